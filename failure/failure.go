@@ -1,0 +1,88 @@
+// Package failure classes what can go wrong, so that every package, a person and a tuner's log use one list.
+//
+// It knows classes, not messages, hints for the terminal or exit codes: the mage targets make those.
+package failure
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// A Class says what kind of step failed, and so whose fault it was.
+type Class string
+
+// The classes. A log written by an older version may hold only these names.
+const (
+	Config       Class = "config"        // an input is missing, unknown, contradictory or unreadable
+	ToolMissing  Class = "tool-missing"  // a compiler, build tool, emulator or programmer is not installed
+	Compile      Class = "compile"       // the compiler refused a source
+	Link         Class = "link"          // the linker refused the objects
+	DoesNotFit   Class = "does-not-fit"  // a memory region, the arena or a limit is too small
+	ProbeMissing Class = "probe-missing" // no debug probe, or not the one asked for
+	Flash        Class = "flash"         // programming failed
+	Verify       Class = "verify"        // what was read back differs
+	Boot         Class = "boot"          // the firmware never answered
+	Transport    Class = "transport"     // the link broke or said something impossible
+	Timeout      Class = "timeout"       // an answer did not come in time
+	Fault        Class = "fault"         // the device stopped on a fault or a failed check
+	WrongAnswer  Class = "wrong-answer"  // the device answered, and wrongly
+	BoardLost    Class = "board-lost"    // the device went away
+	Interrupted  Class = "interrupted"   // the user asked to stop
+	Internal     Class = "internal"      // none of the above: an error of ours or of the operating system
+)
+
+// A classed error names its own class.
+type classed interface{ FailureClass() Class }
+
+// An advised error knows what its reader should do next.
+type advised interface{ NextStep() string }
+
+type failure struct {
+	class Class
+	next  string
+	err   error
+}
+
+func (f *failure) Error() string       { return f.err.Error() }
+func (f *failure) Unwrap() error       { return f.err }
+func (f *failure) FailureClass() Class { return f.class }
+func (f *failure) NextStep() string    { return f.next }
+
+// New makes an error of a class. next is what the reader should do about it, a sentence without a full stop,
+// or "" where the message says it all. The format may wrap an error with %w.
+func New(c Class, next, format string, args ...any) error {
+	return &failure{c, next, fmt.Errorf(format, args...)}
+}
+
+// Of returns the class of the outermost error in err's chain that has one. A cancelled context is Interrupted
+// and an expired one Timeout; anything else is Internal. Of(nil) is "".
+func Of(err error) Class {
+	var c classed
+	switch {
+	case err == nil:
+		return ""
+	case errors.As(err, &c):
+		return c.FailureClass()
+	case errors.Is(err, context.Canceled):
+		return Interrupted
+	case errors.Is(err, context.DeadlineExceeded):
+		return Timeout
+	}
+	return Internal
+}
+
+// Next returns the advice of the outermost error in err's chain that gives some, or "".
+func Next(err error) string {
+	for err != nil {
+		var a advised
+		if !errors.As(err, &a) {
+			return ""
+		}
+		if s := a.NextStep(); s != "" {
+			return s
+		}
+		err = errors.Unwrap(a.(error))
+	}
+	return ""
+}
