@@ -1,0 +1,193 @@
+// Package ndarray holds tensors in the host's memory and their files, .npy and .npz.
+//
+// It is data only: it computes nothing, and knows neither devices nor models. A tensor on a device is rpc.Tensor.
+package ndarray
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+)
+
+// MaxBytes is the most data one array or one file of arrays may hold: enough for any microcontroller's model,
+// and small enough that a hostile file cannot fill the machine.
+const MaxBytes = 512 << 20
+
+// An Array is a tensor in row-major order without gaps, little-endian. A scalar has a Shape of length 0.
+// len(Data) == DType.Size() * product of Shape; Check tells whether a literal keeps to it.
+type Array struct {
+	DType DType
+	Shape []int64
+	Data  []byte
+}
+
+// A Named is an array and its name in a file or a model.
+type Named struct {
+	Name string
+	*Array
+}
+
+// New returns an array of zeroes. A negative dimension, or more than MaxBytes, is an error.
+func New(d DType, shape ...int64) (*Array, error) {
+	n, err := Bytes(d, shape)
+	if err != nil {
+		return nil, err
+	}
+	return &Array{DType: d, Shape: append([]int64{}, shape...), Data: make([]byte, n)}, nil
+}
+
+// Bytes is the size of a compact array. A type without bits, a negative dimension, or more than MaxBytes, is an
+// error.
+func Bytes(d DType, shape []int64) (int, error) {
+	if d.Size() == 0 {
+		return 0, fmt.Errorf("data type %v has no size", d)
+	}
+	n, empty := int64(d.Size()), false
+	for _, v := range shape {
+		if v < 0 {
+			return 0, fmt.Errorf("shape %v has a negative dimension", shape)
+		}
+		if v == 0 {
+			empty = true
+			continue
+		}
+		if n > MaxBytes/v {
+			return 0, fmt.Errorf("an array %v of %v is larger than %d MiB", shape, d, MaxBytes>>20)
+		}
+		n *= v
+	}
+	if empty {
+		return 0, nil
+	}
+	return int(n), nil
+}
+
+// Check says whether the data is as long as type and shape want it.
+func (a *Array) Check() error {
+	n, err := Bytes(a.DType, a.Shape)
+	if err != nil {
+		return err
+	}
+	if len(a.Data) != n {
+		return fmt.Errorf("an array %s of %v wants %d bytes, not %d", ShapeString(a.Shape), a.DType, n, len(a.Data))
+	}
+	return nil
+}
+
+// Len is the number of elements.
+func (a *Array) Len() int {
+	if a.DType.Size() == 0 {
+		return 0
+	}
+	return len(a.Data) / a.DType.Size()
+}
+
+// Equal says whether both have the same type, shape and bytes.
+func (a *Array) Equal(b *Array) bool {
+	return a.DType == b.DType && slices.Equal(a.Shape, b.Shape) && string(a.Data) == string(b.Data)
+}
+
+// word is the bits of element i, zero-extended; elements wider than 64 bits give their first 64.
+func (a *Array) word(i int) uint64 {
+	var buf [8]byte
+	size := a.DType.Size()
+	copy(buf[:], a.Data[i*size:(i+1)*size])
+	return binary.LittleEndian.Uint64(buf[:])
+}
+
+// Int is element i as an integer: a float is truncated (a NaN is 0), an unsigned 64-bit value wraps.
+func (a *Array) Int(i int) int64 {
+	switch a.DType.Code {
+	case Float, BFloat:
+		return truncated(a.Float(i))
+	case Int:
+		w := 64 - min(int(a.DType.Bits), 64)
+		return int64(a.word(i)<<w) >> w
+	}
+	return int64(a.word(i))
+}
+
+func truncated(f float64) int64 {
+	switch {
+	case math.IsNaN(f):
+		return 0
+	case f >= math.MaxInt64:
+		return math.MaxInt64
+	case f <= math.MinInt64:
+		return math.MinInt64
+	}
+	return int64(f)
+}
+
+// Float is element i as a float64; a type that is no number gives NaN.
+func (a *Array) Float(i int) float64 {
+	switch {
+	case a.DType.Lanes != 1:
+		return math.NaN()
+	case a.DType.Code == Int:
+		return float64(a.Int(i))
+	case a.DType.Code == UInt:
+		return float64(a.word(i))
+	case a.DType.Code == BFloat && a.DType.Bits == 16:
+		return float64(math.Float32frombits(uint32(a.word(i)) << 16))
+	case a.DType.Code == Float && a.DType.Bits == 16:
+		return half(uint16(a.word(i)))
+	case a.DType.Code == Float && a.DType.Bits == 32:
+		return float64(math.Float32frombits(uint32(a.word(i))))
+	case a.DType.Code == Float && a.DType.Bits == 64:
+		return math.Float64frombits(a.word(i))
+	}
+	return math.NaN()
+}
+
+// half is an IEEE 754 binary16.
+func half(h uint16) float64 {
+	sign, exp, frac := 1.0, int(h>>10)&0x1f, float64(h&0x3ff)
+	if h&0x8000 != 0 {
+		sign = -1
+	}
+	switch {
+	case exp == 0x1f && frac != 0:
+		return math.NaN()
+	case exp == 0x1f:
+		return math.Inf(int(sign))
+	case exp == 0:
+		return sign * math.Ldexp(frac, -24)
+	}
+	return sign * math.Ldexp(1024+frac, exp-25)
+}
+
+// Text is element i as people read it: the shortest digits that give the same number back.
+func (a *Array) Text(i int) string {
+	switch {
+	case a.DType == DType{UInt, 1, 1}:
+		return strconv.FormatBool(a.word(i) != 0)
+	case a.DType.Lanes != 1 || a.DType.Size() > 8 || a.DType.Code == Handle:
+		size := a.DType.Size()
+		return fmt.Sprintf("%x", a.Data[i*size:(i+1)*size])
+	case a.DType.Code == Int:
+		return strconv.FormatInt(a.Int(i), 10)
+	case a.DType.Code == UInt:
+		return strconv.FormatUint(a.word(i), 10)
+	case a.DType.Bits == 64:
+		return strconv.FormatFloat(a.Float(i), 'g', -1, 64)
+	}
+	return strconv.FormatFloat(a.Float(i), 'g', -1, 32)
+}
+
+// ShapeString writes a shape as Python does: "()", "(3,)", "(1, 64)".
+func ShapeString(shape []int64) string {
+	if len(shape) == 1 {
+		return fmt.Sprintf("(%d,)", shape[0])
+	}
+	b := []byte{'('}
+	for i, v := range shape {
+		if i > 0 {
+			b = append(b, ", "...)
+		}
+		b = strconv.AppendInt(b, v, 10)
+	}
+	return string(append(b, ')'))
+}

@@ -1,0 +1,154 @@
+// This file reads and writes .npz, NumPy's zip of arrays.
+
+package ndarray
+
+import (
+	"archive/zip"
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/moby/sys/atomicwriter"
+	"github.com/sbinet/npyio/npz"
+)
+
+// maxMembers is how many arrays one file may hold.
+const maxMembers = 4096
+
+// zipTime is every member's time: the earliest a zip can say, as np.savez writes it.
+var zipTime = time.Date(1980, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// ReadNPZ reads all arrays of an .npz in the file's own order, or the one array of an .npy under the name "". Every
+// error is of class config and names the file and the array.
+func ReadNPZ(path string) ([]Named, error) {
+	arrays, err := readNPZ(path)
+	if err != nil {
+		return nil, failure.New(failure.Config, "give a file that numpy.savez wrote, with plain numbers", "%s: %w", path, err)
+	}
+	return arrays, nil
+}
+
+func readNPZ(path string) ([]Named, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, pathless(err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, pathless(err)
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("not a file")
+	}
+	magic := make([]byte, len(npyMagic))
+	if _, err := f.ReadAt(magic, 0); err == nil && string(magic) == npyMagic {
+		a, err := ReadNPY(f)
+		if err != nil {
+			return nil, err
+		}
+		return []Named{{"", a}}, nil
+	}
+	return readArchive(f, info.Size(), MaxBytes)
+}
+
+// readArchive wraps npyio's archive reader. Its surprises: members are looked up by name, so that the second of two
+// equal names can never be read, and nothing limits their number or size. All data together is at most limit bytes.
+func readArchive(r io.ReaderAt, size int64, limit int) ([]Named, error) {
+	z, err := npz.NewReader(r, size)
+	if err != nil {
+		return nil, fmt.Errorf("not an .npz archive: %w", err)
+	}
+	keys := z.Keys()
+	if len(keys) > maxMembers {
+		return nil, fmt.Errorf("%d arrays, more than %d", len(keys), maxMembers)
+	}
+	var arrays []Named
+	left := limit
+	for i, key := range keys {
+		if slices.Contains(keys[:i], key) {
+			return nil, fmt.Errorf("two members are called %q", key)
+		}
+		name, ok := strings.CutSuffix(key, ".npy")
+		if !ok {
+			return nil, fmt.Errorf("member %q is not an array", key)
+		}
+		a, err := readMember(z, key)
+		if err != nil {
+			return nil, fmt.Errorf("array %q: %w", name, err)
+		}
+		if left -= len(a.Data); left < 0 {
+			return nil, fmt.Errorf("array %q: all arrays together are larger than %d bytes", name, limit)
+		}
+		arrays = append(arrays, Named{name, a})
+	}
+	return arrays, nil
+}
+
+func readMember(z *npz.Reader, key string) (*Array, error) {
+	m, err := z.Open(key)
+	if err != nil {
+		return nil, err
+	}
+	defer m.Close()
+	a, err := ReadNPY(m)
+	if err != nil {
+		return nil, err
+	}
+	// Reading to the end is what checks the member's CRC.
+	if n, err := m.Read(make([]byte, 1)); n != 0 {
+		return nil, fmt.Errorf("data goes on after the array")
+	} else if err != io.EOF {
+		return nil, err
+	}
+	return a, nil
+}
+
+// pathless drops the path from an *os.PathError, for a caller that names it.
+func pathless(err error) error {
+	if e, ok := err.(*os.PathError); ok {
+		return e.Err
+	}
+	return err
+}
+
+// WriteNPZ writes the arrays in their order, uncompressed and without times: the same arrays give the same bytes.
+// The file appears whole or not at all.
+func WriteNPZ(path string, arrays []Named) error {
+	data, err := encodeNPZ(arrays)
+	if err != nil {
+		return failure.New(failure.Config, "", "%s: %w", path, err)
+	}
+	if err := atomicwriter.WriteFile(path, data, 0o644); err != nil {
+		return failure.New(failure.Config, "choose a folder that exists, can be written to and has room", "write %s: %w", path, err)
+	}
+	return nil
+}
+
+func encodeNPZ(arrays []Named) ([]byte, error) {
+	var buf bytes.Buffer
+	z := zip.NewWriter(&buf)
+	seen := map[string]bool{}
+	for _, a := range arrays {
+		if a.Name == "" || seen[a.Name] {
+			return nil, fmt.Errorf("array name %q is empty or used twice", a.Name)
+		}
+		seen[a.Name] = true
+		m, err := z.CreateHeader(&zip.FileHeader{Name: a.Name + ".npy", Method: zip.Store, Modified: zipTime})
+		if err != nil {
+			return nil, err
+		}
+		if err := WriteNPY(m, a.Array); err != nil {
+			return nil, fmt.Errorf("array %q: %w", a.Name, err)
+		}
+	}
+	if err := z.Close(); err != nil {
+		return nil, err
+	}
+	return buf.Bytes(), nil
+}

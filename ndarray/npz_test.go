@@ -1,0 +1,274 @@
+package ndarray
+
+import (
+	"archive/zip"
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/boardsmith/boardsmith/failure"
+)
+
+// shared is the folder of TVM's archives and arrays, or the test is skipped.
+func shared(t *testing.T) string {
+	t.Helper()
+	dir := os.Getenv("BOARDSMITH_DATA")
+	if dir == "" {
+		dir = filepath.Join("..", "..", "shared", "data")
+	}
+	if _, err := os.Stat(filepath.Join(dir, "mlf")); err != nil {
+		t.Skipf("no TVM data in %s; set BOARDSMITH_DATA to run this", dir)
+	}
+	return dir
+}
+
+// npyFile is a .npy file with a header as given.
+func npyFile(header string, data ...byte) []byte {
+	b := binary.LittleEndian.AppendUint16([]byte("\x93NUMPY\x01\x00"), uint16(len(header)))
+	return append(append(b, header...), data...)
+}
+
+func TestSharedFilesSurviveARoundTrip(t *testing.T) {
+	dir := shared(t)
+	files, err := filepath.Glob(filepath.Join(dir, "*", "*.npz"))
+	if err != nil || len(files) < 20 {
+		t.Fatalf("%d .npz files in %s, %v", len(files), dir, err)
+	}
+	more, _ := filepath.Glob(filepath.Join(dir, "*", "*", "*.npz"))
+	for _, path := range append(files, more...) {
+		arrays, err := ReadNPZ(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out := filepath.Join(t.TempDir(), "out.npz")
+		if err := WriteNPZ(out, arrays); err != nil {
+			t.Fatal(err)
+		}
+		again, err := ReadNPZ(out)
+		if err != nil || !slices.EqualFunc(arrays, again, func(a, b Named) bool { return a.Name == b.Name && a.Equal(b.Array) }) {
+			t.Errorf("%s changed: %v", path, err)
+		}
+		compareInPython(t, dir, out, path)
+	}
+}
+
+// compareInPython has the reference reader (standard library only) compare both files.
+func compareInPython(t *testing.T, dir, got, want string) {
+	t.Helper()
+	python, err := exec.LookPath("python3")
+	if err != nil {
+		t.Log("no python3: the file was not compared by another reader")
+		return
+	}
+	out, err := exec.Command(python, filepath.Join(dir, "npzcmp.py"), got, want).CombinedOutput()
+	if err != nil {
+		t.Errorf("npzcmp.py %s %s: %s", got, want, out)
+	}
+}
+
+func TestEveryTypeAndShape(t *testing.T) {
+	var arrays []Named
+	for _, ty := range npyTypes {
+		for _, shape := range [][]int64{{}, {1}, {3}, {2, 3, 4}, {0}, {2, 0, 3}} {
+			a, err := New(ty.dtype, shape...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range a.Data {
+				a.Data[i] = byte(i*7 + 1)
+			}
+			arrays = append(arrays, Named{fmt.Sprintf("%v %v:0/ü", ty.dtype, shape), a})
+		}
+	}
+	slices.Reverse(arrays) // an order that no sorting gives
+	path := filepath.Join(t.TempDir(), "a.npz")
+	if err := WriteNPZ(path, arrays); err != nil {
+		t.Fatal(err)
+	}
+	got, err := ReadNPZ(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, a := range arrays {
+		if got[i].Name != a.Name || !got[i].Equal(a.Array) {
+			t.Errorf("%q came back as %q %v %v", a.Name, got[i].Name, got[i].DType, got[i].Shape)
+		}
+	}
+	first, _ := os.ReadFile(path)
+	if err := WriteNPZ(path, arrays); err != nil {
+		t.Fatal(err)
+	}
+	if second, _ := os.ReadFile(path); !bytes.Equal(first, second) {
+		t.Error("writing the same arrays twice gave different bytes")
+	}
+}
+
+// TestWritesAsNumPyDoes holds the header against one that NumPy wrote.
+func TestWritesAsNumPyDoes(t *testing.T) {
+	dir := shared(t)
+	path := filepath.Join(dir, "mlf", "conv_f32.inputs.npz")
+	z, err := zip.OpenReader(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer z.Close()
+	m, err := z.File[0].Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want bytes.Buffer
+	if _, err := want.ReadFrom(m); err != nil {
+		t.Fatal(err)
+	}
+	a, err := ReadNPY(bytes.NewReader(want.Bytes()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got bytes.Buffer
+	if err := WriteNPY(&got, a); err != nil || !bytes.Equal(got.Bytes(), want.Bytes()) {
+		t.Errorf("%v, got header %q, want %q", err, got.Bytes()[:128], want.Bytes()[:128])
+	}
+}
+
+func TestOtherOrders(t *testing.T) {
+	head := "{'descr': '%s', 'fortran_order': %s, 'shape': %s, }\n"
+	for _, c := range []struct {
+		file []byte
+		want Array
+	}{
+		{npyFile(fmt.Sprintf(head, ">i2", "False", "(2,)"), 1, 2, 3, 4), Array{DType{Int, 16, 1}, []int64{2}, []byte{2, 1, 4, 3}}},
+		{npyFile(fmt.Sprintf(head, ">c8", "False", "()"), 1, 2, 3, 4, 5, 6, 7, 8), Array{DType{Complex, 64, 1}, []int64{}, []byte{4, 3, 2, 1, 8, 7, 6, 5}}},
+		{npyFile(fmt.Sprintf(head, "|i1", "True", "(2, 3)"), 1, 4, 2, 5, 3, 6), Array{DType{Int, 8, 1}, []int64{2, 3}, []byte{1, 2, 3, 4, 5, 6}}},
+		{npyFile(fmt.Sprintf(head, "|u1", "True", "(2, 1, 2)"), 1, 3, 2, 4), Array{DType{UInt, 8, 1}, []int64{2, 1, 2}, []byte{1, 2, 3, 4}}},
+		{npyFile(fmt.Sprintf(head, "|b1", "True", "(2,)"), 1, 0), Array{DType{UInt, 1, 1}, []int64{2}, []byte{1, 0}}},
+	} {
+		got, err := ReadNPY(bytes.NewReader(c.file))
+		if err != nil || !got.Equal(&c.want) {
+			t.Errorf("%q reads as %+v, %v, want %+v", c.file, got, err, c.want)
+		}
+	}
+}
+
+func TestHostileArrays(t *testing.T) {
+	good := "{'descr': '|i1', 'fortran_order': False, 'shape': (2,), }\n"
+	long := npyFile(good, 1, 2)
+	long[6], long[8] = 2, 0xff
+	for name, file := range map[string][]byte{
+		"empty":          {},
+		"not npy":        []byte("PK\x03\x04 hello, world"),
+		"version 9":      append([]byte("\x93NUMPY\x09\x00"), make([]byte, 20)...),
+		"long header":    append([]byte("\x93NUMPY\x02\x00\xff\xff\xff\xff"), make([]byte, 20)...),
+		"cut header":     npyFile(good)[:30],
+		"no newline":     npyFile("{'descr': '|i1'"),
+		"no keys":        npyFile("{}\n"),
+		"odd order":      npyFile("'shape': 'fortran_order': 'descr': }\n"),
+		"closed early":   npyFile("}{'descr': '|i1', 'fortran_order': False, 'shape': (2,), \n"),
+		"text":           npyFile("{'descr': '<U5', 'fortran_order': False, 'shape': (1,), }\n", make([]byte, 20)...),
+		"object":         npyFile("{'descr': '|O', 'fortran_order': False, 'shape': (1,), }\n", make([]byte, 20)...),
+		"negative":       npyFile("{'descr': '|i1', 'fortran_order': False, 'shape': (-2,), }\n", 1, 2),
+		"overflow":       npyFile("{'descr': '|i1', 'fortran_order': False, 'shape': (4294967296, 4294967296), }\n"),
+		"huge dimension": npyFile("{'descr': '|i1', 'fortran_order': False, 'shape': (99999999999999999999,), }\n"),
+		"short data":     npyFile(good, 1),
+		"lying length":   npyFile("{'descr': '<f8', 'fortran_order': False, 'shape': (50000000,), }\n", 1),
+	} {
+		if a, err := ReadNPY(bytes.NewReader(file)); err == nil {
+			t.Errorf("%s: read as %v %v", name, a.DType, a.Shape)
+		}
+	}
+}
+
+func TestHostileArchives(t *testing.T) {
+	zipped := func(names ...string) []byte {
+		var b bytes.Buffer
+		z := zip.NewWriter(&b)
+		for _, name := range names {
+			w, err := z.Create(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			fmt.Fprintf(w, "%s", npyFile("{'descr': '|i1', 'fortran_order': False, 'shape': (2,), }\n", 1, 2))
+			if strings.HasPrefix(name, "long") {
+				fmt.Fprint(w, "more")
+			}
+		}
+		if err := z.Close(); err != nil {
+			t.Fatal(err)
+		}
+		return b.Bytes()
+	}
+	damaged := zipped("a.npy")
+	damaged[bytes.Index(damaged, []byte("a.npy"))+9] ^= 1 // in the packed data
+	for name, file := range map[string][]byte{
+		"twice":      zipped("a.npy", "b.npy", "a.npy"),
+		"not arrays": zipped("a.npy", "readme.txt"),
+		"longer":     zipped("long.npy"),
+		"cut":        zipped("a.npy")[:40],
+		"damaged":    damaged,
+		"nothing":    {},
+	} {
+		path := filepath.Join(t.TempDir(), "x.npz")
+		if err := os.WriteFile(path, file, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		_, err := ReadNPZ(path)
+		if err == nil || !strings.Contains(err.Error(), path) || failure.Of(err) != failure.Config || failure.Next(err) == "" {
+			t.Errorf("%s: %v (class %s, next %q)", name, err, failure.Of(err), failure.Next(err))
+		}
+	}
+}
+
+// TestBomb packs more zeroes than allowed into a small archive: the sum counts, not one array alone.
+func TestBomb(t *testing.T) {
+	const limit = 1 << 20
+	var b bytes.Buffer
+	z := zip.NewWriter(&b)
+	for _, name := range []string{"a.npy", "b.npy"} {
+		w, err := z.Create(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := limit/2 + 1
+		header := fmt.Sprintf("{'descr': '|i1', 'fortran_order': False, 'shape': (%d,), }\n", n)
+		if _, err := w.Write(npyFile(header, make([]byte, n)...)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	r := bytes.NewReader(b.Bytes())
+	if _, err := readArchive(r, r.Size(), limit); err == nil {
+		t.Error("an archive beyond the limit was read")
+	}
+	if _, err := readArchive(r, r.Size(), limit+2); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestWriteErrors(t *testing.T) {
+	one := &Array{DType{Int, 8, 1}, []int64{1}, []byte{1}}
+	path := filepath.Join(t.TempDir(), "x.npz")
+	for name, arrays := range map[string][]Named{
+		"twice":     {{"a", one}, {"a", one}},
+		"nameless":  {{"", one}},
+		"handle":    {{"a", &Array{DType{Handle, 64, 1}, []int64{1}, make([]byte, 8)}}},
+		"bfloat":    {{"a", &Array{DType{BFloat, 16, 1}, []int64{1}, make([]byte, 2)}}},
+		"too short": {{"a", &Array{DType{Int, 8, 1}, []int64{2}, []byte{1}}}},
+	} {
+		if err := WriteNPZ(path, arrays); err == nil {
+			t.Errorf("%s was written", name)
+		}
+		if _, err := os.Stat(path); err == nil {
+			t.Errorf("%s left a file behind", name)
+		}
+	}
+	if err := WriteNPZ(filepath.Join(t.TempDir(), "no", "x.npz"), []Named{{"a", one}}); failure.Of(err) != failure.Config {
+		t.Errorf("a missing folder gives %v", err)
+	}
+}
