@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What this runtime has beyond TVM's: memory that the host may touch, the clock,
+// functions in flash, formatting.
+#ifndef BOARDSMITH_BOARDSMITH_H_
+#define BOARDSMITH_BOARDSMITH_H_
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <tvm/runtime/c_runtime_api.h>
+#include <tvm/runtime/crt/func_registry.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// ---- Memory that the host may touch -------------------------------------------
+
+// A stretch of memory that the host may read and, if writable, write, besides what
+// the runtime itself allocated for it: a user's buffer, a pool, linked parameters.
+typedef struct boardsmith_window {
+  struct boardsmith_window* next;
+  uintptr_t base;
+  size_t size_bytes;
+  int writable;
+} boardsmith_window_t;
+
+// Fills in and registers window, which the caller owns and which must stay until it is
+// removed. Registering it again moves it.
+void boardsmith_window_add(boardsmith_window_t* window, void* base, size_t size_bytes,
+                           int writable);
+
+// Removes window; one that is not registered is left alone.
+void boardsmith_window_remove(boardsmith_window_t* window);
+
+// 1 if all of [addr, addr + size_bytes) lies inside one live allocation
+// (TVMDeviceAllocDataSpace, an array's data) or one window, a writable one if writable is
+// nonzero; else 0. A size of 0 asks about addr alone.
+int boardsmith_memory_known(const void* addr, size_t size_bytes, int writable);
+
+// Stores the bytes of a compact tensor's elements, byte_offset not counted.
+// kTvmErrorFunctionCallInvalidArg if an extent is negative, the size does not fit size_t, or the rank
+// is negative or above TVM_CRT_MAX_NDIM (where crt_config.h sets it).
+int boardsmith_tensor_bytes(int32_t ndim, const int64_t* shape, DLDataType dtype,
+                            size_t* size_bytes);
+
+// ---- Functions in flash -------------------------------------------------------
+
+// A firmware may define this table: its functions are global ones, without
+// TVMFuncRegisterGlobal and without RAM. In an archive it needs `-u boardsmith_functions`.
+extern const TVMFuncRegistry boardsmith_functions;
+
+// ---- Clock ----------------------------------------------------------------------
+
+// Milliseconds since any moment, wrapping at 2^32. Default (weak): always 0, which
+// means that there is no clock.
+uint32_t boardsmith_now_ms(void);
+
+// ---- Formatting -----------------------------------------------------------------
+
+// Writes at most size - 1 bytes and a NUL (nothing if size is 0) and returns the bytes
+// written, without the NUL. Formats: %s %c %d %i %u %x %p %%, l, ll, z, width, zero fill.
+size_t boardsmith_vformat(char* out, size_t size, const char* fmt, va_list args);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif  // BOARDSMITH_BOARDSMITH_H_

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Runs a model that was compiled ahead of time with the packed interface.
+#ifndef TVM_RUNTIME_CRT_AOT_EXECUTOR_H_
+#define TVM_RUNTIME_CRT_AOT_EXECUTOR_H_
+
+#include <stdint.h>
+#include <tvm/runtime/c_runtime_api.h>
+#include <tvm/runtime/crt/internal/common/ndarray.h>
+#include <tvm/runtime/metadata_types.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct TVMAotExecutor {
+  const struct TVMMetadata* metadata;
+  TVMModuleHandle module_handle;
+  DLDevice device;
+  TVMNDArray* args;  // inputs, then outputs, then workspace pools
+  int64_t num_args;
+  TVMValue* values;  // the call's arguments; this and type_codes are not fields of TVM's
+  int* type_codes;
+} TVMAotExecutor;
+
+// Finds the model in the module by its name ("default" for `tvmgen_default_run`), of any
+// length, and allocates its inputs and outputs, zeroed. Named workspace pools are allocated too;
+// the built-in one belongs to the model's code, its entry has no data. 0x100 if the module has no such model,
+// kTvmErrorPlatformNoMemory if memory does not suffice: then nothing stays allocated.
+int TVMAotExecutor_Create(TVMModuleHandle module_handle, const DLDevice device,
+                          TVMAotExecutor** executor, const char* module_name);
+
+// Drops the executor's references. An array that was handed out stays until its holder frees
+// it; everything else is freed.
+int TVMAotExecutor_Release(TVMAotExecutor* executor, const DLDevice device);
+
+int TVMAotExecutor_GetNumInputs(TVMAotExecutor* executor);
+int TVMAotExecutor_GetNumOutputs(TVMAotExecutor* executor);
+
+// The input's position; -1 with a last-error text if there is none of that name.
+int TVMAotExecutor_GetInputIndex(TVMAotExecutor* executor, const char* name);
+
+// The name of an input; kTvmErrorExecutorModuleNoSuchInput leaves *name.
+int TVMAotExecutor_GetInputName(TVMAotExecutor* executor, int index, const char** name);
+
+// Runs the model once: args[0 .. inputs) to args[inputs .. inputs + outputs). Returns what the
+// model returned.
+int TVMAotExecutor_Run(TVMAotExecutor* executor);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif  // TVM_RUNTIME_CRT_AOT_EXECUTOR_H_

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Starting the runtime.
+#ifndef TVM_RUNTIME_CRT_CRT_H_
+#define TVM_RUNTIME_CRT_CRT_H_
+
+#include <inttypes.h>
+#include <tvm/runtime/c_backend_api.h>
+#include <tvm/runtime/c_runtime_api.h>
+#include <tvm/runtime/crt/error_codes.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// Forgets all modules and the functions registered so far. Call it once, before
+// any other function of the runtime, or let MicroTVMRpcServerInit do so. Takes no memory.
+tvm_crt_error_t TVMInitializeRuntime(void);
+
+// Sets the last error from a format (the formats of TVMLogf).
+void TVMAPIErrorf(const char* fmt, ...);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif  // TVM_RUNTIME_CRT_CRT_H_
