@@ -1,0 +1,135 @@
+// Package boards says what a board is: data files on three levels (cpu/, chip/, board), each inheriting from the
+// one above, and the loader that merges them into one Board.
+//
+// A board is a kind, not the one on the desk: this package knows no probe, no port and no running firmware, and it
+// neither builds nor flashes. The shipped files are embedded; a search path adds a user's own.
+package boards
+
+import (
+	"encoding/json"
+	"strconv"
+)
+
+// A Board is one merged board: its cpu file, then its chip file, then its own, each changing only what it names.
+// Board files name the fields as the json tags say; anything else in a file is an error.
+type Board struct {
+	Doc       string   `json:"doc"`       // one line for people
+	Inherits  string   `json:"inherits"`  // "chip/x" or "cpu/x"; "" in a cpu file
+	Templates []string `json:"templates"` // names of templates that build for it; the first is its own
+
+	ZephyrBoard string `json:"zephyr_board"` // Zephyr's name for it; "" means the file's name
+
+	Memory        []Region `json:"memory"`         // the memory map; none for a process
+	ArenaKiB      int      `json:"arena_kib"`      // KiB that tensors and the runtime take their memory from
+	PacketBytes   int      `json:"packet_bytes"`   // bytes of the RPC server's receive buffer
+	RegistryBytes int      `json:"registry_bytes"` // bytes for functions registered while running
+	StackBytes    int      `json:"stack_bytes"`    // bytes of stack; 0 means the operating system's
+	LogLevel      string   `json:"log_level"`      // error, warn, info or debug
+
+	CFlags      []string `json:"cflags"`       // for every C file; accumulates over the levels
+	LDFlags     []string `json:"ldflags"`      // for the link; accumulates over the levels
+	RuntimeOpt  string   `json:"runtime_opt"`  // optimisation of the runtime and the port, as in "Os"
+	OperatorOpt string   `json:"operator_opt"` // optimisation of the model's operators, as in "O2"
+	Sources     []Source `json:"sources"`      // the port's C files and headers; accumulates over the levels
+
+	Toolchain Toolchain `json:"toolchain"`
+	ELF       ELF       `json:"elf"`
+	Link      Link      `json:"link"`
+	Flash     Flash     `json:"flash"`
+
+	Name   string            `json:"-"` // the file's name without .json
+	Files  []string          `json:"-"` // the files it was merged from, parents first
+	Origin map[string]Origin `json:"-"` // which file set each field ("link.kind"); a slice that accumulates: the last
+}
+
+// A Region is one range of the memory map.
+type Region struct {
+	Name        string    `json:"name"`
+	Origin      Number    `json:"origin"` // first address
+	Size        Number    `json:"size"`   // bytes
+	Exec        bool      `json:"exec"`   // code can run from it
+	Nonvolatile bool      `json:"nonvolatile"`
+	Sectors     []Sectors `json:"sectors"`      // erase units from the origin on; none where nothing is erased
+	EraseCycles int       `json:"erase_cycles"` // rated; 0 means not limited
+}
+
+// Sectors are Count erase units of Size bytes, one after the other.
+type Sectors struct {
+	Count int    `json:"count"`
+	Size  Number `json:"size"` // bytes
+}
+
+// A Toolchain says how a board's compiler is called.
+type Toolchain struct {
+	CC      string `json:"cc"`      // the compiler, as in "arm-none-eabi-gcc"
+	AR      string `json:"ar"`      // the archiver
+	Install string `json:"install"` // one command that installs both on Debian, for messages
+}
+
+// ELF is what an object must be to be linked for the board. An empty field accepts anything.
+type ELF struct {
+	Machine  string `json:"machine"`   // as in "arm", "riscv", "x86-64"; "native" is the machine this program runs on
+	Class    int    `json:"class"`     // 32 or 64
+	Endian   string `json:"endian"`    // little or big
+	FloatABI string `json:"float_abi"` // soft or hard, where the machine has both
+}
+
+// A Link is how the host reaches the running firmware.
+type Link struct {
+	Kind string `json:"kind"` // process: the image is a program, its standard input and output are the link
+}
+
+// Flash is how an image gets onto the board.
+type Flash struct {
+	Runner string `json:"runner"` // a name in flasher's table; none: there is nothing to write
+}
+
+// A Source is a file of the board's port: beside the board file that names it, or in the template.
+type Source struct {
+	Name string // a slash path, as written in the board file
+	Dir  string // the folder that holds the user's board file; "" for a shipped board
+}
+
+// UnmarshalJSON reads a source as the plain string it is in a board file.
+func (s *Source) UnmarshalJSON(b []byte) error { return json.Unmarshal(b, &s.Name) }
+
+// MarshalJSON writes the name alone.
+func (s Source) MarshalJSON() ([]byte, error) { return json.Marshal(s.Name) }
+
+// A Number is an unsigned number that a board file writes in decimal, or as a string in hexadecimal ("0x08000000").
+type Number uint64
+
+// UnmarshalJSON accepts 4096, "4096" and "0x1000".
+func (n *Number) UnmarshalJSON(b []byte) error {
+	s := string(b)
+	if u, err := strconv.Unquote(s); err == nil {
+		s = u
+	}
+	v, err := strconv.ParseUint(s, 0, 64)
+	*n = Number(v)
+	return err
+}
+
+// An Origin is where a field's value was written.
+type Origin struct {
+	File string
+	Line int // from 1
+}
+
+// Region returns the region of that name.
+func (b *Board) Region(name string) (Region, bool) {
+	for _, r := range b.Memory {
+		if r.Name == name {
+			return r, true
+		}
+	}
+	return Region{}, false
+}
+
+// Zephyr returns Zephyr's name of the board.
+func (b *Board) Zephyr() string {
+	if b.ZephyrBoard != "" {
+		return b.ZephyrBoard
+	}
+	return b.Name
+}

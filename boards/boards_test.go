@@ -1,0 +1,211 @@
+package boards
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/boardsmith/boardsmith/failure"
+)
+
+func TestEveryShippedBoardLoads(t *testing.T) {
+	names := List(nil)
+	if len(names) == 0 {
+		t.Fatal("no shipped board")
+	}
+	for _, n := range names {
+		b, err := Find(n, nil)
+		if err != nil {
+			t.Errorf("%s: %v", n, err)
+			continue
+		}
+		if b.Doc == "" || strings.Contains(b.Doc, "\n") {
+			t.Errorf("%s: doc %q is not one line", n, b.Doc)
+		}
+		for _, s := range b.Sources {
+			if _, err := os.Stat(filepath.Join("..", "templates", b.Templates[0], filepath.FromSlash(s.Name))); err != nil {
+				t.Errorf("%s: source: %v", n, err)
+			}
+		}
+	}
+}
+
+func TestHost(t *testing.T) {
+	b, err := Find("host", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b.Toolchain.CC != "cc" || b.Link.Kind != "process" || b.ELF.Machine == "native" {
+		t.Errorf("got %+v", b)
+	}
+	want := []string{"boards/cpu/native.json", "boards/host.json"}
+	if !reflect.DeepEqual(b.Files, want) {
+		t.Errorf("files %q, want %q", b.Files, want)
+	}
+	if o := b.Origin["toolchain.cc"]; o.File != "boards/cpu/native.json" || o.Line < 2 {
+		t.Errorf("origin of toolchain.cc: %+v", o)
+	}
+	if o := b.Origin["link.kind"]; o.File != "boards/host.json" {
+		t.Errorf("origin of link.kind: %+v", o)
+	}
+}
+
+// shelfOf writes board files into a folder of the search path. Names are as below boards/.
+func shelfOf(t *testing.T, files map[string]string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range files {
+		p := filepath.Join(dir, "boards", filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(p), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(p, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+func TestThreeLevels(t *testing.T) {
+	dir := shelfOf(t, map[string]string{
+		"cpu/c.json": `{"cflags": ["-mcpu=c"], "toolchain": {"cc": "ccc", "install": "apt"}, "arena_kib": 1, "packet_bytes": 512,
+			"registry_bytes": 512, "log_level": "warn", "runtime_opt": "Os", "operator_opt": "O2", "templates": ["t", "u"]}`,
+		"chip/h.json": `{"inherits": "cpu/c", "cflags": ["-DH"], "sources": ["port/h.c"],
+			"memory": [{"name": "ram", "origin": "0x20000000", "size": 65536}]}`,
+		"b.json": `{"doc": "b", "inherits": "chip/h", "cflags": ["-DB"], "sources": ["mine.c"], "toolchain": {"cc": "bcc"},
+			"templates": ["v"], "arena_kib": 64, "link": {"kind": "process"}, "flash": {"runner": "none"}}`,
+	})
+	b, err := Find("b", []string{dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := b.CFlags, []string{"-mcpu=c", "-DH", "-DB"}; !reflect.DeepEqual(got, want) {
+		t.Errorf("cflags %q, want %q", got, want)
+	}
+	if got, want := b.Templates, []string{"v"}; !reflect.DeepEqual(got, want) {
+		t.Errorf("templates %q, want %q", got, want)
+	}
+	if b.Toolchain.CC != "bcc" || b.Toolchain.Install != "apt" {
+		t.Errorf("toolchain %+v: a child changes only what it names", b.Toolchain)
+	}
+	if len(b.Sources) != 2 || b.Sources[0].Dir != filepath.Join(dir, "boards", "chip") || b.Sources[1].Dir != filepath.Join(dir, "boards") {
+		t.Errorf("sources %+v", b.Sources)
+	}
+	if r, ok := b.Region("ram"); !ok || r.Origin != 0x20000000 {
+		t.Errorf("ram %+v", r)
+	}
+	if p, err := Find(filepath.Join(dir, "boards", "b.json"), nil); err != nil || p.Name != "b" {
+		t.Errorf("by path: %v", err)
+	}
+	if _, err := b.Settle(Options{ArenaKiB: 65}); failure.Of(err) != failure.DoesNotFit {
+		t.Errorf("an arena larger than RAM: %v", err)
+	}
+}
+
+func TestBadFiles(t *testing.T) {
+	const rest = `"inherits": "cpu/native", "templates": ["baremetal"], "link": {"kind": "process"}, "flash": {"runner": "none"}`
+	for _, c := range []struct{ name, text, want string }{
+		{"unknown field", "{" + rest + ",\n\n\"arena_kb\": 3}", `x.json:3: field "arena_kb" is not known; did you mean "arena_kib"?`},
+		{"unknown nested field", "{" + rest + ",\n\"elf\": {\"machin\": \"arm\"}}", `x.json:2: field "elf.machin" is not known; did you mean "elf.machine"?`},
+		{"unknown field of a region", "{" + rest + ",\n\"memory\": [{\"nam\": \"arm\"}]}", `x.json:2: field "memory[].nam" is not known; did you mean "memory[].name"?`},
+		{"other case", "{" + rest + ",\n\"Doc\": \"\"}", `x.json:2: field "Doc" is not known; did you mean "doc"?`},
+		{"given twice", "{" + rest + ",\n\"doc\": \"\",\n\"doc\": \"\"}", `x.json:3: "doc" is given twice`},
+		{"wrong type", "{" + rest + ",\n\"doc\": 3}", `x.json:2: json: cannot unmarshal number`},
+		{"syntax", "{" + rest + ",\n\"doc\": }", `x.json:2: invalid character`},
+		{"cut off", "{" + rest + ",\n\"doc\": \"a\"\n", `x.json:3: unexpected`},
+		{"not an object", "[]", `x.json:1: a board file is one object in braces`},
+		{"two values", "{" + rest + "} {}", `x.json:1: something follows`},
+		{"unknown parent", "{\n\"inherits\": \"cpu/nativ\"}", `x.json:2: inherits "cpu/nativ", which is not known; did you mean "cpu/native"?`},
+		{"a board as parent", "{\n\"inherits\": \"host\"}", `x.json:2: inherits "host": a board inherits from chip/NAME or cpu/NAME`},
+		{"parent climbs", "{\n\"inherits\": \"cpu/../host\"}", `x.json:2: inherits "cpu/../host": a board`},
+		{"cycle", "{\n\"inherits\": \"chip/loop\"}", `loop.json:1: inherits "chip/loop": a chip inherits from cpu/NAME`},
+		{"link", `{"inherits": "cpu/native", "templates": ["baremetal"],` + "\n" + `"link": {"kind": "proces"}}`, `x.json:2: link.kind: "proces" is not a link; did you mean "process"?`},
+		{"runner", `{"inherits": "cpu/native", "templates": ["baremetal"],` + "\n" + `"link": {"kind": "process"}}`, `flash.runner: names no runner`},
+		{"source climbs", "{" + rest + ",\n\"sources\": [\"../x.c\"]}", `x.json:2: sources: "../x.c" is not a relative path`},
+		{"option out of range", "{" + rest + ",\n\"arena_kib\": 0}", `x.json:2: arena_kib: 0 KiB is not between`},
+		{"arena does not fit", "{" + rest + ",\n\"arena_kib\": 2,\n\"memory\": [{\"name\": \"ram\", \"size\": 1024}]}", `x.json:2: arena_kib: an arena of 2 KiB does not fit`},
+		{"regions overlap", "{" + rest + ",\n\"memory\": [{\"name\": \"a\", \"size\": 4}, {\"name\": \"b\", \"origin\": 3, \"size\": 4}]}", `x.json:2: memory: regions "a" and "b" overlap`},
+		{"region wraps", "{" + rest + ",\n\"memory\": [{\"name\": \"a\", \"origin\": \"0xffffffffffffffff\", \"size\": 4}]}", `x.json:2: memory: region "a"`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := shelfOf(t, map[string]string{"x.json": c.text, "chip/loop.json": `{"inherits": "chip/loop"}`})
+			_, err := Find("x", []string{dir})
+			var fe *FileError
+			if !errors.As(err, &fe) || !strings.Contains(err.Error(), c.want) {
+				t.Fatalf("got  %v\nwant %s", err, c.want)
+			}
+			if failure.Of(err) != failure.Config {
+				t.Errorf("class %s", failure.Of(err))
+			}
+		})
+	}
+}
+
+func TestUnknownBoard(t *testing.T) {
+	_, err := Find("hots", nil)
+	var nf *NotFoundError
+	if !errors.As(err, &nf) || !strings.Contains(err.Error(), `did you mean "host"?`) {
+		t.Fatalf("got %v", err)
+	}
+	for _, n := range []string{"", "..", "a b", "no/such.json", "cpu/native"} {
+		if _, err := Find(n, nil); failure.Of(err) != failure.Config {
+			t.Errorf("Find(%q): %v", n, err)
+		}
+	}
+}
+
+func TestOptions(t *testing.T) {
+	b, err := Find("host", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o, err := ParseOptions([]string{"arena_kib=64", "packet_bytes=1024", "log_level=warn"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	full, err := b.Settle(o)
+	want := Options{ArenaKiB: 64, PacketBytes: 1024, RegistryBytes: 512, LogLevel: "warn", RuntimeOpt: "Os", OperatorOpt: "O2"}
+	if err != nil || full != want {
+		t.Fatalf("got %+v, %v; want %+v", full, err, want)
+	}
+	for _, c := range []struct{ word, want string }{
+		{"arena=3", `option "arena" is not known; did you mean "arena_kib"?`},
+		{"arena_kib", "not written as name=value"},
+		{"arena_kib=x", "not a whole number of KiB"},
+		{"arena_kib=0", "not between"},
+		{"arena_kib=99999999999999999999", "not a whole number"},
+		{"log_level=loud", `"loud" is none of`},
+	} {
+		if _, err := ParseOptions([]string{c.word}); err == nil || !strings.Contains(err.Error(), c.want) || failure.Of(err) != failure.Config {
+			t.Errorf("%s: %v", c.word, err)
+		}
+	}
+	if _, err := ParseOptions([]string{"arena_kib=1", "arena_kib=2"}); err == nil {
+		t.Error("an option given twice was taken")
+	}
+}
+
+func FuzzFile(f *testing.F) {
+	for _, name := range []string{"host.json", "cpu/native.json"} {
+		data, err := shipped.ReadFile(name)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(data)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		lines, err := scan(data)
+		if err != nil {
+			_ = lineOf(data, err)
+			return
+		}
+		for field, n := range lines {
+			if n < 1 || n > 1+strings.Count(string(data), "\n") {
+				t.Errorf("%s is said to be on line %d", field, n)
+			}
+		}
+	})
+}

@@ -1,0 +1,269 @@
+// This file finds board files and merges a board with its parents.
+
+package boards
+
+import (
+	"bytes"
+	"embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"sort"
+	"strings"
+
+	"github.com/agext/levenshtein"
+
+	"github.com/boardsmith/boardsmith/failure"
+)
+
+//go:embed *.json cpu/*.json
+var shipped embed.FS
+
+// maxFileBytes bounds a board file; the largest sensible one is a few KiB.
+const maxFileBytes = 1 << 20
+
+var nameRE = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]*$`)
+
+// A NotFoundError is a board, chip or cpu that no folder on the search path has.
+type NotFoundError struct {
+	Name  string
+	Known []string // the names there are
+}
+
+func (e *NotFoundError) Error() string {
+	return fmt.Sprintf("board %q is not known%s", e.Name, didYouMean(e.Name, e.Known))
+}
+
+// FailureClass says that the input is at fault.
+func (e *NotFoundError) FailureClass() failure.Class { return failure.Config }
+
+// NextStep names the boards there are.
+func (e *NotFoundError) NextStep() string {
+	return "choose one of: " + strings.Join(e.Known, ", ")
+}
+
+// A FileError is a board file that cannot be used, and where in it.
+type FileError struct {
+	File string
+	Line int // from 1; 0 where the whole file is meant
+	Err  error
+}
+
+func (e *FileError) Error() string {
+	if e.Line == 0 {
+		return fmt.Sprintf("%s: %v", e.File, e.Err)
+	}
+	return fmt.Sprintf("%s:%d: %v", e.File, e.Line, e.Err)
+}
+func (e *FileError) Unwrap() error { return e.Err }
+
+// FailureClass says that the input is at fault.
+func (e *FileError) FailureClass() failure.Class { return failure.Config }
+
+// Nearest returns the known name most like name, or "" where none is alike.
+func Nearest(name string, known []string) string {
+	best, score := "", 0.45
+	for _, k := range known {
+		if s := levenshtein.Match(strings.ToLower(name), strings.ToLower(k), nil); s > score {
+			best, score = k, s
+		}
+	}
+	return best
+}
+
+func didYouMean(name string, known []string) string {
+	if n := Nearest(name, known); n != "" {
+		return fmt.Sprintf("; did you mean %q?", n)
+	}
+	return ""
+}
+
+// Find loads the board of that name, or the board file at that path (a name with a slash or ending in .json).
+// folders is the search path, first match wins: each folder's boards/ is looked into, then the shipped boards.
+// Errors: *NotFoundError, *FileError.
+func Find(name string, folders []string) (*Board, error) {
+	shelves := shelves(folders)
+	if isPath(name) {
+		dir := filepath.Dir(name)
+		shelves = append([]shelf{{os.DirFS(dir), dir}}, shelves...)
+		name = strings.TrimSuffix(filepath.Base(name), ".json")
+		if _, err := fs.Stat(shelves[0].files, name+".json"); err != nil {
+			return nil, failure.New(failure.Config, "", "board file: %w", err)
+		}
+	}
+	if !nameRE.MatchString(name) || strings.HasSuffix(name, ".json") {
+		return nil, &NotFoundError{name, names(shelves)}
+	}
+	b := &Board{Name: name, Origin: map[string]Origin{}}
+	if err := b.load(shelves, "", name, nil); err != nil {
+		return nil, err
+	}
+	return b, b.check()
+}
+
+func isPath(name string) bool {
+	return strings.ContainsRune(name, '/') || strings.ContainsRune(name, filepath.Separator) || strings.HasSuffix(name, ".json")
+}
+
+// List returns the names of all boards on the search path and of the shipped ones, sorted.
+func List(folders []string) []string { return names(shelves(folders)) }
+
+// A shelf is one folder of board files with its chip/ and cpu/.
+type shelf struct {
+	files fs.FS
+	dir   string // on disk; "" for the shipped ones
+}
+
+func shelves(folders []string) []shelf {
+	var s []shelf
+	for _, f := range folders {
+		dir := filepath.Join(f, "boards")
+		s = append(s, shelf{os.DirFS(dir), dir})
+	}
+	return append(s, shelf{shipped, ""})
+}
+
+func names(shelves []shelf) []string {
+	var all []string
+	for _, s := range shelves {
+		found, _ := fs.Glob(s.files, "*.json") // the pattern is good; a folder that is not there has no boards
+		for _, f := range found {
+			all = append(all, strings.TrimSuffix(f, ".json"))
+		}
+	}
+	sort.Strings(all)
+	return slices.Compact(all)
+}
+
+// levels are the folders a file may inherit from, by its own folder ("" is a board).
+var levels = map[string][]string{"": {"chip", "cpu"}, "chip": {"cpu"}, "cpu": {}}
+
+// load decodes the file level/name over b, after its parents. from is the file that named it, nil for the board.
+func (b *Board) load(shelves []shelf, level, name string, from *Origin) error {
+	file := path.Join(level, name) + ".json"
+	data, where, dir, err := read(shelves, file)
+	switch {
+	case err != nil && from == nil:
+		return notRead(err, name, names(shelves))
+	case err != nil:
+		return &FileError{from.File, from.Line, parentMissing(err, level, name, shelves)}
+	}
+	lines, err := scan(data)
+	if err != nil {
+		return &FileError{where, lineOf(data, err), err}
+	}
+	if err := checkFields(where, lines); err != nil {
+		return err
+	}
+	var head struct{ Inherits string }
+	if err := json.Unmarshal(data, &head); err != nil {
+		return &FileError{where, lineOf(data, err), err}
+	}
+	if head.Inherits != "" {
+		here := Origin{where, lines["inherits"]}
+		up, parent, ok := strings.Cut(head.Inherits, "/")
+		if !ok || !slices.Contains(levels[level], up) || !nameRE.MatchString(parent) {
+			return &FileError{here.File, here.Line, fmt.Errorf("inherits %q: %s", head.Inherits, mayInherit(level))}
+		}
+		if err := b.load(shelves, up, parent, &here); err != nil {
+			return err
+		}
+	}
+	return b.decode(data, where, dir, lines)
+}
+
+func mayInherit(level string) string {
+	switch level {
+	case "":
+		return "a board inherits from chip/NAME or cpu/NAME"
+	case "chip":
+		return "a chip inherits from cpu/NAME"
+	default:
+		return "a cpu inherits from nothing"
+	}
+}
+
+func notRead(err error, name string, known []string) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return &NotFoundError{name, known}
+	}
+	return failure.New(failure.Config, "", "board %s: %w", name, err)
+}
+
+func parentMissing(err error, level, name string, shelves []shelf) error {
+	if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	var known []string
+	for _, s := range shelves {
+		found, _ := fs.Glob(s.files, level+"/*.json") // as in names
+		for _, f := range found {
+			known = append(known, strings.TrimSuffix(f, ".json"))
+		}
+	}
+	full := level + "/" + name
+	return fmt.Errorf("inherits %q, which is not known%s", full, didYouMean(full, known))
+}
+
+// read returns the first shelf's file of that name, how to call it in a message, and its folder on disk.
+func read(shelves []shelf, file string) (data []byte, where, dir string, err error) {
+	for _, s := range shelves {
+		data, err = readLimited(s.files, file)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		where, dir = "boards/"+file, s.dir
+		if s.dir != "" {
+			where = filepath.Join(s.dir, filepath.FromSlash(file))
+			dir = filepath.Dir(where)
+		}
+		return data, where, dir, err
+	}
+	return nil, "", "", fmt.Errorf("%s: %w", file, fs.ErrNotExist)
+}
+
+func readLimited(files fs.FS, name string) ([]byte, error) {
+	info, err := fs.Stat(files, name)
+	if err != nil {
+		return nil, err
+	}
+	if info.Size() > maxFileBytes || !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s is not a board file: not a plain file under 1 MiB", name)
+	}
+	return fs.ReadFile(files, name)
+}
+
+// decode puts one file over what its parents said: a file changes only what it names; cflags, ldflags and sources
+// accumulate.
+func (b *Board) decode(data []byte, where, dir string, lines map[string]int) error {
+	old := *b
+	b.Templates, b.Memory, b.CFlags, b.LDFlags, b.Sources = nil, nil, nil, nil, nil // else the decoder writes into the parent's arrays
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(b); err != nil {
+		return &FileError{where, lineOf(data, err), err}
+	}
+	for i := range b.Sources {
+		b.Sources[i].Dir = dir
+	}
+	if b.Templates == nil {
+		b.Templates = old.Templates
+	}
+	if b.Memory == nil {
+		b.Memory = old.Memory
+	}
+	b.CFlags = slices.Concat(old.CFlags, b.CFlags)
+	b.LDFlags = slices.Concat(old.LDFlags, b.LDFlags)
+	b.Sources = slices.Concat(old.Sources, b.Sources)
+	for field, line := range lines {
+		b.Origin[field] = Origin{where, line}
+	}
+	b.Files = append(b.Files, where)
+	return nil
+}

@@ -1,0 +1,180 @@
+// This file is the table of a board's options: what a user may choose for a project, with the board's own choice.
+
+package boards
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/boardsmith/boardsmith/failure"
+)
+
+// Options are a user's choices for one project. A zero field means the board's own.
+type Options struct {
+	ArenaKiB      int    `json:"arena_kib,omitempty"`      // KiB
+	PacketBytes   int    `json:"packet_bytes,omitempty"`   // bytes of one RPC message on the device
+	RegistryBytes int    `json:"registry_bytes,omitempty"` // bytes for functions registered while running
+	LogLevel      string `json:"log_level,omitempty"`      // error, warn, info, debug
+	RuntimeOpt    string `json:"runtime_opt,omitempty"`    // O0, O1, O2, O3, Og, Os
+	OperatorOpt   string `json:"operator_opt,omitempty"`   // O0, O1, O2, O3, Og, Os
+}
+
+// An Option describes one of the Options for one board.
+type Option struct {
+	Name    string
+	Type    string   // int or string
+	Unit    string   // "" for none
+	Min     int      // of an int
+	Max     int      // of an int
+	Choices []string // of a string
+	Default string   // the board's own
+	Help    string
+}
+
+// option is one line of the table: either number or text is set.
+type option struct {
+	Option
+	number func(*Options) *int
+	text   func(*Options) *string
+}
+
+var levelNames = []string{"error", "warn", "info", "debug"}
+var optNames = []string{"O0", "O1", "O2", "O3", "Og", "Os"}
+
+var table = []option{
+	{Option: Option{Name: "arena_kib", Type: "int", Unit: "KiB", Min: 1, Max: 1 << 20,
+		Help: "memory that tensors, parameters and the runtime are taken from"}, number: func(o *Options) *int { return &o.ArenaKiB }},
+	{Option: Option{Name: "packet_bytes", Type: "int", Unit: "bytes", Min: 256, Max: 1 << 20,
+		Help: "receive buffer of the RPC server; a host other than ours cuts its copies to it"}, number: func(o *Options) *int { return &o.PacketBytes }},
+	{Option: Option{Name: "registry_bytes", Type: "int", Unit: "bytes", Min: 64, Max: 1 << 16,
+		Help: "room for functions that the firmware registers while running"}, number: func(o *Options) *int { return &o.RegistryBytes }},
+	{Option: Option{Name: "log_level", Type: "string", Choices: levelNames,
+		Help: "what the firmware logs to the host"}, text: func(o *Options) *string { return &o.LogLevel }},
+	{Option: Option{Name: "runtime_opt", Type: "string", Choices: optNames,
+		Help: "the compiler's optimisation of the runtime and the port"}, text: func(o *Options) *string { return &o.RuntimeOpt }},
+	{Option: Option{Name: "operator_opt", Type: "string", Choices: optNames,
+		Help: "the compiler's optimisation of the model's operators"}, text: func(o *Options) *string { return &o.OperatorOpt }},
+}
+
+// own are the board's own choices.
+func (b *Board) own() Options {
+	return Options{
+		ArenaKiB: b.ArenaKiB, PacketBytes: b.PacketBytes, RegistryBytes: b.RegistryBytes,
+		LogLevel: b.LogLevel, RuntimeOpt: b.RuntimeOpt, OperatorOpt: b.OperatorOpt,
+	}
+}
+
+// Options lists what can be chosen for the board, each with the board's own choice.
+func (b *Board) Options() []Option {
+	own := b.own()
+	list := make([]Option, len(table))
+	for i, row := range table {
+		list[i] = row.Option
+		list[i].Default = row.get(&own)
+	}
+	return list
+}
+
+func (r option) get(o *Options) string {
+	if r.number != nil {
+		return strconv.Itoa(*r.number(o))
+	}
+	return *r.text(o)
+}
+
+// check reports a value that the option cannot take.
+func (o Option) check(value string) error {
+	if o.Type == "string" {
+		if !slices.Contains(o.Choices, value) {
+			return fmt.Errorf("%q is none of %s%s", value, strings.Join(o.Choices, ", "), didYouMean(value, o.Choices))
+		}
+		return nil
+	}
+	n, err := strconv.Atoi(value)
+	if err != nil {
+		return fmt.Errorf("%q is not a whole number of %s", value, o.Unit)
+	}
+	if n < o.Min || n > o.Max {
+		return fmt.Errorf("%d %s is not between %d and %d", n, o.Unit, o.Min, o.Max)
+	}
+	return nil
+}
+
+// ParseOptions reads choices written as "name=value", as in arena_kib=64. Errors are of class config and name the
+// nearest option.
+func ParseOptions(words []string) (Options, error) {
+	var o Options
+	given := map[string]bool{}
+	for _, w := range words {
+		name, value, ok := strings.Cut(w, "=")
+		row := find(name)
+		switch {
+		case !ok:
+			return Options{}, wrongOption("option %q is not written as name=value", w)
+		case row == nil:
+			return Options{}, wrongOption("option %q is not known%s", name, didYouMean(name, optionNames()))
+		case given[name]:
+			return Options{}, wrongOption("option %q is given twice", name)
+		}
+		if err := row.check(value); err != nil {
+			return Options{}, wrongOption("option %s: %v", name, err)
+		}
+		given[name] = true
+		row.set(&o, value)
+	}
+	return o, nil
+}
+
+func wrongOption(format string, args ...any) error {
+	return failure.New(failure.Config, "the options are: "+strings.Join(optionNames(), ", "), format, args...)
+}
+
+func optionNames() []string {
+	var names []string
+	for _, r := range table {
+		names = append(names, r.Name)
+	}
+	return names
+}
+
+func find(name string) *option {
+	for i := range table {
+		if table[i].Name == name {
+			return &table[i]
+		}
+	}
+	return nil
+}
+
+// set stores a value that check accepted.
+func (r *option) set(o *Options, value string) {
+	if r.number != nil {
+		*r.number(o), _ = strconv.Atoi(value) // checked
+		return
+	}
+	*r.text(o) = value
+}
+
+// Settle fills the zero fields of o with the board's own choices and checks the rest: ranges, and that the arena
+// fits the board's memory. Errors are of class config or does-not-fit.
+func (b *Board) Settle(o Options) (Options, error) {
+	own := b.own()
+	for i := range table {
+		r := &table[i]
+		if v := r.get(&o); v == "" || v == "0" {
+			r.set(&o, r.get(&own))
+			continue
+		}
+		if err := r.check(r.get(&o)); err != nil {
+			return Options{}, wrongOption("option %s: %v", r.Name, err)
+		}
+	}
+	with := *b
+	with.ArenaKiB = o.ArenaKiB
+	if err := with.checkMemory(); err != nil {
+		return Options{}, failure.New(failure.DoesNotFit, "choose a smaller arena_kib", "board %s: %w", b.Name, err)
+	}
+	return o, nil
+}

@@ -1,0 +1,180 @@
+// This file knows where in a board file each field stands, which encoding/json does not tell.
+
+package boards
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"reflect"
+	"sort"
+	"strings"
+)
+
+// maxDepth bounds nesting; the deepest field of a board file is at four.
+const maxDepth = 16
+
+// scan returns the line of each key, by its path ("link.kind"; keys of objects in arrays as "memory[].name", the
+// line of the first). A key given twice in one object is an error.
+func scan(data []byte) (map[string]int, error) {
+	s := scanner{data: data, dec: json.NewDecoder(bytes.NewReader(data)), lines: map[string]int{}}
+	if err := s.value("", 0); err != nil {
+		return nil, err
+	}
+	if _, err := s.dec.Token(); err != io.EOF {
+		return nil, s.errorf("something follows the closing brace")
+	}
+	return s.lines, nil
+}
+
+type scanner struct {
+	data  []byte
+	dec   *json.Decoder
+	lines map[string]int
+}
+
+// A placeError is an error of ours at an offset.
+type placeError struct {
+	offset int64
+	msg    string
+}
+
+func (e *placeError) Error() string { return e.msg }
+
+func (s *scanner) errorf(format string, args ...any) error {
+	return &placeError{s.dec.InputOffset(), fmt.Sprintf(format, args...)}
+}
+
+func (s *scanner) value(at string, depth int) error {
+	t, err := s.dec.Token()
+	switch {
+	case err == io.EOF:
+		return s.errorf("the file ends too early")
+	case err != nil:
+		return err
+	case depth > maxDepth:
+		return s.errorf("nested too deeply")
+	case depth == 0 && t != json.Delim('{'):
+		return s.errorf("a board file is one object in braces")
+	case t == json.Delim('{'):
+		return s.object(at, depth)
+	case t == json.Delim('['):
+		return s.array(at, depth)
+	}
+	return nil
+}
+
+func (s *scanner) object(at string, depth int) error {
+	seen := map[string]bool{}
+	for s.dec.More() {
+		t, err := s.dec.Token()
+		if err != nil {
+			return err
+		}
+		key, _ := t.(string) // inside an object the decoder gives keys as strings only
+		if seen[key] {
+			return s.errorf("%q is given twice", key)
+		}
+		seen[key] = true
+		full := key
+		if at != "" {
+			full = at + "." + key
+		}
+		if _, ok := s.lines[full]; !ok {
+			s.lines[full] = line(s.data, s.dec.InputOffset())
+		}
+		if err := s.value(full, depth+1); err != nil {
+			return err
+		}
+	}
+	_, err := s.dec.Token() // the closing brace
+	return endTooEarly(err)
+}
+
+func (s *scanner) array(at string, depth int) error {
+	for s.dec.More() {
+		if err := s.value(at+"[]", depth+1); err != nil {
+			return err
+		}
+	}
+	_, err := s.dec.Token()
+	return endTooEarly(err)
+}
+
+func endTooEarly(err error) error {
+	if err == io.EOF {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+// line is the line, from 1, that the offset lies in.
+func line(data []byte, offset int64) int {
+	offset = max(0, min(offset, int64(len(data))))
+	return 1 + bytes.Count(data[:offset], []byte("\n"))
+}
+
+// lineOf finds the line an error of encoding/json, or of ours, means; 0 where it does not say.
+func lineOf(data []byte, err error) int {
+	var syntax *json.SyntaxError
+	var typ *json.UnmarshalTypeError
+	var place *placeError
+	switch {
+	case errors.As(err, &syntax):
+		return line(data, syntax.Offset)
+	case errors.As(err, &typ):
+		return line(data, typ.Offset)
+	case errors.As(err, &place):
+		return line(data, place.offset)
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return line(data, int64(len(data)))
+	}
+	return 0
+}
+
+// Fields are the paths a board file may use, as scan writes them, sorted.
+var Fields = fieldsOf(reflect.TypeFor[Board](), "")
+
+func fieldsOf(t reflect.Type, at string) []string {
+	if t.Kind() == reflect.Slice {
+		t, at = t.Elem(), at+"[]"
+	}
+	if t.Kind() != reflect.Struct || reflect.PointerTo(t).Implements(reflect.TypeFor[json.Unmarshaler]()) {
+		return nil
+	}
+	var all []string
+	for i := range t.NumField() {
+		tag := t.Field(i).Tag.Get("json")
+		if tag == "-" {
+			continue
+		}
+		name := strings.TrimPrefix(at+"."+tag, ".")
+		all = append(all, name)
+		all = append(all, fieldsOf(t.Field(i).Type, name)...)
+	}
+	sort.Strings(all)
+	return all
+}
+
+// checkFields reports the first field, by line, that no board file has, with the nearest one that it may have.
+func checkFields(where string, lines map[string]int) error {
+	var unknown []string
+	for f := range lines {
+		if i := sort.SearchStrings(Fields, f); i == len(Fields) || Fields[i] != f {
+			unknown = append(unknown, f)
+		}
+	}
+	if len(unknown) == 0 {
+		return nil
+	}
+	sort.Slice(unknown, func(i, j int) bool {
+		if a, b := lines[unknown[i]], lines[unknown[j]]; a != b {
+			return a < b
+		}
+		return unknown[i] < unknown[j]
+	})
+	f := unknown[0]
+	return &FileError{where, lines[f], fmt.Errorf("field %q is not known%s", f, didYouMean(f, Fields))}
+}

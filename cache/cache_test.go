@@ -1,0 +1,182 @@
+package cache
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"testing"
+)
+
+func entry() []File {
+	return []File{{"crt/libcrt.a", []byte("archive")}, {"src/empty.o", []byte{}}, {"src/main.o", bytes.Repeat([]byte{0, 255}, 3000)}}
+}
+
+func TestGetAfterPut(t *testing.T) {
+	c := New(filepath.Join(t.TempDir(), "not", "there", "yet"), Options{})
+	k := NewSentence("test v1").Say("cc", "gcc").Key()
+	if _, ok := c.Get(k); ok {
+		t.Fatal("an empty cache has it")
+	}
+	if err := c.Put(k, entry()); err != nil {
+		t.Fatal(err)
+	}
+	got, ok := c.Get(k)
+	if !ok || !reflect.DeepEqual(got, entry()) {
+		t.Fatalf("got %v %q", ok, got)
+	}
+	if _, ok := c.Get(NewSentence("test v1").Say("cc", "clang").Key()); ok {
+		t.Error("another key has it")
+	}
+}
+
+func TestSentenceTellsApart(t *testing.T) {
+	seen := map[Key]string{}
+	for name, k := range map[string]Key{
+		"one word":   NewSentence("s").Say("f", "a b").Key(),
+		"two words":  NewSentence("s").Say("f", "a", "b").Key(),
+		"two lines":  NewSentence("s").Say("f", "a").Say("f", "b").Key(),
+		"other step": NewSentence("s2").Say("f", "a b").Key(),
+		"newline":    NewSentence("s").Say("f", "a\nf b").Key(),
+	} {
+		if other, ok := seen[k]; ok {
+			t.Errorf("%s and %s have one key", name, other)
+		}
+		seen[k] = name
+	}
+}
+
+// TestDamage flips each byte of a stored entry, and cuts it at each length: it must never come back as good.
+func TestDamage(t *testing.T) {
+	c := New(t.TempDir(), Options{})
+	k := NewSentence("test v1").Key()
+	files := []File{{"a", []byte("hello")}}
+	if err := c.Put(k, files); err != nil {
+		t.Fatal(err)
+	}
+	good, err := os.ReadFile(c.path(k))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; i < len(good); i += 7 {
+		bad := bytes.Clone(good)
+		bad[i] ^= 0x40
+		for _, b := range [][]byte{bad, good[:i]} {
+			if err := os.WriteFile(c.path(k), b, 0o644); err != nil {
+				t.Fatal(err)
+			}
+			if _, ok := c.Get(k); ok {
+				t.Fatalf("damaged at %d of %d, and taken", i, len(good))
+			}
+			if _, err := os.Stat(c.path(k)); err == nil {
+				t.Fatalf("damaged at %d and kept", i)
+			}
+		}
+	}
+}
+
+func TestEntryThatClimbsOutIsRefused(t *testing.T) {
+	data, err := writeEntry([]File{{"../x", []byte("x")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f, err := parseEntry(data[32:]); err == nil {
+		t.Fatalf("took %q", f)
+	}
+}
+
+func TestVerify(t *testing.T) {
+	dir := t.TempDir()
+	k := NewSentence("test v1").Key()
+	if err := New(dir, Options{}).Put(k, entry()); err != nil {
+		t.Fatal(err)
+	}
+	v := New(dir, Options{Verify: true})
+	if _, ok := v.Get(k); ok {
+		t.Error("verify mode hit")
+	}
+	if err := v.Put(k, entry()); err != nil {
+		t.Errorf("the same again: %v", err)
+	}
+	other := entry()
+	other[2].Data[17] ^= 1
+	var m *MismatchError
+	if err := v.Put(k, other); !errors.As(err, &m) || m.Name != "src/main.o" {
+		t.Errorf("got %v", err)
+	}
+	if err := v.Put(k, entry()[:2]); !errors.As(err, &m) {
+		t.Errorf("a file less: %v", err)
+	}
+}
+
+func TestDefaultDir(t *testing.T) {
+	home := t.TempDir()
+	t.Setenv("XDG_CACHE_HOME", home)
+	t.Setenv("BOARDSMITH_HOME", "")
+	if d, err := DefaultDir(); err != nil || d != filepath.Join(home, "boardsmith") {
+		t.Errorf("got %q, %v", d, err)
+	}
+	t.Setenv("BOARDSMITH_HOME", home)
+	if d, err := DefaultDir(); err != nil || d != filepath.Join(home, "cache") {
+		t.Errorf("got %q, %v", d, err)
+	}
+}
+
+// TestTwoProcesses has two processes put and get the same few keys at once: every hit must be whole.
+func TestTwoProcesses(t *testing.T) {
+	if dir := os.Getenv("CACHE_TEST_DIR"); dir != "" {
+		hammer(t, dir)
+		return
+	}
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	var cmds []*exec.Cmd
+	for range 2 {
+		cmd := exec.Command(exe, "-test.run=^TestTwoProcesses$")
+		cmd.Env = append(os.Environ(), "CACHE_TEST_DIR="+dir)
+		var out bytes.Buffer
+		cmd.Stdout, cmd.Stderr = &out, &out
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		cmds = append(cmds, cmd)
+	}
+	for _, cmd := range cmds {
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("%v\n%s", err, cmd.Stdout)
+		}
+	}
+}
+
+func hammer(t *testing.T, dir string) {
+	c := New(dir, Options{})
+	for i := range 60 {
+		k := NewSentence("hammer").Say("n", fmt.Sprint(i%3)).Key()
+		if got, ok := c.Get(k); ok && !reflect.DeepEqual(got, entry()) {
+			t.Fatalf("round %d: a torn entry", i)
+		}
+		if err := c.Put(k, entry()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestPutWhereThereIsNoRoom(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	c := New(file, Options{}) // a file where the folder should be
+	if err := c.Put(NewSentence("x").Key(), entry()); err == nil {
+		t.Error("no error")
+	}
+	if _, ok := c.Get(NewSentence("x").Key()); ok {
+		t.Error("a hit")
+	}
+}
