@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Log lines to the host, between frames. Weak: a firmware may have its own.
+#include <boardsmith/boardsmith.h>
+#include <tvm/runtime/crt/logging.h>
+#include <tvm/runtime/crt/platform.h>
+
+#include "server.h"
+
+#ifndef BOARDSMITH_LOG_BYTES
+#define BOARDSMITH_LOG_BYTES 192U  // of stack; what is longer is cut
+#endif
+
+void __attribute__((weak)) TVMLogf(const char* fmt, ...) {
+  char line[BOARDSMITH_LOG_BYTES];
+  va_list args;
+  if ((server_active == NULL) || server_active->sending) {
+    return;  // nowhere to go: too early, or in the middle of a frame
+  }
+  va_start(args, fmt);
+#ifdef BOARDSMITH_USE_PLATFORM_FORMAT
+  size_t bytes = TVMPlatformFormatMessage(line, sizeof line, fmt, args);
+  bytes = (bytes < sizeof line) ? bytes : (sizeof line - 1U);
+#else
+  size_t bytes = boardsmith_vformat(line, sizeof line, fmt, args);
+#endif
+  va_end(args);
+  if ((bytes != 0U) && (line[bytes - 1U] == '\n')) {
+    bytes--;
+  }
+  if (bytes != 0U) {  // an empty one would stop a TVM host for good
+    transmit_message(server_active, SESSION_LOG, line, (uint32_t)bytes);
+  }
+}
