@@ -32,6 +32,8 @@ type Board struct {
 	OperatorOpt string   `json:"operator_opt"` // optimisation of the model's operators, as in "O2"
 	Sources     []Source `json:"sources"`      // the port's C files and headers; accumulates over the levels
 
+	Functions []Function `json:"functions"` // C functions of the port that the host finds by name; accumulates
+
 	Toolchain Toolchain `json:"toolchain"`
 	ELF       ELF       `json:"elf"`
 	Link      Link      `json:"link"`
@@ -108,6 +110,12 @@ func (n *Number) UnmarshalJSON(b []byte) error {
 	v, err := strconv.ParseUint(s, 0, 64)
 	*n = Number(v)
 	return err
+}
+
+// A Function is a C function of the packed form in one of the sources, and the name under which the host finds it.
+type Function struct {
+	Name   string `json:"name"`   // as in "tvm.testing.reset_server"
+	Symbol string `json:"symbol"` // the C identifier
 }
 
 // An Origin is where a field's value was written.

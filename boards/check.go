@@ -5,6 +5,7 @@ package boards
 import (
 	"fmt"
 	"math/bits"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -12,6 +13,11 @@ import (
 
 // linkKinds are the links there are; transport has one implementation for each.
 var linkKinds = []string{"process"}
+
+var (
+	functionRE = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.]*$`)
+	symbolRE   = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+)
 
 // check reports the first thing about the merged board that cannot be right, at the file and line that said it.
 func (b *Board) check() error {
@@ -30,6 +36,11 @@ func (b *Board) check() error {
 	for _, s := range b.Sources {
 		if err := goodSource(s.Name); err != nil {
 			return b.wrong("sources", "%v", err)
+		}
+	}
+	for _, f := range b.Functions {
+		if !functionRE.MatchString(f.Name) || !symbolRE.MatchString(f.Symbol) {
+			return b.wrong("functions", "name %q or symbol %q: a name has letters, digits, dots and underscores, a symbol is a C identifier", f.Name, f.Symbol)
 		}
 	}
 	for _, o := range b.Options() {

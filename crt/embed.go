@@ -1,0 +1,11 @@
+// Package crt holds the sources of the standalone C runtime, in the binary: a project gets a copy of them.
+//
+// It compiles nothing and runs nothing; the C is specified in SPEC.md and tested by `make -C crt test`.
+package crt
+
+import "embed"
+
+// FS holds include/ and src/, as they come to lie in a project's crt/.
+//
+//go:embed all:include all:src
+var FS embed.FS

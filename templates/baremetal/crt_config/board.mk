@@ -1,0 +1,7 @@
+# SPDX-License-Identifier: 0BSD
+# Board host, for the Makefile.
+CC := cc
+BOARD_CFLAGS :=
+BOARD_LDFLAGS :=
+RUNTIME_OPT := Os
+OPERATOR_OPT := O2

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: 0BSD
+// Board host, for the runtime and the firmware.
+#ifndef CRT_CONFIG_H_
+#define CRT_CONFIG_H_
+
+#define BOARDSMITH_ARENA_BYTES 16777216
+#define TVM_CRT_MAX_PACKET_SIZE_BYTES 2048
+#define TVM_CRT_GLOBAL_FUNC_REGISTRY_SIZE_BYTES 512
+#define TVM_CRT_LOG_LEVEL TVM_CRT_LOG_LEVEL_INFO
+
+// Functions of the board's own: the name the host finds it by, and the C function.
+#define BOARDSMITH_BOARD_FUNCTIONS(X) \
+  X("tvm.testing.reset_server", process_reset_packed)
+
+#endif  // CRT_CONFIG_H_

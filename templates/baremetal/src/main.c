@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The host-driven firmware: bytes from the port go to the RPC server, its replies go back, and the model's operators
+// run when the host calls them.
+#include <boardsmith/boardsmith.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <tvm/runtime/c_runtime_api.h>
+#include <tvm/runtime/crt/error_codes.h>
+#include <tvm/runtime/crt/microtvm_rpc_server.h>
+#include <tvm/runtime/crt/platform.h>
+
+#include "crt_config.h"
+#include "port.h"
+
+// The server is called at least every TICK_MS until no byte has come for QUIET_TICKS, which outlasts the pause after
+// which it gives up a frame. With nothing under way the firmware sleeps until a byte comes.
+#ifndef BOARDSMITH_FRAME_GAP_MS
+#define BOARDSMITH_FRAME_GAP_MS 250U
+#endif
+#define TICK_MS 10U
+#define QUIET_TICKS (((BOARDSMITH_FRAME_GAP_MS) / TICK_MS) + 10U)
+
+// ---- Functions that the host finds by name, besides the runtime's own ------------------------------------------
+
+// The 16 bytes that name this build, in a file of their own that the build writes.
+extern const uint8_t boardsmith_build_id[16];
+
+enum { BUILD_ID_BYTES = 16, CRC_BYTES = 4, CHIP_ID_MAX_BYTES = 32 };
+
+// boardsmith.build_id() -> bytes: the build id, the image's CRC-32 (u32, least significant byte first), the chip's id.
+static int build_id_packed(TVMValue* args, int* type_codes, int num_args, TVMValue* out_value, int* out_type,
+                           void* resource_handle) {
+  static uint8_t bytes[BUILD_ID_BYTES + CRC_BYTES + CHIP_ID_MAX_BYTES];
+  static TVMByteArray result;
+  (void)args;  // it takes none
+  (void)type_codes;
+  (void)resource_handle;
+  if (num_args != 0) {
+    return kTvmErrorFunctionCallNumArguments;
+  }
+  const uint32_t crc = boardsmith_port.image_crc(boardsmith_port.ctx);
+  (void)memcpy(bytes, boardsmith_build_id, BUILD_ID_BYTES);
+  for (uint32_t i = 0; i < (uint32_t)CRC_BYTES; i++) {
+    bytes[BUILD_ID_BYTES + i] = (uint8_t)(crc >> (8U * i));
+  }
+  const uint32_t chip_bytes =
+      boardsmith_port.chip_id(boardsmith_port.ctx, &bytes[BUILD_ID_BYTES + CRC_BYTES], CHIP_ID_MAX_BYTES);
+  result.data = (const char*)bytes;
+  result.size = (size_t)BUILD_ID_BYTES + CRC_BYTES + chip_bytes;
+  out_value->v_handle = &result;
+  *out_type = kTVMBytes;
+  return 0;
+}
+
+// One list makes the names and the functions; crt_config.h adds the board's.
+#ifndef BOARDSMITH_BOARD_FUNCTIONS
+#define BOARDSMITH_BOARD_FUNCTIONS(X)
+#endif
+#define FUNCTIONS(X)                              \
+  X("boardsmith.crc32", boardsmith_crc32_packed)  \
+  X("boardsmith.build_id", build_id_packed)       \
+  BOARDSMITH_BOARD_FUNCTIONS(X)
+
+#define DECLARE(name, fn) int fn(TVMValue*, int*, int, TVMValue*, int*, void*);
+#define NAME(name, fn) name "\0"
+#define ENTRY(name, fn) fn,
+#define ONE(name, fn) +1
+BOARDSMITH_BOARD_FUNCTIONS(DECLARE)
+
+static const struct {
+  uint16_t count;
+  char text[sizeof(FUNCTIONS(NAME))];  // the literal's own NUL ends the list
+} names = {0 FUNCTIONS(ONE), FUNCTIONS(NAME)};
+
+static const TVMBackendPackedCFunc functions[] = {FUNCTIONS(ENTRY)};
+
+const TVMFuncRegistry boardsmith_functions = {(const char*)&names, functions};
+
+// ---- The loop ------------------------------------------------------------------------------------------------------
+
+static ssize_t send_bytes(void* context, const uint8_t* data, size_t size_bytes) {
+  const boardsmith_port_t* port = context;
+  return (port->send(port->ctx, data, (uint32_t)size_bytes) == 0) ? (ssize_t)size_bytes : -1;
+}
+
+static void flush(void) {
+  if (boardsmith_port.flush(boardsmith_port.ctx) != 0) {
+    boardsmith_port.stop(boardsmith_port.ctx, PORT_STOP_BROKEN, 0);
+  }
+}
+
+// Gives the server what came and lets it answer.
+static void serve(microtvm_rpc_server_t server, uint8_t* data, size_t size_bytes) {
+  size_t before;
+  tvm_crt_error_t error;
+  do {
+    before = size_bytes;
+    error = MicroTVMRpcServerLoop(server, &data, &size_bytes);
+    if (error == kTvmErrorPlatformShutdown) {
+      flush();
+      boardsmith_port.stop(boardsmith_port.ctx, PORT_STOP_SHUTDOWN, 0);
+    }
+  } while ((size_bytes > 0U) && (size_bytes < before));
+  flush();
+  if (size_bytes > 0U) {  // it takes no more: nothing here can help
+    TVMPlatformAbort(error);
+  }
+}
+
+int main(void) {
+  if (TVMPlatformInitialize() != kTvmErrorNoError) {
+    TVMPlatformAbort(kTvmErrorPlatformMemoryManagerInitialized);
+  }
+  const microtvm_rpc_server_t server = MicroTVMRpcServerInit(send_bytes, (void*)&boardsmith_port);
+  flush();
+  uint32_t quiet = QUIET_TICKS;
+  for (;;) {
+    uint8_t* data = NULL;
+    const int32_t got =
+        boardsmith_port.receive(boardsmith_port.ctx, &data, (quiet < QUIET_TICKS) ? TICK_MS : PORT_FOREVER);
+    if (got < 0) {
+      boardsmith_port.stop(boardsmith_port.ctx, PORT_STOP_CLOSED, 0);
+    }
+    quiet = (got > 0) ? 0U : (quiet + 1U);
+    serve(server, data, (size_t)got);
+  }
+}

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the runtime asks of a platform, out of the port's functions and one arena.
+#include <boardsmith/boardsmith.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <tvm/runtime/crt/logging.h>
+#include <tvm/runtime/crt/page_allocator.h>
+#include <tvm/runtime/crt/platform.h>
+
+#include "crt_config.h"
+#include "port.h"
+
+// A large arena is on a machine whose vector instructions want 64-byte alignment, and its pages may be large too.
+#if (BOARDSMITH_ARENA_BYTES) >= 1048576
+#define ARENA_ALIGN 64
+#define PAGE_BYTES_LOG2 12U
+#else
+#define ARENA_ALIGN 16
+#define PAGE_BYTES_LOG2 8U
+#endif
+
+static uint8_t arena[BOARDSMITH_ARENA_BYTES] __attribute__((aligned(ARENA_ALIGN)));
+static MemoryManagerInterface* memory;
+static uint64_t timer_start;
+static bool timer_runs;
+
+tvm_crt_error_t TVMPlatformInitialize(void) {
+  if (boardsmith_port.init(boardsmith_port.ctx) != 0) {
+    return kTvmErrorPlatformCheckFailure;
+  }
+  return PageMemoryManagerCreate(&memory, arena, sizeof arena, PAGE_BYTES_LOG2);
+}
+
+// Tells the host, then lets the port reset or end.
+void TVMPlatformAbort(tvm_crt_error_t error) {
+  static bool again;  // an abort while telling of the first one
+  if (!again) {
+    again = true;
+    LOG_ERROR("aborted: error 0x%x", (unsigned)error);
+    (void)boardsmith_port.flush(boardsmith_port.ctx);  // if the link is broken too, there is nobody to tell
+  }
+  boardsmith_port.stop(boardsmith_port.ctx, PORT_STOP_ABORT, (uint32_t)error);
+  for (;;) {
+    // A port's stop does not return.
+  }
+}
+
+tvm_crt_error_t TVMPlatformMemoryAllocate(size_t num_bytes, DLDevice dev, void** out_ptr) {
+  return memory->Allocate(memory, num_bytes, dev, out_ptr);
+}
+
+tvm_crt_error_t TVMPlatformMemoryFree(void* ptr, DLDevice dev) { return memory->Free(memory, ptr, dev); }
+
+tvm_crt_error_t TVMPlatformTimerStart(void) {
+  if (timer_runs) {
+    return kTvmErrorPlatformTimerBadState;
+  }
+  timer_runs = true;
+  timer_start = boardsmith_port.ticks(boardsmith_port.ctx);
+  return kTvmErrorNoError;
+}
+
+tvm_crt_error_t TVMPlatformTimerStop(double* elapsed_seconds) {
+  const uint64_t now = boardsmith_port.ticks(boardsmith_port.ctx);
+  if (!timer_runs) {
+    return kTvmErrorPlatformTimerBadState;
+  }
+  timer_runs = false;
+  *elapsed_seconds = (double)(now - timer_start) / (double)boardsmith_port.ticks_hz;
+  return kTvmErrorNoError;
+}
+
+tvm_crt_error_t TVMPlatformGenerateRandom(uint8_t* buffer, size_t num_bytes) {
+  return (boardsmith_port.random(boardsmith_port.ctx, buffer, (uint32_t)num_bytes) == 0)
+             ? kTvmErrorNoError
+             : kTvmErrorFunctionCallNotImplemented;
+}
+
+uint32_t boardsmith_now_ms(void) { return boardsmith_port.now_ms(boardsmith_port.ctx); }
