@@ -1,0 +1,215 @@
+// This file sorts an archive's sources and objects by module, and reads out of them what the metadata leaves out:
+// the functions of the system library, and what the code needs.
+
+package mlf
+
+import (
+	"bytes"
+	"path"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+var libName = regexp.MustCompile(`^(\w+)_lib\d+\.\w+$`)
+
+// sourceExt are the endings of what is compiled.
+var sourceExt = []string{".c", ".cc", ".cpp"}
+
+// assignCode gives each module its code. From version 3 a file's name begins with its module's; other files, such as
+// an external code generator's, go to the first module: all of them are compiled anyway.
+func (a *Archive) assignCode() error {
+	for _, f := range a.Files {
+		dir, base := path.Split(f.Name)
+		m := a.Modules[0]
+		if match := libName.FindStringSubmatch(base); match != nil {
+			if i := slices.IndexFunc(a.Modules, func(m *Module) bool { return m.Name == match[1] }); i >= 0 {
+				m = a.Modules[i]
+			}
+		}
+		switch ext := path.Ext(base); {
+		case dir == "codegen/host/src/" && slices.Contains(sourceExt, ext):
+			m.Sources = append(m.Sources, f)
+		case dir == "codegen/host/lib/" && ext == ".o":
+			m.Objects = append(m.Objects, f)
+		case strings.HasPrefix(dir, "codegen/") && ext != ".h":
+			return a.fault(f.Name, "", "it is neither C, C++ nor an object; nothing here can build it")
+		}
+	}
+	for _, m := range a.Modules {
+		if err := a.scanCode(m); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// A codeScan is what the code of one module says.
+type codeScan struct {
+	ffi       bool            // a function of TVM 0.21's ABI is defined
+	unpacked  string          // a function that the registry has as packed and the code declares otherwise
+	badPool   string          // a parameter for a pool whose name is no C identifier
+	defined   map[string]bool // functions that objects define
+	registers []string        // functions, in the registry's order
+}
+
+func (a *Archive) scanCode(m *Module) error {
+	if len(m.Sources)+len(m.Objects) == 0 {
+		return a.fault("", "", "model %s: it holds no code", m.Name)
+	}
+	scan := &codeScan{defined: map[string]bool{}}
+	for _, f := range m.Sources {
+		scan.readRegistry(f.Data)
+		m.readIncludes(f, a)
+		m.SystemLib = m.SystemLib || entryPoint.Match(f.Data)
+	}
+	for _, f := range m.Sources {
+		scan.readDeclarations(f.Data)
+	}
+	for _, f := range m.Objects {
+		o, err := f.Info()
+		if err != nil {
+			return a.fault(f.Name, "", "%w", err)
+		}
+		for _, name := range o.Defined {
+			scan.defined[name] = true
+			scan.ffi = scan.ffi || strings.HasPrefix(name, "__tvm_ffi_")
+		}
+		if slices.Contains(o.Defined, "TVMSystemLibEntryPoint") {
+			m.SystemLib = true
+			scan.registers = append(scan.registers, registryIn(f.Data, o.Undefined)...)
+		}
+	}
+	m.Functions = scan.registers
+	m.ABI = m.decideABI(scan)
+	m.scan = scan
+	return nil
+}
+
+// The patterns begin with plain text, which the regexp package looks for first: sources are megabytes of constants.
+var (
+	entryPoint = regexp.MustCompile(`TVMSystemLibEntryPoint\s*\(\s*void\s*\)\s*\{`)
+	registry   = regexp.MustCompile(`TVMFuncRegistry\s+\w+\s*=\s*\{\s*"((?:[^"\\]|\\.)*)"`)
+	include    = regexp.MustCompile(`#[ \t]*include[ \t]*[<"]([^>"\n]+)[>"]`)
+	ffiEntry   = regexp.MustCompile(`__tvm_ffi_\w+\s*\(\s*void`)
+	declared   = regexp.MustCompile(`int32_t\s+(\w+)\s*\(([^()]*)\)\s*[;{]`)
+	poolParam  = regexp.MustCompile(`uint8_t\s*\*\s*([^\s,()]+_var)\b`)
+)
+
+// readRegistry takes the names out of the registry's literal: two bytes of count, then names that end in NUL.
+func (s *codeScan) readRegistry(src []byte) {
+	if m := registry.FindSubmatch(src); m != nil {
+		s.registers = append(s.registers, registryNames(unescape(m[1]))...)
+	}
+	s.ffi = s.ffi || ffiEntry.Match(src)
+}
+
+// registryNames reads names in the registry's encoding (crt_abi.md §4).
+func registryNames(b []byte) (names []string) {
+	if len(b) < 2 {
+		return nil
+	}
+	for _, name := range bytes.Split(b[2:], []byte{0}) {
+		if len(name) > 0 {
+			names = append(names, string(name))
+		}
+	}
+	return names
+}
+
+var octal = regexp.MustCompile(`\\[0-7]{1,3}`)
+
+// unescape resolves the octal escapes of a C literal; a registry has no others.
+func unescape(literal []byte) []byte {
+	return octal.ReplaceAllFunc(literal, func(e []byte) []byte {
+		n, err := strconv.ParseUint(string(e[1:]), 8, 16)
+		if err != nil || n > 0xff {
+			return e
+		}
+		return []byte{byte(n)}
+	})
+}
+
+// registryIn finds a registry in an object's data: LLVM's lib0 holds the encoded names as one constant, and one of
+// the functions that it refers to comes first. Without a place that agrees with its own count the names are unknown.
+func registryIn(object []byte, functions []string) []string {
+	for _, f := range functions {
+		first := append([]byte(f), 0)
+		for at := 0; ; at++ {
+			i := bytes.Index(object[at:], first)
+			if i < 0 {
+				break
+			}
+			at += i
+			if names := registryAt(object, at-2); names != nil {
+				return names
+			}
+		}
+	}
+	return nil
+}
+
+// registryAt reads a registry's names if there is one at that place.
+func registryAt(object []byte, at int) []string {
+	if at < 0 {
+		return nil
+	}
+	end := bytes.Index(object[at+2:], []byte{0, 0})
+	count := int(object[at]) | int(object[at+1])<<8
+	if end < 0 || bytes.Count(object[at+2:at+2+end], []byte{0})+1 != count {
+		return nil
+	}
+	return registryNames(object[at : at+2+end])
+}
+
+// readDeclarations looks for what cannot compile: a registered function declared with other arguments than a packed
+// function's six, and pool parameters that are no identifiers.
+func (s *codeScan) readDeclarations(src []byte) {
+	for _, m := range declared.FindAllSubmatch(src, -1) {
+		name, params := string(m[1]), string(m[2])
+		if slices.Contains(s.registers, name) && !isPacked(params) && s.unpacked == "" {
+			s.unpacked = name
+		}
+	}
+	for _, m := range poolParam.FindAllSubmatch(src, -1) {
+		if name := string(m[1]); !isIdentifier(name) && s.badPool == "" {
+			s.badPool = name
+		}
+	}
+}
+
+// isPacked says whether a C parameter list is a packed function's.
+func isPacked(params string) bool {
+	list := strings.Split(params, ",")
+	first := strings.TrimSpace(list[0])
+	return len(list) == 6 && (strings.HasPrefix(first, "TVMValue*") || strings.HasPrefix(first, "void*")) && strings.Contains(list[2], "num_args")
+}
+
+// known are the headers that every build has: C's, and those of TVM that the runtime brings.
+var known = []string{
+	"assert.h", "complex.h", "ctype.h", "errno.h", "fenv.h", "float.h", "inttypes.h", "limits.h", "math.h", "stdarg.h", "stdbool.h",
+	"stddef.h", "stdint.h", "stdio.h", "stdlib.h", "string.h", "tgmath.h", "dlpack/dlpack.h",
+}
+
+func (m *Module) readIncludes(f File, a *Archive) {
+	for _, match := range include.FindAllSubmatch(f.Data, -1) {
+		name := string(match[1])
+		need := Need{NeedHeader, name, f.Name}
+		switch {
+		case slices.Contains(known, name), strings.HasPrefix(name, "tvm/runtime/"), a.findHeaderFile(name):
+			continue
+		case name == "arm_acle.h":
+			need.Kind = NeedDSP
+		}
+		if !slices.ContainsFunc(m.Needs, func(n Need) bool { return n.Name == name }) {
+			m.Needs = append(m.Needs, need)
+		}
+	}
+}
+
+// findHeaderFile says whether the archive brings a header. Upper and lower case are not told apart: Check has a
+// better explanation for a header whose name differs in case only.
+func (a *Archive) findHeaderFile(name string) bool {
+	return slices.ContainsFunc(a.Files, func(f File) bool { return strings.EqualFold(f.Name, "codegen/host/include/"+name) })
+}

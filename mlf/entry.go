@@ -1,0 +1,247 @@
+// This file puts together what a model takes and gives, in order, from the places that know a part of it: the graph,
+// the C interface's header, the Relay text and the metadata.
+
+package mlf
+
+import (
+	"fmt"
+	"slices"
+	"sort"
+	"strings"
+
+	"github.com/boardsmith/boardsmith/ndarray"
+)
+
+// relayOf finds the model's Relay text; it has had three names.
+func (a *Archive) relayOf(model string) *Relay {
+	for _, name := range []string{"src/" + model + ".relay", "src/relay.txt", "relay.txt"} {
+		if f := a.Find(name); f != nil {
+			return ParseRelay(string(f.Data))
+		}
+	}
+	return &Relay{}
+}
+
+// readGraph takes a graph model's tensors from its graph: the arguments that are neither parameters nor, where the
+// metadata lists the inputs, missing there.
+func (a *Archive) readGraph(m *Module, known figures, params map[string]bool) error {
+	f := a.oneOf("executor-config/graph/"+m.Name+".graph", "*/graph/graph.json")
+	if f == nil {
+		return a.fault("", "", "model %s: its graph is missing", m.Name)
+	}
+	g, err := ParseGraph(f.Data)
+	if err != nil {
+		return a.fault(f.Name, "", "%w", err)
+	}
+	m.Graph = f.Data
+	for _, n := range g.Args {
+		name := g.Nodes[n].Name
+		_, listed := known.inputs[name]
+		if params[name] || len(known.inputs) > 0 && !listed {
+			continue
+		}
+		m.Inputs = append(m.Inputs, g.Tensor(g.Rows[n], name))
+	}
+	names := outputNames(a.relayOf(m.Name), known, len(g.Heads))
+	for i, e := range g.Heads {
+		m.Outputs = append(m.Outputs, g.Tensor(e, names[i]))
+	}
+	if err := agree(known.inputs, m.Inputs); err != nil {
+		return a.fault(f.Name, "", "%w", err)
+	}
+	return nil
+}
+
+// readEntry takes an AOT model's tensors: order and number from the header, else from the Relay text, else from the
+// alphabet; names and types from the metadata; shapes from the Relay text where they fit the metadata's sizes.
+func (a *Archive) readEntry(m *Module, known figures) error {
+	relay := a.relayOf(m.Name)
+	inputs := relay.Params
+	if len(known.inputs) > 0 {
+		inputs = keep(relay.Params, known.inputs)
+	}
+	outputs := relay.Results
+	names := outputNames(relay, known, max(len(outputs), len(known.outputs)))
+	for i := range outputs {
+		outputs[i].Name = names[i]
+	}
+	if m.Header == nil {
+		m.Inputs = complete(inputs, known.inputs)
+		m.Outputs = completeOutputs(outputs, known.outputs, names)
+		return agreeAll(a, m, known)
+	}
+	in, err := byField(m.Header.Inputs, inputs, known.inputs)
+	if err != nil {
+		return a.fault(m.Headers[0].Name, "", "input %w", err)
+	}
+	out, err := byField(m.Header.Outputs, outputs, known.outputs)
+	if err != nil {
+		return a.fault(m.Headers[0].Name, "", "output %w", err)
+	}
+	m.Inputs, m.Outputs = in, out
+	return agreeAll(a, m, known)
+}
+
+func agreeAll(a *Archive, m *Module, known figures) error {
+	if err := agree(known.inputs, m.Inputs); err != nil {
+		return a.fault(metadataFile, "", "model %s: inputs: %w", m.Name, err)
+	}
+	if err := agree(known.outputs, m.Outputs); err != nil {
+		return a.fault(metadataFile, "", "model %s: outputs: %w", m.Name, err)
+	}
+	return nil
+}
+
+func keep(ts []Tensor, known map[string]Tensor) (kept []Tensor) {
+	for _, t := range ts {
+		if _, ok := known[t.Name]; ok {
+			kept = append(kept, t)
+		}
+	}
+	return kept
+}
+
+// complete returns the ordered tensors with what the metadata knows better, followed by those only it has.
+func complete(ordered []Tensor, known map[string]Tensor) []Tensor {
+	var out []Tensor
+	seen := map[string]bool{}
+	for _, t := range ordered {
+		out = append(out, merge(t, known[t.Name]))
+		seen[t.Name] = true
+	}
+	for _, name := range sorted(known) {
+		if !seen[name] {
+			out = append(out, known[name])
+		}
+	}
+	return out
+}
+
+// completeOutputs is complete for outputs, where a type without a place in the metadata keeps its own.
+func completeOutputs(ordered []Tensor, known map[string]Tensor, names []string) []Tensor {
+	if len(ordered) > 0 {
+		for i, t := range ordered {
+			ordered[i] = merge(t, known[t.Name])
+		}
+		return ordered
+	}
+	for _, name := range names {
+		if t, ok := known[name]; ok {
+			ordered = append(ordered, t)
+		}
+	}
+	return ordered
+}
+
+// merge adds to a tensor of the Relay text what the metadata says of it. Where the sizes contradict each other the
+// metadata, which describes the generated code, is believed, and the shape is unknown.
+func merge(t, known Tensor) Tensor {
+	if known.Name == "" {
+		return t
+	}
+	if t.DType != known.DType || t.Bytes != known.Bytes {
+		return known
+	}
+	return t
+}
+
+// byField orders tensors as the header's struct has them; fields have sanitised names.
+func byField(fields []Field, relay []Tensor, known map[string]Tensor) ([]Tensor, error) {
+	var out []Tensor
+	for i, f := range fields {
+		t := Tensor{Name: f.Name, Bytes: f.Bytes}
+		if j := slices.IndexFunc(relay, func(r Tensor) bool { return Sanitize(r.Name) == f.Name }); j >= 0 {
+			t = relay[j]
+		} else if len(relay) == len(fields) {
+			t = relay[i]
+			t.Name = f.Name
+		}
+		for _, name := range sorted(known) {
+			if Sanitize(name) == f.Name {
+				t.Name = name
+				t = merge(t, known[name])
+			}
+		}
+		if f.Bytes != 0 && t.Bytes != 0 && f.Bytes != t.Bytes {
+			return nil, fmt.Errorf("%s has %d bytes, by metadata and Relay text %d", f.Name, f.Bytes, t.Bytes)
+		}
+		if t.DType.Bits == 0 {
+			return nil, fmt.Errorf("%s: nothing says its type", f.Name)
+		}
+		out = append(out, t)
+	}
+	return out, nil
+}
+
+// outputNames returns the names of n outputs in order. The metadata has them sorted by the alphabet: the Relay text
+// may list them, names that TVM counts up are ordered by their number, and a single one needs no order.
+func outputNames(relay *Relay, known figures, n int) []string {
+	names := make([]string, n)
+	for i := range names {
+		names[i] = outputName(i, n)
+	}
+	if len(relay.OutputNames) == n {
+		return relay.OutputNames
+	}
+	listed := sorted(known.outputs)
+	if len(listed) != n {
+		return names
+	}
+	counted := slices.Clone(listed)
+	sort.SliceStable(counted, func(i, j int) bool {
+		return len(counted[i]) < len(counted[j]) || len(counted[i]) == len(counted[j]) && counted[i] < counted[j]
+	})
+	if n == 1 || slices.Equal(counted, names) {
+		return counted
+	}
+	return byType(names, relay.Results, known.outputs)
+}
+
+// byType pairs outputs with the metadata's names where type and size are unlike all others'; the rest keep names
+// that TVM would have given.
+func byType(names []string, results []Tensor, known map[string]Tensor) []string {
+	if len(results) != len(names) {
+		return names
+	}
+	for i, r := range results {
+		var match []string
+		for _, name := range sorted(known) {
+			if k := known[name]; k.DType == r.DType && k.Bytes == r.Bytes {
+				match = append(match, name)
+			}
+		}
+		if len(match) == 1 {
+			names[i] = match[0]
+		}
+	}
+	return names
+}
+
+func sorted(m map[string]Tensor) []string {
+	var names []string
+	for name := range m {
+		names = append(names, name)
+	}
+	sort.Strings(names)
+	return names
+}
+
+// agree says whether the tensors are as the metadata describes them.
+func agree(known map[string]Tensor, ts []Tensor) error {
+	for _, t := range ts {
+		k, ok := known[t.Name]
+		if ok && (k.DType != t.DType || k.Bytes != t.Bytes) {
+			return fmt.Errorf("%s, but by %s %v of %d bytes", t, metadataFile, k.DType, k.Bytes)
+		}
+	}
+	if len(known) > 0 && len(ts) != len(known) {
+		return fmt.Errorf("there are %d tensors, but by %s %d: %s", len(ts), metadataFile, len(known), strings.Join(sorted(known), ", "))
+	}
+	return nil
+}
+
+// shaped is a tensor of known type and shape, or nil where the shape is not one.
+func shaped(name string, d ndarray.DType, shape []int64) (Tensor, bool) {
+	n, err := ndarray.Bytes(d, shape)
+	return Tensor{Name: name, DType: d, Shape: append([]int64{}, shape...), Bytes: int64(n)}, err == nil
+}

@@ -1,0 +1,251 @@
+// This file reads the graph of the graph executor (crt_abi.md §11).
+
+package mlf
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/boardsmith/boardsmith/ndarray"
+)
+
+// A GraphModel is a graph whose every index has been checked: nodes only use earlier nodes, and an entry is one
+// output of one node. DTypes, Shapes and Storage are by entry.
+type GraphModel struct {
+	Nodes   []GraphNode
+	Args    []int // the nodes that are inputs or parameters
+	Heads   []int // the entries that are the model's outputs
+	Rows    []int // Rows[n] is node n's first entry; one more element than nodes
+	DTypes  []ndarray.DType
+	Shapes  [][]int64
+	Storage []int // entries of equal storage id lie in the same memory
+}
+
+// A GraphNode is an argument (Func is "") or a call of an operator.
+type GraphNode struct {
+	Name    string
+	Func    string
+	Inputs  []int // entries
+	Flatten bool  // the operator sees every tensor as one of a single dimension
+}
+
+// Nop is the function name of a node that only gives memory another shape.
+const Nop = "__nop"
+
+// Entries are the entries that node n gives.
+func (g *GraphModel) Entries(n int) (from, to int) { return g.Rows[n], g.Rows[n+1] }
+
+// Tensor describes an entry.
+func (g *GraphModel) Tensor(entry int, name string) Tensor {
+	t, _ := shaped(name, g.DTypes[entry], g.Shapes[entry]) // ParseGraph has checked it
+	return t
+}
+
+type rawGraph struct {
+	Nodes   []rawNode                     `json:"nodes"`
+	Args    []int                         `json:"arg_nodes"`
+	Heads   []rawEntry                    `json:"heads"`
+	Rows    []int                         `json:"node_row_ptr"`
+	Attrs   map[string][2]json.RawMessage `json:"attrs"`
+	Ignored json.RawMessage               `json:"metadata"`
+}
+
+type rawNode struct {
+	Op      string         `json:"op"`
+	Name    string         `json:"name"`
+	Inputs  []rawEntry     `json:"inputs"`
+	Attrs   map[string]any `json:"attrs"`
+	Attr    map[string]any `json:"attr"`
+	Control []int          `json:"control_deps"`
+}
+
+// rawEntry is [node, output] or [node, output, version].
+type rawEntry []int
+
+// ParseGraph reads and checks a graph.
+func ParseGraph(data []byte) (*GraphModel, error) {
+	var raw rawGraph
+	if err := json.Unmarshal(data, &raw); err != nil {
+		return nil, fmt.Errorf("graph: %w", err)
+	}
+	g := &GraphModel{Rows: raw.Rows, Args: raw.Args}
+	if err := g.readRows(raw); err != nil {
+		return nil, fmt.Errorf("graph: %w", err)
+	}
+	if err := g.readAttrs(raw.Attrs); err != nil {
+		return nil, fmt.Errorf("graph: attrs: %w", err)
+	}
+	for i, n := range raw.Nodes {
+		if err := g.addNode(i, n); err != nil {
+			return nil, fmt.Errorf("graph: node %d %q: %w", i, n.Name, err)
+		}
+	}
+	if err := g.checkArgs(); err != nil {
+		return nil, fmt.Errorf("graph: %w", err)
+	}
+	if len(raw.Heads) == 0 {
+		return nil, errors.New("graph: it has no outputs")
+	}
+	for _, e := range raw.Heads {
+		entry, err := g.entry(e, len(g.Nodes))
+		if err != nil {
+			return nil, fmt.Errorf("graph: heads: %w", err)
+		}
+		g.Heads = append(g.Heads, entry)
+	}
+	return g, nil
+}
+
+// readRows checks the prefix sums: each node has at least one entry.
+func (g *GraphModel) readRows(raw rawGraph) error {
+	if len(raw.Nodes) == 0 || len(raw.Rows) != len(raw.Nodes)+1 || raw.Rows[0] != 0 {
+		return fmt.Errorf("%d nodes, but node_row_ptr is %.40v", len(raw.Nodes), raw.Rows)
+	}
+	for i := range raw.Nodes {
+		if n := raw.Rows[i+1] - raw.Rows[i]; n < 1 || n > maxOutputs {
+			return fmt.Errorf("node_row_ptr gives node %d %d outputs", i, n)
+		}
+	}
+	return nil
+}
+
+const maxOutputs = 1 << 16
+
+func (g *GraphModel) readAttrs(attrs map[string][2]json.RawMessage) error {
+	var names []string
+	for _, a := range []struct {
+		name, kind string
+		into       any
+		length     func() int
+	}{
+		{"dltype", "list_str", &names, func() int { return len(names) }},
+		{"shape", "list_shape", &g.Shapes, func() int { return len(g.Shapes) }},
+		{"storage_id", "list_int", &g.Storage, func() int { return len(g.Storage) }},
+	} {
+		var kind string
+		if err := json.Unmarshal(orNull(attrs[a.name][0]), &kind); err != nil || kind != a.kind {
+			return fmt.Errorf("%s is not a %s", a.name, a.kind)
+		}
+		if err := json.Unmarshal(orNull(attrs[a.name][1]), a.into); err != nil {
+			return fmt.Errorf("%s: %w", a.name, err)
+		}
+		if want := g.Rows[len(g.Rows)-1]; a.length() != want {
+			return fmt.Errorf("%s has %d elements for %d entries", a.name, a.length(), want)
+		}
+	}
+	if _, ok := attrs["storage_scope"]; ok {
+		return errors.New("storage_scope asks for memory that a microcontroller does not have")
+	}
+	for i, name := range names {
+		d, err := ndarray.ParseDType(name)
+		if err != nil {
+			return fmt.Errorf("entry %d: %w", i, err)
+		}
+		if _, ok := shaped("", d, g.Shapes[i]); !ok {
+			return fmt.Errorf("entry %d: no tensor can be %s %s", i, name, ndarray.ShapeString(g.Shapes[i]))
+		}
+		if g.Storage[i] < 0 {
+			return fmt.Errorf("entry %d: storage id %d", i, g.Storage[i])
+		}
+		g.DTypes = append(g.DTypes, d)
+	}
+	return nil
+}
+
+func orNull(r json.RawMessage) json.RawMessage {
+	if len(r) == 0 {
+		return json.RawMessage("null")
+	}
+	return r
+}
+
+func (g *GraphModel) addNode(i int, raw rawNode) error {
+	n := GraphNode{Name: raw.Name}
+	for _, e := range raw.Inputs {
+		entry, err := g.entry(e, i)
+		if err != nil {
+			return err
+		}
+		n.Inputs = append(n.Inputs, entry)
+	}
+	from, to := g.Entries(i)
+	switch {
+	case len(raw.Control) > 0:
+		return errors.New("control_deps are not known")
+	case raw.Op == "null" && len(n.Inputs) == 0 && to-from == 1:
+	case raw.Op == "tvm_op":
+		attrs := raw.Attrs
+		if attrs == nil {
+			attrs = raw.Attr
+		}
+		if err := n.readAttrs(attrs, to-from); err != nil {
+			return err
+		}
+	default:
+		return fmt.Errorf("op %q with %d inputs and %d outputs is not known", raw.Op, len(n.Inputs), to-from)
+	}
+	g.Nodes = append(g.Nodes, n)
+	return nil
+}
+
+func (n *GraphNode) readAttrs(attrs map[string]any, outputs int) error {
+	n.Func, _ = attrs["func_name"].(string)
+	if n.Func == "" {
+		return errors.New("it does not say its func_name")
+	}
+	if n.Func == "__copy" {
+		return errors.New("__copy moves data between devices; there is only one")
+	}
+	for _, a := range []struct {
+		name string
+		want int
+	}{{"num_inputs", len(n.Inputs)}, {"num_outputs", outputs}} {
+		text, _ := attrs[a.name].(string)
+		if got, err := strconv.Atoi(text); err != nil || got != a.want {
+			return fmt.Errorf("%s is %q, but it has %d", a.name, text, a.want)
+		}
+	}
+	flat, _ := attrs["flatten_data"].(string)
+	n.Flatten = flat != "" && flat != "0"
+	if n.Func == Nop && len(n.Inputs) == 0 {
+		return errors.New("a node that does nothing has no input")
+	}
+	return nil
+}
+
+// entry turns [node, output] into the number of an entry of one of the first limit nodes.
+func (g *GraphModel) entry(e rawEntry, limit int) (int, error) {
+	if len(e) != 2 && len(e) != 3 {
+		return 0, fmt.Errorf("%.40v is not an entry", []int(e))
+	}
+	if e[0] < 0 || e[0] >= limit {
+		return 0, fmt.Errorf("it uses node %d, which does not come before it", e[0])
+	}
+	from, to := g.Entries(e[0])
+	if e[1] < 0 || e[1] >= to-from {
+		return 0, fmt.Errorf("it uses output %d of node %d, which has %d", e[1], e[0], to-from)
+	}
+	return from + e[1], nil
+}
+
+// checkArgs wants each argument to be a node that is none's result, once, and each such node to be an argument.
+func (g *GraphModel) checkArgs() error {
+	seen, names := map[int]bool{}, map[string]bool{}
+	for _, n := range g.Args {
+		if n < 0 || n >= len(g.Nodes) || g.Nodes[n].Func != "" || seen[n] {
+			return fmt.Errorf("arg_nodes: %d is no argument, or is there twice", n)
+		}
+		if names[g.Nodes[n].Name] {
+			return fmt.Errorf("two arguments are called %q", g.Nodes[n].Name)
+		}
+		seen[n], names[g.Nodes[n].Name] = true, true
+	}
+	for i, n := range g.Nodes {
+		if n.Func == "" && !seen[i] {
+			return fmt.Errorf("node %d %q has no function and is not in arg_nodes", i, n.Name)
+		}
+	}
+	return nil
+}

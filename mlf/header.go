@@ -1,0 +1,120 @@
+// This file reads the header of the C interface (mlf.md §5).
+
+package mlf
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// A Header is what tvmgen_<m>.h declares.
+type Header struct {
+	Name    string // <m>: structs and functions begin with tvmgen_<m>
+	Inputs  []Field
+	Outputs []Field
+	Pools   []Pool
+	Devices []string
+	Mapped  bool     // inputs and outputs lie in pools: tvmgen_<m>_map_inputs gives their places
+	Run     []string // the struct that each parameter of tvmgen_<m>_run points to: "inputs", "outputs", ...
+}
+
+// A Field is a pointer in a struct of inputs or outputs.
+type Field struct {
+	Name  string
+	Bytes int64 // 0 if the header does not say
+}
+
+var (
+	headerComment = regexp.MustCompile(`(?s)/\*.*?\*/|//[^\n]*`)
+	headerStruct  = regexp.MustCompile(`struct\s+tvmgen_(\w+?)_(inputs|outputs|workspace_pools|devices)\s*\{([^{}]*)\}`)
+	headerField   = regexp.MustCompile(`^void\s*\*\s*(\S+)$`)
+	headerRun     = regexp.MustCompile(`int32_t\s+tvmgen_(\w+)_run\s*\(([^()]*)\)\s*;`)
+	headerParam   = regexp.MustCompile(`^struct\s+tvmgen_(\w+?)_(inputs|outputs|workspace_pools|devices)\s*\*\s*\w+$`)
+	headerSize    = regexp.MustCompile(`(?m)^#define\s+(TVMGEN_\w+)\s+(\d+)\s*$`)
+	headerMacro   = regexp.MustCompile(`(?m)^#define\s+(TVMGEN_\w+)`)
+)
+
+// ParseHeader reads an interface header.
+func ParseHeader(data []byte) (*Header, error) {
+	text := headerComment.ReplaceAllString(string(data), "")
+	run := headerRun.FindStringSubmatch(text)
+	if run == nil {
+		return nil, errors.New("it declares no tvmgen_..._run")
+	}
+	h := &Header{Name: run[1]}
+	for _, p := range strings.Split(run[2], ",") {
+		if p = strings.TrimSpace(p); p == "" || p == "void" {
+			continue
+		}
+		m := headerParam.FindStringSubmatch(p)
+		if m == nil || m[1] != h.Name || slices.Contains(h.Run, m[2]) {
+			return nil, fmt.Errorf("tvmgen_%s_run has a parameter that is not known: %.80s", h.Name, p)
+		}
+		h.Run = append(h.Run, m[2])
+	}
+	h.Mapped = strings.Contains(text, "tvmgen_"+h.Name+"_map_inputs")
+	return h, h.readStructs(text)
+}
+
+func (h *Header) readStructs(text string) error {
+	sizes, macros := map[string]int64{}, map[string]bool{}
+	for _, m := range headerSize.FindAllStringSubmatch(text, -1) {
+		n, err := strconv.ParseInt(m[2], 10, 64)
+		if err != nil {
+			return fmt.Errorf("%s: %w", m[1], err)
+		}
+		sizes[m[1]] = n
+	}
+	for _, m := range headerMacro.FindAllStringSubmatch(text, -1) {
+		macros[m[1]] = true
+	}
+	for _, s := range headerStruct.FindAllStringSubmatch(text, -1) {
+		if s[1] != h.Name {
+			return fmt.Errorf("struct tvmgen_%s_%s is of another model than tvmgen_%s_run", s[1], s[2], h.Name)
+		}
+		fields, err := structFields(s[3])
+		if err != nil {
+			return fmt.Errorf("struct tvmgen_%s_%s: %w", s[1], s[2], err)
+		}
+		for _, f := range fields {
+			h.addField(s[2], f, sizes, macros)
+		}
+	}
+	return nil
+}
+
+func structFields(body string) (names []string, err error) {
+	for _, line := range strings.Split(body, ";") {
+		if line = strings.TrimSpace(line); line == "" {
+			continue
+		}
+		m := headerField.FindStringSubmatch(line)
+		if m == nil {
+			return nil, fmt.Errorf("a member that is not known: %.80s", line)
+		}
+		names = append(names, m[1])
+	}
+	return names, nil
+}
+
+func (h *Header) addField(kind, name string, sizes map[string]int64, macros map[string]bool) {
+	macro := strings.ToUpper("TVMGEN_" + h.Name + "_" + name)
+	switch kind {
+	case "inputs":
+		h.Inputs = append(h.Inputs, Field{name, sizes[macro+"_SIZE"]})
+	case "outputs":
+		h.Outputs = append(h.Outputs, Field{name, sizes[macro+"_SIZE"]})
+	case "devices":
+		h.Devices = append(h.Devices, name)
+	case "workspace_pools":
+		p := Pool{Name: name, Bytes: sizes[macro+"_WORKSPACE_POOL_SIZE"]}
+		if macros[macro+"_CONSTANT_POOL_DATA"] {
+			p.Bytes, p.Data = sizes[macro+"_CONSTANT_POOL_SIZE"], macro+"_CONSTANT_POOL_DATA"
+		}
+		h.Pools = append(h.Pools, p)
+	}
+}

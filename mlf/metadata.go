@@ -1,0 +1,330 @@
+// This file reads metadata.json, in the seven versions it has had (mlf.md §1, §3, §4).
+
+package mlf
+
+import (
+	"encoding/json"
+	"fmt"
+	"path"
+	"sort"
+	"strconv"
+	"strings"
+
+	"github.com/boardsmith/boardsmith/ndarray"
+)
+
+// The versions of the format that are read.
+const (
+	MinVersion = 1
+	MaxVersion = 7
+)
+
+// rawMetadata is metadata.json. Up to version 6 the archive's only model is the top level itself.
+type rawMetadata struct {
+	Version *int                  `json:"version"`
+	Modules map[string]*rawModule `json:"modules"`
+	rawModule
+}
+
+type rawModule struct {
+	ModelName string          `json:"model_name"`
+	Style     string          `json:"style"`     // from version 4
+	Executors []string        `json:"executors"` // from version 5
+	Runtimes  []string        `json:"runtimes"`  // to version 4
+	Target    json.RawMessage `json:"target"`    // a list from version 6, before that {device type: target}
+	Memory    json.RawMessage `json:"memory"`    // from version 2 an object, before that the list of storage ids
+}
+
+// rawMemory is a full model's memory from version 2.
+type rawMemory struct {
+	Functions struct {
+		Main []rawMain `json:"main"` // one per device
+	} `json:"functions"`
+}
+
+type rawMain struct {
+	Workspace int64                `json:"workspace_size_bytes"`
+	Constants int64                `json:"constants_size_bytes"`
+	IO        int64                `json:"io_size_bytes"`
+	Inputs    map[string]rawTensor `json:"inputs"`
+	Outputs   map[string]rawTensor `json:"outputs"`
+}
+
+type rawTensor struct {
+	Size  int64  `json:"size"`
+	DType string `json:"dtype"`
+}
+
+// rawArgument is one argument of an archive with one operator.
+type rawArgument struct {
+	Size  int64   `json:"size_bytes"`
+	Shape []int64 `json:"shape"`
+	DType string  `json:"dtype"`
+}
+
+const metadataFile = "metadata.json"
+
+func (a *Archive) readMetadata() error {
+	f := a.Find(metadataFile)
+	if f == nil {
+		return a.fault("", "", "it has no %s: it is not a Model Library Format archive", metadataFile)
+	}
+	var raw rawMetadata
+	if err := json.Unmarshal(f.Data, &raw); err != nil {
+		return a.fault(metadataFile, "", "%w", err)
+	}
+	switch {
+	case raw.Version == nil:
+		return a.fault(metadataFile, "", "it does not say its version")
+	case *raw.Version < MinVersion || *raw.Version > MaxVersion:
+		return a.fault(metadataFile, "export the model with TVM 0.8 to 0.18", "version %d is not known; versions %d to %d are", *raw.Version, MinVersion, MaxVersion)
+	}
+	a.Version = *raw.Version
+	models := raw.Modules
+	if len(models) == 0 {
+		models = map[string]*rawModule{raw.ModelName: &raw.rawModule}
+	}
+	var names []string
+	for name := range models {
+		names = append(names, name)
+	}
+	sort.Strings(names)
+	for _, name := range names {
+		m, err := a.readModule(name, models[name])
+		if err != nil {
+			return err
+		}
+		a.Modules = append(a.Modules, m)
+	}
+	return a.assignCode()
+}
+
+// readModule reads all of a module but its code.
+func (a *Archive) readModule(name string, raw *rawModule) (*Module, error) {
+	switch {
+	case raw == nil:
+		return nil, a.fault(metadataFile, "", "model %q has no description", name)
+	case !isIdentifier(name) && raw.Style != string(Operator) || name == "":
+		return nil, a.fault(metadataFile, "", "model name %q is not one TVM gives: letters, digits and underscores", name)
+	}
+	m := &Module{Name: name, Style: Style(raw.Style), Interface: Packed}
+	var err error
+	if m.Targets, err = parseTargets(raw.Target); err != nil {
+		return nil, a.fault(metadataFile, "", "model %s: target: %w", name, err)
+	}
+	switch m.Style {
+	case Operator:
+		err = a.readOperator(m, raw)
+	case FullModel, "":
+		m.Style = FullModel
+		err = a.readModel(m, raw)
+	default:
+		err = a.fault(metadataFile, "", "model %s: style %q is not known", name, raw.Style)
+	}
+	return m, err
+}
+
+// parseTargets reads a list of targets, or a map by device type, which it orders by that.
+func parseTargets(raw json.RawMessage) ([]string, error) {
+	if len(raw) == 0 {
+		return nil, nil
+	}
+	var list []string
+	if err := json.Unmarshal(raw, &list); err == nil {
+		return list, nil
+	}
+	var byDevice map[string]string
+	if err := json.Unmarshal(raw, &byDevice); err != nil {
+		return nil, err
+	}
+	var keys []string
+	for k := range byDevice {
+		keys = append(keys, k)
+	}
+	sort.Slice(keys, func(i, j int) bool {
+		x, errX := strconv.Atoi(keys[i])
+		y, errY := strconv.Atoi(keys[j])
+		if errX != nil || errY != nil || x == y {
+			return keys[i] < keys[j]
+		}
+		return x < y
+	})
+	for _, k := range keys {
+		list = append(list, byDevice[k])
+	}
+	return list, nil
+}
+
+func (a *Archive) readModel(m *Module, raw *rawModule) error {
+	executors := raw.Executors
+	if len(executors) == 0 {
+		executors = raw.Runtimes
+	}
+	if len(executors) != 1 || executors[0] != string(Graph) && executors[0] != string(AOT) {
+		return a.fault(metadataFile, "", "model %s: executors %q are not known; it is either graph or aot", m.Name, executors)
+	}
+	m.Executor = Executor(executors[0])
+	known, err := a.readMemory(m, raw)
+	if err != nil {
+		return err
+	}
+	if f := a.oneOf("parameters/"+m.Name+".params", "parameters/*.params"); f != nil {
+		m.Params = f.Data
+	}
+	params, err := a.readParams(m)
+	if err != nil {
+		return err
+	}
+	if f := a.findHeader(m.Name); f != nil {
+		if m.Header, err = ParseHeader(f.Data); err != nil {
+			return a.fault(f.Name, "", "%w", err)
+		}
+		m.Headers, m.Interface = []File{*f}, C
+		m.Pools, m.Devices = m.Header.Pools, m.Header.Devices
+	}
+	if m.Executor == Graph {
+		return a.readGraph(m, known, params)
+	}
+	return a.readEntry(m, known)
+}
+
+// A figures is a model's tensors by its metadata: names, types and sizes, in no order.
+type figures struct{ inputs, outputs map[string]Tensor }
+
+func (a *Archive) readMemory(m *Module, raw *rawModule) (figures, error) {
+	known := figures{map[string]Tensor{}, map[string]Tensor{}}
+	if a.Version == 1 {
+		return known, nil // only storage ids, which the graph has too
+	}
+	var mem rawMemory
+	if len(raw.Memory) > 0 {
+		if err := json.Unmarshal(raw.Memory, &mem); err != nil {
+			return known, a.fault(metadataFile, "", "model %s: memory: %w", m.Name, err)
+		}
+	}
+	for _, main := range mem.Functions.Main {
+		if main.Workspace < 0 || main.Constants < 0 || main.IO < 0 {
+			return known, a.fault(metadataFile, "", "model %s: a negative memory size", m.Name)
+		}
+		m.Workspace += main.Workspace
+		m.Constants += main.Constants
+		m.IO += main.IO
+		if err := readTensors(main.Inputs, known.inputs); err != nil {
+			return known, a.fault(metadataFile, "", "model %s: %w", m.Name, err)
+		}
+		if err := readTensors(main.Outputs, known.outputs); err != nil {
+			return known, a.fault(metadataFile, "", "model %s: %w", m.Name, err)
+		}
+	}
+	return known, nil
+}
+
+func readTensors(raw map[string]rawTensor, into map[string]Tensor) error {
+	for name, t := range raw {
+		d, err := ndarray.ParseDType(t.DType)
+		if err != nil {
+			return fmt.Errorf("tensor %q: %w", name, err)
+		}
+		if t.Size < 0 || t.Size > ndarray.MaxBytes {
+			return fmt.Errorf("tensor %q has an impossible size, %d bytes", name, t.Size)
+		}
+		into[name] = Tensor{Name: name, DType: d, Bytes: t.Size}
+	}
+	return nil
+}
+
+// readParams parses the parameters to know their names; a damaged blob is found here, not on the device.
+func (a *Archive) readParams(m *Module) (map[string]bool, error) {
+	names := map[string]bool{}
+	if m.Params == nil {
+		return names, nil
+	}
+	params, err := ParseParams(m.Params)
+	if err != nil {
+		return nil, a.fault("parameters/"+m.Name+".params", "", "%w", err)
+	}
+	for _, p := range params {
+		names[p.Name] = true
+	}
+	return names, nil
+}
+
+// oneOf returns the member of that name, else the only one that matches the pattern. Before version 7 the file may
+// be called otherwise than the model.
+func (a *Archive) oneOf(name, pattern string) *File {
+	if f := a.Find(name); f != nil || a.Version >= 7 {
+		return f
+	}
+	var found *File
+	for i := range a.Files {
+		if ok, _ := path.Match(pattern, a.Files[i].Name); ok {
+			if found != nil {
+				return nil
+			}
+			found = &a.Files[i]
+		}
+	}
+	return found
+}
+
+// findHeader finds the interface header; TVM writes its name in lower case.
+func (a *Archive) findHeader(model string) *File {
+	for i := range a.Files {
+		if strings.EqualFold(a.Files[i].Name, "codegen/host/include/tvmgen_"+model+".h") {
+			return &a.Files[i]
+		}
+	}
+	return nil
+}
+
+func (a *Archive) readOperator(m *Module, raw *rawModule) error {
+	var functions map[string][]rawArgument
+	if err := json.Unmarshal(raw.Memory, &functions); err != nil {
+		return a.fault(metadataFile, "", "operator %s: memory: %w", m.Name, err)
+	}
+	if len(functions) != 1 {
+		return a.fault(metadataFile, "", "operator %s: %d functions are described, not one", m.Name, len(functions))
+	}
+	var args []Tensor
+	for name, raw := range functions {
+		m.Entry = name
+		for i, arg := range raw {
+			t, err := arg.tensor(fmt.Sprintf("arg%d", i))
+			if err != nil {
+				return a.fault(metadataFile, "", "operator %s: %w", m.Name, err)
+			}
+			args = append(args, t)
+		}
+	}
+	if !isIdentifier(m.Entry) {
+		return a.fault(metadataFile, "", "operator function %q is not a C name", m.Entry)
+	}
+	if len(args) == 0 {
+		return a.fault(metadataFile, "", "operator %s has no arguments", m.Name)
+	}
+	written := a.readTIR(m.Entry, args)
+	for i, t := range args {
+		m.Arguments = append(m.Arguments, Argument{t, written[i]})
+		if written[i] {
+			m.Outputs = append(m.Outputs, t)
+		} else {
+			m.Inputs = append(m.Inputs, t)
+		}
+	}
+	return nil
+}
+
+func (r rawArgument) tensor(name string) (Tensor, error) {
+	d, err := ndarray.ParseDType(r.DType)
+	if err != nil {
+		return Tensor{}, fmt.Errorf("%s: %w", name, err)
+	}
+	n, err := ndarray.Bytes(d, r.Shape)
+	if err != nil {
+		return Tensor{}, fmt.Errorf("%s: %w", name, err)
+	}
+	if r.Size != 0 && r.Size != int64(n) {
+		return Tensor{}, fmt.Errorf("%s: %v %s has %d bytes, not %d", name, d, ndarray.ShapeString(r.Shape), n, r.Size)
+	}
+	return Tensor{Name: name, DType: d, Shape: append([]int64{}, r.Shape...), Bytes: int64(n)}, nil
+}

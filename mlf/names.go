@@ -1,0 +1,70 @@
+// This file matches the names that people, models and generated C use for the same tensor.
+
+package mlf
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/boardsmith/boardsmith/failure"
+)
+
+// Sanitize makes a name fit for C as TVM does: every byte but letters and digits becomes "_" (mlf.md §5).
+func Sanitize(name string) string {
+	b := []byte(name)
+	for i, c := range b {
+		if !isAlnum(c) {
+			b[i] = '_'
+		}
+	}
+	return string(b)
+}
+
+func isAlnum(c byte) bool {
+	return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
+}
+
+// Lookup finds a tensor by its own name or by the name it has in C, where that is no other's. kind is "input" or
+// "output", for the message of the error, which lists what there is and names the nearest.
+func Lookup(kind string, tensors []Tensor, name string) (int, error) {
+	found := -1
+	for i, t := range tensors {
+		if t.Name == name {
+			return i, nil
+		}
+		if Sanitize(t.Name) == Sanitize(name) && (Sanitize(name) == name || Sanitize(t.Name) == t.Name) {
+			if found >= 0 {
+				found = len(tensors)
+			} else {
+				found = i
+			}
+		}
+	}
+	if found >= 0 && found < len(tensors) {
+		return found, nil
+	}
+	names, list := make([]string, len(tensors)), make([]string, len(tensors))
+	for i, t := range tensors {
+		names[i], list[i] = t.Name, t.String()
+	}
+	return -1, failure.New(failure.Config, nearest(name, names), "the model has no %s %q; its %ss are: %s",
+		kind, name, kind, strings.Join(list, "; "))
+}
+
+// isIdentifier says whether C takes the name.
+func isIdentifier(s string) bool {
+	for i := 0; i < len(s); i++ {
+		if c := s[i]; !isAlnum(c) && c != '_' || i == 0 && c >= '0' && c <= '9' {
+			return false
+		}
+	}
+	return s != ""
+}
+
+// outputName is the name of output i of n where nothing better is known, as TVM gives it.
+func outputName(i, n int) string {
+	if n == 1 {
+		return "output"
+	}
+	return fmt.Sprintf("output%d", i)
+}

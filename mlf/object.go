@@ -1,0 +1,225 @@
+// This file reads what an object was compiled for, so that a wrong one is refused before the linker sees it.
+
+package mlf
+
+import (
+	"bytes"
+	"debug/elf"
+	"encoding/binary"
+	"errors"
+	"fmt"
+)
+
+// An ObjectInfo is what an ELF object says of itself.
+type ObjectInfo struct {
+	Machine   elf.Machine
+	Class     elf.Class // 32 or 64 bits
+	Data      elf.Data  // byte order
+	FloatABI  string    // how floats are passed: "soft", "hard" (ARM), "soft", "single", "double", "quad" (RISC-V); "" where there is one way or none is used
+	CPU       string    // ARM: the core's name, such as "cortex-m3"; RISC-V: the ISA string; else ""
+	Arch      int       // ARM: Tag_CPU_arch (10 is ARMv7, 11 v6-M, 13 v7E-M, 16 v8-M baseline, 17 v8-M mainline, 21 v8.1-M); else 0
+	Embedded  bool      // RISC-V: the ABI of RV32E
+	Defined   []string  // global symbols that it defines
+	Undefined []string  // global symbols that it wants from others
+}
+
+// Info reads an object's ELF header, attributes and symbols.
+func (f File) Info() (ObjectInfo, error) {
+	e, err := elf.NewFile(bytes.NewReader(f.Data))
+	if err != nil {
+		return ObjectInfo{}, fmt.Errorf("not an object: %w", err)
+	}
+	defer e.Close()
+	if e.Type != elf.ET_REL {
+		return ObjectInfo{}, fmt.Errorf("it is %v, not an object to be linked", e.Type)
+	}
+	o := ObjectInfo{Machine: e.Machine, Class: e.Class, Data: e.Data}
+	if err := o.readSymbols(e); err != nil {
+		return ObjectInfo{}, err
+	}
+	switch o.Machine {
+	case elf.EM_ARM:
+		err = o.readARM(e)
+	case elf.EM_RISCV:
+		err = o.readRISCV(e, f.Data)
+	}
+	return o, err
+}
+
+func (o *ObjectInfo) readSymbols(e *elf.File) error {
+	symbols, err := e.Symbols()
+	if err != nil && !errors.Is(err, elf.ErrNoSymbols) {
+		return fmt.Errorf("symbols: %w", err)
+	}
+	for _, s := range symbols {
+		bind := elf.ST_BIND(s.Info)
+		switch {
+		case bind != elf.STB_GLOBAL && bind != elf.STB_WEAK:
+		case s.Section != elf.SHN_UNDEF:
+			o.Defined = append(o.Defined, s.Name)
+		case bind == elf.STB_GLOBAL:
+			o.Undefined = append(o.Undefined, s.Name)
+		}
+	}
+	return nil
+}
+
+// Attributes of ARM objects ("Addenda to, and errata in, the ABI for the Arm architecture", build attributes).
+const (
+	armCPUName       = 5
+	armCPUArch       = 6
+	armVFPArgs       = 28 // 0 base, 1 VFP registers, 2 toolchain's own, 3 both
+	armCompatibility = 32 // a number and a text
+)
+
+func (o *ObjectInfo) readARM(e *elf.File) error {
+	attrs, err := attributes(e, ".ARM.attributes", "aeabi", o.order(), armIsText)
+	if err != nil {
+		return err
+	}
+	o.CPU, o.Arch = attrs[armCPUName].text, int(attrs[armCPUArch].number)
+	switch attrs[armVFPArgs].number {
+	case 0:
+		o.FloatABI = "soft"
+	case 1:
+		o.FloatABI = "hard"
+	}
+	return nil
+}
+
+// armIsText: below 32 only the two names are text, from there on odd tags are.
+func armIsText(tag uint64) bool {
+	return tag == 4 || tag == armCPUName || tag > armCompatibility && tag%2 == 1
+}
+
+// The bits of a RISC-V header's flags (RISC-V ELF psABI), and the attribute with the ISA.
+const (
+	riscvFloat    = 0x6
+	riscvEmbedded = 0x8
+	riscvArch     = 5
+)
+
+func (o *ObjectInfo) readRISCV(e *elf.File, data []byte) error {
+	at := 36 // e_flags of a 32-bit header
+	if o.Class == elf.ELFCLASS64 {
+		at = 48
+	}
+	if len(data) < at+4 {
+		return errors.New("its header is cut short")
+	}
+	flags := o.order().Uint32(data[at:])
+	o.FloatABI = []string{"soft", "single", "double", "quad"}[flags&riscvFloat>>1]
+	o.Embedded = flags&riscvEmbedded != 0
+	attrs, err := attributes(e, ".riscv.attributes", "riscv", o.order(), func(tag uint64) bool { return tag%2 == 1 })
+	o.CPU = attrs[riscvArch].text
+	return err
+}
+
+func (o *ObjectInfo) order() binary.ByteOrder {
+	if o.Data == elf.ELFDATA2MSB {
+		return binary.BigEndian
+	}
+	return binary.LittleEndian
+}
+
+type attribute struct {
+	number uint64
+	text   string
+}
+
+var errAttributes = errors.New("its build attributes are damaged")
+
+// attributes reads the attributes of a whole file from a section of format 'A': sections by vendor, in them
+// subsections by scope, in them pairs of tag and value. A missing section has no attributes.
+func attributes(e *elf.File, section, vendor string, order binary.ByteOrder, isText func(uint64) bool) (map[uint64]attribute, error) {
+	found := map[uint64]attribute{}
+	s := e.Section(section)
+	if s == nil {
+		return found, nil
+	}
+	if s.Size > maxAttributes {
+		return nil, errAttributes
+	}
+	data, err := s.Data()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", section, err)
+	}
+	if len(data) == 0 || data[0] != 'A' {
+		return nil, errAttributes
+	}
+	for data = data[1:]; len(data) > 0; {
+		part, rest, ok := sized(data, data, order)
+		if !ok {
+			return nil, errAttributes
+		}
+		data = rest
+		name, body, ok := bytes.Cut(part[4:], []byte{0})
+		if !ok {
+			return nil, errAttributes
+		}
+		if string(name) != vendor {
+			continue
+		}
+		if err := readScopes(body, order, isText, found); err != nil {
+			return nil, err
+		}
+	}
+	return found, nil
+}
+
+// sized cuts off the part whose length, which counts itself, stands at the start of length.
+func sized(data, length []byte, order binary.ByteOrder) (part, rest []byte, ok bool) {
+	if len(length) < 4 {
+		return nil, nil, false
+	}
+	n := uint64(order.Uint32(length))
+	if n < 4+uint64(len(data)-len(length)) || n > uint64(len(data)) {
+		return nil, nil, false
+	}
+	return data[:n], data[n:], true
+}
+
+const (
+	fileScope     = 1
+	maxAttributes = 1 << 20 // bytes; real ones have about a hundred
+)
+
+func readScopes(body []byte, order binary.ByteOrder, isText func(uint64) bool, found map[uint64]attribute) error {
+	for len(body) > 0 {
+		part, rest, ok := sized(body, body[1:], order)
+		if !ok {
+			return errAttributes
+		}
+		if part[0] == fileScope && !readPairs(part[5:], isText, found) {
+			return errAttributes
+		}
+		body = rest
+	}
+	return nil
+}
+
+func readPairs(p []byte, isText func(uint64) bool, found map[uint64]attribute) bool {
+	for len(p) > 0 {
+		tag, n := binary.Uvarint(p)
+		if n <= 0 {
+			return false
+		}
+		p = p[n:]
+		var a attribute
+		if tag == armCompatibility || !isText(tag) {
+			if a.number, n = binary.Uvarint(p); n <= 0 {
+				return false
+			}
+			p = p[n:]
+		}
+		if tag == armCompatibility || isText(tag) {
+			text, rest, ok := bytes.Cut(p, []byte{0})
+			if !ok {
+				return false
+			}
+			a.text, p = string(text), rest
+		}
+		found[tag] = a
+	}
+	return true
+}

@@ -1,0 +1,246 @@
+// This file reads the container: a tar, plain or gzipped, of plain files and folders.
+
+package mlf
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"strings"
+	"unicode/utf8"
+)
+
+// Limits on what is read. The largest archive of a microcontroller's model is far below each of them; they are
+// there so that a hostile file cannot fill memory.
+const (
+	MaxArchive = 512 << 20 // bytes of the tar, uncompressed
+	MaxFile    = 256 << 20 // bytes of one member
+	MaxFiles   = 10_000    // members, folders included
+	MaxName    = 512       // bytes of one member's name
+	tarBlock   = 512
+)
+
+// Open reads an archive. What it is, is told by its content, not by its name. Every error is a *FormatError.
+func Open(file string) (*Archive, error) {
+	a := &Archive{Path: file}
+	raw, err := readPacked(file)
+	if err != nil {
+		return nil, a.fault("", openAdvice(err), "%w", err)
+	}
+	return Parse(file, raw)
+}
+
+func openAdvice(err error) string {
+	if errors.Is(err, os.ErrNotExist) {
+		return "check the path of the model"
+	}
+	return ""
+}
+
+// readPacked returns the tar in a file, uncompressed.
+func readPacked(file string) ([]byte, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, pathless(err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+		return nil, pathless(err)
+	case info.IsDir():
+		return nil, errors.New("it is a folder, not an archive")
+	case !info.Mode().IsRegular():
+		return nil, errors.New("it is not a file")
+	}
+	return unpack(f)
+}
+
+func pathless(err error) error {
+	var e *os.PathError
+	if errors.As(err, &e) {
+		return e.Err
+	}
+	return err
+}
+
+// unpack returns the tar of a stream that may be gzipped, at most MaxArchive bytes.
+func unpack(r io.Reader) ([]byte, error) {
+	var magic [6]byte
+	n, err := io.ReadFull(r, magic[:])
+	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	r = io.MultiReader(bytes.NewReader(magic[:n]), r)
+	switch head := string(magic[:n]); {
+	case head == "":
+		return nil, errors.New("it is empty")
+	case strings.HasPrefix(head, "\x1f\x8b"):
+		z, err := gzip.NewReader(r)
+		if err != nil {
+			return nil, err
+		}
+		r = z
+	case strings.HasPrefix(head, "\xfd7zXZ"), strings.HasPrefix(head, "BZh"), strings.HasPrefix(head, "\x28\xb5\x2f\xfd"):
+		return nil, errors.New("it is compressed, but not with gzip: only .tar and .tar.gz are read")
+	case strings.HasPrefix(head, "PK\x03\x04"):
+		return nil, errors.New("it is a zip: only .tar and .tar.gz are read")
+	}
+	raw, err := io.ReadAll(io.LimitReader(r, MaxArchive+1))
+	if err != nil {
+		return nil, fmt.Errorf("damaged or cut short: %w", err)
+	}
+	if len(raw) > MaxArchive {
+		return nil, fmt.Errorf("it unpacks to more than %d MiB", MaxArchive>>20)
+	}
+	return raw, nil
+}
+
+// Parse reads an archive from the bytes of its uncompressed tar, which it keeps. name is for messages. Every error
+// is a *FormatError.
+func Parse(name string, raw []byte) (*Archive, error) {
+	sum := sha256.Sum256(raw)
+	a := &Archive{Path: name, Raw: raw, Digest: hex.EncodeToString(sum[:])}
+	if err := a.readTar(); err != nil {
+		return nil, err
+	}
+	if err := a.readMetadata(); err != nil {
+		return nil, err
+	}
+	return a, nil
+}
+
+func (a *Archive) readTar() error {
+	src := bytes.NewReader(a.Raw)
+	r := tar.NewReader(src)
+	tree := map[string]bool{} // path -> is a file
+	for count := 0; ; count++ {
+		end := len(a.Raw) - src.Len()
+		h, err := r.Next()
+		if err == io.EOF {
+			return a.checkEnd(end)
+		}
+		if err != nil {
+			return a.fault("", "", "not a tar, or damaged or cut short: %w", err)
+		}
+		if count >= MaxFiles {
+			return a.fault("", "", "it has more than %d members", MaxFiles)
+		}
+		if h.Typeflag == tar.TypeXGlobalHeader {
+			continue // a comment for the whole archive
+		}
+		if err := a.addMember(r, h, tree); err != nil {
+			return err
+		}
+	}
+}
+
+// checkEnd wants the block of zeroes that ends every tar: without it a tar cut off between two members would pass.
+// end is where the last member's data ended.
+func (a *Archive) checkEnd(end int) error {
+	at := (end + tarBlock - 1) / tarBlock * tarBlock
+	if len(a.Files) == 0 {
+		return a.fault("", "", "it holds no files")
+	}
+	if at+tarBlock > len(a.Raw) {
+		return a.fault("", "", "cut short: the mark at the end of every tar is missing")
+	}
+	return nil
+}
+
+func (a *Archive) addMember(r io.Reader, h *tar.Header, tree map[string]bool) error {
+	name, err := cleanName(h.Name)
+	if err != nil {
+		return a.fault(fmt.Sprintf("%.80q", h.Name), "do not use this archive unless you know who made it", "%w", err)
+	}
+	if name == "." {
+		return nil
+	}
+	switch h.Typeflag {
+	case tar.TypeDir:
+		return a.addFolder(name, tree)
+	case tar.TypeReg:
+	default:
+		return a.fault(name, "do not use this archive unless you know who made it", "it is %s; an archive holds plain files and folders only", kindName(h.Typeflag))
+	}
+	for k := range h.PAXRecords {
+		if strings.HasPrefix(k, "GNU.sparse.") {
+			return a.fault(name, "", "sparse files are not read")
+		}
+	}
+	if _, twice := tree[name]; twice {
+		return a.fault(name, "", "it is in the archive twice")
+	}
+	if err := a.addFolder(path.Dir(name), tree); err != nil {
+		return err
+	}
+	if h.Size > MaxFile {
+		return a.fault(name, "", "it is larger than %d MiB", MaxFile>>20)
+	}
+	data, err := io.ReadAll(r)
+	if err != nil {
+		return a.fault(name, "", "damaged or cut short: %w", err)
+	}
+	tree[name] = true
+	a.Files = append(a.Files, File{name, data})
+	return nil
+}
+
+// addFolder marks a folder and those above it; none may be a file.
+func (a *Archive) addFolder(name string, tree map[string]bool) error {
+	for ; name != "."; name = path.Dir(name) {
+		if tree[name] {
+			return a.fault(name, "", "it is both a file and a folder")
+		}
+		tree[name] = false
+	}
+	return nil
+}
+
+// kindName names a kind of member that is refused.
+func kindName(flag byte) string {
+	switch flag {
+	case tar.TypeLink, tar.TypeSymlink:
+		return "a link"
+	case tar.TypeChar, tar.TypeBlock:
+		return "a device"
+	case tar.TypeFifo:
+		return "a pipe"
+	}
+	return fmt.Sprintf("of the unknown kind %q", flag)
+}
+
+// cleanName returns a member's name relative to the folder it will be unpacked in. Names that climb out of it or
+// mean something else on another system are errors, and so are those in codegen/ that a Makefile could take for
+// something else than a name.
+func cleanName(name string) (string, error) {
+	switch {
+	case len(name) > MaxName:
+		return "", fmt.Errorf("its name is longer than %d bytes", MaxName)
+	case !utf8.ValidString(name) || strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f }):
+		return "", errors.New("its name is not plain text")
+	case strings.HasPrefix(name, "/"), strings.Contains(name, `\`), strings.Contains(name, ":"):
+		return "", errors.New("its name is not relative, or has a backslash or colon")
+	}
+	for _, part := range strings.Split(name, "/") {
+		if part == ".." {
+			return "", errors.New("its name climbs out of the archive")
+		}
+	}
+	clean := path.Clean(name)
+	if strings.HasPrefix(clean, "codegen/") && strings.ContainsFunc(clean, notInSource) {
+		return "", errors.New("the name of generated code may hold letters, digits and . _ + - only")
+	}
+	return clean, nil
+}
+
+func notInSource(r rune) bool {
+	return r >= utf8.RuneSelf || !isAlnum(byte(r)) && !strings.ContainsRune("._+-/", r)
+}

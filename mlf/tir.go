@@ -1,0 +1,84 @@
+// This file reads the arguments' names, and which of them are written, out of an operator's TIR text.
+
+package mlf
+
+import (
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+var (
+	tirAlias = regexp.MustCompile(`^(\w+) = T\.(?:Buffer|decl_buffer)\(.*data=(\w+)\.data[,)]`)
+	tirStore = regexp.MustCompile(`^(\w+)\[.*\] = `)
+)
+
+// readTIR gives the arguments the names they have in the TIR text, and says which are written. Where the text is
+// missing or not understood the names stay, and the last argument is the one written.
+func (a *Archive) readTIR(function string, args []Tensor) (written []bool) {
+	written = make([]bool, len(args))
+	for _, f := range a.Files {
+		if ok, _ := path.Match("src/tir-*.txt", f.Name); !ok {
+			continue
+		}
+		names, body, ok := tirFunction(string(f.Data), function)
+		if !ok || len(names) != len(args) {
+			continue
+		}
+		for i := range args {
+			args[i].Name = names[i]
+		}
+		markStores(body, names, written)
+		break
+	}
+	if !slices.Contains(written, true) {
+		written[len(args)-1] = true
+	}
+	return written
+}
+
+// tirFunction finds `def name(A: T.Buffer(...), ...):` and returns the arguments' names and the lines after it.
+func tirFunction(text, name string) (names []string, body string, ok bool) {
+	_, text, ok = strings.Cut(text, "def "+name+"(")
+	if !ok {
+		return nil, "", false
+	}
+	args, body, ok := bracketed("(" + text)
+	if !ok {
+		return nil, "", false
+	}
+	for _, arg := range splitTop(args) {
+		n, ty, ok := strings.Cut(arg, ":")
+		if !ok || !strings.HasPrefix(strings.TrimSpace(ty), "T.Buffer(") || slices.Contains(names, n) {
+			return nil, "", false
+		}
+		names = append(names, n)
+	}
+	if next := strings.Index(body, "\n    @T.prim_func"); next >= 0 {
+		body = body[:next]
+	}
+	return names, body, true
+}
+
+// markStores marks the arguments that a line of the body assigns to, by their own name or by an alias.
+func markStores(body string, names []string, written []bool) {
+	owner := map[string]int{}
+	for i, n := range names {
+		owner[n] = i
+	}
+	for _, line := range strings.Split(body, "\n") {
+		line = strings.TrimSpace(line)
+		if m := tirAlias.FindStringSubmatch(line); m != nil {
+			if i, ok := owner[m[2]]; ok {
+				owner[m[1]] = i
+			}
+			continue
+		}
+		if m := tirStore.FindStringSubmatch(line); m != nil {
+			if i, ok := owner[m[1]]; ok {
+				written[i] = true
+			}
+		}
+	}
+}
