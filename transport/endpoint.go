@@ -1,0 +1,144 @@
+package transport
+
+// This file is the session layer without any waiting (SPEC wire.md §2): what one end knows, and what it makes of a
+// message. Session gives it bytes and time.
+
+// Message types, the third byte of the header.
+const (
+	typeInit      = 0x00
+	typeReply     = 0x01
+	typeTerminate = 0x02
+	typeLog       = 0x03
+	typeNormal    = 0x10
+)
+
+const (
+	headerSize     = 3
+	sessionVersion = 1
+)
+
+type state uint8
+
+const (
+	noSession   state = iota
+	startSent         // an Init is on its way
+	established       //
+)
+
+// A notice is what an incoming message means to the owner of an endpoint.
+type notice uint8
+
+const (
+	nothing        notice = iota
+	sessionBegan          // established, perhaps once more
+	sessionEnded          // the other side terminated
+	gotMessage            // a message of this session; its body follows the header
+	gotLog                // a log line
+	wrongVersion          // the other side speaks another version of the session layer
+	strayMessage          // a message that belongs to no session of ours: ignored
+	initiatorAgain        // an Init while established, which replaced the session
+)
+
+// A session id as it goes over the wire: the initiator's nonce, then the responder's.
+type sessionID [2]byte
+
+// An endpoint is one end of a session, initiator or responder. It never dies of what it receives.
+type endpoint struct {
+	state state
+	nonce byte // the last one used; not 0 once one was
+	id    sessionID
+}
+
+// nextNonce makes the nonce of the next attempt (SPEC wire.md §2.2).
+func (e *endpoint) nextNonce() byte {
+	e.nonce = (e.nonce<<5 | e.nonce>>5) + 1
+	if e.nonce == 0 {
+		e.nonce = 1
+	}
+	return e.nonce
+}
+
+// terminate forgets the session and returns the message that tells the other side.
+func (e *endpoint) terminate() []byte {
+	e.state, e.id = noSession, sessionID{}
+	return []byte{0, 0, typeTerminate}
+}
+
+// begin starts an attempt with a new nonce and returns its Init.
+func (e *endpoint) begin() []byte {
+	e.state, e.id = startSent, sessionID{e.nextNonce()}
+	return []byte{e.id[0], 0, typeInit, sessionVersion}
+}
+
+// header returns the header of the next message of this session.
+func (e *endpoint) header() [headerSize]byte { return [headerSize]byte{e.id[0], e.id[1], typeNormal} }
+
+// belongs says whether a message, perhaps a damaged one, carries this session's id and type.
+func (e *endpoint) belongs(msg []byte) bool {
+	return e.state == established && len(msg) >= headerSize && [headerSize]byte(msg) == e.header()
+}
+
+// receive takes a message whose frame was good. reply is a message to send back, or nil.
+func (e *endpoint) receive(msg []byte) (n notice, reply []byte) {
+	if len(msg) < headerSize {
+		return strayMessage, nil
+	}
+	id := sessionID{msg[0], msg[1]}
+	switch msg[2] {
+	case typeInit:
+		return e.receiveInit(id, msg[headerSize:])
+	case typeReply:
+		return e.receiveReply(id, msg[headerSize:]), nil
+	case typeTerminate:
+		if e.state != established {
+			return nothing, nil
+		}
+		e.state = noSession
+		return sessionEnded, nil
+	case typeLog:
+		if id == (sessionID{}) || id == e.id {
+			return gotLog, nil
+		}
+	case typeNormal:
+		if e.belongs(msg) {
+			return gotMessage, nil
+		}
+	}
+	return strayMessage, nil
+}
+
+func (e *endpoint) receiveInit(id sessionID, body []byte) (notice, []byte) {
+	theirs := id[0]
+	if theirs == 0 || len(body) < 1 {
+		return strayMessage, nil
+	}
+	if e.state == startSent { // both sides began at once: the lower nonce stays initiator
+		switch {
+		case theirs > e.nonce:
+			return nothing, nil
+		case theirs == e.nonce:
+			return nothing, e.begin()
+		case body[0] != sessionVersion:
+			return wrongVersion, nil
+		}
+	}
+	again := e.state == established
+	e.state, e.id = established, sessionID{theirs, e.nextNonce()}
+	reply := []byte{e.id[0], e.id[1], typeReply, sessionVersion}
+	if again {
+		return initiatorAgain, reply
+	}
+	return sessionBegan, reply
+}
+
+// receiveReply ignores a reply to an earlier attempt, and a stray one in the middle of a session.
+func (e *endpoint) receiveReply(id sessionID, body []byte) notice {
+	if e.state != startSent || id[0] != e.nonce || id[1] == 0 || len(body) < 1 {
+		return strayMessage
+	}
+	if body[0] != sessionVersion {
+		return wrongVersion
+	}
+	e.state, e.id = established, id
+	return sessionBegan
+}

@@ -1,0 +1,74 @@
+package transport
+
+import (
+	"bytes"
+	"encoding/binary"
+)
+
+// The bytes that mean something to the framing (SPEC wire.md §1.1). All but escape are ordinary unless an escape
+// goes before them.
+const (
+	escape     = 0xff
+	nop        = 0xfe
+	frameStart = 0xfd
+)
+
+// A Framer turns messages into frames: ff fd, the length, the payload, a CRC-16, with each data byte ff doubled
+// (SPEC wire.md §1). The zero Framer is in its reset state: its next frame begins with the reset nop.
+type Framer struct {
+	running bool
+}
+
+// Reset makes the next frame begin with the reset nop, as it must after a write that failed within a frame.
+func (f *Framer) Reset() { f.running = false }
+
+// Append appends one frame to dst and returns the extended slice. The payload is the concatenation of parts and
+// must be shorter than 4 GiB. It allocates only where dst is too small.
+func (f *Framer) Append(dst []byte, parts ...[]byte) []byte {
+	if !f.running {
+		f.running = true
+		dst = append(dst, nop)
+	}
+	size := 0
+	for _, p := range parts {
+		size += len(p)
+	}
+	var field [4]byte
+	binary.LittleEndian.PutUint32(field[:], uint32(size))
+
+	start := len(dst)
+	dst = append(dst, escape, frameStart)
+	dst = appendEscaped(dst, field[:4])
+	crc := crcUpdate(0xffff, dst[start:])
+	for _, p := range parts {
+		dst, crc = appendPayload(dst, p, crc)
+	}
+	binary.LittleEndian.PutUint16(field[:], crc)
+	return appendEscaped(dst, field[:2])
+}
+
+// appendPayload appends p escaped and continues crc over what it appended, in blocks that stay in the nearest cache.
+func appendPayload(dst, p []byte, crc uint16) ([]byte, uint16) {
+	const block = 8 << 10
+	for len(p) > 0 {
+		n := min(len(p), block)
+		start := len(dst)
+		dst = appendEscaped(dst, p[:n])
+		crc = crcUpdate(crc, dst[start:])
+		p = p[n:]
+	}
+	return dst, crc
+}
+
+// appendEscaped appends p with every ff doubled.
+func appendEscaped(dst, p []byte) []byte {
+	for {
+		i := bytes.IndexByte(p, escape)
+		if i < 0 {
+			return append(dst, p...)
+		}
+		dst = append(dst, p[:i+1]...)
+		dst = append(dst, escape)
+		p = p[i+1:]
+	}
+}

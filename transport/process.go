@@ -1,0 +1,64 @@
+package transport
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/boardsmith/boardsmith/failure"
+)
+
+// ProcessConfig says what to run. Only Path must be set.
+type ProcessConfig struct {
+	Path  string
+	Args  []string // without the program's own name
+	Env   []string // "NAME=value"; nil means an empty environment, not this process's
+	Dir   string   // working folder; "" means this process's
+	Grace time.Duration
+	// Grace is how long Close lets the process end by itself after its input was closed, and once more after it
+	// was asked to; 0 means 500 ms. Then its whole process group is killed.
+	Log hclog.Logger // takes the lines of its standard error, named "stderr"; nil drops them
+}
+
+const defaultGrace = 500 * time.Millisecond
+
+// A ProcessError is a device process that ended, or closed its output, while somebody still used it. It is an
+// ErrClosed to errors.Is.
+type ProcessError struct {
+	Path  string
+	State *os.ProcessState // nil if it had not ended yet
+	Tail  []byte           // the last 4 KiB of its standard error
+}
+
+func (e *ProcessError) Error() string {
+	what := "closed its output"
+	if e.State != nil {
+		what = "ended: " + e.State.String()
+	}
+	s := fmt.Sprintf("device process %s %s", e.Path, what)
+	if lines := strings.Split(strings.TrimSpace(string(e.Tail)), "\n"); lines[0] != "" {
+		s += ": " + printable([]byte(lines[len(lines)-1]))
+	}
+	return s
+}
+
+// Is makes ErrClosed match.
+func (e *ProcessError) Is(target error) bool { return target == ErrClosed }
+
+// FailureClass says that the device is gone.
+func (e *ProcessError) FailureClass() failure.Class { return failure.Transport }
+
+// A tail keeps the last bytes written to it.
+type tail struct{ kept []byte }
+
+const tailSize = 4 << 10
+
+func (t *tail) add(p []byte) {
+	t.kept = append(t.kept, p...)
+	if extra := len(t.kept) - tailSize; extra > 0 {
+		t.kept = append(t.kept[:0], t.kept[extra:]...)
+	}
+}

@@ -1,0 +1,368 @@
+//go:build unix
+
+package transport
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"golang.org/x/sys/unix"
+
+	"github.com/boardsmith/boardsmith/failure"
+)
+
+// A Process is a Link to a child process by its standard input and output. It is the leader of a process group of
+// its own, all of which ends with the link, and on Linux also with this process.
+type Process struct {
+	path  string
+	grace time.Duration
+	in    *pipeEnd // the child's standard input
+	out   *pipeEnd // its standard output
+	errs  *stderrReader
+
+	pid    int
+	exited chan struct{}    // closed when the child has been reaped
+	state  *os.ProcessState // valid after exited
+	close  sync.Once
+	closed atomic.Bool
+}
+
+// StartProcess runs a device process and links to it. ctx is looked at before the start only: Close ends the
+// process. It answers once the program runs; what the program then says is for Dial to wait for.
+func StartProcess(ctx context.Context, c ProcessConfig) (*Process, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("start %s: %w", c.Path, context.Cause(ctx))
+	}
+	pipes, err := openPipes()
+	if err != nil {
+		return nil, fmt.Errorf("start %s: %w", c.Path, err)
+	}
+	defer pipes.closeChildEnds()
+	cmd := exec.Command(c.Path, c.Args...)
+	cmd.Dir, cmd.Env = c.Dir, c.Env
+	if cmd.Env == nil {
+		cmd.Env = []string{}
+	}
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = pipes.stdin[0], pipes.stdout[1], pipes.stderr[1]
+	cmd.SysProcAttr = childAttributes()
+
+	p := &Process{path: c.Path, grace: c.Grace, exited: make(chan struct{})}
+	if p.grace == 0 {
+		p.grace = defaultGrace
+	}
+	if err := p.run(cmd); err != nil {
+		pipes.closeOurEnds()
+		return nil, startError(c.Path, err)
+	}
+	p.in, p.out = newPipeEnd(pipes.stdin[1]), newPipeEnd(pipes.stdout[0])
+	p.errs = readStderr(pipes.stderr[0], c.Log)
+	return p, nil
+}
+
+func startError(path string, err error) error {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
+		return failure.New(failure.Config, "build the firmware again", "start %s: %w", path, err)
+	}
+	return fmt.Errorf("start %s: %w", path, err)
+}
+
+// run starts cmd on an operating system thread of its own that lives until cmd has ended, because the kernel's
+// parent death signal follows the thread that started the child, not the process.
+func (p *Process) run(cmd *exec.Cmd) error {
+	started := make(chan error)
+	go func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := cmd.Start()
+		if err == nil {
+			p.pid = cmd.Process.Pid
+		}
+		started <- err
+		if err != nil {
+			return
+		}
+		awaitEnd(cmd)
+		p.signalGroup(unix.SIGKILL) // what the child left behind; its number is still taken until Wait
+		_ = cmd.Wait()              // the state tells what happened
+		p.state = cmd.ProcessState
+		close(p.exited)
+	}()
+	return <-started
+}
+
+func (p *Process) signalGroup(s unix.Signal) { _ = unix.Kill(-p.pid, s) } // an error means that it is empty
+
+// Lossy is false: a pipe keeps every byte.
+func (p *Process) Lossy() bool { return false }
+
+// Read is as Link says. The end of the child's output is a *ProcessError.
+func (p *Process) Read(ctx context.Context, buf []byte) (int, error) {
+	n, err := p.out.read(ctx, buf)
+	return n, p.explain(err)
+}
+
+// Write is as Link says.
+func (p *Process) Write(ctx context.Context, data []byte) error {
+	return p.explain(p.in.write(ctx, data))
+}
+
+// explain turns the end of a pipe into what became of the process.
+func (p *Process) explain(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case p.closed.Load() || errors.Is(err, os.ErrClosed):
+		return ErrClosed
+	case errors.Is(err, io.EOF) || errors.Is(err, syscall.EPIPE):
+		return p.ended()
+	}
+	return err
+}
+
+// ended tells how the process ended. It waits a moment for that: a pipe's end is seen before the exit is.
+func (p *Process) ended() error {
+	e := &ProcessError{Path: p.path}
+	timer := time.NewTimer(250 * time.Millisecond)
+	defer timer.Stop()
+	select {
+	case <-p.exited:
+		e.State = p.state
+		p.errs.wait(timer.C)
+	case <-timer.C:
+	}
+	e.Tail = p.errs.tail()
+	return e
+}
+
+// Close ends the process and waits for it: first its input ends, then it is asked to stop, then its process group
+// is killed. It takes twice ProcessConfig.Grace at most, and no time if the process ends at once.
+func (p *Process) Close() error {
+	p.close.Do(func() {
+		p.closed.Store(true)
+		p.in.f.Close()
+		p.out.f.Close() // before the wait, so that a child that writes without end gets an error
+		if !p.exitsWithin(p.grace) {
+			p.signalGroup(unix.SIGTERM)
+		}
+		if !p.exitsWithin(p.grace) {
+			p.signalGroup(unix.SIGKILL)
+		}
+		<-p.exited
+		p.errs.stop()
+	})
+	return nil
+}
+
+func (p *Process) exitsWithin(d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-p.exited:
+		return true
+	case <-timer.C:
+		return false
+	}
+}
+
+// The three pipes of a child, each a read and a write end.
+type pipes struct{ stdin, stdout, stderr [2]*os.File }
+
+func openPipes() (*pipes, error) {
+	var p pipes
+	for _, pair := range []*[2]*os.File{&p.stdin, &p.stdout, &p.stderr} {
+		r, w, err := os.Pipe()
+		if err != nil {
+			p.closeChildEnds()
+			p.closeOurEnds()
+			return nil, err
+		}
+		pair[0], pair[1] = r, w
+	}
+	return &p, nil
+}
+
+// Closing a nil *os.File is an error without harm.
+func (p *pipes) closeChildEnds() { p.stdin[0].Close(); p.stdout[1].Close(); p.stderr[1].Close() }
+func (p *pipes) closeOurEnds()   { p.stdin[1].Close(); p.stdout[0].Close(); p.stderr[0].Close() }
+
+// A pipeEnd is our end of a pipe, read or written in the caller's goroutine.
+type pipeEnd struct {
+	f         *os.File
+	conn      syscall.RawConn
+	interrupt func() // makes a wait on f end
+}
+
+func newPipeEnd(f *os.File) *pipeEnd {
+	e := &pipeEnd{f: f}
+	e.conn, _ = f.SyscallConn() // fails on a closed file only
+	e.interrupt = func() { _ = f.SetDeadline(time.Unix(1, 0)) }
+	return e
+}
+
+// spinTime is how long a read asks the kernel again before it goes to sleep. An empty call takes a few microseconds
+// on the device's side; to put this thread to sleep and wake it costs ten times that, on a virtual machine more.
+const spinTime = 100 * time.Microsecond
+
+func (e *pipeEnd) read(ctx context.Context, p []byte) (int, error) {
+	if err := ctx.Err(); err != nil {
+		return 0, waitError(ctx, "read", time.Now())
+	}
+	if len(p) == 0 {
+		return 0, nil
+	}
+	if n, err := e.readSoon(p); n > 0 || err != nil {
+		return n, err
+	}
+	return e.wait(ctx, "read", func() (int, error) { return e.f.Read(p) })
+}
+
+// readSoon reads what is there or comes within spinTime; 0 bytes without an error mean that nothing did.
+func (e *pipeEnd) readSoon(p []byte) (n int, err error) {
+	controlErr := e.conn.Control(func(fd uintptr) {
+		for start := time.Now(); ; {
+			n, err = unix.Read(int(fd), p)
+			switch {
+			case n > 0:
+				return
+			case n == 0:
+				err = io.EOF
+				return
+			case err != unix.EAGAIN && err != unix.EINTR:
+				return
+			}
+			n, err = 0, nil
+			if time.Since(start) > spinTime {
+				return
+			}
+			yield()
+		}
+	})
+	if controlErr != nil {
+		return 0, controlErr
+	}
+	return n, err
+}
+
+func (e *pipeEnd) write(ctx context.Context, p []byte) error {
+	if err := ctx.Err(); err != nil {
+		return waitError(ctx, "write", time.Now())
+	}
+	p, err := e.writeNow(p)
+	for len(p) > 0 && err == nil {
+		var n int
+		n, err = e.wait(ctx, "write", func() (int, error) { return e.f.Write(p) })
+		p = p[n:]
+	}
+	return err
+}
+
+// writeNow writes what the pipe takes without waiting and returns the rest.
+func (e *pipeEnd) writeNow(p []byte) (rest []byte, err error) {
+	controlErr := e.conn.Control(func(fd uintptr) {
+		n, werr := unix.Write(int(fd), p)
+		switch {
+		case n > 0:
+			p = p[n:]
+		case werr != unix.EAGAIN && werr != unix.EINTR:
+			err = werr
+		}
+	})
+	if controlErr != nil {
+		return p, controlErr
+	}
+	return p, err
+}
+
+// wait runs io, which may wait, until it is done or ctx is. An io that made progress is done.
+func (e *pipeEnd) wait(ctx context.Context, op string, io func() (int, error)) (int, error) {
+	began := time.Now()
+	for {
+		deadline, _ := ctx.Deadline() // the zero time is no deadline
+		if err := e.f.SetDeadline(deadline); err != nil {
+			return 0, err
+		}
+		stop := context.AfterFunc(ctx, e.interrupt)
+		n, err := io()
+		stop()
+		switch {
+		case n > 0:
+			if errors.Is(err, os.ErrDeadlineExceeded) {
+				err = nil // of the rest; the next wait reports it
+			}
+			return n, err
+		case !errors.Is(err, os.ErrDeadlineExceeded):
+			return n, err
+		case ctx.Err() != nil || !deadline.IsZero() && !time.Now().Before(deadline):
+			return 0, waitError(ctx, op, began)
+		}
+		// An interrupt that was meant for an earlier wait: go on.
+	}
+}
+
+// A stderrReader logs the lines of a child's standard error and keeps the last of them.
+type stderrReader struct {
+	f    *os.File
+	done chan struct{}
+	mu   sync.Mutex
+	last tail
+}
+
+func (r *stderrReader) tail() []byte {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return bytes.Clone(r.last.kept)
+}
+
+// wait waits until everything has been read, or for end.
+func (r *stderrReader) wait(end <-chan time.Time) {
+	select {
+	case <-r.done:
+	case <-end:
+	}
+}
+
+// stop ends the reading, also where somebody else still holds the other end.
+func (r *stderrReader) stop() {
+	_ = r.f.SetReadDeadline(time.Now().Add(50 * time.Millisecond)) // time for what is in the pipe
+	<-r.done
+	r.f.Close()
+}
+
+func readStderr(f *os.File, log hclog.Logger) *stderrReader {
+	r := &stderrReader{f: f, done: make(chan struct{})}
+	if log == nil {
+		log = hclog.NewNullLogger()
+	}
+	go r.run(log.Named("stderr"))
+	return r
+}
+
+func (r *stderrReader) run(log hclog.Logger) {
+	defer close(r.done)
+	lines := bufio.NewReaderSize(r.f, tailSize)
+	for {
+		line, err := lines.ReadSlice('\n') // a longer line comes in pieces
+		if len(line) > 0 {
+			r.mu.Lock()
+			r.last.add(line)
+			r.mu.Unlock()
+			log.Info(printable(line))
+		}
+		if err != nil && err != bufio.ErrBufferFull {
+			return
+		}
+	}
+}

@@ -1,0 +1,353 @@
+package transport
+
+import (
+	"bytes"
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/boardsmith/boardsmith/failure"
+)
+
+// This file records what goes over a link, and replays it.
+//
+// A recording is text, one JSON object per line. The first is {"boardsmith_recording":1,"lossy":false}. Each other
+// is one read or write, in order: "us", microseconds since the recording began; "to", "device" or "host"; and either
+// "hex", the bytes, or "end", how it ended without: "timeout", "canceled" or "closed". A write stands where it began.
+
+const recordingVersion = 1
+
+type recordingHead struct {
+	Version int  `json:"boardsmith_recording"`
+	Lossy   bool `json:"lossy"`
+}
+
+type recordingLine struct {
+	Micros int64  `json:"us"`
+	To     string `json:"to"`
+	Hex    string `json:"hex,omitempty"`
+	End    string `json:"end,omitempty"`
+}
+
+const (
+	toDevice = "device"
+	toHost   = "host"
+)
+
+// endNames are the ends of a wait that a replay can repeat.
+var endNames = []struct {
+	name string
+	err  error
+}{
+	{"timeout", context.DeadlineExceeded},
+	{"canceled", context.Canceled},
+	{"closed", ErrClosed},
+}
+
+func endName(err error) string {
+	for _, e := range endNames {
+		if errors.Is(err, e.err) {
+			return e.name
+		}
+	}
+	return "closed"
+}
+
+// A Recorder is a Link that writes down what goes through another one.
+type Recorder struct {
+	link  Link
+	began time.Time
+	mu    sync.Mutex
+	to    *json.Encoder
+	err   error // the first of writing the recording
+}
+
+// Record returns a link that records everything that goes over link to w. Closing it closes link, not w.
+func Record(link Link, w io.Writer) *Recorder {
+	r := &Recorder{link: link, began: time.Now(), to: json.NewEncoder(w)}
+	r.err = r.to.Encode(recordingHead{recordingVersion, link.Lossy()})
+	return r
+}
+
+func (r *Recorder) add(to string, p []byte, end string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.err == nil {
+		r.err = r.to.Encode(recordingLine{time.Since(r.began).Microseconds(), to, hex.EncodeToString(p), end})
+	}
+}
+
+// Read reads from the recorded link.
+func (r *Recorder) Read(ctx context.Context, p []byte) (int, error) {
+	late := ctx.Err() != nil
+	n, err := r.link.Read(ctx, p)
+	switch {
+	case n > 0:
+		r.add(toHost, p[:n], "")
+	case err != nil && !late: // a read that never began is nothing of the device's
+		r.add(toHost, nil, endName(err))
+	}
+	return n, err
+}
+
+// Write writes to the recorded link.
+func (r *Recorder) Write(ctx context.Context, p []byte) error {
+	if ctx.Err() == nil && len(p) > 0 {
+		r.add(toDevice, p, "")
+	}
+	late := ctx.Err() != nil
+	err := r.link.Write(ctx, p)
+	if err != nil && !late {
+		r.add(toDevice, nil, endName(err))
+	}
+	return err
+}
+
+// Lossy is the recorded link's.
+func (r *Recorder) Lossy() bool { return r.link.Lossy() }
+
+// Close closes the recorded link. It reports if the recording could not be written.
+func (r *Recorder) Close() error {
+	err := r.link.Close()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.err != nil {
+		err = errors.Join(err, fmt.Errorf("recording: %w", r.err))
+		r.err = nil
+	}
+	return err
+}
+
+// A ReplayError is the first place where the host does something else than in the recording.
+type ReplayError struct {
+	Offset    int    // bytes that the host had sent before
+	Want, Got []byte // what was recorded from there on, and what was sent; at most 32 bytes of each
+	What      string
+}
+
+func (e *ReplayError) Error() string {
+	s := fmt.Sprintf("replay: after %d bytes from the host: %s", e.Offset, e.What)
+	if e.Got != nil {
+		s += fmt.Sprintf(": recorded % x, sent % x", e.Want, e.Got)
+	}
+	return s
+}
+
+// FailureClass says that the link said something else than expected.
+func (e *ReplayError) FailureClass() failure.Class { return failure.Transport }
+
+// A replayed event is one read, or the end of a write.
+type replayed struct {
+	after int // bytes from the host that must have come first
+	data  []byte
+	end   error // nil if there is data
+}
+
+// A Replay is a Link that plays the device of a recording: it checks the host's bytes against it and answers with
+// the device's, without the recorded delays. A wait that ended without data does so again at once.
+type Replay struct {
+	lossy     bool
+	host      []byte // all bytes from the host
+	reads     []replayed
+	writeEnds []replayed
+
+	mu      sync.Mutex
+	pos     int // in host
+	failed  error
+	closed  bool
+	changed chan struct{} // closed and replaced at every change
+}
+
+// OpenReplay reads a whole recording.
+func OpenReplay(from io.Reader) (*Replay, error) {
+	dec := json.NewDecoder(from)
+	var head recordingHead
+	if err := dec.Decode(&head); err != nil {
+		return nil, failure.New(failure.Config, "", "recording: %w", err)
+	}
+	if head.Version != recordingVersion {
+		return nil, failure.New(failure.Config, "", "recording: version %d, know %d", head.Version, recordingVersion)
+	}
+	r := &Replay{lossy: head.Lossy, changed: make(chan struct{})}
+	for line := 2; ; line++ {
+		var l recordingLine
+		err := dec.Decode(&l)
+		if err == io.EOF {
+			return r, nil
+		}
+		if err == nil {
+			err = r.load(l)
+		}
+		if err != nil {
+			return nil, failure.New(failure.Config, "", "recording: entry %d: %w", line, err)
+		}
+	}
+}
+
+func (r *Replay) load(l recordingLine) error {
+	data, err := hex.DecodeString(l.Hex)
+	if err != nil {
+		return err
+	}
+	event := replayed{after: len(r.host), data: data}
+	if len(data) == 0 {
+		for _, e := range endNames {
+			if e.name == l.End {
+				event.end = e.err
+			}
+		}
+		if event.end == nil {
+			return fmt.Errorf("neither bytes nor a known end %q", l.End)
+		}
+	}
+	switch {
+	case l.To == toHost:
+		r.reads = append(r.reads, event)
+	case l.To == toDevice && event.end == nil:
+		r.host = append(r.host, data...)
+	case l.To == toDevice:
+		r.writeEnds = append(r.writeEnds, event)
+	default:
+		return fmt.Errorf("direction %q is neither %q nor %q", l.To, toDevice, toHost)
+	}
+	return nil
+}
+
+// Done is nil if the host has sent all that was recorded and read all that the device said.
+func (r *Replay) Done() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case r.failed != nil:
+		return r.failed
+	case r.pos < len(r.host):
+		return &ReplayError{Offset: r.pos, What: fmt.Sprintf("%d more bytes were recorded", len(r.host)-r.pos)}
+	case len(r.reads) > 0:
+		return &ReplayError{Offset: r.pos, What: fmt.Sprintf("%d more reads were recorded", len(r.reads))}
+	}
+	return nil
+}
+
+// Lossy is as recorded.
+func (r *Replay) Lossy() bool { return r.lossy }
+
+// Close ends the replay.
+func (r *Replay) Close() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.closed {
+		r.closed = true
+		r.signal()
+	}
+	return nil
+}
+
+func (r *Replay) signal() {
+	close(r.changed)
+	r.changed = make(chan struct{})
+}
+
+// Write compares p with what the host sent in the recording.
+func (r *Replay) Write(ctx context.Context, p []byte) error {
+	began := time.Now()
+	if ctx.Err() != nil {
+		return waitError(ctx, "write", began)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		return ErrClosed
+	}
+	if r.failed == nil {
+		r.failed = r.compare(p)
+	}
+	if r.failed != nil {
+		return r.failed
+	}
+	r.pos += len(p)
+	r.signal()
+	if len(r.writeEnds) > 0 && r.writeEnds[0].after <= r.pos {
+		end := r.writeEnds[0].end
+		r.writeEnds = r.writeEnds[1:]
+		return replayedEnd(end, "write", began)
+	}
+	return nil
+}
+
+// compare returns a *ReplayError if p is not what was recorded next.
+func (r *Replay) compare(p []byte) error {
+	want := r.host[r.pos:]
+	same := 0
+	for same < min(len(p), len(want)) && p[same] == want[same] {
+		same++
+	}
+	if same == len(p) {
+		return nil
+	}
+	what := "the host sends something else"
+	if same == len(want) {
+		what = "the host sends more"
+	}
+	excerpt := func(b []byte) []byte { return bytes.Clone(b[:min(len(b), 32)]) }
+	return &ReplayError{Offset: r.pos + same, Want: excerpt(want[same:]), Got: excerpt(p[same:]), What: what}
+}
+
+// Read returns what the device said in the recording, once the host has sent what went before it.
+func (r *Replay) Read(ctx context.Context, p []byte) (int, error) {
+	began := time.Now()
+	for {
+		if ctx.Err() != nil {
+			return 0, waitError(ctx, "read", began)
+		}
+		n, changed, err := r.tryRead(p)
+		if changed == nil {
+			if err != nil {
+				return 0, replayedEnd(err, "read", began)
+			}
+			return n, nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// tryRead returns a channel to wait for if nothing is due yet.
+func (r *Replay) tryRead(p []byte) (int, <-chan struct{}, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case r.closed:
+		return 0, nil, ErrClosed
+	case r.failed != nil:
+		return 0, nil, r.failed
+	case len(p) == 0:
+		return 0, nil, nil
+	case len(r.reads) == 0 && r.pos == len(r.host):
+		return 0, nil, &ReplayError{Offset: r.pos, What: "the recording ends, the host still reads"}
+	case len(r.reads) == 0 || r.reads[0].after > r.pos:
+		return 0, r.changed, nil
+	}
+	event := &r.reads[0]
+	n := copy(p, event.data)
+	event.data = event.data[n:]
+	end := event.end
+	if len(event.data) == 0 {
+		r.reads = r.reads[1:]
+	}
+	return n, nil, end
+}
+
+// replayedEnd makes the error of a recorded end.
+func replayedEnd(err error, op string, began time.Time) error {
+	if err == context.DeadlineExceeded {
+		return &TimeoutError{Op: op, Waited: time.Since(began)}
+	}
+	return err
+}

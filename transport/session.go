@@ -1,0 +1,398 @@
+package transport
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/boardsmith/boardsmith/failure"
+)
+
+// SessionOptions says how to open a session. The zero value is the normal case.
+type SessionOptions struct {
+	Log          hclog.Logger  // takes the device's log lines, named "device"; nil drops them
+	StartTimeout time.Duration // for the whole handshake; 0 means 10 s. ctx may end it sooner
+	Retry        time.Duration // wait for an answer before asking again; doubles up to 2 s; 0 means 250 ms
+	FrameGap     time.Duration // silence inside a frame that damages it, on a lossy link; 0 means 1 s
+	MaxMessage   int           // longest message accepted from the device, bytes; 0 means DefaultLimit
+	Seed         byte          // of this side's nonces; 0 means a random one
+}
+
+const (
+	defaultStartTimeout = 10 * time.Second
+	defaultRetry        = 250 * time.Millisecond
+	maxRetry            = 2 * time.Second
+	defaultFrameGap     = time.Second
+	readSize            = 64 << 10
+)
+
+// A Session is one end of an established session: whole messages to and from the device (SPEC wire.md §2 and §5).
+// It is not safe for use by several goroutines at once.
+type Session struct {
+	link      Link
+	log       hclog.Logger
+	gap       time.Duration
+	responder bool
+
+	end     endpoint
+	framer  Framer
+	un      Unframer
+	head    [headerSize]byte
+	parts   [][]byte // of the message being sent, reused
+	out     []byte   // frames to write, reused
+	readBuf []byte
+	in      []byte // what is left to decode of readBuf
+
+	received int64 // bytes
+	damaged  int   // frames
+	version  bool  // the device answered with another version
+}
+
+// A HandshakeError says that no session came about: the firmware never answered, or not as it should.
+type HandshakeError struct {
+	Attempts int
+	Received int64 // bytes that came from the device meanwhile
+	Damaged  int   // damaged frames among them
+	Version  bool  // the device answered, with another version of the session layer
+	Err      error // why the waiting ended
+}
+
+func (e *HandshakeError) Error() string {
+	return fmt.Sprintf("session start: %d attempts, %d bytes and %d damaged frames received: %v",
+		e.Attempts, e.Received, e.Damaged, e.Err)
+}
+
+func (e *HandshakeError) Unwrap() error { return e.Err }
+
+// FailureClass says that the firmware never answered, or that the user did not wait for it.
+func (e *HandshakeError) FailureClass() failure.Class {
+	if errors.Is(e.Err, context.Canceled) {
+		return failure.Interrupted
+	}
+	return failure.Boot
+}
+
+// NextStep says what the device's behaviour hints at.
+func (e *HandshakeError) NextStep() string {
+	switch {
+	case e.Version:
+		return "the firmware speaks another version of the session protocol; build and flash it again"
+	case e.Received == 0:
+		return "the device sent nothing: check that it runs this firmware, and its link"
+	default:
+		return "the device sent something else than a session reply: check the link's speed and the firmware"
+	}
+}
+
+func newSession(link Link, o SessionOptions) (*Session, error) {
+	s := &Session{link: link, log: hclog.NewNullLogger(), gap: o.FrameGap, readBuf: make([]byte, readSize)}
+	if o.Log != nil {
+		s.log = o.Log.Named("device")
+	}
+	if s.gap == 0 {
+		s.gap = defaultFrameGap
+	}
+	s.un.Limit = o.MaxMessage
+	s.end.nonce = o.Seed
+	if o.Seed == 0 {
+		var random [1]byte
+		if _, err := rand.Read(random[:]); err != nil {
+			return nil, fmt.Errorf("session nonce: %w", err)
+		}
+		s.end.nonce = random[0]
+	}
+	return s, nil
+}
+
+// Dial opens a session as its initiator: it says Terminate and Init until the device replies (SPEC wire.md §5).
+// The session owns link from then on. After an error link is still the caller's; the error is a *HandshakeError.
+func Dial(ctx context.Context, link Link, o SessionOptions) (*Session, error) {
+	s, err := newSession(link, o)
+	if err != nil {
+		return nil, err
+	}
+	if o.StartTimeout == 0 {
+		o.StartTimeout = defaultStartTimeout
+	}
+	if o.Retry == 0 {
+		o.Retry = defaultRetry
+	}
+	ctx, cancel := context.WithTimeout(ctx, o.StartTimeout)
+	defer cancel()
+	for attempt, wait := 1, o.Retry; ; attempt++ {
+		err := s.attempt(ctx, wait)
+		if err == nil {
+			return s, nil
+		}
+		if ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) {
+			return nil, &HandshakeError{attempt, s.received, s.damaged, s.version, err}
+		}
+		wait = min(2*wait, maxRetry)
+	}
+}
+
+// attempt asks once, and waits at most wait for the reply.
+func (s *Session) attempt(ctx context.Context, wait time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	if err := s.write(ctx, s.end.terminate(), s.end.begin()); err != nil {
+		return err
+	}
+	for s.end.state != established {
+		msg, err := s.next(ctx)
+		if err != nil {
+			return err
+		}
+		if err := s.handshake(ctx, msg); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// handshake takes a message while no session is established yet.
+func (s *Session) handshake(ctx context.Context, msg []byte) error {
+	booted := s.end.state == startSent && len(msg) >= headerSize && msg[2] == typeTerminate
+	n, reply := s.end.receive(msg)
+	switch {
+	case n == gotLog:
+		s.logLine(msg)
+	case n == wrongVersion:
+		s.version = true
+	case booted && s.link.Lossy():
+		// It has only just booted, so our Init probably met nobody. On a pipe it waits there to be read.
+		reply = s.end.begin()
+	}
+	if reply == nil {
+		return nil
+	}
+	return s.write(ctx, reply)
+}
+
+// Accept opens a session as its responder, the device's side: it says Terminate and waits for an Init. Where the
+// other side begins again, Recv goes on with the new session. The session owns link from then on.
+func Accept(ctx context.Context, link Link, o SessionOptions) (*Session, error) {
+	s, err := newSession(link, o)
+	if err != nil {
+		return nil, err
+	}
+	s.responder = true
+	if err := s.write(ctx, s.end.terminate()); err != nil {
+		return nil, err
+	}
+	return s, s.awaitInit(ctx)
+}
+
+func (s *Session) awaitInit(ctx context.Context) error {
+	for s.end.state != established {
+		msg, err := s.next(ctx)
+		if err != nil {
+			return err
+		}
+		if err := s.handshake(ctx, msg); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Lossy says whether the session's link is.
+func (s *Session) Lossy() bool { return s.link.Lossy() }
+
+// Close closes the link. The device is told nothing: its next initiator replaces this session.
+func (s *Session) Close() error { return s.link.Close() }
+
+// Send sends one message, the concatenation of parts. After an error the device may have got any part of it, and
+// the session should be given up.
+func (s *Session) Send(ctx context.Context, parts ...[]byte) error {
+	if s.end.state != established {
+		return &TerminatedError{Why: "no session"}
+	}
+	size := headerSize
+	for _, p := range parts {
+		size += len(p)
+	}
+	if size > math.MaxUint32 {
+		return failure.New(failure.Config, "", "message of %d bytes: a frame holds less than 4 GiB", size)
+	}
+	s.head = s.end.header()
+	s.parts = append(append(s.parts[:0], s.head[:]), parts...)
+	s.out = s.framer.Append(s.out[:0], s.parts...)
+	return s.flush(ctx)
+}
+
+// SendLog sends a log line, as only a responder does. An empty one is not sent: no TVM host survives it.
+func (s *Session) SendLog(ctx context.Context, text string) error {
+	if text == "" {
+		return nil
+	}
+	return s.write(ctx, append([]byte{0, 0, typeLog}, text...))
+}
+
+// write sends each of messages... as one frame.
+func (s *Session) write(ctx context.Context, messages ...[]byte) error {
+	s.out = s.out[:0]
+	for _, m := range messages {
+		s.out = s.framer.Append(s.out, m)
+	}
+	return s.flush(ctx)
+}
+
+func (s *Session) flush(ctx context.Context) error {
+	err := s.link.Write(ctx, s.out)
+	if err != nil {
+		s.framer.Reset()
+	}
+	return err
+}
+
+// Recv waits for the next message of the session and returns its body, which is valid until the next call. Log
+// lines that come before it are logged, anything else that is not of this session is ignored. Errors: those of
+// Link.Read, *TerminatedError, and *DamagedError if the answer came damaged.
+func (s *Session) Recv(ctx context.Context) ([]byte, error) {
+	body, err := s.receive(ctx)
+	var cut *DamagedError
+	if errors.As(err, &cut) && cut.cut {
+		return s.receiveAfterCut(ctx, cut)
+	}
+	return body, err
+}
+
+// receiveAfterCut waits a moment for what cut the answer short, because a device that fails a check or is reset
+// while it answers says so there: first perhaps a log line, then Terminate.
+func (s *Session) receiveAfterCut(ctx context.Context, cut *DamagedError) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.gap)
+	defer cancel()
+	body, err := s.receive(ctx)
+	if errors.Is(err, context.DeadlineExceeded) {
+		return nil, cut
+	}
+	return body, err
+}
+
+func (s *Session) receive(ctx context.Context) ([]byte, error) {
+	damaged := s.damaged
+	for {
+		msg, err := s.next(ctx)
+		if err != nil {
+			var timeout *TimeoutError
+			if errors.As(err, &timeout) {
+				timeout.Damaged = s.damaged - damaged
+			}
+			return nil, err
+		}
+		n, reply := s.end.receive(msg)
+		if reply != nil {
+			if err := s.write(ctx, reply); err != nil {
+				return nil, err
+			}
+		}
+		switch n {
+		case gotMessage:
+			return msg[headerSize:], nil
+		case gotLog:
+			s.logLine(msg)
+		case sessionEnded, initiatorAgain:
+			if err := s.ended(ctx, n); err != nil {
+				return nil, err
+			}
+		default:
+			s.log.Debug("ignored a message of no session", "bytes", len(msg))
+		}
+	}
+}
+
+// ended is what follows when the other side terminates the session or begins a new one.
+func (s *Session) ended(ctx context.Context, n notice) error {
+	switch {
+	case s.responder:
+		return s.awaitInit(ctx)
+	case n == initiatorAgain:
+		return &TerminatedError{Why: "it began a session of its own"}
+	default:
+		return &TerminatedError{Why: "Terminate"}
+	}
+}
+
+// next returns the next message whose frame is good, header included, valid until the next call.
+func (s *Session) next(ctx context.Context) ([]byte, error) {
+	for {
+		n, ev := s.un.Next(s.in)
+		s.in = s.in[n:]
+		switch ev {
+		case Frame:
+			if msg := s.un.Payload(); len(msg) >= headerSize {
+				return msg, nil
+			}
+		case NeedMore:
+			if err := s.fill(ctx); err != nil {
+				return nil, err
+			}
+		default:
+			if err := s.damage(ev); err != nil {
+				return nil, err
+			}
+		}
+	}
+}
+
+// damage counts a damaged frame. It is an error if the frame was this session's, because then it was the answer
+// that somebody waits for.
+func (s *Session) damage(ev Event) error {
+	s.damaged++
+	s.log.Debug("damaged frame", "why", ev, "bytes", len(s.un.Payload()))
+	if s.end.belongs(s.un.Payload()) {
+		return &DamagedError{Why: ev.String(), cut: ev == Abandoned}
+	}
+	return nil
+}
+
+// fill reads from the link. On a lossy link it does not wait longer than the frame gap inside a frame: a byte of it
+// got lost, so that its end will never come.
+func (s *Session) fill(ctx context.Context) error {
+	if !s.link.Lossy() || s.un.Idle() {
+		return s.read(ctx)
+	}
+	gap, cancel := context.WithTimeout(ctx, s.gap)
+	defer cancel()
+	err := s.read(gap)
+	if err == nil || ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	return s.damage(s.un.abandon())
+}
+
+func (s *Session) read(ctx context.Context) error {
+	n, err := s.link.Read(ctx, s.readBuf)
+	s.in = s.readBuf[:n]
+	s.received += int64(n)
+	return err
+}
+
+// logLine logs a device's log message, made safe for a terminal.
+func (s *Session) logLine(msg []byte) {
+	if s.log.IsInfo() {
+		s.log.Info(printable(msg[headerSize:]))
+	}
+}
+
+// printable makes one line of text that cannot steer a terminal out of any bytes.
+func printable(b []byte) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\t' || r == '\n':
+			return ' '
+		case r == utf8.RuneError || !unicode.IsPrint(r):
+			return '.'
+		}
+		return r
+	}, strings.TrimRight(string(b), "\r\n"))
+}

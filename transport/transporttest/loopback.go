@@ -1,0 +1,139 @@
+// Package transporttest tests links, and what stands on them: a contract suite that every transport.Link passes, a
+// link in memory, and links that cut, damage or reroute what goes through them.
+//
+// It is for tests only. It holds no device: that is rpctest's.
+package transporttest
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/boardsmith/boardsmith/transport"
+)
+
+// pipeSize is what a direction of a loopback holds before writes wait, as a pipe's.
+const pipeSize = 64 << 10
+
+// Pair returns the two ends of a link in memory. What one writes, the other reads.
+func Pair() (host, device transport.Link) {
+	toDevice, toHost := newPipe(), newPipe()
+	return &loopback{in: toHost, out: toDevice}, &loopback{in: toDevice, out: toHost}
+}
+
+// LossyPair is Pair with ends that say that they may lose bytes. They lose none.
+func LossyPair() (host, device transport.Link) {
+	host, device = Pair()
+	host.(*loopback).lossy, device.(*loopback).lossy = true, true
+	return host, device
+}
+
+type loopback struct {
+	in, out *pipe
+	lossy   bool
+}
+
+func (l *loopback) Read(ctx context.Context, p []byte) (n int, err error) {
+	if len(p) == 0 {
+		return 0, ctx.Err()
+	}
+	err = l.in.wait(ctx, "read", func() bool {
+		n = copy(p, l.in.data)
+		l.in.data = l.in.data[n:]
+		return n > 0
+	})
+	return n, err
+}
+
+func (l *loopback) Write(ctx context.Context, p []byte) error {
+	for len(p) > 0 {
+		err := l.out.wait(ctx, "write", func() bool {
+			n := min(len(p), pipeSize-len(l.out.data))
+			if l.out.closed || n == 0 {
+				return false
+			}
+			l.out.data = append(l.out.data, p[:n]...)
+			p = p[n:]
+			return true
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (l *loopback) Close() error {
+	l.in.close()
+	l.in.drop()
+	l.out.close()
+	return nil
+}
+
+func (l *loopback) Lossy() bool { return l.lossy }
+
+// A pipe is one direction.
+type pipe struct {
+	mu      sync.Mutex
+	data    []byte
+	closed  bool
+	changed chan struct{} // closed and replaced at every change
+}
+
+func newPipe() *pipe { return &pipe{changed: make(chan struct{})} }
+
+func (p *pipe) signal() {
+	close(p.changed)
+	p.changed = make(chan struct{})
+}
+
+func (p *pipe) close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.closed {
+		p.closed = true
+		p.signal()
+	}
+}
+
+func (p *pipe) drop() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.data = nil
+}
+
+// wait runs try, with the pipe locked, until it succeeds.
+func (p *pipe) wait(ctx context.Context, op string, try func() bool) error {
+	began := time.Now()
+	for {
+		if err := ctx.Err(); err != nil {
+			return ended(ctx, op, began)
+		}
+		p.mu.Lock()
+		done := try()
+		if done {
+			p.signal()
+		}
+		closed, changed := p.closed, p.changed
+		p.mu.Unlock()
+		switch {
+		case done:
+			return nil
+		case closed:
+			return transport.ErrClosed
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// ended is what a Link's wait says when ctx ended it.
+func ended(ctx context.Context, op string, began time.Time) error {
+	if ctx.Err() == context.DeadlineExceeded {
+		return &transport.TimeoutError{Op: op, Waited: time.Since(began)}
+	}
+	return fmt.Errorf("%s: %w", op, context.Cause(ctx))
+}
