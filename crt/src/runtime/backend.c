@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What operators call, and the API's remainders: streams, results, byte arrays.
+#include "runtime.h"
+
+static const DLDevice cpu = {kDLCPU, 0};
+
+void* TVMBackendAllocWorkspace(int device_type, int device_id, uint64_t nbytes, int dtype_code_hint,
+                               int dtype_bits_hint) {
+  (void)device_type;  // there is one memory
+  (void)device_id;
+  (void)dtype_code_hint;
+  (void)dtype_bits_hint;
+  void* memory = NULL;
+  if ((nbytes > (SIZE_MAX / 2U)) ||
+      (TVMPlatformMemoryAllocate((size_t)nbytes, cpu, &memory) != kTvmErrorNoError)) {
+    TVMAPISetLastError("out of workspace memory");
+    return NULL;
+  }
+  return memory;
+}
+
+int TVMBackendFreeWorkspace(int device_type, int device_id, void* ptr) {
+  (void)device_type;
+  (void)device_id;
+  return (int)TVMPlatformMemoryFree(ptr, cpu);
+}
+
+int TVMBackendParallelLaunch(FTVMParallelLambda flambda, void* cdata, int num_task) {
+  (void)num_task;  // one core, one task
+  TVMParallelGroupEnv env = {NULL, 1};
+  (void)flambda(0, &env, cdata);  // its result is ignored, as TVM does
+  return 0;
+}
+
+int TVMStreamCreate(int device_type, int device_id, TVMStreamHandle* out) {
+  (void)device_type;
+  (void)device_id;
+  *out = NULL;
+  return 0;
+}
+
+int TVMStreamFree(int device_type, int device_id, TVMStreamHandle stream) {
+  (void)device_type;
+  (void)device_id;
+  (void)stream;
+  return 0;
+}
+
+int TVMSetStream(int device_type, int device_id, TVMStreamHandle handle) {
+  (void)device_type;
+  (void)device_id;
+  (void)handle;
+  return 0;
+}
+
+int TVMSynchronize(int device_type, int device_id, TVMStreamHandle stream) {
+  (void)device_type;
+  (void)device_id;
+  (void)stream;
+  return 0;
+}
+
+int TVMCFuncSetReturn(TVMRetValueHandle ret, TVMValue* value, int* type_code, int num_ret) {
+  const struct {
+    TVMValue* values;
+    int* type_codes;
+  }* const to = ret;
+  for (int i = 0; i < num_ret; i++) {
+    to->values[i] = value[i];
+    to->type_codes[i] = type_code[i];
+  }
+  return 0;
+}
+
+int TVMByteArrayFree(TVMByteArray* arr) {
+  const char* data = arr->data;
+  int error = 0;
+  if (data != (const char*)&arr[1]) {  // not made by the time evaluator, which takes both at once
+    error = (int)TVMPlatformMemoryFree((void*)(uintptr_t)data, cpu);
+  }
+  const int array_error = (int)TVMPlatformMemoryFree(arr, cpu);
+  return (error != 0) ? error : array_error;
+}

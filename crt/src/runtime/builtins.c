@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The global functions that every runtime has.
+#include "runtime.h"
+
+// Generated code defines it; a firmware without a model does not.
+const TVMModule* TVMSystemLibEntryPoint(void) TVM_WEAK;
+
+// runtime.SystemLib() -> module. Arguments are ignored.
+static int system_lib(TVMValue* args, int* type_codes, int num_args, TVMValue* out_value,
+                      int* out_type, void* resource_handle) {
+  (void)args;
+  (void)type_codes;
+  (void)num_args;
+  (void)resource_handle;
+  if (boardsmith_runtime.system_library == NULL) {
+    if (TVMSystemLibEntryPoint == NULL) {
+      return boardsmith_fail((int)kTvmErrorFunctionNameNotFound, "no system library in this image");
+    }
+    const int error =
+        TVMModCreateFromCModule(TVMSystemLibEntryPoint(), &boardsmith_runtime.system_library);
+    if (error != 0) {
+      return error;
+    }
+  }
+  out_value->v_handle = boardsmith_runtime.system_library;
+  *out_type = (int)kTVMModuleHandle;
+  return 0;
+}
+
+// tvm.rpc.server.ModuleGetFunction(module, str name, int query_imports) -> function, or null if
+// there is none or the arguments are not these.
+static int module_get_function(TVMValue* args, int* type_codes, int num_args, TVMValue* out_value,
+                               int* out_type, void* resource_handle) {
+  (void)resource_handle;
+  if ((num_args == 3) && (type_codes[0] == (int)kTVMModuleHandle) &&
+      (type_codes[1] == (int)kTVMStr) && (type_codes[2] == (int)kTVMArgInt) &&
+      (TVMModGetFunction(args[0].v_handle, args[1].v_str, 0, &out_value->v_handle) == 0)) {
+    *out_type = (int)kTVMPackedFuncHandle;
+  }
+  return 0;
+}
+
+// tvm.rpc.server.GetCRTMaxPacketSize() -> int: what the host may put into one RPC packet.
+static int max_packet_size(TVMValue* args, int* type_codes, int num_args, TVMValue* out_value,
+                           int* out_type, void* resource_handle) {
+  (void)args;
+  (void)type_codes;
+  (void)num_args;
+  (void)resource_handle;
+  out_value->v_int64 = (int64_t)(TVM_CRT_MAX_PACKET_SIZE_BYTES) - 11;
+  *out_type = (int)kTVMArgInt;
+  return 0;
+}
+
+// Names and functions grow from one list, so that they agree. The order is that of
+// the handles that TVM's runtime gives.
+#define BUILTINS(X)                                                      \
+  X("runtime.SystemLib", system_lib)                                     \
+  X("tvm.rpc.server.ModuleGetFunction", module_get_function)             \
+  X("runtime.RPCTimeEvaluator", boardsmith_time_evaluator_create)        \
+  X("tvm.rpc.server.GetCRTMaxPacketSize", max_packet_size)               \
+  X("tvm.contrib.random.random_fill", boardsmith_random_fill)            \
+  X("tvm.aot_executor.create", boardsmith_aot_create)
+#define BUILTIN_NAME(name, func) name "\0"
+#define BUILTIN_FUNC(name, func) func,
+
+static const TVMBackendPackedCFunc builtin_funcs[] = {BUILTINS(BUILTIN_FUNC)};
+
+_Static_assert((sizeof builtin_funcs / sizeof builtin_funcs[0]) == 6U, "the count below");
+
+const TVMFuncRegistry boardsmith_builtins = {"\006\000" BUILTINS(BUILTIN_NAME), builtin_funcs};

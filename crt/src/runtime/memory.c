@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Memory that the runtime takes from the platform and remembers, windows on other
+// memory, and the question whether the host may touch an address.
+#include <string.h>
+
+#include "runtime.h"
+
+static const DLDevice cpu = {kDLCPU, 0};
+
+// They outlive TVMInitializeRuntime: their owners registered them.
+static boardsmith_window_t* windows;
+
+int boardsmith_block_take(block_t** list, size_t size_bytes, size_t extra_bytes, void** out) {
+  const size_t mask = _Alignof(block_t) - 1U;
+  const size_t most = (SIZE_MAX / 2U) - sizeof(block_t) - mask;
+  void* base = NULL;
+  if ((extra_bytes <= most) && (size_bytes <= (most - extra_bytes))) {
+    const size_t at = (size_bytes + extra_bytes + mask) & ~mask;
+    if (TVMPlatformMemoryAllocate(at + sizeof(block_t), cpu, &base) == kTvmErrorNoError) {
+      block_t* block = (block_t*)((uintptr_t)base + at);
+      block->next = *list;
+      block->base = (uintptr_t)base;
+      block->size_bytes = size_bytes;
+      block->writable = 1;
+      *list = block;
+      *out = base;
+      return 0;
+    }
+  }
+  return boardsmith_fail((int)kTvmErrorPlatformNoMemory, "out of memory");
+}
+
+block_t** boardsmith_block_at(block_t** list, const void* address) {
+  for (block_t** link = list; *link != NULL; link = &(*link)->next) {
+    // The block stands behind all of its memory, so it is its end.
+    if (((uintptr_t)address >= (*link)->base) && ((uintptr_t)address < (uintptr_t)*link)) {
+      return link;
+    }
+  }
+  return NULL;
+}
+
+int boardsmith_block_free(block_t** link) {
+  void* base = (void*)(*link)->base;
+  *link = (*link)->next;
+  return (int)TVMPlatformMemoryFree(base, cpu);
+}
+
+int TVMDeviceAllocDataSpace(DLDevice dev, size_t nbytes, size_t alignment, DLDataType type_hint,
+                            void** out_data) {
+  (void)dev;  // there is one memory
+  (void)type_hint;
+  const size_t mask = (alignment == 0U) ? 0U : (alignment - 1U);
+  if ((alignment & mask) != 0U) {
+    return (int)kTvmErrorFunctionCallInvalidArg;
+  }
+  const size_t size_bytes = (nbytes > (SIZE_MAX - mask)) ? SIZE_MAX : ((nbytes + mask) & ~mask);
+  return boardsmith_block_take(&boardsmith_runtime.memory, size_bytes, 0, out_data);
+}
+
+int TVMDeviceAllocDataSpaceWithScope(DLDevice dev, int ndim, const int64_t* shape,
+                                     DLDataType dtype, const char* mem_scope, void** out_data) {
+  (void)mem_scope;
+  size_t size_bytes = 0;
+  size_t alignment = 64;
+  const int error = boardsmith_tensor_bytes(ndim, shape, dtype, &size_bytes);
+  if (error != 0) {
+    return error;
+  }
+  while (alignment < (((size_t)dtype.bits / 8U) * dtype.lanes)) {
+    alignment *= 2U;
+  }
+  return TVMDeviceAllocDataSpace(dev, size_bytes, alignment, dtype, out_data);
+}
+
+int TVMDeviceFreeDataSpace(DLDevice dev, void* ptr) {
+  (void)dev;
+  block_t** link = boardsmith_block_at(&boardsmith_runtime.memory, ptr);
+  if ((link == NULL) || ((*link)->base != (uintptr_t)ptr)) {
+    return boardsmith_fail((int)kTvmErrorFunctionCallInvalidArg, "not allocated");
+  }
+  return boardsmith_block_free(link);
+}
+
+void boardsmith_window_add(boardsmith_window_t* window, void* base, size_t size_bytes,
+                           int writable) {
+  boardsmith_window_remove(window);
+  window->next = windows;
+  window->base = (uintptr_t)base;
+  window->size_bytes = size_bytes;
+  window->writable = writable;
+  windows = window;
+}
+
+void boardsmith_window_remove(boardsmith_window_t* window) {
+  for (boardsmith_window_t** link = &windows; *link != NULL; link = &(*link)->next) {
+    if (*link == window) {
+      *link = window->next;
+      return;
+    }
+  }
+}
+
+// Tells whether one member of list holds the whole range.
+static int holds(const boardsmith_window_t* list, uintptr_t address, size_t size_bytes,
+                 int writable) {
+  for (const boardsmith_window_t* w = list; w != NULL; w = w->next) {
+    const uintptr_t offset = address - w->base;  // large if it lies before base
+    if ((size_bytes <= w->size_bytes) && (offset <= (w->size_bytes - size_bytes)) &&
+        ((writable == 0) || (w->writable != 0))) {
+      return 1;
+    }
+  }
+  return 0;
+}
+
+int boardsmith_memory_known(const void* addr, size_t size_bytes, int writable) {
+  const uintptr_t address = (uintptr_t)addr;
+  return ((holds(boardsmith_runtime.memory, address, size_bytes, writable) != 0) ||
+          (holds(windows, address, size_bytes, writable) != 0))
+             ? 1
+             : 0;
+}

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Arrays with a reference count, and the sizes of tensors.
+#include <string.h>
+
+#include "runtime.h"
+
+int boardsmith_tensor_bytes(int32_t ndim, const int64_t* shape, DLDataType dtype,
+                            size_t* size_bytes) {
+  size_t bytes = (((size_t)dtype.bits * dtype.lanes) + 7U) / 8U;
+#ifdef TVM_CRT_MAX_NDIM
+  int bad = (ndim < 0) || (ndim > (TVM_CRT_MAX_NDIM));
+#else
+  int bad = (ndim < 0) || (ndim > 0xffffff);  // so that the shape's own size cannot overflow
+#endif
+  for (int32_t i = 0; (bad == 0) && (i < ndim); i++) {
+    // A negative extent is a large one here.
+    const uint64_t extent = (uint64_t)shape[i];
+    bad = (extent > (SIZE_MAX / 2U)) ||
+          ((extent != 0U) && (bytes > ((SIZE_MAX / 2U) / (size_t)extent)));
+    bytes *= (size_t)extent;
+  }
+  if (bad != 0) {
+    return boardsmith_fail((int)kTvmErrorFunctionCallInvalidArg, "bad tensor shape");
+  }
+  *size_bytes = bytes;
+  return 0;
+}
+
+// Takes data_bytes and the shape behind them, and fills in the array.
+static int array_make(int32_t ndim, const tvm_index_t* shape, DLDataType dtype, DLDevice dev,
+                      size_t data_bytes, TVMNDArray* array) {
+  const size_t mask = sizeof(int64_t) - 1U;
+  const size_t shape_bytes = (size_t)ndim * sizeof(int64_t);
+  const size_t padding = (0U - data_bytes) & mask;
+  void* data = NULL;
+  // One byte more, so that also the shape of a scalar lies inside its block.
+  const int error = boardsmith_block_take(&boardsmith_runtime.memory, data_bytes,
+                                          padding + shape_bytes + 1U, &data);
+  if (error != 0) {
+    return error;
+  }
+  DLTensor* const t = &array->dl_tensor;
+  (void)memset(array, 0, sizeof *array);
+  (void)memset(data, 0, data_bytes);
+  t->data = data;
+  t->device = dev;
+  t->ndim = ndim;
+  t->dtype = dtype;
+  t->shape = (int64_t*)((uintptr_t)data + data_bytes + padding);
+  if (ndim != 0) {
+    (void)memcpy(t->shape, shape, shape_bytes);
+  }
+  array->reference_count = 1;
+  return 0;
+}
+
+int TVMNDArray_Create(int32_t ndim, const tvm_index_t* shape, DLDataType dtype, DLDevice dev,
+                      TVMNDArray* array) {
+  size_t bytes;
+  int error = boardsmith_tensor_bytes(ndim, shape, dtype, &bytes);
+  if (error == 0) {
+    error = array_make(ndim, shape, dtype, dev, 0, array);
+  }
+  if (error == 0) {
+    array->dl_tensor.data = NULL;
+  }
+  return error;
+}
+
+int TVMNDArray_Empty(int32_t ndim, const tvm_index_t* shape, DLDataType dtype, DLDevice dev,
+                     TVMNDArray* array) {
+  size_t bytes;
+  const int error = boardsmith_tensor_bytes(ndim, shape, dtype, &bytes);
+  return (error != 0) ? error : array_make(ndim, shape, dtype, dev, bytes, array);
+}
+
+int TVMNDArray_CreateView(TVMNDArray* arr, const tvm_index_t* shape, int32_t ndim, DLDataType dtype,
+                          TVMNDArray* array_view) {
+  size_t bytes;
+  int error = boardsmith_tensor_bytes(ndim, shape, dtype, &bytes);
+  if ((error == 0) && ((int64_t)bytes > TVMNDArray_DataSizeBytes(arr))) {
+    error = (int)kTvmErrorFunctionCallInvalidArg;
+  }
+  if (error == 0) {
+    error = TVMNDArray_Create(ndim, shape, dtype, arr->dl_tensor.device, array_view);
+  }
+  if (error == 0) {
+    array_view->dl_tensor.data = arr->dl_tensor.data;
+    array_view->dl_tensor.byte_offset = arr->dl_tensor.byte_offset;
+  }
+  return error;
+}
+
+int64_t TVMNDArray_DataSizeBytes(TVMNDArray* array) {
+  const DLTensor* t = &array->dl_tensor;
+  size_t bytes = 0;
+  (void)boardsmith_tensor_bytes(t->ndim, t->shape, t->dtype, &bytes);  // 0 for what cannot be
+  return (int64_t)bytes;
+}
+
+void TVMNDArray_IncrementReference(TVMNDArray* arr) { arr->reference_count++; }
+
+uint32_t TVMNDArray_DecrementReference(TVMNDArray* arr) {
+  if (arr->reference_count != 0U) {
+    arr->reference_count--;
+  }
+  return arr->reference_count;
+}
+
+int TVMNDArray_Release(TVMNDArray* arr) {
+  // Its shape lies in its block whatever data points to: a view's to another array's, and
+  // a user may have put a buffer of their own there.
+  block_t** link = boardsmith_block_at(&boardsmith_runtime.memory, arr->dl_tensor.shape);
+  if (link == NULL) {
+    return (int)kTvmErrorFunctionCallInvalidArg;
+  }
+  arr->dl_tensor.data = NULL;
+  arr->dl_tensor.shape = NULL;
+  return boardsmith_block_free(link);
+}
+
+void boardsmith_arrays_settle(block_t** table) {
+  TVMNDArray* const first = (TVMNDArray*)(*table)->base;
+  TVMNDArray* const end = (TVMNDArray*)((*table)->base + (*table)->size_bytes);
+  uint32_t live = 0;
+  for (TVMNDArray* a = first; a != end; a++) {
+    if (a->reference_count == 0U) {
+      (void)TVMNDArray_Release(a);  // not there if it was never made, or is free already
+    }
+    live |= a->reference_count;
+  }
+  if (live == 0U) {
+    (void)boardsmith_block_free(table);
+  }
+}
+
+int TVMArrayAlloc(const tvm_index_t* shape, int ndim, int dtype_code, int dtype_bits,
+                  int dtype_lanes, int device_type, int device_id, TVMArrayHandle* out) {
+  const DLDataType dtype = {(uint8_t)dtype_code, (uint8_t)dtype_bits, (uint16_t)dtype_lanes};
+  const DLDevice dev = {(DLDeviceType)device_type, device_id};
+  void* memory = NULL;
+  int error = boardsmith_block_take(&boardsmith_runtime.arrays, sizeof(TVMNDArray), 0, &memory);
+  if (error != 0) {
+    return error;
+  }
+  TVMNDArray* array = memory;
+  (void)memset(array, 0, sizeof *array);
+  error = TVMNDArray_Empty(ndim, shape, dtype, dev, array);
+  if (error != 0) {
+    boardsmith_arrays_settle(&boardsmith_runtime.arrays);  // the newest table is the first one
+    return error;
+  }
+  *out = &array->dl_tensor;
+  return 0;
+}
+
+int TVMArrayFree(TVMArrayHandle handle) {
+  block_t** table = boardsmith_block_at(&boardsmith_runtime.arrays, handle);
+  if (table != NULL) {
+    TVMNDArray* const end = (TVMNDArray*)((*table)->base + (*table)->size_bytes);
+    for (TVMNDArray* a = (TVMNDArray*)(*table)->base; a != end; a++) {
+      if ((&a->dl_tensor == handle) && ((a->reference_count & ~ARRAY_IN_USE) != 0U)) {
+        a->reference_count--;
+        boardsmith_arrays_settle(table);
+        return 0;
+      }
+    }
+  }
+  return boardsmith_fail((int)kTvmErrorFunctionCallInvalidArg, "not a live array");
+}
+
+int TVMDeviceCopyDataFromTo(DLTensor* from, DLTensor* to, TVMStreamHandle stream) {
+  (void)stream;
+  size_t from_bytes = 0;
+  size_t to_bytes = 0;
+  int error = boardsmith_tensor_bytes(from->ndim, from->shape, from->dtype, &from_bytes);
+  if (error == 0) {
+    error = boardsmith_tensor_bytes(to->ndim, to->shape, to->dtype, &to_bytes);
+  }
+  if ((error == 0) && ((from_bytes != to_bytes) || (from->strides != NULL) || (to->strides != NULL))) {
+    error = (int)kTvmErrorFunctionCallInvalidArg;
+  }
+  if (error == 0) {
+    (void)memmove(&((uint8_t*)to->data)[to->byte_offset],
+                  &((const uint8_t*)from->data)[from->byte_offset], from_bytes);
+  }
+  return error;
+}

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A memory manager of whole pages.
+//
+// The pool is a row of runs, each free or one live allocation. The entry of a run's
+// first page holds its length; entries of other pages mean nothing. Free runs are
+// joined when an allocation walks over them.
+#include <tvm/runtime/crt/page_allocator.h>
+
+#include <tvm/runtime/crt/platform.h>
+
+#define RUN_USED 0x8000U
+#define RUN_PAGES 0x7fffU
+
+enum {
+  POOL_ALIGNMENT = 16,  // of the first page, so of every allocation
+  LEAST_PAGE_LOG2 = 4
+};
+
+typedef struct manager {
+  MemoryManagerInterface interface;  // first: it is what users hold
+  uint8_t* pool;
+  size_t pages;
+  size_t page_log2;
+  uint16_t runs[];
+} manager_t;
+
+// Allocates like MemoryManagerInterface.Allocate.
+static tvm_crt_error_t allocate(MemoryManagerInterface* interface, size_t num_bytes, DLDevice dev,
+                                void** out_ptr) {
+  (void)dev;  // there is one memory
+  manager_t* const m = (manager_t*)(void*)interface;
+  uint16_t* const runs = m->runs;
+  // 0 bytes take a page, too: each allocation has an address of its own.
+  const size_t want = ((num_bytes - (size_t)(num_bytes != 0U)) >> m->page_log2) + 1U;
+  size_t at = 0;
+  while (at < m->pages) {
+    size_t pages = runs[at];
+    if ((pages & RUN_USED) == 0U) {
+      while (((at + pages) < m->pages) && ((runs[at + pages] & RUN_USED) == 0U)) {
+        pages += runs[at + pages];
+      }
+      if (pages >= want) {
+        if (pages > want) {
+          runs[at + want] = (uint16_t)(pages - want);
+        }
+        runs[at] = (uint16_t)(want | RUN_USED);
+        interface->vleak_size++;
+        *out_ptr = &m->pool[at << m->page_log2];
+        return kTvmErrorNoError;
+      }
+      runs[at] = (uint16_t)pages;
+    }
+    at += pages & RUN_PAGES;
+  }
+  return kTvmErrorPlatformNoMemory;
+}
+
+// Frees like MemoryManagerInterface.Free.
+static tvm_crt_error_t release(MemoryManagerInterface* interface, void* ptr, DLDevice dev) {
+  (void)dev;
+  manager_t* const m = (manager_t*)(void*)interface;
+  const uintptr_t offset = (uintptr_t)ptr - (uintptr_t)m->pool;
+  for (size_t at = 0; at < m->pages; at += m->runs[at] & RUN_PAGES) {
+    if (offset == ((uintptr_t)at << m->page_log2)) {
+      if ((m->runs[at] & RUN_USED) == 0U) {
+        break;
+      }
+      m->runs[at] &= RUN_PAGES;
+      interface->vleak_size--;
+      return kTvmErrorNoError;
+    }
+  }
+  return kTvmErrorFunctionCallInvalidArg;
+}
+
+tvm_crt_error_t PageMemoryManagerCreate(MemoryManagerInterface** manager, uint8_t* memory_pool,
+                                        size_t memory_pool_size_bytes,
+                                        size_t page_size_bytes_log2) {
+  const size_t skip = (0U - (uintptr_t)memory_pool) & (POOL_ALIGNMENT - 1U);
+  const size_t fixed = skip + sizeof(manager_t) + _Alignof(manager_t);
+  size_t log2 = (page_size_bytes_log2 < LEAST_PAGE_LOG2) ? LEAST_PAGE_LOG2 : page_size_bytes_log2;
+  if ((memory_pool_size_bytes < fixed) || (log2 >= (sizeof(size_t) * 8U))) {
+    return kTvmErrorPlatformNoMemory;
+  }
+  const size_t left = memory_pool_size_bytes - fixed;
+  while ((left >> log2) > RUN_PAGES) {
+    log2++;
+  }
+  size_t pages = left >> log2;
+  while (((pages << log2) + (pages * sizeof(uint16_t))) > left) {
+    pages--;
+  }
+  if (pages == 0U) {
+    return kTvmErrorPlatformNoMemory;
+  }
+  uint8_t* const pool = &memory_pool[skip];
+  // A page is a multiple of the manager's alignment, so the manager fits behind the last one.
+  manager_t* const m = (manager_t*)(void*)&pool[pages << log2];
+  m->interface.Allocate = allocate;
+  m->interface.Free = release;
+  m->interface.vleak_size = 0;
+  m->pool = pool;
+  m->pages = pages;
+  m->page_log2 = log2;
+  m->runs[0] = (uint16_t)pages;
+  *manager = &m->interface;
+  return kTvmErrorNoError;
+}

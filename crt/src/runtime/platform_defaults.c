@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Platform functions that a firmware may leave out.
+#include "runtime.h"
+
+TVM_WEAK tvm_crt_error_t TVMPlatformBeforeMeasurement(void) { return kTvmErrorNoError; }
+
+TVM_WEAK tvm_crt_error_t TVMPlatformAfterMeasurement(void) { return kTvmErrorNoError; }
+
+TVM_WEAK tvm_crt_error_t TVMPlatformGenerateRandom(uint8_t* buffer, size_t num_bytes) {
+  (void)buffer;
+  (void)num_bytes;
+  return kTvmErrorFunctionCallNotImplemented;
+}
+
+TVM_WEAK void TVMPlatformYield(void) {}
+
+TVM_WEAK uint32_t boardsmith_now_ms(void) { return 0; }

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Global functions that are registered at run time. Alone and weak: a firmware may
+// have its own.
+#include "runtime.h"
+
+TVM_WEAK int TVMFuncRegisterGlobal(const char* name, TVMFunctionHandle f, int override) {
+  TVMMutableFuncRegistry* const reg = &boardsmith_runtime.registry;
+  const DLDevice cpu = {kDLCPU, 0};
+  if ((override == 0) && (boardsmith_global_find(name) >= 0)) {
+    return (int)kTvmErrorFunctionAlreadyDefined;
+  }
+  if (reg->registry.names == NULL) {
+    void* buffer = NULL;
+    tvm_crt_error_t error =
+        TVMPlatformMemoryAllocate(TVM_CRT_GLOBAL_FUNC_REGISTRY_SIZE_BYTES, cpu, &buffer);
+    if (error == kTvmErrorNoError) {
+      error = TVMMutableFuncRegistry_Create(reg, buffer, TVM_CRT_GLOBAL_FUNC_REGISTRY_SIZE_BYTES);
+    }
+    if (error != kTvmErrorNoError) {
+      return (int)error;
+    }
+  }
+  return (int)TVMMutableFuncRegistry_Set(reg, name, (TVMBackendPackedCFunc)(uintptr_t)f, 1);
+}
+
+int TVMBackendRegisterSystemLibSymbol(const char* name, void* ptr) {
+  return TVMFuncRegisterGlobal(name, ptr, 0);
+}

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Tables of named functions: their encoding, and nothing else.
+#include <string.h>
+
+#include "runtime.h"
+
+enum { NAMES_AT = 2 };  // the names' offset, behind the count
+
+// Tells whether p is the three parts put together.
+static int is_name(const char* p, const char* const parts[3]) {
+  for (unsigned i = 0; i < 3U; i++) {
+    for (const char* q = parts[i]; *q != '\0'; q++) {
+      if (*p != *q) {
+        return 0;
+      }
+      p++;
+    }
+  }
+  return *p == '\0';
+}
+
+int boardsmith_registry_find(const TVMFuncRegistry* reg, const char* prefix, const char* name,
+                             const char* suffix) {
+  const char* const parts[3] = {prefix, name, suffix};
+  const char* p = TVMFuncRegistry_Get0thFunctionName(reg);
+  for (int index = 0; *p != '\0'; index++) {
+    if (is_name(p, parts) != 0) {
+      return index;
+    }
+    p = &p[strlen(p) + 1U];
+  }
+  return -1;
+}
+
+const char* TVMFuncRegistry_Get0thFunctionName(const TVMFuncRegistry* reg) {
+  return &reg->names[NAMES_AT];
+}
+
+uint16_t TVMFuncRegistry_GetNumFuncs(const TVMFuncRegistry* reg) {
+  uint16_t count;
+  (void)memcpy(&count, reg->names, sizeof count);  // at any address
+  return count;
+}
+
+int TVMFuncRegistry_SetNumFuncs(const TVMFuncRegistry* reg, const uint16_t num_funcs) {
+  // A registry that can change was made from a buffer in RAM.
+  (void)memcpy((char*)(uintptr_t)reg->names, &num_funcs, sizeof num_funcs);
+  return 0;
+}
+
+tvm_crt_error_t TVMFuncRegistry_Lookup(const TVMFuncRegistry* reg, const char* name,
+                                       tvm_function_index_t* function_index) {
+  const int index = boardsmith_registry_find(reg, "", name, "");
+  if (index < 0) {
+    return kTvmErrorFunctionNameNotFound;
+  }
+  *function_index = (tvm_function_index_t)index;
+  return kTvmErrorNoError;
+}
+
+tvm_crt_error_t TVMFuncRegistry_GetByIndex(const TVMFuncRegistry* reg, tvm_function_index_t index,
+                                           TVMBackendPackedCFunc* out_func) {
+  if (index >= TVMFuncRegistry_GetNumFuncs(reg)) {
+    return kTvmErrorFunctionIndexInvalid;
+  }
+  *out_func = reg->funcs[index];
+  return kTvmErrorNoError;
+}
+
+tvm_crt_error_t TVMMutableFuncRegistry_Create(TVMMutableFuncRegistry* reg, uint8_t* buffer,
+                                              size_t buffer_size_bytes) {
+  if (buffer_size_bytes < TVM_AVERAGE_FUNC_ENTRY_SIZE_BYTES) {
+    return kTvmErrorBufferTooSmall;
+  }
+  reg->max_functions = buffer_size_bytes / TVM_AVERAGE_FUNC_ENTRY_SIZE_BYTES;
+  const size_t end = buffer_size_bytes & ~(sizeof(void*) - 1U);
+  const size_t funcs_at = end - (reg->max_functions * sizeof(void*));
+  reg->registry.names = (const char*)buffer;
+  reg->registry.funcs = (const TVMBackendPackedCFunc*)(void*)&buffer[funcs_at];
+  (void)memset(buffer, 0, (size_t)NAMES_AT + 1U);
+  return kTvmErrorNoError;
+}
+
+tvm_crt_error_t TVMMutableFuncRegistry_Set(TVMMutableFuncRegistry* reg, const char* name,
+                                           TVMBackendPackedCFunc func, int override) {
+  char* const names = (char*)(uintptr_t)reg->registry.names;
+  TVMBackendPackedCFunc* const funcs =
+      (TVMBackendPackedCFunc*)(uintptr_t)reg->registry.funcs;
+  const int known = boardsmith_registry_find(&reg->registry, "", name, "");
+  if (known >= 0) {
+    if (override == 0) {
+      return kTvmErrorFunctionAlreadyDefined;
+    }
+    funcs[known] = func;
+    return kTvmErrorNoError;
+  }
+  const size_t length = strlen(name);
+  if (length == 0U) {
+    return kTvmErrorFunctionCallInvalidArg;  // the empty name ends the names
+  }
+  const uint16_t count = TVMFuncRegistry_GetNumFuncs(&reg->registry);
+  size_t end = NAMES_AT;
+  while (names[end] != '\0') {
+    end += strlen(&names[end]) + 1U;
+  }
+  const size_t room = (size_t)((const char*)(const void*)funcs - names) - end;
+  if ((count >= reg->max_functions) || (room < 2U) || (length > (room - 2U))) {
+    return kTvmErrorFunctionRegistryFull;
+  }
+  (void)memcpy(&names[end], name, length + 1U);
+  names[end + length + 1U] = '\0';
+  funcs[count] = func;
+  (void)TVMFuncRegistry_SetNumFuncs(&reg->registry, (uint16_t)(count + 1U));
+  return kTvmErrorNoError;
+}

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the parts of the runtime share and no user sees: its one state, blocks of memory
+// that it keeps track of, and look-ups. Names end in _ where a public function has the plain one.
+#ifndef BOARDSMITH_RUNTIME_RUNTIME_H_
+#define BOARDSMITH_RUNTIME_RUNTIME_H_
+
+#include <boardsmith/boardsmith.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <tvm/runtime/c_runtime_api.h>
+#include <tvm/runtime/crt/crt.h>
+#include <tvm/runtime/crt/error_codes.h>
+#include <tvm/runtime/crt/internal/common/ndarray.h>
+#include <tvm/runtime/crt/module.h>
+#include <tvm/runtime/crt/platform.h>
+
+#include "crt_config.h"
+
+#ifndef TVM_CRT_MAX_REGISTERED_MODULES
+#define TVM_CRT_MAX_REGISTERED_MODULES 2
+#endif
+#ifndef BOARDSMITH_LAST_ERROR_BYTES
+#define BOARDSMITH_LAST_ERROR_BYTES 128
+#endif
+
+_Static_assert((TVM_CRT_MAX_REGISTERED_MODULES > 0) && (TVM_CRT_MAX_REGISTERED_MODULES < 0x7fff),
+               "module indices have 15 bits, and the last one is the time evaluator's");
+_Static_assert(BOARDSMITH_LAST_ERROR_BYTES > 0, "the last error needs room for its end");
+_Static_assert(sizeof(TVMValue) == 8U, "a value is 8 bytes wide on the wire and for operators");
+_Static_assert((sizeof(TVMNDArray) % 8U) == 0U, "what follows a table of arrays is aligned for 8 bytes");
+
+// Both halves of a function handle, and a module handle, carry this bit.
+#define HANDLE_VALID 0x8000U
+// Module index of global functions, and of time evaluators.
+#define MODULE_GLOBAL ((unsigned)(TVM_CRT_MAX_REGISTERED_MODULES))
+#define MODULE_TIME_EVALUATOR 0x7fffU
+
+// Memory that the runtime took from the platform. The block stands behind the memory
+// that it describes, so that the memory itself keeps the platform's alignment. size_bytes is what
+// the taker may use freely; there may be more between it and the block.
+typedef boardsmith_window_t block_t;
+
+typedef struct module_slot {
+  const TVMModule* module;  // NULL: free
+  void (*release)(void);    // called when the slot is freed; may be NULL
+} module_slot_t;
+
+// TVMInitializeRuntime clears all of it.
+typedef struct runtime {
+  module_slot_t modules[TVM_CRT_MAX_REGISTERED_MODULES];
+  TVMModuleHandle system_library;   // NULL until someone asks for it
+  TVMMutableFuncRegistry registry;  // names is NULL until the first registration
+  block_t* memory;                  // device memory, arrays' data and shapes
+  block_t* arrays;                  // tables of TVMNDArray that handles may point into
+} runtime_t;
+
+extern runtime_t boardsmith_runtime;
+
+// The functions that every runtime has (builtins.c).
+extern const TVMFuncRegistry boardsmith_builtins;
+
+// Sets text as the last error and returns code.
+int boardsmith_fail(int code, const char* text);
+
+// Returns the position of the name that is prefix, name and suffix put together, or -1.
+int boardsmith_registry_find(const TVMFuncRegistry* reg, const char* prefix, const char* name,
+                             const char* suffix);
+
+// Finds a global function; returns its index or -1. Later registries hide earlier ones.
+int boardsmith_global_find(const char* name);
+
+// Puts module into a free slot; release (may be NULL) is called when it is freed.
+int boardsmith_module_add(const TVMModule* module, void (*release)(void), TVMModuleHandle* out);
+
+// Finds a module's function by the three parts of its name.
+int boardsmith_module_find(TVMModuleHandle module, const char* prefix, const char* name,
+                           const char* suffix, TVMFunctionHandle* out);
+
+// Stores what a call of handle has to jump to and to pass as resource_handle; -1 with a text if
+// the handle is not valid.
+int boardsmith_resolve(TVMFunctionHandle handle, TVMBackendPackedCFunc* func, void** resource);
+
+// Takes size_bytes, and extra_bytes behind them, and puts the block into list. The
+// size is up to size_t's half; the contents are undefined.
+int boardsmith_block_take(block_t** list, size_t size_bytes, size_t extra_bytes, void** out);
+
+// Returns the link to the block whose memory holds address (the extra bytes too), or NULL.
+block_t** boardsmith_block_at(block_t** list, const void* address);
+
+// Takes the block out of its list and gives its memory back to the platform.
+int boardsmith_block_free(block_t** link);
+
+// Frees the arrays of a table that no one refers to, then the table if all are free.
+void boardsmith_arrays_settle(block_t** table);
+
+// Set in the reference count of an array that an executor uses: TVMArrayFree never takes it away.
+#define ARRAY_IN_USE 0x80000000U
+
+// Creates a time evaluator, and calls one (time_evaluator.c). Both are packed functions; the
+// second gets the evaluator's number as its resource handle.
+int boardsmith_time_evaluator_create(TVMValue* args, int* type_codes, int num_args,
+                                     TVMValue* out_value, int* out_type, void* resource_handle);
+int boardsmith_time_evaluator_call(TVMValue* args, int* type_codes, int num_args,
+                                   TVMValue* out_value, int* out_type, void* resource_handle);
+
+// `tvm.contrib.random.random_fill` (random.c).
+int boardsmith_random_fill(TVMValue* args, int* type_codes, int num_args, TVMValue* out_value,
+                           int* out_type, void* resource_handle);
+
+// `tvm.aot_executor.create` (aot_executor_module.c); only there if something refers to that file.
+TVM_WEAK int boardsmith_aot_create(TVMValue* args, int* type_codes, int num_args,
+                                   TVMValue* out_value, int* out_type, void* resource_handle);
+
+#endif  // BOARDSMITH_RUNTIME_RUNTIME_H_
