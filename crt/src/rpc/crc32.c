@@ -27,7 +27,7 @@ int boardsmith_crc32_packed(TVMValue* args, int* type_codes, int num_args, TVMVa
     return -1;
   }
   const DLTensor* t = args[0].v_handle;
-  const uint8_t* data = (const uint8_t*)t->data + (size_t)t->byte_offset;
+  const uint8_t* data = (const uint8_t*)((uintptr_t)t->data + (uintptr_t)t->byte_offset);
   if ((boardsmith_tensor_bytes(t->ndim, t->shape, t->dtype, &bytes) != 0) || (boardsmith_memory_known(data, bytes, 0) == 0)) {
     TVMAPISetLastError("boardsmith.crc32: unknown memory");
     return -1;

@@ -18,40 +18,38 @@ static void put(sink_t* k, char c) {
   }
 }
 
+// Divides *value by base (at most 16) and returns the remainder, in steps of 16 bits: no image then needs a libgcc routine
+// for 64-bit division.
+static uint32_t divide(uint64_t* value, uint32_t base) {
+  uint64_t quotient = 0;
+  uint32_t rest = 0;
+  for (uint32_t shift = 64; shift != 0U;) {
+    shift -= 16U;
+    rest = (rest << 16) | ((uint32_t)(*value >> shift) & 0xFFFFU);
+    quotient = (quotient << 16) | (rest / base);
+    rest %= base;
+  }
+  *value = quotient;
+  return rest;
+}
+
+// Puts a number with its sign: zeros go behind the sign, spaces before it.
 static void put_number(sink_t* k, uint64_t value, uint32_t base, bool negative, uint32_t width, char fill) {
   char digits[20];
   uint32_t n = 0;
+  uint32_t shown = negative ? 1U : 0U;
   do {
-    uint32_t digit;
-    if (base == 16U) {
-      digit = (uint32_t)value & 15U;
-      value >>= 4;
-    } else if (value <= UINT32_MAX) {  // most numbers, and no call of a 64-bit division
-      digit = (uint32_t)value % 10U;
-      value = (uint32_t)value / 10U;
-    } else {
-      // Divides by 10 in two 32-bit steps and one correction: value = high * 2^16 + low.
-      uint64_t quotient = 0;
-      uint32_t rest = 0;
-      for (int32_t shift = 48; shift >= 0; shift -= 16) {
-        const uint32_t part = (rest << 16) | (uint32_t)((value >> shift) & 0xFFFFU);
-        quotient = (quotient << 16) | (part / 10U);
-        rest = part % 10U;
-      }
-      digit = rest;
-      value = quotient;
-    }
-    digits[n] = (char)((digit < 10U) ? ('0' + digit) : ('a' + (digit - 10U)));
+    digits[n] = "0123456789abcdef"[divide(&value, base)];
     n++;
   } while (value != 0U);
-  uint32_t shown = n + (negative ? 1U : 0U);
   if (negative && (fill == '0')) {
     put(k, '-');
+    negative = false;
   }
-  for (; shown < width; shown++) {
+  for (shown += n; shown < width; shown++) {
     put(k, fill);
   }
-  if (negative && (fill != '0')) {
+  if (negative) {
     put(k, '-');
   }
   while (n != 0U) {
@@ -81,12 +79,9 @@ typedef struct spec {
 } spec_t;
 
 static const char* read_spec(const char* f, spec_t* spec) {
-  spec->fill = ' ';
+  spec->fill = (*f == '0') ? '0' : ' ';
   spec->width = 0;
   spec->words = 1;
-  if (*f == '0') {
-    spec->fill = '0';
-  }
   for (; (*f >= '0') && (*f <= '9'); f++) {
     spec->width = ((spec->width * 10U) + (uint32_t)(*f - '0')) & 0xFFU;
   }
@@ -108,51 +103,34 @@ size_t boardsmith_vformat(char* out, size_t size, const char* fmt, va_list args)
     spec_t spec;
     const char* const start = f;
     f = read_spec(&f[1], &spec);
-    uint64_t value;
-    switch (*f) {
-      case 's':
-        put_text(&k, va_arg(list, const char*), spec.width);
-        break;
-      case 'c':
-        put(&k, (char)va_arg(list, int));
-        break;
-      case 'p':
+    if (*f == 's') {
+      put_text(&k, va_arg(list, const char*), spec.width);
+    } else if (*f == 'c') {
+      put(&k, (char)va_arg(list, int));
+    } else if (*f == '%') {
+      put(&k, '%');
+    } else if ((*f == 'd') || (*f == 'i') || (*f == 'u') || (*f == 'x') || (*f == 'p')) {
+      uint64_t value;
+      const bool with_sign = (*f == 'd') || (*f == 'i');
+      if (*f == 'p') {
+        value = (uint64_t)(uintptr_t)va_arg(list, void*);
         put(&k, '0');
         put(&k, 'x');
-        put_number(&k, (uint64_t)(uintptr_t)va_arg(list, void*), 16, false, spec.width, '0');
-        break;
-      case 'd':
-      case 'i': {
-        int64_t v;
-        if (spec.words == 1U) {
-          v = va_arg(list, int);
-        } else if (spec.words == 2U) {
-          v = va_arg(list, long);
-        } else {
-          v = va_arg(list, long long);
-        }
-        value = (v < 0) ? (0U - (uint64_t)v) : (uint64_t)v;
-        put_number(&k, value, 10, v < 0, spec.width, spec.fill);
-        break;
+      } else if (spec.words == 1U) {
+        const int v = va_arg(list, int);
+        value = with_sign ? (uint64_t)v : (unsigned int)v;
+      } else if (spec.words == 2U) {
+        const long v = va_arg(list, long);
+        value = with_sign ? (uint64_t)v : (unsigned long)v;
+      } else {
+        value = va_arg(list, unsigned long long);
       }
-      case 'u':
-      case 'x':
-        if (spec.words == 1U) {
-          value = va_arg(list, unsigned int);
-        } else if (spec.words == 2U) {
-          value = va_arg(list, unsigned long);
-        } else {
-          value = va_arg(list, unsigned long long);
-        }
-        put_number(&k, value, (*f == 'x') ? 16U : 10U, false, spec.width, spec.fill);
-        break;
-      case '%':
-        put(&k, '%');
-        break;
-      default:
-        put(&k, '%');
-        f = start;
-        break;
+      const bool negative = with_sign && ((int64_t)value < 0);
+      put_number(&k, negative ? (0U - value) : value, ((*f == 'x') || (*f == 'p')) ? 16U : 10U, negative, spec.width,
+                 spec.fill);
+    } else {
+      put(&k, '%');
+      f = start;
     }
   }
   va_end(list);

@@ -30,10 +30,10 @@ typedef struct chunk {
 
 static const DLDevice cpu = {kDLCPU, 0};
 
-static const char text_short[] = "boardsmith: short request";
-static const char text_memory[] = "boardsmith: out of memory";
-static const char text_arguments[] = "boardsmith: wrong arguments";
-static const char text_unknown_memory[] = "boardsmith: copy outside known memory";
+static const char text_short[] = "short request";
+static const char text_memory[] = "out of memory";
+static const char text_arguments[] = "wrong arguments";
+static const char text_unknown_memory[] = "copy outside known memory";
 
 // Takes bytes, 8-aligned, until arguments_free; NULL when there are none.
 static void* arguments_take(arguments_t* a, size_t bytes) {
@@ -159,7 +159,7 @@ static const char* arguments_decode(rpc_server_t* s, arguments_t* a, uint8_t* at
       a->values[i].v_int64 = 0;
       continue;
     } else if ((code < 0) || (code == kTVMObjectHandle) || (code > kTVMPackedFuncHandle)) {
-      return "boardsmith: unsupported argument type";
+      return "unsupported argument type";
     } else if (bytes < 8U) {
       used = 0;
     } else {
@@ -289,7 +289,7 @@ static void call_function(rpc_server_t* s, uint8_t* body, uint8_t* end) {
     } else if (sendable(type)) {
       reply_result(s, &value, type);
     } else {
-      wrong = "boardsmith: unsupported result type";
+      wrong = "unsupported result type";
     }
   }
   if (wrong != NULL) {
@@ -297,6 +297,9 @@ static void call_function(rpc_server_t* s, uint8_t* body, uint8_t* end) {
   }
   arguments_free(&a);
 }
+
+// Returns where a tensor's elements begin, by the host's account: the sum may wrap, and is checked as it is.
+static uint8_t* tensor_address(const DLTensor* t) { return (uint8_t*)((uintptr_t)t->data + (uintptr_t)t->byte_offset); }
 
 uint32_t request_copy_head(const uint8_t* body, uint32_t bytes, int writable, uint8_t** address, size_t* count) {
   DLTensor t;
@@ -306,7 +309,7 @@ uint32_t request_copy_head(const uint8_t* body, uint32_t bytes, int writable, ui
     return 0;
   }
   const uint64_t n = wire_get64(&body[used]);
-  *address = (uint8_t*)t.data + (size_t)t.byte_offset;
+  *address = tensor_address(&t);
   *count = (size_t)n;
   if ((n != *count) || (t.byte_offset != (size_t)t.byte_offset) || (boardsmith_memory_known(*address, *count, writable) == 0)) {
     return 0;
@@ -341,7 +344,8 @@ static void copy_to(rpc_server_t* s, const uint8_t* body, uint32_t bytes) {
 static void copy_from(rpc_server_t* s, const uint8_t* body, uint32_t bytes) {
   uint8_t* address;
   size_t count;
-  if ((request_copy_head(body, bytes, 0, &address, &count) != bytes) || (count > (UINT32_MAX - 64U))) {
+  const uint32_t used = request_copy_head(body, bytes, 0, &address, &count);
+  if ((used == 0U) || (used != bytes) || (count > (UINT32_MAX - 64U))) {
     transmit_exception(s, text_unknown_memory);
     return;
   }
@@ -436,8 +440,8 @@ static void allocate(rpc_server_t* s, uint64_t bytes, uint64_t alignment, DLData
 
 static void copy_among(rpc_server_t* s, const DLTensor* from, const DLTensor* to) {
   size_t bytes = 0;
-  uint8_t* source = (uint8_t*)from->data + (size_t)from->byte_offset;
-  uint8_t* target = (uint8_t*)to->data + (size_t)to->byte_offset;
+  uint8_t* source = tensor_address(from);
+  uint8_t* target = tensor_address(to);
   if ((boardsmith_tensor_bytes(from->ndim, from->shape, from->dtype, &bytes) != 0) || (boardsmith_memory_known(source, bytes, 0) == 0) ||
       (boardsmith_memory_known(target, bytes, 1) == 0)) {
     transmit_exception(s, text_unknown_memory);
@@ -540,6 +544,6 @@ void request_execute(rpc_server_t* s, uint32_t length) {
     }
     arguments_free(&a);
   } else {
-    transmit_exception(s, "boardsmith: unknown RPC code");
+    transmit_exception(s, "unknown RPC code");
   }
 }

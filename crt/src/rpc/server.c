@@ -71,7 +71,7 @@ static void head_done(rpc_server_t* s) {
       (wire_get32(&m[MESSAGE_CODE]) == (uint32_t)RPC_COPY_TO) && is_request(s)) {
     expect(s, PART_TENSOR, s->at, TENSOR_FIXED);
   } else {
-    refuse(s, "boardsmith: message longer than TVM_CRT_MAX_PACKET_SIZE_BYTES");
+    refuse(s, "message exceeds TVM_CRT_MAX_PACKET_SIZE_BYTES");
   }
 }
 
@@ -80,7 +80,7 @@ static void tensor_done(rpc_server_t* s) {
   if (rank <= ((PACKET_BYTES - (MESSAGE_BODY + TENSOR_FIXED + 16U)) / 8U)) {
     expect(s, PART_SHAPE, s->at, (8U * rank) + 16U);
   } else {
-    refuse(s, "boardsmith: shape longer than TVM_CRT_MAX_PACKET_SIZE_BYTES");
+    refuse(s, "message exceeds TVM_CRT_MAX_PACKET_SIZE_BYTES");
   }
 }
 
@@ -92,7 +92,7 @@ static void shape_done(rpc_server_t* s) {
       (count == (s->length - head))) {
     expect(s, PART_STREAM, address, s->length - head);
   } else {
-    refuse(s, "boardsmith: copy outside known memory");
+    refuse(s, "copy outside known memory");
   }
 }
 

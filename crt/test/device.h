@@ -1,0 +1,447 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A device in the test's own process: the server with a platform whose clock, memory and link the test holds in its hands,
+// and a host that frames requests and takes answers apart by a CRC and an unframer of its own.
+#ifndef BOARDSMITH_TEST_DEVICE_H_
+#define BOARDSMITH_TEST_DEVICE_H_
+
+#include <boardsmith/boardsmith.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <tvm/runtime/crt/crt.h>
+#include <tvm/runtime/crt/logging.h>
+#include <tvm/runtime/crt/microtvm_rpc_server.h>
+#include <tvm/runtime/crt/module.h>
+#include <tvm/runtime/crt/platform.h>
+
+#include "crt_config.h"
+
+// ---- Platform -----------------------------------------------------------------------------------
+
+static uint32_t device_clock_ms;     // boardsmith_now_ms
+static size_t device_memory_left;    // allocations beyond it fail
+static size_t device_allocations;    // live ones
+static uint8_t device_random = 0x44;  // makes the first session's nonce 0x83, as in the captured examples
+static uint8_t device_out[1 << 20];  // what the device has written
+static size_t device_out_bytes;
+static size_t device_writes_left = SIZE_MAX;  // writes beyond it fail
+
+uint32_t boardsmith_now_ms(void) { return device_clock_ms; }
+
+void TVMPlatformAbort(tvm_crt_error_t code) {
+  (void)fprintf(stderr, "platform abort 0x%x\n", (unsigned)code);
+  abort();
+}
+
+// Every live allocation, so that a reboot gives all of them back.
+typedef struct block {
+  struct block* next;
+  struct block* previous;
+} block_t;
+
+static block_t device_blocks = {&device_blocks, &device_blocks};
+
+tvm_crt_error_t TVMPlatformMemoryAllocate(size_t bytes, DLDevice dev, void** out) {
+  (void)dev;
+  if (bytes > device_memory_left) {
+    return kTvmErrorPlatformNoMemory;
+  }
+  block_t* b = malloc(sizeof *b + bytes);
+  b->next = device_blocks.next;
+  b->previous = &device_blocks;
+  b->next->previous = b;
+  device_blocks.next = b;
+  *out = &b[1];
+  device_allocations++;
+  return kTvmErrorNoError;
+}
+
+tvm_crt_error_t TVMPlatformMemoryFree(void* memory, DLDevice dev) {
+  (void)dev;
+  block_t* b = &((block_t*)memory)[-1];
+  b->next->previous = b->previous;
+  b->previous->next = b->next;
+  free(b);
+  device_allocations--;
+  return kTvmErrorNoError;
+}
+
+tvm_crt_error_t TVMPlatformGenerateRandom(uint8_t* out, size_t bytes) {
+  for (size_t i = 0; i < bytes; i++) {
+    out[i] = device_random;
+  }
+  return kTvmErrorNoError;
+}
+
+tvm_crt_error_t TVMPlatformTimerStart(void) { return kTvmErrorNoError; }
+
+tvm_crt_error_t TVMPlatformTimerStop(double* seconds) {
+  *seconds = 0.5;
+  return kTvmErrorNoError;
+}
+
+static ssize_t device_write(void* context, const uint8_t* data, size_t bytes) {
+  (void)context;
+  if (device_writes_left == 0U) {
+    return 0;
+  }
+  device_writes_left--;
+  if ((device_out_bytes + bytes) > sizeof device_out) {
+    device_out_bytes = 0;  // a flood: only the latest matters
+  }
+  (void)memcpy(&device_out[device_out_bytes], data, bytes);
+  device_out_bytes += bytes;
+  return (ssize_t)bytes;
+}
+
+// ---- System library: one operator and some functions that answer in every way --------------------
+
+static int lib_add(TVMValue* args, int* codes, int n, TVMValue* out, int* out_code, void* handle) {
+  (void)codes;
+  (void)out;
+  (void)out_code;
+  (void)handle;
+  if (n != 3) {
+    TVMAPISetLastError("add: wants three tensors");
+    return -1;
+  }
+  const DLTensor* a = args[0].v_handle;
+  const DLTensor* b = args[1].v_handle;
+  const DLTensor* c = args[2].v_handle;
+  for (int64_t i = 0; i < a->shape[0]; i++) {
+    ((int8_t*)c->data)[i] = (int8_t)(((int8_t*)a->data)[i] + ((int8_t*)b->data)[i]);
+  }
+  return 0;
+}
+
+// Returns its first argument: a string and bytes too.
+static int lib_echo(TVMValue* args, int* codes, int n, TVMValue* out, int* out_code, void* handle) {
+  (void)handle;
+  if (n < 1) {
+    return 0;
+  }
+  *out = args[0];
+  *out_code = codes[0];
+  if (codes[0] == kTVMBytes) {
+    const DLDevice cpu = {kDLCPU, 0};
+    const TVMByteArray* in = args[0].v_handle;
+    TVMByteArray* copy = NULL;
+    void* data = NULL;
+    (void)TVMPlatformMemoryAllocate(sizeof *copy, cpu, (void**)&copy);
+    (void)TVMPlatformMemoryAllocate(in->size + 1U, cpu, &data);
+    (void)memcpy(data, in->data, in->size);
+    copy->data = data;
+    copy->size = in->size;
+    out->v_handle = copy;
+  }
+  return 0;
+}
+
+static int lib_boom(TVMValue* args, int* codes, int n, TVMValue* out, int* out_code, void* handle) {
+  (void)args, (void)codes, (void)n, (void)out, (void)out_code, (void)handle;
+  TVMAPISetLastError("boom");
+  return -1;
+}
+
+static int lib_strange(TVMValue* args, int* codes, int n, TVMValue* out, int* out_code, void* handle) {
+  (void)args, (void)codes, (void)n, (void)handle;
+  out->v_handle = out;
+  *out_code = kTVMObjectHandle;
+  return 0;
+}
+
+static const TVMBackendPackedCFunc lib_functions[] = {lib_add, lib_echo, lib_boom, lib_strange};
+static const TVMFuncRegistry lib_registry = {"\004\000add\000echo\000boom\000strange\000", lib_functions};
+static const TVMModule lib_module = {&lib_registry};
+
+const TVMModule* TVMSystemLibEntryPoint(void) { return &lib_module; }
+
+static const TVMBackendPackedCFunc device_functions[] = {boardsmith_crc32_packed};
+const TVMFuncRegistry boardsmith_functions = {"\001\000boardsmith.crc32\000", device_functions};
+
+// ---- Device -------------------------------------------------------------------------------------
+
+static microtvm_rpc_server_t device;
+static size_t host_at;  // how much of device_out has been read
+static size_t device_step = SIZE_MAX;  // bytes handed over in one call
+
+static void device_boot(void) {
+  const DLDevice cpu = {kDLCPU, 0};
+  while (device_blocks.next != &device_blocks) {
+    (void)TVMPlatformMemoryFree(&device_blocks.next[1], cpu);
+  }
+  device_memory_left = SIZE_MAX;
+  device_writes_left = SIZE_MAX;
+  device_out_bytes = 0;
+  host_at = 0;
+  device_clock_ms = 1;
+  device = MicroTVMRpcServerInit(device_write, NULL);
+}
+
+static tvm_crt_error_t device_feed(const uint8_t* data, size_t bytes) {
+  tvm_crt_error_t error = kTvmErrorNoError;
+  while (bytes != 0U) {
+    const size_t part = (bytes < device_step) ? bytes : device_step;
+    uint8_t* copy = malloc(part);  // so that a read past the end is seen
+    uint8_t* p = copy;
+    size_t left = part;
+    (void)memcpy(copy, data, part);
+    while (left != 0U) {
+      error = MicroTVMRpcServerLoop(device, &p, &left);
+    }
+    free(copy);
+    data += part;
+    bytes -= part;
+  }
+  return error;
+}
+
+// Lets ms pass without a byte.
+static void device_idle(uint32_t ms) {
+  size_t none = 0;
+  for (uint32_t i = 0; i <= ms; i += 10U) {
+    (void)MicroTVMRpcServerLoop(device, NULL, &none);
+    device_clock_ms += 10U;
+  }
+}
+
+// ---- Host ---------------------------------------------------------------------------------------
+
+static uint8_t host_id[2];
+
+static uint16_t host_crc(const uint8_t* p, size_t bytes) {
+  uint32_t crc = 0xFFFFU;
+  for (size_t i = 0; i < bytes; i++) {
+    crc ^= (uint32_t)p[i] << 8;
+    for (int bit = 0; bit < 8; bit++) {
+      crc = ((crc & 0x8000U) != 0U) ? ((crc << 1) ^ 0x1021U) : (crc << 1);
+    }
+    crc &= 0xFFFFU;
+  }
+  return (uint16_t)crc;
+}
+
+static size_t host_escape(uint8_t* out, const uint8_t* p, size_t bytes) {
+  size_t n = 0;
+  for (size_t i = 0; i < bytes; i++) {
+    out[n++] = p[i];
+    if (p[i] == 0xFFU) {
+      out[n++] = p[i];
+    }
+  }
+  return n;
+}
+
+// Frames payload into out, which has room for twice as much and 20 bytes; returns the frame's bytes.
+static size_t host_frame(uint8_t* out, const uint8_t* payload, size_t bytes) {
+  const uint8_t length[4] = {(uint8_t)bytes, (uint8_t)(bytes >> 8), (uint8_t)(bytes >> 16), (uint8_t)(bytes >> 24)};
+  size_t n = 2;
+  out[0] = 0xFF;
+  out[1] = 0xFD;
+  n += host_escape(&out[n], length, 4);
+  n += host_escape(&out[n], payload, bytes);
+  const uint16_t crc = host_crc(out, n);
+  const uint8_t tail[2] = {(uint8_t)crc, (uint8_t)(crc >> 8)};
+  return n + host_escape(&out[n], tail, 2);
+}
+
+// A message being put together.
+typedef struct message {
+  uint8_t bytes[1 << 16];
+  size_t size;
+} message_t;
+
+static message_t host_message;
+static uint8_t host_wire[(1 << 17) + 64];
+
+static void msg_raw(message_t* m, const void* data, size_t bytes) {
+  (void)memcpy(&m->bytes[m->size], data, bytes);
+  m->size += bytes;
+}
+static void msg_u32(message_t* m, uint32_t v) { msg_raw(m, &v, 4); }
+static void msg_u64(message_t* m, uint64_t v) { msg_raw(m, &v, 8); }
+
+// Begins a message: session header, and for a request its length (mended by msg_send) and code.
+static message_t* msg_begin(uint8_t type) {
+  message_t* m = &host_message;
+  m->size = 0;
+  msg_raw(m, host_id, 2);
+  msg_raw(m, &type, 1);
+  return m;
+}
+
+static message_t* msg_request(uint32_t code) {
+  message_t* m = msg_begin(0x10);
+  msg_u64(m, 0);
+  msg_u32(m, code);
+  return m;
+}
+
+static void msg_close(message_t* m) {
+  const uint64_t length = m->size - 11U;
+  (void)memcpy(&m->bytes[3], &length, 8);
+}
+
+static size_t msg_wire(const message_t* m) { return host_frame(host_wire, m->bytes, m->size); }
+
+static void msg_send(message_t* m) { (void)device_feed(host_wire, msg_wire(m)); }
+
+static void msg_request_send(message_t* m) {
+  msg_close(m);
+  msg_send(m);
+}
+
+// Takes the next session message out of what the device wrote; returns its bytes, 0 when there is none. Damaged frames and
+// strange bytes end the test run: the device's side of the link is perfect.
+static size_t host_receive(uint8_t* out) {
+  size_t at = host_at;
+  while (at < device_out_bytes) {
+    if (device_out[at] == 0xFEU) {
+      at++;
+      continue;
+    }
+    const size_t start = at;
+    uint8_t plain[8];
+    size_t n = 0;
+    size_t need = 4;
+    size_t covered = 0;
+    if ((device_out[at] != 0xFFU) || (device_out[at + 1U] != 0xFDU)) {
+      abort();
+    }
+    at += 2;
+    while ((n < (need + 2U)) && (at < device_out_bytes)) {
+      if (n == need) {
+        covered = at;
+      }
+      const uint8_t b = device_out[at++];
+      if ((b == 0xFFU) && (device_out[at++] != 0xFFU)) {
+        abort();
+      }
+      if (n < 4U) {
+        plain[n] = b;
+        if (n == 3U) {
+          need = 4U + (plain[0] | ((size_t)plain[1] << 8) | ((size_t)plain[2] << 16));
+        }
+      } else if (n < need) {
+        out[n - 4U] = b;
+      } else {
+        plain[4U + (n - need)] = b;
+      }
+      n++;
+    }
+    if ((n != (need + 2U)) ||
+        (host_crc(&device_out[start], covered - start) != (plain[4] | ((uint32_t)plain[5] << 8)))) {
+      abort();
+    }
+    host_at = at;
+    return need - 4U;
+  }
+  host_at = 0;
+  device_out_bytes = 0;
+  return 0;
+}
+
+static uint8_t host_reply[1 << 17];
+
+// Starts a session; returns whether the device answered.
+static bool host_start(uint8_t nonce) {
+  message_t* m = msg_begin(0x02);
+  m->bytes[0] = 0;
+  m->bytes[1] = 0;
+  msg_send(m);
+  m = msg_begin(0x00);
+  m->bytes[0] = nonce;
+  m->bytes[1] = 0;
+  m->bytes[3] = 1;
+  m->size = 4;
+  msg_send(m);
+  bool up = false;
+  size_t n;
+  while ((n = host_receive(host_reply)) != 0U) {
+    if ((n == 4U) && (host_reply[2] == 0x01U) && (host_reply[0] == nonce) && (host_reply[1] != 0U)) {
+      (void)memcpy(host_id, host_reply, 2);
+      up = true;
+    }
+  }
+  return up;
+}
+
+// Takes the one answer there is; returns its code, 0 if there is none, -1 if there are several. Logs are passed over.
+static int32_t host_answer(void) {
+  static uint8_t next[1 << 17];
+  int32_t code = 0;
+  size_t n;
+  while ((n = host_receive(next)) != 0U) {
+    if (next[2] == 0x03U) {
+      continue;
+    }
+    if (code != 0) {
+      return -1;
+    }
+    (void)memcpy(host_reply, next, n);
+    (void)memset(&host_reply[n], 0, 1);
+    (void)memcpy(&code, &host_reply[11], 4);
+  }
+  return code;
+}
+
+// The text of the Exception last received.
+static const char* host_text(void) { return (const char*)&host_reply[31]; }
+
+static uint64_t host_handle(void) {
+  uint64_t h;
+  (void)memcpy(&h, &host_reply[23], 8);
+  return h;
+}
+
+static uint64_t host_global(const char* name) {
+  message_t* m = msg_request(9);
+  msg_u32(m, 1);
+  msg_u32(m, 11);
+  msg_u64(m, strlen(name));
+  msg_raw(m, name, strlen(name));
+  msg_request_send(m);
+  return (host_answer() == 4) ? host_handle() : 0U;
+}
+
+static void msg_tensor(message_t* m, uint64_t data, uint32_t bits, int64_t elements, uint64_t offset) {
+  msg_u64(m, data);
+  msg_u32(m, 1);
+  msg_u32(m, 0);
+  msg_u32(m, 1);
+  msg_u32(m, bits << 8 | 1U << 16);
+  msg_u64(m, (uint64_t)elements);
+  msg_u64(m, offset);
+}
+
+// Allocates int8[elements]; 0 when refused.
+static uint64_t host_allocate(int64_t elements) {
+  message_t* m = msg_request(17);
+  msg_u32(m, 2);
+  msg_u32(m, 7);
+  msg_u32(m, 4);
+  msg_tensor(m, 0, 8, elements, 0);
+  msg_request_send(m);
+  return (host_answer() == 4) ? host_handle() : 0U;
+}
+
+static message_t* msg_copy_to(uint64_t data, int64_t elements, uint64_t offset, const void* bytes, size_t n) {
+  message_t* m = msg_request(7);
+  msg_tensor(m, data, 8, elements, offset);
+  msg_u64(m, n);
+  msg_raw(m, bytes, n);
+  msg_close(m);
+  return m;
+}
+
+static int32_t host_copy_from(uint64_t data, int64_t elements, uint64_t offset, size_t n) {
+  message_t* m = msg_request(6);
+  msg_tensor(m, data, 8, elements, offset);
+  msg_u64(m, n);
+  msg_request_send(m);
+  return host_answer();
+}
+
+#endif  // BOARDSMITH_TEST_DEVICE_H_
