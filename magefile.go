@@ -1,0 +1,9 @@
+//go:build mage
+
+// The main job of boardsmith from the command line: an archive goes in, answers come out.
+package main
+
+import (
+	//mage:import
+	_ "github.com/boardsmith/boardsmith/targets"
+)
