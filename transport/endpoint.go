@@ -3,6 +3,8 @@ package transport
 // This file is the session layer without any waiting (SPEC wire.md §2): what one end knows, and what it makes of a
 // message. Session gives it bytes and time.
 
+import "math/rand/v2"
+
 // Message types, the third byte of the header.
 const (
 	typeInit      = 0x00
@@ -117,6 +119,7 @@ func (e *endpoint) receiveInit(id sessionID, body []byte) (notice, []byte) {
 		case theirs > e.nonce:
 			return nothing, nil
 		case theirs == e.nonce:
+			e.nonce ^= byte(rand.Uint32()) // else two of a kind would tie for ever
 			return nothing, e.begin()
 		case body[0] != sessionVersion:
 			return wrongVersion, nil

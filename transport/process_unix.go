@@ -67,7 +67,7 @@ func StartProcess(ctx context.Context, c ProcessConfig) (*Process, error) {
 		pipes.closeOurEnds()
 		return nil, startError(c.Path, err)
 	}
-	p.in, p.out = newPipeEnd(pipes.stdin[1]), newPipeEnd(pipes.stdout[0])
+	p.in, p.out = newWriteEnd(pipes.stdin[1]), newReadEnd(pipes.stdout[0])
 	p.errs = readStderr(pipes.stderr[0], c.Log)
 	return p, nil
 }
@@ -104,6 +104,9 @@ func (p *Process) run(cmd *exec.Cmd) error {
 }
 
 func (p *Process) signalGroup(s unix.Signal) { _ = unix.Kill(-p.pid, s) } // an error means that it is empty
+
+// PID is the process's number, and that of its group.
+func (p *Process) PID() int { return p.pid }
 
 // Lossy is false: a pipe keeps every byte.
 func (p *Process) Lossy() bool { return false }
@@ -203,6 +206,24 @@ type pipeEnd struct {
 	f         *os.File
 	conn      syscall.RawConn
 	interrupt func() // makes a wait on f end
+
+	// What transfer works on: fields and not variables of a closure, so that a call allocates nothing.
+	transfer func(fd uintptr)
+	p        []byte
+	n        int
+	err      error
+}
+
+func newReadEnd(f *os.File) *pipeEnd {
+	e := newPipeEnd(f)
+	e.transfer = e.readSoon
+	return e
+}
+
+func newWriteEnd(f *os.File) *pipeEnd {
+	e := newPipeEnd(f)
+	e.transfer = e.writeNow
+	return e
 }
 
 func newPipeEnd(f *os.File) *pipeEnd {
@@ -212,78 +233,73 @@ func newPipeEnd(f *os.File) *pipeEnd {
 	return e
 }
 
-// spinTime is how long a read asks the kernel again before it goes to sleep. An empty call takes a few microseconds
-// on the device's side; to put this thread to sleep and wake it costs ten times that, on a virtual machine more.
-const spinTime = 100 * time.Microsecond
+// atOnce transfers what can be without a wait, or next to none.
+func (e *pipeEnd) atOnce(p []byte) (int, error) {
+	e.p, e.n, e.err = p, 0, nil
+	if err := e.conn.Control(e.transfer); err != nil {
+		return 0, err
+	}
+	e.p = nil
+	return e.n, e.err
+}
 
 func (e *pipeEnd) read(ctx context.Context, p []byte) (int, error) {
-	if err := ctx.Err(); err != nil {
+	if ctx.Err() != nil {
 		return 0, waitError(ctx, "read", time.Now())
 	}
 	if len(p) == 0 {
 		return 0, nil
 	}
-	if n, err := e.readSoon(p); n > 0 || err != nil {
+	if n, err := e.atOnce(p); n > 0 || err != nil {
 		return n, err
 	}
 	return e.wait(ctx, "read", func() (int, error) { return e.f.Read(p) })
 }
 
+// spinTime is how long a read asks the kernel again before it goes to sleep. An empty call takes a few microseconds
+// on the device's side; to put this thread to sleep and wake it costs ten times that, on a virtual machine more.
+const spinTime = 100 * time.Microsecond
+
 // readSoon reads what is there or comes within spinTime; 0 bytes without an error mean that nothing did.
-func (e *pipeEnd) readSoon(p []byte) (n int, err error) {
-	controlErr := e.conn.Control(func(fd uintptr) {
-		for start := time.Now(); ; {
-			n, err = unix.Read(int(fd), p)
-			switch {
-			case n > 0:
-				return
-			case n == 0:
-				err = io.EOF
-				return
-			case err != unix.EAGAIN && err != unix.EINTR:
-				return
-			}
-			n, err = 0, nil
-			if time.Since(start) > spinTime {
-				return
-			}
-			yield()
+func (e *pipeEnd) readSoon(fd uintptr) {
+	for began := time.Now(); ; yield() {
+		n, err := unix.Read(int(fd), e.p)
+		switch {
+		case n > 0:
+			e.n = n
+			return
+		case n == 0:
+			e.err = io.EOF
+			return
+		case err != unix.EAGAIN && err != unix.EINTR:
+			e.err = err
+			return
+		case time.Since(began) > spinTime:
+			return
 		}
-	})
-	if controlErr != nil {
-		return 0, controlErr
 	}
-	return n, err
 }
 
 func (e *pipeEnd) write(ctx context.Context, p []byte) error {
-	if err := ctx.Err(); err != nil {
+	if ctx.Err() != nil {
 		return waitError(ctx, "write", time.Now())
 	}
-	p, err := e.writeNow(p)
-	for len(p) > 0 && err == nil {
-		var n int
+	n, err := e.atOnce(p)
+	for p = p[n:]; len(p) > 0 && err == nil; p = p[n:] {
 		n, err = e.wait(ctx, "write", func() (int, error) { return e.f.Write(p) })
-		p = p[n:]
 	}
 	return err
 }
 
-// writeNow writes what the pipe takes without waiting and returns the rest.
-func (e *pipeEnd) writeNow(p []byte) (rest []byte, err error) {
-	controlErr := e.conn.Control(func(fd uintptr) {
-		n, werr := unix.Write(int(fd), p)
-		switch {
-		case n > 0:
-			p = p[n:]
-		case werr != unix.EAGAIN && werr != unix.EINTR:
-			err = werr
-		}
-	})
-	if controlErr != nil {
-		return p, controlErr
+// writeNow writes what the pipe takes without waiting.
+func (e *pipeEnd) writeNow(fd uintptr) {
+	n, err := unix.Write(int(fd), e.p)
+	switch {
+	case n > 0:
+		e.n = n
+	case err != unix.EAGAIN && err != unix.EINTR:
+		e.err = err
 	}
-	return p, err
 }
 
 // wait runs io, which may wait, until it is done or ctx is. An io that made progress is done.

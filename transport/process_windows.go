@@ -14,6 +14,9 @@ func StartProcess(context.Context, ProcessConfig) (*Process, error) {
 	return nil, failure.New(failure.Config, "use a QEMU board or real hardware", "a process as device: not on Windows")
 }
 
+// PID is 0.
+func (*Process) PID() int { return 0 }
+
 // Lossy is false.
 func (*Process) Lossy() bool { return false }
 

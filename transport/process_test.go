@@ -1,0 +1,391 @@
+//go:build unix
+
+package transport_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/signal"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/transport"
+	"github.com/boardsmith/boardsmith/transport/transporttest"
+)
+
+// This test binary is also the device process: with childVariable set it plays that part instead.
+const childVariable = "TRANSPORT_TEST_CHILD"
+
+func TestMain(m *testing.M) {
+	play := parts[os.Getenv(childVariable)]
+	if play == nil {
+		os.Exit(m.Run())
+	}
+	play()
+	os.Exit(0)
+}
+
+var parts = map[string]func(){
+	"echo":  func() { _, _ = io.Copy(os.Stdout, os.Stdin) },
+	"serve": func() { serve(stdio{}) },
+	"die": func() {
+		fmt.Fprintln(os.Stderr, "first line\nassertion failed: \x1b[1mx > 0")
+		os.Exit(3)
+	},
+	"mute": func() { os.Stdout.Close(); sleep() },
+	"hang": func() { signal.Ignore(syscall.SIGTERM); sleep() },
+	"family": func() { // a child of its own, which holds the pipes too
+		child := must(os.StartProcess(os.Args[0], os.Args, &os.ProcAttr{
+			Env: []string{childVariable + "=hang"}, Files: []*os.File{os.Stdin, os.Stdout, os.Stderr},
+		}))
+		fmt.Println(child.Pid)
+	},
+	"flood": func() {
+		block := bytes.Repeat([]byte{0xff, 0xfd, 3}, 1000)
+		for {
+			if _, err := os.Stdout.Write(block); err != nil {
+				return
+			}
+		}
+	},
+	"shout": func() {
+		go func() {
+			for {
+				fmt.Fprintln(os.Stderr, strings.Repeat("no newline ", 1000))
+			}
+		}()
+		serve(stdio{})
+	},
+	"die in answer":  func() { answer(func() { os.Exit(4) }) },
+	"hang in answer": func() { answer(sleep) },
+	"reset in answer": func() {
+		answer(func() { serve(stdio{}) }) // says Terminate first, as after a boot
+	},
+	"parent": func() {
+		p := must(transport.StartProcess(context.Background(), child("hang")))
+		fmt.Println(p.PID())
+		sleep()
+	},
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+func sleep() { time.Sleep(time.Minute) }
+
+// answer takes one message, answers with half a frame, and goes on with then.
+func answer(then func()) {
+	link := &stdio{}
+	s := must(transport.Accept(context.Background(), link, transport.SessionOptions{}))
+	must(s.Recv(context.Background()))
+	link.half = true
+	_ = s.Send(context.Background(), make([]byte, 1<<10))
+	then()
+}
+
+// stdio is the device process's end of its pipes. It waits without a deadline.
+type stdio struct{ half bool }
+
+func (stdio) Read(_ context.Context, p []byte) (int, error) { return os.Stdin.Read(p) }
+func (stdio) Close() error                                  { return nil }
+func (stdio) Lossy() bool                                   { return false }
+
+func (l stdio) Write(_ context.Context, p []byte) error {
+	if l.half {
+		p = p[:len(p)/2]
+	}
+	_, err := os.Stdout.Write(p)
+	return err
+}
+
+func child(part string) transport.ProcessConfig {
+	return transport.ProcessConfig{
+		Path: os.Args[0], Env: []string{childVariable + "=" + part}, Grace: 100 * time.Millisecond,
+	}
+}
+
+func start(t testing.TB, part string) *transport.Process {
+	t.Helper()
+	p, err := transport.StartProcess(context.Background(), child(part))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { p.Close() })
+	return p
+}
+
+func TestProcessContract(t *testing.T) {
+	transporttest.Run(t, func(t *testing.T) transport.Link { return start(t, "echo") })
+}
+
+func TestProcessStart(t *testing.T) {
+	_, err := transport.StartProcess(context.Background(), transport.ProcessConfig{Path: "/nonexistent/firmware"})
+	if !errors.Is(err, fs.ErrNotExist) || failure.Of(err) != failure.Config {
+		t.Errorf("no program: %v, class %s", err, failure.Of(err))
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if _, err := transport.StartProcess(ctx, child("echo")); !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled: %v", err)
+	}
+}
+
+// A device process that misbehaves in any way is a typed error in time, and leaves nothing behind.
+func TestProcessMisbehaves(t *testing.T) {
+	var process *transport.ProcessError
+	var timeout *transport.TimeoutError
+	var terminated *transport.TerminatedError
+	for part, want := range map[string]any{
+		"die":             &process,
+		"mute":            &process,
+		"hang":            &timeout,
+		"flood":           &timeout,
+		"die in answer":   &process,
+		"hang in answer":  &timeout,
+		"reset in answer": &terminated,
+	} {
+		t.Run(part, func(t *testing.T) {
+			files, routines := openFiles(t), runtime.NumGoroutine()
+			p := start(t, part)
+			began := time.Now()
+			ctx := within(t, 600*time.Millisecond)
+			err := exchange(ctx, p)
+			if !errors.As(err, want) {
+				t.Errorf("got %v, want a %T", err, want)
+			}
+			if c := failure.Of(err); c == failure.Internal || c == "" {
+				t.Errorf("class %q of %v", c, err)
+			}
+			p.Close()
+			if d := time.Since(began); d > 5*time.Second {
+				t.Errorf("took %v", d)
+			}
+			checkGone(t, p.PID())
+			checkLeaks(t, files, routines)
+		})
+	}
+}
+
+func exchange(ctx context.Context, link transport.Link) error {
+	s, err := transport.Dial(ctx, link, transport.SessionOptions{})
+	if err != nil {
+		return err
+	}
+	if err := s.Send(ctx, []byte("hello")); err != nil {
+		return err
+	}
+	_, err = s.Recv(ctx)
+	return err
+}
+
+// checkGone checks that a process has ended. One that its new parent has not reaped yet has.
+func checkGone(t *testing.T, pid int) {
+	t.Helper()
+	for end := time.Now().Add(5 * time.Second); running(pid); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("process %d is still there", pid)
+		}
+	}
+}
+
+func running(pid int) bool {
+	if syscall.Kill(pid, 0) != nil {
+		return false
+	}
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)) // "pid (name) state ..."
+	return err != nil || !bytes.Contains(stat, []byte(") Z "))
+}
+
+func openFiles(t *testing.T) []string {
+	t.Helper()
+	entries, err := os.ReadDir("/dev/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return names
+}
+
+func checkLeaks(t *testing.T, files []string, routines int) {
+	t.Helper()
+	if now := openFiles(t); len(now) > len(files) {
+		t.Errorf("open files %v, before %v", now, files)
+	}
+	for end := time.Now().Add(2 * time.Second); runtime.NumGoroutine() > routines; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("%d goroutines, %d before", runtime.NumGoroutine(), routines)
+		}
+	}
+}
+
+func TestProcessError(t *testing.T) {
+	var out logBuffer
+	c := child("die")
+	c.Log = hclog.New(&hclog.LoggerOptions{Output: &out, DisableTime: true})
+	p, err := transport.StartProcess(context.Background(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	_, err = p.Read(within(t, 5*time.Second), make([]byte, 1))
+	var e *transport.ProcessError
+	if !errors.As(err, &e) || !errors.Is(err, transport.ErrClosed) {
+		t.Fatalf("got %v", err)
+	}
+	if e.State == nil || e.State.ExitCode() != 3 || !strings.HasPrefix(string(e.Tail), "first line\nassertion failed") {
+		t.Errorf("state %v, tail %q", e.State, e.Tail)
+	}
+	if s := err.Error(); !strings.HasSuffix(s, "ended: exit status 3: assertion failed: .[1mx > 0") {
+		t.Errorf("message %q", s)
+	}
+	if want := "[INFO]  stderr: first line\n[INFO]  stderr: assertion failed: .[1mx > 0\n"; out.String() != want {
+		t.Errorf("logged %q, want %q", out.String(), want)
+	}
+	if err := p.Write(within(t, 5*time.Second), []byte{1}); !errors.As(err, &e) {
+		t.Errorf("write: %v", err)
+	}
+}
+
+type logBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *logBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *logBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// Standard error without end or newline neither stops the session nor fills the memory.
+func TestProcessShouts(t *testing.T) {
+	p := start(t, "shout")
+	if err := exchange(within(t, 10*time.Second), p); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A write to a process that does not read ends with its deadline, and with a cancel.
+func TestProcessDoesNotRead(t *testing.T) {
+	p := start(t, "hang")
+	big := make([]byte, 1<<20)
+	var timeout *transport.TimeoutError
+	if err := p.Write(within(t, 50*time.Millisecond), big); !errors.As(err, &timeout) {
+		t.Errorf("got %v", err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	time.AfterFunc(50*time.Millisecond, cancel)
+	if err := p.Write(ctx, big); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// Close takes the whole process group with it.
+func TestProcessFamily(t *testing.T) {
+	files, routines := openFiles(t), runtime.NumGoroutine()
+	p := start(t, "family")
+	grandchild := readPID(t, p)
+	if err := syscall.Kill(grandchild, 0); err != nil {
+		t.Fatalf("grandchild %d: %v", grandchild, err)
+	}
+	// The child has left, its own child holds the pipes: the link ends all the same.
+	var e *transport.ProcessError
+	if _, err := p.Read(within(t, 5*time.Second), make([]byte, 1)); !errors.As(err, &e) {
+		t.Errorf("got %v", err)
+	}
+	p.Close()
+	checkGone(t, p.PID())
+	checkGone(t, grandchild)
+	checkLeaks(t, files, routines)
+}
+
+func readPID(t *testing.T, p *transport.Process) int {
+	t.Helper()
+	var text []byte
+	for buf := make([]byte, 64); !slices.Contains(text, '\n'); {
+		n, err := p.Read(within(t, 5*time.Second), buf)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text = append(text, buf[:n]...)
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pid
+}
+
+// The kernel ends the device process of a host that was killed.
+func TestProcessDiesWithItsHost(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("only Linux has a parent death signal")
+	}
+	host := start(t, "parent")
+	device := readPID(t, host)
+	if err := syscall.Kill(host.PID(), syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	checkGone(t, device)
+}
+
+// The device process does not die with the thread that started it.
+func TestProcessOutlivesItsThread(t *testing.T) {
+	started := make(chan *transport.Process)
+	go func() {
+		runtime.LockOSThread() // and never unlocked: the thread ends with this goroutine
+		started <- start(t, "serve")
+	}()
+	p := <-started
+	time.Sleep(50 * time.Millisecond)
+	if err := exchange(within(t, 5*time.Second), p); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func BenchmarkProcessRoundTrip(b *testing.B) {
+	p := start(b, "echo")
+	ctx := context.Background()
+	msg, buf := make([]byte, 40), make([]byte, 4096)
+	times := make([]time.Duration, 0, 1<<20)
+	b.ReportAllocs()
+	for b.Loop() {
+		began := time.Now()
+		if err := p.Write(ctx, msg); err != nil {
+			b.Fatal(err)
+		}
+		if _, err := p.Read(ctx, buf); err != nil {
+			b.Fatal(err)
+		}
+		times = append(times, time.Since(began))
+	}
+	slices.Sort(times)
+	b.ReportMetric(float64(times[len(times)/2].Nanoseconds())/1e3, "median-µs")
+}

@@ -1,0 +1,138 @@
+package transport_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"path"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/transport"
+	"github.com/boardsmith/boardsmith/transport/transporttest"
+)
+
+func TestLoopbackContract(t *testing.T) {
+	transporttest.Run(t, openLoopback)
+}
+
+func openLoopback(*testing.T) transport.Link {
+	host, device := transporttest.Pair()
+	go transporttest.Echo(device)
+	return host
+}
+
+// The contract suite is recorded once, and holds again for the replay of what was recorded.
+func TestRecordAndReplayContract(t *testing.T) {
+	recordings := map[string]*bytes.Buffer{}
+	t.Run("record", func(t *testing.T) {
+		transporttest.Run(t, func(t *testing.T) transport.Link {
+			var b bytes.Buffer
+			recordings[path.Base(t.Name())] = &b
+			return transport.Record(openLoopback(t), &b)
+		})
+	})
+	t.Run("replay", func(t *testing.T) {
+		transporttest.Run(t, func(t *testing.T) transport.Link {
+			r, err := transport.OpenReplay(recordings[path.Base(t.Name())])
+			if err != nil {
+				t.Fatal(err)
+			}
+			return r
+		})
+	})
+}
+
+func record(t *testing.T) string {
+	t.Helper()
+	host, device := transporttest.Pair()
+	go serve(device)
+	var b bytes.Buffer
+	r := transport.Record(host, &b)
+	if err := talk(within(t, 5*time.Second), r, 4); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+func TestReplay(t *testing.T) {
+	recording := record(t)
+	r, err := transport.OpenReplay(strings.NewReader(recording))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := talk(within(t, 5*time.Second), r, 4); err != nil {
+		t.Error(err)
+	}
+	if err := r.Done(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestReplayDifference(t *testing.T) {
+	recording := record(t)
+	var e *transport.ReplayError
+	for name, c := range map[string]struct {
+		messages int
+		seed     byte
+		want     string
+	}{
+		"another nonce": {4, 0x23, "after 18 bytes from the host: the host sends something else: recorded 4"},
+		"fewer":         {3, 0x22, ""},
+		"more":          {5, 0x22, "the host sends more"},
+	} {
+		r, err := transport.OpenReplay(strings.NewReader(recording))
+		if err != nil {
+			t.Fatal(err)
+		}
+		old := quick
+		quick.Seed = c.seed
+		err = talk(within(t, 5*time.Second), r, c.messages)
+		quick = old
+		if err == nil {
+			err = r.Done()
+		}
+		if !errors.As(err, &e) || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: got %v", name, err)
+		}
+		if r.Done() == nil {
+			t.Errorf("%s: the replay is content", name)
+		}
+	}
+}
+
+func TestBadRecordings(t *testing.T) {
+	for _, text := range []string{
+		"", "{}", `{"boardsmith_recording":2}`, "not json",
+		"{\"boardsmith_recording\":1}\n{\"to\":\"host\",\"hex\":\"0\"}",
+		"{\"boardsmith_recording\":1}\n{\"to\":\"moon\",\"hex\":\"00\"}",
+		"{\"boardsmith_recording\":1}\n{\"to\":\"host\"}",
+		"{\"boardsmith_recording\":1}\n{\"to\":\"host\",\"end\":\"tired\"}",
+	} {
+		if _, err := transport.OpenReplay(strings.NewReader(text)); failure.Of(err) != failure.Config {
+			t.Errorf("%q: got %v", text, err)
+		}
+	}
+}
+
+// A recorder whose file is full says so.
+func TestRecordingNotWritten(t *testing.T) {
+	host, _ := transporttest.Pair()
+	full := errors.New("no space left")
+	r := transport.Record(host, failingWriter{full})
+	if err := r.Write(context.Background(), []byte{1}); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Close(); !errors.Is(err, full) {
+		t.Errorf("got %v", err)
+	}
+}
+
+type failingWriter struct{ err error }
+
+func (w failingWriter) Write([]byte) (int, error) { return 0, w.err }

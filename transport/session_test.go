@@ -1,0 +1,402 @@
+package transport_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/transport"
+	"github.com/boardsmith/boardsmith/transport/transporttest"
+)
+
+func unhex(s string) []byte {
+	b, err := hex.DecodeString(strings.Join(strings.Fields(s), ""))
+	if err != nil {
+		panic(err)
+	}
+	return b
+}
+
+func within(t testing.TB, d time.Duration) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), d)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// quick is a session that retries fast, so that tests of lost messages do not wait.
+var quick = transport.SessionOptions{Retry: 20 * time.Millisecond, FrameGap: 50 * time.Millisecond, Seed: 0x22}
+
+// serve answers every message with itself, until the link ends.
+func serve(link transport.Link) {
+	ctx := context.Background()
+	o := transport.SessionOptions{Seed: 0x1c, FrameGap: 20 * time.Millisecond}
+	s, err := transport.Accept(ctx, link, o)
+	for err == nil {
+		var msg []byte
+		if msg, err = s.Recv(ctx); err == nil {
+			err = s.Send(ctx, msg)
+		}
+		if damaged := (*transport.DamagedError)(nil); errors.As(err, &damaged) {
+			err = nil
+		}
+	}
+}
+
+// talk is a whole host's session with serve.
+func talk(ctx context.Context, link transport.Link, messages int) error {
+	s, err := transport.Dial(ctx, link, quick)
+	if err != nil {
+		return err
+	}
+	for i := range messages {
+		msg := bytes.Repeat([]byte{byte(0xfa + i)}, 10*i+1)
+		if err := s.Send(ctx, msg[:i], msg[i:]); err != nil {
+			return err
+		}
+		got, err := s.Recv(ctx)
+		if err != nil {
+			return err
+		}
+		if !bytes.Equal(got, msg) {
+			return fmt.Errorf("sent % x, got % x", msg, got)
+		}
+	}
+	return nil
+}
+
+// The captured handshake of SPEC wire.md §2.5, by bytes.
+func TestHandshakeBytes(t *testing.T) {
+	host, device := transporttest.Pair()
+	defer host.Close()
+	ctx := within(t, 5*time.Second)
+	boot := unhex("fe ff fd 03 00 00 00 00 00 02 66 77")
+	if err := device.Write(ctx, boot); err != nil {
+		t.Fatal(err)
+	}
+	if err := device.Write(ctx, unhex("ff fd 04 00 00 00 42 83 01 01 e4 0b")); err != nil {
+		t.Fatal(err)
+	}
+	s, err := transport.Dial(ctx, host, quick)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request := unhex("25 00 00 00 00 00 00 00 09 00 00 00 01 00 00 00 0b 00 00 00 11 00 00 00 00 00 00 00 72 75 6e 74 69 6d 65 2e 53 79 73 74 65 6d 4c 69 62")
+	if err := s.Send(ctx, request); err != nil {
+		t.Fatal(err)
+	}
+	want := join(boot, unhex("ff fd 04 00 00 00 42 00 00 01 df 5a"),
+		unhex("ff fd 30 00 00 00 42 83 10"), request, unhex("5a 3c"))
+	got := make([]byte, len(want))
+	for n := 0; n < len(got); {
+		m, err := device.Read(ctx, got[n:])
+		if err != nil {
+			t.Fatal(err)
+		}
+		n += m
+	}
+	if !bytes.Equal(got, want) {
+		t.Errorf("host sent\n% x\nwant\n% x", got, want)
+	}
+	reply := unhex("ff fd 1f 00 00 00 42 83 10 14 00 00 00 00 00 00 00 04 00 00 00 01 00 00 00 03 00 00 00 00 80 02 80 00 00 00 00 a1 56")
+	if err := device.Write(ctx, reply); err != nil {
+		t.Fatal(err)
+	}
+	if msg, err := s.Recv(ctx); err != nil || !bytes.Equal(msg, reply[9:len(reply)-2]) {
+		t.Errorf("received % x, %v", msg, err)
+	}
+}
+
+func join(parts ...[]byte) []byte { return bytes.Join(parts, nil) }
+
+func TestSessionRoundTrip(t *testing.T) {
+	host, device := transporttest.Pair()
+	defer host.Close()
+	go serve(device)
+	if err := talk(within(t, 5*time.Second), host, 50); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A device that boots after the first attempts is found by the later ones, and a second host replaces the first.
+func TestDialRetries(t *testing.T) {
+	host, device := transporttest.Pair()
+	defer host.Close()
+	lost := make([]byte, 1<<10)
+	if _, err := transport.Dial(within(t, 50*time.Millisecond), host, quick); err == nil {
+		t.Fatal("a session without a device")
+	}
+	if _, err := device.Read(context.Background(), lost); err != nil { // what was said before the boot
+		t.Fatal(err)
+	}
+	time.AfterFunc(70*time.Millisecond, func() { serve(device) })
+	for range 2 {
+		if err := talk(within(t, 5*time.Second), host, 3); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestHandshakeErrors(t *testing.T) {
+	for name, c := range map[string]struct {
+		says  string
+		class failure.Class
+		next  string
+	}{
+		"silence":       {"", failure.Boot, "sent nothing"},
+		"garbage":       {"55 aa 55 aa", failure.Boot, "something else"},
+		"other version": {"ff fd 04 00 00 00 42 83 01 02 87 3b", failure.Boot, "another version"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			host, device := transporttest.Pair()
+			defer host.Close()
+			if err := device.Write(context.Background(), unhex(c.says)); err != nil {
+				t.Fatal(err)
+			}
+			o := quick
+			o.StartTimeout, o.Retry = 60*time.Millisecond, 50*time.Millisecond
+			_, err := transport.Dial(context.Background(), host, o)
+			var handshake *transport.HandshakeError
+			if !errors.As(err, &handshake) || failure.Of(err) != c.class || !strings.Contains(failure.Next(err), c.next) {
+				t.Errorf("got %v, class %s, advice %q", err, failure.Of(err), failure.Next(err))
+			}
+			if !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("%v is no DeadlineExceeded", err)
+			}
+		})
+	}
+	host, _ := transporttest.Pair()
+	defer host.Close()
+	ctx, cancel := context.WithCancel(context.Background())
+	time.AfterFunc(10*time.Millisecond, cancel)
+	if _, err := transport.Dial(ctx, host, quick); failure.Of(err) != failure.Interrupted {
+		t.Errorf("cancelled Dial: %v, class %s", err, failure.Of(err))
+	}
+}
+
+// A cable pulled after any number of bytes is a clean error.
+func TestSessionCutEverywhere(t *testing.T) {
+	host, device := transporttest.Pair()
+	go serve(device)
+	counted, count := transporttest.Count(host)
+	if err := talk(within(t, 5*time.Second), counted, 3); err != nil {
+		t.Fatal(err)
+	}
+	host.Close()
+	for n := range count() {
+		host, device := transporttest.Pair()
+		go serve(device)
+		err := talk(within(t, 5*time.Second), transporttest.CutAfter(n, host), 3)
+		if !errors.Is(err, transport.ErrClosed) {
+			t.Fatalf("cut after %d of %d bytes: got %v", n, count(), err)
+		}
+		host.Close()
+	}
+}
+
+// An established session, and raw access to the device's end of it. Its id is 42 83.
+func established(t *testing.T, lossy bool) (*transport.Session, transport.Link) {
+	t.Helper()
+	host, device := transporttest.Pair()
+	if lossy {
+		host, device = transporttest.LossyPair()
+	}
+	t.Cleanup(func() { host.Close() })
+	ctx := within(t, 5*time.Second)
+	if err := device.Write(ctx, unhex("ff fd 04 00 00 00 42 83 01 01 e4 0b")); err != nil {
+		t.Fatal(err)
+	}
+	s, err := transport.Dial(ctx, host, quick)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s, device
+}
+
+func frame(payload ...byte) []byte {
+	var f transport.Framer
+	return f.Append(nil, payload)[1:]
+}
+
+func TestRecv(t *testing.T) {
+	good := frame(0x42, 0x83, 0x10, 'o', 'k')
+	damaged := bytes.Clone(good)
+	damaged[9] ^= 1
+	terminate := frame(0, 0, 2)
+	var terminated *transport.TerminatedError
+	var damage *transport.DamagedError
+	var timeout *transport.TimeoutError
+	for name, c := range map[string]struct {
+		says []byte
+		want any // nil for the message "ok", else a pointer to an error type
+	}{
+		"message":                {good, nil},
+		"stray reply first":      {join(unhex("ff fd 04 00 00 00 42 83 01 01 e4 0b"), good), nil},
+		"other session first":    {join(frame(0x42, 0x84, 0x10, 'n', 'o'), good), nil},
+		"unknown type first":     {join(frame(0x42, 0x83, 0x77, 'n', 'o'), good), nil},
+		"short message first":    {join(frame(0x42), frame(), good), nil},
+		"log first":              {join(frame(0, 0, 3, 'h', 'i'), good), nil},
+		"empty log first":        {join(frame(0, 0, 3), good), nil},
+		"damaged log first":      {join(unhex("ff fd 05 00 00 00 00 00 03 68 69 1a 8e"), good), nil},
+		"garbage first":          {join(unhex("00 ff ff fd 99 ff 99"), good), nil},
+		"terminate":              {terminate, &terminated},
+		"reset":                  {join([]byte{0xfe}, terminate), &terminated},
+		"reset in mid-answer":    {join(good[:11], []byte{0xfe}, terminate), &terminated},
+		"check in mid-answer":    {join(good[:11], frame(0, 0, 3, 'o', 'w'), terminate), &terminated},
+		"session of its own":     {frame(7, 0, 0, 1), &terminated},
+		"damaged answer":         {damaged, &damage},
+		"answer cut by a log":    {join(good[:11], frame(0, 0, 3, 'o', 'w')), &damage},
+		"answer sent once more":  {join(good[:11], good), nil},
+		"bad escape in answer":   {join(good[:11], []byte{0xff, 0x00}), &damage},
+		"damaged, not this one":  {unhex("ff fd 05 00 00 00 00 00 03 68 69 1a 8e"), &timeout},
+		"silence":                {nil, &timeout},
+		"half an answer":         {good[:11], &timeout},
+		"length without content": {unhex("ff fd ff ff ff ff 00 01 00"), &timeout},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, device := established(t, false)
+			if err := device.Write(context.Background(), c.says); err != nil {
+				t.Fatal(err)
+			}
+			msg, err := s.Recv(within(t, 150*time.Millisecond))
+			switch {
+			case c.want == nil:
+				if err != nil || string(msg) != "ok" {
+					t.Errorf("got %q, %v", msg, err)
+				}
+			case !errors.As(err, c.want):
+				t.Errorf("got %q, %v; want a %T", msg, err, c.want)
+			}
+		})
+	}
+}
+
+// On a lossy link half an answer is damage as soon as nothing more comes of it.
+func TestFrameGap(t *testing.T) {
+	s, device := established(t, true)
+	answer := frame(0x42, 0x83, 0x10, 'o', 'k')
+	if err := device.Write(context.Background(), answer[:11]); err != nil {
+		t.Fatal(err)
+	}
+	_, err := s.Recv(within(t, 5*time.Second))
+	var damage *transport.DamagedError
+	if !errors.As(err, &damage) {
+		t.Fatalf("got %v", err)
+	}
+	if err := device.Write(context.Background(), answer); err != nil {
+		t.Fatal(err)
+	}
+	if msg, err := s.Recv(within(t, 5*time.Second)); err != nil || string(msg) != "ok" {
+		t.Errorf("after it: %q, %v", msg, err)
+	}
+}
+
+// A device that never stops talking, sense or nonsense, does not outlast the deadline.
+func TestFlood(t *testing.T) {
+	for name, unit := range map[string][]byte{
+		"nonsense":      {0x55},
+		"starts":        {0xff, 0xfd},
+		"logs":          frame(0, 0, 3, 'x'),
+		"stray replies": unhex("ff fd 04 00 00 00 42 83 01 01 e4 0b"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, device := established(t, false)
+			block := bytes.Repeat(unit, 1+4096/len(unit))
+			go func() {
+				for device.Write(context.Background(), block) == nil {
+				}
+			}()
+			began := time.Now()
+			_, err := s.Recv(within(t, 100*time.Millisecond))
+			if !errors.Is(err, context.DeadlineExceeded) || time.Since(began) > 2*time.Second {
+				t.Errorf("got %v after %v", err, time.Since(began))
+			}
+		})
+	}
+}
+
+// The device's log lines reach the logger, and not as commands to a terminal.
+func TestDeviceLog(t *testing.T) {
+	var out bytes.Buffer
+	host, device := transporttest.Pair()
+	defer host.Close()
+	o := quick
+	o.Log = hclog.New(&hclog.LoggerOptions{Output: &out, DisableTime: true})
+	ctx := within(t, 5*time.Second)
+	says := join(frame(join([]byte{0, 0, 3}, []byte("hi \x1b[2J\xff there\n"))...),
+		unhex("ff fd 04 00 00 00 42 83 01 01 e4 0b"))
+	if err := device.Write(ctx, says); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := transport.Dial(ctx, host, o); err != nil {
+		t.Fatal(err)
+	}
+	if want := "[INFO]  device: hi .[2J. there\n"; out.String() != want {
+		t.Errorf("logged %q, want %q", out.String(), want)
+	}
+}
+
+// Whatever noise does to a session, it ends in time, and the next one over a quiet link works.
+func TestNoise(t *testing.T) {
+	for seed := range uint64(60) {
+		host, device := transporttest.LossyPair()
+		go serve(device)
+		r := rand.New(rand.NewPCG(seed, 0))
+		noise := transporttest.Noise{Flip: r.Float64() / 50, Drop: r.Float64() / 50, Duplicate: r.Float64() / 50}
+		ctx, cancel := context.WithTimeout(context.Background(), 60*time.Millisecond)
+		err := talk(ctx, transporttest.Damage(host, seed, noise), 5)
+		cancel()
+		if err != nil && failure.Of(err) == failure.Internal && !strings.HasPrefix(err.Error(), "sent ") {
+			t.Errorf("seed %d: error without a class: %v", seed, err)
+		}
+		if err := talk(within(t, 10*time.Second), host, 5); err != nil {
+			t.Fatalf("seed %d, afterwards: %v", seed, err)
+		}
+		host.Close()
+	}
+}
+
+// FuzzSession lets a hostile device say anything: the host's session ends in time, with an error that has a class,
+// or with a message that really was in it.
+func FuzzSession(f *testing.F) {
+	reply := unhex("ff fd 04 00 00 00 42 83 01 01 e4 0b")
+	answer := frame(0x42, 0x83, 0x10, 'o', 'k')
+	f.Add(join(reply, answer), false)
+	f.Add(join(unhex("fe ff fd 03 00 00 00 00 00 02 66 77"), reply, answer[:8], unhex("fe ff fd 03 00 00 00 00 00 02 66 77")), true)
+	f.Add(join(frame(0x41, 0, 0, 1), frame(0x41, 0x49, 0x10, 1), frame(0x43, 0, 0, 1)), false)
+	f.Add(join(reply, frame(0, 0, 3, 'l', 'o', 'g'), frame(7, 0, 0, 1), answer), false)
+	f.Fuzz(func(t *testing.T, says []byte, lossy bool) {
+		host, device := transporttest.Pair()
+		if lossy {
+			host, device = transporttest.LossyPair()
+		}
+		defer host.Close()
+		if len(says) > 60<<10 {
+			return // more than the loopback holds without a reader
+		}
+		if err := device.Write(context.Background(), says); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
+		defer cancel()
+		o := transport.SessionOptions{Retry: 5 * time.Millisecond, FrameGap: time.Millisecond, Seed: 0x22}
+		s, err := transport.Dial(ctx, host, o)
+		for n := 0; err == nil && n < 1000; n++ {
+			var msg []byte
+			if msg, err = s.Recv(ctx); err == nil && len(msg) > len(says) {
+				t.Fatalf("a message of %d bytes in %d", len(msg), len(says))
+			}
+		}
+		if err != nil && failure.Of(err) == failure.Internal {
+			t.Fatalf("error without a class: %v", err)
+		}
+	})
+}
