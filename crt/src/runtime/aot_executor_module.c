@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The AOT executor as a module for the host.
+// The AOT executor as a module for the host. Its functions are found through its slot,
+// so there is an executor while they can be called.
 #include <tvm/runtime/crt/aot_executor.h>
 #include <tvm/runtime/crt/aot_executor_module.h>
 
+#include "aot.h"
 #include "runtime.h"
-
-static const DLDevice cpu = {kDLCPU, 0};
 
 static TVMAotExecutor* executor;  // of the one module; NULL: there is none
 
@@ -16,130 +16,111 @@ tvm_crt_error_t TVMAotExecutorModule_Register(void) {
 }
 
 static void release(void) {
-  (void)TVMAotExecutor_Release(executor, cpu);
+  (void)TVMAotExecutor_Release(executor, cpu_device());
   executor = NULL;
 }
 
-// What every function of the module begins with: as many arguments as it wants, and a
-// first one of the type that it wants (-1: any).
-static int check(int num_args, const int* type_codes, int want_args, int want_type) {
-  if (executor == NULL) {
-    return (int)kTvmErrorExecutorModuleBadContext;
-  }
-  if (num_args < want_args) {
+// Finds the tensor that a call's one argument, an index or a name, means. Stores its index
+// as the call's result.
+static int find_tensor(const struct TVMTensorInfo* infos, int64_t count, const TVMValue* args,
+                       const int* type_codes, int num_args, TVMValue* out_value, int* out_type) {
+  if (num_args != 1) {
     return (int)kTvmErrorFunctionCallNumArguments;
   }
-  if ((want_type >= 0) && (type_codes[0] != want_type)) {
+  int64_t index = args[0].v_int64;
+  if (type_codes[0] == (int)kTVMStr) {
+    index = boardsmith_aot_tensor_index(infos, (int)count, args[0].v_str);
+  } else if (type_codes[0] != (int)kTVMArgInt) {
     return (int)kTvmErrorFunctionCallWrongArgType;
+  } else {
+    // An index as it is.
   }
-  return 0;
-}
-
-static int return_int(int value, TVMValue* out_value, int* out_type) {
-  out_value->v_int64 = value;
+  if ((uint64_t)index >= (uint64_t)count) {
+    return (int)kTvmErrorExecutorModuleNoSuchInput;
+  }
+  out_value->v_int64 = index;
   *out_type = (int)kTVMArgInt;
   return 0;
 }
 
-// Hands out array first + index of count; the caller frees it as an NDArray.
-static int return_array(int64_t first, int64_t count, int64_t index, TVMValue* out_value,
-                        int* out_type) {
-  if ((uint64_t)index >= (uint64_t)count) {
-    return (int)kTvmErrorExecutorModuleNoSuchInput;
+// Makes the index of an array, found by find_tensor without an error, the array itself, which the caller frees.
+static int return_array(int error, int64_t first, TVMValue* out_value, int* out_type) {
+  if (error == 0) {
+    TVMNDArray* const array = &executor->args[first + out_value->v_int64];
+    TVMNDArray_IncrementReference(array);
+    out_value->v_handle = &array->dl_tensor;
+    *out_type = (int)kTVMNDArrayHandle;
   }
-  TVMNDArray* array = &executor->args[first + index];
-  TVMNDArray_IncrementReference(array);
-  out_value->v_handle = &array->dl_tensor;
-  *out_type = (int)kTVMNDArrayHandle;
-  return 0;
+  return error;
 }
 
-#define PACKED(name)                                                                       \
-  static int name(TVMValue* args, int* type_codes, int num_args, TVMValue* out_value,       \
-                  int* out_type, void* resource_handle)
-#define UNUSED_RESULT   \
-  (void)out_value;      \
-  (void)out_type
-
-PACKED(get_input_index) {
+static int get_input_index(PACKED_PARAMETERS) {
   (void)resource_handle;
-  const int error = check(num_args, type_codes, 1, (int)kTVMStr);
-  if (error != 0) {
-    return error;
-  }
-  const int index = TVMAotExecutor_GetInputIndex(executor, args[0].v_str);
-  return (index < 0) ? (int)kTvmErrorExecutorModuleNoSuchInput
-                     : return_int(index, out_value, out_type);
-}
-
-PACKED(get_input) {
-  int error;
-  if ((num_args >= 1) && (type_codes[0] == (int)kTVMStr)) {
-    error = get_input_index(args, type_codes, num_args, out_value, out_type, resource_handle);
-  } else {
-    error = check(num_args, type_codes, 1, (int)kTVMArgInt);
-    if (error == 0) {
-      *out_value = args[0];
-    }
-  }
-  return (error != 0) ? error
-                      : return_array(0, executor->metadata->num_inputs, out_value->v_int64,
-                                     out_value, out_type);
-}
-
-PACKED(get_output) {
-  (void)resource_handle;
-  const int error = check(num_args, type_codes, 1, (int)kTVMArgInt);
-  if (error != 0) {
-    return error;
-  }
   const struct TVMMetadata* m = executor->metadata;
-  return return_array(m->num_inputs, m->num_outputs, args[0].v_int64, out_value, out_type);
+  return find_tensor(m->inputs, m->num_inputs, args, type_codes, num_args, out_value, out_type);
 }
 
-PACKED(get_num_inputs) {
-  (void)args;
-  (void)resource_handle;
-  const int error = check(num_args, type_codes, 0, -1);
-  return (error != 0) ? error
-                      : return_int(TVMAotExecutor_GetNumInputs(executor), out_value, out_type);
+static int get_input(PACKED_PARAMETERS) {
+  return return_array(
+      get_input_index(args, type_codes, num_args, out_value, out_type, resource_handle), 0,
+      out_value, out_type);
 }
 
-PACKED(get_num_outputs) {
-  (void)args;
-  (void)resource_handle;
-  const int error = check(num_args, type_codes, 0, -1);
-  return (error != 0) ? error
-                      : return_int(TVMAotExecutor_GetNumOutputs(executor), out_value, out_type);
-}
-
-PACKED(get_input_name) {
-  (void)resource_handle;
-  int error = check(num_args, type_codes, 1, (int)kTVMArgInt);
+static int get_input_name(PACKED_PARAMETERS) {
+  const int error =
+      get_input_index(args, type_codes, num_args, out_value, out_type, resource_handle);
   if (error == 0) {
-    const int64_t index = args[0].v_int64;
-    error = TVMAotExecutor_GetInputName(executor, (int)index, &out_value->v_str);
-  }
-  if (error == 0) {
+    out_value->v_str = executor->metadata->inputs[out_value->v_int64].name;
     *out_type = (int)kTVMStr;
   }
   return error;
 }
 
-PACKED(run) {
-  (void)args;
+static int get_output(PACKED_PARAMETERS) {
   (void)resource_handle;
-  UNUSED_RESULT;
-  const int error = check(num_args, type_codes, 0, -1);
-  return (error != 0) ? error : TVMAotExecutor_Run(executor);
+  const struct TVMMetadata* m = executor->metadata;
+  return return_array(find_tensor(m->outputs, m->num_outputs, args, type_codes, num_args,
+                                  out_value, out_type),
+                      m->num_inputs, out_value, out_type);
 }
 
-PACKED(not_implemented) {
+static int get_num_inputs(PACKED_PARAMETERS) {
   (void)args;
   (void)type_codes;
   (void)num_args;
   (void)resource_handle;
-  UNUSED_RESULT;
+  out_value->v_int64 = executor->metadata->num_inputs;
+  *out_type = (int)kTVMArgInt;
+  return 0;
+}
+
+static int get_num_outputs(PACKED_PARAMETERS) {
+  (void)args;
+  (void)type_codes;
+  (void)num_args;
+  (void)resource_handle;
+  out_value->v_int64 = executor->metadata->num_outputs;
+  *out_type = (int)kTVMArgInt;
+  return 0;
+}
+
+static int run(PACKED_PARAMETERS) {
+  (void)args;
+  (void)type_codes;
+  (void)num_args;
+  (void)out_value;
+  (void)out_type;
+  (void)resource_handle;
+  return TVMAotExecutor_Run(executor);
+}
+
+static int not_implemented(PACKED_PARAMETERS) {
+  (void)args;
+  (void)type_codes;
+  (void)num_args;
+  (void)out_value;
+  (void)out_type;
+  (void)resource_handle;
   return (int)kTvmErrorFunctionCallNotImplemented;
 }
 
@@ -166,8 +147,7 @@ _Static_assert((sizeof funcs / sizeof funcs[0]) == 11U, "the count below");
 static const TVMFuncRegistry registry = {"\013\000" FUNCTIONS(FUNCTION_NAME), funcs};
 static const TVMModule module = {&registry};
 
-int boardsmith_aot_create(TVMValue* args, int* type_codes, int num_args, TVMValue* out_value,
-                          int* out_type, void* resource_handle) {
+int boardsmith_aot_create(PACKED_PARAMETERS) {
   (void)resource_handle;
   if (num_args != 3) {
     return (int)kTvmErrorFunctionCallNumArguments;
@@ -179,19 +159,17 @@ int boardsmith_aot_create(TVMValue* args, int* type_codes, int num_args, TVMValu
   if (executor != NULL) {
     return (int)kTvmErrorExecutorModuleAlreadyCreated;
   }
-  const DLDevice device = args[1].v_device;
-  if ((device.device_type != kDLCPU) || (device.device_id != 0)) {
+  if ((args[1].v_device.device_type != kDLCPU) || (args[1].v_device.device_id != 0)) {
     return (int)kTvmErrorExecutorModuleBadContext;
   }
-  int error = TVMAotExecutor_Create(args[0].v_handle, cpu, &executor, args[2].v_str);
-  if (error != 0) {
-    return error;
+  int error = TVMAotExecutor_Create(args[0].v_handle, cpu_device(), &executor, args[2].v_str);
+  if (error == 0) {
+    error = boardsmith_module_add(&module, release, &out_value->v_handle);
+    if (error != 0) {
+      release();
+    } else {
+      *out_type = (int)kTVMModuleHandle;
+    }
   }
-  error = boardsmith_module_add(&module, release, &out_value->v_handle);
-  if (error != 0) {
-    release();
-    return error;
-  }
-  *out_type = (int)kTVMModuleHandle;
-  return 0;
+  return error;
 }

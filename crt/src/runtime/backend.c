@@ -3,8 +3,6 @@
 // What operators call, and the API's remainders: streams, results, byte arrays.
 #include "runtime.h"
 
-static const DLDevice cpu = {kDLCPU, 0};
-
 void* TVMBackendAllocWorkspace(int device_type, int device_id, uint64_t nbytes, int dtype_code_hint,
                                int dtype_bits_hint) {
   (void)device_type;  // there is one memory
@@ -13,7 +11,7 @@ void* TVMBackendAllocWorkspace(int device_type, int device_id, uint64_t nbytes, 
   (void)dtype_bits_hint;
   void* memory = NULL;
   if ((nbytes > (SIZE_MAX / 2U)) ||
-      (TVMPlatformMemoryAllocate((size_t)nbytes, cpu, &memory) != kTvmErrorNoError)) {
+      (TVMPlatformMemoryAllocate((size_t)nbytes, cpu_device(), &memory) != kTvmErrorNoError)) {
     TVMAPISetLastError("out of workspace memory");
     return NULL;
   }
@@ -23,7 +21,7 @@ void* TVMBackendAllocWorkspace(int device_type, int device_id, uint64_t nbytes, 
 int TVMBackendFreeWorkspace(int device_type, int device_id, void* ptr) {
   (void)device_type;
   (void)device_id;
-  return (int)TVMPlatformMemoryFree(ptr, cpu);
+  return (int)TVMPlatformMemoryFree(ptr, cpu_device());
 }
 
 int TVMBackendParallelLaunch(FTVMParallelLambda flambda, void* cdata, int num_task) {
@@ -77,8 +75,8 @@ int TVMByteArrayFree(TVMByteArray* arr) {
   const char* data = arr->data;
   int error = 0;
   if (data != (const char*)&arr[1]) {  // not made by the time evaluator, which takes both at once
-    error = (int)TVMPlatformMemoryFree((void*)(uintptr_t)data, cpu);
+    error = (int)TVMPlatformMemoryFree((void*)(uintptr_t)data, cpu_device());
   }
-  const int array_error = (int)TVMPlatformMemoryFree(arr, cpu);
+  const int array_error = (int)TVMPlatformMemoryFree(arr, cpu_device());
   return (error != 0) ? error : array_error;
 }

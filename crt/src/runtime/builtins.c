@@ -7,31 +7,30 @@
 const TVMModule* TVMSystemLibEntryPoint(void) TVM_WEAK;
 
 // runtime.SystemLib() -> module. Arguments are ignored.
-static int system_lib(TVMValue* args, int* type_codes, int num_args, TVMValue* out_value,
-                      int* out_type, void* resource_handle) {
+static int system_lib(PACKED_PARAMETERS) {
   (void)args;
   (void)type_codes;
   (void)num_args;
   (void)resource_handle;
-  if (boardsmith_runtime.system_library == NULL) {
+  TVMModuleHandle* const handle = &boardsmith_runtime.system_library;
+  if (*handle == NULL) {
     if (TVMSystemLibEntryPoint == NULL) {
-      return boardsmith_fail((int)kTvmErrorFunctionNameNotFound, "no system library in this image");
+      TVMAPISetLastError("no system library");
+      return (int)kTvmErrorFunctionNameNotFound;
     }
-    const int error =
-        TVMModCreateFromCModule(TVMSystemLibEntryPoint(), &boardsmith_runtime.system_library);
+    const int error = boardsmith_module_add(TVMSystemLibEntryPoint(), NULL, handle);
     if (error != 0) {
       return error;
     }
   }
-  out_value->v_handle = boardsmith_runtime.system_library;
+  out_value->v_handle = *handle;
   *out_type = (int)kTVMModuleHandle;
   return 0;
 }
 
 // tvm.rpc.server.ModuleGetFunction(module, str name, int query_imports) -> function, or null if
 // there is none or the arguments are not these.
-static int module_get_function(TVMValue* args, int* type_codes, int num_args, TVMValue* out_value,
-                               int* out_type, void* resource_handle) {
+static int module_get_function(PACKED_PARAMETERS) {
   (void)resource_handle;
   if ((num_args == 3) && (type_codes[0] == (int)kTVMModuleHandle) &&
       (type_codes[1] == (int)kTVMStr) && (type_codes[2] == (int)kTVMArgInt) &&
@@ -42,8 +41,7 @@ static int module_get_function(TVMValue* args, int* type_codes, int num_args, TV
 }
 
 // tvm.rpc.server.GetCRTMaxPacketSize() -> int: what the host may put into one RPC packet.
-static int max_packet_size(TVMValue* args, int* type_codes, int num_args, TVMValue* out_value,
-                           int* out_type, void* resource_handle) {
+static int max_packet_size(PACKED_PARAMETERS) {
   (void)args;
   (void)type_codes;
   (void)num_args;

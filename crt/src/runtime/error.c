@@ -24,8 +24,3 @@ void TVMAPIErrorf(const char* fmt, ...) {
   (void)boardsmith_vformat(last_error, sizeof last_error, fmt, args);
   va_end(args);
 }
-
-int boardsmith_fail(int code, const char* text) {
-  TVMAPISetLastError(text);
-  return code;
-}

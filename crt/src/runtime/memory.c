@@ -6,45 +6,47 @@
 
 #include "runtime.h"
 
-static const DLDevice cpu = {kDLCPU, 0};
-
 // They outlive TVMInitializeRuntime: their owners registered them.
 static boardsmith_window_t* windows;
 
 int boardsmith_block_take(block_t** list, size_t size_bytes, size_t extra_bytes, void** out) {
   const size_t mask = _Alignof(block_t) - 1U;
-  const size_t most = (SIZE_MAX / 2U) - sizeof(block_t) - mask;
+  const size_t most = (size_t)PTRDIFF_MAX - sizeof(block_t) - mask;
   void* base = NULL;
-  if ((extra_bytes <= most) && (size_bytes <= (most - extra_bytes))) {
-    const size_t at = (size_bytes + extra_bytes + mask) & ~mask;
-    if (TVMPlatformMemoryAllocate(at + sizeof(block_t), cpu, &base) == kTvmErrorNoError) {
-      block_t* block = (block_t*)((uintptr_t)base + at);
-      block->next = *list;
-      block->base = (uintptr_t)base;
-      block->size_bytes = size_bytes;
-      block->writable = 1;
-      *list = block;
-      *out = base;
-      return 0;
-    }
+  if ((size_bytes > most) || (extra_bytes > (most - size_bytes))) {
+    return (int)kTvmErrorPlatformNoMemory;
   }
-  return boardsmith_fail((int)kTvmErrorPlatformNoMemory, "out of memory");
+  const size_t at = (size_bytes + extra_bytes + mask) & ~mask;
+  const int error = (int)TVMPlatformMemoryAllocate(at + sizeof(block_t), cpu_device(), &base);
+  if (error == 0) {
+    block_t* const block = (block_t*)((uintptr_t)base + at);
+    (void)memset(base, 0, at);
+    block->next = *list;
+    block->base = (uintptr_t)base;
+    block->size_bytes = size_bytes;
+    block->writable = 1;
+    *list = block;
+    *out = base;
+  }
+  return error;
 }
 
 block_t** boardsmith_block_at(block_t** list, const void* address) {
-  for (block_t** link = list; *link != NULL; link = &(*link)->next) {
-    // The block stands behind all of its memory, so it is its end.
-    if (((uintptr_t)address >= (*link)->base) && ((uintptr_t)address < (uintptr_t)*link)) {
-      return link;
-    }
+  // A block stands behind all of its memory, so it is its end.
+  while ((*list != NULL) &&
+         (((uintptr_t)address < (*list)->base) || ((uintptr_t)address >= (uintptr_t)*list))) {
+    list = &(*list)->next;
   }
-  return NULL;
+  return list;
 }
 
 int boardsmith_block_free(block_t** link) {
-  void* base = (void*)(*link)->base;
-  *link = (*link)->next;
-  return (int)TVMPlatformMemoryFree(base, cpu);
+  block_t* const block = *link;
+  if (block == NULL) {
+    return (int)kTvmErrorFunctionCallInvalidArg;
+  }
+  *link = block->next;
+  return (int)TVMPlatformMemoryFree((void*)block->base, cpu_device());
 }
 
 int TVMDeviceAllocDataSpace(DLDevice dev, size_t nbytes, size_t alignment, DLDataType type_hint,
@@ -52,11 +54,14 @@ int TVMDeviceAllocDataSpace(DLDevice dev, size_t nbytes, size_t alignment, DLDat
   (void)dev;  // there is one memory
   (void)type_hint;
   const size_t mask = (alignment == 0U) ? 0U : (alignment - 1U);
+  const size_t padding = (0U - nbytes) & mask;
   if ((alignment & mask) != 0U) {
     return (int)kTvmErrorFunctionCallInvalidArg;
   }
-  const size_t size_bytes = (nbytes > (SIZE_MAX - mask)) ? SIZE_MAX : ((nbytes + mask) & ~mask);
-  return boardsmith_block_take(&boardsmith_runtime.memory, size_bytes, 0, out_data);
+  // The padding may be used, too. A sum that overflows is too large before it does.
+  return boardsmith_block_take(&boardsmith_runtime.memory,
+                               (nbytes > (size_t)PTRDIFF_MAX) ? nbytes : (nbytes + padding), 0,
+                               out_data);
 }
 
 int TVMDeviceAllocDataSpaceWithScope(DLDevice dev, int ndim, const int64_t* shape,
@@ -77,8 +82,8 @@ int TVMDeviceAllocDataSpaceWithScope(DLDevice dev, int ndim, const int64_t* shap
 int TVMDeviceFreeDataSpace(DLDevice dev, void* ptr) {
   (void)dev;
   block_t** link = boardsmith_block_at(&boardsmith_runtime.memory, ptr);
-  if ((link == NULL) || ((*link)->base != (uintptr_t)ptr)) {
-    return boardsmith_fail((int)kTvmErrorFunctionCallInvalidArg, "not allocated");
+  if ((*link != NULL) && ((*link)->base != (uintptr_t)ptr)) {
+    return (int)kTvmErrorFunctionCallInvalidArg;
   }
   return boardsmith_block_free(link);
 }
@@ -117,8 +122,7 @@ static int holds(const boardsmith_window_t* list, uintptr_t address, size_t size
 
 int boardsmith_memory_known(const void* addr, size_t size_bytes, int writable) {
   const uintptr_t address = (uintptr_t)addr;
-  return ((holds(boardsmith_runtime.memory, address, size_bytes, writable) != 0) ||
-          (holds(windows, address, size_bytes, writable) != 0))
+  return (holds(boardsmith_runtime.memory, address, size_bytes, writable) != 0)
              ? 1
-             : 0;
+             : holds(windows, address, size_bytes, writable);
 }

@@ -10,129 +10,97 @@
 
 runtime_t boardsmith_runtime;
 
-// boardsmith_functions is optional: the address of a weak symbol that no one defines is 0.
-extern const TVMFuncRegistry boardsmith_functions TVM_WEAK;
+// A firmware's own table takes the place of this empty one.
+TVM_WEAK const TVMFuncRegistry boardsmith_functions = {"\0", NULL};
 
 // Global functions, in the order of their indices.
-static const TVMFuncRegistry* const global_registries[] = {
+static const TVMFuncRegistry* const globals[] = {
     &boardsmith_builtins,
     &boardsmith_functions,
     &boardsmith_runtime.registry.registry,
 };
-#define GLOBAL_REGISTRIES (sizeof global_registries / sizeof global_registries[0])
-
-// Returns the registry, or NULL if the firmware has none, or none yet.
-static const TVMFuncRegistry* global_registry(size_t i) {
-  const TVMFuncRegistry* reg = global_registries[i];
-  return ((reg != NULL) && (reg->names != NULL)) ? reg : NULL;
-}
+#define GLOBALS (sizeof globals / sizeof globals[0])
 
 tvm_crt_error_t TVMInitializeRuntime(void) {
   (void)memset(&boardsmith_runtime, 0, sizeof boardsmith_runtime);
   return kTvmErrorNoError;
 }
 
-static TVMFunctionHandle function_handle(unsigned module_index, unsigned index) {
-  const uintptr_t upper = module_index | HANDLE_VALID;
-  return (TVMFunctionHandle)((upper << 16) | index | HANDLE_VALID);
-}
-
-int boardsmith_global_find(const char* name) {
+// Returns the position of a name in several registries taken together, or -1. A later registry
+// hides an earlier one.
+static int find(const TVMFuncRegistry* const* reg, size_t count, const char* pattern,
+                const char* name) {
   int found = -1;
   int before = 0;
-  for (size_t i = 0; i < GLOBAL_REGISTRIES; i++) {
-    const TVMFuncRegistry* reg = global_registry(i);
-    if (reg != NULL) {
-      const int index = boardsmith_registry_find(reg, "", name, "");
+  for (; count != 0U; count--) {
+    if ((*reg)->names != NULL) {
+      const int index = boardsmith_registry_find(*reg, pattern, name);
       if (index >= 0) {
         found = before + index;
       }
-      before += TVMFuncRegistry_GetNumFuncs(reg);
+      before += TVMFuncRegistry_GetNumFuncs(*reg);
     }
+    reg++;
   }
   return found;
 }
 
-int TVMFuncGetGlobal(const char* name, TVMFunctionHandle* out) {
-  const int index = boardsmith_global_find(name);
-  *out = (index < 0) ? NULL : function_handle(MODULE_GLOBAL, (unsigned)index);
-  return 0;
-}
-
-// Returns the function at a global index, or NULL.
-static TVMBackendPackedCFunc global_function(unsigned index) {
-  for (size_t i = 0; i < GLOBAL_REGISTRIES; i++) {
-    const TVMFuncRegistry* reg = global_registry(i);
-    if (reg != NULL) {
-      const unsigned count = TVMFuncRegistry_GetNumFuncs(reg);
-      if (index < count) {
-        return reg->funcs[index];
+// Returns the function at a position in several registries taken together, or NULL.
+static TVMBackendPackedCFunc function_at(const TVMFuncRegistry* const* reg, size_t count,
+                                         unsigned index) {
+  for (; count != 0U; count--) {
+    if ((*reg)->names != NULL) {
+      const unsigned here = TVMFuncRegistry_GetNumFuncs(*reg);
+      if (index < here) {
+        return (*reg)->funcs[index];
       }
-      index -= count;
+      index -= here;
     }
+    reg++;
   }
   return NULL;
 }
 
-// Returns the module's slot, or NULL.
-static module_slot_t* slot_of(TVMModuleHandle module) {
-  const uintptr_t index = (uintptr_t)module ^ HANDLE_VALID;
-  if (index < MODULE_GLOBAL) {
-    module_slot_t* slot = &boardsmith_runtime.modules[index];
-    if (slot->module != NULL) {
-      return slot;
-    }
-  }
-  TVMAPIErrorf("invalid module handle: %08x", (unsigned)(uintptr_t)module);
-  return NULL;
-}
-
-int boardsmith_resolve(TVMFunctionHandle handle, TVMBackendPackedCFunc* func, void** resource) {
-  const uintptr_t bits = (uintptr_t)handle;
-  // Without its valid bit an index is out of range.
-  const uintptr_t module_index = (bits >> 16) ^ HANDLE_VALID;
-  const unsigned index = (unsigned)(bits & 0xffffU) ^ HANDLE_VALID;
-  *func = NULL;
-  *resource = NULL;
-  if (module_index == MODULE_TIME_EVALUATOR) {
-    *func = boardsmith_time_evaluator_call;
-    *resource = (void*)(uintptr_t)index;
-    return 0;
-  }
-  if (module_index > MODULE_GLOBAL) {
-    TVMAPIErrorf("invalid module handle: index=%08x", (unsigned)module_index);
-    return -1;
-  }
-  if (module_index == MODULE_GLOBAL) {
-    *func = global_function(index);
-  } else {
-    const TVMModule* module = boardsmith_runtime.modules[module_index].module;
-    if (module == NULL) {
-      TVMAPIErrorf("unregistered module: index=%08x", (unsigned)module_index);
-      return -1;
-    }
-    *resource = (void*)(uintptr_t)module->registry;
-    if (index < TVMFuncRegistry_GetNumFuncs(module->registry)) {
-      *func = module->registry->funcs[index];
-    }
-  }
-  if (*func == NULL) {
-    TVMAPIErrorf("invalid function index: %04x", index);
-    return -1;
-  }
+int TVMFuncGetGlobal(const char* name, TVMFunctionHandle* out) {
+  const int index = find(globals, GLOBALS, "%", name);
+  *out = (index < 0) ? NULL : function_handle(MODULE_GLOBAL, (unsigned)index);
   return 0;
 }
 
 int TVMFuncCall(TVMFunctionHandle func, TVMValue* arg_values, int* type_codes, int num_args,
                 TVMValue* ret_val, int* ret_type_code) {
-  TVMBackendPackedCFunc call;
-  void* resource;
-  if (boardsmith_resolve(func, &call, &resource) != 0) {
+  // Without its valid bit an index becomes too large.
+  const uintptr_t module_index = ((uintptr_t)func >> 16) ^ HANDLE_VALID;
+  const unsigned index = (unsigned)((uintptr_t)func & 0xffffU) ^ HANDLE_VALID;
+  const char* wrong = "invalid function index: %04x";
+  unsigned number = index;
+  uintptr_t resource = 0;
+  TVMBackendPackedCFunc call = NULL;
+  if (module_index < MODULE_GLOBAL) {
+    const TVMModule* module = boardsmith_runtime.modules[module_index].module;
+    if (module != NULL) {
+      resource = (uintptr_t)module->registry;
+      call = function_at(&module->registry, 1, index);
+    } else {
+      wrong = "unregistered module: index=%08x";
+      number = (unsigned)module_index;
+    }
+  } else if (module_index == MODULE_GLOBAL) {
+    call = function_at(globals, GLOBALS, index);
+  } else if (module_index == MODULE_TIME_EVALUATOR) {
+    resource = index;
+    call = boardsmith_time_evaluator_call;
+  } else {
+    wrong = "invalid module handle: index=%08x";
+    number = (unsigned)module_index;
+  }
+  if (call == NULL) {
+    TVMAPIErrorf(wrong, number);
     return -1;
   }
   ret_val->v_int64 = 0;
   *ret_type_code = (int)kTVMNullptr;
-  return call(arg_values, type_codes, num_args, ret_val, ret_type_code, resource);
+  return call(arg_values, type_codes, num_args, ret_val, ret_type_code, (void*)resource);
 }
 
 int TVMFuncFree(TVMFunctionHandle func) {
@@ -140,25 +108,35 @@ int TVMFuncFree(TVMFunctionHandle func) {
   return 0;
 }
 
-int boardsmith_module_find(TVMModuleHandle module, const char* prefix, const char* name,
-                           const char* suffix, TVMFunctionHandle* out) {
+// Returns the module's slot, or NULL with a last-error text.
+static module_slot_t* slot_of(TVMModuleHandle module) {
+  const uintptr_t index = (uintptr_t)module ^ HANDLE_VALID;
+  if ((index < MODULE_GLOBAL) && (boardsmith_runtime.modules[index].module != NULL)) {
+    return &boardsmith_runtime.modules[index];
+  }
+  TVMAPIErrorf("invalid module handle: %08x", (unsigned)(uintptr_t)module);
+  return NULL;
+}
+
+int boardsmith_module_find(TVMModuleHandle module, const char* pattern, const char* name,
+                           TVMFunctionHandle* out) {
   const module_slot_t* slot = slot_of(module);
   if (slot == NULL) {
     return -1;
   }
-  const int index = boardsmith_registry_find(slot->module->registry, prefix, name, suffix);
+  const int index = find(&slot->module->registry, 1, pattern, name);
   if (index < 0) {
-    TVMAPIErrorf("no function %s%s%s", prefix, name, suffix);
+    TVMAPIErrorf("not found: %s", name);
     return (int)kTvmErrorFunctionNameNotFound;
   }
-  *out = function_handle((unsigned)((uintptr_t)module ^ HANDLE_VALID), (unsigned)index);
+  *out = function_handle((unsigned)(uintptr_t)module, (unsigned)index);
   return 0;
 }
 
 int TVMModGetFunction(TVMModuleHandle mod, const char* func_name, int query_imports,
                       TVMFunctionHandle* out) {
   (void)query_imports;  // modules import nothing
-  return boardsmith_module_find(mod, "", func_name, "", out);
+  return boardsmith_module_find(mod, "%", func_name, out);
 }
 
 int boardsmith_module_add(const TVMModule* module, void (*release)(void), TVMModuleHandle* out) {
@@ -171,7 +149,8 @@ int boardsmith_module_add(const TVMModule* module, void (*release)(void), TVMMod
       return 0;
     }
   }
-  return boardsmith_fail(-1, "no free module slot");
+  TVMAPISetLastError("no free module slot");
+  return -1;
 }
 
 int TVMModCreateFromCModule(const TVMModule* mod, TVMModuleHandle* out_handle) {

@@ -21,7 +21,7 @@ int boardsmith_tensor_bytes(int32_t ndim, const int64_t* shape, DLDataType dtype
     bytes *= (size_t)extent;
   }
   if (bad != 0) {
-    return boardsmith_fail((int)kTvmErrorFunctionCallInvalidArg, "bad tensor shape");
+    return (int)kTvmErrorFunctionCallInvalidArg;
   }
   *size_bytes = bytes;
   return 0;
@@ -30,26 +30,25 @@ int boardsmith_tensor_bytes(int32_t ndim, const int64_t* shape, DLDataType dtype
 // Takes data_bytes and the shape behind them, and fills in the array.
 static int array_make(int32_t ndim, const tvm_index_t* shape, DLDataType dtype, DLDevice dev,
                       size_t data_bytes, TVMNDArray* array) {
-  const size_t mask = sizeof(int64_t) - 1U;
   const size_t shape_bytes = (size_t)ndim * sizeof(int64_t);
-  const size_t padding = (0U - data_bytes) & mask;
-  void* data = NULL;
+  const size_t padding = (0U - data_bytes) & (sizeof(int64_t) - 1U);
+  DLTensor* const t = &array->dl_tensor;
+  void* data;
   // One byte more, so that also the shape of a scalar lies inside its block.
   const int error = boardsmith_block_take(&boardsmith_runtime.memory, data_bytes,
                                           padding + shape_bytes + 1U, &data);
   if (error != 0) {
     return error;
   }
-  DLTensor* const t = &array->dl_tensor;
-  (void)memset(array, 0, sizeof *array);
-  (void)memset(data, 0, data_bytes);
   t->data = data;
   t->device = dev;
   t->ndim = ndim;
   t->dtype = dtype;
   t->shape = (int64_t*)((uintptr_t)data + data_bytes + padding);
-  if (ndim != 0) {
-    (void)memcpy(t->shape, shape, shape_bytes);
+  t->strides = NULL;
+  t->byte_offset = 0;
+  for (int32_t i = 0; i < ndim; i++) {
+    t->shape[i] = shape[i];
   }
   array->reference_count = 1;
   return 0;
@@ -111,44 +110,38 @@ uint32_t TVMNDArray_DecrementReference(TVMNDArray* arr) {
 int TVMNDArray_Release(TVMNDArray* arr) {
   // Its shape lies in its block whatever data points to: a view's to another array's, and
   // a user may have put a buffer of their own there.
-  block_t** link = boardsmith_block_at(&boardsmith_runtime.memory, arr->dl_tensor.shape);
-  if (link == NULL) {
-    return (int)kTvmErrorFunctionCallInvalidArg;
-  }
-  arr->dl_tensor.data = NULL;
-  arr->dl_tensor.shape = NULL;
-  return boardsmith_block_free(link);
+  return boardsmith_block_free(
+      boardsmith_block_at(&boardsmith_runtime.memory, arr->dl_tensor.shape));
 }
 
-void boardsmith_arrays_settle(block_t** table) {
-  TVMNDArray* const first = (TVMNDArray*)(*table)->base;
+int boardsmith_arrays_settle(block_t** table) {
+  TVMNDArray* a = (TVMNDArray*)(*table)->base;
   TVMNDArray* const end = (TVMNDArray*)((*table)->base + (*table)->size_bytes);
   uint32_t live = 0;
-  for (TVMNDArray* a = first; a != end; a++) {
+  for (; a != end; a++) {
     if (a->reference_count == 0U) {
-      (void)TVMNDArray_Release(a);  // not there if it was never made, or is free already
+      (void)TVMNDArray_Release(a);  // nothing to do if it was never made, or is free already
+      a->dl_tensor.shape = NULL;
     }
     live |= a->reference_count;
   }
-  if (live == 0U) {
-    (void)boardsmith_block_free(table);
-  }
+  return (live != 0U) ? 0 : boardsmith_block_free(table);
 }
 
 int TVMArrayAlloc(const tvm_index_t* shape, int ndim, int dtype_code, int dtype_bits,
                   int dtype_lanes, int device_type, int device_id, TVMArrayHandle* out) {
   const DLDataType dtype = {(uint8_t)dtype_code, (uint8_t)dtype_bits, (uint16_t)dtype_lanes};
   const DLDevice dev = {(DLDeviceType)device_type, device_id};
+  block_t** const arrays = &boardsmith_runtime.arrays;
   void* memory = NULL;
-  int error = boardsmith_block_take(&boardsmith_runtime.arrays, sizeof(TVMNDArray), 0, &memory);
+  int error = boardsmith_block_take(arrays, sizeof(TVMNDArray), 0, &memory);
   if (error != 0) {
     return error;
   }
   TVMNDArray* array = memory;
-  (void)memset(array, 0, sizeof *array);
   error = TVMNDArray_Empty(ndim, shape, dtype, dev, array);
   if (error != 0) {
-    boardsmith_arrays_settle(&boardsmith_runtime.arrays);  // the newest table is the first one
+    (void)boardsmith_arrays_settle(arrays);  // the newest table is the first one
     return error;
   }
   *out = &array->dl_tensor;
@@ -157,17 +150,17 @@ int TVMArrayAlloc(const tvm_index_t* shape, int ndim, int dtype_code, int dtype_
 
 int TVMArrayFree(TVMArrayHandle handle) {
   block_t** table = boardsmith_block_at(&boardsmith_runtime.arrays, handle);
-  if (table != NULL) {
+  if (*table != NULL) {
+    TVMNDArray* a = (TVMNDArray*)(*table)->base;
     TVMNDArray* const end = (TVMNDArray*)((*table)->base + (*table)->size_bytes);
-    for (TVMNDArray* a = (TVMNDArray*)(*table)->base; a != end; a++) {
+    for (; a != end; a++) {
       if ((&a->dl_tensor == handle) && ((a->reference_count & ~ARRAY_IN_USE) != 0U)) {
         a->reference_count--;
-        boardsmith_arrays_settle(table);
-        return 0;
+        return boardsmith_arrays_settle(table);
       }
     }
   }
-  return boardsmith_fail((int)kTvmErrorFunctionCallInvalidArg, "not a live array");
+  return (int)kTvmErrorFunctionCallInvalidArg;
 }
 
 int TVMDeviceCopyDataFromTo(DLTensor* from, DLTensor* to, TVMStreamHandle stream) {

@@ -1,86 +1,75 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Random contents for tensors: what a tuner measures with.
+#include <string.h>
+
 #include "runtime.h"
 
-// How an element's two upper bytes become a float with 0.5 <= |x| < 1: the exponent's bits are
-// cleared, then set to that of 0.5. Sign and mantissa stay random.
-typedef struct float_format {
-  uint8_t code;
-  uint8_t bits;
-  uint8_t keep[2];  // little-endian
-  uint8_t set[2];
-} float_format_t;
-
-static const float_format_t float_formats[] = {
-    {kDLFloat, 16, {0xff, 0x83}, {0x00, 0x38}},
-    {kDLFloat, 32, {0x7f, 0x80}, {0x00, 0x3f}},
-    {kDLFloat, 64, {0x0f, 0x80}, {0xe0, 0x3f}},
-    {kDLBfloat, 16, {0x7f, 0x80}, {0x00, 0x3f}},
-};
-
-// Returns the type's format, or NULL.
-static const float_format_t* float_format(DLDataType dtype) {
-  for (size_t i = 0; i < (sizeof float_formats / sizeof float_formats[0]); i++) {
-    if ((float_formats[i].code == dtype.code) && (float_formats[i].bits == dtype.bits)) {
-      return &float_formats[i];
-    }
+// Returns where the exponent begins in a float's upper 16 bits: 0 if the type is an integer or
+// bool, -1 if it is none that can be filled.
+static int exponent_shift(DLDataType dtype) {
+  switch (((unsigned)dtype.code << 8) | dtype.bits) {
+    case ((unsigned)kDLFloat << 8) | 16U:
+      return 10;
+    case ((unsigned)kDLFloat << 8) | 32U:
+    case ((unsigned)kDLBfloat << 8) | 16U:
+      return 7;
+    case ((unsigned)kDLFloat << 8) | 64U:
+      return 4;
+    case ((unsigned)kDLUInt << 8) | 1U:
+      return 0;
+    default:
+      return ((dtype.code <= (uint8_t)kDLUInt) && ((dtype.bits & 7U) == 0U)) ? 0 : -1;
   }
-  return NULL;
 }
 
-static int fill(const DLTensor* t, uint8_t* data, size_t bytes) {
-  const int is_bool = (t->dtype.code == (uint8_t)kDLUInt) && (t->dtype.bits == 1U);
-  const float_format_t* format = float_format(t->dtype);
-  const int is_int = (t->dtype.code <= (uint8_t)kDLUInt) && ((t->dtype.bits & 7U) == 0U);
-  const size_t step = t->dtype.bits / 8U;
-  if ((is_bool == 0) && (is_int == 0) && (format == NULL)) {
-    return boardsmith_fail((int)kTvmErrorFunctionCallInvalidArg, "random_fill: unsupported type");
+// Fills the tensor's memory, bytes from data on.
+static int fill(DLDataType dtype, uint8_t* data, size_t bytes) {
+  const int shift = exponent_shift(dtype);
+  const size_t step = (dtype.bits + 7U) / 8U;
+  if (shift < 0) {
+    return (int)kTvmErrorFunctionCallInvalidArg;
   }
   const int error = (int)TVMPlatformGenerateRandom(data, bytes);
-  if (error != 0) {
-    return error;
-  }
-  if (is_bool != 0) {
-    for (size_t i = 0; i < bytes; i++) {
-      data[i] &= 1U;
+  for (size_t end = step; (error == 0) && (end <= bytes); end += step) {
+    if (shift != 0) {
+      // All exponent bits but the highest: 1 <= |x| < 2. Sign and mantissa stay random.
+      uint16_t top;
+      (void)memcpy(&top, &data[end - sizeof top], sizeof top);
+      top &= (uint16_t)~((0x7fffU >> shift) << shift);
+      top |= (uint16_t)((0x3fffU >> shift) << shift);
+      (void)memcpy(&data[end - sizeof top], &top, sizeof top);
+    } else if (dtype.bits == 1U) {
+      data[end - 1U] &= 1U;
+    } else {
+      break;
     }
   }
-  if (format != NULL) {
-    for (size_t end = step; end <= bytes; end += step) {
-      data[end - 2U] = (uint8_t)((data[end - 2U] & format->keep[0]) | format->set[0]);
-      data[end - 1U] = (uint8_t)((data[end - 1U] & format->keep[1]) | format->set[1]);
-    }
-  }
-  return 0;
+  return error;
 }
 
 int TVMNDArray_RandomFill(TVMNDArray* arr) {
   const DLTensor* t = &arr->dl_tensor;
-  return fill(t, &((uint8_t*)t->data)[t->byte_offset], (size_t)TVMNDArray_DataSizeBytes(arr));
+  return fill(t->dtype, &((uint8_t*)t->data)[t->byte_offset],
+              (size_t)TVMNDArray_DataSizeBytes(arr));
 }
 
-int boardsmith_random_fill(TVMValue* args, int* type_codes, int num_args, TVMValue* out_value,
-                           int* out_type, void* resource_handle) {
+int boardsmith_random_fill(PACKED_PARAMETERS) {
   (void)out_value;
   (void)out_type;
   (void)resource_handle;
-  if (num_args != 1) {
-    return (int)kTvmErrorFunctionCallNumArguments;
-  }
-  if ((type_codes[0] != (int)kTVMDLTensorHandle) && (type_codes[0] != (int)kTVMNDArrayHandle)) {
-    return (int)kTvmErrorFunctionCallWrongArgType;
+  size_t bytes;
+  if ((num_args != 1) || ((type_codes[0] != (int)kTVMDLTensorHandle) &&
+                          (type_codes[0] != (int)kTVMNDArrayHandle))) {
+    return (int)((num_args != 1) ? kTvmErrorFunctionCallNumArguments
+                                 : kTvmErrorFunctionCallWrongArgType);
   }
   const DLTensor* t = args[0].v_handle;
-  uint8_t* data = &((uint8_t*)t->data)[t->byte_offset];
-  size_t bytes;
-  const int error = boardsmith_tensor_bytes(t->ndim, t->shape, t->dtype, &bytes);
-  if (error != 0) {
-    return error;
-  }
+  uint8_t* const data = (uint8_t*)((uintptr_t)t->data + (uintptr_t)t->byte_offset);
   // The address came from the host.
-  if (boardsmith_memory_known(data, bytes, 1) == 0) {
-    return boardsmith_fail((int)kTvmErrorFunctionCallInvalidArg, "random_fill: unknown memory");
+  if ((boardsmith_tensor_bytes(t->ndim, t->shape, t->dtype, &bytes) != 0) ||
+      (boardsmith_memory_known(data, bytes, 1) == 0)) {
+    return (int)kTvmErrorFunctionCallInvalidArg;
   }
-  return fill(t, data, bytes);
+  return fill(t->dtype, data, bytes);
 }

@@ -6,14 +6,15 @@
 
 TVM_WEAK int TVMFuncRegisterGlobal(const char* name, TVMFunctionHandle f, int override) {
   TVMMutableFuncRegistry* const reg = &boardsmith_runtime.registry;
-  const DLDevice cpu = {kDLCPU, 0};
-  if ((override == 0) && (boardsmith_global_find(name) >= 0)) {
+  TVMFunctionHandle known = NULL;
+  (void)TVMFuncGetGlobal(name, &known);
+  if ((override == 0) && (known != NULL)) {
     return (int)kTvmErrorFunctionAlreadyDefined;
   }
   if (reg->registry.names == NULL) {
     void* buffer = NULL;
-    tvm_crt_error_t error =
-        TVMPlatformMemoryAllocate(TVM_CRT_GLOBAL_FUNC_REGISTRY_SIZE_BYTES, cpu, &buffer);
+    tvm_crt_error_t error = TVMPlatformMemoryAllocate(TVM_CRT_GLOBAL_FUNC_REGISTRY_SIZE_BYTES,
+                                                      cpu_device(), &buffer);
     if (error == kTvmErrorNoError) {
       error = TVMMutableFuncRegistry_Create(reg, buffer, TVM_CRT_GLOBAL_FUNC_REGISTRY_SIZE_BYTES);
     }

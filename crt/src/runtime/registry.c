@@ -7,25 +7,39 @@
 
 enum { NAMES_AT = 2 };  // the names' offset, behind the count
 
-// Tells whether p is the three parts put together.
-static int is_name(const char* p, const char* const parts[3]) {
-  for (unsigned i = 0; i < 3U; i++) {
-    for (const char* q = parts[i]; *q != '\0'; q++) {
-      if (*p != *q) {
-        return 0;
-      }
-      p++;
+const char* boardsmith_after(const char* text, const char* start) {
+  while (*start != '\0') {
+    if (*text != *start) {
+      return NULL;
     }
+    text++;
+    start++;
   }
-  return *p == '\0';
+  return text;
 }
 
-int boardsmith_registry_find(const TVMFuncRegistry* reg, const char* prefix, const char* name,
-                             const char* suffix) {
-  const char* const parts[3] = {prefix, name, suffix};
-  const char* p = TVMFuncRegistry_Get0thFunctionName(reg);
+// Tells whether text is the pattern with name in the place of its '%'.
+static int matches(const char* text, const char* pattern, const char* name) {
+  for (; *pattern != '\0'; pattern++) {
+    if (*pattern == '%') {
+      text = boardsmith_after(text, name);
+      if (text == NULL) {
+        return 0;
+      }
+    } else {
+      if (*text != *pattern) {
+        return 0;
+      }
+      text++;
+    }
+  }
+  return *text == '\0';
+}
+
+int boardsmith_registry_find(const TVMFuncRegistry* reg, const char* pattern, const char* name) {
+  const char* p = &reg->names[NAMES_AT];
   for (int index = 0; *p != '\0'; index++) {
-    if (is_name(p, parts) != 0) {
+    if (matches(p, pattern, name) != 0) {
       return index;
     }
     p = &p[strlen(p) + 1U];
@@ -51,7 +65,7 @@ int TVMFuncRegistry_SetNumFuncs(const TVMFuncRegistry* reg, const uint16_t num_f
 
 tvm_crt_error_t TVMFuncRegistry_Lookup(const TVMFuncRegistry* reg, const char* name,
                                        tvm_function_index_t* function_index) {
-  const int index = boardsmith_registry_find(reg, "", name, "");
+  const int index = boardsmith_registry_find(reg, "%", name);
   if (index < 0) {
     return kTvmErrorFunctionNameNotFound;
   }
@@ -87,7 +101,7 @@ tvm_crt_error_t TVMMutableFuncRegistry_Set(TVMMutableFuncRegistry* reg, const ch
   char* const names = (char*)(uintptr_t)reg->registry.names;
   TVMBackendPackedCFunc* const funcs =
       (TVMBackendPackedCFunc*)(uintptr_t)reg->registry.funcs;
-  const int known = boardsmith_registry_find(&reg->registry, "", name, "");
+  const int known = boardsmith_registry_find(&reg->registry, "%", name);
   if (known >= 0) {
     if (override == 0) {
       return kTvmErrorFunctionAlreadyDefined;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What the parts of the runtime share and no user sees: its one state, blocks of memory
-// that it keeps track of, and look-ups. Names end in _ where a public function has the plain one.
+// that it keeps track of, and look-ups.
 #ifndef BOARDSMITH_RUNTIME_RUNTIME_H_
 #define BOARDSMITH_RUNTIME_RUNTIME_H_
 
@@ -28,13 +28,30 @@ _Static_assert((TVM_CRT_MAX_REGISTERED_MODULES > 0) && (TVM_CRT_MAX_REGISTERED_M
                "module indices have 15 bits, and the last one is the time evaluator's");
 _Static_assert(BOARDSMITH_LAST_ERROR_BYTES > 0, "the last error needs room for its end");
 _Static_assert(sizeof(TVMValue) == 8U, "a value is 8 bytes wide on the wire and for operators");
-_Static_assert((sizeof(TVMNDArray) % 8U) == 0U, "what follows a table of arrays is aligned for 8 bytes");
 
 // Both halves of a function handle, and a module handle, carry this bit.
 #define HANDLE_VALID 0x8000U
 // Module index of global functions, and of time evaluators.
 #define MODULE_GLOBAL ((unsigned)(TVM_CRT_MAX_REGISTERED_MODULES))
 #define MODULE_TIME_EVALUATOR 0x7fffU
+
+static inline TVMFunctionHandle function_handle(unsigned module_index, unsigned index) {
+  const uintptr_t upper = module_index | HANDLE_VALID;
+  return (TVMFunctionHandle)((upper << 16) | index | HANDLE_VALID);
+}
+
+// The device that all memory belongs to.
+static inline DLDevice cpu_device(void) {
+  DLDevice cpu;
+  cpu.device_type = kDLCPU;
+  cpu.device_id = 0;
+  return cpu;
+}
+
+// A packed function's parameters, all of them named, for functions that use some.
+#define PACKED_PARAMETERS                                                        \
+  TVMValue *args, int *type_codes, int num_args, TVMValue *out_value, int *out_type, \
+      void *resource_handle
 
 // Memory that the runtime took from the platform. The block stands behind the memory
 // that it describes, so that the memory itself keeps the platform's alignment. size_bytes is what
@@ -60,56 +77,46 @@ extern runtime_t boardsmith_runtime;
 // The functions that every runtime has (builtins.c).
 extern const TVMFuncRegistry boardsmith_builtins;
 
-// Sets text as the last error and returns code.
-int boardsmith_fail(int code, const char* text);
+// Returns the position of the name that pattern becomes when its '%' is replaced by name, or -1.
+int boardsmith_registry_find(const TVMFuncRegistry* reg, const char* pattern, const char* name);
 
-// Returns the position of the name that is prefix, name and suffix put together, or -1.
-int boardsmith_registry_find(const TVMFuncRegistry* reg, const char* prefix, const char* name,
-                             const char* suffix);
-
-// Finds a global function; returns its index or -1. Later registries hide earlier ones.
-int boardsmith_global_find(const char* name);
+// Returns what follows start in text, or NULL if text begins otherwise.
+const char* boardsmith_after(const char* text, const char* start);
 
 // Puts module into a free slot; release (may be NULL) is called when it is freed.
 int boardsmith_module_add(const TVMModule* module, void (*release)(void), TVMModuleHandle* out);
 
-// Finds a module's function by the three parts of its name.
-int boardsmith_module_find(TVMModuleHandle module, const char* prefix, const char* name,
-                           const char* suffix, TVMFunctionHandle* out);
-
-// Stores what a call of handle has to jump to and to pass as resource_handle; -1 with a text if
-// the handle is not valid.
-int boardsmith_resolve(TVMFunctionHandle handle, TVMBackendPackedCFunc* func, void** resource);
+// Finds a module's function by a pattern (see boardsmith_registry_find).
+int boardsmith_module_find(TVMModuleHandle module, const char* pattern, const char* name,
+                           TVMFunctionHandle* out);
 
 // Takes size_bytes, and extra_bytes behind them, and puts the block into list. The
-// size is up to size_t's half; the contents are undefined.
+// contents are zero. kTvmErrorPlatformNoMemory leaves *out.
 int boardsmith_block_take(block_t** list, size_t size_bytes, size_t extra_bytes, void** out);
 
-// Returns the link to the block whose memory holds address (the extra bytes too), or NULL.
+// Returns the link to the block whose memory holds address (the extra bytes too); what it
+// points to is NULL if there is none.
 block_t** boardsmith_block_at(block_t** list, const void* address);
 
-// Takes the block out of its list and gives its memory back to the platform.
+// Takes the block out of its list and gives its memory back to the platform; an error if
+// link points to NULL.
 int boardsmith_block_free(block_t** link);
 
 // Frees the arrays of a table that no one refers to, then the table if all are free.
-void boardsmith_arrays_settle(block_t** table);
+int boardsmith_arrays_settle(block_t** table);
 
 // Set in the reference count of an array that an executor uses: TVMArrayFree never takes it away.
 #define ARRAY_IN_USE 0x80000000U
 
-// Creates a time evaluator, and calls one (time_evaluator.c). Both are packed functions; the
-// second gets the evaluator's number as its resource handle.
-int boardsmith_time_evaluator_create(TVMValue* args, int* type_codes, int num_args,
-                                     TVMValue* out_value, int* out_type, void* resource_handle);
-int boardsmith_time_evaluator_call(TVMValue* args, int* type_codes, int num_args,
-                                   TVMValue* out_value, int* out_type, void* resource_handle);
+// Creates a time evaluator, and calls one (time_evaluator.c). The second gets the
+// evaluator's number as its resource handle.
+int boardsmith_time_evaluator_create(PACKED_PARAMETERS);
+int boardsmith_time_evaluator_call(PACKED_PARAMETERS);
 
 // `tvm.contrib.random.random_fill` (random.c).
-int boardsmith_random_fill(TVMValue* args, int* type_codes, int num_args, TVMValue* out_value,
-                           int* out_type, void* resource_handle);
+int boardsmith_random_fill(PACKED_PARAMETERS);
 
 // `tvm.aot_executor.create` (aot_executor_module.c); only there if something refers to that file.
-TVM_WEAK int boardsmith_aot_create(TVMValue* args, int* type_codes, int num_args,
-                                   TVMValue* out_value, int* out_type, void* resource_handle);
+TVM_WEAK int boardsmith_aot_create(PACKED_PARAMETERS);
 
 #endif  // BOARDSMITH_RUNTIME_RUNTIME_H_

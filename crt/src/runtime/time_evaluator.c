@@ -6,75 +6,60 @@
 
 #include "runtime.h"
 
-// Positions of the creating call's arguments.
-enum {
-  ARG_MODULE = 0,
-  ARG_NAME = 1,
-  ARG_NUMBER = 4,
-  ARG_REPEAT = 5,
-  ARG_MIN_REPEAT_MS = 6,
-  ARG_ZERO_LIMIT = 7,
-  ARG_PREPROC = 11,
-  ARG_COUNT = 12
-};
+// The creating call's arguments: module, name, device type and id, then the numbers, of
+// which the first four count here, then a function's name.
+enum { ARG_MODULE = 0, ARG_NAME = 1, ARG_NUMBERS = 4 };
+static const uint8_t arg_types[] = {kTVMModuleHandle, kTVMStr,    kTVMArgInt, kTVMArgInt,
+                                    kTVMArgInt,       kTVMArgInt, kTVMArgInt, kTVMArgInt,
+                                    kTVMArgInt,       kTVMArgInt, kTVMArgInt, kTVMStr};
 
 // The one evaluator there is: a new one takes the place of the old, whose handle then
 // no longer works.
 static struct {
-  unsigned index;  // of the newest handle
+  unsigned index;  // of the newest handle; 0: there is none
   TVMFunctionHandle function;
-  int32_t number;         // calls per timed batch
-  int32_t repeat;         // results
-  int32_t min_repeat_ms;  // least time per result
-  int32_t zero_limit;     // batches that the timer shows as 0 before that is believed
+  struct {
+    int32_t number;         // calls per timed batch
+    int32_t repeat;         // results
+    int32_t min_repeat_ms;  // least time per result
+    int32_t zero_limit;     // batches that the timer shows as 0 before that is believed
+  } n;
 } evaluator;
 
-static int expected_type(int i) {
-  if (i == ARG_MODULE) {
-    return (int)kTVMModuleHandle;
-  }
-  return ((i == ARG_NAME) || (i == ARG_PREPROC)) ? (int)kTVMStr : (int)kTVMArgInt;
-}
-
-int boardsmith_time_evaluator_create(TVMValue* args, int* type_codes, int num_args,
-                                     TVMValue* out_value, int* out_type, void* resource_handle) {
+int boardsmith_time_evaluator_create(PACKED_PARAMETERS) {
   (void)resource_handle;
-  TVMFunctionHandle function = NULL;
-  if (num_args < ARG_COUNT) {
+  int32_t numbers[sizeof evaluator.n / sizeof(int32_t)];
+  TVMFunctionHandle function;
+  if (num_args < (int)sizeof arg_types) {
     return (int)kTvmErrorFunctionCallNumArguments;
   }
-  for (int i = 0; i < ARG_COUNT; i++) {
-    if (type_codes[i] != expected_type(i)) {
+  for (size_t i = 0; i < sizeof arg_types; i++) {
+    if (type_codes[i] != (int)arg_types[i]) {
       return (int)kTvmErrorFunctionCallWrongArgType;
     }
-    if ((type_codes[i] == (int)kTVMArgInt) && ((uint64_t)args[i].v_int64 > INT32_MAX)) {
+  }
+  for (size_t i = 0; i < (sizeof numbers / sizeof numbers[0]); i++) {
+    const int64_t value = args[ARG_NUMBERS + i].v_int64;
+    numbers[i] = (int32_t)value;
+    // Only the number of calls may not be 0.
+    if ((numbers[i] != value) || (numbers[i] < (int32_t)(i == 0U))) {
       return (int)kTvmErrorFunctionCallInvalidArg;
     }
   }
-  if (args[ARG_NUMBER].v_int64 == 0) {
-    return (int)kTvmErrorFunctionCallInvalidArg;
-  }
   const int error =
-      TVMModGetFunction(args[ARG_MODULE].v_handle, args[ARG_NAME].v_str, 0, &function);
-  if (error != 0) {
-    return error;
+      boardsmith_module_find(args[ARG_MODULE].v_handle, "%", args[ARG_NAME].v_str, &function);
+  if (error == 0) {
+    evaluator.index = (evaluator.index % 0x7fffU) + 1U;
+    evaluator.function = function;
+    (void)memcpy(&evaluator.n, numbers, sizeof evaluator.n);
+    out_value->v_handle = function_handle(MODULE_TIME_EVALUATOR, evaluator.index);
+    *out_type = (int)kTVMPackedFuncHandle;
   }
-  evaluator.index = (evaluator.index + 1U) & 0x7fffU;
-  evaluator.function = function;
-  evaluator.number = (int32_t)args[ARG_NUMBER].v_int64;
-  evaluator.repeat = (int32_t)args[ARG_REPEAT].v_int64;
-  evaluator.min_repeat_ms = (int32_t)args[ARG_MIN_REPEAT_MS].v_int64;
-  evaluator.zero_limit = (int32_t)args[ARG_ZERO_LIMIT].v_int64;
-  const uintptr_t upper = MODULE_TIME_EVALUATOR | HANDLE_VALID;
-  out_value->v_handle = (void*)((upper << 16) | HANDLE_VALID | evaluator.index);
-  *out_type = (int)kTVMPackedFuncHandle;
-  return 0;
+  return error;
 }
 
 // A call that is made again and again.
 typedef struct timed_call {
-  TVMBackendPackedCFunc func;
-  void* resource;
   TVMValue* args;
   int* type_codes;
   int num_args;
@@ -82,93 +67,99 @@ typedef struct timed_call {
 
 static int call_times(const timed_call_t* c, int32_t number) {
   int error = 0;
-  for (int32_t i = 0; (error == 0) && (i < number); i++) {
+  for (; (error == 0) && (number != 0); number--) {
     TVMValue value;
-    int type = (int)kTVMNullptr;
-    value.v_int64 = 0;
-    error = c->func(c->args, c->type_codes, c->num_args, &value, &type, c->resource);
+    int type;
+    error = TVMFuncCall(evaluator.function, c->args, c->type_codes, c->num_args, &value, &type);
   }
   return error;
 }
 
-// Calls number times and stores the time for all. The timer is stopped also after an error.
-static int time_batch(const timed_call_t* c, int32_t number, double* seconds) {
+// Times a batch of calls and stores the seconds it took. The timer is stopped, and the hook behind it called,
+// also after an error.
+static int time_batch(const timed_call_t* c, double* seconds) {
   int error = (int)TVMPlatformBeforeMeasurement();
-  if (error != 0) {
-    return error;
-  }
-  error = (int)TVMPlatformTimerStart();
   if (error == 0) {
-    error = call_times(c, number);
-    const int timer_error = (int)TVMPlatformTimerStop(seconds);
-    error = (error != 0) ? error : timer_error;
+    error = (int)TVMPlatformTimerStart();
+    if (error == 0) {
+      error = call_times(c, evaluator.n.number);
+      error |= (int)TVMPlatformTimerStop(seconds);
+    }
+    error |= (int)TVMPlatformAfterMeasurement();
   }
-  const int after_error = (int)TVMPlatformAfterMeasurement();
-  return (error != 0) ? error : after_error;
+  return error;
 }
 
-// Returns how many calls the next batch shall have, after one of number took seconds.
-static int32_t grow(int32_t number, double seconds, double least_seconds) {
-  const double wanted = (least_seconds / (seconds / number)) + 1.0;
-  const double golden = number * 1.618;
-  const double next = (wanted > golden) ? wanted : golden;
-  return (next < (double)INT32_MAX) ? (int32_t)next : INT32_MAX;
+// Tells whether x < 0 (or is -0), or x >= infinity is not a number.
+static uint64_t bits_of(double x) {
+  uint64_t bits;
+  (void)memcpy(&bits, &x, sizeof bits);
+  return bits;
 }
+
+// Tells whether a < b, without a comparison of the compiler's library.
+static int is_less(double a, double b) { return (int)(bits_of(a - b) >> 63); }
 
 // Stores one result, the mean seconds per call of a batch that was long enough.
 static int measure(const timed_call_t* c, double* result) {
-  const double least = evaluator.min_repeat_ms / 1000.0;
+  const double least = evaluator.n.min_repeat_ms / 1000.0;
   int32_t zeros = 0;
-  double seconds = 0;
-  int32_t number = evaluator.number;
-  do {
-    if (seconds > 0) {
-      number = grow(number, seconds, least);
-    }
-    const int error = time_batch(c, number, &seconds);
+  double seconds;
+  for (;;) {
+    const int error = time_batch(c, &seconds);
     if (error != 0) {
       return error;
     }
     TVMPlatformYield();
-    if (!(seconds > 0)) {
-      zeros++;
+    if (bits_of(seconds) >= 0x7ff0000000000000U) {  // negative, infinite or no number
+      return (int)kTvmErrorPlatformTimerBadState;
     }
-  } while ((seconds < least) && (zeros < evaluator.zero_limit));
-  evaluator.number = number;
-  *result = seconds / number;
-  return 0;
+    *result = seconds / evaluator.n.number;
+    if (is_less(seconds, least) == 0) {
+      return 0;
+    }
+    if (bits_of(seconds) == 0U) {
+      zeros++;
+      if (zeros >= evaluator.n.zero_limit) {
+        return 0;
+      }
+    } else {
+      const double wanted = (least / *result) + 1.0;
+      const double golden = evaluator.n.number * 1.618;
+      const double next = (is_less(wanted, golden) != 0) ? golden : wanted;
+      evaluator.n.number = (is_less(next, 2147483647.0) != 0) ? (int32_t)next : INT32_MAX;
+    }
+  }
 }
 
-int boardsmith_time_evaluator_call(TVMValue* args, int* type_codes, int num_args,
-                                   TVMValue* out_value, int* out_type, void* resource_handle) {
-  const DLDevice cpu = {kDLCPU, 0};
-  timed_call_t call = {NULL, NULL, args, type_codes, num_args};
-  void* memory = NULL;
-  if ((evaluator.function == NULL) || ((uintptr_t)resource_handle != evaluator.index)) {
+int boardsmith_time_evaluator_call(PACKED_PARAMETERS) {
+  const timed_call_t call = {args, type_codes, num_args};
+  const size_t repeat = (size_t)evaluator.n.repeat;
+  void* memory;
+  if (((uintptr_t)resource_handle != evaluator.index) || (evaluator.index == 0U)) {
     return (int)kTvmErrorTimeEvaluatorBadHandle;
   }
-  if (boardsmith_resolve(evaluator.function, &call.func, &call.resource) != 0) {
-    return -1;
-  }
-  const size_t repeat = (size_t)evaluator.repeat;
-  if ((repeat > (SIZE_MAX / 32U)) ||
-      (TVMPlatformMemoryAllocate(sizeof(TVMByteArray) + (repeat * sizeof(double)), cpu, &memory) !=
-       kTvmErrorNoError)) {
+  if (repeat > (SIZE_MAX / 32U)) {
     return (int)kTvmErrorPlatformNoMemory;
+  }
+  int error = (int)TVMPlatformMemoryAllocate(sizeof(TVMByteArray) + (repeat * sizeof(double)),
+                                             cpu_device(), &memory);
+  if (error != 0) {
+    return error;
   }
   TVMByteArray* const bytes = memory;
   double* const results = (double*)(void*)&bytes[1];
   bytes->data = (const char*)results;
   bytes->size = repeat * sizeof(double);
-  int error = call_times(&call, 1);  // warm-up
+  error = call_times(&call, 1);  // warm-up
   for (size_t i = 0; (error == 0) && (i < repeat); i++) {
     error = measure(&call, &results[i]);
   }
   if (error != 0) {
-    (void)TVMPlatformMemoryFree(memory, cpu);
-    return error;
+    (void)TVMPlatformMemoryFree(memory, cpu_device());
+  } else {
+    out_value->v_handle = bytes;
+    *out_type = (int)kTVMBytes;
   }
-  out_value->v_handle = bytes;
-  *out_type = (int)kTVMBytes;
-  return 0;
+  return error;
 }
