@@ -50,6 +50,8 @@ func (a *Archive) CheckModule(m *Module) error {
 	switch s := m.scan; {
 	case m.ABI == ABITVMFFI:
 		return a.fault(where, "export the model with TVM 0.9 to 0.18", "model %s: its operators have the calling convention of TVM 0.21 and later, which the runtime does not know", m.Name)
+	case m.cxx() != "":
+		return a.fault(m.cxx(), `export it for a target that gives C, such as "c"`, "model %s: it is C++, and the firmware is C throughout", m.Name)
 	case m.Interface == C && m.SystemLib:
 		return a.fault(where, nextNoSystemLib, "model %s: C interface together with a system library: TVM declares tvmgen_%s_run twice, with different arguments, and no C compiler accepts that", m.Name, m.Name)
 	case s.unpacked != "" && m.SystemLib:
@@ -60,6 +62,16 @@ func (a *Archive) CheckModule(m *Module) error {
 		return a.checkC(m)
 	}
 	return a.checkPacked(m)
+}
+
+// cxx names a source that is not C, or is "".
+func (m *Module) cxx() string {
+	for _, f := range m.Sources {
+		if !strings.HasSuffix(f.Name, ".c") {
+			return f.Name
+		}
+	}
+	return ""
 }
 
 func (a *Archive) checkC(m *Module) error {

@@ -16,7 +16,7 @@ type ObjectInfo struct {
 	Class     elf.Class // 32 or 64 bits
 	Data      elf.Data  // byte order
 	FloatABI  string    // how floats are passed: "soft", "hard" (ARM), "soft", "single", "double", "quad" (RISC-V); "" where there is one way or none is used
-	CPU       string    // ARM: the core's name, such as "cortex-m3"; RISC-V: the ISA string; else ""
+	CPU       string    // ARM: the core or architecture by the compiler's name, such as "cortex-m3" or "7E-M"; RISC-V: the ISA string; else ""
 	Arch      int       // ARM: Tag_CPU_arch (10 is ARMv7, 11 v6-M, 13 v7E-M, 16 v8-M baseline, 17 v8-M mainline, 21 v8.1-M); else 0
 	Embedded  bool      // RISC-V: the ABI of RV32E
 	Defined   []string  // global symbols that it defines

@@ -60,7 +60,7 @@ func readPacked(file string) ([]byte, error) {
 	case !info.Mode().IsRegular():
 		return nil, errors.New("it is not a file")
 	}
-	return unpack(f)
+	return unpack(f, MaxArchive)
 }
 
 func pathless(err error) error {
@@ -71,8 +71,8 @@ func pathless(err error) error {
 	return err
 }
 
-// unpack returns the tar of a stream that may be gzipped, at most MaxArchive bytes.
-func unpack(r io.Reader) ([]byte, error) {
+// unpack returns the tar of a stream that may be gzipped, at most limit bytes.
+func unpack(r io.Reader, limit int64) ([]byte, error) {
 	var magic [6]byte
 	n, err := io.ReadFull(r, magic[:])
 	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, io.EOF) {
@@ -93,12 +93,12 @@ func unpack(r io.Reader) ([]byte, error) {
 	case strings.HasPrefix(head, "PK\x03\x04"):
 		return nil, errors.New("it is a zip: only .tar and .tar.gz are read")
 	}
-	raw, err := io.ReadAll(io.LimitReader(r, MaxArchive+1))
+	raw, err := io.ReadAll(io.LimitReader(r, limit+1))
 	if err != nil {
 		return nil, fmt.Errorf("damaged or cut short: %w", err)
 	}
-	if len(raw) > MaxArchive {
-		return nil, fmt.Errorf("it unpacks to more than %d MiB", MaxArchive>>20)
+	if int64(len(raw)) > limit {
+		return nil, fmt.Errorf("it unpacks to more than %d bytes", limit)
 	}
 	return raw, nil
 }

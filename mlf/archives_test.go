@@ -1,0 +1,163 @@
+package mlf_test
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/boardsmith/boardsmith/mlf"
+	"github.com/boardsmith/boardsmith/mlf/mlftest"
+	"github.com/boardsmith/boardsmith/ndarray"
+)
+
+// TestTVMsArchives reads all that TVM made, and holds the tensors against the arrays that go with each model.
+func TestTVMsArchives(t *testing.T) {
+	for _, path := range mlftest.Archives(t) {
+		name := mlftest.Name(path)
+		a, err := mlf.Open(path)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		m, err := a.Module("")
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		if a.Version != 7 || len(m.Sources)+len(m.Objects) == 0 || len(m.Targets) != 1 {
+			t.Errorf("%s: version %d, %d sources, %d objects, targets %q", name, a.Version, len(m.Sources), len(m.Objects), m.Targets)
+		}
+		checkKind(t, name, m)
+		inputs, outputs := mlftest.Arrays(path)
+		checkArrays(t, name+" inputs", m.Inputs, inputs, true)
+		checkArrays(t, name+" outputs", m.Outputs, outputs, false)
+		// TVM's LLVM leaves the entry and the constants of ahead-of-time models out.
+		if err := a.Check(); (err == nil) == strings.Contains(name, "aot_packed_llvm") {
+			t.Errorf("%s: Check says %v", name, err)
+		}
+	}
+}
+
+// checkKind holds style, executor and interface against the archive's name.
+func checkKind(t *testing.T, name string, m *mlf.Module) {
+	t.Helper()
+	_, variant, _ := strings.Cut(name, ".")
+	type kind struct {
+		s mlf.Style
+		e mlf.Executor
+		i mlf.Interface
+		a mlf.ABI
+	}
+	var want kind
+	switch {
+	case variant == "":
+		want = kind{mlf.Operator, mlf.None, mlf.Packed, mlf.ABIPacked}
+	case strings.HasPrefix(variant, "graph"):
+		want = kind{mlf.FullModel, mlf.Graph, mlf.Packed, mlf.ABIPacked}
+	case strings.HasPrefix(variant, "aot_packed"):
+		want = kind{mlf.FullModel, mlf.AOT, mlf.Packed, mlf.ABIPacked}
+	default:
+		want = kind{mlf.FullModel, mlf.AOT, mlf.C, mlf.ABIUnpacked}
+	}
+	if got := (kind{m.Style, m.Executor, m.Interface, m.ABI}); got != want {
+		t.Errorf("%s is %v, want %v", name, got, want)
+	}
+	if m.SystemLib == (m.Interface == mlf.C) || (len(m.Functions) == 0) == m.SystemLib {
+		t.Errorf("%s: system library %v with functions %q", name, m.SystemLib, m.Functions)
+	}
+	if dsp := len(m.Needs) == 1 && m.Needs[0].Kind == mlf.NeedDSP && m.Needs[0].Name == "arm_acle.h"; dsp != (variant == "aot_c_dsp") || len(m.Needs) > 1 {
+		t.Errorf("%s needs %v", name, m.Needs)
+	}
+	pools := []mlf.Pool(nil)
+	if variant == "aot_c_pools" {
+		pools = []mlf.Pool{{Name: "sram", Bytes: 8128}}
+	}
+	if !slices.Equal(m.Pools, pools) {
+		t.Errorf("%s wants pools %v", name, m.Pools)
+	}
+}
+
+func checkArrays(t *testing.T, what string, ts []mlf.Tensor, path string, named bool) {
+	t.Helper()
+	arrays, err := ndarray.ReadNPZ(path)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	if len(arrays) != len(ts) {
+		t.Errorf("%s: %v, but %s has %d arrays", what, ts, path, len(arrays))
+		return
+	}
+	for i, a := range arrays {
+		at := i
+		if named {
+			if at, err = mlf.Lookup("input", ts, a.Name); err != nil {
+				t.Errorf("%s: %v", what, err)
+				continue
+			}
+		}
+		if ts[at].DType != a.DType || !slices.Equal(ts[at].Shape, a.Shape) || ts[at].Bytes != int64(len(a.Data)) {
+			t.Errorf("%s: %s, but array %q is %v %v", what, ts[at], a.Name, a.DType, a.Shape)
+		}
+	}
+}
+
+func TestOpenTellsByContent(t *testing.T) {
+	data := mlftest.Data(t)
+	packed := filepath.Join(data, "mlperf_tiny", "kws.graph.tar.gz")
+	zipped, err := os.ReadFile(packed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := filepath.Join(t.TempDir(), "kws.tar") // gzipped all the same
+	if err := os.WriteFile(other, zipped, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	a, err := mlf.Open(other)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := sha256.Sum256(a.Raw)
+	if a.Digest != hex.EncodeToString(sum[:]) || bytes.HasPrefix(a.Raw, zipped[:2]) {
+		t.Errorf("digest %s of %d bytes", a.Digest, len(a.Raw))
+	}
+	again, err := mlf.Parse("again", a.Raw)
+	if err != nil || again.Digest != a.Digest || len(again.Files) != len(a.Files) {
+		t.Errorf("the tar reads as %v, %v", again, err)
+	}
+}
+
+func TestExtract(t *testing.T) {
+	a := mlftest.Parse(t, append(graphModel(), member("runtime/crt.c", "int x;"), member("templates/platform.c.template", ""))...)
+	dir := t.TempDir()
+	if err := a.Extract(dir); err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range a.Files {
+		got, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(f.Name)))
+		skipped := strings.HasPrefix(f.Name, "runtime/") || strings.HasPrefix(f.Name, "templates/")
+		if skipped != os.IsNotExist(err) || !skipped && !bytes.Equal(got, f.Data) {
+			t.Errorf("%s: %d bytes, %v", f.Name, len(got), err)
+		}
+		if info, err := os.Stat(filepath.Join(dir, filepath.FromSlash(f.Name))); err == nil && info.Mode() != 0o644 {
+			t.Errorf("%s has mode %v", f.Name, info.Mode())
+		}
+	}
+	if err := a.Extract(filepath.Join(dir, "missing")); err == nil {
+		t.Error("a folder that is not there was written to")
+	}
+	// A link in the folder must not lead out of it.
+	out := t.TempDir()
+	bad := t.TempDir()
+	if err := os.Symlink(out, filepath.Join(bad, "codegen")); err != nil {
+		t.Skipf("no links here: %v", err)
+	}
+	if err := a.Extract(bad); err == nil {
+		t.Error("a link led out of the folder")
+	}
+}

@@ -1,0 +1,214 @@
+package mlf_test
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/mlf"
+	"github.com/boardsmith/boardsmith/mlf/mlftest"
+)
+
+// tarOf packs graphModel and one more member as given.
+func tarOf(t testing.TB, h tar.Header, data string) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	w := tar.NewWriter(&b)
+	for _, f := range graphModel() {
+		writeMember(t, w, tar.Header{Name: "./" + f.Name, Typeflag: tar.TypeReg}, string(f.Data))
+	}
+	writeMember(t, w, h, data)
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+func writeMember(t testing.TB, w *tar.Writer, h tar.Header, data string) {
+	t.Helper()
+	h.Size, h.Mode = int64(len(data)), 0o644
+	if err := w.WriteHeader(&h); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Write([]byte(data)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestHostileMembers wants each to be refused, by name, with the reason.
+func TestHostileMembers(t *testing.T) {
+	reg := func(name string) tar.Header { return tar.Header{Name: name, Typeflag: tar.TypeReg} }
+	for _, c := range []struct {
+		h    tar.Header
+		want string
+	}{
+		{reg("../evil"), "climbs out"},
+		{reg("a/../../evil"), "climbs out"},
+		{reg("a/.."), "climbs out"},
+		{reg("/etc/passwd"), "not relative"},
+		{reg(`..\evil`), "backslash"},
+		{reg("C:/evil"), "colon"},
+		{reg("a\nb"), "not plain text"},
+		{reg("a\xff"), "not plain text"},
+		{reg(strings.Repeat("a/", 400) + "x"), "longer than"},
+		{reg("codegen/host/src/$(shell touch x).c"), "generated code may hold"},
+		{reg("codegen/host/src/net_lib9.S"), "neither C, C++ nor an object"},
+		{reg("metadata.json"), "twice"},
+		{reg("./a/./../metadata.json"), "climbs out"},
+		{reg("metadata.json/x"), "both a file and a folder"},
+		{reg("src"), "twice"},
+		{tar.Header{Name: "metadata.json", Typeflag: tar.TypeDir}, "both a file and a folder"},
+		{tar.Header{Name: "l", Linkname: "/etc/passwd", Typeflag: tar.TypeSymlink}, "a link"},
+		{tar.Header{Name: "l", Linkname: "metadata.json", Typeflag: tar.TypeLink}, "a link"},
+		{tar.Header{Name: "l", Typeflag: tar.TypeChar}, "a device"},
+		{tar.Header{Name: "l", Typeflag: tar.TypeBlock}, "a device"},
+		{tar.Header{Name: "l", Typeflag: tar.TypeFifo}, "a pipe"},
+	} {
+		a, err := mlf.Parse("x.tar", tarOf(t, c.h, ""))
+		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "x.tar") || failure.Of(err) != failure.Config || failure.Next(err) == "" {
+			t.Errorf("%q (type %c): %v, %v, want %q", c.h.Name, c.h.Typeflag, a != nil, err, c.want)
+		}
+	}
+	if _, err := mlf.Parse("x.tar", tarOf(t, tar.Header{Name: "a/b/c.txt", Typeflag: tar.TypeReg}, "fine")); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestHostileFiles(t *testing.T) {
+	good := mlftest.Tar(t, graphModel()...)
+	zip := func(b []byte) []byte {
+		var out bytes.Buffer
+		w := gzip.NewWriter(&out)
+		if _, err := w.Write(b); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		return out.Bytes()
+	}
+	zipped := zip(good)
+	dir := t.TempDir()
+	for name, c := range map[string]struct {
+		data []byte
+		want string
+	}{
+		"empty":       {nil, "empty"},
+		"text":        {[]byte("hello, world"), "not a tar"},
+		"xz":          {[]byte("\xfd7zXZ\x00rest"), "not with gzip"},
+		"zip":         {[]byte("PK\x03\x04rest"), "zip"},
+		"cut tar":     {good[:len(good)/2], "cut short"},
+		"no end":      {good[:len(good)-1024], "cut short"},
+		"cut gzip":    {zipped[:len(zipped)-20], "cut short"},
+		"damaged":     {append(append([]byte{}, zipped[:60]...), zip(good[:70])...), "damaged"},
+		"not an MLF":  {mlftest.Tar(t, member("readme.txt", "hi")), "no metadata.json"},
+		"no files":    {mlftest.Tar(t), "no files"},
+		"gzipped gz":  {zip(zipped), "not a tar"},
+		"only zeroes": {make([]byte, 10240), "no files"},
+	} {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, c.data, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		_, err := mlf.Open(path)
+		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), path) || failure.Of(err) != failure.Config || failure.Next(err) == "" {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
+	}
+	for _, path := range []string{filepath.Join(dir, "missing.tar"), dir, os.DevNull} {
+		if _, err := mlf.Open(path); err == nil || failure.Of(err) != failure.Config {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+}
+
+// TestCutAnywhere cuts a whole archive after every byte: never a panic, never an archive.
+func TestCutAnywhere(t *testing.T) {
+	good := mlftest.Tar(t, graphModel()...)
+	whole := len(good) - 1024 // the mark at the end: one block of it is enough
+	for n := range whole + 512 {
+		if _, err := mlf.Parse("x", good[:n]); err == nil {
+			t.Fatalf("the first %d of %d bytes pass for an archive", n, len(good))
+		}
+	}
+}
+
+func TestTooManyMembers(t *testing.T) {
+	var b bytes.Buffer
+	w := tar.NewWriter(&b)
+	for i := range mlf.MaxFiles + 1 {
+		writeMember(t, w, tar.Header{Name: fmt.Sprint(i), Typeflag: tar.TypeReg}, "")
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := mlf.Parse("x", b.Bytes()); err == nil || !strings.Contains(err.Error(), "members") {
+		t.Error(err)
+	}
+}
+
+// TestBadMetadata wants each to be refused, naming the member.
+func TestBadMetadata(t *testing.T) {
+	meta := func(from, to string) map[string]string {
+		text := strings.Replace(metadata7, from, to, 1)
+		if text == metadata7 {
+			t.Fatalf("%q is not in the metadata", from)
+		}
+		return map[string]string{"metadata.json": text}
+	}
+	graph := func(from, to string) map[string]string {
+		text := strings.Replace(graphJSON, from, to, 1)
+		if text == graphJSON {
+			t.Fatalf("%q is not in the graph", from)
+		}
+		return map[string]string{"executor-config/graph/net.graph": text}
+	}
+	for name, c := range map[string]struct {
+		change map[string]string
+		want   string
+	}{
+		"missing":          {map[string]string{"metadata.json": ""}, "no metadata.json"},
+		"not JSON":         {map[string]string{"metadata.json": "{"}, "metadata.json"},
+		"version 8":        {meta(`"version": 7`, `"version": 8`), "version 8"},
+		"version 0":        {meta(`"version": 7`, `"version": 0`), "version 0"},
+		"no version":       {meta(`"version": 7, `, ``), "version"},
+		"executor":         {meta(`["graph"]`, `["vm"]`), `"vm"`},
+		"no executor":      {meta(`["graph"]`, `[]`), "executors"},
+		"style":            {meta(`full-model`, `half-model`), "half-model"},
+		"name":             {meta(`{"net": {`, `{"../net": {`), "../net"},
+		"null module":      {map[string]string{"metadata.json": `{"version": 7, "modules": {"net": null}}`}, "net"},
+		"negative memory":  {meta(`"workspace_size_bytes": 5`, `"workspace_size_bytes": -5`), "negative"},
+		"huge tensor":      {meta(`"size": 6`, `"size": 9999999999999`), "impossible size"},
+		"type":             {meta(`"dtype": "int8"`, `"dtype": "string"`), "string"},
+		"other size":       {meta(`"size": 6`, `"size": 7`), "by metadata.json"},
+		"no graph":         {map[string]string{"executor-config/graph/net.graph": ""}, "graph is missing"},
+		"bad params":       {map[string]string{"parameters/net.params": "short"}, "parameters/net.params"},
+		"no code":          {map[string]string{"codegen/host/src/net_lib0.c": "", "codegen/host/src/net_lib1.c": ""}, "no code"},
+		"no object":        {map[string]string{"codegen/host/src/net_lib1.c": "-> codegen/host/lib/net_lib1.o"}, "not an object"},
+		"later node":       {graph(`[[0, 0, 0], [1, 0, 0]]}]`, `[[2, 0, 0], [1, 0, 0]]}]`), "node 2"},
+		"no such output":   {graph(`[[0, 0, 0], [1, 0, 0]]}]`, `[[0, 1, 0], [1, 0, 0]]}]`), "output 1"},
+		"rows":             {graph(`[0, 1, 2, 3]`, `[0, 1, 1, 3]`), "node_row_ptr"},
+		"short attrs":      {graph(`["int8", "int8", "int8"]`, `["int8"]`), "dltype"},
+		"attrs kind":       {graph(`list_int`, `list_str`), "storage_id"},
+		"negative storage": {graph(`[0, 1, 2]]`, `[0, -1, 2]]`), "storage id"},
+		"overflow":         {graph(`[[2, 3], [3]`, `[[4611686018427387904, 4], [3]`), "no tensor"},
+		"arg nodes":        {graph(`"arg_nodes": [0, 1]`, `"arg_nodes": [0, 2]`), "arg_nodes"},
+		"an arg left out":  {graph(`"arg_nodes": [0, 1]`, `"arg_nodes": [0]`), "not in arg_nodes"},
+		"no heads":         {graph(`"heads": [[2, 0, 0]]`, `"heads": []`), "no outputs"},
+		"counts":           {graph(`"num_inputs": "2"`, `"num_inputs": "3"`), "num_inputs"},
+		"control":          {graph(`"name": "n",`, `"name": "n", "control_deps": [0],`), "control_deps"},
+		"copy":             {graph(`tvmgen_net_add`, `__copy`), "__copy"},
+		"storage scope":    {graph(`"attrs": {"dltype"`, `"attrs": {"storage_scope": ["list_str", []], "dltype"`), "storage_scope"},
+	} {
+		_, err := mlf.Parse("x.tar", mlftest.Tar(t, change(graphModel(), c.change)...))
+		if err == nil || !strings.Contains(err.Error(), c.want) || failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "x.tar") {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
+	}
+}

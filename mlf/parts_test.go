@@ -1,0 +1,224 @@
+package mlf
+
+import (
+	"bytes"
+	"compress/gzip"
+	"debug/elf"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/boardsmith/boardsmith/ndarray"
+)
+
+func TestRelay(t *testing.T) {
+	for _, c := range []struct{ text, params, results, names string }{
+		{"def @main(%serving_default_dense_input:0: Tensor[(1, 1), int8] /* ty=Tensor[(1, 1), int8] span=a:0:0 */, %p.1/x: Tensor[(16), int32], output_tensor_names=[\"a, b)\", \"c\"]) -> (Tensor[(1, 1), int8], float32) {\n",
+			"[serving_default_dense_input:0 int8 (1, 1) p.1/x int32 (16,)]", "[ int8 (1, 1)  float32 ()]", "[a, b) c]"},
+		{"#[version = \"0.0.5\"]\ndef @main(%x: float32 /* ty=float32 */) {\n", "[x float32 ()]", "[]", "[]"},
+		{"def @main(%x: Tensor[(?, 3), int8], %y: Tensor[(2), bool]) -> Tensor[(?, 3), int8] {\n", "[y bool (2,)]", "[]", "[]"},
+		{"def @main(%t: (Tensor[(2), int8], int8), %s: Tensor[(), int8]) -> ((int8, int8), Tensor[(2, 2), float16]) {\n", "[s int8 ()]", "[ int8 ()  int8 ()  float16 (2, 2)]", "[]"},
+		{"def @main() -> int8 {\n", "[]", "[ int8 ()]", "[]"},
+		{"fn (%x: int8) { %x }", "[]", "[]", "[]"},
+		{"def @main(%x: Tensor[(2, int8] {\n", "[]", "[]", "[]"},
+		{"def @main(%x: Tensor[(9223372036854775807, 9), int8], output_tensor_names=[\"a) {\n", "[]", "[]", "[]"},
+		{"", "[]", "[]", "[]"},
+	} {
+		r := ParseRelay(c.text)
+		if fmt.Sprint(r.Params) != c.params || fmt.Sprint(r.Results) != c.results || fmt.Sprint(r.OutputNames) != c.names {
+			t.Errorf("%q\nreads as %v -> %v %v", c.text, r.Params, r.Results, r.OutputNames)
+		}
+	}
+}
+
+func TestOutputNames(t *testing.T) {
+	known := func(names ...string) figures {
+		f := figures{nil, map[string]Tensor{}}
+		for i, n := range names {
+			f.outputs[n] = Tensor{Name: n, DType: ndarray.DType{Bits: 8, Lanes: 1}, Bytes: int64(i)}
+		}
+		return f
+	}
+	var eleven []string
+	for i := range 11 {
+		eleven = append(eleven, fmt.Sprintf("output%d", i))
+	}
+	results := []Tensor{{DType: ndarray.DType{Bits: 8, Lanes: 1}, Bytes: 1}, {DType: ndarray.DType{Bits: 8, Lanes: 1}, Bytes: 0}}
+	for _, c := range []struct {
+		relay *Relay
+		known figures
+		n     int
+		want  []string
+	}{
+		{&Relay{}, known("Identity"), 1, []string{"Identity"}},
+		{&Relay{}, known(), 1, []string{"output"}},
+		{&Relay{}, known(eleven...), 11, eleven},
+		{&Relay{OutputNames: []string{"b", "a"}}, known("a", "b"), 2, []string{"b", "a"}},
+		{&Relay{}, known("a", "b"), 2, []string{"output0", "output1"}},
+		{&Relay{Results: results}, known("a", "b"), 2, []string{"b", "a"}},
+	} {
+		if got := outputNames(c.relay, c.known, c.n); !slices.Equal(got, c.want) {
+			t.Errorf("names %q, want %q", got, c.want)
+		}
+	}
+}
+
+// TestParamsExample is the worked example of crt_abi.md §11.
+func TestParamsExample(t *testing.T) {
+	text := "b79c04054f8de5f7" + "0000000000000000" + "0100000000000000" + "0200000000000000" + "7030" + "0100000000000000" +
+		"3fa1b496f0405edd" + "0000000000000000" + "0100000000000000" + "01000000" + "00080100" + "0200000000000000" + "0200000000000000" + "0102"
+	blob, err := hex.DecodeString(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	params, err := ParseParams(blob)
+	if err != nil || len(params) != 1 || params[0].Name != "p0" || params[0].DType.String() != "int8" || !slices.Equal(params[0].Shape, []int64{2}) || string(params[0].Data) != "\x01\x02" {
+		t.Errorf("%+v, %v", params, err)
+	}
+	if back, err := EncodeParams(params); err != nil || !bytes.Equal(back, blob) {
+		t.Errorf("encodes as %x, %v", back, err)
+	}
+	for n := range blob {
+		if _, err := ParseParams(blob[:n]); err == nil {
+			t.Errorf("the first %d bytes pass", n)
+		}
+	}
+	for at, what := range map[int]string{0: "magic", 8: "reserved", 16: "count", 34: "second count", 42: "array magic", 58: "device", 62: "device id", 66: "rank", 72: "lanes", 74: "shape", 82: "length"} {
+		bad := slices.Clone(blob)
+		bad[at] ^= 0x40
+		if _, err := ParseParams(bad); err == nil {
+			t.Errorf("a changed %s passes", what)
+		}
+	}
+	if _, err := ParseParams(append(blob, 0)); err == nil {
+		t.Error("a byte too many passes")
+	}
+}
+
+func TestRegistryNames(t *testing.T) {
+	got := registryNames(unescape([]byte(`\002\000add\000__tvm_main__\000`)))
+	if !slices.Equal(got, []string{"add", "__tvm_main__"}) {
+		t.Errorf("%q", got)
+	}
+	object := append([]byte("xx add\x00 wrong \x05\x00add\x00\x00 then \x02\x00add\x00mul\x00\x00rest add\x00"), 0xff)
+	if got := registryIn(object, []string{"mul", "add"}); !slices.Equal(got, []string{"add", "mul"}) {
+		t.Errorf("in an object: %q", got)
+	}
+}
+
+// TestObjects compiles for what there are compilers for, and reads back what they were told.
+func TestObjects(t *testing.T) {
+	dir := t.TempDir()
+	src := filepath.Join(dir, "a.c")
+	if err := os.WriteFile(src, []byte("extern float g(float); float f(float x) { return g(x) * 2.0f; }\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	tried := 0
+	for _, c := range []struct {
+		cc, flags string
+		want      ObjectInfo
+	}{
+		{"gcc", "", ObjectInfo{}},
+		{"arm-none-eabi-gcc", "-mcpu=cortex-m4 -mthumb -mfloat-abi=hard -mfpu=fpv4-sp-d16", ObjectInfo{Machine: elf.EM_ARM, Class: elf.ELFCLASS32, Data: elf.ELFDATA2LSB, FloatABI: "hard", Arch: 13}},
+		{"arm-none-eabi-gcc", "-mcpu=cortex-m0 -mthumb", ObjectInfo{Machine: elf.EM_ARM, Class: elf.ELFCLASS32, Data: elf.ELFDATA2LSB, FloatABI: "soft", Arch: 12}},
+		{"riscv64-unknown-elf-gcc", "-march=rv32imac -mabi=ilp32", ObjectInfo{Machine: elf.EM_RISCV, Class: elf.ELFCLASS32, Data: elf.ELFDATA2LSB, FloatABI: "soft"}},
+		{"riscv64-unknown-elf-gcc", "-march=rv64imafdc -mabi=lp64d", ObjectInfo{Machine: elf.EM_RISCV, Class: elf.ELFCLASS64, Data: elf.ELFDATA2LSB, FloatABI: "double"}},
+	} {
+		if _, err := exec.LookPath(c.cc); err != nil {
+			t.Logf("no %s: not tried", c.cc)
+			continue
+		}
+		obj := filepath.Join(dir, "a.o")
+		cmd := exec.Command(c.cc, append(strings.Fields(c.flags), "-c", "-o", obj, src)...)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%v: %v\n%s", cmd.Args, err, out)
+		}
+		data, err := os.ReadFile(obj)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tried++
+		checkObject(t, strings.Join(cmd.Args, " "), data, c.want)
+	}
+	if tried == 0 {
+		t.Skip("no compiler to make objects with")
+	}
+}
+
+func checkObject(t *testing.T, what string, data []byte, want ObjectInfo) {
+	t.Helper()
+	got, err := File{"a.o", data}.Info()
+	if err != nil || !slices.Equal(got.Defined, []string{"f"}) || !slices.Contains(got.Undefined, "g") {
+		t.Errorf("%s: %+v, %v", what, got, err)
+	}
+	if want.Machine != 0 && (got.Machine != want.Machine || got.Class != want.Class || got.Data != want.Data || got.FloatABI != want.FloatABI || got.Arch != want.Arch) {
+		t.Errorf("%s: %+v, want %+v", what, got, want)
+	}
+	for n := 0; n < len(data); n += 7 {
+		_, _ = File{"a.o", data[:n]}.Info() // must not crash, whatever it says
+	}
+}
+
+// TestAttributes reads a section made by hand, and every shortening and change of one byte of it.
+func TestAttributes(t *testing.T) {
+	pairs := "\x05cortex-m7\x00\x06\x0d\x1c\x01\x20\x01none\x00\x43\x32.09\x00"
+	scope := fmt.Sprintf("\x01%c\x00\x00\x00%s", len(pairs)+5, pairs)
+	body := fmt.Sprintf("aeabi\x00%s", scope)
+	section := []byte(fmt.Sprintf("%c\x00\x00\x00%s", len(body)+4, body))
+	found := map[uint64]attribute{}
+	o := ObjectInfo{}
+	part, rest, ok := sized(section, section, o.order())
+	if !ok || len(rest) != 0 {
+		t.Fatalf("% x | % x", part, rest)
+	}
+	if err := readScopes([]byte(scope), o.order(), armIsText, found); err != nil {
+		t.Fatal(err)
+	}
+	if found[armCPUName].text != "cortex-m7" || found[armCPUArch].number != 13 || found[armVFPArgs].number != 1 || found[67].text != "2.09" {
+		t.Errorf("%v", found)
+	}
+	for i := range scope {
+		_ = readScopes([]byte(scope)[:i], o.order(), armIsText, found)
+		for _, b := range []byte{0, 1, 0x7f, 0x80, 0xff} {
+			bad := []byte(scope)
+			bad[i] = b
+			_ = readScopes(bad, o.order(), armIsText, found)
+		}
+	}
+}
+
+func TestBadHeaders(t *testing.T) {
+	run := "int32_t tvmgen_m_run(struct tvmgen_m_inputs* inputs);\n"
+	for _, text := range []string{
+		"", "int32_t tvmgen_m_run(void* x);", run + "struct tvmgen_m_inputs { int x; };", run + "struct tvmgen_other_inputs { void* x; };",
+		"int32_t tvmgen_m_run(struct tvmgen_m_inputs* a, struct tvmgen_m_inputs* b);", run + "#define TVMGEN_M_X_SIZE 99999999999999999999\n",
+	} {
+		if h, err := ParseHeader([]byte(text)); err == nil {
+			t.Errorf("%q reads as %+v", text, h)
+		}
+	}
+}
+
+// TestBomb wants a small file that unpacks to more than is allowed to be refused.
+func TestBomb(t *testing.T) {
+	const limit = 1 << 20
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	if _, err := w.Write(make([]byte, limit+1)); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if raw, err := unpack(bytes.NewReader(b.Bytes()), limit); err == nil || !strings.Contains(err.Error(), "unpacks to more") {
+		t.Errorf("%d bytes of zeroes come out, %v", len(raw), err)
+	}
+	if raw, err := unpack(bytes.NewReader(b.Bytes()), limit+1); err != nil || len(raw) != limit+1 {
+		t.Errorf("%d bytes, %v", len(raw), err)
+	}
+}
