@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What most tests are built with: only what has to be there, so no limits.
+#ifndef CRT_CONFIG_H_
+#define CRT_CONFIG_H_
+
+#define TVM_CRT_MAX_PACKET_SIZE_BYTES 512
+#define TVM_CRT_GLOBAL_FUNC_REGISTRY_SIZE_BYTES 512
+
+#endif  // CRT_CONFIG_H_
