@@ -1,0 +1,434 @@
+package rpc
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+
+	"github.com/boardsmith/boardsmith/ndarray"
+)
+
+// This file is the only encoder and decoder of RPC packets (SPEC rpc.md §1 to §4), for both directions: a host writes
+// requests and reads replies, a server in front of a board does the opposite.
+
+// A Code says what a packet is.
+type Code int32
+
+// The codes of SPEC rpc.md §1.1. From GetGlobalFunc on they are system calls, all of one form.
+const (
+	CodeNone               Code = 0 // an empty packet, which asks for nothing
+	CodeShutdown           Code = 1
+	CodeInitServer         Code = 2
+	CodeCallFunc           Code = 3
+	CodeReturn             Code = 4
+	CodeException          Code = 5
+	CodeCopyFromRemote     Code = 6
+	CodeCopyToRemote       Code = 7
+	CodeCopyAck            Code = 8
+	CodeGetGlobalFunc      Code = 9
+	CodeFreeHandle         Code = 10
+	CodeSetDevice          Code = 11
+	CodeGetAttr            Code = 12
+	CodeAllocData          Code = 13
+	CodeFreeData           Code = 14
+	CodeStreamSync         Code = 15
+	CodeCopyAmongRemote    Code = 16
+	CodeAllocDataWithScope Code = 17
+	CodeCreateStream       Code = 18
+	CodeFreeStream         Code = 19
+	CodeSetStream          Code = 20
+)
+
+var codeNames = [...]string{
+	"None", "Shutdown", "InitServer", "CallFunc", "Return", "Exception", "CopyFromRemote", "CopyToRemote", "CopyAck",
+	"GetGlobalFunc", "FreeHandle", "SetDevice", "GetAttr", "AllocData", "FreeData", "StreamSync", "CopyAmongRemote",
+	"AllocDataWithScope", "CreateStream", "FreeStream", "SetStream",
+}
+
+func (c Code) String() string {
+	if c >= 0 && int(c) < len(codeNames) {
+		return codeNames[c]
+	}
+	return fmt.Sprintf("code %d", int32(c))
+}
+
+// A TypeCode says what a value of a packed sequence is.
+type TypeCode int32
+
+// The type codes of SPEC rpc.md §2. TypeNDArray is only ever the type of a result.
+const (
+	TypeInt      TypeCode = 0
+	TypeUint     TypeCode = 1
+	TypeFloat    TypeCode = 2
+	TypeHandle   TypeCode = 3
+	TypeNull     TypeCode = 4
+	TypeDType    TypeCode = 5
+	TypeDevice   TypeCode = 6
+	TypeTensor   TypeCode = 7
+	TypeModule   TypeCode = 9
+	TypeFunction TypeCode = 10
+	TypeStr      TypeCode = 11
+	TypeBytes    TypeCode = 12
+	TypeNDArray  TypeCode = 13
+)
+
+// A Device is DLDevice: where memory is.
+type Device struct{ Type, ID int32 }
+
+// CPU is the only device of a microcontroller.
+var CPU = Device{Type: 1}
+
+// A DLTensor describes memory on the other side: compact, row-major.
+type DLTensor struct {
+	Data       uint64
+	Device     Device
+	DType      ndarray.DType
+	Shape      []int64
+	ByteOffset uint64
+}
+
+// A Value is one element of a packed sequence. Type says which of the other fields holds it.
+type Value struct {
+	Type   TypeCode
+	Word   uint64    // the eight bytes of any other type
+	Data   []byte    // of TypeStr and TypeBytes
+	Tensor *DLTensor // of TypeTensor
+}
+
+// A Packet is any request or reply. Code says which of the other fields it has.
+type Packet struct {
+	Code    Code
+	Handle  uint64   // CallFunc: the function
+	Version []byte   // InitServer
+	Args    []Value  // InitServer, CallFunc, Return, Exception and all system calls
+	Tensor  DLTensor // CopyFromRemote, CopyToRemote
+	Size    uint64   // CopyFromRemote: bytes wanted
+	Data    []byte   // CopyToRemote, CopyAck
+}
+
+// layout is what a packet holds after its code, in this order.
+type layout struct{ version, handle, args, tensor, size, data bool }
+
+func (c Code) layout() (layout, bool) {
+	switch c {
+	case CodeShutdown:
+		return layout{}, true
+	case CodeInitServer:
+		return layout{version: true, args: true}, true
+	case CodeCallFunc:
+		return layout{handle: true, args: true}, true
+	case CodeReturn, CodeException:
+		return layout{args: true}, true
+	case CodeCopyFromRemote:
+		return layout{tensor: true, size: true}, true
+	case CodeCopyToRemote:
+		return layout{tensor: true, size: true, data: true}, true
+	case CodeCopyAck:
+		return layout{data: true}, true
+	}
+	return layout{args: true}, c >= CodeGetGlobalFunc
+}
+
+var le = binary.LittleEndian
+
+// Append appends the encoded packet to dst.
+func (p *Packet) Append(dst []byte) []byte { return append(p.AppendHead(dst), p.Data...) }
+
+// AppendHead appends all of the encoded packet but Data, which is its end where it has any. So a long copy can be
+// sent from where it lies.
+func (p *Packet) AppendHead(dst []byte) []byte {
+	start := len(dst)
+	dst = le.AppendUint64(dst, 0)
+	if p.Code != CodeNone {
+		dst = le.AppendUint32(dst, uint32(p.Code))
+		dst = p.appendBody(dst)
+		le.PutUint64(dst[start:], uint64(len(dst)-start-8+len(p.Data)))
+	}
+	return dst
+}
+
+func (p *Packet) appendBody(dst []byte) []byte {
+	l, _ := p.Code.layout()
+	if l.version {
+		dst = appendText(dst, p.Version)
+	}
+	if l.handle {
+		dst = le.AppendUint64(dst, p.Handle)
+	}
+	if l.args {
+		dst = appendArgs(dst, p.Args)
+	}
+	if l.tensor {
+		dst = appendTensor(dst, &p.Tensor)
+	}
+	if l.data && l.size {
+		dst = le.AppendUint64(dst, uint64(len(p.Data)))
+	} else if l.size {
+		dst = le.AppendUint64(dst, p.Size)
+	}
+	return dst
+}
+
+func appendArgs(dst []byte, args []Value) []byte {
+	dst = le.AppendUint32(dst, uint32(len(args)))
+	for i := range args {
+		dst = le.AppendUint32(dst, uint32(args[i].Type))
+	}
+	for i := range args {
+		switch v := &args[i]; v.Type {
+		case TypeNull:
+		case TypeTensor:
+			dst = appendTensor(dst, v.Tensor)
+		case TypeStr, TypeBytes:
+			dst = appendText(dst, v.Data)
+		default:
+			dst = le.AppendUint64(dst, v.Word)
+		}
+	}
+	return dst
+}
+
+// argsSize is how many bytes appendArgs appends.
+func argsSize(args []Value) int {
+	n := 4
+	for i := range args {
+		n += 4
+		switch v := &args[i]; v.Type {
+		case TypeNull:
+		case TypeTensor:
+			n += 32 + 8*len(v.Tensor.Shape)
+		case TypeStr, TypeBytes:
+			n += 8 + len(v.Data)
+		default:
+			n += 8
+		}
+	}
+	return n
+}
+
+func appendText(dst, text []byte) []byte {
+	return append(le.AppendUint64(dst, uint64(len(text))), text...)
+}
+
+func appendTensor(dst []byte, t *DLTensor) []byte {
+	dst = le.AppendUint64(dst, t.Data)
+	dst = le.AppendUint64(dst, t.Device.word())
+	dst = le.AppendUint32(dst, uint32(len(t.Shape)))
+	dst = le.AppendUint32(dst, uint32(dtypeWord(t.DType)))
+	for _, n := range t.Shape {
+		dst = le.AppendUint64(dst, uint64(n))
+	}
+	return le.AppendUint64(dst, t.ByteOffset)
+}
+
+func (d Device) word() uint64 { return uint64(uint32(d.Type)) | uint64(uint32(d.ID))<<32 }
+
+func wordDevice(w uint64) Device { return Device{int32(w), int32(w >> 32)} }
+
+func dtypeWord(d ndarray.DType) uint64 {
+	return uint64(d.Code) | uint64(d.Bits)<<8 | uint64(d.Lanes)<<16
+}
+
+func wordDType(w uint64) ndarray.DType {
+	return ndarray.DType{Code: uint8(w), Bits: uint8(w >> 8), Lanes: uint16(w >> 16)}
+}
+
+// Parse decodes one whole packet into p, whose memory it uses again. Texts and data in p lie in msg. What it accepts,
+// Append encodes to the same bytes. An error is a *ProtocolError.
+func (p *Packet) Parse(msg []byte) error {
+	*p = Packet{Args: p.Args[:0]}
+	r := reader{rest: msg}
+	if n := r.word(); r.bad == "" && n != uint64(len(r.rest)) {
+		return protocolErrorf("packet says %d bytes follow, %d do", n, len(r.rest))
+	}
+	if r.bad == "" && len(r.rest) == 0 {
+		return nil
+	}
+	p.Code = Code(r.half())
+	l, ok := p.Code.layout()
+	if r.bad == "" && !ok {
+		return protocolErrorf("packet of unknown %v", p.Code)
+	}
+	p.parseBody(&r, l)
+	if r.bad == "" && len(r.rest) > 0 {
+		r.bad = fmt.Sprintf("%d bytes too many", len(r.rest))
+	}
+	if r.bad != "" {
+		return protocolErrorf("%v packet: %s", p.Code, r.bad)
+	}
+	return nil
+}
+
+func (p *Packet) parseBody(r *reader, l layout) {
+	if l.version {
+		p.Version = r.text()
+	}
+	if l.handle {
+		p.Handle = r.word()
+	}
+	if l.args {
+		p.Args = r.args(p.Args)
+	}
+	if l.tensor {
+		r.tensor(&p.Tensor)
+	}
+	if l.size {
+		p.Size = r.word()
+	}
+	if !l.data || r.bad != "" {
+		return
+	}
+	if l.size && p.Size != uint64(len(r.rest)) {
+		r.bad = fmt.Sprintf("says %d bytes of data, has %d", p.Size, len(r.rest))
+		return
+	}
+	p.Data = r.take(uint64(len(r.rest)))
+}
+
+// A reader takes a packet apart. After the first thing that is wrong, which bad names, it returns zeros.
+type reader struct {
+	rest []byte
+	bad  string
+}
+
+func (r *reader) take(n uint64) []byte {
+	if r.bad == "" && n > uint64(len(r.rest)) {
+		r.bad = "cut short"
+	}
+	if r.bad != "" {
+		return nil
+	}
+	out := r.rest[:n:n]
+	r.rest = r.rest[n:]
+	return out
+}
+
+func (r *reader) word() uint64 {
+	if b := r.take(8); b != nil {
+		return le.Uint64(b)
+	}
+	return 0
+}
+
+func (r *reader) half() uint32 {
+	if b := r.take(4); b != nil {
+		return le.Uint32(b)
+	}
+	return 0
+}
+
+func (r *reader) text() []byte { return r.take(r.word()) }
+
+// maxValues bounds a packed sequence, because a value takes many times the memory of its type code.
+const maxValues = 1 << 16
+
+// args reads a packed sequence. Its count is believed only as far as there are type codes.
+func (r *reader) args(into []Value) []Value {
+	n := uint64(r.half())
+	codes := r.take(4 * n)
+	if n > maxValues && r.bad == "" {
+		r.bad = fmt.Sprintf("%d values, %d are possible", n, maxValues)
+	}
+	for ; len(codes) > 0 && r.bad == ""; codes = codes[4:] {
+		into = append(into, r.value(TypeCode(le.Uint32(codes))))
+	}
+	return into
+}
+
+func (r *reader) value(t TypeCode) Value {
+	v := Value{Type: t}
+	switch t {
+	case TypeNull:
+	case TypeTensor:
+		v.Tensor = new(DLTensor)
+		r.tensor(v.Tensor)
+	case TypeStr, TypeBytes:
+		v.Data = r.text()
+	case TypeInt, TypeUint, TypeFloat, TypeHandle, TypeDType, TypeDevice, TypeModule, TypeFunction:
+		v.Word = r.word()
+	default:
+		r.bad = fmt.Sprintf("value of unknown type %d", t)
+	}
+	return v
+}
+
+func (r *reader) tensor(t *DLTensor) {
+	t.Data = r.word()
+	t.Device = wordDevice(r.word())
+	rank := uint64(r.half())
+	t.DType = wordDType(uint64(r.half()))
+	if shape := r.take(8 * rank); r.bad == "" {
+		t.Shape = make([]int64, rank)
+		for i := range t.Shape {
+			t.Shape[i] = int64(le.Uint64(shape[8*i:]))
+		}
+	}
+	t.ByteOffset = r.word()
+}
+
+// Constructors of values, one per type.
+
+// Int is an integer, also a boolean.
+func Int(n int64) Value { return Value{Type: TypeInt, Word: uint64(n)} }
+
+// Float is a floating point number.
+func Float(f float64) Value { return Value{Type: TypeFloat, Word: math.Float64bits(f)} }
+
+// Null is no value.
+func Null() Value { return Value{Type: TypeNull} }
+
+// Opaque is a handle of any kind where its kind is known.
+func Opaque(h uint64) Value { return Value{Type: TypeHandle, Word: h} }
+
+// Text is a string.
+func Text(s string) Value { return Value{Type: TypeStr, Data: []byte(s)} }
+
+// Raw is a byte array.
+func Raw(b []byte) Value { return Value{Type: TypeBytes, Data: b} }
+
+// DType is a data type.
+func DType(d ndarray.DType) Value { return Value{Type: TypeDType, Word: dtypeWord(d)} }
+
+// OnDevice is a device.
+func OnDevice(d Device) Value { return Value{Type: TypeDevice, Word: d.word()} }
+
+// TensorOf is a tensor.
+func TensorOf(t *DLTensor) Value { return Value{Type: TypeTensor, Tensor: t} }
+
+// signatures are the type codes of the system calls' arguments (SPEC rpc.md §4.5), from GetGlobalFunc on.
+var signatures = [...][]TypeCode{
+	{TypeStr},
+	{TypeHandle, TypeInt},
+	{TypeDevice},
+	{TypeDevice, TypeInt},
+	{TypeDevice, TypeInt, TypeInt, TypeDType},
+	{TypeDevice, TypeHandle},
+	{TypeDevice, TypeHandle},
+	{TypeTensor, TypeTensor, TypeHandle},
+	{TypeTensor, TypeNull}, // or a string, the memory scope
+	{TypeDevice},
+	{TypeDevice, TypeHandle},
+	{TypeDevice, TypeHandle},
+}
+
+// CheckArgs says whether a system call has the arguments that it must have. Other packets may have any.
+func (p *Packet) CheckArgs() error {
+	if p.Code < CodeGetGlobalFunc {
+		return nil
+	}
+	k := int(p.Code - CodeGetGlobalFunc)
+	if k >= len(signatures) {
+		return protocolErrorf("unknown system call %d", p.Code)
+	}
+	want := signatures[k]
+	if len(p.Args) != len(want) {
+		return protocolErrorf("%v: %d arguments instead of %d", p.Code, len(p.Args), len(want))
+	}
+	for i, v := range p.Args {
+		scope := p.Code == CodeAllocDataWithScope && v.Type == TypeStr && i == 1
+		if v.Type != want[i] && !scope {
+			return protocolErrorf("%v: argument %d has type %d instead of %d", p.Code, i, v.Type, want[i])
+		}
+	}
+	return nil
+}

@@ -1,0 +1,534 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"slices"
+
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/ndarray"
+	"github.com/boardsmith/boardsmith/transport"
+)
+
+// A Tensor is compact, row-major memory on the device. It belongs to its session, and has to be freed.
+type Tensor struct {
+	memory *memory
+	ref    DLTensor
+	bytes  int
+	known  int // the session's damages when its content was last known
+}
+
+// A memory is one allocation on the device, which several tensors may show.
+type memory struct {
+	session *Session
+	handle  uint64
+	array   bool // an array of the device's, not memory that the host allocated
+	freed   bool
+}
+
+func (m *memory) free(ctx context.Context) error {
+	m.freed = true
+	if m.array {
+		return m.session.freeHandle(ctx, m.handle, TypeNDArray)
+	}
+	s := m.session
+	p := s.begin(CodeFreeData)
+	p.Args = append(p.Args, OnDevice(CPU), Opaque(m.handle))
+	if err := s.exchangeVoid(ctx); err != nil {
+		return fmt.Errorf("freeing a tensor: %w", err)
+	}
+	return nil
+}
+
+// newTensor checks a description, which may come from the device.
+func (s *Session) newTensor(ref DLTensor) (*Tensor, error) {
+	n, err := ndarray.Bytes(ref.DType, ref.Shape)
+	if err != nil {
+		return nil, err
+	}
+	return &Tensor{memory: &memory{session: s}, ref: ref, bytes: n, known: s.damages}, nil
+}
+
+// DType is the type of its elements.
+func (t *Tensor) DType() ndarray.DType { return t.ref.DType }
+
+// Shape is its shape, a copy.
+func (t *Tensor) Shape() []int64 { return slices.Clone(t.ref.Shape) }
+
+// Bytes is the size of its content.
+func (t *Tensor) Bytes() int { return t.bytes }
+
+func (t *Tensor) String() string {
+	return fmt.Sprintf("tensor %v%s at %#x", t.ref.DType, ndarray.ShapeString(t.ref.Shape), t.ref.Data+t.ref.ByteOffset)
+}
+
+// valid says whether the tensor still is one of s.
+func (t *Tensor) valid(s *Session) error {
+	switch {
+	case t == nil:
+		return failure.New(failure.Internal, "", "nil tensor")
+	case t.memory.session != s:
+		return errOtherSession
+	case t.memory.freed:
+		return failure.New(failure.Internal, "", "%v was freed", t)
+	}
+	return nil
+}
+
+// usable says whether the tensor can be read or passed to a function.
+func (t *Tensor) usable(s *Session) error {
+	if err := t.valid(s); err != nil {
+		return err
+	}
+	if t.known != s.damages {
+		return &DamagedCopyError{What: fmt.Sprintf("the content of %v is unknown since", t)}
+	}
+	return nil
+}
+
+// Empty allocates a tensor. Its content is undefined.
+func (s *Session) Empty(ctx context.Context, dtype ndarray.DType, shape []int64) (*Tensor, error) {
+	if err := s.enter(ctx); err != nil {
+		return nil, err
+	}
+	defer s.leave()
+	t, err := s.newTensor(DLTensor{Device: CPU, DType: dtype, Shape: slices.Clone(shape)})
+	if err != nil {
+		return nil, failure.New(failure.Config, "", "tensor %v%v: %w", dtype, shape, err)
+	}
+	p := s.begin(CodeAllocDataWithScope)
+	p.Args = append(p.Args, TensorOf(&t.ref), Null())
+	return t, s.allocate(ctx, t)
+}
+
+// Alloc allocates memory, aligned to a power of two, as a tensor of bytes. View shows it as something else.
+func (s *Session) Alloc(ctx context.Context, bytes, alignment int) (*Tensor, error) {
+	if err := s.enter(ctx); err != nil {
+		return nil, err
+	}
+	defer s.leave()
+	kind := ndarray.DType{Code: ndarray.UInt, Bits: 8, Lanes: 1}
+	t, err := s.newTensor(DLTensor{Device: CPU, DType: kind, Shape: []int64{int64(bytes)}})
+	if err != nil {
+		return nil, failure.New(failure.Config, "", "memory of %d bytes: %w", bytes, err)
+	}
+	p := s.begin(CodeAllocData)
+	p.Args = append(p.Args, OnDevice(CPU), Int(int64(bytes)), Int(int64(alignment)), DType(kind))
+	return t, s.allocate(ctx, t)
+}
+
+// allocate exchanges the allocation in s.request.
+func (s *Session) allocate(ctx context.Context, t *Tensor) error {
+	h, err := s.exchangeHandle(ctx)
+	if err != nil {
+		return fmt.Errorf("allocating %d bytes: %w", t.bytes, err)
+	}
+	if h == 0 {
+		return fmt.Errorf("allocating %d bytes: %w", t.bytes, &DeviceError{outOfMemory})
+	}
+	t.ref.Data, t.memory.handle = h, h
+	s.own(t.memory)
+	return nil
+}
+
+// NewArray allocates a tensor and fills it with a's content.
+func (s *Session) NewArray(ctx context.Context, a *ndarray.Array) (*Tensor, error) {
+	t, err := s.Empty(ctx, a.DType, a.Shape)
+	if err != nil {
+		return nil, err
+	}
+	if err := t.Write(ctx, a.Data); err != nil {
+		return nil, errors.Join(err, t.Free(ctx))
+	}
+	return t, nil
+}
+
+// View returns a tensor that shows the beginning of t's memory as another type and shape. Freeing either frees both.
+func (t *Tensor) View(dtype ndarray.DType, shape []int64) (*Tensor, error) {
+	n, err := ndarray.Bytes(dtype, shape)
+	if err != nil {
+		return nil, failure.New(failure.Config, "", "view %v%v: %w", dtype, shape, err)
+	}
+	if n > t.bytes {
+		return nil, failure.New(failure.Config, "", "view %v%v: %d bytes of %d", dtype, shape, n, t.bytes)
+	}
+	view := *t
+	view.ref.DType, view.ref.Shape, view.bytes = dtype, slices.Clone(shape), n
+	return &view, nil
+}
+
+// Discard says that the tensor's content does not matter: what follows writes it. After a damaged copy it may be
+// passed to a function again.
+func (t *Tensor) Discard() {
+	s := t.memory.session
+	s.turn <- struct{}{}
+	defer s.leave()
+	t.known = s.damages
+}
+
+// Free frees the tensor's memory on the device. Another call does nothing.
+func (t *Tensor) Free(ctx context.Context) error {
+	s := t.memory.session
+	if err := s.enter(ctx); err != nil {
+		return err
+	}
+	defer s.leave()
+	if t.memory.freed {
+		return nil
+	}
+	delete(s.live, t.memory)
+	return t.memory.free(ctx)
+}
+
+// CopyTo copies the content of t to another tensor of the session, of the same size, on the device.
+func (t *Tensor) CopyTo(ctx context.Context, to *Tensor) error {
+	s := t.memory.session
+	if err := s.enter(ctx); err != nil {
+		return err
+	}
+	defer s.leave()
+	err := t.usable(s)
+	if err == nil {
+		err = to.valid(s)
+	}
+	if err == nil && t.bytes != to.bytes {
+		err = failure.New(failure.Config, "", "%d bytes into %d", t.bytes, to.bytes)
+	}
+	if err == nil {
+		p := s.begin(CodeCopyAmongRemote)
+		p.Args = append(p.Args, TensorOf(&t.ref), TensorOf(&to.ref), Opaque(0))
+		err = s.exchangeVoid(ctx)
+	}
+	if err != nil {
+		return fmt.Errorf("copying on the device: %w", err)
+	}
+	to.known = s.damages
+	return nil
+}
+
+// Write fills the tensor with data, which must have its size. Over a lossy link it is sure that the device has it.
+func (t *Tensor) Write(ctx context.Context, data []byte) error {
+	s := t.memory.session
+	if err := s.enter(ctx); err != nil {
+		return err
+	}
+	defer s.leave()
+	err := t.fits(s, data)
+	if err == nil {
+		err = s.write(ctx, t, data)
+	}
+	if err != nil {
+		return fmt.Errorf("writing a tensor: %w", err)
+	}
+	t.known = s.damages
+	return nil
+}
+
+func (t *Tensor) fits(s *Session, data []byte) error {
+	if err := t.valid(s); err != nil {
+		return err
+	}
+	if len(data) != t.bytes {
+		return failure.New(failure.Config, "", "%d bytes for %v%s, which takes %d", len(data), t.ref.DType, ndarray.ShapeString(t.ref.Shape), t.bytes)
+	}
+	return nil
+}
+
+// Read reads the tensor's content into data, which must have its size. Over a lossy link it is sure to be the device's.
+func (t *Tensor) Read(ctx context.Context, data []byte) error {
+	s := t.memory.session
+	if err := s.enter(ctx); err != nil {
+		return err
+	}
+	defer s.leave()
+	err := t.fits(s, data)
+	if err == nil {
+		err = t.usable(s)
+	}
+	if err == nil {
+		_, err = s.read(ctx, t, data[:0])
+	}
+	if err != nil {
+		return fmt.Errorf("reading a tensor: %w", err)
+	}
+	return nil
+}
+
+// Array reads the tensor into a new array. It takes memory only for what really arrives.
+func (t *Tensor) Array(ctx context.Context) (*ndarray.Array, error) {
+	s := t.memory.session
+	if err := s.enter(ctx); err != nil {
+		return nil, err
+	}
+	defer s.leave()
+	data := []byte{}
+	err := t.usable(s)
+	if err == nil {
+		data, err = s.read(ctx, t, data)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading a tensor: %w", err)
+	}
+	return &ndarray.Array{DType: t.ref.DType, Shape: t.Shape(), Data: data}, nil
+}
+
+// abilities is what a device can do with long messages, once it was asked.
+type abilities struct {
+	known   bool
+	streams bool     // our firmware: a copy of any length goes in one message
+	crc32   Function // of our firmware
+	packet  int      // else the longest message that it takes, bytes; 0 if it named none
+}
+
+// The lengths of copies, in bytes.
+const (
+	wholeBlock = 1 << 20  // one message of a copy
+	lossyBlock = 32 << 10 // likewise on a lossy link: little is lost when it is damaged
+	sureBlock  = 3 << 10  // up to here, heads included, the frame's CRC-16 finds every damage of up to three bits
+)
+
+// copyHead is what a message of a copy holds besides data, and its shape: session header, packet, tensor, size.
+const copyHead = 3 + 8 + 44
+
+// learn asks what the device can do, the first time.
+func (s *Session) learn(ctx context.Context) error {
+	if s.abilities.known {
+		return nil
+	}
+	saved := s.request // whoever asks may have a request half made
+	saved.Args = slices.Clone(saved.Args)
+	defer func() { s.request = saved }()
+	var missing *NotFoundError
+	a := abilities{known: true}
+	crc, err := s.global(ctx, "boardsmith.crc32")
+	switch {
+	case err == nil:
+		a.streams, a.crc32 = true, crc
+	case errors.As(err, &missing):
+		a.packet, err = s.packetSize(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	s.abilities = a
+	return nil
+}
+
+// packetSize asks a device how long a message it takes (SPEC rpc.md §7).
+func (s *Session) packetSize(ctx context.Context) (int, error) {
+	f, err := s.global(ctx, "tvm.rpc.server.GetCRTMaxPacketSize")
+	var missing *NotFoundError
+	if errors.As(err, &missing) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	s.begin(CodeCallFunc).Handle = f.handle
+	result, err := s.call(ctx, f.name)
+	if err != nil {
+		return 0, fmt.Errorf("calling %s: %w", f.name, err)
+	}
+	n, ok := result.(int64)
+	if !ok || n <= 0 || n > 1<<31 {
+		return 0, s.breakUp(protocolErrorf("%s returned %v", f.name, result))
+	}
+	const notCounted = 11 // the packet's length and the session's header
+	return int(n) + notCounted, nil
+}
+
+// checkLength refuses a call that is too long for the device, before anything of it is sent. It asks the device only
+// about a call that not every device takes.
+func (s *Session) checkLength(ctx context.Context, name string) error {
+	const always = 512          // the smallest buffer that anybody configures
+	const heads = 3 + 8 + 4 + 8 // session, length, code, function
+	n := heads + argsSize(s.request.Args)
+	if n <= always {
+		return nil
+	}
+	if err := s.learn(ctx); err != nil {
+		return err
+	}
+	if limit := s.abilities.packet; limit > 0 && n > limit {
+		return &LimitError{What: "call of " + name, Bytes: n, Limit: limit, Macro: packetMacro}
+	}
+	return nil
+}
+
+// block is how much of t one message copies.
+func (s *Session) block(ctx context.Context, t *Tensor) (int, error) {
+	if err := s.learn(ctx); err != nil {
+		return 0, err
+	}
+	n := wholeBlock
+	if s.transport.Lossy() {
+		n = lossyBlock
+	}
+	if limit := s.abilities.packet; limit > 0 {
+		head := copyHead + 8*len(t.ref.Shape)
+		if limit <= head {
+			return 0, &LimitError{
+				What: fmt.Sprintf("copy of a tensor of rank %d", len(t.ref.Shape)), Bytes: head + 1, Limit: limit, Macro: packetMacro,
+			}
+		}
+		n = min(n, limit-head)
+	}
+	return n, nil
+}
+
+// write copies data to t. Where a copy is damaged it may have gone anywhere, also into what went before: then the
+// whole tensor is compared in the end, and written again if it differs.
+func (s *Session) write(ctx context.Context, t *Tensor, data []byte) error {
+	n, err := s.block(ctx, t)
+	if err != nil {
+		return err
+	}
+	for range attempts {
+		before := s.damages
+		for at := 0; at < len(data); at += n {
+			if err := s.writeBlock(ctx, t, at, data[at:min(at+n, len(data))]); err != nil {
+				return err
+			}
+		}
+		if s.damages == before {
+			return nil
+		}
+		if same, err := s.confirm(ctx, t, 0, data); same || err != nil {
+			return err
+		}
+	}
+	return &DamagedCopyError{What: fmt.Sprintf("%d attempts, each damaged", attempts)}
+}
+
+// writeBlock copies one block, again if it is damaged.
+func (s *Session) writeBlock(ctx context.Context, t *Tensor, at int, block []byte) error {
+	var err error
+	for range attempts {
+		err = s.copyToRemote(ctx, t, at, block)
+		var damaged *DamagedCopyError
+		switch {
+		case errors.As(err, &damaged):
+			s.damaged(err)
+		case s.again(err): // the copy was done or it was not: doing it again does no harm
+		case err != nil:
+			return err
+		case !s.doubtful(block):
+			return nil
+		default:
+			same, confirmErr := s.confirm(ctx, t, at, block)
+			if same || confirmErr != nil {
+				return confirmErr
+			}
+			err = &DamagedCopyError{What: fmt.Sprintf("%d bytes arrived with another CRC-32", len(block))}
+			s.damaged(err)
+		}
+	}
+	return err
+}
+
+// again says whether a copy that ended in err may just have been damaged on the way, there or back.
+func (s *Session) again(err error) bool {
+	var reply *transport.DamagedError
+	var refused *DeviceError // perhaps for an address that was damaged
+	return errors.As(err, &reply) || s.transport.Lossy() && errors.As(err, &refused)
+}
+
+// doubtful says whether damage to a block may go unnoticed by the frame's CRC-16.
+func (s *Session) doubtful(block []byte) bool {
+	return s.transport.Lossy() && len(block) > sureBlock && s.abilities.streams
+}
+
+func (s *Session) copyToRemote(ctx context.Context, t *Tensor, at int, block []byte) error {
+	p := s.begin(CodeCopyToRemote)
+	p.Tensor = t.ref
+	p.Tensor.ByteOffset += uint64(at)
+	p.Data = block
+	return s.exchangeVoid(ctx)
+}
+
+// read appends the content of t to data, whose memory it uses as far as it goes.
+func (s *Session) read(ctx context.Context, t *Tensor, data []byte) ([]byte, error) {
+	n, err := s.block(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	for at := 0; at < t.bytes; at += n {
+		if data, err = s.readBlock(ctx, t, at, min(n, t.bytes-at), data); err != nil {
+			return nil, err
+		}
+	}
+	return data, nil
+}
+
+// readBlock appends one block, asked for again if it arrives damaged.
+func (s *Session) readBlock(ctx context.Context, t *Tensor, at, n int, data []byte) ([]byte, error) {
+	var err error
+	for range attempts {
+		var block []byte
+		block, err = s.copyFromRemote(ctx, t, at, n)
+		switch {
+		case s.again(err):
+			continue
+		case err != nil:
+			return nil, err
+		}
+		got := append(data, block...)
+		if !s.doubtful(block) {
+			return got, nil
+		}
+		same, confirmErr := s.confirm(ctx, t, at, got[len(data):])
+		if same || confirmErr != nil {
+			return got, confirmErr
+		}
+		err = &transport.DamagedError{Why: fmt.Sprintf("%d bytes with another CRC-32", n)}
+	}
+	return nil, err
+}
+
+func (s *Session) copyFromRemote(ctx context.Context, t *Tensor, at, n int) ([]byte, error) {
+	p := s.begin(CodeCopyFromRemote)
+	p.Tensor = t.ref
+	p.Tensor.ByteOffset += uint64(at)
+	p.Size = uint64(n)
+	if err := s.exchange(ctx); err != nil {
+		return nil, err
+	}
+	if len(s.reply.Data) != n {
+		return nil, s.breakUp(protocolErrorf("%d bytes in answer to a copy of %d", len(s.reply.Data), n))
+	}
+	return s.reply.Data, nil
+}
+
+// confirm compares data with what the device holds of t from at on, by a CRC-32 that the device computes. Without
+// that function nothing can be said against it.
+func (s *Session) confirm(ctx context.Context, t *Tensor, at int, data []byte) (bool, error) {
+	if !s.abilities.streams {
+		return true, nil
+	}
+	ref := DLTensor{
+		Data: t.ref.Data, Device: t.ref.Device, DType: ndarray.DType{Code: ndarray.UInt, Bits: 8, Lanes: 1},
+		Shape: []int64{int64(len(data))}, ByteOffset: t.ref.ByteOffset + uint64(at),
+	}
+	var err error
+	for range attempts {
+		p := s.begin(CodeCallFunc)
+		p.Handle = s.abilities.crc32.handle
+		p.Args = append(p.Args, TensorOf(&ref))
+		var result any
+		result, err = s.call(ctx, s.abilities.crc32.name)
+		switch {
+		case s.again(err):
+			continue
+		case err != nil:
+			return false, fmt.Errorf("calling %s: %w", s.abilities.crc32.name, err)
+		}
+		sum, ok := result.(int64)
+		if !ok {
+			return false, s.breakUp(protocolErrorf("%s returned %T", s.abilities.crc32.name, result))
+		}
+		return uint32(sum) == crc32.ChecksumIEEE(data), nil
+	}
+	return false, err
+}

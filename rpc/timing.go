@@ -1,0 +1,150 @@
+package rpc
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/boardsmith/boardsmith/failure"
+)
+
+// TimeOptions says how to time a function on the device. The zero value is TVM's: the mean of ten calls, once.
+type TimeOptions struct {
+	Number       int           // calls per measurement; 0 means 10
+	Repeat       int           // measurements, each a sample; 0 means 1
+	MinRepeat    time.Duration // calls are added until a measurement takes as long; whole milliseconds
+	MaxZeroTimes int           // measurements of no time, by the device's clock, before it gives up; 0 means 100
+	Cooldown     time.Duration // pause between measurements, whole milliseconds; a reference firmware aborts on one
+	CoolEvery    int           // measurements between pauses; 0 means 1
+	FlushBytes   int           // of cache between calls; a microcontroller ignores it
+	Preprocess   string        // function before each measurement; a microcontroller ignores it
+}
+
+// or returns n, or its default.
+func or(n, zero int) int {
+	if n == 0 {
+		return zero
+	}
+	return n
+}
+
+// Time times a function of the module on the device, with its clock: each sample is the mean of Number calls, in
+// seconds per call, after one call that does not count. The whole of it has to end within the session's timeout or
+// ctx's deadline. Only one thing can be timed at once on a device.
+func (m Module) Time(ctx context.Context, fn string, o TimeOptions, args ...any) ([]float64, error) {
+	s := m.session
+	if s == nil {
+		return nil, errNoSession("module")
+	}
+	if o.Number < 0 || o.Repeat < 0 || o.MinRepeat < 0 {
+		return nil, failure.New(failure.Config, "", "timing %s: negative number, repeat or time", fn)
+	}
+	if err := s.enter(ctx); err != nil {
+		return nil, err
+	}
+	defer s.leave()
+	samples, err := s.time(ctx, m, fn, o, args)
+	if err != nil {
+		return nil, fmt.Errorf("timing %s: %w", fn, err)
+	}
+	return samples, nil
+}
+
+func (s *Session) time(ctx context.Context, m Module, fn string, o TimeOptions, args []any) ([]float64, error) {
+	if err := s.globalOnce(ctx, &s.evaluator, "runtime.RPCTimeEvaluator"); err != nil {
+		return nil, err
+	}
+	repeat := or(o.Repeat, 1)
+	made, err := s.callFunction(ctx, s.evaluator, []any{ // SPEC rpc.md §6: exactly these
+		m, fn, CPU.Type, CPU.ID, or(o.Number, 10), repeat, o.MinRepeat.Milliseconds(), or(o.MaxZeroTimes, 100),
+		o.Cooldown.Milliseconds(), or(o.CoolEvery, 1), o.FlushBytes, o.Preprocess,
+	})
+	if err != nil {
+		return nil, err
+	}
+	evaluator, ok := made.(Function)
+	if !ok {
+		return nil, s.breakUp(protocolErrorf("%s returned %T", s.evaluator.name, made))
+	}
+	result, err := s.callFunction(ctx, evaluator, args)
+	if err != nil {
+		return nil, err
+	}
+	raw, ok := result.([]byte)
+	if !ok || len(raw) != 8*repeat {
+		return nil, s.breakUp(protocolErrorf("timing returned %T of %d bytes instead of %d", result, len(raw), 8*repeat))
+	}
+	samples := make([]float64, repeat)
+	for i := range samples {
+		samples[i] = math.Float64frombits(binary.LittleEndian.Uint64(raw[8*i:]))
+	}
+	return samples, nil
+}
+
+// Stats sums samples up. Its unit is theirs.
+type Stats struct {
+	N            int
+	Mean, Median float64
+	Min, Max     float64
+	StdDev       float64 // of the samples; 0 if there is one
+	Low, High    float64 // the mean lies between with a confidence of 95 %; equal to Mean if there is one sample
+}
+
+// StatsOf sums samples up. The interval is Student's t, which takes the samples as independent and normal.
+func StatsOf(samples []float64) Stats {
+	n := len(samples)
+	if n == 0 {
+		return Stats{}
+	}
+	sorted := slices.Sorted(slices.Values(samples))
+	st := Stats{N: n, Min: sorted[0], Max: sorted[n-1], Median: (sorted[(n-1)/2] + sorted[n/2]) / 2}
+	for _, x := range sorted {
+		st.Mean += x / float64(n)
+	}
+	st.Low, st.High = st.Mean, st.Mean
+	if n == 1 {
+		return st
+	}
+	for _, x := range sorted {
+		st.StdDev += (x - st.Mean) * (x - st.Mean) / float64(n-1)
+	}
+	st.StdDev = math.Sqrt(st.StdDev)
+	half := studentT975(n-1) * st.StdDev / math.Sqrt(float64(n))
+	st.Low, st.High = st.Mean-half, st.Mean+half
+	return st
+}
+
+// studentT975 is the point that 95 % of Student's t distribution lie within, on both sides of 0.
+func studentT975(df int) float64 {
+	low, high := 1.9, 12.8 // it is 12.706 at one degree of freedom, 1.960 at infinitely many
+	for range 50 {
+		mid := (low + high) / 2
+		if studentWithin(mid, df) < 0.95 {
+			low = mid
+		} else {
+			high = mid
+		}
+	}
+	return low
+}
+
+// studentWithin is how much of Student's t distribution lies between -t and t (Abramowitz and Stegun, 26.7.3, 26.7.4).
+func studentWithin(t float64, df int) float64 {
+	theta := math.Atan(t / math.Sqrt(float64(df)))
+	sin, cos := math.Sincos(theta)
+	sum, term, k := 0.0, 1.0, 2
+	if df%2 == 1 {
+		term, k = cos, 3
+	}
+	for ; k <= df; k += 2 {
+		sum += term
+		term *= cos * cos * float64(k-1) / float64(k)
+	}
+	if df%2 == 1 {
+		return 2 / math.Pi * (theta + sin*sum)
+	}
+	return sin * sum
+}
