@@ -1,0 +1,208 @@
+// This file drives the device's executor of ahead-of-time models (rpc.md §5).
+
+package executor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/mlf"
+	"github.com/boardsmith/boardsmith/ndarray"
+	"github.com/boardsmith/boardsmith/rpc"
+)
+
+type aot struct {
+	model
+	module  rpc.Module
+	run     rpc.Function
+	in, out []*rpc.Tensor // the device's own arrays
+}
+
+func openAOT(ctx context.Context, s *rpc.Session, m *mlf.Module) (Executor, error) {
+	a := &aot{model: newModel(s, m)}
+	if err := a.create(ctx, s, m.Name); err != nil {
+		return nil, err
+	}
+	if err := a.connect(ctx); err != nil {
+		_ = a.Close(ctx) // the first error says more
+		return nil, err
+	}
+	return a, nil
+}
+
+func (a *aot) create(ctx context.Context, s *rpc.Session, name string) error {
+	create, err := s.Function(ctx, "tvm.aot_executor.create")
+	if err != nil {
+		return fmt.Errorf("the firmware has no executor for ahead-of-time models: %w", err)
+	}
+	lib, err := s.SystemLib(ctx)
+	if err != nil {
+		return err
+	}
+	got, err := create.Call(ctx, lib, rpc.CPU, name)
+	if err != nil {
+		return fmt.Errorf("create its executor on the device: %w", err)
+	}
+	module, ok := got.(rpc.Module)
+	if !ok {
+		return fmt.Errorf("tvm.aot_executor.create returned %T, not a module", got)
+	}
+	a.module = module
+	a.run, err = module.Function(ctx, "run")
+	return err
+}
+
+// connect takes the device's arrays, and holds what they are against what the archive says.
+func (a *aot) connect(ctx context.Context) (err error) {
+	names, err := a.deviceNames(ctx)
+	if err != nil {
+		return err
+	}
+	a.in, err = a.arrays(ctx, "input", a.inputs, func(i int) int {
+		if j := slices.Index(names, mlf.Sanitize(a.inputs[i].Name)); j >= 0 {
+			return j
+		}
+		return i
+	})
+	if err != nil {
+		return err
+	}
+	a.out, err = a.arrays(ctx, "output", a.outputs, func(i int) int { return i })
+	a.contents.worked = a.out
+	return err
+}
+
+// deviceNames are the device's names of the inputs, in its order.
+func (a *aot) deviceNames(ctx context.Context) ([]string, error) {
+	name, err := a.module.Function(ctx, "get_input_name")
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for i := range a.inputs {
+		got, err := name.Call(ctx, i)
+		if err != nil {
+			return nil, fmt.Errorf("name of input %d: %w", i, err)
+		}
+		text, ok := got.(string)
+		if !ok {
+			return nil, fmt.Errorf("name of input %d is %T", i, got)
+		}
+		names = append(names, text)
+	}
+	for _, t := range a.inputs {
+		if !slices.Contains(names, mlf.Sanitize(t.Name)) {
+			return nil, otherModel("it has the inputs %q, but the archive's has %q", names, t.Name)
+		}
+	}
+	return names, nil
+}
+
+// otherModel is the error for a device that runs something else than the archive.
+func otherModel(format string, args ...any) error {
+	return failure.New(failure.Config, "build and flash this archive, then open it again", "the device runs another model: "+format, args...)
+}
+
+// arrays fetches the device's arrays of one kind. place gives the device's index of each tensor. What the archive
+// does not know of a tensor is taken over.
+func (a *aot) arrays(ctx context.Context, kind string, ts []mlf.Tensor, place func(int) int) ([]*rpc.Tensor, error) {
+	count, err := a.count(ctx, "get_num_"+kind+"s")
+	if err != nil {
+		return nil, err
+	}
+	if count != len(ts) {
+		return nil, otherModel("it has %d %ss, the archive's has %d", count, kind, len(ts))
+	}
+	get, err := a.module.Function(ctx, "get_"+kind)
+	if err != nil {
+		return nil, err
+	}
+	var arrays []*rpc.Tensor
+	for i := range ts {
+		got, err := get.Call(ctx, place(i))
+		if err != nil {
+			return arrays, fmt.Errorf("%s %d: %w", kind, i, err)
+		}
+		array, ok := got.(*rpc.Tensor)
+		if !ok {
+			return arrays, fmt.Errorf("%s %d is %T, not an array", kind, i, got)
+		}
+		arrays = append(arrays, array)
+		if err := agree(&ts[i], array); err != nil {
+			return arrays, err
+		}
+	}
+	return arrays, nil
+}
+
+func (a *aot) count(ctx context.Context, name string) (int, error) {
+	f, err := a.module.Function(ctx, name)
+	if err != nil {
+		return 0, err
+	}
+	got, err := f.Call(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("%s: %w", name, err)
+	}
+	n, ok := got.(int64)
+	if !ok {
+		return 0, fmt.Errorf("%s returned %T", name, got)
+	}
+	return int(n), nil
+}
+
+// agree holds a device's array against the archive's tensor, whose unknown shape becomes the device's.
+func agree(t *mlf.Tensor, array *rpc.Tensor) error {
+	if t.Shape == nil {
+		t.Shape = slices.Clone(array.Shape())
+	}
+	if t.DType != array.DType() || !slices.Equal(t.Shape, array.Shape()) {
+		return otherModel("its %s is %v %s, the archive's is %v %s", t.Name, array.DType(), ndarray.ShapeString(array.Shape()), t.DType, ndarray.ShapeString(t.Shape))
+	}
+	return nil
+}
+
+func (a *aot) SetInput(ctx context.Context, name string, v *ndarray.Array) error {
+	i, err := a.check(name, v)
+	if err != nil {
+		return err
+	}
+	return a.setInput(ctx, i, a.in[i], v, false)
+}
+
+func (a *aot) Run(ctx context.Context) error {
+	if err := a.begin(ctx); err != nil {
+		return err
+	}
+	if _, err := a.run.Call(ctx); err != nil {
+		return fmt.Errorf("run: %w", err)
+	}
+	a.ran = true
+	return nil
+}
+
+func (a *aot) Output(ctx context.Context, i int) (*ndarray.Array, error) {
+	if err := a.output(i); err != nil {
+		return nil, err
+	}
+	return fetch(ctx, a.out[i], a.outputs[i])
+}
+
+func (a *aot) Time(ctx context.Context, o rpc.TimeOptions) ([]float64, error) {
+	if err := a.begin(ctx); err != nil {
+		return nil, err
+	}
+	samples, err := a.module.Time(ctx, "run", o)
+	if err != nil {
+		return nil, fmt.Errorf("time: %w", err)
+	}
+	return samples, nil
+}
+
+func (a *aot) Close(ctx context.Context) error {
+	err := free(ctx, append(a.in, a.out...))
+	return errors.Join(err, a.module.Free(ctx))
+}

@@ -1,0 +1,389 @@
+package executor_test
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/boardsmith/boardsmith/executor"
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/mlf"
+	"github.com/boardsmith/boardsmith/mlf/mlftest"
+	"github.com/boardsmith/boardsmith/ndarray"
+	"github.com/boardsmith/boardsmith/rpc"
+	"github.com/boardsmith/boardsmith/transport"
+)
+
+// open builds the host board's firmware around an archive by hand, starts it and opens a session.
+func open(t *testing.T, a *mlf.Archive) (context.Context, *rpc.Session) {
+	t.Helper()
+	if runtime.GOOS == "windows" {
+		t.Skip("the process port needs POSIX")
+	}
+	for _, tool := range []string{"make", "cc"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			t.Skipf("no %s to build the firmware with", tool)
+		}
+	}
+	dir := t.TempDir()
+	model := filepath.Join(dir, "model")
+	if err := os.Mkdir(model, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Extract(model); err != nil {
+		t.Fatal(err)
+	}
+	build := filepath.Join(dir, "build")
+	make := exec.Command("make", "-j2", "-C", filepath.Join("..", "templates", "baremetal"), "CRT=../../crt", "MODEL="+model, "BUILD="+build)
+	if out, err := make.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %v\n%s", make.Args, err, out)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	t.Cleanup(cancel)
+	link, err := transport.StartProcess(ctx, transport.ProcessConfig{Path: filepath.Join(build, "firmware.elf")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	session, err := transport.Dial(ctx, link, transport.SessionOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := rpc.New(session, rpc.Options{})
+	t.Cleanup(func() {
+		if err := s.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	return ctx, s
+}
+
+func load(t *testing.T, path string) (*mlf.Archive, *mlf.Module) {
+	t.Helper()
+	a, err := mlf.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := a.Module("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a, m
+}
+
+func arrays(t *testing.T, path string) []ndarray.Named {
+	t.Helper()
+	all, err := ndarray.ReadNPZ(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// alike says whether the values are equal, floats within 1e-5 of the larger of 1 and what is expected.
+func alike(got, want *ndarray.Array) bool {
+	if got.DType != want.DType || !slices.Equal(got.Shape, want.Shape) {
+		return false
+	}
+	if want.DType.Code != ndarray.Float {
+		return got.Equal(want)
+	}
+	for i := range want.Len() {
+		if math.Abs(got.Float(i)-want.Float(i)) > 1e-5*math.Max(1, math.Abs(want.Float(i))) {
+			return false
+		}
+	}
+	return true
+}
+
+// runAll opens, sets inputs, runs twice, times and compares.
+func runAll(t *testing.T, path string) {
+	a, m := load(t, path)
+	ctx, s := open(t, a)
+	e, err := executor.Open(ctx, s, m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in, out := mlftest.Arrays(path)
+	for _, x := range arrays(t, in) {
+		if err := e.SetInput(ctx, x.Name, x.Array); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 2 {
+		if err := e.Run(ctx); err != nil {
+			t.Fatal(err)
+		}
+		checkOutputs(t, ctx, e, arrays(t, out))
+		samples, err := e.Time(ctx, rpc.TimeOptions{Number: 1, Repeat: 3})
+		if err != nil || len(samples) != 3 || slices.Min(samples) < 0 || slices.Max(samples) > 10 {
+			t.Errorf("times %v, %v", samples, err)
+		}
+		if _, err := e.Output(ctx, 0); err == nil {
+			t.Error("an output after timing, without a run")
+		}
+	}
+	if g, ok := e.(*executor.Graph); ok {
+		checkDebug(t, ctx, g, m)
+	}
+	if err := e.Close(ctx); err != nil {
+		t.Error(err)
+	}
+}
+
+func checkOutputs(t *testing.T, ctx context.Context, e executor.Executor, want []ndarray.Named) {
+	t.Helper()
+	if len(want) != len(e.Outputs()) {
+		t.Fatalf("outputs %v, want %d", e.Outputs(), len(want))
+	}
+	for i, w := range want {
+		got, err := e.Output(ctx, i)
+		if err != nil || !alike(got, w.Array) {
+			t.Errorf("output %d is %v, %v, want %v", i, got, err, w.Array)
+		}
+	}
+}
+
+func checkDebug(t *testing.T, ctx context.Context, g *executor.Graph, m *mlf.Module) {
+	t.Helper()
+	times, err := g.Debug(ctx, rpc.TimeOptions{Number: 1})
+	if err != nil || len(times) == 0 {
+		t.Fatalf("times by operator: %v, %v", times, err)
+	}
+	for _, op := range times {
+		if !m.Has(op.Name) || op.Node == "" || len(op.Samples) != 1 {
+			t.Errorf("time by operator: %+v", op)
+		}
+	}
+}
+
+// TestModels runs one archive of each kind; package project runs them all.
+func TestModels(t *testing.T) {
+	for _, name := range []string{
+		"mlf/hello.graph.tar", "mlf/dscnn_i8.graph_linked.tar", "mlf/digits_i8.graph_llvm_x86_64.tar", "mlf/twoin.aot_packed.tar", "mlf/candidates/matmul_17.tar",
+	} {
+		t.Run(strings.TrimSuffix(filepath.Base(name), ".tar"), func(t *testing.T) {
+			if strings.Contains(name, "x86_64") && (runtime.GOARCH != "amd64" || runtime.GOOS != "linux") {
+				t.Skip("objects for x86-64 Linux")
+			}
+			runAll(t, filepath.Join(mlftest.Data(t), filepath.FromSlash(name)))
+		})
+	}
+}
+
+// sample is the archive that this repository brings.
+var sample = filepath.Join("..", "samples", "digits_i8.aot_packed.tar")
+
+func TestSample(t *testing.T) { runAll(t, sample) }
+
+func TestWrongInputs(t *testing.T) {
+	a, m := load(t, sample)
+	ctx, s := open(t, a)
+	e, err := executor.Open(ctx, s, m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	i8 := ndarray.DType{Code: ndarray.Int, Bits: 8, Lanes: 1}
+	good, err := ndarray.New(i8, 1, 1, 8, 8)
+	if err != nil {
+		t.Fatal(err)
+	}
+	flat, err := ndarray.New(i8, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	float, err := ndarray.New(ndarray.DType{Code: ndarray.Float, Bits: 32, Lanes: 1}, 1, 1, 8, 8)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name       string
+		a          *ndarray.Array
+		want, next string
+	}{
+		{"imag", good, `no input "imag"; its inputs are: image int8 (1, 1, 8, 8)`, `did you mean "image"?`},
+		{"image", flat, `input "image" wants int8 (1, 1, 8, 8), not int8 (64,)`, "reshape((1, 1, 8, 8))"},
+		{"image", float, `wants int8 (1, 1, 8, 8), not float32 (1, 1, 8, 8)`, `astype("int8")`},
+		{"image", &ndarray.Array{DType: i8, Shape: good.Shape, Data: good.Data[:1]}, "wants 64 bytes, not 1", ""},
+	} {
+		err := e.SetInput(ctx, c.name, c.a)
+		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(failure.Next(err), c.next) {
+			t.Errorf("%v (next: %s), want %s (next: %s)", err, failure.Next(err), c.want, c.next)
+		}
+	}
+	if err := e.Run(ctx); err == nil || !strings.Contains(err.Error(), "have not been set: image int8") {
+		t.Errorf("a run without inputs: %v", err)
+	}
+	if _, err := e.Output(ctx, 0); err == nil {
+		t.Error("an output without a run")
+	}
+	if err := e.SetInput(ctx, "image", good); err != nil {
+		t.Error(err)
+	}
+	if err := e.Run(ctx); err != nil {
+		t.Error(err)
+	}
+	if _, err := e.Output(ctx, 1); err == nil {
+		t.Error("an output too many")
+	}
+}
+
+// TestOtherModel opens an archive on firmware that was built from another.
+func TestOtherModel(t *testing.T) {
+	a, m := load(t, sample)
+	ctx, s := open(t, a)
+	other := *m
+	other.Inputs = []mlf.Tensor{m.Inputs[0]}
+	other.Inputs[0].Shape = []int64{64}
+	if _, err := executor.Open(ctx, s, &other); err == nil || !strings.Contains(err.Error(), "another model") {
+		t.Errorf("another shape: %v", err)
+	}
+	other.Name, other.Inputs = "kws", m.Inputs
+	if _, err := executor.Open(ctx, s, &other); err == nil {
+		t.Error("a model that is not in the firmware was opened")
+	}
+	graph := mlf.Module{Name: "g", Executor: mlf.Graph, ABI: mlf.ABIPacked, Graph: []byte(tinyGraph("tvmgen_g_missing", 1))}
+	if _, err := executor.Open(ctx, s, &graph); err == nil || !strings.Contains(err.Error(), "tvmgen_g_missing") {
+		t.Errorf("a missing operator: %v", err)
+	}
+	ffi := *m
+	ffi.ABI = mlf.ABITVMFFI
+	if _, err := executor.Open(ctx, s, &ffi); err == nil || failure.Of(err) != failure.Config {
+		t.Errorf("an ABI that nothing enters: %v", err)
+	}
+	if e, err := executor.Open(ctx, s, m); err != nil {
+		t.Errorf("the right model, after the wrong ones: %v", err)
+	} else if err := e.Close(ctx); err != nil {
+		t.Error(err)
+	}
+}
+
+// tinyGraph is a graph of two inputs x and p0, a node n that calls a function, and a node that does nothing. The
+// storage of n's output is given: 1 is p0's.
+func tinyGraph(function string, storage int) string {
+	return fmt.Sprintf(`{"nodes": [{"op": "null", "name": "x", "inputs": []}, {"op": "null", "name": "p0", "inputs": []},
+		{"op": "tvm_op", "name": "n", "attrs": {"func_name": %q, "num_inputs": "2", "num_outputs": "1", "flatten_data": "1"}, "inputs": [[0, 0, 0], [1, 0, 0]]},
+		{"op": "tvm_op", "name": "r", "attrs": {"func_name": "__nop", "num_inputs": "1", "num_outputs": "1", "flatten_data": "0"}, "inputs": [[2, 0, 0]]}],
+		"arg_nodes": [0, 1], "heads": [[3, 0, 0], [1, 0, 0]], "node_row_ptr": [0, 1, 2, 3, 4],
+		"attrs": {"dltype": ["list_str", ["int8", "int8", "int8", "int8"]], "storage_id": ["list_int", [0, 1, %d, %d]], "shape": ["list_shape", [[2, 2], [2, 2], [2, 2], []]]}}`,
+		function, storage, storage)
+}
+
+// graphOperators adds, and knows a linked parameter when asked to.
+const graphOperators = `#include <boardsmith/boardsmith.h>
+#include <tvm/runtime/c_runtime_api.h>
+#include <tvm/runtime/crt/module.h>
+static int add(TVMValue* args, int* codes, int n, TVMValue* out, int* out_code, void* res) {
+  (void)codes; (void)out; (void)out_code; (void)res;
+  DLTensor* a = args[0].v_handle; DLTensor* b = args[1].v_handle; DLTensor* c = args[2].v_handle;
+  if (n != 3 || a->ndim != 1 || a->shape[0] != 4 || c->ndim != 1) { TVMAPISetLastError("not flat"); return -1; }
+  for (int i = 0; i < 4; i++) { ((int8_t*)c->data)[i] = (int8_t)(((int8_t*)a->data)[i] + ((int8_t*)b->data)[i]); }
+  return 0;
+}
+static const int8_t linked[4] = {10, 20, 30, 40};
+static int lookup(TVMValue* args, int* codes, int n, TVMValue* out, int* out_code, void* res) {
+  static boardsmith_window_t window;
+  (void)codes; (void)n; (void)res;
+  boardsmith_window_add(&window, (void*)(uintptr_t)linked, sizeof linked, 0);
+  out->v_handle = (args[0].v_int64 == 1) ? (void*)(uintptr_t)linked : (void*)0;
+  *out_code = (args[0].v_int64 == 1) ? 3 : 4;
+  return 0;
+}
+static const TVMBackendPackedCFunc functions[] = {add, lookup};
+static const TVMFuncRegistry _tvm_func_registry = {
+    "\0%o\000tvmgen_g_add\000%s", functions,
+};
+static const TVMModule lib = {&_tvm_func_registry};
+const TVMModule* TVMSystemLibEntryPoint(void) {
+  return &lib;
+}
+`
+
+// graphArchive is a model whose n adds x and p0; p0 comes from the archive or is linked in.
+func graphArchive(t *testing.T, linked bool, storage int) *mlf.Archive {
+	source := strings.Replace(strings.Replace(graphOperators, `%o`, "01", 1), "%s", "", 1)
+	var params []ndarray.Named
+	if linked {
+		source = strings.Replace(strings.Replace(graphOperators, `%o`, "02", 1), "%s", `_lookup_linked_param\000`, 1)
+	} else {
+		params = []ndarray.Named{{Name: "p0", Array: &ndarray.Array{DType: ndarray.DType{Bits: 8, Lanes: 1}, Shape: []int64{2, 2}, Data: []byte{10, 20, 30, 40}}}}
+	}
+	blob, err := mlf.EncodeParams(params)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := func(name, text string) mlf.File { return mlf.File{Name: name, Data: []byte(text)} }
+	return mlftest.Parse(t, file("metadata.json", `{"version": 7, "modules": {"g": {"style": "full-model", "executors": ["graph"], "target": ["c"], "memory": {}}}}`),
+		file("codegen/host/src/g_lib0.c", source), file("parameters/g.params", string(blob)), file("executor-config/graph/g.graph", tinyGraph("tvmgen_g_add", storage)))
+}
+
+// TestGraphs runs what TVM's archives do not have: flat tensors, a scalar, a parameter that is an output, parameters
+// linked in, and memory of a parameter that the model overwrites.
+func TestGraphs(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		linked  bool
+		storage int
+		second  []byte // the second output is p0's memory
+	}{
+		{"parameters", false, 2, []byte{10, 20, 30, 40}}, {"linked", true, 2, []byte{10, 20, 30, 40}}, {"overwritten", false, 1, []byte{11, 22, 33, 44}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			a := graphArchive(t, c.linked, c.storage)
+			ctx, s := open(t, a)
+			e, err := executor.Open(ctx, s, a.Modules[0])
+			if err != nil {
+				t.Fatal(err)
+			}
+			if fmt.Sprint(e.Inputs(), e.Outputs()) != "[x int8 (2, 2)] [output0 int8 () output1 int8 (2, 2)]" {
+				t.Fatalf("%v -> %v", e.Inputs(), e.Outputs())
+			}
+			x := &ndarray.Array{DType: ndarray.DType{Bits: 8, Lanes: 1}, Shape: []int64{2, 2}, Data: []byte{1, 2, 3, 4}}
+			if err := e.SetInput(ctx, "x", x); err != nil {
+				t.Fatal(err)
+			}
+			x.Data[0] = 99 // the caller's own affair
+			for range 3 {
+				if err := e.Run(ctx); err != nil {
+					t.Fatal(err)
+				}
+				first, err := e.Output(ctx, 0)
+				if err != nil || first.Int(0) != 11 || len(first.Shape) != 0 {
+					t.Errorf("the scalar is %+v, %v", first, err)
+				}
+				second, err := e.Output(ctx, 1)
+				if err != nil || !slices.Equal(second.Data, c.second) {
+					t.Errorf("the second output is %+v, %v", second, err)
+				}
+				if _, err := e.Time(ctx, rpc.TimeOptions{}); err != nil {
+					t.Error(err)
+				}
+			}
+			if err := e.Close(ctx); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func TestGraphWithoutParameters(t *testing.T) {
+	a := graphArchive(t, false, 2)
+	ctx, s := open(t, a)
+	m := *a.Modules[0]
+	m.Params = nil
+	if _, err := executor.Open(ctx, s, &m); err == nil || !strings.Contains(err.Error(), `"p0" is neither in the archive nor linked`) {
+		t.Error(err)
+	}
+	m = *a.Modules[0]
+	m.Graph = []byte(strings.Replace(tinyGraph("tvmgen_g_add", 2), "[0, 1, 2, 2]", "[0, 1, 2, 3]", 1))
+	if _, err := executor.Open(ctx, s, &m); err == nil || !strings.Contains(err.Error(), "lies elsewhere") {
+		t.Error(err)
+	}
+}

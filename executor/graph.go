@@ -1,0 +1,353 @@
+// This file is the graph executor: the host holds the graph, the device its operators and tensors (crt_abi.md §11).
+
+package executor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/boardsmith/boardsmith/mlf"
+	"github.com/boardsmith/boardsmith/ndarray"
+	"github.com/boardsmith/boardsmith/rpc"
+)
+
+// A Graph runs a model operator by operator: one call per node, with its inputs and then its outputs as tensors.
+type Graph struct {
+	model
+	graph   *mlf.GraphModel
+	lib     rpc.Module
+	storage map[int]*rpc.Tensor // by storage id; nil where a linked parameter's memory is used
+	entries []*rpc.Tensor       // by entry: a view of its storage
+	steps   []step
+	in, out []int        // entries of inputs and outputs
+	worn    map[int]bool // entries of arguments whose memory the model overwrites
+}
+
+// A step is a node that calls an operator.
+type step struct {
+	node string
+	name string // the operator's function
+	f    rpc.Function
+	args []any
+}
+
+// OpenGraph prepares a model with a graph: it allocates the model's memory on the device and sends the parameters.
+func OpenGraph(ctx context.Context, s *rpc.Session, m *mlf.Module) (*Graph, error) {
+	parsed, err := mlf.ParseGraph(m.Graph)
+	if err != nil {
+		return nil, err
+	}
+	g := &Graph{model: newModel(s, m), graph: parsed, storage: map[int]*rpc.Tensor{}, worn: map[int]bool{}}
+	if err := g.prepare(ctx, s, m); err != nil {
+		_ = g.Close(context.WithoutCancel(ctx)) // the first error says more
+		return nil, err
+	}
+	return g, nil
+}
+
+func (g *Graph) prepare(ctx context.Context, s *rpc.Session, m *mlf.Module) (err error) {
+	if g.lib, err = s.SystemLib(ctx); err != nil {
+		return err
+	}
+	params, err := mlf.ParseParams(m.Params)
+	if m.Params != nil && err != nil {
+		return err
+	}
+	linked, err := g.linked(ctx, s, params)
+	if err != nil {
+		return err
+	}
+	if err := g.allocate(ctx, s, linked); err != nil {
+		return err
+	}
+	if err := g.plan(ctx); err != nil {
+		return err
+	}
+	if err := g.place(linked); err != nil {
+		return err
+	}
+	return g.load(ctx, params)
+}
+
+// argument returns the entry of the graph's argument of that name, or -1.
+func (g *Graph) argument(name string) int {
+	for _, n := range g.graph.Args {
+		if g.graph.Nodes[n].Name == name {
+			return g.graph.Rows[n]
+		}
+	}
+	return -1
+}
+
+// linked asks the device for parameters that lie in its flash, by storage id. Only arguments that nobody gives are
+// asked for, and only of a library that has parameters linked in.
+func (g *Graph) linked(ctx context.Context, s *rpc.Session, params []ndarray.Named) (map[int]rpc.Handle, error) {
+	found := map[int]rpc.Handle{}
+	lookup, err := g.lib.Function(ctx, "_lookup_linked_param")
+	if notFound := new(rpc.NotFoundError); errors.As(err, &notFound) {
+		return found, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range g.graph.Args {
+		name, id := g.graph.Nodes[n].Name, g.graph.Storage[g.graph.Rows[n]]
+		if slices.ContainsFunc(params, func(p ndarray.Named) bool { return p.Name == name }) {
+			continue
+		}
+		got, err := lookup.Call(ctx, id)
+		if err != nil {
+			return nil, fmt.Errorf("linked parameter %d: %w", id, err)
+		}
+		if h, ok := got.(rpc.Handle); ok && h != 0 {
+			found[id] = h
+		}
+	}
+	return found, nil
+}
+
+// allocate gives each storage id memory for the largest of its entries, and each entry a view of it.
+func (g *Graph) allocate(ctx context.Context, s *rpc.Session, linked map[int]rpc.Handle) error {
+	sizes := map[int]int64{}
+	for e, id := range g.graph.Storage {
+		sizes[id] = max(sizes[id], g.graph.Tensor(e, "").Bytes, 1)
+	}
+	g.entries = make([]*rpc.Tensor, len(g.graph.Storage))
+	for e, id := range g.graph.Storage {
+		if h, ok := linked[id]; ok {
+			t, err := s.TensorAt(h, g.graph.DTypes[e], g.graph.Shapes[e])
+			if err != nil {
+				return fmt.Errorf("linked parameter %d: %w", id, err)
+			}
+			g.entries[e] = t
+			g.contents.worked = append(g.contents.worked, t)
+			continue
+		}
+		if g.storage[id] == nil {
+			t, err := s.Empty(ctx, ndarray.DType{Code: ndarray.UInt, Bits: 8, Lanes: 1}, []int64{sizes[id]})
+			if err != nil {
+				return fmt.Errorf("%d bytes for storage %d: %w", sizes[id], id, err)
+			}
+			g.storage[id] = t
+		}
+		view, err := g.storage[id].View(g.graph.DTypes[e], g.graph.Shapes[e])
+		if err != nil {
+			return fmt.Errorf("entry %d: %w", e, err)
+		}
+		g.entries[e] = view
+	}
+	return nil
+}
+
+// plan looks up each operator and puts its arguments together.
+func (g *Graph) plan(ctx context.Context) error {
+	functions := map[string]rpc.Function{}
+	written := map[int]bool{}
+	for n, node := range g.graph.Nodes {
+		from, to := g.graph.Entries(n)
+		if node.Func == mlf.Nop {
+			if err := g.checkNop(node, from, to); err != nil {
+				return err
+			}
+			continue
+		}
+		if node.Func == "" {
+			continue
+		}
+		f, ok := functions[node.Func]
+		if !ok {
+			var err error
+			if f, err = g.lib.Function(ctx, node.Func); err != nil {
+				return fmt.Errorf("node %q: %w", node.Name, err)
+			}
+			functions[node.Func] = f
+		}
+		st := step{node: node.Name, name: node.Func, f: f}
+		for _, e := range append(slices.Clone(node.Inputs), between(from, to)...) {
+			arg, err := g.operand(e, node.Flatten)
+			if err != nil {
+				return fmt.Errorf("node %q: %w", node.Name, err)
+			}
+			st.args = append(st.args, arg)
+		}
+		for _, e := range between(from, to) {
+			written[g.graph.Storage[e]] = true
+		}
+		g.steps = append(g.steps, st)
+	}
+	args := map[int]bool{}
+	for _, n := range g.graph.Args {
+		e := g.graph.Rows[n]
+		args[e], g.worn[e] = true, written[g.graph.Storage[e]]
+	}
+	for e, t := range g.entries {
+		if !args[e] {
+			g.contents.worked = append(g.contents.worked, t)
+		}
+	}
+	return nil
+}
+
+func between(from, to int) (all []int) {
+	for e := from; e < to; e++ {
+		all = append(all, e)
+	}
+	return all
+}
+
+// checkNop wants a node that does nothing to have its outputs where its inputs are.
+func (g *Graph) checkNop(node mlf.GraphNode, from, to int) error {
+	for i := range to - from {
+		if i >= len(node.Inputs) || g.graph.Storage[node.Inputs[i]] != g.graph.Storage[from+i] {
+			return fmt.Errorf("node %q only gives memory another shape, but its output lies elsewhere than its input", node.Name)
+		}
+	}
+	return nil
+}
+
+// operand is an entry as an operator sees it.
+func (g *Graph) operand(e int, flatten bool) (*rpc.Tensor, error) {
+	if !flatten {
+		return g.entries[e], nil
+	}
+	n := int64(1)
+	for _, d := range g.graph.Shapes[e] {
+		n *= d
+	}
+	t, err := g.entries[e].View(g.graph.DTypes[e], []int64{n})
+	g.contents.worked = append(g.contents.worked, t)
+	return t, err
+}
+
+// place finds the entries of the model's inputs and outputs. An input that turns out to be linked in is none.
+func (g *Graph) place(linked map[int]rpc.Handle) error {
+	var inputs []mlf.Tensor
+	for _, t := range g.inputs {
+		e := g.argument(t.Name)
+		if e < 0 {
+			return fmt.Errorf("its graph has no input %q", t.Name)
+		}
+		if _, ok := linked[g.graph.Storage[e]]; !ok {
+			inputs, g.in = append(inputs, t), append(g.in, e)
+		}
+	}
+	g.inputs, g.set = inputs, make([]bool, len(inputs))
+	g.out = g.graph.Heads
+	return nil
+}
+
+// load sends the parameters, and makes sure that every argument comes from somewhere.
+func (g *Graph) load(ctx context.Context, params []ndarray.Named) error {
+	given := map[int]bool{}
+	for _, p := range params {
+		e := g.argument(p.Name)
+		if e < 0 {
+			return fmt.Errorf("parameter %q is not in the graph", p.Name)
+		}
+		want := g.graph.Tensor(e, p.Name)
+		if p.DType != want.DType || !slices.Equal(p.Shape, want.Shape) {
+			return fmt.Errorf("parameter %s is %v %s in the archive", want, p.DType, ndarray.ShapeString(p.Shape))
+		}
+		if err := g.contents.write(ctx, g.entries[e], p.Array, g.worn[e]); err != nil {
+			return fmt.Errorf("parameter %q: %w", p.Name, err)
+		}
+		given[e] = true
+	}
+	for _, n := range g.graph.Args {
+		e := g.graph.Rows[n]
+		if !given[e] && !slices.Contains(g.in, e) && g.storage[g.graph.Storage[e]] != nil {
+			return fmt.Errorf("parameter %q is neither in the archive nor linked into the firmware", g.graph.Nodes[n].Name)
+		}
+	}
+	return nil
+}
+
+// SetInput implements Executor.
+func (g *Graph) SetInput(ctx context.Context, name string, a *ndarray.Array) error {
+	i, err := g.check(name, a)
+	if err != nil {
+		return err
+	}
+	e := g.in[i]
+	return g.setInput(ctx, i, g.entries[e], a, g.worn[e])
+}
+
+// Run implements Executor.
+func (g *Graph) Run(ctx context.Context) error {
+	if err := g.begin(ctx); err != nil {
+		return err
+	}
+	for _, st := range g.steps {
+		if _, err := st.f.Call(ctx, st.args...); err != nil {
+			return fmt.Errorf("operator %s: %w", st.name, err)
+		}
+	}
+	g.ran = true
+	return nil
+}
+
+// Output implements Executor.
+func (g *Graph) Output(ctx context.Context, i int) (*ndarray.Array, error) {
+	if err := g.output(i); err != nil {
+		return nil, err
+	}
+	return fetch(ctx, g.entries[g.out[i]], g.outputs[i])
+}
+
+// An OperatorTime is how long one node of a graph took.
+type OperatorTime struct {
+	Node    string    // in the graph
+	Name    string    // of the operator's function
+	Samples []float64 // seconds per call
+}
+
+// Debug measures each operator by itself, in the order of the graph. All inputs must have been set. Outputs are
+// undefined afterwards, until the next Run.
+func (g *Graph) Debug(ctx context.Context, o rpc.TimeOptions) ([]OperatorTime, error) {
+	if err := g.begin(ctx); err != nil {
+		return nil, err
+	}
+	var times []OperatorTime
+	for _, st := range g.steps {
+		samples, err := g.lib.Time(ctx, st.name, o, st.args...)
+		if err != nil {
+			return nil, fmt.Errorf("time operator %s: %w", st.name, err)
+		}
+		times = append(times, OperatorTime{st.node, st.name, samples})
+	}
+	return times, nil
+}
+
+// Time implements Executor: a sample is the sum of all operators' samples. What the host and the link take between
+// two operators is not in it.
+func (g *Graph) Time(ctx context.Context, o rpc.TimeOptions) ([]float64, error) {
+	times, err := g.Debug(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	var sum []float64
+	for i, t := range times {
+		if i == 0 {
+			sum = make([]float64, len(t.Samples))
+		}
+		if len(t.Samples) != len(sum) {
+			return nil, fmt.Errorf("operator %s gave %d samples, those before it %d", t.Name, len(t.Samples), len(sum))
+		}
+		for j, s := range t.Samples {
+			sum[j] += s
+		}
+	}
+	return sum, nil
+}
+
+// Close implements Executor.
+func (g *Graph) Close(ctx context.Context) error {
+	var all []*rpc.Tensor
+	for _, id := range slices.Sorted(maps.Keys(g.storage)) {
+		all = append(all, g.storage[id])
+	}
+	return free(ctx, all)
+}
