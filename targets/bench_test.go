@@ -1,0 +1,116 @@
+package targets
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/boardsmith/boardsmith/cache"
+	"github.com/boardsmith/boardsmith/project"
+	"github.com/boardsmith/boardsmith/samples"
+)
+
+// sampleSpec is the bundled model for the host board, with a cache of its own.
+func sampleSpec(b *testing.B) project.Spec {
+	b.Helper()
+	dir := b.TempDir()
+	model := filepath.Join(dir, samples.Name)
+	if err := os.WriteFile(model, samples.Archive(), 0o644); err != nil {
+		b.Fatal(err)
+	}
+	return project.Spec{Board: "host", Model: model, Env: project.Env{Cache: cache.New(filepath.Join(dir, "cache"), cache.Options{})}}
+}
+
+// openOnce goes from the archive to an open session in a new folder, and closes it again.
+func openOnce(b *testing.B, s project.Spec) {
+	ctx := b.Context()
+	dir, err := os.MkdirTemp(b.TempDir(), "p")
+	if err != nil {
+		b.Fatal(err)
+	}
+	p, err := project.Generate(ctx, dir, s)
+	if err != nil {
+		b.Fatal(err)
+	}
+	session, err := p.Run(ctx, "")
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.StopTimer()
+	if err := session.Close(ctx); err != nil {
+		b.Fatal(err)
+	}
+	if err := p.Close(); err != nil {
+		b.Fatal(err)
+	}
+	b.StartTimer()
+}
+
+func BenchmarkArchiveToSession(b *testing.B) {
+	b.Run("nothing_cached", func(b *testing.B) {
+		for b.Loop() {
+			b.StopTimer()
+			s := sampleSpec(b)
+			b.StartTimer()
+			openOnce(b, s)
+		}
+	})
+	b.Run("runtime_cached", func(b *testing.B) {
+		s := sampleSpec(b)
+		openOnce(b, s)
+		for b.Loop() {
+			openOnce(b, s)
+		}
+	})
+}
+
+// BenchmarkEmptyCall calls a function without arguments that returns a number; the median says more than the mean where
+// other programs run.
+func BenchmarkEmptyCall(b *testing.B) {
+	ctx := b.Context()
+	p, err := project.Generate(ctx, b.TempDir(), sampleSpec(b))
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer p.Close()
+	session, err := p.Run(ctx, "")
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer session.Close(ctx)
+	f, err := session.Function(ctx, "tvm.rpc.server.GetCRTMaxPacketSize")
+	if err != nil {
+		b.Fatal(err)
+	}
+	var all []time.Duration
+	for b.Loop() {
+		start := time.Now()
+		if _, err := f.Call(ctx); err != nil {
+			b.Fatal(err)
+		}
+		all = append(all, time.Since(start))
+	}
+	slices.Sort(all)
+	b.ReportMetric(float64(all[len(all)/2])/1e3, "median-µs")
+}
+
+// BenchmarkNothingToDo types `mage build flash` where all is done, on the compiled magefile: what mage itself takes to
+// find and compile the magefile is not in it.
+func BenchmarkNothingToDo(b *testing.B) {
+	s := openShop(b)
+	dir := b.TempDir()
+	mage := func() {
+		cmd := exec.Command(filepath.Join(s.bin, "mage"), "build", "flash")
+		cmd.Dir, cmd.Env = dir, s.environment()
+		if said, err := cmd.CombinedOutput(); err != nil {
+			b.Fatalf("%v\n%s", err, said)
+		}
+	}
+	mage()
+	for b.Loop() {
+		mage()
+	}
+}

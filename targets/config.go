@@ -1,0 +1,216 @@
+// This file reads boardsmith.json, a repository's own defaults and named targets.
+
+package targets
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"sort"
+	"strings"
+
+	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/failure"
+)
+
+// configName is looked for in the working folder and upward.
+const configName = "boardsmith.json"
+
+// maxConfigBytes bounds the file; a real one has a few hundred bytes.
+const maxConfigBytes = 1 << 20
+
+// A choice is what boardsmith.json can say for all targets and for each named one. "" leaves an input to the next
+// place.
+type choice struct {
+	Board    string     `json:"board"`
+	Model    string     `json:"model"`    // relative to the file's folder
+	Template string     `json:"template"` // a name, or a path relative to the file's folder
+	Project  string     `json:"project"`  // relative to the file's folder
+	Options  optionList `json:"options"`
+	Timeout  string     `json:"timeout"`
+	Input    string     `json:"input"` // relative to the file's folder
+}
+
+// A config is boardsmith.json. The zero value is the one of a repository without.
+type config struct {
+	choice
+	Path    []string          `json:"path"` // folders with boards/ and templates/, relative to the file's folder
+	Targets map[string]choice `json:"targets"`
+
+	file string // where it was read from; "" without one
+}
+
+// An optionList is options as OPTIONS has them, written in the file as an object.
+type optionList []string
+
+// UnmarshalJSON reads {"arena_kib": 64} as ["arena_kib=64"], in the order of the names.
+func (o *optionList) UnmarshalJSON(data []byte) error {
+	var values map[string]any
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.UseNumber()
+	if err := dec.Decode(&values); err != nil {
+		return errors.New(`options are an object, as in {"arena_kib": 64}`)
+	}
+	*o = nil
+	for name, v := range values {
+		switch v.(type) {
+		case string, json.Number, bool:
+			*o = append(*o, fmt.Sprintf("%s=%v", name, v))
+		default:
+			return fmt.Errorf("option %q is neither a number nor a text", name)
+		}
+	}
+	sort.Strings(*o)
+	return nil
+}
+
+// findConfig reads the boardsmith.json of dir or of the nearest folder above it that has one.
+func findConfig(dir string) (*config, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, err
+	}
+	for {
+		file := filepath.Join(dir, configName)
+		data, err := readSmall(file)
+		switch {
+		case err == nil:
+			return parseConfig(file, data)
+		case !errors.Is(err, fs.ErrNotExist):
+			return nil, failure.New(failure.Config, "", "%w", err)
+		}
+		up := filepath.Dir(dir)
+		if up == dir {
+			return &config{}, nil
+		}
+		dir = up
+	}
+}
+
+func readSmall(file string) ([]byte, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxConfigBytes+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(data) > maxConfigBytes {
+		return nil, fmt.Errorf("%s is larger than 1 MiB", file)
+	}
+	return data, nil
+}
+
+// parseConfig reads the file's text; its relative paths become paths below the file's folder.
+func parseConfig(file string, data []byte) (*config, error) {
+	c := config{file: file}
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.DisallowUnknownFields()
+	err := dec.Decode(&c)
+	if err == nil && len(bytes.TrimSpace(data[dec.InputOffset():])) > 0 {
+		err = errors.New("something follows the closing brace")
+	}
+	if err != nil {
+		return nil, configError(file, data, dec.InputOffset(), err)
+	}
+	dir := filepath.Dir(file)
+	c.choice.resolve(dir)
+	for name, t := range c.Targets {
+		t.resolve(dir)
+		c.Targets[name] = t
+	}
+	for i := range c.Path {
+		c.Path[i] = below(dir, c.Path[i])
+	}
+	return &c, nil
+}
+
+func (c *choice) resolve(dir string) {
+	c.Model = below(dir, c.Model)
+	c.Project = below(dir, c.Project)
+	c.Input = below(dir, c.Input)
+	if strings.ContainsAny(c.Template, `/\`) && !strings.Contains(c.Template, "://") {
+		c.Template = below(dir, c.Template)
+	}
+	if strings.HasSuffix(c.Board, ".json") {
+		c.Board = below(dir, c.Board)
+	}
+}
+
+// below is path as seen from dir; "" and absolute paths stay what they are.
+func below(dir, path string) string {
+	if path == "" || filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(dir, filepath.FromSlash(path))
+}
+
+// target returns the named target's choices.
+func (c *config) target(name string) (choice, error) {
+	if t, ok := c.Targets[name]; ok {
+		return t, nil
+	}
+	var known []string
+	for n := range c.Targets {
+		known = append(known, n)
+	}
+	sort.Strings(known)
+	if c.file == "" {
+		return choice{}, failure.New(failure.Config, "name targets in a "+configName, "TARGET=%s: there is no %s here or above", name, configName)
+	}
+	return choice{}, failure.New(failure.Config, "the targets are: "+strings.Join(known, ", "),
+		"TARGET=%s: %s has no such target%s", name, c.file, didYouMean(name, known))
+}
+
+var unknownFieldRE = regexp.MustCompile(`unknown field "(.*)"`)
+
+// configError puts file and line before what the decoder says, and the nearest name after it.
+func configError(file string, data []byte, offset int64, err error) error {
+	var syntax *json.SyntaxError
+	var typ *json.UnmarshalTypeError
+	switch {
+	case errors.As(err, &syntax):
+		offset = syntax.Offset
+	case errors.As(err, &typ):
+		offset = typ.Offset
+		err = fmt.Errorf("%q cannot be a %s", strings.TrimPrefix(typ.Field, "choice."), typ.Value)
+	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
+		offset, err = int64(len(data)), errors.New("the file ends too early")
+	}
+	if m := unknownFieldRE.FindStringSubmatch(err.Error()); m != nil {
+		known := append(fieldNames(reflect.TypeFor[config]()), fieldNames(reflect.TypeFor[choice]())...)
+		err = fmt.Errorf("field %q is not known%s", m[1], didYouMean(m[1], known))
+		if i := bytes.Index(data, []byte(`"`+m[1]+`"`)); i >= 0 { // the decoder does not say where
+			offset = int64(i)
+		}
+	}
+	line := 1 + bytes.Count(data[:min(max(offset, 0), int64(len(data)))], []byte("\n"))
+	return failure.New(failure.Config, "docs/inputs.md lists the fields", "%s:%d: %w", file, line, err)
+}
+
+func fieldNames(t reflect.Type) []string {
+	var names []string
+	for i := range t.NumField() {
+		if tag := t.Field(i).Tag.Get("json"); tag != "" {
+			names = append(names, tag)
+		}
+	}
+	return names
+}
+
+// didYouMean is `; did you mean "x"?` for the nearest of known, or "" if none is near.
+func didYouMean(name string, known []string) string {
+	if n := boards.Nearest(name, known); n != "" {
+		return fmt.Sprintf("; did you mean %q?", n)
+	}
+	return ""
+}

@@ -1,0 +1,147 @@
+// This file is the first thing a newcomer types.
+
+package targets
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/ndarray"
+	"github.com/boardsmith/boardsmith/rpc"
+	"github.com/boardsmith/boardsmith/samples"
+)
+
+// demoShown is how many digits are drawn.
+const demoShown = 4
+
+// demoInputs replaces the user's inputs: the demo is always the same.
+var demoInputs = map[string]string{"BOARD": "host", "MODEL": "", "PROJECT": "", "TEMPLATE": "", "OPTIONS": "", "TARGET": ""}
+
+func (s *session) demo(ctx context.Context) error {
+	outer := s.env
+	s.env = func(name string) string {
+		if v, ok := demoInputs[name]; ok {
+			return v
+		}
+		return outer(name)
+	}
+	if err := s.forget(); err != nil {
+		return err
+	}
+	set, err := samples.LoadTestSet()
+	if err != nil {
+		return err
+	}
+	if err := s.demoBuild(ctx); err != nil {
+		return err
+	}
+	_, module, err := s.project.Model()
+	if err != nil {
+		return err
+	}
+	if len(module.Inputs) != 1 {
+		return errors.New("the bundled model has changed: one input is expected")
+	}
+	return s.withModel(ctx, func(c *connection) error { return s.readDigits(ctx, c, module.Inputs[0].Name, set) })
+}
+
+// demoBuild builds the bundled model's firmware. On a fresh system, what is missing is installed first where that needs
+// no question.
+func (s *session) demoBuild(ctx context.Context) error {
+	s.out.printf("Building firmware for this computer from the bundled model, a network that reads handwritten digits …")
+	err := s.build(ctx)
+	if failure.Of(err) != failure.ToolMissing {
+		return err
+	}
+	s.out.notef("%v: trying to install it", err)
+	var pkgs []string
+	for _, t := range tools {
+		if f := probe(ctx, t); t.needed && !f.here {
+			pkgs = append(pkgs, t.pkg)
+		}
+	}
+	if len(pkgs) == 0 {
+		return err
+	}
+	if err := s.install(ctx, pkgs); err != nil {
+		return err
+	}
+	return s.build(ctx)
+}
+
+// A score is how the firmware did on the test set.
+type score struct {
+	right, exact, all int
+}
+
+// readDigits lets the firmware read the whole test set and compares each answer with the reference, bit for bit.
+func (s *session) readDigits(ctx context.Context, c *connection, input string, set *samples.TestSet) error {
+	var sc score
+	var wrong []string
+	bar := s.out.lasts("reading digits", set.Len())
+	defer bar.end()
+	for i := range set.Len() {
+		outputs, err := c.infer(ctx, []ndarray.Named{{Name: input, Array: set.Image(i)}})
+		if err != nil {
+			return err
+		}
+		bar.add(1)
+		said, ok := argMax(outputs[0])
+		if !ok {
+			return failure.New(failure.WrongAnswer, "", "the firmware answered %v %s, which is no digit", outputs[0].DType, ndarray.ShapeString(outputs[0].Shape))
+		}
+		label := set.Labels.Int(i)
+		if i < demoShown {
+			s.drawDigit(set.Image(i), int64(said), label)
+		}
+		sc.all++
+		if int64(said) == label {
+			sc.right++
+		}
+		if outputs[0].Equal(set.Logit(i)) {
+			sc.exact++
+		} else if len(wrong) < 3 {
+			wrong = append(wrong, fmt.Sprintf("image %d gave %s, the reference says %s", i, firstValues(outputs[0]), firstValues(set.Logit(i))))
+		}
+	}
+	samples, err := s.time(ctx, c, bar)
+	if err != nil {
+		return err
+	}
+	bar.end()
+	return s.demoResult(sc, wrong, samples)
+}
+
+func (s *session) drawDigit(image *ndarray.Array, said, label int64) {
+	verdict := "right"
+	if said != label {
+		verdict = fmt.Sprintf("wrong: it is a %d", label)
+	}
+	for y, line := range picture(image) {
+		note := ""
+		if y == 3 {
+			note = fmt.Sprintf("   the firmware says %d (%s)", said, verdict)
+		}
+		s.out.printf("    %s%s", line, note)
+	}
+	s.out.printf("")
+}
+
+func (s *session) demoResult(sc score, wrong []string, samples []float64) error {
+	accuracy := 100 * float64(sc.right) / float64(sc.all)
+	t := rpc.StatsOf(samples)
+	s.out.printf("%d of %d test images read right: %.1f %%", sc.right, sc.all, accuracy)
+	s.out.printf("logits equal to the reference bit for bit: %d of %d images", sc.exact, sc.all)
+	s.out.printf("%s", timeText(len(samples), t))
+	if sc.exact != sc.all {
+		return failure.New(failure.WrongAnswer, "", "%d answers differ from the reference: %s", sc.all-sc.exact, strings.Join(wrong, "; "))
+	}
+	r := s.record()
+	r["accuracy"], r["right"], r["exact"], r["images"], r["time"] = accuracy, sc.right, sc.exact, sc.all, timeRecord(samples, t)
+	s.out.line(r)
+	s.out.printf("The firmware is in %s. Next: MODEL=your.tar INPUT=your.npz go tool mage build flash run", shown(s.dir, s.project.Dir()))
+	return nil
+}

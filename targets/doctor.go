@@ -1,0 +1,191 @@
+// This file knows the tools of other people that boardsmith calls: how to find them, what for, and how to get them.
+
+package targets
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/boardsmith/boardsmith/failure"
+)
+
+// A tool is something that must be installed for a part of the work.
+type tool struct {
+	name    string
+	use     string   // what it is needed for
+	pkg     string   // the Debian package
+	needed  bool     // to build for the host board; the others are for checks of boardsmith itself
+	command []string // asks its version, and so shows that it works
+	source  string   // C text for the command's standard input, which it must accept; "" if the command says it all
+	linux   bool     // asked for on Linux only
+}
+
+// tools is what doctor and setup look for.
+var tools = []tool{
+	{name: "C compiler", use: "firmware for the host board", pkg: "gcc", needed: true, command: []string{"cc", "--version"}},
+	{name: "C library", use: "firmware for the host board", pkg: "libc6-dev", needed: true,
+		command: []string{"cc", "-fsyntax-only", "-x", "c", "-"}, source: "#include <stdint.h>\n#include <unistd.h>\n"},
+	{name: "make", use: "building any project", pkg: "make", needed: true, command: []string{"make", "--version"}},
+	{name: "git", use: "the commit in reports", pkg: "git", command: []string{"git", "--version"}},
+	cmocka,
+	{name: "cppcheck", use: "lint of the C sources", pkg: "cppcheck", linux: true, command: []string{"cppcheck", "--version"}},
+	{name: "python3", use: "cppcheck's MISRA add-on", pkg: "python3", linux: true, command: []string{"python3", "--version"}},
+	{name: "clang", use: "fuzzing the C parsers", pkg: "clang", linux: true, command: []string{"clang", "--version"}},
+	{name: "libFuzzer", use: "fuzzing the C parsers", pkg: "libclang-rt-14-dev", linux: true,
+		command: []string{"clang", "-fsanitize=fuzzer,address", "-x", "c", "-", "-o", os.DevNull},
+		source:  "#include <stddef.h>\n#include <stdint.h>\nint LLVMFuzzerTestOneInput(const uint8_t *d, size_t n) { return (int)((d != 0) && (n > 0)) * 0; }\n"},
+	{name: "Arm compiler", use: "the runtime's size on a microcontroller", pkg: "gcc-arm-none-eabi", linux: true,
+		command: []string{"arm-none-eabi-gcc", "--version"}},
+	{name: "Arm C library", use: "the runtime's size on a microcontroller", pkg: "libnewlib-arm-none-eabi", linux: true,
+		command: []string{"arm-none-eabi-gcc", "-fsyntax-only", "-x", "c", "-"}, source: "#include <stdint.h>\n#include <string.h>\n"},
+}
+
+// cmocka is what the C unit tests need.
+var cmocka = tool{
+	name: "cmocka", use: "the C unit tests", pkg: "libcmocka-dev", linux: true,
+	command: []string{"cc", "-fsyntax-only", "-x", "c", "-"},
+	source:  "#include <stdarg.h>\n#include <stddef.h>\n#include <stdint.h>\n#include <setjmp.h>\n#include <cmocka.h>\n",
+}
+
+// A finding is what one look at a tool found.
+type finding struct {
+	tool
+	here    bool
+	version string // the first line that it says of itself
+	why     string // why it is not here
+}
+
+// probe looks for one tool.
+func probe(ctx context.Context, t tool) finding {
+	f := finding{tool: t}
+	path, err := exec.LookPath(t.command[0])
+	if err != nil {
+		f.why = t.command[0] + " is not on PATH"
+		return f
+	}
+	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, path, t.command[1:]...)
+	cmd.Stdin = strings.NewReader(t.source)
+	cmd.Env = append(os.Environ(), "LC_ALL=C")
+	cmd.WaitDelay = time.Second
+	var said bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &said, &said
+	err = cmd.Run()
+	first, _, _ := strings.Cut(strings.TrimSpace(said.String()), "\n")
+	if err != nil {
+		f.why = strings.TrimSpace(fmt.Sprintf("%s: %v %s", strings.Join(t.command, " "), err, first))
+		return f
+	}
+	f.here, f.version = true, first
+	if t.source != "" {
+		f.version = "works"
+	}
+	return f
+}
+
+// look looks for all tools that this system can have.
+func look(ctx context.Context) ([]finding, error) {
+	var all []finding
+	for _, t := range tools {
+		if t.linux && runtime.GOOS != "linux" {
+			continue
+		}
+		all = append(all, probe(ctx, t))
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+func (s *session) doctor(ctx context.Context) error {
+	p := s.out.lasts("looking for tools", len(tools))
+	all, err := look(ctx)
+	p.end()
+	if err != nil {
+		return err
+	}
+	s.out.printf("go       %s %s/%s, working folder %s", runtime.Version(), runtime.GOOS, runtime.GOARCH, s.dir)
+	var lacking []string
+	for _, f := range all {
+		s.printFinding(f)
+		if !f.here && f.needed {
+			lacking = append(lacking, f.name)
+		}
+	}
+	if runtime.GOOS != "linux" {
+		s.out.printf("The host board runs on Linux; here build and flash hardware boards, or use a QEMU board.")
+	}
+	if len(lacking) > 0 {
+		return failure.New(failure.ToolMissing, howToInstall(all), "missing: %s", strings.Join(lacking, ", "))
+	}
+	s.out.line(record{"status": "done"})
+	return nil
+}
+
+func (s *session) printFinding(f finding) {
+	state, detail := "ok", f.version
+	if !f.here {
+		state, detail = "missing", fmt.Sprintf("%s; get it with: %s", f.why, getIt(f.tool))
+	}
+	s.out.printf("%-8s %-14s for %s: %s", state, f.name, f.use, detail)
+	s.out.line(record{"status": "done", "tool": f.name, "here": f.here, "version": f.version, "use": f.use, "needed": f.needed, "error": f.why})
+}
+
+func getIt(t tool) string {
+	if runtime.GOOS == "linux" {
+		return "apt-get install " + t.pkg
+	}
+	return "your system's package of " + t.pkg
+}
+
+// howToInstall is one command for all that is missing.
+func howToInstall(all []finding) string {
+	pkgs := missingPackages(all)
+	if len(pkgs) == 0 {
+		return ""
+	}
+	if !onDebian() {
+		return "install what Debian calls: " + strings.Join(pkgs, " ")
+	}
+	return "go tool mage setup, or: apt-get install " + strings.Join(pkgs, " ")
+}
+
+func missingPackages(all []finding) []string {
+	var pkgs []string
+	for _, f := range all {
+		if !f.here {
+			pkgs = append(pkgs, f.pkg)
+		}
+	}
+	return pkgs
+}
+
+// onDebian says whether packages have Debian's names and apt installs them.
+func onDebian() bool {
+	if runtime.GOOS != "linux" {
+		return false
+	}
+	release, err := os.ReadFile("/etc/os-release")
+	if err != nil {
+		return false
+	}
+	_, err = exec.LookPath("apt-get")
+	return err == nil && (bytes.Contains(release, []byte("ID=debian")) || bytes.Contains(release, []byte("ID_LIKE=debian")) ||
+		bytes.Contains(release, []byte("ID=ubuntu")))
+}
+
+// inBoardsmith says whether the working folder is boardsmith's own repository, whose C sources and tools are there to
+// be checked; elsewhere test, lint and bench are about the user's repository.
+func (s *session) inBoardsmith() bool {
+	data, err := os.ReadFile(filepath.Join(s.dir, "go.mod"))
+	return err == nil && bytes.HasPrefix(bytes.TrimSpace(data), []byte("module github.com/boardsmith/boardsmith\n"))
+}

@@ -1,0 +1,98 @@
+// This file ends a target: the one place where an error becomes words for a person, a JSON line and an exit code.
+
+package targets
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+
+	"github.com/boardsmith/boardsmith/failure"
+)
+
+// exitCode is what a failure of each class makes mage exit with; docs/exit-codes.md says what each means.
+var exitCode = map[failure.Class]int{
+	failure.Config:       2,
+	failure.ToolMissing:  3,
+	failure.Compile:      1,
+	failure.Link:         1,
+	failure.DoesNotFit:   4,
+	failure.ProbeMissing: 5,
+	failure.Flash:        5,
+	failure.Verify:       5,
+	failure.Boot:         5,
+	failure.Transport:    5,
+	failure.Timeout:      5,
+	failure.Fault:        5,
+	failure.WrongAnswer:  1,
+	failure.BoardLost:    5,
+	failure.Interrupted:  130,
+	failure.Internal:     1,
+}
+
+// An exitError is a target's failure, already told to the user. mage prints it as its own last line and exits with
+// its status.
+type exitError struct {
+	step  string
+	class failure.Class
+	code  int
+	err   error
+}
+
+func (e *exitError) Error() string {
+	return fmt.Sprintf("%s ended with status %d (%s)", e.step, e.code, e.class)
+}
+
+// ExitStatus is what mage asks its targets' errors for.
+func (e *exitError) ExitStatus() int { return e.code }
+
+func (e *exitError) Unwrap() error { return e.err }
+
+// current is the session that the targets of one mage run share: it holds the project's lock from the first step to
+// the end of the process. mage's targets are plain functions, so it has no other place.
+var current = sync.OnceValue(func() *session { return newSession(os.Getenv, os.Stdout, os.Stderr) })
+
+// do runs one target. Besides mage's own Ctrl-C, the signals that end a process stop the step as cleanly.
+func do(ctx context.Context, step string, f func(*session, context.Context) error) error {
+	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	s := current()
+	s.out.step = step
+	err := f(s, ctx)
+	s.out.endProgress()
+	if err == nil {
+		return nil
+	}
+	return s.out.fail(step, classOf(ctx, err), err)
+}
+
+// classOf is the failure's class, or Interrupted where the user stopped the step: the errors of a tool or a link
+// that was cut off are only a consequence then.
+func classOf(ctx context.Context, err error) failure.Class {
+	if errors.Is(ctx.Err(), context.Canceled) {
+		return failure.Interrupted
+	}
+	return failure.Of(err)
+}
+
+// fail tells the user about err and makes the target's error of it.
+func (o *output) fail(step string, c failure.Class, err error) error {
+	code, ok := exitCode[c]
+	if !ok {
+		code = 1
+	}
+	next := failure.Next(err)
+	if c == failure.Interrupted {
+		err, next = errors.New("interrupted"), ""
+	}
+	o.notef("error: %v", err)
+	if next != "" {
+		o.notef("hint: %s", next)
+	}
+	o.line(record{"status": "failed", "class": c, "code": code, "error": err.Error(), "next": next})
+	return &exitError{step, c, code, err}
+}

@@ -1,0 +1,88 @@
+package targets
+
+import (
+	"encoding/json"
+	"io"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/boardsmith/boardsmith"
+
+// mayImport says which packages of ours each package may import. One that is not listed has no place yet.
+var mayImport = map[string][]string{
+	"targets":  {"project", "executor", "cache", "rpc", "boards", "mlf", "ndarray", "samples", "failure"},
+	"project":  {"cache", "flasher", "rpc", "transport", "boards", "mlf", "ndarray", "crt", "templates", "failure"},
+	"executor": {"rpc", "mlf", "ndarray", "failure"},
+
+	"cache":     {"failure"},
+	"flasher":   {"boards", "failure"},
+	"rpc":       {"transport", "ndarray", "failure"},
+	"transport": {"failure"},
+
+	"boards":    {"failure"},
+	"mlf":       {"ndarray", "failure"},
+	"ndarray":   {"failure"},
+	"samples":   {"ndarray"},
+	"crt":       {},
+	"templates": {},
+	"failure":   {},
+}
+
+// TestImportDirection keeps imports pointing one way, for packages and for their tests' packages that ship.
+func TestImportDirection(t *testing.T) {
+	cmd := exec.Command("go", "list", "-deps", "-json=ImportPath,Imports", module+"/...")
+	var said strings.Builder
+	cmd.Stderr = &said
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go list: %v\n%s", err, said.String())
+	}
+	dec := json.NewDecoder(strings.NewReader(string(out)))
+	seen := 0
+	for {
+		var p struct {
+			ImportPath string
+			Imports    []string
+		}
+		if err := dec.Decode(&p); err == io.EOF {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		name, ours := strings.CutPrefix(p.ImportPath, module+"/")
+		if !ours {
+			continue
+		}
+		seen++
+		checkImports(t, name, p.Imports)
+	}
+	if seen < 8 {
+		t.Errorf("go list named %d packages of ours: the test looks at the wrong place", seen)
+	}
+}
+
+func checkImports(t *testing.T, name string, imports []string) {
+	t.Helper()
+	top, _, nested := strings.Cut(name, "/")
+	allowed, known := mayImport[top]
+	if !known {
+		t.Errorf("package %s has no place in the import direction: give it one here and in DESIGN.md", name)
+		return
+	}
+	for _, i := range imports {
+		to, ours := strings.CutPrefix(i, module+"/")
+		if !ours {
+			continue
+		}
+		toTop, _, _ := strings.Cut(to, "/")
+		if nested && toTop == top { // transport/transporttest may use transport
+			continue
+		}
+		if !slices.Contains(allowed, toTop) {
+			t.Errorf("%s imports %s, which points the wrong way", name, to)
+		}
+	}
+}

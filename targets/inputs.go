@@ -1,0 +1,224 @@
+// This file decides each input of a run: from the environment, else from PROJECT's project.json, else from
+// boardsmith.json, else its default. docs/inputs.md says the same for users.
+
+package targets
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/samples"
+)
+
+const (
+	defaultBoard   = "host"
+	defaultTimeout = 60 * time.Second
+	defaultRepeat  = 10
+	maxRepeat      = 1_000_000
+)
+
+// An environ reads environment variables. An empty one is as good as none.
+type environ func(string) string
+
+// set says whether a switch is on: anything but 0, false and no.
+func (e environ) set(name string) bool {
+	switch strings.ToLower(e(name)) {
+	case "", "0", "false", "no", "off":
+		return false
+	}
+	return true
+}
+
+// An input is a value, and whether the user asked for it in this very call: in the environment, directly or by
+// TARGET. What was only found in a file may be overruled by the project; what was asked for may not.
+type input struct {
+	value string
+	asked bool
+}
+
+// inputs are what one mage run works on.
+type inputs struct {
+	config *config
+	usual  boards.Options // boardsmith.json's
+
+	project  string // folder
+	derived  bool   // the folder follows from board and model
+	board    input
+	model    input // path of an archive; "" is the bundled sample
+	template input
+	options  boards.Options
+	optioned bool // the options were asked for
+
+	path    []string      // folders with boards/ and templates/
+	timeout time.Duration // of one call
+	input   string
+	output  string
+	repeat  int
+}
+
+// made is what a project.json says the project was made of.
+type made struct {
+	board, template, model string
+	options                boards.Options
+}
+
+// resolve reads everything but what depends on a project. load returns what the project in a folder was made of, or
+// nil if there is none.
+func resolve(env environ, dir string, load func(dir string) (*made, error)) (*inputs, error) {
+	c, err := findConfig(dir)
+	if err != nil {
+		return nil, err
+	}
+	var named choice
+	if t := env("TARGET"); t != "" {
+		if named, err = c.target(t); err != nil {
+			return nil, err
+		}
+	}
+	in := &inputs{config: c, path: searchPath(env, c)}
+	if err := in.plain(env, named); err != nil {
+		return nil, err
+	}
+	in.board = asked(env("BOARD"), named.Board)
+	in.model = asked(env("MODEL"), named.Model)
+	in.template = asked(env("TEMPLATE"), named.Template)
+	words := strings.Fields(env("OPTIONS"))
+	if len(words) == 0 {
+		words = named.Options
+	}
+	in.optioned = len(words) > 0
+	if in.options, err = boards.ParseOptions(words); err != nil {
+		return nil, err
+	}
+	if in.usual, err = boards.ParseOptions(c.Options); err != nil {
+		return nil, failure.New(failure.Config, failure.Next(err), "%s: %w", c.file, err)
+	}
+
+	in.project = first(env("PROJECT"), named.Project, c.Project)
+	if in.project == "" {
+		// The folder's name says board and model, so both are as good as asked for.
+		in.board = input{first(in.board.value, c.Board, defaultBoard), true}
+		in.model = input{first(in.model.value, c.Model), true}
+		in.derived = true
+		in.project = filepath.Join("build", baseName(in.board.value), archiveName(in.model.value))
+	}
+	m, err := load(in.project)
+	if err != nil {
+		return nil, err
+	}
+	in.fill(m)
+	return in, nil
+}
+
+// fill gives what was not asked for: the project's own, else boardsmith.json's, else the default.
+func (in *inputs) fill(m *made) {
+	c := in.config
+	if m == nil {
+		m = &made{board: first(c.Board, defaultBoard), model: c.Model, template: c.Template, options: in.usual}
+	}
+	if !in.board.asked {
+		in.board.value = m.board
+	}
+	if !in.model.asked {
+		in.model.value = m.model
+	}
+	if !in.template.asked {
+		in.template.value = m.template
+	}
+	if !in.optioned {
+		in.options = m.options
+	}
+}
+
+// plain reads the inputs that no project.json has.
+func (in *inputs) plain(env environ, named choice) error {
+	in.input = first(env("INPUT"), named.Input, in.config.Input)
+	in.output = env("OUTPUT")
+	in.timeout, in.repeat = defaultTimeout, defaultRepeat
+	if t := first(env("TIMEOUT"), named.Timeout, in.config.Timeout); t != "" {
+		d, err := duration(t)
+		if err != nil {
+			return err
+		}
+		in.timeout = d
+	}
+	if r := env("REPEAT"); r != "" {
+		n, err := strconv.Atoi(r)
+		if err != nil || n < 1 || n > maxRepeat {
+			return failure.New(failure.Config, "", "REPEAT=%s is not a number of runs from 1 to %d", r, maxRepeat)
+		}
+		in.repeat = n
+	}
+	return nil
+}
+
+// duration reads 2m30s, or a plain number of seconds.
+func duration(text string) (time.Duration, error) {
+	d, err := time.ParseDuration(text)
+	if seconds, numErr := strconv.ParseFloat(text, 64); numErr == nil && seconds > 0 && seconds < 1e6 {
+		d, err = time.Duration(seconds*float64(time.Second)), nil
+	}
+	if err != nil || d <= 0 {
+		return 0, failure.New(failure.Config, "write TIMEOUT=60 or TIMEOUT=2m30s", "TIMEOUT=%s is not a positive duration", text)
+	}
+	return d, nil
+}
+
+func asked(fromEnv, fromTarget string) input {
+	v := first(fromEnv, fromTarget)
+	return input{v, v != ""}
+}
+
+// first is the first text that is not empty.
+func first(texts ...string) string {
+	i := slices.IndexFunc(texts, func(s string) bool { return s != "" })
+	if i < 0 {
+		return ""
+	}
+	return texts[i]
+}
+
+// searchPath is where a user's own boards and templates lie: BOARDSMITH_PATH, then boardsmith.json's path.
+func searchPath(env environ, c *config) []string {
+	var path []string
+	for _, p := range filepath.SplitList(env("BOARDSMITH_PATH")) {
+		if p != "" {
+			path = append(path, p)
+		}
+	}
+	return append(path, c.Path...)
+}
+
+// archiveName is the archive's file name without its ending, of the bundled sample for "".
+func archiveName(model string) string {
+	if model == "" {
+		model = samples.Name
+	}
+	name := filepath.Base(model)
+	for _, end := range []string{".gz", ".tgz", ".tar"} {
+		name = strings.TrimSuffix(name, end)
+	}
+	return name
+}
+
+// baseName is a board's name, of a board file's path too.
+func baseName(board string) string { return strings.TrimSuffix(filepath.Base(board), ".json") }
+
+// shown is a path as the user would type it: relative to the working folder where it lies below.
+func shown(dir, path string) string {
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return path
+	}
+	rel, err := filepath.Rel(dir, abs)
+	if err != nil || rel == ".." || strings.HasPrefix(rel, ".."+string(os.PathSeparator)) {
+		return path
+	}
+	return rel
+}

@@ -1,0 +1,173 @@
+// This file checks sources without running them.
+
+package targets
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/boardsmith/boardsmith/failure"
+)
+
+// A check is a command that must succeed, in the working folder or one below it.
+type check struct {
+	name   string
+	argv   []string
+	env    []string // added to the environment
+	silent bool     // any output is a failure too: the tool lists what is wrong and exits with 0
+	needs  string   // a program without which the check is skipped; "" for none
+}
+
+// lintChecks are the checks of boardsmith's own repository; a user's gets those that need no tool but go.
+func (s *session) lintChecks() []check {
+	if !s.inBoardsmith() {
+		return []check{
+			{name: "vet", argv: []string{"go", "vet", "./..."}},
+			{name: "gofmt", argv: []string{"gofmt", "-l", "."}, silent: true, needs: "gofmt"},
+		}
+	}
+	var all []check
+	for _, system := range []string{"linux", "darwin", "windows"} {
+		all = append(all, check{
+			name: "vet for " + system, argv: []string{"go", "vet", "./..."},
+			env: []string{"GOOS=" + system, "CGO_ENABLED=0"},
+		})
+	}
+	tool := func(name string, args ...string) []string {
+		return append([]string{"go", "tool", "-modfile=tools/go.mod", name}, args...)
+	}
+	return append(all,
+		check{name: "vet of the magefile", argv: []string{"go", "vet", "-tags=mage", "."}},
+		check{name: "staticcheck", argv: tool("staticcheck", "./...")},
+		check{name: "gofumpt", argv: tool("gofumpt", "-l", "."), silent: true},
+		check{name: "cppcheck and MISRA", argv: []string{"make", "-C", "crt", "lint"}, needs: "cppcheck"},
+	)
+}
+
+func (s *session) lint(ctx context.Context) error {
+	var t tally
+	if err := s.runChecks(ctx, s.lintChecks(), &t); err != nil {
+		return err
+	}
+	return s.conclude(&t)
+}
+
+// runChecks runs the checks one by one into t. It returns an error only if the user stopped it.
+func (s *session) runChecks(ctx context.Context, checks []check, t *tally) error {
+	for _, c := range checks {
+		if c.needs != "" {
+			if _, err := exec.LookPath(c.needs); err != nil {
+				s.skip(t, c.name, c.needs+" is not installed")
+				continue
+			}
+		}
+		start := time.Now()
+		p := s.out.lasts(c.name, 0)
+		said, err := s.runCheck(ctx, c)
+		p.end()
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil {
+			s.fail(t, c.name, fmt.Sprintf("%s%v\nto repeat: %s", said, err, c.typed()))
+			continue
+		}
+		s.pass(t, c.name, time.Since(start))
+	}
+	return nil
+}
+
+func (s *session) runCheck(ctx context.Context, c check) (said []byte, err error) {
+	cmd := exec.CommandContext(ctx, c.argv[0], c.argv[1:]...)
+	cmd.Dir = s.dir
+	cmd.Env = append(toolEnv(), c.env...)
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.WaitDelay = 3 * time.Second
+	said, err = cmd.CombinedOutput()
+	if err == nil && c.silent && len(bytes.TrimSpace(said)) > 0 {
+		err = errors.New("the files above differ from what it would write")
+	}
+	return said, err
+}
+
+// typed is the check as one would type it.
+func (c check) typed() string {
+	return strings.Join(append(c.env[:len(c.env):len(c.env)], c.argv...), " ")
+}
+
+// toolEnv is the environment without the inputs of this run: the tests choose their own.
+func toolEnv() []string {
+	var env []string
+	for _, v := range os.Environ() {
+		name, _, _ := strings.Cut(v, "=")
+		if !isInput[name] && !strings.HasPrefix(name, "MAGEFILE_") {
+			env = append(env, v)
+		}
+	}
+	return env
+}
+
+// isInput are the variables that the targets read.
+var isInput = map[string]bool{
+	"BOARD": true, "MODEL": true, "PROJECT": true, "TEMPLATE": true, "OPTIONS": true, "TARGET": true, "TIMEOUT": true,
+	"INPUT": true, "OUTPUT": true, "REPEAT": true, "VERBOSE": true, "JSON": true, "FORCE": true, "DRYRUN": true,
+	"CHECK": true, "SEED": true, "FULL": true, "BOARDSMITH_PATH": true,
+}
+
+// A tally counts what was checked, and keeps what is needed to say so at the end.
+type tally struct {
+	passed, failed, skipped int
+	failures                []string          // names
+	skips                   map[string]string // name to reason
+	order                   []string          // names of skips
+	sections                []string          // one line each, for the report
+}
+
+func (s *session) pass(t *tally, name string, d time.Duration) {
+	t.passed++
+	s.out.printf("ok      %-40s %5.1f s", name, d.Seconds())
+}
+
+func (s *session) fail(t *tally, name, why string) {
+	t.failed++
+	t.failures = append(t.failures, name)
+	s.out.printf("FAILED  %s\n%s", name, strings.TrimRight(why, "\n"))
+	s.out.line(record{"status": "failed", "name": name, "class": failure.Internal, "error": why})
+}
+
+func (s *session) skip(t *tally, name, reason string) {
+	t.skipped++
+	if t.skips == nil {
+		t.skips = map[string]string{}
+	}
+	if _, twice := t.skips[name]; !twice {
+		t.order = append(t.order, name)
+	}
+	t.skips[name] = reason
+	s.out.printf("skipped %s: %s", name, reason)
+}
+
+// conclude prints the closing line, and makes an error of failures.
+func (s *session) conclude(t *tally) error {
+	for _, name := range t.failures {
+		s.out.printf("failed: %s", name)
+	}
+	s.out.printf("%d passed, %d failed, %d skipped", t.passed, t.failed, t.skipped)
+	if t.failed > 0 {
+		return failure.New(failure.Internal, "", "%d of %d checks failed", t.failed, t.failed+t.passed)
+	}
+	s.out.line(record{"status": "done", "passed": t.passed, "failed": t.failed, "skipped": t.skipped})
+	return nil
+}
+
+// rel is a path below the repository for messages.
+func (s *session) rel(path ...string) string {
+	return filepath.Join(append([]string{s.dir}, path...)...)
+}

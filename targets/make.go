@@ -1,0 +1,224 @@
+// This file makes a firmware: generate, build, flash, size, clean.
+
+package targets
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/project"
+	"github.com/boardsmith/boardsmith/samples"
+)
+
+func (s *session) generate(ctx context.Context) error {
+	in, err := s.inputs()
+	if err != nil {
+		return err
+	}
+	if s.env.set("DRYRUN") {
+		return s.would("generate %s for board %s from %s", in.project, in.board.value, archiveName(in.model.value))
+	}
+	if err := s.makeProject(ctx, in); err != nil {
+		return err
+	}
+	if !in.optioned && in.usual != s.project.Options() && in.config.file != "" {
+		s.out.notef("note: the project keeps its own options, which differ from those in %s; OPTIONS sets them", shown(s.dir, in.config.file))
+	}
+	return nil
+}
+
+// makeProject generates the project that the inputs describe and tells what that changed.
+func (s *session) makeProject(ctx context.Context, in *inputs) error {
+	spec := project.Spec{
+		Board: in.board.value, Template: in.template.value, Options: in.options,
+		Force: s.env.set("FORCE"), Env: s.projectEnv(in),
+	}
+	model, cleanup, err := s.modelFile(in)
+	if err != nil {
+		return err
+	}
+	defer cleanup()
+	spec.Model = model
+	if s.project != nil { // Generate takes the lock itself
+		if err := s.project.Close(); err != nil {
+			return err
+		}
+		s.project = nil
+	}
+	bar := s.out.lasts("generate", 0)
+	p, err := project.Generate(ctx, in.project, spec)
+	bar.end()
+	if err != nil {
+		return err
+	}
+	s.project, s.image, s.unfinished = p, nil, nil
+	r := s.record()
+	if n := len(p.Wrote()); n > 0 {
+		s.out.printf("generate: %s for board %s from %s, %d files", in.project, p.Board().Name, archiveName(p.ModelName()), n)
+		r["files"] = n
+	} else {
+		s.out.printf("generate: %s is up to date", in.project)
+		r["status"] = "up-to-date"
+	}
+	r["step"] = "generate" // build generates too
+	s.out.line(r)
+	return nil
+}
+
+// record begins a JSON line about the project.
+func (s *session) record() record {
+	p := s.project
+	return record{
+		"status": "done", "project": shown(s.dir, p.Dir()), "board": p.Board().Name, "model": archiveName(p.ModelName()),
+		"model_sha256": p.ModelDigest(),
+	}
+}
+
+// modelFile is the archive to generate from, as a file of the right name: what was asked for, else the project's own,
+// else the bundled sample. cleanup removes what was made for it.
+func (s *session) modelFile(in *inputs) (path string, cleanup func(), err error) {
+	var name string
+	var data []byte
+	switch {
+	case in.model.value != "" && (in.model.asked || s.project == nil):
+		return in.model.value, func() {}, nil
+	case in.model.asked || s.project == nil:
+		name, data = samples.Name, samples.Archive()
+	default:
+		a, _, err := s.project.Model()
+		if err != nil {
+			return "", nil, err
+		}
+		name, data = s.project.ModelName(), a.Raw
+	}
+	dir, err := os.MkdirTemp("", "boardsmith-")
+	if err != nil {
+		return "", nil, err
+	}
+	cleanup = func() { _ = os.RemoveAll(dir) } // a left-over in the system's folder for such harms nobody
+	path = filepath.Join(dir, name)
+	if err := os.WriteFile(path, data, 0o644); err != nil {
+		cleanup()
+		return "", nil, err
+	}
+	return path, cleanup, nil
+}
+
+// ready makes the project what was asked for: it generates one where there is none, and renews what depends on a
+// changed archive, option or board file. A project that nobody asked anything of is used as it is.
+func (s *session) ready(ctx context.Context) error {
+	in, err := s.inputs()
+	if err != nil {
+		return err
+	}
+	if s.project == nil {
+		if s.unfinished != nil && !in.derived {
+			return s.unfinished // what it was to be, only the user knows
+		}
+		return s.makeProject(ctx, in)
+	}
+	if err := s.matches(in); err != nil {
+		return err
+	}
+	if !in.model.asked && !in.board.asked && !in.optioned && !in.template.asked {
+		return nil
+	}
+	current, err := s.isCurrent(in)
+	if err != nil {
+		return err
+	}
+	edited, err := s.project.Edited()
+	if err != nil {
+		return err
+	}
+	if current && len(edited) > 0 && !s.env.set("FORCE") {
+		return nil // generating would want to replace a person's work
+	}
+	return s.makeProject(ctx, in)
+}
+
+func (s *session) build(ctx context.Context) error {
+	if s.env.set("DRYRUN") {
+		in, err := s.inputs()
+		if err != nil {
+			return err
+		}
+		return s.would("build the firmware of %s for board %s", in.project, in.board.value)
+	}
+	if err := s.ready(ctx); err != nil {
+		return err
+	}
+	return s.makeImage(ctx)
+}
+
+// makeImage builds the project that is ready and tells what that took.
+func (s *session) makeImage(ctx context.Context) error {
+	bar := s.out.lasts("build", 0)
+	image, err := s.project.Build(ctx)
+	bar.end()
+	if err != nil {
+		return err
+	}
+	s.image = image
+	if len(image.Edited) > 0 {
+		s.out.notef("note: built with files that were changed by hand: %s", strings.Join(image.Edited, ", "))
+	}
+	r := s.record()
+	r["step"], r["image"], r["sha256"], r["build_id"], r["edited"] = "build", shown(s.dir, image.Path), image.Digest, image.ID(), append([]string{}, image.Edited...)
+	r["text"], r["data"], r["bss"] = image.Size.Text, image.Size.Data, image.Size.BSS
+	if image.UpToDate {
+		s.out.printf("build: %s is up to date", shown(s.dir, image.Path))
+		r["status"] = "up-to-date"
+	} else {
+		z := image.Size
+		s.out.printf("build: %s, text %d, data %d, bss %d bytes", shown(s.dir, image.Path), z.Text, z.Data, z.BSS)
+	}
+	s.out.line(r)
+	return nil
+}
+
+// would tells of a step that DRYRUN keeps from happening.
+func (s *session) would(format string, args ...any) error {
+	text := fmt.Sprintf(format, args...)
+	s.out.printf("%s: would %s", s.out.step, text)
+	s.out.line(record{"status": "dry-run", "would": text})
+	return nil
+}
+
+func (s *session) clean(ctx context.Context) error {
+	in, err := s.inputs()
+	if err != nil {
+		return err
+	}
+	if s.project != nil {
+		if err := s.matches(in); err != nil {
+			return err
+		}
+	}
+	if s.project == nil && s.unfinished == nil {
+		s.out.printf("clean: there is no %s", in.project)
+		s.out.line(record{"status": "up-to-date", "project": in.project})
+		return nil
+	}
+	if s.env.set("DRYRUN") {
+		return s.would("remove %s", in.project)
+	}
+	if err := s.forget(); err != nil { // Clean takes the lock itself
+		return err
+	}
+	if err := project.Clean(ctx, in.project, s.env.set("FORCE"), s.projectEnv(in)); err != nil {
+		var edited *project.EditedError
+		if errors.As(err, &edited) {
+			return failure.New(failure.Config, "FORCE=1 removes them too", "%w", err)
+		}
+		return err
+	}
+	s.out.printf("clean: removed %s", in.project)
+	s.out.line(record{"status": "done", "project": in.project})
+	return nil
+}

@@ -1,0 +1,390 @@
+// This file runs a model on a board and shows what it answered.
+
+package targets
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/boardsmith/boardsmith/executor"
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/mlf"
+	"github.com/boardsmith/boardsmith/ndarray"
+	"github.com/boardsmith/boardsmith/project"
+	"github.com/boardsmith/boardsmith/rpc"
+	"github.com/boardsmith/boardsmith/samples"
+)
+
+// flash writes the image. The device stays attached for the targets after it.
+func (s *session) flash(ctx context.Context) error {
+	if s.env.set("DRYRUN") {
+		in, err := s.inputs()
+		if err != nil {
+			return err
+		}
+		return s.would("flash %s to board %s", in.project, in.board.value)
+	}
+	image, err := s.built(ctx)
+	if err != nil {
+		return err
+	}
+	d, err := s.attached(ctx)
+	if err != nil {
+		return err
+	}
+	bar := s.out.lasts("flash", 0)
+	report, err := d.Flash(ctx, image)
+	bar.end()
+	if err != nil {
+		return err
+	}
+	r := s.record()
+	r["wrote"], r["erased"], r["why"], r["build_id"] = report.Wrote, report.Erased, report.Why, image.ID()
+	if report.Wrote == 0 {
+		s.out.printf("flash: up to date, nothing written: %s", report.Why)
+		r["status"] = "up-to-date"
+	} else {
+		s.out.printf("flash: wrote %s, erased %d sectors: %s", bytesText(report.Wrote), report.Erased, report.Why)
+	}
+	s.out.line(r)
+	return nil
+}
+
+// built is the image of the project: what build made before in this run, else what it makes now.
+func (s *session) built(ctx context.Context) (*project.Image, error) {
+	if s.image == nil {
+		if err := s.ready(ctx); err != nil {
+			return nil, err
+		}
+		if err := s.makeImage(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return s.image, nil
+}
+
+// attached is the board's device, leased until the run target or the process ends.
+func (s *session) attached(ctx context.Context) (*project.Device, error) {
+	if s.device == nil {
+		d, err := project.Attach(ctx, s.project.Board(), "", s.projectEnv(s.in))
+		if err != nil {
+			return nil, err
+		}
+		s.device = d
+	}
+	return s.device, nil
+}
+
+func (s *session) detach() error {
+	d := s.device
+	s.device = nil
+	if d == nil {
+		return nil
+	}
+	return d.Close()
+}
+
+// A connection is an open session with the firmware and the model in it.
+type connection struct {
+	rpc   *rpc.Session
+	model executor.Executor
+	limit time.Duration // of each call
+}
+
+// call runs f with the deadline of one call. Its error says which call it was, and how to wait longer.
+func (c *connection) call(ctx context.Context, what string, f func(context.Context) error) error {
+	limited, cancel := context.WithTimeout(ctx, c.limit)
+	defer cancel()
+	err := f(limited)
+	if err == nil {
+		return nil
+	}
+	if ctx.Err() == nil && limited.Err() != nil {
+		return failure.New(failure.Timeout, "the board may hang; TIMEOUT=2m waits longer", "%s did not end within %v: %w", what, c.limit, err)
+	}
+	return fmt.Errorf("%s: %w", what, err)
+}
+
+// withModel opens the link, gives f the model, and closes everything again, whatever happens.
+func (s *session) withModel(ctx context.Context, f func(*connection) error) (err error) {
+	image, err := s.built(ctx)
+	if err != nil {
+		return err
+	}
+	_, module, err := s.project.Model()
+	if err != nil {
+		return err
+	}
+	d, err := s.attached(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = firstError(err, s.detach()) }()
+	c := &connection{limit: s.in.timeout}
+	err = c.call(ctx, "opening the link", func(ctx context.Context) error {
+		c.rpc, err = d.Open(ctx, image)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	defer func() {
+		err = firstError(err, c.call(context.WithoutCancel(ctx), "closing the link", c.rpc.Close))
+	}()
+	err = c.call(ctx, "preparing the model", func(ctx context.Context) error {
+		c.model, err = executor.Open(ctx, c.rpc, module)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return f(c)
+}
+
+func firstError(a, b error) error {
+	if a != nil {
+		return a
+	}
+	return b
+}
+
+func (s *session) run(ctx context.Context) error {
+	if s.env.set("DRYRUN") {
+		in, err := s.inputs()
+		if err != nil {
+			return err
+		}
+		return s.would("run %s on board %s", in.project, in.board.value)
+	}
+	if _, err := s.built(ctx); err != nil {
+		return err
+	}
+	_, module, err := s.project.Model()
+	if err != nil {
+		return err
+	}
+	arrays, from, err := s.modelInputs(module)
+	if err != nil {
+		return err
+	}
+	return s.withModel(ctx, func(c *connection) error {
+		bar := s.out.lasts("run", 0)
+		defer bar.end()
+		outputs, err := c.infer(ctx, arrays)
+		if err != nil {
+			return err
+		}
+		samples, err := s.time(ctx, c, bar)
+		if err != nil {
+			return err
+		}
+		bar.end()
+		return s.tell(c, from, outputs, samples)
+	})
+}
+
+// infer sets the inputs, runs the model once and fetches all outputs.
+func (c *connection) infer(ctx context.Context, arrays []ndarray.Named) ([]*ndarray.Array, error) {
+	for _, a := range arrays {
+		err := c.call(ctx, "setting an input", func(ctx context.Context) error { return c.model.SetInput(ctx, a.Name, a.Array) })
+		if err != nil {
+			return nil, err
+		}
+	}
+	if err := c.call(ctx, "running the model", c.model.Run); err != nil {
+		return nil, err
+	}
+	var outputs []*ndarray.Array
+	for i := range c.model.Outputs() {
+		err := c.call(ctx, "fetching an output", func(ctx context.Context) error {
+			a, err := c.model.Output(ctx, i)
+			outputs = append(outputs, a)
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return outputs, nil
+}
+
+// time measures REPEAT runs, and with VERBOSE each operator of a graph. Every sample is a call of its own.
+func (s *session) time(ctx context.Context, c *connection, bar *progress) ([]float64, error) {
+	var all []float64
+	for i := range s.in.repeat {
+		bar.now("timing", i, s.in.repeat)
+		err := c.call(ctx, "timing the model", func(ctx context.Context) error {
+			one, err := c.model.Time(ctx, rpc.TimeOptions{})
+			all = append(all, one...)
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	graph, ok := c.model.(*executor.Graph)
+	if !ok || !s.env.set("VERBOSE") {
+		return all, nil
+	}
+	return all, c.call(ctx, "timing the operators", func(ctx context.Context) error {
+		times, err := graph.Debug(ctx, rpc.TimeOptions{Repeat: s.in.repeat})
+		for _, t := range times {
+			s.out.notef("%-40s %12s  %s", t.Name, seconds(rpc.StatsOf(t.Samples).Median), t.Node)
+		}
+		return err
+	})
+}
+
+// tell prints outputs and times, and writes OUTPUT.
+func (s *session) tell(c *connection, from string, outputs []*ndarray.Array, samples []float64) error {
+	s.out.printf("run: %s on board %s, %s", archiveName(s.project.ModelName()), s.project.Board().Name, from)
+	var lines []record
+	var named []ndarray.Named
+	for i, a := range outputs {
+		name := "output" + strconv.Itoa(i)
+		named = append(named, ndarray.Named{Name: name, Array: a})
+		text := fmt.Sprintf("%s  %v %s  %s", name, a.DType, ndarray.ShapeString(a.Shape), firstValues(a))
+		line := record{"name": name, "model_name": c.model.Outputs()[i].Name, "dtype": a.DType.String(), "shape": shape(a), "first": numbers(a)}
+		if class, ok := argMax(a); ok {
+			text += fmt.Sprintf("  arg-max %d", class)
+			line["argmax"] = class
+		}
+		s.out.printf("%s", text)
+		lines = append(lines, line)
+	}
+	t := rpc.StatsOf(samples)
+	s.out.printf("%s", timeText(len(samples), t))
+	r := s.record()
+	r["input"], r["outputs"], r["time"] = from, lines, timeRecord(samples, t)
+	if s.in.output != "" {
+		if err := ndarray.WriteNPZ(s.in.output, named); err != nil {
+			return failure.New(failure.Config, "choose an OUTPUT that can be written", "OUTPUT: %w", err)
+		}
+		s.out.printf("wrote %s", s.in.output)
+		r["output"] = s.in.output
+	}
+	s.out.line(r)
+	return nil
+}
+
+func shape(a *ndarray.Array) []int64 { return append([]int64{}, a.Shape...) } // [] for a scalar, not null
+
+// numbers are the first elements for JSON, which has no word for NaN and infinities: these become texts.
+func numbers(a *ndarray.Array) []any {
+	var all []any
+	for i := range min(a.Len(), shownValues) {
+		if f := a.Float(i); math.IsNaN(f) || math.IsInf(f, 0) {
+			all = append(all, a.Text(i))
+			continue
+		}
+		all = append(all, json.Number(a.Text(i)))
+	}
+	return all
+}
+
+func timeText(n int, t rpc.Stats) string {
+	return fmt.Sprintf("time per inference, %d runs: mean %s, median %s, min %s, max %s, 95 %% interval of the mean %s to %s",
+		n, seconds(t.Mean), seconds(t.Median), seconds(t.Min), seconds(t.Max), seconds(t.Low), seconds(t.High))
+}
+
+func timeRecord(samples []float64, t rpc.Stats) record {
+	return record{"runs": len(samples), "mean": t.Mean, "median": t.Median, "min": t.Min, "max": t.Max, "low95": t.Low, "high95": t.High}
+}
+
+// modelInputs are the arrays to run with, and where they come from, in words.
+func (s *session) modelInputs(m *mlf.Module) ([]ndarray.Named, string, error) {
+	if s.in.input != "" {
+		arrays, err := readInputs(s.in.input, m)
+		return arrays, "input from " + s.in.input, err
+	}
+	if s.project.ModelDigest() == samples.Digest() {
+		arrays, err := samples.Inputs()
+		return arrays, "input from the bundled sample", err
+	}
+	return s.inventInputs(m)
+}
+
+// readInputs reads INPUT and refuses what is not an input, or too little, before anything is sent.
+func readInputs(path string, m *mlf.Module) ([]ndarray.Named, error) {
+	arrays, err := ndarray.ReadNPZ(path)
+	if err != nil {
+		return nil, fmt.Errorf("INPUT: %w", err)
+	}
+	if len(arrays) == 1 && arrays[0].Name == "" && len(m.Inputs) == 1 {
+		arrays[0].Name = m.Inputs[0].Name // one .npy for the only input
+	}
+	given := map[int]bool{}
+	for _, a := range arrays {
+		i, err := mlf.Lookup("input", m.Inputs, a.Name)
+		if err != nil {
+			return nil, fmt.Errorf("INPUT %s: %w", path, err)
+		}
+		if given[i] {
+			return nil, failure.New(failure.Config, "", "INPUT %s: two arrays for input %q", path, m.Inputs[i].Name)
+		}
+		given[i] = true
+	}
+	var missing []string
+	for i, t := range m.Inputs {
+		if !given[i] {
+			missing = append(missing, t.String())
+		}
+	}
+	if len(missing) > 0 {
+		return nil, failure.New(failure.Config, "give an array for each input", "INPUT %s: no array for %s", path, strings.Join(missing, ", "))
+	}
+	return arrays, nil
+}
+
+// inventInputs makes numbers up: floats in -1 to 1 and bytes of any value, drawn by SEED; wider integers may be indices
+// and are zero.
+func (s *session) inventInputs(m *mlf.Module) ([]ndarray.Named, string, error) {
+	seed, err := strconv.ParseUint(first(s.env("SEED"), "0"), 10, 64)
+	if err != nil {
+		return nil, "", failure.New(failure.Config, "", "SEED=%s is not a number", s.env("SEED"))
+	}
+	r := rand.New(rand.NewPCG(seed, 0))
+	var arrays []ndarray.Named
+	for _, t := range m.Inputs {
+		a, err := ndarray.New(t.DType, t.Shape...)
+		if err != nil {
+			return nil, "", fmt.Errorf("input %q: %w", t.Name, err)
+		}
+		fill(a, r)
+		arrays = append(arrays, ndarray.Named{Name: t.Name, Array: a})
+	}
+	return arrays, fmt.Sprintf("random input, seed %d (INPUT gives real ones)", seed), nil
+}
+
+func fill(a *ndarray.Array, r *rand.Rand) {
+	switch {
+	case a.DType.Code == ndarray.Float && a.DType.Bits == 32:
+		for i := 0; i < len(a.Data); i += 4 {
+			putLE(a.Data[i:i+4], uint64(math.Float32bits(r.Float32()*2-1)))
+		}
+	case a.DType.Code == ndarray.Float && a.DType.Bits == 64:
+		for i := 0; i < len(a.Data); i += 8 {
+			putLE(a.Data[i:i+8], math.Float64bits(r.Float64()*2-1))
+		}
+	case a.DType.Code <= ndarray.UInt && a.DType.Bits == 8:
+		for i := range a.Data {
+			a.Data[i] = byte(r.Uint32())
+		}
+	case a.DType.Code == ndarray.UInt && a.DType.Bits == 1:
+		for i := range a.Data {
+			a.Data[i] = byte(r.Uint32() & 1)
+		}
+	}
+}
+
+func putLE(p []byte, v uint64) {
+	for i := range p {
+		p[i] = byte(v >> (8 * i))
+	}
+}

@@ -1,0 +1,209 @@
+package targets
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/boardsmith/boardsmith/ndarray"
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// shop is what the command-line tests share: the compiled magefile, and a cache so that not every story compiles the
+// runtime.
+type shop struct {
+	dir  string
+	bin  string // folder with the program "mage"
+	home string // BOARDSMITH_HOME
+}
+
+var theShop struct {
+	sync.Once
+	shop
+	err error
+}
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if theShop.dir != "" {
+		os.RemoveAll(theShop.dir)
+	}
+	os.Exit(code)
+}
+
+// openShop compiles examples/own-repo's magefile, what a user's one line gives. It works on a copy: mage writes its
+// main file beside the magefile, and two of them would meet there.
+func openShop(t testing.TB) shop {
+	t.Helper()
+	if runtime.GOOS != "linux" {
+		t.Skip("the host board is a Linux process")
+	}
+	theShop.Do(func() {
+		theShop.dir, theShop.err = os.MkdirTemp("", "boardsmith-shop-")
+		if theShop.err == nil {
+			theShop.bin, theShop.home = filepath.Join(theShop.dir, "bin"), filepath.Join(theShop.dir, "home")
+			theShop.err = compileMagefile(filepath.Join(theShop.dir, "repo"), theShop.bin)
+		}
+	})
+	if theShop.err != nil {
+		t.Fatal(theShop.err)
+	}
+	return theShop.shop
+}
+
+func compileMagefile(repo, bin string) error {
+	root, err := filepath.Abs("..")
+	if err != nil {
+		return err
+	}
+	for _, dir := range []string{repo, bin} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return err
+		}
+	}
+	for _, name := range []string{"magefile.go", "go.mod", "go.sum"} {
+		data, err := os.ReadFile(filepath.Join(root, "examples", "own-repo", name))
+		if err != nil {
+			return err
+		}
+		data = bytes.ReplaceAll(data, []byte("=> ../.."), []byte("=> "+strconv.Quote(root)))
+		if err := os.WriteFile(filepath.Join(repo, name), data, 0o644); err != nil {
+			return err
+		}
+	}
+	cmd := exec.Command("go", "tool", "mage", "-compile", filepath.Join(bin, "mage"))
+	cmd.Dir = repo
+	if said, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%s: %w\n%s", strings.Join(cmd.Args, " "), err, said)
+	}
+	return nil
+}
+
+// environment is a user's: nothing that this run of the tests was given.
+func (s shop) environment() []string {
+	return append(toolEnv(), "BOARDSMITH_HOME="+s.home, "PATH="+s.bin+string(os.PathListSeparator)+os.Getenv("PATH"))
+}
+
+// TestScript runs the stories in testdata/script on the compiled magefile.
+func TestScript(t *testing.T) {
+	s := openShop(t)
+	root, err := filepath.Abs("..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata/script",
+		Setup: func(e *testscript.Env) error {
+			e.Setenv("PATH", s.bin+string(os.PathListSeparator)+os.Getenv("PATH"))
+			e.Setenv("BOARDSMITH_HOME", s.home)
+			e.Setenv("SAMPLES", filepath.Join(root, "samples"))
+			e.Setenv("OWN", filepath.Join(root, "examples", "own-repo"))
+			e.Setenv("HOME", e.WorkDir)
+			e.Setenv("MAGE", filepath.Join(s.bin, "mage"))
+			return nil
+		},
+		Condition: func(name string) (bool, error) {
+			switch name {
+			case "root":
+				return os.Geteuid() == 0, nil
+			case "mount": // in a namespace of its own
+				return exec.Command("unshare", "-rm", "mount", "-t", "tmpfs", "none", t.TempDir()).Run() == nil, nil
+			}
+			return false, fmt.Errorf("no such condition: %s", name)
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"exits": exits, "same": same, "badtar": badTar, "append": appendText,
+		},
+	})
+}
+
+// exits CODE program args... runs the program, which must exit with that code.
+func exits(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: exits CODE program args...")
+	}
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	code := 0
+	if err := ts.Exec(args[1], args[2:]...); err != nil {
+		var exit *exec.ExitError
+		if !errors.As(err, &exit) {
+			ts.Fatalf("%v", err)
+		}
+		code = exit.ExitCode()
+	}
+	if code != want {
+		ts.Fatalf("exit code %d, want %d", code, want)
+	}
+}
+
+// append FILE TEXT adds a line to a file.
+func appendText(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: append FILE TEXT")
+	}
+	f, err := os.OpenFile(ts.MkAbs(args[0]), os.O_APPEND|os.O_WRONLY, 0)
+	ts.Check(err)
+	_, err = f.WriteString(args[1] + "\n")
+	ts.Check(errors.Join(err, f.Close()))
+}
+
+// same GOT WANT compares two .npz as the data's own comparison does.
+func same(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: same GOT WANT")
+	}
+	ts.Check(sameArrays(ts.MkAbs(args[0]), ts.MkAbs(args[1])))
+}
+
+// sameArrays wants integers equal and floats within 1e-5·max(1, |expected|), types, shapes and names equal.
+func sameArrays(got, want string) error {
+	g, err := ndarray.ReadNPZ(got)
+	if err != nil {
+		return err
+	}
+	w, err := ndarray.ReadNPZ(want)
+	if err != nil {
+		return err
+	}
+	if len(g) != len(w) {
+		return fmt.Errorf("%d arrays, want %d", len(g), len(w))
+	}
+	for i := range w {
+		if g[i].Name != w[i].Name {
+			return fmt.Errorf("array %d is called %q, want %q", i, g[i].Name, w[i].Name)
+		}
+		if err := near(g[i].Array, w[i].Array); err != nil {
+			return fmt.Errorf("%s: %w", w[i].Name, err)
+		}
+	}
+	return nil
+}
+
+func near(g, w *ndarray.Array) error {
+	if g.DType != w.DType || ndarray.ShapeString(g.Shape) != ndarray.ShapeString(w.Shape) {
+		return fmt.Errorf("%v %s, want %v %s", g.DType, ndarray.ShapeString(g.Shape), w.DType, ndarray.ShapeString(w.Shape))
+	}
+	if w.DType.Code != ndarray.Float {
+		if !bytes.Equal(g.Data, w.Data) {
+			return errors.New("other integers than expected")
+		}
+		return nil
+	}
+	for i := range w.Len() {
+		a, b := g.Float(i), w.Float(i)
+		if !(math.Abs(a-b) <= 1e-5*max(1, math.Abs(b))) {
+			return fmt.Errorf("element %d is %v, want %v", i, a, b)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,93 @@
+// This file writes tensors and times as people read them.
+
+package targets
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/boardsmith/boardsmith/ndarray"
+)
+
+// shownValues is how many elements of an output are printed.
+const shownValues = 10
+
+// firstValues is the array's first elements in one line.
+func firstValues(a *ndarray.Array) string {
+	n := min(a.Len(), shownValues)
+	words := make([]string, n)
+	for i := range n {
+		words[i] = a.Text(i)
+	}
+	if n < a.Len() {
+		words = append(words, "…")
+	}
+	return strings.Join(words, " ")
+}
+
+// maxClasses is how many classes a classifier has at most; ImageNet's are 1,000 or 1,001.
+const maxClasses = 1024
+
+// argMax returns the position of the largest element if the array looks like one value per class: one axis of 2 to
+// maxClasses elements, all others of length 1. Of equal ones it is the first.
+func argMax(a *ndarray.Array) (int, bool) {
+	long := 0
+	for _, d := range a.Shape {
+		if d > 1 {
+			long++
+		}
+	}
+	if n := a.Len(); long != 1 || n < 2 || n > maxClasses {
+		return 0, false
+	}
+	best := 0
+	for i := range a.Len() {
+		if a.Float(i) > a.Float(best) {
+			best = i
+		}
+	}
+	return best, true
+}
+
+// seconds is a time with a unit that gives it one to three digits before the point.
+func seconds(s float64) string {
+	for _, u := range []struct {
+		unit string
+		size float64
+	}{{"s", 1}, {"ms", 1e-3}, {"µs", 1e-6}} {
+		if math.Abs(s) >= u.size {
+			return fmt.Sprintf("%.4g %s", s/u.size, u.unit)
+		}
+	}
+	return fmt.Sprintf("%.4g ns", s*1e9)
+}
+
+// bytesText is a size in bytes, and in KiB where that says more.
+func bytesText(n int64) string {
+	if n < 10<<10 {
+		return fmt.Sprintf("%d B", n)
+	}
+	return fmt.Sprintf("%d B (%.1f KiB)", n, float64(n)/1024)
+}
+
+// picture draws an 8×8 image of int8 as eight lines, darker for higher values.
+func picture(a *ndarray.Array) []string {
+	const shades = " .:-=+*#%@"
+	low, high := a.Int(0), a.Int(0)
+	for i := range a.Len() {
+		low, high = min(low, a.Int(i)), max(high, a.Int(i))
+	}
+	span := max(high-low, 1)
+	lines := make([]string, 0, 8)
+	for y := 0; y < a.Len(); y += 8 {
+		var b strings.Builder
+		for x := range 8 {
+			c := shades[(a.Int(y+x)-low)*int64(len(shades)-1)/span]
+			b.WriteByte(c)
+			b.WriteByte(c) // a character is half as wide as it is high
+		}
+		lines = append(lines, b.String())
+	}
+	return lines
+}

@@ -1,0 +1,183 @@
+// This file is the long check of everything.
+
+package targets
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/moby/sys/atomicwriter"
+)
+
+// raced are the packages with goroutines of their own; they are cheap enough to run a second time under -race.
+var raced = []string{"./transport/...", "./rpc/...", "./cache/...", "./flasher/..."}
+
+// testLimit ends a run that hangs; a good one takes less than 15 minutes on two cores.
+const testLimit = 40 * time.Minute
+
+func (s *session) test(ctx context.Context) error {
+	var t tally
+	if err := s.testAll(ctx, &t, false); err != nil {
+		return err
+	}
+	return s.conclude(&t)
+}
+
+func (s *session) testFull(ctx context.Context) error {
+	var t tally
+	start := time.Now()
+	if err := s.testAll(ctx, &t, true); err != nil {
+		return err
+	}
+	if s.inBoardsmith() {
+		if err := s.writeReport(ctx, &t, time.Since(start)); err != nil {
+			return err
+		}
+	}
+	return s.conclude(&t)
+}
+
+// testAll runs every check into t. full leaves nothing to the lot.
+func (s *session) testAll(ctx context.Context, t *tally, full bool) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, testLimit, fmt.Errorf("the tests took longer than %v", testLimit))
+	defer cancel()
+	env, err := s.testEnv(full)
+	if err != nil {
+		return err
+	}
+	if !s.inBoardsmith() {
+		if err := s.runChecks(ctx, s.lintChecks(), t); err != nil {
+			return err
+		}
+		return s.goTest(ctx, t, env, "-count=1", "./...")
+	}
+	if err := s.setupForTests(ctx); err != nil {
+		return err
+	}
+	if err := s.runChecks(ctx, s.lintChecks(), t); err != nil {
+		return err
+	}
+	if err := s.goTest(ctx, t, env, "-count=1", "-timeout=20m", "./..."); err != nil {
+		return err
+	}
+	if err := s.race(ctx, t); err != nil {
+		return err
+	}
+	return s.cTests(ctx, t)
+}
+
+// testEnv is what the tests read of the environment: the seed for what they draw, printed so that a run can be
+// repeated, and whether to draw at all.
+func (s *session) testEnv(full bool) ([]string, error) {
+	seed := s.env("SEED")
+	if seed == "" {
+		seed = fmt.Sprint(rand.Uint32())
+	}
+	if _, err := fmt.Sscanf(seed, "%d", new(uint64)); err != nil {
+		return nil, failure.New(failure.Config, "", "SEED=%s is not a number", seed)
+	}
+	s.out.printf("seed %s: SEED=%s go tool mage test draws the same again", seed, seed)
+	env := []string{"SEED=" + seed}
+	if full {
+		env = append(env, "FULL=1")
+	}
+	return env, nil
+}
+
+// setupForTests installs what is missing where that needs no question; else the tests that need it are skipped, and
+// say so.
+func (s *session) setupForTests(ctx context.Context) error {
+	err := s.setup(ctx)
+	if failure.Of(err) != failure.ToolMissing || ctx.Err() != nil {
+		return err
+	}
+	s.out.notef("%v", err)
+	s.out.notef("hint: %s; what needs it is skipped now", failure.Next(err))
+	return nil
+}
+
+// race runs the packages with goroutines under the race detector, as one check.
+func (s *session) race(ctx context.Context, t *tally) error {
+	return s.runChecks(ctx, []check{{
+		name: "go test -race", argv: append([]string{"go", "test", "-race", "-short", "-count=1"}, raced...),
+		env: []string{"CGO_ENABLED=1"}, needs: "gcc",
+	}}, t)
+}
+
+func (s *session) cTests(ctx context.Context, t *tally) error {
+	if found := probe(ctx, cmocka); !found.here {
+		s.skip(t, "crt", found.why)
+		return ctx.Err()
+	}
+	return s.cTest(ctx, t, "make", "-C", "crt", "test")
+}
+
+// reportFile is what a full run leaves, to be committed.
+const reportFile = "docs/report/README.md"
+
+func (s *session) writeReport(ctx context.Context, t *tally, spent time.Duration) error {
+	bench, err := s.measure(ctx)
+	if err != nil {
+		return err
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "# Report of a full test run\n\nWritten by `go tool mage test:full`; nothing in it is edited by hand.\n\n")
+	fmt.Fprintf(&b, "| | |\n|---|---|\n| commit | %s |\n| day | %s |\n| system | %s, %s/%s, %d cores |\n| took | %.0f s |\n| result | **%d passed, %d failed, %d skipped** |\n\n",
+		s.commit(ctx), time.Now().UTC().Format(time.DateOnly), runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(),
+		spent.Seconds(), t.passed, t.failed, t.skipped)
+	fmt.Fprintf(&b, "## Tests\n\n```\n%s\n```\n\n", strings.Join(t.sections, "\n"))
+	writeList(&b, "Failed", t.failures)
+	var skips []string
+	for _, name := range t.order {
+		skips = append(skips, name+": "+t.skips[name])
+	}
+	writeList(&b, "Skipped", skips)
+	fmt.Fprintf(&b, "## Speed\n\n```\n%s```\n\n## Tools\n\n```\n", bench)
+	all, err := look(ctx)
+	if err != nil {
+		return err
+	}
+	for _, f := range all {
+		fmt.Fprintf(&b, "%-14s %s\n", f.name, first(f.version, f.why))
+	}
+	b.WriteString("```\n")
+	file := s.rel(filepath.FromSlash(reportFile))
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		return err
+	}
+	if err := atomicwriter.WriteFile(file, []byte(b.String()), 0o644); err != nil {
+		return err
+	}
+	s.out.printf("wrote %s", reportFile)
+	return nil
+}
+
+func writeList(b *strings.Builder, title string, items []string) {
+	if len(items) == 0 {
+		return
+	}
+	fmt.Fprintf(b, "## %s\n\n", title)
+	for _, i := range items {
+		fmt.Fprintf(b, "* %s\n", i)
+	}
+	b.WriteString("\n")
+}
+
+// commit is the checked-out commit, marked if files differ from it.
+func (s *session) commit(ctx context.Context) string {
+	cmd := exec.CommandContext(ctx, "git", "describe", "--always", "--dirty", "--abbrev=12")
+	cmd.Dir = s.dir
+	said, err := cmd.Output()
+	if err != nil {
+		return "not known (" + err.Error() + ")"
+	}
+	return strings.TrimSpace(string(said))
+}
