@@ -2,6 +2,7 @@ package executor_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -24,6 +25,12 @@ import (
 
 // open builds the host board's firmware around an archive by hand, starts it and opens a session.
 func open(t *testing.T, a *mlf.Archive) (context.Context, *rpc.Session) {
+	t.Helper()
+	return openOver(t, a, func(link rpc.Transport) rpc.Transport { return link })
+}
+
+// openOver is open over a link that is put between host and device.
+func openOver(t *testing.T, a *mlf.Archive, between func(rpc.Transport) rpc.Transport) (context.Context, *rpc.Session) {
 	t.Helper()
 	if runtime.GOOS == "windows" {
 		t.Skip("the process port needs POSIX")
@@ -56,7 +63,7 @@ func open(t *testing.T, a *mlf.Archive) (context.Context, *rpc.Session) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := rpc.New(session, rpc.Options{})
+	s := rpc.New(between(session), rpc.Options{})
 	t.Cleanup(func() {
 		if err := s.Close(context.Background()); err != nil {
 			t.Error(err)
@@ -385,5 +392,84 @@ func TestGraphWithoutParameters(t *testing.T) {
 	m.Graph = []byte(strings.Replace(tinyGraph("tvmgen_g_add", 2), "[0, 1, 2, 2]", "[0, 1, 2, 3]", 1))
 	if _, err := executor.Open(ctx, s, &m); err == nil || !strings.Contains(err.Error(), "lies elsewhere") {
 		t.Error(err)
+	}
+}
+
+// A flaky link damages some copies to the device: other bytes arrive, and the device says so.
+type flaky struct {
+	rpc.Transport
+	damage func(copy int) bool // counted from 0
+	copies int
+	hit    bool
+}
+
+func (f *flaky) Lossy() bool { return true }
+
+func (f *flaky) Send(ctx context.Context, parts ...[]byte) error {
+	f.hit = false
+	if rpc.Code(parts[0][8]) == rpc.CodeCopyToRemote {
+		f.hit = f.damage(f.copies)
+		f.copies++
+	}
+	if f.hit {
+		parts[1] = slices.Clone(parts[1])
+		parts[1][0] ^= 0x55
+	}
+	return f.Transport.Send(ctx, parts...)
+}
+
+func (f *flaky) Recv(ctx context.Context) ([]byte, error) {
+	msg, err := f.Transport.Recv(ctx)
+	if err != nil || !f.hit {
+		return msg, err
+	}
+	refusal := rpc.Packet{Code: rpc.CodeException, Args: []rpc.Value{rpc.Text("boardsmith: damaged copy")}}
+	return refusal.AppendHead(nil), nil
+}
+
+// TestDamagedCopies damages each copy of a session in turn, and then all from one on: the answers stay right, or there
+// is none.
+func TestDamagedCopies(t *testing.T) {
+	a := graphArchive(t, false, 1) // parameter, input, and the parameter again before each run
+	x := &ndarray.Array{DType: ndarray.DType{Bits: 8, Lanes: 1}, Shape: []int64{2, 2}, Data: []byte{1, 2, 3, 4}}
+	bad := -1
+	var link *flaky
+	ctx, s := openOver(t, a, func(under rpc.Transport) rpc.Transport {
+		link = &flaky{Transport: under, damage: func(n int) bool { return n == bad }}
+		return link
+	})
+	session := func() error {
+		link.copies = 0
+		e, err := executor.Open(ctx, s, a.Modules[0])
+		if err != nil {
+			return err
+		}
+		defer e.Close(ctx)
+		if err := e.SetInput(ctx, "x", x); err != nil {
+			return err
+		}
+		if err := e.Run(ctx); err != nil {
+			return err
+		}
+		if got, err := e.Output(ctx, 1); err != nil || !slices.Equal(got.Data, []byte{11, 22, 33, 44}) {
+			t.Errorf("copy %d damaged: %+v, %v", bad, got, err)
+		}
+		return nil
+	}
+	if err := session(); err != nil || link.copies != 3 {
+		t.Fatalf("%d copies, %v", link.copies, err)
+	}
+	for bad = range 3 {
+		if err := session(); err != nil {
+			t.Errorf("copy %d damaged: %v", bad, err)
+		}
+	}
+	for from := range 3 {
+		link.damage = func(n int) bool { return n >= from }
+		damaged := new(rpc.DamagedCopyError)
+		if err := session(); !errors.As(err, &damaged) {
+			t.Errorf("every copy from %d on damaged: %v", from, err)
+		}
+		s.AcknowledgeDamage()
 	}
 }
