@@ -13,31 +13,33 @@ import (
 // A Board is one merged board: its cpu file, then its chip file, then its own, each changing only what it names.
 // Board files name the fields as the json tags say; anything else in a file is an error.
 type Board struct {
-	Doc       string   `json:"doc"`       // one line for people
-	Inherits  string   `json:"inherits"`  // "chip/x" or "cpu/x"; "" in a cpu file
-	Templates []string `json:"templates"` // names of templates that build for it; the first is its own
+	Doc       string   `json:"doc,omitzero"`       // one line for people
+	Inherits  string   `json:"inherits,omitzero"`  // "chip/x" or "cpu/x"; "" in a cpu file
+	Templates []string `json:"templates,omitzero"` // names of templates that build for it; the first is its own
 
-	ZephyrBoard string `json:"zephyr_board"` // Zephyr's name for it; "" means the file's name
+	ZephyrBoard string `json:"zephyr_board,omitzero"` // Zephyr's name for it; "" means the file's name
 
-	Memory        []Region `json:"memory"`         // the memory map; none for a process
-	ArenaKiB      int      `json:"arena_kib"`      // KiB that tensors and the runtime take their memory from
-	PacketBytes   int      `json:"packet_bytes"`   // bytes of the RPC server's receive buffer
-	RegistryBytes int      `json:"registry_bytes"` // bytes for functions registered while running
-	StackBytes    int      `json:"stack_bytes"`    // bytes of stack; 0 means the operating system's
-	LogLevel      string   `json:"log_level"`      // error, warn, info or debug
+	Memory        []Region `json:"memory,omitzero"`         // the memory map; none for a process
+	ArenaKiB      int      `json:"arena_kib,omitzero"`      // KiB that tensors and the runtime take their memory from
+	PacketBytes   int      `json:"packet_bytes,omitzero"`   // bytes of the RPC server's receive buffer
+	RegistryBytes int      `json:"registry_bytes,omitzero"` // bytes for functions registered while running
+	StackBytes    int      `json:"stack_bytes,omitzero"`    // bytes of stack; 0 means the operating system's
+	LogLevel      string   `json:"log_level,omitzero"`      // error, warn, info or debug
 
-	CFlags      []string `json:"cflags"`       // for every C file; accumulates over the levels
-	LDFlags     []string `json:"ldflags"`      // for the link; accumulates over the levels
-	RuntimeOpt  string   `json:"runtime_opt"`  // optimisation of the runtime and the port, as in "Os"
-	OperatorOpt string   `json:"operator_opt"` // optimisation of the model's operators, as in "O2"
-	Sources     []Source `json:"sources"`      // the port's C files and headers; accumulates over the levels
+	CFlags      []string `json:"cflags,omitzero"`       // for every C file; accumulates over the levels
+	LDFlags     []string `json:"ldflags,omitzero"`      // for the link; accumulates over the levels
+	RuntimeOpt  string   `json:"runtime_opt,omitzero"`  // optimisation of the runtime and the port, as in "Os"
+	OperatorOpt string   `json:"operator_opt,omitzero"` // optimisation of the model's operators, as in "O2"
+	Sources     []Source `json:"sources,omitzero"`      // the port's C files and headers; accumulates over the levels
 
-	Functions []Function `json:"functions"` // C functions of the port that the host finds by name; accumulates
+	Functions []Function `json:"functions,omitzero"` // C functions of the port that the host finds by name; accumulates
 
-	Toolchain Toolchain `json:"toolchain"`
-	ELF       ELF       `json:"elf"`
-	Link      Link      `json:"link"`
-	Flash     Flash     `json:"flash"`
+	Provides []string `json:"provides,omitzero"` // what models may need: "arm-dsp", or the name of a library's header; accumulates
+
+	Toolchain Toolchain `json:"toolchain,omitzero"`
+	ELF       ELF       `json:"elf,omitzero"`
+	Link      Link      `json:"link,omitzero"`
+	Flash     Flash     `json:"flash,omitzero"`
 
 	Name   string            `json:"-"` // the file's name without .json
 	Files  []string          `json:"-"` // the files it was merged from, parents first
@@ -46,44 +48,44 @@ type Board struct {
 
 // A Region is one range of the memory map.
 type Region struct {
-	Name        string    `json:"name"`
-	Origin      Number    `json:"origin"` // first address
-	Size        Number    `json:"size"`   // bytes
-	Exec        bool      `json:"exec"`   // code can run from it
-	Nonvolatile bool      `json:"nonvolatile"`
-	Sectors     []Sectors `json:"sectors"`      // erase units from the origin on; none where nothing is erased
-	EraseCycles int       `json:"erase_cycles"` // rated; 0 means not limited
+	Name        string    `json:"name,omitzero"`
+	Origin      Number    `json:"origin,omitzero"` // first address
+	Size        Number    `json:"size,omitzero"`   // bytes
+	Exec        bool      `json:"exec,omitzero"`   // code can run from it
+	Nonvolatile bool      `json:"nonvolatile,omitzero"`
+	Sectors     []Sectors `json:"sectors,omitzero"`      // erase units from the origin on; none where nothing is erased
+	EraseCycles int       `json:"erase_cycles,omitzero"` // rated; 0 means not limited
 }
 
 // Sectors are Count erase units of Size bytes, one after the other.
 type Sectors struct {
-	Count int    `json:"count"`
-	Size  Number `json:"size"` // bytes
+	Count int    `json:"count,omitzero"`
+	Size  Number `json:"size,omitzero"` // bytes
 }
 
 // A Toolchain says how a board's compiler is called.
 type Toolchain struct {
-	CC      string `json:"cc"`      // the compiler, as in "arm-none-eabi-gcc"
-	AR      string `json:"ar"`      // the archiver
-	Install string `json:"install"` // one command that installs both on Debian, for messages
+	CC      string `json:"cc,omitzero"`      // the compiler, as in "arm-none-eabi-gcc"
+	AR      string `json:"ar,omitzero"`      // the archiver
+	Install string `json:"install,omitzero"` // one command that installs both on Debian, for messages
 }
 
 // ELF is what an object must be to be linked for the board. An empty field accepts anything.
 type ELF struct {
-	Machine  string `json:"machine"`   // as in "arm", "riscv", "x86-64"; "native" is the machine this program runs on
-	Class    int    `json:"class"`     // 32 or 64
-	Endian   string `json:"endian"`    // little or big
-	FloatABI string `json:"float_abi"` // soft or hard, where the machine has both
+	Machine  string `json:"machine,omitzero"`   // as in "arm", "riscv", "x86-64"; "native" is the machine this program runs on
+	Class    int    `json:"class,omitzero"`     // 32 or 64
+	Endian   string `json:"endian,omitzero"`    // little or big
+	FloatABI string `json:"float_abi,omitzero"` // soft or hard, where the machine has both
 }
 
 // A Link is how the host reaches the running firmware.
 type Link struct {
-	Kind string `json:"kind"` // process: the image is a program, its standard input and output are the link
+	Kind string `json:"kind,omitzero"` // process: the image is a program, its standard input and output are the link
 }
 
 // Flash is how an image gets onto the board.
 type Flash struct {
-	Runner string `json:"runner"` // a name in flasher's table; none: there is nothing to write
+	Runner string `json:"runner,omitzero"` // a name in flasher's table; none: there is nothing to write
 }
 
 // A Source is a file of the board's port: beside the board file that names it, or in the template.
@@ -114,8 +116,8 @@ func (n *Number) UnmarshalJSON(b []byte) error {
 
 // A Function is a C function of the packed form in one of the sources, and the name under which the host finds it.
 type Function struct {
-	Name   string `json:"name"`   // as in "tvm.testing.reset_server"
-	Symbol string `json:"symbol"` // the C identifier
+	Name   string `json:"name,omitzero"`   // as in "tvm.testing.reset_server"
+	Symbol string `json:"symbol,omitzero"` // the C identifier
 }
 
 // An Origin is where a field's value was written.

@@ -239,12 +239,12 @@ func readLimited(files fs.FS, name string) ([]byte, error) {
 	return fs.ReadFile(files, name)
 }
 
-// decode puts one file over what its parents said: a file changes only what it names; cflags, ldflags, sources and
-// functions accumulate.
+// decode puts one file over what its parents said: a file changes only what it names; cflags, ldflags, sources,
+// functions and provides accumulate.
 func (b *Board) decode(data []byte, where, dir string, lines map[string]int) error {
 	old := *b
 	b.Templates, b.Memory = nil, nil // else the decoder writes into the parent's arrays
-	b.CFlags, b.LDFlags, b.Sources, b.Functions = nil, nil, nil, nil
+	b.CFlags, b.LDFlags, b.Sources, b.Functions, b.Provides = nil, nil, nil, nil, nil
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(b); err != nil {
@@ -263,6 +263,7 @@ func (b *Board) decode(data []byte, where, dir string, lines map[string]int) err
 	b.LDFlags = slices.Concat(old.LDFlags, b.LDFlags)
 	b.Sources = slices.Concat(old.Sources, b.Sources)
 	b.Functions = slices.Concat(old.Functions, b.Functions)
+	b.Provides = slices.Concat(old.Provides, b.Provides)
 	for field, line := range lines {
 		b.Origin[field] = Origin{where, line}
 	}

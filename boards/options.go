@@ -178,3 +178,14 @@ func (b *Board) Settle(o Options) (Options, error) {
 	}
 	return o, nil
 }
+
+// Set lists the names of the options that are not zero, in the table's order.
+func (o Options) Set() []string {
+	var names []string
+	for _, r := range table {
+		if v := r.get(&o); v != "" && v != "0" {
+			names = append(names, r.Name)
+		}
+	}
+	return names
+}

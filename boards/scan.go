@@ -146,7 +146,7 @@ func fieldsOf(t reflect.Type, at string) []string {
 	}
 	var all []string
 	for i := range t.NumField() {
-		tag := t.Field(i).Tag.Get("json")
+		tag, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
 		if tag == "-" {
 			continue
 		}

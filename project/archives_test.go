@@ -1,0 +1,183 @@
+package project_test
+
+import (
+	"context"
+	"errors"
+	"math"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/boardsmith/boardsmith/cache"
+	"github.com/boardsmith/boardsmith/executor"
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/mlf"
+	"github.com/boardsmith/boardsmith/mlf/mlftest"
+	"github.com/boardsmith/boardsmith/ndarray"
+	"github.com/boardsmith/boardsmith/project"
+	"github.com/boardsmith/boardsmith/rpc"
+)
+
+// refused says why an archive of TVM's cannot run on the host board, as a part of the error's text, or is "".
+func refused(name string) string {
+	switch {
+	case strings.Contains(name, "aot_packed_llvm"):
+		// TVM's LLVM leaves the entry, its description and the constants out of these.
+		return "constants out of the objects"
+	case strings.Contains(name, "llvm_thumbv7m"), strings.Contains(name, "llvm_rv32"):
+		return "digits_i8_lib"
+	case strings.Contains(name, "llvm_x86_64") && runtime.GOARCH != "amd64":
+		return "digits_i8_lib"
+	case strings.HasSuffix(name, "aot_c_dsp"):
+		return "DSP"
+	}
+	return ""
+}
+
+// TestEveryArchive takes each archive that TVM made from its file to its answers: generate, build, flash, open, run.
+// What cannot run on this board is refused before anything is written, and says why.
+func TestEveryArchive(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("the host board needs POSIX")
+	}
+	for _, tool := range []string{"make", "cc"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			t.Skipf("no %s to build firmware with", tool)
+		}
+	}
+	env := project.Env{Cache: cache.New(t.TempDir(), cache.Options{})}
+	ran := 0
+	for _, path := range mlftest.Archives(t) {
+		name := mlftest.Name(path)
+		t.Run(name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "p")
+			spec := project.Spec{Board: "host", Model: path, Env: env}
+			ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+			defer cancel()
+			p, err := project.Generate(ctx, dir, spec)
+			if why := refused(name); why != "" {
+				if err == nil || !strings.Contains(err.Error(), why) || failure.Of(err) != failure.Config || failure.Next(err) == "" || project.Exists(dir) {
+					t.Errorf("%v (next: %s), want %q", err, failure.Next(err), why)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() {
+				if err := p.Close(); err != nil {
+					t.Error(err)
+				}
+			}()
+			runProject(t, ctx, p, path)
+			ran++
+		})
+	}
+	t.Logf("%d archives ran", ran)
+}
+
+func runProject(t *testing.T, ctx context.Context, p *project.Project, path string) {
+	t.Helper()
+	s, err := p.Run(ctx, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := s.Close(ctx); err != nil {
+			t.Error(err)
+		}
+	}()
+	_, m, err := p.Model()
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := executor.Open(ctx, s, m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in, out := mlftest.Arrays(path)
+	got := answer(t, ctx, e, in)
+	compare(t, got, out)
+	if samples, err := e.Time(ctx, rpc.TimeOptions{Number: 1}); err != nil || len(samples) != 1 {
+		t.Errorf("time: %v, %v", samples, err)
+	}
+	if err := e.Close(ctx); err != nil {
+		t.Error(err)
+	}
+}
+
+// answer runs the model on the arrays of a file, and returns its outputs as they are written to OUTPUT.
+func answer(t *testing.T, ctx context.Context, e executor.Executor, inputs string) []ndarray.Named {
+	t.Helper()
+	arrays, err := ndarray.ReadNPZ(inputs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range arrays {
+		if err := e.SetInput(ctx, a.Name, a.Array); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := e.Run(ctx); err != nil {
+		t.Fatal(err)
+	}
+	var outputs []ndarray.Named
+	for i, o := range e.Outputs() {
+		a, err := e.Output(ctx, i)
+		if err != nil {
+			t.Fatal(err)
+		}
+		outputs = append(outputs, ndarray.Named{Name: o.Name, Array: a})
+	}
+	return outputs
+}
+
+// compare wants type, shape and integers to be exact, and floats within 1e-5 of the larger of 1 and the expected.
+func compare(t *testing.T, got []ndarray.Named, file string) {
+	t.Helper()
+	want, err := ndarray.ReadNPZ(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(got) != len(want) {
+		t.Fatalf("%d outputs, want %d", len(got), len(want))
+	}
+	for i, w := range want {
+		g := got[i]
+		if g.DType != w.DType || !slices.Equal(g.Shape, w.Shape) {
+			t.Errorf("output %d is %v %v, want %v %v", i, g.DType, g.Shape, w.DType, w.Shape)
+			continue
+		}
+		for j := range w.Len() {
+			if x, y := g.Float(j), w.Float(j); w.DType.Code != ndarray.Float && g.Int(j) != w.Int(j) ||
+				w.DType.Code == ndarray.Float && !(math.Abs(x-y) <= 1e-5*math.Max(1, math.Abs(y))) {
+				t.Errorf("output %d (%s), element %d is %s, want %s", i, g.Name, j, g.Text(j), w.Text(j))
+				break
+			}
+		}
+	}
+}
+
+// TestSeveralModels opens one of two models that an archive holds, by its name.
+func TestSeveralModels(t *testing.T) {
+	two := filepath.Join(mlftest.Data(t), "mlf")
+	a, err := mlf.Open(filepath.Join(two, "twoin.aot_c.tar"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.Module("other"); err == nil {
+		t.Error("a model that is not there")
+	}
+	_, err = project.Generate(context.Background(), filepath.Join(t.TempDir(), "p"), project.Spec{Board: "host", Model: filepath.Join(two, "twoin.aot_c.tar"), Module: "twoim"})
+	if err == nil || !strings.Contains(failure.Next(err), "twoin") {
+		t.Errorf("%v (next: %s)", err, failure.Next(err))
+	}
+	var format *mlf.FormatError
+	if !errors.As(err, &format) {
+		t.Errorf("%T", err)
+	}
+}

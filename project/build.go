@@ -1,0 +1,422 @@
+// This file builds a project, or finds that it is built.
+
+package project
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/moby/sys/atomicwriter"
+
+	"github.com/boardsmith/boardsmith/cache"
+)
+
+const (
+	recordFile     = "build.json"        // in the build folder: what was built last
+	unfinishedFile = ".boardsmith.begun" // there while a build is under way: what it leaves behind is not to be trusted
+	recordFormat   = 1
+	orphanTimeout  = 30 * time.Second // for a compiler to end whose build was killed
+)
+
+// record is build.json, format 1: what the results in the build folder are made of.
+type record struct {
+	Format  int               `json:"format"`
+	BuildID string            `json:"build_id"`
+	Runtime string            `json:"runtime"` // key of all that does not depend on the model
+	Digest  string            `json:"digest"`  // SHA-256 of the ELF file
+	Size    Size              `json:"size"`
+	Tools   []toolState       `json:"tools"`
+	Edited  []string          `json:"edited,omitempty"`
+	Inputs  map[string]string `json:"inputs"` // name to digest
+}
+
+// A recipe is all that makes a build: what goes into it, and the names that follow from that.
+type recipe struct {
+	inputs  map[string]string
+	tools   []toolState
+	edited  []string
+	id      [16]byte  // of the whole
+	runtime cache.Key // of what does not depend on the model
+}
+
+// Build makes the firmware, with the files as they are, a person's changes included; where nothing has changed since
+// the last time it only looks. It is one command of the template's, and the compiled runtime comes from the cache where
+// it has one. After a cancel or a failure no half-made result counts. Errors: *ToolError, *MissingToolError,
+// *ObjectError, those of mlf and of the file system.
+func (p *Project) Build(ctx context.Context) (*Image, error) {
+	t, err := openTree(p.dir)
+	if err != nil {
+		return nil, err
+	}
+	defer t.close()
+	p.env.progress(Event{Step: "build", Detail: "looking what has changed"})
+	r, err := p.recipe(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	last := p.lastBuild(t)
+	if last != nil && last.BuildID == hex.EncodeToString(r.id[:]) {
+		return p.image(last, true), p.noteBuild(last.Tools, last.Edited)
+	}
+	now, err := p.make(ctx, t, r, last)
+	if err != nil {
+		return nil, err
+	}
+	return p.image(now, false), p.noteBuild(now.Tools, now.Edited)
+}
+
+func (p *Project) image(r *record, upToDate bool) *Image {
+	i := &Image{
+		Path:   filepath.Join(p.dir, filepath.FromSlash(p.state.Template.ELF)),
+		Map:    filepath.Join(p.dir, filepath.FromSlash(p.state.Template.Map)),
+		Digest: r.Digest, Board: p.state.Board.Name, Size: r.Size, UpToDate: upToDate, Edited: slices.Clone(r.Edited),
+	}
+	_, _ = hex.Decode(i.BuildID[:], []byte(r.BuildID)) // lastBuild and make have checked it
+	return i
+}
+
+// recipe reads the inputs and asks the compiler what it is.
+func (p *Project) recipe(ctx context.Context, t *tree) (*recipe, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("build: %w", context.Cause(ctx))
+	}
+	chain := p.state.Board.Toolchain
+	cc, err := findTool(chain.CC, chain.Install)
+	if err != nil {
+		return nil, err
+	}
+	tool, err := identify(ctx, chain.CC, cc)
+	if err != nil {
+		return nil, err
+	}
+	r := &recipe{tools: []toolState{tool}}
+	if r.inputs, err = t.inputs(p.state.Template.Inputs); err != nil {
+		return nil, err
+	}
+	if r.edited, err = t.edited(p.state.Files, nil); err != nil {
+		return nil, err
+	}
+	r.runtime = p.sentence("runtime v1", r, func(name string) bool { return !strings.HasPrefix(name, modelFolder) }).Key()
+	id := p.sentence("build v1", r, func(string) bool { return true }).Key()
+	r.id = [16]byte(id[:16])
+	return r, nil
+}
+
+// sentence says everything that could change the result of compiling the inputs that of picks.
+func (p *Project) sentence(step string, r *recipe, of func(string) bool) *cache.Sentence {
+	s := cache.NewSentence(step)
+	for _, t := range r.tools {
+		s.Say("tool", t.Name, t.Version, t.Target)
+	}
+	s.Say("command", p.state.Template.Build...) // without the number of jobs
+	for _, name := range slices.Sorted(maps.Keys(r.inputs)) {
+		if of(name) {
+			s.Say("file", name, r.inputs[name])
+		}
+	}
+	return s
+}
+
+func (p *Project) inBuild(name string) string { return path.Join(p.state.Template.buildFolder(), name) }
+
+// lastBuild is what the build folder holds, nil if that is nothing to build on: no build was finished there, or its
+// result is no longer what it was.
+func (p *Project) lastBuild(t *tree) *record {
+	if _, err := t.root.Lstat(filepath.FromSlash(p.inBuild(unfinishedFile))); err == nil {
+		return nil
+	}
+	f, err := t.root.Open(filepath.FromSlash(p.inBuild(recordFile)))
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxStateSize))
+	if err != nil {
+		return nil
+	}
+	r, err := parseRecord(data)
+	if err != nil {
+		return nil
+	}
+	if sum, err := t.digest(p.state.Template.ELF); err != nil || sum != r.Digest {
+		return nil
+	}
+	return r
+}
+
+func parseRecord(data []byte) (*record, error) {
+	var r record
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&r); err != nil {
+		return nil, err
+	}
+	if id, err := hex.DecodeString(r.BuildID); r.Format != recordFormat || err != nil || len(id) != 16 {
+		return nil, errors.New("not a record of this format")
+	}
+	return &r, nil
+}
+
+// make runs the build command on a build folder that is empty or holds last, and records the result.
+func (p *Project) make(ctx context.Context, t *tree, r *recipe, last *record) (*record, error) {
+	if _, m, err := p.Model(); err != nil {
+		return nil, err
+	} else if err := checkModel(p.Board(), p.model, m); err != nil {
+		return nil, err
+	}
+	build, err := p.findTools()
+	if err != nil {
+		return nil, err
+	}
+	held, err := p.begin(ctx, t, r, last)
+	if err != nil {
+		return nil, err
+	}
+	defer held.Close()
+	reused := p.restore(t, r, last)
+	if err := t.writeFile(p.state.Template.BuildID, buildIDSource(r.id)); err != nil {
+		return nil, err
+	}
+	if err := p.runBuild(ctx, build, held, r); err != nil {
+		return nil, err
+	}
+	size, err := p.inspect(filepath.Join(p.dir, filepath.FromSlash(p.state.Template.ELF)))
+	if err != nil {
+		return nil, err
+	}
+	if !reused {
+		if err := p.store(t, r); err != nil {
+			return nil, err
+		}
+	}
+	return p.finish(t, r, size)
+}
+
+// findTools returns the path of the build command's program, once it and all it calls are there.
+func (p *Project) findTools() (build string, err error) {
+	for _, tool := range p.state.Template.Tools {
+		if _, err := findTool(tool.Name, tool.Install); err != nil {
+			return "", err
+		}
+	}
+	return findTool(p.state.Template.Build[0], "")
+}
+
+// begin makes the build folder ready: emptied unless all that was made of last's inputs may stay, marked as
+// unfinished, and with what has changed since last newer than what was made of it, whatever the times of the files
+// say. The mark is returned, locked; the tools inherit it.
+func (p *Project) begin(ctx context.Context, t *tree, r *recipe, last *record) (*os.File, error) {
+	if err := p.awaitOrphans(ctx, t); err != nil {
+		return nil, err
+	}
+	folder := p.state.Template.buildFolder()
+	if last == nil || last.hasMore(r) {
+		if err := t.root.RemoveAll(folder); err != nil {
+			return nil, t.error("remove", folder, err)
+		}
+	} else if err := t.touch(r.inputs, last.Inputs); err != nil {
+		return nil, err
+	}
+	name := p.inBuild(unfinishedFile)
+	if err := t.writeFile(name, nil); err != nil {
+		return nil, err
+	}
+	f, err := t.root.OpenFile(filepath.FromSlash(name), os.O_RDWR, 0)
+	if err != nil {
+		return nil, t.error("open", name, err)
+	}
+	if ok, err := tryHold(f); err != nil || !ok {
+		f.Close()
+		return nil, t.error("lock", name, cmp.Or(err, errStillRuns))
+	}
+	return f, nil
+}
+
+var errStillRuns = errors.New("tools of a build that was killed still run")
+
+// awaitOrphans waits until the tools of a build whose process was killed have ended: they still write.
+func (p *Project) awaitOrphans(ctx context.Context, t *tree) error {
+	name := p.inBuild(unfinishedFile)
+	f, err := t.root.OpenFile(filepath.FromSlash(name), os.O_RDWR, 0)
+	if notThere(err) {
+		return nil
+	}
+	if err != nil {
+		return t.error("open", name, err)
+	}
+	defer f.Close()
+	ctx, cancel := context.WithTimeout(ctx, orphanTimeout)
+	defer cancel()
+	for {
+		if ok, err := tryHold(f); err != nil || ok {
+			return t.error("lock", name, err)
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("build: %w: %w", errStillRuns, context.Cause(ctx))
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
+
+// hasMore reports whether an input of r's last build is gone: what was made of it must not be used.
+func (last *record) hasMore(r *recipe) bool {
+	for name := range last.Inputs {
+		if _, ok := r.inputs[name]; !ok {
+			return true
+		}
+	}
+	return false
+}
+
+// touch gives the files that differ from last the present time.
+func (t *tree) touch(inputs, last map[string]string) error {
+	now := time.Now()
+	for name, sum := range inputs {
+		if last[name] == sum {
+			continue
+		}
+		if err := t.root.Chtimes(filepath.FromSlash(name), now, now); err != nil {
+			return t.error("touch", name, err)
+		}
+	}
+	return nil
+}
+
+// restore puts the compiled runtime into the build folder, if it is not there already and the cache has it. It reports
+// whether the runtime is there.
+func (p *Project) restore(t *tree, r *recipe, last *record) bool {
+	key := hex.EncodeToString(r.runtime[:])
+	if _, err := t.root.Stat(filepath.FromSlash(p.inBuild(recordFile))); err == nil && last != nil && last.Runtime == key {
+		return true
+	}
+	c := p.env.cache()
+	if c == nil {
+		return false
+	}
+	files, ok := c.Get(r.runtime)
+	for _, f := range files {
+		if !strings.HasPrefix(f.Name, p.state.Template.buildFolder()+"/") {
+			return false
+		}
+		if err := t.writeFile(f.Name, f.Data); err != nil {
+			p.env.log().Warn("the runtime cannot be taken from the cache", "error", err)
+			return false
+		}
+	}
+	if ok {
+		p.env.log().Debug("took the runtime from the cache", "key", key)
+	}
+	return ok
+}
+
+// store puts the compiled runtime into the cache. That the cache takes nothing is no failure of the build; that the
+// same inputs gave other results is.
+func (p *Project) store(t *tree, r *recipe) error {
+	c := p.env.cache()
+	if c == nil {
+		return nil
+	}
+	var files []cache.File
+	for _, pattern := range p.state.Template.Reuse {
+		names, _ := fs.Glob(t.root.FS(), pattern) // check has tried the pattern
+		for _, name := range names {
+			data, err := t.root.ReadFile(filepath.FromSlash(name))
+			if err != nil {
+				return t.error("read", name, err)
+			}
+			files = append(files, cache.File{Name: name, Data: data})
+		}
+	}
+	err := c.Put(r.runtime, files)
+	var differs *cache.MismatchError
+	if errors.As(err, &differs) {
+		return err
+	}
+	if err != nil {
+		p.env.log().Warn("the runtime is not kept in the cache", "error", err)
+	}
+	return nil
+}
+
+// runBuild runs the template's command and counts the sources that it names on the way.
+func (p *Project) runBuild(ctx context.Context, path string, held *os.File, r *recipe) error {
+	total := 0
+	for name := range r.inputs {
+		if strings.HasSuffix(name, ".c") {
+			total++
+		}
+	}
+	done := 0
+	command := p.state.Template.command(p.env.jobs())
+	tool := toolRun{dir: p.dir, path: path, args: command[1:], held: held, log: p.env.log()}
+	tool.line = func(line string) {
+		words := strings.Fields(line)
+		if len(words) > 0 && strings.HasSuffix(words[len(words)-1], ".c") {
+			done++
+			p.env.progress(Event{"build", words[len(words)-1], done, total})
+		}
+	}
+	return tool.run(ctx)
+}
+
+// finish records what was built and takes the mark away, in this order.
+func (p *Project) finish(t *tree, r *recipe, size Size) (*record, error) {
+	sum, err := t.digest(p.state.Template.ELF)
+	if err != nil {
+		return nil, err
+	}
+	now := &record{
+		Format: recordFormat, BuildID: hex.EncodeToString(r.id[:]), Runtime: hex.EncodeToString(r.runtime[:]),
+		Digest: sum, Size: size, Tools: r.tools, Edited: r.edited, Inputs: r.inputs,
+	}
+	data, err := json.MarshalIndent(now, "", "  ")
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", recordFile, err)
+	}
+	name := p.inBuild(recordFile)
+	at := filepath.Join(p.dir, filepath.FromSlash(name))
+	if err := atomicwriter.WriteFile(at, append(data, '\n'), 0o644); err != nil {
+		return nil, t.error("write", name, err)
+	}
+	mark := p.inBuild(unfinishedFile)
+	return now, t.error("remove", mark, t.root.Remove(filepath.FromSlash(mark)))
+}
+
+// writeFile writes a file in the build folder, where the mark says that it may be half-written.
+func (t *tree) writeFile(name string, data []byte) error {
+	err := t.root.MkdirAll(filepath.FromSlash(path.Dir(name)), 0o755)
+	if err == nil {
+		err = t.root.WriteFile(filepath.FromSlash(name), data, 0o644)
+	}
+	return t.error("write", name, err)
+}
+
+// buildIDSource is the C file that names the build.
+func buildIDSource(id [16]byte) []byte {
+	var w strings.Builder
+	w.WriteString("// SPDX-License-Identifier: 0BSD\n// Names this build; written by the build itself.\n#include <stdint.h>\n" +
+		"extern const uint8_t boardsmith_build_id[16];\nconst uint8_t boardsmith_build_id[16] = {")
+	for i, b := range id {
+		if i > 0 {
+			w.WriteString(", ")
+		}
+		fmt.Fprintf(&w, "0x%02x", b)
+	}
+	w.WriteString("};\n")
+	return []byte(w.String())
+}

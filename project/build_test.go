@@ -1,0 +1,304 @@
+package project
+
+import (
+	"context"
+	"debug/elf"
+	"encoding/binary"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/cache"
+	"github.com/boardsmith/boardsmith/failure"
+)
+
+// TestSameInputSameBytes builds in two folders, one of a name that shells and make stumble over, nothing cached, with
+// an environment that would change the result if a tool saw it.
+func TestSameInputSameBytes(t *testing.T) {
+	model := tiny(t, nil)
+	var images []*Image
+	var trees []map[string]string
+	for i, name := range []string{"p", "it's a $folder #1"} {
+		if i == 1 {
+			for _, v := range []string{"CFLAGS", "CPATH", "BOARD", "MODEL", "PROJECT", "VERBOSE", "MAKEFLAGS", "CC", "CRT", "BUILD", "LDFLAGS", "GCC_EXEC_PREFIX"} {
+				t.Setenv(v, "-nonsense")
+			}
+		}
+		p := generated(t, filepath.Join(t.TempDir(), name), Spec{Model: model, Env: Env{Cache: cache.New(t.TempDir(), cache.Options{})}})
+		images = append(images, built(t, p))
+		all := contents(t, p.Dir())
+		for name, text := range all {
+			if strings.HasPrefix(text, "\x7fELF") && strings.Contains(text, filepath.Dir(p.Dir())) {
+				t.Errorf("%s has the folder's path in it", name)
+			}
+			if strings.HasSuffix(name, ".d") {
+				delete(all, name)
+			}
+		}
+		trees = append(trees, all)
+	}
+	if images[0].Digest != images[1].Digest || images[0].ID() != images[1].ID() {
+		t.Errorf("build %s and build %s", images[0].ID(), images[1].ID())
+	}
+	for name, text := range trees[0] {
+		if trees[1][name] != text {
+			t.Errorf("%s differs", name)
+		}
+	}
+}
+
+func TestUpToDate(t *testing.T) {
+	p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Model: tiny(t, nil)})
+	first := built(t, p)
+	if first.UpToDate || first.Size.Text == 0 || first.Size.BSS < 16<<20 {
+		t.Errorf("first: %+v", first)
+	}
+	begin := time.Now()
+	second := built(t, p)
+	if !second.UpToDate || second.Digest != first.Digest || second.ID() != first.ID() || second.Size != first.Size {
+		t.Errorf("second: %+v", second)
+	}
+	t.Logf("nothing to do: %v", time.Since(begin))
+
+	// A result that is not what was built is built again, whoever changed it.
+	appendTo(t, first.Path, "x")
+	if third := built(t, p); third.UpToDate || third.Digest != first.Digest {
+		t.Errorf("after the ELF changed: %+v", third)
+	}
+	must(t, os.RemoveAll(filepath.Join(p.Dir(), "build")))
+	if fourth := built(t, p); fourth.UpToDate || fourth.Digest != first.Digest {
+		t.Errorf("after the build folder was removed: %+v", fourth)
+	}
+}
+
+// TestContentDecides changes files without their times telling, and takes them away.
+func TestContentDecides(t *testing.T) {
+	p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Model: tiny(t, nil)})
+	first := built(t, p)
+	source := filepath.Join(p.Dir(), "model", "codegen", "host", "src", "lib1.c")
+	must(t, os.WriteFile(source, []byte(strings.Replace(tinyOperator, "* 2", "* 3", 1)), 0o644))
+	old := time.Now().Add(-time.Hour)
+	must(t, os.Chtimes(source, old, old))
+	second := built(t, p)
+	if second.Digest == first.Digest {
+		t.Error("a changed file with an old time was not compiled")
+	}
+	extra := filepath.Join(p.Dir(), "src", "extra.c")
+	must(t, os.WriteFile(extra, []byte("const char boardsmith_extra[] = \"x\";\nextern const char boardsmith_extra[];\n"), 0o644))
+	third := built(t, p)
+	if third.ID() == second.ID() {
+		t.Error("an added file does not show in the build id")
+	}
+	must(t, os.Remove(extra))
+	if fourth := built(t, p); fourth.Digest != second.Digest || fourth.ID() != second.ID() {
+		t.Error("after the file was taken away again the build is not what it was")
+	}
+}
+
+// TestByHand runs plain make in the folder, as a person would, and then a build on top of it.
+func TestByHand(t *testing.T) {
+	p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Model: tiny(t, nil)})
+	out, err := exec.Command("make", "-j2", "-C", p.Dir()).CombinedOutput()
+	if err != nil {
+		t.Fatalf("make: %v\n%s", err, out)
+	}
+	f, err := elf.Open(filepath.Join(p.Dir(), "build", "firmware.elf"))
+	must(t, err)
+	f.Close()
+	i := built(t, p)
+	other := built(t, generated(t, filepath.Join(t.TempDir(), "q"), Spec{Model: tiny(t, nil)}))
+	if i.Digest != other.Digest {
+		t.Error("a build on top of a build by hand differs from one on nothing")
+	}
+}
+
+func TestCachedRuntime(t *testing.T) {
+	store := t.TempDir()
+	model := tiny(t, nil)
+	env := Env{Cache: cache.New(store, cache.Options{})}
+	begin := time.Now()
+	cold := built(t, generated(t, filepath.Join(t.TempDir(), "cold"), Spec{Model: model, Env: env}))
+	between := time.Now()
+	warm := built(t, generated(t, filepath.Join(t.TempDir(), "warm"), Spec{Model: model, Env: env}))
+	t.Logf("from an archive to an image: %v with nothing cached, %v with the runtime", between.Sub(begin), time.Since(between))
+	if cold.Digest != warm.Digest || cold.ID() != warm.ID() {
+		t.Error("the runtime from the cache gives another image")
+	}
+	env.Cache = cache.New(store, cache.Options{Verify: true})
+	verified := built(t, generated(t, filepath.Join(t.TempDir(), "verified"), Spec{Model: model, Env: env}))
+	if verified.Digest != cold.Digest {
+		t.Error("built again, the image differs")
+	}
+	// A cache that cannot be written to costs time, not the build.
+	file := filepath.Join(t.TempDir(), "file")
+	must(t, os.WriteFile(file, nil, 0o644))
+	env.Cache = cache.New(file, cache.Options{})
+	if without := built(t, generated(t, filepath.Join(t.TempDir(), "without"), Spec{Model: model, Env: env})); without.Digest != cold.Digest {
+		t.Error("without a cache the image differs")
+	}
+}
+
+func TestCompileError(t *testing.T) {
+	broken := strings.Replace(tinyOperator, "in[i] * 2;", "in[i] * 2 +;", 1)
+	p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Model: tiny(t, map[string]string{"codegen/host/src/lib1.c": broken})})
+	_, err := p.Build(t.Context())
+	var te *ToolError
+	if !errors.As(err, &te) || failure.Of(err) != failure.Compile {
+		t.Fatalf("got %v (%s)", err, failure.Of(err))
+	}
+	for _, want := range []string{"model/codegen/host/src/lib1.c:11:", "error: expected expression", "out[i] = in[i] * 2 +;", "make: exit status 2"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("the message has not %q:\n%v", want, err)
+		}
+	}
+	out, again := exec.Command("sh", "-c", te.Command).CombinedOutput()
+	if again == nil || !strings.Contains(string(out), "error: expected expression") {
+		t.Errorf("%s does not reproduce it: %v\n%s", te.Command, again, out)
+	}
+	if len(te.Tail) > tailBytes {
+		t.Errorf("%d bytes of standard error kept", len(te.Tail))
+	}
+	must(t, p.Close())
+	// The next run is not fooled by what the failed one left.
+	p = generated(t, p.Dir(), Spec{Model: tiny(t, nil)})
+	got := built(t, p)
+	if want := built(t, generated(t, filepath.Join(t.TempDir(), "q"), Spec{Model: tiny(t, nil)})); got.Digest != want.Digest {
+		t.Error("after a failed build the next one differs")
+	}
+}
+
+func TestLinkError(t *testing.T) {
+	broken := strings.Replace(tinyOperator, "return 0;", "extern int nowhere_to_be_found(void); return nowhere_to_be_found();", 1)
+	p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Model: tiny(t, map[string]string{"codegen/host/src/lib1.c": broken})})
+	_, err := p.Build(t.Context())
+	if failure.Of(err) != failure.Link || !strings.Contains(err.Error(), "nowhere_to_be_found") {
+		t.Errorf("got %v (%s)", err, failure.Of(err))
+	}
+	if _, err := os.Stat(filepath.Join(p.Dir(), "build", "firmware.elf")); err == nil {
+		t.Error("there is a half-made firmware.elf")
+	}
+}
+
+func TestClassify(t *testing.T) {
+	for text, want := range map[string]failure.Class{
+		"ld: region `FLASH' overflowed by 1234 bytes\ncollect2: error: ld returned 1 exit status": failure.DoesNotFit,
+		"a.o: in function `f': undefined reference to `g'":                                        failure.Link,
+		"a.c:1:2: error: expected ';'":                                                            failure.Compile,
+		"":                                                                                        failure.Compile,
+	} {
+		if got := classify(text); got != want {
+			t.Errorf("%q is %s, want %s", text, got, want)
+		}
+	}
+}
+
+func TestMissingTools(t *testing.T) {
+	p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Model: tiny(t, nil)})
+	bin := t.TempDir()
+	t.Setenv("PATH", bin)
+	_, err := p.Build(t.Context())
+	var missing *MissingToolError
+	if !errors.As(err, &missing) || missing.Tool != "cc" || failure.Of(err) != failure.ToolMissing || !strings.Contains(failure.Next(err), "apt-get install gcc") {
+		t.Errorf("without a compiler: %v (%s)", err, failure.Next(err))
+	}
+	must(t, os.WriteFile(filepath.Join(bin, "cc"), []byte("#!/bin/sh\necho some compiler\n"), 0o755))
+	_, err = p.Build(t.Context())
+	if !errors.As(err, &missing) || missing.Tool != "make" || !strings.Contains(failure.Next(err), "apt-get install make") {
+		t.Errorf("without make: %v (%s)", err, failure.Next(err))
+	}
+	must(t, os.WriteFile(filepath.Join(bin, "cc"), []byte("#!/bin/sh\nexit 1\n"), 0o755))
+	if _, err = p.Build(t.Context()); failure.Of(err) != failure.ToolMissing {
+		t.Errorf("with a compiler that does not work: %v", err)
+	}
+}
+
+// object is the smallest object of a machine: a header and no sections.
+func object(machine elf.Machine, class elf.Class) string {
+	b := make([]byte, 64)
+	copy(b, elf.ELFMAG)
+	b[elf.EI_CLASS], b[elf.EI_DATA], b[elf.EI_VERSION] = byte(class), byte(elf.ELFDATA2LSB), byte(elf.EV_CURRENT)
+	binary.LittleEndian.PutUint16(b[16:], uint16(elf.ET_REL))
+	binary.LittleEndian.PutUint16(b[18:], uint16(machine))
+	binary.LittleEndian.PutUint32(b[20:], uint32(elf.EV_CURRENT))
+	if class == elf.ELFCLASS32 {
+		b = b[:52]
+		binary.LittleEndian.PutUint16(b[40:], 52)
+		binary.LittleEndian.PutUint16(b[46:], 40)
+		return string(b)
+	}
+	binary.LittleEndian.PutUint16(b[52:], 64)
+	binary.LittleEndian.PutUint16(b[58:], 64)
+	return string(b)
+}
+
+func TestObjectsForOtherCores(t *testing.T) {
+	host, err := boards.Find("host", nil)
+	must(t, err)
+	for machine, class := range map[elf.Machine]elf.Class{elf.EM_ARM: elf.ELFCLASS32, elf.EM_RISCV: elf.ELFCLASS32, elf.EM_S390: elf.ELFCLASS64} {
+		model := tiny(t, map[string]string{"codegen/host/lib/lib0.o": object(machine, class)})
+		_, err := Generate(t.Context(), filepath.Join(t.TempDir(), "p"), Spec{Board: "host", Model: model, Env: testEnv()})
+		var oe *ObjectError
+		if !errors.As(err, &oe) || oe.Object != "codegen/host/lib/lib0.o" || !strings.Contains(oe.Is, machineName(machine)) ||
+			oe.Wants != host.ELF.String() || failure.Of(err) != failure.Config {
+			t.Errorf("%v: %v", machine, err)
+		}
+	}
+	for _, name := range []string{"digits_i8.graph_llvm_thumbv7m.tar", "digits_i8.graph_llvm_rv32.tar"} {
+		model := filepath.Join("..", "..", "shared", "data", "mlf", name)
+		if _, err := os.Stat(model); err != nil {
+			t.Logf("%s is not tried: %v", name, err)
+			continue
+		}
+		_, err := Generate(t.Context(), filepath.Join(t.TempDir(), "p"), Spec{Board: "host", Model: model, Env: testEnv()})
+		var oe *ObjectError
+		if !errors.As(err, &oe) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestCancel stops a build in the middle: no process stays, and the next build is as if nothing had been.
+func TestCancel(t *testing.T) {
+	model := tiny(t, nil)
+	p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Model: model, Env: Env{Cache: cache.New(t.TempDir(), cache.Options{})}})
+	ctx, cancel := context.WithCancel(t.Context())
+	p.env.Progress = func(e Event) {
+		if e.Done == 3 {
+			cancel()
+		}
+	}
+	begin := time.Now()
+	_, err := p.Build(ctx)
+	if failure.Of(err) != failure.Interrupted {
+		t.Fatalf("got %v", err)
+	}
+	if d := time.Since(begin); d > 2*toolGrace {
+		t.Errorf("it took %v to stop", d)
+	}
+	if out, err := exec.Command("pgrep", "-f", p.Dir()).Output(); err == nil && len(out) > 0 {
+		t.Errorf("processes are left: %s", out)
+	}
+	p.env.Progress = nil
+	got := built(t, p)
+	if want := built(t, generated(t, filepath.Join(t.TempDir(), "q"), Spec{Model: model})); got.Digest != want.Digest {
+		t.Error("the build after a cancelled one differs")
+	}
+	if _, err := Generate(ctx, filepath.Join(t.TempDir(), "r"), Spec{Board: "host", Model: model, Env: testEnv()}); failure.Of(err) != failure.Interrupted {
+		t.Errorf("generate after a cancel: %v", err)
+	}
+}
+
+func FuzzRecord(f *testing.F) {
+	f.Add([]byte(`{"format":1,"build_id":"00112233445566778899aabbccddeeff","runtime":"","digest":"","size":{},"tools":[],"inputs":{}}`))
+	f.Add([]byte(`{"format":1,"build_id":"00"}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if r, err := parseRecord(data); err == nil && len(r.BuildID) != 32 {
+			t.Errorf("took the build id %q", r.BuildID)
+		}
+	})
+}

@@ -1,0 +1,86 @@
+// This file refuses, before anything is generated or compiled, a model that cannot run on the board.
+
+package project
+
+import (
+	"debug/elf"
+	"fmt"
+	"slices"
+
+	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/mlf"
+)
+
+// checkModel reports the first thing about the model that no compiler accepts, no firmware can call, or this board
+// has not.
+func checkModel(b *boards.Board, a *mlf.Archive, m *mlf.Module) error {
+	if err := a.CheckModule(m); err != nil {
+		return err
+	}
+	for _, f := range m.Objects {
+		if err := checkObject(b, f); err != nil {
+			return err
+		}
+	}
+	for _, n := range m.Needs {
+		if err := checkNeed(b, n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// machineNames are the names that board files use, by what ELF calls them.
+var machineNames = map[elf.Machine]string{
+	elf.EM_386: "386", elf.EM_X86_64: "x86-64", elf.EM_ARM: "arm", elf.EM_AARCH64: "aarch64", elf.EM_RISCV: "riscv",
+	elf.EM_LOONGARCH: "loongarch", elf.EM_PPC64: "ppc64", elf.EM_S390: "s390", elf.EM_XTENSA: "xtensa", elf.EM_ARC_COMPACT: "arc",
+}
+
+func machineName(m elf.Machine) string {
+	if n, ok := machineNames[m]; ok {
+		return n
+	}
+	return m.String()
+}
+
+// checkObject compares what the object was made for with what the board takes.
+func checkObject(b *boards.Board, f mlf.File) error {
+	info, err := f.Info()
+	if err != nil {
+		return failure.New(failure.Config, "export the model again", "%s: %w", f.Name, err)
+	}
+	is := objectKind(info.Machine, info.Class, info.Data)
+	is.FloatABI = info.FloatABI
+	if b.ELF.Accepts(is) {
+		return nil
+	}
+	words := is.String()
+	if info.CPU != "" {
+		words += " (" + info.CPU + ")"
+	}
+	return &ObjectError{f.Name, words, b.Name, b.ELF.String()}
+}
+
+func objectKind(m elf.Machine, c elf.Class, d elf.Data) boards.ELF {
+	e := boards.ELF{Machine: machineName(m), Endian: "little", Class: 32}
+	if c == elf.ELFCLASS64 {
+		e.Class = 64
+	}
+	if d == elf.ELFDATA2MSB {
+		e.Endian = "big"
+	}
+	return e
+}
+
+func checkNeed(b *boards.Board, n mlf.Need) error {
+	if slices.Contains(b.Provides, string(n.Kind)) || slices.Contains(b.Provides, n.Name) {
+		return nil
+	}
+	if n.Kind == mlf.NeedDSP {
+		return failure.New(failure.Config, "export the model for this board's processor, or choose a board whose core has them",
+			"%s uses Arm's DSP instructions (%s), which board %s has not", n.Where, n.Name, b.Name)
+	}
+	return failure.New(failure.Config, "export the model for a target that needs no library",
+		"%s includes %s, which is of no library that board %s has", n.Where, fmt.Sprintf("<%s>", n.Name), b.Name)
+}

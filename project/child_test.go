@@ -1,0 +1,181 @@
+//go:build !windows
+
+// This file has this test program run steps in a second process, which is then killed, limited or watched.
+
+package project
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/boardsmith/boardsmith/cache"
+	"github.com/boardsmith/boardsmith/failure"
+)
+
+const childMode = "PROJECT_TEST_CHILD"
+
+// child is the second process: it does what childMode says in the folder of its first argument.
+func child() int {
+	dir, model, store := os.Args[1], os.Args[2], os.Args[3]
+	env := Env{Cache: cache.New(store, cache.Options{})}
+	if limit, err := strconv.ParseUint(os.Getenv("PROJECT_TEST_FILE_LIMIT"), 10, 64); err == nil {
+		signal.Ignore(syscall.SIGXFSZ)
+		if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: limit, Max: limit}); err != nil {
+			fmt.Println("cannot limit:", err)
+			return 3
+		}
+	}
+	p, err := Generate(context.Background(), dir, Spec{Board: "host", Model: model, Env: env})
+	if err != nil {
+		fmt.Printf("%s\n%v\n%s\n", failure.Of(err), err, failure.Next(err))
+		return 1
+	}
+	defer p.Close()
+	if os.Getenv(childMode) == "hold" {
+		fmt.Println("held")
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		return 0
+	}
+	if _, err := p.Build(context.Background()); err != nil {
+		fmt.Printf("%s\n%v\n%s\n", failure.Of(err), err, failure.Next(err))
+		return 1
+	}
+	return 0
+}
+
+func childCommand(t *testing.T, mode string, args ...string) *exec.Cmd {
+	t.Helper()
+	exe, err := os.Executable()
+	must(t, err)
+	cmd := exec.Command(exe, args...)
+	cmd.Env = append(os.Environ(), childMode+"="+mode)
+	return cmd
+}
+
+func TestTwoProcessesInOneFolder(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "p")
+	model := tiny(t, nil)
+	cmd := childCommand(t, "hold", dir, model, sharedCache)
+	in, err := cmd.StdinPipe()
+	must(t, err)
+	out, err := cmd.StdoutPipe()
+	must(t, err)
+	must(t, cmd.Start())
+	word := make([]byte, 5)
+	_, err = io.ReadFull(out, word)
+	must(t, err)
+
+	var locked *LockedError
+	who := fmt.Sprintf("process %d", cmd.Process.Pid)
+	if _, err := Load(dir, testEnv()); !errors.As(err, &locked) || !strings.Contains(err.Error(), who) {
+		t.Errorf("load while %s holds it: %v", who, err)
+	}
+	if _, err := Generate(t.Context(), dir, Spec{Board: "host", Model: model, Env: testEnv()}); !errors.As(err, &locked) {
+		t.Errorf("generate while %s holds it: %v", who, err)
+	}
+	if err := Clean(t.Context(), dir, true, testEnv()); !errors.As(err, &locked) {
+		t.Errorf("clean while %s holds it: %v", who, err)
+	}
+	must(t, in.Close())
+	must(t, cmd.Wait())
+	p, err := Load(dir, testEnv())
+	must(t, err)
+	defer p.Close()
+	if _, err := Load(dir, testEnv()); !errors.As(err, &locked) {
+		t.Errorf("load while this process holds it: %v", err)
+	}
+}
+
+// TestKilled kills generate and build at a few moments; the next run must make the very same firmware.
+func TestKilled(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	if s, err := strconv.ParseUint(os.Getenv("PROJECT_TEST_SEED"), 10, 64); err == nil {
+		seed = s
+	}
+	t.Logf("seed %d (PROJECT_TEST_SEED)", seed)
+	random := rand.New(rand.NewPCG(seed, 0))
+	first, second := tiny(t, nil), tiny(t, map[string]string{"codegen/host/src/lib1.c": tinyOperator + "// second\n"})
+	want := built(t, generated(t, filepath.Join(t.TempDir(), "whole"), Spec{Model: second}))
+
+	for round := range 6 {
+		dir := filepath.Join(t.TempDir(), "p")
+		if round%2 == 1 {
+			p := generated(t, dir, Spec{Model: first})
+			built(t, p)
+			must(t, p.Close())
+		}
+		delay := time.Duration(random.Int64N(int64(500 * time.Millisecond)))
+		cmd := childCommand(t, "build", dir, second, t.TempDir()) // nothing cached: it takes longer than any delay
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+		must(t, cmd.Start())
+		time.Sleep(delay)
+		must(t, cmd.Process.Kill())
+		_ = cmd.Wait()
+		state := "no project"
+		if Exists(dir) {
+			state = "a project"
+		}
+		p := generated(t, dir, Spec{Model: second})
+		got := built(t, p)
+		if got.Digest != want.Digest || got.ID() != want.ID() {
+			t.Errorf("killed after %v (%s): build %s, want %s", delay, state, got.ID(), want.ID())
+		}
+		if left, _ := filepath.Glob(filepath.Join(dir, stageFolder)); left != nil {
+			t.Errorf("killed after %v: %s is still there", delay, stageFolder)
+		}
+		t.Logf("killed after %v, which left %s; repaired", delay, state)
+		must(t, p.Close())
+	}
+}
+
+// TestFullDisk gives a process a limit on the size of files, which fails writes as a full disk does.
+func TestFullDisk(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "new", "p")
+	cmd := childCommand(t, "build", dir, tiny(t, nil), t.TempDir())
+	cmd.Env = append(cmd.Env, "PROJECT_TEST_FILE_LIMIT=4000")
+	out, err := cmd.CombinedOutput()
+	if err == nil || !bytes.Contains(out, []byte("make room on the disk")) || !bytes.Contains(out, []byte(dir)) {
+		t.Errorf("%v\n%s", err, out)
+	}
+	if _, err := os.Stat(filepath.Dir(dir)); err == nil {
+		t.Errorf("it left %d files behind", len(contents(t, filepath.Dir(dir))))
+	}
+
+	dir = filepath.Join(t.TempDir(), "p")
+	p := generated(t, dir, Spec{Model: tiny(t, nil)})
+	must(t, p.Close())
+	before := contents(t, dir)
+	other := tiny(t, map[string]string{"src/large.txt": strings.Repeat("x", 100_000)})
+	cmd = childCommand(t, "build", dir, other, t.TempDir())
+	cmd.Env = append(cmd.Env, "PROJECT_TEST_FILE_LIMIT=60000")
+	if out, err := cmd.CombinedOutput(); err == nil || !bytes.Contains(out, []byte("make room on the disk")) {
+		t.Errorf("%v\n%s", err, out)
+	}
+	if !same(before, contents(t, dir)) {
+		t.Error("a project that could not be changed was changed")
+	}
+}
+
+func TestNoPlaceForTheFolder(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	must(t, os.WriteFile(file, nil, 0o644))
+	for _, dir := range []string{file, filepath.Join(file, "p")} {
+		_, err := Generate(t.Context(), dir, Spec{Board: "host", Model: tiny(t, nil), Env: testEnv()})
+		if failure.Of(err) != failure.Config || failure.Next(err) == "" || !strings.Contains(err.Error(), file) {
+			t.Errorf("generate in %s: %v (%s)", dir, err, failure.Next(err))
+		}
+	}
+}

@@ -1,0 +1,145 @@
+// This file is the device side: one process, emulator or board on the desk, of a kind of board.
+
+package project
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/flasher"
+	"github.com/boardsmith/boardsmith/rpc"
+	"github.com/boardsmith/boardsmith/transport"
+)
+
+// A Device is one board on the desk, one emulator or one process; a board is only the kind. It is held by its user
+// until Close.
+type Device struct {
+	board *boards.Board
+	env   Env
+}
+
+// linkers start the firmware, where that is for us to do, and open the link to it, by the board's kind of link.
+var linkers = map[string]func(context.Context, *Device, *Image) (transport.Link, error){
+	"process": startProcess,
+}
+
+// Attach takes hold of a device of the board. which tells apart several of them: a probe's serial, a port; a process
+// has none, and which must be "".
+func Attach(ctx context.Context, b *boards.Board, which string, e Env) (*Device, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("attach: %w", context.Cause(ctx))
+	}
+	if linkers[b.Link.Kind] == nil {
+		return nil, failure.New(failure.Config, "", "board %s: there is no link of kind %q", b.Name, b.Link.Kind)
+	}
+	if which != "" {
+		return nil, failure.New(failure.Config, "leave it out", "board %s is a process of its own each time it is opened: there is no device %q", b.Name, which)
+	}
+	return &Device{b, e}, nil
+}
+
+// Close lets others use the device. Sessions opened on it are closed by whoever opened them.
+func (d *Device) Close() error { return nil }
+
+// A FlashReport says what Flash did.
+type FlashReport = flasher.Report
+
+// Flash makes the device hold the image, and has verified that it does when it returns without an error.
+func (d *Device) Flash(ctx context.Context, i *Image) (FlashReport, error) {
+	if err := d.accepts(i); err != nil {
+		return FlashReport{}, err
+	}
+	f, err := flasher.New(d.board.Flash, d.env.log())
+	if err != nil {
+		return FlashReport{}, err
+	}
+	d.env.progress(Event{Step: "flash", Detail: d.board.Name})
+	return f.Flash(ctx, i.Path)
+}
+
+// accepts refuses an image of another board, or whose file is a later build's.
+func (d *Device) accepts(i *Image) error {
+	if i.Board != d.board.Name {
+		return failure.New(failure.Config, "build for this board", "%v cannot run on board %s", i, d.board.Name)
+	}
+	t, err := openTree(filepath.Dir(i.Path))
+	if err != nil {
+		return err
+	}
+	defer t.close()
+	sum, err := t.digest(filepath.Base(i.Path))
+	if err == nil && sum != i.Digest {
+		err = failure.New(failure.Config, "build again", "%s is no longer %v", i.Path, i)
+	}
+	return err
+}
+
+// Open starts a session with the firmware, which must be this very build: *WrongImageError. The caller closes the
+// session, which ends a process. Errors: those of transport and rpc.
+func (d *Device) Open(ctx context.Context, i *Image) (*rpc.Session, error) {
+	if err := d.accepts(i); err != nil {
+		return nil, err
+	}
+	d.env.progress(Event{Step: "open", Detail: d.board.Name})
+	link, err := linkers[d.board.Link.Kind](ctx, d, i)
+	if err != nil {
+		return nil, err
+	}
+	s, err := d.dial(ctx, link, i)
+	if err != nil {
+		return nil, errors.Join(err, link.Close())
+	}
+	return s, nil
+}
+
+func (d *Device) dial(ctx context.Context, link transport.Link, i *Image) (*rpc.Session, error) {
+	t, err := transport.Dial(ctx, link, transport.SessionOptions{Log: d.env.log()})
+	if err != nil {
+		return nil, err
+	}
+	s := rpc.New(t, rpc.Options{Log: d.env.log()})
+	if err := d.confirm(ctx, s, i); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// confirm asks the firmware for its build id.
+func (d *Device) confirm(ctx context.Context, s *rpc.Session, i *Image) error {
+	wrong := &WrongImageError{Device: d.board.Name, Want: i.ID()}
+	f, err := s.Function(ctx, "boardsmith.build_id")
+	var none *rpc.NotFoundError
+	if errors.As(err, &none) {
+		return wrong
+	}
+	if err != nil {
+		return err
+	}
+	answer, err := f.Call(ctx)
+	if err != nil {
+		return err
+	}
+	id, ok := answer.([]byte)
+	if !ok || len(id) < len(i.BuildID)+4 { // the id, the image's CRC-32, the chip's id
+		return failure.New(failure.Transport, "", "%s: boardsmith.build_id answered %T of %d bytes", d.board.Name, answer, len(id))
+	}
+	if [16]byte(id) != i.BuildID {
+		wrong.Got = hex.EncodeToString(id[:16])
+		return wrong
+	}
+	return nil
+}
+
+// startProcess runs the image as a program, with an environment that is empty.
+func startProcess(ctx context.Context, d *Device, i *Image) (transport.Link, error) {
+	p, err := transport.StartProcess(ctx, transport.ProcessConfig{Path: i.Path, Log: d.env.log()})
+	if err != nil {
+		return nil, err // not p: a nil *Process is no nil Link
+	}
+	return p, nil
+}

@@ -1,0 +1,222 @@
+package project
+
+import (
+	"encoding/binary"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/ndarray"
+	"github.com/boardsmith/boardsmith/rpc"
+	"github.com/boardsmith/boardsmith/transport"
+)
+
+func int32s(v ...int32) []byte {
+	var b []byte
+	for _, x := range v {
+		b = binary.LittleEndian.AppendUint32(b, uint32(x))
+	}
+	return b
+}
+
+// callTwice calls the tiny archive's operator and checks its answer.
+func callTwice(t *testing.T, s *rpc.Session) {
+	t.Helper()
+	ctx := t.Context()
+	dtype, err := ndarray.ParseDType("int32")
+	must(t, err)
+	lib, err := s.SystemLib(ctx)
+	must(t, err)
+	twice, err := lib.Function(ctx, "twice")
+	must(t, err)
+	in, err := s.Empty(ctx, dtype, []int64{4})
+	must(t, err)
+	out, err := s.Empty(ctx, dtype, []int64{4})
+	must(t, err)
+	must(t, in.Write(ctx, int32s(1, -2, 3, 1<<20)))
+	_, err = twice.Call(ctx, in, out)
+	must(t, err)
+	got := make([]byte, 16)
+	must(t, out.Read(ctx, got))
+	if !slices.Equal(got, int32s(2, -4, 6, 1<<21)) {
+		t.Errorf("twice answered % x", got)
+	}
+}
+
+func TestRun(t *testing.T) {
+	p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Model: tiny(t, nil)})
+	s, err := p.Run(t.Context(), "")
+	must(t, err)
+	callTwice(t, s)
+	must(t, s.Close(t.Context()))
+}
+
+func attached(t *testing.T, p *Project) *Device {
+	t.Helper()
+	d, err := Attach(t.Context(), p.Board(), "", p.env)
+	must(t, err)
+	t.Cleanup(func() { must(t, d.Close()) })
+	return d
+}
+
+func TestFlashAndOpenAgain(t *testing.T) {
+	p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Model: tiny(t, nil)})
+	i, d := built(t, p), attached(t, p)
+	r, err := d.Flash(t.Context(), i)
+	if err != nil || r.Wrote != 0 || r.Why == "" {
+		t.Errorf("flash: %+v, %v", r, err)
+	}
+	for range 2 {
+		s, err := d.Open(t.Context(), i)
+		must(t, err)
+		callTwice(t, s)
+		must(t, s.Close(t.Context()))
+	}
+	if out, err := exec.Command("pgrep", "-f", i.Path).Output(); err == nil {
+		t.Errorf("processes are left: %s", out)
+	}
+}
+
+func TestExtensions(t *testing.T) {
+	p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Model: tiny(t, nil)})
+	s, err := p.Run(t.Context(), "")
+	must(t, err)
+	defer s.Close(t.Context())
+	f, err := s.Function(t.Context(), "boardsmith.build_id")
+	must(t, err)
+	answer, err := f.Call(t.Context())
+	must(t, err)
+	i := built(t, p)
+	if want := append(slices.Clone(i.BuildID[:]), 0, 0, 0, 0); !slices.Equal(answer.([]byte), want) {
+		t.Errorf("build_id answered % x, want % x", answer, want)
+	}
+	if _, err := f.Call(t.Context(), 1); err == nil {
+		t.Error("build_id took an argument")
+	}
+	f, err = s.Function(t.Context(), "boardsmith.crc32")
+	must(t, err)
+	dtype, err := ndarray.ParseDType("uint8")
+	must(t, err)
+	x, err := s.Empty(t.Context(), dtype, []int64{9})
+	must(t, err)
+	must(t, x.Write(t.Context(), []byte("123456789")))
+	if sum, err := f.Call(t.Context(), x); err != nil || sum != int64(0xcbf43926) {
+		t.Errorf("crc32 answered %v, %v", sum, err)
+	}
+}
+
+// TestReset has the firmware start itself anew: the session ends with a typed error, and the link works again.
+func TestReset(t *testing.T) {
+	p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Model: tiny(t, nil)})
+	s, err := p.Run(t.Context(), "")
+	must(t, err)
+	defer s.Close(t.Context())
+	f, err := s.Function(t.Context(), "tvm.testing.reset_server")
+	must(t, err)
+	_, err = f.Call(t.Context())
+	var ended *transport.TerminatedError
+	if !errors.As(err, &ended) {
+		t.Errorf("the call of reset_server: %v", err)
+	}
+}
+
+func TestWrongImage(t *testing.T) {
+	first := generated(t, filepath.Join(t.TempDir(), "first"), Spec{Model: tiny(t, nil)})
+	second := generated(t, filepath.Join(t.TempDir(), "second"), Spec{Model: tiny(t, map[string]string{"codegen/host/src/lib1.c": tinyOperator + "// other\n"})})
+	i, j, d := built(t, first), built(t, second), attached(t, first)
+
+	swapped := *i // what flashing the wrong file would amount to
+	swapped.Path, swapped.Digest = j.Path, j.Digest
+	_, err := d.Open(t.Context(), &swapped)
+	var wrong *WrongImageError
+	if !errors.As(err, &wrong) || wrong.Want != i.ID() || wrong.Got != j.ID() || failure.Of(err) != failure.Verify {
+		t.Errorf("another build runs: %v", err)
+	}
+	source := filepath.Join(first.Dir(), "src", "main.c")
+	appendTo(t, source, "// changed\n")
+	k := built(t, first)
+	if _, err := d.Open(t.Context(), i); failure.Of(err) != failure.Config {
+		t.Errorf("an image whose file is a later build's: %v", err)
+	}
+	s, err := d.Open(t.Context(), k)
+	must(t, err)
+	must(t, s.Close(t.Context()))
+
+	elsewhere := *k
+	elsewhere.Board = "nucleo"
+	if _, err := d.Flash(t.Context(), &elsewhere); failure.Of(err) != failure.Config {
+		t.Errorf("flashed an image of another board: %v", err)
+	}
+	if _, err := Attach(t.Context(), first.Board(), "serial-3", first.env); failure.Of(err) != failure.Config {
+		t.Errorf("attached a process by a serial number: %v", err)
+	}
+}
+
+// TestAbort has the firmware abort: the process ends with its status and says so, and the host gets a typed error.
+func TestAbort(t *testing.T) {
+	aborts := strings.Replace(tinyOperator, "return 0;", "extern void TVMPlatformAbort(int); TVMPlatformAbort(0x1234); return 0;", 1)
+	p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Model: tiny(t, map[string]string{"codegen/host/src/lib1.c": aborts})})
+	s, err := p.Run(t.Context(), "")
+	must(t, err)
+	defer s.Close(t.Context())
+	dtype, err := ndarray.ParseDType("int32")
+	must(t, err)
+	lib, err := s.SystemLib(t.Context())
+	must(t, err)
+	f, err := lib.Function(t.Context(), "twice")
+	must(t, err)
+	x, err := s.Empty(t.Context(), dtype, []int64{4})
+	must(t, err)
+	_, err = f.Call(t.Context(), x, x)
+	var pe *transport.ProcessError
+	if !errors.As(err, &pe) || pe.State == nil || pe.State.ExitCode() != 2 || !strings.Contains(err.Error(), "aborted: error 0x1234") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestProcessPort looks at the firmware's program from outside: it ends with its input, and rests while nothing comes.
+func TestProcessPort(t *testing.T) {
+	p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Model: tiny(t, nil)})
+	i := built(t, p)
+	cmd := exec.Command(i.Path)
+	in, err := cmd.StdinPipe()
+	must(t, err)
+	out, err := cmd.StdoutPipe()
+	must(t, err)
+	must(t, cmd.Start())
+	hello := make([]byte, 12)
+	if _, err := out.Read(hello); err != nil || hello[1] != 0xff || hello[2] != 0xfd {
+		t.Errorf("it began with % x, %v", hello, err)
+	}
+	_, err = in.Write([]byte{0xff, 0xfd, 1}) // a frame that never goes on
+	must(t, err)
+	time.Sleep(600 * time.Millisecond)
+	must(t, in.Close())
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("at the end of its input: %v", err)
+	}
+	if used := cmd.ProcessState.SystemTime() + cmd.ProcessState.UserTime(); used > 60*time.Millisecond {
+		t.Errorf("it used %v of processor time in 600 ms of rest", used)
+	}
+	none, err := os.Open(os.DevNull)
+	must(t, err)
+	defer none.Close()
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Logf("a link that takes nothing is not tried: %v", err)
+		return
+	}
+	defer full.Close()
+	cmd = exec.Command(i.Path)
+	cmd.Stdin, cmd.Stdout = none, full
+	var exit *exec.ExitError
+	if err := cmd.Run(); !errors.As(err, &exit) || exit.ExitCode() != 1 {
+		t.Errorf("on a link that takes nothing: %v", err)
+	}
+}

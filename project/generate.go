@@ -1,0 +1,590 @@
+// This file makes a project's files, and makes them again where they have to change.
+
+package project
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"sort"
+	"strings"
+
+	"github.com/otiai10/copy"
+
+	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/cache"
+	"github.com/boardsmith/boardsmith/crt"
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/mlf"
+	"github.com/boardsmith/boardsmith/templates"
+)
+
+const (
+	stageFolder = ".boardsmith.stage" // where new files are complete before any takes its place
+	crtFolder   = "crt"
+	sourceDir   = "src"
+	adapterFile = "model/codegen/host/src/boardsmith_adapter.c"
+)
+
+// Generate makes the project in dir, which must be empty, absent, or a project already; there it changes only what
+// differs. A file that a person changed is never overwritten unless s.Force says so, and then a copy is kept:
+// *EditedError lists such files, and nothing has been touched. When it fails, or the process dies in it, the folder is
+// as before or one that the next Generate repairs. The caller must Close the project. Errors: *EditedError,
+// *LockedError, *ObjectError, those of boards and mlf, and others of class config.
+func Generate(ctx context.Context, dir string, s Spec) (*Project, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, fmt.Errorf("generate: %w", err)
+	}
+	if err := goodFolder(dir); err != nil {
+		return nil, err
+	}
+	pl, err := makePlan(s)
+	if err != nil {
+		return nil, err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("generate: %w", context.Cause(ctx))
+	}
+	if err := mayUse(dir); err != nil {
+		return nil, err
+	}
+	made, err := makeFolder(dir)
+	if err != nil {
+		return nil, err
+	}
+	p, err := generateIn(ctx, dir, s, pl)
+	if err != nil && made != "" {
+		removeEmpty(dir, made)
+	}
+	return p, err
+}
+
+func generateIn(ctx context.Context, dir string, s Spec, pl *plan) (*Project, error) {
+	l, err := takeLock(dir)
+	if err != nil {
+		return nil, err
+	}
+	p := &Project{dir: dir, env: s.Env, lock: l, model: pl.archive}
+	if err := p.generate(ctx, s, pl); err != nil {
+		l.release()
+		return nil, err
+	}
+	return p, nil
+}
+
+// goodFolder refuses a path that make cannot work in.
+func goodFolder(dir string) error {
+	if strings.ContainsAny(dir, "\n\r\x00") {
+		return failure.New(failure.Config, "choose another folder", "project folder %q has a line break in its name", dir)
+	}
+	return nil
+}
+
+func notOurs(dir string) error {
+	return failure.New(failure.Config, "choose an empty folder, or one that does not exist yet",
+		"%s holds files and is not a project: it has no %s", dir, stateFile)
+}
+
+// makeFolder makes dir and returns the topmost folder that it had to make, "" if none.
+func makeFolder(dir string) (made string, err error) {
+	for up := dir; ; up = filepath.Dir(up) {
+		if _, err := os.Stat(up); err == nil || up == filepath.Dir(up) {
+			break
+		}
+		made = up
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", fileError("make", dir, err)
+	}
+	return made, nil
+}
+
+// removeEmpty removes what makeFolder made, as far as nothing but the lock lies in it.
+func removeEmpty(dir, made string) {
+	if mayUse(dir) != nil || Exists(dir) {
+		return
+	}
+	_ = os.Remove(filepath.Join(dir, lockFile))
+	_ = os.RemoveAll(filepath.Join(dir, stageFolder))
+	for ; os.Remove(dir) == nil && dir != made; dir = filepath.Dir(dir) {
+	}
+}
+
+// A plan is what the folder is to hold.
+type plan struct {
+	state   state // with Files
+	files   map[string]planned
+	archive *mlf.Archive
+}
+
+// planned is one file: from files under a name, or data.
+type planned struct {
+	files fs.FS
+	name  string
+	data  []byte
+	mode  fs.FileMode
+}
+
+func makePlan(s Spec) (*plan, error) {
+	b, err := boards.Find(s.Board, s.Path)
+	if err != nil {
+		return nil, err
+	}
+	settled, err := b.Settle(s.Options)
+	if err != nil {
+		return nil, err
+	}
+	t, err := chooseTemplate(b, s)
+	if err != nil {
+		return nil, err
+	}
+	if s.Model == "" {
+		return nil, failure.New(failure.Config, "give the path of an archive that TVM exported", "no model")
+	}
+	a, err := mlf.Open(s.Model)
+	if err != nil {
+		return nil, err
+	}
+	m, err := a.Module(s.Module)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkModel(b, a, m); err != nil {
+		return nil, err
+	}
+	pl := &plan{files: map[string]planned{}, archive: a}
+	if err := pl.add(b, settled, t, a, m); err != nil {
+		return nil, err
+	}
+	pl.state = state{
+		Format:   stateFormat,
+		Board:    boardState{b.Name, *b},
+		Template: templateState{t.name, t.blueprint},
+		Model:    modelState{filepath.Base(s.Model), m.Name, a.Digest},
+		Options:  s.Options,
+	}
+	pl.state.Board.Files, pl.state.Board.Origin = nil, nil
+	return pl, pl.settle()
+}
+
+func chooseTemplate(b *boards.Board, s Spec) (*foundTemplate, error) {
+	name := s.Template
+	if name == "" {
+		name = b.Templates[0]
+	}
+	t, err := findTemplate(name, s.Path)
+	if err != nil {
+		return nil, err
+	}
+	if !slices.Contains(b.Templates, t.name) {
+		return nil, failure.New(failure.Config, "choose one of: "+strings.Join(b.Templates, ", "), "board %s does not build with template %s", b.Name, t.name)
+	}
+	return t, t.heeds(s.Options)
+}
+
+func (pl *plan) add(b *boards.Board, o boards.Options, t *foundTemplate, a *mlf.Archive, m *mlf.Module) error {
+	if err := pl.addTree(crt.FS, crtFolder, nil); err != nil {
+		return err
+	}
+	notCopied := []string{templateFile, portFolder, t.buildFolder()}
+	if err := pl.addTree(t.files, "", notCopied); err != nil {
+		return err
+	}
+	for _, src := range b.Sources {
+		if err := pl.addSource(t, src); err != nil {
+			return err
+		}
+	}
+	for _, g := range t.Generate {
+		pl.files[g] = planned{data: generators[g](b, o), mode: 0o644}
+	}
+	pl.addModel(a, m)
+	pl.files[templates.LaunchScript] = planned{files: templates.FS, name: templates.LaunchScript, mode: 0o755}
+	return pl.addAdapter(m)
+}
+
+// addTree plans a copy of all plain files of a file system in a folder of the project, but those at or below except.
+func (pl *plan) addTree(files fs.FS, to string, except []string) error {
+	return fs.WalkDir(files, ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return failure.New(failure.Config, "", "template: %w", err)
+		}
+		if slices.Contains(except, name) {
+			if d.IsDir() {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		if d.Type().IsRegular() {
+			pl.files[path.Join(to, name)] = planned{files: files, name: name, mode: modeOf(name)}
+		}
+		return nil
+	})
+}
+
+func modeOf(name string) fs.FileMode {
+	if strings.HasSuffix(name, ".sh") {
+		return 0o755
+	}
+	return 0o644
+}
+
+// addSource plans a file of the port: the user's beside the board file, or the template's.
+func (pl *plan) addSource(t *foundTemplate, src boards.Source) error {
+	files := t.files
+	if src.Dir != "" {
+		beside := os.DirFS(src.Dir)
+		if _, err := fs.Stat(beside, src.Name); err == nil {
+			files = beside
+		}
+	}
+	if info, err := fs.Stat(files, src.Name); err != nil || !info.Mode().IsRegular() {
+		where := "the template " + t.name
+		if src.Dir != "" {
+			where = src.Dir + " and " + where
+		}
+		return failure.New(failure.Config, "", "source %q of the board is not in %s", src.Name, where)
+	}
+	to := path.Join(sourceDir, strings.TrimPrefix(src.Name, portFolder+"/"))
+	if _, taken := pl.files[to]; taken {
+		return failure.New(failure.Config, "rename it", "source %q of the board and the template both want to be %s", src.Name, to)
+	}
+	pl.files[to] = planned{files: files, name: src.Name, mode: 0o644}
+	return nil
+}
+
+// addModel plans the archive as it was given and, extracted, what is of this model: TVM's own runtime and other
+// models' code stay in the archive.
+func (pl *plan) addModel(a *mlf.Archive, m *mlf.Module) {
+	others := map[string]bool{}
+	for _, o := range a.Modules {
+		for _, f := range slices.Concat(o.Sources, o.Objects, o.Headers) {
+			others[f.Name] = o != m
+		}
+	}
+	for _, f := range a.Files {
+		if others[f.Name] || strings.HasPrefix(f.Name, "runtime/") || strings.HasPrefix(f.Name, "templates/") {
+			continue
+		}
+		pl.files[path.Join("model", f.Name)] = planned{data: f.Data, mode: 0o644}
+	}
+	pl.files[modelTar] = planned{data: a.Raw, mode: 0o644}
+}
+
+// addAdapter plans the C that makes a model with the C interface callable over RPC.
+func (pl *plan) addAdapter(m *mlf.Module) error {
+	c, err := adapter(m)
+	if err != nil || c == nil {
+		return err
+	}
+	pl.files[adapterFile] = planned{data: c, mode: 0o644}
+	return nil
+}
+
+// settle computes the digests.
+func (pl *plan) settle() error {
+	pl.state.Files = make(map[string]string, len(pl.files))
+	for name, f := range pl.files {
+		data, err := f.read()
+		if err != nil {
+			return failure.New(failure.Config, "", "template: %w", err)
+		}
+		pl.state.Files[name] = digestOf(data)
+	}
+	without := pl.state
+	facts, err := json.Marshal(without) // the files' digests and all that was chosen
+	if err != nil {
+		return fmt.Errorf("%s: %w", stateFile, err)
+	}
+	pl.state.Inputs = fmt.Sprintf("%x", cache.NewSentence("generate v1").Say("state", string(facts)).Key())
+	return nil
+}
+
+func (f planned) read() ([]byte, error) {
+	if f.files == nil {
+		return f.data, nil
+	}
+	return fs.ReadFile(f.files, f.name)
+}
+
+// generate carries out the plan in the locked folder.
+func (p *Project) generate(ctx context.Context, s Spec, pl *plan) error {
+	t, err := openTree(p.dir)
+	if err != nil {
+		return err
+	}
+	defer t.close()
+	old, err := oldState(t)
+	if err != nil {
+		return err
+	}
+	todo, err := p.compare(t, old, pl, s.Force)
+	if err != nil {
+		return err
+	}
+	p.state = pl.state
+	if old != nil && old.Pending == nil {
+		p.state.Tools, p.state.Edited = old.Tools, nil
+		if todo.empty() && old.Inputs == pl.state.Inputs {
+			p.state = *old
+			return nil
+		}
+	}
+	return p.carryOut(ctx, t, pl, todo)
+}
+
+// oldState is what the folder holds so far, nil for an empty one.
+func oldState(t *tree) (*state, error) {
+	if Exists(t.dir) {
+		return readState(t.dir)
+	}
+	return nil, mayUse(t.dir) // once more, now that it is locked
+}
+
+// todo is what differs between the folder and the plan.
+type todo struct {
+	write  []string
+	remove []string
+	keep   []string          // changed by people, to be kept under another name first
+	ours   map[string]string // what lies there as we left it, with its digest
+}
+
+func (d todo) empty() bool { return len(d.write)+len(d.remove) == 0 }
+
+// compare finds what has to be done, and refuses if a person's change would be lost.
+func (p *Project) compare(t *tree, old *state, pl *plan, force bool) (todo, error) {
+	d := todo{ours: map[string]string{}}
+	if old == nil {
+		old = &state{}
+	}
+	var edited []string
+	for name, want := range pl.state.Files {
+		have, err := t.digest(name)
+		if err != nil {
+			return d, err
+		}
+		if have == want {
+			d.ours[name] = have
+			continue
+		}
+		d.write = append(d.write, name)
+		if t.changed(name, have, old) {
+			edited = append(edited, name)
+		} else if have != "" {
+			d.ours[name] = have
+		}
+	}
+	for _, name := range old.names() {
+		if _, still := pl.state.Files[name]; still {
+			continue
+		}
+		have, err := t.digest(name)
+		if err != nil {
+			return d, err
+		}
+		if t.changed(name, have, old) {
+			edited = append(edited, name)
+		} else {
+			d.remove = append(d.remove, name)
+			if have != "" {
+				d.ours[name] = have
+			}
+		}
+	}
+	sort.Strings(edited)
+	if len(edited) > 0 && !force {
+		return d, &EditedError{p.dir, edited}
+	}
+	sort.Strings(d.write)
+	d.keep = edited
+	return d, nil
+}
+
+// names lists all files that are, or may be, of this state, sorted.
+func (s *state) names() []string {
+	var all []string
+	for name := range s.Files {
+		all = append(all, name)
+	}
+	for name := range s.Pending {
+		all = append(all, name)
+	}
+	sort.Strings(all)
+	return slices.Compact(all)
+}
+
+// changed reports whether the file, of which have is the digest, is there and not as old says that we left it.
+func (t *tree) changed(name, have string, old *state) bool {
+	if have != "" && (have == old.Files[name] || have == old.Pending[name]) {
+		return false
+	}
+	_, err := t.root.Lstat(filepath.FromSlash(name))
+	return err == nil
+}
+
+// carryOut writes project.json with what is to come, then the files, each in one step, then project.json as it stays.
+func (p *Project) carryOut(ctx context.Context, t *tree, pl *plan, d todo) error {
+	during := p.state
+	during.Files, during.Pending = d.ours, pl.state.Files
+	if err := p.stage(ctx, t, pl, d.write); err != nil {
+		return err
+	}
+	defer func() { _ = t.root.RemoveAll(stageFolder) }() // what is left there is removed by the next run
+	if err := during.write(p.dir); err != nil {
+		return err
+	}
+	for _, name := range d.keep {
+		to, err := t.keep(name)
+		if err != nil {
+			return err
+		}
+		p.env.log().Info("kept a copy", "of", name, "as", to)
+	}
+	for i, name := range d.write {
+		if err := ctx.Err(); err != nil {
+			return fmt.Errorf("generate: %w", context.Cause(ctx))
+		}
+		if err := t.place(name); err != nil {
+			return err
+		}
+		p.env.progress(Event{"generate", name, i + 1, len(d.write)})
+	}
+	for _, name := range d.remove {
+		if err := t.remove(name); err != nil {
+			return err
+		}
+	}
+	if err := p.state.write(p.dir); err != nil {
+		return err
+	}
+	p.wrote = slices.Concat(d.write, d.remove)
+	sort.Strings(p.wrote)
+	return nil
+}
+
+// merged is what an interrupted run may have left of either set of files.
+func merged(old *state) map[string]string {
+	all := map[string]string{}
+	for _, name := range old.names() {
+		all[name] = old.Files[name]
+		if all[name] == "" {
+			all[name] = old.Pending[name]
+		}
+	}
+	return all
+}
+
+// stage makes the files in a folder of their own, so that a full disk or a cancel leaves the project as it was.
+func (p *Project) stage(ctx context.Context, t *tree, pl *plan, names []string) (err error) {
+	if err := t.sweep(); err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			_ = t.root.RemoveAll(stageFolder) // the first error counts
+		}
+	}()
+	for _, name := range names {
+		if err := ctx.Err(); err != nil {
+			return fmt.Errorf("generate: %w", context.Cause(ctx))
+		}
+		if err := pl.files[name].stage(t, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (f planned) stage(t *tree, name string) error {
+	at := path.Join(stageFolder, name)
+	to := filepath.Join(t.dir, filepath.FromSlash(at))
+	var err error
+	if f.files != nil {
+		err = copy.Copy(f.name, to, copy.Options{FS: f.files, PermissionControl: copy.DoNothing})
+	} else {
+		err = t.root.MkdirAll(filepath.FromSlash(path.Dir(at)), 0o755)
+		if err == nil {
+			err = t.root.WriteFile(filepath.FromSlash(at), f.data, 0o644)
+		}
+	}
+	if err == nil {
+		err = t.root.Chmod(filepath.FromSlash(at), f.mode)
+	}
+	return t.error("write", name, err)
+}
+
+// place moves a staged file to where it belongs.
+func (t *tree) place(name string) error {
+	err := t.root.MkdirAll(filepath.FromSlash(path.Dir(name)), 0o755)
+	if err == nil {
+		err = t.root.Rename(filepath.FromSlash(path.Join(stageFolder, name)), filepath.FromSlash(name))
+	}
+	return t.error("write", name, err)
+}
+
+// Clean removes what Generate and Build made in dir, and the folder if nothing else is in it; a folder that does not
+// exist is clean. Files that a person changed are an *EditedError, and nothing is removed, unless force says so; other
+// files of people stay.
+func Clean(ctx context.Context, dir string, force bool, e Env) error {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return fmt.Errorf("clean: %w", err)
+	}
+	if err := mayUse(dir); err != nil {
+		return err
+	}
+	if !Exists(dir) {
+		return nil
+	}
+	l, err := takeLock(dir)
+	if err != nil {
+		return err
+	}
+	err = cleanLocked(ctx, dir, force)
+	l.release()
+	if err == nil && !Exists(dir) {
+		_ = os.Remove(filepath.Join(dir, lockFile))
+		_ = os.Remove(dir) // fails if a person's files are in it, and is meant to
+		e.log().Info("cleaned", "dir", dir)
+	}
+	return err
+}
+
+func cleanLocked(ctx context.Context, dir string, force bool) error {
+	s, err := readState(dir)
+	if err != nil {
+		return err
+	}
+	t, err := openTree(dir)
+	if err != nil {
+		return err
+	}
+	defer t.close()
+	edited, err := t.edited(merged(s), s.Pending)
+	if err != nil {
+		return err
+	}
+	if len(edited) > 0 && !force {
+		return &EditedError{dir, edited}
+	}
+	for _, folder := range []string{s.Template.buildFolder(), stageFolder} {
+		if err := t.root.RemoveAll(folder); err != nil {
+			return t.error("remove", folder, err)
+		}
+	}
+	for _, name := range s.names() {
+		if err := ctx.Err(); err != nil {
+			return fmt.Errorf("clean: %w", context.Cause(ctx))
+		}
+		if err := t.remove(name); err != nil {
+			return err
+		}
+	}
+	return t.remove(stateFile)
+}

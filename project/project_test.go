@@ -1,0 +1,503 @@
+package project
+
+import (
+	"archive/tar"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"sort"
+	"strings"
+	"testing"
+
+	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/cache"
+	"github.com/boardsmith/boardsmith/failure"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// sharedCache holds the runtime for all tests that do not ask for a cache of their own.
+var sharedCache string
+
+func TestMain(m *testing.M) {
+	if os.Getenv(childMode) != "" {
+		os.Exit(child())
+	}
+	dir, err := os.MkdirTemp("", "project-test-cache")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	sharedCache = dir
+	code := m.Run()
+	_ = os.RemoveAll(dir)
+	os.Exit(code)
+}
+
+func testEnv() Env { return Env{Cache: cache.New(sharedCache, cache.Options{})} }
+
+const tinyRegistry = `#include <tvm/runtime/crt/module.h>
+TVM_DLL int32_t twice(TVMValue* args, int* type_code, int num_args, TVMValue* out_value, int* out_type_code, void* resource_handle);
+static TVMBackendPackedCFunc _tvm_func_array[] = {
+    (TVMBackendPackedCFunc)twice,
+};
+static const TVMFuncRegistry _tvm_func_registry = {
+    "\001\000twice\000",    _tvm_func_array,
+};
+static const TVMModule _tvm_system_lib = {
+    &_tvm_func_registry,
+};
+const TVMModule* TVMSystemLibEntryPoint(void) {
+    return &_tvm_system_lib;
+}
+;`
+
+const tinyOperator = `// tvm target: c -keys=cpu
+#define TVM_EXPORTS
+#include "tvm/runtime/c_runtime_api.h"
+#include "tvm/runtime/c_backend_api.h"
+#include <math.h>
+#include <stdbool.h>
+TVM_DLL int32_t twice(void* args, int32_t* arg_type_ids, int32_t num_args, void* out_ret_value, int32_t* out_ret_tcode, void* resource_handle) {
+  int32_t* in = (int32_t*)((DLTensor*)(((TVMValue*)args)[0].v_handle))->data;
+  int32_t* out = (int32_t*)((DLTensor*)(((TVMValue*)args)[1].v_handle))->data;
+  for (int32_t i = 0; i < 4; ++i) {
+    out[i] = in[i] * 2;
+  }
+  return 0;
+}
+`
+
+const tinyMetadata = `{"version": 7, "model_name": "twice", "export_datetime": "2020-01-01 00:00:00Z", "memory": {"twice": [` +
+	`{"size_bytes": 16, "shape": [4], "dtype": "int32", "input_binding": null}, {"size_bytes": 16, "shape": [4], "dtype": "int32", "input_binding": null}]}, ` +
+	`"target": ["c -keys=cpu"], "executors": [], "style": "operator"}`
+
+// tiny writes an archive of one operator, out[i] = in[i] * 2. changes replaces or adds files ("" removes one).
+func tiny(t *testing.T, changes map[string]string) string {
+	t.Helper()
+	files := map[string]string{
+		"metadata.json":                tinyMetadata,
+		"codegen/host/src/lib0.c":      tinyRegistry,
+		"codegen/host/src/lib1.c":      tinyOperator,
+		"src/tir-1.txt":                "# nothing\n",
+		"runtime/include/unneeded.txt": "TVM's own runtime is not extracted",
+	}
+	for name, text := range changes {
+		files[name] = text
+	}
+	var names []string
+	for name := range files {
+		if files[name] != "" {
+			names = append(names, name)
+		}
+	}
+	sort.Strings(names)
+	var buf bytes.Buffer
+	w := tar.NewWriter(&buf)
+	for _, name := range names {
+		must(t, w.WriteHeader(&tar.Header{Name: "./" + name, Mode: 0o644, Size: int64(len(files[name])), Typeflag: tar.TypeReg}))
+		_, err := w.Write([]byte(files[name]))
+		must(t, err)
+	}
+	must(t, w.Close())
+	path := filepath.Join(t.TempDir(), "tiny.tar")
+	must(t, os.WriteFile(path, buf.Bytes(), 0o644))
+	return path
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// generated makes a project and closes it when the test ends.
+func generated(t *testing.T, dir string, s Spec) *Project {
+	t.Helper()
+	if s.Board == "" {
+		s.Board = "host"
+	}
+	if s.Cache == nil {
+		s.Env.Cache = testEnv().Cache
+	}
+	p, err := Generate(t.Context(), dir, s)
+	if err != nil {
+		t.Fatalf("generate: %v\n%s", err, failure.Next(err))
+	}
+	t.Cleanup(func() { must(t, p.Close()) })
+	return p
+}
+
+func built(t *testing.T, p *Project) *Image {
+	t.Helper()
+	i, err := p.Build(t.Context())
+	if err != nil {
+		t.Fatalf("build: %v\n%s", err, failure.Next(err))
+	}
+	return i
+}
+
+// contents reads all files of a folder but the lock.
+func contents(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	must(t, filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || d.Name() == lockFile {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		rel, _ := filepath.Rel(dir, path)
+		all[filepath.ToSlash(rel)] = string(data)
+		return err
+	}))
+	return all
+}
+
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		must(t, os.MkdirAll("testdata", 0o755))
+		must(t, os.WriteFile(path, []byte(got), 0o644))
+		return
+	}
+	want, err := os.ReadFile(path)
+	must(t, err)
+	if got != string(want) {
+		t.Errorf("%s differs (go test ./project -update rewrites it); got:\n%s", path, got)
+	}
+}
+
+func TestGolden(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "p")
+	generated(t, dir, Spec{Model: tiny(t, nil)})
+	var list strings.Builder
+	for name := range sorted(contents(t, dir)) {
+		if strings.HasPrefix(name, "crt/") {
+			continue // as the runtime's sources are
+		}
+		info, err := os.Stat(filepath.Join(dir, name))
+		must(t, err)
+		fmt.Fprintf(&list, "%v %s\n", info.Mode(), name)
+	}
+	golden(t, "host.files", list.String())
+	all := contents(t, dir)
+	if all["crt/include/tvm/runtime/c_runtime_api.h"] == "" || all["crt/src/rpc/server.c"] == "" {
+		t.Error("the runtime is not in crt/")
+	}
+	for name, text := range all {
+		if strings.Contains(text, dir) || strings.Contains(text, filepath.Dir(dir)) {
+			t.Errorf("%s has an absolute path in it", name)
+		}
+	}
+	// The template's own defaults are what is generated for the host.
+	for _, name := range []string{"crt_config/crt_config.h", "crt_config/board.mk"} {
+		want, err := os.ReadFile(filepath.Join("..", "templates", "baremetal", name))
+		must(t, err)
+		if strings.Join(strings.Fields(all[name]), " ") != strings.Join(strings.Fields(string(want)), " ") {
+			t.Errorf("%s: got\n%s\nthe template has\n%s", name, all[name], want)
+		}
+	}
+}
+
+func sorted(m map[string]string) func(func(string) bool) {
+	names := make([]string, 0, len(m))
+	for n := range m {
+		names = append(names, n)
+	}
+	sort.Strings(names)
+	return slices.Values(names)
+}
+
+func TestOptionsReachTheHeader(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "p")
+	p := generated(t, dir, Spec{Model: tiny(t, nil), Options: boards.Options{ArenaKiB: 64, PacketBytes: 1024, LogLevel: "error", OperatorOpt: "O3"}})
+	all := contents(t, dir)
+	for name, want := range map[string]string{
+		"crt_config/crt_config.h": "#define BOARDSMITH_ARENA_BYTES 65536\n#define TVM_CRT_MAX_PACKET_SIZE_BYTES 1024\n",
+		"crt_config/board.mk":     "OPERATOR_OPT := O3\n",
+	} {
+		if !strings.Contains(all[name], want) {
+			t.Errorf("%s has not\n%s:\n%s", name, want, all[name])
+		}
+	}
+	built(t, p)
+	must(t, p.Close())
+	q, err := Load(dir, testEnv())
+	must(t, err)
+	defer q.Close()
+	if q.Options() != p.Options() || q.Options().ArenaKiB != 64 {
+		t.Errorf("after loading: %+v", q.Options())
+	}
+	if q.Board().Name != "host" || q.Template() != "baremetal" || q.ModelName() != "tiny.tar" || len(q.ModelDigest()) != 64 {
+		t.Errorf("after loading: board %s, template %s, model %s %s", q.Board().Name, q.Template(), q.ModelName(), q.ModelDigest())
+	}
+	if a, m, err := q.Model(); err != nil || m.Name != "twice" || a.Digest != q.ModelDigest() {
+		t.Errorf("model: %v", err)
+	}
+}
+
+func TestGenerateAgain(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "p")
+	model := tiny(t, nil)
+	p := generated(t, dir, Spec{Model: model})
+	if len(p.Wrote()) < 30 {
+		t.Errorf("the first time it wrote only %q", p.Wrote())
+	}
+	before := contents(t, dir)
+	must(t, p.Close())
+
+	p = generated(t, dir, Spec{Model: model})
+	if len(p.Wrote()) != 0 || !same(before, contents(t, dir)) {
+		t.Errorf("the second time it wrote %q", p.Wrote())
+	}
+	must(t, p.Close())
+
+	other := tiny(t, map[string]string{"codegen/host/src/lib1.c": tinyOperator + "// longer\n", "src/tir-1.txt": "", "src/new.txt": "new"})
+	p = generated(t, dir, Spec{Model: other})
+	want := []string{"model.tar", "model/codegen/host/src/lib1.c", "model/src/new.txt", "model/src/tir-1.txt"}
+	if !slices.Equal(p.Wrote(), want) {
+		t.Errorf("for another model it wrote %q, want %q", p.Wrote(), want)
+	}
+	if _, gone := contents(t, dir)["model/src/tir-1.txt"]; gone {
+		t.Error("a file of the earlier model is still there")
+	}
+	must(t, p.Close())
+
+	must(t, os.Remove(filepath.Join(dir, "src", "main.c")))
+	p = generated(t, dir, Spec{Model: other})
+	if !slices.Equal(p.Wrote(), []string{"src/main.c"}) {
+		t.Errorf("after a file was lost it wrote %q", p.Wrote())
+	}
+}
+
+func same(a, b map[string]string) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for k := range a {
+		if a[k] != b[k] {
+			return false
+		}
+	}
+	return true
+}
+
+func appendTo(t *testing.T, path, text string) {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	must(t, err)
+	must(t, os.WriteFile(path, append(data, text...), 0o644))
+}
+
+func TestEditedFiles(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "p")
+	model := tiny(t, nil)
+	p := generated(t, dir, Spec{Model: model})
+	first := built(t, p)
+	main := filepath.Join(dir, "src", "main.c")
+	original, err := os.ReadFile(main)
+	must(t, err)
+	appendTo(t, main, "// mine\n")
+
+	second := built(t, p)
+	if second.ID() == first.ID() || !slices.Equal(second.Edited, []string{"src/main.c"}) || second.UpToDate {
+		t.Errorf("build with an edited file: %+v", second)
+	}
+	if s := contents(t, dir)["project.json"]; !strings.Contains(s, `"edited": [`) {
+		t.Errorf("project.json does not show the edited file:\n%s", s)
+	}
+	must(t, p.Close())
+
+	before := contents(t, dir)
+	_, err = Generate(t.Context(), dir, Spec{Board: "host", Model: model, Env: testEnv()})
+	var edited *EditedError
+	if !errors.As(err, &edited) || !slices.Equal(edited.Files, []string{"src/main.c"}) || failure.Of(err) != failure.Config {
+		t.Fatalf("generate over an edited file: %v", err)
+	}
+	if !same(before, contents(t, dir)) {
+		t.Error("the refused generate changed something")
+	}
+	if err := Clean(t.Context(), dir, false, testEnv()); !errors.As(err, &edited) {
+		t.Errorf("clean: %v", err)
+	}
+
+	for i, copied := range []string{"src/main.c.orig", "src/main.c.orig.1"} {
+		p = generated(t, dir, Spec{Model: model, Force: true})
+		all := contents(t, dir)
+		if all["src/main.c"] != string(original) || all[copied] != string(original)+"// mine\n" {
+			t.Errorf("force %d: main.c replaced: %v, copy kept: %v", i, all["src/main.c"] == string(original), all[copied] != "")
+		}
+		if third := built(t, p); third.ID() != first.ID() || third.Digest != first.Digest {
+			t.Errorf("force %d: the build is not the first one again", i)
+		}
+		must(t, p.Close())
+		appendTo(t, main, "// mine\n")
+	}
+
+	must(t, os.WriteFile(main, original, 0o644))
+	must(t, Clean(t.Context(), dir, false, testEnv()))
+	left := contents(t, dir)
+	if len(left) != 2 || left["src/main.c.orig"] == "" {
+		t.Errorf("after clean there are %d files", len(left))
+	}
+}
+
+func TestCleanRemovesAll(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "p")
+	p := generated(t, dir, Spec{Model: tiny(t, nil)})
+	built(t, p)
+	must(t, p.Close())
+	must(t, Clean(t.Context(), dir, false, testEnv()))
+	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the folder is still there: %v, with %d files", err, len(contents(t, dir)))
+	}
+	must(t, Clean(t.Context(), dir, false, testEnv()))
+}
+
+func TestFolderOfSomebodyElse(t *testing.T) {
+	dir := t.TempDir()
+	must(t, os.WriteFile(filepath.Join(dir, "thesis.tex"), []byte("x"), 0o644))
+	_, err := Generate(t.Context(), dir, Spec{Board: "host", Model: tiny(t, nil), Force: true, Env: testEnv()})
+	if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "is not a project") {
+		t.Errorf("generate: %v", err)
+	}
+	if err := Clean(t.Context(), dir, true, testEnv()); failure.Of(err) != failure.Config {
+		t.Errorf("clean: %v", err)
+	}
+	if _, err := Load(dir, testEnv()); failure.Of(err) != failure.Config {
+		t.Errorf("load: %v", err)
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil || len(entries) != 1 {
+		t.Errorf("the folder was touched: %v", entries)
+	}
+}
+
+func TestBadSpecs(t *testing.T) {
+	good := tiny(t, nil)
+	file := filepath.Join(t.TempDir(), "file")
+	must(t, os.WriteFile(file, nil, 0o644))
+	for _, c := range []struct {
+		name string
+		spec Spec
+		want string
+	}{
+		{"board", Spec{Board: "hots", Model: good}, `did you mean "host"?`},
+		{"template", Spec{Board: "host", Template: "baremetl", Model: good}, `template "baremetl" is not known; did you mean "baremetal"?`},
+		{"template folder", Spec{Board: "host", Template: "./no", Model: good}, `template.json`},
+		{"no model", Spec{Board: "host"}, "no model"},
+		{"model", Spec{Board: "host", Model: good + "x"}, "no such file"},
+		{"not an archive", Spec{Board: "host", Model: file}, "empty"},
+		{"module", Spec{Board: "host", Model: good, Module: "thrice"}, `no model "thrice"`},
+		{"option", Spec{Board: "host", Model: good, Options: boards.Options{PacketBytes: 3}}, "packet_bytes"},
+		{"C++", Spec{Board: "host", Model: tiny(t, map[string]string{"codegen/host/src/lib2.cc": "class X;"})}, "it is C++"},
+		{"library", Spec{Board: "host", Model: tiny(t, map[string]string{"codegen/host/src/lib2.c": "#include <arm_nnfunctions.h>\n"})}, "arm_nnfunctions.h"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "a", "b")
+			c.spec.Env = testEnv()
+			_, err := Generate(t.Context(), dir, c.spec)
+			if err == nil || !strings.Contains(err.Error(), c.want) || failure.Of(err) != failure.Config {
+				t.Errorf("got %v (%s), want …%s…", err, failure.Of(err), c.want)
+			}
+			if _, err := os.Stat(filepath.Dir(dir)); !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("it left something behind: %v", err)
+			}
+		})
+	}
+}
+
+// TestUsersBoardAndTemplate builds a board with a source of its own beside its file, and a template of its own.
+func TestUsersBoardAndTemplate(t *testing.T) {
+	home := t.TempDir()
+	for name, text := range map[string]string{
+		"boards/mine.json": `{"doc": "mine", "inherits": "cpu/native", "templates": ["small", "baremetal"], "link": {"kind": "process"},
+			"flash": {"runner": "none"}, "sources": ["port/process.c", "extra.c"], "cflags": ["-DQUOTED=\"it's $x #1\""],
+			"functions": [{"name": "mine.answer", "symbol": "answer_packed"}]}`,
+		"boards/extra.c": "#include <tvm/runtime/c_runtime_api.h>\n" +
+			"int answer_packed(TVMValue* a, int* c, int n, TVMValue* v, int* t, void* h);\n" +
+			"int answer_packed(TVMValue* a, int* c, int n, TVMValue* v, int* t, void* h) { (void)a; (void)c; (void)n; (void)h;\n" +
+			"  const char* q = QUOTED; v->v_int64 = q[0] == 'i' ? 42 : 0; *t = kTVMArgInt; return 0; }\n",
+		"templates/small/template.json": `{"doc": "small", "build": ["sh", "build.sh"], "inputs": ["build.sh", "crt"], "generate": ["crt_config/crt_config.h"],
+			"build_id": "out/id.c", "elf": "out/a.elf", "map": "out/a.map", "reuse": [], "tools": [], "options": ["arena_kib"]}`,
+		"templates/small/build.sh":       "set -e\nprintf 'int main(void) { return 0; }' > out/m.c\ncc -o out/a.elf out/m.c\n",
+		"templates/small/port/process.c": "", "templates/small/out/old.o": "not copied",
+	} {
+		path := filepath.Join(home, name)
+		must(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		must(t, os.WriteFile(path, []byte(text), 0o644))
+	}
+	model := tiny(t, nil)
+	env := testEnv()
+	env.Path = []string{home}
+	own := generated(t, filepath.Join(t.TempDir(), "own"), Spec{Board: "mine", Model: model, Env: env})
+	all := contents(t, own.Dir())
+	if all["out/old.o"] != "" || all["src/extra.c"] == "" || all["crt_config/board.mk"] != "" {
+		t.Error("the user's template was not copied as it should")
+	}
+	if i := built(t, own); filepath.Base(i.Path) != "a.elf" {
+		t.Errorf("built %s", i.Path)
+	}
+	_, err := Generate(t.Context(), filepath.Join(t.TempDir(), "x"), Spec{Board: "mine", Model: model, Options: boards.Options{LogLevel: "warn"}, Env: env})
+	if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "log_level has no effect") {
+		t.Errorf("an option that the template does not heed: %v", err)
+	}
+	p := generated(t, filepath.Join(t.TempDir(), "bare"), Spec{Board: "mine", Template: "baremetal", Model: model, Env: env})
+	built(t, p)
+	_, err = Generate(t.Context(), filepath.Join(t.TempDir(), "y"), Spec{Board: "host", Template: "small", Model: model, Env: env})
+	if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "does not build with template small") {
+		t.Errorf("a template that the board does not name: %v", err)
+	}
+}
+
+func FuzzProjectJSON(f *testing.F) {
+	s := state{
+		Format: stateFormat, Board: boardState{Name: "host", Board: boards.Board{Toolchain: boards.Toolchain{CC: "cc"}}},
+		Template: templateState{"baremetal", blueprint{Build: []string{"make"}, Inputs: []string{"src"}, BuildID: "build/id.c", ELF: "build/a.elf", Map: "build/a.map"}},
+		Files:    map[string]string{"src/main.c": digestOf(nil)},
+	}
+	good, err := s.bytes()
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(good)
+	s.Pending = s.Files
+	pending, err := s.bytes()
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(pending)
+	for _, bad := range []string{`{}`, `{"format": 2}`, `[]`, `{"format":1,"files":{"../x":""}}`, string(good) + "{}", string(good[:len(good)/2])} {
+		f.Add([]byte(bad))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		s, err := parseState(data)
+		if err != nil {
+			return
+		}
+		for name := range s.Files {
+			if !filepath.IsLocal(name) {
+				t.Errorf("took the file %q", name)
+			}
+		}
+		again, err := s.bytes()
+		must(t, err)
+		twice, err := parseState(again)
+		if err != nil {
+			t.Fatalf("it does not read what it wrote: %v\n%s", err, again)
+		}
+		third, err := twice.bytes()
+		must(t, err)
+		if !bytes.Equal(again, third) || !json.Valid(again) {
+			t.Errorf("written twice it differs:\n%s\n%s", again, third)
+		}
+	})
+}

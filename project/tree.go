@@ -1,0 +1,195 @@
+// This file reads and changes the files in a project's folder. Nothing outside the folder is touched, whatever links
+// lie in it.
+
+package project
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"sort"
+	"strings"
+)
+
+type tree struct {
+	dir  string
+	root *os.Root
+}
+
+func openTree(dir string) (*tree, error) {
+	r, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, fileError("open", dir, err)
+	}
+	return &tree{dir, r}, nil
+}
+
+func (t *tree) close() { _ = t.root.Close() } // nothing was written through it that could still fail
+
+func (t *tree) error(op, name string, err error) error {
+	return fileError(op, filepath.Join(t.dir, filepath.FromSlash(name)), err)
+}
+
+func digestOf(data []byte) string {
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
+}
+
+// digest is the SHA-256 of a file; "" for one that is not there or is no plain file.
+func (t *tree) digest(name string) (string, error) {
+	f, err := t.root.Open(filepath.FromSlash(name))
+	if err != nil {
+		if notThere(err) {
+			return "", nil
+		}
+		return "", t.error("read", name, err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return "", t.error("read", name, err)
+	}
+	if !info.Mode().IsRegular() {
+		return "", nil
+	}
+	h := sha256.New()
+	if _, err := io.Copy(h, f); err != nil {
+		return "", t.error("read", name, err)
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+func notThere(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, errNotFolder)
+}
+
+// edited lists, sorted, the files of old that are there with another digest than that, and not that of also either. A
+// file that is gone is not listed: it will be written again.
+func (t *tree) edited(old, also map[string]string) ([]string, error) {
+	var list []string
+	for name, want := range old {
+		have, err := t.digest(name)
+		if err != nil {
+			return nil, err
+		}
+		if have == want || have != "" && have == also[name] {
+			continue
+		}
+		if _, err := t.root.Lstat(filepath.FromSlash(name)); err == nil {
+			list = append(list, name)
+		}
+	}
+	sort.Strings(list)
+	return list, nil
+}
+
+// inputs returns the digest of each file at or below the paths, which need not all exist.
+func (t *tree) inputs(paths []string) (map[string]string, error) {
+	all := map[string]string{}
+	for _, p := range paths {
+		err := fs.WalkDir(t.root.FS(), p, func(name string, d fs.DirEntry, err error) error {
+			if errors.Is(err, fs.ErrNotExist) {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			if d.IsDir() || isKeptCopy(name) {
+				return nil
+			}
+			sum, err := t.digest(name)
+			all[name] = sum
+			return err
+		})
+		if err != nil {
+			return nil, t.error("read", p, err)
+		}
+	}
+	return all, nil
+}
+
+// keep moves a file away to a copy's name, NAME.orig or, where that is taken, NAME.orig.1 and so on.
+func (t *tree) keep(name string) (string, error) {
+	for i := range 1000 {
+		to := name + ".orig"
+		if i > 0 {
+			to = fmt.Sprintf("%s.orig.%d", name, i)
+		}
+		if _, err := t.root.Lstat(filepath.FromSlash(to)); err == nil {
+			continue
+		}
+		return to, t.error("keep a copy of", name, t.root.Rename(filepath.FromSlash(name), filepath.FromSlash(to)))
+	}
+	return "", fmt.Errorf("%s: there are 1000 copies of it", filepath.Join(t.dir, name))
+}
+
+// isKeptCopy reports whether keep made the name. Such a file is no input of a build.
+func isKeptCopy(name string) bool {
+	base := path.Base(name)
+	if i := strings.LastIndex(base, ".orig."); i >= 0 && strings.Trim(base[i+len(".orig."):], "0123456789") == "" {
+		return true
+	}
+	return strings.HasSuffix(base, ".orig")
+}
+
+// remove takes a file away, and the folders that are empty without it.
+func (t *tree) remove(name string) error {
+	if err := t.root.Remove(filepath.FromSlash(name)); err != nil && !notThere(err) {
+		return t.error("remove", name, err)
+	}
+	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
+		if t.root.Remove(filepath.FromSlash(dir)) != nil {
+			break // not empty
+		}
+	}
+	return nil
+}
+
+// scaffold reports whether an entry of the folder is neither a person's nor part of a project: the lock, and what a
+// killed Generate may leave before there is a project.json.
+func scaffold(name string) bool {
+	return name == lockFile || name == stageFolder || strings.HasPrefix(name, writingPrefix)
+}
+
+// sweep removes what a killed run left of files that it was about to replace.
+func (t *tree) sweep() error {
+	entries, err := fs.ReadDir(t.root.FS(), ".")
+	if err != nil {
+		return t.error("read", ".", err)
+	}
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), writingPrefix) {
+			err = errors.Join(err, t.root.Remove(e.Name()))
+		}
+	}
+	return t.error("sweep", ".", errors.Join(err, t.root.RemoveAll(stageFolder)))
+}
+
+// mayUse reports, as an error, a folder that is neither empty nor a project: nothing of ours is to be written or
+// removed there. A folder that does not exist may be used.
+func mayUse(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		return fileError("use", dir, err)
+	}
+	for _, e := range entries {
+		if e.Name() == stateFile {
+			return nil
+		}
+	}
+	for _, e := range entries {
+		if !scaffold(e.Name()) {
+			return notOurs(dir)
+		}
+	}
+	return nil
+}
