@@ -176,7 +176,11 @@ static const char* arguments_decode(rpc_server_t* s, arguments_t* a, uint8_t* at
 // Answers with the last error, or, where the failing function left none, with its code.
 static void reply_error(rpc_server_t* s, int code) {
   if (*TVMGetLastError() == '\0') {
-    TVMAPIErrorf("error 0x%x", (unsigned)code);
+    if ((unsigned)code == (unsigned)kTvmErrorPlatformNoMemory) {
+      TVMAPISetLastError(text_memory);
+    } else {
+      TVMAPIErrorf("error 0x%x", (unsigned)code);
+    }
   }
   transmit_exception(s, TVMGetLastError());
 }
