@@ -55,5 +55,5 @@ func Example() {
 		log.Fatal(err)
 	}
 	fmt.Println(logits.DType, ndarray.ShapeString(logits.Shape), logits.Text(0))
-	// Output: int32 (1, 10) 0
+	// Output: int32 (1, 10) -7122
 }
