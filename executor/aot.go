@@ -62,10 +62,11 @@ func (a *aot) connect(ctx context.Context) (err error) {
 		return err
 	}
 	a.in, err = a.arrays(ctx, "input", a.inputs, func(i int) int {
-		if j := slices.Index(names, mlf.Sanitize(a.inputs[i].Name)); j >= 0 {
-			return j
+		j := slices.Index(names, mlf.Sanitize(a.inputs[i].Name))
+		if j < 0 || slices.Contains(names[j+1:], names[j]) {
+			return i // two names that are one in C: the order decides
 		}
-		return i
+		return j
 	})
 	if err != nil {
 		return err

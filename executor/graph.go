@@ -9,6 +9,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/rpc"
@@ -24,6 +25,11 @@ type Graph struct {
 	steps   []step
 	in, out []int        // entries of inputs and outputs
 	worn    map[int]bool // entries of arguments whose memory the model overwrites
+}
+
+// inconsistent is the error for an archive whose parts contradict each other.
+func inconsistent(format string, args ...any) error {
+	return failure.New(failure.Config, "export the model again", format, args...)
 }
 
 // A step is a node that calls an operator.
@@ -202,7 +208,7 @@ func between(from, to int) (all []int) {
 func (g *Graph) checkNop(node mlf.GraphNode, from, to int) error {
 	for i := range to - from {
 		if i >= len(node.Inputs) || g.graph.Storage[node.Inputs[i]] != g.graph.Storage[from+i] {
-			return fmt.Errorf("node %q only gives memory another shape, but its output lies elsewhere than its input", node.Name)
+			return inconsistent("node %q only gives memory another shape, but its output lies elsewhere than its input", node.Name)
 		}
 	}
 	return nil
@@ -228,7 +234,7 @@ func (g *Graph) place(linked map[int]rpc.Handle) error {
 	for _, t := range g.inputs {
 		e := g.argument(t.Name)
 		if e < 0 {
-			return fmt.Errorf("its graph has no input %q", t.Name)
+			return inconsistent("its graph has no input %q", t.Name)
 		}
 		if _, ok := linked[g.graph.Storage[e]]; !ok {
 			inputs, g.in = append(inputs, t), append(g.in, e)
@@ -245,11 +251,11 @@ func (g *Graph) load(ctx context.Context, params []ndarray.Named) error {
 	for _, p := range params {
 		e := g.argument(p.Name)
 		if e < 0 {
-			return fmt.Errorf("parameter %q is not in the graph", p.Name)
+			return inconsistent("parameter %q is not in the graph", p.Name)
 		}
 		want := g.graph.Tensor(e, p.Name)
 		if p.DType != want.DType || !slices.Equal(p.Shape, want.Shape) {
-			return fmt.Errorf("parameter %s is %v %s in the archive", want, p.DType, ndarray.ShapeString(p.Shape))
+			return inconsistent("parameter %s is %v %s in the archive", want, p.DType, ndarray.ShapeString(p.Shape))
 		}
 		if err := g.contents.write(ctx, g.entries[e], p.Array, g.worn[e]); err != nil {
 			return fmt.Errorf("parameter %q: %w", p.Name, err)
@@ -259,7 +265,7 @@ func (g *Graph) load(ctx context.Context, params []ndarray.Named) error {
 	for _, n := range g.graph.Args {
 		e := g.graph.Rows[n]
 		if !given[e] && !slices.Contains(g.in, e) && g.storage[g.graph.Storage[e]] != nil {
-			return fmt.Errorf("parameter %q is neither in the archive nor linked into the firmware", g.graph.Nodes[n].Name)
+			return inconsistent("parameter %q is neither in the archive nor linked into the firmware", g.graph.Nodes[n].Name)
 		}
 	}
 	return nil

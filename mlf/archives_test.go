@@ -35,7 +35,9 @@ func TestTVMsArchives(t *testing.T) {
 		checkKind(t, name, m)
 		inputs, outputs := mlftest.Arrays(path)
 		checkArrays(t, name+" inputs", m.Inputs, inputs, true)
-		checkArrays(t, name+" outputs", m.Outputs, outputs, false)
+		if outputs != "" {
+			checkArrays(t, name+" outputs", m.Outputs, outputs, false)
+		}
 		// TVM's LLVM leaves the entry and the constants of ahead-of-time models out.
 		if err := a.Check(); (err == nil) == strings.Contains(name, "aot_packed_llvm") {
 			t.Errorf("%s: Check says %v", name, err)

@@ -49,14 +49,15 @@ func Name(path string) string {
 	return strings.TrimSuffix(strings.TrimSuffix(filepath.Base(path), ".gz"), ".tar")
 }
 
-// Arrays returns the files of a model's inputs and expected outputs beside its archive.
+// Arrays returns the files of a model's inputs and expected outputs beside its archive. conv_pools is conv_f32's
+// network with weights of its own: it takes the same inputs, and there are no outputs ("").
 func Arrays(path string) (inputs, outputs string) {
 	model, _, _ := strings.Cut(Name(path), ".")
 	if rest, ok := strings.CutPrefix(model, "matmul_"); ok && rest != "" {
 		model = "matmul" // the candidates share their inputs
 	}
 	if model == "conv_pools" {
-		model = "conv_f32" // the same network
+		return filepath.Join(filepath.Dir(path), "conv_f32.inputs.npz"), ""
 	}
 	base := filepath.Join(filepath.Dir(path), model)
 	return base + ".inputs.npz", base + ".outputs.npz"
