@@ -203,8 +203,10 @@ func TestCheckExplains(t *testing.T) {
 		"no system library":              {change(graphModel(), map[string]string{"codegen/host/src/net_lib0.c": ""}), "no system library"},
 		"no entry":                       {change(aot, map[string]string{"codegen/host/src/net_lib0.c": graphLib}), "no tvmgen_net_get_c_metadata"},
 		"operator missing":               {change(graphModel(), map[string]string{"codegen/host/src/net_lib0.c": packed}), `calls "tvmgen_net_add"`},
-		"new convention": {change(graphModel(), map[string]string{"codegen/host/src/net_lib1.c": "int32_t __tvm_ffi_main(void* self, TVMFFIAny* args, int32_t n, TVMFFIAny* result) {"}),
-			"TVM 0.21"},
+		"new convention": {
+			change(graphModel(), map[string]string{"codegen/host/src/net_lib1.c": "int32_t __tvm_ffi_main(void* self, TVMFFIAny* args, int32_t n, TVMFFIAny* result) {"}),
+			"TVM 0.21",
+		},
 		"C++": {change(graphModel(), map[string]string{"codegen/host/src/net_lib1.c": "-> codegen/host/src/net_lib1.cc"}), "C++"},
 	} {
 		a, err := mlf.Parse("x.tar", mlftest.Tar(t, c.files...))

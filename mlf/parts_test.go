@@ -18,8 +18,10 @@ import (
 
 func TestRelay(t *testing.T) {
 	for _, c := range []struct{ text, params, results, names string }{
-		{"def @main(%serving_default_dense_input:0: Tensor[(1, 1), int8] /* ty=Tensor[(1, 1), int8] span=a:0:0 */, %p.1/x: Tensor[(16), int32], output_tensor_names=[\"a, b)\", \"c\"]) -> (Tensor[(1, 1), int8], float32) {\n",
-			"[serving_default_dense_input:0 int8 (1, 1) p.1/x int32 (16,)]", "[ int8 (1, 1)  float32 ()]", "[a, b) c]"},
+		{
+			"def @main(%serving_default_dense_input:0: Tensor[(1, 1), int8] /* ty=Tensor[(1, 1), int8] span=a:0:0 */, %p.1/x: Tensor[(16), int32], output_tensor_names=[\"a, b)\", \"c\"]) -> (Tensor[(1, 1), int8], float32) {\n",
+			"[serving_default_dense_input:0 int8 (1, 1) p.1/x int32 (16,)]", "[ int8 (1, 1)  float32 ()]", "[a, b) c]",
+		},
 		{"#[version = \"0.0.5\"]\ndef @main(%x: float32 /* ty=float32 */) {\n", "[x float32 ()]", "[]", "[]"},
 		{"def @main(%x: Tensor[(?, 3), int8], %y: Tensor[(2), bool]) -> Tensor[(?, 3), int8] {\n", "[y bool (2,)]", "[]", "[]"},
 		{"def @main(%t: (Tensor[(2), int8], int8), %s: Tensor[(), int8]) -> ((int8, int8), Tensor[(2, 2), float16]) {\n", "[s int8 ()]", "[ int8 ()  int8 ()  float16 (2, 2)]", "[]"},

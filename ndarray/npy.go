@@ -26,10 +26,19 @@ var npyTypes = []struct {
 	dtype DType
 }{
 	{"b1", DType{UInt, 1, 1}},
-	{"i1", DType{Int, 8, 1}}, {"i2", DType{Int, 16, 1}}, {"i4", DType{Int, 32, 1}}, {"i8", DType{Int, 64, 1}},
-	{"u1", DType{UInt, 8, 1}}, {"u2", DType{UInt, 16, 1}}, {"u4", DType{UInt, 32, 1}}, {"u8", DType{UInt, 64, 1}},
-	{"f2", DType{Float, 16, 1}}, {"f4", DType{Float, 32, 1}}, {"f8", DType{Float, 64, 1}},
-	{"c8", DType{Complex, 64, 1}}, {"c16", DType{Complex, 128, 1}},
+	{"i1", DType{Int, 8, 1}},
+	{"i2", DType{Int, 16, 1}},
+	{"i4", DType{Int, 32, 1}},
+	{"i8", DType{Int, 64, 1}},
+	{"u1", DType{UInt, 8, 1}},
+	{"u2", DType{UInt, 16, 1}},
+	{"u4", DType{UInt, 32, 1}},
+	{"u8", DType{UInt, 64, 1}},
+	{"f2", DType{Float, 16, 1}},
+	{"f4", DType{Float, 32, 1}},
+	{"f8", DType{Float, 64, 1}},
+	{"c8", DType{Complex, 64, 1}},
+	{"c16", DType{Complex, 128, 1}},
 }
 
 // ReadNPY reads one array. Fortran order and big-endian numbers are converted; a type that DType cannot say (text,

@@ -73,7 +73,7 @@ func adapt(m *mlf.Module) (adapted, error) {
 	for _, param := range h.Run {
 		a.Run = append(a.Run, "&"+param)
 	}
-	if h.Mapped == (strings.Contains(strings.Join(h.Run, " "), "puts")) {
+	if h.Mapped == strings.Contains(strings.Join(h.Run, " "), "puts") {
 		return adapted{}, fmt.Errorf("its header gives the inputs' place and wants it too, or neither")
 	}
 	return a, nil
