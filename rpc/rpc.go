@@ -118,6 +118,9 @@ func (s *Session) exchange(ctx context.Context) error {
 	for tries := 1; tries < attempts && s.transport.Lossy() && isDamagedRequest(err); tries++ {
 		err = s.exchangeOnce(ctx)
 	}
+	if err == nil {
+		return nil
+	}
 	var refused *LimitError
 	if errors.As(err, &refused) {
 		refused.What = s.request.Code.String()
@@ -126,6 +129,9 @@ func (s *Session) exchange(ctx context.Context) error {
 }
 
 func isDamagedRequest(err error) bool {
+	if err == nil {
+		return false
+	}
 	var e *DeviceError
 	return errors.As(err, &e) && e.Message == damagedRequest
 }

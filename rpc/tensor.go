@@ -430,6 +430,9 @@ func (s *Session) writeBlock(ctx context.Context, t *Tensor, at int, block []byt
 
 // again says whether a copy that ended in err may just have been damaged on the way, there or back.
 func (s *Session) again(err error) bool {
+	if err == nil {
+		return false
+	}
 	var reply *transport.DamagedError
 	var refused *DeviceError // perhaps for an address that was damaged
 	return errors.As(err, &reply) || s.transport.Lossy() && errors.As(err, &refused)

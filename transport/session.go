@@ -259,11 +259,14 @@ func (s *Session) flush(ctx context.Context) error {
 // Link.Read, *TerminatedError, and *DamagedError if the answer came damaged.
 func (s *Session) Recv(ctx context.Context) ([]byte, error) {
 	body, err := s.receive(ctx)
+	if err == nil {
+		return body, nil
+	}
 	var cut *DamagedError
 	if errors.As(err, &cut) && cut.cut {
 		return s.receiveAfterCut(ctx, cut)
 	}
-	return body, err
+	return nil, err
 }
 
 // receiveAfterCut waits a moment for what cut the answer short, because a device that fails a check or is reset

@@ -1,0 +1,242 @@
+package rpc_test
+
+import (
+	"bytes"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/ndarray"
+	"github.com/boardsmith/boardsmith/rpc"
+	"github.com/boardsmith/boardsmith/transport"
+	"github.com/boardsmith/boardsmith/transport/transporttest"
+)
+
+// weak flips two bits 32,767 apart: the CRC of a frame is the same with both. The bytes must not begin or end an ff.
+func weak(p []byte, at int) {
+	p[at] ^= 0x80
+	p[at+4095] ^= 0x01
+}
+
+// calm is a payload without anything near an ff, so that flips neither make nor break an escape.
+func calm(n int) []byte {
+	p := random(n)
+	for i := range p {
+		p[i] &= 0x3e
+	}
+	return p
+}
+
+// This damage really passes the frame's own checksum.
+func TestWeakDamagePassesCRC16(t *testing.T) {
+	var f transport.Framer
+	wire := f.Append(nil, calm(8000))
+	weak(wire, 1000)
+	var u transport.Unframer
+	if n, ev := u.Next(wire); ev != transport.Frame || n != len(wire) {
+		t.Errorf("%v after %d of %d bytes", ev, n, len(wire))
+	}
+}
+
+// A copy that a lossy link damages in a way that CRC-16 does not see is noticed, and repeated, in both directions.
+func TestWeakDamageIsCaught(t *testing.T) {
+	for name, direction := range map[string]transporttest.Direction{"to device": transporttest.ToDevice, "to host": transporttest.ToHost} {
+		t.Run(name, func(t *testing.T) {
+			ctx := within(t, 20*time.Second)
+			hits := 0
+			d := device()
+			s := open(t, d, func(l transport.Link) transport.Link {
+				return transporttest.Tamper(l, wholeFrames(direction, func(p []byte) {
+					if len(p) > 8000 && hits == 0 {
+						hits++
+						weak(p, 2000)
+					}
+				}))
+			})
+			tensor := must[*rpc.Tensor](t)(s.Empty(ctx, i8, []int64{8000}))
+			if err := tensor.Write(ctx, calm(8000)); err != nil {
+				t.Fatal(err)
+			}
+			got := must[*ndarray.Array](t)(tensor.Array(ctx))
+			if !bytes.Equal(got.Data, calm(8000)) {
+				t.Error("damage went unnoticed")
+			}
+			if hits != 1 {
+				t.Errorf("damaged %d messages", hits)
+			}
+			if want := map[string]int{"to device": 1, "to host": 0}[name]; s.Damages() != want {
+				t.Errorf("%d damages, want %d", s.Damages(), want)
+			}
+		})
+	}
+}
+
+// wholeFrames lets change have whole frames, however they come in pieces.
+func wholeFrames(d transporttest.Direction, change func([]byte)) func(transporttest.Direction, []byte) []byte {
+	var u transport.Unframer
+	var pending []byte
+	return func(way transporttest.Direction, p []byte) []byte {
+		if way != d {
+			return p
+		}
+		var out []byte
+		for len(p) > 0 {
+			n, ev := u.Next(p)
+			pending = append(pending, p[:n]...)
+			if p = p[n:]; ev == transport.Frame {
+				change(pending)
+				out, pending = append(out, pending...), nil
+			}
+		}
+		return out
+	}
+}
+
+// Without damage a copy over a lossy link costs one question more, over a pipe none.
+func TestConfirmation(t *testing.T) {
+	ctx := within(t, 10*time.Second)
+	count := func(wrap func(transport.Link) transport.Link, n int64) int {
+		d := device()
+		s := open(t, d, wrap)
+		tensor := must[*rpc.Tensor](t)(s.Empty(ctx, i8, []int64{n}))
+		for range 2 {
+			if err := tensor.Write(ctx, random(int(n))); err != nil {
+				t.Fatal(err)
+			}
+		}
+		must[*ndarray.Array](t)(tensor.Array(ctx))
+		if err := s.Close(ctx); err != nil {
+			t.Fatal(err)
+		}
+		calls := 0
+		for _, c := range d.Requests {
+			if c == rpc.CodeCallFunc {
+				calls++
+			}
+		}
+		return calls
+	}
+	same := func(l transport.Link) transport.Link { return l }
+	if got := count(nil, 8000); got != 0 {
+		t.Errorf("%d confirmations on a pipe", got)
+	}
+	if got := count(same, 1000); got != 0 {
+		t.Errorf("%d confirmations of short copies", got)
+	}
+	if got := count(same, 8000); got != 3 {
+		t.Errorf("%d confirmations of three long copies", got)
+	}
+}
+
+// damageOne flips a bit in the nth long frame to the device.
+func damageOne(which int) func(transport.Link) transport.Link {
+	seen := 0
+	return func(l transport.Link) transport.Link {
+		return transporttest.Tamper(l, wholeFrames(transporttest.ToDevice, func(p []byte) {
+			if len(p) > 3000 {
+				if seen++; seen == which {
+					p[2500] ^= 4
+				}
+			}
+		}))
+	}
+}
+
+// After a damaged copy every tensor but the one that was written again is unknown, and so is what functions work on.
+func TestDamagedCopy(t *testing.T) {
+	ctx := within(t, 20*time.Second)
+	d := device()
+	d.Damage = "boardsmith: damaged copy at 0x1234"
+	s := open(t, d, damageOne(2))
+	a := must[*rpc.Tensor](t)(s.Empty(ctx, i8, []int64{3000}))
+	b := must[*rpc.Tensor](t)(s.Empty(ctx, i8, []int64{3000}))
+	lib := must[rpc.Module](t)(s.SystemLib(ctx))
+	f := must[rpc.Function](t)(lib.Function(ctx, "negate"))
+	for _, tensor := range []*rpc.Tensor{a, b} { // the second write is damaged, and repeated
+		if err := tensor.Write(ctx, calm(3000)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if s.Damages() != 1 {
+		t.Fatalf("%d damages", s.Damages())
+	}
+	var damaged *rpc.DamagedCopyError
+	if _, err := a.Array(ctx); !errors.As(err, &damaged) || failure.Of(err) != failure.Transport {
+		t.Errorf("reading the other tensor: %v", err)
+	}
+	if got, err := b.Array(ctx); err != nil || !bytes.Equal(got.Data, calm(3000)) {
+		t.Errorf("reading the one that was written again: %v", err)
+	}
+	if _, err := f.Call(ctx, b, b); !errors.As(err, &damaged) {
+		t.Errorf("a call before the damage was acknowledged: %v", err)
+	}
+	s.AcknowledgeDamage()
+	if _, err := f.Call(ctx, a, b); !errors.As(err, &damaged) {
+		t.Errorf("a call with the other tensor: %v", err)
+	}
+	a.Discard()
+	if _, err := f.Call(ctx, b, a); err != nil {
+		t.Errorf("a call that overwrites the other tensor: %v", err)
+	}
+	if got, err := a.Array(ctx); err != nil || got.Data[1] != -calm(3000)[1] {
+		t.Errorf("its result: %v", err)
+	}
+}
+
+// A request that the device refuses as damaged is sent again, and an answer that comes damaged asked for again where
+// that does no harm.
+func TestDamagedRequest(t *testing.T) {
+	ctx := within(t, 20*time.Second)
+	d := device()
+	d.Damage = "boardsmith: damaged request"
+	count := 0
+	s := open(t, d, func(l transport.Link) transport.Link {
+		return transporttest.Tamper(l, wholeFrames(transporttest.ToDevice, func(p []byte) {
+			if count++; count%3 == 0 && len(p) > 30 {
+				p[20] ^= 4
+			}
+		}))
+	})
+	f := must[rpc.Function](t)(s.Function(ctx, "echo"))
+	for i := range 20 {
+		if got, err := f.Call(ctx, i); err != nil || got != int64(i) {
+			t.Fatalf("call %d: %v, %v", i, got, err)
+		}
+	}
+}
+
+// Noise costs time or an error of some class, but never gives a wrong tensor.
+func TestNoise(t *testing.T) {
+	good := 0
+	for seed := range uint64(40) {
+		d := device()
+		d.Damage = "boardsmith: damaged copy"
+		s := open(t, d, func(l transport.Link) transport.Link {
+			return transporttest.Damage(l, seed, transporttest.Noise{Flip: 2e-5, Drop: 5e-6, Duplicate: 5e-6})
+		})
+		err := func() error {
+			ctx := within(t, 300*time.Millisecond)
+			tensor, err := s.Empty(ctx, i8, []int64{40000})
+			if err != nil {
+				return err
+			}
+			if err := tensor.Write(ctx, random(40000)); err != nil {
+				return err
+			}
+			got, err := tensor.Array(ctx)
+			if err == nil && !bytes.Equal(got.Data, random(40000)) {
+				t.Errorf("seed %d: wrong data", seed)
+			}
+			return err
+		}()
+		if err == nil {
+			good++
+		} else if c := failure.Of(err); c == failure.Internal {
+			t.Errorf("seed %d: error without a class: %v", seed, err)
+		}
+	}
+	if good == 0 {
+		t.Error("no copy ever arrived")
+	}
+}

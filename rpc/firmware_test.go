@@ -1,0 +1,244 @@
+//go:build unix
+
+package rpc_test
+
+// This file tests against real firmware: the baremetal template's process, with the operators in testdata/model.
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/ndarray"
+	"github.com/boardsmith/boardsmith/rpc"
+	"github.com/boardsmith/boardsmith/transport"
+	"github.com/boardsmith/boardsmith/transport/transporttest"
+)
+
+var scratch string // of the whole test run
+
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "rpc-test-")
+	if err != nil {
+		panic(err)
+	}
+	scratch = dir
+	code := m.Run()
+	os.RemoveAll(dir)
+	os.Exit(code)
+}
+
+// buildFirmware builds once per test run.
+var buildFirmware = sync.OnceValues(func() (string, error) {
+	model, err := filepath.Abs("testdata/model")
+	if err != nil {
+		return "", err
+	}
+	build := filepath.Join(scratch, "build")
+	cmd := exec.Command("make", "-C", "../templates/baremetal", "-j4", "CRT=../../crt", "MODEL="+model, "BUILD="+build)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		return "", errors.New(string(out))
+	}
+	return filepath.Join(build, "firmware.elf"), nil
+})
+
+func firmware(t testing.TB) *transport.Process {
+	t.Helper()
+	for _, tool := range []string{"make", "cc"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			t.Skipf("needs %s to build firmware: %v", tool, err)
+		}
+	}
+	path, err := buildFirmware()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := transport.StartProcess(context.Background(), transport.ProcessConfig{Path: path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { p.Close() })
+	return p
+}
+
+func session(t testing.TB, link transport.Link) *rpc.Session {
+	t.Helper()
+	s, err := transport.Dial(within(t, 10*time.Second), link, transport.SessionOptions{FrameGap: 50 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := rpc.New(s, rpc.Options{})
+	t.Cleanup(func() { _ = r.Close(within(t, 10*time.Second)) })
+	return r
+}
+
+func TestFirmware(t *testing.T) {
+	ctx := within(t, 30*time.Second)
+	s := session(t, firmware(t))
+	m := must[rpc.Module](t)(s.SystemLib(ctx))
+	negate := must[rpc.Function](t)(m.Function(ctx, "negate"))
+	for _, n := range []int{1, 4096, 3 << 20} {
+		in := must[*rpc.Tensor](t)(s.NewArray(ctx, &ndarray.Array{DType: i8, Shape: []int64{int64(n)}, Data: random(n)}))
+		out := must[*rpc.Tensor](t)(s.Empty(ctx, i8, []int64{int64(n)}))
+		if _, err := negate.Call(ctx, in, out); err != nil {
+			t.Fatal(err)
+		}
+		want := random(n)
+		for i := range want {
+			want[i] = -want[i]
+		}
+		if got := must[*ndarray.Array](t)(out.Array(ctx)); !bytes.Equal(got.Data, want) {
+			t.Errorf("%d bytes: wrong result", n)
+		}
+		if err := errors.Join(in.Free(ctx), out.Free(ctx)); err != nil {
+			t.Error(err)
+		}
+	}
+	var e *rpc.DeviceError
+	if _, err := must[rpc.Function](t)(m.Function(ctx, "fail")).Call(ctx); !errors.As(err, &e) || e.Message != "boom" {
+		t.Errorf("got %v", err)
+	}
+	var missing *rpc.NotFoundError
+	if _, err := m.Function(ctx, "absent"); !errors.As(err, &missing) {
+		t.Errorf("got %v", err)
+	}
+	if _, err := s.Empty(ctx, i8, []int64{100 << 20}); failure.Of(err) != failure.DoesNotFit {
+		t.Errorf("100 MiB: %v, class %s", err, failure.Of(err))
+	}
+	var limit *rpc.LimitError
+	if _, err := negate.Call(ctx, random(5000)); !errors.As(err, &limit) {
+		t.Errorf("a call longer than the packet buffer: %v", err)
+	}
+	samples := must[[]float64](t)(m.Time(ctx, "count", rpc.TimeOptions{Number: 5, Repeat: 3}))
+	if slices.Min(samples) <= 0 || len(samples) != 3 {
+		t.Errorf("samples %v", samples)
+	}
+	if n := must[any](t)(must[rpc.Function](t)(m.Function(ctx, "count")).Call(ctx)); n != int64(1+3*5+1) {
+		t.Errorf("timing called it until %v", n)
+	}
+}
+
+// The firmware's session survives noise, or ends with a class; what it gives is never wrong, and a quiet session on
+// the same process works afterwards.
+func TestFirmwareNoise(t *testing.T) {
+	p := firmware(t)
+	for seed := range uint64(20) {
+		ctx := within(t, 500*time.Millisecond)
+		noise := transporttest.Noise{Flip: 2e-5, Drop: 5e-6, Duplicate: 5e-6}
+		link := transporttest.Damage(unclosed{p}, seed, noise)
+		s, err := transport.Dial(ctx, link, transport.SessionOptions{FrameGap: 50 * time.Millisecond})
+		if err == nil {
+			err = roundTrip(ctx, rpc.New(s, rpc.Options{}))
+		}
+		if err != nil && failure.Of(err) == failure.Internal {
+			t.Errorf("seed %d: %v", seed, err)
+		}
+	}
+	if err := roundTrip(within(t, 10*time.Second), session(t, unclosed{p})); err != nil {
+		t.Error(err)
+	}
+}
+
+// unclosed is a link that outlives its sessions.
+type unclosed struct{ transport.Link }
+
+func (unclosed) Close() error { return nil }
+
+var errWrongData = errors.New("a tensor came back changed")
+
+func roundTrip(ctx context.Context, s *rpc.Session) error {
+	const n = 40000
+	t, err := s.NewArray(ctx, &ndarray.Array{DType: i8, Shape: []int64{n}, Data: random(n)})
+	if err != nil {
+		return err
+	}
+	got, err := t.Array(ctx)
+	if err == nil && !bytes.Equal(got.Data, random(n)) {
+		err = errWrongData
+	}
+	return errors.Join(err, t.Free(ctx))
+}
+
+// Damage that CRC-16 lets pass is caught by the CRC-32 that real firmware computes.
+func TestFirmwareWeakDamage(t *testing.T) {
+	ctx := within(t, 20*time.Second)
+	hits := 0
+	s := session(t, transporttest.Tamper(firmware(t), wholeFrames(transporttest.ToDevice, func(p []byte) {
+		if len(p) > 8000 && hits < 2 {
+			hits++
+			weak(p, 2000)
+		}
+	})))
+	tensor := must[*rpc.Tensor](t)(s.NewArray(ctx, &ndarray.Array{DType: i8, Shape: []int64{8000}, Data: calm(8000)}))
+	if got := must[*ndarray.Array](t)(tensor.Array(ctx)); !bytes.Equal(got.Data, calm(8000)) || hits != 2 || s.Damages() != 2 {
+		t.Errorf("%d messages damaged, %d noticed", hits, s.Damages())
+	}
+}
+
+// Firmware that is killed in the middle of a session is an error that says so, and later calls say it again.
+func TestFirmwareKilled(t *testing.T) {
+	ctx := within(t, 10*time.Second)
+	p := firmware(t)
+	s := session(t, p)
+	f := must[rpc.Function](t)(s.Function(ctx, "runtime.SystemLib"))
+	if err := syscall.Kill(p.PID(), syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	var process *transport.ProcessError
+	if _, err := f.Call(ctx); !errors.As(err, &process) || failure.Of(err) != failure.Transport {
+		t.Errorf("got %v", err)
+	}
+	var broken *rpc.BrokenError
+	if _, err := f.Call(ctx); !errors.As(err, &broken) {
+		t.Errorf("afterwards: %v", err)
+	}
+}
+
+// Firmware that resets itself ends the session with a TerminatedError; the same process takes a new one.
+func TestFirmwareReset(t *testing.T) {
+	ctx := within(t, 10*time.Second)
+	p := firmware(t)
+	s := session(t, unclosed{p})
+	f := must[rpc.Function](t)(s.Function(ctx, "tvm.testing.reset_server"))
+	var terminated *transport.TerminatedError
+	if _, err := f.Call(ctx); !errors.As(err, &terminated) {
+		t.Errorf("got %v", err)
+	}
+	if err := roundTrip(ctx, session(t, unclosed{p})); err != nil {
+		t.Error(err)
+	}
+}
+
+func BenchmarkEmptyCall(b *testing.B) { benchmarkCalls(b, session(b, firmware(b))) }
+
+// BenchmarkCopy moves a tensor to real firmware and back.
+func BenchmarkCopy(b *testing.B) {
+	ctx := context.Background()
+	s := session(b, firmware(b))
+	const n = 4 << 20
+	tensor := must[*rpc.Tensor](b)(s.Empty(ctx, i8, []int64{n}))
+	data := random(n)
+	for name, move := range map[string]func() error{
+		"write": func() error { return tensor.Write(ctx, data) },
+		"read":  func() error { return tensor.Read(ctx, data) },
+	} {
+		b.Run(name, func(b *testing.B) {
+			b.SetBytes(n)
+			for b.Loop() {
+				if err := move(); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,309 @@
+// Package rpctest is a device in Go for tests: it answers RPC packets as firmware does, from memory of its own and
+// from functions that a test gives it.
+//
+// It is no model of a microcontroller: it has no clock, no limits but those asked for, and no C.
+package rpctest
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"math"
+
+	"github.com/boardsmith/boardsmith/ndarray"
+	"github.com/boardsmith/boardsmith/rpc"
+	"github.com/boardsmith/boardsmith/transport"
+)
+
+// A Func is a function of the device. It returns the values of its result as they go over the wire: its type as an
+// integer, then the value (Nothing, IntResult and the like make them).
+type Func func(d *Device, args []rpc.Value) ([]rpc.Value, error)
+
+// A Device answers requests. Its fields are set before it does; nil maps are fine.
+type Device struct {
+	Globals map[string]Func // beside those that every device has
+	Module  map[string]Func // the system library
+	Packet  int             // longest message, bytes, told by GetCRTMaxPacketSize; 0 means that there is no such function
+	Streams bool            // it has boardsmith.crc32, as our firmware does
+	Seed    byte            // of its session's nonces; 0 means a random one
+	Damage  string          // what it answers to a damaged request; "" means nothing
+
+	// What it did so far.
+	Requests []rpc.Code
+	Longest  int // message received, bytes, with the session's header
+	Freed    []rpc.TypeCode
+
+	memory    map[uint64][]byte // by address
+	next      uint64
+	functions []named
+}
+
+type named struct {
+	name string
+	f    Func
+}
+
+// Handles, as a CRT makes them.
+const (
+	moduleHandle = 0x8000
+	firstGlobal  = 0x80028000
+	firstModule  = 0x80008000
+)
+
+// Nothing is the result of a function that returns none.
+func Nothing() []rpc.Value { return []rpc.Value{rpc.Int(int64(rpc.TypeNull)), rpc.Null()} }
+
+// Result is a result of the type of its only value.
+func Result(v rpc.Value) []rpc.Value { return []rpc.Value{rpc.Int(int64(v.Type)), v} }
+
+// HandleResult is a module or a function.
+func HandleResult(t rpc.TypeCode, h uint64) []rpc.Value {
+	return []rpc.Value{rpc.Int(int64(t)), rpc.Opaque(h)}
+}
+
+// ArrayResult is a tensor of the device's that the host is to free.
+func ArrayResult(t *rpc.DLTensor, h uint64) []rpc.Value {
+	return []rpc.Value{rpc.Int(int64(rpc.TypeNDArray)), rpc.TensorOf(t), rpc.Opaque(h)}
+}
+
+// Serve answers requests over link until it ends, or the host shuts the device down.
+func (d *Device) Serve(ctx context.Context, link transport.Link) error {
+	s, err := transport.Accept(ctx, link, transport.SessionOptions{Seed: d.Seed})
+	if err != nil {
+		return err
+	}
+	for {
+		msg, err := s.Recv(ctx)
+		var reply []byte
+		var damaged *transport.DamagedError
+		switch {
+		case err == nil:
+			reply = d.Answer(msg)
+		case !errors.As(err, &damaged):
+			return err
+		case d.Damage != "":
+			reply = exception(d.Damage)
+		}
+		if reply == nil {
+			continue
+		}
+		if err := s.Send(ctx, reply); err != nil {
+			return err
+		}
+	}
+}
+
+func exception(text string) []byte {
+	return (&rpc.Packet{Code: rpc.CodeException, Args: []rpc.Value{rpc.Text(text)}}).Append(nil)
+}
+
+// Answer answers one packet; nil if there is no answer to it.
+func (d *Device) Answer(msg []byte) []byte {
+	d.Longest = max(d.Longest, len(msg)+3)
+	var p rpc.Packet
+	if err := p.Parse(msg); err != nil {
+		return exception(err.Error())
+	}
+	if p.Code == rpc.CodeNone || p.Code == rpc.CodeShutdown {
+		return nil
+	}
+	d.Requests = append(d.Requests, p.Code)
+	reply, err := d.execute(&p)
+	if err != nil {
+		return exception(err.Error())
+	}
+	return reply.Append(nil)
+}
+
+func (d *Device) execute(p *rpc.Packet) (*rpc.Packet, error) {
+	if err := p.CheckArgs(); err != nil {
+		return nil, err
+	}
+	void := []rpc.Value{rpc.Null()}
+	switch p.Code {
+	case rpc.CodeInitServer, rpc.CodeStreamSync, rpc.CodeFreeStream, rpc.CodeSetStream:
+		return values(void, nil)
+	case rpc.CodeCallFunc:
+		return values(d.call(p.Handle, p.Args))
+	case rpc.CodeCopyFromRemote:
+		b, err := d.Memory(&p.Tensor, p.Size)
+		return &rpc.Packet{Code: rpc.CodeCopyAck, Data: b}, err
+	case rpc.CodeCopyToRemote:
+		b, err := d.Memory(&p.Tensor, p.Size)
+		copy(b, p.Data)
+		return values(void, err)
+	case rpc.CodeCopyAmongRemote:
+		return values(void, d.copyAmong(p.Args[0].Tensor, p.Args[1].Tensor))
+	case rpc.CodeGetGlobalFunc:
+		return values([]rpc.Value{rpc.Opaque(d.lookUp(firstGlobal, d.globals(), string(p.Args[0].Data)))}, nil)
+	case rpc.CodeFreeHandle:
+		d.Freed = append(d.Freed, rpc.TypeCode(p.Args[1].Word))
+		return values(void, nil)
+	case rpc.CodeFreeData:
+		return values(void, d.freeData(p.Args[1].Word))
+	case rpc.CodeAllocData:
+		return d.allocate(int(p.Args[1].Word))
+	case rpc.CodeAllocDataWithScope:
+		n, err := ndarray.Bytes(p.Args[0].Tensor.DType, p.Args[0].Tensor.Shape)
+		if err != nil {
+			return nil, err
+		}
+		return d.allocate(n)
+	}
+	return nil, fmt.Errorf("%v not supported", p.Code)
+}
+
+func values(v []rpc.Value, err error) (*rpc.Packet, error) {
+	return &rpc.Packet{Code: rpc.CodeReturn, Args: v}, err
+}
+
+// Allocate takes memory and returns its address.
+func (d *Device) Allocate(n int) uint64 {
+	if d.memory == nil {
+		d.memory, d.next = map[uint64][]byte{}, 0x20000000
+	}
+	at := d.next
+	d.memory[at] = make([]byte, n)
+	d.next += uint64(n+127) &^ 63
+	return at
+}
+
+func (d *Device) allocate(n int) (*rpc.Packet, error) {
+	const arena = 64 << 20
+	if n < 0 || n > arena {
+		return nil, errors.New("out of memory")
+	}
+	return values([]rpc.Value{rpc.Opaque(d.Allocate(n))}, nil)
+}
+
+func (d *Device) freeData(at uint64) error {
+	if _, ok := d.memory[at]; !ok {
+		return fmt.Errorf("no memory at %#x", at)
+	}
+	delete(d.memory, at)
+	d.Freed = append(d.Freed, rpc.TypeHandle)
+	return nil
+}
+
+// Live is how many allocations are left.
+func (d *Device) Live() int { return len(d.memory) }
+
+// Memory returns n bytes of a tensor's memory, from where it begins.
+func (d *Device) Memory(t *rpc.DLTensor, n uint64) ([]byte, error) {
+	at := t.Data + t.ByteOffset
+	for base, b := range d.memory {
+		if at >= base && at-base <= uint64(len(b)) && n <= uint64(len(b))-(at-base) {
+			return b[at-base:][:n], nil
+		}
+	}
+	return nil, errors.New("copy outside known memory")
+}
+
+// Content returns all of a tensor's memory.
+func (d *Device) Content(t *rpc.DLTensor) ([]byte, error) {
+	n, err := ndarray.Bytes(t.DType, t.Shape)
+	if err != nil {
+		return nil, err
+	}
+	return d.Memory(t, uint64(n))
+}
+
+func (d *Device) copyAmong(from, to *rpc.DLTensor) error {
+	src, err := d.Content(from)
+	if err != nil {
+		return err
+	}
+	dst, err := d.Memory(to, uint64(len(src)))
+	copy(dst, src)
+	return err
+}
+
+// lookUp returns a handle for a function, 0 if there is none.
+func (d *Device) lookUp(base uint64, in map[string]Func, name string) uint64 {
+	f, ok := in[name]
+	if !ok {
+		return 0
+	}
+	d.functions = append(d.functions, named{name, f})
+	return base + uint64(len(d.functions)-1)
+}
+
+func (d *Device) call(handle uint64, args []rpc.Value) ([]rpc.Value, error) {
+	for _, base := range []uint64{firstGlobal, firstModule} {
+		if i := handle - base; i < uint64(len(d.functions)) {
+			return d.functions[i].f(d, args)
+		}
+	}
+	return nil, fmt.Errorf("invalid function index: %04x", handle&0x7fff)
+}
+
+func (d *Device) globals() map[string]Func {
+	all := map[string]Func{
+		"runtime.SystemLib": func(*Device, []rpc.Value) ([]rpc.Value, error) {
+			return HandleResult(rpc.TypeModule, moduleHandle), nil
+		},
+		"tvm.rpc.server.ModuleGetFunction": moduleGetFunction,
+		"runtime.RPCTimeEvaluator":         timeEvaluator,
+	}
+	if d.Packet > 0 {
+		all["tvm.rpc.server.GetCRTMaxPacketSize"] = func(*Device, []rpc.Value) ([]rpc.Value, error) {
+			return Result(rpc.Int(int64(d.Packet - 11))), nil
+		}
+	}
+	if d.Streams {
+		all["boardsmith.crc32"] = func(d *Device, args []rpc.Value) ([]rpc.Value, error) {
+			b, err := d.Content(args[0].Tensor)
+			return Result(rpc.Int(int64(crc32.ChecksumIEEE(b)))), err
+		}
+	}
+	for name, f := range d.Globals {
+		all[name] = f
+	}
+	return all
+}
+
+func moduleGetFunction(d *Device, args []rpc.Value) ([]rpc.Value, error) {
+	if len(args) != 3 || args[0].Type != rpc.TypeModule || args[1].Type != rpc.TypeStr || args[2].Type != rpc.TypeInt {
+		return Nothing(), nil
+	}
+	h := d.lookUp(firstModule, d.Module, string(args[1].Data))
+	if h == 0 {
+		return Nothing(), nil
+	}
+	return HandleResult(rpc.TypeFunction, h), nil
+}
+
+// timeEvaluator makes a function whose samples are 1 µs, 2 µs and so on. It calls what it times once for each of
+// number times repeat calls, and once before.
+func timeEvaluator(d *Device, args []rpc.Value) ([]rpc.Value, error) {
+	types := []rpc.TypeCode{9, 11, 0, 0, 0, 0, 0, 0, 0, 0, 0, 11}
+	if len(args) != len(types) {
+		return nil, errors.New("error 0x800")
+	}
+	for i, v := range args {
+		if v.Type != types[i] {
+			return nil, errors.New("error 0x801")
+		}
+	}
+	f, ok := d.Module[string(args[1].Data)]
+	if !ok {
+		return nil, errors.New("error 0x100")
+	}
+	number, repeat := int(args[4].Word), int(args[5].Word)
+	evaluate := func(d *Device, args []rpc.Value) ([]rpc.Value, error) {
+		for range 1 + number*repeat {
+			if _, err := f(d, args); err != nil {
+				return nil, err
+			}
+		}
+		var samples []byte
+		for i := range repeat {
+			samples = binary.LittleEndian.AppendUint64(samples, math.Float64bits(float64(i+1)*1e-6))
+		}
+		return Result(rpc.Raw(samples)), nil
+	}
+	d.functions = append(d.functions, named{"evaluator", evaluate})
+	return HandleResult(rpc.TypeFunction, firstGlobal+uint64(len(d.functions)-1)), nil
+}
