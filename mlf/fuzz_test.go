@@ -93,3 +93,51 @@ func FuzzParams(f *testing.F) {
 		}
 	})
 }
+
+// FuzzObject reads any object: it says what it is or why it cannot be read.
+func FuzzObject(f *testing.F) {
+	for _, name := range []string{"digits_i8.graph_llvm_thumbv7m.tar", "digits_i8.graph_llvm_rv32.tar"} {
+		path := filepath.Join("..", "..", "shared", "data", "mlf", name)
+		if a, err := mlf.Open(path); err == nil {
+			f.Add(a.Modules[0].Objects[0].Data)
+		} else {
+			f.Logf("no %s to start from: %v", path, err)
+		}
+	}
+	f.Add([]byte("\x7fELF\x01\x01\x01"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		o, err := mlf.File{Name: "a.o", Data: data}.Info()
+		if err == nil && o.Class == 0 {
+			t.Fatalf("%+v", o)
+		}
+	})
+}
+
+// FuzzHeader reads any interface header: the fields of what is accepted have names.
+func FuzzHeader(f *testing.F) {
+	f.Add([]byte("struct tvmgen_m_inputs { void* x; };\nint32_t tvmgen_m_run(struct tvmgen_m_inputs* inputs);\n"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		h, err := mlf.ParseHeader(data)
+		if err != nil {
+			return
+		}
+		for _, field := range append(h.Inputs, h.Outputs...) {
+			if field.Name == "" || field.Bytes < 0 {
+				t.Fatalf("%+v", field)
+			}
+		}
+	})
+}
+
+// FuzzRelay reads any text: whatever it finds are tensors of known size.
+func FuzzRelay(f *testing.F) {
+	f.Add("def @main(%a:0: Tensor[(1, 2), int8] /* x */, output_tensor_names=[\"y\"]) -> (Tensor[(1), int8], float32) {\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		r := mlf.ParseRelay(text)
+		for _, p := range append(r.Params, r.Results...) {
+			if p.Shape == nil || p.Bytes < 0 {
+				t.Fatalf("%+v", p)
+			}
+		}
+	})
+}

@@ -24,7 +24,13 @@ type ObjectInfo struct {
 }
 
 // Info reads an object's ELF header, attributes and symbols.
-func (f File) Info() (ObjectInfo, error) {
+func (f File) Info() (o ObjectInfo, err error) {
+	// debug/elf says of itself that it is not hardened against hostile files.
+	defer func() {
+		if p := recover(); p != nil {
+			o, err = ObjectInfo{}, errors.New("not an object: its tables contradict each other")
+		}
+	}()
 	e, err := elf.NewFile(bytes.NewReader(f.Data))
 	if err != nil {
 		return ObjectInfo{}, fmt.Errorf("not an object: %w", err)
@@ -33,7 +39,7 @@ func (f File) Info() (ObjectInfo, error) {
 	if e.Type != elf.ET_REL {
 		return ObjectInfo{}, fmt.Errorf("it is %v, not an object to be linked", e.Type)
 	}
-	o := ObjectInfo{Machine: e.Machine, Class: e.Class, Data: e.Data}
+	o = ObjectInfo{Machine: e.Machine, Class: e.Class, Data: e.Data}
 	if err := o.readSymbols(e); err != nil {
 		return ObjectInfo{}, err
 	}

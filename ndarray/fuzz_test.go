@@ -1,0 +1,26 @@
+package ndarray
+
+import (
+	"bytes"
+	"testing"
+)
+
+// FuzzNPY reads any file: what is accepted is written and read again as the same array.
+func FuzzNPY(f *testing.F) {
+	f.Add(npyFile("{'descr': '<i2', 'fortran_order': True, 'shape': (2, 1, 3), }\n", make([]byte, 12)...))
+	f.Add(npyFile("{'descr': '>f8', 'fortran_order': False, 'shape': (), }\n", make([]byte, 8)...))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		a, err := ReadNPY(bytes.NewReader(data))
+		if err != nil {
+			return
+		}
+		var b bytes.Buffer
+		if err := WriteNPY(&b, a); err != nil {
+			t.Fatal(err)
+		}
+		again, err := ReadNPY(&b)
+		if err != nil || !a.Equal(again) {
+			t.Fatalf("%+v came back as %+v, %v", a, again, err)
+		}
+	})
+}
