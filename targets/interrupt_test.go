@@ -1,0 +1,104 @@
+package targets
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// hang is a firmware that never answers; slow is a source that takes long to compile.
+const (
+	hang = "#include <unistd.h>\n__attribute__((constructor)) static void hang(void) { for (;;) { (void)pause(); } }\n"
+	slow = "#define A(x) B(x) B(x##0) B(x##1) B(x##2) B(x##3) B(x##4) B(x##5)\n#define B(x) C(x) C(x##0) C(x##1) C(x##2) C(x##3) C(x##4) C(x##5)\n" +
+		"#define C(x) D(x) D(x##0) D(x##1) D(x##2) D(x##3) D(x##4) D(x##5)\n#define D(x) E(x) E(x##0) E(x##1) E(x##2) E(x##3) E(x##4) E(x##5)\n" +
+		"#define E(x) F(x) F(x##0) F(x##1) F(x##2) F(x##3) F(x##4) F(x##5)\n#define F(x) extern int v##x; int v##x = 1;\nA(a)\n"
+)
+
+// TestInterrupted stops steps in their middle, as Ctrl-C and a signal do: status 130, soon, nobody left behind, and the
+// next run is as good as ever.
+func TestInterrupted(t *testing.T) {
+	s := openShop(t)
+	for _, c := range []struct {
+		name    string
+		source  string // added to the project
+		targets []string
+		child   string // the program that must be running when the signal comes
+		signal  os.Signal
+	}{
+		{"run", hang, []string{"build", "run"}, "firmware.elf", os.Interrupt},
+		{"run, terminated", hang, []string{"build", "run"}, "firmware.elf", syscall.SIGTERM},
+		{"build", slow, []string{"build"}, "cc1", os.Interrupt},
+		{"build, terminated", slow, []string{"build"}, "cc1", syscall.SIGTERM},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := t.TempDir()
+			mage := func(targets ...string) *exec.Cmd {
+				cmd := exec.Command(filepath.Join(s.bin, "mage"), targets...)
+				cmd.Dir, cmd.Env = dir, append(s.environment(), "PROJECT=p")
+				return cmd
+			}
+			if said, err := mage("generate").CombinedOutput(); err != nil {
+				t.Fatalf("generate: %v\n%s", err, said)
+			}
+			extra := filepath.Join(dir, "p", "src", "extra.c")
+			writeFile(t, extra, c.source)
+
+			cmd := mage(c.targets...)
+			var said bytes.Buffer
+			cmd.Stdout, cmd.Stderr = &said, &said
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			waitFor(t, "the step to be in its middle", func() bool { return running(dir, c.child) != "" })
+			start := time.Now()
+			if err := cmd.Process.Signal(c.signal); err != nil {
+				t.Fatal(err)
+			}
+			_ = cmd.Wait() // the status is looked at below
+			if code := cmd.ProcessState.ExitCode(); code != 130 || !strings.Contains(said.String(), "interrupted") {
+				t.Errorf("status %d, want 130\n%s", code, said.String())
+			}
+			if spent := time.Since(start); spent > 5*time.Second {
+				t.Errorf("it took %v to stop", spent)
+			}
+			waitFor(t, "every process to end", func() bool { return running(dir, "") == "" })
+
+			if err := os.Remove(extra); err != nil {
+				t.Fatal(err)
+			}
+			if said, err := mage("build", "flash", "run").CombinedOutput(); err != nil {
+				t.Errorf("the next run: %v\n%s", err, said)
+			}
+		})
+	}
+}
+
+func waitFor(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); !done(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("waited in vain for %s", what)
+		}
+	}
+}
+
+// running names a process that works in the folder and whose program is called so, "" if there is none.
+func running(dir, program string) string {
+	found, _ := filepath.Glob("/proc/[0-9]*") // the pattern is good
+	for _, p := range found {
+		cwd, _ := os.Readlink(filepath.Join(p, "cwd")) // a process may end meanwhile
+		exe, _ := os.Readlink(filepath.Join(p, "exe"))
+		if strings.HasPrefix(cwd+"/", dir+"/") || strings.HasPrefix(exe, dir+"/") {
+			if program == "" || filepath.Base(exe) == program {
+				return fmt.Sprintf("%s (%s)", exe, p)
+			}
+		}
+	}
+	return ""
+}
