@@ -5,7 +5,6 @@
 #include <tvm/runtime/crt/aot_executor.h>
 #include <tvm/runtime/crt/aot_executor_module.h>
 
-#include "aot.h"
 #include "runtime.h"
 
 static TVMAotExecutor* executor;  // of the one module; NULL: there is none
@@ -15,146 +14,102 @@ tvm_crt_error_t TVMAotExecutorModule_Register(void) {
   return kTvmErrorNoError;
 }
 
-static void release(void) {
-  (void)TVMAotExecutor_Release(executor, cpu_device());
-  executor = NULL;
-}
+// The module's functions, in the order of TVM's.
+#define FUNCTIONS(X)                   \
+  X(GET_INPUT, "get_input")            \
+  X(GET_INPUT_INDEX, "get_input_index") \
+  X(GET_INPUT_INFO, "get_input_info")  \
+  X(GET_NUM_INPUTS, "get_num_inputs")  \
+  X(GET_NUM_OUTPUTS, "get_num_outputs") \
+  X(GET_OUTPUT, "get_output")          \
+  X(LOAD_PARAMS, "load_params")        \
+  X(RUN, "run")                        \
+  X(SET_INPUT, "set_input")            \
+  X(SHARE_PARAMS, "share_params")      \
+  X(GET_INPUT_NAME, "get_input_name")
+#define FUNCTION_ENUM(id, name) id,
+#define FUNCTION_NAME(id, name) name "\0"
 
-// Finds the tensor that a call's one argument, an index or a name, means. Stores its index
-// as the call's result.
-static int find_tensor(const struct TVMTensorInfo* infos, int64_t count, const TVMValue* args,
-                       const int* type_codes, int num_args, TVMValue* out_value, int* out_type) {
+enum { FUNCTIONS(FUNCTION_ENUM) FUNCTION_COUNT };
+_Static_assert(FUNCTION_COUNT == 11, "the count below");
+
+// dispatch is called for all of them.
+static const TVMFuncRegistry registry = {"\013\000" FUNCTIONS(FUNCTION_NAME), NULL};
+static const TVMModule module = {&registry};
+
+// Returns the position of the input or output that a call's one argument means, or the negative of an error. An input may be
+// named.
+static int find_tensor(const TVMValue* args, const int* type_codes, int num_args, int output) {
+  const struct TVMMetadata* const m = executor->metadata;
+  const int64_t count = (output != 0) ? m->num_outputs : m->num_inputs;
   if (num_args != 1) {
-    return (int)kTvmErrorFunctionCallNumArguments;
+    return -(int)kTvmErrorFunctionCallNumArguments;
   }
   int64_t index = args[0].v_int64;
-  if (type_codes[0] == (int)kTVMStr) {
-    index = boardsmith_aot_tensor_index(infos, (int)count, args[0].v_str);
+  if ((type_codes[0] == (int)kTVMStr) && (output == 0)) {
+    index = TVMAotExecutor_GetInputIndex(executor, args[0].v_str);
   } else if (type_codes[0] != (int)kTVMArgInt) {
-    return (int)kTvmErrorFunctionCallWrongArgType;
+    return -(int)kTvmErrorFunctionCallWrongArgType;
   } else {
     // An index as it is.
   }
-  if ((uint64_t)index >= (uint64_t)count) {
-    return (int)kTvmErrorExecutorModuleNoSuchInput;
-  }
-  out_value->v_int64 = index;
-  *out_type = (int)kTVMArgInt;
-  return 0;
+  return ((uint64_t)index < (uint64_t)count) ? (int)index : -(int)kTvmErrorExecutorModuleNoSuchInput;
 }
 
-// Makes the index of an array, found by find_tensor without an error, the array itself, which the caller frees.
-static int return_array(int error, int64_t first, TVMValue* out_value, int* out_type) {
-  if (error == 0) {
-    TVMNDArray* const array = &executor->args[first + out_value->v_int64];
-    TVMNDArray_IncrementReference(array);
+static int dispatch(PACKED_PARAMETERS) {
+  const unsigned function = (unsigned)(uintptr_t)resource_handle;
+  if (function == MODULE_RELEASED) {
+    TVMAotExecutor* const ex = executor;
+    executor = NULL;
+    return TVMAotExecutor_Release(ex, ex->device);
+  }
+  const struct TVMMetadata* const m = executor->metadata;
+  int index = 0;
+  int first = 0;
+  switch (function) {
+    case GET_NUM_INPUTS:
+      index = (int)m->num_inputs;
+      break;
+    case GET_NUM_OUTPUTS:
+      index = (int)m->num_outputs;
+      break;
+    case GET_OUTPUT:
+      first = (int)m->num_inputs;
+      index = find_tensor(args, type_codes, num_args, 1);
+      break;
+    case GET_INPUT:
+    case GET_INPUT_INDEX:
+    case GET_INPUT_NAME:
+      index = find_tensor(args, type_codes, num_args, 0);
+      break;
+    case RUN:
+      return TVMAotExecutor_Run(executor);
+    default:
+      return (int)kTvmErrorFunctionCallNotImplemented;
+  }
+  if (index < 0) {
+    return -index;
+  }
+  if ((function == GET_INPUT) || (function == GET_OUTPUT)) {
+    TVMNDArray* const array = &executor->args[first + index];
+    TVMNDArray_IncrementReference(array);  // the caller frees it
     out_value->v_handle = &array->dl_tensor;
     *out_type = (int)kTVMNDArrayHandle;
-  }
-  return error;
-}
-
-static int get_input_index(PACKED_PARAMETERS) {
-  (void)resource_handle;
-  const struct TVMMetadata* m = executor->metadata;
-  return find_tensor(m->inputs, m->num_inputs, args, type_codes, num_args, out_value, out_type);
-}
-
-static int get_input(PACKED_PARAMETERS) {
-  return return_array(
-      get_input_index(args, type_codes, num_args, out_value, out_type, resource_handle), 0,
-      out_value, out_type);
-}
-
-static int get_input_name(PACKED_PARAMETERS) {
-  const int error =
-      get_input_index(args, type_codes, num_args, out_value, out_type, resource_handle);
-  if (error == 0) {
-    out_value->v_str = executor->metadata->inputs[out_value->v_int64].name;
+  } else if (function == GET_INPUT_NAME) {
+    out_value->v_str = m->inputs[index].name;
     *out_type = (int)kTVMStr;
+  } else {
+    out_value->v_int64 = index;
+    *out_type = (int)kTVMArgInt;
   }
-  return error;
-}
-
-static int get_output(PACKED_PARAMETERS) {
-  (void)resource_handle;
-  const struct TVMMetadata* m = executor->metadata;
-  return return_array(find_tensor(m->outputs, m->num_outputs, args, type_codes, num_args,
-                                  out_value, out_type),
-                      m->num_inputs, out_value, out_type);
-}
-
-static int get_num_inputs(PACKED_PARAMETERS) {
-  (void)args;
-  (void)type_codes;
-  (void)num_args;
-  (void)resource_handle;
-  out_value->v_int64 = executor->metadata->num_inputs;
-  *out_type = (int)kTVMArgInt;
   return 0;
 }
-
-static int get_num_outputs(PACKED_PARAMETERS) {
-  (void)args;
-  (void)type_codes;
-  (void)num_args;
-  (void)resource_handle;
-  out_value->v_int64 = executor->metadata->num_outputs;
-  *out_type = (int)kTVMArgInt;
-  return 0;
-}
-
-static int run(PACKED_PARAMETERS) {
-  (void)args;
-  (void)type_codes;
-  (void)num_args;
-  (void)out_value;
-  (void)out_type;
-  (void)resource_handle;
-  return TVMAotExecutor_Run(executor);
-}
-
-static int not_implemented(PACKED_PARAMETERS) {
-  (void)args;
-  (void)type_codes;
-  (void)num_args;
-  (void)out_value;
-  (void)out_type;
-  (void)resource_handle;
-  return (int)kTvmErrorFunctionCallNotImplemented;
-}
-
-// Names and functions from one list, in the order of TVM's.
-#define FUNCTIONS(X)                     \
-  X("get_input", get_input)              \
-  X("get_input_index", get_input_index)  \
-  X("get_input_info", not_implemented)   \
-  X("get_num_inputs", get_num_inputs)    \
-  X("get_num_outputs", get_num_outputs)  \
-  X("get_output", get_output)            \
-  X("load_params", not_implemented)      \
-  X("run", run)                          \
-  X("set_input", not_implemented)        \
-  X("share_params", not_implemented)     \
-  X("get_input_name", get_input_name)
-#define FUNCTION_NAME(name, func) name "\0"
-#define FUNCTION_FUNC(name, func) func,
-
-static const TVMBackendPackedCFunc funcs[] = {FUNCTIONS(FUNCTION_FUNC)};
-
-_Static_assert((sizeof funcs / sizeof funcs[0]) == 11U, "the count below");
-
-static const TVMFuncRegistry registry = {"\013\000" FUNCTIONS(FUNCTION_NAME), funcs};
-static const TVMModule module = {&registry};
 
 int boardsmith_aot_create(PACKED_PARAMETERS) {
   (void)resource_handle;
-  if (num_args != 3) {
-    return (int)kTvmErrorFunctionCallNumArguments;
-  }
-  if ((type_codes[0] != (int)kTVMModuleHandle) || (type_codes[1] != (int)kDLDevice) ||
-      (type_codes[2] != (int)kTVMStr)) {
-    return (int)kTvmErrorFunctionCallWrongArgType;
+  int error = boardsmith_arguments(type_codes, num_args, "JGL");
+  if (error != 0) {
+    return error;
   }
   if (executor != NULL) {
     return (int)kTvmErrorExecutorModuleAlreadyCreated;
@@ -162,11 +117,12 @@ int boardsmith_aot_create(PACKED_PARAMETERS) {
   if ((args[1].v_device.device_type != kDLCPU) || (args[1].v_device.device_id != 0)) {
     return (int)kTvmErrorExecutorModuleBadContext;
   }
-  int error = TVMAotExecutor_Create(args[0].v_handle, cpu_device(), &executor, args[2].v_str);
+  error = TVMAotExecutor_Create(args[0].v_handle, args[1].v_device, &executor, args[2].v_str);
   if (error == 0) {
-    error = boardsmith_module_add(&module, release, &out_value->v_handle);
+    error = boardsmith_module_add(&module, dispatch, &out_value->v_handle);
     if (error != 0) {
-      release();
+      (void)TVMAotExecutor_Release(executor, executor->device);
+      executor = NULL;
     } else {
       *out_type = (int)kTVMModuleHandle;
     }

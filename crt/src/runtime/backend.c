@@ -11,7 +11,7 @@ void* TVMBackendAllocWorkspace(int device_type, int device_id, uint64_t nbytes, 
   (void)dtype_bits_hint;
   void* memory = NULL;
   if ((nbytes > (SIZE_MAX / 2U)) ||
-      (TVMPlatformMemoryAllocate((size_t)nbytes, cpu_device(), &memory) != kTvmErrorNoError)) {
+      (boardsmith_take((size_t)nbytes, &memory) != 0)) {
     TVMAPISetLastError("out of workspace memory");
     return NULL;
   }
@@ -21,7 +21,7 @@ void* TVMBackendAllocWorkspace(int device_type, int device_id, uint64_t nbytes, 
 int TVMBackendFreeWorkspace(int device_type, int device_id, void* ptr) {
   (void)device_type;
   (void)device_id;
-  return (int)TVMPlatformMemoryFree(ptr, cpu_device());
+  return boardsmith_give(ptr);
 }
 
 int TVMBackendParallelLaunch(FTVMParallelLambda flambda, void* cdata, int num_task) {
@@ -72,11 +72,9 @@ int TVMCFuncSetReturn(TVMRetValueHandle ret, TVMValue* value, int* type_code, in
 }
 
 int TVMByteArrayFree(TVMByteArray* arr) {
-  const char* data = arr->data;
   int error = 0;
-  if (data != (const char*)&arr[1]) {  // not made by the time evaluator, which takes both at once
-    error = (int)TVMPlatformMemoryFree((void*)(uintptr_t)data, cpu_device());
+  if (arr->data != (const char*)&arr[1]) {  // the time evaluator takes both at once
+    error = boardsmith_give((void*)(uintptr_t)arr->data);
   }
-  const int array_error = (int)TVMPlatformMemoryFree(arr, cpu_device());
-  return (error != 0) ? error : array_error;
+  return error | boardsmith_give(arr);
 }

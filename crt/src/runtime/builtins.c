@@ -32,8 +32,7 @@ static int system_lib(PACKED_PARAMETERS) {
 // there is none or the arguments are not these.
 static int module_get_function(PACKED_PARAMETERS) {
   (void)resource_handle;
-  if ((num_args == 3) && (type_codes[0] == (int)kTVMModuleHandle) &&
-      (type_codes[1] == (int)kTVMStr) && (type_codes[2] == (int)kTVMArgInt) &&
+  if ((boardsmith_arguments(type_codes, num_args, "JLA") == 0) &&
       (TVMModGetFunction(args[0].v_handle, args[1].v_str, 0, &out_value->v_handle) == 0)) {
     *out_type = (int)kTVMPackedFuncHandle;
   }

@@ -9,15 +9,30 @@
 // They outlive TVMInitializeRuntime: their owners registered them.
 static boardsmith_window_t* windows;
 
+int boardsmith_take(size_t size_bytes, void** out) {
+  DLDevice cpu;
+  cpu.device_type = kDLCPU;
+  cpu.device_id = 0;
+  return (int)TVMPlatformMemoryAllocate(size_bytes, cpu, out);
+}
+
+int boardsmith_give(void* memory) {
+  DLDevice cpu;
+  cpu.device_type = kDLCPU;
+  cpu.device_id = 0;
+  return (int)TVMPlatformMemoryFree(memory, cpu);
+}
+
 int boardsmith_block_take(block_t** list, size_t size_bytes, size_t extra_bytes, void** out) {
-  const size_t mask = _Alignof(block_t) - 1U;
-  const size_t most = (size_t)PTRDIFF_MAX - sizeof(block_t) - mask;
+  const size_t alignment = _Alignof(block_t);
+  const size_t most = (size_t)PTRDIFF_MAX - sizeof(block_t) - alignment;
   void* base = NULL;
   if ((size_bytes > most) || (extra_bytes > (most - size_bytes))) {
     return (int)kTvmErrorPlatformNoMemory;
   }
-  const size_t at = (size_bytes + extra_bytes + mask) & ~mask;
-  const int error = (int)TVMPlatformMemoryAllocate(at + sizeof(block_t), cpu_device(), &base);
+  // At least one byte behind the last one: also what takes no bytes has an address before its block.
+  const size_t at = (size_bytes + extra_bytes + alignment) & ~(alignment - 1U);
+  const int error = boardsmith_take(at + sizeof(block_t), &base);
   if (error == 0) {
     block_t* const block = (block_t*)((uintptr_t)base + at);
     (void)memset(base, 0, at);
@@ -46,7 +61,7 @@ int boardsmith_block_free(block_t** link) {
     return (int)kTvmErrorFunctionCallInvalidArg;
   }
   *link = block->next;
-  return (int)TVMPlatformMemoryFree((void*)block->base, cpu_device());
+  return boardsmith_give((void*)block->base);
 }
 
 int TVMDeviceAllocDataSpace(DLDevice dev, size_t nbytes, size_t alignment, DLDataType type_hint,
@@ -107,22 +122,16 @@ void boardsmith_window_remove(boardsmith_window_t* window) {
   }
 }
 
-// Tells whether one member of list holds the whole range.
-static int holds(const boardsmith_window_t* list, uintptr_t address, size_t size_bytes,
-                 int writable) {
-  for (const boardsmith_window_t* w = list; w != NULL; w = w->next) {
-    const uintptr_t offset = address - w->base;  // large if it lies before base
-    if ((size_bytes <= w->size_bytes) && (offset <= (w->size_bytes - size_bytes)) &&
-        ((writable == 0) || (w->writable != 0))) {
-      return 1;
+int boardsmith_memory_known(const void* addr, size_t size_bytes, int writable) {
+  const boardsmith_window_t* const lists[] = {boardsmith_runtime.memory, windows};
+  for (size_t i = 0; i < 2U; i++) {
+    for (const boardsmith_window_t* w = lists[i]; w != NULL; w = w->next) {
+      const uintptr_t offset = (uintptr_t)addr - w->base;  // large if it lies before base
+      if ((size_bytes <= w->size_bytes) && (offset <= (w->size_bytes - size_bytes)) &&
+          ((writable == 0) || (w->writable != 0))) {
+        return 1;
+      }
     }
   }
   return 0;
-}
-
-int boardsmith_memory_known(const void* addr, size_t size_bytes, int writable) {
-  const uintptr_t address = (uintptr_t)addr;
-  return (holds(boardsmith_runtime.memory, address, size_bytes, writable) != 0)
-             ? 1
-             : holds(windows, address, size_bytes, writable);
 }

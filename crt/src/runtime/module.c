@@ -11,7 +11,7 @@
 runtime_t boardsmith_runtime;
 
 // A firmware's own table takes the place of this empty one.
-TVM_WEAK const TVMFuncRegistry boardsmith_functions = {"\0", NULL};
+TVM_WEAK const TVMFuncRegistry boardsmith_functions = {"\0\0", NULL};
 
 // Global functions, in the order of their indices.
 static const TVMFuncRegistry* const globals[] = {
@@ -26,45 +26,33 @@ tvm_crt_error_t TVMInitializeRuntime(void) {
   return kTvmErrorNoError;
 }
 
-// Returns the position of a name in several registries taken together, or -1. A later registry
-// hides an earlier one.
-static int find(const TVMFuncRegistry* const* reg, size_t count, const char* pattern,
-                const char* name) {
-  int found = -1;
-  int before = 0;
-  for (; count != 0U; count--) {
-    if ((*reg)->names != NULL) {
-      const int index = boardsmith_registry_find(*reg, pattern, name);
-      if (index >= 0) {
-        found = before + index;
+int TVMFuncGetGlobal(const char* name, TVMFunctionHandle* out) {
+  unsigned before = 0;
+  *out = NULL;
+  for (size_t i = 0; i < GLOBALS; i++) {
+    if (globals[i]->names != NULL) {
+      const int index = boardsmith_registry_find(globals[i], "%", name);
+      if (index >= 0) {  // go on: a later registry hides an earlier one
+        *out = function_handle(MODULE_GLOBAL, before + (unsigned)index);
       }
-      before += TVMFuncRegistry_GetNumFuncs(*reg);
+      before += TVMFuncRegistry_GetNumFuncs(globals[i]);
     }
-    reg++;
   }
-  return found;
+  return 0;
 }
 
-// Returns the function at a position in several registries taken together, or NULL.
-static TVMBackendPackedCFunc function_at(const TVMFuncRegistry* const* reg, size_t count,
-                                         unsigned index) {
-  for (; count != 0U; count--) {
-    if ((*reg)->names != NULL) {
-      const unsigned here = TVMFuncRegistry_GetNumFuncs(*reg);
-      if (index < here) {
-        return (*reg)->funcs[index];
+// Returns the function at a global index, or NULL.
+static TVMBackendPackedCFunc global_function(unsigned index) {
+  for (size_t i = 0; i < GLOBALS; i++) {
+    if (globals[i]->names != NULL) {
+      const unsigned count = TVMFuncRegistry_GetNumFuncs(globals[i]);
+      if (index < count) {
+        return globals[i]->funcs[index];
       }
-      index -= here;
+      index -= count;
     }
-    reg++;
   }
   return NULL;
-}
-
-int TVMFuncGetGlobal(const char* name, TVMFunctionHandle* out) {
-  const int index = find(globals, GLOBALS, "%", name);
-  *out = (index < 0) ? NULL : function_handle(MODULE_GLOBAL, (unsigned)index);
-  return 0;
 }
 
 int TVMFuncCall(TVMFunctionHandle func, TVMValue* arg_values, int* type_codes, int num_args,
@@ -77,19 +65,25 @@ int TVMFuncCall(TVMFunctionHandle func, TVMValue* arg_values, int* type_codes, i
   uintptr_t resource = 0;
   TVMBackendPackedCFunc call = NULL;
   if (module_index < MODULE_GLOBAL) {
-    const TVMModule* module = boardsmith_runtime.modules[module_index].module;
-    if (module != NULL) {
-      resource = (uintptr_t)module->registry;
-      call = function_at(&module->registry, 1, index);
-    } else {
+    const module_slot_t* const slot = &boardsmith_runtime.modules[module_index];
+    if (slot->module == NULL) {
       wrong = "unregistered module: index=%08x";
       number = (unsigned)module_index;
+    } else if (index < TVMFuncRegistry_GetNumFuncs(slot->module->registry)) {
+      call = slot->dispatch;
+      resource = index;
+      if (call == NULL) {
+        call = slot->module->registry->funcs[index];
+        resource = (uintptr_t)slot->module->registry;
+      }
+    } else {
+      // wrong says it.
     }
   } else if (module_index == MODULE_GLOBAL) {
-    call = function_at(globals, GLOBALS, index);
+    call = global_function(index);
   } else if (module_index == MODULE_TIME_EVALUATOR) {
-    resource = index;
     call = boardsmith_time_evaluator_call;
+    resource = index;
   } else {
     wrong = "invalid module handle: index=%08x";
     number = (unsigned)module_index;
@@ -108,6 +102,21 @@ int TVMFuncFree(TVMFunctionHandle func) {
   return 0;
 }
 
+int boardsmith_arguments(const int* type_codes, int num_args, const char* types) {
+  int error = 0;
+  for (; *types != '\0'; types++) {
+    num_args--;
+    if (num_args < 0) {
+      return (int)kTvmErrorFunctionCallNumArguments;
+    }
+    if (*type_codes != (*types - 'A')) {
+      error = (int)kTvmErrorFunctionCallWrongArgType;
+    }
+    type_codes++;
+  }
+  return error;
+}
+
 // Returns the module's slot, or NULL with a last-error text.
 static module_slot_t* slot_of(TVMModuleHandle module) {
   const uintptr_t index = (uintptr_t)module ^ HANDLE_VALID;
@@ -120,11 +129,11 @@ static module_slot_t* slot_of(TVMModuleHandle module) {
 
 int boardsmith_module_find(TVMModuleHandle module, const char* pattern, const char* name,
                            TVMFunctionHandle* out) {
-  const module_slot_t* slot = slot_of(module);
+  const module_slot_t* const slot = slot_of(module);
   if (slot == NULL) {
     return -1;
   }
-  const int index = find(&slot->module->registry, 1, pattern, name);
+  const int index = boardsmith_registry_find(slot->module->registry, pattern, name);
   if (index < 0) {
     TVMAPIErrorf("not found: %s", name);
     return (int)kTvmErrorFunctionNameNotFound;
@@ -139,12 +148,13 @@ int TVMModGetFunction(TVMModuleHandle mod, const char* func_name, int query_impo
   return boardsmith_module_find(mod, "%", func_name, out);
 }
 
-int boardsmith_module_add(const TVMModule* module, void (*release)(void), TVMModuleHandle* out) {
+int boardsmith_module_add(const TVMModule* module, TVMBackendPackedCFunc dispatch,
+                          TVMModuleHandle* out) {
   for (unsigned i = 0; i < MODULE_GLOBAL; i++) {
-    module_slot_t* slot = &boardsmith_runtime.modules[i];
+    module_slot_t* const slot = &boardsmith_runtime.modules[i];
     if (slot->module == NULL) {
       slot->module = module;
-      slot->release = release;
+      slot->dispatch = dispatch;
       *out = (TVMModuleHandle)(uintptr_t)(i | HANDLE_VALID);
       return 0;
     }
@@ -158,14 +168,14 @@ int TVMModCreateFromCModule(const TVMModule* mod, TVMModuleHandle* out_handle) {
 }
 
 int TVMModFree(TVMModuleHandle mod) {
-  module_slot_t* slot = slot_of(mod);
+  module_slot_t* const slot = slot_of(mod);
   if (slot == NULL) {
     return -1;
   }
   if (mod != boardsmith_runtime.system_library) {
     slot->module = NULL;
-    if (slot->release != NULL) {
-      slot->release();
+    if (slot->dispatch != NULL) {
+      return slot->dispatch(NULL, NULL, 0, NULL, NULL, (void*)(uintptr_t)MODULE_RELEASED);
     }
   }
   return 0;

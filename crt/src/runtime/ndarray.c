@@ -27,51 +27,58 @@ int boardsmith_tensor_bytes(int32_t ndim, const int64_t* shape, DLDataType dtype
   return 0;
 }
 
-// Takes data_bytes and the shape behind them, and fills in the array.
-static int array_make(int32_t ndim, const tvm_index_t* shape, DLDataType dtype, DLDevice dev,
-                      size_t data_bytes, TVMNDArray* array) {
-  const size_t shape_bytes = (size_t)ndim * sizeof(int64_t);
-  const size_t padding = (0U - data_bytes) & (sizeof(int64_t) - 1U);
+int boardsmith_array_make(const struct TVMTensorInfo* info, TVMNDArray* array) {
   DLTensor* const t = &array->dl_tensor;
-  void* data;
-  // One byte more, so that also the shape of a scalar lies inside its block.
-  const int error = boardsmith_block_take(&boardsmith_runtime.memory, data_bytes,
-                                          padding + shape_bytes + 1U, &data);
+  const int32_t ndim = (int32_t)info->num_shape;
+  size_t bytes;
+  int error = boardsmith_tensor_bytes(ndim, info->shape, info->dtype, &bytes);
   if (error != 0) {
     return error;
   }
-  t->data = data;
-  t->device = dev;
-  t->ndim = ndim;
-  t->dtype = dtype;
-  t->shape = (int64_t*)((uintptr_t)data + data_bytes + padding);
-  t->strides = NULL;
-  t->byte_offset = 0;
-  for (int32_t i = 0; i < ndim; i++) {
-    t->shape[i] = shape[i];
-  }
-  array->reference_count = 1;
-  return 0;
-}
-
-int TVMNDArray_Create(int32_t ndim, const tvm_index_t* shape, DLDataType dtype, DLDevice dev,
-                      TVMNDArray* array) {
-  size_t bytes;
-  int error = boardsmith_tensor_bytes(ndim, shape, dtype, &bytes);
+  // The data, then, aligned, the shape, in one block.
+  const size_t shape_at = (bytes + (sizeof(int64_t) - 1U)) & ~(sizeof(int64_t) - 1U);
+  const size_t shape_bytes = (size_t)ndim * sizeof(int64_t);
+  void* memory;
+  error = boardsmith_block_take(&boardsmith_runtime.memory, bytes,
+                                (shape_at - bytes) + shape_bytes, &memory);
   if (error == 0) {
-    error = array_make(ndim, shape, dtype, dev, 0, array);
-  }
-  if (error == 0) {
-    array->dl_tensor.data = NULL;
+    (void)memset(array, 0, sizeof *array);
+    t->data = memory;
+    t->device.device_type = kDLCPU;
+    t->ndim = ndim;
+    t->dtype = info->dtype;
+    t->shape = (int64_t*)((uintptr_t)memory + shape_at);
+    array->reference_count = 1;
+    for (int32_t i = 0; i < ndim; i++) {
+      t->shape[i] = info->shape[i];
+    }
   }
   return error;
 }
 
 int TVMNDArray_Empty(int32_t ndim, const tvm_index_t* shape, DLDataType dtype, DLDevice dev,
                      TVMNDArray* array) {
+  const struct TVMTensorInfo info = {NULL, shape, ndim, dtype};
+  const int error = boardsmith_array_make(&info, array);
+  if (error == 0) {
+    array->dl_tensor.device = dev;
+  }
+  return error;
+}
+
+int TVMNDArray_Create(int32_t ndim, const tvm_index_t* shape, DLDataType dtype, DLDevice dev,
+                      TVMNDArray* array) {
+  const DLDataType nothing = {dtype.code, 0, dtype.lanes};
   size_t bytes;
-  const int error = boardsmith_tensor_bytes(ndim, shape, dtype, &bytes);
-  return (error != 0) ? error : array_make(ndim, shape, dtype, dev, bytes, array);
+  int error = boardsmith_tensor_bytes(ndim, shape, dtype, &bytes);
+  if (error == 0) {
+    error = TVMNDArray_Empty(ndim, shape, nothing, dev, array);
+  }
+  if (error == 0) {
+    array->dl_tensor.dtype = dtype;
+    array->dl_tensor.data = NULL;
+  }
+  return error;
 }
 
 int TVMNDArray_CreateView(TVMNDArray* arr, const tvm_index_t* shape, int32_t ndim, DLDataType dtype,

@@ -58,12 +58,11 @@ int boardsmith_random_fill(PACKED_PARAMETERS) {
   (void)out_value;
   (void)out_type;
   (void)resource_handle;
-  size_t bytes;
-  if ((num_args != 1) || ((type_codes[0] != (int)kTVMDLTensorHandle) &&
-                          (type_codes[0] != (int)kTVMNDArrayHandle))) {
-    return (int)((num_args != 1) ? kTvmErrorFunctionCallNumArguments
-                                 : kTvmErrorFunctionCallWrongArgType);
+  const int error = boardsmith_arguments(type_codes, num_args, "H");
+  if (error != 0) {
+    return error;
   }
+  size_t bytes;
   const DLTensor* t = args[0].v_handle;
   uint8_t* const data = (uint8_t*)((uintptr_t)t->data + (uintptr_t)t->byte_offset);
   // The address came from the host.

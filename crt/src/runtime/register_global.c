@@ -13,13 +13,13 @@ TVM_WEAK int TVMFuncRegisterGlobal(const char* name, TVMFunctionHandle f, int ov
   }
   if (reg->registry.names == NULL) {
     void* buffer = NULL;
-    tvm_crt_error_t error = TVMPlatformMemoryAllocate(TVM_CRT_GLOBAL_FUNC_REGISTRY_SIZE_BYTES,
-                                                      cpu_device(), &buffer);
-    if (error == kTvmErrorNoError) {
-      error = TVMMutableFuncRegistry_Create(reg, buffer, TVM_CRT_GLOBAL_FUNC_REGISTRY_SIZE_BYTES);
+    int error = boardsmith_take(TVM_CRT_GLOBAL_FUNC_REGISTRY_SIZE_BYTES, &buffer);
+    if (error == 0) {
+      error = (int)TVMMutableFuncRegistry_Create(reg, buffer,
+                                                 TVM_CRT_GLOBAL_FUNC_REGISTRY_SIZE_BYTES);
     }
-    if (error != kTvmErrorNoError) {
-      return (int)error;
+    if (error != 0) {
+      return error;
     }
   }
   return (int)TVMMutableFuncRegistry_Set(reg, name, (TVMBackendPackedCFunc)(uintptr_t)f, 1);

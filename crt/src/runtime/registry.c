@@ -8,28 +8,25 @@
 enum { NAMES_AT = 2 };  // the names' offset, behind the count
 
 const char* boardsmith_after(const char* text, const char* start) {
-  while (*start != '\0') {
+  for (; *start != '\0'; start++) {
     if (*text != *start) {
       return NULL;
     }
     text++;
-    start++;
   }
   return text;
 }
 
-// Tells whether text is the pattern with name in the place of its '%'.
-static int matches(const char* text, const char* pattern, const char* name) {
+int boardsmith_matches(const char* text, const char* pattern, const char* name) {
   for (; *pattern != '\0'; pattern++) {
     if (*pattern == '%') {
       text = boardsmith_after(text, name);
       if (text == NULL) {
         return 0;
       }
+    } else if (*text != *pattern) {
+      return 0;
     } else {
-      if (*text != *pattern) {
-        return 0;
-      }
       text++;
     }
   }
@@ -39,7 +36,7 @@ static int matches(const char* text, const char* pattern, const char* name) {
 int boardsmith_registry_find(const TVMFuncRegistry* reg, const char* pattern, const char* name) {
   const char* p = &reg->names[NAMES_AT];
   for (int index = 0; *p != '\0'; index++) {
-    if (matches(p, pattern, name) != 0) {
+    if (boardsmith_matches(p, pattern, name) != 0) {
       return index;
     }
     p = &p[strlen(p) + 1U];

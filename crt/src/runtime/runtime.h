@@ -14,6 +14,7 @@
 #include <tvm/runtime/crt/internal/common/ndarray.h>
 #include <tvm/runtime/crt/module.h>
 #include <tvm/runtime/crt/platform.h>
+#include <tvm/runtime/metadata_types.h>
 
 #include "crt_config.h"
 
@@ -40,14 +41,6 @@ static inline TVMFunctionHandle function_handle(unsigned module_index, unsigned 
   return (TVMFunctionHandle)((upper << 16) | index | HANDLE_VALID);
 }
 
-// The device that all memory belongs to.
-static inline DLDevice cpu_device(void) {
-  DLDevice cpu;
-  cpu.device_type = kDLCPU;
-  cpu.device_id = 0;
-  return cpu;
-}
-
 // A packed function's parameters, all of them named, for functions that use some.
 #define PACKED_PARAMETERS                                                        \
   TVMValue *args, int *type_codes, int num_args, TVMValue *out_value, int *out_type, \
@@ -58,10 +51,13 @@ static inline DLDevice cpu_device(void) {
 // the taker may use freely; there may be more between it and the block.
 typedef boardsmith_window_t block_t;
 
+// A module's slot. Of a module with a dispatch function that one is called for all of its functions, with the function's
+// index as the resource handle, and once more, with MODULE_RELEASED, when the slot is freed.
 typedef struct module_slot {
-  const TVMModule* module;  // NULL: free
-  void (*release)(void);    // called when the slot is freed; may be NULL
+  const TVMModule* module;         // NULL: free
+  TVMBackendPackedCFunc dispatch;  // may be NULL
 } module_slot_t;
+#define MODULE_RELEASED 0x8000U
 
 // TVMInitializeRuntime clears all of it.
 typedef struct runtime {
@@ -83,12 +79,24 @@ int boardsmith_registry_find(const TVMFuncRegistry* reg, const char* pattern, co
 // Returns what follows start in text, or NULL if text begins otherwise.
 const char* boardsmith_after(const char* text, const char* start);
 
-// Puts module into a free slot; release (may be NULL) is called when it is freed.
-int boardsmith_module_add(const TVMModule* module, void (*release)(void), TVMModuleHandle* out);
+// Tells whether text is the pattern with name in the place of its '%'.
+int boardsmith_matches(const char* text, const char* pattern, const char* name);
+
+// Puts module into a free slot. dispatch may be NULL: see module_slot_t.
+int boardsmith_module_add(const TVMModule* module, TVMBackendPackedCFunc dispatch,
+                          TVMModuleHandle* out);
 
 // Finds a module's function by a pattern (see boardsmith_registry_find).
 int boardsmith_module_find(TVMModuleHandle module, const char* pattern, const char* name,
                            TVMFunctionHandle* out);
+
+// Tells whether a call has at least the arguments that types names, one letter each: 'A' + type code (A int, G device,
+// H tensor, J module, L str). Returns 0, kTvmErrorFunctionCallNumArguments or kTvmErrorFunctionCallWrongArgType.
+int boardsmith_arguments(const int* type_codes, int num_args, const char* types);
+
+// The platform's memory, for the one device there is.
+int boardsmith_take(size_t size_bytes, void** out);
+int boardsmith_give(void* memory);
 
 // Takes size_bytes, and extra_bytes behind them, and puts the block into list. The
 // contents are zero. kTvmErrorPlatformNoMemory leaves *out.
@@ -97,6 +105,9 @@ int boardsmith_block_take(block_t** list, size_t size_bytes, size_t extra_bytes,
 // Returns the link to the block whose memory holds address (the extra bytes too); what it
 // points to is NULL if there is none.
 block_t** boardsmith_block_at(block_t** list, const void* address);
+
+// Makes *array, with zeroed data, from its description.
+int boardsmith_array_make(const struct TVMTensorInfo* info, TVMNDArray* array);
 
 // Takes the block out of its list and gives its memory back to the platform; an error if
 // link points to NULL.

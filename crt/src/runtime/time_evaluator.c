@@ -6,52 +6,39 @@
 
 #include "runtime.h"
 
-// The creating call's arguments: module, name, device type and id, then the numbers, of
-// which the first four count here, then a function's name.
-enum { ARG_MODULE = 0, ARG_NAME = 1, ARG_NUMBERS = 4 };
-static const uint8_t arg_types[] = {kTVMModuleHandle, kTVMStr,    kTVMArgInt, kTVMArgInt,
-                                    kTVMArgInt,       kTVMArgInt, kTVMArgInt, kTVMArgInt,
-                                    kTVMArgInt,       kTVMArgInt, kTVMArgInt, kTVMStr};
-
 // The one evaluator there is: a new one takes the place of the old, whose handle then
 // no longer works.
 static struct {
   unsigned index;  // of the newest handle; 0: there is none
   TVMFunctionHandle function;
-  struct {
-    int32_t number;         // calls per timed batch
-    int32_t repeat;         // results
-    int32_t min_repeat_ms;  // least time per result
-    int32_t zero_limit;     // batches that the timer shows as 0 before that is believed
-  } n;
+  int32_t number;         // calls per timed batch
+  int32_t repeat;         // results
+  int32_t min_repeat_ms;  // least time per result
+  int32_t zero_limit;     // batches that the timer shows as 0 before that is believed
 } evaluator;
 
+// Arguments: module, name, device type and id, number, repeat, min_repeat_ms, zero limit, and four more that
+// do not matter on a bare device.
 int boardsmith_time_evaluator_create(PACKED_PARAMETERS) {
   (void)resource_handle;
-  int32_t numbers[sizeof evaluator.n / sizeof(int32_t)];
   TVMFunctionHandle function;
-  if (num_args < (int)sizeof arg_types) {
-    return (int)kTvmErrorFunctionCallNumArguments;
+  int error = boardsmith_arguments(type_codes, num_args, "JLAAAAAAAAAL");
+  if (error != 0) {
+    return error;
   }
-  for (size_t i = 0; i < sizeof arg_types; i++) {
-    if (type_codes[i] != (int)arg_types[i]) {
-      return (int)kTvmErrorFunctionCallWrongArgType;
-    }
-  }
-  for (size_t i = 0; i < (sizeof numbers / sizeof numbers[0]); i++) {
-    const int64_t value = args[ARG_NUMBERS + i].v_int64;
-    numbers[i] = (int32_t)value;
-    // Only the number of calls may not be 0.
-    if ((numbers[i] != value) || (numbers[i] < (int32_t)(i == 0U))) {
+  for (int i = 4; i < 8; i++) {  // numbers up to INT32_MAX; only number itself may not be 0
+    if (((uint64_t)args[i].v_int64 > INT32_MAX) || (args[4].v_int64 == 0)) {
       return (int)kTvmErrorFunctionCallInvalidArg;
     }
   }
-  const int error =
-      boardsmith_module_find(args[ARG_MODULE].v_handle, "%", args[ARG_NAME].v_str, &function);
+  error = boardsmith_module_find(args[0].v_handle, "%", args[1].v_str, &function);
   if (error == 0) {
     evaluator.index = (evaluator.index % 0x7fffU) + 1U;
     evaluator.function = function;
-    (void)memcpy(&evaluator.n, numbers, sizeof evaluator.n);
+    evaluator.number = (int32_t)args[4].v_int64;
+    evaluator.repeat = (int32_t)args[5].v_int64;
+    evaluator.min_repeat_ms = (int32_t)args[6].v_int64;
+    evaluator.zero_limit = (int32_t)args[7].v_int64;
     out_value->v_handle = function_handle(MODULE_TIME_EVALUATOR, evaluator.index);
     *out_type = (int)kTVMPackedFuncHandle;
   }
@@ -82,7 +69,7 @@ static int time_batch(const timed_call_t* c, double* seconds) {
   if (error == 0) {
     error = (int)TVMPlatformTimerStart();
     if (error == 0) {
-      error = call_times(c, evaluator.n.number);
+      error = call_times(c, evaluator.number);
       error |= (int)TVMPlatformTimerStop(seconds);
     }
     error |= (int)TVMPlatformAfterMeasurement();
@@ -90,51 +77,61 @@ static int time_batch(const timed_call_t* c, double* seconds) {
   return error;
 }
 
-// Tells whether x < 0 (or is -0), or x >= infinity is not a number.
+// A double's bits: those of numbers that are not negative compare like the numbers, infinity and
+// what is no number are above them, and a set sign is above all. Saves a library's comparison.
 static uint64_t bits_of(double x) {
   uint64_t bits;
   (void)memcpy(&bits, &x, sizeof bits);
   return bits;
 }
 
-// Tells whether a < b, without a comparison of the compiler's library.
-static int is_less(double a, double b) { return (int)(bits_of(a - b) >> 63); }
+#define BITS_INFINITY 0x7ff0000000000000U
+#define BITS_TWO_TO_31 0x41e0000000000000U
+
+// Returns how many calls the next batch shall have: as many as take ratio times one call's time, and one, but at least
+// trunc(number * 1.618).
+static int32_t grown(int32_t number, double ratio) {
+  const uint32_t golden = (uint32_t)number + (uint32_t)(((uint64_t)number * 0x9e353f7dU) >> 32);
+  uint32_t next = INT32_MAX;
+  if (bits_of(ratio) < BITS_TWO_TO_31) {
+    next = (uint32_t)(int32_t)ratio + 1U;
+  }
+  next = (next > golden) ? next : golden;
+  return (next < (uint32_t)INT32_MAX) ? (int32_t)next : INT32_MAX;
+}
 
 // Stores one result, the mean seconds per call of a batch that was long enough.
 static int measure(const timed_call_t* c, double* result) {
-  const double least = evaluator.n.min_repeat_ms / 1000.0;
+  const double least = evaluator.min_repeat_ms / 1000.0;
   int32_t zeros = 0;
-  double seconds;
   for (;;) {
+    double seconds = 0;
     const int error = time_batch(c, &seconds);
     if (error != 0) {
       return error;
     }
     TVMPlatformYield();
-    if (bits_of(seconds) >= 0x7ff0000000000000U) {  // negative, infinite or no number
+    if (bits_of(seconds) >= BITS_INFINITY) {
       return (int)kTvmErrorPlatformTimerBadState;
     }
-    *result = seconds / evaluator.n.number;
-    if (is_less(seconds, least) == 0) {
+    *result = seconds / evaluator.number;
+    if (bits_of(seconds) >= bits_of(least)) {
       return 0;
     }
-    if (bits_of(seconds) == 0U) {
+    if (bits_of(seconds) != 0U) {
+      evaluator.number = grown(evaluator.number, least / *result);
+    } else {
       zeros++;
-      if (zeros >= evaluator.n.zero_limit) {
+      if (zeros >= evaluator.zero_limit) {
         return 0;
       }
-    } else {
-      const double wanted = (least / *result) + 1.0;
-      const double golden = evaluator.n.number * 1.618;
-      const double next = (is_less(wanted, golden) != 0) ? golden : wanted;
-      evaluator.n.number = (is_less(next, 2147483647.0) != 0) ? (int32_t)next : INT32_MAX;
     }
   }
 }
 
 int boardsmith_time_evaluator_call(PACKED_PARAMETERS) {
   const timed_call_t call = {args, type_codes, num_args};
-  const size_t repeat = (size_t)evaluator.n.repeat;
+  const size_t repeat = (size_t)evaluator.repeat;
   void* memory;
   if (((uintptr_t)resource_handle != evaluator.index) || (evaluator.index == 0U)) {
     return (int)kTvmErrorTimeEvaluatorBadHandle;
@@ -142,8 +139,7 @@ int boardsmith_time_evaluator_call(PACKED_PARAMETERS) {
   if (repeat > (SIZE_MAX / 32U)) {
     return (int)kTvmErrorPlatformNoMemory;
   }
-  int error = (int)TVMPlatformMemoryAllocate(sizeof(TVMByteArray) + (repeat * sizeof(double)),
-                                             cpu_device(), &memory);
+  int error = boardsmith_take(sizeof(TVMByteArray) + (repeat * sizeof(double)), &memory);
   if (error != 0) {
     return error;
   }
@@ -156,7 +152,7 @@ int boardsmith_time_evaluator_call(PACKED_PARAMETERS) {
     error = measure(&call, &results[i]);
   }
   if (error != 0) {
-    (void)TVMPlatformMemoryFree(memory, cpu_device());
+    (void)boardsmith_give(memory);
   } else {
     out_value->v_handle = bytes;
     *out_type = (int)kTVMBytes;

@@ -38,7 +38,7 @@ int TVMNDArray_CreateView(TVMNDArray* arr, const tvm_index_t* shape, int32_t ndi
 int64_t TVMNDArray_DataSizeBytes(TVMNDArray* array);
 
 // Fills the array from TVMPlatformGenerateRandom: integers of 8 to 64 bits over their whole range,
-// bool 0 or 1, floats and bfloat16 within 0.5 <= |x| < 1. Any other type: kTvmErrorFunctionCallInvalidArg.
+// bool 0 or 1, floats and bfloat16 within 1 <= |x| < 2. Any other type: kTvmErrorFunctionCallInvalidArg.
 int TVMNDArray_RandomFill(TVMNDArray* arr);
 
 void TVMNDArray_IncrementReference(TVMNDArray* arr);
