@@ -99,21 +99,41 @@ func (p *Project) recipe(ctx context.Context, t *tree) (*recipe, error) {
 	if err != nil {
 		return nil, err
 	}
-	tool, err := identify(ctx, chain.CC, cc)
+	r := &recipe{tools: make([]toolState, 1)}
+	err = inParallel(2, func(i int) (err error) {
+		if i == 0 {
+			r.tools[0], err = identify(ctx, chain.CC, cc)
+			return err
+		}
+		return p.readInputs(t, r)
+	})
 	if err != nil {
-		return nil, err
-	}
-	r := &recipe{tools: []toolState{tool}}
-	if r.inputs, err = t.inputs(p.state.Template.Inputs); err != nil {
-		return nil, err
-	}
-	if r.edited, err = t.edited(p.state.Files, nil); err != nil {
 		return nil, err
 	}
 	r.runtime = p.sentence("runtime v1", r, func(name string) bool { return !strings.HasPrefix(name, modelFolder) }).Key()
 	id := p.sentence("build v1", r, func(string) bool { return true }).Key()
 	r.id = [16]byte(id[:16])
 	return r, nil
+}
+
+// readInputs reads the inputs, and the other files of the project for what people changed in them.
+func (p *Project) readInputs(t *tree, r *recipe) error {
+	names, err := t.list(p.state.Template.Inputs)
+	if err != nil {
+		return err
+	}
+	all := slices.Concat(names, slices.Collect(maps.Keys(p.state.Files)))
+	slices.Sort(all)
+	sums, err := t.digests(slices.Compact(all))
+	if err != nil {
+		return err
+	}
+	r.inputs = make(map[string]string, len(names))
+	for _, name := range names {
+		r.inputs[name] = sums[name]
+	}
+	r.edited = t.differing(sums, p.state.Files, nil)
+	return nil
 }
 
 // sentence says everything that could change the result of compiling the inputs that of picks.
@@ -309,19 +329,32 @@ func (p *Project) restore(t *tree, r *recipe, last *record) bool {
 		return false
 	}
 	files, ok := c.Get(r.runtime)
-	for _, f := range files {
+	if !ok {
+		return false
+	}
+	if err := p.unpack(t, files); err != nil {
+		p.env.log().Warn("the runtime cannot be taken from the cache", "error", err)
+		return false
+	}
+	p.env.log().Debug("took the runtime from the cache", "key", key)
+	return true
+}
+
+// unpack writes files of an earlier build into the build folder.
+func (p *Project) unpack(t *tree, files []cache.File) error {
+	names := make([]string, len(files))
+	for i, f := range files {
 		if !strings.HasPrefix(f.Name, p.state.Template.buildFolder()+"/") {
-			return false
+			return fmt.Errorf("%s is not in the build folder", f.Name)
 		}
-		if err := t.writeFile(f.Name, f.Data); err != nil {
-			p.env.log().Warn("the runtime cannot be taken from the cache", "error", err)
-			return false
-		}
+		names[i] = f.Name
 	}
-	if ok {
-		p.env.log().Debug("took the runtime from the cache", "key", key)
+	if err := t.makeFolders(names); err != nil {
+		return err
 	}
-	return ok
+	return inParallel(len(files), func(i int) error {
+		return t.error("write", names[i], t.root.WriteFile(filepath.FromSlash(names[i]), files[i].Data, 0o644))
+	})
 }
 
 // store puts the compiled runtime into the cache. That the cache takes nothing is no failure of the build; that the

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -54,6 +55,9 @@ func TestRun(t *testing.T) {
 	s, err := p.Run(t.Context(), "")
 	must(t, err)
 	callTwice(t, s)
+	if runtime.GOOS == "linux" && len(running(t, built(t, p).Path)) != 1 {
+		t.Error("an open device is not one process")
+	}
 	must(t, s.Close(t.Context()))
 }
 
@@ -78,9 +82,25 @@ func TestFlashAndOpenAgain(t *testing.T) {
 		callTwice(t, s)
 		must(t, s.Close(t.Context()))
 	}
-	if out, err := exec.Command("pgrep", "-f", i.Path).Output(); err == nil {
-		t.Errorf("processes are left: %s", out)
+	if left := running(t, i.Path); len(left) > 0 {
+		t.Errorf("processes are left: %q", left)
 	}
+}
+
+// running lists the processes of a program.
+func running(t *testing.T, program string) (left []string) {
+	t.Helper()
+	links, err := filepath.Glob("/proc/[0-9]*/exe")
+	must(t, err)
+	if len(links) == 0 {
+		t.Log("left processes are not looked for: this system has no /proc")
+	}
+	for _, l := range links {
+		if exe, err := os.Readlink(l); err == nil && exe == program {
+			left = append(left, l)
+		}
+	}
+	return left
 }
 
 func TestExtensions(t *testing.T) {

@@ -446,11 +446,14 @@ func (p *Project) carryOut(ctx context.Context, t *tree, pl *plan, d todo) error
 		}
 		p.env.log().Info("kept a copy", "of", name, "as", to)
 	}
+	if err := t.makeFolders(d.write); err != nil {
+		return err
+	}
 	for i, name := range d.write {
 		if err := ctx.Err(); err != nil {
 			return fmt.Errorf("generate: %w", context.Cause(ctx))
 		}
-		if err := t.place(name); err != nil {
+		if err := t.place(staged(i), name); err != nil {
 			return err
 		}
 		p.env.progress(Event{"generate", name, i + 1, len(d.write)})
@@ -490,42 +493,38 @@ func (p *Project) stage(ctx context.Context, t *tree, pl *plan, names []string) 
 			_ = t.root.RemoveAll(stageFolder) // the first error counts
 		}
 	}()
-	for _, name := range names {
+	if err := t.root.Mkdir(stageFolder, 0o755); err != nil {
+		return t.error("make", stageFolder, err)
+	}
+	return inParallel(len(names), func(i int) error {
 		if err := ctx.Err(); err != nil {
 			return fmt.Errorf("generate: %w", context.Cause(ctx))
 		}
-		if err := pl.files[name].stage(t, name); err != nil {
-			return err
-		}
-	}
-	return nil
+		return t.error("write", names[i], pl.files[names[i]].stage(t, staged(i)))
+	})
 }
 
-func (f planned) stage(t *tree, name string) error {
-	at := path.Join(stageFolder, name)
-	to := filepath.Join(t.dir, filepath.FromSlash(at))
+// staged is where file i of those to be written waits, in one flat folder: making folders twice would cost more than
+// the files.
+func staged(i int) string { return fmt.Sprintf("%s/%d", stageFolder, i) }
+
+// stage writes the file under another name, with its mode.
+func (f planned) stage(t *tree, at string) error {
 	var err error
 	if f.files != nil {
-		err = copy.Copy(f.name, to, copy.Options{FS: f.files, PermissionControl: copy.DoNothing})
+		err = copy.Copy(f.name, filepath.Join(t.dir, at), copy.Options{FS: f.files, PermissionControl: copy.DoNothing})
 	} else {
-		err = t.root.MkdirAll(filepath.FromSlash(path.Dir(at)), 0o755)
-		if err == nil {
-			err = t.root.WriteFile(filepath.FromSlash(at), f.data, 0o644)
-		}
+		err = t.root.WriteFile(at, f.data, 0o644)
 	}
-	if err == nil {
-		err = t.root.Chmod(filepath.FromSlash(at), f.mode)
+	if err != nil {
+		return err
 	}
-	return t.error("write", name, err)
+	return t.root.Chmod(at, f.mode)
 }
 
-// place moves a staged file to where it belongs.
-func (t *tree) place(name string) error {
-	err := t.root.MkdirAll(filepath.FromSlash(path.Dir(name)), 0o755)
-	if err == nil {
-		err = t.root.Rename(filepath.FromSlash(path.Join(stageFolder, name)), filepath.FromSlash(name))
-	}
-	return t.error("write", name, err)
+// place moves a staged file to where it belongs, in a folder that exists.
+func (t *tree) place(from, name string) error {
+	return t.error("write", name, t.root.Rename(from, filepath.FromSlash(name)))
 }
 
 // Clean removes what Generate and Build made in dir, and the folder if nothing else is in it; a folder that does not

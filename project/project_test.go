@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"sort"
@@ -455,6 +456,46 @@ func TestUsersBoardAndTemplate(t *testing.T) {
 	_, err = Generate(t.Context(), filepath.Join(t.TempDir(), "y"), Spec{Board: "host", Template: "small", Model: model, Env: env})
 	if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "does not build with template small") {
 		t.Errorf("a template that the board does not name: %v", err)
+	}
+}
+
+// TestLaunchScript starts the server of TVM's Project API by the project's script, in each of its ways.
+func TestLaunchScript(t *testing.T) {
+	p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Model: tiny(t, nil)})
+	server := []byte("#!/bin/sh\necho \"$0\" \"$@\"\n")
+	onPath := t.TempDir()
+	start := func(env ...string) (string, error) {
+		cmd := exec.Command(filepath.Join(p.Dir(), "launch_microtvm_api_server.sh"), "x.py", "--read-fd", "3")
+		cmd.Env = append([]string{"PATH=" + onPath + ":" + os.Getenv("PATH")}, env...)
+		out, err := cmd.CombinedOutput()
+		return string(out), err
+	}
+	if out, err := start(); err == nil || !strings.Contains(out, "go install github.com/boardsmith/boardsmith/cmd/microtvm-api-server") {
+		t.Errorf("without a server: %v, %s", err, out)
+	}
+	for _, path := range []string{filepath.Join(onPath, "microtvm-api-server"), filepath.Join(p.Dir(), "microtvm-api-server"), filepath.Join(onPath, "mine")} {
+		must(t, os.WriteFile(path, server, 0o755))
+		env := "NOTHING=1"
+		if filepath.Base(path) == "mine" {
+			env = "BOARDSMITH_API_SERVER=" + path
+		}
+		if out, err := start(env); err != nil || out != path+" x.py --read-fd 3\n" {
+			t.Errorf("%s: %v, %s", path, err, out)
+		}
+	}
+}
+
+func TestReadOnlyFolder(t *testing.T) {
+	if os.Geteuid() == 0 {
+		t.Skip("root may write to every folder")
+	}
+	dir := filepath.Join(t.TempDir(), "locked")
+	must(t, os.Mkdir(dir, 0o555))
+	for _, d := range []string{dir, filepath.Join(dir, "p")} {
+		_, err := Generate(t.Context(), d, Spec{Board: "host", Model: tiny(t, nil), Env: testEnv()})
+		if failure.Of(err) != failure.Config || !strings.Contains(failure.Next(err), "can be written to") {
+			t.Errorf("generate in %s: %v (%s)", d, err, failure.Next(err))
+		}
 	}
 }
 

@@ -216,15 +216,15 @@ func (k *outputKeeper) text() string { return string(k.head) + "\n" + string(k.t
 func identify(ctx context.Context, name, path string) (toolState, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	version, err := ask(ctx, path, "--version")
-	if err != nil {
-		return toolState{}, fmt.Errorf("%s --version: %w", name, err)
-	}
-	target, err := ask(ctx, path, "-dumpmachine")
-	if err != nil {
-		return toolState{}, fmt.Errorf("%s -dumpmachine: %w", name, err)
-	}
-	return toolState{name, version, target}, nil
+	flags := []string{"--version", "-dumpmachine"}
+	answers := make([]string, len(flags))
+	err := inParallel(len(flags), func(i int) (err error) {
+		if answers[i], err = ask(ctx, path, flags[i]); err != nil {
+			err = fmt.Errorf("%s %s: %w", name, flags[i], err)
+		}
+		return err
+	})
+	return toolState{name, answers[0], answers[1]}, err
 }
 
 // ask returns the first line that a tool answers.

@@ -10,11 +10,15 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
+	"runtime"
+	"slices"
 	"sort"
 	"strings"
+	"sync/atomic"
 )
 
 type tree struct {
@@ -72,13 +76,18 @@ func notThere(err error) bool {
 // edited lists, sorted, the files of old that are there with another digest than that, and not that of also either. A
 // file that is gone is not listed: it will be written again.
 func (t *tree) edited(old, also map[string]string) ([]string, error) {
+	have, err := t.digests(slices.Collect(maps.Keys(old)))
+	if err != nil {
+		return nil, err
+	}
+	return t.differing(have, old, also), nil
+}
+
+// differing is edited for digests that are known.
+func (t *tree) differing(have, old, also map[string]string) []string {
 	var list []string
 	for name, want := range old {
-		have, err := t.digest(name)
-		if err != nil {
-			return nil, err
-		}
-		if have == want || have != "" && have == also[name] {
+		if have[name] == want || have[name] != "" && have[name] == also[name] {
 			continue
 		}
 		if _, err := t.root.Lstat(filepath.FromSlash(name)); err == nil {
@@ -86,12 +95,12 @@ func (t *tree) edited(old, also map[string]string) ([]string, error) {
 		}
 	}
 	sort.Strings(list)
-	return list, nil
+	return list
 }
 
-// inputs returns the digest of each file at or below the paths, which need not all exist.
-func (t *tree) inputs(paths []string) (map[string]string, error) {
-	all := map[string]string{}
+// list returns the files at or below the paths, which need not all exist, without the copies that keep makes.
+func (t *tree) list(paths []string) ([]string, error) {
+	var names []string
 	for _, p := range paths {
 		err := fs.WalkDir(t.root.FS(), p, func(name string, d fs.DirEntry, err error) error {
 			if errors.Is(err, fs.ErrNotExist) {
@@ -100,18 +109,30 @@ func (t *tree) inputs(paths []string) (map[string]string, error) {
 			if err != nil {
 				return err
 			}
-			if d.IsDir() || isKeptCopy(name) {
-				return nil
+			if !d.IsDir() && !isKeptCopy(name) {
+				names = append(names, name)
 			}
-			sum, err := t.digest(name)
-			all[name] = sum
-			return err
+			return nil
 		})
 		if err != nil {
 			return nil, t.error("read", p, err)
 		}
 	}
-	return all, nil
+	return names, nil
+}
+
+// digests returns the digest of each file.
+func (t *tree) digests(names []string) (map[string]string, error) {
+	sums := make([]string, len(names))
+	err := inParallel(len(names), func(i int) (err error) {
+		sums[i], err = t.digest(names[i])
+		return err
+	})
+	all := make(map[string]string, len(names))
+	for i, name := range names {
+		all[name] = sums[i]
+	}
+	return all, err
 }
 
 // keep moves a file away to a copy's name, NAME.orig or, where that is taken, NAME.orig.1 and so on.
@@ -136,6 +157,49 @@ func isKeptCopy(name string) bool {
 		return true
 	}
 	return strings.HasSuffix(base, ".orig")
+}
+
+// makeFolders makes the folders that the files lie in.
+func (t *tree) makeFolders(names []string) error {
+	made := map[string]bool{}
+	for _, name := range names {
+		dir := path.Dir(name)
+		if made[dir] {
+			continue
+		}
+		made[dir] = true
+		if err := t.root.MkdirAll(filepath.FromSlash(dir), 0o755); err != nil {
+			return t.error("make", dir, err)
+		}
+	}
+	return nil
+}
+
+// inParallel calls do for 0 to n-1, a few at a time, and returns the first error; after it no more are begun.
+func inParallel(n int, do func(i int) error) error {
+	var next atomic.Int64
+	var failed atomic.Bool
+	workers := min(n, runtime.NumCPU(), 8)
+	errs := make(chan error, workers)
+	for range workers {
+		go func() {
+			for i := int(next.Add(1) - 1); i < n && !failed.Load(); i = int(next.Add(1) - 1) {
+				if err := do(i); err != nil {
+					failed.Store(true)
+					errs <- err
+					return
+				}
+			}
+			errs <- nil
+		}()
+	}
+	var first error
+	for range workers {
+		if err := <-errs; first == nil {
+			first = err
+		}
+	}
+	return first
 }
 
 // remove takes a file away, and the folders that are empty without it.

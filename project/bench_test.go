@@ -1,0 +1,63 @@
+package project
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/boardsmith/boardsmith/cache"
+)
+
+// BenchmarkArchiveToSession is the whole way on the host board: generate, build, flash, open, and close again.
+func BenchmarkArchiveToSession(b *testing.B) {
+	model := filepath.Join("..", "samples", "digits_i8.aot_packed.tar")
+	warm := cache.New(b.TempDir(), cache.Options{})
+	for _, c := range []struct {
+		name  string
+		cache func() *cache.Cache
+	}{
+		{"runtime=cached", func() *cache.Cache { return warm }},
+		{"runtime=compiled", func() *cache.Cache { return cache.New(b.TempDir(), cache.Options{}) }},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			way(b, model, c.cache()) // fills the cache, and the system's
+			for b.Loop() {
+				way(b, model, c.cache())
+			}
+		})
+	}
+}
+
+func way(b *testing.B, model string, c *cache.Cache) {
+	p, err := Generate(b.Context(), filepath.Join(b.TempDir(), "p"), Spec{Board: "host", Model: model, Env: Env{Cache: c}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	s, err := p.Run(b.Context(), "")
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := s.Close(b.Context()); err != nil {
+		b.Fatal(err)
+	}
+	if err := p.Close(); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// BenchmarkNothingToDo is generate and build where all is as it was.
+func BenchmarkNothingToDo(b *testing.B) {
+	dir := filepath.Join(b.TempDir(), "p")
+	spec := Spec{Board: "host", Model: filepath.Join("..", "samples", "digits_i8.aot_packed.tar"), Env: testEnv()}
+	for b.Loop() {
+		p, err := Generate(b.Context(), dir, spec)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if _, err := p.Build(b.Context()); err != nil {
+			b.Fatal(err)
+		}
+		if err := p.Close(); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
