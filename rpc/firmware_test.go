@@ -39,30 +39,44 @@ func TestMain(m *testing.M) {
 
 // buildFirmware builds once per test run.
 var buildFirmware = sync.OnceValues(func() (string, error) {
-	model, err := filepath.Abs("testdata/model")
+	return makeFirmware("testdata/model", filepath.Join(scratch, "build"))
+})
+
+// makeFirmware builds the baremetal template with the operators of a model.
+func makeFirmware(model, build string) (string, error) {
+	model, err := filepath.Abs(model)
 	if err != nil {
 		return "", err
 	}
-	build := filepath.Join(scratch, "build")
 	cmd := exec.Command("make", "-C", "../templates/baremetal", "-j4", "CRT=../../crt", "MODEL="+model, "BUILD="+build)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		return "", errors.New(string(out))
 	}
 	return filepath.Join(build, "firmware.elf"), nil
-})
+}
 
-func firmware(t testing.TB) *transport.Process {
+func needTools(t testing.TB) {
 	t.Helper()
 	for _, tool := range []string{"make", "cc"} {
 		if _, err := exec.LookPath(tool); err != nil {
 			t.Skipf("needs %s to build firmware: %v", tool, err)
 		}
 	}
+}
+
+func firmware(t testing.TB) *transport.Process {
+	t.Helper()
+	needTools(t)
 	path, err := buildFirmware()
 	if err != nil {
 		t.Fatal(err)
 	}
+	return startFirmware(t, path)
+}
+
+func startFirmware(t testing.TB, path string) *transport.Process {
+	t.Helper()
 	p, err := transport.StartProcess(context.Background(), transport.ProcessConfig{Path: path})
 	if err != nil {
 		t.Fatal(err)

@@ -347,7 +347,7 @@ func (s *Session) tensorResult(args []Value) (any, error) {
 	if err != nil {
 		return nil, protocolErrorf("a call's result: %v", err)
 	}
-	t.memory.handle, t.memory.array = args[2].Word, true
+	t.memory.handle, t.memory.kind = args[2].Word, array
 	s.own(t.memory)
 	return t, nil
 }

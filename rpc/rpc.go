@@ -256,6 +256,17 @@ func (s *Session) own(f freeable) {
 	s.live[f] = s.count
 }
 
+// Shutdown tells the device to stop serving, to which it gives no answer, and ends the session. The transport is still
+// to be closed. TVM's own firmware serves nobody after it, until it is reset.
+func (s *Session) Shutdown(ctx context.Context) error {
+	if err := s.enter(ctx); err != nil {
+		return err
+	}
+	defer s.leave()
+	s.broken = failure.New(failure.Config, "", "the device was shut down")
+	return s.transport.Send(ctx, s.begin(CodeShutdown).Append(nil))
+}
+
 // Close frees what the session still holds on the device, newest first, and closes the transport. On a session that
 // is broken, or busy until ctx ends, it closes the transport only.
 func (s *Session) Close(ctx context.Context) error {

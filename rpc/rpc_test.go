@@ -245,6 +245,41 @@ func TestOperator(t *testing.T) {
 	}
 }
 
+// Memory that is the device's own can be read and passed on, and is never freed.
+func TestTensorAt(t *testing.T) {
+	ctx := within(t, 10*time.Second)
+	d := device()
+	at := d.Allocate(4)
+	s := open(t, d, nil)
+	tensor := must[*rpc.Tensor](t)(s.TensorAt(rpc.Handle(at), f32, nil))
+	if err := tensor.Write(ctx, []byte{1, 2, 3, 4}); err != nil {
+		t.Fatal(err)
+	}
+	if got := must[*ndarray.Array](t)(tensor.Array(ctx)); len(got.Shape) != 0 || !bytes.Equal(got.Data, []byte{1, 2, 3, 4}) {
+		t.Errorf("got %+v", got)
+	}
+	if err := errors.Join(tensor.Free(ctx), s.Close(ctx)); err != nil || d.Live() != 1 || len(d.Freed) > 0 {
+		t.Errorf("%v, %d allocations left, freed %v", err, d.Live(), d.Freed)
+	}
+}
+
+// A device that was shut down is asked nothing more.
+func TestShutdown(t *testing.T) {
+	ctx := within(t, 10*time.Second)
+	d := device()
+	s := open(t, d, nil)
+	must[*rpc.Tensor](t)(s.Empty(ctx, i8, []int64{1}))
+	if err := s.Shutdown(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Sync(ctx); failure.Of(err) != failure.Config {
+		t.Errorf("afterwards: %v", err)
+	}
+	if err := s.Close(ctx); err != nil || len(d.Requests) != 1 {
+		t.Errorf("%v, requests %v", err, d.Requests)
+	}
+}
+
 func TestViews(t *testing.T) {
 	ctx := within(t, 10*time.Second)
 	s := open(t, device(), nil)
@@ -492,9 +527,11 @@ func returned(args ...rpc.Value) says { return encoded(rpc.CodeReturn, args...) 
 func typed(t rpc.TypeCode, args ...rpc.Value) says {
 	return returned(append([]rpc.Value{rpc.Int(int64(t))}, args...)...)
 }
+
 func shape(dims ...int64) *rpc.DLTensor {
 	return &rpc.DLTensor{Device: rpc.CPU, DType: i8, Shape: dims}
 }
+
 func callOf(s *rpc.Session, f rpc.Function) error {
 	_, err := f.Call(context.Background())
 	_ = s

@@ -24,14 +24,25 @@ type Tensor struct {
 type memory struct {
 	session *Session
 	handle  uint64
-	array   bool // an array of the device's, not memory that the host allocated
+	kind    memoryKind
 	freed   bool
 }
 
+type memoryKind uint8
+
+const (
+	allocated memoryKind = iota // by the host
+	array                       // an array of the device's, to be let go
+	lasting                     // the device's own, never freed
+)
+
 func (m *memory) free(ctx context.Context) error {
 	m.freed = true
-	if m.array {
+	switch m.kind {
+	case array:
 		return m.session.freeHandle(ctx, m.handle, TypeNDArray)
+	case lasting:
+		return nil
 	}
 	s := m.session
 	p := s.begin(CodeFreeData)
@@ -96,7 +107,7 @@ func (s *Session) Empty(ctx context.Context, dtype ndarray.DType, shape []int64)
 	defer s.leave()
 	t, err := s.newTensor(DLTensor{Device: CPU, DType: dtype, Shape: slices.Clone(shape)})
 	if err != nil {
-		return nil, failure.New(failure.Config, "", "tensor %v%v: %w", dtype, shape, err)
+		return nil, failure.New(failure.Config, "", "tensor %v%s: %w", dtype, ndarray.ShapeString(shape), err)
 	}
 	p := s.begin(CodeAllocDataWithScope)
 	p.Args = append(p.Args, TensorOf(&t.ref), Null())
@@ -145,14 +156,27 @@ func (s *Session) NewArray(ctx context.Context, a *ndarray.Array) (*Tensor, erro
 	return t, nil
 }
 
+// TensorAt returns a tensor of memory that is the device's own, at a handle that one of its functions returned: of a
+// parameter in flash, say. It need not be freed.
+func (s *Session) TensorAt(h Handle, dtype ndarray.DType, shape []int64) (*Tensor, error) {
+	s.turn <- struct{}{}
+	defer s.leave()
+	t, err := s.newTensor(DLTensor{Data: uint64(h), Device: CPU, DType: dtype, Shape: slices.Clone(shape)})
+	if err != nil {
+		return nil, failure.New(failure.Config, "", "tensor %v%s: %w", dtype, ndarray.ShapeString(shape), err)
+	}
+	t.memory.kind = lasting
+	return t, nil
+}
+
 // View returns a tensor that shows the beginning of t's memory as another type and shape. Freeing either frees both.
 func (t *Tensor) View(dtype ndarray.DType, shape []int64) (*Tensor, error) {
 	n, err := ndarray.Bytes(dtype, shape)
 	if err != nil {
-		return nil, failure.New(failure.Config, "", "view %v%v: %w", dtype, shape, err)
+		return nil, failure.New(failure.Config, "", "view %v%s: %w", dtype, ndarray.ShapeString(shape), err)
 	}
 	if n > t.bytes {
-		return nil, failure.New(failure.Config, "", "view %v%v: %d bytes of %d", dtype, shape, n, t.bytes)
+		return nil, failure.New(failure.Config, "", "view %v%s: %d bytes of %d", dtype, ndarray.ShapeString(shape), n, t.bytes)
 	}
 	view := *t
 	view.ref.DType, view.ref.Shape, view.bytes = dtype, slices.Clone(shape), n
