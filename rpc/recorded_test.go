@@ -1,0 +1,93 @@
+//go:build unix
+
+package rpc_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/boardsmith/boardsmith/ndarray"
+	"github.com/boardsmith/boardsmith/rpc"
+	"github.com/boardsmith/boardsmith/transport"
+)
+
+var update = flag.Bool("update", false, "record testdata/session.jsonl again, from real firmware")
+
+const recording = "testdata/session.jsonl"
+
+// wholeSession does everything once that a session can do on the firmware of testdata/model.
+func wholeSession(ctx context.Context, link transport.Link) error {
+	s, err := transport.Dial(ctx, link, transport.SessionOptions{Seed: 7})
+	if err != nil {
+		return err
+	}
+	r := rpc.New(s, rpc.Options{})
+	lib, err := r.SystemLib(ctx)
+	if err != nil {
+		return err
+	}
+	negate, err := lib.Function(ctx, "negate")
+	if err != nil {
+		return err
+	}
+	var missing *rpc.NotFoundError
+	if _, err := lib.Function(ctx, "absent"); !errors.As(err, &missing) {
+		return errors.Join(errors.New("absent is there"), err)
+	}
+	in, err := r.NewArray(ctx, &ndarray.Array{DType: i8, Shape: []int64{2, 2}, Data: []byte{1, 0xff, 0xfd, 4}})
+	if err != nil {
+		return err
+	}
+	out, err := r.Empty(ctx, i8, []int64{2, 2})
+	if err != nil {
+		return err
+	}
+	if _, err := negate.Call(ctx, in, out); err != nil {
+		return err
+	}
+	got, err := out.Array(ctx)
+	if err != nil {
+		return err
+	}
+	if want := []byte{0xff, 1, 3, 0xfc}; !bytes.Equal(got.Data, want) {
+		return errors.New("wrong answer")
+	}
+	if err := out.CopyTo(ctx, in); err != nil {
+		return err
+	}
+	if _, err := lib.Time(ctx, "count", rpc.TimeOptions{Number: 2, Repeat: 2}); err != nil {
+		return err
+	}
+	return errors.Join(r.Sync(ctx), r.Close(ctx))
+}
+
+// The host still says, byte for byte, what it said to real firmware when the session was recorded.
+func TestRecordedSession(t *testing.T) {
+	ctx := within(t, 10*time.Second)
+	if *update {
+		var b bytes.Buffer
+		if err := wholeSession(ctx, transport.Record(firmware(t), &b)); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(recording, b.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f, err := os.Open(recording)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	r, err := transport.OpenReplay(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(wholeSession(ctx, r), r.Done()); err != nil {
+		t.Error(err)
+	}
+}
