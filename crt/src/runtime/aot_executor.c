@@ -13,60 +13,44 @@ _Static_assert(((sizeof(TVMNDArray) % 8U) == 0U) && ((sizeof(TVMAotExecutor) % 8
 // More tensors no model has; a sum of three such counts does not overflow.
 #define TENSORS_MOST 0xffffU
 
-static int call_plain(TVMModuleHandle module, const char* pattern, const char* name,
+// Finds and calls one of the model's functions.
+static int call_model(TVMModuleHandle module, const char* pattern, const char* name,
                       TVMAotExecutor* executor, TVMValue* value) {
   TVMFunctionHandle function;
   int type;
   const int error = boardsmith_module_find(module, pattern, name, &function);
-  if (error != 0) {
-    return error;
-  }
-  return (executor == NULL) ? TVMFuncCall(function, NULL, NULL, 0, value, &type)
-                            : TVMFuncCall(function, executor->values, executor->type_codes,
-                                          (int)executor->num_args, value, &type);
+  return (error != 0) ? error
+                      : TVMFuncCall(function, executor->values, executor->type_codes,
+                                    (int)executor->num_args, value, &type);
 }
 
-// Calls the model's function that tells its metadata.
+// Stores what the model's metadata function returns.
 static int get_metadata(TVMModuleHandle module, const char* name,
                         const struct TVMMetadata** metadata) {
   static const char pattern[] = "tvmgen_%_get_c_metadata";
+  TVMAotExecutor nothing;
   TVMValue value;
 #ifdef TVM_CRT_MAX_STRLEN_FUNCTION_NAME
-  if ((strlen(name) + (sizeof pattern - 2U)) >= (TVM_CRT_MAX_STRLEN_FUNCTION_NAME)) {
+  const size_t length = (size_t)(boardsmith_after(name, name) - name);
+  if ((length + (sizeof pattern - 2U)) >= (TVM_CRT_MAX_STRLEN_FUNCTION_NAME)) {
     return (int)kTvmErrorFunctionCallInvalidArg;
   }
 #endif
-  const int error = call_plain(module, pattern, name, NULL, &value);
+  nothing.values = NULL;
+  nothing.type_codes = NULL;
+  nothing.num_args = 0;
+  const int error = call_model(module, pattern, name, &nothing, &value);
   if (error != 0) {
     return error;
   }
   const struct TVMMetadata* const m = value.v_handle;
-  if ((m == NULL) || (m->version != TVM_METADATA_VERSION) ||
+  if ((m == NULL) || ((int)m->version != TVM_METADATA_VERSION) ||
       (((uint64_t)m->num_inputs | (uint64_t)m->num_outputs | (uint64_t)m->num_workspace_pools) >
        TENSORS_MOST)) {
     return (int)kTvmErrorExecutorModuleBadContext;
   }
   *metadata = m;
   return 0;
-}
-
-// Makes the next count arguments from their descriptions.
-static int make_arrays(TVMAotExecutor* executor, const struct TVMTensorInfo* infos, int64_t count, int pools) {
-  int error = 0;
-  for (int i = 0; (error == 0) && (i < (int)count); i++) {
-    const size_t at = (size_t)executor->num_args;
-    TVMNDArray* const array = &executor->args[at];
-    executor->values[at].v_handle = &array->dl_tensor;
-    executor->type_codes[at] = (int)kTVMDLTensorHandle;
-    executor->num_args++;
-    // The pool that TVM adds by itself is part of the model's code; only one that a user
-    // named has to come from here.
-    if ((pools == 0) || (boardsmith_after(infos[i].name, "global_workspace") == NULL)) {
-      error = boardsmith_array_make(&infos[i], array);
-      array->reference_count = ARRAY_IN_USE;
-    }
-  }
-  return error;
 }
 
 int TVMAotExecutor_Create(TVMModuleHandle module_handle, const DLDevice device,
@@ -77,7 +61,9 @@ int TVMAotExecutor_Create(TVMModuleHandle module_handle, const DLDevice device,
   if (error != 0) {
     return error;
   }
-  const size_t n = (size_t)m->num_inputs + (size_t)m->num_outputs + (size_t)m->num_workspace_pools;
+  const size_t inputs = (size_t)m->num_inputs;
+  const size_t tensors = inputs + (size_t)m->num_outputs;
+  const size_t n = tensors + (size_t)m->num_workspace_pools;
 #ifdef TVM_CRT_MAX_ARGS
   if (n > (size_t)(TVM_CRT_MAX_ARGS)) {
     return (int)kTvmErrorFunctionCallNumArguments;
@@ -89,21 +75,33 @@ int TVMAotExecutor_Create(TVMModuleHandle module_handle, const DLDevice device,
   if (error != 0) {
     return error;
   }
-  TVMNDArray* const args = memory;
-  TVMValue* const values = (TVMValue*)(void*)&args[n];
-  TVMAotExecutor* const ex = (TVMAotExecutor*)(void*)&values[n];
+  TVMNDArray* array = memory;
+  TVMValue* value = (TVMValue*)(void*)&array[n];
+  TVMAotExecutor* const ex = (TVMAotExecutor*)(void*)&value[n];
+  const struct TVMTensorInfo* info = m->inputs;
   ex->metadata = m;
   ex->module_handle = module_handle;
   ex->device = device;
-  ex->args = args;
-  ex->values = values;
+  ex->args = array;
+  ex->num_args = (int64_t)n;
+  ex->values = value;
   ex->type_codes = (int*)(void*)&ex[1];
-  error = make_arrays(ex, m->inputs, m->num_inputs, 0);
-  if (error == 0) {
-    error = make_arrays(ex, m->outputs, m->num_outputs, 0);
-  }
-  if (error == 0) {
-    error = make_arrays(ex, m->workspace_pools, m->num_workspace_pools, 1);
+  for (size_t i = 0; (error == 0) && (i < n); i++) {
+    if (i == inputs) {
+      info = m->outputs;
+    }
+    if (i == tensors) {
+      info = m->workspace_pools;
+    }
+    value[i].v_handle = &array[i].dl_tensor;
+    ex->type_codes[i] = (int)kTVMDLTensorHandle;
+    // The pool that TVM adds by itself is part of the model's code; only one that a user
+    // named has to come from here.
+    if ((i < tensors) || (boardsmith_after(info->name, "global_workspace") == NULL)) {
+      error = boardsmith_array_make(info, &array[i]);
+      array[i].reference_count = ARRAY_IN_USE;
+    }
+    info++;
   }
   if (error != 0) {
     (void)TVMAotExecutor_Release(ex, device);
@@ -154,5 +152,5 @@ int TVMAotExecutor_GetInputName(TVMAotExecutor* executor, int index, const char*
 
 int TVMAotExecutor_Run(TVMAotExecutor* executor) {
   TVMValue value;
-  return call_plain(executor->module_handle, "%_run", executor->metadata->mod_name, executor, &value);
+  return call_model(executor->module_handle, "%_run", executor->metadata->mod_name, executor, &value);
 }

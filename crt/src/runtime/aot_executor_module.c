@@ -37,71 +37,72 @@ _Static_assert(FUNCTION_COUNT == 11, "the count below");
 static const TVMFuncRegistry registry = {"\013\000" FUNCTIONS(FUNCTION_NAME), NULL};
 static const TVMModule module = {&registry};
 
-// Returns the position of the input or output that a call's one argument means, or the negative of an error. An input may be
-// named.
-static int find_tensor(const TVMValue* args, const int* type_codes, int num_args, int output) {
-  const struct TVMMetadata* const m = executor->metadata;
-  const int64_t count = (output != 0) ? m->num_outputs : m->num_inputs;
-  if (num_args != 1) {
-    return -(int)kTvmErrorFunctionCallNumArguments;
-  }
+// Returns the position of the tensor that a call's one argument means, one of count, or the negative of an error. Only
+// inputs, named is nonzero for them, may be given by name.
+ONCE static int find_tensor(const TVMValue* args, const int* type_codes, int count, int named) {
   int64_t index = args[0].v_int64;
-  if ((type_codes[0] == (int)kTVMStr) && (output == 0)) {
+  if ((type_codes[0] == (int)kTVMStr) && (named != 0)) {
     index = TVMAotExecutor_GetInputIndex(executor, args[0].v_str);
   } else if (type_codes[0] != (int)kTVMArgInt) {
     return -(int)kTvmErrorFunctionCallWrongArgType;
   } else {
     // An index as it is.
   }
-  return ((uint64_t)index < (uint64_t)count) ? (int)index : -(int)kTvmErrorExecutorModuleNoSuchInput;
+  return ((uint64_t)index < (uint64_t)(unsigned)count) ? (int)index : -(int)kTvmErrorExecutorModuleNoSuchInput;
+}
+
+static int release(void) {
+  TVMAotExecutor* const ex = executor;
+  executor = NULL;
+  return TVMAotExecutor_Release(ex, ex->device);
 }
 
 static int dispatch(PACKED_PARAMETERS) {
   const unsigned function = (unsigned)(uintptr_t)resource_handle;
   if (function == MODULE_RELEASED) {
-    TVMAotExecutor* const ex = executor;
-    executor = NULL;
-    return TVMAotExecutor_Release(ex, ex->device);
+    return release();
   }
-  const struct TVMMetadata* const m = executor->metadata;
-  int index = 0;
-  int first = 0;
+  if (function == RUN) {
+    return TVMAotExecutor_Run(executor);
+  }
+  const int inputs = TVMAotExecutor_GetNumInputs(executor);
+  const int outputs = TVMAotExecutor_GetNumOutputs(executor);
+  int result = inputs;
+  int type = (int)kTVMArgInt;
   switch (function) {
     case GET_NUM_INPUTS:
-      index = (int)m->num_inputs;
       break;
     case GET_NUM_OUTPUTS:
-      index = (int)m->num_outputs;
-      break;
-    case GET_OUTPUT:
-      first = (int)m->num_inputs;
-      index = find_tensor(args, type_codes, num_args, 1);
+      result = outputs;
       break;
     case GET_INPUT:
     case GET_INPUT_INDEX:
     case GET_INPUT_NAME:
-      index = find_tensor(args, type_codes, num_args, 0);
+    case GET_OUTPUT:
+      if (num_args != 1) {
+        return (int)kTvmErrorFunctionCallNumArguments;
+      }
+      result = (function == GET_OUTPUT) ? find_tensor(args, type_codes, outputs, 0)
+                                        : find_tensor(args, type_codes, inputs, 1);
+      if (result < 0) {
+        return -result;
+      }
       break;
-    case RUN:
-      return TVMAotExecutor_Run(executor);
     default:
       return (int)kTvmErrorFunctionCallNotImplemented;
   }
-  if (index < 0) {
-    return -index;
-  }
+  out_value->v_int64 = result;
   if ((function == GET_INPUT) || (function == GET_OUTPUT)) {
-    TVMNDArray* const array = &executor->args[first + index];
-    TVMNDArray_IncrementReference(array);  // the caller frees it
+    TVMNDArray* const array = &executor->args[result + ((function == GET_OUTPUT) ? inputs : 0)];
+    array->reference_count++;  // the caller frees it
     out_value->v_handle = &array->dl_tensor;
-    *out_type = (int)kTVMNDArrayHandle;
-  } else if (function == GET_INPUT_NAME) {
-    out_value->v_str = m->inputs[index].name;
-    *out_type = (int)kTVMStr;
-  } else {
-    out_value->v_int64 = index;
-    *out_type = (int)kTVMArgInt;
+    type = (int)kTVMNDArrayHandle;
   }
+  if (function == GET_INPUT_NAME) {
+    out_value->v_str = executor->metadata->inputs[result].name;
+    type = (int)kTVMStr;
+  }
+  *out_type = type;
   return 0;
 }
 
@@ -121,8 +122,7 @@ int boardsmith_aot_create(PACKED_PARAMETERS) {
   if (error == 0) {
     error = boardsmith_module_add(&module, dispatch, &out_value->v_handle);
     if (error != 0) {
-      (void)TVMAotExecutor_Release(executor, executor->device);
-      executor = NULL;
+      (void)release();
     } else {
       *out_type = (int)kTVMModuleHandle;
     }

@@ -9,6 +9,14 @@
 // They outlive TVMInitializeRuntime: their owners registered them.
 static boardsmith_window_t* windows;
 
+void boardsmith_zero(void* memory, size_t size_bytes) {
+  // volatile, so that the compiler does not make a call of memset of it: that one is larger than its users.
+  volatile size_t* word = memory;
+  for (size_t i = 0; i < (size_bytes / sizeof *word); i++) {
+    word[i] = 0;
+  }
+}
+
 int boardsmith_take(size_t size_bytes, void** out) {
   DLDevice cpu;
   cpu.device_type = kDLCPU;
@@ -25,17 +33,16 @@ int boardsmith_give(void* memory) {
 
 int boardsmith_block_take(block_t** list, size_t size_bytes, size_t extra_bytes, void** out) {
   const size_t alignment = _Alignof(block_t);
-  const size_t most = (size_t)PTRDIFF_MAX - sizeof(block_t) - alignment;
-  void* base = NULL;
-  if ((size_bytes > most) || (extra_bytes > (most - size_bytes))) {
-    return (int)kTvmErrorPlatformNoMemory;
-  }
   // At least one byte behind the last one: also what takes no bytes has an address before its block.
   const size_t at = (size_bytes + extra_bytes + alignment) & ~(alignment - 1U);
-  const int error = boardsmith_take(at + sizeof(block_t), &base);
+  void* base;
+  int error = (int)kTvmErrorPlatformNoMemory;
+  if ((size_bytes | extra_bytes) < (SIZE_MAX / 4U)) {  // no sum overflowed
+    error = boardsmith_take(at + sizeof(block_t), &base);
+  }
   if (error == 0) {
     block_t* const block = (block_t*)((uintptr_t)base + at);
-    (void)memset(base, 0, at);
+    boardsmith_zero(base, at);
     block->next = *list;
     block->base = (uintptr_t)base;
     block->size_bytes = size_bytes;
@@ -68,15 +75,12 @@ int TVMDeviceAllocDataSpace(DLDevice dev, size_t nbytes, size_t alignment, DLDat
                             void** out_data) {
   (void)dev;  // there is one memory
   (void)type_hint;
-  const size_t mask = (alignment == 0U) ? 0U : (alignment - 1U);
-  const size_t padding = (0U - nbytes) & mask;
-  if ((alignment & mask) != 0U) {
+  const size_t mask = alignment - (size_t)(alignment != 0U);
+  const size_t size_bytes = (nbytes + mask) & ~mask;  // the padding may be used, too
+  if (((alignment & mask) != 0U) || (size_bytes < nbytes)) {
     return (int)kTvmErrorFunctionCallInvalidArg;
   }
-  // The padding may be used, too. A sum that overflows is too large before it does.
-  return boardsmith_block_take(&boardsmith_runtime.memory,
-                               (nbytes > (size_t)PTRDIFF_MAX) ? nbytes : (nbytes + padding), 0,
-                               out_data);
+  return boardsmith_block_take(&boardsmith_runtime.memory, size_bytes, 0, out_data);
 }
 
 int TVMDeviceAllocDataSpaceWithScope(DLDevice dev, int ndim, const int64_t* shape,

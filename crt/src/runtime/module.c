@@ -4,7 +4,6 @@
 //
 // A call turns its values into an operator's arguments in one place, TVMFuncCall: an operator
 // with another ABI would be told apart there.
-#include <string.h>
 
 #include "runtime.h"
 
@@ -22,7 +21,7 @@ static const TVMFuncRegistry* const globals[] = {
 #define GLOBALS (sizeof globals / sizeof globals[0])
 
 tvm_crt_error_t TVMInitializeRuntime(void) {
-  (void)memset(&boardsmith_runtime, 0, sizeof boardsmith_runtime);
+  boardsmith_zero(&boardsmith_runtime, sizeof boardsmith_runtime);
   return kTvmErrorNoError;
 }
 
@@ -35,7 +34,7 @@ int TVMFuncGetGlobal(const char* name, TVMFunctionHandle* out) {
       if (index >= 0) {  // go on: a later registry hides an earlier one
         *out = function_handle(MODULE_GLOBAL, before + (unsigned)index);
       }
-      before += TVMFuncRegistry_GetNumFuncs(globals[i]);
+      before += registry_count(globals[i]);
     }
   }
   return 0;
@@ -45,7 +44,7 @@ int TVMFuncGetGlobal(const char* name, TVMFunctionHandle* out) {
 static TVMBackendPackedCFunc global_function(unsigned index) {
   for (size_t i = 0; i < GLOBALS; i++) {
     if (globals[i]->names != NULL) {
-      const unsigned count = TVMFuncRegistry_GetNumFuncs(globals[i]);
+      const unsigned count = registry_count(globals[i]);
       if (index < count) {
         return globals[i]->funcs[index];
       }
@@ -69,7 +68,7 @@ int TVMFuncCall(TVMFunctionHandle func, TVMValue* arg_values, int* type_codes, i
     if (slot->module == NULL) {
       wrong = "unregistered module: index=%08x";
       number = (unsigned)module_index;
-    } else if (index < TVMFuncRegistry_GetNumFuncs(slot->module->registry)) {
+    } else if (index < registry_count(slot->module->registry)) {
       call = slot->dispatch;
       resource = index;
       if (call == NULL) {

@@ -42,12 +42,14 @@ int boardsmith_array_make(const struct TVMTensorInfo* info, TVMNDArray* array) {
   error = boardsmith_block_take(&boardsmith_runtime.memory, bytes,
                                 (shape_at - bytes) + shape_bytes, &memory);
   if (error == 0) {
-    (void)memset(array, 0, sizeof *array);
     t->data = memory;
     t->device.device_type = kDLCPU;
+    t->device.device_id = 0;
     t->ndim = ndim;
     t->dtype = info->dtype;
     t->shape = (int64_t*)((uintptr_t)memory + shape_at);
+    t->strides = NULL;
+    t->byte_offset = 0;
     array->reference_count = 1;
     for (int32_t i = 0; i < ndim; i++) {
       t->shape[i] = info->shape[i];

@@ -5,47 +5,59 @@
 
 #include "runtime.h"
 
-// Returns where the exponent begins in a float's upper 16 bits: 0 if the type is an integer or
-// bool, -1 if it is none that can be filled.
-static int exponent_shift(DLDataType dtype) {
-  switch (((unsigned)dtype.code << 8) | dtype.bits) {
-    case ((unsigned)kDLFloat << 8) | 16U:
-      return 10;
-    case ((unsigned)kDLFloat << 8) | 32U:
-    case ((unsigned)kDLBfloat << 8) | 16U:
-      return 7;
-    case ((unsigned)kDLFloat << 8) | 64U:
-      return 4;
-    case ((unsigned)kDLUInt << 8) | 1U:
-      return 0;
-    default:
-      return ((dtype.code <= (uint8_t)kDLUInt) && ((dtype.bits & 7U) == 0U)) ? 0 : -1;
-  }
-}
+// What becomes of the upper 16 bits of a float's elements: all of the exponent but its highest bit is set, so that
+// 1 <= |x| < 2; sign and mantissa stay random.
+typedef struct float_type {
+  uint8_t code;
+  uint8_t bits;
+  uint16_t keep;
+  uint16_t set;
+} float_type_t;
 
-// Fills the tensor's memory, bytes from data on.
-static int fill(DLDataType dtype, uint8_t* data, size_t bytes) {
-  const int shift = exponent_shift(dtype);
-  const size_t step = (dtype.bits + 7U) / 8U;
-  if (shift < 0) {
-    return (int)kTvmErrorFunctionCallInvalidArg;
-  }
-  const int error = (int)TVMPlatformGenerateRandom(data, bytes);
-  for (size_t end = step; (error == 0) && (end <= bytes); end += step) {
-    if (shift != 0) {
-      // All exponent bits but the highest: 1 <= |x| < 2. Sign and mantissa stay random.
-      uint16_t top;
-      (void)memcpy(&top, &data[end - sizeof top], sizeof top);
-      top &= (uint16_t)~((0x7fffU >> shift) << shift);
-      top |= (uint16_t)((0x3fffU >> shift) << shift);
-      (void)memcpy(&data[end - sizeof top], &top, sizeof top);
-    } else if (dtype.bits == 1U) {
-      data[end - 1U] &= 1U;
-    } else {
-      break;
+static const float_type_t float_types[] = {
+    {kDLFloat, 16, 0x83ff, 0x3c00},
+    {kDLFloat, 32, 0x807f, 0x3f80},
+    {kDLFloat, 64, 0x800f, 0x3ff0},
+    {kDLBfloat, 16, 0x807f, 0x3f80},
+};
+
+ONCE static const float_type_t* float_type(DLDataType dtype) {
+  for (size_t i = 0; i < (sizeof float_types / sizeof float_types[0]); i++) {
+    if ((float_types[i].code == dtype.code) && (float_types[i].bits == dtype.bits)) {
+      return &float_types[i];
     }
   }
-  return error;
+  return NULL;
+}
+
+// Fills the tensor's memory, bytes from data on: integers of whole bytes, bool, floats.
+static int fill(DLDataType dtype, uint8_t* data, size_t bytes) {
+  const float_type_t* const type = float_type(dtype);
+  const size_t step = dtype.bits / 8U;
+  uint8_t* const end = &data[bytes];
+  int error = (int)kTvmErrorFunctionCallInvalidArg;
+  if ((type != NULL) ||
+      ((dtype.code <= (uint8_t)kDLUInt) && (((dtype.bits & 7U) == 0U) || (dtype.bits == 1U)))) {
+    error = (int)TVMPlatformGenerateRandom(data, bytes);
+  }
+  if (error != 0) {
+    return error;
+  }
+  if (type != NULL) {
+    for (data += step; data <= end; data += step) {
+      uint16_t top;
+      (void)memcpy(&top, &data[-2], sizeof top);
+      top = (uint16_t)((top & type->keep) | type->set);
+      (void)memcpy(&data[-2], &top, sizeof top);
+    }
+  } else if (dtype.bits == 1U) {
+    for (; data < end; data++) {
+      *data &= 1U;
+    }
+  } else {
+    // Any bits are an integer.
+  }
+  return 0;
 }
 
 int TVMNDArray_RandomFill(TVMNDArray* arr) {

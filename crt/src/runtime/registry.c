@@ -39,7 +39,10 @@ int boardsmith_registry_find(const TVMFuncRegistry* reg, const char* pattern, co
     if (boardsmith_matches(p, pattern, name) != 0) {
       return index;
     }
-    p = &p[strlen(p) + 1U];
+    while (*p != '\0') {
+      p++;
+    }
+    p++;
   }
   return -1;
 }
@@ -49,9 +52,7 @@ const char* TVMFuncRegistry_Get0thFunctionName(const TVMFuncRegistry* reg) {
 }
 
 uint16_t TVMFuncRegistry_GetNumFuncs(const TVMFuncRegistry* reg) {
-  uint16_t count;
-  (void)memcpy(&count, reg->names, sizeof count);  // at any address
-  return count;
+  return (uint16_t)registry_count(reg);
 }
 
 int TVMFuncRegistry_SetNumFuncs(const TVMFuncRegistry* reg, const uint16_t num_funcs) {

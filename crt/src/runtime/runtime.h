@@ -8,6 +8,7 @@
 #include <boardsmith/boardsmith.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 #include <tvm/runtime/c_runtime_api.h>
 #include <tvm/runtime/crt/crt.h>
 #include <tvm/runtime/crt/error_codes.h>
@@ -30,6 +31,13 @@ _Static_assert((TVM_CRT_MAX_REGISTERED_MODULES > 0) && (TVM_CRT_MAX_REGISTERED_M
 _Static_assert(BOARDSMITH_LAST_ERROR_BYTES > 0, "the last error needs room for its end");
 _Static_assert(sizeof(TVMValue) == 8U, "a value is 8 bytes wide on the wire and for operators");
 
+// A function that is not to be copied into its callers, where GCC thinks, wrongly, that this makes them smaller.
+#if defined(__GNUC__)
+#define ONCE __attribute__((noinline))
+#else
+#define ONCE
+#endif
+
 // Both halves of a function handle, and a module handle, carry this bit.
 #define HANDLE_VALID 0x8000U
 // Module index of global functions, and of time evaluators.
@@ -39,6 +47,13 @@ _Static_assert(sizeof(TVMValue) == 8U, "a value is 8 bytes wide on the wire and 
 static inline TVMFunctionHandle function_handle(unsigned module_index, unsigned index) {
   const uintptr_t upper = module_index | HANDLE_VALID;
   return (TVMFunctionHandle)((upper << 16) | index | HANDLE_VALID);
+}
+
+// Returns the number of functions; the names may lie at any address.
+static inline unsigned registry_count(const TVMFuncRegistry* reg) {
+  uint16_t count;
+  (void)memcpy(&count, reg->names, sizeof count);
+  return count;
 }
 
 // A packed function's parameters, all of them named, for functions that use some.
@@ -93,6 +108,9 @@ int boardsmith_module_find(TVMModuleHandle module, const char* pattern, const ch
 // Tells whether a call has at least the arguments that types names, one letter each: 'A' + type code (A int, G device,
 // H tensor, J module, L str). Returns 0, kTvmErrorFunctionCallNumArguments or kTvmErrorFunctionCallWrongArgType.
 int boardsmith_arguments(const int* type_codes, int num_args, const char* types);
+
+// Zeroes memory, aligned for a pointer; size_bytes is a multiple of a pointer's size.
+void boardsmith_zero(void* memory, size_t size_bytes);
 
 // The platform's memory, for the one device there is.
 int boardsmith_take(size_t size_bytes, void** out);

@@ -26,14 +26,14 @@ int boardsmith_time_evaluator_create(PACKED_PARAMETERS) {
   if (error != 0) {
     return error;
   }
-  for (int i = 4; i < 8; i++) {  // numbers up to INT32_MAX; only number itself may not be 0
-    if (((uint64_t)args[i].v_int64 > INT32_MAX) || (args[4].v_int64 == 0)) {
-      return (int)kTvmErrorFunctionCallInvalidArg;
-    }
+  // Numbers up to INT32_MAX, and at least one call.
+  if ((((args[4].v_int64 | args[5].v_int64 | args[6].v_int64 | args[7].v_int64) >> 31) != 0) ||
+      (args[4].v_int64 == 0)) {
+    return (int)kTvmErrorFunctionCallInvalidArg;
   }
   error = boardsmith_module_find(args[0].v_handle, "%", args[1].v_str, &function);
   if (error == 0) {
-    evaluator.index = (evaluator.index % 0x7fffU) + 1U;
+    evaluator.index = (evaluator.index & 0x3fffU) + 1U;
     evaluator.function = function;
     evaluator.number = (int32_t)args[4].v_int64;
     evaluator.repeat = (int32_t)args[5].v_int64;
