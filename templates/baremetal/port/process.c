@@ -25,9 +25,12 @@
 
 enum { EXIT_ABORT = 2, LINK_IN = 0, LINK_OUT = 1 };
 
+#define INPUT_BYTES 65536U
+#define OUTPUT_BYTES 65536U
+
 typedef struct process {
-  uint8_t input[65536];
-  uint8_t output[65536];
+  uint8_t input[INPUT_BYTES];
+  uint8_t output[OUTPUT_BYTES];
   uint32_t output_bytes;
 } process_t;
 
@@ -45,7 +48,7 @@ static int32_t process_receive(void* ctx, uint8_t** data, uint32_t timeout_ms) {
   if (ready <= 0) {
     return ((ready == 0) || (errno == EINTR)) ? 0 : PORT_CLOSED;
   }
-  const ssize_t got = read(LINK_IN, p->input, sizeof p->input);
+  const ssize_t got = read(LINK_IN, p->input, INPUT_BYTES);
   if (got < 0) {
     return ((errno == EINTR) || (errno == EAGAIN)) ? 0 : PORT_CLOSED;
   }
@@ -76,14 +79,15 @@ static int32_t process_flush(void* ctx) {
 
 static int32_t process_send(void* ctx, const uint8_t* data, uint32_t size_bytes) {
   process_t* p = ctx;
-  while (size_bytes > 0U) {
-    const uint32_t room = (uint32_t)sizeof p->output - p->output_bytes;
-    const uint32_t part = (size_bytes < room) ? size_bytes : room;
-    (void)memcpy(&p->output[p->output_bytes], data, part);
+  uint32_t done = 0;
+  while (done < size_bytes) {
+    const uint32_t room = OUTPUT_BYTES - p->output_bytes;
+    const uint32_t rest = size_bytes - done;
+    const uint32_t part = (rest < room) ? rest : room;
+    (void)memcpy(&p->output[p->output_bytes], &data[done], part);
     p->output_bytes += part;
-    data += part;
-    size_bytes -= part;
-    if ((p->output_bytes == (uint32_t)sizeof p->output) && (process_flush(p) != 0)) {
+    done += part;
+    if ((p->output_bytes == OUTPUT_BYTES) && (process_flush(p) != 0)) {
       return -1;
     }
   }
@@ -132,18 +136,15 @@ static uint32_t process_chip_id(void* ctx, uint8_t* id, uint32_t max_bytes) {
 
 static void process_stop(void* ctx, port_stop_t why, uint32_t error) {
   (void)ctx;
-  switch (why) {
-    case PORT_STOP_CLOSED:
-    case PORT_STOP_SHUTDOWN:
-      _exit(EXIT_SUCCESS);
-    case PORT_STOP_ABORT:
-      (void)fprintf(stderr, "firmware: aborted: error 0x%x\n", (unsigned)error);
-      _exit(EXIT_ABORT);
-    case PORT_STOP_BROKEN:
-    default:
-      (void)fprintf(stderr, "firmware: the link broke\n");
-      _exit(EXIT_FAILURE);
+  if ((why == PORT_STOP_CLOSED) || (why == PORT_STOP_SHUTDOWN)) {
+    _exit(EXIT_SUCCESS);
   }
+  if (why == PORT_STOP_ABORT) {
+    (void)fprintf(stderr, "firmware: aborted: error 0x%x\n", (unsigned)error);
+    _exit(EXIT_ABORT);
+  }
+  (void)fprintf(stderr, "firmware: the link broke\n");
+  _exit(EXIT_FAILURE);
 }
 
 const boardsmith_port_t boardsmith_port = {
@@ -173,7 +174,7 @@ int process_reset_packed(TVMValue* args, int* type_codes, int num_args, TVMValue
   (void)out_value;
   (void)out_type;
   (void)resource_handle;
-  const ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1U);
+  const ssize_t length = readlink("/proc/self/exe", path, (sizeof path) - 1U);
   if (length > 0) {
     path[length] = '\0';
     char* const argv[] = {path, NULL};

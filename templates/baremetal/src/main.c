@@ -63,7 +63,8 @@ static int build_id_packed(TVMValue* args, int* type_codes, int num_args, TVMVal
   X("boardsmith.build_id", build_id_packed)       \
   BOARDSMITH_BOARD_FUNCTIONS(X)
 
-#define DECLARE(name, fn) int fn(TVMValue*, int*, int, TVMValue*, int*, void*);
+#define DECLARE(name, fn)                                                                              \
+  int fn(TVMValue* args, int* type_codes, int num_args, TVMValue* out_value, int* out_type, void* resource_handle);
 #define NAME(name, fn) name "\0"
 #define ENTRY(name, fn) fn,
 #define ONE(name, fn) +1

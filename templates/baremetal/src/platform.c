@@ -68,7 +68,8 @@ tvm_crt_error_t TVMPlatformTimerStop(double* elapsed_seconds) {
     return kTvmErrorPlatformTimerBadState;
   }
   timer_runs = false;
-  *elapsed_seconds = (double)(now - timer_start) / (double)boardsmith_port.ticks_hz;
+  const uint64_t elapsed = now - timer_start;
+  *elapsed_seconds = (double)elapsed / (double)boardsmith_port.ticks_hz;
   return kTvmErrorNoError;
 }
 
