@@ -103,18 +103,30 @@ func TestPrecedence(t *testing.T) {
 		timeout       time.Duration
 		optionsOfUser bool
 	}{
-		{name: "nothing asked", board: "fileboard", model: filepath.Join(dir, "f.tar"), arena: 1,
-			project: filepath.Join("build", "fileboard", "f"), boardAsked: true, timeout: 5 * time.Second},
-		{name: "project over file", env: map[string]string{"PROJECT": "p"}, made: project, board: "madeboard", model: "m.tar",
-			arena: 3, project: "p", timeout: 5 * time.Second},
-		{name: "new project", env: map[string]string{"PROJECT": "p"}, board: "fileboard", model: filepath.Join(dir, "f.tar"),
-			arena: 1, project: "p", timeout: 5 * time.Second},
-		{name: "environment over all", env: map[string]string{"PROJECT": "p", "BOARD": "envboard", "MODEL": "e.tar", "OPTIONS": " arena_kib=9  log_level=warn ", "TIMEOUT": "7"},
-			made: project, board: "envboard", model: "e.tar", arena: 9, project: "p", boardAsked: true, timeout: 7 * time.Second, optionsOfUser: true},
-		{name: "target over project", env: map[string]string{"PROJECT": "p", "TARGET": "t"}, made: project, board: "targetboard", model: "m.tar",
-			arena: 2, project: "p", boardAsked: true, timeout: 5 * time.Second, optionsOfUser: true},
-		{name: "environment over target", env: map[string]string{"BOARD": "envboard", "TARGET": "t"}, board: "envboard", model: filepath.Join(dir, "f.tar"),
-			arena: 2, project: filepath.Join("build", "envboard", "f"), boardAsked: true, timeout: 5 * time.Second, optionsOfUser: true},
+		{
+			name: "nothing asked", board: "fileboard", model: filepath.Join(dir, "f.tar"), arena: 1,
+			project: filepath.Join("build", "fileboard", "f"), boardAsked: true, timeout: 5 * time.Second,
+		},
+		{
+			name: "project over file", env: map[string]string{"PROJECT": "p"}, made: project, board: "madeboard", model: "m.tar",
+			arena: 3, project: "p", timeout: 5 * time.Second,
+		},
+		{
+			name: "new project", env: map[string]string{"PROJECT": "p"}, board: "fileboard", model: filepath.Join(dir, "f.tar"),
+			arena: 1, project: "p", timeout: 5 * time.Second,
+		},
+		{
+			name: "environment over all", env: map[string]string{"PROJECT": "p", "BOARD": "envboard", "MODEL": "e.tar", "OPTIONS": " arena_kib=9  log_level=warn ", "TIMEOUT": "7"},
+			made: project, board: "envboard", model: "e.tar", arena: 9, project: "p", boardAsked: true, timeout: 7 * time.Second, optionsOfUser: true,
+		},
+		{
+			name: "target over project", env: map[string]string{"PROJECT": "p", "TARGET": "t"}, made: project, board: "targetboard", model: "m.tar",
+			arena: 2, project: "p", boardAsked: true, timeout: 5 * time.Second, optionsOfUser: true,
+		},
+		{
+			name: "environment over target", env: map[string]string{"BOARD": "envboard", "TARGET": "t"}, board: "envboard", model: filepath.Join(dir, "f.tar"),
+			arena: 2, project: filepath.Join("build", "envboard", "f"), boardAsked: true, timeout: 5 * time.Second, optionsOfUser: true,
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			env := func(name string) string { return c.env[name] }
@@ -134,8 +146,15 @@ func TestPrecedence(t *testing.T) {
 
 func TestBadInputs(t *testing.T) {
 	for _, c := range []struct{ name, value string }{
-		{"REPEAT", "0"}, {"REPEAT", "-1"}, {"REPEAT", "many"}, {"REPEAT", "1000001"},
-		{"TIMEOUT", "0"}, {"TIMEOUT", "-1s"}, {"TIMEOUT", "soon"}, {"TIMEOUT", "NaN"}, {"TARGET", "none"},
+		{"REPEAT", "0"},
+		{"REPEAT", "-1"},
+		{"REPEAT", "many"},
+		{"REPEAT", "1000001"},
+		{"TIMEOUT", "0"},
+		{"TIMEOUT", "-1s"},
+		{"TIMEOUT", "soon"},
+		{"TIMEOUT", "NaN"},
+		{"TARGET", "none"},
 	} {
 		env := func(name string) string { return map[string]string{c.name: c.value}[name] }
 		_, err := resolve(env, t.TempDir(), func(string) (*made, error) { return nil, nil })

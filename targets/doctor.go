@@ -30,21 +30,29 @@ type tool struct {
 // tools is what doctor and setup look for.
 var tools = []tool{
 	{name: "C compiler", use: "firmware for the host board", pkg: "gcc", needed: true, command: []string{"cc", "--version"}},
-	{name: "C library", use: "firmware for the host board", pkg: "libc6-dev", needed: true,
-		command: []string{"cc", "-fsyntax-only", "-x", "c", "-"}, source: "#include <stdint.h>\n#include <unistd.h>\n"},
+	{
+		name: "C library", use: "firmware for the host board", pkg: "libc6-dev", needed: true,
+		command: []string{"cc", "-fsyntax-only", "-x", "c", "-"}, source: "#include <stdint.h>\n#include <unistd.h>\n",
+	},
 	{name: "make", use: "building any project", pkg: "make", needed: true, command: []string{"make", "--version"}},
 	{name: "git", use: "the commit in reports", pkg: "git", command: []string{"git", "--version"}},
 	cmocka,
 	{name: "cppcheck", use: "lint of the C sources", pkg: "cppcheck", linux: true, command: []string{"cppcheck", "--version"}},
 	{name: "python3", use: "cppcheck's MISRA add-on", pkg: "python3", linux: true, command: []string{"python3", "--version"}},
 	{name: "clang", use: "fuzzing the C parsers", pkg: "clang", linux: true, command: []string{"clang", "--version"}},
-	{name: "libFuzzer", use: "fuzzing the C parsers", pkg: "libclang-rt-14-dev", linux: true,
+	{
+		name: "libFuzzer", use: "fuzzing the C parsers", pkg: "libclang-rt-14-dev", linux: true,
 		command: []string{"clang", "-fsanitize=fuzzer,address", "-x", "c", "-", "-o", os.DevNull},
-		source:  "#include <stddef.h>\n#include <stdint.h>\nint LLVMFuzzerTestOneInput(const uint8_t *d, size_t n) { return (int)((d != 0) && (n > 0)) * 0; }\n"},
-	{name: "Arm compiler", use: "the runtime's size on a microcontroller", pkg: "gcc-arm-none-eabi", linux: true,
-		command: []string{"arm-none-eabi-gcc", "--version"}},
-	{name: "Arm C library", use: "the runtime's size on a microcontroller", pkg: "libnewlib-arm-none-eabi", linux: true,
-		command: []string{"arm-none-eabi-gcc", "-fsyntax-only", "-x", "c", "-"}, source: "#include <stdint.h>\n#include <string.h>\n"},
+		source:  "#include <stddef.h>\n#include <stdint.h>\nint LLVMFuzzerTestOneInput(const uint8_t *d, size_t n) { return (int)((d != 0) && (n > 0)) * 0; }\n",
+	},
+	{
+		name: "Arm compiler", use: "the runtime's size on a microcontroller", pkg: "gcc-arm-none-eabi", linux: true,
+		command: []string{"arm-none-eabi-gcc", "--version"},
+	},
+	{
+		name: "Arm C library", use: "the runtime's size on a microcontroller", pkg: "libnewlib-arm-none-eabi", linux: true,
+		command: []string{"arm-none-eabi-gcc", "-fsyntax-only", "-x", "c", "-"}, source: "#include <stdint.h>\n#include <string.h>\n",
+	},
 }
 
 // cmocka is what the C unit tests need.

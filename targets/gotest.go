@@ -11,6 +11,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path"
 	"regexp"
 	"strings"
 	"time"
@@ -32,7 +33,7 @@ type goTests struct {
 	t      *tally
 	output map[string][]string // by package and test, until it has ended
 	counts map[string]int      // tests by package
-	broken map[string]bool     // packages in which a test failed
+	broken map[string]bool     // packages, and tests by package and name, in which a test failed
 }
 
 func newGoTests(s *session, t *tally) *goTests {
@@ -76,7 +77,11 @@ func (g *goTests) testEnd(e testEvent, key string) {
 	case "skip":
 		g.s.skip(g.t, name, skipReason(g.output[key]))
 	case "fail":
-		g.broken[e.Package] = true
+		counted := g.broken[key] // it failed because a part of it did
+		g.broken[e.Package], g.broken[e.Package+" "+path.Dir(e.Test)] = true, true
+		if counted {
+			return
+		}
 		g.s.fail(g.t, name, strings.Join(g.output[key], ""))
 	}
 }
@@ -122,10 +127,10 @@ func short(pkg string) string {
 }
 
 // goTest runs go test with these arguments and counts its tests into t.
-func (s *session) goTest(ctx context.Context, t *tally, env []string, args ...string) error {
+func (s *session) goTest(ctx context.Context, t *tally, args ...string) error {
 	g := newGoTests(s, t)
 	argv := append([]string{"go", "test", "-json"}, args...)
-	return s.tests(ctx, t, strings.Join(argv, " "), argv, env, func(line string) {
+	return s.tests(ctx, t, strings.Join(argv, " "), argv, nil, func(line string) {
 		var e testEvent
 		if json.Unmarshal([]byte(line), &e) != nil {
 			fmt.Fprintln(s.out, line) // go itself said something

@@ -47,6 +47,7 @@ func (s *session) lintChecks() []check {
 		check{name: "vet of the magefile", argv: []string{"go", "vet", "-tags=mage", "."}},
 		check{name: "staticcheck", argv: tool("staticcheck", "./...")},
 		check{name: "gofumpt", argv: tool("gofumpt", "-l", "."), silent: true},
+		check{name: "the runtime by every compiler", argv: []string{"make", "-C", "crt", "compilers"}, needs: "gcc"},
 		check{name: "cppcheck and MISRA", argv: []string{"make", "-C", "crt", "lint"}, needs: "cppcheck"},
 	)
 }
@@ -118,7 +119,7 @@ func toolEnv() []string {
 var isInput = map[string]bool{
 	"BOARD": true, "MODEL": true, "PROJECT": true, "TEMPLATE": true, "OPTIONS": true, "TARGET": true, "TIMEOUT": true,
 	"INPUT": true, "OUTPUT": true, "REPEAT": true, "VERBOSE": true, "JSON": true, "FORCE": true, "DRYRUN": true,
-	"CHECK": true, "SEED": true, "FULL": true, "BOARDSMITH_PATH": true,
+	"CHECK": true, "SEED": true, "FUZZTIME": true, "BOARDSMITH_PATH": true,
 }
 
 // A tally counts what was checked, and keeps what is needed to say so at the end.

@@ -61,7 +61,7 @@ func Test(ctx context.Context) error { return do(ctx, "test", (*session).test) }
 // called Test; mage shows and takes it as test:full.
 type TEST mg.Namespace
 
-// Full runs the tests with nothing drawn by lot and nothing shortened, and writes docs/report.
+// Full runs the tests, then every fuzz target for FUZZTIME and the benchmarks, and writes docs/report.
 func (TEST) Full(ctx context.Context) error { return do(ctx, "test:full", (*session).testFull) }
 
 // Lint checks the sources: vet, staticcheck, gofumpt, cppcheck with MISRA.

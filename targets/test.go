@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"time"
 
@@ -21,7 +22,7 @@ import (
 var raced = []string{"./transport/...", "./rpc/...", "./cache/...", "./flasher/..."}
 
 // testLimit ends a run that hangs; a good one takes less than 15 minutes on two cores.
-const testLimit = 40 * time.Minute
+const testLimit = 80 * time.Minute
 
 func (s *session) test(ctx context.Context) error {
 	var t tally
@@ -45,51 +46,83 @@ func (s *session) testFull(ctx context.Context) error {
 	return s.conclude(&t)
 }
 
-// testAll runs every check into t. full leaves nothing to the lot.
+// testAll runs every check into t. full adds what takes long.
 func (s *session) testAll(ctx context.Context, t *tally, full bool) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, testLimit, fmt.Errorf("the tests took longer than %v", testLimit))
 	defer cancel()
-	env, err := s.testEnv(full)
+	seed, err := s.testSeed()
 	if err != nil {
 		return err
 	}
-	if !s.inBoardsmith() {
-		if err := s.runChecks(ctx, s.lintChecks(), t); err != nil {
+	steps := []func(context.Context, *tally) error{
+		func(ctx context.Context, t *tally) error { return s.runChecks(ctx, s.lintChecks(), t) },
+		func(ctx context.Context, t *tally) error {
+			return s.goTest(ctx, t, "-count=1", "-timeout=20m", "-shuffle="+seed, "./...")
+		},
+	}
+	if s.inBoardsmith() {
+		if err := s.setupForTests(ctx); err != nil {
 			return err
 		}
-		return s.goTest(ctx, t, env, "-count=1", "./...")
+		steps = append(steps, s.race, s.cTests)
 	}
-	if err := s.setupForTests(ctx); err != nil {
-		return err
+	if full {
+		steps = append(steps, s.fuzz)
 	}
-	if err := s.runChecks(ctx, s.lintChecks(), t); err != nil {
-		return err
+	for _, step := range steps {
+		if err := step(ctx, t); err != nil {
+			return err
+		}
 	}
-	if err := s.goTest(ctx, t, env, "-count=1", "-timeout=20m", "./..."); err != nil {
-		return err
-	}
-	if err := s.race(ctx, t); err != nil {
-		return err
-	}
-	return s.cTests(ctx, t)
+	return nil
 }
 
-// testEnv is what the tests read of the environment: the seed for what they draw, printed so that a run can be
-// repeated, and whether to draw at all.
-func (s *session) testEnv(full bool) ([]string, error) {
-	seed := s.env("SEED")
-	if seed == "" {
-		seed = fmt.Sprint(rand.Uint32())
+// testSeed decides the order of the Go tests, which must not matter. It is printed so that a run can be repeated.
+func (s *session) testSeed() (string, error) {
+	seed := first(s.env("SEED"), fmt.Sprint(rand.Uint32()))
+	if _, err := strconv.ParseUint(seed, 10, 63); err != nil {
+		return "", failure.New(failure.Config, "", "SEED=%s is not a number", seed)
 	}
-	if _, err := fmt.Sscanf(seed, "%d", new(uint64)); err != nil {
-		return nil, failure.New(failure.Config, "", "SEED=%s is not a number", seed)
+	s.out.printf("the order of the tests is drawn by SEED=%s", seed)
+	return seed, nil
+}
+
+// fuzz runs every fuzz target for FUZZTIME, 30 s if it is not given. Each is one check.
+func (s *session) fuzz(ctx context.Context, t *tally) error {
+	cmd := exec.CommandContext(ctx, "go", "test", "-list=^Fuzz", "./...")
+	cmd.Dir, cmd.Env = s.dir, toolEnv()
+	said, err := cmd.CombinedOutput()
+	if err != nil {
+		s.fail(t, "list of fuzz targets", fmt.Sprintf("%s%v", said, err))
+		return ctx.Err()
 	}
-	s.out.printf("seed %s: SEED=%s go tool mage test draws the same again", seed, seed)
-	env := []string{"SEED=" + seed}
-	if full {
-		env = append(env, "FULL=1")
+	for _, c := range fuzzChecks(string(said), first(s.env("FUZZTIME"), "30s")) {
+		if err := s.runChecks(ctx, []check{c}, t); err != nil {
+			return err
+		}
 	}
-	return env, nil
+	return nil
+}
+
+// fuzzChecks reads what go test -list prints: the names of a package's targets, then "ok" and the package.
+func fuzzChecks(list, fuzzTime string) []check {
+	var all []check
+	var names []string
+	for line := range strings.Lines(list) {
+		words := strings.Fields(line)
+		switch {
+		case len(words) == 1 && strings.HasPrefix(words[0], "Fuzz"):
+			names = append(names, words[0])
+		case len(words) > 1 && words[0] == "ok":
+			for _, n := range names {
+				all = append(all, check{name: short(words[1]) + "." + n + " for " + fuzzTime, argv: []string{
+					"go", "test", "-run=^$", "-fuzz=^" + n + "$", "-fuzztime=" + fuzzTime, words[1],
+				}})
+			}
+			names = nil
+		}
+	}
+	return all
 }
 
 // setupForTests installs what is missing where that needs no question; else the tests that need it are skipped, and
