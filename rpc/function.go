@@ -293,7 +293,7 @@ func (s *Session) ownValue(arg any) (Value, error) {
 
 var errResult = errors.New("a call's result of unknown form")
 
-// result decodes what a call returned: its type, then its value (SPEC rpc.md §4.2).
+// result decodes what a call returned: its type, then its value (rpc.md §4.2).
 func (s *Session) result(args []Value, name string) (any, error) {
 	if len(args) < 2 || args[0].Type != TypeInt {
 		return nil, &ProtocolError{errResult.Error()}

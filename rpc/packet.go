@@ -8,13 +8,13 @@ import (
 	"github.com/boardsmith/boardsmith/ndarray"
 )
 
-// This file is the only encoder and decoder of RPC packets (SPEC rpc.md §1 to §4), for both directions: a host writes
+// This file is the only encoder and decoder of RPC packets (rpc.md §1 to §4), for both directions: a host writes
 // requests and reads replies, a server in front of a board does the opposite.
 
 // A Code says what a packet is.
 type Code int32
 
-// The codes of SPEC rpc.md §1.1. From GetGlobalFunc on they are system calls, all of one form.
+// The codes of rpc.md §1.1. From GetGlobalFunc on they are system calls, all of one form.
 const (
 	CodeNone               Code = 0 // an empty packet, which asks for nothing
 	CodeShutdown           Code = 1
@@ -55,7 +55,7 @@ func (c Code) String() string {
 // A TypeCode says what a value of a packed sequence is.
 type TypeCode int32
 
-// The type codes of SPEC rpc.md §2. TypeNDArray is only ever the type of a result.
+// The type codes of rpc.md §2. TypeNDArray is only ever the type of a result.
 const (
 	TypeInt      TypeCode = 0
 	TypeUint     TypeCode = 1
@@ -395,7 +395,7 @@ func OnDevice(d Device) Value { return Value{Type: TypeDevice, Word: d.word()} }
 // TensorOf is a tensor.
 func TensorOf(t *DLTensor) Value { return Value{Type: TypeTensor, Tensor: t} }
 
-// signatures are the type codes of the system calls' arguments (SPEC rpc.md §4.5), from GetGlobalFunc on.
+// signatures are the type codes of the system calls' arguments (rpc.md §4.5), from GetGlobalFunc on.
 var signatures = [...][]TypeCode{
 	{TypeStr},
 	{TypeHandle, TypeInt},

@@ -28,7 +28,7 @@ var (
 
 const exampleHex = "20 ec b0 2b 8b 55 00 00  01 00 00 00 00 00 00 00  01 00 00 00  00 08 01 00  02 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00"
 
-// examples are all packets of SPEC rpc.md §3, §6 and §10, and of wire.md §2.5.
+// examples are all packets of rpc.md §3, §6 and §10, and of wire.md §2.5.
 var examples = map[string]struct {
 	hex    string
 	packet Packet
@@ -142,7 +142,7 @@ func TestExamples(t *testing.T) {
 	}
 }
 
-// The time evaluator's handle, framed, is in SPEC rpc.md §10: 01 80 ff ff ff ff before the zeros.
+// The time evaluator's handle, framed, is in rpc.md §10: 01 80 ff ff ff ff before the zeros.
 func TestWideHandle(t *testing.T) {
 	p := Packet{Code: CodeReturn, Args: []Value{Int(int64(TypeFunction)), Opaque(0xffff8001)}}
 	if want := unhex(t, "01 80 ff ff 00 00 00 00"); !bytes.HasSuffix(p.Append(nil), want) {

@@ -340,7 +340,7 @@ func (s *Session) learn(ctx context.Context) error {
 	return nil
 }
 
-// packetSize asks a device how long a message it takes (SPEC rpc.md §7).
+// packetSize asks a device how long a message it takes (rpc.md §7).
 func (s *Session) packetSize(ctx context.Context) (int, error) {
 	f, err := s.global(ctx, "tvm.rpc.server.GetCRTMaxPacketSize")
 	var missing *NotFoundError

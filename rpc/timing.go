@@ -58,7 +58,7 @@ func (s *Session) time(ctx context.Context, m Module, fn string, o TimeOptions, 
 		return nil, err
 	}
 	repeat := or(o.Repeat, 1)
-	made, err := s.callFunction(ctx, s.evaluator, []any{ // SPEC rpc.md §6: exactly these
+	made, err := s.callFunction(ctx, s.evaluator, []any{ // rpc.md §6: exactly these
 		m, fn, CPU.Type, CPU.ID, or(o.Number, 10), repeat, o.MinRepeat.Milliseconds(), or(o.MaxZeroTimes, 100),
 		o.Cooldown.Milliseconds(), or(o.CoolEvery, 1), o.FlushBytes, o.Preprocess,
 	})

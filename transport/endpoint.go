@@ -1,6 +1,6 @@
 package transport
 
-// This file is the session layer without any waiting (SPEC wire.md §2): what one end knows, and what it makes of a
+// This file is the session layer without any waiting (wire.md §2): what one end knows, and what it makes of a
 // message. Session gives it bytes and time.
 
 import "math/rand/v2"
@@ -51,7 +51,7 @@ type endpoint struct {
 	id    sessionID
 }
 
-// nextNonce makes the nonce of the next attempt (SPEC wire.md §2.2).
+// nextNonce makes the nonce of the next attempt (wire.md §2.2).
 func (e *endpoint) nextNonce() byte {
 	e.nonce = (e.nonce<<5 | e.nonce>>5) + 1
 	if e.nonce == 0 {

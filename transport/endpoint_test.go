@@ -20,7 +20,7 @@ func TestNonces(t *testing.T) {
 	}
 }
 
-// Every message in every state, after SPEC wire.md §2.3 and §2.4.
+// Every message in every state, after wire.md §2.3 and §2.4.
 func TestEndpoint(t *testing.T) {
 	const own = 0x42 // the nonce of the Init on its way; a regenerated one is 43
 	at := map[string]endpoint{

@@ -5,7 +5,7 @@ import (
 	"encoding/binary"
 )
 
-// The bytes that mean something to the framing (SPEC wire.md §1.1). All but escape are ordinary unless an escape
+// The bytes that mean something to the framing (wire.md §1.1). All but escape are ordinary unless an escape
 // goes before them.
 const (
 	escape     = 0xff
@@ -14,7 +14,7 @@ const (
 )
 
 // A Framer turns messages into frames: ff fd, the length, the payload, a CRC-16, with each data byte ff doubled
-// (SPEC wire.md §1). The zero Framer is in its reset state: its next frame begins with the reset nop.
+// (wire.md §1). The zero Framer is in its reset state: its next frame begins with the reset nop.
 type Framer struct {
 	running bool
 }

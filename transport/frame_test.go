@@ -46,7 +46,7 @@ func TestCRC(t *testing.T) {
 	}
 }
 
-// frameExamples are those of SPEC wire.md §1.7 and §2.5.
+// frameExamples are those of wire.md §1.7 and §2.5.
 var frameExamples = []struct{ payload, wire string }{
 	{"00 00 02", "ff fd 03 00 00 00 00 00 02 66 77"},
 	{"01 02 03 04", "ff fd 04 00 00 00 01 02 03 04 09 c4"},

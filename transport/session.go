@@ -34,7 +34,7 @@ const (
 	readSize            = 64 << 10
 )
 
-// A Session is one end of an established session: whole messages to and from the device (SPEC wire.md §2 and §5).
+// A Session is one end of an established session: whole messages to and from the device (wire.md §2 and §5).
 // It is not safe for use by several goroutines at once.
 type Session struct {
 	link      Link
@@ -112,7 +112,7 @@ func newSession(link Link, o SessionOptions) (*Session, error) {
 	return s, nil
 }
 
-// Dial opens a session as its initiator: it says Terminate and Init until the device replies (SPEC wire.md §5).
+// Dial opens a session as its initiator: it says Terminate and Init until the device replies (wire.md §5).
 // The session owns link from then on. After an error link is still the caller's; the error is a *HandshakeError.
 func Dial(ctx context.Context, link Link, o SessionOptions) (*Session, error) {
 	s, err := newSession(link, o)

@@ -73,7 +73,7 @@ func talk(ctx context.Context, link transport.Link, messages int) error {
 	return nil
 }
 
-// The captured handshake of SPEC wire.md §2.5, by bytes.
+// The captured handshake of wire.md §2.5, by bytes.
 func TestHandshakeBytes(t *testing.T) {
 	host, device := transporttest.Pair()
 	defer host.Close()
