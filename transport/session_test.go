@@ -266,7 +266,11 @@ func TestRecv(t *testing.T) {
 			if err := device.Write(context.Background(), c.says); err != nil {
 				t.Fatal(err)
 			}
-			msg, err := s.Recv(within(t, 150*time.Millisecond))
+			deadline := 20 * time.Second
+			if c.want == any(&timeout) {
+				deadline = 150 * time.Millisecond
+			}
+			msg, err := s.Recv(within(t, deadline))
 			switch {
 			case c.want == nil:
 				if err != nil || string(msg) != "ok" {
