@@ -10,7 +10,6 @@ import (
 
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/ndarray"
-	"github.com/boardsmith/boardsmith/rpc"
 	"github.com/boardsmith/boardsmith/samples"
 )
 
@@ -107,12 +106,12 @@ func (s *session) readDigits(ctx context.Context, c *connection, input string, s
 			wrong = append(wrong, fmt.Sprintf("image %d gave %s, the reference says %s", i, firstValues(outputs[0]), firstValues(set.Logit(i))))
 		}
 	}
-	samples, err := s.time(ctx, c, bar)
+	t, err := s.time(ctx, c, bar)
 	if err != nil {
 		return err
 	}
 	bar.end()
-	return s.demoResult(sc, wrong, samples)
+	return s.demoResult(sc, wrong, t)
 }
 
 func (s *session) drawDigit(image *ndarray.Array, said, label int64) {
@@ -130,17 +129,16 @@ func (s *session) drawDigit(image *ndarray.Array, said, label int64) {
 	s.out.printf("")
 }
 
-func (s *session) demoResult(sc score, wrong []string, samples []float64) error {
+func (s *session) demoResult(sc score, wrong []string, times timing) error {
 	accuracy := 100 * float64(sc.right) / float64(sc.all)
-	t := rpc.StatsOf(samples)
 	s.out.printf("%d of %d test images read right: %.1f %%", sc.right, sc.all, accuracy)
 	s.out.printf("logits equal to the reference bit for bit: %d of %d images", sc.exact, sc.all)
-	s.out.printf("%s", timeText(len(samples), t))
+	took := s.tellTime(times)
 	if sc.exact != sc.all {
 		return failure.New(failure.WrongAnswer, "", "%d answers differ from the reference: %s", sc.all-sc.exact, strings.Join(wrong, "; "))
 	}
 	r := s.record()
-	r["accuracy"], r["right"], r["exact"], r["images"], r["time"] = accuracy, sc.right, sc.exact, sc.all, timeRecord(samples, t)
+	r["accuracy"], r["right"], r["exact"], r["images"], r["time"] = accuracy, sc.right, sc.exact, sc.all, took
 	s.out.line(r)
 	s.out.printf("The firmware is in %s. Next: MODEL=your.tar INPUT=your.npz go tool mage build flash run", shown(s.dir, s.project.Dir()))
 	return nil

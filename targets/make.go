@@ -8,8 +8,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 
+	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/project"
 	"github.com/boardsmith/boardsmith/samples"
@@ -37,6 +39,9 @@ func (s *session) makeProject(ctx context.Context, in *inputs) error {
 	spec := project.Spec{
 		Board: in.board.value, Template: in.template.value, Options: in.options,
 		Force: s.env.set("FORCE"), Env: s.projectEnv(in),
+	}
+	if err := runsHere(runtime.GOOS, in); err != nil {
+		return err
 	}
 	model, cleanup, err := s.modelFile(in)
 	if err != nil {
@@ -68,6 +73,17 @@ func (s *session) makeProject(ctx context.Context, in *inputs) error {
 	r["step"] = "generate" // build generates too
 	s.out.line(r)
 	return nil
+}
+
+// runsHere refuses a board that is a process where such a firmware cannot be built and run. An unknown board is left to
+// Generate, which says more.
+func runsHere(system string, in *inputs) error {
+	b, err := boards.Find(in.board.value, in.path)
+	if err != nil || b.Link.Kind != "process" || system == "linux" {
+		return nil
+	}
+	return failure.New(failure.Config, "use an emulated (QEMU) or a hardware board: go tool mage boards lists them",
+		"board %s is a process of Linux, and this is %s", b.Name, system)
 }
 
 // record begins a JSON line about the project.

@@ -180,12 +180,12 @@ func (s *session) run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		samples, err := s.time(ctx, c, bar)
+		t, err := s.time(ctx, c, bar)
 		if err != nil {
 			return err
 		}
 		bar.end()
-		return s.tell(c, from, outputs, samples)
+		return s.tell(c, from, outputs, t)
 	})
 }
 
@@ -214,35 +214,41 @@ func (c *connection) infer(ctx context.Context, arrays []ndarray.Named) ([]*ndar
 	return outputs, nil
 }
 
-// time measures REPEAT runs, and with VERBOSE each operator of a graph. Every sample is a call of its own.
-func (s *session) time(ctx context.Context, c *connection, bar *progress) ([]float64, error) {
-	var all []float64
+// sampleTime is how long the calls of one sample take together at least, so that a coarse clock will do.
+const sampleTime = time.Millisecond
+
+// A timing is how long inferences took, in seconds.
+type timing struct {
+	samples   []float64               // one per REPEAT
+	operators []executor.OperatorTime // with VERBOSE, of a graph
+}
+
+// time measures REPEAT samples, each in a call of its own, and with VERBOSE each operator of a graph.
+func (s *session) time(ctx context.Context, c *connection, bar *progress) (t timing, err error) {
+	o := rpc.TimeOptions{Number: 1, MinRepeat: sampleTime}
 	for i := range s.in.repeat {
 		bar.now("timing", i, s.in.repeat)
 		err := c.call(ctx, "timing the model", func(ctx context.Context) error {
-			one, err := c.model.Time(ctx, rpc.TimeOptions{})
-			all = append(all, one...)
+			one, err := c.model.Time(ctx, o)
+			t.samples = append(t.samples, one...)
 			return err
 		})
 		if err != nil {
-			return nil, err
+			return t, err
 		}
 	}
 	graph, ok := c.model.(*executor.Graph)
 	if !ok || !s.env.set("VERBOSE") {
-		return all, nil
+		return t, nil
 	}
-	return all, c.call(ctx, "timing the operators", func(ctx context.Context) error {
-		times, err := graph.Debug(ctx, rpc.TimeOptions{Repeat: s.in.repeat})
-		for _, t := range times {
-			s.out.notef("%-40s %12s  %s", t.Name, seconds(rpc.StatsOf(t.Samples).Median), t.Node)
-		}
+	return t, c.call(ctx, "timing the operators", func(ctx context.Context) (err error) {
+		t.operators, err = graph.Debug(ctx, o)
 		return err
 	})
 }
 
 // tell prints outputs and times, and writes OUTPUT.
-func (s *session) tell(c *connection, from string, outputs []*ndarray.Array, samples []float64) error {
+func (s *session) tell(c *connection, from string, outputs []*ndarray.Array, t timing) error {
 	s.out.printf("run: %s on board %s, %s", archiveName(s.project.ModelName()), s.project.Board().Name, from)
 	var lines []record
 	var named []ndarray.Named
@@ -258,10 +264,11 @@ func (s *session) tell(c *connection, from string, outputs []*ndarray.Array, sam
 		s.out.printf("%s", text)
 		lines = append(lines, line)
 	}
-	t := rpc.StatsOf(samples)
-	s.out.printf("%s", timeText(len(samples), t))
 	r := s.record()
-	r["input"], r["outputs"], r["time"] = from, lines, timeRecord(samples, t)
+	r["input"], r["outputs"], r["time"] = from, lines, s.tellTime(t)
+	if len(t.operators) > 0 {
+		r["operators"] = s.tellOperators(t.operators)
+	}
 	if s.in.output != "" {
 		if err := ndarray.WriteNPZ(s.in.output, named); err != nil {
 			return failure.New(failure.Config, "choose an OUTPUT that can be written", "OUTPUT: %w", err)
@@ -288,13 +295,23 @@ func numbers(a *ndarray.Array) []any {
 	return all
 }
 
-func timeText(n int, t rpc.Stats) string {
-	return fmt.Sprintf("time per inference, %d runs: mean %s, median %s, min %s, max %s, 95 %% interval of the mean %s to %s",
-		n, seconds(t.Mean), seconds(t.Median), seconds(t.Min), seconds(t.Max), seconds(t.Low), seconds(t.High))
+// tellTime prints how long an inference takes, and returns it for JSON.
+func (s *session) tellTime(t timing) record {
+	st := rpc.StatsOf(t.samples)
+	s.out.printf("time per inference, %d samples: mean %s, median %s, min %s, max %s, 95 %% interval of the mean %s to %s",
+		st.N, seconds(st.Mean), seconds(st.Median), seconds(st.Min), seconds(st.Max), seconds(st.Low), seconds(st.High))
+	return record{"samples": st.N, "mean": st.Mean, "median": st.Median, "min": st.Min, "max": st.Max, "low95": st.Low, "high95": st.High}
 }
 
-func timeRecord(samples []float64, t rpc.Stats) record {
-	return record{"runs": len(samples), "mean": t.Mean, "median": t.Median, "min": t.Min, "max": t.Max, "low95": t.Low, "high95": t.High}
+// tellOperators prints how long each operator of a graph takes, in their order, and returns it for JSON.
+func (s *session) tellOperators(times []executor.OperatorTime) []record {
+	var lines []record
+	for _, t := range times {
+		median := rpc.StatsOf(t.Samples).Median
+		s.out.printf("  %10s  %s", seconds(median), t.Node)
+		lines = append(lines, record{"node": t.Node, "function": t.Name, "median": median})
+	}
+	return lines
 }
 
 // modelInputs are the arrays to run with, and where they come from, in words.
