@@ -146,6 +146,11 @@ func (s *Session) attempt(ctx context.Context, wait time.Duration) error {
 	if err := s.write(ctx, s.end.terminate(), s.end.begin()); err != nil {
 		return err
 	}
+	return s.establish(ctx)
+}
+
+// establish takes messages until a session is established.
+func (s *Session) establish(ctx context.Context) error {
 	for s.end.state != established {
 		msg, err := s.next(ctx)
 		if err != nil {
@@ -188,20 +193,7 @@ func Accept(ctx context.Context, link Link, o SessionOptions) (*Session, error) 
 	if err := s.write(ctx, s.end.terminate()); err != nil {
 		return nil, err
 	}
-	return s, s.awaitInit(ctx)
-}
-
-func (s *Session) awaitInit(ctx context.Context) error {
-	for s.end.state != established {
-		msg, err := s.next(ctx)
-		if err != nil {
-			return err
-		}
-		if err := s.handshake(ctx, msg); err != nil {
-			return err
-		}
-	}
-	return nil
+	return s, s.establish(ctx)
 }
 
 // Lossy says whether the session's link is.
@@ -220,7 +212,7 @@ func (s *Session) Send(ctx context.Context, parts ...[]byte) error {
 	for _, p := range parts {
 		size += len(p)
 	}
-	if size > math.MaxUint32 {
+	if uint64(size) > math.MaxUint32 {
 		return failure.New(failure.Config, "", "message of %d bytes: a frame holds less than 4 GiB", size)
 	}
 	s.head = s.end.header()
@@ -317,7 +309,7 @@ func (s *Session) receive(ctx context.Context) ([]byte, error) {
 func (s *Session) ended(ctx context.Context, n notice) error {
 	switch {
 	case s.responder:
-		return s.awaitInit(ctx)
+		return s.establish(ctx)
 	case n == initiatorAgain:
 		return &TerminatedError{Why: "it began a session of its own"}
 	default:
