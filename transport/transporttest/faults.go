@@ -3,6 +3,7 @@ package transporttest
 import (
 	"bytes"
 	"context"
+	"math"
 	"math/rand/v2"
 	"sync"
 
@@ -57,7 +58,7 @@ func (c *cutter) Write(ctx context.Context, p []byte) error {
 
 // Count returns a link and a function that says how many bytes went through it so far, both directions together.
 func Count(link transport.Link) (transport.Link, func() int) {
-	const plenty = 1 << 60
+	const plenty = math.MaxInt
 	c := &cutter{Link: link, left: plenty}
 	return c, func() int {
 		c.mu.Lock()
