@@ -26,8 +26,8 @@ typedef struct manager {
 } manager_t;
 
 // Allocates like MemoryManagerInterface.Allocate.
-static tvm_crt_error_t allocate(MemoryManagerInterface* interface, size_t num_bytes, DLDevice dev,
-                                void** out_ptr) {
+static tvm_crt_error_t take_pages(MemoryManagerInterface* interface, size_t num_bytes,
+                                  DLDevice dev, void** out_ptr) {
   (void)dev;  // there is one memory
   manager_t* const m = (manager_t*)(void*)interface;
   uint16_t* const runs = m->runs;
@@ -57,7 +57,7 @@ static tvm_crt_error_t allocate(MemoryManagerInterface* interface, size_t num_by
 }
 
 // Frees like MemoryManagerInterface.Free.
-static tvm_crt_error_t release(MemoryManagerInterface* interface, void* ptr, DLDevice dev) {
+static tvm_crt_error_t give_pages(MemoryManagerInterface* interface, void* ptr, DLDevice dev) {
   (void)dev;
   manager_t* const m = (manager_t*)(void*)interface;
   const uintptr_t offset = (uintptr_t)ptr - (uintptr_t)m->pool;
@@ -97,8 +97,8 @@ tvm_crt_error_t PageMemoryManagerCreate(MemoryManagerInterface** manager, uint8_
   uint8_t* const pool = &memory_pool[skip];
   // A page is a multiple of the manager's alignment, so the manager fits behind the last one.
   manager_t* const m = (manager_t*)(void*)&pool[pages << log2];
-  m->interface.Allocate = allocate;
-  m->interface.Free = release;
+  m->interface.Allocate = take_pages;
+  m->interface.Free = give_pages;
   m->interface.vleak_size = 0;
   m->pool = pool;
   m->pages = pages;
