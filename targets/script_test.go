@@ -115,6 +115,8 @@ func TestScript(t *testing.T) {
 			switch name {
 			case "root":
 				return os.Geteuid() == 0, nil
+			case "debian":
+				return onDebian(), nil
 			case "mount": // in a namespace of its own
 				return exec.Command("unshare", "-rm", "mount", "-t", "tmpfs", "none", t.TempDir()).Run() == nil, nil
 			}

@@ -35,7 +35,7 @@ func (s *session) setup(ctx context.Context) error {
 			s.printFinding(f)
 		}
 	}
-	if err := s.install(ctx, pkgs); err != nil {
+	if err := s.install(ctx, pkgs); err != nil || s.env.set("DRYRUN") {
 		return err
 	}
 	if all, err = look(ctx); err != nil {
@@ -66,8 +66,7 @@ func (s *session) install(ctx context.Context, pkgs []string) error {
 	install := append(get[:len(get):len(get)], "install", "-y", "--no-upgrade", "--no-remove", "--no-install-recommends")
 	install = append(install, pkgs...)
 	if s.env.set("DRYRUN") {
-		s.out.printf("would run: %s\nwould run: %s", strings.Join(update, " "), strings.Join(install, " "))
-		return nil
+		return s.would("run: %s; %s", strings.Join(update, " "), strings.Join(install, " "))
 	}
 	for _, step := range [][]string{update, install} {
 		s.out.notef("running %s", strings.Join(step, " "))
