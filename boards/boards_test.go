@@ -71,7 +71,7 @@ func shelfOf(t *testing.T, files map[string]string) string {
 
 func TestThreeLevels(t *testing.T) {
 	dir := shelfOf(t, map[string]string{
-		"cpu/c.json": `{"cflags": ["-mcpu=c"], "toolchain": {"cc": "ccc", "install": "apt"}, "arena_kib": 1, "packet_bytes": 512,
+		"cpu/c.json": `{"cflags": ["-mcpu=c"], "toolchain": {"cc": "ccc", "ar": "car", "install": "apt"}, "arena_kib": 1, "packet_bytes": 512,
 			"registry_bytes": 512, "log_level": "warn", "runtime_opt": "Os", "operator_opt": "O2", "templates": ["t", "u"]}`,
 		"chip/h.json": `{"inherits": "cpu/c", "cflags": ["-DH"], "sources": ["port/h.c"],
 			"memory": [{"name": "ram", "origin": "0x20000000", "size": 65536}]}`,

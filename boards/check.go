@@ -33,6 +33,9 @@ func (b *Board) check() error {
 	if b.Toolchain.CC == "" {
 		return b.wrong("toolchain.cc", "names no compiler")
 	}
+	if b.Toolchain.AR == "" {
+		return b.wrong("toolchain.ar", "names no archiver")
+	}
 	for _, s := range b.Sources {
 		if err := goodSource(s.Name); err != nil {
 			return b.wrong("sources", "%v", err)

@@ -44,11 +44,12 @@ func boardMakefile(b *boards.Board, o boards.Options) []byte {
 	return fmt.Appendf(nil, `# SPDX-License-Identifier: 0BSD
 # Board %s, for the Makefile.
 CC := %s
+AR := %s
 BOARD_CFLAGS :=%s
 BOARD_LDFLAGS :=%s
 RUNTIME_OPT := %s
 OPERATOR_OPT := %s
-`, b.Name, makeWords(b.Toolchain.CC)[1:], makeWords(b.CFlags...), makeWords(b.LDFlags...), o.RuntimeOpt, o.OperatorOpt)
+`, b.Name, makeWords(b.Toolchain.CC)[1:], makeWords(b.Toolchain.AR)[1:], makeWords(b.CFlags...), makeWords(b.LDFlags...), o.RuntimeOpt, o.OperatorOpt)
 }
 
 // makeWords writes words as a recipe of make hands them to the shell, each preceded by a blank.

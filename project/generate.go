@@ -189,11 +189,16 @@ func chooseTemplate(b *boards.Board, s Spec) (*foundTemplate, error) {
 }
 
 func (pl *plan) add(b *boards.Board, o boards.Options, t *foundTemplate, a *mlf.Archive, m *mlf.Module) error {
-	if err := pl.addTree(crt.FS, crtFolder, nil); err != nil {
+	isC := func(name string) bool { return strings.HasSuffix(name, ".c") || strings.HasSuffix(name, ".h") }
+	if err := pl.addTree(crt.FS, crtFolder, isC); err != nil { // not what a tool left there when the binary was built
 		return err
 	}
-	notCopied := []string{templateFile, portFolder, t.buildFolder()}
-	if err := pl.addTree(t.files, "", notCopied); err != nil {
+	notCopied := []string{templateFile, portFolder, t.buildFolder(), ".git"}
+	isCopied := func(name string) bool {
+		top, _, _ := strings.Cut(name, "/")
+		return !slices.Contains(notCopied, top)
+	}
+	if err := pl.addTree(t.files, "", isCopied); err != nil {
 		return err
 	}
 	for _, src := range b.Sources {
@@ -209,19 +214,13 @@ func (pl *plan) add(b *boards.Board, o boards.Options, t *foundTemplate, a *mlf.
 	return pl.addAdapter(m)
 }
 
-// addTree plans a copy of all plain files of a file system in a folder of the project, but those at or below except.
-func (pl *plan) addTree(files fs.FS, to string, except []string) error {
+// addTree plans a copy of the plain files that wanted picks of a file system, in a folder of the project.
+func (pl *plan) addTree(files fs.FS, to string, wanted func(name string) bool) error {
 	return fs.WalkDir(files, ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return failure.New(failure.Config, "", "template: %w", err)
 		}
-		if slices.Contains(except, name) {
-			if d.IsDir() {
-				return fs.SkipDir
-			}
-			return nil
-		}
-		if d.Type().IsRegular() {
+		if d.Type().IsRegular() && wanted(name) {
 			pl.files[path.Join(to, name)] = planned{files: files, name: name, mode: modeOf(name)}
 		}
 		return nil

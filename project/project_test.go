@@ -501,7 +501,7 @@ func TestReadOnlyFolder(t *testing.T) {
 
 func FuzzProjectJSON(f *testing.F) {
 	s := state{
-		Format: stateFormat, Board: boardState{Name: "host", Board: boards.Board{Toolchain: boards.Toolchain{CC: "cc"}}},
+		Format: stateFormat, Board: boardState{Name: "host", Board: boards.Board{Toolchain: boards.Toolchain{CC: "cc", AR: "ar"}}},
 		Template: templateState{"baremetal", blueprint{Build: []string{"make"}, Inputs: []string{"src"}, BuildID: "build/id.c", ELF: "build/a.elf", Map: "build/a.map"}},
 		Files:    map[string]string{"src/main.c": digestOf(nil)},
 	}

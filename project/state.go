@@ -115,8 +115,8 @@ func parseState(data []byte) (*state, error) {
 }
 
 func (s *state) check() error {
-	if s.Board.Name == "" || s.Board.Toolchain.CC == "" {
-		return errors.New("names no board or no compiler")
+	if s.Board.Name == "" || s.Board.Toolchain.CC == "" || s.Board.Toolchain.AR == "" {
+		return errors.New("names no board, compiler or archiver")
 	}
 	if err := s.Template.check(); err != nil {
 		return fmt.Errorf("template: %w", err)

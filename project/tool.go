@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
+	"runtime"
 	"strings"
 	"time"
 
@@ -85,6 +86,13 @@ func toolCommand(ctx context.Context, dir, path string, args ...string) *exec.Cm
 	return cmd
 }
 
+// pinned runs a command on a thread that stays: the kernel ends a child with the thread that started it (ownGroup).
+func pinned(run func() error) error {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	return run()
+}
+
 // A toolRun is one run of a build tool.
 type toolRun struct {
 	dir  string // working folder
@@ -106,7 +114,7 @@ func (r toolRun) run(ctx context.Context) error {
 	cmd := toolCommand(ctx, r.dir, r.path, r.args...)
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	hold(cmd, r.held)
-	err := cmd.Run()
+	err := pinned(cmd.Run)
 	if err == nil {
 		return nil
 	}
@@ -230,7 +238,11 @@ func identify(ctx context.Context, name, path string) (toolState, error) {
 // ask returns the first line that a tool answers.
 func ask(ctx context.Context, path, flag string) (string, error) {
 	cmd := toolCommand(ctx, "/", path, flag)
-	out, err := cmd.Output()
+	var out []byte
+	err := pinned(func() (err error) {
+		out, err = cmd.Output()
+		return err
+	})
 	if err != nil {
 		if ctx.Err() != nil {
 			return "", context.Cause(ctx)
