@@ -1,0 +1,136 @@
+package targets
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/ndarray"
+	"github.com/boardsmith/boardsmith/samples"
+)
+
+func int8s(shape []int64, values ...int8) *ndarray.Array {
+	a := &ndarray.Array{DType: ndarray.DType{Code: ndarray.Int, Bits: 8, Lanes: 1}, Shape: shape}
+	for _, v := range values {
+		a.Data = append(a.Data, byte(v))
+	}
+	return a
+}
+
+func TestArgMax(t *testing.T) {
+	for _, c := range []struct {
+		a    *ndarray.Array
+		want int
+		ok   bool
+	}{
+		{int8s([]int64{1, 3}, -5, 7, 7), 1, true},
+		{int8s([]int64{3}, -5, -7, -1), 2, true},
+		{int8s([]int64{1, 1, 2, 1}, 3, 2), 0, true},
+		{int8s([]int64{2, 2}, 1, 2, 3, 4), 0, false},
+		{int8s([]int64{1}, 1), 0, false},
+		{int8s([]int64{}, 1), 0, false},
+		{int8s([]int64{0}), 0, false},
+	} {
+		if got, ok := argMax(c.a); got != c.want || ok != c.ok {
+			t.Errorf("argMax of %v %v = %d, %v; want %d, %v", c.a.Shape, c.a.Data, got, ok, c.want, c.ok)
+		}
+	}
+}
+
+func TestSeconds(t *testing.T) {
+	for s, want := range map[float64]string{2.5: "2.5 s", 0.0123: "12.3 ms", 19.64e-6: "19.64 µs", 3e-9: "3 ns", 0: "0 ns"} {
+		if got := seconds(s); got != want {
+			t.Errorf("seconds(%g) = %q, want %q", s, got, want)
+		}
+	}
+}
+
+func TestPicture(t *testing.T) {
+	set, err := samples.LoadTestSet()
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := picture(set.Image(0))
+	if len(lines) != 8 {
+		t.Fatalf("%d lines", len(lines))
+	}
+	for _, l := range lines {
+		if len(l) != 16 {
+			t.Errorf("line %q has %d characters", l, len(l))
+		}
+	}
+	if all := strings.Join(lines, ""); !strings.Contains(all, "@") || !strings.Contains(all, "  ") {
+		t.Errorf("neither dark nor light:\n%s", strings.Join(lines, "\n"))
+	}
+}
+
+const someMap = `
+Discarded input sections
+
+ .text.unused   0x0000000000000000       0x64 build/crt/a.o
+
+Linker script and memory map
+
+.text           0x0000000000001000      0x100
+ *(.text .text.*)
+ .text.short    0x0000000000001000       0x10 build/crt/a.o
+                0x0000000000001000                first
+ .text.a_very_long_name_of_a_function
+                0x0000000000001010       0x20 build/model/lib1.o
+ *fill*         0x0000000000001030        0x8 
+ .text.printf   0x0000000000001038       0x30 /usr/lib/libc.a(printf.o)
+
+.bss            0x0000000000002000       0x40
+ COMMON         0x0000000000002000       0x40 build/src/main.o
+`
+
+func TestReadMap(t *testing.T) {
+	var got []string
+	err := readMap(strings.NewReader(someMap), func(section, object string, size int64) {
+		got = append(got, fmt.Sprint(section, " ", object, " ", size))
+	})
+	want := []string{".text build/crt/a.o 16", ".text build/model/lib1.o 32", ".text  8", ".text /usr/lib/libc.a(printf.o) 48", ".bss build/src/main.o 64"}
+	if err != nil || fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("got  %q, %v\nwant %q", got, err, want)
+	}
+	if err := readMap(strings.NewReader("no map"), nil); failure.Of(err) != failure.Config {
+		t.Errorf("no map: %v", err)
+	}
+}
+
+// TestProgress waits for the plain line that a step of more than a second prints, and for nothing of a shorter one.
+func TestProgress(t *testing.T) {
+	s, said := quietSession()
+	p := s.out.lasts("short", 0)
+	p.end()
+	p.end()
+	p = s.out.lasts("long", 10)
+	p.add(4)
+	time.Sleep(quiet + 300*time.Millisecond)
+	s.out.endProgress()
+	if got := said.String(); got != "boardsmith: long: 4 of 10, 1 s\n" {
+		t.Errorf("printed %q", got)
+	}
+}
+
+func TestFail(t *testing.T) {
+	var out, errs bytes.Buffer
+	o := newOutput(&out, &errs, true)
+	o.step = "build"
+	err := o.fail("build", failure.DoesNotFit, failure.New(failure.DoesNotFit, "buy more", "too big"))
+	var status interface{ ExitStatus() int }
+	if !errors.As(err, &status) || status.ExitStatus() != 4 {
+		t.Errorf("status of %v", err)
+	}
+	if got := errs.String(); got != "boardsmith: error: too big\nboardsmith: hint: buy more\n" {
+		t.Errorf("stderr %q", got)
+	}
+	want := `{"class":"does-not-fit","code":4,"error":"too big","next":"buy more","status":"failed","step":"build","v":1}` + "\n"
+	if out.String() != want {
+		t.Errorf("stdout %s, want %s", out.String(), want)
+	}
+}
