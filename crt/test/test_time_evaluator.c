@@ -294,6 +294,7 @@ static void test_platform_fails(void** state) {
   assert_int_equal(evaluate(f, out, 1), 0);
 }
 
+// A timer that tells nonsense is passed on, and measured with only once.
 static void test_broken_timer(void** state) {
   (void)state;
   TVMFunctionHandle f;
@@ -303,7 +304,9 @@ static void test_broken_timer(void** state) {
     start(1, 1, 10, 100);
     assert_int_equal(create(12, &f), 0);
     per_call = bad[i];
-    assert_int_equal(evaluate(f, out, 1), kTvmErrorPlatformTimerBadState);
+    assert_int_equal(evaluate(f, out, 1), 0);
+    assert_int_equal(before_calls, 1);
+    assert_true(!(out[0] >= 0) || isinf(out[0]));
   }
 }
 
@@ -323,7 +326,9 @@ static void test_tiny_times(void** state) {
 static void test_too_many_repeats(void** state) {
   (void)state;
   TVMFunctionHandle f;
-  start(1, INT32_MAX, 0, 100);
+  start(1, 1 << 27, 0, 100);
+  assert_int_equal(create(12, &f), kTvmErrorFunctionCallInvalidArg);
+  start(1, (1 << 27) - 1, 0, 100);
   assert_int_equal(create(12, &f), 0);
   assert_int_equal(evaluate(f, NULL, 0), kTvmErrorPlatformNoMemory);
   assert_int_equal(called, 0);

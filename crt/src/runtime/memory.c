@@ -6,9 +6,6 @@
 
 #include "runtime.h"
 
-// They outlive TVMInitializeRuntime: their owners registered them.
-static boardsmith_window_t* windows;
-
 void boardsmith_zero(void* memory, size_t size_bytes) {
   // volatile, so that the compiler does not make a call of memset of it: that one is larger than its users.
   volatile size_t* word = memory;
@@ -80,7 +77,7 @@ int TVMDeviceAllocDataSpace(DLDevice dev, size_t nbytes, size_t alignment, DLDat
   if (((alignment & mask) != 0U) || (size_bytes < nbytes)) {
     return (int)kTvmErrorFunctionCallInvalidArg;
   }
-  return boardsmith_block_take(&boardsmith_runtime.memory, size_bytes, 0, out_data);
+  return boardsmith_block_take(&boardsmith_runtime.memory[MEMORY_OWN], size_bytes, 0, out_data);
 }
 
 int TVMDeviceAllocDataSpaceWithScope(DLDevice dev, int ndim, const int64_t* shape,
@@ -100,25 +97,29 @@ int TVMDeviceAllocDataSpaceWithScope(DLDevice dev, int ndim, const int64_t* shap
 
 int TVMDeviceFreeDataSpace(DLDevice dev, void* ptr) {
   (void)dev;
-  block_t** link = boardsmith_block_at(&boardsmith_runtime.memory, ptr);
-  if ((*link != NULL) && ((*link)->base != (uintptr_t)ptr)) {
-    return (int)kTvmErrorFunctionCallInvalidArg;
+  block_t** link = &boardsmith_runtime.memory[MEMORY_OWN];
+  for (; *link != NULL; link = &(*link)->next) {
+    if ((*link)->base == (uintptr_t)ptr) {
+      return boardsmith_block_free(link);
+    }
   }
-  return boardsmith_block_free(link);
+  return (int)kTvmErrorFunctionCallInvalidArg;
 }
 
 void boardsmith_window_add(boardsmith_window_t* window, void* base, size_t size_bytes,
                            int writable) {
+  boardsmith_window_t** const windows = &boardsmith_runtime.memory[MEMORY_WINDOWS];
   boardsmith_window_remove(window);
-  window->next = windows;
+  window->next = *windows;
   window->base = (uintptr_t)base;
   window->size_bytes = size_bytes;
   window->writable = writable;
-  windows = window;
+  *windows = window;
 }
 
 void boardsmith_window_remove(boardsmith_window_t* window) {
-  for (boardsmith_window_t** link = &windows; *link != NULL; link = &(*link)->next) {
+  boardsmith_window_t** link = &boardsmith_runtime.memory[MEMORY_WINDOWS];
+  for (; *link != NULL; link = &(*link)->next) {
     if (*link == window) {
       *link = window->next;
       return;
@@ -127,12 +128,11 @@ void boardsmith_window_remove(boardsmith_window_t* window) {
 }
 
 int boardsmith_memory_known(const void* addr, size_t size_bytes, int writable) {
-  const boardsmith_window_t* const lists[] = {boardsmith_runtime.memory, windows};
-  for (size_t i = 0; i < 2U; i++) {
-    for (const boardsmith_window_t* w = lists[i]; w != NULL; w = w->next) {
-      const uintptr_t offset = (uintptr_t)addr - w->base;  // large if it lies before base
-      if ((size_bytes <= w->size_bytes) && (offset <= (w->size_bytes - size_bytes)) &&
-          ((writable == 0) || (w->writable != 0))) {
+  for (size_t i = 0; i < (sizeof boardsmith_runtime.memory / sizeof(block_t*)); i++) {
+    for (const block_t* b = boardsmith_runtime.memory[i]; b != NULL; b = b->next) {
+      const uintptr_t offset = (uintptr_t)addr - b->base;  // large if it lies before base
+      if ((size_bytes <= b->size_bytes) && (offset <= (b->size_bytes - size_bytes)) &&
+          ((writable == 0) || (b->writable != 0))) {
         return 1;
       }
     }

@@ -21,7 +21,7 @@ static const TVMFuncRegistry* const globals[] = {
 #define GLOBALS (sizeof globals / sizeof globals[0])
 
 tvm_crt_error_t TVMInitializeRuntime(void) {
-  boardsmith_zero(&boardsmith_runtime, sizeof boardsmith_runtime);
+  boardsmith_zero(&boardsmith_runtime, offsetof(runtime_t, memory[MEMORY_WINDOWS]));
   return kTvmErrorNoError;
 }
 

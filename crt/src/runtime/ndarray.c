@@ -5,25 +5,32 @@
 
 #include "runtime.h"
 
+// No tensor is larger, and no extent: the product of two is less than 2^62.
+#define TENSOR_BYTES_MOST 0x7fffffffU
+
+#ifdef TVM_CRT_MAX_NDIM
+#define RANK_MOST ((uint32_t)(TVM_CRT_MAX_NDIM))
+#else
+#define RANK_MOST 0xffffffU  // the shape's own bytes can be counted
+#endif
+
 int boardsmith_tensor_bytes(int32_t ndim, const int64_t* shape, DLDataType dtype,
                             size_t* size_bytes) {
-  size_t bytes = (((size_t)dtype.bits * dtype.lanes) + 7U) / 8U;
-#ifdef TVM_CRT_MAX_NDIM
-  int bad = (ndim < 0) || (ndim > (TVM_CRT_MAX_NDIM));
-#else
-  int bad = (ndim < 0) || (ndim > 0xffffff);  // so that the shape's own size cannot overflow
-#endif
-  for (int32_t i = 0; (bad == 0) && (i < ndim); i++) {
-    // A negative extent is a large one here.
-    const uint64_t extent = (uint64_t)shape[i];
-    bad = (extent > (SIZE_MAX / 2U)) ||
-          ((extent != 0U) && (bytes > ((SIZE_MAX / 2U) / (size_t)extent)));
-    bytes *= (size_t)extent;
-  }
-  if (bad != 0) {
+  uint64_t bytes = (((uint32_t)dtype.bits * dtype.lanes) + 7U) / 8U;
+  if ((uint32_t)ndim > RANK_MOST) {
     return (int)kTvmErrorFunctionCallInvalidArg;
   }
-  *size_bytes = bytes;
+  for (int32_t i = 0; i < ndim; i++) {
+    const uint64_t extent = (uint64_t)shape[i];
+    if (extent > TENSOR_BYTES_MOST) {
+      return (int)kTvmErrorFunctionCallInvalidArg;
+    }
+    bytes *= extent;
+    if (bytes > TENSOR_BYTES_MOST) {
+      return (int)kTvmErrorFunctionCallInvalidArg;
+    }
+  }
+  *size_bytes = (size_t)bytes;
   return 0;
 }
 
@@ -39,7 +46,7 @@ int boardsmith_array_make(const struct TVMTensorInfo* info, TVMNDArray* array) {
   const size_t shape_at = (bytes + (sizeof(int64_t) - 1U)) & ~(sizeof(int64_t) - 1U);
   const size_t shape_bytes = (size_t)ndim * sizeof(int64_t);
   void* memory;
-  error = boardsmith_block_take(&boardsmith_runtime.memory, bytes,
+  error = boardsmith_block_take(&boardsmith_runtime.memory[MEMORY_OWN], bytes,
                                 (shape_at - bytes) + shape_bytes, &memory);
   if (error == 0) {
     t->data = memory;
@@ -120,7 +127,7 @@ int TVMNDArray_Release(TVMNDArray* arr) {
   // Its shape lies in its block whatever data points to: a view's to another array's, and
   // a user may have put a buffer of their own there.
   return boardsmith_block_free(
-      boardsmith_block_at(&boardsmith_runtime.memory, arr->dl_tensor.shape));
+      boardsmith_block_at(&boardsmith_runtime.memory[MEMORY_OWN], arr->dl_tensor.shape));
 }
 
 int boardsmith_arrays_settle(block_t** table) {

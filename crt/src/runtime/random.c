@@ -5,57 +5,49 @@
 
 #include "runtime.h"
 
-// What becomes of the upper 16 bits of a float's elements: all of the exponent but its highest bit is set, so that
-// 1 <= |x| < 2; sign and mantissa stay random.
-typedef struct float_type {
+// What is set in the upper 16 bits of a float's elements: all of the exponent but its highest bit, which is cleared,
+// so that 1 <= |x| < 2; sign and mantissa stay random.
+#define EXPONENT_TOP 0x4000U
+static const struct {
   uint8_t code;
   uint8_t bits;
-  uint16_t keep;
   uint16_t set;
-} float_type_t;
+} float_types[] = {
+    {kDLFloat, 16, 0x3c00}, {kDLFloat, 32, 0x3f80}, {kDLFloat, 64, 0x3ff0}, {kDLBfloat, 16, 0x3f80}};
 
-static const float_type_t float_types[] = {
-    {kDLFloat, 16, 0x83ff, 0x3c00},
-    {kDLFloat, 32, 0x807f, 0x3f80},
-    {kDLFloat, 64, 0x800f, 0x3ff0},
-    {kDLBfloat, 16, 0x807f, 0x3f80},
-};
-
-ONCE static const float_type_t* float_type(DLDataType dtype) {
+// Returns what to set for a float, 0 for an integer or bool, -1 for what cannot be filled.
+ONCE static int exponent_of(DLDataType dtype) {
   for (size_t i = 0; i < (sizeof float_types / sizeof float_types[0]); i++) {
     if ((float_types[i].code == dtype.code) && (float_types[i].bits == dtype.bits)) {
-      return &float_types[i];
+      return (int)float_types[i].set;
     }
   }
-  return NULL;
+  return ((dtype.code <= (uint8_t)kDLUInt) && (((dtype.bits & 7U) == 0U) || (dtype.bits == 1U))) ? 0
+                                                                                               : -1;
 }
 
-// Fills the tensor's memory, bytes from data on: integers of whole bytes, bool, floats.
+// Fills bytes of memory with elements of the type.
 static int fill(DLDataType dtype, uint8_t* data, size_t bytes) {
-  const float_type_t* const type = float_type(dtype);
-  const size_t step = dtype.bits / 8U;
-  uint8_t* const end = &data[bytes];
-  int error = (int)kTvmErrorFunctionCallInvalidArg;
-  if ((type != NULL) ||
-      ((dtype.code <= (uint8_t)kDLUInt) && (((dtype.bits & 7U) == 0U) || (dtype.bits == 1U)))) {
-    error = (int)TVMPlatformGenerateRandom(data, bytes);
+  const int set = exponent_of(dtype);
+  if (set < 0) {
+    return (int)kTvmErrorFunctionCallInvalidArg;
   }
+  const int error = (int)TVMPlatformGenerateRandom(data, bytes);
   if (error != 0) {
     return error;
   }
-  if (type != NULL) {
-    for (data += step; data <= end; data += step) {
+  const size_t step = (set != 0) ? (dtype.bits / 8U) : 1U;
+  for (size_t end = step; end <= bytes; end += step) {
+    if (set != 0) {
       uint16_t top;
-      (void)memcpy(&top, &data[-2], sizeof top);
-      top = (uint16_t)((top & type->keep) | type->set);
-      (void)memcpy(&data[-2], &top, sizeof top);
+      (void)memcpy(&top, &data[end - 2U], sizeof top);
+      top = (uint16_t)((top | (unsigned)set) & ~EXPONENT_TOP);
+      (void)memcpy(&data[end - 2U], &top, sizeof top);
+    } else if (dtype.bits == 1U) {
+      data[end - 1U] &= 1U;
+    } else {
+      // Any bits are an integer.
     }
-  } else if (dtype.bits == 1U) {
-    for (; data < end; data++) {
-      *data &= 1U;
-    }
-  } else {
-    // Any bits are an integer.
   }
   return 0;
 }

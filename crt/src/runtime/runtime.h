@@ -74,14 +74,17 @@ typedef struct module_slot {
 } module_slot_t;
 #define MODULE_RELEASED 0x8000U
 
-// TVMInitializeRuntime clears all of it.
+// TVMInitializeRuntime clears all of it but the windows: their owners registered them.
 typedef struct runtime {
   module_slot_t modules[TVM_CRT_MAX_REGISTERED_MODULES];
   TVMModuleHandle system_library;   // NULL until someone asks for it
   TVMMutableFuncRegistry registry;  // names is NULL until the first registration
-  block_t* memory;                  // device memory, arrays' data and shapes
   block_t* arrays;                  // tables of TVMNDArray that handles may point into
+  block_t* memory[2];               // what the host may touch: MEMORY_OWN, MEMORY_WINDOWS
 } runtime_t;
+
+// Lists in runtime_t.memory: device memory, arrays' data and shapes; what users registered.
+enum { MEMORY_OWN = 0, MEMORY_WINDOWS = 1 };
 
 extern runtime_t boardsmith_runtime;
 

@@ -9,7 +9,7 @@
 // The one evaluator there is: a new one takes the place of the old, whose handle then
 // no longer works.
 static struct {
-  unsigned index;  // of the newest handle; 0: there is none
+  unsigned index;  // of the newest handle
   TVMFunctionHandle function;
   int32_t number;         // calls per timed batch
   int32_t repeat;         // results
@@ -26,14 +26,14 @@ int boardsmith_time_evaluator_create(PACKED_PARAMETERS) {
   if (error != 0) {
     return error;
   }
-  // Numbers up to INT32_MAX, and at least one call.
-  if ((((args[4].v_int64 | args[5].v_int64 | args[6].v_int64 | args[7].v_int64) >> 31) != 0) ||
+  // Numbers below 2^27, so that the results' bytes can be counted, and at least one call.
+  if ((((args[4].v_int64 | args[5].v_int64 | args[6].v_int64 | args[7].v_int64) >> 27) != 0) ||
       (args[4].v_int64 == 0)) {
     return (int)kTvmErrorFunctionCallInvalidArg;
   }
   error = boardsmith_module_find(args[0].v_handle, "%", args[1].v_str, &function);
   if (error == 0) {
-    evaluator.index = (evaluator.index & 0x3fffU) + 1U;
+    evaluator.index = (evaluator.index + 1U) & (HANDLE_VALID - 1U);
     evaluator.function = function;
     evaluator.number = (int32_t)args[4].v_int64;
     evaluator.repeat = (int32_t)args[5].v_int64;
@@ -77,15 +77,14 @@ static int time_batch(const timed_call_t* c, double* seconds) {
   return error;
 }
 
-// A double's bits: those of numbers that are not negative compare like the numbers, infinity and
-// what is no number are above them, and a set sign is above all. Saves a library's comparison.
+// A double's bits: those of numbers that are not negative compare like the numbers, and all that is no sensible time lies
+// above them. Saves a library's comparison.
 static uint64_t bits_of(double x) {
   uint64_t bits;
   (void)memcpy(&bits, &x, sizeof bits);
   return bits;
 }
 
-#define BITS_INFINITY 0x7ff0000000000000U
 #define BITS_TWO_TO_31 0x41e0000000000000U
 
 // Returns how many calls the next batch shall have: as many as take ratio times one call's time, and one, but at least
@@ -111,9 +110,6 @@ static int measure(const timed_call_t* c, double* result) {
       return error;
     }
     TVMPlatformYield();
-    if (bits_of(seconds) >= BITS_INFINITY) {
-      return (int)kTvmErrorPlatformTimerBadState;
-    }
     *result = seconds / evaluator.number;
     if (bits_of(seconds) >= bits_of(least)) {
       return 0;
@@ -133,11 +129,8 @@ int boardsmith_time_evaluator_call(PACKED_PARAMETERS) {
   const timed_call_t call = {args, type_codes, num_args};
   const size_t repeat = (size_t)evaluator.repeat;
   void* memory;
-  if (((uintptr_t)resource_handle != evaluator.index) || (evaluator.index == 0U)) {
+  if ((uintptr_t)resource_handle != evaluator.index) {
     return (int)kTvmErrorTimeEvaluatorBadHandle;
-  }
-  if (repeat > (SIZE_MAX / 32U)) {
-    return (int)kTvmErrorPlatformNoMemory;
   }
   int error = boardsmith_take(sizeof(TVMByteArray) + (repeat * sizeof(double)), &memory);
   if (error != 0) {
