@@ -78,6 +78,21 @@ func generateIn(ctx context.Context, dir string, s Spec, pl *plan) (*Project, er
 	return p, nil
 }
 
+// Generate makes the project again, under the lock that p holds, so that nobody comes between; otherwise it does what
+// the function of that name does. When it fails p is as before, or one that only another Generate repairs.
+func (p *Project) Generate(ctx context.Context, s Spec) error {
+	pl, err := makePlan(s)
+	if err != nil {
+		return err
+	}
+	next := &Project{dir: p.dir, env: s.Env, lock: p.lock, model: pl.archive, devices: p.devices}
+	if err := next.generate(ctx, s, pl); err != nil {
+		return err
+	}
+	*p = *next
+	return nil
+}
+
 // goodFolder refuses a path that make cannot work in.
 func goodFolder(dir string) error {
 	if strings.ContainsAny(dir, "\n\r\x00") {

@@ -49,14 +49,13 @@ func (s *session) makeProject(ctx context.Context, in *inputs) error {
 	}
 	defer cleanup()
 	spec.Model = model
-	if s.project != nil { // Generate takes the lock itself
-		if err := s.project.Close(); err != nil {
-			return err
-		}
-		s.project = nil
-	}
 	bar := s.out.lasts("generate", 0)
-	p, err := project.Generate(ctx, in.project, spec)
+	p := s.project
+	if p != nil { // held since it was loaded: nobody may come between
+		err = p.Generate(ctx, spec)
+	} else {
+		p, err = project.Generate(ctx, in.project, spec)
+	}
 	bar.end()
 	if err != nil {
 		return err
