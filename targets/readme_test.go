@@ -1,9 +1,12 @@
 package targets
 
 import (
+	"fmt"
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/boardsmith/boardsmith/samples"
 )
 
 // TestReadme holds the README's Go text to the example that the tests run.
@@ -30,6 +33,14 @@ func TestReadme(t *testing.T) {
 	got := strings.ReplaceAll(shown, "samples/", "../samples/") // the README's reader stands in the repository's root
 	if got != want.String() {
 		t.Errorf("README.md shows\n%s\nbut targets/example_test.go runs\n%s", got, want.String())
+	}
+	outputs, err := samples.Outputs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	class, _ := argMax(outputs[0].Array)
+	if line := fmt.Sprintf("output0  int32 (1, 10)  %s  arg-max %d\n", firstValues(outputs[0].Array), class); !strings.Contains(string(readme), line) {
+		t.Errorf("README.md does not show what run prints: %s", line)
 	}
 	for _, command := range []string{"go tool mage demo", "go tool mage test", "go tool mage build flash run"} {
 		if !strings.Contains(string(readme), command) {
