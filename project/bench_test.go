@@ -7,21 +7,26 @@ import (
 	"github.com/boardsmith/boardsmith/cache"
 )
 
-// BenchmarkArchiveToSession is the whole way on the host board: generate, build, flash, open, and close again.
+// BenchmarkArchiveToSession is the whole way on the host board: generate, build, flash, open, and close again; for the
+// bundled network, and for one small operator, as a tuner's candidates are.
 func BenchmarkArchiveToSession(b *testing.B) {
-	model := filepath.Join("..", "samples", "digits_i8.aot_packed.tar")
+	digits, operator := filepath.Join("..", "samples", "digits_i8.aot_packed.tar"), tiny(b, nil)
 	warm := cache.New(b.TempDir(), cache.Options{})
+	cached := func() *cache.Cache { return warm }
+	compiled := func() *cache.Cache { return cache.New(b.TempDir(), cache.Options{}) }
 	for _, c := range []struct {
 		name  string
+		model string
 		cache func() *cache.Cache
 	}{
-		{"runtime=cached", func() *cache.Cache { return warm }},
-		{"runtime=compiled", func() *cache.Cache { return cache.New(b.TempDir(), cache.Options{}) }},
+		{"model=operator/runtime=cached", operator, cached},
+		{"model=digits/runtime=cached", digits, cached},
+		{"model=digits/runtime=compiled", digits, compiled},
 	} {
 		b.Run(c.name, func(b *testing.B) {
-			way(b, model, c.cache()) // fills the cache, and the system's
+			way(b, c.model, c.cache()) // fills the cache, and the system's
 			for b.Loop() {
-				way(b, model, c.cache())
+				way(b, c.model, c.cache())
 			}
 		})
 	}

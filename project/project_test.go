@@ -80,7 +80,7 @@ const tinyMetadata = `{"version": 7, "model_name": "twice", "export_datetime": "
 	`"target": ["c -keys=cpu"], "executors": [], "style": "operator"}`
 
 // tiny writes an archive of one operator, out[i] = in[i] * 2. changes replaces or adds files ("" removes one).
-func tiny(t *testing.T, changes map[string]string) string {
+func tiny(t testing.TB, changes map[string]string) string {
 	t.Helper()
 	files := map[string]string{
 		"metadata.json":                tinyMetadata,
@@ -112,7 +112,7 @@ func tiny(t *testing.T, changes map[string]string) string {
 	return path
 }
 
-func must(t *testing.T, err error) {
+func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
