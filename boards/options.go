@@ -40,22 +40,36 @@ type option struct {
 	text   func(*Options) *string
 }
 
-var levelNames = []string{"error", "warn", "info", "debug"}
-var optNames = []string{"O0", "O1", "O2", "O3", "Og", "Os"}
+var (
+	levelNames = []string{"error", "warn", "info", "debug"}
+	optNames   = []string{"O0", "O1", "O2", "O3", "Og", "Os"}
+)
 
 var table = []option{
-	{Option: Option{Name: "arena_kib", Type: "int", Unit: "KiB", Min: 1, Max: 1 << 20,
-		Help: "memory that tensors, parameters and the runtime are taken from"}, number: func(o *Options) *int { return &o.ArenaKiB }},
-	{Option: Option{Name: "packet_bytes", Type: "int", Unit: "bytes", Min: 256, Max: 1 << 20,
-		Help: "receive buffer of the RPC server; a host other than ours cuts its copies to it"}, number: func(o *Options) *int { return &o.PacketBytes }},
-	{Option: Option{Name: "registry_bytes", Type: "int", Unit: "bytes", Min: 64, Max: 1 << 16,
-		Help: "room for functions that the firmware registers while running"}, number: func(o *Options) *int { return &o.RegistryBytes }},
-	{Option: Option{Name: "log_level", Type: "string", Choices: levelNames,
-		Help: "what the firmware logs to the host"}, text: func(o *Options) *string { return &o.LogLevel }},
-	{Option: Option{Name: "runtime_opt", Type: "string", Choices: optNames,
-		Help: "the compiler's optimisation of the runtime and the port"}, text: func(o *Options) *string { return &o.RuntimeOpt }},
-	{Option: Option{Name: "operator_opt", Type: "string", Choices: optNames,
-		Help: "the compiler's optimisation of the model's operators"}, text: func(o *Options) *string { return &o.OperatorOpt }},
+	{Option: Option{
+		Name: "arena_kib", Type: "int", Unit: "KiB", Min: 1, Max: 1 << 20,
+		Help: "memory that tensors, parameters and the runtime are taken from",
+	}, number: func(o *Options) *int { return &o.ArenaKiB }},
+	{Option: Option{
+		Name: "packet_bytes", Type: "int", Unit: "bytes", Min: 256, Max: 1 << 20,
+		Help: "receive buffer of the RPC server; a host other than ours cuts its copies to it",
+	}, number: func(o *Options) *int { return &o.PacketBytes }},
+	{Option: Option{
+		Name: "registry_bytes", Type: "int", Unit: "bytes", Min: 64, Max: 1 << 16,
+		Help: "room for functions that the firmware registers while running",
+	}, number: func(o *Options) *int { return &o.RegistryBytes }},
+	{Option: Option{
+		Name: "log_level", Type: "string", Choices: levelNames,
+		Help: "what the firmware logs to the host",
+	}, text: func(o *Options) *string { return &o.LogLevel }},
+	{Option: Option{
+		Name: "runtime_opt", Type: "string", Choices: optNames,
+		Help: "the compiler's optimisation of the runtime and the port",
+	}, text: func(o *Options) *string { return &o.RuntimeOpt }},
+	{Option: Option{
+		Name: "operator_opt", Type: "string", Choices: optNames,
+		Help: "the compiler's optimisation of the model's operators",
+	}, text: func(o *Options) *string { return &o.OperatorOpt }},
 }
 
 // own are the board's own choices.
