@@ -44,8 +44,8 @@ static int get_metadata(TVMModuleHandle module, const char* name,
     return error;
   }
   const struct TVMMetadata* const m = value.v_handle;
-  if ((m == NULL) || ((int)m->version != TVM_METADATA_VERSION) ||
-      (((uint64_t)m->num_inputs | (uint64_t)m->num_outputs | (uint64_t)m->num_workspace_pools) >
+  if ((m == NULL) || ((uint32_t)m->version != (uint32_t)TVM_METADATA_VERSION) ||
+      (((uint32_t)m->num_inputs | (uint32_t)m->num_outputs | (uint32_t)m->num_workspace_pools) >
        TENSORS_MOST)) {
     return (int)kTvmErrorExecutorModuleBadContext;
   }
@@ -61,9 +61,9 @@ int TVMAotExecutor_Create(TVMModuleHandle module_handle, const DLDevice device,
   if (error != 0) {
     return error;
   }
-  const size_t inputs = (size_t)m->num_inputs;
-  const size_t tensors = inputs + (size_t)m->num_outputs;
-  const size_t n = tensors + (size_t)m->num_workspace_pools;
+  const size_t inputs = (uint32_t)m->num_inputs;
+  const size_t tensors = inputs + (uint32_t)m->num_outputs;
+  const size_t n = tensors + (uint32_t)m->num_workspace_pools;
 #ifdef TVM_CRT_MAX_ARGS
   if (n > (size_t)(TVM_CRT_MAX_ARGS)) {
     return (int)kTvmErrorFunctionCallNumArguments;

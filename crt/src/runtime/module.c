@@ -54,6 +54,12 @@ static TVMBackendPackedCFunc global_function(unsigned index) {
   return NULL;
 }
 
+// Sets the last error; returns -1.
+ONCE static int bad(const char* fmt, unsigned number) {
+  TVMAPIErrorf(fmt, number);
+  return -1;
+}
+
 int TVMFuncCall(TVMFunctionHandle func, TVMValue* arg_values, int* type_codes, int num_args,
                 TVMValue* ret_val, int* ret_type_code) {
   // Without its valid bit an index becomes too large.
@@ -88,8 +94,7 @@ int TVMFuncCall(TVMFunctionHandle func, TVMValue* arg_values, int* type_codes, i
     number = (unsigned)module_index;
   }
   if (call == NULL) {
-    TVMAPIErrorf(wrong, number);
-    return -1;
+    return bad(wrong, number);
   }
   ret_val->v_int64 = 0;
   *ret_type_code = (int)kTVMNullptr;
@@ -122,7 +127,7 @@ static module_slot_t* slot_of(TVMModuleHandle module) {
   if ((index < MODULE_GLOBAL) && (boardsmith_runtime.modules[index].module != NULL)) {
     return &boardsmith_runtime.modules[index];
   }
-  TVMAPIErrorf("invalid module handle: %08x", (unsigned)(uintptr_t)module);
+  (void)bad("invalid module handle: %08x", (unsigned)(uintptr_t)module);
   return NULL;
 }
 
@@ -158,8 +163,7 @@ int boardsmith_module_add(const TVMModule* module, TVMBackendPackedCFunc dispatc
       return 0;
     }
   }
-  TVMAPISetLastError("no free module slot");
-  return -1;
+  return bad("no free module slot", 0);
 }
 
 int TVMModCreateFromCModule(const TVMModule* mod, TVMModuleHandle* out_handle) {

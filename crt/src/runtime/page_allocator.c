@@ -3,14 +3,13 @@
 // A memory manager of whole pages.
 //
 // The pool is a row of runs, each free or one live allocation. The entry of a run's
-// first page holds its length; entries of other pages mean nothing. Free runs are
-// joined when an allocation walks over them.
+// first page holds its length in pages, negative if it is in use; entries of other pages mean
+// nothing. Free runs are joined when an allocation walks over them.
 #include <tvm/runtime/crt/page_allocator.h>
 
 #include <tvm/runtime/crt/platform.h>
 
-#define RUN_USED 0x8000U
-#define RUN_PAGES 0x7fffU
+#define PAGES_MOST ((size_t)INT16_MAX)
 
 enum {
   POOL_ALIGNMENT = 16,  // of the first page, so of every allocation
@@ -22,7 +21,7 @@ typedef struct manager {
   uint8_t* pool;
   size_t pages;
   size_t page_log2;
-  uint16_t runs[];
+  int16_t runs[];
 } manager_t;
 
 // Allocates like MemoryManagerInterface.Allocate.
@@ -30,28 +29,30 @@ static tvm_crt_error_t take_pages(MemoryManagerInterface* interface, size_t num_
                                   DLDevice dev, void** out_ptr) {
   (void)dev;  // there is one memory
   manager_t* const m = (manager_t*)(void*)interface;
-  uint16_t* const runs = m->runs;
+  int16_t* const runs = m->runs;
   // 0 bytes take a page, too: each allocation has an address of its own.
   const size_t want = ((num_bytes - (size_t)(num_bytes != 0U)) >> m->page_log2) + 1U;
   size_t at = 0;
   while (at < m->pages) {
-    size_t pages = runs[at];
-    if ((pages & RUN_USED) == 0U) {
-      while (((at + pages) < m->pages) && ((runs[at + pages] & RUN_USED) == 0U)) {
-        pages += runs[at + pages];
+    int pages = runs[at];
+    if (pages < 0) {
+      pages = -pages;
+    } else {
+      while (((at + (size_t)pages) < m->pages) && (runs[at + (size_t)pages] >= 0)) {
+        pages += runs[at + (size_t)pages];
       }
-      if (pages >= want) {
-        if (pages > want) {
-          runs[at + want] = (uint16_t)(pages - want);
+      runs[at] = (int16_t)pages;
+      if ((size_t)pages >= want) {
+        if ((size_t)pages > want) {
+          runs[at + want] = (int16_t)(pages - (int)want);
         }
-        runs[at] = (uint16_t)(want | RUN_USED);
+        runs[at] = (int16_t)-(int)want;
         interface->vleak_size++;
         *out_ptr = &m->pool[at << m->page_log2];
         return kTvmErrorNoError;
       }
-      runs[at] = (uint16_t)pages;
     }
-    at += pages & RUN_PAGES;
+    at += (size_t)pages;
   }
   return kTvmErrorPlatformNoMemory;
 }
@@ -61,15 +62,16 @@ static tvm_crt_error_t give_pages(MemoryManagerInterface* interface, void* ptr, 
   (void)dev;
   manager_t* const m = (manager_t*)(void*)interface;
   const uintptr_t offset = (uintptr_t)ptr - (uintptr_t)m->pool;
-  for (size_t at = 0; at < m->pages; at += m->runs[at] & RUN_PAGES) {
-    if (offset == ((uintptr_t)at << m->page_log2)) {
-      if ((m->runs[at] & RUN_USED) == 0U) {
-        break;
-      }
-      m->runs[at] &= RUN_PAGES;
+  size_t at = 0;
+  while (at < m->pages) {
+    int16_t* const run = &m->runs[at];
+    const int pages = (*run < 0) ? -*run : *run;
+    if ((offset == ((uintptr_t)at << m->page_log2)) && (*run < 0)) {
+      *run = (int16_t)pages;
       interface->vleak_size--;
       return kTvmErrorNoError;
     }
+    at += (size_t)pages;
   }
   return kTvmErrorFunctionCallInvalidArg;
 }
@@ -84,11 +86,11 @@ tvm_crt_error_t PageMemoryManagerCreate(MemoryManagerInterface** manager, uint8_
     return kTvmErrorPlatformNoMemory;
   }
   const size_t left = memory_pool_size_bytes - fixed;
-  while ((left >> log2) > RUN_PAGES) {
+  while ((left >> log2) > PAGES_MOST) {
     log2++;
   }
   size_t pages = left >> log2;
-  while (((pages << log2) + (pages * sizeof(uint16_t))) > left) {
+  while (((pages << log2) + (pages * sizeof(int16_t))) > left) {
     pages--;
   }
   if (pages == 0U) {
@@ -103,7 +105,7 @@ tvm_crt_error_t PageMemoryManagerCreate(MemoryManagerInterface** manager, uint8_
   m->pool = pool;
   m->pages = pages;
   m->page_log2 = log2;
-  m->runs[0] = (uint16_t)pages;
+  m->runs[0] = (int16_t)pages;
   *manager = &m->interface;
   return kTvmErrorNoError;
 }
