@@ -40,7 +40,7 @@ void boardsmith_window_remove(boardsmith_window_t* window);
 int boardsmith_memory_known(const void* addr, size_t size_bytes, int writable);
 
 // Stores the bytes of a compact tensor's elements, byte_offset not counted.
-// kTvmErrorFunctionCallInvalidArg if an extent is negative, the size does not fit size_t, or the rank
+// kTvmErrorFunctionCallInvalidArg if an extent is negative, the size is 2 GiB or more, or the rank
 // is negative or above TVM_CRT_MAX_NDIM (where crt_config.h sets it).
 int boardsmith_tensor_bytes(int32_t ndim, const int64_t* shape, DLDataType dtype,
                             size_t* size_bytes);
@@ -48,8 +48,16 @@ int boardsmith_tensor_bytes(int32_t ndim, const int64_t* shape, DLDataType dtype
 // ---- Functions in flash -------------------------------------------------------
 
 // A firmware may define this table: its functions are global ones, without
-// TVMFuncRegisterGlobal and without RAM. In an archive it needs `-u boardsmith_functions`.
+// TVMFuncRegisterGlobal and without RAM. It has to be in an object, not in an archive.
 extern const TVMFuncRegistry boardsmith_functions;
+
+// boardsmith.crc32(tensor) -> int: the IEEE CRC-32 of the tensor's elements, for that table. A device
+// that has it takes copies of any length in one message, and answers reads of any length in one.
+int boardsmith_crc32_packed(TVMValue* args, int* type_codes, int num_args, TVMValue* out_value,
+                            int* out_type, void* resource_handle);
+
+// The IEEE CRC-32 (as in zlib) of bytes.
+uint32_t boardsmith_crc32(const void* data, size_t size_bytes);
 
 // ---- Clock ----------------------------------------------------------------------
 

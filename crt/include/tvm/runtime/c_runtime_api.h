@@ -145,8 +145,8 @@ TVM_DLL int TVMDeviceAllocDataSpace(DLDevice dev, size_t nbytes, size_t alignmen
                                     DLDataType type_hint, void** out_data);
 
 // The same for a tensor of this shape, rounded up to 64 bytes or one element of
-// all lanes, whichever is more. mem_scope is ignored. A negative extent, or a size that does not
-// fit size_t, is an error.
+// all lanes, whichever is more. mem_scope is ignored. A negative extent, or a size of 2 GiB or
+// more, is an error.
 TVM_DLL int TVMDeviceAllocDataSpaceWithScope(DLDevice dev, int ndim, const int64_t* shape,
                                              DLDataType dtype, const char* mem_scope,
                                              void** out_data);

@@ -24,10 +24,11 @@ struct MemoryManagerInterface {
   int vleak_size;  // live allocations
 };
 
-// Makes a manager of whole pages, 2^page_size_log2 bytes each, out of memory_pool, which
-// must stay and be aligned for int64_t; allocations start at multiples of the page size from
-// there. First fit; neighbours merge when freed. Its own state, two bytes per page and about
-// 40 more, lies at the end of the pool. kTvmErrorPlatformNoMemory if not one page is left.
+// Makes a manager of whole pages out of memory_pool, which must stay. A page has
+// 2^page_size_bytes_log2 bytes, 16 at least, and more where a pool would have over 32,767 of them. Every
+// allocation is aligned to 16 bytes. First fit; free neighbours merge. The manager's own
+// state, two bytes per page and about 40 more, lies at the end of the pool.
+// kTvmErrorPlatformNoMemory if not one page is left.
 tvm_crt_error_t PageMemoryManagerCreate(MemoryManagerInterface** manager, uint8_t* memory_pool,
                                         size_t memory_pool_size_bytes,
                                         size_t page_size_bytes_log2);

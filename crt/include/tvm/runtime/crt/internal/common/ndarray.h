@@ -21,7 +21,7 @@ typedef struct TVMNDArray {
 
 // Makes *array a description without data (dl_tensor.data is NULL), reference count 1. The
 // shape is copied. A rank above TVM_CRT_MAX_NDIM (where crt_config.h sets it), a negative extent or
-// a size beyond size_t is kTvmErrorFunctionCallInvalidArg.
+// a size of 2 GiB or more is kTvmErrorFunctionCallInvalidArg.
 int TVMNDArray_Create(int32_t ndim, const tvm_index_t* shape, DLDataType dtype, DLDevice dev,
                       TVMNDArray* array);
 
