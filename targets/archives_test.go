@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// shared is where archives that TVM generated lie beside this repository, with their inputs and expected outputs.
-const shared = "../../shared/data"
+// shared is where archives that TVM generated lie, with their inputs and expected outputs.
+func shared() string { return first(os.Getenv("BOARDSMITH_DATA"), "../../shared/data") }
 
 // An archiveCase is an archive and its files of arrays.
 type archiveCase struct {
@@ -23,7 +23,7 @@ type archiveCase struct {
 func archiveCases(t *testing.T) []archiveCase {
 	var all []archiveCase
 	for _, pattern := range []string{"mlf/*.tar", "mlperf_tiny/*.tar.gz", "mlf/candidates/*.tar"} {
-		found, err := filepath.Glob(filepath.Join(shared, pattern))
+		found, err := filepath.Glob(filepath.Join(shared(), pattern))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -59,8 +59,8 @@ func caseOf(file string) (archiveCase, bool) {
 // TestArchives types `MODEL=… INPUT=… OUTPUT=out.npz mage build flash run` for every archive there is, and compares the
 // outputs.
 func TestArchives(t *testing.T) {
-	if _, err := os.Stat(shared); err != nil {
-		t.Skipf("the archives are not beside this repository: %v", err)
+	if _, err := os.Stat(shared()); err != nil {
+		t.Skipf("no TVM archives in %s; set BOARDSMITH_DATA to run this", shared())
 	}
 	if testing.Short() {
 		t.Skip("takes a minute: not with -short")
@@ -68,10 +68,10 @@ func TestArchives(t *testing.T) {
 	s := openShop(t)
 	cases := archiveCases(t)
 	if len(cases) < 80 {
-		t.Fatalf("only %d archives in %s", len(cases), shared)
+		t.Fatalf("only %d archives in %s", len(cases), shared())
 	}
 	for _, c := range cases {
-		t.Run(strings.TrimPrefix(c.archive, shared+"/"), func(t *testing.T) {
+		t.Run(strings.TrimPrefix(c.archive, shared()+"/"), func(t *testing.T) {
 			t.Parallel()
 			c.run(t, s)
 		})

@@ -101,9 +101,16 @@ func (g *goTests) packageEnd(e testEvent, key string) {
 	}
 	if g.counts[e.Package] > 0 {
 		line := fmt.Sprintf("%-48s %4d tests %6.1f s", name, g.counts[e.Package], e.Elapsed)
-		g.s.out.printf("%-7s %s", map[bool]string{true: "FAILED", false: "ok"}[e.Action == "fail"], line)
+		g.s.out.printf("%-7s %s", verdict(e.Action != "fail"), line)
 		g.t.sections = append(g.t.sections, line)
 	}
+}
+
+func verdict(good bool) string {
+	if good {
+		return "ok"
+	}
+	return "FAILED"
 }
 
 var skipRE = regexp.MustCompile(`^\s+\S+\.go:\d+: `)
@@ -153,19 +160,18 @@ var cmockaRE = regexp.MustCompile(`^\[\s*([A-Z]+)\s*\] (.*)$`)
 
 // line counts one line. A failed test is named twice, when it ends and in a list: only the first counts.
 func (c *cmockaTests) line(text string) {
-	m := cmockaRE.FindStringSubmatch(text)
-	if m == nil {
+	state, name := "", ""
+	if m := cmockaRE.FindStringSubmatch(text); m != nil {
+		state, name = m[1], "crt."+strings.TrimSpace(m[2])
+	}
+	switch {
+	case state == "RUN":
+		c.running, c.said = name, nil
+		return
+	case name != c.running || name == "":
 		if len(c.said) < maxKept {
 			c.said = append(c.said, text)
 		}
-		return
-	}
-	state, name := m[1], "crt."+strings.TrimSpace(m[2])
-	if state == "RUN" {
-		c.running, c.said = name, nil
-		return
-	}
-	if name != c.running {
 		return
 	}
 	c.running = ""
@@ -190,7 +196,7 @@ func lastOf(lines []string) string {
 // cTest runs a command that runs cmocka's test programs.
 func (s *session) cTest(ctx context.Context, t *tally, argv ...string) error {
 	c := &cmockaTests{s: s, t: t}
-	start := time.Now()
+	start, failed := time.Now(), t.failed
 	var all []string
 	err := s.tests(ctx, t, strings.Join(argv, " "), argv, []string{"CMOCKA_MESSAGE_OUTPUT=STDOUT"}, func(line string) {
 		all = append(all, line)
@@ -206,7 +212,7 @@ func (s *session) cTest(ctx context.Context, t *tally, argv ...string) error {
 		s.fail(t, strings.Join(argv, " "), "no test ran\n"+strings.Join(all, "\n"))
 	}
 	line := fmt.Sprintf("%-48s %4d tests %6.1f s", "crt (C, under ASan and UBSan)", c.count, time.Since(start).Seconds())
-	s.out.printf("ok      %s", line)
+	s.out.printf("%-7s %s", verdict(t.failed == failed), line)
 	t.sections = append(t.sections, line)
 	return nil
 }

@@ -53,8 +53,8 @@ func TestCmockaLines(t *testing.T) {
 [ RUN      ] one
 [       OK ] one
 [ RUN      ] two
-0x1 != 0x2
-test_x.c:5: error: Failure!
+[  ERROR   ] --- 0x1 != 0x2
+[   LINE   ] --- test_x.c:5: error: Failure!
 [  FAILED  ] two
 [ RUN      ] three
 needs a big-endian machine
