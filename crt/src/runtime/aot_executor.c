@@ -4,6 +4,7 @@
 #include <string.h>
 #include <tvm/runtime/crt/aot_executor.h>
 
+#include "aot.h"
 #include "runtime.h"
 
 // Arrays, their values, the executor and the type codes stand in one block, in this order.
@@ -53,8 +54,8 @@ static int get_metadata(TVMModuleHandle module, const char* name,
   return 0;
 }
 
-int TVMAotExecutor_Create(TVMModuleHandle module_handle, const DLDevice device,
-                          TVMAotExecutor** executor, const char* module_name) {
+int boardsmith_aot_executor_make(TVMModuleHandle module_handle, const char* module_name,
+                                 TVMAotExecutor** executor) {
   const struct TVMMetadata* m;
   void* memory;
   int error = get_metadata(module_handle, module_name, &m);
@@ -81,7 +82,7 @@ int TVMAotExecutor_Create(TVMModuleHandle module_handle, const DLDevice device,
   const struct TVMTensorInfo* info = m->inputs;
   ex->metadata = m;
   ex->module_handle = module_handle;
-  ex->device = device;
+  ex->device.device_type = kDLCPU;
   ex->args = array;
   ex->num_args = (int64_t)n;
   ex->values = value;
@@ -104,23 +105,26 @@ int TVMAotExecutor_Create(TVMModuleHandle module_handle, const DLDevice device,
     info++;
   }
   if (error != 0) {
-    (void)TVMAotExecutor_Release(ex, device);
+    (void)boardsmith_arrays_settle(&boardsmith_runtime.arrays, 0);  // the newest table is the first one
   } else {
     *executor = ex;
   }
   return error;
 }
 
+int TVMAotExecutor_Create(TVMModuleHandle module_handle, const DLDevice device,
+                          TVMAotExecutor** executor, const char* module_name) {
+  const int error = boardsmith_aot_executor_make(module_handle, module_name, executor);
+  if (error == 0) {
+    (*executor)->device = device;
+  }
+  return error;
+}
+
 int TVMAotExecutor_Release(TVMAotExecutor* executor, const DLDevice device) {
   (void)device;
-  block_t** table = boardsmith_block_at(&boardsmith_runtime.arrays, executor);
-  if (*table == NULL) {
-    return (int)kTvmErrorFunctionCallInvalidArg;
-  }
-  for (int i = 0; i < (int)executor->num_args; i++) {
-    executor->args[i].reference_count &= ~ARRAY_IN_USE;
-  }
-  return boardsmith_arrays_settle(table);
+  return boardsmith_arrays_settle(boardsmith_block_at(&boardsmith_runtime.arrays, executor),
+                                  ~ARRAY_IN_USE);
 }
 
 int TVMAotExecutor_GetNumInputs(TVMAotExecutor* executor) {

@@ -2,9 +2,9 @@
 //
 // The AOT executor as a module for the host. Its functions are found through its slot,
 // so there is an executor while they can be called.
-#include <tvm/runtime/crt/aot_executor.h>
 #include <tvm/runtime/crt/aot_executor_module.h>
 
+#include "aot.h"
 #include "runtime.h"
 
 static TVMAotExecutor* executor;  // of the one module; NULL: there is none
@@ -118,7 +118,7 @@ int boardsmith_aot_create(PACKED_PARAMETERS) {
   if ((args[1].v_device.device_type != kDLCPU) || (args[1].v_device.device_id != 0)) {
     return (int)kTvmErrorExecutorModuleBadContext;
   }
-  error = TVMAotExecutor_Create(args[0].v_handle, args[1].v_device, &executor, args[2].v_str);
+  error = boardsmith_aot_executor_make(args[0].v_handle, args[2].v_str, &executor);
   if (error == 0) {
     error = boardsmith_module_add(&module, dispatch, &out_value->v_handle);
     if (error != 0) {

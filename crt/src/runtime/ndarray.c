@@ -51,12 +51,9 @@ int boardsmith_array_make(const struct TVMTensorInfo* info, TVMNDArray* array) {
   if (error == 0) {
     t->data = memory;
     t->device.device_type = kDLCPU;
-    t->device.device_id = 0;
     t->ndim = ndim;
     t->dtype = info->dtype;
     t->shape = (int64_t*)((uintptr_t)memory + shape_at);
-    t->strides = NULL;
-    t->byte_offset = 0;
     array->reference_count = 1;
     for (int32_t i = 0; i < ndim; i++) {
       t->shape[i] = info->shape[i];
@@ -68,9 +65,12 @@ int boardsmith_array_make(const struct TVMTensorInfo* info, TVMNDArray* array) {
 int TVMNDArray_Empty(int32_t ndim, const tvm_index_t* shape, DLDataType dtype, DLDevice dev,
                      TVMNDArray* array) {
   const struct TVMTensorInfo info = {NULL, shape, ndim, dtype};
-  const int error = boardsmith_array_make(&info, array);
+  TVMNDArray made;
+  boardsmith_zero(&made, sizeof made);
+  const int error = boardsmith_array_make(&info, &made);
   if (error == 0) {
-    array->dl_tensor.device = dev;
+    made.dl_tensor.device = dev;
+    *array = made;
   }
   return error;
 }
@@ -130,16 +130,19 @@ int TVMNDArray_Release(TVMNDArray* arr) {
       boardsmith_block_at(&boardsmith_runtime.memory[MEMORY_OWN], arr->dl_tensor.shape));
 }
 
-int boardsmith_arrays_settle(block_t** table) {
-  TVMNDArray* a = (TVMNDArray*)(*table)->base;
-  TVMNDArray* const end = (TVMNDArray*)((*table)->base + (*table)->size_bytes);
+int boardsmith_arrays_settle(block_t** table, uint32_t keep) {
   uint32_t live = 0;
-  for (; a != end; a++) {
-    if (a->reference_count == 0U) {
-      (void)TVMNDArray_Release(a);  // nothing to do if it was never made, or is free already
-      a->dl_tensor.shape = NULL;
+  if (*table != NULL) {
+    TVMNDArray* a = (TVMNDArray*)(*table)->base;
+    TVMNDArray* const end = (TVMNDArray*)((*table)->base + (*table)->size_bytes);
+    for (; a != end; a++) {
+      a->reference_count &= keep;
+      if (a->reference_count == 0U) {
+        (void)TVMNDArray_Release(a);  // nothing to do if it was never made, or is free already
+        a->dl_tensor.shape = NULL;
+      }
+      live |= a->reference_count;
     }
-    live |= a->reference_count;
   }
   return (live != 0U) ? 0 : boardsmith_block_free(table);
 }
@@ -157,7 +160,7 @@ int TVMArrayAlloc(const tvm_index_t* shape, int ndim, int dtype_code, int dtype_
   TVMNDArray* array = memory;
   error = TVMNDArray_Empty(ndim, shape, dtype, dev, array);
   if (error != 0) {
-    (void)boardsmith_arrays_settle(arrays);  // the newest table is the first one
+    (void)boardsmith_arrays_settle(arrays, 0);  // the newest table is the first one
     return error;
   }
   *out = &array->dl_tensor;
@@ -172,7 +175,7 @@ int TVMArrayFree(TVMArrayHandle handle) {
     for (; a != end; a++) {
       if ((&a->dl_tensor == handle) && ((a->reference_count & ~ARRAY_IN_USE) != 0U)) {
         a->reference_count--;
-        return boardsmith_arrays_settle(table);
+        return boardsmith_arrays_settle(table, UINT32_MAX);
       }
     }
   }

@@ -127,15 +127,16 @@ int boardsmith_block_take(block_t** list, size_t size_bytes, size_t extra_bytes,
 // points to is NULL if there is none.
 block_t** boardsmith_block_at(block_t** list, const void* address);
 
-// Makes *array, with zeroed data, from its description.
+// Makes *array, which is all zero, from its description; its data are zero, too.
 int boardsmith_array_make(const struct TVMTensorInfo* info, TVMNDArray* array);
 
 // Takes the block out of its list and gives its memory back to the platform; an error if
 // link points to NULL.
 int boardsmith_block_free(block_t** link);
 
-// Frees the arrays of a table that no one refers to, then the table if all are free.
-int boardsmith_arrays_settle(block_t** table);
+// Keeps only these bits of all reference counts of a table, frees the arrays that no one refers to, then the
+// table if all are free. An error if table points to NULL.
+int boardsmith_arrays_settle(block_t** table, uint32_t keep);
 
 // Set in the reference count of an array that an executor uses: TVMArrayFree never takes it away.
 #define ARRAY_IN_USE 0x80000000U
