@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -173,6 +175,9 @@ func (s *session) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := s.canWriteOutput(); err != nil {
+		return err
+	}
 	return s.withModel(ctx, func(c *connection) error {
 		bar := s.out.lasts("run", 0)
 		defer bar.end()
@@ -187,6 +192,18 @@ func (s *session) run(ctx context.Context) error {
 		bar.end()
 		return s.tell(c, from, outputs, t)
 	})
+}
+
+// canWriteOutput finds out before the work, not after it, that OUTPUT lies nowhere.
+func (s *session) canWriteOutput() error {
+	if s.in.output == "" {
+		return nil
+	}
+	folder := filepath.Dir(s.in.output)
+	if info, err := os.Stat(folder); err != nil || !info.IsDir() {
+		return failure.New(failure.Config, "make the folder first", "OUTPUT=%s: %s is not a folder", s.in.output, folder)
+	}
+	return nil
 }
 
 // infer sets the inputs, runs the model once and fetches all outputs.

@@ -123,7 +123,7 @@ func TestScript(t *testing.T) {
 			return false, fmt.Errorf("no such condition: %s", name)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits": exits, "same": same, "badtar": badTar, "append": appendText,
+			"exits": exits, "same": same, "badtar": badTar, "append": appendText, "npz": writeArray,
 		},
 	})
 }
@@ -157,6 +157,24 @@ func appendText(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	_, err = f.WriteString(args[1] + "\n")
 	ts.Check(errors.Join(err, f.Close()))
+}
+
+// npz FILE NAME TYPE DIM... writes one array of zeroes.
+func writeArray(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 3 {
+		ts.Fatalf("usage: npz FILE NAME TYPE DIM...")
+	}
+	d, err := ndarray.ParseDType(args[2])
+	ts.Check(err)
+	var shape []int64
+	for _, word := range args[3:] {
+		n, err := strconv.ParseInt(word, 10, 64)
+		ts.Check(err)
+		shape = append(shape, n)
+	}
+	a, err := ndarray.New(d, shape...)
+	ts.Check(err)
+	ts.Check(ndarray.WriteNPZ(ts.MkAbs(args[0]), []ndarray.Named{{Name: args[1], Array: a}}))
 }
 
 // same GOT WANT compares two .npz as the data's own comparison does.
