@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -215,7 +216,7 @@ func (s *session) clean(ctx context.Context) error {
 			return err
 		}
 	}
-	if s.project == nil && s.unfinished == nil {
+	if _, err := os.Stat(in.project); errors.Is(err, fs.ErrNotExist) {
 		s.out.printf("clean: there is no %s", in.project)
 		s.out.line(record{"status": "up-to-date", "project": in.project})
 		return nil
