@@ -14,7 +14,7 @@ import (
 
 // A goal is a figure of one benchmark and its promised bound.
 type goal struct {
-	benchmark string // the name that go test prints, without the number of processors
+	benchmark string // its package, and the name that go test prints without the number of processors
 	what      string
 	unit      string // of the benchmark's figure, as go test prints it
 	scale     float64
@@ -25,21 +25,22 @@ type goal struct {
 
 // goals are boardsmith's; two cores are assumed.
 var goals = []goal{
-	{"BenchmarkFrame/4096", "framing random payloads of 4 KiB", "MB/s", 1, "MB/s", 1000, true},
-	{"BenchmarkFrame/65536", "framing random payloads of 64 KiB", "MB/s", 1, "MB/s", 1000, true},
-	{"BenchmarkFrame/4096", "allocations per message framed", "allocs/op", 1, "", 0, false},
-	{"BenchmarkUnframe/4096", "unframing random payloads of 4 KiB", "MB/s", 1, "MB/s", 800, true},
-	{"BenchmarkUnframe/65536", "unframing random payloads of 64 KiB", "MB/s", 1, "MB/s", 800, true},
-	{"BenchmarkUnframe/4096", "allocations per message unframed", "allocs/op", 1, "", 0, false},
-	{"BenchmarkEmptyCall", "empty remote call over the pipe, median", "median-µs", 1, "µs", 40, false},
-	{"BenchmarkArchiveToSession/nothing_cached", "archive to open session, nothing cached", "ns/op", 1e-9, "s", 1.2, false},
-	{"BenchmarkArchiveToSession/runtime_cached", "archive to open session, runtime built before", "ns/op", 1e-9, "s", 0.25, false},
-	{"BenchmarkNothingToDo", "mage build flash with nothing to do, without mage's start", "ns/op", 1e-9, "s", 0.3, false},
+	{"transport.BenchmarkFrame/4096", "framing random payloads of 4 KiB", "MB/s", 1, "MB/s", 1000, true},
+	{"transport.BenchmarkFrame/65536", "framing random payloads of 64 KiB", "MB/s", 1, "MB/s", 1000, true},
+	{"transport.BenchmarkFrame/4096", "allocations per message framed", "allocs/op", 1, "", 0, false},
+	{"transport.BenchmarkUnframe/4096", "unframing random payloads of 4 KiB", "MB/s", 1, "MB/s", 800, true},
+	{"transport.BenchmarkUnframe/65536", "unframing random payloads of 64 KiB", "MB/s", 1, "MB/s", 800, true},
+	{"transport.BenchmarkUnframe/4096", "allocations per message unframed", "allocs/op", 1, "", 0, false},
+	{"targets.BenchmarkEmptyCall", "empty remote call over the pipe, median", "median-µs", 1, "µs", 40, false},
+	{"project.BenchmarkArchiveToSession/model=digits/runtime=compiled", "archive to open session, nothing cached", "ns/op", 1e-9, "s", 1.2, false},
+	{"project.BenchmarkArchiveToSession/model=operator/runtime=cached", "the same for an operator, runtime built before", "ns/op", 1e-9, "s", 0.25, false},
+	{"targets.BenchmarkNothingToDo", "mage build flash with nothing to do, without mage's start", "ns/op", 1e-9, "s", 0.3, false},
 }
 
 // benchPackages hold the benchmarks of goals.
 var benchPackages = []string{
 	"github.com/boardsmith/boardsmith/transport",
+	"github.com/boardsmith/boardsmith/project",
 	"github.com/boardsmith/boardsmith/targets",
 }
 
@@ -62,14 +63,18 @@ const missed = "MISSED"
 func (s *session) measure(ctx context.Context) (string, error) {
 	var t tally
 	figures := map[string]map[string]float64{}
+	pkg := ""
 	argv := append([]string{"go", "test", "-run=^$", "-bench=" + benchNames(), "-benchmem", "-count=1", "-p=1"}, benchPackages...)
 	err := s.tests(ctx, &t, "benchmarks", argv, nil, func(line string) {
+		if p, ok := strings.CutPrefix(line, "pkg: "); ok {
+			pkg = short(p)
+		}
 		name, values, ok := parseBench(line)
 		if !ok {
 			fmt.Fprintln(s.out, line)
 			return
 		}
-		figures[name] = values
+		figures[pkg+"."+name] = values
 	})
 	if err != nil {
 		return "", err
@@ -108,7 +113,8 @@ func benchNames() string {
 	var names []string
 	seen := map[string]bool{}
 	for _, g := range goals {
-		top, _, _ := strings.Cut(g.benchmark, "/")
+		_, top, _ := strings.Cut(g.benchmark, ".")
+		top, _, _ = strings.Cut(top, "/")
 		if !seen[top] {
 			seen[top] = true
 			names = append(names, top)

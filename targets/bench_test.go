@@ -24,49 +24,6 @@ func sampleSpec(b *testing.B) project.Spec {
 	return project.Spec{Board: "host", Model: model, Env: project.Env{Cache: cache.New(filepath.Join(dir, "cache"), cache.Options{})}}
 }
 
-// openOnce goes from the archive to an open session in a new folder, and closes it again.
-func openOnce(b *testing.B, s project.Spec) {
-	ctx := b.Context()
-	dir, err := os.MkdirTemp(b.TempDir(), "p")
-	if err != nil {
-		b.Fatal(err)
-	}
-	p, err := project.Generate(ctx, dir, s)
-	if err != nil {
-		b.Fatal(err)
-	}
-	session, err := p.Run(ctx, "")
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.StopTimer()
-	if err := session.Close(ctx); err != nil {
-		b.Fatal(err)
-	}
-	if err := p.Close(); err != nil {
-		b.Fatal(err)
-	}
-	b.StartTimer()
-}
-
-func BenchmarkArchiveToSession(b *testing.B) {
-	b.Run("nothing_cached", func(b *testing.B) {
-		for b.Loop() {
-			b.StopTimer()
-			s := sampleSpec(b)
-			b.StartTimer()
-			openOnce(b, s)
-		}
-	})
-	b.Run("runtime_cached", func(b *testing.B) {
-		s := sampleSpec(b)
-		openOnce(b, s)
-		for b.Loop() {
-			openOnce(b, s)
-		}
-	})
-}
-
 // BenchmarkEmptyCall calls a function without arguments that returns a number; the median says more than the mean where
 // other programs run.
 func BenchmarkEmptyCall(b *testing.B) {

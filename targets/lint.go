@@ -133,7 +133,9 @@ type tally struct {
 
 func (s *session) pass(t *tally, name string, d time.Duration) {
 	t.passed++
-	s.out.printf("ok      %-40s %5.1f s", name, d.Seconds())
+	line := fmt.Sprintf("%-48s %11s %6.1f s", name, "", d.Seconds())
+	s.out.printf("%-7s %s", verdict(true), line)
+	t.sections = append(t.sections, line)
 }
 
 func (s *session) fail(t *tally, name, why string) {
