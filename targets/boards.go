@@ -4,6 +4,7 @@ package targets
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"sort"
 	"strings"
@@ -75,4 +76,30 @@ func optionRange(o boards.Option) string {
 		return strings.Join(o.Choices, ", ")
 	}
 	return strings.TrimSpace(fmt.Sprintf("%d to %d %s", o.Min, o.Max, o.Unit))
+}
+
+// fieldTexts is the merged board as its files write it: each field that holds a plain value or a list, by its path.
+func fieldTexts(b *boards.Board) (map[string]string, error) {
+	data, err := json.Marshal(b)
+	if err != nil {
+		return nil, fmt.Errorf("board %s: %w", b.Name, err)
+	}
+	var tree map[string]json.RawMessage
+	if err := json.Unmarshal(data, &tree); err != nil {
+		return nil, fmt.Errorf("board %s: %w", b.Name, err)
+	}
+	texts := map[string]string{}
+	flatten("", tree, texts)
+	return texts, nil
+}
+
+func flatten(at string, tree map[string]json.RawMessage, texts map[string]string) {
+	for name, raw := range tree {
+		var below map[string]json.RawMessage
+		if json.Unmarshal(raw, &below) == nil && below != nil {
+			flatten(at+name+".", below, texts)
+			continue
+		}
+		texts[at+name] = string(raw)
+	}
 }
