@@ -27,15 +27,16 @@ static void put_raw(rpc_server_t* s, const uint8_t* data, size_t bytes) {
 void transmit_put(rpc_server_t* s, const void* data, size_t bytes) {
   static const uint8_t escaped_ff[2] = {0xFF, 0xFF};
   const uint8_t* p = data;
-  const uint8_t* const end = &p[bytes];
-  while (p != end) {
-    const size_t run = crc16_span(&s->tx_crc, NULL, p, (size_t)(end - p));
+  while (bytes != 0U) {
+    const size_t run = crc16_span(&s->tx_crc, NULL, p, bytes);
     put_raw(s, p, run);
     p += run;
-    if (p != end) {
+    bytes -= run;
+    if (bytes != 0U) {
       s->tx_crc = crc16_byte(crc16_byte(s->tx_crc, 0xFF), 0xFF);
       put_raw(s, escaped_ff, sizeof escaped_ff);
       p++;
+      bytes--;
     }
   }
 }
