@@ -5,27 +5,28 @@ go 1.26.0
 tool github.com/magefile/mage
 
 require (
-	github.com/agext/levenshtein v1.2.3 // indirect
-	github.com/campoy/embedmd v1.0.0 // indirect
+	github.com/agext/levenshtein v1.2.3
+	github.com/gofrs/flock v0.13.1
+	github.com/hashicorp/go-hclog v1.6.3
+	github.com/magefile/mage v1.17.2
+	github.com/moby/sys/atomicwriter v0.1.0
+	github.com/otiai10/copy v1.14.1
+	github.com/rogpeppe/go-internal v1.16.0
+	github.com/sbinet/npyio v0.6.0
+	github.com/schollz/progressbar/v3 v3.19.1
+	golang.org/x/sys v0.49.0
+	golang.org/x/term v0.47.0
+)
+
+require (
 	github.com/fatih/color v1.13.0 // indirect
-	github.com/gofrs/flock v0.13.1 // indirect
-	github.com/hashicorp/go-hclog v1.6.3 // indirect
-	github.com/magefile/mage v1.17.2 // indirect
 	github.com/mattn/go-colorable v0.1.12 // indirect
 	github.com/mattn/go-isatty v0.0.22 // indirect
 	github.com/mitchellh/colorstring v0.0.0-20190213212951-d06e56a500db // indirect
-	github.com/moby/sys/atomicwriter v0.1.0 // indirect
 	github.com/moby/sys/sequential v0.6.0 // indirect
-	github.com/otiai10/copy v1.14.1 // indirect
 	github.com/otiai10/mint v1.6.3 // indirect
-	github.com/pmezard/go-difflib v1.0.0 // indirect
 	github.com/rivo/uniseg v0.4.7 // indirect
-	github.com/rogpeppe/go-internal v1.16.0 // indirect
-	github.com/sbinet/npyio v0.6.0 // indirect
-	github.com/schollz/progressbar/v3 v3.19.1 // indirect
 	golang.org/x/sync v0.8.0 // indirect
-	golang.org/x/sys v0.49.0 // indirect
-	golang.org/x/term v0.47.0 // indirect
 	golang.org/x/tools v0.26.0 // indirect
 	gonum.org/v1/gonum v0.9.3 // indirect
 )

@@ -71,3 +71,21 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   }
   return 0;
 }
+
+#ifdef FUZZ_REPLAY  // without libFuzzer: each argument is a file with one input
+int main(int argc, char** argv) {
+  static uint8_t input[1 << 20];
+  for (int i = 1; i < argc; i++) {
+    FILE* f = fopen(argv[i], "rb");
+    if (f == NULL) {
+      (void)fprintf(stderr, "%s: cannot be read\n", argv[i]);
+      return 1;
+    }
+    const size_t n = fread(input, 1, sizeof input, f);
+    (void)fclose(f);
+    (void)LLVMFuzzerTestOneInput(input, n);
+  }
+  (void)printf("%d inputs of the fuzzer, none of which stopped the server\n", argc - 1);
+  return (argc > 1) ? 0 : 1;
+}
+#endif
