@@ -42,13 +42,14 @@ var buildFirmware = sync.OnceValues(func() (string, error) {
 	return makeFirmware("testdata/model", filepath.Join(scratch, "build"))
 })
 
-// makeFirmware builds the baremetal template with the operators of a model.
-func makeFirmware(model, build string) (string, error) {
+// makeFirmware builds the baremetal template with the operators of a model; variables are make's, as NAME=value.
+func makeFirmware(model, build string, variables ...string) (string, error) {
 	model, err := filepath.Abs(model)
 	if err != nil {
 		return "", err
 	}
-	cmd := exec.Command("make", "-C", "../templates/baremetal", "-j4", "CRT=../../crt", "MODEL="+model, "BUILD="+build)
+	args := []string{"-C", "../templates/baremetal", "-j4", "CRT=../../crt", "MODEL=" + model, "BUILD=" + build}
+	cmd := exec.Command("make", append(args, variables...)...)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		return "", errors.New(string(out))

@@ -134,10 +134,10 @@ func short(pkg string) string {
 }
 
 // goTest runs go test with these arguments and counts its tests into t.
-func (s *session) goTest(ctx context.Context, t *tally, args ...string) error {
+func (s *session) goTest(ctx context.Context, t *tally, env []string, args ...string) error {
 	g := newGoTests(s, t)
 	argv := append([]string{"go", "test", "-json"}, args...)
-	return s.tests(ctx, t, strings.Join(argv, " "), argv, nil, func(line string) {
+	return s.tests(ctx, t, strings.Join(argv, " "), argv, env, func(line string) {
 		var e testEvent
 		if json.Unmarshal([]byte(line), &e) != nil {
 			fmt.Fprintln(s.out, line) // go itself said something
@@ -194,11 +194,11 @@ func lastOf(lines []string) string {
 }
 
 // cTest runs a command that runs cmocka's test programs.
-func (s *session) cTest(ctx context.Context, t *tally, argv ...string) error {
+func (s *session) cTest(ctx context.Context, t *tally, env []string, argv ...string) error {
 	c := &cmockaTests{s: s, t: t}
 	start, failed := time.Now(), t.failed
 	var all []string
-	err := s.tests(ctx, t, strings.Join(argv, " "), argv, []string{"CMOCKA_MESSAGE_OUTPUT=STDOUT"}, func(line string) {
+	err := s.tests(ctx, t, strings.Join(argv, " "), argv, append(env, "CMOCKA_MESSAGE_OUTPUT=STDOUT"), func(line string) {
 		all = append(all, line)
 		c.line(line)
 	})

@@ -54,17 +54,22 @@ func (s *session) testAll(ctx context.Context, t *tally, full bool) error {
 	if err != nil {
 		return err
 	}
+	// What a test draws, it draws by SEED; with BOARDSMITH_FULL it does all.
+	env := []string{"SEED=" + seed}
+	if full {
+		env = append(env, "BOARDSMITH_FULL=1")
+	}
 	steps := []func(context.Context, *tally) error{
 		func(ctx context.Context, t *tally) error { return s.runChecks(ctx, s.lintChecks(), t) },
 		func(ctx context.Context, t *tally) error {
-			return s.goTest(ctx, t, "-count=1", "-timeout=20m", "-shuffle="+seed, "./...")
+			return s.goTest(ctx, t, env, "-count=1", "-timeout=20m", "-shuffle="+seed, "./...")
 		},
 	}
 	if s.inBoardsmith() {
 		if err := s.setupForTests(ctx); err != nil {
 			return err
 		}
-		steps = append(steps, s.race, s.cTests)
+		steps = append(steps, s.race, func(ctx context.Context, t *tally) error { return s.cTests(ctx, t, env) })
 	}
 	if full {
 		steps = append(steps, s.fuzz)
@@ -83,7 +88,7 @@ func (s *session) testSeed() (string, error) {
 	if _, err := strconv.ParseUint(seed, 10, 63); err != nil {
 		return "", failure.New(failure.Config, "", "SEED=%s is not a number", seed)
 	}
-	s.out.printf("the order of the tests is drawn by SEED=%s", seed)
+	s.out.printf("what the tests draw, their order too, is drawn by SEED=%s", seed)
 	return seed, nil
 }
 
@@ -96,7 +101,16 @@ func (s *session) fuzz(ctx context.Context, t *tally) error {
 		s.fail(t, "list of fuzz targets", fmt.Sprintf("%s%v", said, err))
 		return ctx.Err()
 	}
-	for _, c := range fuzzChecks(string(said), first(s.env("FUZZTIME"), "30s")) {
+	fuzzTime := first(s.env("FUZZTIME"), "30s")
+	checks := fuzzChecks(string(said), fuzzTime)
+	if s.inBoardsmith() {
+		c, err := cFuzzCheck(fuzzTime)
+		if err != nil {
+			return err
+		}
+		checks = append(checks, c)
+	}
+	for _, c := range checks {
 		if err := s.runChecks(ctx, []check{c}, t); err != nil {
 			return err
 		}
@@ -125,6 +139,18 @@ func fuzzChecks(list, fuzzTime string) []check {
 	return all
 }
 
+// cFuzzCheck is the RPC server in C under libFuzzer.
+func cFuzzCheck(fuzzTime string) (check, error) {
+	d, err := time.ParseDuration(fuzzTime)
+	if err != nil {
+		return check{}, failure.New(failure.Config, "", "FUZZTIME=%s: %w", fuzzTime, err)
+	}
+	return check{
+		name: "crt.fuzz_server for " + fuzzTime, needs: "clang",
+		argv: []string{"make", "-C", "crt", "fuzz", fmt.Sprintf("FUZZTIME=%d", int(d.Seconds()))},
+	}, nil
+}
+
 // setupForTests installs what is missing where that needs no question; else the tests that need it are skipped, and
 // say so.
 func (s *session) setupForTests(ctx context.Context) error {
@@ -145,12 +171,12 @@ func (s *session) race(ctx context.Context, t *tally) error {
 	}}, t)
 }
 
-func (s *session) cTests(ctx context.Context, t *tally) error {
+func (s *session) cTests(ctx context.Context, t *tally, env []string) error {
 	if found := probe(ctx, cmocka); !found.here {
 		s.skip(t, "crt", found.why)
 		return ctx.Err()
 	}
-	return s.cTest(ctx, t, "make", "-C", "crt", "test")
+	return s.cTest(ctx, t, env, "make", "-C", "crt", "test")
 }
 
 // reportFile is what a full run leaves, to be committed.

@@ -1,0 +1,217 @@
+//go:build unix
+
+package rpc_test
+
+// This file damages a recorded session in every way and plays it to real firmware that was built under ASan and UBSan.
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/boardsmith/boardsmith/ndarray"
+	"github.com/boardsmith/boardsmith/rpc"
+	"github.com/boardsmith/boardsmith/transport"
+)
+
+// buildChecked builds the firmware with sanitizers that end it at the first finding.
+var buildChecked = sync.OnceValues(func() (string, error) {
+	return makeFirmware("testdata/model", filepath.Join(scratch, "checked"),
+		"CC=cc -fsanitize=address,undefined -fno-sanitize-recover=all")
+})
+
+// A spy keeps what the host says.
+type spy struct {
+	transport.Link
+	said []byte
+}
+
+func (s *spy) Write(ctx context.Context, p []byte) error {
+	s.said = append(s.said, p...)
+	return s.Link.Write(ctx, p)
+}
+
+// messages returns the requests among what was said: the payloads of its frames without their session ids.
+func (s *spy) messages() [][]byte {
+	const normal = 0x10
+	var u transport.Unframer
+	var all [][]byte
+	for p := s.said; len(p) > 0; {
+		n, event := u.Next(p)
+		if event == transport.Frame && len(u.Payload()) > 3 && u.Payload()[2] == normal {
+			all = append(all, append([]byte(nil), u.Payload()[2:]...))
+		}
+		p = p[n:]
+	}
+	return all
+}
+
+// recordSession uses the firmware in every way that a tuner does and returns the requests. What it allocated stays.
+func recordSession(t *testing.T, p transport.Link) [][]byte {
+	t.Helper()
+	ctx := within(t, 20*time.Second)
+	link := &spy{Link: unclosed{p}}
+	conn := must[*transport.Session](t)(transport.Dial(ctx, link, transport.SessionOptions{}))
+	s := rpc.New(conn, rpc.Options{})
+	m := must[rpc.Module](t)(s.SystemLib(ctx))
+	negate := must[rpc.Function](t)(m.Function(ctx, "negate"))
+	for _, n := range []int{16, 1500, 6000} { // short, and longer than the packet buffer
+		in := must[*rpc.Tensor](t)(s.NewArray(ctx, &ndarray.Array{DType: i8, Shape: []int64{int64(n)}, Data: random(n)}))
+		out := must[*rpc.Tensor](t)(s.Empty(ctx, i8, []int64{int64(n)}))
+		if _, err := negate.Call(ctx, in, out); err != nil {
+			t.Fatal(err)
+		}
+		must[*ndarray.Array](t)(out.Array(ctx))
+	}
+	if _, err := must[rpc.Function](t)(m.Function(ctx, "fail")).Call(ctx, "text", []byte{1, 0xff}, 3.5, nil, i8); err == nil {
+		t.Fatal("fail did not")
+	}
+	must[[]float64](t)(m.Time(ctx, "count", rpc.TimeOptions{Number: 2, Repeat: 2}))
+	return link.messages()
+}
+
+// startSession begins a session by hand and returns its id.
+func startSession(ctx context.Context, p transport.Link, nonce byte) ([2]byte, error) {
+	var f transport.Framer
+	var u transport.Unframer
+	start := f.Append(nil, []byte{0, 0, 2})
+	if err := p.Write(ctx, f.Append(start, []byte{nonce, 0, 0, 1})); err != nil {
+		return [2]byte{}, err
+	}
+	buf := make([]byte, 4096)
+	for {
+		n, err := p.Read(ctx, buf)
+		if err != nil {
+			return [2]byte{}, err
+		}
+		for got := buf[:n]; len(got) > 0; {
+			k, event := u.Next(got)
+			if m := u.Payload(); event == transport.Frame && len(m) == 4 && m[0] == nonce && m[2] == 1 {
+				return [2]byte{m[0], m[1]}, nil
+			}
+			got = got[k:]
+		}
+	}
+}
+
+// corrupt changes p in one to four places: bits flipped, bytes dropped or doubled, its end cut off.
+func corrupt(r *rand.Rand, p []byte) []byte {
+	for range 1 + r.IntN(4) {
+		at, run := r.IntN(len(p)), 1+r.IntN(8)
+		end := min(at+run, len(p))
+		switch r.IntN(8) {
+		case 0, 1, 2:
+			p[at] ^= 1 << r.IntN(8)
+		case 3, 4:
+			if end < len(p) {
+				p = append(p[:at], p[end:]...)
+			}
+		case 5, 6:
+			p = append(p[:end], append(append([]byte(nil), p[at:end]...), p[end:]...)...)
+		default:
+			p = p[:at+1]
+		}
+	}
+	return p
+}
+
+// checkedRounds is how many corruptions one run tries.
+func checkedRounds() int {
+	if os.Getenv("BOARDSMITH_FULL") != "" {
+		return 10000
+	}
+	return 1000
+}
+
+// Nothing that happens to a session on its way crashes or hangs the firmware or makes it write where it should not, and
+// a good session works every time afterwards.
+func TestFirmwareCorruptions(t *testing.T) {
+	needTools(t)
+	path, err := buildChecked()
+	if err != nil {
+		t.Fatal(err)
+	}
+	seed := rand.Uint64()
+	if s := os.Getenv("SEED"); s != "" {
+		if _, err := fmt.Sscan(s, &seed); err != nil {
+			t.Fatalf("SEED=%q: %v", s, err)
+		}
+	}
+	t.Logf("%d corruptions drawn by SEED=%d", checkedRounds(), seed)
+	r := rand.New(rand.NewPCG(seed, 0))
+	var link transport.Link
+	var requests [][]byte
+	for round := range checkedRounds() {
+		if round%200 == 0 { // the recording allocates and does not free
+			if link != nil {
+				link.Close()
+			}
+			link = startFirmware(t, path)
+			requests = recordSession(t, link)
+		}
+		if err := corruptedRound(within(t, 20*time.Second), r, link, requests); err != nil {
+			t.Fatalf("SEED=%d: after corruption %d: %v", seed, round, err)
+		}
+	}
+}
+
+func corruptedRound(ctx context.Context, r *rand.Rand, link transport.Link, requests [][]byte) error {
+	id, err := startSession(ctx, link, byte(1+r.IntN(255)))
+	if err != nil {
+		return err
+	}
+	var f transport.Framer
+	f.Append(nil, nil) // past its reset nop
+	var bytes []byte
+	for _, m := range requests {
+		bytes = f.Append(bytes, id[:], m)
+	}
+	if err := link.Write(ctx, corrupt(r, bytes)); err != nil {
+		return err
+	}
+	conn, err := transport.Dial(ctx, unclosed{link}, transport.SessionOptions{})
+	if err != nil {
+		return err
+	}
+	return shortTrip(ctx, rpc.New(conn, rpc.Options{}), r.Uint64())
+}
+
+// shortTrip sends eight bytes to the device and has it negate them.
+func shortTrip(ctx context.Context, s *rpc.Session, value uint64) error {
+	m, err := s.SystemLib(ctx)
+	if err != nil {
+		return err
+	}
+	negate, err := m.Function(ctx, "negate")
+	if err != nil {
+		return err
+	}
+	in, err := s.NewArray(ctx, &ndarray.Array{DType: i8, Shape: []int64{8}, Data: binary.LittleEndian.AppendUint64(nil, value)})
+	if err != nil {
+		return err
+	}
+	out, err := s.Empty(ctx, i8, []int64{8})
+	if err != nil {
+		return err
+	}
+	if _, err := negate.Call(ctx, in, out); err != nil {
+		return err
+	}
+	got, err := out.Array(ctx)
+	if err != nil {
+		return err
+	}
+	for i, b := range got.Data {
+		if b != -byte(value>>(8*i)) {
+			return errWrongData
+		}
+	}
+	return errors.Join(in.Free(ctx), out.Free(ctx))
+}
