@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the parts of a bare-metal port owe each other. A port is one CPU file (cortexm.c, riscv.c), one chip file
+// (chip_*.c), one UART file (uart_*.c) and bare.c, which makes boardsmith_port (port.h) out of them. Base addresses,
+// interrupt numbers and clock settings come from the board file's `defines` through crt_config.h, so that a board on
+// existing parts is one JSON file. Not for a process: process.c defines boardsmith_port alone.
+//
+// The order after a reset, interrupts masked until the last step: the CPU's entry sets up a stack, calls chip_early,
+// copies .data, clears .bss, calls main; that calls boardsmith_port.init, which calls chip_init, cpu_init, uart_init
+// and enables interrupts.
+//
+// What every board file's `defines` say for this header and for the CPU file:
+//   CHIP_IRQS                      external interrupts of the chip: the vector table's length beyond the core's own 16
+//   BOARDSMITH_BAUD                the UART's rate, default 115200
+//   BARE_RX_BYTES                  room for received bytes, a power of two, default 1024
+//   BARE_HANDLER_STACK_BYTES       stack of the interrupt and fault handlers, default 768
+//   BOARDSMITH_FAULT_STACK_BYTES   stack kept in a fault's record (fault.h), default 512
+#ifndef BOARDSMITH_BARE_H_
+#define BOARDSMITH_BARE_H_
+
+#include <stdint.h>
+
+#include "crt_config.h"
+#include "fault.h"
+
+#ifndef BOARDSMITH_BAUD
+#define BOARDSMITH_BAUD 115200
+#endif
+#ifndef BARE_RX_BYTES
+#define BARE_RX_BYTES 1024
+#endif
+#ifndef BARE_HANDLER_STACK_BYTES
+#define BARE_HANDLER_STACK_BYTES 768
+#endif
+
+// The tick's rate. Everything that counts time in milliseconds does so in steps of 1000 / BARE_TICK_HZ.
+#define BARE_TICK_HZ 100U
+
+// A memory-mapped register of 32 bits: REG32(BASE + 0x10U) |= 1U;
+#define REG32(address) (*(volatile uint32_t*)(uintptr_t)(address))
+
+// What boardsmith.platform reports: as read from registers now, never as it ought to be. bare.c fills in all fields
+// with "unknown", then cpu_platform and chip_platform set what they can read.
+enum {
+  BARE_FLAG_ICACHE = 1,
+  BARE_FLAG_DCACHE = 2,
+  BARE_FLAG_PREFETCH = 4,
+  BARE_FLAG_FPU = 8,
+};
+enum {
+  BARE_RESET_POWER = 1,
+  BARE_RESET_PIN = 2,
+  BARE_RESET_SOFTWARE = 4,
+  BARE_RESET_WATCHDOG = 8,
+  BARE_RESET_FAULT = 16,  // lockup
+  BARE_RESET_OTHER = 32,  // low power and all else
+};
+struct bare_platform {
+  uint32_t flags;       // BARE_FLAG_*; each part sets only its own bits
+  uint32_t cpuid;       // the core's identification register; 0: unknown
+  int32_t wait_states;  // of the flash that code runs from; -1: unknown
+  int32_t reset_cause;  // BARE_RESET_* of the last reset; -1: unknown
+};
+
+// ---- What a CPU file gives ---------------------------------------------------------------------------------------
+
+// Stack guard, fault handlers, FPU, caches where the core has them, and the tick at BARE_TICK_HZ. After chip_init:
+// chip_core_hz is what the core runs at. Interrupts are masked and stay so.
+void cpu_init(void);
+
+// The free-running counter, 64 bits wide: DWT CYCCNT where it counts, else SysTick; mcycle or mtime. UINT64_MAX: the
+// counter has stopped, or may have lost counts since the last cpu_ticks_align, so that no time can be told.
+// From thread code only.
+uint64_t cpu_ticks(void);
+
+// Counts per second of cpu_ticks.
+uint32_t cpu_ticks_hz(void);
+
+// Restarts the tick so that a measurement begins at a timer edge: then the same instructions take the same counts
+// from run to run under QEMU's icount. cpu_ticks goes on and never runs back; time in the tick is not lost.
+void cpu_ticks_align(void);
+
+// Sleeps until an interrupt is pending. Called with interrupts masked by cpu_lock, so that one that came just before
+// is not slept through; the caller unmasks, and then it is served.
+void cpu_idle(void);
+
+// Masks all interrupts but faults, and returns the state before, for cpu_unlock. May nest.
+uint32_t cpu_lock(void);
+void cpu_unlock(uint32_t state);
+
+// Resets the chip. RAM keeps its contents. Callable anywhere.
+_Noreturn void cpu_reset(void);
+
+// Enables external interrupt number (from 0) in the interrupt controller, at the lowest urgency: faults and the tick
+// come before it.
+void cpu_irq_enable(uint32_t number);
+
+// Sets flags (caches, FPU) and cpuid as read from the core.
+void cpu_platform(struct bare_platform* p);
+
+// ---- What a chip file gives --------------------------------------------------------------------------------------
+
+// The first C code after a reset, before .data and .bss are there: no variables, no constants in .data. Only what RAM
+// needs (a bank's clock, a watchdog that is on from the start); may be empty.
+void chip_early(void);
+
+// Clocks at BOARDSMITH_CORE_HZ, flash wait states, prefetch, the UART's pins and clock. .data and .bss are ready,
+// interrupts are masked. Every wait for a clock has an end; one that never comes leaves the clock from before, which
+// chip_core_hz then tells.
+void chip_init(void);
+
+// The core's clock, computed from the clock registers as they are, not a constant, where the chip has such registers.
+uint32_t chip_core_hz(void);
+
+// The clock that the UART divides, likewise.
+uint32_t chip_uart_hz(void);
+
+// External interrupt number came. Serves it (usually uart_irq()) and returns 0; -1: not expected, which is a fault
+// with that number. In interrupt context.
+int32_t chip_irq(uint32_t number);
+
+// Sets wait_states, the prefetch flag and reset_cause (read once by chip_init, which clears the bits after reading).
+// Also the cache flags where caches are the flash interface's and not the core's.
+void chip_platform(struct bare_platform* p);
+
+// Writes the chip's unique id, at most max_bytes; returns its length, 0 where there is none.
+uint32_t chip_id(uint8_t* id, uint32_t max_bytes);
+
+// Fills data with bytes that differ from reset to reset. Returns 0, or -1 without a source of them. Weak default in
+// bare.c: mixes the counter at the moments when bytes arrive with a word of no-init RAM that counts the starts; good
+// for telling one session from the next, not for secrets.
+int32_t chip_random(uint8_t* data, uint32_t size_bytes);
+
+// Weak defaults in bare.c: no watchdog. Started by init where BOARDSMITH_WATCHDOG_MS is not 0, fed from the tick: it
+// bites when interrupts stop, and then the chip resets. The time budget is for code that runs on with interrupts on.
+void chip_watchdog_start(uint32_t ms);
+void chip_watchdog_feed(void);
+
+// ---- What a UART file gives --------------------------------------------------------------------------------------
+
+// BOARDSMITH_BAUD baud, 8 data bits, no parity, one stop bit; the receive interrupt (or DMA) on, here by
+// cpu_irq_enable. After chip_init.
+void uart_init(void);
+
+// The UART's interrupt: calls bare_received for each byte, and bare_lost for what the hardware says it lost. Clears
+// error flags that would keep the interrupt pending.
+void uart_irq(void);
+
+// Gives a byte to the transmitter: 0, or -1 if there is no room now. Never waits.
+int32_t uart_put(uint8_t byte);
+
+// ---- What bare.c gives -------------------------------------------------------------------------------------------
+
+// A byte came; from the UART's interrupt. Bytes beyond the ring are counted as lost.
+void bare_received(uint8_t byte);
+
+// The UART lost bytes (overrun); from its interrupt.
+void bare_lost(uint32_t count);
+
+// A tick has passed; from the tick's interrupt (or cpu_ticks_align). at is what it interrupted, all of it as a fault
+// would show it; used and kept only if the running call has used up its time budget, and then this does not return.
+void bare_tick(const fault_context_t* at);
+
+// Keeps what happened in the record (fault.h), then resets. From any context; at as for fault_keep.
+_Noreturn void bare_fault(fault_reason_t reason, uint32_t code, const fault_context_t* at);
+
+// ---- What the linker script gives (link.ld.S) --------------------------------------------------------------------
+
+// The sections that code may name: .boardsmith.boot (before the vectors: a boot header), .boardsmith.vectors (first
+// in the code region otherwise), .boardsmith.noinit (kept over a reset), .bss.boardsmith_arena, .ramfunc (code that
+// is copied to RAM with .data). The thread stack grows down from bare_stack_end to bare_stack_start.
+extern uint8_t bare_stack_start[];
+extern uint8_t bare_stack_end[];
+extern uint8_t bare_handler_stack_end[];  // the handlers' stack, BARE_HANDLER_STACK_BYTES below it
+extern uint32_t bare_data_start[];        // multiples of 8 bytes, as are all of these
+extern uint32_t bare_data_end[];
+extern const uint32_t bare_data_load[];
+extern uint32_t bare_bss_start[];
+extern uint32_t bare_bss_end[];
+extern const uint8_t bare_image_start[];  // what is programmed: vectors, code, constants, the image of .data
+extern const uint8_t bare_image_end[];
+
+#endif  // BOARDSMITH_BARE_H_

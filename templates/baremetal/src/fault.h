@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What is kept of a fault until the host asks: one record in RAM that a reset leaves alone, the function that runs,
+// and its time budget. Ports call fault_keep when something went wrong and then reset; the next start finds the record
+// and gives it to the host (`boardsmith.fault`). This part knows no chip and no core: a port hands it what it saw.
+//
+// The record, all numbers with the least significant byte first; a word has word_bytes bytes:
+//   u32 magic 0x544c4642 ("BFLT"), u16 version 1, u16 length (of all, with the CRC)
+//   u8 reason, u8 word_bytes (4 or 8), u8 arch, u8 flags (1: pc is valid, 2: sp is valid)
+//   u32 code, u32 function, u64 elapsed ticks of the running call, u32 ticks per second
+//   word pc, lr, sp, status
+//   u8 count padded to a word, count words: the registers
+//   u8 count padded to a word, count words: what else the core says (Cortex-M: CFSR, HFSR, MMFAR, BFAR, EXC_RETURN;
+//      RISC-V: mtval, mstatus)
+//   u16 stack_bytes, u16 message_bytes, the stack from sp upwards (from the stack's lowest address if sp is below
+//      it), the message
+//   u32 CRC-32 (IEEE) of all before
+#ifndef BOARDSMITH_FAULT_H_
+#define BOARDSMITH_FAULT_H_
+
+#include <stdint.h>
+#include <tvm/runtime/c_runtime_api.h>
+
+#ifndef BOARDSMITH_FAULT_STACK_BYTES
+#define BOARDSMITH_FAULT_STACK_BYTES 512
+#endif
+
+typedef enum fault_reason {
+  FAULT_HARDWARE = 1,   // code: the exception's number (Cortex-M), mcause (RISC-V), the signal (process)
+  FAULT_CHECK = 2,      // TVMPlatformAbort; code: the tvm_crt_error_t
+  FAULT_STACK = 3,      // stack overflow; code as for FAULT_HARDWARE
+  FAULT_TIMEOUT = 4,    // the time budget; code: the budget in ms
+  FAULT_WATCHDOG = 5,   // found after a reset by the watchdog: what ran is known, where it stood is not
+  FAULT_INTERRUPT = 6,  // an interrupt that nothing handles; code: its number, from 0 for the first external one
+} fault_reason_t;
+
+// Which core's registers the record holds.
+typedef enum fault_arch {
+  FAULT_ARCH_CORTEX_M = 1,  // regs: r0 to r12
+  FAULT_ARCH_RISCV = 2,     // regs: x1 to x31
+  FAULT_ARCH_PROCESS = 3,   // regs: none
+} fault_arch_t;
+
+enum { FAULT_PC_VALID = 1, FAULT_SP_VALID = 2 };
+enum { FAULT_REGS_MAX = 31, FAULT_EXTRA_MAX = 5 };
+
+// What a port saw. Everything it points to is only read while the call runs.
+typedef struct fault_context {
+  uint32_t flags;         // FAULT_PC_VALID, FAULT_SP_VALID
+  uintptr_t pc;           // of the instruction, or of the call's return
+  uintptr_t lr;           // the return address register
+  uintptr_t sp;           // before the exception
+  uintptr_t status;       // xPSR, mcause, 0
+  const uintptr_t* regs;  // may be NULL
+  uint32_t reg_count;     // at most FAULT_REGS_MAX
+  const uintptr_t* extra;
+  uint32_t extra_count;       // at most FAULT_EXTRA_MAX
+  const uint8_t* stack;       // what to keep of the stack, lowest address first; NULL: none
+  uint32_t stack_size_bytes;  // how much there is; BOARDSMITH_FAULT_STACK_BYTES of it are kept
+} fault_context_t;
+
+// The function handle that stands for "none" and for a run of an AOT executor.
+#define FAULT_FUNCTION_NONE UINT32_MAX
+#define FAULT_FUNCTION_AOT_RUN (UINT32_MAX - 1U)
+
+// Writes the record; at may be NULL. message (may be NULL) is at most 96 bytes, the rest is cut off. A record that the
+// host has not yet had is kept instead: the first fault is the cause of the next. From any context, also with a
+// damaged stack, as long as the caller has about 200 bytes of it.
+void fault_keep(fault_reason_t reason, fault_arch_t arch, uint32_t code, const fault_context_t* at,
+                const char* message);
+
+// At a start, once, before anything else here: drops what is no record (RAM at power-on), and if the watchdog caused
+// the reset makes a record of what ran. watchdog: 1 yes, 0 no, -1 the chip does not say (then: if a call ran).
+void fault_start(fault_arch_t arch, int32_t watchdog);
+
+// From the tick with the milliseconds that passed: 1 if the running call has used up its budget (once), else 0.
+int32_t fault_budget_used(uint32_t ms);
+
+// The running call's budget in ms, 0 without one.
+uint32_t fault_budget_ms(void);
+
+// The session is new: no budget.
+void fault_session_starts(void);
+
+// After a reply went out: tells a host that has not asked of a kept record by one line of log, once.
+void fault_tell(void);
+
+// boardsmith.fault() -> bytes (the record) or null, and boardsmith.budget(ms) -> null.
+int fault_packed(TVMValue* args, int* type_codes, int num_args, TVMValue* out_value, int* out_type,
+                 void* resource_handle);
+int fault_budget_packed(TVMValue* args, int* type_codes, int num_args, TVMValue* out_value, int* out_type,
+                        void* resource_handle);
+
+#endif  // BOARDSMITH_FAULT_H_
