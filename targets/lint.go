@@ -21,7 +21,7 @@ type check struct {
 	name   string
 	argv   []string
 	env    []string // added to the environment
-	silent bool     // any output is a failure too: the tool lists what is wrong and exits with 0
+	silent bool     // any line of standard output is a failure too: the tool lists what is wrong and exits with 0
 	needs  string   // a program without which the check is skipped; "" for none
 }
 
@@ -86,16 +86,18 @@ func (s *session) runChecks(ctx context.Context, checks []check, t *tally) error
 }
 
 func (s *session) runCheck(ctx context.Context, c check) (said []byte, err error) {
+	var out, errs bytes.Buffer
 	cmd := exec.CommandContext(ctx, c.argv[0], c.argv[1:]...)
 	cmd.Dir = s.dir
 	cmd.Env = append(toolEnv(), c.env...)
+	cmd.Stdout, cmd.Stderr = &out, &errs
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = 3 * time.Second
-	said, err = cmd.CombinedOutput()
-	if err == nil && c.silent && len(bytes.TrimSpace(said)) > 0 {
+	err = cmd.Run()
+	if err == nil && c.silent && len(bytes.TrimSpace(out.Bytes())) > 0 { // on the other stream go may say what it downloads
 		err = errors.New("the files above differ from what it would write")
 	}
-	return said, err
+	return append(out.Bytes(), errs.Bytes()...), err
 }
 
 // typed is the check as one would type it.

@@ -1,0 +1,34 @@
+package targets
+
+import (
+	"strings"
+	"testing"
+)
+
+// A fresh machine's go says on standard error what it downloads: no check may fail for that.
+func TestSilentCheck(t *testing.T) {
+	for _, c := range []struct {
+		script string
+		fails  bool
+	}{
+		{"echo a.go", true},
+		{"echo 'go: downloading x' >&2", false},
+		{"exit 1", true},
+		{"true", false},
+	} {
+		s := &session{dir: t.TempDir()}
+		_, err := s.runCheck(t.Context(), check{argv: []string{"sh", "-c", c.script}, silent: true})
+		if (err != nil) != c.fails {
+			t.Errorf("%s: %v", c.script, err)
+		}
+	}
+}
+
+// What a failed check said is shown, of both streams.
+func TestCheckSays(t *testing.T) {
+	s := &session{dir: t.TempDir()}
+	said, err := s.runCheck(t.Context(), check{argv: []string{"sh", "-c", "echo out; echo err >&2; exit 1"}})
+	if err == nil || !strings.Contains(string(said), "out") || !strings.Contains(string(said), "err") {
+		t.Errorf("said %q, %v", said, err)
+	}
+}
