@@ -82,6 +82,22 @@ tvm_crt_error_t TVMPlatformTimerStop(double* seconds) {
   return kTvmErrorNoError;
 }
 
+// What the hooks were told.
+static size_t device_yields;
+static size_t device_calls;           // so many began
+static size_t device_calls_open;      // and did not end yet
+static TVMFunctionHandle device_call;  // the latest
+
+void TVMPlatformYield(void) { device_yields++; }
+
+void boardsmith_call_begins(TVMFunctionHandle f) {
+  device_calls++;
+  device_calls_open++;
+  device_call = f;
+}
+
+void boardsmith_call_ends(void) { device_calls_open--; }
+
 static ssize_t device_write(void* context, const uint8_t* data, size_t bytes) {
   (void)context;
   if (device_writes_left == 0U) {

@@ -21,6 +21,18 @@ static struct TVMMetadata metadata = {1, inputs, 2, outputs, 2, pools, 2, NULL, 
 static int run_error;
 static int runs;
 
+static int running;
+static TVMFunctionHandle begun;
+void boardsmith_call_begins(TVMFunctionHandle f) {
+  assert_int_equal(running, 0);
+  running = 1;
+  begun = f;
+}
+void boardsmith_call_ends(void) {
+  assert_int_equal(running, 1);
+  running = 0;
+}
+
 static int hand_made_run(TVMValue* args, int* codes, int n, TVMValue* r, int* rc, void* h) {
   (void)r, (void)rc, (void)h;
   assert_int_equal(n, 6);
@@ -95,6 +107,8 @@ static void check_run(TVMAotExecutor* ex) {
     y[i] = (int8_t)(10 * i);
   }
   assert_int_equal(TVMAotExecutor_Run(ex), 0);
+  assert_ptr_equal(begun, (void*)(uintptr_t)0x80008000U);  // the model's run function: nobody was outside
+  assert_int_equal(running, 0);
   for (int i = 0; i < 6; i++) {
     assert_int_equal(((int8_t*)ex->args[2].dl_tensor.data)[i], 11 * i);
     assert_int_equal(((int16_t*)ex->args[3].dl_tensor.data)[i], 2 * i);

@@ -521,6 +521,47 @@ static void test_calls(void** state) {
   expect_alive();
 }
 
+static void call_nothing(uint32_t index) {
+  message_t* m = msg_call(index);
+  msg_u32(m, 0);
+  msg_request_send(m);
+  assert_int_not_equal(host_answer(), 0);
+}
+
+// The firmware is told of each call that the host makes, of one inside it not, and of its end whatever comes of it.
+static void test_call_hooks(void** state) {
+  (void)state;
+  boot();
+  open_library();
+  device_calls = 0;
+  call_nothing(1);  // echo
+  assert_int_equal(device_calls, 1);
+  assert_ptr_equal(device_call, (void*)(uintptr_t)0x80008001U);
+  assert_int_equal(device_calls_open, 0);
+  call_nothing(2);  // boom
+  assert_int_equal(device_calls, 2);
+  assert_int_equal(device_calls_open, 0);
+  call_nothing(77);  // there is none: nothing is entered
+  assert_int_equal(device_calls, 2);
+  (void)host_global("runtime.SystemLib");  // no call
+  assert_int_equal(device_calls, 2);
+}
+
+// A chunk of bytes is followed by a yield, one that holds several messages too; single bytes inside a message are not.
+static void test_yield(void** state) {
+  (void)state;
+  boot();
+  message_t* m = msg_begin(0x02);
+  const size_t n = msg_wire(m);
+  device_yields = 0;
+  (void)device_feed(host_wire, n);
+  assert_int_equal(device_yields, 1);
+  for (size_t i = 0; i < 1000U; i++) {
+    (void)device_feed(host_wire, n);
+  }
+  assert_int_equal(device_yields, 1001);
+}
+
 // ---- Copies that stream -------------------------------------------------------------------------
 
 enum { LONG_COPY = 4096 };
@@ -959,6 +1000,8 @@ int main(void) {
       cmocka_unit_test(test_other_sessions),
       cmocka_unit_test(test_strange_requests),
       cmocka_unit_test(test_calls),
+      cmocka_unit_test(test_call_hooks),
+      cmocka_unit_test(test_yield),
       cmocka_unit_test(test_stream),
       cmocka_unit_test(test_stream_outside),
       cmocka_unit_test(test_too_long),

@@ -27,6 +27,19 @@ void TVMPlatformYield(void) {
   yields++;
 }
 
+static int begins, ends;
+static TVMFunctionHandle running;  // NULL: none
+void boardsmith_call_begins(TVMFunctionHandle f) {
+  assert_null(running);
+  running = f;
+  begins++;
+}
+void boardsmith_call_ends(void) {
+  assert_non_null(running);
+  running = NULL;
+  ends++;
+}
+
 static int timed(TVMValue* a, int* c, int n, TVMValue* r, int* rc, void* h) {
   (void)h;
   assert_int_equal(n, 2);
@@ -59,6 +72,9 @@ static void start(int number, int repeat, int min_repeat_ms, int zero_limit) {
   before_error = 0;
   after_error = 0;
   called = 0;
+  begins = 0;
+  ends = 0;
+  running = NULL;
   fail_at = -1;
   per_call = 0;
   (void)memset(args, 0, sizeof args);
@@ -185,6 +201,24 @@ static void test_bad_arguments(void** state) {
   args[5].v_int64 = -1;
   assert_int_equal(create(12, &f), kTvmErrorFunctionCallInvalidArg);
   assert_int_equal(evaluate(good, out, 1), 0);
+}
+
+// The firmware is told of the evaluator, which the host called, and not of the calls that it makes.
+static void test_call_hooks(void** state) {
+  (void)state;
+  TVMFunctionHandle f;
+  double out[2];
+  start(3, 2, 0, 0);
+  assert_int_equal(create(12, &f), 0);
+  begins = 0;
+  ends = 0;
+  assert_int_equal(evaluate(f, out, 2), 0);
+  assert_int_equal(begins, 1);
+  assert_int_equal(ends, 1);
+  fail_at = 9;
+  assert_int_equal(evaluate(f, out, 2), 0x4711);
+  assert_int_equal(begins, 2);
+  assert_int_equal(ends, 2);
 }
 
 static void test_no_repeats(void** state) {
@@ -354,7 +388,7 @@ int main(void) {
       cmocka_unit_test(test_zero_time),      cmocka_unit_test(test_function_fails),
       cmocka_unit_test(test_platform_fails), cmocka_unit_test(test_broken_timer),
       cmocka_unit_test(test_tiny_times),     cmocka_unit_test(test_too_many_repeats),
-      cmocka_unit_test(test_module_freed),
+      cmocka_unit_test(test_module_freed),   cmocka_unit_test(test_call_hooks),
   };
   (void)int8;
   return cmocka_run_group_tests_name("time evaluator", tests, NULL, NULL);

@@ -65,6 +65,14 @@ uint32_t boardsmith_crc32(const void* data, size_t size_bytes);
 // means that there is no clock.
 uint32_t boardsmith_now_ms(void);
 
+// ---- Calls ----------------------------------------------------------------------
+
+// Default (weak): nothing. Called around every call of a packed function by its handle, as the RPC server, a
+// time evaluator and the AOT executor make them: a port notes what runs, and since when. Of calls inside calls only the
+// outermost one is told, so f is what the host asked for; ends follows each begins, also after an error.
+void boardsmith_call_begins(TVMFunctionHandle f);
+void boardsmith_call_ends(void);
+
 // ---- Formatting -----------------------------------------------------------------
 
 // Writes at most size - 1 bytes and a NUL (nothing if size is 0) and returns the bytes

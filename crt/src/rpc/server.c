@@ -263,6 +263,7 @@ tvm_crt_error_t MicroTVMRpcServerLoop(microtvm_rpc_server_t server, uint8_t** ne
   while ((p != end) && !s->shut) {
     p = receive(s, p, end);
   }
+  TVMPlatformYield();
   return s->shut ? kTvmErrorPlatformShutdown : kTvmErrorNoError;
 }
 

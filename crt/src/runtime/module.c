@@ -98,7 +98,16 @@ int TVMFuncCall(TVMFunctionHandle func, TVMValue* arg_values, int* type_codes, i
   }
   ret_val->v_int64 = 0;
   *ret_type_code = (int)kTVMNullptr;
-  return call(arg_values, type_codes, num_args, ret_val, ret_type_code, (void*)resource);
+  if (boardsmith_runtime.calls == 0U) {
+    boardsmith_call_begins(func);
+  }
+  boardsmith_runtime.calls++;
+  const int error = call(arg_values, type_codes, num_args, ret_val, ret_type_code, (void*)resource);
+  boardsmith_runtime.calls--;
+  if (boardsmith_runtime.calls == 0U) {
+    boardsmith_call_ends();
+  }
+  return error;
 }
 
 int TVMFuncFree(TVMFunctionHandle func) {

@@ -78,6 +78,7 @@ typedef struct module_slot {
 typedef struct runtime {
   module_slot_t modules[TVM_CRT_MAX_REGISTERED_MODULES];
   TVMModuleHandle system_library;   // NULL until someone asks for it
+  size_t calls;                     // under way, one inside the other
   TVMMutableFuncRegistry registry;  // names is NULL until the first registration
   block_t* arrays;                  // tables of TVMNDArray that handles may point into
   block_t* memory[2];               // what the host may touch: MEMORY_OWN, MEMORY_WINDOWS

@@ -57,8 +57,9 @@ tvm_crt_error_t TVMPlatformGenerateRandom(uint8_t* buffer, size_t num_bytes);
 // By convention. Clocks, memory, timer; main() calls it first. The runtime never does.
 tvm_crt_error_t TVMPlatformInitialize(void);
 
-// Default: nothing. Called between the repeats of a long measurement, outside the timed stretch:
-// room for a watchdog or an operating system. Not a function of TVM's.
+// Default: nothing. Called between the repeats of a long measurement, outside the timed stretch, and after each
+// stretch of bytes that the RPC server took in (not after each single one inside a message): room for a watchdog or an
+// operating system. Not a function of TVM's.
 void TVMPlatformYield(void);
 
 #ifdef __cplusplus
