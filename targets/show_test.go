@@ -3,7 +3,6 @@ package targets
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -65,40 +64,6 @@ func TestPicture(t *testing.T) {
 	}
 	if all := strings.Join(lines, ""); !strings.Contains(all, "@") || !strings.Contains(all, "  ") {
 		t.Errorf("neither dark nor light:\n%s", strings.Join(lines, "\n"))
-	}
-}
-
-const someMap = `
-Discarded input sections
-
- .text.unused   0x0000000000000000       0x64 build/crt/a.o
-
-Linker script and memory map
-
-.text           0x0000000000001000      0x100
- *(.text .text.*)
- .text.short    0x0000000000001000       0x10 build/crt/a.o
-                0x0000000000001000                first
- .text.a_very_long_name_of_a_function
-                0x0000000000001010       0x20 build/model/lib1.o
- *fill*         0x0000000000001030        0x8 
- .text.printf   0x0000000000001038       0x30 /usr/lib/libc.a(printf.o)
-
-.bss            0x0000000000002000       0x40
- COMMON         0x0000000000002000       0x40 build/src/main.o
-`
-
-func TestReadMap(t *testing.T) {
-	var got []string
-	err := readMap(strings.NewReader(someMap), func(section, object string, size int64) {
-		got = append(got, fmt.Sprint(section, " ", object, " ", size))
-	})
-	want := []string{".text build/crt/a.o 16", ".text build/model/lib1.o 32", ".text  8", ".text /usr/lib/libc.a(printf.o) 48", ".bss build/src/main.o 64"}
-	if err != nil || fmt.Sprint(got) != fmt.Sprint(want) {
-		t.Errorf("got  %q, %v\nwant %q", got, err, want)
-	}
-	if err := readMap(strings.NewReader("no map"), nil); failure.Of(err) != failure.Config {
-		t.Errorf("no map: %v", err)
 	}
 }
 
