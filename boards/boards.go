@@ -8,6 +8,7 @@ package boards
 import (
 	"encoding/json"
 	"strconv"
+	"strings"
 )
 
 // A Board is one merged board: its cpu file, then its chip file, then its own, each changing only what it names.
@@ -20,21 +21,30 @@ type Board struct {
 	ZephyrBoard string `json:"zephyr_board,omitzero"` // Zephyr's name for it; "" means the file's name
 
 	Memory        []Region `json:"memory,omitzero"`         // the memory map; none for a process
+	Place         Place    `json:"place,omitzero"`          // which region holds what
 	ArenaKiB      int      `json:"arena_kib,omitzero"`      // KiB that tensors and the runtime take their memory from
 	PacketBytes   int      `json:"packet_bytes,omitzero"`   // bytes of the RPC server's receive buffer
 	RegistryBytes int      `json:"registry_bytes,omitzero"` // bytes for functions registered while running
 	StackBytes    int      `json:"stack_bytes,omitzero"`    // bytes of stack; 0 means the operating system's
+	WatchdogMS    int      `json:"watchdog_ms,omitzero"`    // milliseconds after which a stuck firmware is reset; 0 means never
 	LogLevel      string   `json:"log_level,omitzero"`      // error, warn, info or debug
 
 	CFlags      []string `json:"cflags,omitzero"`       // for every C file; accumulates over the levels
 	LDFlags     []string `json:"ldflags,omitzero"`      // for the link; accumulates over the levels
 	RuntimeOpt  string   `json:"runtime_opt,omitzero"`  // optimisation of the runtime and the port, as in "Os"
 	OperatorOpt string   `json:"operator_opt,omitzero"` // optimisation of the model's operators, as in "O2"
-	Sources     []Source `json:"sources,omitzero"`      // the port's C files and headers; accumulates over the levels
+	Sources     []Source `json:"sources,omitzero"`      // the port's C and assembler files and headers; accumulates over the levels
+
+	Defines map[string]string `json:"defines,omitzero"` // for crt_config.h: what parametrises the drivers; merged name by name
 
 	Functions []Function `json:"functions,omitzero"` // C functions of the port that the host finds by name; accumulates
 
 	Provides []string `json:"provides,omitzero"` // what models may need: "arm-dsp", or the name of a library's header; accumulates
+
+	CoreHz   int      `json:"core_hz,omitzero"`  // the core's clock once the port has set it; 0 where nobody knows
+	Timer    Timer    `json:"timer,omitzero"`    // what the firmware measures time with
+	Platform Platform `json:"platform,omitzero"` // what the running firmware must say of the chip
+	Emulated bool     `json:"emulated,omitzero"` // its clock is not the host's
 
 	Toolchain Toolchain `json:"toolchain,omitzero"`
 	ELF       ELF       `json:"elf,omitzero"`
@@ -78,20 +88,58 @@ type ELF struct {
 	FloatABI string `json:"float_abi,omitzero"` // soft or hard, where the machine has both
 }
 
+// A Place names the memory region of each part of the firmware.
+type Place struct {
+	Code   string `json:"code,omitzero"`   // vectors, code, constants, and what variables begin with
+	Data   string `json:"data,omitzero"`   // variables
+	Stack  string `json:"stack,omitzero"`  // "" means where data is, as in the next two
+	Arena  string `json:"arena,omitzero"`  // what tensors and the runtime take their memory from
+	Noinit string `json:"noinit,omitzero"` // what outlasts a reset: the record of a fault
+}
+
+// A Timer is the counter that times are measured with.
+type Timer struct {
+	Kind string `json:"kind,omitzero"` // dwt, systick, mtime, mcycle, or the name of the chip's timer
+	Hz   int    `json:"hz,omitzero"`   // counts in a second; 0 means the core's clock
+}
+
+// A Platform is what boardsmith.platform must answer. What is not set is not compared.
+type Platform struct {
+	CoreHz     *int    `json:"core_hz,omitzero"`
+	ICache     *bool   `json:"icache,omitzero"`
+	DCache     *bool   `json:"dcache,omitzero"`
+	Prefetch   *bool   `json:"prefetch,omitzero"`
+	WaitStates *int    `json:"wait_states,omitzero"` // of the flash
+	FPU        *bool   `json:"fpu,omitzero"`
+	CPUID      *Number `json:"cpuid,omitzero"` // the core's identification register
+}
+
 // A Link is how the host reaches the running firmware.
 type Link struct {
-	Kind string `json:"kind,omitzero"` // process: the image is a program, its standard input and output are the link
+	// Kind is one of
+	// process: the image is a program, its standard input and output are the link;
+	// qemu: an emulator runs the image, its first serial port is the link;
+	// serial: a UART.
+	Kind    string   `json:"kind,omitzero"`
+	Program string   `json:"program,omitzero"` // of qemu: the emulator
+	Args    []string `json:"args,omitzero"`    // of qemu: the machine; "{image}" stands for the ELF file, which is else given by -kernel
+	Install string   `json:"install,omitzero"` // of qemu: one command that installs it on Debian, for messages
+	USB     string   `json:"usb,omitzero"`     // of serial: vendor and product of the adapter, as in "0483:374b"
+	Baud    int      `json:"baud,omitzero"`    // of serial and qemu: bits a second; 0 means 115200
 }
 
 // Flash is how an image gets onto the board.
 type Flash struct {
-	Runner string `json:"runner,omitzero"` // a name in flasher's table; none: there is nothing to write
+	Runner  string   `json:"runner,omitzero"`  // a programmer; none: there is nothing to write
+	Scripts []string `json:"scripts,omitzero"` // of openocd: its configuration files
+	Target  string   `json:"target,omitzero"`  // of pyocd: its name of the chip
 }
 
 // A Source is a file of the board's port: beside the board file that names it, or in the template.
 type Source struct {
 	Name string // a slash path, as written in the board file
 	Dir  string // the folder that holds the user's board file; "" for a shipped board
+	At   Origin // where it is written
 }
 
 // UnmarshalJSON reads a source as the plain string it is in a board file.
@@ -135,6 +183,31 @@ func (b *Board) Region(name string) (Region, bool) {
 	}
 	return Region{}, false
 }
+
+// BitRate is what the UART runs at, in bits a second.
+func (l Link) BitRate() int {
+	if l.Baud != 0 {
+		return l.Baud
+	}
+	return 115200
+}
+
+// tool is the name of another program of the compiler's family.
+func (t Toolchain) tool(name string) string {
+	if prefix, ok := strings.CutSuffix(t.CC, "gcc"); ok {
+		return prefix + name
+	}
+	return name
+}
+
+// NM lists symbols; Objcopy makes other forms of an ELF file; Size measures one. All three come with the compiler.
+func (t Toolchain) NM() string { return t.tool("nm") }
+
+// Objcopy is as NM says.
+func (t Toolchain) Objcopy() string { return t.tool("objcopy") }
+
+// Size is as NM says.
+func (t Toolchain) Size() string { return t.tool("size") }
 
 // Zephyr returns Zephyr's name of the board.
 func (b *Board) Zephyr() string {

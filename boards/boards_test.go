@@ -2,6 +2,7 @@ package boards
 
 import (
 	"errors"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -74,7 +75,7 @@ func TestThreeLevels(t *testing.T) {
 		"cpu/c.json": `{"cflags": ["-mcpu=c"], "toolchain": {"cc": "ccc", "ar": "car", "install": "apt"}, "arena_kib": 1, "packet_bytes": 512,
 			"registry_bytes": 512, "log_level": "warn", "runtime_opt": "Os", "operator_opt": "O2", "templates": ["t", "u"]}`,
 		"chip/h.json": `{"inherits": "cpu/c", "cflags": ["-DH"], "sources": ["port/h.c"],
-			"memory": [{"name": "ram", "origin": "0x20000000", "size": 65536}]}`,
+			"memory": [{"name": "ram", "exec": true, "origin": "0x20000000", "size": 131072}], "place": {"code": "ram", "data": "ram"}}`,
 		"b.json": `{"doc": "b", "inherits": "chip/h", "cflags": ["-DB"], "sources": ["mine.c"], "toolchain": {"cc": "bcc"},
 			"templates": ["v"], "arena_kib": 64, "link": {"kind": "process"}, "flash": {"runner": "none"}}`,
 	})
@@ -100,7 +101,7 @@ func TestThreeLevels(t *testing.T) {
 	if p, err := Find(filepath.Join(dir, "boards", "b.json"), nil); err != nil || p.Name != "b" {
 		t.Errorf("by path: %v", err)
 	}
-	if _, err := b.Settle(Options{ArenaKiB: 65}); failure.Of(err) != failure.DoesNotFit {
+	if _, err := b.Settle(Options{ArenaKiB: 129}); failure.Of(err) != failure.DoesNotFit {
 		t.Errorf("an arena larger than RAM: %v", err)
 	}
 }
@@ -126,7 +127,7 @@ func TestBadFiles(t *testing.T) {
 		{"runner", `{"inherits": "cpu/native", "templates": ["baremetal"],` + "\n" + `"link": {"kind": "process"}}`, `flash.runner: names no runner`},
 		{"source climbs", "{" + rest + ",\n\"sources\": [\"../x.c\"]}", `x.json:2: sources: "../x.c" is not a relative path`},
 		{"option out of range", "{" + rest + ",\n\"arena_kib\": 0}", `x.json:2: arena_kib: 0 KiB is not between`},
-		{"arena does not fit", "{" + rest + ",\n\"arena_kib\": 2,\n\"memory\": [{\"name\": \"ram\", \"size\": 1024}]}", `x.json:2: arena_kib: an arena of 2 KiB does not fit`},
+		{"arena does not fit", "{" + rest + ",\n\"arena_kib\": 2,\n\"place\": {\"code\": \"ram\", \"data\": \"ram\"},\n\"memory\": [{\"name\": \"ram\", \"exec\": true, \"size\": 1024}]}", `x.json:2: arena_kib: an arena of 2 KiB, with a stack of 0 bytes, does not fit into region "ram" of 1024 bytes: 1024 bytes too many`},
 		{"regions overlap", "{" + rest + ",\n\"memory\": [{\"name\": \"a\", \"size\": 4}, {\"name\": \"b\", \"origin\": 3, \"size\": 4}]}", `x.json:2: memory: regions "a" and "b" overlap`},
 		{"region wraps", "{" + rest + ",\n\"memory\": [{\"name\": \"a\", \"origin\": \"0xffffffffffffffff\", \"size\": 4}]}", `x.json:2: memory: region "a"`},
 	} {
@@ -197,11 +198,12 @@ func FuzzFile(f *testing.F) {
 		f.Add(data)
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		lines, err := scan(data)
+		lines, items, err := scan(data)
 		if err != nil {
 			_ = lineOf(data, err)
 			return
 		}
+		maps.Copy(lines, items)
 		for field, n := range lines {
 			if n < 1 || n > 1+strings.Count(string(data), "\n") {
 				t.Errorf("%s is said to be on line %d", field, n)

@@ -3,20 +3,34 @@
 package boards
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"math/bits"
+	"path"
 	"regexp"
 	"runtime"
 	"slices"
 	"strings"
 )
 
-// linkKinds are the links there are; transport has one implementation for each.
-var linkKinds = []string{"process"}
+// linkKinds are the links there are; package project opens each.
+var linkKinds = []string{"process", "qemu", "serial"}
+
+// runners are the programmers a board file may name; package flasher knows what they do.
+var runners = []string{"none", "openocd", "pyocd"}
+
+// sourceKinds are the endings of the files of a port.
+var sourceKinds = []string{".c", ".S", ".h"}
+
+const maxStackBytes = 1 << 24 // more is a slip
 
 var (
 	functionRE = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.]*$`)
 	symbolRE   = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+	defineRE   = regexp.MustCompile(`^[A-Z][A-Z0-9_]*$`)
+	regionRE   = regexp.MustCompile(`^[a-z][a-z0-9_]*$`)
+	usbRE      = regexp.MustCompile(`^[0-9a-f]{4}:[0-9a-f]{4}$`)
 )
 
 // check reports the first thing about the merged board that cannot be right, at the file and line that said it.
@@ -24,21 +38,63 @@ func (b *Board) check() error {
 	if len(b.Templates) == 0 {
 		return b.wrong("templates", "names no template")
 	}
-	if !slices.Contains(linkKinds, b.Link.Kind) {
-		return b.wrong("link.kind", "%q is not a link%s", b.Link.Kind, didYouMean(b.Link.Kind, linkKinds))
+	for _, check := range []func() error{b.checkLink, b.checkFlash, b.checkToolchain, b.checkSources, b.checkDefines, b.checkNumbers, b.checkMemory, b.checkPlace} {
+		if err := check(); err != nil {
+			return err
+		}
 	}
-	if b.Flash.Runner == "" {
+	b.ELF = b.ELF.resolve()
+	return nil
+}
+
+func (b *Board) checkLink() error {
+	l := b.Link
+	if !slices.Contains(linkKinds, l.Kind) {
+		return b.wrong("link.kind", "%q is not a link%s", l.Kind, didYouMean(l.Kind, linkKinds))
+	}
+	if l.Kind == "qemu" && (l.Program == "" || len(l.Args) == 0) {
+		return b.wrong("link", "a link of kind qemu names a program and args")
+	}
+	if l.Kind != "qemu" && (l.Program != "" || len(l.Args) > 0 || l.Install != "") {
+		return b.wrong("link.program", "only a link of kind qemu has a program, args and install")
+	}
+	if l.USB != "" && !usbRE.MatchString(l.USB) {
+		return b.wrong("link.usb", "%q is not vendor:product in small hexadecimal digits, as in 0483:374b", l.USB)
+	}
+	if l.Baud < 0 || l.Baud > 100_000_000 {
+		return b.wrong("link.baud", "%d bits a second", l.Baud)
+	}
+	return nil
+}
+
+func (b *Board) checkFlash() error {
+	switch r := b.Flash.Runner; {
+	case r == "":
 		return b.wrong("flash.runner", `names no runner ("none" where nothing is written)`)
+	case !slices.Contains(runners, r):
+		return b.wrong("flash.runner", "%q is not a runner%s", r, didYouMean(r, runners))
+	case r == "openocd" && len(b.Flash.Scripts) == 0:
+		return b.wrong("flash", "the runner openocd needs scripts")
+	case r == "pyocd" && b.Flash.Target == "":
+		return b.wrong("flash", "the runner pyocd needs a target")
 	}
+	return nil
+}
+
+func (b *Board) checkToolchain() error {
 	if b.Toolchain.CC == "" {
 		return b.wrong("toolchain.cc", "names no compiler")
 	}
 	if b.Toolchain.AR == "" {
 		return b.wrong("toolchain.ar", "names no archiver")
 	}
+	return nil
+}
+
+func (b *Board) checkSources() error {
 	for _, s := range b.Sources {
 		if err := goodSource(s.Name); err != nil {
-			return b.wrong("sources", "%v", err)
+			return &FileError{s.At.File, s.At.Line, fmt.Errorf("sources: %w", err)}
 		}
 	}
 	for _, f := range b.Functions {
@@ -46,55 +102,170 @@ func (b *Board) check() error {
 			return b.wrong("functions", "name %q or symbol %q: a name has letters, digits, dots and underscores, a symbol is a C identifier", f.Name, f.Symbol)
 		}
 	}
+	return nil
+}
+
+// checkDefines keeps the names and values fit for a line of C.
+func (b *Board) checkDefines() error {
+	for _, name := range slices.Sorted(maps.Keys(b.Defines)) {
+		at := "defines." + name
+		if !defineRE.MatchString(name) {
+			return b.wrong(at, "a name has capitals, digits and underscores, as in UART_BASE")
+		}
+		if v := b.Defines[name]; strings.ContainsAny(v, "\n\r\\") || strings.Contains(v, "/*") || strings.Contains(v, "//") {
+			return b.wrong(at, "%q is not one line of C without comments", v)
+		}
+	}
+	return nil
+}
+
+func (b *Board) checkNumbers() error {
 	for _, o := range b.Options() {
 		if err := o.check(o.Default); err != nil {
 			return b.wrong(o.Name, "%v", err)
 		}
 	}
-	if err := b.checkMemory(); err != nil {
-		return err
+	for _, n := range []struct {
+		field    string
+		value    int
+		min, max int
+	}{
+		{"stack_bytes", b.StackBytes, 0, maxStackBytes},
+		{"watchdog_ms", b.WatchdogMS, 0, 1 << 20},
+		{"core_hz", b.CoreHz, 0, 1 << 31},
+		{"timer.hz", b.Timer.Hz, 0, 1 << 31},
+	} {
+		if n.value < n.min || n.value > n.max {
+			return b.wrong(n.field, "%d is not between %d and %d", n.value, n.min, n.max)
+		}
 	}
-	b.ELF = b.ELF.resolve()
 	return nil
 }
 
-// checkMemory reports regions that are empty, wrap or overlap, and an arena that no writable region can hold.
+// checkMemory reports regions that are empty, wrap or overlap, and sectors that do not make up their region.
 func (b *Board) checkMemory() error {
-	ram := uint64(0)
 	for i, r := range b.Memory {
+		at := fmt.Sprintf("memory[%d]", i)
 		end, carry := bits.Add64(uint64(r.Origin), uint64(r.Size), 0)
 		if r.Name == "" || r.Size == 0 || (carry != 0 && end != 0) {
-			return b.wrong("memory", "region %q is empty, nameless or wraps around", r.Name)
+			return b.wrong(at, "region %q is empty, nameless or wraps around", r.Name)
+		}
+		if !regionRE.MatchString(r.Name) {
+			return b.wrong(at, "region %q: a name has small letters, digits and underscores", r.Name)
 		}
 		for _, q := range b.Memory[:i] {
+			if r.Name == q.Name {
+				return b.wrong(at, "there are two regions %q", r.Name)
+			}
 			if r.Origin-q.Origin < q.Size || q.Origin-r.Origin < r.Size {
-				return b.wrong("memory", "regions %q and %q overlap", q.Name, r.Name)
+				return b.wrong(at, "regions %q and %q overlap", q.Name, r.Name)
 			}
 		}
-		if !r.Nonvolatile {
-			ram = max(ram, uint64(r.Size))
+		if err := r.checkSectors(); err != nil {
+			return b.wrong(at, "%v", err)
 		}
-	}
-	if need := uint64(b.ArenaKiB) * 1024; len(b.Memory) > 0 && need > ram {
-		return b.wrong("arena_kib", "an arena of %d KiB does not fit: the largest RAM region has %d KiB", b.ArenaKiB, ram/1024)
 	}
 	return nil
 }
 
+// checkSectors reports sectors that are not as large as their region.
+func (r Region) checkSectors() error {
+	sum := uint64(0)
+	for _, s := range r.Sectors {
+		if s.Count <= 0 || s.Size == 0 || uint64(s.Size) > uint64(r.Size) || uint64(s.Count) > uint64(r.Size) {
+			return fmt.Errorf("region %q: %d sectors of %d bytes", r.Name, s.Count, s.Size)
+		}
+		high, n := bits.Mul64(uint64(s.Count), uint64(s.Size))
+		if sum += n; high != 0 || sum > uint64(r.Size) || sum < n {
+			return fmt.Errorf("region %q: its sectors are larger than its %d bytes", r.Name, r.Size)
+		}
+	}
+	if len(r.Sectors) > 0 && sum != uint64(r.Size) {
+		return fmt.Errorf("region %q: its sectors add up to %d bytes, not to %d", r.Name, sum, r.Size)
+	}
+	return nil
+}
+
+// checkPlace reports parts that lie nowhere, and an arena that does not fit.
+func (b *Board) checkPlace() error {
+	names := make([]string, len(b.Memory))
+	for i, r := range b.Memory {
+		names[i] = r.Name
+	}
+	for _, p := range b.Place.parts() {
+		switch {
+		case p.region != "" && !slices.Contains(names, p.region):
+			return b.wrong("place."+p.part, "there is no region %q%s", p.region, didYouMean(p.region, names))
+		case p.region == "" && len(b.Memory) > 0:
+			return b.wrong("place", "no region is named for %s", p.part)
+		}
+	}
+	if len(b.Memory) == 0 {
+		return nil
+	}
+	if r, _ := b.Region(b.Place.Code); !r.Exec {
+		return b.wrong("place.code", "code cannot run from region %q", r.Name)
+	}
+	for _, p := range b.Place.parts()[1:] {
+		if r, _ := b.Region(p.region); r.Nonvolatile {
+			return b.wrong("place."+p.part, "region %q cannot be written to like RAM", r.Name)
+		}
+	}
+	return b.checkArena()
+}
+
+// checkArena reports an arena that, with the stack where they share a region, is larger than the region. What else is
+// in there only a link tells.
+func (b *Board) checkArena() error {
+	r, _ := b.Region(b.Place.ArenaRegion())
+	need := uint64(b.ArenaKiB) * 1024
+	with := ""
+	if b.Place.StackRegion() == r.Name {
+		need += uint64(b.StackBytes)
+		with = fmt.Sprintf(", with a stack of %d bytes,", b.StackBytes)
+	}
+	if need > uint64(r.Size) {
+		return b.wrong("arena_kib", "an arena of %d KiB%s does not fit into region %q of %d bytes: %d bytes too many",
+			b.ArenaKiB, with, r.Name, r.Size, need-uint64(r.Size))
+	}
+	return nil
+}
+
+// StackRegion is the region of the stack, "" on a board without a memory map.
+func (p Place) StackRegion() string { return cmp.Or(p.Stack, p.Data) }
+
+// ArenaRegion is the region of the arena.
+func (p Place) ArenaRegion() string { return cmp.Or(p.Arena, p.Data) }
+
+// NoinitRegion is the region of what outlasts a reset.
+func (p Place) NoinitRegion() string { return cmp.Or(p.Noinit, p.Data) }
+
+type placed struct{ part, region string }
+
+// parts lists where everything is, the code first.
+func (p Place) parts() []placed {
+	return []placed{{"code", p.Code}, {"data", p.Data}, {"stack", p.StackRegion()}, {"arena", p.ArenaRegion()}, {"noinit", p.NoinitRegion()}}
+}
+
+// wrong is an error about a field, or about an element of one ("memory[2]"), at the place that set it.
 func (b *Board) wrong(field, format string, args ...any) error {
 	at, ok := b.Origin[field]
 	if !ok {
 		at = Origin{File: b.Files[len(b.Files)-1]}
 	}
+	field, _, _ = strings.Cut(field, "[")
 	return &FileError{at.File, at.Line, fmt.Errorf(field+": "+format, args...)}
 }
 
-// goodSource keeps a source inside its folder, and its name fit for a Makefile.
+// goodSource keeps a source inside its folder, its name fit for a Makefile, and its kind one that gets built.
 func goodSource(name string) error {
 	for part := range strings.SplitSeq(name, "/") {
 		if !nameRE.MatchString(part) {
 			return fmt.Errorf("%q is not a relative path of plain names", name)
 		}
+	}
+	if !slices.Contains(sourceKinds, path.Ext(name)) {
+		return fmt.Errorf("%q is none of %s", name, strings.Join(sourceKinds, ", "))
 	}
 	return nil
 }

@@ -22,7 +22,7 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 )
 
-//go:embed *.json cpu/*.json
+//go:embed *.json chip cpu
 var shipped embed.FS
 
 // maxFileBytes bounds a board file; the largest sensible one is a few KiB.
@@ -154,7 +154,7 @@ func (b *Board) load(shelves []shelf, level, name string, from *Origin) error {
 	case err != nil:
 		return &FileError{from.File, from.Line, parentMissing(err, level, name, shelves)}
 	}
-	lines, err := scan(data)
+	lines, items, err := scan(data)
 	if err != nil {
 		return &FileError{where, lineOf(data, err), err}
 	}
@@ -175,7 +175,7 @@ func (b *Board) load(shelves []shelf, level, name string, from *Origin) error {
 			return err
 		}
 	}
-	return b.decode(data, where, dir, lines)
+	return b.decode(data, where, dir, lines, items)
 }
 
 func mayInherit(level string) string {
@@ -240,10 +240,10 @@ func readLimited(files fs.FS, name string) ([]byte, error) {
 }
 
 // decode puts one file over what its parents said: a file changes only what it names; cflags, ldflags, sources,
-// functions and provides accumulate.
-func (b *Board) decode(data []byte, where, dir string, lines map[string]int) error {
+// functions and provides accumulate; defines are merged name by name, as the decoder does with a map.
+func (b *Board) decode(data []byte, where, dir string, lines, items map[string]int) error {
 	old := *b
-	b.Templates, b.Memory = nil, nil // else the decoder writes into the parent's arrays
+	b.Templates, b.Memory, b.Link.Args, b.Flash.Scripts = nil, nil, nil, nil // else the decoder writes into the parent's arrays
 	b.CFlags, b.LDFlags, b.Sources, b.Functions, b.Provides = nil, nil, nil, nil, nil
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.DisallowUnknownFields()
@@ -251,7 +251,7 @@ func (b *Board) decode(data []byte, where, dir string, lines map[string]int) err
 		return &FileError{where, lineOf(data, err), err}
 	}
 	for i := range b.Sources {
-		b.Sources[i].Dir = dir
+		b.Sources[i].Dir, b.Sources[i].At = dir, Origin{where, items[fmt.Sprintf("sources[%d]", i)]}
 	}
 	if b.Templates == nil {
 		b.Templates = old.Templates
@@ -259,11 +259,20 @@ func (b *Board) decode(data []byte, where, dir string, lines map[string]int) err
 	if b.Memory == nil {
 		b.Memory = old.Memory
 	}
+	if b.Link.Args == nil {
+		b.Link.Args = old.Link.Args
+	}
+	if b.Flash.Scripts == nil {
+		b.Flash.Scripts = old.Flash.Scripts
+	}
 	b.CFlags = slices.Concat(old.CFlags, b.CFlags)
 	b.LDFlags = slices.Concat(old.LDFlags, b.LDFlags)
 	b.Sources = slices.Concat(old.Sources, b.Sources)
 	b.Functions = slices.Concat(old.Functions, b.Functions)
 	b.Provides = slices.Concat(old.Provides, b.Provides)
+	for item, line := range items {
+		b.Origin[item] = Origin{where, line}
+	}
 	for field, line := range lines {
 		b.Origin[field] = Origin{where, line}
 	}

@@ -187,7 +187,7 @@ func (b *Board) Settle(o Options) (Options, error) {
 	}
 	with := *b
 	with.ArenaKiB = o.ArenaKiB
-	if err := with.checkMemory(); err != nil {
+	if err := with.checkPlace(); err != nil {
 		return Options{}, failure.New(failure.DoesNotFit, "choose a smaller arena_kib", "board %s: %w", b.Name, err)
 	}
 	return o, nil

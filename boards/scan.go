@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"reflect"
+	"slices"
 	"sort"
 	"strings"
 )
@@ -17,22 +18,23 @@ import (
 const maxDepth = 16
 
 // scan returns the line of each key, by its path ("link.kind"; keys of objects in arrays as "memory[].name", the
-// line of the first). A key given twice in one object is an error.
-func scan(data []byte) (map[string]int, error) {
-	s := scanner{data: data, dec: json.NewDecoder(bytes.NewReader(data)), lines: map[string]int{}}
+// line of the first), and that of each element of an array ("memory[2]"). A key given twice in one object is an error.
+func scan(data []byte) (keys, items map[string]int, err error) {
+	s := scanner{data: data, dec: json.NewDecoder(bytes.NewReader(data)), lines: map[string]int{}, items: map[string]int{}}
 	if err := s.value("", 0); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if _, err := s.dec.Token(); err != io.EOF {
-		return nil, s.errorf("something follows the closing brace")
+		return nil, nil, s.errorf("something follows the closing brace")
 	}
-	return s.lines, nil
+	return s.lines, s.items, nil
 }
 
 type scanner struct {
 	data  []byte
 	dec   *json.Decoder
-	lines map[string]int
+	lines map[string]int // of keys
+	items map[string]int // of elements
 }
 
 // A placeError is an error of ours at an offset.
@@ -94,7 +96,10 @@ func (s *scanner) object(at string, depth int) error {
 }
 
 func (s *scanner) array(at string, depth int) error {
-	for s.dec.More() {
+	for i := 0; s.dec.More(); i++ {
+		begin := s.dec.InputOffset()
+		begin += int64(len(s.data[begin:]) - len(bytes.TrimLeft(s.data[begin:], ", \t\r\n")))
+		s.items[fmt.Sprintf("%s[%d]", at, i)] = line(s.data, begin)
 		if err := s.value(at+"[]", depth+1); err != nil {
 			return err
 		}
@@ -134,12 +139,18 @@ func lineOf(data []byte, err error) int {
 	return 0
 }
 
-// Fields are the paths a board file may use, as scan writes them, sorted.
+// Fields are the paths a board file may use, as scan writes them, sorted. Below one that ends in ".*" any name may
+// stand.
 var Fields = fieldsOf(reflect.TypeFor[Board](), "")
 
 func fieldsOf(t reflect.Type, at string) []string {
-	if t.Kind() == reflect.Slice {
+	switch t.Kind() {
+	case reflect.Slice:
 		t, at = t.Elem(), at+"[]"
+	case reflect.Pointer:
+		t = t.Elem()
+	case reflect.Map:
+		return []string{at + ".*"} // any name; check looks at them
 	}
 	if t.Kind() != reflect.Struct || reflect.PointerTo(t).Implements(reflect.TypeFor[json.Unmarshaler]()) {
 		return nil
@@ -158,11 +169,24 @@ func fieldsOf(t reflect.Type, at string) []string {
 	return all
 }
 
+// isField reports whether a board file may use the path.
+func isField(f string) bool {
+	if _, ok := slices.BinarySearch(Fields, f); ok {
+		return true
+	}
+	parent, _, below := strings.Cut(f, ".")
+	if !below {
+		return false
+	}
+	_, ok := slices.BinarySearch(Fields, parent+".*")
+	return ok
+}
+
 // checkFields reports the first field, by line, that no board file has, with the nearest one that it may have.
 func checkFields(where string, lines map[string]int) error {
 	var unknown []string
 	for f := range lines {
-		if i := sort.SearchStrings(Fields, f); i == len(Fields) || Fields[i] != f {
+		if !isField(f) {
 			unknown = append(unknown, f)
 		}
 	}

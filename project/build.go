@@ -390,7 +390,7 @@ func (p *Project) store(t *tree, r *recipe) error {
 func (p *Project) runBuild(ctx context.Context, path string, held *os.File, r *recipe) error {
 	total := 0
 	for name := range r.inputs {
-		if strings.HasSuffix(name, ".c") {
+		if isSource(name) {
 			total++
 		}
 	}
@@ -399,12 +399,16 @@ func (p *Project) runBuild(ctx context.Context, path string, held *os.File, r *r
 	tool := toolRun{dir: p.dir, path: path, args: command[1:], held: held, log: p.env.log()}
 	tool.line = func(line string) {
 		words := strings.Fields(line)
-		if len(words) > 0 && strings.HasSuffix(words[len(words)-1], ".c") {
+		if len(words) > 0 && isSource(words[len(words)-1]) {
 			done++
 			p.env.progress(Event{"build", words[len(words)-1], done, total})
 		}
 	}
 	return tool.run(ctx)
+}
+
+func isSource(name string) bool {
+	return strings.HasSuffix(name, ".c") || strings.HasSuffix(name, ".S")
 }
 
 // finish records what was built and takes the mark away, in this order.

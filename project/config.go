@@ -1,19 +1,25 @@
-// This file generates what varies from board to board: crt_config.h for C, board.mk for make.
+// This file generates what varies from board to board: crt_config.h for C, board.mk for make, memory.h for the linker
+// script.
 
 package project
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/boardsmith/boardsmith/boards"
 )
 
 // generators are the files that a template may ask for. They depend on the board and its settled options only, so
-// that one compiled runtime serves every model of a board.
+// that one compiled runtime serves every model of a board. One that returns nil has nothing to say about the board, and
+// the file is left out.
 var generators = map[string]func(*boards.Board, boards.Options) []byte{
 	"crt_config/crt_config.h": configHeader,
 	"crt_config/board.mk":     boardMakefile,
+	"crt_config/memory.h":     memoryHeader,
 }
 
 // configHeader sets no limit on rank, arguments or names: the runtime has none.
@@ -29,6 +35,19 @@ func configHeader(b *boards.Board, o boards.Options) []byte {
 #define TVM_CRT_GLOBAL_FUNC_REGISTRY_SIZE_BYTES %d
 #define TVM_CRT_LOG_LEVEL TVM_CRT_LOG_LEVEL_%s
 `, b.Name, o.ArenaKiB*1024, o.PacketBytes, o.RegistryBytes, strings.ToUpper(o.LogLevel))
+	fmt.Fprintf(&w, `#define BOARDSMITH_STACK_BYTES %d
+#define BOARDSMITH_CORE_HZ %d
+#define BOARDSMITH_TIMER_HZ %d
+#define BOARDSMITH_WATCHDOG_MS %d
+#define BOARDSMITH_BAUD %d
+#define BOARDSMITH_EMULATED %d
+`, b.StackBytes, b.CoreHz, cmp.Or(b.Timer.Hz, b.CoreHz), b.WatchdogMS, b.Link.BitRate(), zeroOrOne(b.Emulated))
+	if len(b.Defines) > 0 {
+		w.WriteString("\n// What the board file says to its drivers.\n")
+	}
+	for _, name := range slices.Sorted(maps.Keys(b.Defines)) {
+		fmt.Fprintf(&w, "#define %s %s\n", name, b.Defines[name]) // one line without comments: boards has checked
+	}
 	if len(b.Functions) > 0 {
 		w.WriteString("\n// Functions of the board's own: the name the host finds it by, and the C function.\n#define BOARDSMITH_BOARD_FUNCTIONS(X)")
 		for _, f := range b.Functions {
@@ -40,6 +59,54 @@ func configHeader(b *boards.Board, o boards.Options) []byte {
 	return []byte(w.String())
 }
 
+func zeroOrOne(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// memoryHeader says to link.ld.S which memory there is and what lies in which region; nil for a process.
+func memoryHeader(b *boards.Board, o boards.Options) []byte {
+	if len(b.Memory) == 0 {
+		return nil
+	}
+	var w strings.Builder
+	fmt.Fprintf(&w, `// SPDX-License-Identifier: 0BSD
+// Board %s, for the linker script, which the preprocessor reads first.
+#ifndef BOARDSMITH_MEMORY_H_
+#define BOARDSMITH_MEMORY_H_
+
+#define BOARDSMITH_MEMORY`, b.Name)
+	for _, r := range b.Memory {
+		fmt.Fprintf(&w, " %s (%s) : ORIGIN = 0x%08x, LENGTH = 0x%08x", r.Name, access(r), uint64(r.Origin), uint64(r.Size))
+	}
+	fmt.Fprintf(&w, `
+#define BOARDSMITH_IN_CODE %s
+#define BOARDSMITH_IN_DATA %s
+#define BOARDSMITH_IN_STACK %s
+#define BOARDSMITH_IN_ARENA %s
+#define BOARDSMITH_IN_NOINIT %s
+#define BOARDSMITH_STACK_BYTES %d
+#define BOARDSMITH_ARENA_BYTES %d
+
+#endif  // BOARDSMITH_MEMORY_H_
+`, b.Place.Code, b.Place.Data, b.Place.StackRegion(), b.Place.ArenaRegion(), b.Place.NoinitRegion(), b.StackBytes, o.ArenaKiB*1024)
+	return []byte(w.String())
+}
+
+// access is a region's attributes as the linker writes them.
+func access(r boards.Region) string {
+	s := "r"
+	if !r.Nonvolatile {
+		s += "w"
+	}
+	if r.Exec {
+		s += "x"
+	}
+	return s
+}
+
 func boardMakefile(b *boards.Board, o boards.Options) []byte {
 	return fmt.Appendf(nil, `# SPDX-License-Identifier: 0BSD
 # Board %s, for the Makefile.
@@ -49,7 +116,19 @@ BOARD_CFLAGS :=%s
 BOARD_LDFLAGS :=%s
 RUNTIME_OPT := %s
 OPERATOR_OPT := %s
-`, b.Name, makeWords(b.Toolchain.CC)[1:], makeWords(b.Toolchain.AR)[1:], makeWords(b.CFlags...), makeWords(b.LDFlags...), o.RuntimeOpt, o.OperatorOpt)
+# The linker script; empty where the system's own is meant. With one, a .bin and a .hex are made beside the .elf.
+BOARD_LDSCRIPT :=%s
+OBJCOPY := %s
+`, b.Name, makeWords(b.Toolchain.CC)[1:], makeWords(b.Toolchain.AR)[1:], makeWords(b.CFlags...), makeWords(b.LDFlags...),
+		o.RuntimeOpt, o.OperatorOpt, linkerScript(b), makeWords(b.Toolchain.Objcopy())[1:])
+}
+
+// linkerScript is the template's one linker script, for a board with a memory map.
+func linkerScript(b *boards.Board) string {
+	if len(b.Memory) == 0 {
+		return ""
+	}
+	return " link.ld.S"
 }
 
 // makeWords writes words as a recipe of make hands them to the shell, each preceded by a blank.

@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
@@ -26,19 +28,21 @@ type Device struct {
 // linkers start the firmware, where that is for us to do, and open the link to it, by the board's kind of link.
 var linkers = map[string]func(context.Context, *Device, *Image) (transport.Link, error){
 	"process": startProcess,
+	"qemu":    startEmulator,
 }
 
 // Attach takes hold of a device of the board. which tells apart several of them: a probe's serial, a port; a process
-// has none, and which must be "".
+// or an emulator has none, and which must be "".
 func Attach(ctx context.Context, b *boards.Board, which string, e Env) (*Device, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("attach: %w", context.Cause(ctx))
 	}
 	if linkers[b.Link.Kind] == nil {
-		return nil, failure.New(failure.Config, "", "board %s: there is no link of kind %q", b.Name, b.Link.Kind)
+		return nil, failure.New(failure.Config, "program the files in the project's build folder with your own tools",
+			"board %s: this version builds for it, but opens no link of kind %q", b.Name, b.Link.Kind)
 	}
 	if which != "" {
-		return nil, failure.New(failure.Config, "leave it out", "board %s is a process of its own each time it is opened: there is no device %q", b.Name, which)
+		return nil, failure.New(failure.Config, "leave it out", "board %s is started anew each time it is opened: there is no device %q", b.Name, which)
 	}
 	return &Device{b, e}, nil
 }
@@ -142,4 +146,40 @@ func startProcess(ctx context.Context, d *Device, i *Image) (transport.Link, err
 		return nil, err // not p: a nil *Process is no nil Link
 	}
 	return p, nil
+}
+
+// startEmulator runs the image in the board's emulator, whose first serial port is the link. The emulator counts
+// instructions as time, 16 ns each, and sleeps through real time while the firmware idles.
+func startEmulator(ctx context.Context, d *Device, i *Image) (transport.Link, error) {
+	l := d.board.Link
+	path, err := findTool(l.Program, l.Install)
+	if err != nil {
+		return nil, err
+	}
+	p, err := transport.StartProcess(ctx, transport.ProcessConfig{
+		Path: path, Args: emulatorArgs(l.Args, i.Path), Env: toolEnv("/"), Dir: "/",
+		StaysOnEOF: true, Log: d.env.log(),
+	})
+	if err != nil {
+		return nil, err // as in startProcess
+	}
+	return p, nil
+}
+
+// emulatorArgs is QEMU's command line for the board's own arguments and an image. QEMU shows nothing and offers no
+// monitor; what the board's arguments say themselves is not said again.
+func emulatorArgs(own []string, image string) []string {
+	args := []string{"-nodefaults", "-no-user-config", "-display", "none", "-monitor", "none"}
+	given := false
+	for _, a := range own {
+		given = given || strings.Contains(a, "{image}")
+		args = append(args, strings.ReplaceAll(a, "{image}", strings.ReplaceAll(image, ",", ",,")))
+	}
+	if !slices.Contains(own, "-icount") {
+		args = append(args, "-icount", "shift=4")
+	}
+	if !given {
+		args = append(args, "-kernel", image)
+	}
+	return append(args, "-chardev", "stdio,id=link,signal=off", "-serial", "chardev:link")
 }

@@ -222,7 +222,9 @@ func (pl *plan) add(b *boards.Board, o boards.Options, t *foundTemplate, a *mlf.
 		}
 	}
 	for _, g := range t.Generate {
-		pl.files[g] = planned{data: generators[g](b, o), mode: 0o644}
+		if data := generators[g](b, o); data != nil {
+			pl.files[g] = planned{data: data, mode: 0o644}
+		}
 	}
 	pl.addModel(a, m)
 	pl.files[templates.LaunchScript] = planned{files: templates.FS, name: templates.LaunchScript, mode: 0o755}
@@ -259,11 +261,7 @@ func (pl *plan) addSource(t *foundTemplate, src boards.Source) error {
 		}
 	}
 	if info, err := fs.Stat(files, src.Name); err != nil || !info.Mode().IsRegular() {
-		where := "the template " + t.name
-		if src.Dir != "" {
-			where = src.Dir + " and " + where
-		}
-		return failure.New(failure.Config, "", "source %q of the board is not in %s", src.Name, where)
+		return sourceMissing(t, src)
 	}
 	to := path.Join(sourceDir, strings.TrimPrefix(src.Name, portFolder+"/"))
 	if _, taken := pl.files[to]; taken {
@@ -271,6 +269,20 @@ func (pl *plan) addSource(t *foundTemplate, src boards.Source) error {
 	}
 	pl.files[to] = planned{files: files, name: src.Name, mode: 0o644}
 	return nil
+}
+
+// sourceMissing says where the source was named, where it was looked for, and which one there is most like it.
+func sourceMissing(t *foundTemplate, src boards.Source) error {
+	where := "the template " + t.name
+	known, _ := fs.Glob(t.files, path.Dir(src.Name)+"/*.[cSh]") // goodSource has kept the folder free of patterns
+	if src.Dir != "" {
+		where = src.Dir + " and " + where
+		beside, _ := fs.Glob(os.DirFS(src.Dir), path.Join(path.Dir(src.Name), "*.[cSh]"))
+		ports, _ := fs.Glob(t.files, portFolder+"/*.[cSh]")
+		known = slices.Concat(known, beside, ports)
+	}
+	return failure.New(failure.Config, "", "%w", &boards.FileError{File: src.At.File, Line: src.At.Line,
+		Err: fmt.Errorf("sources: %q is not in %s%s", src.Name, where, nearest(src.Name, known))})
 }
 
 // addModel plans the archive as it was given and, extracted, what is of this model: TVM's own runtime and other

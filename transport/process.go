@@ -20,7 +20,8 @@ type ProcessConfig struct {
 	Grace time.Duration
 	// Grace is how long Close lets the process end by itself after its input was closed, and once more after it
 	// was asked to; 0 means 500 ms. Then its whole process group is killed.
-	Log hclog.Logger // takes the lines of its standard error, named "stderr"; nil drops them
+	StaysOnEOF bool         // it does not end when its input is closed: Close asks it to at once
+	Log        hclog.Logger // takes the lines of its standard error, named "stderr"; nil drops them
 }
 
 const defaultGrace = 500 * time.Millisecond

@@ -29,6 +29,7 @@ import (
 type Process struct {
 	path  string
 	grace time.Duration
+	stays bool     // it outlives its input
 	in    *pipeEnd // the child's standard input
 	out   *pipeEnd // its standard output
 	errs  *stderrReader
@@ -59,7 +60,7 @@ func StartProcess(ctx context.Context, c ProcessConfig) (*Process, error) {
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = pipes.stdin[0], pipes.stdout[1], pipes.stderr[1]
 	cmd.SysProcAttr = childAttributes()
 
-	p := &Process{path: c.Path, grace: c.Grace, exited: make(chan struct{})}
+	p := &Process{path: c.Path, grace: c.Grace, stays: c.StaysOnEOF, exited: make(chan struct{})}
 	if p.grace == 0 {
 		p.grace = defaultGrace
 	}
@@ -157,7 +158,7 @@ func (p *Process) Close() error {
 		p.closed.Store(true)
 		p.in.f.Close()
 		p.out.f.Close() // before the wait, so that a child that writes without end gets an error
-		if !p.exitsWithin(p.grace) {
+		if p.stays || !p.exitsWithin(p.grace) {
 			p.signalGroup(unix.SIGTERM)
 		}
 		if !p.exitsWithin(p.grace) {
