@@ -1,0 +1,414 @@
+// This file is the core's debug registers (DDI 0419 and DDI 0403, chapters C1), on top of the emulator's run control.
+
+package virtualprobe
+
+import (
+	"fmt"
+	"time"
+)
+
+const (
+	regDWTControl = 0xE0001000
+	regFPControl  = 0xE0002000
+	regFPComp0    = 0xE0002008
+	regAIRCR      = 0xE000ED0C
+	regDFSR       = 0xE000ED30
+	regDHCSR      = 0xE000EDF0
+	regDCRSR      = 0xE000EDF4
+	regDCRDR      = 0xE000EDF8
+	regDEMCR      = 0xE000EDFC
+
+	debugKey   = 0xA05F
+	vectKey    = 0x05FA
+	cDebugEn   = 1 << 0
+	cHalt      = 1 << 1
+	cStep      = 1 << 2
+	cMaskInts  = 1 << 3
+	sRegReady  = 1 << 16
+	sHalt      = 1 << 17
+	sLockup    = 1 << 19
+	sRetire    = 1 << 24
+	sReset     = 1 << 25
+	vcReset    = 1 << 0
+	dfsrHalted = 1 << 0
+	dfsrBkpt   = 1 << 1
+	dfsrVCatch = 1 << 3
+
+	breakpoints = 4
+)
+
+// A chipModel is what differs from chip to chip: memories, overridden words, a flash controller of ours, loaders whose
+// effect is applied instead of running them.
+type chipModel interface {
+	Bus
+	// plain reports memory without side effects, that may be read ahead.
+	plain(addr uint32) bool
+	// runnable reports that code can be at the address.
+	runnable(addr uint32) bool
+	// call applies the effect of a flash loader's function at pc and returns true, or leaves it to the core.
+	call(c *core, pc uint32) (bool, error)
+	// afterReset is told that the core was reset.
+	afterReset() error
+}
+
+// A core is the debug view of the emulated Cortex-M.
+type core struct {
+	chipModel
+	m *machine
+
+	ctrl    uint32 // C_ bits of DHCSR
+	data    uint32 // DCRDR
+	demcr   uint32
+	dfsr    uint32
+	fpCtrl  uint32
+	comp    [breakpoints]uint32
+	shadow  map[uint32]uint32 // registers that the emulator does not show
+	planted map[uint32]bool   // halfwords BKPT in RAM, that the emulator cannot stop at by itself
+	active  map[uint32]bool   // breakpoints set in the emulator
+	lockup  bool
+	wasRst  bool
+	seen    func() // told that memory may have changed
+}
+
+func newCore(m *machine, model chipModel) *core {
+	return &core{chipModel: model, m: m, shadow: map[uint32]uint32{}, planted: map[uint32]bool{}, active: map[uint32]bool{}, seen: func() {}}
+}
+
+func (c *core) runs() bool { return c.m.gdb.running }
+
+func (c *core) Read(addr uint32, width int) (uint32, error) {
+	if width == 4 {
+		if v, ok, err := c.readDebug(addr); ok || err != nil {
+			return v, err
+		}
+		if v, ok := romWord(addr); ok {
+			return v, nil
+		}
+	}
+	return c.chipModel.Read(addr, width)
+}
+
+func (c *core) Write(addr uint32, width int, v uint32) error {
+	if width == 4 {
+		if ok, err := c.writeDebug(addr, v); ok || err != nil {
+			return err
+		}
+	}
+	if addr >= 0x20000000 && addr < 0x40000000 {
+		c.notePlanted(addr, width, v)
+	}
+	if err := c.chipModel.Write(addr, width, v); err != nil || !c.runs() {
+		return err
+	}
+	return c.m.settle() // running code waits for it
+}
+
+// notePlanted remembers breakpoint instructions that a debugger writes into RAM.
+func (c *core) notePlanted(addr uint32, width int, v uint32) {
+	for i := 0; i+2 <= width; i += 2 {
+		if half := uint16(v >> (8 * i)); half>>8 == 0xBE {
+			c.planted[addr+uint32(i)] = true
+		} else {
+			delete(c.planted, addr+uint32(i))
+		}
+	}
+}
+
+// romWord is the ROM table through which debuggers find the core (IHI 0031 chapter D3): SCS, DWT, FPB.
+func romWord(addr uint32) (uint32, bool) {
+	type component struct{ base, class, part uint32 }
+	for _, k := range []component{
+		{romTable, 0x1, 0x471}, {0xE000E000, 0xE, 0x008}, {0xE0001000, 0xE, 0x00A}, {0xE0002000, 0xE, 0x00B},
+	} {
+		if addr < k.base+0xFD0 || addr >= k.base+0x1000 {
+			continue
+		}
+		words := [12]uint32{
+			0: 4,                                                 // PIDR4: Arm
+			4: k.part & 0xFF, 5: 0xB0 | k.part>>8, 6: 0x0B, 7: 0, // PIDR0 to 3
+			8: 0x0D, 9: k.class << 4, 10: 0x05, 11: 0xB1, // CIDR
+		}
+		return words[(addr-k.base-0xFD0)/4], true
+	}
+	if addr >= romTable && addr < romTable+0x1000 {
+		entries := []uint32{0xFFF0F003, 0xFFF02003, 0xFFF03003}
+		if i := (addr - romTable) / 4; i < uint32(len(entries)) {
+			return entries[i], true
+		}
+		return 0, true
+	}
+	return 0, false
+}
+
+func (c *core) readDebug(addr uint32) (uint32, bool, error) {
+	switch addr {
+	case regDHCSR:
+		v, err := c.status()
+		return v, true, err
+	case regDCRSR:
+		return 0, true, nil
+	case regDCRDR:
+		return c.data, true, nil
+	case regDEMCR:
+		return c.demcr, true, nil
+	case regDFSR:
+		return c.dfsr, true, c.poll()
+	case regDWTControl:
+		return 0, true, nil // no comparators
+	case regFPControl:
+		return c.fpCtrl&1 | breakpoints<<4, true, nil
+	}
+	if i := (addr - regFPComp0) / 4; addr >= regFPComp0 && i < breakpoints {
+		return c.comp[i], true, nil
+	}
+	return 0, false, nil
+}
+
+// poll finds out whether the core has stopped by itself.
+func (c *core) poll() error {
+	if !c.runs() {
+		return nil
+	}
+	stopped, err := c.m.gdb.stopped()
+	if err != nil || !stopped {
+		return err
+	}
+	c.ctrl |= cHalt
+	c.dfsr |= dfsrBkpt
+	c.seen()
+	return nil
+}
+
+func (c *core) status() (uint32, error) {
+	if err := c.poll(); err != nil {
+		return 0, err
+	}
+	v := c.ctrl | sRegReady | sRetire
+	switch {
+	case c.lockup:
+		v |= sLockup
+	case !c.runs():
+		v |= sHalt
+	}
+	if c.wasRst {
+		v |= sReset
+		c.wasRst = false
+	}
+	return v, nil
+}
+
+func (c *core) writeDebug(addr, v uint32) (bool, error) {
+	switch addr {
+	case regDHCSR:
+		if v>>16 != debugKey {
+			return true, nil
+		}
+		return true, c.control(v & 0xF)
+	case regDCRSR:
+		return true, c.transfer(v&0x7F, v>>16&1 != 0)
+	case regDCRDR:
+		c.data = v
+	case regDEMCR:
+		c.demcr = v
+	case regDFSR:
+		c.dfsr &^= v
+	case regFPControl:
+		if v&2 != 0 {
+			c.fpCtrl = v & 1
+		}
+	case regDWTControl:
+	case regAIRCR:
+		if v>>16 == vectKey && v&5 != 0 {
+			return true, c.systemReset()
+		}
+		return false, nil
+	default:
+		i := (addr - regFPComp0) / 4
+		if addr < regFPComp0 || i >= breakpoints {
+			return false, nil
+		}
+		c.comp[i] = v
+	}
+	return true, nil
+}
+
+// control does what a write to DHCSR asks for.
+func (c *core) control(bits uint32) error {
+	if bits&cDebugEn == 0 {
+		bits &^= cHalt | cStep | cMaskInts
+	}
+	c.ctrl = bits
+	switch {
+	case bits&cHalt != 0:
+		return c.halt()
+	case bits&cStep != 0:
+		return c.step()
+	default:
+		return c.resume()
+	}
+}
+
+func (c *core) halt() error {
+	c.lockup = false
+	if !c.runs() {
+		return nil
+	}
+	c.dfsr |= dfsrHalted
+	c.seen()
+	return c.m.gdb.halt()
+}
+
+func (c *core) step() error {
+	c.seen()
+	c.ctrl |= cHalt
+	c.dfsr |= dfsrHalted
+	if c.runs() {
+		return nil
+	}
+	if err := c.setBreakpoints(); err != nil {
+		return err
+	}
+	return c.m.gdb.step()
+}
+
+// resume lets the core run, unless nothing there can run: it locks up then, as the emulator would end.
+func (c *core) resume() error {
+	if c.runs() || c.lockup {
+		return nil
+	}
+	c.seen()
+	pc, err := c.m.gdb.readRegister(15)
+	if err != nil {
+		return err
+	}
+	if done, err := c.call(c, pc); err != nil || done {
+		c.ctrl |= cHalt
+		c.dfsr |= dfsrBkpt
+		return err
+	}
+	if ok, err := c.canRun(pc); err != nil || !ok {
+		c.lockup = true
+		return err
+	}
+	if err := c.setBreakpoints(); err != nil {
+		return err
+	}
+	return c.m.gdb.resume()
+}
+
+func (c *core) canRun(pc uint32) (bool, error) {
+	pc &^= 1
+	if !c.runnable(pc) {
+		return false, nil
+	}
+	half, err := c.Read(pc, 2)
+	return half != 0xFFFF, err
+}
+
+// setBreakpoints brings the emulator's breakpoints in line with the comparators and the planted instructions.
+func (c *core) setBreakpoints() error {
+	want := map[uint32]bool{}
+	for a := range c.planted {
+		want[a] = true
+	}
+	if c.fpCtrl&1 != 0 {
+		for _, v := range c.comp {
+			if v&1 == 0 {
+				continue
+			}
+			if v>>30&1 != 0 {
+				want[v&0x1FFFFFFC] = true
+			}
+			if v>>30&2 != 0 {
+				want[v&0x1FFFFFFC+2] = true
+			}
+		}
+	}
+	for a := range c.active {
+		if !want[a] {
+			if err := c.m.gdb.setBreakpoint(a, false); err != nil {
+				return err
+			}
+			delete(c.active, a)
+		}
+	}
+	for a := range want {
+		if !c.active[a] {
+			if err := c.m.gdb.setBreakpoint(a, true); err != nil {
+				return err
+			}
+			c.active[a] = true
+		}
+	}
+	return nil
+}
+
+// transfer moves a core register to or from DCRDR. Those that the emulator does not show keep what was written.
+func (c *core) transfer(reg uint32, write bool) error {
+	if c.runs() || c.lockup {
+		return nil
+	}
+	n, real := int(reg), reg < 16
+	if reg == 16 {
+		n, real = gdbXPSR, true
+	}
+	if reg == 17 { // the main stack pointer is the one in use
+		n, real = 13, true
+	}
+	var err error
+	switch {
+	case real && write:
+		v := c.data
+		if reg == 15 {
+			v &^= 1
+		}
+		err = c.m.gdb.writeRegister(n, v)
+	case real:
+		c.data, err = c.m.gdb.readRegister(n)
+	case write:
+		c.shadow[reg] = c.data
+	default:
+		c.data = c.shadow[reg]
+	}
+	return err
+}
+
+// systemReset resets the chip; the core then runs, or halts before its first instruction if vector catch is on.
+func (c *core) systemReset() error {
+	if err := c.m.gdb.halt(); err != nil {
+		return err
+	}
+	if err := c.m.reset(); err != nil {
+		return err
+	}
+	c.seen()
+	clear(c.shadow)
+	clear(c.planted)
+	c.wasRst, c.lockup = true, false
+	if err := c.afterReset(); err != nil {
+		return err
+	}
+	if c.demcr&vcReset != 0 && c.ctrl&cDebugEn != 0 {
+		c.ctrl |= cHalt
+		c.dfsr |= dfsrVCatch
+		return nil
+	}
+	c.ctrl &^= cHalt
+	return c.resume()
+}
+
+// pinReset is a reset by the probe's line.
+func (c *core) pinReset() error { return c.systemReset() }
+
+// waitStopped waits until the core has stopped by itself, for at most d.
+func (c *core) waitStopped(d time.Duration) error {
+	for end := time.Now().Add(d); time.Now().Before(end); {
+		if err := c.poll(); err != nil {
+			return err
+		}
+		if !c.runs() {
+			return nil
+		}
+	}
+	return fmt.Errorf("the core still runs after %v", d)
+}

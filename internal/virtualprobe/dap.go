@@ -1,0 +1,256 @@
+// This file is the debug port and its one memory access port (ADIv5.2, IHI 0031: chapters B2 and C2).
+
+package virtualprobe
+
+import "sync"
+
+// Debug port registers by address, and those of the access port within its bank.
+const (
+	dpAbort   = 0x0 // write
+	dpIDR     = 0x0 // read
+	dpStat    = 0x4
+	dpSelect  = 0x8 // write
+	dpResend  = 0x8 // read
+	dpReadBuf = 0xC
+
+	apCSW  = 0x00
+	apTAR  = 0x04
+	apDRW  = 0x0C
+	apBD0  = 0x10
+	apCFG  = 0xF4
+	apBase = 0xF8
+	apIDR  = 0xFC
+)
+
+// CTRL/STAT and ABORT bits.
+const (
+	statOrunDetect = 1 << 0
+	statStickyOrun = 1 << 1
+	statStickyCmp  = 1 << 4
+	statStickyErr  = 1 << 5
+	statReadOK     = 1 << 6
+	statWDataErr   = 1 << 7
+	statDebugReq   = 1 << 28
+	statDebugAck   = 1 << 29
+	statSystemReq  = 1 << 30
+	statSystemAck  = 1 << 31
+
+	abortDAP     = 1 << 0
+	abortCmpClr  = 1 << 1
+	abortErrClr  = 1 << 2
+	abortWDClr   = 1 << 3
+	abortOrunClr = 1 << 4
+)
+
+const romTable = 0xE00FF000
+
+// readAhead is how many words a run of sequential reads takes from the chip at once.
+const readAhead = 256
+
+// A dap is the debug access of one chip. Several front ends may be in front of it, one at a time.
+type dap struct {
+	mu  sync.Mutex
+	bus *core
+
+	id        uint32 // DPIDR
+	apID      uint32
+	ctrl, sel uint32
+	csw, tar  uint32
+	readBuf   uint32 // result of the last read of the access port
+	sticky    bool
+
+	ahead     []uint32 // words read ahead, from aheadAddr
+	aheadAddr uint32
+
+	fault func() error // asked before each transfer; an error ends the link, for tests
+}
+
+// An errorReply is what a transfer ends in.
+type ack int
+
+const (
+	ackOK ack = iota
+	ackFault
+	ackGone // the probe is no longer there
+)
+
+func (d *dap) reset() {
+	d.ctrl, d.sel, d.csw, d.tar, d.sticky, d.readBuf = 0, 0, 0x03000042, 0, false, 0
+	d.ahead = nil
+}
+
+// readDP reads a debug port register at once. reg is the address: 0, 4, 8 or C.
+func (d *dap) readDP(reg uint32) (uint32, ack) {
+	if d.fault != nil && d.fault() != nil {
+		return 0, ackGone
+	}
+	switch reg {
+	case dpIDR:
+		return d.id, ackOK
+	case dpStat:
+		if d.sel&0xF != 0 {
+			return 0, ackOK // DLCR, TARGETID: none
+		}
+		v := d.ctrl &^ (statDebugAck | statSystemAck | statStickyErr)
+		if d.ctrl&statDebugReq != 0 {
+			v |= statDebugAck
+		}
+		if d.ctrl&statSystemReq != 0 {
+			v |= statSystemAck
+		}
+		if d.sticky {
+			v |= statStickyErr
+		}
+		return v, ackOK
+	default: // RESEND and RDBUFF
+		if d.sticky {
+			return 0, ackFault
+		}
+		return d.readBuf, ackOK
+	}
+}
+
+func (d *dap) writeDP(reg, v uint32) ack {
+	if d.fault != nil && d.fault() != nil {
+		return ackGone
+	}
+	switch reg {
+	case dpAbort:
+		if v&(abortErrClr|abortDAP) != 0 {
+			d.sticky = false
+		}
+	case dpStat:
+		if d.sel&0xF == 0 {
+			d.ctrl = v & (statDebugReq | statSystemReq | statOrunDetect | 0x00FFFFFF&^uint32(statStickyErr|statStickyCmp|statStickyOrun|statWDataErr|statReadOK))
+		}
+	case dpSelect:
+		d.sel = v
+	}
+	return ackOK
+}
+
+// readAP reads a register of the selected access port and returns its value at once; it is in RDBUFF too.
+func (d *dap) readAP(reg uint32) (uint32, ack) {
+	if d.fault != nil && d.fault() != nil {
+		return 0, ackGone
+	}
+	if d.sticky {
+		return 0, ackFault
+	}
+	v, err := d.accessRead(d.sel&0xF0 | reg)
+	if err != nil {
+		d.sticky = true
+		return 0, ackFault
+	}
+	d.readBuf = v
+	return v, ackOK
+}
+
+func (d *dap) writeAP(reg, v uint32) ack {
+	if d.fault != nil && d.fault() != nil {
+		return ackGone
+	}
+	if d.sticky {
+		return ackFault
+	}
+	if err := d.accessWrite(d.sel&0xF0|reg, v); err != nil {
+		d.sticky = true
+		return ackFault
+	}
+	return ackOK
+}
+
+func (d *dap) accessRead(reg uint32) (uint32, error) {
+	if d.sel>>24 != 0 {
+		return 0, nil // there is one access port
+	}
+	switch reg {
+	case apCSW:
+		return d.csw, nil
+	case apTAR:
+		return d.tar, nil
+	case apDRW:
+		v, err := d.memoryRead()
+		d.advance()
+		return v, err
+	case apBD0, apBD0 + 4, apBD0 + 8, apBD0 + 12:
+		d.ahead = nil
+		return d.bus.Read(d.tar&^0xF|(reg-apBD0), 4)
+	case apBase:
+		return romTable | 3, nil
+	case apIDR:
+		return d.apID, nil
+	}
+	return 0, nil
+}
+
+func (d *dap) accessWrite(reg, v uint32) error {
+	if d.sel>>24 != 0 {
+		return nil
+	}
+	switch reg {
+	case apCSW:
+		// Sizes of 8, 16 and 32 bits; single increments only: a packed one reads back as none.
+		size := v & 7
+		if size > 2 {
+			size = 2
+		}
+		inc := v & 0x30
+		if inc == 0x20 {
+			inc = 0
+		}
+		d.csw = v&0x7F000000 | 0x40 | inc | size
+	case apTAR:
+		d.tar = v
+	case apDRW:
+		d.ahead = nil
+		width := 1 << (d.csw & 7)
+		v = v >> (8 * (d.tar & 3 &^ uint32(width-1))) // byte lanes
+		err := d.bus.Write(d.tar&^uint32(width-1), width, v)
+		d.advance()
+		return err
+	case apBD0, apBD0 + 4, apBD0 + 8, apBD0 + 12:
+		d.ahead = nil
+		return d.bus.Write(d.tar&^0xF|(reg-apBD0), 4, v)
+	}
+	return nil
+}
+
+// advance adds the width to TAR, within the 1 KiB that it may count through.
+func (d *dap) advance() {
+	if d.csw&0x30 == 0x10 {
+		width := uint32(1) << (d.csw & 7)
+		d.tar = d.tar&^0x3FF | (d.tar+width)&0x3FF
+	}
+}
+
+// memoryRead reads at TAR into the byte lanes that its address selects.
+func (d *dap) memoryRead() (uint32, error) {
+	width := 1 << (d.csw & 7)
+	if width == 4 && d.csw&0x30 == 0x10 && d.bus.plain(d.tar) {
+		return d.sequential()
+	}
+	v, err := d.bus.Read(d.tar&^uint32(width-1), width)
+	return v << (8 * (d.tar & 3 &^ uint32(width-1))), err
+}
+
+// sequential reads a word out of a run. While the core runs memory may change, and nothing is read ahead.
+func (d *dap) sequential() (uint32, error) {
+	i := (d.tar - d.aheadAddr) / 4
+	if d.tar >= d.aheadAddr && i < uint32(len(d.ahead)) && !d.bus.runs() {
+		return d.ahead[i], nil
+	}
+	n := readAhead - int(d.tar/4)%readAhead
+	if d.bus.runs() {
+		n = 1
+	}
+	words := make([]uint32, n)
+	if err := d.bus.ReadBlock(d.tar&^3, words); err != nil {
+		return 0, err
+	}
+	d.ahead, d.aheadAddr = words, d.tar&^3
+	return words[0], nil
+}
+
+// forget drops what was read ahead: the core was resumed, stepped or reset.
+func (d *dap) forget() { d.ahead = nil }

@@ -1,0 +1,143 @@
+// This file runs the emulator: one QEMU process, halted before its first instruction, with its control channels.
+
+package virtualprobe
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/boardsmith/boardsmith/transport"
+)
+
+// startTimeout bounds the emulator's start.
+const startTimeout = 20 * time.Second
+
+// A machine is one running emulator. Not safe for use from several goroutines; the chip's lock keeps them apart.
+type machine struct {
+	process *transport.Process // its standard input and output speak QMP
+	control *bufio.Reader
+	dir     string
+	*qtest
+	gdb    *gdbStub
+	serial net.Conn // the first UART
+}
+
+// startMachine runs program with args, which choose the machine.
+func startMachine(ctx context.Context, program string, args []string, log hclog.Logger) (*machine, error) {
+	dir, err := os.MkdirTemp("", "virtualprobe")
+	if err != nil {
+		return nil, fmt.Errorf("emulator: %w", err)
+	}
+	m := &machine{dir: dir}
+	if err := m.start(ctx, program, args, log); err != nil {
+		return nil, errors.Join(err, m.close())
+	}
+	return m, nil
+}
+
+func (m *machine) start(ctx context.Context, program string, args []string, log hclog.Logger) error {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	ends := make([]*net.UnixListener, 3) // the emulator connects to them
+	for i, name := range []string{"qtest", "gdb", "serial"} {
+		l, err := net.ListenUnix("unix", &net.UnixAddr{Name: filepath.Join(m.dir, name), Net: "unix"})
+		if err != nil {
+			return fmt.Errorf("emulator: %w", err)
+		}
+		defer l.Close()
+		ends[i] = l
+	}
+	all := append([]string{
+		"-S", "-nodefaults", "-display", "none", "-accel", "tcg", "-qmp", "stdio",
+		"-chardev", "socket,id=qtest,path=" + filepath.Join(m.dir, "qtest"), "-qtest", "chardev:qtest", "-qtest-log", "none",
+		"-chardev", "socket,id=gdb,path=" + filepath.Join(m.dir, "gdb"), "-gdb", "chardev:gdb",
+		"-chardev", "socket,id=serial,path=" + filepath.Join(m.dir, "serial"), "-serial", "chardev:serial",
+	}, args...)
+	p, err := transport.StartProcess(ctx, transport.ProcessConfig{Path: program, Args: all, Env: []string{"PATH=" + os.Getenv("PATH")}, Log: log})
+	if err != nil {
+		return err
+	}
+	m.process, m.control = p, bufio.NewReader(qmpReader{p})
+	var conns [3]net.Conn
+	for i, l := range ends {
+		if d, ok := ctx.Deadline(); ok {
+			_ = l.SetDeadline(d) // an error shows in Accept
+		}
+		if conns[i], err = l.Accept(); err != nil {
+			_, ended := p.Read(ctx, make([]byte, 1)) // says why
+			return fmt.Errorf("emulator: %w: %w", err, ended)
+		}
+	}
+	m.qtest, m.serial = newQtest(conns[0]), conns[2]
+	if m.gdb, err = dialGDB(conns[1]); err != nil {
+		return err
+	}
+	return m.qmp("qmp_capabilities", "")
+}
+
+// qmpReader reads the control channel with the deadline of every answer.
+type qmpReader struct{ p *transport.Process }
+
+func (r qmpReader) Read(b []byte) (int, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), answerTimeout)
+	defer cancel()
+	return r.p.Read(ctx, b)
+}
+
+// qmp executes a command and, if event is not "", waits for that event too.
+func (m *machine) qmp(command, event string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), answerTimeout)
+	defer cancel()
+	if err := m.process.Write(ctx, fmt.Appendf(nil, "{\"execute\":%q}\n", command)); err != nil {
+		return fmt.Errorf("%w: %w", ErrGone, err)
+	}
+	for answered, seen := false, event == ""; !answered || !seen; {
+		line, err := m.control.ReadBytes('\n')
+		if err != nil {
+			return fmt.Errorf("%w: %w", ErrGone, err)
+		}
+		var said struct {
+			Return *json.RawMessage
+			Error  *struct{ Desc string }
+			Event  string
+		}
+		if err := json.Unmarshal(line, &said); err != nil {
+			return fmt.Errorf("emulator: %w", err)
+		}
+		if said.Error != nil {
+			return fmt.Errorf("emulator: %s: %s", command, said.Error.Desc)
+		}
+		answered = answered || said.Return != nil
+		seen = seen || said.Event == event
+	}
+	return nil
+}
+
+// reset resets the machine, which stays halted if it was.
+func (m *machine) reset() error {
+	if err := m.settle(); err != nil {
+		return err
+	}
+	return m.qmp("system_reset", "RESET")
+}
+
+// close ends the emulator.
+func (m *machine) close() error {
+	var errs []error
+	if m.serial != nil {
+		errs = append(errs, m.serial.Close())
+	}
+	if m.process != nil {
+		errs = append(errs, m.process.Close())
+	}
+	return errors.Join(append(errs, os.RemoveAll(m.dir))...)
+}

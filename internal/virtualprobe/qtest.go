@@ -1,0 +1,130 @@
+// This file reads and writes the emulated chip's memory through QEMU's qtest socket: it goes through the CPU's address
+// space, peripherals and flash controller included, and works while the guest runs.
+
+package virtualprobe
+
+import (
+	"bufio"
+	"encoding/hex"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// maxBlock bounds one qtest command.
+const maxBlock = 1024 // words
+
+// A qtest is a connection to QEMU's qtest socket. It is a Bus.
+type qtest struct {
+	conn net.Conn
+	r    *bufio.Reader
+	w    *bufio.Writer
+	owed int // replies to writes that nobody has waited for yet
+}
+
+func newQtest(conn net.Conn) *qtest {
+	return &qtest{conn: conn, r: bufio.NewReader(conn), w: bufio.NewWriter(conn)}
+}
+
+var widths = map[int]string{1: "b", 2: "w", 4: "l"}
+
+// answerTimeout bounds the wait for QEMU: it answers in microseconds unless it hangs.
+const answerTimeout = 10 * time.Second
+
+// reply waits for the answer to the oldest command.
+func (q *qtest) reply() (string, error) {
+	if err := q.w.Flush(); err != nil {
+		return "", fmt.Errorf("%w: %w", ErrGone, err)
+	}
+	_ = q.conn.SetReadDeadline(time.Now().Add(answerTimeout)) // an error shows in the read
+	for {
+		line, err := q.r.ReadString('\n')
+		if err != nil {
+			return "", fmt.Errorf("%w: %w", ErrGone, err)
+		}
+		line = strings.TrimSpace(line)
+		if strings.HasPrefix(line, "IRQ ") {
+			continue
+		}
+		rest, ok := strings.CutPrefix(line, "OK")
+		if !ok {
+			return "", fmt.Errorf("qtest: %s", line)
+		}
+		return strings.TrimSpace(rest), nil
+	}
+}
+
+// settle waits for the answers that are owed.
+func (q *qtest) settle() error {
+	for q.owed > 0 {
+		q.owed--
+		if _, err := q.reply(); err != nil {
+			q.owed = 0
+			return err
+		}
+	}
+	return nil
+}
+
+// maxOwed keeps QEMU's answers from filling the socket while nobody reads them.
+const maxOwed = 256
+
+func (q *qtest) Write(addr uint32, width int, v uint32) error {
+	fmt.Fprintf(q.w, "write%s 0x%x 0x%x\n", widths[width], addr, v)
+	q.owed++
+	if q.owed >= maxOwed {
+		return q.settle()
+	}
+	return nil
+}
+
+func (q *qtest) Read(addr uint32, width int) (uint32, error) {
+	if err := q.settle(); err != nil {
+		return 0, err
+	}
+	fmt.Fprintf(q.w, "read%s 0x%x\n", widths[width], addr)
+	s, err := q.reply()
+	if err != nil {
+		return 0, err
+	}
+	v, err := strconv.ParseUint(s, 0, 64)
+	if err != nil {
+		return 0, fmt.Errorf("qtest: %w", err)
+	}
+	return uint32(v), nil
+}
+
+func (q *qtest) ReadBlock(addr uint32, words []uint32) error {
+	if err := q.settle(); err != nil {
+		return err
+	}
+	for len(words) > 0 {
+		n := min(len(words), maxBlock)
+		fmt.Fprintf(q.w, "read 0x%x 0x%x\n", addr, 4*n)
+		s, err := q.reply()
+		if err != nil {
+			return err
+		}
+		b, err := hex.DecodeString(strings.TrimPrefix(s, "0x"))
+		if err != nil || len(b) != 4*n {
+			return fmt.Errorf("qtest: read of %d bytes answered %d characters", 4*n, len(s))
+		}
+		for i := range n {
+			words[i] = uint32(b[4*i]) | uint32(b[4*i+1])<<8 | uint32(b[4*i+2])<<16 | uint32(b[4*i+3])<<24
+		}
+		words, addr = words[n:], addr+uint32(4*n)
+	}
+	return nil
+}
+
+// WriteBlock writes word by word: a flash controller wants each as one access.
+func (q *qtest) WriteBlock(addr uint32, words []uint32) error {
+	for i, v := range words {
+		if err := q.Write(addr+uint32(4*i), 4, v); err != nil {
+			return err
+		}
+	}
+	return q.settle()
+}

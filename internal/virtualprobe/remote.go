@@ -1,0 +1,250 @@
+// This file is the front end for pyOCD: its remote probe protocol, version 1. One JSON object per line, request then
+// answer.
+
+package virtualprobe
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// Statuses of an answer.
+const (
+	remoteOK           = 0
+	remoteError        = 1
+	remoteDisconnected = 2
+	remoteFault        = 12
+)
+
+// maxRequest bounds one line.
+const maxRequest = 4 << 20
+
+type remoteRequest struct {
+	ID        int               `json:"id"`
+	Request   string            `json:"request"`
+	Arguments []json.RawMessage `json:"arguments"`
+}
+
+type remoteAnswer struct {
+	ID     int    `json:"id"`
+	Status int    `json:"status"`
+	Result any    `json:"result,omitempty"`
+	Error  string `json:"error,omitempty"`
+}
+
+// errFault is a transfer that the chip refused.
+var errFault = errors.New("transfer fault")
+
+// A remote is one client of the remote probe protocol.
+type remote struct {
+	chip     *Chip
+	protocol any // the wire protocol's name once connected
+}
+
+// serveRemote answers requests until the client leaves.
+func (c *Chip) serveRemote(rw io.ReadWriter) error {
+	s := &remote{chip: c}
+	lines := bufio.NewScanner(rw)
+	lines.Buffer(make([]byte, 64<<10), maxRequest)
+	w := bufio.NewWriter(rw)
+	out := json.NewEncoder(w)
+	for lines.Scan() {
+		answer, err := s.answer(lines.Bytes())
+		if err != nil {
+			return err
+		}
+		if err := out.Encode(answer); err != nil {
+			return err
+		}
+		if err := w.Flush(); err != nil {
+			return err
+		}
+	}
+	return lines.Err()
+}
+
+func (s *remote) answer(line []byte) (a remoteAnswer, err error) {
+	var q remoteRequest
+	if err := json.Unmarshal(line, &q); err != nil {
+		return remoteAnswer{Status: remoteError, Error: err.Error()}, nil
+	}
+	a.ID = q.ID
+	handler := remoteHandlers[q.Request]
+	if handler == nil {
+		a.Status, a.Error = remoteError, "unknown request "+q.Request
+		return a, nil
+	}
+	s.chip.exclusively(func() { a.Result, err = handler(s, q.Arguments) })
+	switch {
+	case errors.Is(err, errUnplugged):
+		return a, err
+	case errors.Is(err, errFault):
+		a.Status, a.Error = remoteFault, err.Error()
+	case err != nil:
+		a.Status, a.Error = remoteError, err.Error()
+	}
+	return a, nil
+}
+
+// remoteHandlers are the requests there are. Those that only move lines do nothing.
+var remoteHandlers = map[string]func(*remote, []json.RawMessage) (any, error){
+	"hello":        nothing,
+	"open":         nothing,
+	"close":        nothing,
+	"lock":         nothing,
+	"unlock":       nothing,
+	"disconnect":   nothing,
+	"set_clock":    nothing,
+	"flush":        nothing,
+	"swj_sequence": nothing,
+	"swd_sequence": nothing,
+	"connect":      (*remote).connect,
+	"readprop":     (*remote).property,
+	"reset":        (*remote).pulse,
+	"assert_reset": (*remote).line,
+	"is_reset_asserted": func(s *remote, _ []json.RawMessage) (any, error) {
+		return s.chip.held, nil
+	},
+	"read_dp":                     (*remote).readDP,
+	"write_dp":                    (*remote).writeDP,
+	"read_ap":                     (*remote).readAP,
+	"write_ap":                    (*remote).writeAP,
+	"read_ap_multiple":            (*remote).readAPs,
+	"write_ap_multiple":           (*remote).writeAPs,
+	"get_memory_interface_for_ap": nothing,
+}
+
+func nothing(*remote, []json.RawMessage) (any, error) { return nil, nil }
+
+func (s *remote) connect([]json.RawMessage) (any, error) {
+	s.protocol = "SWD"
+	return nil, nil
+}
+
+func (s *remote) property(args []json.RawMessage) (any, error) {
+	var name string
+	if err := decode(args, &name); err != nil {
+		return nil, err
+	}
+	switch name {
+	case "vendor_name":
+		return "boardsmith", nil
+	case "product_name":
+		return "virtual probe", nil
+	case "supported_wire_protocols":
+		return []string{"DEFAULT", "SWD"}, nil
+	case "wire_protocol":
+		return s.protocol, nil
+	case "capabilities":
+		return []string{"SWJ_SEQUENCE"}, nil
+	}
+	return nil, fmt.Errorf("no property %q", name)
+}
+
+func (s *remote) pulse([]json.RawMessage) (any, error) {
+	s.chip.resetLine(true)
+	s.chip.resetLine(false)
+	return nil, nil
+}
+
+func (s *remote) line(args []json.RawMessage) (any, error) {
+	var low bool
+	if err := decode(args, &low); err != nil {
+		return nil, err
+	}
+	s.chip.resetLine(low)
+	return nil, nil
+}
+
+func (s *remote) readDP(args []json.RawMessage) (any, error) {
+	var reg uint32
+	if err := decode(args, &reg); err != nil {
+		return nil, err
+	}
+	v, a := s.chip.dap.readDP(reg & 0xC)
+	return v, a.error()
+}
+
+func (s *remote) writeDP(args []json.RawMessage) (any, error) {
+	var reg, v uint32
+	if err := decode(args, &reg, &v); err != nil {
+		return nil, err
+	}
+	return nil, s.chip.dap.writeDP(reg&0xC, v).error()
+}
+
+func (s *remote) readAP(args []json.RawMessage) (any, error) {
+	var reg uint32
+	if err := decode(args, &reg); err != nil {
+		return nil, err
+	}
+	v, a := s.chip.dap.readAP(reg & 0xC)
+	return v, a.error()
+}
+
+func (s *remote) writeAP(args []json.RawMessage) (any, error) {
+	var reg, v uint32
+	if err := decode(args, &reg, &v); err != nil {
+		return nil, err
+	}
+	return nil, s.chip.dap.writeAP(reg&0xC, v).error()
+}
+
+func (s *remote) readAPs(args []json.RawMessage) (any, error) {
+	var reg, n uint32
+	if err := decode(args, &reg, &n); err != nil {
+		return nil, err
+	}
+	if n > maxRequest/16 {
+		return nil, fmt.Errorf("%d reads at once", n)
+	}
+	values := make([]uint32, n)
+	for i := range values {
+		v, a := s.chip.dap.readAP(reg & 0xC)
+		if a != ackOK {
+			return nil, a.error()
+		}
+		values[i] = v
+	}
+	return values, nil
+}
+
+func (s *remote) writeAPs(args []json.RawMessage) (any, error) {
+	var reg uint32
+	var values []uint32
+	if err := decode(args, &reg, &values); err != nil {
+		return nil, err
+	}
+	for _, v := range values {
+		if a := s.chip.dap.writeAP(reg&0xC, v); a != ackOK {
+			return nil, a.error()
+		}
+	}
+	return nil, nil
+}
+
+func (a ack) error() error {
+	switch a {
+	case ackFault:
+		return errFault
+	case ackGone:
+		return errUnplugged
+	}
+	return nil
+}
+
+// decode reads the arguments; there may be more than are wanted.
+func decode(args []json.RawMessage, into ...any) error {
+	if len(args) < len(into) {
+		return fmt.Errorf("%d arguments where %d are needed", len(args), len(into))
+	}
+	for i, p := range into {
+		if err := json.Unmarshal(args[i], p); err != nil {
+			return fmt.Errorf("argument %d: %w", i, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,156 @@
+package virtualprobe
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/creack/pty"
+	"github.com/hashicorp/go-hclog"
+	"golang.org/x/term"
+)
+
+// powerUp starts an emulated chip that ends with the test.
+func powerUp(t *testing.T, m Model) *Chip {
+	t.Helper()
+	if _, err := exec.LookPath(m.Program); err != nil {
+		t.Skipf("%s is not installed", m.Program)
+	}
+	c, err := New(t.Context(), m, nil, hclog.NewNullLogger())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return c
+}
+
+// listen serves a front end on a TCP port and returns its number.
+func listen(t *testing.T, serve func(io.ReadWriter) error) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			_ = serve(conn) // a client that leaves is not our error
+			conn.Close()
+		}
+	}()
+	_, port, _ := net.SplitHostPort(l.Addr().String())
+	return port
+}
+
+// image is a firmware that loops, and enough behind it to fill pages.
+func image(t *testing.T, size int, seed byte) (string, []byte) {
+	t.Helper()
+	b := make([]byte, size)
+	for i := range b {
+		b[i] = byte(i)*7 + byte(i>>8) + seed
+	}
+	copy(b, []byte{0x00, 0x40, 0x00, 0x20, 0x09, 0, 0, 0, 0xFE, 0xE7}) // stack, entry, b .
+	name := filepath.Join(t.TempDir(), "image.bin")
+	if err := os.WriteFile(name, b, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return name, b
+}
+
+func run(t *testing.T, name string, args ...string) {
+	t.Helper()
+	path, err := exec.LookPath(name)
+	if err != nil {
+		home, _ := os.UserHomeDir()
+		path = filepath.Join(home, ".local/state/boardsmith/tools/py/bin", name)
+		if _, err := os.Stat(path); err != nil {
+			t.Skipf("%s is not installed", name)
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, path, args...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s %q: %v\n%s", name, args, err, out)
+	}
+	t.Logf("%s", out)
+}
+
+func mustHold(t *testing.T, c *Chip, at int, want []byte) {
+	t.Helper()
+	got, err := c.Flash()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got[at:at+len(want)], want) {
+		t.Error("the flash holds something else")
+	}
+}
+
+// jtagScripts shadows a file of OpenOCD's that says no instruction length for chips it knows over SWD only.
+func jtagScripts(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, "target"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	script := "proc swj_newdap {chip tag args} { eval jtag newtap $chip $tag $args -irlen 4 -ircapture 1 -irmask 0xf }\n"
+	if err := os.WriteFile(filepath.Join(dir, "target", "swj-dp.tcl"), []byte(script), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func TestOpenOCDOverJTAG(t *testing.T) {
+	c := powerUp(t, NRF51)
+	port := listen(t, c.serveBitbang)
+	name, want := image(t, 8192, 0)
+	run(t, "openocd", "-s", jtagScripts(t), "-c", "adapter driver remote_bitbang; remote_bitbang host localhost; remote_bitbang port "+port+"; transport select jtag",
+		"-c", "gdb_port disabled; tcl_port disabled; telnet_port disabled", "-f", "target/nrf51.cfg", "-c", "program "+name+" verify reset exit 0")
+	mustHold(t, c, 0, want)
+}
+
+func TestPyOCD(t *testing.T) {
+	c := powerUp(t, NRF51)
+	port := listen(t, c.serveRemote)
+	name, want := image(t, 8192, 0)
+	run(t, "pyocd", "load", "--no-config", "--no-wait", "-t", "nrf51", "-u", "remote:localhost:"+port, "--format", "bin", name)
+	mustHold(t, c, 0, want)
+}
+
+func TestOpenOCDOverSWD(t *testing.T) {
+	c := powerUp(t, NRF51)
+	name, want := image(t, 8192, 0)
+	run(t, "openocd", "-c", "adapter driver buspirate; buspirate port "+terminal(t, c.serveBusPirate)+"; transport select swd",
+		"-c", "gdb_port disabled; tcl_port disabled; telnet_port disabled", "-f", "target/nrf51.cfg", "-c", "program "+name+" verify reset exit 0")
+	mustHold(t, c, 0, want)
+}
+
+// terminal serves a front end on a pseudo-terminal and returns its path.
+func terminal(t *testing.T, serve func(io.ReadWriter) error) string {
+	t.Helper()
+	ours, theirs, err := pty.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := term.MakeRaw(int(theirs.Fd())); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { ours.Close(); theirs.Close() })
+	go serve(ours)
+	return theirs.Name()
+}

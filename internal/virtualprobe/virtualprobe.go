@@ -1,0 +1,40 @@
+// Package virtualprobe is a debug probe in software, in front of a microcontroller that QEMU emulates: real OpenOCD
+// (JTAG over remote_bitbang, SWD over an emulated Bus Pirate) and real pyOCD (its remote probe protocol) program it as
+// they program a board on the desk.
+//
+// It is for tests and for trying things without hardware. It knows no programmer's options, no board file and no
+// image: flasher does. Sources: Arm Debug Interface v5.2 (IHI 0031), ARMv6-M and ARMv7-M architecture reference manuals
+// (DDI 0419, DDI 0403), and what the tools were seen to need.
+package virtualprobe
+
+import (
+	"errors"
+	"fmt"
+)
+
+// A Bus is the memory of the chip as a debugger's access port sees it. Addresses are aligned to the width.
+type Bus interface {
+	// Read reads one item of width 1, 2 or 4 bytes.
+	Read(addr uint32, width int) (uint32, error)
+	// Write writes one.
+	Write(addr uint32, width int, v uint32) error
+	// ReadBlock and WriteBlock move words (width 4), lowest address first.
+	ReadBlock(addr uint32, words []uint32) error
+	WriteBlock(addr uint32, words []uint32) error
+}
+
+// ErrGone is the emulated chip's end: its process died.
+var ErrGone = errors.New("the emulated chip has ended")
+
+// A BusError is an access that the chip answered with a fault.
+type BusError struct {
+	Addr  uint32
+	Write bool
+}
+
+func (e *BusError) Error() string {
+	if e.Write {
+		return fmt.Sprintf("write to 0x%08x faulted", e.Addr)
+	}
+	return fmt.Sprintf("read of 0x%08x faulted", e.Addr)
+}
