@@ -1,0 +1,97 @@
+// This file validates a board file without the board.
+
+package targets
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/project"
+	"github.com/boardsmith/boardsmith/samples"
+)
+
+// boardCheck loads the board, generates a project of the bundled sample for each of its templates, and builds them
+// where its compiler is here. What is missing to build or run is told last, so that the rest has been checked.
+func (s *session) boardCheck(ctx context.Context, name string) error {
+	search, err := s.search()
+	if err != nil {
+		return err
+	}
+	b, err := boards.Find(name, search)
+	if err != nil {
+		return err
+	}
+	s.out.printf("board %s: loads from %s", b.Name, strings.Join(b.Files, ", "))
+	compiler, emulator := project.MissingTools(b)
+	r := record{"status": "done", "board": b.Name, "files": b.Files, "link": b.Link.Kind, "runner": b.Flash.Runner}
+	for _, t := range b.Templates {
+		size, err := s.tryBoard(ctx, name, t, search, len(compiler) == 0)
+		if err != nil {
+			return fmt.Errorf("board %s with template %s: %w", b.Name, t, err)
+		}
+		if size != nil {
+			r["text"], r["data"], r["bss"] = size.Text, size.Data, size.BSS
+		}
+	}
+	if err := lacking(compiler, emulator); err != nil {
+		return err
+	}
+	s.out.printf("board %s: good; link %s, flash runner %s", b.Name, b.Link.Kind, b.Flash.Runner)
+	s.out.line(r)
+	return nil
+}
+
+// tryBoard makes a project of the sample in a folder that goes away again, and builds it if told so.
+func (s *session) tryBoard(ctx context.Context, board, template string, search []string, build bool) (*project.Size, error) {
+	dir, err := os.MkdirTemp("", "boardsmith-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	model := filepath.Join(dir, samples.Name)
+	if err := os.WriteFile(model, samples.Archive(), 0o644); err != nil {
+		return nil, err
+	}
+	bar := s.out.lasts("building the sample", 0)
+	defer bar.end()
+	p, err := project.Generate(ctx, filepath.Join(dir, "project"), project.Spec{
+		Board: board, Template: template, Model: model, Env: project.Env{Log: s.log, Progress: s.progressed, Path: search},
+	})
+	if err != nil {
+		return nil, err
+	}
+	defer p.Close()
+	s.out.printf("board %s: template %s has all %d sources", p.Board().Name, template, len(p.Board().Sources))
+	if !build {
+		return nil, nil
+	}
+	image, err := p.Build(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s.out.printf("board %s: the sample builds: text %d, data %d, bss %d bytes", p.Board().Name, image.Size.Text, image.Size.Data, image.Size.BSS)
+	return &image.Size, nil
+}
+
+// lacking is one error for all tools that are not here, with one command for each way to install them.
+func lacking(compiler, emulator []*project.MissingToolError) error {
+	var names, how []string
+	for _, e := range slices.Concat(compiler, emulator) {
+		names = append(names, e.Tool)
+		if !slices.Contains(how, e.Install) && e.Install != "" {
+			how = append(how, e.Install)
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	err := errors.New("not installed: " + strings.Join(names, ", "))
+	return failure.New(failure.ToolMissing, "on Debian: "+strings.Join(how, "; "), "%w", err)
+}
