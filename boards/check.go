@@ -130,7 +130,6 @@ func (b *Board) checkNumbers() error {
 		value    int
 		min, max int
 	}{
-		{"stack_bytes", b.StackBytes, 0, maxStackBytes},
 		{"watchdog_ms", b.WatchdogMS, 0, 1 << 20},
 		{"core_hz", b.CoreHz, 0, 1 << 31},
 		{"timer.hz", b.Timer.Hz, 0, 1 << 31},

@@ -16,6 +16,7 @@ type Options struct {
 	ArenaKiB      int    `json:"arena_kib,omitempty"`      // KiB
 	PacketBytes   int    `json:"packet_bytes,omitempty"`   // bytes of one RPC message on the device
 	RegistryBytes int    `json:"registry_bytes,omitempty"` // bytes for functions registered while running
+	StackBytes    int    `json:"stack_bytes,omitempty"`    // bytes of stack
 	LogLevel      string `json:"log_level,omitempty"`      // error, warn, info, debug
 	RuntimeOpt    string `json:"runtime_opt,omitempty"`    // O0, O1, O2, O3, Og, Os
 	OperatorOpt   string `json:"operator_opt,omitempty"`   // O0, O1, O2, O3, Og, Os
@@ -59,6 +60,10 @@ var table = []option{
 		Help: "room for functions that the firmware registers while running",
 	}, number: func(o *Options) *int { return &o.RegistryBytes }},
 	{Option: Option{
+		Name: "stack_bytes", Type: "int", Unit: "bytes", Min: 0, Max: maxStackBytes,
+		Help: "stack of the firmware; 0 is the operating system's, on a board that has one",
+	}, number: func(o *Options) *int { return &o.StackBytes }},
+	{Option: Option{
 		Name: "log_level", Type: "string", Choices: levelNames,
 		Help: "what the firmware logs to the host",
 	}, text: func(o *Options) *string { return &o.LogLevel }},
@@ -75,7 +80,7 @@ var table = []option{
 // own are the board's own choices.
 func (b *Board) own() Options {
 	return Options{
-		ArenaKiB: b.ArenaKiB, PacketBytes: b.PacketBytes, RegistryBytes: b.RegistryBytes,
+		ArenaKiB: b.ArenaKiB, PacketBytes: b.PacketBytes, RegistryBytes: b.RegistryBytes, StackBytes: b.StackBytes,
 		LogLevel: b.LogLevel, RuntimeOpt: b.RuntimeOpt, OperatorOpt: b.OperatorOpt,
 	}
 }
@@ -186,9 +191,9 @@ func (b *Board) Settle(o Options) (Options, error) {
 		}
 	}
 	with := *b
-	with.ArenaKiB = o.ArenaKiB
+	with.ArenaKiB, with.StackBytes = o.ArenaKiB, o.StackBytes
 	if err := with.checkPlace(); err != nil {
-		return Options{}, failure.New(failure.DoesNotFit, "choose a smaller arena_kib", "board %s: %w", b.Name, err)
+		return Options{}, failure.New(failure.DoesNotFit, "choose a smaller arena_kib or stack_bytes", "board %s: %w", b.Name, err)
 	}
 	return o, nil
 }

@@ -41,7 +41,7 @@ func configHeader(b *boards.Board, o boards.Options) []byte {
 #define BOARDSMITH_WATCHDOG_MS %d
 #define BOARDSMITH_BAUD %d
 #define BOARDSMITH_EMULATED %d
-`, b.StackBytes, b.CoreHz, cmp.Or(b.Timer.Hz, b.CoreHz), b.WatchdogMS, b.Link.BitRate(), zeroOrOne(b.Emulated))
+`, o.StackBytes, b.CoreHz, cmp.Or(b.Timer.Hz, b.CoreHz), b.WatchdogMS, b.Link.BitRate(), zeroOrOne(b.Emulated))
 	if len(b.Defines) > 0 {
 		w.WriteString("\n// What the board file says to its drivers.\n")
 	}
@@ -91,7 +91,7 @@ func memoryHeader(b *boards.Board, o boards.Options) []byte {
 #define BOARDSMITH_ARENA_BYTES %d
 
 #endif  // BOARDSMITH_MEMORY_H_
-`, b.Place.Code, b.Place.Data, b.Place.StackRegion(), b.Place.ArenaRegion(), b.Place.NoinitRegion(), b.StackBytes, o.ArenaKiB*1024)
+`, b.Place.Code, b.Place.Data, b.Place.StackRegion(), b.Place.ArenaRegion(), b.Place.NoinitRegion(), o.StackBytes, o.ArenaKiB*1024)
 	return []byte(w.String())
 }
 
