@@ -13,17 +13,19 @@ import (
 // A Handle is something of the device's that only it understands.
 type Handle uint64
 
-// A Function can be called. It belongs to its session.
+// A Function can be called. It belongs to its session, and to the device until that is reset.
 type Function struct {
 	session *Session
 	handle  uint64
 	name    string
+	life    int // the session's when it was looked up
 }
 
-// A Module is a set of functions on the device.
+// A Module is a set of functions on the device, until that is reset.
 type Module struct {
 	session *Session
 	handle  uint64
+	life    int // the session's when it was returned
 }
 
 // Name is what the function was looked up by, or tells where it came from.
@@ -52,7 +54,13 @@ func (s *Session) global(ctx context.Context, name string) (Function, error) {
 	if h == 0 {
 		return Function{}, &NotFoundError{name, "device"}
 	}
-	return Function{s, h, name}, nil
+	return s.function(h, name), nil
+}
+
+// function is a function of the device as it is now.
+func (s *Session) function(handle uint64, name string) Function {
+	s.names[uint32(handle)] = name
+	return Function{s, handle, name, s.life}
 }
 
 // globalOnce looks a function up the first time.
@@ -98,11 +106,14 @@ func (m Module) Function(ctx context.Context, name string) (Function, error) {
 }
 
 func (s *Session) ofModule(ctx context.Context, m Module, name string) (Function, error) {
-	if err := s.globalOnce(ctx, &s.moduleGet, "tvm.rpc.server.ModuleGetFunction"); err != nil {
+	if m.life != s.life {
+		return Function{}, &StaleError{m.String()}
+	}
+	if err := s.globalOnce(ctx, &s.known.moduleGet, "tvm.rpc.server.ModuleGetFunction"); err != nil {
 		return Function{}, err
 	}
 	p := s.begin(CodeCallFunc)
-	p.Handle = s.moduleGet.handle
+	p.Handle = s.known.moduleGet.handle
 	p.Args = append(p.Args, Value{Type: TypeModule, Word: m.handle}, Text(name), Int(1))
 	result, err := s.call(ctx, name)
 	if err != nil {
@@ -117,7 +128,7 @@ func (s *Session) ofModule(ctx context.Context, m Module, name string) (Function
 	return Function{}, s.breakUp(protocolErrorf("looking up %s: got %T", name, result))
 }
 
-// Free frees the module on the device. The system library stays.
+// Free frees the module on the device. The system library stays. What a reset of the device has freed is left alone.
 func (m Module) Free(ctx context.Context) error {
 	s := m.session
 	if s == nil {
@@ -128,6 +139,9 @@ func (m Module) Free(ctx context.Context) error {
 	}
 	defer s.leave()
 	delete(s.live, m)
+	if m.life != s.life {
+		return nil
+	}
 	return m.free(ctx)
 }
 
@@ -145,6 +159,9 @@ func (f Function) Free(ctx context.Context) error {
 		return err
 	}
 	defer s.leave()
+	if f.life != s.life {
+		return nil
+	}
 	return s.freeHandle(ctx, f.handle, TypeFunction)
 }
 
@@ -184,6 +201,12 @@ func (f Function) Call(ctx context.Context, args ...any) (any, error) {
 func (s *Session) callFunction(ctx context.Context, f Function, args []any) (any, error) {
 	if s.unresolved {
 		return nil, &DamagedCopyError{What: "an earlier copy may have changed what " + f.name + " works on"}
+	}
+	if f.life != s.life {
+		return nil, &StaleError{f.String()}
+	}
+	if err := s.grant(ctx); err != nil {
+		return nil, err
 	}
 	p := s.begin(CodeCallFunc)
 	p.Handle = f.handle
@@ -281,10 +304,16 @@ func (s *Session) ownValue(arg any) (Value, error) {
 		if v.session != s {
 			return Value{}, errOtherSession
 		}
+		if v.life != s.life {
+			return Value{}, &StaleError{v.String()}
+		}
 		return Value{Type: TypeModule, Word: v.handle}, nil
 	case Function:
 		if v.session != s {
 			return Value{}, errOtherSession
+		}
+		if v.life != s.life {
+			return Value{}, &StaleError{v.String()}
 		}
 		return Value{Type: TypeFunction, Word: v.handle}, nil
 	}
@@ -331,9 +360,9 @@ func (s *Session) result(args []Value, name string) (any, error) {
 		return nil, nil
 	}
 	if kind == TypeFunction {
-		return Function{s, v.Word, name}, nil
+		return s.function(v.Word, name), nil
 	}
-	m := Module{s, v.Word}
+	m := Module{s, v.Word, s.life}
 	s.own(m)
 	return m, nil
 }

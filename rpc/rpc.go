@@ -27,10 +27,21 @@ type Transport interface {
 	Lossy() bool
 }
 
+// A Redialer is a Transport whose device may be reset: after a *transport.TerminatedError it can begin a new session
+// over the same link. Deadlines are as for Recv.
+type Redialer interface {
+	Redial(ctx context.Context) error
+}
+
 // Options says how a session behaves. The zero value is the normal case.
 type Options struct {
 	Timeout time.Duration // for each request whose context has no deadline; 0 means 60 s
+	Budget  time.Duration // as for SetBudget; 0 means none
 	Log     hclog.Logger  // nil drops what is logged
+
+	// Explain tells for a *FaultError where in the program the device stood; nil leaves it at addresses. It is called
+	// once for each fault, while the request that met it is still under way.
+	Explain func(*Record) Explanation
 }
 
 const defaultTimeout = 60 * time.Second
@@ -43,6 +54,9 @@ const attempts = 4
 //
 // An error of the link, a timeout and a cancelled context end the session, because a late reply would be taken for the
 // next one's: everything after it is a *BrokenError. An error that the device reports does not.
+//
+// A reset of the device does not end it either, if the transport is a Redialer: the request under way ends with a
+// *FaultError or a *ResetError, what was on the device before is a *StaleError when it is used, and new requests work.
 type Session struct {
 	transport Transport
 	timeout   time.Duration
@@ -50,18 +64,27 @@ type Session struct {
 	turn      chan struct{} // holds a token while a request is under way
 	broken    error
 
+	lives // what outlasts a reset of the device
+
 	request, reply Packet
 	out            []byte    // the encoded request, reused
 	parts          [2][]byte // of the message, reused
 
-	moduleGet  Function // tvm.rpc.server.ModuleGetFunction, once it was looked up
-	evaluator  Function // runtime.RPCTimeEvaluator, likewise
-	abilities  abilities
-	damages    int  // damaged copies so far
-	unresolved bool // a damaged copy that nobody acknowledged
+	known      known // of the device
+	damages    int   // damaged copies so far
+	unresolved bool  // a damaged copy that nobody acknowledged
 
 	live  map[freeable]int // what Close frees, and when it was made
 	count int
+}
+
+// known is what was asked of the device, once it was. A reset forgets it.
+type known struct {
+	moduleGet Function // tvm.rpc.server.ModuleGetFunction
+	evaluator Function // runtime.RPCTimeEvaluator
+	platform  Function // boardsmith.platform
+	abilities abilities
+	budgets   budgets
 }
 
 // A freeable is something on the device that is freed by a request.
@@ -74,6 +97,7 @@ func New(t Transport, o Options) *Session {
 	s := &Session{
 		transport: t, timeout: o.Timeout, log: o.Log,
 		turn: make(chan struct{}, 1), live: map[freeable]int{},
+		lives: lives{explain: o.Explain, budget: o.Budget, names: map[uint32]string{}},
 	}
 	if s.timeout == 0 {
 		s.timeout = defaultTimeout
@@ -84,7 +108,8 @@ func New(t Transport, o Options) *Session {
 	return s
 }
 
-// enter waits for this goroutine's turn. leave must follow unless there is an error.
+// enter waits for this goroutine's turn, and takes up the session again if the device was reset. leave must follow
+// unless there is an error.
 func (s *Session) enter(ctx context.Context) error {
 	select {
 	case s.turn <- struct{}{}:
@@ -95,11 +120,14 @@ func (s *Session) enter(ctx context.Context) error {
 			return fmt.Errorf("waiting for another request of the session: %w", context.Cause(ctx))
 		}
 	}
+	err := s.reviveLater(ctx)
 	if s.broken != nil {
-		s.leave()
-		return &BrokenError{s.broken}
+		err = &BrokenError{s.broken}
 	}
-	return nil
+	if err != nil {
+		s.leave()
+	}
+	return err
 }
 
 func (s *Session) leave() { <-s.turn }
@@ -121,6 +149,9 @@ func (s *Session) exchange(ctx context.Context) error {
 	if err == nil {
 		return nil
 	}
+	if s.gone != nil {
+		return s.revive(ctx, err)
+	}
 	var refused *LimitError
 	if errors.As(err, &refused) {
 		refused.What = s.request.Code.String()
@@ -140,11 +171,8 @@ func (s *Session) exchangeOnce(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return context.Cause(ctx) // nothing was sent: the session is as good as before
 	}
-	if _, limited := ctx.Deadline(); !limited {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, s.timeout)
-		defer cancel()
-	}
+	ctx, cancel := s.limit(ctx)
+	defer cancel()
 	s.out = s.request.AppendHead(s.out[:0])
 	s.parts = [2][]byte{s.out, s.request.Data}
 	parts := s.parts[:1]
@@ -165,8 +193,20 @@ func (s *Session) exchangeOnce(ctx context.Context) error {
 	return s.accept(msg)
 }
 
-// breakUp ends the session.
+// limit gives a request the session's deadline if it has none.
+func (s *Session) limit(ctx context.Context) (context.Context, context.CancelFunc) {
+	if _, limited := ctx.Deadline(); limited {
+		return ctx, func() {}
+	}
+	return context.WithTimeout(ctx, s.timeout)
+}
+
+// breakUp ends the session, or, where the device was reset, what it knew of the device.
 func (s *Session) breakUp(err error) error {
+	if _, again := s.transport.(Redialer); again && wasReset(err) {
+		s.lose(err)
+		return err
+	}
 	s.broken = err
 	return err
 }

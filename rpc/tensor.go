@@ -23,6 +23,7 @@ type Tensor struct {
 // A memory is one allocation on the device, which several tensors may show.
 type memory struct {
 	session *Session
+	life    int // the session's when it was allocated
 	handle  uint64
 	kind    memoryKind
 	freed   bool
@@ -59,7 +60,7 @@ func (s *Session) newTensor(ref DLTensor) (*Tensor, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Tensor{memory: &memory{session: s}, ref: ref, bytes: n, known: s.damages}, nil
+	return &Tensor{memory: &memory{session: s, life: s.life}, ref: ref, bytes: n, known: s.damages}, nil
 }
 
 // DType is the type of its elements.
@@ -84,6 +85,8 @@ func (t *Tensor) valid(s *Session) error {
 		return errOtherSession
 	case t.memory.freed:
 		return failure.New(failure.Internal, "", "%v was freed", t)
+	case t.memory.life != s.life:
+		return &StaleError{t.String()}
 	}
 	return nil
 }
@@ -192,7 +195,7 @@ func (t *Tensor) Discard() {
 	t.known = s.damages
 }
 
-// Free frees the tensor's memory on the device. Another call does nothing.
+// Free frees the tensor's memory on the device. Another call does nothing, nor does one after a reset of the device.
 func (t *Tensor) Free(ctx context.Context) error {
 	s := t.memory.session
 	if err := s.enter(ctx); err != nil {
@@ -203,6 +206,10 @@ func (t *Tensor) Free(ctx context.Context) error {
 		return nil
 	}
 	delete(s.live, t.memory)
+	if t.memory.life != s.life {
+		t.memory.freed = true
+		return nil
+	}
 	return t.memory.free(ctx)
 }
 
@@ -318,7 +325,7 @@ const copyHead = 3 + 8 + 44
 
 // learn asks what the device can do, the first time.
 func (s *Session) learn(ctx context.Context) error {
-	if s.abilities.known {
+	if s.known.abilities.known {
 		return nil
 	}
 	saved := s.request // whoever asks may have a request half made
@@ -336,7 +343,7 @@ func (s *Session) learn(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.abilities = a
+	s.known.abilities = a
 	return nil
 }
 
@@ -375,7 +382,7 @@ func (s *Session) checkLength(ctx context.Context, name string) error {
 	if err := s.learn(ctx); err != nil {
 		return err
 	}
-	if limit := s.abilities.packet; limit > 0 && n > limit {
+	if limit := s.known.abilities.packet; limit > 0 && n > limit {
 		return &LimitError{What: "call of " + name, Bytes: n, Limit: limit, Macro: packetMacro}
 	}
 	return nil
@@ -390,7 +397,7 @@ func (s *Session) block(ctx context.Context, t *Tensor) (int, error) {
 	if s.transport.Lossy() {
 		n = lossyBlock
 	}
-	if limit := s.abilities.packet; limit > 0 {
+	if limit := s.known.abilities.packet; limit > 0 {
 		head := copyHead + 8*len(t.ref.Shape)
 		if limit <= head {
 			return 0, &LimitError{
@@ -464,7 +471,7 @@ func (s *Session) again(err error) bool {
 
 // doubtful says whether damage to a block may go unnoticed by the frame's CRC-16.
 func (s *Session) doubtful(block []byte) bool {
-	return s.transport.Lossy() && len(block) > sureBlock && s.abilities.streams
+	return s.transport.Lossy() && len(block) > sureBlock && s.known.abilities.streams
 }
 
 func (s *Session) copyToRemote(ctx context.Context, t *Tensor, at int, block []byte) error {
@@ -531,7 +538,7 @@ func (s *Session) copyFromRemote(ctx context.Context, t *Tensor, at, n int) ([]b
 // confirm compares data with what the device holds of t from at on, by a CRC-32 that the device computes. Without
 // that function nothing can be said against it.
 func (s *Session) confirm(ctx context.Context, t *Tensor, at int, data []byte) (bool, error) {
-	if !s.abilities.streams {
+	if !s.known.abilities.streams {
 		return true, nil
 	}
 	ref := DLTensor{
@@ -541,19 +548,19 @@ func (s *Session) confirm(ctx context.Context, t *Tensor, at int, data []byte) (
 	var err error
 	for range attempts {
 		p := s.begin(CodeCallFunc)
-		p.Handle = s.abilities.crc32.handle
+		p.Handle = s.known.abilities.crc32.handle
 		p.Args = append(p.Args, TensorOf(&ref))
 		var result any
-		result, err = s.call(ctx, s.abilities.crc32.name)
+		result, err = s.call(ctx, s.known.abilities.crc32.name)
 		switch {
 		case s.again(err):
 			continue
 		case err != nil:
-			return false, fmt.Errorf("calling %s: %w", s.abilities.crc32.name, err)
+			return false, fmt.Errorf("calling %s: %w", s.known.abilities.crc32.name, err)
 		}
 		sum, ok := result.(int64)
 		if !ok {
-			return false, s.breakUp(protocolErrorf("%s returned %T", s.abilities.crc32.name, result))
+			return false, s.breakUp(protocolErrorf("%s returned %T", s.known.abilities.crc32.name, result))
 		}
 		return uint32(sum) == crc32.ChecksumIEEE(data), nil
 	}

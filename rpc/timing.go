@@ -54,11 +54,11 @@ func (m Module) Time(ctx context.Context, fn string, o TimeOptions, args ...any)
 }
 
 func (s *Session) time(ctx context.Context, m Module, fn string, o TimeOptions, args []any) ([]float64, error) {
-	if err := s.globalOnce(ctx, &s.evaluator, "runtime.RPCTimeEvaluator"); err != nil {
+	if err := s.globalOnce(ctx, &s.known.evaluator, "runtime.RPCTimeEvaluator"); err != nil {
 		return nil, err
 	}
 	repeat := or(o.Repeat, 1)
-	made, err := s.callFunction(ctx, s.evaluator, []any{ // rpc.md §6: exactly these
+	made, err := s.callFunction(ctx, s.known.evaluator, []any{ // rpc.md §6: exactly these
 		m, fn, CPU.Type, CPU.ID, or(o.Number, 10), repeat, o.MinRepeat.Milliseconds(), or(o.MaxZeroTimes, 100),
 		o.Cooldown.Milliseconds(), or(o.CoolEvery, 1), o.FlushBytes, o.Preprocess,
 	})
@@ -67,8 +67,9 @@ func (s *Session) time(ctx context.Context, m Module, fn string, o TimeOptions, 
 	}
 	evaluator, ok := made.(Function)
 	if !ok {
-		return nil, s.breakUp(protocolErrorf("%s returned %T", s.evaluator.name, made))
+		return nil, s.breakUp(protocolErrorf("%s returned %T", s.known.evaluator.name, made))
 	}
+	s.names[uint32(evaluator.handle)] = fn // a fault is the function's that is timed
 	result, err := s.callFunction(ctx, evaluator, args)
 	if err != nil {
 		return nil, err

@@ -40,6 +40,8 @@ type Session struct {
 	link      Link
 	log       hclog.Logger
 	gap       time.Duration
+	start     time.Duration // for a whole handshake
+	retry     time.Duration // first wait for an answer to it
 	responder bool
 
 	end     endpoint
@@ -93,12 +95,21 @@ func (e *HandshakeError) NextStep() string {
 }
 
 func newSession(link Link, o SessionOptions) (*Session, error) {
-	s := &Session{link: link, log: hclog.NewNullLogger(), gap: o.FrameGap, readBuf: make([]byte, readSize)}
+	s := &Session{
+		link: link, log: hclog.NewNullLogger(), gap: o.FrameGap, start: o.StartTimeout, retry: o.Retry,
+		readBuf: make([]byte, readSize),
+	}
 	if o.Log != nil {
 		s.log = o.Log.Named("device")
 	}
 	if s.gap == 0 {
 		s.gap = defaultFrameGap
+	}
+	if s.start == 0 {
+		s.start = defaultStartTimeout
+	}
+	if s.retry == 0 {
+		s.retry = defaultRetry
 	}
 	s.un.Limit = o.MaxMessage
 	s.end.nonce = o.Seed
@@ -119,21 +130,33 @@ func Dial(ctx context.Context, link Link, o SessionOptions) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	if o.StartTimeout == 0 {
-		o.StartTimeout = defaultStartTimeout
+	if err := s.dial(ctx); err != nil {
+		return nil, err
 	}
-	if o.Retry == 0 {
-		o.Retry = defaultRetry
+	return s, nil
+}
+
+// Redial opens a new session on the same link, with the same options, after Send or Recv returned a
+// *TerminatedError. Nothing of the old session is received any more. The error is a *HandshakeError; Redial may be
+// called again then.
+func (s *Session) Redial(ctx context.Context) error {
+	if s.responder {
+		return failure.New(failure.Internal, "", "a responder cannot redial")
 	}
-	ctx, cancel := context.WithTimeout(ctx, o.StartTimeout)
+	s.received, s.damaged, s.version = 0, 0, false
+	return s.dial(ctx)
+}
+
+func (s *Session) dial(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, s.start)
 	defer cancel()
-	for attempt, wait := 1, o.Retry; ; attempt++ {
+	for attempt, wait := 1, s.retry; ; attempt++ {
 		err := s.attempt(ctx, wait)
 		if err == nil {
-			return s, nil
+			return nil
 		}
 		if ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) {
-			return nil, &HandshakeError{attempt, s.received, s.damaged, s.version, err}
+			return &HandshakeError{attempt, s.received, s.damaged, s.version, err}
 		}
 		wait = min(2*wait, maxRetry)
 	}

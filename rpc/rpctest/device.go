@@ -29,15 +29,19 @@ type Device struct {
 	Streams bool            // it has boardsmith.crc32, as our firmware does
 	Seed    byte            // of its session's nonces; 0 means a random one
 	Damage  string          // what it answers to a damaged request; "" means nothing
+	Record  []byte          // what it answers once to boardsmith.fault, where Globals has rpctest.Fault
 
 	// What it did so far.
 	Requests []rpc.Code
 	Longest  int // message received, bytes, with the session's header
 	Freed    []rpc.TypeCode
+	Resets   int
 
 	memory    map[uint64][]byte // by address
 	next      uint64
 	functions []named
+	resetting bool
+	running   uint32
 }
 
 type named struct {
@@ -68,8 +72,38 @@ func ArrayResult(t *rpc.DLTensor, h uint64) []rpc.Value {
 	return []rpc.Value{rpc.Int(int64(rpc.TypeNDArray)), rpc.TensorOf(t), rpc.Opaque(h)}
 }
 
+// Reset makes the device reset, instead of answering the request under way, as a fault does: it forgets everything but
+// record, which Fault answers next, and begins a new session on the link.
+func (d *Device) Reset(record []byte) {
+	d.Record, d.resetting = record, true
+}
+
+// Running is what a record holds of the handle of the function that the host called.
+func (d *Device) Running() uint32 { return d.running }
+
+// Fault is boardsmith.fault, for Globals.
+func Fault(d *Device, _ []rpc.Value) ([]rpc.Value, error) {
+	record := d.Record
+	d.Record = nil
+	if record == nil {
+		return Nothing(), nil
+	}
+	return Result(rpc.Raw(record)), nil
+}
+
 // Serve answers requests over link until it ends, or the host shuts the device down.
 func (d *Device) Serve(ctx context.Context, link transport.Link) error {
+	for {
+		if err := d.serve(ctx, link); err != nil {
+			return err
+		}
+		d.memory, d.functions, d.resetting = nil, nil, false
+		d.Resets++
+	}
+}
+
+// serve serves until a reset, or an error.
+func (d *Device) serve(ctx context.Context, link transport.Link) error {
 	s, err := transport.Accept(ctx, link, transport.SessionOptions{Seed: d.Seed})
 	if err != nil {
 		return err
@@ -85,6 +119,9 @@ func (d *Device) Serve(ctx context.Context, link transport.Link) error {
 			return err
 		case d.Damage != "":
 			reply = exception(d.Damage)
+		}
+		if d.resetting {
+			return nil
 		}
 		if reply == nil {
 			continue
@@ -233,6 +270,7 @@ func (d *Device) lookUp(base uint64, in map[string]Func, name string) uint64 {
 func (d *Device) call(handle uint64, args []rpc.Value) ([]rpc.Value, error) {
 	for _, base := range []uint64{firstGlobal, firstModule} {
 		if i := handle - base; i < uint64(len(d.functions)) {
+			d.running = uint32(handle)
 			return d.functions[i].f(d, args)
 		}
 	}

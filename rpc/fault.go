@@ -1,0 +1,396 @@
+// This file is what a session makes of a device that was reset under it: the errors, the way back, and the time that
+// each call is given on the device.
+
+package rpc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/transport"
+)
+
+// A Frame is one function of a call chain.
+type Frame struct {
+	PC       uint64 // address of the instruction in the image
+	Function string // "" if unknown
+	File     string // as the compiler was given it, from the project's folder; "" if unknown
+	Line     int    // 0 if unknown
+	Inlined  bool   // into the function of the next frame
+	Guessed  bool   // found by searching the stack: it may be left over from an earlier call
+}
+
+// String is as in "f at src/f.c:12".
+func (f Frame) String() string {
+	s := f.Function
+	if s == "" {
+		s = fmt.Sprintf("%#x", f.PC)
+	}
+	if f.File != "" {
+		s += fmt.Sprintf(" at %s:%d", f.File, f.Line)
+	}
+	if f.Guessed {
+		s += " (perhaps)"
+	}
+	return s
+}
+
+// An Explanation says where in a program a device stood. Whoever knows the program's file makes it.
+type Explanation struct {
+	Frames   []Frame // innermost first; none where that is not known
+	Operator string  // the model's operator that ran; "" if none did
+}
+
+// A FaultError is a device that stopped, kept why, and was reset. All that was on it is gone; the session goes on.
+type FaultError struct {
+	Record   *Record
+	Function string // that the host had called, as it was looked up; "" if that is not known
+	Explanation
+	Prior bool  // it happened before the session, or while nobody waited
+	Err   error // what the link said; nil if Prior
+}
+
+// Error is as in "fault in operator f: hard fault (…), in f at model/f.c:3, called from g at src/main.c:9".
+func (e *FaultError) Error() string {
+	var s strings.Builder
+	if e.Prior {
+		s.WriteString("earlier ")
+	}
+	if e.Record.Reason == ReasonTimeout {
+		s.WriteString("timeout")
+	} else {
+		s.WriteString("fault")
+	}
+	s.WriteString(e.subject())
+	s.WriteString(": " + e.Record.Cause())
+	s.WriteString(e.where())
+	return s.String()
+}
+
+func (e *FaultError) Unwrap() error { return e.Err }
+
+// subject is what ran.
+func (e *FaultError) subject() string {
+	called := e.Function
+	if called == "" {
+		called = e.Record.calledWithoutName()
+	}
+	switch {
+	case e.Operator != "" && (called == "" || called == e.Operator):
+		return " in operator " + e.Operator
+	case e.Operator != "":
+		return " in operator " + e.Operator + ", called by " + called
+	case called != "":
+		return " in " + called
+	}
+	return " while nothing was called"
+}
+
+func (rec *Record) calledWithoutName() string {
+	switch rec.Function {
+	case noFunction:
+		return ""
+	case aotRun:
+		return "the model's run"
+	}
+	return fmt.Sprintf("function %#x", rec.Function)
+}
+
+// where is the call chain.
+func (e *FaultError) where() string {
+	if len(e.Frames) == 0 {
+		if e.Record.PCValid {
+			return fmt.Sprintf(", at address %#x", e.Record.PC)
+		}
+		return ""
+	}
+	var s strings.Builder
+	for i, f := range e.Frames {
+		switch {
+		case i == 0:
+			fmt.Fprintf(&s, ", in %v", f)
+		case e.Frames[i-1].Inlined:
+			fmt.Fprintf(&s, ", part of %v", f)
+		default:
+			fmt.Fprintf(&s, ", called from %v", f)
+		}
+	}
+	return s.String()
+}
+
+// FailureClass tells a call that did not end in time from all else.
+func (e *FaultError) FailureClass() failure.Class {
+	if e.Record.Reason == ReasonTimeout {
+		return failure.Timeout
+	}
+	return failure.Fault
+}
+
+// NextStep says what helps.
+func (e *FaultError) NextStep() string {
+	switch e.Record.Reason {
+	case ReasonTimeout:
+		return "the function may never end; TIMEOUT=2m gives it longer"
+	case ReasonStack:
+		return "give the board more stack: stack_bytes in its board file"
+	case ReasonInterrupt:
+		return "the port must handle this interrupt, or not enable it"
+	}
+	if len(e.Frames) > 0 {
+		return "look at the line named first, and at what was passed to it"
+	}
+	return "look at the function that ran; the addresses are the image's"
+}
+
+// A ResetError is a device that was reset and kept no reason: somebody pressed its button, its supply failed, or it
+// runs firmware that keeps none. All that was on it is gone; the session goes on, unless Why says that it cannot.
+type ResetError struct {
+	Err error // what the link said
+	Why error // why the device could not be asked for the reason; nil if it has none
+}
+
+func (e *ResetError) Error() string {
+	if e.Why != nil {
+		return fmt.Sprintf("%v; it could not be asked why: %v", e.Err, e.Why)
+	}
+	return e.Err.Error() + "; it kept no reason"
+}
+
+func (e *ResetError) Unwrap() error { return e.Err }
+
+// FailureClass says that the device stopped, or that the user did not wait for it.
+func (e *ResetError) FailureClass() failure.Class {
+	if e.Why != nil && errors.Is(e.Why, context.Canceled) {
+		return failure.Interrupted
+	}
+	return failure.Fault
+}
+
+// NextStep says where to look.
+func (e *ResetError) NextStep() string {
+	return "check the device's supply, and its log above"
+}
+
+// A StaleError is a use of something that was on the device before it was reset.
+type StaleError struct{ What string }
+
+func (e *StaleError) Error() string { return e.What + " is gone since the device was reset" }
+
+// FailureClass is that of the reset.
+func (e *StaleError) FailureClass() failure.Class { return failure.Fault }
+
+// NextStep says how to go on.
+func (e *StaleError) NextStep() string { return "look it up, or allocate it, again" }
+
+// lives is what a session keeps over resets of the device.
+type lives struct {
+	life     int   // how often the device was reset
+	gone     error // the device was reset, and there is no new session with it yet
+	reviving bool  // a new session is being made: another reset does not begin it again
+
+	names   map[uint32]string // of functions, by what a record holds of their handles
+	explain func(*Record) Explanation
+	budget  time.Duration // that the caller wants
+
+	asked bool        // for a record that was there before the session
+	prior *FaultError // it, or what happened while nobody waited
+}
+
+func wasReset(err error) bool {
+	var ended *transport.TerminatedError
+	return errors.As(err, &ended)
+}
+
+// lose forgets all that was on the device.
+func (s *Session) lose(err error) {
+	if s.gone == nil {
+		s.life++
+	}
+	s.gone = err
+	s.known = known{}
+	s.unresolved = false
+	clear(s.live)
+}
+
+// revive takes up the session again after the request under way met a reset, and returns the request's error.
+func (s *Session) revive(ctx context.Context, err error) error {
+	if s.reviving {
+		return err
+	}
+	record, why := s.redial(ctx)
+	if why != nil || record == nil {
+		return &ResetError{err, why}
+	}
+	return s.fault(record, err)
+}
+
+// reviveLater is revive for a reset that was not overcome when it happened.
+func (s *Session) reviveLater(ctx context.Context) error {
+	if s.gone == nil || s.broken != nil {
+		return nil
+	}
+	was := s.gone
+	record, why := s.redial(ctx)
+	if why != nil && s.lost() {
+		return &ResetError{was, why}
+	}
+	if why != nil {
+		s.log.Warn("the device's fault record cannot be read", "error", why)
+	}
+	if record != nil {
+		s.keepPrior(record)
+	}
+	return nil
+}
+
+// redial begins a new session with the device and asks for its record; nil if there is none.
+func (s *Session) redial(ctx context.Context) (*Record, error) {
+	s.reviving = true
+	defer func() { s.reviving = false }()
+	ctx, cancel := s.limit(ctx)
+	defer cancel()
+	again, ok := s.transport.(Redialer)
+	if !ok {
+		return nil, s.gone // lose is not called then
+	}
+	if err := again.Redial(ctx); err != nil {
+		return nil, err
+	}
+	s.gone, s.asked = nil, true
+	s.log.Debug("the device was reset; a new session began")
+	return s.takeRecord(ctx)
+}
+
+const faultFunction = "boardsmith.fault"
+
+// takeRecord asks the device for the record that it kept, which it then forgets; nil if there is none.
+func (s *Session) takeRecord(ctx context.Context) (*Record, error) {
+	f, err := s.global(ctx, faultFunction)
+	if isNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	s.begin(CodeCallFunc).Handle = f.handle
+	result, err := s.call(ctx, faultFunction)
+	if err != nil {
+		return nil, fmt.Errorf("calling %s: %w", faultFunction, err)
+	}
+	switch b := result.(type) {
+	case nil:
+		return nil, nil
+	case []byte:
+		return ParseRecord(b)
+	}
+	return nil, protocolErrorf("%s returned %T", faultFunction, result)
+}
+
+// fault makes an error of a record. cause is what the link said, nil if nobody waited.
+func (s *Session) fault(rec *Record, cause error) *FaultError {
+	e := &FaultError{Record: rec, Function: s.names[rec.Function], Err: cause, Prior: cause == nil}
+	if s.explain != nil {
+		e.Explanation = s.explain(rec)
+	}
+	return e
+}
+
+func (s *Session) keepPrior(rec *Record) {
+	s.prior = s.fault(rec, nil)
+	s.log.Warn(s.prior.Error())
+}
+
+// PriorFault is a fault that no call has reported: it happened before the session began, or while nobody waited. It is
+// nil if there was none. The device is asked the first time. What it answers that is no record is logged only.
+func (s *Session) PriorFault(ctx context.Context) (*FaultError, error) {
+	if err := s.enter(ctx); err != nil {
+		return nil, err
+	}
+	defer s.leave()
+	if s.asked {
+		return s.prior, nil
+	}
+	rec, err := s.takeRecord(ctx)
+	if err != nil && s.lost() {
+		return nil, err
+	}
+	s.asked = true
+	if err != nil {
+		s.log.Warn("the device's fault record cannot be read", "error", err)
+	}
+	if rec != nil {
+		s.keepPrior(rec)
+	}
+	return s.prior, nil
+}
+
+// lost says whether the last error was one of the link.
+func (s *Session) lost() bool { return s.broken != nil || s.gone != nil }
+
+// budgets is what the device was told of time budgets.
+type budgets struct {
+	function Function // boardsmith.budget
+	missing  bool     // the device has none
+	granted  time.Duration
+}
+
+// SetBudget limits how long each following call of a function may run on the device; 0 is no limit. A call that runs
+// longer ends with a *FaultError of class timeout, and the device is reset. It has an effect only on a device that has
+// boardsmith.budget; it should lie below the deadline of the calls by what a reset takes, see BudgetOf.
+func (s *Session) SetBudget(d time.Duration) {
+	s.turn <- struct{}{}
+	defer s.leave()
+	s.budget = d
+}
+
+// BudgetOf is a time budget for calls with a deadline after limit: a tenth less, 200 ms to 2 s, so that the device has
+// time to answer for itself; at least half of limit.
+func BudgetOf(limit time.Duration) time.Duration {
+	margin := min(max(limit/10, 200*time.Millisecond), 2*time.Second)
+	return limit - min(margin, limit/2)
+}
+
+const budgetFunction = "boardsmith.budget"
+
+// grant tells the device its time budget if it has another.
+func (s *Session) grant(ctx context.Context) error {
+	b := &s.known.budgets
+	if b.granted == s.budget || b.missing {
+		return nil
+	}
+	err := s.globalOnce(ctx, &b.function, budgetFunction)
+	if isNotFound(err) {
+		b.missing = true
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	ms := max(0, s.budget+time.Millisecond-1).Milliseconds() // rounded up: 0 would be no limit
+	p := s.begin(CodeCallFunc)
+	p.Handle = b.function.handle
+	p.Args = append(p.Args, Int(min(ms, math.MaxInt32)))
+	_, err = s.call(ctx, budgetFunction)
+	var refused *DeviceError
+	if errors.As(err, &refused) {
+		b.missing = true
+		s.log.Warn("the device takes no time budget", "error", err)
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("calling %s: %w", budgetFunction, err)
+	}
+	b.granted = s.budget
+	return nil
+}
+
+// isNotFound says whether the device lacks a function.
+func isNotFound(err error) bool {
+	var missing *NotFoundError
+	return errors.As(err, &missing)
+}

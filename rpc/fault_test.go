@@ -1,0 +1,467 @@
+package rpc_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"hash/crc32"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/rpc"
+	"github.com/boardsmith/boardsmith/rpc/rpctest"
+	"github.com/boardsmith/boardsmith/transport"
+	"github.com/boardsmith/boardsmith/transport/transporttest"
+)
+
+// busFault is a record of a Cortex-M.
+func busFault() *rpc.Record {
+	return &rpc.Record{
+		Reason: rpc.ReasonHardware, WordBytes: 4, Arch: rpc.ArchCortexM, PCValid: true, SPValid: true, Code: 3,
+		Ticks: 2500, TicksHz: 1000, PC: 0x1234, LR: 0x2001, SP: 0x20000f00, Status: 0x21000000,
+		Registers: make([]uint64, 13), More: []uint64{0x8200, 0x40000000, 0, 0xe0000000, 0xfffffff9},
+		Stack: []byte{1, 2, 3, 4}, Message: "",
+	}
+}
+
+func riscvFault() *rpc.Record {
+	return &rpc.Record{
+		Reason: rpc.ReasonHardware, WordBytes: 8, Arch: rpc.ArchRISCV, PCValid: true, SPValid: true, Code: 5, Function: 0xffffffff,
+		PC: 0x80000010, SP: 0x80010000, Status: 5, Registers: make([]uint64, 31), More: []uint64{0x1000, 0x1800},
+	}
+}
+
+func checkFailed() *rpc.Record {
+	return &rpc.Record{
+		Reason: rpc.ReasonCheck, WordBytes: 8, Arch: rpc.ArchProcess, Code: 0x8001, Function: 0xfffffffe, Message: "graph\x1b[31m\n",
+	}
+}
+
+func TestRecordAndBack(t *testing.T) {
+	for _, want := range []*rpc.Record{busFault(), riscvFault(), checkFailed()} {
+		got := must[*rpc.Record](t)(rpc.ParseRecord(want.Append(nil)))
+		if len(want.Stack) == 0 {
+			want.Stack, got.Stack = nil, nil
+		}
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("got %+v\nwant %+v", got, want)
+		}
+	}
+	big := &rpc.Record{WordBytes: 4, Stack: make([]byte, 1<<17), Message: "why"}
+	got := must[*rpc.Record](t)(rpc.ParseRecord(big.Append([]byte("before"))[6:]))
+	if got.Message != "why" || len(got.Stack) < 60000 {
+		t.Errorf("of a large record %q and %d bytes of stack are left", got.Message, len(got.Stack))
+	}
+}
+
+// TestRecordDamaged cuts a record everywhere and changes each of its bytes, with the CRC as it was and made right
+// again: it never parses to what encodes otherwise.
+func TestRecordDamaged(t *testing.T) {
+	whole := busFault().Append(nil)
+	for n := range whole {
+		if _, err := rpc.ParseRecord(whole[:n]); failure.Of(err) != failure.Transport {
+			t.Errorf("cut to %d bytes: %v", n, err)
+		}
+		for _, bit := range []byte{1, 0x80, 0xff} {
+			b := bytes.Clone(whole)
+			b[n] ^= bit
+			if _, err := rpc.ParseRecord(b); failure.Of(err) != failure.Transport {
+				t.Errorf("byte %d changed: %v", n, err)
+			}
+			body := b[:len(b)-4]
+			binary.LittleEndian.PutUint32(b[len(body):], crc32.ChecksumIEEE(body))
+			checkRecord(t, b)
+		}
+	}
+}
+
+// checkRecord parses b; where that works, the words for it must too, and it must encode to the same bytes.
+func checkRecord(t *testing.T, b []byte) {
+	t.Helper()
+	rec, err := rpc.ParseRecord(b)
+	if err != nil {
+		if failure.Of(err) != failure.Transport {
+			t.Errorf("error without a class: %v", err)
+		}
+		return
+	}
+	if again := rec.Append(nil); !bytes.Equal(again, b) {
+		t.Errorf("% x\nparses to %+v\nand encodes to % x", b, rec, again)
+	}
+	e := &rpc.FaultError{Record: rec}
+	if s := e.Error(); s == "" || strings.ContainsFunc(s, func(r rune) bool { return r < ' ' }) {
+		t.Errorf("%+v is told as %q", rec, s)
+	}
+	_ = e.NextStep()
+}
+
+// FuzzRecord has the CRC made right, which chance would not find.
+func FuzzRecord(f *testing.F) {
+	for _, rec := range []*rpc.Record{busFault(), riscvFault(), checkFailed(), {WordBytes: 4, Reason: 99}} {
+		f.Add(rec.Append(nil))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		checkRecord(t, b)
+		if len(b) < 4 {
+			return
+		}
+		b = bytes.Clone(b)
+		body := b[:len(b)-4]
+		binary.LittleEndian.PutUint32(b[len(body):], crc32.ChecksumIEEE(body))
+		checkRecord(t, b)
+	})
+}
+
+func TestCauses(t *testing.T) {
+	for _, c := range []struct {
+		change func(*rpc.Record)
+		want   string
+	}{
+		{func(*rpc.Record) {}, "hard fault (CFSR 0x00008200, HFSR 0x40000000: precise data bus error at 0xe0000000)"},
+		{func(r *rpc.Record) { r.Code, r.More = 6, []uint64{1 << 16} }, "usage fault (CFSR 0x00010000, HFSR 0x00000000: undefined instruction)"},
+		{func(r *rpc.Record) { r.More = nil }, "hard fault"},
+		{func(r *rpc.Record) { r.Reason, r.More = rpc.ReasonStack, []uint64{1 << 20} }, "stack overflow (CFSR 0x00100000, HFSR 0x00000000: stack limit)"},
+		{func(r *rpc.Record) { *r = *riscvFault() }, "hardware fault (load access fault at 0x1000)"},
+		{func(r *rpc.Record) { *r = *riscvFault(); r.Code = 2 }, "hardware fault (illegal instruction 0x1000)"},
+		{func(r *rpc.Record) { *r = *checkFailed() }, "failed check (error 0x8001): graph.[31m"},
+		{func(r *rpc.Record) { *r = *checkFailed(); r.Reason, r.Code = rpc.ReasonHardware, 11 }, "hardware fault (SIGSEGV, invalid memory access)"},
+		{func(r *rpc.Record) { r.Reason, r.Code = rpc.ReasonTimeout, 1500 }, "still running after its time budget of 1.5s"},
+		{func(r *rpc.Record) { r.Reason = rpc.ReasonWatchdog }, "watchdog reset after 2.5s"},
+		{func(r *rpc.Record) { r.Reason, r.Code = rpc.ReasonInterrupt, 7 }, "interrupt 7, which nothing handles"},
+	} {
+		r := busFault()
+		c.change(r)
+		if got := r.Cause(); got != c.want {
+			t.Errorf("got %q, want %q", got, c.want)
+		}
+	}
+}
+
+// faulty is a device whose function "bad" resets it, leaving record, with the function's handle if it has none.
+func faulty(record *rpc.Record) *rpctest.Device {
+	d := device()
+	d.Globals["boardsmith.fault"] = rpctest.Fault
+	d.Module["bad"] = func(d *rpctest.Device, _ []rpc.Value) ([]rpc.Value, error) {
+		if record == nil {
+			d.Reset(nil)
+			return nil, nil
+		}
+		r := *record
+		if r.Function == 0 {
+			r.Function = d.Running()
+		}
+		d.Reset(r.Append(nil))
+		return rpctest.Nothing(), nil
+	}
+	return d
+}
+
+// opened is open with options.
+func opened(t testing.TB, d *rpctest.Device, o rpc.Options) *rpc.Session {
+	t.Helper()
+	host, device := transporttest.Pair()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = d.Serve(context.Background(), device)
+	}()
+	s, err := transport.Dial(within(t, 10*time.Second), host, transport.SessionOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	session := rpc.New(s, o)
+	t.Cleanup(func() {
+		_ = session.Close(within(t, 10*time.Second))
+		<-done
+	})
+	return session
+}
+
+func TestFaultAndOn(t *testing.T) {
+	ctx := within(t, 10*time.Second)
+	s := opened(t, faulty(busFault()), rpc.Options{
+		Explain: func(r *rpc.Record) rpc.Explanation {
+			return rpc.Explanation{Frames: []rpc.Frame{
+				{PC: r.PC, Function: "bad", File: "model/bad.c", Line: 3}, {PC: 0x2000, Function: "main", File: "src/main.c", Line: 9},
+			}}
+		},
+	})
+	lib := must[rpc.Module](t)(s.SystemLib(ctx))
+	bad := must[rpc.Function](t)(lib.Function(ctx, "bad"))
+	old := must[*rpc.Tensor](t)(s.Empty(ctx, i8, []int64{4}))
+	_, err := bad.Call(ctx)
+	var fault *rpc.FaultError
+	if !errors.As(err, &fault) || fault.Function != "bad" || fault.Prior || fault.Record.PC != 0x1234 {
+		t.Fatalf("got %v", err)
+	}
+	const want = "calling bad: fault in bad: hard fault (CFSR 0x00008200, HFSR 0x40000000: precise data bus error at 0xe0000000)" +
+		", in bad at model/bad.c:3, called from main at src/main.c:9"
+	if err.Error() != want {
+		t.Errorf("got  %v\nwant %v", err, want)
+	}
+	var terminated *transport.TerminatedError
+	if failure.Of(err) != failure.Fault || !errors.As(err, &terminated) {
+		t.Errorf("class %v of %#v", failure.Of(err), err)
+	}
+
+	// What was there before is gone, and says so; freeing it is no error.
+	uses := map[string]func() error{
+		"function": func() error { _, err := bad.Call(ctx); return err },
+		"module":   func() error { _, err := lib.Function(ctx, "negate"); return err },
+		"timing":   func() error { _, err := lib.Time(ctx, "negate", rpc.TimeOptions{}); return err },
+		"write":    func() error { return old.Write(ctx, make([]byte, 4)) },
+		"read":     func() error { return old.Read(ctx, make([]byte, 4)) },
+	}
+	for name, use := range uses {
+		var stale *rpc.StaleError
+		if err := use(); !errors.As(err, &stale) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for _, free := range []func(context.Context) error{old.Free, lib.Free, bad.Free, old.Free} {
+		if err := free(ctx); err != nil {
+			t.Error(err)
+		}
+	}
+
+	// What is looked up now works.
+	lib = must[rpc.Module](t)(s.SystemLib(ctx))
+	negated := must[rpc.Function](t)(lib.Function(ctx, "negate"))
+	x, y := must[*rpc.Tensor](t)(s.Empty(ctx, i8, []int64{2})), must[*rpc.Tensor](t)(s.Empty(ctx, i8, []int64{2}))
+	if err := x.Write(ctx, []byte{1, 2}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := negated.Call(ctx, x, y); err != nil {
+		t.Fatal(err)
+	}
+	var b [2]byte
+	if err := y.Read(ctx, b[:]); err != nil || b != [2]byte{255, 254} {
+		t.Errorf("negate answered % x, %v", b, err)
+	}
+	if prior, err := s.PriorFault(ctx); prior != nil || err != nil {
+		t.Errorf("the fault was told already, but there is a prior one: %v, %v", prior, err)
+	}
+}
+
+// TestReset covers devices that keep no record, or none that can be read.
+func TestReset(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		d    *rpctest.Device
+		why  string
+	}{
+		{"no record", faulty(nil), "it kept no reason"},
+		{"damaged record", func() *rpctest.Device {
+			d := faulty(nil)
+			d.Module["bad"] = func(d *rpctest.Device, _ []rpc.Value) ([]rpc.Value, error) {
+				d.Reset([]byte("BFLT"))
+				return nil, nil
+			}
+			return d
+		}(), "fault record of 4 bytes"},
+		{"a firmware that keeps none", func() *rpctest.Device {
+			d := faulty(nil)
+			delete(d.Globals, "boardsmith.fault")
+			return d
+		}(), "it kept no reason"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			ctx := within(t, 10*time.Second)
+			s := opened(t, c.d, rpc.Options{})
+			bad := must[rpc.Function](t)(must[rpc.Module](t)(s.SystemLib(ctx)).Function(ctx, "bad"))
+			_, err := bad.Call(ctx)
+			var reset *rpc.ResetError
+			if !errors.As(err, &reset) || !strings.Contains(err.Error(), c.why) || failure.Of(err) != failure.Fault {
+				t.Errorf("got %v", err)
+			}
+			if _, err := s.SystemLib(ctx); err != nil {
+				t.Errorf("afterwards: %v", err)
+			}
+		})
+	}
+}
+
+// TestFaultInALoop has a device that faults whatever it is asked: each request ends.
+func TestFaultInALoop(t *testing.T) {
+	d := device()
+	loop := func(d *rpctest.Device, _ []rpc.Value) ([]rpc.Value, error) {
+		d.Reset(nil)
+		return rpctest.Nothing(), nil
+	}
+	d.Globals["boardsmith.fault"], d.Globals["echo"] = loop, loop
+	s := opened(t, d, rpc.Options{})
+	ctx := within(t, 10*time.Second)
+	echo := must[rpc.Function](t)(s.Function(ctx, "echo"))
+	var reset *rpc.ResetError
+	if _, err := echo.Call(ctx); !errors.As(err, &reset) || reset.Why == nil {
+		t.Errorf("got %v", err)
+	}
+	if _, err := s.Function(ctx, "echo"); !errors.As(err, &reset) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// A mute transport's device is reset, and never answers again.
+type mute struct{ redials int }
+
+func (*mute) Send(context.Context, ...[]byte) error { return nil }
+func (*mute) Close() error                          { return nil }
+func (*mute) Lossy() bool                           { return false }
+func (*mute) Recv(context.Context) ([]byte, error)  { return nil, &transport.TerminatedError{} }
+
+func (m *mute) Redial(ctx context.Context) error {
+	m.redials++
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+func TestRedialWithinTheDeadline(t *testing.T) {
+	m := &mute{}
+	s := rpc.New(m, rpc.Options{})
+	for i := range 3 {
+		began := time.Now()
+		_, err := s.Function(within(t, 50*time.Millisecond), "x")
+		var reset *rpc.ResetError
+		if !errors.As(err, &reset) || !errors.Is(reset.Why, context.DeadlineExceeded) {
+			t.Errorf("got %v", err)
+		}
+		if took := time.Since(began); took < 40*time.Millisecond || took > 5*time.Second || m.redials != i+1 {
+			t.Errorf("%d redials, the last took %v", m.redials, took)
+		}
+	}
+	if err := s.Close(within(t, time.Second)); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestPriorFault(t *testing.T) {
+	ctx := within(t, 10*time.Second)
+	d := faulty(nil)
+	d.Record = busFault().Append(nil)
+	s := opened(t, d, rpc.Options{})
+	for range 2 {
+		prior, err := s.PriorFault(ctx)
+		if err != nil || prior == nil || !prior.Prior || prior.Record.PC != 0x1234 || !strings.HasPrefix(prior.Error(), "earlier fault in function 0x0: hard fault") {
+			t.Errorf("got %v, %v", prior, err)
+		}
+	}
+	for name, d := range map[string]*rpctest.Device{"none": faulty(nil), "a device without": device(), "nonsense": {
+		Globals: map[string]rpctest.Func{"boardsmith.fault": echoNumber},
+	}} {
+		if prior, err := opened(t, d, rpc.Options{}).PriorFault(ctx); prior != nil || err != nil {
+			t.Errorf("%s: %v, %v", name, prior, err)
+		}
+	}
+}
+
+func echoNumber(*rpctest.Device, []rpc.Value) ([]rpc.Value, error) {
+	return rpctest.Result(rpc.Int(1)), nil
+}
+
+// TestTimedFunctionIsNamed: a fault while a function is timed is that function's.
+func TestTimedFunctionIsNamed(t *testing.T) {
+	ctx := within(t, 10*time.Second)
+	s := opened(t, faulty(busFault()), rpc.Options{})
+	_, err := must[rpc.Module](t)(s.SystemLib(ctx)).Time(ctx, "bad", rpc.TimeOptions{})
+	var fault *rpc.FaultError
+	if !errors.As(err, &fault) || fault.Function != "bad" {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestBudget(t *testing.T) {
+	ctx := within(t, 10*time.Second)
+	var told []int64
+	d := faulty(&rpc.Record{Reason: rpc.ReasonTimeout, WordBytes: 4, Code: 20})
+	d.Globals["boardsmith.budget"] = func(_ *rpctest.Device, args []rpc.Value) ([]rpc.Value, error) {
+		told = append(told, int64(args[0].Word))
+		return rpctest.Nothing(), nil
+	}
+	s := opened(t, d, rpc.Options{Budget: 19*time.Millisecond + 1})
+	call := func(name string) error {
+		f := must[rpc.Function](t)(must[rpc.Module](t)(s.SystemLib(ctx)).Function(ctx, name))
+		_, err := f.Call(ctx)
+		return err
+	}
+	if err := call("bad"); failure.Of(err) != failure.Timeout || !strings.Contains(err.Error(), "timeout in bad: still running after its time budget of 20ms") {
+		t.Errorf("got %v", err)
+	}
+	_ = call("fail") // after the reset it is told again
+	_ = call("fail")
+	s.SetBudget(0)
+	_ = call("fail")
+	s.SetBudget(1 << 62)
+	_ = call("fail")
+	if want := []int64{20, 20, 0, 1<<31 - 1}; !reflect.DeepEqual(told, want) {
+		t.Errorf("the device was told %v, not %v", told, want)
+	}
+}
+
+func TestBudgetOf(t *testing.T) {
+	for limit, want := range map[time.Duration]time.Duration{
+		time.Minute: 58 * time.Second, 10 * time.Second: 9 * time.Second, time.Second: 800 * time.Millisecond,
+		100 * time.Millisecond: 50 * time.Millisecond,
+	} {
+		if got := rpc.BudgetOf(limit); got != want {
+			t.Errorf("of %v: %v, want %v", limit, got, want)
+		}
+	}
+}
+
+// platform of a Cortex-M4 at 168 MHz.
+var platform = []byte{
+	1, 1, 4, 0, 0x7a, 3, 10, 2, 4, 0, 0x7a, 3, 10, 3, 8, 1, 0, 0, 0, 1, 0, 0, 0, 4, 1, 0b1101, 5, 1, 5, 6, 1, 0b1100,
+	7, 2, 0xab, 0xcd, 8, 4, 0x41, 0xc2, 0x0f, 0x41, 9, 1, 0, 10, 4, 0, 0, 0, 0, 200, 1, 9,
+}
+
+func TestPlatform(t *testing.T) {
+	ctx := within(t, 10*time.Second)
+	d := device()
+	d.Globals["boardsmith.platform"] = func(*rpctest.Device, []rpc.Value) ([]rpc.Value, error) {
+		return rpctest.Result(rpc.Raw(platform)), nil
+	}
+	p := must[rpc.Platform](t)(opened(t, d, rpc.Options{}).Platform(ctx))
+	text, err := json.Marshal(p)
+	const want = `{"core_hz":168000000,"ticks_hz":168000000,"icache":true,"dcache":false,"prefetch":true,"fpu":true,` +
+		`"wait_states":5,"reset":"software, watchdog","chip_id":"abcd","cpuid":1091551809,"emulated":false,"lost_bytes":0}`
+	if err != nil || string(text) != want || *p.Ticks != 1<<32+1 {
+		t.Errorf("got  %s, ticks %v, %v\nwant %s", text, p.Ticks, err, want)
+	}
+	var missing *rpc.NotFoundError
+	if _, err := opened(t, device(), rpc.Options{}).Platform(ctx); !errors.As(err, &missing) {
+		t.Errorf("of a device that cannot say: %v", err)
+	}
+}
+
+func TestPlatformDamaged(t *testing.T) {
+	for n := range platform {
+		_, _ = rpc.ParsePlatform(platform[:n]) // must not panic
+	}
+	for _, b := range [][]byte{{}, {2}, {1, 1}, {1, 1, 4, 0}, {1, 1, 3, 0, 0, 0}, {1, 5, 1, 0, 5, 1, 0}} {
+		if _, err := rpc.ParsePlatform(b); failure.Of(err) != failure.Transport {
+			t.Errorf("% x: %v", b, err)
+		}
+	}
+}
+
+func FuzzPlatform(f *testing.F) {
+	f.Add(platform)
+	f.Add([]byte{1})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		p, err := rpc.ParsePlatform(b)
+		if err != nil {
+			if failure.Of(err) != failure.Transport {
+				t.Errorf("error without a class: %v", err)
+			}
+			return
+		}
+		if _, err := json.Marshal(p); err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -1,0 +1,153 @@
+// This file is what a device says of itself (SPEC.md, boardsmith.platform).
+
+package rpc
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"strings"
+)
+
+// Platform items, by tag.
+const (
+	tagCoreHz     = 1
+	tagTicksHz    = 2
+	tagTicks      = 3
+	tagFlags      = 4
+	tagWaitStates = 5
+	tagReset      = 6
+	tagChipID     = 7
+	tagCPUID      = 8
+	tagEmulated   = 9
+	tagLost       = 10
+)
+
+// A Platform is what a device read from its own registers. A nil field is unknown.
+type Platform struct {
+	CoreHz     *uint32     `json:"core_hz,omitempty"`
+	TicksHz    *uint32     `json:"ticks_hz,omitempty"` // of the timer that calls are timed by
+	Ticks      *uint64     `json:"-"`                  // that timer's count when it answered
+	ICache     *bool       `json:"icache,omitempty"`
+	DCache     *bool       `json:"dcache,omitempty"`
+	Prefetch   *bool       `json:"prefetch,omitempty"` // of the flash
+	FPU        *bool       `json:"fpu,omitempty"`
+	WaitStates *uint8      `json:"wait_states,omitempty"` // of the flash
+	Reset      *ResetCause `json:"reset,omitempty"`
+	ChipID     HexBytes    `json:"chip_id,omitempty"`
+	CPUID      *uint32     `json:"cpuid,omitempty"`
+	Emulated   *bool       `json:"emulated,omitempty"`
+	Lost       *uint32     `json:"lost_bytes,omitempty"` // received bytes for which it had no room
+}
+
+// HexBytes are bytes that JSON shows in hexadecimal.
+type HexBytes []byte
+
+// MarshalText is for JSON.
+func (h HexBytes) MarshalText() ([]byte, error) { return fmt.Appendf(nil, "%x", []byte(h)), nil }
+
+// A ResetCause is why a device was last reset; several bits may be set.
+type ResetCause uint8
+
+var resetCauses = []string{"power", "pin", "software", "watchdog", "fault", "other"}
+
+func (r ResetCause) String() string {
+	var set []string
+	for i, name := range resetCauses {
+		if r>>i&1 != 0 {
+			set = append(set, name)
+		}
+	}
+	if set == nil {
+		return "unknown"
+	}
+	return strings.Join(set, ", ")
+}
+
+// MarshalText is for JSON.
+func (r ResetCause) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
+
+// ParsePlatform decodes what boardsmith.platform answers. Items that it does not know are skipped; an item that comes
+// twice, or with another length than its type has, is a *ProtocolError.
+func ParsePlatform(b []byte) (Platform, error) {
+	if len(b) == 0 || b[0] != 1 {
+		return Platform{}, protocolErrorf("platform of %d bytes and another version than 1", len(b))
+	}
+	var p Platform
+	var seen [256]bool
+	for b = b[1:]; len(b) > 0; {
+		if len(b) < 2 || len(b)-2 < int(b[1]) {
+			return Platform{}, protocolErrorf("platform: its last item is cut off")
+		}
+		tag, value := b[0], b[2:2+int(b[1])]
+		b = b[2+len(value):]
+		if seen[tag] {
+			return Platform{}, protocolErrorf("platform: item %d comes twice", tag)
+		}
+		seen[tag] = true
+		if err := p.set(tag, value); err != nil {
+			return Platform{}, err
+		}
+	}
+	return p, nil
+}
+
+// platformSizes are the lengths of items, bytes; others have any.
+var platformSizes = map[byte]int{
+	tagCoreHz: 4, tagTicksHz: 4, tagTicks: 8, tagFlags: 1, tagWaitStates: 1, tagReset: 1, tagCPUID: 4, tagEmulated: 1, tagLost: 4,
+}
+
+func (p *Platform) set(tag byte, v []byte) error {
+	if n, ok := platformSizes[tag]; ok && len(v) != n {
+		return protocolErrorf("platform: item %d has %d bytes, not %d", tag, len(v), n)
+	}
+	switch tag {
+	case tagCoreHz:
+		p.CoreHz = u32(v)
+	case tagTicksHz:
+		p.TicksHz = u32(v)
+	case tagTicks:
+		p.Ticks = new(binary.LittleEndian.Uint64(v))
+	case tagFlags:
+		p.ICache, p.DCache, p.Prefetch, p.FPU = new(v[0]&1 != 0), new(v[0]&2 != 0), new(v[0]&4 != 0), new(v[0]&8 != 0)
+	case tagWaitStates:
+		p.WaitStates = new(v[0])
+	case tagReset:
+		p.Reset = new(ResetCause(v[0]))
+	case tagChipID:
+		p.ChipID = append(HexBytes{}, v...)
+	case tagCPUID:
+		p.CPUID = u32(v)
+	case tagEmulated:
+		p.Emulated = new(v[0] != 0)
+	case tagLost:
+		p.Lost = u32(v)
+	}
+	return nil
+}
+
+func u32(v []byte) *uint32 { return new(binary.LittleEndian.Uint32(v)) }
+
+const platformFunction = "boardsmith.platform"
+
+// Platform asks the device what it is and how its clocks and caches are set. It is a *NotFoundError on a device that
+// cannot say.
+func (s *Session) Platform(ctx context.Context) (Platform, error) {
+	if err := s.enter(ctx); err != nil {
+		return Platform{}, err
+	}
+	defer s.leave()
+	if err := s.globalOnce(ctx, &s.known.platform, platformFunction); err != nil {
+		return Platform{}, err
+	}
+	s.begin(CodeCallFunc).Handle = s.known.platform.handle
+	result, err := s.call(ctx, platformFunction)
+	if err != nil {
+		return Platform{}, fmt.Errorf("calling %s: %w", platformFunction, err)
+	}
+	b, ok := result.([]byte)
+	if !ok {
+		return Platform{}, s.breakUp(protocolErrorf("%s returned %T", platformFunction, result))
+	}
+	return ParsePlatform(b)
+}

@@ -1,0 +1,400 @@
+// This file is the fault record, what a device keeps over its reset (SPEC.md): bytes to values and back, and what the
+// values mean in words.
+
+package rpc
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+	"math"
+	"strings"
+	"time"
+)
+
+// A Reason is what stopped the device.
+type Reason uint8
+
+// The reasons.
+const (
+	ReasonHardware  Reason = 1 // the processor's own fault
+	ReasonCheck     Reason = 2 // a failed check, or an abort
+	ReasonStack     Reason = 3 // the stack overflowed
+	ReasonTimeout   Reason = 4 // a call used up its time budget
+	ReasonWatchdog  Reason = 5 // interrupts stopped for longer than the watchdog allows
+	ReasonInterrupt Reason = 6 // an interrupt that nothing handles
+)
+
+var reasonNames = map[Reason]string{
+	ReasonHardware: "hardware fault", ReasonCheck: "failed check", ReasonStack: "stack overflow",
+	ReasonTimeout: "timeout", ReasonWatchdog: "watchdog reset", ReasonInterrupt: "unexpected interrupt",
+}
+
+func (r Reason) String() string {
+	if s, ok := reasonNames[r]; ok {
+		return s
+	}
+	return fmt.Sprintf("fault of reason %d", uint8(r))
+}
+
+// An Arch says which registers a record holds.
+type Arch uint8
+
+// The architectures.
+const (
+	ArchCortexM Arch = 1
+	ArchRISCV   Arch = 2
+	ArchProcess Arch = 3
+)
+
+// Function handles that stand for something else.
+const (
+	noFunction = 0xffffffff
+	aotRun     = 0xfffffffe // of an executor on the device
+)
+
+// A Record is what a device kept of a fault. Its addresses are the device's.
+type Record struct {
+	Reason    Reason
+	WordBytes int // of a register: 4 or 8
+	Arch      Arch
+	PCValid   bool
+	SPValid   bool
+	Code      uint32 // the reason's detail
+	Function  uint32 // handle of the packed function that ran
+	Ticks     uint64 // how long it had run
+	TicksHz   uint32 // ticks per second; 0 if there is no timer
+
+	PC, LR, SP uint64
+	Status     uint64   // xPSR, mcause; of a process the address that it was loaded at
+	Registers  []uint64 // Cortex-M: r0 to r12; RISC-V: x1 to x31
+	More       []uint64 // Cortex-M: CFSR, HFSR, MMFAR, BFAR, EXC_RETURN; RISC-V: mtval, mstatus
+	Stack      []byte   // from SP upwards, or from the stack's lowest address if SP lies below it
+	Message    string   // of a failed check, the device's own bytes
+}
+
+const (
+	recordMagic   = 0x544c4642
+	recordVersion = 1
+	recordHead    = 32 // bytes before the first word
+	maxRegisters  = 64
+)
+
+// A recordReader takes a record apart. After an error every value is 0.
+type recordReader struct {
+	left []byte
+	word int
+	err  error
+}
+
+func (r *recordReader) take(n int) []byte {
+	if r.err == nil && len(r.left) < n {
+		r.err = fmt.Errorf("it ends %d bytes early", n-len(r.left))
+	}
+	if r.err != nil {
+		return make([]byte, min(n, 8))
+	}
+	b := r.left[:n]
+	r.left = r.left[n:]
+	return b
+}
+
+func (r *recordReader) u8() uint8   { return r.take(1)[0] }
+func (r *recordReader) u16() uint16 { return binary.LittleEndian.Uint16(r.take(2)) }
+func (r *recordReader) u32() uint32 { return binary.LittleEndian.Uint32(r.take(4)) }
+func (r *recordReader) u64() uint64 { return binary.LittleEndian.Uint64(r.take(8)) }
+
+func (r *recordReader) aWord() uint64 {
+	if r.word == 8 {
+		return r.u64()
+	}
+	return uint64(r.u32())
+}
+
+func (r *recordReader) words() []uint64 {
+	n := r.aWord()
+	if n > maxRegisters && r.err == nil {
+		r.err = fmt.Errorf("%#x registers", n)
+	}
+	if r.err != nil || n == 0 {
+		return nil
+	}
+	w := make([]uint64, n)
+	for i := range w {
+		w[i] = r.aWord()
+	}
+	return w
+}
+
+// ParseRecord decodes a fault record. Anything that no device writes is a *ProtocolError. The record shares no memory
+// with b.
+func ParseRecord(b []byte) (*Record, error) {
+	if len(b) < recordHead+4 {
+		return nil, protocolErrorf("fault record of %d bytes", len(b))
+	}
+	body := b[:len(b)-4]
+	r := recordReader{left: body}
+	if magic := r.u32(); magic != recordMagic {
+		return nil, protocolErrorf("fault record begins with %#x", magic)
+	}
+	if version := r.u16(); version != recordVersion {
+		return nil, protocolErrorf("fault record of version %d", version)
+	}
+	if n := r.u16(); int(n) != len(b) {
+		return nil, protocolErrorf("fault record of %d bytes says that it has %d", len(b), n)
+	}
+	if sum := binary.LittleEndian.Uint32(b[len(body):]); sum != crc32.ChecksumIEEE(body) {
+		return nil, protocolErrorf("fault record with a wrong CRC")
+	}
+	rec, err := r.record()
+	if err != nil {
+		return nil, protocolErrorf("fault record: %v", err)
+	}
+	return rec, nil
+}
+
+// record reads what follows the length.
+func (r *recordReader) record() (*Record, error) {
+	rec := &Record{Reason: Reason(r.u8()), WordBytes: int(r.u8()), Arch: Arch(r.u8())}
+	flags := r.u8()
+	if rec.WordBytes != 4 && rec.WordBytes != 8 {
+		return nil, fmt.Errorf("words of %d bytes", rec.WordBytes)
+	}
+	if flags > 3 {
+		return nil, fmt.Errorf("flags %#x", flags)
+	}
+	r.word = rec.WordBytes
+	rec.PCValid, rec.SPValid = flags&1 != 0, flags&2 != 0
+	rec.Code, rec.Function, rec.Ticks, rec.TicksHz = r.u32(), r.u32(), r.u64(), r.u32()
+	rec.PC, rec.LR, rec.SP, rec.Status = r.aWord(), r.aWord(), r.aWord(), r.aWord()
+	rec.Registers, rec.More = r.words(), r.words()
+	stack, message := int(r.u16()), int(r.u16())
+	if r.err == nil && stack+message != len(r.left) {
+		r.err = fmt.Errorf("%d bytes of stack and %d of message in %d", stack, message, len(r.left))
+	}
+	if r.err != nil {
+		return nil, r.err
+	}
+	rec.Stack = bytes.Clone(r.left[:stack])
+	rec.Message = string(r.left[stack:])
+	return rec, nil
+}
+
+// Append appends the record's bytes to b, as a device makes them. What has no place in it is cut off.
+func (rec *Record) Append(b []byte) []byte {
+	le := binary.LittleEndian
+	at := len(b)
+	flags := byte(0)
+	if rec.PCValid {
+		flags |= 1
+	}
+	if rec.SPValid {
+		flags |= 2
+	}
+	word := func(v uint64) {
+		if rec.WordBytes == 8 {
+			b = le.AppendUint64(b, v)
+		} else {
+			b = le.AppendUint32(b, uint32(v))
+		}
+	}
+	words := func(w []uint64) {
+		w = w[:min(len(w), maxRegisters)]
+		word(uint64(len(w)))
+		for _, v := range w {
+			word(v)
+		}
+	}
+	b = le.AppendUint32(b, recordMagic)
+	b = le.AppendUint16(b, recordVersion)
+	b = append(b, 0, 0, byte(rec.Reason), byte(rec.WordBytes), byte(rec.Arch), flags)
+	b = le.AppendUint32(b, rec.Code)
+	b = le.AppendUint32(b, rec.Function)
+	b = le.AppendUint64(b, rec.Ticks)
+	b = le.AppendUint32(b, rec.TicksHz)
+	for _, v := range []uint64{rec.PC, rec.LR, rec.SP, rec.Status} {
+		word(v)
+	}
+	words(rec.Registers)
+	words(rec.More)
+	room := math.MaxUint16 - (len(b) - at) - 8 // two lengths and the CRC
+	message := rec.Message[:min(len(rec.Message), room)]
+	stack := rec.Stack[:min(len(rec.Stack), room-len(message))]
+	b = le.AppendUint16(b, uint16(len(stack)))
+	b = le.AppendUint16(b, uint16(len(message)))
+	b = append(append(b, stack...), message...)
+	le.PutUint16(b[at+6:], uint16(len(b)-at+4))
+	return le.AppendUint32(b, crc32.ChecksumIEEE(b[at:]))
+}
+
+// Elapsed is how long the call had run, 0 if the device does not know.
+func (rec *Record) Elapsed() time.Duration {
+	if rec.TicksHz == 0 {
+		return 0
+	}
+	s := float64(rec.Ticks) / float64(rec.TicksHz)
+	if s > 1e9 { // 30 years
+		return 0
+	}
+	return time.Duration(s * float64(time.Second))
+}
+
+// more returns one of the words beyond the registers, 0 if there is none.
+func (rec *Record) more(i int) uint64 {
+	if i >= len(rec.More) {
+		return 0
+	}
+	return rec.More[i]
+}
+
+// Cause says in words what happened, from the reason and the core's fault registers.
+func (rec *Record) Cause() string {
+	switch rec.Reason {
+	case ReasonCheck:
+		s := fmt.Sprintf("failed check (error %#x)", rec.Code)
+		if rec.Message != "" {
+			s += ": " + printable(rec.Message)
+		}
+		return s
+	case ReasonTimeout:
+		return fmt.Sprintf("still running after its time budget of %v", time.Duration(rec.Code)*time.Millisecond)
+	case ReasonInterrupt:
+		return fmt.Sprintf("interrupt %d, which nothing handles", rec.Code)
+	case ReasonWatchdog:
+		if d := rec.Elapsed(); d > 0 {
+			return fmt.Sprintf("watchdog reset after %v", d.Round(time.Millisecond))
+		}
+		return "watchdog reset"
+	case ReasonHardware, ReasonStack:
+		return rec.hardware()
+	}
+	return rec.Reason.String()
+}
+
+// printable makes one line of text that cannot steer a terminal out of a device's bytes.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r > '~' {
+			return '.'
+		}
+		return r
+	}, strings.TrimRight(s, "\r\n\x00"))
+}
+
+func (rec *Record) hardware() string {
+	name, detail := rec.Reason.String(), ""
+	switch rec.Arch {
+	case ArchCortexM:
+		if n, ok := exceptionNames[rec.Code]; ok && rec.Reason == ReasonHardware {
+			name = n
+		}
+		detail = rec.cortexM()
+	case ArchRISCV:
+		detail = rec.riscV()
+	case ArchProcess:
+		detail = signalName(rec.Code)
+	}
+	if detail == "" {
+		return name
+	}
+	return name + " (" + detail + ")"
+}
+
+// exceptionNames are the Cortex-M's faults, by exception number (ARMv7-M ARM, B1.5.2; SecureFault: ARMv8-M ARM, B3.9).
+var exceptionNames = map[uint32]string{
+	2: "non-maskable interrupt", 3: "hard fault", 4: "memory management fault", 5: "bus fault", 6: "usage fault", 7: "secure fault",
+}
+
+// A faultBit is one bit of CFSR and what it means (ARMv7-M ARM, B3.2.15; bit 20: ARMv8-M ARM, D1.2.46).
+type faultBit struct {
+	bit     int
+	text    string
+	address int // which of More holds the address that was accessed, if bit valid of CFSR is set; 0: none
+	valid   int
+}
+
+var faultBits = []faultBit{
+	{bit: 0, text: "instruction fetch from a forbidden address"},
+	{1, "forbidden data access", 2, 7},
+	{3, "memory fault on return from an exception", 2, 7},
+	{4, "memory fault on entry of an exception", 2, 7},
+	{5, "memory fault while saving floating-point registers", 2, 7},
+	{8, "bus error on instruction fetch", 3, 15},
+	{9, "precise data bus error", 3, 15},
+	{bit: 10, text: "imprecise data bus error, which belongs to an earlier instruction"},
+	{11, "bus error on return from an exception", 3, 15},
+	{12, "bus error on entry of an exception", 3, 15},
+	{13, "bus error while saving floating-point registers", 3, 15},
+	{bit: 16, text: "undefined instruction"},
+	{bit: 17, text: "jump out of Thumb state"},
+	{bit: 18, text: "invalid return from an exception"},
+	{bit: 19, text: "coprocessor or FPU that is off"},
+	{bit: 20, text: "stack limit"},
+	{bit: 24, text: "unaligned access"},
+	{bit: 25, text: "division by zero"},
+}
+
+// cortexM tells what CFSR and HFSR say. ARMv6-M has neither: there they are missing, or 0.
+func (rec *Record) cortexM() string {
+	cfsr, hfsr := rec.more(0), rec.more(1)
+	var said []string
+	for _, f := range faultBits {
+		if cfsr>>f.bit&1 == 0 {
+			continue
+		}
+		text := f.text
+		if f.valid != 0 && cfsr>>f.valid&1 != 0 {
+			text += fmt.Sprintf(" at 0x%08x", rec.more(f.address))
+		}
+		said = append(said, text)
+	}
+	if hfsr>>1&1 != 0 {
+		said = append(said, "bus error on reading the vector table")
+	}
+	if hfsr>>31&1 != 0 {
+		said = append(said, "breakpoint without a debugger")
+	}
+	if cfsr == 0 && hfsr == 0 {
+		return ""
+	}
+	registers := fmt.Sprintf("CFSR 0x%08x, HFSR 0x%08x", cfsr, hfsr)
+	if len(said) == 0 {
+		return registers
+	}
+	return registers + ": " + strings.Join(said, ", ")
+}
+
+// trapNames are RISC-V's exceptions, by mcause (privileged architecture 1.12, table 3.6).
+var trapNames = map[uint64]string{
+	0: "misaligned instruction address", 1: "instruction access fault", 2: "illegal instruction", 3: "breakpoint",
+	4: "misaligned load", 5: "load access fault", 6: "misaligned store", 7: "store access fault",
+	8: "environment call from user mode", 11: "environment call from machine mode",
+	12: "instruction page fault", 13: "load page fault", 15: "store page fault",
+}
+
+func (rec *Record) riscV() string {
+	name, ok := trapNames[uint64(rec.Code)]
+	if !ok {
+		name = fmt.Sprintf("mcause %#x", rec.Status)
+	}
+	if len(rec.More) == 0 {
+		return name
+	}
+	if rec.Code == 2 {
+		return fmt.Sprintf("%s %#x", name, rec.More[0])
+	}
+	return fmt.Sprintf("%s at %#x", name, rec.More[0])
+}
+
+// signalName names Linux's signals of faults; the numbers of the last two differ elsewhere.
+func signalName(n uint32) string {
+	names := map[uint32]string{
+		4: "SIGILL, illegal instruction", 5: "SIGTRAP, trap", 6: "SIGABRT, abort", 7: "SIGBUS, bus error",
+		8: "SIGFPE, arithmetic error", 11: "SIGSEGV, invalid memory access",
+	}
+	if s, ok := names[n]; ok {
+		return s
+	}
+	return fmt.Sprintf("signal %d", n)
+}
