@@ -7,6 +7,7 @@ package boards
 
 import (
 	"encoding/json"
+	"fmt"
 	"strconv"
 	"strings"
 )
@@ -53,7 +54,7 @@ type Board struct {
 
 	Name   string            `json:"-"` // the file's name without .json
 	Files  []string          `json:"-"` // the files it was merged from, parents first
-	Origin map[string]Origin `json:"-"` // which file set each field ("link.kind"); a slice that accumulates: the last
+	Origin map[string]Origin `json:"-"` // which file set each field ("link.kind") and each element of a list ("cflags[2]")
 }
 
 // A Region is one range of the memory map.
@@ -160,6 +161,14 @@ func (n *Number) UnmarshalJSON(b []byte) error {
 	v, err := strconv.ParseUint(s, 0, 64)
 	*n = Number(v)
 	return err
+}
+
+// MarshalJSON writes small numbers in decimal and others in hexadecimal, as people write board files.
+func (n Number) MarshalJSON() ([]byte, error) {
+	if n < 10 {
+		return strconv.AppendUint(nil, uint64(n), 10), nil
+	}
+	return fmt.Appendf(nil, `"0x%x"`, uint64(n)), nil
 }
 
 // A Function is a C function of the packed form in one of the sources, and the name under which the host finds it.

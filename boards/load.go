@@ -15,6 +15,7 @@ import (
 	"regexp"
 	"slices"
 	"sort"
+	"strconv"
 	"strings"
 
 	"github.com/agext/levenshtein"
@@ -270,7 +271,15 @@ func (b *Board) decode(data []byte, where, dir string, lines, items map[string]i
 	b.Sources = slices.Concat(old.Sources, b.Sources)
 	b.Functions = slices.Concat(old.Functions, b.Functions)
 	b.Provides = slices.Concat(old.Provides, b.Provides)
+	before := map[string]int{
+		"cflags": len(old.CFlags), "ldflags": len(old.LDFlags), "sources": len(old.Sources),
+		"functions": len(old.Functions), "provides": len(old.Provides),
+	}
 	for item, line := range items {
+		name, index, _ := strings.Cut(strings.TrimSuffix(item, "]"), "[")
+		if n, err := strconv.Atoi(index); err == nil { // not of an array in an array
+			item = fmt.Sprintf("%s[%d]", name, before[name]+n)
+		}
 		b.Origin[item] = Origin{where, line}
 	}
 	for field, line := range lines {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
 )
 
@@ -75,6 +76,26 @@ func findTool(name, install string) (string, error) {
 		return "", &MissingToolError{name, install}
 	}
 	return path, nil
+}
+
+// MissingTools lists what the board needs and this computer has not: its compiler and what comes with that, and its
+// emulator. The template's own tools are not among them.
+func MissingTools(b *boards.Board) (compiler, emulator []*MissingToolError) {
+	need := []string{b.Toolchain.CC, b.Toolchain.AR}
+	if len(b.Memory) > 0 {
+		need = append(need, b.Toolchain.Objcopy())
+	}
+	for _, name := range need {
+		if _, err := exec.LookPath(name); err != nil {
+			compiler = append(compiler, &MissingToolError{name, b.Toolchain.Install})
+		}
+	}
+	if name := b.Link.Program; name != "" {
+		if _, err := exec.LookPath(name); err != nil {
+			emulator = append(emulator, &MissingToolError{name, b.Link.Install})
+		}
+	}
+	return compiler, emulator
 }
 
 func toolCommand(ctx context.Context, dir, path string, args ...string) *exec.Cmd {

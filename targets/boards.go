@@ -6,7 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"sort"
+	"slices"
 	"strings"
 
 	"github.com/boardsmith/boardsmith/boards"
@@ -47,20 +47,12 @@ func (s *session) boardShow(name string) error {
 		return err
 	}
 	s.out.printf("%s: %s", b.Name, b.Doc)
-	fields, err := fieldTexts(b)
+	lines, err := fieldLines(b)
 	if err != nil {
 		return err
 	}
-	var names []string
-	for f := range b.Origin {
-		if _, ok := fields[f]; ok {
-			names = append(names, f)
-		}
-	}
-	sort.Strings(names)
-	for _, f := range names {
-		o := b.Origin[f]
-		s.out.printf("  %-18s %-44s %s:%d", f, fields[f], o.File, o.Line)
+	for _, l := range lines {
+		s.out.printf("  %-24s %-44s %s:%d", l.field, l.text, l.origin.File, l.origin.Line)
 	}
 	s.out.printf("options:")
 	for _, o := range b.Options() {
@@ -78,28 +70,64 @@ func optionRange(o boards.Option) string {
 	return strings.TrimSpace(fmt.Sprintf("%d to %d %s", o.Min, o.Max, o.Unit))
 }
 
-// fieldTexts is the merged board as its files write it: each field that holds a plain value or a list, by its path.
-func fieldTexts(b *boards.Board) (map[string]string, error) {
+// A fieldLine is one value of a merged board, and where it was written.
+type fieldLine struct {
+	field, text string
+	origin      boards.Origin
+}
+
+// fieldLines are the merged board's values as its files write them, by the fields' names. A list that several files
+// add to, and the memory map, take one line for each element.
+func fieldLines(b *boards.Board) ([]fieldLine, error) {
 	data, err := json.Marshal(b)
 	if err != nil {
 		return nil, fmt.Errorf("board %s: %w", b.Name, err)
 	}
-	var tree map[string]json.RawMessage
-	if err := json.Unmarshal(data, &tree); err != nil {
-		return nil, fmt.Errorf("board %s: %w", b.Name, err)
-	}
-	texts := map[string]string{}
-	flatten("", tree, texts)
-	return texts, nil
+	var lines []fieldLine
+	flatten("", data, func(field, text string) {
+		if o, ok := b.Origin[field]; ok {
+			lines = append(lines, fieldLine{field, text, o})
+		}
+	})
+	slices.SortStableFunc(lines, func(a, b fieldLine) int { return strings.Compare(listName(a.field), listName(b.field)) })
+	return merge(lines), nil
 }
 
-func flatten(at string, tree map[string]json.RawMessage, texts map[string]string) {
-	for name, raw := range tree {
-		var below map[string]json.RawMessage
-		if json.Unmarshal(raw, &below) == nil && below != nil {
-			flatten(at+name+".", below, texts)
+// merge puts elements of a list that stand in one line of a file into one line here too; regions keep theirs.
+func merge(lines []fieldLine) []fieldLine {
+	var merged []fieldLine
+	for _, l := range lines {
+		list := strings.HasSuffix(l.field, "]")
+		l.field = listName(l.field)
+		if n := len(merged); list && n > 0 && merged[n-1].field == l.field && merged[n-1].origin == l.origin && l.text[0] != '{' {
+			merged[n-1].text += ", " + l.text
 			continue
 		}
-		texts[at+name] = string(raw)
+		merged = append(merged, l)
+	}
+	return merged
+}
+
+// listName is the field of an element.
+func listName(field string) string {
+	name, _, _ := strings.Cut(field, "[")
+	return name
+}
+
+// flatten gives each value below raw, in the order of the elements where it is a list.
+func flatten(at string, raw json.RawMessage, give func(field, text string)) {
+	var object map[string]json.RawMessage
+	var list []json.RawMessage
+	switch {
+	case json.Unmarshal(raw, &object) == nil && object != nil && !strings.HasSuffix(at, "]"):
+		for name, below := range object {
+			flatten(strings.TrimPrefix(at+"."+name, "."), below, give)
+		}
+	case json.Unmarshal(raw, &list) == nil && list != nil && !strings.Contains(at, ".") && at != "templates":
+		for i, e := range list {
+			flatten(fmt.Sprintf("%s[%d]", at, i), e, give)
+		}
+	default:
+		give(at, string(raw))
 	}
 }

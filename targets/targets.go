@@ -48,6 +48,11 @@ func (Board) Show(ctx context.Context, name string) error {
 	return do(ctx, "board:show", func(s *session, ctx context.Context) error { return s.boardShow(name) })
 }
 
+// Check validates a board by name or file, without hardware: it loads, its parts exist, and the sample builds for it.
+func (Board) Check(ctx context.Context, nameOrFile string) error {
+	return do(ctx, "board:check", func(s *session, ctx context.Context) error { return s.boardCheck(ctx, nameOrFile) })
+}
+
 // Doctor lists the tools that are here and what is missing, and changes nothing.
 func Doctor(ctx context.Context) error { return do(ctx, "doctor", (*session).doctor) }
 
