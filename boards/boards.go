@@ -86,7 +86,9 @@ type ELF struct {
 	Machine  string `json:"machine,omitzero"`   // as in "arm", "riscv", "x86-64"; "native" is the machine this program runs on
 	Class    int    `json:"class,omitzero"`     // 32 or 64
 	Endian   string `json:"endian,omitzero"`    // little or big
-	FloatABI string `json:"float_abi,omitzero"` // soft or hard, where the machine has both
+	FloatABI string `json:"float_abi,omitzero"` // soft or hard, where the machine has both; of RISC-V soft, single or double
+	// Arch is the instruction set, as in "v7e-m" or "rv32imac". What an object needs is a part of what the core has.
+	Arch string `json:"arch,omitzero"`
 }
 
 // A Place names the memory region of each part of the firmware.

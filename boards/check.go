@@ -303,6 +303,9 @@ func (e ELF) String() string {
 	if e.FloatABI != "" {
 		parts = append(parts, e.FloatABI+"-float")
 	}
+	if e.Arch != "" {
+		parts = append(parts, "instruction set "+e.Arch)
+	}
 	return strings.Join(parts, " ")
 }
 
@@ -310,7 +313,67 @@ func (e ELF) String() string {
 // either side leaves empty does not decide.
 func (e ELF) Accepts(have ELF) bool {
 	return agree(e.Machine, have.Machine) && agree(e.Endian, have.Endian) && agree(e.FloatABI, have.FloatABI) &&
-		(e.Class == 0 || have.Class == 0 || e.Class == have.Class)
+		(e.Class == 0 || have.Class == 0 || e.Class == have.Class) && runs(e.Arch, have.Arch)
 }
 
 func agree(a, b string) bool { return a == "" || b == "" || a == b }
+
+// armRuns are the instruction sets whose code a core with the one named runs too (Armv8-M Architecture Reference Manual,
+// DDI 0553, B1; Armv7-M, DDI 0403, A1.3). v7e-m on v8-m.main counts on the DSP extension, which every such core that
+// has a board here has.
+var armRuns = map[string][]string{
+	"v6-m":      nil,
+	"v7-m":      {"v6-m"},
+	"v7e-m":     {"v7-m", "v6-m"},
+	"v8-m.base": {"v6-m"},
+	"v8-m.main": {"v8-m.base", "v7e-m", "v7-m", "v6-m"},
+	"v8.1-m":    {"v8-m.main", "v8-m.base", "v7e-m", "v7-m", "v6-m"},
+}
+
+// runs reports whether a core with the one instruction set runs code for the other. Unknown ones do not decide.
+func runs(core, code string) bool {
+	if core == "" || code == "" || core == code {
+		return true
+	}
+	if lesser, ok := armRuns[core]; ok {
+		_, known := armRuns[code]
+		return !known || slices.Contains(lesser, code)
+	}
+	have, want := riscvLetters(core), riscvLetters(code)
+	if have == "" || want == "" {
+		return true
+	}
+	for _, letter := range want {
+		if !strings.ContainsRune(have, letter) {
+			return false
+		}
+	}
+	return true
+}
+
+var riscvRE = regexp.MustCompile(`^rv(?:32|64)([a-z]\S*)$`)
+
+// riscvLetters are the one-letter extensions of an ISA string, plain ("rv32imac_zicsr") or as a compiler puts it into an
+// object ("rv32i2p0_m2p0"); "" for what is none. What has longer names is left to the linker.
+func riscvLetters(isa string) string {
+	m := riscvRE.FindStringSubmatch(strings.ToLower(isa))
+	if m == nil {
+		return ""
+	}
+	text := strings.ReplaceAll(m[1], "g", "imafd")
+	var letters strings.Builder
+	for word := range strings.SplitSeq(text, "_") {
+		if word == "" || strings.ContainsAny(word[:1], "zsx") {
+			continue
+		}
+		digit := false // the p in a version is no extension
+		for i, r := range word {
+			isDigit := r >= '0' && r <= '9'
+			if !isDigit && (r != 'p' || !digit || i+1 == len(word)) {
+				letters.WriteRune(r)
+			}
+			digit = isDigit
+		}
+	}
+	return letters.String()
+}

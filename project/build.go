@@ -55,7 +55,7 @@ type recipe struct {
 
 // Build makes the firmware, with the files as they are, a person's changes included; where nothing has changed since
 // the last time it only looks. It is one command of the template's, and the compiled runtime comes from the cache where
-// it has one. After a cancel or a failure no half-made result counts. Errors: *ToolError, *MissingToolError,
+// it has one. After a cancel or a failure no half-made result counts. Errors: *FitError, *ToolError, *MissingToolError,
 // *ObjectError, those of mlf and of the file system.
 func (p *Project) Build(ctx context.Context) (*Image, error) {
 	t, err := openTree(p.dir)
@@ -85,8 +85,20 @@ func (p *Project) image(r *record, upToDate bool) *Image {
 		Map:    filepath.Join(p.dir, filepath.FromSlash(p.state.Template.Map)),
 		Digest: r.Digest, Board: p.state.Board.Name, Size: r.Size, UpToDate: upToDate, Edited: slices.Clone(r.Edited),
 	}
+	if forms := p.otherForms(); forms != nil {
+		i.Bin, i.Hex = filepath.Join(p.dir, filepath.FromSlash(forms[0])), filepath.Join(p.dir, filepath.FromSlash(forms[1]))
+	}
 	_, _ = hex.Decode(i.BuildID[:], []byte(r.BuildID)) // lastBuild and make have checked it
 	return i
+}
+
+// otherForms are the raw and the Intel HEX file beside the ELF file; nil for a board that has no memory map.
+func (p *Project) otherForms() []string {
+	if len(p.state.Board.Memory) == 0 {
+		return nil
+	}
+	base := strings.TrimSuffix(p.state.Template.ELF, path.Ext(p.state.Template.ELF))
+	return []string{base + ".bin", base + ".hex"}
 }
 
 // recipe reads the inputs and asks the compiler what it is.
@@ -100,16 +112,22 @@ func (p *Project) recipe(ctx context.Context, t *tree) (*recipe, error) {
 		return nil, err
 	}
 	r := &recipe{tools: make([]toolState, 1)}
-	err = inParallel(2, func(i int) (err error) {
-		if i == 0 {
+	var library []toolState
+	err = inParallel(3, func(i int) (err error) {
+		switch i {
+		case 0:
 			r.tools[0], err = identify(ctx, chain.CC, cc)
-			return err
+		case 1:
+			library, err = p.libraries(ctx, cc)
+		default:
+			err = p.readInputs(t, r)
 		}
-		return p.readInputs(t, r)
+		return err
 	})
 	if err != nil {
 		return nil, err
 	}
+	r.tools = append(r.tools, library...)
 	r.runtime = p.sentence("runtime v1", r, func(name string) bool { return !strings.HasPrefix(name, modelFolder) }).Key()
 	id := p.sentence("build v1", r, func(string) bool { return true }).Key()
 	r.id = [16]byte(id[:16])
@@ -175,6 +193,11 @@ func (p *Project) lastBuild(t *tree) *record {
 	if sum, err := t.digest(p.state.Template.ELF); err != nil || sum != r.Digest {
 		return nil
 	}
+	for _, name := range p.otherForms() { // they are made after the ELF file, of it
+		if _, err := t.root.Lstat(filepath.FromSlash(name)); err != nil {
+			return nil
+		}
+	}
 	return r
 }
 
@@ -193,9 +216,14 @@ func parseRecord(data []byte) (*record, error) {
 
 // make runs the build command on a build folder that is empty or holds last, and records the result.
 func (p *Project) make(ctx context.Context, t *tree, r *recipe, last *record) (*record, error) {
-	if _, m, err := p.Model(); err != nil {
+	a, m, err := p.Model()
+	if err != nil {
 		return nil, err
-	} else if err := checkModel(p.Board(), p.model, m); err != nil {
+	}
+	if err := checkModel(p.Board(), a, m); err != nil {
+		return nil, err
+	}
+	if err := p.checkModelFits(a, m); err != nil {
 		return nil, err
 	}
 	build, err := p.findTools()
@@ -212,7 +240,7 @@ func (p *Project) make(ctx context.Context, t *tree, r *recipe, last *record) (*
 		return nil, err
 	}
 	if err := p.runBuild(ctx, build, held, r); err != nil {
-		return nil, err
+		return nil, p.linkFits(err, a, m)
 	}
 	size, err := p.inspect(filepath.Join(p.dir, filepath.FromSlash(p.state.Template.ELF)))
 	if err != nil {

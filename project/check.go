@@ -51,15 +51,29 @@ func checkObject(b *boards.Board, f mlf.File) error {
 		return failure.New(failure.Config, "export the model again", "%s: %w", f.Name, err)
 	}
 	is := objectKind(info.Machine, info.Class, info.Data)
-	is.FloatABI = info.FloatABI
+	is.FloatABI, is.Arch = info.FloatABI, instructionSet(info)
 	if b.ELF.Accepts(is) {
 		return nil
 	}
 	words := is.String()
-	if info.CPU != "" {
+	if info.CPU != "" && info.CPU != is.Arch {
 		words += " (" + info.CPU + ")"
 	}
 	return &ObjectError{f.Name, words, b.Name, b.ELF.String()}
+}
+
+// armArch are the names of Tag_CPU_arch's values for microcontrollers (Arm's ABI addenda, build attributes).
+var armArch = map[int]string{11: "v6-m", 12: "v6-m", 10: "v7-m", 13: "v7e-m", 16: "v8-m.base", 17: "v8-m.main", 21: "v8.1-m"}
+
+// instructionSet names what an object was compiled for as board files do, "" where it does not say.
+func instructionSet(o mlf.ObjectInfo) string {
+	if o.Machine == elf.EM_ARM {
+		return armArch[o.Arch]
+	}
+	if o.Machine == elf.EM_RISCV {
+		return o.CPU
+	}
+	return ""
 }
 
 func objectKind(m elf.Machine, c elf.Class, d elf.Data) boards.ELF {

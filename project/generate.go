@@ -228,7 +228,10 @@ func (pl *plan) add(b *boards.Board, o boards.Options, t *foundTemplate, a *mlf.
 	}
 	pl.addModel(a, m)
 	pl.files[templates.LaunchScript] = planned{files: templates.FS, name: templates.LaunchScript, mode: 0o755}
-	return pl.addAdapter(m)
+	if err := pl.addAdapter(m); err != nil {
+		return err
+	}
+	return pl.addCompileCommands(b, o, t)
 }
 
 // addTree plans a copy of the plain files that wanted picks of a file system, in a folder of the project.

@@ -16,6 +16,7 @@ import (
 type Image struct {
 	Path     string   // of the ELF file, absolute
 	Map      string   // of the linker's map, absolute
+	Bin, Hex string   // of the same image as raw bytes and as Intel HEX, absolute; "" for a process
 	Digest   string   // SHA-256 of the ELF file, in hexadecimal
 	BuildID  [16]byte // what the running firmware says of itself
 	Board    string

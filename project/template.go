@@ -37,6 +37,7 @@ type blueprint struct {
 	ELF      string         `json:"elf"`      // the result
 	Map      string         `json:"map"`      // the linker's map
 	Options  []string       `json:"options"`  // the board's options that it heeds
+	Compile  []compileStep  `json:"compile"`  // how it compiles, for compile_commands.json; empty where its build command writes that
 }
 
 type templateTool struct {
@@ -135,6 +136,13 @@ func (t *blueprint) check() error {
 	}
 	if !strings.Contains(t.ELF, "/") {
 		return fmt.Errorf("elf %q is not in a build folder", t.ELF)
+	}
+	for _, s := range t.Compile {
+		for _, p := range s.Files {
+			if _, err := path.Match(p, ""); err != nil {
+				return fmt.Errorf("%q is not a pattern", p)
+			}
+		}
 	}
 	for _, g := range t.Generate {
 		if generators[g] == nil {

@@ -10,8 +10,10 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -256,9 +258,39 @@ func identify(ctx context.Context, name, path string) (toolState, error) {
 	return toolState{name, answers[0], answers[1]}, err
 }
 
+// libraries identifies the C library that is linked into firmware without an operating system, and the compiler's own:
+// they come in packages of their own, and go into every image.
+func (p *Project) libraries(ctx context.Context, cc string) ([]toolState, error) {
+	b := p.Board()
+	if len(b.Memory) == 0 {
+		return nil, nil // the system's, shared
+	}
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	names := []string{"libc.a", "libgcc.a"}
+	found := make([]toolState, len(names))
+	err := inParallel(len(names), func(i int) error {
+		args := slices.Concat(b.CFlags, b.LDFlags, []string{"-print-file-name=" + names[i]})
+		at, err := ask(ctx, cc, args...)
+		if err != nil {
+			return fmt.Errorf("%s: %w", b.Toolchain.CC, err)
+		}
+		if !filepath.IsAbs(at) { // the compiler repeats a name that it does not find
+			return &MissingToolError{names[i] + " of " + b.Toolchain.CC, b.Toolchain.Install}
+		}
+		data, err := os.ReadFile(at)
+		if err != nil {
+			return fileError("read", at, err)
+		}
+		found[i] = toolState{Name: names[i], Version: "SHA-256 " + digestOf(data)}
+		return nil
+	})
+	return found, err
+}
+
 // ask returns the first line that a tool answers.
-func ask(ctx context.Context, path, flag string) (string, error) {
-	cmd := toolCommand(ctx, "/", path, flag)
+func ask(ctx context.Context, path string, flags ...string) (string, error) {
+	cmd := toolCommand(ctx, "/", path, flags...)
 	var out []byte
 	err := pinned(func() (err error) {
 		out, err = cmd.Output()

@@ -1,0 +1,54 @@
+package project
+
+import (
+	"encoding/json"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/boardsmith/boardsmith/boards"
+)
+
+// plainFlag are flags of the Makefile that change nothing of what the code means.
+var plainFlag = regexp.MustCompile(`^(-pipe|-g1|-f(function|data)-sections|-ffile-prefix-map=.*|-fcallgraph-info=su|-W.*|-w|-Iport|-MMD|-MP)$`)
+
+// TestCompileCommands compares compile_commands.json with what make would run.
+func TestCompileCommands(t *testing.T) {
+	if _, err := exec.LookPath("make"); err != nil {
+		t.Skip("no make")
+	}
+	dir := filepath.Join(t.TempDir(), "p")
+	generated(t, dir, Spec{Model: tiny(t, nil), Options: boards.Options{RuntimeOpt: "O1", OperatorOpt: "O3"}})
+	var entries []compileCommand
+	must(t, json.Unmarshal([]byte(contents(t, dir)[compileDatabase]), &entries))
+	said := map[string][]string{}
+	for _, e := range entries {
+		if e.Directory != here || e.Arguments[len(e.Arguments)-1] != e.File {
+			t.Errorf("entry %+v", e)
+		}
+		said[e.File] = e.Arguments[:len(e.Arguments)-2]
+	}
+	make := exec.Command("make", "-n", "-B")
+	make.Dir = dir
+	out, err := make.Output()
+	must(t, err)
+	for line := range strings.Lines(string(out)) {
+		words := strings.Fields(line)
+		at := slices.Index(words, "-c")
+		if at < 0 || strings.HasPrefix(words[len(words)-1], "build/") {
+			continue
+		}
+		file := words[len(words)-1]
+		runs := slices.DeleteFunc(words[:at], plainFlag.MatchString)
+		if !slices.Equal(said[file], runs) {
+			t.Errorf("%s: the file has %q, make runs %q", file, said[file], runs)
+		}
+		delete(said, file)
+	}
+	if len(entries) < 10 || len(said) > 0 {
+		t.Errorf("of %d entries, make does not compile %v", len(entries), said)
+	}
+}
