@@ -95,8 +95,13 @@ _Noreturn void cpu_reset(void);
 // come before it.
 void cpu_irq_enable(uint32_t number);
 
+// Takes it off again. Weak default in bare.c: nothing.
+void cpu_irq_disable(uint32_t number);
+
 // Sets flags (caches, FPU) and cpuid as read from the core.
 void cpu_platform(struct bare_platform* p);
+
+// A CPU file with a write-back data cache also gives fault_sync (fault.h), and cleans the whole cache in cpu_reset.
 
 // ---- What a chip file gives --------------------------------------------------------------------------------------
 
@@ -156,6 +161,11 @@ void bare_received(uint8_t byte);
 
 // The UART lost bytes (overrun); from its interrupt.
 void bare_lost(uint32_t count);
+
+// External interrupt number came: what a CPU file's dispatcher calls. Gives it to chip_irq; if the ring of received
+// bytes is nearly full then the interrupt stays off until there is room again, so that the UART holds what it can (an
+// emulated one holds its sender). Returns what chip_irq does; the caller makes a fault of -1.
+int32_t bare_irq(uint32_t number);
 
 // A tick has passed; from the tick's interrupt (or cpu_ticks_align). at is what it interrupted, all of it as a fault
 // would show it; used and kept only if the running call has used up its time budget, and then this does not return.

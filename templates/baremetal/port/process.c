@@ -102,6 +102,13 @@ static uint64_t process_ticks(void* ctx) {
   return ((uint64_t)t.tv_sec * 1000000000U) + (uint64_t)t.tv_nsec;
 }
 
+static uint32_t process_ticks_hz(void* ctx) {
+  (void)ctx;
+  return 1000000000U;
+}
+
+static void process_ticks_align(void* ctx) { (void)ctx; }  // it needs none
+
 static uint32_t process_now_ms(void* ctx) { return (uint32_t)(process_ticks(ctx) / 1000000U); }
 
 static int32_t process_random(void* ctx, uint8_t* data, uint32_t size_bytes) {
@@ -134,6 +141,11 @@ static uint32_t process_chip_id(void* ctx, uint8_t* id, uint32_t max_bytes) {
   return 0;  // a process has none
 }
 
+static void process_platform(void* ctx, port_platform_t* p) {
+  (void)ctx;
+  (void)p;  // the operating system's affair
+}
+
 static void process_stop(void* ctx, port_stop_t why, uint32_t error) {
   (void)ctx;
   if ((why == PORT_STOP_CLOSED) || (why == PORT_STOP_SHUTDOWN)) {
@@ -149,16 +161,19 @@ static void process_stop(void* ctx, port_stop_t why, uint32_t error) {
 
 const boardsmith_port_t boardsmith_port = {
     .ctx = &process,
+    .arch = FAULT_ARCH_PROCESS,
     .init = process_init,
     .receive = process_receive,
     .send = process_send,
     .flush = process_flush,
     .now_ms = process_now_ms,
     .ticks = process_ticks,
-    .ticks_hz = 1000000000U,
+    .ticks_hz = process_ticks_hz,
+    .ticks_align = process_ticks_align,
     .random = process_random,
     .image_crc = process_image_crc,
     .chip_id = process_chip_id,
+    .platform = process_platform,
     .stop = process_stop,
 };
 

@@ -64,16 +64,24 @@ typedef struct fault_context {
 #define FAULT_FUNCTION_AOT_RUN (UINT32_MAX - 1U)
 
 // Writes the record; at may be NULL. message (may be NULL) is at most 96 bytes, the rest is cut off. A record that the
-// host has not yet had is kept instead: the first fault is the cause of the next. From any context, also with a
-// damaged stack, as long as the caller has about 200 bytes of it.
-void fault_keep(fault_reason_t reason, fault_arch_t arch, uint32_t code, const fault_context_t* at,
-                const char* message);
+// host has not yet had is kept instead: the first fault is the cause of the next. From any context, as long as the
+// caller has about 250 bytes of stack.
+void fault_keep(fault_reason_t reason, uint32_t code, const fault_context_t* at, const char* message);
 
-// At a start, once, before anything else here: drops what is no record (RAM at power-on), and if the watchdog caused
-// the reset makes a record of what ran. watchdog: 1 yes, 0 no, -1 the chip does not say (then: if a call ran).
-void fault_start(fault_arch_t arch, int32_t watchdog);
+// The record as it is to be kept over a reset where RAM is not (a process): its bytes, or NULL without one.
+const uint8_t* fault_record(uint32_t* length_bytes);
 
-// From the tick with the milliseconds that passed: 1 if the running call has used up its budget (once), else 0.
+// Puts back what fault_record gave before the reset; before fault_start.
+void fault_restore(const uint8_t* record, uint32_t length_bytes);
+
+// At a start, once, before any call runs: drops what is no record (RAM at power-on), and if the watchdog caused the
+// reset makes a record of what ran. watchdog: 1 yes, 0 no, -1 the chip does not say (then: if a call ran).
+void fault_start(int32_t watchdog);
+
+// The reset that follows is meant: nothing that runs is to be told of as the watchdog's victim.
+void fault_reset_is_meant(void);
+
+// From the tick with the milliseconds that passed: 1 if the running call has used up its budget, else 0.
 int32_t fault_budget_used(uint32_t ms);
 
 // The running call's budget in ms, 0 without one.
@@ -82,8 +90,12 @@ uint32_t fault_budget_ms(void);
 // The session is new: no budget.
 void fault_session_starts(void);
 
-// After a reply went out: tells a host that has not asked of a kept record by one line of log, once.
+// After a reply went out: tells a host that has made its first call without asking for the record, by one line of log.
 void fault_tell(void);
+
+// Given by a port whose RAM is behind a cache that a reset empties: makes sure that the bytes are in RAM. Weak default:
+// nothing.
+void fault_sync(const void* data, uint32_t size_bytes);
 
 // boardsmith.fault() -> bytes (the record) or null, and boardsmith.budget(ms) -> null.
 int fault_packed(TVMValue* args, int* type_codes, int num_args, TVMValue* out_value, int* out_type,

@@ -11,7 +11,9 @@
 #include <tvm/runtime/crt/microtvm_rpc_server.h>
 #include <tvm/runtime/crt/platform.h>
 
+#include "about.h"
 #include "crt_config.h"
+#include "fault.h"
 #include "port.h"
 
 // The server is called at least every TICK_MS until no byte has come for QUIET_TICKS, which outlasts the pause after
@@ -24,43 +26,16 @@
 
 // ---- Functions that the host finds by name, besides the runtime's own ------------------------------------------
 
-// The 16 bytes that name this build, in a file of their own that the build writes.
-extern const uint8_t boardsmith_build_id[16];
-
-enum { BUILD_ID_BYTES = 16, CRC_BYTES = 4, CHIP_ID_MAX_BYTES = 32 };
-
-// boardsmith.build_id() -> bytes: the build id, the image's CRC-32 (u32, least significant byte first), the chip's id.
-static int build_id_packed(TVMValue* args, int* type_codes, int num_args, TVMValue* out_value, int* out_type,
-                           void* resource_handle) {
-  static uint8_t bytes[BUILD_ID_BYTES + CRC_BYTES + CHIP_ID_MAX_BYTES];
-  static TVMByteArray result;
-  (void)args;  // it takes none
-  (void)type_codes;
-  (void)resource_handle;
-  if (num_args != 0) {
-    return kTvmErrorFunctionCallNumArguments;
-  }
-  const uint32_t crc = boardsmith_port.image_crc(boardsmith_port.ctx);
-  (void)memcpy(bytes, boardsmith_build_id, BUILD_ID_BYTES);
-  for (uint32_t i = 0; i < (uint32_t)CRC_BYTES; i++) {
-    bytes[BUILD_ID_BYTES + i] = (uint8_t)(crc >> (8U * i));
-  }
-  const uint32_t chip_bytes =
-      boardsmith_port.chip_id(boardsmith_port.ctx, &bytes[BUILD_ID_BYTES + CRC_BYTES], CHIP_ID_MAX_BYTES);
-  result.data = (const char*)bytes;
-  result.size = (size_t)BUILD_ID_BYTES + CRC_BYTES + chip_bytes;
-  out_value->v_handle = &result;
-  *out_type = kTVMBytes;
-  return 0;
-}
-
 // One list makes the names and the functions; crt_config.h adds the board's.
 #ifndef BOARDSMITH_BOARD_FUNCTIONS
 #define BOARDSMITH_BOARD_FUNCTIONS(X)
 #endif
 #define FUNCTIONS(X)                              \
   X("boardsmith.crc32", boardsmith_crc32_packed)  \
-  X("boardsmith.build_id", build_id_packed)       \
+  X("boardsmith.build_id", about_build_id_packed) \
+  X("boardsmith.fault", fault_packed)             \
+  X("boardsmith.budget", fault_budget_packed)     \
+  X("boardsmith.platform", about_platform_packed) \
   BOARDSMITH_BOARD_FUNCTIONS(X)
 
 #define DECLARE(name, fn)                                                                              \
@@ -104,6 +79,7 @@ static void serve(microtvm_rpc_server_t server, uint8_t* data, size_t size_bytes
       boardsmith_port.stop(boardsmith_port.ctx, PORT_STOP_SHUTDOWN, 0);
     }
   } while ((size_bytes > 0U) && (size_bytes < before));
+  fault_tell();
   flush();
   if (size_bytes > 0U) {  // it takes no more: nothing here can help
     TVMPlatformAbort(error);

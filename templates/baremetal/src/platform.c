@@ -10,6 +10,7 @@
 #include <tvm/runtime/crt/platform.h>
 
 #include "crt_config.h"
+#include "fault.h"
 #include "port.h"
 
 // A large arena is on a machine whose vector instructions want 64-byte alignment, and its pages may be large too.
@@ -21,7 +22,7 @@
 #define PAGE_BYTES_LOG2 8U
 #endif
 
-static uint8_t arena[BOARDSMITH_ARENA_BYTES] __attribute__((aligned(ARENA_ALIGN)));
+static uint8_t arena[BOARDSMITH_ARENA_BYTES] __attribute__((aligned(ARENA_ALIGN), section(".bss.boardsmith_arena")));
 static MemoryManagerInterface* memory;
 static uint64_t timer_start;
 static bool timer_runs;
@@ -33,11 +34,24 @@ tvm_crt_error_t TVMPlatformInitialize(void) {
   return PageMemoryManagerCreate(&memory, arena, sizeof arena, PAGE_BYTES_LOG2);
 }
 
-// Tells the host, then lets the port reset or end.
+// Where an abort was asked for. caller is the return address and sp the stack pointer at the call, so that together
+// they are what a debugger would see there; one step back lies inside the call, whose line it is.
+static void keep_abort(tvm_crt_error_t error, uintptr_t caller, const uint8_t* sp) {
+  const uintptr_t pc = (caller & ~(uintptr_t)1U) - 2U;
+  fault_context_t at = {.flags = FAULT_PC_VALID | FAULT_SP_VALID, .pc = pc, .lr = caller, .sp = (uintptr_t)sp};
+  if ((sp >= boardsmith_port.stack_start) && (sp < boardsmith_port.stack_end)) {
+    at.stack = sp;
+    at.stack_size_bytes = (uint32_t)(boardsmith_port.stack_end - sp);
+  }
+  fault_keep(FAULT_CHECK, (uint32_t)error, &at, NULL);
+}
+
+// Keeps and tells why, then lets the port reset or end.
 void TVMPlatformAbort(tvm_crt_error_t error) {
   static bool again;  // an abort while telling of the first one
   if (!again) {
     again = true;
+    keep_abort(error, (uintptr_t)__builtin_return_address(0), __builtin_dwarf_cfa());
     LOG_ERROR("aborted: error 0x%x", (unsigned)error);
     (void)boardsmith_port.flush(boardsmith_port.ctx);  // if the link is broken too, there is nobody to tell
   }
@@ -58,18 +72,23 @@ tvm_crt_error_t TVMPlatformTimerStart(void) {
     return kTvmErrorPlatformTimerBadState;
   }
   timer_runs = true;
+  boardsmith_port.ticks_align(boardsmith_port.ctx);
   timer_start = boardsmith_port.ticks(boardsmith_port.ctx);
   return kTvmErrorNoError;
 }
 
+// A counter that stopped or lost counts is a bad state too: better no time than a wrong one.
 tvm_crt_error_t TVMPlatformTimerStop(double* elapsed_seconds) {
   const uint64_t now = boardsmith_port.ticks(boardsmith_port.ctx);
   if (!timer_runs) {
     return kTvmErrorPlatformTimerBadState;
   }
   timer_runs = false;
+  if ((timer_start == UINT64_MAX) || (now == UINT64_MAX) || (now < timer_start)) {
+    return kTvmErrorPlatformTimerBadState;
+  }
   const uint64_t elapsed = now - timer_start;
-  *elapsed_seconds = (double)elapsed / (double)boardsmith_port.ticks_hz;
+  *elapsed_seconds = (double)elapsed / (double)boardsmith_port.ticks_hz(boardsmith_port.ctx);
   return kTvmErrorNoError;
 }
 

@@ -2,11 +2,13 @@
 //
 // What a port gives to main.c and platform.c: everything that differs from chip to chip, in one struct of functions.
 // Each port is one file that defines boardsmith_port; which one is built decides the chip. Nothing here is called
-// from an interrupt.
+// from an interrupt, except ticks and ticks_hz by fault.c.
 #ifndef BOARDSMITH_PORT_H_
 #define BOARDSMITH_PORT_H_
 
 #include <stdint.h>
+
+#include "fault.h"
 
 // receive's timeout_ms: wait until something comes.
 #define PORT_FOREVER UINT32_MAX
@@ -22,8 +24,25 @@ typedef enum port_stop {
   PORT_STOP_ABORT,       // TVMPlatformAbort
 } port_stop_t;
 
+// What the port can say of the machine, as read from it now: SPEC.md, "What the device says of itself". The caller has
+// filled in what means "unknown".
+typedef struct port_platform {
+  uint32_t core_hz;      // 0: unknown
+  uint32_t flags;        // 1 instruction cache on, 2 data cache on, 4 flash prefetch on, 8 FPU on
+  int32_t has_flags;     // 0: unknown
+  uint32_t cpuid;        // 0: unknown
+  int32_t wait_states;   // -1: unknown
+  int32_t reset_cause;   // -1: unknown
+  uint32_t lost_bytes;   // received and thrown away
+  int32_t counts_lost;   // 0: unknown
+} port_platform_t;
+
 typedef struct boardsmith_port {
   void* ctx;  // passed back to each function
+
+  fault_arch_t arch;           // whose registers a fault's record holds
+  const uint8_t* stack_start;  // the stack that main runs on, lowest address; NULL: not known
+  const uint8_t* stack_end;
 
   // Clocks, timer and link; called once, first. Returns 0, or a negative number if the board cannot work.
   int32_t (*init)(void* ctx);
@@ -42,9 +61,13 @@ typedef struct boardsmith_port {
   // Milliseconds since any moment; wraps at 2^32.
   uint32_t (*now_ms)(void* ctx);
 
-  // A free-running counter for timing, and how many counts make a second.
+  // A free-running counter for timing, and how many counts make a second. UINT64_MAX: it has stopped, or may have lost
+  // counts since ticks_align, so that no time can be told.
   uint64_t (*ticks)(void* ctx);
-  uint32_t ticks_hz;
+  uint32_t (*ticks_hz)(void* ctx);
+
+  // A measurement is about to start: lets the counter's next step begin now, where that can be had.
+  void (*ticks_align)(void* ctx);
 
   // Fills data with bytes that differ from reset to reset. Returns 0, or a negative number without a source of them.
   int32_t (*random)(void* ctx, uint8_t* data, uint32_t size_bytes);
@@ -55,7 +78,9 @@ typedef struct boardsmith_port {
   // Writes the chip's unique id, at most max_bytes; returns its length, 0 where there is none.
   uint32_t (*chip_id)(void* ctx, uint8_t* id, uint32_t max_bytes);
 
-  // Resets or ends; does not return. error is TVMPlatformAbort's, else 0. Output has been flushed as far as possible.
+  void (*platform)(void* ctx, port_platform_t* p);
+
+  // Resets or ends; does not return. fault.c has kept an abort's record. error is TVMPlatformAbort's, else 0. Output has been flushed as far as possible.
   void (*stop)(void* ctx, port_stop_t why, uint32_t error);
 } boardsmith_port_t;
 

@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// boardsmith_port of every board without an operating system, out of what the CPU, chip and UART files give (bare.h):
+// the ring of received bytes, the tick, the watchdog, the ways to stop. No register is touched here.
+#include "bare.h"
+
+#include <boardsmith/boardsmith.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <tvm/runtime/crt/error_codes.h>
+
+#include "port.h"
+
+#define WEAK __attribute__((weak))
+
+_Static_assert(((BARE_RX_BYTES) & ((BARE_RX_BYTES)-1)) == 0, "the ring's size is a power of two");
+_Static_assert((BARE_RX_BYTES) >= 128, "the ring holds more than what a UART may deliver at once");
+
+enum {
+  TICK_MS = 1000 / (int)BARE_TICK_HZ,
+  SEND_MS = 2000,     // how long the transmitter may take no byte
+  DRAIN_MS = 50,      // the longest UART's FIFO at a low rate, before a reset that is meant
+  RESERVE_BYTES = 64  // room kept for what a UART may deliver before its interrupt can be put off
+};
+#define NO_IRQ UINT32_MAX
+
+typedef struct bare {
+  uint8_t ring[BARE_RX_BYTES];
+  volatile uint32_t head;  // bytes received
+  uint32_t tail;           // bytes given to receive's caller and done with
+  uint32_t lent;           // bytes it works on
+  volatile uint32_t lost;
+  volatile uint32_t now_ms;
+  volatile uint32_t held_irq;  // NO_IRQ, or the interrupt that waits for room
+  uint32_t entropy;
+  int32_t watchdog;
+} bare_t;
+
+static bare_t bare;
+
+// Survives a reset so that no two starts are alike, also where nothing else on the chip is random.
+static uint32_t starts __attribute__((section(".boardsmith.noinit")));
+
+// ---- Weak defaults -----------------------------------------------------------------------------------------------
+
+WEAK void cpu_irq_disable(uint32_t number) { (void)number; }
+
+WEAK void chip_watchdog_start(uint32_t ms) { (void)ms; }
+
+WEAK void chip_watchdog_feed(void) {}
+
+// Spreads what has been mixed in over all bits (the finaliser of MurmurHash3, in the public domain).
+static uint32_t scramble(uint32_t x) {
+  x ^= x >> 16;
+  x *= 0x85EBCA6BU;
+  x ^= x >> 13;
+  x *= 0xC2B2AE35U;
+  return x ^ (x >> 16);
+}
+
+WEAK int32_t chip_random(uint8_t* data, uint32_t size_bytes) {
+  for (uint32_t i = 0; i < size_bytes; i++) {
+    bare.entropy = scramble(bare.entropy + (starts * 0x9E3779B9U) + (uint32_t)cpu_ticks() + i);
+    data[i] = (uint8_t)bare.entropy;
+  }
+  return 0;
+}
+
+// ---- Received bytes ----------------------------------------------------------------------------------------------
+
+void bare_received(uint8_t byte) {
+  const uint32_t head = bare.head;
+  if ((head - bare.tail) < (uint32_t)(BARE_RX_BYTES)) {
+    bare.ring[head % (uint32_t)(BARE_RX_BYTES)] = byte;
+    bare.head = head + 1U;
+  } else {
+    bare.lost++;
+  }
+}
+
+void bare_lost(uint32_t count) { bare.lost += count; }
+
+int32_t bare_irq(uint32_t number) {
+  const int32_t error = chip_irq(number);
+  if ((error == 0) && (((uint32_t)(BARE_RX_BYTES) - (bare.head - bare.tail)) < (uint32_t)RESERVE_BYTES)) {
+    cpu_irq_disable(number);
+    bare.held_irq = number;
+  }
+  return error;
+}
+
+// Frees what the caller has worked on, and lets a UART that had to wait go on.
+static void take_back(void) {
+  const uint32_t state = cpu_lock();
+  bare.tail += bare.lent;
+  bare.lent = 0;
+  const uint32_t held = bare.held_irq;
+  bare.held_irq = NO_IRQ;
+  cpu_unlock(state);
+  if (held != NO_IRQ) {
+    cpu_irq_enable(held);
+  }
+}
+
+// Sleeps until there is a byte or timeout_ms are over; the tick wakes it.
+static void wait_for_bytes(uint32_t timeout_ms) {
+  const uint32_t since = bare.now_ms;
+  for (;;) {
+    const uint32_t state = cpu_lock();
+    const int32_t done = (bare.head != bare.tail) || ((bare.now_ms - since) >= timeout_ms);
+    if (!done) {
+      cpu_idle();
+    }
+    cpu_unlock(state);
+    if (done) {
+      return;
+    }
+  }
+}
+
+static int32_t bare_receive(void* ctx, uint8_t** data, uint32_t timeout_ms) {
+  (void)ctx;
+  take_back();
+  wait_for_bytes(timeout_ms);
+  const uint32_t waiting = bare.head - bare.tail;
+  const uint32_t at = bare.tail % (uint32_t)(BARE_RX_BYTES);
+  const uint32_t to_end = (uint32_t)(BARE_RX_BYTES)-at;
+  bare.lent = (waiting < to_end) ? waiting : to_end;
+  if (bare.lent != 0U) {
+    bare.entropy += (uint32_t)cpu_ticks();
+  }
+  *data = &bare.ring[at];
+  return (int32_t)bare.lent;
+}
+
+// ---- Sent bytes --------------------------------------------------------------------------------------------------
+
+static int32_t send_byte(uint8_t byte) {
+  const uint32_t since = bare.now_ms;
+  while (uart_put(byte) != 0) {
+    if ((bare.now_ms - since) >= (uint32_t)SEND_MS) {
+      return -1;
+    }
+  }
+  return 0;
+}
+
+static int32_t bare_send(void* ctx, const uint8_t* data, uint32_t size_bytes) {
+  (void)ctx;
+  for (uint32_t i = 0; i < size_bytes; i++) {
+    if (send_byte(data[i]) != 0) {
+      return -1;
+    }
+  }
+  return 0;
+}
+
+static int32_t bare_flush(void* ctx) {
+  (void)ctx;
+  return 0;  // nothing is gathered
+}
+
+// ---- Time --------------------------------------------------------------------------------------------------------
+
+static uint32_t bare_now_ms(void* ctx) {
+  (void)ctx;
+  return bare.now_ms;
+}
+
+static uint64_t bare_ticks(void* ctx) {
+  (void)ctx;
+  return cpu_ticks();
+}
+
+static uint32_t bare_ticks_hz(void* ctx) {
+  (void)ctx;
+  return cpu_ticks_hz();
+}
+
+static void bare_ticks_align(void* ctx) {
+  (void)ctx;
+  cpu_ticks_align();
+}
+
+void bare_tick(const fault_context_t* at) {
+  bare.now_ms += (uint32_t)TICK_MS;
+  if (bare.watchdog != 0) {
+    chip_watchdog_feed();
+  }
+  if (fault_budget_used((uint32_t)TICK_MS) != 0) {
+    bare_fault(FAULT_TIMEOUT, fault_budget_ms(), at);
+  }
+}
+
+// ---- Start and stop ----------------------------------------------------------------------------------------------
+
+static struct bare_platform look(void) {
+  struct bare_platform p = {.flags = 0, .cpuid = 0, .wait_states = -1, .reset_cause = -1};
+  cpu_platform(&p);
+  chip_platform(&p);
+  return p;
+}
+
+static int32_t bare_init(void* ctx) {
+  (void)ctx;
+  starts++;
+  bare.held_irq = NO_IRQ;
+  const uint32_t state = cpu_lock();  // they are masked already, unless a debugger started the program
+  chip_init();
+  cpu_init();
+  const struct bare_platform p = look();
+  fault_start((p.reset_cause < 0) ? -1 : (int32_t)((p.reset_cause & BARE_RESET_WATCHDOG) != 0));
+  uart_init();
+#if (BOARDSMITH_WATCHDOG_MS) > 0
+  chip_watchdog_start(BOARDSMITH_WATCHDOG_MS);
+  bare.watchdog = 1;
+#endif
+  (void)state;
+  cpu_unlock(0);
+  return 0;
+}
+
+_Noreturn void bare_fault(fault_reason_t reason, uint32_t code, const fault_context_t* at) {
+  fault_keep(reason, code, at, NULL);
+  cpu_reset();
+}
+
+// Lets the last bytes leave the transmitter. Time may stand still here.
+static void drain(void) {
+  const uint32_t since = bare.now_ms;
+  for (uint32_t i = 0; ((bare.now_ms - since) < (uint32_t)DRAIN_MS) && (i < 10000000U); i++) {
+    __asm volatile("" ::: "memory");
+  }
+}
+
+static void bare_stop(void* ctx, port_stop_t why, uint32_t error) {
+  (void)ctx;
+  (void)why;  // whatever it was: a new start is the way on
+  (void)error;
+  drain();
+  fault_reset_is_meant();
+  cpu_reset();
+}
+
+// ---- What it is --------------------------------------------------------------------------------------------------
+
+static int32_t bare_random(void* ctx, uint8_t* data, uint32_t size_bytes) {
+  (void)ctx;
+  return chip_random(data, size_bytes);
+}
+
+static uint32_t bare_image_crc(void* ctx) {
+  (void)ctx;
+  return boardsmith_crc32(bare_image_start, (size_t)(bare_image_end - bare_image_start));
+}
+
+static uint32_t bare_chip_id(void* ctx, uint8_t* id, uint32_t max_bytes) {
+  (void)ctx;
+  return chip_id(id, max_bytes);
+}
+
+static void bare_platform(void* ctx, port_platform_t* p) {
+  (void)ctx;
+  const struct bare_platform seen = look();
+  p->core_hz = chip_core_hz();
+  p->has_flags = 1;
+  p->flags = seen.flags;
+  p->cpuid = seen.cpuid;
+  p->wait_states = seen.wait_states;
+  p->reset_cause = seen.reset_cause;
+  p->counts_lost = 1;
+  p->lost_bytes = bare.lost;
+}
+
+#if defined(__riscv)
+#define ARCH FAULT_ARCH_RISCV
+#else
+#define ARCH FAULT_ARCH_CORTEX_M
+#endif
+
+const boardsmith_port_t boardsmith_port = {
+    .ctx = NULL,
+    .arch = ARCH,
+    .stack_start = bare_stack_start,
+    .stack_end = bare_stack_end,
+    .init = bare_init,
+    .receive = bare_receive,
+    .send = bare_send,
+    .flush = bare_flush,
+    .now_ms = bare_now_ms,
+    .ticks = bare_ticks,
+    .ticks_hz = bare_ticks_hz,
+    .ticks_align = bare_ticks_align,
+    .random = bare_random,
+    .image_crc = bare_image_crc,
+    .chip_id = bare_chip_id,
+    .platform = bare_platform,
+    .stop = bare_stop,
+};

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Where a Cortex-M starts: the vector table, the entry after a reset, and the way from an exception into C. ARMv6-M's
+// instructions throughout, so that one file serves all cores.
+#include "crt_config.h"
+
+  .syntax unified
+  .thumb
+
+// ---- Vectors -----------------------------------------------------------------------------------------------------
+
+  .section .boardsmith.vectors, "a", %progbits
+#if (CHIP_IRQS) > 112
+  .p2align 10                   // VTOR wants the next power of two above the table's size (ARMv7-M ARM B3.2.5)
+#elif (CHIP_IRQS) > 48
+  .p2align 9
+#else
+  .p2align 8
+#endif
+  .global bare_vectors
+bare_vectors:
+  .word bare_handler_stack_end
+  .word bare_entry
+  .rept 13                      // NMI, HardFault, MemManage, BusFault, UsageFault, SecureFault, SVCall, DebugMonitor, PendSV
+  .word bare_fault_entry        // and those that are reserved
+  .endr
+  .word bare_tick_entry
+  .rept CHIP_IRQS
+  .word bare_interrupt_entry
+  .endr
+
+// ---- Reset -------------------------------------------------------------------------------------------------------
+
+  .section .text.bare_entry, "ax", %progbits
+  .global bare_entry
+  .type bare_entry, %function
+  .thumb_func
+bare_entry:
+  .cfi_startproc
+  .cfi_undefined lr             // nobody called this
+  cpsid i
+#ifdef __ARM_ARCH_8M_MAIN__
+  movs r0, #0                   // limits that a boot loader may have left
+  msr msplim, r0
+  msr psplim, r0
+#endif
+  ldr r0, =bare_handler_stack_end
+  msr msp, r0
+  ldr r0, =bare_stack_end
+  msr psp, r0
+  movs r0, #2                   // thread code on PSP, privileged; handlers stay on MSP
+  msr control, r0
+  isb
+  ldr r0, =0xE000ED08           // VTOR, in case that something else was started first; M0 has none and ignores it
+  ldr r1, =bare_vectors
+  str r1, [r0]
+#ifdef __ARM_FP
+  ldr r0, =0xE000ED88           // CPACR: full access to CP10 and CP11, before any C
+  ldr r1, [r0]
+  ldr r2, =0x00F00000
+  orrs r1, r2
+  str r1, [r0]
+  dsb
+  isb
+#endif
+  bl chip_early
+
+  ldr r0, =bare_data_start      // multiples of 8 bytes
+  ldr r1, =bare_data_end
+  ldr r2, =bare_data_load
+  cmp r0, r2
+  beq clear                     // linked to run where it was loaded
+copy:
+  cmp r0, r1
+  bhs clear
+  ldmia r2!, {r3, r4}
+  stmia r0!, {r3, r4}
+  b copy
+clear:
+  ldr r0, =bare_bss_start
+  ldr r1, =bare_bss_end
+  movs r2, #0
+  movs r3, #0
+1:
+  cmp r0, r1
+  bhs 2f
+  stmia r0!, {r2, r3}
+  b 1b
+2:
+  bl main
+  bl cpu_reset                  // main does not return
+  .cfi_endproc
+  .size bare_entry, . - bare_entry
+  .ltorg
+
+// ---- Exceptions --------------------------------------------------------------------------------------------------
+
+// C functions get (r4 to r7 with r8 to r11 before them, MSP and PSP before this, EXC_RETURN), all on the handlers'
+// stack, and with that all registers: the core has put the others into the frame that MSP or PSP points at.
+  .macro ENTRY name, function
+  .section .text.\name, "ax", %progbits
+  .global \name
+  .type \name, %function
+  .thumb_func
+\name:
+  .cfi_startproc
+  .cfi_undefined lr
+  mrs r1, msp
+  mrs r2, psp
+  mov r3, lr
+  push {r3-r7, lr}              // r3 keeps the stack aligned
+  mov r4, r8
+  mov r5, r9
+  mov r6, r10
+  mov r7, r11
+  push {r4-r7}
+  mov r0, sp
+  bl \function
+  add sp, #16                   // r8 to r11 are as they were: C keeps them
+  pop {r3-r7, pc}
+  .cfi_endproc
+  .size \name, . - \name
+  .endm
+
+  ENTRY bare_fault_entry, cortexm_fault
+  ENTRY bare_tick_entry, cortexm_tick
+  ENTRY bare_interrupt_entry, cortexm_interrupt

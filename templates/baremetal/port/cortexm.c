@@ -1,0 +1,503 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// cpu_* of every Cortex-M, from M0 to M55: faults into the record, the stack's guard, caches, SysTick as the tick, and
+// the counter for timing. No chip is known here.
+//
+// Sources: ARMv6-M, ARMv7-M and ARMv8-M Architecture Reference Manuals (DDI 0419, 0403, 0553); names of registers as
+// there. Sections named below are of DDI 0403E.
+#include <stddef.h>
+#include <stdint.h>
+
+#include "bare.h"
+
+// ---- Registers ---------------------------------------------------------------------------------------------------
+
+#define SYST_CSR REG32(0xE000E010U)  // B3.3: SysTick
+#define SYST_RVR REG32(0xE000E014U)
+#define SYST_CVR REG32(0xE000E018U)
+#define NVIC_ISER(n) REG32(0xE000E100U + (4U * (n)))  // B3.4
+#define NVIC_ICER(n) REG32(0xE000E180U + (4U * (n)))
+#define NVIC_IPR(n) REG32(0xE000E400U + (4U * (n)))
+#define CPUID REG32(0xE000ED00U)  // B3.2: system control block
+#define ICSR REG32(0xE000ED04U)
+#define AIRCR REG32(0xE000ED0CU)
+#define CCR REG32(0xE000ED14U)
+#define SHPR3 REG32(0xE000ED20U)
+#define SHCSR REG32(0xE000ED24U)
+#define CFSR REG32(0xE000ED28U)
+#define HFSR REG32(0xE000ED2CU)
+#define MMFAR REG32(0xE000ED34U)
+#define BFAR REG32(0xE000ED38U)
+#define CLIDR REG32(0xE000ED78U)  // B4.8: caches
+#define CCSIDR REG32(0xE000ED80U)
+#define CSSELR REG32(0xE000ED84U)
+#define CPACR REG32(0xE000ED88U)
+#define ICIALLU REG32(0xE000EF50U)  // B2.2.7
+#define DCISW REG32(0xE000EF60U)
+#define DCCMVAC REG32(0xE000EF68U)
+#define DCCISW REG32(0xE000EF74U)
+#define MPU_TYPE REG32(0xE000ED90U)  // B3.5
+#define MPU_CTRL REG32(0xE000ED94U)
+#define MPU_RNR REG32(0xE000ED98U)
+#define MPU_RBAR REG32(0xE000ED9CU)
+#define MPU_RASR REG32(0xE000EDA0U)
+#define DEMCR REG32(0xE000EDFCU)  // C1.6, C1.8: data watchpoint and trace
+#define DWT_CTRL REG32(0xE0001000U)
+#define DWT_CYCCNT REG32(0xE0001004U)
+#define DWT_LAR REG32(0xE0001FB0U)
+
+#define SYST_CSR_ON 7U  // ENABLE, TICKINT, CLKSOURCE: the core's clock
+#define ICSR_PENDSTSET (1U << 26)
+#define AIRCR_RESET 0x05FA0004U  // VECTKEY, SYSRESETREQ
+#define CCR_IC (1U << 17)
+#define CCR_DC (1U << 16)
+#define SHCSR_FAULTS_ON (0xFU << 16)  // MemManage, BusFault, UsageFault; SecureFault (ARMv8-M)
+#define CFSR_STACKING ((1U << 4) | (1U << 12))  // MSTKERR, STKERR: the exception's own frame could not be written
+#define CFSR_MMARVALID (1U << 7)
+#define CFSR_BFARVALID (1U << 15)
+#define CFSR_STKOF (1U << 20)  // ARMv8-M: below the limit register
+#define CPACR_FPU (0xFU << 20)
+#define DEMCR_TRCENA (1U << 24)
+#define DWT_LAR_KEY 0xC5ACCE55U
+#define DWT_CTRL_CYCCNTENA 1U
+#define DWT_CTRL_NOCYCCNT (1U << 25)
+
+// Priorities, of which at least the upper two bits exist: faults 0, the tick 0x40, all that is external 0xC0.
+#define TICK_PRIORITY 0x40000000U
+#define EXTERNAL_PRIORITY 0xC0C0C0C0U
+
+#if defined(__ARM_ARCH_6M__)
+#define HAS_FAULT_STATUS 0
+#define HAS_CACHES 0
+#define HAS_CYCLE_COUNTER 0
+#else
+#define HAS_FAULT_STATUS 1
+#define HAS_CACHES 1
+#define HAS_CYCLE_COUNTER 1
+#endif
+
+#ifndef BARE_GUARD_BYTES
+#define BARE_GUARD_BYTES 0
+#endif
+#define NEAR_STACK_BYTES 65536U  // a fault this far below the stack is its overflow: a large frame jumps over the guard
+
+extern uint8_t bare_guard_start[];          // BARE_GUARD_BYTES below the stack
+extern uint8_t bare_handler_stack_start[];
+
+static inline void barrier(void) { __asm volatile("dsb\n isb" ::: "memory"); }
+
+// ---- Interrupts --------------------------------------------------------------------------------------------------
+
+uint32_t cpu_lock(void) {
+  uint32_t state;
+  __asm volatile("mrs %0, primask\n cpsid i" : "=r"(state)::"memory");
+  return state;
+}
+
+void cpu_unlock(uint32_t state) { __asm volatile("msr primask, %0" ::"r"(state) : "memory"); }
+
+void cpu_idle(void) { __asm volatile("dsb\n wfi\n isb" ::: "memory"); }
+
+void cpu_irq_enable(uint32_t number) {
+  // The registers of ARMv6-M take whole words only.
+  NVIC_IPR(number / 4U) |= EXTERNAL_PRIORITY & (0xFFU << (8U * (number % 4U)));
+  NVIC_ISER(number / 32U) = 1U << (number % 32U);
+}
+
+void cpu_irq_disable(uint32_t number) {
+  NVIC_ICER(number / 32U) = 1U << (number % 32U);
+  barrier();
+}
+
+// ---- Caches (B4.8) -----------------------------------------------------------------------------------------------
+
+#if HAS_CACHES
+// Does op (DCISW, DCCISW) with every line of the level-1 data cache.
+static void data_cache_by_line(volatile uint32_t* op) {
+  CSSELR = 0;  // level 1, data
+  barrier();
+  const uint32_t id = CCSIDR;
+  const uint32_t sets = ((id >> 13) & 0x7FFFU) + 1U;
+  const uint32_t ways = ((id >> 3) & 0x3FFU) + 1U;
+  const uint32_t set_shift = (id & 7U) + 4U;
+  const uint32_t way_shift = (ways > 1U) ? (uint32_t)__builtin_clz(ways - 1U) : 0U;
+  for (uint32_t set = 0; set < sets; set++) {
+    for (uint32_t way = 0; way < ways; way++) {
+      *op = (way << way_shift) | (set << set_shift);
+    }
+  }
+  barrier();
+}
+
+// Cores without caches read CLIDR as 0. Data first: both start empty of what was there before.
+static void caches_on(void) {
+  if (((CLIDR & 1U) != 0U) && ((CCR & CCR_IC) == 0U)) {
+    ICIALLU = 0;
+    barrier();
+    CCR |= CCR_IC;
+    barrier();
+  }
+  if (((CLIDR & 2U) != 0U) && ((CCR & CCR_DC) == 0U)) {
+    data_cache_by_line(&DCISW);
+    CCR |= CCR_DC;
+    barrier();
+  }
+}
+
+void fault_sync(const void* data, uint32_t size_bytes) {
+  enum { LINE_BYTES = 32 };
+  if ((CCR & CCR_DC) == 0U) {
+    return;
+  }
+  const uint32_t end = (uint32_t)(uintptr_t)data + size_bytes;
+  barrier();
+  for (uint32_t at = (uint32_t)(uintptr_t)data & ~((uint32_t)LINE_BYTES - 1U); at < end; at += (uint32_t)LINE_BYTES) {
+    DCCMVAC = at;
+  }
+  barrier();
+}
+#endif
+
+_Noreturn void cpu_reset(void) {
+  (void)cpu_lock();
+#if HAS_CACHES
+  if ((CCR & CCR_DC) != 0U) {
+    data_cache_by_line(&DCCISW);
+  }
+#endif
+  barrier();
+  AIRCR = AIRCR_RESET;
+  barrier();
+  for (;;) {
+    // It comes within a few cycles.
+  }
+}
+
+// ---- Faults ------------------------------------------------------------------------------------------------------
+
+// The exception's frame (B1.5.6), without the FPU's registers behind it.
+typedef struct frame {
+  uint32_t r0, r1, r2, r3, r12, lr, pc, xpsr;
+} frame_t;
+
+#define FRAME_BYTES 0x20U
+#define FPU_FRAME_BYTES 0x68U
+#define XPSR_ALIGNED (1U << 9)     // 4 more bytes were skipped
+#define EXC_RETURN_NO_FPU (1U << 4)
+#define EXC_RETURN_PSP (1U << 2)
+
+// What bare_*_entry pushed.
+typedef struct saved {
+  uint32_t r8_to_r11[4];
+  uint32_t padding;
+  uint32_t r4_to_r7[4];
+} saved_t;
+
+enum { REGS = 13, EXTRA = 5 };
+typedef struct seen {
+  fault_context_t at;
+  uint32_t regs[REGS];
+  uint32_t extra[EXTRA];
+} seen_t;
+
+static int32_t within(uint32_t at, uint32_t bytes, const uint8_t* start, const uint8_t* end) {
+  const uint32_t low = (uint32_t)(uintptr_t)start;
+  const uint32_t high = (uint32_t)(uintptr_t)end;
+  return (at >= low) && (at <= high) && (bytes <= (high - at));
+}
+
+static uint32_t fault_status(void) {
+#if HAS_FAULT_STATUS
+  return CFSR;
+#else
+  return 0;
+#endif
+}
+
+// Whether the frame was really written: not if the stack was at its end.
+static int32_t frame_valid(uint32_t frame, int32_t on_thread_stack) {
+  if ((frame & 3U) != 0U) {
+    return 0;
+  }
+  if (!on_thread_stack) {
+    return within(frame, FRAME_BYTES, bare_handler_stack_start, bare_handler_stack_end);
+  }
+  const uint32_t status = fault_status();
+  // With a limit register the core leaves SP at the limit and writes nothing.
+  const int32_t at_limit = ((status & CFSR_STKOF) != 0U) && (frame == (uint32_t)(uintptr_t)bare_stack_start);
+  return ((status & CFSR_STACKING) == 0U) && !at_limit && within(frame, FRAME_BYTES, bare_stack_start, bare_stack_end);
+}
+
+static void look_at(seen_t* seen, const saved_t* saved, uint32_t msp, uint32_t psp, uint32_t exc_return) {
+  const int32_t thread = (exc_return & EXC_RETURN_PSP) != 0U;
+  const uint32_t sp = thread ? psp : msp;
+  const int32_t valid = frame_valid(sp, thread);
+  fault_context_t* at = &seen->at;
+  for (uint32_t i = 0; i < 4U; i++) {
+    seen->regs[i] = 0;
+    seen->regs[4U + i] = saved->r4_to_r7[i];
+    seen->regs[8U + i] = saved->r8_to_r11[i];
+  }
+  *at = (fault_context_t){.flags = FAULT_SP_VALID, .sp = sp, .regs = (const uintptr_t*)seen->regs, .reg_count = REGS};
+  seen->regs[12] = 0;
+  if (valid) {
+    const frame_t* frame = (const frame_t*)(uintptr_t)sp;
+    seen->regs[0] = frame->r0;
+    seen->regs[1] = frame->r1;
+    seen->regs[2] = frame->r2;
+    seen->regs[3] = frame->r3;
+    seen->regs[12] = frame->r12;
+    at->flags |= FAULT_PC_VALID;
+    at->pc = frame->pc;
+    at->lr = frame->lr;
+    at->status = frame->xpsr;
+    at->sp += ((exc_return & EXC_RETURN_NO_FPU) != 0U) ? FRAME_BYTES : FPU_FRAME_BYTES;
+    at->sp += ((frame->xpsr & XPSR_ALIGNED) != 0U) ? 4U : 0U;
+  }
+  const uint8_t* start = thread ? bare_stack_start : bare_handler_stack_start;
+  const uint8_t* end = thread ? bare_stack_end : bare_handler_stack_end;
+  const uint8_t* from = ((uint32_t)at->sp > (uint32_t)(uintptr_t)start) ? (const uint8_t*)at->sp : start;
+  if ((uint32_t)(uintptr_t)from < (uint32_t)(uintptr_t)end) {
+    at->stack = from;
+    at->stack_size_bytes = (uint32_t)(end - from);
+  }
+  at->extra = (const uintptr_t*)seen->extra;
+  at->extra_count = EXTRA;
+#if HAS_FAULT_STATUS
+  seen->extra[0] = CFSR;
+  seen->extra[1] = HFSR;
+  seen->extra[2] = MMFAR;
+  seen->extra[3] = BFAR;
+#else
+  seen->extra[0] = seen->extra[1] = seen->extra[2] = seen->extra[3] = 0;
+#endif
+  seen->extra[4] = exc_return;
+}
+
+// Whether an address is in the guard, or below the stack by less than a large frame.
+static int32_t below_stack(uint32_t address) {
+  const uint32_t start = (uint32_t)(uintptr_t)bare_stack_start;
+  return (address < start) && ((start - address) <= NEAR_STACK_BYTES);
+}
+
+static int32_t is_overflow(uint32_t psp, uint32_t exc_return) {
+  const uint32_t status = fault_status();
+  if ((exc_return & EXC_RETURN_PSP) == 0U) {
+    return 0;  // a handler's fault
+  }
+  if (((status & (CFSR_STKOF | CFSR_STACKING)) != 0U) || below_stack(psp)) {
+    return 1;
+  }
+#if HAS_FAULT_STATUS
+  return (((status & CFSR_MMARVALID) != 0U) && below_stack(MMFAR)) ||
+         (((status & CFSR_BFARVALID) != 0U) && below_stack(BFAR));
+#else
+  return 0;
+#endif
+}
+
+// Called by cortexm.S.
+void cortexm_fault(const saved_t* saved, uint32_t msp, uint32_t psp, uint32_t exc_return);
+void cortexm_tick(const saved_t* saved, uint32_t msp, uint32_t psp, uint32_t exc_return);
+void cortexm_interrupt(const saved_t* saved, uint32_t msp, uint32_t psp, uint32_t exc_return);
+
+static uint32_t exception_number(void) {
+  uint32_t number;
+  __asm volatile("mrs %0, ipsr" : "=r"(number));
+  return number & 0x1FFU;
+}
+
+void cortexm_fault(const saved_t* saved, uint32_t msp, uint32_t psp, uint32_t exc_return) {
+  static uint32_t faults;
+  seen_t seen;
+  faults++;
+  if (faults > 1U) {
+    cpu_reset();  // a fault while keeping one
+  }
+  look_at(&seen, saved, msp, psp, exc_return);
+  bare_fault(is_overflow(psp, exc_return) ? FAULT_STACK : FAULT_HARDWARE, exception_number(), &seen.at);
+}
+
+void cortexm_interrupt(const saved_t* saved, uint32_t msp, uint32_t psp, uint32_t exc_return) {
+  seen_t seen;
+  const uint32_t number = exception_number() - 16U;
+  if (bare_irq(number) != 0) {
+    look_at(&seen, saved, msp, psp, exc_return);
+    bare_fault(FAULT_INTERRUPT, number, &seen.at);
+  }
+}
+
+// ---- Time --------------------------------------------------------------------------------------------------------
+
+typedef struct timer {
+  uint64_t counts;       // up to `seen` (cycle counter) or the last edge (SysTick)
+  uint32_t seen;         // the cycle counter then
+  uint32_t period;       // counts of SysTick in a tick
+  uint32_t part;         // of a tick that cpu_ticks_align took away, in counts of SysTick
+  uint32_t cycles;       // 1: the cycle counter counts
+  volatile uint32_t late;  // an edge was served so late that others may have been missed
+} timer_t_;
+
+static timer_t_ timer;
+
+#if HAS_CYCLE_COUNTER
+// Starts the cycle counter; 1 if it counts. Under QEMU it does not.
+static uint32_t cycles_on(void) {
+  DEMCR |= DEMCR_TRCENA;
+  DWT_LAR = DWT_LAR_KEY;  // Cortex-M7; elsewhere there is no such register, and writing it does nothing
+  if ((DWT_CTRL & DWT_CTRL_NOCYCCNT) != 0U) {
+    return 0;
+  }
+  DWT_CYCCNT = 0;
+  DWT_CTRL |= DWT_CTRL_CYCCNTENA;
+  const uint32_t before = DWT_CYCCNT;
+  barrier();
+  return (DWT_CYCCNT != before) ? 1U : 0U;
+}
+
+static int32_t cycles_run(void) { return (DWT_CTRL & DWT_CTRL_CYCCNTENA) != 0U; }
+static uint32_t cycles_now(void) { return DWT_CYCCNT; }
+#else
+static uint32_t cycles_on(void) { return 0; }
+static int32_t cycles_run(void) { return 0; }
+static uint32_t cycles_now(void) { return 0; }
+#endif
+
+// Takes the cycle counter's lower half into the 64 bits; at least once a tick, much sooner than it wraps.
+static void cycles_take(void) {
+  const uint32_t now = cycles_now();
+  timer.counts += (uint32_t)(now - timer.seen);
+  timer.seen = now;
+}
+
+// Counts since the last edge. With an edge pending that its handler has not served, those since the one before.
+static uint32_t since_edge(void) {
+  uint32_t left = SYST_CVR;
+  const uint32_t missed = ((ICSR & ICSR_PENDSTSET) != 0U) ? timer.period : 0U;
+  if (missed != 0U) {
+    left = SYST_CVR;  // the one before may be from before the edge
+  }
+  return ((timer.period - 1U) - left) + missed;
+}
+
+// Waits until SysTick has loaded its first value; a moment, except in an emulator without a steady clock.
+static void wait_for_edge(void) {
+  for (uint32_t i = 0; (SYST_CVR == 0U) && (i < 1000000U); i++) {
+  }
+}
+
+static void timer_on(void) {
+  timer.period = chip_core_hz() / BARE_TICK_HZ;
+  timer.cycles = cycles_on();
+  timer.seen = cycles_now();
+  SHPR3 = (SHPR3 & 0x00FFFFFFU) | TICK_PRIORITY;
+  SYST_RVR = timer.period - 1U;
+  SYST_CVR = 0;
+  SYST_CSR = SYST_CSR_ON;
+  wait_for_edge();
+}
+
+uint64_t cpu_ticks(void) {
+  const uint32_t state = cpu_lock();
+  uint64_t counts = UINT64_MAX;
+  if (((SYST_CSR & SYST_CSR_ON) == SYST_CSR_ON) && (SYST_RVR == (timer.period - 1U))) {
+    if (timer.cycles != 0U) {
+      cycles_take();
+      counts = cycles_run() ? timer.counts : UINT64_MAX;
+    } else if (timer.late == 0U) {
+      counts = timer.counts + since_edge();
+    } else {
+      // Not known.
+    }
+  }
+  cpu_unlock(state);
+  return counts;
+}
+
+uint32_t cpu_ticks_hz(void) { return chip_core_hz(); }
+
+// Context of code that calls and is not interrupted.
+static void tick_in_thread(void) {
+  const fault_context_t at = {
+      .flags = FAULT_PC_VALID | FAULT_SP_VALID,
+      .pc = (uintptr_t)__builtin_return_address(0) & ~(uintptr_t)1U,
+      .sp = (uintptr_t)__builtin_frame_address(0),
+  };
+  bare_tick(&at);
+}
+
+void cpu_ticks_align(void) {
+  const uint32_t state = cpu_lock();
+  const uint32_t past = since_edge();
+  ICSR = 1U << 25;  // PENDSTCLR: it is in past
+  if (timer.cycles == 0U) {
+    timer.counts += past;
+  }
+  timer.late = 0;
+  timer.part += past;
+  while (timer.part >= timer.period) {  // so that time goes on for the budget and the watchdog
+    timer.part -= timer.period;
+    tick_in_thread();
+  }
+  SYST_CVR = 0;
+  wait_for_edge();
+  cpu_unlock(state);
+}
+
+void cortexm_tick(const saved_t* saved, uint32_t msp, uint32_t psp, uint32_t exc_return) {
+  seen_t seen;
+  if (timer.cycles != 0U) {
+    cycles_take();
+  } else {
+    timer.counts += timer.period;
+    if (((timer.period - 1U) - SYST_CVR) > (timer.period / 8U)) {
+      timer.late = 1;
+    }
+  }
+  look_at(&seen, saved, msp, psp, exc_return);
+  bare_tick(&seen.at);
+}
+
+// ---- Start -------------------------------------------------------------------------------------------------------
+
+// Below the stack nothing may be touched.
+static void guard_on(void) {
+#if defined(__ARM_ARCH_8M_MAIN__)
+  __asm volatile("msr psplim, %0\n msr msplim, %1" ::"r"(bare_stack_start), "r"(bare_handler_stack_start));
+#elif (BARE_GUARD_BYTES) > 0
+  _Static_assert(((BARE_GUARD_BYTES) >= 256) && (((BARE_GUARD_BYTES) & ((BARE_GUARD_BYTES) - 1)) == 0),
+                 "an MPU region is a power of two, on ARMv6-M at least 256 bytes");
+  if ((MPU_TYPE & 0xFF00U) == 0U) {
+    return;  // no regions: what lies below RAM has to do
+  }
+  const uint32_t log2_bytes = 31U - (uint32_t)__builtin_clz((uint32_t)(BARE_GUARD_BYTES));
+  MPU_CTRL = 0;
+  barrier();
+  MPU_RNR = 0;
+  MPU_RBAR = (uint32_t)(uintptr_t)bare_guard_start;
+  MPU_RASR = (1U << 28) | ((log2_bytes - 1U) << 1) | 1U;  // XN, AP 0: no access, SIZE, ENABLE
+  MPU_CTRL = 5U;                                          // ENABLE, PRIVDEFENA: all else as without
+  barrier();
+#else
+  // What lies below RAM has to do.
+#endif
+}
+
+void cpu_init(void) {
+#if HAS_FAULT_STATUS
+  SHCSR |= SHCSR_FAULTS_ON;
+  caches_on();
+#endif
+  guard_on();
+  timer_on();
+}
+
+void cpu_platform(struct bare_platform* p) {
+  p->cpuid = CPUID;
+#if HAS_CACHES
+  const uint32_t ccr = CCR;
+  p->flags |= ((ccr & CCR_IC) != 0U) ? (uint32_t)BARE_FLAG_ICACHE : 0U;
+  p->flags |= ((ccr & CCR_DC) != 0U) ? (uint32_t)BARE_FLAG_DCACHE : 0U;
+  p->flags |= ((CPACR & CPACR_FPU) == CPACR_FPU) ? (uint32_t)BARE_FLAG_FPU : 0U;
+#endif
+}

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the firmware tells of itself and of the machine: functions that the host finds by name.
+#ifndef BOARDSMITH_ABOUT_H_
+#define BOARDSMITH_ABOUT_H_
+
+#include <tvm/runtime/c_runtime_api.h>
+
+// boardsmith.build_id() -> bytes: the build id, the image's CRC-32 (u32, least significant byte first), the chip's id.
+int about_build_id_packed(TVMValue* args, int* type_codes, int num_args, TVMValue* out_value, int* out_type,
+                          void* resource_handle);
+
+// boardsmith.platform() -> bytes: what the port reads from the machine now (SPEC.md).
+int about_platform_packed(TVMValue* args, int* type_codes, int num_args, TVMValue* out_value, int* out_type,
+                          void* resource_handle);
+
+#endif  // BOARDSMITH_ABOUT_H_

@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The fault record, the running call and its time budget.
+#include "fault.h"
+
+#include <boardsmith/boardsmith.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <tvm/runtime/c_runtime_api.h>
+#include <tvm/runtime/crt/error_codes.h>
+#include <tvm/runtime/crt/logging.h>
+
+#include "crt_config.h"
+#include "port.h"
+
+#ifndef BOARDSMITH_WATCHDOG_MS
+#define BOARDSMITH_WATCHDOG_MS 0
+#endif
+
+enum {
+  MESSAGE_BYTES = 96,
+  WORD_BYTES = (int)sizeof(uintptr_t),
+  HEAD_BYTES = 32,  // before the first word
+  TAIL_BYTES = 8,   // lengths of stack and message, CRC
+  RECORD_BYTES = HEAD_BYTES + ((4 + 1 + (int)FAULT_REGS_MAX + 1 + (int)FAULT_EXTRA_MAX) * WORD_BYTES) +
+                 (int)(BOARDSMITH_FAULT_STACK_BYTES) + (int)MESSAGE_BYTES + TAIL_BYTES,
+  LEAST_BYTES = HEAD_BYTES + (6 * WORD_BYTES) + TAIL_BYTES
+};
+_Static_assert(RECORD_BYTES <= UINT16_MAX, "its length has 16 bits");
+
+#define MAGIC 0x544C4642U
+#define VERSION 1U
+#define DELIVERED 0x454E4F44U
+#define RUNS 0x534E5552U
+#define NO_BUDGET 0U
+
+// What a reset leaves as it is.
+typedef struct kept {
+  uint8_t record[RECORD_BYTES];
+  uint32_t delivered;  // DELIVERED: the host has had the record
+  uint32_t function;   // the running call's
+  uint32_t runs;       // RUNS ^ function: a call runs
+} kept_t;
+
+static kept_t kept __attribute__((section(".boardsmith.noinit"), aligned(32)));
+
+typedef struct running {
+  uint64_t since;             // in ticks
+  volatile uint32_t used_ms;  // by this call
+  volatile uint32_t budget_ms;
+  uint32_t calls;  // since the start
+  int32_t told;
+} running_t;
+
+static running_t running;
+
+__attribute__((weak)) void fault_sync(const void* data, uint32_t size_bytes) {
+  (void)data;
+  (void)size_bytes;
+}
+
+// ---- Writing -----------------------------------------------------------------------------------------------------
+
+// Writes bytes one after the other into the record, none beyond its end.
+typedef struct writer {
+  uint32_t at;
+} writer_t;
+
+static void put(writer_t* w, uint64_t value, uint32_t bytes) {
+  for (uint32_t i = 0; (i < bytes) && (w->at < (uint32_t)RECORD_BYTES); i++) {
+    kept.record[w->at] = (uint8_t)(value >> (8U * i));
+    w->at++;
+  }
+}
+
+static void put_bytes(writer_t* w, const void* data, uint32_t bytes) {
+  const uint8_t* from = data;
+  for (uint32_t i = 0; i < bytes; i++) {
+    put(w, from[i], 1);
+  }
+}
+
+static void put_words(writer_t* w, const uintptr_t* words, uint32_t count, uint32_t most) {
+  const uint32_t n = ((words == NULL) || (count > most)) ? 0U : count;
+  put(w, n, (uint32_t)WORD_BYTES);
+  for (uint32_t i = 0; i < n; i++) {
+    put(w, words[i], (uint32_t)WORD_BYTES);
+  }
+}
+
+static uint32_t get(uint32_t at, uint32_t bytes) {
+  uint32_t value = 0;
+  for (uint32_t i = 0; i < bytes; i++) {
+    value |= (uint32_t)kept.record[at + i] << (8U * i);
+  }
+  return value;
+}
+
+// Its length, 0 if it is none.
+static uint32_t record_bytes(void) {
+  const uint32_t length = get(6, 2);
+  if ((get(0, 4) != MAGIC) || (get(4, 2) != VERSION) || (length < (uint32_t)LEAST_BYTES) ||
+      (length > (uint32_t)RECORD_BYTES)) {
+    return 0;
+  }
+  return (get(length - 4U, 4) == boardsmith_crc32(kept.record, (size_t)length - 4U)) ? length : 0U;
+}
+
+static int32_t undelivered(void) { return (kept.delivered != DELIVERED) && (record_bytes() != 0U); }
+
+static int32_t runs(void) { return kept.runs == (RUNS ^ kept.function); }
+
+static uint64_t elapsed_ticks(void) {
+  const uint64_t now = boardsmith_port.ticks(boardsmith_port.ctx);
+  return (runs() && (now != UINT64_MAX) && (running.since != UINT64_MAX)) ? (now - running.since) : 0U;
+}
+
+static uint32_t text_bytes(const char* text) {
+  uint32_t bytes = 0;
+  while ((text != NULL) && (bytes < (uint32_t)MESSAGE_BYTES) && (text[bytes] != '\0')) {
+    bytes++;
+  }
+  return bytes;
+}
+
+static void write_record(fault_reason_t reason, uint32_t code, uint64_t elapsed, const fault_context_t* at,
+                         const char* message) {
+  writer_t w = {0};
+  const uint32_t message_bytes = text_bytes(message);
+  const uint32_t there = (at->stack == NULL) ? 0U : at->stack_size_bytes;
+  const uint32_t stack_bytes =
+      (there < (uint32_t)(BOARDSMITH_FAULT_STACK_BYTES)) ? there : (uint32_t)(BOARDSMITH_FAULT_STACK_BYTES);
+  put(&w, MAGIC, 4);
+  put(&w, VERSION, 2);
+  put(&w, 0, 2);  // the length, below
+  put(&w, (uint32_t)reason, 1);
+  put(&w, (uint32_t)WORD_BYTES, 1);
+  put(&w, (uint32_t)boardsmith_port.arch, 1);
+  put(&w, at->flags, 1);
+  put(&w, code, 4);
+  put(&w, runs() ? kept.function : FAULT_FUNCTION_NONE, 4);
+  put(&w, elapsed, 8);
+  put(&w, boardsmith_port.ticks_hz(boardsmith_port.ctx), 4);
+  put(&w, at->pc, (uint32_t)WORD_BYTES);
+  put(&w, at->lr, (uint32_t)WORD_BYTES);
+  put(&w, at->sp, (uint32_t)WORD_BYTES);
+  put(&w, at->status, (uint32_t)WORD_BYTES);
+  put_words(&w, at->regs, at->reg_count, (uint32_t)FAULT_REGS_MAX);
+  put_words(&w, at->extra, at->extra_count, (uint32_t)FAULT_EXTRA_MAX);
+  put(&w, stack_bytes, 2);
+  put(&w, message_bytes, 2);
+  put_bytes(&w, at->stack, stack_bytes);
+  put_bytes(&w, message, message_bytes);
+  kept.record[6] = (uint8_t)(w.at + 4U);
+  kept.record[7] = (uint8_t)((w.at + 4U) >> 8);
+  put(&w, boardsmith_crc32(kept.record, w.at), 4);
+  kept.delivered = 0;
+}
+
+void fault_keep(fault_reason_t reason, uint32_t code, const fault_context_t* at, const char* message) {
+  static const fault_context_t nothing;
+  if (!undelivered()) {
+    write_record(reason, code, elapsed_ticks(), (at != NULL) ? at : &nothing, message);
+  }
+  kept.runs = 0;
+  fault_sync(&kept, (uint32_t)sizeof kept);
+}
+
+// ---- Over a reset ------------------------------------------------------------------------------------------------
+
+const uint8_t* fault_record(uint32_t* length_bytes) {
+  *length_bytes = undelivered() ? record_bytes() : 0U;
+  return (*length_bytes != 0U) ? kept.record : NULL;
+}
+
+void fault_restore(const uint8_t* record, uint32_t length_bytes) {
+  if (length_bytes <= (uint32_t)RECORD_BYTES) {
+    (void)memcpy(kept.record, record, length_bytes);
+    kept.delivered = 0;
+  }
+}
+
+void fault_start(int32_t watchdog) {
+  const int32_t bitten = (watchdog > 0) || ((watchdog < 0) && ((BOARDSMITH_WATCHDOG_MS) > 0));
+  if (!undelivered()) {
+    kept.delivered = DELIVERED;
+    if (runs() && bitten) {
+      fault_keep(FAULT_WATCHDOG, 0, NULL, NULL);
+    }
+  }
+  fault_reset_is_meant();
+}
+
+void fault_reset_is_meant(void) {
+  kept.runs = 0;
+  fault_sync(&kept, (uint32_t)sizeof kept);
+}
+
+// ---- The running call --------------------------------------------------------------------------------------------
+
+void boardsmith_call_begins(TVMFunctionHandle f) {
+  running.since = boardsmith_port.ticks(boardsmith_port.ctx);
+  running.used_ms = 0;
+  kept.function = (uint32_t)(uintptr_t)f;
+  kept.runs = RUNS ^ kept.function;
+  fault_sync(&kept.function, 8);
+}
+
+void boardsmith_call_ends(void) {
+  kept.runs = 0;
+  running.calls++;
+  fault_sync(&kept.function, 8);
+}
+
+int32_t fault_budget_used(uint32_t ms) {
+  if ((running.budget_ms == NO_BUDGET) || !runs()) {
+    return 0;
+  }
+  running.used_ms += ms;
+  return running.used_ms > running.budget_ms;  // the first tick came early
+}
+
+uint32_t fault_budget_ms(void) { return running.budget_ms; }
+
+void fault_session_starts(void) { running.budget_ms = NO_BUDGET; }
+
+// ---- For the host ------------------------------------------------------------------------------------------------
+
+void fault_tell(void) {
+  if ((running.told != 0) || (running.calls == 0U)) {
+    return;
+  }
+  running.told = 1;
+  if (undelivered()) {
+    LOG_WARN("fault before this session: reason %u, code 0x%x, function 0x%x, pc 0x%x", (unsigned)kept.record[8],
+             (unsigned)get(12, 4), (unsigned)get(16, 4), (unsigned)get((uint32_t)HEAD_BYTES, 4));
+  }
+}
+
+int fault_packed(TVMValue* args, int* type_codes, int num_args, TVMValue* out_value, int* out_type,
+                 void* resource_handle) {
+  static TVMByteArray result;
+  (void)args;  // it takes none
+  (void)type_codes;
+  (void)resource_handle;
+  if (num_args != 0) {
+    return kTvmErrorFunctionCallNumArguments;
+  }
+  *out_type = kTVMNullptr;
+  out_value->v_handle = NULL;
+  if (undelivered()) {
+    result.data = (const char*)kept.record;
+    result.size = record_bytes();
+    out_value->v_handle = &result;
+    *out_type = kTVMBytes;
+    kept.delivered = DELIVERED;
+    fault_sync(&kept.delivered, 4);
+  }
+  return 0;
+}
+
+int fault_budget_packed(TVMValue* args, int* type_codes, int num_args, TVMValue* out_value, int* out_type,
+                        void* resource_handle) {
+  (void)resource_handle;
+  if (num_args != 1) {
+    return kTvmErrorFunctionCallNumArguments;
+  }
+  if (type_codes[0] != (int)kTVMArgInt) {
+    return kTvmErrorFunctionCallWrongArgType;
+  }
+  if ((args[0].v_int64 < 0) || (args[0].v_int64 > (int64_t)(UINT32_MAX / 2U))) {
+    return kTvmErrorFunctionCallInvalidArg;
+  }
+  running.budget_ms = (uint32_t)args[0].v_int64;
+  out_value->v_handle = NULL;
+  *out_type = kTVMNullptr;
+  return 0;
+}
