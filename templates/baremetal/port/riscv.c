@@ -180,20 +180,29 @@ void cpu_ticks_align(void) {
 
 // ---- Interrupts --------------------------------------------------------------------------------------------------
 
+// The state is 0 where interrupts were not masked.
 uint32_t cpu_lock(void) {
   uintptr_t before;
   __asm__ volatile("csrrci %0, mstatus, 8" : "=r"(before)::"memory");
-  return (uint32_t)(before & MSTATUS_MIE);
+  return ((before & MSTATUS_MIE) != 0U) ? 0U : 1U;
 }
 
-void cpu_unlock(uint32_t state) { SET_CSR("mstatus", (uintptr_t)state & MSTATUS_MIE); }
+void cpu_unlock(uint32_t state) {
+  if (state == 0U) {
+    SET_CSR("mstatus", MSTATUS_MIE);
+  }
+}
 
 void cpu_idle(void) { __asm__ volatile("wfi" ::: "memory"); }  // wakes for what is enabled in mie, masked or not
 
 void cpu_irq_enable(uint32_t number) {
-  REG32(PLIC_PRIORITY(number)) = 1U;
   REG32(PLIC_ENABLE(number)) |= 1U << (number % 32U);
+  REG32(PLIC_PRIORITY(number)) = 1U;
 }
+
+// By its priority, 0 of which never interrupts: the PLIC ignores the completion of an interrupt whose enable bit is off,
+// and from then on that one would count as being served.
+void cpu_irq_disable(uint32_t number) { REG32(PLIC_PRIORITY(number)) = 0U; }
 
 static void external(const fault_context_t* at) {
   for (uint32_t i = 0; i < CLAIMS_MAX; i++) {
@@ -201,7 +210,7 @@ static void external(const fault_context_t* at) {
     if (number == 0U) {  // no more
       return;
     }
-    if (chip_irq(number) != 0) {
+    if (bare_irq(number) != 0) {
       bare_fault(FAULT_INTERRUPT, number, at);
     }
     REG32(PLIC_CLAIM) = number;
