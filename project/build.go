@@ -16,12 +16,14 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/moby/sys/atomicwriter"
 
+	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/cache"
 )
 
@@ -432,7 +434,20 @@ func (p *Project) runBuild(ctx context.Context, path string, held *os.File, r *r
 			p.env.progress(Event{"build", words[len(words)-1], done, total})
 		}
 	}
-	return tool.run(ctx)
+	err := tool.run(ctx)
+	if failed := (*ToolError)(nil); errors.As(err, &failed) && !r.hasLibrary(p.Board()) && libraryMissing.MatchString(failed.Message) {
+		chain := p.Board().Toolchain
+		return &MissingToolError{"the C library of " + chain.CC, chain.Install}
+	}
+	return err
+}
+
+// libraryMissing is what a compiler says that finds no C library.
+var libraryMissing = regexp.MustCompile(`\.h: No such file|cannot find -l(c|m|gcc|c_nano)\b|cannot read spec file|nano\.specs|picolibc\.specs`)
+
+// hasLibrary reports whether a C library was found for a board that is not a process.
+func (r *recipe) hasLibrary(b *boards.Board) bool {
+	return len(b.Memory) == 0 || slices.ContainsFunc(r.tools, func(t toolState) bool { return t.Name == libraryFile })
 }
 
 func isSource(name string) bool {

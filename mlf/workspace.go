@@ -1,0 +1,125 @@
+// This file reads, out of generated C, what memory each function takes while it runs (crt_abi.md §6).
+
+package mlf
+
+import (
+	"bytes"
+	"encoding/json"
+	"regexp"
+	"slices"
+	"strconv"
+)
+
+// A WorkStep is one thing that a generated function does with memory, in the order of its code.
+type WorkStep struct {
+	Take int64  // bytes that it takes; 0 if it does something else
+	Name string // of what it takes, or gives back
+	Call string // a function of the model that it calls; "" if it does something else
+}
+
+// Workspace lists what the model's functions take from the platform while they run and give back at their end, for
+// each that takes some or calls one that does. For an object, whose code is not read, it is what the metadata says of
+// the function; sure is false then: it may come in several pieces.
+func (a *Archive) Workspace(m *Module) (steps map[string][]WorkStep, sure bool) {
+	steps = map[string][]WorkStep{}
+	for _, f := range m.Sources {
+		if bytes.Contains(f.Data, takeCall) {
+			readWorkspace(f.Data, steps)
+		}
+	}
+	sure = true
+	for _, f := range m.Objects {
+		if o, err := f.Info(); err == nil && slices.Contains(o.Undefined, "TVMBackendAllocWorkspace") {
+			a.metadataWorkspace(m, steps)
+			sure = false
+			break
+		}
+	}
+	return steps, sure
+}
+
+var (
+	takeCall    = []byte("TVMBackendAllocWorkspace(")
+	giveCall    = []byte("TVMBackendFreeWorkspace(")
+	defineBegin = regexp.MustCompile(`^\s*(?:TVM_DLL\s+|static\s+)*int32_t\s+(\w+)\s*\(.*\)\s*\{\s*$`)
+	takeStep    = regexp.MustCompile(`(\w+)\s*=\s*(?:\([^()]*\)\s*)?TVMBackendAllocWorkspace\([^,]*,[^,]*,\s*\(uint64_t\)(\d+)`)
+	giveStep    = regexp.MustCompile(`TVMBackendFreeWorkspace\([^,]*,[^,]*,\s*(?:\([^()]*\)\s*)?(\w+)\s*\)`)
+	callStep    = regexp.MustCompile(`\b(tvmgen_\w+)\s*\(`)
+)
+
+// readWorkspace reads one source line by line: TVM writes a statement on each.
+func readWorkspace(src []byte, steps map[string][]WorkStep) {
+	function := ""
+	for len(src) > 0 {
+		line := src
+		if at := bytes.IndexByte(src, '\n'); at >= 0 {
+			line, src = src[:at], src[at+1:]
+		} else {
+			src = nil
+		}
+		if bytes.IndexByte(line, '(') < 0 { // constants, for the most part
+			continue
+		}
+		if m := defineBegin.FindSubmatch(line); m != nil {
+			function = string(m[1])
+			continue
+		}
+		if function == "" {
+			continue
+		}
+		if s, ok := workStep(line); ok {
+			steps[function] = append(steps[function], s)
+		}
+	}
+}
+
+func workStep(line []byte) (WorkStep, bool) {
+	if bytes.Contains(line, takeCall) {
+		if m := takeStep.FindSubmatch(line); m != nil {
+			n, err := strconv.ParseInt(string(m[2]), 10, 64)
+			return WorkStep{Take: n, Name: string(m[1])}, err == nil
+		}
+	} else if bytes.Contains(line, giveCall) {
+		if m := giveStep.FindSubmatch(line); m != nil {
+			return WorkStep{Name: string(m[1])}, true
+		}
+	} else if m := callStep.FindSubmatch(line); m != nil {
+		return WorkStep{Call: string(m[1])}, true
+	}
+	return WorkStep{}, false
+}
+
+// rawFunctions is what the metadata says of a full model's operators.
+type rawFunctions struct {
+	Functions struct {
+		Operators []struct {
+			Name      string `json:"function_name"`
+			Workspace []struct {
+				Bytes int64 `json:"workspace_size_bytes"`
+			} `json:"workspace"`
+		} `json:"operator_functions"`
+	} `json:"functions"`
+}
+
+func (a *Archive) metadataWorkspace(m *Module, steps map[string][]WorkStep) {
+	f := a.Find(metadataFile)
+	var raw rawMetadata
+	if f == nil || json.Unmarshal(f.Data, &raw) != nil {
+		return
+	}
+	module := &raw.rawModule
+	if named := raw.Modules[m.Name]; named != nil {
+		module = named
+	}
+	var memory rawFunctions
+	if json.Unmarshal(module.Memory, &memory) != nil { // an operator's has another form, and no such numbers
+		return
+	}
+	for _, o := range memory.Functions.Operators {
+		for _, w := range o.Workspace {
+			if w.Bytes > 0 {
+				steps[o.Name] = append(steps[o.Name], WorkStep{Take: w.Bytes})
+			}
+		}
+	}
+}

@@ -1,0 +1,195 @@
+// This file finds out, before anything is flashed, whether the firmware and its model fit the board: its memories, the
+// arena, the stack and the packet buffer.
+
+package project
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/mlf"
+)
+
+// A FitError is a firmware or a model that does not fit.
+type FitError struct {
+	Board  string
+	What   string // what is too small: "memory", "arena", "stack" or "packet buffer"
+	Region string // the memory region; "" of the packet buffer, and on a board without a memory map
+	Over   int64  // bytes too many
+	Need   int64  // bytes; 0 if only Over is known
+	Have   int64  // bytes; 0 if only Over is known
+	Why    string // what needs them; may be ""
+	Option string // what to change and to what, as in "arena_kib=40"; "" where no option helps
+	Err    error  // the linker's; may be nil
+}
+
+func (e *FitError) Error() string {
+	var w strings.Builder
+	if e.What == "memory" {
+		fmt.Fprintf(&w, "region %s of board %s is %d bytes too small", e.Region, e.Board, e.Over)
+	} else {
+		fmt.Fprintf(&w, "the %s of board %s is %d bytes too small", e.What, e.Board, e.Over)
+	}
+	if e.Need > 0 {
+		fmt.Fprintf(&w, ": %d bytes are needed, there are %d", e.Need, e.Have)
+	}
+	if e.Why != "" {
+		fmt.Fprintf(&w, " (%s)", e.Why)
+	}
+	return w.String()
+}
+
+// Unwrap returns the linker's error.
+func (e *FitError) Unwrap() error { return e.Err }
+
+// FailureClass says that something is too small.
+func (e *FitError) FailureClass() failure.Class { return failure.DoesNotFit }
+
+// NextStep names the option to change.
+func (e *FitError) NextStep() string {
+	if e.Option == "" {
+		return "choose a smaller model, or a board with more memory"
+	}
+	return "generate again with OPTIONS=" + e.Option
+}
+
+// configured reads a number of the project's crt_config.h, which a person may have changed; else it is the option's.
+func (p *Project) configured(macro string, option func(boards.Options) int) int64 {
+	data, err := os.ReadFile(filepath.Join(p.dir, "crt_config", "crt_config.h"))
+	if err == nil {
+		if m := regexp.MustCompile(`(?m)^#define ` + macro + `\s+\(?(\d{1,15})[uUlL]*\)?\s*$`).FindSubmatch(data); m != nil {
+			n, _ := strconv.ParseInt(string(m[1]), 10, 64) // so few digits are a number
+			return n
+		}
+	}
+	settled, err := p.Board().Settle(p.state.Options)
+	if err != nil {
+		settled = p.state.Options // Generate has settled them before
+	}
+	return int64(option(settled))
+}
+
+func (p *Project) arenaBytes() int64 {
+	return p.configured("BOARDSMITH_ARENA_BYTES", func(o boards.Options) int { return o.ArenaKiB * 1024 })
+}
+
+func (p *Project) packetBytes() int64 {
+	return p.configured("TVM_CRT_MAX_PACKET_SIZE_BYTES", func(o boards.Options) int { return o.PacketBytes })
+}
+
+func (p *Project) stackBytes() int64 {
+	return p.configured("BOARDSMITH_STACK_BYTES", func(o boards.Options) int { return o.StackBytes })
+}
+
+// checkModelFits reports, before anything is compiled, a model that cannot run with the packet buffer or the arena
+// there is. A template that leaves one of them to others is not held to it.
+func (p *Project) checkModelFits(a *mlf.Archive, m *mlf.Module) error {
+	if !slices.Contains(p.state.Template.Options, "arena_kib") || sizesOf[p.Board().ELF.Class] == (runtimeSizes{}) {
+		return nil
+	}
+	need, err := NeedOf(p.Board(), a, m, int(p.packetBytes()))
+	if err != nil {
+		return err
+	}
+	if err := p.checkPacket(need); err != nil {
+		return err
+	}
+	return p.checkArena(need)
+}
+
+// checkPacket refuses a model one of whose calls is too long. Copies of tensors stream, however long they are.
+func (p *Project) checkPacket(need ArenaNeed) error {
+	have := p.packetBytes()
+	if need.Packet <= have {
+		return nil
+	}
+	const step = 64
+	return &FitError{
+		Board: p.Board().Name, What: "packet buffer", Over: need.Packet - have, Need: need.Packet, Have: have,
+		Why: need.Call, Option: fmt.Sprintf("packet_bytes=%d", (need.Packet+step-1)/step*step),
+	}
+}
+
+func (p *Project) checkArena(need ArenaNeed) error {
+	have := p.arenaBytes()
+	if need.holds(have) {
+		return nil
+	}
+	e := &FitError{
+		Board: p.Board().Name, What: "arena", Region: p.Board().Place.ArenaRegion(), Over: max(need.Bytes-have, 1), Need: need.Bytes, Have: have,
+		Why: "what the model takes while it runs",
+	}
+	if !need.Sure {
+		e.Why += ", at a guess: not all of its code can be read"
+	}
+	if p.canHave(func(o *boards.Options) { o.ArenaKiB = need.KiB }) {
+		e.Option = fmt.Sprintf("arena_kib=%d", need.KiB)
+	}
+	return e
+}
+
+// canHave says whether the board takes the project's options with a change.
+func (p *Project) canHave(change func(*boards.Options)) bool {
+	o := p.state.Options
+	change(&o)
+	_, err := p.Board().Settle(o)
+	return err == nil
+}
+
+var (
+	overflowed  = regexp.MustCompile("region [`'‘]([^`'‘’]+)['’] overflowed by (\\d+) bytes?")
+	willNotFit  = regexp.MustCompile("section [`'‘]([^`'‘’]+)['’] will not fit in region [`'‘]([^`'‘’]+)['’]")
+	notWithin   = regexp.MustCompile("section [`'‘]([^`'‘’]+)['’] is not within region [`'‘]([^`'‘’]+)['’]")
+	shownOption = "operator_opt=Os"
+)
+
+// linkFits makes a *FitError of the linker's complaint that a region is too small; other errors it returns as they are.
+func (p *Project) linkFits(err error, a *mlf.Archive, m *mlf.Module) error {
+	var tool *ToolError
+	if !errors.As(err, &tool) || tool.Class != failure.DoesNotFit {
+		return err
+	}
+	text := tool.Message + "\n" + string(tool.Tail)
+	e := &FitError{Board: p.Board().Name, What: "memory", Err: err}
+	for _, found := range overflowed.FindAllStringSubmatch(text, -1) {
+		if n, err := strconv.ParseInt(found[2], 10, 64); err == nil && n > e.Over {
+			e.Region, e.Over = found[1], n
+		}
+	}
+	if e.Region == "" {
+		return err
+	}
+	for _, re := range []*regexp.Regexp{willNotFit, notWithin} {
+		for _, found := range re.FindAllStringSubmatch(text, -1) {
+			if found[2] == e.Region && !strings.Contains(e.Why, found[1]) {
+				e.Why = strings.TrimPrefix(e.Why+", "+found[1], ", ")
+			}
+		}
+	}
+	e.Option = p.makesRoom(e.Region, e.Over, a, m)
+	return e
+}
+
+// makesRoom is an option that frees as many bytes of a region, "" if there is none.
+func (p *Project) makesRoom(region string, over int64, a *mlf.Archive, m *mlf.Module) string {
+	b := p.Board()
+	if region == b.Place.ArenaRegion() {
+		smaller := (p.arenaBytes() - over) / 1024
+		if need, err := NeedOf(b, a, m, int(p.packetBytes())); err == nil && smaller >= 1 && need.holds(smaller*1024) {
+			return fmt.Sprintf("arena_kib=%d", smaller)
+		}
+	}
+	settled, err := b.Settle(p.state.Options)
+	if err == nil && region == b.Place.Code && len(m.Sources) > 0 && settled.OperatorOpt != "Os" {
+		return shownOption
+	}
+	return ""
+}
