@@ -259,7 +259,7 @@ func identify(ctx context.Context, name, path string) (toolState, error) {
 }
 
 // libraries identifies the C library that is linked into firmware without an operating system, and the compiler's own:
-// they come in packages of their own, and go into every image.
+// they come in packages of their own, and go into every image. One that lies where only the linker looks is left out.
 func (p *Project) libraries(ctx context.Context, cc string) ([]toolState, error) {
 	b := p.Board()
 	if len(b.Memory) == 0 {
@@ -267,30 +267,54 @@ func (p *Project) libraries(ctx context.Context, cc string) ([]toolState, error)
 	}
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	names := []string{"libc.a", "libgcc.a"}
-	found := make([]toolState, len(names))
-	err := inParallel(len(names), func(i int) error {
-		args := slices.Concat(b.CFlags, b.LDFlags, []string{"-print-file-name=" + names[i]})
-		at, err := ask(ctx, cc, args...)
-		if err != nil {
-			return fmt.Errorf("%s: %w", b.Toolchain.CC, err)
+	folders, err := linkFolders(ctx, cc, slices.Concat(b.CFlags, b.LDFlags))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", b.Toolchain.CC, err)
+	}
+	var found []toolState
+	for _, name := range []string{libraryFile, "libgcc.a"} {
+		for _, dir := range folders {
+			if data, err := os.ReadFile(filepath.Join(dir, name)); err == nil {
+				found = append(found, toolState{Name: name, Version: "SHA-256 " + digestOf(data)})
+				break
+			}
 		}
-		if !filepath.IsAbs(at) { // the compiler repeats a name that it does not find
-			return &MissingToolError{names[i] + " of " + b.Toolchain.CC, b.Toolchain.Install}
-		}
-		data, err := os.ReadFile(at)
-		if err != nil {
-			return fileError("read", at, err)
-		}
-		found[i] = toolState{Name: names[i], Version: "SHA-256 " + digestOf(data)}
-		return nil
+	}
+	return found, nil
+}
+
+const libraryFile = "libc.a"
+
+// linkFolder is a folder on the linker's command line as gcc -### prints it.
+var linkFolder = regexp.MustCompile(`(?:^|\s)(?:"-L([^"]+)"|-L(\S+))`)
+
+// linkFolders lists where the compiler lets the linker look for libraries, in order.
+func linkFolders(ctx context.Context, cc string, flags []string) ([]string, error) {
+	cmd := toolCommand(ctx, "/", cc, slices.Concat(flags, []string{"-###", os.DevNull})...)
+	var out []byte
+	err := pinned(func() (err error) {
+		out, err = cmd.CombinedOutput()
+		return err
 	})
-	return found, err
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	if err != nil && libraryMissing.Match(out) {
+		return nil, nil // compiling tells
+	}
+	if err != nil {
+		return nil, failure.New(failure.Config, "check the board's cflags and ldflags", "%w: %s", err, firstError(string(out)))
+	}
+	var folders []string
+	for _, m := range linkFolder.FindAllStringSubmatch(string(out), -1) {
+		folders = append(folders, m[1]+m[2])
+	}
+	return folders, nil
 }
 
 // ask returns the first line that a tool answers.
-func ask(ctx context.Context, path string, flags ...string) (string, error) {
-	cmd := toolCommand(ctx, "/", path, flags...)
+func ask(ctx context.Context, path, flag string) (string, error) {
+	cmd := toolCommand(ctx, "/", path, flag)
 	var out []byte
 	err := pinned(func() (err error) {
 		out, err = cmd.Output()

@@ -1,0 +1,99 @@
+package project
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/boardsmith/boardsmith/boards"
+)
+
+// shelfWith writes board files into a folder for the search path.
+func shelfWith(t *testing.T, files map[string]string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range files {
+		at := filepath.Join(dir, "boards", name)
+		must(t, os.MkdirAll(filepath.Dir(at), 0o755))
+		must(t, os.WriteFile(at, []byte(text), 0o644))
+	}
+	return dir
+}
+
+const bareBoard = `{"inherits": "cpu/native", "templates": ["baremetal"], "link": {"kind": "serial"}, "flash": {"runner": "none"}, "arena_kib": 4,
+"core_hz": 1000000, "watchdog_ms": 20, "defines": {"UART_BASE": "0x40004000", "A": "1"},
+"memory": [{"name": "rom", "origin": 0, "size": 65536, "exec": true, "nonvolatile": true}, {"name": "ram", "origin": "0x20000000", "size": 32768}, {"name": "fast", "origin": "0x10000000", "size": 4096}],
+"place": {"code": "rom", "data": "ram", "stack": "fast"}, "stack_bytes": 1024`
+
+func TestMemoryReachesTheLinker(t *testing.T) {
+	path := shelfWith(t, map[string]string{"b.json": bareBoard + "}"})
+	dir := filepath.Join(t.TempDir(), "p")
+	env := testEnv()
+	env.Path = []string{path}
+	p := generated(t, dir, Spec{Board: "b", Model: tiny(t, nil), Env: env})
+	all := contents(t, dir)
+	for name, want := range map[string][]string{
+		"crt_config/memory.h": {
+			"#define BOARDSMITH_MEMORY rom (rx) : ORIGIN = 0x00000000, LENGTH = 0x00010000 ram (rw) : ORIGIN = 0x20000000, LENGTH = 0x00008000 fast (rw) : ORIGIN = 0x10000000, LENGTH = 0x00001000\n",
+			"#define BOARDSMITH_IN_CODE rom\n#define BOARDSMITH_IN_DATA ram\n#define BOARDSMITH_IN_STACK fast\n#define BOARDSMITH_IN_ARENA ram\n#define BOARDSMITH_IN_NOINIT ram\n",
+			"#define BOARDSMITH_STACK_BYTES 1024\n#define BOARDSMITH_ARENA_BYTES 4096\n",
+		},
+		"crt_config/crt_config.h": {
+			"#define BOARDSMITH_STACK_BYTES 1024\n", "#define BOARDSMITH_CORE_HZ 1000000\n#define BOARDSMITH_TIMER_HZ 1000000\n",
+			"#define BOARDSMITH_WATCHDOG_MS 20\n", "#define BOARDSMITH_EMULATED 0\n", "#define A 1\n#define UART_BASE 0x40004000\n",
+		},
+		"crt_config/board.mk": {"BOARD_LDSCRIPT := link.ld.S\n", "OBJCOPY := objcopy\n"},
+	} {
+		for _, w := range want {
+			if !strings.Contains(all[name], w) {
+				t.Errorf("%s has not\n%s:\n%s", name, w, all[name])
+			}
+		}
+	}
+	if forms := p.otherForms(); len(forms) != 2 || forms[0] != "build/firmware.bin" {
+		t.Errorf("other forms %q", forms)
+	}
+}
+
+func TestSourceMissing(t *testing.T) {
+	path := shelfWith(t, map[string]string{"b.json": bareBoard + ",\n\"sources\": [\n  \"port/process.c\",\n  \"port/uart_cmdsk.c\"]}"})
+	env := testEnv()
+	env.Path = []string{path}
+	_, err := Generate(t.Context(), filepath.Join(t.TempDir(), "p"), Spec{Board: "b", Model: tiny(t, nil), Env: env})
+	if err == nil || !strings.Contains(err.Error(), `b.json:7: sources: "port/uart_cmdsk.c" is not in `) || !strings.Contains(err.Error(), `did you mean "port/uart_cmsdk.c"?`) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestNoEmulator(t *testing.T) {
+	d := &Device{}
+	b, err := boards.Find("mps2_an385", nil)
+	must(t, err)
+	b.Link.Program = "qemu-that-is-not-there"
+	d.board = b
+	_, err = startEmulator(t.Context(), d, &Image{Path: "x"})
+	var missing *MissingToolError
+	if !errors.As(err, &missing) || !strings.Contains(missing.NextStep(), "apt-get install qemu-system-arm") {
+		t.Errorf("got %v", err)
+	}
+	if _, emulator := MissingTools(b); len(emulator) != 1 || emulator[0].Tool != b.Link.Program {
+		t.Errorf("missing: %v", emulator)
+	}
+}
+
+func TestEmulatorArgs(t *testing.T) {
+	for _, c := range []struct {
+		own  []string
+		want string
+	}{
+		{[]string{"-machine", "m"}, "-machine m -icount shift=4 -kernel /a,b.elf -chardev"},
+		{[]string{"-machine", "m", "-icount", "shift=2"}, "-machine m -icount shift=2 -kernel /a,b.elf -chardev"},
+		{[]string{"-device", "loader,file={image}"}, "-device loader,file=/a,,b.elf -icount shift=4 -chardev"},
+	} {
+		if got := strings.Join(emulatorArgs(c.own, "/a,b.elf"), " "); !strings.Contains(got, c.want) {
+			t.Errorf("%q: got %q, want %q in it", c.own, got, c.want)
+		}
+	}
+}
