@@ -33,11 +33,11 @@ type Model struct {
 	dpID    uint32   // of the debug port over SWD
 	jtagID  uint32
 	apID    uint32
+	apBlock uint32 // bytes that its address counts through by itself
 	bsID    uint32 // id code of a second TAP, 0 if there is none
 	bsIR    int    // its instruction length
 	flash   span
 	wrap    func(*machine, []byte) chipModel
-	onStart func(*machine) error
 }
 
 // A span is a stretch of addresses.
@@ -67,7 +67,7 @@ func New(ctx context.Context, model Model, flash []byte, log hclog.Logger) (*Chi
 	}
 	c := &Chip{model: model, log: log, machine: m}
 	c.core = newCore(m, model.wrap(m, full))
-	c.dap = &dap{bus: c.core, id: model.dpID, apID: model.apID}
+	c.dap = &dap{bus: c.core, log: log, id: model.dpID, apID: model.apID, block: model.apBlock}
 	c.core.seen = c.dap.forget
 	c.dap.reset()
 	if err := c.core.afterReset(); err != nil {
@@ -110,7 +110,7 @@ func (c *Chip) exclusively(f func()) {
 // resetLine drives the reset pin: the chip is reset when it is let go.
 func (c *Chip) resetLine(low bool) {
 	if c.held && !low {
-		if err := c.core.pinReset(); err != nil {
+		if err := c.core.systemReset(); err != nil {
 			c.log.Warn("reset", "error", err)
 		}
 	}

@@ -2,10 +2,7 @@
 
 package virtualprobe
 
-import (
-	"fmt"
-	"time"
-)
+import "errors"
 
 const (
 	regDWTControl = 0xE0001000
@@ -37,16 +34,15 @@ const (
 	breakpoints = 4
 )
 
-// A chipModel is what differs from chip to chip: memories, overridden words, a flash controller of ours, loaders whose
-// effect is applied instead of running them.
+// A chipModel is what differs from chip to chip: memories, overridden words, a flash controller of ours.
 type chipModel interface {
 	Bus
 	// plain reports memory without side effects, that may be read ahead.
 	plain(addr uint32) bool
 	// runnable reports that code can be at the address.
 	runnable(addr uint32) bool
-	// call applies the effect of a flash loader's function at pc and returns true, or leaves it to the core.
-	call(c *core, pc uint32) (bool, error)
+	// beforeRun brings the emulator's memory in line with the model's, before its core runs.
+	beforeRun() error
 	// afterReset is told that the core was reset.
 	afterReset() error
 }
@@ -56,25 +52,25 @@ type core struct {
 	chipModel
 	m *machine
 
-	ctrl    uint32 // C_ bits of DHCSR
-	data    uint32 // DCRDR
-	demcr   uint32
-	dfsr    uint32
-	fpCtrl  uint32
-	comp    [breakpoints]uint32
-	shadow  map[uint32]uint32 // registers that the emulator does not show
-	planted map[uint32]bool   // halfwords BKPT in RAM, that the emulator cannot stop at by itself
-	active  map[uint32]bool   // breakpoints set in the emulator
-	lockup  bool
-	wasRst  bool
-	seen    func() // told that memory may have changed
+	ctrl   uint32 // C_ bits of DHCSR
+	data   uint32 // DCRDR
+	demcr  uint32
+	dfsr   uint32
+	fpCtrl uint32
+	comp   [breakpoints]uint32
+	shadow map[uint32]uint32 // registers that the emulator does not show
+	active map[uint32]bool   // breakpoints set in the emulator
+	loader *loader           // code in RAM that runs; nil if the emulator's core has the registers
+	lockup bool
+	wasRst bool
+	seen   func() // told that memory may have changed
 }
 
 func newCore(m *machine, model chipModel) *core {
-	return &core{chipModel: model, m: m, shadow: map[uint32]uint32{}, planted: map[uint32]bool{}, active: map[uint32]bool{}, seen: func() {}}
+	return &core{chipModel: model, m: m, shadow: map[uint32]uint32{}, active: map[uint32]bool{}, seen: func() {}}
 }
 
-func (c *core) runs() bool { return c.m.gdb.running }
+func (c *core) runs() bool { return c.m.gdb.running || c.loader != nil }
 
 func (c *core) Read(addr uint32, width int) (uint32, error) {
 	if width == 4 {
@@ -85,7 +81,26 @@ func (c *core) Read(addr uint32, width int) (uint32, error) {
 			return v, nil
 		}
 	}
+	if err := c.progress(); err != nil {
+		return 0, err
+	}
 	return c.chipModel.Read(addr, width)
+}
+
+// ReadBlock reads plain memory.
+func (c *core) ReadBlock(addr uint32, words []uint32) error {
+	if err := c.progress(); err != nil {
+		return err
+	}
+	return c.chipModel.ReadBlock(addr, words)
+}
+
+// progress lets code in RAM run on: a debugger that reads memory waits for it.
+func (c *core) progress() error {
+	if c.loader == nil {
+		return nil
+	}
+	return c.poll()
 }
 
 func (c *core) Write(addr uint32, width int, v uint32) error {
@@ -94,24 +109,13 @@ func (c *core) Write(addr uint32, width int, v uint32) error {
 			return err
 		}
 	}
-	if addr >= 0x20000000 && addr < 0x40000000 {
-		c.notePlanted(addr, width, v)
+	if c.loader != nil {
+		c.loader.wrote(addr, width, v)
 	}
 	if err := c.chipModel.Write(addr, width, v); err != nil || !c.runs() {
 		return err
 	}
 	return c.m.settle() // running code waits for it
-}
-
-// notePlanted remembers breakpoint instructions that a debugger writes into RAM.
-func (c *core) notePlanted(addr uint32, width int, v uint32) {
-	for i := 0; i+2 <= width; i += 2 {
-		if half := uint16(v >> (8 * i)); half>>8 == 0xBE {
-			c.planted[addr+uint32(i)] = true
-		} else {
-			delete(c.planted, addr+uint32(i))
-		}
-	}
 }
 
 // romWord is the ROM table through which debuggers find the core (IHI 0031 chapter D3): SCS, DWT, FPB.
@@ -169,7 +173,14 @@ func (c *core) poll() error {
 	if !c.runs() {
 		return nil
 	}
-	stopped, err := c.m.gdb.stopped()
+	stopped, err := false, error(nil)
+	if c.loader != nil {
+		if stopped, err = c.loader.run(); stopped {
+			err = errors.Join(err, c.endLoader())
+		}
+	} else {
+		stopped, err = c.m.gdb.stopped()
+	}
 	if err != nil || !stopped {
 		return err
 	}
@@ -255,7 +266,16 @@ func (c *core) halt() error {
 	}
 	c.dfsr |= dfsrHalted
 	c.seen()
+	if c.loader != nil {
+		return c.endLoader()
+	}
 	return c.m.gdb.halt()
+}
+
+func (c *core) endLoader() error {
+	l := c.loader
+	c.loader = nil
+	return l.finish()
 }
 
 func (c *core) step() error {
@@ -281,9 +301,11 @@ func (c *core) resume() error {
 	if err != nil {
 		return err
 	}
-	if done, err := c.call(c, pc); err != nil || done {
-		c.ctrl |= cHalt
-		c.dfsr |= dfsrBkpt
+	if isRAM(pc) {
+		c.loader, err = startLoader(c)
+		return err
+	}
+	if err := c.beforeRun(); err != nil {
 		return err
 	}
 	if ok, err := c.canRun(pc); err != nil || !ok {
@@ -305,25 +327,31 @@ func (c *core) canRun(pc uint32) (bool, error) {
 	return half != 0xFFFF, err
 }
 
-// setBreakpoints brings the emulator's breakpoints in line with the comparators and the planted instructions.
-func (c *core) setBreakpoints() error {
+// wanted are the breakpoints in the comparators.
+func (c *core) wanted() map[uint32]bool {
 	want := map[uint32]bool{}
-	for a := range c.planted {
-		want[a] = true
+	if c.fpCtrl&1 == 0 {
+		return want
 	}
-	if c.fpCtrl&1 != 0 {
-		for _, v := range c.comp {
-			if v&1 == 0 {
-				continue
-			}
-			if v>>30&1 != 0 {
-				want[v&0x1FFFFFFC] = true
-			}
-			if v>>30&2 != 0 {
-				want[v&0x1FFFFFFC+2] = true
-			}
+	for _, v := range c.comp {
+		if v&1 != 0 && v>>30&1 != 0 {
+			want[v&0x1FFFFFFC] = true
+		}
+		if v&1 != 0 && v>>30&2 != 0 {
+			want[v&0x1FFFFFFC+2] = true
 		}
 	}
+	return want
+}
+
+// breaks reports a breakpoint on code in RAM: comparators reach code only.
+func (c *core) breaks(addr uint32) bool {
+	return c.fpCtrl&1 != 0 && addr < 0x20000000 && c.wanted()[addr]
+}
+
+// setBreakpoints brings the emulator's breakpoints in line with the comparators.
+func (c *core) setBreakpoints() error {
+	want := c.wanted()
 	for a := range c.active {
 		if !want[a] {
 			if err := c.m.gdb.setBreakpoint(a, false); err != nil {
@@ -375,6 +403,7 @@ func (c *core) transfer(reg uint32, write bool) error {
 
 // systemReset resets the chip; the core then runs, or halts before its first instruction if vector catch is on.
 func (c *core) systemReset() error {
+	c.loader = nil
 	if err := c.m.gdb.halt(); err != nil {
 		return err
 	}
@@ -383,7 +412,6 @@ func (c *core) systemReset() error {
 	}
 	c.seen()
 	clear(c.shadow)
-	clear(c.planted)
 	c.wasRst, c.lockup = true, false
 	if err := c.afterReset(); err != nil {
 		return err
@@ -395,20 +423,4 @@ func (c *core) systemReset() error {
 	}
 	c.ctrl &^= cHalt
 	return c.resume()
-}
-
-// pinReset is a reset by the probe's line.
-func (c *core) pinReset() error { return c.systemReset() }
-
-// waitStopped waits until the core has stopped by itself, for at most d.
-func (c *core) waitStopped(d time.Duration) error {
-	for end := time.Now().Add(d); time.Now().Before(end); {
-		if err := c.poll(); err != nil {
-			return err
-		}
-		if !c.runs() {
-			return nil
-		}
-	}
-	return fmt.Errorf("the core still runs after %v", d)
 }

@@ -2,7 +2,7 @@
 
 package virtualprobe
 
-import "sync"
+import "github.com/hashicorp/go-hclog"
 
 // Debug port registers by address, and those of the access port within its bank.
 const (
@@ -49,11 +49,12 @@ const readAhead = 256
 
 // A dap is the debug access of one chip. Several front ends may be in front of it, one at a time.
 type dap struct {
-	mu  sync.Mutex
 	bus *core
+	log hclog.Logger
 
 	id        uint32 // DPIDR
 	apID      uint32
+	block     uint32 // bytes that TAR counts through
 	ctrl, sel uint32
 	csw, tar  uint32
 	readBuf   uint32 // result of the last read of the access port
@@ -139,8 +140,7 @@ func (d *dap) readAP(reg uint32) (uint32, ack) {
 	}
 	v, err := d.accessRead(d.sel&0xF0 | reg)
 	if err != nil {
-		d.sticky = true
-		return 0, ackFault
+		return 0, d.faulted(err)
 	}
 	d.readBuf = v
 	return v, ackOK
@@ -154,10 +154,15 @@ func (d *dap) writeAP(reg, v uint32) ack {
 		return ackFault
 	}
 	if err := d.accessWrite(d.sel&0xF0|reg, v); err != nil {
-		d.sticky = true
-		return ackFault
+		return d.faulted(err)
 	}
 	return ackOK
+}
+
+func (d *dap) faulted(err error) ack {
+	d.log.Warn("transfer", "tar", hclog.Hex(int(d.tar)), "error", err)
+	d.sticky = true
+	return ackFault
 }
 
 func (d *dap) accessRead(reg uint32) (uint32, error) {
@@ -216,11 +221,11 @@ func (d *dap) accessWrite(reg, v uint32) error {
 	return nil
 }
 
-// advance adds the width to TAR, within the 1 KiB that it may count through.
+// advance adds the width to TAR, which counts round within a block.
 func (d *dap) advance() {
 	if d.csw&0x30 == 0x10 {
 		width := uint32(1) << (d.csw & 7)
-		d.tar = d.tar&^0x3FF | (d.tar+width)&0x3FF
+		d.tar = d.tar&^(d.block-1) | (d.tar+width)&(d.block-1)
 	}
 }
 

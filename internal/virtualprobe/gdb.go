@@ -167,7 +167,7 @@ func (g *gdbStub) setBreakpoint(addr uint32, on bool) error {
 
 // load writes memory where the guest itself could not: a flash that QEMU has as plain ROM.
 func (g *gdbStub) load(addr uint32, data []byte) error {
-	const most = 1024
+	const most = 2000 // bytes of one packet: the stub takes 4 KiB of text
 	for len(data) > 0 {
 		n := min(len(data), most)
 		if _, err := g.ask(fmt.Sprintf("M%x,%x:%x", addr, n, data[:n])); err != nil {

@@ -6,7 +6,7 @@ package virtualprobe
 // NRF51 is the chip of the machine microbit.
 var NRF51 = Model{
 	Name: "nrf51", Program: "qemu-system-arm", Args: []string{"-M", "microbit"},
-	dpID: 0x0BB11477, jtagID: 0x0BB11477, apID: 0x04770021,
+	dpID: 0x0BB11477, jtagID: 0x0BB11477, apID: 0x04770021, apBlock: 1 << 10,
 	flash: span{0, 256 << 10},
 	wrap:  newNRF51,
 }
@@ -44,7 +44,7 @@ func (n *nrf51) plain(addr uint32) bool {
 
 func (n *nrf51) runnable(addr uint32) bool { return n.plain(addr) }
 
-func (n *nrf51) call(*core, uint32) (bool, error) { return false, nil }
+func (n *nrf51) beforeRun() error { return nil } // its flash is the emulator's
 
 // afterReset gives the flash its content when the chip is powered; it survives resets by itself.
 func (n *nrf51) afterReset() error {

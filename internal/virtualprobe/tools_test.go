@@ -1,7 +1,6 @@
 package virtualprobe
 
 import (
-	"bytes"
 	"context"
 	"io"
 	"net"
@@ -22,7 +21,7 @@ func powerUp(t *testing.T, m Model) *Chip {
 	if _, err := exec.LookPath(m.Program); err != nil {
 		t.Skipf("%s is not installed", m.Program)
 	}
-	c, err := New(t.Context(), m, nil, hclog.NewNullLogger())
+	c, err := New(t.Context(), m, nil, hclog.New(&hclog.LoggerOptions{Output: t.Output(), Level: hclog.Info}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,8 +95,10 @@ func mustHold(t *testing.T, c *Chip, at int, want []byte) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !bytes.Equal(got[at:at+len(want)], want) {
-		t.Error("the flash holds something else")
+	for i, b := range want {
+		if got[at+i] != b {
+			t.Fatalf("the flash holds 0x%02x at 0x%x, want 0x%02x", got[at+i], at+i, b)
+		}
 	}
 }
 
@@ -153,4 +154,20 @@ func terminal(t *testing.T, serve func(io.ReadWriter) error) string {
 	t.Cleanup(func() { ours.Close(); theirs.Close() })
 	go serve(ours)
 	return theirs.Name()
+}
+
+func TestSTM32F4(t *testing.T) {
+	t.Run("openocd", func(t *testing.T) {
+		c := powerUp(t, STM32F412)
+		name, want := image(t, 40000, 0)
+		run(t, "openocd", "-c", "adapter driver buspirate; buspirate port "+terminal(t, c.serveBusPirate)+"; transport select swd",
+			"-c", "gdb_port disabled; tcl_port disabled; telnet_port disabled", "-f", "target/stm32f4x.cfg", "-c", "program "+name+" 0x08000000 verify reset exit")
+		mustHold(t, c, 0, want)
+	})
+	t.Run("pyocd", func(t *testing.T) {
+		c := powerUp(t, STM32F412)
+		name, want := image(t, 40000, 0)
+		run(t, "pyocd", "load", "--no-config", "--no-wait", "-t", "stm32f412xe", "-u", "remote:localhost:"+listen(t, c.serveRemote), "--format", "bin", name)
+		mustHold(t, c, 0, want)
+	})
 }

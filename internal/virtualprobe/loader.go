@@ -1,0 +1,103 @@
+// This file lets code in RAM run in the interpreter, a slice of it at each access of the debugger, over memory that is
+// read ahead.
+
+package virtualprobe
+
+import "errors"
+
+const (
+	slice     = 20000 // instructions at each access of the debugger
+	cacheLine = 1024  // bytes
+)
+
+// A loader is code in RAM that runs. Its memory is the model's, ordinary memory through lines read ahead.
+type loader struct {
+	cpu   thumb
+	c     *core
+	lines map[uint32][]uint32
+}
+
+// startLoader takes over the registers.
+func startLoader(c *core) (*loader, error) {
+	l := &loader{c: c, lines: map[uint32][]uint32{}}
+	l.cpu.mem = l
+	for i := range l.cpu.r {
+		v, err := c.m.gdb.readRegister(i)
+		if err != nil {
+			return nil, err
+		}
+		l.cpu.r[i] = v
+	}
+	l.cpu.r[pc] &^= 1
+	psr, err := c.m.gdb.readRegister(gdbXPSR)
+	l.cpu.n, l.cpu.z, l.cpu.c, l.cpu.v = psr>>31&1 != 0, psr>>30&1 != 0, psr>>29&1 != 0, psr>>28&1 != 0
+	return l, err
+}
+
+// run runs a slice. It reports whether the code has stopped at a breakpoint.
+func (l *loader) run() (stopped bool, err error) {
+	for range slice {
+		if l.c.breaks(l.cpu.r[pc]) {
+			return true, nil
+		}
+		if stopped, err = l.cpu.step(); stopped || err != nil {
+			return true, err
+		}
+	}
+	return false, nil
+}
+
+// finish gives the registers back.
+func (l *loader) finish() error {
+	psr := uint32(1 << 24)
+	for i, f := range []bool{l.cpu.v, l.cpu.c, l.cpu.z, l.cpu.n} {
+		if f {
+			psr |= 1 << (28 + i)
+		}
+	}
+	errs := []error{l.c.m.settle()}
+	for i, v := range l.cpu.r {
+		errs = append(errs, l.c.m.gdb.writeRegister(i, v))
+	}
+	return errors.Join(append(errs, l.c.m.gdb.writeRegister(gdbXPSR, psr))...)
+}
+
+// Read is the code's own access.
+func (l *loader) Read(addr uint32, width int) (uint32, error) {
+	if !l.c.plain(addr) {
+		return l.c.chipModel.Read(addr, width)
+	}
+	line := l.lines[addr/cacheLine]
+	if line == nil {
+		line = make([]uint32, cacheLine/4)
+		if err := l.c.chipModel.ReadBlock(addr&^(cacheLine-1), line); err != nil {
+			return 0, err
+		}
+		l.lines[addr/cacheLine] = line
+	}
+	return line[addr%cacheLine/4] >> (8 * (addr & 3)) & (1<<(8*width) - 1), nil
+}
+
+// Write is the code's own access.
+func (l *loader) Write(addr uint32, width int, v uint32) error {
+	l.wrote(addr, width, v)
+	return l.c.chipModel.Write(addr, width, v)
+}
+
+// wrote keeps the lines in step with a write by anybody. What a flash makes of one is for the model to say.
+func (l *loader) wrote(addr uint32, width int, v uint32) {
+	line := l.lines[addr/cacheLine]
+	switch {
+	case !l.c.plain(addr):
+		clear(l.lines) // a controller may change memory
+	case line != nil && isRAM(addr):
+		mask := uint32(1<<(8*width)-1) << (8 * (addr & 3))
+		w := &line[addr%cacheLine/4]
+		*w = *w&^mask | v<<(8*(addr&3))&mask
+	default:
+		delete(l.lines, addr/cacheLine)
+	}
+}
+
+// isRAM reports the addresses where code of a debugger's own can be (DDI 0403 §B3.1: SRAM).
+func isRAM(addr uint32) bool { return addr-0x20000000 < 0x20000000 }

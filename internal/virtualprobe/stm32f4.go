@@ -1,0 +1,259 @@
+// This file is an STM32F412xE on the machine netduinoplus2. QEMU has its flash as plain ROM and no flash controller, so
+// both are modelled here (RM0402 rev 7, chapter 3: sectors, unlock keys, erase, programming, status), and the ROM is
+// brought in line before the emulator's core runs.
+
+package virtualprobe
+
+import "bytes"
+
+// STM32F412 is the chip of the machine netduinoplus2, as an STM32F412xE.
+var STM32F412 = Model{
+	Name: "stm32f412xe", Program: "qemu-system-arm", Args: []string{"-M", "netduinoplus2"},
+	dpID: 0x2BA01477, jtagID: 0x4BA00477, apID: 0x24770011, apBlock: 4 << 10, bsID: 0x06441041, bsIR: 5,
+	flash: span{f4Flash, 512 << 10},
+	wrap:  newSTM32F4,
+}
+
+// The flash controller's registers and bits.
+const (
+	f4Flash = 0x08000000
+
+	f4Base  = 0x40023C00
+	f4Key   = f4Base + 0x04
+	f4Opt   = f4Base + 0x08
+	f4Stat  = f4Base + 0x0C
+	f4Ctrl  = f4Base + 0x10
+	f4OptCR = f4Base + 0x14
+
+	f4Key1 = 0x45670123
+	f4Key2 = 0xCDEF89AB
+
+	f4EOP    = 1 << 0
+	f4WrpErr = 1 << 4
+	f4AlgErr = 1 << 5
+	f4ParErr = 1 << 6
+	f4SeqErr = 1 << 7
+	f4Busy   = 1 << 16
+
+	f4PG    = 1 << 0
+	f4SER   = 1 << 1
+	f4MER   = 1 << 2
+	f4Start = 1 << 16
+	f4Lock  = 1 << 31
+
+	f4BusyReads = 2 // reads of the status during which an operation lasts
+)
+
+// f4Sectors are the sizes of the sectors, in KiB.
+var f4Sectors = []uint32{16, 16, 16, 16, 64, 128, 128, 128}
+
+type stm32f4 struct {
+	*machine
+	flash  []byte
+	ctrl   uint32
+	stat   uint32
+	busy   int
+	keys   int // of the unlock sequence
+	jammed bool
+	rom    []byte // what the emulator has
+	stale  bool   // which may differ from flash
+	wear   *Wear
+}
+
+func newSTM32F4(m *machine, flash []byte) chipModel {
+	return &stm32f4{machine: m, flash: flash, ctrl: f4Lock, rom: make([]byte, len(flash)), stale: true}
+}
+
+func (f *stm32f4) plain(addr uint32) bool {
+	return addr-f4Flash < uint32(len(f.flash)) || addr < uint32(len(f.flash)) || addr-0x20000000 < 128<<10
+}
+
+func (f *stm32f4) runnable(addr uint32) bool { return f.plain(addr) }
+
+// inFlash returns the offset of an address in flash, at its own place or at the alias from which the chip boots.
+func (f *stm32f4) inFlash(addr uint32) (uint32, bool) {
+	for _, base := range []uint32{f4Flash, 0} {
+		if off := addr - base; off < uint32(len(f.flash)) {
+			return off, true
+		}
+	}
+	return 0, false
+}
+
+// f4Identity are words that tools look at: device and revision, flash size in KiB, unique id (RM0402 §30.6, §31).
+var f4Identity = map[uint32]uint32{
+	0xE0042000: 0x10006441, 0x1FFF7A20: 512<<16 | 0xFFFF, 0x1FFF7A10: 0x00320041, 0x1FFF7A14: 0x3437510B, 0x1FFF7A18: 0x34333834,
+}
+
+func (f *stm32f4) Read(addr uint32, width int) (uint32, error) {
+	if off, ok := f.inFlash(addr); ok {
+		v := uint32(0)
+		for i := range width {
+			v |= uint32(f.flash[off+uint32(i)]) << (8 * i)
+		}
+		return v, nil
+	}
+	v, ok := f4Identity[addr&^3]
+	if !ok {
+		v, ok = f.register(addr &^ 3)
+	}
+	if ok {
+		return v >> (8 * (addr & 3)) & (1<<(8*width) - 1), nil
+	}
+	return f.machine.Read(addr, width)
+}
+
+func (f *stm32f4) register(addr uint32) (uint32, bool) {
+	switch addr {
+	case f4Stat:
+		v := f.stat
+		if f.busy > 0 {
+			f.busy--
+			v |= f4Busy
+		}
+		return v, true
+	case f4Ctrl:
+		return f.ctrl, true
+	case f4OptCR:
+		return 0x0FFFAAED, true
+	}
+	return 0, false
+}
+
+func (f *stm32f4) ReadBlock(addr uint32, words []uint32) error {
+	if _, ok := f.inFlash(addr); !ok {
+		return f.machine.ReadBlock(addr, words)
+	}
+	for i := range words {
+		v, err := f.Read(addr+uint32(4*i), 4)
+		if err != nil {
+			return err
+		}
+		words[i] = v
+	}
+	return nil
+}
+
+func (f *stm32f4) WriteBlock(addr uint32, words []uint32) error {
+	for i, v := range words {
+		if err := f.Write(addr+uint32(4*i), 4, v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (f *stm32f4) Write(addr uint32, width int, v uint32) error {
+	if off, ok := f.inFlash(addr); ok {
+		f.program(off, width, v)
+		return nil
+	}
+	switch addr {
+	case f4Key:
+		f.key(v)
+	case f4Opt, f4OptCR, f4Base: // option bytes stay as they are
+	case f4Stat:
+		f.stat &^= v
+	case f4Ctrl:
+		f.control(v)
+	default:
+		return f.machine.Write(addr, width, v)
+	}
+	return nil
+}
+
+// key takes the unlock sequence; a wrong one locks until the next reset (RM0402 §3.5.1).
+func (f *stm32f4) key(v uint32) {
+	want := [2]uint32{f4Key1, f4Key2}
+	if f.jammed || f.keys > 1 || v != want[f.keys] {
+		f.jammed = true
+		return
+	}
+	f.keys++
+	if f.keys == 2 {
+		f.ctrl &^= f4Lock
+		f.keys = 0
+	}
+}
+
+func (f *stm32f4) control(v uint32) {
+	if f.ctrl&f4Lock != 0 {
+		return
+	}
+	if v&f4Lock != 0 {
+		f.keys = 0
+	}
+	f.ctrl = v &^ f4Start
+	if v&f4Start == 0 {
+		return
+	}
+	f.busy = f4BusyReads
+	switch {
+	case v&f4MER != 0:
+		for i := range f4Sectors {
+			f.erase(i)
+		}
+	case v&f4SER != 0:
+		f.erase(int(v >> 3 & 15))
+	}
+	f.stat |= f4EOP
+}
+
+func (f *stm32f4) erase(sector int) {
+	if sector >= len(f4Sectors) {
+		f.stat |= f4WrpErr
+		return
+	}
+	from := uint32(0)
+	for _, kib := range f4Sectors[:sector] {
+		from += kib << 10
+	}
+	if !f.wear.erased(sector) {
+		f.stat |= f4WrpErr
+		return
+	}
+	for i := range f4Sectors[sector] << 10 {
+		f.flash[from+i] = 0xFF
+	}
+	f.stale = true
+}
+
+// program clears bits, if the controller is told to, in units of the width that PSIZE says (§3.5.4).
+func (f *stm32f4) program(off uint32, width int, v uint32) {
+	switch {
+	case f.ctrl&f4Lock != 0 || f.ctrl&f4PG == 0:
+		f.stat |= f4SeqErr
+		return
+	case width != 1<<(f.ctrl>>8&3):
+		f.stat |= f4ParErr
+		return
+	}
+	for i := range uint32(width) {
+		f.flash[off+i] &= byte(v >> (8 * i))
+		f.flash[off+i] |= f.wear.weak(off + i)
+	}
+	f.busy, f.stale = f4BusyReads, true
+	f.stat |= f4EOP
+}
+
+func (f *stm32f4) afterReset() error {
+	f.ctrl, f.stat, f.busy, f.keys, f.jammed = f4Lock, 0, 0, 0, false
+	return f.beforeRun() // the core reads its vectors from the ROM
+}
+
+// beforeRun writes what has changed of the ROM, past the guest.
+func (f *stm32f4) beforeRun() error {
+	const part = 4 << 10
+	for i := 0; i < len(f.flash) && f.stale; i += part {
+		now := f.flash[i : i+part]
+		if bytes.Equal(now, f.rom[i:i+part]) {
+			continue
+		}
+		if err := f.gdb.load(f4Flash+uint32(i), now); err != nil {
+			return err
+		}
+		copy(f.rom[i:], now)
+	}
+	f.stale = false
+	return nil
+}
