@@ -80,8 +80,8 @@ SECTIONS {
     *(.bss.boardsmith_arena)
   } >BOARDSMITH_IN_ARENA :NONE
 
-  .data : {
-    . = ALIGN(16);
+  /* Aligned as a whole, so that its image in flash begins where it does, whatever lies before it in RAM. */
+  .data : ALIGN(16) {
     bare_data_start = .;
     *(.ramfunc .ramfunc.*)
     *(.data .data.*)
