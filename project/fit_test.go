@@ -1,6 +1,7 @@
 package project
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -135,22 +136,32 @@ func archive(t *testing.T, name string) string {
 // what is computed is what the device takes.
 func TestArenaNeed(t *testing.T) {
 	for _, c := range []struct {
-		model  string
-		packet int
+		board, model string
+		packet       int
 	}{
-		{"add.aot_packed", 0},
-		{"digits_i8.aot_c", 0},
-		{"digits_i8.graph", 512},
-		{"sine.graph_linked", 256},
-		{"conv_f32.graph", 0},
-		{"conv_pools.aot_c_pools", 0},
-		{"twoin.aot_packed", 256},
-		{"dscnn_i8.graph_linked", 512},
-		{"matmul_00", 256},
-		{"vww.graph", 0}, // 29 operators with workspaces in one another
+		{"host", "add.aot_packed", 0},
+		{"host", "digits_i8.aot_c", 0},
+		{"host", "digits_i8.graph", 512},
+		{"host", "sine.graph_linked", 256},
+		{"host", "conv_f32.graph", 0},
+		{"host", "conv_pools.aot_c_pools", 0},
+		{"host", "twoin.aot_packed", 256},
+		{"host", "dscnn_i8.graph_linked", 512},
+		{"host", "matmul_00", 256},
+		{"host", "vww.graph", 0}, // 29 operators with workspaces in one another
+		{"mps2_an385", "digits_i8.aot_packed", 0},
+		{"mps2_an385", "conv_f32.graph", 256},
+		{"mps2_an385", "conv_pools.aot_c_pools", 0},
+		{"qemu_riscv32", "digits_i8.graph", 384},
+		{"qemu_riscv64", "matmul_00", 256},
 	} {
-		t.Run(c.model, func(t *testing.T) {
-			p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Board: "host", Model: archive(t, c.model), Options: boards.Options{PacketBytes: c.packet}})
+		t.Run(c.board+" "+c.model, func(t *testing.T) {
+			p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Board: c.board, Model: archive(t, c.model), Options: boards.Options{PacketBytes: c.packet}})
+			for _, tool := range []string{"make", p.Board().Toolchain.CC, cmp.Or(p.Board().Link.Program, "make")} {
+				if _, err := exec.LookPath(tool); err != nil {
+					t.Skipf("no %s", tool)
+				}
+			}
 			testArenaNeed(t, p)
 		})
 	}
