@@ -1,0 +1,38 @@
+package project_test
+
+import (
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"testing"
+)
+
+// full says whether everything is to be tried that a plain run draws from.
+func full() bool { return os.Getenv("BOARDSMITH_FULL") != "" }
+
+// drawn returns n of all, drawn by SEED, in all's order; everything where the full test is asked for.
+func drawn[T any](t *testing.T, all []T, n int) []T {
+	t.Helper()
+	if full() || n >= len(all) {
+		return all
+	}
+	seed := uint64(1)
+	if s := os.Getenv("SEED"); s != "" {
+		var err error
+		if seed, err = strconv.ParseUint(s, 10, 64); err != nil {
+			t.Fatalf("SEED=%q: %v", s, err)
+		}
+	}
+	t.Logf("%d of %d, drawn by SEED=%d", n, len(all), seed)
+	taken := map[int]bool{}
+	for _, i := range rand.New(rand.NewPCG(seed, 0)).Perm(len(all))[:n] {
+		taken[i] = true
+	}
+	var some []T
+	for i, x := range all {
+		if taken[i] {
+			some = append(some, x)
+		}
+	}
+	return some
+}

@@ -1,0 +1,131 @@
+package project_test
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/cache"
+	"github.com/boardsmith/boardsmith/project"
+	"github.com/boardsmith/boardsmith/samples"
+)
+
+// chips are the shipped boards that are no process.
+func chips(t *testing.T, wanted func(*boards.Board) bool) []*boards.Board {
+	t.Helper()
+	var all []*boards.Board
+	for _, name := range boards.List(nil) {
+		b, err := boards.Find(name, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(b.Memory) > 0 && wanted(b) {
+			all = append(all, b)
+		}
+	}
+	return all
+}
+
+func hasCompiler(b *boards.Board) (why string) {
+	compiler, _ := project.MissingTools(b)
+	if len(compiler) > 0 {
+		return compiler[0].Error() + ": " + compiler[0].NextStep()
+	}
+	return ""
+}
+
+func hasEmulator(b *boards.Board) (why string) {
+	_, emulator := project.MissingTools(b)
+	if len(emulator) > 0 {
+		return emulator[0].Error() + ": " + emulator[0].NextStep()
+	}
+	return ""
+}
+
+// unwanted are symbols of a heap, of formatted output and of C++, none of which firmware of ours has.
+var unwanted = regexp.MustCompile(`^_*(malloc|calloc|realloc|reallocarray|free|memalign|aligned_alloc|posix_memalign|malloc_usable_size|sbrk|brk)(_r)?$` +
+	`|printf|scanf|^_*(f?puts|f?putc|putchar|fwrite|fopen|fflush)(_r)?$|^_Z|^__cxa_|^__gxx_|^_Unwind_|^__dso_handle$`)
+
+// TestUnwanted holds the pattern against names of the C libraries and of ours.
+func TestUnwanted(t *testing.T) {
+	for name, want := range map[string]bool{
+		"malloc": true, "_malloc_r": true, "_free_r": true, "__malloc_lock": false, "_sbrk": true, "snprintf": true, "_vfiprintf_r": true,
+		"__d_vfprintf": true, "_puts_r": true, "_Znwj": true, "__cxa_pure_virtual": true, "_ZTI3foo": true,
+		"TVMPlatformMemoryFree": false, "TVMBackendFreeWorkspace": false, "TVMLogf": false, "memcpy": false, "freeze": false, "__aeabi_ldivmod": false,
+	} {
+		if got := unwanted.MatchString(name); got != want {
+			t.Errorf("%s: %v, want %v", name, got, want)
+		}
+	}
+}
+
+// TestEveryChipBuilds builds the sample for boards that are no process, all warnings being errors, and looks at the
+// symbols of each image.
+func TestEveryChipBuilds(t *testing.T) {
+	all := drawn(t, chips(t, func(*boards.Board) bool { return true }), 4)
+	model := filepath.Join(t.TempDir(), samples.Name)
+	if err := os.WriteFile(model, samples.Archive(), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	c := cache.New(t.TempDir(), cache.Options{})
+	for _, b := range all {
+		t.Run(b.Name, func(t *testing.T) {
+			if why := hasCompiler(b); why != "" {
+				t.Skip(why)
+			}
+			ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+			defer cancel()
+			dir := filepath.Join(t.TempDir(), "p")
+			p, err := project.Generate(ctx, dir, project.Spec{Board: b.Name, Model: model, Env: project.Env{Cache: c}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer p.Close()
+			warnsAsErrors(t, dir)
+			i, err := p.Build(ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			symbols, err := exec.CommandContext(ctx, b.Toolchain.NM(), i.Path).Output()
+			if err != nil {
+				t.Fatal(err)
+			}
+			n := 0
+			for line := range strings.Lines(string(symbols)) {
+				words := strings.Fields(line)
+				name := words[len(words)-1]
+				if n++; unwanted.MatchString(name) {
+					t.Errorf("%s is in the image", name)
+				}
+			}
+			if n < 50 {
+				t.Errorf("only %d symbols in the image", n)
+			}
+			for _, f := range []string{i.Bin, i.Hex} {
+				if s, err := os.Stat(f); err != nil || s.Size() == 0 {
+					t.Errorf("%s: %v", f, err)
+				}
+			}
+		})
+	}
+}
+
+// warnsAsErrors makes sure that the build to come does stop at a warning.
+func warnsAsErrors(t *testing.T, dir string) {
+	t.Helper()
+	out, err := exec.Command("make", "-C", dir, "-n", "-B").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(out)) {
+		if strings.Contains(line, " -c -o build/src/") && !strings.Contains(line, " -Werror ") {
+			t.Errorf("without -Werror: %s", line)
+		}
+	}
+}
