@@ -104,6 +104,11 @@ func TestThreeLevels(t *testing.T) {
 	if _, err := b.Settle(Options{ArenaKiB: 129}); failure.Of(err) != failure.DoesNotFit {
 		t.Errorf("an arena larger than RAM: %v", err)
 	}
+	read := *b // as a project's board, which no file is known of
+	read.Files, read.Origin = nil, nil
+	if _, err := read.Settle(Options{ArenaKiB: 129}); failure.Of(err) != failure.DoesNotFit {
+		t.Errorf("an arena larger than RAM: %v", err)
+	}
 }
 
 func TestBadFiles(t *testing.T) {

@@ -12,6 +12,8 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+
+	"github.com/boardsmith/boardsmith/failure"
 )
 
 // linkKinds are the links there are; package project opens each.
@@ -249,10 +251,13 @@ func (p Place) parts() []placed {
 // wrong is an error about a field, or about an element of one ("memory[2]"), at the place that set it.
 func (b *Board) wrong(field, format string, args ...any) error {
 	at, ok := b.Origin[field]
+	field, _, _ = strings.Cut(field, "[")
+	if len(b.Files) == 0 { // it was read back from a project
+		return failure.New(failure.Config, "", field+": "+format, args...)
+	}
 	if !ok {
 		at = Origin{File: b.Files[len(b.Files)-1]}
 	}
-	field, _, _ = strings.Cut(field, "[")
 	return &FileError{at.File, at.Line, fmt.Errorf(field+": "+format, args...)}
 }
 
