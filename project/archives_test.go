@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"math"
 	"os/exec"
 	"path/filepath"
@@ -104,11 +105,11 @@ func runProject(t *testing.T, ctx context.Context, p *project.Project, path stri
 	}
 	in, out := mlftest.Arrays(path)
 	got := answer(t, ctx, e, in)
-	if out == "" {
-		compare(t, got, convolved(t, path, in))
-	} else {
-		compare(t, got, arraysOf(t, out))
+	want, err := expected(path, in, out)
+	if err != nil {
+		t.Fatal(err)
 	}
+	compare(t, got, want)
 	if samples, err := e.Time(ctx, rpc.TimeOptions{Number: 1}); err != nil || len(samples) != 1 {
 		t.Errorf("time: %v, %v", samples, err)
 	}
@@ -148,39 +149,51 @@ func answer(t *testing.T, ctx context.Context, e executor.Executor, inputs strin
 	return outputs
 }
 
-// compare wants type, shape and integers to be exact, and floats within 1e-5 of the larger of 1 and the expected.
 func compare(t *testing.T, got, want []ndarray.Named) {
 	t.Helper()
+	if d := differs(got, want); d != "" {
+		t.Error(d)
+	}
+}
+
+// differs says where got is not want, "" if it is: type, shape and integers are to be exact, and floats within 1e-5 of
+// the larger of 1 and the expected.
+func differs(got, want []ndarray.Named) string {
 	if len(got) != len(want) {
-		t.Fatalf("%d outputs, want %d", len(got), len(want))
+		return fmt.Sprintf("%d outputs, want %d", len(got), len(want))
 	}
 	for i, w := range want {
 		g := got[i]
 		if g.DType != w.DType || !slices.Equal(g.Shape, w.Shape) {
-			t.Errorf("output %d is %v %v, want %v %v", i, g.DType, g.Shape, w.DType, w.Shape)
-			continue
+			return fmt.Sprintf("output %d is %v %v, want %v %v", i, g.DType, g.Shape, w.DType, w.Shape)
 		}
 		for j := range w.Len() {
 			if x, y := g.Float(j), w.Float(j); w.DType.Code != ndarray.Float && g.Int(j) != w.Int(j) ||
 				w.DType.Code == ndarray.Float && !(math.Abs(x-y) <= 1e-5*math.Max(1, math.Abs(y))) {
-				t.Errorf("output %d (%s), element %d is %s, want %s", i, g.Name, j, g.Text(j), w.Text(j))
-				break
+				return fmt.Sprintf("output %d (%s), element %d is %s, want %s", i, g.Name, j, g.Text(j), w.Text(j))
 			}
 		}
 	}
+	return ""
 }
 
 // convolved computes what the network of conv_f32 and conv_pools gives: a convolution of 3 channels by 8 filters 5×5,
 // edges padded with zeroes, and relu. The weights are in the archive's C, as TVM printed them.
-func convolved(t *testing.T, archive, inputs string) []ndarray.Named {
-	t.Helper()
+func convolved(archive, inputs string) ([]ndarray.Named, error) {
 	const size, channels, filters, reach = 16, 3, 8, 2
 	const side = 2*reach + 1
-	w := weights(t, archive, filters*channels*side*side)
-	x := arraysOf(t, inputs)[0]
+	w, err := weights(archive, filters*channels*side*side)
+	if err != nil {
+		return nil, err
+	}
+	given, err := ndarray.ReadNPZ(inputs)
+	if err != nil {
+		return nil, err
+	}
+	x := given[0]
 	y, err := ndarray.New(x.DType, 1, filters, size, size)
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
 	for i := range filters * size * size {
 		f, row, col := i/(size*size), i/size%size, i%size
@@ -193,15 +206,14 @@ func convolved(t *testing.T, archive, inputs string) []ndarray.Named {
 		}
 		binary.LittleEndian.PutUint32(y.Data[4*i:], math.Float32bits(float32(max(sum, 0))))
 	}
-	return []ndarray.Named{{Name: "output", Array: y}}
+	return []ndarray.Named{{Name: "output", Array: y}}, nil
 }
 
 // weights reads the numbers of the one constant in an archive's sources.
-func weights(t *testing.T, archive string, n int) []float64 {
-	t.Helper()
+func weights(archive string, n int) ([]float64, error) {
 	a, err := mlf.Open(archive)
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
 	constant := regexp.MustCompile(`fused_constant(?:_let|\[\d+\]) = \{([^}]*)\}`)
 	for _, f := range a.Modules[0].Sources {
@@ -213,22 +225,24 @@ func weights(t *testing.T, archive string, n int) []float64 {
 		for _, text := range strings.Split(string(m[1]), ",") {
 			v, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
 			if err != nil {
-				t.Fatal(err)
+				return nil, err
 			}
 			all = append(all, v)
 		}
 		if len(all) == n {
-			return all
+			return all, nil
 		}
 	}
-	t.Fatalf("no constant of %d numbers in %s", n, archive)
-	return nil
+	return nil, fmt.Errorf("no constant of %d numbers in %s", n, archive)
 }
 
 // TestConvolved holds the computation against TVM's own answer for the same network with other weights.
 func TestConvolved(t *testing.T) {
 	dir := filepath.Join(mlftest.Data(t), "mlf")
-	got := convolved(t, filepath.Join(dir, "conv_f32.aot_c.tar"), filepath.Join(dir, "conv_f32.inputs.npz"))
+	got, err := convolved(filepath.Join(dir, "conv_f32.aot_c.tar"), filepath.Join(dir, "conv_f32.inputs.npz"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	compare(t, got, arraysOf(t, filepath.Join(dir, "conv_f32.outputs.npz")))
 }
 

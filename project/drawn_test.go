@@ -1,6 +1,7 @@
 package project_test
 
 import (
+	"hash/fnv"
 	"math/rand/v2"
 	"os"
 	"strconv"
@@ -10,8 +11,8 @@ import (
 // full says whether everything is to be tried that a plain run draws from.
 func full() bool { return os.Getenv("BOARDSMITH_FULL") != "" }
 
-// drawn returns n of all, drawn by SEED, in all's order; everything where the full test is asked for.
-func drawn[T any](t *testing.T, all []T, n int) []T {
+// drawn returns n of all, drawn by SEED for this purpose, in all's order; everything where the full test is asked for.
+func drawn[T any](t *testing.T, purpose string, all []T, n int) []T {
 	t.Helper()
 	if full() || n >= len(all) {
 		return all
@@ -24,8 +25,10 @@ func drawn[T any](t *testing.T, all []T, n int) []T {
 		}
 	}
 	t.Logf("%d of %d, drawn by SEED=%d", n, len(all), seed)
+	h := fnv.New64()
+	_, _ = h.Write([]byte(purpose)) // never fails
 	taken := map[int]bool{}
-	for _, i := range rand.New(rand.NewPCG(seed, 0)).Perm(len(all))[:n] {
+	for _, i := range rand.New(rand.NewPCG(seed, h.Sum64())).Perm(len(all))[:n] {
 		taken[i] = true
 	}
 	var some []T

@@ -1,0 +1,356 @@
+package project_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"sort"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/cache"
+	"github.com/boardsmith/boardsmith/executor"
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/mlf/mlftest"
+	"github.com/boardsmith/boardsmith/ndarray"
+	"github.com/boardsmith/boardsmith/project"
+	"github.com/boardsmith/boardsmith/rpc"
+)
+
+// tableFile is written by the full test.
+const tableFile = "../docs/boards-x-archives.md"
+
+// sampleBoards and sampleArchives are how many of each a plain run draws.
+const (
+	sampleBoards   = 2
+	sampleArchives = 4
+)
+
+// A trial is one archive on one board.
+type trial struct {
+	board   *boards.Board
+	archive string // path
+}
+
+// A verdict is what came of a trial.
+type verdict struct {
+	why     string   // why it does not run there, in a few words; "" if its answers are right
+	options []string // that it needed
+	flash   int64    // bytes of the image
+	ram     int64    // bytes of variables, and of the arena that the model takes
+	seconds float64  // of one inference
+	err     error    // what must not be
+}
+
+// TestBoardsAndArchives takes each archive to each emulated board: its answers are right there, or it is refused for a
+// reason that a person can act on. The full test tries all and writes the table of them.
+func TestBoardsAndArchives(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("links to an emulator need POSIX")
+	}
+	var archives []string
+	for _, a := range mlftest.Archives(t) {
+		if !strings.HasPrefix(mlftest.Name(a), "matmul_") { // operators, which are no inference
+			archives = append(archives, a)
+		}
+	}
+	all := chips(t, func(b *boards.Board) bool { return b.Emulated })
+	some := drawn(t, "boards", all, sampleBoards)
+	results := map[trial]verdict{}
+	var mu sync.Mutex
+	c := cache.New(t.TempDir(), cache.Options{})
+	skipped := 0
+	t.Run("board", func(t *testing.T) {
+		gate := make(chan struct{}, runtime.NumCPU())
+		for _, b := range some {
+			t.Run(b.Name, func(t *testing.T) {
+				if why := hasCompiler(b) + hasEmulator(b); why != "" {
+					skipped++
+					t.Skip(why)
+				}
+				t.Parallel()
+				gate <- struct{}{}
+				defer func() { <-gate }()
+				for _, a := range drawn(t, b.Name, archives, sampleArchives) {
+					v := try(t, trial{b, a}, c)
+					mu.Lock()
+					results[trial{b, a}] = v
+					mu.Unlock()
+					if v.err != nil {
+						t.Errorf("%s: %v", mlftest.Name(a), v.err)
+					}
+				}
+			})
+		}
+	})
+	if full() && skipped == 0 && !t.Failed() {
+		writeTable(t, all, archives, results)
+	}
+}
+
+// try makes the archive's project for the board and runs it. Where an option is said to help it is taken.
+func try(t *testing.T, x trial, c *cache.Cache) (v verdict) {
+	ctx, cancel := context.WithTimeout(context.Background(), 4*time.Minute)
+	defer cancel()
+	dir, err := os.MkdirTemp(t.TempDir(), "")
+	if err != nil {
+		return verdict{err: err}
+	}
+	defer os.RemoveAll(dir) // hundreds of them would fill a disk
+	for {
+		options, err := boards.ParseOptions(v.options)
+		if err != nil {
+			v.err = err
+			return v
+		}
+		err = v.run(ctx, x, project.Spec{
+			Board: x.board.Name, Model: x.archive, Options: options, Env: project.Env{Cache: c, Jobs: 1},
+		}, filepath.Join(dir, "p"))
+		var fit *project.FitError
+		if errors.As(err, &fit) && fit.Option != "" && len(v.options) < 4 {
+			v.options = merged(v.options, strings.Fields(fit.Option))
+			continue
+		}
+		v.why, v.err = refusal(x, err)
+		return v
+	}
+}
+
+// merged puts later options in the place of earlier ones of the same name.
+func merged(options, later []string) []string {
+	all := map[string]string{}
+	for _, o := range slices.Concat(options, later) {
+		name, _, _ := strings.Cut(o, "=")
+		all[name] = o
+	}
+	var list []string
+	for _, o := range all {
+		list = append(list, o)
+	}
+	sort.Strings(list)
+	return list
+}
+
+// refusal names the reason for which an archive is refused, in a few words. An error that is none, or that has no
+// business on this board, is returned.
+func refusal(x trial, err error) (why string, bad error) {
+	name := mlftest.Name(x.archive)
+	dsp := slices.Contains(x.board.Provides, "arm-dsp")
+	var fit *project.FitError
+	var object *project.ObjectError
+	switch {
+	case err == nil && strings.HasSuffix(name, "_dsp") && !dsp:
+		return "", errors.New("runs on a core without DSP instructions")
+	case err == nil:
+		return "", nil
+	case failure.Next(err) == "":
+		return "", fmt.Errorf("without a hint: %w", err)
+	case errors.As(err, &fit):
+		where := fit.Region
+		if fit.What != "memory" {
+			where = fit.What
+		}
+		return fmt.Sprintf("%s −%s", where, kib(fit.Over)), nil
+	case errors.As(err, &object) && strings.Contains(name, "_llvm_"):
+		return "other core", nil
+	case strings.Contains(err.Error(), "constants out of the objects") && strings.Contains(name, "aot_packed_llvm"):
+		return "incomplete", nil
+	case strings.HasSuffix(name, "_dsp") && !dsp && strings.Contains(err.Error(), "DSP"):
+		return "needs DSP", nil
+	}
+	return "", err
+}
+
+// run takes the archive through generate, build, flash and open to its answers.
+func (v *verdict) run(ctx context.Context, x trial, s project.Spec, dir string) (err error) {
+	p, err := project.Generate(ctx, dir, s)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, p.Close()) }()
+	i, err := p.Build(ctx)
+	if err != nil {
+		return err
+	}
+	if err := v.measure(p, i); err != nil {
+		return err
+	}
+	session, err := p.Run(ctx, "")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, session.Close(ctx)) }()
+	_, m, err := p.Model()
+	if err != nil {
+		return err
+	}
+	e, err := executor.Open(ctx, session, m)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, e.Close(ctx)) }()
+	return v.infer(ctx, e, x.archive)
+}
+
+func (v *verdict) infer(ctx context.Context, e executor.Executor, archive string) error {
+	in, out := mlftest.Arrays(archive)
+	inputs, err := ndarray.ReadNPZ(in)
+	if err != nil {
+		return err
+	}
+	for _, a := range inputs {
+		if err := e.SetInput(ctx, a.Name, a.Array); err != nil {
+			return err
+		}
+	}
+	if err := e.Run(ctx); err != nil {
+		return err
+	}
+	var got []ndarray.Named
+	for i, o := range e.Outputs() {
+		a, err := e.Output(ctx, i)
+		if err != nil {
+			return err
+		}
+		got = append(got, ndarray.Named{Name: o.Name, Array: a})
+	}
+	want, err := expected(archive, in, out)
+	if err != nil {
+		return err
+	}
+	if d := differs(got, want); d != "" {
+		return errors.New("wrong: " + d)
+	}
+	samples, err := e.Time(ctx, rpc.TimeOptions{Number: 1, Repeat: 2})
+	if err != nil {
+		return err
+	}
+	if v.seconds = samples[0]; len(samples) != 2 || samples[1] != samples[0] || v.seconds <= 0 {
+		return fmt.Errorf("two equal inferences took %v s", samples)
+	}
+	return nil
+}
+
+// measure looks up what the image takes.
+func (v *verdict) measure(p *project.Project, i *project.Image) error {
+	u, err := p.Usage(i)
+	if err != nil {
+		return err
+	}
+	v.flash, v.ram = i.Size.Text+i.Size.Data, i.Size.Data+i.Size.BSS
+	for _, part := range u.Parts {
+		if part.Name == "arena" || part.Name == "stack" { // as large as the board file says
+			v.ram -= part.Data + part.BSS
+		}
+	}
+	a, m, err := p.Model()
+	if err != nil {
+		return err
+	}
+	o, err := p.Board().Settle(p.Options())
+	if err != nil {
+		return err
+	}
+	need, err := project.NeedOf(p.Board(), a, m, o.PacketBytes)
+	v.ram += need.Bytes
+	return err
+}
+
+func kib(n int64) string {
+	if n < 1024 {
+		return fmt.Sprintf("%d B", n)
+	}
+	return fmt.Sprintf("%.*f K", map[bool]int{true: 1, false: 0}[n < 100<<10], float64(n)/1024)
+}
+
+func (v verdict) String() string {
+	if v.why != "" {
+		return v.why
+	}
+	return fmt.Sprintf("%s<br>%s + %s", shortTime(v.seconds), kib(v.flash), kib(v.ram))
+}
+
+// shortTime has three digits that count.
+func shortTime(s float64) string {
+	unit, scale := "µs", 1e6
+	switch {
+	case s >= 1:
+		unit, scale = "s", 1
+	case s >= 1e-3:
+		unit, scale = "ms", 1e3
+	}
+	n := s * scale
+	return fmt.Sprintf("%.*f %s", max(0, 2-int(math.Floor(math.Log10(n)))), n, unit)
+}
+
+const tableIntro = `# Boards × archives
+
+Written by the full test (` + "`go tool mage test:full`, `TestBoardsAndArchives`" + `): every archive on every emulated board, generated, built and run as
+` + "`BOARD=… MODEL=… go tool mage build flash run`" + ` does it. A cell with a time means that all outputs were right: integers equal, floats
+within 1e-5·max(1, |expected|) of what TVM itself computed. It has the time of one inference, and below it flash + RAM:
+
+* **time** is QEMU's under ` + "`-icount shift=4`" + `, where every instruction takes 16 ns. It counts instructions, to the grain of the board's timer; it is
+  the same in every run, and says nothing of cycles, caches or wait states.
+* **flash** is the whole image: operators, parameters in the code, runtime and RPC server. In a ` + "`graph`" + ` archive the parameters are not in the image; the host sends
+  them into RAM.
+* **RAM** is all variables, and what the runtime and the model take of the arena while the host runs them; the stack comes on top.
+
+Where there is no time, the archive was refused before anything was flashed: *region* −*n*: the region, the arena or the packet buffer is *n* too small, and no option
+mends it; *needs DSP*: the C uses Arm's DSP instructions, which the core has not; *other core*: the archive holds objects for another one;
+*incomplete*: TVM leaves the entry and the constants out of such archives. A ¹ marks options other than the board's own, listed below. K is 1,024 bytes.
+`
+
+func writeTable(t *testing.T, all []*boards.Board, archives []string, results map[trial]verdict) {
+	t.Helper()
+	var w strings.Builder
+	w.WriteString(tableIntro)
+	isTiny := func(a string) bool { return filepath.Base(filepath.Dir(a)) == "mlperf_tiny" }
+	var notes []string
+	section := func(title string, wanted func(string) bool) {
+		fmt.Fprintf(&w, "\n## %s\n\n| archive |", title)
+		for _, b := range all {
+			fmt.Fprintf(&w, " %s |", b.Name)
+		}
+		w.WriteString("\n|---|" + strings.Repeat("---|", len(all)) + "\n")
+		for _, a := range archives {
+			if !wanted(a) {
+				continue
+			}
+			fmt.Fprintf(&w, "| %s |", mlftest.Name(a))
+			for _, b := range all {
+				v := results[trial{b, a}]
+				mark := ""
+				if v.why == "" && len(v.options) > 0 {
+					mark = "¹"
+					notes = append(notes, fmt.Sprintf("%s on %s: `OPTIONS=\"%s\"`", mlftest.Name(a), b.Name, strings.Join(v.options, " ")))
+				}
+				fmt.Fprintf(&w, " %s%s |", v, mark)
+			}
+			w.WriteString("\n")
+		}
+	}
+	section("MLPerf Tiny's reference networks", isTiny)
+	section("Other models", func(a string) bool { return !isTiny(a) })
+	if len(notes) > 0 {
+		w.WriteString("\n¹ " + strings.Join(notes, "; ") + "\n")
+	}
+	if err := os.WriteFile(tableFile, []byte(w.String()), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// expected is what TVM computed, or what the test computes where TVM left nothing.
+func expected(archive, in, out string) ([]ndarray.Named, error) {
+	if out != "" {
+		return ndarray.ReadNPZ(out)
+	}
+	return convolved(archive, in)
+}
