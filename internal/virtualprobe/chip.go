@@ -3,10 +3,15 @@
 package virtualprobe
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
+	"syscall"
+	"time"
 
 	"github.com/hashicorp/go-hclog"
 )
@@ -22,7 +27,11 @@ type Chip struct {
 	machine *machine
 	core    *core
 	dap     *dap
+	wear    *Wear
 	held    bool // its reset line is low
+
+	faults    Faults
+	transfers int64
 }
 
 // A Model is a kind of chip that can be emulated.
@@ -37,13 +46,11 @@ type Model struct {
 	bsID    uint32 // id code of a second TAP, 0 if there is none
 	bsIR    int    // its instruction length
 	flash   span
-	wrap    func(*machine, []byte) chipModel
+	wrap    func(*machine, *Wear) chipModel
 }
 
 // A span is a stretch of addresses.
 type span struct{ base, size uint32 }
-
-func (s span) has(addr uint32) bool { return addr-s.base < s.size }
 
 func (m Model) secondTAP() *bypassTAP {
 	if m.bsIR == 0 {
@@ -52,31 +59,120 @@ func (m Model) secondTAP() *bypassTAP {
 	return &bypassTAP{irLength: m.bsIR, idcode: m.bsID}
 }
 
-// New powers a chip up with that content of its flash (nil: erased); more bytes than the flash has are an error.
-func New(ctx context.Context, model Model, flash []byte, log hclog.Logger) (*Chip, error) {
-	if len(flash) > int(model.flash.size) {
-		return nil, fmt.Errorf("%s has %d bytes of flash, not %d", model.Name, model.flash.size, len(flash))
+// Options of a chip; the zero value is a new one.
+type Options struct {
+	Flash []byte       // what its flash holds; the rest is erased
+	Wear  *Wear        // what has become of it; nil: nothing yet
+	Log   hclog.Logger // nil: nobody is told
+}
+
+// New powers a chip up.
+func New(ctx context.Context, model Model, o Options) (*Chip, error) {
+	if len(o.Flash) > int(model.flash.size) {
+		return nil, fmt.Errorf("%s has %d bytes of flash, not %d", model.Name, model.flash.size, len(o.Flash))
 	}
-	full := make([]byte, model.flash.size)
-	for i := copy(full, flash); i < len(full); i++ {
-		full[i] = 0xFF
+	if o.Log == nil {
+		o.Log = hclog.NewNullLogger()
 	}
-	m, err := startMachine(ctx, model.Program, model.Args, log)
+	if o.Wear == nil {
+		o.Wear = &Wear{}
+	}
+	m, err := startMachine(ctx, model.Program, model.Args, o.Log)
 	if err != nil {
 		return nil, err
 	}
-	c := &Chip{model: model, log: log, machine: m}
-	c.core = newCore(m, model.wrap(m, full))
-	c.dap = &dap{bus: c.core, log: log, id: model.dpID, apID: model.apID, block: model.apBlock}
+	c := &Chip{model: model, log: o.Log, machine: m, wear: o.Wear}
+	c.core = newCore(m, model.wrap(m, o.Wear))
+	c.dap = &dap{bus: c.core, log: o.Log, id: model.dpID, apID: model.apID, block: model.apBlock}
 	c.core.seen = c.dap.forget
+	c.dap.fault = c.transfer
 	c.dap.reset()
-	if err := c.core.afterReset(); err != nil {
-		return nil, errors.Join(err, m.close())
-	}
-	if err := c.core.systemReset(); err != nil {
+	if err := errors.Join(c.core.preload(erasedTo(o.Flash, int(model.flash.size))), c.core.systemReset()); err != nil {
 		return nil, errors.Join(err, m.close())
 	}
 	return c, nil
+}
+
+// erasedTo fills up with erased bytes.
+func erasedTo(b []byte, size int) []byte {
+	full := bytes.Repeat([]byte{0xFF}, size)
+	copy(full, b)
+	return full
+}
+
+// Erase erases the whole flash, as another tool would, and resets the chip.
+func (c *Chip) Erase() error { return c.Load(nil) }
+
+// Load puts other content into the flash, past its wear, and resets the chip.
+func (c *Chip) Load(flash []byte) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.dap.forget()
+	return errors.Join(c.core.preload(erasedTo(flash, int(c.model.flash.size))), c.core.systemReset())
+}
+
+// Swap puts another, new chip of the same kind on the board.
+func (c *Chip) Swap() error {
+	c.mu.Lock()
+	*c.wear = Wear{}
+	c.mu.Unlock()
+	return c.Load(nil)
+}
+
+// Break makes things go wrong from now on.
+func (c *Chip) Break(f Faults) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.faults, c.transfers = f, 0
+	c.wear.Stuck, c.wear.Weak = f.Stuck, f.Weak
+}
+
+// Transfers counts those on the debug port since power-up or Break.
+func (c *Chip) Transfers() int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.transfers
+}
+
+// transfer counts one, and makes the probe vanish when its time has come: once. It is under the chip's lock.
+func (c *Chip) transfer() error {
+	c.transfers++
+	if n := c.faults.UnplugAfter; n > 0 && c.transfers >= int64(n) {
+		c.faults.UnplugAfter = 0
+		return errUnplugged
+	}
+	if n := c.faults.HangAfter; n > 0 && c.transfers >= int64(n) {
+		c.faults.HangAfter = 0
+		c.mu.Unlock()
+		<-time.After(hangs)
+		c.mu.Lock()
+		return errUnplugged
+	}
+	return nil
+}
+
+// hangs is how long a probe that hangs does so: longer than anybody waits for one.
+const hangs = 10 * time.Minute
+
+// Alive reports whether the emulator runs.
+func (c *Chip) Alive() bool { return syscall.Kill(c.machine.process.PID(), 0) == nil }
+
+// changed returns the flash if it may have changed since the last time, else nil.
+func (c *Chip) changed() ([]byte, error) {
+	c.mu.Lock()
+	dirty := c.core.dirty()
+	c.mu.Unlock()
+	if !dirty {
+		return nil, nil
+	}
+	return c.Flash()
+}
+
+// worn returns copies.
+func (c *Chip) worn() ([]int, map[int]bool, map[uint32]byte) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.wear.Erases), maps.Clone(c.wear.Stuck), maps.Clone(c.wear.Weak)
 }
 
 // Close takes the power away.

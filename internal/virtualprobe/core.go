@@ -45,6 +45,10 @@ type chipModel interface {
 	beforeRun() error
 	// afterReset is told that the core was reset.
 	afterReset() error
+	// preload gives the flash its content, all of it, without wear.
+	preload(flash []byte) error
+	// dirty reports, once, that the flash may have changed.
+	dirty() bool
 }
 
 // A core is the debug view of the emulated Cortex-M.

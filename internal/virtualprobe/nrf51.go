@@ -3,11 +3,13 @@
 
 package virtualprobe
 
+import "encoding/binary"
+
 // NRF51 is the chip of the machine microbit.
 var NRF51 = Model{
 	Name: "nrf51", Program: "qemu-system-arm", Args: []string{"-M", "microbit"},
 	dpID: 0x0BB11477, jtagID: 0x0BB11477, apID: 0x04770021, apBlock: 1 << 10,
-	flash: span{0, 256 << 10},
+	flash: span{0, nrfBytes},
 	wrap:  newNRF51,
 }
 
@@ -16,15 +18,17 @@ const (
 	nrfErasePg  = 0x4001E508
 	nrfEraseAll = 0x4001E50C
 	nrfPage     = 1024
+	nrfBytes    = 256 << 10
 )
 
 type nrf51 struct {
 	*machine
-	kept    []byte // flash from before it was powered
-	started bool
+	wear    *Wear
+	config  uint32 // what the controller allows: 0 reading, 1 writing, 2 erasing
+	unsaved bool
 }
 
-func newNRF51(m *machine, flash []byte) chipModel { return &nrf51{machine: m, kept: flash} }
+func newNRF51(m *machine, w *Wear) chipModel { return &nrf51{machine: m, wear: w} }
 
 // factory overrides what QEMU misplaces (nRF51 reference manual §7: CODEPAGESIZE, CODESIZE, CLENR0, NUMRAMBLOCK, ...).
 var factory = map[uint32]uint32{
@@ -46,34 +50,89 @@ func (n *nrf51) runnable(addr uint32) bool { return n.plain(addr) }
 
 func (n *nrf51) beforeRun() error { return nil } // its flash is the emulator's
 
-// afterReset gives the flash its content when the chip is powered; it survives resets by itself.
 func (n *nrf51) afterReset() error {
-	if n.started {
-		return nil
-	}
-	n.started = true
-	words := make([]uint32, len(n.kept)/4)
-	for i := range words {
-		b := n.kept[4*i:]
-		words[i] = uint32(b[0]) | uint32(b[1])<<8 | uint32(b[2])<<16 | uint32(b[3])<<24
-	}
-	n.kept = nil
-	return n.program(words)
+	n.config = 0
+	return nil
 }
 
-// program erases all and writes words from address 0 on, through the controller.
-func (n *nrf51) program(words []uint32) error {
-	for _, w := range []struct{ addr, v uint32 }{{nrfConfig, 2}, {nrfEraseAll, 1}, {nrfConfig, 1}} {
-		if err := n.Write(w.addr, 4, w.v); err != nil {
+func (n *nrf51) dirty() bool {
+	was := n.unsaved
+	n.unsaved = false
+	return was
+}
+
+// Write watches the flash controller, and makes it fail where the flash is worn.
+func (n *nrf51) Write(addr uint32, width int, v uint32) error {
+	switch {
+	case addr == nrfConfig:
+		n.config = v & 3
+	case addr == nrfErasePg && n.config == 2:
+		n.unsaved = true
+		if !n.wear.erased(int(v / nrfPage)) {
+			return nil
+		}
+	case addr == nrfEraseAll && n.config == 2 && v&1 != 0:
+		n.unsaved = true
+		return n.eraseAll(v)
+	case addr < n.size() && n.config == 1:
+		n.unsaved = true
+		return n.program(addr, width, v)
+	}
+	return n.machine.Write(addr, width, v)
+}
+
+func (n *nrf51) WriteBlock(addr uint32, words []uint32) error {
+	for i, v := range words {
+		if err := n.Write(addr+uint32(4*i), 4, v); err != nil {
 			return err
 		}
 	}
-	for i, v := range words {
-		if v != 0xFFFFFFFF {
-			if err := n.Write(uint32(4*i), 4, v); err != nil {
+	return nil
+}
+
+func (n *nrf51) size() uint32 { return nrfBytes }
+
+// eraseAll erases page by page if some no longer erase.
+func (n *nrf51) eraseAll(v uint32) error {
+	whole := true
+	for page := range int(n.size() / nrfPage) {
+		whole = n.wear.erased(page) && whole
+	}
+	if whole {
+		return n.machine.Write(nrfEraseAll, 4, v)
+	}
+	for page := range n.size() / nrfPage {
+		if !n.wear.Stuck[int(page)] {
+			if err := n.machine.Write(nrfErasePg, 4, page*nrfPage); err != nil {
 				return err
 			}
 		}
 	}
-	return n.Write(nrfConfig, 4, 0)
+	return nil
+}
+
+// program leaves ones where bits no longer become 0.
+func (n *nrf51) program(addr uint32, width int, v uint32) error {
+	for i := range uint32(width) {
+		v |= uint32(n.wear.weak(addr+i)) << (8 * i)
+	}
+	return n.machine.Write(addr, width, v)
+}
+
+// preload erases all and writes through the emulator's controller, past the wear.
+func (n *nrf51) preload(flash []byte) error {
+	for _, w := range []struct{ addr, v uint32 }{{nrfConfig, 2}, {nrfEraseAll, 1}, {nrfConfig, 1}} {
+		if err := n.machine.Write(w.addr, 4, w.v); err != nil {
+			return err
+		}
+	}
+	for i := 0; i < len(flash); i += 4 {
+		if v := binary.LittleEndian.Uint32(flash[i:]); v != 0xFFFFFFFF {
+			if err := n.machine.Write(uint32(i), 4, v); err != nil {
+				return err
+			}
+		}
+	}
+	n.unsaved = true
+	return n.machine.Write(nrfConfig, 4, n.config)
 }

@@ -10,13 +10,14 @@ import "bytes"
 var STM32F412 = Model{
 	Name: "stm32f412xe", Program: "qemu-system-arm", Args: []string{"-M", "netduinoplus2"},
 	dpID: 0x2BA01477, jtagID: 0x4BA00477, apID: 0x24770011, apBlock: 4 << 10, bsID: 0x06441041, bsIR: 5,
-	flash: span{f4Flash, 512 << 10},
+	flash: span{f4Flash, f4Bytes},
 	wrap:  newSTM32F4,
 }
 
 // The flash controller's registers and bits.
 const (
 	f4Flash = 0x08000000
+	f4Bytes = 512 << 10
 
 	f4Base  = 0x40023C00
 	f4Key   = f4Base + 0x04
@@ -58,10 +59,25 @@ type stm32f4 struct {
 	rom    []byte // what the emulator has
 	stale  bool   // which may differ from flash
 	wear   *Wear
+
+	unsaved bool
 }
 
-func newSTM32F4(m *machine, flash []byte) chipModel {
-	return &stm32f4{machine: m, flash: flash, ctrl: f4Lock, rom: make([]byte, len(flash)), stale: true}
+func newSTM32F4(m *machine, w *Wear) chipModel {
+	const size = f4Bytes
+	return &stm32f4{machine: m, wear: w, flash: make([]byte, size), rom: make([]byte, size), ctrl: f4Lock}
+}
+
+func (f *stm32f4) preload(flash []byte) error {
+	copy(f.flash, flash)
+	f.stale, f.unsaved = true, true
+	return nil
+}
+
+func (f *stm32f4) dirty() bool {
+	was := f.unsaved
+	f.unsaved = false
+	return was
 }
 
 func (f *stm32f4) plain(addr uint32) bool {
@@ -215,7 +231,7 @@ func (f *stm32f4) erase(sector int) {
 	for i := range f4Sectors[sector] << 10 {
 		f.flash[from+i] = 0xFF
 	}
-	f.stale = true
+	f.stale, f.unsaved = true, true
 }
 
 // program clears bits, if the controller is told to, in units of the width that PSIZE says (§3.5.4).
@@ -232,7 +248,7 @@ func (f *stm32f4) program(off uint32, width int, v uint32) {
 		f.flash[off+i] &= byte(v >> (8 * i))
 		f.flash[off+i] |= f.wear.weak(off + i)
 	}
-	f.busy, f.stale = f4BusyReads, true
+	f.busy, f.stale, f.unsaved = f4BusyReads, true, true
 	f.stat |= f4EOP
 }
 

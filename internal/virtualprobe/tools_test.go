@@ -18,10 +18,8 @@ import (
 // powerUp starts an emulated chip that ends with the test.
 func powerUp(t *testing.T, m Model) *Chip {
 	t.Helper()
-	if _, err := exec.LookPath(m.Program); err != nil {
-		t.Skipf("%s is not installed", m.Program)
-	}
-	c, err := New(t.Context(), m, nil, hclog.New(&hclog.LoggerOptions{Output: t.Output(), Level: hclog.Info}))
+	needs(t, m.Program)
+	c, err := New(t.Context(), m, Options{Log: hclog.New(&hclog.LoggerOptions{Output: t.Output(), Level: hclog.Info})})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,6 +29,18 @@ func powerUp(t *testing.T, m Model) *Chip {
 		}
 	})
 	return c
+}
+
+func needs(t *testing.T, program string) {
+	t.Helper()
+	if _, err := exec.LookPath(program); err != nil {
+		t.Skipf("%s is not installed", program)
+	}
+}
+
+func portOf(address string) string {
+	_, port, _ := net.SplitHostPort(address)
+	return port
 }
 
 // listen serves a front end on a TCP port and returns its number.
@@ -51,8 +61,7 @@ func listen(t *testing.T, serve func(io.ReadWriter) error) string {
 			conn.Close()
 		}
 	}()
-	_, port, _ := net.SplitHostPort(l.Addr().String())
-	return port
+	return portOf(l.Addr().String())
 }
 
 // image is a firmware that loops, and enough behind it to fill pages.

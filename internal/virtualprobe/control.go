@@ -1,0 +1,163 @@
+// This file is what a keeper does when told, and how it keeps the chip's state and serves its serial line.
+
+package virtualprobe
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/moby/sys/atomicwriter"
+	"golang.org/x/sys/unix"
+)
+
+// control answers requests, one at a time.
+func (k *keeper) control(l net.Listener) {
+	for {
+		conn, err := l.Accept()
+		if err != nil {
+			return
+		}
+		_ = conn.SetDeadline(time.Now().Add(answerTimeout))
+		var q Request
+		if err := json.NewDecoder(io.LimitReader(conn, maxRequest)).Decode(&q); err == nil {
+			_ = json.NewEncoder(conn).Encode(k.obey(q)) // a client that left wants no answer
+		}
+		conn.Close()
+		k.left()
+		if q.Do == "down" {
+			k.once.Do(func() { close(k.done) })
+			return
+		}
+	}
+}
+
+// orders are what a keeper can be told.
+var orders = map[string]func(*keeper, Request) error{
+	"status": func(*keeper, Request) error { return nil },
+	"down":   func(*keeper, Request) error { return nil },
+	"save":   func(k *keeper, _ Request) error { return k.save() },
+	"erase":  func(k *keeper, _ Request) error { return k.chip.Erase() },
+	"swap": func(k *keeper, _ Request) error {
+		k.state.Chip++
+		return k.chip.Swap()
+	},
+	"faults": func(k *keeper, q Request) error {
+		if q.Faults == nil {
+			return fmt.Errorf("faults without any")
+		}
+		k.chip.Break(*q.Faults)
+		return nil
+	},
+}
+
+func (k *keeper) obey(q Request) Answer {
+	do, ok := orders[q.Do]
+	if !ok {
+		return Answer{Error: fmt.Sprintf("a keeper cannot %q; it can: %v", q.Do, slices.Sorted(maps.Keys(orders)))}
+	}
+	err := do(k, q)
+	if err == nil {
+		err = k.save()
+	}
+	a := Answer{State: k.state, Address: k.address, Transfers: k.chip.Transfers()}
+	if err != nil {
+		a.Error = err.Error()
+	}
+	return a
+}
+
+// saveNow saves where nobody waits for it.
+func (k *keeper) saveNow() {
+	if err := k.save(); err != nil {
+		k.log.Warn("save", "error", err)
+	}
+}
+
+// save writes what has changed of the flash, and the state.
+func (k *keeper) save() error {
+	k.saving.Lock()
+	defer k.saving.Unlock()
+	flash, err := k.chip.changed()
+	if err != nil {
+		return err
+	}
+	if flash != nil {
+		if err := atomicwriter.WriteFile(filepath.Join(k.dir, flashName), flash, 0o644); err != nil {
+			return err
+		}
+	}
+	k.state.Erases, k.state.Stuck, k.state.Weak = k.chip.worn()
+	b, err := json.Marshal(k.state)
+	if err != nil || bytes.Equal(b, k.saved) {
+		return err
+	}
+	k.saved = b
+	return writeJSON(filepath.Join(k.dir, stateName), k.state)
+}
+
+// terminalOpen reports whether anybody has the other side of a terminal open.
+func terminalOpen(f *os.File) (bool, error) {
+	raw, err := f.SyscallConn()
+	if err != nil {
+		return false, err
+	}
+	open := false
+	control := raw.Control(func(fd uintptr) {
+		p := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
+		if _, err = unix.Poll(p, 0); err == nil || err == unix.EINTR {
+			open, err = p[0].Revents&unix.POLLHUP == 0, nil
+		}
+	})
+	if control != nil {
+		return false, control
+	}
+	return open, err
+}
+
+// serveUART carries bytes between the chip's first UART and the terminal. What the chip says while nobody listens is
+// lost, as on a cable.
+func (k *keeper) serveUART(f *os.File) {
+	go func() {
+		buf := make([]byte, 4096)
+		for {
+			n, err := k.chip.machine.serial.Read(buf)
+			if err != nil {
+				return
+			}
+			if open, err := terminalOpen(f); err != nil {
+				return
+			} else if open {
+				_ = f.SetWriteDeadline(time.Now().Add(time.Second))
+				_, _ = f.Write(buf[:n]) // a listener that does not read loses it
+			}
+		}
+	}()
+	for k.awaitClient(f) {
+		k.clients.Add(1)
+		k.fromTerminal(f)
+		k.clients.Add(-1)
+		k.left()
+	}
+}
+
+// fromTerminal carries bytes to the chip until the client leaves.
+func (k *keeper) fromTerminal(f *os.File) {
+	buf := make([]byte, 4096)
+	for {
+		n, err := f.Read(buf)
+		if err != nil {
+			return
+		}
+		if _, err := k.chip.machine.serial.Write(buf[:n]); err != nil {
+			return
+		}
+	}
+}

@@ -1,0 +1,407 @@
+// This file keeps an emulated chip between commands, as a board on the desk keeps its flash: one process for each, which
+// owns the emulator, the probe's front ends and the serial line, and ends a while after its last client.
+
+package virtualprobe
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/creack/pty"
+	"github.com/gofrs/flock"
+	"github.com/hashicorp/go-hclog"
+	"github.com/moby/sys/atomicwriter"
+	"golang.org/x/term"
+)
+
+// keeperEnv holds the folder of the chip that this process is to keep.
+const keeperEnv = "BOARDSMITH_VIRTUAL_CHIP"
+
+const (
+	stateName    = "chip.json"
+	flashName    = "flash.bin"
+	addressName  = "address.json" // there while the keeper runs
+	controlName  = "control"
+	logName      = "keeper.log"
+	lingers      = 60 * time.Second
+	saveEvery    = 200 * time.Millisecond
+	firstAnswers = 20 * time.Second // for a keeper to start
+)
+
+// Models are the chips that can be kept, by the name of the board they are on.
+var Models = map[string]Model{"microbit": NRF51, "netduinoplus2": STM32F412}
+
+// A State is what a chip keeps without power, besides its flash.
+type State struct {
+	Board  string          `json:"board"`
+	Serial string          `json:"serial"` // of the probe
+	Chip   int             `json:"chip"`   // counts the chips that have been on the board: swap puts another one there
+	Erases []int           `json:"erases"` // by sector
+	Stuck  map[int]bool    `json:"stuck,omitempty"`
+	Weak   map[uint32]byte `json:"weak,omitempty"`
+}
+
+// An Address says where a running keeper is reached.
+type Address struct {
+	PID       int    `json:"pid"`
+	Bitbang   string `json:"bitbang"`   // host:port of remote_bitbang
+	Remote    string `json:"remote"`    // host:port of the remote probe protocol
+	BusPirate string `json:"buspirate"` // a terminal
+	UART      string `json:"uart"`      // a terminal
+}
+
+// A Request is a line to the keeper's control socket.
+type Request struct {
+	Do     string  `json:"do"` // status, erase, swap, down, save, faults
+	Faults *Faults `json:"faults,omitempty"`
+}
+
+// Faults are what is to go wrong, for tests. The zero value is a good probe.
+type Faults struct {
+	UnplugAfter int             `json:"unplug_after,omitempty"` // transfers until the probe vanishes, once; 0: never
+	HangAfter   int             `json:"hang_after,omitempty"`   // transfers until the probe stops answering
+	Stuck       map[int]bool    `json:"stuck,omitempty"`        // sectors that no longer erase
+	Weak        map[uint32]byte `json:"weak,omitempty"`         // by offset in flash: bits that stay 1
+}
+
+// An Answer is the keeper's line.
+type Answer struct {
+	Error     string  `json:"error,omitempty"`
+	State     State   `json:"state"`
+	Address   Address `json:"address"`
+	Transfers int64   `json:"transfers"` // of the debug port since the keeper began, or since the last faults request
+}
+
+// RunKeeper runs this process as a keeper and ends it, if it was started as one. A program that uses Up calls it before
+// anything else.
+func RunKeeper() {
+	dir := os.Getenv(keeperEnv)
+	if dir == "" {
+		return
+	}
+	if err := keep(dir); err != nil {
+		fmt.Fprintln(os.Stderr, "boardsmith: virtual chip:", err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+// Up makes sure that the emulated chip in dir (a folder of its own; made if need be) has its keeper, and says where.
+func Up(ctx context.Context, dir, board string) (Answer, error) {
+	if _, ok := Models[board]; !ok {
+		return Answer{}, fmt.Errorf("there is no emulated chip for board %q", board)
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return Answer{}, err
+	}
+	if err := firstState(dir, board); err != nil {
+		return Answer{}, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, firstAnswers)
+	defer cancel()
+	for {
+		a, err := Ask(ctx, dir, Request{Do: "status"})
+		if err == nil {
+			return a, nil
+		}
+		if err := startKeeper(dir); err != nil {
+			return Answer{}, err
+		}
+		for range 100 {
+			if a, err = Ask(ctx, dir, Request{Do: "status"}); err == nil {
+				return a, nil
+			}
+			select {
+			case <-ctx.Done():
+				return Answer{}, fmt.Errorf("the emulated chip does not start: %w%s", context.Cause(ctx), lastWords(dir))
+			case <-time.After(20 * time.Millisecond):
+			}
+		}
+	}
+}
+
+func lastWords(dir string) string {
+	log, _ := os.ReadFile(filepath.Join(dir, logName))
+	if len(log) == 0 {
+		return ""
+	}
+	return "\n" + string(log[max(0, len(log)-1000):])
+}
+
+func firstState(dir, board string) error {
+	name := filepath.Join(dir, stateName)
+	if _, err := os.Stat(name); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return writeJSON(name, State{Board: board, Serial: "VIRTUAL-" + strings.ToUpper(board)})
+}
+
+// startKeeper starts this very program as a keeper, in a session of its own.
+func startKeeper(dir string) error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	log, err := os.Create(filepath.Join(dir, logName))
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	cmd := exec.Command(self)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), keeperEnv+"="+dir)
+	cmd.Stderr = log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	go func() { _ = cmd.Wait() }() // it is nobody's child for long
+	return nil
+}
+
+// Ask sends one request to the keeper of the chip in dir, which must run: Up.
+func Ask(ctx context.Context, dir string, q Request) (Answer, error) {
+	var d net.Dialer
+	conn, err := dialShort(ctx, &d, filepath.Join(dir, controlName))
+	if err != nil {
+		return Answer{}, err
+	}
+	defer conn.Close()
+	if t, ok := ctx.Deadline(); ok {
+		_ = conn.SetDeadline(t)
+	}
+	stop := context.AfterFunc(ctx, func() { conn.Close() })
+	defer stop()
+	if err := json.NewEncoder(conn).Encode(q); err != nil {
+		return Answer{}, err
+	}
+	var a Answer
+	if err := json.NewDecoder(conn).Decode(&a); err != nil {
+		return Answer{}, err
+	}
+	if a.Error != "" {
+		return a, errors.New(a.Error)
+	}
+	return a, nil
+}
+
+// dialShort connects to a socket whose path may be longer than a socket's name can be, through the folder's descriptor.
+func dialShort(ctx context.Context, d *net.Dialer, path string) (net.Conn, error) {
+	dir, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	return d.DialContext(ctx, "unix", fmt.Sprintf("/proc/self/fd/%d/%s", dir.Fd(), filepath.Base(path)))
+}
+
+func writeJSON(name string, v any) error {
+	b, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return err
+	}
+	return atomicwriter.WriteFile(name, append(b, '\n'), 0o644)
+}
+
+// A keeper is the process's state.
+type keeper struct {
+	dir     string
+	state   State
+	chip    *Chip
+	log     hclog.Logger
+	address Address
+	clients atomic.Int64
+	since   atomic.Int64 // when the last client left, Unix nanoseconds
+	done    chan struct{}
+	once    sync.Once
+	saving  sync.Mutex
+	saved   []byte // the state as it is on disk
+}
+
+func keep(dir string) error {
+	lock := flock.New(filepath.Join(dir, "lock"))
+	if ok, err := lock.TryLock(); err != nil || !ok {
+		return err // another keeper is there
+	}
+	defer lock.Close()
+	k := &keeper{dir: dir, log: hclog.New(&hclog.LoggerOptions{Output: os.Stderr}), done: make(chan struct{})}
+	b, err := os.ReadFile(filepath.Join(dir, stateName))
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(b, &k.state); err != nil {
+		return fmt.Errorf("%s: %w", stateName, err)
+	}
+	if err := k.powerUp(); err != nil {
+		return err
+	}
+	defer func() { _ = k.chip.Close() }()
+	closers, err := k.open()
+	for _, c := range closers {
+		defer c.Close()
+	}
+	if err != nil {
+		return err
+	}
+	defer os.Remove(filepath.Join(dir, addressName))
+	k.left()
+	k.wait()
+	return k.save()
+}
+
+// powerUp starts the chip with the flash that it has.
+func (k *keeper) powerUp() error {
+	model, ok := Models[k.state.Board]
+	if !ok {
+		return fmt.Errorf("there is no emulated chip for board %q", k.state.Board)
+	}
+	flash, err := os.ReadFile(filepath.Join(k.dir, flashName))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	wear := &Wear{Erases: k.state.Erases, Stuck: k.state.Stuck, Weak: k.state.Weak}
+	k.chip, err = New(context.Background(), model, Options{Flash: flash, Wear: wear, Log: k.log})
+	return err
+}
+
+// open makes the front ends and serves them.
+func (k *keeper) open() (closers []io.Closer, err error) {
+	control, err := k.listenControl()
+	if err != nil {
+		return closers, err
+	}
+	closers = append(closers, control)
+	for _, f := range []struct {
+		address *string
+		serve   func(io.ReadWriter) error
+	}{{&k.address.Bitbang, k.chip.serveBitbang}, {&k.address.Remote, k.chip.serveRemote}} {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return closers, err
+		}
+		closers = append(closers, l)
+		*f.address = l.Addr().String()
+		go k.accept(l, f.serve)
+	}
+	for _, f := range []struct {
+		path  *string
+		serve func(*os.File)
+	}{{&k.address.BusPirate, k.busPirate}, {&k.address.UART, k.serveUART}} {
+		ours, theirs, err := pty.Open()
+		if err != nil {
+			return closers, err
+		}
+		closers = append(closers, ours)
+		_, err = term.MakeRaw(int(theirs.Fd()))
+		*f.path = theirs.Name()
+		theirs.Close() // a terminal with no one on its other side reports that to ours
+		if err != nil {
+			return closers, err
+		}
+		go f.serve(ours)
+	}
+	k.address.PID = os.Getpid()
+	if err := writeJSON(filepath.Join(k.dir, addressName), k.address); err != nil {
+		return closers, err
+	}
+	go k.control(control)
+	return closers, nil
+}
+
+func (k *keeper) listenControl() (net.Listener, error) {
+	if err := os.Chdir(k.dir); err != nil { // a socket's name has about 100 characters at most
+		return nil, err
+	}
+	if err := os.Remove(controlName); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err // of a keeper that was killed: the lock is ours
+	}
+	return net.Listen("unix", controlName)
+}
+
+func (k *keeper) accept(l net.Listener, serve func(io.ReadWriter) error) {
+	for {
+		conn, err := l.Accept()
+		if err != nil {
+			return
+		}
+		go func() {
+			k.clients.Add(1)
+			defer k.left()
+			defer k.clients.Add(-1)
+			defer conn.Close()
+			if err := serve(conn); err != nil {
+				k.log.Debug("client", "ended", err)
+			}
+			k.saveNow()
+		}()
+	}
+}
+
+func (k *keeper) left() { k.since.Store(time.Now().UnixNano()) }
+
+// busPirate serves one program after the other.
+func (k *keeper) busPirate(f *os.File) {
+	for k.awaitClient(f) {
+		k.clients.Add(1)
+		if err := k.chip.serveBusPirate(f); errors.Is(err, errUnplugged) {
+			k.log.Info("unplugged")
+		}
+		k.clients.Add(-1)
+		k.left()
+		k.saveNow()
+	}
+}
+
+// awaitClient waits until somebody has the terminal's other side open.
+func (k *keeper) awaitClient(f *os.File) bool {
+	for {
+		open, err := terminalOpen(f)
+		if err != nil || open {
+			return open
+		}
+		select {
+		case <-k.done:
+			return false
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}
+
+// wait returns when the keeper is to end: told so, by a signal, or alone for a while.
+func (k *keeper) wait() {
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
+	tick := time.NewTicker(saveEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-k.done:
+			return
+		case <-signals:
+			return
+		case <-tick.C:
+			if k.clients.Load() == 0 && time.Since(time.Unix(0, k.since.Load())) > lingers {
+				return
+			}
+			if !k.chip.Alive() {
+				k.log.Error("the emulator has ended")
+				return
+			}
+			k.saveNow()
+		}
+	}
+}
