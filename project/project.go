@@ -159,6 +159,9 @@ func (p *Project) Template() string { return p.state.Template.Name }
 // Options are the user's choices it was generated with; zero fields are the board's own.
 func (p *Project) Options() boards.Options { return p.state.Options }
 
+// Module is which of the archive's models it is about, by its name.
+func (p *Project) Module() string { return p.state.Model.Module }
+
 // ModelName and ModelDigest say what archive it was generated from: the file's name, and the SHA-256 of its tar.
 func (p *Project) ModelName() string { return p.state.Model.Name }
 

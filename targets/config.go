@@ -31,6 +31,7 @@ const maxConfigBytes = 1 << 20
 type choice struct {
 	Board    string     `json:"board"`
 	Model    string     `json:"model"`    // relative to the file's folder
+	Module   string     `json:"module"`   // of an archive with several models
 	Template string     `json:"template"` // a name, or a path relative to the file's folder
 	Project  string     `json:"project"`  // relative to the file's folder
 	Options  optionList `json:"options"`

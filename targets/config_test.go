@@ -55,7 +55,7 @@ func TestConfig(t *testing.T) {
 func TestBadConfig(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{"{\n\"bord\": \"host\"}", `f:2: field "bord" is not known; did you mean "board"?`},
-		{"{\n\"targets\": {\"a\": {\n\"modle\": \"x\"}}}", `f:3: field "modle" is not known; did you mean "model"?`},
+		{"{\n\"targets\": {\"a\": {\n\"mdoel\": \"x\"}}}", `f:3: field "mdoel" is not known; did you mean "model"?`},
 		{"{\n\"board\": 3}", `f:2: "board" cannot be a number`},
 		{"{\n\"options\": [1]}", "options are an object"},
 		{"{\n\"options\": {\"a\": [1]}}", `option "a" is neither`},
@@ -181,6 +181,33 @@ func TestRunsHere(t *testing.T) {
 		err := runsHere(system, in)
 		if failure.Of(err) != failure.Config || !strings.Contains(failure.Next(err), "QEMU") {
 			t.Errorf("%s: %v", system, err)
+		}
+	}
+}
+
+// TestModule asks for one of an archive's models.
+func TestModule(t *testing.T) {
+	dir := t.TempDir()
+	writeFile(t, filepath.Join(dir, configName), `{"model": "f.tar", "module": "first"}`)
+	for _, c := range []struct {
+		env             map[string]string
+		made            *made
+		module, project string
+		asked           bool
+	}{
+		{nil, nil, "first", "f.first", false},
+		{map[string]string{"MODULE": "second"}, nil, "second", "f.second", true},
+		{map[string]string{"MODEL": "g.tar"}, nil, "", "g", false},
+		{map[string]string{"MODEL": "g.tar", "MODULE": "one"}, nil, "one", "g.one", true},
+		{map[string]string{"PROJECT": "p"}, &made{board: "host", model: "m.tar", module: "third"}, "third", "p", false},
+		{map[string]string{"PROJECT": "p"}, nil, "first", "p", false},
+	} {
+		in, err := resolve(func(name string) string { return c.env[name] }, dir, func(string) (*made, error) { return c.made, nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		if in.module.value != c.module || in.module.asked != c.asked || filepath.Base(in.project) != c.project {
+			t.Errorf("%v: module %+v in %s, want %q (asked: %v) in %s", c.env, in.module, in.project, c.module, c.asked, c.project)
 		}
 	}
 }

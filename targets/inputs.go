@@ -51,6 +51,7 @@ type inputs struct {
 	derived  bool   // the folder follows from board and model
 	board    input
 	model    input // path of an archive; "" is the bundled sample
+	module   input // which of the archive's models; "" is the only one
 	template input
 	options  boards.Options
 	optioned bool // the options were asked for
@@ -64,8 +65,8 @@ type inputs struct {
 
 // made is what a project.json says the project was made of.
 type made struct {
-	board, template, model string
-	options                boards.Options
+	board, template, model, module string
+	options                        boards.Options
 }
 
 // resolve reads everything but what depends on a project. load returns what the project in a folder was made of, or
@@ -87,6 +88,7 @@ func resolve(env environ, dir string, load func(dir string) (*made, error)) (*in
 	}
 	in.board = asked(env("BOARD"), named.Board)
 	in.model = asked(env("MODEL"), named.Model)
+	in.module = asked(env("MODULE"), named.Module)
 	in.template = asked(env("TEMPLATE"), named.Template)
 	words := strings.Fields(env("OPTIONS"))
 	if len(words) == 0 {
@@ -102,11 +104,14 @@ func resolve(env environ, dir string, load func(dir string) (*made, error)) (*in
 
 	in.project = first(env("PROJECT"), named.Project, c.Project)
 	if in.project == "" {
+		if !in.model.asked {
+			in.module.value = first(in.module.value, c.Module) // of boardsmith.json's own model
+		}
 		// The folder's name says board and model, so both are as good as asked for.
 		in.board = input{first(in.board.value, c.Board, defaultBoard), true}
 		in.model = input{first(in.model.value, c.Model), true}
 		in.derived = true
-		in.project = filepath.Join("build", baseName(in.board.value), archiveName(in.model.value))
+		in.project = filepath.Join("build", baseName(in.board.value), projectName(in.model.value, in.module.value))
 	}
 	m, err := load(in.project)
 	if err != nil {
@@ -120,13 +125,16 @@ func resolve(env environ, dir string, load func(dir string) (*made, error)) (*in
 func (in *inputs) fill(m *made) {
 	c := in.config
 	if m == nil {
-		m = &made{board: first(c.Board, defaultBoard), model: c.Model, template: c.Template, options: in.usual}
+		m = &made{board: first(c.Board, defaultBoard), model: c.Model, module: c.Module, template: c.Template, options: in.usual}
 	}
 	if !in.board.asked {
 		in.board.value = m.board
 	}
 	if !in.model.asked {
 		in.model.value = m.model
+	}
+	if !in.module.asked && !in.model.asked { // another archive has other models
+		in.module.value = m.module
 	}
 	if !in.template.asked {
 		in.template.value = m.template
@@ -205,6 +213,14 @@ func archiveName(model string) string {
 		name = strings.TrimSuffix(name, end)
 	}
 	return name
+}
+
+// projectName is the folder's for an archive, or one of several models in it.
+func projectName(model, module string) string {
+	if module == "" {
+		return archiveName(model)
+	}
+	return archiveName(model) + "." + module
 }
 
 // baseName is a board's name, of a board file's path too.

@@ -38,7 +38,7 @@ func (s *session) generate(ctx context.Context) error {
 // makeProject generates the project that the inputs describe and tells what that changed.
 func (s *session) makeProject(ctx context.Context, in *inputs) error {
 	spec := project.Spec{
-		Board: in.board.value, Template: in.template.value, Options: in.options,
+		Board: in.board.value, Module: in.module.value, Template: in.template.value, Options: in.options,
 		Force: s.env.set("FORCE"), Env: s.projectEnv(in),
 	}
 	if err := runsHere(runtime.GOOS, in); err != nil {
@@ -141,7 +141,7 @@ func (s *session) ready(ctx context.Context) error {
 	if err := s.matches(in); err != nil {
 		return err
 	}
-	if !in.model.asked && !in.board.asked && !in.optioned && !in.template.asked {
+	if !in.model.asked && !in.module.asked && !in.board.asked && !in.optioned && !in.template.asked {
 		return nil
 	}
 	current, err := s.isCurrent(in)

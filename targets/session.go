@@ -80,7 +80,7 @@ func (s *session) load(dir string) (*made, error) {
 		return nil, err
 	}
 	s.project = p
-	return &made{board: p.Board().Name, template: p.Template(), model: p.ModelName(), options: p.Options()}, nil
+	return &made{board: p.Board().Name, template: p.Template(), model: p.ModelName(), module: p.Module(), options: p.Options()}, nil
 }
 
 func (s *session) projectEnv(in *inputs) project.Env {
@@ -109,6 +109,9 @@ func (s *session) matches(in *inputs) error {
 	}
 	if in.model.asked && archiveName(in.model.value) != archiveName(p.ModelName()) {
 		return s.madeFor("model", archiveName(p.ModelName()), archiveName(in.model.value))
+	}
+	if in.module.asked && in.module.value != p.Module() {
+		return s.madeFor("model", p.Module(), in.module.value+" of "+archiveName(p.ModelName()))
 	}
 	return nil
 }
