@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -21,8 +22,9 @@ import (
 // A Device is one board on the desk, one emulator or one process; a board is only the kind. It is held by its user
 // until Close.
 type Device struct {
-	board *boards.Board
-	env   Env
+	board        *boards.Board
+	env          Env
+	clockChecked bool // against the host's
 }
 
 // linkers start the firmware, where that is for us to do, and open the link to it, by the board's kind of link.
@@ -44,7 +46,7 @@ func Attach(ctx context.Context, b *boards.Board, which string, e Env) (*Device,
 	if which != "" {
 		return nil, failure.New(failure.Config, "leave it out", "board %s is started anew each time it is opened: there is no device %q", b.Name, which)
 	}
-	return &Device{b, e}, nil
+	return &Device{board: b, env: e}, nil
 }
 
 // Close lets others use the device. Sessions opened on it are closed by whoever opened them.
@@ -84,7 +86,8 @@ func (d *Device) accepts(i *Image) error {
 }
 
 // Open starts a session with the firmware, which must be this very build: *WrongImageError. The caller closes the
-// session, which ends a process. Errors: those of transport and rpc.
+// session, which ends a process. The device must be what its board file says: *PlatformError, *ClockError. A fault from
+// before the session is logged, and kept as its PriorFault. Errors: those of transport and rpc.
 func (d *Device) Open(ctx context.Context, i *Image) (*rpc.Session, error) {
 	if err := d.accepts(i); err != nil {
 		return nil, err
@@ -106,8 +109,14 @@ func (d *Device) dial(ctx context.Context, link transport.Link, i *Image) (*rpc.
 	if err != nil {
 		return nil, err
 	}
-	s := rpc.New(t, rpc.Options{Log: d.env.log()})
+	s := rpc.New(t, rpc.Options{Log: d.env.log(), Explain: d.explain(i)})
 	if err := d.confirm(ctx, s, i); err != nil {
+		return nil, err
+	}
+	if _, err := s.PriorFault(ctx); err != nil {
+		return nil, err
+	}
+	if err := d.verify(ctx, s); err != nil {
 		return nil, err
 	}
 	return s, nil
@@ -139,13 +148,17 @@ func (d *Device) confirm(ctx context.Context, s *rpc.Session, i *Image) error {
 	return nil
 }
 
-// startProcess runs the image as a program, with an environment that is empty.
+// startProcess runs the image as a program, with an environment that names the file for its fault record only.
 func startProcess(ctx context.Context, d *Device, i *Image) (transport.Link, error) {
-	p, err := transport.StartProcess(ctx, transport.ProcessConfig{Path: i.Path, Log: d.env.log()})
+	folder, env, err := keepFaults()
 	if err != nil {
-		return nil, err // not p: a nil *Process is no nil Link
+		return nil, err
 	}
-	return p, nil
+	p, err := transport.StartProcess(ctx, transport.ProcessConfig{Path: i.Path, Env: env, Log: d.env.log()})
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(folder)) // not p: a nil *Process is no nil Link
+	}
+	return keptProcess{p, folder}, nil
 }
 
 // startEmulator runs the image in the board's emulator, whose first serial port is the link. The emulator counts

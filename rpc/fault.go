@@ -110,17 +110,38 @@ func (e *FaultError) where() string {
 		return ""
 	}
 	var s strings.Builder
-	for i, f := range e.Frames {
+	for shown, i := 0, 0; i < len(e.Frames); shown++ {
+		if shown == maxShown {
+			s.WriteString(", …")
+			break
+		}
+		same := e.repeats(i)
 		switch {
 		case i == 0:
-			fmt.Fprintf(&s, ", in %v", f)
+			fmt.Fprintf(&s, ", in %v", e.Frames[i])
 		case e.Frames[i-1].Inlined:
-			fmt.Fprintf(&s, ", part of %v", f)
+			fmt.Fprintf(&s, ", part of %v", e.Frames[i])
 		default:
-			fmt.Fprintf(&s, ", called from %v", f)
+			fmt.Fprintf(&s, ", called from %v", e.Frames[i])
 		}
+		if same > 1 {
+			fmt.Fprintf(&s, " (%d times)", same)
+		}
+		i += same
 	}
 	return s.String()
+}
+
+// maxShown is how many frames an error's text has.
+const maxShown = 8
+
+// repeats is how many frames from i on are alike, as those of a recursion are.
+func (e *FaultError) repeats(i int) int {
+	n := 1
+	for i+n < len(e.Frames) && e.Frames[i+n] == e.Frames[i] {
+		n++
+	}
+	return n
 }
 
 // FailureClass tells a call that did not end in time from all else.

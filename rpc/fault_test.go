@@ -133,6 +133,7 @@ func TestCauses(t *testing.T) {
 		{func(r *rpc.Record) { r.Reason, r.Code = rpc.ReasonTimeout, 1500 }, "still running after its time budget of 1.5s"},
 		{func(r *rpc.Record) { r.Reason = rpc.ReasonWatchdog }, "watchdog reset after 2.5s"},
 		{func(r *rpc.Record) { r.Reason, r.Code = rpc.ReasonInterrupt, 7 }, "interrupt 7, which nothing handles"},
+		{func(r *rpc.Record) { *r = *riscvFault(); r.Reason, r.Code = rpc.ReasonInterrupt, 1<<31|3 }, "interrupt of the core, mcause 3, which nothing handles"},
 	} {
 		r := busFault()
 		c.change(r)
@@ -417,6 +418,24 @@ func TestBudgetOf(t *testing.T) {
 var platform = []byte{
 	1, 1, 4, 0, 0x7a, 3, 10, 2, 4, 0, 0x7a, 3, 10, 3, 8, 1, 0, 0, 0, 1, 0, 0, 0, 4, 1, 0b1101, 5, 1, 5, 6, 1, 0b1100,
 	7, 2, 0xab, 0xcd, 8, 4, 0x41, 0xc2, 0x0f, 0x41, 9, 1, 0, 10, 4, 0, 0, 0, 0, 200, 1, 9,
+}
+
+// TestChainInWords: a recursion is told once, a long chain is cut.
+func TestChainInWords(t *testing.T) {
+	f := func(name string, line int) rpc.Frame { return rpc.Frame{Function: name, File: "f.c", Line: line} }
+	e := &rpc.FaultError{Record: &rpc.Record{Reason: rpc.ReasonStack, Function: 0xffffffff}}
+	e.Frames = []rpc.Frame{f("r", 1), f("r", 2), f("r", 2), f("r", 2), {PC: 0x10, Guessed: true}}
+	e.Frames[0].Inlined = true
+	const want = "fault while nothing was called: stack overflow, in r at f.c:1, part of r at f.c:2 (3 times), called from 0x10 (perhaps)"
+	if e.Error() != want {
+		t.Errorf("got  %v\nwant %v", e, want)
+	}
+	for i := range 50 {
+		e.Frames = append(e.Frames, f("g", i))
+	}
+	if s := e.Error(); !strings.HasSuffix(s, ", called from g at f.c:4, …") {
+		t.Errorf("got %v", s)
+	}
 }
 
 func TestPlatform(t *testing.T) {

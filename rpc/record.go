@@ -260,7 +260,7 @@ func (rec *Record) Cause() string {
 	case ReasonTimeout:
 		return fmt.Sprintf("still running after its time budget of %v", time.Duration(rec.Code)*time.Millisecond)
 	case ReasonInterrupt:
-		return fmt.Sprintf("interrupt %d, which nothing handles", rec.Code)
+		return rec.interrupt() + ", which nothing handles"
 	case ReasonWatchdog:
 		if d := rec.Elapsed(); d > 0 {
 			return fmt.Sprintf("watchdog reset after %v", d.Round(time.Millisecond))
@@ -270,6 +270,14 @@ func (rec *Record) Cause() string {
 		return rec.hardware()
 	}
 	return rec.Reason.String()
+}
+
+func (rec *Record) interrupt() string {
+	const local = 1 << 31
+	if rec.Arch == ArchRISCV && rec.Code&local != 0 {
+		return fmt.Sprintf("interrupt of the core, mcause %d", rec.Code&^local)
+	}
+	return fmt.Sprintf("interrupt %d", rec.Code)
 }
 
 // printable makes one line of text that cannot steer a terminal out of a device's bytes.
@@ -379,6 +387,9 @@ func (rec *Record) riscV() string {
 		name = fmt.Sprintf("mcause %#x", rec.Status)
 	}
 	if len(rec.More) == 0 {
+		return name
+	}
+	if rec.Code == 2 && rec.More[0] == 0 { // not every core tells
 		return name
 	}
 	if rec.Code == 2 {
