@@ -22,7 +22,7 @@ import (
 // that the record does not hold the stack of are missing; some may be guesses, and say so. Without anything to go by
 // there are no frames, and no error.
 func Explain(i *Image, rec *rpc.Record) (rpc.Explanation, error) {
-	p, err := openProgram(i.Path)
+	p, err := openFaultProgram(i.Path)
 	if err != nil {
 		return rpc.Explanation{}, failure.New(failure.Internal, "", "%s: %w", i.Path, err)
 	}
@@ -58,8 +58,8 @@ func operatorOf(frames []rpc.Frame) string {
 	return ""
 }
 
-// A program is an image as far as faults need it.
-type program struct {
+// A faultProgram is an image as far as faults need it.
+type faultProgram struct {
 	file   *elf.File
 	dwarf  *dwarf.Data // nil without debugging information
 	calls  callFrames
@@ -76,12 +76,12 @@ type codeRange struct {
 
 const maxFrames = 64
 
-func openProgram(name string) (*program, error) {
+func openFaultProgram(name string) (*faultProgram, error) {
 	f, err := elf.Open(name)
 	if err != nil {
 		return nil, err
 	}
-	p := &program{file: f}
+	p := &faultProgram{file: f}
 	if err := p.read(); err != nil {
 		f.Close()
 		return nil, err
@@ -89,7 +89,7 @@ func openProgram(name string) (*program, error) {
 	return p, nil
 }
 
-func (p *program) read() (err error) {
+func (p *faultProgram) read() (err error) {
 	p.calls = callFrames{order: p.file.ByteOrder, word: 4}
 	if p.file.Class == elf.ELFCLASS64 {
 		p.calls.word = 8
@@ -143,7 +143,7 @@ func (p *program) read() (err error) {
 }
 
 // plain is an instruction's address without Thumb's bit.
-func (p *program) plain(pc uint64) uint64 {
+func (p *faultProgram) plain(pc uint64) uint64 {
 	if p.file.Machine == elf.EM_ARM {
 		return pc &^ 1
 	}
@@ -151,11 +151,11 @@ func (p *program) plain(pc uint64) uint64 {
 }
 
 // isCode says whether there are instructions at an address.
-func (p *program) isCode(pc uint64) bool { return p.before(pc, 0) != nil }
+func (p *faultProgram) isCode(pc uint64) bool { return p.before(pc, 0) != nil }
 
 // before returns the n bytes of instructions before an address, which must itself be one of instructions, or end
 // them: not nil for n = 0 then.
-func (p *program) before(pc uint64, n uint64) []byte {
+func (p *faultProgram) before(pc uint64, n uint64) []byte {
 	for _, c := range p.code {
 		if pc >= c.at && pc-c.at <= uint64(len(c.bytes)) && pc-c.at >= n && (n > 0 || pc-c.at < uint64(len(c.bytes))) {
 			return c.bytes[pc-c.at-n : pc-c.at : pc-c.at]
@@ -170,7 +170,7 @@ type machineKind struct {
 	sp        uint64
 	lr        uint64 // return address register
 	hasLR     bool
-	afterCall func(p *program, pc uint64) bool // whether a call instruction ends there
+	afterCall func(p *faultProgram, pc uint64) bool // whether a call instruction ends there
 }
 
 var machineKinds = map[elf.Machine]machineKind{
@@ -200,12 +200,12 @@ func (s faultStack) read(at uint64) (uint64, bool) {
 }
 
 // frames is the call chain, innermost first.
-func (p *program) frames(rec *rpc.Record) []rpc.Frame {
+func (p *faultProgram) frames(rec *rpc.Record) []rpc.Frame {
 	kind, ok := machineKinds[p.file.Machine]
 	if !ok || rec.WordBytes != p.calls.word {
 		return nil
 	}
-	w := walk{program: p, kind: kind, moved: p.moved(rec)}
+	w := walk{faultProgram: p, kind: kind, moved: p.moved(rec)}
 	if rec.SPValid {
 		w.stack = faultStack{p.stackAt(rec.SP), rec.Stack, p.calls.order, p.calls.word}
 	}
@@ -227,7 +227,7 @@ func (p *program) frames(rec *rpc.Record) []rpc.Frame {
 
 // stackAt is where the kept piece of stack begins: at sp, or, if that lies a little below a stack, at the stack's
 // lowest address.
-func (p *program) stackAt(sp uint64) uint64 {
+func (p *faultProgram) stackAt(sp uint64) uint64 {
 	const little = 64 << 10
 	for _, start := range p.stacks {
 		if sp < start && start-sp <= little {
@@ -241,7 +241,7 @@ func (p *program) stackAt(sp uint64) uint64 {
 }
 
 // moved is how far from the ELF file's addresses a process was loaded.
-func (p *program) moved(rec *rpc.Record) uint64 {
+func (p *faultProgram) moved(rec *rpc.Record) uint64 {
 	if rec.Arch != rpc.ArchProcess || rec.Status == 0 {
 		return 0
 	}
@@ -255,7 +255,7 @@ func (p *program) moved(rec *rpc.Record) uint64 {
 
 // A walk goes up a call chain.
 type walk struct {
-	*program
+	*faultProgram
 	kind   machineKind
 	moved  uint64
 	stack  faultStack
@@ -296,7 +296,7 @@ func (w *walk) leaf() (frameState, uint64, bool) {
 	if !w.kind.hasLR {
 		back, ok = w.stack.read(w.state[w.kind.sp])
 	}
-	if !ok || !w.kind.afterCall(w.program, w.plain(back-w.moved)) {
+	if !ok || !w.kind.afterCall(w.faultProgram, w.plain(back-w.moved)) {
 		return nil, 0, false
 	}
 	return w.state, back, true
@@ -325,7 +325,7 @@ func (w *walk) guess() {
 			continue
 		}
 		pc := w.plain(v - w.moved)
-		if w.isCode(pc) && w.kind.afterCall(w.program, pc) {
+		if w.isCode(pc) && w.kind.afterCall(w.faultProgram, pc) {
 			w.add(pc-1, true)
 			found++
 		}
@@ -342,7 +342,7 @@ func (w *walk) add(pc uint64, guessed bool) {
 }
 
 // afterThumbCall: BL, or BLX of a register (ARMv7-M ARM, A7.7.18 and A7.7.19).
-func afterThumbCall(p *program, pc uint64) bool {
+func afterThumbCall(p *faultProgram, pc uint64) bool {
 	if b := p.before(pc, 4); b != nil {
 		high, low := p.file.ByteOrder.Uint16(b), p.file.ByteOrder.Uint16(b[2:])
 		if high&0xf800 == 0xf000 && low&0xd000 == 0xd000 {
@@ -354,7 +354,7 @@ func afterThumbCall(p *program, pc uint64) bool {
 }
 
 // afterRISCVCall: JAL or JALR that link to ra, C.JALR, or C.JAL of RV32 (unprivileged ISA, 2.5 and 16.4).
-func afterRISCVCall(p *program, pc uint64) bool {
+func afterRISCVCall(p *faultProgram, pc uint64) bool {
 	if b := p.before(pc, 4); b != nil {
 		if op := binary.LittleEndian.Uint32(b); op&0xfff == 0x0ef || op&0x7fff == 0x00e7 {
 			return true
@@ -369,7 +369,7 @@ func afterRISCVCall(p *program, pc uint64) bool {
 }
 
 // afterX86Call: CALL rel32, or CALL r/m64 of 2 to 7 bytes.
-func afterX86Call(p *program, pc uint64) bool {
+func afterX86Call(p *faultProgram, pc uint64) bool {
 	if b := p.before(pc, 5); b != nil && b[0] == 0xe8 {
 		return true
 	}
@@ -382,7 +382,7 @@ func afterX86Call(p *program, pc uint64) bool {
 }
 
 // afterA64Call: BL or BLR.
-func afterA64Call(p *program, pc uint64) bool {
+func afterA64Call(p *faultProgram, pc uint64) bool {
 	b := p.before(pc, 4)
 	if b == nil {
 		return false
@@ -392,7 +392,7 @@ func afterA64Call(p *program, pc uint64) bool {
 }
 
 // describe says which function, file and line an address is; the functions inlined there come first.
-func (p *program) describe(pc uint64) []rpc.Frame {
+func (p *faultProgram) describe(pc uint64) []rpc.Frame {
 	frame := rpc.Frame{PC: pc, Function: p.symbolAt(pc)}
 	if p.dwarf == nil {
 		return []rpc.Frame{frame}
@@ -423,7 +423,7 @@ func (p *program) describe(pc uint64) []rpc.Frame {
 }
 
 // symbolAt is the name of the function at pc, "" if there is none.
-func (p *program) symbolAt(pc uint64) string {
+func (p *faultProgram) symbolAt(pc uint64) string {
 	for _, s := range slices.Backward(p.symbol) {
 		if s.Value > pc {
 			continue
@@ -439,7 +439,7 @@ func (p *program) symbolAt(pc uint64) string {
 }
 
 // functionAt finds the compilation unit and the function at pc, followed by those inlined into each other there.
-func (p *program) functionAt(pc uint64) (unit *dwarf.Entry, nest []*dwarf.Entry) {
+func (p *faultProgram) functionAt(pc uint64) (unit *dwarf.Entry, nest []*dwarf.Entry) {
 	r := p.dwarf.Reader()
 	var current *dwarf.Entry
 	for {
@@ -465,7 +465,7 @@ func (p *program) functionAt(pc uint64) (unit *dwarf.Entry, nest []*dwarf.Entry)
 const maxNest = 64
 
 // inlinedAt reads the children of what r has just read, and returns the inlined functions that pc is part of.
-func (p *program) inlinedAt(r *dwarf.Reader, pc uint64, depth int) []*dwarf.Entry {
+func (p *faultProgram) inlinedAt(r *dwarf.Reader, pc uint64, depth int) []*dwarf.Entry {
 	for {
 		e, err := r.Next()
 		if err != nil || e == nil || e.Tag == 0 || depth > maxNest {
@@ -488,7 +488,7 @@ func (p *program) inlinedAt(r *dwarf.Reader, pc uint64, depth int) []*dwarf.Entr
 }
 
 // covers says whether pc is part of e. What the linker left out claims to lie at 0, or 1.
-func (p *program) covers(e *dwarf.Entry, pc uint64) bool {
+func (p *faultProgram) covers(e *dwarf.Entry, pc uint64) bool {
 	ranges, err := p.dwarf.Ranges(e)
 	if err != nil {
 		return false
@@ -502,7 +502,7 @@ func (p *program) covers(e *dwarf.Entry, pc uint64) bool {
 }
 
 // nameOf is a function's name, which for one that was inlined stands elsewhere.
-func (p *program) nameOf(e *dwarf.Entry) string {
+func (p *faultProgram) nameOf(e *dwarf.Entry) string {
 	for range 4 {
 		if name, ok := e.Val(dwarf.AttrName).(string); ok {
 			return name
