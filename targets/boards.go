@@ -19,8 +19,9 @@ func (s *session) boards(context.Context) error {
 	}
 	for _, name := range boards.List(in) {
 		b, err := boards.Find(name, in)
-		if err != nil {
-			return err
+		if err != nil { // the others are good all the same
+			s.out.notef("note: %s cannot be used: %v", name, err)
+			continue
 		}
 		s.out.printf("%-20s %s", name, b.Doc)
 		s.out.line(record{"status": "done", "board": name, "doc": b.Doc})

@@ -21,7 +21,7 @@ type tool struct {
 	name    string
 	use     string   // what it is needed for
 	pkg     string   // the Debian package
-	needed  bool     // to build for the host board; the others are for checks of boardsmith itself
+	needed  bool     // to build for the host board; the others are for other boards, and for checks of boardsmith itself
 	command []string // asks its version, and so shows that it works
 	source  string   // C text for the command's standard input, which it must accept; "" if the command says it all
 	linux   bool     // asked for on Linux only
@@ -45,14 +45,21 @@ var tools = []tool{
 		command: []string{"clang", "-fsanitize=fuzzer,address", "-x", "c", "-", "-o", os.DevNull},
 		source:  "#include <stddef.h>\n#include <stdint.h>\nint LLVMFuzzerTestOneInput(const uint8_t *d, size_t n) { return (int)((d != 0) && (n > 0)) * 0; }\n",
 	},
+	{name: "Arm compiler", use: "firmware for Arm boards", pkg: "gcc-arm-none-eabi", command: []string{"arm-none-eabi-gcc", "--version"}},
 	{
-		name: "Arm compiler", use: "the runtime's size on a microcontroller", pkg: "gcc-arm-none-eabi", linux: true,
-		command: []string{"arm-none-eabi-gcc", "--version"},
+		name: "Arm C library", use: "firmware for Arm boards", pkg: "libnewlib-arm-none-eabi",
+		command: []string{"arm-none-eabi-gcc", "--specs=nano.specs", "-fsyntax-only", "-x", "c", "-"}, source: "#include <stdint.h>\n#include <string.h>\n",
 	},
 	{
-		name: "Arm C library", use: "the runtime's size on a microcontroller", pkg: "libnewlib-arm-none-eabi", linux: true,
-		command: []string{"arm-none-eabi-gcc", "-fsyntax-only", "-x", "c", "-"}, source: "#include <stdint.h>\n#include <string.h>\n",
+		name: "RISC-V compiler", use: "firmware for RISC-V boards", pkg: "gcc-riscv64-unknown-elf",
+		command: []string{"riscv64-unknown-elf-gcc", "--version"},
 	},
+	{
+		name: "picolibc", use: "firmware for RISC-V boards", pkg: "picolibc-riscv64-unknown-elf",
+		command: []string{"riscv64-unknown-elf-gcc", "--specs=picolibc.specs", "-fsyntax-only", "-x", "c", "-"}, source: "#include <stdint.h>\n#include <string.h>\n",
+	},
+	{name: "QEMU for Arm", use: "emulated Arm boards", pkg: "qemu-system-arm", command: []string{"qemu-system-arm", "--version"}},
+	{name: "QEMU, RISC-V", use: "emulated RISC-V boards", pkg: "qemu-system-misc", command: []string{"qemu-system-riscv32", "--version"}},
 }
 
 // cmocka is what the C unit tests need.
@@ -144,7 +151,7 @@ func (s *session) printFinding(f finding) {
 	if !f.here {
 		state, detail = "missing", fmt.Sprintf("%s; get it with: %s", f.why, getIt(f.tool))
 	}
-	s.out.printf("%-8s %-14s for %s: %s", state, f.name, f.use, detail)
+	s.out.printf("%-8s %-15s for %s: %s", state, f.name, f.use, detail)
 	s.out.line(record{"status": "done", "tool": f.name, "here": f.here, "version": f.version, "use": f.use, "needed": f.needed, "error": f.why})
 }
 
