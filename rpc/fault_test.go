@@ -451,6 +451,10 @@ func TestPlatform(t *testing.T) {
 	if err != nil || string(text) != want || *p.Ticks != 1<<32+1 {
 		t.Errorf("got  %s, ticks %v, %v\nwant %s", text, p.Ticks, err, want)
 	}
+	const words = "core 168 MHz, timer 168 MHz, instruction cache on, data cache off, prefetch on, FPU on, 5 wait states"
+	if p.String() != words || (rpc.Platform{}).String() != "" {
+		t.Errorf("in words %q", p)
+	}
 	var missing *rpc.NotFoundError
 	if _, err := opened(t, device(), rpc.Options{}).Platform(ctx); !errors.As(err, &missing) {
 		t.Errorf("of a device that cannot say: %v", err)

@@ -40,6 +40,38 @@ type Platform struct {
 	Lost       *uint32     `json:"lost_bytes,omitempty"` // received bytes for which it had no room
 }
 
+// String is as in "core 168 MHz, timer 168 MHz, instruction cache on, 5 wait states"; what is unknown is left out.
+func (p Platform) String() string {
+	var all []string
+	hertz := func(name string, hz *uint32) {
+		if hz != nil {
+			all = append(all, fmt.Sprintf("%s %g MHz", name, float64(*hz)/1e6))
+		}
+	}
+	isOn := func(name string, on *bool) {
+		switch {
+		case on == nil:
+		case *on:
+			all = append(all, name+" on")
+		default:
+			all = append(all, name+" off")
+		}
+	}
+	hertz("core", p.CoreHz)
+	hertz("timer", p.TicksHz)
+	isOn("instruction cache", p.ICache)
+	isOn("data cache", p.DCache)
+	isOn("prefetch", p.Prefetch)
+	isOn("FPU", p.FPU)
+	if p.WaitStates != nil {
+		all = append(all, fmt.Sprintf("%d wait states", *p.WaitStates))
+	}
+	if p.Emulated != nil && *p.Emulated {
+		all = append(all, "emulated")
+	}
+	return strings.Join(all, ", ")
+}
+
 // HexBytes are bytes that JSON shows in hexadecimal.
 type HexBytes []byte
 

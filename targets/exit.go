@@ -12,6 +12,7 @@ import (
 	"syscall"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/rpc"
 )
 
 // exitCode is what a failure of each class makes mage exit with; docs/exit-codes.md says what each means.
@@ -93,6 +94,27 @@ func (o *output) fail(step string, c failure.Class, err error) error {
 	if next != "" {
 		o.notef("hint: %s", next)
 	}
-	o.line(record{"status": "failed", "class": c, "code": code, "error": err.Error(), "next": next})
+	line := record{"status": "failed", "class": c, "code": code, "error": err.Error(), "next": next}
+	if fault := new(rpc.FaultError); errors.As(err, &fault) {
+		line["fault"] = faultRecord(fault)
+	}
+	o.line(line)
 	return &exitError{step, c, code, err}
+}
+
+// faultRecord is a device's fault for JSON.
+func faultRecord(e *rpc.FaultError) record {
+	var frames []record
+	for _, f := range e.Frames {
+		r := record{"pc": f.PC, "function": f.Function, "inlined": f.Inlined, "guessed": f.Guessed}
+		if f.File != "" {
+			r["file"], r["line"] = f.File, f.Line
+		}
+		frames = append(frames, r)
+	}
+	r := record{"reason": e.Record.Reason.String(), "cause": e.Record.Cause(), "function": e.Function, "operator": e.Operator, "frames": frames}
+	if e.Record.PCValid {
+		r["pc"] = e.Record.PC
+	}
+	return r
 }

@@ -5,6 +5,7 @@ package targets
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -132,6 +133,7 @@ func (s *session) withModel(ctx context.Context, f func(*connection) error) (err
 	if err != nil {
 		return err
 	}
+	c.rpc.SetBudget(rpc.BudgetOf(c.limit)) // the device ends a call before the host does, and says where it stood
 	defer func() {
 		err = firstError(err, c.call(context.WithoutCancel(ctx), "closing the link", c.rpc.Close))
 	}()
@@ -233,6 +235,7 @@ const sampleTime = time.Millisecond
 // A timing is how long inferences took, in seconds.
 type timing struct {
 	samples   []float64               // one per REPEAT
+	platform  *rpc.Platform           // what the device says of itself; nil if it cannot
 	operators []executor.OperatorTime // with VERBOSE, of a graph
 }
 
@@ -250,6 +253,9 @@ func (s *session) time(ctx context.Context, c *connection, bar *progress) (t tim
 			return t, err
 		}
 	}
+	if err := c.call(ctx, "asking for the clocks", func(ctx context.Context) error { return t.ask(ctx, c) }); err != nil {
+		return t, err
+	}
 	graph, ok := c.model.(*executor.Graph)
 	if !ok || !s.env.set("VERBOSE") {
 		return t, nil
@@ -258,6 +264,16 @@ func (s *session) time(ctx context.Context, c *connection, bar *progress) (t tim
 		t.operators, err = graph.Debug(ctx, o)
 		return err
 	})
+}
+
+// ask notes what the device was while it measured.
+func (t *timing) ask(ctx context.Context, c *connection) error {
+	p, err := c.rpc.Platform(ctx)
+	if missing := new(rpc.NotFoundError); errors.As(err, &missing) {
+		return nil
+	}
+	t.platform = &p
+	return err
 }
 
 // tell prints outputs and times, and writes OUTPUT.
@@ -313,7 +329,12 @@ func (s *session) tellTime(t timing) record {
 	st := rpc.StatsOf(t.samples)
 	s.out.printf("time per inference, %d samples: mean %s, median %s, min %s, max %s, 95 %% interval of the mean %s to %s",
 		st.N, seconds(st.Mean), seconds(st.Median), seconds(st.Min), seconds(st.Max), seconds(st.Low), seconds(st.High))
-	return record{"samples": st.N, "mean": st.Mean, "median": st.Median, "min": st.Min, "max": st.Max, "low95": st.Low, "high95": st.High}
+	r := record{"samples": st.N, "mean": st.Mean, "median": st.Median, "min": st.Min, "max": st.Max, "low95": st.Low, "high95": st.High}
+	if t.platform != nil {
+		s.out.printf("measured with: %v", t.platform)
+		r["platform"] = t.platform
+	}
+	return r
 }
 
 // tellOperators prints how long each operator of a graph takes, in their order, and returns it for JSON.
