@@ -49,6 +49,8 @@ WEAK void chip_watchdog_start(uint32_t ms) { (void)ms; }
 
 WEAK void chip_watchdog_feed(void) {}
 
+WEAK int32_t chip_nmi_is_watchdog(void) { return 0; }
+
 // Spreads what has been mixed in over all bits (the finaliser of MurmurHash3, in the public domain).
 static uint32_t scramble(uint32_t x) {
   x ^= x >> 16;
@@ -58,13 +60,15 @@ static uint32_t scramble(uint32_t x) {
   return x ^ (x >> 16);
 }
 
-WEAK int32_t chip_random(uint8_t* data, uint32_t size_bytes) {
+int32_t bare_random(uint8_t* data, uint32_t size_bytes) {
   for (uint32_t i = 0; i < size_bytes; i++) {
     bare.entropy = scramble(bare.entropy + (starts * 0x9E3779B9U) + (uint32_t)cpu_ticks() + i);
     data[i] = (uint8_t)bare.entropy;
   }
   return 0;
 }
+
+WEAK int32_t chip_random(uint8_t* data, uint32_t size_bytes) { return bare_random(data, size_bytes); }
 
 // ---- Received bytes ----------------------------------------------------------------------------------------------
 
@@ -244,7 +248,7 @@ static void bare_stop(void* ctx, port_stop_t why, uint32_t error) {
 
 // ---- What it is --------------------------------------------------------------------------------------------------
 
-static int32_t bare_random(void* ctx, uint8_t* data, uint32_t size_bytes) {
+static int32_t bare_session_random(void* ctx, uint8_t* data, uint32_t size_bytes) {
   (void)ctx;
   return chip_random(data, size_bytes);
 }
@@ -291,7 +295,7 @@ const boardsmith_port_t boardsmith_port = {
     .ticks = bare_ticks,
     .ticks_hz = bare_ticks_hz,
     .ticks_align = bare_ticks_align,
-    .random = bare_random,
+    .random = bare_session_random,
     .image_crc = bare_image_crc,
     .chip_id = bare_chip_id,
     .platform = bare_platform,

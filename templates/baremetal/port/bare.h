@@ -132,14 +132,17 @@ void chip_platform(struct bare_platform* p);
 uint32_t chip_id(uint8_t* id, uint32_t max_bytes);
 
 // Fills data with bytes that differ from reset to reset. Returns 0, or -1 without a source of them. Weak default in
-// bare.c: mixes the counter at the moments when bytes arrive with a word of no-init RAM that counts the starts; good
-// for telling one session from the next, not for secrets.
+// bare.c: bare_random.
 int32_t chip_random(uint8_t* data, uint32_t size_bytes);
 
 // Weak defaults in bare.c: no watchdog. Started by init where BOARDSMITH_WATCHDOG_MS is not 0, fed from the tick: it
 // bites when interrupts stop, and then the chip resets. The time budget is for code that runs on with interrupts on.
 void chip_watchdog_start(uint32_t ms);
 void chip_watchdog_feed(void);
+
+// For a watchdog that warns by a non-maskable interrupt before it resets. 1: it was the watchdog; the record then says
+// where the program stood, too. Weak default in bare.c: 0.
+int32_t chip_nmi_is_watchdog(void);
 
 // ---- What a UART file gives --------------------------------------------------------------------------------------
 
@@ -158,6 +161,11 @@ int32_t uart_put(uint8_t byte);
 
 // A byte came; from the UART's interrupt. Bytes beyond the ring are counted as lost.
 void bare_received(uint8_t byte);
+
+// Fills data with what the counter showed when bytes arrived, mixed with a word of no-init RAM that counts the starts:
+// good for telling one session from the next, not for secrets. For chips without a source of random numbers, or whose
+// source fails. Returns 0.
+int32_t bare_random(uint8_t* data, uint32_t size_bytes);
 
 // The UART lost bytes (overrun); from its interrupt.
 void bare_lost(uint32_t count);

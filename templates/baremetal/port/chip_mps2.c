@@ -1,8 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The FPGA images of Arm's MPS2, MPS2+ and MPS3 boards: clocks are fixed, memory needs nothing. Application notes
-// AN385, AN386, AN500 (DAI 0385, 0386, 0500), AN521 (DAI 0521), AN547 (DAI 0547). Defines: CMSDK_UART_RX_IRQ.
+// AN385, AN386, AN500 (DAI 0385, 0386, 0500), AN521 (DAI 0521), AN547 (DAI 0547). Defines: CMSDK_UART_RX_IRQ,
+// CMSDK_WATCHDOG_BASE, CMSDK_WATCHDOG_HZ.
 #include "bare.h"
+
+// The watchdog (DDI 0479 §4.5): an NMI when the counter reaches 0, a reset when it does so once more.
+#define WDOGLOAD REG32((CMSDK_WATCHDOG_BASE) + 0x000U)
+#define WDOGCONTROL REG32((CMSDK_WATCHDOG_BASE) + 0x008U)
+#define WDOGINTCLR REG32((CMSDK_WATCHDOG_BASE) + 0x00CU)
+#define WDOGRIS REG32((CMSDK_WATCHDOG_BASE) + 0x010U)
+#define WDOGCONTROL_ON 3U  // INTEN, RESEN
 
 void chip_early(void) {}
 
@@ -33,3 +41,12 @@ uint32_t chip_id(uint8_t* id, uint32_t max_bytes) {
   (void)max_bytes;
   return 0;
 }
+
+void chip_watchdog_start(uint32_t ms) {
+  WDOGLOAD = ((CMSDK_WATCHDOG_HZ) / 1000U) * ms;
+  WDOGCONTROL = WDOGCONTROL_ON;
+}
+
+void chip_watchdog_feed(void) { WDOGINTCLR = 1; }  // any value; it also loads the counter again
+
+int32_t chip_nmi_is_watchdog(void) { return (int32_t)(WDOGRIS & 1U); }

@@ -62,6 +62,8 @@
 #define DWT_CTRL_CYCCNTENA 1U
 #define DWT_CTRL_NOCYCCNT (1U << 25)
 
+#define EXCEPTION_NMI 2U
+
 // Priorities, of which at least the upper two bits exist: faults 0, the tick 0x40, all that is external 0xC0.
 #define TICK_PRIORITY 0x40000000U
 #define EXTERNAL_PRIORITY 0xC0C0C0C0U
@@ -315,7 +317,12 @@ void cortexm_fault(const saved_t* saved, uint32_t msp, uint32_t psp, uint32_t ex
     cpu_reset();  // a fault while keeping one
   }
   look_at(&seen, saved, msp, psp, exc_return);
-  bare_fault(is_overflow(psp, exc_return) ? FAULT_STACK : FAULT_HARDWARE, exception_number(), &seen.at);
+  const uint32_t number = exception_number();
+  fault_reason_t reason = is_overflow(psp, exc_return) ? FAULT_STACK : FAULT_HARDWARE;
+  if ((number == EXCEPTION_NMI) && (chip_nmi_is_watchdog() != 0)) {
+    reason = FAULT_WATCHDOG;
+  }
+  bare_fault(reason, number, &seen.at);
 }
 
 void cortexm_interrupt(const saved_t* saved, uint32_t msp, uint32_t psp, uint32_t exc_return) {

@@ -21,6 +21,8 @@
 #include <stdint.h>
 #include <tvm/runtime/c_runtime_api.h>
 
+#include "crt_config.h"
+
 #ifndef BOARDSMITH_FAULT_STACK_BYTES
 #define BOARDSMITH_FAULT_STACK_BYTES 512
 #endif
