@@ -8,6 +8,7 @@ package boards
 import (
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"strconv"
 	"strings"
 )
@@ -161,8 +162,11 @@ func (n *Number) UnmarshalJSON(b []byte) error {
 		s = u
 	}
 	v, err := strconv.ParseUint(s, 0, 64)
+	if err != nil {
+		return &json.UnmarshalTypeError{Value: "number " + s, Type: reflect.TypeFor[Number]()} // the decoder adds the field
+	}
 	*n = Number(v)
-	return err
+	return nil
 }
 
 // MarshalJSON writes small numbers in decimal and others in hexadecimal, as people write board files.

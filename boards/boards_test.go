@@ -34,6 +34,65 @@ func TestEveryShippedBoardLoads(t *testing.T) {
 	}
 }
 
+// TestEveryParentLoads reads the chip and cpu files too, of which a board may use none.
+func TestEveryParentLoads(t *testing.T) {
+	for _, level := range []string{"chip", "cpu"} {
+		files, err := filepath.Glob(filepath.Join(level, "*.json"))
+		if err != nil || len(files) == 0 {
+			t.Fatalf("no files in %s: %v", level, err)
+		}
+		for _, f := range files {
+			b := &Board{Origin: map[string]Origin{}}
+			if err := b.load(shelves(nil), level, strings.TrimSuffix(filepath.Base(f), ".json"), nil); err != nil {
+				t.Error(err)
+				continue
+			}
+			if b.Doc == "" || strings.Contains(b.Doc, "\n") || b.Origin["doc"].File != "boards/"+filepath.ToSlash(f) {
+				t.Errorf("%s: doc %q is not one line of its own", f, b.Doc)
+			}
+			if b.Toolchain.Install == "" {
+				t.Errorf("%s: nothing says how to install %s", f, b.Toolchain.CC)
+			}
+			if err := errors.Join(b.checkToolchain(), b.checkSources(), b.checkDefines(), b.checkMemory()); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
+
+// TestShippedChips looks at what the loader cannot ask of every board.
+func TestShippedChips(t *testing.T) {
+	for _, n := range List(nil) {
+		b, err := Find(n, nil)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		if len(b.Memory) == 0 {
+			continue // a process
+		}
+		if b.CoreHz == 0 || b.StackBytes == 0 || b.Timer.Kind == "" || b.ELF.Machine == "" || b.ELF.Arch == "" {
+			t.Errorf("%s: core_hz %d, stack_bytes %d, timer %q, elf %v", n, b.CoreHz, b.StackBytes, b.Timer.Kind, b.ELF)
+		}
+		if (b.Link.Kind == "qemu") != b.Emulated {
+			t.Errorf("%s: emulated is %v with a link of kind %s", n, b.Emulated, b.Link.Kind)
+		}
+		if b.Link.Kind == "qemu" && b.Link.Install == "" {
+			t.Errorf("%s: nothing says how to install %s", n, b.Link.Program)
+		}
+		if b.Emulated {
+			continue
+		}
+		code, _ := b.Region(b.Place.Code)
+		if !code.Nonvolatile || len(code.Sectors) == 0 || code.EraseCycles == 0 {
+			t.Errorf("%s: code in region %+v: what is erased how often is not known", n, code)
+		}
+		if b.Link.USB == "" || b.Flash.Runner == "none" || b.Platform == (Platform{}) {
+			t.Errorf("%s: link %+v, flash %+v, platform %+v", n, b.Link, b.Flash, b.Platform)
+		}
+	}
+}
+
 func TestHost(t *testing.T) {
 	b, err := Find("host", nil)
 	if err != nil {
@@ -127,17 +186,41 @@ func TestBadFiles(t *testing.T) {
 		{"unknown parent", "{\n\"inherits\": \"cpu/nativ\"}", `x.json:2: inherits "cpu/nativ", which is not known; did you mean "cpu/native"?`},
 		{"a board as parent", "{\n\"inherits\": \"host\"}", `x.json:2: inherits "host": a board inherits from chip/NAME or cpu/NAME`},
 		{"parent climbs", "{\n\"inherits\": \"cpu/../host\"}", `x.json:2: inherits "cpu/../host": a board`},
+		{"longer cycle", "{\n\"inherits\": \"chip/loop2\"}", `c2.json:1: inherits "chip/loop2": a cpu inherits from nothing`},
 		{"cycle", "{\n\"inherits\": \"chip/loop\"}", `loop.json:1: inherits "chip/loop": a chip inherits from cpu/NAME`},
 		{"link", `{"inherits": "cpu/native", "templates": ["baremetal"],` + "\n" + `"link": {"kind": "proces"}}`, `x.json:2: link.kind: "proces" is not a link; did you mean "process"?`},
 		{"runner", `{"inherits": "cpu/native", "templates": ["baremetal"],` + "\n" + `"link": {"kind": "process"}}`, `flash.runner: names no runner`},
 		{"source climbs", "{" + rest + ",\n\"sources\": [\"../x.c\"]}", `x.json:2: sources: "../x.c" is not a relative path`},
 		{"option out of range", "{" + rest + ",\n\"arena_kib\": 0}", `x.json:2: arena_kib: 0 KiB is not between`},
 		{"arena does not fit", "{" + rest + ",\n\"arena_kib\": 2,\n\"place\": {\"code\": \"ram\", \"data\": \"ram\"},\n\"memory\": [{\"name\": \"ram\", \"exec\": true, \"size\": 1024}]}", `x.json:2: arena_kib: an arena of 2 KiB, with a stack of 0 bytes, does not fit into region "ram" of 1024 bytes: 1024 bytes too many`},
+		{"source of no kind", "{" + rest + ",\n\"sources\": [\"a.c\",\n\"x.cpp\"]}", `x.json:3: sources: "x.cpp" is none of .c, .S, .h`},
+		{"define's name", "{" + rest + ",\n\"defines\": {\"A\": \"1\",\n\"uart\": \"2\"}}", `x.json:3: defines.uart: a name has capitals`},
+		{"define's value", "{" + rest + ",\n\"defines\": {\"A\": \"1\\n#error\"}}", `x.json:2: defines.A: "1\n#error" is not one line of C`},
+		{"define's type", "{" + rest + ",\n\"defines\": {\"A\": 3}}", `x.json:2: json: cannot unmarshal number`},
+		{"defines are flat", "{" + rest + ",\n\"defines\": {\"A\": {\"B\": \"\"}}}", `x.json:2: json: cannot unmarshal object`},
+		{"unknown field of place", "{" + rest + ",\n\"place\": {\"stak\": \"a\"}}", `x.json:2: field "place.stak" is not known; did you mean "place.stack"?`},
+		{"unknown field of platform", "{" + rest + ",\n\"platform\": {\"icach\": true}}", `x.json:2: field "platform.icach" is not known; did you mean "platform.icache"?`},
+		{"place without memory", "{" + rest + ",\n\"place\": {\"data\": \"ram\"}}", `x.json:2: place.data: there is no region "ram"`},
+		{"place misspelt", "{" + rest + ",\n\"place\": {\"code\": \"ram\",\n\"data\": \"rram\"}, \"memory\": [{\"name\": \"ram\", \"size\": 65536}]}", `x.json:3: place.data: there is no region "rram"; did you mean "ram"?`},
+		{"code in no program memory", "{" + rest + ",\n\"place\": {\"code\": \"ram\", \"data\": \"ram\"}, \"memory\": [{\"name\": \"ram\", \"size\": 65536}]}", `x.json:2: place.code: code cannot run from region "ram"`},
+		{"data in flash", "{" + rest + ",\n\"place\": {\"code\": \"rom\", \"data\": \"rom\"}, \"memory\": [{\"name\": \"rom\", \"size\": 65536, \"exec\": true, \"nonvolatile\": true}]}", `x.json:2: place.data: region "rom" cannot be written to`},
+		{"sectors too small", "{" + rest + ",\n\"memory\": [{\"name\": \"a\", \"size\": 4096, \"sectors\": [{\"count\": 3, \"size\": 1024}]}]}", `x.json:2: memory: region "a": its sectors add up to 3072 bytes, not to 4096`},
+		{"sectors too large", "{" + rest + ",\n\"memory\": [{\"name\": \"a\", \"size\": 4096, \"sectors\": [{\"count\": 3, \"size\": 2048}]}]}", `x.json:2: memory: region "a": its sectors are larger than its 4096 bytes`},
+		{"sectors without size", "{" + rest + ",\n\"memory\": [{\"name\": \"a\", \"size\": 4096, \"sectors\": [{\"count\": 3}]}]}", `x.json:2: memory: region "a": 3 sectors of 0 bytes`},
+		{"region's name", "{" + rest + ",\n\"memory\": [{\"name\": \"a b\", \"size\": 4}]}", `x.json:2: memory: region "a b": a name has small letters`},
+		{"two of a name", "{" + rest + ",\n\"memory\": [{\"name\": \"a\", \"size\": 4},\n{\"name\": \"a\", \"origin\": 8, \"size\": 4}]}", `x.json:3: memory: there are two regions "a"`},
+		{"negative number", "{" + rest + ",\n\"memory\": [{\"name\": \"a\", \"size\": -4}]}", `x.json:2: json: cannot unmarshal number -4`},
+		{"unknown runner", `{"inherits": "cpu/native", "templates": ["baremetal"], "link": {"kind": "process"},` + "\n" + `"flash": {"runner": "openodc", "scripts": ["a"]}}`, `x.json:2: flash.runner: "openodc" is not a runner; did you mean "openocd"?`},
+		{"runner without scripts", `{"inherits": "cpu/native", "templates": ["baremetal"], "link": {"kind": "process"},` + "\n" + `"flash": {"runner": "openocd"}}`, `x.json:2: flash: the runner openocd needs scripts`},
+		{"emulator without program", `{"inherits": "cpu/native", "templates": ["baremetal"],` + "\n" + `"link": {"kind": "qemu"}, "flash": {"runner": "none"}}`, `x.json:2: link: a link of kind qemu names a program`},
+		{"adapter's name", `{"inherits": "cpu/native", "templates": ["baremetal"],` + "\n" + `"link": {"kind": "serial", "usb": "ST-Link"}, "flash": {"runner": "none"}}`, `x.json:2: link.usb: "ST-Link" is not vendor:product`},
+		{"clock", "{" + rest + ",\n\"core_hz\": -1}", `x.json:2: core_hz: -1 is not between`},
 		{"regions overlap", "{" + rest + ",\n\"memory\": [{\"name\": \"a\", \"size\": 4}, {\"name\": \"b\", \"origin\": 3, \"size\": 4}]}", `x.json:2: memory: regions "a" and "b" overlap`},
 		{"region wraps", "{" + rest + ",\n\"memory\": [{\"name\": \"a\", \"origin\": \"0xffffffffffffffff\", \"size\": 4}]}", `x.json:2: memory: region "a"`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			dir := shelfOf(t, map[string]string{"x.json": c.text, "chip/loop.json": `{"inherits": "chip/loop"}`})
+			dir := shelfOf(t, map[string]string{"x.json": c.text, "chip/loop.json": `{"inherits": "chip/loop"}`,
+				"chip/loop2.json": `{"inherits": "cpu/c2"}`, "cpu/c2.json": `{"inherits": "chip/loop2"}`})
 			_, err := Find("x", []string{dir})
 			var fe *FileError
 			if !errors.As(err, &fe) || !strings.Contains(err.Error(), c.want) {

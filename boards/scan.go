@@ -129,12 +129,29 @@ func lineOf(data []byte, err error) int {
 	switch {
 	case errors.As(err, &syntax):
 		return line(data, syntax.Offset)
+	case errors.As(err, &typ) && typ.Offset == 0:
+		return lineOfField(data, typ.Field)
 	case errors.As(err, &typ):
 		return line(data, typ.Offset)
 	case errors.As(err, &place):
 		return line(data, place.offset)
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return line(data, int64(len(data)))
+	}
+	return 0
+}
+
+// lineOfField is the line of a field as encoding/json calls it, without the brackets of lists; the first, if several
+// regions have it.
+func lineOfField(data []byte, field string) int {
+	keys, _, err := scan(data)
+	if err != nil {
+		return 0
+	}
+	for key, n := range keys {
+		if strings.ReplaceAll(key, "[]", "") == field {
+			return n
+		}
 	}
 	return 0
 }
