@@ -488,3 +488,48 @@ func FuzzPlatform(f *testing.F) {
 		}
 	})
 }
+
+// A patchy transport's device can be redialled only the second time.
+type patchy struct {
+	*transport.Session
+	fail int
+}
+
+func (p *patchy) Redial(ctx context.Context) error {
+	if p.fail > 0 {
+		p.fail--
+		return &transport.TimeoutError{Op: "read"}
+	}
+	return p.Session.Redial(ctx)
+}
+
+// TestFaultToldLater: where the way back fails at first, the next request finds it, and the fault is not that one's.
+func TestFaultToldLater(t *testing.T) {
+	ctx := within(t, 10*time.Second)
+	host, link := transporttest.Pair()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = faulty(busFault()).Serve(context.Background(), link)
+	}()
+	dialled, err := transport.Dial(ctx, host, transport.SessionOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := rpc.New(&patchy{dialled, 1}, rpc.Options{})
+	defer func() {
+		_ = s.Close(ctx)
+		<-done
+	}()
+	bad := must[rpc.Function](t)(must[rpc.Module](t)(s.SystemLib(ctx)).Function(ctx, "bad"))
+	var reset *rpc.ResetError
+	if _, err := bad.Call(ctx); !errors.As(err, &reset) || reset.Why == nil {
+		t.Errorf("got %v", err)
+	}
+	if _, err := s.SystemLib(ctx); err != nil {
+		t.Errorf("the next request: %v", err)
+	}
+	if prior, err := s.PriorFault(ctx); err != nil || prior == nil || prior.Function != "bad" {
+		t.Errorf("got %v, %v", prior, err)
+	}
+}

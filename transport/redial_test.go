@@ -1,0 +1,101 @@
+package transport_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/transport"
+	"github.com/boardsmith/boardsmith/transport/transporttest"
+)
+
+// restless is a device that answers each session's first message, and is reset in the middle of its second answer.
+// What its wire still held of the old session comes after the new one's Terminate.
+func restless(link transport.Link) {
+	ctx := context.Background()
+	for seed := byte(1); ; seed++ {
+		s, err := transport.Accept(ctx, link, transport.SessionOptions{Seed: seed})
+		if err != nil {
+			return
+		}
+		msg, err := s.Recv(ctx)
+		if err != nil || s.Send(ctx, msg) != nil {
+			return
+		}
+		if _, err = s.Recv(ctx); err != nil {
+			return
+		}
+		if link.Write(ctx, frame(9, 9, 0x10, 'h', 'a', 'l', 'f')[:8]) != nil {
+			return
+		}
+	}
+}
+
+func TestRedial(t *testing.T) {
+	for name, pair := range map[string]func() (transport.Link, transport.Link){"pipe": transporttest.Pair, "UART": transporttest.LossyPair} {
+		t.Run(name, func(t *testing.T) {
+			host, device := pair()
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				restless(device)
+			}()
+			ctx := within(t, 10*time.Second)
+			s, err := transport.Dial(ctx, host, quick)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range 20 {
+				if err := s.Send(ctx, []byte{byte(i)}); err != nil {
+					t.Fatal(err)
+				}
+				if msg, err := s.Recv(ctx); err != nil || len(msg) != 1 || msg[0] != byte(i) {
+					t.Fatalf("session %d: %q, %v", i, msg, err)
+				}
+				if err := s.Send(ctx, []byte("die")); err != nil {
+					t.Fatal(err)
+				}
+				var ended *transport.TerminatedError
+				if _, err := s.Recv(ctx); !errors.As(err, &ended) {
+					t.Fatalf("session %d ended with %v", i, err)
+				}
+				if err := s.Redial(ctx); err != nil {
+					t.Fatalf("redial %d: %v", i, err)
+				}
+			}
+			_ = s.Close()
+			<-done
+		})
+	}
+}
+
+func TestRedialFails(t *testing.T) {
+	host, device := transporttest.Pair()
+	accepted := make(chan *transport.Session, 1)
+	go func() {
+		s, _ := transport.Accept(context.Background(), device, transport.SessionOptions{})
+		accepted <- s
+	}()
+	s, err := transport.Dial(within(t, 10*time.Second), host, quick)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	responder := <-accepted
+	if err := responder.Redial(t.Context()); failure.Of(err) != failure.Internal {
+		t.Errorf("a responder redials: %v", err)
+	}
+	var failed *transport.HandshakeError
+	if err := s.Redial(within(t, 100*time.Millisecond)); !errors.As(err, &failed) || failed.Received != 0 {
+		t.Errorf("nobody answers: %v", err)
+	}
+	if err := s.Send(t.Context(), []byte("x")); failure.Of(err) != failure.Fault {
+		t.Errorf("without a session: %v", err)
+	}
+	_ = device.Close()
+	if err := s.Redial(within(t, time.Second)); !errors.As(err, &failed) {
+		t.Errorf("the link is closed: %v", err)
+	}
+}
