@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The blocks that are the same in all STM32 families (stm32.h): pins, unique id, random numbers, independent watchdog.
+// Clocks and power are in chip_stm32*.c.
+#include "stm32.h"
+
+#include <stdint.h>
+
+int32_t stm32_wait(uint32_t address, uint32_t mask, uint32_t value, uint32_t timeout_ms) {
+  // A turn takes the core at least 4 cycles, and far more where the bus is slow.
+  const uint32_t turns = timeout_ms * ((chip_core_hz() / 4000U) + 1U);
+  for (uint32_t i = 0; i < turns; i++) {
+    if ((REG32(address) & mask) == value) {
+      return 0;
+    }
+  }
+  return -1;
+}
+
+void stm32_modify(uint32_t address, uint32_t mask, uint32_t value) {
+  const uint32_t others = REG32(address) & ~mask;
+  REG32(address) = others | value;
+}
+
+void stm32_enable(uint32_t address, uint32_t bits) {
+  stm32_modify(address, bits, bits);
+  (void)REG32(address);
+}
+
+// ---- Pins (RM0385 §6.4) ------------------------------------------------------------------------------------------
+
+#define GPIO_MODER 0x00U    // two bits a pin
+#define GPIO_OTYPER 0x04U   // one bit
+#define GPIO_OSPEEDR 0x08U  // two
+#define GPIO_PUPDR 0x0CU    // two
+#define GPIO_AFR 0x20U      // four, in two registers
+#define GPIO_PORT_BYTES 0x400U
+
+#define MODER_ALTERNATE 2U
+#define OSPEEDR_MEDIUM 1U
+#define PUPDR_UP 1U  // a line that nobody drives is idle
+
+void stm32_pin(uint32_t gpio_base, uint32_t enable_register, uint32_t pin, uint32_t function) {
+  const uint32_t port = gpio_base + (STM32_PIN_PORT(pin) * GPIO_PORT_BYTES);
+  const uint32_t number = STM32_PIN_NUMBER(pin);
+  const uint32_t two = 2U * number;
+  const uint32_t four = 4U * (number % 8U);
+  stm32_enable(enable_register, 1U << STM32_PIN_PORT(pin));
+  stm32_modify(port + GPIO_AFR + (4U * (number / 8U)), 0xFU << four, function << four);
+  stm32_modify(port + GPIO_OTYPER, 1U << number, 0U);
+  stm32_modify(port + GPIO_OSPEEDR, 3U << two, OSPEEDR_MEDIUM << two);
+  stm32_modify(port + GPIO_PUPDR, 3U << two, PUPDR_UP << two);
+  stm32_modify(port + GPIO_MODER, 3U << two, MODER_ALTERNATE << two);  // last: no wrong function in between
+}
+
+// ---- Unique id (the manuals' last chapter but one: Device electronic signature) -----------------------------------
+
+uint32_t stm32_unique_id(uint32_t base, uint8_t* id, uint32_t max_bytes) {
+  enum { ID_BYTES = 12 };
+  const uint32_t size = (max_bytes < (uint32_t)ID_BYTES) ? max_bytes : (uint32_t)ID_BYTES;
+  for (uint32_t i = 0; i < size; i++) {
+    id[i] = (uint8_t)(REG32(base + (i & ~3U)) >> (8U * (i & 3U)));
+  }
+  return size;
+}
+
+// ---- Random numbers (RM0090 §24.4; the other manuals' RNG registers are the same) --------------------------------
+
+#define RNG_CR 0x00U
+#define RNG_SR 0x04U
+#define RNG_DR 0x08U
+
+#define RNG_CR_RNGEN (1U << 2)
+#define RNG_SR_DRDY (1U << 0)
+#define RNG_SR_CECS (1U << 1)  // no clock, or too slow a one
+#define RNG_SR_SECS (1U << 2)  // a run of equal bits: the source is broken
+
+#define RNG_MS 10U  // a word takes 40 cycles of 48 MHz; the first one, and one after an error, several times that
+
+// Gives a word that differs from the last, as FIPS 140-2 wants it (RM0090 §24.3.1).
+static int32_t random_word(uint32_t rng_base, uint32_t last, uint32_t* word) {
+  enum { TRIES = 4 };
+  for (uint32_t i = 0; i < (uint32_t)TRIES; i++) {
+    if ((stm32_wait(rng_base + RNG_SR, RNG_SR_DRDY, RNG_SR_DRDY, RNG_MS) != 0) ||
+        ((REG32(rng_base + RNG_SR) & (RNG_SR_CECS | RNG_SR_SECS)) != 0U)) {
+      return -1;
+    }
+    *word = REG32(rng_base + RNG_DR);
+    if ((*word != last) && (*word != 0U)) {
+      return 0;
+    }
+  }
+  return -1;
+}
+
+int32_t stm32_random(uint32_t rng_base, uint8_t* data, uint32_t size_bytes) {
+  uint32_t word = 0;
+  if ((REG32(rng_base + RNG_CR) & RNG_CR_RNGEN) == 0U) {
+    stm32_modify(rng_base + RNG_CR, RNG_CR_RNGEN, RNG_CR_RNGEN);
+    if (random_word(rng_base, 0, &word) != 0) {  // the first one is not for use
+      stm32_modify(rng_base + RNG_CR, RNG_CR_RNGEN, 0U);
+      return -1;
+    }
+  }
+  for (uint32_t i = 0; i < size_bytes; i++) {
+    if (((i & 3U) == 0U) && (random_word(rng_base, word, &word) != 0)) {
+      stm32_modify(rng_base + RNG_CR, RNG_CR_RNGEN, 0U);  // switching it off clears what is wrong
+      return -1;
+    }
+    data[i] = (uint8_t)(word >> (8U * (i & 3U)));
+  }
+  return 0;
+}
+
+// ---- Independent watchdog (RM0090 §21.4; the other manuals' IWDG registers begin the same) -----------------------
+
+#define IWDG_KR 0x00U
+#define IWDG_PR 0x04U
+#define IWDG_RLR 0x08U
+#define IWDG_SR 0x0CU
+
+#define KR_START 0xCCCCU  // starts its oscillator too
+#define KR_ACCESS 0x5555U
+#define KR_FEED 0xAAAAU
+#define SR_BUSY 3U  // PVU, RVU: PR and RLR are on their way into the other clock's domain
+#define PR_MAX 6U   // divides by 4 << PR
+#define RLR_MAX 0xFFFU
+
+#define IWDG_MS 50U  // the oscillator's start, and five of its cycles at the largest prescaler
+
+void stm32_watchdog_start(uint32_t iwdg_base, uint32_t ms, uint32_t lsi_max_hz) {
+  uint32_t prescaler = 0;
+  uint64_t counts = (((uint64_t)ms * lsi_max_hz) / 4000U) + 1U;
+  while ((counts > (RLR_MAX + 1U)) && (prescaler < PR_MAX)) {
+    prescaler++;
+    counts = (counts + 1U) / 2U;
+  }
+  REG32(iwdg_base + IWDG_KR) = KR_START;
+  REG32(iwdg_base + IWDG_KR) = KR_ACCESS;
+  REG32(iwdg_base + IWDG_PR) = prescaler;
+  REG32(iwdg_base + IWDG_RLR) = (counts > (RLR_MAX + 1U)) ? RLR_MAX : (uint32_t)(counts - 1U);
+  (void)stm32_wait(iwdg_base + IWDG_SR, SR_BUSY, 0U, IWDG_MS);  // else it bites earlier than it should: it still guards
+  REG32(iwdg_base + IWDG_KR) = KR_FEED;
+}
+
+void stm32_watchdog_feed(uint32_t iwdg_base) { REG32(iwdg_base + IWDG_KR) = KR_FEED; }
