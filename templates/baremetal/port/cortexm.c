@@ -508,3 +508,8 @@ void cpu_platform(struct bare_platform* p) {
   p->flags |= ((CPACR & CPACR_FPU) == CPACR_FPU) ? (uint32_t)BARE_FLAG_FPU : 0U;
 #endif
 }
+
+// Objects made by LLVM name this unwinder in their tables, which nothing here reads. That it is defined keeps the
+// compiler's own out of the image, and with it all that unwinds (Exception Handling ABI for the Arm Architecture).
+void __aeabi_unwind_cpp_pr0(void);
+void __aeabi_unwind_cpp_pr0(void) {}
