@@ -80,12 +80,14 @@ func TestBoardsAndArchives(t *testing.T) {
 				gate <- struct{}{}
 				defer func() { <-gate }()
 				for _, a := range drawn(t, b.Name, archives, sampleArchives) {
+					began := time.Now()
 					v := try(t, trial{b, a}, c)
 					mu.Lock()
 					results[trial{b, a}] = v
 					mu.Unlock()
+					t.Logf("%s on %s: %v, after %v", mlftest.Name(a), b.Name, v, time.Since(began).Round(time.Millisecond))
 					if v.err != nil {
-						t.Errorf("%s: %v", mlftest.Name(a), v.err)
+						t.Errorf("%s on %s: %v", mlftest.Name(a), b.Name, v.err)
 					}
 				}
 			})
@@ -98,7 +100,7 @@ func TestBoardsAndArchives(t *testing.T) {
 
 // try makes the archive's project for the board and runs it. Where an option is said to help it is taken.
 func try(t *testing.T, x trial, c *cache.Cache) (v verdict) {
-	ctx, cancel := context.WithTimeout(context.Background(), 4*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	dir, err := os.MkdirTemp(t.TempDir(), "")
 	if err != nil {
@@ -272,6 +274,9 @@ func kib(n int64) string {
 }
 
 func (v verdict) String() string {
+	if v.err != nil {
+		return "failed"
+	}
 	if v.why != "" {
 		return v.why
 	}
