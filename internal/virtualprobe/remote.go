@@ -52,20 +52,21 @@ func (c *Chip) serveRemote(rw io.ReadWriter) error {
 	w := bufio.NewWriter(rw)
 	out := json.NewEncoder(w)
 	for lines.Scan() {
-		answer, err := s.answer(lines.Bytes())
-		if err != nil {
-			return err
-		}
+		answer, gone := s.answer(lines.Bytes())
 		if err := out.Encode(answer); err != nil {
 			return err
 		}
 		if err := w.Flush(); err != nil {
 			return err
 		}
+		if gone != nil { // told, as a driver tells its program that the device has left
+			return gone
+		}
 	}
 	return lines.Err()
 }
 
+// answer answers one request; an error says that the probe has gone.
 func (s *remote) answer(line []byte) (a remoteAnswer, err error) {
 	var q remoteRequest
 	if err := json.Unmarshal(line, &q); err != nil {
@@ -80,6 +81,7 @@ func (s *remote) answer(line []byte) (a remoteAnswer, err error) {
 	s.chip.exclusively(func() { a.Result, err = handler(s, q.Arguments) })
 	switch {
 	case errors.Is(err, errUnplugged):
+		a.Status, a.Error = remoteDisconnected, err.Error()
 		return a, err
 	case errors.Is(err, errFault):
 		a.Status, a.Error = remoteFault, err.Error()

@@ -1,0 +1,96 @@
+// This file is what can go wrong with a programmer, and what people can do about it.
+
+package flasher
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/command"
+)
+
+// A VerifyError is memory that does not hold what was written to it.
+type VerifyError struct {
+	Addr      uint64 // of the first byte that differs
+	Want, Got byte
+	Bytes     int // that differ; 0 if the programmer does not say
+}
+
+func (e *VerifyError) Error() string {
+	if e.Bytes == 0 {
+		return fmt.Sprintf("the board does not hold what was written, at 0x%08x or behind", e.Addr)
+	}
+	return fmt.Sprintf("the board holds 0x%02x at 0x%08x where 0x%02x was written (%d bytes differ)", e.Got, e.Addr, e.Want, e.Bytes)
+}
+
+// FailureClass says that verifying failed.
+func (e *VerifyError) FailureClass() failure.Class { return failure.Verify }
+
+// NextStep is what people try first.
+func (e *VerifyError) NextStep() string {
+	return "flash again; if the same address differs again, the flash is worn or protected there"
+}
+
+// A ToolError is a programmer that failed.
+type ToolError struct {
+	Class failure.Class // probe-missing, flash or timeout
+	Hint  string        // in plain words; "" if what it printed is not known
+	Err   error         // a *command.Error with the tool's own words
+}
+
+func (e *ToolError) Error() string {
+	if e.Hint != "" {
+		return e.Hint + " (" + e.Err.Error() + ")"
+	}
+	return e.Err.Error()
+}
+
+// Unwrap returns the command's own error.
+func (e *ToolError) Unwrap() error { return e.Err }
+
+// FailureClass is the error's class.
+func (e *ToolError) FailureClass() failure.Class { return e.Class }
+
+// NextStep is the command that shows it again.
+func (e *ToolError) NextStep() string {
+	var c *command.Error
+	if errors.As(e.Err, &c) {
+		return "to see all it says: " + c.Command
+	}
+	return ""
+}
+
+// hints are the common failures, by what openocd and pyocd print.
+var hints = []struct {
+	says  *regexp.Regexp
+	class failure.Class
+	hint  string
+}{
+	{regexp.MustCompile(`(?i)no (connected debug probes|debug probe|device found|J-Link device found|CMSIS-DAP device found)|open failed|unable to find (a matching )?(CMSIS-DAP|device)|Failed to connect|Connection refused|No available debug probes|can't connect|couldn't connect`), failure.ProbeMissing, "no probe: is it plugged in, and may this user open it (mage doctor)?"},
+	{regexp.MustCompile(`(?i)LIBUSB_ERROR_BUSY|already in use|Resource busy|probe is busy|claim interface`), failure.ProbeMissing, "the probe is busy: another program has it open"},
+	{regexp.MustCompile(`(?i)LIBUSB_ERROR_ACCESS|insufficient permissions|Permission denied`), failure.ProbeMissing, "this user may not open the probe: udev rules are missing (mage doctor)"},
+	{regexp.MustCompile(`(?i)target voltage (may be )?too low|voltage.*0\.0|no target power`), failure.ProbeMissing, "the target has no power"},
+	{regexp.MustCompile(`(?i)UNEXPECTED idcode|unexpected: 0x|Cannot identify target as|does not match|wrong target|Target not detected`), failure.Flash, "another chip than the board file says, or no chip at all"},
+	{regexp.MustCompile(`(?i)read ?out protection|RDP|device is locked|APPROTECT|protected|write[- ]protect`), failure.Flash, "the chip is locked against reading or writing; unlocking erases all of it (ERASE=all)"},
+	{regexp.MustCompile(`(?i)failed to erase|error erasing|erase sector failure|erase failed`), failure.Flash, "a sector does not erase"},
+	{regexp.MustCompile(`(?i)Disconnected|Input/output error|unexpected response|remote.*(EOF|closed|lost|error)|Error: Couldn't|connection (closed|lost|reset)`), failure.Flash, "the probe was lost while it worked"},
+}
+
+// explain makes a *ToolError of a command's error; others pass.
+func explain(err error) error {
+	var c *command.Error
+	if !errors.As(err, &c) {
+		return err
+	}
+	if errors.Is(err, command.ErrTooLong) {
+		return &ToolError{failure.Timeout, "the programmer hangs", err}
+	}
+	for _, h := range hints {
+		if h.says.MatchString(c.Text) {
+			return &ToolError{h.class, h.hint, err}
+		}
+	}
+	return &ToolError{failure.Flash, "", err}
+}

@@ -1,0 +1,101 @@
+package flasher
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/boardsmith/boardsmith/boards"
+)
+
+// A Segment is bytes at an address of the board's memory.
+type Segment struct {
+	Addr uint64
+	Data []byte
+}
+
+// End is the first address behind it.
+func (s Segment) End() uint64 { return s.Addr + uint64(len(s.Data)) }
+
+// A Sector is one erase unit of flash.
+type Sector struct {
+	Index int    // from the start of its region
+	Addr  uint64 // of its first byte
+	Size  uint64 // bytes
+}
+
+func (s Sector) String() string {
+	return fmt.Sprintf("sector %d (0x%08x, %d bytes)", s.Index, s.Addr, s.Size)
+}
+
+// A Job is one run of a programmer on one board. Its steps are done in this order, each list in its own: the sector that
+// holds the build id can be erased first and written last.
+type Job struct {
+	Erase   []Sector
+	Write   []Segment // each inside erased sectors
+	Verify  []Segment // compared with what the board holds, read back: *VerifyError
+	Restart bool      // reset the board afterwards and let it run
+}
+
+// A Programmer reads and writes one attached board through its debug probe. Each method is one run of an external program
+// in a process group of its own; it has a deadline of its own besides ctx's, and leaves no process behind. After an error
+// the board may hold anything in the sectors of the job. Errors: *ToolError, *VerifyError, and those of ctx.
+type Programmer interface {
+	// Do does the job.
+	Do(ctx context.Context, j Job) error
+	// Read returns n bytes from an address, and leaves the board as it was, reset.
+	Read(ctx context.Context, addr uint64, n int) ([]byte, error)
+	// Commands are the command lines that Do would run, for people.
+	Commands(j Job) []string
+}
+
+// A Probe says which of the attached debug probes is meant, and how it is reached.
+type Probe struct {
+	Serial  string   // its own; "" if there is only one
+	Virtual *Virtual // an emulated one; nil: it is on USB
+}
+
+// Virtual is where an emulated probe is reached.
+type Virtual struct {
+	Bitbang string // host:port of OpenOCD's remote_bitbang: JTAG
+	Remote  string // host:port of pyOCD's remote probe protocol
+}
+
+// A Config is what a programmer needs to know. Flash and Tool must be set.
+type Config struct {
+	Flash boards.Flash
+	Probe Probe
+	Find  func(name string) (path string, err error) // where a tool is
+	Log   hclog.Logger
+	Step  func(string) // told of each step as it is done; nil: nobody is
+
+	// Timeout is for one job; 0 means a time that suits its size.
+	Timeout time.Duration
+}
+
+func (c Config) step(s string) {
+	c.Log.Debug("programmer", "step", s)
+	if c.Step != nil {
+		c.Step(s)
+	}
+}
+
+// Times that a job may take: to connect, and for the bytes at the rate of a slow probe.
+const (
+	connectTime  = 20 * time.Second
+	eraseTime    = 5 * time.Second // a sector; the largest take about two (STM32F4: 128 KiB)
+	slowestBytes = 4 << 10         // a second
+)
+
+func (c Config) timeout(j Job) time.Duration {
+	if c.Timeout > 0 {
+		return c.Timeout
+	}
+	bytes := 0
+	for _, s := range append(j.Write[:len(j.Write):len(j.Write)], j.Verify...) {
+		bytes += len(s.Data)
+	}
+	return connectTime + time.Duration(len(j.Erase))*eraseTime + time.Duration(bytes/slowestBytes)*time.Second
+}

@@ -1,0 +1,147 @@
+// This file drives pyOCD through its commander: one run for each job.
+
+package flasher
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/boardsmith/boardsmith/internal/command"
+)
+
+type pyocd struct{ Config }
+
+func newPyOCD(c Config) Programmer { return &pyocd{c} }
+
+// Its own command load erases what it writes and skips what it takes for equal; ours erase and write what they are told.
+// They are commands of a user script (pyocd.io, "User scripts": session, target and @command are in its namespace).
+const (
+	pyocdScriptName = "boardsmith.py"
+	pyocdScript     = `@command('boardsmith_erase', help='Erase the sector at an address.')
+def boardsmith_erase(address: int):
+    flash = target.memory_map.get_region_for_address(address).flash
+    flash.init(flash.Operation.ERASE)
+    flash.erase_sector(address)
+    flash.cleanup()
+    print('boardsmith: erased 0x%x' % address, flush=True)
+
+@command('boardsmith_write', help='Program a file at an address whose sectors are erased.')
+def boardsmith_write(name: str, address: int):
+    flash = target.memory_map.get_region_for_address(address).flash
+    data = open(name, 'rb').read()
+    flash.init(flash.Operation.PROGRAM)
+    done = 0
+    while done < len(data):
+        page = flash.get_page_info(address + done)
+        count = page.base_addr + page.size - (address + done)
+        part = bytearray(data[done:done + count])
+        part.extend(b'\xff' * (-len(part) % 4))
+        flash.program_page(address + done, list(part))
+        done += count
+    flash.cleanup()
+    print('boardsmith: wrote 0x%x' % address, flush=True)
+`
+)
+
+// connect is the beginning of every command line. It never waits for a probe, and reads nobody's configuration.
+func (p *pyocd) connect() []string {
+	args := []string{"commander", "--script", pyocdScriptName, "--no-config", "--no-wait", "--color", "never", "-t", p.Flash.Target, "-M", "halt", "-O", "auto_unlock=false"}
+	switch {
+	case p.Probe.Virtual != nil:
+		args = append(args, "-u", "remote:"+p.Probe.Virtual.Remote)
+	case p.Probe.Serial != "":
+		args = append(args, "-u", p.Probe.Serial)
+	}
+	return args
+}
+
+const readName = "read%d.bin"
+
+func (p *pyocd) plan(j Job) *toolRun {
+	r := &toolRun{args: p.connect()}
+	add := func(format string, args ...any) { r.args = append(r.args, "-c", fmt.Sprintf(format, args...)) }
+	for _, s := range j.Erase {
+		add("boardsmith_erase 0x%x", s.Addr)
+	}
+	for _, s := range j.Write {
+		add("boardsmith_write %s 0x%x", r.file(s), s.Addr)
+	}
+	for i, s := range j.Verify {
+		add("savemem 0x%x 0x%x "+readName, s.Addr, len(s.Data), i)
+	}
+	if j.Restart {
+		add("reset")
+	}
+	return r
+}
+
+// Commands implements Programmer.
+func (p *pyocd) Commands(j Job) []string {
+	return []string{command.Command{Path: "pyocd", Args: p.plan(j).args}.Typed()}
+}
+
+// Do implements Programmer. What is verified was read back and is compared here.
+func (p *pyocd) Do(ctx context.Context, j Job) error {
+	return inFolder(func(dir string) error {
+		if err := p.run(ctx, p.plan(j), dir, j); err != nil {
+			return explain(err)
+		}
+		for i, s := range j.Verify {
+			got, err := os.ReadFile(filepath.Join(dir, fmt.Sprintf(readName, i)))
+			if err != nil || len(got) != len(s.Data) {
+				return fmt.Errorf("pyocd read %d bytes of %d back: %w", len(got), len(s.Data), err)
+			}
+			if err := compare(s, got); err != nil {
+				return err
+			}
+			p.step(fmt.Sprintf("verified 0x%x", s.Addr))
+		}
+		return nil
+	})
+}
+
+func (p *pyocd) run(ctx context.Context, r *toolRun, dir string, j Job) error {
+	path, err := p.Find("pyocd")
+	if err != nil {
+		return err
+	}
+	if err := r.write(dir); err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(dir, pyocdScriptName), []byte(pyocdScript), 0o644); err != nil {
+		return err
+	}
+	failed := ""
+	lines := func(line string) {
+		if s, ok := strings.CutPrefix(line, mark); ok {
+			p.step(s)
+		}
+		if strings.HasPrefix(line, "Error: ") || strings.Contains(line, " C ") || strings.Contains(line, " E ") {
+			failed = line
+		}
+	}
+	err = command.Command{Path: path, Args: r.args, Dir: dir, Out: lines, Err: lines, Timing: p.timeout(j)}.Run(ctx)
+	if err == nil && failed != "" {
+		err = &command.Error{Tool: "pyocd", Text: failed, Command: command.Command{Path: path, Args: r.args}.Typed(), Err: errors.New("failed")}
+	}
+	return err
+}
+
+// Read implements Programmer.
+func (p *pyocd) Read(ctx context.Context, addr uint64, n int) (data []byte, err error) {
+	err = inFolder(func(dir string) error {
+		r := &toolRun{args: append(p.connect(), "-c", fmt.Sprintf("savemem 0x%x 0x%x read.bin", addr, n), "-c", "reset")}
+		if err := p.run(ctx, r, dir, Job{Verify: []Segment{{addr, make([]byte, n)}}}); err != nil {
+			return explain(err)
+		}
+		data, err = readBack(dir, n)
+		return err
+	})
+	return data, err
+}
+
+func asCommand(err error, c **command.Error) bool { return errors.As(err, c) }

@@ -1,0 +1,225 @@
+package flasher
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/virtualprobe"
+)
+
+func TestMain(m *testing.M) {
+	virtualprobe.RunKeeper()
+	os.Exit(m.Run())
+}
+
+// A bench is an emulated board and the programmers that reach it.
+type bench struct {
+	t    *testing.T
+	dir  string
+	chip string
+	base uint64
+	size uint64 // of a sector that the test uses
+	up   virtualprobe.Answer
+	conf Config
+}
+
+// findTool looks on PATH and where setup installs.
+func findTool(name string) (string, error) {
+	if path, err := exec.LookPath(name); err == nil {
+		return path, nil
+	}
+	state, err := os.UserHomeDir()
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(state, ".local/state/boardsmith/tools/py/bin", name)
+	_, err = os.Stat(path)
+	return path, err
+}
+
+func openBench(t *testing.T, board string, f boards.Flash, base, size uint64) *bench {
+	t.Helper()
+	for _, tool := range []string{virtualprobe.Models[board].Program, f.Runner} {
+		if _, err := findTool(tool); err != nil {
+			t.Skipf("%s is not installed", tool)
+		}
+	}
+	b := &bench{t: t, dir: t.TempDir(), base: base, size: size}
+	up, err := virtualprobe.Up(t.Context(), b.dir, board)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { b.ask(virtualprobe.Request{Do: "down"}) })
+	b.up = up
+	b.conf = Config{
+		Flash: f, Find: findTool, Probe: Probe{Virtual: &Virtual{up.Address.Bitbang, up.Address.Remote}},
+		Log: hclog.New(&hclog.LoggerOptions{Output: t.Output(), Level: hclog.Info}),
+	}
+	return b
+}
+
+func (b *bench) ask(q virtualprobe.Request) virtualprobe.Answer {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	a, err := virtualprobe.Ask(ctx, b.dir, q)
+	if err != nil {
+		b.t.Error(err)
+	}
+	return a
+}
+
+// flash is what the chip holds, past any programmer.
+func (b *bench) flash() []byte {
+	b.t.Helper()
+	b.ask(virtualprobe.Request{Do: "save"})
+	data, err := os.ReadFile(filepath.Join(b.dir, "flash.bin"))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return data
+}
+
+func (b *bench) sector(i int) Sector { return Sector{i, b.base + uint64(i)*b.size, b.size} }
+
+// pattern fills a sector; the first holds a firmware that loops.
+func (b *bench) pattern(i int, seed byte) Segment {
+	data := make([]byte, b.size)
+	for k := range data {
+		data[k] = byte(k)*3 + byte(k>>8)*5 + byte(i) + seed
+	}
+	if i == 0 {
+		entry := uint32(b.base) + 9
+		copy(data, []byte{0x00, 0x40, 0x00, 0x20, byte(entry), byte(entry >> 8), byte(entry >> 16), byte(entry >> 24), 0xFE, 0xE7})
+	}
+	return Segment{b.sector(i).Addr, data}
+}
+
+var programmers = map[string]func(Config) Programmer{"openocd": newOpenOCD, "pyocd": newPyOCD}
+
+// boardsUnderTest are the emulated boards, with a stretch of equal sectors each.
+var boardsUnderTest = []struct {
+	name       string
+	flash      boards.Flash
+	base, size uint64
+}{
+	{"microbit", boards.Flash{Scripts: []string{"target/nrf51.cfg"}, Target: "nrf51"}, 0, 1024},
+	{"netduinoplus2", boards.Flash{Scripts: []string{"target/stm32f4x.cfg"}, Target: "stm32f412xe"}, 0x08000000, 16 << 10},
+}
+
+func onEach(t *testing.T, do func(t *testing.T, b *bench, p Programmer)) {
+	for _, k := range boardsUnderTest {
+		for name, make := range programmers {
+			t.Run(k.name+"/"+name, func(t *testing.T) {
+				f := k.flash
+				f.Runner = name
+				b := openBench(t, k.name, f, k.base, k.size)
+				do(t, b, make(b.conf))
+			})
+		}
+	}
+}
+
+// A job erases and writes what it names and nothing else; what it wrote is verified, and can be read.
+func TestJob(t *testing.T) {
+	onEach(t, func(t *testing.T, b *bench, p Programmer) {
+		all := Job{Restart: true}
+		for i := range 3 {
+			all.Erase = append(all.Erase, b.sector(i))
+			all.Write = append(all.Write, b.pattern(i, 0))
+		}
+		all.Verify = all.Write
+		if err := p.Do(t.Context(), all); err != nil {
+			t.Fatal(err)
+		}
+		one := b.pattern(1, 77)
+		if err := p.Do(t.Context(), Job{Erase: []Sector{b.sector(1)}, Write: []Segment{one}, Verify: []Segment{all.Write[0], one, all.Write[2]}, Restart: true}); err != nil {
+			t.Fatal(err)
+		}
+		flash := b.flash()
+		for i, want := range []Segment{all.Write[0], one, all.Write[2]} {
+			if !bytes.Equal(flash[uint64(i)*b.size:][:b.size], want.Data) {
+				t.Errorf("sector %d holds something else", i)
+			}
+		}
+		erases := b.ask(virtualprobe.Request{Do: "status"}).State.Erases
+		if len(erases) != 3 || erases[0] != 1 || erases[1] != 2 || erases[2] != 1 {
+			t.Errorf("erases %v, want [1 2 1]", erases)
+		}
+		got, err := p.Read(t.Context(), one.Addr, len(one.Data))
+		if err != nil || !bytes.Equal(got, one.Data) {
+			t.Errorf("read something else: %v", err)
+		}
+	})
+}
+
+// What is wrong is said: a difference, a sector that does not erase, a probe that vanishes or hangs.
+func TestFailures(t *testing.T) {
+	onEach(t, func(t *testing.T, b *bench, p Programmer) {
+		job := Job{Erase: []Sector{b.sector(0)}, Write: []Segment{b.pattern(0, 0)}, Verify: []Segment{b.pattern(0, 0)}}
+		if err := p.Do(t.Context(), job); err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range []struct {
+			name   string
+			faults virtualprobe.Faults
+			want   failure.Class
+		}{
+			{"a weak bit", virtualprobe.Faults{Weak: map[uint32]byte{0x20: 0x10&^(job.Write[0].Data[0x20]&0x10) | 1&^job.Write[0].Data[0x20] | 2&^job.Write[0].Data[0x20]}}, failure.Verify},
+			{"unplugged", virtualprobe.Faults{UnplugAfter: 300}, failure.Flash},
+		} {
+			b.ask(virtualprobe.Request{Do: "faults", Faults: &c.faults})
+			err := p.Do(t.Context(), job)
+			if got := failure.Of(err); err == nil || got != c.want && !(c.want == failure.Verify && got == failure.Flash) {
+				t.Errorf("%s: class %v, want %v: %v", c.name, got, c.want, err)
+			}
+			t.Logf("%s: %v", c.name, err)
+		}
+		b.ask(virtualprobe.Request{Do: "faults", Faults: &virtualprobe.Faults{}})
+		if err := p.Do(t.Context(), job); err != nil {
+			t.Errorf("afterwards: %v", err)
+		}
+	})
+}
+
+// A probe that is not there is an error of its class, soon.
+func TestNoProbe(t *testing.T) {
+	for name, make := range programmers {
+		t.Run(name, func(t *testing.T) {
+			if _, err := findTool(name); err != nil {
+				t.Skipf("%s is not installed", name)
+			}
+			f := boardsUnderTest[0].flash
+			f.Runner = name
+			p := make(Config{Flash: f, Find: findTool, Log: hclog.NewNullLogger(), Probe: Probe{Virtual: &Virtual{"127.0.0.1:1", "127.0.0.1:1"}}})
+			err := p.Do(t.Context(), Job{Verify: []Segment{{0, make2(4)}}})
+			if failure.Of(err) != failure.ProbeMissing {
+				t.Errorf("class %v: %v", failure.Of(err), err)
+			}
+		})
+	}
+}
+
+func make2(n int) []byte { return make([]byte, n) }
+
+// A cancel ends the tool and all it started.
+func TestCancel(t *testing.T) {
+	b := openBench(t, "microbit", boards.Flash{Runner: "openocd", Scripts: []string{"target/nrf51.cfg"}}, 0, 1024)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	stopped := errors.New("stopped by the user")
+	b.conf.Step = func(s string) { cancel(stopped) }
+	err := newOpenOCD(b.conf).Do(ctx, Job{Erase: []Sector{b.sector(0)}, Write: []Segment{b.pattern(0, 0)}, Verify: []Segment{b.pattern(0, 0)}})
+	if !errors.Is(err, stopped) {
+		t.Errorf("got %v", err)
+	}
+}

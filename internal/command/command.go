@@ -1,0 +1,147 @@
+// Package command runs external programs: in an environment made for them, in a process group of their own that ends with
+// this process, and with an end.
+//
+// It knows no particular program, and prints nothing.
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"time"
+)
+
+const (
+	tailBytes    = 4 << 10         // kept of the end of a program's output
+	headBytes    = 64 << 10        // kept of its beginning, where the first error is
+	defaultGrace = 3 * time.Second // to clean up after a cancel
+)
+
+// A Command is one run of a program. Only Path must be set.
+type Command struct {
+	Path   string        // of the program
+	Args   []string      // without the program's own name
+	Dir    string        // working folder; "" means this process's
+	Env    []string      // "NAME=value", added to the environment that Environment makes
+	Held   []*os.File    // kept open by all processes of the run
+	Out    func(string)  // takes the lines of standard output; nil drops them
+	Err    func(string)  // takes the lines of standard error; nil drops them
+	Grace  time.Duration // to stop by itself after ctx has ended, before its whole group is killed; 0 means 3 s
+	Timing time.Duration // at most; 0 means that only ctx ends it
+}
+
+// An Error is a program that failed, or took too long.
+type Error struct {
+	Tool    string // as people call it
+	Text    string // what it printed: the first 64 KiB of both streams and the last 4
+	Command string // runs it again, in a shell
+	Err     error  // how it ended; context.DeadlineExceeded if it took longer than Timing
+}
+
+// Error gives the last line that the program printed.
+func (e *Error) Error() string {
+	if last := e.LastLine(); last != "" {
+		return e.Tool + ": " + e.Err.Error() + ": " + last
+	}
+	return e.Tool + ": " + e.Err.Error()
+}
+
+// Unwrap returns how it ended.
+func (e *Error) Unwrap() error { return e.Err }
+
+// LastLine is the last line that is not empty.
+func (e *Error) LastLine() string {
+	lines := strings.Split(strings.TrimSpace(e.Text), "\n")
+	return strings.TrimSpace(lines[len(lines)-1])
+}
+
+// ErrTooLong is a run that took longer than its Timing.
+var ErrTooLong = errors.New("took too long")
+
+// Environment is what a program sees of the environment; dir is its working folder.
+func Environment(dir string) []string {
+	env := []string{"LC_ALL=C", "PWD=" + dir}
+	for _, name := range append([]string{"PATH", "HOME", "TMPDIR"}, systemVariables...) {
+		if v, ok := os.LookupEnv(name); ok {
+			env = append(env, name+"="+v)
+		}
+	}
+	return env
+}
+
+// Run runs it to its end: an *Error, the file system's error, or ctx's after a cancel. Then the whole process group is
+// gone.
+func (c Command) Run(ctx context.Context) error {
+	inner, cancel := ctx, context.CancelFunc(func() {})
+	if c.Timing > 0 {
+		inner, cancel = context.WithTimeoutCause(ctx, c.Timing, ErrTooLong)
+	}
+	defer cancel()
+	var kept keeper
+	cmd := exec.CommandContext(inner, c.Path, c.Args...)
+	cmd.Dir, cmd.Env = c.Dir, append(Environment(c.Dir), c.Env...)
+	cmd.Stdout, cmd.Stderr = kept.stream(c.Out), kept.stream(c.Err)
+	cmd.WaitDelay = c.Grace
+	if cmd.WaitDelay == 0 {
+		cmd.WaitDelay = defaultGrace
+	}
+	ownGroup(cmd)
+	hold(cmd, c.Held)
+	cmd.Cancel = func() error { return interruptGroup(cmd) }
+	err := pinned(cmd.Run)
+	if err == nil {
+		return nil
+	}
+	killGroup(cmd) // what outlived its leader
+	if ctx.Err() != nil {
+		return fmt.Errorf("%s: %w", Name(c.Path), context.Cause(ctx))
+	}
+	if inner.Err() != nil {
+		err = fmt.Errorf("%w: more than %v", ErrTooLong, c.Timing)
+	}
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) && !errors.Is(err, exec.ErrWaitDelay) && !errors.Is(err, ErrTooLong) {
+		return fmt.Errorf("run %s: %w", c.Path, err)
+	}
+	return &Error{Tool: Name(c.Path), Text: kept.text(), Command: c.Typed(), Err: err}
+}
+
+// pinned runs a command on a thread that stays: the kernel ends a child with the thread that started it (ownGroup).
+func pinned(run func() error) error {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	return run()
+}
+
+// Name is how people call the program at a path.
+func Name(path string) string {
+	return strings.TrimSuffix(path[strings.LastIndexAny(path, `/\`)+1:], ".exe")
+}
+
+// Typed is the command as one would type it in a shell.
+func (c Command) Typed() string {
+	var words []string
+	if c.Dir != "" {
+		words = append(words, "cd", Quote(c.Dir), "&&")
+	}
+	words = append(words, Quote(Name(c.Path)))
+	for _, a := range c.Args {
+		words = append(words, Quote(a))
+	}
+	return strings.Join(words, " ")
+}
+
+// Quote quotes a word for a shell where it needs it.
+func Quote(s string) string {
+	plain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_=+.,/:@%", r)
+	}
+	if s != "" && strings.IndexFunc(s, func(r rune) bool { return !plain(r) }) < 0 {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}

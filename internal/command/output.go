@@ -1,0 +1,64 @@
+// This file keeps what a program prints.
+
+package command
+
+import (
+	"bytes"
+	"io"
+	"sync"
+)
+
+// A keeper keeps the beginning and the end of what is written to its streams.
+type keeper struct {
+	mu         sync.Mutex
+	head, tail []byte
+}
+
+// stream is one of the program's outputs; line is given its lines.
+func (k *keeper) stream(line func(string)) io.Writer { return &stream{k: k, line: line} }
+
+func (k *keeper) add(p []byte) {
+	if room := headBytes - len(k.head); room > 0 {
+		n := min(room, len(p))
+		k.head, p = append(k.head, p[:n]...), p[n:]
+	}
+	k.tail = append(k.tail, p...)
+	if extra := len(k.tail) - tailBytes; extra > 0 {
+		k.tail = append(k.tail[:0], k.tail[extra:]...)
+	}
+}
+
+func (k *keeper) text() string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return string(k.head) + string(k.tail)
+}
+
+// A stream hands on whole lines.
+type stream struct {
+	k    *keeper
+	line func(string)
+	part []byte
+}
+
+func (s *stream) Write(p []byte) (int, error) {
+	s.k.mu.Lock()
+	defer s.k.mu.Unlock()
+	s.k.add(p)
+	if s.line == nil {
+		return len(p), nil
+	}
+	rest := p
+	for {
+		i := bytes.IndexByte(rest, '\n')
+		if i < 0 {
+			break
+		}
+		s.line(string(bytes.TrimRight(append(s.part, rest[:i]...), "\r")))
+		s.part, rest = s.part[:0], rest[i+1:]
+	}
+	if len(s.part) < headBytes {
+		s.part = append(s.part, rest...)
+	}
+	return len(p), nil
+}
