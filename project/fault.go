@@ -189,7 +189,7 @@ type faultStack struct {
 }
 
 func (s faultStack) read(at uint64) (uint64, bool) {
-	if at < s.at || at-s.at > uint64(len(s.bytes)) || uint64(len(s.bytes))-(at-s.at) < uint64(s.word) {
+	if s.bytes == nil || at < s.at || at-s.at > uint64(len(s.bytes)) || uint64(len(s.bytes))-(at-s.at) < uint64(s.word) {
 		return 0, false
 	}
 	b := s.bytes[at-s.at:]

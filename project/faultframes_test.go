@@ -180,7 +180,7 @@ func TestGuesses(t *testing.T) {
 	if n := len(p.frames(rec)); n != 2 {
 		t.Errorf("without a PC there are %d frames", n)
 	}
-	rec.SPValid = false
+	rec.SPValid, rec.SP, rec.Stack = false, 0, nil // as after a watchdog's reset
 	if n := len(p.frames(rec)); n != 0 {
 		t.Errorf("without PC and SP there are %d frames", n)
 	}

@@ -131,7 +131,7 @@ func TestCauses(t *testing.T) {
 		{func(r *rpc.Record) { *r = *checkFailed() }, "failed check (error 0x8001): graph.[31m"},
 		{func(r *rpc.Record) { *r = *checkFailed(); r.Reason, r.Code = rpc.ReasonHardware, 11 }, "hardware fault (SIGSEGV, invalid memory access)"},
 		{func(r *rpc.Record) { r.Reason, r.Code = rpc.ReasonTimeout, 1500 }, "still running after its time budget of 1.5s"},
-		{func(r *rpc.Record) { r.Reason = rpc.ReasonWatchdog }, "watchdog reset after 2.5s"},
+		{func(r *rpc.Record) { r.Reason = rpc.ReasonWatchdog }, "watchdog reset"},
 		{func(r *rpc.Record) { r.Reason, r.Code = rpc.ReasonInterrupt, 7 }, "interrupt 7, which nothing handles"},
 		{func(r *rpc.Record) { *r = *riscvFault(); r.Reason, r.Code = rpc.ReasonInterrupt, 1<<31|3 }, "interrupt of the core, mcause 3, which nothing handles"},
 	} {

@@ -261,11 +261,6 @@ func (rec *Record) Cause() string {
 		return fmt.Sprintf("still running after its time budget of %v", time.Duration(rec.Code)*time.Millisecond)
 	case ReasonInterrupt:
 		return rec.interrupt() + ", which nothing handles"
-	case ReasonWatchdog:
-		if d := rec.Elapsed(); d > 0 {
-			return fmt.Sprintf("watchdog reset after %v", d.Round(time.Millisecond))
-		}
-		return "watchdog reset"
 	case ReasonHardware, ReasonStack:
 		return rec.hardware()
 	}

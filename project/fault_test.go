@@ -1,0 +1,264 @@
+package project
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/rpc"
+)
+
+// faultBoards are one core of each kind. What a board cannot do is listed with why.
+var faultBoards = []struct {
+	name    string
+	nowhere int64 // an address at which the board has nothing
+	not     map[string]string
+}{
+	{"microbit", 0xc0000000, map[string]string{"watchdog": "QEMU's nRF51 has none"}},
+	{"lm3s6965evb", 0, map[string]string{"address": "QEMU's lm3s6965evb lets accesses to nowhere pass"}},
+	{"mps2_an385", 0xc0000000, nil},
+	{"mps2_an521", 0xc0000000, nil},
+	{"qemu_riscv32", 0x18000000, map[string]string{"watchdog": "QEMU's virt has none"}},
+	{"qemu_riscv64", 0x18000000, map[string]string{"watchdog": "QEMU's virt has none"}},
+}
+
+// A faultCase is a function of testdata/faults/faults.c and what must come of it.
+type faultCase struct {
+	kind   string
+	reason rpc.Reason
+	class  failure.Class
+	text   string // in the error
+}
+
+var faultCases = []faultCase{
+	{"address", rpc.ReasonHardware, failure.Fault, "fault in fault.address: "},
+	{"instruction", rpc.ReasonHardware, failure.Fault, "fault in fault.instruction: "},
+	{"check", rpc.ReasonCheck, failure.Fault, "fault in fault.check: failed check"},
+	{"stack", rpc.ReasonStack, failure.Fault, "fault in fault.stack: stack overflow"},
+	{"loop", rpc.ReasonTimeout, failure.Timeout, "timeout in fault.loop: still running after its time budget of 100ms"},
+	{"interrupt", rpc.ReasonInterrupt, failure.Fault, "fault in fault.interrupt: interrupt "},
+	{"watchdog", rpc.ReasonWatchdog, failure.Fault, "fault in fault.watchdog: watchdog reset"},
+}
+
+// faultyBoard writes a board file that gives a shipped board the functions of faults.c. It returns the new board's name
+// and the folder to look for it in.
+func faultyBoard(t *testing.T, name string) (string, string) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "boards", name+".json"))
+	if errors.Is(err, os.ErrNotExist) {
+		t.Skipf("there is no board %s", name)
+	}
+	must(t, err)
+	board := map[string]any{}
+	must(t, json.Unmarshal(text, &board))
+	sources, _ := board["sources"].([]any)
+	board["sources"] = append(sources, "faults.c")
+	functions, _ := board["functions"].([]any)
+	for _, c := range faultCases {
+		functions = append(functions, map[string]any{"name": "fault." + c.kind, "symbol": "fault_" + c.kind})
+	}
+	board["functions"] = functions
+	text, err = json.Marshal(board)
+	must(t, err)
+	path := t.TempDir()
+	dir := filepath.Join(path, "boards")
+	must(t, os.Mkdir(dir, 0o755))
+	must(t, os.WriteFile(filepath.Join(dir, name+"_faults.json"), text, 0o644))
+	source, err := os.ReadFile(filepath.Join("testdata", "faults", "faults.c"))
+	must(t, err)
+	must(t, os.WriteFile(filepath.Join(dir, "faults.c"), source, 0o644))
+	return name + "_faults", path
+}
+
+// needBoardTools skips where the board's compiler or emulator is not installed.
+func needBoardTools(t *testing.T, name string, path []string) {
+	t.Helper()
+	b, err := boards.Find(name, path)
+	must(t, err)
+	for _, tool := range []string{b.Toolchain.CC, b.Link.Program} {
+		if tool == "" {
+			continue
+		}
+		if _, err := exec.LookPath(tool); err != nil {
+			t.Skipf("%s is not installed", tool)
+		}
+	}
+}
+
+// faultLines are the lines of faults.c that a comment marks so.
+func faultLines(t *testing.T, mark string) (lines []int) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("testdata", "faults", "faults.c"))
+	must(t, err)
+	for i, line := range strings.Split(string(text), "\n") {
+		if _, comment, ok := strings.Cut(line, "// "); ok && slices.Contains(strings.Split(comment, ", "), mark) {
+			lines = append(lines, i+1)
+		}
+	}
+	if lines == nil {
+		t.Fatalf("faults.c has no line %q", mark)
+	}
+	return lines
+}
+
+func TestFaults(t *testing.T) {
+	for _, board := range faultBoards {
+		t.Run(board.name, func(t *testing.T) {
+			name, path := faultyBoard(t, board.name)
+			e := testEnv()
+			e.Path = []string{path}
+			needBoardTools(t, name, e.Path)
+			p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Board: name, Model: tiny(t, nil), Env: e})
+			s, err := p.Run(t.Context(), "")
+			if err != nil {
+				t.Fatalf("%v\n%s", err, failure.Next(err))
+			}
+			defer s.Close(context.Background())
+			callTwice(t, s)
+			for _, c := range faultCases {
+				t.Run(c.kind, func(t *testing.T) {
+					if why := board.not[c.kind]; why != "" {
+						t.Skip(why)
+					}
+					c.check(t, s, board.nowhere)
+					callTwice(t, s)
+				})
+			}
+		})
+	}
+}
+
+func (c faultCase) check(t *testing.T, s *rpc.Session, nowhere int64) {
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	s.SetBudget(0)
+	if c.reason == rpc.ReasonTimeout {
+		s.SetBudget(100 * time.Millisecond)
+	}
+	f, err := s.Function(ctx, "fault."+c.kind)
+	must(t, err)
+	_, err = f.Call(ctx, nowhere)
+	var fault *rpc.FaultError
+	if !errors.As(err, &fault) {
+		t.Fatalf("got %v", err)
+	}
+	t.Log(err)
+	if fault.Record.Reason != c.reason || failure.Of(err) != c.class || !strings.Contains(err.Error(), c.text) {
+		t.Errorf("reason %v, class %s: %v\nwant reason %v, class %s, and in the text %q", fault.Record.Reason, failure.Of(err), err, c.reason, c.class, c.text)
+	}
+	if c.reason == rpc.ReasonWatchdog && !fault.Record.PCValid {
+		return // the watchdog gave no warning
+	}
+	frames := slices.Clone(fault.Frames)
+	for len(frames) > 0 && frames[0].File != "src/faults.c" && c.reason == rpc.ReasonCheck {
+		frames = frames[1:] // of the function that aborts
+	}
+	if len(frames) == 0 {
+		t.Fatalf("no frames: %+v", fault.Record)
+	}
+	checkFrame(t, frames[0], "fault."+c.kind)
+	if c.reason == rpc.ReasonStack {
+		return // too deep for its caller
+	}
+	if len(frames) < 2 {
+		t.Fatalf("no caller: %+v", fault.Record)
+	}
+	checkFrame(t, frames[1], "caller of fault."+c.kind)
+}
+
+// checkFrame wants a frame at one of the lines of that mark.
+func checkFrame(t *testing.T, f rpc.Frame, mark string) {
+	t.Helper()
+	if lines := faultLines(t, mark); f.File != "src/faults.c" || !slices.Contains(lines, f.Line) {
+		t.Errorf("%v (%s:%d) is at none of lines %v of faults.c", f, f.File, f.Line, lines)
+	}
+}
+
+// TestPlatformDiffers: a board file that claims what the device denies does not get a session.
+func TestPlatformDiffers(t *testing.T) {
+	b := &boards.Board{Name: "b", Platform: boards.Platform{
+		CoreHz: new(216000000), ICache: new(true), DCache: new(true), WaitStates: new(7), CPUID: new(boards.Number(0x411fc271)), FPU: new(true),
+	}}
+	p := rpc.Platform{CoreHz: new(uint32(16000000)), ICache: new(true), DCache: new(false), WaitStates: new(uint8(7)), CPUID: new(uint32(0x411fc271))}
+	err := comparePlatform(b, p)
+	const want = "board b: core_hz is 216000000 in the board file, but 16000000 on the device; " +
+		"dcache is on in the board file, but off on the device; fpu is on in the board file, but unknown on the device"
+	if err == nil || err.Error() != want || failure.Of(err) != failure.Config {
+		t.Errorf("got  %v\nwant %s", err, want)
+	}
+	p.CoreHz, p.DCache, p.FPU = new(uint32(216000000)), new(true), new(true)
+	if err := comparePlatform(b, p); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestClockDiffers builds firmware whose timer says that it is a tenth slower than it is.
+func TestClockDiffers(t *testing.T) {
+	p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Model: tiny(t, nil)})
+	port := filepath.Join(p.Dir(), "src", "process.c")
+	text, err := os.ReadFile(port)
+	must(t, err)
+	wrong := strings.Replace(string(text), "return 1000000000U;", "return 900000000U;", 1)
+	if wrong == string(text) {
+		t.Fatal("the port says its ticks per second in another way")
+	}
+	must(t, os.WriteFile(port, []byte(wrong), 0o644))
+	_, err = p.Run(t.Context(), "")
+	var clock *ClockError
+	if !errors.As(err, &clock) || clock.Says != 900000000 || clock.Measured < 0.99e9 || clock.Measured > 1.01e9 {
+		t.Errorf("got %v", err)
+	}
+	if failure.Of(err) != failure.Config {
+		t.Errorf("class %s", failure.Of(err))
+	}
+}
+
+// A fakeClock is a device with a link of some delay.
+type fakeClock struct {
+	hz    uint32
+	rate  float64
+	delay time.Duration
+	began time.Time
+}
+
+func (f *fakeClock) ask(context.Context) (rpc.Platform, error) {
+	time.Sleep(f.delay)
+	ticks := uint64(time.Since(f.began).Seconds() * f.rate)
+	return rpc.Platform{TicksHz: &f.hz, Ticks: &ticks}, nil
+}
+
+func TestMeasureClock(t *testing.T) {
+	for _, c := range []struct {
+		rate  float64
+		delay time.Duration
+		right bool
+	}{
+		{1e6, 0, true}, {1.03e6, 0, false}, {0.97e6, 0, false}, {1e6, 2 * time.Millisecond, true}, {1.05e6, 2 * time.Millisecond, false},
+	} {
+		f := &fakeClock{1e6, c.rate, c.delay, time.Now()}
+		says, got, err := measureClock(t.Context(), f.ask)
+		off := got/float64(says) - 1
+		if err != nil || says != 1e6 || (off > -clockTolerance && off < clockTolerance) != c.right {
+			t.Errorf("rate %v, delay %v: measured %v, %v", c.rate, c.delay, got, err)
+		}
+	}
+	mute := func(context.Context) (rpc.Platform, error) { return rpc.Platform{}, nil }
+	if says, _, err := measureClock(t.Context(), mute); says != 0 || err != nil {
+		t.Errorf("of a device without ticks: %v, %v", says, err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	slow := &fakeClock{1e6, 1e6, time.Millisecond, time.Now()}
+	if _, _, err := measureClock(ctx, slow.ask); failure.Of(err) != failure.Timeout {
+		t.Errorf("beyond the deadline: %v", err)
+	}
+}
