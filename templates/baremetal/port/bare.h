@@ -15,6 +15,7 @@
 //   BARE_RX_BYTES                  room for received bytes, a power of two, default 1024
 //   BARE_HANDLER_STACK_BYTES       stack of the interrupt and fault handlers, default 768
 //   BOARDSMITH_FAULT_STACK_BYTES   stack kept in a fault's record (fault.h), default 512
+//   CPU_SLEEP_STOPS_TICK           1 where a Cortex-M's SysTick stands still in WFI (nRF52, nRF53): idling spins
 #ifndef BOARDSMITH_BARE_H_
 #define BOARDSMITH_BARE_H_
 

@@ -81,6 +81,9 @@
 #ifndef BARE_GUARD_BYTES
 #define BARE_GUARD_BYTES 0
 #endif
+#ifndef CPU_SLEEP_STOPS_TICK
+#define CPU_SLEEP_STOPS_TICK 0  // 1: SysTick stands still in WFI, so that idling has to spin
+#endif
 #define NEAR_STACK_BYTES 65536U  // a fault this far below the stack is its overflow: a large frame jumps over the guard
 
 extern uint8_t bare_guard_start[];          // BARE_GUARD_BYTES below the stack
@@ -98,7 +101,11 @@ uint32_t cpu_lock(void) {
 
 void cpu_unlock(uint32_t state) { __asm volatile("msr primask, %0" ::"r"(state) : "memory"); }
 
-void cpu_idle(void) { __asm volatile("dsb\n wfi\n isb" ::: "memory"); }
+void cpu_idle(void) {
+#if (CPU_SLEEP_STOPS_TICK) == 0
+  __asm volatile("dsb\n wfi\n isb" ::: "memory");
+#endif
+}
 
 void cpu_irq_enable(uint32_t number) {
   // The registers of ARMv6-M take whole words only.
@@ -174,6 +181,19 @@ _Noreturn void cpu_reset(void) {
     // It comes within a few cycles.
   }
 }
+
+// ---- State -------------------------------------------------------------------------------------------------------
+
+typedef struct cortexm_timer {
+  uint64_t counts;       // up to `seen` (cycle counter) or the last edge (SysTick)
+  uint32_t seen;         // the cycle counter then
+  uint32_t period;       // counts of SysTick in a tick
+  uint32_t part;         // of a tick that cpu_ticks_align took away, in counts of SysTick
+  uint32_t cycles;       // 1: the cycle counter counts
+  volatile uint32_t late;  // an edge was served so late that others may have been missed
+} cortexm_timer_t;
+
+static cortexm_timer_t timer;
 
 // ---- Faults ------------------------------------------------------------------------------------------------------
 
@@ -317,6 +337,9 @@ void cortexm_fault(const saved_t* saved, uint32_t msp, uint32_t psp, uint32_t ex
     cpu_reset();  // a fault while keeping one
   }
   look_at(&seen, saved, msp, psp, exc_return);
+  if ((ICSR & ICSR_PENDSTSET) != 0U) {
+    timer.late = 1;  // the tick was kept out, nobody knows for how long
+  }
   const uint32_t number = exception_number();
   fault_reason_t reason = is_overflow(psp, exc_return) ? FAULT_STACK : FAULT_HARDWARE;
   if ((number == EXCEPTION_NMI) && (chip_nmi_is_watchdog() != 0)) {
@@ -335,17 +358,6 @@ void cortexm_interrupt(const saved_t* saved, uint32_t msp, uint32_t psp, uint32_
 }
 
 // ---- Time --------------------------------------------------------------------------------------------------------
-
-typedef struct timer {
-  uint64_t counts;       // up to `seen` (cycle counter) or the last edge (SysTick)
-  uint32_t seen;         // the cycle counter then
-  uint32_t period;       // counts of SysTick in a tick
-  uint32_t part;         // of a tick that cpu_ticks_align took away, in counts of SysTick
-  uint32_t cycles;       // 1: the cycle counter counts
-  volatile uint32_t late;  // an edge was served so late that others may have been missed
-} timer_t_;
-
-static timer_t_ timer;
 
 #if HAS_CYCLE_COUNTER
 // Starts the cycle counter; 1 if it counts. Under QEMU it does not.
