@@ -276,6 +276,14 @@ static void bare_platform(void* ctx, port_platform_t* p) {
   p->lost_bytes = bare.lost;
 }
 
+static void bare_complete(void* ctx, fault_context_t* at) {
+  (void)ctx;
+  if ((at->sp >= (uintptr_t)bare_stack_start) && (at->sp < (uintptr_t)bare_stack_end)) {
+    at->stack = (const uint8_t*)at->sp;
+    at->stack_size_bytes = (uint32_t)((uintptr_t)bare_stack_end - at->sp);
+  }
+}
+
 #if defined(__riscv)
 #define ARCH FAULT_ARCH_RISCV
 #else
@@ -285,8 +293,6 @@ static void bare_platform(void* ctx, port_platform_t* p) {
 const boardsmith_port_t boardsmith_port = {
     .ctx = NULL,
     .arch = ARCH,
-    .stack_start = bare_stack_start,
-    .stack_end = bare_stack_end,
     .init = bare_init,
     .receive = bare_receive,
     .send = bare_send,
@@ -299,5 +305,6 @@ const boardsmith_port_t boardsmith_port = {
     .image_crc = bare_image_crc,
     .chip_id = bare_chip_id,
     .platform = bare_platform,
+    .complete = bare_complete,
     .stop = bare_stop,
 };

@@ -4,6 +4,11 @@
 //
 // Exit statuses: 0 the host closed the link or asked for the end; 1 the link broke, or the system lacks something;
 // 2 TVMPlatformAbort, with the error on standard error.
+//
+// A parent that names a file in BOARDSMITH_FAULT_FILE gets what a chip does: after a fault, an abort or a call that has
+// used up its time budget the record (fault.h) is in that file, and the program starts itself anew on the same link,
+// takes the record out of the file and gives it to the host. Without the name it dies of these, and a budget is not
+// enforced.
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE 1  // environ
 #endif
@@ -17,10 +22,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/time.h>
 #include <time.h>
 #include <tvm/runtime/c_backend_api.h>
+#include <tvm/runtime/crt/error_codes.h>
+#include <ucontext.h>
 #include <unistd.h>
 
+#include "fault.h"
 #include "port.h"
 
 enum { EXIT_ABORT = 2, LINK_IN = 0, LINK_OUT = 1 };
@@ -28,18 +38,212 @@ enum { EXIT_ABORT = 2, LINK_IN = 0, LINK_OUT = 1 };
 #define INPUT_BYTES 65536U
 #define OUTPUT_BYTES 65536U
 
+#define HANDLER_STACK_BYTES 65536U
+#define BELOW_STACK_BYTES 65536U  // as far below the stack pointer as code touches the stack without moving it
+
 typedef struct process {
   uint8_t input[INPUT_BYTES];
   uint8_t output[OUTPUT_BYTES];
   uint32_t output_bytes;
+  const char* fault_file;  // NULL: none
+  const uint8_t* stack_end;
+  sigset_t mask;                    // as the parent gave it
+  volatile sig_atomic_t has_served;  // something came over the link
+  uint8_t handler_stack[HANDLER_STACK_BYTES] __attribute__((aligned(16)));
 } process_t;
 
 static process_t process;
 
-static int32_t process_init(void* ctx) {
-  (void)ctx;
-  return (signal(SIGPIPE, SIG_IGN) == SIG_ERR) ? -1 : 0;  // a host that went away is an error of write, not a death
+// ---- A new start -------------------------------------------------------------------------------------------------
+
+// Replaces the program by itself; returns only if that cannot be done. Async-signal-safe.
+static void start_anew(void) {
+  static char path[PATH_MAX];
+  static const struct itimerval never;
+  const ssize_t length = readlink("/proc/self/exe", path, (sizeof path) - 1U);
+  if (length > 0) {
+    path[length] = '\0';
+    char* const argv[] = {path, NULL};
+    (void)setitimer(ITIMER_REAL, &never, NULL);  // a timer, and a mask, would stay
+    (void)sigprocmask(SIG_SETMASK, &process.mask, NULL);
+    (void)execve(path, argv, environ);
+  }
 }
+
+// Writes the record into the file; 0, or -1. Async-signal-safe.
+static int32_t save_record(void) {
+  uint32_t bytes = 0;
+  const uint8_t* record = fault_record(&bytes);
+  if ((process.fault_file == NULL) || (record == NULL)) {
+    return -1;
+  }
+  const int file = open(process.fault_file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, S_IRUSR | S_IWUSR);
+  if (file < 0) {
+    return -1;
+  }
+  const ssize_t written = write(file, record, bytes);
+  const int closed = close(file);
+  return ((written == (ssize_t)bytes) && (closed == 0)) ? 0 : -1;
+}
+
+// Takes the record out of the file, which is then gone: it is told of once.
+static void load_record(void) {
+  static uint8_t record[UINT16_MAX];
+  if (process.fault_file == NULL) {
+    return;
+  }
+  const int file = open(process.fault_file, O_RDONLY | O_CLOEXEC);
+  if (file < 0) {
+    return;
+  }
+  const ssize_t got = read(file, record, sizeof record);
+  (void)close(file);  // only read from
+  (void)unlink(process.fault_file);
+  if (got > 0) {
+    fault_restore(record, (uint32_t)got);
+  }
+}
+
+// ---- Faults ------------------------------------------------------------------------------------------------------
+
+// Where the system's linker put the first byte of the program.
+extern const char __ehdr_start[] __attribute__((weak, visibility("hidden")));
+
+// The stack up from sp, and where the image lies.
+static void process_complete(void* ctx, fault_context_t* at) {
+  const process_t* p = ctx;
+  const uintptr_t end = (uintptr_t)p->stack_end;
+  at->status = (uintptr_t)__ehdr_start;
+  if ((at->sp != 0U) && (at->sp < end)) {
+    at->stack = (const uint8_t*)at->sp;
+    at->stack_size_bytes = ((end - at->sp) < UINT32_MAX) ? (uint32_t)(end - at->sp) : UINT32_MAX;
+  }
+}
+
+// What the system says of the place that a signal interrupted; nothing on systems that are not listed.
+static fault_context_t interrupted(const void* system_context) {
+  fault_context_t at = {.flags = 0};
+#if defined(__linux__) && defined(__x86_64__)
+  const mcontext_t* m = &((const ucontext_t*)system_context)->uc_mcontext;
+  at.pc = (uintptr_t)m->gregs[REG_RIP];
+  at.sp = (uintptr_t)m->gregs[REG_RSP];
+  at.flags = FAULT_PC_VALID | FAULT_SP_VALID;
+#elif defined(__linux__) && defined(__aarch64__)
+  const mcontext_t* m = &((const ucontext_t*)system_context)->uc_mcontext;
+  at.pc = (uintptr_t)m->pc;
+  at.sp = (uintptr_t)m->sp;
+  at.lr = (uintptr_t)m->regs[30];
+  at.flags = FAULT_PC_VALID | FAULT_SP_VALID;
+#else
+  (void)system_context;
+#endif
+  process_complete(&process, &at);
+  return at;
+}
+
+// Memory between here and the stack's end that cannot be touched is stack that the system did not give.
+static int32_t is_overflow(int number, const siginfo_t* info, const fault_context_t* at) {
+  const uintptr_t address = (uintptr_t)info->si_addr;
+  return ((number == SIGSEGV) || (number == SIGBUS)) && (at->stack != NULL) &&
+         (address >= (at->sp - BELOW_STACK_BYTES)) && (address < (uintptr_t)process.stack_end);
+}
+
+// Dies of the signal, as without a handler.
+static void die(int number) {
+  (void)signal(number, SIG_DFL);
+  (void)sigprocmask(SIG_SETMASK, &process.mask, NULL);
+  (void)raise(number);
+}
+
+static void on_fault(int number, siginfo_t* info, void* system_context) {
+  fault_context_t at = interrupted(system_context);
+  const fault_reason_t reason = is_overflow(number, info, &at) ? FAULT_STACK : FAULT_HARDWARE;
+  if ((reason == FAULT_STACK) && ((uintptr_t)info->si_addr > at.sp)) {
+    // A large frame: what lies below the address is not there to be copied.
+    at.stack = (const uint8_t*)(((uintptr_t)info->si_addr | 0xFFFU) + 1U);
+    at.stack_size_bytes = (uint32_t)(process.stack_end - at.stack);
+  } else if (reason == FAULT_STACK) {
+    at.stack = (const uint8_t*)((at.sp | 0xFFFU) + 1U);
+    at.stack_size_bytes = (uint32_t)(process.stack_end - at.stack);
+  } else {
+    // All of it can be read.
+  }
+  if (number == SIGABRT) {
+    fault_keep(FAULT_CHECK, (uint32_t)kTvmErrorPlatformCheckFailure, &at, NULL);
+  } else {
+    fault_keep(reason, (uint32_t)number, &at, NULL);
+  }
+  if ((process.has_served != 0) && (save_record() == 0)) {
+    start_anew();
+  }
+  die(number);
+}
+
+static void on_alarm(int number, siginfo_t* info, void* system_context) {
+  (void)info;
+  if (fault_budget_used(fault_budget_ms() + 1U) == 0) {
+    return;  // the call ended just now
+  }
+  const fault_context_t at = interrupted(system_context);
+  fault_keep(FAULT_TIMEOUT, fault_budget_ms(), &at, NULL);
+  if (save_record() == 0) {
+    start_anew();
+  }
+  die(number);
+}
+
+void fault_alarm(uint32_t ms) {
+  const struct itimerval when = {
+      .it_interval = {0, 0},
+      .it_value = {.tv_sec = (time_t)(ms / 1000U), .tv_usec = (suseconds_t)((ms % 1000U) * 1000U)},
+  };
+  if (process.fault_file != NULL) {
+    (void)setitimer(ITIMER_REAL, &when, NULL);  // its arguments are good
+  }
+}
+
+static int32_t handle(int number, int flags, void (*handler)(int, siginfo_t*, void*)) {
+  struct sigaction action;
+  (void)memset(&action, 0, sizeof action);
+  action.sa_sigaction = handler;
+  action.sa_flags = SA_SIGINFO | SA_ONSTACK | flags;
+  (void)sigemptyset(&action.sa_mask);
+  return (sigaction(number, &action, NULL) == 0) ? 0 : -1;
+}
+
+static int32_t handle_faults(void) {
+  static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
+  const stack_t stack = {.ss_sp = process.handler_stack, .ss_flags = 0, .ss_size = sizeof process.handler_stack};
+  if (sigaltstack(&stack, NULL) != 0) {
+    return -1;
+  }
+  for (size_t i = 0; i < (sizeof faults / sizeof faults[0]); i++) {
+    if (handle(faults[i], (int)SA_RESETHAND, on_fault) != 0) {  // a fault in the handler is the end
+      return -1;
+    }
+  }
+  return handle(SIGALRM, SA_RESTART, on_alarm);
+}
+
+static int32_t process_init(void* ctx) {
+  process_t* p = ctx;
+  const char* file = getenv("BOARDSMITH_FAULT_FILE");
+  const uint8_t here = 0;
+  const uint8_t* top = (const uint8_t*)environ;  // the system puts it above main's frame
+  p->stack_end = ((uintptr_t)top > (uintptr_t)&here) ? top : &here;
+  if ((sigprocmask(SIG_SETMASK, NULL, &p->mask) != 0) ||
+      (signal(SIGPIPE, SIG_IGN) == SIG_ERR)) {  // a host that went away is an error of write, not a death
+    return -1;
+  }
+  if ((file != NULL) && (file[0] != '\0')) {
+    p->fault_file = file;
+    load_record();
+  }
+  fault_start(0);
+  return (p->fault_file != NULL) ? handle_faults() : 0;
+}
+
+// ---- The link ----------------------------------------------------------------------------------------------------
 
 static int32_t process_receive(void* ctx, uint8_t** data, uint32_t timeout_ms) {
   process_t* p = ctx;
@@ -52,6 +256,7 @@ static int32_t process_receive(void* ctx, uint8_t** data, uint32_t timeout_ms) {
   if (got < 0) {
     return ((errno == EINTR) || (errno == EAGAIN)) ? 0 : PORT_CLOSED;
   }
+  p->has_served = 1;
   *data = p->input;
   return (got == 0) ? PORT_CLOSED : (int32_t)got;
 }
@@ -93,6 +298,8 @@ static int32_t process_send(void* ctx, const uint8_t* data, uint32_t size_bytes)
   }
   return 0;
 }
+
+// ---- The rest ----------------------------------------------------------------------------------------------------
 
 // Nanoseconds of a clock that only runs forward.
 static uint64_t process_ticks(void* ctx) {
@@ -153,6 +360,9 @@ static void process_stop(void* ctx, port_stop_t why, uint32_t error) {
   }
   if (why == PORT_STOP_ABORT) {
     (void)fprintf(stderr, "firmware: aborted: error 0x%x\n", (unsigned)error);
+    if ((process.has_served != 0) && (save_record() == 0)) {
+      start_anew();
+    }
     _exit(EXIT_ABORT);
   }
   (void)fprintf(stderr, "firmware: the link broke\n");
@@ -174,6 +384,7 @@ const boardsmith_port_t boardsmith_port = {
     .image_crc = process_image_crc,
     .chip_id = process_chip_id,
     .platform = process_platform,
+    .complete = process_complete,
     .stop = process_stop,
 };
 
@@ -182,19 +393,13 @@ int process_reset_packed(TVMValue* args, int* type_codes, int num_args, TVMValue
                          void* resource_handle);
 int process_reset_packed(TVMValue* args, int* type_codes, int num_args, TVMValue* out_value, int* out_type,
                          void* resource_handle) {
-  char path[PATH_MAX];
   (void)args;  // it takes none, and ignores any
   (void)type_codes;
   (void)num_args;
   (void)out_value;
   (void)out_type;
   (void)resource_handle;
-  const ssize_t length = readlink("/proc/self/exe", path, (sizeof path) - 1U);
-  if (length > 0) {
-    path[length] = '\0';
-    char* const argv[] = {path, NULL};
-    (void)execve(path, argv, environ);
-  }
+  start_anew();
   TVMAPISetLastError("the program cannot start itself again");
   return -1;
 }

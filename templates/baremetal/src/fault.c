@@ -51,6 +51,7 @@ typedef struct running {
   volatile uint32_t budget_ms;
   uint32_t calls;  // since the start
   int32_t told;
+  int32_t alarmed;
 } running_t;
 
 static running_t running;
@@ -59,6 +60,8 @@ __attribute__((weak)) void fault_sync(const void* data, uint32_t size_bytes) {
   (void)data;
   (void)size_bytes;
 }
+
+__attribute__((weak)) void fault_alarm(uint32_t ms) { (void)ms; }
 
 // ---- Writing -----------------------------------------------------------------------------------------------------
 
@@ -205,11 +208,19 @@ void boardsmith_call_begins(TVMFunctionHandle f) {
   kept.function = (uint32_t)(uintptr_t)f;
   kept.runs = RUNS ^ kept.function;
   fault_sync(&kept.function, 8);
+  if (running.budget_ms != NO_BUDGET) {
+    running.alarmed = 1;
+    fault_alarm(running.budget_ms);
+  }
 }
 
 void boardsmith_call_ends(void) {
   kept.runs = 0;
   running.calls++;
+  if (running.alarmed != 0) {
+    running.alarmed = 0;
+    fault_alarm(0);
+  }
   fault_sync(&kept.function, 8);
 }
 

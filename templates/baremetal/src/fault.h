@@ -24,7 +24,11 @@
 #include "crt_config.h"
 
 #ifndef BOARDSMITH_FAULT_STACK_BYTES
+#if UINTPTR_MAX > 0xFFFFFFFFU
+#define BOARDSMITH_FAULT_STACK_BYTES 4096
+#else
 #define BOARDSMITH_FAULT_STACK_BYTES 512
+#endif
 #endif
 
 typedef enum fault_reason {
@@ -52,7 +56,7 @@ typedef struct fault_context {
   uintptr_t pc;           // of the instruction, or of the call's return
   uintptr_t lr;           // the return address register
   uintptr_t sp;           // before the exception
-  uintptr_t status;       // xPSR, mcause, 0
+  uintptr_t status;       // xPSR, mcause, a process's load address
   const uintptr_t* regs;  // may be NULL
   uint32_t reg_count;     // at most FAULT_REGS_MAX
   const uintptr_t* extra;
@@ -94,6 +98,10 @@ void fault_session_starts(void);
 
 // After a reply went out: tells a host that has made its first call without asking for the record, by one line of log.
 void fault_tell(void);
+
+// Given by a port without a tick: calls for what bare_tick does after ms have passed; 0: not any more. Weak default:
+// nothing.
+void fault_alarm(uint32_t ms);
 
 // Given by a port whose RAM is behind a cache that a reset empties: makes sure that the bytes are in RAM. Weak default:
 // nothing.

@@ -39,10 +39,7 @@ tvm_crt_error_t TVMPlatformInitialize(void) {
 static void keep_abort(tvm_crt_error_t error, uintptr_t caller, const uint8_t* sp) {
   const uintptr_t pc = (caller & ~(uintptr_t)1U) - 2U;
   fault_context_t at = {.flags = FAULT_PC_VALID | FAULT_SP_VALID, .pc = pc, .lr = caller, .sp = (uintptr_t)sp};
-  if ((sp >= boardsmith_port.stack_start) && (sp < boardsmith_port.stack_end)) {
-    at.stack = sp;
-    at.stack_size_bytes = (uint32_t)(boardsmith_port.stack_end - sp);
-  }
+  boardsmith_port.complete(boardsmith_port.ctx, &at);
   fault_keep(FAULT_CHECK, (uint32_t)error, &at, NULL);
 }
 

@@ -40,9 +40,10 @@ typedef struct port_platform {
 typedef struct boardsmith_port {
   void* ctx;  // passed back to each function
 
-  fault_arch_t arch;           // whose registers a fault's record holds
-  const uint8_t* stack_start;  // the stack that main runs on, lowest address; NULL: not known
-  const uint8_t* stack_end;
+  fault_arch_t arch;  // whose registers a fault's record holds
+
+  // Fills in what belongs to at's pc and sp: the stack from there on, the status where it says how the image lies.
+  void (*complete)(void* ctx, fault_context_t* at);
 
   // Clocks, timer and link; called once, first. Returns 0, or a negative number if the board cannot work.
   int32_t (*init)(void* ctx);
@@ -78,6 +79,7 @@ typedef struct boardsmith_port {
   // Writes the chip's unique id, at most max_bytes; returns its length, 0 where there is none.
   uint32_t (*chip_id)(void* ctx, uint8_t* id, uint32_t max_bytes);
 
+  // Fills in what it can read from the machine now.
   void (*platform)(void* ctx, port_platform_t* p);
 
   // Resets or ends; does not return. fault.c has kept an abort's record. error is TVMPlatformAbort's, else 0. Output has been flushed as far as possible.
