@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/transport"
 )
 
 // shelfWith writes board files into a folder for the search path.
@@ -95,5 +97,21 @@ func TestEmulatorArgs(t *testing.T) {
 		if got := strings.Join(emulatorArgs(c.own, "/a,b.elf"), " "); !strings.Contains(got, c.want) {
 			t.Errorf("%q: got %q, want %q in it", c.own, got, c.want)
 		}
+	}
+}
+
+// An emulator that does not know the machine is quoted.
+func TestEmulatorEnds(t *testing.T) {
+	b, err := boards.Find("mps2_an385", nil)
+	must(t, err)
+	b.Link.Program, b.Link.Args = "sh", []string{"-c", "echo first reason >&2; echo second line >&2; exit 3", "{image}"}
+	link, err := transport.StartProcess(t.Context(), transport.ProcessConfig{Path: "/bin/sh", Args: b.Link.Args[:2], StaysOnEOF: true})
+	must(t, err)
+	defer link.Close()
+	d := &Device{board: b}
+	_, err = d.dial(t.Context(), link, &Image{Path: "/x"})
+	err = d.emulatorEnded(err, &Image{Path: "/x"})
+	if failure.Of(err) != failure.Boot || !strings.Contains(err.Error(), "first reason\nsecond line") || !strings.Contains(failure.Next(err), "cd / && sh") {
+		t.Errorf("got %v (%s)", err, failure.Next(err))
 	}
 }

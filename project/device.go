@@ -3,6 +3,7 @@
 package project
 
 import (
+	"bytes"
 	"context"
 	"encoding/hex"
 	"errors"
@@ -99,9 +100,20 @@ func (d *Device) Open(ctx context.Context, i *Image) (*rpc.Session, error) {
 	}
 	s, err := d.dial(ctx, link, i)
 	if err != nil {
-		return nil, errors.Join(err, link.Close())
+		return nil, errors.Join(d.emulatorEnded(err, i), link.Close())
 	}
 	return s, nil
+}
+
+// emulatorEnded says all that an emulator said which gave up before the firmware spoke, and how to see it again.
+func (d *Device) emulatorEnded(err error, i *Image) error {
+	var ended *transport.ProcessError
+	l := d.board.Link
+	if l.Kind != "qemu" || !errors.As(err, &ended) || ended.State == nil || len(bytes.TrimSpace(ended.Tail)) == 0 {
+		return err
+	}
+	return failure.New(failure.Boot, "check args of the board's link; to see it again: "+shellCommand("/", l.Program, emulatorArgs(l.Args, i.Path)),
+		"%s of board %s: %s: %s", l.Program, d.board.Name, ended.State, bytes.TrimSpace(ended.Tail))
 }
 
 func (d *Device) dial(ctx context.Context, link transport.Link, i *Image) (*rpc.Session, error) {

@@ -21,8 +21,11 @@ import (
 // raced are the packages with goroutines of their own; they are cheap enough to run a second time under -race.
 var raced = []string{"./transport/...", "./rpc/...", "./cache/...", "./flasher/..."}
 
-// testLimit ends a run that hangs; a good one takes less than 15 minutes on two cores.
-const testLimit = 80 * time.Minute
+// testLimit and fullLimit end a run that hangs; a good one of the first takes less than 15 minutes on two cores.
+const (
+	testLimit = 80 * time.Minute
+	fullLimit = 160 * time.Minute
+)
 
 func (s *session) test(ctx context.Context) error {
 	var t tally
@@ -48,7 +51,11 @@ func (s *session) testFull(ctx context.Context) error {
 
 // testAll runs every check into t. full adds what takes long.
 func (s *session) testAll(ctx context.Context, t *tally, full bool) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, testLimit, fmt.Errorf("the tests took longer than %v", testLimit))
+	limit, each := testLimit, "-timeout=20m" // of the whole, and of one package
+	if full {
+		limit, each = fullLimit, "-timeout=60m"
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("the tests took longer than %v", limit))
 	defer cancel()
 	seed, err := s.testSeed()
 	if err != nil {
@@ -62,7 +69,7 @@ func (s *session) testAll(ctx context.Context, t *tally, full bool) error {
 	steps := []func(context.Context, *tally) error{
 		func(ctx context.Context, t *tally) error { return s.runChecks(ctx, s.lintChecks(), t) },
 		func(ctx context.Context, t *tally) error {
-			return s.goTest(ctx, t, env, "-count=1", "-timeout=20m", "-shuffle="+seed, "./...")
+			return s.goTest(ctx, t, env, "-count=1", each, "-shuffle="+seed, "./...")
 		},
 	}
 	if s.inBoardsmith() {
