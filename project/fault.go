@@ -207,7 +207,7 @@ func (p *faultProgram) frames(rec *rpc.Record) []rpc.Frame {
 	}
 	w := walk{faultProgram: p, kind: kind, moved: p.moved(rec)}
 	if rec.SPValid {
-		w.stack = faultStack{p.stackAt(rec.SP), rec.Stack, p.calls.order, p.calls.word}
+		w.stack = faultStack{p.stackAt(rec), rec.Stack, p.calls.order, p.calls.word}
 	}
 	w.state = frameState{}
 	for i, v := range rec.Registers {
@@ -226,18 +226,21 @@ func (p *faultProgram) frames(rec *rpc.Record) []rpc.Frame {
 }
 
 // stackAt is where the kept piece of stack begins: at sp, or, if that lies a little below a stack, at the stack's
-// lowest address.
-func (p *faultProgram) stackAt(sp uint64) uint64 {
-	const little = 64 << 10
+// lowest address. A process whose stack overflowed keeps what begins at the next page.
+func (p *faultProgram) stackAt(rec *rpc.Record) uint64 {
+	const little, page = 64 << 10, 4 << 10
+	if rec.Arch == rpc.ArchProcess && rec.Reason == rpc.ReasonStack {
+		return rec.SP&^(page-1) + page
+	}
 	for _, start := range p.stacks {
-		if sp < start && start-sp <= little {
+		if rec.SP < start && start-rec.SP <= little {
 			return start
 		}
-		if sp >= start && sp-start <= little {
+		if rec.SP >= start && rec.SP-start <= little {
 			break
 		}
 	}
-	return sp
+	return rec.SP
 }
 
 // moved is how far from the ELF file's addresses a process was loaded.

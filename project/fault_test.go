@@ -14,6 +14,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/rpc"
 )
 
@@ -23,6 +24,7 @@ var faultBoards = []struct {
 	nowhere int64 // an address at which the board has nothing
 	not     map[string]string
 }{
+	{"host", 0x18000000, map[string]string{"interrupt": "a process has no interrupts", "watchdog": "nothing but the host watches a process"}},
 	{"microbit", 0xc0000000, map[string]string{"watchdog": "QEMU's nRF51 has none"}},
 	{"lm3s6965evb", 0, map[string]string{"address": "QEMU's lm3s6965evb lets accesses to nowhere pass"}},
 	{"mps2_an385", 0xc0000000, nil},
@@ -180,6 +182,31 @@ func checkFrame(t *testing.T, f rpc.Frame, mark string) {
 	t.Helper()
 	if lines := faultLines(t, mark); f.File != "src/faults.c" || !slices.Contains(lines, f.Line) {
 		t.Errorf("%v (%s:%d) is at none of lines %v of faults.c", f, f.File, f.Line, lines)
+	}
+}
+
+// TestOperatorFault has an operator of the model read beyond all memory.
+func TestOperatorFault(t *testing.T) {
+	broken := strings.Replace(tinyOperator, "return 0;", "return *(volatile int*)0x18000000U;", 1)
+	if broken == tinyOperator {
+		t.Fatal("the operator has no return")
+	}
+	p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Model: tiny(t, map[string]string{"codegen/host/src/lib1.c": broken})})
+	s, err := p.Run(t.Context(), "")
+	must(t, err)
+	defer s.Close(context.Background())
+	lib, err := s.SystemLib(t.Context())
+	must(t, err)
+	twice, err := lib.Function(t.Context(), "twice")
+	must(t, err)
+	dtype, err := ndarray.ParseDType("int32")
+	must(t, err)
+	x, err := s.Empty(t.Context(), dtype, []int64{4})
+	must(t, err)
+	_, err = twice.Call(t.Context(), x, x)
+	var fault *rpc.FaultError
+	if !errors.As(err, &fault) || fault.Operator != "twice" || !strings.Contains(err.Error(), "fault in operator twice: ") {
+		t.Errorf("got %v", err)
 	}
 }
 
