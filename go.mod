@@ -18,6 +18,8 @@ require (
 	golang.org/x/term v0.47.0
 )
 
+require go.bug.st/serial v1.8.0 // indirect
+
 require (
 	github.com/creack/pty v1.1.24
 	github.com/fatih/color v1.13.0 // indirect

@@ -67,6 +67,7 @@ type Region struct {
 	Nonvolatile bool      `json:"nonvolatile,omitzero"`
 	Sectors     []Sectors `json:"sectors,omitzero"`      // erase units from the origin on; none where nothing is erased
 	EraseCycles int       `json:"erase_cycles,omitzero"` // rated; 0 means not limited
+	Reserved    bool      `json:"reserved,omitzero"`     // somebody else's, as a bootloader's: nothing is linked, erased or written there
 }
 
 // Sectors are Count erase units of Size bytes, one after the other.

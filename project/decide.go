@@ -1,0 +1,124 @@
+// This file decides what flashing has to do. It is one pure function of what is known; nothing here touches a board.
+
+package project
+
+import (
+	"bytes"
+	"fmt"
+
+	"github.com/boardsmith/boardsmith/cache"
+)
+
+// A firmwareAnswer is what the running firmware says of itself (boardsmith.build_id). The CRC was computed when it was
+// asked, over the flash as it is.
+type firmwareAnswer struct {
+	buildID [16]byte
+	crc     uint32
+	chip    string // the chip's id in hexadecimal, "" if it has none
+}
+
+// flashFacts are what a decision follows from.
+type flashFacts struct {
+	image  *flashImage
+	answer *firmwareAnswer   // nil: it did not answer
+	chip   string            // the id of the chip that is thought to be on the board, "" if not known
+	entry  cache.Entry       // the ledger's
+	held   map[uint64]string // digests of the image's sectors by address, just read back; nil: they were not
+	force  bool              // write all of it in any case
+}
+
+type flashAction int
+
+const (
+	flashNothing flashAction = iota // the board holds the image; that was proven
+	flashRead                       // read the image's sectors back, and decide again
+	flashWrite                      // write some sectors and verify the whole image
+)
+
+// A flashDecision is what to do, and why in words.
+type flashDecision struct {
+	action  flashAction
+	sectors []imageSector // to write
+	why     string
+}
+
+// decideFlash never takes the ledger's word that the board holds the image: only the firmware's answer or reading back
+// proves that. The ledger may only say which sectors to write before the whole is verified.
+func decideFlash(f flashFacts) flashDecision {
+	all := f.image.sectors
+	if f.force {
+		return flashDecision{flashWrite, all, "all of it, as asked"}
+	}
+	why := f.doubt()
+	if why == "" {
+		return flashDecision{flashNothing, nil, "firmware answered with build " + f.image.ID()}
+	}
+	if f.held != nil {
+		differ := differing(all, func(s imageSector) string { return f.held[s.Addr] })
+		if len(differ) == 0 {
+			return flashDecision{flashNothing, nil, why + "; read back, and it holds the image"}
+		}
+		return flashDecision{flashWrite, differ, fmt.Sprintf("%s; read back, %s", why, sectorsDiffer(differ, all))}
+	}
+	if doubt := f.ledgerDoubt(); doubt != "" {
+		return flashDecision{flashRead, nil, why + "; " + doubt}
+	}
+	known := map[uint64]string{}
+	for _, s := range f.entry.Sectors {
+		known[s.Addr] = s.Digest
+	}
+	differ := differing(all, func(s imageSector) string { return known[s.Addr] })
+	if len(differ) == 0 {
+		return flashDecision{flashRead, nil, why + "; by the ledger it holds the image"}
+	}
+	return flashDecision{flashWrite, differ, fmt.Sprintf("%s; by the ledger, %s", why, sectorsDiffer(differ, all))}
+}
+
+// doubt says why the firmware's answer does not prove that the board holds the image; "" if it does.
+func (f flashFacts) doubt() string {
+	a := f.answer
+	switch {
+	case a == nil:
+		return "the firmware did not answer"
+	case !bytes.Equal(a.buildID[:], f.image.BuildID[:]):
+		return fmt.Sprintf("firmware answered with build %x", a.buildID)
+	case a.crc != f.image.crc:
+		return "the firmware's flash has changed since it was built"
+	case f.chip != "" && a.chip != f.chip:
+		return fmt.Sprintf("firmware answered from chip %s, not %s", a.chip, f.chip)
+	}
+	return ""
+}
+
+// ledgerDoubt says why the ledger does not say what the board holds; "" if it does.
+func (f flashFacts) ledgerDoubt() string {
+	switch e := f.entry; {
+	case e.Lost != "":
+		return "the ledger's file was damaged"
+	case e.Dirty:
+		return "the last flash did not end well"
+	case len(e.Sectors) == 0:
+		return "the ledger does not know this board"
+	case f.answer == nil && e.Image != "":
+		return "nobody knows what became of the image it held" // it held one that answers
+	case f.answer != nil && fmt.Sprintf("%x", f.answer.buildID) != e.BuildID:
+		return "that is not what we flashed"
+	}
+	return ""
+}
+
+func differing(all []imageSector, held func(imageSector) string) (list []imageSector) {
+	for _, s := range all {
+		if held(s) != s.digest {
+			list = append(list, s)
+		}
+	}
+	return list
+}
+
+func sectorsDiffer(differ, all []imageSector) string {
+	if len(differ) == len(all) {
+		return fmt.Sprintf("all %d sectors differ", len(all))
+	}
+	return fmt.Sprintf("%d of %d sectors differ", len(differ), len(all))
+}

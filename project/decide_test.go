@@ -1,0 +1,70 @@
+package project
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/boardsmith/boardsmith/cache"
+	"github.com/boardsmith/boardsmith/flasher"
+)
+
+// decideImage has three sectors; the build id is in the last.
+func decideImage() *flashImage {
+	img := &flashImage{Image: &Image{BuildID: [16]byte{1}}, crc: 7}
+	for i, d := range []string{"a", "b", "c"} {
+		img.sectors = append(img.sectors, imageSector{Sector: flasher.Sector{Index: i, Addr: uint64(i) * 64, Size: 64}, digest: d, holdsID: d == "c"})
+	}
+	return img
+}
+
+func ledgerSays(build string, digests ...string) cache.Entry {
+	e := cache.Entry{Image: "x", BuildID: build}
+	for i, d := range digests {
+		e.Sector(uint64(i)*64, 64).Digest = d
+	}
+	return e
+}
+
+func TestDecideFlash(t *testing.T) {
+	img := decideImage()
+	id, other := img.ID(), strings.Repeat("0", 31)+"2"
+	right := &firmwareAnswer{buildID: img.BuildID, crc: 7, chip: "c1"}
+	old := &firmwareAnswer{buildID: [16]byte{15: 2}, crc: 3, chip: "c1"}
+	held := func(d ...string) map[uint64]string { return map[uint64]string{0: d[0], 64: d[1], 128: d[2]} }
+	for _, c := range []struct {
+		name   string
+		facts  flashFacts
+		action flashAction
+		writes string // digests of the sectors
+		why    string
+	}{
+		{"the right firmware runs", flashFacts{answer: right, chip: "c1"}, flashNothing, "", "firmware answered with build"},
+		{"it runs, whatever the ledger believes", flashFacts{answer: right, entry: cache.Entry{Dirty: true}}, flashNothing, "", "firmware answered"},
+		{"it runs, but its flash has changed", flashFacts{answer: &firmwareAnswer{buildID: img.BuildID, crc: 8}, entry: ledgerSays(id, "a", "b", "c")}, flashRead, "", "has changed"},
+		{"it runs on another chip", flashFacts{answer: &firmwareAnswer{buildID: img.BuildID, crc: 7, chip: "c2"}, chip: "c1"}, flashRead, "", "not c1"},
+		{"asked for", flashFacts{answer: right, force: true}, flashWrite, "abc", "as asked"},
+		{"a new board", flashFacts{}, flashRead, "", "does not know"},
+		{"one that only the ledger knows", flashFacts{entry: ledgerSays(id, "a", "b", "c")}, flashRead, "", "did not answer"},
+		{"an older build answers, known", flashFacts{answer: old, entry: ledgerSays(other, "a", "x", "c")}, flashWrite, "b", "1 of 3 sectors differ"},
+		{"an older build answers, all else", flashFacts{answer: old, entry: ledgerSays(other, "x", "x", "x")}, flashWrite, "abc", "all 3"},
+		{"an older build answers, a sector unknown", flashFacts{answer: old, entry: ledgerSays(other, "a", "b", "")}, flashWrite, "c", "1 of 3"},
+		{"a build that we did not flash", flashFacts{answer: old, entry: ledgerSays(id, "a", "b", "c")}, flashRead, "", "not what we flashed"},
+		{"the ledger says equal, the firmware not", flashFacts{answer: old, entry: ledgerSays(other, "a", "b", "c")}, flashRead, "", "by the ledger it holds"},
+		{"interrupted", flashFacts{answer: old, entry: func() cache.Entry { e := ledgerSays(other, "a", "x", "c"); e.Dirty = true; return e }()}, flashRead, "", "did not end well"},
+		{"a damaged ledger", flashFacts{answer: old, entry: cache.Entry{Lost: "f"}}, flashRead, "", "damaged"},
+		{"read back, the same", flashFacts{held: held("a", "b", "c")}, flashNothing, "", "holds the image"},
+		{"read back, one differs", flashFacts{held: held("a", "b", "x")}, flashWrite, "c", "1 of 3"},
+		{"read back, against the ledger", flashFacts{answer: old, entry: ledgerSays(other, "a", "b", "x"), held: held("a", "x", "c")}, flashWrite, "b", "1 of 3"},
+		{"read back, a wrong chip answers", flashFacts{answer: right, chip: "c9", held: held("a", "b", "c")}, flashNothing, "", "read back"},
+	} {
+		c.facts.image = img
+		d := decideFlash(c.facts)
+		writes := ""
+		for _, s := range d.sectors {
+			writes += s.digest
+		}
+		if d.action != c.action || writes != c.writes || !strings.Contains(d.why, c.why) {
+			t.Errorf("%s: action %d, sectors %q (%s); want %d, %q (%s)", c.name, d.action, writes, d.why, c.action, c.writes, c.why)
+		}
+	}
+}
