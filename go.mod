@@ -18,7 +18,7 @@ require (
 	golang.org/x/term v0.47.0
 )
 
-require go.bug.st/serial v1.8.0 // indirect
+require go.bug.st/serial v1.8.0
 
 require (
 	github.com/creack/pty v1.1.24

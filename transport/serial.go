@@ -1,0 +1,260 @@
+package transport
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"sync"
+	"time"
+
+	"go.bug.st/serial"
+
+	"github.com/boardsmith/boardsmith/failure"
+)
+
+// SerialConfig says which port. Only Port must be set.
+type SerialConfig struct {
+	Port string // its name or path, as in "/dev/ttyACM0", "COM3"
+	Baud int    // bits a second; 0 means 115200
+}
+
+const (
+	defaultBaud = 115200
+	readAhead   = 1 << 20 // bytes that nobody has asked for yet; then the port is not read on
+	// drainPause ends what an earlier program's session left in the driver.
+	writePart = 4096 // bytes handed to the driver at once, so that a cancel is soon seen
+)
+
+// A SerialError is a port that cannot be opened, or that vanished while it was open. The latter is an ErrClosed to
+// errors.Is; after a replug the port can be opened again, under its new name.
+type SerialError struct {
+	Port string
+	Gone bool // it was open
+	Err  error
+}
+
+func (e *SerialError) Error() string { return fmt.Sprintf("serial port %s: %v", e.Port, e.Err) }
+
+// Unwrap returns the driver's error.
+func (e *SerialError) Unwrap() error { return e.Err }
+
+// Is makes ErrClosed match a port that is gone.
+func (e *SerialError) Is(target error) bool { return e.Gone && target == ErrClosed }
+
+// FailureClass says what the port's failure is to a user.
+func (e *SerialError) FailureClass() failure.Class {
+	if e.Gone {
+		return failure.BoardLost
+	}
+	return failure.ProbeMissing
+}
+
+// NextStep is what helps.
+func (e *SerialError) NextStep() string {
+	var p *serial.PortError
+	switch {
+	case e.Gone:
+		return "plug the board in again"
+	case errors.As(e.Err, &p) && p.Code() == serial.PortBusy:
+		return "close the other program that has it open"
+	case errors.As(e.Err, &p) && p.Code() == serial.PermissionDenied, errors.Is(e.Err, fs.ErrPermission):
+		return "let this user open it: mage doctor says how"
+	default:
+		return "mage devices lists the ports there are"
+	}
+}
+
+// A Serial is a Link over a UART. It is Lossy: a UART has no flow control, and noise.
+type Serial struct {
+	name string
+	port serial.Port
+
+	mu     sync.Mutex
+	have   []byte
+	err    error         // of the port, once it has one
+	news   chan struct{} // has an item when have or err has changed
+	room   chan struct{} // has an item when have was emptied
+	closed chan struct{}
+	done   chan struct{} // the reader has ended
+	once   sync.Once
+
+	writing chan struct{} // holds an item while a write is on its way
+}
+
+// OpenSerial opens a port for itself alone: eight bits, no parity, one stop bit. *SerialError.
+func OpenSerial(c SerialConfig) (*Serial, error) {
+	if c.Baud == 0 {
+		c.Baud = defaultBaud
+	}
+	port, err := serial.Open(c.Port, &serial.Mode{BaudRate: c.Baud})
+	if err != nil {
+		return nil, &SerialError{Port: c.Port, Err: err}
+	}
+	if err := port.ResetInputBuffer(); err != nil { // what was said before is not for us
+		return nil, errors.Join(&SerialError{Port: c.Port, Err: err}, port.Close())
+	}
+	s := &Serial{
+		name: c.Port, port: port, news: make(chan struct{}, 1), room: make(chan struct{}, 1),
+		closed: make(chan struct{}), done: make(chan struct{}), writing: make(chan struct{}, 1),
+	}
+	go s.read()
+	return s, nil
+}
+
+// Lossy is true.
+func (s *Serial) Lossy() bool { return true }
+
+// Name is the port's.
+func (s *Serial) Name() string { return s.name }
+
+// read reads the port until it is gone.
+func (s *Serial) read() {
+	defer close(s.done)
+	buf := make([]byte, 16<<10)
+	for {
+		n, err := s.port.Read(buf)
+		if n == 0 && err == nil { // the driver's way to report a port that was closed or unplugged
+			err = errors.New("no longer there")
+		}
+		s.mu.Lock()
+		s.have = append(s.have, buf[:n]...)
+		if err != nil {
+			s.err = &SerialError{Port: s.name, Gone: true, Err: err}
+		}
+		full := len(s.have) > readAhead
+		s.mu.Unlock()
+		signal(s.news)
+		if err != nil {
+			return
+		}
+		if full {
+			select {
+			case <-s.room:
+			case <-s.closed:
+				return
+			}
+		}
+	}
+}
+
+func signal(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// Read implements Link.
+func (s *Serial) Read(ctx context.Context, p []byte) (int, error) {
+	start := time.Now()
+	for {
+		if err := ctx.Err(); err != nil {
+			return 0, waitError(ctx, "read", start)
+		}
+		if n, err := s.take(p); n > 0 || err != nil || len(p) == 0 {
+			return n, err
+		}
+		select {
+		case <-s.news:
+		case <-s.closed:
+		case <-ctx.Done():
+		}
+	}
+}
+
+func (s *Serial) take(p []byte) (int, error) {
+	select {
+	case <-s.closed:
+		return 0, ErrClosed
+	default:
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := copy(p, s.have)
+	s.have = s.have[n:]
+	if len(s.have) == 0 {
+		s.have = nil
+		signal(s.room)
+	} else {
+		signal(s.news) // for the next reader
+	}
+	if n == 0 {
+		return 0, s.err
+	}
+	return n, nil
+}
+
+// Write implements Link. The driver may take less than it is given, and may block while the other side does not read;
+// after a deadline what it has taken is still on its way.
+func (s *Serial) Write(ctx context.Context, p []byte) error {
+	start := time.Now()
+	for len(p) > 0 {
+		if ctx.Err() != nil {
+			return waitError(ctx, "write", start)
+		}
+		select {
+		case s.writing <- struct{}{}:
+		case <-s.closed:
+			return ErrClosed
+		case <-ctx.Done():
+			return waitError(ctx, "write", start)
+		}
+		part := append([]byte(nil), p[:min(len(p), writePart)]...) // the caller may use p again after a deadline
+		type result struct {
+			n   int
+			err error
+		}
+		ended := make(chan result, 1)
+		go func() {
+			n, err := s.port.Write(part)
+			<-s.writing
+			ended <- result{n, err}
+		}()
+		select {
+		case r := <-ended:
+			if r.err != nil {
+				return s.gone(r.err)
+			}
+			p = p[r.n:]
+		case <-s.closed:
+			return ErrClosed
+		case <-ctx.Done():
+			return waitError(ctx, "write", start)
+		}
+	}
+	select {
+	case <-s.closed:
+		return ErrClosed
+	default:
+		return nil
+	}
+}
+
+func (s *Serial) gone(err error) error {
+	select {
+	case <-s.closed:
+		return ErrClosed
+	default:
+		return &SerialError{Port: s.name, Gone: true, Err: err}
+	}
+}
+
+// Close implements Link.
+func (s *Serial) Close() error {
+	var err error
+	s.once.Do(func() {
+		close(s.closed)
+		_ = s.port.ResetOutputBuffer() // lets a blocked write go; a port that is gone has none
+		if e := s.port.Close(); e != nil {
+			s.mu.Lock()
+			gone := s.err != nil
+			s.mu.Unlock()
+			if !gone {
+				err = &SerialError{Port: s.name, Err: e}
+			}
+		}
+		<-s.done
+	})
+	return err
+}

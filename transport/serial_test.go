@@ -1,0 +1,70 @@
+//go:build linux
+
+package transport_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/creack/pty"
+
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/transport"
+	"github.com/boardsmith/boardsmith/transport/transporttest"
+)
+
+// openTerminal opens a pseudo-terminal's far side as a serial port.
+func openTerminal(t *testing.T) (near *os.File, port *transport.Serial) {
+	t.Helper()
+	near, far, err := pty.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { near.Close() })
+	port, err = transport.OpenSerial(transport.SerialConfig{Port: far.Name()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	far.Close()
+	t.Cleanup(func() { port.Close() })
+	return near, port
+}
+
+func TestSerialContract(t *testing.T) {
+	transporttest.Run(t, func(t *testing.T) transport.Link {
+		near, port := openTerminal(t)
+		go func() { _, _ = io.Copy(near, near) }() // until the test closes it
+		return port
+	})
+}
+
+func TestSerialUnplugged(t *testing.T) {
+	near, port := openTerminal(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if _, err := near.Write([]byte("abc")); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := port.Read(ctx, make([]byte, 8)); n != 3 || err != nil {
+		t.Fatalf("read %d, %v", n, err)
+	}
+	near.Close()
+	_, err := port.Read(ctx, make([]byte, 8))
+	if !errors.Is(err, transport.ErrClosed) || failure.Of(err) != failure.BoardLost {
+		t.Errorf("read after it was unplugged: %v, class %v", err, failure.Of(err))
+	}
+	if err := port.Write(ctx, []byte("x")); !errors.Is(err, transport.ErrClosed) {
+		t.Errorf("write after it was unplugged: %v", err)
+	}
+}
+
+func TestSerialNotThere(t *testing.T) {
+	_, err := transport.OpenSerial(transport.SerialConfig{Port: "/dev/ttyNONE7"})
+	if failure.Of(err) != failure.ProbeMissing {
+		t.Errorf("%v, class %v", err, failure.Of(err))
+	}
+}
