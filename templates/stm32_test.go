@@ -1,0 +1,320 @@
+package templates_test
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/boardsmith/boardsmith/boards"
+)
+
+// An stm32 is the port of one board, compiled for this computer with the chip in software (testdata/stm32).
+type stm32 struct {
+	board  *boards.Board
+	coreHz int
+	model  string   // the model's file
+	flags  []string // what the model must know of the chip
+	bin    string
+}
+
+// A run is what the program printed: names and values, and the rules that were broken.
+type run struct {
+	values   map[string]string
+	breaches []string
+}
+
+func (r run) number(t *testing.T, name string) int {
+	t.Helper()
+	n, err := strconv.Atoi(r.values[name])
+	if err != nil {
+		t.Fatalf("the program printed no number %s but %q", name, r.values[name])
+	}
+	return n
+}
+
+// buildSTM32 compiles the board's own chip and UART files. coreHz 0 means the board's.
+func buildSTM32(t *testing.T, board, model string, coreHz int, flags ...string) *stm32 {
+	t.Helper()
+	cc, err := exec.LookPath("cc")
+	if err != nil {
+		t.Fatalf("no C compiler: %v", err)
+	}
+	b, err := boards.Find(board, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if coreHz == 0 {
+		coreHz = b.CoreHz
+	}
+	dir := t.TempDir()
+	var config strings.Builder
+	fmt.Fprintf(&config, "#define BOARDSMITH_CORE_HZ %d\n#define BOARDSMITH_BAUD %d\n#define BOARDSMITH_WATCHDOG_MS %d\n",
+		coreHz, b.Link.BitRate(), b.WatchdogMS)
+	for _, name := range slices.Sorted(maps.Keys(b.Defines)) {
+		fmt.Fprintf(&config, "#define %s %s\n", name, b.Defines[name])
+	}
+	if err := os.WriteFile(filepath.Join(dir, "crt_config.h"), []byte(config.String()), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	noteSources(t)
+	bin := filepath.Join(dir, "sim")
+	args := []string{"-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-fsanitize=undefined", "-fno-sanitize-recover=all",
+		"-I", dir, "-I", "baremetal/src", "-I", "baremetal/port", "-I", "../crt/include", "-I", "testdata/stm32",
+		"-include", "testdata/stm32/sim.h", "-o", bin, "testdata/stm32/sim.c", "testdata/stm32/" + model}
+	args = append(args, flags...)
+	for _, s := range b.Sources {
+		if n := filepath.Base(s.Name); filepath.Ext(n) == ".c" && strings.Contains(n, "stm32") {
+			args = append(args, "baremetal/port/"+n)
+		}
+	}
+	if out, err := exec.Command(cc, args...).CombinedOutput(); err != nil {
+		t.Fatalf("%s %s: %v\n%s", cc, strings.Join(args, " "), err, out)
+	}
+	return &stm32{board: b, coreHz: coreHz, model: model, flags: flags, bin: bin}
+}
+
+// noteSources opens what the compiler will read, so that go test knows that its result hangs on it.
+func noteSources(t *testing.T) {
+	t.Helper()
+	for _, pattern := range []string{"baremetal/port/*", "baremetal/src/*.h", "testdata/stm32/*"} {
+		names, err := filepath.Glob(pattern)
+		if err != nil || len(names) == 0 {
+			t.Fatalf("%s: %d files, %v", pattern, len(names), err)
+		}
+		for _, name := range names {
+			if _, err := os.ReadFile(name); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// start runs the program; condition is what is wrong with the chip, "" nothing.
+func (s *stm32) start(t *testing.T, condition string, args ...string) run {
+	t.Helper()
+	out, err := exec.Command(s.bin, append([]string{condition}, args...)...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s with %q: %v\n%s", s.board.Name, condition, err, out)
+	}
+	r := run{values: map[string]string{}}
+	for line := range bytes.Lines(out) {
+		name, value, _ := strings.Cut(strings.TrimSpace(string(line)), " ")
+		if name == "breach" {
+			r.breaches = append(r.breaches, value)
+			continue
+		}
+		r.values[name] = value
+	}
+	return r
+}
+
+// TestSTM32 starts each board's port on its chip in software, which knows the manual's rules, sound and with faults.
+func TestSTM32(t *testing.T) {
+	const (
+		hsiF, hsiH7    = 16_000_000, 64_000_000
+		watchdog, pin    = 8, 2
+		icache, dcache   = 1, 2
+		prefetch         = 4
+	)
+	for _, c := range []struct {
+		board, model string
+		flags        []string
+		coreHz       int // 0: the board's
+		fallbackHz   int
+		uartHz       int // of the sound chip
+		irq          int
+		waitStates   int
+		platform     int
+		conditions   []string // each of which leaves the core on its internal oscillator
+		lsiMaxHz     int
+		hasRNG       bool
+		fallbackRNG  bool // which works also without the PLL
+	}{
+		{
+			board: "netduinoplus2", model: "sim_f.c", fallbackHz: hsiF, uartHz: 84_000_000, irq: 37, waitStates: 5,
+			flags:      []string{"-DSIM_F7=0", "-DSIM_USART=1", "-DSIM_CORE_MAX=168000000U", "-DSIM_APB1_MAX=42000000U", "-DSIM_APB2_MAX=84000000U"},
+			platform:   icache | dcache | prefetch,
+			conditions: []string{"no-hse", "no-pll"}, lsiMaxHz: 47_000, hasRNG: true,
+		},
+		{
+			board: "nucleo_f401re", model: "sim_f.c", fallbackHz: hsiF, uartHz: 42_000_000, irq: 38, waitStates: 2,
+			flags:      []string{"-DSIM_F7=0", "-DSIM_USART=2", "-DSIM_CORE_MAX=84000000U", "-DSIM_APB1_MAX=42000000U", "-DSIM_APB2_MAX=84000000U"},
+			platform:   icache | dcache | prefetch,
+			conditions: []string{"no-hse", "no-pll"}, lsiMaxHz: 47_000,
+		},
+		{
+			board: "nucleo_f746zg", model: "sim_f.c", fallbackHz: hsiF, uartHz: 54_000_000, irq: 39, waitStates: 7,
+			flags:      []string{"-DSIM_F7=1", "-DSIM_USART=3", "-DSIM_CORE_MAX=216000000U", "-DSIM_APB1_MAX=54000000U", "-DSIM_APB2_MAX=108000000U"},
+			platform:   prefetch,
+			conditions: []string{"no-hse", "no-pll", "no-over-drive"}, lsiMaxHz: 47_000, hasRNG: true,
+		},
+		{
+			board: "stm32f746g_disco", model: "sim_f.c", fallbackHz: hsiF, uartHz: 108_000_000, irq: 37, waitStates: 7,
+			flags:      []string{"-DSIM_F7=1", "-DSIM_USART=1", "-DSIM_CORE_MAX=216000000U", "-DSIM_APB1_MAX=54000000U", "-DSIM_APB2_MAX=108000000U"},
+			platform:   prefetch,
+			conditions: []string{"no-hse", "no-pll", "no-over-drive"}, lsiMaxHz: 47_000, hasRNG: true,
+		},
+		{
+			board: "nucleo_l4r5zi", model: "sim_l4.c", fallbackHz: 3_997_696, uartHz: 119_930_880, irq: 70, waitStates: 5,
+			platform:   icache | dcache | prefetch,
+			conditions: []string{"no-pll"}, lsiMaxHz: 34_000, hasRNG: true, fallbackRNG: true,
+		},
+		{
+			board: "nucleo_h743zi", model: "sim_h7.c", fallbackHz: hsiH7, uartHz: 100_000_000, irq: 39, waitStates: 2,
+			conditions: []string{"no-hse", "no-pll"}, lsiMaxHz: 33_600, hasRNG: true, fallbackRNG: true,
+		},
+		{
+			board: "nucleo_h743zi", coreHz: 480_000_000, model: "sim_h7.c", fallbackHz: hsiH7, uartHz: 120_000_000, irq: 39, waitStates: 4,
+			conditions: []string{"no-hse", "no-pll", "revision-y"}, lsiMaxHz: 33_600, hasRNG: true, fallbackRNG: true,
+		},
+	} {
+		name := c.board
+		if c.coreHz != 0 {
+			name += strconv.Itoa(c.coreHz / 1_000_000)
+		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := buildSTM32(t, c.board, c.model, c.coreHz, c.flags...)
+
+			t.Run("sound", func(t *testing.T) {
+				r := s.start(t, "")
+				s.common(t, r, s.coreHz)
+				for name, want := range map[string]int{
+					"uart_hz": c.uartHz, "irq": c.irq, "wait_states": c.waitStates, "flags": c.platform, "reset_cause": 1,
+				} {
+					if got := r.number(t, name); got != want {
+						t.Errorf("%s is %d, want %d", name, got, want)
+					}
+				}
+				if p := s.board.Platform; c.coreHz == 0 && (p.CoreHz == nil || *p.CoreHz != s.coreHz) {
+					t.Errorf("the board file does not say platform.core_hz %d", s.coreHz)
+				}
+				if p := s.board.Platform; p.WaitStates != nil && c.coreHz == 0 && *p.WaitStates != c.waitStates {
+					t.Errorf("the board file says platform.wait_states %d", *p.WaitStates)
+				}
+				s.random(t, r, c.hasRNG)
+			})
+			for _, condition := range c.conditions {
+				t.Run(condition, func(t *testing.T) {
+					r := s.start(t, condition)
+					s.common(t, r, c.fallbackHz)
+					s.random(t, r, c.fallbackRNG)
+				})
+			}
+			t.Run("no-rng", func(t *testing.T) {
+				r := s.start(t, "no-rng")
+				s.common(t, r, s.coreHz)
+				s.random(t, r, false)
+			})
+			t.Run("reset cause", func(t *testing.T) {
+				for condition, want := range map[string]int{"watchdog": watchdog, "pin": pin} {
+					if got := s.start(t, condition).number(t, "reset_cause"); got != want {
+						t.Errorf("%s: reset cause %d, want %d", condition, got, want)
+					}
+				}
+			})
+			t.Run("watchdog", func(t *testing.T) {
+				for _, ms := range []int{10, 1000, 8000, 1 << 20} {
+					s.watchdog(t, s.start(t, "", strconv.Itoa(ms)), ms, c.lsiMaxHz)
+				}
+			})
+		})
+	}
+}
+
+// common holds what is true of every run: the port tells the truth, the USART works, no rule is broken.
+func (s *stm32) common(t *testing.T, r run, coreHz int) {
+	t.Helper()
+	for _, breach := range r.breaches {
+		t.Errorf("rule of the manual: %s", breach)
+	}
+	if got, real := r.number(t, "core_hz"), r.number(t, "real_core_hz"); got != coreHz || real != coreHz {
+		t.Errorf("the core runs at %d Hz and chip_core_hz says %d, want %d", real, got, coreHz)
+	}
+	if got, real := r.number(t, "uart_hz"), r.number(t, "real_uart_hz"); got != real {
+		t.Errorf("the USART divides %d Hz and chip_uart_hz says %d", real, got)
+	}
+	want := s.board.Link.BitRate()
+	if got := r.number(t, "baud"); got < want*998/1000 || got > want*1002/1000 {
+		t.Errorf("%d baud, want %d within 0.2 %%", got, want)
+	}
+	for name, want := range map[string]string{
+		"uart_on": "1", "received": "12fe34", "lost": "1", "overrun_left": "0", "put": "0", "sent": "a5", "foreign_irq": "-1",
+		"id": "000102030405060708090a0b", "id5": "0001020304", "random_result": "0",
+	} {
+		if got := r.values[name]; got != want {
+			t.Errorf("%s is %q, want %q", name, got, want)
+		}
+	}
+}
+
+// random tells the generator's bytes from those of the fallback, which are all ee here.
+func (s *stm32) random(t *testing.T, r run, generator bool) {
+	t.Helper()
+	const fallback = "eeeeeeeeeeeeeeeeeeee"
+	if got := r.values["random"]; (got != fallback) != generator || len(got) != len(fallback) {
+		t.Errorf("random bytes %s, generator expected: %v", got, generator)
+	}
+}
+
+// watchdog: it bites neither before ms at its oscillator's fastest, nor much later where it can count as far.
+func (s *stm32) watchdog(t *testing.T, r run, ms, lsiMaxHz int) {
+	t.Helper()
+	if r.number(t, "watchdog_started") != 1 || r.number(t, "watchdog_fed") != 2 {
+		t.Errorf("watchdog: started %s, fed %s times, want 1 and 2", r.values["watchdog_started"], r.values["watchdog_fed"])
+	}
+	const most = 4096 * 256 // of its counter and prescaler
+	counts := r.number(t, "watchdog_counts")
+	wanted := ms * lsiMaxHz / 1000
+	if wanted > most {
+		if counts != most {
+			t.Errorf("watchdog of %d ms: %d counts, want the most there are, %d", ms, counts, most)
+		}
+		return
+	}
+	if counts < wanted || counts > wanted+wanted/100+1024 {
+		t.Errorf("watchdog of %d ms: %d counts, want a little over %d", ms, counts, wanted)
+	}
+}
+
+// TestSTM32Emulated starts the STM32F405's port where no register answers, as in QEMU: it must not wait for any.
+func TestSTM32Emulated(t *testing.T) {
+	s := buildSTM32(t, "netduinoplus2", "sim_f.c", 0,
+		"-DSIM_F7=0", "-DSIM_USART=1", "-DSIM_CORE_MAX=168000000U", "-DSIM_APB1_MAX=42000000U", "-DSIM_APB2_MAX=84000000U")
+	r := s.start(t, "no-chip")
+	if n := r.number(t, "accesses"); n > 10 {
+		t.Errorf("%d register accesses before the UART", n)
+	}
+	for name, want := range map[string]string{
+		"core_hz": "168000000", "wait_states": "-1", "reset_cause": "-1", "flags": "0", "id": "", "random": "eeeeeeeeeeeeeeeeeeee",
+	} {
+		if got := r.values[name]; got != want {
+			t.Errorf("%s is %q, want %q", name, got, want)
+		}
+	}
+}
+
+// TestSTM32Revision: on the first STM32F405 prefetch is broken, and stays off.
+func TestSTM32Revision(t *testing.T) {
+	s := buildSTM32(t, "netduinoplus2", "sim_f.c", 0,
+		"-DSIM_F7=0", "-DSIM_USART=1", "-DSIM_CORE_MAX=168000000U", "-DSIM_APB1_MAX=42000000U", "-DSIM_APB2_MAX=84000000U")
+	if got := s.start(t, "revision-a").number(t, "flags"); got != 3 {
+		t.Errorf("revision A: flags %d, want 3: the caches, not prefetch", got)
+	}
+	h := buildSTM32(t, "nucleo_h743zi", "sim_h7.c", 0)
+	r := h.start(t, "revision-y")
+	h.common(t, r, 400_000_000) // with the work-around for AXI SRAM, which the model looks for
+}
+
+// TestSTM32WithoutLSE: MSI runs free, and the clock says so.
+func TestSTM32WithoutLSE(t *testing.T) {
+	s := buildSTM32(t, "nucleo_l4r5zi", "sim_l4.c", 0)
+	s.common(t, s.start(t, "no-lse"), 120_000_000)
+}
