@@ -98,6 +98,17 @@ void boardsmith_call_begins(TVMFunctionHandle f) {
 
 void boardsmith_call_ends(void) { device_calls_open--; }
 
+static size_t device_sessions;  // so many began
+static char device_log[16];     // the latest line's beginning
+static size_t device_log_bytes;
+
+void boardsmith_session_begins(void) { device_sessions++; }
+
+void boardsmith_logged(const char* text, size_t size_bytes) {
+  device_log_bytes = size_bytes;
+  (void)memcpy(device_log, text, (size_bytes < sizeof device_log) ? size_bytes : sizeof device_log);
+}
+
 static ssize_t device_write(void* context, const uint8_t* data, size_t bytes) {
   (void)context;
   if (device_writes_left == 0U) {

@@ -24,6 +24,8 @@ static void test_defaults(void** state) {
   TVMPlatformYield();
   boardsmith_call_begins(NULL);
   boardsmith_call_ends();
+  boardsmith_session_begins();
+  boardsmith_logged("", 0);
 }
 
 // Without a source of random bytes a tensor cannot be filled.

@@ -74,13 +74,17 @@ static void test_captured_frames(void** state) {
               "00 a1 56");
   TVMLogf("hi\n");
   expect_wire("", "ff fd 05 00 00 00 00 00 03 68 69 1a 8f");
+  assert_int_equal(device_log_bytes, 2);
+  assert_memory_equal(device_log, "hi", 2);
   // StreamSync's answer is the captured void reply, frame and all.
   expect_wire("ff fd 04 00 00 00 01 02 03 04 09 c4", "");                   // too short for a request, whole
   expect_wire("ff fd 07 00 00 00 11 22 10 ff ff 00 fe fd 0b f3", "");       // an escaped data byte, another session
   expect_wire("ff fd 04 00 00 00 11 22 10 56 ff ff 75", "");                // an escaped CRC byte
   expect_wire("ff fd 00 00 00 00 83 44", "");                               // nothing in it
   expect_wire("ff fd 03 00 00 00 00 00 02 66 77", "");                      // Terminate: the session is over
+  device_sessions = 0;
   assert_true(host_start(0x42));  // the next session has the next nonce
+  assert_int_equal(device_sessions, 1);
   assert_int_equal(host_id[1], (((0x83U << 5) | (0x83U >> 5)) + 1U) & 0xFFU);
 }
 

@@ -73,11 +73,17 @@ uint32_t boardsmith_now_ms(void);
 void boardsmith_call_begins(TVMFunctionHandle f);
 void boardsmith_call_ends(void);
 
+// Default (weak): nothing. A host began a session: what the one before had asked for holds no longer.
+void boardsmith_session_begins(void);
+
 // ---- Formatting -----------------------------------------------------------------
 
 // Writes at most size - 1 bytes and a NUL (nothing if size is 0) and returns the bytes
 // written, without the NUL. Formats: %s %c %d %i %u %x %p %%, l, ll, z, width, zero fill.
 size_t boardsmith_vformat(char* out, size_t size, const char* fmt, va_list args);
+
+// Default (weak): nothing. TVMLogf sent this line of size_bytes bytes, without a NUL; the text is TVMLogf's.
+void boardsmith_logged(const char* text, size_t size_bytes);
 
 #ifdef __cplusplus
 }

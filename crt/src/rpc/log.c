@@ -30,5 +30,6 @@ void __attribute__((weak)) TVMLogf(const char* fmt, ...) {
   }
   if (bytes != 0U) {  // an empty one would stop a TVM host for good
     transmit_message(server_active, SESSION_LOG, line, (uint32_t)bytes);
+    boardsmith_logged(line, bytes);
   }
 }

@@ -104,6 +104,7 @@ static void session_start(rpc_server_t* s, uint8_t initiator) {
   }
   s->initiator = initiator;
   s->responder = s->nonce;
+  boardsmith_session_begins();
   transmit_message(s, SESSION_REPLY, &version, 1);
 }
 

@@ -19,4 +19,11 @@ TVM_WEAK void boardsmith_call_begins(TVMFunctionHandle f) { (void)f; }
 
 TVM_WEAK void boardsmith_call_ends(void) {}
 
+TVM_WEAK void boardsmith_session_begins(void) {}
+
+TVM_WEAK void boardsmith_logged(const char* text, size_t size_bytes) {
+  (void)text;
+  (void)size_bytes;
+}
+
 TVM_WEAK uint32_t boardsmith_now_ms(void) { return 0; }

@@ -225,7 +225,7 @@ static int32_t bare_init(void* ctx) {
 }
 
 _Noreturn void bare_fault(fault_reason_t reason, uint32_t code, const fault_context_t* at) {
-  fault_keep(reason, code, at, NULL);
+  fault_keep(reason, code, at);
   cpu_reset();
 }
 

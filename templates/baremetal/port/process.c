@@ -169,9 +169,9 @@ static void on_fault(int number, siginfo_t* info, void* system_context) {
     // All of it can be read.
   }
   if (number == SIGABRT) {
-    fault_keep(FAULT_CHECK, (uint32_t)kTvmErrorPlatformCheckFailure, &at, NULL);
+    fault_keep(FAULT_CHECK, (uint32_t)kTvmErrorPlatformCheckFailure, &at);
   } else {
-    fault_keep(reason, (uint32_t)number, &at, NULL);
+    fault_keep(reason, (uint32_t)number, &at);
   }
   if ((process.has_served != 0) && (save_record() == 0)) {
     start_anew();
@@ -185,7 +185,7 @@ static void on_alarm(int number, siginfo_t* info, void* system_context) {
     return;  // the call ended just now
   }
   const fault_context_t at = interrupted(system_context);
-  fault_keep(FAULT_TIMEOUT, fault_budget_ms(), &at, NULL);
+  fault_keep(FAULT_TIMEOUT, fault_budget_ms(), &at);
   if (save_record() == 0) {
     start_anew();
   }

@@ -52,6 +52,8 @@ typedef struct running {
   uint32_t calls;  // since the start
   int32_t told;
   int32_t alarmed;
+  uint32_t text_bytes;  // of a check that failed
+  char text[MESSAGE_BYTES];
 } running_t;
 
 static running_t running;
@@ -119,18 +121,9 @@ static uint64_t elapsed_ticks(void) {
   return (runs() && (now != UINT64_MAX) && (running.since != UINT64_MAX)) ? (now - running.since) : 0U;
 }
 
-static uint32_t text_bytes(const char* text) {
-  uint32_t bytes = 0;
-  while ((text != NULL) && (bytes < (uint32_t)MESSAGE_BYTES) && (text[bytes] != '\0')) {
-    bytes++;
-  }
-  return bytes;
-}
-
-static void write_record(fault_reason_t reason, uint32_t code, uint64_t elapsed, const fault_context_t* at,
-                         const char* message) {
+static void write_record(fault_reason_t reason, uint32_t code, uint64_t elapsed, const fault_context_t* at) {
   writer_t w = {0};
-  const uint32_t message_bytes = text_bytes(message);
+  const uint32_t message_bytes = (reason == FAULT_CHECK) ? running.text_bytes : 0U;
   const uint32_t there = (at->stack == NULL) ? 0U : at->stack_size_bytes;
   const uint32_t stack_bytes =
       (there < (uint32_t)(BOARDSMITH_FAULT_STACK_BYTES)) ? there : (uint32_t)(BOARDSMITH_FAULT_STACK_BYTES);
@@ -154,17 +147,17 @@ static void write_record(fault_reason_t reason, uint32_t code, uint64_t elapsed,
   put(&w, stack_bytes, 2);
   put(&w, message_bytes, 2);
   put_bytes(&w, at->stack, stack_bytes);
-  put_bytes(&w, message, message_bytes);
+  put_bytes(&w, running.text, message_bytes);
   kept.record[6] = (uint8_t)(w.at + 4U);
   kept.record[7] = (uint8_t)((w.at + 4U) >> 8);
   put(&w, boardsmith_crc32(kept.record, w.at), 4);
   kept.delivered = 0;
 }
 
-void fault_keep(fault_reason_t reason, uint32_t code, const fault_context_t* at, const char* message) {
+void fault_keep(fault_reason_t reason, uint32_t code, const fault_context_t* at) {
   static const fault_context_t nothing;
   if (!undelivered()) {
-    write_record(reason, code, elapsed_ticks(), (at != NULL) ? at : &nothing, message);
+    write_record(reason, code, elapsed_ticks(), (at != NULL) ? at : &nothing);
   }
   kept.runs = 0;
   fault_sync(&kept, (uint32_t)sizeof kept);
@@ -189,7 +182,7 @@ void fault_start(int32_t watchdog) {
   if (!undelivered()) {
     kept.delivered = DELIVERED;
     if (runs() && bitten) {
-      fault_keep(FAULT_WATCHDOG, 0, NULL, NULL);
+      fault_keep(FAULT_WATCHDOG, 0, NULL);
     }
   }
   fault_reset_is_meant();
@@ -205,6 +198,7 @@ void fault_reset_is_meant(void) {
 void boardsmith_call_begins(TVMFunctionHandle f) {
   running.since = boardsmith_port.ticks(boardsmith_port.ctx);
   running.used_ms = 0;
+  running.text_bytes = 0;
   kept.function = (uint32_t)(uintptr_t)f;
   kept.runs = RUNS ^ kept.function;
   fault_sync(&kept.function, 8);
@@ -224,6 +218,35 @@ void boardsmith_call_ends(void) {
   fault_sync(&kept.function, 8);
 }
 
+static int32_t is_failed_check(const char* text, size_t size_bytes) {
+  static const char words[] = ": Check failed: ";
+  const size_t bytes = (sizeof words) - 1U;
+  for (size_t i = 0; (i + bytes) <= size_bytes; i++) {
+    if (memcmp(&text[i], words, bytes) == 0) {
+      return 1;
+    }
+  }
+  return 0;
+}
+
+// Keeps what CHECK and its like log before they abort: one line that says which, perhaps one more that says why.
+void boardsmith_logged(const char* text, size_t size_bytes) {
+  if (is_failed_check(text, size_bytes)) {
+    running.text_bytes = 0;
+  } else if (running.text_bytes == 0U) {
+    return;
+  } else if (running.text_bytes < (uint32_t)MESSAGE_BYTES) {
+    running.text[running.text_bytes] = ' ';
+    running.text_bytes++;
+  } else {
+    // It is full.
+  }
+  for (size_t i = 0; (i < size_bytes) && (running.text_bytes < (uint32_t)MESSAGE_BYTES); i++) {
+    running.text[running.text_bytes] = text[i];
+    running.text_bytes++;
+  }
+}
+
 int32_t fault_budget_used(uint32_t ms) {
   if ((running.budget_ms == NO_BUDGET) || !runs()) {
     return 0;
@@ -234,7 +257,7 @@ int32_t fault_budget_used(uint32_t ms) {
 
 uint32_t fault_budget_ms(void) { return running.budget_ms; }
 
-void fault_session_starts(void) { running.budget_ms = NO_BUDGET; }
+void boardsmith_session_begins(void) { running.budget_ms = NO_BUDGET; }
 
 // ---- For the host ------------------------------------------------------------------------------------------------
 

@@ -69,10 +69,10 @@ typedef struct fault_context {
 #define FAULT_FUNCTION_NONE UINT32_MAX
 #define FAULT_FUNCTION_AOT_RUN (UINT32_MAX - 1U)
 
-// Writes the record; at may be NULL. message (may be NULL) is at most 96 bytes, the rest is cut off. A record that the
-// host has not yet had is kept instead: the first fault is the cause of the next. From any context, as long as the
-// caller has about 250 bytes of stack.
-void fault_keep(fault_reason_t reason, uint32_t code, const fault_context_t* at, const char* message);
+// Writes the record; at may be NULL. The text of a failed check is what the running call logged of it, at most 96 bytes.
+// A record that the host has not yet had is kept instead: the first fault is the cause of the next. From any context, as
+// long as the caller has about 250 bytes of stack.
+void fault_keep(fault_reason_t reason, uint32_t code, const fault_context_t* at);
 
 // The record as it is to be kept over a reset where RAM is not (a process): its bytes, or NULL without one.
 const uint8_t* fault_record(uint32_t* length_bytes);
@@ -92,9 +92,6 @@ int32_t fault_budget_used(uint32_t ms);
 
 // The running call's budget in ms, 0 without one.
 uint32_t fault_budget_ms(void);
-
-// The session is new: no budget.
-void fault_session_starts(void);
 
 // After a reply went out: tells a host that has made its first call without asking for the record, by one line of log.
 void fault_tell(void);

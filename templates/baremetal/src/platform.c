@@ -40,7 +40,7 @@ static void keep_abort(tvm_crt_error_t error, uintptr_t caller, const uint8_t* s
   const uintptr_t pc = (caller & ~(uintptr_t)1U) - 2U;
   fault_context_t at = {.flags = FAULT_PC_VALID | FAULT_SP_VALID, .pc = pc, .lr = caller, .sp = (uintptr_t)sp};
   boardsmith_port.complete(boardsmith_port.ctx, &at);
-  fault_keep(FAULT_CHECK, (uint32_t)error, &at, NULL);
+  fault_keep(FAULT_CHECK, (uint32_t)error, &at);
 }
 
 // Keeps and tells why, then lets the port reset or end.
