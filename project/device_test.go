@@ -178,7 +178,8 @@ func TestWrongImage(t *testing.T) {
 	}
 }
 
-// TestAbort has the firmware abort: the process ends with its status and says so, and the host gets a typed error.
+// TestAbort has the firmware abort: the host gets a typed error that names operator and line, and the session goes on
+// with the firmware started anew.
 func TestAbort(t *testing.T) {
 	aborts := strings.Replace(tinyOperator, "return 0;", "extern void TVMPlatformAbort(int); TVMPlatformAbort(0x1234); return 0;", 1)
 	p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Model: tiny(t, map[string]string{"codegen/host/src/lib1.c": aborts})})
@@ -194,9 +195,17 @@ func TestAbort(t *testing.T) {
 	x, err := s.Empty(t.Context(), dtype, []int64{4})
 	must(t, err)
 	_, err = f.Call(t.Context(), x, x)
-	var pe *transport.ProcessError
-	if !errors.As(err, &pe) || pe.State == nil || pe.State.ExitCode() != 2 || !strings.Contains(err.Error(), "aborted: error 0x1234") {
+	var fault *rpc.FaultError
+	if !errors.As(err, &fault) || failure.Of(err) != failure.Fault || !strings.Contains(err.Error(), "twice") ||
+		!strings.Contains(err.Error(), "error 0x1234") || !strings.Contains(err.Error(), "lib1.c:") {
 		t.Errorf("got %v", err)
+	}
+	var stale *rpc.StaleError
+	if _, err := f.Call(t.Context(), x, x); !errors.As(err, &stale) {
+		t.Errorf("a function from before the reset: %v", err)
+	}
+	if _, err := s.SystemLib(t.Context()); err != nil {
+		t.Errorf("after the reset: %v", err)
 	}
 }
 
