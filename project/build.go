@@ -248,6 +248,9 @@ func (p *Project) make(ctx context.Context, t *tree, r *recipe, last *record) (*
 	if err != nil {
 		return nil, err
 	}
+	if err := p.checkStack(m); err != nil {
+		return nil, err
+	}
 	if !reused {
 		if err := p.store(t, r); err != nil {
 			return nil, err

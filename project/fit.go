@@ -21,7 +21,7 @@ import (
 // A FitError is a firmware or a model that does not fit.
 type FitError struct {
 	Board  string
-	What   string // what is too small: "memory", "arena", "stack" or "packet buffer"
+	What   string // what is too small: "memory", "arena", "packet buffer", "stack" or "interrupt handlers' stack"
 	Region string // the memory region; "" of the packet buffer, and on a board without a memory map
 	Over   int64  // bytes too many
 	Need   int64  // bytes; 0 if only Over is known
@@ -55,7 +55,10 @@ func (e *FitError) FailureClass() failure.Class { return failure.DoesNotFit }
 
 // NextStep names the option to change.
 func (e *FitError) NextStep() string {
-	if e.Option == "" {
+	switch {
+	case e.What == handlersStack:
+		return fmt.Sprintf("set BARE_HANDLER_STACK_BYTES to at least %d in the defines of the board file", e.Need)
+	case e.Option == "":
 		return "choose a smaller model, or a board with more memory"
 	}
 	return "generate again with OPTIONS=" + e.Option
@@ -92,7 +95,7 @@ func (p *Project) stackBytes() int64 {
 // checkModelFits reports, before anything is compiled, a model that cannot run with the packet buffer or the arena
 // there is. A template that leaves one of them to others is not held to it.
 func (p *Project) checkModelFits(a *mlf.Archive, m *mlf.Module) error {
-	if !slices.Contains(p.state.Template.Options, "arena_kib") || sizesOf[p.Board().ELF.Class] == (runtimeSizes{}) {
+	if !p.takesArena() {
 		return nil
 	}
 	need, err := NeedOf(p.Board(), a, m, int(p.packetBytes()))
@@ -104,6 +107,45 @@ func (p *Project) checkModelFits(a *mlf.Archive, m *mlf.Module) error {
 	}
 	return p.checkArena(need)
 }
+
+// takesArena says whether the firmware's memory is the arena that the board's options size.
+func (p *Project) takesArena() bool {
+	return slices.Contains(p.state.Template.Options, "arena_kib") && sizesOf[p.Board().ELF.Class] != (runtimeSizes{})
+}
+
+// checkStack refuses firmware that can need more stack than it has, by its machine code.
+func (p *Project) checkStack(m *mlf.Module) error {
+	l, err := p.layout(filepath.Join(p.dir, filepath.FromSlash(p.state.Template.ELF)), filepath.Join(p.dir, filepath.FromSlash(p.state.Template.Map)))
+	if err != nil {
+		return err
+	}
+	defer l.image.Close()
+	u, err := stackUse(l, m)
+	if u == nil || err != nil {
+		return err
+	}
+	for _, why := range u.Unsure {
+		p.env.log().Debug("the stack may become deeper than computed", "because", why)
+	}
+	e := &FitError{Board: p.Board().Name, What: "stack", Region: p.Board().Place.StackRegion()}
+	switch {
+	case u.Need > u.Have:
+		const step = 256
+		wanted := int((u.Need + step - 1) / step * step)
+		e.Need, e.Have, e.Why = u.Need, u.Have, "the deepest calls: "+strings.Join(u.Path, ", ")
+		if p.canHave(func(o *boards.Options) { o.StackBytes = wanted }) {
+			e.Option = fmt.Sprintf("stack_bytes=%d", wanted)
+		}
+	case u.Handlers > u.Room:
+		e.What, e.Need, e.Have, e.Why = handlersStack, u.Handlers, u.Room, "an interrupt's deepest calls"
+	default:
+		return nil
+	}
+	e.Over = e.Need - e.Have
+	return e
+}
+
+const handlersStack = "interrupt handlers' stack"
 
 // checkPacket refuses a model one of whose calls is too long. Copies of tensors stream, however long they are.
 func (p *Project) checkPacket(need ArenaNeed) error {

@@ -16,6 +16,15 @@ import (
 type Usage struct {
 	Parts   []PartUse
 	Regions []RegionUse // in the board's order; none for a process
+	Arena   ArenaUse
+	Stack   *StackUse // nil where the operating system has it, or nothing is known of it
+}
+
+// An ArenaUse is what the model takes of the arena while it runs.
+type ArenaUse struct {
+	Need int64 // bytes; 0 if that is not known
+	Have int64 // bytes
+	Sure bool  // false if Need is an estimate
 }
 
 // A PartUse is what one part takes.
@@ -59,7 +68,21 @@ func (p *Project) Usage(i *Image) (*Usage, error) {
 		return nil, err
 	}
 	defer l.image.Close()
-	return l.usage(p.memory(l)), nil
+	u := l.usage(p.memory(l))
+	a, m, err := p.Model()
+	if err != nil {
+		return nil, err
+	}
+	u.Arena.Have = u.arenaBytes()
+	if p.takesArena() {
+		need, err := NeedOf(p.Board(), a, m, int(p.packetBytes()))
+		if err != nil {
+			return nil, err
+		}
+		u.Arena.Need, u.Arena.Sure = need.Bytes, need.Sure
+	}
+	u.Stack, err = stackUse(l, m)
+	return u, err
 }
 
 // A layout is an image with its map. Close image when done.

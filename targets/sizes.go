@@ -5,6 +5,7 @@ package targets
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/boardsmith/boardsmith/project"
 )
@@ -26,6 +27,10 @@ func (s *session) size(ctx context.Context) error {
 		r["regions"] = regionLines(u)
 	}
 	r["sizes"] = partLines(u)
+	r["arena"] = s.printArena(u.Arena)
+	if u.Stack != nil {
+		r["stack"] = s.printStack(u.Stack)
+	}
 	s.out.line(r)
 	return nil
 }
@@ -94,4 +99,31 @@ func regionLines(u *project.Usage) (lines []record) {
 		lines = append(lines, record{"region": r.Name, "origin": r.Origin, "size": r.Size, "used": r.Used, "free": r.Size - r.Used})
 	}
 	return lines
+}
+
+func (s *session) printArena(a project.ArenaUse) record {
+	r := record{"have": a.Have}
+	if a.Need == 0 {
+		return r
+	}
+	about := ""
+	if !a.Sure {
+		about = "about "
+	}
+	s.out.printf("arena: the model takes %s%d of %d bytes while it runs", about, a.Need, a.Have)
+	r["need"], r["sure"] = a.Need, a.Sure
+	return r
+}
+
+func (s *session) printStack(u *project.StackUse) record {
+	s.out.printf("stack: %d of %d bytes at worst: %s", u.Need, u.Have, strings.Join(u.Path, ", "))
+	for _, why := range u.Unsure {
+		s.out.printf("stack: it may be more: %s", why)
+	}
+	r := record{"need": u.Need, "have": u.Have, "path": u.Path, "unsure": u.Unsure}
+	if u.Room > 0 {
+		s.out.printf("stack of interrupt handlers: %d of %d bytes at worst", u.Handlers, u.Room)
+		r["handlers_need"], r["handlers_have"] = u.Handlers, u.Room
+	}
+	return r
 }

@@ -1,0 +1,739 @@
+// This file computes how deep the firmware's stack can become, from the machine code of the linked image.
+//
+// Each function's frame and calls are read off its instructions (stackarm.go, stackriscv.go), which the objects of an
+// archive and the C library have as well as what we compiled: a test holds them against what GCC says of the functions
+// that it compiles. Calls through pointers are resolved by who makes them, as the runtime and the template are written.
+// What cannot be known (a frame that depends on data, recursion) makes the result unsure, and says where.
+
+package project
+
+import (
+	"cmp"
+	"debug/elf"
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"sort"
+	"strings"
+
+	"github.com/boardsmith/boardsmith/mlf"
+)
+
+// A StackUse says how deep the stacks become at worst.
+type StackUse struct {
+	Need     int64    // bytes of the thread's stack, an interrupt's frame included
+	Have     int64    // bytes there are
+	Path     []string // the functions of the deepest call chain, each with the bytes of its frame, main first
+	Handlers int64    // bytes of the handlers' stack that one handler needs
+	Room     int64    // bytes there are for them; 0 where the image has no such stack
+	Unsure   []string // why it may be more: functions and what they do; empty if it cannot
+}
+
+// A codeFunction is what one function does with the stack.
+type codeFunction struct {
+	name     string
+	addr     uint64
+	size     uint64
+	part     string
+	frame    int64
+	dynamic  bool     // its frame depends on data
+	calls    []uint64 // addresses of functions, and of places in functions
+	tails    []uint64 // those that it jumps to in place of returning
+	refs     []uint64 // addresses that it computes
+	indirect bool     // it calls or jumps through a pointer whose value is not plain
+	pointers bool     // it calls or jumps through a pointer
+	floats   bool     // it uses floating-point registers
+	narrow   bool     // of a machine of 32 bits
+
+	flow codeFlow
+}
+
+// A codeFlow is what is known of a function's registers, by where it jumps within itself. It is found by reading the
+// function until nothing new comes out: what two ways to a place do not agree on is unknown there.
+type codeFlow struct {
+	read    bool
+	arrive  map[uint64]registers // at the targets of jumps
+	changed bool
+	table   bool // it jumps to places that are not found
+	lost    bool // nothing is known to come here, so far
+}
+
+// registers are the constants in registers, as far as they are known.
+type registers struct {
+	value [32]int64
+	known [32]bool
+}
+
+func (r *registers) forgetAll() { r.known = [32]bool{} }
+
+// meet keeps what r and o agree on.
+func (r *registers) meet(o registers) {
+	for i := range r.known {
+		r.known[i] = r.known[i] && o.known[i] && r.value[i] == o.value[i]
+	}
+}
+
+// jump notes a branch: within the function, or in place of a return.
+func (f *codeFunction) jump(to uint64, now registers) {
+	if to < f.addr || to >= f.addr+f.size {
+		f.tails = append(f.tails, to)
+		return
+	}
+	if f.flow.lost {
+		return
+	}
+	there, ok := f.flow.arrive[to]
+	before := there
+	if ok {
+		there.meet(now)
+	} else {
+		there = now
+	}
+	if !ok || there.known != before.known {
+		f.flow.changed = true
+	}
+	f.flow.arrive[to] = there
+}
+
+// at is what is known at an address; falls says whether the instruction before it can get there.
+func (f *codeFunction) at(pc uint64, now *registers, falls bool) {
+	there, ok := f.flow.arrive[pc]
+	switch {
+	case ok && falls && !f.flow.lost:
+		now.meet(there)
+	case ok:
+		*now, f.flow.lost = there, false
+	case !falls:
+		now.forgetAll()
+		f.flow.lost = true
+	}
+}
+
+const mostReadings = 50
+
+// settle reads a function until its flow is known.
+func (f *codeFunction) settle(read func(*codeFunction)) {
+	plain := codeFunction{name: f.name, addr: f.addr, size: f.size, part: f.part, narrow: f.narrow}
+	flow := codeFlow{read: true, arrive: map[uint64]registers{}, changed: true}
+	for n := 0; flow.changed; n++ {
+		flow.changed, flow.lost = false, false
+		flow.table = flow.table || n == mostReadings // then nothing that comes from a register is believed
+		*f = plain
+		f.flow = flow
+		read(f)
+		if flow = f.flow; n > mostReadings {
+			return
+		}
+	}
+}
+
+// A codeView is what a decoder may ask of the image.
+type codeView interface {
+	isData(addr uint64) bool                           // there is data in the code
+	constant(addr uint64, bytes int) (uint64, bool)    // a number in flash
+	begins(pointer uint64) (addr uint64, isThere bool) // a function begins where the pointer points to
+}
+
+// decoders read the instructions of a function.
+var decoders = map[elf.Machine]func(f *codeFunction, code []byte, v codeView){
+	elf.EM_ARM:   decodeThumb,
+	elf.EM_RISCV: decodeRISCV,
+}
+
+// A program is the code of an image.
+type program struct {
+	layout    *layout
+	machine   elf.Machine
+	order     binary.ByteOrder
+	pointer   int // bytes
+	functions []*codeFunction
+	symbols   map[string]elf.Symbol
+	parts     func(addr uint64) string
+	data      dataInCode
+	sections  []loaded
+}
+
+// loaded is a section of the image with its contents.
+type loaded struct {
+	addr     uint64
+	bytes    []byte
+	readOnly bool
+	code     bool
+}
+
+const maxFunctionBytes = 8 << 20
+
+// readProgram decodes all functions of an image, nil where its machine code cannot be read.
+func readProgram(l *layout) (*program, error) {
+	if decoders[l.image.Machine] == nil {
+		return nil, nil
+	}
+	p := &program{layout: l, machine: l.image.Machine, order: l.image.ByteOrder, pointer: 4, symbols: map[string]elf.Symbol{}}
+	if l.image.Class == elf.ELFCLASS64 {
+		p.pointer = 8
+	}
+	if err := p.load(); err != nil {
+		return nil, err
+	}
+	symbols, err := l.image.Symbols()
+	if err != nil {
+		return nil, fmt.Errorf("symbols of the firmware: %w", err)
+	}
+	p.parts, p.data = p.partsByAddress(), dataRanges(symbols)
+	p.addFunctions(symbols)
+	for again := true; again; again = p.addNameless() {
+		for _, f := range p.functions {
+			if !f.flow.read {
+				p.decode(f)
+			}
+		}
+	}
+	return p, nil
+}
+
+func (p *program) load() error {
+	for _, s := range p.layout.image.Sections {
+		if s.Flags&elf.SHF_ALLOC == 0 || s.Type == elf.SHT_NOBITS {
+			continue
+		}
+		b, err := s.Data()
+		if err != nil {
+			return fmt.Errorf("the firmware's section %s: %w", s.Name, err)
+		}
+		// TVM's constants make the section of constants look as if it could be written to; it stays in flash.
+		readOnly := s.Flags&elf.SHF_WRITE == 0 || strings.HasPrefix(s.Name, ".rodata") && p.layout.section(s).load == s.Addr
+		p.sections = append(p.sections, loaded{s.Addr, b, readOnly, s.Flags&elf.SHF_EXECINSTR != 0})
+	}
+	return nil
+}
+
+// decode reads a function up to the next one.
+func (p *program) decode(f *codeFunction) {
+	f.flow.read = true
+	next := sort.Search(len(p.functions), func(i int) bool { return p.functions[i].addr > f.addr })
+	if next < len(p.functions) && (f.size == 0 || f.addr+f.size > p.functions[next].addr) {
+		f.size = p.functions[next].addr - f.addr
+	}
+	if f.size == 0 || f.size > maxFunctionBytes {
+		f.size = min(f.size, maxFunctionBytes)
+		return
+	}
+	code := p.bytes(f.addr, f.size)
+	if code == nil {
+		return
+	}
+	f.settle(func(f *codeFunction) { decoders[p.machine](f, code, p) })
+}
+
+// addNameless makes functions of code that is called, or whose address is taken, and has no symbol: of LLVM's parallel
+// loops. It reports whether there are any.
+func (p *program) addNameless() bool {
+	var found []uint64
+	for _, f := range p.functions {
+		refs := slices.DeleteFunc(slices.Clone(f.refs), func(a uint64) bool { return p.codeAddress(a) == a && p.machine == elf.EM_ARM })
+		for _, addr := range slices.Concat(f.calls, f.tails, refs) {
+			addr = p.codeAddress(addr)
+			if p.isCode(addr) && p.function(addr) == nil {
+				found = append(found, addr)
+			}
+		}
+	}
+	slices.Sort(found)
+	found = slices.Compact(found)
+	for i, addr := range found {
+		end := p.codeEnd(addr)
+		if i+1 < len(found) {
+			end = min(end, found[i+1])
+		}
+		p.functions = append(p.functions, &codeFunction{
+			name: fmt.Sprintf("code at %#x", addr), addr: addr, size: end - addr, part: p.parts(addr), narrow: p.pointer == 4,
+		})
+	}
+	sort.Slice(p.functions, func(i, j int) bool { return p.functions[i].addr < p.functions[j].addr })
+	return len(found) > 0
+}
+
+func (p *program) isCode(addr uint64) bool {
+	return slices.ContainsFunc(p.sections, func(s loaded) bool { return s.code && addr-s.addr < uint64(len(s.bytes)) }) && !p.data.has(addr)
+}
+
+// codeEnd is the end of the section, or the beginning of the next function.
+func (p *program) codeEnd(addr uint64) uint64 {
+	end := addr + 2
+	for _, s := range p.sections {
+		if addr-s.addr < uint64(len(s.bytes)) {
+			end = s.addr + uint64(len(s.bytes))
+		}
+	}
+	if i := sort.Search(len(p.functions), func(i int) bool { return p.functions[i].addr > addr }); i < len(p.functions) {
+		end = min(end, p.functions[i].addr)
+	}
+	return end
+}
+
+// isData, constant and begins implement codeView.
+func (p *program) isData(addr uint64) bool { return p.data.has(addr) }
+
+func (p *program) constant(addr uint64, bytes int) (uint64, bool) {
+	for _, s := range p.sections {
+		if s.readOnly && addr-s.addr < uint64(len(s.bytes)) {
+			b := p.bytes(addr, uint64(bytes))
+			switch {
+			case b == nil:
+				return 0, false
+			case bytes == 8:
+				return p.order.Uint64(b), true
+			}
+			return uint64(p.order.Uint32(b)), true
+		}
+	}
+	return 0, false
+}
+
+func (p *program) begins(pointer uint64) (uint64, bool) {
+	f := p.at(pointer)
+	return p.codeAddress(pointer), len(f) > 0
+}
+
+// addFunctions lists the functions by address; of several names of one the first in the alphabet counts, a global
+// one before.
+func (p *program) addFunctions(symbols []elf.Symbol) {
+	byAddr := map[uint64]*codeFunction{}
+	slices.SortStableFunc(symbols, func(a, b elf.Symbol) int {
+		global := func(s elf.Symbol) int { return -int(elf.ST_BIND(s.Info)) }
+		return cmp.Or(cmp.Compare(global(a), global(b)), cmp.Compare(a.Name, b.Name))
+	})
+	for _, s := range symbols {
+		if s.Name != "" && s.Section != elf.SHN_UNDEF {
+			if _, ok := p.symbols[s.Name]; !ok {
+				p.symbols[s.Name] = s
+			}
+		}
+		if elf.ST_TYPE(s.Info) != elf.STT_FUNC || s.Section == elf.SHN_UNDEF {
+			continue
+		}
+		addr := p.codeAddress(s.Value)
+		if f := byAddr[addr]; f != nil {
+			f.size = max(f.size, s.Size)
+			continue
+		}
+		f := &codeFunction{name: s.Name, addr: addr, size: s.Size, part: p.parts(addr), narrow: p.pointer == 4}
+		byAddr[addr] = f
+		p.functions = append(p.functions, f)
+	}
+	sort.Slice(p.functions, func(i, j int) bool { return p.functions[i].addr < p.functions[j].addr })
+}
+
+// codeAddress takes the bit off a function's address that says Thumb.
+func (p *program) codeAddress(a uint64) uint64 {
+	if p.machine == elf.EM_ARM {
+		return a &^ 1
+	}
+	return a
+}
+
+// partsByAddress tells whose the code at an address is.
+func (p *program) partsByAddress() func(uint64) string {
+	type span struct {
+		from, to uint64
+		part     string
+	}
+	var spans []span
+	for i := range p.layout.from.sections {
+		s := &p.layout.from.sections[i]
+		if strings.HasPrefix(s.name, ".debug") {
+			continue
+		}
+		for j := range s.pieces {
+			piece := &s.pieces[j]
+			spans = append(spans, span{piece.address, piece.address + s.taken(j), p.layout.objectPart(piece)})
+		}
+	}
+	slices.SortStableFunc(spans, func(a, b span) int { return cmp.Compare(a.from, b.from) })
+	return func(addr uint64) string {
+		i, _ := slices.BinarySearchFunc(spans, addr, func(s span, a uint64) int {
+			if s.from <= a {
+				return -1
+			}
+			return 1
+		})
+		for i--; i >= 0 && spans[i].from+maxFunctionBytes > addr; i-- {
+			if addr < spans[i].to {
+				return spans[i].part
+			}
+		}
+		return partOther
+	}
+}
+
+// bytes are what lies at an address of the image, nil if it is not there as a whole.
+func (p *program) bytes(addr, size uint64) []byte {
+	for _, s := range p.sections {
+		if at := addr - s.addr; at < uint64(len(s.bytes)) && size <= uint64(len(s.bytes))-at {
+			return s.bytes[at : at+size]
+		}
+	}
+	return nil
+}
+
+// function finds the one that an address lies in.
+func (p *program) function(addr uint64) *codeFunction {
+	i := sort.Search(len(p.functions), func(i int) bool { return p.functions[i].addr > addr }) - 1
+	if i < 0 || addr-p.functions[i].addr >= max(p.functions[i].size, 1) {
+		return nil
+	}
+	return p.functions[i]
+}
+
+// named are the functions of these names that there are.
+func (p *program) named(names ...string) (all []*codeFunction) {
+	for _, f := range p.functions {
+		if slices.Contains(names, f.name) {
+			all = append(all, f)
+		}
+	}
+	return all
+}
+
+// pointersIn are the functions that an object of the image points to.
+func (p *program) pointersIn(symbol string) (all []*codeFunction) {
+	s, ok := p.symbols[symbol]
+	if !ok || s.Size > maxFunctionBytes {
+		return nil
+	}
+	b := p.bytes(s.Value, s.Size)
+	for ; len(b) >= p.pointer; b = b[p.pointer:] {
+		all = append(all, p.at(p.pointerOf(b))...)
+	}
+	return all
+}
+
+func (p *program) pointerOf(b []byte) uint64 {
+	if p.pointer == 8 {
+		return p.order.Uint64(b)
+	}
+	return uint64(p.order.Uint32(b))
+}
+
+// at is the function that begins at an address as a pointer has it.
+func (p *program) at(pointer uint64) []*codeFunction {
+	if f := p.function(p.codeAddress(pointer)); f != nil && f.addr == p.codeAddress(pointer) {
+		return []*codeFunction{f}
+	}
+	return nil
+}
+
+// registered are the functions of a registry in flash: {names, functions}, and names begin with their number.
+func (p *program) registered(symbol string) (all []*codeFunction) {
+	s, ok := p.symbols[symbol]
+	if !ok {
+		return nil
+	}
+	b := p.bytes(s.Value, 2*uint64(p.pointer))
+	if b == nil {
+		return nil
+	}
+	names, table := p.pointerOf(b), p.pointerOf(b[p.pointer:])
+	count := p.bytes(names, 2)
+	if count == nil || table == 0 {
+		return nil
+	}
+	list := p.bytes(table, uint64(p.pointer)*uint64(p.order.Uint16(count)))
+	for ; len(list) >= p.pointer; list = list[p.pointer:] {
+		all = append(all, p.at(p.pointerOf(list))...)
+	}
+	return all
+}
+
+// A stackWalk finds the deepest chains of calls.
+type stackWalk struct {
+	*program
+	port   []*codeFunction            // what main.c and platform.c call through pointers
+	send   []*codeFunction            // what the RPC server does
+	packed []*codeFunction            // what the runtime does: all that the host can have called
+	tells  []*codeFunction            // of those, what describes a model
+	known  map[string][]*codeFunction // what certain functions do
+	deep   map[*codeFunction]*stackDepth
+	under  map[*codeFunction]bool // on the way from the entry
+	way    []*codeFunction        // the same, in order
+	unsure map[string]bool
+}
+
+// A stackDepth is how deep the stack becomes in a function and below.
+type stackDepth struct {
+	whole chain // without what is called through the runtime
+	hub   chain // to the place where something is called through the runtime; bytes is -1 if there is none
+}
+
+// A chain is a chain of calls.
+type chain struct {
+	bytes int64
+	first *codeFunction
+	frame int64 // of first in this chain: 0 if it jumped away
+	next  *chain
+}
+
+func (c chain) deeper(d chain) chain {
+	if d.bytes > c.bytes {
+		return d
+	}
+	return c
+}
+
+// newStackWalk lists what is called through pointers, by who calls.
+func newStackWalk(p *program, m *mlf.Module) *stackWalk {
+	w := &stackWalk{program: p, deep: map[*codeFunction]*stackDepth{}, under: map[*codeFunction]bool{}, unsure: map[string]bool{}}
+	pages := p.named("take_pages", "give_pages")
+	w.port = slices.Concat(p.pointersIn("boardsmith_port"), pages)
+	w.send = p.named("send_bytes")
+	w.packed = slices.Concat(p.registered("boardsmith_builtins"), p.registered("boardsmith_functions"), p.named("boardsmith_time_evaluator_call", "dispatch"), p.named(m.Functions...))
+	if m.Header != nil {
+		w.packed = append(w.packed, p.named(m.Header.Name+"_run", m.Header.Name+"_get_c_metadata")...)
+	}
+	for _, f := range w.packed {
+		if strings.HasSuffix(f.name, "_get_c_metadata") {
+			w.tells = append(w.tells, f)
+		}
+	}
+	w.known = map[string][]*codeFunction{
+		"TVMPlatformMemoryAllocate": pages, "TVMPlatformMemoryFree": pages,
+		parallelLaunch: nil, // its caller says what: see depth
+	}
+	return w
+}
+
+// parallelLaunch calls a function of its caller's own.
+const parallelLaunch = "TVMBackendParallelLaunch"
+
+// depth computes, or recalls, how deep the stack becomes from a function on.
+func (w *stackWalk) depth(f *codeFunction) *stackDepth {
+	if d := w.deep[f]; d != nil {
+		return d
+	}
+	if w.under[f] {
+		w.unsure[w.circle(f)] = true
+		return &stackDepth{chain{0, nil, 0, nil}, chain{-1, nil, 0, nil}}
+	}
+	w.under[f], w.way = true, append(w.way, f)
+	if f.dynamic {
+		w.unsure[f.name+" takes as much stack as its data say"] = true
+	}
+	d := &stackDepth{chain{f.frame, f, f.frame, nil}, chain{bytes: -1}}
+	for _, addr := range f.calls {
+		w.follow(d, f, addr, f.frame)
+		if g := w.function(w.codeAddress(addr)); g != nil && g.name == parallelLaunch {
+			w.followRefs(d, f, f.frame+g.frame)
+		}
+	}
+	for _, addr := range f.tails {
+		w.follow(d, f, addr, 0)
+	}
+	if f.indirect {
+		w.followPointer(d, f)
+	}
+	delete(w.under, f)
+	w.way = w.way[:len(w.way)-1]
+	w.deep[f] = d
+	return d
+}
+
+// circle says how a function comes to call itself.
+func (w *stackWalk) circle(f *codeFunction) string {
+	said := f.name + " calls itself"
+	for _, g := range w.way[slices.Index(w.way, f)+1:] {
+		said += " through " + g.name
+	}
+	return said
+}
+
+// follow adds a call of the function at an address. Inside a function there are entries of assembler's own. To go to
+// where the firmware starts is to give the stack up.
+func (w *stackWalk) follow(d *stackDepth, f *codeFunction, addr uint64, frame int64) {
+	g := w.function(w.codeAddress(addr))
+	switch {
+	case g == f, g != nil && slices.Contains(threadEntries, g.name):
+	case g != nil:
+		w.add(d, f, g, frame)
+	default:
+		w.unsure[fmt.Sprintf("%s calls %#x, where no code is known", f.name, addr)] = true
+	}
+}
+
+// followRefs adds the functions whose addresses f computes.
+func (w *stackWalk) followRefs(d *stackDepth, f *codeFunction, frame int64) {
+	for _, ref := range f.refs {
+		if g := w.at(ref); len(g) > 0 && g[0] != f && !w.under[g[0]] {
+			w.add(d, f, g[0], frame)
+		}
+	}
+}
+
+func (w *stackWalk) add(d *stackDepth, f, g *codeFunction, frame int64) {
+	below := w.depth(g)
+	d.whole = d.whole.deeper(chain{frame + below.whole.bytes, f, frame, &below.whole})
+	if below.hub.bytes >= 0 {
+		d.hub = d.hub.deeper(chain{frame + below.hub.bytes, f, frame, &below.hub})
+	}
+}
+
+func (w *stackWalk) followPointer(d *stackDepth, f *codeFunction) {
+	targets, ok := w.known[f.name]
+	switch {
+	case ok:
+	case f.part == partMain:
+		targets = w.port
+	case f.part == partRPC:
+		targets = w.send
+	case f.part == partRuntime, f.part == partExecutor:
+		d.hub = d.hub.deeper(chain{f.frame, f, f.frame, nil})
+	}
+	for _, g := range targets {
+		if g != f && !w.under[g] {
+			w.add(d, f, g, f.frame)
+		}
+	}
+}
+
+// deepest is the deepest chain from a function on, what the host has called included: each packed function that calls
+// through the runtime itself once (the time evaluator, an executor's run), and in the end the deepest of them all.
+func (w *stackWalk) deepest(f *codeFunction) (int64, []string) {
+	d := w.depth(f)
+	bytes, names := d.whole.bytes, d.whole.names()
+	if d.hub.bytes < 0 {
+		return bytes, names
+	}
+	var last, tells chain
+	for _, g := range w.tells {
+		tells = tells.deeper(w.depth(g).whole)
+	}
+	below, through := d.hub.bytes, d.hub.names()
+	for _, g := range unique(w.packed) {
+		at := w.depth(g)
+		last = last.deeper(at.whole)
+		switch {
+		case at.hub.bytes < 0:
+		case g.name == createsExecutor:
+			last = last.deeper(at.hub.then(tells))
+		default:
+			below += at.hub.bytes
+			through = append(through, at.hub.names()...)
+		}
+	}
+	if below+last.bytes > bytes {
+		bytes, names = below+last.bytes, append(through, last.names()...)
+	}
+	return bytes, names
+}
+
+// createsExecutor calls through the runtime only what describes the model.
+const createsExecutor = "boardsmith_aot_create"
+
+// then is a chain that goes on as another.
+func (c chain) then(d chain) chain {
+	if c.next == nil {
+		return chain{c.bytes + d.bytes, c.first, c.frame, &d}
+	}
+	next := c.next.then(d)
+	return chain{c.bytes + d.bytes, c.first, c.frame, &next}
+}
+
+func unique(all []*codeFunction) (some []*codeFunction) {
+	for _, f := range all {
+		if !slices.Contains(some, f) {
+			some = append(some, f)
+		}
+	}
+	return some
+}
+
+func (c *chain) names() (all []string) {
+	for ; c != nil && c.first != nil; c = c.next {
+		all = append(all, fmt.Sprintf("%s %d", c.first.name, c.frame))
+	}
+	return all
+}
+
+// interruptFrame is what the core itself puts on the thread's stack when an interrupt comes: on Cortex-M eight words,
+// with floating point 18 more, and a word for alignment (ARMv7-M ARM, B1.5.6, B1.5.7). The RISC-V port puts it on the
+// handlers' stack.
+func (w *stackWalk) interruptFrame() int64 {
+	if w.machine != elf.EM_ARM {
+		return 0
+	}
+	if slices.ContainsFunc(w.functions, func(f *codeFunction) bool { return f.floats }) {
+		return 4 * (8 + 18 + 1)
+	}
+	return 4 * (8 + 1)
+}
+
+// The entries of the templates' ports, and the symbols around their stacks.
+var (
+	threadEntries  = []string{"bare_entry"}
+	handlerEntries = []string{"bare_tick_entry", "bare_interrupt_entry", "bare_trap"}
+)
+
+// stackUse computes the depth of an image's stacks; nil where it has no stack of its own, or its machine code cannot
+// be read.
+func stackUse(l *layout, m *mlf.Module) (*StackUse, error) {
+	p, err := readProgram(l)
+	if p == nil || err != nil {
+		return nil, err
+	}
+	w := newStackWalk(p, m)
+	u := &StackUse{Have: w.between("bare_stack_start", "bare_stack_end"), Room: w.between("bare_handler_stack_start", "bare_handler_stack_end")}
+	entries := p.named(threadEntries...)
+	if len(entries) == 0 || u.Have == 0 {
+		return nil, nil
+	}
+	entries[0].frame = 0 // what it does to SP is to set it
+	u.Need, u.Path = w.deepest(entries[0])
+	u.Need += w.interruptFrame()
+	for _, f := range p.named(handlerEntries...) {
+		n, _ := w.deepest(f)
+		u.Handlers = max(u.Handlers, n)
+	}
+	for why := range w.unsure {
+		u.Unsure = append(u.Unsure, why)
+	}
+	sort.Strings(u.Unsure)
+	return u, nil
+}
+
+// between is the distance of two symbols.
+func (p *program) between(from, to string) int64 {
+	a, ok := p.symbols[from]
+	b, ok2 := p.symbols[to]
+	if !ok || !ok2 || b.Value < a.Value {
+		return 0
+	}
+	return int64(b.Value - a.Value)
+}
+
+// dataInCode are the places in code that hold data, by the mapping symbols of the ABI (ELF for the Arm Architecture,
+// 5.5.5): $d begins data, $t and $a code.
+type dataInCode struct{ addrs []dataMark }
+
+type dataMark struct {
+	addr uint64
+	data bool
+}
+
+func dataRanges(symbols []elf.Symbol) dataInCode {
+	var d dataInCode
+	for _, s := range symbols {
+		name, _, _ := strings.Cut(s.Name, ".")
+		switch name {
+		case "$d":
+			d.addrs = append(d.addrs, dataMark{s.Value, true})
+		case "$t", "$a":
+			d.addrs = append(d.addrs, dataMark{s.Value, false})
+		}
+	}
+	slices.SortStableFunc(d.addrs, func(a, b dataMark) int { return cmp.Compare(a.addr, b.addr) })
+	return d
+}
+
+func (d dataInCode) has(addr uint64) bool {
+	i := sort.Search(len(d.addrs), func(i int) bool { return d.addrs[i].addr > addr }) - 1
+	return i >= 0 && d.addrs[i].data
+}

@@ -1,0 +1,143 @@
+package project
+
+import (
+	"debug/elf"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/boardsmith/boardsmith/boards"
+)
+
+var edgeLine = regexp.MustCompile(`edge: \{ sourcename: "([^"]*)" targetname: "([^"]*)"`)
+
+var suLine = regexp.MustCompile(`title: "([^"]*)" label: "[^"]*\\n(\d+) bytes \(([a-z,]+)\)`)
+
+// A compiled is what GCC says of all functions of one name (-fcallgraph-info=su).
+type compiled struct {
+	frames []int64
+	calls  []string
+}
+
+const indirectCall = "__indirect_call" // GCC's name for what a pointer points to
+
+func plainName(title string) string {
+	name, _, _ := strings.Cut(title[strings.LastIndexByte(title, ':')+1:], ".") // file.c:name.constprop.0
+	return name
+}
+
+// compilerSays reads what GCC wrote beside its objects, by name.
+func compilerSays(t *testing.T, dir string) map[string]*compiled {
+	t.Helper()
+	all := map[string]*compiled{}
+	of := func(title []byte) *compiled {
+		name := plainName(string(title))
+		if all[name] == nil {
+			all[name] = &compiled{}
+		}
+		return all[name]
+	}
+	for _, pattern := range []string{"build/model/*.ci", "build/crt/*/*.ci", "build/src/*.ci"} {
+		files, err := filepath.Glob(filepath.Join(dir, pattern))
+		must(t, err)
+		for _, f := range files {
+			data, err := os.ReadFile(f)
+			must(t, err)
+			for _, m := range suLine.FindAllSubmatch(data, -1) {
+				n, err := strconv.ParseInt(string(m[2]), 10, 64)
+				must(t, err)
+				of(m[1]).frames = append(of(m[1]).frames, n)
+			}
+			for _, m := range edgeLine.FindAllSubmatch(data, -1) {
+				of(m[1]).calls = append(of(m[1]).calls, plainName(string(m[2])))
+			}
+		}
+	}
+	return all
+}
+
+// makesCall says whether a function calls another, or a pointer, by its machine code.
+func (p *program) makesCall(f *codeFunction, name string) bool {
+	if name == indirectCall {
+		return f.pointers
+	}
+	alias, known := p.symbols[name] // one of several names
+	return slices.ContainsFunc(slices.Concat(f.calls, f.tails), func(addr uint64) bool {
+		addr = p.codeAddress(addr)
+		g := p.function(addr)
+		return g != nil && plainName(g.name) == name || known && p.codeAddress(alias.Value) == addr
+	})
+}
+
+// TestFrames holds the frames that are read off machine code against those that the compiler says it made, on every
+// kind of core, with and without optimisation.
+func TestFrames(t *testing.T) {
+	for _, c := range []struct {
+		board, model string
+		options      boards.Options
+	}{
+		{"mps2_an385", "conv_f32.graph", boards.Options{}},
+		{"mps2_an386", "dscnn_i8.aot_packed", boards.Options{RuntimeOpt: "O0", OperatorOpt: "O0"}},
+		{"mps2_an521", "sine.graph_linked", boards.Options{OperatorOpt: "O3"}},
+		{"mps3_an547", "conv_f32.aot_c", boards.Options{OperatorOpt: "Os"}},
+		{"qemu_riscv32", "conv_f32.graph", boards.Options{}},
+		{"qemu_riscv64", "dscnn_i8.aot_packed", boards.Options{RuntimeOpt: "O0", OperatorOpt: "O3"}},
+	} {
+		t.Run(c.board, func(t *testing.T) {
+			p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Board: c.board, Model: archive(t, c.model), Options: c.options})
+			needTools(t, p, "make", p.Board().Toolchain.CC)
+			cmd := exec.Command("make", "-j2", "-C", p.dir) // not Build: a cache would have no such files
+			if out, err := cmd.CombinedOutput(); err != nil {
+				t.Fatalf("%v\n%s", err, out)
+			}
+			l, err := p.layout(filepath.Join(p.dir, "build/firmware.elf"), filepath.Join(p.dir, "build/firmware.map"))
+			must(t, err)
+			defer l.image.Close()
+			code, err := readProgram(l)
+			must(t, err)
+			says := compilerSays(t, p.dir)
+			compared := 0
+			for _, f := range code.functions {
+				want := says[plainName(f.name)]
+				if want == nil || len(want.frames) == 0 {
+					continue
+				}
+				compared++
+				frame := f.frame
+				if slices.Contains(variadic, f.name) && l.image.Machine == elf.EM_ARM {
+					frame -= 16 // the registers that it pushes beside the others GCC counts as the caller's
+				}
+				if !slices.Contains(want.frames, frame) {
+					t.Errorf("%s: %d bytes, the compiler says %d", f.name, frame, want.frames)
+				}
+				if len(want.frames) > 1 {
+					continue // who of them calls whom is not known
+				}
+				for _, name := range want.calls {
+					if !code.makesCall(f, name) {
+						t.Errorf("%s: no call of %s is found", f.name, name)
+					}
+				}
+			}
+			if compared < 60 {
+				t.Errorf("only %d functions were compared", compared)
+			}
+		})
+	}
+}
+
+var variadic = []string{"TVMLogf", "TVMAPIErrorf"}
+
+func needTools(t *testing.T, p *Project, tools ...string) {
+	t.Helper()
+	for _, tool := range tools {
+		if _, err := exec.LookPath(tool); err != nil {
+			t.Skipf("no %s", tool)
+		}
+	}
+}
