@@ -19,9 +19,7 @@ import (
 type stm32 struct {
 	board  *boards.Board
 	coreHz int
-	model  string   // the model's file
-	flags  []string // what the model must know of the chip
-	bin    string
+	bin    string // the program
 }
 
 // A run is what the program printed: names and values, and the rules that were broken.
@@ -65,9 +63,11 @@ func buildSTM32(t *testing.T, board, model string, coreHz int, flags ...string) 
 	}
 	noteSources(t)
 	bin := filepath.Join(dir, "sim")
-	args := []string{"-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-fsanitize=undefined", "-fno-sanitize-recover=all",
+	args := []string{
+		"-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-fsanitize=undefined", "-fno-sanitize-recover=all",
 		"-I", dir, "-I", "baremetal/src", "-I", "baremetal/port", "-I", "../crt/include", "-I", "testdata/stm32",
-		"-include", "testdata/stm32/sim.h", "-o", bin, "testdata/stm32/sim.c", "testdata/stm32/" + model}
+		"-include", "testdata/stm32/sim.h", "-o", bin, "testdata/stm32/sim.c", "testdata/stm32/" + model,
+	}
 	args = append(args, flags...)
 	for _, s := range b.Sources {
 		if n := filepath.Base(s.Name); filepath.Ext(n) == ".c" && strings.Contains(n, "stm32") {
@@ -77,7 +77,7 @@ func buildSTM32(t *testing.T, board, model string, coreHz int, flags ...string) 
 	if out, err := exec.Command(cc, args...).CombinedOutput(); err != nil {
 		t.Fatalf("%s %s: %v\n%s", cc, strings.Join(args, " "), err, out)
 	}
-	return &stm32{board: b, coreHz: coreHz, model: model, flags: flags, bin: bin}
+	return &stm32{board: b, coreHz: coreHz, bin: bin}
 }
 
 // noteSources opens what the compiler will read, so that go test knows that its result hangs on it.
@@ -119,9 +119,9 @@ func (s *stm32) start(t *testing.T, condition string, args ...string) run {
 func TestSTM32(t *testing.T) {
 	const (
 		hsiF, hsiH7    = 16_000_000, 64_000_000
-		watchdog, pin    = 8, 2
-		icache, dcache   = 1, 2
-		prefetch         = 4
+		watchdog, pin  = 8, 2
+		icache, dcache = 1, 2
+		prefetch       = 4
 	)
 	for _, c := range []struct {
 		board, model string
