@@ -267,8 +267,8 @@ void fault_tell(void) {
   }
   running.told = 1;
   if (undelivered()) {
-    LOG_WARN("fault before this session: reason %u, code 0x%x, function 0x%x, pc 0x%x", (unsigned)kept.record[8],
-             (unsigned)get(12, 4), (unsigned)get(16, 4), (unsigned)get((uint32_t)HEAD_BYTES, 4));
+    TVMLogf("fault before this session: reason %u, code 0x%x, function 0x%x, pc 0x%x", (unsigned)kept.record[8],
+            (unsigned)get(12, 4), (unsigned)get(16, 4), (unsigned)get((uint32_t)HEAD_BYTES, 4));
   }
 }
 

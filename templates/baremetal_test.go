@@ -1,0 +1,181 @@
+package templates_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"hash/crc32"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/boardsmith/boardsmith/ndarray"
+	"github.com/boardsmith/boardsmith/rpc"
+	"github.com/boardsmith/boardsmith/transport"
+)
+
+// byHand builds the template as it lies here, for this computer and with no model, and returns the program.
+func byHand(t *testing.T) string {
+	t.Helper()
+	if _, err := exec.LookPath("make"); err != nil {
+		t.Skip("make is not installed")
+	}
+	build := t.TempDir()
+	cmd := exec.Command("make", "-j2", "-C", "baremetal", "CRT=../../crt", "MODEL="+t.TempDir(), "BUILD="+build)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %v\n%s", cmd.Args, err, out)
+	}
+	return filepath.Join(build, "firmware.elf")
+}
+
+// started runs the program with a fault file of that content ("" for none there) and opens a session.
+func started(t *testing.T, program, record string, log *bytes.Buffer) (*transport.Session, string) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "fault")
+	if record != "" {
+		if err := os.WriteFile(file, []byte(record), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p, err := transport.StartProcess(t.Context(), transport.ProcessConfig{Path: program, Env: []string{"BOARDSMITH_FAULT_FILE=" + file}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := transport.SessionOptions{}
+	if log != nil {
+		o.Log = hclog.New(&hclog.LoggerOptions{Output: log, Level: hclog.Debug})
+	}
+	s, err := transport.Dial(t.Context(), p, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s, file
+}
+
+// aRecord is a record as SPEC.md has it, of reason 1.
+func aRecord() string {
+	le := binary.LittleEndian
+	b := le.AppendUint32(nil, 0x544c4642)
+	b = append(b, 1, 0, 92, 0, 1, 4, 1, 3)
+	for _, word := range []uint32{3, 0x80028001, 500, 0, 1000, 0x1234, 0x5678, 0x20000100, 0x61000000, 0, 0} {
+		b = le.AppendUint32(b, word)
+	}
+	b = append(b, 8, 0, 4, 0)
+	b = append(b, "stackup."+"text"...)
+	for len(b) < 92-4 {
+		b = append(b, 0)
+	}
+	return string(le.AppendUint32(b, crc32.ChecksumIEEE(b)))
+}
+
+func call(t *testing.T, s *rpc.Session, name string, args ...any) (any, error) {
+	t.Helper()
+	f, err := s.Function(t.Context(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f.Call(t.Context(), args...)
+}
+
+// TestByHand has the template, built as it lies here, keep and deliver faults.
+func TestByHand(t *testing.T) {
+	program := byHand(t)
+	t.Run("line", func(t *testing.T) { testFaultLine(t, program) })
+	t.Run("damaged", func(t *testing.T) { testFaultFileDamaged(t, program) })
+	t.Run("budget", func(t *testing.T) { testBudgetEndsWithSession(t, program) })
+}
+
+// testFaultLine is of a host that does not ask for a kept fault: it is told by one line of log, after its first call,
+// and may still ask, once.
+func testFaultLine(t *testing.T, program string) {
+	var log bytes.Buffer
+	link, file := started(t, program, aRecord(), &log)
+	if _, err := os.Stat(file); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the record is still in its file: %v", err)
+	}
+	s := rpc.New(link, rpc.Options{})
+	const line = "fault before this session: reason 1, code 0x3, function 0x80028001, pc 0x1234"
+	if _, err := s.Function(t.Context(), "boardsmith.crc32"); err != nil || strings.Contains(log.String(), line) {
+		t.Fatalf("before the first call: error %v, log %q", err, log.String())
+	}
+	for range 3 {
+		if _, err := call(t, s, "boardsmith.build_id"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := strings.Count(log.String(), line); n != 1 {
+		t.Errorf("%d times in the log, want once: %q", n, log.String())
+	}
+	got, err := call(t, s, "boardsmith.fault")
+	if b, _ := got.([]byte); err != nil || string(b) != aRecord() {
+		t.Errorf("got %x, %v\nwant %x", got, err, aRecord())
+	}
+	if got, err = call(t, s, "boardsmith.fault"); got != nil || err != nil {
+		t.Errorf("the second time %v, %v", got, err)
+	}
+}
+
+// testFaultFileDamaged keeps what is no record from being taken for one.
+func testFaultFileDamaged(t *testing.T, program string) {
+	whole := aRecord()
+	for name, record := range map[string]string{
+		"none":      "",
+		"cut":       whole[:len(whole)-1],
+		"longer":    whole + "\x00",
+		"noise":     strings.Repeat("noise", 30000),
+		"one bit":   whole[:40] + string(whole[40]^1) + whole[41:],
+		"no length": whole[:6] + "\x00\x00" + whole[8:],
+		"version 2": whole[:4] + "\x02" + whole[5:],
+	} {
+		t.Run(name, func(t *testing.T) {
+			link, _ := started(t, program, record, nil)
+			got, err := call(t, rpc.New(link, rpc.Options{}), "boardsmith.fault")
+			want := any(nil)
+			if name == "longer" {
+				want = whole // what follows is not looked at
+			}
+			if b, ok := got.([]byte); ok {
+				got = string(b)
+			}
+			if err != nil || got != want {
+				t.Errorf("got %v, %v", got, err)
+			}
+		})
+	}
+}
+
+// testBudgetEndsWithSession lets a call run on in a session that has set no time budget, after one that has.
+func testBudgetEndsWithSession(t *testing.T, program string) {
+	link, _ := started(t, program, "", nil)
+	busy := func(s *rpc.Session) error {
+		array, err := s.Empty(t.Context(), ndarray.DType{Code: ndarray.UInt, Bits: 8, Lanes: 1}, []int64{15 << 20})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = call(t, s, "boardsmith.crc32", array)
+		return err
+	}
+	s := rpc.New(link, rpc.Options{Budget: time.Millisecond})
+	var fault *rpc.FaultError
+	if err := busy(s); !errors.As(err, &fault) || fault.Record.Reason != rpc.ReasonTimeout || fault.Record.Code != 1 {
+		t.Fatalf("with a budget of 1 ms: %v", err)
+	}
+	if _, err := call(t, s, "boardsmith.build_id"); err != nil { // the device, started anew, has its budget again
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if err := link.Redial(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := busy(rpc.New(link, rpc.Options{})); err != nil {
+		t.Errorf("in the next session: %v", err)
+	}
+}
