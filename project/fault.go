@@ -22,6 +22,9 @@ import (
 // that the record does not hold the stack of are missing; some may be guesses, and say so. Without anything to go by
 // there are no frames, and no error.
 func Explain(i *Image, rec *rpc.Record) (rpc.Explanation, error) {
+	if err := i.unchanged(); err != nil {
+		return rpc.Explanation{}, err
+	}
 	p, err := openFaultProgram(i.Path)
 	if err != nil {
 		return rpc.Explanation{}, failure.New(failure.Internal, "", "%s: %w", i.Path, err)
@@ -30,6 +33,20 @@ func Explain(i *Image, rec *rpc.Record) (rpc.Explanation, error) {
 	e := rpc.Explanation{Frames: p.frames(rec)}
 	e.Operator = operatorOf(e.Frames)
 	return e, nil
+}
+
+// unchanged refuses an image whose file is a later build's.
+func (i *Image) unchanged() error {
+	t, err := openTree(filepath.Dir(i.Path))
+	if err != nil {
+		return err
+	}
+	defer t.close()
+	sum, err := t.digest(filepath.Base(i.Path))
+	if err == nil && sum != i.Digest {
+		err = failure.New(failure.Config, "build again", "%s is no longer %v", i.Path, i)
+	}
+	return err
 }
 
 // explain is Explain for a session, which goes on without where that fails.

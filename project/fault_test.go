@@ -238,6 +238,15 @@ func TestOperatorFault(t *testing.T) {
 	if !errors.As(err, &fault) || fault.Operator != "twice" || !strings.Contains(err.Error(), "fault in operator twice: ") {
 		t.Errorf("got %v", err)
 	}
+	i := built(t, p)
+	if e, err := Explain(i, fault.Record); err != nil || e.Operator != "twice" {
+		t.Errorf("explained again: %+v, %v", e, err)
+	}
+	later := *i
+	later.Digest = strings.Repeat("0", len(i.Digest))
+	if _, err := Explain(&later, fault.Record); failure.Of(err) != failure.Config {
+		t.Errorf("of a file that is another build's: %v", err)
+	}
 }
 
 // TestPlatformDiffers: a board file that claims what the device denies does not get a session.
