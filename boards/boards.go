@@ -138,6 +138,7 @@ type Flash struct {
 	Runner  string   `json:"runner,omitzero"`  // a programmer; none: there is nothing to write
 	Scripts []string `json:"scripts,omitzero"` // of openocd: its configuration files
 	Target  string   `json:"target,omitzero"`  // of pyocd: its name of the chip
+	Virtual bool     `json:"virtual,omitzero"` // its probe is emulated, and so is the chip behind it, kept from run to run
 }
 
 // A Source is a file of the board's port: beside the board file that names it, or in the template.

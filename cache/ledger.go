@@ -50,6 +50,7 @@ type Entry struct {
 	BuildID  string        `json:"build_id,omitempty"` // of that image
 	Dirty    bool          `json:"dirty"`              // a programmer was started, and nobody verified what came of it
 	Verified time.Time     `json:"verified,omitzero"`  // when all of the image was last read back, or confirmed by the firmware
+	Seen     time.Time     `json:"seen,omitzero"`      // when this was written
 	Flashes  int           `json:"flashes"`            // that wrote something
 	Failures int           `json:"failures"`           // that did not end in a verified image
 	LastWhy  string        `json:"last_why,omitempty"` // the last decision, in words

@@ -87,11 +87,11 @@ func (o *openocd) plan(j Job, dir string) *toolRun {
 		add(fmt.Sprintf("flash erase_address 0x%x 0x%x", s.Addr, s.Size))
 		add(say("erased 0x%x", s.Addr))
 	}
-	for _, s := range j.Write {
+	for _, s := range merged(j.Write) {
 		add(fmt.Sprintf("flash write_image %s 0x%x bin", r.file(s), s.Addr))
 		add(say("wrote 0x%x", s.Addr))
 	}
-	for _, s := range j.Verify {
+	for _, s := range merged(j.Verify) {
 		add(fmt.Sprintf("verify_image %s 0x%x bin", r.file(s), s.Addr))
 		add(say("verified 0x%x", s.Addr))
 	}

@@ -19,6 +19,18 @@ type Segment struct {
 // End is the first address behind it.
 func (s Segment) End() uint64 { return s.Addr + uint64(len(s.Data)) }
 
+// merged joins each segment to the one before it in the list where it follows it in memory.
+func merged(list []Segment) (all []Segment) {
+	for _, s := range list {
+		if n := len(all); n > 0 && all[n-1].End() == s.Addr {
+			all[n-1].Data = append(all[n-1].Data[:len(all[n-1].Data):len(all[n-1].Data)], s.Data...)
+		} else {
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
 // A Sector is one erase unit of flash.
 type Sector struct {
 	Index int    // from the start of its region

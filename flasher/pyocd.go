@@ -67,10 +67,10 @@ func (p *pyocd) plan(j Job) *toolRun {
 	for _, s := range j.Erase {
 		add("boardsmith_erase 0x%x", s.Addr)
 	}
-	for _, s := range j.Write {
+	for _, s := range merged(j.Write) {
 		add("boardsmith_write %s 0x%x", r.file(s), s.Addr)
 	}
-	for i, s := range j.Verify {
+	for i, s := range merged(j.Verify) {
 		add("savemem 0x%x 0x%x "+readName, s.Addr, len(s.Data), i)
 	}
 	if j.Restart {
@@ -90,7 +90,7 @@ func (p *pyocd) Do(ctx context.Context, j Job) error {
 		if err := p.run(ctx, p.plan(j), dir, j); err != nil {
 			return explain(err)
 		}
-		for i, s := range j.Verify {
+		for i, s := range merged(j.Verify) {
 			got, err := os.ReadFile(filepath.Join(dir, fmt.Sprintf(readName, i)))
 			if err != nil || len(got) != len(s.Data) {
 				return fmt.Errorf("pyocd read %d bytes of %d back: %w", len(got), len(s.Data), err)

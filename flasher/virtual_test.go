@@ -26,7 +26,6 @@ func TestMain(m *testing.M) {
 type bench struct {
 	t    *testing.T
 	dir  string
-	chip string
 	base uint64
 	size uint64 // of a sector that the test uses
 	up   virtualprobe.Answer
@@ -47,15 +46,15 @@ func findTool(name string) (string, error) {
 	return path, err
 }
 
-func openBench(t *testing.T, board string, f boards.Flash, base, size uint64) *bench {
+func openBench(t *testing.T, f boards.Flash, base, size uint64) *bench {
 	t.Helper()
-	for _, tool := range []string{virtualprobe.Models[board].Program, f.Runner} {
+	for _, tool := range []string{virtualprobe.Models[f.Target].Program, f.Runner} {
 		if _, err := findTool(tool); err != nil {
 			t.Skipf("%s is not installed", tool)
 		}
 	}
 	b := &bench{t: t, dir: t.TempDir(), base: base, size: size}
-	up, err := virtualprobe.Up(t.Context(), b.dir, board)
+	up, err := virtualprobe.Up(t.Context(), b.dir, f.Target)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,8 +104,6 @@ func (b *bench) pattern(i int, seed byte) Segment {
 	return Segment{b.sector(i).Addr, data}
 }
 
-var programmers = map[string]func(Config) Programmer{"openocd": newOpenOCD, "pyocd": newPyOCD}
-
 // boardsUnderTest are the emulated boards, with a stretch of equal sectors each.
 var boardsUnderTest = []struct {
 	name       string
@@ -123,7 +120,7 @@ func onEach(t *testing.T, do func(t *testing.T, b *bench, p Programmer)) {
 			t.Run(k.name+"/"+name, func(t *testing.T) {
 				f := k.flash
 				f.Runner = name
-				b := openBench(t, k.name, f, k.base, k.size)
+				b := openBench(t, f, k.base, k.size)
 				do(t, b, make(b.conf))
 			})
 		}
@@ -214,7 +211,7 @@ func make2(n int) []byte { return make([]byte, n) }
 
 // A cancel ends the tool and all it started.
 func TestCancel(t *testing.T) {
-	b := openBench(t, "microbit", boards.Flash{Runner: "openocd", Scripts: []string{"target/nrf51.cfg"}}, 0, 1024)
+	b := openBench(t, boards.Flash{Runner: "openocd", Scripts: []string{"target/nrf51.cfg"}, Target: "nrf51"}, 0, 1024)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	stopped := errors.New("stopped by the user")
 	b.conf.Step = func(s string) { cancel(stopped) }

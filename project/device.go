@@ -4,6 +4,7 @@ package project
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/hex"
 	"errors"
@@ -15,7 +16,6 @@ import (
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/flasher"
 	"github.com/boardsmith/boardsmith/rpc"
 	"github.com/boardsmith/boardsmith/transport"
 )
@@ -25,7 +25,8 @@ import (
 type Device struct {
 	board        *boards.Board
 	env          Env
-	clockChecked bool // against the host's
+	clockChecked bool   // against the host's
+	bench        *bench // of a board with a probe; nil where the image is loaded when the link opens
 }
 
 // linkers start the firmware, where that is for us to do, and open the link to it, by the board's kind of link.
@@ -34,39 +35,46 @@ var linkers = map[string]func(context.Context, *Device, *Image) (transport.Link,
 	"qemu":    startEmulator,
 }
 
-// Attach takes hold of a device of the board. which tells apart several of them: a probe's serial, a port; a process
-// or an emulator has none, and which must be "".
+// Attach takes hold of a device of the board. which tells apart several of them: a probe's serial, the name or path of a
+// port; a process or an emulator has none, and which must be "". One with a probe is leased until Close: *LeaseError,
+// *AmbiguousError, *NoDeviceError.
 func Attach(ctx context.Context, b *boards.Board, which string, e Env) (*Device, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("attach: %w", context.Cause(ctx))
 	}
+	d := &Device{board: b, env: e}
+	runner := cmp.Or(e.Flasher, b.Flash.Runner)
+	if runner != "none" {
+		return d, d.attachProbe(ctx, runner, which)
+	}
 	if linkers[b.Link.Kind] == nil {
-		return nil, failure.New(failure.Config, "program the files in the project's build folder with your own tools",
-			"board %s: this version builds for it, but opens no link of kind %q", b.Name, b.Link.Kind)
+		return nil, failure.New(failure.Config, "choose a programmer, as in FLASHER=openocd",
+			"board %s is reached by %s, and what runs on it has to be programmed", b.Name, b.Link.Kind)
 	}
 	if which != "" {
 		return nil, failure.New(failure.Config, "leave it out", "board %s is started anew each time it is opened: there is no device %q", b.Name, which)
 	}
-	return &Device{board: b, env: e}, nil
+	return d, nil
 }
 
 // Close lets others use the device. Sessions opened on it are closed by whoever opened them.
-func (d *Device) Close() error { return nil }
-
-// A FlashReport says what Flash did.
-type FlashReport = flasher.Report
+func (d *Device) Close() error {
+	if d.bench != nil {
+		d.bench.lease.Release()
+	}
+	return nil
+}
 
 // Flash makes the device hold the image, and has verified that it does when it returns without an error.
 func (d *Device) Flash(ctx context.Context, i *Image) (FlashReport, error) {
 	if err := d.accepts(i); err != nil {
 		return FlashReport{}, err
 	}
-	f, err := flasher.New(d.board.Flash, d.env.log())
-	if err != nil {
-		return FlashReport{}, err
-	}
 	d.env.progress(Event{Step: "flash", Detail: d.board.Name})
-	return f.Flash(ctx, i.Path)
+	if d.bench != nil {
+		return d.program(ctx, i)
+	}
+	return FlashReport{Why: "nothing to write: the image is loaded when the link opens"}, nil
 }
 
 // accepts refuses an image of another board, or whose file is a later build's.
@@ -94,7 +102,7 @@ func (d *Device) Open(ctx context.Context, i *Image) (*rpc.Session, error) {
 		return nil, err
 	}
 	d.env.progress(Event{Step: "open", Detail: d.board.Name})
-	link, err := linkers[d.board.Link.Kind](ctx, d, i)
+	link, err := d.openLink(ctx, i)
 	if err != nil {
 		return nil, err
 	}
@@ -103,6 +111,14 @@ func (d *Device) Open(ctx context.Context, i *Image) (*rpc.Session, error) {
 		return nil, errors.Join(d.emulatorEnded(err, i), link.Close())
 	}
 	return s, nil
+}
+
+// openLink starts the firmware where that is for us to do, and opens the link to it.
+func (d *Device) openLink(ctx context.Context, i *Image) (transport.Link, error) {
+	if d.bench != nil {
+		return d.bench.open(d.board)
+	}
+	return linkers[d.board.Link.Kind](ctx, d, i)
 }
 
 // emulatorEnded says all that an emulator said which gave up before the firmware spoke, and how to see it again.
@@ -145,16 +161,12 @@ func (d *Device) confirm(ctx context.Context, s *rpc.Session, i *Image) error {
 	if err != nil {
 		return err
 	}
-	answer, err := f.Call(ctx)
+	got, err := askBuild(ctx, f)
 	if err != nil {
-		return err
+		return fmt.Errorf("%s: %w", d.board.Name, err)
 	}
-	id, ok := answer.([]byte)
-	if !ok || len(id) < len(i.BuildID)+4 { // the id, the image's CRC-32, the chip's id
-		return failure.New(failure.Transport, "", "%s: boardsmith.build_id answered %T of %d bytes", d.board.Name, answer, len(id))
-	}
-	if [16]byte(id) != i.BuildID {
-		wrong.Got = hex.EncodeToString(id[:16])
+	if got.buildID != i.BuildID {
+		wrong.Got = hex.EncodeToString(got.buildID[:])
 		return wrong
 	}
 	return nil

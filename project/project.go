@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"time"
 
 	"github.com/hashicorp/go-hclog"
 
@@ -42,6 +43,12 @@ type Env struct {
 	Progress func(Event)  // told as steps go on, from any goroutine; nil: nobody is
 	Cache    *cache.Cache // nil: the user's own, or none where the system has no place for it
 	Jobs     int          // compilers at once; 0 means one per processor
+
+	Flasher  string                                     // a programmer in place of the board's own: openocd, pyocd, none
+	Reflash  bool                                       // write all of an image, whatever the board holds, and past its wear budget
+	Wait     time.Duration                              // for a board that somebody else uses; 0: not at all
+	StateDir string                                     // folder of ledger, leases and emulated chips; "" is the user's own
+	Tool     func(name string) (path string, err error) // where programmers are; nil: on PATH
 }
 
 // An Event says how far a step is.

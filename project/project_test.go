@@ -19,6 +19,7 @@ import (
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/virtualprobe"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -27,6 +28,7 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 var sharedCache string
 
 func TestMain(m *testing.M) {
+	virtualprobe.RunKeeper()
 	if os.Getenv(childMode) != "" {
 		os.Exit(child())
 	}

@@ -411,6 +411,9 @@ func (c *core) systemReset() error {
 	if err := c.m.gdb.halt(); err != nil {
 		return err
 	}
+	if err := c.beforeRun(); err != nil { // at a reset the core reads its vectors
+		return err
+	}
 	if err := c.m.reset(); err != nil {
 		return err
 	}

@@ -42,12 +42,12 @@ const (
 	firstAnswers = 20 * time.Second // for a keeper to start
 )
 
-// Models are the chips that can be kept, by the name of the board they are on.
-var Models = map[string]Model{"microbit": NRF51, "netduinoplus2": STM32F412}
+// Models are the chips that can be kept, by the name that pyOCD has for them.
+var Models = map[string]Model{NRF51.Name: NRF51, STM32F412.Name: STM32F412}
 
 // A State is what a chip keeps without power, besides its flash.
 type State struct {
-	Board  string          `json:"board"`
+	Model  string          `json:"model"`  // of the chip
 	Serial string          `json:"serial"` // of the probe
 	Chip   int             `json:"chip"`   // counts the chips that have been on the board: swap puts another one there
 	Erases []int           `json:"erases"` // by sector
@@ -101,14 +101,14 @@ func RunKeeper() {
 }
 
 // Up makes sure that the emulated chip in dir (a folder of its own; made if need be) has its keeper, and says where.
-func Up(ctx context.Context, dir, board string) (Answer, error) {
-	if _, ok := Models[board]; !ok {
-		return Answer{}, fmt.Errorf("there is no emulated chip for board %q", board)
+func Up(ctx context.Context, dir, model string) (Answer, error) {
+	if _, ok := Models[model]; !ok {
+		return Answer{}, fmt.Errorf("there is no emulated chip %q", model)
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return Answer{}, err
 	}
-	if err := firstState(dir, board); err != nil {
+	if err := firstState(dir, model); err != nil {
 		return Answer{}, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, firstAnswers)
@@ -142,12 +142,12 @@ func lastWords(dir string) string {
 	return "\n" + string(log[max(0, len(log)-1000):])
 }
 
-func firstState(dir, board string) error {
+func firstState(dir, model string) error {
 	name := filepath.Join(dir, stateName)
 	if _, err := os.Stat(name); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	return writeJSON(name, State{Board: board, Serial: "VIRTUAL-" + strings.ToUpper(board)})
+	return writeJSON(name, State{Model: model, Serial: "VIRTUAL-" + strings.ToUpper(filepath.Base(dir))})
 }
 
 // startKeeper starts this very program as a keeper, in a session of its own.
@@ -265,9 +265,9 @@ func keep(dir string) error {
 
 // powerUp starts the chip with the flash that it has.
 func (k *keeper) powerUp() error {
-	model, ok := Models[k.state.Board]
+	model, ok := Models[k.state.Model]
 	if !ok {
-		return fmt.Errorf("there is no emulated chip for board %q", k.state.Board)
+		return fmt.Errorf("there is no emulated chip %q", k.state.Model)
 	}
 	flash, err := os.ReadFile(filepath.Join(k.dir, flashName))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

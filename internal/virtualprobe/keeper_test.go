@@ -20,7 +20,7 @@ func TestKeeper(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a folder whose name is much longer than the name of a socket can ever be, as people's folders are", "chip")
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	a, err := Up(ctx, dir, "microbit")
+	a, err := Up(ctx, dir, NRF51.Name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,7 +28,7 @@ func TestKeeper(t *testing.T) {
 	name, want := image(t, 3000, 0)
 	run(t, "openocd", "-s", jtagScripts(t), "-c", "adapter driver remote_bitbang; remote_bitbang host localhost; remote_bitbang port "+portOf(a.Address.Bitbang)+"; transport select jtag",
 		"-c", "gdb_port disabled; tcl_port disabled; telnet_port disabled", "-f", "target/nrf51.cfg", "-c", "program "+name+" verify reset exit 0")
-	again, err := Up(ctx, dir, "microbit")
+	again, err := Up(ctx, dir, NRF51.Name)
 	if err != nil || again.Address != a.Address {
 		t.Fatalf("a second keeper: %+v, %v", again, err)
 	}
@@ -45,7 +45,7 @@ func TestKeeper(t *testing.T) {
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
-	third, err := Up(ctx, dir, "microbit")
+	third, err := Up(ctx, dir, NRF51.Name)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,178 @@
+// This file finds the one device that is meant, among those that are attached, and leases it.
+
+package project
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"go.bug.st/serial/enumerator"
+
+	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/cache"
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/flasher"
+	"github.com/boardsmith/boardsmith/internal/virtualprobe"
+	"github.com/boardsmith/boardsmith/transport"
+)
+
+// A bench is one attached board: its probe, its port, and what is remembered of it.
+type bench struct {
+	programmer flasher.Programmer
+	tool       string // its name
+	probe      flasher.Probe
+	port       string // of its UART
+	ledger     *cache.Ledger
+	lease      *cache.Lease
+}
+
+// A PortInfo is a serial port that is attached.
+type PortInfo struct {
+	Name   string // its path, as in "/dev/ttyACM0"
+	USB    string // vendor and product, as in "0483:374b"; "" if it is not on USB
+	Serial string // of the USB device, which is the probe's
+	What   string // its product name
+}
+
+// An AmbiguousError is a choice that several attached devices meet: none is guessed.
+type AmbiguousError struct {
+	Board string
+	Which string
+	Ports []PortInfo
+}
+
+func (e *AmbiguousError) Error() string {
+	var names []string
+	for _, p := range e.Ports {
+		names = append(names, fmt.Sprintf("%s (serial %s)", p.Name, p.Serial))
+	}
+	return fmt.Sprintf("%d attached devices could be board %s: %s", len(e.Ports), e.Board, strings.Join(names, ", "))
+}
+
+// FailureClass says that the choice is the user's.
+func (e *AmbiguousError) FailureClass() failure.Class { return failure.Config }
+
+// NextStep says how to choose.
+func (e *AmbiguousError) NextStep() string { return "choose one, as in DEVICE=" + e.Ports[0].Serial }
+
+// A NoDeviceError is a board that is not attached.
+type NoDeviceError struct {
+	Board, Which, USB string
+}
+
+func (e *NoDeviceError) Error() string {
+	if e.Which != "" {
+		return fmt.Sprintf("no attached device of board %s is %q", e.Board, e.Which)
+	}
+	return fmt.Sprintf("board %s is not attached: no serial port of USB device %s", e.Board, e.USB)
+}
+
+// FailureClass says that the board is not there.
+func (e *NoDeviceError) FailureClass() failure.Class { return failure.ProbeMissing }
+
+// NextStep says where to look.
+func (e *NoDeviceError) NextStep() string { return "mage devices lists what is attached" }
+
+// stateDir is the folder of what must outlast the cache.
+func (e Env) stateDir() (string, error) {
+	if e.StateDir != "" {
+		return e.StateDir, nil
+	}
+	return cache.StateDir()
+}
+
+// attachProbe finds the device, leases it, and makes its programmer.
+func (d *Device) attachProbe(ctx context.Context, runner, which string) error {
+	dir, err := d.env.stateDir()
+	if err != nil {
+		return err
+	}
+	n := &bench{tool: runner, ledger: cache.NewLedger(filepath.Join(dir, "ledger"))}
+	if d.board.Flash.Virtual {
+		err = n.findVirtual(ctx, d.board, which, dir)
+	} else {
+		err = n.find(d.board, which)
+	}
+	if err != nil {
+		return err
+	}
+	conf := flasher.Config{
+		Flash: d.board.Flash, Probe: n.probe, Find: d.env.tool, Log: d.env.log(),
+		Step: func(s string) { d.env.progress(Event{Step: "flash", Detail: s}) },
+	}
+	if n.programmer, err = flasher.New(runner, conf); err != nil {
+		return err
+	}
+	n.lease, err = cache.Take(ctx, filepath.Join(dir, "lease"), "probe:"+n.probe.Serial, d.env.Wait)
+	d.bench = n
+	return err
+}
+
+// findVirtual starts the emulated board, or finds that it runs.
+func (n *bench) findVirtual(ctx context.Context, b *boards.Board, which, dir string) error {
+	up, err := virtualprobe.Up(ctx, VirtualDir(dir, b.Name), b.Flash.Target)
+	if err != nil {
+		return failure.New(failure.ProbeMissing, "mage virtual:down, and try again", "emulated board %s: %w", b.Name, err)
+	}
+	if which != "" && which != up.State.Serial && which != up.Address.UART {
+		return &NoDeviceError{Board: b.Name, Which: which}
+	}
+	n.probe = flasher.Probe{Serial: up.State.Serial, Virtual: &flasher.Virtual{Bitbang: up.Address.Bitbang, Remote: up.Address.Remote}}
+	n.port = up.Address.UART
+	return nil
+}
+
+// VirtualDir is the folder of a board's emulated chip, below the state folder.
+func VirtualDir(stateDir, board string) string { return filepath.Join(stateDir, "virtual", board) }
+
+// find looks through the attached ports.
+func (n *bench) find(b *boards.Board, which string) error {
+	ports, err := Ports()
+	if err != nil {
+		return err
+	}
+	var fit []PortInfo
+	for _, p := range ports {
+		chosen := which != "" && (p.Serial == which || p.Name == which)
+		if chosen || which == "" && p.USB != "" && strings.EqualFold(p.USB, b.Link.USB) {
+			fit = append(fit, p)
+		}
+	}
+	switch len(fit) {
+	case 0:
+		return &NoDeviceError{b.Name, which, b.Link.USB}
+	case 1:
+		n.probe, n.port = flasher.Probe{Serial: fit[0].Serial}, fit[0].Name
+		return nil
+	default:
+		return &AmbiguousError{b.Name, which, fit}
+	}
+}
+
+// Ports lists the attached serial ports. A probe and its board's UART are one USB device, and have one serial.
+func Ports() ([]PortInfo, error) {
+	list, err := enumerator.GetDetailedPortsList()
+	if err != nil {
+		return nil, failure.New(failure.ProbeMissing, "", "serial ports: %w", err)
+	}
+	var ports []PortInfo
+	for _, p := range list {
+		info := PortInfo{Name: p.Name, Serial: p.SerialNumber, What: p.Product}
+		if p.IsUSB {
+			info.USB = strings.ToLower(p.VID + ":" + p.PID)
+		}
+		ports = append(ports, info)
+	}
+	return ports, nil
+}
+
+// open opens the board's UART.
+func (n *bench) open(b *boards.Board) (transport.Link, error) {
+	s, err := transport.OpenSerial(transport.SerialConfig{Port: n.port, Baud: b.Link.Baud})
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}

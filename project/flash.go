@@ -1,0 +1,323 @@
+// This file flashes: it asks the board what it holds, decides, programs, verifies, and keeps the ledger honest about it.
+
+package project
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os/exec"
+	"slices"
+	"time"
+
+	"github.com/boardsmith/boardsmith/cache"
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/flasher"
+	"github.com/boardsmith/boardsmith/rpc"
+	"github.com/boardsmith/boardsmith/transport"
+)
+
+const (
+	askWithin     = 1500 * time.Millisecond // for running firmware to say what it is
+	flashAttempts = 3                       // to write what did not verify
+	wearWarning   = 0.8                     // of the rated erase cycles
+)
+
+// A FlashReport says what Flash did.
+type FlashReport struct {
+	Wrote   int64    // bytes programmed
+	Erased  int      // sectors erased
+	Sectors int      // that the image has
+	Why     string   // why it was that much, in a few words
+	Device  string   // "chip:" and its id, or "probe:" and its serial; "" where there is no probe
+	Tool    string   // the programmer
+	Warn    []string // sectors near the end of their rated life
+}
+
+// A WearError is a sector that was erased as often as it is rated for.
+type WearError struct {
+	Device string
+	Sector flasher.Sector
+	Erases int
+	Rated  int
+}
+
+func (e *WearError) Error() string {
+	return fmt.Sprintf("%s: %v was erased %d times and is rated for %d", e.Device, e.Sector, e.Erases, e.Rated)
+}
+
+// FailureClass says that flashing was refused.
+func (e *WearError) FailureClass() failure.Class { return failure.Flash }
+
+// NextStep says how to go on all the same.
+func (e *WearError) NextStep() string {
+	return "use another board, or FORCE=1 to write to a worn one (everything written is verified)"
+}
+
+// tool finds a programmer.
+func (e Env) tool(name string) (string, error) {
+	if e.Tool != nil {
+		return e.Tool(name)
+	}
+	path, err := exec.LookPath(name)
+	if err != nil {
+		return "", &MissingToolError{name, "mage setup"}
+	}
+	return path, nil
+}
+
+// program brings the board to hold the image.
+func (d *Device) program(ctx context.Context, i *Image) (FlashReport, error) {
+	img, err := flashImageOf(d.board, i)
+	if err != nil {
+		return FlashReport{}, err
+	}
+	f := flashing{d: d, facts: flashFacts{image: img, force: d.env.Reflash}}
+	if err := f.look(ctx); err != nil {
+		return FlashReport{}, err
+	}
+	return f.run(ctx)
+}
+
+// A flashing is one run of program.
+type flashing struct {
+	d      *Device
+	facts  flashFacts
+	report FlashReport
+}
+
+// look asks the firmware, and opens the ledger at the device that answered.
+func (f *flashing) look(ctx context.Context) error {
+	n := f.d.bench
+	f.facts.answer = f.d.ask(ctx)
+	device := "probe:" + n.probe.Serial
+	if a := f.facts.answer; a != nil && a.chip != "" {
+		device = "chip:" + a.chip
+	}
+	entry, err := f.known(device)
+	if err != nil {
+		return err
+	}
+	if entry.Lost != "" {
+		f.d.env.log().Warn("the ledger's file was damaged; its erase counts begin anew", "kept", entry.Lost)
+	}
+	f.facts.entry = entry
+	entry.Probe, entry.Board = n.probe.Serial, f.d.board.Name
+	f.facts.entry = entry
+	f.report = FlashReport{Device: device, Tool: n.tool, Sectors: len(f.facts.image.sectors)}
+	return nil
+}
+
+// known loads a device's entry. A chip that does not answer is taken for the one last seen behind its probe, as long as
+// reading back is to prove what it holds.
+func (f *flashing) known(device string) (cache.Entry, error) {
+	ledger := f.d.bench.ledger
+	if f.facts.answer != nil {
+		return ledger.Load(device)
+	}
+	all, err := ledger.List()
+	if err != nil {
+		return cache.Entry{}, err
+	}
+	all = slices.DeleteFunc(all, func(e cache.Entry) bool { return e.Probe != f.d.bench.probe.Serial || e.Board != f.d.board.Name })
+	if len(all) == 0 {
+		return ledger.Load(device)
+	}
+	return slices.MaxFunc(all, func(a, b cache.Entry) int { return cmp.Compare(a.Seen.UnixNano(), b.Seen.UnixNano()) }), nil
+}
+
+// run decides and acts until the board is known to hold the image.
+func (f *flashing) run(ctx context.Context) (FlashReport, error) {
+	for attempt := 0; ; {
+		decision := decideFlash(f.facts)
+		f.d.env.log().Info("flash", "decision", decision.why)
+		if f.report.Why == "" || decision.action == flashWrite {
+			f.report.Why = decision.why
+		}
+		switch decision.action {
+		case flashNothing:
+			return f.report, f.clean()
+		case flashRead:
+			if err := f.read(ctx); err != nil {
+				return f.report, err
+			}
+		case flashWrite:
+			err := f.write(ctx, decision.sectors)
+			if err == nil {
+				return f.report, f.clean()
+			}
+			var differs *flasher.VerifyError
+			if attempt++; !errors.As(err, &differs) || attempt == flashAttempts {
+				return f.report, err
+			}
+			f.facts.force, f.facts.answer, f.facts.held = false, nil, nil
+		}
+	}
+}
+
+// read reads the image's sectors back.
+func (f *flashing) read(ctx context.Context) error {
+	sectors := f.facts.image.sectors
+	held := map[uint64]string{}
+	for len(sectors) > 0 { // neighbours at once
+		n := 1
+		for n < len(sectors) && sectors[n].Addr == sectors[n-1].Addr+sectors[n-1].Size {
+			n++
+		}
+		last := sectors[n-1]
+		data, err := f.d.bench.programmer.Read(ctx, sectors[0].Addr, int(last.Addr+last.Size-sectors[0].Addr))
+		if err != nil {
+			return err
+		}
+		for _, s := range sectors[:n] {
+			sum := sha256.Sum256(data[:s.Size])
+			held[s.Addr], data = hex.EncodeToString(sum[:]), data[s.Size:]
+		}
+		sectors = sectors[n:]
+	}
+	f.facts.held = held
+	return nil
+}
+
+// write writes the sectors and verifies the whole image. The ledger is dirty from before the first erase until all was
+// verified, and counts each erase before it is done: a count may be too high after a crash, never too low.
+func (f *flashing) write(ctx context.Context, sectors []imageSector) error {
+	job := flasher.Job{Restart: true}
+	var id *imageSector
+	for k := range sectors {
+		s := &sectors[k]
+		if s.holdsID {
+			id = s
+			job.Erase = slices.Insert(job.Erase, 0, s.Sector)
+			continue
+		}
+		job.Erase = append(job.Erase, s.Sector)
+		job.Write = append(job.Write, s.segment())
+	}
+	if id == nil { // what is not changed by writing: the image's name must not stay while the rest changes
+		for _, s := range f.facts.image.sectors {
+			if s.holdsID {
+				job.Erase = slices.Insert(job.Erase, 0, s.Sector)
+				id = &s
+			}
+		}
+	}
+	if id != nil {
+		job.Write = append(job.Write, id.segment())
+	}
+	for _, s := range f.facts.image.sectors {
+		job.Verify = append(job.Verify, s.segment())
+	}
+	if err := f.dirty(job.Erase); err != nil {
+		return err
+	}
+	err := f.d.bench.programmer.Do(ctx, job)
+	f.report.Erased += len(job.Erase)
+	for _, s := range job.Write {
+		f.report.Wrote += int64(len(s.Data))
+	}
+	if err != nil {
+		f.facts.entry.Failures++
+		return errors.Join(err, f.save())
+	}
+	return nil
+}
+
+// dirty notes that these sectors are about to be erased, if their wear allows it.
+func (f *flashing) dirty(sectors []flasher.Sector) error {
+	e := &f.facts.entry
+	e.Dirty, e.Image, e.BuildID, e.LastWhy = true, "", "", f.report.Why
+	e.Flashes++
+	f.report.Warn = nil
+	for _, s := range sectors {
+		entry := e.Sector(s.Addr, s.Size)
+		if rated := f.rated(s.Addr); rated > 0 {
+			if entry.Erases >= rated && !f.d.env.Reflash {
+				return &WearError{f.report.Device, s, entry.Erases, rated}
+			}
+			if float64(entry.Erases+1) >= wearWarning*float64(rated) {
+				f.report.Warn = append(f.report.Warn, fmt.Sprintf("%v: %d of %d erases", s, entry.Erases+1, rated))
+			}
+		}
+		entry.Erases++
+		entry.Digest = ""
+	}
+	return f.save()
+}
+
+func (f *flashing) rated(addr uint64) int {
+	for _, s := range f.facts.image.sectors {
+		if s.Addr == addr {
+			return s.rated
+		}
+	}
+	return 0
+}
+
+// clean notes that the board was just found to hold the image.
+func (f *flashing) clean() error {
+	e := &f.facts.entry
+	e.Dirty, e.Image, e.BuildID = false, f.facts.image.Digest, f.facts.image.ID()
+	e.Verified, e.LastWhy = time.Now().UTC().Round(time.Second), f.report.Why
+	for _, s := range f.facts.image.sectors {
+		e.Sector(s.Addr, s.Size).Digest = s.digest
+	}
+	return f.save()
+}
+
+func (f *flashing) save() error {
+	f.facts.entry.Seen = time.Now().UTC()
+	return f.d.bench.ledger.Save(f.facts.entry)
+}
+
+// ask asks the running firmware what it is; nil if nothing sensible answers soon.
+func (d *Device) ask(ctx context.Context) *firmwareAnswer {
+	ctx, cancel := context.WithTimeout(ctx, askWithin)
+	defer cancel()
+	link, err := d.bench.open(d.board)
+	if err != nil {
+		d.env.log().Debug("ask", "error", err)
+		return nil
+	}
+	defer link.Close()
+	answer, err := d.asked(ctx, link)
+	if err != nil {
+		d.env.log().Debug("ask", "error", err)
+		return nil
+	}
+	return answer
+}
+
+func (d *Device) asked(ctx context.Context, link transport.Link) (*firmwareAnswer, error) {
+	t, err := transport.Dial(ctx, link, transport.SessionOptions{Log: d.env.log()})
+	if err != nil {
+		return nil, err
+	}
+	s := rpc.New(t, rpc.Options{Log: d.env.log()})
+	f, err := s.Function(ctx, "boardsmith.build_id")
+	if err != nil {
+		return nil, err
+	}
+	return askBuild(ctx, f)
+}
+
+// askBuild calls boardsmith.build_id: the build id, the CRC-32 of the image's flash as it is now, the chip's id.
+func askBuild(ctx context.Context, f rpc.Function) (*firmwareAnswer, error) {
+	answer, err := f.Call(ctx)
+	if err != nil {
+		return nil, err
+	}
+	const idBytes, crcBytes = 16, 4
+	b, ok := answer.([]byte)
+	if !ok || len(b) < idBytes+crcBytes {
+		return nil, failure.New(failure.Transport, "", "boardsmith.build_id answered %T of %d bytes", answer, len(b))
+	}
+	a := &firmwareAnswer{buildID: [16]byte(b), chip: hex.EncodeToString(b[idBytes+crcBytes:])}
+	for i := range crcBytes {
+		a.crc |= uint32(b[idBytes+i]) << (8 * i)
+	}
+	return a, nil
+}

@@ -1,0 +1,163 @@
+package project
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/cache"
+	"github.com/boardsmith/boardsmith/internal/virtualprobe"
+)
+
+// A desk is an emulated board behind an emulated probe, with a state folder of its own.
+type desk struct {
+	t     *testing.T
+	board string // path of its file
+	state string
+	env   Env
+}
+
+// flashers are what makes of a shipped board one behind an emulated probe.
+var flashers = map[string]string{
+	"microbit":      `"flash": {"runner": "openocd", "scripts": ["target/nrf51.cfg"], "target": "nrf51", "virtual": true}`,
+	"netduinoplus2": `"flash": {"runner": "openocd", "scripts": ["target/stm32f4x.cfg"], "target": "stm32f412xe", "virtual": true}`,
+}
+
+// newDesk puts a shipped board on the desk, reached through its probe with that programmer.
+func newDesk(t *testing.T, name, tool string) *desk {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "boards", name+".json"))
+	must(t, err)
+	path := shelfWith(t, map[string]string{name + ".json": strings.Replace(string(text), `"flash": {"runner": "none"}`, flashers[name], 1)})
+	needBoardTools(t, name, []string{path})
+	programmer, err := programmerPath(tool)
+	if err != nil {
+		t.Skipf("%s is not installed", tool)
+	}
+	d := &desk{t: t, board: name, state: t.TempDir(), env: testEnv()}
+	d.env.Path, d.env.StateDir, d.env.Flasher = []string{path}, d.state, tool
+	d.env.Tool = func(string) (string, error) { return programmer, nil }
+	d.env.Log = hclog.New(&hclog.LoggerOptions{Output: t.Output(), Level: hclog.Info})
+	t.Cleanup(func() { d.tell(virtualprobe.Request{Do: "down"}) })
+	return d
+}
+
+// programmerPath finds a tool where setup puts it, too.
+func programmerPath(tool string) (string, error) {
+	if path, err := exec.LookPath(tool); err == nil {
+		return path, nil
+	}
+	dir, err := cache.StateDir()
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, "tools", "py", "bin", tool)
+	_, err = os.Stat(path)
+	return path, err
+}
+
+// image builds a model for the board on the desk. Options make another build of it.
+func (d *desk) image(model string, o boards.Options) *Image {
+	d.t.Helper()
+	return built(d.t, generated(d.t, filepath.Join(d.t.TempDir(), "p"), Spec{Board: d.board, Model: model, Options: o, Env: d.env}))
+}
+
+// attach leases the board until the test ends.
+func (d *desk) attach() *Device {
+	d.t.Helper()
+	b, err := boards.Find(d.board, d.env.Path)
+	must(d.t, err)
+	dev, err := Attach(d.t.Context(), b, "", d.env)
+	if err != nil {
+		d.t.Fatalf("attach: %v", err)
+	}
+	d.t.Cleanup(func() { dev.Close() })
+	return dev
+}
+
+func (d *desk) tell(q virtualprobe.Request) virtualprobe.Answer {
+	d.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	a, err := virtualprobe.Ask(ctx, VirtualDir(d.state, d.board), q)
+	if err != nil {
+		d.t.Logf("%s: %v", q.Do, err)
+	}
+	return a
+}
+
+// flash is what the emulated chip holds, past any programmer.
+func (d *desk) flash() []byte {
+	d.t.Helper()
+	d.tell(virtualprobe.Request{Do: "save"})
+	data, err := os.ReadFile(filepath.Join(VirtualDir(d.state, d.board), "flash.bin"))
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	return data
+}
+
+// mustHold reports a chip that does not hold the image.
+func (d *desk) mustHold(i *Image) {
+	d.t.Helper()
+	b, err := boards.Find(d.board, d.env.Path)
+	must(d.t, err)
+	img, err := flashImageOf(b, i)
+	must(d.t, err)
+	flash := d.flash()
+	base := uint64(b.Memory[0].Origin)
+	for _, s := range img.sectors {
+		if !bytes.Equal(flash[s.Addr-base:][:s.Size], s.data) {
+			d.t.Errorf("the chip holds something else in %v", s.Sector)
+		}
+	}
+}
+
+// The whole way: an erased chip, the same image again, another image, and back.
+func TestFlashOnTheDesk(t *testing.T) {
+	for _, board := range []string{"microbit", "netduinoplus2"} {
+		for _, tool := range []string{"openocd", "pyocd"} {
+			t.Run(board+"/"+tool, func(t *testing.T) {
+				d := newDesk(t, board, tool)
+				one, two := d.image(tiny(t, nil), boards.Options{}), d.image(tiny(t, nil), boards.Options{OperatorOpt: "O0"})
+				dev := d.attach()
+				for n, step := range []struct {
+					image  *Image
+					writes bool
+					why    string
+				}{
+					{one, true, "the firmware did not answer"},
+					{one, false, "firmware answered with build"},
+					{two, true, "by the ledger"},
+					{one, true, "by the ledger"},
+				} {
+					start := time.Now()
+					r, err := dev.Flash(t.Context(), step.image)
+					if err != nil {
+						t.Fatalf("step %d: %v", n, err)
+					}
+					t.Logf("step %d: %.2f s, %+v", n, time.Since(start).Seconds(), r)
+					if (r.Wrote > 0) != step.writes || !strings.Contains(r.Why, step.why) {
+						t.Errorf("step %d: %+v", n, r)
+					}
+					d.mustHold(step.image)
+					s, err := dev.Open(t.Context(), step.image)
+					if err != nil {
+						t.Fatalf("step %d: %v", n, err)
+					}
+					if err := s.Close(t.Context()); err != nil {
+						t.Errorf("step %d: %v", n, err)
+					}
+				}
+			})
+		}
+	}
+}
