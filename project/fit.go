@@ -137,7 +137,7 @@ func (p *Project) checkStack(m *mlf.Module) error {
 			e.Option = fmt.Sprintf("stack_bytes=%d", wanted)
 		}
 	case u.Handlers > u.Room:
-		e.What, e.Need, e.Have, e.Why = handlersStack, u.Handlers, u.Room, "an interrupt's deepest calls"
+		e.What, e.Need, e.Have, e.Why = handlersStack, u.Handlers, u.Room, "an interrupt's deepest calls: "+strings.Join(u.HandlerPath, ", ")
 	default:
 		return nil
 	}

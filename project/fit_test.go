@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,6 +18,7 @@ import (
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/executor"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/mlf/mlftest"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/rpc"
@@ -62,17 +64,22 @@ _Static_assert(sizeof(((rpc_server_t*)0)->buffer) == (TVM_CRT_MAX_PACKET_SIZE_BY
 	}
 }
 
-// resized is the project's firmware with another arena, which need not be a whole number of KiB. It goes around Build,
-// which refuses what does not fit.
-func resized(t *testing.T, p *Project, image *Image, arena int64) *Image {
+// remade is the project's firmware with another number in its configuration, of which only the given source takes note;
+// an arena's or a stack's. It goes around Build, which refuses what does not fit.
+func remade(t *testing.T, p *Project, image *Image, macro string, n int64, source string) *Image {
 	t.Helper()
-	config := filepath.Join(p.dir, "crt_config", "crt_config.h")
-	data, err := os.ReadFile(config)
-	must(t, err)
-	data = regexp.MustCompile(`BOARDSMITH_ARENA_BYTES \d+`).ReplaceAll(data, fmt.Appendf(nil, "BOARDSMITH_ARENA_BYTES %d", arena))
-	must(t, os.WriteFile(config, data, 0o644))
+	for _, name := range []string{"crt_config.h", "memory.h"} {
+		config := filepath.Join(p.dir, "crt_config", name)
+		data, err := os.ReadFile(config)
+		if errors.Is(err, fs.ErrNotExist) && name == "memory.h" {
+			continue // of a process
+		}
+		must(t, err)
+		data = regexp.MustCompile(macro+` \d+`).ReplaceAll(data, fmt.Appendf(nil, "%s %d", macro, n))
+		must(t, os.WriteFile(config, data, 0o644))
+	}
 	soon := time.Now().Add(time.Second)
-	must(t, os.Chtimes(filepath.Join(p.dir, "src", "platform.c"), soon, soon))
+	must(t, os.Chtimes(filepath.Join(p.dir, source), soon, soon))
 	cmd := exec.Command("make", "-C", p.dir, "-o", "crt_config/crt_config.h", "-o", "crt_config/memory.h")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
@@ -157,11 +164,7 @@ func TestArenaNeed(t *testing.T) {
 	} {
 		t.Run(c.board+" "+c.model, func(t *testing.T) {
 			p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Board: c.board, Model: archive(t, c.model), Options: boards.Options{PacketBytes: c.packet}})
-			for _, tool := range []string{"make", p.Board().Toolchain.CC, cmp.Or(p.Board().Link.Program, "make")} {
-				if _, err := exec.LookPath(tool); err != nil {
-					t.Skipf("no %s", tool)
-				}
-			}
+			needTools(t, p, "make", p.Board().Toolchain.CC, cmp.Or(p.Board().Link.Program, "make"))
 			testArenaNeed(t, p)
 		})
 	}
@@ -169,45 +172,176 @@ func TestArenaNeed(t *testing.T) {
 
 func testArenaNeed(t *testing.T, p *Project) {
 	t.Helper()
+	const arena = "BOARDSMITH_ARENA_BYTES"
 	image := built(t, p)
 	a, m, err := p.Model()
 	must(t, err)
 	need, err := NeedOf(p.Board(), a, m, int(p.packetBytes()))
 	must(t, err)
-	if err := runOnce(t, p, resized(t, p, image, need.Bytes)); err != nil {
+	if err := runOnce(t, p, remade(t, p, image, arena, need.Bytes, "src/platform.c")); err != nil {
 		t.Errorf("with %d bytes: %v", need.Bytes, err)
 	}
-	if err := runOnce(t, p, resized(t, p, image, need.Bytes-1)); err == nil {
+	if err := runOnce(t, p, remade(t, p, image, arena, need.Bytes-1, "src/platform.c")); err == nil {
 		t.Errorf("it runs with less than %d bytes, too", need.Bytes)
 	}
 }
 
-// TestDoesNotFit has Build refuse what does not fit, before it compiles anything, and name the option.
+// TestDoesNotFit has Build refuse what does not fit, each kind, and name the option that helps: with it, it fits.
 func TestDoesNotFit(t *testing.T) {
 	for _, c := range []struct {
-		name, model string
-		options     boards.Options
-		want        FitError
+		name, board, model string
+		options            boards.Options
+		want               FitError
 	}{
-		{"arena", "digits_i8.graph", boards.Options{ArenaKiB: 1}, FitError{What: "arena", Option: "arena_kib=7"}},
-		{"arena of an operator", "matmul_00", boards.Options{ArenaKiB: 2, PacketBytes: 512}, FitError{What: "arena", Option: "arena_kib=4"}},
-		{"packet buffer", "digits_i8.graph", boards.Options{PacketBytes: 256}, FitError{What: "packet buffer", Option: "packet_bytes=384"}},
+		{"arena", "host", "digits_i8.graph", boards.Options{ArenaKiB: 1}, FitError{What: "arena", Option: "arena_kib=7"}},
+		{"arena of an operator", "host", "matmul_00", boards.Options{ArenaKiB: 2, PacketBytes: 512}, FitError{What: "arena", Option: "arena_kib=4"}},
+		{"arena of a board", "mps2_an385", "conv_f32.graph", boards.Options{ArenaKiB: 4, PacketBytes: 1024}, FitError{What: "arena", Region: "ram", Option: "arena_kib=24"}},
+		{"packet buffer", "host", "digits_i8.graph", boards.Options{PacketBytes: 256}, FitError{What: "packet buffer", Option: "packet_bytes=384"}},
+		{"stack", "mps2_an385", "digits_i8.aot_packed", boards.Options{StackBytes: 512}, FitError{What: "stack", Region: "ram", Option: "stack_bytes="}},
+		{"stack", "qemu_riscv32", "digits_i8.graph", boards.Options{StackBytes: 512}, FitError{What: "stack", Region: "ram", Option: "stack_bytes="}},
+		{"memory", "mps2_an385", "digits_i8.aot_packed", boards.Options{ArenaKiB: 4090, StackBytes: 4096}, FitError{What: "memory", Region: "ram", Option: "arena_kib="}},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Model: archive(t, c.model), Options: c.options})
+		t.Run(c.name+" "+c.board, func(t *testing.T) {
+			spec := Spec{Board: c.board, Model: archive(t, c.model), Options: c.options}
+			p := generated(t, filepath.Join(t.TempDir(), "p"), spec)
+			needTools(t, p, "make", p.Board().Toolchain.CC)
 			_, err := p.Build(t.Context())
 			var e *FitError
 			if !errors.As(err, &e) {
 				t.Fatalf("%v", err)
 			}
-			if e.What != c.want.What || e.Option != c.want.Option || e.Over <= 0 || e.Need-e.Have != e.Over {
+			if e.What != c.want.What || e.Region != c.want.Region || !strings.HasPrefix(e.Option, c.want.Option) || e.Over <= 0 || e.What != "memory" && e.Need-e.Have != e.Over {
 				t.Errorf("%+v", e)
 			}
-			if failure.Of(err) != failure.DoesNotFit || !strings.Contains(failure.Next(err), c.want.Option) || !strings.Contains(err.Error(), strconv.FormatInt(e.Over, 10)) {
+			if failure.Of(err) != failure.DoesNotFit || !strings.Contains(failure.Next(err), e.Option) || !strings.Contains(err.Error(), strconv.FormatInt(e.Over, 10)) {
 				t.Errorf("%v: %v; %s", failure.Of(err), err, failure.Next(err))
 			}
-			if _, err := os.Stat(filepath.Join(p.dir, "build")); err == nil {
-				t.Error("something was built")
+			helped, err := boards.ParseOptions([]string{e.Option})
+			must(t, err)
+			spec.Options.ArenaKiB = cmp.Or(helped.ArenaKiB, spec.Options.ArenaKiB)
+			spec.Options.PacketBytes = cmp.Or(helped.PacketBytes, spec.Options.PacketBytes)
+			spec.Options.StackBytes = cmp.Or(helped.StackBytes, spec.Options.StackBytes)
+			spec.Env.Cache = testEnv().Cache
+			must(t, p.Generate(t.Context(), spec))
+			built(t, p)
+		})
+	}
+}
+
+// TestNothingIsBuiltForNothing has what does not fit by the archive's own figures refused before a compiler runs.
+func TestNothingIsBuiltForNothing(t *testing.T) {
+	p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Model: archive(t, "digits_i8.graph"), Options: boards.Options{ArenaKiB: 1}})
+	if _, err := p.Build(t.Context()); failure.Of(err) != failure.DoesNotFit {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(p.dir, "build")); err == nil {
+		t.Error("something was built")
+	}
+}
+
+// TestEditedConfigFits has the numbers of crt_config.h count as a person left them.
+func TestEditedConfigFits(t *testing.T) {
+	p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Model: archive(t, "digits_i8.graph")})
+	config := filepath.Join(p.dir, "crt_config", "crt_config.h")
+	data, err := os.ReadFile(config)
+	must(t, err)
+	must(t, os.WriteFile(config, regexp.MustCompile(`BOARDSMITH_ARENA_BYTES \d+`).ReplaceAll(data, []byte("BOARDSMITH_ARENA_BYTES (2000U)")), 0o644))
+	_, err = p.Build(t.Context())
+	var e *FitError
+	if !errors.As(err, &e) || e.Have != 2000 {
+		t.Errorf("%+v", err)
+	}
+}
+
+// TestLinkFits reads what linkers say.
+func TestLinkFits(t *testing.T) {
+	p := &Project{}
+	p.state.Board.Board = boards.Board{Name: "b", Place: boards.Place{Code: "flash", Data: "ram"}, OperatorOpt: "O2", RuntimeOpt: "Os", LogLevel: "info"}
+	p.state.Board.Name = "b"
+	for _, c := range []struct{ said, want string }{
+		{"ld: build/firmware.elf.part section `.bss' will not fit in region `ram'\nld: region `ram' overflowed by 2400 bytes\n",
+			"region ram of board b is 2400 bytes too small (.bss)"},
+		{"ld: region ‘flash’ overflowed by 1 byte\n", "region flash of board b is 1 bytes too small"},
+		{"ld: region `flash' overflowed by 10 bytes\nld: region `ram' overflowed by 20 bytes\n", "region ram of board b is 20 bytes too small"},
+		{"ld: region `ram' overflowed by 99999999999999999999 bytes\n", ""},
+		{"ld: not enough room for program headers\n", ""},
+	} {
+		tool := &ToolError{Tool: "make", Class: classify(c.said), Tail: []byte(c.said), Err: errors.New("exit status 2")}
+		err := p.linkFits(tool, nil, &mlf.Module{})
+		var e *FitError
+		if got := ""; c.want == "" && errors.As(err, &e) {
+			t.Errorf("%q: %v, want the tool's own error", c.said, got)
+		} else if c.want != "" && (!errors.As(err, &e) || e.Error() != c.want || !errors.Is(err, error(tool))) {
+			t.Errorf("%q: %v, want %s", c.said, err, c.want)
+		}
+	}
+}
+
+// TestStackNeed runs models with the stack that they are said to need, and with a quarter less, which must be too
+// little.
+func TestStackNeed(t *testing.T) {
+	for _, c := range []struct{ board, model string }{
+		{"mps2_an385", "digits_i8.aot_packed"},
+		{"qemu_riscv32", "conv_f32.graph"},
+	} {
+		t.Run(c.board, func(t *testing.T) {
+			p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Board: c.board, Model: archive(t, c.model)})
+			needTools(t, p, "make", p.Board().Toolchain.CC, p.Board().Link.Program)
+			image := built(t, p)
+			u, err := p.Usage(image)
+			must(t, err)
+			if len(u.Stack.Unsure) > 0 {
+				t.Errorf("unsure: %q", u.Stack.Unsure)
+			}
+			if err := runOnce(t, p, remade(t, p, image, "BOARDSMITH_STACK_BYTES", u.Stack.Need, "link.ld.S")); err != nil {
+				t.Errorf("with %d bytes: %v", u.Stack.Need, err)
+			}
+			less := u.Stack.Need * 3 / 4
+			err = runOnce(t, p, remade(t, p, image, "BOARDSMITH_STACK_BYTES", less, "link.ld.S"))
+			if failure.Of(err) != failure.Fault {
+				t.Errorf("with %d bytes: %v", less, err)
+			}
+		})
+	}
+}
+
+// TestUsage holds the sizes by part against the image's own, for each kind of toolchain.
+func TestUsage(t *testing.T) {
+	for _, board := range []string{"host", "mps2_an385", "mps2_an521", "qemu_riscv32", "qemu_riscv64"} {
+		t.Run(board, func(t *testing.T) {
+			p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Board: board, Model: archive(t, "digits_i8.aot_packed")})
+			needTools(t, p, "make", p.Board().Toolchain.CC)
+			image := built(t, p)
+			u, err := p.Usage(image)
+			must(t, err)
+			if total := u.Total(); total != image.Size {
+				t.Errorf("the parts have %+v, the image %+v", total, image.Size)
+			}
+			for _, part := range u.Parts {
+				none := part.Size == (Size{})
+				if hasStack := len(u.Regions) > 0; none && (part.Name != partStack || hasStack) {
+					t.Errorf("there is no %s", part.Name)
+				}
+			}
+			if u.Arena.Have != p.arenaBytes() || u.part(partWorkspace).BSS < 816 || u.part(partParameters).Text+u.part(partParameters).Data < 2000 {
+				t.Errorf("arena %d, workspace %+v, parameters %+v", u.Arena.Have, u.part(partWorkspace), u.part(partParameters))
+			}
+			if other := u.part(partOther); other.Text+other.Data+other.BSS > 1024 {
+				t.Errorf("%+v is nobody's", other)
+			}
+			var sum int64
+			for i, r := range u.Regions {
+				used := int64(0)
+				for _, part := range u.Parts {
+					used += part.In[i]
+				}
+				if used != r.Used || r.Used > r.Size {
+					t.Errorf("region %s: %d of %d are used, the parts have %d", r.Name, r.Used, r.Size, used)
+				}
+				sum += r.Used
+			}
+			if s := u.Total(); len(u.Regions) > 0 && (sum < s.Text+s.Data+s.BSS || sum > s.Text+2*s.Data+s.BSS) {
+				t.Errorf("the regions have %d bytes, the image %+v", sum, s)
 			}
 		})
 	}

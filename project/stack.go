@@ -21,12 +21,13 @@ import (
 
 // A StackUse says how deep the stacks become at worst.
 type StackUse struct {
-	Need     int64    // bytes of the thread's stack, an interrupt's frame included
-	Have     int64    // bytes there are
-	Path     []string // the functions of the deepest call chain, each with the bytes of its frame, main first
-	Handlers int64    // bytes of the handlers' stack that one handler needs
-	Room     int64    // bytes there are for them; 0 where the image has no such stack
-	Unsure   []string // why it may be more: functions and what they do; empty if it cannot
+	Need        int64    // bytes of the thread's stack, an interrupt's frame included
+	Have        int64    // bytes there are
+	Path        []string // the functions of the deepest call chain, each with the bytes of its frame, main first
+	Handlers    int64    // bytes of the handlers' stack that one handler needs
+	Room        int64    // bytes there are for them; 0 where the image has no such stack
+	HandlerPath []string // that handler's deepest call chain
+	Unsure      []string // why it may be more: functions and what they do; empty if it cannot
 }
 
 // A codeFunction is what one function does with the stack.
@@ -689,8 +690,9 @@ func stackUse(l *layout, m *mlf.Module) (*StackUse, error) {
 	u.Need, u.Path = w.deepest(entries[0])
 	u.Need += w.interruptFrame()
 	for _, f := range p.named(handlerEntries...) {
-		n, _ := w.deepest(f)
-		u.Handlers = max(u.Handlers, n)
+		if n, path := w.deepest(f); n > u.Handlers {
+			u.Handlers, u.HandlerPath = n, path
+		}
 	}
 	for why := range w.unsure {
 		u.Unsure = append(u.Unsure, why)

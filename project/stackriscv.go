@@ -181,7 +181,9 @@ func (f *codeFunction) riscv32(s *riscvState, w uint32, pc uint64, v codeView) {
 }
 
 func (f *codeFunction) addImmediate(s *riscvState, rd, rs uint32, n int64) {
-	if rd == riscvSP && rs == riscvSP {
+	if _, ok := s.get(riscvSP); ok && rs == riscvSP && rd == riscvSP {
+		s.forget(rd) // the second half of setting SP to a place, not of moving it
+	} else if rd == riscvSP && rs == riscvSP {
 		f.frame += max(-n, 0)
 	} else if rd == riscvSP {
 		f.move(s, rd, rs)
