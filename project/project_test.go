@@ -43,7 +43,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-func testEnv() Env { return Env{Cache: cache.New(sharedCache, cache.Options{})} }
+// testEnv loads images directly: emulated boards behind a probe are flash_test.go's.
+func testEnv() Env { return Env{Cache: cache.New(sharedCache, cache.Options{}), Flasher: "none"} }
 
 const tinyRegistry = `#include <tvm/runtime/crt/module.h>
 TVM_DLL int32_t twice(TVMValue* args, int* type_code, int num_args, TVMValue* out_value, int* out_type_code, void* resource_handle);

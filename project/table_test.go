@@ -63,7 +63,7 @@ func TestBoardsAndArchives(t *testing.T) {
 		}
 	}
 	all := chips(t, func(b *boards.Board) bool { return b.Emulated })
-	some := drawn(t, "boards", all, sampleBoards)
+	some := project.Drawn(t, "boards", all, sampleBoards)
 	results := map[trial]verdict{}
 	var mu sync.Mutex
 	c := cache.New(t.TempDir(), cache.Options{})
@@ -79,7 +79,7 @@ func TestBoardsAndArchives(t *testing.T) {
 				t.Parallel()
 				gate <- struct{}{}
 				defer func() { <-gate }()
-				for _, a := range drawn(t, b.Name, archives, sampleArchives) {
+				for _, a := range project.Drawn(t, b.Name, archives, sampleArchives) {
 					began := time.Now()
 					v := try(t, trial{b, a}, c)
 					mu.Lock()
@@ -93,7 +93,7 @@ func TestBoardsAndArchives(t *testing.T) {
 			})
 		}
 	})
-	if full() && skipped == 0 && !t.Failed() {
+	if project.Full() && skipped == 0 && !t.Failed() {
 		writeTable(t, all, archives, results)
 	}
 }
@@ -114,7 +114,7 @@ func try(t *testing.T, x trial, c *cache.Cache) (v verdict) {
 			return v
 		}
 		err = v.run(ctx, x, project.Spec{
-			Board: x.board.Name, Model: x.archive, Options: options, Env: project.Env{Cache: c, Jobs: 1},
+			Board: x.board.Name, Model: x.archive, Options: options, Env: project.Env{Cache: c, Jobs: 1, Flasher: "none"},
 		}, filepath.Join(dir, "p"))
 		var fit *project.FitError
 		if errors.As(err, &fit) && fit.Option != "" && len(v.options) < 4 {
