@@ -85,6 +85,9 @@ func TestFrames(t *testing.T) {
 		{"mps2_an386", "dscnn_i8.aot_packed", boards.Options{RuntimeOpt: "O0", OperatorOpt: "O0"}},
 		{"mps2_an521", "sine.graph_linked", boards.Options{OperatorOpt: "O3"}},
 		{"mps3_an547", "conv_f32.aot_c", boards.Options{OperatorOpt: "Os"}},
+		{"microbit", "add.graph", boards.Options{}},
+		{"stm32vldiscovery", "add.aot_c", boards.Options{OperatorOpt: "Os"}},
+		{"rpi_pico", "dscnn_i8.graph", boards.Options{RuntimeOpt: "O2", OperatorOpt: "O0"}},
 		{"qemu_riscv32", "conv_f32.graph", boards.Options{}},
 		{"qemu_riscv64", "dscnn_i8.aot_packed", boards.Options{RuntimeOpt: "O0", OperatorOpt: "O3"}},
 	} {
@@ -119,6 +122,9 @@ func TestFrames(t *testing.T) {
 					continue // who of them calls whom is not known
 				}
 				for _, name := range want.calls {
+					if strings.HasPrefix(name, "__") && name != indirectCall {
+						continue // a helper for arithmetic: it lists some that it then did without
+					}
 					if !code.makesCall(f, name) {
 						t.Errorf("%s: no call of %s is found", f.name, name)
 					}

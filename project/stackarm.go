@@ -20,15 +20,18 @@ type thumbState struct {
 	below [16]bool  // a copy of SP less something that is not known
 	maybe int       // instructions that are still executed under a condition
 	ended bool      // the next instruction is not reached from this one
+	kept  [16]bool  // what POP took off the stack: to go there is to return
 }
 
-func (s *thumbState) set(r int, v int64) { s.value[r], s.known[r] = int64(int32(v)), s.maybe == 0 }
+func (s *thumbState) set(r int, v int64) {
+	s.value[r], s.known[r], s.kept[r] = int64(int32(v)), s.maybe == 0, false
+}
 
 func (s *thumbState) get(r int) (int64, bool) { return s.value[r], s.known[r] }
 
 func (s *thumbState) forget(registers ...int) {
 	for _, r := range registers {
-		s.known[r] = false
+		s.known[r], s.kept[r] = false, false
 	}
 }
 
@@ -132,7 +135,7 @@ func (f *codeFunction) thumb16(s *thumbState, h uint32, pc uint64, v codeView) {
 		s.afterCall()
 	case h&0xFF87 == 0x4700: // BX Rm
 		s.ended = true
-		if rm != armLR {
+		if rm != armLR && !s.kept[rm] {
 			f.through(s, rm, &f.tails, v)
 		}
 	case h&0xFF87 == 0x4487, h&0xFF87 == 0x4687: // ADD PC, Rm; MOV PC, Rm
@@ -163,6 +166,7 @@ func (f *codeFunction) thumb16(s *thumbState, h uint32, pc uint64, v codeView) {
 		for r := range 8 {
 			if h>>r&1 == 1 {
 				s.forget(r)
+				s.kept[r] = h&0xFE00 == 0xBC00
 			}
 		}
 	case h < 0x2000, h&0xFC00 == 0x4000, h&0xF000 == 0x5000, h&0xE000 == 0x6000, h&0xF000 == 0x8000, h&0xF000 == 0xB000:
