@@ -3,12 +3,11 @@
 package project
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"path/filepath"
 	"strings"
-
-	"go.bug.st/serial/enumerator"
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/cache"
@@ -33,6 +32,7 @@ type PortInfo struct {
 	Name   string // its path, as in "/dev/ttyACM0"
 	USB    string // vendor and product, as in "0483:374b"; "" if it is not on USB
 	Serial string // of the USB device, which is the probe's
+	Path   string // of the USB device: bus and ports, as in "1-2.3"; "" where the system does not say
 	What   string // its product name
 }
 
@@ -46,7 +46,7 @@ type AmbiguousError struct {
 func (e *AmbiguousError) Error() string {
 	var names []string
 	for _, p := range e.Ports {
-		names = append(names, fmt.Sprintf("%s (serial %s)", p.Name, p.Serial))
+		names = append(names, fmt.Sprintf("%s (serial %s, USB path %s)", p.Name, p.Serial, p.Path))
 	}
 	return fmt.Sprintf("%d attached devices could be board %s: %s", len(e.Ports), e.Board, strings.Join(names, ", "))
 }
@@ -55,7 +55,9 @@ func (e *AmbiguousError) Error() string {
 func (e *AmbiguousError) FailureClass() failure.Class { return failure.Config }
 
 // NextStep says how to choose.
-func (e *AmbiguousError) NextStep() string { return "choose one, as in DEVICE=" + e.Ports[0].Serial }
+func (e *AmbiguousError) NextStep() string {
+	return "choose one, as in DEVICE=" + cmp.Or(e.Ports[0].Serial, e.Ports[0].Path, e.Ports[0].Name)
+}
 
 // A NoDeviceError is a board that is not attached.
 type NoDeviceError struct {
@@ -135,7 +137,7 @@ func (n *bench) find(b *boards.Board, which string) error {
 	}
 	var fit []PortInfo
 	for _, p := range ports {
-		chosen := which != "" && (p.Serial == which || p.Name == which)
+		chosen := which != "" && (p.Serial == which || p.Name == which || p.Path == which)
 		if chosen || which == "" && p.USB != "" && strings.EqualFold(p.USB, b.Link.USB) {
 			fit = append(fit, p)
 		}
@@ -149,23 +151,6 @@ func (n *bench) find(b *boards.Board, which string) error {
 	default:
 		return &AmbiguousError{b.Name, which, fit}
 	}
-}
-
-// Ports lists the attached serial ports. A probe and its board's UART are one USB device, and have one serial.
-func Ports() ([]PortInfo, error) {
-	list, err := enumerator.GetDetailedPortsList()
-	if err != nil {
-		return nil, failure.New(failure.ProbeMissing, "", "serial ports: %w", err)
-	}
-	var ports []PortInfo
-	for _, p := range list {
-		info := PortInfo{Name: p.Name, Serial: p.SerialNumber, What: p.Product}
-		if p.IsUSB {
-			info.USB = strings.ToLower(p.VID + ":" + p.PID)
-		}
-		ports = append(ports, info)
-	}
-	return ports, nil
 }
 
 // open opens the board's UART.

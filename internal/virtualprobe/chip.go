@@ -10,8 +10,6 @@ import (
 	"maps"
 	"slices"
 	"sync"
-	"syscall"
-	"time"
 
 	"github.com/hashicorp/go-hclog"
 )
@@ -31,6 +29,7 @@ type Chip struct {
 	held    bool // its reset line is low
 
 	faults    Faults
+	hangs     chan struct{} // closed by the next Break, while the probe hangs; else nil
 	transfers int64
 }
 
@@ -124,6 +123,10 @@ func (c *Chip) Break(f Faults) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.faults, c.transfers = f, 0
+	if c.hangs != nil {
+		close(c.hangs)
+		c.hangs = nil
+	}
 	c.wear.Stuck, c.wear.Weak = f.Stuck, f.Weak
 }
 
@@ -143,19 +146,17 @@ func (c *Chip) transfer() error {
 	}
 	if n := c.faults.HangAfter; n > 0 && c.transfers >= int64(n) {
 		c.faults.HangAfter = 0
+		again := make(chan struct{})
+		c.hangs = again
 		c.mu.Unlock()
-		<-time.After(hangs)
+		<-again
 		c.mu.Lock()
-		return errUnplugged
 	}
 	return nil
 }
 
-// hangs is how long a probe that hangs does so: longer than anybody waits for one.
-const hangs = 10 * time.Minute
-
 // Alive reports whether the emulator runs.
-func (c *Chip) Alive() bool { return syscall.Kill(c.machine.process.PID(), 0) == nil }
+func (c *Chip) Alive() bool { return exists(c.machine.process.PID()) }
 
 // changed returns the flash if it may have changed since the last time, else nil.
 func (c *Chip) changed() ([]byte, error) {

@@ -12,10 +12,10 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/moby/sys/atomicwriter"
-	"golang.org/x/sys/unix"
 )
 
 // control answers requests, one at a time.
@@ -103,24 +103,18 @@ func (k *keeper) save() error {
 	return writeJSON(filepath.Join(k.dir, stateName), k.state)
 }
 
-// terminalOpen reports whether anybody has the other side of a terminal open.
-func terminalOpen(f *os.File) (bool, error) {
-	raw, err := f.SyscallConn()
-	if err != nil {
-		return false, err
+// SerialOf is the serial of the probe in front of the chip in dir, whether it runs or not.
+func SerialOf(dir string) string {
+	var s State
+	b, err := os.ReadFile(filepath.Join(dir, stateName))
+	if err != nil || json.Unmarshal(b, &s) != nil || s.Serial == "" {
+		return newSerial(dir)
 	}
-	open := false
-	control := raw.Control(func(fd uintptr) {
-		p := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
-		if _, err = unix.Poll(p, 0); err == nil || err == unix.EINTR {
-			open, err = p[0].Revents&unix.POLLHUP == 0, nil
-		}
-	})
-	if control != nil {
-		return false, control
-	}
-	return open, err
+	return s.Serial
 }
+
+// newSerial is the serial of a new probe.
+func newSerial(dir string) string { return "VIRTUAL-" + strings.ToUpper(filepath.Base(dir)) }
 
 // serveUART carries bytes between the chip's first UART and the terminal. What the chip says while nobody listens is
 // lost, as on a cable.

@@ -15,7 +15,6 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -73,7 +72,7 @@ type Request struct {
 // Faults are what is to go wrong, for tests. The zero value is a good probe.
 type Faults struct {
 	UnplugAfter int             `json:"unplug_after,omitempty"` // transfers until the probe vanishes, once; 0: never
-	HangAfter   int             `json:"hang_after,omitempty"`   // transfers until the probe stops answering
+	HangAfter   int             `json:"hang_after,omitempty"`   // transfers until the probe stops answering, until the next faults request
 	Stuck       map[int]bool    `json:"stuck,omitempty"`        // sectors that no longer erase
 	Weak        map[uint32]byte `json:"weak,omitempty"`         // by offset in flash: bits that stay 1
 }
@@ -147,7 +146,7 @@ func firstState(dir, model string) error {
 	if _, err := os.Stat(name); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	return writeJSON(name, State{Model: model, Serial: "VIRTUAL-" + strings.ToUpper(filepath.Base(dir))})
+	return writeJSON(name, State{Model: model, Serial: newSerial(dir)})
 }
 
 // startKeeper starts this very program as a keeper, in a session of its own.
@@ -165,7 +164,7 @@ func startKeeper(dir string) error {
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), keeperEnv+"="+dir)
 	cmd.Stderr = log
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	ownSession(cmd)
 	if err := cmd.Start(); err != nil {
 		return err
 	}

@@ -1,0 +1,38 @@
+//go:build !windows
+
+// This file is what a keeper asks of the operating system.
+
+package virtualprobe
+
+import (
+	"os"
+	"os/exec"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// ownSession lets a process outlive the terminal it was started from.
+func ownSession(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} }
+
+// exists reports whether there is such a process.
+func exists(pid int) bool { return syscall.Kill(pid, 0) == nil }
+
+// terminalOpen reports whether anybody has the other side of a terminal open.
+func terminalOpen(f *os.File) (bool, error) {
+	raw, err := f.SyscallConn()
+	if err != nil {
+		return false, err
+	}
+	open := false
+	control := raw.Control(func(fd uintptr) {
+		p := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
+		if _, err = unix.Poll(p, 0); err == nil || err == unix.EINTR {
+			open, err = p[0].Revents&unix.POLLHUP == 0, nil
+		}
+	})
+	if control != nil {
+		return false, control
+	}
+	return open, err
+}
