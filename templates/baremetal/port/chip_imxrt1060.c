@@ -109,7 +109,7 @@
 #define MCTL_ENT_VAL (1U << 10)
 #define MCTL_ERR (1U << 12)
 #define MCTL_PRGM (1U << 16)
-#define TRNG_READS 50000000U  // about a second; 512 bits take some 60 ms
+#define TRNG_READS 5000000U  // each over the slower bus: a quarter of a second; 512 bits take some 60 ms
 #define TRNG_WORDS 16U
 
 _Static_assert((((XTAL_HZ / 2U) * PLL_ARM_DIV) / CORE_DIV) == (BOARDSMITH_CORE_HZ),

@@ -28,6 +28,7 @@ void fake_set(uint32_t address, uint32_t value);
 uint32_t fake_now(void);                              // accesses so far
 int fake_after(uint32_t slot, int on, uint32_t delay);  // 1 once `on` has held for delay accesses
 void fake_breach(const char* what);                   // a rule was broken; each text counts once
+int fake_twice(uint32_t address);                     // the access before was to the same: read, then written as it was
 int fake_is(const char* condition);                   // given on the command line: what is wrong with this chip
 uint32_t fake_number(const char* name, uint32_t otherwise);  // "name=hex" on the command line
 

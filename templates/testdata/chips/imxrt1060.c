@@ -28,7 +28,7 @@
 enum { FIFO_WORDS = 4, BYTE_TIME = 40, SENT_MAX = 4096 };
 #define EMPTY 0x5A000000U  // in DATA where nothing was written: no byte looks so
 
-static uint32_t srsr_touches;
+static int srsr_written;
 static uint32_t busy_until;
 static uint32_t unlocked;
 static uint32_t serviced;
@@ -48,7 +48,7 @@ static struct {
 
 void model_reset(void) {
   fake_set(SRSR, fake_number("reset", 1));
-  fake_set(CACRR, 1);
+  fake_set(CACRR, 3);
   fake_set(CBCDR, 0x000A8200U);  // as after a reset: the system PLL's 528 MHz, / 1, IPG / 3
   fake_set(CBCMR, 0x2DAE8304U & ~(3U << 18));
   fake_set(CSCDR1, 0x06490B00U);
@@ -119,7 +119,6 @@ static void uart_flags(void) {
 }
 
 int model_uart_pending(void) {
-  uart_flags();
   const uint32_t stat = fake_get(LPUART + 0x14U);
   const uint32_t ctrl = fake_get(LPUART + 0x18U);
   return (((stat >> 21) & (ctrl >> 21) & 1U) != 0U) || (((stat >> 19) & (ctrl >> 27) & 1U) != 0U);
@@ -140,13 +139,9 @@ static void touched_uart(uint32_t address, uint32_t before, uint32_t after) {
       fake_breach("the receiver's FIFO is read while it is empty");
     }
   }
-  if ((address == (LPUART + 0x14U)) && (before != after)) {
-    fake_set(address, before & ~after);  // writing 1 clears; only flags that are set are written here
-  } else if ((address == (LPUART + 0x14U)) && ((after & (1U << 19)) != 0U)) {
-    static uint32_t touches;
-    touches++;
-    if ((touches % 2U) == 0U) {  // read, then written with what was read
-      fake_set(address, 0);
+  if (address == (LPUART + 0x14U)) {
+    if ((before != after) || fake_twice(address)) {
+      fake_set(address, before & ~after);  // writing 1 clears
     }
   }
   if ((address == (LPUART + 0x28U)) && (before != after) && ((fake_get(LPUART + 0x18U) & (3U << 18)) != 0U)) {
@@ -211,11 +206,9 @@ static void touched_clocks(uint32_t address, uint32_t before, uint32_t after) {
 }
 
 void model_touched(uint32_t address, uint32_t before, uint32_t after) {
-  if (address == SRSR) {
-    srsr_touches++;
-    if (srsr_touches == 2U) {
-      fake_set(SRSR, before & ~after);
-    }
+  if ((address == SRSR) && fake_twice(address)) {
+    srsr_written = 1;
+    fake_set(SRSR, before & ~after);
   }
   touched_clocks(address, before, after);
   if ((address & 0xFFFFC000U) == LPUART) {
@@ -289,7 +282,7 @@ void model_step(void) {
 }
 
 uint32_t model_watchdog_ms(void) {
-  if ((srsr_touches < 2U) || (fake_get(SRSR) != 0U)) {
+  if (!srsr_written || (fake_get(SRSR) != 0U)) {
     fake_breach("SRSR was not cleared");
   }
   if (((fake_get(RTWDOG_CS) & 0x80U) != 0U) || ((fake_get(0x400B8008U) & 1U) != 0U) || ((fake_get(0x400D0008U) & 1U) != 0U)) {

@@ -37,12 +37,13 @@
 
 enum { FIFO_BYTES = 5, BYTE_TIME = 40, SENT_MAX = 4096 };
 
-static uint32_t reset_touches;
+static int reset_written;
 static int hfclk_asked;
 static int rng_runs;
 static uint32_t rng_since;
 static uint32_t noise = 0x12345678U;
 static uint32_t wdt_feeds;
+static uint32_t stop_since;
 
 static struct {
   uint8_t fifo[FIFO_BYTES];
@@ -99,6 +100,9 @@ int model_uart_arrives(uint8_t byte) {
   } else if (uarte.fifo_count < (uint32_t)FIFO_BYTES) {
     uarte.fifo[uarte.fifo_count++] = byte;
   } else {
+    if ((fake_get(UARTE + 0x124U) == 0U) && (fake_get(UARTE + 0x480U) != 0U)) {
+      fake_breach("ERRORSRC was not cleared");
+    }
     fake_set(UARTE + 0x480U, fake_get(UARTE + 0x480U) | 1U);  // ERRORSRC: overrun
     fake_set(UARTE + 0x124U, 1);                              // ERROR
   }
@@ -210,11 +214,9 @@ static void touched_wdt(uint32_t address, uint32_t before, uint32_t after) {
 }
 
 void model_touched(uint32_t address, uint32_t before, uint32_t after) {
-  if (address == RESETREAS) {
-    reset_touches++;
-    if ((before != after) || (reset_touches == 2U)) {
-      fake_set(RESETREAS, before & ~after);  // writing 1 clears
-    }
+  if ((address == RESETREAS) && ((before != after) || fake_twice(address))) {
+    reset_written = 1;
+    fake_set(RESETREAS, before & ~after);  // writing 1 clears
   }
   hfclk_asked |= task(CLOCK, address, after);
   if (task(UARTE, address, after)) {
@@ -227,12 +229,13 @@ void model_touched(uint32_t address, uint32_t before, uint32_t after) {
     if (fake_get(UARTE + 0x500U) != 8U) {
       fake_breach("STOPRX while the UARTE is off");
     }
-    fake_set(UARTE + 0x564U, 0);
+    stop_since = fake_now();
+  }
+  if ((address == (UARTE + 0x500U)) && (before != after) && (after == 0U) && (fake_get(UARTE + 0x564U) != 0U)) {
+    fake_breach("erratum 44: the UARTE is disabled while its receiver runs");
   }
   if ((address == (UARTE + 0x480U)) && (after != 0U)) {
-    static uint32_t touches;
-    touches++;
-    if ((touches % 2U) == 0U) {  // read, then written with what was read
+    if (fake_twice(address)) {
       fake_set(address, 0);
     }
   }
@@ -240,12 +243,13 @@ void model_touched(uint32_t address, uint32_t before, uint32_t after) {
 #ifndef NRF53
   if (task(0x4000D000U, address, after)) {
     rng_runs = !fake_is("no-rng");
+    rng_since = fake_now();
   }
   if (task(0x4000D004U, address, after)) {
     rng_runs = 0;
   }
-  if ((address == 0x4000D100U) && (after == 0U)) {
-    rng_since = rng_runs ? fake_now() : 0U;
+  if ((address == 0x4000D100U) && (before == 1U) && (after == 0U)) {
+    rng_since = fake_now();
   }
 #else
   if ((address == 0x5084512CU) && (after != before)) {
@@ -267,10 +271,9 @@ static void rng_step(void) {
     return;
   }
 #ifndef NRF53
-  if ((rng_since != 0U) && ((fake_now() - rng_since) > 30U) && (fake_get(0x4000D100U) == 0U)) {
+  if (((fake_now() - rng_since) > 30U) && (fake_get(0x4000D100U) == 0U)) {
     fake_set(0x4000D508U, next_noise() & 0xFFU);
     fake_set(0x4000D100U, 1);
-    rng_since = 0;
   }
 #else
   if (((fake_now() - rng_since) > 30U) && ((fake_get(0x50845104U) & 0x1FU) == 0U)) {
@@ -293,13 +296,17 @@ void model_step(void) {
   fake_set(HFCLKSTAT, fake_after(0, ready, 200) ? 0x10001U : 0x10000U);
   rng_step();
   tx_step();
+  if ((stop_since != 0U) && ((fake_now() - stop_since) > 50U)) {
+    fake_set(UARTE + 0x564U, 0);
+    stop_since = 0;
+  }
 }
 
 uint32_t model_core_hz(void) {
   if (fake_get(CACHE) != 1U) {
     fake_breach("the cache is off");
   }
-  if ((reset_touches < 2U) || (fake_get(RESETREAS) != 0U)) {
+  if (!reset_written || (fake_get(RESETREAS) != 0U)) {
     fake_breach("RESETREAS was not cleared");
   }
   const int old = (fake_number("revision", 5) < 5U);

@@ -32,7 +32,8 @@
 static uint32_t feeds;
 static uint32_t noise = 0x2545F491U;
 
-// "after=power", "after=run", "after=watchdog", "after=software": how the chip comes here.
+// "after=power", "after=run", "after=watchdog", "after=software": how the chip comes here. RESETS reads as the boot ROM
+// leaves it.
 void model_reset(void) {
   fake_set(RESET, 0x01FFFFFFU & ~((1U << 6) | (1U << 9)));  // the boot ROM needed the flash
   fake_set(REF_DIV, 0x100);
@@ -45,6 +46,10 @@ void model_reset(void) {
   fake_set(0x40060018U, 1U << 31);
   fake_set(0x14000000U, 3);
   fake_set(0x40064008U, fake_is("after=run") ? (1U << 16) : (1U << 8));
+  if (fake_is("usb-clock")) {  // another firmware ran before, its clk_sys from the USB's PLL
+    fake_set(SYS_CTRL, (1U << 5) | 1U);
+    fake_set(SYS_SELECTED, 2);
+  }
   if (fake_is("after=power") || fake_is("after=run")) {
     return;
   }
@@ -106,7 +111,8 @@ void model_touched(uint32_t address, uint32_t before, uint32_t after) {
     fake_set(PLL_FBDIV, 0);
     fake_set(PLL_PRIM, 0x77000);
   }
-  if ((address == RESET) && ((after & PLL_BLOCK) != 0U) && ((fake_get(SYS_SELECTED) & 2U) != 0U)) {
+  if ((address == RESET) && ((after & PLL_BLOCK) != 0U) && ((fake_get(SYS_SELECTED) & 2U) != 0U) &&
+      ((fake_get(SYS_CTRL) >> 5) == 0U)) {
     fake_breach("the PLL is reset while clk_sys comes from it");
   }
   if ((address == RESET) && ((after & ((1U << 6) | (1U << 9))) != 0U)) {
@@ -159,6 +165,9 @@ uint32_t model_core_hz(void) {
   if ((fake_get(SYS_CTRL) & 1U) == 0U) {
     return ref;
   }
+  if ((fake_get(SYS_CTRL) >> 5) == 1U) {
+    return 48000000U;
+  }
   const uint32_t prim = fake_get(PLL_PRIM);
   return (12000000U * fake_get(PLL_FBDIV)) / (((prim >> 16) & 7U) * ((prim >> 12) & 7U));
 }
@@ -174,7 +183,7 @@ uint32_t model_uart_hz(void) {
 // Its rate is the clock / (16 * (IBRD + FBRD / 64)).
 uint32_t model_baud(void) {
   const uint32_t divider = (64U * fake_get(UART0 + 0x24U)) + fake_get(UART0 + 0x28U);
-  if ((fake_get(0x40014004U) != 2U) || (fake_get(0x4001400CU) != 2U) || ((fake_get(0x4001C008U) & 0xC8U) != 0x48U)) {
+  if ((fake_get(0x40014004U) != 2U) || (fake_get(0x4001400CU) != 2U) || ((fake_get(0x4001C008U) & 0xCCU) != 0x48U)) {
     fake_breach("pins: GPIO 0 and 1 are not UART0's, or GPIO 1 is no pulled-up input");
   }
   if ((fake_get(FRCE_OFF) & (1U << 16)) != 0U) {
