@@ -82,6 +82,7 @@ tvm_crt_error_t TVMPlatformTimerStop(double* elapsed_seconds) {
   }
   timer_runs = false;
   if ((timer_start == UINT64_MAX) || (now == UINT64_MAX) || (now < timer_start)) {
+    TVMAPISetLastError("no time can be told: the timer stopped, or interrupts were masked for longer than its tick");
     return kTvmErrorPlatformTimerBadState;
   }
   const uint64_t elapsed = now - timer_start;
