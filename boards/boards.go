@@ -24,6 +24,7 @@ type Board struct {
 
 	Memory        []Region `json:"memory,omitzero"`         // the memory map; none for a process
 	Place         Place    `json:"place,omitzero"`          // which region holds what
+	ModelAt       Number   `json:"model_at,omitzero"`       // where, in the code's region, all that depends on the model starts; 0 means right behind the rest
 	ArenaKiB      int      `json:"arena_kib,omitzero"`      // KiB that tensors and the runtime take their memory from
 	PacketBytes   int      `json:"packet_bytes,omitzero"`   // bytes of the RPC server's receive buffer
 	RegistryBytes int      `json:"registry_bytes,omitzero"` // bytes for functions registered while running

@@ -40,7 +40,7 @@ func (b *Board) check() error {
 	if len(b.Templates) == 0 {
 		return b.wrong("templates", "names no template")
 	}
-	for _, check := range []func() error{b.checkLink, b.checkFlash, b.checkToolchain, b.checkSources, b.checkDefines, b.checkNumbers, b.checkMemory, b.checkPlace} {
+	for _, check := range []func() error{b.checkLink, b.checkFlash, b.checkToolchain, b.checkSources, b.checkDefines, b.checkNumbers, b.checkMemory, b.checkPlace, b.checkModelAt} {
 		if err := check(); err != nil {
 			return err
 		}
@@ -213,6 +213,42 @@ func (b *Board) checkPlace() error {
 		}
 	}
 	return b.checkArena()
+}
+
+// checkModelAt reports a model part that starts in the middle of a sector, or where the addresses of variables, which
+// the part before it contains, would move with it.
+func (b *Board) checkModelAt() error {
+	if b.ModelAt == 0 {
+		return nil
+	}
+	r, _ := b.Region(b.Place.Code)
+	switch {
+	case b.ModelAt-r.Origin >= r.Size:
+		return b.wrong("model_at", "0x%x is not in region %q, which holds the code", b.ModelAt, r.Name)
+	case !r.startsSector(b.ModelAt):
+		return b.wrong("model_at", "0x%x is in the middle of a sector of region %q", b.ModelAt, r.Name)
+	}
+	for _, p := range b.Place.parts()[1:] {
+		if p.region == r.Name {
+			return b.wrong("model_at", "region %q holds the code and the %s, which would move with the model", r.Name, p.part)
+		}
+	}
+	return nil
+}
+
+// startsSector reports whether a sector starts at an address of the region; of one without sectors, a multiple of 16.
+func (r Region) startsSector(addr Number) bool {
+	if len(r.Sectors) == 0 {
+		return addr%16 == 0
+	}
+	at := r.Origin
+	for _, s := range r.Sectors {
+		if size := s.Size * Number(s.Count); addr-at < size {
+			return (addr-at)%s.Size == 0
+		}
+		at += s.Size * Number(s.Count)
+	}
+	return false
 }
 
 // checkArena reports an arena that, with the stack where they share a region, is larger than the region. What else is

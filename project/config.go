@@ -90,9 +90,60 @@ func memoryHeader(b *boards.Board, o boards.Options) []byte {
 #define BOARDSMITH_STACK_BYTES %d
 #define BOARDSMITH_ARENA_BYTES %d
 
+// Where the model part starts, if the part before it ends at (end), and what divides all such places.
+#define BOARDSMITH_MODEL_AT(end) %s
+#define BOARDSMITH_MODEL_ALIGN %d
+
 #endif  // BOARDSMITH_MEMORY_H_
-`, b.Place.Code, b.Place.Data, b.Place.StackRegion(), b.Place.ArenaRegion(), b.Place.NoinitRegion(), o.StackBytes, o.ArenaKiB*1024)
+`, b.Place.Code, b.Place.Data, b.Place.StackRegion(), b.Place.ArenaRegion(), b.Place.NoinitRegion(), o.StackBytes, o.ArenaKiB*1024,
+		modelAt(b), modelAlign(b))
 	return []byte(w.String())
+}
+
+// modelBlock is what the model part's place is a multiple of where the code's region has no sectors.
+const modelBlock = 4096
+
+// codeSectors are the region of the code and its sectors.
+func codeSectors(b *boards.Board) (r boards.Region, sectors []boards.Sectors) {
+	r, _ = b.Region(b.Place.Code) // boards has checked
+	if len(r.Sectors) > 0 {
+		return r, r.Sectors
+	}
+	return r, []boards.Sectors{{Count: 1, Size: modelBlock}} // the last size holds on
+}
+
+// modelAt is an expression of the linker script: the board's choice, and for a user's options that make the part
+// before it longer than that, the next start of a sector.
+func modelAt(b *boards.Board) string {
+	var w strings.Builder
+	r, sectors := codeSectors(b)
+	w.WriteString("(")
+	if b.ModelAt != 0 {
+		fmt.Fprintf(&w, "(end) <= 0x%x ? 0x%x : ", uint64(b.ModelAt), uint64(b.ModelAt))
+	}
+	at := uint64(r.Origin)
+	for i, s := range sectors {
+		next := at + uint64(s.Count)*uint64(s.Size)
+		aligned := fmt.Sprintf("0x%x + ALIGN((end) - 0x%x, 0x%x)", at, at, uint64(s.Size))
+		if i == len(sectors)-1 {
+			w.WriteString(aligned)
+		} else if next > uint64(b.ModelAt) {
+			fmt.Fprintf(&w, "(end) <= 0x%x ? %s : ", next, aligned)
+		}
+		at = next
+	}
+	w.WriteString(")")
+	return w.String()
+}
+
+// modelAlign divides every place that modelAt may give.
+func modelAlign(b *boards.Board) uint64 {
+	r, sectors := codeSectors(b)
+	all := uint64(r.Origin | b.ModelAt)
+	for _, s := range sectors {
+		all |= uint64(s.Size)
+	}
+	return all & -all
 }
 
 // access is a region's attributes as the linker writes them.

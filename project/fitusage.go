@@ -6,6 +6,7 @@ import (
 	"debug/elf"
 	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -93,20 +94,42 @@ type layout struct {
 }
 
 func (p *Project) layout(image, mapFile string) (*layout, error) {
-	f, err := os.Open(mapFile)
+	m, err := mapOf(mapFile)
 	if err != nil {
-		return nil, failure.New(failure.Config, "build again", "the linker's map: %w", err)
+		return nil, err
 	}
-	defer f.Close()
-	m, err := readMap(f)
-	if err != nil {
-		return nil, failure.New(failure.Config, "build again", "%s: %w", mapFile, err)
+	for _, object := range m.objects() {
+		made := filepath.Join(p.dir, filepath.FromSlash(strings.TrimSuffix(object, ".o")+".map"))
+		if !strings.HasPrefix(object, "build/") || !filepath.IsLocal(filepath.FromSlash(object)) {
+			continue
+		}
+		if _, err := os.Stat(made); err != nil {
+			continue // not one that the linker made of others
+		}
+		of, err := mapOf(made)
+		if err != nil {
+			return nil, err
+		}
+		m.open(object, of)
 	}
 	e, err := elf.Open(image)
 	if err != nil {
 		return nil, failure.New(failure.Config, "build again", "the firmware: %w", err)
 	}
 	return &layout{e, m, p.sourceParts()}, nil
+}
+
+func mapOf(name string) (*linkMap, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, failure.New(failure.Config, "build again", "the linker's map: %w", err)
+	}
+	defer f.Close()
+	m, err := readMap(f)
+	if err != nil {
+		return nil, failure.New(failure.Config, "build again", "%s: %w", name, err)
+	}
+	return m, nil
 }
 
 // sourceParts tells by an object's name what it was compiled from: an archive keeps no folders. A source of the

@@ -9,6 +9,7 @@ import (
 	"debug/elf"
 	"encoding/hex"
 	"fmt"
+	"hash"
 	"hash/crc32"
 	"slices"
 
@@ -21,7 +22,7 @@ import (
 type flashImage struct {
 	*Image
 	sectors []imageSector // by address
-	crc     uint32        // of the image's flash range, as the firmware computes it
+	crc     uint32        // of the image's two parts, as the firmware computes it
 }
 
 // An imageSector is one sector and all its bytes; what the image leaves open is as erased.
@@ -126,26 +127,31 @@ func (img *flashImage) identify(f *elf.File) error {
 		s.digest = hex.EncodeToString(sum[:])
 		s.holdsID = at["boardsmith_build_id"]-s.Addr < s.Size
 	}
-	start, end := at["bare_image_start"], at["bare_image_end"]
-	if end <= start {
-		return failure.New(failure.Config, "", "%s does not say where the image begins and ends", img.Path)
+	sum := crc32.NewIEEE()
+	for _, part := range []struct{ start, end string }{{"bare_image_start", "bare_resident_end"}, {"bare_model", "bare_image_end"}} {
+		start, end := at[part.start], at[part.end]
+		if end <= start {
+			return failure.New(failure.Config, "", "%s does not say where the image begins and ends", img.Path)
+		}
+		if err := img.checksum(sum, start, end); err != nil {
+			return err
+		}
 	}
-	img.crc, err = img.checksum(start, end)
-	return err
+	img.crc = sum.Sum32()
+	return nil
 }
 
-// checksum is the CRC-32 of a range, which lies in the image's sectors.
-func (img *flashImage) checksum(start, end uint64) (uint32, error) {
-	sum := crc32.NewIEEE()
+// checksum adds a range, which lies in the image's sectors.
+func (img *flashImage) checksum(sum hash.Hash32, start, end uint64) error {
 	for at := start; at < end; {
 		i := slices.IndexFunc(img.sectors, func(s imageSector) bool { return at-s.Addr < s.Size })
 		if i < 0 {
-			return 0, fmt.Errorf("%s: nothing at 0x%08x", img.Path, at)
+			return fmt.Errorf("%s: nothing at 0x%08x", img.Path, at)
 		}
 		s := img.sectors[i]
 		part := s.data[at-s.Addr : min(end-s.Addr, s.Size)]
 		sum.Write(part)
 		at += uint64(len(part))
 	}
-	return sum.Sum32(), nil
+	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -207,4 +208,51 @@ func mapNumber(word string) (uint64, bool) {
 	}
 	n, err := strconv.ParseUint(digits, 16, 64)
 	return n, err == nil
+}
+
+// objects are the objects that pieces come from, without those in archives, each once.
+func (m *linkMap) objects() (all []string) {
+	for _, s := range m.sections {
+		for _, p := range s.pieces {
+			if p.object != "" && p.member == "" && !slices.Contains(all, p.object) {
+				all = append(all, p.object)
+			}
+		}
+	}
+	return all
+}
+
+// open puts, for the pieces of an object that the linker made of others before, those of the others in their place. of is
+// the map of that link, in which each section of the object is one of the image.
+func (m *linkMap) open(object string, of *linkMap) {
+	for i := range m.sections {
+		s := &m.sections[i]
+		var pieces []mapPiece
+		for _, p := range s.pieces {
+			if p.object != object || p.member != "" {
+				pieces = append(pieces, p)
+				continue
+			}
+			pieces = append(pieces, of.within(p)...)
+		}
+		s.pieces = pieces
+	}
+}
+
+// within is what of a piece comes from where. A later link may have made it shorter: what its end held is cut off.
+func (m *linkMap) within(p mapPiece) (pieces []mapPiece) {
+	at := slices.IndexFunc(m.sections, func(s mapSection) bool { return s.name == p.name })
+	if at < 0 {
+		return []mapPiece{p}
+	}
+	s := m.sections[at]
+	for _, q := range s.pieces {
+		offset := q.address - s.address
+		if offset >= p.size {
+			break
+		}
+		q.address, q.size = p.address+offset, min(q.size, p.size-offset)
+		pieces = append(pieces, q)
+	}
+	return pieces
 }

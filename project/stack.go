@@ -498,7 +498,8 @@ func newStackWalk(p *program, m *mlf.Module) *stackWalk {
 	}
 	w.known = map[string][]*codeFunction{
 		"TVMPlatformMemoryAllocate": pages, "TVMPlatformMemoryFree": pages,
-		parallelLaunch: nil, // its caller says what: see depth
+		"__wrap_TVMSystemLibEntryPoint": p.named("TVMSystemLibEntryPoint"),
+		parallelLaunch:                  nil, // its caller says what: see depth
 	}
 	return w
 }

@@ -59,6 +59,9 @@ int boardsmith_crc32_packed(TVMValue* args, int* type_codes, int num_args, TVMVa
 // The IEEE CRC-32 (as in zlib) of bytes.
 uint32_t boardsmith_crc32(const void* data, size_t size_bytes);
 
+// The CRC-32 of bytes that follow others, whose CRC-32 is crc.
+uint32_t boardsmith_crc32_more(uint32_t crc, const void* data, size_t size_bytes);
+
 // ---- Clock ----------------------------------------------------------------------
 
 // Milliseconds since any moment, wrapping at 2^32. Default (weak): always 0, which

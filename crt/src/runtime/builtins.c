@@ -14,11 +14,12 @@ static int system_lib(PACKED_PARAMETERS) {
   (void)resource_handle;
   TVMModuleHandle* const handle = &boardsmith_runtime.system_library;
   if (*handle == NULL) {
-    if (TVMSystemLibEntryPoint == NULL) {
+    const TVMModule* const library = (TVMSystemLibEntryPoint != NULL) ? TVMSystemLibEntryPoint() : NULL;
+    if (library == NULL) {
       TVMAPISetLastError("no system library");
       return (int)kTvmErrorFunctionNameNotFound;
     }
-    const int error = boardsmith_module_add(TVMSystemLibEntryPoint(), NULL, handle);
+    const int error = boardsmith_module_add(library, NULL, handle);
     if (error != 0) {
       return error;
     }

@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <tvm/runtime/crt/error_codes.h>
 
+#include "bare_model.h"
 #include "port.h"
 
 #define WEAK __attribute__((weak))
@@ -255,7 +256,15 @@ static int32_t bare_session_random(void* ctx, uint8_t* data, uint32_t size_bytes
 
 static uint32_t bare_image_crc(void* ctx) {
   (void)ctx;
-  return boardsmith_crc32(bare_image_start, (size_t)(bare_image_end - bare_image_start));
+  const uint8_t* model = (const uint8_t*)&bare_model;
+  const uint32_t crc = boardsmith_crc32(bare_image_start, (size_t)(bare_resident_end - bare_image_start));
+  return boardsmith_crc32_more(crc, model, (size_t)(bare_model.image_end - model));
+}
+
+// What the runtime finds in place of TVMSystemLibEntryPoint (the Makefile's --wrap): a jump through the table.
+const TVMModule* __wrap_TVMSystemLibEntryPoint(void);
+const TVMModule* __wrap_TVMSystemLibEntryPoint(void) {
+  return (bare_model.library != NULL) ? bare_model.library() : NULL;
 }
 
 static uint32_t bare_chip_id(void* ctx, uint8_t* id, uint32_t max_bytes) {

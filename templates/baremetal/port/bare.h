@@ -188,15 +188,16 @@ _Noreturn void bare_fault(fault_reason_t reason, uint32_t code, const fault_cont
 // The sections that code may name: .boardsmith.boot (before the vectors: a boot header), .boardsmith.vectors (first
 // in the code region otherwise), .boardsmith.noinit (kept over a reset), .bss.boardsmith_arena, .ramfunc (code that
 // is copied to RAM with .data). The thread stack grows down from bare_stack_end to bare_stack_start.
+//
+// None of these changes with the model: what does is in the table of bare_model.h. Both parts' .data begins at
+// bare_data_start.
 extern uint8_t bare_stack_start[];
 extern uint8_t bare_stack_end[];
 extern uint8_t bare_handler_stack_end[];  // the handlers' stack, BARE_HANDLER_STACK_BYTES below it
 extern uint32_t bare_data_start[];        // multiples of 8 bytes, as are all of these
-extern uint32_t bare_data_end[];
-extern const uint32_t bare_data_load[];
-extern uint32_t bare_bss_start[];
+extern uint32_t bare_bss_start[];         // of the resident part
 extern uint32_t bare_bss_end[];
-extern const uint8_t bare_image_start[];  // what is programmed: vectors, code, constants, the image of .data
-extern const uint8_t bare_image_end[];
+extern const uint8_t bare_image_start[];  // what is programmed of the resident part: vectors, code, constants
+extern const uint8_t bare_resident_end[];
 
 #endif  // BOARDSMITH_BARE_H_

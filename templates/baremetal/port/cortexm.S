@@ -2,6 +2,7 @@
 //
 // Where a Cortex-M starts: the vector table, the entry after a reset, and the way from an exception into C. ARMv6-M's
 // instructions throughout, so that one file serves all cores.
+#include "bare_model.h"
 #include "crt_config.h"
 
   .syntax unified
@@ -65,9 +66,10 @@ bare_entry:
 #endif
   bl chip_early
 
+  ldr r5, =bare_model
   ldr r0, =bare_data_start      // multiples of 8 bytes
-  ldr r1, =bare_data_end
-  ldr r2, =bare_data_load
+  ldr r1, [r5, #(4 * BARE_MODEL_DATA_END)]
+  ldr r2, [r5, #(4 * BARE_MODEL_DATA_LOAD)]
   cmp r0, r2
   beq clear                     // linked to run where it was loaded
 copy:
@@ -87,6 +89,14 @@ clear:
   stmia r0!, {r2, r3}
   b 1b
 2:
+  ldr r0, [r5, #(4 * BARE_MODEL_BSS_START)]
+  ldr r1, [r5, #(4 * BARE_MODEL_BSS_END)]
+3:
+  cmp r0, r1
+  bhs 4f
+  stmia r0!, {r2, r3}
+  b 3b
+4:
   bl main
   bl cpu_reset                  // main does not return
   .cfi_endproc

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "bare.h"
+#include "bare_model.h"
 
 #ifndef PLIC_CONTEXT
 #define PLIC_CONTEXT 0
@@ -290,15 +291,20 @@ void riscv_trap(const riscv_frame_t* frame) {
 
 // ---- Start and reset ---------------------------------------------------------------------------------------------
 
+static void clear(uint32_t* from, const uint32_t* end) {
+  for (; from < end; from++) {
+    *from = 0;
+  }
+}
+
 // Copies .data and clears .bss. Nothing has a value before that.
 void riscv_start(void) {
-  const uint32_t* from = bare_data_load;
-  for (uint32_t* to = bare_data_start; to < bare_data_end; to++, from++) {
+  const uint32_t* from = bare_model.data_load;
+  for (uint32_t* to = bare_data_start; to < bare_model.data_end; to++, from++) {
     *to = *from;
   }
-  for (uint32_t* to = bare_bss_start; to < bare_bss_end; to++) {
-    *to = 0;
-  }
+  clear(bare_bss_start, bare_bss_end);
+  clear(bare_model.bss_start, bare_model.bss_end);
   __asm__ volatile("fence.i" ::: "memory");  // code may have been copied too
   (void)main();
   cpu_reset();
@@ -316,7 +322,7 @@ void cpu_reset(void) {
 // hold in machine mode, and until a reset nothing can lift them. After a restart without a reset they are the same.
 static void protect(void) {
   const uintptr_t code = (uintptr_t)bare_image_start;
-  const uintptr_t code_end = (uintptr_t)bare_image_end & ~(PMP_ALIGN - 1U);
+  const uintptr_t code_end = (uintptr_t)bare_model.image_end & ~(PMP_ALIGN - 1U);
   uintptr_t config = 0;
   if (code_end > code) {
     WRITE_CSR("pmpaddr0", code >> 2);

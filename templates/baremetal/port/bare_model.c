@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The table at the start of the model part. Of the port's files this one alone belongs there.
+#include "bare_model.h"
+
+#include <stddef.h>
+#include <stdint.h>
+#include <tvm/runtime/c_runtime_api.h>
+
+// The model's code defines it; a firmware without a model does not.
+const TVMModule* TVMSystemLibEntryPoint(void) TVM_WEAK;
+
+// From the linker script.
+extern const uint32_t bare_data_load[];
+extern uint32_t bare_data_end[];
+extern uint32_t bare_model_bss_start[];
+extern uint32_t bare_model_bss_end[];
+extern const uint8_t bare_image_end[];
+
+_Static_assert(offsetof(bare_model_t, data_load) == (BARE_MODEL_DATA_LOAD * sizeof(uintptr_t)), "for assembler");
+_Static_assert(offsetof(bare_model_t, data_end) == (BARE_MODEL_DATA_END * sizeof(uintptr_t)), "for assembler");
+_Static_assert(offsetof(bare_model_t, bss_start) == (BARE_MODEL_BSS_START * sizeof(uintptr_t)), "for assembler");
+_Static_assert(offsetof(bare_model_t, bss_end) == (BARE_MODEL_BSS_END * sizeof(uintptr_t)), "for assembler");
+
+const bare_model_t bare_model __attribute__((section(".boardsmith.model"))) = {
+    .library = TVMSystemLibEntryPoint,
+    .data_load = bare_data_load,
+    .data_end = bare_data_end,
+    .bss_start = bare_model_bss_start,
+    .bss_end = bare_model_bss_end,
+    .image_end = bare_image_end,
+};
