@@ -46,9 +46,9 @@ func (r *toolRun) write(dir string) error {
 	return nil
 }
 
-// connect is the beginning of every command line: no servers, the probe, the chip.
-func (o *openocd) connect(dir string) []string {
-	args := []string{"-c", "gdb_port disabled; tcl_port disabled; telnet_port disabled"}
+// connect is the beginning of every command line: no servers but perhaps gdb's, the probe, the chip.
+func (o *openocd) connect(dir, gdbPort string) []string {
+	args := []string{"-c", "gdb_port " + gdbPort + "; tcl_port disabled; telnet_port disabled"}
 	if v := o.Probe.Virtual; v != nil {
 		host, port, _ := net.SplitHostPort(v.Bitbang)
 		args = append(args, "-s", dir, "-c", fmt.Sprintf("adapter driver remote_bitbang; remote_bitbang host %s; remote_bitbang port %s; transport select jtag", host, port))
@@ -65,6 +65,8 @@ func (o *openocd) connect(dir string) []string {
 	return append(args, "-c", "init", "-c", "reset halt")
 }
 
+const noGDB = "disabled"
+
 // OpenOCD knows some chips over SWD only: over JTAG its script for them lacks the length of the instruction register.
 const swjScript = `proc swj_newdap {chip tag args} {
  if {[lsearch $args -irlen] < 0} { set args [concat $args {-irlen 4 -ircapture 1 -irmask 0xf}] }
@@ -80,7 +82,7 @@ func say(format string, args ...any) string {
 }
 
 func (o *openocd) plan(j Job, dir string) *toolRun {
-	r := &toolRun{args: o.connect(dir)}
+	r := &toolRun{args: o.connect(dir, noGDB)}
 	add := func(c string) { r.args = append(r.args, "-c", c) }
 	add(say("connected"))
 	for _, s := range j.Erase {
@@ -124,13 +126,8 @@ func (o *openocd) run(ctx context.Context, r *toolRun, dir string, j Job) error 
 	if err := r.write(dir); err != nil {
 		return err
 	}
-	if o.Probe.Virtual != nil {
-		if err := os.Mkdir(filepath.Join(dir, "target"), 0o755); err != nil {
-			return err
-		}
-		if err := os.WriteFile(filepath.Join(dir, "target", "swj-dp.tcl"), []byte(swjScript), 0o644); err != nil {
-			return err
-		}
+	if err := o.shadow(dir); err != nil {
+		return err
 	}
 	lines := func(line string) {
 		if s, ok := strings.CutPrefix(line, mark); ok {
@@ -138,6 +135,17 @@ func (o *openocd) run(ctx context.Context, r *toolRun, dir string, j Job) error 
 		}
 	}
 	return command.Command{Path: path, Args: r.args, Dir: dir, Out: lines, Err: lines, Timing: o.timeout(j)}.Run(ctx)
+}
+
+// shadow puts our replacement of one of OpenOCD's scripts into dir, where an emulated probe needs it.
+func (o *openocd) shadow(dir string) error {
+	if o.Probe.Virtual == nil {
+		return nil
+	}
+	if err := os.Mkdir(filepath.Join(dir, "target"), 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, "target", "swj-dp.tcl"), []byte(swjScript), 0o644)
 }
 
 // openocdDiff is what verify_image prints of the first bytes that differ.
@@ -165,7 +173,7 @@ func hex(s string) uint64 {
 // Read implements Programmer.
 func (o *openocd) Read(ctx context.Context, addr uint64, n int) (data []byte, err error) {
 	err = inFolder(func(dir string) error {
-		r := &toolRun{args: append(o.connect(dir), "-c", fmt.Sprintf("dump_image read.bin 0x%x 0x%x", addr, n), "-c", say("read"), "-c", "reset run", "-c", "shutdown")}
+		r := &toolRun{args: append(o.connect(dir, noGDB), "-c", fmt.Sprintf("dump_image read.bin 0x%x 0x%x", addr, n), "-c", say("read"), "-c", "reset run", "-c", "shutdown")}
 		if err := o.run(ctx, r, dir, Job{Verify: []Segment{{addr, make([]byte, n)}}}); err != nil {
 			return explain(err)
 		}

@@ -50,13 +50,18 @@ def boardsmith_write(name: str, address: int):
 // connect is the beginning of every command line. It never waits for a probe, and reads nobody's configuration.
 func (p *pyocd) connect() []string {
 	args := []string{"commander", "--script", pyocdScriptName, "--no-config", "--no-wait", "--color", "never", "-t", p.Flash.Target, "-M", "halt", "-O", "auto_unlock=false"}
+	return append(args, p.probeArgs()...)
+}
+
+// probeArgs say which probe.
+func (p *pyocd) probeArgs() []string {
 	switch {
 	case p.Probe.Virtual != nil:
-		args = append(args, "-u", "remote:"+p.Probe.Virtual.Remote)
+		return []string{"-u", "remote:" + p.Probe.Virtual.Remote}
 	case p.Probe.Serial != "":
-		args = append(args, "-u", p.Probe.Serial)
+		return []string{"-u", p.Probe.Serial}
 	}
-	return args
+	return nil
 }
 
 const readName = "read%d.bin"

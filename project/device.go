@@ -43,7 +43,7 @@ func Attach(ctx context.Context, b *boards.Board, which string, e Env) (*Device,
 		return nil, fmt.Errorf("attach: %w", context.Cause(ctx))
 	}
 	d := &Device{board: b, env: e}
-	runner := cmp.Or(e.Flasher, b.Flash.Runner)
+	runner := runnerOf(b, e)
 	if runner != "none" {
 		return d, d.attachProbe(ctx, runner, which)
 	}
@@ -55,6 +55,14 @@ func Attach(ctx context.Context, b *boards.Board, which string, e Env) (*Device,
 		return nil, failure.New(failure.Config, "leave it out", "board %s is started anew each time it is opened: there is no device %q", b.Name, which)
 	}
 	return d, nil
+}
+
+// runnerOf is the programmer that is to be used, "none" where nothing is programmed.
+func runnerOf(b *boards.Board, e Env) string {
+	if b.Flash.Runner == "none" && b.Flash.Target == "" && len(b.Flash.Scripts) == 0 {
+		return "none" // there is nothing to program, whoever would
+	}
+	return cmp.Or(e.Flasher, b.Flash.Runner)
 }
 
 // Close lets others use the device. Sessions opened on it are closed by whoever opened them.

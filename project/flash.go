@@ -185,32 +185,7 @@ func (f *flashing) read(ctx context.Context) error {
 // write writes the sectors and verifies the whole image. The ledger is dirty from before the first erase until all was
 // verified, and counts each erase before it is done: a count may be too high after a crash, never too low.
 func (f *flashing) write(ctx context.Context, sectors []imageSector) error {
-	job := flasher.Job{Restart: true}
-	var id *imageSector
-	for k := range sectors {
-		s := &sectors[k]
-		if s.holdsID {
-			id = s
-			job.Erase = slices.Insert(job.Erase, 0, s.Sector)
-			continue
-		}
-		job.Erase = append(job.Erase, s.Sector)
-		job.Write = append(job.Write, s.segment())
-	}
-	if id == nil { // what is not changed by writing: the image's name must not stay while the rest changes
-		for _, s := range f.facts.image.sectors {
-			if s.holdsID {
-				job.Erase = slices.Insert(job.Erase, 0, s.Sector)
-				id = &s
-			}
-		}
-	}
-	if id != nil {
-		job.Write = append(job.Write, id.segment())
-	}
-	for _, s := range f.facts.image.sectors {
-		job.Verify = append(job.Verify, s.segment())
-	}
+	job := f.facts.image.job(sectors)
 	if err := f.dirty(job.Erase); err != nil {
 		return err
 	}
@@ -224,6 +199,38 @@ func (f *flashing) write(ctx context.Context, sectors []imageSector) error {
 		return errors.Join(err, f.save())
 	}
 	return nil
+}
+
+// job is what writes these sectors and verifies the whole image: the sector with the build id is erased first and written
+// last, also where nothing in it changes.
+func (img *flashImage) job(sectors []imageSector) flasher.Job {
+	job := flasher.Job{Restart: true}
+	var id *imageSector
+	for k := range sectors {
+		s := &sectors[k]
+		if s.holdsID {
+			id = s
+			job.Erase = slices.Insert(job.Erase, 0, s.Sector)
+			continue
+		}
+		job.Erase = append(job.Erase, s.Sector)
+		job.Write = append(job.Write, s.segment())
+	}
+	if id == nil { // what is not changed by writing: the image's name must not stay while the rest changes
+		for _, s := range img.sectors {
+			if s.holdsID {
+				job.Erase = slices.Insert(job.Erase, 0, s.Sector)
+				id = &s
+			}
+		}
+	}
+	if id != nil {
+		job.Write = append(job.Write, id.segment())
+	}
+	for _, s := range img.sectors {
+		job.Verify = append(job.Verify, s.segment())
+	}
+	return job
 }
 
 // dirty notes that these sectors are about to be erased, if their wear allows it.

@@ -359,7 +359,7 @@ func (p *Project) generate(ctx context.Context, s Spec, pl *plan) error {
 	}
 	p.state = pl.state
 	if old != nil && old.Pending == nil {
-		p.state.Tools, p.state.Edited = old.Tools, nil
+		p.state.Tools, p.state.Edited, p.state.Flashes = old.Tools, nil, old.Flashes
 		if todo.empty() && old.Inputs == pl.state.Inputs {
 			p.state = *old
 			return nil

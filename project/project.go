@@ -213,7 +213,8 @@ func (p *Project) Run(ctx context.Context, which string) (*rpc.Session, error) {
 		return nil, err
 	}
 	p.devices = append(p.devices, d)
-	if _, err := d.Flash(ctx, i); err != nil {
+	r, err := d.Flash(ctx, i)
+	if err := errors.Join(err, p.RecordFlash(i, r, err)); err != nil {
 		return nil, err
 	}
 	return d.Open(ctx, i)

@@ -31,7 +31,7 @@ const (
 )
 
 // state is project.json, format 1. No absolute path, date or user's name is in it, so that the same inputs give the
-// same bytes. Files are named by slash paths in the folder, digests are SHA-256 in hexadecimal.
+// same bytes; the times of Flashes, which only flashing adds, are the one exception. Files are named by slash paths in the folder, digests are SHA-256 in hexadecimal.
 type state struct {
 	Format   int               `json:"format"`
 	Board    boardState        `json:"board"`
@@ -45,6 +45,7 @@ type state struct {
 	// Pending is there while Generate writes: what Files is to become. A file is unchanged by people if it has its
 	// digest of either.
 	Pending map[string]string `json:"pending,omitempty"`
+	Flashes []FlashRecord     `json:"flashes,omitempty"` // the last ones, oldest first
 }
 
 // boardState is the merged board, so that later steps need no board file.

@@ -1,0 +1,106 @@
+// This file lets gdb at a board: the programmer's own gdb server, for as long as gdb runs.
+
+package flasher
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/command"
+)
+
+// A DebugServer is a programmer that can serve gdb.
+type DebugServer interface {
+	// Serve runs a gdb server on a TCP port of this computer, with the core halted behind its reset, while use runs: it is
+	// called when gdb may connect. The server has ended when Serve returns. Errors: *ToolError, use's own, those of ctx.
+	Serve(ctx context.Context, port int, use func(context.Context) error) error
+	// ServeCommand is the server's command line, for people.
+	ServeCommand(port int) string
+}
+
+// servesWithin is for a gdb server to be ready.
+const servesWithin = connectTime
+
+var errNotServing = errors.New("no gdb server was ready in time")
+
+// ServeCommand implements DebugServer.
+func (o *openocd) ServeCommand(port int) string {
+	return command.Command{Path: "openocd", Args: o.connect(".", fmt.Sprint(port))}.Typed()
+}
+
+// Serve implements DebugServer.
+func (o *openocd) Serve(ctx context.Context, port int, use func(context.Context) error) error {
+	path, err := o.Find("openocd")
+	if err != nil {
+		return err
+	}
+	return inFolder(func(dir string) error {
+		if err := o.shadow(dir); err != nil {
+			return err
+		}
+		// It says that it listens before it runs the last of its commands.
+		args := append(o.connect(dir, fmt.Sprint(port)), "-c", say("serving"))
+		return serve(ctx, command.Command{Path: path, Args: args, Dir: dir}, mark+"serving", use)
+	})
+}
+
+func (p *pyocd) serveArgs(port int) []string {
+	args := []string{"gdbserver", "--port", fmt.Sprint(port), "--telnet-port", "0", "--no-config", "--no-wait", "--persist", "--color", "never", "-t", p.Flash.Target, "-M", "halt", "-O", "auto_unlock=false"}
+	return append(args, p.probeArgs()...)
+}
+
+// ServeCommand implements DebugServer.
+func (p *pyocd) ServeCommand(port int) string {
+	return command.Command{Path: "pyocd", Args: p.serveArgs(port)}.Typed()
+}
+
+// Serve implements DebugServer.
+func (p *pyocd) Serve(ctx context.Context, port int, use func(context.Context) error) error {
+	path, err := p.Find("pyocd")
+	if err != nil {
+		return err
+	}
+	return inFolder(func(dir string) error {
+		return serve(ctx, command.Command{Path: path, Args: p.serveArgs(port), Dir: dir}, "GDB server listening on port", use)
+	})
+}
+
+// serve runs a server until use, called when it has printed a line with ready in it, has ended.
+func serve(ctx context.Context, c command.Command, ready string, use func(context.Context) error) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	is := make(chan struct{})
+	var once sync.Once
+	c.Out = func(line string) {
+		if strings.Contains(line, ready) {
+			once.Do(func() { close(is) })
+		}
+	}
+	c.Err = c.Out
+	ended := make(chan error, 1)
+	go func() { ended <- c.Run(ctx) }()
+	limit := time.NewTimer(servesWithin)
+	defer limit.Stop()
+	select {
+	case <-is:
+	case err := <-ended:
+		if err == nil {
+			err = fmt.Errorf("%s: %w", filepath.Base(c.Path), errNotServing)
+		}
+		return explain(err)
+	case <-limit.C:
+		stop()
+		<-ended
+		return &ToolError{failure.Timeout, "the gdb server hangs", &command.Error{Tool: command.Name(c.Path), Command: c.Typed(), Err: errNotServing}}
+	}
+	err := use(ctx)
+	stop()
+	<-ended // it was stopped: how it says so does not matter
+	return err
+}

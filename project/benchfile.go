@@ -1,0 +1,149 @@
+// This file is the format of bench.json: which devices lie on the desk, by names that people gave them.
+
+package project
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/moby/sys/atomicwriter"
+
+	"github.com/boardsmith/boardsmith/failure"
+)
+
+const (
+	benchFormat   = 1
+	maxBenchBytes = 1 << 20
+)
+
+// A Bench is bench.json, format 1.
+type Bench struct {
+	Format  int           `json:"format"`
+	Devices []BenchDevice `json:"devices"`
+}
+
+// A BenchDevice is one device on the desk.
+type BenchDevice struct {
+	Name  string    `json:"name"`            // what people call it
+	Board string    `json:"board"`           // the kind
+	Probe string    `json:"probe,omitempty"` // serial of its debug probe
+	Chip  string    `json:"chip,omitempty"`  // unique id of the chip, in hexadecimal, as the chip said it; "" if it has none, or was not asked
+	Link  BenchLink `json:"link"`
+	Power string    `json:"power,omitempty"` // a command that takes its power away and gives it again
+	Notes string    `json:"notes,omitempty"`
+}
+
+// A BenchLink is how the device was reached when it was noted.
+type BenchLink struct {
+	Kind string `json:"kind"`
+	Path string `json:"path,omitempty"` // USB path
+}
+
+// ReadBench reads a bench.json. None is an empty one; one that cannot be understood is an error of class config.
+func ReadBench(path string) (*Bench, error) {
+	b := &Bench{Format: benchFormat}
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return b, nil
+	}
+	if err != nil {
+		return nil, fileError("read", path, err)
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxBenchBytes+1))
+	if err != nil {
+		return nil, fileError("read", path, err)
+	}
+	if b, err = parseBench(data); err != nil {
+		return nil, failure.New(failure.Config, "mend it, or remove it and let mage devices write it again with SAVE=1", "%s: %w", path, err)
+	}
+	return b, nil
+}
+
+func parseBench(data []byte) (*Bench, error) {
+	if len(data) > maxBenchBytes {
+		return nil, errors.New("larger than 1 MiB")
+	}
+	b := &Bench{}
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(b); err != nil {
+		return nil, err
+	}
+	if b.Format != benchFormat || dec.More() {
+		return nil, fmt.Errorf("not of format %d", benchFormat)
+	}
+	names := map[string]bool{}
+	for _, d := range b.Devices {
+		switch {
+		case d.Name == "" || d.Board == "":
+			return nil, errors.New("a device has no name or no board")
+		case names[d.Name]:
+			return nil, fmt.Errorf("two devices are called %q", d.Name)
+		}
+		names[d.Name] = true
+	}
+	return b, nil
+}
+
+// Write replaces the file in one step.
+func (b *Bench) Write(path string) error {
+	data, err := json.MarshalIndent(b, "", "  ")
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	if err := atomicwriter.WriteFile(path, append(data, '\n'), 0o644); err != nil {
+		return fileError("write", path, err)
+	}
+	return nil
+}
+
+// Find returns the device of a name; nil if there is none. The pointer is good until the next Note.
+func (b *Bench) Find(name string) *BenchDevice {
+	i := slices.IndexFunc(b.Devices, func(d BenchDevice) bool { return d.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return &b.Devices[i]
+}
+
+// Note adds a device, or brings up to date what is noted of the same one: that of the same chip, else of the same probe and
+// board. Name (unless d has one), power command and notes stay as they are. It returns what is noted now.
+func (b *Bench) Note(d BenchDevice) BenchDevice {
+	i := slices.IndexFunc(b.Devices, func(o BenchDevice) bool { return d.Chip != "" && o.Chip == d.Chip })
+	if i < 0 {
+		i = slices.IndexFunc(b.Devices, func(o BenchDevice) bool { return o.Probe == d.Probe && o.Board == d.Board })
+	}
+	if i < 0 {
+		if d.Name == "" {
+			d.Name = b.newName(d.Board)
+		}
+		b.Devices = append(b.Devices, d)
+		return d
+	}
+	old := &b.Devices[i]
+	if d.Name == "" {
+		d.Name = old.Name
+	}
+	d.Power, d.Notes = old.Power, old.Notes
+	if d.Chip == "" {
+		d.Chip = old.Chip
+	}
+	*old = d
+	return d
+}
+
+func (b *Bench) newName(board string) string {
+	for n := 1; ; n++ {
+		if name := fmt.Sprintf("%s-%d", strings.ReplaceAll(board, "_", "-"), n); b.Find(name) == nil {
+			return name
+		}
+	}
+}

@@ -1,0 +1,71 @@
+// This file keeps a project's history of flashes, in its project.json.
+
+package project
+
+import (
+	"time"
+
+	"github.com/boardsmith/boardsmith/failure"
+)
+
+// maxFlashes is how many flashes are remembered.
+const maxFlashes = 20
+
+// A FlashRecord is one flash of the project's firmware.
+type FlashRecord struct {
+	Time    time.Time     `json:"time"`
+	Device  string        `json:"device"` // as in FlashReport
+	Tool    string        `json:"tool"`
+	Image   string        `json:"image"` // SHA-256 of the ELF file
+	BuildID string        `json:"build_id"`
+	Why     string        `json:"why"`
+	Bytes   int64         `json:"bytes"`           // written
+	Sectors int           `json:"sectors"`         // erased
+	Class   failure.Class `json:"class,omitempty"` // of its failure; "" means that it was verified
+}
+
+// RecordFlash adds what Flash did, or how it failed, to the history of the last 20. One that loads its image when the link
+// opens has none, and one that wrote nothing takes the place of another such before it.
+func (p *Project) RecordFlash(i *Image, r FlashReport, failed error) error {
+	if r.Device == "" {
+		return nil
+	}
+	now := FlashRecord{
+		Time: time.Now().UTC().Round(time.Second), Device: r.Device, Tool: r.Tool, Image: i.Digest, BuildID: i.ID(),
+		Why: r.Why, Bytes: r.Wrote, Sectors: r.Erased, Class: failure.Of(failed),
+	}
+	s := p.state
+	s.Flashes = append([]FlashRecord(nil), s.Flashes...)
+	if n := len(s.Flashes); n > 0 && s.Flashes[n-1].idle() && now.idle() && s.Flashes[n-1].same(now) {
+		s.Flashes = s.Flashes[:n-1]
+	}
+	s.Flashes = append(s.Flashes, now)
+	s.Flashes = s.Flashes[max(0, len(s.Flashes)-maxFlashes):]
+	if err := s.write(p.dir); err != nil {
+		return err
+	}
+	p.state = s
+	return nil
+}
+
+func (f FlashRecord) idle() bool { return f.Sectors == 0 && f.Class == "" }
+
+func (f FlashRecord) same(g FlashRecord) bool { return f.Device == g.Device && f.Image == g.Image }
+
+// Flashes is the history, oldest first.
+func (p *Project) Flashes() []FlashRecord { return append([]FlashRecord(nil), p.state.Flashes...) }
+
+// Built is the image that the project's last build made; nil if there is none, or something has changed it since. Whether
+// a build now would make another one is not asked.
+func (p *Project) Built() (*Image, error) {
+	t, err := openTree(p.dir)
+	if err != nil {
+		return nil, err
+	}
+	defer t.close()
+	last := p.lastBuild(t)
+	if last == nil {
+		return nil, nil
+	}
+	return p.image(last, true), nil
+}

@@ -1,0 +1,167 @@
+// This file shows what goes over a device's link.
+
+package project
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/boardsmith/boardsmith/transport"
+)
+
+// Monitoring says what Monitor shows, and to whom. Show must be set.
+type Monitoring struct {
+	Show   func(line string) // takes a line for each message in either direction, and each line that the device logs
+	Record io.Writer         // takes a recording of every byte, as transport's; nil: nobody does
+}
+
+// Monitor opens the link, begins a session, and shows logs and traffic until ctx ends, or the link does. The image is
+// that which an emulator or a process is to run; nil where the device has a probe.
+func (d *Device) Monitor(ctx context.Context, i *Image, m Monitoring) error {
+	if d.bench == nil {
+		if err := d.accepts(i); err != nil {
+			return err
+		}
+	}
+	link, err := d.openLink(ctx, i)
+	if err != nil {
+		return err
+	}
+	defer func() { link.Close() }()
+	if m.Record != nil {
+		link = transport.Record(link, m.Record)
+	}
+	link = &watched{Link: link, show: m.Show, began: time.Now()}
+	log := hclog.New(&hclog.LoggerOptions{Output: logLines(m.Show), Level: hclog.Info, DisableTime: true})
+	for {
+		err := listen(ctx, link, log)
+		var ended *transport.TerminatedError
+		var mute *transport.HandshakeError
+		switch {
+		case ctx.Err() != nil:
+			return fmt.Errorf("monitor: %w", context.Cause(ctx))
+		case errors.As(err, &ended):
+			m.Show("-- " + ended.Error())
+		case errors.As(err, &mute) && !errors.Is(err, transport.ErrClosed):
+			m.Show("-- " + mute.Error() + "; asking again")
+		default:
+			return err
+		}
+	}
+}
+
+// listen holds one session and waits for what the device says by itself.
+func listen(ctx context.Context, link transport.Link, log hclog.Logger) error {
+	s, err := transport.Dial(ctx, link, transport.SessionOptions{Log: log})
+	if err != nil {
+		return err
+	}
+	for {
+		if _, err := s.Recv(ctx); err != nil {
+			var damaged *transport.DamagedError
+			if !errors.As(err, &damaged) {
+				return err
+			}
+		}
+	}
+}
+
+// logLines hands the lines of a logger on.
+type logLines func(string)
+
+func (l logLines) Write(p []byte) (int, error) {
+	l("log      " + strings.TrimSpace(strings.Replace(string(p), "[INFO]", "", 1)))
+	return len(p), nil
+}
+
+// A watched link shows the frames that go over it, and what the device says outside of frames.
+type watched struct {
+	transport.Link
+	show    func(string)
+	began   time.Time
+	in, out transport.Unframer
+	stray   []byte // from the device, outside of frames
+}
+
+func (w *watched) Read(ctx context.Context, p []byte) (int, error) {
+	n, err := w.Link.Read(ctx, p)
+	w.look("<", &w.in, p[:n])
+	return n, err
+}
+
+func (w *watched) Write(ctx context.Context, p []byte) error {
+	w.look(">", &w.out, p)
+	return w.Link.Write(ctx, p)
+}
+
+// messageTypes are the third bytes of messages (wire.md §2.1).
+var messageTypes = map[byte]string{0x00: "Init", 0x01: "Init reply", 0x02: "Terminate", 0x03: "log", 0x10: "message"}
+
+const (
+	frameMark  = 0xFF // begins every frame, and every escape in one
+	shownBytes = 24
+	strayLine  = 120
+)
+
+// look shows the frames that end in p.
+func (w *watched) look(way string, un *transport.Unframer, p []byte) {
+	for len(p) > 0 {
+		if un.Idle() {
+			p = w.outside(p)
+		}
+		n, event := un.Next(p)
+		p = p[n:]
+		body := un.Payload()
+		switch {
+		case event == transport.NeedMore:
+		case event != transport.Frame:
+			w.line(way, fmt.Sprintf("damaged: %v, %d bytes", event, len(body)))
+		case len(body) < 3:
+			w.line(way, fmt.Sprintf("a frame of %d bytes", len(body)))
+		default:
+			kind, known := messageTypes[body[2]]
+			if !known {
+				kind = fmt.Sprintf("type 0x%02x", body[2])
+			}
+			more := ""
+			if len(body) > 3+shownBytes {
+				more = " …"
+			}
+			w.line(way, fmt.Sprintf("%-10s session %02x%02x, %5d bytes  % x%s", kind, body[0], body[1], len(body)-3, body[3:min(len(body), 3+shownBytes)], more))
+		}
+	}
+}
+
+// outside takes what lies before the next frame, and shows whole lines of it: a boot loader's words, for instance.
+func (w *watched) outside(p []byte) []byte {
+	i := bytes.IndexByte(p, frameMark)
+	if i < 0 {
+		i = len(p)
+	}
+	w.stray = append(w.stray, p[:i]...)
+	for {
+		end := bytes.IndexByte(w.stray, '\n')
+		switch {
+		case end >= 0:
+		case len(w.stray) > strayLine:
+			end = strayLine
+		default:
+			return p[i:]
+		}
+		if text := bytes.TrimSpace(w.stray[:end]); len(text) > 0 {
+			w.line("<", fmt.Sprintf("outside of frames: %q", text))
+		}
+		w.stray = w.stray[min(end+1, len(w.stray)):]
+	}
+}
+
+func (w *watched) line(way, text string) {
+	w.show(fmt.Sprintf("%8.3f %s %s", time.Since(w.began).Seconds(), way, text))
+}
