@@ -358,149 +358,256 @@ func TestRP2040Boot(t *testing.T) {
 	}
 	for _, at := range []uint32{0x20041F00, 0x20000404} { // where the boot ROM puts it, and any other word
 		for _, lr := range []uint32{0, 0x10001235} {
-			c := &bootCore{code: code, base: at, busy: 3}
-			c.r[14], c.r[15] = lr, at
+			b := &bootBus{t: t, code: code, base: at, busy: 3}
+			c := &core{bus: b}
+			b.core = c
+			c.r[14] = lr
 			for i := 4; i < 12; i++ {
 				c.r[i] = uint32(i) * 0x01010101
 			}
-			c.run(t)
-			c.check(t, lr)
+			c.run(t, at)
+			b.check(t, lr)
 		}
 	}
 }
 
-// A bootCore executes those instructions of ARMv6-M that the second stage is made of.
-type bootCore struct {
-	code   []byte
-	base   uint32
-	r      [16]uint32
-	msp    uint32
-	n      bool
-	z, c   bool
-	busy   int // reads of SSI_SR that still say so
-	polled bool
-	writes []string
-	left   uint32 // where it went
+// A core executes those instructions of ARMv6-M that the second stage and the code beside it are made of.
+type core struct {
+	r          [16]uint32
+	msp        uint32
+	n, z, c, v bool
+	bus        bus
+	stopped    bool
 }
 
-func (c *bootCore) load(t *testing.T, addr uint32) uint32 {
+// A bus is what the core sees; it reports what may not be by failing the test.
+type bus interface {
+	load(addr uint32, width int) uint32
+	store(addr uint32, width int, v uint32)
+	// enters is asked before each instruction; true: what is there has been done instead, and the core returns to LR.
+	enters(pc uint32) bool
+}
+
+const stop = 0xFFFFFFFE // LR of the outermost call
+
+func (c *core) run(t *testing.T, pc uint32) {
 	t.Helper()
-	switch {
-	case addr >= c.base && addr+4 <= c.base+256:
-		return binary.LittleEndian.Uint32(c.code[addr-c.base:])
-	case addr == 0x10000100: // the vector table
-		return 0x20010000
-	case addr == 0x10000104:
-		return 0x10000201
-	case addr == 0x18000028: // SSI_SR
-		c.polled = true
-		if c.busy > 0 {
-			c.busy--
-			return 3 - uint32(c.busy)%2 // busy, with and without room
-		}
-		return 6
-	}
-	t.Fatalf("reads %#x", addr)
-	return 0
-}
-
-func (c *bootCore) store(addr, v uint32) {
-	c.polled = false
-	c.writes = append(c.writes, fmt.Sprintf("%08x=%x", addr, v))
-}
-
-func (c *bootCore) flags(v uint32) uint32 {
-	c.n, c.z = v>>31 != 0, v == 0
-	return v
-}
-
-func (c *bootCore) run(t *testing.T) {
-	t.Helper()
-	for range 10000 {
-		pc := c.r[15]
-		if pc < c.base || pc+2 > c.base+252 {
-			t.Fatalf("runs away to %#x", pc)
-		}
-		op := uint32(binary.LittleEndian.Uint16(c.code[pc-c.base:]))
-		c.r[15] += 2
-		if c.execute(t, pc, op) {
+	c.r[15] = pc &^ 1
+	for range 2_000_000 {
+		if c.stopped || c.r[15] == stop&^1 {
 			return
+		}
+		if c.bus.enters(c.r[15]) {
+			c.r[15] = c.r[14] &^ 1
+			continue
+		}
+		op := c.bus.load(c.r[15], 2)
+		c.r[15] += 2
+		if !c.execute(op) {
+			t.Fatalf("instruction %#04x at %#x is not known here", op, c.r[15]-2)
 		}
 	}
 	t.Fatal("does not end")
 }
 
-// execute returns true where the second stage ends.
-func (c *bootCore) execute(t *testing.T, pc, op uint32) bool {
-	t.Helper()
-	d, n, imm8 := op&7, op>>3&7, op&0xFF
+func (c *core) flags(v uint32) uint32 {
+	c.n, c.z = v>>31 != 0, v == 0
+	return v
+}
+
+// add is AddWithCarry of the architecture manual.
+func (c *core) add(a, b, carry uint32) uint32 {
+	sum := uint64(a) + uint64(b) + uint64(carry)
+	v := uint32(sum)
+	c.c, c.v = sum>>32 != 0, (a^v)&(b^v)>>31 != 0
+	return c.flags(v)
+}
+
+func (c *core) holds(cond uint32) bool {
+	is := [...]bool{c.z, c.c, c.n, c.v, c.c && !c.z, c.n == c.v, !c.z && c.n == c.v}[cond>>1]
+	return is != (cond&1 != 0)
+}
+
+func (c *core) execute(op uint32) bool {
+	d, n, m, imm5, imm8 := op&7, op>>3&7, op>>6&7, op>>6&31, op&0xFF
+	wide, pc := op>>8&7, c.r[15]+2
 	switch {
+	case op>>11 == 0b00000: // LSLS
+		if imm5 != 0 {
+			c.c = c.r[n]>>(32-imm5)&1 != 0
+		}
+		c.r[d] = c.flags(c.r[n] << imm5)
+	case op>>11 == 0b00001 && imm5 != 0: // LSRS
+		c.c = c.r[n]>>(imm5-1)&1 != 0
+		c.r[d] = c.flags(c.r[n] >> imm5)
+	case op>>9 == 0b0001100:
+		c.r[d] = c.add(c.r[n], c.r[m], 0)
+	case op>>9 == 0b0001101:
+		c.r[d] = c.add(c.r[n], ^c.r[m], 1)
+	case op>>9 == 0b0001110:
+		c.r[d] = c.add(c.r[n], m, 0)
+	case op>>9 == 0b0001111:
+		c.r[d] = c.add(c.r[n], ^m, 1)
+	case op>>11 == 0b00100: // MOVS
+		c.r[wide] = c.flags(imm8)
+	case op>>11 == 0b00101: // CMP
+		c.add(c.r[wide], ^imm8, 1)
+	case op>>11 == 0b00110: // ADDS
+		c.r[wide] = c.add(c.r[wide], imm8, 0)
+	case op>>11 == 0b00111: // SUBS
+		c.r[wide] = c.add(c.r[wide], ^imm8, 1)
+	case op>>6 == 0b0100000000:
+		c.r[d] = c.flags(c.r[d] & c.r[n])
+	case op>>6 == 0b0100001000: // TST
+		c.flags(c.r[d] & c.r[n])
+	case op>>6 == 0b0100001010: // CMP
+		c.add(c.r[d], ^c.r[n], 1)
+	case op>>6 == 0b0100001100:
+		c.r[d] = c.flags(c.r[d] | c.r[n])
+	case op>>6 == 0b0100001110: // BICS
+		c.r[d] = c.flags(c.r[d] &^ c.r[n])
+	case op>>8 == 0b01000100: // ADD
+		c.r[op>>4&8|d] += c.r[op>>3&15]
+	case op>>8 == 0b01000110: // MOV
+		c.r[op>>4&8|d] = c.r[op>>3&15]
+	case op>>7 == 0b010001110: // BX
+		c.r[15] = c.r[op>>3&15] &^ 1
+	case op>>7 == 0b010001111: // BLX
+		to := c.r[op>>3&15]
+		c.r[14], c.r[15] = c.r[15]|1, to&^1
+	case op>>11 == 0b01001: // LDR literal
+		c.r[wide] = c.bus.load(pc&^3+imm8*4, 4)
+	case op>>11 == 0b01100:
+		c.bus.store(c.r[n]+imm5*4, 4, c.r[d])
+	case op>>11 == 0b01101:
+		c.r[d] = c.bus.load(c.r[n]+imm5*4, 4)
+	case op>>11 == 0b01110:
+		c.bus.store(c.r[n]+imm5, 1, c.r[d])
+	case op>>11 == 0b01111:
+		c.r[d] = c.bus.load(c.r[n]+imm5, 1)
+	case op>>9 == 0b0101010:
+		c.bus.store(c.r[n]+c.r[m], 1, c.r[d])
+	case op>>9 == 0b0101110:
+		c.r[d] = c.bus.load(c.r[n]+c.r[m], 1)
 	case op>>11 == 0b10100: // ADR
-		c.r[op>>8&7] = (pc+4)&^3 + imm8*4
+		c.r[wide] = pc&^3 + imm8*4
+	case op>>6 == 0b1011001011: // UXTB
+		c.r[d] = c.r[n] & 0xFF
+	case op>>9 == 0b1011010: // PUSH
+		c.push(imm8 | op&0x100<<6)
+	case op>>9 == 0b1011110: // POP
+		c.pop(imm8 | op&0x100<<7)
 	case op>>11 == 0b11001: // LDMIA
-		base := op >> 8 & 7
-		addr := c.r[base]
+		addr := c.r[wide]
 		for i := range uint32(8) {
 			if imm8>>i&1 != 0 {
-				c.r[i] = c.load(t, addr)
+				c.r[i] = c.bus.load(addr, 4)
 				addr += 4
 			}
 		}
-		if imm8>>base&1 == 0 {
-			c.r[base] = addr
+		if imm8>>wide&1 == 0 {
+			c.r[wide] = addr
 		}
-	case op>>11 == 0b00101: // CMP immediate
-		v := c.r[op>>8&7]
-		c.flags(v - imm8)
-		c.c = v >= imm8
-	case op>>11 == 0b00111: // SUBS immediate
-		v := c.r[op>>8&7]
-		c.r[op>>8&7] = c.flags(v - imm8)
-		c.c = v >= imm8
-	case op>>6 == 0b0100001010: // CMP
-		c.flags(c.r[d] - c.r[n])
-		c.c = c.r[d] >= c.r[n]
-	case op>>11 == 0b00001: // LSRS
-		by := op >> 6 & 31
-		c.c = c.r[n]>>(by-1)&1 != 0
-		c.r[d] = c.flags(c.r[n] >> by)
-	case op>>11 == 0b00000 && op>>6&31 != 0: // LSLS
-		by := op >> 6 & 31
-		c.c = c.r[n]>>(32-by)&1 != 0
-		c.r[d] = c.flags(c.r[n] << by)
-	case op>>11 == 0b01100: // STR
-		c.store(c.r[n]+op>>6&31*4, c.r[d])
-	case op>>11 == 0b01101: // LDR
-		c.r[d] = c.load(t, c.r[n]+op>>6&31*4)
-	case op>>8 == 0b01000110: // MOV
-		c.r[op>>4&8|d] = c.r[op>>3&15]
+	case op>>12 == 0b1101 && op>>8&15 < 14:
+		if c.holds(op >> 8 & 15) {
+			c.r[15] = pc + uint32(int32(int8(imm8)))*2
+		}
 	case op>>11 == 0b11100: // B
-		c.r[15] = pc + 4 + uint32(int32(op<<21)>>20)
-	case op>>12 == 0b1101:
-		taken := map[uint32]bool{0: c.z, 1: !c.z, 2: c.c, 3: !c.c}
-		if op>>8&15 > 3 {
-			t.Fatalf("condition of %#x", op)
-		}
-		if taken[op>>8&15] {
-			c.r[15] = pc + 4 + uint32(int32(int8(imm8)))*2
-		}
-	case op>>4 == 0xF38: // MSR
-		if second := binary.LittleEndian.Uint16(c.code[pc+2-c.base:]); second != 0x8808 {
-			t.Fatalf("MSR %#x", second)
-		}
-		c.msp = c.r[op&15]
-		c.r[15] += 2
-	case op&0xFF87 == 0x4700: // BX
-		c.left = c.r[op>>3&15]
-		return true
+		c.r[15] = pc + uint32(int32(op<<21)>>20)
+	case op>>11 == 0b11110:
+		return c.executeWide(op)
 	default:
-		t.Fatalf("instruction %#04x", op)
+		return false
+	}
+	return true
+}
+
+// executeWide knows BL, and MSR of MSP.
+func (c *core) executeWide(op uint32) bool {
+	second := c.bus.load(c.r[15], 2)
+	c.r[15] += 2
+	switch {
+	case second>>14 == 3 && second>>12&1 == 1:
+		s, j1, j2 := op>>10&1, second>>13&1, second>>11&1
+		i1, i2 := 1^j1^s, 1^j2^s
+		offset := int32((s<<24|i1<<23|i2<<22|op&0x3FF<<12|second&0x7FF<<1)<<7) >> 7
+		c.r[14] = c.r[15] | 1
+		c.r[15] += uint32(offset)
+	case op>>4 == 0xF38 && second == 0x8808:
+		c.msp = c.r[op&15]
+	default:
+		return false
+	}
+	return true
+}
+
+func (c *core) push(list uint32) {
+	for i := 15; i >= 0; i-- {
+		if list>>i&1 != 0 {
+			c.r[13] -= 4
+			c.bus.store(c.r[13], 4, c.r[i])
+		}
+	}
+}
+
+func (c *core) pop(list uint32) {
+	for i := range 16 {
+		if list>>i&1 != 0 {
+			c.r[i] = c.bus.load(c.r[13], 4)
+			c.r[13] += 4
+		}
+	}
+	c.r[15] &^= 1
+}
+
+// A bootBus is what the second stage sees: itself, the vector table behind it, and the flash interface.
+type bootBus struct {
+	t      *testing.T
+	code   []byte
+	base   uint32
+	busy   int // reads of SSI_SR that still say so
+	writes []string
+	left   uint32 // where it went
+	core   *core
+}
+
+func (b *bootBus) enters(pc uint32) bool {
+	if pc < b.base || pc >= b.base+252 {
+		b.left, b.core.stopped = pc, true
+		return true
 	}
 	return false
 }
 
+func (b *bootBus) load(addr uint32, width int) uint32 {
+	b.t.Helper()
+	switch {
+	case addr >= b.base && addr+uint32(width) <= b.base+256:
+		if width == 2 {
+			return uint32(binary.LittleEndian.Uint16(b.code[addr-b.base:]))
+		}
+		return binary.LittleEndian.Uint32(b.code[addr-b.base:])
+	case addr == 0x10000100: // the vector table
+		return 0x20010000
+	case addr == 0x10000104:
+		return 0x10000201
+	case addr == 0x18000028: // SSI_SR
+		if b.busy > 0 {
+			b.busy--
+			return 3 - uint32(b.busy)%2 // busy, with and without room
+		}
+		return 6
+	}
+	b.t.Fatalf("reads %#x", addr)
+	return 0
+}
+
+func (b *bootBus) store(addr uint32, _ int, v uint32) {
+	b.writes = append(b.writes, fmt.Sprintf("%08x=%x", addr, v))
+}
+
 // check holds what was written against the datasheets.
-func (c *bootCore) check(t *testing.T, lr uint32) {
+func (b *bootBus) check(t *testing.T, lr uint32) {
 	t.Helper()
 	const quad = 2<<21 | 31<<16 | 3<<8 // CTRLR0: SPI_FRF, DFS_32, TMOD (§4.10.13)
 	const address = 8<<2 | 4<<11       // SPI_CTRLR0: ADDR_L 32 bits, WAIT_CYCLES 4
@@ -512,29 +619,29 @@ func (c *bootCore) check(t *testing.T, lr uint32) {
 		"18000008=0", fmt.Sprintf("180000f4=%x", uint32(0xA0<<24|address|2)), "18000008=1",
 		"e000ed08=10000100",
 	}
-	if !slices.Equal(c.writes, want) {
-		t.Errorf("writes\n%q, want\n%q", c.writes, want)
+	if !slices.Equal(b.writes, want) {
+		t.Errorf("writes\n%q, want\n%q", b.writes, want)
 	}
-	if c.busy != 0 {
+	if b.busy != 0 {
 		t.Error("goes on while the flash interface is busy")
 	}
 	for i := 4; i < 12; i++ {
-		if c.r[i] != uint32(i)*0x01010101 {
+		if b.core.r[i] != uint32(i)*0x01010101 {
 			t.Errorf("r%d is not kept", i)
 		}
 	}
-	if lr != 0 && (c.left != lr || c.msp != 0) {
-		t.Errorf("called from %#x it goes to %#x", lr, c.left)
+	if lr != 0 && (b.left != lr&^1 || b.core.msp != 0) {
+		t.Errorf("called from %#x it goes to %#x", lr, b.left)
 	}
-	if lr == 0 && (c.left != 0x10000201 || c.msp != 0x20010000) {
-		t.Errorf("goes to %#x with SP %#x, not as the vector table says", c.left, c.msp)
+	if lr == 0 && (b.left != 0x10000200 || b.core.msp != 0x20010000) {
+		t.Errorf("goes to %#x with SP %#x, not as the vector table says", b.left, b.core.msp)
 	}
 }
 
 // ---- What the boot ROMs find in a built image ----------------------------------------------------------------------
 
-// built is the sample's image for the board, as programmed from the start of its flash.
-func built(t *testing.T, board string) ([]byte, *boards.Board) {
+// built is the sample's image for the board, as programmed from the start of its flash, and the ELF file of it.
+func built(t *testing.T, board string) (image []byte, program string, b *boards.Board) {
 	t.Helper()
 	b, err := boards.Find(board, nil)
 	if err != nil {
@@ -558,11 +665,11 @@ func built(t *testing.T, board string) ([]byte, *boards.Board) {
 	if _, err := p.Build(ctx); err != nil {
 		t.Fatal(err)
 	}
-	image, err := os.ReadFile(filepath.Join(dir, "build", "firmware.bin"))
+	image, err = os.ReadFile(filepath.Join(dir, "build", "firmware.bin"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return image, b
+	return image, filepath.Join(dir, "build", "firmware.elf"), b
 }
 
 // checkVectors looks at the vector table at offset: a stack in RAM, and an entry in the image.
@@ -581,7 +688,7 @@ func checkVectors(t *testing.T, image []byte, b *boards.Board, offset int) {
 }
 
 func TestRP2040Image(t *testing.T) {
-	image, b := built(t, "rpi_pico")
+	image, program, b := built(t, "rpi_pico")
 	if got, want := binary.LittleEndian.Uint32(image[252:]), bootCRC(image[:252]); got != want {
 		t.Errorf("the image's first 256 bytes end in %#x, want their CRC %#x", got, want)
 	}
@@ -589,12 +696,167 @@ func TestRP2040Image(t *testing.T) {
 		t.Error("the image does not begin with the second stage")
 	}
 	checkVectors(t, image, b, 0x100)
+	checkFlashID(t, program)
+}
+
+// A flashBus is what ask_flash of chip_rp2040.c sees: RAM, the boot ROM's functions, and the flash behind its interface,
+// which from exit_xip to the second stage cannot be read in place.
+type flashBus struct {
+	t        *testing.T
+	ram      map[uint32]byte
+	boot     uint32 // the copy of the second stage
+	dead     bool   // the interface never says anything
+	calls    []string
+	xip      bool
+	selected bool
+	sent     []byte
+	waiting  []byte
+	reads    int
+}
+
+var flashAnswer = []byte{0xE6, 0x61, 0x64, 0x08, 0x43, 0x1B, 0x5A, 0x2C}
+
+// functions of the boot ROM, at addresses of this test's choice
+var romFunctions = map[uint32]string{0x1000: "IF", 0x2000: "EX", 0x3000: "FC"}
+
+func (b *flashBus) enters(pc uint32) bool {
+	name, ok := romFunctions[pc]
+	if pc == b.boot {
+		name, ok = "boot2", true
+	}
+	if !ok {
+		return false
+	}
+	b.calls = append(b.calls, name)
+	if name == "EX" {
+		b.xip = false
+	}
+	if name == "boot2" {
+		b.xip = true
+	}
+	return true
+}
+
+func (b *flashBus) load(addr uint32, width int) uint32 {
+	b.t.Helper()
+	switch {
+	case addr >= 0x20000000 && addr < 0x20042000:
+		var v uint32
+		for i := range uint32(width) {
+			v |= uint32(b.ram[addr+i]) << (8 * i)
+		}
+		return v
+	case addr == 0x18000028: // SSI_SR: TFNF, RFNE
+		b.reads++
+		if b.dead {
+			return 0
+		}
+		v := uint32(2)
+		if len(b.waiting) > 0 && b.reads%3 == 0 {
+			v |= 8
+		}
+		return v
+	case addr == 0x18000060: // SSI_DR0
+		if len(b.waiting) == 0 {
+			b.t.Error("the receiver's FIFO is read while it is empty")
+			return 0
+		}
+		v := b.waiting[0]
+		b.waiting = b.waiting[1:]
+		return uint32(v)
+	case addr == 0x4001800C: // GPIO_QSPI_SS_CTRL
+		return 0
+	}
+	b.t.Fatalf("reads %#x while the flash (in place: %v) is asked", addr, b.xip)
+	return 0
+}
+
+func (b *flashBus) store(addr uint32, width int, v uint32) {
+	b.t.Helper()
+	switch {
+	case addr >= 0x20000000 && addr < 0x20042000:
+		for i := range uint32(width) {
+			b.ram[addr+i] = byte(v >> (8 * i))
+		}
+	case addr == 0x4001800C:
+		b.selected = v>>8&3 == 2
+		b.calls = append(b.calls, map[uint32]string{2: "low", 3: "high"}[v>>8&3])
+	case addr == 0x18000060:
+		answer := byte(0xFF)
+		if i := len(b.sent) - 5; i >= 0 && i < len(flashAnswer) && b.sent[0] == 0x4B {
+			answer = flashAnswer[i]
+		}
+		if !b.selected || len(b.waiting) >= 16 {
+			b.t.Errorf("sent with the flash selected: %v, %d words in the receiver's FIFO", b.selected, len(b.waiting))
+		}
+		b.sent = append(b.sent, byte(v))
+		b.waiting = append(b.waiting, answer)
+	default:
+		b.t.Fatalf("writes %#x", addr)
+	}
+}
+
+// checkFlashID runs the image's own code that reads the flash's id: from RAM alone, in the right order, with an end.
+func checkFlashID(t *testing.T, program string) {
+	t.Helper()
+	f, err := elf.Open(program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	symbols, err := f.Symbols()
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := map[string]uint32{}
+	for _, s := range symbols {
+		at[s.Name] = uint32(s.Value)
+	}
+	if at["ask_flash"]&^1 < 0x20000000 || at["flash"] < 0x20000000 {
+		t.Fatalf("ask_flash is at %#x, flash at %#x", at["ask_flash"], at["flash"])
+	}
+	for _, dead := range []bool{false, true} {
+		b := &flashBus{t: t, ram: map[uint32]byte{}, boot: at["flash"] + 12, dead: dead, xip: true}
+		for _, s := range f.Sections {
+			if s.Addr < 0x20000000 || s.Type != elf.SHT_PROGBITS {
+				continue
+			}
+			data, err := s.Data()
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, v := range data {
+				b.ram[uint32(s.Addr)+uint32(i)] = v
+			}
+		}
+		c := &core{bus: b}
+		c.r[13], c.r[14] = 0x20040000, stop|1
+		for i, pc := range []uint32{0x1001, 0x2001, 0x3001} {
+			b.store(at["flash"]+uint32(4*i), 4, pc)
+		}
+		b.store(at["flash"]+12+256, 1, 0x4B)
+		c.run(t, at["ask_flash"])
+		if want := []string{"IF", "EX", "low", "high", "FC", "boot2"}; !slices.Equal(b.calls, want) {
+			t.Errorf("calls %q, want %q", b.calls, want)
+		}
+		if c.r[13] != 0x20040000 {
+			t.Errorf("the stack pointer comes back as %#x", c.r[13])
+		}
+		if dead && c.r[0] == 13 || !dead && c.r[0] != 13 {
+			t.Errorf("dead %v: %d bytes", dead, c.r[0])
+		}
+		for i, want := range flashAnswer {
+			if got := byte(b.load(at["flash"]+12+256+5+uint32(i), 1)); !dead && got != want {
+				t.Errorf("byte %d of the id is %#x, want %#x", i, got, want)
+			}
+		}
+	}
 }
 
 // TestIMXRT1060Image reads the configuration block and the image vector table as the boot ROM does (IMXRT1060RM,
 // chapter System Boot).
 func TestIMXRT1060Image(t *testing.T) {
-	image, b := built(t, "mimxrt1060_evk")
+	image, _, b := built(t, "mimxrt1060_evk")
 	word := func(at int) uint32 { return binary.LittleEndian.Uint32(image[at:]) }
 	for _, c := range []struct {
 		at   int

@@ -189,7 +189,8 @@ uint32_t chip_uart_hz(void) { return chip_core_hz(); }  // clk_peri is clk_sys
 #define RAM_CODE
 #endif
 
-enum { ID_BYTES = 8, ID_COMMAND_BYTES = 13, BOOT_WORDS = 64, IN_FLIGHT = 14 };
+enum { ID_BYTES = 8, ID_COMMAND_BYTES = 13, BOOT_WORDS = 64, SSI_FIFO_WORDS = 16 };
+_Static_assert(ID_COMMAND_BYTES <= SSI_FIFO_WORDS, "all that is sent has room in the receiver's FIFO");
 #define READ_ID 0x4BU         // W25Q16JV datasheet §8.2.31: then four bytes that mean nothing, then the id
 #define SSI_READS 100000U     // far more than 13 bytes take at the boot ROM's rate
 #define SR_TFNF (1U << 1)
@@ -214,7 +215,7 @@ RAM_CODE static uint32_t exchange(void) {
   uint32_t got = 0;
   for (uint32_t i = 0; (i < SSI_READS) && (got < (uint32_t)ID_COMMAND_BYTES); i++) {
     const uint32_t status = SSI_SR;
-    if ((sent < (uint32_t)ID_COMMAND_BYTES) && ((sent - got) < (uint32_t)IN_FLIGHT) && ((status & SR_TFNF) != 0U)) {
+    if ((sent < (uint32_t)ID_COMMAND_BYTES) && ((status & SR_TFNF) != 0U)) {
       SSI_DR0 = flash.bytes[sent];
       sent++;
     }

@@ -178,7 +178,8 @@ uint32_t model_baud(void) {
     fake_breach("BAUD: oversampling out of range, or two stop bits");
     return 0;
   }
-  if ((fake_get(0x401F80ECU) != 2U) || (fake_get(0x401F80F0U) != 2U) || ((fake_get(0x401F82E0U) & 0x3000U) != 0x3000U)) {
+  if ((fake_get(0x401F80ECU) != 2U) || (fake_get(0x401F80F0U) != 2U) ||
+      ((fake_get(0x401F82E0U) & 0x3000U) != 0x3000U)) {
     fake_breach("pins: GPIO_AD_B0_12 and 13 are not LPUART1's, or RX is not pulled");
   }
   if ((fake_get(LPUART + 0x28U) & 0x88U) != 0x88U) {
@@ -285,7 +286,8 @@ uint32_t model_watchdog_ms(void) {
   if (!srsr_written || (fake_get(SRSR) != 0U)) {
     fake_breach("SRSR was not cleared");
   }
-  if (((fake_get(RTWDOG_CS) & 0x80U) != 0U) || ((fake_get(0x400B8008U) & 1U) != 0U) || ((fake_get(0x400D0008U) & 1U) != 0U)) {
+  if (((fake_get(RTWDOG_CS) & 0x80U) != 0U) || ((fake_get(0x400B8008U) & 1U) != 0U) ||
+      ((fake_get(0x400D0008U) & 1U) != 0U)) {
     fake_breach("a watchdog is on that nobody feeds");
   }
   if ((fake_get(CLPCR) & 3U) != 0U) {
