@@ -29,6 +29,9 @@ const childMode = "PROJECT_TEST_CHILD"
 
 // child is the second process: it does what childMode says in the folder of its first argument.
 func child() int {
+	if os.Getenv(childMode) == "flash" {
+		return flashingChild(os.Args[1])
+	}
 	dir, model, store := os.Args[1], os.Args[2], os.Args[3]
 	env := Env{Cache: cache.New(store, cache.Options{})}
 	if limit, err := strconv.ParseUint(os.Getenv("PROJECT_TEST_FILE_LIMIT"), 10, 64); err == nil {

@@ -1,4 +1,4 @@
-package project_test
+package project
 
 import (
 	"hash/fnv"
@@ -8,13 +8,13 @@ import (
 	"testing"
 )
 
-// full says whether everything is to be tried that a plain run draws from.
-func full() bool { return os.Getenv("BOARDSMITH_FULL") != "" }
+// Full says whether everything is to be tried that a plain run draws from.
+func Full() bool { return os.Getenv("BOARDSMITH_FULL") != "" }
 
-// drawn returns n of all, drawn by SEED for this purpose, in all's order; everything where the full test is asked for.
-func drawn[T any](t *testing.T, purpose string, all []T, n int) []T {
+// Drawn returns n of all, drawn by SEED for this purpose, in all's order; everything where the full test is asked for.
+func Drawn[T any](t *testing.T, purpose string, all []T, n int) []T {
 	t.Helper()
-	if full() || n >= len(all) {
+	if Full() || n >= len(all) {
 		return all
 	}
 	seed := uint64(1)

@@ -37,6 +37,12 @@ func newDesk(t *testing.T, name, tool string) *desk {
 	text, err := os.ReadFile(filepath.Join("..", "boards", name+".json"))
 	must(t, err)
 	path := shelfWith(t, map[string]string{name + ".json": strings.Replace(string(text), `"flash": {"runner": "none"}`, flashers[name], 1)})
+	return deskWith(t, path, name, tool)
+}
+
+// deskWith puts a board of a search path on the desk.
+func deskWith(t *testing.T, path, name, tool string) *desk {
+	t.Helper()
 	needBoardTools(t, name, []string{path})
 	programmer, err := programmerPath(tool)
 	if err != nil {

@@ -68,7 +68,7 @@ func TestUnwanted(t *testing.T) {
 // TestEveryChipBuilds builds the sample for boards that are no process, all warnings being errors, and looks at the
 // symbols of each image.
 func TestEveryChipBuilds(t *testing.T) {
-	all := drawn(t, "chips", chips(t, func(*boards.Board) bool { return true }), 4)
+	all := project.Drawn(t, "chips", chips(t, func(*boards.Board) bool { return true }), 4)
 	model := filepath.Join(t.TempDir(), samples.Name)
 	if err := os.WriteFile(model, samples.Archive(), 0o644); err != nil {
 		t.Fatal(err)

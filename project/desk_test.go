@@ -1,0 +1,214 @@
+package project
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/cache"
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/virtualprobe"
+)
+
+// Whatever becomes of the board or of what we remember, the next flash is right.
+func TestFlashAfterOthers(t *testing.T) {
+	d := newDesk(t, "microbit", "openocd")
+	images := [2]*Image{d.image(tiny(t, nil), boards.Options{}), d.image(tiny(t, nil), boards.Options{OperatorOpt: "O0"})}
+	d.reaches(images[0])
+	ledger := filepath.Join(d.state, "ledger")
+	files := func() []string {
+		list, err := filepath.Glob(filepath.Join(ledger, "*.json"))
+		must(t, err)
+		return list
+	}
+	for n, c := range []struct {
+		name string
+		do   func()
+	}{
+		{"another tool erased it", func() { d.tell(virtualprobe.Request{Do: "erase"}) }},
+		{"another board is on the same port", func() { d.tell(virtualprobe.Request{Do: "swap"}) }},
+		{"the ledger is cut", func() {
+			for _, f := range files() {
+				must(t, os.Truncate(f, 100))
+			}
+		}},
+		{"the ledger is noise", func() {
+			for _, f := range files() {
+				must(t, os.WriteFile(f, []byte("{\"format\":1,\"device\":7}"), 0o644))
+			}
+		}},
+		{"the ledger is gone", func() { must(t, os.RemoveAll(ledger)) }},
+		{"the ledger believes that it is there", func() {
+			d.tell(virtualprobe.Request{Do: "erase"})
+			l := cache.NewLedger(ledger)
+			all, err := l.List()
+			must(t, err)
+			b, err := boards.Find(d.board, d.env.Path)
+			must(t, err)
+			img, err := flashImageOf(b, images[1])
+			must(t, err)
+			for _, e := range all {
+				e.Dirty, e.Image, e.BuildID = false, images[1].Digest, images[1].ID()
+				for _, s := range img.sectors {
+					e.Sector(s.Addr, s.Size).Digest = s.digest
+				}
+				must(t, l.Save(e))
+			}
+		}},
+		{"the keeper was killed", func() { d.tell(virtualprobe.Request{Do: "down"}) }},
+	} {
+		c.do()
+		d.reaches(images[(n+1)%2])
+		if t.Failed() {
+			t.Fatalf("after: %s", c.name)
+		}
+	}
+}
+
+// Two computers with a ledger each share a board: each notices what the other did, also when it died in a sector.
+func TestTwoHostsOneBoard(t *testing.T) {
+	first := newDesk(t, "microbit", "openocd")
+	second := *first
+	second.state = t.TempDir()
+	second.env.StateDir = second.state
+	must(t, os.Symlink(filepath.Join(first.state, "virtual"), filepath.Join(second.state, "virtual")))
+	one, two := first.image(tiny(t, nil), boards.Options{}), first.image(tiny(t, nil), boards.Options{OperatorOpt: "O0"})
+	first.reaches(one)
+	second.reaches(two)
+	first.reaches(one)
+	second.reaches(two)
+	for _, after := range []int{400, 900, 1400} {
+		first.hit(killPoint{"we are killed", after}, one)
+		first.tell(virtualprobe.Request{Do: "faults", Faults: &virtualprobe.Faults{}})
+		second.reaches(two) // its ledger believes that it holds two, clean
+	}
+}
+
+// A cell that does not take its value is an error of class verify or flash, the board is dirty, and no session opens.
+func TestCellThatDoesNotTake(t *testing.T) {
+	d := newDesk(t, "microbit", "openocd")
+	one, two := d.image(tiny(t, nil), boards.Options{}), d.image(tiny(t, nil), boards.Options{OperatorOpt: "O0"})
+	d.reaches(one)
+	b, err := boards.Find(d.board, d.env.Path)
+	must(t, err)
+	img, err := flashImageOf(b, two)
+	must(t, err)
+	last := img.sectors[len(img.sectors)-1]
+	weak := map[uint32]byte{}
+	for i, v := range last.data {
+		if v != erasedByte {
+			weak[uint32(last.Addr)+uint32(i)] = 1 << trailingOnes(v) // a zero that stays one
+			break
+		}
+	}
+	d.tell(virtualprobe.Request{Do: "faults", Faults: &virtualprobe.Faults{Weak: weak}})
+	dev := d.attach()
+	_, err = dev.Flash(t.Context(), two)
+	if c := failure.Of(err); c != failure.Verify && c != failure.Flash {
+		t.Errorf("class %v: %v", c, err)
+	}
+	all, err := cache.NewLedger(filepath.Join(d.state, "ledger")).List()
+	must(t, err)
+	dirty, failures := false, 0
+	for _, e := range all {
+		dirty = dirty || e.Dirty
+		failures += e.Failures
+	}
+	if !dirty || failures == 0 {
+		t.Errorf("the ledger says dirty %v, %d failures", dirty, failures)
+	}
+	if s, err := dev.Open(t.Context(), two); err == nil {
+		s.Close(t.Context())
+		t.Error("a session with an image that is not whole")
+	}
+}
+
+func trailingOnes(v byte) (n int) {
+	for v&1 == 1 {
+		v >>= 1
+		n++
+	}
+	return n
+}
+
+// Wear is counted, warned of, and refused at the end of the rated life unless it is asked for.
+func TestWearBudget(t *testing.T) {
+	d := newReservedDesk(t, "openocd")
+	text, err := os.ReadFile(filepath.Join(d.env.Path[0], "boards", "microbit.json"))
+	must(t, err)
+	must(t, os.WriteFile(filepath.Join(d.env.Path[0], "boards", "microbit.json"),
+		[]byte(strings.Replace(string(text), `"erase_cycles": 20000`, `"erase_cycles": 3`, 1)), 0o644))
+	images := [2]*Image{d.image(tiny(t, nil), boards.Options{}), d.image(tiny(t, nil), boards.Options{OperatorOpt: "O0"})}
+	dev := d.attach()
+	for n := range 3 {
+		r, err := dev.Flash(t.Context(), images[n%2])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if warned := len(r.Warn) > 0; warned != (n == 2) {
+			t.Errorf("flash %d warned: %q", n, r.Warn)
+		}
+	}
+	_, err = dev.Flash(t.Context(), images[1])
+	if w := (*WearError)(nil); !errors.As(err, &w) {
+		t.Fatalf("a worn sector: %v", err)
+	}
+	d.mustHold(images[0]) // nothing was begun
+	dev.env.Reflash = true
+	if _, err := dev.Flash(t.Context(), images[1]); err != nil {
+		t.Error(err)
+	}
+}
+
+// The numbers that the wear of a tuning run comes down to: many requests over ten images of one model.
+func TestManyFlashes(t *testing.T) {
+	requests := 12
+	if Full() {
+		requests = 1000
+	}
+	d := newDesk(t, "microbit", "openocd")
+	d.env.Log = nil
+	var images []*Image
+	for n := range 10 {
+		operator := strings.Replace(tinyOperator, "in[i] * 2", fmt.Sprintf("in[i] * %d", 3+n), 1)
+		images = append(images, d.image(tiny(t, map[string]string{"codegen/host/src/lib1.c": operator}), boards.Options{}))
+	}
+	dev := d.attach()
+	whole := 0
+	for n := range requests {
+		i := images[n*7%10]
+		r, err := dev.Flash(t.Context(), i)
+		if err != nil {
+			t.Fatalf("request %d: %v", n, err)
+		}
+		whole += r.Sectors
+		if n == 0 {
+			d.tell(virtualprobe.Request{Do: "status"})
+		}
+	}
+	d.mustHold(images[(requests-1)*7%10])
+	erases, worst := 0, 0
+	for _, n := range d.tell(virtualprobe.Request{Do: "status"}).State.Erases {
+		erases += n
+		worst = max(worst, n)
+	}
+	t.Logf("%d requests over 10 images: %d sector erases, %d of the most worn sector; a whole-image flasher: %d, %d", requests, erases, worst, whole, requests)
+	if erases*2 > whole {
+		t.Errorf("%d erases, more than half of a whole-image flasher's %d", erases, whole)
+	}
+	all, err := cache.NewLedger(filepath.Join(d.state, "ledger")).List()
+	must(t, err)
+	counted := 0
+	for _, e := range all {
+		for _, s := range e.Sectors {
+			counted += s.Erases
+		}
+	}
+	if counted != erases {
+		t.Errorf("the ledger counts %d erases, the chip %d", counted, erases)
+	}
+}
