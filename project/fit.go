@@ -113,8 +113,12 @@ func (p *Project) takesArena() bool {
 	return slices.Contains(p.state.Template.Options, "arena_kib") && sizesOf[p.Board().ELF.Class] != (runtimeSizes{})
 }
 
-// checkStack refuses firmware that can need more stack than it has, by its machine code.
+// checkStack refuses firmware that can need more stack than it has, by its machine code. A template without the option
+// for it is not held to it.
 func (p *Project) checkStack(m *mlf.Module) error {
+	if !slices.Contains(p.state.Template.Options, "stack_bytes") {
+		return nil
+	}
 	l, err := p.layout(filepath.Join(p.dir, filepath.FromSlash(p.state.Template.ELF)), filepath.Join(p.dir, filepath.FromSlash(p.state.Template.Map)))
 	if err != nil {
 		return err
