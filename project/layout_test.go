@@ -1,0 +1,260 @@
+package project
+
+import (
+	"bytes"
+	"debug/elf"
+	"encoding/binary"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/mlf/mlftest"
+)
+
+const sampleArchive = "../samples/digits_i8.aot_packed.tar"
+
+// layoutBoards has every kind of core and of sectors; a full run takes all boards.
+var layoutBoards = []string{"microbit", "mps2_an385", "netduinoplus2", "qemu_riscv32", "nucleo_f746zg"}
+
+// layoutModels are as unlike as they come: packed and C interface, graph and ahead of time, integers and floats, objects
+// of another compiler. Not each fits each board.
+var layoutModels = []string{"add.aot_c", "sine.graph_linked", "conv_f32.graph", "dscnn_i8.aot_packed", "digits_i8.graph_llvm_thumbv7m", "digits_i8.graph_llvm_rv32"}
+
+// TestLayout links different models for one board and compares all that lies before the model's sectors.
+func TestLayout(t *testing.T) {
+	archives := []string{sampleArchive}
+	for _, a := range mlftest.Archives(t) {
+		if slices.Contains(layoutModels, mlftest.Name(a)) {
+			archives = append(archives, a)
+		}
+	}
+	for _, b := range bareBoards(t) {
+		if !Full() && !slices.Contains(layoutBoards, b.Name) {
+			continue
+		}
+		t.Run(b.Name, func(t *testing.T) {
+			if compiler, _ := MissingTools(b); len(compiler) > 0 {
+				t.Skip(compiler[0])
+			}
+			sameResident(t, b, archives, boards.Options{})
+		})
+	}
+}
+
+// TestLayoutOfEveryModel takes every archive to one board of each architecture.
+func TestLayoutOfEveryModel(t *testing.T) {
+	archives := Drawn(t, "layout", mlftest.Archives(t), 2)
+	for _, name := range []string{"mps3_an547", "qemu_riscv64"} {
+		b, err := boards.Find(name, nil)
+		must(t, err)
+		t.Run(name, func(t *testing.T) {
+			if compiler, _ := MissingTools(b); len(compiler) > 0 {
+				t.Skip(compiler[0])
+			}
+			sameResident(t, b, append([]string{sampleArchive}, archives...), boards.Options{})
+		})
+	}
+}
+
+// TestLayoutOfLongRuntime is about options that make the resident part longer than the board file thought: the model
+// moves to the next sector, with every model to the same.
+func TestLayoutOfLongRuntime(t *testing.T) {
+	for _, name := range []string{"microbit", "nucleo_f401re"} {
+		b, err := boards.Find(name, nil)
+		must(t, err)
+		if compiler, _ := MissingTools(b); len(compiler) > 0 {
+			t.Skip(compiler[0])
+		}
+		archives := []string{sampleArchive, oneOp(t)}
+		at := sameResident(t, b, archives, boards.Options{RuntimeOpt: "O0", LogLevel: "debug"})
+		if r, _ := b.Region(b.Place.Code); at <= uint64(b.ModelAt) || sectorStart(r, at) != at {
+			t.Errorf("%s: the model part starts at 0x%x, which is no later sector", name, at)
+		}
+	}
+}
+
+// bareBoards are the shipped boards with a memory map.
+func bareBoards(t *testing.T) (all []*boards.Board) {
+	t.Helper()
+	for _, name := range boards.List(nil) {
+		b, err := boards.Find(name, nil)
+		must(t, err)
+		if len(b.Memory) == 0 {
+			continue
+		}
+		if b.ModelAt == 0 {
+			t.Errorf("board %s has no model_at", name)
+		}
+		all = append(all, b)
+	}
+	return all
+}
+
+func oneOp(t *testing.T) string { return tiny(t, nil) }
+
+// sameResident builds the archives for a board and returns where their model parts start: all before that is the same.
+func sameResident(t *testing.T, b *boards.Board, archives []string, o boards.Options) (at uint64) {
+	t.Helper()
+	var first *linked
+	compared := 0
+	for _, a := range archives {
+		p, err := Generate(t.Context(), filepath.Join(t.TempDir(), "p"), Spec{Board: b.Name, Model: a, Options: o, Env: testEnv()})
+		if failure.Of(err) == failure.Config {
+			continue // objects for another core
+		}
+		must(t, err)
+		i, err := p.Build(t.Context())
+		if failure.Of(err) == failure.DoesNotFit {
+			must(t, p.Close())
+			continue
+		}
+		must(t, err)
+		l := readLinked(t, b, p, i)
+		must(t, p.Close())
+		if o == (boards.Options{}) && l.at != uint64(b.ModelAt) {
+			t.Errorf("%s: the table is at 0x%x, not at 0x%x; the resident part has %d bytes", a, l.at, uint64(b.ModelAt), len(l.resident))
+		}
+		if first == nil {
+			first = l
+			continue
+		}
+		compared++
+		switch {
+		case l.at != first.at:
+			t.Errorf("%s: the model part starts at 0x%x, with another model at 0x%x", a, l.at, first.at)
+		case !bytes.Equal(l.resident, first.resident):
+			t.Errorf("%s: the resident part differs from that of another model", a)
+		case bytes.Equal(l.model, first.model):
+			t.Errorf("%s: the model part is that of another model", a)
+		}
+	}
+	if compared == 0 {
+		t.Fatal("nothing was compared")
+	}
+	t.Logf("%d images have the same %d bytes before 0x%x", compared+1, len(first.resident), first.at)
+	return first.at
+}
+
+// A linked is what of an image lies where.
+type linked struct {
+	at              uint64 // of the table
+	resident, model []byte // all bytes before the table, and from there on
+}
+
+func readLinked(t *testing.T, b *boards.Board, p *Project, i *Image) *linked {
+	t.Helper()
+	f, err := elf.Open(i.Path)
+	must(t, err)
+	defer f.Close()
+	symbols, err := f.Symbols()
+	must(t, err)
+	at := map[string]uint64{}
+	for _, s := range symbols {
+		at[s.Name] = s.Value
+	}
+	l := &linked{at: at["bare_model"]}
+	for _, seg := range f.Progs {
+		if seg.Type != elf.PT_LOAD || seg.Filesz == 0 {
+			continue
+		}
+		data := make([]byte, seg.Filesz)
+		_, err := seg.ReadAt(data, 0)
+		must(t, err)
+		switch {
+		case seg.Paddr+seg.Filesz <= l.at:
+			l.resident = append(binary.LittleEndian.AppendUint64(l.resident, seg.Paddr), data...)
+		case seg.Paddr >= l.at:
+			l.model = append(binary.LittleEndian.AppendUint64(l.model, seg.Paddr), data...)
+		default:
+			t.Errorf("a segment from 0x%x to 0x%x is in both parts", seg.Paddr, seg.Paddr+seg.Filesz)
+		}
+	}
+	if table := uint64(6 * b.ELF.Class / 8); at["boardsmith_build_id"] != l.at+table {
+		t.Errorf("the build id is at 0x%x, not right behind the table at 0x%x", at["boardsmith_build_id"], l.at)
+	}
+	if at["bare_resident_end"] > l.at || at["bare_image_end"] <= l.at {
+		t.Errorf("the resident part ends at 0x%x, the model part begins at 0x%x and ends at 0x%x", at["bare_resident_end"], l.at, at["bare_image_end"])
+	}
+	mustAskNothingElse(t, filepath.Join(p.Dir(), "build", "resident.o"))
+	return l
+}
+
+// mustAskNothingElse reports what the resident part wants besides what the linker script and the table's place say.
+func mustAskNothingElse(t *testing.T, object string) {
+	t.Helper()
+	f, err := elf.Open(object)
+	must(t, err)
+	defer f.Close()
+	symbols, err := f.Symbols()
+	must(t, err)
+	script, err := os.ReadFile("../templates/baremetal/link.ld.S")
+	must(t, err)
+	for _, s := range symbols {
+		if s.Section != elf.SHN_UNDEF || s.Name == "" || s.Name == "bare_model" || s.Name == "boardsmith_build_id" {
+			continue
+		}
+		ours := bytes.Contains(script, []byte(" "+s.Name+" = ")) || bytes.Contains(script, []byte("("+s.Name+" = "))
+		if !ours || strings.HasPrefix(s.Name, "bare_model") || s.Name == "bare_data_end" || s.Name == "bare_data_load" || s.Name == "bare_image_end" {
+			t.Errorf("the resident part asks for %s, which depends on the model", s.Name)
+		}
+	}
+}
+
+func sectorStart(r boards.Region, addr uint64) uint64 {
+	b := &boards.Board{Memory: []boards.Region{r}}
+	s, _, err := sectorOf(b, addr)
+	if err != nil {
+		return 0
+	}
+	return s.Addr
+}
+
+// A checksum covers what is in the two parts and skips what is between them, as the firmware does.
+func TestChecksumOfTwoParts(t *testing.T) {
+	b, err := boards.Find("microbit", nil)
+	must(t, err)
+	if compiler, _ := MissingTools(b); len(compiler) > 0 {
+		t.Skip(compiler[0])
+	}
+	p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Board: b.Name, Model: tiny(t, nil)})
+	i := built(t, p)
+	img, err := flashImageOf(b, i)
+	must(t, err)
+	gap := 0
+	for n := 1; n < len(img.sectors); n++ {
+		before := img.sectors[n-1]
+		if end := before.Addr + before.Size; img.sectors[n].Addr != end {
+			gap++
+			if img.sectors[n].Addr != uint64(b.ModelAt) {
+				t.Errorf("sectors from 0x%x to 0x%x are not in the image", end, img.sectors[n].Addr)
+			}
+		}
+	}
+	if gap != 1 {
+		t.Errorf("%d gaps", gap)
+	}
+	bin, err := os.ReadFile(strings.TrimSuffix(i.Path, ".elf") + ".bin")
+	must(t, err)
+	for _, s := range img.sectors {
+		offset := s.Addr - uint64(b.Memory[0].Origin)
+		n := min(s.Size, uint64(len(bin))-offset)
+		if !bytes.Equal(bin[offset:offset+n], s.data[:n]) {
+			t.Errorf("firmware.bin differs at 0x%x", s.Addr)
+		}
+	}
+	if last := img.sectors[len(img.sectors)-1]; uint64(len(bin)) > last.Addr+last.Size {
+		t.Errorf("firmware.bin has %d bytes", len(bin))
+	}
+	broken := *i
+	broken.Path = filepath.Join(t.TempDir(), "x.elf")
+	data, err := os.ReadFile(i.Path)
+	must(t, err)
+	must(t, os.WriteFile(broken.Path, bytes.ReplaceAll(data, []byte("bare_resident_end"), []byte("bare_resident_exd")), 0o600))
+	if _, err := flashImageOf(b, &broken); failure.Of(err) != failure.Config {
+		t.Errorf("an image that does not say where its parts are: %v", err)
+	}
+}
