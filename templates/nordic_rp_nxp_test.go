@@ -2,6 +2,7 @@ package templates_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"debug/elf"
 	"encoding/binary"
@@ -678,7 +679,7 @@ func checkVectors(t *testing.T, image []byte, b *boards.Board, offset int) {
 	flash, _ := b.Region(b.Place.Code)
 	sp := uint64(binary.LittleEndian.Uint32(image[offset:]))
 	entry := uint64(binary.LittleEndian.Uint32(image[offset+4:]))
-	stack, _ := b.Region(b.Place.Data)
+	stack, _ := b.Region(cmp.Or(b.Place.Stack, b.Place.Data))
 	if sp <= uint64(stack.Origin) || sp > uint64(stack.Origin+stack.Size) || sp%8 != 0 {
 		t.Errorf("the vectors' SP is %#x", sp)
 	}
