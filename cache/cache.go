@@ -8,6 +8,7 @@ package cache
 import (
 	"archive/tar"
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -16,6 +17,7 @@ import (
 	"os"
 	"path/filepath"
 	"sort"
+	"sync/atomic"
 
 	"github.com/moby/sys/atomicwriter"
 )
@@ -33,15 +35,23 @@ type File struct {
 type Cache struct {
 	dir    string
 	verify bool
+	limit  int64
+	puts   atomic.Int64
 }
 
 // Options of a cache; the zero value is the normal case.
 type Options struct {
-	Verify bool // Get always misses, and Put compares what was built with what is stored: *MismatchError
+	Verify bool  // Get always misses, and Put compares what was built with what is stored: *MismatchError
+	Limit  int64 // bytes that all entries may take together; 0 means DefaultLimit
 }
 
+// DefaultLimit is how large a cache becomes, in bytes.
+const DefaultLimit = 2 << 30
+
 // New returns the cache in a folder, which need not exist yet.
-func New(dir string, o Options) *Cache { return &Cache{dir, o.Verify} }
+func New(dir string, o Options) *Cache {
+	return &Cache{dir: dir, verify: o.Verify, limit: cmp.Or(o.Limit, DefaultLimit)}
+}
 
 // DefaultDir is the user's cache folder for boardsmith: BOARDSMITH_HOME/cache where that is set, else boardsmith in
 // XDG_CACHE_HOME or in the system's folder for caches.
@@ -84,6 +94,7 @@ func (c *Cache) read(k Key) ([]File, bool) {
 		}
 		return nil, false
 	}
+	used(path)
 	return files, true
 }
 
@@ -107,7 +118,10 @@ func (c *Cache) Put(k Key, files []File) error {
 	if err := atomicwriter.WriteFile(path, data, 0o644); err != nil {
 		return fmt.Errorf("cache: %w", err)
 	}
-	return nil
+	if c.puts.Add(1)%sweepEvery == 1 {
+		_, err = c.GC(c.limit)
+	}
+	return err
 }
 
 func (c *Cache) path(k Key) string {

@@ -1,0 +1,252 @@
+package cache
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// childDir holds the cache that this program is to use as one of many processes.
+const childDir = "CACHE_TEST_CHILD"
+
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(childDir); dir != "" {
+		if err := useForEver(dir); err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+func key(n int) Key { return NewSentence("test v1").Say("n", fmt.Sprint(n)).Key() }
+
+// content follows from the key, so that everybody can tell what is right.
+func content(n int) []File {
+	return []File{{"a", bytes.Repeat([]byte(fmt.Sprint(n)), 40*(n+1))}, {"b", nil}}
+}
+
+func keep(t *testing.T, c *Cache, n int) {
+	t.Helper()
+	if err := c.Put(key(n), content(n)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// age makes an entry one that was used so long ago.
+func age(t *testing.T, c *Cache, n int, ago time.Duration) {
+	t.Helper()
+	then := time.Now().Add(-ago)
+	if err := os.Chtimes(c.path(key(n)), then, then); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestLeastRecentlyUsedGoesFirst(t *testing.T) {
+	c := New(t.TempDir(), Options{})
+	for n := range 5 {
+		keep(t, c, n)
+		age(t, c, n, time.Duration(10-n)*time.Minute)
+	}
+	if _, ok := c.Get(key(0)); !ok { // now it is the youngest
+		t.Fatal("it is not there")
+	}
+	all, err := c.List()
+	if err != nil || len(all) != 5 || all[0].Key != key(0) || all[4].Key != key(1) {
+		t.Fatalf("list: %v, %v", all, err)
+	}
+	limit := all[0].Bytes + all[1].Bytes + all[2].Bytes
+	s, err := c.GC(limit + 1)
+	if err != nil || s.Entries != 3 || s.Bytes != limit || s.Removed != 2 || s.Freed != all[3].Bytes+all[4].Bytes {
+		t.Errorf("%+v, %v", s, err)
+	}
+	for n, want := range []bool{true, false, false, true, true} {
+		if _, ok := c.Get(key(n)); ok != want {
+			t.Errorf("entry %d: %v, want %v", n, ok, want)
+		}
+	}
+	if s, err := c.GC(0); err != nil || s.Entries != 0 || s.Removed != 3 {
+		t.Errorf("to nothing: %+v, %v", s, err)
+	}
+	if s, err := New(filepath.Join(t.TempDir(), "none"), Options{}).GC(0); err != nil || s != (Sweep{}) {
+		t.Errorf("of no cache: %+v, %v", s, err)
+	}
+}
+
+// A cache sweeps itself when it is filled.
+func TestLimit(t *testing.T) {
+	c := New(t.TempDir(), Options{Limit: 100 << 10})
+	for n := range 2 * sweepEvery {
+		if err := c.Put(key(n), []File{{"f", make([]byte, 4<<10)}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all, err := c.List()
+	if err != nil || len(all) > 100/4+sweepEvery {
+		t.Errorf("%d entries, %v", len(all), err)
+	}
+}
+
+func TestVerifyRemovesDamage(t *testing.T) {
+	c := New(t.TempDir(), Options{})
+	for n := range 3 {
+		keep(t, c, n)
+	}
+	if err := os.Truncate(c.path(key(1)), 100); err != nil {
+		t.Fatal(err)
+	}
+	bad := 0
+	s, err := c.Verify(func(e EntryInfo, good bool) error {
+		if !good {
+			bad++
+		}
+		if good == (e.Key == key(1)) {
+			t.Errorf("%x: %v", e.Key, good)
+		}
+		return nil
+	})
+	if err != nil || s.Entries != 2 || s.Removed != 1 || bad != 1 {
+		t.Errorf("%+v, %v", s, err)
+	}
+	if s, err = c.Verify(nil); err != nil || s.Entries != 2 || s.Removed != 0 {
+		t.Errorf("again: %+v, %v", s, err)
+	}
+}
+
+// What a process left that was killed while it wrote goes after an hour; it is no entry before.
+func TestLeftovers(t *testing.T) {
+	c := New(t.TempDir(), Options{})
+	keep(t, c, 1)
+	old, young := filepath.Join(filepath.Dir(c.path(key(1))), ".tmp-1"), filepath.Join(filepath.Dir(c.path(key(1))), ".tmp-2")
+	for _, name := range []string{old, young} {
+		if err := os.WriteFile(name, []byte("half"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	then := time.Now().Add(-2 * leftover)
+	if err := os.Chtimes(old, then, then); err != nil {
+		t.Fatal(err)
+	}
+	if s, err := c.GC(DefaultLimit); err != nil || s.Entries != 1 {
+		t.Errorf("%+v, %v", s, err)
+	}
+	if _, err := os.Stat(old); err == nil {
+		t.Error("the old one is still there")
+	}
+	if _, err := os.Stat(young); err != nil {
+		t.Error("the young one may still be written")
+	}
+}
+
+const (
+	processes = 8
+	manyKeys  = 60
+)
+
+// TestManyProcesses lets eight processes fill, read, sweep and verify one cache, and kills one of them now and then.
+func TestManyProcesses(t *testing.T) {
+	lasts := 3 * time.Second
+	if os.Getenv("BOARDSMITH_FULL") != "" {
+		lasts = time.Minute
+	}
+	if testing.Short() {
+		lasts = time.Second
+	}
+	dir := t.TempDir()
+	ctx, cancel := context.WithTimeout(t.Context(), lasts+time.Minute)
+	defer cancel()
+	type process struct {
+		cmd  *exec.Cmd
+		said *bytes.Buffer
+	}
+	start := func() process {
+		p := process{exec.CommandContext(ctx, os.Args[0]), &bytes.Buffer{}}
+		p.cmd.Env = append(os.Environ(), childDir+"="+dir)
+		p.cmd.Stdout, p.cmd.Stderr = p.said, p.said
+		if err := p.cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	end := func(p process) {
+		_ = p.cmd.Process.Kill()
+		_ = p.cmd.Wait() // killed
+		if p.said.Len() > 0 {
+			t.Errorf("a process found: %s", p.said)
+		}
+	}
+	all := make([]process, processes)
+	for i := range all {
+		all[i] = start()
+	}
+	kills := 0
+	for until := time.Now().Add(lasts); time.Now().Before(until); kills++ {
+		time.Sleep(100 * time.Millisecond)
+		i := rand.IntN(processes)
+		end(all[i])
+		all[i] = start()
+	}
+	for _, p := range all {
+		end(p)
+	}
+	c := New(dir, Options{})
+	s, err := c.Verify(nil)
+	if err != nil || s.Removed > 0 {
+		t.Errorf("%+v, %v", s, err)
+	}
+	for n := range manyKeys {
+		if err := right(c, n); err != nil {
+			t.Error(err)
+		}
+	}
+	t.Logf("%d processes were killed, %d entries are left", kills, s.Entries)
+	if s.Entries == 0 {
+		t.Error("nothing is left: nothing was tried")
+	}
+}
+
+// right reports an entry that is there and not what belongs there.
+func right(c *Cache, n int) error {
+	got, ok := c.Get(key(n))
+	if !ok {
+		return nil
+	}
+	for i, f := range content(n) {
+		if len(got) != 2 || got[i].Name != f.Name || !bytes.Equal(got[i].Data, f.Data) {
+			return fmt.Errorf("entry %d is another's", n)
+		}
+	}
+	return nil
+}
+
+// useForEver uses a cache at random until it is killed or finds something wrong.
+func useForEver(dir string) error {
+	c := New(dir, Options{})
+	for {
+		n := rand.IntN(manyKeys)
+		var err error
+		switch rand.IntN(12) {
+		case 0:
+			_, err = c.GC(int64(rand.IntN(200 << 10)))
+		case 1:
+			var s Sweep
+			if s, err = c.Verify(nil); s.Removed > 0 {
+				err = fmt.Errorf("%d damaged entries", s.Removed)
+			}
+		case 2, 3, 4, 5:
+			err = c.Put(key(n), content(n))
+		default:
+			err = right(c, n)
+		}
+		if err != nil && !os.IsNotExist(err) {
+			return err
+		}
+	}
+}
