@@ -166,9 +166,9 @@ func TestWearBudget(t *testing.T) {
 
 // The numbers that the wear of a tuning run comes down to: many requests over ten images of one model.
 func TestManyFlashes(t *testing.T) {
-	requests := 12
+	requests := 8
 	if Full() {
-		requests = 1000
+		requests = 100
 	}
 	d := newDesk(t, "microbit", "openocd")
 	d.env.Log = nil

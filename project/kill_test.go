@@ -25,7 +25,7 @@ import (
 
 // killPoints is how many moments of a flash, for each tool, are tried in the full test; some of them else.
 const (
-	killPoints      = 510
+	killPoints      = 60
 	killPointsDrawn = 5
 )
 

@@ -34,9 +34,19 @@ func startLoader(c *core) (*loader, error) {
 	return l, err
 }
 
-// run runs a slice. It reports whether the code has stopped at a breakpoint.
+// run runs a slice, or less if the code only waits: a loop came round with all registers as they were. It reports whether
+// the code has stopped at a breakpoint.
 func (l *loader) run() (stopped bool, err error) {
+	var before [16]uint32
+	at := l.cpu.r[pc]
 	for range slice {
+		if now := l.cpu.r[pc]; now < at {
+			if l.cpu.r == before {
+				return false, nil
+			}
+			before = l.cpu.r
+		}
+		at = l.cpu.r[pc]
 		if l.c.breaks(l.cpu.r[pc]) {
 			return true, nil
 		}
