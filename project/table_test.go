@@ -161,6 +161,8 @@ func refusal(x trial, err error) (why string, bad error) {
 		return "", nil
 	case failure.Next(err) == "":
 		return "", fmt.Errorf("without a hint: %w", err)
+	case errors.As(err, &fit) && !slices.Contains([]string{"memory", "arena", "stack", "packet buffer"}, fit.What):
+		return "", fmt.Errorf("what no model has a part in: %w", err)
 	case errors.As(err, &fit):
 		where := fit.Region
 		if fit.What != "memory" {
@@ -253,10 +255,17 @@ func (v *verdict) measure(p *project.Project, i *project.Image) error {
 	if err != nil {
 		return err
 	}
-	v.flash, v.ram = i.Size.Text+i.Size.Data, i.Size.Data+i.Size.BSS
-	for _, part := range u.Parts {
-		if part.Name == "arena" || part.Name == "stack" { // as large as the board file says
-			v.ram -= part.Data + part.BSS
+	v.flash, v.ram = 0, 0
+	for r, region := range u.Regions {
+		if region.Name == p.Board().Place.Code {
+			v.flash = region.Used
+			continue
+		}
+		v.ram += region.Used
+		for _, part := range u.Parts {
+			if part.Name == "arena" || part.Name == "stack" { // as large as the board file says
+				v.ram -= part.In[r]
+			}
 		}
 	}
 	a, m, err := p.Model()
@@ -310,7 +319,7 @@ within 1e-5·max(1, |expected|) of what TVM itself computed. It has the time of 
 
 * **time** is QEMU's under ` + "`-icount shift=4`" + `, where every instruction takes 16 ns. It counts instructions, to the grain of the board's timer; it is
   the same in every run, and says nothing of cycles, caches or wait states.
-* **flash** is the whole image: operators, parameters in the code, runtime and RPC server. In a ` + "`graph`" + ` archive the parameters are not in the image; the host sends
+* **flash** is all that lies where code does: operators, parameters, runtime and RPC server, and what variables begin with. In a ` + "`graph`" + ` archive the parameters are not in the image; the host sends
   them into RAM.
 * **RAM** is all variables, and what the runtime and the model take of the arena while the host runs them; the stack comes on top.
 
