@@ -142,10 +142,11 @@ func archive(t *testing.T, name string) string {
 // TestArenaNeed runs models with the arena that they are said to need, and with a byte less, which must be too little:
 // what is computed is what the device takes.
 func TestArenaNeed(t *testing.T) {
-	for _, c := range []struct {
+	type need struct {
 		board, model string
 		packet       int
-	}{
+	}
+	for _, c := range Drawn(t, "arenas", []need{
 		{"host", "add.aot_packed", 0},
 		{"host", "digits_i8.aot_c", 0},
 		{"host", "digits_i8.graph", 512},
@@ -161,7 +162,7 @@ func TestArenaNeed(t *testing.T) {
 		{"mps2_an385", "conv_pools.aot_c_pools", 0},
 		{"qemu_riscv32", "digits_i8.graph", 384},
 		{"qemu_riscv64", "matmul_00", 256},
-	} {
+	}, 5) {
 		t.Run(c.board+" "+c.model, func(t *testing.T) {
 			p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Board: c.board, Model: archive(t, c.model), Options: boards.Options{PacketBytes: c.packet}})
 			needTools(t, p, "make", p.Board().Toolchain.CC, cmp.Or(p.Board().Link.Program, "make"))
@@ -188,11 +189,12 @@ func testArenaNeed(t *testing.T, p *Project) {
 
 // TestDoesNotFit has Build refuse what does not fit, each kind, and name the option that helps: with it, it fits.
 func TestDoesNotFit(t *testing.T) {
-	for _, c := range []struct {
+	type refusal struct {
 		name, board, model string
 		options            boards.Options
 		want               FitError
-	}{
+	}
+	for _, c := range Drawn(t, "refusals", []refusal{
 		{"arena", "host", "digits_i8.graph", boards.Options{ArenaKiB: 1}, FitError{What: "arena", Option: "arena_kib=7"}},
 		{"arena of an operator", "host", "matmul_00", boards.Options{ArenaKiB: 2, PacketBytes: 512}, FitError{What: "arena", Option: "arena_kib=4"}},
 		{"arena of a board", "mps2_an385", "conv_f32.graph", boards.Options{ArenaKiB: 4, PacketBytes: 1024}, FitError{What: "arena", Region: "ram", Option: "arena_kib=24"}},
@@ -200,7 +202,7 @@ func TestDoesNotFit(t *testing.T) {
 		{"stack", "mps2_an385", "digits_i8.aot_packed", boards.Options{StackBytes: 512}, FitError{What: "stack", Region: "ram", Option: "stack_bytes="}},
 		{"stack", "qemu_riscv32", "digits_i8.graph", boards.Options{StackBytes: 512}, FitError{What: "stack", Region: "ram", Option: "stack_bytes="}},
 		{"memory", "mps2_an385", "digits_i8.aot_packed", boards.Options{ArenaKiB: 4090, StackBytes: 4096}, FitError{What: "memory", Region: "ram", Option: "arena_kib="}},
-	} {
+	}, 4) {
 		t.Run(c.name+" "+c.board, func(t *testing.T) {
 			spec := Spec{Board: c.board, Model: archive(t, c.model), Options: c.options}
 			p := generated(t, filepath.Join(t.TempDir(), "p"), spec)
@@ -280,10 +282,13 @@ func TestLinkFits(t *testing.T) {
 // TestStackNeed runs models with the stack that they are said to need, and with a quarter less, which must be too
 // little.
 func TestStackNeed(t *testing.T) {
-	for _, c := range []struct{ board, model string }{
+	type need struct{ board, model string }
+	for _, c := range Drawn(t, "stacks", []need{
 		{"mps2_an385", "digits_i8.aot_packed"},
+		{"mps2_an521", "kws.aot_c_dsp"},
+		{"microbit", "add.graph"},
 		{"qemu_riscv32", "conv_f32.graph"},
-	} {
+	}, 2) {
 		t.Run(c.board, func(t *testing.T) {
 			p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Board: c.board, Model: archive(t, c.model)})
 			needTools(t, p, "make", p.Board().Toolchain.CC, p.Board().Link.Program)
@@ -307,7 +312,7 @@ func TestStackNeed(t *testing.T) {
 
 // TestUsage holds the sizes by part against the image's own, for each kind of toolchain.
 func TestUsage(t *testing.T) {
-	for _, board := range []string{"host", "mps2_an385", "mps2_an521", "qemu_riscv32", "qemu_riscv64"} {
+	for _, board := range Drawn(t, "sizes", []string{"host", "mps2_an385", "mps2_an521", "microbit", "qemu_riscv32", "qemu_riscv64"}, 3) {
 		t.Run(board, func(t *testing.T) {
 			p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Board: board, Model: archive(t, "digits_i8.aot_packed")})
 			needTools(t, p, "make", p.Board().Toolchain.CC)

@@ -77,10 +77,11 @@ func (p *program) makesCall(f *codeFunction, name string) bool {
 // TestFrames holds the frames that are read off machine code against those that the compiler says it made, on every
 // kind of core, with and without optimisation.
 func TestFrames(t *testing.T) {
-	for _, c := range []struct {
+	type build struct {
 		board, model string
 		options      boards.Options
-	}{
+	}
+	for _, c := range Drawn(t, "frames", []build{
 		{"mps2_an385", "conv_f32.graph", boards.Options{}},
 		{"mps2_an386", "dscnn_i8.aot_packed", boards.Options{RuntimeOpt: "O0", OperatorOpt: "O0"}},
 		{"mps2_an521", "sine.graph_linked", boards.Options{OperatorOpt: "O3"}},
@@ -90,7 +91,7 @@ func TestFrames(t *testing.T) {
 		{"rpi_pico", "dscnn_i8.graph", boards.Options{RuntimeOpt: "O2", OperatorOpt: "O0"}},
 		{"qemu_riscv32", "conv_f32.graph", boards.Options{}},
 		{"qemu_riscv64", "dscnn_i8.aot_packed", boards.Options{RuntimeOpt: "O0", OperatorOpt: "O3"}},
-	} {
+	}, 3) {
 		t.Run(c.board, func(t *testing.T) {
 			p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Board: c.board, Model: archive(t, c.model), Options: c.options})
 			needTools(t, p, "make", p.Board().Toolchain.CC)
@@ -149,3 +150,27 @@ func needTools(t *testing.T, p *Project, tools ...string) {
 		}
 	}
 }
+
+// FuzzStackCode gives the decoders any code: they end, and find no frame that is negative.
+func FuzzStackCode(f *testing.F) {
+	f.Add([]byte{0x2d, 0xe9, 0xf0, 0x4f, 0x89, 0xb0, 0x00, 0x47, 0xfe, 0xe7, 0xdf, 0xe8, 0x00, 0xf0}) // push, sub sp, bx, b, tbb
+	f.Add([]byte{0x41, 0x11, 0x06, 0xc6, 0x13, 0x01, 0x01, 0xe0, 0x97, 0x00, 0x00, 0x00, 0xe7, 0x80, 0x40, 0x01})
+	f.Fuzz(func(t *testing.T, code []byte) {
+		for machine, decode := range decoders {
+			for _, size := range []int{4, 8} {
+				g := &codeFunction{addr: 0x1000, size: uint64(len(code)), narrow: size == 4}
+				g.settle(func(g *codeFunction) { decode(g, code, blindView{}) })
+				if g.frame < 0 {
+					t.Errorf("%v: a frame of %d bytes", machine, g.frame)
+				}
+			}
+		}
+	})
+}
+
+// blindView knows of nothing but code.
+type blindView struct{}
+
+func (blindView) isData(uint64) bool                      { return false }
+func (blindView) constant(a uint64, _ int) (uint64, bool) { return a * 3, a%5 != 0 }
+func (blindView) begins(p uint64) (uint64, bool)          { return p &^ 1, p%7 == 0 }
