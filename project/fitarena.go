@@ -30,16 +30,16 @@ type runtimeSizes struct {
 	Executor  int64 // TVMAotExecutor
 	ByteArray int64 // TVMByteArray
 	Manager   int64 // the page allocator's manager_t, and its alignment once more
+	Share     int64 // SHARE in request.c
 }
 
 // By the class of the board's ELF files.
 var sizesOf = map[int]runtimeSizes{
-	32: {Server: 56, Block: 16, BlockAt: 4, Array: 48, Tensor: 40, Executor: 40, ByteArray: 8, Manager: 28},
-	64: {Server: 64, Block: 32, BlockAt: 8, Array: 56, Tensor: 48, Executor: 56, ByteArray: 16, Manager: 56},
+	32: {Server: 48, Block: 16, BlockAt: 4, Array: 48, Tensor: 40, Executor: 40, ByteArray: 8, Manager: 28, Share: 4},
+	64: {Server: 72, Block: 32, BlockAt: 8, Array: 56, Tensor: 48, Executor: 56, ByteArray: 16, Manager: 56, Share: 1},
 }
 
 const (
-	chunkBytes   = 8 // chunk_t, the head of memory for arguments
 	maxPages     = 32767
 	largeArena   = 1 << 20 // bytes; from here on templates/baremetal's platform.c has large pages
 	smallPageLog = 8
@@ -102,8 +102,8 @@ func newModelDevice(sizes runtimeSizes, packet int64, log uint) *modelDevice {
 	return d
 }
 
-// An argument of a call, by what it takes in a message and in memory.
-type callArgument struct{ message, memory int64 }
+// An argument of a call, by what it takes in a message.
+type callArgument struct{ message int64 }
 
 var (
 	wordArgument = callArgument{message: 8}
@@ -113,7 +113,7 @@ var (
 func textArgument(s string) callArgument { return callArgument{message: 8 + int64(len(s))} }
 
 func (d *modelDevice) tensorArgument(rank int) callArgument {
-	return callArgument{32 + 8*int64(rank), d.sizes.Tensor + 8 + 8*int64(rank)}
+	return callArgument{32 + 8*int64(rank)}
 }
 
 const (
@@ -132,25 +132,17 @@ func (d *modelDevice) request(what string, handle int64, args []callArgument, ru
 		d.longest, d.longestCall = length, what
 	}
 	room := (d.packet+5+7)/8*8 - (length+5+7)/8*8
-	var chunks []int64
-	take := func(bytes int64) {
-		whole := (bytes + 7) / 8 * 8
-		if whole <= room {
-			room -= whole
-			return
-		}
-		chunks = append(chunks, d.arena.take(chunkBytes+whole))
+	// As arguments_decode has it.
+	count := int64(len(args))
+	values := length - messageHead - handle - 4 - 4*count
+	need := values + 8*count + values/d.sizes.Share
+	if need <= room {
+		run()
+		return
 	}
-	take(8 * int64(len(args)))
-	for _, a := range args {
-		if a.memory > 0 {
-			take(a.memory)
-		}
-	}
+	taken := d.arena.take(need)
 	run()
-	for _, c := range chunks {
-		d.arena.give(c)
-	}
+	d.arena.give(taken)
 }
 
 func nothing() {}

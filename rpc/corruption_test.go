@@ -38,7 +38,7 @@ func (s *spy) Write(ctx context.Context, p []byte) error {
 	return s.Link.Write(ctx, p)
 }
 
-// messages returns the requests among what was said: the payloads of its frames without their session ids.
+// messages returns the requests among what was said: the payloads of its frames, with their session's id.
 func (s *spy) messages() [][]byte {
 	const normal = 0x10
 	var u transport.Unframer
@@ -46,17 +46,17 @@ func (s *spy) messages() [][]byte {
 	for p := s.said; len(p) > 0; {
 		n, event := u.Next(p)
 		if event == transport.Frame && len(u.Payload()) > 3 && u.Payload()[2] == normal {
-			all = append(all, append([]byte(nil), u.Payload()[2:]...))
+			all = append(all, append([]byte(nil), u.Payload()...))
 		}
 		p = p[n:]
 	}
 	return all
 }
 
-// recordSession uses the firmware in every way that a tuner does and returns the requests. What it allocated stays.
-func recordSession(t *testing.T, p transport.Link) [][]byte {
+// recordSession uses the firmware in every way that a tuner does and returns the requests. What it allocated stays until
+// the next session begins: then the device frees it, and the requests mean nothing any more.
+func recordSession(ctx context.Context, t *testing.T, p transport.Link) [][]byte {
 	t.Helper()
-	ctx := within(t, 20*time.Second)
 	link := &spy{Link: unclosed{p}}
 	conn := must[*transport.Session](t)(transport.Dial(ctx, link, transport.SessionOptions{}))
 	s := rpc.New(conn, rpc.Options{})
@@ -75,30 +75,6 @@ func recordSession(t *testing.T, p transport.Link) [][]byte {
 	}
 	must[[]float64](t)(m.Time(ctx, "count", rpc.TimeOptions{Number: 2, Repeat: 2}))
 	return link.messages()
-}
-
-// startSession begins a session by hand and returns its id.
-func startSession(ctx context.Context, p transport.Link, nonce byte) ([2]byte, error) {
-	var f transport.Framer
-	var u transport.Unframer
-	start := f.Append(nil, []byte{0, 0, 2})
-	if err := p.Write(ctx, f.Append(start, []byte{nonce, 0, 0, 1})); err != nil {
-		return [2]byte{}, err
-	}
-	buf := make([]byte, 4096)
-	for {
-		n, err := p.Read(ctx, buf)
-		if err != nil {
-			return [2]byte{}, err
-		}
-		for got := buf[:n]; len(got) > 0; {
-			k, event := u.Next(got)
-			if m := u.Payload(); event == transport.Frame && len(m) == 4 && m[0] == nonce && m[2] == 1 {
-				return [2]byte{m[0], m[1]}, nil
-			}
-			got = got[k:]
-		}
-	}
 }
 
 // corrupt changes p in one to four places: bits flipped, bytes dropped or doubled, its end cut off.
@@ -146,32 +122,24 @@ func TestFirmwareCorruptions(t *testing.T) {
 	}
 	t.Logf("%d corruptions drawn by SEED=%d", checkedRounds(), seed)
 	r := rand.New(rand.NewPCG(seed, 0))
-	var link transport.Link
-	var requests [][]byte
+	link := startFirmware(t, path)
 	for round := range checkedRounds() {
-		if round%200 == 0 { // the recording allocates and does not free
-			if link != nil {
-				link.Close()
-			}
-			link = startFirmware(t, path)
-			requests = recordSession(t, link)
-		}
-		if err := corruptedRound(within(t, 20*time.Second), r, link, requests); err != nil {
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		err := corruptedRound(ctx, r, link, recordSession(ctx, t, link))
+		cancel()
+		if err != nil {
 			t.Fatalf("SEED=%d: after corruption %d: %v", seed, round, err)
 		}
 	}
 }
 
+// corruptedRound says all of the recorded session again, damaged, and then has a good one.
 func corruptedRound(ctx context.Context, r *rand.Rand, link transport.Link, requests [][]byte) error {
-	id, err := startSession(ctx, link, byte(1+r.IntN(255)))
-	if err != nil {
-		return err
-	}
 	var f transport.Framer
 	f.Append(nil, nil) // past its reset nop
 	var bytes []byte
 	for _, m := range requests {
-		bytes = f.Append(bytes, id[:], m)
+		bytes = f.Append(bytes, m)
 	}
 	if err := link.Write(ctx, corrupt(r, bytes)); err != nil {
 		return err

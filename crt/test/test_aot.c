@@ -281,9 +281,9 @@ static int call_none(TVMModuleHandle m, const char* name, TVMValue* r, int* rc) 
 
 static void test_module_functions(void** state) {
   (void)state;
-  static const char* const names[] = {"get_input", "get_input_index", "get_input_info", "get_num_inputs",
-                                      "get_num_outputs", "get_output", "load_params", "run",
-                                      "set_input", "share_params", "get_input_name"};
+  // What TVM's host looks up; not: get_input_info, load_params, share_params.
+  static const char* const names[] = {"run",       "get_num_inputs",  "get_num_outputs", "get_output",
+                                      "get_input", "get_input_index", "get_input_name",  "set_input"};
   const TVMModuleHandle lib_module = start();
   TVMModuleHandle m = NULL;
   TVMFunctionHandle f;
@@ -291,12 +291,12 @@ static void test_module_functions(void** state) {
   int rc;
   assert_int_equal(create(lib_module, "hand_made", &m), 0);
   assert_ptr_equal(m, (void*)(uintptr_t)0x8001);
-  for (size_t i = 0; i < 11U; i++) {
+  for (size_t i = 0; i < 8U; i++) {
     assert_int_equal(TVMModGetFunction(m, names[i], 0, &f), 0);
     assert_ptr_equal(f, (void*)(uintptr_t)(0x80018000U + i));
   }
-  assert_int_equal(TVMFuncCall((void*)(uintptr_t)0x8001800bU, NULL, NULL, 0, &r, &rc), -1);
-  assert_string_equal(TVMGetLastError(), "invalid function index: 000b");
+  assert_int_equal(TVMFuncCall((void*)(uintptr_t)0x80018008U, NULL, NULL, 0, &r, &rc), -1);
+  assert_string_equal(TVMGetLastError(), "invalid handle: 80018008");
 
   assert_int_equal(call_none(m, "get_num_inputs", &r, &rc), 0);
   assert_int_equal(rc, kTVMArgInt);
@@ -341,11 +341,10 @@ static void test_module_refuses(void** state) {
   TVMModuleHandle m = NULL;
   TVMValue r;
   int rc;
-  static const char* const missing[] = {"get_input_info", "load_params", "set_input", "share_params"};
   static const char* const one_argument[] = {"get_input", "get_input_index", "get_output", "get_input_name"};
   assert_int_equal(create(lib_module, "hand_made", &m), 0);
   for (size_t i = 0; i < 4U; i++) {
-    assert_int_equal(call_none(m, missing[i], &r, &rc), kTvmErrorFunctionCallNotImplemented);
+    assert_int_equal(call_none(m, "set_input", &r, &rc), kTvmErrorFunctionCallNotImplemented);
     assert_int_equal(call_none(m, one_argument[i], &r, &rc), kTvmErrorFunctionCallNumArguments);
     assert_int_equal(call(m, one_argument[i], 1, kTVMOpaqueHandle, (TVMValue){.v_int64 = 0}, &r, &rc),
                      kTvmErrorFunctionCallWrongArgType);

@@ -51,7 +51,7 @@ static void test_globals(void** state) {
   int rc;
   platform_reset();
   assert_int_equal(TVMFuncCall((void*)(uintptr_t)0x80028006U, NULL, NULL, 0, &r, &rc), -1);
-  assert_string_equal(TVMGetLastError(), "invalid function index: 0006");
+  assert_string_equal(TVMGetLastError(), "invalid handle: 80028006");
 }
 
 int main(void) {

@@ -21,6 +21,9 @@ static inline uint16_t crc16_byte(uint16_t crc, uint8_t byte) {
   return (uint16_t)(((uint32_t)crc << 8) ^ (x << 12) ^ (x << 5) ^ x);
 }
 
+// Returns crc after the 16 bits of word, the earlier byte in its upper half.
+uint16_t crc16_pair(uint16_t crc, uint32_t word);
+
 // Takes bytes of src until the first ff or until n are taken, whichever comes first; returns how many.
 // Each one is added to *crc and, unless dst is NULL, copied to dst. dst and src must not overlap.
 size_t crc16_span(uint16_t* crc, uint8_t* dst, const uint8_t* src, size_t n);

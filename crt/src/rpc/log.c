@@ -14,7 +14,7 @@
 void __attribute__((weak)) TVMLogf(const char* fmt, ...) {
   char line[BOARDSMITH_LOG_BYTES];
   va_list args;
-  if ((server_active == NULL) || server_active->sending) {
+  if ((server_active == NULL) || (server_active->line == LINE_SENDING)) {
     return;  // nowhere to go: too early, or in the middle of a frame
   }
   va_start(args, fmt);
@@ -29,7 +29,8 @@ void __attribute__((weak)) TVMLogf(const char* fmt, ...) {
     bytes--;
   }
   if (bytes != 0U) {  // an empty one would stop a TVM host for good
-    transmit_message(server_active, SESSION_LOG, line, (uint32_t)bytes);
+    transmit_begin(server_active, HEADER(SESSION_LOG), NULL, 0, bytes);
+    transmit_end(server_active, line, bytes);
     boardsmith_logged(line, bytes);
   }
 }

@@ -20,9 +20,15 @@ enum {
   MESSAGE_LENGTH = 3,     // u64: bytes behind this field
   MESSAGE_CODE = 11,      // i32
   MESSAGE_BODY = 15,      // what the code says
-  TENSOR_FIXED = 24,      // data, device, rank, type: what precedes a tensor's shape
-  TENSOR_RANK = 16,       // offset of the i32 rank
-  TENSOR_TYPE = 20,       // offset of the 4 bytes of element type
+};
+
+// A tensor: u64 data, device, i32 rank, type, shape, u64 byte offset.
+enum {
+  TENSOR_DEVICE = 8,
+  TENSOR_RANK = 16,
+  TENSOR_TYPE = 20,
+  TENSOR_SHAPE = 24,
+  TENSOR_BYTES = 32,      // with rank 0
 };
 
 // Session message types.
@@ -56,43 +62,48 @@ enum {
 
 _Static_assert((TVM_CRT_MAX_PACKET_SIZE_BYTES) >= 128, "a packet buffer holds at least the head of a copy");
 
-// What the bytes of the frame under way are.
-typedef enum frame_part {
-  PART_HUNT = 0,  // none: looking for ff fd
-  PART_LENGTH,    // 4 bytes of payload length
-  PART_MESSAGE,   // a message that fits the buffer, acted upon after its CRC
-  PART_HEAD,      // of a longer one: up to the RPC code
-  PART_TENSOR,    // up to the tensor's shape
-  PART_SHAPE,     // up to the copy's first byte
-  PART_STREAM,    // the copy itself, straight to its place
-  PART_SKIP,      // a refused message's rest
-  PART_CRC,       // 2 bytes of CRC
-} frame_part_t;
+// What the next unescaped bytes are.
+enum {
+  PART_HUNT = 0,      // nothing: looking for ff fd
+  PART_SHUT = 1,      // nothing any more: the host has shut the server down
+  PART_SKIP = 2,      // nothing, in a refused message's rest: looking for ff fd where each ff of data is doubled
+  PART_LENGTH = 3,    // 4 bytes of payload length
+  PART_MESSAGE = 4,   // as much of a message as the buffer holds: acted upon after its CRC, or before more of it comes
+  PART_STREAM = 5,    // the rest of a copy, straight to its place
+  PART_CRC = 2,       // added to one of the two before: the 2 bytes behind it
+};
+
+// What was sent last.
+enum {
+  LINE_IDLE = 0,       // a whole frame
+  LINE_SENDING = 1,    // part of one: a log line has to wait, that is, is dropped
+  LINE_UNSETTLED = 2,  // nothing yet, or a write failed: the next frame is preceded by a nop
+};
+
+// The first bytes of a message in one word: initiator, responder, type; the fourth byte belongs to what follows.
+#define HEADER(type) ((uint32_t)(type) << 16)
+#define HEADER_BITS 0xFFFFFFU
+#define HEADER_NONE 0xFF000000U  // never equal to one
 
 typedef struct rpc_server {
-  // Receiver. The next `want` unescaped bytes go to `at`; 0 while hunting.
+  // Receiver. The next unescaped bytes go to `at`, up to `end`; where both are the same they go nowhere.
   uint8_t* at;
-  uint32_t want;
+  uint8_t* end;
   uint16_t crc;      // over the frame so far
-  bool escaped;      // the last byte was an unpaired ff
-  bool fresh;        // bytes came since the loop was last called without any
-  uint8_t part;      // frame_part_t
-  uint8_t before;    // the part that the CRC follows
-  bool damaged;      // an invalid escape: the CRC cannot hold
+  uint8_t escaped;   // ff: the last byte was an unpaired ff; else 0
+  uint8_t part;
   uint16_t sum;      // the CRC to be met
+  uint8_t nonce;     // of this or the last session
+  uint8_t line;      // what was sent, see LINE_
   uint32_t length;   // of the frame's payload
-  uint32_t left;     // of a refused one, behind this buffer's worth
-  uint32_t since_ms; // when the loop was first called without bytes
+  uint8_t* seen;     // `at` when the loop was last called without bytes, NULL if some came since
+  uint32_t since_ms; // when that was first so
   uint8_t field[4];  // the frame's length, then its CRC
 
-  // Session.
-  uint8_t initiator, responder;  // nonces of the session, also its id's bytes on the wire; initiator 0: there is none
-  uint8_t nonce;
-  bool shut;
+  // Session: what its requests begin with; HEADER_NONE: there is no session.
+  uint32_t header;
 
   // Transmitter.
-  bool unsettled;  // nothing sent yet, or a write failed: the next frame is preceded by a nop
-  bool sending;    // inside a frame: a log line has to wait, that is, is dropped
   uint16_t tx_crc;
   microtvm_rpc_channel_write_t write;
   void* write_context;
@@ -108,34 +119,28 @@ static inline uint8_t* server_message(rpc_server_t* s) { return &((uint8_t*)s->b
 // The server that log lines go through; NULL until it is there.
 extern rpc_server_t* server_active;
 
+enum { WORDS_HEAD = 5 };
+
 // transmit.c -----------------------------------------------------------------------------------------------------------
 
-// Begins a frame of one session message: type, and body_bytes to follow through transmit_put.
-void transmit_begin(rpc_server_t* s, uint8_t type, uint32_t body_bytes);
-
-// Sends part of the body, straight from data.
+// Begins a frame: a message's header (see HEADER), or, if count is not 0, an RPC packet of so many words, of which the first
+// WORDS_HEAD are for what precedes its code. So many bytes more are to follow, through transmit_put, the last ones through
+// transmit_end.
+void transmit_begin(rpc_server_t* s, uint32_t header, uint32_t* words, size_t count, size_t more_bytes);
 void transmit_put(rpc_server_t* s, const void* data, size_t bytes);
+void transmit_end(rpc_server_t* s, const void* data, size_t bytes);
 
-// Ends the frame.
-void transmit_end(rpc_server_t* s);
-
-// Sends a whole message with a short body.
-void transmit_message(rpc_server_t* s, uint8_t type, const void* body, uint32_t bytes);
-
-// Answers the request under way: done, nothing to return.
-void transmit_void(rpc_server_t* s);
+// Answers the request under way: a Return or an Exception with one value of this type, then more.
+void transmit_value(rpc_server_t* s, uint32_t code, uint32_t type, uintptr_t value, const void* more, size_t more_bytes);
 
 // Answers the request under way with an Exception.
 void transmit_exception(rpc_server_t* s, const char* text);
 
 // request.c ------------------------------------------------------------------------------------------------------------
 
-// Executes the request of length bytes (session header included) in the buffer and answers it, once; a message
-// that is no request (an empty one, Shutdown) is not answered.
-void request_execute(rpc_server_t* s, uint32_t length);
-
-// Reads the tensor and byte count that begin a copy: body points at the tensor, bytes are there at most. Returns how many
-// bytes they took, or 0 if they are malformed, or name memory the device does not know.
-uint32_t request_copy_head(const uint8_t* body, uint32_t bytes, int writable, uint8_t** address, size_t* count);
+// Executes the request in the buffer and answers it, once; a message that is no request (an empty one, Shutdown) is not
+// answered. Of a message longer than the buffer only the beginning is there: of a copy PACKET_BYTES, the rest of which is left
+// to PART_STREAM, and not answered yet; anything else is refused.
+void request_execute(rpc_server_t* s);
 
 #endif  // BOARDSMITH_RPC_SERVER_H_

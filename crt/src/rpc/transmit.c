@@ -1,90 +1,85 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Frames out: straight from memory to the port's write function, escaped on the way, never gathered.
-#include <string.h>
-
 #include "crc16.h"
+#include "runtime/runtime.h"
 #include "server.h"
-#include "wire.h"
 
 #define WRITE_BYTES 128U  // at most this many in one call of the port, as ports written for TVM expect
 
 // Hands bytes to the port; after a failure the rest of the frame goes nowhere.
 static void put_raw(rpc_server_t* s, const uint8_t* data, size_t bytes) {
-  while ((bytes != 0U) && s->sending) {
+  while ((bytes != 0U) && (s->line == LINE_SENDING)) {
     const size_t part = (bytes < WRITE_BYTES) ? bytes : WRITE_BYTES;
-    const ssize_t sent = s->write(s->write_context, data, part);
-    if ((sent <= 0) || ((size_t)sent > part)) {
-      s->sending = false;
-      s->unsettled = true;
+    const size_t sent = (size_t)s->write(s->write_context, data, part);
+    if ((sent - 1U) >= part) {  // none, too many, or an error
+      s->line = LINE_UNSETTLED;
       return;
     }
     data += sent;
-    bytes -= (size_t)sent;
+    bytes -= sent;
   }
 }
 
-void transmit_put(rpc_server_t* s, const void* data, size_t bytes) {
-  static const uint8_t escaped_ff[2] = {0xFF, 0xFF};
-  const uint8_t* p = data;
-  while (bytes != 0U) {
+// Sends bytes escaped, and before them so many that precede them in memory as they are.
+static void put(rpc_server_t* s, const uint8_t* p, size_t bytes, size_t before) {
+  while ((bytes | before) != 0U) {
     const size_t run = crc16_span(&s->tx_crc, NULL, p, bytes);
-    put_raw(s, p, run);
-    p += run;
-    bytes -= run;
-    if (bytes != 0U) {
-      s->tx_crc = crc16_byte(crc16_byte(s->tx_crc, 0xFF), 0xFF);
-      put_raw(s, escaped_ff, sizeof escaped_ff);
-      p++;
-      bytes--;
+    const size_t stop = (run != bytes) ? 1U : 0U;  // at an ff, which goes twice
+    put_raw(s, p - before, before + run + stop);
+    if (stop != 0U) {
+      s->tx_crc = crc16_pair(s->tx_crc, 0xFFFFU);
     }
+    p += run + stop;
+    bytes -= run + stop;
+    before = stop;
   }
 }
 
-void transmit_begin(rpc_server_t* s, uint8_t type, uint32_t body_bytes) {
-  static const uint8_t start[3] = {0xFE, 0xFF, 0xFD};
-  const bool nop = s->unsettled;
-  s->unsettled = false;
-  s->sending = true;
-  put_raw(s, &start[nop ? 0 : 1], nop ? 3U : 2U);
+void transmit_put(rpc_server_t* s, const void* data, size_t bytes) { put(s, data, bytes, 0); }
+
+void transmit_begin(rpc_server_t* s, uint32_t header, uint32_t* words, size_t count, size_t more_bytes) {
+  uint32_t head[3];
+  size_t bytes = MESSAGE_HEADER + more_bytes;
+  if (count == 0U) {
+    words = head;
+    count = 3;
+  } else {
+    bytes += 4U * (count - 3U);
+    words[3] = (uint32_t)bytes - MESSAGE_CODE;
+    words[4] = 0;
+  }
+  // Two bytes that are not sent, fe ff fd, the frame's length, the header.
+  words[0] = 0xFFFE0000U;
+  words[1] = 0xFDU | ((uint32_t)bytes << 8);
+  words[2] = ((uint32_t)bytes >> 24) | (header << 8);
+  const size_t nop = (s->line == LINE_UNSETTLED) ? 1U : 0U;
+  s->line = LINE_SENDING;
   s->tx_crc = CRC16_FRAME_START;
-  // Log and Terminate carry the id 0: they belong to no session.
-  const bool ours = (type != SESSION_LOG) && (type != SESSION_TERMINATE);
-  uint8_t head[4 + MESSAGE_HEADER];
-  wire_put32(head, body_bytes + MESSAGE_HEADER);
-  head[4] = ours ? s->initiator : 0U;
-  head[5] = ours ? s->responder : 0U;
-  head[6] = type;
-  transmit_put(s, head, sizeof head);
+  put(s, &((uint8_t*)words)[5], (4U * count) - 5U, 2U + nop);
 }
 
-void transmit_end(rpc_server_t* s) {
-  const uint8_t crc[2] = {(uint8_t)s->tx_crc, (uint8_t)(s->tx_crc >> 8)};
-  transmit_put(s, crc, sizeof crc);
-  s->sending = false;
+void transmit_end(rpc_server_t* s, const void* data, size_t bytes) {
+  transmit_put(s, data, bytes);
+  const uint16_t crc = s->tx_crc;
+  transmit_put(s, &crc, sizeof crc);
+  if (s->line == LINE_SENDING) {
+    s->line = LINE_IDLE;
+  }
 }
 
-void transmit_message(rpc_server_t* s, uint8_t type, const void* body, uint32_t bytes) {
-  transmit_begin(s, type, bytes);
-  transmit_put(s, body, bytes);
-  transmit_end(s);
-}
-
-void transmit_void(rpc_server_t* s) {
-  static const uint8_t reply[20] = {12, 0, 0, 0, 0, 0, 0, 0, RPC_RETURN, 0, 0, 0, 1, 0, 0, 0, kTVMNullptr, 0, 0, 0};
-  transmit_message(s, SESSION_NORMAL, reply, sizeof reply);
+void transmit_value(rpc_server_t* s, uint32_t code, uint32_t type, uintptr_t value, const void* more, size_t more_bytes) {
+  uint32_t words[WORDS_HEAD + 5];
+  words[WORDS_HEAD] = code;
+  words[WORDS_HEAD + 1] = 1;
+  words[WORDS_HEAD + 2] = type;
+  words[WORDS_HEAD + 3] = (uint32_t)value;
+  words[WORDS_HEAD + 4] = (uint32_t)((uint64_t)value >> 32);
+  transmit_begin(s, s->header, words, (type == (uint32_t)kTVMNullptr) ? (WORDS_HEAD + 3U) : (WORDS_HEAD + 5U), more_bytes);
+  transmit_end(s, more, more_bytes);
 }
 
 void transmit_exception(rpc_server_t* s, const char* text) {
-  const size_t bytes = strlen(text);
-  uint8_t head[28];  // length, code, one argument: a string, its length
-  wire_put64(head, 20U + (uint64_t)bytes);
-  wire_put32(&head[8], RPC_EXCEPTION);
-  wire_put32(&head[12], 1U);
-  wire_put32(&head[16], kTVMStr);
-  wire_put64(&head[20], bytes);
-  transmit_begin(s, SESSION_NORMAL, (uint32_t)(sizeof head + bytes));
-  transmit_put(s, head, sizeof head);
-  transmit_put(s, text, bytes);
-  transmit_end(s);
+  const size_t bytes = boardsmith_length(text);
+  transmit_value(s, RPC_EXCEPTION, kTVMStr, bytes, text, bytes);
 }

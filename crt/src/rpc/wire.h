@@ -1,30 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Little-endian fields of the wire, byte by byte: a message lies in its buffer at any alignment.
+// Little-endian fields of the wire, at any address. The cores that this is for are little-endian, too.
 #ifndef BOARDSMITH_RPC_WIRE_H_
 #define BOARDSMITH_RPC_WIRE_H_
 
-#include <stddef.h>
 #include <stdint.h>
+#include <string.h>
+
+#ifdef __BYTE_ORDER__
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "values and tensors travel as they lie in memory");
+#endif
+
+// Cores that read words at any address, as far as is known. On others a word goes byte by byte: a call of memcpy costs more.
+#if defined(__riscv) || (defined(__arm__) && !defined(__ARM_FEATURE_UNALIGNED))
+#define WIRE_UNALIGNED 0
+#else
+#define WIRE_UNALIGNED 1
+#endif
 
 static inline uint32_t wire_get32(const uint8_t* p) {
+#if WIRE_UNALIGNED
+  uint32_t v;
+  (void)memcpy(&v, p, sizeof v);
+  return v;
+#else
   return (uint32_t)p[0] | ((uint32_t)p[1] << 8) | ((uint32_t)p[2] << 16) | ((uint32_t)p[3] << 24);
+#endif
 }
 
 static inline uint64_t wire_get64(const uint8_t* p) {
   return (uint64_t)wire_get32(p) | ((uint64_t)wire_get32(&p[4]) << 32);
-}
-
-static inline void wire_put32(uint8_t* p, uint32_t v) {
-  p[0] = (uint8_t)v;
-  p[1] = (uint8_t)(v >> 8);
-  p[2] = (uint8_t)(v >> 16);
-  p[3] = (uint8_t)(v >> 24);
-}
-
-static inline void wire_put64(uint8_t* p, uint64_t v) {
-  wire_put32(p, (uint32_t)v);
-  wire_put32(&p[4], (uint32_t)(v >> 32));
 }
 
 #endif  // BOARDSMITH_RPC_WIRE_H_

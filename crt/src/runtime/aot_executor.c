@@ -11,12 +11,25 @@
 _Static_assert(((sizeof(TVMNDArray) % 8U) == 0U) && ((sizeof(TVMAotExecutor) % 8U) == 0U),
                "everything in the block is aligned");
 
-// More tensors no model has; a sum of three such counts does not overflow.
-#define TENSORS_MOST 0xffffU
+#ifdef TVM_CRT_MAX_ARGS
+#define TENSORS_MOST ((size_t)(TVM_CRT_MAX_ARGS))
+#else
+#define TENSORS_MOST ((size_t)0xffffU)
+#endif
+
+// Metadata names tensors in three groups: inputs, outputs and pools stand behind each other.
+typedef struct tensor_group {
+  const struct TVMTensorInfo* info;
+  int64_t count;
+} tensor_group_t;
+enum { INPUTS, OUTPUTS, POOLS, GROUPS };
+#define GROUP_AT(group, member)                                                                           \
+  (offsetof(struct TVMMetadata, member) == (offsetof(struct TVMMetadata, inputs) + ((group) * sizeof(tensor_group_t))))
+_Static_assert(GROUP_AT(OUTPUTS, outputs) && GROUP_AT(POOLS, workspace_pools), "tensor_group_t is not a part of TVMMetadata");
 
 // Finds and calls one of the model's functions.
 static int call_model(TVMModuleHandle module, const char* pattern, const char* name,
-                      TVMAotExecutor* executor, TVMValue* value) {
+                      const TVMAotExecutor* executor, TVMValue* value) {
   TVMFunctionHandle function;
   int type;
   const int error = boardsmith_module_find(module, pattern, name, &function);
@@ -29,29 +42,21 @@ static int call_model(TVMModuleHandle module, const char* pattern, const char* n
 static int get_metadata(TVMModuleHandle module, const char* name,
                         const struct TVMMetadata** metadata) {
   static const char pattern[] = "tvmgen_%_get_c_metadata";
-  TVMAotExecutor nothing;
+  static const TVMAotExecutor nothing;
   TVMValue value;
 #ifdef TVM_CRT_MAX_STRLEN_FUNCTION_NAME
-  const size_t length = (size_t)(boardsmith_after(name, name) - name);
-  if ((length + (sizeof pattern - 2U)) >= (TVM_CRT_MAX_STRLEN_FUNCTION_NAME)) {
+  if ((boardsmith_length(name) + (sizeof pattern - 2U)) >= (TVM_CRT_MAX_STRLEN_FUNCTION_NAME)) {
     return (int)kTvmErrorFunctionCallInvalidArg;
   }
 #endif
-  nothing.values = NULL;
-  nothing.type_codes = NULL;
-  nothing.num_args = 0;
   const int error = call_model(module, pattern, name, &nothing, &value);
+  *metadata = value.v_handle;
   if (error != 0) {
     return error;
   }
-  const struct TVMMetadata* const m = value.v_handle;
-  if ((m == NULL) || ((uint32_t)m->version != (uint32_t)TVM_METADATA_VERSION) ||
-      (((uint32_t)m->num_inputs | (uint32_t)m->num_outputs | (uint32_t)m->num_workspace_pools) >
-       TENSORS_MOST)) {
-    return (int)kTvmErrorExecutorModuleBadContext;
-  }
-  *metadata = m;
-  return 0;
+  return ((value.v_handle != NULL) && ((uint32_t)(*metadata)->version == (uint32_t)TVM_METADATA_VERSION))
+             ? 0
+             : (int)kTvmErrorExecutorModuleBadContext;
 }
 
 int boardsmith_aot_executor_make(TVMModuleHandle module_handle, const char* module_name,
@@ -62,14 +67,13 @@ int boardsmith_aot_executor_make(TVMModuleHandle module_handle, const char* modu
   if (error != 0) {
     return error;
   }
-  const size_t inputs = (uint32_t)m->num_inputs;
-  const size_t tensors = inputs + (uint32_t)m->num_outputs;
-  const size_t n = tensors + (uint32_t)m->num_workspace_pools;
-#ifdef TVM_CRT_MAX_ARGS
-  if (n > (size_t)(TVM_CRT_MAX_ARGS)) {
+  const size_t inputs = (size_t)m->num_inputs;
+  const size_t outputs = (size_t)m->num_outputs;
+  const size_t pools = (size_t)m->num_workspace_pools;
+  const size_t n = inputs + outputs + pools;
+  if (((inputs | outputs | pools) > TENSORS_MOST) || (n > TENSORS_MOST)) {
     return (int)kTvmErrorFunctionCallNumArguments;
   }
-#endif
   error = boardsmith_block_take(&boardsmith_runtime.arrays, n * sizeof(TVMNDArray),
                                 sizeof(TVMAotExecutor) + (n * (sizeof(TVMValue) + sizeof(int))),
                                 &memory);
@@ -79,35 +83,36 @@ int boardsmith_aot_executor_make(TVMModuleHandle module_handle, const char* modu
   TVMNDArray* array = memory;
   TVMValue* value = (TVMValue*)(void*)&array[n];
   TVMAotExecutor* const ex = (TVMAotExecutor*)(void*)&value[n];
-  const struct TVMTensorInfo* info = m->inputs;
+  int* code = (int*)(void*)&ex[1];
   ex->metadata = m;
   ex->module_handle = module_handle;
   ex->device.device_type = kDLCPU;
   ex->args = array;
   ex->num_args = (int64_t)n;
   ex->values = value;
-  ex->type_codes = (int*)(void*)&ex[1];
-  for (size_t i = 0; (error == 0) && (i < n); i++) {
-    if (i == inputs) {
-      info = m->outputs;
+  ex->type_codes = code;
+  const tensor_group_t* const groups = (const tensor_group_t*)(const void*)&m->inputs;
+  for (int group = 0; group < (int)GROUPS; group++) {
+    const struct TVMTensorInfo* info = groups[group].info;
+    for (size_t left = (size_t)groups[group].count; left != 0U; left--) {
+      value->v_handle = &array->dl_tensor;
+      *code = (int)kTVMDLTensorHandle;
+      // The pool that TVM adds by itself is part of the model's code; only one that a user
+      // named has to come from here.
+      if ((error == 0) && ((group != (int)POOLS) || (boardsmith_after(info->name, "global_workspace") == NULL))) {
+        error = boardsmith_array_make(info, array);
+        array->reference_count = ARRAY_IN_USE;
+      }
+      array++;
+      value++;
+      code++;
+      info++;
     }
-    if (i == tensors) {
-      info = m->workspace_pools;
-    }
-    value[i].v_handle = &array[i].dl_tensor;
-    ex->type_codes[i] = (int)kTVMDLTensorHandle;
-    // The pool that TVM adds by itself is part of the model's code; only one that a user
-    // named has to come from here.
-    if ((i < tensors) || (boardsmith_after(info->name, "global_workspace") == NULL)) {
-      error = boardsmith_array_make(info, &array[i]);
-      array[i].reference_count = ARRAY_IN_USE;
-    }
-    info++;
   }
-  if (error != 0) {
-    (void)boardsmith_arrays_settle(&boardsmith_runtime.arrays, 0);  // the newest table is the first one
-  } else {
+  if (error == 0) {
     *executor = ex;
+  } else {
+    (void)boardsmith_arrays_settle(&boardsmith_runtime.arrays, 0);  // the newest table is the first one
   }
   return error;
 }

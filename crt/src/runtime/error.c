@@ -5,22 +5,15 @@
 
 #include "runtime.h"
 
-static char last_error[BOARDSMITH_LAST_ERROR_BYTES];
+#define LAST_ERROR (boardsmith_runtime.last_error)
 
-void TVMAPISetLastError(const char* msg) {
-  size_t i = 0;
-  while ((i < (sizeof last_error - 1U)) && (msg[i] != '\0')) {
-    last_error[i] = msg[i];
-    i++;
-  }
-  last_error[i] = '\0';
-}
+void TVMAPISetLastError(const char* msg) { TVMAPIErrorf("%s", msg); }
 
-const char* TVMGetLastError(void) { return last_error; }
+const char* TVMGetLastError(void) { return LAST_ERROR; }
 
 void TVMAPIErrorf(const char* fmt, ...) {
   va_list args;
   va_start(args, fmt);
-  (void)boardsmith_vformat(last_error, sizeof last_error, fmt, args);
+  (void)boardsmith_vformat(LAST_ERROR, sizeof LAST_ERROR, fmt, args);
   va_end(args);
 }

@@ -6,13 +6,7 @@
 
 #include "runtime.h"
 
-void boardsmith_zero(void* memory, size_t size_bytes) {
-  // volatile, so that the compiler does not make a call of memset of it: that one is larger than its users.
-  volatile size_t* word = memory;
-  for (size_t i = 0; i < (size_bytes / sizeof *word); i++) {
-    word[i] = 0;
-  }
-}
+size_t boardsmith_length(const char* text) { return (size_t)(boardsmith_after(text, text) - text); }
 
 int boardsmith_take(size_t size_bytes, void** out) {
   DLDevice cpu;
@@ -39,11 +33,11 @@ int boardsmith_block_take(block_t** list, size_t size_bytes, size_t extra_bytes,
   }
   if (error == 0) {
     block_t* const block = (block_t*)((uintptr_t)base + at);
-    boardsmith_zero(base, at);
+    (void)memset(base, 0, at);
     block->next = *list;
     block->base = (uintptr_t)base;
     block->size_bytes = size_bytes;
-    block->writable = 1;
+    block->writable = 1 | boardsmith_runtime.session;
     *list = block;
     *out = base;
   }
@@ -66,6 +60,30 @@ int boardsmith_block_free(block_t** link) {
   }
   *link = block->next;
   return boardsmith_give((void*)block->base);
+}
+
+void boardsmith_session_free(void) {
+  for (unsigned i = 0; i < MODULE_GLOBAL; i++) {
+    if (boardsmith_runtime.of_session[i] != 0U) {
+      (void)TVMModFree((TVMModuleHandle)(uintptr_t)(i | HANDLE_VALID));
+    }
+  }
+  block_t** link = &boardsmith_runtime.arrays;
+  while (*link != NULL) {
+    if (((*link)->writable & OF_SESSION) != 0) {
+      (void)boardsmith_arrays_settle(link, 0);
+    } else {
+      link = &(*link)->next;
+    }
+  }
+  link = &boardsmith_runtime.memory[MEMORY_OWN];
+  while (*link != NULL) {
+    if (((*link)->writable & OF_SESSION) != 0) {
+      (void)boardsmith_block_free(link);
+    } else {
+      link = &(*link)->next;
+    }
+  }
 }
 
 int TVMDeviceAllocDataSpace(DLDevice dev, size_t nbytes, size_t alignment, DLDataType type_hint,

@@ -12,89 +12,54 @@ runtime_t boardsmith_runtime;
 // A firmware's own table takes the place of this empty one.
 TVM_WEAK const TVMFuncRegistry boardsmith_functions = {"\0\0", NULL};
 
-// Global functions, in the order of their indices.
-static const TVMFuncRegistry* const globals[] = {
-    &boardsmith_builtins,
-    &boardsmith_functions,
-    &boardsmith_runtime.registry.registry,
-};
-#define GLOBALS (sizeof globals / sizeof globals[0])
+static const TVMModule builtins = {&boardsmith_builtins};
+static const TVMModule functions = {&boardsmith_functions};
 
 tvm_crt_error_t TVMInitializeRuntime(void) {
-  boardsmith_zero(&boardsmith_runtime, offsetof(runtime_t, memory[MEMORY_WINDOWS]));
+  (void)memset(&boardsmith_runtime, 0, offsetof(runtime_t, memory[MEMORY_WINDOWS]));
+  boardsmith_runtime.modules[MODULE_GLOBAL].module = &builtins;
+  boardsmith_runtime.modules[MODULE_FIRMWARE].module = &functions;
   return kTvmErrorNoError;
 }
 
 int TVMFuncGetGlobal(const char* name, TVMFunctionHandle* out) {
-  unsigned before = 0;
   *out = NULL;
-  for (size_t i = 0; i < GLOBALS; i++) {
-    if (globals[i]->names != NULL) {
-      const int index = boardsmith_registry_find(globals[i], "%", name);
-      if (index >= 0) {  // go on: a later registry hides an earlier one
-        *out = function_handle(MODULE_GLOBAL, before + (unsigned)index);
-      }
-      before += registry_count(globals[i]);
+  for (unsigned i = MODULE_GLOBAL; i < MODULE_EVALUATOR; i++) {
+    const TVMModule* const module = boardsmith_runtime.modules[i].module;
+    const int index = (module != NULL) ? boardsmith_registry_find(module->registry, "%", name) : -1;
+    if (index >= 0) {  // go on: a later registry hides an earlier one
+      *out = function_handle(i, (unsigned)index);
     }
   }
   return 0;
 }
 
-// Returns the function at a global index, or NULL.
-static TVMBackendPackedCFunc global_function(unsigned index) {
-  for (size_t i = 0; i < GLOBALS; i++) {
-    if (globals[i]->names != NULL) {
-      const unsigned count = registry_count(globals[i]);
-      if (index < count) {
-        return globals[i]->funcs[index];
-      }
-      index -= count;
-    }
-  }
-  return NULL;
-}
-
 // Sets the last error; returns -1.
-ONCE static int bad(const char* fmt, unsigned number) {
-  TVMAPIErrorf(fmt, number);
+ONCE static int bad_handle(const void* handle) {
+  TVMAPIErrorf("invalid handle: %08x", (unsigned)(uintptr_t)handle);
   return -1;
 }
 
 int TVMFuncCall(TVMFunctionHandle func, TVMValue* arg_values, int* type_codes, int num_args,
                 TVMValue* ret_val, int* ret_type_code) {
   // Without its valid bit an index becomes too large.
-  const uintptr_t module_index = ((uintptr_t)func >> 16) ^ HANDLE_VALID;
+  uintptr_t module_index = ((uintptr_t)func >> 16) ^ HANDLE_VALID;
   const unsigned index = (unsigned)((uintptr_t)func & 0xffffU) ^ HANDLE_VALID;
-  const char* wrong = "invalid function index: %04x";
-  unsigned number = index;
-  uintptr_t resource = 0;
-  TVMBackendPackedCFunc call = NULL;
-  if (module_index < MODULE_GLOBAL) {
-    const module_slot_t* const slot = &boardsmith_runtime.modules[module_index];
-    if (slot->module == NULL) {
-      wrong = "unregistered module: index=%08x";
-      number = (unsigned)module_index;
-    } else if (index < registry_count(slot->module->registry)) {
-      call = slot->dispatch;
-      resource = index;
-      if (call == NULL) {
-        call = slot->module->registry->funcs[index];
-        resource = (uintptr_t)slot->module->registry;
-      }
-    } else {
-      // wrong says it.
-    }
-  } else if (module_index == MODULE_GLOBAL) {
-    call = global_function(index);
-  } else if (module_index == MODULE_TIME_EVALUATOR) {
-    call = boardsmith_time_evaluator_call;
-    resource = index;
-  } else {
-    wrong = "invalid module handle: index=%08x";
-    number = (unsigned)module_index;
+  if (module_index == HANDLE_EVALUATOR) {
+    module_index = MODULE_EVALUATOR;
   }
+  if (module_index > MODULE_EVALUATOR) {
+    return bad_handle(func);
+  }
+  const module_slot_t* const slot = &boardsmith_runtime.modules[module_index];
+  if ((slot->module == NULL) || (index >= registry_count(slot->module->registry))) {
+    return bad_handle(func);
+  }
+  TVMBackendPackedCFunc call = slot->dispatch;
+  void* resource = (void*)(uintptr_t)index;
   if (call == NULL) {
-    return bad(wrong, number);
+    call = slot->module->registry->funcs[index];
+    resource = (module_index < MODULE_GLOBAL) ? (void*)(uintptr_t)slot->module->registry : NULL;
   }
   ret_val->v_int64 = 0;
   *ret_type_code = (int)kTVMNullptr;
@@ -102,7 +67,7 @@ int TVMFuncCall(TVMFunctionHandle func, TVMValue* arg_values, int* type_codes, i
     boardsmith_call_begins(func);
   }
   boardsmith_runtime.calls++;
-  const int error = call(arg_values, type_codes, num_args, ret_val, ret_type_code, (void*)resource);
+  const int error = call(arg_values, type_codes, num_args, ret_val, ret_type_code, resource);
   boardsmith_runtime.calls--;
   if (boardsmith_runtime.calls == 0U) {
     boardsmith_call_ends();
@@ -122,7 +87,8 @@ int boardsmith_arguments(const int* type_codes, int num_args, const char* types)
     if (num_args < 0) {
       return (int)kTvmErrorFunctionCallNumArguments;
     }
-    if (*type_codes != (*types - 'A')) {
+    // A null pointer may stand for a null handle.
+    if ((*type_codes != (*types - 'A')) && ((*types != 'D') || (*type_codes != (int)kTVMNullptr))) {
       error = (int)kTvmErrorFunctionCallWrongArgType;
     }
     type_codes++;
@@ -136,7 +102,7 @@ static module_slot_t* slot_of(TVMModuleHandle module) {
   if ((index < MODULE_GLOBAL) && (boardsmith_runtime.modules[index].module != NULL)) {
     return &boardsmith_runtime.modules[index];
   }
-  (void)bad("invalid module handle: %08x", (unsigned)(uintptr_t)module);
+  (void)bad_handle(module);
   return NULL;
 }
 
@@ -168,11 +134,13 @@ int boardsmith_module_add(const TVMModule* module, TVMBackendPackedCFunc dispatc
     if (slot->module == NULL) {
       slot->module = module;
       slot->dispatch = dispatch;
+      boardsmith_runtime.of_session[i] = boardsmith_runtime.session;
       *out = (TVMModuleHandle)(uintptr_t)(i | HANDLE_VALID);
       return 0;
     }
   }
-  return bad("no free module slot", 0);
+  TVMAPISetLastError("no free module slot");
+  return -1;
 }
 
 int TVMModCreateFromCModule(const TVMModule* mod, TVMModuleHandle* out_handle) {

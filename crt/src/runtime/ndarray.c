@@ -66,7 +66,7 @@ int TVMNDArray_Empty(int32_t ndim, const tvm_index_t* shape, DLDataType dtype, D
                      TVMNDArray* array) {
   const struct TVMTensorInfo info = {NULL, shape, ndim, dtype};
   TVMNDArray made;
-  boardsmith_zero(&made, sizeof made);
+  (void)memset(&made, 0, sizeof made);
   const int error = boardsmith_array_make(&info, &made);
   if (error == 0) {
     made.dl_tensor.device = dev;

@@ -4,6 +4,8 @@
 // have its own.
 #include "runtime.h"
 
+static const TVMModule registered = {&boardsmith_runtime.registry.registry};
+
 TVM_WEAK int TVMFuncRegisterGlobal(const char* name, TVMFunctionHandle f, int override) {
   TVMMutableFuncRegistry* const reg = &boardsmith_runtime.registry;
   TVMFunctionHandle known = NULL;
@@ -11,7 +13,7 @@ TVM_WEAK int TVMFuncRegisterGlobal(const char* name, TVMFunctionHandle f, int ov
   if ((override == 0) && (known != NULL)) {
     return (int)kTvmErrorFunctionAlreadyDefined;
   }
-  if (reg->registry.names == NULL) {
+  if (boardsmith_runtime.modules[MODULE_REGISTERED].module == NULL) {
     void* buffer = NULL;
     int error = boardsmith_take(TVM_CRT_GLOBAL_FUNC_REGISTRY_SIZE_BYTES, &buffer);
     if (error == 0) {
@@ -21,6 +23,7 @@ TVM_WEAK int TVMFuncRegisterGlobal(const char* name, TVMFunctionHandle f, int ov
     if (error != 0) {
       return error;
     }
+    boardsmith_runtime.modules[MODULE_REGISTERED].module = &registered;
   }
   return (int)TVMMutableFuncRegistry_Set(reg, name, (TVMBackendPackedCFunc)(uintptr_t)f, 1);
 }

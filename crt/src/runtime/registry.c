@@ -9,6 +9,7 @@ enum { NAMES_AT = 2 };  // the names' offset, behind the count
 
 const char* boardsmith_after(const char* text, const char* start) {
   for (; *start != '\0'; start++) {
+    KEEP_LOOP();
     if (*text != *start) {
       return NULL;
     }

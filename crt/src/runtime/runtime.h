@@ -26,8 +26,8 @@
 #define BOARDSMITH_LAST_ERROR_BYTES 128
 #endif
 
-_Static_assert((TVM_CRT_MAX_REGISTERED_MODULES > 0) && (TVM_CRT_MAX_REGISTERED_MODULES < 0x7fff),
-               "module indices have 15 bits, and the last one is the time evaluator's");
+_Static_assert((TVM_CRT_MAX_REGISTERED_MODULES > 0) && (TVM_CRT_MAX_REGISTERED_MODULES < 0x7ffc),
+               "module indices have 15 bits, and the last ones are not for modules");
 _Static_assert(BOARDSMITH_LAST_ERROR_BYTES > 0, "the last error needs room for its end");
 _Static_assert(sizeof(TVMValue) == 8U, "a value is 8 bytes wide on the wire and for operators");
 
@@ -38,11 +38,22 @@ _Static_assert(sizeof(TVMValue) == 8U, "a value is 8 bytes wide on the wire and 
 #define ONCE
 #endif
 
+// Keeps a compiler from making a call of memcpy, memset or strlen of the loop that this stands in.
+#if defined(__GNUC__)
+#define KEEP_LOOP() __asm__ volatile("")
+#else
+#define KEEP_LOOP() (void)0
+#endif
+
 // Both halves of a function handle, and a module handle, carry this bit.
 #define HANDLE_VALID 0x8000U
-// Module index of global functions, and of time evaluators.
+// Module indices behind those of modules: built-in functions, the firmware's, those registered at run time; time evaluators,
+// which have another one in their handles.
 #define MODULE_GLOBAL ((unsigned)(TVM_CRT_MAX_REGISTERED_MODULES))
-#define MODULE_TIME_EVALUATOR 0x7fffU
+#define MODULE_FIRMWARE (MODULE_GLOBAL + 1U)
+#define MODULE_REGISTERED (MODULE_GLOBAL + 2U)
+#define MODULE_EVALUATOR (MODULE_GLOBAL + 3U)
+#define HANDLE_EVALUATOR 0x7fffU
 
 static inline TVMFunctionHandle function_handle(unsigned module_index, unsigned index) {
   const uintptr_t upper = module_index | HANDLE_VALID;
@@ -66,6 +77,10 @@ static inline unsigned registry_count(const TVMFuncRegistry* reg) {
 // the taker may use freely; there may be more between it and the block.
 typedef boardsmith_window_t block_t;
 
+// A bit of block_t.writable, for blocks and tables of arrays of the runtime's own: taken for a request of the host, so its
+// session's.
+#define OF_SESSION 2
+
 // A module's slot. Of a module with a dispatch function that one is called for all of its functions, with the function's
 // index as the resource handle, and once more, with MODULE_RELEASED, when the slot is freed.
 typedef struct module_slot {
@@ -76,10 +91,13 @@ typedef struct module_slot {
 
 // TVMInitializeRuntime clears all of it but the windows: their owners registered them.
 typedef struct runtime {
-  module_slot_t modules[TVM_CRT_MAX_REGISTERED_MODULES];
+  module_slot_t modules[MODULE_EVALUATOR + 1U];
   TVMModuleHandle system_library;   // NULL until someone asks for it
   size_t calls;                     // under way, one inside the other
-  TVMMutableFuncRegistry registry;  // names is NULL until the first registration
+  uint8_t session;                  // OF_SESSION while a request of the host is in work, else 0
+  uint8_t of_session[MODULE_GLOBAL];  // the same for modules, when they were added
+  TVMMutableFuncRegistry registry;  // its module is NULL until the first registration
+  char last_error[(BOARDSMITH_LAST_ERROR_BYTES + 3U) & ~3U];
   block_t* arrays;                  // tables of TVMNDArray that handles may point into
   block_t* memory[2];               // what the host may touch: MEMORY_OWN, MEMORY_WINDOWS
 } runtime_t;
@@ -113,12 +131,15 @@ int boardsmith_module_find(TVMModuleHandle module, const char* pattern, const ch
 // H tensor, J module, L str). Returns 0, kTvmErrorFunctionCallNumArguments or kTvmErrorFunctionCallWrongArgType.
 int boardsmith_arguments(const int* type_codes, int num_args, const char* types);
 
-// Zeroes memory, aligned for a pointer; size_bytes is a multiple of a pointer's size.
-void boardsmith_zero(void* memory, size_t size_bytes);
+// strlen, smaller than a libc's.
+size_t boardsmith_length(const char* text);
 
 // The platform's memory, for the one device there is.
 int boardsmith_take(size_t size_bytes, void** out);
 int boardsmith_give(void* memory);
+
+// Frees what was taken for requests of the host: blocks, arrays, whoever holds them, and modules.
+void boardsmith_session_free(void);
 
 // Takes size_bytes, and extra_bytes behind them, and puts the block into list. The
 // contents are zero. kTvmErrorPlatformNoMemory leaves *out.
@@ -142,10 +163,8 @@ int boardsmith_arrays_settle(block_t** table, uint32_t keep);
 // Set in the reference count of an array that an executor uses: TVMArrayFree never takes it away.
 #define ARRAY_IN_USE 0x80000000U
 
-// Creates a time evaluator, and calls one (time_evaluator.c). The second gets the
-// evaluator's number as its resource handle.
+// `runtime.RPCTimeEvaluator` (time_evaluator.c).
 int boardsmith_time_evaluator_create(PACKED_PARAMETERS);
-int boardsmith_time_evaluator_call(PACKED_PARAMETERS);
 
 // `tvm.contrib.random.random_fill` (random.c).
 int boardsmith_random_fill(PACKED_PARAMETERS);
