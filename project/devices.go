@@ -179,6 +179,9 @@ type Identity struct {
 	BuildID string
 }
 
+// HasProbe says whether the device is programmed through a probe, and keeps its image.
+func (d *Device) HasProbe() bool { return d.bench != nil }
+
 // Identify asks the device. One without a probe has no firmware before it is opened.
 func (d *Device) Identify(ctx context.Context) Identity {
 	if d.bench == nil {

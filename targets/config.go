@@ -36,7 +36,8 @@ type choice struct {
 	Project  string     `json:"project"`  // relative to the file's folder
 	Options  optionList `json:"options"`
 	Timeout  string     `json:"timeout"`
-	Input    string     `json:"input"` // relative to the file's folder
+	Input    string     `json:"input"`  // relative to the file's folder
+	Device   string     `json:"device"` // as DEVICE
 }
 
 // A config is boardsmith.json. The zero value is the one of a repository without.

@@ -20,7 +20,8 @@ import (
 type tool struct {
 	name    string
 	use     string   // what it is needed for
-	pkg     string   // the Debian package
+	pkg     string   // the Debian package; "" if Debian has none that would do
+	python  string   // what pip installs, where pkg is ""
 	needed  bool     // to build for the host board; the others are for other boards, and for checks of boardsmith itself
 	command []string // asks its version, and so shows that it works
 	source  string   // C text for the command's standard input, which it must accept; "" if the command says it all
@@ -59,6 +60,14 @@ var tools = []tool{
 		command: []string{"riscv64-unknown-elf-gcc", "--specs=picolibc.specs", "-fsyntax-only", "-x", "c", "-"}, source: "#include <stdint.h>\n#include <string.h>\n",
 	},
 	{name: "QEMU for Arm", use: "emulated Arm boards", pkg: "qemu-system-arm", command: []string{"qemu-system-arm", "--version"}},
+	{name: "OpenOCD", use: "programming boards", pkg: "openocd", command: []string{"openocd", "--version"}},
+	{name: "gdb", use: "debugging Arm boards (mage debug)", pkg: "gdb-multiarch", command: []string{"gdb-multiarch", "--version"}},
+	{
+		name: "Python's venv", use: "setup's own pyOCD and west", pkg: "python3-venv", linux: true,
+		command: []string{"python3", "-c", "import venv, ensurepip"},
+	},
+	{name: "pyOCD", use: "programming boards (FLASHER=pyocd)", python: "pyocd==0.46.0", command: []string{"pyocd", "--version"}},
+	{name: "west", use: "Zephyr projects", python: "west==1.5.0", command: []string{"west", "--version"}},
 	{name: "QEMU, RISC-V", use: "emulated RISC-V boards", pkg: "qemu-system-misc", command: []string{"qemu-system-riscv32", "--version"}},
 }
 
@@ -75,14 +84,15 @@ type finding struct {
 	here    bool
 	version string // the first line that it says of itself
 	why     string // why it is not here
+	fix     string // what to do then; "": install it
 }
 
 // probe looks for one tool.
 func probe(ctx context.Context, t tool) finding {
 	f := finding{tool: t}
-	path, err := exec.LookPath(t.command[0])
+	path, err := findProgram(os.Getenv, t.command[0])
 	if err != nil {
-		f.why = t.command[0] + " is not on PATH"
+		f.why = err.Error()
 		return f
 	}
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
@@ -100,7 +110,7 @@ func probe(ctx context.Context, t tool) finding {
 		return f
 	}
 	f.here, f.version = true, first
-	if t.source != "" {
+	if t.source != "" || first == "" {
 		f.version = "works"
 	}
 	return f
@@ -136,6 +146,9 @@ func (s *session) doctor(ctx context.Context) error {
 			lacking = append(lacking, f.name)
 		}
 	}
+	for _, f := range access() {
+		s.printFinding(f)
+	}
 	if runtime.GOOS != "linux" {
 		s.out.printf("The host board runs on Linux; here build and flash hardware boards, or use a QEMU board.")
 	}
@@ -149,13 +162,20 @@ func (s *session) doctor(ctx context.Context) error {
 func (s *session) printFinding(f finding) {
 	state, detail := "ok", f.version
 	if !f.here {
-		state, detail = "missing", fmt.Sprintf("%s; get it with: %s", f.why, getIt(f.tool))
+		state, detail = "missing", f.why
+		if f.fix == "" {
+			f.fix = "get it with: " + getIt(f.tool)
+		}
+		detail += "; " + f.fix
 	}
 	s.out.printf("%-8s %-15s for %s: %s", state, f.name, f.use, detail)
 	s.out.line(record{"status": "done", "tool": f.name, "here": f.here, "version": f.version, "use": f.use, "needed": f.needed, "error": f.why})
 }
 
 func getIt(t tool) string {
+	if t.pkg == "" {
+		return "go tool mage setup (" + t.python + ")"
+	}
 	if runtime.GOOS == "linux" {
 		return "apt-get install " + t.pkg
 	}
@@ -166,6 +186,9 @@ func getIt(t tool) string {
 func howToInstall(all []finding) string {
 	pkgs := missingPackages(all)
 	if len(pkgs) == 0 {
+		if len(missingPython(all)) > 0 {
+			return "go tool mage setup"
+		}
 		return ""
 	}
 	if !onDebian() {
@@ -177,11 +200,22 @@ func howToInstall(all []finding) string {
 func missingPackages(all []finding) []string {
 	var pkgs []string
 	for _, f := range all {
-		if !f.here {
+		if !f.here && f.pkg != "" {
 			pkgs = append(pkgs, f.pkg)
 		}
 	}
 	return pkgs
+}
+
+// missingPython lists what pip is to install.
+func missingPython(all []finding) []string {
+	var list []string
+	for _, f := range all {
+		if !f.here && f.python != "" {
+			list = append(list, f.python)
+		}
+	}
+	return list
 }
 
 // onDebian says whether packages have Debian's names and apt installs them.

@@ -4,6 +4,7 @@
 package targets
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/project"
 	"github.com/boardsmith/boardsmith/samples"
 )
 
@@ -56,8 +58,11 @@ type inputs struct {
 	options  boards.Options
 	optioned bool // the options were asked for
 
-	path    []string      // folders with boards/ and templates/
+	path    []string // folders with boards/ and templates/
+	device  string   // which one of the board: a name in bench.json, a probe's serial, a USB path, a port
+	bench   *project.Bench
 	timeout time.Duration // of one call
+	wait    time.Duration // for a board that somebody else uses
 	input   string
 	output  string
 	repeat  int
@@ -82,11 +87,17 @@ func resolve(env environ, dir string, load func(dir string) (*made, error)) (*in
 			return nil, err
 		}
 	}
-	in := &inputs{config: c, path: searchPath(env, c)}
+	in := &inputs{config: c, path: searchPath(env, c), device: first(env("DEVICE"), named.Device, c.Device)}
 	if err := in.plain(env, named); err != nil {
 		return nil, err
 	}
+	if in.bench, err = project.ReadBench(benchPath(dir)); err != nil {
+		return nil, err
+	}
 	in.board = asked(env("BOARD"), named.Board)
+	if d := in.bench.Find(in.device); d != nil && !in.board.asked {
+		in.board = input{d.Board, true} // who names a device names its kind
+	}
 	in.model = asked(env("MODEL"), named.Model)
 	in.module = asked(env("MODULE"), named.Module)
 	in.template = asked(env("TEMPLATE"), named.Template)
@@ -149,12 +160,17 @@ func (in *inputs) plain(env environ, named choice) error {
 	in.input = first(env("INPUT"), named.Input, in.config.Input)
 	in.output = env("OUTPUT")
 	in.timeout, in.repeat = defaultTimeout, defaultRepeat
-	if t := first(env("TIMEOUT"), named.Timeout, in.config.Timeout); t != "" {
-		d, err := duration(t)
-		if err != nil {
+	for _, d := range []struct {
+		name, text string
+		to         *time.Duration
+	}{{"TIMEOUT", first(env("TIMEOUT"), named.Timeout, in.config.Timeout), &in.timeout}, {"WAIT", env("WAIT"), &in.wait}} {
+		if d.text == "" {
+			continue
+		}
+		var err error
+		if *d.to, err = duration(d.name, d.text); err != nil {
 			return err
 		}
-		in.timeout = d
 	}
 	if r := env("REPEAT"); r != "" {
 		n, err := strconv.Atoi(r)
@@ -167,13 +183,13 @@ func (in *inputs) plain(env environ, named choice) error {
 }
 
 // duration reads 2m30s, or a plain number of seconds.
-func duration(text string) (time.Duration, error) {
+func duration(name, text string) (time.Duration, error) {
 	d, err := time.ParseDuration(text)
 	if seconds, numErr := strconv.ParseFloat(text, 64); numErr == nil && seconds > 0 && seconds < 1e6 {
 		d, err = time.Duration(seconds*float64(time.Second)), nil
 	}
 	if err != nil || d <= 0 {
-		return 0, failure.New(failure.Config, "write TIMEOUT=60 or TIMEOUT=2m30s", "TIMEOUT=%s is not a positive duration", text)
+		return 0, failure.New(failure.Config, fmt.Sprintf("write %[1]s=60 or %[1]s=2m30s", name), "%s=%s is not a positive duration", name, text)
 	}
 	return d, nil
 }
@@ -201,6 +217,34 @@ func searchPath(env environ, c *config) []string {
 		}
 	}
 	return append(path, c.Path...)
+}
+
+// benchName is looked for as boardsmith.json is, but about this computer's desk, not about a repository.
+const benchName = "bench.json"
+
+// benchPath is the bench.json of dir or of the nearest folder above it that has one; else dir's, which is not there.
+func benchPath(dir string) string {
+	for d := dir; ; d = filepath.Dir(d) {
+		if path := filepath.Join(d, benchName); exists(path) {
+			return path
+		}
+		if d == filepath.Dir(d) {
+			return filepath.Join(dir, benchName)
+		}
+	}
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// which is how package project is told of the device: by what identifies it, where bench.json has its name.
+func (in *inputs) which() string {
+	if d := in.bench.Find(in.device); d != nil {
+		return first(d.Probe, d.Link.Path)
+	}
+	return in.device
 }
 
 // archiveName is the archive's file name without its ending, of the bundled sample for "".

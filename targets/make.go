@@ -39,7 +39,7 @@ func (s *session) generate(ctx context.Context) error {
 func (s *session) makeProject(ctx context.Context, in *inputs) error {
 	spec := project.Spec{
 		Board: in.board.value, Module: in.module.value, Template: in.template.value, Options: in.options,
-		Force: s.env.set("FORCE"), Env: s.projectEnv(in),
+		Force: s.forced(), Env: s.projectEnv(in),
 	}
 	if err := runsHere(runtime.GOOS, in); err != nil {
 		return err
@@ -152,7 +152,7 @@ func (s *session) ready(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if current && len(edited) > 0 && !s.env.set("FORCE") {
+	if current && len(edited) > 0 && !s.forced() {
 		return nil // generating would want to replace a person's work
 	}
 	return s.makeProject(ctx, in)

@@ -20,41 +20,6 @@ import (
 	"github.com/boardsmith/boardsmith/rpc"
 )
 
-// flash writes the image. The device stays attached for the targets after it.
-func (s *session) flash(ctx context.Context) error {
-	if s.env.set("DRYRUN") {
-		in, err := s.inputs()
-		if err != nil {
-			return err
-		}
-		return s.would("flash %s to board %s", in.project, in.board.value)
-	}
-	image, err := s.built(ctx)
-	if err != nil {
-		return err
-	}
-	d, err := s.attached(ctx)
-	if err != nil {
-		return err
-	}
-	bar := s.out.lasts("flash", 0)
-	report, err := d.Flash(ctx, image)
-	bar.end()
-	if err != nil {
-		return err
-	}
-	r := s.record()
-	r["wrote"], r["erased"], r["why"], r["build_id"] = report.Wrote, report.Erased, report.Why, image.ID()
-	if report.Wrote == 0 {
-		s.out.printf("flash: up to date, nothing written: %s", report.Why)
-		r["status"] = "up-to-date"
-	} else {
-		s.out.printf("flash: wrote %s, erased %d sectors: %s", bytesText(report.Wrote), report.Erased, report.Why)
-	}
-	s.out.line(r)
-	return nil
-}
-
 // built is the image of the project: what build made before in this run, else what it makes now.
 func (s *session) built(ctx context.Context) (*project.Image, error) {
 	if s.image == nil {
@@ -71,7 +36,7 @@ func (s *session) built(ctx context.Context) (*project.Image, error) {
 // attached is the board's device, leased until the run target or the process ends.
 func (s *session) attached(ctx context.Context) (*project.Device, error) {
 	if s.device == nil {
-		d, err := project.Attach(ctx, s.project.Board(), "", s.projectEnv(s.in))
+		d, err := project.Attach(ctx, s.project.Board(), s.in.which(), s.projectEnv(s.in))
 		if err != nil {
 			return nil, err
 		}

@@ -7,7 +7,9 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strconv"
 
+	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/project"
@@ -84,11 +86,49 @@ func (s *session) load(dir string) (*made, error) {
 }
 
 func (s *session) projectEnv(in *inputs) project.Env {
-	e := project.Env{Log: s.log, Progress: s.progressed}
+	e := project.Env{
+		Log: s.log, Progress: s.progressed, Flasher: s.env("FLASHER"),
+		Tool: func(name string) (string, error) { return findProgram(s.env, name) },
+	}
 	if in != nil {
-		e.Path = in.path
+		e.Path, e.Wait, e.Reflash = in.path, in.wait, s.env.set("FORCE")
+	}
+	if c, err := s.cache(); err == nil { // cache:gc tells what is wrong with CACHE_MIB
+		e.Cache = c
 	}
 	return e
+}
+
+// cache is what was built before, at most CACHE_MIB large.
+func (s *session) cache() (*cache.Cache, error) {
+	dir, err := cache.DefaultDir()
+	if err != nil {
+		return nil, err
+	}
+	limit, err := s.cacheLimit()
+	return cache.New(dir, cache.Options{Limit: limit}), err
+}
+
+// cacheLimit is CACHE_MIB in bytes.
+func (s *session) cacheLimit() (int64, error) {
+	text := s.env("CACHE_MIB")
+	if text == "" {
+		return cache.DefaultLimit, nil
+	}
+	n, err := strconv.ParseInt(text, 10, 32)
+	if err != nil || n < 0 {
+		return cache.DefaultLimit, failure.New(failure.Config, "", "CACHE_MIB=%s is not a number of MiB", text)
+	}
+	return n << 20, nil
+}
+
+// forced says whether FORCE is about files: a step that only comes upon a person's changes lets them be.
+func (s *session) forced() bool {
+	switch s.out.step {
+	case "generate", "build", "clean":
+		return s.env.set("FORCE")
+	}
+	return false
 }
 
 // progressed shows how far a step of package project is.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -24,8 +25,8 @@ func (s *session) setup(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	pkgs := missingPackages(all)
-	if len(pkgs) == 0 {
+	pkgs, python := missingPackages(all), missingPython(all)
+	if len(pkgs)+len(python) == 0 {
 		s.out.printf("setup: all %d tools are here", len(all))
 		s.out.line(record{"status": "up-to-date"})
 		return nil
@@ -35,17 +36,64 @@ func (s *session) setup(ctx context.Context) error {
 			s.printFinding(f)
 		}
 	}
-	if err := s.install(ctx, pkgs); err != nil || s.env.set("DRYRUN") {
+	if len(pkgs) > 0 {
+		if all, err = s.installed(ctx, pkgs, s.install); err != nil {
+			return err
+		}
+		if left := missingPackages(all); len(left) > 0 && !s.env.set("DRYRUN") {
+			return failure.New(failure.ToolMissing, howToInstall(all), "installed, but still not working: %s", strings.Join(left, " "))
+		}
+	}
+	if len(python) > 0 {
+		if all, err = s.installed(ctx, python, s.installPython); err != nil {
+			return err
+		}
+		if left := missingPython(all); len(left) > 0 && !s.env.set("DRYRUN") {
+			return failure.New(failure.ToolMissing, "", "installed, but still not working: %s", strings.Join(left, " "))
+		}
+	}
+	if s.env.set("DRYRUN") {
+		return nil
+	}
+	names := append(pkgs, python...)
+	s.out.printf("setup: installed %s", strings.Join(names, " "))
+	s.out.line(record{"status": "done", "installed": names})
+	return nil
+}
+
+// installed installs something and looks what is here then.
+func (s *session) installed(ctx context.Context, what []string, by func(context.Context, []string) error) ([]finding, error) {
+	if err := by(ctx, what); err != nil {
+		return nil, err
+	}
+	return look(ctx)
+}
+
+// installPython installs programs written in Python into a virtual environment of setup's own. What is in there stays.
+func (s *session) installPython(ctx context.Context, what []string) error {
+	dir, err := pythonDir()
+	if err != nil {
 		return err
 	}
-	if all, err = look(ctx); err != nil {
-		return err
+	python := filepath.Join(dir, pythonPrograms(), "python")
+	var steps [][]string
+	if _, err := os.Stat(python); err != nil {
+		steps = append(steps, []string{"python3", "-m", "venv", dir})
 	}
-	if left := missingPackages(all); len(left) > 0 {
-		return failure.New(failure.ToolMissing, howToInstall(all), "installed, but still not working: %s", strings.Join(left, " "))
+	steps = append(steps, append([]string{python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input"}, what...))
+	if s.env.set("DRYRUN") {
+		var lines []string
+		for _, step := range steps {
+			lines = append(lines, strings.Join(step, " "))
+		}
+		return s.would("run: %s", strings.Join(lines, "; "))
 	}
-	s.out.printf("setup: installed %s", strings.Join(pkgs, " "))
-	s.out.line(record{"status": "done", "installed": pkgs})
+	for _, step := range steps {
+		s.out.notef("running %s", strings.Join(step, " "))
+		if err := s.runTool(ctx, step); err != nil {
+			return failure.New(failure.ToolMissing, "install them by yourself so that they are on PATH: "+strings.Join(what, " "), "%w", err)
+		}
+	}
 	return nil
 }
 

@@ -14,7 +14,13 @@ import (
 	"context"
 
 	"github.com/magefile/mage/mg"
+
+	"github.com/boardsmith/boardsmith/internal/virtualprobe"
 )
+
+// An emulated board outlives the command that started it: its keeper is this very program, started again. mage makes the
+// program out of the user's magefile, so that nothing but this can come before its main function.
+func init() { virtualprobe.RunKeeper() }
 
 // Demo builds the bundled digit reader for this computer and lets it read its test set.
 func Demo(ctx context.Context) error { return do(ctx, "demo", (*session).demo) }
@@ -25,7 +31,7 @@ func Generate(ctx context.Context) error { return do(ctx, "generate", (*session)
 // Build compiles the project's firmware, generating the project first where there is none.
 func Build(ctx context.Context) error { return do(ctx, "build", (*session).build) }
 
-// Flash writes the built firmware to the board and verifies it.
+// Flash makes the board hold the built firmware, writing only what differs, and verifies it.
 func Flash(ctx context.Context) error { return do(ctx, "flash", (*session).flash) }
 
 // Run runs the model on the board with INPUT, prints outputs and times, and writes OUTPUT.
@@ -33,6 +39,51 @@ func Run(ctx context.Context) error { return do(ctx, "run", (*session).run) }
 
 // Size prints how much memory each part of the built firmware takes.
 func Size(ctx context.Context) error { return do(ctx, "size", (*session).size) }
+
+// Devices lists probes, serial ports and emulated boards; SAVE=1 asks them for their chips and writes bench.json.
+func Devices(ctx context.Context) error { return do(ctx, "devices", (*session).devices) }
+
+// Wear shows how often each sector of each board's flash was erased, beside what it is rated for.
+func Wear(ctx context.Context) error { return do(ctx, "wear", (*session).wear) }
+
+// Monitor shows the board's logs and all traffic until Ctrl-C; OUTPUT records it.
+func Monitor(ctx context.Context) error { return do(ctx, "monitor", (*session).monitor) }
+
+// Debug starts the probe's gdb server, and gdb on the built firmware.
+func Debug(ctx context.Context) error { return do(ctx, "debug", (*session).debug) }
+
+// Virtual holds the targets about boards whose chip and probe are emulated.
+type Virtual mg.Namespace
+
+// Up starts the emulated chip of BOARD, which otherwise starts when it is used.
+func (Virtual) Up(ctx context.Context) error { return doVirtual(ctx, "up") }
+
+// Down ends the emulated chip of BOARD; what its flash holds is kept.
+func (Virtual) Down(ctx context.Context) error { return doVirtual(ctx, "down") }
+
+// Erase erases the whole flash of the emulated chip of BOARD, as another tool would.
+func (Virtual) Erase(ctx context.Context) error { return doVirtual(ctx, "erase") }
+
+// Swap puts another, new chip on the emulated BOARD, behind the same probe.
+func (Virtual) Swap(ctx context.Context) error { return doVirtual(ctx, "swap") }
+
+func doVirtual(ctx context.Context, what string) error {
+	return do(ctx, "virtual:"+what, func(s *session, ctx context.Context) error { return s.virtual(ctx, what) })
+}
+
+// Cache holds the targets about what was built before, and is kept.
+type Cache mg.Namespace
+
+// List lists the entries, the one used last first.
+func (Cache) List(ctx context.Context) error { return do(ctx, "cache:list", (*session).cacheList) }
+
+// Verify reads all entries and removes those that are damaged.
+func (Cache) Verify(ctx context.Context) error {
+	return do(ctx, "cache:verify", (*session).cacheVerify)
+}
+
+// Gc removes what was not used for longest, until the rest takes at most CACHE_MIB.
+func (Cache) Gc(ctx context.Context) error { return do(ctx, "cache:gc", (*session).cacheGC) }
 
 // Clean removes the project PROJECT.
 func Clean(ctx context.Context) error { return do(ctx, "clean", (*session).clean) }

@@ -1,0 +1,78 @@
+// This file looks after the cache of what was built.
+
+package targets
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/boardsmith/boardsmith/cache"
+)
+
+func (s *session) cacheList(context.Context) error {
+	c, err := s.cache()
+	if err != nil {
+		return err
+	}
+	list, err := c.List()
+	if err != nil {
+		return err
+	}
+	var sum int64
+	for _, e := range list {
+		sum += e.Bytes
+		s.out.printf("%x  %9d B  used %s", e.Key[:8], e.Bytes, e.Used.Format(time.DateTime))
+		s.out.line(record{"status": "done", "key": fmt.Sprintf("%x", e.Key), "bytes": e.Bytes, "used": e.Used.UTC().Format(time.RFC3339)})
+	}
+	limit, err := s.cacheLimit()
+	if err != nil {
+		return err
+	}
+	s.out.printf("cache: %d entries, %s of at most %d MiB", len(list), bytesText(sum), limit>>20)
+	s.out.line(record{"status": "done", "entries": len(list), "bytes": sum, "limit": limit})
+	return nil
+}
+
+func (s *session) cacheVerify(ctx context.Context) error {
+	c, err := s.cache()
+	if err != nil {
+		return err
+	}
+	bar := s.out.lasts("verify", 0)
+	sweep, err := c.Verify(func(e cache.EntryInfo, good bool) error {
+		if !good {
+			s.out.printf("%x  damaged, removed", e.Key[:8])
+			s.out.line(record{"status": "done", "key": fmt.Sprintf("%x", e.Key), "bytes": e.Bytes, "error": "damaged, removed"})
+		}
+		return ctx.Err()
+	})
+	bar.end()
+	if err != nil {
+		return err
+	}
+	s.tellSweep(sweep, "damaged ones")
+	return nil
+}
+
+func (s *session) cacheGC(context.Context) error {
+	limit, err := s.cacheLimit()
+	if err != nil {
+		return err
+	}
+	c, err := s.cache()
+	if err != nil {
+		return err
+	}
+	sweep, err := c.GC(limit)
+	if err != nil {
+		return err
+	}
+	s.tellSweep(sweep, "that were not used for longest")
+	return nil
+}
+
+func (s *session) tellSweep(sweep cache.Sweep, which string) {
+	s.out.printf("cache: %d entries, %s; removed %d %s, %s", sweep.Entries, bytesText(sweep.Bytes), sweep.Removed, which, bytesText(sweep.Freed))
+	s.out.line(record{"status": "done", "entries": sweep.Entries, "bytes": sweep.Bytes, "removed": sweep.Removed, "freed": sweep.Freed})
+}

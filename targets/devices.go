@@ -1,0 +1,195 @@
+// This file shows what is attached, listens to it, and handles emulated boards.
+
+package targets
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/project"
+)
+
+// devices lists probes, ports and emulated boards; with SAVE=1 it asks those that can be asked, and writes bench.json.
+func (s *session) devices(ctx context.Context) error {
+	in, err := s.inputs()
+	if err != nil {
+		return err
+	}
+	all, err := project.Devices(ctx, s.projectEnv(in))
+	if err != nil {
+		return err
+	}
+	for _, d := range all {
+		s.printDevice(in, d)
+	}
+	if len(all) == 0 {
+		s.out.printf("devices: no probe, no serial port, and no emulated board was used yet (BOARD=microbit go tool mage virtual:up starts one)")
+	}
+	if s.env.set("SAVE") {
+		if err := s.saveBench(ctx, in, all); err != nil {
+			return err
+		}
+	}
+	s.out.line(record{"status": "done", "devices": len(all)})
+	return nil
+}
+
+func (s *session) printDevice(in *inputs, d project.Attached) {
+	words := []string{first(strings.Join(d.Boards, " or "), "of no known board")}
+	if d.What != "" {
+		words = append(words, d.What)
+	}
+	r := record{"status": "done", "boards": append([]string{}, d.Boards...), "probe": d.Probe, "port": d.Port, "usb": d.USB, "path": d.Path, "what": d.What, "virtual": d.Virtual, "runs": d.Runs}
+	for _, f := range []struct{ name, value string }{{"serial", d.Probe}, {"port", d.Port}, {"USB", d.USB}, {"path", d.Path}} {
+		if f.value != "" {
+			words = append(words, f.name+" "+f.value)
+		}
+	}
+	if !d.Runs {
+		words = append(words, "not running, starts when it is used")
+	}
+	for _, b := range in.bench.Devices {
+		if b.Probe != "" && b.Probe == d.Probe {
+			words = append(words, "named "+b.Name)
+			r["name"] = b.Name
+		}
+	}
+	s.out.printf("%s", strings.Join(words, ", "))
+	s.out.line(r)
+}
+
+// saveBench notes the attached devices: each that could be one board only, or the one that DEVICE names for BOARD. Each is
+// asked for its chip.
+func (s *session) saveBench(ctx context.Context, in *inputs, all []project.Attached) error {
+	path := benchPath(s.dir)
+	noted := 0
+	for _, d := range all {
+		b := s.kindOf(in, d)
+		if b == nil || in.device != "" && in.which() != d.Probe && in.which() != d.Port && in.which() != d.Path {
+			continue
+		}
+		n, err := s.ask(ctx, in, b, d)
+		if err != nil {
+			return fmt.Errorf("%s: %w", first(d.Probe, d.Port), err)
+		}
+		n = in.bench.Note(n)
+		noted++
+		s.out.printf("%s: %s, probe %s, chip %s", n.Name, n.Board, n.Probe, first(n.Chip, "not known: no firmware of boardsmith's answered"))
+		s.out.line(record{"status": "done", "name": n.Name, "board": n.Board, "probe": n.Probe, "chip": n.Chip})
+	}
+	if noted == 0 {
+		return failure.New(failure.ProbeMissing, "say which kind it is: BOARD=… DEVICE=<serial, path or port> SAVE=1 go tool mage devices", "none of the devices is known to be one board")
+	}
+	if err := in.bench.Write(path); err != nil {
+		return err
+	}
+	s.out.printf("wrote %s", shown(s.dir, path))
+	return nil
+}
+
+// kindOf is the board that a device is, nil if that is not known.
+func (s *session) kindOf(in *inputs, d project.Attached) *boards.Board {
+	name := ""
+	switch asked := s.env("BOARD"); {
+	case len(d.Boards) == 1 && (asked == "" || asked == d.Boards[0]):
+		name = d.Boards[0]
+	case asked != "" && in.device != "" && !d.Virtual:
+		name = asked
+	}
+	b, err := boards.Find(name, in.path)
+	if name == "" || err != nil {
+		return nil
+	}
+	return b
+}
+
+// ask attaches a device and asks it what it is.
+func (s *session) ask(ctx context.Context, in *inputs, b *boards.Board, d project.Attached) (project.BenchDevice, error) {
+	n := project.BenchDevice{Name: s.env("NAME"), Board: b.Name, Probe: d.Probe, Link: project.BenchLink{Kind: b.Link.Kind, Path: d.Path}}
+	e := s.projectEnv(in)
+	if e.Flasher == "none" {
+		e.Flasher = ""
+	}
+	dev, err := project.Attach(ctx, b, first(d.Probe, d.Path, d.Port), e)
+	if err != nil {
+		return n, err
+	}
+	n.Chip = dev.Identify(ctx).Chip
+	return n, dev.Close()
+}
+
+// monitor shows what goes over the device's link until it is interrupted.
+func (s *session) monitor(ctx context.Context) error {
+	d, image, err := s.monitored(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = s.detach() }()
+	m := project.Monitoring{Show: func(line string) {
+		s.out.printf("%s", line)
+		s.out.line(record{"status": "running", "line": line})
+	}}
+	var recording bytes.Buffer
+	if s.in.output != "" {
+		if err := s.canWriteOutput(); err != nil {
+			return err
+		}
+		m.Record = &recording
+	}
+	s.out.notef("monitor: Ctrl-C ends it")
+	err = d.Monitor(ctx, image, m)
+	if m.Record != nil {
+		if failed := os.WriteFile(s.in.output, recording.Bytes(), 0o644); failed != nil {
+			return failure.New(failure.Config, "choose an OUTPUT that can be written", "OUTPUT: %w", failed)
+		}
+		s.out.notef("wrote %s", s.in.output)
+	}
+	if ctx.Err() != nil {
+		return nil // that is how it ends
+	}
+	return err
+}
+
+// monitored is the device to listen to: with a probe it is taken as it is, any other runs the image that was built.
+func (s *session) monitored(ctx context.Context) (*project.Device, *project.Image, error) {
+	in, b, err := s.boardOf()
+	if err != nil {
+		return nil, nil, err
+	}
+	e := s.projectEnv(in)
+	d, err := project.Attach(ctx, b, in.which(), e)
+	if err != nil {
+		return nil, nil, err
+	}
+	s.device = d
+	if d.HasProbe() {
+		return d, nil, nil
+	}
+	image, err := s.built(ctx)
+	return d, image, err
+}
+
+// virtual tells BOARD's emulated chip to do something.
+func (s *session) virtual(ctx context.Context, do string) error {
+	in, b, err := s.boardOf()
+	if err != nil {
+		return err
+	}
+	v, err := project.Virtual(ctx, b, do, s.projectEnv(in))
+	if err != nil {
+		return err
+	}
+	state := "is not running; its flash is kept"
+	if v.Runs {
+		state = "runs, port " + v.Port
+	}
+	done := map[string]string{"erase": ", its flash was erased", "swap": ", a new chip is on it"}[do]
+	s.out.printf("virtual: board %s, probe %s, %s%s", b.Name, v.Probe, state, done)
+	s.out.line(record{"status": "done", "board": b.Name, "probe": v.Probe, "port": v.Port, "runs": v.Runs, "chips": v.Chip})
+	return nil
+}

@@ -1,0 +1,284 @@
+// This file gets firmware onto boards: flash, wear, debug.
+
+package targets
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+
+	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/project"
+)
+
+// flash writes the image. The device stays attached for the targets after it.
+func (s *session) flash(ctx context.Context) error {
+	if s.env.set("DRYRUN") {
+		return s.planFlash(ctx)
+	}
+	image, err := s.built(ctx)
+	if err != nil {
+		return err
+	}
+	d, err := s.attached(ctx)
+	if err != nil {
+		return err
+	}
+	bar := s.out.lasts("flash", 0)
+	report, err := d.Flash(ctx, image)
+	bar.end()
+	err = firstError(err, s.project.RecordFlash(image, report, err))
+	for _, w := range report.Warn {
+		s.out.notef("warning: %s is worn: %s", report.Device, w)
+	}
+	if err != nil {
+		return s.notFlashed(ctx, report, err)
+	}
+	s.sameChip(report)
+	r := s.record()
+	r["wrote"], r["erased"], r["why"], r["build_id"] = report.Wrote, report.Erased, report.Why, image.ID()
+	r["device"], r["tool"] = report.Device, report.Tool
+	if report.Wrote == 0 {
+		s.out.printf("flash: up to date, nothing written: %s", report.Why)
+		r["status"] = "up-to-date"
+	} else {
+		s.out.printf("flash: wrote %s, erased %d of the image's %d sectors, verified: %s", bytesText(report.Wrote), report.Erased, report.Sectors, report.Why)
+	}
+	s.out.line(r)
+	return nil
+}
+
+// notFlashed says what an interrupted or failed flash leaves.
+func (s *session) notFlashed(ctx context.Context, report project.FlashReport, err error) error {
+	if report.Erased == 0 {
+		return err
+	}
+	s.out.notef("note: the flash of %s was begun and is not finished: the board is marked as dirty; go tool mage flash writes what is missing and verifies all", report.Device)
+	s.out.line(record{"status": "dirty", "device": report.Device, "erased": report.Erased})
+	return err
+}
+
+// sameChip tells when bench.json has another chip under the device's name: somebody has swapped boards.
+func (s *session) sameChip(report project.FlashReport) {
+	d := s.in.bench.Find(s.in.device)
+	chip, known := strings.CutPrefix(report.Device, "chip:")
+	if d != nil && d.Chip != "" && known && chip != d.Chip {
+		s.out.notef("warning: %s has chip %s, but by bench.json it has %s; SAVE=1 go tool mage devices notes the new one", d.Name, chip, d.Chip)
+	}
+}
+
+// planFlash prints what flash would run.
+func (s *session) planFlash(ctx context.Context) error {
+	in, err := s.inputs()
+	if err != nil {
+		return err
+	}
+	plan, err := s.plan(ctx, in)
+	if err != nil {
+		return err
+	}
+	for _, f := range plan.Files {
+		s.out.printf("# %s", f)
+	}
+	for _, c := range plan.Flash {
+		s.out.printf("%s", c)
+	}
+	text := fmt.Sprintf("flash %s to board %s", in.project, in.board.value)
+	s.out.printf("flash: would %s", text)
+	s.out.line(record{"status": "dry-run", "would": text, "commands": append([]string{}, plan.Flash...), "files": append([]string{}, plan.Files...)})
+	return nil
+}
+
+// plan is what would be run for the image as it was last built; nothing where there is none.
+func (s *session) plan(ctx context.Context, in *inputs) (project.Plan, error) {
+	if s.project == nil {
+		return project.Plan{}, nil
+	}
+	image, err := s.project.Built()
+	if err != nil || image == nil {
+		return project.Plan{}, err
+	}
+	return project.PlanFor(ctx, s.project.Board(), in.which(), s.projectEnv(in), image)
+}
+
+// wear shows how often the sectors of the flash of each device were erased.
+func (s *session) wear(context.Context) error {
+	in, err := s.inputs()
+	if err != nil {
+		return err
+	}
+	list, err := project.Wear(s.projectEnv(in))
+	if err != nil {
+		return err
+	}
+	shown := 0
+	for _, w := range list {
+		if in.device != "" && !s.isDevice(in, w) || s.env("BOARD") != "" && w.Board != baseName(in.board.value) {
+			continue
+		}
+		shown++
+		s.printWear(w)
+	}
+	if shown == 0 {
+		s.out.printf("wear: nothing was flashed yet")
+	}
+	s.out.line(record{"status": "done", "devices": shown})
+	return nil
+}
+
+func (s *session) isDevice(in *inputs, w project.DeviceWear) bool {
+	if d := in.bench.Find(in.device); d != nil && d.Chip != "" {
+		return w.Device == "chip:"+d.Chip
+	}
+	return w.Probe == in.which() || strings.HasSuffix(w.Device, ":"+in.which())
+}
+
+const (
+	barWidth    = 30
+	wornPercent = 80 // as package project warns
+)
+
+func (s *session) printWear(w project.DeviceWear) {
+	state := "holds build " + w.BuildID
+	switch {
+	case w.Dirty:
+		state = "dirty: a flash of it was not finished"
+	case w.BuildID == "":
+		state = "what it holds is not known"
+	}
+	s.out.printf("%s, board %s, probe %s: %d flashes, %d failed; %s", w.Device, w.Board, w.Probe, w.Flashes, w.Failures, state)
+	var sectors []record
+	for _, c := range w.Sectors {
+		r := record{"region": c.Region, "sector": c.Index, "addr": c.Addr, "size": c.Size, "erases": c.Erases}
+		text := fmt.Sprintf("  %-8s %4d  0x%08x %8s  %6d erases", c.Region, c.Index, c.Addr, bytesText(int64(c.Size)), c.Erases)
+		if c.Rated > 0 {
+			r["rated"] = c.Rated
+			text += fmt.Sprintf(" of %6d  %s", c.Rated, wearBar(c.Erases, c.Rated))
+		}
+		s.out.printf("%s", text)
+		sectors = append(sectors, r)
+	}
+	r := record{"status": "done", "device": w.Device, "board": w.Board, "probe": w.Probe, "build_id": w.BuildID, "dirty": w.Dirty, "flashes": w.Flashes, "failures": w.Failures, "why": w.Why, "sectors": sectors}
+	if !w.Verified.IsZero() {
+		r["verified"] = w.Verified.Format(time.RFC3339)
+	}
+	s.out.line(r)
+}
+
+// wearBar draws how much of a sector's rated life is gone: at least one mark for any erase.
+func wearBar(erases, rated int) string {
+	n := min(barWidth, (erases*barWidth+rated-1)/rated)
+	percent := 100 * float64(erases) / float64(rated)
+	text := fmt.Sprintf("[%s%s] %.2g %%", strings.Repeat("#", n), strings.Repeat(".", barWidth-n), percent)
+	switch {
+	case percent >= 100:
+		text += " worn out: FORCE=1 writes to it all the same"
+	case percent >= wornPercent:
+		text += " worn"
+	}
+	return text
+}
+
+// debug flashes the image where the board does not hold it, and starts gdb on it.
+func (s *session) debug(ctx context.Context) (err error) {
+	if s.env.set("DRYRUN") {
+		return s.planDebug(ctx)
+	}
+	gdb, err := findProgram(s.env, "gdb-multiarch")
+	if err != nil {
+		return err
+	}
+	if err := s.flash(ctx); err != nil {
+		return err
+	}
+	d, err := s.attached(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = firstError(err, s.detach()) }()
+	return d.Debug(ctx, func(ctx context.Context, address string) error {
+		args := gdbArgs(s.image.Path, address)
+		s.out.notef("running %s %s", gdb, strings.Join(args, " "))
+		return runGDB(ctx, gdb, args)
+	})
+}
+
+// gdbArgs start gdb on an image, connected.
+func gdbArgs(image, address string) []string {
+	return []string{"-q", "-ex", "set confirm off", "-ex", "set pagination off", "-ex", "target extended-remote " + address, image}
+}
+
+// planDebug prints what debug would run.
+func (s *session) planDebug(ctx context.Context) error {
+	in, err := s.inputs()
+	if err != nil {
+		return err
+	}
+	plan, err := s.plan(ctx, in)
+	if err != nil {
+		return err
+	}
+	var commands []string
+	if plan.Debug != "" {
+		image, err := s.project.Built()
+		if err != nil {
+			return err
+		}
+		words := []string{"gdb-multiarch"}
+		for _, a := range gdbArgs(shown(s.dir, image.Path), "127.0.0.1:3333") {
+			words = append(words, quoted(a))
+		}
+		commands = []string{plan.Debug, strings.Join(words, " ")}
+	}
+	for _, c := range commands {
+		s.out.printf("%s", c)
+	}
+	text := fmt.Sprintf("debug %s on board %s", in.project, in.board.value)
+	s.out.printf("debug: would %s", text)
+	s.out.line(record{"status": "dry-run", "would": text, "commands": append([]string{}, commands...)})
+	return nil
+}
+
+func quoted(word string) string {
+	if strings.ContainsAny(word, " '\"$\\") {
+		return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+	}
+	return word
+}
+
+// runGDB runs gdb on this process's own input and output. On a terminal, Ctrl-C is gdb's.
+func runGDB(ctx context.Context, path string, args []string) error {
+	cmd := exec.CommandContext(ctx, path, args...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.WaitDelay = 3 * time.Second
+	restore := foreground(cmd)
+	defer restore()
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) && ctx.Err() == nil {
+		return nil // what a person did in gdb is no failure of ours
+	}
+	return err
+}
+
+// boardOf is the board that BOARD names, for targets that need no project.
+func (s *session) boardOf() (*inputs, *boards.Board, error) {
+	in, err := s.inputs()
+	if err != nil {
+		return nil, nil, err
+	}
+	b, err := boards.Find(in.board.value, in.path)
+	if err != nil {
+		return nil, nil, err
+	}
+	if d := in.bench.Find(in.device); d != nil && d.Board != b.Name {
+		return nil, nil, failure.New(failure.Config, "leave BOARD out", "%s in bench.json is a %s, not a %s", d.Name, d.Board, b.Name)
+	}
+	return in, b, nil
+}

@@ -1,0 +1,60 @@
+// This file finds other people's programs: by a variable of their own, on PATH, or where setup installed them.
+
+package targets
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+
+	"github.com/boardsmith/boardsmith/cache"
+	"github.com/boardsmith/boardsmith/failure"
+)
+
+// variables name programs by their paths. Compilers and emulators are found on PATH only.
+var variables = map[string]string{"openocd": "OPENOCD", "pyocd": "PYOCD", "west": "WEST", "gdb-multiarch": "GDB"}
+
+// findProgram returns the path of a program: what its variable says, else the one on PATH, else setup's own.
+func findProgram(env environ, name string) (string, error) {
+	if v := env(variables[name]); v != "" {
+		path, err := exec.LookPath(v)
+		if err != nil {
+			return "", failure.New(failure.ToolMissing, "", "%s=%s: %w", variables[name], v, err)
+		}
+		return path, nil
+	}
+	if path, err := exec.LookPath(name); err == nil {
+		return path, nil
+	}
+	dir, err := pythonDir()
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, pythonPrograms(), name)
+	if runtime.GOOS == "windows" {
+		path += ".exe"
+	}
+	if _, err := os.Stat(path); err == nil {
+		return path, nil
+	}
+	return "", failure.New(failure.ToolMissing, "go tool mage setup", "%s is not on PATH", name)
+}
+
+// pythonDir is the virtual environment that setup makes for tools written in Python.
+func pythonDir() (string, error) {
+	state, err := cache.StateDir()
+	if err != nil {
+		return "", fmt.Errorf("tools: %w", err)
+	}
+	return filepath.Join(state, "tools", "py"), nil
+}
+
+// pythonPrograms is the folder of programs in a virtual environment.
+func pythonPrograms() string {
+	if runtime.GOOS == "windows" {
+		return "Scripts"
+	}
+	return "bin"
+}
