@@ -102,6 +102,9 @@ func runOnce(t *testing.T, p *Project, image *Image) error {
 	d, err := Attach(ctx, p.Board(), "", p.env)
 	must(t, err)
 	defer d.Close()
+	if _, err := d.Flash(ctx, image); err != nil {
+		return err
+	}
 	s, err := d.Open(ctx, image)
 	if err != nil {
 		return err
@@ -282,12 +285,15 @@ func TestLinkFits(t *testing.T) {
 // TestStackNeed runs models with the stack that they are said to need, and with a quarter less, which must be too
 // little.
 func TestStackNeed(t *testing.T) {
-	type need struct{ board, model string }
+	type need struct {
+		board, model string
+		guarded      bool // the core notices an overflow at once
+	}
 	for _, c := range Drawn(t, "stacks", []need{
-		{"mps2_an385", "digits_i8.aot_packed"},
-		{"mps2_an521", "kws.aot_c_dsp"},
-		{"microbit", "add.graph"},
-		{"qemu_riscv32", "conv_f32.graph"},
+		{"mps2_an385", "digits_i8.aot_packed", true},
+		{"mps2_an521", "kws.aot_c_dsp", true},
+		{"microbit", "add.graph", false},
+		{"qemu_riscv32", "conv_f32.graph", true},
 	}, 2) {
 		t.Run(c.board, func(t *testing.T) {
 			p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Board: c.board, Model: archive(t, c.model)})
@@ -300,6 +306,9 @@ func TestStackNeed(t *testing.T) {
 			}
 			if err := runOnce(t, p, remade(t, p, image, "BOARDSMITH_STACK_BYTES", u.Stack.Need, "link.ld.S")); err != nil {
 				t.Errorf("with %d bytes: %v", u.Stack.Need, err)
+			}
+			if !c.guarded {
+				return
 			}
 			less := u.Stack.Need * 3 / 4
 			err = runOnce(t, p, remade(t, p, image, "BOARDSMITH_STACK_BYTES", less, "link.ld.S"))
