@@ -1,0 +1,121 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# Measures the runtime for a Cortex-M3: builds two small firmwares out of it with -Os, prints the size of one by part and lets
+# QEMU count what the other takes. Each figure stands beside the most that `ceilings` allows, the budget, and what TVM 0.14's
+# runtime takes. Fails if one is above its ceiling.
+#
+#   sh measure.sh BUILD     BUILD: a folder for what is built
+set -eu
+cd "$(dirname "$0")"
+export LC_ALL=C
+mkdir -p "$1"
+build=$(cd "$1" && pwd)
+cc=${MEASURE_CC:-arm-none-eabi-gcc}
+qemu=${MEASURE_QEMU:-qemu-system-arm}
+for tool in "$cc:gcc-arm-none-eabi libnewlib-arm-none-eabi" "$qemu:qemu-system-arm"; do
+  command -v "${tool%%:*}" >/dev/null || {
+    echo "measure: error: ${tool%%:*} is not installed (Debian: apt-get install ${tool#*:})" >&2
+    exit 3
+  }
+done
+cpu='-mcpu=cortex-m3 -mthumb'
+warn='-Wall -Wextra -Wconversion -Wshadow -Wundef -Wmissing-prototypes -Wvla -Werror'
+flags="$cpu -Os -std=c11 --specs=nano.specs -ffunction-sections -fdata-sections -I../include -I../src -Iconfig"
+
+# firmware NAME MAIN FLAGS: $build/NAME.elf and .map
+firmware() {
+  out=$build/$1
+  rm -rf "$out"
+  mkdir -p "$out"
+  objects=
+  for source in ../src/*/*.c board.c "$2"; do
+    object=$out/$(echo "${source#../src/}" | tr / _).o
+    # shellcheck disable=SC2086 # a list of flags
+    $cc $flags $warn $3 -c -o "$object" "$source"
+    objects="$objects $object"
+  done
+  # shellcheck disable=SC2086
+  $cc $cpu -Os --specs=nano.specs -nostartfiles -Wl,--gc-sections -Wl,-Map="$out.map" -T link.ld -o "$out.elf" $objects
+}
+
+# counted NAME: what the firmware prints, each name with a suffix
+counted() {
+  timeout 60 "$qemu" -machine mps2-an385 -display none -monitor none -serial stdio -icount shift=6 \
+    -semihosting-config enable=on,target=native -kernel "$build/$1.elf" </dev/null
+}
+
+firmware serve serve.c ''
+firmware measure measure.c '-DMEASURE'
+firmware packet measure.c '-DMEASURE -DMEASURE_PACKET_BYTES=8192'
+counted measure >"$build/figures"
+counted packet | sed 's/^/packet_/' >"$build/packet_figures"
+
+# The image by part, out of the linker's map: sections of each object that are in the image.
+awk '
+  /^Linker script and memory map/ { on = 1 }
+  !on { next }
+  /^\.[a-zA-Z]/ { section = $1 }
+  # " .text.name" alone, or with its address, size and object
+  /^ \.[a-zA-Z]|^ COMMON/ { name = $1; if (NF == 1) { next } size = $3; object = $4 }
+  /^ +0x/ && NF == 3 && name != "" { size = $2; object = $3 }
+  size != "" && (section == ".text" || section == ".data" || section == ".ARM.exidx" || section == ".bss") {
+    part = "firmware"
+    if (object ~ /libgcc/) part = "libgcc"
+    else if (object ~ /lib[a-z_]*\.a/) part = "libc"
+    else if (object ~ /rpc_[a-z0-9]*\.c/) part = "RPC"
+    else if (object ~ /aot_executor/) part = "executor"
+    else if (object ~ /runtime_/) part = "runtime"
+    if (section != ".bss") print part, size
+  }
+  { size = ""; object = ""; if ($0 !~ /^ \.[a-zA-Z]/) name = "" }' "$build/serve.map" >"$build/pieces"
+awk '
+  function hex(s,  i, n) { n = 0; for (i = 3; i <= length(s); i++) n = n * 16 + index("0123456789abcdef", substr(s, i, 1)) - 1; return n }
+  { sum[$1] += hex($2) }
+  END { n = split("runtime RPC executor firmware libgcc libc", part, " "); for (i = 1; i <= n; i++) printf "%-22s %6d\n", "  " part[i], sum[part[i]] }' \
+  "$build/pieces" >"$build/parts"
+
+size=${cc%gcc}size
+nm=${cc%gcc}nm
+set -- $($size "$build/serve.elf" | tail -n 1)
+image=$(($1 + $2))
+static=$(($2 + $3))
+arena=$($nm -S --defined-only "$build/serve.elf" | awk '$4 == "arena" { print $2 }')
+taken=$(awk '$1 == "taken" { print $2 }' "$build/figures")
+{
+  echo "image $image"
+  echo "ram $((static - 0x$arena + taken))"
+  cat "$build/figures" "$build/packet_figures"
+} >"$build/all"
+
+# Budgets and TVM 0.14's figures; a copy's are per byte, of 4096.
+awk -v parts="$build/parts" '
+  BEGIN {
+    n = split("image ram call_1 call_128 copy_to_1 copy_to_128 packet_copy_to_1 packet_copy_to_128 copy_from_1 copy_from_128", order, " ")
+    text["image"] = "image, bytes"; budget["image"] = 9500; tvm["image"] = 29184
+    text["ram"] = "RAM, bytes"; budget["ram"] = 1800; tvm["ram"] = 4492
+    text["call_1"] = "empty call, by 1"; budget["call_1"] = 2000; tvm["call_1"] = 12400
+    text["call_128"] = "empty call, by 128"; budget["call_128"] = 1200; tvm["call_128"] = 4086
+    text["copy_to_1"] = "CopyToRemote, by 1"; budget["copy_to_1"] = 40; tvm["copy_to_1"] = 309.5
+    text["copy_to_128"] = "CopyToRemote, by 128"; budget["copy_to_128"] = 12; tvm["copy_to_128"] = 32.7
+    text["packet_copy_to_1"] = "  8 KiB buffer, by 1"; budget["packet_copy_to_1"] = 40; tvm["packet_copy_to_1"] = 309.5
+    text["packet_copy_to_128"] = "  8 KiB buffer, by 128"; budget["packet_copy_to_128"] = 12; tvm["packet_copy_to_128"] = 32.7
+    text["copy_from_1"] = "CopyFromRemote, by 1"; budget["copy_from_1"] = 12; tvm["copy_from_1"] = 30.9
+    text["copy_from_128"] = "CopyFromRemote, by 128"; budget["copy_from_128"] = 12; tvm["copy_from_128"] = 30.9
+  }
+  FILENAME ~ /ceilings$/ { if ($0 !~ /^#/ && NF == 2) ceiling[$1] = $2; next }
+  { figure[$1] = ($1 ~ /copy_/) ? $2 / 4096 : $2 }
+  END {
+    printf "%-24s %9s %9s %9s %9s\n", "", "measured", "ceiling", "budget", "TVM 0.14"
+    for (i = 1; i <= n; i++) {
+      k = order[i]
+      format = (k ~ /copy_/) ? "%-24s %9.2f %9.2f %9.1f %9.1f%s\n" : "%-24s %9d %9d %9d %9d%s\n"
+      if (!(k in figure) || !(k in ceiling)) { printf "measure: error: no figure or ceiling for %s\n", k; failed = 1; continue }
+      note = (figure[k] > ceiling[k]) ? "  over its ceiling" : (figure[k] > budget[k]) ? "  over budget" : ""
+      if (figure[k] > ceiling[k]) failed = 1
+      printf format, text[k], figure[k], ceiling[k], budget[k], tvm[k], note
+      if (k == "image") while ((getline line < parts) > 0) print line
+    }
+    if (figure["copied"] != 1 || figure["packet_copied"] != 1 || figure["answered"] < 4096) { print "measure: error: the copies did not arrive"; failed = 1 }
+    exit failed
+  }' ceilings "$build/all"
