@@ -159,6 +159,14 @@ func (l *Ledger) Save(e Entry) error {
 	return nil
 }
 
+// Remove forgets a device. One that is not known is no error.
+func (l *Ledger) Remove(device string) error {
+	if err := os.Remove(l.path(device)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("ledger: %w", err)
+	}
+	return nil
+}
+
 // List returns all entries that can be read, by device.
 func (l *Ledger) List() ([]Entry, error) {
 	paths, err := filepath.Glob(filepath.Join(l.dir, "*.json"))

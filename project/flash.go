@@ -104,10 +104,9 @@ func (f *flashing) look(ctx context.Context) error {
 	if entry.Lost != "" {
 		f.d.env.log().Warn("the ledger's file was damaged; its erase counts begin anew", "kept", entry.Lost)
 	}
-	f.facts.entry = entry
 	entry.Probe, entry.Board = n.probe.Serial, f.d.board.Name
 	f.facts.entry = entry
-	f.report = FlashReport{Device: device, Tool: n.tool, Sectors: len(f.facts.image.sectors)}
+	f.report = FlashReport{Device: entry.Device, Tool: n.tool, Sectors: len(f.facts.image.sectors)}
 	return nil
 }
 
@@ -116,7 +115,7 @@ func (f *flashing) look(ctx context.Context) error {
 func (f *flashing) known(device string) (cache.Entry, error) {
 	ledger := f.d.bench.ledger
 	if f.facts.answer != nil {
-		return ledger.Load(device)
+		return f.adopted(device)
 	}
 	all, err := ledger.List()
 	if err != nil {
@@ -127,6 +126,29 @@ func (f *flashing) known(device string) (cache.Entry, error) {
 		return ledger.Load(device)
 	}
 	return slices.MaxFunc(all, func(a, b cache.Entry) int { return cmp.Compare(a.Seen.UnixNano(), b.Seen.UnixNano()) }), nil
+}
+
+// adopted loads a device's entry. What was noted under its probe's serial while nobody knew the chip becomes the chip's,
+// where it answers with the image that was written then, or that flash did not end well.
+func (f *flashing) adopted(device string) (cache.Entry, error) {
+	ledger, probe := f.d.bench.ledger, "probe:"+f.d.bench.probe.Serial
+	e, err := ledger.Load(device)
+	if err != nil || device == probe || len(e.Sectors) > 0 || e.Lost != "" {
+		return e, err
+	}
+	old, err := ledger.Load(probe)
+	if err != nil {
+		return cache.Entry{}, err
+	}
+	its := old.BuildID == hex.EncodeToString(f.facts.answer.buildID[:])
+	if len(old.Sectors) == 0 || old.Board != f.d.board.Name || !its && !old.Dirty {
+		return e, nil
+	}
+	old.Device = device
+	if err := ledger.Save(old); err != nil {
+		return cache.Entry{}, err
+	}
+	return old, ledger.Remove(probe)
 }
 
 // run decides and acts until the board is known to hold the image.

@@ -202,15 +202,18 @@ func (s *session) debug(ctx context.Context) (err error) {
 	}
 	defer func() { err = firstError(err, s.detach()) }()
 	return d.Debug(ctx, func(ctx context.Context, address string) error {
-		args := gdbArgs(s.image.Path, address)
-		s.out.notef("running %s %s", gdb, strings.Join(args, " "))
+		args := gdbArgs(s.project.Dir(), s.image.Path, address)
+		s.out.notef("running %s", typed(gdb, args))
 		return runGDB(ctx, gdb, args)
 	})
 }
 
-// gdbArgs start gdb on an image, connected.
-func gdbArgs(image, address string) []string {
-	return []string{"-q", "-ex", "set confirm off", "-ex", "set pagination off", "-ex", "target extended-remote " + address, image}
+// gdbArgs start gdb on an image, connected, before its first instruction. The sources lie in the project's folder.
+func gdbArgs(project, image, address string) []string {
+	return []string{
+		"-q", "-d", project, "-ex", "set confirm off", "-ex", "set pagination off", "-ex", "target extended-remote " + address,
+		"-ex", "monitor reset halt", "-ex", "maintenance flush register-cache", image,
+	}
 }
 
 // planDebug prints what debug would run.
@@ -229,11 +232,8 @@ func (s *session) planDebug(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		words := []string{"gdb-multiarch"}
-		for _, a := range gdbArgs(shown(s.dir, image.Path), "127.0.0.1:3333") {
-			words = append(words, quoted(a))
-		}
-		commands = []string{plan.Debug, strings.Join(words, " ")}
+		gdb := typed("gdb-multiarch", gdbArgs(shown(s.dir, s.project.Dir()), shown(s.dir, image.Path), "127.0.0.1:3333"))
+		commands = []string{plan.Debug, gdb}
 	}
 	for _, c := range commands {
 		s.out.printf("%s", c)
@@ -244,11 +244,16 @@ func (s *session) planDebug(ctx context.Context) error {
 	return nil
 }
 
-func quoted(word string) string {
-	if strings.ContainsAny(word, " '\"$\\") {
-		return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+// typed is a command as one would type it in a shell.
+func typed(program string, args []string) string {
+	words := []string{program}
+	for _, a := range args {
+		if strings.ContainsAny(a, " '\"$\\") {
+			a = "'" + strings.ReplaceAll(a, "'", `'\''`) + "'"
+		}
+		words = append(words, a)
 	}
-	return word
+	return strings.Join(words, " ")
 }
 
 // runGDB runs gdb on this process's own input and output. On a terminal, Ctrl-C is gdb's.
