@@ -50,6 +50,9 @@ func (s *session) bench(ctx context.Context) error {
 		return err
 	}
 	s.out.printf("%s", strings.TrimRight(table, "\n"))
+	if err := s.benchRuntime(ctx); err != nil {
+		return err
+	}
 	if strings.Contains(table, missed) {
 		return failure.New(failure.Internal, "measure on an idle machine with at least two cores", "not all targets are met")
 	}
@@ -58,6 +61,23 @@ func (s *session) bench(ctx context.Context) error {
 }
 
 const missed = "MISSED"
+
+// benchRuntime prints the C runtime's figures, where its sources are.
+func (s *session) benchRuntime(ctx context.Context) error {
+	if !s.inBoardsmith() {
+		return nil
+	}
+	figures, missing, err := s.runtimeTable(ctx)
+	switch {
+	case err != nil:
+		return failure.New(failure.Internal, "", "the runtime's figures: %w", err)
+	case missing != "":
+		s.out.notef("note: the runtime's size and instructions are not measured: %s", missing)
+	default:
+		s.out.printf("\nthe runtime on an emulated Cortex-M3:\n%s", figures)
+	}
+	return nil
+}
 
 // measure runs the benchmarks and returns the table of goals.
 func (s *session) measure(ctx context.Context) (string, error) {

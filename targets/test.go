@@ -76,7 +76,7 @@ func (s *session) testAll(ctx context.Context, t *tally, full bool) error {
 		if err := s.setupForTests(ctx); err != nil {
 			return err
 		}
-		steps = append(steps, s.race, func(ctx context.Context, t *tally) error { return s.cTests(ctx, t, env) })
+		steps = append(steps, s.race, func(ctx context.Context, t *tally) error { return s.cTests(ctx, t, env) }, s.testRuntimeFigures)
 	}
 	if full {
 		steps = append(steps, s.fuzz)
