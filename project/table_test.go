@@ -313,19 +313,21 @@ func shortTime(s float64) string {
 
 const tableIntro = `# Boards × archives
 
-Written by the full test (` + "`go tool mage test:full`, `TestBoardsAndArchives`" + `): every archive on every emulated board, generated, built and run as
-` + "`BOARD=… MODEL=… go tool mage build flash run`" + ` does it. A cell with a time means that all outputs were right: integers equal, floats
-within 1e-5·max(1, |expected|) of what TVM itself computed. It has the time of one inference, and below it flash + RAM:
+Written by the full test (` + "`go tool mage test:full`, `TestBoardsAndArchives`" + `): every archive on every emulated board, generated,
+built and run as ` + "`BOARD=… MODEL=… go tool mage build flash run`" + ` does it. A cell with a time means that all outputs were right:
+integers equal, floats within 1e-5·max(1, |expected|) of what TVM itself computed. It has the time of one inference, and below it
+flash + RAM:
 
-* **time** is QEMU's under ` + "`-icount shift=4`" + `, where every instruction takes 16 ns. It counts instructions, to the grain of the board's timer; it is
-  the same in every run, and says nothing of cycles, caches or wait states.
-* **flash** is all that lies where code does: operators, parameters, runtime and RPC server, and what variables begin with. In a ` + "`graph`" + ` archive the parameters are not in the image; the host sends
-  them into RAM.
+* **time** is QEMU's under ` + "`-icount shift=4`" + `, where every instruction takes 16 ns. It counts instructions, to the grain of the board's
+  timer; it is the same in every run, and says nothing of cycles, caches or wait states.
+* **flash** is all that lies where code does: operators, parameters, runtime and RPC server, and what variables begin with. In a
+  ` + "`graph`" + ` archive the parameters are not in the image; the host sends them into RAM.
 * **RAM** is all variables, and what the runtime and the model take of the arena while the host runs them; the stack comes on top.
 
-Where there is no time, the archive was refused before anything was flashed: *region* −*n*: the region, the arena or the packet buffer is *n* too small, and no option
-mends it; *needs DSP*: the C uses Arm's DSP instructions, which the core has not; *other core*: the archive holds objects for another one;
-*incomplete*: TVM leaves the entry and the constants out of such archives. A ¹ marks options other than the board's own, listed below. K is 1,024 bytes.
+Where there is no time, the archive was refused before anything was flashed: *region* −*n*: the region, the arena or the packet
+buffer is *n* too small, and no option mends it; *needs DSP*: the C uses Arm's DSP instructions, which the core has not;
+*other core*: the archive holds objects for another one; *incomplete*: TVM leaves the entry and the constants out of such archives.
+A ¹ marks options other than the board's own, listed below. K is 1,024 bytes.
 `
 
 func writeTable(t *testing.T, all []*boards.Board, archives []string, results map[trial]verdict) {
