@@ -180,7 +180,7 @@ func readProgram(l *layout) (*program, error) {
 	if err != nil {
 		return nil, fmt.Errorf("symbols of the firmware: %w", err)
 	}
-	p.parts, p.data = p.partsByAddress(), dataRanges(symbols)
+	p.parts, p.data = p.partsByAddress(), dataRanges(symbols, l.image.Sections)
 	p.addFunctions(symbols)
 	for again := true; again; again = p.addNameless() {
 		for _, f := range p.functions {
@@ -446,6 +446,35 @@ func (p *program) registered(symbol string) (all []*codeFunction) {
 	return all
 }
 
+// taken are the functions of these parts whose address code of these parts takes, as far as that code is reached from
+// some: of the modules that the runtime itself has, to be called like a model's.
+func (p *program) taken(from []*codeFunction, parts ...string) (all []*codeFunction) {
+	reached := map[*codeFunction]bool{}
+	for todo := slices.Clone(from); len(todo) > 0; {
+		f := todo[len(todo)-1]
+		todo = todo[:len(todo)-1]
+		if reached[f] {
+			continue
+		}
+		reached[f] = true
+		for _, addr := range slices.Concat(f.calls, f.tails) {
+			if g := p.function(p.codeAddress(addr)); g != nil {
+				todo = append(todo, g)
+			}
+		}
+		for _, ref := range f.refs {
+			g := p.at(ref)
+			if len(g) > 0 && p.isPointer(ref) && slices.Contains(parts, f.part) && slices.Contains(parts, g[0].part) {
+				all, todo = append(all, g...), append(todo, g...)
+			}
+		}
+	}
+	return unique(all)
+}
+
+// isPointer says whether a number can be a function's address: on Arm it has the bit that says Thumb.
+func (p *program) isPointer(n uint64) bool { return p.machine != elf.EM_ARM || n&1 == 1 }
+
 // A stackWalk finds the deepest chains of calls.
 type stackWalk struct {
 	*program
@@ -487,10 +516,11 @@ func newStackWalk(p *program, m *mlf.Module) *stackWalk {
 	pages := p.named("take_pages", "give_pages")
 	w.port = slices.Concat(p.pointersIn("boardsmith_port"), pages)
 	w.send = p.named("send_bytes")
-	w.packed = slices.Concat(p.registered("boardsmith_builtins"), p.registered("boardsmith_functions"), p.named("boardsmith_time_evaluator_call", "dispatch"), p.named(m.Functions...))
+	w.packed = slices.Concat(p.registered("boardsmith_builtins"), p.registered("boardsmith_functions"), p.named(m.Functions...))
 	if m.Header != nil {
 		w.packed = append(w.packed, p.named(m.Header.Name+"_run", m.Header.Name+"_get_c_metadata")...)
 	}
+	w.packed = append(w.packed, p.taken(slices.Concat(p.named(threadEntries...), w.packed, w.port, w.send), partRuntime, partExecutor)...)
 	for _, f := range w.packed {
 		if strings.HasSuffix(f.name, "_get_c_metadata") {
 			w.tells = append(w.tells, f)
@@ -721,9 +751,12 @@ type dataMark struct {
 	data bool
 }
 
-func dataRanges(symbols []elf.Symbol) dataInCode {
+func dataRanges(symbols []elf.Symbol, sections []*elf.Section) dataInCode {
 	var d dataInCode
 	for _, s := range symbols {
+		if int(s.Section) >= len(sections) || sections[s.Section].Flags&elf.SHF_EXECINSTR == 0 {
+			continue // of debug information, at an address that is none
+		}
 		name, _, _ := strings.Cut(s.Name, ".")
 		switch name {
 		case "$d":
