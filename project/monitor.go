@@ -38,7 +38,7 @@ func (d *Device) Monitor(ctx context.Context, i *Image, m Monitoring) error {
 	if m.Record != nil {
 		link = transport.Record(link, m.Record)
 	}
-	link = &watched{Link: link, show: m.Show, began: time.Now()}
+	link = &watched{Link: link, show: m.Show, began: time.Now(), in: direction{sign: "<"}, out: direction{sign: ">"}}
 	log := hclog.New(&hclog.LoggerOptions{Output: logLines(m.Show), Level: hclog.Info, DisableTime: true})
 	for {
 		err := listen(ctx, link, log)
@@ -86,18 +86,25 @@ type watched struct {
 	transport.Link
 	show    func(string)
 	began   time.Time
-	in, out transport.Unframer
-	stray   []byte // from the device, outside of frames
+	in, out direction
+}
+
+// A direction of a link.
+type direction struct {
+	sign   string
+	un     transport.Unframer
+	marked bool   // the last byte, outside of frames, may have begun one
+	stray  []byte // outside of frames, since the last line's end
 }
 
 func (w *watched) Read(ctx context.Context, p []byte) (int, error) {
 	n, err := w.Link.Read(ctx, p)
-	w.look("<", &w.in, p[:n])
+	w.look(&w.in, p[:n])
 	return n, err
 }
 
 func (w *watched) Write(ctx context.Context, p []byte) error {
-	w.look(">", &w.out, p)
+	w.look(&w.out, p)
 	return w.Link.Write(ctx, p)
 }
 
@@ -110,56 +117,55 @@ const (
 	strayLine  = 120
 )
 
-// look shows the frames that end in p.
-func (w *watched) look(way string, un *transport.Unframer, p []byte) {
-	for len(p) > 0 {
-		if un.Idle() {
-			p = w.outside(p)
-		}
-		n, event := un.Next(p)
-		p = p[n:]
-		body := un.Payload()
+// look takes bytes of one direction, one at a time so that it does not matter in what pieces they come.
+func (w *watched) look(d *direction, p []byte) {
+	for i, b := range p {
+		outside := d.un.Idle()
+		_, event := d.un.Next(p[i : i+1])
 		switch {
-		case event == transport.NeedMore:
-		case event != transport.Frame:
-			w.line(way, fmt.Sprintf("damaged: %v, %d bytes", event, len(body)))
-		case len(body) < 3:
-			w.line(way, fmt.Sprintf("a frame of %d bytes", len(body)))
-		default:
-			kind, known := messageTypes[body[2]]
-			if !known {
-				kind = fmt.Sprintf("type 0x%02x", body[2])
-			}
-			more := ""
-			if len(body) > 3+shownBytes {
-				more = " …"
-			}
-			w.line(way, fmt.Sprintf("%-10s session %02x%02x, %5d bytes  % x%s", kind, body[0], body[1], len(body)-3, body[3:min(len(body), 3+shownBytes)], more))
+		case event != transport.NeedMore:
+			d.marked = false
+			w.frame(d, event)
+		case outside && d.un.Idle():
+			w.outside(d, b)
 		}
 	}
 }
 
-// outside takes what lies before the next frame, and shows whole lines of it: a boot loader's words, for instance.
-func (w *watched) outside(p []byte) []byte {
-	i := bytes.IndexByte(p, frameMark)
-	if i < 0 {
-		i = len(p)
+func (w *watched) frame(d *direction, event transport.Event) {
+	body := d.un.Payload()
+	if event != transport.Frame || len(body) < 3 {
+		w.line(d.sign, fmt.Sprintf("%v of %d bytes", event, len(body)))
+		return
 	}
-	w.stray = append(w.stray, p[:i]...)
-	for {
-		end := bytes.IndexByte(w.stray, '\n')
-		switch {
-		case end >= 0:
-		case len(w.stray) > strayLine:
-			end = strayLine
-		default:
-			return p[i:]
-		}
-		if text := bytes.TrimSpace(w.stray[:end]); len(text) > 0 {
-			w.line("<", fmt.Sprintf("outside of frames: %q", text))
-		}
-		w.stray = w.stray[min(end+1, len(w.stray)):]
+	kind, known := messageTypes[body[2]]
+	if !known {
+		kind = fmt.Sprintf("type 0x%02x", body[2])
 	}
+	more := ""
+	if len(body) > 3+shownBytes {
+		more = " …"
+	}
+	w.line(d.sign, fmt.Sprintf("%-10s session %02x%02x, %5d bytes  % x%s", kind, body[0], body[1], len(body)-3, body[3:min(len(body), 3+shownBytes)], more))
+}
+
+// outside takes a byte that is in no frame, and shows whole lines of such: a boot loader's words, for instance. An ff and
+// the byte behind it are the link's own.
+func (w *watched) outside(d *direction, b byte) {
+	if d.marked || b == frameMark {
+		d.marked = b == frameMark
+		return
+	}
+	if b != '\n' {
+		d.stray = append(d.stray, b)
+	}
+	if b != '\n' && len(d.stray) < strayLine {
+		return
+	}
+	if text := bytes.TrimSpace(d.stray); len(text) > 0 {
+		w.line(d.sign, fmt.Sprintf("outside of frames: %q", text))
+	}
+	d.stray = nil
 }
 
 func (w *watched) line(way, text string) {
