@@ -109,6 +109,9 @@ func TestScript(t *testing.T) {
 			e.Setenv("OWN", filepath.Join(root, "examples", "own-repo"))
 			e.Setenv("HOME", e.WorkDir)
 			e.Setenv("MAGE", filepath.Join(s.bin, "mage"))
+			if pyocd, err := findProgram(os.Getenv, "pyocd"); err == nil { // it may lie in the user's state folder
+				e.Setenv("PYOCD", pyocd)
+			}
 			return nil
 		},
 		Condition: func(name string) (bool, error) {
@@ -117,6 +120,9 @@ func TestScript(t *testing.T) {
 				return os.Geteuid() == 0, nil
 			case "debian":
 				return onDebian(), nil
+			case "pyocd":
+				_, err := findProgram(os.Getenv, "pyocd")
+				return err == nil, nil
 			case "mount": // in a namespace of its own
 				return exec.Command("unshare", "-rm", "mount", "-t", "tmpfs", "none", t.TempDir()).Run() == nil, nil
 			}
