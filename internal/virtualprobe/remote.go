@@ -42,6 +42,7 @@ var errFault = errors.New("transfer fault")
 type remote struct {
 	chip     *Chip
 	protocol any // the wire protocol's name once connected
+	gone     bool
 }
 
 // serveRemote answers requests until the client leaves.
@@ -59,8 +60,8 @@ func (c *Chip) serveRemote(rw io.ReadWriter) error {
 		if err := w.Flush(); err != nil {
 			return err
 		}
-		if gone != nil { // told, as a driver tells its program that the device has left
-			return gone
+		if gone != nil { // told, as a driver tells its program that the device has left, whatever it asks for then
+			s.gone = true
 		}
 	}
 	return lines.Err()
@@ -78,7 +79,11 @@ func (s *remote) answer(line []byte) (a remoteAnswer, err error) {
 		a.Status, a.Error = remoteError, "unknown request "+q.Request
 		return a, nil
 	}
-	s.chip.exclusively(func() { a.Result, err = handler(s, q.Arguments) })
+	if s.gone {
+		err = errUnplugged
+	} else {
+		s.chip.exclusively(func() { a.Result, err = handler(s, q.Arguments) })
+	}
 	switch {
 	case errors.Is(err, errUnplugged):
 		a.Status, a.Error = remoteDisconnected, err.Error()
