@@ -3,9 +3,11 @@ package targets
 import (
 	"bytes"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -77,6 +79,93 @@ func TestInterrupted(t *testing.T) {
 			}
 		})
 	}
+}
+
+// flashRounds are how many moments of a flash are drawn for TestInterruptedFlash.
+const flashRounds = 4
+
+// TestInterruptedFlash stops flashing at drawn moments: nobody but the emulated board is left, its probe is free at once, it
+// is known to be dirty where anything was begun, and the next flash mends it.
+func TestInterruptedFlash(t *testing.T) {
+	s := openShop(t)
+	for _, tool := range []string{"openocd", "arm-none-eabi-gcc", "qemu-system-arm"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			t.Skipf("%s is not installed", tool)
+		}
+	}
+	dir, home, tmp := t.TempDir(), t.TempDir(), filepath.Join(t.TempDir(), "tmp")
+	if err := os.Mkdir(tmp, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	mage := func(said *bytes.Buffer, targets ...string) *exec.Cmd {
+		cmd := exec.Command(filepath.Join(s.bin, "mage"), targets...)
+		cmd.Dir, cmd.Stdout, cmd.Stderr = dir, said, said
+		cmd.Env = append(s.environment(), "BOARD=microbit", "BOARDSMITH_HOME="+home, "TMPDIR="+tmp, "JSON=1")
+		return cmd
+	}
+	must := func(targets ...string) string {
+		t.Helper()
+		var said bytes.Buffer
+		if err := mage(&said, targets...).Run(); err != nil {
+			t.Fatalf("mage %s: %v\n%s", strings.Join(targets, " "), err, said.String())
+		}
+		return said.String()
+	}
+	defer must("virtual:down")
+	must("build", "virtual:up", "virtual:erase")
+	start := time.Now()
+	must("flash")
+	whole := time.Since(start)
+	random, rounds := draw(t)
+	for range rounds {
+		must("virtual:erase")
+		moment := time.Duration(random.Int64N(int64(whole)))
+		var said bytes.Buffer
+		cmd := mage(&said, "flash")
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(moment)
+		start := time.Now()
+		_ = cmd.Process.Signal(os.Interrupt) // it may have ended
+		_ = cmd.Wait()                       // the status is looked at below
+		if spent := time.Since(start); spent > 5*time.Second {
+			t.Errorf("after %v: it took %v to stop", moment, spent)
+		}
+		if who := running(tmp, ""); who != "" {
+			t.Errorf("after %v: %s is left", moment, who)
+		}
+		begun := strings.Contains(said.String(), `"status":"dirty"`)
+		code := cmd.ProcessState.ExitCode()
+		t.Logf("interrupted after %v of %v: status %d, begun: %v", moment, whole, code, begun)
+		switch wear := must("wear"); {
+		case code != 130 && (code != 0 || !strings.Contains(said.String(), `"wrote":`)) && code != -1: // -1: before it had begun to listen
+			t.Errorf("status %d\n%s", code, said.String())
+		case begun && !strings.Contains(wear, `"dirty":true`):
+			t.Errorf("the board is not dirty\n%s\n%s", said.String(), wear)
+		}
+		if said := must("flash", "run"); !strings.Contains(said, `"argmax":2`) {
+			t.Errorf("afterwards it runs something else:\n%s", said)
+		}
+		if wear := must("wear"); strings.Contains(wear, `"dirty":true`) {
+			t.Errorf("the board is still dirty\n%s", wear)
+		}
+	}
+}
+
+// draw returns what SEED draws, and how many times to draw.
+func draw(t *testing.T) (*rand.Rand, int) {
+	t.Helper()
+	rounds := flashRounds
+	if os.Getenv("BOARDSMITH_FULL") != "" {
+		rounds *= 10
+	}
+	seed, err := strconv.ParseUint(os.Getenv("SEED"), 10, 64)
+	if err != nil {
+		seed = rand.Uint64N(1 << 32)
+	}
+	t.Logf("SEED=%d", seed)
+	return rand.New(rand.NewPCG(seed, 0)), rounds
 }
 
 func waitFor(t *testing.T, what string, done func() bool) {
