@@ -219,8 +219,10 @@ func TestBadFiles(t *testing.T) {
 		{"region wraps", "{" + rest + ",\n\"memory\": [{\"name\": \"a\", \"origin\": \"0xffffffffffffffff\", \"size\": 4}]}", `x.json:2: memory: region "a"`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			dir := shelfOf(t, map[string]string{"x.json": c.text, "chip/loop.json": `{"inherits": "chip/loop"}`,
-				"chip/loop2.json": `{"inherits": "cpu/c2"}`, "cpu/c2.json": `{"inherits": "chip/loop2"}`})
+			dir := shelfOf(t, map[string]string{
+				"x.json": c.text, "chip/loop.json": `{"inherits": "chip/loop"}`,
+				"chip/loop2.json": `{"inherits": "cpu/c2"}`, "cpu/c2.json": `{"inherits": "chip/loop2"}`,
+			})
 			_, err := Find("x", []string{dir})
 			var fe *FileError
 			if !errors.As(err, &fe) || !strings.Contains(err.Error(), c.want) {

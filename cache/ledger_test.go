@@ -69,8 +69,12 @@ func TestDamagedLedger(t *testing.T) {
 		}
 	}
 	for _, swap := range [][2]string{
-		{`"format": 1`, `"format": 2`}, {`"addr": 2048`, `"addr": 100`}, {`"erases": 2`, `"erases": -2`},
-		{`"size": 1024`, `"size": 0`}, {`SN/1`, `SN/2`}, {`"dirty"`, `"dusty"`},
+		{`"format": 1`, `"format": 2`},
+		{`"addr": 2048`, `"addr": 100`},
+		{`"erases": 2`, `"erases": -2`},
+		{`"size": 1024`, `"size": 0`},
+		{`SN/1`, `SN/2`},
+		{`"dirty"`, `"dusty"`},
 	} {
 		if err := os.WriteFile(l.path(e.Device), []byte(strings.Replace(string(good), swap[0], swap[1], 1)), 0o644); err != nil {
 			t.Fatal(err)

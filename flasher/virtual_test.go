@@ -162,9 +162,9 @@ func TestJob(t *testing.T) {
 
 // What is wrong is said: a difference, a sector that does not erase, a probe that vanishes or hangs.
 func TestFailures(t *testing.T) {
-	onEach(t, func(t *testing.T, b *bench, p Programmer) {
+	onEach(t, func(t *testing.T, b *bench, _ Programmer) {
 		b.conf.Timeout = 15 * time.Second
-		p = programmers[b.conf.Flash.Runner](b.conf)
+		p := programmers[b.conf.Flash.Runner](b.conf)
 		job := Job{Erase: []Sector{b.sector(0)}, Write: []Segment{b.pattern(0, 0)}, Verify: []Segment{b.pattern(0, 0)}}
 		if err := p.Do(t.Context(), job); err != nil {
 			t.Fatal(err)

@@ -88,10 +88,6 @@ func (p *Project) packetBytes() int64 {
 	return p.configured("TVM_CRT_MAX_PACKET_SIZE_BYTES", func(o boards.Options) int { return o.PacketBytes })
 }
 
-func (p *Project) stackBytes() int64 {
-	return p.configured("BOARDSMITH_STACK_BYTES", func(o boards.Options) int { return o.StackBytes })
-}
-
 // checkModelFits reports, before anything is compiled, a model that cannot run with the packet buffer or the arena
 // there is. A template that leaves one of them to others is not held to it.
 func (p *Project) checkModelFits(a *mlf.Archive, m *mlf.Module) error {

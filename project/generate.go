@@ -284,8 +284,10 @@ func sourceMissing(t *foundTemplate, src boards.Source) error {
 		ports, _ := fs.Glob(t.files, portFolder+"/*.[cSh]")
 		known = slices.Concat(known, beside, ports)
 	}
-	return failure.New(failure.Config, "", "%w", &boards.FileError{File: src.At.File, Line: src.At.Line,
-		Err: fmt.Errorf("sources: %q is not in %s%s", src.Name, where, nearest(src.Name, known))})
+	return failure.New(failure.Config, "", "%w", &boards.FileError{
+		File: src.At.File, Line: src.At.Line,
+		Err: fmt.Errorf("sources: %q is not in %s%s", src.Name, where, nearest(src.Name, known)),
+	})
 }
 
 // addModel plans the archive as it was given and, extracted, what is of this model: TVM's own runtime and other

@@ -864,16 +864,28 @@ func TestIMXRT1060Image(t *testing.T) {
 		want uint32
 		what string
 	}{
-		{0x000, 0x42464346, "tag FCFB"}, {0x004, 0x56010400, "version"},
+		{0x000, 0x42464346, "tag FCFB"},
+		{0x004, 0x56010400, "version"},
 		{0x00C, 0x00030301, "sample clock, CS hold and setup time"},
-		{0x010, 0, "no device mode command"}, {0x01C, 0, "no configuration command"},
-		{0x044, 0x00060401, "serial NOR, four pads, 100 MHz"}, {0x050, 8 << 20, "bytes on A1"},
-		{0x080, 0x0A1804EB, "EBh, 24 address bits on four pads"}, {0x084, 0x32041E00, "mode 00h, four dummy clocks"},
+		{0x010, 0, "no device mode command"},
+		{0x01C, 0, "no configuration command"},
+		{0x044, 0x00060401, "serial NOR, four pads, 100 MHz"},
+		{0x050, 8 << 20, "bytes on A1"},
+		{0x080, 0x0A1804EB, "EBh, 24 address bits on four pads"},
+		{0x084, 0x32041E00, "mode 00h, four dummy clocks"},
 		{0x088, 0x00002604, "read on four pads"},
-		{0x1C0, 256, "page"}, {0x1C4, 4096, "sector"}, {0x1D0, 65536, "block"},
-		{0x1000, 0x412000D1, "image vector table"}, {0x1004, 0x60002000, "entry: the vectors"}, {0x100C, 0, "no DCD"},
-		{0x1010, 0x60001020, "boot data"}, {0x1014, 0x60001000, "self"}, {0x1018, 0, "no signature"},
-		{0x1020, 0x60000000, "start"}, {0x1024, 8 << 20, "length"}, {0x1028, 0, "no plugin"},
+		{0x1C0, 256, "page"},
+		{0x1C4, 4096, "sector"},
+		{0x1D0, 65536, "block"},
+		{0x1000, 0x412000D1, "image vector table"},
+		{0x1004, 0x60002000, "entry: the vectors"},
+		{0x100C, 0, "no DCD"},
+		{0x1010, 0x60001020, "boot data"},
+		{0x1014, 0x60001000, "self"},
+		{0x1018, 0, "no signature"},
+		{0x1020, 0x60000000, "start"},
+		{0x1024, 8 << 20, "length"},
+		{0x1028, 0, "no plugin"},
 	} {
 		if got := word(c.at); got != c.want {
 			t.Errorf("%#x is %#x, want %#x (%s)", c.at, got, c.want, c.what)
