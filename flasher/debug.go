@@ -31,7 +31,7 @@ var errNotServing = errors.New("no gdb server was ready in time")
 
 // ServeCommand implements DebugServer.
 func (o *openocd) ServeCommand(port int) string {
-	return command.Command{Path: "openocd", Args: o.connect(".", fmt.Sprint(port))}.Typed()
+	return command.Command{Path: o.where("openocd"), Args: o.connect(".", fmt.Sprint(port))}.Typed()
 }
 
 // Serve implements DebugServer.
@@ -57,7 +57,7 @@ func (p *pyocd) serveArgs(port int) []string {
 
 // ServeCommand implements DebugServer.
 func (p *pyocd) ServeCommand(port int) string {
-	return command.Command{Path: "pyocd", Args: p.serveArgs(port)}.Typed()
+	return command.Command{Path: p.where("pyocd"), Args: p.serveArgs(port)}.Typed()
 }
 
 // Serve implements DebugServer.

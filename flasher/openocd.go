@@ -107,7 +107,7 @@ func (o *openocd) plan(j Job, dir string) *toolRun {
 
 // Commands implements Programmer.
 func (o *openocd) Commands(j Job) []string {
-	return []string{command.Command{Path: "openocd", Args: o.plan(j, ".").args}.Typed()}
+	return []string{command.Command{Path: o.where("openocd"), Args: o.plan(j, ".").args}.Typed()}
 }
 
 // Do implements Programmer.

@@ -97,6 +97,14 @@ func (c Config) step(s string) {
 	}
 }
 
+// where is a tool's path for people, just its name where it is not found.
+func (c Config) where(name string) string {
+	if path, err := c.Find(name); err == nil {
+		return path
+	}
+	return name
+}
+
 // Times that a job may take: to connect, and for the bytes at the rate of a slow probe.
 const (
 	connectTime  = 20 * time.Second

@@ -86,7 +86,7 @@ func (p *pyocd) plan(j Job) *toolRun {
 
 // Commands implements Programmer.
 func (p *pyocd) Commands(j Job) []string {
-	return []string{command.Command{Path: "pyocd", Args: p.plan(j).args}.Typed()}
+	return []string{command.Command{Path: p.where("pyocd"), Args: p.plan(j).args}.Typed()}
 }
 
 // Do implements Programmer. What is verified was read back and is compared here.

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/internal/command"
 )
 
 // generators are the files that a template may ask for. They depend on the board and its settled options only, so
@@ -186,18 +187,7 @@ func linkerScript(b *boards.Board) string {
 func makeWords(words ...string) string {
 	var w strings.Builder
 	for _, word := range words {
-		w.WriteString(" " + strings.NewReplacer("$", "$$", "#", `\#`).Replace(shellWord(word)))
+		w.WriteString(" " + strings.NewReplacer("$", "$$", "#", `\#`).Replace(command.Quote(word)))
 	}
 	return w.String()
-}
-
-// shellWord quotes a word for the shell where it needs it.
-func shellWord(s string) string {
-	plain := func(r rune) bool {
-		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_=+.,/:@%", r)
-	}
-	if s != "" && strings.IndexFunc(s, func(r rune) bool { return !plain(r) }) < 0 {
-		return s
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/command"
 	"github.com/boardsmith/boardsmith/rpc"
 	"github.com/boardsmith/boardsmith/transport"
 )
@@ -136,7 +137,7 @@ func (d *Device) emulatorEnded(err error, i *Image) error {
 	if l.Kind != "qemu" || !errors.As(err, &ended) || ended.State == nil || len(bytes.TrimSpace(ended.Tail)) == 0 {
 		return err
 	}
-	return failure.New(failure.Boot, "check args of the board's link; to see it again: "+shellCommand("/", l.Program, emulatorArgs(l.Args, i.Path)),
+	return failure.New(failure.Boot, "check args of the board's link; to see it again: "+command.Command{Path: l.Program, Args: emulatorArgs(l.Args, i.Path), Dir: "/"}.Typed(),
 		"%s of board %s: %s: %s", l.Program, d.board.Name, ended.State, bytes.TrimSpace(ended.Tail))
 }
 
@@ -202,7 +203,7 @@ func startEmulator(ctx context.Context, d *Device, i *Image) (transport.Link, er
 		return nil, err
 	}
 	p, err := transport.StartProcess(ctx, transport.ProcessConfig{
-		Path: path, Args: emulatorArgs(l.Args, i.Path), Env: toolEnv("/"), Dir: "/",
+		Path: path, Args: emulatorArgs(l.Args, i.Path), Env: command.Environment("/"), Dir: "/",
 		StaysOnEOF: true, Log: d.env.log(),
 	})
 	if err != nil {

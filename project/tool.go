@@ -1,10 +1,8 @@
-// This file runs compilers and build tools: in an environment made for them, in a process group of their own, and
-// with an end.
+// This file runs compilers and build tools, and understands what they print.
 
 package project
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -12,7 +10,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -21,11 +18,11 @@ import (
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/command"
 )
 
 const (
 	tailBytes  = 4 << 10         // kept of the end of a tool's standard error
-	headBytes  = 64 << 10        // kept of its beginning, where the first error is
 	toolGrace  = 3 * time.Second // to clean up after a cancel
 	askTimeout = 20 * time.Second
 )
@@ -60,17 +57,6 @@ func (e *ToolError) FailureClass() failure.Class { return e.Class }
 // NextStep is the command that reproduces it.
 func (e *ToolError) NextStep() string { return "to see it again: " + e.Command }
 
-// toolEnv is what a tool sees of the environment; dir is its working folder.
-func toolEnv(dir string) []string {
-	env := []string{"LC_ALL=C", "PWD=" + dir}
-	for _, name := range append([]string{"PATH", "HOME", "TMPDIR"}, systemVariables...) {
-		if v, ok := os.LookupEnv(name); ok {
-			env = append(env, name+"="+v)
-		}
-	}
-	return env
-}
-
 // findTool returns the path of a program: *MissingToolError.
 func findTool(name, install string) (string, error) {
 	path, err := exec.LookPath(name)
@@ -100,22 +86,6 @@ func MissingTools(b *boards.Board) (compiler, emulator []*MissingToolError) {
 	return compiler, emulator
 }
 
-func toolCommand(ctx context.Context, dir, path string, args ...string) *exec.Cmd {
-	cmd := exec.CommandContext(ctx, path, args...)
-	cmd.Dir, cmd.Env = dir, toolEnv(dir)
-	ownGroup(cmd)
-	cmd.Cancel = func() error { return interruptGroup(cmd) }
-	cmd.WaitDelay = toolGrace
-	return cmd
-}
-
-// pinned runs a command on a thread that stays: the kernel ends a child with the thread that started it (ownGroup).
-func pinned(run func() error) error {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	return run()
-}
-
 // A toolRun is one run of a build tool.
 type toolRun struct {
 	dir  string // working folder
@@ -128,45 +98,27 @@ type toolRun struct {
 
 // run runs it to its end. A *ToolError, or ctx's error after a cancel; then the whole process group is gone.
 func (r toolRun) run(ctx context.Context) error {
-	var stdout lineWriter
-	var stderr outputKeeper
-	stdout.line = func(s string) {
+	c := command.Command{Path: r.path, Args: r.args, Dir: r.dir, Grace: toolGrace}
+	c.Out = func(s string) {
 		r.log.Debug("tool", "out", s)
 		r.line(s)
 	}
-	cmd := toolCommand(ctx, r.dir, r.path, r.args...)
-	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	hold(cmd, r.held)
-	err := pinned(cmd.Run)
-	if err == nil {
-		return nil
+	if r.held != nil {
+		c.Held = []*os.File{r.held}
 	}
-	killGroup(cmd) // what outlived its leader
-	if ctx.Err() != nil {
+	err := c.Run(ctx)
+	if err != nil && ctx.Err() != nil {
 		return fmt.Errorf("build: %w", context.Cause(ctx))
 	}
-	var exit *exec.ExitError
-	if !errors.As(err, &exit) && !errors.Is(err, exec.ErrWaitDelay) {
-		return fileError("run", r.path, err)
+	var failed *command.Error
+	if !errors.As(err, &failed) {
+		return err
 	}
-	text := stderr.text()
+	text := failed.Stderr
 	return &ToolError{
-		Tool: toolName(r.path), Class: classify(text), Message: firstError(text), Tail: stderr.tail,
-		Command: shellCommand(r.dir, toolName(r.path), r.args), Err: err,
+		Tool: failed.Tool, Class: classify(text), Message: firstError(text), Tail: []byte(text[max(0, len(text)-tailBytes):]),
+		Command: failed.Command, Err: failed.Err,
 	}
-}
-
-// toolName is how people call the program.
-func toolName(path string) string {
-	return strings.TrimSuffix(path[strings.LastIndexAny(path, `/\`)+1:], ".exe")
-}
-
-func shellCommand(dir, tool string, args []string) string {
-	words := []string{"cd", shellWord(dir), "&&", tool}
-	for _, a := range args {
-		words = append(words, shellWord(a))
-	}
-	return strings.Join(words, " ")
 }
 
 var (
@@ -203,45 +155,6 @@ func firstError(text string) string {
 	}
 	return ""
 }
-
-// A lineWriter calls line for each whole line written to it.
-type lineWriter struct {
-	line func(string)
-	part []byte
-}
-
-func (w *lineWriter) Write(p []byte) (int, error) {
-	n := len(p)
-	for {
-		i := bytes.IndexByte(p, '\n')
-		if i < 0 {
-			break
-		}
-		w.line(string(append(w.part, p[:i]...)))
-		w.part, p = w.part[:0], p[i+1:]
-	}
-	if len(w.part) < headBytes {
-		w.part = append(w.part, p...)
-	}
-	return n, nil
-}
-
-// An outputKeeper keeps the beginning and the end of what is written to it.
-type outputKeeper struct{ head, tail []byte }
-
-func (k *outputKeeper) Write(p []byte) (int, error) {
-	if room := headBytes - len(k.head); room > 0 {
-		k.head = append(k.head, p[:min(room, len(p))]...)
-	}
-	k.tail = append(k.tail, p...)
-	if extra := len(k.tail) - tailBytes; extra > 0 {
-		k.tail = append(k.tail[:0], k.tail[extra:]...)
-	}
-	return len(p), nil
-}
-
-// text is what is known of the output, in order; the two parts may overlap.
-func (k *outputKeeper) text() string { return string(k.head) + "\n" + string(k.tail) }
 
 // identify asks a compiler what it is.
 func identify(ctx context.Context, name, path string) (toolState, error) {
@@ -290,23 +203,18 @@ var linkFolder = regexp.MustCompile(`(?:^|\s)(?:"-L([^"]+)"|-L(\S+))`)
 
 // linkFolders lists where the compiler lets the linker look for libraries, in order.
 func linkFolders(ctx context.Context, cc string, flags []string) ([]string, error) {
-	cmd := toolCommand(ctx, "/", cc, slices.Concat(flags, []string{"-###", os.DevNull})...)
-	var out []byte
-	err := pinned(func() (err error) {
-		out, err = cmd.CombinedOutput()
-		return err
-	})
+	_, said, err := command.Command{Path: cc, Args: slices.Concat(flags, []string{"-###", os.DevNull}), Dir: "/"}.Capture(ctx)
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	if err != nil && libraryMissing.Match(out) {
+	if err != nil && libraryMissing.MatchString(said) {
 		return nil, nil // compiling tells
 	}
 	if err != nil {
-		return nil, failure.New(failure.Config, "check the board's cflags and ldflags", "%w: %s", err, firstError(string(out)))
+		return nil, failure.New(failure.Config, "check the board's cflags and ldflags", "%w: %s", err, firstError(said))
 	}
 	var folders []string
-	for _, m := range linkFolder.FindAllStringSubmatch(string(out), -1) {
+	for _, m := range linkFolder.FindAllStringSubmatch(said, -1) {
 		folders = append(folders, m[1]+m[2])
 	}
 	return folders, nil
@@ -314,18 +222,13 @@ func linkFolders(ctx context.Context, cc string, flags []string) ([]string, erro
 
 // ask returns the first line that a tool answers.
 func ask(ctx context.Context, path, flag string) (string, error) {
-	cmd := toolCommand(ctx, "/", path, flag)
-	var out []byte
-	err := pinned(func() (err error) {
-		out, err = cmd.Output()
-		return err
-	})
+	out, _, err := command.Command{Path: path, Args: []string{flag}, Dir: "/"}.Capture(ctx)
 	if err != nil {
 		if ctx.Err() != nil {
 			return "", context.Cause(ctx)
 		}
 		return "", failure.New(failure.ToolMissing, "check that it is a working compiler", "%w", err)
 	}
-	first, _, _ := strings.Cut(string(out), "\n")
+	first, _, _ := strings.Cut(out, "\n")
 	return strings.TrimSpace(first), nil
 }

@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"runtime"
@@ -38,6 +39,7 @@ type Command struct {
 type Error struct {
 	Tool    string // as people call it
 	Text    string // what it printed: the first 64 KiB of both streams and the last 4
+	Stderr  string // the same of standard error alone
 	Command string // runs it again, in a shell
 	Err     error  // how it ended; context.DeadlineExceeded if it took longer than Timing
 }
@@ -76,15 +78,26 @@ func Environment(dir string) []string {
 // Run runs it to its end: an *Error, the file system's error, or ctx's after a cancel. Then the whole process group is
 // gone.
 func (c Command) Run(ctx context.Context) error {
+	_, _, err := c.Capture(ctx)
+	return err
+}
+
+// Capture is Run, and returns the first 64 KiB that it printed on each stream, whether it failed or not.
+func (c Command) Capture(ctx context.Context) (stdout, stderr string, err error) {
+	var both, out, errs keeper
+	err = c.run(ctx, &both, &out, &errs)
+	return string(out.head), string(errs.head), err
+}
+
+func (c Command) run(ctx context.Context, both, out, errs *keeper) error {
 	inner, cancel := ctx, context.CancelFunc(func() {})
 	if c.Timing > 0 {
 		inner, cancel = context.WithTimeoutCause(ctx, c.Timing, ErrTooLong)
 	}
 	defer cancel()
-	var kept keeper
 	cmd := exec.CommandContext(inner, c.Path, c.Args...)
 	cmd.Dir, cmd.Env = c.Dir, append(Environment(c.Dir), c.Env...)
-	cmd.Stdout, cmd.Stderr = kept.stream(c.Out), kept.stream(c.Err)
+	cmd.Stdout, cmd.Stderr = io.MultiWriter(both.stream(c.Out), out.stream(nil)), io.MultiWriter(both.stream(c.Err), errs.stream(nil))
 	cmd.WaitDelay = c.Grace
 	if cmd.WaitDelay == 0 {
 		cmd.WaitDelay = defaultGrace
@@ -107,7 +120,7 @@ func (c Command) Run(ctx context.Context) error {
 	if !errors.As(err, &exit) && !errors.Is(err, exec.ErrWaitDelay) && !errors.Is(err, ErrTooLong) {
 		return fmt.Errorf("run %s: %w", c.Path, err)
 	}
-	return &Error{Tool: Name(c.Path), Text: kept.text(), Command: c.Typed(), Err: err}
+	return &Error{Tool: Name(c.Path), Text: both.text(), Stderr: errs.text(), Command: c.Typed(), Err: err}
 }
 
 // pinned runs a command on a thread that stays: the kernel ends a child with the thread that started it (ownGroup).
@@ -122,13 +135,17 @@ func Name(path string) string {
 	return strings.TrimSuffix(path[strings.LastIndexAny(path, `/\`)+1:], ".exe")
 }
 
-// Typed is the command as one would type it in a shell.
+// Typed is the command as one would type it in a shell. The program's path is left out where PATH leads to it.
 func (c Command) Typed() string {
 	var words []string
 	if c.Dir != "" {
 		words = append(words, "cd", Quote(c.Dir), "&&")
 	}
-	words = append(words, Quote(Name(c.Path)))
+	program := Name(c.Path)
+	if found, err := exec.LookPath(program); strings.ContainsAny(c.Path, `/\`) && (err != nil || found != c.Path) {
+		program = c.Path
+	}
+	words = append(words, Quote(program))
 	for _, a := range c.Args {
 		words = append(words, Quote(a))
 	}

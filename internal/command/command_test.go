@@ -1,0 +1,126 @@
+//go:build !windows
+
+package command
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+func sh(script string) Command {
+	return Command{Path: "/bin/sh", Args: []string{"-c", script}, Dir: "/"}
+}
+
+func TestCapture(t *testing.T) {
+	var lines []string
+	c := sh(`echo one; echo two >&2; printf three`)
+	c.Out = func(l string) { lines = append(lines, l) }
+	out, errs, err := c.Capture(t.Context())
+	if err != nil || out != "one\nthree" || errs != "two\n" || strings.Join(lines, ",") != "one" {
+		t.Errorf("%q, %q, %v, lines %q", out, errs, err, lines)
+	}
+}
+
+func TestFailure(t *testing.T) {
+	err := sh(`echo trying; echo 'it broke' >&2; exit 3`).Run(t.Context())
+	var failed *Error
+	if !errors.As(err, &failed) {
+		t.Fatalf("got %v", err)
+	}
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) || exit.ExitCode() != 3 || failed.Stderr != "it broke\n" || !strings.Contains(failed.Text, "trying\n") || failed.LastLine() == "" {
+		t.Errorf("%+v", failed)
+	}
+	if want := `cd / && sh -c 'echo trying; echo '\''it broke'\'' >&2; exit 3'`; failed.Command != want && failed.Command != strings.Replace(want, "sh", "/bin/sh", 1) {
+		t.Errorf("typed %s", failed.Command)
+	}
+	if err := (Command{Path: "/not/there"}).Run(t.Context()); err == nil || errors.As(err, &failed) && failed.Tool == "there" {
+		t.Errorf("a program that is not there: %v", err)
+	}
+}
+
+// Of endless output the beginning and the end are kept.
+func TestMuchOutput(t *testing.T) {
+	err := sh(`echo first; yes | head -c 1000000; echo last; exit 1`).Run(t.Context())
+	var failed *Error
+	if !errors.As(err, &failed) || !strings.HasPrefix(failed.Text, "first\n") || !strings.HasSuffix(failed.Text, "last\n") || len(failed.Text) > headBytes+tailBytes {
+		t.Errorf("%d bytes, %v", len(failed.Text), err)
+	}
+}
+
+// However it ends, the whole group is gone then: also a child that ignores being asked.
+func TestGroupEnds(t *testing.T) {
+	const script = `trap '' INT; sh -c 'trap "" INT; echo $$ >"$MARK"; sleep 60' & wait`
+	for name, run := range map[string]func(context.Context, Command) error{
+		"cancelled": func(ctx context.Context, c Command) error {
+			ctx, cancel := context.WithCancelCause(ctx)
+			time.AfterFunc(300*time.Millisecond, func() { cancel(errors.New("enough")) })
+			err := c.Run(ctx)
+			if err == nil || !strings.Contains(err.Error(), "enough") {
+				t.Errorf("cancelled: %v", err)
+			}
+			return err
+		},
+		"too long": func(ctx context.Context, c Command) error {
+			c.Timing = 300 * time.Millisecond
+			err := c.Run(ctx)
+			if !errors.Is(err, ErrTooLong) {
+				t.Errorf("too long: %v", err)
+			}
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			mark := filepath.Join(t.TempDir(), "mark")
+			c := sh(script)
+			c.Env, c.Grace = []string{"MARK=" + mark}, 300*time.Millisecond
+			begin := time.Now()
+			if err := run(t.Context(), c); err == nil {
+				t.Error("it succeeded")
+			}
+			if d := time.Since(begin); d > 10*time.Second {
+				t.Errorf("it took %v", d)
+			}
+			text, err := os.ReadFile(mark)
+			if err != nil {
+				t.Skipf("the child had not begun: %v", err)
+			}
+			for deadline := time.Now().Add(5 * time.Second); alive(strings.TrimSpace(string(text))); time.Sleep(10 * time.Millisecond) {
+				if time.Now().After(deadline) {
+					t.Fatal("the child is left")
+				}
+			}
+		})
+	}
+}
+
+// alive reports a process that is there and no zombie.
+func alive(pid string) bool {
+	stat, err := os.ReadFile("/proc/" + pid + "/stat")
+	return err == nil && !strings.Contains(string(stat), ") Z ")
+}
+
+func TestEnvironment(t *testing.T) {
+	t.Setenv("BOARD", "host")
+	t.Setenv("CFLAGS", "-O9")
+	c := sh(`env`)
+	c.Env = []string{"MINE=1"}
+	out, _, err := c.Capture(t.Context())
+	if err != nil || strings.Contains(out, "BOARD=") || strings.Contains(out, "CFLAGS") || !strings.Contains(out, "LC_ALL=C\n") || !strings.Contains(out, "MINE=1\n") || !strings.Contains(out, "PWD=/\n") {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+func TestQuote(t *testing.T) {
+	for word, want := range map[string]string{"": "''", "a-b_c=+.,/:@%9": "a-b_c=+.,/:@%9", "a b": "'a b'", "it's": `'it'\''s'`, "$x": "'$x'", "ü": "'ü'"} {
+		if got := Quote(word); got != want {
+			t.Errorf("%q: %s, want %s", word, got, want)
+		}
+	}
+}
