@@ -119,6 +119,7 @@ func TestJSONLinesAreDocumented(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	out = append(out, probeLines(t, s)...)
 	lines := 0
 	for line := range strings.Lines(string(out)) {
 		lines++
@@ -139,4 +140,28 @@ func TestJSONLinesAreDocumented(t *testing.T) {
 		t.Errorf("%d lines only:\n%s", lines, out)
 	}
 	fmt.Fprintf(t.Output(), "%d lines\n", lines)
+}
+
+// probeLines are the JSON lines of what has to do with probes and with the cache.
+func probeLines(t *testing.T, s shop) []byte {
+	dir := t.TempDir()
+	mage := func(env []string, targets ...string) []byte {
+		cmd := exec.Command(filepath.Join(s.bin, "mage"), targets...)
+		cmd.Dir, cmd.Env = dir, append(append(s.environment(), "JSON=1", "BOARDSMITH_HOME="+filepath.Join(dir, "home")), env...)
+		out, err := cmd.Output()
+		if err != nil {
+			t.Fatalf("%v: %v", targets, err)
+		}
+		return out
+	}
+	all := mage(nil, "build", "cache:list", "cache:verify", "cache:gc", "devices", "wear")
+	for _, tool := range []string{"openocd", "arm-none-eabi-gcc", "qemu-system-arm"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			t.Logf("%s is not installed: no lines of flashing", tool)
+			return all
+		}
+	}
+	all = append(all, mage([]string{"BOARD=microbit"}, "build", "flash", "wear")...)
+	all = append(all, mage([]string{"BOARD=microbit", "DRYRUN=1"}, "flash", "debug")...)
+	return append(all, mage([]string{"BOARD=microbit", "SAVE=1"}, "devices", "virtual:swap", "virtual:down")...)
 }

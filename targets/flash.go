@@ -33,9 +33,7 @@ func (s *session) flash(ctx context.Context) error {
 	report, err := d.Flash(ctx, image)
 	bar.end()
 	err = firstError(err, s.project.RecordFlash(image, report, err))
-	for _, w := range report.Warn {
-		s.out.notef("warning: %s is worn: %s", report.Device, w)
-	}
+	s.warnWorn(report)
 	if err != nil {
 		return s.notFlashed(ctx, report, err)
 	}
@@ -43,6 +41,9 @@ func (s *session) flash(ctx context.Context) error {
 	r := s.record()
 	r["wrote"], r["erased"], r["why"], r["build_id"] = report.Wrote, report.Erased, report.Why, image.ID()
 	r["device"], r["tool"] = report.Device, report.Tool
+	if len(report.Warn) > 0 {
+		r["worn"] = report.Warn
+	}
 	if report.Wrote == 0 {
 		s.out.printf("flash: up to date, nothing written: %s", report.Why)
 		r["status"] = "up-to-date"
@@ -51,6 +52,18 @@ func (s *session) flash(ctx context.Context) error {
 	}
 	s.out.line(r)
 	return nil
+}
+
+// warnWorn names some of the sectors that are near their end.
+func (s *session) warnWorn(report project.FlashReport) {
+	const named = 3
+	for i, w := range report.Warn {
+		if i == named {
+			s.out.notef("warning: and %d more sectors; go tool mage wear lists them", len(report.Warn)-named)
+			return
+		}
+		s.out.notef("warning: %s is worn: %s", report.Device, w)
+	}
 }
 
 // notFlashed says what an interrupted or failed flash leaves.
@@ -174,7 +187,7 @@ func (s *session) printWear(w project.DeviceWear) {
 func wearBar(erases, rated int) string {
 	n := min(barWidth, (erases*barWidth+rated-1)/rated)
 	percent := 100 * float64(erases) / float64(rated)
-	text := fmt.Sprintf("[%s%s] %.2g %%", strings.Repeat("#", n), strings.Repeat(".", barWidth-n), percent)
+	text := fmt.Sprintf("[%s%s] %.3g %%", strings.Repeat("#", n), strings.Repeat(".", barWidth-n), percent)
 	switch {
 	case percent >= 100:
 		text += " worn out: FORCE=1 writes to it all the same"
