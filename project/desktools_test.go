@@ -73,8 +73,10 @@ func TestBenchFile(t *testing.T) {
 	if again, err := ReadBench(path); err != nil || !reflect.DeepEqual(again, b) {
 		t.Errorf("read back: %+v, %v", again, err)
 	}
-	for _, bad := range []string{"", "{", `{"format": 2}`, `{"format": 1, "devices": [{"name": "a"}]}`, `{"format": 1, "nonsense": 3}`, `{"format": 1} more`,
-		`{"format": 1, "devices": [{"name": "a", "board": "b"}, {"name": "a", "board": "c"}]}`, strings.Repeat(" ", maxBenchBytes+1)} {
+	for _, bad := range []string{
+		"", "{", `{"format": 2}`, `{"format": 1, "devices": [{"name": "a"}]}`, `{"format": 1, "nonsense": 3}`, `{"format": 1} more`,
+		`{"format": 1, "devices": [{"name": "a", "board": "b"}, {"name": "a", "board": "c"}]}`, strings.Repeat(" ", maxBenchBytes+1),
+	} {
 		must(t, os.WriteFile(path, []byte(bad), 0o644))
 		if _, err := ReadBench(path); failure.Of(err) != failure.Config {
 			t.Errorf("%.40q: %v", bad, err)
