@@ -107,9 +107,9 @@ func (c Config) where(name string) string {
 
 // Times that a job may take: to connect, and for the bytes at the rate of a slow probe.
 const (
-	connectTime  = 20 * time.Second
+	connectTime  = 30 * time.Second
 	eraseTime    = 5 * time.Second // a sector; the largest take about two (STM32F4: 128 KiB)
-	slowestBytes = 4 << 10         // a second
+	slowestBytes = 1 << 10         // a second
 )
 
 func (c Config) timeout(j Job) time.Duration {

@@ -13,6 +13,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/virtualprobe"
 )
@@ -37,11 +38,11 @@ func findTool(name string) (string, error) {
 	if path, err := exec.LookPath(name); err == nil {
 		return path, nil
 	}
-	state, err := os.UserHomeDir()
+	state, err := cache.StateDir()
 	if err != nil {
 		return "", err
 	}
-	path := filepath.Join(state, ".local/state/boardsmith/tools/py/bin", name)
+	path := filepath.Join(state, "tools", "py", "bin", name)
 	_, err = os.Stat(path)
 	return path, err
 }
@@ -58,7 +59,11 @@ func openBench(t *testing.T, f boards.Flash, base, size uint64) *bench {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { b.ask(virtualprobe.Request{Do: "down"}) })
+	t.Cleanup(func() {
+		if err := virtualprobe.Down(context.Background(), b.dir); err != nil {
+			t.Error(err)
+		}
+	})
 	b.up = up
 	b.conf = Config{
 		Flash: f, Find: findTool, Probe: Probe{Virtual: &Virtual{up.Address.Bitbang, up.Address.Remote}},

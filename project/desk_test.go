@@ -61,7 +61,7 @@ func TestFlashAfterOthers(t *testing.T) {
 				must(t, l.Save(e))
 			}
 		}},
-		{"the keeper was killed", func() { d.tell(virtualprobe.Request{Do: "down"}) }},
+		{"it was without power", func() { must(t, virtualprobe.Down(t.Context(), VirtualDir(d.state, d.board))) }},
 	} {
 		c.do()
 		d.reaches(images[(n+1)%2])

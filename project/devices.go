@@ -5,7 +5,6 @@ package project
 import (
 	"context"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -159,7 +158,13 @@ func Virtual(ctx context.Context, b *boards.Board, do string, e Env) (VirtualSta
 			return VirtualState{}, failure.New(failure.ProbeMissing, "", "emulated board %s: %w", b.Name, err)
 		}
 	}
-	if do != "up" {
+	switch do {
+	case "up":
+	case "down":
+		if err := virtualprobe.Down(ctx, dir); err != nil {
+			return VirtualState{}, failure.New(failure.ProbeMissing, "", "emulated board %s: %w", b.Name, err)
+		}
+	default:
 		if a, err = virtualprobe.Ask(ctx, dir, virtualprobe.Request{Do: do}); err != nil {
 			return VirtualState{}, failure.New(failure.ProbeMissing, "", "emulated board %s: %w", b.Name, err)
 		}
@@ -167,23 +172,8 @@ func Virtual(ctx context.Context, b *boards.Board, do string, e Env) (VirtualSta
 	s := VirtualState{Runs: do != "down", Probe: a.State.Serial, Port: a.Address.UART, Chip: a.State.Chip, Erases: a.State.Erases}
 	if do == "down" {
 		s.Port = ""
-		err = awaitGone(ctx, filepath.Join(dir, "address.json"))
 	}
-	return s, err
-}
-
-// awaitGone waits until a file is no longer there.
-func awaitGone(ctx context.Context, name string) error {
-	for {
-		if _, err := os.Stat(name); err != nil {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-time.After(10 * time.Millisecond):
-		}
-	}
+	return s, nil
 }
 
 // An Identity is what a device is, by its probe and by what its firmware answered.

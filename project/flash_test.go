@@ -52,7 +52,11 @@ func deskWith(t *testing.T, path, name, tool string) *desk {
 	d.env.Path, d.env.StateDir, d.env.Flasher = []string{path}, d.state, tool
 	d.env.Tool = func(string) (string, error) { return programmer, nil }
 	d.env.Log = hclog.New(&hclog.LoggerOptions{Output: t.Output(), Level: hclog.Info})
-	t.Cleanup(func() { d.tell(virtualprobe.Request{Do: "down"}) })
+	t.Cleanup(func() {
+		if err := virtualprobe.Down(context.Background(), VirtualDir(d.state, name)); err != nil {
+			t.Logf("down: %v", err) // it may never have been up
+		}
+	})
 	return d
 }
 

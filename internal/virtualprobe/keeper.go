@@ -198,6 +198,25 @@ func Ask(ctx context.Context, dir string, q Request) (Answer, error) {
 	return a, nil
 }
 
+// Down ends the keeper of the chip in dir, if there is one, and waits until it has saved what it kept.
+func Down(ctx context.Context, dir string) error {
+	ctx, cancel := context.WithTimeout(ctx, firstAnswers)
+	defer cancel()
+	if _, err := Ask(ctx, dir, Request{Do: "down"}); err != nil {
+		return err
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(dir, addressName)); errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("the keeper does not end: %w", context.Cause(ctx))
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}
+
 // dialShort connects to a socket whose path may be longer than a socket's name can be, through the folder's descriptor.
 func dialShort(ctx context.Context, d *net.Dialer, path string) (net.Conn, error) {
 	dir, err := os.Open(filepath.Dir(path))

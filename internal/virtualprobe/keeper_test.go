@@ -24,7 +24,7 @@ func TestKeeper(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer Ask(ctx, dir, Request{Do: "down"})
+	defer Down(ctx, dir)
 	name, want := image(t, 3000, 0)
 	run(t, "openocd", "-s", jtagScripts(t), "-c", "adapter driver remote_bitbang; remote_bitbang host localhost; remote_bitbang port "+portOf(a.Address.Bitbang)+"; transport select jtag",
 		"-c", "gdb_port disabled; tcl_port disabled; telnet_port disabled", "-f", "target/nrf51.cfg", "-c", "program "+name+" verify reset exit 0")
@@ -32,18 +32,12 @@ func TestKeeper(t *testing.T) {
 	if err != nil || again.Address != a.Address {
 		t.Fatalf("a second keeper: %+v, %v", again, err)
 	}
-	if _, err := Ask(ctx, dir, Request{Do: "down"}); err != nil {
+	if err := Down(ctx, dir); err != nil {
 		t.Fatal(err)
 	}
 	flash, err := os.ReadFile(filepath.Join(dir, flashName))
 	if err != nil || !bytes.Equal(flash[:len(want)], want) {
 		t.Fatalf("the flash was not kept: %v", err)
-	}
-	for ctx.Err() == nil { // until that keeper has gone
-		if _, err := os.Stat(filepath.Join(dir, addressName)); err != nil {
-			break
-		}
-		time.Sleep(10 * time.Millisecond)
 	}
 	third, err := Up(ctx, dir, NRF51.Name)
 	if err != nil {

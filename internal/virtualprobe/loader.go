@@ -15,6 +15,7 @@ type loader struct {
 	cpu   thumb
 	c     *core
 	lines map[uint32][]uint32
+	asked bool // a peripheral was read: what it answers may change by itself
 }
 
 // startLoader takes over the registers.
@@ -34,17 +35,18 @@ func startLoader(c *core) (*loader, error) {
 	return l, err
 }
 
-// run runs a slice, or less if the code only waits: a loop came round with all registers as they were. It reports whether
+// run runs a slice, or less if the code only waits for the debugger: a loop came round with all registers as they were, and asked no
+// peripheral. It reports whether
 // the code has stopped at a breakpoint.
 func (l *loader) run() (stopped bool, err error) {
 	var before [16]uint32
 	at := l.cpu.r[pc]
 	for range slice {
 		if now := l.cpu.r[pc]; now < at {
-			if l.cpu.r == before {
+			if l.cpu.r == before && !l.asked {
 				return false, nil
 			}
-			before = l.cpu.r
+			before, l.asked = l.cpu.r, false
 		}
 		at = l.cpu.r[pc]
 		if l.c.breaks(l.cpu.r[pc]) {
@@ -75,6 +77,7 @@ func (l *loader) finish() error {
 // Read is the code's own access.
 func (l *loader) Read(addr uint32, width int) (uint32, error) {
 	if !l.c.plain(addr) {
+		l.asked = true
 		return l.c.chipModel.Read(addr, width)
 	}
 	line := l.lines[addr/cacheLine]

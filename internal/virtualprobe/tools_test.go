@@ -13,6 +13,8 @@ import (
 	"github.com/creack/pty"
 	"github.com/hashicorp/go-hclog"
 	"golang.org/x/term"
+
+	"github.com/boardsmith/boardsmith/cache"
 )
 
 // powerUp starts an emulated chip that ends with the test.
@@ -83,8 +85,11 @@ func run(t *testing.T, name string, args ...string) {
 	t.Helper()
 	path, err := exec.LookPath(name)
 	if err != nil {
-		home, _ := os.UserHomeDir()
-		path = filepath.Join(home, ".local/state/boardsmith/tools/py/bin", name)
+		state, err := cache.StateDir()
+		if err != nil {
+			t.Fatal(err)
+		}
+		path = filepath.Join(state, "tools", "py", "bin", name)
 		if _, err := os.Stat(path); err != nil {
 			t.Skipf("%s is not installed", name)
 		}
