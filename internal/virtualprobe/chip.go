@@ -158,15 +158,11 @@ func (c *Chip) transfer() error {
 // Alive reports whether the emulator runs.
 func (c *Chip) Alive() bool { return exists(c.machine.process.PID()) }
 
-// changed returns the flash if it may have changed since the last time, else nil.
-func (c *Chip) changed() ([]byte, error) {
+// changed reports, once, that the flash may have changed.
+func (c *Chip) changed() bool {
 	c.mu.Lock()
-	dirty := c.core.dirty()
-	c.mu.Unlock()
-	if !dirty {
-		return nil, nil
-	}
-	return c.Flash()
+	defer c.mu.Unlock()
+	return c.core.dirty()
 }
 
 // worn returns copies.

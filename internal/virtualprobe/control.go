@@ -5,6 +5,7 @@ package virtualprobe
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -45,10 +46,7 @@ var orders = map[string]func(*keeper, Request) error{
 	"down":   func(*keeper, Request) error { return nil },
 	"save":   func(k *keeper, _ Request) error { return k.save() },
 	"erase":  func(k *keeper, _ Request) error { return k.chip.Erase() },
-	"swap": func(k *keeper, _ Request) error {
-		k.state.Chip++
-		return k.chip.Swap()
-	},
+	"swap":   func(k *keeper, _ Request) error { return k.swap() },
 	"faults": func(k *keeper, q Request) error {
 		if q.Faults == nil {
 			return fmt.Errorf("faults without any")
@@ -64,15 +62,34 @@ func (k *keeper) obey(q Request) Answer {
 		return Answer{Error: fmt.Sprintf("a keeper cannot %q; it can: %v", q.Do, slices.Sorted(maps.Keys(orders)))}
 	}
 	err := do(k, q)
-	if err == nil {
+	if err == nil && q.Do != "status" { // which many may ask often
 		err = k.save()
 	}
-	a := Answer{State: k.state, Address: k.address, Transfers: k.chip.Transfers()}
+	a := Answer{State: k.now(), Address: k.address, Transfers: k.chip.Transfers()}
 	if err != nil {
 		a.Error = err.Error()
 	}
 	return a
 }
+
+// swap puts another chip on the board.
+func (k *keeper) swap() error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.state.Chip++
+	return k.chip.Swap()
+}
+
+// now is the state as it is now.
+func (k *keeper) now() State {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.look()
+	return k.state
+}
+
+// look takes the wear from the chip. The lock is held.
+func (k *keeper) look() { k.state.Erases, k.state.Stuck, k.state.Weak = k.chip.worn() }
 
 // saveNow saves where nobody waits for it.
 func (k *keeper) saveNow() {
@@ -81,26 +98,37 @@ func (k *keeper) saveNow() {
 	}
 }
 
-// save writes what has changed of the flash, and the state.
+// save writes what has changed of the flash, and the state. What could not be written is written the next time.
 func (k *keeper) save() error {
-	k.saving.Lock()
-	defer k.saving.Unlock()
-	flash, err := k.chip.changed()
-	if err != nil {
-		return err
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return errors.Join(k.saveFlash(), k.saveState())
+}
+
+func (k *keeper) saveFlash() error {
+	k.owes = k.chip.changed() || k.owes
+	if !k.owes {
+		return nil
 	}
-	if flash != nil {
-		if err := atomicwriter.WriteFile(filepath.Join(k.dir, flashName), flash, 0o644); err != nil {
-			return err
-		}
+	flash, err := k.chip.Flash()
+	if err == nil {
+		err = atomicwriter.WriteFile(filepath.Join(k.dir, flashName), flash, 0o644)
 	}
-	k.state.Erases, k.state.Stuck, k.state.Weak = k.chip.worn()
+	k.owes = err != nil
+	return err
+}
+
+func (k *keeper) saveState() error {
+	k.look()
 	b, err := json.Marshal(k.state)
 	if err != nil || bytes.Equal(b, k.saved) {
 		return err
 	}
-	k.saved = b
-	return writeJSON(filepath.Join(k.dir, stateName), k.state)
+	err = writeJSON(filepath.Join(k.dir, stateName), k.state)
+	if err == nil {
+		k.saved = b
+	}
+	return err
 }
 
 // SerialOf is the serial of the probe in front of the chip in dir, whether it runs or not.

@@ -10,11 +10,13 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"net"
 	"os"
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -36,10 +38,13 @@ const (
 	addressName  = "address.json" // there while the keeper runs
 	controlName  = "control"
 	logName      = "keeper.log"
-	lingers      = 60 * time.Second
-	saveEvery    = 200 * time.Millisecond
-	firstAnswers = 20 * time.Second // for a keeper to start
+	saveEvery    = 500 * time.Millisecond
+	firstAnswers = 90 * time.Second // for a keeper to start; one that cannot says so at once
+	asksEvery    = 10 * time.Millisecond
 )
+
+// lingers is how long a keeper stays after its last client. Tests shorten it.
+var lingers = 60 * time.Second
 
 // Models are the chips that can be kept, by the name that pyOCD has for them.
 var Models = map[string]Model{NRF51.Name: NRF51, STM32F412.Name: STM32F412}
@@ -112,27 +117,36 @@ func Up(ctx context.Context, dir, model string) (Answer, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, firstAnswers)
 	defer cancel()
+	var ended <-chan error // of the keeper that was started here; nil: none runs
 	for {
-		a, err := Ask(ctx, dir, Request{Do: "status"})
-		if err == nil {
+		if a, err := Ask(ctx, dir, Request{Do: "status"}); err == nil {
 			return a, nil
 		}
-		if err := startKeeper(dir); err != nil {
-			return Answer{}, err
+		if ended == nil {
+			var err error
+			if ended, err = startKeeper(dir); err != nil {
+				return Answer{}, err
+			}
 		}
-		for range 100 {
-			if a, err = Ask(ctx, dir, Request{Do: "status"}); err == nil {
-				return a, nil
+		select {
+		case err := <-ended:
+			if err != nil {
+				return Answer{}, fmt.Errorf("the emulated chip does not start: %w%s", err, lastWords(dir))
 			}
-			select {
-			case <-ctx.Done():
-				return Answer{}, fmt.Errorf("the emulated chip does not start: %w%s", context.Cause(ctx), lastWords(dir))
-			case <-time.After(20 * time.Millisecond):
-			}
+			ended = nil // another's keeper is there: it begins, or ends
+		case <-ctx.Done():
+			return Answer{}, fmt.Errorf("the emulated chip does not start: %w%s", context.Cause(ctx), lastWords(dir))
+		case <-time.After(asksEvery):
+			continue
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(asksEvery):
 		}
 	}
 }
 
+// lastWords are the end of what keepers said.
 func lastWords(dir string) string {
 	log, _ := os.ReadFile(filepath.Join(dir, logName))
 	if len(log) == 0 {
@@ -149,15 +163,16 @@ func firstState(dir, model string) error {
 	return writeJSON(name, State{Model: model, Serial: newSerial(dir)})
 }
 
-// startKeeper starts this very program as a keeper, in a session of its own.
-func startKeeper(dir string) error {
+// startKeeper starts this very program as a keeper, in a session of its own. The channel gets how it ended: nil if another
+// keeper was there already.
+func startKeeper(dir string) (<-chan error, error) {
 	self, err := os.Executable()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	log, err := os.Create(filepath.Join(dir, logName))
+	log, err := os.OpenFile(filepath.Join(dir, logName), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644) // it empties it when it has the chip
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer log.Close()
 	cmd := exec.Command(self)
@@ -166,10 +181,11 @@ func startKeeper(dir string) error {
 	cmd.Stderr = log
 	ownSession(cmd)
 	if err := cmd.Start(); err != nil {
-		return err
+		return nil, err
 	}
-	go func() { _ = cmd.Wait() }() // it is nobody's child for long
-	return nil
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	return ended, nil
 }
 
 // Ask sends one request to the keeper of the chip in dir, which must run: Up.
@@ -238,7 +254,6 @@ func writeJSON(name string, v any) error {
 // A keeper is the process's state.
 type keeper struct {
 	dir     string
-	state   State
 	chip    *Chip
 	log     hclog.Logger
 	address Address
@@ -246,8 +261,11 @@ type keeper struct {
 	since   atomic.Int64 // when the last client left, Unix nanoseconds
 	done    chan struct{}
 	once    sync.Once
-	saving  sync.Mutex
-	saved   []byte // the state as it is on disk
+
+	mu    sync.Mutex // of what follows; taken before the chip's
+	state State
+	saved []byte // the state as it is on disk
+	owes  bool   // the flash on disk is not the chip's
 }
 
 func keep(dir string) error {
@@ -256,6 +274,9 @@ func keep(dir string) error {
 		return err // another keeper is there
 	}
 	defer lock.Close()
+	if err := os.Truncate(filepath.Join(dir, logName), 0); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err // what earlier keepers said
+	}
 	k := &keeper{dir: dir, log: hclog.New(&hclog.LoggerOptions{Output: os.Stderr}), done: make(chan struct{})}
 	b, err := os.ReadFile(filepath.Join(dir, stateName))
 	if err != nil {
@@ -291,7 +312,7 @@ func (k *keeper) powerUp() error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	wear := &Wear{Erases: k.state.Erases, Stuck: k.state.Stuck, Weak: k.state.Weak}
+	wear := &Wear{Erases: slices.Clone(k.state.Erases), Stuck: maps.Clone(k.state.Stuck), Weak: maps.Clone(k.state.Weak)}
 	k.chip, err = New(context.Background(), model, Options{Flash: flash, Wear: wear, Log: k.log})
 	return err
 }

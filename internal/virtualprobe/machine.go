@@ -11,6 +11,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -24,7 +25,8 @@ const startTimeout = 20 * time.Second
 // A machine is one running emulator. Not safe for use from several goroutines; the chip's lock keeps them apart.
 type machine struct {
 	process *transport.Process // its standard input and output speak QMP
-	control *bufio.Reader
+	said    chan qmpLine       // that matters; closed when it has ended
+	resets  atomic.Int64       // that the chip did by itself
 	dir     string
 	*qtest
 	gdb    *gdbStub
@@ -66,7 +68,7 @@ func (m *machine) start(ctx context.Context, program string, args []string, log 
 	if err != nil {
 		return err
 	}
-	m.process, m.control = p, bufio.NewReader(qmpReader{p})
+	m.process, m.said = p, make(chan qmpLine, 16)
 	var conns [3]net.Conn
 	for i, l := range ends {
 		if d, ok := ctx.Deadline(); ok {
@@ -81,17 +83,50 @@ func (m *machine) start(ctx context.Context, program string, args []string, log 
 	if m.gdb, err = dialGDB(conns[1]); err != nil {
 		return err
 	}
+	go m.listen()
 	return m.qmp("qmp_capabilities", "")
 }
 
-// qmpReader reads the control channel with the deadline of every answer.
+// A qmpLine is what the emulator says on its control channel.
+type qmpLine struct {
+	Return *json.RawMessage
+	Error  *struct{ Desc string }
+	Event  string
+	Data   struct {
+		Guest bool // the chip did it by itself
+	}
+}
+
+// listen reads the control channel to its end: firmware that crashes at once has the emulator tell of resets without end.
+func (m *machine) listen() {
+	defer close(m.said)
+	lines := bufio.NewReader(qmpReader{m.process})
+	for {
+		line, err := lines.ReadBytes('\n')
+		if err != nil {
+			return
+		}
+		var said qmpLine
+		if json.Unmarshal(line, &said) != nil {
+			continue
+		}
+		switch {
+		case said.Event == resetEvent && said.Data.Guest:
+			m.resets.Add(1)
+		case said.Return != nil || said.Error != nil || said.Event == resetEvent:
+			select {
+			case m.said <- said:
+			case <-time.After(answerTimeout): // nobody asked
+			}
+		}
+	}
+}
+
 type qmpReader struct{ p *transport.Process }
 
-func (r qmpReader) Read(b []byte) (int, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), answerTimeout)
-	defer cancel()
-	return r.p.Read(ctx, b)
-}
+func (r qmpReader) Read(b []byte) (int, error) { return r.p.Read(context.Background(), b) }
+
+const resetEvent = "RESET"
 
 // qmp executes a command and, if event is not "", waits for that event too.
 func (m *machine) qmp(command, event string) error {
@@ -101,23 +136,19 @@ func (m *machine) qmp(command, event string) error {
 		return fmt.Errorf("%w: %w", ErrGone, err)
 	}
 	for answered, seen := false, event == ""; !answered || !seen; {
-		line, err := m.control.ReadBytes('\n')
-		if err != nil {
-			return fmt.Errorf("%w: %w", ErrGone, err)
+		select {
+		case said, ok := <-m.said:
+			if !ok {
+				return ErrGone
+			}
+			if said.Error != nil {
+				return fmt.Errorf("emulator: %s: %s", command, said.Error.Desc)
+			}
+			answered = answered || said.Return != nil
+			seen = seen || said.Event == event
+		case <-ctx.Done():
+			return fmt.Errorf("%w: no answer to %s in %v", ErrGone, command, answerTimeout)
 		}
-		var said struct {
-			Return *json.RawMessage
-			Error  *struct{ Desc string }
-			Event  string
-		}
-		if err := json.Unmarshal(line, &said); err != nil {
-			return fmt.Errorf("emulator: %w", err)
-		}
-		if said.Error != nil {
-			return fmt.Errorf("emulator: %s: %s", command, said.Error.Desc)
-		}
-		answered = answered || said.Return != nil
-		seen = seen || said.Event == event
 	}
 	return nil
 }
@@ -127,7 +158,7 @@ func (m *machine) reset() error {
 	if err := m.settle(); err != nil {
 		return err
 	}
-	return m.qmp("system_reset", "RESET")
+	return m.qmp("system_reset", resetEvent)
 }
 
 // close ends the emulator.
