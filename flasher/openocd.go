@@ -3,8 +3,8 @@
 package flasher
 
 import (
-	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/boardsmith/boardsmith/internal/command"
 )
@@ -19,32 +20,6 @@ import (
 type openocd struct{ Config }
 
 func newOpenOCD(c Config) Programmer { return &openocd{c} }
-
-// A run is a command line and the files that it works with, in a folder of its own.
-type toolRun struct {
-	dir   string
-	args  []string
-	files []Segment // as segment0.bin, ...
-}
-
-const segmentName = "segment%d.bin"
-
-// file notes a segment and returns its name.
-func (r *toolRun) file(s Segment) string {
-	r.files = append(r.files, s)
-	return fmt.Sprintf(segmentName, len(r.files)-1)
-}
-
-// write puts the files into the folder.
-func (r *toolRun) write(dir string) error {
-	r.dir = dir
-	for i, s := range r.files {
-		if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf(segmentName, i)), s.Data, 0o600); err != nil {
-			return err
-		}
-	}
-	return nil
-}
 
 // connect is the beginning of every command line: no servers but perhaps gdb's, the probe, the chip.
 func (o *openocd) connect(dir, gdbPort string) []string {
@@ -83,26 +58,38 @@ func say(format string, args ...any) string {
 
 func (o *openocd) plan(j Job, dir string) *toolRun {
 	r := &toolRun{args: o.connect(dir, noGDB)}
-	add := func(c string) { r.args = append(r.args, "-c", c) }
-	add(say("connected"))
+	for _, c := range openocdSteps(r, j) {
+		r.args = append(r.args, "-c", c)
+	}
+	r.args = append(r.args, "-c", "shutdown")
+	return r
+}
+
+// openocdSteps are the commands that do a job on a board that is connected and halted. The files that they read are noted
+// in r.
+func openocdSteps(r *toolRun, j Job) []string {
+	steps := []string{say("connected")}
 	for _, s := range j.Erase {
-		add(fmt.Sprintf("flash erase_address 0x%x 0x%x", s.Addr, s.Size))
-		add(say("erased 0x%x", s.Addr))
+		steps = append(steps, fmt.Sprintf("flash erase_address 0x%x 0x%x", s.Addr, s.Size), say("erased 0x%x", s.Addr))
 	}
 	for _, s := range merged(j.Write) {
-		add(fmt.Sprintf("flash write_image %s 0x%x bin", r.file(s), s.Addr))
-		add(say("wrote 0x%x", s.Addr))
+		steps = append(steps, fmt.Sprintf("flash write_image %s 0x%x bin", r.file(s), s.Addr), say("wrote 0x%x", s.Addr))
 	}
 	for _, s := range merged(j.Verify) {
-		add(fmt.Sprintf("verify_image %s 0x%x bin", r.file(s), s.Addr))
-		add(say("verified 0x%x", s.Addr))
+		steps = append(steps, fmt.Sprintf("verify_image %s 0x%x bin", r.file(s), s.Addr), say("verified 0x%x", s.Addr))
 	}
 	if j.Restart {
-		add("reset run")
-		add(say("restarted"))
+		steps = append(steps, "reset run", say("restarted"))
 	}
-	add("shutdown")
-	return r
+	return steps
+}
+
+// openocdReads are the commands that read memory into files.
+func openocdReads(ranges []Range) (steps []string) {
+	for i, r := range ranges {
+		steps = append(steps, fmt.Sprintf("dump_image "+readName+" 0x%x 0x%x", i, r.Addr, r.Size), say("read 0x%x", r.Addr))
+	}
+	return append(steps, "reset run")
 }
 
 // Commands implements Programmer.
@@ -113,12 +100,11 @@ func (o *openocd) Commands(j Job) []string {
 // Do implements Programmer.
 func (o *openocd) Do(ctx context.Context, j Job) error {
 	return inFolder(func(dir string) error {
-		r := o.plan(j, dir)
-		return o.verdict(o.run(ctx, r, dir, j), j)
+		return openocdVerdict(o.run(ctx, o.plan(j, dir), dir, o.timeout(j)), j)
 	})
 }
 
-func (o *openocd) run(ctx context.Context, r *toolRun, dir string, j Job) error {
+func (o *openocd) run(ctx context.Context, r *toolRun, dir string, timeout time.Duration) error {
 	path, err := o.Find("openocd")
 	if err != nil {
 		return err
@@ -129,12 +115,7 @@ func (o *openocd) run(ctx context.Context, r *toolRun, dir string, j Job) error 
 	if err := o.shadow(dir); err != nil {
 		return err
 	}
-	lines := func(line string) {
-		if s, ok := strings.CutPrefix(line, mark); ok {
-			o.step(s)
-		}
-	}
-	return command.Command{Path: path, Args: r.args, Dir: dir, Out: lines, Err: lines, Timing: o.timeout(j)}.Run(ctx)
+	return command.Command{Path: path, Args: r.args, Dir: dir, Out: o.marked, Err: o.marked, Timeout: timeout}.Run(ctx)
 }
 
 // shadow puts our replacement of one of OpenOCD's scripts into dir, where an emulated probe needs it.
@@ -151,10 +132,10 @@ func (o *openocd) shadow(dir string) error {
 // openocdDiff is what verify_image prints of the first bytes that differ.
 var openocdDiff = regexp.MustCompile(`diff \d+ address 0x([0-9a-f]+)\. Was 0x([0-9a-f]+) instead of 0x([0-9a-f]+)`)
 
-// verdict makes a *VerifyError of a comparison that failed.
-func (o *openocd) verdict(err error, j Job) error {
+// openocdVerdict makes a *VerifyError of a comparison that failed.
+func openocdVerdict(err error, j Job) error {
 	var c *command.Error
-	if asCommand(err, &c) {
+	if errors.As(err, &c) {
 		if m := openocdDiff.FindStringSubmatch(c.Text); m != nil {
 			return &VerifyError{Addr: hex(m[1]), Got: byte(hex(m[2])), Want: byte(hex(m[3])), Bytes: strings.Count(c.Text, "Was 0x")}
 		}
@@ -171,51 +152,17 @@ func hex(s string) uint64 {
 }
 
 // Read implements Programmer.
-func (o *openocd) Read(ctx context.Context, addr uint64, n int) (data []byte, err error) {
+func (o *openocd) Read(ctx context.Context, ranges []Range) (got []Segment, err error) {
 	err = inFolder(func(dir string) error {
-		r := &toolRun{args: append(o.connect(dir, noGDB), "-c", fmt.Sprintf("dump_image read.bin 0x%x 0x%x", addr, n), "-c", say("read"), "-c", "reset run", "-c", "shutdown")}
-		if err := o.run(ctx, r, dir, Job{Verify: []Segment{{addr, make([]byte, n)}}}); err != nil {
+		r := &toolRun{args: o.connect(dir, noGDB)}
+		for _, c := range append(openocdReads(ranges), "shutdown") {
+			r.args = append(r.args, "-c", c)
+		}
+		if err := o.run(ctx, r, dir, o.readTimeout(ranges)); err != nil {
 			return explain(err)
 		}
-		data, err = readBack(dir, n)
+		got, err = readBack(dir, ranges)
 		return err
 	})
-	return data, err
-}
-
-// readBack reads what a tool has read.
-func readBack(dir string, n int) ([]byte, error) {
-	data, err := os.ReadFile(filepath.Join(dir, "read.bin"))
-	if err == nil && len(data) != n {
-		err = fmt.Errorf("the programmer read %d bytes instead of %d", len(data), n)
-	}
-	return data, err
-}
-
-// inFolder calls do with a folder that is gone afterwards.
-func inFolder(do func(dir string) error) error {
-	dir, err := os.MkdirTemp("", "boardsmith-flash")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(dir)
-	return do(dir)
-}
-
-// compare returns the first difference as a *VerifyError.
-func compare(want Segment, got []byte) error {
-	if bytes.Equal(want.Data, got) {
-		return nil
-	}
-	e := &VerifyError{}
-	for i, b := range want.Data {
-		if b == got[i] {
-			continue
-		}
-		if e.Bytes == 0 {
-			e.Addr, e.Want, e.Got = want.Addr+uint64(i), b, got[i]
-		}
-		e.Bytes++
-	}
-	return e
+	return got, err
 }

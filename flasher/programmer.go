@@ -3,6 +3,7 @@ package flasher
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -14,6 +15,12 @@ import (
 type Segment struct {
 	Addr uint64
 	Data []byte
+}
+
+// A Range is a stretch of the board's memory.
+type Range struct {
+	Addr uint64
+	Size uint64 // bytes
 }
 
 // End is the first address behind it.
@@ -60,8 +67,8 @@ func Files(j Job) []Segment { return append(merged(j.Write), merged(j.Verify)...
 type Programmer interface {
 	// Do does the job.
 	Do(ctx context.Context, j Job) error
-	// Read returns n bytes from an address, and leaves the board as it was, reset.
-	Read(ctx context.Context, addr uint64, n int) ([]byte, error)
+	// Read returns what the board holds in the ranges, in their order, and leaves the board as it was, reset.
+	Read(ctx context.Context, ranges []Range) ([]Segment, error)
 	// Commands are the command lines that Do would run, for people.
 	Commands(j Job) []string
 }
@@ -97,6 +104,13 @@ func (c Config) step(s string) {
 	}
 }
 
+// marked takes a line that a tool printed, and tells of the step that it is about.
+func (c Config) marked(line string) {
+	if s, ok := strings.CutPrefix(line, mark); ok {
+		c.step(s)
+	}
+}
+
 // where is a tool's path for people, just its name where it is not found.
 func (c Config) where(name string) string {
 	if path, err := c.Find(name); err == nil {
@@ -120,5 +134,28 @@ func (c Config) timeout(j Job) time.Duration {
 	for _, s := range append(j.Write[:len(j.Write):len(j.Write)], j.Verify...) {
 		bytes += len(s.Data)
 	}
-	return connectTime + time.Duration(len(j.Erase))*eraseTime + time.Duration(bytes/slowestBytes)*time.Second
+	return connectTime + time.Duration(len(j.Erase))*eraseTime + transferTime(uint64(bytes))
+}
+
+func (c Config) readTimeout(ranges []Range) time.Duration {
+	if c.Timeout > 0 {
+		return c.Timeout
+	}
+	bytes := uint64(0)
+	for _, r := range ranges {
+		bytes += r.Size
+	}
+	return connectTime + transferTime(bytes)
+}
+
+func transferTime(bytes uint64) time.Duration {
+	return time.Duration(bytes/slowestBytes) * time.Second
+}
+
+// rangesOf are where the segments lie, neighbours as one.
+func rangesOf(list []Segment) (all []Range) {
+	for _, s := range merged(list) {
+		all = append(all, Range{s.Addr, uint64(len(s.Data))})
+	}
+	return all
 }

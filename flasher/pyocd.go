@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/boardsmith/boardsmith/internal/command"
 )
@@ -64,8 +65,6 @@ func (p *pyocd) probeArgs() []string {
 	return nil
 }
 
-const readName = "read%d.bin"
-
 func (p *pyocd) plan(j Job) *toolRun {
 	r := &toolRun{args: p.connect()}
 	add := func(format string, args ...any) { r.args = append(r.args, "-c", fmt.Sprintf(format, args...)) }
@@ -75,13 +74,19 @@ func (p *pyocd) plan(j Job) *toolRun {
 	for _, s := range merged(j.Write) {
 		add("boardsmith_write %s 0x%x", r.file(s), s.Addr)
 	}
-	for i, s := range merged(j.Verify) {
-		add("savemem 0x%x 0x%x "+readName, s.Addr, len(s.Data), i)
-	}
+	r.args = append(r.args, pyocdReads(rangesOf(j.Verify))...)
 	if j.Restart {
 		add("reset")
 	}
 	return r
+}
+
+// pyocdReads are the arguments that read memory into files.
+func pyocdReads(ranges []Range) (args []string) {
+	for i, r := range ranges {
+		args = append(args, "-c", fmt.Sprintf("savemem 0x%x 0x%x "+readName, r.Addr, r.Size, i))
+	}
+	return args
 }
 
 // Commands implements Programmer.
@@ -92,24 +97,14 @@ func (p *pyocd) Commands(j Job) []string {
 // Do implements Programmer. What is verified was read back and is compared here.
 func (p *pyocd) Do(ctx context.Context, j Job) error {
 	return inFolder(func(dir string) error {
-		if err := p.run(ctx, p.plan(j), dir, j); err != nil {
+		if err := p.run(ctx, p.plan(j), dir, p.timeout(j)); err != nil {
 			return explain(err)
 		}
-		for i, s := range merged(j.Verify) {
-			got, err := os.ReadFile(filepath.Join(dir, fmt.Sprintf(readName, i)))
-			if err != nil || len(got) != len(s.Data) {
-				return fmt.Errorf("pyocd read %d bytes of %d back: %w", len(got), len(s.Data), err)
-			}
-			if err := compare(s, got); err != nil {
-				return err
-			}
-			p.step(fmt.Sprintf("verified 0x%x", s.Addr))
-		}
-		return nil
+		return verified(dir, j.Verify, p.step)
 	})
 }
 
-func (p *pyocd) run(ctx context.Context, r *toolRun, dir string, j Job) error {
+func (p *pyocd) run(ctx context.Context, r *toolRun, dir string, timeout time.Duration) error {
 	path, err := p.Find("pyocd")
 	if err != nil {
 		return err
@@ -122,14 +117,12 @@ func (p *pyocd) run(ctx context.Context, r *toolRun, dir string, j Job) error {
 	}
 	failed := ""
 	lines := func(line string) {
-		if s, ok := strings.CutPrefix(line, mark); ok {
-			p.step(s)
-		}
+		p.marked(line)
 		if strings.HasPrefix(line, "Error: ") || strings.Contains(line, " C ") || strings.Contains(line, " E ") {
 			failed = line
 		}
 	}
-	err = command.Command{Path: path, Args: r.args, Dir: dir, Out: lines, Err: lines, Timing: p.timeout(j)}.Run(ctx)
+	err = command.Command{Path: path, Args: r.args, Dir: dir, Out: lines, Err: lines, Timeout: timeout}.Run(ctx)
 	if err == nil && failed != "" {
 		err = &command.Error{Tool: "pyocd", Text: failed, Command: command.Command{Path: path, Args: r.args}.Typed(), Err: errors.New("failed")}
 	}
@@ -137,16 +130,14 @@ func (p *pyocd) run(ctx context.Context, r *toolRun, dir string, j Job) error {
 }
 
 // Read implements Programmer.
-func (p *pyocd) Read(ctx context.Context, addr uint64, n int) (data []byte, err error) {
+func (p *pyocd) Read(ctx context.Context, ranges []Range) (got []Segment, err error) {
 	err = inFolder(func(dir string) error {
-		r := &toolRun{args: append(p.connect(), "-c", fmt.Sprintf("savemem 0x%x 0x%x read.bin", addr, n), "-c", "reset")}
-		if err := p.run(ctx, r, dir, Job{Verify: []Segment{{addr, make([]byte, n)}}}); err != nil {
+		r := &toolRun{args: append(append(p.connect(), pyocdReads(ranges)...), "-c", "reset")}
+		if err := p.run(ctx, r, dir, p.readTimeout(ranges)); err != nil {
 			return explain(err)
 		}
-		data, err = readBack(dir, n)
+		got, err = readBack(dir, ranges)
 		return err
 	})
-	return data, err
+	return got, err
 }
-
-func asCommand(err error, c **command.Error) bool { return errors.As(err, c) }

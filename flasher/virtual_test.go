@@ -158,8 +158,8 @@ func TestJob(t *testing.T) {
 		if len(erases) != 3 || erases[0] != 1 || erases[1] != 2 || erases[2] != 1 {
 			t.Errorf("erases %v, want [1 2 1]", erases)
 		}
-		got, err := p.Read(t.Context(), one.Addr, len(one.Data))
-		if err != nil || !bytes.Equal(got, one.Data) {
+		got, err := p.Read(t.Context(), []Range{{one.Addr, b.size}, {all.Write[0].Addr, 64}})
+		if err != nil || len(got) != 2 || !bytes.Equal(got[0].Data, one.Data) || !bytes.Equal(got[1].Data, all.Write[0].Data[:64]) {
 			t.Errorf("read something else: %v", err)
 		}
 	})

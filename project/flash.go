@@ -180,25 +180,28 @@ func (f *flashing) run(ctx context.Context) (FlashReport, error) {
 	}
 }
 
-// read reads the image's sectors back.
+// read reads the image's sectors back, in one run of the programmer.
 func (f *flashing) read(ctx context.Context) error {
 	sectors := f.facts.image.sectors
+	var ranges []flasher.Range
+	for _, s := range sectors { // neighbours at once
+		if n := len(ranges); n > 0 && ranges[n-1].Addr+ranges[n-1].Size == s.Addr {
+			ranges[n-1].Size += s.Size
+		} else {
+			ranges = append(ranges, flasher.Range{Addr: s.Addr, Size: s.Size})
+		}
+	}
+	got, err := f.d.bench.programmer.Read(ctx, ranges)
+	if err != nil {
+		return err
+	}
 	held := map[uint64]string{}
-	for len(sectors) > 0 { // neighbours at once
-		n := 1
-		for n < len(sectors) && sectors[n].Addr == sectors[n-1].Addr+sectors[n-1].Size {
-			n++
+	for _, part := range got {
+		for len(part.Data) > 0 {
+			s := sectors[len(held)] // those that were not taken yet, in the same order
+			sum := sha256.Sum256(part.Data[:s.Size])
+			held[s.Addr], part.Data = hex.EncodeToString(sum[:]), part.Data[s.Size:]
 		}
-		last := sectors[n-1]
-		data, err := f.d.bench.programmer.Read(ctx, sectors[0].Addr, int(last.Addr+last.Size-sectors[0].Addr))
-		if err != nil {
-			return err
-		}
-		for _, s := range sectors[:n] {
-			sum := sha256.Sum256(data[:s.Size])
-			held[s.Addr], data = hex.EncodeToString(sum[:]), data[s.Size:]
-		}
-		sectors = sectors[n:]
 	}
 	f.facts.held = held
 	return nil

@@ -24,15 +24,15 @@ const (
 
 // A Command is one run of a program. Only Path must be set.
 type Command struct {
-	Path   string        // of the program
-	Args   []string      // without the program's own name
-	Dir    string        // working folder; "" means this process's
-	Env    []string      // "NAME=value", added to the environment that Environment makes
-	Held   []*os.File    // kept open by all processes of the run
-	Out    func(string)  // takes the lines of standard output; nil drops them
-	Err    func(string)  // takes the lines of standard error; nil drops them
-	Grace  time.Duration // to stop by itself after ctx has ended, before its whole group is killed; 0 means 3 s
-	Timing time.Duration // at most; 0 means that only ctx ends it
+	Path    string        // of the program
+	Args    []string      // without the program's own name
+	Dir     string        // working folder; "" means this process's
+	Env     []string      // "NAME=value", added to the environment that Environment makes
+	Held    []*os.File    // kept open by all processes of the run
+	Out     func(string)  // takes the lines of standard output; nil drops them
+	Err     func(string)  // takes the lines of standard error; nil drops them
+	Grace   time.Duration // to stop by itself after ctx has ended, before its whole group is killed; 0 means 3 s
+	Timeout time.Duration // at most; 0 means that only ctx ends it
 }
 
 // An Error is a program that failed, or took too long.
@@ -41,7 +41,7 @@ type Error struct {
 	Text    string // what it printed: the first 64 KiB of both streams and the last 4
 	Stderr  string // the same of standard error alone
 	Command string // runs it again, in a shell
-	Err     error  // how it ended; context.DeadlineExceeded if it took longer than Timing
+	Err     error  // how it ended; context.DeadlineExceeded if it took longer than Timeout
 }
 
 // Error gives the last line that the program printed.
@@ -61,7 +61,7 @@ func (e *Error) LastLine() string {
 	return strings.TrimSpace(lines[len(lines)-1])
 }
 
-// ErrTooLong is a run that took longer than its Timing.
+// ErrTooLong is a run that took longer than its Timeout.
 var ErrTooLong = errors.New("took too long")
 
 // Environment is what a program sees of the environment; dir is its working folder.
@@ -91,8 +91,8 @@ func (c Command) Capture(ctx context.Context) (stdout, stderr string, err error)
 
 func (c Command) run(ctx context.Context, both, out, errs *keeper) error {
 	inner, cancel := ctx, context.CancelFunc(func() {})
-	if c.Timing > 0 {
-		inner, cancel = context.WithTimeoutCause(ctx, c.Timing, ErrTooLong)
+	if c.Timeout > 0 {
+		inner, cancel = context.WithTimeoutCause(ctx, c.Timeout, ErrTooLong)
 	}
 	defer cancel()
 	cmd := exec.CommandContext(inner, c.Path, c.Args...)
@@ -114,7 +114,7 @@ func (c Command) run(ctx context.Context, both, out, errs *keeper) error {
 		return fmt.Errorf("%s: %w", Name(c.Path), context.Cause(ctx))
 	}
 	if inner.Err() != nil {
-		err = fmt.Errorf("%w: more than %v", ErrTooLong, c.Timing)
+		err = fmt.Errorf("%w: more than %v", ErrTooLong, c.Timeout)
 	}
 	var exit *exec.ExitError
 	if !errors.As(err, &exit) && !errors.Is(err, exec.ErrWaitDelay) && !errors.Is(err, ErrTooLong) {

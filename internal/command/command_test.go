@@ -68,7 +68,7 @@ func TestGroupEnds(t *testing.T) {
 			return err
 		},
 		"too long": func(ctx context.Context, c Command) error {
-			c.Timing = 300 * time.Millisecond
+			c.Timeout = 300 * time.Millisecond
 			err := c.Run(ctx)
 			if !errors.Is(err, ErrTooLong) {
 				t.Errorf("too long: %v", err)

@@ -1,0 +1,98 @@
+// This file is the folder that a tool's run works in: what it is to write, and what it has read.
+
+package flasher
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/boardsmith/boardsmith/failure"
+)
+
+// A toolRun is a command line and the files that it works with.
+type toolRun struct {
+	args  []string
+	files []Segment // as segment0.bin, ...
+}
+
+const segmentName = "segment%d.bin"
+
+// file notes a segment and returns its name.
+func (r *toolRun) file(s Segment) string {
+	r.files = append(r.files, s)
+	return fmt.Sprintf(segmentName, len(r.files)-1)
+}
+
+// write puts the files into the folder.
+func (r *toolRun) write(dir string) error {
+	for i, s := range r.files {
+		if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf(segmentName, i)), s.Data, 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readName is the file that a tool reads the nth stretch of memory into.
+const readName = "read%d.bin"
+
+// readBack reads what a tool has read into a folder.
+func readBack(dir string, ranges []Range) ([]Segment, error) {
+	var all []Segment
+	for i, r := range ranges {
+		data, err := os.ReadFile(filepath.Join(dir, fmt.Sprintf(readName, i)))
+		if err == nil && uint64(len(data)) != r.Size {
+			err = fmt.Errorf("the programmer read %d bytes instead of %d", len(data), r.Size)
+		}
+		if err != nil {
+			return nil, failure.New(failure.Flash, "", "reading back: %w", err)
+		}
+		all = append(all, Segment{r.Addr, data})
+	}
+	return all, nil
+}
+
+// inFolder calls do with a folder that is gone afterwards.
+func inFolder(do func(dir string) error) error {
+	dir, err := os.MkdirTemp("", "boardsmith-flash")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	return do(dir)
+}
+
+// verified compares what was read into the folder with what was to be verified, run by run of neighbours.
+func verified(dir string, want []Segment, step func(string)) error {
+	got, err := readBack(dir, rangesOf(want))
+	if err != nil {
+		return err
+	}
+	for i, s := range merged(want) {
+		if err := compare(s, got[i].Data); err != nil {
+			return err
+		}
+		step(fmt.Sprintf("verified 0x%x", s.Addr))
+	}
+	return nil
+}
+
+// compare returns the first difference as a *VerifyError.
+func compare(want Segment, got []byte) error {
+	if bytes.Equal(want.Data, got) {
+		return nil
+	}
+	e := &VerifyError{}
+	for i, b := range want.Data {
+		if b == got[i] {
+			continue
+		}
+		if e.Bytes == 0 {
+			e.Addr, e.Want, e.Got = want.Addr+uint64(i), b, got[i]
+		}
+		e.Bytes++
+	}
+	return e
+}
