@@ -108,8 +108,11 @@ func (d *Device) attachProbe(ctx context.Context, runner, which string) error {
 		return err
 	}
 	n.lease, err = cache.Take(ctx, filepath.Join(dir, "lease"), "probe:"+n.probe.Serial, d.env.Wait)
+	if err != nil {
+		return err
+	}
 	d.bench = n
-	return err
+	return nil
 }
 
 // findVirtual starts the emulated board, or finds that it runs.

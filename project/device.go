@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -46,7 +45,10 @@ func Attach(ctx context.Context, b *boards.Board, which string, e Env) (*Device,
 	d := &Device{board: b, env: e}
 	runner := runnerOf(b, e)
 	if runner != "none" {
-		return d, d.attachProbe(ctx, runner, which)
+		if err := d.attachProbe(ctx, runner, which); err != nil {
+			return nil, err
+		}
+		return d, nil
 	}
 	if linkers[b.Link.Kind] == nil {
 		return nil, failure.New(failure.Config, "choose a programmer, as in FLASHER=openocd",
@@ -91,16 +93,7 @@ func (d *Device) accepts(i *Image) error {
 	if i.Board != d.board.Name {
 		return failure.New(failure.Config, "build for this board", "%v cannot run on board %s", i, d.board.Name)
 	}
-	t, err := openTree(filepath.Dir(i.Path))
-	if err != nil {
-		return err
-	}
-	defer t.close()
-	sum, err := t.digest(filepath.Base(i.Path))
-	if err == nil && sum != i.Digest {
-		err = failure.New(failure.Config, "build again", "%s is no longer %v", i.Path, i)
-	}
-	return err
+	return i.unchanged()
 }
 
 // Open starts a session with the firmware, which must be this very build: *WrongImageError. The caller closes the
