@@ -171,17 +171,14 @@ static void idle(rpc_server_t* s) {
   }
 }
 
-static tvm_crt_error_t status(const rpc_server_t* s) {
+// Leaves the loop the slow way.
+ONCE static tvm_crt_error_t leave(rpc_server_t* s) {
+  s->slow = ((s->escaped != 0U) || (s->at == s->end)) ? 0xFFU : 0U;
   return (s->part == PART_SHUT) ? kTvmErrorPlatformShutdown : kTvmErrorNoError;
 }
 
-// Goes on after a single byte.
-BODY tvm_crt_error_t last_byte(rpc_server_t* s) {
-  part_done(s);
-  return status(s);
-}
-
-BODY tvm_crt_error_t receive(rpc_server_t* s, uint8_t** new_data, size_t* new_data_size_bytes) {
+// Takes bytes, or notices that there are none.
+ONCE static tvm_crt_error_t receive(rpc_server_t* s, uint8_t** new_data, size_t* new_data_size_bytes) {
   if ((new_data == NULL) || (*new_data_size_bytes == 0U)) {
     idle(s);
   } else {
@@ -209,25 +206,29 @@ BODY tvm_crt_error_t receive(rpc_server_t* s, uint8_t** new_data, size_t* new_da
     }
     TVMPlatformYield();
   }
-  return status(s);
+  return leave(s);
+}
+
+// Goes on after the last byte of a part.
+ONCE static tvm_crt_error_t last_byte(rpc_server_t* s) {
+  part_done(s);
+  return leave(s);
 }
 
 tvm_crt_error_t MicroTVMRpcServerLoop(microtvm_rpc_server_t server, uint8_t** new_data, size_t* new_data_size_bytes) {
   rpc_server_t* s = server;
   // The way of most bytes that come one by one.
-  if ((new_data != NULL) && (*new_data_size_bytes == 1U)) {
-    uint8_t* const at = s->at;
-    const uint8_t* const end = s->end;
+  if ((new_data != NULL) && (*new_data_size_bytes == 1U) && ((**new_data | s->slow) != 0xFFU)) {
     uint8_t* const data = *new_data;
     const uint8_t byte = *data;
-    if (((byte | s->escaped) != 0xFFU) && (at != end)) {
-      s->at = &at[1];
-      *new_data = &data[1];
-      *new_data_size_bytes = 0;
-      s->crc = crc16_byte(s->crc, byte);
-      *at = byte;
-      return (&at[1] != end) ? kTvmErrorNoError : last_byte(s);
-    }
+    uint8_t* const at = s->at;
+    const uint8_t* const end = s->end;
+    *new_data = &data[1];
+    *new_data_size_bytes = 0;
+    s->at = &at[1];
+    s->crc = crc16_byte(s->crc, byte);
+    *at = byte;
+    return (&at[1] != end) ? kTvmErrorNoError : last_byte(s);
   }
   return receive(s, new_data, new_data_size_bytes);
 }
@@ -250,6 +251,7 @@ microtvm_rpc_server_t MicroTVMRpcServerInit(microtvm_rpc_channel_write_t write_f
   s->write = write_func;
   s->write_context = write_func_ctx;
   s->line = LINE_UNSETTLED;
+  s->slow = 0xFF;
   expect(s, PART_HUNT, 0);
   server_active = s;
   transmit_message(s, HEADER(SESSION_TERMINATE), NULL, 0);

@@ -90,21 +90,22 @@ typedef struct rpc_server {
   uint8_t* at;
   uint8_t* end;
   uint16_t crc;      // over the frame so far
-  uint8_t escaped;   // ff: the last byte was an unpaired ff; else 0
+  uint8_t slow;      // ff: the next byte needs thought, whatever it is; else 0
   uint8_t part;
   uint16_t sum;      // the CRC to be met
-  uint8_t nonce;     // of this or the last session
+  uint8_t escaped;   // ff: the last byte was an unpaired ff; else 0
   uint8_t line;      // what was sent, see LINE_
   uint32_t length;   // of the frame's payload
   uint8_t* seen;     // `at` when the loop was last called without bytes, NULL if some came since
   uint32_t since_ms; // when that was first so
   uint8_t field[4];  // the frame's length, then its CRC
 
-  // Session: what its requests begin with; HEADER_NONE: there is no session.
-  uint32_t header;
+  // Session.
+  uint32_t header;   // what its requests begin with; HEADER_NONE: there is no session
+  uint16_t tx_crc;   // over the frame that is being sent
+  uint8_t nonce;     // of this or the last session
 
-  // Transmitter.
-  uint16_t tx_crc;
+  // The port.
   microtvm_rpc_channel_write_t write;
   void* write_context;
 
