@@ -284,7 +284,7 @@ func TestLinkFits(t *testing.T) {
 	}
 }
 
-// TestStackNeed runs models with the stack that they are said to need, and with a quarter less, which must be too
+// TestStackNeed runs models with the stack that they are said to need, and with a third less, which must be too
 // little.
 func TestStackNeed(t *testing.T) {
 	type need struct {
@@ -312,7 +312,7 @@ func TestStackNeed(t *testing.T) {
 			if !c.guarded {
 				return
 			}
-			less := u.Stack.Need * 3 / 4
+			less := u.Stack.Need * 2 / 3
 			err = runOnce(t, p, remade(t, p, image, "BOARDSMITH_STACK_BYTES", less, "link.ld.S"))
 			if failure.Of(err) != failure.Fault {
 				t.Errorf("with %d bytes: %v", less, err)

@@ -472,6 +472,21 @@ func (p *program) taken(from []*codeFunction, parts ...string) (all []*codeFunct
 	return unique(all)
 }
 
+// tabled are the functions of these parts that the data of these parts point to: code copies such a table, or reads it
+// from an anchor near by, and never computes the function's own address.
+func (p *program) tabled(parts ...string) (all []*codeFunction) {
+	for _, s := range p.sections {
+		step := uint64(p.pointer)
+		for at := -s.addr % step; !s.code && at+step <= uint64(len(s.bytes)); at += step {
+			f := p.at(p.pointerOf(s.bytes[at:]))
+			if len(f) > 0 && p.isPointer(p.pointerOf(s.bytes[at:])) && slices.Contains(parts, f[0].part) && slices.Contains(parts, p.parts(s.addr+at)) {
+				all = append(all, f[0])
+			}
+		}
+	}
+	return unique(all)
+}
+
 // isPointer says whether a number can be a function's address: on Arm it has the bit that says Thumb.
 func (p *program) isPointer(n uint64) bool { return p.machine != elf.EM_ARM || n&1 == 1 }
 
@@ -520,6 +535,7 @@ func newStackWalk(p *program, m *mlf.Module) *stackWalk {
 	if m.Header != nil {
 		w.packed = append(w.packed, p.named(m.Header.Name+"_run", m.Header.Name+"_get_c_metadata")...)
 	}
+	w.packed = append(w.packed, p.tabled(partRuntime, partExecutor)...)
 	w.packed = append(w.packed, p.taken(slices.Concat(p.named(threadEntries...), w.packed, w.port, w.send), partRuntime, partExecutor)...)
 	for _, f := range w.packed {
 		if strings.HasSuffix(f.name, "_get_c_metadata") {

@@ -1,4 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+// Where size is asked for, GCC would join the ends of loops with their beginnings.
+#if defined(__GNUC__) && !defined(__clang__) && defined(__OPTIMIZE_SIZE__)
+#pragma GCC optimize("no-crossjumping")
+#endif
+
 #include "crc16.h"
 
 #include "wire.h"
@@ -39,16 +44,19 @@ size_t crc16_span(uint16_t* crc, uint8_t* dst, const uint8_t* src, size_t n) {
       sum = fold((word ^ sum) & 0xFFFFU);
     } while (p != words_end);
   }
-  for (; p != end; p++) {
-    const uint8_t byte = *p;
-    if (byte == 0xFFU) {
-      break;
-    }
-    sum = crc16_byte((uint16_t)sum, byte);
-    if (dst != NULL) {
-      *dst = byte;
-      dst++;
-    }
+  if (p != end) {
+    do {
+      const uint8_t byte = *p;
+      if (byte == 0xFFU) {
+        break;
+      }
+      if (dst != NULL) {
+        *dst = byte;
+        dst++;
+      }
+      sum = crc16_byte((uint16_t)sum, byte);
+      p++;
+    } while (p != end);
   }
   *crc = (uint16_t)sum;
   return (size_t)(p - src);

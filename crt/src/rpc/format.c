@@ -17,7 +17,7 @@ typedef struct number {
 
 // Takes the next argument, as wide as so many l or z say, and writes it to the end of its digits; returns the first one. Divides
 // bit by bit: that needs no routine of libgcc's for 64 bits, nor, where the core cannot divide, for 32.
-ONCE static char* put_number(number_t* n, unsigned words, char conversion) {
+BODY char* put_number(number_t* n, unsigned words, char conversion) {
   const uint32_t base = ((conversion == 'x') || (conversion == 'p')) ? 16U : 10U;
   char* digit = &n->digits[sizeof n->digits];
   char* const enough = digit - n->least;

@@ -29,8 +29,7 @@ void __attribute__((weak)) TVMLogf(const char* fmt, ...) {
     bytes--;
   }
   if (bytes != 0U) {  // an empty one would stop a TVM host for good
-    transmit_begin(server_active, HEADER(SESSION_LOG), NULL, 0, bytes);
-    transmit_end(server_active, line, bytes);
+    transmit_message(server_active, HEADER(SESSION_LOG), line, bytes);
     boardsmith_logged(line, bytes);
   }
 }

@@ -20,10 +20,6 @@ typedef struct arguments {
   void* taken;  // from the platform; NULL: they lie in what the message leaves free of the packet buffer
 } arguments_t;
 
-static const DLDevice cpu = {kDLCPU, 0};
-
-enum { DONE = 0, ANSWERED = 1, SHORT, ARGUMENTS, TYPE, REQUEST, MEMORY, LONG, TEXTS_END };
-
 // The texts, from SHORT on.
 static const char texts[] =
     "short request\0"
@@ -31,18 +27,39 @@ static const char texts[] =
     "unsupported type\0"
     "unsupported request\0"
     "copy outside known memory\0"
-    "message exceeds TVM_CRT_MAX_PACKET_SIZE_BYTES";
+    "message exceeds TVM_CRT_MAX_PACKET_SIZE_BYTES\0"
+    "boardsmith: damaged request\0"
+    "boardsmith: damaged copy";
 
-// Answers with an Exception: what a function left as the last error, or, where it left none, its code.
-static void reply_error(rpc_server_t* s, int error) {
-  if (*TVMGetLastError() == '\0') {
-    TVMAPIErrorf((error == (int)kTvmErrorPlatformNoMemory) ? "out of memory" : "error 0x%x", (unsigned)error);
+// Returns the n-th of the texts that stand behind each other.
+ONCE static const char* text_at(const char* text, unsigned n) {
+  for (; n != 0U; n--) {
+    text += boardsmith_length(text) + 1U;
   }
-  transmit_exception(s, TVMGetLastError());
+  return text;
+}
+
+void request_finish(rpc_server_t* s, int result) {
+  if (result == DONE) {
+    transmit_value(s, RPC_RETURN, kTVMNullptr, 0, NULL, 0);
+  } else if (result != ANSWERED) {
+    const char* text = boardsmith_runtime.last_error;
+    if ((unsigned)result < TEXTS_END) {
+      text = text_at(texts, (unsigned)result - SHORT);
+    } else if (*text == '\0') {  // a function that left no error
+      TVMAPIErrorf((result == (int)kTvmErrorPlatformNoMemory) ? "out of memory" : "error 0x%x", (unsigned)result);
+    } else {
+      // It tells.
+    }
+    const size_t bytes = boardsmith_length(text);
+    transmit_value(s, RPC_EXCEPTION, kTVMStr, bytes, text, bytes);
+  } else {
+    // It was.
+  }
 }
 
 // Reads a tensor that begins at `at`, but for its shape. Returns its bytes, 0 if it is cut short.
-static uint32_t tensor_read(const uint8_t* at, uint32_t bytes, DLTensor* t) {
+BODY uint32_t tensor_read(const uint8_t* at, uint32_t bytes, DLTensor* t) {
   if (bytes < TENSOR_BYTES) {
     return 0;
   }
@@ -213,7 +230,7 @@ static void reply_result(rpc_server_t* s, const TVMValue* value, uint32_t type) 
   transmit_put(s, more, more_bytes);
   transmit_end(s, tail, tail_bytes);
   if (type == kTVMBytes) {
-    (void)TVMByteArrayFree(value->v_handle);
+    (void)free_bytes_body(value->v_handle);
   }
 }
 
@@ -225,9 +242,9 @@ static int call_function(rpc_server_t* s, const uint8_t* body, const arguments_t
   int type;
   const TVMFunctionHandle function = (TVMFunctionHandle)(uintptr_t)wire_get64(body);
   const int error = TVMFuncCall(function, a->values, a->codes, (int)a->count, &value, &type);
-  if (error != 0) {  // here, because it may be any number
-    reply_error(s, error);
-    return ANSWERED;
+  if (error != 0) {
+    // Any number: what could be taken for one of ours counts from the other end.
+    return ((unsigned)error < (unsigned)TEXTS_END) ? -error : error;
   }
   if (((unsigned)type >= 32U) || (((RESULT_TYPES >> (unsigned)type) & 1U) == 0U)) {
     return TYPE;
@@ -239,8 +256,12 @@ static int call_function(rpc_server_t* s, const uint8_t* body, const arguments_t
 // Copies to or from the device. Of a copy to the device that is longer than the buffer the rest goes straight to its place.
 static int copy(rpc_server_t* s, const uint8_t* body, uint32_t bytes, int to_device) {
   DLTensor t;
-  const uint32_t head = tensor_read(body, bytes, &t) + 8U;
-  if ((head > 8U) && (head <= bytes)) {
+  uint32_t head = tensor_read(body, bytes, &t);
+  if (head == 0U) {
+    return MEMORY;
+  }
+  head += 8U;
+  if (head <= bytes) {
     // Of counts the lower half: whoever asks for 4 GiB and more gets less, or an Exception.
     const uint32_t count = wire_get32(&body[head - 8U]);
     uint8_t* address = tensor_address(&t);
@@ -272,8 +293,8 @@ static int copy(rpc_server_t* s, const uint8_t* body, uint32_t bytes, int to_dev
 }
 
 // The argument types of the requests from GetGlobalFunc on, as boardsmith_arguments wants them.
-static const char signatures[][5] = {"L", "DA", "G", "GA", "GAAF", "GD", "GD", "HHD", "H", "G", "GD", "GD"};
-_Static_assert(sizeof signatures == (5U * (RPC_SET_STREAM - RPC_GET_GLOBAL + 1U)), "one for each");
+static const char signatures[] = 
+    "L\0" "DA\0" "G\0" "GA\0" "GAAF\0" "GD\0" "GD\0" "HHD\0" "H\0" "G\0" "GD\0" "GD";
 
 static int copy_among(const DLTensor* from, const DLTensor* to) {
   size_t bytes;
@@ -291,16 +312,16 @@ static int system_call(rpc_server_t* s, uint32_t code, const arguments_t* a) {
   const TVMValue* v = a->values;
   void* handle = NULL;
   int error = 0;
-  if (boardsmith_arguments(a->codes, (int)a->count, signatures[code - RPC_GET_GLOBAL]) != 0) {
+  if (boardsmith_arguments(a->codes, (int)a->count, text_at(signatures, code - RPC_GET_GLOBAL)) != 0) {
     return ARGUMENTS;
   }
   switch (code) {
     case RPC_GET_GLOBAL:
-      (void)TVMFuncGetGlobal(v[0].v_str, &handle);  // NULL where there is none
+      (void)get_global_body(v[0].v_str, &handle);  // NULL where there is none
       break;
     case RPC_FREE_HANDLE:
       if (v[1].v_int64 == kTVMNDArrayHandle) {
-        return TVMArrayFree(v[0].v_handle);
+        return free_array_body(v[0].v_handle);
       }
       if (v[1].v_int64 == kTVMModuleHandle) {
         return TVMModFree(v[0].v_handle);
@@ -323,12 +344,12 @@ static int system_call(rpc_server_t* s, uint32_t code, const arguments_t* a) {
         // It is a size.
       }
       if (error == 0) {
-        error = TVMDeviceAllocDataSpace(cpu, bytes, alignment, v[3].v_type, &handle);
+        error = allocate_body(bytes, alignment, &handle);
       }
       break;
     }
     case RPC_FREE_DATA:
-      return TVMDeviceFreeDataSpace(cpu, v[1].v_handle);
+      return free_body(v[1].v_handle);
     case RPC_COPY_AMONG:
       return copy_among(v[0].v_handle, v[1].v_handle);
     case RPC_CREATE_STREAM:
@@ -343,7 +364,7 @@ static int system_call(rpc_server_t* s, uint32_t code, const arguments_t* a) {
   return error;
 }
 
-static int execute(rpc_server_t* s, uint32_t code, uint8_t* body, uint8_t* end) {
+BODY int execute(rpc_server_t* s, uint32_t code, uint8_t* body, uint8_t* end) {
   if ((s->length > PACKET_BYTES) && (code != RPC_COPY_TO)) {
     return LONG;
   }
@@ -388,17 +409,5 @@ void request_execute(rpc_server_t* s) {
     }
   }
   boardsmith_runtime.session = 0;
-  if (result == DONE) {
-    transmit_value(s, RPC_RETURN, kTVMNullptr, 0, NULL, 0);
-  } else if ((unsigned)result >= TEXTS_END) {
-    reply_error(s, result);
-  } else if (result != ANSWERED) {
-    const char* text = texts;
-    for (; result != SHORT; result--) {
-      text += boardsmith_length(text) + 1U;
-    }
-    transmit_exception(s, text);
-  } else {
-    // It is.
-  }
+  request_finish(s, result);
 }

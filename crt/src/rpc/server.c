@@ -19,20 +19,44 @@
 // Tells whether the message under way is a request of this session.
 static bool is_request(rpc_server_t* s) { return (wire_get32(server_message(s)) & HEADER_BITS) == s->header; }
 
-ONCE static void expect(rpc_server_t* s, unsigned part, uint8_t* at, uint32_t bytes) {
+// Goes on with another part, whose bytes, if any, belong into the field.
+BODY void expect(rpc_server_t* s, unsigned part, uint32_t bytes) {
   s->part = (uint8_t)part;
-  s->at = at;
-  s->end = &at[bytes];
+  s->at = s->field;
+  s->end = &s->field[bytes];
 }
 
-static void hunt(rpc_server_t* s) { expect(s, PART_HUNT, s->field, 0); }
-
 // Gives the frame under way up. A request that did not arrive whole is answered; anything else, and what was refused, is not.
-static void abandon(rpc_server_t* s) {
+ONCE static void abandon(rpc_server_t* s) {
   const unsigned part = s->part;
-  hunt(s);
+  expect(s, PART_HUNT, 0);
   if ((part >= PART_MESSAGE) && is_request(s)) {
-    transmit_exception(s, ((part & 1U) != 0U) ? "boardsmith: damaged copy" : "boardsmith: damaged request");
+    request_finish(s, ((part & 1U) != 0U) ? DAMAGED_COPY : DAMAGED_REQUEST);
+  }
+}
+
+// Frees what was taken for requests of the former session's host: modules, arrays, whoever holds them, and blocks.
+BODY void free_session(void) {
+  for (unsigned i = 0; i < MODULE_GLOBAL; i++) {
+    if (boardsmith_runtime.of_session[i] != 0U) {
+      (void)TVMModFree((TVMModuleHandle)(uintptr_t)(i | HANDLE_VALID));
+    }
+  }
+  block_t** link = &boardsmith_runtime.arrays;
+  while (*link != NULL) {
+    if (((*link)->writable & OF_SESSION) != 0) {
+      (void)boardsmith_arrays_settle(link, 0);
+    } else {
+      link = &(*link)->next;
+    }
+  }
+  link = &boardsmith_runtime.memory[MEMORY_OWN];
+  while (*link != NULL) {
+    if (((*link)->writable & OF_SESSION) != 0) {
+      (void)boardsmith_block_free(link);
+    } else {
+      link = &(*link)->next;
+    }
   }
 }
 
@@ -44,54 +68,55 @@ static void session_start(rpc_server_t* s, uint8_t initiator) {
   }
   const uint32_t id = initiator | ((uint32_t)s->nonce << 8);
   s->header = id | HEADER(SESSION_NORMAL);
-  boardsmith_session_free();
+  free_session();
   boardsmith_session_begins();
-  transmit_begin(s, id | HEADER(SESSION_REPLY), NULL, 0, 1);
-  transmit_end(s, &version, 1);
+  transmit_message(s, id | HEADER(SESSION_REPLY), &version, 1);
 }
 
-// Acts on a whole message whose CRC held.
+// Acts on a whole message whose CRC held and that is no request of this session.
 static void message_done(rpc_server_t* s) {
   const uint8_t* m = server_message(s);
-  if (is_request(s)) {
-    request_execute(s);
-  } else if ((m[MESSAGE_TYPE] == SESSION_INIT) && (s->length > MESSAGE_HEADER) && (m[0] != 0U)) {
+  if ((m[MESSAGE_TYPE] == SESSION_INIT) && (s->length > MESSAGE_HEADER) && (m[0] != 0U)) {
     session_start(s, m[0]);
-  } else if (m[MESSAGE_TYPE] == SESSION_TERMINATE) {
-    s->header = HEADER_NONE;
-  } else {
-    // Another session's request, a log, a reply to what we never ask: not for us.
   }
+  if (m[MESSAGE_TYPE] == SESSION_TERMINATE) {
+    s->header = HEADER_NONE;
+  }
+  // Another session's request, a log, a reply to what we never ask: not for us.
 }
 
 // Goes on after the bytes that were wanted have come.
 static void part_done(rpc_server_t* s) {
   const unsigned part = s->part;
   uint8_t* const message = server_message(s);
+  const bool request = is_request(s);  // once its header is there
   if (part == PART_LENGTH) {
     s->length = wire_get32(s->field);
     message[MESSAGE_TYPE] = SESSION_INIT;  // no request yet
-    expect(s, PART_MESSAGE, message, (s->length <= PACKET_BYTES) ? s->length : MESSAGE_BODY);
+    s->part = PART_MESSAGE;
+    s->at = message;
+    s->end = &message[(s->length <= PACKET_BYTES) ? s->length : MESSAGE_BODY];
   } else if (part >= (PART_MESSAGE + PART_CRC)) {
     if ((wire_get32(s->field) & 0xFFFFU) != s->sum) {
       abandon(s);
       return;
     }
-    hunt(s);
+    expect(s, PART_HUNT, 0);
     if (part == (PART_STREAM + PART_CRC)) {
-      transmit_value(s, RPC_RETURN, kTVMNullptr, 0, NULL, 0);
+      request_finish(s, DONE);
+    } else if (request) {
+      request_execute(s);
     } else {
       message_done(s);
     }
     return;
   } else if ((part == PART_MESSAGE) && (s->length > PACKET_BYTES)) {
     // Only a copy may be so long: seen by its first bytes, and refused or begun when the buffer is full.
-    const bool request = is_request(s);
     if (request && (s->at == &message[MESSAGE_BODY]) && (wire_get32(&message[MESSAGE_CODE]) == (uint32_t)RPC_COPY_TO)) {
       s->end = &message[PACKET_BYTES];
       return;
     }
-    expect(s, PART_SKIP, s->field, 0);
+    expect(s, PART_SKIP, 0);
     if (request) {
       request_execute(s);
     }
@@ -101,7 +126,7 @@ static void part_done(rpc_server_t* s) {
   }
   if (s->at == s->end) {
     s->sum = s->crc;
-    expect(s, s->part + (unsigned)PART_CRC, s->field, 2);
+    expect(s, s->part + (unsigned)PART_CRC, 2);
   }
 }
 
@@ -113,7 +138,7 @@ static void escape(rpc_server_t* s, uint8_t byte) {
   }
   if (byte == 0xFDU) {
     s->crc = CRC16_FRAME_START;
-    expect(s, PART_LENGTH, s->field, 4);
+    expect(s, PART_LENGTH, 4);
   } else if (s->at == s->end) {
     // Which of many ff is the first one nobody knows; but where the start of the frame was seen, they come in pairs.
     s->escaped = ((byte == 0xFFU) && (s->part == PART_HUNT)) ? 0xFFU : 0U;
@@ -146,16 +171,13 @@ static void idle(rpc_server_t* s) {
   }
 }
 
-static tvm_crt_error_t status(const rpc_server_t* s) {
+// Leaves the loop the slow way.
+ONCE static tvm_crt_error_t leave(rpc_server_t* s) {
+  s->slow = ((s->escaped != 0U) || (s->at == s->end)) ? 0xFFU : 0U;
   return (s->part == PART_SHUT) ? kTvmErrorPlatformShutdown : kTvmErrorNoError;
 }
 
-// Goes on after a single byte.
-ONCE static tvm_crt_error_t last_byte(rpc_server_t* s) {
-  part_done(s);
-  return status(s);
-}
-
+// Takes bytes, or notices that there are none.
 ONCE static tvm_crt_error_t receive(rpc_server_t* s, uint8_t** new_data, size_t* new_data_size_bytes) {
   if ((new_data == NULL) || (*new_data_size_bytes == 0U)) {
     idle(s);
@@ -184,25 +206,29 @@ ONCE static tvm_crt_error_t receive(rpc_server_t* s, uint8_t** new_data, size_t*
     }
     TVMPlatformYield();
   }
-  return status(s);
+  return leave(s);
+}
+
+// Goes on after the last byte of a part.
+ONCE static tvm_crt_error_t last_byte(rpc_server_t* s) {
+  part_done(s);
+  return leave(s);
 }
 
 tvm_crt_error_t MicroTVMRpcServerLoop(microtvm_rpc_server_t server, uint8_t** new_data, size_t* new_data_size_bytes) {
   rpc_server_t* s = server;
   // The way of most bytes that come one by one.
-  if ((new_data != NULL) && (*new_data_size_bytes == 1U)) {
-    uint8_t* const at = s->at;
-    const uint8_t* const end = s->end;
+  if ((new_data != NULL) && (*new_data_size_bytes == 1U) && ((**new_data | s->slow) != 0xFFU)) {
     uint8_t* const data = *new_data;
     const uint8_t byte = *data;
-    if (((byte | s->escaped) != 0xFFU) && (at != end)) {
-      s->at = &at[1];
-      *new_data = &data[1];
-      *new_data_size_bytes = 0;
-      s->crc = crc16_byte(s->crc, byte);
-      *at = byte;
-      return (&at[1] != end) ? kTvmErrorNoError : last_byte(s);
-    }
+    uint8_t* const at = s->at;
+    const uint8_t* const end = s->end;
+    *new_data = &data[1];
+    *new_data_size_bytes = 0;
+    s->at = &at[1];
+    s->crc = crc16_byte(s->crc, byte);
+    *at = byte;
+    return (&at[1] != end) ? kTvmErrorNoError : last_byte(s);
   }
   return receive(s, new_data, new_data_size_bytes);
 }
@@ -225,9 +251,9 @@ microtvm_rpc_server_t MicroTVMRpcServerInit(microtvm_rpc_channel_write_t write_f
   s->write = write_func;
   s->write_context = write_func_ctx;
   s->line = LINE_UNSETTLED;
-  hunt(s);
+  s->slow = 0xFF;
+  expect(s, PART_HUNT, 0);
   server_active = s;
-  transmit_begin(s, HEADER(SESSION_TERMINATE), NULL, 0, 0);
-  transmit_end(s, NULL, 0);
+  transmit_message(s, HEADER(SESSION_TERMINATE), NULL, 0);
   return s;
 }

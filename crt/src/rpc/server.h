@@ -90,21 +90,22 @@ typedef struct rpc_server {
   uint8_t* at;
   uint8_t* end;
   uint16_t crc;      // over the frame so far
-  uint8_t escaped;   // ff: the last byte was an unpaired ff; else 0
+  uint8_t slow;      // ff: the next byte needs thought, whatever it is; else 0
   uint8_t part;
   uint16_t sum;      // the CRC to be met
-  uint8_t nonce;     // of this or the last session
+  uint8_t escaped;   // ff: the last byte was an unpaired ff; else 0
   uint8_t line;      // what was sent, see LINE_
   uint32_t length;   // of the frame's payload
   uint8_t* seen;     // `at` when the loop was last called without bytes, NULL if some came since
   uint32_t since_ms; // when that was first so
   uint8_t field[4];  // the frame's length, then its CRC
 
-  // Session: what its requests begin with; HEADER_NONE: there is no session.
-  uint32_t header;
+  // Session.
+  uint32_t header;   // what its requests begin with; HEADER_NONE: there is no session
+  uint16_t tx_crc;   // over the frame that is being sent
+  uint8_t nonce;     // of this or the last session
 
-  // Transmitter.
-  uint16_t tx_crc;
+  // The port.
   microtvm_rpc_channel_write_t write;
   void* write_context;
 
@@ -130,11 +131,11 @@ void transmit_begin(rpc_server_t* s, uint32_t header, uint32_t* words, size_t co
 void transmit_put(rpc_server_t* s, const void* data, size_t bytes);
 void transmit_end(rpc_server_t* s, const void* data, size_t bytes);
 
+// Sends a message that is no RPC packet.
+void transmit_message(rpc_server_t* s, uint32_t header, const void* data, size_t bytes);
+
 // Answers the request under way: a Return or an Exception with one value of this type, then more.
 void transmit_value(rpc_server_t* s, uint32_t code, uint32_t type, uintptr_t value, const void* more, size_t more_bytes);
-
-// Answers the request under way with an Exception.
-void transmit_exception(rpc_server_t* s, const char* text);
 
 // request.c ------------------------------------------------------------------------------------------------------------
 
@@ -142,5 +143,11 @@ void transmit_exception(rpc_server_t* s, const char* text);
 // answered. Of a message longer than the buffer only the beginning is there: of a copy PACKET_BYTES, the rest of which is left
 // to PART_STREAM, and not answered yet; anything else is refused.
 void request_execute(rpc_server_t* s);
+
+// What comes of a request: nothing to return, an answer that was sent, one of our texts, or else a function's error.
+enum { DONE = 0, ANSWERED = 1, SHORT, ARGUMENTS, TYPE, REQUEST, MEMORY, LONG, DAMAGED_REQUEST, DAMAGED_COPY, TEXTS_END };
+
+// Answers the request under way with what came of it.
+void request_finish(rpc_server_t* s, int result);
 
 #endif  // BOARDSMITH_RPC_SERVER_H_

@@ -68,6 +68,11 @@ void transmit_end(rpc_server_t* s, const void* data, size_t bytes) {
   }
 }
 
+void transmit_message(rpc_server_t* s, uint32_t header, const void* data, size_t bytes) {
+  transmit_begin(s, header, NULL, 0, bytes);
+  transmit_end(s, data, bytes);
+}
+
 void transmit_value(rpc_server_t* s, uint32_t code, uint32_t type, uintptr_t value, const void* more, size_t more_bytes) {
   uint32_t words[WORDS_HEAD + 5];
   words[WORDS_HEAD] = code;
@@ -77,9 +82,4 @@ void transmit_value(rpc_server_t* s, uint32_t code, uint32_t type, uintptr_t val
   words[WORDS_HEAD + 4] = (uint32_t)((uint64_t)value >> 32);
   transmit_begin(s, s->header, words, (type == (uint32_t)kTVMNullptr) ? (WORDS_HEAD + 3U) : (WORDS_HEAD + 5U), more_bytes);
   transmit_end(s, more, more_bytes);
-}
-
-void transmit_exception(rpc_server_t* s, const char* text) {
-  const size_t bytes = boardsmith_length(text);
-  transmit_value(s, RPC_EXCEPTION, kTVMStr, bytes, text, bytes);
 }

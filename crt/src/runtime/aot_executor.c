@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Runs a model that was compiled ahead of time with the packed interface.
+// Runs a model that was compiled ahead of time with the packed interface: as an executor for the firmware, and as a module for
+// the host, through whose slot its functions are found, so that there is an executor while they can be called.
+#include <stdbool.h>
 #include <string.h>
 #include <tvm/runtime/crt/aot_executor.h>
 
-#include "aot.h"
 #include "runtime.h"
 
 // Arrays, their values, the executor and the type codes stand in one block, in this order.
@@ -27,9 +28,8 @@ enum { INPUTS, OUTPUTS, POOLS, GROUPS };
   (offsetof(struct TVMMetadata, member) == (offsetof(struct TVMMetadata, inputs) + ((group) * sizeof(tensor_group_t))))
 _Static_assert(GROUP_AT(OUTPUTS, outputs) && GROUP_AT(POOLS, workspace_pools), "tensor_group_t is not a part of TVMMetadata");
 
-// Finds and calls one of the model's functions.
-static int call_model(TVMModuleHandle module, const char* pattern, const char* name,
-                      const TVMAotExecutor* executor, TVMValue* value) {
+BODY int call_model(TVMModuleHandle module, const char* pattern, const char* name,
+                        const TVMAotExecutor* executor, TVMValue* value) {
   TVMFunctionHandle function;
   int type;
   const int error = boardsmith_module_find(module, pattern, name, &function);
@@ -39,16 +39,19 @@ static int call_model(TVMModuleHandle module, const char* pattern, const char* n
 }
 
 // Stores what the model's metadata function returns.
-static int get_metadata(TVMModuleHandle module, const char* name,
+BODY int get_metadata(TVMModuleHandle module, const char* name,
                         const struct TVMMetadata** metadata) {
   static const char pattern[] = "tvmgen_%_get_c_metadata";
-  static const TVMAotExecutor nothing;
+  TVMAotExecutor nothing;
   TVMValue value;
 #ifdef TVM_CRT_MAX_STRLEN_FUNCTION_NAME
   if ((boardsmith_length(name) + (sizeof pattern - 2U)) >= (TVM_CRT_MAX_STRLEN_FUNCTION_NAME)) {
     return (int)kTvmErrorFunctionCallInvalidArg;
   }
 #endif
+  nothing.values = NULL;
+  nothing.type_codes = NULL;
+  nothing.num_args = 0;
   const int error = call_model(module, pattern, name, &nothing, &value);
   *metadata = value.v_handle;
   if (error != 0) {
@@ -59,7 +62,8 @@ static int get_metadata(TVMModuleHandle module, const char* name,
              : (int)kTvmErrorExecutorModuleBadContext;
 }
 
-int boardsmith_aot_executor_make(TVMModuleHandle module_handle, const char* module_name,
+// TVMAotExecutor_Create for the one device there is.
+BODY int make_body(TVMModuleHandle module_handle, const char* module_name,
                                  TVMAotExecutor** executor) {
   const struct TVMMetadata* m;
   void* memory;
@@ -117,30 +121,19 @@ int boardsmith_aot_executor_make(TVMModuleHandle module_handle, const char* modu
   return error;
 }
 
-int TVMAotExecutor_Create(TVMModuleHandle module_handle, const DLDevice device,
-                          TVMAotExecutor** executor, const char* module_name) {
-  const int error = boardsmith_aot_executor_make(module_handle, module_name, executor);
-  if (error == 0) {
-    (*executor)->device = device;
-  }
-  return error;
+// TVMAotExecutor_Run.
+BODY int run_body(const TVMAotExecutor* executor) {
+  TVMValue value;
+  return call_model(executor->module_handle, "%_run", executor->metadata->mod_name, executor, &value);
 }
 
-int TVMAotExecutor_Release(TVMAotExecutor* executor, const DLDevice device) {
-  (void)device;
-  return boardsmith_arrays_settle(boardsmith_block_at(&boardsmith_runtime.arrays, executor),
-                                  ~ARRAY_IN_USE);
+// TVMAotExecutor_Release.
+BODY int release_executor_body(const TVMAotExecutor* executor) {
+  return boardsmith_arrays_settle(boardsmith_block_at(&boardsmith_runtime.arrays, executor), ~ARRAY_IN_USE);
 }
 
-int TVMAotExecutor_GetNumInputs(TVMAotExecutor* executor) {
-  return (int)executor->metadata->num_inputs;
-}
-
-int TVMAotExecutor_GetNumOutputs(TVMAotExecutor* executor) {
-  return (int)executor->metadata->num_outputs;
-}
-
-int TVMAotExecutor_GetInputIndex(TVMAotExecutor* executor, const char* name) {
+// TVMAotExecutor_GetInputIndex.
+BODY int input_index_body(const TVMAotExecutor* executor, const char* name) {
   const struct TVMMetadata* m = executor->metadata;
   for (int i = 0; i < (int)m->num_inputs; i++) {
     if (boardsmith_matches(m->inputs[i].name, "%", name) != 0) {
@@ -151,6 +144,30 @@ int TVMAotExecutor_GetInputIndex(TVMAotExecutor* executor, const char* name) {
   return -1;
 }
 
+int TVMAotExecutor_Create(TVMModuleHandle module_handle, const DLDevice device,
+                          TVMAotExecutor** executor, const char* module_name) {
+  const int error = make_body(module_handle, module_name, executor);
+  if (error == 0) {
+    (*executor)->device = device;
+  }
+  return error;
+}
+
+int TVMAotExecutor_Release(TVMAotExecutor* executor, const DLDevice device) {
+  (void)device;
+  return release_executor_body(executor);
+}
+
+int TVMAotExecutor_GetNumInputs(TVMAotExecutor* executor) {
+  return (int)executor->metadata->num_inputs;
+}
+
+int TVMAotExecutor_GetNumOutputs(TVMAotExecutor* executor) {
+  return (int)executor->metadata->num_outputs;
+}
+
+int TVMAotExecutor_GetInputIndex(TVMAotExecutor* executor, const char* name) { return input_index_body(executor, name); }
+
 int TVMAotExecutor_GetInputName(TVMAotExecutor* executor, int index, const char** name) {
   if ((index < 0) || (index >= TVMAotExecutor_GetNumInputs(executor))) {
     return (int)kTvmErrorExecutorModuleNoSuchInput;
@@ -159,7 +176,111 @@ int TVMAotExecutor_GetInputName(TVMAotExecutor* executor, int index, const char*
   return 0;
 }
 
-int TVMAotExecutor_Run(TVMAotExecutor* executor) {
-  TVMValue value;
-  return call_model(executor->module_handle, "%_run", executor->metadata->mod_name, executor, &value);
+int TVMAotExecutor_Run(TVMAotExecutor* executor) { return run_body(executor); }
+
+// ---- The module -------------------------------------------------------------------------------------------------------
+
+#define EXECUTOR (boardsmith_runtime.executor)  // of the one module; NULL: there is none
+
+// The module's functions: those without an argument, those with one, which means a tensor, and what TVM's host looks up and
+// does not call. What other functions TVM's module has nobody could ever call.
+#define FUNCTIONS(X)                    \
+  X(RUN, "run")                         \
+  X(GET_NUM_INPUTS, "get_num_inputs")   \
+  X(GET_NUM_OUTPUTS, "get_num_outputs") \
+  X(GET_OUTPUT, "get_output")           \
+  X(GET_INPUT, "get_input")             \
+  X(GET_INPUT_INDEX, "get_input_index") \
+  X(GET_INPUT_NAME, "get_input_name")   \
+  X(SET_INPUT, "set_input")
+#define FUNCTION_ENUM(id, name) id,
+#define FUNCTION_NAME(id, name) name "\0"
+
+enum { FUNCTIONS(FUNCTION_ENUM) FUNCTION_COUNT };
+_Static_assert(FUNCTION_COUNT == 8, "the count below");
+
+// dispatch is called for all of them.
+static const TVMFuncRegistry executor_registry = {"\010\000" FUNCTIONS(FUNCTION_NAME), NULL};
+static const TVMModule executor_module = {&executor_registry};
+
+ONCE static int release(void) {
+  TVMAotExecutor* const ex = EXECUTOR;
+  EXECUTOR = NULL;
+  return release_executor_body(ex);
+}
+
+static int dispatch(PACKED_PARAMETERS) {
+  const unsigned function = (unsigned)(uintptr_t)resource_handle;
+  if (function == MODULE_RELEASED) {
+    return release();
+  }
+  if (function == RUN) {
+    return run_body(EXECUTOR);
+  }
+  // The tensors that are meant.
+  TVMAotExecutor* const ex = EXECUTOR;
+  const bool of_outputs = (function == GET_NUM_OUTPUTS) || (function == GET_OUTPUT);
+  uint32_t first = 0;
+  uint32_t count = (uint32_t)ex->metadata->num_inputs;
+  if (of_outputs) {
+    first = count;
+    count = (uint32_t)ex->metadata->num_outputs;
+  }
+  int64_t result = (int64_t)count;
+  *out_type = (int)kTVMArgInt;
+  if (function == SET_INPUT) {
+    return (int)kTvmErrorFunctionCallNotImplemented;
+  }
+  if (function >= GET_OUTPUT) {
+    if (num_args != 1) {
+      return (int)kTvmErrorFunctionCallNumArguments;
+    }
+    result = args[0].v_int64;
+    if ((type_codes[0] == (int)kTVMStr) && !of_outputs) {
+      result = input_index_body(ex, args[0].v_str);
+    } else if (type_codes[0] != (int)kTVMArgInt) {
+      return (int)kTvmErrorFunctionCallWrongArgType;
+    } else {
+      // An index as it is.
+    }
+    if ((uint64_t)result >= count) {
+      return (int)kTvmErrorExecutorModuleNoSuchInput;
+    }
+  }
+  out_value->v_int64 = result;
+  if ((function == GET_INPUT) || (function == GET_OUTPUT)) {
+    TVMNDArray* const array = &ex->args[first + (uint32_t)result];
+    array->reference_count++;  // the caller frees it
+    out_value->v_handle = &array->dl_tensor;
+    *out_type = (int)kTVMNDArrayHandle;
+  }
+  if (function == GET_INPUT_NAME) {
+    out_value->v_str = ex->metadata->inputs[result].name;
+    *out_type = (int)kTVMStr;
+  }
+  return 0;
+}
+
+int boardsmith_aot_create(PACKED_PARAMETERS) {
+  (void)resource_handle;
+  int error = boardsmith_arguments(type_codes, num_args, "JGL");
+  if (error != 0) {
+    return error;
+  }
+  if (EXECUTOR != NULL) {
+    return (int)kTvmErrorExecutorModuleAlreadyCreated;
+  }
+  if ((args[1].v_device.device_type != kDLCPU) || (args[1].v_device.device_id != 0)) {
+    return (int)kTvmErrorExecutorModuleBadContext;
+  }
+  error = make_body(args[0].v_handle, args[2].v_str, &EXECUTOR);
+  if (error == 0) {
+    error = boardsmith_module_add(&executor_module, dispatch, &out_value->v_handle);
+    if (error != 0) {
+      (void)release();
+    } else {
+      *out_type = (int)kTVMModuleHandle;
+    }
+  }
+  return error;
 }

@@ -71,10 +71,4 @@ int TVMCFuncSetReturn(TVMRetValueHandle ret, TVMValue* value, int* type_code, in
   return 0;
 }
 
-int TVMByteArrayFree(TVMByteArray* arr) {
-  int error = 0;
-  if (arr->data != (const char*)&arr[1]) {  // the time evaluator takes both at once
-    error = boardsmith_give((void*)(uintptr_t)arr->data);
-  }
-  return error | boardsmith_give(arr);
-}
+int TVMByteArrayFree(TVMByteArray* arr) { return free_bytes_body(arr); }

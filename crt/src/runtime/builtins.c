@@ -16,7 +16,7 @@ static int system_lib(PACKED_PARAMETERS) {
   if (*handle == NULL) {
     const TVMModule* const library = (TVMSystemLibEntryPoint != NULL) ? TVMSystemLibEntryPoint() : NULL;
     if (library == NULL) {
-      TVMAPISetLastError("no system library");
+      TVMAPIErrorf("no system library");
       return (int)kTvmErrorFunctionNameNotFound;
     }
     const int error = boardsmith_module_add(library, NULL, handle);
@@ -34,7 +34,7 @@ static int system_lib(PACKED_PARAMETERS) {
 static int module_get_function(PACKED_PARAMETERS) {
   (void)resource_handle;
   if ((boardsmith_arguments(type_codes, num_args, "JLA") == 0) &&
-      (TVMModGetFunction(args[0].v_handle, args[1].v_str, 0, &out_value->v_handle) == 0)) {
+      (boardsmith_module_find(args[0].v_handle, "%", args[1].v_str, &out_value->v_handle) == 0)) {
     *out_type = (int)kTVMPackedFuncHandle;
   }
   return 0;

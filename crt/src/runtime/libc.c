@@ -2,11 +2,12 @@
 //
 // memcpy, memmove and memset for bare-metal Arm images: in a few loops what newlib spreads over 650 bytes. Only where a core
 // reads words at any address and there is no system underneath; weak, so that a firmware may have its own.
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
 #include "runtime.h"
+
+// As in crc16.c: for the sake of the loop over words.
+#if defined(__GNUC__) && !defined(__clang__) && defined(__OPTIMIZE_SIZE__)
+#pragma GCC optimize("no-crossjumping")
+#endif
 
 #if defined(__ARM_FEATURE_UNALIGNED) && !defined(__unix__) && !defined(__ZEPHYR__)
 
@@ -22,17 +23,20 @@ TVM_WEAK void* memmove(void* to, const void* from, size_t bytes) {
       t[bytes] = f[bytes];
     }
   }
-  for (; bytes >= sizeof(word_t); bytes -= sizeof(word_t)) {
-    KEEP_LOOP();
-    *(word_t*)t = *(const word_t*)f;
-    t += sizeof(word_t);
-    f += sizeof(word_t);
+  const uint8_t* const end = &f[bytes];
+  const uint8_t* const words_end = &f[bytes & ~(size_t)3U];
+  if (f != words_end) {
+    do {
+      KEEP_LOOP();
+      *(word_t*)t = *(const word_t*)f;
+      t += sizeof(word_t);
+      f += sizeof(word_t);
+    } while (f != words_end);
   }
-  for (; bytes != 0U; bytes--) {
+  for (; f != end; f++) {
     KEEP_LOOP();
     *t = *f;
     t++;
-    f++;
   }
   return to;
 }

@@ -8,19 +8,11 @@
 
 size_t boardsmith_length(const char* text) { return (size_t)(boardsmith_after(text, text) - text); }
 
-int boardsmith_take(size_t size_bytes, void** out) {
-  DLDevice cpu;
-  cpu.device_type = kDLCPU;
-  cpu.device_id = 0;
-  return (int)TVMPlatformMemoryAllocate(size_bytes, cpu, out);
-}
+static const DLDevice cpu = {kDLCPU, 0};
 
-int boardsmith_give(void* memory) {
-  DLDevice cpu;
-  cpu.device_type = kDLCPU;
-  cpu.device_id = 0;
-  return (int)TVMPlatformMemoryFree(memory, cpu);
-}
+int boardsmith_take(size_t size_bytes, void** out) { return (int)TVMPlatformMemoryAllocate(size_bytes, cpu, out); }
+
+int boardsmith_give(void* memory) { return (int)TVMPlatformMemoryFree(memory, cpu); }
 
 int boardsmith_block_take(block_t** list, size_t size_bytes, size_t extra_bytes, void** out) {
   const size_t alignment = _Alignof(block_t);
@@ -62,40 +54,11 @@ int boardsmith_block_free(block_t** link) {
   return boardsmith_give((void*)block->base);
 }
 
-void boardsmith_session_free(void) {
-  for (unsigned i = 0; i < MODULE_GLOBAL; i++) {
-    if (boardsmith_runtime.of_session[i] != 0U) {
-      (void)TVMModFree((TVMModuleHandle)(uintptr_t)(i | HANDLE_VALID));
-    }
-  }
-  block_t** link = &boardsmith_runtime.arrays;
-  while (*link != NULL) {
-    if (((*link)->writable & OF_SESSION) != 0) {
-      (void)boardsmith_arrays_settle(link, 0);
-    } else {
-      link = &(*link)->next;
-    }
-  }
-  link = &boardsmith_runtime.memory[MEMORY_OWN];
-  while (*link != NULL) {
-    if (((*link)->writable & OF_SESSION) != 0) {
-      (void)boardsmith_block_free(link);
-    } else {
-      link = &(*link)->next;
-    }
-  }
-}
-
 int TVMDeviceAllocDataSpace(DLDevice dev, size_t nbytes, size_t alignment, DLDataType type_hint,
                             void** out_data) {
   (void)dev;  // there is one memory
   (void)type_hint;
-  const size_t mask = alignment - (size_t)(alignment != 0U);
-  const size_t size_bytes = (nbytes + mask) & ~mask;  // the padding may be used, too
-  if (((alignment & mask) != 0U) || (size_bytes < nbytes)) {
-    return (int)kTvmErrorFunctionCallInvalidArg;
-  }
-  return boardsmith_block_take(&boardsmith_runtime.memory[MEMORY_OWN], size_bytes, 0, out_data);
+  return allocate_body(nbytes, alignment, out_data);
 }
 
 int TVMDeviceAllocDataSpaceWithScope(DLDevice dev, int ndim, const int64_t* shape,
@@ -115,13 +78,7 @@ int TVMDeviceAllocDataSpaceWithScope(DLDevice dev, int ndim, const int64_t* shap
 
 int TVMDeviceFreeDataSpace(DLDevice dev, void* ptr) {
   (void)dev;
-  block_t** link = &boardsmith_runtime.memory[MEMORY_OWN];
-  for (; *link != NULL; link = &(*link)->next) {
-    if ((*link)->base == (uintptr_t)ptr) {
-      return boardsmith_block_free(link);
-    }
-  }
-  return (int)kTvmErrorFunctionCallInvalidArg;
+  return free_body(ptr);
 }
 
 void boardsmith_window_add(boardsmith_window_t* window, void* base, size_t size_bytes,

@@ -15,24 +15,23 @@ TVM_WEAK const TVMFuncRegistry boardsmith_functions = {"\0\0", NULL};
 static const TVMModule builtins = {&boardsmith_builtins};
 static const TVMModule functions = {&boardsmith_functions};
 
+// A registry in which any index has a function: which time evaluator was meant the call finds out.
+static const TVMFuncRegistry any_index = {"\377\177", NULL};
+static const TVMModule evaluators = {&any_index};
+
+static const module_slot_t fixed_slots[] = {
+    [MODULE_GLOBAL - MODULE_GLOBAL] = {&builtins, NULL},
+    [MODULE_FIRMWARE - MODULE_GLOBAL] = {&functions, NULL},
+    [MODULE_EVALUATOR - MODULE_GLOBAL] = {&evaluators, boardsmith_time_evaluator_call},
+};
+
 tvm_crt_error_t TVMInitializeRuntime(void) {
   (void)memset(&boardsmith_runtime, 0, offsetof(runtime_t, memory[MEMORY_WINDOWS]));
-  boardsmith_runtime.modules[MODULE_GLOBAL].module = &builtins;
-  boardsmith_runtime.modules[MODULE_FIRMWARE].module = &functions;
+  (void)memcpy(&boardsmith_runtime.modules[MODULE_GLOBAL], fixed_slots, sizeof fixed_slots);
   return kTvmErrorNoError;
 }
 
-int TVMFuncGetGlobal(const char* name, TVMFunctionHandle* out) {
-  *out = NULL;
-  for (unsigned i = MODULE_GLOBAL; i < MODULE_EVALUATOR; i++) {
-    const TVMModule* const module = boardsmith_runtime.modules[i].module;
-    const int index = (module != NULL) ? boardsmith_registry_find(module->registry, "%", name) : -1;
-    if (index >= 0) {  // go on: a later registry hides an earlier one
-      *out = function_handle(i, (unsigned)index);
-    }
-  }
-  return 0;
-}
+int TVMFuncGetGlobal(const char* name, TVMFunctionHandle* out) { return get_global_body(name, out); }
 
 // Sets the last error; returns -1.
 ONCE static int bad_handle(const void* handle) {
@@ -139,7 +138,7 @@ int boardsmith_module_add(const TVMModule* module, TVMBackendPackedCFunc dispatc
       return 0;
     }
   }
-  TVMAPISetLastError("no free module slot");
+  TVMAPIErrorf("no free module slot");
   return -1;
 }
 

@@ -123,12 +123,7 @@ uint32_t TVMNDArray_DecrementReference(TVMNDArray* arr) {
   return arr->reference_count;
 }
 
-int TVMNDArray_Release(TVMNDArray* arr) {
-  // Its shape lies in its block whatever data points to: a view's to another array's, and
-  // a user may have put a buffer of their own there.
-  return boardsmith_block_free(
-      boardsmith_block_at(&boardsmith_runtime.memory[MEMORY_OWN], arr->dl_tensor.shape));
-}
+int TVMNDArray_Release(TVMNDArray* arr) { return release_body(arr); }
 
 int boardsmith_arrays_settle(block_t** table, uint32_t keep) {
   uint32_t live = 0;
@@ -138,7 +133,7 @@ int boardsmith_arrays_settle(block_t** table, uint32_t keep) {
     for (; a != end; a++) {
       a->reference_count &= keep;
       if (a->reference_count == 0U) {
-        (void)TVMNDArray_Release(a);  // nothing to do if it was never made, or is free already
+        (void)release_body(a);  // nothing to do if it was never made, or is free already
         a->dl_tensor.shape = NULL;
       }
       live |= a->reference_count;
@@ -167,20 +162,7 @@ int TVMArrayAlloc(const tvm_index_t* shape, int ndim, int dtype_code, int dtype_
   return 0;
 }
 
-int TVMArrayFree(TVMArrayHandle handle) {
-  block_t** table = boardsmith_block_at(&boardsmith_runtime.arrays, handle);
-  if (*table != NULL) {
-    TVMNDArray* a = (TVMNDArray*)(*table)->base;
-    TVMNDArray* const end = (TVMNDArray*)((*table)->base + (*table)->size_bytes);
-    for (; a != end; a++) {
-      if ((&a->dl_tensor == handle) && ((a->reference_count & ~ARRAY_IN_USE) != 0U)) {
-        a->reference_count--;
-        return boardsmith_arrays_settle(table, UINT32_MAX);
-      }
-    }
-  }
-  return (int)kTvmErrorFunctionCallInvalidArg;
-}
+int TVMArrayFree(TVMArrayHandle handle) { return free_array_body(handle); }
 
 int TVMDeviceCopyDataFromTo(DLTensor* from, DLTensor* to, TVMStreamHandle stream) {
   (void)stream;

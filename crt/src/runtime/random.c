@@ -8,26 +8,37 @@
 // What is set in the upper 16 bits of a float's elements: all of the exponent but its highest bit, which is cleared,
 // so that 1 <= |x| < 2; sign and mantissa stay random.
 #define EXPONENT_TOP 0x4000U
-static const struct {
-  uint8_t code;
-  uint8_t bits;
-  uint16_t set;
-} float_types[] = {
-    {kDLFloat, 16, 0x3c00}, {kDLFloat, 32, 0x3f80}, {kDLFloat, 64, 0x3ff0}, {kDLBfloat, 16, 0x3f80}};
+#define EXPONENT_OF_HALF 0x3c00
+#define EXPONENT_OF_SINGLE 0x3f80  // and of bfloat16
+#define EXPONENT_OF_DOUBLE 0x3ff0
 
 // Returns what to set for a float, 0 for an integer or bool, -1 for what cannot be filled.
-ONCE static int exponent_of(DLDataType dtype) {
-  for (size_t i = 0; i < (sizeof float_types / sizeof float_types[0]); i++) {
-    if ((float_types[i].code == dtype.code) && (float_types[i].bits == dtype.bits)) {
-      return (int)float_types[i].set;
+BODY int exponent_of(DLDataType dtype) {
+  int set = -1;
+  if (dtype.code <= (uint8_t)kDLUInt) {
+    if (((dtype.bits & 7U) == 0U) || (dtype.bits == 1U)) {
+      set = 0;
     }
+  } else if (dtype.code == (uint8_t)kDLFloat) {
+    if (dtype.bits == 16U) {
+      set = EXPONENT_OF_HALF;
+    }
+    if (dtype.bits == 32U) {
+      set = EXPONENT_OF_SINGLE;
+    }
+    if (dtype.bits == 64U) {
+      set = EXPONENT_OF_DOUBLE;
+    }
+  } else if ((dtype.code == (uint8_t)kDLBfloat) && (dtype.bits == 16U)) {
+    set = EXPONENT_OF_SINGLE;
+  } else {
+    // Nothing that is known.
   }
-  return ((dtype.code <= (uint8_t)kDLUInt) && (((dtype.bits & 7U) == 0U) || (dtype.bits == 1U))) ? 0
-                                                                                               : -1;
+  return set;
 }
 
 // Fills bytes of memory with elements of the type.
-static int fill(DLDataType dtype, uint8_t* data, size_t bytes) {
+BODY int fill(DLDataType dtype, uint8_t* data, size_t bytes) {
   const int set = exponent_of(dtype);
   if (set < 0) {
     return (int)kTvmErrorFunctionCallInvalidArg;

@@ -18,12 +18,6 @@ static struct {
   uint32_t settings[SETTINGS];
 } evaluator;
 
-// Any index has a function: which one was meant the call finds out.
-static const TVMFuncRegistry evaluator_registry = {"\377\177", NULL};
-static const TVMModule evaluator_module = {&evaluator_registry};
-
-static int evaluate(PACKED_PARAMETERS);
-
 enum { FIRST_SETTING = 4 };  // the first of SETTINGS arguments
 
 // Arguments: module, name, device type and id, number, repeat, min_repeat_ms, zero limit, and four more that
@@ -50,8 +44,6 @@ int boardsmith_time_evaluator_create(PACKED_PARAMETERS) {
     for (int i = 0; i < (int)SETTINGS; i++) {
       evaluator.settings[i] = (uint32_t)args[FIRST_SETTING + i].v_int64;
     }
-    boardsmith_runtime.modules[MODULE_EVALUATOR].module = &evaluator_module;
-    boardsmith_runtime.modules[MODULE_EVALUATOR].dispatch = evaluate;
     out_value->v_handle = function_handle(HANDLE_EVALUATOR, evaluator.index);
     *out_type = (int)kTVMPackedFuncHandle;
   }
@@ -65,7 +57,7 @@ typedef struct timed_call {
   int num_args;
 } timed_call_t;
 
-static int call_times(const timed_call_t* c, uint32_t number) {
+BODY int call_times(const timed_call_t* c, uint32_t number) {
   int error = 0;
   for (; (error == 0) && (number != 0U); number--) {
     TVMValue value;
@@ -90,15 +82,15 @@ static int time_batch(const timed_call_t* c, double* seconds) {
   return error;
 }
 
-// A double's bits: those of numbers that are not negative compare like the numbers, and all that is no sensible time lies
-// above them. Saves a library's comparison.
-static uint64_t bits_of(double x) {
+// The upper half of a double's bits: those of numbers that are not negative compare like the numbers, to a millionth of them,
+// and all that is no sensible time lies above them. Saves a library's comparison.
+static uint32_t upper_of(double x) {
   uint64_t bits;
   (void)memcpy(&bits, &x, sizeof bits);
-  return bits;
+  return (uint32_t)(bits >> 32);
 }
 
-#define BITS_TWO_TO_31 0x41e0000000000000U
+#define UPPER_OF_TWO_TO_31 0x41e00000U
 #define TWO_TO_42 4398046511104.0
 
 // Returns how many calls the next batch shall have: as many as take ratio times one call's time, and one, but at least
@@ -106,51 +98,53 @@ static uint64_t bits_of(double x) {
 static uint32_t grown(uint32_t number, double ratio) {
   const uint32_t golden = number + (uint32_t)(((uint64_t)number * 0x9e353f7dU) >> 32);
   uint32_t next = INT32_MAX;
-  if (bits_of(ratio) < BITS_TWO_TO_31) {
+  if (upper_of(ratio) < UPPER_OF_TWO_TO_31) {
     // Truncated by hand: beside this number a double's last bits are worth 2^-10, which saves a library's conversion.
-    next = (uint32_t)(bits_of(ratio + TWO_TO_42) >> 10) + 1U;
+    const double shifted = ratio + TWO_TO_42;
+    uint64_t bits;
+    (void)memcpy(&bits, &shifted, sizeof bits);
+    next = (uint32_t)(bits >> 10) + 1U;
   }
   next = (next > golden) ? next : golden;
   return (next < (uint32_t)INT32_MAX) ? next : (uint32_t)INT32_MAX;
 }
 
-static int evaluate(PACKED_PARAMETERS) {
+int boardsmith_time_evaluator_call(PACKED_PARAMETERS) {
   const timed_call_t call = {args, type_codes, num_args};
-  const size_t results_bytes = evaluator.settings[REPEAT] * sizeof(double);
+  uint32_t* const settings = evaluator.settings;
   void* memory;
   if ((uintptr_t)resource_handle != evaluator.index) {
     return (int)kTvmErrorTimeEvaluatorBadHandle;
   }
+  const size_t results_bytes = settings[REPEAT] * sizeof(double);
   int error = boardsmith_take(sizeof(TVMByteArray) + results_bytes, &memory);
   if (error != 0) {
     return error;
   }
   TVMByteArray* const bytes = memory;
   double* result = (double*)(void*)&bytes[1];
-  double* const end = &result[evaluator.settings[REPEAT]];
-  const double least = (double)(int)evaluator.settings[MIN_REPEAT_MS] / 1000.0;
+  const double least = (double)(int)settings[MIN_REPEAT_MS] / 1000.0;
   uint32_t zeros = 0;
   bytes->data = (const char*)result;
   bytes->size = results_bytes;
   error = call_times(&call, 1);  // warm-up
-  while ((error == 0) && (result != end)) {
+  for (uint32_t left = settings[REPEAT]; (error == 0) && (left != 0U);) {
     double seconds;
     error = time_batch(&call, &seconds);
     if (error == 0) {
       TVMPlatformYield();
-      *result = seconds / (int)evaluator.settings[NUMBER];
-      bool enough = (bits_of(seconds) >= bits_of(least));
-      if (bits_of(seconds) == 0U) {
+      *result = seconds / (int)settings[NUMBER];
+      if (upper_of(seconds) == 0U) {
         zeros++;
-        enough = enough || (zeros >= evaluator.settings[ZERO_LIMIT]);
-      } else if (!enough) {
-        evaluator.settings[NUMBER] = grown(evaluator.settings[NUMBER], least / *result);
-      } else {
-        // The next one.
       }
-      if (enough) {
+      if ((upper_of(seconds) >= upper_of(least)) || ((zeros >= settings[ZERO_LIMIT]) && (upper_of(seconds) == 0U))) {
         result++;
+        left--;
         zeros = 0;
+      } else if (upper_of(seconds) != 0U) {
+        settings[NUMBER] = grown(settings[NUMBER], least / *result);
+      } else {
+        // Once more.
       }
     }
   }
