@@ -1,5 +1,5 @@
-// Package cache keeps what has been built, by content: small trees of files under the hash of a sentence about all
-// that made them.
+// Package cache keeps what has been built: small trees of files under the hash of a sentence about all that made them, and
+// images under the hash of their own bytes.
 //
 // It does not know how anything is built, holds nothing that cannot be built again (the folder may be deleted at
 // any time), and never says that an entry is right for more than its key. Several processes may share one cache.
@@ -118,6 +118,11 @@ func (c *Cache) Put(k Key, files []File) error {
 	if err := atomicwriter.WriteFile(path, data, 0o644); err != nil {
 		return fmt.Errorf("cache: %w", err)
 	}
+	return c.swept()
+}
+
+// swept looks at the cache's size now and then.
+func (c *Cache) swept() (err error) {
 	if c.puts.Add(1)%sweepEvery == 1 {
 		_, err = c.GC(c.limit)
 	}
@@ -126,7 +131,7 @@ func (c *Cache) Put(k Key, files []File) error {
 
 func (c *Cache) path(k Key) string {
 	hex := fmt.Sprintf("%x", k[:])
-	return filepath.Join(c.dir, "build", hex[:2], hex)
+	return filepath.Join(c.dir, builtFolder, hex[:2], hex)
 }
 
 func compare(k Key, old, now []File) error {

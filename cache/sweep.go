@@ -5,7 +5,6 @@ package cache
 
 import (
 	"cmp"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -22,7 +21,8 @@ const (
 
 // An EntryInfo is what a cache says of an entry without reading it.
 type EntryInfo struct {
-	Key   Key
+	Key   Key       // of an image: its digest
+	Label string    // of an image; "" for what was stored under a key
 	Bytes int64     // of its file
 	Used  time.Time // last
 	path  string
@@ -38,42 +38,43 @@ func used(path string) {
 func (c *Cache) List() ([]EntryInfo, error) {
 	list, _, err := c.walk()
 	slices.SortFunc(list, func(a, b EntryInfo) int {
-		return cmp.Or(b.Used.Compare(a.Used), slices.Compare(a.Key[:], b.Key[:]))
+		return cmp.Or(b.Used.Compare(a.Used), slices.Compare(a.Key[:], b.Key[:]), cmp.Compare(a.Label, b.Label))
 	})
 	return list, err
 }
 
 // walk finds the entries, and files that are none. What vanishes meanwhile was removed by another process.
 func (c *Cache) walk() (list []EntryInfo, strange []string, err error) {
-	root := filepath.Join(c.dir, "build")
-	err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-		if errors.Is(err, fs.ErrNotExist) {
+	for _, folder := range []string{builtFolder, imageFolder} {
+		err = filepath.WalkDir(filepath.Join(c.dir, folder), func(path string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() {
+				return unlessGone(err)
+			}
+			info, err := d.Info()
+			if err != nil {
+				return unlessGone(err)
+			}
+			e, ok := c.entryOf(path)
+			if !ok {
+				strange = append(strange, path)
+				return nil
+			}
+			e.Bytes, e.Used = info.Size(), info.ModTime()
+			list = append(list, e)
 			return nil
-		}
-		if err != nil || d.IsDir() {
-			return err
-		}
-		info, err := d.Info()
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil
-		}
+		})
 		if err != nil {
-			return err
+			return list, strange, fmt.Errorf("cache: %w", err)
 		}
-		e := EntryInfo{Bytes: info.Size(), Used: info.ModTime(), path: path}
-		key, err := hex.DecodeString(d.Name())
-		if err != nil || len(key) != len(e.Key) || c.path(Key(key)) != path {
-			strange = append(strange, path)
-			return nil
-		}
-		e.Key = Key(key)
-		list = append(list, e)
-		return nil
-	})
-	if err != nil {
-		err = fmt.Errorf("cache: %w", err)
 	}
-	return list, strange, err
+	return list, strange, nil
+}
+
+func unlessGone(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
 }
 
 // A Sweep is what GC or Verify found and removed.
@@ -116,7 +117,7 @@ func (c *Cache) GC(limit int64) (Sweep, error) {
 
 // remove removes a file that may be gone already.
 func remove(path string) error {
-	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := unlessGone(os.Remove(path)); err != nil {
 		return fmt.Errorf("cache: %w", err)
 	}
 	return nil
@@ -128,7 +129,7 @@ func (c *Cache) Verify(each func(EntryInfo, bool) error) (Sweep, error) {
 	list, err := c.List()
 	var s Sweep
 	for _, e := range list {
-		_, bad := readEntry(e.path)
+		bad := e.check()
 		if errors.Is(bad, fs.ErrNotExist) {
 			continue
 		}

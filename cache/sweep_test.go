@@ -3,6 +3,7 @@ package cache
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -202,7 +203,7 @@ func TestManyProcesses(t *testing.T) {
 		t.Errorf("%+v, %v", s, err)
 	}
 	for n := range manyKeys {
-		if err := right(c, n); err != nil {
+		if err := errors.Join(right(c, n), rightImage(c, n)); err != nil {
 			t.Error(err)
 		}
 	}
@@ -232,7 +233,7 @@ func useForEver(dir string) error {
 	for {
 		n := rand.IntN(manyKeys)
 		var err error
-		switch rand.IntN(12) {
+		switch rand.IntN(16) {
 		case 0:
 			_, err = c.GC(int64(rand.IntN(200 << 10)))
 		case 1:
@@ -242,6 +243,10 @@ func useForEver(dir string) error {
 			}
 		case 2, 3, 4, 5:
 			err = c.Put(key(n), content(n))
+		case 6, 7:
+			err = c.PutImage(imageLabel(n), content(n)[0].Data)
+		case 8, 9:
+			err = rightImage(c, n)
 		default:
 			err = right(c, n)
 		}

@@ -1,0 +1,120 @@
+package cache
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+)
+
+func imageLabel(n int) string { return fmt.Sprintf("board_%d", n) }
+
+// labelled finds the images of a label.
+func labelled(t *testing.T, c *Cache, label string) []EntryInfo {
+	t.Helper()
+	list, err := c.Images(func(e EntryInfo) bool { return e.Label == label })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list
+}
+
+// rightImage reports an image that is there and not what its label says.
+func rightImage(c *Cache, n int) error {
+	list, err := c.Images(func(e EntryInfo) bool { return e.Label == imageLabel(n) })
+	for _, e := range list {
+		path, ok := c.Image(e)
+		if !ok {
+			continue // it was removed meanwhile
+		}
+		data, err := os.ReadFile(path)
+		if err == nil && !bytes.Equal(data, content(n)[0].Data) {
+			return fmt.Errorf("image %d is another's", n)
+		}
+	}
+	return err
+}
+
+func TestImages(t *testing.T) {
+	c := New(t.TempDir(), Options{})
+	for _, text := range []string{"one", "two", "one"} {
+		if err := c.PutImage("b-1.x", []byte(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	list := labelled(t, c, "b-1.x")
+	if len(list) != 2 || list[0].Bytes != 3 {
+		t.Fatalf("%+v", list)
+	}
+	for _, e := range list {
+		path, ok := c.Image(e)
+		data, err := os.ReadFile(path)
+		if !ok || err != nil || len(data) != 3 || !c.HasImage(e.Key, e.Label, 3) || c.HasImage(e.Key, e.Label, 2) || c.HasImage(e.Key, "other", 3) {
+			t.Errorf("%v, %v, %q", ok, err, data)
+		}
+	}
+	for _, bad := range []string{"", "../x", "a/b", "-a", strings.Repeat("a", 200)} {
+		if err := c.PutImage(bad, nil); err == nil {
+			t.Errorf("%q is a label", bad)
+		}
+	}
+}
+
+// A damaged image is no image, and goes.
+func TestDamagedImage(t *testing.T) {
+	for name, damage := range map[string]func(path string) error{
+		"truncated": func(path string) error { return os.Truncate(path, 2) },
+		"flipped":   func(path string) error { return os.WriteFile(path, []byte("ima9e"), 0o644) },
+	} {
+		for _, way := range []string{"used", "verified"} {
+			c := New(t.TempDir(), Options{})
+			if err := c.PutImage("b", []byte("image")); err != nil {
+				t.Fatal(err)
+			}
+			e := labelled(t, c, "b")[0]
+			if err := damage(e.path); err != nil {
+				t.Fatal(err)
+			}
+			if way == "used" {
+				if _, ok := c.Image(e); ok {
+					t.Errorf("%s: it is taken for good", name)
+				}
+			} else if s, err := c.Verify(nil); err != nil || s.Removed != 1 {
+				t.Errorf("%s: %+v, %v", name, s, err)
+			}
+			if left := labelled(t, c, "b"); len(left) != 0 {
+				t.Errorf("%s, %s: it is still there", name, way)
+			}
+		}
+	}
+}
+
+// Images and what is stored under keys share the room; what was used last stays.
+func TestImagesShareTheLimit(t *testing.T) {
+	c := New(t.TempDir(), Options{})
+	keep(t, c, 1)
+	for n := range 3 {
+		if err := c.PutImage(imageLabel(n), bytes.Repeat([]byte{byte(n)}, 1000)); err != nil {
+			t.Fatal(err)
+		}
+		then := time.Now().Add(time.Duration(n-10) * time.Minute)
+		if err := os.Chtimes(labelled(t, c, imageLabel(n))[0].path, then, then); err != nil {
+			t.Fatal(err)
+		}
+	}
+	age(t, c, 1, time.Hour)
+	if _, ok := c.Image(labelled(t, c, imageLabel(0))[0]); !ok { // now it is the youngest
+		t.Fatal("it is not there")
+	}
+	s, err := c.GC(2500)
+	if err != nil || s.Entries != 2 || s.Removed != 2 {
+		t.Errorf("%+v, %v", s, err)
+	}
+	for n, want := range []int{1, 0, 1} {
+		if got := len(labelled(t, c, imageLabel(n))); got != want {
+			t.Errorf("image %d: %d, want %d", n, got, want)
+		}
+	}
+}
