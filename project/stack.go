@@ -537,6 +537,7 @@ func newStackWalk(p *program, m *mlf.Module) *stackWalk {
 	}
 	w.packed = append(w.packed, p.tabled(partRuntime, partExecutor)...)
 	w.packed = append(w.packed, p.taken(slices.Concat(p.named(threadEntries...), w.packed, w.port, w.send), partRuntime, partExecutor)...)
+	w.packed = unique(w.packed)
 	for _, f := range w.packed {
 		if strings.HasSuffix(f.name, "_get_c_metadata") {
 			w.tells = append(w.tells, f)
@@ -650,25 +651,32 @@ func (w *stackWalk) deepest(f *codeFunction) (int64, []string) {
 	if d.hub.bytes < 0 {
 		return bytes, names
 	}
-	var last, tells chain
+	var tells chain
 	for _, g := range w.tells {
 		tells = tells.deeper(w.depth(g).whole)
 	}
-	below, through := d.hub.bytes, d.hub.names()
-	for _, g := range unique(w.packed) {
-		at := w.depth(g)
-		last = last.deeper(at.whole)
-		switch {
-		case at.hub.bytes < 0:
-		case g.name == createsExecutor:
-			last = last.deeper(at.hub.then(tells))
-		default:
-			below += at.hub.bytes
-			through = append(through, at.hub.names()...)
+	hubs := []chain{d.hub}
+	for _, g := range w.packed {
+		if at := w.depth(g); at.hub.bytes >= 0 && g.name != createsExecutor {
+			hubs = append(hubs, at.hub)
 		}
 	}
-	if below+last.bytes > bytes {
-		bytes, names = below+last.bytes, append(through, last.names()...)
+	for _, g := range w.packed {
+		at := w.depth(g)
+		last := at.whole
+		if at.hub.bytes >= 0 && g.name == createsExecutor {
+			last = last.deeper(at.hub.then(tells))
+		}
+		n, through := last.bytes, []string(nil)
+		for _, hub := range hubs {
+			if hub.first != g { // it ends in g, which is there once
+				n += hub.bytes
+				through = append(through, hub.names()...)
+			}
+		}
+		if n > bytes {
+			bytes, names = n, append(through, last.names()...)
+		}
 	}
 	return bytes, names
 }
