@@ -78,7 +78,9 @@ func (p *Project) Build(ctx context.Context) (*Image, error) {
 	if err != nil {
 		return nil, err
 	}
-	return p.image(now, false), p.noteBuild(now.Tools, now.Edited)
+	i := p.image(now, false)
+	p.env.keep(i)
+	return i, p.noteBuild(now.Tools, now.Edited)
 }
 
 func (p *Project) image(r *record, upToDate bool) *Image {

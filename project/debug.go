@@ -69,6 +69,10 @@ func PlanFor(ctx context.Context, b *boards.Board, which string, e Env, i *Image
 	if runner == "none" {
 		return Plan{}, nil
 	}
+	i, err := e.whole(i)
+	if err != nil {
+		return Plan{}, err
+	}
 	img, err := flashImageOf(b, i)
 	if err != nil {
 		return Plan{}, err

@@ -78,29 +78,32 @@ func (d *Device) Close() error {
 
 // Flash makes the device hold the image, and has verified that it does when it returns without an error.
 func (d *Device) Flash(ctx context.Context, i *Image) (FlashReport, error) {
-	if err := d.accepts(i); err != nil {
+	i, err := d.accepts(i)
+	if err != nil {
 		return FlashReport{}, err
 	}
 	d.env.progress(Event{Step: "flash", Detail: d.board.Name})
 	if d.bench != nil {
+		d.env.keep(i) // the board is going to name it
 		return d.program(ctx, i)
 	}
 	return FlashReport{Why: "nothing to write: the image is loaded when the link opens"}, nil
 }
 
-// accepts refuses an image of another board, or whose file is a later build's.
-func (d *Device) accepts(i *Image) error {
+// accepts refuses an image of another board, and finds the file of one whose own is a later build's.
+func (d *Device) accepts(i *Image) (*Image, error) {
 	if i.Board != d.board.Name {
-		return failure.New(failure.Config, "build for this board", "%v cannot run on board %s", i, d.board.Name)
+		return nil, failure.New(failure.Config, "build for this board", "%v cannot run on board %s", i, d.board.Name)
 	}
-	return i.unchanged()
+	return d.env.whole(i)
 }
 
 // Open starts a session with the firmware, which must be this very build: *WrongImageError. The caller closes the
 // session, which ends a process. The device must be what its board file says: *PlatformError, *ClockError. A fault from
 // before the session is logged, and kept as its PriorFault. Errors: those of transport and rpc.
 func (d *Device) Open(ctx context.Context, i *Image) (*rpc.Session, error) {
-	if err := d.accepts(i); err != nil {
+	i, err := d.accepts(i)
+	if err != nil {
 		return nil, err
 	}
 	d.env.progress(Event{Step: "open", Detail: d.board.Name})

@@ -20,9 +20,12 @@ import (
 
 // Explain says where in the image a device stood that kept the record. The image must be the one that it ran. Frames
 // that the record does not hold the stack of are missing; some may be guesses, and say so. Without anything to go by
-// there are no frames, and no error.
-func Explain(i *Image, rec *rpc.Record) (rpc.Explanation, error) {
-	if err := i.unchanged(); err != nil {
+// there are no frames, and no error. An image whose file is a later build's is looked for in the cache.
+func Explain(i *Image, rec *rpc.Record) (rpc.Explanation, error) { return Env{}.explain(i, rec) }
+
+func (e Env) explain(i *Image, rec *rpc.Record) (rpc.Explanation, error) {
+	i, err := e.whole(i)
+	if err != nil {
 		return rpc.Explanation{}, err
 	}
 	p, err := openFaultProgram(i.Path)
@@ -30,9 +33,9 @@ func Explain(i *Image, rec *rpc.Record) (rpc.Explanation, error) {
 		return rpc.Explanation{}, failure.New(failure.Internal, "", "%s: %w", i.Path, err)
 	}
 	defer p.file.Close()
-	e := rpc.Explanation{Frames: p.frames(rec)}
-	e.Operator = operatorOf(e.Frames)
-	return e, nil
+	is := rpc.Explanation{Frames: p.frames(rec)}
+	is.Operator = operatorOf(is.Frames)
+	return is, nil
 }
 
 // unchanged refuses an image whose file is a later build's.
@@ -52,7 +55,7 @@ func (i *Image) unchanged() error {
 // explain is Explain for a session, which goes on without where that fails.
 func (d *Device) explain(i *Image) func(*rpc.Record) rpc.Explanation {
 	return func(rec *rpc.Record) rpc.Explanation {
-		e, err := Explain(i, rec)
+		e, err := d.env.explain(i, rec)
 		if err != nil {
 			d.env.log().Warn("the fault's place in the program is unknown", "error", err)
 		}

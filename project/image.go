@@ -12,7 +12,7 @@ import (
 )
 
 // An Image is one built firmware. It is a value: a later build makes another one. The file under Path is that later
-// one's then, and Open refuses it.
+// one's then, and the cache has this one's for as long as there is room; once it has not, Flash and Open refuse it.
 type Image struct {
 	Path     string   // of the ELF file, absolute
 	Map      string   // of the linker's map, absolute

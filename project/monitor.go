@@ -26,7 +26,8 @@ type Monitoring struct {
 // that which an emulator or a process is to run; nil where the device has a probe.
 func (d *Device) Monitor(ctx context.Context, i *Image, m Monitoring) error {
 	if d.bench == nil {
-		if err := d.accepts(i); err != nil {
+		var err error
+		if i, err = d.accepts(i); err != nil {
 			return err
 		}
 	}

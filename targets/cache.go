@@ -5,6 +5,7 @@ package targets
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/boardsmith/boardsmith/cache"
@@ -22,8 +23,15 @@ func (s *session) cacheList(context.Context) error {
 	var sum int64
 	for _, e := range list {
 		sum += e.Bytes
-		s.out.printf("%x  %9d B  used %s", e.Key[:8], e.Bytes, e.Used.Format(time.DateTime))
-		s.out.line(record{"status": "done", "key": fmt.Sprintf("%x", e.Key), "bytes": e.Bytes, "used": e.Used.UTC().Format(time.RFC3339)})
+		r := record{"status": "done", "key": fmt.Sprintf("%x", e.Key), "bytes": e.Bytes, "used": e.Used.UTC().Format(time.RFC3339)}
+		what := ""
+		if e.Label != "" {
+			id, board, _ := strings.Cut(e.Label, "-")
+			r["build_id"], r["board"] = id, board
+			what = fmt.Sprintf("  image of build %s for %s", id, board)
+		}
+		s.out.printf("%x  %9d B  used %s%s", e.Key[:8], e.Bytes, e.Used.Format(time.DateTime), what)
+		s.out.line(r)
 	}
 	limit, err := s.cacheLimit()
 	if err != nil {

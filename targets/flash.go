@@ -112,11 +112,19 @@ func (s *session) plan(ctx context.Context, in *inputs) (project.Plan, error) {
 	if s.project == nil {
 		return project.Plan{}, nil
 	}
-	image, err := s.project.Built()
+	image, err := s.planned(in)
 	if err != nil || image == nil {
 		return project.Plan{}, err
 	}
 	return project.PlanFor(ctx, s.project.Board(), in.which(), s.projectEnv(in), image)
+}
+
+// planned is the image that a plan is for, nil if there is none yet. No board is asked which one it holds.
+func (s *session) planned(in *inputs) (*project.Image, error) {
+	if name := s.env("IMAGE"); name != "" && name != imageOnBoard {
+		return project.FindImage(s.projectEnv(in), name)
+	}
+	return s.project.Built()
 }
 
 // wear shows how often the sectors of the flash of each device were erased.
@@ -241,7 +249,7 @@ func (s *session) planDebug(ctx context.Context) error {
 	}
 	var commands []string
 	if plan.Debug != "" {
-		image, err := s.project.Built()
+		image, err := s.planned(in)
 		if err != nil {
 			return err
 		}

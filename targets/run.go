@@ -20,8 +20,14 @@ import (
 	"github.com/boardsmith/boardsmith/rpc"
 )
 
-// built is the image of the project: what build made before in this run, else what it makes now.
+// built is the image to use: the one that IMAGE names, else the project's: what build made before in this run, else what it
+// makes now.
 func (s *session) built(ctx context.Context) (*project.Image, error) {
+	if name := s.env("IMAGE"); name != "" && !s.picked {
+		if err := s.pick(ctx, name); err != nil {
+			return nil, err
+		}
+	}
 	if s.image == nil {
 		if err := s.ready(ctx); err != nil {
 			return nil, err
@@ -31,6 +37,31 @@ func (s *session) built(ctx context.Context) (*project.Image, error) {
 		}
 	}
 	return s.image, nil
+}
+
+// imageOnBoard is what IMAGE says for the image that the board holds.
+const imageOnBoard = "running"
+
+// pick finds an image that was built before.
+func (s *session) pick(ctx context.Context, name string) error {
+	if err := s.ready(ctx); err != nil {
+		return err
+	}
+	find := func() (*project.Image, error) { return project.FindImage(s.projectEnv(s.in), name) }
+	if name == imageOnBoard {
+		d, err := s.attached(ctx)
+		if err != nil {
+			return err
+		}
+		find = func() (*project.Image, error) { return d.Holds(ctx) }
+	}
+	image, err := find()
+	if err != nil {
+		return err
+	}
+	s.out.notef("using %v, SHA-256 %s", image, image.Digest)
+	s.image, s.picked = image, true
+	return nil
 }
 
 // attached is the board's device, leased until the run target or the process ends.

@@ -27,6 +27,7 @@ type session struct {
 	in         *inputs          // nil until a target needs them
 	project    *project.Project // nil until loaded or generated; its lock is held until the process ends
 	image      *project.Image   // nil until built, or found built
+	picked     bool             // the image is the one that IMAGE names
 	device     *project.Device  // nil until attached
 	unfinished error            // why an existing project could not be loaded, where generating mends it
 }
@@ -61,7 +62,7 @@ func (s *session) inputs() (*inputs, error) {
 // forget lets go of the project, for a target that works on another one.
 func (s *session) forget() error {
 	p := s.project
-	s.in, s.project, s.image, s.unfinished = nil, nil, nil, nil
+	s.in, s.project, s.image, s.picked, s.unfinished = nil, nil, nil, false, nil
 	if p == nil {
 		return nil
 	}

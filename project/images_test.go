@@ -1,0 +1,121 @@
+package project
+
+import (
+	"encoding/hex"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/cache"
+	"github.com/boardsmith/boardsmith/failure"
+)
+
+// rebuilt builds a project, and builds it again with another option into the same folder.
+func rebuilt(t *testing.T, s Spec, again boards.Options) (first, second *Image) {
+	t.Helper()
+	p := generated(t, filepath.Join(t.TempDir(), "p"), s)
+	first = built(t, p)
+	s.Options = again
+	must(t, p.Generate(t.Context(), s))
+	second = built(t, p)
+	if first.Path != second.Path || first.Digest == second.Digest {
+		t.Fatalf("%v and %v in %s", first, second, second.Path)
+	}
+	return first, second
+}
+
+// An image stays what it is when its project is built anew, for as long as the cache has it whole.
+func TestImageOutlastsItsFile(t *testing.T) {
+	env := testEnv()
+	env.Cache = cache.New(t.TempDir(), cache.Options{})
+	first, second := rebuilt(t, Spec{Board: "host", Model: tiny(t, nil), Env: env}, boards.Options{ArenaKiB: 512})
+	b, err := boards.Find("host", nil)
+	must(t, err)
+	d, err := Attach(t.Context(), b, "", env)
+	must(t, err)
+	for _, i := range []*Image{first, second} {
+		_, err := d.Flash(t.Context(), i)
+		must(t, err)
+		s, err := d.Open(t.Context(), i) // it confirms the build id
+		must(t, err)
+		must(t, s.Close(t.Context()))
+	}
+	for _, name := range []string{first.ID(), first.ID()[:6], first.Digest, first.Digest[:10]} {
+		i, err := FindImage(env, name)
+		if err != nil || i.Digest != first.Digest || i.BuildID != first.BuildID || i.Board != "host" || i.Size != first.Size {
+			t.Errorf("%s: %+v, %v", name, i, err)
+		}
+	}
+	list, err := env.Cache.Images(func(of cache.EntryInfo) bool { return hex.EncodeToString(of.Key[:]) == first.Digest })
+	if err != nil || len(list) != 1 {
+		t.Fatalf("%v, %v", list, err)
+	}
+	path, _ := env.Cache.Image(list[0])
+	must(t, os.Truncate(path, 1000))
+	if _, err := d.Flash(t.Context(), first); failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "is no longer") {
+		t.Errorf("with a truncated entry: %v", err)
+	}
+	if _, err := FindImage(env, first.ID()); failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "not in the cache") {
+		t.Errorf("afterwards: %v", err)
+	}
+	for _, bad := range []string{"", "12345", "xyzxyz", strings.Repeat("0", 65), first.Digest + "/../x"} {
+		if _, err := FindImage(env, bad); failure.Of(err) != failure.Config {
+			t.Errorf("%q: %v", bad, err)
+		}
+	}
+}
+
+// A beginning that two images have names neither.
+func TestImageNamesApart(t *testing.T) {
+	env := testEnv()
+	env.Cache = cache.New(t.TempDir(), cache.Options{})
+	for n := range 2 {
+		must(t, env.Cache.PutImage(strings.Repeat("ab", 16)+"-host", append(minimalELF(t), byte(n))))
+	}
+	if _, err := FindImage(env, "abababab"); err == nil || !strings.Contains(err.Error(), "beginning of 2 images") {
+		t.Errorf("%v", err)
+	}
+}
+
+// minimalELF is an ELF file, as small as they come: this system's header and no section.
+func minimalELF(t *testing.T) []byte {
+	t.Helper()
+	h := make([]byte, 64)
+	copy(h, "\x7fELF\x02\x01\x01")
+	h[16], h[18], h[20], h[52], h[54], h[58] = 2, 62, 1, 64, 56, 64
+	return h
+}
+
+// The board says which build it runs, and the ledger does where it says nothing: both lead to the image.
+func TestImageOnTheBoard(t *testing.T) {
+	d := newDesk(t, "microbit", "openocd")
+	d.env.Cache = cache.New(t.TempDir(), cache.Options{})
+	first, _ := rebuilt(t, Spec{Board: "microbit", Model: tiny(t, nil), Env: d.env}, boards.Options{OperatorOpt: "O0"})
+	dev := d.attach()
+	if _, err := dev.Holds(t.Context()); failure.Of(err) != failure.Verify {
+		t.Errorf("of a new chip: %v", err)
+	}
+	_, err := dev.Flash(t.Context(), first)
+	must(t, err)
+	d.mustHold(mustBe(t, dev, first))
+	port := dev.bench.port
+	dev.bench.port = "/nowhere" // nobody answers
+	mustBe(t, dev, first)
+	dev.bench.port = port
+	plan, err := PlanFor(t.Context(), dev.board, "", d.env, first)
+	if err != nil || len(plan.Flash) != 1 {
+		t.Errorf("%+v, %v", plan, err)
+	}
+}
+
+func mustBe(t *testing.T, d *Device, want *Image) *Image {
+	t.Helper()
+	i, err := d.Holds(t.Context())
+	must(t, err)
+	if i.Digest != want.Digest || i.BuildID != want.BuildID {
+		t.Errorf("it holds %v, not %v", i, want)
+	}
+	return i
+}
