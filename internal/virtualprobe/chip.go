@@ -107,6 +107,9 @@ func (c *Chip) Load(flash []byte) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.dap.forget()
+	if err := c.revive(); err != nil {
+		return err
+	}
 	return errors.Join(c.core.preload(erasedTo(flash, int(c.model.flash.size))), c.core.systemReset())
 }
 
@@ -140,6 +143,9 @@ func (c *Chip) Transfers() int64 {
 // transfer counts one, and makes the probe vanish when its time has come: once. It is under the chip's lock.
 func (c *Chip) transfer() error {
 	c.transfers++
+	if err := c.revive(); err != nil {
+		return errors.Join(errUnplugged, err)
+	}
 	if n := c.faults.UnplugAfter; n > 0 && c.transfers >= int64(n) {
 		c.faults.UnplugAfter = 0
 		return errUnplugged
@@ -155,8 +161,24 @@ func (c *Chip) transfer() error {
 	return nil
 }
 
-// Alive reports whether the emulator runs.
-func (c *Chip) Alive() bool { return exists(c.machine.process.PID()) }
+// revive starts the emulator again if it has ended: QEMU does when its core would lock up. The chip then is locked up, with
+// its flash as it was and its RAM lost, until a debugger or a reset helps. Under the chip's lock.
+func (c *Chip) revive() error {
+	if !c.machine.dead.Load() {
+		return nil
+	}
+	if err := c.machine.restart(context.Background()); err != nil {
+		return err
+	}
+	return c.core.relive()
+}
+
+// Alive revives the chip if need be; after an error there is no chip any more.
+func (c *Chip) Alive() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.revive()
+}
 
 // changed reports, once, that the flash may have changed.
 func (c *Chip) changed() bool {
@@ -183,6 +205,9 @@ func (c *Chip) Close() error {
 func (c *Chip) Flash() ([]byte, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if err := c.revive(); err != nil {
+		return nil, err
+	}
 	words := make([]uint32, c.model.flash.size/4)
 	if err := c.core.ReadBlock(c.model.flash.base, words); err != nil {
 		return nil, err
@@ -203,6 +228,10 @@ func (c *Chip) exclusively(f func()) {
 // resetLine drives the reset pin: the chip is reset when it is let go.
 func (c *Chip) resetLine(low bool) {
 	if c.held && !low {
+		if err := c.revive(); err != nil {
+			c.log.Warn("reset", "error", err)
+			return
+		}
 		if err := c.core.systemReset(); err != nil {
 			c.log.Warn("reset", "error", err)
 		}

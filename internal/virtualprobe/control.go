@@ -147,26 +147,37 @@ func newSerial(dir string) string { return "VIRTUAL-" + strings.ToUpper(filepath
 // serveUART carries bytes between the chip's first UART and the terminal. What the chip says while nobody listens is
 // lost, as on a cable.
 func (k *keeper) serveUART(f *os.File) {
-	go func() {
-		buf := make([]byte, 4096)
-		for {
-			n, err := k.chip.machine.serial.Read(buf)
-			if err != nil {
-				return
-			}
-			if open, err := terminalOpen(f); err != nil {
-				return
-			} else if open {
-				_ = f.SetWriteDeadline(time.Now().Add(time.Second))
-				_, _ = f.Write(buf[:n]) // a listener that does not read loses it
-			}
-		}
-	}()
+	go k.toTerminal(f)
 	for k.awaitClient(f) {
 		k.clients.Add(1)
 		k.fromTerminal(f)
 		k.clients.Add(-1)
 		k.left()
+	}
+}
+
+// toTerminal carries what the chip says, whichever emulator it is in.
+func (k *keeper) toTerminal(f *os.File) {
+	buf := make([]byte, 4096)
+	for {
+		conn := k.chip.machine.serial.Load()
+		if conn == nil {
+			time.Sleep(awaitStep)
+			continue
+		}
+		n, err := (*conn).Read(buf)
+		if err != nil {
+			time.Sleep(awaitStep) // for the next one
+			continue
+		}
+		open, err := terminalOpen(f)
+		if err != nil {
+			return
+		}
+		if open {
+			_ = f.SetWriteDeadline(time.Now().Add(time.Second))
+			_, _ = f.Write(buf[:n]) // a listener that does not read loses it
+		}
 	}
 }
 
@@ -178,8 +189,8 @@ func (k *keeper) fromTerminal(f *os.File) {
 		if err != nil {
 			return
 		}
-		if _, err := k.chip.machine.serial.Write(buf[:n]); err != nil {
-			return
+		if conn := k.chip.machine.serial.Load(); conn != nil {
+			_, _ = (*conn).Write(buf[:n]) // a chip that has ended hears nothing
 		}
 	}
 }

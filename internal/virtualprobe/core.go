@@ -47,6 +47,8 @@ type chipModel interface {
 	afterReset() error
 	// preload gives the flash its content, all of it, without wear.
 	preload(flash []byte) error
+	// restarted is told that the emulator is another, which holds nothing.
+	restarted() error
 	// dirty reports, once, that the flash may have changed.
 	dirty() bool
 }
@@ -430,4 +432,16 @@ func (c *core) systemReset() error {
 	}
 	c.ctrl &^= cHalt
 	return c.resume()
+}
+
+// relive takes another emulator in the place of one that ended because its core would have locked up: it has.
+func (c *core) relive() error {
+	if err := c.restarted(); err != nil {
+		return err
+	}
+	c.seen()
+	c.loader, c.lockup = nil, true
+	clear(c.active)
+	c.ctrl &^= cHalt
+	return nil
 }

@@ -41,6 +41,7 @@ const (
 	saveEvery    = 500 * time.Millisecond
 	firstAnswers = 90 * time.Second // for a keeper to start; one that cannot says so at once
 	asksEvery    = 10 * time.Millisecond
+	awaitStep    = 5 * time.Millisecond
 )
 
 // lingers is how long a keeper stays after its last client. Tests shorten it.
@@ -415,7 +416,7 @@ func (k *keeper) awaitClient(f *os.File) bool {
 		select {
 		case <-k.done:
 			return false
-		case <-time.After(5 * time.Millisecond):
+		case <-time.After(awaitStep):
 		}
 	}
 }
@@ -436,8 +437,8 @@ func (k *keeper) wait() {
 			if k.clients.Load() == 0 && time.Since(time.Unix(0, k.since.Load())) > lingers {
 				return
 			}
-			if !k.chip.Alive() {
-				k.log.Error("the emulator has ended")
+			if err := k.chip.Alive(); err != nil {
+				k.log.Error("the emulator has ended", "error", err)
 				return
 			}
 			k.saveNow()

@@ -22,15 +22,20 @@ import (
 // startTimeout bounds the emulator's start.
 const startTimeout = 20 * time.Second
 
-// A machine is one running emulator. Not safe for use from several goroutines; the chip's lock keeps them apart.
+// A machine is one running emulator. Not safe for use from several goroutines, but for dead and serial; the chip's lock keeps
+// them apart.
 type machine struct {
+	program string
+	args    []string
+	log     hclog.Logger
+	dead    atomic.Bool        // the emulator has ended
 	process *transport.Process // its standard input and output speak QMP
 	said    chan qmpLine       // that matters; closed when it has ended
 	resets  atomic.Int64       // that the chip did by itself
 	dir     string
 	*qtest
 	gdb    *gdbStub
-	serial net.Conn // the first UART
+	serial atomic.Pointer[net.Conn] // the first UART
 }
 
 // startMachine runs program with args, which choose the machine.
@@ -39,19 +44,25 @@ func startMachine(ctx context.Context, program string, args []string, log hclog.
 	if err != nil {
 		return nil, fmt.Errorf("emulator: %w", err)
 	}
-	m := &machine{dir: dir}
-	if err := m.start(ctx, program, args, log); err != nil {
+	m := &machine{dir: dir, program: program, args: args, log: log}
+	if err := m.start(ctx); err != nil {
 		return nil, errors.Join(err, m.close())
 	}
 	return m, nil
 }
 
-func (m *machine) start(ctx context.Context, program string, args []string, log hclog.Logger) error {
+// restart starts the emulator again after it has ended; all that it held is gone.
+func (m *machine) restart(ctx context.Context) error {
+	_ = m.end() // it says how it ended: that was logged
+	return m.start(ctx)
+}
+
+func (m *machine) start(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	ends := make([]*net.UnixListener, 3) // the emulator connects to them
 	for i, name := range []string{"qtest", "gdb", "serial"} {
-		l, err := net.ListenUnix("unix", &net.UnixAddr{Name: filepath.Join(m.dir, name), Net: "unix"})
+		l, err := net.ListenUnix("unix", &net.UnixAddr{Name: filepath.Join(m.dir, name), Net: "unix"}) // gone when it is closed
 		if err != nil {
 			return fmt.Errorf("emulator: %w", err)
 		}
@@ -63,8 +74,8 @@ func (m *machine) start(ctx context.Context, program string, args []string, log 
 		"-chardev", "socket,id=qtest,path=" + filepath.Join(m.dir, "qtest"), "-qtest", "chardev:qtest", "-qtest-log", "none",
 		"-chardev", "socket,id=gdb,path=" + filepath.Join(m.dir, "gdb"), "-gdb", "chardev:gdb",
 		"-chardev", "socket,id=serial,path=" + filepath.Join(m.dir, "serial"), "-serial", "chardev:serial",
-	}, args...)
-	p, err := transport.StartProcess(ctx, transport.ProcessConfig{Path: program, Args: all, Env: []string{"PATH=" + os.Getenv("PATH")}, Log: log})
+	}, m.args...)
+	p, err := transport.StartProcess(ctx, transport.ProcessConfig{Path: m.program, Args: all, Env: []string{"PATH=" + os.Getenv("PATH")}, Log: m.log})
 	if err != nil {
 		return err
 	}
@@ -79,11 +90,13 @@ func (m *machine) start(ctx context.Context, program string, args []string, log 
 			return fmt.Errorf("emulator: %w: %w", err, ended)
 		}
 	}
-	m.qtest, m.serial = newQtest(conns[0]), conns[2]
+	m.qtest = newQtest(conns[0])
+	m.serial.Store(&conns[2])
 	if m.gdb, err = dialGDB(conns[1]); err != nil {
 		return err
 	}
-	go m.listen()
+	m.dead.Store(false)
+	go m.listen(p, m.said)
 	return m.qmp("qmp_capabilities", "")
 }
 
@@ -98,9 +111,10 @@ type qmpLine struct {
 }
 
 // listen reads the control channel to its end: firmware that crashes at once has the emulator tell of resets without end.
-func (m *machine) listen() {
-	defer close(m.said)
-	lines := bufio.NewReader(qmpReader{m.process})
+func (m *machine) listen(p *transport.Process, into chan<- qmpLine) {
+	defer close(into)
+	defer m.dead.Store(true)
+	lines := bufio.NewReader(qmpReader{p})
 	for {
 		line, err := lines.ReadBytes('\n')
 		if err != nil {
@@ -115,7 +129,7 @@ func (m *machine) listen() {
 			m.resets.Add(1)
 		case said.Return != nil || said.Error != nil || said.Event == resetEvent:
 			select {
-			case m.said <- said:
+			case into <- said:
 			case <-time.After(answerTimeout): // nobody asked
 			}
 		}
@@ -161,14 +175,21 @@ func (m *machine) reset() error {
 	return m.qmp("system_reset", resetEvent)
 }
 
-// close ends the emulator.
-func (m *machine) close() error {
-	var errs []error
-	if m.serial != nil {
-		errs = append(errs, m.serial.Close())
+// close ends the emulator for good.
+func (m *machine) close() error { return errors.Join(m.end(), os.RemoveAll(m.dir)) }
+
+func (m *machine) end() error {
+	if c := m.serial.Swap(nil); c != nil {
+		_ = (*c).Close() // whatever was still on its way
 	}
-	if m.process != nil {
-		errs = append(errs, m.process.Close())
+	if m.qtest != nil {
+		_ = m.qtest.conn.Close()
 	}
-	return errors.Join(append(errs, os.RemoveAll(m.dir))...)
+	if m.gdb != nil {
+		_ = m.gdb.conn.Close()
+	}
+	if m.process == nil {
+		return nil
+	}
+	return m.process.Close()
 }

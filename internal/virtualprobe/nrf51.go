@@ -3,7 +3,11 @@
 
 package virtualprobe
 
-import "encoding/binary"
+import (
+	"bytes"
+	"encoding/binary"
+	"slices"
+)
 
 // NRF51 is the chip of the machine microbit.
 var NRF51 = Model{
@@ -25,11 +29,14 @@ const (
 type nrf51 struct {
 	*machine
 	wear    *Wear
+	flash   []byte // what debuggers made of it
 	config  uint32 // what the controller allows: 0 reading, 1 writing, 2 erasing
 	unsaved bool
 }
 
-func newNRF51(m *machine, w *Wear) chipModel { return &nrf51{machine: m, wear: w} }
+func newNRF51(m *machine, w *Wear) chipModel {
+	return &nrf51{machine: m, wear: w, flash: make([]byte, nrfBytes)}
+}
 
 // factory overrides what QEMU misplaces (nRF51 reference manual §7: CODEPAGESIZE, CODESIZE, CLENR0, NUMRAMBLOCK, ...).
 var factory = map[uint32]uint32{
@@ -79,6 +86,7 @@ func (n *nrf51) Write(addr uint32, width int, v uint32) error {
 		if !n.wear.erased(int(v / nrfPage)) {
 			return nil
 		}
+		n.blank(v / nrfPage)
 	case addr == nrfEraseAll && n.config == 2 && v&1 != 0:
 		n.unsaved = true
 		return n.eraseAll(v)
@@ -107,10 +115,14 @@ func (n *nrf51) eraseAll(v uint32) error {
 		whole = n.wear.erased(page) && whole
 	}
 	if whole {
+		for page := range n.size() / nrfPage {
+			n.blank(page)
+		}
 		return n.machine.Write(nrfEraseAll, 4, v)
 	}
 	for page := range n.size() / nrfPage {
 		if !n.wear.Stuck[int(page)] {
+			n.blank(page)
 			if err := n.machine.Write(nrfErasePg, 4, page*nrfPage); err != nil {
 				return err
 			}
@@ -119,10 +131,19 @@ func (n *nrf51) eraseAll(v uint32) error {
 	return nil
 }
 
+func (n *nrf51) blank(page uint32) {
+	if page < nrfBytes/nrfPage {
+		copy(n.flash[page*nrfPage:][:nrfPage], erasedPage)
+	}
+}
+
+var erasedPage = bytes.Repeat([]byte{0xFF}, nrfPage)
+
 // program leaves ones where bits no longer become 0.
 func (n *nrf51) program(addr uint32, width int, v uint32) error {
 	for i := range uint32(width) {
 		v |= uint32(n.wear.weak(addr+i)) << (8 * i)
+		n.flash[addr+i] &= byte(v >> (8 * i))
 	}
 	return n.machine.Write(addr, width, v)
 }
@@ -141,6 +162,12 @@ func (n *nrf51) preload(flash []byte) error {
 			}
 		}
 	}
+	copy(n.flash, flash)
 	n.unsaved = true
 	return n.machine.Write(nrfConfig, 4, n.config)
+}
+
+func (n *nrf51) restarted() error {
+	n.config = 0
+	return n.preload(slices.Clone(n.flash))
 }

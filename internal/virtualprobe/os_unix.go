@@ -15,9 +15,6 @@ import (
 // ownSession lets a process outlive the terminal it was started from.
 func ownSession(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} }
 
-// exists reports whether there is such a process.
-func exists(pid int) bool { return syscall.Kill(pid, 0) == nil }
-
 // terminalOpen reports whether anybody has the other side of a terminal open.
 func terminalOpen(f *os.File) (bool, error) {
 	raw, err := f.SyscallConn()

@@ -257,6 +257,12 @@ func (f *stm32f4) afterReset() error {
 	return nil
 }
 
+func (f *stm32f4) restarted() error {
+	clear(f.rom)
+	f.stale = true
+	return f.afterReset()
+}
+
 // beforeRun writes what has changed of the ROM, past the guest.
 func (f *stm32f4) beforeRun() error {
 	const part = 4 << 10

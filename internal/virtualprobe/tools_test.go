@@ -1,6 +1,7 @@
 package virtualprobe
 
 import (
+	"bytes"
 	"context"
 	"io"
 	"net"
@@ -184,4 +185,31 @@ func TestSTM32F4(t *testing.T) {
 		run(t, "pyocd", "load", "--no-config", "--no-wait", "-t", "stm32f412xe", "-u", "remote:localhost:"+listen(t, c.serveRemote), "--format", "bin", name)
 		mustHold(t, c, 0, want)
 	})
+}
+
+// Firmware that was half-written may lock the core up, which QEMU does not survive. The chip does: with its flash, and a
+// tool programs it.
+func TestLockup(t *testing.T) {
+	c := powerUp(t, NRF51)
+	name, good := image(t, 4096, 0)
+	bad := bytes.Clone(good)
+	for _, at := range []int{4, 12} { // entry and hard fault
+		copy(bad[at:], []byte{0x41, 0, 0, 0})
+	}
+	copy(bad[0x40:], []byte{0x00, 0xDE}) // undefined
+	if err := c.Load(bad); err != nil {
+		t.Fatal(err)
+	}
+	for start := time.Now(); !c.machine.dead.Load(); time.Sleep(5 * time.Millisecond) {
+		if time.Since(start) > 20*time.Second {
+			t.Fatal("the emulator does not mind")
+		}
+	}
+	mustHold(t, c, 0, bad)
+	run(t, "openocd", "-s", jtagScripts(t), "-c", "adapter driver remote_bitbang; remote_bitbang host localhost; remote_bitbang port "+listen(t, c.serveBitbang)+"; transport select jtag",
+		"-c", "gdb_port disabled; tcl_port disabled; telnet_port disabled", "-f", "target/nrf51.cfg", "-c", "program "+name+" verify reset exit 0")
+	mustHold(t, c, 0, good)
+	if c.machine.dead.Load() {
+		t.Error("it locked up again")
+	}
 }
