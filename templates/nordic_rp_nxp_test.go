@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
 	"strconv"
@@ -75,7 +76,8 @@ func (f fakeBoard) build(t *testing.T, baud int) string {
 		"-I" + dir, "-Itestdata/chips", "-Ibaremetal/port", "-Ibaremetal/src", "-I../crt/include", "-include", "fake.h",
 	}, f.flags, []string{"-o", program, "testdata/chips/fake.c", "testdata/chips/" + f.model})
 	for _, s := range b.Sources {
-		if name := filepath.Base(s.Name); strings.HasPrefix(name, "chip_") || strings.HasPrefix(name, "uart_") {
+		name := filepath.Base(s.Name)
+		if filepath.Ext(name) == ".c" && !regexp.MustCompile(`^(bare|cortexm|boot)`).MatchString(name) {
 			args = append(args, "baremetal/"+s.Name)
 		}
 	}
@@ -108,7 +110,7 @@ func fakeConfig(b *boards.Board, baud int) string {
 		fmt.Fprintf(&s, "#define %s %s\n", name, b.Defines[name])
 	}
 	fmt.Fprintf(&s, "#define BOARDSMITH_CORE_HZ %d\n#define BOARDSMITH_BAUD %d\n", b.CoreHz, baud)
-	fmt.Fprintf(&s, "#define BOARDSMITH_WATCHDOG_MS 0\n")
+	fmt.Fprintf(&s, "#define BOARDSMITH_WATCHDOG_MS 0\n#define BOARDSMITH_EMULATED 0\n")
 	return s.String()
 }
 

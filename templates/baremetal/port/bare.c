@@ -5,6 +5,7 @@
 #include "bare.h"
 
 #include <boardsmith/boardsmith.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <tvm/runtime/crt/error_codes.h>
@@ -45,6 +46,12 @@ static uint32_t starts __attribute__((section(".boardsmith.noinit")));
 // ---- Weak defaults -----------------------------------------------------------------------------------------------
 
 WEAK void cpu_irq_disable(uint32_t number) { (void)number; }
+
+WEAK uint32_t chip_id(uint8_t* id, uint32_t max_bytes) {
+  (void)id;
+  (void)max_bytes;
+  return 0;
+}
 
 WEAK void chip_watchdog_start(uint32_t ms) { (void)ms; }
 
@@ -112,7 +119,7 @@ static void wait_for_bytes(uint32_t timeout_ms) {
   const uint32_t since = bare.now_ms;
   for (;;) {
     const uint32_t state = cpu_lock();
-    const int32_t done = (bare.head != bare.tail) || ((bare.now_ms - since) >= timeout_ms);
+    const bool done = (bare.head != bare.tail) || ((bare.now_ms - since) >= timeout_ms);
     if (!done) {
       cpu_idle();
     }
@@ -214,7 +221,8 @@ static int32_t bare_init(void* ctx) {
   chip_init();
   cpu_init();
   const struct bare_platform p = look();
-  fault_start((p.reset_cause < 0) ? -1 : (int32_t)((p.reset_cause & BARE_RESET_WATCHDOG) != 0));
+  const int32_t bitten = ((p.reset_cause & BARE_RESET_WATCHDOG) != 0) ? 1 : 0;
+  fault_start((p.reset_cause < 0) ? -1 : bitten);
   uart_init();
 #if (BOARDSMITH_WATCHDOG_MS) > 0
   chip_watchdog_start(BOARDSMITH_WATCHDOG_MS);
@@ -257,8 +265,8 @@ static int32_t bare_session_random(void* ctx, uint8_t* data, uint32_t size_bytes
 static uint32_t bare_image_crc(void* ctx) {
   (void)ctx;
   const uint8_t* model = (const uint8_t*)&bare_model;
-  const uint32_t crc = boardsmith_crc32(bare_image_start, (size_t)(bare_resident_end - bare_image_start));
-  return boardsmith_crc32_more(crc, model, (size_t)(bare_model.image_end - model));
+  const uint32_t crc = boardsmith_crc32(bare_image_start, (uintptr_t)bare_resident_end - (uintptr_t)bare_image_start);
+  return boardsmith_crc32_more(crc, model, (uintptr_t)bare_model.image_end - (uintptr_t)model);
 }
 
 // What the runtime finds in place of TVMSystemLibEntryPoint (the Makefile's --wrap): a jump through the table.

@@ -15,6 +15,7 @@
 //   BARE_RX_BYTES                  room for received bytes, a power of two, default 1024
 //   BARE_HANDLER_STACK_BYTES       stack of the interrupt and fault handlers, default 768
 //   BOARDSMITH_FAULT_STACK_BYTES   stack kept in a fault's record (fault.h), default 512
+//   CPU_NO_EXTERNAL_MEMORY         1 where a Cortex-M7 has nothing at 0x60000000 to 0x9FFFFFFF: it must not read ahead there
 //   CPU_SLEEP_STOPS_TICK           1 where a Cortex-M's SysTick stands still in WFI (nRF52, nRF53): idling spins
 #ifndef BOARDSMITH_BARE_H_
 #define BOARDSMITH_BARE_H_
@@ -122,14 +123,15 @@ uint32_t chip_core_hz(void);
 uint32_t chip_uart_hz(void);
 
 // External interrupt number came. Serves it (usually uart_irq()) and returns 0; -1: not expected, which is a fault
-// with that number. In interrupt context.
+// with that number. In interrupt context; what it writes to a peripheral arrives before the interrupt returns. Where the
+// UART is all that interrupts chip_irq.c has it.
 int32_t chip_irq(uint32_t number);
 
 // Sets wait_states, the prefetch flag and reset_cause (read once by chip_init, which clears the bits after reading).
 // Also the cache flags where caches are the flash interface's and not the core's.
 void chip_platform(struct bare_platform* p);
 
-// Writes the chip's unique id, at most max_bytes; returns its length, 0 where there is none.
+// Writes the chip's unique id, at most max_bytes; returns its length, 0 where there is none. Weak default in bare.c: none.
 uint32_t chip_id(uint8_t* id, uint32_t max_bytes);
 
 // Fills data with bytes that differ from reset to reset. Returns 0, or -1 without a source of them. Weak default in

@@ -111,26 +111,12 @@ uint32_t chip_core_hz(void) {
 
 uint32_t chip_uart_hz(void) { return chip_core_hz(); }  // tlclk is the core's clock
 
-int32_t chip_irq(uint32_t number) {
-  if (number != (uint32_t)(UART_IRQ)) {
-    return -1;
-  }
-  uart_irq();
-  return 0;
-}
-
 void chip_platform(struct bare_platform* p) {
   p->flags |= (uint32_t)BARE_FLAG_ICACHE;  // it cannot be switched off (§3.2)
 #if !BOARDSMITH_EMULATED                  // the emulator has no AON block and reads 0
   static const int32_t causes[4] = {BARE_RESET_POWER, BARE_RESET_PIN, BARE_RESET_WATCHDOG, BARE_RESET_OTHER};
   p->reset_cause = causes[PMUCAUSE_RESET(PMUCAUSE)];
 #endif
-}
-
-uint32_t chip_id(uint8_t* id, uint32_t max_bytes) {
-  (void)id;
-  (void)max_bytes;
-  return 0;  // the chip has none that code can read
 }
 
 void chip_watchdog_start(uint32_t ms) {

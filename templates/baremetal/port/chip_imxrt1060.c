@@ -4,7 +4,7 @@
 // LPUART on the 24 MHz crystal; pins of LPUART1. The flash's clock stays as the boot ROM made it (boot_imxrt1060.c),
 // and RAM as the fuses divide it. SDRAM stays off.
 //
-// Sources: IMXRT1060RM Rev. 3, IMXRT1060CEC (data sheet), in chapters as named below. Defines: LPUART_IRQ,
+// Sources: IMXRT1060RM Rev. 3, IMXRT1060CEC (data sheet), in chapters as named below. Defines: UART_IRQ,
 // IMXRT_FLASH_BYTES.
 #include <stddef.h>
 #include <stdint.h>
@@ -54,8 +54,7 @@
 #define RTWDOG_TOVAL REG32(0x400BC008U)
 #define TRNG_MCTL 0x400CC000U  // RM "TRNG"
 #define TRNG_ENT 0x400CC040U
-#define MPU_CTRL REG32(0xE000ED94U)  // ARMv7-M ARM B3.5
-#define MPU_RNR REG32(0xE000ED98U)
+#define MPU_RNR REG32(0xE000ED98U)  // ARMv7-M ARM B3.5
 #define MPU_RBAR REG32(0xE000ED9CU)
 #define MPU_RASR REG32(0xE000EDA0U)
 
@@ -243,41 +242,22 @@ static void read_reset_cause(void) {
   reset_cause |= ((why & SRSR_OTHERS) != 0U) ? (uint32_t)BARE_RESET_OTHER : 0U;
 }
 
-static void region(uint32_t number, uint32_t base, uint32_t attributes) {
-  MPU_RNR = number;
-  MPU_RBAR = base;
-  MPU_RASR = attributes;
-}
-
-// The core reads ahead in memory of kind "normal", which by default is all of 0x60000000 to 0x9FFFFFFF; behind the
-// flash and where no SDRAM is set up nobody answers. Region 0 is left to cortexm.c; a higher number comes before a
-// lower.
-static void fence(void) {
-  const uint32_t none_512_mib = (1U << 28) | (28U << 1) | 1U;  // XN, no access, SIZE, ENABLE
+// The flash, in the memory that CPU_NO_EXTERNAL_MEMORY forbids (cortexm.c): a region of a higher number comes first.
+static void allow_flash(void) {
   const uint32_t log2_bytes = 31U - (uint32_t)__builtin_clz((uint32_t)(IMXRT_FLASH_BYTES));
-  region(1, 0x80000000U, none_512_mib);
-  region(2, 0x60000000U, none_512_mib);
-  region(3, 0x60000000U, (6U << 24) | (1U << 17) | ((log2_bytes - 1U) << 1) | 1U);  // read-only, cacheable
-  MPU_CTRL = 5U;                                                                     // ENABLE, PRIVDEFENA
-  __atomic_thread_fence(__ATOMIC_SEQ_CST);
+  MPU_RNR = 3;
+  MPU_RBAR = 0x60000000U;
+  MPU_RASR = (6U << 24) | (1U << 17) | ((log2_bytes - 1U) << 1) | 1U;  // read-only, cacheable, SIZE, ENABLE
 }
 
 void chip_init(void) {
   read_reset_cause();
-  fence();
+  allow_flash();
   clocks_on();
   MUX_AD_B0_12 = MUX_LPUART1;
   MUX_AD_B0_13 = MUX_LPUART1;
   PAD_AD_B0_12 = PAD_TX;
   PAD_AD_B0_13 = PAD_RX;
-}
-
-int32_t chip_irq(uint32_t number) {
-  if (number != (uint32_t)(LPUART_IRQ)) {
-    return -1;
-  }
-  uart_irq();
-  return 0;
 }
 
 void chip_platform(struct bare_platform* p) { p->reset_cause = (int32_t)reset_cause; }

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // TI's (Luminary's) LM3S6965 and its like with a crystal of 8 MHz: Stellaris LM3S6965 Microcontroller Data Sheet
-// (DS-LM3S6965-12746). Defines: PL011_IRQ.
+// (DS-LM3S6965-12746). Defines: UART_IRQ.
 #include "bare.h"
 
 #define SYSCTL 0x400FE000U  // §5.4
-#define DID0 REG32(SYSCTL + 0x000U)
 #define RIS REG32(SYSCTL + 0x050U)
 #define RESC REG32(SYSCTL + 0x05CU)
 #define RCC REG32(SYSCTL + 0x060U)
@@ -82,14 +81,6 @@ uint32_t chip_core_hz(void) {
 
 uint32_t chip_uart_hz(void) { return chip_core_hz(); }
 
-int32_t chip_irq(uint32_t number) {
-  if (number != (uint32_t)(PL011_IRQ)) {
-    return -1;
-  }
-  uart_irq();
-  return 0;
-}
-
 void chip_platform(struct bare_platform* p) {
   p->wait_states = 0;  // up to 50 MHz (§7.2.2.1)
   p->reset_cause = 0;
@@ -101,12 +92,6 @@ void chip_platform(struct bare_platform* p) {
   if (p->reset_cause == 0) {
     p->reset_cause = -1;  // an emulator's register that is never set
   }
-}
-
-uint32_t chip_id(uint8_t* id, uint32_t max_bytes) {
-  (void)id;
-  (void)max_bytes;
-  return 0;  // its user registers are the user's
 }
 
 // §10.3: an interrupt at the first time-out, which nobody enables here; the reset comes at the second.

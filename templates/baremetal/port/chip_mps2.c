@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The FPGA images of Arm's MPS2, MPS2+ and MPS3 boards: clocks are fixed, memory needs nothing. Application notes
-// AN385, AN386, AN500 (DAI 0385, 0386, 0500), AN521 (DAI 0521), AN547 (DAI 0547). Defines: CMSDK_UART_RX_IRQ,
+// AN385, AN386, AN500 (DAI 0385, 0386, 0500), AN521 (DAI 0521), AN547 (DAI 0547). Defines: UART_IRQ,
 // CMSDK_WATCHDOG_BASE, CMSDK_WATCHDOG_HZ.
 #include "bare.h"
 
@@ -26,21 +26,7 @@ uint32_t chip_uart_hz(void) {
 #endif
 }
 
-int32_t chip_irq(uint32_t number) {
-  if (number != (uint32_t)(CMSDK_UART_RX_IRQ)) {
-    return -1;
-  }
-  uart_irq();
-  return 0;
-}
-
 void chip_platform(struct bare_platform* p) { (void)p; }
-
-uint32_t chip_id(uint8_t* id, uint32_t max_bytes) {
-  (void)id;
-  (void)max_bytes;
-  return 0;
-}
 
 void chip_watchdog_start(uint32_t ms) {
   WDOGLOAD = ((CMSDK_WATCHDOG_HZ) / 1000U) * ms;

@@ -3,7 +3,8 @@
 // Raspberry Pi's RP2040: 125 MHz from the 12 MHz crystal, UART0 on GPIO 0 and 1, watchdog, random bits, the flash's own
 // id as the chip's. One core is used; the other waits in the boot ROM.
 //
-// Sources: RP2040 datasheet (build 2023-03-02; DS below), W25Q16JV datasheet. Defines: PL011_BASE, PL011_IRQ.
+// Sources: RP2040 datasheet (build 2023-03-02; DS below), W25Q16JV datasheet. Defines: PL011_BASE, UART_IRQ.
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -170,7 +171,7 @@ static uint32_t pll_sys_hz(void) {
 }
 
 uint32_t chip_core_hz(void) {
-  const uint32_t on_pll =
+  const bool on_pll =
       ((REG32(CLK_SYS_SELECTED) & (1U << CLK_SYS_AUX)) != 0U) && (((REG32(CLK_SYS_CTRL) >> 5) & 7U) == 0U);
   const uint32_t source = on_pll ? pll_sys_hz() : ref_hz();
   const uint32_t div = CLK_SYS_DIV;  // in 1/256
@@ -198,10 +199,12 @@ _Static_assert(ID_COMMAND_BYTES <= SSI_FIFO_WORDS, "all that is sent has room in
 #define SS_OUT (3U << 8)      // OUTOVER
 #define SS_LOW (2U << 8)
 
+typedef void (*rom_function_t)(void);
+
 typedef struct flash_access {
-  void (*connect)(void);                // DS §2.8.3.1.3: IF, EX, FC
-  void (*exit_xip)(void);
-  void (*flush_cache)(void);
+  rom_function_t connect;  // DS §2.8.3.1.3: IF, EX, FC
+  rom_function_t exit_xip;
+  rom_function_t flush_cache;
   volatile uint32_t boot[BOOT_WORDS];   // the second stage
   volatile uint8_t bytes[ID_COMMAND_BYTES];  // sent, and received in its place
 } flash_access_t;
@@ -234,7 +237,7 @@ RAM_CODE static uint32_t ask_flash(void) {
   const uint32_t got = exchange();
   SS_CTRL |= SS_OUT;    // high
   flash.flush_cache();  // also gives the pin back
-  ((void (*)(void))((uintptr_t)flash.boot + 1U))();
+  ((rom_function_t)((uintptr_t)flash.boot + 1U))();
   return got;
 }
 
@@ -244,11 +247,14 @@ static uint32_t rom_half(uintptr_t address) {
   return *(const volatile uint16_t*)address;
 }
 
+typedef rom_function_t (*rom_lookup_t)(const uint16_t* table, uint32_t code);
+
 // DS §2.8.3: the table and the function that searches it, at fixed addresses.
-static void (*rom_function(char first, char second))(void) {
-  typedef void (*(*lookup_t)(const uint16_t* table, uint32_t code))(void);
-  const lookup_t lookup = (lookup_t)(uintptr_t)rom_half(0x18U);
-  return lookup((const uint16_t*)(uintptr_t)rom_half(0x14U), ((uint32_t)second << 8) | (uint32_t)first);
+static rom_function_t rom_function(char first, char second) {
+  const uint16_t* const table = (const uint16_t*)(uintptr_t)rom_half(0x14U);
+  const uintptr_t look_up = rom_half(0x18U);
+  const rom_function_t found = ((rom_lookup_t)look_up)(table, ((uint32_t)second << 8) | (uint32_t)first);
+  return found;
 }
 
 static int32_t prepare(void) {
@@ -335,14 +341,6 @@ void chip_init(void) {
   GPIO1_CTRL = FUNCTION_UART;
   WATCHDOG_TICK = WATCHDOG_TICK_1_US;
   read_flash_id();
-}
-
-int32_t chip_irq(uint32_t number) {
-  if (number != (uint32_t)(PL011_IRQ)) {
-    return -1;
-  }
-  uart_irq();
-  return 0;
 }
 
 void chip_platform(struct bare_platform* p) {

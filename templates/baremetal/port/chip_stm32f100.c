@@ -3,7 +3,7 @@
 // chip_* of the STM32F100, the value line (RM0041): 24 MHz from a crystal of 8 MHz, without wait states, and the pins of
 // the F1, which are not like the other families'. Without HSE the core stays on HSI at 8 MHz, and chip_core_hz says so.
 //
-// QEMU's STM32F100 has no RCC and no GPIO: all of it reads 0. As in chip_stm32f4.c, RCC_CR = 0 stands for that machine.
+// QEMU's STM32F100 has no RCC and no GPIO (stm32_has_clocks).
 //
 // A board's `defines`: STM32_UART 1, 2 or 3, at its default pins (A9 and A10, A2 and A3, B10 and B11); STM32_HSE_HZ
 // 8000000; STM32_HSE_BYPASS.
@@ -18,9 +18,6 @@
 #define RCC_CSR 0x40021024U
 #define RCC_CR_HSION (1U << 0)
 #define RCC_CR_HSIRDY (1U << 1)
-#define RCC_CR_HSEON (1U << 16)
-#define RCC_CR_HSERDY (1U << 17)
-#define RCC_CR_HSEBYP (1U << 18)
 #define RCC_CR_PLLON (1U << 24)
 #define RCC_CR_PLLRDY (1U << 25)
 #define RCC_CFGR_SW 3U  // HSI, HSE, PLL
@@ -71,9 +68,19 @@ const stm32_uart_t stm32_uart = {0x40004800U, 39U, RCC_APB1ENR, 18U};
 #error "STM32_UART names no USART of the STM32F100"
 #endif
 
-static int32_t reset_cause = -1;
+const stm32_chip_t stm32_chip = {
+    .rcc_cr = RCC_CR, .uid = UID_BASE, .iwdg = IWDG_BASE, .rng = 0, .lsi_max_hz = LSI_MAX_HZ};
 
-static int32_t no_clock_tree(void) { return REG32(RCC_CR) == 0U; }
+static const stm32_resets_t resets = {
+    .address = RCC_CSR,
+    .clear = RCC_CSR_RMVF,
+    .power = RCC_CSR_PORRSTF,
+    .pin = RCC_CSR_PINRSTF,
+    .software = RCC_CSR_SFTRSTF,
+    .watchdog = RCC_CSR_WATCHDOGS,
+    .other = RCC_CSR_LPWRRSTF,
+};
+static int32_t reset_cause = -1;
 
 static void to_hsi(void) {
   stm32_modify(RCC_CR, RCC_CR_HSION, RCC_CR_HSION);
@@ -84,9 +91,7 @@ static void to_hsi(void) {
 }
 
 static void to_pll(void) {
-  stm32_modify(RCC_CR, RCC_CR_HSEBYP, (STM32_HSE_BYPASS) ? RCC_CR_HSEBYP : 0U);
-  stm32_modify(RCC_CR, RCC_CR_HSEON, RCC_CR_HSEON);
-  if (stm32_wait(RCC_CR, RCC_CR_HSERDY, RCC_CR_HSERDY, WAIT_MS) != 0) {
+  if (stm32_hse_on() != 0) {
     return;
   }
   stm32_modify(RCC_CFGR, RCC_CFGR_PLLSRC | RCC_CFGR_PLLMUL, RCC_CFGR_PLLSRC | ((PLL_FACTOR - 2U) << RCC_CFGR_PLLMUL_Pos));
@@ -94,20 +99,6 @@ static void to_pll(void) {
   if (stm32_wait(RCC_CR, RCC_CR_PLLRDY, RCC_CR_PLLRDY, WAIT_MS) == 0) {
     stm32_modify(RCC_CFGR, RCC_CFGR_SW, RCC_CFGR_SW_PLL);
     (void)stm32_wait(RCC_CFGR, RCC_CFGR_SWS, RCC_CFGR_SW_PLL << RCC_CFGR_SWS_Pos, WAIT_MS);
-  }
-}
-
-static void read_reset_cause(void) {
-  const uint32_t csr = REG32(RCC_CSR);
-  stm32_modify(RCC_CSR, RCC_CSR_RMVF, RCC_CSR_RMVF);
-  stm32_modify(RCC_CSR, RCC_CSR_RMVF, 0U);
-  reset_cause = 0;
-  reset_cause |= ((csr & RCC_CSR_PORRSTF) != 0U) ? BARE_RESET_POWER : 0;
-  reset_cause |= ((csr & RCC_CSR_SFTRSTF) != 0U) ? BARE_RESET_SOFTWARE : 0;
-  reset_cause |= ((csr & RCC_CSR_WATCHDOGS) != 0U) ? BARE_RESET_WATCHDOG : 0;
-  reset_cause |= ((csr & RCC_CSR_LPWRRSTF) != 0U) ? BARE_RESET_OTHER : 0;
-  if ((reset_cause == 0) && ((csr & RCC_CSR_PINRSTF) != 0U)) {  // the others pull the pin, too
-    reset_cause = BARE_RESET_PIN;
   }
 }
 
@@ -123,10 +114,10 @@ static void pin(uint32_t pin_number, uint32_t mode) {
 void chip_early(void) {}
 
 void chip_init(void) {
-  if (no_clock_tree()) {
+  if (!stm32_has_clocks()) {
     return;
   }
-  read_reset_cause();
+  reset_cause = stm32_reset_cause(&resets);
   to_hsi();
   to_pll();
   pin(UART_TX, PIN_OUTPUT);
@@ -134,7 +125,7 @@ void chip_init(void) {
 }
 
 uint32_t chip_core_hz(void) {
-  if (no_clock_tree()) {
+  if (!stm32_has_clocks()) {
     return BOARDSMITH_CORE_HZ;
   }
   const uint32_t cfgr = REG32(RCC_CFGR);
@@ -146,33 +137,11 @@ uint32_t chip_core_hz(void) {
 
 uint32_t chip_uart_hz(void) { return chip_core_hz(); }  // no bus is divided
 
-int32_t chip_irq(uint32_t number) {
-  if (number != stm32_uart.irq) {
-    return -1;
-  }
-  uart_irq();
-  return 0;
-}
-
 void chip_platform(struct bare_platform* p) {
-  if (!no_clock_tree()) {
+  if (stm32_has_clocks()) {
     p->wait_states = 0;  // §3.3.3: it has none
     p->reset_cause = reset_cause;
   }
 }
 
-uint32_t chip_id(uint8_t* id, uint32_t max_bytes) {
-  return no_clock_tree() ? 0U : stm32_unique_id(UID_BASE, id, max_bytes);
-}
-
-void chip_watchdog_start(uint32_t ms) {
-  if (!no_clock_tree()) {
-    stm32_watchdog_start(IWDG_BASE, ms, LSI_MAX_HZ);
-  }
-}
-
-void chip_watchdog_feed(void) {
-  if (!no_clock_tree()) {
-    stm32_watchdog_feed(IWDG_BASE);
-  }
-}
+int32_t stm32_rng_on(void) { return -1; }  // it has none

@@ -3,9 +3,7 @@
 // chip_* of the STM32F4 (RM0090: STM32F405; RM0368: STM32F401): power scale, flash accelerator, USART pins, random
 // numbers. The clock tree is stm32f.c's. Without HSE the core stays on HSI at 16 MHz, and chip_core_hz says so.
 //
-// QEMU's STM32F405 has no RCC, PWR, FLASH, GPIO and RNG: all of it reads 0. No chip that runs has all its oscillators
-// off, so RCC_CR = 0 stands for that machine: nothing is waited for, the clock is the machine's (BOARDSMITH_CORE_HZ),
-// and what is not there is reported as unknown. The same image is right on the chip.
+// QEMU's STM32F405 has no RCC, PWR, FLASH, GPIO and RNG (stm32_has_clocks).
 //
 // A chip file's `defines`: STM32_PWR_VOS and STM32_PWR_VOS_MASK (the power scale for core_hz), STM32_HAS_RNG.
 #include <stdint.h>
@@ -51,9 +49,10 @@ const stm32_uart_t stm32_uart = {0x40004800U, 39U, RCC_APB1ENR, 18U};  // not on
 #error "STM32_UART names no USART of the STM32F4"
 #endif
 
-static int32_t reset_cause = -1;
+const stm32_chip_t stm32_chip = {
+    .rcc_cr = RCC_CR, .uid = UID_BASE, .iwdg = IWDG_BASE, .rng = RNG_BASE, .lsi_max_hz = LSI_MAX_HZ};
 
-static int32_t no_clock_tree(void) { return REG32(RCC_CR) == 0U; }
+static int32_t reset_cause = -1;
 
 // On revision A of the F405 prefetch is broken (ES0182, ART accelerator prefetch queue).
 static uint32_t prefetch_bit(void) {
@@ -81,10 +80,10 @@ static int32_t clocks_on(void) {
 void chip_early(void) {}
 
 void chip_init(void) {
-  if (no_clock_tree()) {
+  if (!stm32_has_clocks()) {
     return;
   }
-  reset_cause = stm32f_reset_cause();
+  reset_cause = stm32_reset_cause(&stm32f_resets);
   stm32f_to_hsi();
   if (clocks_on() != 0) {
     stm32f_to_hsi();
@@ -94,20 +93,12 @@ void chip_init(void) {
   stm32_pin(GPIOA_BASE, RCC_AHB1ENR, STM32_UART_RX, STM32_UART_RX_AF);
 }
 
-uint32_t chip_core_hz(void) { return no_clock_tree() ? (uint32_t)(BOARDSMITH_CORE_HZ) : stm32f_hclk_hz(); }
+uint32_t chip_core_hz(void) { return stm32_has_clocks() ? stm32f_hclk_hz() : (uint32_t)(BOARDSMITH_CORE_HZ); }
 
-uint32_t chip_uart_hz(void) { return no_clock_tree() ? (uint32_t)(BOARDSMITH_CORE_HZ) : stm32f_pclk_hz(UART_BUS); }
-
-int32_t chip_irq(uint32_t number) {
-  if (number != stm32_uart.irq) {
-    return -1;
-  }
-  uart_irq();
-  return 0;
-}
+uint32_t chip_uart_hz(void) { return stm32_has_clocks() ? stm32f_pclk_hz(UART_BUS) : (uint32_t)(BOARDSMITH_CORE_HZ); }
 
 void chip_platform(struct bare_platform* p) {
-  if (no_clock_tree()) {
+  if (!stm32_has_clocks()) {
     return;
   }
   const uint32_t acr = REG32(FLASH_ACR);
@@ -118,28 +109,11 @@ void chip_platform(struct bare_platform* p) {
   p->reset_cause = reset_cause;
 }
 
-uint32_t chip_id(uint8_t* id, uint32_t max_bytes) {
-  return no_clock_tree() ? 0U : stm32_unique_id(UID_BASE, id, max_bytes);
-}
-
+int32_t stm32_rng_on(void) {
 #if STM32_HAS_RNG
-int32_t chip_random(uint8_t* data, uint32_t size_bytes) {
-  if (no_clock_tree()) {
-    return bare_random(data, size_bytes);
-  }
-  stm32_enable(RCC_AHB2ENR, RCC_AHB2ENR_RNGEN);
-  return (stm32_random(RNG_BASE, data, size_bytes) == 0) ? 0 : bare_random(data, size_bytes);
-}
+  stm32_enable(RCC_AHB2ENR, RCC_AHB2ENR_RNGEN);  // it runs on PLLQ
+  return 0;
+#else
+  return -1;
 #endif
-
-void chip_watchdog_start(uint32_t ms) {
-  if (!no_clock_tree()) {
-    stm32_watchdog_start(IWDG_BASE, ms, LSI_MAX_HZ);
-  }
-}
-
-void chip_watchdog_feed(void) {
-  if (!no_clock_tree()) {
-    stm32_watchdog_feed(IWDG_BASE);
-  }
 }

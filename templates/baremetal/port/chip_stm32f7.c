@@ -56,6 +56,9 @@ const stm32_uart_t stm32_uart = {0x40011400U, 71U, RCC_APB2ENR, 5U};
 #error "STM32_UART names no USART of the STM32F7"
 #endif
 
+const stm32_chip_t stm32_chip = {
+    .rcc_cr = RCC_CR, .uid = UID_BASE, .iwdg = IWDG_BASE, .rng = RNG_BASE, .lsi_max_hz = LSI_MAX_HZ};
+
 static int32_t reset_cause = -1;
 
 static int32_t flash_ready(void) {
@@ -94,7 +97,7 @@ static int32_t clocks_on(void) {
 void chip_early(void) {}
 
 void chip_init(void) {
-  reset_cause = stm32f_reset_cause();
+  reset_cause = stm32_reset_cause(&stm32f_resets);
   stm32f_to_hsi();
   if (clocks_on() != 0) {
     stm32f_to_hsi();
@@ -109,14 +112,6 @@ uint32_t chip_core_hz(void) { return stm32f_hclk_hz(); }
 
 uint32_t chip_uart_hz(void) { return stm32f_pclk_hz(UART_BUS); }
 
-int32_t chip_irq(uint32_t number) {
-  if (number != stm32_uart.irq) {
-    return -1;
-  }
-  uart_irq();
-  return 0;
-}
-
 void chip_platform(struct bare_platform* p) {
   const uint32_t acr = REG32(FLASH_ACR);
   p->wait_states = (int32_t)(acr & FLASH_ACR_LATENCY);
@@ -124,13 +119,7 @@ void chip_platform(struct bare_platform* p) {
   p->reset_cause = reset_cause;
 }
 
-uint32_t chip_id(uint8_t* id, uint32_t max_bytes) { return stm32_unique_id(UID_BASE, id, max_bytes); }
-
-int32_t chip_random(uint8_t* data, uint32_t size_bytes) {
+int32_t stm32_rng_on(void) {
   stm32_enable(RCC_AHB2ENR, RCC_AHB2ENR_RNGEN);  // it runs on PLLQ
-  return (stm32_random(RNG_BASE, data, size_bytes) == 0) ? 0 : bare_random(data, size_bytes);
+  return 0;
 }
-
-void chip_watchdog_start(uint32_t ms) { stm32_watchdog_start(IWDG_BASE, ms, LSI_MAX_HZ); }
-
-void chip_watchdog_feed(void) { stm32_watchdog_feed(IWDG_BASE); }

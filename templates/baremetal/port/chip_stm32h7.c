@@ -39,9 +39,6 @@
 #define RCC_CR_HSIDIVF (1U << 5)
 #define RCC_CR_HSI48ON (1U << 12)
 #define RCC_CR_HSI48RDY (1U << 13)
-#define RCC_CR_HSEON (1U << 16)
-#define RCC_CR_HSERDY (1U << 17)
-#define RCC_CR_HSEBYP (1U << 18)
 #define RCC_CR_PLL1ON (1U << 24)
 #define RCC_CR_PLL1RDY (1U << 25)
 
@@ -86,7 +83,7 @@
 
 #define RCC_RSR_RMVF (1U << 16)
 #define RCC_RSR_BORRSTF (1U << 21)
-#define RCC_RSR_PINRSTF (1U << 22)  // every cause sets this one too: it pulls the pin
+#define RCC_RSR_PINRSTF (1U << 22)
 #define RCC_RSR_PORRSTF (1U << 23)
 #define RCC_RSR_SFTRSTF (1U << 24)
 #define RCC_RSR_IWDG1RSTF (1U << 26)
@@ -163,7 +160,6 @@ _Static_assert((CORE_HZ >= (192000000U / PLL_P)) && (CORE_HZ <= VOS0_MAX_HZ), "c
 
 #define HSI_MS 5U
 #define HSI48_MS 5U
-#define HSE_MS 100U
 #define PLL_MS 5U
 #define SWITCH_MS 5U
 #define REGULATOR_MS 10U
@@ -194,6 +190,18 @@ const stm32_uart_t stm32_uart = {0x40011400U, 71U, RCC_APB2ENR, 5U};
 #error "STM32_UART names no USART of the STM32H743"
 #endif
 
+const stm32_chip_t stm32_chip = {
+    .rcc_cr = RCC_CR, .uid = UID_BASE, .iwdg = IWDG1_BASE, .rng = RNG_BASE, .lsi_max_hz = LSI_MAX_HZ};
+
+static const stm32_resets_t resets = {
+    .address = RCC_RSR,
+    .clear = RCC_RSR_RMVF,
+    .power = RCC_RSR_PORRSTF | RCC_RSR_BORRSTF,
+    .pin = RCC_RSR_PINRSTF,
+    .software = RCC_RSR_SFTRSTF,
+    .watchdog = RCC_RSR_IWDG1RSTF | RCC_RSR_WWDG1RSTF,
+    .other = RCC_RSR_LPWRRSTF,
+};
 static int32_t reset_cause = -1;
 
 static uint32_t revision(void) { return REG32(DBGMCU_IDC) >> 16; }
@@ -246,19 +254,9 @@ static void to_hsi(void) {
   stm32_modify(RCC_CR, RCC_CR_PLL1ON, 0U);
   (void)stm32_wait(RCC_CR, RCC_CR_PLL1RDY, 0U, PLL_MS);
   stm32_modify(RCC_CR, RCC_CR_HSEON, 0U);
-  (void)stm32_wait(RCC_CR, RCC_CR_HSERDY, 0U, HSE_MS);
+  (void)stm32_wait(RCC_CR, RCC_CR_HSERDY, 0U, STM32_HSE_MS);
   stm32_modify(RCC_CR, RCC_CR_HSIDIV, 0U);  // not while a PLL runs on it
   (void)stm32_wait(RCC_CR, RCC_CR_HSIDIVF, RCC_CR_HSIDIVF, HSI_MS);
-}
-
-static int32_t hse_on(void) {
-#if STM32_HSE_HZ > 0
-  stm32_modify(RCC_CR, RCC_CR_HSEBYP, (STM32_HSE_BYPASS) ? RCC_CR_HSEBYP : 0U);  // only while HSE is off
-  stm32_modify(RCC_CR, RCC_CR_HSEON, RCC_CR_HSEON);
-  return stm32_wait(RCC_CR, RCC_CR_HSERDY, RCC_CR_HSERDY, HSE_MS);
-#else
-  return 0;
-#endif
 }
 
 static int32_t pll_on(void) {
@@ -289,24 +287,10 @@ static int32_t to_pll(void) {
   return stm32_wait(RCC_CFGR, RCC_CFGR_SWS, RCC_CFGR_SW_PLL1 << RCC_CFGR_SWS_Pos, SWITCH_MS);
 }
 
-static int32_t take_reset_cause(void) {
-  const uint32_t rsr = REG32(RCC_RSR);
-  stm32_modify(RCC_RSR, RCC_RSR_RMVF, RCC_RSR_RMVF);
-  int32_t cause = 0;
-  cause |= ((rsr & (RCC_RSR_PORRSTF | RCC_RSR_BORRSTF)) != 0U) ? BARE_RESET_POWER : 0;
-  cause |= ((rsr & RCC_RSR_SFTRSTF) != 0U) ? BARE_RESET_SOFTWARE : 0;
-  cause |= ((rsr & (RCC_RSR_IWDG1RSTF | RCC_RSR_WWDG1RSTF)) != 0U) ? BARE_RESET_WATCHDOG : 0;
-  cause |= ((rsr & RCC_RSR_LPWRRSTF) != 0U) ? BARE_RESET_OTHER : 0;
-  if ((cause == 0) && ((rsr & RCC_RSR_PINRSTF) != 0U)) {
-    cause = BARE_RESET_PIN;
-  }
-  return cause;
-}
-
 void chip_init(void) {
-  reset_cause = take_reset_cause();
+  reset_cause = stm32_reset_cause(&resets);
   to_hsi();
-  if ((power_on() != 0) || (hse_on() != 0) || (pll_on() != 0) || (flash_ready() != 0) || (to_pll() != 0)) {
+  if ((power_on() != 0) || (stm32_hse_on() != 0) || (pll_on() != 0) || (flash_ready() != 0) || (to_pll() != 0)) {
     to_hsi();
     (void)flash_ready();  // too many wait states harm nobody
   }
@@ -373,28 +357,13 @@ void chip_platform(struct bare_platform* p) {
   p->reset_cause = reset_cause;
 }
 
-int32_t chip_irq(uint32_t number) {
-  if (number != stm32_uart.irq) {
-    return -1;
-  }
-  uart_irq();
-  return 0;
-}
-
-uint32_t chip_id(uint8_t* id, uint32_t max_bytes) { return stm32_unique_id(UID_BASE, id, max_bytes); }
-
-int32_t chip_random(uint8_t* data, uint32_t size_bytes) {
+// On HSI48.
+int32_t stm32_rng_on(void) {
   stm32_modify(RCC_D2CCIP2R, RCC_D2CCIP2R_RNGSEL, 0U);
   stm32_modify(RCC_CR, RCC_CR_HSI48ON, RCC_CR_HSI48ON);
-  if (stm32_wait(RCC_CR, RCC_CR_HSI48RDY, RCC_CR_HSI48RDY, HSI48_MS) == 0) {
-    stm32_enable(RCC_AHB2ENR, RCC_AHB2ENR_RNGEN);
-    if (stm32_random(RNG_BASE, data, size_bytes) == 0) {
-      return 0;
-    }
+  if (stm32_wait(RCC_CR, RCC_CR_HSI48RDY, RCC_CR_HSI48RDY, HSI48_MS) != 0) {
+    return -1;
   }
-  return bare_random(data, size_bytes);
+  stm32_enable(RCC_AHB2ENR, RCC_AHB2ENR_RNGEN);
+  return 0;
 }
-
-void chip_watchdog_start(uint32_t ms) { stm32_watchdog_start(IWDG1_BASE, ms, LSI_MAX_HZ); }
-
-void chip_watchdog_feed(void) { stm32_watchdog_feed(IWDG1_BASE); }

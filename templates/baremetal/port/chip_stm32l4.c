@@ -32,9 +32,6 @@
 #define RCC_CR_MSIRGSEL (1U << 3)  // 1: the range is in CR, else in CSR
 #define RCC_CR_MSIRANGE_Pos 4U
 #define RCC_CR_MSIRANGE (0xFU << 4)
-#define RCC_CR_HSEON (1U << 16)
-#define RCC_CR_HSERDY (1U << 17)
-#define RCC_CR_HSEBYP (1U << 18)
 #define RCC_CR_PLLON (1U << 24)
 #define RCC_CR_PLLRDY (1U << 25)
 
@@ -72,7 +69,7 @@
 #define RCC_CSR_RMVF (1U << 23)
 #define RCC_CSR_FWRSTF (1U << 24)   // firewall
 #define RCC_CSR_OBLRSTF (1U << 25)  // option bytes loaded
-#define RCC_CSR_PINRSTF (1U << 26)  // every cause sets this one too: it pulls the pin
+#define RCC_CSR_PINRSTF (1U << 26)
 #define RCC_CSR_BORRSTF (1U << 27)  // power-on too
 #define RCC_CSR_SFTRSTF (1U << 28)
 #define RCC_CSR_IWDGRSTF (1U << 29)
@@ -141,7 +138,6 @@ _Static_assert(CORE_HZ <= (STM32_CORE_MAX_HZ), "core_hz is more than the chip's 
 #define WAIT_STATES ((CORE_HZ - 1U) / 20000000U)
 
 #define OSCILLATOR_MS 5U  // MSI and HSI48 take microseconds
-#define HSE_MS 100U
 #define LSE_MS 2000U  // DS12023: 2 s typically
 #define PLL_MS 5U
 #define SWITCH_MS 5U
@@ -168,6 +164,18 @@ const stm32_uart_t stm32_uart = {0x40004800U, 39U, RCC_APB1ENR1, 18U};
 #error "STM32_UART names no USART of the STM32L4"
 #endif
 
+const stm32_chip_t stm32_chip = {
+    .rcc_cr = RCC_CR, .uid = UID_BASE, .iwdg = IWDG_BASE, .rng = RNG_BASE, .lsi_max_hz = LSI_MAX_HZ};
+
+static const stm32_resets_t resets = {
+    .address = RCC_CSR,
+    .clear = RCC_CSR_RMVF,
+    .power = RCC_CSR_BORRSTF,
+    .pin = RCC_CSR_PINRSTF,
+    .software = RCC_CSR_SFTRSTF,
+    .watchdog = RCC_CSR_IWDGRSTF | RCC_CSR_WWDGRSTF,
+    .other = RCC_CSR_LPWRRSTF | RCC_CSR_OBLRSTF | RCC_CSR_FWRSTF,
+};
 static int32_t reset_cause = -1;
 
 // ---- Clocks ------------------------------------------------------------------------------------------------------
@@ -184,7 +192,7 @@ static void to_msi(void) {
   stm32_modify(RCC_CR, RCC_CR_PLLON, 0U);
   (void)stm32_wait(RCC_CR, RCC_CR_PLLRDY, 0U, PLL_MS);
   stm32_modify(RCC_CR, RCC_CR_HSEON, 0U);
-  (void)stm32_wait(RCC_CR, RCC_CR_HSERDY, 0U, HSE_MS);
+  (void)stm32_wait(RCC_CR, RCC_CR_HSERDY, 0U, STM32_HSE_MS);
 }
 
 // Holds MSI to the crystal, which goes on over resets. If it does not start MSI runs free, which chip_core_hz tells.
@@ -198,11 +206,9 @@ static void msi_to_lse(void) {
 #endif
 }
 
-static int32_t hse_on(void) {
+static int32_t pll_source_on(void) {
 #if STM32_HSE_HZ > 0
-  stm32_modify(RCC_CR, RCC_CR_HSEBYP, (STM32_HSE_BYPASS) ? RCC_CR_HSEBYP : 0U);  // only while HSE is off
-  stm32_modify(RCC_CR, RCC_CR_HSEON, RCC_CR_HSEON);
-  return stm32_wait(RCC_CR, RCC_CR_HSERDY, RCC_CR_HSERDY, HSE_MS);
+  return stm32_hse_on();
 #else
   msi_to_lse();
   return 0;
@@ -261,21 +267,6 @@ static int32_t to_pll(void) {
 
 void chip_early(void) {}
 
-static int32_t take_reset_cause(void) {
-  const uint32_t csr = REG32(RCC_CSR);
-  stm32_modify(RCC_CSR, RCC_CSR_RMVF, RCC_CSR_RMVF);
-  stm32_modify(RCC_CSR, RCC_CSR_RMVF, 0U);
-  int32_t cause = 0;
-  cause |= ((csr & RCC_CSR_BORRSTF) != 0U) ? BARE_RESET_POWER : 0;
-  cause |= ((csr & RCC_CSR_SFTRSTF) != 0U) ? BARE_RESET_SOFTWARE : 0;
-  cause |= ((csr & (RCC_CSR_IWDGRSTF | RCC_CSR_WWDGRSTF)) != 0U) ? BARE_RESET_WATCHDOG : 0;
-  cause |= ((csr & (RCC_CSR_LPWRRSTF | RCC_CSR_OBLRSTF | RCC_CSR_FWRSTF)) != 0U) ? BARE_RESET_OTHER : 0;
-  if ((cause == 0) && ((csr & RCC_CSR_PINRSTF) != 0U)) {
-    cause = BARE_RESET_PIN;
-  }
-  return cause;
-}
-
 // Port G's pins from PG2 on have a supply of their own, which is cut off after a reset (RM0432 §5.1.2).
 static void pin(uint32_t which, uint32_t function) {
   if (STM32_PIN_PORT(which) == GPIO_PORT_G) {
@@ -285,9 +276,9 @@ static void pin(uint32_t which, uint32_t function) {
 }
 
 void chip_init(void) {
-  reset_cause = take_reset_cause();
+  reset_cause = stm32_reset_cause(&resets);
   to_msi();
-  if ((power_on() != 0) || (hse_on() != 0) || (pll_on() != 0) || (to_pll() != 0)) {
+  if ((power_on() != 0) || (pll_source_on() != 0) || (pll_on() != 0) || (to_pll() != 0)) {
     to_msi();
     (void)flash_ready();  // too many wait states harm nobody
   }
@@ -308,7 +299,7 @@ static uint32_t msi_hz(void) {
     return 0;
   }
   const uint32_t hz = khz[range] * 1000U;
-  const int32_t locked = ((cr & RCC_CR_MSIPLLEN) != 0U) && ((REG32(RCC_BDCR) & RCC_BDCR_LSERDY) != 0U);
+  const bool locked = ((cr & RCC_CR_MSIPLLEN) != 0U) && ((REG32(RCC_BDCR) & RCC_BDCR_LSERDY) != 0U);
   return locked ? MSI_LOCKED(hz) : hz;
 }
 
@@ -362,28 +353,13 @@ void chip_platform(struct bare_platform* p) {
   p->reset_cause = reset_cause;
 }
 
-int32_t chip_irq(uint32_t number) {
-  if (number != stm32_uart.irq) {
-    return -1;
-  }
-  uart_irq();
-  return 0;
-}
-
-uint32_t chip_id(uint8_t* id, uint32_t max_bytes) { return stm32_unique_id(UID_BASE, id, max_bytes); }
-
-int32_t chip_random(uint8_t* data, uint32_t size_bytes) {
+// On HSI48.
+int32_t stm32_rng_on(void) {
   stm32_modify(RCC_CCIPR, RCC_CCIPR_CLK48SEL, 0U);
   stm32_modify(RCC_CRRCR, RCC_CRRCR_HSI48ON, RCC_CRRCR_HSI48ON);
-  if (stm32_wait(RCC_CRRCR, RCC_CRRCR_HSI48RDY, RCC_CRRCR_HSI48RDY, OSCILLATOR_MS) == 0) {
-    stm32_enable(RCC_AHB2ENR, RCC_AHB2ENR_RNGEN);
-    if (stm32_random(RNG_BASE, data, size_bytes) == 0) {
-      return 0;
-    }
+  if (stm32_wait(RCC_CRRCR, RCC_CRRCR_HSI48RDY, RCC_CRRCR_HSI48RDY, OSCILLATOR_MS) != 0) {
+    return -1;
   }
-  return bare_random(data, size_bytes);
+  stm32_enable(RCC_AHB2ENR, RCC_AHB2ENR_RNGEN);
+  return 0;
 }
-
-void chip_watchdog_start(uint32_t ms) { stm32_watchdog_start(IWDG_BASE, ms, LSI_MAX_HZ); }
-
-void chip_watchdog_feed(void) { stm32_watchdog_feed(IWDG_BASE); }

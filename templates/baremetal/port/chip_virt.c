@@ -22,21 +22,7 @@ uint32_t chip_core_hz(void) { return BOARDSMITH_CORE_HZ; }  // no register has i
 
 uint32_t chip_uart_hz(void) { return UART_HZ; }
 
-int32_t chip_irq(uint32_t number) {
-  if (number != (uint32_t)(UART_IRQ)) {
-    return -1;
-  }
-  uart_irq();
-  return 0;
-}
-
 void chip_platform(struct bare_platform* p) { (void)p; }  // no flash, and no register for what caused a reset
-
-uint32_t chip_id(uint8_t* id, uint32_t max_bytes) {
-  (void)id;
-  (void)max_bytes;
-  return 0;  // all are the same
-}
 
 void chip_reset(void) {
   REG32(VIRT_TEST_BASE) = TEST_RESET;

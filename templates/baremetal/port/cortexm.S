@@ -107,6 +107,11 @@ clear:
 
 // C functions get (r4 to r7 with r8 to r11 before them, MSP and PSP before this, EXC_RETURN), all on the handlers'
 // stack, and with that all registers: the core has put the others into the frame that MSP or PSP points at.
+//
+// The barrier: what a handler has written to a peripheral must have arrived before it returns. Else a fast core (Cortex-M7)
+// finds the interrupt that was just cleared still pending and takes it once more, and a Cortex-M4 may go to the wrong
+// vector (Arm's erratum 838869). That every handler is longer than two instructions is what its erratum 776924 (VDIV and
+// VSQRT under very short handlers) asks for.
   .macro ENTRY name, function
   .section .text.\name, "ax", %progbits
   .global \name
@@ -126,6 +131,7 @@ clear:
   push {r4-r7}
   mov r0, sp
   bl \function
+  dsb                           // see below
   add sp, #16                   // r8 to r11 are as they were: C keeps them
   pop {r3-r7, pc}
   .cfi_endproc

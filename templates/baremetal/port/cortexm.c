@@ -5,6 +5,7 @@
 //
 // Sources: ARMv6-M, ARMv7-M and ARMv8-M Architecture Reference Manuals (DDI 0419, 0403, 0553); names of registers as
 // there. Sections named below are of DDI 0403E.
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -200,7 +201,14 @@ static cortexm_timer_t timer;
 
 // The exception's frame (B1.5.6), without the FPU's registers behind it.
 typedef struct frame {
-  uint32_t r0, r1, r2, r3, r12, lr, pc, xpsr;
+  uint32_t r0;
+  uint32_t r1;
+  uint32_t r2;
+  uint32_t r3;
+  uint32_t r12;
+  uint32_t lr;
+  uint32_t pc;
+  uint32_t xpsr;
 } frame_t;
 
 #define FRAME_BYTES 0x20U
@@ -219,11 +227,11 @@ typedef struct saved {
 enum { REGS = 13, EXTRA = 5 };
 typedef struct seen {
   fault_context_t at;
-  uint32_t regs[REGS];
-  uint32_t extra[EXTRA];
+  uintptr_t regs[REGS];
+  uintptr_t extra[EXTRA];
 } seen_t;
 
-static int32_t within(uint32_t at, uint32_t bytes, const uint8_t* start, const uint8_t* end) {
+static bool within(uint32_t at, uint32_t bytes, const uint8_t* start, const uint8_t* end) {
   const uint32_t low = (uint32_t)(uintptr_t)start;
   const uint32_t high = (uint32_t)(uintptr_t)end;
   return (at >= low) && (at <= high) && (bytes <= (high - at));
@@ -238,30 +246,30 @@ static uint32_t fault_status(void) {
 }
 
 // Whether the frame was really written: not if the stack was at its end.
-static int32_t frame_valid(uint32_t frame, int32_t on_thread_stack) {
+static bool frame_valid(uint32_t frame, bool on_thread_stack) {
   if ((frame & 3U) != 0U) {
-    return 0;
+    return false;
   }
   if (!on_thread_stack) {
     return within(frame, FRAME_BYTES, bare_handler_stack_start, bare_handler_stack_end);
   }
   const uint32_t status = fault_status();
   // With a limit register the core leaves SP at the limit and writes nothing.
-  const int32_t at_limit = ((status & CFSR_STKOF) != 0U) && (frame == (uint32_t)(uintptr_t)bare_stack_start);
+  const bool at_limit = ((status & CFSR_STKOF) != 0U) && (frame == (uint32_t)(uintptr_t)bare_stack_start);
   return ((status & CFSR_STACKING) == 0U) && !at_limit && within(frame, FRAME_BYTES, bare_stack_start, bare_stack_end);
 }
 
 static void look_at(seen_t* seen, const saved_t* saved, uint32_t msp, uint32_t psp, uint32_t exc_return) {
-  const int32_t thread = (exc_return & EXC_RETURN_PSP) != 0U;
+  const bool thread = (exc_return & EXC_RETURN_PSP) != 0U;
   const uint32_t sp = thread ? psp : msp;
-  const int32_t valid = frame_valid(sp, thread);
+  const bool valid = frame_valid(sp, thread);
   fault_context_t* at = &seen->at;
   for (uint32_t i = 0; i < 4U; i++) {
     seen->regs[i] = 0;
     seen->regs[4U + i] = saved->r4_to_r7[i];
     seen->regs[8U + i] = saved->r8_to_r11[i];
   }
-  *at = (fault_context_t){.flags = FAULT_SP_VALID, .sp = sp, .regs = (const uintptr_t*)seen->regs, .reg_count = REGS};
+  *at = (fault_context_t){.flags = FAULT_SP_VALID, .sp = sp, .regs = seen->regs, .reg_count = REGS};
   seen->regs[12] = 0;
   if (valid) {
     const frame_t* frame = (const frame_t*)(uintptr_t)sp;
@@ -284,7 +292,7 @@ static void look_at(seen_t* seen, const saved_t* saved, uint32_t msp, uint32_t p
     at->stack = from;
     at->stack_size_bytes = (uint32_t)(end - from);
   }
-  at->extra = (const uintptr_t*)seen->extra;
+  at->extra = seen->extra;
   at->extra_count = EXTRA;
 #if HAS_FAULT_STATUS
   seen->extra[0] = CFSR;
@@ -292,30 +300,32 @@ static void look_at(seen_t* seen, const saved_t* saved, uint32_t msp, uint32_t p
   seen->extra[2] = MMFAR;
   seen->extra[3] = BFAR;
 #else
-  seen->extra[0] = seen->extra[1] = seen->extra[2] = seen->extra[3] = 0;
+  for (uint32_t i = 0; i < 4U; i++) {
+    seen->extra[i] = 0;
+  }
 #endif
   seen->extra[4] = exc_return;
 }
 
 // Whether an address is in the guard, or below the stack by less than a large frame.
-static int32_t below_stack(uint32_t address) {
+static bool below_stack(uint32_t address) {
   const uint32_t start = (uint32_t)(uintptr_t)bare_stack_start;
   return (address < start) && ((start - address) <= NEAR_STACK_BYTES);
 }
 
-static int32_t is_overflow(uint32_t psp, uint32_t exc_return) {
+static bool is_overflow(uint32_t psp, uint32_t exc_return) {
   const uint32_t status = fault_status();
   if ((exc_return & EXC_RETURN_PSP) == 0U) {
-    return 0;  // a handler's fault
+    return false;  // a handler's fault
   }
   if (((status & (CFSR_STKOF | CFSR_STACKING)) != 0U) || below_stack(psp)) {
-    return 1;
+    return true;
   }
 #if HAS_FAULT_STATUS
   return (((status & CFSR_MMARVALID) != 0U) && below_stack(MMFAR)) ||
          (((status & CFSR_BFARVALID) != 0U) && below_stack(BFAR));
 #else
-  return 0;
+  return false;
 #endif
 }
 
@@ -375,18 +385,24 @@ static uint32_t cycles_on(void) {
   return (DWT_CYCCNT != before) ? 1U : 0U;
 }
 
-static int32_t cycles_run(void) { return (DWT_CTRL & DWT_CTRL_CYCCNTENA) != 0U; }
+static bool cycles_run(void) { return (DWT_CTRL & DWT_CTRL_CYCCNTENA) != 0U; }
 static uint32_t cycles_now(void) { return DWT_CYCCNT; }
 #else
 static uint32_t cycles_on(void) { return 0; }
-static int32_t cycles_run(void) { return 0; }
+static bool cycles_run(void) { return false; }
 static uint32_t cycles_now(void) { return 0; }
 #endif
 
-// Takes the cycle counter's lower half into the 64 bits; at least once a tick, much sooner than it wraps.
+// Takes the cycle counter's lower half into the 64 bits; at least once a tick, much sooner than it wraps. Where the tick
+// was kept out for much longer it may have wrapped.
 static void cycles_take(void) {
+  enum { TICKS_MAX = 4 };  // an alignment leaves up to two
   const uint32_t now = cycles_now();
-  timer.counts += (uint32_t)(now - timer.seen);
+  const uint32_t passed = now - timer.seen;
+  if (passed > ((uint32_t)TICKS_MAX * timer.period)) {
+    timer.late = 1;
+  }
+  timer.counts += passed;
   timer.seen = now;
 }
 
@@ -423,11 +439,11 @@ uint64_t cpu_ticks(void) {
   if (((SYST_CSR & SYST_CSR_ON) == SYST_CSR_ON) && (SYST_RVR == (timer.period - 1U))) {
     if (timer.cycles != 0U) {
       cycles_take();
-      counts = cycles_run() ? timer.counts : UINT64_MAX;
-    } else if (timer.late == 0U) {
-      counts = timer.counts + since_edge();
-    } else {
+    }
+    if ((timer.late != 0U) || ((timer.cycles != 0U) && !cycles_run())) {
       // Not known.
+    } else {
+      counts = timer.counts + ((timer.cycles != 0U) ? 0U : since_edge());
     }
   }
   cpu_unlock(state);
@@ -446,6 +462,8 @@ void cpu_ticks_align(void) {
   ICSR = 1U << 25;  // PENDSTCLR: it is in past
   if (timer.cycles == 0U) {
     timer.counts += past;
+  } else {
+    cycles_take();
   }
   timer.late = 0;
   timer.part += past;
@@ -476,23 +494,43 @@ void cortexm_tick(const saved_t* saved, uint32_t msp, uint32_t psp, uint32_t exc
 
 // ---- Start -------------------------------------------------------------------------------------------------------
 
-// Below the stack nothing may be touched.
+#ifndef CPU_NO_EXTERNAL_MEMORY
+#define CPU_NO_EXTERNAL_MEMORY 0
+#endif
+#define REGION_NONE ((1U << 28) | 1U)  // MPU_RASR: XN, AP 0 (no access), ENABLE
+#define REGION_SIZE(log2_bytes) (((log2_bytes) - 1U) << 1)
+
+#if !defined(__ARM_ARCH_8M_MAIN__) && (((BARE_GUARD_BYTES) > 0) || ((CPU_NO_EXTERNAL_MEMORY) != 0))
+static void forbid(uint32_t region, uint32_t base, uint32_t log2_bytes) {
+  MPU_RNR = region;
+  MPU_RBAR = base;
+  MPU_RASR = REGION_NONE | REGION_SIZE(log2_bytes);
+}
+#endif
+
+// Below the stack nothing may be touched. Regions from 3 on are the chip file's.
 static void guard_on(void) {
 #if defined(__ARM_ARCH_8M_MAIN__)
   __asm volatile("msr psplim, %0\n msr msplim, %1" ::"r"(bare_stack_start), "r"(bare_handler_stack_start));
-#elif (BARE_GUARD_BYTES) > 0
-  _Static_assert(((BARE_GUARD_BYTES) >= 256) && (((BARE_GUARD_BYTES) & ((BARE_GUARD_BYTES) - 1)) == 0),
+#elif ((BARE_GUARD_BYTES) > 0) || ((CPU_NO_EXTERNAL_MEMORY) != 0)
+  _Static_assert(((BARE_GUARD_BYTES) == 0) ||
+                     (((BARE_GUARD_BYTES) >= 256) && (((BARE_GUARD_BYTES) & ((BARE_GUARD_BYTES)-1)) == 0)),
                  "an MPU region is a power of two, on ARMv6-M at least 256 bytes");
   if ((MPU_TYPE & 0xFF00U) == 0U) {
     return;  // no regions: what lies below RAM has to do
   }
-  const uint32_t log2_bytes = 31U - (uint32_t)__builtin_clz((uint32_t)(BARE_GUARD_BYTES));
   MPU_CTRL = 0;
   barrier();
-  MPU_RNR = 0;
-  MPU_RBAR = (uint32_t)(uintptr_t)bare_guard_start;
-  MPU_RASR = (1U << 28) | ((log2_bytes - 1U) << 1) | 1U;  // XN, AP 0: no access, SIZE, ENABLE
-  MPU_CTRL = 5U;                                          // ENABLE, PRIVDEFENA: all else as without
+#if (BARE_GUARD_BYTES) > 0
+  forbid(0, (uint32_t)(uintptr_t)bare_guard_start, 31U - (uint32_t)__builtin_clz((uint32_t)(BARE_GUARD_BYTES)));
+#endif
+#if (CPU_NO_EXTERNAL_MEMORY) != 0
+  // Both are "normal" memory by default (B3.1), where a Cortex-M7 reads ahead on its own; a memory controller that
+  // nobody has set up may never answer (ST's AN4861 and AN4838).
+  forbid(1, 0x60000000U, 29U);
+  forbid(2, 0x80000000U, 29U);
+#endif
+  MPU_CTRL = 5U;  // ENABLE, PRIVDEFENA: all else as without
   barrier();
 #else
   // What lies below RAM has to do.
@@ -500,11 +538,11 @@ static void guard_on(void) {
 }
 
 void cpu_init(void) {
+  guard_on();
 #if HAS_FAULT_STATUS
   SHCSR |= SHCSR_FAULTS_ON;
   caches_on();
 #endif
-  guard_on();
   timer_on();
 }
 

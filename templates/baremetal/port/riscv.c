@@ -300,8 +300,9 @@ static void clear(uint32_t* from, const uint32_t* end) {
 // Copies .data and clears .bss. Nothing has a value before that.
 void riscv_start(void) {
   const uint32_t* from = bare_model.data_load;
-  for (uint32_t* to = bare_data_start; to < bare_model.data_end; to++, from++) {
+  for (uint32_t* to = bare_data_start; to < bare_model.data_end; to++) {
     *to = *from;
+    from++;
   }
   clear(bare_bss_start, bare_bss_end);
   clear(bare_model.bss_start, bare_model.bss_end);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The blocks that are the same in all STM32 families (stm32.h): pins, unique id, random numbers, independent watchdog.
-// Clocks and power are in chip_stm32*.c.
+// What is the same in all STM32 families (stm32.h): pins, HSE, reset flags, unique id, random numbers, independent
+// watchdog. The other clocks and power are in chip_stm32*.c.
 #include "stm32.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 int32_t stm32_wait(uint32_t address, uint32_t mask, uint32_t value, uint32_t timeout_ms) {
@@ -53,13 +54,55 @@ void stm32_pin(uint32_t gpio_base, uint32_t enable_register, uint32_t pin, uint3
   stm32_modify(port + GPIO_MODER, 3U << two, MODER_ALTERNATE << two);  // last: no wrong function in between
 }
 
+// ---- Clocks and reset flags --------------------------------------------------------------------------------------
+
+bool stm32_has_clocks(void) { return REG32(stm32_chip.rcc_cr) != 0U; }
+
+int32_t stm32_hse_on(void) {
+#if STM32_HSE_HZ > 0
+  stm32_modify(stm32_chip.rcc_cr, RCC_CR_HSEBYP, ((STM32_HSE_BYPASS) != 0) ? RCC_CR_HSEBYP : 0U);  // only while it is off
+  stm32_modify(stm32_chip.rcc_cr, RCC_CR_HSEON, RCC_CR_HSEON);
+  return stm32_wait(stm32_chip.rcc_cr, RCC_CR_HSERDY, RCC_CR_HSERDY, STM32_HSE_MS);
+#else
+  return 0;
+#endif
+}
+
+int32_t stm32_reset_cause(const stm32_resets_t* bits) {
+  const uint32_t flags = REG32(bits->address);
+  stm32_modify(bits->address, bits->clear, bits->clear);
+  stm32_modify(bits->address, bits->clear, 0U);
+  int32_t cause = 0;
+  cause |= ((flags & bits->power) != 0U) ? BARE_RESET_POWER : 0;
+  cause |= ((flags & bits->software) != 0U) ? BARE_RESET_SOFTWARE : 0;
+  cause |= ((flags & bits->watchdog) != 0U) ? BARE_RESET_WATCHDOG : 0;
+  cause |= ((flags & bits->other) != 0U) ? BARE_RESET_OTHER : 0;
+  if ((cause == 0) && ((flags & bits->pin) != 0U)) {
+    cause = BARE_RESET_PIN;
+  }
+  return cause;
+}
+
+// ---- The one interrupt -------------------------------------------------------------------------------------------
+
+int32_t chip_irq(uint32_t number) {
+  if (number != stm32_uart.irq) {
+    return -1;
+  }
+  uart_irq();
+  return 0;
+}
+
 // ---- Unique id (the manuals' last chapter but one: Device electronic signature) -----------------------------------
 
-uint32_t stm32_unique_id(uint32_t base, uint8_t* id, uint32_t max_bytes) {
+uint32_t chip_id(uint8_t* id, uint32_t max_bytes) {
   enum { ID_BYTES = 12 };
+  if (!stm32_has_clocks()) {
+    return 0;
+  }
   const uint32_t size = (max_bytes < (uint32_t)ID_BYTES) ? max_bytes : (uint32_t)ID_BYTES;
   for (uint32_t i = 0; i < size; i++) {
-    id[i] = (uint8_t)(REG32(base + (i & ~3U)) >> (8U * (i & 3U)));
+    id[i] = (uint8_t)(REG32(stm32_chip.uid + (i & ~3U)) >> (8U * (i & 3U)));
   }
   return size;
 }
@@ -78,8 +121,9 @@ uint32_t stm32_unique_id(uint32_t base, uint8_t* id, uint32_t max_bytes) {
 #define RNG_MS 10U  // a word takes 40 cycles of 48 MHz; the first one, and one after an error, several times that
 
 // Gives a word that differs from the last, as FIPS 140-2 wants it (RM0090 §24.3.1).
-static int32_t random_word(uint32_t rng_base, uint32_t last, uint32_t* word) {
+static int32_t random_word(uint32_t last, uint32_t* word) {
   enum { TRIES = 4 };
+  const uint32_t rng_base = stm32_chip.rng;
   for (uint32_t i = 0; i < (uint32_t)TRIES; i++) {
     if ((stm32_wait(rng_base + RNG_SR, RNG_SR_DRDY, RNG_SR_DRDY, RNG_MS) != 0) ||
         ((REG32(rng_base + RNG_SR) & (RNG_SR_CECS | RNG_SR_SECS)) != 0U)) {
@@ -93,23 +137,30 @@ static int32_t random_word(uint32_t rng_base, uint32_t last, uint32_t* word) {
   return -1;
 }
 
-int32_t stm32_random(uint32_t rng_base, uint8_t* data, uint32_t size_bytes) {
+// From the generator, whose clock runs: 0; -1 if it does not work.
+static int32_t generate(uint8_t* data, uint32_t size_bytes) {
+  const uint32_t control = stm32_chip.rng + RNG_CR;
   uint32_t word = 0;
-  if ((REG32(rng_base + RNG_CR) & RNG_CR_RNGEN) == 0U) {
-    stm32_modify(rng_base + RNG_CR, RNG_CR_RNGEN, RNG_CR_RNGEN);
-    if (random_word(rng_base, 0, &word) != 0) {  // the first one is not for use
-      stm32_modify(rng_base + RNG_CR, RNG_CR_RNGEN, 0U);
-      return -1;
-    }
+  int32_t error = 0;
+  if ((REG32(control) & RNG_CR_RNGEN) == 0U) {
+    stm32_modify(control, RNG_CR_RNGEN, RNG_CR_RNGEN);
+    error = random_word(0, &word);  // the first one is not for use
   }
-  for (uint32_t i = 0; i < size_bytes; i++) {
-    if (((i & 3U) == 0U) && (random_word(rng_base, word, &word) != 0)) {
-      stm32_modify(rng_base + RNG_CR, RNG_CR_RNGEN, 0U);  // switching it off clears what is wrong
-      return -1;
+  for (uint32_t i = 0; (i < size_bytes) && (error == 0); i++) {
+    if ((i & 3U) == 0U) {
+      error = random_word(word, &word);
     }
     data[i] = (uint8_t)(word >> (8U * (i & 3U)));
   }
-  return 0;
+  if (error != 0) {
+    stm32_modify(control, RNG_CR_RNGEN, 0U);  // switching it off clears what is wrong
+  }
+  return error;
+}
+
+int32_t chip_random(uint8_t* data, uint32_t size_bytes) {
+  const bool works = stm32_has_clocks() && (stm32_rng_on() == 0);
+  return (works && (generate(data, size_bytes) == 0)) ? 0 : bare_random(data, size_bytes);
 }
 
 // ---- Independent watchdog (RM0090 §21.4; the other manuals' IWDG registers begin the same) -----------------------
@@ -128,9 +179,15 @@ int32_t stm32_random(uint32_t rng_base, uint8_t* data, uint32_t size_bytes) {
 
 #define IWDG_MS 50U  // the oscillator's start, and five of its cycles at the largest prescaler
 
-void stm32_watchdog_start(uint32_t iwdg_base, uint32_t ms, uint32_t lsi_max_hz) {
+// It bites not before ms after a feed, even if its oscillator is at its fastest. Longer than the counter reaches: as long
+// as it can.
+void chip_watchdog_start(uint32_t ms) {
+  const uint32_t iwdg_base = stm32_chip.iwdg;
+  if (!stm32_has_clocks()) {
+    return;
+  }
   uint32_t prescaler = 0;
-  uint64_t counts = (((uint64_t)ms * lsi_max_hz) / 4000U) + 1U;
+  uint64_t counts = (((uint64_t)ms * stm32_chip.lsi_max_hz) / 4000U) + 1U;
   while ((counts > (RLR_MAX + 1U)) && (prescaler < PR_MAX)) {
     prescaler++;
     counts = (counts + 1U) / 2U;
@@ -143,4 +200,8 @@ void stm32_watchdog_start(uint32_t iwdg_base, uint32_t ms, uint32_t lsi_max_hz) 
   REG32(iwdg_base + IWDG_KR) = KR_FEED;
 }
 
-void stm32_watchdog_feed(uint32_t iwdg_base) { REG32(iwdg_base + IWDG_KR) = KR_FEED; }
+void chip_watchdog_feed(void) {
+  if (stm32_has_clocks()) {
+    REG32(stm32_chip.iwdg + IWDG_KR) = KR_FEED;
+  }
+}

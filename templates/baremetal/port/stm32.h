@@ -16,9 +16,16 @@
 #ifndef BOARDSMITH_STM32_H_
 #define BOARDSMITH_STM32_H_
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "bare.h"
+
+// Of RCC_CR, in all families.
+#define RCC_CR_HSEON (1U << 16)
+#define RCC_CR_HSERDY (1U << 17)
+#define RCC_CR_HSEBYP (1U << 18)
+#define STM32_HSE_MS 100U  // a crystal: 2 ms typically
 
 #define STM32_PIN(port, number) ((((port) - 'A') * 16) + (number))
 #define STM32_PIN_PORT(pin) ((uint32_t)(pin) / 16U)
@@ -36,7 +43,38 @@ typedef struct stm32_uart {
 // The one that STM32_UART names.
 extern const stm32_uart_t stm32_uart;
 
-// ---- stm32.c -----------------------------------------------------------------------------------------------------
+// ---- What a chip file gives to stm32.c ---------------------------------------------------------------------------
+
+typedef struct stm32_chip {
+  uint32_t rcc_cr;      // addresses: RCC_CR,
+  uint32_t uid;         // the unique id's first word,
+  uint32_t iwdg;        // the independent watchdog's registers,
+  uint32_t rng;         // the random number generator's
+  uint32_t lsi_max_hz;  // the watchdog's oscillator at its fastest, from the data sheet
+} stm32_chip_t;
+
+extern const stm32_chip_t stm32_chip;
+
+// Which bits of the register with the reset flags say what. That of the pin is set by every cause: it pulls the pin.
+typedef struct stm32_resets {
+  uint32_t address;
+  uint32_t clear;  // RMVF
+  uint32_t power;
+  uint32_t pin;
+  uint32_t software;
+  uint32_t watchdog;
+  uint32_t other;
+} stm32_resets_t;
+
+// Makes the clock of the random number generator run: 0; -1 if it does not, or there is no generator.
+int32_t stm32_rng_on(void);
+
+// ---- stm32.c, which also gives chip_irq, chip_id, chip_random and the watchdog of bare.h ---------------------------
+
+// Whether there are clock registers. QEMU's machines of these chips have none: all of RCC reads 0 there, and no chip that
+// runs has all its oscillators off. Nothing is then to be waited for, the clock is the machine's (BOARDSMITH_CORE_HZ),
+// and what is not there is reported as unknown. The same image is right on the chip.
+bool stm32_has_clocks(void);
 
 // Reads the register until the masked bits are value: 0, or -1 if they are not after timeout_ms at least (about five
 // times that at most).
@@ -53,16 +91,11 @@ void stm32_enable(uint32_t address, uint32_t bits);
 // ports' clocks are bits 0 and up of enable_register.
 void stm32_pin(uint32_t gpio_base, uint32_t enable_register, uint32_t pin, uint32_t function);
 
-// Copies the 96-bit unique id, at most max_bytes; returns how much.
-uint32_t stm32_unique_id(uint32_t base, uint8_t* id, uint32_t max_bytes);
+// Starts HSE, if the board has one: 0, or -1 if it does not start. HSE is off before.
+int32_t stm32_hse_on(void);
 
-// Fills data from the random number generator, whose clocks are on. Returns 0; -1 if it does not work.
-int32_t stm32_random(uint32_t rng_base, uint8_t* data, uint32_t size_bytes);
-
-// Starts the independent watchdog: it bites not before ms after a feed even if its oscillator runs at lsi_max_hz, the
-// data sheet's upper end. Longer than the counter reaches: as long as it can.
-void stm32_watchdog_start(uint32_t iwdg_base, uint32_t ms, uint32_t lsi_max_hz);
-void stm32_watchdog_feed(uint32_t iwdg_base);
+// BARE_RESET_* for what the reset flags say; clears them for the next reset.
+int32_t stm32_reset_cause(const stm32_resets_t* bits);
 
 // ---- Arithmetic --------------------------------------------------------------------------------------------------
 

@@ -16,7 +16,6 @@ _Static_assert((PLL_Q >= 2U) && (PLL_Q <= 15U), "PLLQ");
 _Static_assert(PLL_CORE_HZ <= (STM32_CORE_MAX_HZ), "core_hz is more than the chip's maximum");
 
 #define HSI_MS 5U     // data sheets: microseconds
-#define HSE_MS 100U   // a crystal: 2 ms typically
 #define PLL_MS 5U     // 300 us at most
 #define SWITCH_MS 5U  // a few cycles of the slower clock
 
@@ -28,21 +27,11 @@ void stm32f_to_hsi(void) {
   stm32_modify(RCC_CR, RCC_CR_PLLON, 0U);
   (void)stm32_wait(RCC_CR, RCC_CR_PLLRDY, 0U, PLL_MS);
   stm32_modify(RCC_CR, RCC_CR_HSEON, 0U);
-  (void)stm32_wait(RCC_CR, RCC_CR_HSERDY, 0U, HSE_MS);
-}
-
-static int32_t hse_on(void) {
-#if STM32_HSE_HZ > 0
-  stm32_modify(RCC_CR, RCC_CR_HSEBYP, (STM32_HSE_BYPASS) ? RCC_CR_HSEBYP : 0U);  // only while HSE is off
-  stm32_modify(RCC_CR, RCC_CR_HSEON, RCC_CR_HSEON);
-  return stm32_wait(RCC_CR, RCC_CR_HSERDY, RCC_CR_HSERDY, HSE_MS);
-#else
-  return 0;
-#endif
+  (void)stm32_wait(RCC_CR, RCC_CR_HSERDY, 0U, STM32_HSE_MS);
 }
 
 int32_t stm32f_pll_on(void) {
-  if (hse_on() != 0) {
+  if (stm32_hse_on() != 0) {
     return -1;
   }
   const uint32_t source = ((STM32_HSE_HZ) > 0) ? RCC_PLLCFGR_PLLSRC : 0U;
@@ -98,17 +87,12 @@ uint32_t stm32f_pclk_hz(uint32_t bus) {
   return stm32f_hclk_hz() >> stm32_apb_shift(field);
 }
 
-int32_t stm32f_reset_cause(void) {
-  const uint32_t csr = REG32(RCC_CSR);
-  stm32_modify(RCC_CSR, RCC_CSR_RMVF, RCC_CSR_RMVF);
-  stm32_modify(RCC_CSR, RCC_CSR_RMVF, 0U);
-  int32_t cause = 0;
-  cause |= ((csr & (RCC_CSR_PORRSTF | RCC_CSR_BORRSTF)) != 0U) ? BARE_RESET_POWER : 0;
-  cause |= ((csr & RCC_CSR_SFTRSTF) != 0U) ? BARE_RESET_SOFTWARE : 0;
-  cause |= ((csr & (RCC_CSR_IWDGRSTF | RCC_CSR_WWDGRSTF)) != 0U) ? BARE_RESET_WATCHDOG : 0;
-  cause |= ((csr & RCC_CSR_LPWRRSTF) != 0U) ? BARE_RESET_OTHER : 0;
-  if ((cause == 0) && ((csr & RCC_CSR_PINRSTF) != 0U)) {
-    cause = BARE_RESET_PIN;
-  }
-  return cause;
-}
+const stm32_resets_t stm32f_resets = {
+    .address = RCC_CSR,
+    .clear = RCC_CSR_RMVF,
+    .power = RCC_CSR_PORRSTF | RCC_CSR_BORRSTF,
+    .pin = RCC_CSR_PINRSTF,
+    .software = RCC_CSR_SFTRSTF,
+    .watchdog = RCC_CSR_IWDGRSTF | RCC_CSR_WWDGRSTF,
+    .other = RCC_CSR_LPWRRSTF,
+};

@@ -23,9 +23,6 @@
 
 #define RCC_CR_HSION (1U << 0)
 #define RCC_CR_HSIRDY (1U << 1)
-#define RCC_CR_HSEON (1U << 16)
-#define RCC_CR_HSERDY (1U << 17)
-#define RCC_CR_HSEBYP (1U << 18)
 #define RCC_CR_PLLON (1U << 24)
 #define RCC_CR_PLLRDY (1U << 25)
 
@@ -55,7 +52,7 @@
 
 #define RCC_CSR_RMVF (1U << 24)
 #define RCC_CSR_BORRSTF (1U << 25)
-#define RCC_CSR_PINRSTF (1U << 26)  // every cause sets this one too: it pulls the pin
+#define RCC_CSR_PINRSTF (1U << 26)
 #define RCC_CSR_PORRSTF (1U << 27)
 #define RCC_CSR_SFTRSTF (1U << 28)
 #define RCC_CSR_IWDGRSTF (1U << 29)
@@ -107,7 +104,7 @@ int32_t stm32f_to_pll(void);
 uint32_t stm32f_hclk_hz(void);
 uint32_t stm32f_pclk_hz(uint32_t bus);  // 1: APB1, 2: APB2
 
-// BARE_RESET_* for what RCC_CSR says; clears it for the next reset.
-int32_t stm32f_reset_cause(void);
+// What RCC_CSR says, for stm32_reset_cause.
+extern const stm32_resets_t stm32f_resets;
 
 #endif  // BOARDSMITH_STM32F_H_

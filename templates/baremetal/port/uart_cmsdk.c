@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The UART of Arm's Cortex-M System Design Kit, as on the MPS2 and MPS3 boards (DDI 0479 §4.3). Defines:
-// CMSDK_UART_BASE, CMSDK_UART_RX_IRQ.
+// CMSDK_UART_BASE, UART_IRQ.
 #include "bare.h"
 
 #define DATA REG32((CMSDK_UART_BASE) + 0x00U)
@@ -19,7 +19,7 @@
 void uart_init(void) {
   BAUDDIV = (chip_uart_hz() + ((BOARDSMITH_BAUD) / 2U)) / (BOARDSMITH_BAUD);
   CTRL = CTRL_ON;
-  cpu_irq_enable(CMSDK_UART_RX_IRQ);
+  cpu_irq_enable(UART_IRQ);
 }
 
 void uart_irq(void) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // NXP's LPUART with FIFOs, as in the i.MX RT1060 (IMXRT1060RM, chapter "LPUART"). The chip file has given it its clock
-// and pins. Defines: LPUART_BASE, LPUART_IRQ.
+// and pins. Defines: LPUART_BASE, UART_IRQ.
 #include <stddef.h>
 #include <stdint.h>
 
@@ -62,7 +62,7 @@ void uart_init(void) {
   FIFO = FIFO_RXFE | FIFO_TXFE | FIFO_RXFLUSH | FIFO_TXFLUSH;
   WATER = 0;       // an interrupt for each byte received
   CTRL = CTRL_ON;  // eight bits, no parity
-  cpu_irq_enable(LPUART_IRQ);
+  cpu_irq_enable(UART_IRQ);
 }
 
 void uart_irq(void) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The UART of Nordic's nRF51 (nRF51 Series Reference Manual 3.0 §29), without EasyDMA; the nRF52 has it too, beside its
-// UARTE. Defines: NRF_UART_BASE, NRF_UART_IRQ, NRF_UART_TX_PIN, NRF_UART_RX_PIN.
+// UARTE. Defines: NRF_UART_BASE, UART_IRQ, NRF_UART_TX_PIN, NRF_UART_RX_PIN.
 #include "bare.h"
 
 #define STARTRX REG32((NRF_UART_BASE) + 0x000U)  // tasks
@@ -49,7 +49,7 @@ void uart_init(void) {
   INTENSET = INT_RXDRDY | INT_ERROR;
   STARTTX = 1;
   STARTRX = 1;
-  cpu_irq_enable(NRF_UART_IRQ);
+  cpu_irq_enable(UART_IRQ);
 }
 
 // The event is cleared before the byte is read, so that the next byte in the FIFO sets it again.

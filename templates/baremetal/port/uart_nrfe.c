@@ -2,7 +2,7 @@
 //
 // The UARTE of Nordic's nRF52 and nRF53, which reaches memory by EasyDMA alone (chapter "UARTE" of the nRF52840
 // Product Specification v1.8 and of the nRF5340's v1.3). Pins are set up by the chip's file. Defines: UARTE_BASE,
-// UARTE_IRQ, NRF_UART_TX_PIN, NRF_UART_RX_PIN; UARTE_ANOMALY_44 where the chip has that erratum.
+// UART_IRQ, NRF_UART_TX_PIN, NRF_UART_RX_PIN; UARTE_ANOMALY_44 where the chip has that erratum.
 //
 // Received bytes come one by one: the DMA's buffer holds one, and taking it starts the next. What arrives in between
 // waits in the receiver's FIFO of at least four bytes, 40 us at 1 Mbaud. A larger buffer would need a count of what is
@@ -115,7 +115,7 @@ void uart_init(void) {
   RXD_MAXCNT = 1;
   INTEN = INT_ENDRX | INT_ENDTX | INT_ERROR;
   TASKS_STARTRX = 1;
-  cpu_irq_enable(UARTE_IRQ);
+  cpu_irq_enable(UART_IRQ);
 }
 
 // Starts what has gathered once the transmitter is free. Interrupts are masked, or this is the interrupt.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Arm's PrimeCell UART PL011 (DDI 0183 §3), as in the Stellaris and the RP2040. The chip file has given it its clock and
-// pins. Defines: PL011_BASE, PL011_IRQ.
+// pins. Defines: PL011_BASE, UART_IRQ.
 #include "bare.h"
 
 #define DR REG32((PL011_BASE) + 0x00U)
@@ -35,7 +35,7 @@ void uart_init(void) {
   IMSC = INT_RX;
   CR = CR_ON;
   uart_irq();  // what came before
-  cpu_irq_enable(PL011_IRQ);
+  cpu_irq_enable(UART_IRQ);
 }
 
 // Reading alone clears both interrupts (§3.4.2): RX below its level, the time-out when the FIFO is empty. Writing ICR

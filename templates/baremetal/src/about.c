@@ -28,17 +28,17 @@ typedef struct answer {
 
 static answer_t answer;
 
-static void put(uint64_t value, uint32_t bytes) {
+static void add(uint64_t value, uint32_t bytes) {
   for (uint32_t i = 0; (i < bytes) && (answer.used < (uint32_t)ANSWER_BYTES); i++) {
     answer.bytes[answer.used] = (uint8_t)(value >> (8U * i));
     answer.used++;
   }
 }
 
-static void put_item(uint32_t tag, uint64_t value, uint32_t bytes) {
-  put(tag, 1);
-  put(bytes, 1);
-  put(value, bytes);
+static void add_item(uint32_t tag, uint64_t value, uint32_t bytes) {
+  add(tag, 1);
+  add(bytes, 1);
+  add(value, bytes);
 }
 
 static void give(TVMValue* out_value, int* out_type) {
@@ -58,7 +58,7 @@ int about_build_id_packed(TVMValue* args, int* type_codes, int num_args, TVMValu
   }
   (void)memcpy(answer.bytes, boardsmith_build_id, BUILD_ID_BYTES);
   answer.used = BUILD_ID_BYTES;
-  put(boardsmith_port.image_crc(boardsmith_port.ctx), 4);
+  add(boardsmith_port.image_crc(boardsmith_port.ctx), 4);
   answer.used += boardsmith_port.chip_id(boardsmith_port.ctx, &answer.bytes[answer.used], CHIP_ID_MAX_BYTES);
   give(out_value, out_type);
   return 0;
@@ -69,32 +69,32 @@ static void put_platform(const port_platform_t* p) {
   uint8_t id[CHIP_ID_MAX_BYTES];
   const uint32_t id_bytes = boardsmith_port.chip_id(boardsmith_port.ctx, id, CHIP_ID_MAX_BYTES);
   if (p->core_hz != 0U) {
-    put_item(1, p->core_hz, 4);
+    add_item(1, p->core_hz, 4);
   }
-  put_item(2, boardsmith_port.ticks_hz(boardsmith_port.ctx), 4);
-  put_item(3, boardsmith_port.ticks(boardsmith_port.ctx), 8);
+  add_item(2, boardsmith_port.ticks_hz(boardsmith_port.ctx), 4);
+  add_item(3, boardsmith_port.ticks(boardsmith_port.ctx), 8);
   if (p->has_flags != 0) {
-    put_item(4, p->flags, 1);
+    add_item(4, p->flags, 1);
   }
   if (p->wait_states >= 0) {
-    put_item(5, (uint32_t)p->wait_states, 1);
+    add_item(5, (uint32_t)p->wait_states, 1);
   }
   if (p->reset_cause >= 0) {
-    put_item(6, (uint32_t)p->reset_cause, 1);
+    add_item(6, (uint32_t)p->reset_cause, 1);
   }
   if (id_bytes != 0U) {
-    put(7, 1);
-    put(id_bytes, 1);
+    add(7, 1);
+    add(id_bytes, 1);
     for (uint32_t i = 0; i < id_bytes; i++) {
-      put(id[i], 1);
+      add(id[i], 1);
     }
   }
   if (p->cpuid != 0U) {
-    put_item(8, p->cpuid, 4);
+    add_item(8, p->cpuid, 4);
   }
-  put_item(9, BOARDSMITH_EMULATED, 1);
+  add_item(9, BOARDSMITH_EMULATED, 1);
   if (p->counts_lost != 0) {
-    put_item(10, p->lost_bytes, 4);
+    add_item(10, p->lost_bytes, 4);
   }
 }
 
@@ -111,7 +111,7 @@ int about_platform_packed(TVMValue* args, int* type_codes, int num_args, TVMValu
   boardsmith_port.ticks_align(boardsmith_port.ctx);  // the counter may have lost counts while the firmware slept
   boardsmith_port.platform(boardsmith_port.ctx, &p);
   answer.used = 0;
-  put(VERSION, 1);
+  add(VERSION, 1);
   put_platform(&p);
   give(out_value, out_type);
   return 0;

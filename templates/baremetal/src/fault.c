@@ -4,6 +4,7 @@
 #include "fault.h"
 
 #include <boardsmith/boardsmith.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -112,7 +113,7 @@ static uint32_t record_bytes(void) {
   return (get(length - 4U, 4) == boardsmith_crc32(kept.record, (size_t)length - 4U)) ? length : 0U;
 }
 
-static int32_t undelivered(void) { return (kept.delivered != DELIVERED) && (record_bytes() != 0U); }
+static bool undelivered(void) { return (kept.delivered != DELIVERED) && (record_bytes() != 0U); }
 
 static int32_t runs(void) { return kept.runs == (RUNS ^ kept.function); }
 
@@ -178,7 +179,7 @@ void fault_restore(const uint8_t* record, uint32_t length_bytes) {
 }
 
 void fault_start(int32_t watchdog) {
-  const int32_t bitten = (watchdog > 0) || ((watchdog < 0) && ((BOARDSMITH_WATCHDOG_MS) > 0));
+  const bool bitten = (watchdog > 0) || ((watchdog < 0) && ((BOARDSMITH_WATCHDOG_MS) > 0));
   if (!undelivered()) {
     kept.delivered = DELIVERED;
     if (runs() && bitten) {
@@ -218,15 +219,15 @@ void boardsmith_call_ends(void) {
   fault_sync(&kept.function, 8);
 }
 
-static int32_t is_failed_check(const char* text, size_t size_bytes) {
+static bool is_failed_check(const char* text, size_t size_bytes) {
   static const char words[] = ": Check failed: ";
   const size_t bytes = (sizeof words) - 1U;
   for (size_t i = 0; (i + bytes) <= size_bytes; i++) {
     if (memcmp(&text[i], words, bytes) == 0) {
-      return 1;
+      return true;
     }
   }
-  return 0;
+  return false;
 }
 
 // Keeps what CHECK and its like log before they abort: one line that says which, perhaps one more that says why.
