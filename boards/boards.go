@@ -138,7 +138,7 @@ type Link struct {
 type Flash struct {
 	Runner  string   `json:"runner,omitzero"`  // a programmer; none: there is nothing to write
 	Scripts []string `json:"scripts,omitzero"` // of openocd: its configuration files
-	Target  string   `json:"target,omitzero"`  // of pyocd: its name of the chip
+	Target  string   `json:"target,omitzero"`  // of pyocd: its name of the chip; of west with pyocd: in place of the build's own
 	Virtual bool     `json:"virtual,omitzero"` // its probe is emulated, and so is the chip behind it, kept from run to run
 }
 

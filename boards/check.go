@@ -20,7 +20,7 @@ import (
 var linkKinds = []string{"process", "qemu", "serial"}
 
 // runners are the programmers a board file may name; package flasher knows what they do.
-var runners = []string{"none", "openocd", "pyocd"}
+var runners = []string{"none", "openocd", "pyocd", "west"}
 
 // sourceKinds are the endings of the files of a port.
 var sourceKinds = []string{".c", ".S", ".h"}

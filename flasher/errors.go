@@ -62,12 +62,15 @@ func (e *ToolError) NextStep() string {
 	return ""
 }
 
-// hints are the common failures, by what openocd and pyocd print.
+// hints are the common failures, by what openocd, pyocd and west print.
 var hints = []struct {
 	says  *regexp.Regexp
 	class failure.Class
 	hint  string
 }{
+	{regexp.MustCompile(`west: unknown command "flash"`), failure.Config, "west knows no flash here: Zephyr's folder is not in a west workspace (west init -l, or set ZEPHYR_BASE and build again)"},
+	{regexp.MustCompile(`ModuleNotFoundError: No module named|elftools missing`), failure.ToolMissing, "west's Python lacks a package that Zephyr's runners need (pip install -r zephyr/scripts/requirements-base.txt)"},
+	{regexp.MustCompile(`argument -r/--runner: invalid choice|unrecognized arguments|runner .* does not support`), failure.Config, "this Zephyr's west does not know an option of its runner"},
 	{regexp.MustCompile(`(?i)no (connected debug probes|debug probe|device found|J-Link device found|CMSIS-DAP device found)|open failed|unable to find (a matching )?(CMSIS-DAP|device)|Failed to connect|Connection refused|No available debug probes|can't connect|couldn't connect`), failure.ProbeMissing, "no probe: is it plugged in, and may this user open it (mage doctor)?"},
 	{regexp.MustCompile(`(?i)LIBUSB_ERROR_BUSY|already in use|Resource busy|probe is busy|claim interface`), failure.ProbeMissing, "the probe is busy: another program has it open"},
 	{regexp.MustCompile(`(?i)LIBUSB_ERROR_ACCESS|insufficient permissions|Permission denied`), failure.ProbeMissing, "this user may not open the probe: udev rules are missing (mage doctor)"},
@@ -75,7 +78,7 @@ var hints = []struct {
 	{regexp.MustCompile(`(?i)UNEXPECTED idcode|unexpected: 0x|Cannot identify target as|does not match|wrong target|Target not detected`), failure.Flash, "another chip than the board file says, or no chip at all"},
 	{regexp.MustCompile(`(?i)read ?out protection|RDP|device is locked|APPROTECT|protected|write[- ]protect`), failure.Flash, "the chip is locked against reading or writing; unlocking erases all of it (ERASE=all)"},
 	{regexp.MustCompile(`(?i)failed to erase|error erasing|erase sector failure|erase failed`), failure.Flash, "a sector does not erase"},
-	{regexp.MustCompile(`(?i)Disconnected|Input/output error|unexpected response|remote.*(EOF|closed|lost|error)|Error: Couldn't|connection (closed|lost|reset)`), failure.Flash, "the probe was lost while it worked"},
+	{regexp.MustCompile(`(?i)Disconnected|Input/output error|unexpected response|remote.*(EOF|closed|lost|error)|remote_bitbang_recv_buf_empty|Error: Couldn't|connection (closed|lost|reset)`), failure.Flash, "the probe was lost while it worked"},
 }
 
 // explain makes a *ToolError of a command's error; others pass.

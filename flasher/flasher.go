@@ -1,4 +1,4 @@
-// Package flasher programs one attached board through its debug probe: openocd, pyocd.
+// Package flasher programs one attached board through its debug probe: openocd, pyocd, west.
 //
 // It knows programmers, not boards: what a board needs is in its board file. It neither builds images nor talks to
 // the running program.
@@ -17,6 +17,7 @@ import (
 var programmers = map[string]func(Config) Programmer{
 	"openocd": newOpenOCD,
 	"pyocd":   newPyOCD,
+	"west":    newWest,
 }
 
 // Names lists the programmers, sorted.

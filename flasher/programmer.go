@@ -89,6 +89,7 @@ type Virtual struct {
 type Config struct {
 	Flash boards.Flash
 	Probe Probe
+	Build string                                     // folder of the build that the image is from; west needs it
 	Find  func(name string) (path string, err error) // where a tool is
 	Log   hclog.Logger
 	Step  func(string) // told of each step as it is done; nil: nobody is

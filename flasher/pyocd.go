@@ -129,11 +129,14 @@ func (p *pyocd) run(ctx context.Context, r *toolRun, dir string, timeout time.Du
 	return err
 }
 
+func (p *pyocd) reading(ranges []Range) *toolRun {
+	return &toolRun{args: append(append(p.connect(), pyocdReads(ranges)...), "-c", "reset")}
+}
+
 // Read implements Programmer.
 func (p *pyocd) Read(ctx context.Context, ranges []Range) (got []Segment, err error) {
 	err = inFolder(func(dir string) error {
-		r := &toolRun{args: append(append(p.connect(), pyocdReads(ranges)...), "-c", "reset")}
-		if err := p.run(ctx, r, dir, p.readTimeout(ranges)); err != nil {
+		if err := p.run(ctx, p.reading(ranges), dir, p.readTimeout(ranges)); err != nil {
 			return explain(err)
 		}
 		got, err = readBack(dir, ranges)

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/command"
 	"github.com/boardsmith/boardsmith/internal/virtualprobe"
 )
 
@@ -49,7 +51,8 @@ func findTool(name string) (string, error) {
 
 func openBench(t *testing.T, f boards.Flash, base, size uint64) *bench {
 	t.Helper()
-	for _, tool := range []string{virtualprobe.Models[f.Target].Program, f.Runner} {
+	tools := []string{virtualprobe.Models[f.Target].Program}
+	for _, tool := range append(tools, strings.Split(f.Runner, "/")...) {
 		if _, err := findTool(tool); err != nil {
 			t.Skipf("%s is not installed", tool)
 		}
@@ -68,6 +71,9 @@ func openBench(t *testing.T, f boards.Flash, base, size uint64) *bench {
 	b.conf = Config{
 		Flash: f, Find: findTool, Probe: Probe{Virtual: &Virtual{up.Address.Bitbang, up.Address.Remote}},
 		Log: hclog.New(&hclog.LoggerOptions{Output: t.Output(), Level: hclog.Info}),
+	}
+	if _, runner, isWest := strings.Cut(f.Runner, "/"); isWest {
+		b.conf.Build, b.conf.Flash.Runner = zephyrBuildFor(t, runner, f.Target), "west"
 	}
 	return b
 }
@@ -119,14 +125,20 @@ var boardsUnderTest = []struct {
 	{"netduinoplus2", boards.Flash{Scripts: []string{"target/stm32f4x.cfg"}, Target: "stm32f412xe"}, 0x08000000, 16 << 10},
 }
 
+// ways are the programmers; west is tried with each of the runners that it may use.
+var ways = []string{"openocd", "pyocd", "west/openocd", "west/pyocd"}
+
 func onEach(t *testing.T, do func(t *testing.T, b *bench, p Programmer)) {
 	for _, k := range boardsUnderTest {
-		for name, make := range programmers {
+		for _, name := range ways {
+			if strings.HasPrefix(name, "west/") && k.name != "microbit" {
+				continue // it runs the same tools
+			}
 			t.Run(k.name+"/"+name, func(t *testing.T) {
 				f := k.flash
 				f.Runner = name
 				b := openBench(t, f, k.base, k.size)
-				do(t, b, make(b.conf))
+				do(t, b, programmers[b.conf.Flash.Runner](b.conf))
 			})
 		}
 	}
@@ -174,6 +186,8 @@ func TestFailures(t *testing.T) {
 		if err := p.Do(t.Context(), job); err != nil {
 			t.Fatal(err)
 		}
+		job.Write[0] = b.pattern(0, 9) // what is there already need not be written
+		job.Verify = job.Write
 		for _, c := range []struct {
 			name   string
 			faults virtualprobe.Faults
@@ -192,6 +206,13 @@ func TestFailures(t *testing.T) {
 				t.Errorf("%s: class %v, want %v: %v", c.name, got, c.want, err)
 			}
 			t.Logf("%s: %v", c.name, err)
+			if c.name == "unplugged" && failure.Next(err) == "" {
+				t.Errorf("%s: nothing says what to do", c.name)
+			}
+			var tool *command.Error
+			if errors.As(err, &tool) {
+				t.Logf("it said: %s", tool.Text)
+			}
 		}
 		b.ask(virtualprobe.Request{Do: "faults", Faults: &virtualprobe.Faults{}})
 		if err := p.Do(t.Context(), job); err != nil {
@@ -202,14 +223,14 @@ func TestFailures(t *testing.T) {
 
 // A probe that is not there is an error of its class, soon.
 func TestNoProbe(t *testing.T) {
-	for name, make := range programmers {
+	for _, name := range ways {
 		t.Run(name, func(t *testing.T) {
-			if _, err := findTool(name); err != nil {
-				t.Skipf("%s is not installed", name)
+			tool, runner, _ := strings.Cut(name, "/")
+			if _, err := findTool(tool); err != nil {
+				t.Skipf("%s is not installed", tool)
 			}
 			f := boardsUnderTest[0].flash
-			f.Runner = name
-			p := make(Config{Flash: f, Find: findTool, Log: hclog.NewNullLogger(), Probe: Probe{Virtual: &Virtual{"127.0.0.1:1", "127.0.0.1:1"}}})
+			p := programmers[tool](Config{Flash: f, Build: zephyrBuildFor(t, runner, f.Target), Find: findTool, Log: hclog.NewNullLogger(), Probe: Probe{Virtual: &Virtual{"127.0.0.1:1", "127.0.0.1:1"}}})
 			err := p.Do(t.Context(), Job{Verify: []Segment{{0, make2(4)}}})
 			if failure.Of(err) != failure.ProbeMissing {
 				t.Errorf("class %v: %v", failure.Of(err), err)

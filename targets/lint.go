@@ -122,7 +122,7 @@ var isInput = map[string]bool{
 	"BOARD": true, "MODEL": true, "PROJECT": true, "TEMPLATE": true, "OPTIONS": true, "TARGET": true, "TIMEOUT": true,
 	"INPUT": true, "OUTPUT": true, "REPEAT": true, "VERBOSE": true, "JSON": true, "FORCE": true, "DRYRUN": true,
 	"CHECK": true, "MODULE": true, "SEED": true, "FUZZTIME": true, "BOARDSMITH_PATH": true,
-	"DEVICE": true, "FLASHER": true, "WAIT": true, "SAVE": true, "NAME": true, "CACHE_MIB": true,
+	"DEVICE": true, "FLASHER": true, "IMAGE": true, "WAIT": true, "SAVE": true, "NAME": true, "CACHE_MIB": true,
 }
 
 // A tally counts what was checked, and keeps what is needed to say so at the end.

@@ -1,0 +1,264 @@
+// This file drives west, Zephyr's own tool: "west flash" in the folder of a Zephyr build, which says how its board is reached.
+// West's runner starts openocd or pyocd; what these are told to do is a job of ours, so that only its sectors are erased and
+// all of it is read back.
+
+package flasher
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/command"
+)
+
+type west struct{ Config }
+
+func newWest(c Config) Programmer { return &west{c} }
+
+// A westRunner does jobs through one of west's runners.
+type westRunner interface {
+	do(ctx context.Context, dir string, j Job) error
+	read(ctx context.Context, dir string, ranges []Range) error
+	commands(j Job) []string
+}
+
+// runner is the one of the build's runners that is used.
+func (w *west) runner() (westRunner, error) {
+	b, err := openZephyrBuild(w.Build)
+	if err != nil {
+		return nil, err
+	}
+	switch b.runner() {
+	case "openocd":
+		return &westOpenOCD{w.Config, b}, nil
+	case "pyocd":
+		c := w.Config
+		if c.Flash.Target == "" {
+			c.Flash.Target = b.argument("pyocd", "--target")
+		}
+		if c.Flash.Target == "" {
+			return nil, failure.New(failure.Config, "give flash.target in the board file", "%s names no target for pyocd", b.file)
+		}
+		return &westPyOCD{c, b, &pyocd{c}}, nil
+	}
+	return nil, failure.New(failure.Config, "add one to the board's board.cmake, as in include(${ZEPHYR_BASE}/boards/common/openocd.board.cmake)",
+		"%s has none of the runners that can verify what they wrote: openocd, pyocd; it has %s", b.file, strings.Join(b.runners, ", "))
+}
+
+// Commands implements Programmer. A folder that cannot be used has none.
+func (w *west) Commands(j Job) []string {
+	r, err := w.runner()
+	if err != nil {
+		return []string{"# " + err.Error()}
+	}
+	return r.commands(j)
+}
+
+// Do implements Programmer.
+func (w *west) Do(ctx context.Context, j Job) error {
+	r, err := w.runner()
+	if err != nil {
+		return err
+	}
+	return inFolder(func(dir string) error { return r.do(ctx, dir, j) })
+}
+
+// Read implements Programmer.
+func (w *west) Read(ctx context.Context, ranges []Range) (got []Segment, err error) {
+	r, err := w.runner()
+	if err != nil {
+		return nil, err
+	}
+	err = inFolder(func(dir string) error {
+		if err := r.read(ctx, dir, ranges); err != nil {
+			return explain(err)
+		}
+		got, err = readBack(dir, ranges)
+		return err
+	})
+	return got, err
+}
+
+const jobHex = "job.hex"
+
+// flash is a "west flash" of job.hex with that runner, in the working folder dir. It never builds.
+func (c Config) flash(b *zephyrBuild, dir, runner string, args []string, timeout time.Duration) (command.Command, error) {
+	path, err := c.Find("west")
+	if err != nil {
+		return command.Command{}, err
+	}
+	all := append([]string{"flash", "--build-dir", b.dir, "--skip-rebuild", "--runner", runner, "--hex-file", jobHex}, args...)
+	return command.Command{Path: path, Args: all, Dir: dir, Env: []string{"ZEPHYR_BASE=" + b.base}, Out: c.marked, Err: c.marked, Timeout: timeout}, nil
+}
+
+// typed is that command for people.
+func (c Config) typed(b *zephyrBuild, runner string, args []string) string {
+	cmd, err := c.flash(b, "", runner, args, 0)
+	if err != nil {
+		return "# " + err.Error()
+	}
+	return "ZEPHYR_BASE=" + command.Quote(b.base) + " " + cmd.Typed()
+}
+
+type westOpenOCD struct {
+	Config
+	build *zephyrBuild
+}
+
+const virtualConfig = "virtual.cfg"
+
+// args have openocd do these steps and end before it comes to what west would have it do.
+func (w *westOpenOCD) args(dir string, steps []string) []string {
+	args := []string{"--openocd", w.where("openocd")}
+	if w.Probe.Virtual != nil {
+		args = append(args, "--openocd-search", dir, "--config", filepath.Join(dir, virtualConfig))
+	}
+	args = append(args, "--cmd-pre-init", "gdb_port disabled; tcl_port disabled; telnet_port disabled")
+	if w.Probe.Serial != "" && w.Probe.Virtual == nil {
+		args = append(args, "--cmd-pre-init", "adapter serial "+w.Probe.Serial)
+	}
+	for _, s := range slices.Concat([]string{"reset halt"}, steps, []string{"shutdown"}) {
+		args = append(args, "--cmd-pre-load", s)
+	}
+	return append(args, "--cmd-load", "echo", "--cmd-verify", "echo")
+}
+
+func (w *westOpenOCD) commands(j Job) []string {
+	return []string{w.typed(w.build, "openocd", w.args(".", openocdSteps(&toolRun{}, j)))}
+}
+
+func (w *westOpenOCD) do(ctx context.Context, dir string, j Job) error {
+	r := &toolRun{}
+	steps := openocdSteps(r, j)
+	if err := r.write(dir); err != nil {
+		return err
+	}
+	return openocdVerdict(w.run(ctx, dir, steps, w.timeout(j)), j)
+}
+
+func (w *westOpenOCD) read(ctx context.Context, dir string, ranges []Range) error {
+	return w.run(ctx, dir, openocdReads(ranges), w.readTimeout(ranges))
+}
+
+func (w *westOpenOCD) run(ctx context.Context, dir string, steps []string, timeout time.Duration) error {
+	o := &openocd{w.Config}
+	if _, err := o.Find("openocd"); err != nil {
+		return err
+	}
+	if err := errors.Join(writeHex(filepath.Join(dir, jobHex), nil), o.shadow(dir), w.virtual(dir)); err != nil {
+		return err
+	}
+	cmd, err := w.flash(w.build, dir, "openocd", w.args(dir, steps), timeout)
+	if err != nil {
+		return err
+	}
+	return cmd.Run(ctx)
+}
+
+// virtual replaces the board's own configuration where its probe is emulated.
+func (w *westOpenOCD) virtual(dir string) error {
+	v := w.Probe.Virtual
+	if v == nil {
+		return nil
+	}
+	host, port, _ := net.SplitHostPort(v.Bitbang)
+	text := fmt.Sprintf("adapter driver remote_bitbang\nremote_bitbang host %s\nremote_bitbang port %s\ntransport select jtag\n", host, port)
+	for _, s := range w.Flash.Scripts {
+		if !strings.HasPrefix(s, "interface/") {
+			text += fmt.Sprintf("source [find %s]\n", s)
+		}
+	}
+	return os.WriteFile(filepath.Join(dir, virtualConfig), []byte(text), 0o644)
+}
+
+// A westPyOCD writes through west, which erases what it writes and nothing else. All besides that is pyOCD's own: erasing the
+// job's first sector, writing its last segment, reading back.
+type westPyOCD struct {
+	Config
+	build *zephyrBuild
+	pyocd *pyocd
+}
+
+// parts cuts a job into what is done before west, by west, and after it. A job of one segment is all west's.
+func (w *westPyOCD) parts(j Job) (before Job, middle []Segment, after Job) {
+	middle, after = j.Write, Job{Verify: j.Verify, Restart: j.Restart}
+	if n := len(j.Write); n > 1 {
+		middle, after.Write = j.Write[:n-1], j.Write[n-1:]
+	}
+	for _, s := range j.Erase {
+		if !slices.ContainsFunc(middle, func(m Segment) bool { return m.Addr < s.Addr+s.Size && s.Addr < m.End() }) {
+			before.Erase = append(before.Erase, s)
+		}
+	}
+	return before, middle, after
+}
+
+func (w *westPyOCD) args() []string {
+	args := []string{"--pyocd", w.where("pyocd")}
+	probe := w.pyocd.probeArgs()
+	if len(probe) > 0 {
+		args = append(args, "--board-id", probe[1])
+	}
+	for _, o := range []string{"--no-config", "--no-wait", "-Oauto_unlock=false"} {
+		args = append(args, "--flash-opt="+o)
+	}
+	return args
+}
+
+func (w *westPyOCD) commands(j Job) (all []string) {
+	before, middle, after := w.parts(j)
+	if len(before.Erase) > 0 {
+		all = append(all, w.pyocd.Commands(before)...)
+	}
+	if len(middle) > 0 {
+		all = append(all, w.typed(w.build, "pyocd", w.args()))
+	}
+	return append(all, w.pyocd.Commands(after)...)
+}
+
+func (w *westPyOCD) do(ctx context.Context, dir string, j Job) error {
+	before, middle, after := w.parts(j)
+	if len(before.Erase) > 0 {
+		if err := w.pyocd.Do(ctx, before); err != nil {
+			return err
+		}
+	}
+	if len(middle) > 0 {
+		if err := w.write(ctx, dir, middle, w.timeout(j)); err != nil {
+			return explain(err)
+		}
+	}
+	return w.pyocd.Do(ctx, after)
+}
+
+func (w *westPyOCD) write(ctx context.Context, dir string, segments []Segment, timeout time.Duration) error {
+	if _, err := w.Find("pyocd"); err != nil {
+		return err
+	}
+	if err := writeHex(filepath.Join(dir, jobHex), segments); err != nil {
+		return err
+	}
+	cmd, err := w.flash(w.build, dir, "pyocd", w.args(), timeout)
+	if err != nil {
+		return err
+	}
+	if err := cmd.Run(ctx); err != nil {
+		return err
+	}
+	for _, s := range merged(segments) {
+		w.step(fmt.Sprintf("wrote 0x%x", s.Addr))
+	}
+	return nil
+}
+
+func (w *westPyOCD) read(ctx context.Context, dir string, ranges []Range) error {
+	return w.pyocd.run(ctx, w.pyocd.reading(ranges), dir, w.readTimeout(ranges))
+}
