@@ -10,6 +10,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/hashicorp/go-hclog"
 )
@@ -26,7 +27,9 @@ type Chip struct {
 	core    *core
 	dap     *dap
 	wear    *Wear
-	held    bool // its reset line is low
+	held    bool      // its reset line is low
+	rests   time.Time // until then, from firmware that only resets itself; zero: it runs
+	resets  int64     // as pace saw them last
 
 	faults    Faults
 	hangs     chan struct{} // closed by the next Break, while the probe hangs; else nil
@@ -107,7 +110,7 @@ func (c *Chip) Load(flash []byte) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.dap.forget()
-	if err := c.revive(); err != nil {
+	if err := c.ready(); err != nil {
 		return err
 	}
 	return errors.Join(c.core.preload(erasedTo(flash, int(c.model.flash.size))), c.core.systemReset())
@@ -143,7 +146,7 @@ func (c *Chip) Transfers() int64 {
 // transfer counts one, and makes the probe vanish when its time has come: once. It is under the chip's lock.
 func (c *Chip) transfer() error {
 	c.transfers++
-	if err := c.revive(); err != nil {
+	if err := c.ready(); err != nil {
 		return errors.Join(errUnplugged, err)
 	}
 	if n := c.faults.UnplugAfter; n > 0 && c.transfers >= int64(n) {
@@ -171,6 +174,50 @@ func (c *Chip) revive() error {
 		return err
 	}
 	return c.core.relive()
+}
+
+// ready is called before anything is done with the chip, under its lock.
+func (c *Chip) ready() error {
+	return errors.Join(c.revive(), c.wake())
+}
+
+// Firmware that resets the chip more often than a few times in a paceStep would keep this computer busy for nobody.
+const (
+	paceStep   = 100 * time.Millisecond
+	paceResets = 3
+	paceRest   = time.Second
+)
+
+// pace has a chip rest whose firmware does nothing but reset it, while no debugger looks. It is to be called every paceStep.
+func (c *Chip) pace() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.rests.IsZero() {
+		if time.Now().Before(c.rests) {
+			return nil
+		}
+		return c.wake()
+	}
+	n := c.machine.resets.Load()
+	busy := n-c.resets > paceResets
+	c.resets = n
+	if !busy || c.machine.dead.Load() || c.core.ctrl&cDebugEn != 0 || c.core.loader != nil || !c.machine.gdb.running {
+		return nil
+	}
+	c.rests = time.Now().Add(paceRest)
+	return c.machine.gdb.halt()
+}
+
+// wake ends a rest.
+func (c *Chip) wake() error {
+	if c.rests.IsZero() {
+		return nil
+	}
+	c.rests, c.resets = time.Time{}, c.machine.resets.Load()
+	if c.machine.dead.Load() {
+		return nil
+	}
+	return c.machine.gdb.resume()
 }
 
 // Alive revives the chip if need be; after an error there is no chip any more.
@@ -205,7 +252,7 @@ func (c *Chip) Close() error {
 func (c *Chip) Flash() ([]byte, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if err := c.revive(); err != nil {
+	if err := c.ready(); err != nil {
 		return nil, err
 	}
 	words := make([]uint32, c.model.flash.size/4)
@@ -228,7 +275,7 @@ func (c *Chip) exclusively(f func()) {
 // resetLine drives the reset pin: the chip is reset when it is let go.
 func (c *Chip) resetLine(low bool) {
 	if c.held && !low {
-		if err := c.revive(); err != nil {
+		if err := c.ready(); err != nil {
 			c.log.Warn("reset", "error", err)
 			return
 		}

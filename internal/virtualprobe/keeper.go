@@ -427,12 +427,18 @@ func (k *keeper) wait() {
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
 	tick := time.NewTicker(saveEvery)
 	defer tick.Stop()
+	pace := time.NewTicker(paceStep)
+	defer pace.Stop()
 	for {
 		select {
 		case <-k.done:
 			return
 		case <-signals:
 			return
+		case <-pace.C:
+			if err := k.chip.pace(); err != nil {
+				k.log.Warn("pace", "error", err)
+			}
 		case <-tick.C:
 			if k.clients.Load() == 0 && time.Since(time.Unix(0, k.since.Load())) > lingers {
 				return

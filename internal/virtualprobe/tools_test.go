@@ -213,3 +213,34 @@ func TestLockup(t *testing.T) {
 		t.Error("it locked up again")
 	}
 }
+
+// Firmware that does nothing but reset the chip rests most of the time, and a debugger finds it running all the same.
+func TestResetLoop(t *testing.T) {
+	c := powerUp(t, NRF51)
+	_, b := image(t, 4096, 0)
+	copy(b[8:], []byte{0x01, 0x48, 0x02, 0x49, 0x01, 0x60, 0xFE, 0xE7}) // ldr r0, =AIRCR; ldr r1, =reset; str r1, [r0]; b .
+	copy(b[0x10:], []byte{0x0C, 0xED, 0x00, 0xE0, 0x04, 0x00, 0xFA, 0x05})
+	copy(b[0x14:], []byte{0x04, 0x00, 0xFA, 0x05})
+	if err := c.Load(b); err != nil {
+		t.Fatal(err)
+	}
+	slept := 0
+	for range 30 {
+		time.Sleep(paceStep)
+		if err := c.pace(); err != nil {
+			t.Fatal(err)
+		}
+		if !c.rests.IsZero() {
+			slept++
+		}
+	}
+	t.Logf("%d resets, resting at %d of 30 looks", c.machine.resets.Load(), slept)
+	if slept < 20 || c.machine.resets.Load() < paceResets {
+		t.Errorf("it rested at %d of 30 looks, with %d resets", slept, c.machine.resets.Load())
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.transfer(); err != nil || !c.core.runs() {
+		t.Errorf("a debugger finds it halted: %v", err)
+	}
+}
