@@ -20,9 +20,12 @@ import (
 // A bench is one attached board: its probe, its port, and what is remembered of it.
 type bench struct {
 	programmer flasher.Programmer
-	tool       string // its name
+	conf       flasher.Config // the programmer's
+	tool       string         // its name
 	probe      flasher.Probe
 	port       string // of its UART
+	path       string // USB path of that; "" if it is on no USB, or the system does not say
+	power      string // bench.json's command that takes the board's power away and gives it again; "" if there is none
 	ledger     *cache.Ledger
 	lease      *cache.Lease
 }
@@ -100,11 +103,12 @@ func (d *Device) attachProbe(ctx context.Context, runner, which string) error {
 	if err != nil {
 		return err
 	}
-	conf := flasher.Config{
+	n.power = d.env.Bench.powerOf(d.board.Name, n)
+	n.conf = flasher.Config{
 		Flash: d.board.Flash, Probe: n.probe, Find: d.env.tool, Log: d.env.log(),
 		Step: func(s string) { d.env.progress(Event{Step: "flash", Detail: s}) },
 	}
-	if n.programmer, err = flasher.New(runner, conf); err != nil {
+	if err := n.take(nil); err != nil {
 		return err
 	}
 	n.lease, err = cache.Take(ctx, filepath.Join(dir, "lease"), "probe:"+n.probe.Serial, d.env.Wait)
@@ -113,6 +117,15 @@ func (d *Device) attachProbe(ctx context.Context, runner, which string) error {
 	}
 	d.bench = n
 	return nil
+}
+
+// take makes the programmer for an image; nil: for none.
+func (n *bench) take(i *Image) (err error) {
+	if i != nil {
+		n.conf.Build = i.build
+	}
+	n.programmer, err = flasher.New(n.tool, n.conf)
+	return err
 }
 
 // findVirtual starts the emulated board, or finds that it runs.
@@ -149,7 +162,7 @@ func (n *bench) find(b *boards.Board, which string) error {
 	case 0:
 		return &NoDeviceError{b.Name, which, b.Link.USB}
 	case 1:
-		n.probe, n.port = flasher.Probe{Serial: fit[0].Serial}, fit[0].Name
+		n.probe, n.port, n.path = flasher.Probe{Serial: fit[0].Serial}, fit[0].Name, fit[0].Path
 		return nil
 	default:
 		return &AmbiguousError{b.Name, which, fit}

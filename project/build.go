@@ -88,6 +88,7 @@ func (p *Project) image(r *record, upToDate bool) *Image {
 		Path:   filepath.Join(p.dir, filepath.FromSlash(p.state.Template.ELF)),
 		Map:    filepath.Join(p.dir, filepath.FromSlash(p.state.Template.Map)),
 		Digest: r.Digest, Board: p.state.Board.Name, Size: r.Size, UpToDate: upToDate, Edited: slices.Clone(r.Edited),
+		build: filepath.Join(p.dir, filepath.FromSlash(p.state.Template.buildFolder())),
 	}
 	if forms := p.otherForms(); forms != nil {
 		i.Bin, i.Hex = filepath.Join(p.dir, filepath.FromSlash(forms[0])), filepath.Join(p.dir, filepath.FromSlash(forms[1]))

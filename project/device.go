@@ -100,13 +100,24 @@ func (d *Device) accepts(i *Image) (*Image, error) {
 
 // Open starts a session with the firmware, which must be this very build: *WrongImageError. The caller closes the
 // session, which ends a process. The device must be what its board file says: *PlatformError, *ClockError. A fault from
-// before the session is logged, and kept as its PriorFault. Errors: those of transport and rpc.
+// before the session is logged, and kept as its PriorFault. Before it gives up on a board that does not answer, its power is
+// cycled once, where Env.Bench has a command for that. Errors: those of transport and rpc.
 func (d *Device) Open(ctx context.Context, i *Image) (*rpc.Session, error) {
 	i, err := d.accepts(i)
 	if err != nil {
 		return nil, err
 	}
 	d.env.progress(Event{Step: "open", Detail: d.board.Name})
+	power := powerCycle{d: d}
+	for {
+		s, err := d.open(ctx, i)
+		if err == nil || !power.helps(ctx, err) {
+			return s, err
+		}
+	}
+}
+
+func (d *Device) open(ctx context.Context, i *Image) (*rpc.Session, error) {
 	link, err := d.openLink(ctx, i)
 	if err != nil {
 		return nil, err

@@ -75,7 +75,10 @@ func (d *Device) program(ctx context.Context, i *Image) (FlashReport, error) {
 	if err != nil {
 		return FlashReport{}, err
 	}
-	f := flashing{d: d, facts: flashFacts{image: img, force: d.env.Reflash}}
+	if err := d.bench.take(i); err != nil {
+		return FlashReport{}, err
+	}
+	f := flashing{d: d, power: powerCycle{d: d}, facts: flashFacts{image: img, force: d.env.Reflash}}
 	if err := f.look(ctx); err != nil {
 		return FlashReport{}, err
 	}
@@ -87,6 +90,7 @@ type flashing struct {
 	d      *Device
 	facts  flashFacts
 	report FlashReport
+	power  powerCycle
 }
 
 // look asks the firmware, and opens the ledger at the device that answered.
@@ -163,7 +167,7 @@ func (f *flashing) run(ctx context.Context) (FlashReport, error) {
 		case flashNothing:
 			return f.report, f.clean()
 		case flashRead:
-			if err := f.read(ctx); err != nil {
+			if err := f.read(ctx); err != nil && !f.power.helps(ctx, err) {
 				return f.report, err
 			}
 		case flashWrite:
@@ -172,7 +176,7 @@ func (f *flashing) run(ctx context.Context) (FlashReport, error) {
 				return f.report, f.clean()
 			}
 			var differs *flasher.VerifyError
-			if attempt++; !errors.As(err, &differs) || attempt == flashAttempts {
+			if attempt++; !errors.As(err, &differs) && !f.power.helps(ctx, err) || attempt == flashAttempts {
 				return f.report, err
 			}
 			f.facts.force, f.facts.answer, f.facts.held = false, nil, nil

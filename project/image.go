@@ -23,6 +23,8 @@ type Image struct {
 	Size     Size
 	UpToDate bool     // nothing had to be built
 	Edited   []string // generated files that a person had changed, and that are in it as changed
+
+	build string // the folder that it was built in; "" if that is not known
 }
 
 // Size is how many bytes of memory an image takes.

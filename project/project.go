@@ -44,9 +44,10 @@ type Env struct {
 	Cache    *cache.Cache // nil: the user's own, or none where the system has no place for it
 	Jobs     int          // compilers at once; 0 means one per processor
 
-	Flasher  string                                     // a programmer in place of the board's own: openocd, pyocd, none
+	Flasher  string                                     // a programmer in place of the board's own: openocd, pyocd, west, none
 	Reflash  bool                                       // write all of an image, whatever the board holds, and past its wear budget
 	Wait     time.Duration                              // for a board that somebody else uses; 0: not at all
+	Bench    *Bench                                     // devices that have names, and commands for their power; nil: none
 	StateDir string                                     // folder of ledger, leases and emulated chips; "" is the user's own
 	Tool     func(name string) (path string, err error) // where programmers are; nil: on PATH
 }

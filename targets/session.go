@@ -92,7 +92,7 @@ func (s *session) projectEnv(in *inputs) project.Env {
 		Tool: func(name string) (string, error) { return findProgram(s.env, name) },
 	}
 	if in != nil {
-		e.Path, e.Wait, e.Reflash = in.path, in.wait, s.env.set("FORCE")
+		e.Path, e.Wait, e.Reflash, e.Bench = in.path, in.wait, s.env.set("FORCE"), in.bench
 	}
 	if c, err := s.cache(); err == nil { // cache:gc tells what is wrong with CACHE_MIB
 		e.Cache = c

@@ -1,0 +1,113 @@
+// This file takes the power of a board away and gives it again, where bench.json has a command for that: the last thing to
+// try with a board that does not answer.
+
+package project
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"time"
+
+	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/flasher"
+	"github.com/boardsmith/boardsmith/internal/command"
+)
+
+const (
+	powerWithin = 30 * time.Second // for the command to end
+	backWithin  = 15 * time.Second // for the board to be attached again
+	backEvery   = 200 * time.Millisecond
+)
+
+// powerOf is the command for the power of the device behind a probe or port, "" if there is none.
+func (b *Bench) powerOf(board string, n *bench) string {
+	if b == nil {
+		return ""
+	}
+	for _, d := range b.Devices {
+		same := d.Probe != "" && d.Probe == n.probe.Serial || d.Probe == "" && d.Link.Path != "" && d.Link.Path == n.path
+		if same && d.Board == board {
+			return d.Power
+		}
+	}
+	return ""
+}
+
+// A powerCycle is tried once in what a Device does.
+type powerCycle struct {
+	d    *Device
+	done bool
+}
+
+// helps says whether the power was cycled because of err, so that it may be tried again. What the power cannot be blamed for
+// is left alone. The command's own failure is logged only: what did not answer is what the user wants to know.
+func (c *powerCycle) helps(ctx context.Context, err error) bool {
+	n := c.d.bench
+	if c.done || n == nil || n.power == "" || ctx.Err() != nil || !silent(err) {
+		return false
+	}
+	c.done = true
+	log := c.d.env.log()
+	log.Warn("the board does not answer: its power is taken away and given again", "command", n.power, "error", err)
+	c.d.env.progress(Event{Step: "power", Detail: n.power})
+	if err := n.cyclePower(ctx, c.d.board); err != nil {
+		log.Warn("its power was not cycled", "command", n.power, "error", err)
+		return false
+	}
+	return true
+}
+
+// silent says whether an error is that of a board that does not answer, or not sensibly.
+func silent(err error) bool {
+	var differs *flasher.VerifyError
+	var worn *WearError
+	if errors.As(err, &differs) || errors.As(err, &worn) {
+		return false
+	}
+	switch failure.Of(err) {
+	case failure.ProbeMissing, failure.Flash, failure.Boot, failure.Transport, failure.Timeout, failure.BoardLost:
+		return true
+	}
+	return false
+}
+
+// cyclePower runs the command, and waits until the board is attached again.
+func (n *bench) cyclePower(ctx context.Context, b *boards.Board) error {
+	shell := command.Command{Path: "/bin/sh", Args: []string{"-c", n.power}, Timeout: powerWithin}
+	if runtime.GOOS == "windows" {
+		shell.Path, shell.Args = "cmd.exe", []string{"/C", n.power}
+	}
+	if err := shell.Run(ctx); err != nil {
+		return err
+	}
+	if n.probe.Virtual != nil {
+		return nil // it is not on USB
+	}
+	limited, cancel := context.WithTimeout(ctx, backWithin)
+	defer cancel()
+	for {
+		err := n.find(b, n.which())
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-limited.Done():
+			return fmt.Errorf("it is not attached again within %v: %w", backWithin, err)
+		case <-time.After(backEvery):
+		}
+	}
+}
+
+// which finds the same device again.
+func (n *bench) which() string {
+	if n.probe.Serial != "" {
+		return n.probe.Serial
+	}
+	if n.path != "" {
+		return n.path
+	}
+	return n.port
+}
