@@ -40,7 +40,7 @@ func (b *Board) check() error {
 	if len(b.Templates) == 0 {
 		return b.wrong("templates", "names no template")
 	}
-	for _, check := range []func() error{b.checkLink, b.checkFlash, b.checkToolchain, b.checkSources, b.checkDefines, b.checkNumbers, b.checkMemory, b.checkPlace, b.checkModelAt} {
+	for _, check := range []func() error{b.checkLink, b.checkFlash, b.checkToolchain, b.checkSources, b.checkDefines, b.checkTimer, b.checkNumbers, b.checkMemory, b.checkPlace, b.checkModelAt} {
 		if err := check(); err != nil {
 			return err
 		}
@@ -117,6 +117,16 @@ func (b *Board) checkDefines() error {
 		if v := b.Defines[name]; strings.ContainsAny(v, "\n\r\\") || strings.Contains(v, "/*") || strings.Contains(v, "//") {
 			return b.wrong(at, "%q is not one line of C without comments", v)
 		}
+	}
+	return nil
+}
+
+// timers are the counters that a board file may name.
+var timers = []string{"chip", "dwt", "mcycle", "mtime", "systick"}
+
+func (b *Board) checkTimer() error {
+	if k := b.Timer.Kind; k != "" && !slices.Contains(timers, k) {
+		return b.wrong("timer.kind", "%q is not a kind of timer (%s)%s", k, strings.Join(timers, ", "), didYouMean(k, timers))
 	}
 	return nil
 }
