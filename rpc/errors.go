@@ -22,7 +22,7 @@ func (e *DeviceError) Error() string {
 // FailureClass says that the device refused, which with right firmware is the fault of what was asked.
 func (e *DeviceError) FailureClass() failure.Class {
 	switch e.Message {
-	case outOfMemory:
+	case outOfMemory, outOfWorkspace:
 		return failure.DoesNotFit
 	case damagedRequest:
 		return failure.Transport
@@ -32,7 +32,7 @@ func (e *DeviceError) FailureClass() failure.Class {
 
 // NextStep says what helps where the cause is plain.
 func (e *DeviceError) NextStep() string {
-	if e.Message == outOfMemory {
+	if e.FailureClass() == failure.DoesNotFit {
 		return "give the board more memory with OPTIONS=arena_kib=…"
 	}
 	return ""
@@ -41,6 +41,7 @@ func (e *DeviceError) NextStep() string {
 // The beginnings of our firmware's own messages that mean something to the host.
 const (
 	outOfMemory    = "out of memory"
+	outOfWorkspace = "out of workspace memory" // an operator's
 	damagedCopy    = "boardsmith: damaged copy"
 	damagedRequest = "boardsmith: damaged request"
 	tooLong        = "message exceeds TVM_CRT_MAX_PACKET_SIZE_BYTES"

@@ -204,6 +204,18 @@ func TestDeviceError(t *testing.T) {
 	}
 }
 
+// Where the device had too little memory, more of it helps, whoever asked for it.
+func TestDeviceErrorClass(t *testing.T) {
+	for message, want := range map[string]failure.Class{
+		"out of memory": failure.DoesNotFit, "out of workspace memory": failure.DoesNotFit, "boardsmith: damaged request": failure.Transport, "boom": failure.Fault, "": failure.Fault,
+	} {
+		e := &rpc.DeviceError{Message: message}
+		if got := failure.Of(e); got != want || (failure.Next(e) != "") != (want == failure.DoesNotFit) {
+			t.Errorf("%q: class %s, next %q", message, got, failure.Next(e))
+		}
+	}
+}
+
 func TestOperator(t *testing.T) {
 	ctx := within(t, 10*time.Second)
 	d := device()
