@@ -30,6 +30,7 @@ type Chip struct {
 	held    bool      // its reset line is low
 	rests   time.Time // until then, from firmware that only resets itself; zero: it runs
 	resets  int64     // as pace saw them last
+	looked  int64     // transfers, likewise
 
 	faults    Faults
 	hangs     chan struct{} // closed by the next Break, while the probe hangs; else nil
@@ -199,9 +200,9 @@ func (c *Chip) pace() error {
 		return c.wake()
 	}
 	n := c.machine.resets.Load()
-	busy := n-c.resets > paceResets
-	c.resets = n
-	if !busy || c.machine.dead.Load() || c.core.ctrl&cDebugEn != 0 || c.core.loader != nil || !c.machine.gdb.running {
+	busy := n-c.resets > paceResets && c.transfers == c.looked
+	c.resets, c.looked = n, c.transfers
+	if !busy || c.machine.dead.Load() || c.core.loader != nil || !c.machine.gdb.running {
 		return nil
 	}
 	c.rests = time.Now().Add(paceRest)
