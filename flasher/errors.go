@@ -62,7 +62,8 @@ func (e *ToolError) NextStep() string {
 	return ""
 }
 
-// hints are the common failures, by what openocd, pyocd and west print.
+// hints are the common failures, by what openocd, pyocd and west print: what is said besides other things, like that a probe
+// does not open, comes after what may be the reason for it.
 var hints = []struct {
 	says  *regexp.Regexp
 	class failure.Class
@@ -71,13 +72,18 @@ var hints = []struct {
 	{regexp.MustCompile(`west: unknown command "flash"`), failure.Config, "west knows no flash here: Zephyr's folder is not in a west workspace (west init -l, or set ZEPHYR_BASE and build again)"},
 	{regexp.MustCompile(`ModuleNotFoundError: No module named|elftools missing`), failure.ToolMissing, "west's Python lacks a package that Zephyr's runners need (pip install -r zephyr/scripts/requirements-base.txt)"},
 	{regexp.MustCompile(`argument -r/--runner: invalid choice|unrecognized arguments|runner .* does not support`), failure.Config, "this Zephyr's west does not know an option of its runner"},
-	{regexp.MustCompile(`(?i)no (connected debug probes|debug probe|device found|J-Link device found|CMSIS-DAP device found)|open failed|unable to find (a matching )?(CMSIS-DAP|device)|Failed to connect|Connection refused|No available debug probes|can't connect|couldn't connect`), failure.ProbeMissing, "no probe: is it plugged in, and may this user open it (mage doctor)?"},
-	{regexp.MustCompile(`(?i)LIBUSB_ERROR_BUSY|already in use|Resource busy|probe is busy|claim interface`), failure.ProbeMissing, "the probe is busy: another program has it open"},
-	{regexp.MustCompile(`(?i)LIBUSB_ERROR_ACCESS|insufficient permissions|Permission denied`), failure.ProbeMissing, "this user may not open the probe: udev rules are missing (mage doctor)"},
-	{regexp.MustCompile(`(?i)target voltage (may be )?too low|voltage.*0\.0|no target power`), failure.ProbeMissing, "the target has no power"},
-	{regexp.MustCompile(`(?i)UNEXPECTED idcode|unexpected: 0x|Cannot identify target as|does not match|wrong target|Target not detected`), failure.Flash, "another chip than the board file says, or no chip at all"},
-	{regexp.MustCompile(`(?i)read ?out protection|RDP|device is locked|APPROTECT|protected|write[- ]protect`), failure.Flash, "the chip is locked against reading or writing; unlocking erases all of it (ERASE=all)"},
-	{regexp.MustCompile(`(?i)failed to erase|error erasing|erase sector failure|erase failed`), failure.Flash, "a sector does not erase"},
+	{regexp.MustCompile(`(?i)target type \S+ not recognized|unknown target type`), failure.Config, "pyocd does not know the board's target: pyocd list --targets shows those it knows, pyocd pack install adds more"},
+	{regexp.MustCompile(`(?i)can't find (interface|target|board)/\S+|couldn't find (interface|target|board)/`), failure.Config, "this OpenOCD does not have the board's scripts"},
+	{regexp.MustCompile(`(?i)LIBUSB_ERROR_BUSY|already in use|resource busy|probe is busy|claim interface`), failure.ProbeMissing, "the probe is busy: another program has it open"},
+	{regexp.MustCompile(`(?i)LIBUSB_ERROR_ACCESS|insufficient permissions|permission denied`), failure.ProbeMissing, "this user may not open the probe: udev rules are missing (mage doctor)"},
+	{regexp.MustCompile(`(?i)target voltage (may be )?too low|target voltage: 0\.|no target power`), failure.ProbeMissing, "the target has no power"},
+	{regexp.MustCompile(`(?i)read ?out protection|\bRDP\b|\b(device|write|pages?|flash|sector \S+) (is )?protected\b|APPROTECT enabled|AP lock engaged|is locked([^ ]| [^u]|$)`), failure.Flash, "the chip is locked against reading or writing; unlocking it erases all of it, which is never done unasked: pyocd erase --mass, or OpenOCD's own command for the chip"},
+	{regexp.MustCompile(`(?i)no (connected debug probe|debug probe|device found|J-Link device found|CMSIS-DAP device found)|open failed|unable to find (a matching )?(CMSIS-DAP|device|Nu-Link)|Failed to connect|Connection refused|No available debug probes|can't connect|couldn't connect`), failure.ProbeMissing, "no probe: is it plugged in, and may this user open it (mage doctor)?"},
+	{regexp.MustCompile(`(?i)UNEXPECTED idcode|unexpected: 0x|Cannot identify target as|does not match|wrong target`), failure.Flash, "another chip than the board file says"},
+	{regexp.MustCompile(`(?i)unable to connect to the target|cannot read IDR|DP initialisation failed|communication failure|Target not detected|scan chain interrogation failed`), failure.Flash, "no chip answers the probe: has the board power, is it wired right, and is it not held in reset?"},
+	{regexp.MustCompile(`(?i)timed out while waiting for target|target (was )?not halted`), failure.Flash, "the core does not stop: firmware that sleeps or switches its debug pins off is caught right behind a reset only"},
+	{regexp.MustCompile(`(?i)failed to erase|failed erasing|error erasing|erase sector failure|erase failed|(erase|sector) failure`), failure.Flash, "a sector does not erase"},
+	{regexp.MustCompile(`(?i)error writing to flash|page failure|flash write failed`), failure.Flash, "the flash does not take what is written"},
 	{regexp.MustCompile(`(?i)Disconnected|Input/output error|unexpected response|remote.*(EOF|closed|lost|error)|remote_bitbang_recv_buf_empty|Error: Couldn't|connection (closed|lost|reset)`), failure.Flash, "the probe was lost while it worked"},
 }
 

@@ -1,0 +1,55 @@
+package flasher
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/command"
+)
+
+// What the tools say is told in plain words, with their own kept.
+func TestHints(t *testing.T) {
+	for _, c := range []struct {
+		says  string
+		class failure.Class
+		hint  string
+	}{
+		{"Error: libusb_open() failed with LIBUSB_ERROR_ACCESS\nError: open failed", failure.ProbeMissing, "udev"},
+		{"Error: libusb_claim_interface() failed with LIBUSB_ERROR_BUSY\nError: open failed", failure.ProbeMissing, "busy"},
+		{"Error: open failed", failure.ProbeMissing, "no probe"},
+		{"Error: unable to find a matching CMSIS-DAP device", failure.ProbeMissing, "no probe"},
+		{"Error: No J-Link device found.", failure.ProbeMissing, "no probe"},
+		{"No connected debug probe matches unique ID '0669'", failure.ProbeMissing, "no probe"},
+		{"No available debug probes are connected", failure.ProbeMissing, "no probe"},
+		{"usb.core.USBError: [Errno 13] Access denied (insufficient permissions)", failure.ProbeMissing, "udev"},
+		{"Info : Target voltage: 0.003171\nError: init mode failed (unable to connect to the target)", failure.ProbeMissing, "power"},
+		{"Info : Target voltage: 3.260465\nError: init mode failed (unable to connect to the target)", failure.Flash, "no chip answers"},
+		{"Error: Error connecting DP: cannot read IDR", failure.Flash, "no chip answers"},
+		{"pyocd.core.exceptions.TransferError: SWD/JTAG communication failure (No ACK)", failure.Flash, "no chip answers"},
+		{"Warn : JTAG tap: stm32f4x.cpu       UNEXPECTED idcode: 0x0bb11477", failure.Flash, "another chip"},
+		{"Error: Cannot identify target as a STM32 family.", failure.Flash, "another chip"},
+		{"Error: stm32x device protected", failure.Flash, "locked"},
+		{"Error: Flash sector 3 is protected", failure.Flash, "locked"},
+		{"nRF52 APPROTECT enabled: not automatically unlocking", failure.Flash, "locked"},
+		{"Warn : [nrf51.cpu] core 0 is locked up.\nError: strange", failure.Flash, ""},
+		{"Error: failed erasing sectors 0 to 3", failure.Flash, "does not erase"},
+		{"0001 C flash erase sector failure (address 0x00000400; result code 0x1)", failure.Flash, "does not erase"},
+		{"Error: error writing to flash at address 0x08000000 at offset 0x00000000", failure.Flash, "does not take"},
+		{"0001 C flash program page failure (address 0x00000400; result code 0x1)", failure.Flash, "does not take"},
+		{"Error: timed out while waiting for target halted", failure.Flash, "does not stop"},
+		{"0000 C Target type stm32f746zg not recognized. Use 'pyocd list --targets'", failure.Config, "pyocd list --targets"},
+		{"embedded:startup.tcl:28: Error: Can't find target/none.cfg", failure.Config, "scripts"},
+		{"something else", failure.Flash, ""},
+	} {
+		err := explain(&command.Error{Tool: "tool", Text: c.says, Command: "tool -x", Err: errors.New("exit status 1")})
+		var e *ToolError
+		if !errors.As(err, &e) || e.Class != c.class || !strings.Contains(e.Hint, c.hint) || (c.hint == "") != (e.Hint == "") {
+			t.Errorf("%s: %+v", c.says, e)
+		}
+		if !strings.Contains(err.Error(), c.says[strings.LastIndex(c.says, "\n")+1:]) || !strings.Contains(failure.Next(err), "tool -x") {
+			t.Errorf("%s: its own words are lost: %v; %s", c.says, err, failure.Next(err))
+		}
+	}
+}
