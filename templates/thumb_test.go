@@ -1,0 +1,196 @@
+package templates_test
+
+import (
+	"testing"
+)
+
+// This file is a core that executes ARMv6-M, as much of it as the tests need.
+
+// A core executes those instructions of ARMv6-M that the second stage and the code beside it are made of.
+type core struct {
+	r          [16]uint32
+	msp        uint32
+	n, z, c, v bool
+	bus        bus
+	stopped    bool
+}
+
+// A bus is what the core sees; it reports what may not be by failing the test.
+type bus interface {
+	load(addr uint32, width int) uint32
+	store(addr uint32, width int, v uint32)
+	// enters is asked before each instruction; true: what is there has been done instead, and the core returns to LR.
+	enters(pc uint32) bool
+}
+
+const stop = 0xFFFFFFFE // LR of the outermost call
+
+func (c *core) run(t *testing.T, pc uint32) {
+	t.Helper()
+	c.r[15] = pc &^ 1
+	for range 2_000_000 {
+		if c.stopped || c.r[15] == stop&^1 {
+			return
+		}
+		if c.bus.enters(c.r[15]) {
+			c.r[15] = c.r[14] &^ 1
+			continue
+		}
+		op := c.bus.load(c.r[15], 2)
+		c.r[15] += 2
+		if !c.execute(op) {
+			t.Fatalf("instruction %#04x at %#x is not known here", op, c.r[15]-2)
+		}
+	}
+	t.Fatal("does not end")
+}
+
+func (c *core) flags(v uint32) uint32 {
+	c.n, c.z = v>>31 != 0, v == 0
+	return v
+}
+
+// add is AddWithCarry of the architecture manual.
+func (c *core) add(a, b, carry uint32) uint32 {
+	sum := uint64(a) + uint64(b) + uint64(carry)
+	v := uint32(sum)
+	c.c, c.v = sum>>32 != 0, (a^v)&(b^v)>>31 != 0
+	return c.flags(v)
+}
+
+func (c *core) holds(cond uint32) bool {
+	is := [...]bool{c.z, c.c, c.n, c.v, c.c && !c.z, c.n == c.v, !c.z && c.n == c.v}[cond>>1]
+	return is != (cond&1 != 0)
+}
+
+func (c *core) execute(op uint32) bool {
+	d, n, m, imm5, imm8 := op&7, op>>3&7, op>>6&7, op>>6&31, op&0xFF
+	wide, pc := op>>8&7, c.r[15]+2
+	switch {
+	case op>>11 == 0b00000: // LSLS
+		if imm5 != 0 {
+			c.c = c.r[n]>>(32-imm5)&1 != 0
+		}
+		c.r[d] = c.flags(c.r[n] << imm5)
+	case op>>11 == 0b00001 && imm5 != 0: // LSRS
+		c.c = c.r[n]>>(imm5-1)&1 != 0
+		c.r[d] = c.flags(c.r[n] >> imm5)
+	case op>>9 == 0b0001100:
+		c.r[d] = c.add(c.r[n], c.r[m], 0)
+	case op>>9 == 0b0001101:
+		c.r[d] = c.add(c.r[n], ^c.r[m], 1)
+	case op>>9 == 0b0001110:
+		c.r[d] = c.add(c.r[n], m, 0)
+	case op>>9 == 0b0001111:
+		c.r[d] = c.add(c.r[n], ^m, 1)
+	case op>>11 == 0b00100: // MOVS
+		c.r[wide] = c.flags(imm8)
+	case op>>11 == 0b00101: // CMP
+		c.add(c.r[wide], ^imm8, 1)
+	case op>>11 == 0b00110: // ADDS
+		c.r[wide] = c.add(c.r[wide], imm8, 0)
+	case op>>11 == 0b00111: // SUBS
+		c.r[wide] = c.add(c.r[wide], ^imm8, 1)
+	case op>>6 == 0b0100000000:
+		c.r[d] = c.flags(c.r[d] & c.r[n])
+	case op>>6 == 0b0100001000: // TST
+		c.flags(c.r[d] & c.r[n])
+	case op>>6 == 0b0100001010: // CMP
+		c.add(c.r[d], ^c.r[n], 1)
+	case op>>6 == 0b0100001100:
+		c.r[d] = c.flags(c.r[d] | c.r[n])
+	case op>>6 == 0b0100001110: // BICS
+		c.r[d] = c.flags(c.r[d] &^ c.r[n])
+	case op>>8 == 0b01000100: // ADD
+		c.r[op>>4&8|d] += c.r[op>>3&15]
+	case op>>8 == 0b01000110: // MOV
+		c.r[op>>4&8|d] = c.r[op>>3&15]
+	case op>>7 == 0b010001110: // BX
+		c.r[15] = c.r[op>>3&15] &^ 1
+	case op>>7 == 0b010001111: // BLX
+		to := c.r[op>>3&15]
+		c.r[14], c.r[15] = c.r[15]|1, to&^1
+	case op>>11 == 0b01001: // LDR literal
+		c.r[wide] = c.bus.load(pc&^3+imm8*4, 4)
+	case op>>11 == 0b01100:
+		c.bus.store(c.r[n]+imm5*4, 4, c.r[d])
+	case op>>11 == 0b01101:
+		c.r[d] = c.bus.load(c.r[n]+imm5*4, 4)
+	case op>>11 == 0b01110:
+		c.bus.store(c.r[n]+imm5, 1, c.r[d])
+	case op>>11 == 0b01111:
+		c.r[d] = c.bus.load(c.r[n]+imm5, 1)
+	case op>>9 == 0b0101010:
+		c.bus.store(c.r[n]+c.r[m], 1, c.r[d])
+	case op>>9 == 0b0101110:
+		c.r[d] = c.bus.load(c.r[n]+c.r[m], 1)
+	case op>>11 == 0b10100: // ADR
+		c.r[wide] = pc&^3 + imm8*4
+	case op>>6 == 0b1011001011: // UXTB
+		c.r[d] = c.r[n] & 0xFF
+	case op>>9 == 0b1011010: // PUSH
+		c.push(imm8 | op&0x100<<6)
+	case op>>9 == 0b1011110: // POP
+		c.pop(imm8 | op&0x100<<7)
+	case op>>11 == 0b11001: // LDMIA
+		addr := c.r[wide]
+		for i := range uint32(8) {
+			if imm8>>i&1 != 0 {
+				c.r[i] = c.bus.load(addr, 4)
+				addr += 4
+			}
+		}
+		if imm8>>wide&1 == 0 {
+			c.r[wide] = addr
+		}
+	case op>>12 == 0b1101 && op>>8&15 < 14:
+		if c.holds(op >> 8 & 15) {
+			c.r[15] = pc + uint32(int32(int8(imm8)))*2
+		}
+	case op>>11 == 0b11100: // B
+		c.r[15] = pc + uint32(int32(op<<21)>>20)
+	case op>>11 == 0b11110:
+		return c.executeWide(op)
+	default:
+		return false
+	}
+	return true
+}
+
+// executeWide knows BL, and MSR of MSP.
+func (c *core) executeWide(op uint32) bool {
+	second := c.bus.load(c.r[15], 2)
+	c.r[15] += 2
+	switch {
+	case second>>14 == 3 && second>>12&1 == 1:
+		s, j1, j2 := op>>10&1, second>>13&1, second>>11&1
+		i1, i2 := 1^j1^s, 1^j2^s
+		offset := int32((s<<24|i1<<23|i2<<22|op&0x3FF<<12|second&0x7FF<<1)<<7) >> 7
+		c.r[14] = c.r[15] | 1
+		c.r[15] += uint32(offset)
+	case op>>4 == 0xF38 && second == 0x8808:
+		c.msp = c.r[op&15]
+	default:
+		return false
+	}
+	return true
+}
+
+func (c *core) push(list uint32) {
+	for i := 15; i >= 0; i-- {
+		if list>>i&1 != 0 {
+			c.r[13] -= 4
+			c.bus.store(c.r[13], 4, c.r[i])
+		}
+	}
+}
+
+func (c *core) pop(list uint32) {
+	for i := range 16 {
+		if list>>i&1 != 0 {
+			c.r[i] = c.bus.load(c.r[13], 4)
+			c.r[13] += 4
+		}
+	}
+	c.r[15] &^= 1
+}
