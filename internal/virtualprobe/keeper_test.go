@@ -1,15 +1,31 @@
+//go:build !windows
+
 package virtualprobe
 
 import (
 	"bytes"
 	"context"
+	"fmt"
+	"net"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
 	"testing"
 	"time"
+
+	"github.com/hashicorp/go-hclog"
 )
 
+// lingersEnv shortens a keeper's stay after its last client.
+const lingersEnv = "VIRTUALPROBE_TEST_LINGERS"
+
 func TestMain(m *testing.M) {
+	if d, err := time.ParseDuration(os.Getenv(lingersEnv)); err == nil {
+		lingers = d
+	}
 	RunKeeper()
 	os.Exit(m.Run())
 }
@@ -51,5 +67,198 @@ func TestKeeper(t *testing.T) {
 	}
 	if _, err := Ask(ctx, dir, Request{Do: "dance"}); err == nil {
 		t.Error("it dances")
+	}
+}
+
+// up starts a keeper in a folder of its own that ends with the test.
+func up(t *testing.T) (string, Answer) {
+	t.Helper()
+	needs(t, NRF51.Program)
+	dir := filepath.Join(t.TempDir(), "chip")
+	a, err := Up(t.Context(), dir, NRF51.Name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = Down(context.Background(), dir) }) // it may have ended
+	return dir, a
+}
+
+func within(t *testing.T, d time.Duration, what string, done func() bool) {
+	t.Helper()
+	for start := time.Now(); !done(); time.Sleep(10 * time.Millisecond) {
+		if time.Since(start) > d {
+			t.Fatalf("%s: not within %v", what, d)
+		}
+	}
+}
+
+func gone(pid int) bool {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	return err != nil || bytes.Contains(text, []byte(") Z "))
+}
+
+// emulatorOf is the one child of a keeper.
+func emulatorOf(t *testing.T, keeper int) int {
+	t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", keeper, keeper))
+	if err != nil {
+		t.Skipf("no list of children: %v", err)
+	}
+	tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", keeper)) // a child is its thread's
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range tasks {
+		if text, err = os.ReadFile(f); err == nil && len(bytes.TrimSpace(text)) > 0 {
+			break
+		}
+	}
+	pid, err := strconv.Atoi(string(bytes.TrimSpace(text)))
+	if err != nil {
+		t.Fatalf("children of the keeper: %q", text)
+	}
+	return pid
+}
+
+// A keeper ends a while after its last client, 60 s, and not before; then its chip can be had again.
+func TestKeeperLingers(t *testing.T) {
+	if lingers != 60*time.Second {
+		t.Errorf("a keeper stays %v", lingers)
+	}
+	const short = 1500 * time.Millisecond
+	t.Setenv(lingersEnv, short.String())
+	dir, a := up(t)
+	conn, err := net.Dial("tcp", a.Address.Bitbang)
+	if err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(2 * short)
+	if gone(a.Address.PID) {
+		t.Fatal("it ended while it had a client")
+	}
+	left := time.Now()
+	conn.Close()
+	within(t, 20*time.Second, "the keeper's end", func() bool { return gone(a.Address.PID) })
+	if took := time.Since(left); took < short {
+		t.Errorf("it ended after %v, not %v", took, short)
+	}
+	b, err := Up(t.Context(), dir, NRF51.Name)
+	if err != nil || b.Address.PID == a.Address.PID {
+		t.Errorf("again: %+v, %v", b, err)
+	}
+}
+
+// The emulator ends with a keeper that is killed, and the chip comes back with the flash that was saved.
+func TestKeeperKilled(t *testing.T) {
+	dir, a := up(t)
+	emulator := emulatorOf(t, a.Address.PID)
+	if err := syscall.Kill(a.Address.PID, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	within(t, 10*time.Second, "the emulator's end", func() bool { return gone(emulator) })
+	b, err := Up(t.Context(), dir, NRF51.Name)
+	if err != nil || b.Address.PID == a.Address.PID || b.State.Serial != a.State.Serial {
+		t.Errorf("again: %+v, %v", b, err)
+	}
+}
+
+// A keeper that cannot start says why at once, not after the deadline.
+func TestKeeperThatCannotStart(t *testing.T) {
+	needs(t, NRF51.Program)
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, flashName), make([]byte, nrfBytes+1), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	start := time.Now()
+	_, err := Up(t.Context(), dir, NRF51.Name)
+	if err == nil || !strings.Contains(err.Error(), "bytes of flash") || time.Since(start) > firstAnswers/2 {
+		t.Errorf("after %v: %v", time.Since(start), err)
+	}
+}
+
+// Many start one chip at once: there is one keeper.
+func TestManyUps(t *testing.T) {
+	needs(t, NRF51.Program)
+	dir := filepath.Join(t.TempDir(), "chip")
+	defer func() { _ = Down(context.Background(), dir) }() // as in up
+	var all sync.WaitGroup
+	var pids sync.Map
+	for range 6 {
+		all.Go(func() {
+			a, err := Up(t.Context(), dir, NRF51.Name)
+			if err != nil {
+				t.Error(err)
+			}
+			pids.Store(a.Address.PID, true)
+		})
+	}
+	all.Wait()
+	n := 0
+	pids.Range(func(any, any) bool { n++; return true })
+	if n != 1 {
+		t.Errorf("%d keepers", n)
+	}
+}
+
+// newKeeper is one in this process, for what is not seen from outside.
+func newKeeper(t *testing.T) *keeper {
+	t.Helper()
+	needs(t, NRF51.Program)
+	k := &keeper{dir: t.TempDir(), log: hclog.NewNullLogger(), done: make(chan struct{}), state: State{Model: NRF51.Name}}
+	if err := k.powerUp(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := k.chip.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return k
+}
+
+// A keeper is asked, saves and swaps at once; the race detector looks on.
+func TestKeeperAtOnce(t *testing.T) {
+	k := newKeeper(t)
+	var all sync.WaitGroup
+	for _, do := range []string{"status", "save", "swap", "erase", "faults"} {
+		all.Go(func() {
+			for range 5 {
+				if a := k.obey(Request{Do: do, Faults: &Faults{Stuck: map[int]bool{3: true}}}); a.Error != "" {
+					t.Errorf("%s: %s", do, a.Error)
+				}
+				k.saveNow()
+			}
+		})
+	}
+	all.Wait()
+	if n := k.now().Chip; n != 5 {
+		t.Errorf("%d swaps", n)
+	}
+}
+
+// Flash that could not be saved is saved later.
+func TestSaveAfterFullDisk(t *testing.T) {
+	k := newKeeper(t)
+	if err := k.save(); err != nil {
+		t.Fatal(err)
+	}
+	good := k.dir
+	k.dir = filepath.Join(good, "not there")
+	want := append(bytes.Repeat([]byte{0x5A}, nrfPage), bytes.Repeat([]byte{0xFF}, nrfBytes-nrfPage)...)
+	if err := k.chip.Load(want); err != nil {
+		t.Fatal(err)
+	}
+	if err := k.save(); err == nil {
+		t.Fatal("saved nowhere")
+	}
+	k.dir = good
+	if err := k.save(); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := os.ReadFile(filepath.Join(good, flashName)); err != nil || !bytes.Equal(got, want) {
+		t.Errorf("the flash was forgotten: %v", err)
+	}
+	if _, err := os.Stat(filepath.Join(good, stateName)); err != nil {
+		t.Error(err)
 	}
 }
