@@ -1,7 +1,10 @@
 package flasher
 
 import (
+	"strings"
 	"testing"
+
+	"github.com/hashicorp/go-hclog"
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
@@ -25,5 +28,39 @@ func TestEveryBoardsRunnerExists(t *testing.T) {
 func TestUnknownRunner(t *testing.T) {
 	if _, err := New("openocd2", Config{}); failure.Of(err) != failure.Config {
 		t.Errorf("got %v", err)
+	}
+}
+
+// Every programmer refuses what is reserved before it starts anything.
+func TestReserved(t *testing.T) {
+	find := func(string) (string, error) {
+		t.Error("a tool is looked for")
+		return "", nil
+	}
+	for _, name := range Names() {
+		p, err := New(name, Config{Reserved: []Range{{0x1000, 0x1000}}, Find: find, Log: hclog.NewNullLogger()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for what, j := range map[string]Job{
+			"erase":        {Erase: []Sector{{0, 0x800, 0x800}, {1, 0x1800, 0x800}}},
+			"a first byte": {Write: []Segment{{0xfff, []byte{1, 2}}}},
+			"a last byte":  {Write: []Segment{{0x1fff, []byte{1, 2}}}},
+		} {
+			if err := p.Do(t.Context(), j); failure.Of(err) != failure.Config {
+				t.Errorf("%s, %s: %v", name, what, err)
+			}
+		}
+	}
+	if err := (Config{Reserved: []Range{{0x1000, 0x1000}}}).allows(Job{Erase: []Sector{{0, 0x800, 0x800}, {2, 0x2000, 0x800}}}); err != nil {
+		t.Error(err)
+	}
+}
+
+// Serials may be equal: the USB path tells probes apart.
+func TestProbeOnUSB(t *testing.T) {
+	c := Config{Probe: Probe{Serial: "S1", USBPath: "1-2.3"}, Find: func(n string) (string, error) { return n, nil }}
+	if got := newOpenOCD(c).Commands(Job{})[0]; !strings.Contains(got, "'adapter serial S1'") || !strings.Contains(got, "'adapter usb location 1-2.3'") {
+		t.Error(got)
 	}
 }

@@ -34,10 +34,25 @@ func (o *openocd) connect(dir, gdbPort string) []string {
 		}
 		args = append(args, "-f", s)
 	}
-	if o.Probe.Serial != "" && o.Probe.Virtual == nil {
-		args = append(args, "-c", "adapter serial "+o.Probe.Serial)
+	for _, c := range o.chooseProbe() {
+		args = append(args, "-c", c)
 	}
 	return append(args, "-c", "init", "-c", "reset halt")
+}
+
+// chooseProbe are the commands that say which probe on USB is meant. Serials may be equal, USB paths are not; some drivers only
+// heed one of them.
+func (c Config) chooseProbe() (commands []string) {
+	if c.Probe.Virtual != nil {
+		return nil
+	}
+	if c.Probe.Serial != "" {
+		commands = append(commands, "adapter serial "+c.Probe.Serial)
+	}
+	if c.Probe.USBPath != "" {
+		commands = append(commands, "adapter usb location "+c.Probe.USBPath)
+	}
+	return commands
 }
 
 const noGDB = "disabled"
@@ -99,6 +114,9 @@ func (o *openocd) Commands(j Job) []string {
 
 // Do implements Programmer.
 func (o *openocd) Do(ctx context.Context, j Job) error {
+	if err := o.allows(j); err != nil {
+		return err
+	}
 	return inFolder(func(dir string) error {
 		return openocdVerdict(o.run(ctx, o.plan(j, dir), dir, o.timeout(j)), j)
 	})

@@ -9,6 +9,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/failure"
 )
 
 // A Segment is bytes at an address of the board's memory.
@@ -75,7 +76,8 @@ type Programmer interface {
 
 // A Probe says which of the attached debug probes is meant, and how it is reached.
 type Probe struct {
-	Serial  string   // its own; "" if there is only one
+	Serial  string   // its own; "" if it has none, or there is only one probe
+	USBPath string   // bus and ports, as in "1-2.3", by which openocd also chooses; "" if it is not known
 	Virtual *Virtual // an emulated one; nil: it is on USB
 }
 
@@ -87,12 +89,13 @@ type Virtual struct {
 
 // A Config is what a programmer needs to know. Flash and Tool must be set.
 type Config struct {
-	Flash boards.Flash
-	Probe Probe
-	Build string                                     // folder of the build that the image is from; west needs it
-	Find  func(name string) (path string, err error) // where a tool is
-	Log   hclog.Logger
-	Step  func(string) // told of each step as it is done; nil: nobody is
+	Flash    boards.Flash
+	Probe    Probe
+	Reserved []Range                                    // a job that touches these is refused
+	Build    string                                     // folder of the build that the image is from; west needs it
+	Find     func(name string) (path string, err error) // where a tool is
+	Log      hclog.Logger
+	Step     func(string) // told of each step as it is done; nil: nobody is
 
 	// Timeout is for one job; 0 means a time that suits its size.
 	Timeout time.Duration
@@ -103,6 +106,22 @@ func (c Config) step(s string) {
 	if c.Step != nil {
 		c.Step(s)
 	}
+}
+
+// allows refuses a job that touches what is reserved.
+func (c Config) allows(j Job) error {
+	touched := rangesOf(j.Write)
+	for _, s := range j.Erase {
+		touched = append(touched, Range{s.Addr, s.Size})
+	}
+	for _, r := range c.Reserved {
+		for _, t := range touched {
+			if t.Addr < r.Addr+r.Size && r.Addr < t.Addr+t.Size {
+				return failure.New(failure.Config, "link the firmware elsewhere", "%d bytes at 0x%08x are to be written or erased, where the board reserves %d bytes at 0x%08x", t.Size, t.Addr, r.Size, r.Addr)
+			}
+		}
+	}
+	return nil
 }
 
 // marked takes a line that a tool printed, and tells of the step that it is about.

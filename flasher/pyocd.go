@@ -96,6 +96,9 @@ func (p *pyocd) Commands(j Job) []string {
 
 // Do implements Programmer. What is verified was read back and is compared here.
 func (p *pyocd) Do(ctx context.Context, j Job) error {
+	if err := p.allows(j); err != nil {
+		return err
+	}
 	return inFolder(func(dir string) error {
 		if err := p.run(ctx, p.plan(j), dir, p.timeout(j)); err != nil {
 			return explain(err)

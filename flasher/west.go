@@ -64,6 +64,9 @@ func (w *west) Commands(j Job) []string {
 
 // Do implements Programmer.
 func (w *west) Do(ctx context.Context, j Job) error {
+	if err := w.allows(j); err != nil {
+		return err
+	}
 	r, err := w.runner()
 	if err != nil {
 		return err
@@ -122,8 +125,8 @@ func (w *westOpenOCD) args(dir string, steps []string) []string {
 		args = append(args, "--openocd-search", dir, "--config", filepath.Join(dir, virtualConfig))
 	}
 	args = append(args, "--cmd-pre-init", "gdb_port disabled; tcl_port disabled; telnet_port disabled")
-	if w.Probe.Serial != "" && w.Probe.Virtual == nil {
-		args = append(args, "--cmd-pre-init", "adapter serial "+w.Probe.Serial)
+	for _, c := range w.chooseProbe() {
+		args = append(args, "--cmd-pre-init", c)
 	}
 	for _, s := range slices.Concat([]string{"reset halt"}, steps, []string{"shutdown"}) {
 		args = append(args, "--cmd-pre-load", s)

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/boardsmith/boardsmith/boards"
@@ -59,7 +60,12 @@ func (e *AmbiguousError) FailureClass() failure.Class { return failure.Config }
 
 // NextStep says how to choose.
 func (e *AmbiguousError) NextStep() string {
-	return "choose one, as in DEVICE=" + cmp.Or(e.Ports[0].Serial, e.Ports[0].Path, e.Ports[0].Name)
+	p := e.Ports[0]
+	same := slices.ContainsFunc(e.Ports[1:], func(o PortInfo) bool { return o.Serial == p.Serial })
+	if p.Serial != "" && !same {
+		return "choose one, as in DEVICE=" + p.Serial
+	}
+	return "choose one, as in DEVICE=" + cmp.Or(p.Path, p.Name)
 }
 
 // A NoDeviceError is a board that is not attached.
@@ -105,13 +111,13 @@ func (d *Device) attachProbe(ctx context.Context, runner, which string) error {
 	}
 	n.power = d.env.Bench.powerOf(d.board.Name, n)
 	n.conf = flasher.Config{
-		Flash: d.board.Flash, Probe: n.probe, Find: d.env.tool, Log: d.env.log(),
+		Flash: d.board.Flash, Probe: n.probe, Reserved: reserved(d.board), Find: d.env.tool, Log: d.env.log(),
 		Step: func(s string) { d.env.progress(Event{Step: "flash", Detail: s}) },
 	}
 	if err := n.take(nil); err != nil {
 		return err
 	}
-	n.lease, err = cache.Take(ctx, filepath.Join(dir, "lease"), "probe:"+n.probe.Serial, d.env.Wait)
+	n.lease, err = cache.Take(ctx, filepath.Join(dir, "lease"), "probe:"+n.which(), d.env.Wait)
 	if err != nil {
 		return err
 	}
@@ -162,7 +168,7 @@ func (n *bench) find(b *boards.Board, which string) error {
 	case 0:
 		return &NoDeviceError{b.Name, which, b.Link.USB}
 	case 1:
-		n.probe, n.port, n.path = flasher.Probe{Serial: fit[0].Serial}, fit[0].Name, fit[0].Path
+		n.probe, n.port, n.path = flasher.Probe{Serial: fit[0].Serial, USBPath: fit[0].Path}, fit[0].Name, fit[0].Path
 		return nil
 	default:
 		return &AmbiguousError{b.Name, which, fit}

@@ -97,7 +97,7 @@ type flashing struct {
 func (f *flashing) look(ctx context.Context) error {
 	n := f.d.bench
 	f.facts.answer = f.d.ask(ctx)
-	device := "probe:" + n.probe.Serial
+	device := "probe:" + n.which()
 	if a := f.facts.answer; a != nil && a.chip != "" {
 		device = "chip:" + a.chip
 	}
@@ -108,7 +108,7 @@ func (f *flashing) look(ctx context.Context) error {
 	if entry.Lost != "" {
 		f.d.env.log().Warn("the ledger's file was damaged; its erase counts begin anew", "kept", entry.Lost)
 	}
-	entry.Probe, entry.Board = n.probe.Serial, f.d.board.Name
+	entry.Probe, entry.Board = n.which(), f.d.board.Name
 	f.facts.entry = entry
 	f.report = FlashReport{Device: entry.Device, Tool: n.tool, Sectors: len(f.facts.image.sectors)}
 	return nil
@@ -125,7 +125,7 @@ func (f *flashing) known(device string) (cache.Entry, error) {
 	if err != nil {
 		return cache.Entry{}, err
 	}
-	all = slices.DeleteFunc(all, func(e cache.Entry) bool { return e.Probe != f.d.bench.probe.Serial || e.Board != f.d.board.Name })
+	all = slices.DeleteFunc(all, func(e cache.Entry) bool { return e.Probe != f.d.bench.which() || e.Board != f.d.board.Name })
 	if len(all) == 0 {
 		return ledger.Load(device)
 	}
@@ -135,7 +135,7 @@ func (f *flashing) known(device string) (cache.Entry, error) {
 // adopted loads a device's entry. What was noted under its probe's serial while nobody knew the chip becomes the chip's,
 // where it answers with the image that was written then, or that flash did not end well.
 func (f *flashing) adopted(device string) (cache.Entry, error) {
-	ledger, probe := f.d.bench.ledger, "probe:"+f.d.bench.probe.Serial
+	ledger, probe := f.d.bench.ledger, "probe:"+f.d.bench.which()
 	e, err := ledger.Load(device)
 	if err != nil || device == probe || len(e.Sectors) > 0 || e.Lost != "" {
 		return e, err

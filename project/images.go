@@ -150,7 +150,7 @@ func (d *Device) Holds(ctx context.Context) (*Image, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("ask: %w", context.Cause(ctx))
 	}
-	entry, err := (&flashing{d: d}).known("probe:" + d.bench.probe.Serial)
+	entry, err := (&flashing{d: d}).known("probe:" + d.bench.which())
 	if err != nil {
 		return nil, err
 	}

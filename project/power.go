@@ -101,7 +101,7 @@ func (n *bench) cyclePower(ctx context.Context, b *boards.Board) error {
 	}
 }
 
-// which finds the same device again.
+// which tells the device from others, also when it is plugged in again: its probe's serial, else where it is.
 func (n *bench) which() string {
 	if n.probe.Serial != "" {
 		return n.probe.Serial

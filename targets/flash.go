@@ -95,14 +95,18 @@ func (s *session) planFlash(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	return s.printPlan(plan, fmt.Sprintf("flash %s to board %s", in.project, in.board.value))
+}
+
+// printPlan prints what would be run to do what the text says.
+func (s *session) printPlan(plan project.Plan, text string) error {
 	for _, f := range plan.Files {
 		s.out.printf("# %s", f)
 	}
 	for _, c := range plan.Flash {
 		s.out.printf("%s", c)
 	}
-	text := fmt.Sprintf("flash %s to board %s", in.project, in.board.value)
-	s.out.printf("flash: would %s", text)
+	s.out.printf("%s: would %s", s.out.step, text)
 	s.out.line(record{"status": "dry-run", "would": text, "commands": append([]string{}, plan.Flash...), "files": append([]string{}, plan.Files...)})
 	return nil
 }
@@ -117,6 +121,36 @@ func (s *session) plan(ctx context.Context, in *inputs) (project.Plan, error) {
 		return project.Plan{}, err
 	}
 	return project.PlanFor(ctx, s.project.Board(), in.which(), s.projectEnv(in), image)
+}
+
+// erase erases the board's flash.
+func (s *session) erase(ctx context.Context) error {
+	in, b, err := s.boardOf()
+	if err != nil {
+		return err
+	}
+	if s.env.set("DRYRUN") {
+		plan, err := project.PlanErase(ctx, b, in.which(), s.projectEnv(in))
+		if err != nil {
+			return err
+		}
+		return s.printPlan(plan, fmt.Sprintf("erase the flash of board %s", b.Name))
+	}
+	d, err := project.Attach(ctx, b, in.which(), s.projectEnv(in))
+	if err != nil {
+		return err
+	}
+	bar := s.out.lasts("erase", 0)
+	report, err := d.Erase(ctx)
+	bar.end()
+	err = firstError(err, d.Close())
+	s.warnWorn(report)
+	if err != nil {
+		return s.notFlashed(ctx, report, err)
+	}
+	s.out.printf("erase: erased %d of %d sectors of %s, the others were blank; all is verified to be", report.Erased, report.Sectors, report.Device)
+	s.out.line(record{"status": "done", "device": report.Device, "tool": report.Tool, "erased": report.Erased, "sectors": report.Sectors})
+	return nil
 }
 
 // planned is the image that a plan is for, nil if there is none yet. No board is asked which one it holds.

@@ -34,6 +34,9 @@ func Build(ctx context.Context) error { return do(ctx, "build", (*session).build
 // Flash makes the board hold the built firmware, writing only what differs, and verifies it.
 func Flash(ctx context.Context) error { return do(ctx, "flash", (*session).flash) }
 
+// Erase erases the whole flash of the board but what its file reserves, and verifies that.
+func Erase(ctx context.Context) error { return do(ctx, "erase", (*session).erase) }
+
 // Run runs the model on the board with INPUT, prints outputs and times, and writes OUTPUT.
 func Run(ctx context.Context) error { return do(ctx, "run", (*session).run) }
 

@@ -1,0 +1,124 @@
+// This file erases a board's flash, where that is asked for. Flashing never does.
+
+package project
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/flasher"
+)
+
+// Erase erases all of the board's flash but reserved regions, sector by sector and only where a sector is not blank, and has
+// verified that all is blank when it returns without an error. Errors: as of Flash.
+func (d *Device) Erase(ctx context.Context) (FlashReport, error) {
+	if d.bench == nil {
+		return FlashReport{}, failure.New(failure.Config, "choose a board with a probe, as in BOARD=microbit, and a programmer other than FLASHER=none", "board %s has no flash that can be erased", d.board.Name)
+	}
+	d.env.progress(Event{Step: "erase", Detail: d.board.Name})
+	f := flashing{d: d, power: powerCycle{d: d}, facts: flashFacts{image: blankFlash(d.board)}}
+	if len(f.facts.image.sectors) == 0 {
+		return FlashReport{}, failure.New(failure.Config, "look at the board's memory map (mage board:show)", "board %s has no flash with sectors", d.board.Name)
+	}
+	if err := f.look(ctx); err != nil {
+		return FlashReport{}, err
+	}
+	f.report.Why = "erased, as asked"
+	if err := f.read(ctx); err != nil {
+		return f.report, err
+	}
+	return f.report, f.erase(ctx)
+}
+
+// blankFlash is a flash that holds nothing, without its reserved regions.
+func blankFlash(b *boards.Board) *flashImage {
+	img := &flashImage{Image: &Image{Board: b.Name}}
+	for _, r := range b.Memory {
+		if !r.Nonvolatile || r.Reserved {
+			continue
+		}
+		at, index := uint64(r.Origin), 0
+		for _, run := range r.Sectors {
+			data := bytes.Repeat([]byte{erasedByte}, int(run.Size))
+			sum := sha256.Sum256(data)
+			for range run.Count {
+				s := flasher.Sector{Index: index, Addr: at, Size: uint64(run.Size)}
+				img.sectors = append(img.sectors, imageSector{Sector: s, data: data, digest: hex.EncodeToString(sum[:]), rated: r.EraseCycles})
+				at, index = at+s.Size, index+1
+			}
+		}
+	}
+	return img
+}
+
+// erase erases what was read and is not blank. The ledger is dirty meanwhile, as when flashing.
+func (f *flashing) erase(ctx context.Context) error {
+	all := f.facts.image.sectors
+	job := flasher.Job{Restart: true}
+	for _, s := range differing(all, func(s imageSector) string { return f.facts.held[s.Addr] }) {
+		job.Erase = append(job.Erase, s.Sector)
+	}
+	for _, s := range all {
+		job.Verify = append(job.Verify, s.segment())
+	}
+	if len(job.Erase) > 0 {
+		if err := f.dirty(job.Erase); err != nil {
+			return err
+		}
+		err := f.d.bench.programmer.Do(ctx, job)
+		f.report.Erased = len(job.Erase)
+		if err != nil {
+			f.facts.entry.Failures++
+			return errors.Join(err, f.save())
+		}
+	}
+	e := &f.facts.entry
+	e.Dirty, e.Image, e.BuildID, e.LastWhy = false, "", "", f.report.Why
+	e.Verified = time.Now().UTC().Round(time.Second)
+	for _, s := range all {
+		e.Sector(s.Addr, s.Size).Digest = s.digest
+	}
+	return f.save()
+}
+
+// PlanErase says what Erase would run on a board that is nowhere blank, as PlanFor does.
+func PlanErase(ctx context.Context, b *boards.Board, which string, e Env) (Plan, error) {
+	runner := runnerOf(b, e)
+	if runner == "none" {
+		return Plan{}, nil
+	}
+	probe, err := plannedProbe(ctx, b, which, e)
+	if err != nil {
+		return Plan{}, err
+	}
+	programmer, err := flasher.New(runner, flasher.Config{Flash: b.Flash, Probe: probe, Find: e.tool, Log: e.log()})
+	if err != nil {
+		return Plan{}, err
+	}
+	job := flasher.Job{Restart: true}
+	for _, s := range blankFlash(b).sectors {
+		job.Erase, job.Verify = append(job.Erase, s.Sector), append(job.Verify, s.segment())
+	}
+	p := Plan{Flash: programmer.Commands(job)}
+	for n, s := range flasher.Files(job) {
+		p.Files = append(p.Files, fmt.Sprintf("segment%d.bin: %d bytes 0xff for 0x%08x", n, len(s.Data), s.Addr))
+	}
+	return p, nil
+}
+
+// reserved are the board's regions that no programmer may touch.
+func reserved(b *boards.Board) (list []flasher.Range) {
+	for _, r := range b.Memory {
+		if r.Reserved {
+			list = append(list, flasher.Range{Addr: uint64(r.Origin), Size: uint64(r.Size)})
+		}
+	}
+	return list
+}

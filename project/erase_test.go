@@ -1,0 +1,58 @@
+package project
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/virtualprobe"
+)
+
+// Erasing takes what is not blank, leaves what is reserved, and is not forgotten.
+func TestErase(t *testing.T) {
+	for _, tool := range []string{"openocd", "pyocd"} {
+		t.Run(tool, func(t *testing.T) {
+			d := newReservedDesk(t, tool)
+			i := d.image(tiny(t, nil), boards.Options{})
+			dev := d.attach()
+			first, err := dev.Flash(t.Context(), i)
+			must(t, err)
+			r, err := dev.Erase(t.Context())
+			must(t, err)
+			if r.Erased != first.Erased || r.Sectors != reservedPage {
+				t.Errorf("%+v, of %+v", r, first)
+			}
+			for page, n := range d.tell(virtualprobe.Request{Do: "status"}).State.Erases {
+				if n > 2 || page >= reservedPage {
+					t.Errorf("page %d was erased %d times", page, n)
+				}
+			}
+			flash := d.flash()[:reservedPage*1024]
+			if !bytes.Equal(flash, bytes.Repeat([]byte{0xff}, len(flash))) {
+				t.Error("it is not blank")
+			}
+			if again, err := dev.Erase(t.Context()); err != nil || again.Erased != 0 {
+				t.Errorf("again: %+v, %v", again, err)
+			}
+			list, err := Wear(d.env)
+			if err != nil || len(list) != 1 || list[0].Dirty || list[0].BuildID != "" || len(list[0].Sectors) != reservedPage {
+				t.Errorf("the ledger: %+v, %v", list, err)
+			}
+			_, err = dev.Flash(t.Context(), i)
+			must(t, err)
+			d.mustHold(i)
+			plan, err := PlanErase(t.Context(), dev.board, "", d.env)
+			if err != nil || len(plan.Flash) != 1 || len(plan.Files) != 1 {
+				t.Errorf("%+v, %v", plan, err)
+			}
+		})
+	}
+	b, err := boards.Find("host", nil)
+	must(t, err)
+	dev, err := Attach(t.Context(), b, "", testEnv())
+	must(t, err)
+	if _, err := dev.Erase(t.Context()); failure.Of(err) != failure.Config {
+		t.Errorf("of no flash: %v", err)
+	}
+}
