@@ -151,9 +151,12 @@ func (n *bench) findVirtual(ctx context.Context, b *boards.Board, which, dir str
 // VirtualDir is the folder of a board's emulated chip, below the state folder.
 func VirtualDir(stateDir, board string) string { return filepath.Join(stateDir, "virtual", board) }
 
+// listPorts is Ports, but in tests.
+var listPorts = Ports
+
 // find looks through the attached ports.
 func (n *bench) find(b *boards.Board, which string) error {
-	ports, err := Ports()
+	ports, err := listPorts()
 	if err != nil {
 		return err
 	}
@@ -175,8 +178,23 @@ func (n *bench) find(b *boards.Board, which string) error {
 	}
 }
 
-// open opens the board's UART.
+// again finds the device once more: since it was plugged in again it may be elsewhere, and its port may be called otherwise.
+func (n *bench) again(b *boards.Board) error {
+	if err := n.find(b, n.which()); err != nil {
+		return err
+	}
+	n.conf.Probe = n.probe
+	return n.take(nil)
+}
+
+// open opens the board's UART. Since it was last used, the board may have been plugged in elsewhere, and its port's name be that
+// of another board.
 func (n *bench) open(b *boards.Board) (transport.Link, error) {
+	if n.probe.Virtual == nil {
+		if err := n.again(b); err != nil {
+			return nil, err
+		}
+	}
 	s, err := transport.OpenSerial(transport.SerialConfig{Port: n.port, Baud: b.Link.Baud})
 	if err != nil {
 		return nil, err

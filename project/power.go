@@ -89,7 +89,7 @@ func (n *bench) cyclePower(ctx context.Context, b *boards.Board) error {
 	limited, cancel := context.WithTimeout(ctx, backWithin)
 	defer cancel()
 	for {
-		err := n.find(b, n.which())
+		err := n.again(b)
 		if err == nil {
 			return nil
 		}

@@ -203,6 +203,8 @@ func (s *session) printWear(w project.DeviceWear) {
 	switch {
 	case w.Dirty:
 		state = "dirty: a flash of it was not finished"
+	case w.BuildID == "" && !w.Verified.IsZero():
+		state = "holds no image: " + w.Why
 	case w.BuildID == "":
 		state = "what it holds is not known"
 	}

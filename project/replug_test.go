@@ -1,0 +1,86 @@
+//go:build linux
+
+package project
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/creack/pty"
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/flasher"
+)
+
+// plugged makes these the ports that are attached.
+func plugged(t *testing.T, ports ...PortInfo) {
+	t.Helper()
+	old := listPorts
+	listPorts = func() ([]PortInfo, error) { return ports, nil }
+	t.Cleanup(func() { listPorts = old })
+}
+
+// A board that was plugged in again is the same one, wherever it is now; while it is out, its port's name may be another's.
+func TestReplug(t *testing.T) {
+	near, far, err := pty.Open()
+	must(t, err)
+	defer near.Close()
+	defer far.Close()
+	b, err := boards.Find("nucleo_f746zg", nil)
+	must(t, err)
+	other, taken, err := pty.Open()
+	must(t, err)
+	defer other.Close()
+	defer taken.Close()
+	out := PortInfo{Name: filepath.Join(t.TempDir(), "ttyACM0"), USB: b.Link.USB, Serial: "S1", Path: "1-2"}
+	plugged(t, PortInfo{Name: taken.Name(), USB: b.Link.USB, Serial: "S1", Path: "1-2"})
+	env := testEnv()
+	env.Flasher, env.StateDir, env.Log = "openocd", t.TempDir(), hclog.NewNullLogger()
+	env.Tool = func(name string) (string, error) { return name, nil }
+	d, err := Attach(t.Context(), b, "", env)
+	must(t, err)
+	defer d.Close()
+	for _, now := range [][]PortInfo{nil, {out}, {{Name: taken.Name(), USB: b.Link.USB, Serial: "S2", Path: "1-2"}}} {
+		plugged(t, now...)
+		if _, err := d.bench.open(b); failure.Of(err) != failure.ProbeMissing {
+			t.Errorf("with %v: %v", now, err)
+		}
+	}
+	plugged(t, PortInfo{Name: taken.Name(), USB: b.Link.USB, Serial: "S2", Path: "1-2"}, PortInfo{Name: far.Name(), USB: b.Link.USB, Serial: "S1", Path: "3-1"})
+	link, err := d.bench.open(b)
+	must(t, err)
+	must(t, link.Close())
+	if d.bench.port != far.Name() || d.bench.probe.USBPath != "3-1" {
+		t.Errorf("%+v", d.bench)
+	}
+	if c := d.bench.programmer.Commands(flasher.Job{})[0]; !strings.Contains(c, "adapter usb location 3-1") {
+		t.Error(c)
+	}
+}
+
+// Of several boards none is guessed, and what is proposed tells them apart.
+func TestAmbiguousPorts(t *testing.T) {
+	b, err := boards.Find("nucleo_f746zg", nil)
+	must(t, err)
+	env := testEnv()
+	env.Flasher, env.StateDir = "openocd", t.TempDir()
+	for serial, want := range map[string]string{"S2": "DEVICE=S1", "S1": "DEVICE=1-2"} {
+		plugged(t, PortInfo{Name: "a", USB: b.Link.USB, Serial: "S1", Path: "1-2"}, PortInfo{Name: "b", USB: b.Link.USB, Serial: serial, Path: "1-3"})
+		d, err := Attach(t.Context(), b, "", env)
+		if d != nil || failure.Of(err) != failure.Config || !strings.Contains(failure.Next(err), want) {
+			t.Errorf("%v, %v: %s", d, err, failure.Next(err))
+		}
+		d, err = Attach(t.Context(), b, "1-3", env)
+		must(t, err)
+		if d.bench.port != "b" {
+			t.Errorf("attached to %s", d.bench.port)
+		}
+		if other, err := Attach(t.Context(), b, "1-3", env); other != nil || err == nil { // its lease is taken
+			t.Errorf("%v, %v", other, err)
+		}
+		must(t, d.Close())
+	}
+}
