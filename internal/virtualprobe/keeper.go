@@ -41,7 +41,7 @@ const (
 	saveEvery    = 500 * time.Millisecond
 	firstAnswers = 90 * time.Second // for a keeper to start; one that cannot says so at once
 	asksEvery    = 10 * time.Millisecond
-	awaitStep    = 5 * time.Millisecond
+	awaitStep    = 15 * time.Millisecond
 )
 
 // lingers is how long a keeper stays after its last client. Tests shorten it.

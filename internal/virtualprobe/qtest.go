@@ -5,7 +5,7 @@ package virtualprobe
 
 import (
 	"bufio"
-	"encoding/hex"
+	"encoding/base64"
 	"fmt"
 	"net"
 	"strconv"
@@ -14,7 +14,7 @@ import (
 )
 
 // maxBlock bounds one qtest command.
-const maxBlock = 1024 // words
+const maxBlock = 16 << 10 // words
 
 // A qtest is a connection to QEMU's qtest socket. It is a Bus.
 type qtest struct {
@@ -102,12 +102,12 @@ func (q *qtest) ReadBlock(addr uint32, words []uint32) error {
 	}
 	for len(words) > 0 {
 		n := min(len(words), maxBlock)
-		fmt.Fprintf(q.w, "read 0x%x 0x%x\n", addr, 4*n)
+		fmt.Fprintf(q.w, "b64read 0x%x 0x%x\n", addr, 4*n) // its plain read formats byte by byte
 		s, err := q.reply()
 		if err != nil {
 			return err
 		}
-		b, err := hex.DecodeString(strings.TrimPrefix(s, "0x"))
+		b, err := base64.StdEncoding.DecodeString(s)
 		if err != nil || len(b) != 4*n {
 			return fmt.Errorf("qtest: read of %d bytes answered %d characters", 4*n, len(s))
 		}
