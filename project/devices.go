@@ -194,7 +194,7 @@ func (d *Device) Identify(ctx context.Context) Identity {
 		return Identity{}
 	}
 	is := Identity{Probe: d.bench.probe.Serial, Port: d.bench.port}
-	if a := d.ask(ctx); a != nil {
+	if a := d.ask(ctx, nil); a != nil {
 		is.Answers, is.Chip, is.BuildID = true, a.chip, (&Image{BuildID: a.buildID}).ID()
 	}
 	return is

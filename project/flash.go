@@ -96,7 +96,7 @@ type flashing struct {
 // look asks the firmware, and opens the ledger at the device that answered.
 func (f *flashing) look(ctx context.Context) error {
 	n := f.d.bench
-	f.facts.answer = f.d.ask(ctx)
+	f.facts.answer = f.d.ask(ctx, f.facts.image.Image)
 	device := "probe:" + n.which()
 	if a := f.facts.answer; a != nil && a.chip != "" {
 		device = "chip:" + a.chip
@@ -309,8 +309,9 @@ func (f *flashing) save() error {
 	return f.d.bench.ledger.Save(f.facts.entry)
 }
 
-// ask asks the running firmware what it is; nil if nothing sensible answers soon.
-func (d *Device) ask(ctx context.Context) *firmwareAnswer {
+// ask asks the running firmware what it is; nil if nothing sensible answers soon. Where that is not next, the image that is
+// about to take its place, what it has to say of a fault is logged: afterwards nobody could tell where that was.
+func (d *Device) ask(ctx context.Context, next *Image) *firmwareAnswer {
 	ctx, cancel := context.WithTimeout(ctx, askWithin)
 	defer cancel()
 	link, err := d.bench.open(d.board)
@@ -319,7 +320,7 @@ func (d *Device) ask(ctx context.Context) *firmwareAnswer {
 		return nil
 	}
 	defer link.Close()
-	answer, err := d.asked(ctx, link)
+	answer, err := d.asked(ctx, link, next)
 	if err != nil {
 		d.env.log().Debug("ask", "error", err)
 		return nil
@@ -327,17 +328,37 @@ func (d *Device) ask(ctx context.Context) *firmwareAnswer {
 	return answer
 }
 
-func (d *Device) asked(ctx context.Context, link transport.Link) (*firmwareAnswer, error) {
+func (d *Device) asked(ctx context.Context, link transport.Link, next *Image) (*firmwareAnswer, error) {
 	t, err := transport.Dial(ctx, link, transport.SessionOptions{Log: d.env.log()})
 	if err != nil {
 		return nil, err
 	}
-	s := rpc.New(t, rpc.Options{Log: d.env.log()})
+	var answer *firmwareAnswer
+	s := rpc.New(t, rpc.Options{Log: d.env.log(), Explain: func(rec *rpc.Record) rpc.Explanation { return d.explainBuild(answer, rec) }})
 	f, err := s.Function(ctx, "boardsmith.build_id")
 	if err != nil {
 		return nil, err
 	}
-	return askBuild(ctx, f)
+	answer, err = askBuild(ctx, f)
+	if err == nil && next != nil && answer.buildID != next.BuildID {
+		if _, err := s.PriorFault(ctx); err != nil { // it logs the fault
+			d.env.log().Debug("ask for a fault", "error", err)
+		}
+	}
+	return answer, err
+}
+
+// explainBuild explains a fault of the build that has just answered, whose image the cache may have.
+func (d *Device) explainBuild(answer *firmwareAnswer, rec *rpc.Record) rpc.Explanation {
+	if answer == nil {
+		return rpc.Explanation{}
+	}
+	i, err := FindImage(d.env, hex.EncodeToString(answer.buildID[:]))
+	if err != nil {
+		d.env.log().Warn("the fault's place in the program is unknown", "error", err)
+		return rpc.Explanation{}
+	}
+	return d.explain(i)(rec)
 }
 
 // askBuild calls boardsmith.build_id: the build id, the CRC-32 of the image's flash as it is now, the chip's id.

@@ -144,7 +144,7 @@ func (d *Device) Holds(ctx context.Context) (*Image, error) {
 	if d.bench == nil {
 		return nil, failure.New(failure.Config, "leave IMAGE out", "board %s holds no image before it is opened", d.board.Name)
 	}
-	if a := d.ask(ctx); a != nil {
+	if a := d.ask(ctx, nil); a != nil {
 		return FindImage(d.env, hex.EncodeToString(a.buildID[:]))
 	}
 	if err := ctx.Err(); err != nil {

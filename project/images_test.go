@@ -1,15 +1,24 @@
 package project
 
 import (
+	"bytes"
+	"context"
 	"encoding/hex"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/ndarray"
+	"github.com/boardsmith/boardsmith/rpc"
+	"github.com/boardsmith/boardsmith/transport"
 )
 
 // rebuilt builds a project, and builds it again with another option into the same folder.
@@ -118,4 +127,58 @@ func mustBe(t *testing.T, d *Device, want *Image) *Image {
 		t.Errorf("it holds %v, not %v", i, want)
 	}
 	return i
+}
+
+// A muteLink can be told to hear nothing more of the device.
+type muteLink struct {
+	transport.Link
+	mute atomic.Bool
+}
+
+func (m *muteLink) Read(ctx context.Context, p []byte) (int, error) {
+	if m.mute.Load() {
+		<-ctx.Done()
+		return 0, ctx.Err()
+	}
+	return m.Link.Read(ctx, p)
+}
+
+// A fault that nobody was told of is explained by the build that it happened in, before another one takes its place.
+func TestFaultOfAnEarlierBuild(t *testing.T) {
+	d := newDesk(t, "microbit", "openocd")
+	d.env.Cache = cache.New(t.TempDir(), cache.Options{})
+	var log bytes.Buffer
+	d.env.Log = hclog.New(&hclog.LoggerOptions{Output: &log, Level: hclog.Warn})
+	broken := strings.Replace(tinyOperator, "return 0;", "return *(volatile int*)0x18000000U;", 1)
+	first, second := rebuilt(t, Spec{Board: "microbit", Model: tiny(t, map[string]string{"codegen/host/src/lib1.c": broken}), Env: d.env}, boards.Options{OperatorOpt: "O0"})
+	dev := d.attach()
+	_, err := dev.Flash(t.Context(), first)
+	must(t, err)
+	link, err := dev.bench.open(dev.board)
+	must(t, err)
+	mute := &muteLink{Link: link}
+	s, err := transport.Dial(t.Context(), mute, transport.SessionOptions{})
+	must(t, err)
+	session := rpc.New(s, rpc.Options{})
+	lib, err := session.SystemLib(t.Context())
+	must(t, err)
+	twice, err := lib.Function(t.Context(), "twice")
+	must(t, err)
+	dtype, err := ndarray.ParseDType("int32")
+	must(t, err)
+	x, err := session.Empty(t.Context(), dtype, []int64{4})
+	must(t, err)
+	mute.mute.Store(true)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	if _, err := twice.Call(ctx, x, x); err == nil {
+		t.Fatal("it has answered")
+	}
+	must(t, link.Close())
+	log.Reset()
+	_, err = dev.Flash(t.Context(), second)
+	must(t, err)
+	if !strings.Contains(log.String(), "fault in operator twice") {
+		t.Errorf("it said: %s", log.String())
+	}
 }
