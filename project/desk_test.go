@@ -3,12 +3,15 @@
 package project
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/cache"
@@ -84,7 +87,7 @@ func TestTwoHostsOneBoard(t *testing.T) {
 	first.reaches(one)
 	second.reaches(two)
 	for _, after := range []int{400, 900, 1400} {
-		first.hit(killPoint{"we are killed", after}, one)
+		first.hit(killPoint{weKilled, after}, one)
 		first.tell(virtualprobe.Request{Do: "faults", Faults: &virtualprobe.Faults{}})
 		second.reaches(two) // its ledger believes that it holds two, clean
 	}
@@ -129,6 +132,67 @@ func TestCellThatDoesNotTake(t *testing.T) {
 	}
 }
 
+// A sector that no longer erases is an error, and the board is not taken for clean.
+func TestStuckErase(t *testing.T) {
+	for _, tool := range []string{"openocd", "pyocd"} {
+		t.Run(tool, func(t *testing.T) {
+			d := newDesk(t, "microbit", tool)
+			one, two := d.image(tiny(t, nil), boards.Options{}), d.image(tiny(t, nil), boards.Options{OperatorOpt: "O0"})
+			d.reaches(one)
+			stuck := map[int]bool{}
+			for page := range nrfPages {
+				stuck[page] = true
+			}
+			d.tell(virtualprobe.Request{Do: "faults", Faults: &virtualprobe.Faults{Stuck: stuck}})
+			err := d.reach(two)
+			if c := failure.Of(err); c != failure.Verify && c != failure.Flash {
+				t.Errorf("class %v: %v", c, err)
+			}
+			if err := d.believes([2]*Image{one, two}); err != nil {
+				t.Error(err)
+			}
+			d.tell(virtualprobe.Request{Do: "faults", Faults: &virtualprobe.Faults{}})
+			d.reaches(two)
+		})
+	}
+}
+
+const nrfPages = 256 // of an nRF51822's flash
+
+// Two processes flash one board, an image each, without a word between them: one waits for the other or fails clearly,
+// and the board holds the whole of one image.
+func TestTwoFlashers(t *testing.T) {
+	d := newDesk(t, "microbit", "openocd")
+	images := [2]*Image{d.image(tiny(t, nil), boards.Options{}), d.image(tiny(t, nil), boards.Options{OperatorOpt: "O0"})}
+	d.reaches(images[0])
+	for round := range 3 {
+		var all sync.WaitGroup
+		for _, i := range images {
+			cmd := d.job(i)
+			all.Go(func() {
+				if said, err := cmd.CombinedOutput(); err != nil {
+					t.Errorf("round %d: %v\n%s", round, err, said)
+				}
+			})
+		}
+		all.Wait()
+		if d.holds(images[0]) != nil && d.holds(images[1]) != nil {
+			t.Errorf("round %d: it holds neither", round)
+		}
+		if err := d.believes(images); err != nil {
+			t.Errorf("round %d: %v", round, err)
+		}
+	}
+	dev := d.attach()
+	cmd := d.job(images[0])
+	cmd.Env = append(cmd.Env, "PROJECT_TEST_WAIT=0s")
+	if said, err := cmd.CombinedOutput(); err == nil || !bytes.Contains(said, fmt.Appendf(nil, "is in use by process %d", os.Getpid())) {
+		t.Errorf("while this process has it: %v\n%s", err, said)
+	}
+	must(t, dev.Close())
+	d.reaches(images[1])
+}
+
 func trailingOnes(v byte) (n int) {
 	for v&1 == 1 {
 		v >>= 1
@@ -170,10 +234,11 @@ func TestWearBudget(t *testing.T) {
 func TestManyFlashes(t *testing.T) {
 	requests := 8
 	if Full() {
-		requests = 100
+		requests = 1000
 	}
 	d := newDesk(t, "microbit", "openocd")
 	d.env.Log = nil
+	start := time.Now()
 	var images []*Image
 	for n := range 10 {
 		operator := strings.Replace(tinyOperator, "in[i] * 2", fmt.Sprintf("in[i] * %d", 3+n), 1)
@@ -198,7 +263,8 @@ func TestManyFlashes(t *testing.T) {
 		erases += n
 		worst = max(worst, n)
 	}
-	t.Logf("%d requests over 10 images: %d sector erases, %d of the most worn sector; a whole-image flasher: %d, %d", requests, erases, worst, whole, requests)
+	t.Logf("%d requests over 10 images in %v: %d sector erases, %d of the most worn sector; a whole-image flasher: %d, %d",
+		requests, time.Since(start).Round(time.Second), erases, worst, whole, requests)
 	if erases*2 > whole {
 		t.Errorf("%d erases, more than half of a whole-image flasher's %d", erases, whole)
 	}

@@ -3,6 +3,7 @@ package project
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -118,17 +119,29 @@ func (d *desk) flash() []byte {
 // mustHold reports a chip that does not hold the image.
 func (d *desk) mustHold(i *Image) {
 	d.t.Helper()
+	if err := d.holds(i); err != nil {
+		d.t.Error(err)
+	}
+}
+
+// holds is an error if the chip does not hold the image.
+func (d *desk) holds(i *Image) error {
 	b, err := boards.Find(d.board, d.env.Path)
-	must(d.t, err)
+	if err != nil {
+		return err
+	}
 	img, err := flashImageOf(b, i)
-	must(d.t, err)
+	if err != nil {
+		return err
+	}
 	flash := d.flash()
 	base := uint64(b.Memory[0].Origin)
 	for _, s := range img.sectors {
 		if !bytes.Equal(flash[s.Addr-base:][:s.Size], s.data) {
-			d.t.Errorf("the chip holds something else in %v", s.Sector)
+			return fmt.Errorf("the chip holds something else in %v", s.Sector)
 		}
 	}
+	return nil
 }
 
 // The whole way: an erased chip, the same image again, another image, and back.

@@ -4,15 +4,18 @@ package project
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -20,62 +23,126 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/internal/virtualprobe"
 )
 
-// killPoints is how many moments of a flash, for each tool, are tried in the full test; some of them else.
+// killPoints is how many moments of a flash, for each tool, are tried in the full test; some of them else. The full test
+// has several desks for each tool: most of a flash is waiting.
 const (
-	killPoints      = 60
+	killPoints      = 520
 	killPointsDrawn = 5
+	killDesks       = 3
+	mostFailures    = 5 // of a tool, then no more is tried
 )
 
 // A killPoint is one moment of a flash and what happens then.
 type killPoint struct {
-	kind string
+	kind killKind
 	at   int // transfer of the probe, or line of our own log, from 1
 }
 
-func (k killPoint) String() string { return fmt.Sprintf("%s at %d", k.kind, k.at) }
+type killKind int
 
-// Whatever is killed, whenever: the next flash ends with the right image, and a good session.
+const (
+	unplugged   killKind = iota // the probe, at a transfer
+	toolKilled                  // at a transfer
+	weKilled                    // at a transfer
+	interrupted                 // we are asked to stop, soon after a transfer
+	weKilledAtLine
+	interruptedAtLine
+)
+
+func (k killKind) String() string {
+	return [...]string{"unplugged", "tool killed", "we are killed", "interrupted", "we are killed at a line", "interrupted at a line"}[k]
+}
+
+func (k killPoint) String() string { return fmt.Sprintf("%v at %d", k.kind, k.at) }
+
+// Whatever is killed, whenever: the ledger does not believe what is not so, no tool is left, and the next flash ends with
+// the right image and a good session.
 func TestFlashNeverLies(t *testing.T) {
 	for _, tool := range []string{"openocd", "pyocd"} {
 		t.Run(tool, func(t *testing.T) {
-			d := newReservedDesk(t, tool)
-			images := [2]*Image{d.image(tiny(t, nil), boards.Options{}), d.image(tiny(t, nil), boards.Options{OperatorOpt: "O0"})}
-			d.reaches(images[0])
-			d.tell(virtualprobe.Request{Do: "faults", Faults: &virtualprobe.Faults{}})
-			d.reaches(images[1])
-			transfers := int(d.tell(virtualprobe.Request{Do: "status"}).Transfers)
-			points := Drawn(t, "kill "+tool, allKillPoints(transfers), killPointsDrawn)
-			t.Logf("%d transfers in a flash", transfers)
-			for n, k := range points {
-				d.hit(k, images[n%2])
-				d.tell(virtualprobe.Request{Do: "faults", Faults: &virtualprobe.Faults{}})
-				d.reaches(images[n%2])
-				if t.Failed() {
-					t.Fatalf("after %v", k)
-				}
+			if Full() {
+				t.Parallel()
 			}
-			erases := d.tell(virtualprobe.Request{Do: "status"}).State.Erases
-			for i := reservedPage; i < len(erases); i++ {
-				if erases[i] != 0 {
-					t.Errorf("reserved page %d was erased %d times", i, erases[i])
+			shelf := reservedShelf(t)
+			first := deskWith(t, shelf, "microbit", tool)
+			images := [2]*Image{first.image(tiny(t, nil), boards.Options{}), first.image(tiny(t, nil), boards.Options{OperatorOpt: "O0"})}
+			first.reaches(images[0])
+			first.tell(virtualprobe.Request{Do: "faults", Faults: &virtualprobe.Faults{}})
+			lines := first.linesOf(images[1])
+			transfers := int(first.tell(virtualprobe.Request{Do: "status"}).Transfers)
+			points := Drawn(t, "kill "+tool, allKillPoints(lines, transfers), killPointsDrawn)
+			t.Logf("%d points; %d lines and %d transfers in a flash", len(points), lines, transfers)
+			desks := []*desk{first}
+			for Full() && len(desks) < killDesks {
+				desks = append(desks, deskWith(t, shelf, "microbit", tool))
+			}
+			next := make(chan killPoint, len(points))
+			for _, k := range points {
+				next <- k
+			}
+			close(next)
+			var failures atomic.Int64
+			var all sync.WaitGroup
+			start := time.Now()
+			for _, d := range desks {
+				all.Go(func() {
+					d.env.Log = nil
+					d.reaches(images[0])
+					n := 0
+					for k := range next {
+						n++
+						began := time.Now()
+						err := d.survives(k, images[n%2], images)
+						if time.Since(began) > 20*time.Second {
+							t.Logf("%v took %v", k, time.Since(began))
+						}
+						if err == nil {
+							continue
+						}
+						t.Errorf("%v: %v", k, err)
+						if failures.Add(1) >= mostFailures {
+							return
+						}
+					}
+				})
+			}
+			all.Wait()
+			t.Logf("%d points in %v: one in %v", len(points), time.Since(start).Round(time.Second), (time.Since(start) / time.Duration(len(points))).Round(time.Millisecond))
+			for _, d := range desks {
+				erases := d.tell(virtualprobe.Request{Do: "status"}).State.Erases
+				if len(erases) == 0 || len(erases) > reservedPage {
+					t.Errorf("erases of %d pages, of which from %d on none may be", len(erases), reservedPage)
 				}
 			}
 		})
 	}
 }
 
-// allKillPoints spread over a flash of so many transfers.
-func allKillPoints(transfers int) (all []killPoint) {
-	kinds := []string{"the probe is unplugged", "the tool is killed", "we are killed"}
-	const lines = 12 // of our own log in a flash, about
+// survives lets the point come while the image is flashed, and flashes it.
+func (d *desk) survives(k killPoint, i *Image, images [2]*Image) error {
+	d.hit(k, i)
+	d.tell(virtualprobe.Request{Do: "faults", Faults: &virtualprobe.Faults{}})
+	return cmp.Or(d.believes(images), d.reach(i))
+}
+
+// allKillPoints spread over a flash of so many lines of log and transfers: every line, the first and last transfers, and
+// others as even as can be.
+func allKillPoints(lines, transfers int) (all []killPoint) {
 	for n := range lines {
-		all = append(all, killPoint{"we are killed at a line", n + 1})
+		all = append(all, killPoint{weKilledAtLine, n + 1}, killPoint{interruptedAtLine, n + 1})
 	}
-	for n := range killPoints - lines {
-		all = append(all, killPoint{kinds[n%len(kinds)], 1 + n*transfers/(killPoints-lines)})
+	kinds := []killKind{unplugged, toolKilled, weKilled, interrupted}
+	for _, k := range kinds {
+		for n := range 5 {
+			all = append(all, killPoint{k, n + 1}, killPoint{k, transfers - n})
+		}
+	}
+	for n, rest := 0, killPoints-len(all); n < rest; n++ {
+		all = append(all, killPoint{kinds[n%len(kinds)], 6 + n*(transfers-10)/rest})
 	}
 	return all
 }
@@ -86,6 +153,12 @@ const reservedPage = 240
 // newReservedDesk is a microbit with a bootloader's region at the end of its flash.
 func newReservedDesk(t *testing.T, tool string) *desk {
 	t.Helper()
+	return deskWith(t, reservedShelf(t), "microbit", tool)
+}
+
+// reservedShelf is a search path with that board.
+func reservedShelf(t *testing.T) string {
+	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "boards", "microbit.json"))
 	must(t, err)
 	board := strings.Replace(string(text), `"flash": {"runner": "none"}`, flashers["microbit"], 1)
@@ -94,72 +167,123 @@ func newReservedDesk(t *testing.T, tool string) *desk {
     {"name": "bootloader", "origin": "0x0003C000", "size": "0x00004000", "nonvolatile": true, "reserved": true, "sectors": [{"count": 16, "size": 1024}]},
     {"name": "ram", "origin": "0x20000000", "size": "0x00004000", "exec": true}
   ],`, 1)
-	return deskWith(t, shelfWith(t, map[string]string{"microbit.json": board}), "microbit", tool)
+	return shelfWith(t, map[string]string{"microbit.json": board})
 }
 
 // reaches flashes the image, undisturbed, and demands that the chip holds it and answers.
 func (d *desk) reaches(i *Image) {
 	d.t.Helper()
-	b, err := boards.Find(d.board, d.env.Path)
-	must(d.t, err)
-	dev, err := Attach(d.t.Context(), b, "", d.env)
-	if err != nil {
-		d.t.Errorf("attach: %v", err)
-		return
-	}
-	defer dev.Close()
-	if _, err := dev.Flash(d.t.Context(), i); err != nil {
-		d.t.Errorf("flash: %v", err)
-		return
-	}
-	d.mustHold(i)
-	s, err := dev.Open(d.t.Context(), i)
-	if err != nil {
-		d.t.Errorf("open: %v", err)
-		return
-	}
-	if err := s.Close(d.t.Context()); err != nil {
-		d.t.Errorf("close: %v", err)
+	if err := d.reach(i); err != nil {
+		d.t.Error(err)
 	}
 }
 
-// hit begins to flash the image in another process and lets the point come.
-func (d *desk) hit(k killPoint, i *Image) {
+func (d *desk) reach(i *Image) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	defer cancel()
+	b, err := boards.Find(d.board, d.env.Path)
+	if err != nil {
+		return err
+	}
+	dev, err := Attach(ctx, b, "", d.env)
+	if err != nil {
+		return fmt.Errorf("attach: %w", err)
+	}
+	defer dev.Close()
+	if _, err := dev.Flash(ctx, i); err != nil {
+		return fmt.Errorf("flash: %w", err)
+	}
+	if err := d.holds(i); err != nil {
+		return err
+	}
+	s, err := dev.Open(ctx, i)
+	if err != nil {
+		return fmt.Errorf("open: %w", err)
+	}
+	if err := s.Close(ctx); err != nil {
+		return fmt.Errorf("close: %w", err)
+	}
+	return nil
+}
+
+// believes reports a ledger that takes the chip for clean when it does not hold the image that it names.
+func (d *desk) believes(images [2]*Image) error {
+	all, err := cache.NewLedger(filepath.Join(d.state, "ledger")).List()
+	for _, e := range all {
+		for _, i := range images {
+			if !e.Dirty && e.Image == i.Digest {
+				if err := d.holds(i); err != nil {
+					return fmt.Errorf("the ledger takes the board for clean: %w", err)
+				}
+			}
+		}
+	}
+	return err
+}
+
+// job is a flash of the image in another process.
+func (d *desk) job(i *Image) *exec.Cmd {
 	d.t.Helper()
 	job, err := json.Marshal(flashJob{d.board, d.env.Path, d.state, d.env.Flasher, *i})
 	must(d.t, err)
 	file := filepath.Join(d.t.TempDir(), "job.json")
 	must(d.t, os.WriteFile(file, job, 0o600))
-	cmd := childCommand(d.t, "flash", file)
+	return childCommand(d.t, "flash", file)
+}
+
+// linesOf flashes the image and returns how many lines of log that took.
+func (d *desk) linesOf(i *Image) int {
+	d.t.Helper()
+	cmd := d.job(i)
+	said, err := cmd.CombinedOutput()
+	if err != nil {
+		d.t.Fatalf("%v\n%s", err, said)
+	}
+	return bytes.Count(said, []byte("\n"))
+}
+
+// hit begins to flash the image in another process and lets the point come. Then that process has ended, and soon its tool.
+func (d *desk) hit(k killPoint, i *Image) {
+	d.t.Helper()
+	cmd := d.job(i)
 	var faults virtualprobe.Faults
+	awaited := false // that the flash comes to a transfer, for us to act
 	switch k.kind {
-	case "the probe is unplugged":
+	case unplugged:
 		faults.UnplugAfter = k.at
-	case "we are killed at a line":
+	case weKilledAtLine:
 		cmd.Env = append(cmd.Env, "PROJECT_TEST_KILL_LINE="+strconv.Itoa(k.at))
+	case interruptedAtLine:
+		cmd.Env = append(cmd.Env, "PROJECT_TEST_STOP_LINE="+strconv.Itoa(k.at))
+	case interrupted:
+		awaited = true
 	default:
 		faults.HangAfter = k.at
+		awaited = true
 	}
-	d.tell(virtualprobe.Request{Do: "faults", Faults: &faults})
+	at := d.tell(virtualprobe.Request{Do: "faults", Faults: &faults}).Address
 	var said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &said, &said
 	must(d.t, cmd.Start())
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
-	for start := time.Now(); faults.HangAfter > 0; time.Sleep(2 * time.Millisecond) {
+	ended := make(chan struct{})
+	go func() {
+		_ = cmd.Wait() // however: that is the point
+		close(ended)
+	}()
+	begun := time.Now()
+	for awaited {
 		select {
-		case err := <-ended: // before the point came: a flash need not always be as long
-			ended <- err
-			faults.HangAfter = 0
+		case <-ended: // before the point came: a flash need not always be as long
+			awaited = false
 			continue
-		default:
-		}
-		if time.Since(start) > time.Minute {
-			d.t.Errorf("%v: it did not come in a minute\n%s", k, said.String())
-			break
+		case <-time.After(3 * time.Millisecond):
 		}
 		if d.tell(virtualprobe.Request{Do: "status"}).Transfers >= int64(k.at) {
 			d.kill(k, cmd)
+			break
+		}
+		if time.Since(begun) > time.Minute {
+			d.t.Errorf("%v: it did not come in a minute", k)
 			break
 		}
 	}
@@ -169,16 +293,39 @@ func (d *desk) hit(k killPoint, i *Image) {
 	select {
 	case <-ended:
 	case <-time.After(90 * time.Second):
-		d.t.Errorf("%v: the flash has not ended\n%s", k, said.String())
+		d.t.Errorf("%v: the flash has not ended", k)
 		_ = cmd.Process.Kill()
 		<-ended
 	}
+	for begun = time.Now(); toolAt(at); time.Sleep(5 * time.Millisecond) {
+		if time.Since(begun) > 5*time.Second {
+			d.t.Errorf("%v: the tool is still there\n%s", k, said.String())
+			return
+		}
+	}
+}
+
+// toolAt reports a process whose command line names the probe at this address.
+func toolAt(a virtualprobe.Address) bool {
+	_, bitbang, _ := strings.Cut(a.Bitbang, ":")
+	lines, _ := filepath.Glob("/proc/[0-9]*/cmdline") // the pattern is good
+	for _, f := range lines {
+		text, _ := os.ReadFile(f) // of one that has ended: nothing
+		if bytes.Contains(text, []byte("remote:"+a.Remote)) || bytes.Contains(text, []byte("remote_bitbang port "+bitbang)) {
+			return true
+		}
+	}
+	return false
 }
 
 func (d *desk) kill(k killPoint, cmd *exec.Cmd) {
 	d.t.Helper()
-	if k.kind == "we are killed" {
-		must(d.t, cmd.Process.Kill())
+	switch k.kind {
+	case weKilled:
+		_ = cmd.Process.Kill() // it may just have ended
+		return
+	case interrupted:
+		_ = cmd.Process.Signal(os.Interrupt)
 		return
 	}
 	for _, pid := range childrenOf(cmd.Process.Pid) {
@@ -229,16 +376,25 @@ func flashingChild(file string) int {
 		fmt.Println(err)
 		return 3
 	}
-	line, _ := strconv.Atoi(os.Getenv("PROJECT_TEST_KILL_LINE")) // 0: at none
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	log := deadly{signal: syscall.SIGKILL}
+	if log.left, err = strconv.Atoi(os.Getenv("PROJECT_TEST_KILL_LINE")); err != nil { // 0: at none
+		log.left, _ = strconv.Atoi(os.Getenv("PROJECT_TEST_STOP_LINE"))
+		log.signal = syscall.SIGINT
+	}
 	env := Env{
 		Path: job.Path0, StateDir: job.State, Flasher: job.Tool, Tool: programmerPath, Wait: 30 * time.Second,
-		Log: hclog.New(&hclog.LoggerOptions{Level: hclog.Trace, Output: &deadly{left: line}}),
+		Log: hclog.New(&hclog.LoggerOptions{Level: hclog.Trace, Output: &log}),
+	}
+	if wait, err := time.ParseDuration(os.Getenv("PROJECT_TEST_WAIT")); err == nil {
+		env.Wait = wait
 	}
 	b, err := boards.Find(job.Board, job.Path0)
 	if err == nil {
 		var dev *Device
-		if dev, err = Attach(context.Background(), b, "", env); err == nil {
-			_, err = dev.Flash(context.Background(), &job.Image)
+		if dev, err = Attach(ctx, b, "", env); err == nil {
+			_, err = dev.Flash(ctx, &job.Image)
 		}
 	}
 	if err != nil {
@@ -248,18 +404,21 @@ func flashingChild(file string) int {
 	return 0
 }
 
-// A deadly log kills the process that writes its last line.
+// A deadly log sends its own process a signal with its last line.
 type deadly struct {
-	mu   sync.Mutex
-	left int
+	mu     sync.Mutex
+	left   int
+	signal syscall.Signal
 }
 
 func (d *deadly) Write(p []byte) (int, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.left--; d.left == 0 {
-		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL) // does not fail
-		select {}
+		_ = syscall.Kill(os.Getpid(), d.signal) // does not fail
+		if d.signal == syscall.SIGKILL {
+			select {}
+		}
 	}
 	return os.Stdout.Write(p)
 }
