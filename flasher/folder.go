@@ -25,6 +25,14 @@ func (r *toolRun) file(s Segment) string {
 	return fmt.Sprintf(segmentName, len(r.files)-1)
 }
 
+// texts are the files for people.
+func (r *toolRun) texts() (all []string) {
+	for i, s := range r.files {
+		all = append(all, fmt.Sprintf(segmentName+": %d bytes for 0x%08x", i, len(s.Data), s.Addr))
+	}
+	return all
+}
+
 // write puts the files into the folder.
 func (r *toolRun) write(dir string) error {
 	for i, s := range r.files {

@@ -112,6 +112,9 @@ func (o *openocd) Commands(j Job) []string {
 	return []string{command.Command{Path: o.where("openocd"), Args: o.plan(j, ".").args}.Typed()}
 }
 
+// Files implements Programmer.
+func (o *openocd) Files(j Job) []string { return o.plan(j, ".").texts() }
+
 // Do implements Programmer.
 func (o *openocd) Do(ctx context.Context, j Job) error {
 	if err := o.allows(j); err != nil {

@@ -59,9 +59,6 @@ type Job struct {
 	Restart bool      // reset the board afterwards and let it run
 }
 
-// Files are what a job's commands read: what is written, then what it is compared with, each run of neighbours as one.
-func Files(j Job) []Segment { return append(merged(j.Write), merged(j.Verify)...) }
-
 // A Programmer reads and writes one attached board through its debug probe. Each method is one run of an external program
 // in a process group of its own; it has a deadline of its own besides ctx's, and leaves no process behind. After an error
 // the board may hold anything in the sectors of the job. Errors: *ToolError, *VerifyError, and those of ctx.
@@ -72,6 +69,8 @@ type Programmer interface {
 	Read(ctx context.Context, ranges []Range) ([]Segment, error)
 	// Commands are the command lines that Do would run, for people.
 	Commands(j Job) []string
+	// Files are what these read, with sizes and addresses, for people.
+	Files(j Job) []string
 }
 
 // A Probe says which of the attached debug probes is meant, and how it is reached.

@@ -94,6 +94,9 @@ func (p *pyocd) Commands(j Job) []string {
 	return []string{command.Command{Path: p.where("pyocd"), Args: p.plan(j).args}.Typed()}
 }
 
+// Files implements Programmer.
+func (p *pyocd) Files(j Job) []string { return p.plan(j).texts() }
+
 // Do implements Programmer. What is verified was read back and is compared here.
 func (p *pyocd) Do(ctx context.Context, j Job) error {
 	if err := p.allows(j); err != nil {

@@ -28,6 +28,7 @@ type westRunner interface {
 	do(ctx context.Context, dir string, j Job) error
 	read(ctx context.Context, dir string, ranges []Range) error
 	commands(j Job) []string
+	files(j Job) []string
 }
 
 // runner is the one of the build's runners that is used.
@@ -60,6 +61,15 @@ func (w *west) Commands(j Job) []string {
 		return []string{"# " + err.Error()}
 	}
 	return r.commands(j)
+}
+
+// Files implements Programmer.
+func (w *west) Files(j Job) []string {
+	r, err := w.runner()
+	if err != nil {
+		return nil // Commands tells
+	}
+	return r.files(j)
 }
 
 // Do implements Programmer.
@@ -136,6 +146,12 @@ func (w *westOpenOCD) args(dir string, steps []string) []string {
 
 func (w *westOpenOCD) commands(j Job) []string {
 	return []string{w.typed(w.build, "openocd", w.args(".", openocdSteps(&toolRun{}, j)))}
+}
+
+func (w *westOpenOCD) files(j Job) []string {
+	r := &toolRun{}
+	openocdSteps(r, j)
+	return append([]string{jobHex + ": nothing, west only asks for one"}, r.texts()...)
 }
 
 func (w *westOpenOCD) do(ctx context.Context, dir string, j Job) error {
@@ -225,6 +241,14 @@ func (w *westPyOCD) commands(j Job) (all []string) {
 		all = append(all, w.typed(w.build, "pyocd", w.args()))
 	}
 	return append(all, w.pyocd.Commands(after)...)
+}
+
+func (w *westPyOCD) files(j Job) (all []string) {
+	_, middle, after := w.parts(j)
+	for _, s := range merged(middle) {
+		all = append(all, fmt.Sprintf("%s: %d bytes for 0x%08x", jobHex, len(s.Data), s.Addr))
+	}
+	return append(all, w.pyocd.Files(after)...)
 }
 
 func (w *westPyOCD) do(ctx context.Context, dir string, j Job) error {

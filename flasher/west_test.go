@@ -216,5 +216,11 @@ func TestWestCommands(t *testing.T) {
 			t.Errorf("%s: %s", runner, all)
 		}
 		t.Log(all)
+		files := strings.Join(w.Files(job), "\n")
+		for _, name := range []string{"job.hex", "segment0.bin"} {
+			if strings.Contains(all, name) != strings.Contains(files, name+": ") {
+				t.Errorf("%s: %s is read, or not: %s", runner, name, files)
+			}
+		}
 	}
 }

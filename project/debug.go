@@ -86,10 +86,7 @@ func PlanFor(ctx context.Context, b *boards.Board, which string, e Env, i *Image
 		return Plan{}, err
 	}
 	job := img.job(img.sectors)
-	p := Plan{Flash: programmer.Commands(job)}
-	for n, s := range flasher.Files(job) {
-		p.Files = append(p.Files, fmt.Sprintf("segment%d.bin: %d bytes for 0x%08x", n, len(s.Data), s.Addr))
-	}
+	p := Plan{Flash: programmer.Commands(job), Files: programmer.Files(job)}
 	if server, ok := programmer.(flasher.DebugServer); ok {
 		p.Debug = server.ServeCommand(planPort)
 	}

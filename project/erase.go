@@ -8,7 +8,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/boardsmith/boardsmith/boards"
@@ -106,11 +105,7 @@ func PlanErase(ctx context.Context, b *boards.Board, which string, e Env) (Plan,
 	for _, s := range blankFlash(b).sectors {
 		job.Erase, job.Verify = append(job.Erase, s.Sector), append(job.Verify, s.segment())
 	}
-	p := Plan{Flash: programmer.Commands(job)}
-	for n, s := range flasher.Files(job) {
-		p.Files = append(p.Files, fmt.Sprintf("segment%d.bin: %d bytes 0xff for 0x%08x", n, len(s.Data), s.Addr))
-	}
-	return p, nil
+	return Plan{Flash: programmer.Commands(job), Files: programmer.Files(job)}, nil
 }
 
 // reserved are the board's regions that no programmer may touch.
