@@ -16,6 +16,7 @@ import (
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/flasher"
 	"github.com/boardsmith/boardsmith/internal/virtualprobe"
 )
 
@@ -71,6 +72,28 @@ func TestFlashAfterOthers(t *testing.T) {
 		if t.Failed() {
 			t.Fatalf("after: %s", c.name)
 		}
+	}
+}
+
+// Another tool changes one byte, behind the ledger's back, and the firmware still answers with its name: its CRC tells.
+func TestByteChangedByOthers(t *testing.T) {
+	d := newDesk(t, "microbit", "openocd")
+	i := d.image(tiny(t, nil), boards.Options{})
+	dev := d.attach()
+	_, err := dev.Flash(t.Context(), i)
+	must(t, err)
+	img, err := flashImageOf(dev.board, i)
+	must(t, err)
+	s := img.sectors[len(img.sectors)-1] // of what the model brings
+	data := bytes.Clone(s.data)
+	last := len(bytes.TrimRight(data, string([]byte{erasedByte}))) - 1
+	data[last] ^= 0x10
+	must(t, dev.bench.programmer.Do(t.Context(), flasher.Job{Erase: []flasher.Sector{s.Sector}, Write: []flasher.Segment{{Addr: s.Addr, Data: data}}, Restart: true}))
+	r, err := dev.Flash(t.Context(), i)
+	must(t, err)
+	d.mustHold(i)
+	if !strings.Contains(r.Why, "has changed since it was built") || r.Erased == 0 {
+		t.Errorf("%+v", r)
 	}
 }
 
