@@ -3,7 +3,10 @@
 
 package virtualprobe
 
-import "errors"
+import (
+	"errors"
+	"maps"
+)
 
 const (
 	slice     = 20000 // instructions at each access of the debugger
@@ -102,7 +105,7 @@ func (l *loader) wrote(addr uint32, width int, v uint32) {
 	line := l.lines[addr/cacheLine]
 	switch {
 	case !l.c.plain(addr):
-		clear(l.lines) // a controller may change memory
+		maps.DeleteFunc(l.lines, func(n uint32, _ []uint32) bool { return !isRAM(n * cacheLine) }) // a controller may change flash
 	case line != nil && isRAM(addr):
 		mask := uint32(1<<(8*width)-1) << (8 * (addr & 3))
 		w := &line[addr%cacheLine/4]
