@@ -7,6 +7,7 @@ import (
 	"debug/dwarf"
 	"debug/elf"
 	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"path"
@@ -20,20 +21,27 @@ import (
 
 // Explain says where in the image a device stood that kept the record. The image must be the one that it ran. Frames
 // that the record does not hold the stack of are missing; some may be guesses, and say so. Without anything to go by
-// there are no frames, and no error. An image whose file is a later build's is looked for in the cache.
+// there are no frames, and no error. An image whose file is a later build's is looked for in the cache; so is the one that
+// the record names, where that is another.
 func Explain(i *Image, rec *rpc.Record) (rpc.Explanation, error) { return Env{}.explain(i, rec) }
 
 func (e Env) explain(i *Image, rec *rpc.Record) (rpc.Explanation, error) {
-	i, err := e.whole(i)
+	var is rpc.Explanation
+	find := e.whole
+	if rec.Build != [8]byte(i.BuildID[:8]) {
+		is.Build = hex.EncodeToString(rec.Build[:])
+		find = func(*Image) (*Image, error) { return FindImage(e, is.Build) }
+	}
+	i, err := find(i)
 	if err != nil {
-		return rpc.Explanation{}, err
+		return is, err
 	}
 	p, err := openFaultProgram(i.Path)
 	if err != nil {
-		return rpc.Explanation{}, failure.New(failure.Internal, "", "%s: %w", i.Path, err)
+		return is, failure.New(failure.Internal, "", "%s: %w", i.Path, err)
 	}
 	defer p.file.Close()
-	is := rpc.Explanation{Frames: p.frames(rec)}
+	is.Frames = p.frames(rec)
 	is.Operator = operatorOf(is.Frames)
 	return is, nil
 }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/rpc"
@@ -221,7 +222,9 @@ func TestOperatorFault(t *testing.T) {
 	if broken == tinyOperator {
 		t.Fatal("the operator has no return")
 	}
-	p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Model: tiny(t, map[string]string{"codegen/host/src/lib1.c": broken})})
+	env := testEnv()
+	env.Cache = cache.New(t.TempDir(), cache.Options{})
+	p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Model: tiny(t, map[string]string{"codegen/host/src/lib1.c": broken}), Env: env})
 	s, err := p.Run(t.Context(), "")
 	must(t, err)
 	defer s.Close(context.Background())
@@ -241,6 +244,11 @@ func TestOperatorFault(t *testing.T) {
 	i := built(t, p)
 	if e, err := Explain(i, fault.Record); err != nil || e.Operator != "twice" {
 		t.Errorf("explained again: %+v, %v", e, err)
+	}
+	next := *i
+	next.BuildID[0] ^= 1 // the board has been flashed since, and what runs now delivers the record
+	if e, err := env.explain(&next, fault.Record); err != nil || e.Operator != "twice" || e.Build != i.ID()[:16] {
+		t.Errorf("by the next build: %+v, %v", e, err)
 	}
 	later := *i
 	later.Digest = strings.Repeat("0", len(i.Digest))

@@ -44,6 +44,7 @@ func (f Frame) String() string {
 type Explanation struct {
 	Frames   []Frame // innermost first; none where that is not known
 	Operator string  // the model's operator that ran; "" if none did
+	Build    string  // what the device ran then, if that is not what it runs now; else ""
 }
 
 // A FaultError is a device that stopped, kept why, and was reset. All that was on it is gone; the session goes on.
@@ -60,6 +61,9 @@ func (e *FaultError) Error() string {
 	var s strings.Builder
 	if e.Prior {
 		s.WriteString("earlier ")
+	}
+	if e.Build != "" {
+		fmt.Fprintf(&s, "build %s: ", e.Build)
 	}
 	if e.Record.Reason == ReasonTimeout {
 		s.WriteString("timeout")
@@ -317,6 +321,9 @@ func (s *Session) fault(rec *Record, cause error) *FaultError {
 	e := &FaultError{Record: rec, Function: s.names[rec.Function], Err: cause, Prior: cause == nil}
 	if s.explain != nil {
 		e.Explanation = s.explain(rec)
+	}
+	if e.Build != "" {
+		e.Function = "" // the names are those of what runs now
 	}
 	return e
 }

@@ -23,7 +23,7 @@ import (
 func busFault() *rpc.Record {
 	return &rpc.Record{
 		Reason: rpc.ReasonHardware, WordBytes: 4, Arch: rpc.ArchCortexM, PCValid: true, SPValid: true, Code: 3,
-		Ticks: 2500, TicksHz: 1000, PC: 0x1234, LR: 0x2001, SP: 0x20000f00, Status: 0x21000000,
+		Ticks: 2500, TicksHz: 1000, Build: [8]byte{1, 2, 3, 4, 5, 6, 7, 8}, PC: 0x1234, LR: 0x2001, SP: 0x20000f00, Status: 0x21000000,
 		Registers: make([]uint64, 13), More: []uint64{0x8200, 0x40000000, 0, 0xe0000000, 0xfffffff9},
 		Stack: []byte{1, 2, 3, 4}, Message: "",
 	}

@@ -61,10 +61,11 @@ type Record struct {
 	Arch      Arch
 	PCValid   bool
 	SPValid   bool
-	Code      uint32 // the reason's detail
-	Function  uint32 // handle of the packed function that ran
-	Ticks     uint64 // how long it had run
-	TicksHz   uint32 // ticks per second; 0 if there is no timer
+	Code      uint32  // the reason's detail
+	Function  uint32  // handle of the packed function that ran
+	Ticks     uint64  // how long it had run
+	TicksHz   uint32  // ticks per second; 0 if there is no timer
+	Build     [8]byte // the beginning of the build id of the firmware that wrote it
 
 	PC, LR, SP uint64
 	Status     uint64   // xPSR, mcause; of a process the address that it was loaded at
@@ -76,8 +77,8 @@ type Record struct {
 
 const (
 	recordMagic   = 0x544c4642
-	recordVersion = 1
-	recordHead    = 32 // bytes before the first word
+	recordVersion = 2
+	recordHead    = 40 // bytes before the first word
 	maxRegisters  = 64
 )
 
@@ -167,6 +168,7 @@ func (r *recordReader) record() (*Record, error) {
 	r.word = rec.WordBytes
 	rec.PCValid, rec.SPValid = flags&1 != 0, flags&2 != 0
 	rec.Code, rec.Function, rec.Ticks, rec.TicksHz = r.u32(), r.u32(), r.u64(), r.u32()
+	copy(rec.Build[:], r.take(len(rec.Build)))
 	rec.PC, rec.LR, rec.SP, rec.Status = r.aWord(), r.aWord(), r.aWord(), r.aWord()
 	rec.Registers, rec.More = r.words(), r.words()
 	stack, message := int(r.u16()), int(r.u16())
@@ -213,6 +215,7 @@ func (rec *Record) Append(b []byte) []byte {
 	b = le.AppendUint32(b, rec.Function)
 	b = le.AppendUint64(b, rec.Ticks)
 	b = le.AppendUint32(b, rec.TicksHz)
+	b = append(b, rec.Build[:]...)
 	for _, v := range []uint64{rec.PC, rec.LR, rec.SP, rec.Status} {
 		word(v)
 	}

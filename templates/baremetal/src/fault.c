@@ -22,7 +22,8 @@
 enum {
   MESSAGE_BYTES = 96,
   WORD_BYTES = (int)sizeof(uintptr_t),
-  HEAD_BYTES = 32,  // before the first word
+  BUILD_BYTES = 8,
+  HEAD_BYTES = 32 + (int)BUILD_BYTES,  // before the first word
   TAIL_BYTES = 8,   // lengths of stack and message, CRC
   RECORD_BYTES = HEAD_BYTES + ((4 + 1 + (int)FAULT_REGS_MAX + 1 + (int)FAULT_EXTRA_MAX) * WORD_BYTES) +
                  (int)(BOARDSMITH_FAULT_STACK_BYTES) + (int)MESSAGE_BYTES + TAIL_BYTES,
@@ -31,7 +32,7 @@ enum {
 _Static_assert(RECORD_BYTES <= UINT16_MAX, "its length has 16 bits");
 
 #define MAGIC 0x544C4642U
-#define VERSION 1U
+#define VERSION 2U
 #define DELIVERED 0x454E4F44U
 #define RUNS 0x534E5552U
 #define NO_BUDGET 0U
@@ -43,6 +44,9 @@ typedef struct kept {
   uint32_t function;   // the running call's
   uint32_t runs;       // RUNS ^ function: a call runs
 } kept_t;
+
+// Its beginning is kept: which firmware it was.
+extern const uint8_t boardsmith_build_id[];
 
 static kept_t kept __attribute__((section(".boardsmith.noinit"), aligned(32)));
 
@@ -139,6 +143,7 @@ static void write_record(fault_reason_t reason, uint32_t code, uint64_t elapsed,
   put(&w, runs() ? kept.function : FAULT_FUNCTION_NONE, 4);
   put(&w, elapsed, 8);
   put(&w, boardsmith_port.ticks_hz(boardsmith_port.ctx), 4);
+  put_bytes(&w, boardsmith_build_id, (uint32_t)BUILD_BYTES);
   put(&w, at->pc, (uint32_t)WORD_BYTES);
   put(&w, at->lr, (uint32_t)WORD_BYTES);
   put(&w, at->sp, (uint32_t)WORD_BYTES);

@@ -5,9 +5,10 @@
 // and gives it to the host (`boardsmith.fault`). This part knows no chip and no core: a port hands it what it saw.
 //
 // The record, all numbers with the least significant byte first; a word has word_bytes bytes:
-//   u32 magic 0x544c4642 ("BFLT"), u16 version 1, u16 length (of all, with the CRC)
+//   u32 magic 0x544c4642 ("BFLT"), u16 version 2, u16 length (of all, with the CRC)
 //   u8 reason, u8 word_bytes (4 or 8), u8 arch, u8 flags (1: pc is valid, 2: sp is valid)
 //   u32 code, u32 function, u64 elapsed ticks of the running call, u32 ticks per second
+//   the first 8 bytes of the build id
 //   word pc, lr, sp, status
 //   u8 count padded to a word, count words: the registers
 //   u8 count padded to a word, count words: what else the core says (Cortex-M: CFSR, HFSR, MMFAR, BFAR, EXC_RETURN;
