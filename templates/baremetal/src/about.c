@@ -15,10 +15,7 @@
 #define BOARDSMITH_EMULATED 0
 #endif
 
-enum { BUILD_ID_BYTES = 16, CHIP_ID_MAX_BYTES = 32, ANSWER_BYTES = 96 };
-
-// The 16 bytes that name this build, in a file of their own that the build writes.
-extern const uint8_t boardsmith_build_id[BUILD_ID_BYTES];
+enum { CHIP_ID_MAX_BYTES = 32, ANSWER_BYTES = 96 };
 
 typedef struct answer {
   TVMByteArray result;

@@ -4,7 +4,13 @@
 #ifndef BOARDSMITH_ABOUT_H_
 #define BOARDSMITH_ABOUT_H_
 
+#include <stdint.h>
 #include <tvm/runtime/c_runtime_api.h>
+
+enum { BUILD_ID_BYTES = 16 };
+
+// What names this build, in a file of its own that the build writes.
+extern const uint8_t boardsmith_build_id[BUILD_ID_BYTES];
 
 // boardsmith.build_id() -> bytes: the build id, the image's CRC-32 (u32, least significant byte first), the chip's id.
 int about_build_id_packed(TVMValue* args, int* type_codes, int num_args, TVMValue* out_value, int* out_type,

@@ -12,6 +12,7 @@
 #include <tvm/runtime/crt/error_codes.h>
 #include <tvm/runtime/crt/logging.h>
 
+#include "about.h"
 #include "crt_config.h"
 #include "port.h"
 
@@ -44,9 +45,6 @@ typedef struct kept {
   uint32_t function;   // the running call's
   uint32_t runs;       // RUNS ^ function: a call runs
 } kept_t;
-
-// Its beginning is kept: which firmware it was.
-extern const uint8_t boardsmith_build_id[];
 
 static kept_t kept __attribute__((section(".boardsmith.noinit"), aligned(32)));
 
