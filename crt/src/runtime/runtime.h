@@ -243,6 +243,10 @@ BODY int free_array_body(const DLTensor* handle) {
 int boardsmith_time_evaluator_create(PACKED_PARAMETERS);
 int boardsmith_time_evaluator_call(PACKED_PARAMETERS);
 
+// A number as a double's bits, and the quotient of two doubles' bits (double.c).
+uint64_t boardsmith_double_of(uint64_t number);
+uint64_t boardsmith_double_quotient(uint64_t dividend, uint64_t divisor);
+
 // `tvm.contrib.random.random_fill` (random.c).
 int boardsmith_random_fill(PACKED_PARAMETERS);
 
