@@ -108,11 +108,21 @@ static void test_numbers(void** unused) {
   }
 }
 
+static void test_seconds(void** unused) {
+  (void)unused;
+  assert_true(boardsmith_seconds(0, 1000) == 0.0);
+  assert_true(boardsmith_seconds(25000000, 25000000) == 1.0);
+  assert_true(boardsmith_seconds(22, 7) == 22.0 / 7.0);
+  assert_true(boardsmith_seconds(UINT64_MAX, UINT32_MAX) == (double)UINT64_MAX / (double)UINT32_MAX);
+  assert_true(boardsmith_quotient(-1.0, 3.0) == -1.0 / 3.0);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_edges),
       cmocka_unit_test(test_quotients),
       cmocka_unit_test(test_numbers),
+      cmocka_unit_test(test_seconds),
   };
   (void)platform_reset;
   (void)call_global;

@@ -248,6 +248,9 @@ int boardsmith_time_evaluator_call(PACKED_PARAMETERS);
 uint64_t boardsmith_double_of(uint64_t number);
 uint64_t boardsmith_double_quotient(uint64_t dividend, uint64_t divisor);
 
+// dividend / divisor.
+double boardsmith_quotient(double dividend, double divisor);
+
 // `tvm.contrib.random.random_fill` (random.c).
 int boardsmith_random_fill(PACKED_PARAMETERS);
 

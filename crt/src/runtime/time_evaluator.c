@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Measures a function's run time on the device: runtime.RPCTimeEvaluator. The only
-// floating point of the runtime is here.
+// Measures a function's run time on the device: runtime.RPCTimeEvaluator.
 #include <stdbool.h>
 #include <string.h>
 
@@ -128,7 +127,7 @@ int boardsmith_time_evaluator_call(PACKED_PARAMETERS) {
   }
   TVMByteArray* const bytes = memory;
   double* result = (double*)(void*)&bytes[1];
-  const double least = (double)settings[MIN_REPEAT_MS] / 1000.0;
+  const double least = boardsmith_seconds(settings[MIN_REPEAT_MS], 1000);
   uint32_t zeros = 0;
   bytes->data = (const char*)result;
   bytes->size = results_bytes;
@@ -138,7 +137,7 @@ int boardsmith_time_evaluator_call(PACKED_PARAMETERS) {
     error = time_batch(&call, &seconds);
     if (error == 0) {
       TVMPlatformYield();
-      *result = seconds / settings[NUMBER];
+      *result = boardsmith_quotient(seconds, boardsmith_seconds(settings[NUMBER], 1));
       if (upper_of(seconds) == 0U) {
         zeros++;
       }
@@ -147,7 +146,7 @@ int boardsmith_time_evaluator_call(PACKED_PARAMETERS) {
         left--;
         zeros = 0;
       } else if (upper_of(seconds) != 0U) {
-        settings[NUMBER] = grown(settings[NUMBER], least / *result);
+        settings[NUMBER] = grown(settings[NUMBER], boardsmith_quotient(least, *result));
       } else {
         // Once more.
       }
