@@ -230,6 +230,14 @@ static void test_shutdown(void** state) {
   assert_int_equal(device_out_bytes, 0);
   assert_int_equal(device_feed(bytes, from_hex(bytes, TERMINATE)), kTvmErrorPlatformShutdown);
   assert_int_equal(device_out_bytes, 0);
+  // What comes later is no frame, were it a session's start: byte by byte, then in one stretch.
+  uint8_t start[16];
+  const size_t start_bytes = from_hex(start, "ff fd 04 00 00 00 42 00 00 01 df 5a");
+  for (size_t i = 0; i < start_bytes; i++) {
+    assert_int_equal(device_feed(&start[i], 1), kTvmErrorPlatformShutdown);
+  }
+  assert_int_equal(device_feed(start, start_bytes), kTvmErrorPlatformShutdown);
+  assert_int_equal(device_out_bytes, 0);
 }
 
 // ---- Nothing stops it ---------------------------------------------------------------------------

@@ -68,6 +68,10 @@ uint32_t boardsmith_crc32_more(uint32_t crc, const void* data, size_t size_bytes
 // means that there is no clock.
 uint32_t boardsmith_now_ms(void);
 
+// count / per_second, rounded to nearest, as TVMPlatformTimerStop stores it: without the double arithmetic of a compiler's library,
+// of which a core without doubles would need much more.
+double boardsmith_seconds(uint64_t count, uint32_t per_second);
+
 // ---- Calls ----------------------------------------------------------------------
 
 // Default (weak): nothing. Called around every call of a packed function by its handle, as the RPC server, a

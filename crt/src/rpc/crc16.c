@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where size is asked for, GCC would join the ends of loops with their beginnings.
+// GCC would order the terms of each sum anew, so that fewer shifts come free with them: two instructions more for four bytes on a
+// Cortex-M3.
 #if defined(__GNUC__) && !defined(__clang__) && defined(__OPTIMIZE_SIZE__)
-#pragma GCC optimize("no-crossjumping")
+#pragma GCC optimize("no-tree-reassoc")
 #endif
 
 #include "crc16.h"
 
 #include "wire.h"
 
-// Returns the CRC after the 16 bits of u, which are the earlier CRC plus two bytes. What lies above the result's 16 bits means
-// nothing.
+// Returns the CRC after the 16 bits of u, which are the earlier CRC plus two bytes.
 __attribute__((always_inline)) static inline uint32_t fold(uint32_t u) {
+  u = u ^ (u >> 4) ^ (u >> 11);
   u ^= u >> 8;
-  u ^= (u >> 4) ^ (u >> 11);
   return u ^ (u << 5) ^ (u << 12);
 }
 
-uint16_t crc16_pair(uint16_t crc, uint32_t word) { return (uint16_t)fold(crc ^ word); }
+uint16_t crc16_pair(uint16_t crc, uint32_t pair) { return (uint16_t)fold(crc ^ pair); }
 
 // Tells whether one of the four bytes of word is ff: the complement then has a zero byte, which borrows.
 static inline int has_ff(uint32_t word) {
@@ -24,13 +24,14 @@ static inline int has_ff(uint32_t word) {
 }
 
 size_t crc16_span(uint16_t* crc, uint8_t* dst, const uint8_t* src, size_t n) {
-  const uint8_t* p = src;
+  // From the ends on, so that one register both counts and tells where: it is 0 in the end.
   const uint8_t* const end = &src[n];
-  const uint8_t* const words_end = (WIRE_UNALIGNED != 0) ? &src[n & ~(size_t)3U] : src;
+  ptrdiff_t at = -(ptrdiff_t)n;
+  const ptrdiff_t words_end = (WIRE_UNALIGNED != 0) ? -(ptrdiff_t)(n & 3U) : at;
   uint32_t sum = *crc;
-  if (p != words_end) {
+  if (at != words_end) {
     do {
-      uint32_t word = wire_get32(p);
+      uint32_t word = wire_get32(&end[at]);
       if (has_ff(word)) {
         break;
       }
@@ -38,15 +39,16 @@ size_t crc16_span(uint16_t* crc, uint8_t* dst, const uint8_t* src, size_t n) {
         (void)memcpy(dst, &word, 4);
         dst += 4;
       }
-      p += 4;
       word = (word << 24) | ((word & 0xFF00U) << 8) | ((word >> 8) & 0xFF00U) | (word >> 24);
-      sum = fold((word ^ (sum << 16)) >> 16);
-      sum = fold((word ^ sum) & 0xFFFFU);
-    } while (p != words_end);
+      word ^= sum << 16;
+      word ^= fold(word >> 16);
+      sum = fold(word & 0xFFFFU);
+      at += 4;
+    } while (at != words_end);
   }
-  if (p != end) {
+  if (at != 0) {
     do {
-      const uint8_t byte = *p;
+      const uint8_t byte = end[at];
       if (byte == 0xFFU) {
         break;
       }
@@ -54,10 +56,10 @@ size_t crc16_span(uint16_t* crc, uint8_t* dst, const uint8_t* src, size_t n) {
         *dst = byte;
         dst++;
       }
-      sum = crc16_byte((uint16_t)sum, byte);
-      p++;
-    } while (p != end);
+      sum = crc16_byte(sum, byte);
+      at++;
+    } while (at != 0);
   }
   *crc = (uint16_t)sum;
-  return (size_t)(p - src);
+  return n + (size_t)at;
 }

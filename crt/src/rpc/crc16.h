@@ -3,6 +3,8 @@
 // CRC-16/CCITT-FALSE: polynomial 0x1021, start 0xFFFF, nothing reflected, nothing inverted. Over a frame it runs over the
 // bytes as they stand on the wire, escapes included, from the ff fd of the start to the last byte of the payload.
 //
+// What lies above its 16 bits means nothing here, since masking it costs more than carrying it along.
+//
 // No table: with P = x^16 + x^12 + x^5 + 1, what overflows when a value is multiplied by x^16 folds back in at distances
 // 0, 5 and 12, so a byte costs six instructions and two bytes together seven.
 #ifndef BOARDSMITH_RPC_CRC16_H_
@@ -11,18 +13,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define CRC16_START 0xFFFFU
-#define CRC16_FRAME_START 0x2042U  // after the two bytes ff fd
+#define CRC16_FRAME_START 0x2042U  // after the two bytes ff fd, from 0xFFFF on
 
 // Returns crc after one more byte.
-static inline uint16_t crc16_byte(uint16_t crc, uint8_t byte) {
-  uint32_t x = ((uint32_t)crc >> 8) ^ byte;
+static inline uint32_t crc16_byte(uint32_t crc, uint8_t byte) {
+  uint32_t x = ((crc >> 8) & 0xFFU) ^ byte;
   x ^= x >> 4;
-  return (uint16_t)(((uint32_t)crc << 8) ^ (x << 12) ^ (x << 5) ^ x);
+  return x ^ (crc << 8) ^ (x << 12) ^ (x << 5);
 }
 
-// Returns crc after the 16 bits of word, the earlier byte in its upper half.
-uint16_t crc16_pair(uint16_t crc, uint32_t word);
+// Returns crc after the 16 bits of pair, the earlier byte in its upper half.
+uint16_t crc16_pair(uint16_t crc, uint32_t pair);
 
 // Takes bytes of src until the first ff or until n are taken, whichever comes first; returns how many.
 // Each one is added to *crc and, unless dst is NULL, copied to dst. dst and src must not overlap.

@@ -136,7 +136,7 @@ static void escape(rpc_server_t* s, uint8_t byte) {
   if (s->escaped != 0U) {
     return;
   }
-  if (byte == 0xFDU) {
+  if ((byte == 0xFDU) && (s->part != PART_SHUT)) {
     s->crc = CRC16_FRAME_START;
     expect(s, PART_LENGTH, 4);
   } else if (s->at == s->end) {
@@ -173,7 +173,7 @@ static void idle(rpc_server_t* s) {
 
 // Leaves the loop the slow way.
 ONCE static tvm_crt_error_t leave(rpc_server_t* s) {
-  s->slow = ((s->escaped != 0U) || (s->at == s->end)) ? 0xFFU : 0U;
+  s->slow = (uint8_t)(s->escaped | ((s->at == s->end) ? 1U : 0U));
   return (s->part == PART_SHUT) ? kTvmErrorPlatformShutdown : kTvmErrorNoError;
 }
 
@@ -187,7 +187,7 @@ ONCE static tvm_crt_error_t receive(rpc_server_t* s, uint8_t** new_data, size_t*
     *new_data += *new_data_size_bytes;
     *new_data_size_bytes = 0;
     s->seen = NULL;
-    while ((p != end) && (s->part != PART_SHUT)) {
+    while (p != end) {
       if ((*p | s->escaped) == 0xFFU) {
         escape(s, *p);
         p++;
@@ -217,20 +217,23 @@ ONCE static tvm_crt_error_t last_byte(rpc_server_t* s) {
 
 tvm_crt_error_t MicroTVMRpcServerLoop(microtvm_rpc_server_t server, uint8_t** new_data, size_t* new_data_size_bytes) {
   rpc_server_t* s = server;
-  // The way of most bytes that come one by one.
-  if ((new_data != NULL) && (*new_data_size_bytes == 1U) && ((**new_data | s->slow) != 0xFFU)) {
-    uint8_t* const data = *new_data;
-    const uint8_t byte = *data;
-    uint8_t* const at = s->at;
-    const uint8_t* const end = s->end;
-    *new_data = &data[1];
-    *new_data_size_bytes = 0;
-    s->at = &at[1];
-    s->crc = crc16_byte(s->crc, byte);
-    *at = byte;
-    return (&at[1] != end) ? kTvmErrorNoError : last_byte(s);
+  // First the way of most bytes that come one by one. In this order GCC needs one register that has to be saved.
+  if ((new_data == NULL) || (*new_data_size_bytes != 1U) || (s->slow != 0U) || (**new_data == 0xFFU)) {
+    return receive(s, new_data, new_data_size_bytes);
   }
-  return receive(s, new_data, new_data_size_bytes);
+  uint8_t* const data = *new_data;
+  const uint8_t byte = *data;
+  *new_data = &data[1];
+  *new_data_size_bytes = 0;
+  s->crc = (uint16_t)crc16_byte(s->crc, byte);
+  uint8_t* const at = s->at;
+  const uint8_t* const end = s->end;
+  *at = byte;
+  s->at = &at[1];
+  if (&at[1] == end) {
+    return last_byte(s);
+  }
+  return kTvmErrorNoError;
 }
 
 rpc_server_t* server_active;

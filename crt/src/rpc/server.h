@@ -90,7 +90,7 @@ typedef struct rpc_server {
   uint8_t* at;
   uint8_t* end;
   uint16_t crc;      // over the frame so far
-  uint8_t slow;      // ff: the next byte needs thought, whatever it is; else 0
+  uint8_t slow;      // not 0: the next byte needs thought, whatever it is
   uint8_t part;
   uint16_t sum;      // the CRC to be met
   uint8_t escaped;   // ff: the last byte was an unpaired ff; else 0

@@ -21,9 +21,9 @@ static void put_raw(rpc_server_t* s, const uint8_t* data, size_t bytes) {
   }
 }
 
-// Sends bytes escaped, and before them so many that precede them in memory as they are.
+// Sends bytes, at least one, escaped, and before them so many that precede them in memory as they are.
 static void put(rpc_server_t* s, const uint8_t* p, size_t bytes, size_t before) {
-  while ((bytes | before) != 0U) {
+  do {
     const size_t run = crc16_span(&s->tx_crc, NULL, p, bytes);
     const size_t stop = (run != bytes) ? 1U : 0U;  // at an ff, which goes twice
     put_raw(s, p - before, before + run + stop);
@@ -33,10 +33,14 @@ static void put(rpc_server_t* s, const uint8_t* p, size_t bytes, size_t before) 
     p += run + stop;
     bytes -= run + stop;
     before = stop;
-  }
+  } while ((bytes | before) != 0U);
 }
 
-void transmit_put(rpc_server_t* s, const void* data, size_t bytes) { put(s, data, bytes, 0); }
+void transmit_put(rpc_server_t* s, const void* data, size_t bytes) {
+  if (bytes != 0U) {  // mostly there are none: saves the way there
+    put(s, data, bytes, 0);
+  }
+}
 
 void transmit_begin(rpc_server_t* s, uint32_t header, uint32_t* words, size_t count, size_t more_bytes) {
   uint32_t head[3];

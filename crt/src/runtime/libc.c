@@ -4,7 +4,7 @@
 // reads words at any address and there is no system underneath; weak, so that a firmware may have its own.
 #include "runtime.h"
 
-// As in crc16.c: for the sake of the loop over words.
+// Where size is asked for, GCC would join the end of the loop over words with its beginning.
 #if defined(__GNUC__) && !defined(__clang__) && defined(__OPTIMIZE_SIZE__)
 #pragma GCC optimize("no-crossjumping")
 #endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Measures a function's run time on the device: runtime.RPCTimeEvaluator. The only
-// floating point of the runtime is here.
+// Measures a function's run time on the device: runtime.RPCTimeEvaluator.
 #include <stdbool.h>
 #include <string.h>
 
@@ -90,20 +89,25 @@ static uint32_t upper_of(double x) {
   return (uint32_t)(bits >> 32);
 }
 
+#define UPPER_OF_ONE 0x3ff00000U
 #define UPPER_OF_TWO_TO_31 0x41e00000U
-#define TWO_TO_42 4398046511104.0
 
 // Returns how many calls the next batch shall have: as many as take ratio times one call's time, and one, but at least
 // trunc(number * 1.618).
 static uint32_t grown(uint32_t number, double ratio) {
   const uint32_t golden = number + (uint32_t)(((uint64_t)number * 0x9e353f7dU) >> 32);
+  const uint32_t upper = upper_of(ratio);
   uint32_t next = INT32_MAX;
-  if (upper_of(ratio) < UPPER_OF_TWO_TO_31) {
-    // Truncated by hand: beside this number a double's last bits are worth 2^-10, which saves a library's conversion.
-    const double shifted = ratio + TWO_TO_42;
+  if (upper < UPPER_OF_ONE) {
+    next = 1;
+  } else if (upper < UPPER_OF_TWO_TO_31) {
+    // Truncated by hand, which saves a library's conversion: the first 32 bits of what follows the exponent, without those below 1.
     uint64_t bits;
-    (void)memcpy(&bits, &shifted, sizeof bits);
-    next = (uint32_t)(bits >> 10) + 1U;
+    (void)memcpy(&bits, &ratio, sizeof bits);
+    next = (0x80000000U | (uint32_t)(bits >> 21)) >> (31U - ((upper - UPPER_OF_ONE) >> 20));
+    next++;
+  } else {
+    // As many as there may be.
   }
   next = (next > golden) ? next : golden;
   return (next < (uint32_t)INT32_MAX) ? next : (uint32_t)INT32_MAX;
@@ -123,7 +127,7 @@ int boardsmith_time_evaluator_call(PACKED_PARAMETERS) {
   }
   TVMByteArray* const bytes = memory;
   double* result = (double*)(void*)&bytes[1];
-  const double least = (double)(int)settings[MIN_REPEAT_MS] / 1000.0;
+  const double least = boardsmith_seconds(settings[MIN_REPEAT_MS], 1000);
   uint32_t zeros = 0;
   bytes->data = (const char*)result;
   bytes->size = results_bytes;
@@ -133,7 +137,7 @@ int boardsmith_time_evaluator_call(PACKED_PARAMETERS) {
     error = time_batch(&call, &seconds);
     if (error == 0) {
       TVMPlatformYield();
-      *result = seconds / (int)settings[NUMBER];
+      *result = boardsmith_quotient(seconds, boardsmith_seconds(settings[NUMBER], 1));
       if (upper_of(seconds) == 0U) {
         zeros++;
       }
@@ -142,7 +146,7 @@ int boardsmith_time_evaluator_call(PACKED_PARAMETERS) {
         left--;
         zeros = 0;
       } else if (upper_of(seconds) != 0U) {
-        settings[NUMBER] = grown(settings[NUMBER], least / *result);
+        settings[NUMBER] = grown(settings[NUMBER], boardsmith_quotient(least, *result));
       } else {
         // Once more.
       }

@@ -85,8 +85,7 @@ tvm_crt_error_t TVMPlatformTimerStop(double* elapsed_seconds) {
     TVMAPISetLastError("no time can be told: the timer stopped, or interrupts were masked for longer than its tick");
     return kTvmErrorPlatformTimerBadState;
   }
-  const uint64_t elapsed = now - timer_start;
-  *elapsed_seconds = (double)elapsed / (double)boardsmith_port.ticks_hz(boardsmith_port.ctx);
+  *elapsed_seconds = boardsmith_seconds(now - timer_start, boardsmith_port.ticks_hz(boardsmith_port.ctx));
   return kTvmErrorNoError;
 }
 
