@@ -53,7 +53,7 @@ func (s *session) testFull(ctx context.Context) error {
 func (s *session) testAll(ctx context.Context, t *tally, full bool) error {
 	limit, each := testLimit, "-timeout=20m" // of the whole, and of one package
 	if full {
-		limit, each = fullLimit, "-timeout=60m"
+		limit, each = fullLimit, "-timeout=120m"
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("the tests took longer than %v", limit))
 	defer cancel()

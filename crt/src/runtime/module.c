@@ -22,14 +22,12 @@ static const TVMModule evaluators = {&any_index};
 static const module_slot_t fixed_slots[] = {
     [MODULE_GLOBAL - MODULE_GLOBAL] = {&builtins, NULL},
     [MODULE_FIRMWARE - MODULE_GLOBAL] = {&functions, NULL},
-    [MODULE_EVALUATOR - MODULE_GLOBAL] = {&evaluators, NULL},
+    [MODULE_EVALUATOR - MODULE_GLOBAL] = {&evaluators, boardsmith_time_evaluator_call},
 };
 
 tvm_crt_error_t TVMInitializeRuntime(void) {
   (void)memset(&boardsmith_runtime, 0, offsetof(runtime_t, memory[MEMORY_WINDOWS]));
   (void)memcpy(&boardsmith_runtime.modules[MODULE_GLOBAL], fixed_slots, sizeof fixed_slots);
-  // Not in the table: the analysis of stacks reads off instructions which functions are called through pointers.
-  boardsmith_runtime.modules[MODULE_EVALUATOR].dispatch = boardsmith_time_evaluator_call;
   return kTvmErrorNoError;
 }
 
