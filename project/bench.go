@@ -27,6 +27,7 @@ type bench struct {
 	port       string // of its UART
 	path       string // USB path of that; "" if it is on no USB, or the system does not say
 	power      string // bench.json's command that takes the board's power away and gives it again; "" if there is none
+	chip       string // its chip's id by bench.json; "" if that does not say
 	ledger     *cache.Ledger
 	lease      *cache.Lease
 }
@@ -109,7 +110,8 @@ func (d *Device) attachProbe(ctx context.Context, runner, which string) error {
 	if err != nil {
 		return err
 	}
-	n.power = d.env.Bench.powerOf(d.board.Name, n)
+	noted := d.env.Bench.noted(d.board.Name, n)
+	n.power, n.chip = noted.Power, noted.Chip
 	n.conf = flasher.Config{
 		Flash: d.board.Flash, Probe: n.probe, Reserved: reserved(d.board), Find: d.env.tool, Log: d.env.log(),
 		Step: func(s string) { d.env.progress(Event{Step: "flash", Detail: s}) },

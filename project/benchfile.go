@@ -114,6 +114,20 @@ func (b *Bench) Find(name string) *BenchDevice {
 	return &b.Devices[i]
 }
 
+// noted is the device of a board behind a probe or port, as bench.json has it; nothing if it has not, or if there is none.
+func (b *Bench) noted(board string, n *bench) BenchDevice {
+	if b == nil {
+		return BenchDevice{}
+	}
+	for _, d := range b.Devices {
+		same := d.Probe != "" && d.Probe == n.probe.Serial || d.Probe == "" && d.Link.Path != "" && d.Link.Path == n.path
+		if same && d.Board == board {
+			return d
+		}
+	}
+	return BenchDevice{}
+}
+
 // Note adds a device, or brings up to date what is noted of the same one: that of the same chip, else of the same probe and
 // board. Name (unless d has one), power command and notes stay as they are. It returns what is noted now.
 func (b *Bench) Note(d BenchDevice) BenchDevice {

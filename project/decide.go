@@ -21,7 +21,7 @@ type firmwareAnswer struct {
 type flashFacts struct {
 	image  *flashImage
 	answer *firmwareAnswer   // nil: it did not answer
-	chip   string            // the id of the chip that is thought to be on the board, "" if not known
+	chip   string            // the id of the board's chip by bench.json, "" if that does not say
 	entry  cache.Entry       // the ledger's
 	held   map[uint64]string // digests of the image's sectors by address, just read back; nil: they were not
 	force  bool              // write all of it in any case

@@ -78,7 +78,7 @@ func (d *Device) program(ctx context.Context, i *Image) (FlashReport, error) {
 	if err := d.bench.take(i); err != nil {
 		return FlashReport{}, err
 	}
-	f := flashing{d: d, power: powerCycle{d: d}, facts: flashFacts{image: img, force: d.env.Reflash}}
+	f := flashing{d: d, power: powerCycle{d: d}, facts: flashFacts{image: img, chip: d.bench.chip, force: d.env.Reflash}}
 	if err := f.look(ctx); err != nil {
 		return FlashReport{}, err
 	}
@@ -160,7 +160,7 @@ func (f *flashing) run(ctx context.Context) (FlashReport, error) {
 	for attempt := 0; ; {
 		decision := decideFlash(f.facts)
 		f.d.env.log().Info("flash", "decision", decision.why)
-		if f.report.Why == "" || decision.action == flashWrite {
+		if f.report.Wrote == 0 || decision.action == flashWrite {
 			f.report.Why = decision.why
 		}
 		switch decision.action {

@@ -184,3 +184,15 @@ func TestFlashOnTheDesk(t *testing.T) {
 		}
 	}
 }
+
+// The right firmware answers, from another chip than bench.json has behind this probe: the answer may be another board's.
+func TestAnswerOfAnotherChip(t *testing.T) {
+	d := newDesk(t, "microbit", "openocd")
+	i := d.image(tiny(t, nil), boards.Options{})
+	d.reaches(i)
+	d.env.Bench = &Bench{Devices: []BenchDevice{{Board: d.board, Probe: virtualprobe.SerialOf(VirtualDir(d.state, d.board)), Chip: "0123"}}}
+	r, err := d.attach().Flash(t.Context(), i)
+	if err != nil || r.Erased != 0 || !strings.Contains(r.Why, "not 0123; read back") {
+		t.Errorf("%+v, %v", r, err)
+	}
+}

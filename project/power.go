@@ -22,20 +22,6 @@ const (
 	backEvery   = 200 * time.Millisecond
 )
 
-// powerOf is the command for the power of the device behind a probe or port, "" if there is none.
-func (b *Bench) powerOf(board string, n *bench) string {
-	if b == nil {
-		return ""
-	}
-	for _, d := range b.Devices {
-		same := d.Probe != "" && d.Probe == n.probe.Serial || d.Probe == "" && d.Link.Path != "" && d.Link.Path == n.path
-		if same && d.Board == board {
-			return d.Power
-		}
-	}
-	return ""
-}
-
 // A powerCycle is tried once in what a Device does.
 type powerCycle struct {
 	d    *Device

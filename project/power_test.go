@@ -98,8 +98,8 @@ func TestPowerInVain(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	for _, b := range []*Bench{nil, {}, {Devices: []BenchDevice{{Board: "microbit", Power: "x"}, {Board: "host", Probe: dev.bench.probe.Serial, Power: "x"}}}} {
-		if p := b.powerOf("microbit", dev.bench); p != "" {
-			t.Errorf("%+v: %s", b, p)
+		if noted := b.noted("microbit", dev.bench); noted.Power != "" {
+			t.Errorf("%+v: %+v", b, noted)
 		}
 	}
 }
