@@ -161,8 +161,10 @@ func TestWrongImage(t *testing.T) {
 	source := filepath.Join(first.Dir(), "src", "main.c")
 	appendTo(t, source, "// changed\n")
 	k := built(t, first)
-	if _, err := d.Open(t.Context(), i); failure.Of(err) != failure.Config {
-		t.Errorf("an image whose file is a later build's: %v", err)
+	gone := *i
+	gone.Digest = strings.Repeat("0", len(i.Digest))
+	if _, err := d.Open(t.Context(), &gone); failure.Of(err) != failure.Config {
+		t.Errorf("an image whose file is a later build's, and which no cache has: %v", err)
 	}
 	s, err := d.Open(t.Context(), k)
 	must(t, err)
