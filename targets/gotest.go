@@ -3,18 +3,16 @@
 package targets
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
-	"os"
 	"os/exec"
 	"path"
 	"regexp"
 	"strings"
 	"time"
+
+	"github.com/boardsmith/boardsmith/internal/command"
 )
 
 // A testEvent is one line of go test -json.
@@ -220,48 +218,27 @@ func (s *session) cTest(ctx context.Context, t *tally, env []string, argv ...str
 // tests runs a test command and gives each line of its output to line. A command that fails without one failed test
 // is a failure of its own. An error is returned only if the user stopped it.
 func (s *session) tests(ctx context.Context, t *tally, name string, argv, env []string, line func(string)) error {
-	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
-	cmd.Dir = s.dir
-	cmd.Env = append(toolEnv(), env...)
-	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
-	cmd.WaitDelay = 5 * time.Second
-	r, w := io.Pipe()
-	cmd.Stdout, cmd.Stderr = w, w
-	failed := t.failed
-	p := s.out.lasts(name, 0)
-	defer p.end()
-	if err := cmd.Start(); err != nil {
+	program, err := exec.LookPath(argv[0])
+	if err != nil {
 		s.fail(t, name, err.Error())
 		return nil
 	}
-	var runErr error
-	go func() {
-		runErr = cmd.Wait()
-		w.Close()
-	}()
-	readErr := eachLine(r, line)
+	failed := t.failed
+	p := s.out.lasts(name, 0)
+	defer p.end()
+	nonempty := func(text string) {
+		if text != "" {
+			line(text)
+		}
+	}
+	err = command.Command{
+		Path: program, Args: argv[1:], Dir: s.dir, Env: append(toolEnv(), env...), Out: nonempty, Err: nonempty, Grace: 5 * time.Second,
+	}.Run(ctx)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	if err := errors.Join(runErr, readErr); err != nil && t.failed == failed {
+	if err != nil && t.failed == failed {
 		s.fail(t, name, err.Error())
 	}
 	return nil
-}
-
-// eachLine calls f for each line, however long.
-func eachLine(r io.Reader, f func(string)) error {
-	b := bufio.NewReader(r)
-	for {
-		text, err := b.ReadString('\n')
-		if text = strings.TrimRight(text, "\r\n"); text != "" {
-			f(text)
-		}
-		if err == io.EOF {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-	}
 }

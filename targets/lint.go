@@ -3,7 +3,6 @@
 package targets
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +13,7 @@ import (
 	"time"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/command"
 )
 
 // A check is a command that must succeed, in the working folder or one below it.
@@ -85,19 +85,21 @@ func (s *session) runChecks(ctx context.Context, checks []check, t *tally) error
 	return nil
 }
 
-func (s *session) runCheck(ctx context.Context, c check) (said []byte, err error) {
-	var out, errs bytes.Buffer
-	cmd := exec.CommandContext(ctx, c.argv[0], c.argv[1:]...)
-	cmd.Dir = s.dir
-	cmd.Env = append(toolEnv(), c.env...)
-	cmd.Stdout, cmd.Stderr = &out, &errs
-	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
-	cmd.WaitDelay = 3 * time.Second
-	err = cmd.Run()
-	if err == nil && c.silent && len(bytes.TrimSpace(out.Bytes())) > 0 { // on the other stream go may say what it downloads
+// runCheck runs one and returns what it said.
+func (s *session) runCheck(ctx context.Context, c check) (said string, err error) {
+	path, err := exec.LookPath(c.argv[0])
+	if err != nil {
+		return "", err
+	}
+	out, errs, err := command.Command{Path: path, Args: c.argv[1:], Dir: s.dir, Env: append(toolEnv(), c.env...)}.Capture(ctx)
+	var ended *command.Error
+	if errors.As(err, &ended) {
+		err = ended.Err // what it printed is in said
+	}
+	if err == nil && c.silent && strings.TrimSpace(out) != "" { // on the other stream go may say what it downloads
 		err = errors.New("the files above differ from what it would write")
 	}
-	return append(out.Bytes(), errs.Bytes()...), err
+	return out + errs, err
 }
 
 // typed is the check as one would type it.
