@@ -76,7 +76,8 @@ func zephyrBuildFor(t *testing.T, runner, target string) string {
 		"zephyr/scripts/west-commands.yml": "west-commands:\n  - file: scripts/flash.py\n    commands:\n      - name: flash\n        class: Flash\n",
 		"zephyr/scripts/flash.py":          flashCommand,
 		"build/CMakeCache.txt":             "# This is the CMakeCache file.\nCACHED_BOARD:STRING=b\nZEPHYR_BASE:PATH=" + base + "\n",
-		"build/zephyr/.config":             "CONFIG_BOARD=\"b\"\n",
+		"build/zephyr/.config":             "CONFIG_BOARD=\"b\"\nCONFIG_FLASH_BASE_ADDRESS=0x0\nCONFIG_FLASH_LOAD_OFFSET=0x0\nCONFIG_HAS_FLASH_LOAD_OFFSET=y\n",
+		"support/openocd.cfg":              "# the board's own: the emulated probe's configuration takes its place\n",
 		"build/zephyr/runners.yaml":        runnersText(runner, target, top),
 	} {
 		path := filepath.Join(top, filepath.FromSlash(name))
