@@ -189,7 +189,10 @@ func TestFlashOnTheDesk(t *testing.T) {
 func TestAnswerOfAnotherChip(t *testing.T) {
 	d := newDesk(t, "microbit", "openocd")
 	i := d.image(tiny(t, nil), boards.Options{})
-	d.reaches(i)
+	dev := d.attach()
+	_, err := dev.Flash(t.Context(), i)
+	must(t, err)
+	must(t, dev.Close())
 	d.env.Bench = &Bench{Devices: []BenchDevice{{Board: d.board, Probe: virtualprobe.SerialOf(VirtualDir(d.state, d.board)), Chip: "0123"}}}
 	r, err := d.attach().Flash(t.Context(), i)
 	if err != nil || r.Erased != 0 || !strings.Contains(r.Why, "not 0123; read back") {
