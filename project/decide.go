@@ -5,6 +5,7 @@ package project
 import (
 	"bytes"
 	"fmt"
+	"slices"
 
 	"github.com/boardsmith/boardsmith/cache"
 )
@@ -24,6 +25,7 @@ type flashFacts struct {
 	chip   string            // the id of the board's chip by bench.json, "" if that does not say
 	entry  cache.Entry       // the ledger's
 	held   map[uint64]string // digests of the image's sectors by address, just read back; nil: they were not
+	inWork map[uint64]bool   // addresses of sectors that no answer and no reading proves: sectorsInWork
 	force  bool              // write all of it in any case
 }
 
@@ -42,6 +44,19 @@ type flashDecision struct {
 	why     string
 }
 
+// sectorsInWork are the sectors whose erasing was begun and which nobody has verified since. An interrupted erase or write
+// leaves cells near their threshold, which may read right once and wrong later: such a sector is written again, whatever
+// it reads as.
+func sectorsInWork(e cache.Entry) map[uint64]bool {
+	list := map[uint64]bool{}
+	for _, s := range e.Sectors {
+		if s.Erases > 0 && s.Digest == "" {
+			list[s.Addr] = true
+		}
+	}
+	return list
+}
+
 // decideFlash never takes the ledger's word that the board holds the image: only the firmware's answer or reading back
 // proves that. The ledger may only say which sectors to write before the whole is verified.
 func decideFlash(f flashFacts) flashDecision {
@@ -51,14 +66,14 @@ func decideFlash(f flashFacts) flashDecision {
 	}
 	why := f.doubt()
 	if why == "" {
-		return flashDecision{flashNothing, nil, "firmware answered with build " + f.image.ID()}
+		return f.withInWork("firmware answered with build "+f.image.ID(), nil)
 	}
 	if f.held != nil {
 		differ := differing(all, func(s imageSector) string { return f.held[s.Addr] })
 		if len(differ) == 0 {
-			return flashDecision{flashNothing, nil, why + "; read back, and it holds the image"}
+			return f.withInWork(why+"; read back, and it holds the image", nil)
 		}
-		return flashDecision{flashWrite, differ, fmt.Sprintf("%s; read back, %s", why, sectorsDiffer(differ, all))}
+		return f.withInWork(fmt.Sprintf("%s; read back, %s", why, sectorsDiffer(differ, all)), differ)
 	}
 	if doubt := f.ledgerDoubt(); doubt != "" {
 		return flashDecision{flashRead, nil, why + "; " + doubt}
@@ -72,6 +87,28 @@ func decideFlash(f flashFacts) flashDecision {
 		return flashDecision{flashRead, nil, why + "; by the ledger it holds the image"}
 	}
 	return flashDecision{flashWrite, differ, fmt.Sprintf("%s; by the ledger, %s", why, sectorsDiffer(differ, all))}
+}
+
+// withInWork decides to write the sectors that differ and those that were in work; nothing where there are none.
+func (f flashFacts) withInWork(why string, differ []imageSector) flashDecision {
+	var list []imageSector
+	begun := 0
+	for _, s := range f.image.sectors {
+		differs := slices.ContainsFunc(differ, func(d imageSector) bool { return d.Addr == s.Addr })
+		if f.inWork[s.Addr] {
+			begun++
+		}
+		if differs || f.inWork[s.Addr] {
+			list = append(list, s)
+		}
+	}
+	if len(list) == 0 {
+		return flashDecision{flashNothing, nil, why}
+	}
+	if begun > 0 {
+		why = fmt.Sprintf("%s; %d of %d sectors were being written when a flash was interrupted", why, begun, len(f.image.sectors))
+	}
+	return flashDecision{flashWrite, list, why}
 }
 
 // doubt says why the firmware's answer does not prove that the board holds the image; "" if it does.

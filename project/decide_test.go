@@ -25,6 +25,15 @@ func ledgerSays(build string, digests ...string) cache.Entry {
 	return e
 }
 
+// began is what the ledger says while sectors are in work.
+func began(e cache.Entry, sectors ...int) cache.Entry {
+	e.Dirty = true
+	for _, n := range sectors {
+		e.Sectors[n].Erases = 1
+	}
+	return e
+}
+
 func TestDecideFlash(t *testing.T) {
 	img := decideImage()
 	id, other := img.ID(), strings.Repeat("0", 31)+"2"
@@ -40,6 +49,12 @@ func TestDecideFlash(t *testing.T) {
 	}{
 		{"the right firmware runs", flashFacts{answer: right, chip: "c1"}, flashNothing, "", "firmware answered with build"},
 		{"it runs, whatever the ledger believes", flashFacts{answer: right, entry: cache.Entry{Dirty: true}}, flashNothing, "", "firmware answered"},
+		{"it runs, but a sector was in work", flashFacts{answer: right, entry: began(ledgerSays(other, "a", "", "c"), 1)}, flashWrite, "b", "1 of 3 sectors were being written"},
+		{"it runs, but a sector was in work before the last flash", flashFacts{answer: right, entry: func() cache.Entry { e := began(ledgerSays(id, "a", "", "c"), 1); e.Dirty = false; return e }()}, flashWrite, "b", "1 of 3 sectors"},
+		{"it runs, a sector is unknown to the ledger", flashFacts{answer: right, entry: ledgerSays(other, "a", "", "c")}, flashNothing, "", "firmware answered"},
+		{"read back, the same, but a sector was in work", flashFacts{entry: began(ledgerSays(other, "a", "", ""), 1, 2), held: held("a", "b", "c")}, flashWrite, "bc", "2 of 3 sectors"},
+		{"read back, one differs, another was in work", flashFacts{entry: began(ledgerSays(other, "a", "", "c"), 1), held: held("x", "b", "c")}, flashWrite, "ab", "1 of 3 sectors were being"},
+		{"an older build answers, a sector was in work", flashFacts{answer: old, entry: began(ledgerSays(other, "a", "", "c"), 1)}, flashRead, "", "did not end well"},
 		{"it runs, but its flash has changed", flashFacts{answer: &firmwareAnswer{buildID: img.BuildID, crc: 8}, entry: ledgerSays(id, "a", "b", "c")}, flashRead, "", "has changed"},
 		{"it runs on another chip", flashFacts{answer: &firmwareAnswer{buildID: img.BuildID, crc: 7, chip: "c2"}, chip: "c1"}, flashRead, "", "not c1"},
 		{"asked for", flashFacts{answer: right, force: true}, flashWrite, "abc", "as asked"},
@@ -57,7 +72,7 @@ func TestDecideFlash(t *testing.T) {
 		{"read back, against the ledger", flashFacts{answer: old, entry: ledgerSays(other, "a", "b", "x"), held: held("a", "x", "c")}, flashWrite, "b", "1 of 3"},
 		{"read back, a wrong chip answers", flashFacts{answer: right, chip: "c9", held: held("a", "b", "c")}, flashNothing, "", "read back"},
 	} {
-		c.facts.image = img
+		c.facts.image, c.facts.inWork = img, sectorsInWork(c.facts.entry)
 		d := decideFlash(c.facts)
 		writes := ""
 		for _, s := range d.sectors {

@@ -97,6 +97,46 @@ func TestByteChangedByOthers(t *testing.T) {
 	}
 }
 
+// A sector that was in work when a flash was interrupted may read right once, and its firmware answer right: it is erased
+// and written again.
+func TestSectorInWorkIsWrittenAgain(t *testing.T) {
+	d := newDesk(t, "microbit", "openocd")
+	i := d.image(tiny(t, nil), boards.Options{})
+	d.reaches(i)
+	ledger := cache.NewLedger(filepath.Join(d.state, "ledger"))
+	begin := func(n int) {
+		all, err := ledger.List()
+		must(t, err)
+		all[0].Dirty, all[0].Image, all[0].BuildID = true, "", ""
+		all[0].Sectors[n].Erases++
+		all[0].Sectors[n].Digest = ""
+		must(t, ledger.Save(all[0]))
+	}
+	erases := func(n int) int { return d.tell(virtualprobe.Request{Do: "status"}).State.Erases[n] }
+	for _, c := range []struct {
+		name string
+		do   func(*Device) (FlashReport, error)
+	}{
+		{"flash", func(dev *Device) (FlashReport, error) { return dev.Flash(t.Context(), i) }},
+		{"erase", func(dev *Device) (FlashReport, error) { return dev.Erase(t.Context()) }},
+	} {
+		if c.name == "erase" {
+			d.tell(virtualprobe.Request{Do: "erase"})
+		}
+		begin(3)
+		before := erases(3)
+		dev := d.attach()
+		r, err := c.do(dev)
+		must(t, dev.Close())
+		if err != nil || erases(3) != before+1 {
+			t.Errorf("%s: %d erases of the sector, want 1: %+v, %v", c.name, erases(3)-before, r, err)
+		}
+		if after, err := ledger.List(); err != nil || after[0].Dirty || after[0].Sectors[3].Digest == "" {
+			t.Errorf("%s: the ledger still doubts it: %+v, %v", c.name, after[0], err)
+		}
+	}
+}
+
 // Two computers with a ledger each share a board: each notices what the other did, also when it died in a sector.
 func TestTwoHostsOneBoard(t *testing.T) {
 	first := newDesk(t, "microbit", "openocd")

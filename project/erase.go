@@ -15,8 +15,8 @@ import (
 	"github.com/boardsmith/boardsmith/flasher"
 )
 
-// Erase erases all of the board's flash but reserved regions, sector by sector and only where a sector is not blank, and has
-// verified that all is blank when it returns without an error. Errors: as of Flash.
+// Erase erases all of the board's flash but reserved regions, sector by sector and only where a sector is not blank or
+// may be only half erased, and has verified that all is blank when it returns without an error. Errors: as of Flash.
 func (d *Device) Erase(ctx context.Context) (FlashReport, error) {
 	if d.bench == nil {
 		return FlashReport{}, failure.New(failure.Config, "choose a board with a probe, as in BOARD=microbit, and a programmer other than FLASHER=none", "board %s has no flash that can be erased", d.board.Name)
@@ -61,7 +61,8 @@ func blankFlash(b *boards.Board) *flashImage {
 func (f *flashing) erase(ctx context.Context) error {
 	all := f.facts.image.sectors
 	job := flasher.Job{Restart: true}
-	for _, s := range differing(all, func(s imageSector) string { return f.facts.held[s.Addr] }) {
+	filled := differing(all, func(s imageSector) string { return f.facts.held[s.Addr] })
+	for _, s := range f.facts.withInWork("", filled).sectors {
 		job.Erase = append(job.Erase, s.Sector)
 	}
 	for _, s := range all {

@@ -109,7 +109,7 @@ func (f *flashing) look(ctx context.Context) error {
 		f.d.env.log().Warn("the ledger's file was damaged; its erase counts begin anew", "kept", entry.Lost)
 	}
 	entry.Probe, entry.Board = n.which(), f.d.board.Name
-	f.facts.entry = entry
+	f.facts.entry, f.facts.inWork = entry, sectorsInWork(entry)
 	f.report = FlashReport{Device: entry.Device, Tool: n.tool, Sectors: len(f.facts.image.sectors)}
 	return nil
 }
@@ -219,6 +219,10 @@ func (f *flashing) write(ctx context.Context, sectors []imageSector) error {
 		return err
 	}
 	err := f.d.bench.programmer.Do(ctx, job)
+	var differs *flasher.VerifyError
+	for _, s := range job.Erase { // a sector that was programmed to the end is judged by what it reads as
+		f.facts.inWork[s.Addr] = err != nil && !errors.As(err, &differs)
+	}
 	f.report.Erased += len(job.Erase)
 	for _, s := range job.Write {
 		f.report.Wrote += int64(len(s.Data))
