@@ -116,9 +116,21 @@ func TestEveryChipBuilds(t *testing.T) {
 	}
 }
 
-// warnsAsErrors makes sure that the build to come does stop at a warning.
+// warnsAsErrors makes the build to come stop at a warning.
 func warnsAsErrors(t *testing.T, dir string) {
 	t.Helper()
+	file := filepath.Join(dir, "Makefile")
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	strict := strings.Replace(string(text), "\nSTRICT :=\n", "\nSTRICT := -Werror\n", 1)
+	if strict == string(text) {
+		t.Fatal("the Makefile has no STRICT")
+	}
+	if err := os.WriteFile(file, []byte(strict), 0o644); err != nil {
+		t.Fatal(err)
+	}
 	out, err := exec.Command("make", "-C", dir, "-n", "-B").Output()
 	if err != nil {
 		t.Fatal(err)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"hash/crc32"
 	"os"
 	"os/exec"
@@ -27,11 +28,70 @@ func byHand(t *testing.T) string {
 		t.Skip("make is not installed")
 	}
 	build := t.TempDir()
-	cmd := exec.Command("make", "-j2", "-C", "baremetal", "CRT=../../crt", "MODEL="+t.TempDir(), "BUILD="+build)
+	cmd := exec.Command("make", "-j2", "-C", "baremetal", "CRT=../../crt", "MODEL="+t.TempDir(), "BUILD="+build, "STRICT=-Werror")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %v\n%s", cmd.Args, err, out)
 	}
 	return filepath.Join(build, "firmware.elf")
+}
+
+// newerCompiler is gcc, but what GCC 14 made errors are errors: unless their options say otherwise, -w or not.
+const newerCompiler = `#!/bin/sh
+for a do shift; [ "$a" = -w ] || set -- "$@" "$a"; done
+exec gcc -Werror=incompatible-pointer-types -Werror=int-conversion -Werror=implicit-function-declaration -Werror=implicit-int "$@"
+`
+
+// loose is C that GCC 12 warns of. %s keeps names apart.
+const loose = `
+static long %[1]s_first(long *p) { return p[0]; }
+long %[1]s_pointers(int *p) { return %[1]s_first(p); }
+long %[1]s_implicit(void) { return labs(-3L); }
+const char *%[1]s_number(void) { return 7; }
+%[1]s_untyped(a) { return a; }
+void %[1]s_returns(void) { return 3; }
+`
+
+// TestNewerCompiler builds a model and a source of the user's that a newer compiler would refuse by its own rules. That
+// the compiler does refuse them is shown by the same build with STRICT.
+func TestNewerCompiler(t *testing.T) {
+	for _, tool := range []string{"make", "gcc"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			t.Skip(tool + " is not installed")
+		}
+	}
+	crt, err := filepath.Abs("../crt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS("baremetal")); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{
+		"newer-gcc":                         newerCompiler,
+		"src/extra.c":                       fmt.Sprintf(loose, "extra") + "static int unused(void) { return 1; }\n",
+		"model/codegen/host/src/operator.c": fmt.Sprintf(loose, "operator"),
+	} {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755), os.WriteFile(filepath.Join(dir, name), []byte(text), 0o755)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	build := func(objects string, options ...string) (string, error) {
+		argv := append([]string{"-C", dir, "CRT=" + crt, "CC=./newer-gcc", "build/" + objects}, options...)
+		out, err := exec.Command("make", argv...).CombinedOutput()
+		return string(out), err
+	}
+	for _, object := range []string{"model/operator.o", "src/extra.o"} {
+		if out, err := build(object); err != nil {
+			t.Errorf("%s: %v\n%s", object, err, out)
+		}
+	}
+	out, err := build("src/extra.o", "STRICT=-Werror", "-B")
+	for _, name := range []string{"incompatible-pointer-types", "int-conversion", "implicit-function-declaration", "implicit-int", "unused-function"} {
+		if err == nil || !strings.Contains(out, "[-Werror="+name+"]") {
+			t.Errorf("with STRICT %s is no error: %v\n%s", name, err, out)
+		}
+	}
 }
 
 // started runs the program with a fault file of that content ("" for none there) and opens a session.
