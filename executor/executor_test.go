@@ -174,13 +174,13 @@ func checkDebug(t *testing.T, ctx context.Context, g *executor.Graph, m *mlf.Mod
 // TestModels runs one archive of each kind; package project runs them all.
 func TestModels(t *testing.T) {
 	for _, name := range []string{
-		"mlf/hello.graph.tar", "mlf/dscnn_i8.graph_linked.tar", "mlf/digits_i8.graph_llvm_x86_64.tar", "mlf/twoin.aot_packed.tar", "mlf/candidates/matmul_17.tar",
+		"sine.graph", "dscnn_i8.graph_linked", "digits_i8.graph_llvm_x86_64", "twoin.aot_packed", "matmul_17",
 	} {
-		t.Run(strings.TrimSuffix(filepath.Base(name), ".tar"), func(t *testing.T) {
+		t.Run(name, func(t *testing.T) {
 			if strings.Contains(name, "x86_64") && (runtime.GOARCH != "amd64" || runtime.GOOS != "linux") {
 				t.Skip("objects for x86-64 Linux")
 			}
-			runAll(t, filepath.Join(mlftest.Data(t), filepath.FromSlash(name)))
+			runAll(t, mlftest.Path(t, name))
 		})
 	}
 }

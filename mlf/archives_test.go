@@ -17,7 +17,7 @@ import (
 
 // TestTVMsArchives reads all that TVM made, and holds the tensors against the arrays that go with each model.
 func TestTVMsArchives(t *testing.T) {
-	for _, path := range mlftest.Archives(t) {
+	for _, path := range slices.Concat(mlftest.Archives(t), mlftest.OtherVersions(t)) {
 		name := mlftest.Name(path)
 		a, err := mlf.Open(path)
 		if err != nil {
@@ -76,8 +76,14 @@ func checkKind(t *testing.T, name string, m *mlf.Module) {
 		t.Errorf("%s needs %v", name, m.Needs)
 	}
 	pools := []mlf.Pool(nil)
-	if variant == "aot_c_pools" {
+	switch {
+	case variant == "aot_c_pools":
 		pools = []mlf.Pool{{Name: "sram", Bytes: 8128}}
+	case m.ABI == mlf.ABIPacked && len(m.Pools) == 1: // of the size that metadata.json says, and brought by the code
+		pools = []mlf.Pool{{Name: "global_workspace_1_var", Bytes: m.Workspace}}
+		if brought := m.ExecutorPools(); len(brought) > 0 {
+			t.Errorf("%s: the executor takes %v from the arena", name, brought)
+		}
 	}
 	if !slices.Equal(m.Pools, pools) {
 		t.Errorf("%s wants pools %v", name, m.Pools)
@@ -110,13 +116,12 @@ func checkArrays(t *testing.T, what string, ts []mlf.Tensor, path string, named 
 }
 
 func TestOpenTellsByContent(t *testing.T) {
-	data := mlftest.Data(t)
-	packed := filepath.Join(data, "mlperf_tiny", "kws.graph.tar.gz")
+	packed := mlftest.Path(t, "conv_f32.graph")
 	zipped, err := os.ReadFile(packed)
 	if err != nil {
 		t.Fatal(err)
 	}
-	other := filepath.Join(t.TempDir(), "kws.tar") // gzipped all the same
+	other := filepath.Join(t.TempDir(), "conv.tar") // gzipped all the same
 	if err := os.WriteFile(other, zipped, 0o644); err != nil {
 		t.Fatal(err)
 	}

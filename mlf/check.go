@@ -124,17 +124,25 @@ func (a *Archive) checkPacked(m *Module) error {
 
 // checkEntry wants what the device's AOT executor looks up.
 func (a *Archive) checkEntry(m *Module) error {
-	for _, suffix := range []string{"_get_c_metadata", "_run"} {
-		if m.Has(m.Prefix() + suffix) {
-			continue
-		}
-		if len(m.Objects) > 0 {
-			return a.fault(m.Objects[0].Name, `export it with target "c", or with Executor("graph")`,
-				"model %s: TVM's LLVM leaves an ahead-of-time model's entry, description and %d bytes of constants out of the objects, so that it cannot run", m.Name, m.Constants)
-		}
-		return a.fault("", "export the model with TVM 0.9 to 0.18", "model %s: its system library has no %s%s, which the AOT executor starts from", m.Name, m.Prefix(), suffix)
+	missing := ""
+	switch {
+	case !m.Has(m.Prefix() + "_get_c_metadata"):
+		missing = m.Prefix() + "_get_c_metadata"
+	case m.Entry == "":
+		missing = m.Prefix() + "_run"
+	case strings.HasSuffix(m.Entry, mainSuffix) && m.scan.constantPools > 0:
+		return a.fault("", "export it with TVM 0.12 to 0.18, or without a pool for constants",
+			"model %s: it has a pool for constants, which TVM 0.9 to 0.11 give its entry no way to get", m.Name)
 	}
-	return nil
+	switch {
+	case missing == "":
+		return nil
+	case len(m.Objects) > 0:
+		return a.fault(m.Objects[0].Name, `export it with target "c", or with Executor("graph")`,
+			"model %s: TVM's LLVM leaves an ahead-of-time model's entry, description and %d bytes of constants out of the objects, so that it cannot run", m.Name, m.Constants)
+	}
+	return a.fault("", "export the model with TVM 0.9 to 0.18",
+		"model %s: its system library has no %s, which the AOT executor starts from", m.Name, missing)
 }
 
 // checkFunctions wants every operator that will be called to be registered.

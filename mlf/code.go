@@ -52,6 +52,8 @@ type codeScan struct {
 	badPool   string          // a parameter for a pool whose name is no C identifier
 	defined   map[string]bool // functions that objects define
 	registers []string        // functions, in the registry's order
+
+	constantPools int // that the model's description has
 }
 
 func (a *Archive) scanCode(m *Module) error {
@@ -84,7 +86,7 @@ func (a *Archive) scanCode(m *Module) error {
 	m.Functions = scan.registers
 	m.ABI = m.decideABI(scan)
 	m.scan = scan
-	return nil
+	return a.readDescription(m)
 }
 
 // The patterns begin with plain text, which the regexp package looks for first: sources are megabytes of constants.

@@ -57,6 +57,7 @@ func (a *Archive) readGraph(m *Module, known figures, params map[string]bool) er
 func (a *Archive) readEntry(m *Module, known figures) error {
 	relay := a.relayOf(m.Name)
 	inputs := relay.Params
+	m.listed = len(known.inputs)+len(known.outputs) > 0
 	if len(known.inputs) > 0 {
 		inputs = keep(relay.Params, known.inputs)
 	}

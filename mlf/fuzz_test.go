@@ -96,13 +96,12 @@ func FuzzParams(f *testing.F) {
 
 // FuzzObject reads any object: it says what it is or why it cannot be read.
 func FuzzObject(f *testing.F) {
-	for _, name := range []string{"digits_i8.graph_llvm_thumbv7m.tar", "digits_i8.graph_llvm_rv32.tar"} {
-		path := filepath.Join("..", "..", "shared", "data", "mlf", name)
-		if a, err := mlf.Open(path); err == nil {
-			f.Add(a.Modules[0].Objects[0].Data)
-		} else {
-			f.Logf("no %s to start from: %v", path, err)
+	for _, name := range []string{"digits_i8.graph_llvm_thumbv7m", "digits_i8.graph_llvm_rv32"} {
+		a, err := mlf.Open(mlftest.Path(f, name))
+		if err != nil {
+			f.Fatal(err)
 		}
+		f.Add(a.Modules[0].Objects[0].Data)
 	}
 	f.Add([]byte("\x7fELF\x01\x01\x01"))
 	f.Fuzz(func(t *testing.T, data []byte) {

@@ -202,6 +202,7 @@ func TestCheckExplains(t *testing.T) {
 		"clash":                          {clash, `both called "x_in_0"`},
 		"no system library":              {change(graphModel(), map[string]string{"codegen/host/src/net_lib0.c": ""}), "no system library"},
 		"no entry":                       {change(aot, map[string]string{"codegen/host/src/net_lib0.c": graphLib}), "no tvmgen_net_get_c_metadata"},
+		"no run function":                {change(aot, map[string]string{"codegen/host/src/net_lib0.c": strings.Replace(graphLib, "tvmgen_net_add", "tvmgen_net_get_c_metadata", -1)}), "no tvmgen_net_run"},
 		"operator missing":               {change(graphModel(), map[string]string{"codegen/host/src/net_lib0.c": packed}), `calls "tvmgen_net_add"`},
 		"new convention": {
 			change(graphModel(), map[string]string{"codegen/host/src/net_lib1.c": "int32_t __tvm_ffi_main(void* self, TVMFFIAny* args, int32_t n, TVMFFIAny* result) {"}),

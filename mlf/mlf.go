@@ -92,7 +92,7 @@ type Module struct {
 	Executor  Executor
 	Interface Interface
 	ABI       ABI
-	Entry     string     // operator style: the operator's function
+	Entry     string     // operator style: the operator's function; ahead of time, packed: what the executor starts
 	Arguments []Argument // operator style: all of Entry's arguments, in order
 	Targets   []string   // what TVM compiled for, as it printed it
 
@@ -106,7 +106,7 @@ type Module struct {
 	Outputs []Tensor // in the same order
 
 	Header    *Header  // the C interface, nil without one
-	Pools     []Pool   // that the caller must bring, in the order of the entry's struct
+	Pools     []Pool   // workspace that the entry gets as arguments, in their order
 	Devices   []string // device contexts that the caller must bring
 	Workspace int64    // bytes of memory that the model's temporaries take, by its own account
 	Constants int64    // bytes of constants, by its own account
@@ -116,7 +116,8 @@ type Module struct {
 	Functions []string // registered in the system library, in the registry's order where it can be known
 	Needs     []Need   // what the sources want of the core or of others' libraries
 
-	scan *codeScan // for Check
+	listed bool      // metadata.json lists inputs or outputs
+	scan   *codeScan // for Check
 }
 
 // A Need is something that a module's code uses and not every build has.

@@ -1,11 +1,13 @@
 package project_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -55,9 +57,9 @@ func TestEveryArchive(t *testing.T) {
 	}
 	env := project.Env{Cache: cache.New(t.TempDir(), cache.Options{})}
 	ran := 0
-	for _, path := range mlftest.Archives(t) {
+	for _, path := range slices.Concat(mlftest.Archives(t), mlftest.OtherVersions(t)) {
 		name := mlftest.Name(path)
-		t.Run(name, func(t *testing.T) {
+		t.Run(filepath.Base(filepath.Dir(path))+"/"+name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "p")
 			spec := project.Spec{Board: "host", Model: path, Env: env}
 			ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
@@ -238,25 +240,88 @@ func weights(archive string, n int) ([]float64, error) {
 
 // TestConvolved holds the computation against TVM's own answer for the same network with other weights.
 func TestConvolved(t *testing.T) {
-	dir := filepath.Join(mlftest.Data(t), "mlf")
-	got, err := convolved(filepath.Join(dir, "conv_f32.aot_c.tar"), filepath.Join(dir, "conv_f32.inputs.npz"))
+	in, out := mlftest.Arrays(mlftest.Path(t, "conv_f32.aot_c"))
+	got, err := convolved(mlftest.Path(t, "conv_f32.aot_c"), in)
 	if err != nil {
 		t.Fatal(err)
 	}
-	compare(t, got, arraysOf(t, filepath.Join(dir, "conv_f32.outputs.npz")))
+	compare(t, got, arraysOf(t, out))
+}
+
+// TestEarlierEntry takes archives as TVM 0.11 would have registered them: without the wrapper "_run", so that the
+// executor starts the main function. That function gets no pool of constants there, and such a model is refused.
+func TestEarlierEntry(t *testing.T) {
+	env := project.Env{Cache: cache.New(t.TempDir(), cache.Options{})}
+	open := func(model string) (*project.Project, error) {
+		old := earlier(t, model)
+		return project.Generate(t.Context(), filepath.Join(t.TempDir(), "p"), project.Spec{Board: "host", Model: old, Env: env})
+	}
+	if _, err := open("conv_f32"); err == nil || !strings.Contains(err.Error(), "a pool for constants") || failure.Next(err) == "" {
+		t.Errorf("a model with a pool for constants: %v", err)
+	}
+	p, err := open("twoin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, m, err := p.Model()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m.Entry != "tvmgen_twoin___tvm_main__" {
+		t.Errorf("it starts %q", m.Entry)
+	}
+	runProject(t, t.Context(), p, mlftest.Path(t, "twoin.aot_packed"))
+	if err := p.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// earlier writes a model's packed archive without the wrapper in its registry, and returns the file.
+func earlier(t *testing.T, model string) string {
+	t.Helper()
+	a, err := mlf.Open(mlftest.Path(t, model+".aot_packed"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, f := range a.Files {
+		if strings.HasSuffix(f.Name, "_lib0.c") {
+			a.Files[i].Data = withoutWrapper(t, model, f.Data)
+		}
+	}
+	path := filepath.Join(t.TempDir(), model+".tar")
+	if err := os.WriteFile(path, mlftest.Tar(t, a.Files...), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// withoutWrapper takes "_run" out of a registry of C source.
+func withoutWrapper(t *testing.T, model string, lib []byte) []byte {
+	t.Helper()
+	literal := regexp.MustCompile(`"\\(\d{3})\\000tvmgen_` + model + `_run\\000`)
+	m := literal.FindSubmatch(lib)
+	if m == nil {
+		t.Fatalf("no wrapper in the registry of\n%s", lib)
+	}
+	count, err := strconv.ParseUint(string(m[1]), 8, 8)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lib = bytes.Replace(lib, m[0], fmt.Appendf(nil, `"\%03o\000`, count-1), 1)
+	return bytes.Replace(lib, []byte("(TVMBackendPackedCFunc)tvmgen_"+model+"_run,"), nil, 1)
 }
 
 // TestSeveralModels opens one of two models that an archive holds, by its name.
 func TestSeveralModels(t *testing.T) {
-	two := filepath.Join(mlftest.Data(t), "mlf")
-	a, err := mlf.Open(filepath.Join(two, "twoin.aot_c.tar"))
+	two := mlftest.Path(t, "twoin.aot_c")
+	a, err := mlf.Open(two)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := a.Module("other"); err == nil {
 		t.Error("a model that is not there")
 	}
-	_, err = project.Generate(context.Background(), filepath.Join(t.TempDir(), "p"), project.Spec{Board: "host", Model: filepath.Join(two, "twoin.aot_c.tar"), Module: "twoim"})
+	_, err = project.Generate(context.Background(), filepath.Join(t.TempDir(), "p"), project.Spec{Board: "host", Model: two, Module: "twoim"})
 	if err == nil || !strings.Contains(failure.Next(err), "twoin") {
 		t.Errorf("%v (next: %s)", err, failure.Next(err))
 	}

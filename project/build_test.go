@@ -15,6 +15,7 @@ import (
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/mlf/mlftest"
 )
 
 // TestSameInputSameBytes builds in two folders, one of a name that shells and make stumble over, nothing cached, with
@@ -248,13 +249,9 @@ func TestObjectsForOtherCores(t *testing.T) {
 			t.Errorf("%v: %v", machine, err)
 		}
 	}
-	for _, name := range []string{"digits_i8.graph_llvm_thumbv7m.tar", "digits_i8.graph_llvm_rv32.tar"} {
-		model := filepath.Join("..", "..", "shared", "data", "mlf", name)
-		if _, err := os.Stat(model); err != nil {
-			t.Logf("%s is not tried: %v", name, err)
-			continue
-		}
-		_, err := Generate(t.Context(), filepath.Join(t.TempDir(), "p"), Spec{Board: "host", Model: model, Env: testEnv()})
+	for _, name := range []string{"digits_i8.graph_llvm_thumbv7m", "digits_i8.graph_llvm_rv32"} {
+		spec := Spec{Board: "host", Model: mlftest.Path(t, name), Env: testEnv()}
+		_, err := Generate(t.Context(), filepath.Join(t.TempDir(), "p"), spec)
 		var oe *ObjectError
 		if !errors.As(err, &oe) {
 			t.Errorf("%s: %v", name, err)

@@ -130,18 +130,6 @@ func runOnce(t *testing.T, p *Project, image *Image) error {
 	return err
 }
 
-// archive is the path of one of TVM's archives.
-func archive(t *testing.T, name string) string {
-	t.Helper()
-	for _, path := range mlftest.Archives(t) {
-		if mlftest.Name(path) == name {
-			return path
-		}
-	}
-	t.Fatalf("no archive %s", name)
-	return ""
-}
-
 // TestArenaNeed runs models with the arena that they are said to need, and with a byte less, which must be too little:
 // what is computed is what the device takes.
 func TestArenaNeed(t *testing.T) {
@@ -159,7 +147,7 @@ func TestArenaNeed(t *testing.T) {
 		{"host", "twoin.aot_packed", 256},
 		{"host", "dscnn_i8.graph_linked", 512},
 		{"host", "matmul_00", 256},
-		{"host", "vww.graph", 0}, // 29 operators with workspaces in one another
+		{"host", "autoenc.graph", 0},
 		{"mps2_an385", "digits_i8.aot_packed", 0},
 		{"mps2_an385", "conv_f32.graph", 256},
 		{"mps2_an385", "conv_pools.aot_c_pools", 0},
@@ -167,7 +155,7 @@ func TestArenaNeed(t *testing.T) {
 		{"qemu_riscv64", "matmul_00", 256},
 	}, 5) {
 		t.Run(c.board+" "+c.model, func(t *testing.T) {
-			p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Board: c.board, Model: archive(t, c.model), Options: boards.Options{PacketBytes: c.packet}})
+			p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Board: c.board, Model: mlftest.Path(t, c.model), Options: boards.Options{PacketBytes: c.packet}})
 			needTools(t, p, "make", p.Board().Toolchain.CC, cmp.Or(p.Board().Link.Program, "make"))
 			testArenaNeed(t, p)
 		})
@@ -207,7 +195,7 @@ func TestDoesNotFit(t *testing.T) {
 		{"memory", "mps2_an385", "digits_i8.aot_packed", boards.Options{ArenaKiB: 4090, StackBytes: 4096}, FitError{What: "memory", Region: "ram", Option: "arena_kib="}},
 	}, 4) {
 		t.Run(c.name+" "+c.board, func(t *testing.T) {
-			spec := Spec{Board: c.board, Model: archive(t, c.model), Options: c.options}
+			spec := Spec{Board: c.board, Model: mlftest.Path(t, c.model), Options: c.options}
 			p := generated(t, filepath.Join(t.TempDir(), "p"), spec)
 			needTools(t, p, "make", p.Board().Toolchain.CC)
 			_, err := p.Build(t.Context())
@@ -235,7 +223,7 @@ func TestDoesNotFit(t *testing.T) {
 
 // TestNothingIsBuiltForNothing has what does not fit by the archive's own figures refused before a compiler runs.
 func TestNothingIsBuiltForNothing(t *testing.T) {
-	p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Model: archive(t, "digits_i8.graph"), Options: boards.Options{ArenaKiB: 1}})
+	p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Model: mlftest.Path(t, "digits_i8.graph"), Options: boards.Options{ArenaKiB: 1}})
 	if _, err := p.Build(t.Context()); failure.Of(err) != failure.DoesNotFit {
 		t.Fatal(err)
 	}
@@ -246,7 +234,7 @@ func TestNothingIsBuiltForNothing(t *testing.T) {
 
 // TestEditedConfigFits has the numbers of crt_config.h count as a person left them.
 func TestEditedConfigFits(t *testing.T) {
-	p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Model: archive(t, "digits_i8.graph")})
+	p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Model: mlftest.Path(t, "digits_i8.graph")})
 	config := filepath.Join(p.dir, "crt_config", "crt_config.h")
 	data, err := os.ReadFile(config)
 	must(t, err)
@@ -293,12 +281,12 @@ func TestStackNeed(t *testing.T) {
 	}
 	for _, c := range Drawn(t, "stacks", []need{
 		{"mps2_an385", "digits_i8.aot_packed", true},
-		{"mps2_an521", "kws.aot_c_dsp", true},
+		{"mps2_an521", "dscnn_i8.aot_c", true},
 		{"microbit", "add.graph", false},
 		{"qemu_riscv32", "conv_f32.graph", true},
 	}, 2) {
 		t.Run(c.board, func(t *testing.T) {
-			p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Board: c.board, Model: archive(t, c.model)})
+			p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Board: c.board, Model: mlftest.Path(t, c.model)})
 			needTools(t, p, "make", p.Board().Toolchain.CC, p.Board().Link.Program)
 			image := built(t, p)
 			u, err := p.Usage(image)
@@ -325,7 +313,7 @@ func TestStackNeed(t *testing.T) {
 func TestUsage(t *testing.T) {
 	for _, board := range Drawn(t, "sizes", []string{"host", "mps2_an385", "mps2_an521", "microbit", "qemu_riscv32", "qemu_riscv64"}, 3) {
 		t.Run(board, func(t *testing.T) {
-			p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Board: board, Model: archive(t, "digits_i8.aot_packed")})
+			p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Board: board, Model: mlftest.Path(t, "digits_i8.aot_packed")})
 			needTools(t, p, "make", p.Board().Toolchain.CC)
 			image := built(t, p)
 			u, err := p.Usage(image)

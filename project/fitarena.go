@@ -7,12 +7,10 @@
 package project
 
 import (
-	"bytes"
+	"cmp"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
-	"strconv"
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
@@ -298,15 +296,21 @@ func linkedParameters(g *mlf.GraphModel, m *mlf.Module) (map[int]bool, error) {
 
 func (d *modelDevice) runAOT(m *mlf.Module) {
 	tensors := slices.Concat(m.Inputs, m.Outputs)
-	pools, named := metadataPools(m)
-	n := int64(len(tensors)) + pools
+	pools := len(m.Pools)
+	switch {
+	case m.ABI == mlf.ABIUnpacked:
+		pools = 0 // the adapter brings them
+	case len(m.Objects) > 0 && m.Workspace > 0:
+		pools = 1 // TVM's own; code of an object is not read
+	}
+	n := int64(len(tensors) + pools)
 	d.request("creating the executor", handleBytes, []callArgument{wordArgument, wordArgument, textArgument(m.Name)}, func() {
 		d.block(n*d.sizes.Array, d.sizes.Executor+n*(8+4))
 		for _, t := range tensors {
 			d.array(t)
 		}
-		for _, bytes := range named {
-			d.block(bytes, (bytes+7)/8*8-bytes+8)
+		for _, p := range m.ExecutorPools() {
+			d.block(p.Bytes, (p.Bytes+7)/8*8-p.Bytes+8)
 		}
 	})
 	for _, name := range []string{"get_input_name", "get_num_outputs", "run"} {
@@ -316,7 +320,7 @@ func (d *modelDevice) runAOT(m *mlf.Module) {
 		d.arena.take(bytes)
 	}
 	d.steps = maps.Clone(d.steps)
-	d.steps["run"] = []mlf.WorkStep{{Call: m.Prefix() + "_run"}}
+	d.steps["run"] = []mlf.WorkStep{{Call: cmp.Or(m.Entry, m.Prefix()+"_run")}}
 	d.call("run", nil)
 }
 
@@ -331,54 +335,6 @@ func (d *modelDevice) array(t mlf.Tensor) {
 	}
 	d.block(t.Bytes, (t.Bytes+7)/8*8-t.Bytes+8*rank)
 }
-
-var (
-	poolCount = []byte("L /* num_workspace_pools*/")
-	poolList  = []byte("kTvmgenMetadata_workspace_pools[")
-	poolName  = regexp.MustCompile(`"([^"]*)" /\* name\*/`)
-	poolShape = regexp.MustCompile(`kTvmgenMetadata_workspace_pools_(\d+)_shape\[1\] = \{\s*(\d+)L?`)
-)
-
-// metadataPools counts the pools in the description that the model's code has, and lists the bytes of those that the
-// executor takes from the arena: the pool that TVM adds by itself is part of the code.
-func metadataPools(m *mlf.Module) (count int64, named []int64) {
-	if m.ABI == mlf.ABIUnpacked {
-		return 0, nil // the adapter's description
-	}
-	if len(m.Objects) > 0 && m.Workspace > 0 {
-		count = 1 // TVM's own; code of an object is not read
-	}
-	for _, f := range m.Sources {
-		at := bytes.Index(f.Data, poolCount)
-		if at < 0 {
-			continue
-		}
-		digits := f.Data[bytes.LastIndexByte(f.Data[:at], '\n')+1 : at]
-		count, _ = strconv.ParseInt(string(bytes.TrimSpace(digits)), 10, 32)
-		named = namedPools(f.Data)
-	}
-	return count, named
-}
-
-func namedPools(src []byte) (named []int64) {
-	at := bytes.Index(src, poolList)
-	if at < 0 {
-		return nil
-	}
-	sizes := map[string]int64{}
-	for _, s := range poolShape.FindAllSubmatch(src[:at], -1) {
-		sizes[string(s[1])], _ = strconv.ParseInt(string(s[2]), 10, 64)
-	}
-	list, _, _ := bytes.Cut(src[at:], []byte("};"))
-	for i, name := range poolName.FindAllSubmatch(list, -1) {
-		if !ownPool.Match(name[1]) {
-			named = append(named, sizes[strconv.Itoa(i)])
-		}
-	}
-	return named
-}
-
-var ownPool = regexp.MustCompile(`^global_workspace`)
 
 // adapterPools are what our adapter of the C interface takes at the first run, with room to align it.
 func adapterPools(m *mlf.Module) (pools []int64) {

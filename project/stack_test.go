@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/mlf/mlftest"
 )
 
 var edgeLine = regexp.MustCompile(`edge: \{ sourcename: "([^"]*)" targetname: "([^"]*)"`)
@@ -93,7 +94,7 @@ func TestFrames(t *testing.T) {
 		{"qemu_riscv64", "dscnn_i8.aot_packed", boards.Options{RuntimeOpt: "O0", OperatorOpt: "O3"}},
 	}, 3) {
 		t.Run(c.board, func(t *testing.T) {
-			p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Board: c.board, Model: archive(t, c.model), Options: c.options})
+			p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Board: c.board, Model: mlftest.Path(t, c.model), Options: c.options})
 			needTools(t, p, "make", p.Board().Toolchain.CC)
 			cmd := exec.Command("make", "-j2", "-C", p.dir) // not Build: a cache would have no such files
 			if out, err := cmd.CombinedOutput(); err != nil {

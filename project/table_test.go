@@ -99,7 +99,11 @@ func TestBoardsAndArchives(t *testing.T) {
 			})
 		}
 	})
-	if project.Full() && skipped == 0 && !t.Failed() {
+	switch {
+	case !project.Full() || skipped > 0 || t.Failed():
+	case !slices.ContainsFunc(archives, isTiny):
+		t.Logf("%s is not written: BOARDSMITH_ARCHIVES names no mlperf_tiny", tableFile)
+	default:
 		writeTable(t, all, archives, results)
 	}
 }
@@ -330,11 +334,13 @@ buffer is *n* too small, and no option mends it; *needs DSP*: the C uses Arm's D
 A ¹ marks options other than the board's own, listed below. K is 1,024 bytes.
 `
 
+// isTiny says whether an archive is of MLPerf Tiny's networks, which this repository does not contain.
+func isTiny(archive string) bool { return filepath.Base(filepath.Dir(archive)) == "mlperf_tiny" }
+
 func writeTable(t *testing.T, all []*boards.Board, archives []string, results map[trial]verdict) {
 	t.Helper()
 	var w strings.Builder
 	w.WriteString(tableIntro)
-	isTiny := func(a string) bool { return filepath.Base(filepath.Dir(a)) == "mlperf_tiny" }
 	var notes []string
 	section := func(title string, wanted func(string) bool) {
 		fmt.Fprintf(&w, "\n## %s\n\n| archive |", title)

@@ -2,8 +2,7 @@
 
 package rpc_test
 
-// This file drives our side with what TVM 0.14's own host really said (recorded sessions in ../shared, which a fresh
-// clone does not have).
+// This file drives our side with what TVM 0.14's own host really said (testdata/tvm_sessions).
 
 import (
 	"archive/tar"
@@ -25,7 +24,7 @@ import (
 	"github.com/boardsmith/boardsmith/transport"
 )
 
-const tvmSessions = "../../shared/data/tvm_sessions"
+const tvmSessions = "testdata/tvm_sessions"
 
 // A line is one write of the host's, or what one of its reads got.
 type tvmLine struct {
@@ -37,7 +36,7 @@ func tvmSession(t *testing.T, name string) (lines []tvmLine) {
 	t.Helper()
 	f, err := os.Open(filepath.Join(tvmSessions, name+".jsonl.gz"))
 	if err != nil {
-		t.Skipf("TVM's recorded sessions are not here: %v", err)
+		t.Fatal(err)
 	}
 	defer f.Close()
 	z, err := gzip.NewReader(f)

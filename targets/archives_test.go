@@ -2,15 +2,14 @@ package targets
 
 import (
 	"bytes"
-	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
-)
 
-// shared is where archives that TVM generated lie, with their inputs and expected outputs.
-func shared() string { return first(os.Getenv("BOARDSMITH_DATA"), "../../shared/data") }
+	"github.com/boardsmith/boardsmith/mlf/mlftest"
+)
 
 // An archiveCase is an archive and its files of arrays.
 type archiveCase struct {
@@ -19,24 +18,8 @@ type archiveCase struct {
 	refused         string // what the error says of an archive that cannot run; "" for all others
 }
 
-// archiveCases are all archives there are. Those with code for other cores must be refused.
-func archiveCases(t *testing.T) []archiveCase {
-	var all []archiveCase
-	for _, pattern := range []string{"mlf/*.tar", "mlperf_tiny/*.tar.gz", "mlf/candidates/*.tar"} {
-		found, err := filepath.Glob(filepath.Join(shared(), pattern))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, file := range found {
-			all = append(all, caseOf(file))
-		}
-	}
-	return all
-}
-
 func caseOf(file string) archiveCase {
-	name := filepath.Base(file)
-	model, kind, _ := strings.Cut(name, ".")
+	_, kind, _ := strings.Cut(mlftest.Name(file), ".")
 	c := archiveCase{archive: file}
 	switch {
 	case strings.HasPrefix(kind, "aot_packed_llvm"):
@@ -47,33 +30,21 @@ func caseOf(file string) archiveCase {
 		c.refused = "is for riscv 32-bit"
 	case strings.HasPrefix(kind, "aot_c_dsp"):
 		c.refused = "Arm's DSP instructions"
-	case model == "conv_pools": // conv_f32 with other weights: project's tests compute what it must answer
-		c.inputs = filepath.Join(filepath.Dir(file), "conv_f32.inputs.npz")
-		return c
-	case strings.HasPrefix(model, "matmul_"):
-		model = "matmul"
 	}
-	stem := filepath.Join(filepath.Dir(file), model)
-	c.inputs, c.outputs = stem+".inputs.npz", stem+".outputs.npz"
+	c.inputs, c.outputs = mlftest.Arrays(file)
 	return c
 }
 
 // TestArchives types `MODEL=… INPUT=… OUTPUT=out.npz mage build flash run` for every archive there is, and compares the
 // outputs.
 func TestArchives(t *testing.T) {
-	if _, err := os.Stat(shared()); err != nil {
-		t.Skipf("no TVM archives in %s; set BOARDSMITH_DATA to run this", shared())
-	}
 	if testing.Short() {
 		t.Skip("takes a minute: not with -short")
 	}
 	s := openShop(t)
-	cases := archiveCases(t)
-	if len(cases) < 80 {
-		t.Fatalf("only %d archives in %s", len(cases), shared())
-	}
-	for _, c := range cases {
-		t.Run(strings.TrimPrefix(c.archive, shared()+"/"), func(t *testing.T) {
+	for _, file := range slices.Concat(mlftest.Archives(t), mlftest.OtherVersions(t)) {
+		c := caseOf(file)
+		t.Run(filepath.Base(filepath.Dir(file))+"/"+mlftest.Name(file), func(t *testing.T) {
 			t.Parallel()
 			c.run(t, s)
 		})

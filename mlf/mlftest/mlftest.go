@@ -1,4 +1,4 @@
-// Package mlftest helps tests that need archives: it finds TVM's own, and packs small ones made by hand.
+// Package mlftest helps tests that need archives: it finds those that TVM made, and packs small ones made by hand.
 //
 // It is for tests only, and holds no archives itself.
 package mlftest
@@ -15,33 +15,69 @@ import (
 	"github.com/boardsmith/boardsmith/mlf"
 )
 
-// Data returns the folder with archives that TVM generated (BOARDSMITH_DATA, else ../../shared/data), or skips the
-// test.
-func Data(t testing.TB) string {
+// Dir returns the folder of this repository's archives, which testdata/archives/README.md describes.
+func Dir(t testing.TB) string {
 	t.Helper()
-	dir := os.Getenv("BOARDSMITH_DATA")
-	if dir == "" {
-		dir = filepath.Join("..", "..", "shared", "data")
+	dir, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
 	}
-	if _, err := os.Stat(filepath.Join(dir, "mlf")); err != nil {
-		t.Skipf("no TVM archives in %s; set BOARDSMITH_DATA to run this", dir)
+	for {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return filepath.Join(dir, "testdata", "archives")
+		}
+		above := filepath.Dir(dir)
+		if above == dir {
+			t.Fatal("no go.mod above the test's folder")
+		}
+		dir = above
 	}
-	return dir
 }
 
-// Archives lists TVM's archives in Data: models, candidates and the MLPerf Tiny networks, sorted.
+// Archives lists the archives that TVM 0.14 made of models and candidates, and those of the folders in
+// BOARDSMITH_ARCHIVES, sorted in each folder.
 func Archives(t testing.TB) []string {
 	t.Helper()
+	all := append(in(t, Dir(t)), in(t, filepath.Join(Dir(t), "candidates"))...)
+	for _, dir := range filepath.SplitList(os.Getenv("BOARDSMITH_ARCHIVES")) {
+		all = append(all, in(t, dir)...)
+	}
+	return all
+}
+
+// OtherVersions lists the archives that other versions of TVM made. Their folders are named after the version.
+func OtherVersions(t testing.TB) []string {
+	t.Helper()
+	return append(in(t, filepath.Join(Dir(t), "tvm-0.9")), in(t, filepath.Join(Dir(t), "tvm-0.18"))...)
+}
+
+func in(t testing.TB, dir string) []string {
+	t.Helper()
 	var all []string
-	for _, pattern := range []string{"mlf/*.tar", "mlf/candidates/*.tar", "mlperf_tiny/*.tar.gz"} {
-		found, err := filepath.Glob(filepath.Join(Data(t), filepath.FromSlash(pattern)))
-		if err != nil || len(found) == 0 {
-			t.Fatalf("no %s in %s: %v", pattern, Data(t), err)
+	for _, pattern := range []string{"*.tar", "*.tar.gz"} {
+		found, err := filepath.Glob(filepath.Join(dir, pattern))
+		if err != nil {
+			t.Fatal(err)
 		}
 		all = append(all, found...)
 	}
+	if len(all) == 0 {
+		t.Fatalf("no archives in %s", dir)
+	}
 	sort.Strings(all)
 	return all
+}
+
+// Path returns the archive of that name, such as "digits_i8.aot_packed", among Archives.
+func Path(t testing.TB, name string) string {
+	t.Helper()
+	for _, path := range Archives(t) {
+		if Name(path) == name {
+			return path
+		}
+	}
+	t.Fatalf("no archive %s in %s", name, Dir(t))
+	return ""
 }
 
 // Name is an archive's name without folder and ending, such as "digits_i8.aot_packed".

@@ -28,6 +28,17 @@ enum { INPUTS, OUTPUTS, POOLS, GROUPS };
   (offsetof(struct TVMMetadata, member) == (offsetof(struct TVMMetadata, inputs) + ((group) * sizeof(tensor_group_t))))
 _Static_assert(GROUP_AT(OUTPUTS, outputs) && GROUP_AT(POOLS, workspace_pools), "tensor_group_t is not a part of TVMMetadata");
 
+// Names of the function that runs a model. From TVM 0.12 on the system library has the wrapper, which brings the pool that
+// TVM adds by itself; up to 0.11 it has only the main function, which gets that pool as an argument.
+static const char run_wrapper[] = "%_run";
+static const char run_main[] = "%___tvm_main__";
+
+// Returns the pattern of the one that the module has.
+static const char* entry_of(TVMModuleHandle module, const char* model) {
+  TVMFunctionHandle function;
+  return (boardsmith_module_find(module, run_wrapper, model, &function) == 0) ? run_wrapper : run_main;
+}
+
 BODY int call_model(TVMModuleHandle module, const char* pattern, const char* name,
                         const TVMAotExecutor* executor, TVMValue* value) {
   TVMFunctionHandle function;
@@ -75,6 +86,7 @@ BODY int make_body(TVMModuleHandle module_handle, const char* module_name,
   const size_t outputs = (size_t)m->num_outputs;
   const size_t pools = (size_t)m->num_workspace_pools;
   const size_t n = inputs + outputs + pools;
+  const bool wrapped = entry_of(module_handle, m->mod_name) == run_wrapper;
   if (((inputs | outputs | pools) > TENSORS_MOST) || (n > TENSORS_MOST)) {
     return (int)kTvmErrorFunctionCallNumArguments;
   }
@@ -101,9 +113,9 @@ BODY int make_body(TVMModuleHandle module_handle, const char* module_name,
     for (size_t left = (size_t)groups[group].count; left != 0U; left--) {
       value->v_handle = &array->dl_tensor;
       *code = (int)kTVMDLTensorHandle;
-      // The pool that TVM adds by itself is part of the model's code; only one that a user
-      // named has to come from here.
-      if ((error == 0) && ((group != (int)POOLS) || (boardsmith_after(info->name, "global_workspace") == NULL))) {
+      // The wrapper brings the pool that TVM adds by itself; one that a user named has to come from here.
+      if ((error == 0) &&
+          ((group != (int)POOLS) || !wrapped || (boardsmith_after(info->name, "global_workspace") == NULL))) {
         error = boardsmith_array_make(info, array);
         array->reference_count = ARRAY_IN_USE;
       }
@@ -124,7 +136,8 @@ BODY int make_body(TVMModuleHandle module_handle, const char* module_name,
 // TVMAotExecutor_Run.
 BODY int run_body(const TVMAotExecutor* executor) {
   TVMValue value;
-  return call_model(executor->module_handle, "%_run", executor->metadata->mod_name, executor, &value);
+  const char* const model = executor->metadata->mod_name;
+  return call_model(executor->module_handle, entry_of(executor->module_handle, model), model, executor, &value);
 }
 
 // TVMAotExecutor_Release.

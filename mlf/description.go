@@ -1,0 +1,142 @@
+// This file reads the description that an ahead-of-time model with the packed interface carries in its C: what the
+// executor on the device learns of its tensors and pools (crt_abi.md §10).
+
+package mlf
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/boardsmith/boardsmith/ndarray"
+)
+
+// A description is a model's TVMMetadata.
+type description struct {
+	inputs, outputs []Tensor
+	pools           []Pool
+	constantPools   int
+}
+
+// The patterns follow TVM's text of the description: an array for each shape, and an initialiser for each tensor.
+var (
+	describes      = []byte("kTvmgenMetadata[1]")
+	describedShape = regexp.MustCompile(`kTvmgenMetadata_(\w+_\d+)_shape\[\d+\] = \{([^}]*)\};`)
+	described      = regexp.MustCompile(`"((?:[^"\\]|\\.)*)" /\* name\*/,\s*kTvmgenMetadata_((inputs|outputs|workspace_pools)_\d+)_shape,` +
+		`\s*\d+L? /\* num_shape\*/,\s*\{(\d+), (\d+), (\d+)\} /\* dtype\*/`)
+	describedConstants = regexp.MustCompile(`(\d+)L? /\* num_constant_pools\*/`)
+)
+
+// describe returns the description that one of the sources has, or nil.
+func describe(sources []File) (*description, error) {
+	for _, f := range sources {
+		if !bytes.Contains(f.Data, describes) {
+			continue
+		}
+		d, err := parseDescription(f.Data)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", f.Name, err)
+		}
+		return d, nil
+	}
+	return nil, nil
+}
+
+func parseDescription(src []byte) (*description, error) {
+	shapes := map[string][]int64{}
+	for _, s := range describedShape.FindAllSubmatch(src, -1) {
+		shapes[string(s[1])] = dimensions(s[2])
+	}
+	var d description
+	for _, s := range described.FindAllSubmatch(src, -1) {
+		name, code, bits, lanes := string(s[1]), number(s[4]), number(s[5]), number(s[6])
+		dtype := ndarray.DType{Code: uint8(code), Bits: uint8(bits), Lanes: uint16(lanes)}
+		t, ok := shaped(name, dtype, shapes[string(s[2])])
+		if !ok || code > math.MaxUint8 || bits > math.MaxUint8 || lanes > math.MaxUint16 {
+			return nil, fmt.Errorf("the description gives %q an impossible shape or type", name)
+		}
+		switch string(s[3]) {
+		case "inputs":
+			d.inputs = append(d.inputs, t)
+		case "outputs":
+			d.outputs = append(d.outputs, t)
+		default:
+			d.pools = append(d.pools, Pool{Name: name, Bytes: t.Bytes})
+		}
+	}
+	if s := describedConstants.FindSubmatch(src); s != nil {
+		d.constantPools = int(number(s[1]))
+	}
+	return &d, nil
+}
+
+// dimensions reads the numbers of an array's initialiser.
+func dimensions(list []byte) []int64 {
+	shape := []int64{}
+	for _, word := range bytes.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' || r == '\n' }) {
+		shape = append(shape, number(bytes.TrimRight(word, "LU")))
+	}
+	return shape
+}
+
+// number reads a number of generated code; what is none is -1, which no shape and no type may have.
+func number(text []byte) int64 {
+	n, err := strconv.ParseInt(string(text), 10, 64)
+	if err != nil {
+		return -1
+	}
+	return n
+}
+
+// readDescription takes the model's entry, its pools and, where metadata.json lists no tensors (before TVM 0.11), its
+// tensors from what the executor on the device goes by.
+func (a *Archive) readDescription(m *Module) error {
+	if m.Executor != AOT || m.Interface != Packed {
+		return nil
+	}
+	for _, suffix := range []string{"_run", mainSuffix} {
+		if f := m.Prefix() + suffix; m.Has(f) {
+			m.Entry = f
+			break
+		}
+	}
+	d, err := describe(m.Sources)
+	switch {
+	case err != nil:
+		return a.fault("", "", "model %s: %w", m.Name, err)
+	case d == nil:
+		return nil
+	}
+	m.Pools, m.scan.constantPools = d.pools, d.constantPools
+	if !m.listed {
+		m.Inputs, m.Outputs = d.inputs, d.outputs
+	}
+	if len(m.Inputs) != len(d.inputs) || len(m.Outputs) != len(d.outputs) {
+		return a.fault("", "", "model %s: its code describes %d inputs and %d outputs, but %s %d and %d",
+			m.Name, len(d.inputs), len(d.outputs), metadataFile, len(m.Inputs), len(m.Outputs))
+	}
+	return nil
+}
+
+// mainSuffix ends the name of the function that runs the operators and gets every pool as an argument. TVM 0.9 to 0.11
+// register it alone; from 0.12 on "_run", which calls it and brings TVM's own pools, is registered as well.
+const mainSuffix = "___tvm_main__"
+
+// ownPool is how the names of pools begin that TVM adds where the user named none.
+const ownPool = "global_workspace"
+
+// ExecutorPools returns the pools that the device's executor takes from the arena: those that the user named, and TVM's
+// own where the executor starts the model's main function.
+func (m *Module) ExecutorPools() []Pool {
+	if m.ABI == ABIUnpacked {
+		return nil // the adapter's, which brings them
+	}
+	if strings.HasSuffix(m.Entry, mainSuffix) {
+		return m.Pools
+	}
+	return slices.DeleteFunc(slices.Clone(m.Pools), func(p Pool) bool { return strings.HasPrefix(p.Name, ownPool) })
+}
