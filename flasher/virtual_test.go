@@ -18,12 +18,10 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/command"
 	"github.com/boardsmith/boardsmith/internal/virtualprobe"
+	"github.com/boardsmith/boardsmith/internal/virtualprobe/keepertest"
 )
 
-func TestMain(m *testing.M) {
-	virtualprobe.RunKeeper()
-	os.Exit(m.Run())
-}
+func TestMain(m *testing.M) { keepertest.Main(m) }
 
 // A bench is an emulated board and the programmers that reach it.
 type bench struct {
@@ -58,7 +56,7 @@ func openBench(t *testing.T, f boards.Flash, base, size uint64) *bench {
 		}
 	}
 	b := &bench{t: t, dir: t.TempDir(), base: base, size: size}
-	up, err := virtualprobe.Up(t.Context(), b.dir, f.Target)
+	up, err := virtualprobe.Up(t.Context(), keepertest.Path, b.dir, f.Target)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,6 @@ import (
 	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/flasher"
-	"github.com/boardsmith/boardsmith/internal/virtualprobe"
 	"github.com/boardsmith/boardsmith/transport"
 )
 
@@ -103,7 +102,7 @@ func (d *Device) attachProbe(ctx context.Context, runner, which string) error {
 	}
 	n := &bench{tool: runner, ledger: cache.NewLedger(filepath.Join(dir, "ledger"))}
 	if d.board.Flash.Virtual {
-		err = n.findVirtual(ctx, d.board, which, dir)
+		err = n.findVirtual(ctx, d.board, which, d.env)
 	} else {
 		err = n.find(d.board, which)
 	}
@@ -137,10 +136,10 @@ func (n *bench) take(i *Image) (err error) {
 }
 
 // findVirtual starts the emulated board, or finds that it runs.
-func (n *bench) findVirtual(ctx context.Context, b *boards.Board, which, dir string) error {
-	up, err := virtualprobe.Up(ctx, VirtualDir(dir, b.Name), b.Flash.Target)
+func (n *bench) findVirtual(ctx context.Context, b *boards.Board, which string, e Env) error {
+	up, err := e.virtualUp(ctx, b)
 	if err != nil {
-		return failure.New(failure.ProbeMissing, "mage virtual:down, and try again", "emulated board %s: %w", b.Name, err)
+		return err
 	}
 	if which != "" && which != up.State.Serial && which != up.Address.UART {
 		return &NoDeviceError{Board: b.Name, Which: which}

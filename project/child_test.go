@@ -29,8 +29,11 @@ const childMode = "PROJECT_TEST_CHILD"
 
 // child is the second process: it does what childMode says in the folder of its first argument.
 func child() int {
-	if os.Getenv(childMode) == "flash" {
+	switch os.Getenv(childMode) {
+	case "flash":
 		return flashingChild(os.Args[1])
+	case "attach":
+		return attachingChild()
 	}
 	dir, model, store := os.Args[1], os.Args[2], os.Args[3]
 	env := Env{Cache: cache.New(store, cache.Options{})}

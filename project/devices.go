@@ -154,8 +154,8 @@ func Virtual(ctx context.Context, b *boards.Board, do string, e Env) (VirtualSta
 	case do == "down" && err != nil:
 		return VirtualState{Probe: virtualprobe.SerialOf(dir)}, nil // it is down
 	case err != nil || do == "up":
-		if a, err = virtualprobe.Up(ctx, dir, b.Flash.Target); err != nil {
-			return VirtualState{}, failure.New(failure.ProbeMissing, "", "emulated board %s: %w", b.Name, err)
+		if a, err = e.virtualUp(ctx, b); err != nil {
+			return VirtualState{}, err
 		}
 	}
 	switch do {

@@ -69,7 +69,11 @@ func (e *MissingToolError) NextStep() string {
 	if e.Install == "" {
 		return "install it, or put its folder on PATH"
 	}
-	return "install it (on Debian: " + e.Install + "), or put its folder on PATH"
+	how := e.Install
+	if strings.HasPrefix(how, "apt-get ") {
+		how = "on Debian: " + how
+	}
+	return "install it (" + how + "), or put its folder on PATH"
 }
 
 // An ObjectError is an object in the archive that was made for something else than the board.

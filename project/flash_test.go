@@ -16,6 +16,7 @@ import (
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/internal/virtualprobe"
+	"github.com/boardsmith/boardsmith/internal/virtualprobe/keepertest"
 )
 
 // A desk is an emulated board behind an emulated probe, with a state folder of its own.
@@ -51,7 +52,12 @@ func deskWith(t *testing.T, path, name, tool string) *desk {
 	}
 	d := &desk{t: t, board: name, state: t.TempDir(), env: testEnv()}
 	d.env.Path, d.env.StateDir, d.env.Flasher = []string{path}, d.state, tool
-	d.env.Tool = func(string) (string, error) { return programmer, nil }
+	d.env.Tool = func(name string) (string, error) {
+		if name == tool {
+			return programmer, nil
+		}
+		return programmerPath(name)
+	}
 	d.env.Log = hclog.New(&hclog.LoggerOptions{Output: t.Output(), Level: hclog.Info})
 	t.Cleanup(func() {
 		if err := virtualprobe.Down(context.Background(), VirtualDir(d.state, name)); err != nil {
@@ -61,8 +67,11 @@ func deskWith(t *testing.T, path, name, tool string) *desk {
 	return d
 }
 
-// programmerPath finds a tool where setup puts it, too.
+// programmerPath finds a tool where setup puts it, too, and builds the keeper.
 func programmerPath(tool string) (string, error) {
+	if tool == virtualprobe.Program {
+		return keepertest.Path()
+	}
 	if path, err := exec.LookPath(tool); err == nil {
 		return path, nil
 	}

@@ -49,7 +49,7 @@ type Env struct {
 	Wait     time.Duration                              // for a board that somebody else uses; 0: not at all
 	Bench    *Bench                                     // devices that have names, and commands for their power; nil: none
 	StateDir string                                     // folder of ledger, leases and emulated chips; "" is the user's own
-	Tool     func(name string) (path string, err error) // where programmers are; nil: on PATH
+	Tool     func(name string) (path string, err error) // where programmers and boardsmith-keeper are; nil: see findKeeper, and on PATH
 }
 
 // An Event says how far a step is.

@@ -19,7 +19,7 @@ import (
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/virtualprobe"
+	"github.com/boardsmith/boardsmith/internal/virtualprobe/keepertest"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -28,7 +28,6 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 var sharedCache string
 
 func TestMain(m *testing.M) {
-	virtualprobe.RunKeeper()
 	if os.Getenv(childMode) != "" {
 		os.Exit(child())
 	}
@@ -40,6 +39,7 @@ func TestMain(m *testing.M) {
 	sharedCache = dir
 	code := m.Run()
 	_ = os.RemoveAll(dir)
+	keepertest.Clean()
 	os.Exit(code)
 }
 

@@ -115,7 +115,7 @@ func (s *session) ask(ctx context.Context, in *inputs, b *boards.Board, d projec
 	if e.Flasher == "none" {
 		e.Flasher = ""
 	}
-	dev, err := project.Attach(ctx, b, first(d.Probe, d.Path, d.Port), e)
+	dev, err := s.attach(ctx, b, first(d.Probe, d.Path, d.Port), e)
 	if err != nil {
 		return n, err
 	}
@@ -162,7 +162,7 @@ func (s *session) monitored(ctx context.Context) (*project.Device, *project.Imag
 		return nil, nil, err
 	}
 	e := s.projectEnv(in)
-	d, err := project.Attach(ctx, b, in.which(), e)
+	d, err := s.attach(ctx, b, in.which(), e)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -178,6 +178,9 @@ func (s *session) monitored(ctx context.Context) (*project.Device, *project.Imag
 func (s *session) virtual(ctx context.Context, do string) error {
 	in, b, err := s.boardOf()
 	if err != nil {
+		return err
+	}
+	if err := s.needKeeper(ctx, b); err != nil {
 		return err
 	}
 	v, err := project.Virtual(ctx, b, do, s.projectEnv(in))

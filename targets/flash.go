@@ -136,7 +136,7 @@ func (s *session) erase(ctx context.Context) error {
 		}
 		return s.printPlan(plan, fmt.Sprintf("erase the flash of board %s", b.Name))
 	}
-	d, err := project.Attach(ctx, b, in.which(), s.projectEnv(in))
+	d, err := s.attach(ctx, b, in.which(), s.projectEnv(in))
 	if err != nil {
 		return err
 	}

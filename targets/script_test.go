@@ -14,6 +14,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/boardsmith/boardsmith/internal/virtualprobe/keepertest"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/rogpeppe/go-internal/testscript"
 )
@@ -85,7 +86,7 @@ func compileMagefile(repo, bin string) error {
 	if said, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("%s: %w\n%s", strings.Join(cmd.Args, " "), err, said)
 	}
-	return nil
+	return keepertest.Build(filepath.Join(bin, "boardsmith-keeper"))
 }
 
 // environment is a user's: nothing that this run of the tests was given.

@@ -14,13 +14,7 @@ import (
 	"context"
 
 	"github.com/magefile/mage/mg"
-
-	"github.com/boardsmith/boardsmith/internal/virtualprobe"
 )
-
-// An emulated board outlives the command that started it: its keeper is this very program, started again. mage makes the
-// program out of the user's magefile, so that nothing but this can come before its main function.
-func init() { virtualprobe.RunKeeper() }
 
 // Demo builds the bundled digit reader for this computer and lets it read its test set.
 func Demo(ctx context.Context) error { return do(ctx, "demo", (*session).demo) }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/virtualprobe"
 )
 
 // variables name programs by their paths. Compilers and emulators are found on PATH only.
@@ -18,6 +19,9 @@ var variables = map[string]string{"openocd": "OPENOCD", "pyocd": "PYOCD", "west"
 
 // findProgram returns the path of a program: what its variable says, else the one on PATH, else setup's own.
 func findProgram(env environ, name string) (string, error) {
+	if name == virtualprobe.Program {
+		return findKeeper()
+	}
 	if v := env(variables[name]); v != "" {
 		path, err := exec.LookPath(v)
 		if err != nil {
@@ -42,13 +46,19 @@ func findProgram(env environ, name string) (string, error) {
 	return "", failure.New(failure.ToolMissing, "go tool mage setup", "%s is not on PATH", name)
 }
 
-// pythonDir is the virtual environment that setup makes for tools written in Python.
-func pythonDir() (string, error) {
+// toolsDir is the folder of the programs that are installed by targets.
+func toolsDir() (string, error) {
 	state, err := cache.StateDir()
 	if err != nil {
 		return "", fmt.Errorf("tools: %w", err)
 	}
-	return filepath.Join(state, "tools", "py"), nil
+	return filepath.Join(state, "tools"), nil
+}
+
+// pythonDir is the virtual environment that setup makes for tools written in Python.
+func pythonDir() (string, error) {
+	dir, err := toolsDir()
+	return filepath.Join(dir, "py"), err
 }
 
 // pythonPrograms is the folder of programs in a virtual environment.

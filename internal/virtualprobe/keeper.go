@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"io/fs"
@@ -17,6 +18,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -29,8 +31,14 @@ import (
 	"golang.org/x/term"
 )
 
-// keeperEnv holds the folder of the chip that this process is to keep.
-const keeperEnv = "BOARDSMITH_VIRTUAL_CHIP"
+// Program is the name of the keeper's executable, cmd/boardsmith-keeper.
+const Program = "boardsmith-keeper"
+
+// programEnv names the keeper's executable where it is neither beside this one nor on PATH.
+const programEnv = "BOARDSMITH_KEEPER"
+
+// keeperProtocol is what this package and the keeper's executable agree on: its arguments, requests and answers.
+const keeperProtocol = 1
 
 const (
 	stateName    = "chip.json"
@@ -91,22 +99,46 @@ type Answer struct {
 	Transfers int64   `json:"transfers"` // of the debug port since the keeper began, or since the last faults request
 }
 
-// RunKeeper runs this process as a keeper and ends it, if it was started as one. A program that uses Up calls it before
-// anything else.
-func RunKeeper() {
-	dir := os.Getenv(keeperEnv)
-	if dir == "" {
-		return
+// Keep is the keeper's executable: it keeps the chip that its arguments name until it has had no client for a while.
+func Keep(args []string) error {
+	flags := flag.NewFlagSet(Program, flag.ContinueOnError)
+	flags.Usage = func() {
+		fmt.Fprintf(flags.Output(), "%s keeps one emulated chip. Package project starts it; nobody types its arguments.\n", Program)
 	}
-	if err := keep(dir); err != nil {
-		fmt.Fprintln(os.Stderr, "boardsmith: virtual chip:", err)
-		os.Exit(1)
+	protocol := flags.Int("protocol", 0, "")
+	stays := flags.Duration("stays", lingers, "")
+	if err := flags.Parse(args); err != nil {
+		return err
 	}
-	os.Exit(0)
+	if *protocol != keeperProtocol || flags.NArg() != 1 {
+		return fmt.Errorf("this keeper speaks protocol %d, and was started for %d with %d folders: install the one of this boardsmith",
+			keeperProtocol, *protocol, flags.NArg())
+	}
+	lingers = *stays
+	return keep(flags.Arg(0))
 }
 
-// Up makes sure that the emulated chip in dir (a folder of its own; made if need be) has its keeper, and says where.
-func Up(ctx context.Context, dir, model string) (Answer, error) {
+// Find returns the path of the keeper's executable: what $BOARDSMITH_KEEPER names, else the one beside this executable,
+// else the one on PATH. Where there is none, errors.Is(err, exec.ErrNotFound).
+func Find() (string, error) {
+	if named := os.Getenv(programEnv); named != "" {
+		path, err := exec.LookPath(named)
+		if err != nil {
+			return "", fmt.Errorf("%s: %w", programEnv, err)
+		}
+		return filepath.Abs(path)
+	}
+	if self, err := os.Executable(); err == nil {
+		if path, err := exec.LookPath(filepath.Join(filepath.Dir(self), Program)); err == nil {
+			return path, nil
+		}
+	}
+	return exec.LookPath(Program)
+}
+
+// Up makes sure that the emulated chip in dir (a folder of its own; made if need be) has its keeper, and returns where. find
+// returns the path of the keeper's executable, and is called only if no keeper runs; its error is returned as it is.
+func Up(ctx context.Context, find func() (string, error), dir, model string) (Answer, error) {
 	if _, ok := Models[model]; !ok {
 		return Answer{}, fmt.Errorf("there is no emulated chip %q", model)
 	}
@@ -119,13 +151,19 @@ func Up(ctx context.Context, dir, model string) (Answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, firstAnswers)
 	defer cancel()
 	var ended <-chan error // of the keeper that was started here; nil: none runs
+	program := ""
 	for {
 		if a, err := Ask(ctx, dir, Request{Do: "status"}); err == nil {
 			return a, nil
 		}
 		if ended == nil {
 			var err error
-			if ended, err = startKeeper(dir); err != nil {
+			if program == "" {
+				if program, err = find(); err != nil {
+					return Answer{}, err
+				}
+			}
+			if ended, err = startKeeper(program, dir); err != nil {
 				return Answer{}, err
 			}
 		}
@@ -164,21 +202,16 @@ func firstState(dir, model string) error {
 	return writeJSON(name, State{Model: model, Serial: newSerial(dir)})
 }
 
-// startKeeper starts this very program as a keeper, in a session of its own. The channel gets how it ended: nil if another
-// keeper was there already.
-func startKeeper(dir string) (<-chan error, error) {
-	self, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
+// startKeeper starts the keeper's executable in a session of its own. The channel gets how it ended: nil if another keeper
+// was there already.
+func startKeeper(program, dir string) (<-chan error, error) {
 	log, err := os.OpenFile(filepath.Join(dir, logName), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644) // it empties it when it has the chip
 	if err != nil {
 		return nil, err
 	}
 	defer log.Close()
-	cmd := exec.Command(self)
+	cmd := exec.Command(program, "-protocol", strconv.Itoa(keeperProtocol), "-stays", lingers.String(), dir)
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), keeperEnv+"="+dir)
 	cmd.Stderr = log
 	ownSession(cmd)
 	if err := cmd.Start(); err != nil {

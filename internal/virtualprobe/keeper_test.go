@@ -17,18 +17,11 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
+
+	"github.com/boardsmith/boardsmith/internal/virtualprobe/keepertest"
 )
 
-// lingersEnv shortens a keeper's stay after its last client.
-const lingersEnv = "VIRTUALPROBE_TEST_LINGERS"
-
-func TestMain(m *testing.M) {
-	if d, err := time.ParseDuration(os.Getenv(lingersEnv)); err == nil {
-		lingers = d
-	}
-	RunKeeper()
-	os.Exit(m.Run())
-}
+func TestMain(m *testing.M) { keepertest.Main(m) }
 
 // A kept chip has its flash and its wear from command to command, and from keeper to keeper.
 func TestKeeper(t *testing.T) {
@@ -36,7 +29,7 @@ func TestKeeper(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a folder whose name is much longer than the name of a socket can ever be, as people's folders are", "chip")
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	a, err := Up(ctx, dir, NRF51.Name)
+	a, err := Up(ctx, keepertest.Path, dir, NRF51.Name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +37,7 @@ func TestKeeper(t *testing.T) {
 	name, want := image(t, 3000, 0)
 	run(t, "openocd", "-s", jtagScripts(t), "-c", "adapter driver remote_bitbang; remote_bitbang host localhost; remote_bitbang port "+portOf(a.Address.Bitbang)+"; transport select jtag",
 		"-c", "gdb_port disabled; tcl_port disabled; telnet_port disabled", "-f", "target/nrf51.cfg", "-c", "program "+name+" verify reset exit 0")
-	again, err := Up(ctx, dir, NRF51.Name)
+	again, err := Up(ctx, keepertest.Path, dir, NRF51.Name)
 	if err != nil || again.Address != a.Address {
 		t.Fatalf("a second keeper: %+v, %v", again, err)
 	}
@@ -55,7 +48,7 @@ func TestKeeper(t *testing.T) {
 	if err != nil || !bytes.Equal(flash[:len(want)], want) {
 		t.Fatalf("the flash was not kept: %v", err)
 	}
-	third, err := Up(ctx, dir, NRF51.Name)
+	third, err := Up(ctx, keepertest.Path, dir, NRF51.Name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +68,7 @@ func up(t *testing.T) (string, Answer) {
 	t.Helper()
 	needs(t, NRF51.Program)
 	dir := filepath.Join(t.TempDir(), "chip")
-	a, err := Up(t.Context(), dir, NRF51.Name)
+	a, err := Up(t.Context(), keepertest.Path, dir, NRF51.Name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,7 +119,8 @@ func TestKeeperLingers(t *testing.T) {
 		t.Errorf("a keeper stays %v", lingers)
 	}
 	const short = 1500 * time.Millisecond
-	t.Setenv(lingersEnv, short.String())
+	lingers = short
+	defer func() { lingers = 60 * time.Second }()
 	dir, a := up(t)
 	conn, err := net.Dial("tcp", a.Address.Bitbang)
 	if err != nil {
@@ -142,7 +136,7 @@ func TestKeeperLingers(t *testing.T) {
 	if took := time.Since(left); took < short {
 		t.Errorf("it ended after %v, not %v", took, short)
 	}
-	b, err := Up(t.Context(), dir, NRF51.Name)
+	b, err := Up(t.Context(), keepertest.Path, dir, NRF51.Name)
 	if err != nil || b.Address.PID == a.Address.PID {
 		t.Errorf("again: %+v, %v", b, err)
 	}
@@ -156,7 +150,7 @@ func TestKeeperKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	within(t, 10*time.Second, "the emulator's end", func() bool { return gone(emulator) })
-	b, err := Up(t.Context(), dir, NRF51.Name)
+	b, err := Up(t.Context(), keepertest.Path, dir, NRF51.Name)
 	if err != nil || b.Address.PID == a.Address.PID || b.State.Serial != a.State.Serial {
 		t.Errorf("again: %+v, %v", b, err)
 	}
@@ -170,7 +164,7 @@ func TestKeeperThatCannotStart(t *testing.T) {
 		t.Fatal(err)
 	}
 	start := time.Now()
-	_, err := Up(t.Context(), dir, NRF51.Name)
+	_, err := Up(t.Context(), keepertest.Path, dir, NRF51.Name)
 	if err == nil || !strings.Contains(err.Error(), "bytes of flash") || time.Since(start) > firstAnswers/2 {
 		t.Errorf("after %v: %v", time.Since(start), err)
 	}
@@ -185,7 +179,7 @@ func TestManyUps(t *testing.T) {
 	var pids sync.Map
 	for range 6 {
 		all.Go(func() {
-			a, err := Up(t.Context(), dir, NRF51.Name)
+			a, err := Up(t.Context(), keepertest.Path, dir, NRF51.Name)
 			if err != nil {
 				t.Error(err)
 			}

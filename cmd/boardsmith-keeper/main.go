@@ -1,0 +1,21 @@
+// Command boardsmith-keeper keeps one emulated chip with its debug probe, from one command to the next, as a desk holds a
+// board. Package project starts it when an emulated board is first used; it ends by itself a minute after its last client.
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+
+	"github.com/boardsmith/boardsmith/internal/virtualprobe"
+)
+
+func main() {
+	switch err := virtualprobe.Keep(os.Args[1:]); {
+	case errors.Is(err, flag.ErrHelp):
+	case err != nil:
+		fmt.Fprintf(os.Stderr, "%s: %v\n", virtualprobe.Program, err)
+		os.Exit(1)
+	}
+}

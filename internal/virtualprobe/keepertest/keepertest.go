@@ -1,0 +1,74 @@
+// Package keepertest builds the keeper's executable for tests that use emulated chips.
+package keepertest
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// variable names the executable, as users name it.
+const variable = "BOARDSMITH_KEEPER"
+
+// folder holds what was built here; "" before.
+var folder string
+
+// Path returns the path of the executable: the one that $BOARDSMITH_KEEPER names, else it is built at the first call. Then the
+// variable names it, so that this process and its children find it.
+var Path = sync.OnceValues(func() (string, error) {
+	if path := os.Getenv(variable); path != "" {
+		return path, nil
+	}
+	dir, err := os.MkdirTemp("", "keepertest")
+	if err != nil {
+		return "", err
+	}
+	folder = dir
+	path := filepath.Join(dir, "boardsmith-keeper")
+	if err := Build(path); err != nil {
+		return "", err
+	}
+	return path, os.Setenv(variable, path)
+})
+
+// Build builds the executable at path; with the race detector, if this program has it.
+func Build(path string) error {
+	args := []string{"build", "-o", path}
+	if raceDetector {
+		args = append(args, "-race")
+	}
+	cmd := exec.Command("go", append(args, "./cmd/boardsmith-keeper")...)
+	_, here, _, _ := runtime.Caller(0)
+	cmd.Dir = strings.TrimSuffix(filepath.ToSlash(filepath.Dir(here)), "/internal/virtualprobe/keepertest")
+	if said, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%s: %w\n%s", strings.Join(cmd.Args, " "), err, said)
+	}
+	return nil
+}
+
+// Use lets a test's programs find the executable.
+func Use(t testing.TB) {
+	t.Helper()
+	if _, err := Path(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Main runs a package's tests, and ends the process.
+func Main(m *testing.M) {
+	code := m.Run()
+	Clean()
+	os.Exit(code)
+}
+
+// Clean removes what was built. Keepers that run keep running.
+func Clean() {
+	if folder != "" {
+		_ = os.RemoveAll(folder)
+	}
+}

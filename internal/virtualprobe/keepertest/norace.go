@@ -1,0 +1,5 @@
+//go:build !race
+
+package keepertest
+
+const raceDetector = false

@@ -1,0 +1,93 @@
+// This file makes sure that emulated boards find their keeper: where none is installed, Go builds the one that belongs to the
+// boardsmith of the user's module.
+
+package targets
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/command"
+	"github.com/boardsmith/boardsmith/internal/virtualprobe"
+	"github.com/boardsmith/boardsmith/project"
+)
+
+const (
+	keeperPackage = "github.com/boardsmith/boardsmith/cmd/" + virtualprobe.Program
+	keeperTimeout = 5 * time.Minute // to compile it, on a slow computer
+)
+
+// attach is project.Attach, after the keeper of an emulated board was built.
+func (s *session) attach(ctx context.Context, b *boards.Board, which string, e project.Env) (*project.Device, error) {
+	if e.Flasher != "none" {
+		if err := s.needKeeper(ctx, b); err != nil {
+			return nil, err
+		}
+	}
+	return project.Attach(ctx, b, which, e)
+}
+
+// needKeeper builds the keeper of an emulated board, unless one is installed or setup's own is up to date.
+func (s *session) needKeeper(ctx context.Context, b *boards.Board) error {
+	if _, err := virtualprobe.Find(); err == nil || !errors.Is(err, exec.ErrNotFound) || !b.Flash.Virtual {
+		return nil // what is wrong with BOARDSMITH_KEEPER, its use tells
+	}
+	return s.buildKeeper(ctx)
+}
+
+// buildKeeper has Go build setup's own keeper, which takes a moment where it is up to date.
+func (s *session) buildKeeper(ctx context.Context) error {
+	path, err := ownKeeper()
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return failure.New(failure.Config, "", "tools: %w", err)
+	}
+	install := "go install " + keeperPackage
+	compiler, err := exec.LookPath("go")
+	if err != nil {
+		return failure.New(failure.ToolMissing, install, "%s is not installed, and there is no Go to build it", virtualprobe.Program)
+	}
+	bar := s.out.lasts("building "+virtualprobe.Program, 0)
+	defer bar.end()
+	err = command.Command{
+		Path: compiler, Args: []string{"build", "-o", path, keeperPackage}, Dir: s.dir, Timeout: keeperTimeout,
+		Env: append(toolEnv(), "GOTMPDIR="+filepath.Dir(path)), // from there it is renamed: it is never half there
+	}.Run(ctx)
+	if err != nil && ctx.Err() == nil {
+		return failure.New(failure.ToolMissing, install, "%s is not installed, and cannot be built here: %w", virtualprobe.Program, err)
+	}
+	return err
+}
+
+// findKeeper returns the path of the keeper: an installed one, else setup's own.
+func findKeeper() (string, error) {
+	path, err := virtualprobe.Find()
+	if !errors.Is(err, exec.ErrNotFound) {
+		return path, err
+	}
+	own, err := ownKeeper()
+	if err != nil {
+		return "", err
+	}
+	if _, err := os.Stat(own); err != nil {
+		return "", failure.New(failure.ToolMissing, "go install "+keeperPackage, "%s is not installed", virtualprobe.Program)
+	}
+	return own, nil
+}
+
+// ownKeeper is where setup's own keeper lies, built or not.
+func ownKeeper() (string, error) {
+	dir, err := toolsDir()
+	if err != nil {
+		return "", err
+	}
+	return filepath.Join(dir, "go", virtualprobe.Program), nil
+}

@@ -1,0 +1,49 @@
+package targets
+
+import (
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// TestKeeperIsBuiltAtFirstUse has no keeper installed: Go builds the one of this module, once.
+func TestKeeperIsBuiltAtFirstUse(t *testing.T) {
+	t.Setenv("BOARDSMITH_HOME", t.TempDir())
+	t.Setenv("BOARDSMITH_KEEPER", "")
+	compiler, err := exec.LookPath("go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	bin := t.TempDir()
+	if err := os.Symlink(compiler, bin+"/go"); err != nil {
+		t.Skipf("no symbolic links here: %v", err)
+	}
+	t.Setenv("PATH", bin)
+	s := newSession(os.Getenv, io.Discard, io.Discard)
+	s.dir = absolute(t, "..")
+	if path, err := findKeeper(); err == nil || !strings.Contains(err.Error(), "boardsmith-keeper is not installed") {
+		t.Fatalf("%s, %v", path, err)
+	}
+	if err := s.buildKeeper(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	path, err := findProgram(os.Getenv, "boardsmith-keeper")
+	if err != nil {
+		t.Fatal(err)
+	}
+	built, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if said, err := exec.Command(path, "-protocol", "0").CombinedOutput(); err == nil || !strings.Contains(string(said), "this keeper speaks protocol") {
+		t.Errorf("%v: %s", err, said)
+	}
+	if err := s.buildKeeper(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if again, err := os.Stat(path); err != nil || !os.SameFile(built, again) {
+		t.Errorf("it was built again: %v", err)
+	}
+}
