@@ -105,7 +105,7 @@ type Place struct {
 
 // A Timer is the counter that times are measured with.
 type Timer struct {
-	Kind string `json:"kind,omitzero"` // dwt, systick, mtime, mcycle; chip: a timer of the chip's own
+	Kind string `json:"kind,omitzero"` // systick, mtime, mcycle; chip: a timer of the chip's own
 	Hz   int    `json:"hz,omitzero"`   // counts in a second; 0 means the core's clock
 }
 

@@ -212,7 +212,7 @@ func TestBadFiles(t *testing.T) {
 		{"negative number", "{" + rest + ",\n\"memory\": [{\"name\": \"a\", \"size\": -4}]}", `x.json:2: json: cannot unmarshal number -4`},
 		{"unknown runner", `{"inherits": "cpu/native", "templates": ["baremetal"], "link": {"kind": "process"},` + "\n" + `"flash": {"runner": "openodc", "scripts": ["a"]}}`, `x.json:2: flash.runner: "openodc" is not a runner; did you mean "openocd"?`},
 		{"runner without scripts", `{"inherits": "cpu/native", "templates": ["baremetal"], "link": {"kind": "process"},` + "\n" + `"flash": {"runner": "openocd"}}`, `x.json:2: flash: the runner openocd needs scripts`},
-		{"unknown timer", `{"inherits": "cpu/native", "templates": ["baremetal"], "link": {"kind": "process"}, "flash": {"runner": "none"},` + "\n" + `"timer": {"kind": "systik"}}`, `x.json:2: timer.kind: "systik" is not a kind of timer (chip, dwt, mcycle, mtime, systick); did you mean "systick"?`},
+		{"unknown timer", `{"inherits": "cpu/native", "templates": ["baremetal"], "link": {"kind": "process"}, "flash": {"runner": "none"},` + "\n" + `"timer": {"kind": "systik"}}`, `x.json:2: timer.kind: "systik" is not a kind of timer (chip, mcycle, mtime, systick); did you mean "systick"?`},
 		{"emulator without program", `{"inherits": "cpu/native", "templates": ["baremetal"],` + "\n" + `"link": {"kind": "qemu"}, "flash": {"runner": "none"}}`, `x.json:2: link: a link of kind qemu names a program`},
 		{"adapter's name", `{"inherits": "cpu/native", "templates": ["baremetal"],` + "\n" + `"link": {"kind": "serial", "usb": "ST-Link"}, "flash": {"runner": "none"}}`, `x.json:2: link.usb: "ST-Link" is not vendor:product`},
 		{"clock", "{" + rest + ",\n\"core_hz\": -1}", `x.json:2: core_hz: -1 is not between`},

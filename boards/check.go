@@ -122,7 +122,7 @@ func (b *Board) checkDefines() error {
 }
 
 // timers are the counters that a board file may name.
-var timers = []string{"chip", "dwt", "mcycle", "mtime", "systick"}
+var timers = []string{"chip", "mcycle", "mtime", "systick"}
 
 func (b *Board) checkTimer() error {
 	if k := b.Timer.Kind; k != "" && !slices.Contains(timers, k) {

@@ -27,7 +27,7 @@ const (
 type Platform struct {
 	CoreHz     *uint32     `json:"core_hz,omitempty"`
 	TicksHz    *uint32     `json:"ticks_hz,omitempty"` // of the timer that calls are timed by
-	Ticks      *uint64     `json:"-"`                  // that timer's count when it answered
+	Ticks      *uint64     `json:"-"`                  // that timer's count when it answered; it goes on while the device waits
 	ICache     *bool       `json:"icache,omitempty"`
 	DCache     *bool       `json:"dcache,omitempty"`
 	Prefetch   *bool       `json:"prefetch,omitempty"` // of the flash

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the parts of a bare-metal port owe each other. A port is one CPU file (cortexm.c, riscv.c), one chip file
+// What the parts of a bare-metal port owe each other. A port is a CPU's files (cortexm*.c, riscv*.c), one chip file
 // (chip_*.c), one UART file (uart_*.c) and bare.c, which makes boardsmith_port (port.h) out of them. Base addresses,
 // interrupt numbers and clock settings come from the board file's `defines` through crt_config.h, so that a board on
 // existing parts is one JSON file. Not for a process: process.c defines boardsmith_port alone.
@@ -16,7 +16,7 @@
 //   BARE_HANDLER_STACK_BYTES       stack of the interrupt and fault handlers, default 768
 //   BOARDSMITH_FAULT_STACK_BYTES   stack kept in a fault's record (fault.h), default 512
 //   CPU_NO_EXTERNAL_MEMORY         1 where a Cortex-M7 has nothing at 0x60000000 to 0x9FFFFFFF: it must not read ahead there
-//   CPU_SLEEP_STOPS_TICK           1 where a Cortex-M's SysTick stands still in WFI (nRF52, nRF53): idling spins
+//   CPU_SLEEP_STOPS_TICK           1 where a Cortex-M's SysTick stands still in WFI (nRF52, nRF53): it waits awake
 #ifndef BOARDSMITH_BARE_H_
 #define BOARDSMITH_BARE_H_
 
@@ -70,9 +70,8 @@ struct bare_platform {
 // chip_core_hz is what the core runs at. Interrupts are masked and stay so.
 void cpu_init(void);
 
-// The free-running counter, 64 bits wide: DWT CYCCNT where it counts, else SysTick; mcycle or mtime. UINT64_MAX: the
-// counter has stopped, or may have lost counts since the last cpu_ticks_align, so that no time can be told.
-// From thread code only.
+// The free-running counter, 64 bits wide: SysTick; mcycle or mtime. It goes on in cpu_idle. UINT64_MAX: the counter has
+// stopped, or may have lost counts since the last cpu_ticks_align, so that no time can be told. From thread code only.
 uint64_t cpu_ticks(void);
 
 // Counts per second of cpu_ticks.
@@ -82,8 +81,9 @@ uint32_t cpu_ticks_hz(void);
 // from run to run under QEMU's icount. cpu_ticks goes on and never runs back; time in the tick is not lost.
 void cpu_ticks_align(void);
 
-// Sleeps until an interrupt is pending. Called with interrupts masked by cpu_lock, so that one that came just before
-// is not slept through; the caller unmasks, and then it is served.
+// Sleeps until an interrupt is pending; returns at once where the counter of cpu_ticks, or what wakes the core, would
+// stand still in sleep. Called with interrupts masked by cpu_lock, so that one that came just before is not slept
+// through; the caller unmasks, and then it is served.
 void cpu_idle(void);
 
 // Masks all interrupts but faults, and returns the state before, for cpu_unlock. May nest.

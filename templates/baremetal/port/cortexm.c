@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// cpu_* of every Cortex-M, from M0 to M55: faults into the record, the stack's guard, caches, SysTick as the tick, and
-// the counter for timing. No chip is known here.
+// cpu_* of every Cortex-M, from M0 to M55: interrupts, faults into the record, the stack's guard, caches. Time and idling
+// are in cortexm_time.c. No chip is known here.
 //
 // Sources: ARMv6-M, ARMv7-M and ARMv8-M Architecture Reference Manuals (DDI 0419, 0403, 0553); names of registers as
 // there. Sections named below are of DDI 0403E.
@@ -10,21 +10,16 @@
 #include <stdint.h>
 
 #include "bare.h"
-#include "port.h"
+#include "cortexm.h"
 
 // ---- Registers ---------------------------------------------------------------------------------------------------
 
-#define SYST_CSR REG32(0xE000E010U)  // B3.3: SysTick
-#define SYST_RVR REG32(0xE000E014U)
-#define SYST_CVR REG32(0xE000E018U)
 #define NVIC_ISER(n) REG32(0xE000E100U + (4U * (n)))  // B3.4
 #define NVIC_ICER(n) REG32(0xE000E180U + (4U * (n)))
 #define NVIC_IPR(n) REG32(0xE000E400U + (4U * (n)))
 #define CPUID REG32(0xE000ED00U)  // B3.2: system control block
-#define ICSR REG32(0xE000ED04U)
 #define AIRCR REG32(0xE000ED0CU)
 #define CCR REG32(0xE000ED14U)
-#define SHPR3 REG32(0xE000ED20U)
 #define SHCSR REG32(0xE000ED24U)
 #define CFSR REG32(0xE000ED28U)
 #define HFSR REG32(0xE000ED2CU)
@@ -43,13 +38,7 @@
 #define MPU_RNR REG32(0xE000ED98U)
 #define MPU_RBAR REG32(0xE000ED9CU)
 #define MPU_RASR REG32(0xE000EDA0U)
-#define DEMCR REG32(0xE000EDFCU)  // C1.6, C1.8: data watchpoint and trace
-#define DWT_CTRL REG32(0xE0001000U)
-#define DWT_CYCCNT REG32(0xE0001004U)
-#define DWT_LAR REG32(0xE0001FB0U)
 
-#define SYST_CSR_ON 7U  // ENABLE, TICKINT, CLKSOURCE: the core's clock
-#define ICSR_PENDSTSET (1U << 26)
 #define AIRCR_RESET 0x05FA0004U  // VECTKEY, SYSRESETREQ
 #define CCR_IC (1U << 17)
 #define CCR_DC (1U << 16)
@@ -59,39 +48,27 @@
 #define CFSR_BFARVALID (1U << 15)
 #define CFSR_STKOF (1U << 20)  // ARMv8-M: below the limit register
 #define CPACR_FPU (0xFU << 20)
-#define DEMCR_TRCENA (1U << 24)
-#define DWT_LAR_KEY 0xC5ACCE55U
-#define DWT_CTRL_CYCCNTENA 1U
-#define DWT_CTRL_NOCYCCNT (1U << 25)
 
 #define EXCEPTION_NMI 2U
 
-// Priorities, of which at least the upper two bits exist: faults 0, the tick 0x40, all that is external 0xC0.
-#define TICK_PRIORITY 0x40000000U
+// Of priorities at least the upper two bits exist: faults have 0, the tick 0x40 (cortexm_time.c), all that is external 0xC0.
 #define EXTERNAL_PRIORITY 0xC0C0C0C0U
 
 #if defined(__ARM_ARCH_6M__)
 #define HAS_FAULT_STATUS 0
 #define HAS_CACHES 0
-#define HAS_CYCLE_COUNTER 0
 #else
 #define HAS_FAULT_STATUS 1
 #define HAS_CACHES 1
-#define HAS_CYCLE_COUNTER 1
 #endif
 
 #ifndef BARE_GUARD_BYTES
 #define BARE_GUARD_BYTES 0
 #endif
-#ifndef CPU_SLEEP_STOPS_TICK
-#define CPU_SLEEP_STOPS_TICK 0  // 1: SysTick stands still in WFI, so that idling has to spin
-#endif
 #define NEAR_STACK_BYTES 65536U  // a fault this far below the stack is its overflow: a large frame jumps over the guard
 
 extern uint8_t bare_guard_start[];          // BARE_GUARD_BYTES below the stack
 extern uint8_t bare_handler_stack_start[];
-
-static inline void barrier(void) { __asm volatile("dsb\n isb" ::: "memory"); }
 
 // ---- Interrupts --------------------------------------------------------------------------------------------------
 
@@ -102,12 +79,6 @@ uint32_t cpu_lock(void) {
 }
 
 void cpu_unlock(uint32_t state) { __asm volatile("msr primask, %0" ::"r"(state) : "memory"); }
-
-void cpu_idle(void) {
-#if (CPU_SLEEP_STOPS_TICK) == 0
-  __asm volatile("dsb\n wfi\n isb" ::: "memory");
-#endif
-}
 
 void cpu_irq_enable(uint32_t number) {
   // The registers of ARMv6-M take whole words only.
@@ -183,19 +154,6 @@ _Noreturn void cpu_reset(void) {
     // It comes within a few cycles.
   }
 }
-
-// ---- State -------------------------------------------------------------------------------------------------------
-
-typedef struct cortexm_timer {
-  uint64_t counts;       // up to `seen` (cycle counter) or the last edge (SysTick)
-  uint32_t seen;         // the cycle counter then
-  uint32_t period;       // counts of SysTick in a tick
-  uint32_t part;         // of a tick that cpu_ticks_align took away, in counts of SysTick
-  uint32_t cycles;       // 1: the cycle counter counts
-  volatile uint32_t late;  // an edge was served so late that others may have been missed
-} cortexm_timer_t;
-
-static cortexm_timer_t timer;
 
 // ---- Faults ------------------------------------------------------------------------------------------------------
 
@@ -348,9 +306,7 @@ void cortexm_fault(const saved_t* saved, uint32_t msp, uint32_t psp, uint32_t ex
     cpu_reset();  // a fault while keeping one
   }
   look_at(&seen, saved, msp, psp, exc_return);
-  if ((ICSR & ICSR_PENDSTSET) != 0U) {
-    timer.late = 1;  // the tick was kept out, nobody knows for how long
-  }
+  cortexm_time_at_fault();
   const uint32_t number = exception_number();
   fault_reason_t reason = is_overflow(psp, exc_return) ? FAULT_STACK : FAULT_HARDWARE;
   if ((number == EXCEPTION_NMI) && (chip_nmi_is_watchdog() != 0)) {
@@ -368,126 +324,11 @@ void cortexm_interrupt(const saved_t* saved, uint32_t msp, uint32_t psp, uint32_
   }
 }
 
-// ---- Time --------------------------------------------------------------------------------------------------------
-
-#if HAS_CYCLE_COUNTER
-// Starts the cycle counter; 1 if it counts. Under QEMU it does not.
-static uint32_t cycles_on(void) {
-  DEMCR |= DEMCR_TRCENA;
-  DWT_LAR = DWT_LAR_KEY;  // Cortex-M7; elsewhere there is no such register, and writing it does nothing
-  if ((DWT_CTRL & DWT_CTRL_NOCYCCNT) != 0U) {
-    return 0;
-  }
-  DWT_CYCCNT = 0;
-  DWT_CTRL |= DWT_CTRL_CYCCNTENA;
-  const uint32_t before = DWT_CYCCNT;
-  barrier();
-  return (DWT_CYCCNT != before) ? 1U : 0U;
-}
-
-static bool cycles_run(void) { return (DWT_CTRL & DWT_CTRL_CYCCNTENA) != 0U; }
-static uint32_t cycles_now(void) { return DWT_CYCCNT; }
-#else
-static uint32_t cycles_on(void) { return 0; }
-static bool cycles_run(void) { return false; }
-static uint32_t cycles_now(void) { return 0; }
-#endif
-
-// Takes the cycle counter's lower half into the 64 bits; at least once a tick, much sooner than it wraps. Where the tick
-// was kept out for much longer it may have wrapped.
-static void cycles_take(void) {
-  enum { TICKS_MAX = 4 };  // an alignment leaves up to two
-  const uint32_t now = cycles_now();
-  const uint32_t passed = now - timer.seen;
-  if (passed > ((uint32_t)TICKS_MAX * timer.period)) {
-    timer.late = 1;
-  }
-  timer.counts += passed;
-  timer.seen = now;
-}
-
-// Counts since the last edge. With an edge pending that its handler has not served, those since the one before.
-static uint32_t since_edge(void) {
-  uint32_t left = SYST_CVR;
-  const uint32_t missed = ((ICSR & ICSR_PENDSTSET) != 0U) ? timer.period : 0U;
-  if (missed != 0U) {
-    left = SYST_CVR;  // the one before may be from before the edge
-  }
-  return ((timer.period - 1U) - left) + missed;
-}
-
-// Waits until SysTick has loaded its first value; a moment, except in an emulator without a steady clock.
-static void wait_for_edge(void) {
-  for (uint32_t i = 0; (SYST_CVR == 0U) && (i < 1000000U); i++) {
-  }
-}
-
-static void timer_on(void) {
-  timer.period = chip_core_hz() / BARE_TICK_HZ;
-  timer.cycles = cycles_on();
-  timer.seen = cycles_now();
-  SHPR3 = (SHPR3 & 0x00FFFFFFU) | TICK_PRIORITY;
-  SYST_RVR = timer.period - 1U;
-  SYST_CVR = 0;
-  SYST_CSR = SYST_CSR_ON;
-  wait_for_edge();
-}
-
-uint64_t cpu_ticks(void) {
-  const uint32_t state = cpu_lock();
-  uint64_t counts = UINT64_MAX;
-  if (((SYST_CSR & SYST_CSR_ON) == SYST_CSR_ON) && (SYST_RVR == (timer.period - 1U))) {
-    if (timer.cycles != 0U) {
-      cycles_take();
-    }
-    if ((timer.late != 0U) || ((timer.cycles != 0U) && !cycles_run())) {
-      // Not known.
-    } else {
-      counts = timer.counts + ((timer.cycles != 0U) ? 0U : since_edge());
-    }
-  }
-  cpu_unlock(state);
-  return counts;
-}
-
-uint32_t cpu_ticks_hz(void) { return chip_core_hz(); }
-
-// It also counts for the time budget and the watchdog: many short measurements, each with its own start, would else
-// leave the tick no time to come.
-void cpu_ticks_align(void) {
-  const uintptr_t caller = (uintptr_t)__builtin_return_address(0) & ~(uintptr_t)1U;
-  fault_context_t at = {.flags = FAULT_PC_VALID | FAULT_SP_VALID, .pc = caller - 2U, .lr = caller};
-  const uint32_t state = cpu_lock();
-  const uint32_t past = since_edge();
-  ICSR = 1U << 25;  // PENDSTCLR: it is in past
-  if (timer.cycles == 0U) {
-    timer.counts += past;
-  } else {
-    cycles_take();
-  }
-  timer.late = 0;
-  timer.part += past;
-  while (timer.part >= timer.period) {
-    timer.part -= timer.period;
-    at.sp = (uintptr_t)__builtin_dwarf_cfa();
-    boardsmith_port.complete(boardsmith_port.ctx, &at);
-    bare_tick(&at);
-  }
-  SYST_CVR = 0;
-  wait_for_edge();
-  cpu_unlock(state);
-}
+// ---- The tick ----------------------------------------------------------------------------------------------------
 
 void cortexm_tick(const saved_t* saved, uint32_t msp, uint32_t psp, uint32_t exc_return) {
   seen_t seen;
-  if (timer.cycles != 0U) {
-    cycles_take();
-  } else {
-    timer.counts += timer.period;
-    if (((timer.period - 1U) - SYST_CVR) > (timer.period / 8U)) {
-      timer.late = 1;
-    }
-  }
+  cortexm_time_tick();
   look_at(&seen, saved, msp, psp, exc_return);
   bare_tick(&seen.at);
 }
@@ -543,7 +384,7 @@ void cpu_init(void) {
   SHCSR |= SHCSR_FAULTS_ON;
   caches_on();
 #endif
-  timer_on();
+  cortexm_time_on();
 }
 
 void cpu_platform(struct bare_platform* p) {

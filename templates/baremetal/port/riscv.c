@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The CPU part of a port (bare.h) for RISC-V in machine mode: start, traps, stack guard by physical memory protection,
-// tick and counter. Register names and numbers: "The RISC-V Instruction Set Manual, Volume II: Privileged
-// Architecture", 20211203, chapter 3; CLINT and PLIC: "SiFive FE310-G000 Manual" v3p2, chapters 9 and 10, which virt
-// of QEMU follows. Not for supervisor mode and not for a second hart, which riscv.S parks.
+// The CPU part of a port (bare.h) for RISC-V in machine mode: start, traps, stack guard by physical memory protection.
+// Time and idling are in riscv_time.c.
+//
+// Register names and numbers: "The RISC-V Instruction Set Manual, Volume II: Privileged Architecture", 20211203, chapter
+// 3; CLINT and PLIC: "SiFive FE310-G000 Manual" v3p2, chapters 9 and 10, which virt of QEMU follows. Not for supervisor
+// mode and not for a second hart, which riscv.S parks.
 #include "riscv.h"
 
 #include <stdbool.h>
@@ -20,9 +22,6 @@
 #define BARE_GUARD_BYTES 0
 #endif
 
-#define MTIMECMP ((CLINT_BASE) + 0x4000U)
-#define MTIME ((CLINT_BASE) + 0xbff8U)
-
 #define PLIC_PRIORITY(id) ((PLIC_BASE) + (4U * (id)))
 #define PLIC_ENABLE(id) ((PLIC_BASE) + 0x2000U + (0x80U * (PLIC_CONTEXT)) + (4U * ((id) / 32U)))
 #define PLIC_THRESHOLD ((PLIC_BASE) + 0x200000U + (0x1000U * (PLIC_CONTEXT)))
@@ -30,7 +29,6 @@
 
 #define MSTATUS_MIE ((uintptr_t)1U << 3)
 #define MSTATUS_FS ((uintptr_t)3U << 13)
-#define MIE_MTIE ((uintptr_t)1U << 7)
 #define MIE_MEIE ((uintptr_t)1U << 11)
 #define MISA_F ((uintptr_t)1U << ('F' - 'A'))
 
@@ -46,138 +44,13 @@ enum {
 enum { PMP_R = 1, PMP_X = 4, PMP_TOR = 8, PMP_LOCK = 0x80 };
 #define PMP_ALIGN ((uintptr_t)4096U)
 
-#define TICK_COUNTS ((uint32_t)(MTIME_HZ) / BARE_TICK_HZ)  // of mtime
-#define WAIT_STEPS 1000000U                                // for something that a clock does
 #define CLAIMS_MAX 16U                                     // external interrupts served in one trap
-
-#define CALIBRATION_COUNTS (((uint32_t)(MTIME_HZ) + 999U) / 1000U)  // of mtime: a millisecond
-#define CALIBRATION_CYCLES ((uint64_t)(BOARDSMITH_TIMER_HZ) * CALIBRATION_COUNTS / (uint32_t)(MTIME_HZ))
-#define CALIBRATION_OFF (CALIBRATION_CYCLES / 50U)
-
-#define READ_CSR(name)                                  \
-  __extension__({                                       \
-    uintptr_t value_;                                   \
-    __asm__ volatile("csrr %0, " name : "=r"(value_));  \
-    value_;                                             \
-  })
-#define WRITE_CSR(name, value) __asm__ volatile("csrw " name ", %0" ::"r"((uintptr_t)(value)) : "memory")
-#define SET_CSR(name, bits) __asm__ volatile("csrs " name ", %0" ::"r"((uintptr_t)(bits)) : "memory")
 
 // From the linker script, beyond what bare.h names.
 extern uint8_t bare_guard_start[];
 extern uint8_t bare_handler_stack_start[];
 
 int main(void);
-
-static struct {
-  uint64_t due;         // mtime when the next tick is
-  uint64_t counted;     // mtime up to which ticks have been counted
-  uint32_t carry;       // counts of mtime that cpu_ticks_align found between two ticks
-  bool counts_mtime;    // cpu_ticks is mtime, because mcycle is not what the board file says
-  bool failing;         // a fault is being kept
-} cpu;
-
-// ---- Counters ----------------------------------------------------------------------------------------------------
-
-static uint64_t mtime(void) {
-#if __riscv_xlen == 64
-  return *(volatile uint64_t*)(uintptr_t)MTIME;
-#else
-  uint32_t high = REG32(MTIME + 4U);
-  uint32_t low = REG32(MTIME);
-  const uint32_t again = REG32(MTIME + 4U);
-  if (again != high) {  // the low half wrapped in between: it is small now, and stays so for minutes
-    high = again;
-    low = REG32(MTIME);
-  }
-  return ((uint64_t)high << 32) | low;
-#endif
-}
-
-static void set_mtimecmp(uint64_t at) {
-#if __riscv_xlen == 64
-  *(volatile uint64_t*)(uintptr_t)MTIMECMP = at;
-#else
-  REG32(MTIMECMP + 4U) = UINT32_MAX;  // no interrupt by half of a new value
-  REG32(MTIMECMP) = (uint32_t)at;
-  REG32(MTIMECMP + 4U) = (uint32_t)(at >> 32);
-#endif
-}
-
-static uint64_t mcycle(void) {
-#if __riscv_xlen == 64
-  return READ_CSR("mcycle");
-#else
-  uint32_t high = READ_CSR("mcycleh");
-  uint32_t low = READ_CSR("mcycle");
-  const uint32_t again = READ_CSR("mcycleh");
-  if (again != high) {
-    high = again;
-    low = READ_CSR("mcycle");
-  }
-  return ((uint64_t)high << 32) | low;
-#endif
-}
-
-// Waits until mtime reaches at; returns what it is then. Gives up if it stands still.
-static uint64_t wait_mtime(uint64_t at) {
-  uint64_t now = mtime();
-  uint64_t before = now;
-  for (uint32_t still = 0; (now < at) && (still < WAIT_STEPS); still++) {
-    now = mtime();
-    if (now != before) {
-      before = now;
-      still = 0;
-    }
-  }
-  return now;
-}
-
-// Whether mcycle counts BOARDSMITH_TIMER_HZ, measured against mtime for a millisecond. It does not where a core keeps it
-// still, and in an emulator that gives the host's counter instead of a virtual one.
-static bool mcycle_is_right(void) {
-  const uint64_t edge = wait_mtime(mtime() + 1U);
-  const uint64_t from = mcycle();
-  const uint64_t end = wait_mtime(edge + CALIBRATION_COUNTS);
-  const uint64_t passed = mcycle() - from;
-  return (end >= (edge + CALIBRATION_COUNTS)) && (passed >= (CALIBRATION_CYCLES - CALIBRATION_OFF)) &&
-         (passed <= (CALIBRATION_CYCLES + CALIBRATION_OFF));
-}
-
-uint64_t cpu_ticks(void) { return cpu.counts_mtime ? mtime() : mcycle(); }
-
-uint32_t cpu_ticks_hz(void) { return cpu.counts_mtime ? (uint32_t)(MTIME_HZ) : (uint32_t)(BOARDSMITH_TIMER_HZ); }
-
-// ---- The tick ----------------------------------------------------------------------------------------------------
-
-static void tick_restart(uint64_t now) {
-  cpu.counted = now;
-  cpu.due = now + TICK_COUNTS;
-  set_mtimecmp(cpu.due);
-}
-
-// Called with interrupts masked. All that was due is counted: time does not stand still while interrupts are masked.
-static void tick(const fault_context_t* at) {
-  const uint64_t now = mtime();
-  while (cpu.due <= now) {
-    cpu.counted = cpu.due;
-    cpu.due += TICK_COUNTS;
-    set_mtimecmp(cpu.due);
-    bare_tick(at);
-  }
-}
-
-void cpu_ticks_align(void) {
-  const uint32_t state = cpu_lock();
-  const uint64_t now = wait_mtime(mtime() + 1U);
-  uint64_t open = (now - cpu.counted) + cpu.carry;
-  tick_restart(now);
-  for (; open >= TICK_COUNTS; open -= TICK_COUNTS) {
-    bare_tick(NULL);
-  }
-  cpu.carry = (uint32_t)open;
-  cpu_unlock(state);
-}
 
 // ---- Interrupts --------------------------------------------------------------------------------------------------
 
@@ -193,8 +66,6 @@ void cpu_unlock(uint32_t state) {
     SET_CSR("mstatus", MSTATUS_MIE);
   }
 }
-
-void cpu_idle(void) { __asm__ volatile("wfi" ::: "memory"); }  // wakes for what is enabled in mie, masked or not
 
 void cpu_irq_enable(uint32_t number) {
   REG32(PLIC_ENABLE(number)) |= 1U << (number % 32U);
@@ -257,13 +128,14 @@ static void interrupted(uintptr_t number, uintptr_t sp, const fault_context_t* a
   if ((number != (uintptr_t)IRQ_TIMER) && (number != (uintptr_t)IRQ_EXTERNAL)) {
     bare_fault(FAULT_INTERRUPT, (uint32_t)number | LOCAL_INTERRUPT, at);
   }
-  tick(at);  // whichever came: the tick goes first, so that a storm of interrupts cannot stop it
+  riscv_time_tick(at);  // whichever came: the tick goes first, so that a storm of interrupts cannot stop it
   if (number == (uintptr_t)IRQ_EXTERNAL) {
     external(at);
   }
 }
 
 void riscv_trap(const riscv_frame_t* frame) {
+  static bool failing;  // a fault is being kept
   const uintptr_t extra[2] = {frame->value, frame->status};
   const uintptr_t sp = frame->x[1];
   fault_context_t at = {
@@ -282,10 +154,10 @@ void riscv_trap(const riscv_frame_t* frame) {
     interrupted(frame->cause & ~CAUSE_INTERRUPT, sp, &at);
     return;
   }
-  if (cpu.failing) {  // while keeping a fault: what has been written must do
+  if (failing) {  // while keeping a fault: what has been written must do
     cpu_reset();
   }
-  cpu.failing = true;
+  failing = true;
   bare_fault(is_stack_fault(frame, sp) ? FAULT_STACK : FAULT_HARDWARE, (uint32_t)frame->cause, &at);
 }
 
@@ -340,10 +212,9 @@ static void protect(void) {
 
 void cpu_init(void) {
   protect();
-  cpu.counts_mtime = !mcycle_is_right();
-  tick_restart(mtime());
+  riscv_time_on();
   REG32(PLIC_THRESHOLD) = 0U;
-  SET_CSR("mie", MIE_MTIE | MIE_MEIE);
+  SET_CSR("mie", MIE_MEIE);
 }
 
 void cpu_platform(struct bare_platform* p) {

@@ -25,6 +25,20 @@
 
 #include <stdint.h>
 
+#include "fault.h"
+
+#define READ_CSR(name)                                  \
+  __extension__({                                       \
+    uintptr_t value_;                                   \
+    __asm__ volatile("csrr %0, " name : "=r"(value_));  \
+    value_;                                             \
+  })
+#define WRITE_CSR(name, value) __asm__ volatile("csrw " name ", %0" ::"r"((uintptr_t)(value)) : "memory")
+#define SET_CSR(name, bits) __asm__ volatile("csrs " name ", %0" ::"r"((uintptr_t)(bits)) : "memory")
+
+// Sleeps until an interrupt is pending that mie enables, masked or not.
+static inline void wait_for_interrupt(void) { __asm__ volatile("wfi" ::: "memory"); }
+
 // What a trap interrupted. Written by bare_trap (riscv.S), which also keeps the floating-point registers.
 typedef struct riscv_frame {
   uintptr_t x[31];   // x1 to x31
@@ -47,6 +61,14 @@ void riscv_trap(const riscv_frame_t* frame);
 
 // Starts again at bare_entry, with interrupts masked.
 _Noreturn void riscv_restart(void);
+
+// ---- What riscv_time.c gives -------------------------------------------------------------------------------------
+
+// Starts the tick and enables its interrupt, and chooses the counter behind cpu_ticks. Interrupts are masked.
+void riscv_time_on(void);
+
+// From any interrupt, with interrupts masked: at as for bare_tick.
+void riscv_time_tick(const fault_context_t* at);
 
 #endif  // __ASSEMBLER__
 

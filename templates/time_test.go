@@ -1,0 +1,110 @@
+package templates_test
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/boardsmith/boardsmith/boards"
+)
+
+// This file tries the time part of the ports on counters in software that stand still while the core sleeps, as some do
+// (testdata/time).
+
+// timeParts are the files of a port that keep time, the header of their CPU, and the model of its counters.
+var timeParts = map[string]struct{ header, model string }{
+	"port/cortexm_time.c": {"cortexm.h", "cortexm.c"},
+	"port/riscv_time.c":   {"riscv.h", "riscv.c"},
+}
+
+// sleepingTick is whose SysTick stands still in sleep: the nRF52 and nRF53 take the core's clock away (nRF52840 Product
+// Specification v1.8 and nRF5340's v1.3, chapter CPU).
+var sleepingTick = []string{"nrf52840dk", "nrf5340dk"}
+
+// sleepers are the ways in which a board's counters may behave in sleep. CYCCNT of a Cortex-M7 stands still, and that
+// of any core may go on while a debugger is connected.
+func sleepers(b *boards.Board) [][]string {
+	switch {
+	case b.ELF.Machine == "riscv":
+		return [][]string{nil, {"mcycle-sleeps"}, {"mcycle-slow"}}
+	case slices.Contains(sleepingTick, b.Name):
+		return [][]string{{"systick-sleeps"}, {"systick-sleeps", "cyccnt-sleeps"}}
+	}
+	return [][]string{nil, {"cyccnt-sleeps"}}
+}
+
+// buildTime compiles the board's time part, unchanged, with the model of its counters; "" if it has none.
+func buildTime(t *testing.T, b *boards.Board) string {
+	t.Helper()
+	for _, s := range b.Sources {
+		part, ok := timeParts[s.Name]
+		if !ok {
+			continue
+		}
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, "crt_config.h"), []byte(fakeConfig(b, b.Link.BitRate())), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		program := filepath.Join(dir, "sim")
+		args := []string{
+			"-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror", "-fsanitize=undefined", "-fno-sanitize-recover=all",
+			"-I", dir, "-I", "baremetal/src", "-I", "baremetal/port", "-I", "../crt/include", "-I", "testdata/time",
+			fmt.Sprintf("-DSIM_CPU_HEADER=%q", part.header), fmt.Sprintf("-DBOARDSMITH_TIMER_HZ=%d", cmp.Or(b.Timer.Hz, b.CoreHz)),
+			"-D__riscv_xlen=32", "-include", "sim.h", "-o", program,
+			"testdata/time/sim.c", "testdata/time/" + part.model, "baremetal/" + s.Name,
+		}
+		if out, err := exec.Command("cc", args...).CombinedOutput(); err != nil {
+			t.Fatalf("cc %s: %v\n%s", strings.Join(args, " "), err, out)
+		}
+		return program
+	}
+	return ""
+}
+
+// TestTimeGoesOnInSleep idles for a second on each board's counters: what the port counts, which is what
+// boardsmith.platform tells and the host compares with its clock, is that second, whichever counters sleep.
+func TestTimeGoesOnInSleep(t *testing.T) {
+	if _, err := exec.LookPath("cc"); err != nil {
+		t.Skip("no C compiler for this computer: " + err.Error())
+	}
+	noteFiles(t, "testdata/time/*", "baremetal/port/*", "baremetal/src/*.h")
+	tried := map[string]bool{}
+	for _, name := range boards.List(nil) {
+		b, err := boards.Find(name, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		key := fmt.Sprint(b.Files[0], b.Defines["CPU_SLEEP_STOPS_TICK"], b.Defines["MTIME_HZ"]) // the CPU, and what it is told
+		if tried[key] {
+			continue
+		}
+		tried[key] = true
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			program := buildTime(t, b)
+			if program == "" {
+				if len(b.Memory) > 0 {
+					t.Errorf("no file of its port keeps time, as far as this test knows")
+				}
+				return
+			}
+			for _, conditions := range sleepers(b) {
+				said := runFake(t, program, conditions...)
+				for _, phase := range []string{"idle", "work", "moment"} {
+					got, real := saidNumber(t, said, phase+"_us"), saidNumber(t, said, phase+"_real_us")
+					if off := got - real; off*off > max(4, real/1000*real/1000) {
+						t.Errorf("%v, %s: %d µs are counted as %d", conditions, phase, real, got)
+					}
+				}
+				if got, real := saidNumber(t, said, "ticks"), saidNumber(t, said, "ticks_real"); got < real-1 || got > real+1 {
+					t.Errorf("%v: %d ticks in the time of %d", conditions, got, real)
+				}
+			}
+		})
+	}
+}
