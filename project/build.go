@@ -25,6 +25,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/cache"
+	"github.com/boardsmith/boardsmith/failure"
 )
 
 const (
@@ -58,7 +59,7 @@ type recipe struct {
 // Build makes the firmware, with the files as they are, a person's changes included; where nothing has changed since
 // the last time it only looks. It is one command of the template's, and the compiled runtime comes from the cache where
 // it has one. After a cancel or a failure no half-made result counts. Errors: *FitError, *ToolError, *MissingToolError,
-// *ObjectError, those of mlf and of the file system.
+// *ObjectError, those of mlf and of the file system; of class config where a file changed while it was built.
 func (p *Project) Build(ctx context.Context) (*Image, error) {
 	t, err := openTree(p.dir)
 	if err != nil {
@@ -159,6 +160,31 @@ func (p *Project) readInputs(t *tree, r *recipe) error {
 	return nil
 }
 
+// unchanged reports inputs that are no longer what r has read: nobody knows which content was compiled, so neither the result
+// nor the runtime may be kept under r's names.
+func (p *Project) unchanged(t *tree, r *recipe) error {
+	var now recipe
+	if err := p.readInputs(t, &now); err != nil {
+		return err
+	}
+	var names []string
+	for name, sum := range r.inputs {
+		if now.inputs[name] != sum {
+			names = append(names, name)
+		}
+	}
+	for name := range now.inputs {
+		if _, known := r.inputs[name]; !known {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	if len(names) > 0 {
+		return failure.New(failure.Config, "build again", "%s changed while it was built", strings.Join(names, ", "))
+	}
+	return nil
+}
+
 // sentence says everything that could change the result of compiling the inputs that of picks.
 func (p *Project) sentence(step string, r *recipe, of func(string) bool) *cache.Sentence {
 	s := cache.NewSentence(step)
@@ -246,6 +272,9 @@ func (p *Project) make(ctx context.Context, t *tree, r *recipe, last *record) (*
 	}
 	if err := p.runBuild(ctx, build, held, r); err != nil {
 		return nil, p.linkFits(err, a, m)
+	}
+	if err := p.unchanged(t, r); err != nil {
+		return nil, err
 	}
 	size, err := p.inspect(filepath.Join(p.dir, filepath.FromSlash(p.state.Template.ELF)))
 	if err != nil {

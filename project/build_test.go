@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -141,6 +142,48 @@ func TestCachedRuntime(t *testing.T) {
 	env.Cache = cache.New(file, cache.Options{})
 	if without := built(t, generated(t, filepath.Join(t.TempDir(), "without"), Spec{Model: model, Env: env})); without.Digest != cold.Digest {
 		t.Error("without a cache the image differs")
+	}
+}
+
+// TestInputChangesDuringTheBuild changes a file of the runtime before it is compiled, and back again afterwards: neither the
+// project nor the cache may believe the result.
+func TestInputChangesDuringTheBuild(t *testing.T) {
+	model, store := tiny(t, nil), cache.New(t.TempDir(), cache.Options{})
+	want := built(t, generated(t, filepath.Join(t.TempDir(), "clean"), Spec{Model: model}))
+
+	for _, c := range []struct{ name, file string }{{"a file changes", "crt/src/rpc/server.c"}, {"a file appears", "src/new.c"}} {
+		t.Run(c.name, func(t *testing.T) {
+			var once sync.Once
+			var before []byte
+			dir := filepath.Join(t.TempDir(), "p")
+			file := filepath.Join(dir, filepath.FromSlash(c.file))
+			change := func() {
+				before, _ = os.ReadFile(file) // nil: it is new
+				must(t, os.WriteFile(file, append([]byte("extern const char changed[];\nconst char changed[] = \"changed\";\n"), before...), 0o644))
+			}
+			env := Env{Cache: store, Jobs: 1, Progress: func(e Event) {
+				if e.Step == "build" && e.Total > 0 {
+					once.Do(change)
+				}
+			}}
+			p := generated(t, dir, Spec{Model: model, Env: env})
+			_, err := p.Build(t.Context())
+			if err == nil || !strings.Contains(err.Error(), c.file+" changed while it was built") || failure.Of(err) != failure.Config {
+				t.Errorf("got %v", err)
+			}
+			if before == nil {
+				must(t, os.Remove(file))
+			} else {
+				must(t, os.WriteFile(file, before, 0o644))
+			}
+			if got := built(t, p); got.Digest != want.Digest || got.UpToDate {
+				t.Errorf("built again: %s, up to date %v, want %s", got.Digest, got.UpToDate, want.Digest)
+			}
+			other := built(t, generated(t, filepath.Join(t.TempDir(), "other"), Spec{Model: model, Env: Env{Cache: store}}))
+			if other.Digest != want.Digest {
+				t.Error("another project got the changed runtime from the cache")
+			}
+		})
 	}
 }
 
