@@ -13,11 +13,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"sort"
-	"sync/atomic"
 
 	"github.com/moby/sys/atomicwriter"
 )
@@ -36,7 +34,6 @@ type Cache struct {
 	dir    string
 	verify bool
 	limit  int64
-	puts   atomic.Int64
 }
 
 // Options of a cache; the zero value is the normal case.
@@ -77,7 +74,7 @@ func (e *MismatchError) Error() string {
 }
 
 // Get returns the files stored under the key, sorted by name, or ok false. An entry that is damaged is removed and
-// counts as absent.
+// counts as absent; one that cannot be read now counts as absent, and stays.
 func (c *Cache) Get(k Key) (files []File, ok bool) {
 	if c.verify {
 		return nil, false
@@ -89,9 +86,7 @@ func (c *Cache) read(k Key) ([]File, bool) {
 	path := c.path(k)
 	files, err := readEntry(path)
 	if err != nil {
-		if !errors.Is(err, fs.ErrNotExist) {
-			_ = os.Remove(path) // if it cannot be removed it stays a miss
-		}
+		removeDamaged(path, err)
 		return nil, false
 	}
 	used(path)
@@ -119,14 +114,6 @@ func (c *Cache) Put(k Key, files []File) error {
 		return fmt.Errorf("cache: %w", err)
 	}
 	return c.swept()
-}
-
-// swept looks at the cache's size now and then.
-func (c *Cache) swept() (err error) {
-	if c.puts.Add(1)%sweepEvery == 1 {
-		_, err = c.GC(c.limit)
-	}
-	return err
 }
 
 func (c *Cache) path(k Key) string {
@@ -169,7 +156,15 @@ func writeEntry(files []File) ([]byte, error) {
 	return data, nil
 }
 
+// errDamaged is an entry whose bytes are not what its name or its own digest says. Only such a one is removed: any other error
+// of reading is about this computer at this moment, as too many open files.
 var errDamaged = errors.New("damaged")
+
+func removeDamaged(path string, err error) {
+	if errors.Is(err, errDamaged) {
+		_ = os.Remove(path) // if it cannot be removed it stays damaged
+	}
+}
 
 func readEntry(path string) ([]File, error) {
 	info, err := os.Stat(path)
@@ -198,14 +193,14 @@ func parseEntry(data []byte) ([]File, error) {
 			return files, nil
 		}
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("%w: %w", errDamaged, err)
 		}
 		if h.Typeflag != tar.TypeReg || !filepath.IsLocal(filepath.FromSlash(h.Name)) {
 			return nil, errDamaged
 		}
 		b, err := io.ReadAll(r)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("%w: %w", errDamaged, err)
 		}
 		files = append(files, File{h.Name, b})
 	}

@@ -6,9 +6,7 @@ package cache
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -53,14 +51,11 @@ func (c *Cache) HasImage(digest Key, label string, size int64) bool {
 }
 
 // Image returns the path of an image's file, whose bytes have just been found to be those that its digest says; ok is false
-// where there is none. A damaged one is removed. The file stays until the cache is short of room: who needs it longer
-// copies it.
+// where there is none. A damaged one is removed; one that cannot be read now counts as none, and stays. The file stays until
+// the cache is short of room: who needs it longer copies it.
 func (c *Cache) Image(e EntryInfo) (path string, ok bool) {
-	err := checkImage(e.path, e.Key)
-	if err != nil {
-		if !errors.Is(err, fs.ErrNotExist) {
-			_ = os.Remove(e.path) // if it cannot be removed it stays damaged
-		}
+	if err := checkImage(e.path, e.Key); err != nil {
+		removeDamaged(e.path, err)
 		return "", false
 	}
 	used(e.path)

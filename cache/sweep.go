@@ -15,7 +15,8 @@ import (
 )
 
 const (
-	sweepEvery = 64        // entries that one process stores between two looks at the size
+	sweepEvery = 64        // entries that are stored, by all processes, between two looks at the size
+	storedFile = "stored"  // one byte for each entry stored since the last look
 	leftover   = time.Hour // the age at which a file that was never finished is one of a process that is gone
 )
 
@@ -77,6 +78,29 @@ func unlessGone(err error) error {
 	return err
 }
 
+// swept looks at the cache's size after every sweepEvery-th entry that is stored, whoever stores it: to walk through the folder
+// costs more than to store.
+func (c *Cache) swept() error {
+	name := filepath.Join(c.dir, storedFile)
+	f, err := os.OpenFile(name, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
+	if err != nil {
+		return fmt.Errorf("cache: %w", err)
+	}
+	_, err = f.Write([]byte{'.'})
+	info, failed := f.Stat()
+	if err = errors.Join(err, failed, f.Close()); err != nil {
+		return fmt.Errorf("cache: %w", err)
+	}
+	if info.Size() < sweepEvery {
+		return nil
+	}
+	if err := os.Truncate(name, 0); err != nil { // first, so that others do not sweep as well
+		return fmt.Errorf("cache: %w", err)
+	}
+	_, err = c.GC(c.limit)
+	return err
+}
+
 // A Sweep is what GC or Verify found and removed.
 type Sweep struct {
 	Entries int   // that are left
@@ -123,23 +147,26 @@ func remove(path string) error {
 	return nil
 }
 
-// Verify reads every entry and removes those that are damaged; what uses them is built again. each is told of every entry
-// after it was read; nil: nobody is. An error of each ends it.
+// Verify reads every entry and removes those that are damaged; what uses them is built again. each is called for every entry
+// after it was read; nil: nothing is. An error of each ends it. An entry that cannot be read stays, and is an error of Verify.
 func (c *Cache) Verify(each func(EntryInfo, bool) error) (Sweep, error) {
 	list, err := c.List()
 	var s Sweep
 	for _, e := range list {
 		bad := e.check()
-		if errors.Is(bad, fs.ErrNotExist) {
+		switch {
+		case errors.Is(bad, fs.ErrNotExist):
 			continue
-		}
-		if bad == nil {
+		case bad == nil:
 			s.Entries++
 			s.Bytes += e.Bytes
-		} else {
+		case errors.Is(bad, errDamaged):
 			s.Removed++
 			s.Freed += e.Bytes
 			err = errors.Join(err, remove(e.path))
+		default:
+			err = errors.Join(err, fmt.Errorf("cache: %w", bad))
+			continue
 		}
 		if each != nil {
 			if stop := each(e, bad == nil); stop != nil {

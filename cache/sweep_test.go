@@ -95,6 +95,28 @@ func TestLimit(t *testing.T) {
 	}
 }
 
+// Every sweepEvery-th entry that is stored leads to a sweep, though each was stored through another Cache value.
+func TestSweepsAreRare(t *testing.T) {
+	dir := t.TempDir()
+	left := filepath.Join(dir, builtFolder, ".tmp-1") // a sweep removes it
+	if err := os.MkdirAll(filepath.Dir(left), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	then := time.Now().Add(-2 * leftover)
+	if err := errors.Join(os.WriteFile(left, nil, 0o600), os.Chtimes(left, then, then)); err != nil {
+		t.Fatal(err)
+	}
+	for n := range sweepEvery {
+		if _, err := os.Stat(left); err != nil {
+			t.Fatalf("swept after %d entries", n)
+		}
+		keep(t, New(dir, Options{}), n)
+	}
+	if _, err := os.Stat(left); err == nil {
+		t.Errorf("not swept after %d entries", sweepEvery)
+	}
+}
+
 func TestVerifyRemovesDamage(t *testing.T) {
 	c := New(t.TempDir(), Options{})
 	for n := range 3 {

@@ -1,0 +1,59 @@
+//go:build unix
+
+package cache
+
+import (
+	"errors"
+	"syscall"
+	"testing"
+)
+
+// withoutFiles runs f while this process can open no file.
+func withoutFiles(t *testing.T, f func()) {
+	t.Helper()
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		t.Fatal(err)
+	}
+	none := limit
+	none.Cur = 0
+	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &none); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+			t.Fatal(err)
+		}
+	}()
+	f()
+}
+
+// An entry that cannot be read at the moment is not damaged.
+func TestUnreadableEntryStays(t *testing.T) {
+	c := New(t.TempDir(), Options{})
+	keep(t, c, 1)
+	if err := c.PutImage("b", []byte("image")); err != nil {
+		t.Fatal(err)
+	}
+	image := labelled(t, c, "b")[0]
+	entry := EntryInfo{Key: key(1), path: c.path(key(1))}
+	withoutFiles(t, func() {
+		if _, ok := c.Get(entry.Key); ok {
+			t.Error("an entry was read without a file")
+		}
+		if _, ok := c.Image(image); ok {
+			t.Error("an image was read without a file")
+		}
+		for _, e := range []EntryInfo{entry, image} {
+			if err := e.check(); !errors.Is(err, syscall.EMFILE) || errors.Is(err, errDamaged) {
+				t.Errorf("%s: %v", e.path, err)
+			}
+		}
+	})
+	if _, ok := c.Get(entry.Key); !ok {
+		t.Error("the entry is gone")
+	}
+	if _, ok := c.Image(image); !ok {
+		t.Error("the image is gone")
+	}
+}
