@@ -26,7 +26,7 @@ type bench struct {
 	port       string // of its UART
 	path       string // USB path of that; "" if it is on no USB, or the system does not say
 	power      string // bench.json's command that takes the board's power away and gives it again; "" if there is none
-	chip       string // its chip's id by bench.json; "" if that does not say
+	chip       string // its chip's id: by bench.json, or that the last flash found; "" if that is not known
 	ledger     *cache.Ledger
 	lease      *cache.Lease
 }

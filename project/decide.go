@@ -10,10 +10,11 @@ import (
 	"github.com/boardsmith/boardsmith/cache"
 )
 
-// A firmwareAnswer is what the running firmware says of itself (boardsmith.build_id). The CRC was computed when it was
-// asked, over the flash as it is.
+// A firmwareAnswer is what the running firmware says of itself (boardsmith.build_id). The CRC was computed over the nonce
+// and the flash as it is, so that it is no answer to an earlier question.
 type firmwareAnswer struct {
 	buildID [16]byte
+	nonce   []byte // that it was asked with; nil: it is of an older boardsmith and takes none
 	crc     uint32
 	chip    string // the chip's id in hexadecimal, "" if it has none
 }
@@ -119,8 +120,10 @@ func (f flashFacts) doubt() string {
 		return "the firmware did not answer"
 	case !bytes.Equal(a.buildID[:], f.image.BuildID[:]):
 		return fmt.Sprintf("firmware answered with build %x", a.buildID)
-	case a.crc != f.image.crc:
+	case a.crc != f.image.parts.crc(a.nonce):
 		return "the firmware's flash has changed since it was built"
+	case a.nonce == nil:
+		return "the firmware is of an older boardsmith, whose answer may be an old one"
 	case f.chip != "" && a.chip != f.chip:
 		return fmt.Sprintf("firmware answered from chip %s, not %s", a.chip, f.chip)
 	}

@@ -10,7 +10,7 @@ import (
 
 // decideImage has three sectors; the build id is in the last.
 func decideImage() *flashImage {
-	img := &flashImage{Image: &Image{BuildID: [16]byte{1}}, crc: 7}
+	img := &flashImage{Image: &Image{BuildID: [16]byte{1}}, parts: imageParts{[]byte("resident"), []byte("model")}}
 	for i, d := range []string{"a", "b", "c"} {
 		img.sectors = append(img.sectors, imageSector{Sector: flasher.Sector{Index: i, Addr: uint64(i) * 64, Size: 64}, digest: d, holdsID: d == "c"})
 	}
@@ -37,7 +37,10 @@ func began(e cache.Entry, sectors ...int) cache.Entry {
 func TestDecideFlash(t *testing.T) {
 	img := decideImage()
 	id, other := img.ID(), strings.Repeat("0", 31)+"2"
-	right := &firmwareAnswer{buildID: img.BuildID, crc: 7, chip: "c1"}
+	nonce := []byte("12345678")
+	right := &firmwareAnswer{buildID: img.BuildID, nonce: nonce, crc: img.parts.crc(nonce), chip: "c1"}
+	replayed := &firmwareAnswer{buildID: img.BuildID, nonce: []byte("12345679"), crc: right.crc, chip: "c1"}
+	older := &firmwareAnswer{buildID: img.BuildID, crc: img.parts.crc(nil), chip: "c1"}
 	old := &firmwareAnswer{buildID: [16]byte{15: 2}, crc: 3, chip: "c1"}
 	held := func(d ...string) map[uint64]string { return map[uint64]string{0: d[0], 64: d[1], 128: d[2]} }
 	for _, c := range []struct {
@@ -55,8 +58,11 @@ func TestDecideFlash(t *testing.T) {
 		{"read back, the same, but a sector was in work", flashFacts{entry: began(ledgerSays(other, "a", "", ""), 1, 2), held: held("a", "b", "c")}, flashWrite, "bc", "2 of 3 sectors"},
 		{"read back, one differs, another was in work", flashFacts{entry: began(ledgerSays(other, "a", "", "c"), 1), held: held("x", "b", "c")}, flashWrite, "ab", "1 of 3 sectors were being"},
 		{"an older build answers, a sector was in work", flashFacts{answer: old, entry: began(ledgerSays(other, "a", "", "c"), 1)}, flashRead, "", "did not end well"},
-		{"it runs, but its flash has changed", flashFacts{answer: &firmwareAnswer{buildID: img.BuildID, crc: 8}, entry: ledgerSays(id, "a", "b", "c")}, flashRead, "", "has changed"},
-		{"it runs on another chip", flashFacts{answer: &firmwareAnswer{buildID: img.BuildID, crc: 7, chip: "c2"}, chip: "c1"}, flashRead, "", "not c1"},
+		{"it runs, but its flash has changed", flashFacts{answer: &firmwareAnswer{buildID: img.BuildID, nonce: nonce, crc: right.crc + 1}, entry: ledgerSays(id, "a", "b", "c")}, flashRead, "", "has changed"},
+		{"an answer to an earlier question", flashFacts{answer: replayed, entry: ledgerSays(id, "a", "b", "c")}, flashRead, "", "has changed"},
+		{"a firmware that takes no nonce", flashFacts{answer: older, entry: ledgerSays(id, "a", "b", "c")}, flashRead, "", "older boardsmith"},
+		{"a firmware that takes no nonce, read back", flashFacts{answer: older, held: held("a", "b", "c")}, flashNothing, "", "older boardsmith"},
+		{"it runs on another chip", flashFacts{answer: &firmwareAnswer{buildID: img.BuildID, nonce: nonce, crc: right.crc, chip: "c2"}, chip: "c1"}, flashRead, "", "not c1"},
 		{"asked for", flashFacts{answer: right, force: true}, flashWrite, "abc", "as asked"},
 		{"a new board", flashFacts{}, flashRead, "", "does not know"},
 		{"one that only the ledger knows", flashFacts{entry: ledgerSays(id, "a", "b", "c")}, flashRead, "", "did not answer"},

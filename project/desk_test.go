@@ -82,13 +82,7 @@ func TestByteChangedByOthers(t *testing.T) {
 	dev := d.attach()
 	_, err := dev.Flash(t.Context(), i)
 	must(t, err)
-	img, err := flashImageOf(dev.board, i)
-	must(t, err)
-	s := img.sectors[len(img.sectors)-1] // of what the model brings
-	data := bytes.Clone(s.data)
-	last := len(bytes.TrimRight(data, string([]byte{erasedByte}))) - 1
-	data[last] ^= 0x10
-	must(t, dev.bench.programmer.Do(t.Context(), flasher.Job{Erase: []flasher.Sector{s.Sector}, Write: []flasher.Segment{{Addr: s.Addr, Data: data}}, Restart: true}))
+	changeLastByte(t, dev, i)
 	r, err := dev.Flash(t.Context(), i)
 	must(t, err)
 	d.mustHold(i)
@@ -135,6 +129,63 @@ func TestSectorInWorkIsWrittenAgain(t *testing.T) {
 			t.Errorf("%s: the ledger still doubts it: %+v, %v", c.name, after[0], err)
 		}
 	}
+}
+
+// A session is not opened with a build whose bytes have changed, though it answers with its name.
+func TestOpenWithChangedBytes(t *testing.T) {
+	d := newDesk(t, "microbit", "openocd")
+	i := d.image(tiny(t, nil), boards.Options{})
+	dev := d.attach()
+	_, err := dev.Flash(t.Context(), i)
+	must(t, err)
+	changeLastByte(t, dev, i)
+	_, err = dev.Open(t.Context(), i)
+	var wrong *WrongImageError
+	if !errors.As(err, &wrong) || wrong.Got != i.ID() || failure.Of(err) != failure.Verify {
+		t.Errorf("it opened: %v", err)
+	}
+}
+
+// A session is not opened with another chip than the one that was flashed.
+func TestOpenOnAnotherChip(t *testing.T) {
+	d := newDesk(t, "microbit", "openocd")
+	i := d.image(tiny(t, nil), boards.Options{})
+	dev := d.attach()
+	_, err := dev.Flash(t.Context(), i)
+	must(t, err)
+	dev.bench.chip = "0123" // that was flashed, before the cables were changed
+	var wrong *WrongBoardError
+	if _, err = dev.Open(t.Context(), i); !errors.As(err, &wrong) || !strings.Contains(err.Error(), "not 0123") {
+		t.Errorf("it opened: %v", err)
+	}
+}
+
+// Firmware of an older boardsmith takes no nonce: its answer alone is no proof for flash, but a session opens.
+func TestFirmwareWithoutNonce(t *testing.T) {
+	d := newDesk(t, "microbit", "openocd")
+	p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Board: d.board, Model: tiny(t, nil), Env: d.env})
+	about := filepath.Join(p.Dir(), "src", "about.c")
+	text, err := os.ReadFile(about)
+	must(t, err)
+	must(t, os.WriteFile(about, bytes.Replace(text, []byte("(num_args > 1)"), []byte("(num_args > 0)"), 1), 0o644))
+	i := built(t, p)
+	d.reaches(i)
+	r, err := d.attach().Flash(t.Context(), i)
+	if err != nil || r.Erased != 0 || !strings.Contains(r.Why, "older boardsmith") || !strings.Contains(r.Why, "read back") {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+// changeLastByte changes the image's last byte in flash, behind the ledger's back.
+func changeLastByte(t *testing.T, dev *Device, i *Image) {
+	t.Helper()
+	img, err := flashImageOf(dev.board, i)
+	must(t, err)
+	s := img.sectors[len(img.sectors)-1] // of what the model brings
+	data := bytes.Clone(s.data)
+	last := len(bytes.TrimRight(data, string([]byte{erasedByte}))) - 1
+	data[last] ^= 0x10
+	must(t, dev.bench.programmer.Do(t.Context(), flasher.Job{Erase: []flasher.Sector{s.Sector}, Write: []flasher.Segment{{Addr: s.Addr, Data: data}}, Restart: true}))
 }
 
 // Two computers with a ledger each share a board: each notices what the other did, also when it died in a sector.

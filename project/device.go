@@ -99,7 +99,8 @@ func (d *Device) accepts(i *Image) (*Image, error) {
 }
 
 // Open starts a session with the firmware, which must be this very build: *WrongImageError. The caller closes the
-// session, which ends a process. The device must be what its board file says: *PlatformError, *ClockError. A fault from
+// session, which ends a process. Its bytes are those of the build too, by their CRC-32, and its chip the one that bench.json
+// or the last Flash found: *WrongBoardError. The device must be what its board file says: *PlatformError, *ClockError. A fault from
 // before the session is logged, and kept as its PriorFault. Before it gives up on a board that does not answer, its power is
 // cycled once, where Env.Bench has a command for that. Errors: those of transport and rpc.
 func (d *Device) Open(ctx context.Context, i *Image) (*rpc.Session, error) {
@@ -166,7 +167,7 @@ func (d *Device) dial(ctx context.Context, link transport.Link, i *Image) (*rpc.
 	return s, nil
 }
 
-// confirm asks the firmware for its build id.
+// confirm asks the firmware what it is: build id, CRC and chip id must all be right.
 func (d *Device) confirm(ctx context.Context, s *rpc.Session, i *Image) error {
 	wrong := &WrongImageError{Device: d.board.Name, Want: i.ID()}
 	f, err := s.Function(ctx, "boardsmith.build_id")
@@ -181,11 +182,25 @@ func (d *Device) confirm(ctx context.Context, s *rpc.Session, i *Image) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", d.board.Name, err)
 	}
+	wrong.Got = hex.EncodeToString(got.buildID[:])
 	if got.buildID != i.BuildID {
-		wrong.Got = hex.EncodeToString(got.buildID[:])
 		return wrong
 	}
-	return nil
+	if len(d.board.Memory) == 0 {
+		return nil // a process
+	}
+	hole := byte(0)
+	if d.bench != nil {
+		hole = erasedByte
+	}
+	parts, err := readParts(i.Path, hole)
+	if err != nil {
+		return err
+	}
+	if got.crc != parts.crc(got.nonce) {
+		return wrong
+	}
+	return d.sameChip(got.chip)
 }
 
 // startProcess runs the image as a program, with an environment that names the file for its fault record only.

@@ -116,8 +116,13 @@ func TestExtensions(t *testing.T) {
 	if want := append(slices.Clone(i.BuildID[:]), 0, 0, 0, 0); !slices.Equal(answer.([]byte), want) {
 		t.Errorf("build_id answered % x, want % x", answer, want)
 	}
-	if _, err := f.Call(t.Context(), 1); err == nil {
-		t.Error("build_id took an argument")
+	if answer, err := f.Call(t.Context(), -7); err != nil || !slices.Equal(answer.([]byte)[:16], i.BuildID[:]) {
+		t.Errorf("build_id with a nonce answered % x, %v", answer, err)
+	}
+	for _, args := range [][]any{{"7"}, {7, 8}} {
+		if _, err := f.Call(t.Context(), args...); err == nil {
+			t.Errorf("build_id took %v", args)
+		}
 	}
 	f, err = s.Function(t.Context(), "boardsmith.crc32")
 	must(t, err)

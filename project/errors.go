@@ -100,10 +100,13 @@ func (e *ObjectError) NextStep() string {
 type WrongImageError struct {
 	Device string
 	Want   string // build ids in hexadecimal
-	Got    string // "" if the device has none
+	Got    string // "" if the device has none; as Want where its bytes have changed since they were flashed
 }
 
 func (e *WrongImageError) Error() string {
+	if e.Got == e.Want {
+		return fmt.Sprintf("%s runs build %s, but its flash has changed since: its CRC-32 is another", e.Device, e.Want)
+	}
 	got := "a firmware without a build id"
 	if e.Got != "" {
 		got = "build " + e.Got

@@ -6,9 +6,11 @@ import (
 	"cmp"
 	"context"
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os/exec"
 	"slices"
 	"time"
@@ -365,9 +367,15 @@ func (d *Device) explainBuild(answer *firmwareAnswer, rec *rpc.Record) rpc.Expla
 	return d.explain(i)(rec)
 }
 
-// askBuild calls boardsmith.build_id: the build id, the CRC-32 of the image's flash as it is now, the chip's id.
+// askBuild calls boardsmith.build_id with a new nonce: the build id, the CRC-32 of the nonce and the image's flash as it is
+// now, the chip's id. Firmware of an older boardsmith refuses the nonce, and is asked without.
 func askBuild(ctx context.Context, f rpc.Function) (*firmwareAnswer, error) {
-	answer, err := f.Call(ctx)
+	nonce := binary.LittleEndian.AppendUint64(nil, rand.Uint64())
+	answer, err := f.Call(ctx, int64(binary.LittleEndian.Uint64(nonce)))
+	if refused := new(rpc.DeviceError); errors.As(err, &refused) && failure.Of(err) != failure.Transport {
+		nonce = nil
+		answer, err = f.Call(ctx)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -376,9 +384,7 @@ func askBuild(ctx context.Context, f rpc.Function) (*firmwareAnswer, error) {
 	if !ok || len(b) < idBytes+crcBytes {
 		return nil, failure.New(failure.Transport, "", "boardsmith.build_id answered %T of %d bytes", answer, len(b))
 	}
-	a := &firmwareAnswer{buildID: [16]byte(b), chip: hex.EncodeToString(b[idBytes+crcBytes:])}
-	for i := range crcBytes {
-		a.crc |= uint32(b[idBytes+i]) << (8 * i)
-	}
+	a := &firmwareAnswer{buildID: [16]byte(b), nonce: nonce, chip: hex.EncodeToString(b[idBytes+crcBytes:])}
+	a.crc = binary.LittleEndian.Uint32(b[idBytes:])
 	return a, nil
 }

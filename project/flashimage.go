@@ -8,8 +8,6 @@ import (
 	"crypto/sha256"
 	"debug/elf"
 	"encoding/hex"
-	"fmt"
-	"hash"
 	"hash/crc32"
 	"slices"
 
@@ -22,7 +20,7 @@ import (
 type flashImage struct {
 	*Image
 	sectors []imageSector // by address
-	crc     uint32        // of the image's two parts, as the firmware computes it
+	parts   imageParts
 }
 
 // An imageSector is one sector and all its bytes; what the image leaves open is as erased.
@@ -45,21 +43,34 @@ func flashImageOf(b *boards.Board, i *Image) (*flashImage, error) {
 		return nil, failure.New(failure.Config, "build again", "%s: %w", i.Path, err)
 	}
 	defer f.Close()
+	loads, err := loadsOf(f, i.Path)
+	if err != nil {
+		return nil, err
+	}
 	img := &flashImage{Image: i}
+	for _, l := range loads {
+		if err := img.put(b, l.Addr, l.Data); err != nil {
+			return nil, err
+		}
+	}
+	slices.SortFunc(img.sectors, func(a, b imageSector) int { return cmp.Compare(a.Addr, b.Addr) })
+	return img, img.identify(f, loads)
+}
+
+// loadsOf are the bytes that the file wants in memory before it starts, and where they are put, by address.
+func loadsOf(f *elf.File, path string) (loads []flasher.Segment, err error) {
 	for _, p := range f.Progs {
 		if p.Type != elf.PT_LOAD || p.Filesz == 0 {
 			continue
 		}
 		data := make([]byte, p.Filesz)
 		if _, err := p.ReadAt(data, 0); err != nil {
-			return nil, failure.New(failure.Config, "build again", "%s: %w", i.Path, err)
+			return nil, failure.New(failure.Config, "build again", "%s: %w", path, err)
 		}
-		if err := img.put(b, p.Paddr, data); err != nil {
-			return nil, err
-		}
+		loads = append(loads, flasher.Segment{Addr: p.Paddr, Data: data})
 	}
-	slices.SortFunc(img.sectors, func(a, b imageSector) int { return cmp.Compare(a.Addr, b.Addr) })
-	return img, img.identify(f)
+	slices.SortFunc(loads, func(a, b flasher.Segment) int { return cmp.Compare(a.Addr, b.Addr) })
+	return loads, nil
 }
 
 // put lays data into the sectors that it touches.
@@ -111,15 +122,11 @@ func sectorOf(b *boards.Board, addr uint64) (s flasher.Sector, rated int, err er
 	return s, 0, failure.New(failure.Config, "look at the board's memory map (mage board:show)", "the image has bytes at 0x%08x, where board %s has no flash with sectors", addr, b.Name)
 }
 
-// identify computes the digests and the checksum, and finds the sector with the build id.
-func (img *flashImage) identify(f *elf.File) error {
-	symbols, err := f.Symbols()
+// identify computes the digests, and finds the image's parts and the sector with the build id.
+func (img *flashImage) identify(f *elf.File, loads []flasher.Segment) error {
+	at, err := symbolsOf(f, img.Path)
 	if err != nil {
-		return failure.New(failure.Config, "build again", "%s: %w", img.Path, err)
-	}
-	at := map[string]uint64{}
-	for _, s := range symbols {
-		at[s.Name] = s.Value
+		return err
 	}
 	for i := range img.sectors {
 		s := &img.sectors[i]
@@ -127,31 +134,77 @@ func (img *flashImage) identify(f *elf.File) error {
 		s.digest = hex.EncodeToString(sum[:])
 		s.holdsID = at["boardsmith_build_id"]-s.Addr < s.Size
 	}
-	sum := crc32.NewIEEE()
-	for _, part := range []struct{ start, end string }{{"bare_image_start", "bare_resident_end"}, {"bare_model", "bare_image_end"}} {
-		start, end := at[part.start], at[part.end]
-		if end <= start {
-			return failure.New(failure.Config, "", "%s does not say where the image begins and ends", img.Path)
-		}
-		if err := img.checksum(sum, start, end); err != nil {
-			return err
-		}
-	}
-	img.crc = sum.Sum32()
-	return nil
+	img.parts, err = partsOf(at, loads, img.Path, erasedByte)
+	return err
 }
 
-// checksum adds a range, which lies in the image's sectors.
-func (img *flashImage) checksum(sum hash.Hash32, start, end uint64) error {
-	for at := start; at < end; {
-		i := slices.IndexFunc(img.sectors, func(s imageSector) bool { return at-s.Addr < s.Size })
-		if i < 0 {
-			return fmt.Errorf("%s: nothing at 0x%08x", img.Path, at)
-		}
-		s := img.sectors[i]
-		part := s.data[at-s.Addr : min(end-s.Addr, s.Size)]
-		sum.Write(part)
-		at += uint64(len(part))
+func symbolsOf(f *elf.File, path string) (map[string]uint64, error) {
+	symbols, err := f.Symbols()
+	if err != nil {
+		return nil, failure.New(failure.Config, "build again", "%s: %w", path, err)
 	}
-	return nil
+	at := map[string]uint64{}
+	for _, s := range symbols {
+		at[s.Name] = s.Value
+	}
+	return at, nil
+}
+
+// imageParts are the bytes that the firmware computes its CRC-32 over: the resident part and the model's.
+type imageParts [2][]byte
+
+// readParts reads them from an ELF file. hole is what memory has between its loads.
+func readParts(path string, hole byte) (imageParts, error) {
+	f, err := elf.Open(path)
+	if err != nil {
+		return imageParts{}, failure.New(failure.Config, "build again", "%s: %w", path, err)
+	}
+	defer f.Close()
+	loads, err := loadsOf(f, path)
+	if err != nil {
+		return imageParts{}, err
+	}
+	at, err := symbolsOf(f, path)
+	if err != nil {
+		return imageParts{}, err
+	}
+	return partsOf(at, loads, path, hole)
+}
+
+// maxHole is how many bytes the linker may leave out to align what follows.
+const maxHole = 64 << 10
+
+// partsOf are the bytes between the linker's symbols.
+func partsOf(at map[string]uint64, loads []flasher.Segment, path string, hole byte) (parts imageParts, err error) {
+	for n, part := range [2]struct{ start, end string }{{"bare_image_start", "bare_resident_end"}, {"bare_model", "bare_image_end"}} {
+		start, end := at[part.start], at[part.end]
+		if end <= start {
+			return parts, failure.New(failure.Config, "", "%s does not say where the image begins and ends", path)
+		}
+		for _, l := range loads {
+			if l.End() <= start || l.Addr >= end || l.Addr-start > maxHole && l.Addr > start {
+				continue
+			}
+			if l.Addr > start {
+				parts[n] = append(parts[n], bytes.Repeat([]byte{hole}, int(l.Addr-start))...)
+				start = l.Addr
+			}
+			data := l.Data[start-l.Addr : min(end-l.Addr, uint64(len(l.Data)))]
+			parts[n] = append(parts[n], data...)
+			start += uint64(len(data))
+		}
+		if start < end {
+			return parts, failure.New(failure.Config, "build again", "%s: nothing at 0x%08x", path, start)
+		}
+	}
+	return parts, nil
+}
+
+// crc is the CRC-32 of a nonce and the parts, as the firmware computes it.
+func (p imageParts) crc(nonce []byte) uint32 {
+	sum := crc32.ChecksumIEEE(nonce)
+	for _, part := range p {
+		sum = crc32.Update(sum, crc32.IEEETable, part)
+	}
+	return sum
 }

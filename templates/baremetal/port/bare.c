@@ -262,11 +262,12 @@ static int32_t bare_session_random(void* ctx, uint8_t* data, uint32_t size_bytes
   return chip_random(data, size_bytes);
 }
 
-static uint32_t bare_image_crc(void* ctx) {
+static uint32_t bare_image_crc(void* ctx, uint32_t crc) {
   (void)ctx;
   const uint8_t* model = (const uint8_t*)&bare_model;
-  const uint32_t crc = boardsmith_crc32(bare_image_start, (uintptr_t)bare_resident_end - (uintptr_t)bare_image_start);
-  return boardsmith_crc32_more(crc, model, (uintptr_t)bare_model.image_end - (uintptr_t)model);
+  const uint32_t resident =
+      boardsmith_crc32_more(crc, bare_image_start, (uintptr_t)bare_resident_end - (uintptr_t)bare_image_start);
+  return boardsmith_crc32_more(resident, model, (uintptr_t)bare_model.image_end - (uintptr_t)model);
 }
 
 // What the runtime finds in place of TVMSystemLibEntryPoint (the Makefile's --wrap): a jump through the table.

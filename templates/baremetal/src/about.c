@@ -3,6 +3,7 @@
 // boardsmith.build_id and boardsmith.platform. Both answer from one buffer: the answer before has been sent.
 #include "about.h"
 
+#include <boardsmith/boardsmith.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -47,15 +48,20 @@ static void give(TVMValue* out_value, int* out_type) {
 
 int about_build_id_packed(TVMValue* args, int* type_codes, int num_args, TVMValue* out_value, int* out_type,
                           void* resource_handle) {
-  (void)args;  // it takes none
-  (void)type_codes;
+  enum { NONCE_BYTES = 8 };
+  uint32_t crc = 0;
   (void)resource_handle;
-  if (num_args != 0) {
+  if ((num_args > 1) || ((num_args == 1) && (type_codes[0] != (int)kTVMArgInt))) {
     return kTvmErrorFunctionCallNumArguments;
+  }
+  if (num_args == 1) {
+    answer.used = 0;
+    add((uint64_t)args[0].v_int64, NONCE_BYTES);
+    crc = boardsmith_crc32(answer.bytes, NONCE_BYTES);
   }
   (void)memcpy(answer.bytes, boardsmith_build_id, BUILD_ID_BYTES);
   answer.used = BUILD_ID_BYTES;
-  add(boardsmith_port.image_crc(boardsmith_port.ctx), 4);
+  add(boardsmith_port.image_crc(boardsmith_port.ctx, crc), 4);
   answer.used += boardsmith_port.chip_id(boardsmith_port.ctx, &answer.bytes[answer.used], CHIP_ID_MAX_BYTES);
   give(out_value, out_type);
   return 0;

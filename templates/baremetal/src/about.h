@@ -12,7 +12,8 @@ enum { BUILD_ID_BYTES = 16 };
 // What names this build, in a file of its own that the build writes.
 extern const uint8_t boardsmith_build_id[BUILD_ID_BYTES];
 
-// boardsmith.build_id() -> bytes: the build id, the image's CRC-32 (u32, least significant byte first), the chip's id.
+// boardsmith.build_id([int nonce]) -> bytes: the build id, the CRC-32 (u32, least significant byte first) of the nonce's 8
+// bytes, likewise, and the image, then the chip's id. An answer of an earlier request has another CRC.
 int about_build_id_packed(TVMValue* args, int* type_codes, int num_args, TVMValue* out_value, int* out_type,
                           void* resource_handle);
 

@@ -73,8 +73,9 @@ typedef struct boardsmith_port {
   // Fills data with bytes that differ from reset to reset. Returns 0, or a negative number without a source of them.
   int32_t (*random)(void* ctx, uint8_t* data, uint32_t size_bytes);
 
-  // The CRC-32 of the image, computed now from the flash that holds it; 0 where no flash does.
-  uint32_t (*image_crc)(void* ctx);
+  // Continues crc (the CRC-32 of other bytes; 0: of none) with the image, read now from the flash that holds it; 0 where no
+  // flash does.
+  uint32_t (*image_crc)(void* ctx, uint32_t crc);
 
   // Writes the chip's unique id, at most max_bytes; returns its length, 0 where there is none.
   uint32_t (*chip_id)(void* ctx, uint8_t* id, uint32_t max_bytes);
