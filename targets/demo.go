@@ -56,16 +56,16 @@ func (s *session) demoBuild(ctx context.Context) error {
 		return err
 	}
 	s.out.notef("%v: trying to install it", err)
-	var pkgs []string
+	var lacking []tool
 	for _, t := range tools {
-		if f := probe(ctx, t); t.needed && !f.here {
-			pkgs = append(pkgs, t.pkg)
+		if t.needed && !probe(ctx, t).here {
+			lacking = append(lacking, t)
 		}
 	}
-	if len(pkgs) == 0 {
+	if len(lacking) == 0 {
 		return err
 	}
-	if err := s.install(ctx, pkgs); err != nil {
+	if _, err := s.install(ctx, lacking); err != nil {
 		return err
 	}
 	return s.build(ctx)

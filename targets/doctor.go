@@ -20,8 +20,8 @@ import (
 type tool struct {
 	name    string
 	use     string   // what it is needed for
-	pkg     string   // the Debian package; "" if Debian has none that would do
-	python  string   // what pip installs, where pkg is ""
+	apt     string   // a name by which apt knows the package: its own, or one that it provides; "" if Debian has none that would do
+	python  string   // what pip installs, where apt is ""
 	needed  bool     // to build for the host board; the others are for other boards, and for checks of boardsmith itself
 	command []string // asks its version, and so shows that it works
 	source  string   // C text for the command's standard input, which it must accept; "" if the command says it all
@@ -30,50 +30,54 @@ type tool struct {
 
 // tools is what doctor and setup look for.
 var tools = []tool{
-	{name: "C compiler", use: "firmware for the host board", pkg: "gcc", needed: true, command: []string{"cc", "--version"}},
+	{name: "C compiler", use: "firmware for the host board", apt: "gcc", needed: true, command: []string{"cc", "--version"}},
 	{
-		name: "C library", use: "firmware for the host board", pkg: "libc6-dev", needed: true,
+		name: "C library", use: "firmware for the host board", apt: "libc6-dev", needed: true,
 		command: []string{"cc", "-fsyntax-only", "-x", "c", "-"}, source: "#include <stdint.h>\n#include <unistd.h>\n",
 	},
-	{name: "make", use: "building any project", pkg: "make", needed: true, command: []string{"make", "--version"}},
-	{name: "git", use: "the commit in reports", pkg: "git", command: []string{"git", "--version"}},
-	cmocka,
-	{name: "cppcheck", use: "lint of the C sources", pkg: "cppcheck", linux: true, command: []string{"cppcheck", "--version"}},
-	{name: "python3", use: "cppcheck's MISRA add-on", pkg: "python3", linux: true, command: []string{"python3", "--version"}},
-	{name: "clang", use: "fuzzing the C parsers", pkg: "clang", linux: true, command: []string{"clang", "--version"}},
 	{
-		name: "libFuzzer", use: "fuzzing the C parsers", pkg: "libclang-rt-14-dev", linux: true,
+		name: "C++ compiler", use: "checking the runtime's headers as C++", apt: "g++", linux: true,
+		command: []string{"g++", "-fsyntax-only", "-x", "c++", "-"}, source: "#include <stdint.h>\n",
+	},
+	{name: "make", use: "building any project", apt: "make", needed: true, command: []string{"make", "--version"}},
+	{name: "git", use: "the commit in reports", apt: "git", command: []string{"git", "--version"}},
+	cmocka,
+	{name: "cppcheck", use: "lint of the C sources", apt: "cppcheck", linux: true, command: []string{"cppcheck", "--version"}},
+	{name: "python3", use: "cppcheck's MISRA add-on", apt: "python3", linux: true, command: []string{"python3", "--version"}},
+	{name: "clang", use: "fuzzing the C parsers", apt: "clang", linux: true, command: []string{"clang", "--version"}},
+	{
+		name: "libFuzzer", use: "fuzzing the C parsers", apt: "libclang-rt-dev", linux: true,
 		command: []string{"clang", "-fsanitize=fuzzer,address", "-x", "c", "-", "-o", os.DevNull},
 		source:  "#include <stddef.h>\n#include <stdint.h>\nint LLVMFuzzerTestOneInput(const uint8_t *d, size_t n) { return (int)((d != 0) && (n > 0)) * 0; }\n",
 	},
-	{name: "Arm compiler", use: "firmware for Arm boards", pkg: "gcc-arm-none-eabi", command: []string{"arm-none-eabi-gcc", "--version"}},
+	{name: "Arm compiler", use: "firmware for Arm boards", apt: "gcc-arm-none-eabi", command: []string{"arm-none-eabi-gcc", "--version"}},
 	{
-		name: "Arm C library", use: "firmware for Arm boards", pkg: "libnewlib-arm-none-eabi",
+		name: "Arm C library", use: "firmware for Arm boards", apt: "libnewlib-arm-none-eabi",
 		command: []string{"arm-none-eabi-gcc", "--specs=nano.specs", "-fsyntax-only", "-x", "c", "-"}, source: "#include <stdint.h>\n#include <string.h>\n",
 	},
 	{
-		name: "RISC-V compiler", use: "firmware for RISC-V boards", pkg: "gcc-riscv64-unknown-elf",
+		name: "RISC-V compiler", use: "firmware for RISC-V boards", apt: "gcc-riscv64-unknown-elf",
 		command: []string{"riscv64-unknown-elf-gcc", "--version"},
 	},
 	{
-		name: "picolibc", use: "firmware for RISC-V boards", pkg: "picolibc-riscv64-unknown-elf",
+		name: "picolibc", use: "firmware for RISC-V boards", apt: "picolibc-riscv64-unknown-elf",
 		command: []string{"riscv64-unknown-elf-gcc", "--specs=picolibc.specs", "-fsyntax-only", "-x", "c", "-"}, source: "#include <stdint.h>\n#include <string.h>\n",
 	},
-	{name: "QEMU for Arm", use: "emulated Arm boards", pkg: "qemu-system-arm", command: []string{"qemu-system-arm", "--version"}},
-	{name: "OpenOCD", use: "programming boards", pkg: "openocd", command: []string{"openocd", "--version"}},
-	{name: "gdb", use: "debugging Arm boards (mage debug)", pkg: "gdb-multiarch", command: []string{"gdb-multiarch", "--version"}},
+	{name: "QEMU for Arm", use: "emulated Arm boards", apt: "qemu-system-arm", command: []string{"qemu-system-arm", "--version"}},
+	{name: "OpenOCD", use: "programming boards", apt: "openocd", command: []string{"openocd", "--version"}},
+	{name: "gdb", use: "debugging Arm boards (mage debug)", apt: "gdb-multiarch", command: []string{"gdb-multiarch", "--version"}},
 	{
-		name: "Python's venv", use: "setup's own pyOCD and west", pkg: "python3-venv", linux: true,
+		name: "Python's venv", use: "setup's own pyOCD and west", apt: "python3-venv", linux: true,
 		command: []string{"python3", "-c", "import venv, ensurepip"},
 	},
 	{name: "pyOCD", use: "programming boards (FLASHER=pyocd)", python: "pyocd==0.46.0", command: []string{"pyocd", "--version"}},
 	{name: "west", use: "Zephyr projects", python: "west==1.5.0", command: []string{"west", "--version"}},
-	{name: "QEMU, RISC-V", use: "emulated RISC-V boards", pkg: "qemu-system-misc", command: []string{"qemu-system-riscv32", "--version"}},
+	{name: "QEMU, RISC-V", use: "emulated RISC-V boards", apt: "qemu-system-riscv32", command: []string{"qemu-system-riscv32", "--version"}},
 }
 
 // cmocka is what the C unit tests need.
 var cmocka = tool{
-	name: "cmocka", use: "the C unit tests", pkg: "libcmocka-dev", linux: true,
+	name: "cmocka", use: "the C unit tests", apt: "libcmocka-dev", linux: true,
 	command: []string{"cc", "-fsyntax-only", "-x", "c", "-"},
 	source:  "#include <stdarg.h>\n#include <stddef.h>\n#include <stdint.h>\n#include <setjmp.h>\n#include <cmocka.h>\n",
 }
@@ -173,20 +177,20 @@ func (s *session) printFinding(f finding) {
 }
 
 func getIt(t tool) string {
-	if t.pkg == "" {
+	if t.apt == "" {
 		return "go tool mage setup (" + t.python + ")"
 	}
 	if runtime.GOOS == "linux" {
-		return "apt-get install " + t.pkg
+		return "apt-get install " + t.apt
 	}
-	return "your system's package of " + t.pkg
+	return "your system's package of " + t.apt
 }
 
 // howToInstall is one command for all that is missing.
 func howToInstall(all []finding) string {
-	pkgs := missingPackages(all)
+	pkgs := aptNames(missing(all, byApt))
 	if len(pkgs) == 0 {
-		if len(missingPython(all)) > 0 {
+		if len(missing(all, byPython)) > 0 {
 			return "go tool mage setup"
 		}
 		return ""
@@ -197,25 +201,26 @@ func howToInstall(all []finding) string {
 	return "go tool mage setup, or: apt-get install " + strings.Join(pkgs, " ")
 }
 
-func missingPackages(all []finding) []string {
-	var pkgs []string
+// missing lists the tools that are not here and come in that way.
+func missing(all []finding, way func(tool) bool) []tool {
+	var list []tool
 	for _, f := range all {
-		if !f.here && f.pkg != "" {
-			pkgs = append(pkgs, f.pkg)
-		}
-	}
-	return pkgs
-}
-
-// missingPython lists what pip is to install.
-func missingPython(all []finding) []string {
-	var list []string
-	for _, f := range all {
-		if !f.here && f.python != "" {
-			list = append(list, f.python)
+		if !f.here && way(f.tool) {
+			list = append(list, f.tool)
 		}
 	}
 	return list
+}
+
+func byApt(t tool) bool    { return t.apt != "" }
+func byPython(t tool) bool { return t.apt == "" && t.python != "" }
+
+func aptNames(list []tool) []string {
+	var names []string
+	for _, t := range list {
+		names = append(names, t.apt)
+	}
+	return names
 }
 
 // onDebian says whether packages have Debian's names and apt installs them.

@@ -4,11 +4,14 @@ package targets
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -25,8 +28,8 @@ func (s *session) setup(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	pkgs, python := missingPackages(all), missingPython(all)
-	if len(pkgs)+len(python) == 0 {
+	debian, python := missing(all, byApt), missing(all, byPython)
+	if len(debian)+len(python) == 0 {
 		s.out.printf("setup: all %d tools are here", len(all))
 		s.out.line(record{"status": "up-to-date"})
 		return nil
@@ -36,93 +39,150 @@ func (s *session) setup(ctx context.Context) error {
 			s.printFinding(f)
 		}
 	}
-	if len(pkgs) > 0 {
-		if all, err = s.installed(ctx, pkgs, s.install); err != nil {
-			return err
+	return s.setupMissing(ctx, debian, python)
+}
+
+// setupMissing installs what it can. What apt does not have keeps nothing else from being installed.
+func (s *session) setupMissing(ctx context.Context, debian, python []tool) error {
+	var installed []string
+	var problems []error
+	for _, way := range []struct {
+		missing []tool
+		install func(context.Context, []tool) ([]string, error)
+	}{{debian, s.install}, {python, s.installPython}} {
+		if len(way.missing) == 0 {
+			continue
 		}
-		if left := missingPackages(all); len(left) > 0 && !s.env.set("DRYRUN") {
-			return failure.New(failure.ToolMissing, howToInstall(all), "installed, but still not working: %s", strings.Join(left, " "))
+		names, err := way.install(ctx, way.missing)
+		if ctx.Err() != nil {
+			return ctx.Err()
 		}
-	}
-	if len(python) > 0 {
-		if all, err = s.installed(ctx, python, s.installPython); err != nil {
-			return err
-		}
-		if left := missingPython(all); len(left) > 0 && !s.env.set("DRYRUN") {
-			return failure.New(failure.ToolMissing, "", "installed, but still not working: %s", strings.Join(left, " "))
-		}
+		installed, problems = append(installed, names...), append(problems, err)
 	}
 	if s.env.set("DRYRUN") {
-		return nil
+		return errors.Join(problems...)
 	}
-	names := append(pkgs, python...)
-	s.out.printf("setup: installed %s", strings.Join(names, " "))
-	s.out.line(record{"status": "done", "installed": names})
+	if len(installed) > 0 {
+		s.out.printf("setup: installed %s", strings.Join(installed, " "))
+	}
+	for _, t := range slices.Concat(debian, python) {
+		if name := cmp.Or(t.apt, t.python); slices.Contains(installed, name) {
+			if f := probe(ctx, t); !f.here {
+				problems = append(problems, failure.New(failure.ToolMissing, "", "installed, but still not working: %s (%s)", name, f.why))
+			}
+		}
+	}
+	if err := errors.Join(problems...); err != nil {
+		return err
+	}
+	s.out.line(record{"status": "done", "installed": installed})
 	return nil
 }
 
-// installed installs something and looks what is here then.
-func (s *session) installed(ctx context.Context, what []string, by func(context.Context, []string) error) ([]finding, error) {
-	if err := by(ctx, what); err != nil {
-		return nil, err
-	}
-	return look(ctx)
-}
-
 // installPython installs programs written in Python into a virtual environment of setup's own. What is in there stays.
-func (s *session) installPython(ctx context.Context, what []string) error {
+func (s *session) installPython(ctx context.Context, list []tool) ([]string, error) {
+	var names []string
+	for _, t := range list {
+		names = append(names, t.python)
+	}
 	dir, err := pythonDir()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	python := filepath.Join(dir, pythonPrograms(), "python")
 	var steps [][]string
 	if _, err := os.Stat(python); err != nil {
 		steps = append(steps, []string{"python3", "-m", "venv", dir})
 	}
-	steps = append(steps, append([]string{python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input"}, what...))
+	steps = append(steps, append([]string{python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input"}, names...))
 	if s.env.set("DRYRUN") {
 		var lines []string
 		for _, step := range steps {
 			lines = append(lines, strings.Join(step, " "))
 		}
-		return s.would("run: %s", strings.Join(lines, "; "))
+		return nil, s.would("run: %s", strings.Join(lines, "; "))
 	}
 	for _, step := range steps {
 		s.out.notef("running %s", strings.Join(step, " "))
 		if err := s.runTool(ctx, step); err != nil {
-			return failure.New(failure.ToolMissing, "install them by yourself so that they are on PATH: "+strings.Join(what, " "), "%w", err)
+			return nil, failure.New(failure.ToolMissing, "install them by yourself so that they are on PATH: "+strings.Join(names, " "), "%w", err)
 		}
 	}
-	return nil
+	return names, nil
 }
 
-// install installs Debian packages, as root or with a sudo that asks for no password. Nothing that is installed
-// already is upgraded or removed.
-func (s *session) install(ctx context.Context, pkgs []string) error {
-	how := "install what Debian calls: " + strings.Join(pkgs, " ")
+// install installs Debian packages, as root or with a sudo that asks for no password, and returns those that it did
+// install, by the names in the list. Nothing that is installed already is upgraded or removed.
+func (s *session) install(ctx context.Context, list []tool) ([]string, error) {
+	names := aptNames(list)
+	how := "install what Debian calls: " + strings.Join(names, " ")
 	if !onDebian() {
-		return failure.New(failure.ToolMissing, how, "this system is neither Debian nor Ubuntu: setup cannot install here")
+		return nil, failure.New(failure.ToolMissing, how, "this system is neither Debian nor Ubuntu: setup cannot install here")
 	}
 	prefix, ok := asRoot(ctx)
 	if !ok {
-		how = "sudo apt-get install " + strings.Join(pkgs, " ")
-		return failure.New(failure.ToolMissing, how, "setup can install only as root, or with sudo without a password")
+		how = "sudo apt-get install " + strings.Join(names, " ")
+		return nil, failure.New(failure.ToolMissing, how, "setup can install only as root, or with sudo without a password")
 	}
 	get := append(prefix, "env", "DEBIAN_FRONTEND=noninteractive", "LC_ALL=C", "apt-get", "-q", "-o", "DPkg::Lock::Timeout=120")
 	update := append(get[:len(get):len(get)], "update")
 	install := append(get[:len(get):len(get)], "install", "-y", "--no-upgrade", "--no-remove", "--no-install-recommends")
-	install = append(install, pkgs...)
 	if s.env.set("DRYRUN") {
-		return s.would("run: %s; %s", strings.Join(update, " "), strings.Join(install, " "))
+		return nil, s.would("run: %s; %s", strings.Join(update, " "), strings.Join(append(install, names...), " "))
 	}
-	for _, step := range [][]string{update, install} {
-		s.out.notef("running %s", strings.Join(step, " "))
-		if err := s.runTool(ctx, step); err != nil {
-			return failure.New(failure.ToolMissing, how, "%w", err)
+	s.out.notef("running %s", strings.Join(update, " "))
+	if err := s.runTool(ctx, update); err != nil {
+		s.out.notef("%v: going on with the lists of packages that are here", err)
+	}
+	known, unknown := s.knownToApt(ctx, list)
+	var problems []error
+	if len(unknown) > 0 {
+		problems = append(problems, failure.New(failure.ToolMissing, "install by yourself, so that it is on PATH, what is for "+uses(unknown),
+			"apt can install nothing called %s here", strings.Join(aptNames(unknown), ", ")))
+	}
+	if len(known) == 0 {
+		return nil, errors.Join(problems...)
+	}
+	install = append(install, aptNames(known)...)
+	s.out.notef("running %s", strings.Join(install, " "))
+	if err := s.runTool(ctx, install); err != nil {
+		return nil, errors.Join(failure.New(failure.ToolMissing, how, "%w", err), errors.Join(problems...))
+	}
+	return aptNames(known), errors.Join(problems...)
+}
+
+// knownToApt asks apt which of the tools it could install, with all that they depend on. Names differ between releases
+// of Debian and Ubuntu, and one that is unknown would keep apt from installing any.
+func (s *session) knownToApt(ctx context.Context, list []tool) (known, unknown []tool) {
+	p := s.out.lasts("asking apt", len(list))
+	defer p.end()
+	could := func(names ...string) bool {
+		argv := append([]string{"-qq", "-s", "--no-upgrade", "--no-remove", "--no-install-recommends", "install"}, names...)
+		return exec.CommandContext(ctx, "apt-get", argv...).Run() == nil
+	}
+	if could(aptNames(list)...) {
+		return list, nil
+	}
+	for _, t := range list {
+		if could(t.apt) {
+			known = append(known, t)
+		} else {
+			unknown = append(unknown, t)
+		}
+		p.add(1)
+	}
+	return known, unknown
+}
+
+// uses says what the tools are for.
+func uses(list []tool) string {
+	var all []string
+	for _, t := range list {
+		if !slices.Contains(all, t.use) {
+			all = append(all, t.use)
 		}
 	}
-	return nil
+	return strings.Join(all, ", ")
 }
 
 // asRoot returns what to put before a command so that it runs as root, and whether there is a way.
