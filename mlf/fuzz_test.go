@@ -2,17 +2,26 @@ package mlf_test
 
 import (
 	"bytes"
+	"debug/elf"
 	"encoding/json"
+	"fmt"
+	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/mlf/mlftest"
+	"github.com/boardsmith/boardsmith/ndarray"
 )
 
-// FuzzOpen reads any tar: what is accepted can be checked and unpacked, and stays in its folder.
+// FuzzOpen reads any tar: what is accepted reads the same again, and unpacking it writes its files and nothing beside
+// their folder.
 func FuzzOpen(f *testing.F) {
 	f.Add(mlftest.Tar(f, graphModel()...))
 	f.Add(mlftest.Tar(f, older(1)...))
@@ -22,18 +31,64 @@ func FuzzOpen(f *testing.F) {
 		if err != nil {
 			return
 		}
-		_ = a.Check()
+		again, err := mlf.Parse("fuzz.tar", a.Raw)
+		if err != nil || again.Digest != a.Digest || !reflect.DeepEqual(again.Files, a.Files) {
+			t.Fatalf("it reads again as %v, %v", again, err)
+		}
+		if want, got := fmt.Sprint(a.Check()), fmt.Sprint(again.Check()); want != got {
+			t.Fatalf("Check says %s, then %s", want, got)
+		}
+		checkTensors(t, a)
 		top := t.TempDir()
 		dir := filepath.Join(top, "in")
 		if err := os.Mkdir(dir, 0o755); err != nil {
 			t.Fatal(err)
 		}
-		_ = a.Extract(dir) // a name may be longer than the file system takes
-		entries, err := os.ReadDir(top)
-		if err != nil || len(entries) != 1 {
-			t.Fatalf("%v lies beside the folder, %v", entries, err)
+		err = a.Extract(dir)
+		entries, e := os.ReadDir(top)
+		if e != nil || len(entries) != 1 {
+			t.Fatalf("%v lies beside the folder, %v", entries, e)
+		}
+		if err == nil { // a name may be longer than the file system takes
+			checkExtracted(t, a, dir)
 		}
 	})
+}
+
+// checkTensors compares every tensor's bytes with its type and shape.
+func checkTensors(t *testing.T, a *mlf.Archive) {
+	t.Helper()
+	for _, m := range a.Modules {
+		for _, x := range slices.Concat(m.Inputs, m.Outputs) {
+			n, err := ndarray.Bytes(x.DType, x.Shape)
+			if x.Shape != nil && (err != nil || int64(n) != x.Bytes) {
+				t.Fatalf("model %s: %v has %d bytes, by its shape %d, %v", m.Name, x, x.Bytes, n, err)
+			}
+		}
+	}
+}
+
+// checkExtracted compares the files below dir with the archive's.
+func checkExtracted(t *testing.T, a *mlf.Archive, dir string) {
+	t.Helper()
+	want := map[string]string{}
+	for _, file := range a.Files {
+		if !strings.HasPrefix(file.Name, "runtime/") && !strings.HasPrefix(file.Name, "templates/") {
+			want[file.Name] = string(file.Data)
+		}
+	}
+	got := map[string]string{}
+	err := fs.WalkDir(os.DirFS(dir), ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		data, err := os.ReadFile(filepath.Join(dir, name))
+		got[name] = string(data)
+		return err
+	})
+	if err != nil || !maps.Equal(got, want) {
+		t.Fatalf("unpacked %d files, want %d: %v", len(got), len(want), err)
+	}
 }
 
 // FuzzGraph reads any graph: in what is accepted every index leads somewhere, and reading its own text again gives
@@ -58,12 +113,7 @@ func FuzzGraph(f *testing.F) {
 				}
 			}
 		}
-		for _, e := range g.Heads {
-			_ = g.Tensor(e, "")
-		}
-		for _, n := range g.Args {
-			_ = g.Nodes[n].Name
-		}
+		checkGraph(t, g, data)
 		var compact bytes.Buffer
 		if err := json.Compact(&compact, data); err != nil {
 			t.Fatal(err)
@@ -72,6 +122,37 @@ func FuzzGraph(f *testing.F) {
 			t.Fatalf("%+v\nreads again as\n%+v, %v", g, again, err)
 		}
 	})
+}
+
+// checkGraph compares names, places and shapes with the JSON's.
+func checkGraph(t *testing.T, g *mlf.GraphModel, data []byte) {
+	t.Helper()
+	var raw struct {
+		Nodes []struct{ Name string }
+		Args  []int   `json:"arg_nodes"`
+		Heads [][]int `json:"heads"`
+		Rows  []int   `json:"node_row_ptr"`
+		Attrs struct{ Shape [2]any }
+	}
+	if err := json.Unmarshal(data, &raw); err != nil {
+		t.Skipf("keys that differ in case only: %v", err)
+	}
+	if len(g.Nodes) != len(raw.Nodes) || !slices.Equal(g.Args, raw.Args) || len(g.Heads) != len(raw.Heads) {
+		t.Fatalf("%d nodes, arguments %v, heads %v", len(g.Nodes), g.Args, g.Heads)
+	}
+	for i, n := range raw.Nodes {
+		if g.Nodes[i].Name != n.Name {
+			t.Fatalf("node %d is called %q, want %q", i, g.Nodes[i].Name, n.Name)
+		}
+	}
+	for i, h := range raw.Heads {
+		if want := raw.Rows[h[0]] + h[1]; g.Heads[i] != want {
+			t.Fatalf("output %d is entry %d, want %d", i, g.Heads[i], want)
+		}
+	}
+	if got, want := fmt.Sprint(g.Shapes), fmt.Sprint(raw.Attrs.Shape[1]); len(g.Shapes) > 0 && got != want {
+		t.Fatalf("shapes %s, want %s", got, want)
+	}
 }
 
 // FuzzParams reads any blob: what is accepted is written as the same bytes.
@@ -94,7 +175,8 @@ func FuzzParams(f *testing.F) {
 	})
 }
 
-// FuzzObject reads any object: it says what it is or why it cannot be read.
+// FuzzObject reads any object: what it says of symbols is what the object's table says, and what lies behind the object
+// changes nothing.
 func FuzzObject(f *testing.F) {
 	for _, name := range []string{"digits_i8.graph_llvm_thumbv7m", "digits_i8.graph_llvm_rv32"} {
 		a, err := mlf.Open(mlftest.Path(f, name))
@@ -106,37 +188,148 @@ func FuzzObject(f *testing.F) {
 	f.Add([]byte("\x7fELF\x01\x01\x01"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		o, err := mlf.File{Name: "a.o", Data: data}.Info()
-		if err == nil && o.Class == 0 {
-			t.Fatalf("%+v", o)
+		if err != nil {
+			return
+		}
+		more, err := mlf.File{Name: "a.o", Data: append(slices.Clone(data), "behind it"...)}.Info()
+		if err != nil || !reflect.DeepEqual(o, more) {
+			t.Fatalf("%+v\nreads, with bytes behind it, as\n%+v, %v", o, more, err)
+		}
+		defined, undefined := globals(t, data)
+		if !slices.Equal(o.Defined, defined) || !slices.Equal(o.Undefined, undefined) {
+			t.Fatalf("defines %q and wants %q, by its table %q and %q", o.Defined, o.Undefined, defined, undefined)
+		}
+		if o.Machine != elf.EM_ARM && (o.Arch != 0 || o.FloatABI != "" && o.Machine != elf.EM_RISCV) {
+			t.Fatalf("%+v is for neither Arm nor RISC-V", o)
 		}
 	})
 }
 
-// FuzzHeader reads any interface header: the fields of what is accepted have names.
+// globals are an object's global symbols, as the table has them.
+func globals(t *testing.T, object []byte) (defined, undefined []string) {
+	t.Helper()
+	e, err := elf.NewFile(bytes.NewReader(object))
+	if err != nil {
+		t.Fatal(err)
+	}
+	symbols, _ := e.Symbols() // none, without a table
+	for _, s := range symbols {
+		bind, here := s.Info>>4, s.Section != elf.SHN_UNDEF
+		if here && (bind == 1 || bind == 2) {
+			defined = append(defined, s.Name)
+		}
+		if !here && bind == 1 {
+			undefined = append(undefined, s.Name)
+		}
+	}
+	return defined, undefined
+}
+
+// FuzzHeader reads any interface header: a header written from what it found reads the same.
 func FuzzHeader(f *testing.F) {
 	f.Add([]byte("struct tvmgen_m_inputs { void* x; };\nint32_t tvmgen_m_run(struct tvmgen_m_inputs* inputs);\n"))
+	for _, name := range []string{"conv_pools.aot_c_pools", "twoin.aot_c"} {
+		a, err := mlf.Open(mlftest.Path(f, name))
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(a.Modules[0].Headers[0].Data)
+	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		h, err := mlf.ParseHeader(data)
 		if err != nil {
 			return
 		}
-		for _, field := range append(h.Inputs, h.Outputs...) {
-			if field.Name == "" || field.Bytes < 0 {
-				t.Fatalf("%+v", field)
-			}
+		text := headerText(h)
+		if strings.Contains(text, "//") || strings.Contains(text, "/*") {
+			return // a name that begins a comment where the file had one in its middle
+		}
+		if again, err := mlf.ParseHeader([]byte(text)); err != nil || !reflect.DeepEqual(h, again) {
+			t.Fatalf("%+v\nis written as\n%s\nand reads as\n%+v, %v", h, text, again, err)
 		}
 	})
 }
 
-// FuzzRelay reads any text: whatever it finds are tensors of known size.
+// headerText writes a header that declares what h says.
+func headerText(h *mlf.Header) string {
+	var b strings.Builder
+	macro := func(name, suffix string, value any) {
+		fmt.Fprintf(&b, "#define %s%s %v\n", strings.ToUpper("TVMGEN_"+h.Name+"_"+name), suffix, value)
+	}
+	structs := map[string][]string{"devices": h.Devices}
+	for kind, fields := range map[string][]mlf.Field{"inputs": h.Inputs, "outputs": h.Outputs} {
+		for _, f := range fields {
+			structs[kind] = append(structs[kind], f.Name)
+			macro(f.Name, "_SIZE", f.Bytes)
+		}
+	}
+	for _, p := range h.Pools {
+		structs["workspace_pools"] = append(structs["workspace_pools"], p.Name)
+		if p.Data == "" {
+			macro(p.Name, "_WORKSPACE_POOL_SIZE", p.Bytes)
+			continue
+		}
+		macro(p.Name, "_CONSTANT_POOL_SIZE", p.Bytes)
+		macro(p.Name, "_CONSTANT_POOL_DATA", "{0}")
+	}
+	for kind, names := range structs {
+		fmt.Fprintf(&b, "struct tvmgen_%s_%s {\n", h.Name, kind)
+		for _, name := range names {
+			fmt.Fprintf(&b, "  void* %s;\n", name)
+		}
+		b.WriteString("};\n")
+	}
+	if h.Mapped {
+		fmt.Fprintf(&b, "struct tvmgen_%s_inputs tvmgen_%s_map_inputs;\n", h.Name, h.Name)
+	}
+	var params []string
+	for _, kind := range h.Run {
+		params = append(params, "struct tvmgen_"+h.Name+"_"+kind+"* "+kind)
+	}
+	fmt.Fprintf(&b, "int32_t tvmgen_%s_run(%s);\n", h.Name, strings.Join(params, ", "))
+	return b.String()
+}
+
+// FuzzRelay reads any text: a signature written from what it found reads the same.
 func FuzzRelay(f *testing.F) {
 	f.Add("def @main(%a:0: Tensor[(1, 2), int8] /* x */, output_tensor_names=[\"y\"]) -> (Tensor[(1), int8], float32) {\n")
+	a, err := mlf.Open(mlftest.Path(f, "twoin.aot_packed"))
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(string(a.Find("src/twoin.relay").Data))
 	f.Fuzz(func(t *testing.T, text string) {
 		r := mlf.ParseRelay(text)
-		for _, p := range append(r.Params, r.Results...) {
-			if p.Shape == nil || p.Bytes < 0 {
-				t.Fatalf("%+v", p)
-			}
+		written := relayText(r)
+		if strings.Contains(written, "/*") {
+			return // a name that begins a comment where the text had one in its middle
+		}
+		if again := mlf.ParseRelay(written); !reflect.DeepEqual(r, again) {
+			t.Fatalf("%+v\nis written as\n%s\nand reads as\n%+v", r, written, again)
 		}
 	})
+}
+
+// relayText writes a signature that says what r does.
+func relayText(r *mlf.Relay) string {
+	typeOf := func(t mlf.Tensor) string {
+		if len(t.Shape) == 0 {
+			return t.DType.String()
+		}
+		return "Tensor[(" + strings.Trim(strings.Join(strings.Fields(fmt.Sprint(t.Shape)), ", "), "[]") + "), " + t.DType.String() + "]"
+	}
+	var args, results, names []string
+	for _, p := range r.Params {
+		args = append(args, "%"+p.Name+": "+typeOf(p))
+	}
+	for _, n := range r.OutputNames {
+		names = append(names, strconv.Quote(n))
+	}
+	if len(names) > 0 {
+		args = append(args, "output_tensor_names=["+strings.Join(names, ", ")+"]")
+	}
+	for _, t := range r.Results {
+		results = append(results, typeOf(t))
+	}
+	return "def @main(" + strings.Join(args, ", ") + ") -> (" + strings.Join(results, ", ") + ") {\n"
 }
