@@ -114,14 +114,23 @@ func (b *Bench) Find(name string) *BenchDevice {
 	return &b.Devices[i]
 }
 
-// noted is the device of a board behind a probe or port, as bench.json has it; nothing if it has not, or if there is none.
-func (b *Bench) noted(board string, n *bench) BenchDevice {
+// behind lists the devices behind a probe or port, as bench.json has them; none if there is none.
+func (b *Bench) behind(n *bench) (list []BenchDevice) {
 	if b == nil {
-		return BenchDevice{}
+		return nil
 	}
 	for _, d := range b.Devices {
-		same := d.Probe != "" && d.Probe == n.probe.Serial || d.Probe == "" && d.Link.Path != "" && d.Link.Path == n.path
-		if same && d.Board == board {
+		if d.Probe != "" && d.Probe == n.probe.Serial || d.Probe == "" && d.Link.Path != "" && d.Link.Path == n.path {
+			list = append(list, d)
+		}
+	}
+	return list
+}
+
+// noted is the device of a board behind a probe or port; nothing if bench.json has none.
+func (b *Bench) noted(board string, n *bench) BenchDevice {
+	for _, d := range b.behind(n) {
+		if d.Board == board {
 			return d
 		}
 	}

@@ -23,7 +23,6 @@ type firmwareAnswer struct {
 type flashFacts struct {
 	image  *flashImage
 	answer *firmwareAnswer   // nil: it did not answer
-	chip   string            // the id of the board's chip by bench.json, "" if that does not say
 	entry  cache.Entry       // the ledger's
 	held   map[uint64]string // digests of the image's sectors by address, just read back; nil: they were not
 	inWork map[uint64]bool   // addresses of sectors that no answer and no reading proves: sectorsInWork
@@ -124,8 +123,6 @@ func (f flashFacts) doubt() string {
 		return "the firmware's flash has changed since it was built"
 	case a.nonce == nil:
 		return "the firmware is of an older boardsmith, whose answer may be an old one"
-	case f.chip != "" && a.chip != f.chip:
-		return fmt.Sprintf("firmware answered from chip %s, not %s", a.chip, f.chip)
 	}
 	return ""
 }

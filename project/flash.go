@@ -80,7 +80,7 @@ func (d *Device) program(ctx context.Context, i *Image) (FlashReport, error) {
 	if err := d.bench.take(i); err != nil {
 		return FlashReport{}, err
 	}
-	f := flashing{d: d, power: powerCycle{d: d}, facts: flashFacts{image: img, chip: d.bench.chip, force: d.env.Reflash}}
+	f := flashing{d: d, power: powerCycle{d: d}, facts: flashFacts{image: img, force: d.env.Reflash}}
 	if err := f.look(ctx); err != nil {
 		return FlashReport{}, err
 	}
@@ -95,10 +95,14 @@ type flashing struct {
 	power  powerCycle
 }
 
-// look asks the firmware, and opens the ledger at the device that answered.
+// look asks the firmware, and opens the ledger at the device that answered. What is another board by what is known of it is
+// refused: *WrongBoardError.
 func (f *flashing) look(ctx context.Context) error {
 	n := f.d.bench
 	f.facts.answer = f.d.ask(ctx, f.facts.image.Image)
+	if err := f.plausible(); err != nil {
+		return err
+	}
 	device := "probe:" + n.which()
 	if a := f.facts.answer; a != nil && a.chip != "" {
 		device = "chip:" + a.chip

@@ -5,9 +5,12 @@ package project
 
 import (
 	"cmp"
+	"encoding/hex"
 	"fmt"
+	"slices"
 	"strings"
 
+	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/failure"
 )
 
@@ -27,6 +30,111 @@ func (e *WrongBoardError) FailureClass() failure.Class { return failure.Config }
 // NextStep says how to go on.
 func (e *WrongBoardError) NextStep() string {
 	return "choose the right BOARD and DEVICE, or note the change with SAVE=1 mage devices; FORCE=1 flashes all the same"
+}
+
+// identityFacts are what is known of a device besides what its user says.
+type identityFacts struct {
+	board   string          // that the user says it is
+	which   string          // its probe, as the ledger names it
+	noted   []BenchDevice   // by bench.json behind its probe or port
+	bench   *Bench          // all of it; nil: there is none
+	ledger  []cache.Entry   // all of it
+	answer  *firmwareAnswer // nil: it did not answer
+	builtAs string          // the board that the answering firmware was built for; "" if that is not known
+}
+
+// against lists what says that the device is not the board. A chip's id is the chip's own; a probe may have been moved, so
+// what is known of the probe counts where the ledger does not know the chip, and bench.json, which people write, before the ledger.
+func (f identityFacts) against() (evidence []string) {
+	say := func(format string, args ...any) { evidence = append(evidence, fmt.Sprintf(format, args...)) }
+	ours := func(d BenchDevice) bool { return d.Board == f.board }
+	if !slices.ContainsFunc(f.noted, ours) {
+		for _, d := range f.noted {
+			say("by bench.json %s, a board %s, is behind this probe", d.Name, d.Board)
+		}
+	}
+	if f.answer != nil && f.builtAs != "" && f.builtAs != f.board {
+		say("it runs build %x, which was made for board %s", f.answer.buildID, f.builtAs)
+	}
+	known := false // the ledger knows the chip
+	if f.answer != nil && f.answer.chip != "" {
+		evidence = append(evidence, f.againstChip(f.answer.chip)...)
+		known = slices.ContainsFunc(f.ledger, func(e cache.Entry) bool { return e.Device == "chip:"+f.answer.chip })
+	}
+	if e := f.lastBehindProbe(); !known && len(f.noted) == 0 && e.Board != "" && e.Board != f.board {
+		say("by the ledger a board %s was behind this probe", e.Board)
+	}
+	return evidence
+}
+
+// againstChip is the same of a chip that has said its id.
+func (f identityFacts) againstChip(chip string) (evidence []string) {
+	say := func(format string, args ...any) { evidence = append(evidence, fmt.Sprintf(format, args...)) }
+	for _, d := range f.noted {
+		if d.Board == f.board && d.Chip != "" && d.Chip != chip {
+			say("the firmware answers from chip %s, not %s, which %s has by bench.json", chip, d.Chip, d.Name)
+		}
+	}
+	if f.bench != nil {
+		for _, d := range f.bench.Devices {
+			if d.Chip == chip && d.Board != f.board {
+				say("by bench.json chip %s is that of %s, a board %s", chip, d.Name, d.Board)
+			}
+		}
+	}
+	for _, e := range f.ledger {
+		if e.Device == "chip:"+chip && e.Board != "" && e.Board != f.board {
+			say("by the ledger chip %s is on a board %s", chip, e.Board)
+		}
+	}
+	return evidence
+}
+
+// lastBehindProbe is the device that was last seen behind the probe; the zero value if none was.
+func (f identityFacts) lastBehindProbe() (last cache.Entry) {
+	for _, e := range f.ledger {
+		if e.Probe == f.which && e.Seen.After(last.Seen) {
+			last = e
+		}
+	}
+	return last
+}
+
+// plausible refuses a device that is another board by what is known of it, unless that is forced.
+func (f *flashing) plausible() error {
+	n, env := f.d.bench, f.d.env
+	all, err := n.ledger.List()
+	if err != nil {
+		return err
+	}
+	facts := identityFacts{board: f.d.board.Name, which: n.which(), noted: env.Bench.behind(n), bench: env.Bench, ledger: all, answer: f.facts.answer}
+	if a := f.facts.answer; a != nil && a.buildID != f.facts.image.BuildID {
+		facts.builtAs = env.boardOf(a.buildID, all)
+	}
+	evidence := facts.against()
+	if len(evidence) == 0 {
+		return nil
+	}
+	wrong := &WrongBoardError{f.d.board.Name, evidence}
+	if !env.Reflash {
+		return wrong
+	}
+	env.log().Warn("flashed all the same, as asked", "error", wrong)
+	return nil
+}
+
+// boardOf is the board that a build was made for, by the cache or the ledger; "" if neither knows it.
+func (e Env) boardOf(buildID [16]byte, ledger []cache.Entry) string {
+	id := hex.EncodeToString(buildID[:])
+	if i, err := FindImage(e, id); err == nil {
+		return i.Board
+	}
+	for _, entry := range ledger {
+		if entry.BuildID == id {
+			return entry.Board
+		}
+	}
+	return ""
 }
 
 // sameChip refuses firmware that answers from another chip than the one that is meant.

@@ -76,7 +76,7 @@ func (s *session) notFlashed(ctx context.Context, report project.FlashReport, er
 	return err
 }
 
-// sameChip tells when bench.json has another chip under the device's name: somebody has swapped boards.
+// sameChip tells when bench.json has another chip under the device's name, which was flashed because that was forced.
 func (s *session) sameChip(report project.FlashReport) {
 	d := s.in.bench.Find(s.in.device)
 	chip, known := strings.CutPrefix(report.Device, "chip:")
