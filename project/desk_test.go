@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -186,6 +187,53 @@ func changeLastByte(t *testing.T, dev *Device, i *Image) {
 	last := len(bytes.TrimRight(data, string([]byte{erasedByte}))) - 1
 	data[last] ^= 0x10
 	must(t, dev.bench.programmer.Do(t.Context(), flasher.Job{Erase: []flasher.Sector{s.Sector}, Write: []flasher.Segment{{Addr: s.Addr, Data: data}}, Restart: true}))
+}
+
+// A device that bench.json, the ledger or its firmware takes for another board is neither flashed nor erased, unless that is
+// forced; nothing was written to it.
+func TestFlashOfAnotherBoard(t *testing.T) {
+	d := newDesk(t, "microbit", "openocd")
+	i := d.image(tiny(t, nil), boards.Options{})
+	d.reaches(i)
+	before := d.tell(virtualprobe.Request{Do: "status"}).State.Erases
+	probe := virtualprobe.SerialOf(VirtualDir(d.state, d.board))
+	refused := func(name, says string) {
+		t.Helper()
+		dev := d.attach()
+		_, err := dev.Flash(t.Context(), i)
+		_, erased := dev.Erase(t.Context())
+		must(t, dev.Close())
+		for _, err := range []error{err, erased} {
+			var wrong *WrongBoardError
+			if !errors.As(err, &wrong) || failure.Of(err) != failure.Config || !strings.Contains(err.Error(), says) {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	}
+	d.env.Bench = &Bench{Devices: []BenchDevice{{Name: "n1", Board: "nucleo_f401re", Probe: probe}}}
+	refused("bench.json", "n1, a board nucleo_f401re")
+	d.env.Bench = nil
+
+	ledger := cache.NewLedger(filepath.Join(d.state, "ledger"))
+	all, err := ledger.List()
+	must(t, err)
+	kept := all[0]
+	all[0].Board = "nucleo_f401re"
+	must(t, ledger.Save(all[0]))
+	refused("the ledger", "board nucleo_f401re")
+	d.tell(virtualprobe.Request{Do: "erase"})
+	refused("the ledger, by its probe", "a board nucleo_f401re was behind")
+	if after := d.tell(virtualprobe.Request{Do: "status"}).State.Erases; !slices.Equal(after, before) {
+		t.Errorf("it was erased: %v, before %v", after, before)
+	}
+	dev := d.attach()
+	dev.env.Reflash = true
+	if _, err := dev.Flash(t.Context(), i); err != nil {
+		t.Errorf("forced: %v", err)
+	}
+	must(t, dev.Close())
+	must(t, ledger.Save(kept))
+	d.reaches(i) // it is known again
 }
 
 // Two computers with a ledger each share a board: each notices what the other did, also when it died in a sector.
