@@ -26,6 +26,7 @@ import (
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/filelock"
 )
 
 const (
@@ -324,7 +325,7 @@ func (p *Project) begin(ctx context.Context, t *tree, r *recipe, last *record) (
 	if err != nil {
 		return nil, t.error("open", name, err)
 	}
-	if ok, err := tryHold(f); err != nil || !ok {
+	if ok, err := filelock.Try(f); err != nil || !ok {
 		f.Close()
 		return nil, t.error("lock", name, cmp.Or(err, errStillRuns))
 	}
@@ -347,7 +348,7 @@ func (p *Project) awaitOrphans(ctx context.Context, t *tree) error {
 	ctx, cancel := context.WithTimeout(ctx, orphanTimeout)
 	defer cancel()
 	for {
-		if ok, err := tryHold(f); err != nil || ok {
+		if ok, err := filelock.Try(f); err != nil || ok {
 			return t.error("lock", name, err)
 		}
 		select {

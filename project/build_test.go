@@ -16,6 +16,7 @@ import (
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/filelock"
 	"github.com/boardsmith/boardsmith/mlf/mlftest"
 )
 
@@ -322,7 +323,7 @@ func TestCancel(t *testing.T) {
 	}
 	mark, err := os.OpenFile(filepath.Join(p.Dir(), "build", unfinishedFile), os.O_RDWR, 0)
 	must(t, err)
-	if alone, err := tryHold(mark); err != nil || !alone {
+	if alone, err := filelock.Try(mark); err != nil || !alone {
 		t.Errorf("processes of the cancelled build are left (%v)", err)
 	}
 	must(t, mark.Close())

@@ -15,10 +15,10 @@ const module = "github.com/boardsmith/boardsmith"
 var mayImport = map[string][]string{
 	"cmd":      {"internal/virtualprobe"},
 	"targets":  {"project", "executor", "cache", "rpc", "boards", "mlf", "ndarray", "samples", "failure", "internal/command", "internal/virtualprobe"},
-	"project":  {"cache", "flasher", "rpc", "transport", "boards", "mlf", "ndarray", "crt", "templates", "failure", "internal/command", "internal/virtualprobe"},
+	"project":  {"cache", "flasher", "rpc", "transport", "boards", "mlf", "ndarray", "crt", "templates", "failure", "internal/command", "internal/filelock", "internal/virtualprobe"},
 	"executor": {"rpc", "mlf", "ndarray", "failure"},
 
-	"cache":     {"failure"},
+	"cache":     {"failure", "internal/filelock"},
 	"flasher":   {"boards", "failure", "internal/command"},
 	"rpc":       {"transport", "ndarray", "failure"},
 	"transport": {"failure"},
@@ -32,6 +32,7 @@ var mayImport = map[string][]string{
 	"failure":   {},
 
 	"internal/command":      {},
+	"internal/filelock":     {},
 	"internal/virtualprobe": {"transport"},
 }
 

@@ -1,5 +1,6 @@
 // Package command runs external programs: in an environment made for them, in a process group of their own that ends with
-// this process, and with an end.
+// this process, and with an end. What a program has started in turn ends with this process where the run holds files, on
+// Windows always.
 //
 // It knows no particular program, and prints nothing.
 package command
@@ -28,7 +29,7 @@ type Command struct {
 	Args    []string      // without the program's own name
 	Dir     string        // working folder; "" means this process's
 	Env     []string      // "NAME=value", added to the environment that Environment makes
-	Held    []*os.File    // kept open by all processes of the run
+	Held    []*os.File    // kept open by all processes of the run, and so are locks on them; the first must be empty
 	Out     func(string)  // takes the lines of standard output; nil drops them
 	Err     func(string)  // takes the lines of standard error; nil drops them
 	Grace   time.Duration // to stop by itself after ctx has ended, before its whole group is killed; 0 means 3 s
@@ -76,7 +77,7 @@ func Environment(dir string) []string {
 }
 
 // Run runs it to its end: an *Error, the file system's error, or ctx's after a cancel. Then the whole process group is
-// gone.
+// gone, also after a success.
 func (c Command) Run(ctx context.Context) error {
 	_, _, err := c.Capture(ctx)
 	return err
@@ -103,13 +104,10 @@ func (c Command) run(ctx context.Context, both, out, errs *keeper) error {
 		cmd.WaitDelay = defaultGrace
 	}
 	ownGroup(cmd)
-	hold(cmd, c.Held)
-	cmd.Cancel = func() error { return interruptGroup(cmd) }
-	err := pinned(cmd.Run)
+	err := pinned(func() error { return runGroup(cmd, c.Held) })
 	if err == nil {
 		return nil
 	}
-	killGroup(cmd) // what outlived its leader
 	if ctx.Err() != nil {
 		return fmt.Errorf("%s: %w", Name(c.Path), context.Cause(ctx))
 	}
@@ -121,6 +119,25 @@ func (c Command) run(ctx context.Context, both, out, errs *keeper) error {
 		return fmt.Errorf("run %s: %w", c.Path, err)
 	}
 	return &Error{Tool: Name(c.Path), Text: both.text(), Stderr: errs.text(), Command: c.Typed(), Err: err}
+}
+
+// runGroup runs the command, and afterwards ends what outlived the leader of its group.
+func runGroup(cmd *exec.Cmd, held []*os.File) error {
+	g, err := newGroup(cmd, held)
+	if err != nil {
+		return err
+	}
+	defer g.end()
+	cmd.Cancel = g.interrupt
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	if err := g.started(); err != nil {
+		_ = cmd.Process.Kill() // it may have ended
+		_ = cmd.Wait()
+		return err
+	}
+	return cmd.Wait()
 }
 
 // pinned runs a command on a thread that stays: the kernel ends a child with the thread that started it (ownGroup).

@@ -5,12 +5,15 @@ package command
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/boardsmith/boardsmith/internal/filelock"
 )
 
 func sh(script string) Command {
@@ -95,6 +98,99 @@ func TestGroupEnds(t *testing.T) {
 				if time.Now().After(deadline) {
 					t.Fatal("the child is left")
 				}
+			}
+		})
+	}
+}
+
+// What outlives a leader that has succeeded is ended too.
+func TestGroupEndsAfterSuccess(t *testing.T) {
+	out, _, err := sh(`sleep 60 >/dev/null 2>&1 & echo $!`).Capture(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(5 * time.Second); alive(strings.TrimSpace(out)); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("the child is left")
+		}
+	}
+}
+
+// runChild has this test program run a script as a command that holds a file, both named by its arguments.
+const runChild = "COMMAND_TEST_CHILD"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(runChild) == "" {
+		os.Exit(m.Run())
+	}
+	held, err := os.OpenFile(os.Args[2], os.O_RDWR, 0)
+	if err == nil {
+		_, err = filelock.Try(held)
+	}
+	if err == nil {
+		c := sh(os.Args[1])
+		c.Held = []*os.File{held}
+		err = c.Run(context.Background())
+	}
+	fmt.Println(err)
+	os.Exit(1)
+}
+
+// While anything runs that a killed process has started, its lock is held; and that ends at once, but for what has left
+// the process group.
+func TestKilledWithGrandchildren(t *testing.T) {
+	const work = `while echo x >>"$0.log"; do sleep 0.02; done`
+	for name, c := range map[string]struct{ wrapper, needs string }{
+		"a shell":                 {`sh -c '` + work + `' "$0"; echo done`, "sh"},
+		"one that closes files":   {`sh -c '` + work + `' "$0" 3>&-; echo done`, "sh"},
+		"one in the background":   {`sh -c '` + work + `' "$0" & wait`, "sh"},
+		"python":                  {`python3 -c 'import subprocess, sys; subprocess.check_call(["sh", "-c", sys.argv[2], sys.argv[1]])' "$0" '` + work + `'`, "python3"},
+		"python in a new session": {`python3 -c 'import subprocess, sys; subprocess.check_call(["sh", "-c", sys.argv[2], sys.argv[1]], start_new_session=True)' "$0" 'for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do echo x >>"$0.log"; sleep 0.05; done'`, "python3"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if _, err := exec.LookPath(c.needs); err != nil {
+				t.Skipf("%s is not installed", c.needs)
+			}
+			t.Parallel()
+			lock := filepath.Join(t.TempDir(), "lock")
+			file, err := os.OpenFile(lock, os.O_CREATE|os.O_RDWR, 0o600)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer file.Close()
+			written := func() int64 {
+				info, err := os.Stat(lock + ".log")
+				if err != nil {
+					return 0
+				}
+				return info.Size()
+			}
+			child := exec.Command(os.Args[0], strings.ReplaceAll(c.wrapper, `"$0"`, lock), lock)
+			child.Env = append(os.Environ(), runChild+"=1")
+			if err := child.Start(); err != nil {
+				t.Fatal(err)
+			}
+			for deadline := time.Now().Add(20 * time.Second); written() == 0; time.Sleep(5 * time.Millisecond) {
+				if time.Now().After(deadline) {
+					t.Fatal("it has not begun")
+				}
+			}
+			_ = child.Process.Kill()
+			_ = child.Wait() // it was killed
+			for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
+				if ok, err := filelock.Try(file); err != nil {
+					t.Fatal(err)
+				} else if ok {
+					break
+				}
+				if time.Now().After(deadline) {
+					t.Fatal("the lock is still held")
+				}
+			}
+			then := written()
+			time.Sleep(200 * time.Millisecond)
+			if now := written(); now != then {
+				t.Errorf("the lock was free while a tool wrote %d more bytes", now-then)
 			}
 		})
 	}

@@ -1,9 +1,13 @@
 package command
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/windows"
 )
 
 // systemVariables are what a program needs on this system besides PATH and HOME.
@@ -13,9 +17,46 @@ func ownGroup(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{CreationFlags: syscall.CREATE_NEW_PROCESS_GROUP}
 }
 
-func hold(*exec.Cmd, []*os.File) {}
+// A group is a job object: the command and all that it starts, which ends with the last handle to it. The held files need
+// nothing more: no process of the group outlives this one.
+type group struct {
+	cmd *exec.Cmd
+	job windows.Handle
+}
 
-// interruptGroup ends the command: there is no signal that asks a program without a console.
-func interruptGroup(cmd *exec.Cmd) error { return cmd.Process.Kill() }
+func newGroup(cmd *exec.Cmd, _ []*os.File) (*group, error) {
+	job, err := windows.CreateJobObject(nil, nil)
+	if err != nil {
+		return nil, fmt.Errorf("job: %w", err)
+	}
+	var limits windows.JOBOBJECT_EXTENDED_LIMIT_INFORMATION
+	limits.BasicLimitInformation.LimitFlags = windows.JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE
+	_, err = windows.SetInformationJobObject(job, windows.JobObjectExtendedLimitInformation,
+		uintptr(unsafe.Pointer(&limits)), uint32(unsafe.Sizeof(limits)))
+	if err != nil {
+		windows.CloseHandle(job)
+		return nil, fmt.Errorf("job: %w", err)
+	}
+	return &group{cmd, job}, nil
+}
 
-func killGroup(*exec.Cmd) {}
+// started puts the command into the job. What it starts in the microseconds before that is not in it.
+func (g *group) started() error {
+	const access = windows.PROCESS_SET_QUOTA | windows.PROCESS_TERMINATE | windows.SYNCHRONIZE
+	h, err := windows.OpenProcess(access, false, uint32(g.cmd.Process.Pid))
+	if err != nil {
+		return fmt.Errorf("job: %w", err)
+	}
+	defer windows.CloseHandle(h)
+	err = windows.AssignProcessToJobObject(g.job, h)
+	if ended, _ := windows.WaitForSingleObject(h, 0); err != nil && ended != windows.WAIT_OBJECT_0 { // one that has ended joins none
+		return fmt.Errorf("job: %w", err)
+	}
+	return nil
+}
+
+// end ends what is left of the group.
+func (g *group) end() { windows.CloseHandle(g.job) }
+
+// interrupt ends the command: there is no signal that asks a program without a console.
+func (g *group) interrupt() error { return g.cmd.Process.Kill() }

@@ -1,14 +1,14 @@
 //go:build !windows
 
-package project
+package filelock
 
 import (
 	"os"
 	"syscall"
 )
 
-// tryHold locks an open file until it and what inherited it are closed; false if somebody else has.
-func tryHold(f *os.File) (bool, error) {
+// Try locks an open file for the caller and all who inherit it; false if somebody else has.
+func Try(f *os.File) (bool, error) {
 	err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 	if err == syscall.EWOULDBLOCK {
 		return false, nil
