@@ -5,6 +5,8 @@ package cache
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -19,7 +21,7 @@ import (
 	"github.com/moby/sys/atomicwriter"
 )
 
-// StateDir is the folder of what must outlast any cache, besides the tools: ledger, leases, emulated chips:
+// StateDir is the folder of what must outlast any cache, besides the tools: ledger, emulated chips and their leases:
 // BOARDSMITH_HOME/state where that is set, else boardsmith in XDG_STATE_HOME or in ~/.local/state.
 func StateDir() (string, error) {
 	if home := os.Getenv("BOARDSMITH_HOME"); home != "" {
@@ -189,9 +191,17 @@ func (l *Ledger) List() ([]Entry, error) {
 
 var unsafeName = regexp.MustCompile(`[^A-Za-z0-9._-]`)
 
-// deviceFile is a file name for a device, whatever its serial consists of.
+// maxDeviceFile leaves room for endings: most file systems have names of 255 bytes.
+const maxDeviceFile = 200
+
+// deviceFile is a file name for a device, whatever its serial consists of; a long one ends in a digest.
 func deviceFile(device string) string {
-	return unsafeName.ReplaceAllStringFunc(device, func(s string) string { return fmt.Sprintf("%%%02X", []byte(s)) })
+	name := unsafeName.ReplaceAllStringFunc(device, func(s string) string { return fmt.Sprintf("%%%02X", []byte(s)) })
+	if len(name) > maxDeviceFile {
+		sum := sha256.Sum256([]byte(device))
+		name = name[:maxDeviceFile-2*len(sum)] + hex.EncodeToString(sum[:])
+	}
+	return name
 }
 
 func (l *Ledger) path(device string) string { return filepath.Join(l.dir, deviceFile(device)+".json") }

@@ -1,8 +1,6 @@
 package cache
 
 import (
-	"context"
-	"errors"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -82,40 +80,5 @@ func TestDamagedLedger(t *testing.T) {
 		if got, err := l.Load(e.Device); err != nil || got.Lost == "" {
 			t.Errorf("%s was taken: %+v, %v", swap[1], got, err)
 		}
-	}
-}
-
-func TestLease(t *testing.T) {
-	dir := t.TempDir()
-	first, err := Take(t.Context(), dir, "chip:1", 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = Take(t.Context(), dir, "chip:1", 120*time.Millisecond)
-	var taken *LeaseError
-	if !errors.As(err, &taken) || taken.Holder.PID != os.Getpid() {
-		t.Fatalf("a second lease: %v", err)
-	}
-	other, err := Take(t.Context(), dir, "chip:2", 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	other.Release()
-	ctx, cancel := context.WithCancelCause(t.Context())
-	stop := errors.New("stop")
-	cancel(stop)
-	if _, err := Take(ctx, dir, "chip:1", time.Hour); !errors.Is(err, stop) {
-		t.Errorf("after a cancel: %v", err)
-	}
-	done := make(chan error)
-	go func() {
-		l, err := Take(t.Context(), dir, "chip:1", time.Minute)
-		l.Release()
-		done <- err
-	}()
-	first.Release()
-	first.Release()
-	if err := <-done; err != nil {
-		t.Error(err)
 	}
 }

@@ -46,7 +46,7 @@ func (o *openocd) Serve(ctx context.Context, port int, use func(context.Context)
 		}
 		// It says that it listens before it runs the last of its commands.
 		args := append(o.connect(dir, fmt.Sprint(port)), "-c", say("serving"))
-		return serve(ctx, command.Command{Path: path, Args: args, Dir: dir}, mark+"serving", use)
+		return serve(ctx, o.command(path, args, dir), mark+"serving", use)
 	})
 }
 
@@ -67,7 +67,7 @@ func (p *pyocd) Serve(ctx context.Context, port int, use func(context.Context) e
 		return err
 	}
 	return inFolder(func(dir string) error {
-		return serve(ctx, command.Command{Path: path, Args: p.serveArgs(port), Dir: dir}, "GDB server listening on port", use)
+		return serve(ctx, p.command(path, p.serveArgs(port), dir), "GDB server listening on port", use)
 	})
 }
 

@@ -136,7 +136,9 @@ func (o *openocd) run(ctx context.Context, r *toolRun, dir string, timeout time.
 	if err := o.shadow(dir); err != nil {
 		return err
 	}
-	return command.Command{Path: path, Args: r.args, Dir: dir, Out: o.marked, Err: o.marked, Timeout: timeout}.Run(ctx)
+	cmd := o.command(path, r.args, dir)
+	cmd.Out, cmd.Err, cmd.Timeout = o.marked, o.marked, timeout
+	return cmd.Run(ctx)
 }
 
 // shadow puts our replacement of one of OpenOCD's scripts into dir, where an emulated probe needs it.

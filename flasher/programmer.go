@@ -3,6 +3,7 @@ package flasher
 import (
 	"context"
 	"fmt"
+	"os"
 	"strings"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/command"
 )
 
 // A Segment is bytes at an address of the board's memory.
@@ -93,11 +95,21 @@ type Config struct {
 	Reserved []Range                                    // a job that touches these is refused
 	Build    string                                     // folder of the build that the image is from; west needs it
 	Find     func(name string) (path string, err error) // where a tool is
+	Held     *os.File                                   // kept open by all that a tool starts, as a lease has to be; nil: none
 	Log      hclog.Logger
 	Step     func(string) // told of each step as it is done; nil: nobody is
 
 	// Timeout is for one job; 0 means a time that suits its size.
 	Timeout time.Duration
+}
+
+// command is a run of a tool at a path.
+func (c Config) command(path string, args []string, dir string) command.Command {
+	cmd := command.Command{Path: path, Args: args, Dir: dir}
+	if c.Held != nil {
+		cmd.Held = []*os.File{c.Held}
+	}
+	return cmd
 }
 
 func (c Config) step(s string) {

@@ -128,7 +128,9 @@ func (p *pyocd) run(ctx context.Context, r *toolRun, dir string, timeout time.Du
 			failed = line
 		}
 	}
-	err = command.Command{Path: path, Args: r.args, Dir: dir, Out: lines, Err: lines, Timeout: timeout}.Run(ctx)
+	cmd := p.command(path, r.args, dir)
+	cmd.Out, cmd.Err, cmd.Timeout = lines, lines, timeout
+	err = cmd.Run(ctx)
 	if err == nil && failed != "" {
 		err = &command.Error{Tool: "pyocd", Text: failed, Command: command.Command{Path: path, Args: r.args}.Typed(), Err: errors.New("failed")}
 	}

@@ -109,7 +109,9 @@ func (c Config) flash(b *zephyrBuild, dir, runner string, args []string, timeout
 		return command.Command{}, err
 	}
 	all := append([]string{"flash", "--build-dir", b.dir, "--skip-rebuild", "--runner", runner, "--hex-file", jobHex}, args...)
-	return command.Command{Path: path, Args: all, Dir: dir, Env: []string{"ZEPHYR_BASE=" + b.base}, Out: c.marked, Err: c.marked, Timeout: timeout}, nil
+	cmd := c.command(path, all, dir)
+	cmd.Env, cmd.Out, cmd.Err, cmd.Timeout = []string{"ZEPHYR_BASE=" + b.base}, c.marked, c.marked, timeout
+	return cmd, nil
 }
 
 // typed is that command for people.

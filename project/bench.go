@@ -94,13 +94,40 @@ func (e Env) stateDir() (string, error) {
 	return cache.StateDir()
 }
 
-// attachProbe finds the device, leases it, and makes its programmer.
-func (d *Device) attachProbe(ctx context.Context, runner, which string) error {
-	dir, err := d.env.stateDir()
+// ledger is what is remembered of devices.
+func (e Env) ledger() (*cache.Ledger, error) {
+	if e.Ledger != "" {
+		return cache.NewLedger(e.Ledger), nil
+	}
+	dir, err := e.stateDir()
 	if err != nil {
+		return nil, err
+	}
+	return cache.NewLedger(filepath.Join(dir, "ledger")), nil
+}
+
+// leaseDir is the folder of the leases: one for all users where the probe is a real one, this user's where it is emulated.
+func (e Env) leaseDir(b *boards.Board) (string, error) {
+	if b.Flash.Virtual {
+		dir, err := e.stateDir()
+		return filepath.Join(dir, "lease"), err
+	}
+	dir := e.LeaseDir
+	if dir == "" {
+		var err error
+		if dir, err = cache.LeaseDir(); err != nil {
+			return "", err
+		}
+	}
+	return dir, cache.ShareLeases(dir)
+}
+
+// attachProbe finds the device, leases it, and makes its programmer.
+func (d *Device) attachProbe(ctx context.Context, runner, which string) (err error) {
+	n := &bench{tool: runner}
+	if n.ledger, err = d.env.ledger(); err != nil {
 		return err
 	}
-	n := &bench{tool: runner, ledger: cache.NewLedger(filepath.Join(dir, "ledger"))}
 	if d.board.Flash.Virtual {
 		err = n.findVirtual(ctx, d.board, which, d.env)
 	} else {
@@ -111,15 +138,19 @@ func (d *Device) attachProbe(ctx context.Context, runner, which string) error {
 	}
 	noted := d.env.Bench.noted(d.board.Name, n)
 	n.power, n.chip = noted.Power, noted.Chip
+	leases, err := d.env.leaseDir(d.board)
+	if err != nil {
+		return err
+	}
+	if n.lease, err = cache.Take(ctx, leases, "probe:"+n.which(), d.env.Wait); err != nil {
+		return err
+	}
 	n.conf = flasher.Config{
-		Flash: d.board.Flash, Probe: n.probe, Reserved: reserved(d.board), Find: d.env.tool, Log: d.env.log(),
+		Flash: d.board.Flash, Probe: n.probe, Reserved: reserved(d.board), Find: d.env.tool, Log: d.env.log(), Held: n.lease.File(),
 		Step: func(s string) { d.env.progress(Event{Step: "flash", Detail: s}) },
 	}
 	if err := n.take(nil); err != nil {
-		return err
-	}
-	n.lease, err = cache.Take(ctx, filepath.Join(dir, "lease"), "probe:"+n.which(), d.env.Wait)
-	if err != nil {
+		n.lease.Release()
 		return err
 	}
 	d.bench = n

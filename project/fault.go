@@ -36,11 +36,14 @@ func (e Env) explain(i *Image, rec *rpc.Record) (rpc.Explanation, error) {
 	if err != nil {
 		return is, err
 	}
-	p, err := openFaultProgram(i.Path)
+	f, err := i.elf()
+	if err != nil {
+		return is, err
+	}
+	p, err := readFaultProgram(f)
 	if err != nil {
 		return is, failure.New(failure.Internal, "", "%s: %w", i.Path, err)
 	}
-	defer p.file.Close()
 	is.Frames = p.frames(rec)
 	is.Operator = operatorOf(is.Frames)
 	return is, nil
@@ -55,7 +58,7 @@ func (i *Image) unchanged() error {
 	defer t.close()
 	sum, err := t.digest(filepath.Base(i.Path))
 	if err == nil && sum != i.Digest {
-		err = failure.New(failure.Config, "build again", "%s is no longer %v", i.Path, i)
+		err = i.isAnother()
 	}
 	return err
 }
@@ -104,17 +107,9 @@ type codeRange struct {
 
 const maxFrames = 64
 
-func openFaultProgram(name string) (*faultProgram, error) {
-	f, err := elf.Open(name)
-	if err != nil {
-		return nil, err
-	}
+func readFaultProgram(f *elf.File) (*faultProgram, error) {
 	p := &faultProgram{file: f}
-	if err := p.read(); err != nil {
-		f.Close()
-		return nil, err
-	}
-	return p, nil
+	return p, p.read()
 }
 
 func (p *faultProgram) read() (err error) {

@@ -38,11 +38,10 @@ const erasedByte = 0xFF
 
 // flashImageOf reads the ELF file. Bytes outside of the board's flash, or in a reserved region, are an error.
 func flashImageOf(b *boards.Board, i *Image) (*flashImage, error) {
-	f, err := elf.Open(i.Path)
+	f, err := i.elf()
 	if err != nil {
-		return nil, failure.New(failure.Config, "build again", "%s: %w", i.Path, err)
+		return nil, err
 	}
-	defer f.Close()
 	loads, err := loadsOf(f, i.Path)
 	if err != nil {
 		return nil, err

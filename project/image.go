@@ -3,6 +3,7 @@
 package project
 
 import (
+	"bytes"
 	"debug/elf"
 	"encoding/hex"
 	"fmt"
@@ -36,6 +37,28 @@ type Size struct {
 
 // ID is the build id in hexadecimal.
 func (i *Image) ID() string { return hex.EncodeToString(i.BuildID[:]) }
+
+// elf reads the image's file, once: what it returns is of the very bytes whose digest was compared. A file that is a later
+// build's, or no ELF file, is an error of class config.
+func (i *Image) elf() (*elf.File, error) {
+	data, err := os.ReadFile(i.Path)
+	if err != nil {
+		return nil, fileError("read", i.Path, err)
+	}
+	if digestOf(data) != i.Digest {
+		return nil, i.isAnother()
+	}
+	f, err := elf.NewFile(bytes.NewReader(data))
+	if err != nil {
+		return nil, failure.New(failure.Config, "build again", "%s: %w", i.Path, err)
+	}
+	return f, nil
+}
+
+// isAnother is the error of an image whose file is a later build's.
+func (i *Image) isAnother() error {
+	return failure.New(failure.Config, "build again", "%s is no longer %v", i.Path, i)
+}
 
 // sizeOf reads the sizes from an ELF file, as the tool size counts them.
 func sizeOf(f *elf.File) Size {

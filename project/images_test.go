@@ -182,3 +182,20 @@ func TestFaultOfAnEarlierBuild(t *testing.T) {
 		t.Errorf("it said: %s", log.String())
 	}
 }
+
+// What is cut into sectors is what has the image's digest, though another build's file takes its place at any moment.
+func TestImageIsReadOnce(t *testing.T) {
+	b, err := boards.Find("microbit", nil)
+	must(t, err)
+	i := built(t, generated(t, filepath.Join(t.TempDir(), "p"), Spec{Board: "microbit", Model: tiny(t, nil)}))
+	_, err = flashImageOf(b, i)
+	must(t, err)
+	data, err := os.ReadFile(i.Path)
+	must(t, err)
+	at := bytes.LastIndex(data, i.BuildID[:])
+	data[at-1] ^= 1
+	must(t, os.WriteFile(i.Path, data, 0o644))
+	if _, err := flashImageOf(b, i); failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "is no longer") {
+		t.Errorf("%v", err)
+	}
+}

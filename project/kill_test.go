@@ -122,6 +122,35 @@ func TestFlashNeverLies(t *testing.T) {
 	}
 }
 
+// A tool behind a wrapper is no child of ours: nobody gets the board while it is there, and it ends when we are killed.
+func TestKilledBehindWrapper(t *testing.T) {
+	d := newDesk(t, "microbit", "openocd")
+	one, two := d.image(tiny(t, nil), boards.Options{}), d.image(tiny(t, nil), boards.Options{OperatorOpt: "O0"})
+	d.reaches(one)
+	real, err := programmerPath("openocd")
+	must(t, err)
+	bin := t.TempDir()
+	must(t, os.WriteFile(filepath.Join(bin, "openocd"), fmt.Appendf(nil, "#!/bin/sh\n%s \"$@\"\nexit $?\n", real), 0o755))
+	const into = 900 // transfers
+	at := d.tell(virtualprobe.Request{Do: "faults", Faults: &virtualprobe.Faults{HangAfter: into}}).Address
+	cmd := d.job(two)
+	cmd.Env = append(cmd.Env, "PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"))
+	must(t, cmd.Start())
+	for begun := time.Now(); d.tell(virtualprobe.Request{Do: "status"}).Transfers < into; time.Sleep(3 * time.Millisecond) {
+		if time.Since(begun) > time.Minute {
+			t.Error("it did not come in a minute")
+			break
+		}
+	}
+	must(t, cmd.Process.Kill())
+	_ = cmd.Wait() // it was killed
+	d.env.Wait = 30 * time.Second
+	d.attach()
+	if toolAt(at) {
+		t.Error("the board was had while a tool is at it")
+	}
+}
+
 // survives lets the point come while the image is flashed, and flashes it.
 func (d *desk) survives(k killPoint, i *Image, images [2]*Image) error {
 	d.hit(k, i)

@@ -254,7 +254,9 @@ func TestChecksumOfTwoParts(t *testing.T) {
 	broken.Path = filepath.Join(t.TempDir(), "x.elf")
 	data, err := os.ReadFile(i.Path)
 	must(t, err)
-	must(t, os.WriteFile(broken.Path, bytes.ReplaceAll(data, []byte("bare_resident_end"), []byte("bare_resident_exd")), 0o600))
+	data = bytes.ReplaceAll(data, []byte("bare_resident_end"), []byte("bare_resident_exd"))
+	must(t, os.WriteFile(broken.Path, data, 0o600))
+	broken.Digest = digestOf(data)
 	if _, err := flashImageOf(b, &broken); failure.Of(err) != failure.Config {
 		t.Errorf("an image that does not say where its parts are: %v", err)
 	}

@@ -48,7 +48,9 @@ type Env struct {
 	Reflash  bool                                       // write all of an image, whatever the board holds, and past its wear budget
 	Wait     time.Duration                              // for a board that somebody else uses; 0: not at all
 	Bench    *Bench                                     // devices that have names, and commands for their power; nil: none
-	StateDir string                                     // folder of ledger, leases and emulated chips; "" is the user's own
+	StateDir string                                     // folder of ledger and emulated chips with their leases; "" is the user's own
+	Ledger   string                                     // folder of the ledger, which users or computers may share; "" is the one in StateDir
+	LeaseDir string                                     // folder of the leases of real probes; "" is the one of all users of this computer
 	Tool     func(name string) (path string, err error) // where programmers and boardsmith-keeper are; nil: see findKeeper, and on PATH
 }
 

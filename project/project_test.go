@@ -40,11 +40,17 @@ func TestMain(m *testing.M) {
 	code := m.Run()
 	_ = os.RemoveAll(dir)
 	keepertest.Clean()
+	_ = os.RemoveAll(dir + leaseSuffix)
 	os.Exit(code)
 }
 
 // testEnv loads images directly: emulated boards behind a probe are flash_test.go's.
-func testEnv() Env { return Env{Cache: cache.New(sharedCache, cache.Options{}), Flasher: "none"} }
+// The leases of real probes, which all users share, are not touched.
+func testEnv() Env {
+	return Env{Cache: cache.New(sharedCache, cache.Options{}), Flasher: "none", LeaseDir: sharedCache + leaseSuffix}
+}
+
+const leaseSuffix = "-lease"
 
 const tinyRegistry = `#include <tvm/runtime/crt/module.h>
 TVM_DLL int32_t twice(TVMValue* args, int* type_code, int num_args, TVMValue* out_value, int* out_type_code, void* resource_handle);

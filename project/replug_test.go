@@ -84,3 +84,33 @@ func TestAmbiguousPorts(t *testing.T) {
 		must(t, d.Close())
 	}
 }
+
+// A probe is one for all users: who has another home is told who has it. What is known of it may lie where they choose.
+func TestOneLeaseForAllHomes(t *testing.T) {
+	b, err := boards.Find("nucleo_f746zg", nil)
+	must(t, err)
+	plugged(t, PortInfo{Name: "a", USB: b.Link.USB, Serial: "S1", Path: "1-2"})
+	env := testEnv()
+	env.Flasher, env.StateDir = "openocd", t.TempDir()
+	env.LeaseDir = filepath.Join(t.TempDir(), "shared")
+	d, err := Attach(t.Context(), b, "", env)
+	must(t, err)
+	other := env
+	other.StateDir = t.TempDir()
+	if second, err := Attach(t.Context(), b, "", other); second != nil || failure.Of(err) != failure.ProbeMissing || !strings.Contains(err.Error(), "in use by process") {
+		t.Errorf("%v, %v", second, err)
+	}
+	must(t, d.Close())
+	d, err = Attach(t.Context(), b, "", other)
+	must(t, err)
+	must(t, d.Close())
+	for _, dir := range []string{env.StateDir, other.StateDir} {
+		if left, _ := filepath.Glob(filepath.Join(dir, "*")); left != nil {
+			t.Errorf("in the homes: %v", left)
+		}
+	}
+	env.LeaseDir = t.TempDir() // not for all users
+	if d, err := Attach(t.Context(), b, "", env); d != nil || failure.Of(err) != failure.Config {
+		t.Errorf("%v, %v", d, err)
+	}
+}

@@ -3,7 +3,6 @@
 package project
 
 import (
-	"path/filepath"
 	"time"
 
 	"github.com/boardsmith/boardsmith/boards"
@@ -36,11 +35,11 @@ type SectorWear struct {
 
 // Wear lists the devices of the ledger.
 func Wear(e Env) ([]DeviceWear, error) {
-	dir, err := e.stateDir()
+	ledger, err := e.ledger()
 	if err != nil {
 		return nil, err
 	}
-	entries, err := cache.NewLedger(filepath.Join(dir, "ledger")).List()
+	entries, err := ledger.List()
 	if err != nil {
 		return nil, err
 	}

@@ -88,7 +88,7 @@ func (s *session) load(dir string) (*made, error) {
 
 func (s *session) projectEnv(in *inputs) project.Env {
 	e := project.Env{
-		Log: s.log, Progress: s.progressed, Flasher: s.env("FLASHER"),
+		Log: s.log, Progress: s.progressed, Flasher: s.env("FLASHER"), Ledger: s.env("BOARDSMITH_LEDGER"),
 		Tool: func(name string) (string, error) { return findProgram(s.env, name) },
 	}
 	if in != nil {
