@@ -242,6 +242,20 @@ func TestClassify(t *testing.T) {
 	}
 }
 
+func TestFirstError(t *testing.T) {
+	const warned = "/usr/bin/../bin/ld: warning: a.o: missing .note.GNU-stack section"
+	for text, want := range map[string]string{
+		"a.c:1:2: error: expected ';'\n    1 | x\nmake: *** [Makefile:1: a.o] Error 1": "a.c:1:2: error: expected ';'\n    1 | x",
+		warned + "\ncollect2: error: ld returned 1 exit status\nmake: *** [a] Error 1": warned,
+		warned + "\nld: a.o: undefined reference to `g'\ncollect2: error: ld returned": "ld: a.o: undefined reference to `g'",
+		"nothing of note": "",
+	} {
+		if got := firstError(text); got != want {
+			t.Errorf("of %q got %q", text, got)
+		}
+	}
+}
+
 func TestMissingTools(t *testing.T) {
 	p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Model: tiny(t, nil)})
 	bin := t.TempDir()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -86,30 +87,34 @@ var faultCases = []faultCase{
 // and the folder to look for it in.
 func faultyBoard(t *testing.T, name string) (string, string) {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("..", "boards", name+".json"))
-	if errors.Is(err, os.ErrNotExist) {
-		t.Skipf("there is no board %s", name)
+	source, err := os.ReadFile(filepath.Join("testdata", "faults", "faults.c"))
+	must(t, err)
+	functions := map[string]string{}
+	for _, c := range faultCases {
+		functions["fault."+c.kind] = "fault_" + c.kind
 	}
+	return boardWith(t, name, "faults.c", string(source), functions)
+}
+
+// boardWith writes a board file that gives a shipped board another C file, and functions of it by the names for the
+// host. It returns the new board's name and the folder to look for it in.
+func boardWith(t *testing.T, name, file, source string, functions map[string]string) (string, string) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "boards", name+".json"))
 	must(t, err)
 	board := map[string]any{}
 	must(t, json.Unmarshal(text, &board))
 	sources, _ := board["sources"].([]any)
-	board["sources"] = append(sources, "faults.c")
-	functions, _ := board["functions"].([]any)
-	for _, c := range faultCases {
-		functions = append(functions, map[string]any{"name": "fault." + c.kind, "symbol": "fault_" + c.kind})
+	board["sources"] = append(sources, file)
+	list, _ := board["functions"].([]any)
+	for _, f := range slices.Sorted(maps.Keys(functions)) {
+		list = append(list, map[string]any{"name": f, "symbol": functions[f]})
 	}
-	board["functions"] = functions
+	board["functions"] = list
 	text, err = json.Marshal(board)
 	must(t, err)
-	path := t.TempDir()
-	dir := filepath.Join(path, "boards")
-	must(t, os.Mkdir(dir, 0o755))
-	must(t, os.WriteFile(filepath.Join(dir, name+"_faults.json"), text, 0o644))
-	source, err := os.ReadFile(filepath.Join("testdata", "faults", "faults.c"))
-	must(t, err)
-	must(t, os.WriteFile(filepath.Join(dir, "faults.c"), source, 0o644))
-	return name + "_faults", path
+	own := name + "_own"
+	return own, shelfWith(t, map[string]string{own + ".json": string(text), file: source})
 }
 
 // needBoardTools skips where the board's compiler or emulator is not installed.

@@ -8,6 +8,7 @@ import (
 	"crypto/sha256"
 	"debug/elf"
 	"encoding/hex"
+	"fmt"
 	"hash/crc32"
 	"slices"
 
@@ -133,6 +134,9 @@ func (img *flashImage) identify(f *elf.File, loads []flasher.Segment) error {
 		s.digest = hex.EncodeToString(sum[:])
 		s.holdsID = at["boardsmith_build_id"]-s.Addr < s.Size
 	}
+	if err := coverAll(f, at); err != nil {
+		return failure.New(failure.Config, "build again", "%s: %w", img.Path, err)
+	}
 	img.parts, err = partsOf(at, loads, img.Path, erasedByte)
 	return err
 }
@@ -147,6 +151,41 @@ func symbolsOf(f *elf.File, path string) (map[string]uint64, error) {
 		at[s.Name] = s.Value
 	}
 	return at, nil
+}
+
+// partSymbols are the linker script's names for where the parts of imageParts start and end.
+var partSymbols = [len(imageParts{})]struct{ start, end string }{{"bare_image_start", "bare_resident_end"}, {"bare_model", "bare_image_end"}}
+
+// coverAll refuses an image with bytes outside of its parts: they would be written, and no checksum would tell if they
+// changed. An image that names no parts is another template's.
+func coverAll(f *elf.File, at map[string]uint64) error {
+	if at[partSymbols[0].end] == 0 {
+		return nil
+	}
+	for _, p := range f.Progs {
+		if p.Type != elf.PT_LOAD {
+			continue
+		}
+		for addr, end := p.Paddr, p.Paddr+p.Filesz; addr < end; {
+			i := slices.IndexFunc(partSymbols[:], func(s struct{ start, end string }) bool { return addr >= at[s.start] && addr < at[s.end] })
+			if i < 0 {
+				return fmt.Errorf("what is loaded at 0x%08x%s is outside of the parts that the firmware's checksum covers", addr, sectionAt(f, p, addr))
+			}
+			addr = at[partSymbols[i].end]
+		}
+	}
+	return nil
+}
+
+// sectionAt names the section that a segment loads at an address.
+func sectionAt(f *elf.File, p *elf.Prog, addr uint64) string {
+	offset := p.Off + (addr - p.Paddr)
+	for _, s := range f.Sections {
+		if s.Flags&elf.SHF_ALLOC != 0 && s.Type != elf.SHT_NOBITS && offset-s.Offset < s.Size {
+			return " (section " + s.Name + ")"
+		}
+	}
+	return ""
 }
 
 // imageParts are the bytes that the firmware computes its CRC-32 over: the resident part and the model's.
@@ -175,7 +214,7 @@ const maxHole = 64 << 10
 
 // partsOf are the bytes between the linker's symbols.
 func partsOf(at map[string]uint64, loads []flasher.Segment, path string, hole byte) (parts imageParts, err error) {
-	for n, part := range [2]struct{ start, end string }{{"bare_image_start", "bare_resident_end"}, {"bare_model", "bare_image_end"}} {
+	for n, part := range partSymbols {
 		start, end := at[part.start], at[part.end]
 		if end <= start {
 			return parts, failure.New(failure.Config, "", "%s does not say where the image begins and ends", path)

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"debug/elf"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"os"
 
@@ -90,6 +91,13 @@ func (p *Project) inspect(path string) (Size, error) {
 	if is := objectKind(f.Machine, f.Class, f.Data); !p.state.Board.ELF.Accepts(is) {
 		return Size{}, failure.New(failure.Config, "check the compiler "+p.state.Board.Toolchain.CC, "%s is for %s, but board %s takes %s",
 			p.state.Template.ELF, is, p.state.Board.Name, p.state.Board.ELF)
+	}
+	at, err := symbolsOf(f, path)
+	if err != nil && !errors.Is(err, elf.ErrNoSymbols) {
+		return Size{}, err
+	}
+	if err := coverAll(f, at); err != nil {
+		return Size{}, failure.New(failure.Link, "", "%s: %w", p.state.Template.ELF, err)
 	}
 	return sizeOf(f), nil
 }

@@ -83,6 +83,7 @@ func newStackWalk(p *program, m *mlf.Module) *stackWalk {
 	w.known = map[string][]*codeFunction{
 		"TVMPlatformMemoryAllocate": pages, "TVMPlatformMemoryFree": pages,
 		"__wrap_TVMSystemLibEntryPoint": p.named("TVMSystemLibEntryPoint"),
+		"bare_start":                    p.listed("bare_init_start", "bare_init_end"),
 		parallelLaunch:                  nil, // its caller says what: see depth
 	}
 	return w

@@ -393,6 +393,14 @@ func (p *program) pointersIn(symbol string) (all []*codeFunction) {
 	return all
 }
 
+// listed are the functions of a list of pointers between two symbols.
+func (p *program) listed(from, to string) (all []*codeFunction) {
+	for b := p.bytes(p.symbols[from].Value, uint64(p.between(from, to))); len(b) >= p.pointer; b = b[p.pointer:] {
+		all = append(all, p.at(p.pointerOf(b))...)
+	}
+	return all
+}
+
 func (p *program) pointerOf(b []byte) uint64 {
 	if p.pointer == 8 {
 		return p.order.Uint64(b)

@@ -125,6 +125,8 @@ var (
 	noRoom     = regexp.MustCompile(`region .* overflowed by|will not fit in region|not enough room for`)
 	linkFailed = regexp.MustCompile(`undefined reference|multiple definition|ld returned|linker command failed|cannot find -l|ld: error|collect2: error`)
 	errorLine  = regexp.MustCompile(`(?i)(^|[: ])(fatal )?error: |undefined reference|multiple definition|overflowed by|^make: \*\*\*|cannot find`)
+	linkerEnd  = regexp.MustCompile(`^collect2: error: ld returned`) // also where a warning was fatal
+	warning    = regexp.MustCompile(`\bld(\.\w+)?: warning: `)
 	sourceLine = regexp.MustCompile(`^\s*(\d+ )?\s*\|`)
 )
 
@@ -146,6 +148,9 @@ func firstError(text string) string {
 	for i, l := range lines {
 		if !errorLine.MatchString(l) {
 			continue
+		}
+		if w := slices.IndexFunc(lines[:i], warning.MatchString); w >= 0 && linkerEnd.MatchString(l) {
+			return lines[w]
 		}
 		end := i + 1
 		for end < len(lines) && end < i+6 && sourceLine.MatchString(lines[end]) {

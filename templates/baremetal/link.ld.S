@@ -14,6 +14,10 @@
  * guard and, below it, out of the region. Then, each in its region, the handlers' stack, what is kept over a reset, the
  * arena, variables: the resident part's first, whose addresses it has in its code.
  *
+ * All variables with a value lie in RAM as they lie in the image, so that one copy makes them, however one is aligned.
+ * Every section is named here: the Makefile makes an error of any other. What is not placed by this script would be in
+ * no part, and neither copied at the start nor in the checksum that the firmware computes.
+ *
  * Only what has contents is in a segment. A loader that clears the rest of a segment (QEMU does, at every reset)
  * would else clear what a reset has to keep.
  */
@@ -62,16 +66,28 @@ SECTIONS {
     KEEP(*(.rodata.boardsmith_build_id))
     *(.rodata.tvm .rodata.tvm.*)
     *(.rodata .rodata.* .srodata .srodata.*)
+    *(.got .got.plt .igot.plt)
     . = ALIGN(8);
   } >BOARDSMITH_IN_CODE :model
 
   .model_text : {
     *(.text .text.*)
+    *(.glue_7 .glue_7t .vfp11_veneer .v4_bx .iplt .plt .plt.*)
+    . = ALIGN(8);
+  } >BOARDSMITH_IN_CODE :model
+
+  /* What runs before main, of both parts, in the order of its priorities. */
+  .init_array : {
+    bare_init_start = .;
+    KEEP(*(SORT_BY_INIT_PRIORITY(.init_array.*)))
+    KEEP(*(.init_array))
+    bare_init_end = .;
     . = ALIGN(8);
   } >BOARDSMITH_IN_CODE :model
 
   .ARM.exidx : {
-    *(.ARM.exidx .ARM.exidx.*)
+    *(.ARM.extab .ARM.extab.* .ARM.exidx .ARM.exidx.*)
+    *(.eh_frame .eh_frame.*)
     . = ALIGN(8);
   } >BOARDSMITH_IN_CODE :model
 
@@ -111,7 +127,8 @@ SECTIONS {
   } >BOARDSMITH_IN_DATA :NONE
 
   /* Aligned as a whole, so that its image in flash begins where it does, whatever lies before it in RAM. */
-  .data : ALIGN(16) {
+  .data : ALIGN_WITH_INPUT {
+    . = ALIGN(16);
     bare_data_start = .;
     KEEP(RESIDENT(.sdata .sdata.*))
     PROVIDE(__global_pointer$ = bare_data_start + 0x400);
@@ -122,15 +139,14 @@ SECTIONS {
 
   /* The one thread's variables, as some C libraries' errno is: tp points at bare_tls_start. Those that begin as zero
      are written out here, for else they would lie behind what the model part has of the others. */
-  .tdata : {
+  .tdata : ALIGN_WITH_INPUT {
     bare_tls_start = .;
     KEEP(RESIDENT(.tdata .tdata.* .tbss .tbss.*))
     *(.tdata .tdata.* .tbss .tbss.*)
     . = ALIGN(16);
   } >BOARDSMITH_IN_DATA AT>BOARDSMITH_IN_CODE :data :tls
 
-  .model_data : {
-    *(.ramfunc .ramfunc.*)
+  .model_data : ALIGN_WITH_INPUT {
     *(.data .data.* .sdata .sdata.*)
     . = ALIGN(16);
     bare_data_end = .;
@@ -145,6 +161,44 @@ SECTIONS {
     bare_model_bss_end = .;
   } >BOARDSMITH_IN_DATA :NONE
 
-  bare_data_load = LOADADDR(.data);
+  bare_data_load = LOADADDR(.data) + (bare_data_start - ADDR(.data));
   bare_image_end = bare_data_load + (bare_data_end - bare_data_start);
+
+  /* One copy from bare_data_load on makes all variables. */
+  ASSERT(LOADADDR(.tdata) - ADDR(.tdata) == LOADADDR(.data) - ADDR(.data), "variables are not loaded in one piece")
+  ASSERT(LOADADDR(.model_data) - ADDR(.model_data) == LOADADDR(.data) - ADDR(.data), "variables are not loaded in one piece")
+
+  /* Nothing here is position independent. */
+  .relocations : { *(.rel.* .rela.*) }
+  ASSERT(SIZEOF(.relocations) == 0, "code wants relocations at run time")
+
+  /* For people and debuggers. */
+  .comment 0 : { *(.comment) }
+  .ARM.attributes 0 : { *(.ARM.attributes) }
+  .riscv.attributes 0 : { *(.riscv.attributes) }
+  .debug_abbrev 0 : { *(.debug_abbrev) }
+  .debug_addr 0 : { *(.debug_addr) }
+  .debug_aranges 0 : { *(.debug_aranges) }
+  .debug_frame 0 : { *(.debug_frame) }
+  .debug_info 0 : { *(.debug_info .gnu.linkonce.wi.*) }
+  .debug_line 0 : { *(.debug_line .debug_line.*) }
+  .debug_line_str 0 : { *(.debug_line_str) }
+  .debug_loc 0 : { *(.debug_loc) }
+  .debug_loclists 0 : { *(.debug_loclists) }
+  .debug_macinfo 0 : { *(.debug_macinfo) }
+  .debug_macro 0 : { *(.debug_macro) }
+  .debug_names 0 : { *(.debug_names) }
+  .debug_pubnames 0 : { *(.debug_pubnames .debug_gnu_pubnames) }
+  .debug_pubtypes 0 : { *(.debug_pubtypes .debug_gnu_pubtypes) }
+  .debug_ranges 0 : { *(.debug_ranges) }
+  .debug_rnglists 0 : { *(.debug_rnglists) }
+  .debug_str 0 : { *(.debug_str) }
+  .debug_str_offsets 0 : { *(.debug_str_offsets) }
+  .debug_types 0 : { *(.debug_types) }
+
+  /* Notes to the linker; and what runs after main, which does not return. */
+  /DISCARD/ : {
+    *(.note .note.* .group .llvm_addrsig .llvm.call-graph-profile .gnu.warning.*)
+    *(.fini_array .fini_array.*)
+  }
 }

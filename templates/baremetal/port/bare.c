@@ -206,6 +206,16 @@ void bare_tick(const fault_context_t* at) {
 
 // ---- Start and stop ----------------------------------------------------------------------------------------------
 
+int main(void);
+
+_Noreturn void bare_start(void) {
+  for (void (*const* constructor)(void) = bare_model.init_start; constructor < bare_model.init_end; constructor++) {
+    (*constructor)();
+  }
+  (void)main();
+  cpu_reset();
+}
+
 static struct bare_platform look(void) {
   struct bare_platform p = {.flags = 0, .cpuid = 0, .wait_states = -1, .reset_cause = -1};
   cpu_platform(&p);

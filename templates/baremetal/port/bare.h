@@ -6,8 +6,8 @@
 // existing parts is one JSON file. Not for a process: process.c defines boardsmith_port alone.
 //
 // The order after a reset, interrupts masked until the last step: the CPU's entry sets up a stack, calls chip_early,
-// copies .data, clears .bss, calls main; that calls boardsmith_port.init, which calls chip_init, cpu_init, uart_init
-// and enables interrupts.
+// copies .data, clears .bss, calls bare_start; that calls constructors and main, which calls boardsmith_port.init, which
+// calls chip_init, cpu_init, uart_init and enables interrupts.
 //
 // What every board file's `defines` say for this header and for the CPU file:
 //   CHIP_IRQS                      external interrupts of the chip: the vector table's length beyond the core's own 16
@@ -162,6 +162,10 @@ int32_t uart_put(uint8_t byte);
 
 // ---- What bare.c gives -------------------------------------------------------------------------------------------
 
+// Calls the constructors of port and model (the functions that .init_array lists, by priority) and then main. From a
+// CPU file's start, once .data and .bss are ready. Constructors run at the clock that the reset left.
+_Noreturn void bare_start(void);
+
 // A byte came; from the UART's interrupt. Bytes beyond the ring are counted as lost.
 void bare_received(uint8_t byte);
 
@@ -188,8 +192,9 @@ _Noreturn void bare_fault(fault_reason_t reason, uint32_t code, const fault_cont
 // ---- What the linker script gives (link.ld.S) --------------------------------------------------------------------
 
 // The sections that code may name: .boardsmith.boot (before the vectors: a boot header), .boardsmith.vectors (first
-// in the code region otherwise), .boardsmith.noinit (kept over a reset), .bss.boardsmith_arena, .ramfunc (code that
-// is copied to RAM with .data). The thread stack grows down from bare_stack_end to bare_stack_start.
+// in the code region otherwise), .boardsmith.noinit (kept over a reset), .bss.boardsmith_arena, .ramfunc (code of the
+// port that is copied to RAM with .data), and those that compilers make (.text, .rodata, .data, .bss and the like, with
+// anything behind a dot). Any other is a link error: nothing would copy it, clear it or check it. The thread stack grows down from bare_stack_end to bare_stack_start.
 //
 // None of these changes with the model: what does is in the table of bare_model.h. Both parts' .data begins at
 // bare_data_start.

@@ -15,6 +15,8 @@ extern const uint32_t bare_data_load[];
 extern uint32_t bare_data_end[];
 extern uint32_t bare_model_bss_start[];
 extern uint32_t bare_model_bss_end[];
+extern void (*const bare_init_start[])(void);
+extern void (*const bare_init_end[])(void);
 extern const uint8_t bare_image_end[];
 
 _Static_assert(offsetof(bare_model_t, data_load) == (BARE_MODEL_DATA_LOAD * sizeof(uintptr_t)), "for assembler");
@@ -28,5 +30,7 @@ const bare_model_t bare_model __attribute__((section(".boardsmith.model"))) = {
     .data_end = bare_data_end,
     .bss_start = bare_model_bss_start,
     .bss_end = bare_model_bss_end,
+    .init_start = bare_init_start,
+    .init_end = bare_init_end,
     .image_end = bare_image_end,
 };

@@ -97,8 +97,7 @@ clear:
   stmia r0!, {r2, r3}
   b 3b
 4:
-  bl main
-  bl cpu_reset                  // main does not return
+  bl bare_start
   .cfi_endproc
   .size bare_entry, . - bare_entry
   .ltorg

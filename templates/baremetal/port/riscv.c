@@ -50,8 +50,6 @@ enum { PMP_R = 1, PMP_X = 4, PMP_TOR = 8, PMP_LOCK = 0x80 };
 extern uint8_t bare_guard_start[];
 extern uint8_t bare_handler_stack_start[];
 
-int main(void);
-
 // ---- Interrupts --------------------------------------------------------------------------------------------------
 
 // The state is 0 where interrupts were not masked.
@@ -169,7 +167,7 @@ static void clear(uint32_t* from, const uint32_t* end) {
   }
 }
 
-// Copies .data and clears .bss. Nothing has a value before that.
+// Copies .data, clears .bss and starts the program. Nothing has a value before that.
 void riscv_start(void) {
   const uint32_t* from = bare_model.data_load;
   for (uint32_t* to = bare_data_start; to < bare_model.data_end; to++) {
@@ -179,8 +177,7 @@ void riscv_start(void) {
   clear(bare_bss_start, bare_bss_end);
   clear(bare_model.bss_start, bare_model.bss_end);
   __asm__ volatile("fence.i" ::: "memory");  // code may have been copied too
-  (void)main();
-  cpu_reset();
+  bare_start();
 }
 
 __attribute__((weak)) void chip_reset(void) {}
