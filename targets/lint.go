@@ -45,6 +45,7 @@ func (s *session) lintChecks() []check {
 	}
 	return append(all,
 		check{name: "vet of the magefile", argv: []string{"go", "vet", "-tags=mage", "."}},
+		check{name: "vet of the tools", argv: []string{"go", "vet", "-C", "tools", "./..."}},
 		check{name: "staticcheck", argv: tool("staticcheck", "./...")},
 		check{name: "gofumpt", argv: tool("gofumpt", "-l", "."), silent: true},
 		check{name: "the runtime by every compiler", argv: []string{"make", "-C", "crt", "compilers"}, needs: "gcc"},

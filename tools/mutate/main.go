@@ -1,0 +1,287 @@
+// Command mutate checks the tests: it changes single lines of the sources, one at a time, and looks whether a test fails.
+//
+//	go run -C tools ./mutate -n 200 -seed 1 -out mutants.md
+//
+// A change is a comparison, a logical operator or a constant that becomes another one, or a statement that is left out. Each
+// is tried in a copy of the tree, with the tests that the table below names for its folder. It reports which changes no
+// test noticed; a person then decides which of those make no difference.
+//
+// It takes hours and is not part of any test run.
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io/fs"
+	"log"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// A suite is a group of sources and the commands that must notice a change in one of them, quickest first.
+type suite struct {
+	sources string // pattern, from the tree's root
+	tests   [][]string
+}
+
+var suites = []suite{
+	{"crt/src/*/*.c", [][]string{
+		{"make", "-s", "-C", "crt", "test"},
+		goTest("./rpc", "TestTVM|TestFirmware|TestSession|TestFault|TestDamage"),
+		goTest("./project", "TestEveryArchive"),
+	}},
+	{"transport/*.go", [][]string{goTest("./transport", "."), goTest("./rpc", ".")}},
+	{"rpc/*.go", [][]string{goTest("./rpc", "."), goTest("./executor", "."), goTest("./project", "TestEveryArchive|TestFault|TestFlash|TestDevice")}},
+	{"cache/*.go", [][]string{goTest("./cache", "."), goTest("./project", "TestBuild|TestImages|TestCache|TestGenerate")}},
+	{"flasher/*.go", [][]string{goTest("./flasher", "."), goTest("./project", "TestKill|TestFlash|TestErase")}},
+	{"project/*.go", [][]string{
+		goTest("./project", ".", "-short"),
+		goTest("./targets", "TestScript"),
+	}},
+}
+
+func goTest(pkg, run string, more ...string) []string {
+	return append([]string{"go", "test", pkg, "-failfast", "-count=1", "-timeout=15m", "-run=" + run}, more...)
+}
+
+func main() {
+	log.SetFlags(0)
+	log.SetPrefix("mutate: ")
+	root := flag.String("root", "..", "the tree to check; it is copied, and not changed")
+	n := flag.Int("n", 200, "how many changes to try")
+	seed := flag.Uint64("seed", 1, "draws the changes")
+	only := flag.String("only", "", "try only sources whose path contains this")
+	limit := flag.Duration("limit", 20*time.Minute, "for the tests of one change")
+	out := flag.String("out", "mutants.md", "the report")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, *root, *n, *seed, *only, *limit, *out); err != nil {
+		log.Fatal(err)
+	}
+}
+
+func run(ctx context.Context, root string, n int, seed uint64, only string, limit time.Duration, out string) error {
+	copied, err := os.MkdirTemp("", "mutate-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(copied)
+	if err := copyTree(ctx, root, copied); err != nil {
+		return err
+	}
+	all, err := collect(copied, only)
+	if err != nil {
+		return err
+	}
+	rnd := rand.New(rand.NewPCG(seed, 0))
+	rnd.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	log.Printf("%d changes are possible; trying %d", len(all), n)
+	var tried []result
+	taken := map[string]bool{}
+	for _, m := range all {
+		line := fmt.Sprintf("%s:%d", m.file, m.line)
+		if len(tried) == n || ctx.Err() != nil {
+			break
+		}
+		if taken[line] {
+			continue
+		}
+		taken[line] = true
+		r, err := try(ctx, copied, m, limit)
+		if err != nil {
+			return err
+		}
+		if r.outcome == invalid {
+			continue
+		}
+		tried = append(tried, r)
+		log.Printf("%3d %s", len(tried), r)
+		if err := os.WriteFile(out, []byte(report(tried, seed)), 0o644); err != nil {
+			return err
+		}
+	}
+	return ctx.Err()
+}
+
+// copyTree copies what git knows of the tree at root.
+func copyTree(ctx context.Context, root, to string) error {
+	list := exec.CommandContext(ctx, "git", "ls-files", "-z")
+	list.Dir = root
+	names, err := list.Output()
+	if err != nil {
+		return fmt.Errorf("git ls-files: %w", err)
+	}
+	for name := range strings.SplitSeq(strings.TrimRight(string(names), "\x00"), "\x00") {
+		data, err := os.ReadFile(filepath.Join(root, name))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		} else if err != nil {
+			return err
+		}
+		info, err := os.Stat(filepath.Join(root, name))
+		if err != nil {
+			return err
+		}
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(to, name)), 0o755); err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(to, name), data, info.Mode()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// collect lists every possible change. Suites have equal weight, however long their sources are.
+func collect(root, only string) ([]mutant, error) {
+	groups := make([][]mutant, len(suites))
+	most := 0
+	for i, s := range suites {
+		files, err := filepath.Glob(filepath.Join(root, s.sources))
+		if err != nil {
+			return nil, err
+		}
+		for _, f := range files {
+			name, err := filepath.Rel(root, f)
+			if err != nil {
+				return nil, err
+			}
+			if strings.HasSuffix(f, "_test.go") || strings.HasSuffix(f, "_windows.go") || strings.HasSuffix(f, "_darwin.go") ||
+				!strings.Contains(name, only) {
+				continue
+			}
+			found, err := mutantsOf(root, name)
+			if err != nil {
+				return nil, err
+			}
+			for _, m := range found {
+				m.tests = s.tests
+				groups[i] = append(groups[i], m)
+			}
+		}
+		most = max(most, len(groups[i]))
+	}
+	var all []mutant
+	rnd := rand.New(rand.NewPCG(uint64(most), 1))
+	for _, g := range groups {
+		for i := 0; len(g) > 0 && i < most; i++ { // a short group repeats; one line is tried once
+			all = append(all, g[rnd.IntN(len(g))])
+		}
+	}
+	return all, nil
+}
+
+type outcome string
+
+const (
+	invalid  outcome = "does not compile"
+	killed   outcome = "a test fails"
+	hung     outcome = "a test hangs"
+	survived outcome = "SURVIVED"
+)
+
+type result struct {
+	mutant
+	outcome outcome
+	by      string // the test's own line
+	spent   time.Duration
+}
+
+func (r result) String() string {
+	return fmt.Sprintf("%s:%d %s: %s (%s, %.0f s)", r.file, r.line, r.what, r.outcome, r.by, r.spent.Seconds())
+}
+
+// try applies the change, runs its tests and takes it back.
+func try(ctx context.Context, root string, m mutant, limit time.Duration) (result, error) {
+	path := filepath.Join(root, m.file)
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		return result{}, err
+	}
+	changed := slices.Concat(whole[:m.from], []byte(m.to), whole[m.end:])
+	if err := os.WriteFile(path, changed, 0o644); err != nil {
+		return result{}, err
+	}
+	defer os.WriteFile(path, whole, 0o644) //nolint:errcheck // the copy is removed at the end
+	r := result{mutant: m, outcome: survived}
+	began := time.Now()
+	defer func() { r.spent = time.Since(began) }()
+	if !compiles(ctx, root, m.file) {
+		r.outcome = invalid
+		return r, ctx.Err()
+	}
+	within, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	for _, test := range m.tests {
+		said, err := command(within, root, test...)
+		if ctx.Err() != nil {
+			return r, ctx.Err()
+		}
+		if err != nil {
+			r.outcome, r.by = killed, firstFailure(said)
+			if within.Err() != nil || bytes.Contains(said, []byte("panic: test timed out")) || strings.Contains(r.by, "Error 124") {
+				r.outcome = hung
+			}
+			break
+		}
+	}
+	r.spent = time.Since(began)
+	return r, nil
+}
+
+// compiles says whether the changed file does; a change that the compiler refuses says nothing of the tests.
+func compiles(ctx context.Context, root, file string) bool {
+	args := []string{"go", "vet", "./" + filepath.Dir(file)}
+	if strings.HasSuffix(file, ".c") {
+		args = []string{"gcc", "-std=c11", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror", "-O1", "-Icrt/include", "-Icrt/src", "-Icrt/test/config", "-c", "-o", os.DevNull, file}
+	}
+	_, err := command(ctx, root, args...)
+	return err == nil
+}
+
+func command(ctx context.Context, dir string, args ...string) ([]byte, error) {
+	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
+	cmd.Dir = dir
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd.WaitDelay = 5 * time.Second
+	return cmd.CombinedOutput()
+}
+
+// firstFailure is the line that names a failed test.
+func firstFailure(said []byte) string {
+	for line := range strings.Lines(string(said)) {
+		for _, mark := range []string{"--- FAIL: ", "[  FAILED  ] ", "ERROR: AddressSanitizer", "runtime error:", "Error 124", "panic: "} {
+			if strings.Contains(line, mark) {
+				return strings.TrimSpace(line)
+			}
+		}
+	}
+	return "no line names it"
+}
+
+func report(tried []result, seed uint64) string {
+	var b strings.Builder
+	count := map[outcome]int{}
+	for _, r := range tried {
+		count[r.outcome]++
+	}
+	fmt.Fprintf(&b, "# Changes that the tests noticed\n\nSeed %d: %d tried, %d noticed by a failing test, %d by a hanging one, %d not noticed.\n\n",
+		seed, len(tried), count[killed], count[hung], count[survived])
+	b.WriteString("| where | change | outcome | by |\n|---|---|---|---|\n")
+	for _, r := range tried {
+		fmt.Fprintf(&b, "| %s:%d | `%s` | %s | %s |\n", r.file, r.line, strings.ReplaceAll(r.what, "|", "\\|"), r.outcome, strings.ReplaceAll(r.by, "|", "\\|"))
+	}
+	return b.String()
+}
