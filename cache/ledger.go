@@ -56,6 +56,7 @@ type Entry struct {
 	Flashes  int           `json:"flashes"`            // that wrote something
 	Failures int           `json:"failures"`           // that did not end in a verified image
 	LastWhy  string        `json:"last_why,omitempty"` // the last decision, in words
+	Adopted  time.Time     `json:"adopted,omitzero"`   // Seen of the entry that was added to this one last
 	Sectors  []SectorEntry `json:"sectors,omitempty"`  // by address; those that were ever erased or verified by us
 
 	Lost string `json:"-"` // where the file was put that could not be read; its counts are unknown
@@ -69,28 +70,83 @@ type SectorEntry struct {
 	Erases int    `json:"erases"`           // by us, since the ledger began
 }
 
-// Sector returns the sector's entry, which it makes if need be. The pointer is good until the next call.
+// End is the first address behind it.
+func (s SectorEntry) End() uint64 { return s.Addr + s.Size }
+
+// Sector returns the sector's entry, which it makes if need be. Where sectors were of other sizes, as by a board file that
+// was wrong, what they were erased goes over to those that take their place: of several, the highest count. The pointer is
+// good until the next call.
 func (e *Entry) Sector(addr, size uint64) *SectorEntry {
-	i, ok := slices.BinarySearchFunc(e.Sectors, addr, func(s SectorEntry, a uint64) int {
-		switch {
-		case s.Addr < a:
+	from, _ := slices.BinarySearchFunc(e.Sectors, addr, func(s SectorEntry, a uint64) int {
+		if s.End() <= a {
 			return -1
-		case s.Addr > a:
-			return 1
 		}
-		return 0
+		return 1
 	})
-	if !ok {
-		e.Sectors = slices.Insert(e.Sectors, i, SectorEntry{Addr: addr, Size: size})
+	to := from
+	now := SectorEntry{Addr: addr, Size: size}
+	var parts []SectorEntry // of what lies there now
+	for ; to < len(e.Sectors) && e.Sectors[to].Addr < addr+size; to++ {
+		s := e.Sectors[to]
+		if s.Addr == addr && s.Size == size {
+			return &e.Sectors[to]
+		}
+		now.Erases = max(now.Erases, s.Erases)
+		if s.Addr < addr {
+			parts = append(parts, SectorEntry{Addr: s.Addr, Size: addr - s.Addr, Erases: s.Erases})
+		}
+		if s.End() > addr+size {
+			parts = append(parts, SectorEntry{Addr: addr + size, Size: s.End() - addr - size, Erases: s.Erases})
+		}
+	}
+	i := 0
+	if len(parts) > 0 && parts[0].Addr < addr {
+		i = 1
+	}
+	e.Sectors = slices.Replace(e.Sectors, from, to, slices.Insert(parts, i, now)...)
+	return &e.Sectors[from+i]
+}
+
+// find is the entry of that very sector, nil if there is none.
+func (e *Entry) find(addr, size uint64) *SectorEntry {
+	i := slices.IndexFunc(e.Sectors, func(s SectorEntry) bool { return s.Addr == addr && s.Size == size })
+	if i < 0 {
+		return nil
 	}
 	return &e.Sectors[i]
 }
 
+// Adopt adds what was noted of the same device under another name, while nobody knew this one. Its erases are others than
+// those of e; what the device holds, the later of both says. What was adopted before is not added again.
+func (e *Entry) Adopt(old Entry) {
+	if old.Seen.Equal(e.Adopted) && !old.Seen.IsZero() {
+		return
+	}
+	later := old.Seen.After(e.Seen)
+	for _, s := range old.Sectors {
+		known := e.find(s.Addr, s.Size) != nil
+		mine := e.Sector(s.Addr, s.Size)
+		mine.Erases += s.Erases
+		if later || !known {
+			mine.Digest = s.Digest
+		}
+	}
+	e.Flashes += old.Flashes
+	e.Failures += old.Failures
+	if later {
+		e.Image, e.BuildID, e.Dirty, e.Verified, e.LastWhy = old.Image, old.BuildID, old.Dirty, old.Verified, old.LastWhy
+	}
+	e.Adopted = old.Seen
+}
+
 // A Ledger is a folder with a file for each device. Whoever writes an entry holds the device's lease.
-type Ledger struct{ dir string }
+type Ledger struct {
+	dir  string
+	sync func(dir string) error // puts the names in a folder on the disk
+}
 
 // NewLedger returns the ledger in a folder, which need not exist yet.
-func NewLedger(dir string) *Ledger { return &Ledger{dir} }
+func NewLedger(dir string) *Ledger { return &Ledger{dir, syncDir} }
 
 // Load reads a device's entry. There is always one: that of a device never seen says nothing, and a file that cannot be
 // understood is put aside, named in Lost. Errors are those of the file system.
@@ -137,12 +193,33 @@ func parseLedger(data []byte) (Entry, error) {
 	if e.Format != ledgerFormat || dec.More() {
 		return Entry{}, errDamaged
 	}
+	overlap := false
 	for i, s := range e.Sectors {
-		if s.Size == 0 || s.Erases < 0 || s.Addr+s.Size < s.Addr || i > 0 && s.Addr < e.Sectors[i-1].Addr+e.Sectors[i-1].Size {
+		if s.Size == 0 || s.Erases < 0 || s.End() < s.Addr {
 			return Entry{}, errDamaged
 		}
+		overlap = overlap || i > 0 && s.Addr < e.Sectors[i-1].End()
+	}
+	if overlap {
+		e.Sectors = apart(e.Sectors)
 	}
 	return e, nil
+}
+
+// apart makes of sectors that overlap some that do not, each with the highest of their counts.
+func apart(list []SectorEntry) []SectorEntry {
+	var e Entry
+	for _, s := range list {
+		known := e.find(s.Addr, s.Size) != nil
+		now := e.Sector(s.Addr, s.Size)
+		if now.Erases == 0 && !known {
+			now.Digest = s.Digest
+		} else {
+			now.Digest = ""
+		}
+		now.Erases = max(now.Erases, s.Erases)
+	}
+	return e.Sectors
 }
 
 // Save writes the entry: whole, and on the disk, or not at all.
@@ -152,18 +229,40 @@ func (l *Ledger) Save(e Entry) error {
 	if err != nil {
 		return fmt.Errorf("ledger: %w", err)
 	}
-	if err := os.MkdirAll(l.dir, 0o755); err != nil {
-		return fmt.Errorf("ledger: %w", err)
+	err = l.mkdir()
+	if err == nil {
+		err = atomicwriter.WriteFile(l.path(e.Device), append(data, '\n'), 0o644)
 	}
-	if err := atomicwriter.WriteFile(l.path(e.Device), append(data, '\n'), 0o644); err != nil {
+	if err == nil {
+		err = l.sync(l.dir)
+	}
+	if err != nil {
 		return fmt.Errorf("ledger: %w", err)
 	}
 	return nil
 }
 
+// mkdir makes the folder where it is not there yet, on the disk.
+func (l *Ledger) mkdir() error {
+	if _, err := os.Stat(l.dir); err == nil {
+		return nil
+	}
+	if err := os.MkdirAll(l.dir, 0o755); err != nil {
+		return err
+	}
+	return l.sync(filepath.Dir(l.dir))
+}
+
 // Remove forgets a device. One that is not known is no error.
 func (l *Ledger) Remove(device string) error {
-	if err := os.Remove(l.path(device)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	err := os.Remove(l.path(device))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err == nil {
+		err = l.sync(l.dir)
+	}
+	if err != nil {
 		return fmt.Errorf("ledger: %w", err)
 	}
 	return nil

@@ -1,9 +1,13 @@
 package cache
 
 import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -68,7 +72,7 @@ func TestDamagedLedger(t *testing.T) {
 	}
 	for _, swap := range [][2]string{
 		{`"format": 1`, `"format": 2`},
-		{`"addr": 2048`, `"addr": 100`},
+		{`"addr": 2048`, `"addr": 18446744073709551615`},
 		{`"erases": 2`, `"erases": -2`},
 		{`"size": 1024`, `"size": 0`},
 		{`SN/1`, `SN/2`},
@@ -80,5 +84,145 @@ func TestDamagedLedger(t *testing.T) {
 		if got, err := l.Load(e.Device); err != nil || got.Lost == "" {
 			t.Errorf("%s was taken: %+v, %v", swap[1], got, err)
 		}
+	}
+}
+
+// counts are the erases of each byte up to end, by the entry; sectors must be in order and apart.
+func counts(t *testing.T, e Entry, end uint64) []int {
+	t.Helper()
+	list := make([]int, end)
+	at := uint64(0)
+	for _, s := range e.Sectors {
+		if s.Addr < at || s.Size == 0 {
+			t.Fatalf("sectors %+v", e.Sectors)
+		}
+		for at = s.Addr; at < s.End(); at++ {
+			list[at] = s.Erases
+		}
+	}
+	return list
+}
+
+// Whatever sizes sectors are said to have from time to time, no byte's count is lower than its erases, nor than it was.
+func TestCountsOutlastSectorSizes(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 200 {
+		e := Entry{Device: "chip:1"}
+		erased := make([]int, 64)
+		for step := range 40 {
+			size := uint64(1) << random.IntN(6)
+			addr := size * random.Uint64N(64/size)
+			before := counts(t, e, 64)
+			e.Sector(addr, size).Erases++
+			for i := addr; i < addr+size; i++ {
+				erased[i]++
+			}
+			for i, n := range counts(t, e, 64) {
+				if n < erased[i] || n < before[i] || n > step+1 {
+					t.Fatalf("byte %d: %d erases, before %d, in truth %d: %+v", i, n, before[i], erased[i], e.Sectors)
+				}
+			}
+		}
+		l := NewLedger(t.TempDir())
+		if err := l.Save(e); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := l.Load(e.Device); err != nil || got.Lost != "" || !reflect.DeepEqual(got.Sectors, e.Sectors) {
+			t.Fatalf("read back: %+v, %v", got, err)
+		}
+	}
+}
+
+// A sector of 4 KiB that was erased 40,000 times is corrected to one of 1 KiB, and that back again.
+func TestCorrectedSectorSize(t *testing.T) {
+	e := Entry{Device: "chip:1"}
+	e.Sector(0, 4096).Erases = 40000
+	e.Sector(0, 4096).Digest = "aa"
+	e.Sector(4096, 4096).Digest = "bb"
+	if s := e.Sector(1024, 1024); s.Erases != 40000 || s.Digest != "" {
+		t.Errorf("%+v", *s)
+	}
+	want := []SectorEntry{{0, 1024, "", 40000}, {1024, 1024, "", 40000}, {2048, 2048, "", 40000}, {4096, 4096, "bb", 0}}
+	if !reflect.DeepEqual(e.Sectors, want) {
+		t.Errorf("%+v", e.Sectors)
+	}
+	e.Sector(1024, 1024).Erases++
+	e.Sector(0, 4096)
+	if want := []SectorEntry{{0, 4096, "", 40001}, want[3]}; !reflect.DeepEqual(e.Sectors, want) {
+		t.Errorf("%+v", e.Sectors)
+	}
+}
+
+// Files with sectors that overlap, which were once written, keep their counts.
+func TestOverlappingSectors(t *testing.T) {
+	l := NewLedger(t.TempDir())
+	e := Entry{Device: "chip:1", Sectors: []SectorEntry{{0, 4096, "aa", 40000}, {1024, 1024, "bb", 7}, {4096, 4096, "cc", 2}}}
+	if err := l.Save(e); err != nil {
+		t.Fatal(err)
+	}
+	got, err := l.Load("chip:1")
+	want := []SectorEntry{{0, 1024, "", 40000}, {1024, 1024, "", 40000}, {2048, 2048, "", 40000}, {4096, 4096, "cc", 2}}
+	if err != nil || got.Lost != "" || !reflect.DeepEqual(got.Sectors, want) {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+// What was noted under the probe is added to the chip's, once; what is held, the later entry says.
+func TestAdopt(t *testing.T) {
+	sooner, later := time.Unix(1e9, 0).UTC(), time.Unix(2e9, 0).UTC()
+	sectors := func(digest string, erases ...int) (list []SectorEntry) {
+		for i, n := range erases {
+			list = append(list, SectorEntry{uint64(i) * 1024, 1024, digest, n})
+		}
+		return list
+	}
+	chip := Entry{Device: "chip:1", Image: "i1", BuildID: "b1", Seen: sooner, Flashes: 3, Sectors: sectors("d1", 10, 4)}
+	probe := Entry{Device: "probe:1", Image: "i2", BuildID: "b2", Dirty: true, Seen: later, Flashes: 2, Failures: 1, Sectors: sectors("d2", 7, 0, 5)}
+	got := chip
+	got.Sectors = slices.Clone(chip.Sectors)
+	got.Adopt(probe)
+	got.Adopt(probe) // after a crash before the other was removed
+	want := Entry{
+		Device: "chip:1", Image: "i2", BuildID: "b2", Dirty: true, Seen: sooner, Adopted: later, Flashes: 5, Failures: 1,
+		Sectors: sectors("d2", 17, 4, 5),
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	got = probe
+	got.Sectors = slices.Clone(probe.Sectors[:2])
+	got.Adopt(chip)
+	if got.Image != "i2" || !got.Dirty || !reflect.DeepEqual(got.Sectors, sectors("d2", 17, 4)) {
+		t.Errorf("the older one adopted: %+v", got)
+	}
+}
+
+// A name is on the disk when Save returns: also that of a new folder, and that a file is gone.
+func TestLedgerSyncsFolder(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "ledger")
+	l := NewLedger(dir)
+	broken := errors.New("broken disk")
+	var synced []string
+	l.sync = func(d string) error {
+		files, _ := filepath.Glob(filepath.Join(dir, "*.json"))
+		synced = append(synced, fmt.Sprint(filepath.Base(d), len(files)))
+		return syncDir(d)
+	}
+	above := filepath.Base(filepath.Dir(dir))
+	if err := l.Save(sample()); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Remove(sample().Device); err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{above + "0", "ledger1", "ledger0"}; !slices.Equal(synced, want) {
+		t.Errorf("synced %v, want %v", synced, want)
+	}
+	l.sync = func(string) error { return broken }
+	if err := l.Save(sample()); !errors.Is(err, broken) {
+		t.Errorf("save: %v", err)
+	}
+	if err := l.Remove(sample().Device); !errors.Is(err, broken) {
+		t.Errorf("remove: %v", err)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/flasher"
 )
 
 // The history has the last flashes, also after another load; doing nothing again is no news.
@@ -113,6 +114,29 @@ func TestWearList(t *testing.T) {
 	want := []SectorWear{{"flash", 0, 0x08000000, 0x4000, 3, 10000}, {"flash", 5, 0x08020000, 0x20000, 2, 10000}, {"", 0, 0x90000000, 0x1000, 1, 0}}
 	if len(got) != 2 || !got[0].Dirty || got[0].Flashes != 3 || !reflect.DeepEqual(got[0].Sectors, want) || got[1].Board != "gone" {
 		t.Errorf("%+v", got)
+	}
+}
+
+// A chip that was known before, behind another probe, keeps its erases and gets those that were counted while it was silent.
+func TestAdoptedErases(t *testing.T) {
+	l := cache.NewLedger(t.TempDir())
+	chip := cache.Entry{Device: "chip:c1", Probe: "OTHER", Board: "microbit"}
+	chip.Sector(0, 1024).Erases = 10
+	must(t, l.Save(chip))
+	silent := cache.Entry{Device: "probe:P", Probe: "P", Board: "microbit", Dirty: true}
+	silent.Sector(0, 1024).Erases = 7
+	must(t, l.Save(silent))
+	d := &Device{board: &boards.Board{Name: "microbit"}, bench: &bench{ledger: l, probe: flasher.Probe{Serial: "P"}}}
+	f := flashing{d: d, facts: flashFacts{answer: &firmwareAnswer{chip: "c1"}}}
+	for range 2 {
+		e, err := f.known("chip:c1")
+		if err != nil || len(e.Sectors) != 1 || e.Sectors[0].Erases != 17 {
+			t.Errorf("%+v, %v", e, err)
+		}
+	}
+	all, err := l.List()
+	if err != nil || len(all) != 1 || all[0].Probe != "P" || all[0].Sectors[0].Erases != 17 {
+		t.Errorf("%+v, %v", all, err)
 	}
 }
 

@@ -138,12 +138,12 @@ func (f *flashing) known(device string) (cache.Entry, error) {
 	return slices.MaxFunc(all, func(a, b cache.Entry) int { return cmp.Compare(a.Seen.UnixNano(), b.Seen.UnixNano()) }), nil
 }
 
-// adopted loads a device's entry. What was noted under its probe's serial while nobody knew the chip becomes the chip's,
+// adopted loads a device's entry. What was noted under its probe's serial while nobody knew the chip is added to the chip's,
 // where it answers with the image that was written then, or that flash did not end well.
 func (f *flashing) adopted(device string) (cache.Entry, error) {
 	ledger, probe := f.d.bench.ledger, "probe:"+f.d.bench.which()
 	e, err := ledger.Load(device)
-	if err != nil || device == probe || len(e.Sectors) > 0 || e.Lost != "" {
+	if err != nil || device == probe {
 		return e, err
 	}
 	old, err := ledger.Load(probe)
@@ -154,11 +154,12 @@ func (f *flashing) adopted(device string) (cache.Entry, error) {
 	if len(old.Sectors) == 0 || old.Board != f.d.board.Name || !its && !old.Dirty {
 		return e, nil
 	}
-	old.Device = device
-	if err := ledger.Save(old); err != nil {
+	e.Adopt(old)
+	e.Probe, e.Board = old.Probe, old.Board
+	if err := ledger.Save(e); err != nil {
 		return cache.Entry{}, err
 	}
-	return old, ledger.Remove(probe)
+	return e, ledger.Remove(probe)
 }
 
 // run decides and acts until the board is known to hold the image.
