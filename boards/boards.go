@@ -30,6 +30,7 @@ type Board struct {
 	RegistryBytes int      `json:"registry_bytes,omitzero"` // bytes for functions registered while running
 	StackBytes    int      `json:"stack_bytes,omitzero"`    // bytes of stack; 0 means the operating system's
 	WatchdogMS    int      `json:"watchdog_ms,omitzero"`    // milliseconds after which a stuck firmware is reset; 0 means never
+	BudgetMS      int      `json:"budget_ms,omitzero"`      // milliseconds a call may run unless its host sets another budget; 0 means for ever
 	LogLevel      string   `json:"log_level,omitzero"`      // error, warn, info or debug
 
 	CFlags      []string `json:"cflags,omitzero"`       // for every C file; accumulates over the levels

@@ -68,6 +68,9 @@ func TestShippedChips(t *testing.T) {
 			t.Error(err)
 			continue
 		}
+		if b.BudgetMS == 0 {
+			t.Errorf("%s: a call may run for ever", n)
+		}
 		if len(b.Memory) == 0 {
 			continue // a process
 		}

@@ -143,6 +143,7 @@ func (b *Board) checkNumbers() error {
 		min, max int
 	}{
 		{"watchdog_ms", b.WatchdogMS, 0, 1 << 20},
+		{"budget_ms", b.BudgetMS, 0, 1 << 30},
 		{"core_hz", b.CoreHz, 0, 1 << 31},
 		{"timer.hz", b.Timer.Hz, 0, 1 << 31},
 	} {

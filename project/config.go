@@ -40,9 +40,10 @@ func configHeader(b *boards.Board, o boards.Options) []byte {
 #define BOARDSMITH_CORE_HZ %d
 #define BOARDSMITH_TIMER_HZ %d
 #define BOARDSMITH_WATCHDOG_MS %d
+#define BOARDSMITH_BUDGET_MS %d
 #define BOARDSMITH_BAUD %d
 #define BOARDSMITH_EMULATED %d
-`, o.StackBytes, b.CoreHz, cmp.Or(b.Timer.Hz, b.CoreHz), b.WatchdogMS, b.Link.BitRate(), zeroOrOne(b.Emulated))
+`, o.StackBytes, b.CoreHz, cmp.Or(b.Timer.Hz, b.CoreHz), b.WatchdogMS, b.BudgetMS, b.Link.BitRate(), zeroOrOne(b.Emulated))
 	if len(b.Defines) > 0 {
 		w.WriteString("\n// What the board file says to its drivers.\n")
 	}

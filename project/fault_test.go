@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"maps"
+	"math"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -194,7 +195,10 @@ func (c faultCase) check(t *testing.T, s *rpc.Session, nowhere int64) {
 		t.Errorf("reason %v, class %s: %v\nwant reason %v, class %s, and in the text %q", fault.Record.Reason, failure.Of(err), err, c.reason, c.class, c.text)
 	}
 	if c.reason == rpc.ReasonWatchdog && !fault.Record.PCValid {
-		return // the watchdog gave no warning
+		if fault.Record.Ticks != 0 { // the watchdog gave no warning: the record is of the next start, whose counter is another
+			t.Errorf("elapsed is %v, which no reset leaves", fault.Record.Elapsed())
+		}
+		return
 	}
 	frames := slices.Clone(fault.Frames)
 	for len(frames) > 0 && frames[0].File != "src/faults.c" && c.reason == rpc.ReasonCheck {
@@ -221,6 +225,59 @@ func checkFrame(t *testing.T, f rpc.Frame, mark string) {
 	t.Helper()
 	if lines := faultLines(t, mark); f.File != "src/faults.c" || !slices.Contains(lines, f.Line) {
 		t.Errorf("%v (%s:%d) is at none of lines %v of faults.c", f, f.File, f.Line, lines)
+	}
+}
+
+// TestStuckMainLoop has the firmware hang outside any call, interrupts on: the watchdog resets it, and the record says where
+// it stood.
+func TestStuckMainLoop(t *testing.T) {
+	const stuck = `#include <tvm/runtime/c_runtime_api.h>
+int stuck(TVMValue* args, int* type_codes, int num_args, TVMValue* out_value, int* out_type, void* resource_handle);
+extern volatile int is_stuck;
+volatile int is_stuck;
+int stuck(TVMValue* args, int* type_codes, int num_args, TVMValue* out_value, int* out_type, void* resource_handle) {
+  (void)args;
+  (void)type_codes;
+  (void)num_args;
+  (void)resource_handle;
+  out_value->v_handle = NULL;
+  *out_type = kTVMNullptr;
+  is_stuck = 1;
+  return 0;
+}
+`
+	text, err := os.ReadFile(filepath.Join("..", "boards", "mps2_an385.json"))
+	must(t, err)
+	board := strings.Replace(string(text), "{", `{"watchdog_ms": 300, "sources": ["stuck.c"], "functions": [{"name": "test.stuck", "symbol": "stuck"}],`, 1)
+	e := testEnv()
+	e.Path = []string{shelfWith(t, map[string]string{"stuck.json": board, "stuck.c": stuck})}
+	needBoardTools(t, "stuck", e.Path)
+	dir := filepath.Join(t.TempDir(), "p")
+	p := generated(t, dir, Spec{Board: "stuck", Model: tiny(t, nil), Env: e})
+	source := filepath.Join(dir, "src", "main.c")
+	text, err = os.ReadFile(source)
+	must(t, err)
+	loop := strings.Replace(string(text), "  fault_tell();\n", "  fault_tell();\n  extern volatile int is_stuck;\n  while (is_stuck != 0) {\n  }\n", 1)
+	if loop == string(text) {
+		t.Fatal("main.c has no call of fault_tell")
+	}
+	must(t, os.WriteFile(source, []byte(loop), 0o644))
+	s, err := p.Run(t.Context(), "")
+	must(t, err)
+	defer s.Close(context.Background())
+	f, err := s.Function(t.Context(), "test.stuck")
+	must(t, err)
+	_, err = f.Call(t.Context())
+	must(t, err)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	_, err = f.Call(ctx)
+	var fault *rpc.FaultError
+	if !errors.As(err, &fault) || fault.Record.Reason != rpc.ReasonWatchdog || fault.Record.Function != math.MaxUint32 {
+		t.Fatalf("got %v", err)
+	}
+	if len(fault.Frames) == 0 || fault.Frames[0].File != "src/main.c" {
+		t.Errorf("it stood at %v", fault.Frames)
 	}
 }
 

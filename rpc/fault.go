@@ -367,7 +367,8 @@ type budgets struct {
 	granted  time.Duration
 }
 
-// SetBudget limits how long each following call of a function may run on the device; 0 is no limit. A call that runs
+// SetBudget limits how long each following call of a function may run on the device; 0 is the device's own limit, which
+// its board file gives (budget_ms; our boards' is ten minutes). A call that runs
 // longer ends with a *FaultError of class timeout, and the device is reset. It has an effect only on a device that has
 // boardsmith.budget; it should lie below the deadline of the calls by what a reset takes, see BudgetOf.
 func (s *Session) SetBudget(d time.Duration) {
@@ -399,7 +400,7 @@ func (s *Session) grant(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	ms := max(0, s.budget+time.Millisecond-1).Milliseconds() // rounded up: 0 would be no limit
+	ms := max(0, s.budget+time.Millisecond-1).Milliseconds() // rounded up: 0 would be the device's own
 	p := s.begin(CodeCallFunc)
 	p.Handle = b.function.handle
 	p.Args = append(p.Args, Int(min(ms, math.MaxInt32)))

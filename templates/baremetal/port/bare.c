@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // boardsmith_port of every board without an operating system, out of what the CPU, chip and UART files give (bare.h):
-// the ring of received bytes, the tick, the watchdog, the ways to stop. No register is touched here.
+// the ring of received bytes, the tick, the watchdog, random numbers, the ways to stop. No register is touched here.
 #include "bare.h"
 
 #include <boardsmith/boardsmith.h>
@@ -22,6 +22,7 @@ enum {
   TICK_MS = 1000 / (int)BARE_TICK_HZ,
   SEND_MS = 2000,     // how long the transmitter may take no byte
   DRAIN_MS = 50,      // the longest UART's FIFO at a low rate, before a reset that is meant
+  RANDOM_WORDS = 4,
   RESERVE_BYTES = 64  // room kept for what a UART may deliver before its interrupt can be put off
 };
 #define NO_IRQ UINT32_MAX
@@ -34,8 +35,11 @@ typedef struct bare {
   volatile uint32_t lost;
   volatile uint32_t now_ms;
   volatile uint32_t held_irq;  // NO_IRQ, or the interrupt that waits for room
-  uint32_t entropy;
   int32_t watchdog;
+  volatile uint32_t alive;  // the main loop has got on since the watchdog was fed
+  uint32_t entropy;
+  uint32_t random[RANDOM_WORDS];  // the generator's state
+  int32_t seeded;
 } bare_t;
 
 static bare_t bare;
@@ -59,24 +63,11 @@ WEAK void chip_watchdog_feed(void) {}
 
 WEAK int32_t chip_nmi_is_watchdog(void) { return 0; }
 
-// Spreads what has been mixed in over all bits (the finaliser of MurmurHash3, in the public domain).
-static uint32_t scramble(uint32_t x) {
-  x ^= x >> 16;
-  x *= 0x85EBCA6BU;
-  x ^= x >> 13;
-  x *= 0xC2B2AE35U;
-  return x ^ (x >> 16);
+WEAK int32_t chip_random(uint8_t* data, uint32_t size_bytes) {
+  (void)data;
+  (void)size_bytes;
+  return -1;
 }
-
-int32_t bare_random(uint8_t* data, uint32_t size_bytes) {
-  for (uint32_t i = 0; i < size_bytes; i++) {
-    bare.entropy = scramble(bare.entropy + (starts * 0x9E3779B9U) + (uint32_t)cpu_ticks() + i);
-    data[i] = (uint8_t)bare.entropy;
-  }
-  return 0;
-}
-
-WEAK int32_t chip_random(uint8_t* data, uint32_t size_bytes) { return bare_random(data, size_bytes); }
 
 // ---- Received bytes ----------------------------------------------------------------------------------------------
 
@@ -120,6 +111,7 @@ static void wait_for_bytes(uint32_t timeout_ms) {
   for (;;) {
     const uint32_t state = cpu_lock();
     const bool done = (bare.head != bare.tail) || ((bare.now_ms - since) >= timeout_ms);
+    bare.alive = 1;
     if (!done) {
       cpu_idle();
     }
@@ -154,6 +146,7 @@ static int32_t send_byte(uint8_t byte) {
       return -1;
     }
   }
+  bare.alive = 1;
   return 0;
 }
 
@@ -196,11 +189,12 @@ static void bare_ticks_align(void* ctx) {
 
 void bare_tick(const fault_context_t* at) {
   bare.now_ms += (uint32_t)TICK_MS;
-  if (bare.watchdog != 0) {
-    chip_watchdog_feed();
-  }
   if (fault_budget_used((uint32_t)TICK_MS) != 0) {
     bare_fault(FAULT_TIMEOUT, fault_budget_ms(), at);
+  }
+  if ((bare.watchdog != 0) && ((bare.alive != 0U) || (fault_call_runs() != 0))) {
+    bare.alive = 0;
+    chip_watchdog_feed();
   }
 }
 
@@ -265,12 +259,60 @@ static void bare_stop(void* ctx, port_stop_t why, uint32_t error) {
   cpu_reset();
 }
 
-// ---- What it is --------------------------------------------------------------------------------------------------
+// ---- Random numbers ----------------------------------------------------------------------------------------------
 
-static int32_t bare_session_random(void* ctx, uint8_t* data, uint32_t size_bytes) {
-  (void)ctx;
-  return chip_random(data, size_bytes);
+// Spreads what has been mixed in over all bits (the finaliser of MurmurHash3, in the public domain).
+static uint32_t scramble(uint32_t x) {
+  x ^= x >> 16;
+  x *= 0x85EBCA6BU;
+  x ^= x >> 13;
+  x *= 0xC2B2AE35U;
+  return x ^ (x >> 16);
 }
+
+// A chip's generator takes up to a millisecond for a byte, so it only gives what the numbers begin with. Without one that
+// is a mix of the start's number and of what the counter showed when bytes arrived.
+static void seed(void) {
+  if (chip_random((uint8_t*)bare.random, (uint32_t)sizeof bare.random) != 0) {
+    for (uint32_t i = 0; i < (uint32_t)RANDOM_WORDS; i++) {
+      bare.entropy = scramble(bare.entropy + (starts * 0x9E3779B9U) + (uint32_t)cpu_ticks() + i);
+      bare.random[i] = bare.entropy;
+    }
+  }
+  bare.random[0] |= 1U;  // all zero is the one state that it does not leave
+  bare.seeded = 1;
+}
+
+static uint32_t rotate(uint32_t x, uint32_t bits) { return (x << bits) | (x >> (32U - bits)); }
+
+// xoshiro128** 1.1, by its authors Blackman and Vigna in the public domain.
+static uint32_t next_random(void) {
+  uint32_t* const s = bare.random;
+  const uint32_t result = rotate(s[1] * 5U, 7U) * 9U;
+  const uint32_t mixed = s[1] << 9;
+  s[2] ^= s[0];
+  s[3] ^= s[1];
+  s[1] ^= s[2];
+  s[0] ^= s[3];
+  s[2] ^= mixed;
+  s[3] = rotate(s[3], 11U);
+  return result;
+}
+
+static int32_t bare_random(void* ctx, uint8_t* data, uint32_t size_bytes) {
+  (void)ctx;
+  uint32_t word = 0;
+  if (bare.seeded == 0) {
+    seed();
+  }
+  for (uint32_t i = 0; i < size_bytes; i++) {
+    word = ((i & 3U) == 0U) ? next_random() : (word >> 8);
+    data[i] = (uint8_t)word;
+  }
+  return 0;
+}
+
+// ---- What it is --------------------------------------------------------------------------------------------------
 
 static uint32_t bare_image_crc(void* ctx, uint32_t crc) {
   (void)ctx;
@@ -329,7 +371,7 @@ const boardsmith_port_t boardsmith_port = {
     .ticks = bare_ticks,
     .ticks_hz = bare_ticks_hz,
     .ticks_align = bare_ticks_align,
-    .random = bare_session_random,
+    .random = bare_random,
     .image_crc = bare_image_crc,
     .chip_id = bare_chip_id,
     .platform = bare_platform,

@@ -134,12 +134,13 @@ void chip_platform(struct bare_platform* p);
 // Writes the chip's unique id, at most max_bytes; returns its length, 0 where there is none. Weak default in bare.c: none.
 uint32_t chip_id(uint8_t* id, uint32_t max_bytes);
 
-// Fills data with bytes that differ from reset to reset. Returns 0, or -1 without a source of them. Weak default in
-// bare.c: bare_random.
+// Fills data from the chip's generator. Returns 0, or -1 if there is none or it does not work: bare.c then does without.
+// Called once, for a few bytes. Weak default in bare.c: -1.
 int32_t chip_random(uint8_t* data, uint32_t size_bytes);
 
-// Weak defaults in bare.c: no watchdog. Started by init where BOARDSMITH_WATCHDOG_MS is not 0, fed from the tick: it
-// bites when interrupts stop, and then the chip resets. The time budget is for code that runs on with interrupts on.
+// Weak defaults in bare.c: no watchdog. Started by init where BOARDSMITH_WATCHDOG_MS is not 0. The tick feeds it while
+// the main loop gets on (waits for bytes, sends them) or a call is inside its time budget, which every board has
+// (BOARDSMITH_BUDGET_MS): it bites when interrupts stop, and when all else hangs.
 void chip_watchdog_start(uint32_t ms);
 void chip_watchdog_feed(void);
 
@@ -168,11 +169,6 @@ _Noreturn void bare_start(void);
 
 // A byte came; from the UART's interrupt. Bytes beyond the ring are counted as lost.
 void bare_received(uint8_t byte);
-
-// Fills data with what the counter showed when bytes arrived, mixed with a word of no-init RAM that counts the starts:
-// good for telling one session from the next, not for secrets. For chips without a source of random numbers, or whose
-// source fails. Returns 0.
-int32_t bare_random(uint8_t* data, uint32_t size_bytes);
 
 // The UART lost bytes (overrun); from its interrupt.
 void bare_lost(uint32_t count);

@@ -28,8 +28,10 @@ uint32_t chip_uart_hz(void) {
 
 void chip_platform(struct bare_platform* p) { (void)p; }
 
+// Half a tick more than ms: it is fed from a tick's handler, and would else warn in the handler of another tick, which is
+// not where the program hangs.
 void chip_watchdog_start(uint32_t ms) {
-  WDOGLOAD = ((CMSDK_WATCHDOG_HZ) / 1000U) * ms;
+  WDOGLOAD = (((CMSDK_WATCHDOG_HZ) / 1000U) * ms) + ((CMSDK_WATCHDOG_HZ) / (2U * BARE_TICK_HZ));
   WDOGCONTROL = WDOGCONTROL_ON;
 }
 

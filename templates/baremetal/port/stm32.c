@@ -159,8 +159,7 @@ static int32_t generate(uint8_t* data, uint32_t size_bytes) {
 }
 
 int32_t chip_random(uint8_t* data, uint32_t size_bytes) {
-  const bool works = stm32_has_clocks() && (stm32_rng_on() == 0);
-  return (works && (generate(data, size_bytes) == 0)) ? 0 : bare_random(data, size_bytes);
+  return (stm32_has_clocks() && (stm32_rng_on() == 0)) ? generate(data, size_bytes) : -1;
 }
 
 // ---- Independent watchdog (RM0090 §21.4; the other manuals' IWDG registers begin the same) -----------------------

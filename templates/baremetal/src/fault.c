@@ -19,6 +19,9 @@
 #ifndef BOARDSMITH_WATCHDOG_MS
 #define BOARDSMITH_WATCHDOG_MS 0
 #endif
+#ifndef BOARDSMITH_BUDGET_MS
+#define BOARDSMITH_BUDGET_MS 0
+#endif
 
 enum {
   MESSAGE_BYTES = 96,
@@ -42,14 +45,15 @@ _Static_assert(RECORD_BYTES <= UINT16_MAX, "its length has 16 bits");
 typedef struct kept {
   uint8_t record[RECORD_BYTES];
   uint32_t delivered;  // DELIVERED: the host has had the record
-  uint32_t function;   // the running call's
-  uint32_t runs;       // RUNS ^ function: a call runs
+  uint32_t function;   // the running call's, FAULT_FUNCTION_NONE between calls
+  uint32_t runs;       // RUNS ^ function: the program runs, and the next reset is not meant
 } kept_t;
 
 static kept_t kept __attribute__((section(".boardsmith.noinit"), aligned(32)));
 
 typedef struct running {
   uint64_t since;             // in ticks
+  volatile int32_t called;    // a call runs
   volatile uint32_t used_ms;  // by this call
   volatile uint32_t budget_ms;
   uint32_t calls;  // since the start
@@ -117,14 +121,22 @@ static uint32_t record_bytes(void) {
 
 static bool undelivered(void) { return (kept.delivered != DELIVERED) && (record_bytes() != 0U); }
 
-static int32_t runs(void) { return kept.runs == (RUNS ^ kept.function); }
+static bool runs(void) { return kept.runs == (RUNS ^ kept.function); }
 
-static uint64_t elapsed_ticks(void) {
-  const uint64_t now = boardsmith_port.ticks(boardsmith_port.ctx);
-  return (runs() && (now != UINT64_MAX) && (running.since != UINT64_MAX)) ? (now - running.since) : 0U;
+static void run(uint32_t function) {
+  kept.function = function;
+  kept.runs = RUNS ^ function;
+  fault_sync(&kept.function, 8);
 }
 
-static void write_record(fault_reason_t reason, uint32_t code, uint64_t elapsed, const fault_context_t* at) {
+// Of the running call; 0 where that is not known. A call from before a reset began on a counter that is gone.
+static uint64_t elapsed_ticks(void) {
+  const uint64_t now = boardsmith_port.ticks(boardsmith_port.ctx);
+  const bool known = (running.called != 0) && (now != UINT64_MAX) && (running.since != UINT64_MAX);
+  return known ? (now - running.since) : 0U;
+}
+
+static void write_record(fault_reason_t reason, uint32_t code, const fault_context_t* at) {
   writer_t w = {0};
   const uint32_t message_bytes = (reason == FAULT_CHECK) ? running.text_bytes : 0U;
   const uint32_t there = (at->stack == NULL) ? 0U : at->stack_size_bytes;
@@ -139,7 +151,7 @@ static void write_record(fault_reason_t reason, uint32_t code, uint64_t elapsed,
   put(&w, at->flags, 1);
   put(&w, code, 4);
   put(&w, runs() ? kept.function : FAULT_FUNCTION_NONE, 4);
-  put(&w, elapsed, 8);
+  put(&w, elapsed_ticks(), 8);
   put(&w, boardsmith_port.ticks_hz(boardsmith_port.ctx), 4);
   put_bytes(&w, boardsmith_build_id, (uint32_t)BUILD_BYTES);
   put(&w, at->pc, (uint32_t)WORD_BYTES);
@@ -161,7 +173,7 @@ static void write_record(fault_reason_t reason, uint32_t code, uint64_t elapsed,
 void fault_keep(fault_reason_t reason, uint32_t code, const fault_context_t* at) {
   static const fault_context_t nothing;
   if (!undelivered()) {
-    write_record(reason, code, elapsed_ticks(), (at != NULL) ? at : &nothing);
+    write_record(reason, code, (at != NULL) ? at : &nothing);
   }
   kept.runs = 0;
   fault_sync(&kept, (uint32_t)sizeof kept);
@@ -181,15 +193,22 @@ void fault_restore(const uint8_t* record, uint32_t length_bytes) {
   }
 }
 
+// Where the chip does not say what reset it, a call that ran is the sign: between calls it may have lost its power.
+static bool bitten(int32_t watchdog) {
+  const bool guarded = (BOARDSMITH_WATCHDOG_MS) > 0;
+  return runs() && ((watchdog > 0) || ((watchdog < 0) && guarded && (kept.function != FAULT_FUNCTION_NONE)));
+}
+
 void fault_start(int32_t watchdog) {
-  const bool bitten = (watchdog > 0) || ((watchdog < 0) && ((BOARDSMITH_WATCHDOG_MS) > 0));
   if (!undelivered()) {
     kept.delivered = DELIVERED;
-    if (runs() && bitten) {
+    if (bitten(watchdog)) {
       fault_keep(FAULT_WATCHDOG, 0, NULL);
     }
   }
-  fault_reset_is_meant();
+  run(FAULT_FUNCTION_NONE);
+  fault_sync(&kept, (uint32_t)sizeof kept);
+  running.budget_ms = BOARDSMITH_BUDGET_MS;
 }
 
 void fault_reset_is_meant(void) {
@@ -203,9 +222,8 @@ void boardsmith_call_begins(TVMFunctionHandle f) {
   running.since = boardsmith_port.ticks(boardsmith_port.ctx);
   running.used_ms = 0;
   running.text_bytes = 0;
-  kept.function = (uint32_t)(uintptr_t)f;
-  kept.runs = RUNS ^ kept.function;
-  fault_sync(&kept.function, 8);
+  running.called = 1;
+  run((uint32_t)(uintptr_t)f);
   if (running.budget_ms != NO_BUDGET) {
     running.alarmed = 1;
     fault_alarm(running.budget_ms);
@@ -213,13 +231,13 @@ void boardsmith_call_begins(TVMFunctionHandle f) {
 }
 
 void boardsmith_call_ends(void) {
-  kept.runs = 0;
+  running.called = 0;
   running.calls++;
   if (running.alarmed != 0) {
     running.alarmed = 0;
     fault_alarm(0);
   }
-  fault_sync(&kept.function, 8);
+  run(FAULT_FUNCTION_NONE);
 }
 
 static bool is_failed_check(const char* text, size_t size_bytes) {
@@ -252,7 +270,7 @@ void boardsmith_logged(const char* text, size_t size_bytes) {
 }
 
 int32_t fault_budget_used(uint32_t ms) {
-  if ((running.budget_ms == NO_BUDGET) || !runs()) {
+  if ((running.budget_ms == NO_BUDGET) || (running.called == 0)) {
     return 0;
   }
   running.used_ms += ms;
@@ -261,7 +279,9 @@ int32_t fault_budget_used(uint32_t ms) {
 
 uint32_t fault_budget_ms(void) { return running.budget_ms; }
 
-void boardsmith_session_begins(void) { running.budget_ms = NO_BUDGET; }
+int32_t fault_call_runs(void) { return running.called; }
+
+void boardsmith_session_begins(void) { running.budget_ms = BOARDSMITH_BUDGET_MS; }
 
 // ---- For the host ------------------------------------------------------------------------------------------------
 
@@ -310,7 +330,7 @@ int fault_budget_packed(TVMValue* args, int* type_codes, int num_args, TVMValue*
   if ((args[0].v_int64 < 0) || (args[0].v_int64 > (int64_t)(UINT32_MAX / 2U))) {
     return kTvmErrorFunctionCallInvalidArg;
   }
-  running.budget_ms = (uint32_t)args[0].v_int64;
+  running.budget_ms = (args[0].v_int64 != 0) ? (uint32_t)args[0].v_int64 : (uint32_t)(BOARDSMITH_BUDGET_MS);
   out_value->v_handle = NULL;
   *out_type = kTVMNullptr;
   return 0;

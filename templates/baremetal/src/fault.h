@@ -7,7 +7,7 @@
 // The record, all numbers with the least significant byte first; a word has word_bytes bytes:
 //   u32 magic 0x544c4642 ("BFLT"), u16 version 2, u16 length (of all, with the CRC)
 //   u8 reason, u8 word_bytes (4 or 8), u8 arch, u8 flags (1: pc is valid, 2: sp is valid)
-//   u32 code, u32 function, u64 elapsed ticks of the running call, u32 ticks per second
+//   u32 code, u32 function, u64 elapsed ticks of the running call (0: not known), u32 ticks per second
 //   the first 8 bytes of the build id
 //   word pc, lr, sp, status
 //   u8 count padded to a word, count words: the registers
@@ -82,7 +82,8 @@ const uint8_t* fault_record(uint32_t* length_bytes);
 void fault_restore(const uint8_t* record, uint32_t length_bytes);
 
 // At a start, once, before any call runs: drops what is no record (RAM at power-on), and if the watchdog caused the
-// reset makes a record of what ran. watchdog: 1 yes, 0 no, -1 the chip does not say (then: if a call ran).
+// reset makes a record of what ran; how long is not known then. watchdog: 1 yes, 0 no, -1 the chip does not say (then:
+// if a call ran).
 void fault_start(int32_t watchdog);
 
 // The reset that follows is meant: nothing that runs is to be told of as the watchdog's victim.
@@ -91,8 +92,11 @@ void fault_reset_is_meant(void);
 // From the tick with the milliseconds that passed: 1 if the running call has used up its budget, else 0.
 int32_t fault_budget_used(uint32_t ms);
 
-// The running call's budget in ms, 0 without one.
+// The running call's budget in ms, 0 without one: what the session's host has set, else the board's own.
 uint32_t fault_budget_ms(void);
+
+// 1 while a call runs, else 0. Inside its budget, if asked after fault_budget_used. From the tick.
+int32_t fault_call_runs(void);
 
 // After a reply went out: tells a host that has made its first call without asking for the record, by one line of log.
 void fault_tell(void);

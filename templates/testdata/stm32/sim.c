@@ -151,13 +151,12 @@ static void rng_step(void) {
   sim_flag(model_map.rng + 4U, 1U, sim_ready(SLOTS - 1, works));
 }
 
-int32_t bare_random(uint8_t* data, uint32_t size_bytes) {
-  memset(data, 0xEE, size_bytes);
-  return 0;
-}
-
 // As in bare.c, for chips without a generator.
-__attribute__((weak)) int32_t chip_random(uint8_t* data, uint32_t size_bytes) { return bare_random(data, size_bytes); }
+__attribute__((weak)) int32_t chip_random(uint8_t* data, uint32_t size_bytes) {
+  (void)data;
+  (void)size_bytes;
+  return -1;
+}
 
 // ---- Watchdog: says what it was set to ---------------------------------------------------------------------------
 

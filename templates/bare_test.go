@@ -1,0 +1,119 @@
+package templates_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// This file plays scenes on the part of the ports that knows no chip and no core, compiled for this computer
+// (testdata/bare): the watchdog, time budgets, what is kept over a reset, random numbers.
+
+const (
+	sceneBudgetMS = 60_000 // the board's time budget of a call
+	sceneTickMS   = 10
+	noFunction    = "4294967295"
+	sceneFunction = "2147549186" // 0x80010002
+)
+
+// buildScenes compiles bare.c and fault.c, unchanged.
+func buildScenes(t *testing.T) string {
+	t.Helper()
+	if _, err := exec.LookPath("cc"); err != nil {
+		t.Skip("no C compiler for this computer: " + err.Error())
+	}
+	noteFiles(t, "testdata/bare/*", "baremetal/port/*", "baremetal/src/*")
+	dir := t.TempDir()
+	config := "#define BOARDSMITH_WATCHDOG_MS 8000\n#define BOARDSMITH_EMULATED 0\n#define BOARDSMITH_BUDGET_MS " +
+		strconv.Itoa(sceneBudgetMS) + "\n"
+	if err := os.WriteFile(filepath.Join(dir, "crt_config.h"), []byte(config), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	program := filepath.Join(dir, "sim")
+	args := []string{
+		"-std=gnu11", "-O1", "-no-pie", "-Wall", "-Wextra", "-Werror", "-fsanitize=undefined", "-fno-sanitize-recover=all",
+		"-I", dir, "-I", "baremetal/src", "-I", "baremetal/port", "-I", "../crt/include", "-o", program,
+		"testdata/bare/sim.c", "baremetal/port/bare.c",
+	}
+	if out, err := exec.Command("cc", args...).CombinedOutput(); err != nil {
+		t.Fatalf("cc %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+	return program
+}
+
+// TestWatchdogIsFed: only while the main loop gets on, or a call is inside its time budget; and every call has one.
+func TestWatchdogIsFed(t *testing.T) {
+	program := buildScenes(t)
+	for _, c := range []struct {
+		scene  string
+		ticks  int    // 0: any
+		unfed  int    // ticks in a row, and one or two more, that did not feed it
+		record string // its reason
+	}{
+		{"idle", 1000, 0, ""},
+		{"busy-loop", 0, 0, ""},
+		{"stuck", 1000, 1000, ""},
+		{"call", 1000, 0, ""},
+		{"stuck-after-call", 1000, 1000, ""},
+		{"slow-uart", 0, 20, ""}, // for each byte
+		{"dead-uart", 200, 200, ""},
+		{"endless-call", sceneBudgetMS/sceneTickMS + 1, 0, "4"},
+		{"endless-call-without-budget", sceneBudgetMS/sceneTickMS + 1, 0, "4"},
+		{"short-budget", 6, 0, "4"},
+	} {
+		t.Run(c.scene, func(t *testing.T) {
+			said := runFake(t, program, c.scene)
+			ticks, unfed := saidNumber(t, said, "ticks"), saidNumber(t, said, "unfed")
+			if c.ticks != 0 && ticks != c.ticks {
+				t.Errorf("%d ticks, want %d", ticks, c.ticks)
+			}
+			if unfed < c.unfed-2 || unfed > c.unfed+2 {
+				t.Errorf("%d of %d ticks did not feed the watchdog, want %d", unfed, ticks, c.unfed)
+			}
+			if said["reason"] != c.record {
+				t.Errorf("a record of reason %q, want %q", said["reason"], c.record)
+			}
+		})
+	}
+}
+
+// TestRecordAfterReset: what is made at the start after a watchdog's reset knows what ran, not how long.
+func TestRecordAfterReset(t *testing.T) {
+	program := buildScenes(t)
+	const inCall = 16_000_000 * 10 // ticks of its counter in the scene's call
+	for scene, want := range map[string]map[string]string{
+		"watchdog-in-call":           {"reason": "5", "function": sceneFunction, "elapsed": "0"},
+		"watchdog-outside-call":      {"reason": "5", "function": noFunction, "elapsed": "0"},
+		"unknown-reset-in-call":      {"reason": "5", "function": sceneFunction, "elapsed": "0"},
+		"unknown-reset-outside-call": {"reason": ""},
+		"pin-reset-in-call":          {"reason": ""},
+		"meant-reset":                {"reason": ""},
+		"fault-in-call":              {"reason": "1", "function": sceneFunction, "elapsed": strconv.Itoa(inCall)},
+	} {
+		t.Run(scene, func(t *testing.T) { expect(t, runFake(t, program, scene), want) })
+	}
+}
+
+// TestRandomIsSeededOnce: the chip's generator, which may take a millisecond for a byte, gives a seed and no more. Without
+// it the seed is the port's own.
+func TestRandomIsSeededOnce(t *testing.T) {
+	program := buildScenes(t)
+	seen := map[string]bool{}
+	for _, args := range [][]string{{"random", "1"}, {"random", "2"}, {"broken-generator", "3"}} {
+		said := runFake(t, program, args...)
+		if drawn := saidNumber(t, said, "drawn"); drawn == 0 || drawn > 32 {
+			t.Errorf("%v: %d bytes of the generator for 100,001", args, drawn)
+		}
+		// Of 100,000 bytes each value has 390 on average, standard deviation 20.
+		if least, most := saidNumber(t, said, "least"), saidNumber(t, said, "most"); least < 270 || most > 510 {
+			t.Errorf("%v: a value comes %d to %d times", args, least, most)
+		}
+		if said["random_error"] != "0" || seen[said["random"]] {
+			t.Errorf("%v: error %s, bytes %s", args, said["random_error"], said["random"])
+		}
+		seen[said["random"]] = true
+	}
+}
