@@ -31,7 +31,14 @@ var errNotServing = errors.New("no gdb server was ready in time")
 
 // ServeCommand implements DebugServer.
 func (o *openocd) ServeCommand(port int) string {
-	return command.Command{Path: o.where("openocd"), Args: o.connect(".", fmt.Sprint(port))}.Typed()
+	return command.Command{Path: o.where("openocd"), Args: o.serveArgs(".", port)}.Typed()
+}
+
+const serving = "serving"
+
+// serveArgs have OpenOCD listen before it comes to the last of its commands.
+func (o *openocd) serveArgs(dir string, port int) []string {
+	return append(o.connect(dir, fmt.Sprint(port)), "-c", `reset halt; echo "`+mark+serving+`"`)
 }
 
 // Serve implements DebugServer.
@@ -44,30 +51,33 @@ func (o *openocd) Serve(ctx context.Context, port int, use func(context.Context)
 		if err := o.shadow(dir); err != nil {
 			return err
 		}
-		// It says that it listens before it runs the last of its commands.
-		args := append(o.connect(dir, fmt.Sprint(port)), "-c", say("serving"))
-		return serve(ctx, o.command(path, args, dir), mark+"serving", use)
+		return serve(ctx, o.command(path, o.serveArgs(dir, port), dir), mark+serving, use)
 	})
 }
 
-func (p *pyocd) serveArgs(port int) []string {
-	args := []string{"gdbserver", "--port", fmt.Sprint(port), "--telnet-port", "0", "--no-config", "--no-wait", "--persist", "--color", "never", "-t", p.Flash.Target, "-M", "halt", "-O", "auto_unlock=false"}
-	return append(args, p.probeArgs()...)
+func (p *pyocd) serveArgs(port int) ([]string, error) {
+	args, err := p.connect("gdbserver")
+	return append(args, option("--port", fmt.Sprint(port)), option("--telnet-port", "0"), "--persist"), err
 }
 
 // ServeCommand implements DebugServer.
 func (p *pyocd) ServeCommand(port int) string {
-	return command.Command{Path: p.where("pyocd"), Args: p.serveArgs(port)}.Typed()
+	args, err := p.serveArgs(port)
+	return p.typed(args, err)
 }
 
 // Serve implements DebugServer.
 func (p *pyocd) Serve(ctx context.Context, port int, use func(context.Context) error) error {
+	args, err := p.serveArgs(port)
+	if err != nil {
+		return err
+	}
 	path, err := p.Find("pyocd")
 	if err != nil {
 		return err
 	}
 	return inFolder(func(dir string) error {
-		return serve(ctx, p.command(path, p.serveArgs(port), dir), "GDB server listening on port", use)
+		return serve(ctx, p.command(path, args, dir), "GDB server listening on port", use)
 	})
 }
 

@@ -11,10 +11,11 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 )
 
-// A toolRun is a command line and the files that it works with.
+// A toolRun is a command line, the files that it works with, and what the tool prints as it gets on.
 type toolRun struct {
 	args  []string
 	files []Segment // as segment0.bin, ...
+	marks []string  // one for each step, in their order
 }
 
 const segmentName = "segment%d.bin"

@@ -21,36 +21,49 @@ type openocd struct{ Config }
 
 func newOpenOCD(c Config) Programmer { return &openocd{c} }
 
+// noServers has OpenOCD serve gdb at that port, if at any, and nobody else.
+func noServers(gdbPort string) string {
+	return "gdb_port " + gdbPort + "; tcl_port disabled; telnet_port disabled"
+}
+
 // connect is the beginning of every command line: no servers but perhaps gdb's, the probe, the chip.
 func (o *openocd) connect(dir, gdbPort string) []string {
-	args := []string{"-c", "gdb_port " + gdbPort + "; tcl_port disabled; telnet_port disabled"}
+	args := []string{"-c", noServers(gdbPort)}
 	if v := o.Probe.Virtual; v != nil {
-		host, port, _ := net.SplitHostPort(v.Bitbang)
-		args = append(args, "-s", dir, "-c", fmt.Sprintf("adapter driver remote_bitbang; remote_bitbang host %s; remote_bitbang port %s; transport select jtag", host, port))
+		args = append(args, "-s", dir, "-c", strings.Join(v.openocd(), "; "))
 	}
 	for _, s := range o.Flash.Scripts {
 		if o.Probe.Virtual != nil && strings.HasPrefix(s, "interface/") {
 			continue // its place has been taken
 		}
-		args = append(args, "-f", s)
+		args = append(args, openocdScript(s)...)
 	}
 	for _, c := range o.chooseProbe() {
 		args = append(args, "-c", c)
 	}
-	return append(args, "-c", "init", "-c", "reset halt")
+	return append(args, "-c", "init")
 }
 
-// chooseProbe are the commands that say which probe on USB is meant. Serials may be equal, USB paths are not; some drivers only
-// heed one of them.
+// openocd are the commands that reach an emulated probe.
+func (v *Virtual) openocd() []string {
+	host, port, _ := net.SplitHostPort(v.Bitbang)
+	return []string{
+		"adapter driver remote_bitbang", "remote_bitbang host " + tclWord(host), "remote_bitbang port " + tclWord(port),
+		"transport select jtag",
+	}
+}
+
+// chooseProbe are the commands that say which probe on USB is meant. Serials may be equal, USB paths are not; some
+// drivers only heed one of them.
 func (c Config) chooseProbe() (commands []string) {
 	if c.Probe.Virtual != nil {
 		return nil
 	}
 	if c.Probe.Serial != "" {
-		commands = append(commands, "adapter serial "+c.Probe.Serial)
+		commands = append(commands, "adapter serial "+tclWord(c.Probe.Serial))
 	}
 	if c.Probe.USBPath != "" {
-		commands = append(commands, "adapter usb location "+c.Probe.USBPath)
+		commands = append(commands, "adapter usb location "+tclWord(c.Probe.USBPath))
 	}
 	return commands
 }
@@ -64,47 +77,55 @@ const swjScript = `proc swj_newdap {chip tag args} {
 }
 `
 
-// marks are what the command line has OpenOCD say between its steps.
-const mark = "boardsmith: "
-
-func say(format string, args ...any) string {
-	return `echo "` + mark + fmt.Sprintf(format, args...) + `"`
+// done is a step of OpenOCD's, which says so when it is done. An error in the step ends the command before that.
+func (r *toolRun) done(step, format string, args ...any) string {
+	return step + `; echo "` + mark + r.noted(format, args...) + `"`
 }
 
 func (o *openocd) plan(j Job, dir string) *toolRun {
 	r := &toolRun{args: o.connect(dir, noGDB)}
-	for _, c := range openocdSteps(r, j) {
-		r.args = append(r.args, "-c", c)
-	}
-	r.args = append(r.args, "-c", "shutdown")
+	r.execute(openocdSteps(r, j))
 	return r
 }
 
-// openocdSteps are the commands that do a job on a board that is connected and halted. The files that they read are noted
-// in r.
+// execute adds commands to the command line.
+func (r *toolRun) execute(commands []string) {
+	for _, c := range commands {
+		r.args = append(r.args, "-c", c)
+	}
+}
+
+// openocdSteps are the commands that do a job on a board that is connected. The files that they read and the marks that
+// they print are noted in r.
 func openocdSteps(r *toolRun, j Job) []string {
-	steps := []string{say("connected")}
+	steps := []string{r.done("reset halt", "connected")}
 	for _, s := range j.Erase {
-		steps = append(steps, fmt.Sprintf("flash erase_address 0x%x 0x%x", s.Addr, s.Size), say("erased 0x%x", s.Addr))
+		steps = append(steps, r.done(fmt.Sprintf("flash erase_address 0x%x 0x%x", s.Addr, s.Size), "erased 0x%x", s.Addr))
 	}
 	for _, s := range merged(j.Write) {
-		steps = append(steps, fmt.Sprintf("flash write_image %s 0x%x bin", r.file(s), s.Addr), say("wrote 0x%x", s.Addr))
+		steps = append(steps, r.done(fmt.Sprintf("flash write_image %s 0x%x bin", r.file(s), s.Addr), "wrote 0x%x", s.Addr))
 	}
 	for _, s := range merged(j.Verify) {
-		steps = append(steps, fmt.Sprintf("verify_image %s 0x%x bin", r.file(s), s.Addr), say("verified 0x%x", s.Addr))
+		steps = append(steps, r.done(fmt.Sprintf("verify_image %s 0x%x bin", r.file(s), s.Addr), "verified 0x%x", s.Addr))
 	}
-	if j.Restart {
-		steps = append(steps, "reset run", say("restarted"))
-	}
-	return steps
+	return append(steps, openocdEnd(r, j.Restart)...)
 }
 
 // openocdReads are the commands that read memory into files.
-func openocdReads(ranges []Range) (steps []string) {
-	for i, r := range ranges {
-		steps = append(steps, fmt.Sprintf("dump_image "+readName+" 0x%x 0x%x", i, r.Addr, r.Size), say("read 0x%x", r.Addr))
+func openocdReads(r *toolRun, ranges []Range) []string {
+	steps := []string{r.done("reset halt", "connected")}
+	for i, s := range ranges {
+		dump := fmt.Sprintf("dump_image "+readName+" 0x%x 0x%x", i, s.Addr, s.Size)
+		steps = append(steps, r.done(dump, "read 0x%x", s.Addr))
 	}
-	return append(steps, "reset run")
+	return append(steps, openocdEnd(r, true)...)
+}
+
+func openocdEnd(r *toolRun, restart bool) (steps []string) {
+	if restart {
+		steps = append(steps, r.done("reset run", "restarted"))
+	}
+	return append(steps, `echo "`+mark+r.noted(finished)+`"; shutdown`)
 }
 
 // Commands implements Programmer.
@@ -121,11 +142,11 @@ func (o *openocd) Do(ctx context.Context, j Job) error {
 		return err
 	}
 	return inFolder(func(dir string) error {
-		return openocdVerdict(o.run(ctx, o.plan(j, dir), dir, o.timeout(j)), j)
+		return openocdVerdict(o.execute(ctx, o.plan(j, dir), dir, o.timeout(j)), j)
 	})
 }
 
-func (o *openocd) run(ctx context.Context, r *toolRun, dir string, timeout time.Duration) error {
+func (o *openocd) execute(ctx context.Context, r *toolRun, dir string, timeout time.Duration) error {
 	path, err := o.Find("openocd")
 	if err != nil {
 		return err
@@ -136,9 +157,7 @@ func (o *openocd) run(ctx context.Context, r *toolRun, dir string, timeout time.
 	if err := o.shadow(dir); err != nil {
 		return err
 	}
-	cmd := o.command(path, r.args, dir)
-	cmd.Out, cmd.Err, cmd.Timeout = o.marked, o.marked, timeout
-	return cmd.Run(ctx)
+	return o.run(ctx, o.command(path, r.args, dir), timeout, r.marks)
 }
 
 // shadow puts our replacement of one of OpenOCD's scripts into dir, where an emulated probe needs it.
@@ -178,10 +197,8 @@ func hex(s string) uint64 {
 func (o *openocd) Read(ctx context.Context, ranges []Range) (got []Segment, err error) {
 	err = inFolder(func(dir string) error {
 		r := &toolRun{args: o.connect(dir, noGDB)}
-		for _, c := range append(openocdReads(ranges), "shutdown") {
-			r.args = append(r.args, "-c", c)
-		}
-		if err := o.run(ctx, r, dir, o.readTimeout(ranges)); err != nil {
+		r.execute(openocdReads(r, ranges))
+		if err := o.execute(ctx, r, dir, o.readTimeout(ranges)); err != nil {
 			return explain(err)
 		}
 		got, err = readBack(dir, ranges)

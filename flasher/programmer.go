@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -62,8 +61,10 @@ type Job struct {
 }
 
 // A Programmer reads and writes one attached board through its debug probe. Each method is one run of an external program
-// in a process group of its own; it has a deadline of its own besides ctx's, and leaves no process behind. After an error
-// the board may hold anything in the sectors of the job. Errors: *ToolError, *VerifyError, and those of ctx.
+// in a process group of its own; it has a deadline of its own besides ctx's, and leaves no process behind. Each resets and
+// halts the core before anything else: interrupts of firmware whose flash is being erased would crash it. A run whose tool did
+// not report each of its steps as done has failed, whatever its exit status is. After an error the board may hold anything
+// in the sectors of the job. Errors: *ToolError, *VerifyError, and those of ctx.
 type Programmer interface {
 	// Do does the job.
 	Do(ctx context.Context, j Job) error
@@ -133,13 +134,6 @@ func (c Config) allows(j Job) error {
 		}
 	}
 	return nil
-}
-
-// marked takes a line that a tool printed, and tells of the step that it is about.
-func (c Config) marked(line string) {
-	if s, ok := strings.CutPrefix(line, mark); ok {
-		c.step(s)
-	}
 }
 
 // where is a tool's path for people, just its name where it is not found.

@@ -4,11 +4,9 @@ package flasher
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/boardsmith/boardsmith/internal/command"
@@ -18,99 +16,163 @@ type pyocd struct{ Config }
 
 func newPyOCD(c Config) Programmer { return &pyocd{c} }
 
-// Its own command load erases what it writes and skips what it takes for equal; ours erase and write what they are told.
-// They are commands of a user script (pyocd.io, "User scripts": session, target and @command are in its namespace).
+// Its own command load erases what it writes and skips what it takes for equal; ours erase and write what they are
+// told, and each prints its mark when it is done. They are commands of a user script (pyocd.io, "User scripts":
+// session, target and @command are in its namespace). A pyOCD that was killed while it reset the chip has left the core's
+// reset catch on, which the next one takes for the user's wish: firmware would never run again.
 const (
 	pyocdScriptName = "boardsmith.py"
-	pyocdScript     = `@command('boardsmith_erase', help='Erase the sector at an address.')
+	pyocdScript     = `def done(step, *args):
+    print('` + mark + `' + step % args, flush=True)
+
+@command('boardsmith_connect', help='Reset the chip and halt it.')
+def boardsmith_connect():
+    target.set_vector_catch(target.VectorCatch.NONE)
+    target.reset_and_halt()
+    if target.get_state() != target.State.HALTED:
+        raise RuntimeError('target not halted')
+    done('connected')
+
+@command('boardsmith_erase', help='Erase the sector at an address.')
 def boardsmith_erase(address: int):
     flash = target.memory_map.get_region_for_address(address).flash
     flash.init(flash.Operation.ERASE)
     flash.erase_sector(address)
     flash.cleanup()
-    print('boardsmith: erased 0x%x' % address, flush=True)
+    done('erased 0x%x', address)
 
 @command('boardsmith_write', help='Program a file at an address whose sectors are erased.')
 def boardsmith_write(name: str, address: int):
     flash = target.memory_map.get_region_for_address(address).flash
-    data = open(name, 'rb').read()
+    with open(name, 'rb') as file:
+        data = file.read()
     flash.init(flash.Operation.PROGRAM)
-    done = 0
-    while done < len(data):
-        page = flash.get_page_info(address + done)
-        count = page.base_addr + page.size - (address + done)
-        part = bytearray(data[done:done + count])
+    at = 0
+    while at < len(data):
+        page = flash.get_page_info(address + at)
+        count = page.base_addr + page.size - (address + at)
+        part = bytearray(data[at:at + count])
         part.extend(b'\xff' * (-len(part) % 4))
-        flash.program_page(address + done, list(part))
-        done += count
+        flash.program_page(address + at, list(part))
+        at += count
     flash.cleanup()
-    print('boardsmith: wrote 0x%x' % address, flush=True)
+    done('wrote 0x%x', address)
+
+@command('boardsmith_read', help='Read memory into a file.')
+def boardsmith_read(name: str, address: int, size: int):
+    data = target.read_memory_block8(address, size)
+    with open(name, 'wb') as file:
+        file.write(bytes(data))
+    done('read 0x%x', address)
+
+@command('boardsmith_restart', help='Reset the chip and let it run.')
+def boardsmith_restart():
+    target.reset()
+    done('restarted')
+
+@command('boardsmith_finish', help='Say that all before was done.')
+def boardsmith_finish():
+    done('` + finished + `')
 `
 )
 
 // connect is the beginning of every command line. It never waits for a probe, and reads nobody's configuration.
-func (p *pyocd) connect() []string {
-	args := []string{"commander", "--script", pyocdScriptName, "--no-config", "--no-wait", "--color", "never", "-t", p.Flash.Target, "-M", "halt", "-O", "auto_unlock=false"}
-	return append(args, p.probeArgs()...)
-}
-
-// probeArgs say which probe.
-func (p *pyocd) probeArgs() []string {
-	switch {
-	case p.Probe.Virtual != nil:
-		return []string{"-u", "remote:" + p.Probe.Virtual.Remote}
-	case p.Probe.Serial != "":
-		return []string{"-u", p.Probe.Serial}
+func (p *pyocd) connect(subcommand string) ([]string, error) {
+	args := []string{
+		subcommand, "--no-config", "--no-wait", option("--color", "never"), option("--target", p.Flash.Target),
+		option("--connect", "halt"), "-Oauto_unlock=false",
 	}
-	return nil
+	uid, err := p.Probe.pyocdUID()
+	if uid != "" {
+		args = append(args, option("--uid", uid))
+	}
+	return args, err
 }
 
-func (p *pyocd) plan(j Job) *toolRun {
-	r := &toolRun{args: p.connect()}
-	add := func(format string, args ...any) { r.args = append(r.args, "-c", fmt.Sprintf(format, args...)) }
+// begin is the beginning of a run of commands: the chip is reset and halts.
+func (p *pyocd) begin() (*toolRun, error) {
+	args, err := p.connect("commander")
+	r := &toolRun{args: append(args, option("--script", pyocdScriptName))}
+	r.command("connect")
+	r.noted("connected")
+	return r, err
+}
+
+// command adds one of the script's commands.
+func (r *toolRun) command(format string, args ...any) {
+	r.args = append(r.args, option("--command", fmt.Sprintf("boardsmith_"+format, args...)))
+}
+
+func (p *pyocd) plan(j Job) (*toolRun, error) {
+	r, err := p.begin()
 	for _, s := range j.Erase {
-		add("boardsmith_erase 0x%x", s.Addr)
+		r.command("erase 0x%x", s.Addr)
+		r.noted("erased 0x%x", s.Addr)
 	}
 	for _, s := range merged(j.Write) {
-		add("boardsmith_write %s 0x%x", r.file(s), s.Addr)
+		r.command("write %s 0x%x", r.file(s), s.Addr)
+		r.noted("wrote 0x%x", s.Addr)
 	}
-	r.args = append(r.args, pyocdReads(rangesOf(j.Verify))...)
-	if j.Restart {
-		add("reset")
-	}
-	return r
+	r.pyocdReads(rangesOf(j.Verify))
+	r.pyocdEnd(j.Restart)
+	return r, err
 }
 
-// pyocdReads are the arguments that read memory into files.
-func pyocdReads(ranges []Range) (args []string) {
-	for i, r := range ranges {
-		args = append(args, "-c", fmt.Sprintf("savemem 0x%x 0x%x "+readName, r.Addr, r.Size, i))
+// pyocdReads have memory read into files.
+func (r *toolRun) pyocdReads(ranges []Range) {
+	for i, s := range ranges {
+		r.command("read "+readName+" 0x%x 0x%x", i, s.Addr, s.Size)
+		r.noted("read 0x%x", s.Addr)
 	}
-	return args
+}
+
+func (r *toolRun) pyocdEnd(restart bool) {
+	if restart {
+		r.command("restart")
+		r.noted("restarted")
+	}
+	r.command("finish")
+	r.noted(finished)
+}
+
+// typed is a command line for people.
+func (p *pyocd) typed(args []string, err error) string {
+	if err != nil {
+		return "# " + err.Error()
+	}
+	return command.Command{Path: p.where("pyocd"), Args: args}.Typed()
 }
 
 // Commands implements Programmer.
 func (p *pyocd) Commands(j Job) []string {
-	return []string{command.Command{Path: p.where("pyocd"), Args: p.plan(j).args}.Typed()}
+	r, err := p.plan(j)
+	return []string{p.typed(r.args, err)}
 }
 
 // Files implements Programmer.
-func (p *pyocd) Files(j Job) []string { return p.plan(j).texts() }
+func (p *pyocd) Files(j Job) []string {
+	r, _ := p.plan(j) // Commands tells
+	return r.texts()
+}
 
 // Do implements Programmer. What is verified was read back and is compared here.
 func (p *pyocd) Do(ctx context.Context, j Job) error {
 	if err := p.allows(j); err != nil {
 		return err
 	}
+	r, err := p.plan(j)
+	if err != nil {
+		return err
+	}
 	return inFolder(func(dir string) error {
-		if err := p.run(ctx, p.plan(j), dir, p.timeout(j)); err != nil {
+		if err := p.execute(ctx, r, dir, p.timeout(j)); err != nil {
 			return explain(err)
 		}
 		return verified(dir, j.Verify, p.step)
 	})
 }
 
-func (p *pyocd) run(ctx context.Context, r *toolRun, dir string, timeout time.Duration) error {
+func (p *pyocd) execute(ctx context.Context, r *toolRun, dir string, timeout time.Duration) error {
 	path, err := p.Find("pyocd")
 	if err != nil {
 		return err
@@ -121,30 +183,24 @@ func (p *pyocd) run(ctx context.Context, r *toolRun, dir string, timeout time.Du
 	if err := os.WriteFile(filepath.Join(dir, pyocdScriptName), []byte(pyocdScript), 0o644); err != nil {
 		return err
 	}
-	failed := ""
-	lines := func(line string) {
-		p.marked(line)
-		if strings.HasPrefix(line, "Error: ") || strings.Contains(line, " C ") || strings.Contains(line, " E ") {
-			failed = line
-		}
-	}
-	cmd := p.command(path, r.args, dir)
-	cmd.Out, cmd.Err, cmd.Timeout = lines, lines, timeout
-	err = cmd.Run(ctx)
-	if err == nil && failed != "" {
-		err = &command.Error{Tool: "pyocd", Text: failed, Command: command.Command{Path: path, Args: r.args}.Typed(), Err: errors.New("failed")}
-	}
-	return err
+	return p.run(ctx, p.command(path, r.args, dir), timeout, r.marks)
 }
 
-func (p *pyocd) reading(ranges []Range) *toolRun {
-	return &toolRun{args: append(append(p.connect(), pyocdReads(ranges)...), "-c", "reset")}
+// readInto reads the ranges into files in the folder.
+func (p *pyocd) readInto(ctx context.Context, dir string, ranges []Range) error {
+	r, err := p.begin()
+	if err != nil {
+		return err
+	}
+	r.pyocdReads(ranges)
+	r.pyocdEnd(true)
+	return p.execute(ctx, r, dir, p.readTimeout(ranges))
 }
 
 // Read implements Programmer.
 func (p *pyocd) Read(ctx context.Context, ranges []Range) (got []Segment, err error) {
 	err = inFolder(func(dir string) error {
-		if err := p.run(ctx, p.reading(ranges), dir, p.readTimeout(ranges)); err != nil {
+		if err := p.readInto(ctx, dir, ranges); err != nil {
 			return explain(err)
 		}
 		got, err = readBack(dir, ranges)

@@ -127,18 +127,32 @@ var boardsUnderTest = []struct {
 var ways = []string{"openocd", "pyocd", "west/openocd", "west/pyocd"}
 
 func onEach(t *testing.T, do func(t *testing.T, b *bench, p Programmer)) {
-	for _, k := range boardsUnderTest {
-		for _, name := range ways {
-			if strings.HasPrefix(name, "west/") && k.name != "microbit" {
+	for board := range boardsUnderTest {
+		for _, way := range ways {
+			if strings.HasPrefix(way, "west/") && board > 0 {
 				continue // it runs the same tools
 			}
-			t.Run(k.name+"/"+name, func(t *testing.T) {
-				f := k.flash
-				f.Runner = name
-				b := openBench(t, f, k.base, k.size)
-				do(t, b, programmers[b.conf.Flash.Runner](b.conf))
-			})
+			onBoard(t, board, way, do)
 		}
+	}
+}
+
+func onBoard(t *testing.T, board int, way string, do func(t *testing.T, b *bench, p Programmer)) {
+	k := boardsUnderTest[board]
+	t.Run(k.name+"/"+way, func(t *testing.T) {
+		f := k.flash
+		f.Runner = way
+		b := openBench(t, f, k.base, k.size)
+		do(t, b, programmers[b.conf.Flash.Runner](b.conf))
+	})
+}
+
+// onMicrobit runs each programmer on the first of the boards, with the name of the tool that reaches the probe.
+func onMicrobit(t *testing.T, do func(t *testing.T, b *bench, tool string)) {
+	for _, way := range ways {
+		onBoard(t, 0, way, func(t *testing.T, b *bench, _ Programmer) {
+			do(t, b, way[strings.LastIndex(way, "/")+1:])
+		})
 	}
 }
 
@@ -249,4 +263,28 @@ func TestCancel(t *testing.T) {
 	if !errors.Is(err, stopped) {
 		t.Errorf("got %v", err)
 	}
+}
+
+// Firmware that left an interrupt enabled does not run its handler while the flash below that is being erased.
+func TestInterruptsWhileErasing(t *testing.T) {
+	onMicrobit(t, func(t *testing.T, b *bench, _ string) {
+		b.conf.Timeout = time.Minute
+		p := programmers[b.conf.Flash.Runner](b.conf)
+		busy := b.pattern(0, 0)
+		entry := uint32(b.base) + 9
+		copy(busy.Data, []byte{
+			0x00, 0x40, 0x00, 0x20, byte(entry), byte(entry >> 8), byte(entry >> 16), byte(entry >> 24),
+			0x01, 0x20, 0x01, 0x49, 0x08, 0x60, 0xFE, 0xE7, // movs r0, #1; ldr r1, =NVIC_ISER; str r0, [r1]; b .
+			0x00, 0xE1, 0x00, 0xE0,
+		})
+		job := Job{Erase: []Sector{b.sector(0)}, Write: []Segment{busy}, Verify: []Segment{busy}, Restart: true}
+		if err := p.Do(t.Context(), job); err != nil {
+			t.Fatal(err)
+		}
+		next := Job{Erase: []Sector{b.sector(0), b.sector(1)}, Write: []Segment{b.pattern(1, 5), b.pattern(0, 5)}}
+		next.Verify = next.Write
+		if err := p.Do(t.Context(), next); err != nil {
+			t.Error(err)
+		}
+	})
 }

@@ -1,6 +1,6 @@
-// This file drives west, Zephyr's own tool: "west flash" in the folder of a Zephyr build, which says how its board is reached.
-// West's runner starts openocd or pyocd; what these are told to do is a job of ours, so that only its sectors are erased and
-// all of it is read back.
+// This file drives west, Zephyr's own tool: "west flash" in the folder of a Zephyr build, which says how its board is
+// reached. West's runner starts openocd or pyocd; what these are told to do is a job of ours, so that only its sectors
+// are erased and all of it is read back.
 
 package flasher
 
@@ -8,7 +8,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -103,20 +102,22 @@ func (w *west) Read(ctx context.Context, ranges []Range) (got []Segment, err err
 const jobHex = "job.hex"
 
 // flash is a "west flash" of job.hex with that runner, in the working folder dir. It never builds.
-func (c Config) flash(b *zephyrBuild, dir, runner string, args []string, timeout time.Duration) (command.Command, error) {
+func (c Config) flash(b *zephyrBuild, dir, runner string, args []string) (command.Command, error) {
 	path, err := c.Find("west")
 	if err != nil {
 		return command.Command{}, err
 	}
-	all := append([]string{"flash", "--build-dir", b.dir, "--skip-rebuild", "--runner", runner, "--hex-file", jobHex}, args...)
+	all := append([]string{
+		"flash", option("--build-dir", b.dir), "--skip-rebuild", option("--runner", runner), option("--hex-file", jobHex),
+	}, args...)
 	cmd := c.command(path, all, dir)
-	cmd.Env, cmd.Out, cmd.Err, cmd.Timeout = []string{"ZEPHYR_BASE=" + b.base}, c.marked, c.marked, timeout
+	cmd.Env = []string{"ZEPHYR_BASE=" + b.base}
 	return cmd, nil
 }
 
 // typed is that command for people.
 func (c Config) typed(b *zephyrBuild, runner string, args []string) string {
-	cmd, err := c.flash(b, "", runner, args, 0)
+	cmd, err := c.flash(b, "", runner, args)
 	if err != nil {
 		return "# " + err.Error()
 	}
@@ -130,20 +131,19 @@ type westOpenOCD struct {
 
 const virtualConfig = "virtual.cfg"
 
-// args have openocd do these steps and end before it comes to what west would have it do.
+// args have openocd do these steps, of which the last ends it before it comes to what west would have it do.
 func (w *westOpenOCD) args(dir string, steps []string) []string {
-	args := []string{"--openocd", w.where("openocd")}
+	args := []string{option("--openocd", w.where("openocd"))}
 	if w.Probe.Virtual != nil {
-		args = append(args, "--openocd-search", dir, "--config", filepath.Join(dir, virtualConfig))
+		args = append(args, option("--openocd-search", dir), option("--config", filepath.Join(dir, virtualConfig)))
 	}
-	args = append(args, "--cmd-pre-init", "gdb_port disabled; tcl_port disabled; telnet_port disabled")
-	for _, c := range w.chooseProbe() {
-		args = append(args, "--cmd-pre-init", c)
+	for _, c := range append([]string{noServers(noGDB)}, w.chooseProbe()...) {
+		args = append(args, option("--cmd-pre-init", c))
 	}
-	for _, s := range slices.Concat([]string{"reset halt"}, steps, []string{"shutdown"}) {
-		args = append(args, "--cmd-pre-load", s)
+	for _, s := range steps {
+		args = append(args, option("--cmd-pre-load", s))
 	}
-	return append(args, "--cmd-load", "echo", "--cmd-verify", "echo")
+	return append(args, option("--cmd-load", "echo"), option("--cmd-verify", "echo"))
 }
 
 func (w *westOpenOCD) commands(j Job) []string {
@@ -162,14 +162,16 @@ func (w *westOpenOCD) do(ctx context.Context, dir string, j Job) error {
 	if err := r.write(dir); err != nil {
 		return err
 	}
-	return openocdVerdict(w.run(ctx, dir, steps, w.timeout(j)), j)
+	return openocdVerdict(w.execute(ctx, dir, steps, r.marks, w.timeout(j)), j)
 }
 
 func (w *westOpenOCD) read(ctx context.Context, dir string, ranges []Range) error {
-	return w.run(ctx, dir, openocdReads(ranges), w.readTimeout(ranges))
+	r := &toolRun{}
+	steps := openocdReads(r, ranges)
+	return w.execute(ctx, dir, steps, r.marks, w.readTimeout(ranges))
 }
 
-func (w *westOpenOCD) run(ctx context.Context, dir string, steps []string, timeout time.Duration) error {
+func (w *westOpenOCD) execute(ctx context.Context, dir string, steps, marks []string, timeout time.Duration) error {
 	o := &openocd{w.Config}
 	if _, err := o.Find("openocd"); err != nil {
 		return err
@@ -177,11 +179,11 @@ func (w *westOpenOCD) run(ctx context.Context, dir string, steps []string, timeo
 	if err := errors.Join(writeHex(filepath.Join(dir, jobHex), nil), o.shadow(dir), w.virtual(dir)); err != nil {
 		return err
 	}
-	cmd, err := w.flash(w.build, dir, "openocd", w.args(dir, steps), timeout)
+	cmd, err := w.flash(w.build, dir, "openocd", w.args(dir, steps))
 	if err != nil {
 		return err
 	}
-	return cmd.Run(ctx)
+	return w.run(ctx, cmd, timeout, marks)
 }
 
 // virtual replaces the board's own configuration where its probe is emulated.
@@ -190,26 +192,31 @@ func (w *westOpenOCD) virtual(dir string) error {
 	if v == nil {
 		return nil
 	}
-	host, port, _ := net.SplitHostPort(v.Bitbang)
-	text := fmt.Sprintf("adapter driver remote_bitbang\nremote_bitbang host %s\nremote_bitbang port %s\ntransport select jtag\n", host, port)
+	lines := v.openocd()
 	for _, s := range w.Flash.Scripts {
 		if !strings.HasPrefix(s, "interface/") {
-			text += fmt.Sprintf("source [find %s]\n", s)
+			lines = append(lines, "source [find "+tclWord(s)+"]")
 		}
 	}
+	text := strings.Join(lines, "\n") + "\n"
 	return os.WriteFile(filepath.Join(dir, virtualConfig), []byte(text), 0o644)
 }
 
-// A westPyOCD writes through west, which erases what it writes and nothing else. All besides that is pyOCD's own: erasing the
-// job's first sector, writing its last segment, reading back.
+// A westPyOCD writes through west, which erases what it writes and nothing else. All besides that is pyOCD's own:
+// resetting the chip, erasing the job's first sector, writing its last segment, reading back. The core stays halted
+// from run to run.
 type westPyOCD struct {
 	Config
 	build *zephyrBuild
 	pyocd *pyocd
 }
 
-// parts cuts a job into what is done before west, by west, and after it. A job of one segment is all west's.
+// parts cuts a job into what is done before west, by west, and after it: a job that writes nothing is all done
+// afterwards, one of one segment is all west's.
 func (w *westPyOCD) parts(j Job) (before Job, middle []Segment, after Job) {
+	if len(j.Write) == 0 {
+		return Job{}, nil, j
+	}
 	middle, after = j.Write, Job{Verify: j.Verify, Restart: j.Restart}
 	if n := len(j.Write); n > 1 {
 		middle, after.Write = j.Write[:n-1], j.Write[n-1:]
@@ -222,25 +229,28 @@ func (w *westPyOCD) parts(j Job) (before Job, middle []Segment, after Job) {
 	return before, middle, after
 }
 
-func (w *westPyOCD) args() []string {
-	args := []string{"--pyocd", w.where("pyocd")}
-	probe := w.pyocd.probeArgs()
-	if len(probe) > 0 {
-		args = append(args, "--board-id", probe[1])
+func (w *westPyOCD) args() ([]string, error) {
+	args := []string{option("--pyocd", w.where("pyocd"))}
+	uid, err := w.Probe.pyocdUID()
+	if uid != "" {
+		args = append(args, option("--board-id", uid))
 	}
-	for _, o := range []string{"--no-config", "--no-wait", "-Oauto_unlock=false"} {
-		args = append(args, "--flash-opt="+o)
+	for _, o := range []string{
+		"--no-config", "--no-wait", "--no-reset", "-Oauto_unlock=false", "-Oresume_on_disconnect=false",
+	} {
+		args = append(args, option("--flash-opt", o))
 	}
-	return args
+	return args, err
 }
 
 func (w *westPyOCD) commands(j Job) (all []string) {
 	before, middle, after := w.parts(j)
-	if len(before.Erase) > 0 {
-		all = append(all, w.pyocd.Commands(before)...)
-	}
 	if len(middle) > 0 {
-		all = append(all, w.typed(w.build, "pyocd", w.args()))
+		args, err := w.args()
+		if err != nil {
+			return []string{"# " + err.Error()}
+		}
+		all = append(w.pyocd.Commands(before), w.typed(w.build, "pyocd", args))
 	}
 	return append(all, w.pyocd.Commands(after)...)
 }
@@ -255,12 +265,10 @@ func (w *westPyOCD) files(j Job) (all []string) {
 
 func (w *westPyOCD) do(ctx context.Context, dir string, j Job) error {
 	before, middle, after := w.parts(j)
-	if len(before.Erase) > 0 {
+	if len(middle) > 0 {
 		if err := w.pyocd.Do(ctx, before); err != nil {
 			return err
 		}
-	}
-	if len(middle) > 0 {
 		if err := w.write(ctx, dir, middle, w.timeout(j)); err != nil {
 			return explain(err)
 		}
@@ -268,6 +276,7 @@ func (w *westPyOCD) do(ctx context.Context, dir string, j Job) error {
 	return w.pyocd.Do(ctx, after)
 }
 
+// write has west write. Its runner prints no marks: what it wrote is only known from reading back.
 func (w *westPyOCD) write(ctx context.Context, dir string, segments []Segment, timeout time.Duration) error {
 	if _, err := w.Find("pyocd"); err != nil {
 		return err
@@ -275,19 +284,17 @@ func (w *westPyOCD) write(ctx context.Context, dir string, segments []Segment, t
 	if err := writeHex(filepath.Join(dir, jobHex), segments); err != nil {
 		return err
 	}
-	cmd, err := w.flash(w.build, dir, "pyocd", w.args(), timeout)
+	args, err := w.args()
 	if err != nil {
 		return err
 	}
-	if err := cmd.Run(ctx); err != nil {
+	cmd, err := w.flash(w.build, dir, "pyocd", args)
+	if err != nil {
 		return err
 	}
-	for _, s := range merged(segments) {
-		w.step(fmt.Sprintf("wrote 0x%x", s.Addr))
-	}
-	return nil
+	return w.run(ctx, cmd, timeout, nil)
 }
 
 func (w *westPyOCD) read(ctx context.Context, dir string, ranges []Range) error {
-	return w.pyocd.run(ctx, w.pyocd.reading(ranges), dir, w.readTimeout(ranges))
+	return w.pyocd.readInto(ctx, dir, ranges)
 }

@@ -2,12 +2,18 @@
 
 package virtualprobe
 
-import "errors"
+import (
+	"errors"
+	"math/bits"
+)
 
 const (
 	regDWTControl = 0xE0001000
 	regFPControl  = 0xE0002000
 	regFPComp0    = 0xE0002008
+	regSysTick    = 0xE000E010
+	regISER       = 0xE000E100
+	regVTOR       = 0xE000ED08
 	regAIRCR      = 0xE000ED0C
 	regDFSR       = 0xE000ED30
 	regDHCSR      = 0xE000EDF0
@@ -32,6 +38,13 @@ const (
 	dfsrVCatch = 1 << 3
 
 	breakpoints = 4
+
+	sysTickOn  = 3  // of its control register: enabled, with its interrupt
+	sysTickNo  = 15 // number of its exception
+	firstIRQ   = 16 // number of the exception of interrupt 0
+	iserWords  = 8
+	coreMasks  = 20 // of DCRSR: CONTROL, FAULTMASK, BASEPRI and PRIMASK, a byte each
+	primaskBit = 1 << 0
 )
 
 // A chipModel is what differs from chip to chip: memories, overridden words, a flash controller of ours.
@@ -183,6 +196,10 @@ func (c *core) poll() error {
 	if c.loader != nil {
 		if stopped, err = c.loader.run(); stopped {
 			err = errors.Join(err, c.endLoader())
+		}
+		if errors.Is(err, errLockup) {
+			c.lockup = true
+			return nil
 		}
 	} else {
 		stopped, err = c.m.gdb.stopped()
@@ -375,6 +392,28 @@ func (c *core) setBreakpoints() error {
 		}
 	}
 	return nil
+}
+
+// interrupt returns where the vector is of an interrupt that firmware has left enabled and nothing holds off, 0 if
+// there is none.
+func (c *core) interrupt() (uint32, error) {
+	if c.ctrl&cMaskInts != 0 || c.shadow[coreMasks]&primaskBit != 0 {
+		return 0, nil
+	}
+	table, err := c.chipModel.Read(regVTOR, 4)
+	if err != nil {
+		return 0, err
+	}
+	if v, err := c.chipModel.Read(regSysTick, 4); err != nil || v&sysTickOn == sysTickOn {
+		return table + 4*sysTickNo, err
+	}
+	for i := range uint32(iserWords) {
+		v, err := c.chipModel.Read(regISER+4*i, 4)
+		if err != nil || v != 0 {
+			return table + 4*(firstIRQ+32*i+uint32(bits.TrailingZeros32(v))), err
+		}
+	}
+	return 0, nil
 }
 
 // transfer moves a core register to or from DCRDR. Those that the emulator does not show keep what was written.

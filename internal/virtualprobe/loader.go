@@ -19,7 +19,12 @@ type loader struct {
 	c     *core
 	lines map[uint32][]uint32
 	asked bool // a peripheral was read: what it answers may change by itself
+
+	vector uint32 // of an interrupt that comes while the code runs; 0: none does
 }
+
+// errLockup is code that was interrupted where no handler is.
+var errLockup = errors.New("interrupted, and the handler's flash is erased")
 
 // startLoader takes over the registers.
 func startLoader(c *core) (*loader, error) {
@@ -35,13 +40,35 @@ func startLoader(c *core) (*loader, error) {
 	l.cpu.r[pc] &^= 1
 	psr, err := c.m.gdb.readRegister(gdbXPSR)
 	l.cpu.n, l.cpu.z, l.cpu.c, l.cpu.v = psr>>31&1 != 0, psr>>30&1 != 0, psr>>29&1 != 0, psr>>28&1 != 0
+	if err == nil {
+		l.vector, err = c.interrupt()
+	}
 	return l, err
 }
 
-// run runs a slice, or less if the code only waits for the debugger: a loop came round with all registers as they were, and asked no
-// peripheral. It reports whether
-// the code has stopped at a breakpoint.
+// interrupted lets the interrupt come: a handler that is there returns, without one the core locks up.
+func (l *loader) interrupted() error {
+	if l.vector == 0 {
+		return nil
+	}
+	handler, err := l.Read(l.vector, 4)
+	if err != nil || handler == erasedWord {
+		return errors.Join(err, errLockup)
+	}
+	if half, err := l.Read(handler&^1, 2); err != nil || half == erasedWord&0xFFFF {
+		return errors.Join(err, errLockup)
+	}
+	return nil
+}
+
+const erasedWord = 0xFFFFFFFF
+
+// run runs a slice, or less if the code only waits for the debugger: a loop came round with all registers as they were,
+// and asked no peripheral. It reports whether the code has stopped at a breakpoint.
 func (l *loader) run() (stopped bool, err error) {
+	if err := l.interrupted(); err != nil {
+		return true, err
+	}
 	var before [16]uint32
 	at := l.cpu.r[pc]
 	for range slice {

@@ -1,0 +1,125 @@
+package flasher
+
+import (
+	"context"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/failure"
+)
+
+// Words as a stranger's USB device, or a folder's name, can have them.
+var nastyWords = []string{
+	"", "S1", "a b", "[exec touch MARK]", "$::env(HOME)", "${x}", "a;exec touch MARK", "x\nexec touch MARK",
+	"{", "}", "} ; exec touch MARK ; {",
+	`"`, `" ; exec touch MARK ; "`, `\`, `a\`, `\x41`, `\[`, "#c", "ü☺", "\t", "'", "-x", "%s", "*", "(a)", "a\\\nb",
+}
+
+// OpenOCD's own interpreter reads each word back as it was, and executes nothing.
+func TestTclWord(t *testing.T) {
+	openocd, err := findTool("openocd")
+	if err != nil {
+		t.Skip("openocd is not installed")
+	}
+	dir := t.TempDir()
+	var args []string
+	want := ""
+	for _, w := range nastyWords {
+		args = append(args, "-c", "set word "+tclWord(w)+`; echo "<$word>"`)
+		want += "<" + w + ">\n"
+	}
+	cmd := exec.Command(openocd, append(args, "-c", "shutdown")...)
+	cmd.Dir = dir
+	out, err := cmd.CombinedOutput()
+	if err != nil || !strings.Contains(string(out), want) {
+		t.Errorf("%v: read back\n%s\nwant\n%s", err, out, want)
+	}
+	if left, _ := os.ReadDir(dir); len(left) > 0 {
+		t.Errorf("something was executed: %v", left)
+	}
+}
+
+// Whatever a probe's serial or a script is called, openocd gets it as one word: alone, under west, and serving gdb.
+func TestSerialIsNoCommand(t *testing.T) {
+	for _, tool := range []string{"openocd", "west"} {
+		if _, err := findTool(tool); err != nil {
+			t.Skipf("%s is not installed", tool)
+		}
+	}
+	build := zephyrBuildFor(t, "openocd", "nrf51")
+	for _, word := range []string{"[exec touch MARK]", "x; exec touch MARK", "x} ; exec touch MARK ; {"} {
+		mark := filepath.Join(t.TempDir(), "mark")
+		word = strings.ReplaceAll(word, "MARK", mark)
+		c := Config{Build: build, Find: findTool, Log: hclog.NewNullLogger(), Probe: Probe{Serial: word, USBPath: word}}
+		scripts := c
+		scripts.Flash = boards.Flash{Scripts: []string{word}}
+		for name, do := range map[string]func() error{
+			"openocd": func() error { return newOpenOCD(c).Do(t.Context(), Job{}) },
+			"script":  func() error { return newOpenOCD(scripts).Do(t.Context(), Job{}) },
+			"west":    func() error { return newWest(c).Do(t.Context(), Job{}) },
+			"gdb": func() error {
+				return newOpenOCD(c).(DebugServer).Serve(t.Context(), 3333, func(context.Context) error { return nil })
+			},
+		} {
+			if err := do(); err == nil {
+				t.Errorf("%s, %s: a probe of that serial", name, word)
+			}
+			if _, err := os.Stat(mark); err == nil {
+				t.Fatalf("%s: %s was executed", name, word)
+			}
+		}
+	}
+}
+
+// pyOCD takes a serial with a colon for a kind of probe, and one kind is a server on the network.
+func TestSerialIsNoAddress(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	var connections atomic.Int32
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			connections.Add(1)
+			conn.Close()
+		}
+	}()
+	build := zephyrBuildFor(t, "pyocd", "nrf51")
+	job := Job{Write: []Segment{{0, []byte{1}}}}
+	for _, serial := range []string{"remote:" + l.Addr().String(), "--version", "-x"} {
+		c := Config{
+			Build: build, Find: findTool, Log: hclog.NewNullLogger(), Flash: boards.Flash{Target: "nrf51"},
+			Probe: Probe{Serial: serial}, Timeout: 10 * time.Second,
+		}
+		for name, p := range map[string]Programmer{"pyocd": newPyOCD(c), "west": newWest(c)} {
+			_, read := p.Read(t.Context(), []Range{{0, 4}})
+			for what, err := range map[string]error{"Do": p.Do(t.Context(), job), "Read": read} {
+				if failure.Of(err) != failure.Config || failure.Next(err) == "" {
+					t.Errorf("%s, %s of %s: %v", name, what, serial, err)
+				}
+			}
+			for _, line := range p.Commands(job) {
+				if !strings.HasPrefix(line, "# ") {
+					t.Errorf("%s is told to type: %s", name, line)
+				}
+			}
+		}
+	}
+	if n := connections.Load(); n > 0 {
+		t.Errorf("%d connections", n)
+	}
+}
