@@ -84,6 +84,9 @@ func run(ctx context.Context, root string, n int, seed uint64, only string, limi
 	if err != nil {
 		return err
 	}
+	if err := unchanged(ctx, copied, all); err != nil {
+		return err
+	}
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	rnd.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	log.Printf("%d changes are possible; trying %d", len(all), n)
@@ -109,6 +112,25 @@ func run(ctx context.Context, root string, n int, seed uint64, only string, limi
 		log.Printf("%3d %s", len(tried), r)
 		if err := os.WriteFile(out, []byte(report(tried, seed)), 0o644); err != nil {
 			return err
+		}
+	}
+	return ctx.Err()
+}
+
+// unchanged runs the tests of all suites in question once without a change: what fails then notices nothing.
+func unchanged(ctx context.Context, root string, all []mutant) error {
+	done := map[string]bool{}
+	for _, m := range all {
+		for _, test := range m.tests {
+			name := strings.Join(test, " ")
+			if done[name] {
+				continue
+			}
+			done[name] = true
+			if said, err := command(ctx, root, test...); err != nil {
+				return fmt.Errorf("without a change, %s: %w\n%s", name, err, said)
+			}
+			log.Printf("passes without a change: %s", name)
 		}
 	}
 	return ctx.Err()
