@@ -17,7 +17,7 @@ import (
 // This file looks at built images as a chip's boot ROM does.
 
 // built is the sample's image for the board, as programmed from the start of its flash, and the ELF file of it.
-func built(t *testing.T, board string) (image []byte, program string, b *boards.Board) {
+func built(t *testing.T, board string, options ...boards.Options) (image []byte, program string, b *boards.Board) {
 	t.Helper()
 	b, err := boards.Find(board, nil)
 	if err != nil {
@@ -33,7 +33,11 @@ func built(t *testing.T, board string) (image []byte, program string, b *boards.
 		t.Fatal(err)
 	}
 	dir := filepath.Join(t.TempDir(), "p")
-	p, err := project.Generate(ctx, dir, project.Spec{Board: board, Model: model})
+	spec := project.Spec{Board: board, Model: model}
+	for _, o := range options {
+		spec.Options = o
+	}
+	p, err := project.Generate(ctx, dir, spec)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,6 +2,8 @@ package templates_test
 
 import (
 	"bytes"
+	"debug/elf"
+	"encoding/binary"
 	"fmt"
 	"maps"
 	"os"
@@ -301,7 +303,7 @@ func TestSTM32Emulated(t *testing.T) {
 	}
 }
 
-// TestSTM32Revision: on the first STM32F405 prefetch is broken, and stays off.
+// TestSTM32Revision: on the first STM32F405, which has the STM32F2's DEV_ID (ES0182), prefetch is broken, and stays off.
 func TestSTM32Revision(t *testing.T) {
 	s := buildSTM32(t, "netduinoplus2", "sim_f.c", 0,
 		"-DSIM_F7=0", "-DSIM_USART=1", "-DSIM_CORE_MAX=168000000U", "-DSIM_APB1_MAX=42000000U", "-DSIM_APB2_MAX=84000000U")
@@ -317,4 +319,84 @@ func TestSTM32Revision(t *testing.T) {
 func TestSTM32WithoutLSE(t *testing.T) {
 	s := buildSTM32(t, "nucleo_l4r5zi", "sim_l4.c", 0)
 	s.common(t, s.start(t, "no-lse"), 120_000_000)
+}
+
+// An earlyBus is an STM32H743 before its supply is confirmed, when RAM must not be written to (RM0433 §6.4.1).
+type earlyBus struct {
+	t       *testing.T
+	image   *elf.File
+	after   uint32 // where RAM may be used
+	control uint32 // PWR_CR3
+	polls   int    // of PWR_CSR1
+	ready   int    // after how many of them the supply is there; 0: never
+	core    *core
+}
+
+func (b *earlyBus) load(addr uint32, width int) uint32 {
+	switch addr {
+	case 0x5802480C:
+		return b.control
+	case 0xE000ED88: // CPACR
+		return 0
+	case 0x58024804:
+		b.polls++
+		if b.control&7 == 2 && b.ready > 0 && b.polls >= b.ready {
+			return 1 << 13
+		}
+		return 0
+	}
+	for _, p := range b.image.Progs {
+		if p.Type == elf.PT_LOAD && p.Flags&elf.PF_W == 0 && uint64(addr) >= p.Vaddr && uint64(addr) < p.Vaddr+p.Filesz {
+			word := make([]byte, 4)
+			if _, err := p.ReadAt(word[:width], int64(uint64(addr)-p.Vaddr)); err != nil {
+				b.t.Fatal(err)
+			}
+			return binary.LittleEndian.Uint32(word)
+		}
+	}
+	b.t.Errorf("%#x is read before the supply is confirmed", addr)
+	return 0
+}
+
+func (b *earlyBus) store(addr uint32, _ int, v uint32) {
+	switch addr {
+	case 0x5802480C:
+		b.control = v
+	case 0xE000ED08, 0xE000ED88: // VTOR, CPACR
+	default:
+		b.t.Errorf("%#x is written before the supply is confirmed", addr)
+	}
+}
+
+func (b *earlyBus) enters(pc uint32) bool {
+	b.core.stopped = pc == b.after
+	return b.core.stopped
+}
+
+// TestSTM32H7Early runs the first instructions of an STM32H743, built without optimisation: it leaves RAM alone until the supply is
+// confirmed, and gives up waiting for that.
+func TestSTM32H7Early(t *testing.T) {
+	_, program, _ := built(t, "nucleo_h743zi", boards.Options{RuntimeOpt: "O0"})
+	image, err := elf.Open(program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer image.Close()
+	symbols, err := image.Symbols()
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := map[string]uint32{}
+	for _, s := range symbols {
+		at[s.Name] = uint32(s.Value) &^ 1
+	}
+	for _, ready := range []int{1, 100, 0} {
+		b := &earlyBus{t: t, image: image, after: at["stm32h7_powered"], control: 6, ready: ready}
+		c := &core{bus: b}
+		b.core = c
+		c.run(t, at["bare_entry"])
+		if !c.stopped || b.control != 2 || b.polls < ready {
+			t.Errorf("supply after %d polls: PWR_CR3 is %#x after %d of them, the rest reached: %v", ready, b.control, b.polls, c.stopped)
+		}
+	}
 }

@@ -1,6 +1,7 @@
 package templates_test
 
 import (
+	"math/bits"
 	"testing"
 )
 
@@ -126,6 +127,7 @@ func (c *core) execute(op uint32) bool {
 		c.r[d] = c.bus.load(c.r[n]+c.r[m], 1)
 	case op>>11 == 0b10100: // ADR
 		c.r[wide] = pc&^3 + imm8*4
+	case op == 0xB672: // CPSID i
 	case op>>6 == 0b1011001011: // UXTB
 		c.r[d] = c.r[n] & 0xFF
 	case op>>9 == 0b1011010: // PUSH
@@ -157,7 +159,7 @@ func (c *core) execute(op uint32) bool {
 	return true
 }
 
-// executeWide knows BL, and MSR of MSP.
+// executeWide knows BL, MSR, barriers, and of ARMv7-M the MOV of a byte that is rotated.
 func (c *core) executeWide(op uint32) bool {
 	second := c.bus.load(c.r[15], 2)
 	c.r[15] += 2
@@ -170,6 +172,11 @@ func (c *core) executeWide(op uint32) bool {
 		c.r[15] += uint32(offset)
 	case op>>4 == 0xF38 && second == 0x8808:
 		c.msp = c.r[op&15]
+	case op>>4 == 0xF38 && second>>8 == 0x88: // other special registers
+	case op == 0xF3BF: // DSB, ISB
+	case op&^(1<<10) == 0xF04F && op>>10&1 == 1:
+		rotated := 16 | second>>12&7<<1 | second>>7&1
+		c.r[second>>8&15] = bits.RotateLeft32(second&0x7F|0x80, -int(rotated))
 	default:
 		return false
 	}

@@ -108,7 +108,8 @@ void cpu_platform(struct bare_platform* p);
 // ---- What a chip file gives --------------------------------------------------------------------------------------
 
 // The first C code after a reset, before .data and .bss are there: no variables, no constants in .data. Only what RAM
-// needs (a bank's clock, a watchdog that is on from the start); may be empty.
+// needs (a bank's clock, a watchdog that is on from the start); may be empty. It has the thread's stack: where RAM must
+// not be written to before something is done, that is in assembler, as in early_stm32h7.S.
 void chip_early(void);
 
 // Clocks at BOARDSMITH_CORE_HZ, flash wait states, prefetch, the UART's pins and clock. .data and .bss are ready,

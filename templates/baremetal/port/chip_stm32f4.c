@@ -6,6 +6,7 @@
 // QEMU's STM32F405 has no RCC, PWR, FLASH, GPIO and RNG (stm32_has_clocks).
 //
 // A chip file's `defines`: STM32_PWR_VOS and STM32_PWR_VOS_MASK (the power scale for core_hz), STM32_HAS_RNG.
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "stm32f.h"
@@ -23,6 +24,7 @@
 #define DBGMCU_IDCODE 0xE0042000U  // RM0090 §38.6.1
 #define DBGMCU_DEV_ID 0xFFFU
 #define DEV_F405 0x413U
+#define DEV_F405_REV_A 0x411U  // ES0182, MCU device ID is incorrect: an STM32F2's, whose core is a Cortex-M3
 #define REV_F405_Z 0x1001U
 
 #define UID_BASE 0x1FFF7A10U  // RM0090 §39.1
@@ -57,7 +59,9 @@ static int32_t reset_cause = -1;
 // On revision A of the F405 prefetch is broken (ES0182, ART accelerator prefetch queue).
 static uint32_t prefetch_bit(void) {
   const uint32_t id = REG32(DBGMCU_IDCODE);
-  return (((id & DBGMCU_DEV_ID) == DEV_F405) && ((id >> 16) < REV_F405_Z)) ? 0U : FLASH_ACR_PRFTEN;
+  const uint32_t device = id & DBGMCU_DEV_ID;
+  const bool revision_a = (device == DEV_F405_REV_A) || ((device == DEV_F405) && ((id >> 16) < REV_F405_Z));
+  return revision_a ? 0U : FLASH_ACR_PRFTEN;
 }
 
 static int32_t flash_ready(void) {

@@ -90,13 +90,7 @@
 #define RCC_RSR_WWDG1RSTF (1U << 28)
 #define RCC_RSR_LPWRRSTF (1U << 30)
 
-#define PWR_CSR1 0x58024804U  // RM0433 §6.8
-#define PWR_CR3 0x5802480CU
-#define PWR_D3CR 0x58024818U
-#define PWR_CSR1_ACTVOSRDY (1U << 13)
-#define PWR_CR3_BYPASS (1U << 0)
-#define PWR_CR3_LDOEN (1U << 1)
-#define PWR_CR3_SCUEN (1U << 2)
+#define PWR_D3CR 0x58024818U  // RM0433 §6.8
 #define PWR_D3CR_VOSRDY (1U << 13)
 #define PWR_D3CR_VOS (3U << 14)  // 1: scale 3, 2: scale 2, 3: scale 1
 
@@ -208,15 +202,10 @@ static uint32_t revision(void) { return REG32(DBGMCU_IDC) >> 16; }
 
 // ---- Power -------------------------------------------------------------------------------------------------------
 
-// Until the supply is confirmed RAM must not be written to (RM0433 §6.4.1, system supply startup): so this calls
-// nothing and keeps all in registers. The write counts once after power-on.
-void chip_early(void) {
-  enum { TURNS = 200000 };  // at 64 MHz milliseconds; it takes microseconds
-  REG32(PWR_CR3) = (REG32(PWR_CR3) & ~(PWR_CR3_SCUEN | PWR_CR3_BYPASS)) | PWR_CR3_LDOEN;
-  for (uint32_t i = 0; (i < (uint32_t)TURNS) && ((REG32(PWR_CSR1) & PWR_CSR1_ACTVOSRDY) == 0U); i++) {
-    // It comes, or nothing here helps.
-  }
-  if ((REG32(DBGMCU_IDC) >> 16) < REV_X) {
+// The rest of chip_early, entered by early_stm32h7.S once the supply is confirmed and RAM may be written to.
+void stm32h7_powered(void);
+void stm32h7_powered(void) {
+  if (revision() < REV_X) {
     // ES0392: on revisions Z and Y reads of the AXI SRAM may be wrong without it.
     REG32(AXI_TARG7_FN_MOD) = AXI_TARG7_READ_ISS_OVERRIDE;
   }
