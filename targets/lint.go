@@ -124,7 +124,7 @@ func toolEnv() []string {
 var isInput = map[string]bool{
 	"BOARD": true, "MODEL": true, "PROJECT": true, "TEMPLATE": true, "OPTIONS": true, "TARGET": true, "TIMEOUT": true,
 	"INPUT": true, "OUTPUT": true, "REPEAT": true, "VERBOSE": true, "JSON": true, "FORCE": true, "DRYRUN": true,
-	"CHECK": true, "MODULE": true, "SEED": true, "FUZZTIME": true, "BOARDSMITH_PATH": true,
+	"CHECK": true, "MODULE": true, "SEED": true, "FUZZTIME": true, "BOARDSMITH_PATH": true, "BOARDSMITH_LEDGER": true,
 	"DEVICE": true, "FLASHER": true, "IMAGE": true, "WAIT": true, "SAVE": true, "NAME": true, "CACHE_MIB": true,
 }
 
