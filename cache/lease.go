@@ -121,6 +121,9 @@ const waitStep = 50 * time.Millisecond
 
 // Take takes the device's lease in dir, and waits for it at most so long: *LeaseError. The folder is made if need be.
 func Take(ctx context.Context, dir, device string, wait time.Duration) (*Lease, error) {
+	if ctx.Err() != nil {
+		return nil, failure.Stopped(ctx, "lease")
+	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("lease: %w", err)
 	}
@@ -139,7 +142,7 @@ func Take(ctx context.Context, dir, device string, wait time.Duration) (*Lease, 
 		}
 		select {
 		case <-ctx.Done():
-			return nil, fmt.Errorf("lease: %w", context.Cause(ctx))
+			return nil, failure.Stopped(ctx, "lease")
 		case <-time.After(waitStep):
 		}
 	}

@@ -55,13 +55,46 @@ func New(c Class, next, format string, args ...any) error {
 	return &failure{c, next, fmt.Errorf(format, args...)}
 }
 
-// Of returns the class of the outermost error in err's chain that has one. A cancelled context is Interrupted
-// and an expired one Timeout; anything else is Internal. Of(nil) is "".
+// A stopped error is work that its caller's context ended.
+type stopped struct {
+	err        error
+	end, cause error // ctx.Err(), context.Cause(ctx)
+}
+
+func (s *stopped) Error() string {
+	if errors.Is(s.err, s.cause) {
+		return s.err.Error()
+	}
+	return s.err.Error() + ": " + s.cause.Error()
+}
+
+func (s *stopped) Unwrap() []error { return []error{s.err, s.end, s.cause} }
+
+func (s *stopped) FailureClass() Class {
+	if s.end == context.Canceled {
+		return Interrupted
+	}
+	return Timeout
+}
+
+// Stopped makes the error of work that ended because the context that its caller gave has. errors.Is finds ctx.Err()
+// (context.Canceled or context.DeadlineExceeded) and context.Cause(ctx) in it, and what the format wraps. Its class is
+// Interrupted or Timeout, whatever wraps it: neither the board nor a tool is to blame. A limit of our own, as that of a
+// handshake, is no such end.
+func Stopped(ctx context.Context, format string, args ...any) error {
+	return &stopped{fmt.Errorf(format, args...), ctx.Err(), context.Cause(ctx)}
+}
+
+// Of returns the class of an error of Stopped in err's chain, else that of the outermost error that has one. A cancelled
+// context is Interrupted and an expired one Timeout; anything else is Internal. Of(nil) is "".
 func Of(err error) Class {
 	var c classed
+	var s *stopped
 	switch {
 	case err == nil:
 		return ""
+	case errors.As(err, &s):
+		return s.FailureClass()
 	case errors.As(err, &c):
 		return c.FailureClass()
 	case errors.Is(err, context.Canceled):
@@ -72,8 +105,12 @@ func Of(err error) Class {
 	return Internal
 }
 
-// Next returns the advice of the outermost error in err's chain that gives some, or "".
+// Next returns the advice of the outermost error in err's chain that gives some, or "". Who cancels needs none.
 func Next(err error) string {
+	var s *stopped
+	if errors.As(err, &s) && s.end == context.Canceled {
+		return ""
+	}
 	for err != nil {
 		var a advised
 		if !errors.As(err, &a) {

@@ -12,6 +12,10 @@ import (
 func TestOf(t *testing.T) {
 	inner := failure.New(failure.Compile, "mend it", "lib1.c: %w", errors.New("boom"))
 	outer := failure.New(failure.Link, "", "link: %w", inner)
+	canceled, cancel := context.WithCancelCause(context.Background())
+	cancel(errors.New("no more"))
+	expired, cancel2 := context.WithTimeout(context.Background(), 0)
+	defer cancel2()
 	for _, c := range []struct {
 		err  error
 		want failure.Class
@@ -24,6 +28,8 @@ func TestOf(t *testing.T) {
 		{fmt.Errorf("op: %w", inner), failure.Compile, "mend it"},
 		{outer, failure.Link, "mend it"},
 		{failure.New(failure.Boot, "look", "op: %w", context.DeadlineExceeded), failure.Boot, "look"},
+		{failure.New(failure.Boot, "look", "op: %w", failure.Stopped(canceled, "wait")), failure.Interrupted, ""},
+		{failure.New(failure.Boot, "look", "op: %w", failure.Stopped(expired, "wait")), failure.Timeout, "look"},
 	} {
 		if got := failure.Of(c.err); got != c.want {
 			t.Errorf("Of(%v) = %q, want %q", c.err, got, c.want)
@@ -31,5 +37,19 @@ func TestOf(t *testing.T) {
 		if got := failure.Next(c.err); got != c.next {
 			t.Errorf("Next(%v) = %q, want %q", c.err, got, c.next)
 		}
+	}
+}
+
+func TestStopped(t *testing.T) {
+	why := errors.New("no more")
+	ctx, cancel := context.WithCancelCause(context.Background())
+	cancel(why)
+	inner := errors.New("inner")
+	err := fmt.Errorf("outer: %w", failure.Stopped(ctx, "read: %w", inner))
+	if !errors.Is(err, context.Canceled) || !errors.Is(err, why) || !errors.Is(err, inner) || err.Error() != "outer: read: inner: no more" {
+		t.Errorf("got %v", err)
+	}
+	if err := failure.Stopped(ctx, "read: %w", why); err.Error() != "read: no more" {
+		t.Errorf("got %v", err)
 	}
 }

@@ -110,8 +110,8 @@ func (p *Project) otherForms() []string {
 
 // recipe reads the inputs and asks the compiler what it is.
 func (p *Project) recipe(ctx context.Context, t *tree) (*recipe, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, fmt.Errorf("build: %w", context.Cause(ctx))
+	if ctx.Err() != nil {
+		return nil, failure.Stopped(ctx, "build")
 	}
 	chain := p.state.Board.Toolchain
 	cc, err := findTool(chain.CC, chain.Install)
@@ -345,15 +345,17 @@ func (p *Project) awaitOrphans(ctx context.Context, t *tree) error {
 		return t.error("open", name, err)
 	}
 	defer f.Close()
-	ctx, cancel := context.WithTimeout(ctx, orphanTimeout)
-	defer cancel()
+	limit := time.NewTimer(orphanTimeout)
+	defer limit.Stop()
 	for {
 		if ok, err := filelock.Try(f); err != nil || ok {
 			return t.error("lock", name, err)
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("build: %w: %w", errStillRuns, context.Cause(ctx))
+			return failure.Stopped(ctx, "build: %w", errStillRuns)
+		case <-limit.C:
+			return failure.New(failure.Timeout, "end them", "build: %w, after %v", errStillRuns, orphanTimeout)
 		case <-time.After(10 * time.Millisecond):
 		}
 	}

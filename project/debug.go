@@ -27,7 +27,7 @@ func (d *Device) Debug(ctx context.Context, use func(ctx context.Context, addres
 	}
 	err = server.Serve(ctx, port, func(ctx context.Context) error { return use(ctx, fmt.Sprintf("127.0.0.1:%d", port)) })
 	if ctx.Err() != nil {
-		return errors.Join(err, fmt.Errorf("debug: %w", context.Cause(ctx)))
+		return errors.Join(err, failure.Stopped(ctx, "debug"))
 	}
 	return errors.Join(err, d.bench.programmer.Do(ctx, flasher.Job{Restart: true}))
 }
@@ -65,6 +65,9 @@ const planPort = 3333
 
 // PlanFor says what Flash and Debug would run for an image. It changes nothing, starts no emulated chip, and takes no lease.
 func PlanFor(ctx context.Context, b *boards.Board, which string, e Env, i *Image) (Plan, error) {
+	if ctx.Err() != nil {
+		return Plan{}, failure.Stopped(ctx, "plan")
+	}
 	runner := runnerOf(b, e)
 	if runner == "none" {
 		return Plan{}, nil

@@ -39,8 +39,8 @@ var linkers = map[string]func(context.Context, *Device, *Image) (transport.Link,
 // port; a process or an emulator has none, and which must be "". One with a probe is leased until Close: *LeaseError,
 // *AmbiguousError, *NoDeviceError.
 func Attach(ctx context.Context, b *boards.Board, which string, e Env) (*Device, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, fmt.Errorf("attach: %w", context.Cause(ctx))
+	if ctx.Err() != nil {
+		return nil, failure.Stopped(ctx, "attach")
 	}
 	d := &Device{board: b, env: e}
 	runner := runnerOf(b, e)
@@ -78,6 +78,9 @@ func (d *Device) Close() error {
 
 // Flash makes the device hold the image, and has verified that it does when it returns without an error.
 func (d *Device) Flash(ctx context.Context, i *Image) (FlashReport, error) {
+	if ctx.Err() != nil {
+		return FlashReport{}, failure.Stopped(ctx, "flash")
+	}
 	i, err := d.accepts(i)
 	if err != nil {
 		return FlashReport{}, err

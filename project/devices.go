@@ -88,7 +88,10 @@ func Devices(ctx context.Context, e Env) ([]Attached, error) {
 			list = append(list, virtuals(ctx, dir, b)...)
 		}
 	}
-	return list, ctx.Err()
+	if ctx.Err() != nil {
+		return nil, failure.Stopped(ctx, "devices")
+	}
+	return list, nil
 }
 
 // kinds are all boards that can be loaded.
@@ -141,6 +144,9 @@ type VirtualState struct {
 // Virtual tells the emulated board to do something: up, down, erase (all of its flash, past any programmer), swap
 // (another, new chip). A board that is not emulated, or another word, is an error of class config.
 func Virtual(ctx context.Context, b *boards.Board, do string, e Env) (VirtualState, error) {
+	if ctx.Err() != nil {
+		return VirtualState{}, failure.Stopped(ctx, "emulated board")
+	}
 	if !b.Flash.Virtual {
 		return VirtualState{}, failure.New(failure.Config, "choose one whose chip is emulated behind a probe, as in BOARD=microbit", "board %s has no emulated chip", b.Name)
 	}
@@ -188,14 +194,18 @@ type Identity struct {
 // HasProbe says whether the device is programmed through a probe, and keeps its image.
 func (d *Device) HasProbe() bool { return d.bench != nil }
 
-// Identify asks the device. One without a probe has no firmware before it is opened.
-func (d *Device) Identify(ctx context.Context) Identity {
-	if d.bench == nil {
-		return Identity{}
+// Identify asks the device. One without a probe has no firmware before it is opened. That nothing answers is no error; the
+// only one is that ctx has ended.
+func (d *Device) Identify(ctx context.Context) (Identity, error) {
+	var is Identity
+	if d.bench != nil {
+		is.Probe, is.Port = d.bench.probe.Serial, d.bench.port
+		if a := d.ask(ctx, nil); a != nil {
+			is.Answers, is.Chip, is.BuildID = true, a.chip, (&Image{BuildID: a.buildID}).ID()
+		}
 	}
-	is := Identity{Probe: d.bench.probe.Serial, Port: d.bench.port}
-	if a := d.ask(ctx, nil); a != nil {
-		is.Answers, is.Chip, is.BuildID = true, a.chip, (&Image{BuildID: a.buildID}).ID()
+	if ctx.Err() != nil {
+		return Identity{}, failure.Stopped(ctx, "identify")
 	}
-	return is
+	return is, nil
 }

@@ -90,6 +90,9 @@ func (f *flashing) erase(ctx context.Context) error {
 
 // PlanErase says what Erase would run on a board that is nowhere blank, as PlanFor does.
 func PlanErase(ctx context.Context, b *boards.Board, which string, e Env) (Plan, error) {
+	if ctx.Err() != nil {
+		return Plan{}, failure.Stopped(ctx, "plan")
+	}
 	runner := runnerOf(b, e)
 	if runner == "none" {
 		return Plan{}, nil

@@ -215,7 +215,7 @@ func sleep(ctx context.Context, d time.Duration) error {
 	case <-t.C:
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("measuring the device's clock: %w", context.Cause(ctx))
+		return failure.Stopped(ctx, "measuring the device's clock")
 	}
 }
 

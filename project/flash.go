@@ -100,6 +100,9 @@ type flashing struct {
 func (f *flashing) look(ctx context.Context) error {
 	n := f.d.bench
 	f.facts.answer = f.d.ask(ctx, f.facts.image.Image)
+	if ctx.Err() != nil {
+		return failure.Stopped(ctx, "ask")
+	}
 	if err := f.plausible(); err != nil {
 		return err
 	}

@@ -48,8 +48,8 @@ func Generate(ctx context.Context, dir string, s Spec) (*Project, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := ctx.Err(); err != nil {
-		return nil, fmt.Errorf("generate: %w", context.Cause(ctx))
+	if ctx.Err() != nil {
+		return nil, failure.Stopped(ctx, "generate")
 	}
 	if err := mayUse(dir); err != nil {
 		return nil, err
@@ -81,6 +81,9 @@ func generateIn(ctx context.Context, dir string, s Spec, pl *plan) (*Project, er
 // Generate makes the project again, under the lock that p holds, so that nobody comes between; otherwise it does what
 // the function of that name does. When it fails p is as before, or one that only another Generate repairs.
 func (p *Project) Generate(ctx context.Context, s Spec) error {
+	if ctx.Err() != nil {
+		return failure.Stopped(ctx, "generate")
+	}
 	pl, err := makePlan(s)
 	if err != nil {
 		return err
@@ -481,8 +484,8 @@ func (p *Project) carryOut(ctx context.Context, t *tree, pl *plan, d todo) error
 		return err
 	}
 	for i, name := range d.write {
-		if err := ctx.Err(); err != nil {
-			return fmt.Errorf("generate: %w", context.Cause(ctx))
+		if ctx.Err() != nil {
+			return failure.Stopped(ctx, "generate")
 		}
 		if err := t.place(staged(i), name); err != nil {
 			return err
@@ -528,8 +531,8 @@ func (p *Project) stage(ctx context.Context, t *tree, pl *plan, names []string) 
 		return t.error("make", stageFolder, err)
 	}
 	return inParallel(len(names), func(i int) error {
-		if err := ctx.Err(); err != nil {
-			return fmt.Errorf("generate: %w", context.Cause(ctx))
+		if ctx.Err() != nil {
+			return failure.Stopped(ctx, "generate")
 		}
 		return t.error("write", names[i], pl.files[names[i]].stage(t, staged(i)))
 	})
@@ -562,6 +565,9 @@ func (t *tree) place(from, name string) error {
 // exist is clean. Files that a person changed are an *EditedError, and nothing is removed, unless force says so; other
 // files of people stay.
 func Clean(ctx context.Context, dir string, force bool, e Env) error {
+	if ctx.Err() != nil {
+		return failure.Stopped(ctx, "clean")
+	}
 	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return fmt.Errorf("clean: %w", err)
@@ -609,8 +615,8 @@ func cleanLocked(ctx context.Context, dir string, force bool) error {
 		}
 	}
 	for _, name := range s.names() {
-		if err := ctx.Err(); err != nil {
-			return fmt.Errorf("clean: %w", context.Cause(ctx))
+		if ctx.Err() != nil {
+			return failure.Stopped(ctx, "clean")
 		}
 		if err := t.remove(name); err != nil {
 			return err

@@ -147,8 +147,8 @@ func (d *Device) Holds(ctx context.Context) (*Image, error) {
 	if a := d.ask(ctx, nil); a != nil {
 		return FindImage(d.env, hex.EncodeToString(a.buildID[:]))
 	}
-	if err := ctx.Err(); err != nil {
-		return nil, fmt.Errorf("ask: %w", context.Cause(ctx))
+	if ctx.Err() != nil {
+		return nil, failure.Stopped(ctx, "ask")
 	}
 	entry, err := (&flashing{d: d}).known("probe:" + d.bench.which())
 	if err != nil {

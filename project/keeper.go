@@ -35,7 +35,7 @@ func (e Env) virtualUp(ctx context.Context, b *boards.Board) (virtualprobe.Answe
 		return virtualprobe.Answer{}, err
 	}
 	up, err := virtualprobe.Up(ctx, e.findKeeper, VirtualDir(dir, b.Name), b.Flash.Target)
-	if err != nil && failure.Of(err) != failure.ToolMissing {
+	if err != nil && ctx.Err() == nil && failure.Of(err) != failure.ToolMissing {
 		err = failure.New(failure.ProbeMissing, "mage virtual:down, and try again", "emulated board %s: %w", b.Name, err)
 	}
 	return up, err

@@ -13,6 +13,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/transport"
 )
 
@@ -47,7 +48,7 @@ func (d *Device) Monitor(ctx context.Context, i *Image, m Monitoring) error {
 		var mute *transport.HandshakeError
 		switch {
 		case ctx.Err() != nil:
-			return fmt.Errorf("monitor: %w", context.Cause(ctx))
+			return failure.Stopped(ctx, "monitor")
 		case errors.As(err, &ended):
 			m.Show("-- " + ended.Error())
 		case errors.As(err, &mute) && !errors.Is(err, transport.ErrClosed):

@@ -108,7 +108,7 @@ func (r toolRun) run(ctx context.Context) error {
 	}
 	err := c.Run(ctx)
 	if err != nil && ctx.Err() != nil {
-		return fmt.Errorf("build: %w", context.Cause(ctx))
+		return failure.Stopped(ctx, "build")
 	}
 	var failed *command.Error
 	if !errors.As(err, &failed) {
@@ -163,8 +163,6 @@ func firstError(text string) string {
 
 // identify asks a compiler what it is.
 func identify(ctx context.Context, name, path string) (toolState, error) {
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
-	defer cancel()
 	flags := []string{"--version", "-dumpmachine"}
 	answers := make([]string, len(flags))
 	err := inParallel(len(flags), func(i int) (err error) {
@@ -183,8 +181,6 @@ func (p *Project) libraries(ctx context.Context, cc string) ([]toolState, error)
 	if len(b.Memory) == 0 {
 		return nil, nil // the system's, shared
 	}
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
-	defer cancel()
 	folders, err := linkFolders(ctx, cc, slices.Concat(b.CFlags, b.LDFlags))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", b.Toolchain.CC, err)
@@ -208,9 +204,9 @@ var linkFolder = regexp.MustCompile(`(?:^|\s)(?:"-L([^"]+)"|-L(\S+))`)
 
 // linkFolders lists where the compiler lets the linker look for libraries, in order.
 func linkFolders(ctx context.Context, cc string, flags []string) ([]string, error) {
-	_, said, err := command.Command{Path: cc, Args: slices.Concat(flags, []string{"-###", os.DevNull}), Dir: "/"}.Capture(ctx)
+	_, said, err := command.Command{Path: cc, Args: slices.Concat(flags, []string{"-###", os.DevNull}), Dir: "/", Timeout: askTimeout}.Capture(ctx)
 	if ctx.Err() != nil {
-		return nil, context.Cause(ctx)
+		return nil, err
 	}
 	if err != nil && libraryMissing.MatchString(said) {
 		return nil, nil // compiling tells
@@ -227,10 +223,10 @@ func linkFolders(ctx context.Context, cc string, flags []string) ([]string, erro
 
 // ask returns the first line that a tool answers.
 func ask(ctx context.Context, path, flag string) (string, error) {
-	out, _, err := command.Command{Path: path, Args: []string{flag}, Dir: "/"}.Capture(ctx)
+	out, _, err := command.Command{Path: path, Args: []string{flag}, Dir: "/", Timeout: askTimeout}.Capture(ctx)
 	if err != nil {
 		if ctx.Err() != nil {
-			return "", context.Cause(ctx)
+			return "", err
 		}
 		return "", failure.New(failure.ToolMissing, "check that it is a working compiler", "%w", err)
 	}

@@ -186,13 +186,15 @@ func (e *ResetError) Error() string {
 	return e.Err.Error() + "; it kept no reason"
 }
 
-func (e *ResetError) Unwrap() error { return e.Err }
-
-// FailureClass says that the device stopped, or that the user did not wait for it.
-func (e *ResetError) FailureClass() failure.Class {
-	if e.Why != nil && errors.Is(e.Why, context.Canceled) {
-		return failure.Interrupted
+func (e *ResetError) Unwrap() []error {
+	if e.Why == nil {
+		return []error{e.Err}
 	}
+	return []error{e.Err, e.Why}
+}
+
+// FailureClass says that the device stopped.
+func (e *ResetError) FailureClass() failure.Class {
 	return failure.Fault
 }
 

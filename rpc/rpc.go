@@ -111,14 +111,11 @@ func New(t Transport, o Options) *Session {
 // enter waits for this goroutine's turn, and takes up the session again if the device was reset. leave must follow
 // unless there is an error.
 func (s *Session) enter(ctx context.Context) error {
-	select {
-	case s.turn <- struct{}{}:
-	default:
-		select {
-		case s.turn <- struct{}{}:
-		case <-ctx.Done():
-			return fmt.Errorf("waiting for another request of the session: %w", context.Cause(ctx))
-		}
+	if ctx.Err() != nil {
+		return failure.Stopped(ctx, "request")
+	}
+	if err := s.await(ctx); err != nil {
+		return err
 	}
 	err := s.reviveLater(ctx)
 	if s.broken != nil {
@@ -131,6 +128,21 @@ func (s *Session) enter(ctx context.Context) error {
 }
 
 func (s *Session) leave() { <-s.turn }
+
+// await waits for this goroutine's turn. One that comes at once is taken, whatever ctx says.
+func (s *Session) await(ctx context.Context) error {
+	select {
+	case s.turn <- struct{}{}:
+		return nil
+	default:
+	}
+	select {
+	case s.turn <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return failure.Stopped(ctx, "waiting for another request of the session")
+	}
+}
 
 // begin is enter's inside: a fresh request to fill.
 func (s *Session) begin(c Code) *Packet {
@@ -168,8 +180,8 @@ func isDamagedRequest(err error) bool {
 }
 
 func (s *Session) exchangeOnce(ctx context.Context) error {
-	if err := ctx.Err(); err != nil {
-		return context.Cause(ctx) // nothing was sent: the session is as good as before
+	if ctx.Err() != nil {
+		return failure.Stopped(ctx, "%v", s.request.Code) // nothing was sent: the session is as good as before
 	}
 	ctx, cancel := s.limit(ctx)
 	defer cancel()
@@ -308,14 +320,12 @@ func (s *Session) Shutdown(ctx context.Context) error {
 }
 
 // Close frees what the session still holds on the device, newest first, and closes the transport. On a session that
-// is broken, or busy until ctx ends, it closes the transport only.
+// is broken it closes the transport only; so it does, with ctx's error, on one that is busy until ctx ends.
 func (s *Session) Close(ctx context.Context) error {
-	select {
-	case s.turn <- struct{}{}:
-		defer s.leave()
-	case <-ctx.Done():
-		return s.transport.Close()
+	if err := s.await(ctx); err != nil {
+		return errors.Join(err, s.transport.Close())
 	}
+	defer s.leave()
 	var err error
 	if s.broken == nil {
 		err = s.freeAll(ctx)
@@ -330,7 +340,7 @@ func (s *Session) freeAll(ctx context.Context) error {
 	left := slices.SortedFunc(maps.Keys(s.live), newestFirst)
 	clear(s.live)
 	for _, f := range left {
-		if err := f.free(ctx); err != nil && s.broken != nil {
+		if err := f.free(ctx); err != nil && (s.broken != nil || ctx.Err() != nil) {
 			return fmt.Errorf("freeing what is left: %w", err)
 		}
 	}

@@ -5,6 +5,7 @@ package targets
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -119,8 +120,9 @@ func (s *session) ask(ctx context.Context, in *inputs, b *boards.Board, d projec
 	if err != nil {
 		return n, err
 	}
-	n.Chip = dev.Identify(ctx).Chip
-	return n, dev.Close()
+	is, err := dev.Identify(ctx)
+	n.Chip = is.Chip
+	return n, errors.Join(err, dev.Close())
 }
 
 // monitor shows what goes over the device's link until it is interrupted.

@@ -31,9 +31,9 @@ var mayImport = map[string][]string{
 	"templates": {},
 	"failure":   {},
 
-	"internal/command":      {},
+	"internal/command":      {"failure"},
 	"internal/filelock":     {},
-	"internal/virtualprobe": {"transport"},
+	"internal/virtualprobe": {"transport", "failure"},
 }
 
 // place is the part of a package's path that has a place in the import direction.

@@ -44,8 +44,8 @@ type Process struct {
 // StartProcess runs a device process and links to it. ctx is looked at before the start only: Close ends the
 // process. It answers once the program runs; what the program then says is for Dial to wait for.
 func StartProcess(ctx context.Context, c ProcessConfig) (*Process, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, fmt.Errorf("start %s: %w", c.Path, context.Cause(ctx))
+	if ctx.Err() != nil {
+		return nil, failure.Stopped(ctx, "start %s", c.Path)
 	}
 	pipes, err := openPipes()
 	if err != nil {
@@ -323,6 +323,7 @@ func (e *pipeEnd) wait(ctx context.Context, op string, io func() (int, error)) (
 		case !errors.Is(err, os.ErrDeadlineExceeded):
 			return n, err
 		case ctx.Err() != nil || !deadline.IsZero() && !time.Now().Before(deadline):
+			<-ctx.Done() // its own timer may be a moment late
 			return 0, waitError(ctx, op, began)
 		}
 		// An interrupt that was meant for an earlier wait: go on.

@@ -149,7 +149,7 @@ func signal(c chan struct{}) {
 func (s *Serial) Read(ctx context.Context, p []byte) (int, error) {
 	start := time.Now()
 	for {
-		if err := ctx.Err(); err != nil {
+		if ctx.Err() != nil {
 			return 0, waitError(ctx, "read", start)
 		}
 		if n, err := s.take(p); n > 0 || err != nil || len(p) == 0 {

@@ -74,11 +74,8 @@ func (e *HandshakeError) Error() string {
 
 func (e *HandshakeError) Unwrap() error { return e.Err }
 
-// FailureClass says that the firmware never answered, or that the user did not wait for it.
+// FailureClass says that the firmware never answered. Where the caller's context ended, failure.Of finds that instead.
 func (e *HandshakeError) FailureClass() failure.Class {
-	if errors.Is(e.Err, context.Canceled) {
-		return failure.Interrupted
-	}
 	return failure.Boot
 }
 
@@ -147,13 +144,16 @@ func (s *Session) Redial(ctx context.Context) error {
 	return s.dial(ctx)
 }
 
-func (s *Session) dial(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, s.start)
+func (s *Session) dial(caller context.Context) error {
+	ctx, cancel := context.WithTimeout(caller, s.start)
 	defer cancel()
 	for attempt, wait := 1, s.retry; ; attempt++ {
 		err := s.attempt(ctx, wait)
 		if err == nil {
 			return nil
+		}
+		if caller.Err() != nil {
+			err = failure.Stopped(caller, "%w", err)
 		}
 		if ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) {
 			return &HandshakeError{attempt, s.received, s.damaged, s.version, err}

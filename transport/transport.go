@@ -7,7 +7,6 @@ package transport
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -41,6 +40,7 @@ type TimeoutError struct {
 	Op      string        // what waited: "read", "write"
 	Waited  time.Duration // how long this wait was
 	Damaged int           // damaged frames that came in meanwhile, one of which may have been the answer
+	Cause   error         // context.Cause of the context that ended; nil for a limit of another kind
 }
 
 func (e *TimeoutError) Error() string {
@@ -50,6 +50,9 @@ func (e *TimeoutError) Error() string {
 	}
 	return s
 }
+
+// Unwrap returns the cause.
+func (e *TimeoutError) Unwrap() error { return e.Cause }
 
 // Is makes the deadline errors of the standard library match.
 func (e *TimeoutError) Is(target error) bool { return target == context.DeadlineExceeded }
@@ -90,11 +93,11 @@ func (e *DamagedError) Error() string { return "message from the device arrived 
 // FailureClass says that the link is at fault.
 func (e *DamagedError) FailureClass() failure.Class { return failure.Transport }
 
-// waitError turns the end of a wait into what Link promises: the context's own error after a cancel, a
+// waitError turns the end of a wait that began at since into what Link promises: the context's own error after a cancel, a
 // *TimeoutError after a deadline.
 func waitError(ctx context.Context, op string, since time.Time) error {
-	if err := ctx.Err(); err != nil && !errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Errorf("%s: %w", op, context.Cause(ctx))
+	if ctx.Err() == context.Canceled {
+		return failure.Stopped(ctx, "%s", op)
 	}
-	return &TimeoutError{Op: op, Waited: time.Since(since)}
+	return &TimeoutError{Op: op, Waited: time.Since(since), Cause: context.Cause(ctx)}
 }

@@ -15,6 +15,8 @@ import (
 	"runtime"
 	"strings"
 	"time"
+
+	"github.com/boardsmith/boardsmith/failure"
 )
 
 const (
@@ -42,7 +44,7 @@ type Error struct {
 	Text    string // what it printed: the first 64 KiB of both streams and the last 4
 	Stderr  string // the same of standard error alone
 	Command string // runs it again, in a shell
-	Err     error  // how it ended; context.DeadlineExceeded if it took longer than Timeout
+	Err     error  // how it ended; ErrTooLong if it took longer than Timeout
 }
 
 // Error gives the last line that the program printed.
@@ -109,7 +111,7 @@ func (c Command) run(ctx context.Context, both, out, errs *keeper) error {
 		return nil
 	}
 	if ctx.Err() != nil {
-		return fmt.Errorf("%s: %w", Name(c.Path), context.Cause(ctx))
+		return failure.Stopped(ctx, "%s", Name(c.Path))
 	}
 	if inner.Err() != nil {
 		err = fmt.Errorf("%w: more than %v", ErrTooLong, c.Timeout)

@@ -29,6 +29,8 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/moby/sys/atomicwriter"
 	"golang.org/x/term"
+
+	"github.com/boardsmith/boardsmith/failure"
 )
 
 // Program is the name of the keeper's executable, cmd/boardsmith-keeper.
@@ -148,6 +150,7 @@ func Up(ctx context.Context, find func() (string, error), dir, model string) (An
 	if err := firstState(dir, model); err != nil {
 		return Answer{}, err
 	}
+	caller := ctx
 	ctx, cancel := context.WithTimeout(ctx, firstAnswers)
 	defer cancel()
 	var ended <-chan error // of the keeper that was started here; nil: none runs
@@ -174,7 +177,10 @@ func Up(ctx context.Context, find func() (string, error), dir, model string) (An
 			}
 			ended = nil // another's keeper is there: it begins, or ends
 		case <-ctx.Done():
-			return Answer{}, fmt.Errorf("the emulated chip does not start: %w%s", context.Cause(ctx), lastWords(dir))
+			if caller.Err() != nil {
+				return Answer{}, failure.Stopped(caller, "start of the emulated chip")
+			}
+			return Answer{}, fmt.Errorf("the emulated chip does not start: no answer in %v%s", firstAnswers, lastWords(dir))
 		case <-time.After(asksEvery):
 			continue
 		}
@@ -224,6 +230,14 @@ func startKeeper(program, dir string) (<-chan error, error) {
 
 // Ask sends one request to the keeper of the chip in dir, which must run: Up.
 func Ask(ctx context.Context, dir string, q Request) (Answer, error) {
+	a, err := ask(ctx, dir, q)
+	if err != nil && ctx.Err() != nil {
+		err = failure.Stopped(ctx, "%s of the emulated chip", q.Do)
+	}
+	return a, err
+}
+
+func ask(ctx context.Context, dir string, q Request) (Answer, error) {
 	var d net.Dialer
 	conn, err := dialShort(ctx, &d, filepath.Join(dir, controlName))
 	if err != nil {
@@ -250,6 +264,7 @@ func Ask(ctx context.Context, dir string, q Request) (Answer, error) {
 
 // Down ends the keeper of the chip in dir, if there is one, and waits until it has saved what it kept.
 func Down(ctx context.Context, dir string) error {
+	caller := ctx
 	ctx, cancel := context.WithTimeout(ctx, firstAnswers)
 	defer cancel()
 	if _, err := Ask(ctx, dir, Request{Do: "down"}); err != nil {
@@ -261,7 +276,10 @@ func Down(ctx context.Context, dir string) error {
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("the keeper does not end: %w", context.Cause(ctx))
+			if caller.Err() != nil {
+				return failure.Stopped(caller, "end of the emulated chip")
+			}
+			return fmt.Errorf("the keeper did not end in %v", firstAnswers)
 		case <-time.After(5 * time.Millisecond):
 		}
 	}

@@ -6,10 +6,10 @@ package transporttest
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"time"
 
+	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/transport"
 )
 
@@ -36,7 +36,10 @@ type loopback struct {
 
 func (l *loopback) Read(ctx context.Context, p []byte) (n int, err error) {
 	if len(p) == 0 {
-		return 0, ctx.Err()
+		if ctx.Err() != nil {
+			return 0, ended(ctx, "read", time.Now())
+		}
+		return 0, nil
 	}
 	err = l.in.wait(ctx, "read", func() bool {
 		n = copy(p, l.in.data)
@@ -107,7 +110,7 @@ func (p *pipe) drop() {
 func (p *pipe) wait(ctx context.Context, op string, try func() bool) error {
 	began := time.Now()
 	for {
-		if err := ctx.Err(); err != nil {
+		if ctx.Err() != nil {
 			return ended(ctx, op, began)
 		}
 		p.mu.Lock()
@@ -132,8 +135,8 @@ func (p *pipe) wait(ctx context.Context, op string, try func() bool) error {
 
 // ended is what a Link's wait says when ctx ended it.
 func ended(ctx context.Context, op string, began time.Time) error {
-	if ctx.Err() == context.DeadlineExceeded {
-		return &transport.TimeoutError{Op: op, Waited: time.Since(began)}
+	if ctx.Err() == context.Canceled {
+		return failure.Stopped(ctx, "%s", op)
 	}
-	return fmt.Errorf("%s: %w", op, context.Cause(ctx))
+	return &transport.TimeoutError{Op: op, Waited: time.Since(began), Cause: context.Cause(ctx)}
 }

@@ -1,0 +1,43 @@
+//go:build unix
+
+package flasher
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/failure/failuretest"
+)
+
+// TestContexts ends the contexts of programmers before they begin, and while a tool does nothing.
+func TestContexts(t *testing.T) {
+	tool := filepath.Join(t.TempDir(), "tool")
+	if err := os.WriteFile(tool, []byte("#!/bin/sh\nexec sleep 60\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	c := Config{
+		Flash: boards.Flash{Target: "nrf51", Scripts: []string{"target/nrf51.cfg"}}, Probe: Probe{Virtual: &Virtual{"localhost:1", "localhost:2"}},
+		Find: func(string) (string, error) { return tool, nil }, Log: hclog.NewNullLogger(),
+	}
+	job := Job{Erase: []Sector{{Size: 1024}}, Write: []Segment{{Data: []byte{1}}}, Verify: []Segment{{Data: []byte{1}}}}
+	for _, name := range []string{"openocd", "pyocd"} {
+		p, err := New(name, c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		calls := failuretest.Calls{
+			"Programmer.Do":   func(ctx context.Context) error { return p.Do(ctx, job) },
+			"Programmer.Read": func(ctx context.Context) error { _, err := p.Read(ctx, []Range{{0, 16}}); return err },
+			"DebugServer.Serve": func(ctx context.Context) error {
+				return p.(DebugServer).Serve(ctx, 1, func(context.Context) error { return nil })
+			},
+		}
+		failuretest.Ended(t, calls)
+		failuretest.Waiting(t, calls)
+	}
+}

@@ -1,0 +1,95 @@
+package rpc_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/boardsmith/boardsmith/failure/failuretest"
+	"github.com/boardsmith/boardsmith/ndarray"
+	"github.com/boardsmith/boardsmith/rpc"
+	"github.com/boardsmith/boardsmith/rpc/rpctest"
+	"github.com/boardsmith/boardsmith/transport"
+	"github.com/boardsmith/boardsmith/transport/transporttest"
+)
+
+// A used session is one with something of each kind on the device.
+type used struct {
+	*rpc.Session
+	lib    rpc.Module
+	negate rpc.Function
+	slow   rpc.Function // never answers
+	tensor *rpc.Tensor
+}
+
+func use(t *testing.T) used {
+	release := make(chan struct{})
+	d := device()
+	d.Globals["slow"] = func(*rpctest.Device, []rpc.Value) ([]rpc.Value, error) { <-release; return rpctest.Nothing(), nil }
+	s := open(t, d, nil)
+	t.Cleanup(func() { close(release) }) // before that of open, which waits for the device
+	ctx := within(t, 10*time.Second)
+	u := used{Session: s, lib: must[rpc.Module](t)(s.SystemLib(ctx)), slow: must[rpc.Function](t)(s.Function(ctx, "slow"))}
+	u.negate = must[rpc.Function](t)(u.lib.Function(ctx, "negate"))
+	u.tensor = must[*rpc.Tensor](t)(s.Empty(ctx, i8, []int64{4}))
+	return u
+}
+
+// TestContexts ends the contexts of all that this package does, before it begins and while it waits.
+func TestContexts(t *testing.T) {
+	u := use(t)
+	array := must[*ndarray.Array](t)(ndarray.New(i8, 4))
+	bytes := make([]byte, 4)
+	var device rpc.Transport
+	dial := func() *transport.Session {
+		host, other := transporttest.Pair()
+		go func() { _ = (&rpctest.Device{}).Serve(context.Background(), other) }()
+		s, err := transport.Dial(within(t, 10*time.Second), host, transport.SessionOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { s.Close() })
+		return s
+	}
+	device = dial()
+	failuretest.Ended(t, failuretest.Calls{
+		"Transport.Send":     func(ctx context.Context) error { return device.Send(ctx, bytes) },
+		"Transport.Recv":     func(ctx context.Context) error { _, err := device.Recv(ctx); return err },
+		"Redialer.Redial":    func(ctx context.Context) error { return rpc.Redialer(dial()).Redial(ctx) },
+		"Session.Sync":       u.Sync,
+		"Session.Platform":   func(ctx context.Context) error { _, err := u.Platform(ctx); return err },
+		"Session.PriorFault": func(ctx context.Context) error { _, err := u.PriorFault(ctx); return err },
+		"Session.Function":   func(ctx context.Context) error { _, err := u.Function(ctx, "echo"); return err },
+		"Session.SystemLib":  func(ctx context.Context) error { _, err := u.SystemLib(ctx); return err },
+		"Session.Empty":      func(ctx context.Context) error { _, err := u.Empty(ctx, i8, []int64{1}); return err },
+		"Session.Alloc":      func(ctx context.Context) error { _, err := u.Alloc(ctx, 8, 8); return err },
+		"Session.NewArray":   func(ctx context.Context) error { _, err := u.NewArray(ctx, array); return err },
+		"Session.Shutdown":   func(ctx context.Context) error { return u.Shutdown(ctx) },
+		"Session.Close":      func(ctx context.Context) error { return use(t).Close(ctx) },
+		"Module.Function":    func(ctx context.Context) error { _, err := u.lib.Function(ctx, "fail"); return err },
+		"Module.Time":        func(ctx context.Context) error { _, err := u.lib.Time(ctx, "negate", rpc.TimeOptions{}); return err },
+		"Module.Free":        u.lib.Free,
+		"Function.Free":      u.negate.Free,
+		"Function.Call":      func(ctx context.Context) error { _, err := u.negate.Call(ctx, u.tensor, u.tensor); return err },
+		"Tensor.CopyTo":      func(ctx context.Context) error { return u.tensor.CopyTo(ctx, u.tensor) },
+		"Tensor.Write":       func(ctx context.Context) error { return u.tensor.Write(ctx, bytes) },
+		"Tensor.Read":        func(ctx context.Context) error { return u.tensor.Read(ctx, bytes) },
+		"Tensor.Array":       func(ctx context.Context) error { _, err := u.tensor.Array(ctx); return err },
+		"Tensor.Free":        u.tensor.Free,
+	})
+	if err := u.tensor.Write(within(t, 10*time.Second), bytes); err != nil {
+		t.Errorf("after contexts that had ended before anything was sent: %v", err)
+	}
+	busy := func() used {
+		u, began := use(t), make(chan struct{})
+		go func() { close(began); _, _ = u.slow.Call(context.Background()) }()
+		<-began
+		time.Sleep(10 * time.Millisecond) // until it has its turn
+		return u
+	}
+	failuretest.Waiting(t, failuretest.Calls{
+		"Function.Call":                   func(ctx context.Context) error { _, err := use(t).slow.Call(ctx); return err },
+		"waiting for one's turn":          func(ctx context.Context) error { return busy().Sync(ctx) },
+		"Session.Close of a busy session": func(ctx context.Context) error { return busy().Close(ctx) },
+	})
+}

@@ -1,0 +1,78 @@
+//go:build linux
+
+package transport_test
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/boardsmith/boardsmith/failure/failuretest"
+	"github.com/boardsmith/boardsmith/transport"
+	"github.com/boardsmith/boardsmith/transport/transporttest"
+)
+
+// TestContexts ends the contexts of all that this package does, before it begins and while it waits.
+func TestContexts(t *testing.T) {
+	mute, other := transporttest.Pair() // nobody is at the other end
+	defer other.Close()
+	full := bytes.Repeat([]byte{1}, 1<<20)
+	child := func(part string) *transport.Process {
+		p, err := transport.StartProcess(t.Context(), transport.ProcessConfig{Path: os.Args[0], Env: []string{childVariable + "=" + part}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = p.Close() })
+		return p
+	}
+	process := child("hang")
+	_, serial := openTerminal(t)
+	recorder := transport.Record(mute, &bytes.Buffer{})
+	replay, err := transport.OpenReplay(strings.NewReader(record(t)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	session := func() *transport.Session {
+		host, device := transporttest.Pair()
+		go serve(device)
+		s, err := transport.Dial(within(t, 10*time.Second), host, quick)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { s.Close() })
+		return s
+	}
+	reads := func(l transport.Link) failuretest.Call {
+		return func(ctx context.Context) error { _, err := l.Read(ctx, make([]byte, 1)); return err }
+	}
+	writes := func(l transport.Link) failuretest.Call {
+		return func(ctx context.Context) error { return l.Write(ctx, full) }
+	}
+	dial := func(ctx context.Context) error { _, err := transport.Dial(ctx, mute, quick); return err }
+	accept := func(ctx context.Context) error { _, err := transport.Accept(ctx, mute, quick); return err }
+	redial := func(ctx context.Context) error { return session().Redial(ctx) }
+	failuretest.Ended(t, failuretest.Calls{
+		"StartProcess": func(ctx context.Context) error {
+			_, err := transport.StartProcess(ctx, transport.ProcessConfig{Path: os.Args[0]})
+			return err
+		},
+		"Process.Read": reads(process), "Process.Write": writes(process),
+		"Link.Read": reads(mute), "Link.Write": writes(mute),
+		"Serial.Read": reads(serial), "Serial.Write": writes(serial),
+		"Recorder.Read": reads(recorder), "Recorder.Write": writes(recorder),
+		"Replay.Read": reads(replay), "Replay.Write": writes(replay),
+		"Dial": dial, "Accept": accept, "Session.Redial": redial,
+		"Session.Send":    func(ctx context.Context) error { return session().Send(ctx, []byte("x")) },
+		"Session.SendLog": func(ctx context.Context) error { return session().SendLog(ctx, "x") },
+		"Session.Recv":    func(ctx context.Context) error { _, err := session().Recv(ctx); return err },
+	})
+	failuretest.Waiting(t, failuretest.Calls{
+		"Process.Read": reads(process), "Link.Read": reads(mute), "Serial.Read": reads(serial), "Recorder.Read": reads(recorder),
+		"Process.Write": writes(process), "Link.Write": writes(mute), "Serial.Write": writes(serial),
+		"Dial": dial, "Accept": accept,
+		"Session.Recv": func(ctx context.Context) error { _, err := session().Recv(ctx); return err },
+	})
+}
