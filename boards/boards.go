@@ -132,7 +132,9 @@ type Link struct {
 	Args    []string `json:"args,omitzero"`    // of qemu: the machine; "{image}" stands for the ELF file, which is else given by -kernel
 	Install string   `json:"install,omitzero"` // of qemu: one command that installs it on Debian, for messages
 	USB     string   `json:"usb,omitzero"`     // of serial: vendor and product of the adapter, as in "0483:374b"
-	Baud    int      `json:"baud,omitzero"`    // of serial and qemu: bits a second; 0 means 115200
+	// Interface is, of serial, the number of the USB interface that is the UART, where the adapter has several.
+	Interface *int `json:"interface,omitzero"`
+	Baud      int  `json:"baud,omitzero"` // of serial and qemu: bits a second; 0 means 115200
 }
 
 // Flash is how an image gets onto the board.
@@ -140,6 +142,7 @@ type Flash struct {
 	Runner  string   `json:"runner,omitzero"`  // a programmer; none: there is nothing to write
 	Scripts []string `json:"scripts,omitzero"` // of openocd: its configuration files
 	Target  string   `json:"target,omitzero"`  // of pyocd: its name of the chip; of west with pyocd: in place of the build's own
+	USB     string   `json:"usb,omitzero"`     // vendor and product of the probe, where the UART is another USB device
 	Virtual bool     `json:"virtual,omitzero"` // its probe is emulated, and so is the chip behind it, kept from run to run
 }
 

@@ -61,7 +61,10 @@ func (b *Board) checkLink() error {
 		return b.wrong("link.program", "only a link of kind qemu has a program, args and install")
 	}
 	if l.USB != "" && !usbRE.MatchString(l.USB) {
-		return b.wrong("link.usb", "%q is not vendor:product in small hexadecimal digits, as in 0483:374b", l.USB)
+		return b.wrong("link.usb", notUSB, l.USB)
+	}
+	if n := l.Interface; n != nil && (*n < 0 || *n > maxInterface) {
+		return b.wrong("link.interface", "%d is not between 0 and %d", *n, maxInterface)
 	}
 	if l.Baud < 0 || l.Baud > 100_000_000 {
 		return b.wrong("link.baud", "%d bits a second", l.Baud)
@@ -69,7 +72,15 @@ func (b *Board) checkLink() error {
 	return nil
 }
 
+const (
+	notUSB       = "%q is not vendor:product in small hexadecimal digits, as in 0483:374b"
+	maxInterface = 255 // bInterfaceNumber is a byte
+)
+
 func (b *Board) checkFlash() error {
+	if u := b.Flash.USB; u != "" && !usbRE.MatchString(u) {
+		return b.wrong("flash.usb", notUSB, u)
+	}
 	switch r := b.Flash.Runner; {
 	case r == "":
 		return b.wrong("flash.runner", `names no runner ("none" where nothing is written)`)

@@ -1,18 +1,16 @@
-// This file finds the one device that is meant, among those that are attached, and leases it.
+// This file leases a device, and finds it again when it was plugged in elsewhere.
 
 package project
 
 import (
 	"cmp"
 	"context"
-	"fmt"
+	"errors"
 	"path/filepath"
-	"slices"
-	"strings"
+	"time"
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/cache"
-	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/flasher"
 	"github.com/boardsmith/boardsmith/transport"
 )
@@ -24,67 +22,13 @@ type bench struct {
 	tool       string         // its name
 	probe      flasher.Probe
 	port       string // of its UART
-	path       string // USB path of that; "" if it is on no USB, or the system does not say
+	found      place  // where both are; nothing where they are emulated
 	power      string // bench.json's command that takes the board's power away and gives it again; "" if there is none
 	chip       string // its chip's id: by bench.json, or that the last flash found; "" if that is not known
 	ledger     *cache.Ledger
+	leases     string // folder of the lease
 	lease      *cache.Lease
 }
-
-// A PortInfo is a serial port that is attached.
-type PortInfo struct {
-	Name   string // its path, as in "/dev/ttyACM0"
-	USB    string // vendor and product, as in "0483:374b"; "" if it is not on USB
-	Serial string // of the USB device, which is the probe's
-	Path   string // of the USB device: bus and ports, as in "1-2.3"; "" where the system does not say
-	What   string // its product name
-}
-
-// An AmbiguousError is a choice that several attached devices meet: none is guessed.
-type AmbiguousError struct {
-	Board string
-	Which string
-	Ports []PortInfo
-}
-
-func (e *AmbiguousError) Error() string {
-	var names []string
-	for _, p := range e.Ports {
-		names = append(names, fmt.Sprintf("%s (serial %s, USB path %s)", p.Name, p.Serial, p.Path))
-	}
-	return fmt.Sprintf("%d attached devices could be board %s: %s", len(e.Ports), e.Board, strings.Join(names, ", "))
-}
-
-// FailureClass says that the choice is the user's.
-func (e *AmbiguousError) FailureClass() failure.Class { return failure.Config }
-
-// NextStep says how to choose.
-func (e *AmbiguousError) NextStep() string {
-	p := e.Ports[0]
-	same := slices.ContainsFunc(e.Ports[1:], func(o PortInfo) bool { return o.Serial == p.Serial })
-	if p.Serial != "" && !same {
-		return "choose one, as in DEVICE=" + p.Serial
-	}
-	return "choose one, as in DEVICE=" + cmp.Or(p.Path, p.Name)
-}
-
-// A NoDeviceError is a board that is not attached.
-type NoDeviceError struct {
-	Board, Which, USB string
-}
-
-func (e *NoDeviceError) Error() string {
-	if e.Which != "" {
-		return fmt.Sprintf("no attached device of board %s is %q", e.Board, e.Which)
-	}
-	return fmt.Sprintf("board %s is not attached: no serial port of USB device %s", e.Board, e.USB)
-}
-
-// FailureClass says that the board is not there.
-func (e *NoDeviceError) FailureClass() failure.Class { return failure.ProbeMissing }
-
-// NextStep says where to look.
-func (e *NoDeviceError) NextStep() string { return "mage devices lists what is attached" }
 
 // stateDir is the folder of what must outlast the cache.
 func (e Env) stateDir() (string, error) {
@@ -131,18 +75,17 @@ func (d *Device) attachProbe(ctx context.Context, runner, which string) (err err
 	if d.board.Flash.Virtual {
 		err = n.findVirtual(ctx, d.board, which, d.env)
 	} else {
-		err = n.find(d.board, which)
+		err = n.find(d.board, which, d.env.Bench)
 	}
 	if err != nil {
 		return err
 	}
 	noted := d.env.Bench.noted(d.board.Name, n)
 	n.power, n.chip = noted.Power, noted.Chip
-	leases, err := d.env.leaseDir(d.board)
-	if err != nil {
+	if n.leases, err = d.env.leaseDir(d.board); err != nil {
 		return err
 	}
-	if n.lease, err = cache.Take(ctx, leases, "probe:"+n.which(), d.env.Wait); err != nil {
+	if n.lease, err = n.takeLease(ctx, d.env.Wait); err != nil {
 		return err
 	}
 	n.conf = flasher.Config{
@@ -157,6 +100,37 @@ func (d *Device) attachProbe(ctx context.Context, runner, which string) (err err
 	return nil
 }
 
+// takeLease leases the device where it is attached, which is one place whoever looks: serials need not be unique, and ports have
+// other names after a while.
+func (n *bench) takeLease(ctx context.Context, wait time.Duration) (*cache.Lease, error) {
+	l, err := cache.Take(ctx, n.leases, n.at(), wait)
+	var taken *cache.LeaseError
+	if errors.As(err, &taken) {
+		taken.Device = "probe:" + n.which()
+	}
+	return l, err
+}
+
+// at is where the device is attached.
+func (n *bench) at() string {
+	switch {
+	case n.probe.USBPath != "":
+		return "usb:" + n.probe.USBPath
+	case n.probe.Serial != "":
+		return "probe:" + n.probe.Serial
+	}
+	return "port:" + n.port
+}
+
+// which tells the device from others, also when it is plugged in again: its probe's serial, if no other has the same, else
+// where it is.
+func (n *bench) which() string {
+	if n.probe.Serial != "" && !n.probe.Shared {
+		return n.probe.Serial
+	}
+	return cmp.Or(n.probe.USBPath, n.port)
+}
+
 // take makes the programmer for an image; nil: for none.
 func (n *bench) take(i *Image) (err error) {
 	if i != nil {
@@ -166,11 +140,28 @@ func (n *bench) take(i *Image) (err error) {
 	return err
 }
 
+// find looks through what is attached.
+func (n *bench) find(b *boards.Board, which string, noted *Bench) error {
+	all, err := attachedUnits(b)
+	if err != nil {
+		return err
+	}
+	p, err := (&choice{b, which, noted, all}).only()
+	if err != nil {
+		return err
+	}
+	n.settle(p)
+	return nil
+}
+
 // findVirtual starts the emulated board, or finds that it runs.
 func (n *bench) findVirtual(ctx context.Context, b *boards.Board, which string, e Env) error {
 	up, err := e.virtualUp(ctx, b)
 	if err != nil {
 		return err
+	}
+	if noted := (&choice{which: which, bench: e.Bench}).named(); noted != nil {
+		which = noted.Probe
 	}
 	if which != "" && which != up.State.Serial && which != up.Address.UART {
 		return &NoDeviceError{Board: b.Name, Which: which}
@@ -183,47 +174,42 @@ func (n *bench) findVirtual(ctx context.Context, b *boards.Board, which string, 
 // VirtualDir is the folder of a board's emulated chip, below the state folder.
 func VirtualDir(stateDir, board string) string { return filepath.Join(stateDir, "virtual", board) }
 
-// listPorts is Ports, but in tests.
-var listPorts = Ports
-
-// find looks through the attached ports.
-func (n *bench) find(b *boards.Board, which string) error {
-	ports, err := listPorts()
+// again finds the device once more: since it was plugged in again it may be elsewhere, and its port may be called otherwise.
+// Its lease follows it.
+func (n *bench) again(ctx context.Context, b *boards.Board) error {
+	all, err := attachedUnits(b)
 	if err != nil {
 		return err
 	}
-	var fit []PortInfo
-	for _, p := range ports {
-		chosen := which != "" && (p.Serial == which || p.Name == which || p.Path == which)
-		if chosen || which == "" && p.USB != "" && strings.EqualFold(p.USB, b.Link.USB) {
-			fit = append(fit, p)
-		}
-	}
-	switch len(fit) {
-	case 0:
-		return &NoDeviceError{b.Name, which, b.Link.USB}
-	case 1:
-		n.probe, n.port, n.path = flasher.Probe{Serial: fit[0].Serial, USBPath: fit[0].Path}, fit[0].Name, fit[0].Path
-		return nil
-	default:
-		return &AmbiguousError{b.Name, which, fit}
-	}
-}
-
-// again finds the device once more: since it was plugged in again it may be elsewhere, and its port may be called otherwise.
-func (n *bench) again(b *boards.Board) error {
-	if err := n.find(b, n.which()); err != nil {
+	found, err := n.found.again(b, all)
+	if err != nil {
 		return err
 	}
-	n.conf.Probe = n.probe
+	was := n.at()
+	n.settle(found)
+	if n.at() != was {
+		l, err := n.takeLease(ctx, 0)
+		if err != nil {
+			return err
+		}
+		n.lease.Release()
+		n.lease = l
+	}
+	n.conf.Probe, n.conf.Held = n.probe, n.lease.File()
 	return n.take(nil)
+}
+
+// settle makes a place the device's.
+func (n *bench) settle(p place) {
+	n.found, n.port = p, p.uart.Name
+	n.probe = flasher.Probe{Serial: p.probe.serial, USBPath: p.probe.path, Shared: p.probe.shared}
 }
 
 // open opens the board's UART. Since it was last used, the board may have been plugged in elsewhere, and its port's name be that
 // of another board.
-func (n *bench) open(b *boards.Board) (transport.Link, error) {
+func (n *bench) open(ctx context.Context, b *boards.Board) (transport.Link, error) {
 	if n.probe.Virtual == nil {
-		if err := n.again(b); err != nil {
+		if err := n.again(ctx, b); err != nil {
 			return nil, err
 		}
 	}

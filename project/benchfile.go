@@ -38,12 +38,17 @@ type BenchDevice struct {
 	Link  BenchLink `json:"link"`
 	Power string    `json:"power,omitempty"` // a command that takes its power away and gives it again
 	Notes string    `json:"notes,omitempty"`
+
+	Shared bool `json:"-"` // another attached probe has its serial: only Link.Path tells them apart
 }
 
 // A BenchLink is how the device was reached when it was noted.
 type BenchLink struct {
-	Kind string `json:"kind"`
-	Path string `json:"path,omitempty"` // USB path
+	Kind      string `json:"kind"`
+	Path      string `json:"path,omitempty"`      // USB path
+	Interface *int   `json:"interface,omitempty"` // USB interface of the UART, where the USB device has several; nil: the board file's
+	USB       string `json:"usb,omitempty"`       // vendor and product of the UART's adapter, where that is not the probe
+	Serial    string `json:"serial,omitempty"`    // of that adapter
 }
 
 // ReadBench reads a bench.json. None is an empty one; one that cannot be understood is an error of class config.
@@ -120,7 +125,8 @@ func (b *Bench) behind(n *bench) (list []BenchDevice) {
 		return nil
 	}
 	for _, d := range b.Devices {
-		if d.Probe != "" && d.Probe == n.probe.Serial || d.Probe == "" && d.Link.Path != "" && d.Link.Path == n.path {
+		here := d.Link.Path != "" && d.Link.Path == n.probe.USBPath
+		if d.Probe == n.probe.Serial && d.Probe != "" && (here || !n.probe.Shared) || d.Probe == "" && here {
 			list = append(list, d)
 		}
 	}
@@ -138,11 +144,13 @@ func (b *Bench) noted(board string, n *bench) BenchDevice {
 }
 
 // Note adds a device, or brings up to date what is noted of the same one: that of the same chip, else of the same probe and
-// board. Name (unless d has one), power command and notes stay as they are. It returns what is noted now.
+// board, and place if the probe's serial is not unique. Name (unless d has one), power command and notes stay as they are. It returns what is noted now.
 func (b *Bench) Note(d BenchDevice) BenchDevice {
 	i := slices.IndexFunc(b.Devices, func(o BenchDevice) bool { return d.Chip != "" && o.Chip == d.Chip })
 	if i < 0 {
-		i = slices.IndexFunc(b.Devices, func(o BenchDevice) bool { return o.Probe == d.Probe && o.Board == d.Board })
+		i = slices.IndexFunc(b.Devices, func(o BenchDevice) bool {
+			return o.Probe == d.Probe && o.Board == d.Board && (!d.Shared || o.Link.Path == d.Link.Path)
+		})
 	}
 	if i < 0 {
 		if d.Name == "" {

@@ -101,7 +101,7 @@ func plannedProbe(ctx context.Context, b *boards.Board, which string, e Env) (fl
 	if !b.Flash.Virtual {
 		n := &bench{}
 		var none *NoDeviceError
-		if err := n.find(b, which); err != nil && !errors.As(err, &none) {
+		if err := n.find(b, which, e.Bench); err != nil && !errors.As(err, &none) {
 			return flasher.Probe{}, err
 		}
 		return n.probe, nil // none: the tool would take what it finds

@@ -63,12 +63,23 @@ func TestBenchFile(t *testing.T) {
 		t.Errorf("the second is called %q", n.Name)
 	}
 	moved := b.Note(BenchDevice{Board: "nucleo_f746zg", Probe: "P9", Chip: "c1", Link: BenchLink{Kind: "serial", Path: "3-1"}}) // by its chip
-	want := BenchDevice{"nucleo-f746zg-1", "nucleo_f746zg", "P9", "c1", BenchLink{"serial", "3-1"}, "relay 3", "antenna removed"}
+	want := BenchDevice{"nucleo-f746zg-1", "nucleo_f746zg", "P9", "c1", BenchLink{Kind: "serial", Path: "3-1"}, "relay 3", "antenna removed", false}
 	if moved != want {
 		t.Errorf("moved: %+v", moved)
 	}
 	if n := b.Note(BenchDevice{Name: "left", Board: "nucleo_f746zg", Probe: "P2", Chip: "c2"}); n.Name != "left" || len(b.Devices) != 2 {
 		t.Errorf("renamed: %+v of %d", n, len(b.Devices))
+	}
+	one := 1
+	for range 2 { // two probes of one serial, by where they are
+		b.Note(BenchDevice{Board: "nucleo_f401re", Probe: "P3", Link: BenchLink{Kind: "serial", Path: "1-3", Interface: &one}, Shared: true})
+		b.Note(BenchDevice{Board: "nucleo_f401re", Probe: "P3", Link: BenchLink{Kind: "serial", Path: "1-4", USB: "1a86:7523", Serial: "A"}, Shared: true})
+	}
+	if len(b.Devices) != 4 || b.Devices[2].Link.Path != "1-3" || b.Devices[3].Link.Path != "1-4" {
+		t.Errorf("%+v", b.Devices)
+	}
+	for i := range b.Devices {
+		b.Devices[i].Shared = false // it is not in the file
 	}
 	must(t, b.Write(path))
 	if again, err := ReadBench(path); err != nil || !reflect.DeepEqual(again, b) {
@@ -161,11 +172,11 @@ func TestUSB(t *testing.T) {
 	tty := filepath.Join(sysfs, "class", "tty", "ttyACM0")
 	must(t, os.MkdirAll(tty, 0o755))
 	must(t, os.Symlink(port, filepath.Join(tty, "device")))
-	if got := usbPathOf("/dev/ttyACM0"); got != "1-2.3" {
-		t.Errorf("path %q", got)
+	if path, number := usbPlaceOf("/dev/ttyACM0"); path != "1-2.3" || number != "2" {
+		t.Errorf("path %q, interface %q", path, number)
 	}
-	if got := usbPathOf("/dev/ttyS0"); got != "" {
-		t.Errorf("path %q of none", got)
+	if path, number := usbPlaceOf("/dev/ttyS0"); path != "" || number != "" {
+		t.Errorf("path %q, interface %q of none", path, number)
 	}
 	want := USBDevice{"0483:374b", "066D", "1-2.3", "ST STM32 STLink", "0100", "/dev/bus/usb/001/012"}
 	all := USBDevices()

@@ -35,8 +35,8 @@ var linkers = map[string]func(context.Context, *Device, *Image) (transport.Link,
 	"qemu":    startEmulator,
 }
 
-// Attach takes hold of a device of the board. which tells apart several of them: a probe's serial, the name or path of a
-// port; a process or an emulator has none, and which must be "". One with a probe is leased until Close: *LeaseError,
+// Attach takes hold of a device of the board. which tells apart several of them: a name in Env.Bench, a probe's serial, a USB
+// path, the name of a port; a process or an emulator has none, and which must be "". One with a probe is leased until Close: *LeaseError,
 // *AmbiguousError, *NoDeviceError.
 func Attach(ctx context.Context, b *boards.Board, which string, e Env) (*Device, error) {
 	if ctx.Err() != nil {
@@ -136,7 +136,7 @@ func (d *Device) open(ctx context.Context, i *Image) (*rpc.Session, error) {
 // openLink starts the firmware where that is for us to do, and opens the link to it.
 func (d *Device) openLink(ctx context.Context, i *Image) (transport.Link, error) {
 	if d.bench != nil {
-		return d.bench.open(d.board)
+		return d.bench.open(ctx, d.board)
 	}
 	return linkers[d.board.Link.Kind](ctx, d, i)
 }

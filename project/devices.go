@@ -16,14 +16,16 @@ import (
 
 // An Attached is a debug probe or a serial port of this computer, or an emulated chip of this user.
 type Attached struct {
-	Boards  []string // kinds that it could be; none: it is not known what is behind it
-	Probe   string   // serial of its probe
-	Port    string   // of its UART; "" if it has none, or does not run
-	USB     string   // vendor and product
-	Path    string   // USB path
-	What    string   // what it says it is
-	Virtual bool     // its chip and probe are emulated
-	Runs    bool     // an emulated one has its keeper; any other is plugged in
+	Boards []string // kinds that it could be; none: it is not known what is behind it
+	Probe  string   // serial of its probe
+	Port   string   // of its UART; "" if it has none, or does not run
+	USB    string   // vendor and product
+	Path   string   // USB path
+	// Interface is the number of the port's USB interface; "" where the system does not say.
+	Interface string
+	What      string // what it says it is
+	Virtual   bool   // its chip and probe are emulated
+	Runs      bool   // an emulated one has its keeper; any other is plugged in
 }
 
 // probeIDs are debug probes by USB vendor and product; a product of "" stands for all of the vendor's.
@@ -67,7 +69,7 @@ func Devices(ctx context.Context, e Env) ([]Attached, error) {
 	if err != nil {
 		return nil, err
 	}
-	ports, err := Ports()
+	ports, err := listPorts()
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +78,7 @@ func Devices(ctx context.Context, e Env) ([]Attached, error) {
 	seen := map[string]bool{} // USB paths
 	for _, p := range ports {
 		seen[p.Path] = true
-		list = append(list, Attached{Boards: couldBe(kinds, p.USB), Probe: p.Serial, Port: p.Name, USB: p.USB, Path: p.Path, What: p.What, Runs: true})
+		list = append(list, Attached{Boards: couldBe(kinds, p.USB), Probe: p.Serial, Port: p.Name, USB: p.USB, Path: p.Path, Interface: p.Interface, What: p.What, Runs: true})
 	}
 	for _, u := range USBDevices() {
 		if kind := ProbeKind(u.ID); kind != "" && !seen[u.Path] {
@@ -106,7 +108,7 @@ func (e Env) kinds() (list []*boards.Board) {
 
 func couldBe(kinds []*boards.Board, usb string) (names []string) {
 	for _, b := range kinds {
-		if usb != "" && strings.EqualFold(b.Link.USB, usb) {
+		if usb != "" && strings.EqualFold(probeOf(b), usb) {
 			names = append(names, b.Name)
 		}
 	}
@@ -186,6 +188,8 @@ func Virtual(ctx context.Context, b *boards.Board, do string, e Env) (VirtualSta
 type Identity struct {
 	Probe   string // serial of the probe; "" if it has none
 	Port    string // of its UART
+	Link    BenchLink
+	Shared  bool   // another attached probe has its serial
 	Answers bool   // firmware of boardsmith's answered
 	Chip    string // id of the chip in hexadecimal; "" if it has none, or nobody answered
 	BuildID string
@@ -200,6 +204,7 @@ func (d *Device) Identify(ctx context.Context) (Identity, error) {
 	var is Identity
 	if d.bench != nil {
 		is.Probe, is.Port = d.bench.probe.Serial, d.bench.port
+		is.Link, is.Shared = d.bench.found.link(d.board), d.bench.probe.Shared
 		if a := d.ask(ctx, nil); a != nil {
 			is.Answers, is.Chip, is.BuildID = true, a.chip, (&Image{BuildID: a.buildID}).ID()
 		}

@@ -328,7 +328,7 @@ func (f *flashing) save() error {
 func (d *Device) ask(ctx context.Context, next *Image) *firmwareAnswer {
 	ctx, cancel := context.WithTimeout(ctx, askWithin)
 	defer cancel()
-	link, err := d.bench.open(d.board)
+	link, err := d.bench.open(ctx, d.board)
 	if err != nil {
 		d.env.log().Debug("ask", "error", err)
 		return nil

@@ -154,7 +154,7 @@ func TestFaultOfAnEarlierBuild(t *testing.T) {
 	dev := d.attach()
 	_, err := dev.Flash(t.Context(), first)
 	must(t, err)
-	link, err := dev.bench.open(dev.board)
+	link, err := dev.bench.open(t.Context(), dev.board)
 	must(t, err)
 	mute := &muteLink{Link: link}
 	s, err := transport.Dial(t.Context(), mute, transport.SessionOptions{})

@@ -20,7 +20,8 @@ func Ports() ([]PortInfo, error) {
 	}
 	var ports []PortInfo
 	for _, p := range list {
-		info := PortInfo{Name: p.Name, Serial: p.SerialNumber, What: p.Product, Path: usbPathOf(p.Name)}
+		info := PortInfo{Name: p.Name, Serial: p.SerialNumber, What: p.Product}
+		info.Path, info.Interface = usbPlaceOf(p.Name)
 		if p.IsUSB {
 			info.USB = strings.ToLower(p.VID + ":" + p.PID)
 		}

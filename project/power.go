@@ -75,7 +75,7 @@ func (n *bench) cyclePower(ctx context.Context, b *boards.Board) error {
 	limited, cancel := context.WithTimeout(ctx, backWithin)
 	defer cancel()
 	for {
-		err := n.again(b)
+		err := n.again(limited, b)
 		if err == nil {
 			return nil
 		}
@@ -85,15 +85,4 @@ func (n *bench) cyclePower(ctx context.Context, b *boards.Board) error {
 		case <-time.After(backEvery):
 		}
 	}
-}
-
-// which tells the device from others, also when it is plugged in again: its probe's serial, else where it is.
-func (n *bench) which() string {
-	if n.probe.Serial != "" {
-		return n.probe.Serial
-	}
-	if n.path != "" {
-		return n.path
-	}
-	return n.port
 }

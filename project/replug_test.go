@@ -45,12 +45,12 @@ func TestReplug(t *testing.T) {
 	defer d.Close()
 	for _, now := range [][]PortInfo{nil, {out}, {{Name: taken.Name(), USB: b.Link.USB, Serial: "S2", Path: "1-2"}}} {
 		plugged(t, now...)
-		if _, err := d.bench.open(b); failure.Of(err) != failure.ProbeMissing {
+		if _, err := d.bench.open(t.Context(), b); failure.Of(err) != failure.ProbeMissing {
 			t.Errorf("with %v: %v", now, err)
 		}
 	}
 	plugged(t, PortInfo{Name: taken.Name(), USB: b.Link.USB, Serial: "S2", Path: "1-2"}, PortInfo{Name: far.Name(), USB: b.Link.USB, Serial: "S1", Path: "3-1"})
-	link, err := d.bench.open(b)
+	link, err := d.bench.open(t.Context(), b)
 	must(t, err)
 	must(t, link.Close())
 	if d.bench.port != far.Name() || d.bench.probe.USBPath != "3-1" {

@@ -15,19 +15,24 @@ var sysfs = "/sys"
 // usbPath is the name that the kernel gives to a USB device: its bus and the ports on the way to it.
 var usbPath = regexp.MustCompile(`^[0-9]+-[0-9]+(\.[0-9]+)*$`)
 
-// usbPathOf is the USB path of the device that a serial port belongs to, "" if it is on no USB.
-func usbPathOf(port string) string {
+// usbInterface is the name of an interface of a device: its path, configuration and number.
+var usbInterface = regexp.MustCompile(`^([0-9]+-[0-9]+(?:\.[0-9]+)*):[0-9]+\.([0-9]+)$`)
+
+// usbPlaceOf is the USB path of the device that a serial port belongs to, and its interface's number, both "" if it is on no USB.
+func usbPlaceOf(port string) (path, number string) {
 	dir, err := filepath.EvalSymlinks(filepath.Join(sysfs, "class", "tty", filepath.Base(port), "device"))
 	if err != nil {
-		return ""
+		return "", ""
 	}
-	path := ""
 	for _, name := range strings.Split(filepath.ToSlash(dir), "/") {
 		if usbPath.MatchString(name) {
-			path = name // the last is the device, those before it are hubs
+			path, number = name, "" // the last is the device, those before it are hubs
+		}
+		if m := usbInterface.FindStringSubmatch(name); m != nil && m[1] == path {
+			number = m[2]
 		}
 	}
-	return path
+	return path, number
 }
 
 // A USBDevice is one that is plugged in.

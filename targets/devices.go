@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/boardsmith/boardsmith/boards"
@@ -26,7 +28,7 @@ func (s *session) devices(ctx context.Context) error {
 		return err
 	}
 	for _, d := range all {
-		s.printDevice(in, d)
+		s.printDevice(in, d, all)
 	}
 	if len(all) == 0 {
 		s.out.printf("devices: no probe, no serial port, and no emulated board was used yet (BOARD=microbit go tool mage virtual:up starts one)")
@@ -40,13 +42,13 @@ func (s *session) devices(ctx context.Context) error {
 	return nil
 }
 
-func (s *session) printDevice(in *inputs, d project.Attached) {
+func (s *session) printDevice(in *inputs, d project.Attached, all []project.Attached) {
 	words := []string{first(strings.Join(d.Boards, " or "), "of no known board")}
 	if d.What != "" {
 		words = append(words, d.What)
 	}
-	r := record{"status": "done", "boards": append([]string{}, d.Boards...), "probe": d.Probe, "port": d.Port, "usb": d.USB, "path": d.Path, "what": d.What, "virtual": d.Virtual, "runs": d.Runs}
-	for _, f := range []struct{ name, value string }{{"serial", d.Probe}, {"port", d.Port}, {"USB", d.USB}, {"path", d.Path}} {
+	r := record{"status": "done", "boards": append([]string{}, d.Boards...), "probe": d.Probe, "port": d.Port, "usb": d.USB, "path": d.Path, "interface": d.Interface, "what": d.What, "virtual": d.Virtual, "runs": d.Runs}
+	for _, f := range []struct{ name, value string }{{"serial", d.Probe}, {"port", d.Port}, {"USB", d.USB}, {"path", d.Path}, {"interface", d.Interface}} {
 		if f.value != "" {
 			words = append(words, f.name+" "+f.value)
 		}
@@ -55,7 +57,7 @@ func (s *session) printDevice(in *inputs, d project.Attached) {
 		words = append(words, "not running, starts when it is used")
 	}
 	for _, b := range in.bench.Devices {
-		if b.Probe != "" && b.Probe == d.Probe {
+		if b.Probe != "" && isNoted(b, d, all) {
 			words = append(words, "named "+b.Name)
 			r["name"] = b.Name
 		}
@@ -71,12 +73,15 @@ func (s *session) saveBench(ctx context.Context, in *inputs, all []project.Attac
 	noted := 0
 	for _, d := range all {
 		b := s.kindOf(in, d)
-		if b == nil || in.device != "" && in.which() != d.Probe && in.which() != d.Port && in.which() != d.Path {
+		if b == nil || in.device != "" && !in.means(d, all) || !isUART(b, d) {
 			continue
 		}
-		n, err := s.ask(ctx, in, b, d)
+		n, answers, err := s.ask(ctx, in, b, d)
 		if err != nil {
 			return fmt.Errorf("%s: %w", first(d.Probe, d.Port), err)
+		}
+		if !answers && severalPorts(b, d, all) {
+			continue // the UART may be another one
 		}
 		n = in.bench.Note(n)
 		noted++
@@ -109,20 +114,43 @@ func (s *session) kindOf(in *inputs, d project.Attached) *boards.Board {
 	return b
 }
 
+// isNoted says whether an attached device is one of bench.json; all are those that there are.
+func isNoted(noted project.BenchDevice, d project.Attached, all []project.Attached) bool {
+	shared := slices.ContainsFunc(all, func(o project.Attached) bool { return o.Probe == d.Probe && o.Path != d.Path })
+	return noted.Probe == d.Probe && (noted.Link.Path == d.Path || noted.Probe != "" && !shared)
+}
+
+// isUART says whether a port may be the board's, by its USB interface.
+func isUART(b *boards.Board, d project.Attached) bool {
+	want := b.Link.Interface
+	return want == nil || d.Interface == "" || d.Interface == strconv.Itoa(*want)
+}
+
+// severalPorts says whether a device has other ports that may be its UART.
+func severalPorts(b *boards.Board, d project.Attached, all []project.Attached) bool {
+	return d.Port != "" && slices.ContainsFunc(all, func(o project.Attached) bool {
+		return isUART(b, o) && o.Port != "" && o.Port != d.Port && o.Probe == d.Probe && o.Path == d.Path && o.USB == d.USB
+	})
+}
+
 // ask attaches a device and asks it what it is.
-func (s *session) ask(ctx context.Context, in *inputs, b *boards.Board, d project.Attached) (project.BenchDevice, error) {
-	n := project.BenchDevice{Name: s.env("NAME"), Board: b.Name, Probe: d.Probe, Link: project.BenchLink{Kind: b.Link.Kind, Path: d.Path}}
+func (s *session) ask(ctx context.Context, in *inputs, b *boards.Board, d project.Attached) (n project.BenchDevice, answers bool, err error) {
+	n = project.BenchDevice{Name: s.env("NAME"), Board: b.Name, Probe: d.Probe}
 	e := s.projectEnv(in)
 	if e.Flasher == "none" {
 		e.Flasher = ""
 	}
-	dev, err := s.attach(ctx, b, first(d.Probe, d.Path, d.Port), e)
+	which := first(d.Port, d.Path, d.Probe)
+	if d.Virtual {
+		which = d.Probe
+	}
+	dev, err := s.attach(ctx, b, which, e)
 	if err != nil {
-		return n, err
+		return n, false, err
 	}
 	is, err := dev.Identify(ctx)
-	n.Chip = is.Chip
-	return n, errors.Join(err, dev.Close())
+	n.Chip, n.Link, n.Shared = is.Chip, is.Link, is.Shared
+	return n, is.Answers, errors.Join(err, dev.Close())
 }
 
 // monitor shows what goes over the device's link until it is interrupted.
@@ -164,7 +192,7 @@ func (s *session) monitored(ctx context.Context) (*project.Device, *project.Imag
 		return nil, nil, err
 	}
 	e := s.projectEnv(in)
-	d, err := s.attach(ctx, b, in.which(), e)
+	d, err := s.attach(ctx, b, in.device, e)
 	if err != nil {
 		return nil, nil, err
 	}

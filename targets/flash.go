@@ -120,7 +120,7 @@ func (s *session) plan(ctx context.Context, in *inputs) (project.Plan, error) {
 	if err != nil || image == nil {
 		return project.Plan{}, err
 	}
-	return project.PlanFor(ctx, s.project.Board(), in.which(), s.projectEnv(in), image)
+	return project.PlanFor(ctx, s.project.Board(), in.device, s.projectEnv(in), image)
 }
 
 // erase erases the board's flash.
@@ -130,13 +130,13 @@ func (s *session) erase(ctx context.Context) error {
 		return err
 	}
 	if s.env.set("DRYRUN") {
-		plan, err := project.PlanErase(ctx, b, in.which(), s.projectEnv(in))
+		plan, err := project.PlanErase(ctx, b, in.device, s.projectEnv(in))
 		if err != nil {
 			return err
 		}
 		return s.printPlan(plan, fmt.Sprintf("erase the flash of board %s", b.Name))
 	}
-	d, err := s.attach(ctx, b, in.which(), s.projectEnv(in))
+	d, err := s.attach(ctx, b, in.device, s.projectEnv(in))
 	if err != nil {
 		return err
 	}
@@ -187,10 +187,14 @@ func (s *session) wear(context.Context) error {
 }
 
 func (s *session) isDevice(in *inputs, w project.DeviceWear) bool {
-	if d := in.bench.Find(in.device); d != nil && d.Chip != "" {
+	d := in.bench.Find(in.device)
+	if d == nil {
+		return w.Probe == in.device || strings.HasSuffix(w.Device, ":"+in.device)
+	}
+	if d.Chip != "" {
 		return w.Device == "chip:"+d.Chip
 	}
-	return w.Probe == in.which() || strings.HasSuffix(w.Device, ":"+in.which())
+	return w.Probe == first(d.Probe, d.Link.Path)
 }
 
 const (

@@ -239,12 +239,12 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// which is how package project is told of the device: by what identifies it, where bench.json has its name.
-func (in *inputs) which() string {
-	if d := in.bench.Find(in.device); d != nil {
-		return first(d.Probe, d.Link.Path)
+// means says whether DEVICE is an attached device; all are those that there are.
+func (in *inputs) means(d project.Attached, all []project.Attached) bool {
+	if noted := in.bench.Find(in.device); noted != nil {
+		return isNoted(*noted, d, all)
 	}
-	return in.device
+	return in.device == d.Probe || in.device == d.Port || in.device == d.Path
 }
 
 // archiveName is the archive's file name without its ending, of the bundled sample for "".

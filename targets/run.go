@@ -67,7 +67,7 @@ func (s *session) pick(ctx context.Context, name string) error {
 // attached is the board's device, leased until the run target or the process ends.
 func (s *session) attached(ctx context.Context) (*project.Device, error) {
 	if s.device == nil {
-		d, err := s.attach(ctx, s.project.Board(), s.in.which(), s.projectEnv(s.in))
+		d, err := s.attach(ctx, s.project.Board(), s.in.device, s.projectEnv(s.in))
 		if err != nil {
 			return nil, err
 		}
