@@ -7,12 +7,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/creack/pty"
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/flasher"
+	"github.com/boardsmith/boardsmith/transport/transporttest"
 )
 
 // plugged makes these the ports that are attached.
@@ -25,16 +25,10 @@ func plugged(t *testing.T, ports ...PortInfo) {
 
 // A board that was plugged in again is the same one, wherever it is now; while it is out, its port's name may be another's.
 func TestReplug(t *testing.T) {
-	near, far, err := pty.Open()
-	must(t, err)
-	defer near.Close()
-	defer far.Close()
+	_, far := transporttest.Terminal(t)
 	b, err := boards.Find("nucleo_f746zg", nil)
 	must(t, err)
-	other, taken, err := pty.Open()
-	must(t, err)
-	defer other.Close()
-	defer taken.Close()
+	_, taken := transporttest.Terminal(t)
 	out := PortInfo{Name: filepath.Join(t.TempDir(), "ttyACM0"), USB: b.Link.USB, Serial: "S1", Path: "1-2"}
 	plugged(t, PortInfo{Name: taken.Name(), USB: b.Link.USB, Serial: "S1", Path: "1-2"})
 	env := testEnv()

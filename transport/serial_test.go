@@ -7,10 +7,10 @@ import (
 	"errors"
 	"io"
 	"os"
+	"os/exec"
+	"strings"
 	"testing"
 	"time"
-
-	"github.com/creack/pty"
 
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/transport"
@@ -20,18 +20,26 @@ import (
 // openTerminal opens a pseudo-terminal's far side as a serial port.
 func openTerminal(t *testing.T) (near *os.File, port *transport.Serial) {
 	t.Helper()
-	near, far, err := pty.Open()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { near.Close() })
-	port, err = transport.OpenSerial(transport.SerialConfig{Port: far.Name()})
+	near, far := transporttest.Terminal(t)
+	port, err := transport.OpenSerial(transport.SerialConfig{Port: far.Name()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	far.Close()
 	t.Cleanup(func() { port.Close() })
 	return near, port
+}
+
+// TestWithoutTerminals runs a test of this file once more, in a system without pseudo-terminals.
+func TestWithoutTerminals(t *testing.T) {
+	const without = "mount -t tmpfs none /dev/pts"
+	if said, err := exec.Command("unshare", "--mount", "sh", "-c", without).CombinedOutput(); err != nil {
+		t.Skipf("no namespace to hide the pseudo-terminals in: %v: %s", err, said)
+	}
+	said, err := exec.Command("unshare", "--mount", "sh", "-c", without+` && exec "$0" -test.v -test.run='^TestSerialUnplugged$'`, os.Args[0]).CombinedOutput()
+	if err != nil || !strings.Contains(string(said), "no pseudo-terminal to take for a serial port") || !strings.Contains(string(said), "--- SKIP") {
+		t.Errorf("%v\n%s", err, said)
+	}
 }
 
 func TestSerialContract(t *testing.T) {

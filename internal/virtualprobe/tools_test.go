@@ -11,11 +11,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/creack/pty"
 	"github.com/hashicorp/go-hclog"
 	"golang.org/x/term"
 
 	"github.com/boardsmith/boardsmith/cache"
+	"github.com/boardsmith/boardsmith/transport/transporttest"
 )
 
 // powerUp starts an emulated chip that ends with the test.
@@ -159,14 +159,10 @@ func TestOpenOCDOverSWD(t *testing.T) {
 // terminal serves a front end on a pseudo-terminal and returns its path.
 func terminal(t *testing.T, serve func(io.ReadWriter) error) string {
 	t.Helper()
-	ours, theirs, err := pty.Open()
-	if err != nil {
-		t.Fatal(err)
-	}
+	ours, theirs := transporttest.Terminal(t)
 	if _, err := term.MakeRaw(int(theirs.Fd())); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { ours.Close(); theirs.Close() })
 	go serve(ours)
 	return theirs.Name()
 }
