@@ -72,6 +72,7 @@ var tools = []tool{
 	},
 	{name: "pyOCD", use: "programming boards (FLASHER=pyocd)", python: "pyocd==0.46.0", command: []string{"pyocd", "--version"}},
 	{name: "west", use: "Zephyr projects", python: "west==1.5.0", command: []string{"west", "--version"}},
+	{name: "debootstrap", use: "test:debian", apt: "debootstrap", linux: true, command: []string{"debootstrap", "--version"}},
 	{name: "QEMU, RISC-V", use: "emulated RISC-V boards", apt: "qemu-system-riscv32", command: []string{"qemu-system-riscv32", "--version"}},
 }
 

@@ -126,6 +126,7 @@ var isInput = map[string]bool{
 	"INPUT": true, "OUTPUT": true, "REPEAT": true, "VERBOSE": true, "JSON": true, "FORCE": true, "DRYRUN": true,
 	"CHECK": true, "MODULE": true, "SEED": true, "FUZZTIME": true, "BOARDSMITH_PATH": true, "BOARDSMITH_LEDGER": true,
 	"DEVICE": true, "FLASHER": true, "IMAGE": true, "WAIT": true, "SAVE": true, "NAME": true, "CACHE_MIB": true,
+	"RELEASE": true,
 }
 
 // A tally counts what was checked, and keeps what is needed to say so at the end.
@@ -135,6 +136,7 @@ type tally struct {
 	skips                   map[string]string // name to reason
 	order                   []string          // names of skips
 	sections                []string          // one line each, for the report
+	systems                 []systemReport    // other systems that were tried
 }
 
 func (s *session) pass(t *tally, name string, d time.Duration) {

@@ -110,12 +110,15 @@ func Setup(ctx context.Context) error { return do(ctx, "setup", (*session).setup
 // Test runs all checks: lint, Go and C tests, the examples; at most 15 minutes.
 func Test(ctx context.Context) error { return do(ctx, "test", (*session).test) }
 
-// TEST holds the longer test. Its name is in capitals because a package cannot have both a function and a type
-// called Test; mage shows and takes it as test:full.
+// TEST holds the longer tests. Its name is in capitals because a package cannot have both a function and a type
+// called Test; mage shows and takes them as test:full and test:debian.
 type TEST mg.Namespace
 
-// Full runs the tests, then every fuzz target for FUZZTIME and the benchmarks, and writes docs/report.
+// Full runs the tests, then every fuzz target for FUZZTIME, other releases of Debian, and benchmarks; writes docs/report.
 func (TEST) Full(ctx context.Context) error { return do(ctx, "test:full", (*session).testFull) }
+
+// Debian runs the demo and the tests in a bare Debian 12 and a bare Debian 13 that it makes (as root, by debootstrap).
+func (TEST) Debian(ctx context.Context) error { return do(ctx, "test:debian", (*session).testDebian) }
 
 // Lint checks the sources: vet, staticcheck, gofumpt, cppcheck with MISRA.
 func Lint(ctx context.Context) error { return do(ctx, "lint", (*session).lint) }

@@ -87,6 +87,9 @@ func (s *session) testAll(ctx context.Context, t *tally, full bool) error {
 	if full {
 		steps = append(steps, s.fuzz)
 	}
+	if full && s.inBoardsmith() {
+		steps = append(steps, s.briefDebians)
+	}
 	for _, step := range steps {
 		if err := step(ctx, t); err != nil {
 			return err
@@ -224,6 +227,7 @@ func (s *session) writeReport(ctx context.Context, t *tally, commit string, spen
 		fmt.Fprintf(&b, "%-14s %s\n", f.name, first(f.version, f.why))
 	}
 	b.WriteString("```\n")
+	writeSystems(&b, t.systems, all)
 	file := s.rel(filepath.FromSlash(reportFile))
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 		return err
@@ -244,6 +248,29 @@ func writeList(b *strings.Builder, title string, items []string) {
 		fmt.Fprintf(b, "* %s\n", i)
 	}
 	b.WriteString("\n")
+}
+
+// writeSystems writes a table with a column for each other system: its tools, and what became of each check.
+func writeSystems(b *strings.Builder, systems []systemReport, tools []finding) {
+	if len(systems) == 0 {
+		return
+	}
+	row := func(name string, cell func(systemReport) string) {
+		fmt.Fprintf(b, "| %s |", name)
+		for _, sys := range systems {
+			fmt.Fprintf(b, " %s |", strings.ReplaceAll(cell(sys), "|", `\|`))
+		}
+		b.WriteString("\n")
+	}
+	b.WriteString("\n## Other systems\n\nEach was made bare, by debootstrap; Go was all that it was given.\n\n")
+	row("", func(sys systemReport) string { return sys.name })
+	row("---", func(systemReport) string { return "---" })
+	for _, c := range briefChecks {
+		row("`"+c.name+"`", func(sys systemReport) string { return sys.results[c.name] })
+	}
+	for _, f := range tools {
+		row(f.name, func(sys systemReport) string { return first(sys.tools[f.name], "missing") })
+	}
 }
 
 // isClean says whether commit's answer names a commit and nothing that differs from it.
