@@ -1,5 +1,5 @@
-// This file is the front end for OpenOCD's SWD: a Bus Pirate on a serial line, in its binary modes (dangerousprototypes.com,
-// "Bitbang" and "Raw-wire (binary)").
+// This file is the front end for OpenOCD's SWD: a Bus Pirate on a serial line, in its binary modes
+// (dangerousprototypes.com, "Bitbang" and "Raw-wire (binary)").
 
 package virtualprobe
 
@@ -36,6 +36,11 @@ type busPirate struct {
 
 // serveBusPirate speaks to one client until it leaves.
 func (c *Chip) serveBusPirate(rw io.ReadWriter) error {
+	free := c.claim(claimsWire)
+	if free == nil {
+		return errBusy
+	}
+	defer free()
 	p := &busPirate{swd: newSWD(c.dap), lsb: true, data: 1, last: 1}
 	r, w := bufio.NewReaderSize(rw, 64<<10), bufio.NewWriter(rw)
 	for {

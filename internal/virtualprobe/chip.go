@@ -35,6 +35,26 @@ type Chip struct {
 	faults    Faults
 	hangs     chan struct{} // closed by the next Break, while the probe hangs; else nil
 	transfers int64
+	claimed   chan struct{} // holds one while a client has the probe
+}
+
+// How long a new client waits for the one before it, which may have left unnoticed: pyOCD itself waits for 100 ms.
+const (
+	claimsRemote = 80 * time.Millisecond
+	claimsWire   = 2 * time.Second
+)
+
+func (c *Chip) busy() bool { return len(c.claimed) > 0 }
+
+// claim takes the probe for one client, as opening it on USB does. It returns what lets it go, nil if another client
+// has it.
+func (c *Chip) claim(within time.Duration) (free func()) {
+	select {
+	case c.claimed <- struct{}{}:
+		return func() { <-c.claimed }
+	case <-time.After(within):
+		return nil
+	}
 }
 
 // A Model is a kind of chip that can be emulated.
@@ -50,6 +70,8 @@ type Model struct {
 	bsIR    int    // its instruction length
 	flash   span
 	wrap    func(*machine, *Wear) chipModel
+
+	identify func(m *machine, number int) error // gives the emulated chip the id of the nth; nil: it has none
 }
 
 // A span is a stretch of addresses.
@@ -66,6 +88,7 @@ func (m Model) secondTAP() *bypassTAP {
 type Options struct {
 	Flash []byte       // what its flash holds; the rest is erased
 	Wear  *Wear        // what has become of it; nil: nothing yet
+	Chip  int          // its number, of the chips that have been on the board: each has an id of its own
 	Log   hclog.Logger // nil: nobody is told
 }
 
@@ -84,7 +107,10 @@ func New(ctx context.Context, model Model, o Options) (*Chip, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Chip{model: model, log: o.Log, machine: m, wear: o.Wear}
+	c := &Chip{model: model, log: o.Log, machine: m, wear: o.Wear, claimed: make(chan struct{}, 1)}
+	if err := c.number(o.Chip); err != nil {
+		return nil, errors.Join(err, m.close())
+	}
 	c.core = newCore(m, model.wrap(m, o.Wear))
 	c.dap = &dap{bus: c.core, log: o.Log, id: model.dpID, apID: model.apID, block: model.apBlock}
 	c.core.seen = c.dap.forget
@@ -114,15 +140,33 @@ func (c *Chip) Load(flash []byte) error {
 	if err := c.ready(); err != nil {
 		return err
 	}
+	if err := c.machine.gdb.halt(); err != nil { // the core must not run where the flash changes
+		return err
+	}
+	c.wear.Unstable = nil
 	return errors.Join(c.core.preload(erasedTo(flash, int(c.model.flash.size))), c.core.systemReset())
 }
 
-// Swap puts another, new chip of the same kind on the board.
-func (c *Chip) Swap() error {
+// Swap puts another, new chip of the same kind on the board, the nth, with an id of its own where the model has one.
+func (c *Chip) Swap(number int) error {
 	c.mu.Lock()
-	*c.wear = Wear{}
+	*c.wear = Wear{off: true} // it is not done under power
+	err := c.number(number)
 	c.mu.Unlock()
-	return c.Load(nil)
+	return errors.Join(err, c.Load(nil))
+}
+
+// number gives the chip its id, now and whenever its emulator starts. The first one has QEMU's.
+func (c *Chip) number(n int) error {
+	c.machine.adapt = nil
+	if n == 0 || c.model.identify == nil {
+		return nil
+	}
+	c.machine.adapt = func(m *machine) error { return c.model.identify(m, n) }
+	if c.wear.off {
+		return nil // it is about to start
+	}
+	return c.machine.adapt(c.machine)
 }
 
 // Break makes things go wrong from now on.
@@ -134,7 +178,24 @@ func (c *Chip) Break(f Faults) {
 		close(c.hangs)
 		c.hangs = nil
 	}
-	c.wear.Stuck, c.wear.Weak = f.Stuck, f.Weak
+	c.wear.Stuck, c.wear.Weak, c.wear.cut = f.Stuck, f.Weak, f.Cut
+	c.dap.waits, c.dap.access, c.dap.waiting = f.Waits, 0, 0
+	if f.FallAfter == 0 {
+		c.fall()
+	}
+}
+
+// fall lets the bits fall that are to. It is under the chip's lock.
+func (c *Chip) fall() {
+	all := maps.Clone(c.faults.Fall)
+	maps.DeleteFunc(all, func(off uint32, _ byte) bool { return off >= c.model.flash.size })
+	c.faults.Fall = nil
+	if len(all) == 0 {
+		return
+	}
+	if err := errors.Join(c.ready(), c.core.fallen(all)); err != nil {
+		c.log.Warn("fall", "error", err)
+	}
 }
 
 // Transfers counts those on the debug port since power-up or Break.
@@ -161,20 +222,30 @@ func (c *Chip) transfer() error {
 		c.mu.Unlock()
 		<-again
 		c.mu.Lock()
+		return errUnplugged // what was under way is cancelled
+	}
+	if n := c.faults.FallAfter; n > 0 && c.transfers >= int64(n) {
+		c.fall()
 	}
 	return nil
 }
 
-// revive starts the emulator again if it has ended: QEMU does when its core would lock up. The chip then is locked up, with
-// its flash as it was and its RAM lost, until a debugger or a reset helps. Under the chip's lock.
+// revive starts the emulator again if it has ended: QEMU does when its core would lock up. The chip then is locked up,
+// with its flash as it was and its RAM lost, until a debugger or a reset helps. Where the power was cut it is there
+// again, and the chip starts. Under the chip's lock.
 func (c *Chip) revive() error {
-	if !c.machine.dead.Load() {
+	if !c.machine.dead.Load() && !c.wear.off {
 		return nil
 	}
 	if err := c.machine.restart(context.Background()); err != nil {
 		return err
 	}
-	return c.core.relive()
+	if !c.wear.off {
+		return c.core.relive()
+	}
+	c.wear.off, c.held, c.rests, c.resets = false, false, time.Time{}, c.machine.resets.Load()
+	c.dap.reset()
+	return c.core.powerUp()
 }
 
 // ready is called before anything is done with the chip, under its lock.
@@ -189,7 +260,8 @@ const (
 	paceRest   = time.Second
 )
 
-// pace has a chip rest whose firmware does nothing but reset it, while no debugger looks. It is to be called every paceStep.
+// pace has a chip rest whose firmware does nothing but reset it, while no debugger looks. It is to be called every
+// paceStep.
 func (c *Chip) pace() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -236,10 +308,13 @@ func (c *Chip) changed() bool {
 }
 
 // worn returns copies.
-func (c *Chip) worn() ([]int, map[int]bool, map[uint32]byte) {
+func (c *Chip) worn() Wear {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return slices.Clone(c.wear.Erases), maps.Clone(c.wear.Stuck), maps.Clone(c.wear.Weak)
+	return Wear{
+		Erases: slices.Clone(c.wear.Erases), Stuck: maps.Clone(c.wear.Stuck), Weak: maps.Clone(c.wear.Weak),
+		Unstable: maps.Clone(c.wear.Unstable),
+	}
 }
 
 // Close takes the power away.

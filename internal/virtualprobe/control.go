@@ -65,7 +65,7 @@ func (k *keeper) obey(q Request) Answer {
 	if err == nil && q.Do != "status" { // which many may ask often
 		err = k.save()
 	}
-	a := Answer{State: k.now(), Address: k.address, Transfers: k.chip.Transfers()}
+	a := Answer{State: k.now(), Address: k.address, Busy: k.chip.busy(), Transfers: k.chip.Transfers()}
 	if err != nil {
 		a.Error = err.Error()
 	}
@@ -77,7 +77,7 @@ func (k *keeper) swap() error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.state.Chip++
-	return k.chip.Swap()
+	return k.chip.Swap(k.state.Chip)
 }
 
 // now is the state as it is now.
@@ -89,7 +89,10 @@ func (k *keeper) now() State {
 }
 
 // look takes the wear from the chip. The lock is held.
-func (k *keeper) look() { k.state.Erases, k.state.Stuck, k.state.Weak = k.chip.worn() }
+func (k *keeper) look() {
+	w := k.chip.worn()
+	k.state.Erases, k.state.Stuck, k.state.Weak, k.state.Unstable = w.Erases, w.Stuck, w.Weak, w.Unstable
+}
 
 // saveNow saves where nobody waits for it.
 func (k *keeper) saveNow() {

@@ -62,6 +62,8 @@ type chipModel interface {
 	preload(flash []byte) error
 	// restarted is told that the emulator is another, which holds nothing.
 	restarted() error
+	// fall makes bits 0 at an offset of the flash, as age or a disturbance does.
+	fall(off uint32, bits byte) error
 	// dirty reports, once, that the flash may have changed.
 	dirty() bool
 }
@@ -471,6 +473,33 @@ func (c *core) systemReset() error {
 	}
 	c.ctrl &^= cHalt
 	return c.resume()
+}
+
+// powerUp takes another emulator in the place of one whose power was cut, with all registers as they begin.
+func (c *core) powerUp() error {
+	*c = core{chipModel: c.chipModel, m: c.m, shadow: map[uint32]uint32{}, active: map[uint32]bool{}, seen: c.seen}
+	if err := c.restarted(); err != nil {
+		return err
+	}
+	return c.systemReset()
+}
+
+// fallen makes bits of the flash 0, whether the core runs or not.
+func (c *core) fallen(all map[uint32]byte) error {
+	ran := c.m.gdb.running
+	if err := c.m.gdb.halt(); err != nil {
+		return err
+	}
+	c.seen()
+	for off, bits := range all {
+		if err := c.fall(off, bits); err != nil {
+			return err
+		}
+	}
+	if !ran {
+		return nil
+	}
+	return errors.Join(c.beforeRun(), c.m.gdb.resume())
 }
 
 // relive takes another emulator in the place of one that ended because its core would have locked up: it has.

@@ -2,7 +2,11 @@
 
 package virtualprobe
 
-import "github.com/hashicorp/go-hclog"
+import (
+	"errors"
+
+	"github.com/hashicorp/go-hclog"
+)
 
 // Debug port registers by address, and those of the access port within its bank.
 const (
@@ -59,6 +63,11 @@ type dap struct {
 	csw, tar  uint32
 	readBuf   uint32 // result of the last read of the access port
 	sticky    bool
+	overrun   bool // STICKYORUN: WAIT was answered while overruns were to be detected
+
+	waits   int // Faults.Waits
+	access  int // of the access port, since the last that was answered WAIT
+	waiting int // times that WAIT is still to be answered
 
 	ahead     []uint32 // words read ahead, from aheadAddr
 	aheadAddr uint32
@@ -66,17 +75,18 @@ type dap struct {
 	fault func() error // asked before each transfer; an error ends the link, for tests
 }
 
-// An errorReply is what a transfer ends in.
+// An ack is what a transfer ends in.
 type ack int
 
 const (
 	ackOK ack = iota
 	ackFault
+	ackWait // the access port is still busy: the transfer has not begun
 	ackGone // the probe is no longer there
 )
 
 func (d *dap) reset() {
-	d.ctrl, d.sel, d.csw, d.tar, d.sticky, d.readBuf = 0, 0, 0x03000042, 0, false, 0
+	d.ctrl, d.sel, d.csw, d.tar, d.sticky, d.overrun, d.readBuf = 0, 0, 0x03000042, 0, false, false, 0
 	d.ahead = nil
 }
 
@@ -92,7 +102,7 @@ func (d *dap) readDP(reg uint32) (uint32, ack) {
 		if d.sel&0xF != 0 {
 			return 0, ackOK // DLCR, TARGETID: none
 		}
-		v := d.ctrl &^ (statDebugAck | statSystemAck | statStickyErr)
+		v := d.ctrl &^ (statDebugAck | statSystemAck | statStickyErr | statStickyOrun)
 		if d.ctrl&statDebugReq != 0 {
 			v |= statDebugAck
 		}
@@ -102,9 +112,12 @@ func (d *dap) readDP(reg uint32) (uint32, ack) {
 		if d.sticky {
 			v |= statStickyErr
 		}
+		if d.overrun {
+			v |= statStickyOrun
+		}
 		return v, ackOK
 	default: // RESEND and RDBUFF
-		if d.sticky {
+		if d.refuses() {
 			return 0, ackFault
 		}
 		return d.readBuf, ackOK
@@ -119,6 +132,9 @@ func (d *dap) writeDP(reg, v uint32) ack {
 	case dpAbort:
 		if v&(abortErrClr|abortDAP) != 0 {
 			d.sticky = false
+		}
+		if v&(abortOrunClr|abortDAP) != 0 {
+			d.overrun = false
 		}
 	case dpStat:
 		if d.sel&0xF == 0 {
@@ -135,7 +151,7 @@ func (d *dap) readAP(reg uint32) (uint32, ack) {
 	if d.fault != nil && d.fault() != nil {
 		return 0, ackGone
 	}
-	if d.sticky {
+	if d.refuses() {
 		return 0, ackFault
 	}
 	v, err := d.accessRead(d.sel&0xF0 | reg)
@@ -150,7 +166,7 @@ func (d *dap) writeAP(reg, v uint32) ack {
 	if d.fault != nil && d.fault() != nil {
 		return ackGone
 	}
-	if d.sticky {
+	if d.refuses() {
 		return ackFault
 	}
 	if err := d.accessWrite(d.sel&0xF0|reg, v); err != nil {
@@ -159,7 +175,35 @@ func (d *dap) writeAP(reg, v uint32) ack {
 	return ackOK
 }
 
+// waitsInRow is how often WAIT is answered before the access port takes the access.
+const waitsInRow = 3
+
+// busy reports that the access port does not take an access yet, and WAIT is the answer. Where the host asked for
+// overruns to be detected, that is one: all is answered FAULT until it clears the flag (§B1.2).
+func (d *dap) busy() bool {
+	if d.waits == 0 || d.refuses() {
+		return false
+	}
+	if d.waiting == 0 {
+		if d.access++; d.access < d.waits {
+			return false
+		}
+		d.access, d.waiting = 0, waitsInRow+1
+	}
+	if d.waiting--; d.waiting == 0 {
+		return false
+	}
+	d.overrun = d.ctrl&statOrunDetect != 0
+	return true
+}
+
+// refuses reports that all is answered FAULT, after an error.
+func (d *dap) refuses() bool { return d.sticky || d.overrun }
+
 func (d *dap) faulted(err error) ack {
+	if errors.Is(err, errPowerCut) {
+		return ackGone
+	}
 	d.log.Warn("transfer", "tar", hclog.Hex(int(d.tar)), "error", err)
 	d.sticky = true
 	return ackFault

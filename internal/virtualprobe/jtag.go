@@ -47,8 +47,11 @@ const (
 	irIDCode = 0xE
 )
 
-// jtagAckOK is the acknowledgement of a JTAG-DP: OK or fault, which CTRL/STAT tells apart.
-const jtagAckOK = 2
+// The acknowledgements of a JTAG-DP: WAIT, and OK or fault, which CTRL/STAT tells apart.
+const (
+	jtagAckWait = 1
+	jtagAckOK   = 2
+)
 
 // A jtag is the debug port's TAP and its scan registers. A chip with a second TAP (a boundary scan of another
 // instruction length) has it nearer to TDI; it is always in bypass or shows its id code.
@@ -60,7 +63,8 @@ type jtag struct {
 	shift  uint64 // the register being shifted, next bit out lowest
 	length int
 	result uint32 // of the last scan, captured by the next
-	ok     bool
+	began  bool   // the last scan began an access of the access port
+	wait   bool   // which is not done: this scan is answered WAIT, and nothing comes of it
 	tdo    uint8
 	gone   bool
 
@@ -78,7 +82,7 @@ type bypassTAP struct {
 }
 
 func newJTAG(d *dap, idcode uint32, second *bypassTAP) *jtag {
-	j := &jtag{dap: d, idcode: idcode, second: second, ok: true}
+	j := &jtag{dap: d, idcode: idcode, second: second}
 	j.testReset()
 	return j
 }
@@ -121,6 +125,9 @@ func (j *jtag) captureDR() {
 		j.shift, j.length = uint64(j.idcode), 32
 	case irDPAcc, irAPAcc:
 		j.shift, j.length = uint64(j.result)<<3|jtagAckOK, 35
+		if j.wait = j.began && j.dap.busy(); j.wait {
+			j.shift = jtagAckWait
+		}
 	case irAbort:
 		j.shift, j.length = jtagAckOK, 35
 	default:
@@ -129,6 +136,10 @@ func (j *jtag) captureDR() {
 }
 
 func (j *jtag) updateDR() {
+	if j.wait && j.ir != irAbort {
+		return
+	}
+	j.began = j.ir == irAPAcc
 	read, reg, v := j.shift&1 != 0, uint32(j.shift>>1&3)<<2, uint32(j.shift>>3)
 	var a ack
 	switch {
@@ -144,8 +155,9 @@ func (j *jtag) updateDR() {
 			j.result = got
 		}
 	case j.ir == irDPAcc:
-		if reg == dpStat && v&statStickyErr != 0 {
-			j.dap.mustWriteDP(dpAbort, abortErrClr) // a JTAG-DP clears it by writing one (§B2.2.2)
+		if reg == dpStat { // a JTAG-DP clears them by writing ones (§B2.2.2)
+			j.dap.sticky = j.dap.sticky && v&statStickyErr == 0
+			j.dap.overrun = j.dap.overrun && v&statStickyOrun == 0
 		}
 		a = j.dap.writeDP(reg, v)
 	case j.ir == irAPAcc && read:
@@ -157,14 +169,6 @@ func (j *jtag) updateDR() {
 		a = j.dap.writeAP(reg, v)
 	}
 	j.gone = j.gone || a == ackGone
-}
-
-// mustWriteDP writes where no transfer is counted.
-func (d *dap) mustWriteDP(reg, v uint32) {
-	hook := d.fault
-	d.fault = nil
-	d.writeDP(reg, v)
-	d.fault = hook
 }
 
 func (t *bypassTAP) clock(tms, tdi uint8) uint8 {
@@ -191,6 +195,11 @@ func (t *bypassTAP) clock(tms, tdi uint8) uint8 {
 
 // serveBitbang speaks remote_bitbang until the peer quits or leaves.
 func (c *Chip) serveBitbang(rw io.ReadWriter) error {
+	free := c.claim(claimsWire)
+	if free == nil {
+		return errBusy
+	}
+	defer free()
 	j := newJTAG(c.dap, c.model.jtagID, c.model.secondTAP())
 	r, w := bufio.NewReaderSize(rw, 64<<10), bufio.NewWriter(rw)
 	tck := uint8(0)

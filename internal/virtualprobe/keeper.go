@@ -1,5 +1,5 @@
-// This file keeps an emulated chip between commands, as a board on the desk keeps its flash: one process for each, which
-// owns the emulator, the probe's front ends and the serial line, and ends a while after its last client.
+// This file keeps an emulated chip between commands, as a board on the desk keeps its flash: one process for each,
+// which owns the emulator, the probe's front ends and the serial line, and ends a while after its last client.
 
 package virtualprobe
 
@@ -68,6 +68,8 @@ type State struct {
 	Erases []int           `json:"erases"` // by sector
 	Stuck  map[int]bool    `json:"stuck,omitempty"`
 	Weak   map[uint32]byte `json:"weak,omitempty"`
+
+	Unstable map[uint32]byte `json:"unstable,omitempty"` // by offset in flash: bits that read by chance
 }
 
 // An Address says where a running keeper is reached.
@@ -91,6 +93,10 @@ type Faults struct {
 	HangAfter   int             `json:"hang_after,omitempty"`   // transfers until the probe stops answering, until the next faults request
 	Stuck       map[int]bool    `json:"stuck,omitempty"`        // sectors that no longer erase
 	Weak        map[uint32]byte `json:"weak,omitempty"`         // by offset in flash: bits that stay 1
+	Cut         *Cut            `json:"cut,omitempty"`          // of the power of board and probe, once
+	Fall        map[uint32]byte `json:"fall,omitempty"`         // by offset in flash: bits that become 0 by themselves, once
+	FallAfter   int             `json:"fall_after,omitempty"`   // transfers until then; 0: at once
+	Waits       int             `json:"waits,omitempty"`        // each so many accesses WAIT is answered first, three times; 0: never
 }
 
 // An Answer is the keeper's line.
@@ -98,6 +104,7 @@ type Answer struct {
 	Error     string  `json:"error,omitempty"`
 	State     State   `json:"state"`
 	Address   Address `json:"address"`
+	Busy      bool    `json:"busy"`      // a client has the probe
 	Transfers int64   `json:"transfers"` // of the debug port since the keeper began, or since the last faults request
 }
 
@@ -138,8 +145,9 @@ func Find() (string, error) {
 	return exec.LookPath(Program)
 }
 
-// Up makes sure that the emulated chip in dir (a folder of its own; made if need be) has its keeper, and returns where. find
-// returns the path of the keeper's executable, and is called only if no keeper runs; its error is returned as it is.
+// Up makes sure that the emulated chip in dir (a folder of its own; made if need be) has its keeper, and returns where.
+// find returns the path of the keeper's executable, and is called only if no keeper runs; its error is returned as it
+// is.
 func Up(ctx context.Context, find func() (string, error), dir, model string) (Answer, error) {
 	if _, ok := Models[model]; !ok {
 		return Answer{}, fmt.Errorf("there is no emulated chip %q", model)
@@ -208,8 +216,8 @@ func firstState(dir, model string) error {
 	return writeJSON(name, State{Model: model, Serial: newSerial(dir)})
 }
 
-// startKeeper starts the keeper's executable in a session of its own. The channel gets how it ended: nil if another keeper
-// was there already.
+// startKeeper starts the keeper's executable in a session of its own. The channel gets how it ended: nil if another
+// keeper was there already.
 func startKeeper(program, dir string) (<-chan error, error) {
 	log, err := os.OpenFile(filepath.Join(dir, logName), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644) // it empties it when it has the chip
 	if err != nil {
@@ -364,8 +372,8 @@ func (k *keeper) powerUp() error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	wear := &Wear{Erases: slices.Clone(k.state.Erases), Stuck: maps.Clone(k.state.Stuck), Weak: maps.Clone(k.state.Weak)}
-	k.chip, err = New(context.Background(), model, Options{Flash: flash, Wear: wear, Log: k.log})
+	wear := &Wear{Erases: slices.Clone(k.state.Erases), Stuck: maps.Clone(k.state.Stuck), Weak: maps.Clone(k.state.Weak), Unstable: maps.Clone(k.state.Unstable)}
+	k.chip, err = New(context.Background(), model, Options{Flash: flash, Wear: wear, Chip: k.state.Chip, Log: k.log})
 	return err
 }
 

@@ -22,8 +22,8 @@ import (
 // startTimeout bounds the emulator's start.
 const startTimeout = 20 * time.Second
 
-// A machine is one running emulator. Not safe for use from several goroutines, but for dead and serial; the chip's lock keeps
-// them apart.
+// A machine is one running emulator. Not safe for use from several goroutines, but for dead and serial; the chip's lock
+// keeps them apart.
 type machine struct {
 	program string
 	args    []string
@@ -33,6 +33,7 @@ type machine struct {
 	said    chan qmpLine       // that matters; closed when it has ended
 	resets  atomic.Int64       // that the chip did by itself
 	dir     string
+	adapt   func(*machine) error // called when it has started, before it runs; nil: it is as QEMU has it
 	*qtest
 	gdb    *gdbStub
 	serial atomic.Pointer[net.Conn] // the first UART
@@ -97,6 +98,11 @@ func (m *machine) start(ctx context.Context) error {
 	}
 	m.dead.Store(false)
 	go m.listen(p, m.said)
+	if m.adapt != nil {
+		if err := m.adapt(m); err != nil {
+			return err
+		}
+	}
 	return m.qmp("qmp_capabilities", "")
 }
 
@@ -110,7 +116,8 @@ type qmpLine struct {
 	}
 }
 
-// listen reads the control channel to its end: firmware that crashes at once has the emulator tell of resets without end.
+// listen reads the control channel to its end: firmware that crashes at once has the emulator tell of resets without
+// end.
 func (m *machine) listen(p *transport.Process, into chan<- qmpLine) {
 	defer close(into)
 	defer m.dead.Store(true)

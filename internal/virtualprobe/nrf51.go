@@ -6,7 +6,7 @@ package virtualprobe
 import (
 	"bytes"
 	"encoding/binary"
-	"slices"
+	"errors"
 )
 
 // NRF51 is the chip of the machine microbit.
@@ -15,6 +15,9 @@ var NRF51 = Model{
 	dpID: 0x0BB11477, jtagID: 0x0BB11477, apID: 0x04770021, apBlock: 1 << 10,
 	flash: span{0, nrfBytes},
 	wrap:  newNRF51,
+	identify: func(m *machine, n int) error {
+		return replaceConstant(m.process.PID(), m.program, nrfIdentity(0), nrfIdentity(n))
+	},
 }
 
 const (
@@ -54,7 +57,29 @@ func (n *nrf51) Read(addr uint32, width int) (uint32, error) {
 	if v, ok := factory[addr&^3]; ok {
 		return v >> (8 * (addr & 3)) & (1<<(8*width) - 1), nil
 	}
-	return n.machine.Read(addr, width)
+	v, err := n.machine.Read(addr, width)
+	if addr < n.size() && len(n.wear.Unstable) > 0 {
+		v = n.seen(addr, width, v)
+	}
+	return v, err
+}
+
+// seen is what cells at an address read as that the emulator has as v.
+func (n *nrf51) seen(addr uint32, width int, v uint32) (got uint32) {
+	for i := range uint32(width) {
+		got |= uint32(n.wear.seen(addr+i, byte(v>>(8*i)))) << (8 * i)
+	}
+	return got
+}
+
+func (n *nrf51) ReadBlock(addr uint32, words []uint32) error {
+	err := n.machine.ReadBlock(addr, words)
+	for i := range words {
+		if at := addr + uint32(4*i); at < n.size() && len(n.wear.Unstable) > 0 {
+			words[i] = n.seen(at, 4, words[i])
+		}
+	}
+	return err
 }
 
 func (n *nrf51) plain(addr uint32) bool {
@@ -67,6 +92,9 @@ func (n *nrf51) beforeRun() error { return nil } // its flash is the emulator's
 
 func (n *nrf51) afterReset() error {
 	n.config = 0
+	if len(n.wear.Unstable) > 0 {
+		return n.fill() // cells that read by chance do so for firmware as well
+	}
 	return nil
 }
 
@@ -83,10 +111,7 @@ func (n *nrf51) Write(addr uint32, width int, v uint32) error {
 		n.config = v & 3
 	case addr == nrfErasePg && n.config == 2:
 		n.unsaved = true
-		if !n.wear.erased(int(v / nrfPage)) {
-			return nil
-		}
-		n.blank(v / nrfPage)
+		return n.erasePage(v)
 	case addr == nrfEraseAll && n.config == 2 && v&1 != 0:
 		n.unsaved = true
 		return n.eraseAll(v)
@@ -131,25 +156,59 @@ func (n *nrf51) eraseAll(v uint32) error {
 	return nil
 }
 
-func (n *nrf51) blank(page uint32) {
-	if page < nrfBytes/nrfPage {
-		copy(n.flash[page*nrfPage:][:nrfPage], erasedPage)
+func (n *nrf51) erasePage(addr uint32) error {
+	page := addr / nrfPage
+	if page >= n.size()/nrfPage || !n.wear.erased(int(page)) {
+		return nil
 	}
+	if n.wear.cuts(true) {
+		cells := n.flash[page*nrfPage:][:nrfPage]
+		copy(cells, n.wear.torn(page*nrfPage, cells, erasedPage))
+		return errPowerCut
+	}
+	n.blank(page)
+	return n.machine.Write(nrfErasePg, 4, addr)
+}
+
+func (n *nrf51) blank(page uint32) {
+	copy(n.flash[page*nrfPage:][:nrfPage], erasedPage)
+	n.wear.settled(page*nrfPage, erasedPage, true)
 }
 
 var erasedPage = bytes.Repeat([]byte{0xFF}, nrfPage)
 
 // program leaves ones where bits no longer become 0.
 func (n *nrf51) program(addr uint32, width int, v uint32) error {
+	cells, after := n.flash[addr:][:width], make([]byte, width)
 	for i := range uint32(width) {
 		v |= uint32(n.wear.weak(addr+i)) << (8 * i)
-		n.flash[addr+i] &= byte(v >> (8 * i))
+		after[i] = cells[i] & byte(v>>(8*i))
 	}
+	if n.wear.cuts(false) {
+		copy(cells, n.wear.torn(addr, cells, after))
+		return errPowerCut
+	}
+	copy(cells, after)
+	n.wear.settled(addr, after, false)
 	return n.machine.Write(addr, width, v)
 }
 
-// preload erases all and writes through the emulator's controller, past the wear.
+func (n *nrf51) fall(off uint32, bits byte) error {
+	n.flash[off] &^= bits
+	n.unsaved = true
+	word := binary.LittleEndian.Uint32(n.flash[off&^3:])
+	return errors.Join(n.machine.Write(nrfConfig, 4, 1), n.machine.Write(off&^3, 4, word), n.machine.Write(nrfConfig, 4, n.config))
+}
+
 func (n *nrf51) preload(flash []byte) error {
+	copy(n.flash, flash)
+	n.unsaved = true
+	return n.fill()
+}
+
+// fill erases the emulator's flash and writes it through its controller, past the wear.
+func (n *nrf51) fill() error {
+	flash := n.wear.seenAll(n.flash)
 	for _, w := range []struct{ addr, v uint32 }{{nrfConfig, 2}, {nrfEraseAll, 1}, {nrfConfig, 1}} {
 		if err := n.machine.Write(w.addr, 4, w.v); err != nil {
 			return err
@@ -162,12 +221,10 @@ func (n *nrf51) preload(flash []byte) error {
 			}
 		}
 	}
-	copy(n.flash, flash)
-	n.unsaved = true
 	return n.machine.Write(nrfConfig, 4, n.config)
 }
 
 func (n *nrf51) restarted() error {
 	n.config = 0
-	return n.preload(slices.Clone(n.flash))
+	return n.fill()
 }

@@ -1,5 +1,5 @@
-// This file is what a keeper asks of the operating system, which here has no terminals of the kind that it makes: nothing
-// is emulated on Windows.
+// This file is what a keeper asks of the operating system, which here has no terminals of the kind that it makes:
+// nothing is emulated on Windows.
 
 package virtualprobe
 

@@ -16,6 +16,8 @@ const (
 	remoteOK           = 0
 	remoteError        = 1
 	remoteDisconnected = 2
+	remoteProbe        = 3
+	remoteTimeout      = 11
 	remoteFault        = 12
 )
 
@@ -35,19 +37,31 @@ type remoteAnswer struct {
 	Error  string `json:"error,omitempty"`
 }
 
-// errFault is a transfer that the chip refused.
-var errFault = errors.New("transfer fault")
+var (
+	errFault = errors.New("transfer fault")                              // the chip refused it
+	errWait  = errors.New("the chip answered WAIT, time and time again") // as often as a probe repeats it
+	errBusy  = errors.New("the probe is busy: another program has it open")
+)
+
+// probeRepeats is how often a probe of that kind repeats a transfer that is answered WAIT.
+const probeRepeats = 100
 
 // A remote is one client of the remote probe protocol.
 type remote struct {
 	chip     *Chip
 	protocol any // the wire protocol's name once connected
 	gone     bool
+	busy     bool // another client has the probe
 }
 
 // serveRemote answers requests until the client leaves.
 func (c *Chip) serveRemote(rw io.ReadWriter) error {
 	s := &remote{chip: c}
+	free := c.claim(claimsRemote)
+	s.busy = free == nil
+	if !s.busy {
+		defer free()
+	}
 	lines := bufio.NewScanner(rw)
 	lines.Buffer(make([]byte, 64<<10), maxRequest)
 	w := bufio.NewWriter(rw)
@@ -79,9 +93,12 @@ func (s *remote) answer(line []byte) (a remoteAnswer, err error) {
 		a.Status, a.Error = remoteError, "unknown request "+q.Request
 		return a, nil
 	}
-	if s.gone {
+	switch {
+	case s.gone:
 		err = errUnplugged
-	} else {
+	case s.busy:
+		err = errBusy
+	default:
 		s.chip.exclusively(func() { a.Result, err = handler(s, q.Arguments) })
 	}
 	switch {
@@ -90,6 +107,10 @@ func (s *remote) answer(line []byte) (a remoteAnswer, err error) {
 		return a, err
 	case errors.Is(err, errFault):
 		a.Status, a.Error = remoteFault, err.Error()
+	case errors.Is(err, errWait):
+		a.Status, a.Error = remoteTimeout, err.Error()
+	case errors.Is(err, errBusy):
+		a.Status, a.Error = remoteProbe, err.Error()
 	case err != nil:
 		a.Status, a.Error = remoteError, err.Error()
 	}
@@ -188,8 +209,34 @@ func (s *remote) readAP(args []json.RawMessage) (any, error) {
 	if err := decode(args, &reg); err != nil {
 		return nil, err
 	}
-	v, a := s.chip.dap.readAP(reg & 0xC)
+	v, a := s.access(reg)
 	return v, a.error()
+}
+
+// access reads a register of the access port as a probe does, which repeats it while the answer is WAIT.
+func (s *remote) access(reg uint32) (v uint32, a ack) {
+	if !s.ready() {
+		return 0, ackWait
+	}
+	return s.chip.dap.readAP(reg & 0xC)
+}
+
+func (s *remote) change(reg, v uint32) ack {
+	if !s.ready() {
+		return ackWait
+	}
+	return s.chip.dap.writeAP(reg&0xC, v)
+}
+
+// ready repeats a transfer until it is not answered WAIT, and clears what that leaves behind.
+func (s *remote) ready() bool {
+	for range probeRepeats {
+		if !s.chip.dap.busy() {
+			return true
+		}
+		s.chip.dap.overrun = false
+	}
+	return false
 }
 
 func (s *remote) writeAP(args []json.RawMessage) (any, error) {
@@ -197,7 +244,7 @@ func (s *remote) writeAP(args []json.RawMessage) (any, error) {
 	if err := decode(args, &reg, &v); err != nil {
 		return nil, err
 	}
-	return nil, s.chip.dap.writeAP(reg&0xC, v).error()
+	return nil, s.change(reg, v).error()
 }
 
 func (s *remote) readAPs(args []json.RawMessage) (any, error) {
@@ -210,7 +257,7 @@ func (s *remote) readAPs(args []json.RawMessage) (any, error) {
 	}
 	values := make([]uint32, n)
 	for i := range values {
-		v, a := s.chip.dap.readAP(reg & 0xC)
+		v, a := s.access(reg)
 		if a != ackOK {
 			return nil, a.error()
 		}
@@ -226,7 +273,7 @@ func (s *remote) writeAPs(args []json.RawMessage) (any, error) {
 		return nil, err
 	}
 	for _, v := range values {
-		if a := s.chip.dap.writeAP(reg&0xC, v); a != ackOK {
+		if a := s.change(reg, v); a != ackOK {
 			return nil, a.error()
 		}
 	}
@@ -237,6 +284,8 @@ func (a ack) error() error {
 	switch a {
 	case ackFault:
 		return errFault
+	case ackWait:
+		return errWait
 	case ackGone:
 		return errUnplugged
 	}

@@ -4,7 +4,10 @@
 
 package virtualprobe
 
-import "bytes"
+import (
+	"bytes"
+	"errors"
+)
 
 // STM32F412 is the chip of the machine netduinoplus2, as an STM32F412xE.
 var STM32F412 = Model{
@@ -105,7 +108,8 @@ func (f *stm32f4) Read(addr uint32, width int) (uint32, error) {
 	if off, ok := f.inFlash(addr); ok {
 		v := uint32(0)
 		for i := range width {
-			v |= uint32(f.flash[off+uint32(i)]) << (8 * i)
+			at := off + uint32(i)
+			v |= uint32(f.wear.seen(at, f.flash[at])) << (8 * i)
 		}
 		return v, nil
 	}
@@ -161,8 +165,7 @@ func (f *stm32f4) WriteBlock(addr uint32, words []uint32) error {
 
 func (f *stm32f4) Write(addr uint32, width int, v uint32) error {
 	if off, ok := f.inFlash(addr); ok {
-		f.program(off, width, v)
-		return nil
+		return f.program(off, width, v)
 	}
 	switch addr {
 	case f4Key:
@@ -171,7 +174,7 @@ func (f *stm32f4) Write(addr uint32, width int, v uint32) error {
 	case f4Stat:
 		f.stat &^= v
 	case f4Ctrl:
-		f.control(v)
+		return f.control(v)
 	default:
 		return f.machine.Write(addr, width, v)
 	}
@@ -192,33 +195,35 @@ func (f *stm32f4) key(v uint32) {
 	}
 }
 
-func (f *stm32f4) control(v uint32) {
+func (f *stm32f4) control(v uint32) error {
 	if f.ctrl&f4Lock != 0 {
-		return
+		return nil
 	}
 	if v&f4Lock != 0 {
 		f.keys = 0
 	}
 	f.ctrl = v &^ f4Start
 	if v&f4Start == 0 {
-		return
+		return nil
 	}
 	f.busy = f4BusyReads
+	var errs []error
 	switch {
 	case v&f4MER != 0:
 		for i := range f4Sectors {
-			f.erase(i)
+			errs = append(errs, f.erase(i))
 		}
 	case v&f4SER != 0:
-		f.erase(int(v >> 3 & 15))
+		errs = append(errs, f.erase(int(v>>3&15)))
 	}
 	f.stat |= f4EOP
+	return errors.Join(errs...)
 }
 
-func (f *stm32f4) erase(sector int) {
+func (f *stm32f4) erase(sector int) error {
 	if sector >= len(f4Sectors) {
 		f.stat |= f4WrpErr
-		return
+		return nil
 	}
 	from := uint32(0)
 	for _, kib := range f4Sectors[:sector] {
@@ -226,34 +231,54 @@ func (f *stm32f4) erase(sector int) {
 	}
 	if !f.wear.erased(sector) {
 		f.stat |= f4WrpErr
-		return
-	}
-	for i := range f4Sectors[sector] << 10 {
-		f.flash[from+i] = 0xFF
+		return nil
 	}
 	f.stale, f.unsaved = true, true
+	cells := f.flash[from:][:f4Sectors[sector]<<10]
+	blank := bytes.Repeat([]byte{0xFF}, len(cells))
+	if f.wear.cuts(true) {
+		copy(cells, f.wear.torn(from, cells, blank))
+		return errPowerCut
+	}
+	copy(cells, blank)
+	f.wear.settled(from, blank, true)
+	return nil
+}
+
+func (f *stm32f4) fall(off uint32, bits byte) error {
+	f.flash[off] &^= bits
+	f.stale, f.unsaved = true, true
+	return nil
 }
 
 // program clears bits, if the controller is told to, in units of the width that PSIZE says (§3.5.4).
-func (f *stm32f4) program(off uint32, width int, v uint32) {
+func (f *stm32f4) program(off uint32, width int, v uint32) error {
 	switch {
 	case f.ctrl&f4Lock != 0 || f.ctrl&f4PG == 0:
 		f.stat |= f4SeqErr
-		return
+		return nil
 	case width != 1<<(f.ctrl>>8&3):
 		f.stat |= f4ParErr
-		return
-	}
-	for i := range uint32(width) {
-		f.flash[off+i] &= byte(v >> (8 * i))
-		f.flash[off+i] |= f.wear.weak(off + i)
+		return nil
 	}
 	f.busy, f.stale, f.unsaved = f4BusyReads, true, true
+	cells, after := f.flash[off:][:width], make([]byte, width)
+	for i := range uint32(width) {
+		after[i] = cells[i] & (byte(v>>(8*i)) | f.wear.weak(off+i))
+	}
+	if f.wear.cuts(false) {
+		copy(cells, f.wear.torn(off, cells, after))
+		return errPowerCut
+	}
+	copy(cells, after)
+	f.wear.settled(off, after, false)
 	f.stat |= f4EOP
+	return nil
 }
 
 func (f *stm32f4) afterReset() error {
 	f.ctrl, f.stat, f.busy, f.keys, f.jammed = f4Lock, 0, 0, 0, false
+	f.stale = f.stale || len(f.wear.Unstable) > 0 // cells that read by chance do so for firmware as well
 	return nil
 }
 
@@ -266,8 +291,9 @@ func (f *stm32f4) restarted() error {
 // beforeRun writes what has changed of the ROM, past the guest.
 func (f *stm32f4) beforeRun() error {
 	const part = 4 << 10
-	for i := 0; i < len(f.flash) && f.stale; i += part {
-		now := f.flash[i : i+part]
+	flash := f.wear.seenAll(f.flash)
+	for i := 0; i < len(flash) && f.stale; i += part {
+		now := flash[i : i+part]
 		if bytes.Equal(now, f.rom[i:i+part]) {
 			continue
 		}

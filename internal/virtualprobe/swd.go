@@ -1,5 +1,5 @@
-// This file is the serial wire debug port, edge by edge (IHI 0031 chapter B4): the device samples the line on the rising
-// edge of the clock and changes it there.
+// This file is the serial wire debug port, edge by edge (IHI 0031 chapter B4): the device samples the line on the
+// rising edge of the clock and changes it there.
 
 package virtualprobe
 
@@ -31,13 +31,14 @@ type swd struct {
 	request uint8
 	out     uint64 // bits to come, the next one lowest
 	posted  uint32 // result of the last read of the access port
+	refused bool   // the write was not acknowledged as OK
 	gone    bool
 }
 
 func newSWD(d *dap) *swd { return &swd{dap: d} }
 
-// edge is one rising edge with that bit on the line (1 where nobody drives it). It returns the bit that the device drives
-// after it, 1 if it drives none.
+// edge is one rising edge with that bit on the line (1 where nobody drives it). It returns the bit that the device
+// drives after it, 1 if it drives none.
 func (s *swd) edge(bit uint8) uint8 {
 	if bit == 1 {
 		s.ones++
@@ -81,19 +82,21 @@ func (s *swd) take(request uint8) {
 		return
 	}
 	s.request, s.phase, s.n = request, swdAck, 0
-	if request&4 == 0 {
-		s.out = 1
-		if s.dap.sticky && request>>1&1 == 1 {
-			s.out = 4
+	ap, reads := request>>1&1 == 1, request&4 != 0
+	if s.refused = ap && s.dap.busy(); s.refused {
+		s.out = swdAcks[ackWait]
+		return
+	}
+	if !reads {
+		s.refused = ap && s.dap.refuses()
+		s.out = swdAcks[ackOK]
+		if s.refused {
+			s.out = swdAcks[ackFault]
 		}
 		return
 	}
-	v, a := s.read(request>>1&1 == 1, uint32(request>>3&3)<<2)
-	s.out = 4
-	if a == ackOK {
-		s.out = 1
-	}
-	s.out |= uint64(v)<<3 | uint64(bits.OnesCount32(v)&1)<<35
+	v, a := s.read(ap, uint32(request>>3&3)<<2)
+	s.out = swdAcks[a] | uint64(v)<<3 | uint64(bits.OnesCount32(v)&1)<<35
 	s.gone = s.gone || a == ackGone
 }
 
@@ -138,10 +141,16 @@ func (s *swd) drive() uint8 {
 	return bit
 }
 
+// swdAcks are the acknowledgements, least significant bit first (§B4.2.2).
+var swdAcks = [...]uint64{ackOK: 1, ackWait: 2, ackFault: 4, ackGone: 4}
+
 // written ends a write's data phase.
 func (s *swd) written() {
 	v, parity := uint32(s.shift), uint8(s.shift>>32&1)
 	s.phase, s.n = swdIdle, 0
+	if s.refused {
+		return
+	}
 	if uint8(bits.OnesCount32(v)&1) != parity {
 		s.phase = swdLost
 		return

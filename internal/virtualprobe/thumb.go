@@ -1,6 +1,7 @@
-// This file runs the code that debuggers put into RAM (flash loaders, checksums) against the chip's model, instruction by
-// instruction: the model's flash controller must see each of their accesses, and the emulator's own CPU cannot show them.
-// It knows ARMv6-M and of ARMv7-M what such loaders use (DDI 0403, chapter A7); anything else stops it with an error.
+// This file runs the code that debuggers put into RAM (flash loaders, checksums) against the chip's model, instruction
+// by instruction: the model's flash controller must see each of their accesses, and the emulator's own CPU cannot show
+// them. It knows ARMv6-M and of ARMv7-M what such loaders use (DDI 0403, chapter A7); anything else stops it with an
+// error.
 
 package virtualprobe
 

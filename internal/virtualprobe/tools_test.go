@@ -84,6 +84,14 @@ func image(t *testing.T, size int, seed byte) (string, []byte) {
 
 func run(t *testing.T, name string, args ...string) {
 	t.Helper()
+	if out, err := try(t, name, args...); err != nil {
+		t.Fatalf("%s %q: %v\n%s", name, args, err, out)
+	}
+}
+
+// try runs a tool, which may fail.
+func try(t *testing.T, name string, args ...string) (string, error) {
+	t.Helper()
 	path, err := exec.LookPath(name)
 	if err != nil {
 		state, err := cache.StateDir()
@@ -98,10 +106,8 @@ func run(t *testing.T, name string, args ...string) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	out, err := exec.CommandContext(ctx, path, args...).CombinedOutput()
-	if err != nil {
-		t.Fatalf("%s %q: %v\n%s", name, args, err, out)
-	}
 	t.Logf("%s", out)
+	return string(out), err
 }
 
 func mustHold(t *testing.T, c *Chip, at int, want []byte) {
@@ -183,8 +189,8 @@ func TestSTM32F4(t *testing.T) {
 	})
 }
 
-// Firmware that was half-written may lock the core up, which QEMU does not survive. The chip does: with its flash, and a
-// tool programs it.
+// Firmware that was half-written may lock the core up, which QEMU does not survive. The chip does: with its flash, and
+// a tool programs it.
 func TestLockup(t *testing.T) {
 	c := powerUp(t, NRF51)
 	name, good := image(t, 4096, 0)

@@ -1,0 +1,331 @@
+//go:build !windows
+
+package virtualprobe
+
+import (
+	"bytes"
+	"encoding/json"
+	"net"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// nrfDo erases a page or programs a word through the flash controller, as a debugger does.
+func nrfDo(t *testing.T, c *Chip, erase bool, addr, v uint32) error {
+	t.Helper()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.ready(); err != nil {
+		t.Fatal(err)
+	}
+	config, to := uint32(1), addr
+	if erase {
+		config, to, v = 2, nrfErasePg, addr
+	}
+	if err := c.core.Write(nrfConfig, 4, config); err != nil {
+		t.Fatal(err)
+	}
+	return c.core.Write(to, 4, v)
+}
+
+// A cut inside an erase leaves a page that is neither what it was nor erased, and reads differently each time; nothing
+// else has changed, and an erase heals it. A cut inside a program leaves one word so.
+func TestPowerCut(t *testing.T) {
+	c := powerUp(t, NRF51)
+	_, full := image(t, 8*nrfPage, 0)
+	if err := c.Load(full); err != nil {
+		t.Fatal(err)
+	}
+	flash := func() []byte {
+		t.Helper()
+		b, err := c.Flash()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	between := func(got, old, new []byte) {
+		t.Helper()
+		for i := range got {
+			if same := ^(old[i] ^ new[i]); (got[i]^old[i])&same != 0 {
+				t.Fatalf("bits at %d became 0x%02x that were the same before and after: 0x%02x, 0x%02x", i, got[i], old[i], new[i])
+			}
+		}
+	}
+	const page = 5
+	old := bytes.Clone(full[page*nrfPage:][:nrfPage])
+	unsteady := 0
+	for seed := range uint64(12) {
+		if err := c.Load(full); err != nil {
+			t.Fatal(err)
+		}
+		c.Break(Faults{Cut: &Cut{Erase: true, After: 1, Seed: seed}})
+		if err := nrfDo(t, c, true, page*nrfPage, 0); err != errPowerCut {
+			t.Fatalf("no cut: %v", err)
+		}
+		reads := [][]byte{flash(), flash(), flash(), flash(), flash(), flash(), flash(), flash()}
+		first := bytes.Clone(reads[0])
+		steady := true
+		for _, b := range reads {
+			between(b[page*nrfPage:][:nrfPage], old, erasedPage)
+			steady = steady && bytes.Equal(b[page*nrfPage:][:nrfPage], first[page*nrfPage:][:nrfPage])
+			others := slices.Delete(b[:len(full)], page*nrfPage, (page+1)*nrfPage)
+			if !bytes.Equal(others, slices.Delete(bytes.Clone(full), page*nrfPage, (page+1)*nrfPage)) {
+				t.Fatal("another page has changed")
+			}
+		}
+		if !steady {
+			unsteady++
+		}
+		if err := nrfDo(t, c, true, page*nrfPage, 0); err != nil {
+			t.Fatal(err)
+		}
+		if b := flash(); !bytes.Equal(b[page*nrfPage:][:nrfPage], erasedPage) {
+			t.Error("an erase does not heal it")
+		}
+		c.Break(Faults{Cut: &Cut{After: 2, Seed: seed}})
+		if err := nrfDo(t, c, false, page*nrfPage, 0x12345678); err != nil {
+			t.Fatal(err)
+		}
+		if err := nrfDo(t, c, false, page*nrfPage+8, 0); err != errPowerCut {
+			t.Fatalf("no cut: %v", err)
+		}
+		want := bytes.Clone(erasedPage)
+		copy(want, []byte{0x78, 0x56, 0x34, 0x12})
+		b := flash()[page*nrfPage:][:nrfPage]
+		if copy(b[8:], []byte{0xFF, 0xFF, 0xFF, 0xFF}); !bytes.Equal(b, want) {
+			t.Error("more than the one word has changed")
+		}
+	}
+	if unsteady < 6 {
+		t.Errorf("%d of 12 pages read differently", unsteady)
+	}
+}
+
+// The power's end is the probe's end, too: the tool fails. With the power the chip starts, and what was not written is
+// written by the next run.
+func TestPowerCutUnderTools(t *testing.T) {
+	for _, m := range []Model{NRF51, STM32F412} {
+		c := powerUp(t, m)
+		name, want := image(t, 20000, 0)
+		args := []string{
+			"load", "--no-config", "--no-wait", "-t", m.Name, "-u", "remote:localhost:" + listen(t, c.serveRemote),
+			"--format", "bin", name,
+		}
+		for _, cut := range []Cut{{Erase: true, After: 2, Seed: 1}, {After: 100, Seed: 2}} {
+			c.Break(Faults{Cut: &cut})
+			if out, err := try(t, "pyocd", args...); err == nil {
+				t.Errorf("%s, %+v: no error\n%s", m.Name, cut, out)
+			}
+		}
+		c.Break(Faults{})
+		run(t, "pyocd", args...)
+		mustHold(t, c, 0, want)
+	}
+}
+
+// Bits fall, in the flash that a debugger sees and in the one that firmware sees.
+func TestBitsFall(t *testing.T) {
+	for _, m := range []Model{NRF51, STM32F412} {
+		c := powerUp(t, m)
+		_, want := image(t, 4096, 0)
+		if err := c.Load(want); err != nil {
+			t.Fatal(err)
+		}
+		c.Break(Faults{Fall: map[uint32]byte{100: 0xFF, 1000: 0x0F}})
+		want[100], want[1000] = 0, want[1000]&0xF0
+		mustHold(t, c, 0, want)
+		c.mu.Lock()
+		seen, err := c.machine.Read(m.flash.base+100, 1)
+		c.mu.Unlock()
+		if err != nil || seen != 0 {
+			t.Errorf("%s: firmware sees 0x%02x: %v", m.Name, seen, err)
+		}
+		c.Break(Faults{Fall: map[uint32]byte{200: 0xFF}, FallAfter: 3})
+		mustHold(t, c, 0, want)
+		for range 3 {
+			c.exclusively(func() { c.dap.readDP(dpIDR) })
+		}
+		want[200] = 0
+		mustHold(t, c, 0, want)
+	}
+}
+
+// An access that is answered WAIT is not done, and done once when it is repeated; where overruns are detected all is
+// FAULT until the flag is cleared.
+func TestWait(t *testing.T) {
+	c := powerUp(t, NRF51)
+	c.Break(Faults{Waits: 3})
+	s := newSWD(c.dap)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	wire := &wire{swd: s}
+	wire.reset()
+	var acks []uint64
+	write := func(ap bool, reg, v uint32) { acks = append(acks, wire.write(ap, reg, v)) }
+	write(false, dpStat, statDebugReq|statSystemReq)
+	write(false, dpSelect, 0)
+	write(true, apCSW, 0x23000052)
+	write(true, apTAR, 0x20000000)
+	for _, v := range []uint32{1, 1, 1, 1, 2, 3, 3, 3, 3} {
+		write(true, apDRW, v)
+	}
+	if want := []uint64{1, 1, 1, 1, 2, 2, 2, 1, 1, 1, 2, 2, 2}; !slices.Equal(acks, want) {
+		t.Errorf("answers %v, want %v", acks, want)
+	}
+	acks = nil
+	write(false, dpStat, statDebugReq|statSystemReq|statOrunDetect)
+	c.dap.waiting, c.dap.access = 0, 2
+	write(true, apDRW, 3) // WAIT, and with it an overrun
+	write(true, apDRW, 3)
+	if v, _ := c.dap.readDP(dpStat); v&statStickyOrun == 0 {
+		t.Error("no overrun")
+	}
+	write(false, dpAbort, abortOrunClr)
+	c.dap.waits = 0
+	write(true, apDRW, 4)
+	if want := []uint64{1, 2, 4, 1, 1}; !slices.Equal(acks, want) {
+		t.Errorf("answers %v, want %v", acks, want)
+	}
+	words := make([]uint32, 4)
+	if err := c.core.ReadBlock(0x20000000, words); err != nil || !slices.Equal(words, []uint32{1, 2, 3, 4}) {
+		t.Errorf("written: %v, %v", words, err)
+	}
+}
+
+// A wire is a host on two lines.
+type wire struct{ swd *swd }
+
+func (w *wire) send(v uint64, n int) {
+	for i := range n {
+		w.swd.edge(uint8(v >> i & 1))
+	}
+}
+
+func (w *wire) reset() { w.send(1<<60-1, 60); w.send(0, 4) }
+
+// write returns the acknowledgement.
+func (w *wire) write(ap bool, reg, v uint32) (ack uint64) {
+	request, parity := uint64(0x81), uint64(0)
+	for i, bit := range []uint64{b2u(ap), 0, uint64(reg >> 2 & 1), uint64(reg >> 3 & 1)} {
+		request |= bit << (1 + i)
+		parity ^= bit
+	}
+	w.send(request|parity<<5, 8)
+	for i := range 4 {
+		bit := uint64(w.swd.edge(1))
+		if i < 3 {
+			ack |= bit << i
+		}
+	}
+	w.send(0, 1)
+	sum := uint64(0)
+	for i := range 32 {
+		sum ^= uint64(v >> i & 1)
+	}
+	w.send(uint64(v)|sum<<32, 33)
+	w.send(0, 2)
+	return ack
+}
+
+func b2u(b bool) uint64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// Real tools meet WAIT: pyOCD's probe repeats the access; OpenOCD 0.12 over JTAG repeats a batch, and gives up where it
+// loses a result by that. Neither is content with a wrong flash.
+func TestWaitUnderTools(t *testing.T) {
+	c := powerUp(t, NRF51)
+	c.Break(Faults{Waits: 50})
+	name, want := image(t, 8192, 0)
+	_, err := try(t, "openocd", "-s", jtagScripts(t), "-c", "adapter driver remote_bitbang; remote_bitbang host localhost",
+		"-c", "remote_bitbang port "+listen(t, c.serveBitbang)+"; transport select jtag",
+		"-c", "gdb_port disabled; tcl_port disabled; telnet_port disabled", "-f", "target/nrf51.cfg",
+		"-c", "program "+name+" verify reset exit 0")
+	if err == nil {
+		mustHold(t, c, 0, want)
+	}
+	name, want = image(t, 8192, 3)
+	run(t, "pyocd", "load", "--no-config", "--no-wait", "-t", "nrf51", "-u", "remote:localhost:"+listen(t, c.serveRemote),
+		"--format", "bin", name)
+	mustHold(t, c, 0, want)
+}
+
+// One client has the probe, on whichever front end; another one is refused as a probe on USB would be, until the first
+// has left.
+func TestSecondClient(t *testing.T) {
+	c := powerUp(t, NRF51)
+	wire, remote := listen(t, c.serveBitbang), listen(t, c.serveRemote)
+	first, err := net.Dial("tcp", "127.0.0.1:"+wire)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer first.Close()
+	if _, err := first.Write([]byte("R")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := first.Read(make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
+	ask := func() (a remoteAnswer) {
+		t.Helper()
+		conn, err := net.Dial("tcp", "127.0.0.1:"+remote)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		if _, err := conn.Write([]byte(`{"id":0,"request":"hello","arguments":[1]}` + "\n")); err != nil {
+			t.Fatal(err)
+		}
+		if err := json.NewDecoder(conn).Decode(&a); err != nil {
+			t.Fatal(err)
+		}
+		return a
+	}
+	if a := ask(); a.Status != remoteProbe || !strings.Contains(a.Error, "is busy") {
+		t.Errorf("a second client: %+v", a)
+	}
+	first.Close()
+	within(t, 10*time.Second, "the probe's release", func() bool { return ask().Status == remoteOK })
+}
+
+// A chip that was swapped has an id of its own, for debuggers and firmware alike, and keeps it over its emulator's end.
+func TestSwappedIdentity(t *testing.T) {
+	c := powerUp(t, NRF51)
+	id := func() (id [2]uint32) {
+		t.Helper()
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if err := c.ready(); err != nil {
+			t.Fatal(err)
+		}
+		for i := range id {
+			v, err := c.machine.Read(0x10000060+uint32(4*i), 4)
+			if err != nil {
+				t.Fatal(err)
+			}
+			id[i] = v
+		}
+		return id
+	}
+	seen := map[[2]uint32]bool{id(): true}
+	for n := range 2 {
+		if err := c.Swap(n + 1); err != nil {
+			t.Fatal(err)
+		}
+		now := id()
+		if seen[now] {
+			t.Errorf("chip %d has another one's id %x", n+1, now)
+		}
+		seen[now] = true
+		c.exclusively(func() { c.wear.off = true })
+		if again := id(); again != now {
+			t.Errorf("chip %d had the id %x and has %x", n+1, now, again)
+		}
+	}
+}
