@@ -49,14 +49,15 @@ sources() {
   grep -oh '"port/[a-z0-9_]*\.c"' $(chain "$1") | tr -d '"'
 }
 
-# crt_config.h as far as a port reads it. Not emulated, with a watchdog: so more of the code is seen.
+# crt_config.h as far as a port reads it. Not emulated, with a watchdog and RAM at 0: so more of the code is seen.
 config() {
   sed -n 's/.*"core_hz": *\([0-9]*\),*$/#define BOARDSMITH_CORE_HZ \1/p' $(chain "$1") | tail -n 1
   grep -oh '"[A-Z][A-Z0-9_]*": *"[^"]*"' $(chain "$1") | sed 's/"\([^"]*\)": *"\([^"]*\)"/#define \1 \2/' |
     awk '{line[$2] = $0} END {for (k in line) print line[k]}' | sort
   printf '#define %s\n' 'BOARDSMITH_STACK_BYTES 4096' 'BOARDSMITH_ARENA_BYTES 4096' 'BOARDSMITH_WATCHDOG_MS 8000' \
     'BOARDSMITH_EMULATED 0' 'BOARDSMITH_TIMER_HZ BOARDSMITH_CORE_HZ' 'TVM_CRT_LOG_LEVEL 2' \
-    'TVM_CRT_MAX_PACKET_SIZE_BYTES 1024' 'TVM_CRT_GLOBAL_FUNC_REGISTRY_SIZE_BYTES 512'
+    'TVM_CRT_MAX_PACKET_SIZE_BYTES 1024' 'TVM_CRT_GLOBAL_FUNC_REGISTRY_SIZE_BYTES 512' \
+    'BOARDSMITH_REGIONS(X) X(0x08000000U, 4096U, REGION_CODE) X(0x20000000U, 4096U, REGION_RAM) X(0U, 4096U, REGION_RAM)'
 }
 
 # What a compiler for the board's CPU defines.

@@ -44,6 +44,7 @@ func configHeader(b *boards.Board, o boards.Options) []byte {
 #define BOARDSMITH_BAUD %d
 #define BOARDSMITH_EMULATED %d
 `, o.StackBytes, b.CoreHz, cmp.Or(b.Timer.Hz, b.CoreHz), b.WatchdogMS, b.BudgetMS, b.Link.BitRate(), zeroOrOne(b.Emulated))
+	w.WriteString(regions(b))
 	if len(b.Defines) > 0 {
 		w.WriteString("\n// What the board file says to its drivers.\n")
 	}
@@ -59,6 +60,34 @@ func configHeader(b *boards.Board, o boards.Options) []byte {
 	}
 	w.WriteString("\n#endif  // CRT_CONFIG_H_\n")
 	return []byte(w.String())
+}
+
+// regions is the memory map for C; "" for a process.
+func regions(b *boards.Board) string {
+	if len(b.Memory) == 0 {
+		return ""
+	}
+	var w strings.Builder
+	w.WriteString("\n// The memory map: origin, bytes, kind.\n#define BOARDSMITH_REGIONS(X)")
+	for _, r := range b.Memory {
+		fmt.Fprintf(&w, " \\\n  X(0x%08xU, 0x%08xU, %s)", uint64(r.Origin), uint64(r.Size), regionKind(b.Place, r))
+	}
+	return w.String() + "\n"
+}
+
+// regionKind is what a region is to the memory protection unit (port/cortexm_pmsa.h).
+func regionKind(p boards.Place, r boards.Region) string {
+	isCode := r.Name == p.Code
+	holdsVariables := slices.Contains([]string{p.Data, p.StackRegion(), p.ArenaRegion(), p.NoinitRegion()}, r.Name)
+	switch {
+	case isCode && holdsVariables:
+		return "REGION_MIXED"
+	case isCode:
+		return "REGION_CODE"
+	case r.Nonvolatile:
+		return "REGION_FLASH"
+	}
+	return "REGION_RAM"
 }
 
 func zeroOrOne(b bool) int {

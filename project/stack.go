@@ -21,9 +21,9 @@ type StackUse struct {
 	Need        int64    // bytes of the thread's stack, an interrupt's frame included
 	Have        int64    // bytes there are
 	Path        []string // the functions of the deepest call chain, each with the bytes of its frame, main first
-	Handlers    int64    // bytes of the handlers' stack that one handler needs
+	Handlers    int64    // bytes of the handlers' stack, with handlers that interrupt each other
 	Room        int64    // bytes there are for them; 0 where the image has no such stack
-	HandlerPath []string // that handler's deepest call chain
+	HandlerPath []string // their deepest call chains, the first handler first
 	Unsure      []string // why it may be more: functions and what they do; empty if it cannot
 }
 
@@ -39,6 +39,8 @@ type stackWalk struct {
 	under  map[*codeFunction]bool // on the way from the entry
 	way    []*codeFunction        // the same, in order
 	unsure map[string]bool
+
+	without []*codeFunction // not followed
 }
 
 // A stackDepth is how deep the stack becomes in a function and below.
@@ -138,7 +140,7 @@ func (w *stackWalk) circle(f *codeFunction) string {
 func (w *stackWalk) follow(d *stackDepth, f *codeFunction, addr uint64, frame int64) {
 	g := w.function(w.codeAddress(addr))
 	switch {
-	case g == f, g != nil && slices.Contains(threadEntries, g.name):
+	case g == f, g != nil && slices.Contains(threadEntries, g.name), slices.Contains(w.without, g):
 	case g != nil:
 		w.add(d, f, g, frame)
 	default:
@@ -247,14 +249,14 @@ func (c *chain) names() (all []string) {
 	return all
 }
 
-// interruptFrame is what the core itself puts on the thread's stack when an interrupt comes: on Cortex-M eight words,
-// with floating point 18 more, and a word for alignment (ARMv7-M ARM, B1.5.6, B1.5.7). The RISC-V port puts it on the
+// interruptFrame is what the core itself puts on the stack of code that is interrupted: on Cortex-M eight words, with
+// floating point 18 more, and a word for alignment (ARMv7-M ARM, B1.5.6, B1.5.7). The RISC-V port puts it on the
 // handlers' stack.
-func (w *stackWalk) interruptFrame() int64 {
+func (w *stackWalk) interruptFrame(code []*codeFunction) int64 {
 	if w.machine != elf.EM_ARM {
 		return 0
 	}
-	if slices.ContainsFunc(w.functions, func(f *codeFunction) bool { return f.floats }) {
+	if slices.ContainsFunc(code, func(f *codeFunction) bool { return f.floats }) {
 		return 4 * (8 + 18 + 1)
 	}
 	return 4 * (8 + 1)
@@ -262,9 +264,40 @@ func (w *stackWalk) interruptFrame() int64 {
 
 // The entries of the templates' ports, and the symbols around their stacks.
 var (
-	threadEntries  = []string{"bare_entry"}
-	handlerEntries = []string{"bare_tick_entry", "bare_interrupt_entry", "bare_trap"}
+	threadEntries = []string{"bare_entry"}
+	// handlerNests are handlers that may stand on the handlers' stack together, each interrupting the one before by its
+	// priority (cortexm.c). The last is interrupted by a fault at worst, which puts its frame there and goes on with the
+	// thread's stack (cortexm.S); one in the thread has the handlers' stack to itself. A RISC-V's one trap gives up what a
+	// trap in it interrupted (riscv.S).
+	handlerNests = [][]string{{"bare_interrupt_entry", "bare_tick_entry"}, {"bare_interrupt_entry"}, {"bare_fault_entry"}, {"bare_trap"}}
+	// uninterrupted runs with interrupts masked, so that only the last of a nest can stand in it.
+	uninterrupted = []string{"cortexm_unexpected"}
 )
+
+// handlers computes how deep the handlers' stack becomes.
+func (w *stackWalk) handlers() (deepest int64, path []string) {
+	others := *w
+	others.without, others.deep = w.named(uninterrupted...), map[*codeFunction]*stackDepth{}
+	for _, nest := range handlerNests {
+		var bytes int64
+		var names []string
+		for i, name := range nest {
+			walk := &others
+			if i == len(nest)-1 {
+				walk = w
+			}
+			for _, f := range w.named(name) {
+				n, way := walk.deepest(f)
+				bytes += n + w.interruptFrame(w.reached([]*codeFunction{f}))
+				names = append(names, way...)
+			}
+		}
+		if bytes > deepest {
+			deepest, path = bytes, names
+		}
+	}
+	return deepest, path
+}
 
 // stackUse computes the depth of an image's stacks; nil where it has no stack of its own, or its machine code cannot
 // be read.
@@ -281,12 +314,8 @@ func stackUse(l *layout, m *mlf.Module) (*StackUse, error) {
 	}
 	entries[0].frame = 0 // what it does to SP is to set it
 	u.Need, u.Path = w.deepest(entries[0])
-	u.Need += w.interruptFrame()
-	for _, f := range p.named(handlerEntries...) {
-		if n, path := w.deepest(f); n > u.Handlers {
-			u.Handlers, u.HandlerPath = n, path
-		}
-	}
+	u.Need += w.interruptFrame(w.functions)
+	u.Handlers, u.HandlerPath = w.handlers()
 	for why := range w.unsure {
 		u.Unsure = append(u.Unsure, why)
 	}

@@ -441,6 +441,26 @@ func (p *program) registered(symbol string) (all []*codeFunction) {
 // taken are the functions of these parts whose address code of these parts takes, as far as that code is reached from
 // some: of the modules that the runtime itself has, to be called like a model's.
 func (p *program) taken(from []*codeFunction, parts ...string) (all []*codeFunction) {
+	p.reach(from, func(f *codeFunction) (more []*codeFunction) {
+		for _, ref := range f.refs {
+			g := p.at(ref)
+			if len(g) > 0 && p.isPointer(ref) && slices.Contains(parts, f.part) && slices.Contains(parts, g[0].part) {
+				more = append(more, g...)
+			}
+		}
+		all = append(all, more...)
+		return more
+	})
+	return unique(all)
+}
+
+// reached are the functions that some call, directly or through others, and these themselves.
+func (p *program) reached(from []*codeFunction) []*codeFunction {
+	return p.reach(from, func(*codeFunction) []*codeFunction { return nil })
+}
+
+// reach follows calls, and whatever else also finds in a function.
+func (p *program) reach(from []*codeFunction, also func(*codeFunction) []*codeFunction) (all []*codeFunction) {
 	reached := map[*codeFunction]bool{}
 	for todo := slices.Clone(from); len(todo) > 0; {
 		f := todo[len(todo)-1]
@@ -449,19 +469,15 @@ func (p *program) taken(from []*codeFunction, parts ...string) (all []*codeFunct
 			continue
 		}
 		reached[f] = true
+		all = append(all, f)
 		for _, addr := range slices.Concat(f.calls, f.tails) {
 			if g := p.function(p.codeAddress(addr)); g != nil {
 				todo = append(todo, g)
 			}
 		}
-		for _, ref := range f.refs {
-			g := p.at(ref)
-			if len(g) > 0 && p.isPointer(ref) && slices.Contains(parts, f.part) && slices.Contains(parts, g[0].part) {
-				all, todo = append(all, g...), append(todo, g...)
-			}
-		}
+		todo = append(todo, also(f)...)
 	}
-	return unique(all)
+	return all
 }
 
 // tabled are the functions of these parts that the data of these parts point to: code copies such a table, or reads it

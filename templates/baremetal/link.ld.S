@@ -11,8 +11,9 @@
  * before it as it is. What is between the two parts is no part of the image.
  *
  * From the start of `stack`: the guard, the thread stack growing down to it, so that an overflow runs into the
- * guard and, below it, out of the region. Then, each in its region, the handlers' stack, what is kept over a reset, the
- * arena, variables: the resident part's first, whose addresses it has in its code.
+ * guard and, below it, out of the region. Then the handlers' stack, with a guard of its own and a mark above that, which
+ * is looked at where nothing else finds an overflow. Then, each in its region, what is kept over a reset, the arena,
+ * variables: the resident part's first, whose addresses it has in its code.
  *
  * All variables with a value lie in RAM as they lie in the image, so that one copy makes them, however one is aligned.
  * Every section is named here: the Makefile makes an error of any other. What is not placed by this script would be in
@@ -27,6 +28,8 @@
 #ifndef BARE_GUARD_BYTES
 #define BARE_GUARD_BYTES 0
 #endif
+/* A memory protection unit's region begins at a multiple of its size. */
+#define BARE_GUARD_ALIGN MAX(BARE_GUARD_BYTES, 16)
 #ifndef BARE_HANDLER_STACK_BYTES
 #define BARE_HANDLER_STACK_BYTES 768
 #endif
@@ -92,6 +95,7 @@ SECTIONS {
   } >BOARDSMITH_IN_CODE :model
 
   .stack (NOLOAD) : {
+    . = ALIGN(BARE_GUARD_ALIGN);
     bare_guard_start = .;
     . += BARE_GUARD_BYTES;
     bare_stack_start = .;
@@ -101,7 +105,11 @@ SECTIONS {
   } >BOARDSMITH_IN_STACK :NONE
 
   .handler_stack (NOLOAD) : {
-    . = ALIGN(16);
+    . = ALIGN(BARE_GUARD_ALIGN);
+    bare_handler_guard_start = .;
+    . += BARE_GUARD_BYTES;
+    bare_handler_mark = .;
+    . += 16;
     bare_handler_stack_start = .;
     . += BARE_HANDLER_STACK_BYTES;
     . = ALIGN(16);
@@ -163,6 +171,8 @@ SECTIONS {
 
   bare_data_load = LOADADDR(.data) + (bare_data_start - ADDR(.data));
   bare_image_end = bare_data_load + (bare_data_end - bare_data_start);
+
+  ASSERT((BARE_GUARD_BYTES & (BARE_GUARD_BYTES - 1)) == 0, "BARE_GUARD_BYTES is no power of two")
 
   /* One copy from bare_data_load on makes all variables. */
   ASSERT(LOADADDR(.tdata) - ADDR(.tdata) == LOADADDR(.data) - ADDR(.data), "variables are not loaded in one piece")

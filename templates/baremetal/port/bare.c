@@ -26,6 +26,7 @@ enum {
   RESERVE_BYTES = 64  // room kept for what a UART may deliver before its interrupt can be put off
 };
 #define NO_IRQ UINT32_MAX
+#define HANDLER_MARK 0x4B52414DU
 
 typedef struct bare {
   uint8_t ring[BARE_RX_BYTES];
@@ -187,7 +188,13 @@ static void bare_ticks_align(void* ctx) {
   cpu_ticks_align();
 }
 
+// Found where nothing guards the handlers' stack: what lies below it is no longer what init wrote there.
+static bool handlers_overflowed(void) { return *(volatile uint32_t*)bare_handler_mark != HANDLER_MARK; }
+
 void bare_tick(const fault_context_t* at) {
+  if (handlers_overflowed()) {
+    bare_fault(FAULT_STACK, 0, at);
+  }
   bare.now_ms += (uint32_t)TICK_MS;
   if (fault_budget_used((uint32_t)TICK_MS) != 0) {
     bare_fault(FAULT_TIMEOUT, fault_budget_ms(), at);
@@ -220,6 +227,7 @@ static struct bare_platform look(void) {
 static int32_t bare_init(void* ctx) {
   (void)ctx;
   starts++;
+  *(volatile uint32_t*)bare_handler_mark = HANDLER_MARK;
   bare.held_irq = NO_IRQ;
   const uint32_t state = cpu_lock();  // they are masked already, unless a debugger started the program
   chip_init();

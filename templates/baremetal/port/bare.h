@@ -6,14 +6,15 @@
 // existing parts is one JSON file. Not for a process: process.c defines boardsmith_port alone.
 //
 // The order after a reset, interrupts masked until the last step: the CPU's entry sets up a stack, calls chip_early,
-// copies .data, clears .bss, calls bare_start; that calls constructors and main, which calls boardsmith_port.init, which
-// calls chip_init, cpu_init, uart_init and enables interrupts.
+// copies .data, clears .bss, calls bare_start; that calls constructors and main, which calls boardsmith_port.init;
+// that calls chip_init, cpu_init, uart_init and enables interrupts.
 //
 // What every board file's `defines` say for this header and for the CPU file:
 //   CHIP_IRQS                      external interrupts of the chip: the vector table's length beyond the core's own 16
 //   BOARDSMITH_BAUD                the UART's rate, default 115200
 //   BARE_RX_BYTES                  room for received bytes, a power of two, default 1024
 //   BARE_HANDLER_STACK_BYTES       stack of the interrupt and fault handlers, default 768
+//   BARE_GUARD_BYTES               below each stack, forbidden by the CPU file; a power of two, 0 (default): none
 //   BOARDSMITH_FAULT_STACK_BYTES   stack kept in a fault's record (fault.h), default 512
 //   CPU_NO_EXTERNAL_MEMORY         1 where a Cortex-M7 has nothing at 0x60000000 to 0x9FFFFFFF: it must not read ahead there
 //   CPU_SLEEP_STOPS_TICK           1 where a Cortex-M's SysTick stands still in WFI (nRF52, nRF53): it waits awake
@@ -190,14 +191,16 @@ _Noreturn void bare_fault(fault_reason_t reason, uint32_t code, const fault_cont
 
 // The sections that code may name: .boardsmith.boot (before the vectors: a boot header), .boardsmith.vectors (first
 // in the code region otherwise), .boardsmith.noinit (kept over a reset), .bss.boardsmith_arena, .ramfunc (code of the
-// port that is copied to RAM with .data), and those that compilers make (.text, .rodata, .data, .bss and the like, with
-// anything behind a dot). Any other is a link error: nothing would copy it, clear it or check it. The thread stack grows down from bare_stack_end to bare_stack_start.
+// port that is copied to RAM with .data, and can run until cpu_init has taken RAM the right to be executed), and those
+// that compilers make (.text, .rodata, .data, .bss and the like, with anything behind a dot). Any other is a link
+// error: nothing would copy it, clear it or check it. The thread stack grows down from bare_stack_end to bare_stack_start.
 //
 // None of these changes with the model: what does is in the table of bare_model.h. Both parts' .data begins at
 // bare_data_start.
 extern uint8_t bare_stack_start[];
 extern uint8_t bare_stack_end[];
 extern uint8_t bare_handler_stack_end[];  // the handlers' stack, BARE_HANDLER_STACK_BYTES below it
+extern uint8_t bare_handler_mark[];       // 16 bytes right below that, for bare.c; below them is the guard
 extern uint32_t bare_data_start[];        // multiples of 8 bytes, as are all of these
 extern uint32_t bare_bss_start[];         // of the resident part
 extern uint32_t bare_bss_end[];

@@ -54,9 +54,6 @@
 #define RTWDOG_TOVAL REG32(0x400BC008U)
 #define TRNG_MCTL 0x400CC000U  // RM "TRNG"
 #define TRNG_ENT 0x400CC040U
-#define MPU_RNR REG32(0xE000ED98U)  // ARMv7-M ARM B3.5
-#define MPU_RBAR REG32(0xE000ED9CU)
-#define MPU_RASR REG32(0xE000EDA0U)
 
 #define CBCDR_IPG_PODF (3U << 8)
 #define CBCDR_AHB_PODF (7U << 10)
@@ -242,17 +239,8 @@ static void read_reset_cause(void) {
   reset_cause |= ((why & SRSR_OTHERS) != 0U) ? (uint32_t)BARE_RESET_OTHER : 0U;
 }
 
-// The flash, in the memory that CPU_NO_EXTERNAL_MEMORY forbids (cortexm.c): a region of a higher number comes first.
-static void allow_flash(void) {
-  const uint32_t log2_bytes = 31U - (uint32_t)__builtin_clz((uint32_t)(IMXRT_FLASH_BYTES));
-  MPU_RNR = 3;
-  MPU_RBAR = 0x60000000U;
-  MPU_RASR = (6U << 24) | (1U << 17) | ((log2_bytes - 1U) << 1) | 1U;  // read-only, cacheable, SIZE, ENABLE
-}
-
 void chip_init(void) {
   read_reset_cause();
-  allow_flash();
   clocks_on();
   MUX_AD_B0_12 = MUX_LPUART1;
   MUX_AD_B0_13 = MUX_LPUART1;

@@ -104,6 +104,20 @@ clear:
 
 // ---- Exceptions --------------------------------------------------------------------------------------------------
 
+// A fault does not return. One in a handler takes the thread's stack, from its top and without a limit: so it needs
+// none of the handlers' own, which may be what has run out. One in the thread has the handlers' stack for itself.
+  .macro FAULT_STACK
+  lsrs r0, r3, #4               // EXC_RETURN's bit 3: it came from the thread
+  bcs 1f
+  ldr r0, =bare_stack_end
+#ifdef __ARM_ARCH_8M_MAIN__
+  mov r12, #0
+  msr msplim, r12
+#endif
+  msr msp, r0
+1:
+  .endm
+
 // C functions get (r4 to r7 with r8 to r11 before them, MSP and PSP before this, EXC_RETURN), all on the handlers'
 // stack, and with that all registers: the core has put the others into the frame that MSP or PSP points at.
 //
@@ -111,7 +125,7 @@ clear:
 // finds the interrupt that was just cleared still pending and takes it once more, and a Cortex-M4 may go to the wrong
 // vector (Arm's erratum 838869). That every handler is longer than two instructions is what its erratum 776924 (VDIV and
 // VSQRT under very short handlers) asks for.
-  .macro ENTRY name, function
+  .macro ENTRY name, function, stack
   .section .text.\name, "ax", %progbits
   .global \name
   .type \name, %function
@@ -122,6 +136,7 @@ clear:
   mrs r1, msp
   mrs r2, psp
   mov r3, lr
+  \stack
   push {r3-r7, lr}              // r3 keeps the stack aligned
   mov r4, r8
   mov r5, r9
@@ -135,8 +150,9 @@ clear:
   pop {r3-r7, pc}
   .cfi_endproc
   .size \name, . - \name
+  .ltorg
   .endm
 
-  ENTRY bare_fault_entry, cortexm_fault
+  ENTRY bare_fault_entry, cortexm_fault, FAULT_STACK
   ENTRY bare_tick_entry, cortexm_tick
   ENTRY bare_interrupt_entry, cortexm_interrupt

@@ -33,11 +33,6 @@
 #define DCISW REG32(0xE000EF60U)
 #define DCCMVAC REG32(0xE000EF68U)
 #define DCCISW REG32(0xE000EF74U)
-#define MPU_TYPE REG32(0xE000ED90U)  // B3.5
-#define MPU_CTRL REG32(0xE000ED94U)
-#define MPU_RNR REG32(0xE000ED98U)
-#define MPU_RBAR REG32(0xE000ED9CU)
-#define MPU_RASR REG32(0xE000EDA0U)
 
 #define AIRCR_RESET 0x05FA0004U  // VECTKEY, SYSRESETREQ
 #define CCR_IC (1U << 17)
@@ -62,12 +57,9 @@
 #define HAS_CACHES 1
 #endif
 
-#ifndef BARE_GUARD_BYTES
-#define BARE_GUARD_BYTES 0
-#endif
-#define NEAR_STACK_BYTES 65536U  // a fault this far below the stack is its overflow: a large frame jumps over the guard
+#define FRAME_MAX_BYTES 65536U  // SP further below its stack than this is no frame's
+#define PUSH_BYTES 128U         // what one instruction or exception writes below SP, at most
 
-extern uint8_t bare_guard_start[];          // BARE_GUARD_BYTES below the stack
 extern uint8_t bare_handler_stack_start[];
 
 // ---- Interrupts --------------------------------------------------------------------------------------------------
@@ -203,24 +195,37 @@ static uint32_t fault_status(void) {
 #endif
 }
 
+// One of the two stacks.
+typedef struct stack {
+  const uint8_t* guard;  // where the guard below it starts
+  const uint8_t* start;
+  const uint8_t* end;
+} stack_t;
+
+static stack_t stack_of(uint32_t exc_return) {
+  if ((exc_return & EXC_RETURN_PSP) != 0U) {
+    return (stack_t){bare_guard_start, bare_stack_start, bare_stack_end};
+  }
+  return (stack_t){bare_handler_guard_start, bare_handler_stack_start, bare_handler_stack_end};
+}
+
 // Whether the frame was really written: not if the stack was at its end.
-static bool frame_valid(uint32_t frame, bool on_thread_stack) {
-  if ((frame & 3U) != 0U) {
-    return false;
-  }
-  if (!on_thread_stack) {
-    return within(frame, FRAME_BYTES, bare_handler_stack_start, bare_handler_stack_end);
-  }
+static bool frame_valid(uint32_t frame, const stack_t* s) {
   const uint32_t status = fault_status();
   // With a limit register the core leaves SP at the limit and writes nothing.
-  const bool at_limit = ((status & CFSR_STKOF) != 0U) && (frame == (uint32_t)(uintptr_t)bare_stack_start);
-  return ((status & CFSR_STACKING) == 0U) && !at_limit && within(frame, FRAME_BYTES, bare_stack_start, bare_stack_end);
+  const bool at_limit = ((status & CFSR_STKOF) != 0U) && (frame == (uint32_t)(uintptr_t)s->start);
+  return ((frame & 3U) == 0U) && ((status & CFSR_STACKING) == 0U) && !at_limit &&
+         within(frame, FRAME_BYTES, s->start, s->end);
+}
+
+static uint32_t sp_of(uint32_t msp, uint32_t psp, uint32_t exc_return) {
+  return ((exc_return & EXC_RETURN_PSP) != 0U) ? psp : msp;
 }
 
 static void look_at(seen_t* seen, const saved_t* saved, uint32_t msp, uint32_t psp, uint32_t exc_return) {
-  const bool thread = (exc_return & EXC_RETURN_PSP) != 0U;
-  const uint32_t sp = thread ? psp : msp;
-  const bool valid = frame_valid(sp, thread);
+  const stack_t stack = stack_of(exc_return);
+  const uint32_t sp = sp_of(msp, psp, exc_return);
+  const bool valid = frame_valid(sp, &stack);
   fault_context_t* at = &seen->at;
   for (uint32_t i = 0; i < 4U; i++) {
     seen->regs[i] = 0;
@@ -243,12 +248,10 @@ static void look_at(seen_t* seen, const saved_t* saved, uint32_t msp, uint32_t p
     at->sp += ((exc_return & EXC_RETURN_NO_FPU) != 0U) ? FRAME_BYTES : FPU_FRAME_BYTES;
     at->sp += ((frame->xpsr & XPSR_ALIGNED) != 0U) ? 4U : 0U;
   }
-  const uint8_t* start = thread ? bare_stack_start : bare_handler_stack_start;
-  const uint8_t* end = thread ? bare_stack_end : bare_handler_stack_end;
-  const uint8_t* from = ((uint32_t)at->sp > (uint32_t)(uintptr_t)start) ? (const uint8_t*)at->sp : start;
-  if ((uint32_t)(uintptr_t)from < (uint32_t)(uintptr_t)end) {
+  const uint8_t* from = ((uint32_t)at->sp > (uint32_t)(uintptr_t)stack.start) ? (const uint8_t*)at->sp : stack.start;
+  if ((uint32_t)(uintptr_t)from < (uint32_t)(uintptr_t)stack.end) {
     at->stack = from;
-    at->stack_size_bytes = (uint32_t)(end - from);
+    at->stack_size_bytes = (uint32_t)(stack.end - from);
   }
   at->extra = seen->extra;
   at->extra_count = EXTRA;
@@ -265,23 +268,23 @@ static void look_at(seen_t* seen, const saved_t* saved, uint32_t msp, uint32_t p
   seen->extra[4] = exc_return;
 }
 
-// Whether an address is in the guard, or below the stack by less than a large frame.
-static bool below_stack(uint32_t address) {
-  const uint32_t start = (uint32_t)(uintptr_t)bare_stack_start;
-  return (address < start) && ((start - address) <= NEAR_STACK_BYTES);
+// Whether an access below a stack is a frame's that did not fit: it met the guard, or is what one push from where SP
+// still stands could write.
+static bool outgrew(uint32_t address, uint32_t sp, const stack_t* s) {
+  return (address < (uint32_t)(uintptr_t)s->start) &&
+         ((address >= (uint32_t)(uintptr_t)s->guard) || ((address < sp) && ((sp - address) <= PUSH_BYTES)));
 }
 
-static bool is_overflow(uint32_t psp, uint32_t exc_return) {
+// Whether a fault is the overflow of the stack that it came from. SP itself is below the stack after a large frame.
+static bool is_overflow(uint32_t sp, const stack_t* s) {
   const uint32_t status = fault_status();
-  if ((exc_return & EXC_RETURN_PSP) == 0U) {
-    return false;  // a handler's fault
-  }
-  if (((status & (CFSR_STKOF | CFSR_STACKING)) != 0U) || below_stack(psp)) {
+  const uint32_t start = (uint32_t)(uintptr_t)s->start;
+  if (((status & CFSR_STKOF) != 0U) || ((sp < start) && ((start - sp) <= FRAME_MAX_BYTES))) {
     return true;
   }
 #if HAS_FAULT_STATUS
-  return (((status & CFSR_MMARVALID) != 0U) && below_stack(MMFAR)) ||
-         (((status & CFSR_BFARVALID) != 0U) && below_stack(BFAR));
+  return (((status & CFSR_MMARVALID) != 0U) && outgrew(MMFAR, sp, s)) ||
+         (((status & CFSR_BFARVALID) != 0U) && outgrew(BFAR, sp, s));
 #else
   return false;
 #endif
@@ -291,6 +294,8 @@ static bool is_overflow(uint32_t psp, uint32_t exc_return) {
 void cortexm_fault(const saved_t* saved, uint32_t msp, uint32_t psp, uint32_t exc_return);
 void cortexm_tick(const saved_t* saved, uint32_t msp, uint32_t psp, uint32_t exc_return);
 void cortexm_interrupt(const saved_t* saved, uint32_t msp, uint32_t psp, uint32_t exc_return);
+_Noreturn void cortexm_unexpected(const saved_t* saved, uint32_t msp, uint32_t psp, uint32_t exc_return)
+    __attribute__((noinline));
 
 static uint32_t exception_number(void) {
   uint32_t number;
@@ -308,19 +313,25 @@ void cortexm_fault(const saved_t* saved, uint32_t msp, uint32_t psp, uint32_t ex
   look_at(&seen, saved, msp, psp, exc_return);
   cortexm_time_at_fault();
   const uint32_t number = exception_number();
-  fault_reason_t reason = is_overflow(psp, exc_return) ? FAULT_STACK : FAULT_HARDWARE;
+  const stack_t stack = stack_of(exc_return);
+  fault_reason_t reason = is_overflow(sp_of(msp, psp, exc_return), &stack) ? FAULT_STACK : FAULT_HARDWARE;
   if ((number == EXCEPTION_NMI) && (chip_nmi_is_watchdog() != 0)) {
     reason = FAULT_WATCHDOG;
   }
   bare_fault(reason, number, &seen.at);
 }
 
-void cortexm_interrupt(const saved_t* saved, uint32_t msp, uint32_t psp, uint32_t exc_return) {
+// A function of its own, so that an interrupt that is expected does without its frame.
+void cortexm_unexpected(const saved_t* saved, uint32_t msp, uint32_t psp, uint32_t exc_return) {
   seen_t seen;
-  const uint32_t number = exception_number() - 16U;
-  if (bare_irq(number) != 0) {
-    look_at(&seen, saved, msp, psp, exc_return);
-    bare_fault(FAULT_INTERRUPT, number, &seen.at);
+  look_at(&seen, saved, msp, psp, exc_return);
+  bare_fault(FAULT_INTERRUPT, exception_number() - 16U, &seen.at);
+}
+
+void cortexm_interrupt(const saved_t* saved, uint32_t msp, uint32_t psp, uint32_t exc_return) {
+  if (bare_irq(exception_number() - 16U) != 0) {
+    (void)cpu_lock();  // it does not return: the tick needs no room on top of it
+    cortexm_unexpected(saved, msp, psp, exc_return);
   }
 }
 
@@ -335,51 +346,17 @@ void cortexm_tick(const saved_t* saved, uint32_t msp, uint32_t psp, uint32_t exc
 
 // ---- Start -------------------------------------------------------------------------------------------------------
 
-#ifndef CPU_NO_EXTERNAL_MEMORY
-#define CPU_NO_EXTERNAL_MEMORY 0
-#endif
-#define REGION_NONE ((1U << 28) | 1U)  // MPU_RASR: XN, AP 0 (no access), ENABLE
-#define REGION_SIZE(log2_bytes) (((log2_bytes) - 1U) << 1)
+__attribute__((weak)) void cortexm_protect(void) {}
 
-#if !defined(__ARM_ARCH_8M_MAIN__) && (((BARE_GUARD_BYTES) > 0) || ((CPU_NO_EXTERNAL_MEMORY) != 0))
-static void forbid(uint32_t region, uint32_t base, uint32_t log2_bytes) {
-  MPU_RNR = region;
-  MPU_RBAR = base;
-  MPU_RASR = REGION_NONE | REGION_SIZE(log2_bytes);
-}
-#endif
-
-// Below the stack nothing may be touched. Regions from 3 on are the chip file's.
-static void guard_on(void) {
+static void limits_on(void) {
 #if defined(__ARM_ARCH_8M_MAIN__)
   __asm volatile("msr psplim, %0\n msr msplim, %1" ::"r"(bare_stack_start), "r"(bare_handler_stack_start));
-#elif ((BARE_GUARD_BYTES) > 0) || ((CPU_NO_EXTERNAL_MEMORY) != 0)
-  _Static_assert(((BARE_GUARD_BYTES) == 0) ||
-                     (((BARE_GUARD_BYTES) >= 256) && (((BARE_GUARD_BYTES) & ((BARE_GUARD_BYTES)-1)) == 0)),
-                 "an MPU region is a power of two, on ARMv6-M at least 256 bytes");
-  if ((MPU_TYPE & 0xFF00U) == 0U) {
-    return;  // no regions: what lies below RAM has to do
-  }
-  MPU_CTRL = 0;
-  barrier();
-#if (BARE_GUARD_BYTES) > 0
-  forbid(0, (uint32_t)(uintptr_t)bare_guard_start, 31U - (uint32_t)__builtin_clz((uint32_t)(BARE_GUARD_BYTES)));
-#endif
-#if (CPU_NO_EXTERNAL_MEMORY) != 0
-  // Both are "normal" memory by default (B3.1), where a Cortex-M7 reads ahead on its own; a memory controller that
-  // nobody has set up may never answer (ST's AN4861 and AN4838).
-  forbid(1, 0x60000000U, 29U);
-  forbid(2, 0x80000000U, 29U);
-#endif
-  MPU_CTRL = 5U;  // ENABLE, PRIVDEFENA: all else as without
-  barrier();
-#else
-  // What lies below RAM has to do.
 #endif
 }
 
 void cpu_init(void) {
-  guard_on();
+  limits_on();
+  cortexm_protect();
 #if HAS_FAULT_STATUS
   SHCSR |= SHCSR_FAULTS_ON;
   caches_on();

@@ -9,7 +9,7 @@
 //   MTIME_HZ        counts of mtime per second
 //   PLIC_BASE       interrupt controller
 //   PLIC_CONTEXT    the PLIC's context of hart 0 in machine mode, default 0
-//   BARE_GUARD_BYTES  of the guard below the stack, a multiple of 4; 0 (default): none, an overflow is then found at
+//   BARE_GUARD_BYTES  of the guard below the stack, a power of two from 16; 0 (default): none, an overflow is then found at
 //                   the next tick or fault
 #ifndef BOARDSMITH_RISCV_H_
 #define BOARDSMITH_RISCV_H_

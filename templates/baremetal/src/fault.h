@@ -35,7 +35,7 @@
 typedef enum fault_reason {
   FAULT_HARDWARE = 1,   // code: the exception's number (Cortex-M), mcause (RISC-V), the signal (process)
   FAULT_CHECK = 2,      // TVMPlatformAbort; code: the tvm_crt_error_t
-  FAULT_STACK = 3,      // stack overflow; code as for FAULT_HARDWARE
+  FAULT_STACK = 3,      // stack overflow; code as for FAULT_HARDWARE, 0: the handlers', found later
   FAULT_TIMEOUT = 4,    // the time budget; code: the budget in ms
   FAULT_WATCHDOG = 5,   // found after a reset by the watchdog: what ran is known, where it stood is not
   FAULT_INTERRUPT = 6,  // an interrupt that nothing handles; code: its number, from 0 for the first external one

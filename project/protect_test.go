@@ -1,0 +1,373 @@
+package project
+
+import (
+	"context"
+	"debug/elf"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/rpc"
+)
+
+// This file is about what memory a board's firmware may read, write and execute: on emulators, and for boards without
+// one by what the port writes to a model of the memory protection unit.
+
+// A nullCell says which accesses to address 0 are a fault.
+type nullCell struct{ read, write bool }
+
+var nullRow = regexp.MustCompile("(?m)^\\| `(\\w+)` \\| (fault|returns) \\| (fault|returns) \\|")
+
+// nullTable is the table of docs/faults.md, of which these tests assert each cell.
+func nullTable(t *testing.T) map[string]nullCell {
+	t.Helper()
+	text, err := os.ReadFile("../docs/faults.md")
+	must(t, err)
+	table := map[string]nullCell{}
+	for _, m := range nullRow.FindAllStringSubmatch(string(text), -1) {
+		table[m[1]] = nullCell{m[2] == "fault", m[3] == "fault"}
+	}
+	for _, name := range boards.List(nil) {
+		if _, ok := table[name]; !ok {
+			t.Errorf("docs/faults.md does not say what a null pointer does on %s", name)
+		}
+	}
+	return table
+}
+
+// emulated are the boards that run here.
+func emulated(t *testing.T) (names []string) {
+	t.Helper()
+	for _, name := range boards.List(nil) {
+		b, err := boards.Find(name, nil)
+		must(t, err)
+		if b.Link.Kind != "serial" {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// isProtected says whether a board's core has a memory protection unit that the port uses.
+func isProtected(b *boards.Board) bool {
+	return slices.ContainsFunc(b.Sources, func(s boards.Source) bool {
+		return strings.HasPrefix(s.Name, "port/cortexm_pmsa7.c") || s.Name == "port/cortexm_pmsa8.c"
+	})
+}
+
+// A memoryProbe calls the functions of memory.c.
+type memoryProbe struct {
+	*testing.T
+	s *rpc.Session
+}
+
+func openMemory(t *testing.T, board string) (memoryProbe, *Project) {
+	t.Helper()
+	source, err := os.ReadFile(filepath.Join("testdata", "faults", "memory.c"))
+	must(t, err)
+	functions := map[string]string{}
+	for _, f := range []string{"read", "write", "constant", "run", "mark", "fill", "used", "handlers"} {
+		functions["memory."+f] = "memory_" + f
+	}
+	name, path := boardWith(t, board, "memory.c", string(source), functions)
+	e := testEnv()
+	e.Path = []string{path}
+	needBoardTools(t, name, e.Path)
+	p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Board: name, Model: tiny(t, nil), Env: e})
+	s, err := p.Run(t.Context(), "")
+	must(t, err)
+	t.Cleanup(func() { _ = s.Close(context.Background()) })
+	return memoryProbe{t, s}, p
+}
+
+// call returns a function's number, or its fault.
+func (m memoryProbe) call(name string, args ...any) (int64, *rpc.FaultError) {
+	m.Helper()
+	ctx, cancel := context.WithTimeout(m.Context(), 30*time.Second)
+	defer cancel()
+	f, err := m.s.Function(ctx, "memory."+name)
+	must(m, err)
+	n, err := f.Call(ctx, args...)
+	var fault *rpc.FaultError
+	if err != nil && !errors.As(err, &fault) {
+		m.Fatalf("%s %v: %v", name, args, err)
+	}
+	number, _ := n.(int64)
+	return number, fault
+}
+
+// expect calls a function that has to fault for that reason, or, for 0, has to return.
+func (m memoryProbe) expect(reason rpc.Reason, name string, args ...any) {
+	m.Helper()
+	_, fault := m.call(name, args...)
+	switch {
+	case fault == nil && reason != 0:
+		m.Errorf("%s %x returned", name, args)
+	case fault != nil && fault.Record.Reason != reason:
+		m.Errorf("%s %x: %v", name, args, fault)
+	}
+}
+
+func reasonIf(faults bool) rpc.Reason {
+	if faults {
+		return rpc.ReasonHardware
+	}
+	return 0
+}
+
+// TestMemoryRules has firmware read and write null, write to its own constants and execute a variable.
+func TestMemoryRules(t *testing.T) {
+	table := nullTable(t)
+	for _, name := range Drawn(t, "memory", emulated(t), 3) {
+		t.Run(name, func(t *testing.T) {
+			m, p := openMemory(t, name)
+			b := p.Board()
+			protected := isProtected(b)
+			m.expect(reasonIf(table[name].read), "read", 0)
+			m.expect(reasonIf(table[name].write), "write", 0)
+			m.expect(reasonIf(table[name].write), "write", 252)
+			if constant, fault := m.call("constant"); fault != nil || protected {
+				m.expect(rpc.ReasonHardware, "write", constant)
+			}
+			if protected {
+				m.expect(rpc.ReasonHardware, "run")
+			}
+			callTwice(t, m.s)
+		})
+	}
+}
+
+// TestHandlersStack has handlers need more stack than there is: each board finds it in its own way, and none takes what is
+// far below a stack for an overflow.
+func TestHandlersStack(t *testing.T) {
+	for _, c := range Drawn(t, "handlers", []struct {
+		board     string
+		overflows bool // it has room for the vectors of a handler that does
+	}{{"microbit", false}, {"mps2_an385", true}, {"mps2_an386", true}, {"mps2_an521", true}, {"netduinoplus2", false}, {"qemu_riscv32", false}}, 3) {
+		t.Run(c.board, func(t *testing.T) {
+			m, p := openMemory(t, c.board)
+			m.expect(rpc.ReasonStack, "mark")
+			if c.overflows {
+				m.expect(rpc.ReasonStack, "handlers")
+			}
+			if c.board == "netduinoplus2" {
+				m.expect(rpc.ReasonHardware, "read", 0x1fff7590) // 35 KiB below the stack
+			}
+			m.checkUse(p)
+		})
+	}
+}
+
+// TestGuardsAligned builds for a memory that begins at no multiple of a guard's size.
+func TestGuardsAligned(t *testing.T) {
+	needBoardTools(t, "mps2_an385", nil)
+	text := `{"inherits": "chip/mps2_an385", "arena_kib": 8, "link": {"kind": "serial"}, "flash": {"runner": "none"}, "memory": [
+{"name": "code", "origin": 0, "size": "0x00400000", "exec": true}, {"name": "ram", "origin": "0x20000050", "size": "0x00010000"}]}`
+	e := testEnv()
+	e.Path = []string{shelfWith(t, map[string]string{"odd.json": text})}
+	i := built(t, generated(t, filepath.Join(t.TempDir(), "p"), Spec{Board: "odd", Model: tiny(t, nil), Env: e}))
+	f, err := elf.Open(i.Path)
+	must(t, err)
+	defer f.Close()
+	at, err := symbolsOf(f, i.Path)
+	must(t, err)
+	for _, name := range []string{"bare_guard_start", "bare_handler_guard_start"} {
+		if at[name] < 0x20000050 || at[name]%256 != 0 {
+			t.Errorf("%s is %#x, no multiple of its 256 bytes", name, at[name])
+		}
+	}
+	if at["bare_handler_guard_start"] < at["bare_stack_end"] || at["bare_handler_mark"] != at["bare_handler_guard_start"]+256 {
+		t.Errorf("the handlers' guard is from %#x to %#x, the thread's stack ends at %#x", at["bare_handler_guard_start"], at["bare_handler_mark"], at["bare_stack_end"])
+	}
+}
+
+// checkUse compares how much of the handlers' stack a busy time used with what is said to be needed at most.
+func (m memoryProbe) checkUse(p *Project) {
+	m.Helper()
+	u, err := p.Usage(built(m.T, p))
+	must(m, err)
+	m.expect(0, "fill")
+	for range 50 {
+		m.expect(0, "constant")
+	}
+	used, _ := m.call("used")
+	m.Logf("%d bytes of the handlers' %d are used, %d may be: %q", used, u.Stack.Room, u.Stack.Handlers, u.Stack.HandlerPath)
+	if used == 0 || used > u.Stack.Handlers {
+		m.Errorf("%d bytes are used, %d are said to be", used, u.Stack.Handlers)
+	}
+	if p.Board().ELF.Machine != "arm" {
+		return
+	}
+	const both = `bare_interrupt_entry \d+,.* bare_tick_entry \d+,`
+	if path := strings.Join(u.Stack.HandlerPath, ", "); !regexp.MustCompile(both).MatchString(path) {
+		m.Errorf("the tick does not interrupt an interrupt: %s", path)
+	}
+}
+
+// An mpuModel is a memory protection unit as a port has set it up.
+type mpuModel struct {
+	v8      bool
+	control uint32
+	regions []mpuRegion
+}
+
+type mpuRegion struct{ base, attributes uint32 }
+
+// mpuOf compiles the board's file for the unit, unchanged, for this computer, and reads what it writes.
+func mpuOf(t *testing.T, b *boards.Board) mpuModel {
+	t.Helper()
+	dir := t.TempDir()
+	settled, err := b.Settle(boards.Options{})
+	must(t, err)
+	must(t, os.WriteFile(filepath.Join(dir, "crt_config.h"), configHeader(b, settled), 0o644))
+	m := mpuModel{v8: slices.ContainsFunc(b.Sources, func(s boards.Source) bool { return s.Name == "port/cortexm_pmsa8.c" })}
+	source := "../templates/baremetal/port/cortexm_pmsa7.c"
+	if m.v8 {
+		source = "../templates/baremetal/port/cortexm_pmsa8.c"
+	}
+	for _, name := range []string{source, "../templates/baremetal/port/cortexm_pmsa.h", "testdata/mpu/mpu.h", "testdata/mpu/mpu.c"} {
+		_, err := os.ReadFile(name) // so that go test does not take an old result for this one
+		must(t, err)
+	}
+	stack, _ := b.Region(b.Place.StackRegion())
+	args := []string{
+		"-std=gnu11", "-O1", "-no-pie", "-Wall", "-Wextra", "-Wconversion", "-Wundef", "-Werror", "-fsanitize=undefined", "-fno-sanitize-recover=all",
+		"-I" + dir, "-I../templates/baremetal/port", "-I../templates/baremetal/src", "-I../crt/include", "-Itestdata/mpu", "-include", "mpu.h",
+		fmt.Sprintf("-Wl,--defsym=bare_guard_start=%#x,--defsym=bare_handler_guard_start=%#x", uint64(stack.Origin), uint64(stack.Origin)+0x1000),
+		"-o", filepath.Join(dir, "mpu"), "testdata/mpu/mpu.c", source,
+	}
+	if b.ELF.Arch == "v6-m" {
+		args = append(args, "-D__ARM_ARCH_6M__=1")
+	}
+	if out, err := exec.Command("cc", args...).CombinedOutput(); err != nil {
+		t.Fatalf("cc %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+	out, err := exec.Command(filepath.Join(dir, "mpu")).Output()
+	must(t, err)
+	m.regions = make([]mpuRegion, 8)
+	for line := range strings.Lines(string(out)) {
+		var n, base, attributes uint32
+		if _, err := fmt.Sscanf(line, "control %x", &n); err == nil {
+			m.control = n
+		} else if _, err := fmt.Sscanf(line, "%d %x %x", &n, &base, &attributes); err == nil {
+			m.regions[n] = mpuRegion{base, attributes}
+		}
+	}
+	return m
+}
+
+// An mpuAccess is what privileged code does.
+type mpuAccess int
+
+const (
+	reads mpuAccess = iota
+	writes
+	executes
+)
+
+// allows says whether an access is none that faults. Sources: as of the port's files.
+func (m mpuModel) allows(a mpuAccess, addr uint32) bool {
+	if m.v8 {
+		return m.allows8(a, addr)
+	}
+	for _, r := range slices.Backward(m.regions) {
+		log2 := r.attributes>>1&31 + 1
+		part := uint64(1) << log2 / 8
+		if r.attributes&1 == 0 || uint64(addr)>>log2 != uint64(r.base)>>log2 {
+			continue
+		}
+		if out := r.attributes >> 8 & 0xFF; out>>(uint64(addr)%(uint64(1)<<log2)/part)&1 == 1 {
+			continue
+		}
+		ap, xn := r.attributes>>24&7, r.attributes>>28&1 == 1
+		return map[mpuAccess]bool{reads: ap != 0, writes: ap >= 1 && ap <= 3, executes: ap != 0 && !xn}[a]
+	}
+	return a != executes || addr < 0x40000000 || addr>>29 == 3 || addr>>29 == 4
+}
+
+func (m mpuModel) allows8(a mpuAccess, addr uint32) bool {
+	var found []mpuRegion
+	for _, r := range m.regions {
+		if r.attributes&1 == 1 && addr >= r.base&^31 && addr <= r.attributes|31 {
+			found = append(found, r)
+		}
+	}
+	if len(found) == 0 {
+		return a != executes || addr < 0x40000000 || addr>>29 == 3 || addr>>29 == 4
+	}
+	readOnly, xn := found[0].base>>2&1 == 1, found[0].base&1 == 1
+	return len(found) == 1 && map[mpuAccess]bool{reads: true, writes: !readOnly, executes: !xn}[a]
+}
+
+// TestMemoryProtection asks what each board's unit allows.
+func TestMemoryProtection(t *testing.T) {
+	if _, err := exec.LookPath("cc"); err != nil {
+		t.Skip("no C compiler for this computer: " + err.Error())
+	}
+	table := nullTable(t)
+	for _, b := range bareBoards(t) {
+		if !isProtected(b) {
+			if b.Link.Kind == "serial" {
+				t.Errorf("nothing tries what a null pointer does on %s", b.Name)
+			}
+			continue
+		}
+		t.Run(b.Name, func(t *testing.T) {
+			m := mpuOf(t, b)
+			if m.control != 5 {
+				t.Errorf("the unit's control register is %#x", m.control)
+			}
+			for _, null := range []uint32{0, 255} {
+				m.want(t, null, !table[b.Name].read, !table[b.Name].write, b.Place.Code != "" && regionAt(b, 0) == b.Place.Code)
+			}
+			for _, r := range b.Memory {
+				first, last := uint32(r.Origin), uint32(r.Origin+r.Size-1)
+				if r.Name == b.Place.StackRegion() {
+					first += 0x2000 // beyond the guards
+				}
+				if first < 256 {
+					first = 256
+				}
+				for _, at := range []uint32{first, last} {
+					m.want(t, at, true, r.Name != b.Place.Code, r.Name == b.Place.Code)
+				}
+			}
+			if stack, _ := b.Region(b.Place.StackRegion()); b.Defines["BARE_GUARD_BYTES"] != "" {
+				m.want(t, uint32(stack.Origin), false, false, false)
+				m.want(t, uint32(stack.Origin)+0x10FF, false, false, false)
+				m.want(t, uint32(stack.Origin)+0x1100, true, true, false)
+			}
+			for _, at := range []uint32{0x40000000, 0x5FFFFFFF, 0xE000E100} { // peripherals
+				m.want(t, at, true, true, false)
+			}
+			external := b.Defines["CPU_NO_EXTERNAL_MEMORY"] == ""
+			m.want(t, 0x9FFFFFF0, external, external, false)
+		})
+	}
+}
+
+func (m mpuModel) want(t *testing.T, at uint32, read, write, execute bool) {
+	t.Helper()
+	if m.allows(reads, at) != read || m.allows(writes, at) != write || m.allows(executes, at) != execute {
+		t.Errorf("%#x: reading %v, writing %v, executing %v; want %v, %v, %v\n%x", at,
+			m.allows(reads, at), m.allows(writes, at), m.allows(executes, at), read, write, execute, m.regions)
+	}
+}
+
+// regionAt is the name of the memory that has an address, "" if none has.
+func regionAt(b *boards.Board, addr uint64) string {
+	for _, r := range b.Memory {
+		if addr-uint64(r.Origin) < uint64(r.Size) {
+			return r.Name
+		}
+	}
+	return ""
+}
