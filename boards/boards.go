@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -49,6 +50,8 @@ type Board struct {
 	Timer    Timer    `json:"timer,omitzero"`    // what the firmware measures time with
 	Platform Platform `json:"platform,omitzero"` // what the running firmware must say of the chip
 	Emulated bool     `json:"emulated,omitzero"` // its clock is not the host's
+
+	Identification Identification `json:"identification,omitzero"` // what a probe reads of the chip before anything is erased
 
 	Toolchain Toolchain `json:"toolchain,omitzero"`
 	ELF       ELF       `json:"elf,omitzero"`
@@ -119,6 +122,20 @@ type Platform struct {
 	WaitStates *int    `json:"wait_states,omitzero"` // of the flash
 	FPU        *bool   `json:"fpu,omitzero"`
 	CPUID      *Number `json:"cpuid,omitzero"` // the core's identification register
+}
+
+// An Identification is the register that says which chip it is, as a debug probe reads it. The zero value: there is none that
+// could be compared.
+type Identification struct {
+	Address Number   `json:"address,omitzero"`
+	Mask    Number   `json:"mask,omitzero"`   // of the bits that are compared; leaves revisions out
+	Values  []Number `json:"values,omitzero"` // of these bits, of every chip that the file is right for
+	Source  string   `json:"source,omitzero"` // the document that says so
+}
+
+// Accepts reports whether a chip whose register reads so is one of those.
+func (i Identification) Accepts(read uint32) bool {
+	return slices.Contains(i.Values, Number(read)&i.Mask)
 }
 
 // A Link is how the host reaches the running firmware.

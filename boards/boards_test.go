@@ -83,6 +83,9 @@ func TestShippedChips(t *testing.T) {
 		if b.Link.Kind == "qemu" && b.Link.Install == "" {
 			t.Errorf("%s: nothing says how to install %s", n, b.Link.Program)
 		}
+		if b.Flash.Runner != "none" && b.Identification.Address == 0 {
+			t.Errorf("%s: nothing says by which register its chip is known before it is erased", n)
+		}
 		if b.Emulated {
 			continue
 		}
@@ -215,6 +218,11 @@ func TestBadFiles(t *testing.T) {
 		{"negative number", "{" + rest + ",\n\"memory\": [{\"name\": \"a\", \"size\": -4}]}", `x.json:2: json: cannot unmarshal number -4`},
 		{"unknown runner", `{"inherits": "cpu/native", "templates": ["baremetal"], "link": {"kind": "process"},` + "\n" + `"flash": {"runner": "openodc", "scripts": ["a"]}}`, `x.json:2: flash.runner: "openodc" is not a runner; did you mean "openocd"?`},
 		{"runner without scripts", `{"inherits": "cpu/native", "templates": ["baremetal"], "link": {"kind": "process"},` + "\n" + `"flash": {"runner": "openocd"}}`, `x.json:2: flash: the runner openocd needs scripts`},
+		{"identification's address", "{" + rest + ",\n\"identification\": {\"address\": 3, \"mask\": 1, \"values\": [1], \"source\": \"s\"}}", `x.json:2: identification.address: 0x3 is not the address of a word`},
+		{"identification without mask", "{" + rest + ",\n\"identification\": {\"address\": 4, \"values\": [1], \"source\": \"s\"}}", `identification.mask: 0x0 is not a mask`},
+		{"identification without values", "{" + rest + ",\n\"identification\": {\"address\": 4, \"mask\": 1, \"source\": \"s\"}}", `x.json:2: identification: names no values`},
+		{"identification without source", "{" + rest + ",\n\"identification\": {\"address\": 4, \"mask\": 1, \"values\": [1]}}", `x.json:2: identification: names no source`},
+		{"identification beyond its mask", "{" + rest + ",\n\"identification\": {\"address\": 4, \"mask\": 6, \"values\": [1], \"source\": \"s\"}}", `x.json:2: identification.values: 0x1 has bits that the mask 0x6 leaves out`},
 		{"unknown timer", `{"inherits": "cpu/native", "templates": ["baremetal"], "link": {"kind": "process"}, "flash": {"runner": "none"},` + "\n" + `"timer": {"kind": "systik"}}`, `x.json:2: timer.kind: "systik" is not a kind of timer (chip, mcycle, mtime, systick); did you mean "systick"?`},
 		{"emulator without program", `{"inherits": "cpu/native", "templates": ["baremetal"],` + "\n" + `"link": {"kind": "qemu"}, "flash": {"runner": "none"}}`, `x.json:2: link: a link of kind qemu names a program`},
 		{"adapter's name", `{"inherits": "cpu/native", "templates": ["baremetal"],` + "\n" + `"link": {"kind": "serial", "usb": "ST-Link"}, "flash": {"runner": "none"}}`, `x.json:2: link.usb: "ST-Link" is not vendor:product`},

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"math"
 	"math/bits"
 	"path"
 	"regexp"
@@ -40,7 +41,7 @@ func (b *Board) check() error {
 	if len(b.Templates) == 0 {
 		return b.wrong("templates", "names no template")
 	}
-	for _, check := range []func() error{b.checkLink, b.checkFlash, b.checkToolchain, b.checkSources, b.checkDefines, b.checkTimer, b.checkNumbers, b.checkMemory, b.checkPlace, b.checkModelAt} {
+	for _, check := range []func() error{b.checkLink, b.checkFlash, b.checkToolchain, b.checkSources, b.checkDefines, b.checkTimer, b.checkIdentification, b.checkNumbers, b.checkMemory, b.checkPlace, b.checkModelAt} {
 		if err := check(); err != nil {
 			return err
 		}
@@ -138,6 +139,29 @@ var timers = []string{"chip", "mcycle", "mtime", "systick"}
 func (b *Board) checkTimer() error {
 	if k := b.Timer.Kind; k != "" && !slices.Contains(timers, k) {
 		return b.wrong("timer.kind", "%q is not a kind of timer (%s)%s", k, strings.Join(timers, ", "), didYouMean(k, timers))
+	}
+	return nil
+}
+
+func (b *Board) checkIdentification() error {
+	i := b.Identification
+	if i.Address == 0 && i.Mask == 0 && len(i.Values) == 0 && i.Source == "" {
+		return nil
+	}
+	switch {
+	case i.Address%4 != 0 || i.Address > math.MaxUint32:
+		return b.wrong("identification.address", "0x%x is not the address of a word of 32 bits", uint64(i.Address))
+	case i.Mask == 0 || i.Mask > math.MaxUint32:
+		return b.wrong("identification.mask", "0x%x is not a mask of 32 bits", uint64(i.Mask))
+	case len(i.Values) == 0:
+		return b.wrong("identification", "names no values")
+	case i.Source == "":
+		return b.wrong("identification", "names no source")
+	}
+	for _, v := range i.Values {
+		if v&^i.Mask != 0 {
+			return b.wrong("identification.values", "0x%x has bits that the mask 0x%x leaves out", uint64(v), uint64(i.Mask))
+		}
 	}
 	return nil
 }

@@ -84,7 +84,7 @@ func (r *toolRun) done(step, format string, args ...any) string {
 
 func (o *openocd) plan(j Job, dir string) *toolRun {
 	r := &toolRun{args: o.connect(dir, noGDB)}
-	r.execute(openocdSteps(r, j))
+	r.execute(o.openocdSteps(r, j))
 	return r
 }
 
@@ -97,8 +97,8 @@ func (r *toolRun) execute(commands []string) {
 
 // openocdSteps are the commands that do a job on a board that is connected. The files that they read and the marks that
 // they print are noted in r.
-func openocdSteps(r *toolRun, j Job) []string {
-	steps := []string{r.done("reset halt", "connected")}
+func (c Config) openocdSteps(r *toolRun, j Job) []string {
+	steps := append([]string{r.done("reset halt", "connected")}, c.openocdIdentify(r, j)...)
 	for _, s := range j.Erase {
 		steps = append(steps, r.done(fmt.Sprintf("flash erase_address 0x%x 0x%x", s.Addr, s.Size), "erased 0x%x", s.Addr))
 	}
@@ -142,7 +142,7 @@ func (o *openocd) Do(ctx context.Context, j Job) error {
 		return err
 	}
 	return inFolder(func(dir string) error {
-		return openocdVerdict(o.execute(ctx, o.plan(j, dir), dir, o.timeout(j)), j)
+		return openocdVerdict(o.chipVerdict(o.execute(ctx, o.plan(j, dir), dir, o.timeout(j))), j)
 	})
 }
 

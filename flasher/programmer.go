@@ -58,13 +58,18 @@ type Job struct {
 	Write   []Segment // each inside erased sectors
 	Verify  []Segment // compared with what the board holds, read back: *VerifyError
 	Restart bool      // reset the board afterwards and let it run
+
+	first bool // another run of the same job erases or writes
 }
+
+// changes says whether the job may leave something else in flash than there was.
+func (j Job) changes() bool { return j.first || len(j.Erase) > 0 || len(j.Write) > 0 }
 
 // A Programmer reads and writes one attached board through its debug probe. Each method is one run of an external program
 // in a process group of its own; it has a deadline of its own besides ctx's, and leaves no process behind. Each resets and
 // halts the core before anything else: interrupts of firmware whose flash is being erased would crash it. A run whose tool did
 // not report each of its steps as done has failed, whatever its exit status is. After an error the board may hold anything
-// in the sectors of the job. Errors: *ToolError, *VerifyError, and those of ctx.
+// in the sectors of the job. Errors: *ChipError, *ToolError, *VerifyError, and those of ctx.
 type Programmer interface {
 	// Do does the job.
 	Do(ctx context.Context, j Job) error
@@ -95,6 +100,8 @@ type Config struct {
 	Flash    boards.Flash
 	Probe    Probe
 	Reserved []Range                                    // a job that touches these is refused
+	Chip     boards.Identification                      // compared before a job erases or writes anything: *ChipError; the zero value: not compared
+	AnyChip  bool                                       // one that is another is only warned of
 	Build    string                                     // folder of the build that the image is from; west needs it
 	Find     func(name string) (path string, err error) // where a tool is
 	Held     *os.File                                   // kept open by all that a tool starts, as a lease has to be; nil: none

@@ -33,6 +33,14 @@ def boardsmith_connect():
         raise RuntimeError('target not halted')
     done('connected')
 
+@command('boardsmith_identify', help='Compare a register with the values that it may have.')
+def boardsmith_identify(address: int, mask: int, values: str):
+    register = target.read32(address)
+    print('` + mark + identification + `0x%x' % register, flush=True)
+    if values != 'any' and str(register & mask) not in values.split('_'):
+        raise RuntimeError('another chip')
+    done('` + identified + `')
+
 @command('boardsmith_erase', help='Erase the sector at an address.')
 def boardsmith_erase(address: int):
     flash = target.memory_map.get_region_for_address(address).flash
@@ -105,6 +113,7 @@ func (r *toolRun) command(format string, args ...any) {
 
 func (p *pyocd) plan(j Job) (*toolRun, error) {
 	r, err := p.begin()
+	p.pyocdIdentify(r, j)
 	for _, s := range j.Erase {
 		r.command("erase 0x%x", s.Addr)
 		r.noted("erased 0x%x", s.Addr)
@@ -166,7 +175,7 @@ func (p *pyocd) Do(ctx context.Context, j Job) error {
 	}
 	return inFolder(func(dir string) error {
 		if err := p.execute(ctx, r, dir, p.timeout(j)); err != nil {
-			return explain(err)
+			return explain(p.chipVerdict(err))
 		}
 		return verified(dir, j.Verify, p.step)
 	})

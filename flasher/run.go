@@ -28,6 +28,7 @@ func (r *toolRun) noted(format string, args ...any) string {
 // order: an exit status alone may be that of a wrapper (openocd … | tee), and what a tool logs besides decides nothing.
 func (c Config) run(ctx context.Context, cmd command.Command, timeout time.Duration, marks []string) error {
 	line := func(s string) {
+		c.warnOfChip(s)
 		m, ok := strings.CutPrefix(s, mark)
 		if ok && len(marks) > 0 && m == marks[0] {
 			marks = marks[1:]

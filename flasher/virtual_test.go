@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -185,6 +186,43 @@ func TestJob(t *testing.T) {
 		got, err := p.Read(t.Context(), []Range{{one.Addr, b.size}, {all.Write[0].Addr, 64}})
 		if err != nil || len(got) != 2 || !bytes.Equal(got[0].Data, one.Data) || !bytes.Equal(got[1].Data, all.Write[0].Data[:64]) {
 			t.Errorf("read something else: %v", err)
+		}
+	})
+}
+
+// Before the first erase the tool itself compares the chip's identification register with the board file; one of another
+// chip ends the run, unless any chip is right.
+func TestIdentification(t *testing.T) {
+	right := map[string]boards.Identification{
+		"nrf51":       {Address: 0x1000005C, Mask: 0xFFFF, Values: []boards.Number{0x20, 0x1D}, Source: "s"},
+		"stm32f412xe": {Address: 0xE0042000, Mask: 0xFFF, Values: []boards.Number{0x413, 0x441}, Source: "s"},
+	}
+	onEach(t, func(t *testing.T, b *bench, _ Programmer) {
+		chip := right[b.conf.Flash.Target]
+		for n, c := range []struct {
+			name   string
+			values []boards.Number
+			any    bool
+			works  bool
+		}{
+			{"another chip", []boards.Number{0x1E, 0x411}, false, false},
+			{"another chip, as asked", []boards.Number{0x1E}, true, true},
+			{"the right one", chip.Values, false, true},
+		} {
+			before := b.ask(virtualprobe.Request{Do: "status"}).State.Erases
+			b.conf.Chip, b.conf.AnyChip = chip, c.any
+			b.conf.Chip.Values = c.values
+			p := programmers[b.conf.Flash.Runner](b.conf)
+			data := []Segment{b.pattern(0, byte(n))} // another one each time: west's pyocd does not erase what is there
+			err := p.Do(t.Context(), Job{Erase: []Sector{b.sector(0)}, Write: data, Verify: data})
+			erased := !slices.Equal(b.ask(virtualprobe.Request{Do: "status"}).State.Erases, before)
+			var other *ChipError
+			if c.works != (err == nil) || c.works != erased || !c.works && (!errors.As(err, &other) || chip.Mask&boards.Number(other.Read) != chip.Values[1]) {
+				t.Errorf("%s: erased: %v, %v", c.name, erased, err)
+			}
+			if err := p.Do(t.Context(), Job{Verify: data}); c.works && err != nil {
+				t.Errorf("%s: verifying: %v", c.name, err)
+			}
 		}
 	})
 }

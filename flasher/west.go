@@ -147,22 +147,22 @@ func (w *westOpenOCD) args(dir string, steps []string) []string {
 }
 
 func (w *westOpenOCD) commands(j Job) []string {
-	return []string{w.typed(w.build, "openocd", w.args(".", openocdSteps(&toolRun{}, j)))}
+	return []string{w.typed(w.build, "openocd", w.args(".", w.openocdSteps(&toolRun{}, j)))}
 }
 
 func (w *westOpenOCD) files(j Job) []string {
 	r := &toolRun{}
-	openocdSteps(r, j)
+	w.openocdSteps(r, j)
 	return append([]string{jobHex + ": nothing, west only asks for one"}, r.texts()...)
 }
 
 func (w *westOpenOCD) do(ctx context.Context, dir string, j Job) error {
 	r := &toolRun{}
-	steps := openocdSteps(r, j)
+	steps := w.openocdSteps(r, j)
 	if err := r.write(dir); err != nil {
 		return err
 	}
-	return openocdVerdict(w.execute(ctx, dir, steps, r.marks, w.timeout(j)), j)
+	return openocdVerdict(w.chipVerdict(w.execute(ctx, dir, steps, r.marks, w.timeout(j))), j)
 }
 
 func (w *westOpenOCD) read(ctx context.Context, dir string, ranges []Range) error {
@@ -217,6 +217,7 @@ func (w *westPyOCD) parts(j Job) (before Job, middle []Segment, after Job) {
 	if len(j.Write) == 0 {
 		return Job{}, nil, j
 	}
+	before.first = true
 	middle, after = j.Write, Job{Verify: j.Verify, Restart: j.Restart}
 	if n := len(j.Write); n > 1 {
 		middle, after.Write = j.Write[:n-1], j.Write[n-1:]

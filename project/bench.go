@@ -89,7 +89,8 @@ func (d *Device) attachProbe(ctx context.Context, runner, which string) (err err
 		return err
 	}
 	n.conf = flasher.Config{
-		Flash: d.board.Flash, Probe: n.probe, Reserved: reserved(d.board), Find: d.env.tool, Log: d.env.log(), Held: n.lease.File(),
+		Flash: d.board.Flash, Chip: d.board.Identification, AnyChip: d.env.Reflash, Probe: n.probe, Reserved: reserved(d.board),
+		Find: d.env.tool, Log: d.env.log(), Held: n.lease.File(),
 		Step: func(s string) { d.env.progress(Event{Step: "flash", Detail: s}) },
 	}
 	if err := n.take(nil); err != nil {

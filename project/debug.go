@@ -84,7 +84,7 @@ func PlanFor(ctx context.Context, b *boards.Board, which string, e Env, i *Image
 	if err != nil {
 		return Plan{}, err
 	}
-	programmer, err := flasher.New(runner, flasher.Config{Flash: b.Flash, Probe: probe, Build: i.build, Find: e.tool, Log: e.log()})
+	programmer, err := flasher.New(runner, flasher.Config{Flash: b.Flash, Chip: b.Identification, AnyChip: e.Reflash, Probe: probe, Build: i.build, Find: e.tool, Log: e.log()})
 	if err != nil {
 		return Plan{}, err
 	}

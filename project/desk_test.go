@@ -189,6 +189,30 @@ func changeLastByte(t *testing.T, dev *Device, i *Image) {
 	must(t, dev.bench.programmer.Do(t.Context(), flasher.Job{Erase: []flasher.Sector{s.Sector}, Write: []flasher.Segment{{Addr: s.Addr, Data: data}}, Restart: true}))
 }
 
+// A chip that is another than the board file says is not erased, unless that is forced.
+func TestFlashOfAnotherChip(t *testing.T) {
+	for _, tool := range []string{"openocd", "pyocd"} {
+		d := newDesk(t, "netduinoplus2", tool)
+		i := d.image(tiny(t, nil), boards.Options{})
+		dev := d.attach()
+		chip := dev.board.Identification
+		dev.board.Identification.Values = []boards.Number{0x413, 0x411} // as of the chip that the board really has
+		dev.bench.conf.Chip = dev.board.Identification
+		_, err := dev.Flash(t.Context(), i)
+		var other *flasher.ChipError
+		if !errors.As(err, &other) || other.Read&0xFFF != 0x441 || failure.Of(err) != failure.Flash {
+			t.Errorf("%s: %v", tool, err)
+		}
+		if n := len(d.tell(virtualprobe.Request{Do: "status"}).State.Erases); n != 0 {
+			t.Errorf("%s: it was erased", tool)
+		}
+		dev.bench.conf.Chip = chip
+		if _, err := dev.Flash(t.Context(), i); err != nil {
+			t.Errorf("%s: the right one: %v", tool, err)
+		}
+	}
+}
+
 // A device that bench.json, the ledger or its firmware takes for another board is neither flashed nor erased, unless that is
 // forced; nothing was written to it.
 func TestFlashOfAnotherBoard(t *testing.T) {

@@ -101,7 +101,7 @@ func PlanErase(ctx context.Context, b *boards.Board, which string, e Env) (Plan,
 	if err != nil {
 		return Plan{}, err
 	}
-	programmer, err := flasher.New(runner, flasher.Config{Flash: b.Flash, Probe: probe, Find: e.tool, Log: e.log()})
+	programmer, err := flasher.New(runner, flasher.Config{Flash: b.Flash, Chip: b.Identification, AnyChip: e.Reflash, Probe: probe, Find: e.tool, Log: e.log()})
 	if err != nil {
 		return Plan{}, err
 	}

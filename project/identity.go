@@ -103,6 +103,9 @@ func (f identityFacts) lastBehindProbe() (last cache.Entry) {
 // plausible refuses a device that is another board by what is known of it, unless that is forced.
 func (f *flashing) plausible() error {
 	n, env := f.d.bench, f.d.env
+	if f.d.board.Identification.Address == 0 {
+		env.log().Warn("whether the chip is the board's is not known: the board file names no identification register", "board", f.d.board.Name)
+	}
 	all, err := n.ledger.List()
 	if err != nil {
 		return err

@@ -50,7 +50,8 @@ func (c *powerCycle) helps(ctx context.Context, err error) bool {
 func silent(err error) bool {
 	var differs *flasher.VerifyError
 	var worn *WearError
-	if errors.As(err, &differs) || errors.As(err, &worn) {
+	var other *flasher.ChipError
+	if errors.As(err, &differs) || errors.As(err, &worn) || errors.As(err, &other) {
 		return false
 	}
 	switch failure.Of(err) {
