@@ -113,12 +113,16 @@ func (c Config) openocdSteps(r *toolRun, j Job) []string {
 
 // openocdReads are the commands that read memory into files.
 func openocdReads(r *toolRun, ranges []Range) []string {
-	steps := []string{r.done("reset halt", "connected")}
+	steps := append([]string{r.done("reset halt", "connected")}, openocdDumps(r, ranges)...)
+	return append(steps, openocdEnd(r, true)...)
+}
+
+func openocdDumps(r *toolRun, ranges []Range) (steps []string) {
 	for i, s := range ranges {
 		dump := fmt.Sprintf("dump_image "+readName+" 0x%x 0x%x", i, s.Addr, s.Size)
 		steps = append(steps, r.done(dump, "read 0x%x", s.Addr))
 	}
-	return append(steps, openocdEnd(r, true)...)
+	return steps
 }
 
 func openocdEnd(r *toolRun, restart bool) (steps []string) {

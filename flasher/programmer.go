@@ -108,6 +108,8 @@ type Config struct {
 	Log      hclog.Logger
 	Step     func(string) // told of each step as it is done; nil: nobody is
 
+	told func(line string) // takes what the tool prints; nil: nobody does
+
 	// Timeout is for one job; 0 means a time that suits its size.
 	Timeout time.Duration
 }

@@ -73,6 +73,18 @@ def boardsmith_read(name: str, address: int, size: int):
         file.write(bytes(data))
     done('read 0x%x', address)
 
+@command('boardsmith_halt', help='Halt the core where it is, and print where.')
+def boardsmith_halt():
+    target.halt()
+    for name in ('pc', 'lr', 'sp'):
+        print('` + mark + `register %s 0x%x' % (name, target.read_core_register(name)), flush=True)
+    done('halted')
+
+@command('boardsmith_resume', help='Let the core go on.')
+def boardsmith_resume():
+    target.resume()
+    done('resumed')
+
 @command('boardsmith_restart', help='Reset the chip and let it run.')
 def boardsmith_restart():
     target.reset()
@@ -99,11 +111,16 @@ func (p *pyocd) connect(subcommand string) ([]string, error) {
 
 // begin is the beginning of a run of commands: the chip is reset and halts.
 func (p *pyocd) begin() (*toolRun, error) {
-	args, err := p.connect("commander")
-	r := &toolRun{args: append(args, option("--script", pyocdScriptName))}
+	r, err := p.script()
 	r.command("connect")
 	r.noted("connected")
 	return r, err
+}
+
+// script is the beginning of a run that leaves the chip as it is, but halted.
+func (p *pyocd) script() (*toolRun, error) {
+	args, err := p.connect("commander")
+	return &toolRun{args: append(args, option("--script", pyocdScriptName))}, err
 }
 
 // command adds one of the script's commands.

@@ -29,6 +29,9 @@ func (r *toolRun) noted(format string, args ...any) string {
 func (c Config) run(ctx context.Context, cmd command.Command, timeout time.Duration, marks []string) error {
 	line := func(s string) {
 		c.warnOfChip(s)
+		if c.told != nil {
+			c.told(s)
+		}
 		m, ok := strings.CutPrefix(s, mark)
 		if ok && len(marks) > 0 && m == marks[0] {
 			marks = marks[1:]

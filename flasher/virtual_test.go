@@ -227,6 +227,25 @@ func TestIdentification(t *testing.T) {
 	})
 }
 
+// Inspecting finds where the core stands and what it has in memory, and neither resets it nor stops it.
+func TestInspect(t *testing.T) {
+	onEach(t, func(t *testing.T, b *bench, p Programmer) {
+		data := []Segment{b.pattern(0, 0)} // a loop at its ninth byte, with the stack at 0x20004000
+		if err := p.Do(t.Context(), Job{Erase: []Sector{b.sector(0)}, Write: data, Verify: data, Restart: true}); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			core, got, err := p.(Inspector).Inspect(t.Context(), []Range{{data[0].Addr, 8}, {0xE000ED00, 4}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if core.PC != uint32(b.base)+8 || core.SP != 0x20004000 || len(got) != 2 || !bytes.Equal(got[0].Data, data[0].Data[:8]) || got[1].Data[3] != 0x41 {
+				t.Errorf("core %+v, read %v", core, got)
+			}
+		}
+	})
+}
+
 // What is wrong is said: a difference, a sector that does not erase, a probe that vanishes or hangs.
 func TestFailures(t *testing.T) {
 	onEach(t, func(t *testing.T, b *bench, _ Programmer) {

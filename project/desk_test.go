@@ -206,6 +206,10 @@ func TestFlashOfAnotherChip(t *testing.T) {
 		if n := len(d.tell(virtualprobe.Request{Do: "status"}).State.Erases); n != 0 {
 			t.Errorf("%s: it was erased", tool)
 		}
+		wear, err := Wear(d.env)
+		if err != nil || len(wear) != 1 || wear[0].Dirty || len(wear[0].Sectors) > 0 {
+			t.Errorf("%s: the ledger has %+v, %v", tool, wear, err)
+		}
 		dev.bench.conf.Chip = chip
 		if _, err := dev.Flash(t.Context(), i); err != nil {
 			t.Errorf("%s: the right one: %v", tool, err)

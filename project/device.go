@@ -76,7 +76,8 @@ func (d *Device) Close() error {
 	return nil
 }
 
-// Flash makes the device hold the image, and has verified that it does when it returns without an error.
+// Flash makes the device hold the image, has verified that it does, and has been answered by it when it returns without an
+// error. Errors: *WrongBoardError, *WearError, *BootError, *WrongImageError where another firmware answers, those of flasher.
 func (d *Device) Flash(ctx context.Context, i *Image) (FlashReport, error) {
 	if ctx.Err() != nil {
 		return FlashReport{}, failure.Stopped(ctx, "flash")
@@ -158,7 +159,7 @@ func (d *Device) dial(ctx context.Context, link transport.Link, i *Image) (*rpc.
 		return nil, err
 	}
 	s := rpc.New(t, rpc.Options{Log: d.env.log(), Explain: d.explain(i)})
-	if err := d.confirm(ctx, s, i); err != nil {
+	if _, err := d.confirm(ctx, s, i); err != nil {
 		return nil, err
 	}
 	if _, err := s.PriorFault(ctx); err != nil {
@@ -171,39 +172,39 @@ func (d *Device) dial(ctx context.Context, link transport.Link, i *Image) (*rpc.
 }
 
 // confirm asks the firmware what it is: build id, CRC and chip id must all be right.
-func (d *Device) confirm(ctx context.Context, s *rpc.Session, i *Image) error {
+func (d *Device) confirm(ctx context.Context, s *rpc.Session, i *Image) (*firmwareAnswer, error) {
 	wrong := &WrongImageError{Device: d.board.Name, Want: i.ID()}
 	f, err := s.Function(ctx, "boardsmith.build_id")
 	var none *rpc.NotFoundError
 	if errors.As(err, &none) {
-		return wrong
+		return nil, wrong
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
 	got, err := askBuild(ctx, f)
 	if err != nil {
-		return fmt.Errorf("%s: %w", d.board.Name, err)
+		return nil, fmt.Errorf("%s: %w", d.board.Name, err)
 	}
 	wrong.Got = hex.EncodeToString(got.buildID[:])
 	if got.buildID != i.BuildID {
-		return wrong
+		return nil, wrong
 	}
 	if len(d.board.Memory) == 0 {
-		return nil // a process
+		return got, nil // a process: no flash holds it
 	}
 	hole := byte(0)
 	if d.bench != nil {
 		hole = erasedByte
 	}
-	parts, err := readParts(i.Path, hole)
+	parts, err := readParts(i, hole)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if got.crc != parts.crc(got.nonce) {
-		return wrong
+	if parts != nil && got.crc != parts.crc(got.nonce) {
+		return nil, wrong
 	}
-	return d.sameChip(got.chip)
+	return got, d.sameChip(got.chip)
 }
 
 // startProcess runs the image as a program, with an environment that names the file for its fault record only.

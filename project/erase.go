@@ -7,7 +7,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"time"
 
 	"github.com/boardsmith/boardsmith/boards"
@@ -69,14 +68,8 @@ func (f *flashing) erase(ctx context.Context) error {
 		job.Verify = append(job.Verify, s.segment())
 	}
 	if len(job.Erase) > 0 {
-		if err := f.dirty(job.Erase); err != nil {
+		if err := f.write(ctx, job); err != nil {
 			return err
-		}
-		err := f.d.bench.programmer.Do(ctx, job)
-		f.report.Erased = len(job.Erase)
-		if err != nil {
-			f.facts.entry.Failures++
-			return errors.Join(err, f.save())
 		}
 	}
 	e := &f.facts.entry

@@ -33,6 +33,7 @@ type FlashReport struct {
 	Wrote   int64    // bytes programmed
 	Erased  int      // sectors erased
 	Sectors int      // that the image has
+	Holds   bool     // it was verified that the board holds the image, whether it answers or not
 	Why     string   // why it was that much, in a few words
 	Device  string   // "chip:" and its id, or "probe:" and its serial; "" where there is no probe
 	Tool    string   // the programmer
@@ -175,15 +176,15 @@ func (f *flashing) run(ctx context.Context) (FlashReport, error) {
 		}
 		switch decision.action {
 		case flashNothing:
-			return f.report, f.clean()
+			return f.report, f.holds(ctx, f.facts.held != nil || f.report.Erased > 0)
 		case flashRead:
 			if err := f.read(ctx); err != nil && !f.power.helps(ctx, err) {
 				return f.report, err
 			}
 		case flashWrite:
-			err := f.write(ctx, decision.sectors)
+			err := f.write(ctx, f.facts.image.job(decision.sectors))
 			if err == nil {
-				return f.report, f.clean()
+				return f.report, f.holds(ctx, true)
 			}
 			var differs *flasher.VerifyError
 			if attempt++; !errors.As(err, &differs) && !f.power.helps(ctx, err) || attempt == flashAttempts {
@@ -192,6 +193,18 @@ func (f *flashing) run(ctx context.Context) (FlashReport, error) {
 			f.facts.force, f.facts.answer, f.facts.held = false, nil, nil
 		}
 	}
+}
+
+// holds notes that the board holds the image, and asks the firmware, if it was started anew, who it is.
+func (f *flashing) holds(ctx context.Context, anew bool) error {
+	if err := f.clean(); err != nil {
+		return err
+	}
+	f.report.Holds = true
+	if !anew {
+		return nil
+	}
+	return f.answers(ctx)
 }
 
 // read reads the image's sectors back, in one run of the programmer.
@@ -221,21 +234,26 @@ func (f *flashing) read(ctx context.Context) error {
 	return nil
 }
 
-// write writes the sectors and verifies the whole image. The ledger is dirty from before the first erase until all was
-// verified, and counts each erase before it is done: a count may be too high after a crash, never too low.
-func (f *flashing) write(ctx context.Context, sectors []imageSector) error {
-	job := f.facts.image.job(sectors)
+// write does a job that erases. The ledger is dirty from before the first erase until all was verified, and counts each erase
+// before it is done: a count may be too high after a crash, never too low. Where the chip is another, nothing was begun.
+func (f *flashing) write(ctx context.Context, job flasher.Job) error {
+	before := f.facts.entry
+	before.Sectors = slices.Clone(before.Sectors)
 	if err := f.dirty(job.Erase); err != nil {
 		return err
 	}
 	err := f.d.bench.programmer.Do(ctx, job)
-	var differs *flasher.VerifyError
-	for _, s := range job.Erase { // a sector that was programmed to the end is judged by what it reads as
-		f.facts.inWork[s.Addr] = err != nil && !errors.As(err, &differs)
+	if other := new(flasher.ChipError); errors.As(err, &other) {
+		f.facts.entry = before
+		return errors.Join(err, f.save())
 	}
 	f.report.Erased += len(job.Erase)
 	for _, s := range job.Write {
 		f.report.Wrote += int64(len(s.Data))
+	}
+	var differs *flasher.VerifyError
+	for _, s := range job.Erase { // a sector that was programmed to the end is judged by what it reads as
+		f.facts.inWork[s.Addr] = err != nil && !errors.As(err, &differs)
 	}
 	if err != nil {
 		f.facts.entry.Failures++

@@ -8,6 +8,7 @@ import (
 	"crypto/sha256"
 	"debug/elf"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"hash/crc32"
 	"slices"
@@ -191,22 +192,26 @@ func sectionAt(f *elf.File, p *elf.Prog, addr uint64) string {
 // imageParts are the bytes that the firmware computes its CRC-32 over: the resident part and the model's.
 type imageParts [2][]byte
 
-// readParts reads them from an ELF file. hole is what memory has between its loads.
-func readParts(path string, hole byte) (imageParts, error) {
-	f, err := elf.Open(path)
+// readParts reads them from the image's file; nil where it names no parts, which is another template's. hole is what memory
+// has between the loads.
+func readParts(i *Image, hole byte) (*imageParts, error) {
+	f, err := i.elf()
 	if err != nil {
-		return imageParts{}, failure.New(failure.Config, "build again", "%s: %w", path, err)
+		return nil, err
 	}
-	defer f.Close()
-	loads, err := loadsOf(f, path)
+	loads, err := loadsOf(f, i.Path)
 	if err != nil {
-		return imageParts{}, err
+		return nil, err
 	}
-	at, err := symbolsOf(f, path)
-	if err != nil {
-		return imageParts{}, err
+	at, err := symbolsOf(f, i.Path)
+	if errors.Is(err, elf.ErrNoSymbols) {
+		return nil, nil
 	}
-	return partsOf(at, loads, path, hole)
+	if err != nil || at[partSymbols[0].end] == 0 {
+		return nil, err
+	}
+	parts, err := partsOf(at, loads, i.Path, hole)
+	return &parts, err
 }
 
 // maxHole is how many bytes the linker may leave out to align what follows.

@@ -21,7 +21,7 @@ type FlashRecord struct {
 	Why     string        `json:"why"`
 	Bytes   int64         `json:"bytes"`           // written
 	Sectors int           `json:"sectors"`         // erased
-	Class   failure.Class `json:"class,omitempty"` // of its failure; "" means that it was verified
+	Class   failure.Class `json:"class,omitempty"` // of its failure; "" means that it was verified and answered
 }
 
 // RecordFlash adds what Flash did, or how it failed, to the history of the last 20. One that loads its image when the link

@@ -48,7 +48,7 @@ func (s *session) flash(ctx context.Context) error {
 		s.out.printf("flash: up to date, nothing written: %s", report.Why)
 		r["status"] = "up-to-date"
 	} else {
-		s.out.printf("flash: wrote %s, erased %d of the image's %d sectors, verified: %s", bytesText(report.Wrote), report.Erased, report.Sectors, report.Why)
+		s.out.printf("flash: wrote %s, erased %d of the image's %d sectors, verified, answers: %s", bytesText(report.Wrote), report.Erased, report.Sectors, report.Why)
 	}
 	s.out.line(r)
 	return nil
@@ -68,7 +68,7 @@ func (s *session) warnWorn(report project.FlashReport) {
 
 // notFlashed says what an interrupted or failed flash leaves.
 func (s *session) notFlashed(ctx context.Context, report project.FlashReport, err error) error {
-	if report.Erased == 0 {
+	if report.Erased == 0 || report.Holds {
 		return err
 	}
 	s.out.notef("note: the flash of %s was begun and is not finished: the board is marked as dirty; go tool mage flash writes what is missing and verifies all", report.Device)

@@ -224,6 +224,8 @@ static struct bare_platform look(void) {
   return p;
 }
 
+uint32_t bare_reset_cause;
+
 static int32_t bare_init(void* ctx) {
   (void)ctx;
   starts++;
@@ -233,6 +235,7 @@ static int32_t bare_init(void* ctx) {
   chip_init();
   cpu_init();
   const struct bare_platform p = look();
+  bare_reset_cause = (uint32_t)BARE_RESET_KNOWN | ((p.reset_cause > 0) ? (uint32_t)p.reset_cause : 0U);
   const int32_t bitten = ((p.reset_cause & BARE_RESET_WATCHDOG) != 0) ? 1 : 0;
   fault_start((p.reset_cause < 0) ? -1 : bitten);
   uart_init();

@@ -55,8 +55,9 @@ enum {
   BARE_RESET_PIN = 2,
   BARE_RESET_SOFTWARE = 4,
   BARE_RESET_WATCHDOG = 8,
-  BARE_RESET_FAULT = 16,  // lockup
-  BARE_RESET_OTHER = 32,  // low power and all else
+  BARE_RESET_FAULT = 16,   // lockup
+  BARE_RESET_OTHER = 32,   // low power and all else
+  BARE_RESET_KNOWN = 128,  // of bare_reset_cause
 };
 struct bare_platform {
   uint32_t flags;       // BARE_FLAG_*; each part sets only its own bits
@@ -64,6 +65,10 @@ struct bare_platform {
   int32_t wait_states;  // of the flash that code runs from; -1: unknown
   int32_t reset_cause;  // BARE_RESET_* of the last reset; -1: unknown
 };
+
+// BARE_RESET_* of the last reset, with BARE_RESET_KNOWN once chip_init has found it: for a debugger, which looks at a
+// firmware that does not answer.
+extern uint32_t bare_reset_cause;
 
 // ---- What a CPU file gives ---------------------------------------------------------------------------------------
 

@@ -1,0 +1,96 @@
+// This file looks at a board that does not answer, as a debugger would, and leaves it as it was.
+
+package flasher
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// A Core is where a Cortex-M core stands.
+type Core struct{ PC, LR, SP uint32 }
+
+// An Inspector is a programmer that can look at a board without a reset.
+type Inspector interface {
+	// Inspect halts the core where it is, reads its registers and the ranges, and lets it go on. Errors: *ToolError, those of
+	// ctx.
+	Inspect(ctx context.Context, ranges []Range) (Core, []Segment, error)
+}
+
+// register is what a tool prints of one: no step, for nobody knows its value before.
+const register = mark + "register %s 0x%x"
+
+// inspected has one run of a tool done, with the configuration that takes the registers, and returns what it read.
+func (c Config) inspected(ranges []Range, run func(c Config, dir string, timeout time.Duration) error) (core Core, got []Segment, err error) {
+	at := map[string]*uint32{"pc": &core.PC, "lr": &core.LR, "sp": &core.SP}
+	c.told = func(line string) {
+		var name string
+		var value uint32
+		if n, _ := fmt.Sscanf(line, register, &name, &value); n == 2 && at[name] != nil { // any other line is another mark
+			*at[name] = value
+		}
+	}
+	err = inFolder(func(dir string) error {
+		if err := run(c, dir, c.readTimeout(ranges)); err != nil {
+			return explain(err)
+		}
+		got, err = readBack(dir, ranges)
+		return err
+	})
+	return core, got, err
+}
+
+// openocdInspect are the commands that do it.
+func openocdInspect(r *toolRun, ranges []Range) []string {
+	registers := `foreach name {pc lr sp} {regexp {: (0x[0-9a-fA-F]+)} [capture "reg $name"] all value; echo "` + mark + `register $name $value"}`
+	steps := []string{r.done("halt", "halted"), r.done(registers, "registers")}
+	steps = append(steps, openocdDumps(r, ranges)...)
+	steps = append(steps, r.done("resume", "resumed"))
+	return append(steps, openocdEnd(r, false)...)
+}
+
+// Inspect implements Inspector.
+func (o *openocd) Inspect(ctx context.Context, ranges []Range) (Core, []Segment, error) {
+	return o.inspected(ranges, func(c Config, dir string, timeout time.Duration) error {
+		told := &openocd{c}
+		r := &toolRun{args: told.connect(dir, noGDB)}
+		r.execute(openocdInspect(r, ranges))
+		return told.execute(ctx, r, dir, timeout)
+	})
+}
+
+// Inspect implements Inspector.
+func (p *pyocd) Inspect(ctx context.Context, ranges []Range) (Core, []Segment, error) {
+	return p.inspected(ranges, func(c Config, dir string, timeout time.Duration) error {
+		told := &pyocd{c}
+		r, err := told.script()
+		if err != nil {
+			return err
+		}
+		r.command("halt")
+		r.noted("halted")
+		r.pyocdReads(ranges)
+		r.command("resume")
+		r.noted("resumed")
+		r.pyocdEnd(false)
+		return told.execute(ctx, r, dir, timeout)
+	})
+}
+
+// Inspect implements Inspector, with the tool of the build's runner.
+func (w *west) Inspect(ctx context.Context, ranges []Range) (Core, []Segment, error) {
+	runner, err := w.runner()
+	if err != nil {
+		return Core{}, nil, err
+	}
+	if p, ok := runner.(*westPyOCD); ok {
+		return p.pyocd.Inspect(ctx, ranges)
+	}
+	return w.inspected(ranges, func(c Config, dir string, timeout time.Duration) error {
+		told := &westOpenOCD{c, runner.(*westOpenOCD).build}
+		r := &toolRun{}
+		steps := openocdInspect(r, ranges)
+		return told.execute(ctx, dir, steps, r.marks, timeout)
+	})
+}
