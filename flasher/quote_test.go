@@ -15,6 +15,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/flasher/zephyrtest"
 )
 
 // Words as a stranger's USB device, or a folder's name, can have them.
@@ -55,7 +56,7 @@ func TestSerialIsNoCommand(t *testing.T) {
 			t.Skipf("%s is not installed", tool)
 		}
 	}
-	build := zephyrBuildFor(t, "openocd", "nrf51")
+	build := zephyrtest.Build(t, "openocd", "nrf51")
 	for _, word := range []string{"[exec touch MARK]", "x; exec touch MARK", "x} ; exec touch MARK ; {"} {
 		mark := filepath.Join(t.TempDir(), "mark")
 		word = strings.ReplaceAll(word, "MARK", mark)
@@ -98,7 +99,7 @@ func TestSerialIsNoAddress(t *testing.T) {
 			conn.Close()
 		}
 	}()
-	build := zephyrBuildFor(t, "pyocd", "nrf51")
+	build := zephyrtest.Build(t, "pyocd", "nrf51")
 	job := Job{Write: []Segment{{0, []byte{1}}}}
 	for _, serial := range []string{"remote:" + l.Addr().String(), "--version", "-x"} {
 		c := Config{

@@ -17,6 +17,7 @@ import (
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/flasher/zephyrtest"
 	"github.com/boardsmith/boardsmith/internal/command"
 	"github.com/boardsmith/boardsmith/internal/virtualprobe"
 	"github.com/boardsmith/boardsmith/internal/virtualprobe/keepertest"
@@ -72,7 +73,7 @@ func openBench(t *testing.T, f boards.Flash, base, size uint64) *bench {
 		Log: hclog.New(&hclog.LoggerOptions{Output: t.Output(), Level: hclog.Info}),
 	}
 	if _, runner, isWest := strings.Cut(f.Runner, "/"); isWest {
-		b.conf.Build, b.conf.Flash.Runner = zephyrBuildFor(t, runner, f.Target), "west"
+		b.conf.Build, b.conf.Flash.Runner = zephyrtest.Build(t, runner, f.Target), "west"
 	}
 	return b
 }
@@ -299,7 +300,7 @@ func TestNoProbe(t *testing.T) {
 				t.Skipf("%s is not installed", tool)
 			}
 			f := boardsUnderTest[0].flash
-			p := programmers[tool](Config{Flash: f, Build: zephyrBuildFor(t, runner, f.Target), Find: findTool, Log: hclog.NewNullLogger(), Probe: Probe{Virtual: &Virtual{"127.0.0.1:1", "127.0.0.1:1"}}})
+			p := programmers[tool](Config{Flash: f, Build: zephyrtest.Build(t, runner, f.Target), Find: findTool, Log: hclog.NewNullLogger(), Probe: Probe{Virtual: &Virtual{"127.0.0.1:1", "127.0.0.1:1"}}})
 			err := p.Do(t.Context(), Job{Verify: []Segment{{0, make2(4)}}})
 			if failure.Of(err) != failure.ProbeMissing {
 				t.Errorf("class %v: %v", failure.Of(err), err)

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +17,8 @@ import (
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/cache"
+	"github.com/boardsmith/boardsmith/flasher"
+	"github.com/boardsmith/boardsmith/flasher/zephyrtest"
 	"github.com/boardsmith/boardsmith/internal/virtualprobe"
 	"github.com/boardsmith/boardsmith/internal/virtualprobe/keepertest"
 )
@@ -85,10 +88,15 @@ func programmerPath(tool string) (string, error) {
 	return path, err
 }
 
-// image builds a model for the board on the desk. Options make another build of it.
+// image builds a model for the board on the desk. Options make another build of it. West has a folder of a Zephyr build with it.
 func (d *desk) image(model string, o boards.Options) *Image {
 	d.t.Helper()
-	return built(d.t, generated(d.t, filepath.Join(d.t.TempDir(), "p"), Spec{Board: d.board, Model: model, Options: o, Env: d.env}))
+	p := generated(d.t, filepath.Join(d.t.TempDir(), "p"), Spec{Board: d.board, Model: model, Options: o, Env: d.env})
+	i := built(d.t, p)
+	if d.env.Flasher == "west" {
+		i.build = zephyrtest.Build(d.t, "openocd", "nrf51")
+	}
+	return i
 }
 
 // attach leases the board until the test ends.
@@ -134,24 +142,52 @@ func (d *desk) mustHold(i *Image) {
 	}
 }
 
-// holds is an error if the chip does not hold the image.
+// holds is an error if the chip does not hold the image, by objcopy's account of it.
 func (d *desk) holds(i *Image) error {
 	b, err := boards.Find(d.board, d.env.Path)
 	if err != nil {
 		return err
 	}
-	img, err := flashImageOf(b, i)
+	parts, err := objcopied(i.Path)
 	if err != nil {
 		return err
 	}
 	flash := d.flash()
 	base := uint64(b.Memory[0].Origin)
-	for _, s := range img.sectors {
-		if !bytes.Equal(flash[s.Addr-base:][:s.Size], s.data) {
-			return fmt.Errorf("the chip holds something else in %v", s.Sector)
+	for _, s := range parts {
+		if s.Addr < base || s.End() > base+uint64(len(flash)) {
+			return fmt.Errorf("objcopy has %d bytes at 0x%x, where no flash is", len(s.Data), s.Addr)
+		}
+		if !bytes.Equal(flash[s.Addr-base:][:len(s.Data)], s.Data) {
+			return fmt.Errorf("the chip does not hold the %d bytes at 0x%x", len(s.Data), s.Addr)
 		}
 	}
 	return nil
+}
+
+// objcopied is what GNU objcopy makes of an ELF file, where it is to be loaded.
+func objcopied(elf string) (parts []flasher.Segment, err error) {
+	text, err := exec.Command("arm-none-eabi-objcopy", "-O", "verilog", elf, "/dev/stdout").Output()
+	if err != nil {
+		return nil, fmt.Errorf("objcopy: %w", err)
+	}
+	for _, word := range strings.Fields(string(text)) {
+		at, isAddr := strings.CutPrefix(word, "@")
+		v, err := strconv.ParseUint(at, 16, 64)
+		switch {
+		case err != nil:
+			return nil, fmt.Errorf("objcopy: %w", err)
+		case isAddr:
+			parts = append(parts, flasher.Segment{Addr: v})
+		default:
+			last := &parts[len(parts)-1]
+			last.Data = append(last.Data, byte(v))
+		}
+	}
+	if len(parts) == 0 {
+		return nil, fmt.Errorf("objcopy: nothing is to be loaded of %s", elf)
+	}
+	return parts, nil
 }
 
 // The whole way: an erased chip, the same image again, another image, and back.

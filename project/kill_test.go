@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -27,11 +28,12 @@ import (
 	"github.com/boardsmith/boardsmith/internal/virtualprobe"
 )
 
-// killPoints is how many moments of a flash, for each tool, are tried in the full test; some of them else. The full test
-// has several desks for each tool: most of a flash is waiting.
+// killPoints is how many moments of a flash, for each tool, are tried in the full test; some of them else. The full
+// test has several desks for each tool: most of a flash is waiting.
 const (
 	killPoints      = 520
 	killPointsDrawn = 5
+	cutPointsDrawn  = 2
 	killDesks       = 3
 	mostFailures    = 5 // of a tool, then no more is tried
 )
@@ -51,18 +53,22 @@ const (
 	interrupted                 // we are asked to stop, soon after a transfer
 	weKilledAtLine
 	interruptedAtLine
+	erasingCut    // the power is cut inside an erase; at is the seed
+	programmedCut // the power is cut inside the programming of a word
 )
 
 func (k killKind) String() string {
-	return [...]string{"unplugged", "tool killed", "we are killed", "interrupted", "we are killed at a line", "interrupted at a line"}[k]
+	return [...]string{"unplugged", "tool killed", "we are killed", "interrupted", "we are killed at a line", "interrupted at a line", "power cut in erase", "power cut in word"}[k]
 }
 
 func (k killPoint) String() string { return fmt.Sprintf("%v at %d", k.kind, k.at) }
 
-// Whatever is killed, whenever: the ledger does not believe what is not so, no tool is left, and the next flash ends with
-// the right image and a good session.
+// Whatever is killed, whenever: the ledger does not believe what is not so, no tool is left, and the next flash ends
+// with the right image, by objcopy's account of it, and a good session. West is tried at every westEach-th moment: it
+// runs the same tools.
 func TestFlashNeverLies(t *testing.T) {
-	for _, tool := range []string{"openocd", "pyocd"} {
+	const westEach = 8
+	for _, tool := range []string{"openocd", "pyocd", "west"} {
 		t.Run(tool, func(t *testing.T) {
 			if Full() {
 				t.Parallel()
@@ -74,7 +80,12 @@ func TestFlashNeverLies(t *testing.T) {
 			first.tell(virtualprobe.Request{Do: "faults", Faults: &virtualprobe.Faults{}})
 			lines := first.linesOf(images[1])
 			transfers := int(first.tell(virtualprobe.Request{Do: "status"}).Transfers)
-			points := Drawn(t, "kill "+tool, allKillPoints(lines, transfers), killPointsDrawn)
+			all, drawn := allKillPoints(lines, transfers), killPointsDrawn
+			if tool == "west" {
+				all = slices.DeleteFunc(all, func(k killPoint) bool { return (k.at+int(k.kind))%westEach != 0 })
+				drawn = cutPointsDrawn
+			}
+			points := append(Drawn(t, "kill "+tool, all, drawn), Drawn(t, "cut "+tool, allCutPoints(), cutPointsDrawn)...)
 			t.Logf("%d points; %d lines and %d transfers in a flash", len(points), lines, transfers)
 			desks := []*desk{first}
 			for Full() && len(desks) < killDesks {
@@ -86,10 +97,10 @@ func TestFlashNeverLies(t *testing.T) {
 			}
 			close(next)
 			var failures atomic.Int64
-			var all sync.WaitGroup
+			var running sync.WaitGroup
 			start := time.Now()
 			for _, d := range desks {
-				all.Go(func() {
+				running.Go(func() {
 					d.env.Log = nil
 					d.reaches(images[0])
 					n := 0
@@ -110,7 +121,7 @@ func TestFlashNeverLies(t *testing.T) {
 					}
 				})
 			}
-			all.Wait()
+			running.Wait()
 			t.Logf("%d points in %v: one in %v", len(points), time.Since(start).Round(time.Second), (time.Since(start) / time.Duration(len(points))).Round(time.Millisecond))
 			for _, d := range desks {
 				erases := d.tell(virtualprobe.Request{Do: "status"}).State.Erases
@@ -155,11 +166,19 @@ func TestKilledBehindWrapper(t *testing.T) {
 func (d *desk) survives(k killPoint, i *Image, images [2]*Image) error {
 	d.hit(k, i)
 	d.tell(virtualprobe.Request{Do: "faults", Faults: &virtualprobe.Faults{}})
-	return cmp.Or(d.believes(images), d.reach(i))
+	return cmp.Or(d.believes(images), d.reach(i), d.steady())
 }
 
-// allKillPoints spread over a flash of so many lines of log and transfers: every line, the first and last transfers, and
-// others as even as can be.
+// steady is an error if cells of the chip read by chance: after a flash that was undisturbed none do.
+func (d *desk) steady() error {
+	if n := len(d.tell(virtualprobe.Request{Do: "status"}).State.Unstable); n > 0 {
+		return fmt.Errorf("%d bytes of the flash still read by chance", n)
+	}
+	return nil
+}
+
+// allKillPoints spread over a flash of so many lines of log and transfers: every line, the first and last transfers,
+// and others as even as can be.
 func allKillPoints(lines, transfers int) (all []killPoint) {
 	for n := range lines {
 		all = append(all, killPoint{weKilledAtLine, n + 1}, killPoint{interruptedAtLine, n + 1})
@@ -172,6 +191,14 @@ func allKillPoints(lines, transfers int) (all []killPoint) {
 	}
 	for n, rest := 0, killPoints-len(all); n < rest; n++ {
 		all = append(all, killPoint{kinds[n%len(kinds)], 6 + n*(transfers-10)/rest})
+	}
+	return all
+}
+
+// allCutPoints are cuts of the power in the first erase, of several kinds, and in words that are ever further apart.
+func allCutPoints() (all []killPoint) {
+	for n := range 10 {
+		all = append(all, killPoint{erasingCut, n + 1}, killPoint{programmedCut, n*n + 1})
 	}
 	return all
 }
@@ -253,7 +280,7 @@ func (d *desk) believes(images [2]*Image) error {
 // job is a flash of the image in another process.
 func (d *desk) job(i *Image) *exec.Cmd {
 	d.t.Helper()
-	job, err := json.Marshal(flashJob{d.board, d.env.Path, d.state, d.env.Flasher, *i})
+	job, err := json.Marshal(flashJob{d.board, d.env.Path, d.state, d.env.Flasher, *i, i.build})
 	must(d.t, err)
 	file := filepath.Join(d.t.TempDir(), "job.json")
 	must(d.t, os.WriteFile(file, job, 0o600))
@@ -271,7 +298,8 @@ func (d *desk) linesOf(i *Image) int {
 	return bytes.Count(said, []byte("\n"))
 }
 
-// hit begins to flash the image in another process and lets the point come. Then that process has ended, and soon its tool.
+// hit begins to flash the image in another process and lets the point come. Then that process has ended, and soon its
+// tool.
 func (d *desk) hit(k killPoint, i *Image) {
 	d.t.Helper()
 	cmd := d.job(i)
@@ -280,6 +308,10 @@ func (d *desk) hit(k killPoint, i *Image) {
 	switch k.kind {
 	case unplugged:
 		faults.UnplugAfter = k.at
+	case erasingCut:
+		faults.Cut = &virtualprobe.Cut{Erase: true, After: 1, Seed: uint64(k.at)}
+	case programmedCut:
+		faults.Cut = &virtualprobe.Cut{After: k.at, Seed: uint64(k.at)}
 	case weKilledAtLine:
 		cmd.Env = append(cmd.Env, "PROJECT_TEST_KILL_LINE="+strconv.Itoa(k.at))
 	case interruptedAtLine:
@@ -326,7 +358,7 @@ func (d *desk) hit(k killPoint, i *Image) {
 		_ = cmd.Process.Kill()
 		<-ended
 	}
-	for begun = time.Now(); toolAt(at); time.Sleep(5 * time.Millisecond) {
+	for begun = time.Now(); toolAt(at) || d.tell(virtualprobe.Request{Do: "status"}).Busy; time.Sleep(5 * time.Millisecond) {
 		if time.Since(begun) > 5*time.Second {
 			d.t.Errorf("%v: the tool is still there\n%s", k, said.String())
 			return
@@ -385,6 +417,7 @@ type flashJob struct {
 	State        string
 	Tool         string
 	Image        Image
+	Build        string // the image's
 }
 
 // flashingChild flashes, and ends itself at the line of its log that it is told.
@@ -400,11 +433,13 @@ func flashingChild(file string) int {
 		State string
 		Tool  string
 		Image Image
+		Build string
 	}
 	if err := json.Unmarshal(data, &job); err != nil {
 		fmt.Println(err)
 		return 3
 	}
+	job.Image.build = job.Build
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	log := deadly{signal: syscall.SIGKILL}
