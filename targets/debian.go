@@ -130,7 +130,7 @@ func (s *session) tryDebian(ctx context.Context, t *tally, release, name string,
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir) // nothing is mounted in it here
+	defer removeSystem(ctx, dir)
 	start := time.Now()
 	p := s.out.lasts("making a "+name, 0)
 	sys, err := s.makeSystem(ctx, release, name, dir)
@@ -152,6 +152,15 @@ func (s *session) tryDebian(ctx context.Context, t *tally, release, name string,
 	report.tools = s.toolsOf(ctx, sys)
 	t.systems = append(t.systems, report)
 	return nil
+}
+
+// removeSystem removes a system's folder, in which nothing is mounted here. After a cancel it does not wait: mage gives a
+// target 5 s to end, and so many files may take longer.
+func removeSystem(ctx context.Context, dir string) {
+	cmd := exec.Command("setsid", "rm", "-rf", "--one-file-system", dir)
+	if err := cmd.Start(); err == nil && ctx.Err() == nil {
+		_ = cmd.Wait() // what it could not remove lies in the folder for such
+	}
 }
 
 var countsRE = regexp.MustCompile(`^\d+ passed, \d+ failed, \d+ skipped$`)
@@ -214,7 +223,7 @@ func (s *session) makeSystem(ctx context.Context, release, name, dir string) (*s
 		return nil, err
 	}
 	sys := &system{
-		name: name, dir: dir, grace: 15 * time.Second,
+		name: name, dir: dir, grace: 2 * time.Second,
 		env:   systemEnv(settings, os.Environ()),
 		shown: map[string]string{settings["GOROOT"]: goAt, settings["GOMODCACHE"]: modulesAt},
 	}
@@ -249,7 +258,7 @@ func (s *session) hostTool(ctx context.Context, name string, args ...string) err
 	if err != nil {
 		return err
 	}
-	err = command.Command{Path: path, Args: args, Env: passedOn(os.Environ()), Grace: 10 * time.Second}.Run(ctx)
+	err = command.Command{Path: path, Args: args, Env: passedOn(os.Environ()), Grace: 2 * time.Second}.Run(ctx)
 	var ended *command.Error
 	if errors.As(err, &ended) {
 		return fmt.Errorf("%s: %w\n%s", ended.Command, ended.Err, ended.Text)
