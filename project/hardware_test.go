@@ -124,9 +124,9 @@ func warnsAsErrors(t *testing.T, dir string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	strict := strings.Replace(string(text), "\nSTRICT :=\n", "\nSTRICT := -Werror\n", 1)
+	strict := strings.Replace(string(text), "\nWERROR :=\n", "\nWERROR := -Werror\n", 1)
 	if strict == string(text) {
-		t.Fatal("the Makefile has no STRICT")
+		t.Fatal("the Makefile has no WERROR")
 	}
 	if err := os.WriteFile(file, []byte(strict), 0o644); err != nil {
 		t.Fatal(err)

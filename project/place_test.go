@@ -139,7 +139,10 @@ func TestEveryByteHasAChecksum(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	const want = "(section .my_weights) is outside of the parts"
-	loose := &Image{Path: filepath.Join(p.Dir(), "build", "firmware.elf")}
+	file := filepath.Join(p.Dir(), "build", "firmware.elf")
+	data, err := os.ReadFile(file)
+	must(t, err)
+	loose := &Image{Path: file, Digest: digestOf(data)}
 	if _, err := flashImageOf(p.Board(), loose); failure.Of(err) != failure.Config || !strings.Contains(err.Error(), want) {
 		t.Errorf("got %v", err)
 	}

@@ -29,7 +29,7 @@ func byHand(t *testing.T) string {
 		t.Skip("make is not installed")
 	}
 	build := t.TempDir()
-	cmd := exec.Command("make", "-j2", "-C", "baremetal", "CRT=../../crt", "MODEL="+t.TempDir(), "BUILD="+build, "STRICT=-Werror")
+	cmd := exec.Command("make", "-j2", "-C", "baremetal", "CRT=../../crt", "MODEL="+t.TempDir(), "BUILD="+build, "WERROR=-Werror")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %v\n%s", cmd.Args, err, out)
 	}
@@ -53,7 +53,7 @@ void %[1]s_returns(void) { return 3; }
 `
 
 // TestNewerCompiler builds a model and a source of the user's that a newer compiler would refuse by its own rules. That
-// the compiler does refuse them is shown by the same build with STRICT.
+// the compiler does refuse them is shown by the same build with WERROR.
 func TestNewerCompiler(t *testing.T) {
 	for _, tool := range []string{"make", "gcc"} {
 		if _, err := exec.LookPath(tool); err != nil {
@@ -87,10 +87,10 @@ func TestNewerCompiler(t *testing.T) {
 			t.Errorf("%s: %v\n%s", object, err, out)
 		}
 	}
-	out, err := build("src/extra.o", "STRICT=-Werror", "-B")
+	out, err := build("src/extra.o", "WERROR=-Werror", "-B")
 	for _, name := range []string{"incompatible-pointer-types", "int-conversion", "implicit-function-declaration", "implicit-int", "unused-function"} {
 		if refused := regexp.MustCompile(` error: .*\[-W(error=)?` + name + `\]`); err == nil || !refused.MatchString(out) {
-			t.Errorf("with STRICT %s is no error: %v\n%s", name, err, out)
+			t.Errorf("with WERROR %s is no error: %v\n%s", name, err, out)
 		}
 	}
 }
