@@ -11,27 +11,30 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// lockFile stays in the folder when nobody holds it; what counts is the lock on it, which ends with the process.
-const lockFile = ".boardsmith.lock"
+const (
+	lockFile   = ".boardsmith.lock"   // stays when nobody holds it; what counts is the lock on it, which ends with the process
+	holderFile = ".boardsmith.holder" // names who has the lock: Windows lets nobody write to a file that is locked
+)
 
 type lock struct{ f *flock.Flock }
 
 // takeLock takes the folder's lock or says who has it: *LockedError. It does not wait.
 func takeLock(dir string) (*lock, error) {
-	path := filepath.Join(dir, lockFile)
+	path, note := filepath.Join(dir, lockFile), filepath.Join(dir, holderFile)
 	f := flock.New(path, flock.SetPermissions(0o644))
 	ok, err := f.TryLock()
 	if err != nil {
 		return nil, fileError("lock", path, err)
 	}
 	if !ok {
-		holder, _ := os.ReadFile(path) // only for the message
+		holder, _ := os.ReadFile(note) // only for the message
 		return nil, &LockedError{dir, strings.TrimSpace(string(holder))}
 	}
 	who := fmt.Sprintf("process %d (%s)\n", os.Getpid(), filepath.Base(os.Args[0]))
-	if err := os.WriteFile(path, []byte(who), 0o644); err != nil {
+	if err := os.WriteFile(note, []byte(who), 0o644); err != nil {
+		_ = os.Remove(note)
 		_ = f.Unlock()
-		return nil, fileError("lock", path, err)
+		return nil, fileError("lock", note, err)
 	}
 	return &lock{f}, nil
 }
@@ -41,6 +44,6 @@ func (l *lock) release() {
 	if l == nil || !l.f.Locked() {
 		return
 	}
-	_ = os.Truncate(l.f.Path(), 0) // who held it matters to nobody now
-	_ = l.f.Unlock()               // the lock ends with the process at the latest
+	_ = os.Remove(filepath.Join(filepath.Dir(l.f.Path()), holderFile)) // who held it matters to nobody now
+	_ = l.f.Unlock()                                                   // the lock ends with the process at the latest
 }
