@@ -22,7 +22,11 @@ type aot struct {
 }
 
 func openAOT(ctx context.Context, s *rpc.Session, m *mlf.Module) (Executor, error) {
-	a := &aot{model: newModel(s, m)}
+	base, err := newModel(ctx, s, m)
+	if err != nil {
+		return nil, err
+	}
+	a := &aot{model: base}
 	if err := a.create(ctx, s, m.Name); err != nil {
 		return nil, err
 	}

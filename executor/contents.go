@@ -28,7 +28,10 @@ type given struct {
 // attempts is how often all contents are sent again before giving up.
 const attempts = 4
 
-func newContents(s *rpc.Session) contents { return contents{session: s, damages: s.Damages()} }
+func newContents(ctx context.Context, s *rpc.Session) (contents, error) {
+	damages, err := s.Damages(ctx)
+	return contents{session: s, damages: damages}, err
+}
 
 // write sends and keeps an array, whose data must not change.
 func (c *contents) write(ctx context.Context, t *rpc.Tensor, a *ndarray.Array, worn bool) error {
@@ -45,21 +48,32 @@ func (c *contents) write(ctx context.Context, t *rpc.Tensor, a *ndarray.Array, w
 func (c *contents) settle(ctx context.Context) error {
 	err := c.send(ctx, func(g given) bool { return g.worn })
 	for range attempts {
-		now := c.session.Damages()
+		now, failed := c.session.Damages(ctx)
+		if failed != nil {
+			return failed
+		}
 		if now == c.damages && err == nil {
 			return nil
 		}
 		if damaged := new(rpc.DamagedCopyError); err != nil && !errors.As(err, &damaged) {
 			return err
 		}
-		c.session.AcknowledgeDamage()
+		if err := c.session.AcknowledgeDamage(ctx); err != nil {
+			return err
+		}
 		err = c.send(ctx, func(given) bool { return true })
 		for _, t := range c.worked {
-			t.Discard()
+			if err := t.Discard(ctx); err != nil {
+				return err
+			}
 		}
 		c.damages = now // if sending did further damage, the next round sees it
 	}
-	if err == nil && c.session.Damages() != c.damages {
+	if err != nil {
+		return err
+	}
+	now, err := c.session.Damages(ctx)
+	if err == nil && now != c.damages {
 		err = &rpc.DamagedCopyError{What: "the model's inputs and parameters, each time they were sent"}
 	}
 	return err

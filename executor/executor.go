@@ -75,8 +75,9 @@ type model struct {
 	contents        contents
 }
 
-func newModel(s *rpc.Session, m *mlf.Module) model {
-	return model{slices.Clone(m.Inputs), slices.Clone(m.Outputs), make([]bool, len(m.Inputs)), false, newContents(s)}
+func newModel(ctx context.Context, s *rpc.Session, m *mlf.Module) (model, error) {
+	c, err := newContents(ctx, s)
+	return model{slices.Clone(m.Inputs), slices.Clone(m.Outputs), make([]bool, len(m.Inputs)), false, c}, err
 }
 
 func (m *model) Inputs() []mlf.Tensor  { return m.inputs }

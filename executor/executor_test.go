@@ -470,6 +470,8 @@ func TestDamagedCopies(t *testing.T) {
 		if err := session(); !errors.As(err, &damaged) {
 			t.Errorf("every copy from %d on damaged: %v", from, err)
 		}
-		s.AcknowledgeDamage()
+		if err := s.AcknowledgeDamage(ctx); err != nil {
+			t.Fatal(err)
+		}
 	}
 }

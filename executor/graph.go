@@ -46,7 +46,11 @@ func OpenGraph(ctx context.Context, s *rpc.Session, m *mlf.Module) (*Graph, erro
 	if err != nil {
 		return nil, err
 	}
-	g := &Graph{model: newModel(s, m), graph: parsed, storage: map[int]*rpc.Tensor{}, worn: map[int]bool{}}
+	base, err := newModel(ctx, s, m)
+	if err != nil {
+		return nil, err
+	}
+	g := &Graph{model: base, graph: parsed, storage: map[int]*rpc.Tensor{}, worn: map[int]bool{}}
 	if err := g.prepare(ctx, s, m); err != nil {
 		_ = g.Close(context.WithoutCancel(ctx)) // the first error says more
 		return nil, err
@@ -124,7 +128,7 @@ func (g *Graph) allocate(ctx context.Context, s *rpc.Session, linked map[int]rpc
 	g.entries = make([]*rpc.Tensor, len(g.graph.Storage))
 	for e, id := range g.graph.Storage {
 		if h, ok := linked[id]; ok {
-			t, err := s.TensorAt(h, g.graph.DTypes[e], g.graph.Shapes[e])
+			t, err := s.TensorAt(ctx, h, g.graph.DTypes[e], g.graph.Shapes[e])
 			if err != nil {
 				return fmt.Errorf("linked parameter %d: %w", id, err)
 			}

@@ -22,7 +22,11 @@ type operator struct {
 }
 
 func openOperator(ctx context.Context, s *rpc.Session, m *mlf.Module) (_ Executor, err error) {
-	o := &operator{model: newModel(s, m), name: m.Entry}
+	base, err := newModel(ctx, s, m)
+	if err != nil {
+		return nil, err
+	}
+	o := &operator{model: base, name: m.Entry}
 	if o.lib, err = s.SystemLib(ctx); err != nil {
 		return nil, err
 	}

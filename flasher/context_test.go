@@ -41,3 +41,27 @@ func TestContexts(t *testing.T) {
 		failuretest.Waiting(t, calls)
 	}
 }
+
+// A Config that says nothing but the board's Flash finds its tool on PATH, and logs nothing.
+func TestZeroConfig(t *testing.T) {
+	dir := t.TempDir()
+	said := "#!/bin/sh\necho '" + mark + "connected'\n"
+	for _, name := range []string{"openocd", "pyocd"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(said), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH"))
+	for _, name := range []string{"openocd", "pyocd"} {
+		p, err := New(name, Config{Flash: boards.Flash{Target: "nrf51"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := p.Do(t.Context(), Job{Restart: true}); err == nil {
+			t.Errorf("%s: a tool that did nothing is believed", name)
+		}
+		if p.Commands(Job{}) == nil {
+			t.Errorf("%s has no commands", name)
+		}
+	}
+}

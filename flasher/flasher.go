@@ -6,8 +6,11 @@ package flasher
 
 import (
 	"maps"
+	"os/exec"
 	"slices"
 	"strings"
+
+	"github.com/hashicorp/go-hclog"
 
 	"github.com/boardsmith/boardsmith/failure"
 )
@@ -28,6 +31,12 @@ func New(name string, c Config) (Programmer, error) {
 	make, ok := programmers[name]
 	if !ok {
 		return nil, failure.New(failure.Config, "the programmers are: "+strings.Join(Names(), ", ")+", and none", "programmer %q is not known", name)
+	}
+	if c.Find == nil {
+		c.Find = exec.LookPath
+	}
+	if c.Log == nil {
+		c.Log = hclog.NewNullLogger()
 	}
 	return make(c), nil
 }

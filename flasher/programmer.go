@@ -95,7 +95,7 @@ type Virtual struct {
 	Remote  string // host:port of pyOCD's remote probe protocol
 }
 
-// A Config is what a programmer needs to know. Flash and Tool must be set.
+// A Config is what a programmer needs to know. Only Flash must be set.
 type Config struct {
 	Flash    boards.Flash
 	Probe    Probe
@@ -103,10 +103,10 @@ type Config struct {
 	Chip     boards.Identification                      // compared before a job erases or writes anything: *ChipError; the zero value: not compared
 	AnyChip  bool                                       // one that is another is only warned of
 	Build    string                                     // folder of the build that the image is from; west needs it
-	Find     func(name string) (path string, err error) // where a tool is
+	Find     func(name string) (path string, err error) // where a tool is; nil: on PATH
 	Held     *os.File                                   // kept open by all that a tool starts, as a lease has to be; nil: none
-	Log      hclog.Logger
-	Step     func(string) // told of each step as it is done; nil: nobody is
+	Log      hclog.Logger                               // nil drops what is logged
+	Step     func(string)                               // told of each step as it is done; nil: nobody is
 
 	told func(line string) // takes what the tool prints; nil: nobody does
 

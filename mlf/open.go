@@ -15,6 +15,8 @@ import (
 	"path"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/boardsmith/boardsmith/internal/plainfile"
 )
 
 // Limits on what is read. The largest archive of a microcontroller's model is far below each of them; they are
@@ -46,20 +48,11 @@ func openAdvice(err error) string {
 
 // readPacked returns the tar in a file, uncompressed.
 func readPacked(file string) ([]byte, error) {
-	f, err := os.Open(file)
+	f, err := plainfile.Open(file)
 	if err != nil {
 		return nil, pathless(err)
 	}
 	defer f.Close()
-	info, err := f.Stat()
-	switch {
-	case err != nil:
-		return nil, pathless(err)
-	case info.IsDir():
-		return nil, errors.New("it is a folder, not an archive")
-	case !info.Mode().IsRegular():
-		return nil, errors.New("it is not a file")
-	}
 	return unpack(f, MaxArchive)
 }
 

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/plainfile"
 	"github.com/moby/sys/atomicwriter"
 	"github.com/sbinet/npyio/npz"
 )
@@ -34,7 +35,7 @@ func ReadNPZ(path string) ([]Named, error) {
 }
 
 func readNPZ(path string) ([]Named, error) {
-	f, err := os.Open(path)
+	f, err := plainfile.Open(path)
 	if err != nil {
 		return nil, pathless(err)
 	}
@@ -42,9 +43,6 @@ func readNPZ(path string) ([]Named, error) {
 	info, err := f.Stat()
 	if err != nil {
 		return nil, pathless(err)
-	}
-	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("not a file")
 	}
 	magic := make([]byte, len(npyMagic))
 	if _, err := f.ReadAt(magic, 0); err == nil && string(magic) == npyMagic {

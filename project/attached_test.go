@@ -11,6 +11,14 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 )
 
+// plugged makes these the ports that are attached.
+func plugged(t *testing.T, ports ...PortInfo) {
+	t.Helper()
+	old := listPorts
+	listPorts = func() ([]PortInfo, error) { return ports, nil }
+	t.Cleanup(func() { listPorts = old })
+}
+
 // pluggedUSB makes these the USB devices that the system tells of: "path vendor:product serial".
 func pluggedUSB(t *testing.T, devices ...string) {
 	t.Helper()

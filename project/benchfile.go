@@ -9,13 +9,13 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"slices"
 	"strings"
 
 	"github.com/moby/sys/atomicwriter"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/plainfile"
 )
 
 const (
@@ -54,7 +54,7 @@ type BenchLink struct {
 // ReadBench reads a bench.json. None is an empty one; one that cannot be understood is an error of class config.
 func ReadBench(path string) (*Bench, error) {
 	b := &Bench{Format: benchFormat}
-	f, err := os.Open(path)
+	f, err := plainfile.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return b, nil
 	}

@@ -11,6 +11,7 @@ import (
 	"syscall"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/plainfile"
 )
 
 // An EditedError lists files of a project that a person has changed: Generate would have to overwrite them.
@@ -132,7 +133,7 @@ func fileError(op, path string, err error) error {
 		next = "make room on the disk that holds " + filepath.Dir(path)
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
 		class, next = failure.Config, "choose a folder that can be written to, or change its permissions"
-	case errors.Is(err, syscall.ENOTDIR), errors.Is(err, fs.ErrExist), errors.Is(err, syscall.EISDIR):
+	case errors.Is(err, plainfile.ErrFolder), errors.Is(err, plainfile.ErrSpecial), errors.Is(err, syscall.ENOTDIR), errors.Is(err, fs.ErrExist), errors.Is(err, syscall.EISDIR):
 		class, next = failure.Config, "move away what is in the way, or choose another folder"
 	}
 	var pe *fs.PathError

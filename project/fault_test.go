@@ -179,9 +179,9 @@ func TestFaults(t *testing.T) {
 func (c faultCase) check(t *testing.T, s *rpc.Session, nowhere int64) {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	s.SetBudget(0)
+	must(t, s.SetBudget(ctx, 0))
 	if c.reason == rpc.ReasonTimeout {
-		s.SetBudget(100 * time.Millisecond)
+		must(t, s.SetBudget(ctx, 100*time.Millisecond))
 	}
 	f, err := s.Function(ctx, "fault."+c.kind)
 	must(t, err)

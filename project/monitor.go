@@ -19,13 +19,16 @@ import (
 
 // Monitoring says what Monitor shows, and to whom. Show must be set.
 type Monitoring struct {
-	Show   func(line string) // takes a line for each message in either direction, and each line that the device logs
+	Show   func(line string) // takes a line for each message in either direction, and each line that the device logs; nil: nobody does
 	Record io.Writer         // takes a recording of every byte, as transport's; nil: nobody does
 }
 
 // Monitor opens the link, begins a session, and shows logs and traffic until ctx ends, or the link does. The image is
 // that which an emulator or a process is to run; nil where the device has a probe.
 func (d *Device) Monitor(ctx context.Context, i *Image, m Monitoring) error {
+	if m.Show == nil {
+		m.Show = func(string) {}
+	}
 	if d.bench == nil {
 		var err error
 		if i, err = d.accepts(i); err != nil {

@@ -15,14 +15,6 @@ import (
 	"github.com/boardsmith/boardsmith/transport/transporttest"
 )
 
-// plugged makes these the ports that are attached.
-func plugged(t *testing.T, ports ...PortInfo) {
-	t.Helper()
-	old := listPorts
-	listPorts = func() ([]PortInfo, error) { return ports, nil }
-	t.Cleanup(func() { listPorts = old })
-}
-
 // A board that was plugged in again is the same one, wherever it is now; while it is out, its port's name may be another's.
 func TestReplug(t *testing.T) {
 	_, far := transporttest.Terminal(t)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/plainfile"
 	"github.com/boardsmith/boardsmith/templates"
 )
 
@@ -97,6 +98,9 @@ func templateNames(folders []string) []string {
 
 func readTemplate(name string, files fs.FS) (*foundTemplate, error) {
 	t := &foundTemplate{name: name, files: files}
+	if info, err := fs.Stat(files, templateFile); err == nil && !info.Mode().IsRegular() {
+		return nil, failure.New(failure.Config, "", "template %s: %s: %w", name, templateFile, plainfile.ErrSpecial)
+	}
 	data, err := fs.ReadFile(files, templateFile)
 	if err != nil {
 		return nil, failure.New(failure.Config, "", "template %s: %w", name, err)

@@ -19,6 +19,8 @@ import (
 	"sort"
 	"strings"
 	"sync/atomic"
+
+	"github.com/boardsmith/boardsmith/internal/plainfile"
 )
 
 type tree struct {
@@ -47,7 +49,7 @@ func digestOf(data []byte) string {
 
 // digest is the SHA-256 of a file; "" for one that is not there or is no plain file.
 func (t *tree) digest(name string) (string, error) {
-	f, err := t.root.Open(filepath.FromSlash(name))
+	f, err := t.root.OpenFile(filepath.FromSlash(name), os.O_RDONLY|plainfile.NoWait, 0)
 	if err != nil {
 		if notThere(err) {
 			return "", nil

@@ -14,6 +14,11 @@ import (
 )
 
 // weak flips two bits 32,767 apart: the CRC of a frame is the same with both. The bytes must not begin or end an ff.
+func damages(t *testing.T, s *rpc.Session) int {
+	t.Helper()
+	return must[int](t)(s.Damages(within(t, 10*time.Second)))
+}
+
 func weak(p []byte, at int) {
 	p[at] ^= 0x80
 	p[at+4095] ^= 0x01
@@ -65,8 +70,8 @@ func TestWeakDamageIsCaught(t *testing.T) {
 			if hits != 1 {
 				t.Errorf("damaged %d messages", hits)
 			}
-			if want := map[string]int{"to device": 1, "to host": 0}[name]; s.Damages() != want {
-				t.Errorf("%d damages, want %d", s.Damages(), want)
+			if want := map[string]int{"to device": 1, "to host": 0}[name]; damages(t, s) != want {
+				t.Errorf("%d damages, want %d", damages(t, s), want)
 			}
 		})
 	}
@@ -158,8 +163,8 @@ func TestDamagedCopy(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if s.Damages() != 1 {
-		t.Fatalf("%d damages", s.Damages())
+	if damages(t, s) != 1 {
+		t.Fatalf("%d damages", damages(t, s))
 	}
 	var damaged *rpc.DamagedCopyError
 	if _, err := a.Array(ctx); !errors.As(err, &damaged) || failure.Of(err) != failure.Transport {
@@ -171,11 +176,15 @@ func TestDamagedCopy(t *testing.T) {
 	if _, err := f.Call(ctx, b, b); !errors.As(err, &damaged) {
 		t.Errorf("a call before the damage was acknowledged: %v", err)
 	}
-	s.AcknowledgeDamage()
+	if err := s.AcknowledgeDamage(ctx); err != nil {
+		t.Fatal(err)
+	}
 	if _, err := f.Call(ctx, a, b); !errors.As(err, &damaged) {
 		t.Errorf("a call with the other tensor: %v", err)
 	}
-	a.Discard()
+	if err := a.Discard(ctx); err != nil {
+		t.Fatal(err)
+	}
 	if _, err := f.Call(ctx, b, a); err != nil {
 		t.Errorf("a call that overwrites the other tensor: %v", err)
 	}

@@ -372,11 +372,15 @@ type budgets struct {
 // SetBudget limits how long each following call of a function may run on the device; 0 is the device's own limit, which
 // its board file gives (budget_ms; our boards' is ten minutes). A call that runs
 // longer ends with a *FaultError of class timeout, and the device is reset. It has an effect only on a device that has
-// boardsmith.budget; it should lie below the deadline of the calls by what a reset takes, see BudgetOf.
-func (s *Session) SetBudget(d time.Duration) {
-	s.turn <- struct{}{}
+// boardsmith.budget; it should lie below the deadline of the calls by what a reset takes, see BudgetOf. Errors: those
+// of ctx.
+func (s *Session) SetBudget(ctx context.Context, d time.Duration) error {
+	if err := s.take(ctx); err != nil {
+		return err
+	}
 	defer s.leave()
 	s.budget = d
+	return nil
 }
 
 // BudgetOf is a time budget for calls with a deadline after limit: a tenth less, 200 ms to 2 s, so that the device has

@@ -394,9 +394,13 @@ func TestBudget(t *testing.T) {
 	}
 	_ = call("fail") // after the reset it is told again
 	_ = call("fail")
-	s.SetBudget(0)
+	if err := s.SetBudget(ctx, 0); err != nil {
+		t.Fatal(err)
+	}
 	_ = call("fail")
-	s.SetBudget(1 << 62)
+	if err := s.SetBudget(ctx, 1<<62); err != nil {
+		t.Fatal(err)
+	}
 	_ = call("fail")
 	if want := []int64{20, 20, 0, 1<<31 - 1}; !reflect.DeepEqual(told, want) {
 		t.Errorf("the device was told %v, not %v", told, want)

@@ -111,10 +111,7 @@ func New(t Transport, o Options) *Session {
 // enter waits for this goroutine's turn, and takes up the session again if the device was reset. leave must follow
 // unless there is an error.
 func (s *Session) enter(ctx context.Context) error {
-	if ctx.Err() != nil {
-		return failure.Stopped(ctx, "request")
-	}
-	if err := s.await(ctx); err != nil {
+	if err := s.take(ctx); err != nil {
 		return err
 	}
 	err := s.reviveLater(ctx)
@@ -128,6 +125,14 @@ func (s *Session) enter(ctx context.Context) error {
 }
 
 func (s *Session) leave() { <-s.turn }
+
+// take waits for this goroutine's turn, unless ctx has ended. leave must follow unless there is an error.
+func (s *Session) take(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return failure.Stopped(ctx, "request")
+	}
+	return s.await(ctx)
+}
 
 // await waits for this goroutine's turn. One that comes at once is taken, whatever ctx says.
 func (s *Session) await(ctx context.Context) error {
@@ -280,19 +285,25 @@ func (s *Session) Sync(ctx context.Context) error {
 	return s.exchangeVoid(ctx)
 }
 
-// Damages says how many copies to the device were damaged so far in a way that may have hit any of its memory.
-func (s *Session) Damages() int {
-	s.turn <- struct{}{}
+// Damages returns how many copies to the device were damaged so far in a way that may have hit any of its memory. Errors:
+// those of ctx.
+func (s *Session) Damages(ctx context.Context) (int, error) {
+	if err := s.take(ctx); err != nil {
+		return 0, err
+	}
 	defer s.leave()
-	return s.damages
+	return s.damages, nil
 }
 
 // AcknowledgeDamage says that the caller has noticed a damaged copy, and is going to write again all that its
-// functions work on. Until it is called, no function can be called after such a copy.
-func (s *Session) AcknowledgeDamage() {
-	s.turn <- struct{}{}
+// functions work on. Until it is called, no function can be called after such a copy. Errors: those of ctx.
+func (s *Session) AcknowledgeDamage(ctx context.Context) error {
+	if err := s.take(ctx); err != nil {
+		return err
+	}
 	defer s.leave()
 	s.unresolved = false
+	return nil
 }
 
 // damaged notes a copy that may have gone anywhere.

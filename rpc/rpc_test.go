@@ -263,7 +263,7 @@ func TestTensorAt(t *testing.T) {
 	d := device()
 	at := d.Allocate(4)
 	s := open(t, d, nil)
-	tensor := must[*rpc.Tensor](t)(s.TensorAt(rpc.Handle(at), f32, nil))
+	tensor := must[*rpc.Tensor](t)(s.TensorAt(ctx, rpc.Handle(at), f32, nil))
 	if err := tensor.Write(ctx, []byte{1, 2, 3, 4}); err != nil {
 		t.Fatal(err)
 	}

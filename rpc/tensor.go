@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"slices"
+	"sync/atomic"
 
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/ndarray"
@@ -17,7 +18,7 @@ type Tensor struct {
 	memory *memory
 	ref    DLTensor
 	bytes  int
-	known  int // the session's damages when its content was last known
+	known  atomic.Int64 // the session's damages when its content was last known
 }
 
 // A memory is one allocation on the device, which several tensors may show.
@@ -60,7 +61,9 @@ func (s *Session) newTensor(ref DLTensor) (*Tensor, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Tensor{memory: &memory{session: s, life: s.life}, ref: ref, bytes: n, known: s.damages}, nil
+	t := &Tensor{memory: &memory{session: s, life: s.life}, ref: ref, bytes: n}
+	t.known.Store(int64(s.damages))
+	return t, nil
 }
 
 // DType is the type of its elements.
@@ -96,7 +99,7 @@ func (t *Tensor) usable(s *Session) error {
 	if err := t.valid(s); err != nil {
 		return err
 	}
-	if t.known != s.damages {
+	if t.known.Load() != int64(s.damages) {
 		return &DamagedCopyError{What: fmt.Sprintf("the content of %v is unknown since", t)}
 	}
 	return nil
@@ -161,8 +164,10 @@ func (s *Session) NewArray(ctx context.Context, a *ndarray.Array) (*Tensor, erro
 
 // TensorAt returns a tensor of memory that is the device's own, at a handle that one of its functions returned: of a
 // parameter in flash, say. It need not be freed.
-func (s *Session) TensorAt(h Handle, dtype ndarray.DType, shape []int64) (*Tensor, error) {
-	s.turn <- struct{}{}
+func (s *Session) TensorAt(ctx context.Context, h Handle, dtype ndarray.DType, shape []int64) (*Tensor, error) {
+	if err := s.take(ctx); err != nil {
+		return nil, err
+	}
 	defer s.leave()
 	t, err := s.newTensor(DLTensor{Data: uint64(h), Device: CPU, DType: dtype, Shape: slices.Clone(shape)})
 	if err != nil {
@@ -181,18 +186,22 @@ func (t *Tensor) View(dtype ndarray.DType, shape []int64) (*Tensor, error) {
 	if n > t.bytes {
 		return nil, failure.New(failure.Config, "", "view %v%s: %d bytes of %d", dtype, ndarray.ShapeString(shape), n, t.bytes)
 	}
-	view := *t
-	view.ref.DType, view.ref.Shape, view.bytes = dtype, slices.Clone(shape), n
-	return &view, nil
+	view := &Tensor{memory: t.memory, ref: t.ref, bytes: n}
+	view.ref.DType, view.ref.Shape = dtype, slices.Clone(shape)
+	view.known.Store(t.known.Load())
+	return view, nil
 }
 
 // Discard says that the tensor's content does not matter: what follows writes it. After a damaged copy it may be
-// passed to a function again.
-func (t *Tensor) Discard() {
+// passed to a function again. Errors: those of ctx.
+func (t *Tensor) Discard(ctx context.Context) error {
 	s := t.memory.session
-	s.turn <- struct{}{}
+	if err := s.take(ctx); err != nil {
+		return err
+	}
 	defer s.leave()
-	t.known = s.damages
+	t.known.Store(int64(s.damages))
+	return nil
 }
 
 // Free frees the tensor's memory on the device. Another call does nothing, nor does one after a reset of the device.
@@ -235,7 +244,7 @@ func (t *Tensor) CopyTo(ctx context.Context, to *Tensor) error {
 	if err != nil {
 		return fmt.Errorf("copying on the device: %w", err)
 	}
-	to.known = s.damages
+	to.known.Store(int64(s.damages))
 	return nil
 }
 
@@ -253,7 +262,7 @@ func (t *Tensor) Write(ctx context.Context, data []byte) error {
 	if err != nil {
 		return fmt.Errorf("writing a tensor: %w", err)
 	}
-	t.known = s.damages
+	t.known.Store(int64(s.damages))
 	return nil
 }
 

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"reflect"
 	"regexp"
@@ -18,6 +17,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/plainfile"
 )
 
 // configName is looked for in the working folder and upward.
@@ -97,7 +97,7 @@ func findConfig(dir string) (*config, error) {
 }
 
 func readSmall(file string) ([]byte, error) {
-	f, err := os.Open(file)
+	f, err := plainfile.Open(file)
 	if err != nil {
 		return nil, err
 	}

@@ -14,8 +14,8 @@ const module = "github.com/boardsmith/boardsmith"
 // mayImport says which packages of ours each package may import. One that is not listed has no place yet.
 var mayImport = map[string][]string{
 	"cmd":      {"internal/virtualprobe"},
-	"targets":  {"project", "executor", "cache", "rpc", "boards", "mlf", "ndarray", "samples", "failure", "internal/command", "internal/virtualprobe"},
-	"project":  {"cache", "flasher", "rpc", "transport", "boards", "mlf", "ndarray", "crt", "templates", "failure", "internal/command", "internal/filelock", "internal/virtualprobe"},
+	"targets":  {"internal/plainfile", "project", "executor", "cache", "rpc", "boards", "mlf", "ndarray", "samples", "failure", "internal/command", "internal/virtualprobe"},
+	"project":  {"internal/plainfile", "cache", "flasher", "rpc", "transport", "boards", "mlf", "ndarray", "crt", "templates", "failure", "internal/command", "internal/filelock", "internal/virtualprobe"},
 	"executor": {"rpc", "mlf", "ndarray", "failure"},
 
 	"cache":     {"failure", "internal/filelock"},
@@ -24,8 +24,8 @@ var mayImport = map[string][]string{
 	"transport": {"failure"},
 
 	"boards":    {"failure"},
-	"mlf":       {"ndarray", "failure"},
-	"ndarray":   {"failure"},
+	"mlf":       {"internal/plainfile", "ndarray", "failure"},
+	"ndarray":   {"internal/plainfile", "failure"},
 	"samples":   {"ndarray"},
 	"crt":       {},
 	"templates": {},
@@ -33,6 +33,7 @@ var mayImport = map[string][]string{
 
 	"internal/command":      {"failure"},
 	"internal/filelock":     {},
+	"internal/plainfile":    {},
 	"internal/virtualprobe": {"transport", "failure"},
 }
 

@@ -1,0 +1,61 @@
+//go:build unix
+
+package project
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/boardsmith/boardsmith/failure"
+)
+
+// TestPipesAreRefused names pipes that nobody writes to where files are meant: nothing waits for them.
+func TestPipesAreRefused(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "p")
+	p := generated(t, dir, Spec{Model: tiny(t, nil)})
+	source := filepath.Join(dir, "src", "main.c")
+	must(t, os.Remove(source))
+	must(t, syscall.Mkfifo(source, 0o644))
+	pipe := filepath.Join(t.TempDir(), "project.json")
+	must(t, syscall.Mkfifo(pipe, 0o644))
+
+	for what, do := range map[string]func() error{
+		"a model": func() error {
+			_, err := Generate(t.Context(), filepath.Join(t.TempDir(), "q"), Spec{Board: "host", Model: pipe, Env: testEnv()})
+			return err
+		},
+		"bench.json":   func() error { _, err := ReadBench(pipe); return err },
+		"project.json": func() error { _, err := Load(filepath.Dir(pipe), testEnv()); return err },
+	} {
+		ended := make(chan error, 1)
+		go func() { ended <- do() }()
+		select {
+		case err := <-ended:
+			if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "it is not a file") {
+				t.Errorf("%s: %v", what, err)
+			}
+		case <-time.After(20 * time.Second):
+			t.Errorf("%s: it waits for the pipe", what)
+		}
+	}
+	ended := make(chan []string, 1)
+	go func() {
+		edited, err := p.Edited()
+		if err != nil {
+			t.Error(err)
+		}
+		ended <- edited
+	}()
+	select {
+	case edited := <-ended:
+		if len(edited) != 1 || edited[0] != "src/main.c" {
+			t.Errorf("edited: %v", edited)
+		}
+	case <-time.After(20 * time.Second):
+		t.Error("a file of the project that is a pipe: it waits for it")
+	}
+}
