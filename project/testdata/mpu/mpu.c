@@ -41,7 +41,16 @@ volatile uint32_t* mpu_register(uint32_t address) {
   }
 }
 
+// A boot loader has left regions that are on.
+static void boot(void) {
+  for (unsigned i = 0; i < REGIONS; i++) {
+    base[i] = 0x40000000U;
+    attributes[i] = 0x40000017U;  // ARMv7-M: 4 KiB that nobody may touch
+  }
+}
+
 int main(void) {
+  boot();
   cortexm_protect();
   (void)printf("control %x\nmemory %x\n", (unsigned)control, (unsigned)memory);
   for (unsigned i = 0; i < REGIONS; i++) {

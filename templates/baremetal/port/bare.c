@@ -189,7 +189,7 @@ static void bare_ticks_align(void* ctx) {
 }
 
 // Found where nothing guards the handlers' stack: what lies below it is no longer what init wrote there.
-static bool handlers_overflowed(void) { return *(volatile uint32_t*)bare_handler_mark != HANDLER_MARK; }
+static bool handlers_overflowed(void) { return bare_handler_mark[0] != HANDLER_MARK; }
 
 void bare_tick(const fault_context_t* at) {
   if (handlers_overflowed()) {
@@ -229,7 +229,7 @@ uint32_t bare_reset_cause;
 static int32_t bare_init(void* ctx) {
   (void)ctx;
   starts++;
-  *(volatile uint32_t*)bare_handler_mark = HANDLER_MARK;
+  bare_handler_mark[0] = HANDLER_MARK;
   bare.held_irq = NO_IRQ;
   const uint32_t state = cpu_lock();  // they are masked already, unless a debugger started the program
   chip_init();

@@ -47,7 +47,6 @@ enum {
   REGIONS = 8,          // that every unit has
   LOG2_LEAST = 8,       // of a region's bytes, with parts to leave out, or on ARMv6-M
   FIXED = 6,            // regions of every board: both areas, code, null, both guards
-  PARTS = 8,
 };
 _Static_assert(((BARE_GUARD_BYTES) == 0) ||
                    (((BARE_GUARD_BYTES) >= 256) && (((BARE_GUARD_BYTES) & ((BARE_GUARD_BYTES)-1)) == 0)),
@@ -109,6 +108,10 @@ void cortexm_protect(void) {
   }
   MPU_CTRL = 0;
   barrier();
+  for (uint32_t i = 0; i < ((MPU_TYPE & MPU_TYPE_DREGION) >> 8); i++) {  // a boot loader may have left some
+    MPU_RNR = i;
+    MPU_RASR = 0;
+  }
   region(0, 0x20000000U, RASR_XN | RASR_READ_WRITE | RASR_WRITE_BACK, 29);
   // 0x60000000 to 0x9FFFFFFF, the fourth and fifth part of all addresses. A Cortex-M7 reads ahead there on its own; a
   // memory controller that nobody has set up may never answer (ST's AN4861 and AN4838).

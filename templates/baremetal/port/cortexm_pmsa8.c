@@ -87,6 +87,10 @@ void cortexm_protect(void) {
   }
   MPU_CTRL = 0;
   barrier();
+  for (uint32_t i = 0; i < ((MPU_TYPE & MPU_TYPE_DREGION) >> 8); i++) {  // a boot loader may have left some
+    MPU_RNR = i;
+    MPU_RLAR = 0;
+  }
   MPU_MAIR0 = MAIR0_BOTH;
   used = 0;
   null_off();

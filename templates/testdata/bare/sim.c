@@ -103,7 +103,7 @@ const uint8_t boardsmith_build_id[16];
 const bare_model_t bare_model;
 uint8_t bare_stack_start[8];
 uint8_t bare_stack_end[8];
-uint8_t bare_handler_mark[16] __attribute__((aligned(16)));
+volatile uint32_t bare_handler_mark[4];
 const uint8_t bare_image_start[8];
 const uint8_t bare_resident_end[8];
 
