@@ -20,6 +20,9 @@ import (
 // bootWithin is for new firmware to start, and again for it to say what it is: it reads all of its flash for that.
 const bootWithin = 5 * time.Second
 
+// bootAttempts is how often firmware that begins a session is asked who it is.
+const bootAttempts = 3
+
 // A BootError is firmware that was flashed and verified, and does not answer.
 type BootError struct {
 	Board string
@@ -87,15 +90,19 @@ func (e *BootError) NextStep() string {
 // answers asks the new firmware who it is, and remembers its chip.
 func (f *flashing) answers(ctx context.Context) error {
 	f.d.env.progress(Event{Step: "flash", Detail: "asking the new firmware"})
-	for {
+	for attempt := 1; ; attempt++ {
 		answer, err := f.d.greet(ctx, f.facts.image.Image)
 		if err == nil {
 			f.d.bench.chip = answer.chip
 			return nil
 		}
-		if !f.power.helps(ctx, err) {
-			return err
+		// Firmware that began a session has started: what was lost then is the link's.
+		var none *transport.HandshakeError
+		lost := ctx.Err() == nil && silent(err) && !errors.As(err, &none) && attempt < bootAttempts
+		if !lost && !f.power.helps(ctx, err) {
+			return f.d.diagnosed(ctx, f.facts.image.Image, err)
 		}
+		f.d.env.log().Debug("ask the new firmware again", "error", err)
 	}
 }
 
@@ -106,16 +113,7 @@ func (d *Device) greet(ctx context.Context, i *Image) (*firmwareAnswer, error) {
 		return nil, err
 	}
 	answer, err := d.greetOn(ctx, link, i)
-	err = errors.Join(err, link.Close())
-	if err == nil {
-		return answer, nil
-	}
-	var image *WrongImageError
-	var board *WrongBoardError
-	if ctx.Err() != nil || errors.As(err, &image) || errors.As(err, &board) {
-		return nil, err // it answers, but not as it should
-	}
-	return nil, d.diagnosed(ctx, i, err)
+	return answer, errors.Join(err, link.Close())
 }
 
 func (d *Device) greetOn(ctx context.Context, link transport.Link, i *Image) (*firmwareAnswer, error) {
@@ -128,9 +126,14 @@ func (d *Device) greetOn(ctx context.Context, link transport.Link, i *Image) (*f
 	return d.confirm(ctx, rpc.New(t, rpc.Options{Log: d.env.log()}), i)
 }
 
-// diagnosed makes a *BootError of what the link said, with what the probe sees. The link's own words are what the user wants
-// to know where the probe sees nothing.
+// diagnosed makes a *BootError of what the link said, with what the probe sees. It leaves the error of a link that is not
+// there, and that of firmware which answers, but not as it should.
 func (d *Device) diagnosed(ctx context.Context, i *Image, err error) error {
+	var image *WrongImageError
+	var board *WrongBoardError
+	if ctx.Err() != nil || !silent(err) || errors.As(err, &image) || errors.As(err, &board) {
+		return err
+	}
 	boot := &BootError{Board: d.board.Name, Err: err}
 	probe, ok := d.bench.programmer.(flasher.Inspector)
 	if !ok {

@@ -217,6 +217,20 @@ func TestFlashOfAnotherChip(t *testing.T) {
 	}
 }
 
+// A chip that is swapped between two flashes of one device is flashed: only bench.json says which one it has to be.
+func TestSwapBetweenFlashes(t *testing.T) {
+	d := newDesk(t, "microbit", "openocd")
+	i := d.image(tiny(t, nil), boards.Options{})
+	dev := d.attach()
+	for range 2 {
+		if _, err := dev.Flash(t.Context(), i); err != nil {
+			t.Error(err)
+		}
+		d.mustHold(i)
+		d.tell(virtualprobe.Request{Do: "swap"})
+	}
+}
+
 // A device that bench.json, the ledger or its firmware takes for another board is neither flashed nor erased, unless that is
 // forced; nothing was written to it.
 func TestFlashOfAnotherBoard(t *testing.T) {

@@ -100,6 +100,7 @@ type flashing struct {
 // refused: *WrongBoardError.
 func (f *flashing) look(ctx context.Context) error {
 	n := f.d.bench
+	n.chip = f.d.env.Bench.noted(f.d.board.Name, n).Chip // what an earlier flash found may have been swapped since
 	f.facts.answer = f.d.ask(ctx, f.facts.image.Image)
 	if ctx.Err() != nil {
 		return failure.Stopped(ctx, "ask")
