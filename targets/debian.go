@@ -154,8 +154,8 @@ func (s *session) tryDebian(ctx context.Context, t *tally, release, name string,
 	return nil
 }
 
-// removeSystem removes a system's folder, in which nothing is mounted here. After a cancel it does not wait: mage gives a
-// target 5 s to end, and so many files may take longer.
+// removeSystem removes a system's folder, in which nothing is mounted here. After a cancel it does not wait: mage gives
+// a target 5 s to end, and so many files may take longer.
 func removeSystem(ctx context.Context, dir string) {
 	cmd := exec.Command("setsid", "rm", "-rf", "--one-file-system", dir)
 	if err := cmd.Start(); err == nil && ctx.Err() == nil {
@@ -200,11 +200,12 @@ func (s *session) toolsOf(ctx context.Context, sys *system) map[string]string {
 	return versions
 }
 
-// ---- Making one ------------------------------------------------------------------------------------------------------
+// ---- Making one ----------------------------------------------------------------------------------------------------
 
 // goSettings are the variables of Go that decide where modules come from.
 var goSettings = []string{
-	"GOROOT", "GOMODCACHE", "GOPROXY", "GONOPROXY", "GOSUMDB", "GONOSUMDB", "GOPRIVATE", "GOINSECURE", "GOFLAGS", "GOTOOLCHAIN",
+	"GOROOT", "GOMODCACHE", "GOPROXY", "GONOPROXY", "GOSUMDB", "GONOSUMDB", "GOPRIVATE", "GOINSECURE", "GOFLAGS",
+	"GOTOOLCHAIN",
 }
 
 // Where folders of this computer are seen in a system.
@@ -363,7 +364,7 @@ func acquireSettings(dump string) []byte {
 	return []byte(strings.Join(kept, ""))
 }
 
-// ---- Running in one --------------------------------------------------------------------------------------------------
+// ---- Running in one ------------------------------------------------------------------------------------------------
 
 // ownNamespaces are unshare's options for mounts and processes that end with it.
 func ownNamespaces() []string { return []string{"--mount", "--pid", "--fork", "--kill-child"} }
