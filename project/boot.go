@@ -131,7 +131,7 @@ func (d *Device) greetOn(ctx context.Context, link transport.Link, i *Image) (*f
 func (d *Device) diagnosed(ctx context.Context, i *Image, err error) error {
 	var image *WrongImageError
 	var board *WrongBoardError
-	if ctx.Err() != nil || !silent(err) || errors.As(err, &image) || errors.As(err, &board) {
+	if ctx.Err() != nil || !silent(err) || failure.Of(err) == failure.ProbeMissing || errors.As(err, &image) || errors.As(err, &board) {
 		return err
 	}
 	boot := &BootError{Board: d.board.Name, Err: err}
