@@ -1,0 +1,285 @@
+package templates_test
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// This file compares every register address and bit field in port/ with what others' descriptions of the chips say
+// (testdata/registers.tsv, which tools/registers fills in).
+
+// A registerRow is a line of the table: what a name in the C stands for.
+type registerRow struct {
+	file, name, is, chip, path, fact, note string
+}
+
+// undescribed are the files of port/ whose registers no description at hand has, and what checks them instead.
+var undescribed = map[string]string{
+	"cortexm.c":        "the architecture's own registers: every emulated Arm board runs them",
+	"cortexm_time.c":   "the architecture's own registers: every emulated Arm board runs them",
+	"cortexm.h":        "the architecture's own registers",
+	"riscv.c":          "the architecture's own registers, PLIC: every emulated RISC-V board runs them",
+	"riscv_time.c":     "the architecture's own registers, CLINT: every emulated RISC-V board runs them",
+	"riscv.h":          "the architecture's own registers",
+	"chip_lm3s.c":      "QEMU's machine runs it; there is no description of the LM3S6965 with registers",
+	"chip_mps2.c":      "QEMU's machines run it",
+	"uart_cmsdk.c":     "QEMU's machines run it",
+	"chip_virt.c":      "QEMU's machine runs it",
+	"uart_ns16550.c":   "QEMU's machine runs it",
+	"boot_imxrt1060.c": "commands of a flash, no registers",
+	"boot_rp2040.S":    "TestRP2040Boot runs it on a model of the SSI",
+	"early_stm32h7.S":  "TestSTM32H7Early runs it",
+	"cortexm.S":        "no registers",
+	"riscv.S":          "no registers",
+	"bare.c":           "no registers",
+	"bare.h":           "no registers",
+	"bare_model.c":     "no registers",
+	"bare_model.h":     "no registers",
+	"await.h":          "no registers",
+	"chip_irq.c":       "no registers",
+	"chip_nrf51.c":     "no registers of its own",
+	"process.c":        "a process",
+	"nrf.h":            "no numbers of registers",
+}
+
+// notRegisters are names that count or time something.
+var notRegisters = regexp.MustCompile(`(_HZ|_MS|_US|READS|_STEPS|_LOOPS|_BYTES|AT_ONCE|AT_MOST|_H_)$`)
+
+func TestRegisters(t *testing.T) {
+	rows := registerRows(t)
+	port := filepath.Join("baremetal", "port")
+	files, err := os.ReadDir(port)
+	if err != nil {
+		t.Fatal(err)
+	}
+	byFile := map[string][]registerRow{}
+	for _, r := range rows {
+		byFile[r.file] = append(byFile[r.file], r)
+	}
+	headers := map[string]string{}
+	for _, f := range files {
+		if path.Ext(f.Name()) == ".h" {
+			maps.Copy(headers, macrosOf(t, filepath.Join(port, f.Name())))
+		}
+	}
+	for _, f := range files {
+		name := f.Name()
+		if (len(byFile[name]) > 0) == (undescribed[name] != "") {
+			t.Errorf("%s has %d rows in the table, and is left out of it because %q: it is one or the other", name, len(byFile[name]), undescribed[name])
+		}
+		if len(byFile[name]) > 0 {
+			macros := macrosOf(t, filepath.Join(port, name))
+			checkRegisters(t, name, byFile[name], macros, headers)
+			checkCovered(t, name, byFile[name], macros)
+		}
+		delete(byFile, name)
+	}
+	for file, rows := range byFile {
+		checkRegisters(t, file, rows, definesOf(t, filepath.Join("..", file)), nil)
+	}
+}
+
+func registerRows(t *testing.T) (rows []registerRow) {
+	t.Helper()
+	f, err := os.Open(filepath.Join("testdata", "registers.tsv"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		if line := lines.Text(); !strings.HasPrefix(line, "#") {
+			c := append(strings.Split(line, "\t"), make([]string, 7)...)
+			rows = append(rows, registerRow{c[0], c[1], c[2], c[3], c[4], c[5], c[6]})
+		}
+	}
+	if len(rows) < 1000 {
+		t.Fatalf("only %d rows", len(rows))
+	}
+	return rows
+}
+
+var (
+	objectMacro = regexp.MustCompile(`(?m)^#define[ \t]+(\w+)[ \t]+([^\n]+)$`)
+	uartChoice  = regexp.MustCompile(`(?m)^#(?:el)?if STM32_UART == (\d)\nconst stm32_uart_t stm32_uart = \{(\w+), (\w+), (\w+), (\w+)\};`)
+	comment     = regexp.MustCompile(`//[^\n]*`)
+)
+
+// macrosOf returns the numbers that a file defines: macros, and the members of the USARTs between which STM32_UART
+// chooses. The first definition of a name counts; others are of other boards.
+func macrosOf(t *testing.T, file string) map[string]string {
+	t.Helper()
+	src, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := strings.ReplaceAll(comment.ReplaceAllString(string(src), ""), "\\\n", " ")
+	all := map[string]string{}
+	for _, m := range objectMacro.FindAllStringSubmatch(text, -1) {
+		if all[m[1]] == "" {
+			all[m[1]] = strings.TrimSpace(m[2])
+		}
+	}
+	for _, m := range uartChoice.FindAllStringSubmatch(text, -1) {
+		for i, member := range []string{"base", "irq", "enable_register", "enable_bit"} {
+			all["stm32_uart["+m[1]+"]."+member] = m[2+i]
+		}
+	}
+	return all
+}
+
+// definesOf returns the defines of a chip file.
+func definesOf(t *testing.T, file string) map[string]string {
+	t.Helper()
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var chip struct{ Defines map[string]string }
+	if err := json.Unmarshal(data, &chip); err != nil {
+		t.Fatal(err)
+	}
+	return chip.Defines
+}
+
+func checkRegisters(t *testing.T, file string, rows []registerRow, macros, headers map[string]string) {
+	t.Helper()
+	for _, r := range rows {
+		what := fmt.Sprintf("%s: %s (%s of %s %s)", file, r.name, r.is, r.chip, r.path)
+		if macros[r.name] == "" {
+			t.Errorf("%s: the C has no such name", what)
+			continue
+		}
+		if r.is == "own" {
+			if r.note == "" {
+				t.Errorf("%s: no reason why no description has it", what)
+			}
+			continue
+		}
+		value, err := evaluate(macros[r.name], macros, headers)
+		if err != nil {
+			t.Errorf("%s: %v", what, err)
+			continue
+		}
+		if err := r.agrees(value); err != nil {
+			t.Errorf("%s is 0x%x, %v", what, value, err)
+		}
+	}
+}
+
+// agrees compares the C's value with the fact.
+func (r registerRow) agrees(value uint64) error {
+	at, offset, mask, lsb, err := readFact(r.fact)
+	if err != nil {
+		return err
+	}
+	want := map[string]uint64{"address": at, "number": at, "offset": offset, "mask": mask, "pos": lsb}
+	switch w, ok := want[r.is]; {
+	case r.is == "value":
+		if value&^mask != 0 && (value<<lsb)&^mask != 0 {
+			return fmt.Errorf("outside of the bits 0x%x", mask)
+		}
+	case !ok:
+		return fmt.Errorf("%q is none of the ways to state it", r.is)
+	case value != w:
+		return fmt.Errorf("want 0x%x", w)
+	}
+	return nil
+}
+
+// readFact reads "0x40023800", "0x40023800 @0x0", "37", or "bits 31:29" with more bits behind a plus sign.
+func readFact(fact string) (at, offset, mask, lsb uint64, err error) {
+	if !strings.HasPrefix(fact, "bits ") {
+		place, off, _ := strings.Cut(fact, " @")
+		if at, err = strconv.ParseUint(place, 0, 64); err == nil && off != "" {
+			offset, err = strconv.ParseUint(off, 0, 64)
+		}
+		return at, offset, 0, 0, err
+	}
+	lsb = 64
+	for part := range strings.SplitSeq(fact, "+") {
+		var high, low uint64
+		if _, err := fmt.Sscanf(part, "bits %d:%d", &high, &low); err != nil {
+			return 0, 0, 0, 0, fmt.Errorf("fact %q: %w", fact, err)
+		}
+		mask |= (1<<(high+1) - 1) &^ (1<<low - 1)
+		lsb = min(lsb, low)
+	}
+	return 0, 0, mask, lsb, nil
+}
+
+// checkCovered wants a row for every name that may be an address, a field or a bit.
+func checkCovered(t *testing.T, file string, rows []registerRow, macros map[string]string) {
+	t.Helper()
+	for name := range macros {
+		if !notRegisters.MatchString(name) && !slices.ContainsFunc(rows, func(r registerRow) bool { return r.name == name }) {
+			t.Errorf("%s: %s has no row in testdata/registers.tsv", file, name)
+		}
+	}
+}
+
+var suffix = regexp.MustCompile(`\b(0[xX][0-9a-fA-F]+|\d+)[uU]\b`)
+
+// evaluate computes a macro's number. What it depends on and no header has is a board's: 0, so that an address below a
+// board's base is an offset.
+func evaluate(expression string, macros, headers map[string]string) (uint64, error) {
+	text := strings.NewReplacer("(uint32_t)", "", "(uintptr_t)", "").Replace(suffix.ReplaceAllString(expression, "$1"))
+	e, err := parser.ParseExpr(text)
+	if err != nil {
+		return 0, fmt.Errorf("%s: %w", expression, err)
+	}
+	return compute(e, macros, headers)
+}
+
+func compute(e ast.Expr, macros, headers map[string]string) (uint64, error) {
+	switch e := e.(type) {
+	case *ast.BasicLit:
+		return strconv.ParseUint(e.Value, 0, 64)
+	case *ast.ParenExpr:
+		return compute(e.X, macros, headers)
+	case *ast.SelectorExpr:
+		return 0, nil // stm32_uart.base
+	case *ast.Ident:
+		for _, known := range []map[string]string{macros, headers} {
+			if text := known[e.Name]; text != "" {
+				return evaluate(text, macros, headers)
+			}
+		}
+		if strings.HasSuffix(e.Name, "_BASE") {
+			return 0, nil
+		}
+		return 0, fmt.Errorf("%s is not defined", e.Name)
+	case *ast.CallExpr: // REG32(address)
+		return compute(e.Args[0], macros, headers)
+	case *ast.BinaryExpr:
+		x, err := compute(e.X, macros, headers)
+		if err != nil {
+			return 0, err
+		}
+		y, err := compute(e.Y, macros, headers)
+		if err != nil {
+			return 0, err
+		}
+		switch e.Op {
+		case token.ADD:
+			return x + y, nil
+		case token.OR:
+			return x | y, nil
+		case token.SHL:
+			return x << y, nil
+		}
+	}
+	return 0, fmt.Errorf("%T is nothing that an address is made of", e)
+}
