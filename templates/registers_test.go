@@ -30,6 +30,9 @@ type registerRow struct {
 var undescribed = map[string]string{
 	"cortexm.c":        "the architecture's own registers: every emulated Arm board runs them",
 	"cortexm_time.c":   "the architecture's own registers: every emulated Arm board runs them",
+	"cortexm_pmsa.h":   "the architecture's own registers",
+	"cortexm_pmsa7.c":  "the architecture's own registers: emulated boards with an MPU run them",
+	"cortexm_pmsa8.c":  "the architecture's own registers: emulated boards with an MPU run them",
 	"cortexm.h":        "the architecture's own registers",
 	"riscv.c":          "the architecture's own registers, PLIC: every emulated RISC-V board runs them",
 	"riscv_time.c":     "the architecture's own registers, CLINT: every emulated RISC-V board runs them",
@@ -51,6 +54,7 @@ var undescribed = map[string]string{
 	"await.h":          "no registers",
 	"chip_irq.c":       "no registers",
 	"chip_nrf51.c":     "no registers of its own",
+	"stm32f.c":         "no registers of its own: stm32f.h has them",
 	"process.c":        "a process",
 	"nrf.h":            "no numbers of registers",
 }
