@@ -43,7 +43,7 @@ func (o *openocd) serveArgs(dir string, port int) []string {
 
 // Serve implements DebugServer.
 func (o *openocd) Serve(ctx context.Context, port int, use func(context.Context) error) error {
-	path, err := o.Find("openocd")
+	path, err := o.find()
 	if err != nil {
 		return err
 	}

@@ -16,6 +16,9 @@ type toolRun struct {
 	args  []string
 	files []Segment // as segment0.bin, ...
 	marks []string  // one for each step, in their order
+	// erases are what is erased behind each mark; begins is told of them when it comes, nil: nobody is
+	erases map[string]uint64
+	begins func(addr uint64)
 }
 
 const segmentName = "segment%d.bin"

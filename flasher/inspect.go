@@ -91,6 +91,6 @@ func (w *west) Inspect(ctx context.Context, ranges []Range) (Core, []Segment, er
 		told := &westOpenOCD{c, runner.(*westOpenOCD).build}
 		r := &toolRun{}
 		steps := openocdInspect(r, ranges)
-		return told.execute(ctx, dir, steps, r.marks, timeout)
+		return told.execute(ctx, dir, steps, r, timeout)
 	})
 }

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -68,6 +69,16 @@ func (c Config) chooseProbe() (commands []string) {
 	return commands
 }
 
+// find finds OpenOCD, where it can tell the probe from others: not if that takes the USB path, which the driver for CMSIS-DAP
+// does not look at (src/jtag/drivers/cmsis_dap*.c).
+func (o *openocd) find() (string, error) {
+	byPath := o.Probe.USBPath != "" && !slices.ContainsFunc(o.Flash.Scripts, func(s string) bool { return strings.Contains(s, "cmsis-dap") })
+	if o.Probe.Shared && !byPath {
+		return "", o.Probe.sharedBy("openocd")
+	}
+	return o.Find("openocd")
+}
+
 const noGDB = "disabled"
 
 // OpenOCD knows some chips over SWD only: over JTAG its script for them lacks the length of the instruction register.
@@ -99,7 +110,9 @@ func (r *toolRun) execute(commands []string) {
 // they print are noted in r.
 func (c Config) openocdSteps(r *toolRun, j Job) []string {
 	steps := append([]string{r.done("reset halt", "connected")}, c.openocdIdentify(r, j)...)
+	r.begins = j.Erasing
 	for _, s := range j.Erase {
+		r.erasing(s.Addr)
 		steps = append(steps, r.done(fmt.Sprintf("flash erase_address 0x%x 0x%x", s.Addr, s.Size), "erased 0x%x", s.Addr))
 	}
 	for _, s := range merged(j.Write) {
@@ -151,7 +164,7 @@ func (o *openocd) Do(ctx context.Context, j Job) error {
 }
 
 func (o *openocd) execute(ctx context.Context, r *toolRun, dir string, timeout time.Duration) error {
-	path, err := o.Find("openocd")
+	path, err := o.find()
 	if err != nil {
 		return err
 	}
@@ -161,7 +174,7 @@ func (o *openocd) execute(ctx context.Context, r *toolRun, dir string, timeout t
 	if err := o.shadow(dir); err != nil {
 		return err
 	}
-	return o.run(ctx, o.command(path, r.args, dir), timeout, r.marks)
+	return o.run(ctx, o.command(path, r.args, dir), timeout, r)
 }
 
 // shadow puts our replacement of one of OpenOCD's scripts into dir, where an emulated probe needs it.

@@ -60,6 +60,10 @@ type Job struct {
 	Restart bool      // reset the board afterwards and let it run
 
 	first bool // another run of the same job erases or writes
+
+	// Erasing is told of the address of each sector of Erase before its erasing may begin; after an error, of all
+	// whose erasing may have begun. Do calls it from one goroutine at a time; nil: nobody is told.
+	Erasing func(addr uint64)
 }
 
 // changes says whether the job may leave something else in flash than there was.

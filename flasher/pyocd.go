@@ -131,7 +131,9 @@ func (r *toolRun) command(format string, args ...any) {
 func (p *pyocd) plan(j Job) (*toolRun, error) {
 	r, err := p.begin()
 	p.pyocdIdentify(r, j)
+	r.begins = j.Erasing
 	for _, s := range j.Erase {
+		r.erasing(s.Addr)
 		r.command("erase 0x%x", s.Addr)
 		r.noted("erased 0x%x", s.Addr)
 	}
@@ -209,7 +211,7 @@ func (p *pyocd) execute(ctx context.Context, r *toolRun, dir string, timeout tim
 	if err := os.WriteFile(filepath.Join(dir, pyocdScriptName), []byte(pyocdScript), 0o644); err != nil {
 		return err
 	}
-	return p.run(ctx, p.command(path, r.args, dir), timeout, r.marks)
+	return p.run(ctx, p.command(path, r.args, dir), timeout, r)
 }
 
 // readInto reads the ranges into files in the folder.

@@ -40,14 +40,27 @@ func openocdScript(name string) []string {
 
 // pyocdUID is what pyOCD's option --uid takes for a probe: "" where there is nothing to choose. What is before the
 // first colon pyOCD takes for a kind of probe, and one kind is a server on the network: a serial with a colon is
-// refused, as is one that begins with a dash, for Zephyr's runner hands it on as an argument of its own.
+// refused, as is one that begins with a dash, for Zephyr's runner hands it on as an argument of its own, and one that
+// another attached probe has: pyOCD has no other way to choose.
 func (p Probe) pyocdUID() (string, error) {
 	if p.Virtual != nil {
 		return "remote:" + p.Virtual.Remote, nil
+	}
+	if p.Shared {
+		return "", p.sharedBy("pyocd")
 	}
 	if strings.Contains(p.Serial, ":") || strings.HasPrefix(p.Serial, "-") {
 		return "", failure.New(failure.Config, "use openocd for this probe",
 			"pyocd does not take the probe's serial %q for one: it has a colon or begins with a dash", p.Serial)
 	}
 	return p.Serial, nil
+}
+
+// sharedBy is the error of a tool that tells probes apart by their serials alone.
+func (p Probe) sharedBy(tool string) error {
+	next := "unplug the other one"
+	if tool != "openocd" {
+		next += ", or use openocd with a probe that is no CMSIS-DAP: it chooses by USB path too"
+	}
+	return failure.New(failure.Config, next, "%s chooses a probe by its serial, and another attached one has the serial %q too", tool, p.Serial)
 }

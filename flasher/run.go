@@ -4,7 +4,9 @@ package flasher
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os/exec"
 	"strings"
 	"time"
 
@@ -24,9 +26,25 @@ func (r *toolRun) noted(format string, args ...any) string {
 	return m
 }
 
+// erasing notes that what follows the last mark is the erasing of a sector.
+func (r *toolRun) erasing(addr uint64) {
+	if r.erases == nil {
+		r.erases = map[string]uint64{}
+	}
+	r.erases[r.marks[len(r.marks)-1]] = addr
+}
+
+// begun tells of the sector whose erasing may begin now that a mark was printed.
+func (r *toolRun) begun(mark string) {
+	if addr, ok := r.erases[mark]; ok && r.begins != nil {
+		r.begins(addr)
+	}
+}
+
 // run runs the tool to its end. The run is good if its exit status is 0 and the tool printed all of its marks in their
 // order: an exit status alone may be that of a wrapper (openocd … | tee), and what a tool logs besides decides nothing.
-func (c Config) run(ctx context.Context, cmd command.Command, timeout time.Duration, marks []string) error {
+func (c Config) run(ctx context.Context, cmd command.Command, timeout time.Duration, r *toolRun) error {
+	marks := r.marks
 	line := func(s string) {
 		c.warnOfChip(s)
 		if c.told != nil {
@@ -36,10 +54,16 @@ func (c Config) run(ctx context.Context, cmd command.Command, timeout time.Durat
 		if ok && len(marks) > 0 && m == marks[0] {
 			marks = marks[1:]
 			c.step(m)
+			r.begun(m)
 		}
 	}
 	cmd.Out, cmd.Err, cmd.Timeout = line, line, timeout
 	stdout, stderr, err := cmd.Capture(ctx)
+	if connected := len(marks) < len(r.marks); err != nil && connected && !endedAlone(ctx, err) { // it may have done more than it said
+		for _, m := range marks {
+			r.begun(m)
+		}
+	}
 	if err == nil && len(marks) > 0 {
 		err = &command.Error{
 			Tool: command.Name(cmd.Path), Text: stdout + stderr, Stderr: stderr, Command: cmd.Typed(),
@@ -47,4 +71,9 @@ func (c Config) run(ctx context.Context, cmd command.Command, timeout time.Durat
 		}
 	}
 	return err
+}
+
+// endedAlone says whether a tool that failed has ended by itself: what it said is all there then, whoever handed it on.
+func endedAlone(ctx context.Context, err error) bool {
+	return ctx.Err() == nil && !errors.Is(err, command.ErrTooLong) && !errors.Is(err, exec.ErrWaitDelay)
 }

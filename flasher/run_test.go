@@ -12,7 +12,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/flasher/zephyrtest"
 	"github.com/boardsmith/boardsmith/internal/command"
 	"github.com/boardsmith/boardsmith/internal/virtualprobe"
 )
@@ -93,4 +97,92 @@ TOOL "$@" 2>&1 | tee /dev/stderr`)
 			t.Errorf("steps: %q", steps)
 		}
 	})
+}
+
+// What a job was told to erase, and what a tool came to: the erasings that never began are not told of.
+func TestErasingsThatBegan(t *testing.T) {
+	says := func(lines ...string) string {
+		text := "#!/bin/sh\n"
+		for _, l := range lines {
+			text += strings.Replace(l, "say ", "echo boardsmith: ", 1) + "\n"
+		}
+		return text
+	}
+	job := Job{Erase: []Sector{{0, 0x0, 64}, {1, 0x40, 64}, {2, 0x80, 64}}}
+	for _, c := range []struct {
+		name string
+		tool string // a script; "" means that there is none
+		want []uint64
+	}{
+		{"missing", "", nil},
+		{"cannot be run", "#!/not/there\n", nil},
+		{"no probe", says("exit 1"), nil},
+		{"no probe, and it hangs", says("exec sleep 60"), nil},
+		{"the first fails", says("say connected", "exit 1"), []uint64{0}},
+		{"the second fails", says("say connected", "say erased 0x0", "exit 1"), []uint64{0, 0x40}},
+		{"it stops without a word", says("say connected", "say erased 0x0", "exit 0"), []uint64{0, 0x40}},
+		{"it is killed", says("say connected", "say erased 0x0", "kill -9 $$"), []uint64{0, 0x40}},
+		{"it hangs", says("say connected", "exec sleep 60"), []uint64{0, 0x40, 0x80}},
+		{"all", says("say connected", "say erased 0x0", "say erased 0x40", "say erased 0x80", "say finished"), []uint64{0, 0x40, 0x80}},
+	} {
+		path := filepath.Join(t.TempDir(), "tool") // written before others are started, which would inherit it open
+		if err := os.WriteFile(path, []byte(c.tool), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		for _, programmer := range []string{"openocd", "pyocd"} {
+			t.Run(c.name+"/"+programmer, func(t *testing.T) {
+				t.Parallel()
+				conf := Config{Log: hclog.NewNullLogger(), Timeout: 2 * time.Second, Find: func(string) (string, error) {
+					if c.tool == "" {
+						return "", failure.New(failure.ToolMissing, "", "none")
+					}
+					return path, nil
+				}}
+				var got []uint64
+				told := job
+				told.Erasing = func(addr uint64) { got = append(got, addr) }
+				err := programmers[programmer](conf).Do(t.Context(), told)
+				if (err == nil) != (c.name == "all") || !slices.Equal(got, c.want) {
+					t.Errorf("told of %#x, want %#x: %v", got, c.want, err)
+				}
+			})
+		}
+	}
+}
+
+// A tool that chooses probes by serial alone is not started where two attached probes have the same; one that chooses by USB path
+// is.
+func TestSharedSerial(t *testing.T) {
+	build := zephyrtest.Build(t, "pyocd", "nrf52840")
+	stlink, dap := []string{"interface/stlink.cfg"}, []string{"interface/cmsis-dap.cfg"}
+	for _, c := range []struct {
+		programmer string
+		scripts    []string
+		path       string
+		refused    bool
+	}{
+		{"pyocd", nil, "1-2", true},
+		{"west", nil, "1-2", true},
+		{"openocd", dap, "1-2", true},
+		{"openocd", stlink, "", true},
+		{"openocd", stlink, "1-2", false},
+	} {
+		conf := Config{
+			Log: hclog.NewNullLogger(), Build: build, Probe: Probe{Serial: "S1", Shared: true, USBPath: c.path}, Flash: boards.Flash{Scripts: c.scripts},
+			Find: func(string) (string, error) { return "/bin/false", nil },
+		}
+		p := programmers[c.programmer](conf)
+		_, readErr := p.Read(t.Context(), []Range{{0, 64}})
+		for what, err := range map[string]error{"do": p.Do(t.Context(), Job{}), "read": readErr} {
+			if refused := failure.Of(err) == failure.Config && strings.Contains(err.Error(), `has the serial "S1" too`); refused != c.refused || err == nil {
+				t.Errorf("%s, %v, path %q, %s: %v", c.programmer, c.scripts, c.path, what, err)
+			}
+		}
+		if server, ok := p.(DebugServer); ok {
+			err := server.Serve(t.Context(), 3333, nil)
+			if refused := failure.Of(err) == failure.Config; refused != c.refused {
+				t.Errorf("%s serves gdb: %v", c.programmer, err)
+			}
+		}
+	}
 }

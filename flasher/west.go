@@ -162,18 +162,18 @@ func (w *westOpenOCD) do(ctx context.Context, dir string, j Job) error {
 	if err := r.write(dir); err != nil {
 		return err
 	}
-	return openocdVerdict(w.chipVerdict(w.execute(ctx, dir, steps, r.marks, w.timeout(j))), j)
+	return openocdVerdict(w.chipVerdict(w.execute(ctx, dir, steps, r, w.timeout(j))), j)
 }
 
 func (w *westOpenOCD) read(ctx context.Context, dir string, ranges []Range) error {
 	r := &toolRun{}
 	steps := openocdReads(r, ranges)
-	return w.execute(ctx, dir, steps, r.marks, w.readTimeout(ranges))
+	return w.execute(ctx, dir, steps, r, w.readTimeout(ranges))
 }
 
-func (w *westOpenOCD) execute(ctx context.Context, dir string, steps, marks []string, timeout time.Duration) error {
+func (w *westOpenOCD) execute(ctx context.Context, dir string, steps []string, r *toolRun, timeout time.Duration) error {
 	o := &openocd{w.Config}
-	if _, err := o.Find("openocd"); err != nil {
+	if _, err := o.find(); err != nil {
 		return err
 	}
 	if err := errors.Join(writeHex(filepath.Join(dir, jobHex), nil), o.shadow(dir), w.virtual(dir)); err != nil {
@@ -183,7 +183,7 @@ func (w *westOpenOCD) execute(ctx context.Context, dir string, steps, marks []st
 	if err != nil {
 		return err
 	}
-	return w.run(ctx, cmd, timeout, marks)
+	return w.run(ctx, cmd, timeout, r)
 }
 
 // virtual replaces the board's own configuration where its probe is emulated.
@@ -217,17 +217,21 @@ func (w *westPyOCD) parts(j Job) (before Job, middle []Segment, after Job) {
 	if len(j.Write) == 0 {
 		return Job{}, nil, j
 	}
-	before.first = true
+	before.first, before.Erasing = true, j.Erasing
 	middle, after = j.Write, Job{Verify: j.Verify, Restart: j.Restart}
 	if n := len(j.Write); n > 1 {
 		middle, after.Write = j.Write[:n-1], j.Write[n-1:]
 	}
 	for _, s := range j.Erase {
-		if !slices.ContainsFunc(middle, func(m Segment) bool { return m.Addr < s.Addr+s.Size && s.Addr < m.End() }) {
+		if !touches(middle, s) {
 			before.Erase = append(before.Erase, s)
 		}
 	}
 	return before, middle, after
+}
+
+func touches(list []Segment, s Sector) bool {
+	return slices.ContainsFunc(list, func(m Segment) bool { return m.Addr < s.Addr+s.Size && s.Addr < m.End() })
 }
 
 func (w *westPyOCD) args() ([]string, error) {
@@ -270,15 +274,16 @@ func (w *westPyOCD) do(ctx context.Context, dir string, j Job) error {
 		if err := w.pyocd.Do(ctx, before); err != nil {
 			return err
 		}
-		if err := w.write(ctx, dir, middle, w.timeout(j)); err != nil {
+		if err := w.write(ctx, dir, middle, j); err != nil {
 			return explain(err)
 		}
 	}
 	return w.pyocd.Do(ctx, after)
 }
 
-// write has west write. Its runner prints no marks: what it wrote is only known from reading back.
-func (w *westPyOCD) write(ctx context.Context, dir string, segments []Segment, timeout time.Duration) error {
+// write has west write these segments of a job, and erase their sectors. Its runner prints no marks: what it wrote is only known
+// from reading back, and each erasing may have begun once it was started.
+func (w *westPyOCD) write(ctx context.Context, dir string, segments []Segment, j Job) error {
 	if _, err := w.Find("pyocd"); err != nil {
 		return err
 	}
@@ -293,7 +298,12 @@ func (w *westPyOCD) write(ctx context.Context, dir string, segments []Segment, t
 	if err != nil {
 		return err
 	}
-	return w.run(ctx, cmd, timeout, nil)
+	for _, s := range j.Erase {
+		if j.Erasing != nil && touches(segments, s) {
+			j.Erasing(s.Addr)
+		}
+	}
+	return w.run(ctx, cmd, w.timeout(j), &toolRun{})
 }
 
 func (w *westPyOCD) read(ctx context.Context, dir string, ranges []Range) error {

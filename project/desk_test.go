@@ -434,6 +434,76 @@ func TestWearBudget(t *testing.T) {
 	}
 }
 
+// Erases that never began are not counted: a tool that is not there, a probe that is not plugged in, and what was to come
+// behind a sector at which the probe was lost. What is clean stays so where nothing was begun.
+func TestErasesThatNeverBegan(t *testing.T) {
+	for _, tool := range []string{"openocd", "pyocd"} {
+		t.Run(tool, func(t *testing.T) {
+			d := newDesk(t, "microbit", tool)
+			one, two := d.image(tiny(t, nil), boards.Options{}), d.image(tiny(t, nil), boards.Options{RuntimeOpt: "O2"})
+			d.reaches(one)
+			entry := func() cache.Entry {
+				all, err := cache.NewLedger(filepath.Join(d.state, "ledger")).List()
+				must(t, err)
+				return all[0]
+			}
+			counted := func(list []cache.SectorEntry) (n int) {
+				for _, s := range list {
+					n += s.Erases
+				}
+				return n
+			}
+			inTruth := func() (n int) {
+				for _, e := range d.tell(virtualprobe.Request{Do: "status"}).State.Erases {
+					n += e
+				}
+				return n
+			}
+			clean := entry()
+			find := d.env.Tool
+			d.env.Tool = func(name string) (string, error) {
+				if name == tool {
+					return "", &MissingToolError{name, "apt"}
+				}
+				return find(name)
+			}
+			dev := d.attach()
+			fails := func() FlashReport {
+				t.Helper()
+				r, err := dev.Flash(t.Context(), two)
+				if err == nil {
+					t.Errorf("it succeeded: %+v", r)
+				}
+				return r
+			}
+			r := fails()
+			d.env.Tool, dev.env.Tool, dev.bench.conf.Find = find, find, find
+			d.tell(virtualprobe.Request{Do: "faults", Faults: &virtualprobe.Faults{UnplugAfter: 1}})
+			fails()
+			got := entry()
+			if got.Dirty || got.Image != one.Digest || got.Flashes != clean.Flashes || !slices.Equal(got.Sectors, clean.Sectors) || r.Erased != 0 || r.Wrote != 0 {
+				t.Errorf("%+v, was %+v; %+v", got, clean, r)
+			}
+			if got.Failures != clean.Failures+2 {
+				t.Errorf("%d failures", got.Failures)
+			}
+			for after := 1500; counted(entry().Sectors) == counted(clean.Sectors); after += 1500 {
+				d.tell(virtualprobe.Request{Do: "faults", Faults: &virtualprobe.Faults{UnplugAfter: after}})
+				r = fails()
+			}
+			d.tell(virtualprobe.Request{Do: "faults", Faults: &virtualprobe.Faults{}})
+			if n, truth := counted(entry().Sectors), inTruth(); n < truth || n > truth+1 || r.Erased >= r.Sectors || !entry().Dirty {
+				t.Errorf("%d erases are counted, %d were done; %+v", n, truth, r)
+			}
+			must(t, dev.Close())
+			d.reaches(two)
+			if n, truth := counted(entry().Sectors), inTruth(); n < truth || n > truth+1 {
+				t.Errorf("%d erases are counted, %d were done", n, truth)
+			}
+		})
+	}
+}
+
 // The numbers that the wear of a tuning run comes down to: many requests over ten images of one model.
 func TestManyFlashes(t *testing.T) {
 	requests := 8

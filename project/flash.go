@@ -238,29 +238,17 @@ func (f *flashing) read(ctx context.Context) error {
 // write does a job that erases. The ledger is dirty from before the first erase until all was verified, and counts each erase
 // before it is done: a count may be too high after a crash, never too low. Where the chip is another, nothing was begun.
 func (f *flashing) write(ctx context.Context, job flasher.Job) error {
-	before := f.facts.entry
-	before.Sectors = slices.Clone(before.Sectors)
-	if err := f.dirty(job.Erase); err != nil {
-		return err
-	}
-	err := f.d.bench.programmer.Do(ctx, job)
-	if other := new(flasher.ChipError); errors.As(err, &other) {
-		f.facts.entry = before
-		return errors.Join(err, f.save())
-	}
-	f.report.Erased += len(job.Erase)
-	for _, s := range job.Write {
-		f.report.Wrote += int64(len(s.Data))
-	}
+	begun, err := f.do(ctx, job)
 	var differs *flasher.VerifyError
-	for _, s := range job.Erase { // a sector that was programmed to the end is judged by what it reads as
+	for _, s := range begun { // a sector that was programmed to the end is judged by what it reads as
 		f.facts.inWork[s.Addr] = err != nil && !errors.As(err, &differs)
 	}
-	if err != nil {
-		f.facts.entry.Failures++
-		return errors.Join(err, f.save())
+	if len(begun) > 0 {
+		for _, s := range job.Write {
+			f.report.Wrote += int64(len(s.Data))
+		}
 	}
-	return nil
+	return err
 }
 
 // job is what writes these sectors and verifies the whole image: the sector with the build id is erased first and written
@@ -293,37 +281,6 @@ func (img *flashImage) job(sectors []imageSector) flasher.Job {
 		job.Verify = append(job.Verify, s.segment())
 	}
 	return job
-}
-
-// dirty notes that these sectors are about to be erased, if their wear allows it.
-func (f *flashing) dirty(sectors []flasher.Sector) error {
-	e := &f.facts.entry
-	e.Dirty, e.Image, e.BuildID, e.LastWhy = true, "", "", f.report.Why
-	e.Flashes++
-	f.report.Warn = nil
-	for _, s := range sectors {
-		entry := e.Sector(s.Addr, s.Size)
-		if rated := f.rated(s.Addr); rated > 0 {
-			if entry.Erases >= rated && !f.d.env.Reflash {
-				return &WearError{f.report.Device, s, entry.Erases, rated}
-			}
-			if float64(entry.Erases+1) >= wearWarning*float64(rated) {
-				f.report.Warn = append(f.report.Warn, fmt.Sprintf("%v: %d of %d erases", s, entry.Erases+1, rated))
-			}
-		}
-		entry.Erases++
-		entry.Digest = ""
-	}
-	return f.save()
-}
-
-func (f *flashing) rated(addr uint64) int {
-	for _, s := range f.facts.image.sectors {
-		if s.Addr == addr {
-			return s.rated
-		}
-	}
-	return 0
 }
 
 // clean notes that the board was just found to hold the image.

@@ -1,0 +1,87 @@
+// This file keeps count of erases: before each, and not of those that never began.
+
+package project
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/boardsmith/boardsmith/cache"
+	"github.com/boardsmith/boardsmith/flasher"
+)
+
+// do has the programmer do a job, and counts its erases. It returns the sectors whose erasing may have begun: all where the job was
+// done. After an error the ledger has it, and the others of the job's sectors are as they were.
+func (f *flashing) do(ctx context.Context, job flasher.Job) (begun []flasher.Sector, err error) {
+	before := f.facts.entry
+	before.Sectors = slices.Clone(before.Sectors)
+	if err := f.dirty(job.Erase); err != nil {
+		f.facts.entry = before
+		return nil, err
+	}
+	told := map[uint64]bool{}
+	job.Erasing = func(addr uint64) { told[addr] = true }
+	err = f.d.bench.programmer.Do(ctx, job)
+	for _, s := range job.Erase {
+		if err == nil || told[s.Addr] {
+			begun = append(begun, s)
+		}
+	}
+	f.report.Erased += len(begun)
+	if err != nil {
+		f.giveBack(before, begun, job.Erase, err)
+		return begun, errors.Join(err, f.save())
+	}
+	return begun, nil
+}
+
+// dirty notes that these sectors are about to be erased, if their wear allows it.
+func (f *flashing) dirty(sectors []flasher.Sector) error {
+	e := &f.facts.entry
+	e.Dirty, e.Image, e.BuildID, e.LastWhy = true, "", "", f.report.Why
+	e.Flashes++
+	f.report.Warn = nil
+	for _, s := range sectors {
+		entry := e.Sector(s.Addr, s.Size)
+		if rated := f.rated(s.Addr); rated > 0 {
+			if entry.Erases >= rated && !f.d.env.Reflash {
+				return &WearError{f.report.Device, s, entry.Erases, rated}
+			}
+			if float64(entry.Erases+1) >= wearWarning*float64(rated) {
+				f.report.Warn = append(f.report.Warn, fmt.Sprintf("%v: %d of %d erases", s, entry.Erases+1, rated))
+			}
+		}
+		entry.Erases++
+		entry.Digest = ""
+	}
+	return f.save()
+}
+
+func (f *flashing) rated(addr uint64) int {
+	for _, s := range f.facts.image.sectors {
+		if s.Addr == addr {
+			return s.rated
+		}
+	}
+	return 0
+}
+
+// giveBack has the entry be as before where erasing never began. The board holds what it held if none has. That the chip is
+// another is no failure of its flash.
+func (f *flashing) giveBack(before cache.Entry, begun, all []flasher.Sector, err error) {
+	e := &f.facts.entry
+	if len(begun) == 0 {
+		*e = before
+		f.report.Warn = nil
+	}
+	for _, s := range all {
+		if !slices.Contains(begun, s) && len(begun) > 0 {
+			*e.Sector(s.Addr, s.Size) = *before.Sector(s.Addr, s.Size)
+		}
+	}
+	if other := new(flasher.ChipError); !errors.As(err, &other) {
+		e.Failures++
+	}
+}
