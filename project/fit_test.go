@@ -40,6 +40,7 @@ _Static_assert(sizeof(TVMAotExecutor) == %d, "Executor");
 _Static_assert(sizeof(TVMByteArray) == %d, "ByteArray");
 _Static_assert(sizeof(manager_t) + _Alignof(manager_t) == %d, "Manager");
 _Static_assert(sizeof(((rpc_server_t*)0)->buffer) == (TVM_CRT_MAX_PACKET_SIZE_BYTES + 5U + 7U) / 8U * 8U, "buffer");
+_Static_assert(sizeof(rpc_server_t) == offsetof(rpc_server_t, unused) + %d, "unused");
 `
 	for _, c := range []struct {
 		class int
@@ -56,7 +57,7 @@ _Static_assert(sizeof(((rpc_server_t*)0)->buffer) == (TVM_CRT_MAX_PACKET_SIZE_BY
 			}
 			s := sizesOf[c.class]
 			cmd := exec.Command(c.cc[0], append(c.cc[1:], "-std=c11", "-fsyntax-only", "-I../crt/include", "-I../crt/src", "-I../templates/baremetal/crt_config", "-xc", "-")...)
-			cmd.Stdin = strings.NewReader(fmt.Sprintf(source, s.Server, s.Block, s.BlockAt, s.Array, s.Tensor, s.Executor, s.ByteArray, s.Manager))
+			cmd.Stdin = strings.NewReader(fmt.Sprintf(source, s.Server, s.Block, s.BlockAt, s.Array, s.Tensor, s.Executor, s.ByteArray, s.Manager, unusedValues))
 			if out, err := cmd.CombinedOutput(); err != nil {
 				t.Errorf("%v\n%s", err, out)
 			}

@@ -37,6 +37,9 @@ var sizesOf = map[int]runtimeSizes{
 	64: {Server: 72, Block: 32, BlockAt: 8, Array: 56, Tensor: 48, Executor: 56, ByteArray: 16, Manager: 56, Share: 1},
 }
 
+// unusedValues is what stands behind the last argument of a call: UNUSED_VALUES in server.h, in bytes.
+const unusedValues = 64
+
 const (
 	maxPages     = 32767
 	largeArena   = 1 << 20 // bytes; from here on templates/baremetal's platform.c has large pages
@@ -96,7 +99,7 @@ type modelDevice struct {
 
 func newModelDevice(sizes runtimeSizes, packet int64, log uint) *modelDevice {
 	d := &modelDevice{sizes: sizes, packet: packet, arena: pageArena{log: log}}
-	d.arena.take(d.sizes.Server + (packet+5+7)/8*8)
+	d.arena.take(d.sizes.Server + (packet+5+7)/8*8 + unusedValues)
 	return d
 }
 
@@ -133,12 +136,12 @@ func (d *modelDevice) request(what string, handle int64, args []callArgument, ru
 	// As arguments_decode has it.
 	count := int64(len(args))
 	values := length - messageHead - handle - 4 - 4*count
-	need := values + 8*count + values/d.sizes.Share
+	need := (values + 8*count + values/d.sizes.Share + 7) / 8 * 8
 	if need <= room {
 		run()
 		return
 	}
-	taken := d.arena.take(need)
+	taken := d.arena.take(need + unusedValues)
 	run()
 	d.arena.give(taken)
 }

@@ -23,6 +23,9 @@ cpu='-mcpu=cortex-m3 -mthumb'
 warn='-Wall -Wextra -Wconversion -Wshadow -Wundef -Wmissing-prototypes -Wvla -Werror'
 flags="$cpu -Os -std=c11 --specs=nano.specs -ffunction-sections -fdata-sections -I../include -I../src -Iconfig"
 
+# The runtime is compiled as the firmware's Makefile does it.
+smaller=$(sed -n 's/^LEFT_OUT [+:]= //p' ../../templates/baremetal/Makefile | xargs printf -- '-fno-%s ')
+
 # firmware NAME MAIN FLAGS: $build/NAME.elf and .map
 firmware() {
   out=$build/$1
@@ -31,8 +34,9 @@ firmware() {
   objects=
   for source in ../src/*/*.c board.c "$2"; do
     object=$out/$(echo "${source#../src/}" | tr / _).o
-    # shellcheck disable=SC2086 # a list of flags
-    $cc $flags $warn $3 -c -o "$object" "$source"
+    case $source in ../src/*) more=$smaller ;; *) more= ;; esac
+    # shellcheck disable=SC2086 # lists of flags
+    $cc $flags $warn $more $3 -c -o "$object" "$source"
     objects="$objects $object"
   done
   # shellcheck disable=SC2086
@@ -94,8 +98,8 @@ awk -v parts="$build/parts" '
     n = split("image ram call_1 call_128 copy_to_1 copy_to_128 packet_copy_to_1 packet_copy_to_128 copy_from_1 copy_from_128", order, " ")
     text["image"] = "image, bytes"; budget["image"] = 9500; tvm["image"] = 29184
     text["ram"] = "RAM, bytes"; budget["ram"] = 1800; tvm["ram"] = 4492
-    text["call_1"] = "empty call, by 1"; budget["call_1"] = 2000; tvm["call_1"] = 12400
-    text["call_128"] = "empty call, by 128"; budget["call_128"] = 1200; tvm["call_128"] = 4086
+    text["call_1"] = "empty call, by 1"; budget["call_1"] = 2100; tvm["call_1"] = 12400
+    text["call_128"] = "empty call, by 128"; budget["call_128"] = 1300; tvm["call_128"] = 4086
     text["copy_to_1"] = "CopyToRemote, by 1"; budget["copy_to_1"] = 40; tvm["copy_to_1"] = 309.5
     text["copy_to_128"] = "CopyToRemote, by 128"; budget["copy_to_128"] = 12; tvm["copy_to_128"] = 32.7
     text["packet_copy_to_1"] = "  8 KiB buffer, by 1"; budget["packet_copy_to_1"] = 40; tvm["packet_copy_to_1"] = 309.5

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <tvm/runtime/crt/crt.h>
+#include <tvm/runtime/crt/internal/common/ndarray.h>
 #include <tvm/runtime/crt/logging.h>
 #include <tvm/runtime/crt/microtvm_rpc_server.h>
 #include <tvm/runtime/crt/module.h>
@@ -126,18 +127,53 @@ static ssize_t device_write(void* context, const uint8_t* data, size_t bytes) {
 
 // ---- System library: one operator and some functions that answer in every way --------------------
 
+// Ends the test run if a tensor among the arguments does not lie in known memory: what the server must never let
+// through.
+static void lib_check(const TVMValue* args, const int* codes, int n) {
+  for (int i = 0; i < n; i++) {
+    if (codes[i] != kTVMDLTensorHandle) {
+      continue;
+    }
+    const DLTensor* t = args[i].v_handle;
+    unsigned __int128 bytes = ((unsigned)t->dtype.bits * t->dtype.lanes + 7U) / 8U;
+    for (int k = 0; k < t->ndim; k++) {
+      if ((t->shape[k] < 0) || (bytes > UINT32_MAX)) {
+        abort();
+      }
+      bytes *= (uint64_t)t->shape[k];
+    }
+    bytes += t->byte_offset;
+    if ((bytes > UINT32_MAX) || (boardsmith_memory_known(t->data, (size_t)bytes, 0) != 1)) {
+      abort();
+    }
+    for (size_t k = 0; k < (size_t)bytes; k++) {
+      (void)((volatile const uint8_t*)t->data)[k];  // AddressSanitizer, too, agrees
+    }
+  }
+}
+
+// As careful as an operator can be: it takes three tensors of one type and length. It looks for their elements, as
+// generated ones do, where data points to, whatever the offset is.
 static int lib_add(TVMValue* args, int* codes, int n, TVMValue* out, int* out_code, void* handle) {
-  (void)codes;
   (void)out;
   (void)out_code;
   (void)handle;
-  if (n != 3) {
+  lib_check(args, codes, n);
+  if ((n != 3) || (codes[0] != kTVMDLTensorHandle) || (codes[1] != kTVMDLTensorHandle) || (codes[2] != kTVMDLTensorHandle)) {
     TVMAPISetLastError("add: wants three tensors");
     return -1;
   }
   const DLTensor* a = args[0].v_handle;
   const DLTensor* b = args[1].v_handle;
   const DLTensor* c = args[2].v_handle;
+  for (int i = 0; i < 3; i++) {
+    const DLTensor* t = args[i].v_handle;
+    if ((t->ndim != 1) || (t->dtype.bits != 8U) || (t->dtype.lanes != 1U) || (t->shape[0] != a->shape[0]) ||
+        ((i == 2) && (boardsmith_memory_known(t->data, (size_t)t->shape[0], 1) == 0))) {
+      TVMAPISetLastError("add: wants tensors of one length");
+      return -1;
+    }
+  }
   for (int64_t i = 0; i < a->shape[0]; i++) {
     ((int8_t*)c->data)[i] = (int8_t)(((int8_t*)a->data)[i] + ((int8_t*)b->data)[i]);
   }
@@ -147,6 +183,7 @@ static int lib_add(TVMValue* args, int* codes, int n, TVMValue* out, int* out_co
 // Returns its first argument: a string and bytes too.
 static int lib_echo(TVMValue* args, int* codes, int n, TVMValue* out, int* out_code, void* handle) {
   (void)handle;
+  lib_check(args, codes, n);
   if (n < 1) {
     return 0;
   }
@@ -180,6 +217,36 @@ static int lib_strange(TVMValue* args, int* codes, int n, TVMValue* out, int* ou
   return 0;
 }
 
+// Returns a new array of five bytes, to which the caller has the one reference.
+static int lib_array(TVMValue* args, int* codes, int n, TVMValue* out, int* out_code, void* handle) {
+  (void)args, (void)codes, (void)n, (void)handle;
+  const int64_t shape[1] = {5};
+  *out_code = kTVMNDArrayHandle;
+  return TVMArrayAlloc(shape, 1, kDLInt, 8, 1, kDLCPU, 0, (TVMArrayHandle*)&out->v_handle);
+}
+
+// Returns one more reference to an array of the firmware's.
+static TVMArrayHandle lib_own;
+static int lib_lend(TVMValue* args, int* codes, int n, TVMValue* out, int* out_code, void* handle) {
+  (void)args, (void)codes, (void)n, (void)handle;
+  TVMNDArray_IncrementReference((TVMNDArray*)lib_own);
+  out->v_handle = lib_own;
+  *out_code = kTVMNDArrayHandle;
+  return 0;
+}
+
+// Looks, as generated operators do, for arguments that were not given; returns what all of eight have in their values.
+static int lib_beyond(TVMValue* args, int* codes, int n, TVMValue* out, int* out_code, void* handle) {
+  (void)codes, (void)handle;
+  int64_t all = 0;
+  for (int i = n; i < (n + 8); i++) {
+    all |= args[i].v_int64;
+  }
+  out->v_int64 = all;
+  *out_code = kTVMArgInt;
+  return 0;
+}
+
 // A model that does nothing, for the AOT executor.
 static const int64_t lib_shape[1] = {16};
 static const struct TVMTensorInfo lib_tensors[] = {{"x", lib_shape, 1, {kDLInt, 8, 1}}, {"output0", lib_shape, 1, {kDLInt, 8, 1}}};
@@ -192,9 +259,10 @@ static int lib_get_metadata(TVMValue* args, int* codes, int n, TVMValue* out, in
   return 0;
 }
 
-static const TVMBackendPackedCFunc lib_functions[] = {lib_add, lib_echo, lib_boom, lib_strange, lib_get_metadata};
-static const TVMFuncRegistry lib_registry = {"\005\000add\000echo\000boom\000strange\000tvmgen_idle_get_c_metadata\000",
-                                             lib_functions};
+static const TVMBackendPackedCFunc lib_functions[] = {lib_add, lib_echo, lib_boom, lib_strange, lib_get_metadata,
+                                                      lib_array, lib_lend, lib_beyond};
+static const TVMFuncRegistry lib_registry = {
+    "\010\000add\000echo\000boom\000strange\000tvmgen_idle_get_c_metadata\000array\000lend\000beyond\000", lib_functions};
 static const TVMModule lib_module = {&lib_registry};
 
 const TVMModule* TVMSystemLibEntryPoint(void) { return &lib_module; }
@@ -426,6 +494,13 @@ static int32_t host_answer(void) {
     (void)memcpy(&code, &host_reply[11], 4);
   }
   return code;
+}
+
+// The value that a call returned.
+static uint64_t host_value(void) {
+  uint64_t v;
+  (void)memcpy(&v, &host_reply[35], 8);
+  return v;
 }
 
 // The text of the Exception last received.

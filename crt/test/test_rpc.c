@@ -258,6 +258,8 @@ static void expect_exception(const char* text) {
   }
 }
 
+#define OUTSIDE "tensor outside known memory"
+
 static void expect_silence(void) { assert_int_equal(host_answer(), 0); }
 
 static void test_strange_messages(void** state) {
@@ -533,6 +535,212 @@ static void test_calls(void** state) {
   expect_alive();
 }
 
+// A tensor as a host describes it.
+typedef struct described {
+  uint64_t data;
+  uint64_t offset;
+  int64_t extent[2];  // the second one only if rank is 2
+  uint32_t rank;
+  uint32_t type;      // code, bits, lanes
+} described_t;
+
+#define INT8 0x00010801U  // in this order, from below: code 1, 8 bits, 1 lane
+
+static void msg_described(message_t* m, const described_t* t) {
+  msg_u64(m, t->data);
+  msg_u64(m, 1);
+  msg_u32(m, t->rank);
+  msg_u32(m, t->type);
+  msg_raw(m, t->extent, 8U * t->rank);
+  msg_u64(m, t->offset);
+}
+
+// Calls add with the tensor in one place and good ones in the others; returns the answer's code.
+static int32_t add_with(const described_t* t, uint32_t place, uint64_t good) {
+  const described_t fine = {good, 0, {8, 0}, 1, INT8};
+  message_t* m = msg_call(0);
+  msg_u32(m, 3);
+  msg_u32(m, 7);
+  msg_u32(m, 7);
+  msg_u32(m, 7);
+  for (uint32_t i = 0; i < 3U; i++) {
+    msg_described(m, (i == place) ? t : &fine);
+  }
+  msg_request_send(m);
+  return host_answer();
+}
+
+// An operator never sees a tensor that does not lie, with all its bytes, in one block or window.
+static void test_tensors_of_calls(void** state) {
+  (void)state;
+  static uint8_t own[64];
+  static boardsmith_window_t window;
+  boot();
+  open_library();
+  const uint64_t a = host_allocate(64);
+  const uint64_t freed = host_allocate(4096);
+  message_t* m = msg_request(14);
+  msg_u32(m, 2);
+  msg_u32(m, 6);
+  msg_u32(m, 3);
+  msg_u64(m, 1);
+  msg_u64(m, freed);
+  msg_request_send(m);
+  assert_int_equal(host_answer(), 4);
+  const uint64_t w = (uint64_t)(uintptr_t)own;
+  boardsmith_window_add(&window, own, sizeof own, 0);
+  const described_t bad[] = {
+      {0x41414140, 0, {8, 0}, 1, INT8},
+      {0, 0, {8, 0}, 1, INT8},
+      {0, 0, {0, 0}, 1, INT8},                            // without bytes, but of no block either
+      {a - 1U, 0, {8, 0}, 1, INT8},
+      {a - 8U, 8, {8, 0}, 1, INT8},                       // data itself lies outside
+      {a + 8U, UINT64_MAX - 7U, {8, 0}, 1, INT8},         // data + byte_offset wraps to a
+      {a, UINT64_MAX, {8, 0}, 1, INT8},
+      {a, 1ULL << 32, {8, 0}, 1, INT8},                   // truncated to 32 bits it is 0
+      {a, 0, {65, 0}, 1, INT8},
+      {a + 60U, 0, {8, 0}, 1, INT8},
+      {a, 60, {8, 0}, 1, INT8},
+      {a + 65U, 0, {0, 0}, 1, INT8},
+      {a, 0, {-1, 0}, 1, INT8},
+      {a, 0, {INT64_MAX, 0}, 1, INT8},
+      {a, 0, {1LL << 32, 1LL << 32}, 2, INT8},            // its product is 0 in 64 bits
+      {a, 0, {1LL << 31, 2}, 2, INT8},                    // and in 32
+      {a, 0, {0, 1LL << 40}, 2, INT8},
+      {a, 0, {17, 0}, 1, 0x00012002U},                    // float32
+      {a, 0, {1, 0}, 1, 0xFFFFFF01U},                     // 255 bits, 65535 lanes
+      {freed, 0, {8, 0}, 1, INT8},
+      {w, 0, {65, 0}, 1, INT8},
+  };
+  const size_t calls = device_calls;
+  for (size_t i = 0; i < (sizeof bad / sizeof bad[0]); i++) {
+    for (uint32_t place = 0; place < 3U; place++) {
+      assert_int_equal(add_with(&bad[i], place, a), 5);
+      assert_string_equal(host_text(), OUTSIDE);
+    }
+  }
+  assert_int_equal(device_calls, calls);
+  const described_t good[] = {
+      {a, 0, {8, 0}, 1, INT8}, {a + 56U, 0, {8, 0}, 1, INT8}, {a, 56, {8, 0}, 1, INT8}, {w, 0, {8, 0}, 1, INT8}, {w + 56U, 0, {8, 0}, 1, INT8}};
+  for (size_t i = 0; i < (sizeof good / sizeof good[0]); i++) {
+    assert_int_equal(add_with(&good[i], 0, a), 4);
+  }
+  const described_t none = {a + 64U, 0, {0, 0}, 1, INT8};  // no bytes, at its block's end
+  assert_int_equal(add_with(&none, 1, a), 5);
+  assert_string_equal(host_text(), "add: wants tensors of one length");
+  boardsmith_window_remove(&window);
+  assert_int_equal(add_with(&good[3], 0, a), 5);
+  assert_string_equal(host_text(), OUTSIDE);
+}
+
+// Copies, fills and checksums keep to the same rule, and those that write to writable windows.
+static void test_tensors_of_requests(void** state) {
+  (void)state;
+  static uint8_t own[64];
+  static boardsmith_window_t window;
+  boot();
+  const uint64_t a = host_allocate(64);
+  const uint64_t w = (uint64_t)(uintptr_t)own;
+  const uint64_t fill = host_global("tvm.contrib.random.random_fill");
+  const uint64_t crc = host_global("boardsmith.crc32");
+  boardsmith_window_add(&window, own, sizeof own, 0);
+  const struct {
+    uint64_t data;
+    uint64_t offset;
+    bool read, write;
+  } cases[] = {{a, 0, true, true},      {a, 56, true, true},         {a, 57, false, false}, {a - 8U, 8, false, false},
+               {w, 0, true, false},     {w, 56, true, false},        {w, 57, false, false}, {0, 0, false, false},
+               {a, 1ULL << 32, false, false}};
+  for (size_t i = 0; i < (sizeof cases / sizeof cases[0]); i++) {
+    const int32_t read = cases[i].read ? 4 : 5;
+    const int32_t write = cases[i].write ? 4 : 5;
+    assert_int_equal(host_copy_from(cases[i].data, 8, cases[i].offset, 8), cases[i].read ? 8 : 5);
+    msg_send(msg_copy_to(cases[i].data, 8, cases[i].offset, "abcdefgh", 8));
+    assert_int_equal(host_answer(), write);
+    for (int from = 0; from < 2; from++) {
+      message_t* m = msg_request(16);
+      msg_u32(m, 3);
+      msg_u32(m, 7);
+      msg_u32(m, 7);
+      msg_u32(m, 3);
+      for (int k = 0; k < 2; k++) {
+        const bool other = (k == from);
+        msg_tensor(m, other ? a : cases[i].data, 8, 8, other ? 8 : cases[i].offset);
+      }
+      msg_u64(m, 0);
+      msg_request_send(m);
+      assert_int_equal(host_answer(), (from == 0) ? write : read);
+    }
+    for (int k = 0; k < 2; k++) {
+      message_t* m = msg_request(3);
+      msg_u64(m, (k == 0) ? fill : crc);
+      msg_u32(m, 1);
+      msg_u32(m, 7);
+      msg_tensor(m, cases[i].data, 8, 8, cases[i].offset);
+      msg_request_send(m);
+      assert_int_equal(host_answer(), (k == 0) ? write : read);
+    }
+  }
+  message_t* m = msg_request(16);  // into what is smaller
+  msg_u32(m, 3);
+  msg_u32(m, 7);
+  msg_u32(m, 7);
+  msg_u32(m, 3);
+  msg_tensor(m, a, 8, 32, 0);
+  msg_tensor(m, a, 8, 8, 40);
+  msg_u64(m, 0);
+  msg_request_send(m);
+  expect_exception(OUTSIDE);
+  m = msg_request(17);  // what is to be allocated has no address
+  msg_u32(m, 2);
+  msg_u32(m, 7);
+  msg_u32(m, 4);
+  msg_tensor(m, a, 8, 8, 0);
+  msg_request_send(m);
+  expect_exception("wrong arguments");
+  boardsmith_window_remove(&window);
+}
+
+// An operator that takes more arguments than it was given finds zeros, not what the host has put there.
+static void test_unused_values(void** state) {
+  (void)state;
+  boot();
+  open_library();
+  const uint64_t a = host_allocate(8);
+  for (uint32_t n = 0; n < 40U; n++) {  // from some number on they lie in the arena
+    uint8_t noise[400];
+    (void)memset(noise, 0x41, sizeof noise);
+    message_t* m = msg_call(1);
+    msg_u32(m, 1);
+    msg_u32(m, 11);
+    msg_u64(m, sizeof noise);
+    msg_raw(m, noise, sizeof noise);
+    msg_request_send(m);
+    assert_int_equal(host_answer(), 4);
+    for (uint32_t type = 3; type <= 11U; type += 4U) {  // opaque, tensor, string
+      m = msg_call(7);
+      const uint32_t count = (type == 3U) ? n : (n / 8U);
+      msg_u32(m, count);
+      for (uint32_t i = 0; i < count; i++) {
+        msg_u32(m, type);
+      }
+      for (uint32_t i = 0; i < count; i++) {
+        if (type == 7U) {
+          msg_tensor(m, a, 8, 8, 0);
+        } else if (type == 11U) {
+          msg_u64(m, 3);
+          msg_raw(m, "abc", 3);
+        } else {
+          msg_u64(m, UINT64_MAX);
+        }
+      }
+      msg_request_send(m);
+      assert_int_equal(host_answer(), 4);
+      assert_int_equal(host_value(), 0);
+    }
+  }
+}
+
 static void call_nothing(uint32_t index) {
   message_t* m = msg_call(index);
   msg_u32(m, 0);
@@ -651,6 +859,114 @@ static void test_former_session(void** state) {
   assert_int_equal(TVMArrayFree(array), 0);
 }
 
+static int32_t free_handle(uint64_t handle, uint64_t type) {
+  message_t* m = msg_request(10);
+  msg_u32(m, 2);
+  msg_u32(m, 3);
+  msg_u32(m, 0);
+  msg_u64(m, handle);
+  msg_u64(m, type);
+  msg_request_send(m);
+  return host_answer();
+}
+
+static int32_t free_data(uint64_t data) {
+  message_t* m = msg_request(14);
+  msg_u32(m, 2);
+  msg_u32(m, 6);
+  msg_u32(m, 3);
+  msg_u64(m, 1);
+  msg_u64(m, data);
+  msg_request_send(m);
+  return host_answer();
+}
+
+// Calls a function that returns an array; the array's data and handle go to out.
+static void call_for_array(uint64_t function, uint64_t* data, uint64_t* handle) {
+  message_t* m = msg_request(3);
+  msg_u64(m, function);
+  msg_u32(m, 1);
+  msg_u32(m, 0);
+  msg_u64(m, 0);
+  msg_request_send(m);
+  assert_int_equal(host_answer(), 4);
+  assert_int_equal(host_reply[31], 13);
+  (void)memcpy(data, &host_reply[39], 8);
+  (void)memcpy(handle, &host_reply[79], 8);
+}
+
+// The host frees what it allocated, and gives back what it was given; the rest has another owner.
+static void test_owners(void** state) {
+  (void)state;
+  const DLDevice cpu = {kDLCPU, 0};
+  const DLDataType int8 = {kDLInt, 8, 1};
+  const int64_t shape[1] = {5};
+  const uint64_t get_input = 0x80018004U;
+  void* own = NULL;
+  uint64_t data;
+  uint64_t handle;
+  uint64_t again;
+  boot();
+  assert_int_equal(TVMDeviceAllocDataSpace(cpu, 64, 1, int8, &own), 0);
+  assert_int_equal(TVMArrayAlloc(shape, 1, kDLInt, 8, 1, kDLCPU, 0, &lib_own), 0);
+  open_library();
+  const size_t live = device_allocations;
+  // An executor's storage lives as long as the executor.
+  const uint64_t executor = create_executor();
+  assert_int_equal(executor, 0x8001);
+  call_for_array(get_input, &data, &handle);
+  assert_int_equal(free_data(data), 5);
+  assert_int_equal(free_handle(handle, 13), 4);
+  assert_int_equal(free_handle(handle, 13), 5);  // once too often
+  assert_int_equal(free_data(data), 5);
+  call_for_array(get_input, &again, &handle);
+  assert_int_equal(again, data);
+  msg_send(msg_copy_to(data, 16, 0, "0123456789abcdef", 16));
+  assert_int_equal(host_answer(), 4);
+  assert_int_equal(free_handle(executor, 9), 4);
+  assert_int_equal(host_copy_from(data, 16, 0, 16), 8);  // the host still has a reference to it
+  assert_int_equal(free_data(data), 5);
+  assert_int_equal(free_handle(handle, 13), 4);
+  assert_int_equal(host_copy_from(data, 16, 0, 16), 5);
+  assert_int_equal(device_allocations, live);
+  // So does an array's, with the array.
+  call_for_array(0x80008005U, &data, &handle);
+  assert_int_equal(free_data(data), 5);
+  assert_int_equal(free_data(handle), 5);
+  assert_int_equal(host_copy_from(data, 5, 0, 5), 8);
+  assert_int_equal(free_handle(handle, 13), 4);
+  assert_int_equal(free_handle(handle, 13), 5);
+  assert_int_equal(device_allocations, live);
+  // What the firmware has taken itself the host may use, and not free.
+  assert_int_equal(free_data((uint64_t)(uintptr_t)own), 5);
+  assert_int_equal(free_data((uint64_t)(uintptr_t)lib_own->data), 5);
+  for (int i = 0; i < 3; i++) {  // a reference more, for the host, is no reference less for the firmware
+    call_for_array(0x80008006U, &data, &handle);
+    assert_int_equal(((TVMNDArray*)lib_own)->reference_count, 1);
+    assert_int_equal(free_handle(handle, 13), 4);
+    assert_int_equal(free_handle(handle, 13), 4);
+    assert_int_equal(((TVMNDArray*)lib_own)->reference_count, 1);
+  }
+  assert_int_equal(host_copy_from(data, 5, 0, 5), 8);
+  TVMModuleHandle module = NULL;
+  assert_int_equal(TVMModCreateFromCModule(&lib_module, &module), 0);
+  assert_int_equal(free_handle((uint64_t)(uintptr_t)module, 9), 4);  // like the system library it stays
+  assert_int_equal(create_executor(), 0);
+  // An address inside a block is not the block's.
+  const uint64_t a = host_allocate(64);
+  assert_int_equal(free_data(a + 8U), 5);
+  assert_int_equal(free_data(a - 8U), 5);
+  assert_int_equal(free_data(a), 4);
+  assert_int_equal(free_data(a), 5);
+  // The firmware may free all that is its own, and what a request of the host's has taken.
+  const uint64_t b = host_allocate(64);
+  assert_int_equal(TVMDeviceFreeDataSpace(cpu, (void*)(uintptr_t)b), 0);
+  assert_int_equal(TVMDeviceFreeDataSpace(cpu, lib_own->data), kTvmErrorFunctionCallInvalidArg);
+  assert_int_equal(TVMModFree(module), 0);
+  assert_int_equal(TVMArrayFree(lib_own), 0);
+  assert_int_equal(TVMDeviceFreeDataSpace(cpu, own), 0);
+}
+
 // ---- Copies that stream -------------------------------------------------------------------------
 
 enum { LONG_COPY = 4096 };
@@ -702,14 +1018,14 @@ static void test_stream_outside(void** state) {
   make_pattern();
   boot();
   const uint64_t a = host_allocate(LONG_COPY);
-  expect_refused(msg_copy_to(a, LONG_COPY, 1, pattern, LONG_COPY), "copy outside known memory");
-  expect_refused(msg_copy_to(a - 1U, LONG_COPY, 0, pattern, LONG_COPY), "copy outside known memory");
-  expect_refused(msg_copy_to(0, LONG_COPY, 0, pattern, LONG_COPY), "copy outside known memory");
+  expect_refused(msg_copy_to(a, LONG_COPY, 1, pattern, LONG_COPY), OUTSIDE);
+  expect_refused(msg_copy_to(a - 1U, LONG_COPY, 0, pattern, LONG_COPY), OUTSIDE);
+  expect_refused(msg_copy_to(0, LONG_COPY, 0, pattern, LONG_COPY), OUTSIDE);
   expect_refused(msg_copy_to((uint64_t)(uintptr_t)own, LONG_COPY, 0, pattern, LONG_COPY),
-                 "copy outside known memory");
+                 OUTSIDE);
   boardsmith_window_add(&window, own, LONG_COPY, 0);  // read-only
   expect_refused(msg_copy_to((uint64_t)(uintptr_t)own, LONG_COPY, 0, pattern, LONG_COPY),
-                 "copy outside known memory");
+                 OUTSIDE);
   assert_int_equal(host_copy_from((uint64_t)(uintptr_t)own, LONG_COPY, 0, LONG_COPY), 8);
   boardsmith_window_add(&window, own, LONG_COPY, 1);
   msg_send(msg_copy_to((uint64_t)(uintptr_t)own, LONG_COPY, 0, pattern, LONG_COPY));
@@ -728,7 +1044,7 @@ static void test_stream_outside(void** state) {
   msg_u64(m, a);
   msg_request_send(m);
   assert_int_equal(host_answer(), 4);
-  expect_refused(msg_copy_to(a, LONG_COPY, 0, pattern, LONG_COPY), "copy outside known memory");
+  expect_refused(msg_copy_to(a, LONG_COPY, 0, pattern, LONG_COPY), OUTSIDE);
 }
 
 static void test_too_long(void** state) {
@@ -748,10 +1064,10 @@ static void test_too_long(void** state) {
   const uint64_t a = host_allocate(LONG_COPY);
   m = msg_copy_to(a, LONG_COPY, 0, pattern, LONG_COPY);
   m->bytes[55] ^= 1U;  // its count of bytes
-  expect_refused(m, "copy outside known memory");
+  expect_refused(m, OUTSIDE);
   m = msg_copy_to(a, LONG_COPY, 0, pattern, LONG_COPY);
   (void)memset(&m->bytes[31], 0x7F, 4);  // its rank
-  expect_refused(m, "copy outside known memory");
+  expect_refused(m, OUTSIDE);
   m = msg_copy_to(a, LONG_COPY, 0, pattern, LONG_COPY);
   m->bytes[0] ^= 1U;  // another session's: passed over in silence
   msg_send(m);
@@ -841,6 +1157,34 @@ static void test_gap(void** state) {
   // Cut off by the next frame: no answer but that frame's.
   (void)device_feed(host_wire, n - 3U);
   expect_alive();
+}
+
+// A pause in each place, bytes that come one by one: as long as none is too long the request is healthy, however long
+// it takes.
+static void test_gap_in_each_field(void** state) {
+  (void)state;
+  boot();
+  message_t* m = msg_request(9);
+  msg_u32(m, 1);
+  msg_u32(m, 11);
+  msg_u64(m, 5);
+  msg_raw(m, "abcde", 5);
+  msg_close(m);
+  const size_t n = msg_wire(m);
+  device_step = 1;
+  for (size_t first = 1; first < n; first++) {
+    for (size_t second = first + 1U; second < n; second++) {
+      (void)device_feed(host_wire, first);
+      device_idle(0);
+      device_clock_ms += 100;
+      (void)device_feed(&host_wire[first], second - first);
+      device_clock_ms += 200;
+      device_idle(0);
+      (void)device_feed(&host_wire[second], n - second);
+      assert_int_equal(host_answer(), 4);
+    }
+  }
+  device_step = SIZE_MAX;
 }
 
 static void test_damaged_copy(void** state) {
@@ -1099,6 +1443,10 @@ int main(void) {
       cmocka_unit_test(test_other_sessions),
       cmocka_unit_test(test_strange_requests),
       cmocka_unit_test(test_calls),
+      cmocka_unit_test(test_tensors_of_calls),
+      cmocka_unit_test(test_tensors_of_requests),
+      cmocka_unit_test(test_unused_values),
+      cmocka_unit_test(test_owners),
       cmocka_unit_test(test_call_hooks),
       cmocka_unit_test(test_yield),
       cmocka_unit_test(test_former_session),
@@ -1107,6 +1455,7 @@ int main(void) {
       cmocka_unit_test(test_too_long),
       cmocka_unit_test(test_damaged_request),
       cmocka_unit_test(test_gap),
+      cmocka_unit_test(test_gap_in_each_field),
       cmocka_unit_test(test_damaged_copy),
       cmocka_unit_test(test_no_clock),
       cmocka_unit_test(test_write_failures),

@@ -40,6 +40,8 @@ void boardsmith_call_ends(void) {
   ends++;
 }
 
+static int returns;  // the type of what timed returns
+
 static int timed(TVMValue* a, int* c, int n, TVMValue* r, int* rc, void* h) {
   (void)h;
   assert_int_equal(n, 2);
@@ -47,8 +49,19 @@ static int timed(TVMValue* a, int* c, int n, TVMValue* r, int* rc, void* h) {
   assert_int_equal(c[0], kTVMOpaqueHandle);
   assert_null(r->v_handle);
   assert_int_equal(*rc, kTVMNullptr);
-  *rc = kTVMArgInt;
+  *rc = returns;
   r->v_int64 = 1;
+  if (returns == kTVMBytes) {
+    TVMByteArray* bytes = NULL;
+    assert_int_equal(TVMPlatformMemoryAllocate(sizeof *bytes, cpu, (void**)&bytes), 0);
+    assert_int_equal(TVMPlatformMemoryAllocate(4, cpu, (void**)&bytes->data), 0);
+    bytes->size = 4;
+    r->v_handle = bytes;
+  }
+  if (returns == kTVMNDArrayHandle) {
+    const int64_t shape[1] = {4};
+    assert_int_equal(TVMArrayAlloc(shape, 1, kDLInt, 8, 1, kDLCPU, 0, (TVMArrayHandle*)&r->v_handle), 0);
+  }
   timer.now += per_call;
   return (called++ == fail_at) ? 0x4711 : 0;
 }
@@ -77,6 +90,7 @@ static void start(int number, int repeat, int min_repeat_ms, int zero_limit) {
   running = NULL;
   fail_at = -1;
   per_call = 0;
+  returns = kTVMArgInt;
   (void)memset(args, 0, sizeof args);
   (void)memset(codes, 0, sizeof codes);
   assert_int_equal(TVMModCreateFromCModule(&lib, &m), 0);
@@ -368,6 +382,21 @@ static void test_too_many_repeats(void** state) {
   assert_int_equal(called, 0);
 }
 
+// What the timed function returns nobody sees: it is freed.
+static void test_results_freed(void** state) {
+  (void)state;
+  static const int types[] = {kTVMBytes, kTVMNDArrayHandle};
+  TVMFunctionHandle f;
+  double out[2];
+  for (size_t i = 0; i < 2U; i++) {
+    start(3, 2, 0, 100);
+    assert_int_equal(create(12, &f), 0);
+    returns = types[i];
+    assert_int_equal(evaluate(f, out, 2), 0);  // compares live allocations
+    assert_int_equal(called, 7);
+  }
+}
+
 // The module is gone when the evaluator is called.
 static void test_module_freed(void** state) {
   (void)state;
@@ -389,6 +418,7 @@ int main(void) {
       cmocka_unit_test(test_platform_fails), cmocka_unit_test(test_broken_timer),
       cmocka_unit_test(test_tiny_times),     cmocka_unit_test(test_too_many_repeats),
       cmocka_unit_test(test_module_freed),   cmocka_unit_test(test_call_hooks),
+      cmocka_unit_test(test_results_freed),
   };
   (void)int8;
   return cmocka_run_group_tests_name("time evaluator", tests, NULL, NULL);

@@ -2,7 +2,7 @@
 // GCC would order the terms of each sum anew, so that fewer shifts come free with them: two instructions more for four bytes on a
 // Cortex-M3.
 #if defined(__GNUC__) && !defined(__clang__) && defined(__OPTIMIZE_SIZE__)
-#pragma GCC optimize("no-tree-reassoc")
+#pragma GCC optimize("no-tree-reassoc", "expensive-optimizations")
 #endif
 
 #include "crc16.h"

@@ -17,19 +17,12 @@ typedef struct arguments {
   TVMValue* values;
   int* codes;
   uint32_t count;
-  void* taken;  // from the platform; NULL: they lie in what the message leaves free of the packet buffer
+  void* taken;  // from the platform; NULL: they lie in what the message leaves free of the packet buffer, up to its end
 } arguments_t;
 
-// The texts, from SHORT on.
-static const char texts[] =
-    "short request\0"
-    "wrong arguments\0"
-    "unsupported type\0"
-    "unsupported request\0"
-    "copy outside known memory\0"
-    "message exceeds TVM_CRT_MAX_PACKET_SIZE_BYTES\0"
-    "boardsmith: damaged request\0"
-    "boardsmith: damaged copy";
+// From TEXTS_BEGIN on, and from RPC_GET_GLOBAL on.
+static const char texts[] = TEXTS(TEXT_STRING);
+static const char signatures[] = SYSTEM_CALLS(SYSTEM_CALL_TYPES);
 
 // Returns the n-th of the texts that stand behind each other.
 ONCE static const char* text_at(const char* text, unsigned n) {
@@ -45,11 +38,13 @@ void request_finish(rpc_server_t* s, int result) {
   } else if (result != ANSWERED) {
     const char* text = boardsmith_runtime.last_error;
     if ((unsigned)result < TEXTS_END) {
-      text = text_at(texts, (unsigned)result - SHORT);
-    } else if (*text == '\0') {  // a function that left no error
-      TVMAPIErrorf((result == (int)kTvmErrorPlatformNoMemory) ? "out of memory" : "error 0x%x", (unsigned)result);
-    } else {
+      text = text_at(texts, (unsigned)result - (unsigned)TEXTS_BEGIN);
+    } else if (*text != '\0') {
       // It tells.
+    } else if (result == (int)kTvmErrorPlatformNoMemory) {
+      text = "out of memory";
+    } else {  // a function that left no error
+      TVMAPIErrorf("error 0x%x", (unsigned)result);
     }
     const size_t bytes = boardsmith_length(text);
     transmit_value(s, RPC_EXCEPTION, kTVMStr, bytes, text, bytes);
@@ -76,9 +71,6 @@ BODY uint32_t tensor_read(const uint8_t* at, uint32_t bytes, DLTensor* t) {
   t->byte_offset = wire_get64(&at[TENSOR_SHAPE + (8U * rank)]);
   return TENSOR_BYTES + (8U * rank);
 }
-
-// Returns where a tensor's elements begin, by the host's account: the sum may wrap, and is checked as it is.
-static uint8_t* tensor_address(const DLTensor* t) { return (uint8_t*)((uintptr_t)t->data + (uintptr_t)t->byte_offset); }
 
 // What the arguments take in memory, at most: as much as their values do on the wire, 8 bytes for each argument, and a share of
 // the former again. Of the three a value takes 8; a TVMByteArray (8 on the wire) or a DLTensor (32, with its shape as
@@ -109,17 +101,20 @@ static int arguments_decode(rpc_server_t* s, arguments_t* a, uint8_t* at, uint8_
   a->codes = (int*)(void*)at;  // 4-aligned: see rpc_server_t
   at += 4U * a->count;
   const size_t values = (size_t)(end - at);
-  const size_t need = values + (8U * a->count) + (values / SHARE);
-  if (need > (size_t)((uint8_t*)s->buffer + sizeof s->buffer - room)) {
-    const int error = boardsmith_take(need, &a->taken);
+  const size_t need = (values + (8U * a->count) + (values / SHARE) + 7U) & ~(size_t)7U;
+  uint8_t* unused = (uint8_t*)s->unused;
+  if (need > (size_t)(unused - room)) {
+    const int error = boardsmith_take(need + sizeof s->unused, &a->taken);
     if (error != 0) {
       return error;
     }
     room = a->taken;
+    unused = &room[need];
+    (void)memset(unused, 0, sizeof s->unused);
   }
-  TVMValue* value = (TVMValue*)(void*)room;
+  // What the values point to, then the values, then those that are unused.
+  TVMValue* value = &((TVMValue*)(void*)unused)[-(ptrdiff_t)a->count];
   a->values = value;
-  room += sizeof(TVMValue) * a->count;
   for (uint32_t i = 0; i < a->count; i++) {
     const unsigned code = (unsigned)a->codes[i];
     uint32_t left = (uint32_t)(end - at);
@@ -144,7 +139,7 @@ static int arguments_decode(rpc_server_t* s, arguments_t* a, uint8_t* at, uint8_
         (void)memmove(t->shape, &at[TENSOR_SHAPE], more);
         room += sizeof *t + more;
         more += TENSOR_BYTES - 8U;
-        value->v_handle = t;
+        value->v_int64 = (int64_t)(uintptr_t)t;
       }
       if (code >= kTVMStr) {
         more = wire_get32(at);
@@ -154,13 +149,13 @@ static int arguments_decode(rpc_server_t* s, arguments_t* a, uint8_t* at, uint8_
         if (code == kTVMStr) {  // its length field makes room for the NUL behind it
           (void)memmove(at, &at[8], more);
           at[more] = 0;
-          value->v_str = (const char*)at;
+          value->v_int64 = (int64_t)(uintptr_t)at;
         } else {
           TVMByteArray* array = (TVMByteArray*)(void*)room;
           array->data = (const char*)&at[8];
           array->size = more;
           room += sizeof *array;
-          value->v_handle = array;
+          value->v_int64 = (int64_t)(uintptr_t)array;
         }
       }
       at += 8U + more;
@@ -170,14 +165,27 @@ static int arguments_decode(rpc_server_t* s, arguments_t* a, uint8_t* at, uint8_
   return DONE;
 }
 
-// Answers a call: [int type, value], and for an array [int type, tensor, handle]. A byte array is freed.
+// Tells whether all of the tensors lie in known memory.
+static bool tensors_known(const arguments_t* a) {
+  for (uint32_t i = 0; i < a->count; i++) {
+    if ((a->codes[i] == (int)kTVMDLTensorHandle) && (boardsmith_tensor_known(a->values[i].v_handle, 0) == 0)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+// Answers a call: [int type, value], and for an array [int type, tensor, handle]. What was returned is freed; not so
+// the reference to an array of the session's, which is the host's now.
 static void reply_result(rpc_server_t* s, const TVMValue* value, uint32_t type) {
   const bool is_array = (type == kTVMNDArrayHandle);
   const DLTensor* t = value->v_handle;
   uint32_t words[WORDS_HEAD + 13];
-  uint64_t tail[2];
+  uint64_t behind_shape[2];
   const void* more = NULL;  // what lies elsewhere, between words and tail
   size_t more_bytes = 0;
+  const void* tail = NULL;
+  size_t tail_bytes = 0;
   uint32_t* w = &words[WORDS_HEAD + 4];
   words[WORDS_HEAD] = RPC_RETURN;
   words[WORDS_HEAD + 1] = 2;
@@ -220,18 +228,17 @@ static void reply_result(rpc_server_t* s, const TVMValue* value, uint32_t type) 
       w += 4;
       more = t->shape;
       more_bytes = 8U * (size_t)(uint32_t)t->ndim;
-      tail[0] = t->byte_offset;
-      tail[1] = (uintptr_t)t;
+      behind_shape[0] = t->byte_offset;
+      behind_shape[1] = (uintptr_t)t;
+      tail = behind_shape;
+      tail_bytes = sizeof behind_shape;
     }
     w += 2;
   }
-  const size_t tail_bytes = is_array ? sizeof tail : 0U;
   transmit_begin(s, s->header, words, (size_t)(w - words), more_bytes + tail_bytes);
   transmit_put(s, more, more_bytes);
   transmit_end(s, tail, tail_bytes);
-  if (type == kTVMBytes) {
-    (void)free_bytes_body(value->v_handle);
-  }
+  boardsmith_result_free(value, (int)type, OF_FIRMWARE);
 }
 
 // The types that a result may have.
@@ -264,9 +271,9 @@ static int copy(rpc_server_t* s, const uint8_t* body, uint32_t bytes, int to_dev
   if (head <= bytes) {
     // Of counts the lower half: whoever asks for 4 GiB and more gets less, or an Exception.
     const uint32_t count = wire_get32(&body[head - 8U]);
-    uint8_t* address = tensor_address(&t);
     bytes -= head;
-    if ((count <= (uint32_t)INT32_MAX) && (boardsmith_memory_known(address, count, to_device) != 0)) {
+    if (boardsmith_tensor_holds(&t, count, to_device) != 0) {
+      uint8_t* const address = tensor_data(&t);
       if (to_device != 0) {
         if (count == (s->length - MESSAGE_BODY - head)) {
           (void)memmove(address, &body[head], bytes);
@@ -292,19 +299,13 @@ static int copy(rpc_server_t* s, const uint8_t* body, uint32_t bytes, int to_dev
   return MEMORY;
 }
 
-// The argument types of the requests from GetGlobalFunc on, as boardsmith_arguments wants them.
-static const char signatures[] = 
-    "L\0" "DA\0" "G\0" "GA\0" "GAAF\0" "GD\0" "GD\0" "HHD\0" "H\0" "G\0" "GD\0" "GD";
-
 static int copy_among(const DLTensor* from, const DLTensor* to) {
-  size_t bytes;
-  uint8_t* source = tensor_address(from);
-  uint8_t* target = tensor_address(to);
-  if ((boardsmith_tensor_bytes(from->ndim, from->shape, from->dtype, &bytes) != 0) ||
-      (boardsmith_memory_known(source, bytes, 0) == 0) || (boardsmith_memory_known(target, bytes, 1) == 0)) {
+  size_t bytes = 0;
+  (void)boardsmith_tensor_bytes(from->ndim, from->shape, from->dtype, &bytes);  // it is known
+  if (boardsmith_tensor_holds(to, bytes, 1) == 0) {
     return MEMORY;
   }
-  (void)memmove(target, source, bytes);
+  (void)memmove(tensor_data(to), tensor_data(from), bytes);
   return DONE;
 }
 
@@ -321,10 +322,10 @@ static int system_call(rpc_server_t* s, uint32_t code, const arguments_t* a) {
       break;
     case RPC_FREE_HANDLE:
       if (v[1].v_int64 == kTVMNDArrayHandle) {
-        return free_array_body(v[0].v_handle);
+        return boardsmith_array_free(v[0].v_handle, OF_HOST);
       }
       if (v[1].v_int64 == kTVMModuleHandle) {
-        return TVMModFree(v[0].v_handle);
+        return boardsmith_module_give(v[0].v_handle);
       }
       return (v[1].v_int64 == kTVMPackedFuncHandle) ? DONE : ARGUMENTS;  // functions are never freed
     case RPC_SET_DEVICE:
@@ -336,6 +337,9 @@ static int system_call(rpc_server_t* s, uint32_t code, const arguments_t* a) {
       size_t alignment = (size_t)v[2].v_int64;
       if (code == RPC_ALLOC_SCOPED) {
         const DLTensor* t = v[0].v_handle;
+        if (t->data != NULL) {
+          return ARGUMENTS;  // a description of what is to be, and nothing yet
+        }
         alignment = 1;
         error = boardsmith_tensor_bytes(t->ndim, t->shape, t->dtype, &bytes);
       } else if ((((uint64_t)v[1].v_int64 | (uint64_t)v[2].v_int64) >> 31) != 0U) {
@@ -349,7 +353,7 @@ static int system_call(rpc_server_t* s, uint32_t code, const arguments_t* a) {
       break;
     }
     case RPC_FREE_DATA:
-      return free_body(v[1].v_handle);
+      return free_data_body(v[1].v_handle, OF_HOST);
     case RPC_COPY_AMONG:
       return copy_among(v[0].v_handle, v[1].v_handle);
     case RPC_CREATE_STREAM:
@@ -379,12 +383,16 @@ BODY int execute(rpc_server_t* s, uint32_t code, uint8_t* body, uint8_t* end) {
   if ((code == RPC_COPY_FROM) || (code == RPC_COPY_TO)) {
     return copy(s, body, (uint32_t)(end - body), (code == RPC_COPY_TO) ? 1 : 0);
   }
-  if ((code != RPC_CALL_FUNC) && ((code < RPC_GET_GLOBAL) || (code > RPC_SET_STREAM))) {
+  if ((code != RPC_CALL_FUNC) && ((code < RPC_GET_GLOBAL) || (code >= RPC_END))) {
     return REQUEST;
   }
   arguments_t a;
   int result = arguments_decode(s, &a, (code == RPC_CALL_FUNC) ? &body[8] : body, end);
-  if (result == DONE) {
+  if (result != DONE) {
+    // Not to be understood.
+  } else if ((code != RPC_ALLOC_SCOPED) && !tensors_known(&a)) {
+    result = MEMORY;
+  } else {
     result = (code == RPC_CALL_FUNC) ? call_function(s, body, &a) : system_call(s, code, &a);
   }
   if (a.taken != NULL) {

@@ -23,6 +23,7 @@ static bool is_request(rpc_server_t* s) { return (wire_get32(server_message(s)) 
 BODY void expect(rpc_server_t* s, unsigned part, uint32_t bytes) {
   s->part = (uint8_t)part;
   s->at = s->field;
+  s->seen = NULL;  // the field is used again, so an address alone does not show that nothing came
   s->end = &s->field[bytes];
 }
 
@@ -35,27 +36,21 @@ ONCE static void abandon(rpc_server_t* s) {
   }
 }
 
-// Frees what was taken for requests of the former session's host: modules, arrays, whoever holds them, and blocks.
+// Frees what was taken for requests of the former session's host: modules, arrays, whoever holds them, and memory.
 BODY void free_session(void) {
   for (unsigned i = 0; i < MODULE_GLOBAL; i++) {
     if (boardsmith_runtime.of_session[i] != 0U) {
-      (void)TVMModFree((TVMModuleHandle)(uintptr_t)(i | HANDLE_VALID));
+      (void)boardsmith_module_give((TVMModuleHandle)(uintptr_t)(i | HANDLE_VALID));
     }
   }
-  block_t** link = &boardsmith_runtime.arrays;
-  while (*link != NULL) {
-    if (((*link)->writable & OF_SESSION) != 0) {
-      (void)boardsmith_arrays_settle(link, 0);
-    } else {
-      link = &(*link)->next;
-    }
-  }
-  link = &boardsmith_runtime.memory[MEMORY_OWN];
-  while (*link != NULL) {
-    if (((*link)->writable & OF_SESSION) != 0) {
-      (void)boardsmith_block_free(link);
-    } else {
-      link = &(*link)->next;
+  for (unsigned i = 0; i < MEMORY_WINDOWS; i++) {
+    block_t** link = &boardsmith_runtime.memory[i];
+    while (*link != NULL) {
+      if (((*link)->writable & OF_SESSION) != 0) {
+        (void)boardsmith_block_free(link);
+      } else {
+        link = &(*link)->next;
+      }
     }
   }
 }
@@ -248,7 +243,7 @@ microtvm_rpc_server_t MicroTVMRpcServerInit(microtvm_rpc_channel_write_t write_f
     TVMPlatformAbort((tvm_crt_error_t)error);
   }
   rpc_server_t* s = memory;
-  (void)memset(s, 0, offsetof(rpc_server_t, buffer));
+  (void)memset(s, 0, sizeof *s);
   s->nonce = nonce;
   s->header = HEADER_NONE;
   s->write = write_func;

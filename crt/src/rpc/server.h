@@ -34,7 +34,24 @@ enum {
 // Session message types.
 enum { SESSION_INIT = 0x00, SESSION_REPLY = 0x01, SESSION_TERMINATE = 0x02, SESSION_LOG = 0x03, SESSION_NORMAL = 0x10 };
 
-// RPC codes. What is missing in between is only ever refused.
+// The requests from GetGlobalFunc on, by code, and their arguments' types, as boardsmith_arguments wants them.
+#define SYSTEM_CALLS(X)      \
+  X(RPC_GET_GLOBAL, "L")     \
+  X(RPC_FREE_HANDLE, "DA")   \
+  X(RPC_SET_DEVICE, "G")     \
+  X(RPC_GET_ATTR, "GA")      \
+  X(RPC_ALLOC_DATA, "GAAF")  \
+  X(RPC_FREE_DATA, "GD")     \
+  X(RPC_STREAM_SYNC, "GD")   \
+  X(RPC_COPY_AMONG, "HHD")   \
+  X(RPC_ALLOC_SCOPED, "H")   \
+  X(RPC_CREATE_STREAM, "G")  \
+  X(RPC_FREE_STREAM, "GD")   \
+  X(RPC_SET_STREAM, "GD")
+#define SYSTEM_CALL_CODE(code, types) code,
+#define SYSTEM_CALL_TYPES(code, types) types "\0"
+
+// RPC codes.
 enum {
   RPC_SHUTDOWN = 1,
   RPC_INIT_SERVER = 2,
@@ -44,19 +61,10 @@ enum {
   RPC_COPY_FROM = 6,
   RPC_COPY_TO = 7,
   RPC_COPY_ACK = 8,
-  RPC_GET_GLOBAL = 9,
-  RPC_FREE_HANDLE = 10,
-  RPC_SET_DEVICE = 11,
-  RPC_GET_ATTR = 12,
-  RPC_ALLOC_DATA = 13,
-  RPC_FREE_DATA = 14,
-  RPC_STREAM_SYNC = 15,
-  RPC_COPY_AMONG = 16,
-  RPC_ALLOC_SCOPED = 17,
-  RPC_CREATE_STREAM = 18,
-  RPC_FREE_STREAM = 19,
-  RPC_SET_STREAM = 20,
+  SYSTEM_CALLS(SYSTEM_CALL_CODE)
+  RPC_END
 };
+_Static_assert((RPC_GET_GLOBAL == 9) && (RPC_END == 21), "the codes of the requests in the list");
 
 #define PACKET_BYTES ((uint32_t)(TVM_CRT_MAX_PACKET_SIZE_BYTES))
 
@@ -85,6 +93,10 @@ enum {
 #define HEADER_BITS 0xFFFFFFU
 #define HEADER_NONE 0xFF000000U  // never equal to one
 
+// Behind the last argument of a call stand so many values of 0: generated operators do not count their arguments, and
+// what they would take for one more shall not be the host's to choose.
+#define UNUSED_VALUES 8U
+
 typedef struct rpc_server {
   // Receiver. The next unescaped bytes go to `at`, up to `end`; where both are the same they go nowhere.
   uint8_t* at;
@@ -112,6 +124,7 @@ typedef struct rpc_server {
   // The message: pad to put the RPC packet behind its 3-byte header on an 8-byte boundary. What a request leaves free
   // behind itself holds its decoded arguments.
   uint64_t buffer[(PACKET_BYTES + 5U + 7U) / 8U];
+  uint64_t unused[UNUSED_VALUES];  // always 0
 } rpc_server_t;
 
 // Returns where the message under way begins.
@@ -144,8 +157,22 @@ void transmit_value(rpc_server_t* s, uint32_t code, uint32_t type, uintptr_t val
 // to PART_STREAM, and not answered yet; anything else is refused.
 void request_execute(rpc_server_t* s);
 
+// The texts of Exceptions.
+#define TEXTS(X)                                                     \
+  X(SHORT, "short request")                                          \
+  X(ARGUMENTS, "wrong arguments")                                    \
+  X(TYPE, "unsupported type")                                        \
+  X(REQUEST, "unsupported request")                                  \
+  X(MEMORY, "tensor outside known memory")                           \
+  X(LONG, "message exceeds TVM_CRT_MAX_PACKET_SIZE_BYTES")           \
+  X(DAMAGED_REQUEST, "boardsmith: damaged request")                  \
+  X(DAMAGED_COPY, "boardsmith: damaged copy")
+#define TEXT_RESULT(result, text) result,
+#define TEXT_STRING(result, text) text "\0"
+
 // What comes of a request: nothing to return, an answer that was sent, one of our texts, or else a function's error.
-enum { DONE = 0, ANSWERED = 1, SHORT, ARGUMENTS, TYPE, REQUEST, MEMORY, LONG, DAMAGED_REQUEST, DAMAGED_COPY, TEXTS_END };
+enum { DONE, ANSWERED, TEXTS(TEXT_RESULT) TEXTS_END };
+enum { TEXTS_BEGIN = ANSWERED + 1 };
 
 // Answers the request under way with what came of it.
 void request_finish(rpc_server_t* s, int result);

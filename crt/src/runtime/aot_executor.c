@@ -90,7 +90,7 @@ BODY int make_body(TVMModuleHandle module_handle, const char* module_name,
   if (((inputs | outputs | pools) > TENSORS_MOST) || (n > TENSORS_MOST)) {
     return (int)kTvmErrorFunctionCallNumArguments;
   }
-  error = boardsmith_block_take(&boardsmith_runtime.arrays, n * sizeof(TVMNDArray),
+  error = boardsmith_block_take(&boardsmith_runtime.memory[MEMORY_TABLES], n * sizeof(TVMNDArray),
                                 sizeof(TVMAotExecutor) + (n * (sizeof(TVMValue) + sizeof(int))),
                                 &memory);
   if (error != 0) {
@@ -128,7 +128,7 @@ BODY int make_body(TVMModuleHandle module_handle, const char* module_name,
   if (error == 0) {
     *executor = ex;
   } else {
-    (void)boardsmith_arrays_settle(&boardsmith_runtime.arrays, 0);  // the newest table is the first one
+    (void)boardsmith_arrays_settle(&boardsmith_runtime.memory[MEMORY_TABLES], 0);  // the newest table is the first one
   }
   return error;
 }
@@ -142,7 +142,7 @@ BODY int run_body(const TVMAotExecutor* executor) {
 
 // TVMAotExecutor_Release.
 BODY int release_executor_body(const TVMAotExecutor* executor) {
-  return boardsmith_arrays_settle(boardsmith_block_at(&boardsmith_runtime.arrays, executor), ~ARRAY_IN_USE);
+  return boardsmith_arrays_settle(boardsmith_block_at(&boardsmith_runtime.memory[MEMORY_TABLES], executor), ~ARRAY_IN_USE);
 }
 
 // TVMAotExecutor_GetInputIndex.

@@ -72,3 +72,12 @@ int TVMCFuncSetReturn(TVMRetValueHandle ret, TVMValue* value, int* type_code, in
 }
 
 int TVMByteArrayFree(TVMByteArray* arr) { return free_bytes_body(arr); }
+
+void boardsmith_result_free(const TVMValue* value, int type, unsigned owner) {
+  if (type == (int)kTVMBytes) {
+    (void)free_bytes_body(value->v_handle);
+  }
+  if (type == (int)kTVMNDArrayHandle) {
+    (void)boardsmith_array_free(value->v_handle, owner);
+  }
+}

@@ -78,7 +78,7 @@ int TVMDeviceAllocDataSpaceWithScope(DLDevice dev, int ndim, const int64_t* shap
 
 int TVMDeviceFreeDataSpace(DLDevice dev, void* ptr) {
   (void)dev;
-  return free_body(ptr);
+  return free_data_body(ptr, OF_ANYONE);
 }
 
 void boardsmith_window_add(boardsmith_window_t* window, void* base, size_t size_bytes,
@@ -103,7 +103,7 @@ void boardsmith_window_remove(boardsmith_window_t* window) {
 }
 
 int boardsmith_memory_known(const void* addr, size_t size_bytes, int writable) {
-  for (size_t i = 0; i < (sizeof boardsmith_runtime.memory / sizeof(block_t*)); i++) {
+  for (unsigned i = MEMORY_ARRAYS; i < MEMORY_KINDS; i++) {
     for (const block_t* b = boardsmith_runtime.memory[i]; b != NULL; b = b->next) {
       const uintptr_t offset = (uintptr_t)addr - b->base;  // large if it lies before base
       if ((size_bytes <= b->size_bytes) && (offset <= (b->size_bytes - size_bytes)) &&
@@ -113,4 +113,16 @@ int boardsmith_memory_known(const void* addr, size_t size_bytes, int writable) {
     }
   }
   return 0;
+}
+
+int boardsmith_tensor_holds(const DLTensor* t, size_t size_bytes, int writable) {
+  if (((t->byte_offset | size_bytes) >> 31) != 0U) {
+    return 0;  // no such memory, and the sum could overflow
+  }
+  return boardsmith_memory_known(t->data, (size_t)t->byte_offset + size_bytes, writable);
+}
+
+int boardsmith_tensor_known(const DLTensor* t, int writable) {
+  size_t bytes;
+  return (boardsmith_tensor_bytes(t->ndim, t->shape, t->dtype, &bytes) == 0) ? boardsmith_tensor_holds(t, bytes, writable) : 0;
 }

@@ -146,11 +146,8 @@ int TVMModCreateFromCModule(const TVMModule* mod, TVMModuleHandle* out_handle) {
   return boardsmith_module_add(mod, NULL, out_handle);
 }
 
-int TVMModFree(TVMModuleHandle mod) {
-  module_slot_t* const slot = slot_of(mod);
-  if (slot == NULL) {
-    return -1;
-  }
+// Frees a module's slot; that of the system library stays.
+BODY int slot_free(module_slot_t* slot, TVMModuleHandle mod) {
   if (mod != boardsmith_runtime.system_library) {
     slot->module = NULL;
     if (slot->dispatch != NULL) {
@@ -158,4 +155,17 @@ int TVMModFree(TVMModuleHandle mod) {
     }
   }
   return 0;
+}
+
+int TVMModFree(TVMModuleHandle mod) {
+  module_slot_t* const slot = slot_of(mod);
+  return (slot != NULL) ? slot_free(slot, mod) : -1;
+}
+
+int boardsmith_module_give(TVMModuleHandle mod) {
+  module_slot_t* const slot = slot_of(mod);
+  if (slot == NULL) {
+    return -1;
+  }
+  return (boardsmith_runtime.of_session[(uintptr_t)mod ^ HANDLE_VALID] != 0U) ? slot_free(slot, mod) : 0;
 }

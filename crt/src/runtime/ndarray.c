@@ -46,7 +46,7 @@ int boardsmith_array_make(const struct TVMTensorInfo* info, TVMNDArray* array) {
   const size_t shape_at = (bytes + (sizeof(int64_t) - 1U)) & ~(sizeof(int64_t) - 1U);
   const size_t shape_bytes = (size_t)ndim * sizeof(int64_t);
   void* memory;
-  error = boardsmith_block_take(&boardsmith_runtime.memory[MEMORY_OWN], bytes,
+  error = boardsmith_block_take(&boardsmith_runtime.memory[MEMORY_ARRAYS], bytes,
                                 (shape_at - bytes) + shape_bytes, &memory);
   if (error == 0) {
     t->data = memory;
@@ -146,7 +146,7 @@ int TVMArrayAlloc(const tvm_index_t* shape, int ndim, int dtype_code, int dtype_
                   int dtype_lanes, int device_type, int device_id, TVMArrayHandle* out) {
   const DLDataType dtype = {(uint8_t)dtype_code, (uint8_t)dtype_bits, (uint16_t)dtype_lanes};
   const DLDevice dev = {(DLDeviceType)device_type, device_id};
-  block_t** const arrays = &boardsmith_runtime.arrays;
+  block_t** const arrays = &boardsmith_runtime.memory[MEMORY_TABLES];
   void* memory = NULL;
   int error = boardsmith_block_take(arrays, sizeof(TVMNDArray), 0, &memory);
   if (error != 0) {
@@ -162,7 +162,25 @@ int TVMArrayAlloc(const tvm_index_t* shape, int ndim, int dtype_code, int dtype_
   return 0;
 }
 
-int TVMArrayFree(TVMArrayHandle handle) { return free_array_body(handle); }
+int boardsmith_array_free(const DLTensor* handle, unsigned owner) {
+  block_t** table = boardsmith_block_at(&boardsmith_runtime.memory[MEMORY_TABLES], handle);
+  if (*table != NULL) {
+    TVMNDArray* a = (TVMNDArray*)(*table)->base;
+    TVMNDArray* const end = (TVMNDArray*)((*table)->base + (*table)->size_bytes);
+    for (; a != end; a++) {
+      if ((&a->dl_tensor == handle) && ((a->reference_count & ~ARRAY_IN_USE) != 0U)) {
+        if ((owner != (unsigned)OF_ANYONE) && (((unsigned)(*table)->writable & (unsigned)OF_SESSION) != owner)) {
+          return 0;
+        }
+        a->reference_count--;
+        return boardsmith_arrays_settle(table, UINT32_MAX);
+      }
+    }
+  }
+  return (int)kTvmErrorFunctionCallInvalidArg;
+}
+
+int TVMArrayFree(TVMArrayHandle handle) { return boardsmith_array_free(handle, OF_ANYONE); }
 
 int TVMDeviceCopyDataFromTo(DLTensor* from, DLTensor* to, TVMStreamHandle stream) {
   (void)stream;

@@ -65,8 +65,7 @@ BODY int fill(DLDataType dtype, uint8_t* data, size_t bytes) {
 
 int TVMNDArray_RandomFill(TVMNDArray* arr) {
   const DLTensor* t = &arr->dl_tensor;
-  return fill(t->dtype, &((uint8_t*)t->data)[t->byte_offset],
-              (size_t)TVMNDArray_DataSizeBytes(arr));
+  return fill(t->dtype, tensor_data(t), (size_t)TVMNDArray_DataSizeBytes(arr));
 }
 
 int boardsmith_random_fill(PACKED_PARAMETERS) {
@@ -77,13 +76,11 @@ int boardsmith_random_fill(PACKED_PARAMETERS) {
   if (error != 0) {
     return error;
   }
-  size_t bytes;
   const DLTensor* t = args[0].v_handle;
-  uint8_t* const data = (uint8_t*)((uintptr_t)t->data + (uintptr_t)t->byte_offset);
-  // The address came from the host.
-  if ((boardsmith_tensor_bytes(t->ndim, t->shape, t->dtype, &bytes) != 0) ||
-      (boardsmith_memory_known(data, bytes, 1) == 0)) {
+  size_t bytes;
+  // All of the host's tensors are known; this one is written.
+  if ((boardsmith_tensor_bytes(t->ndim, t->shape, t->dtype, &bytes) != 0) || (boardsmith_tensor_holds(t, bytes, 1) == 0)) {
     return (int)kTvmErrorFunctionCallInvalidArg;
   }
-  return fill(t->dtype, data, bytes);
+  return fill(t->dtype, tensor_data(t), bytes);
 }

@@ -5,13 +5,6 @@
 #ifndef BOARDSMITH_RUNTIME_RUNTIME_H_
 #define BOARDSMITH_RUNTIME_RUNTIME_H_
 
-// Where size is asked for, GCC leaves out what makes this code larger: 3 % of it, measured with GCC 12 for Cortex-M3. Following
-// jumps it would keep constants in registers that have to be saved first: two instructions for each byte received by itself.
-#if defined(__GNUC__) && !defined(__clang__) && defined(__OPTIMIZE_SIZE__)
-#pragma GCC optimize("no-expensive-optimizations", "no-tree-loop-optimize", "no-jump-tables", "no-if-conversion", \
-                     "no-move-loop-invariants", "no-schedule-insns2", "no-cse-follow-jumps")
-#endif
-
 #include <boardsmith/boardsmith.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -92,9 +85,12 @@ static inline unsigned registry_count(const TVMFuncRegistry* reg) {
 // the taker may use freely; there may be more between it and the block.
 typedef boardsmith_window_t block_t;
 
-// A bit of block_t.writable, for blocks and tables of arrays of the runtime's own: taken for a request of the host, so its
-// session's.
+// A bit of block_t.writable, for blocks and tables of arrays of the runtime's own: the host of this session owns it,
+// since it was taken for one of its requests. All else is the firmware's.
 #define OF_SESSION 2
+
+// Who asks for something to be freed, or rather whose it must be. The firmware's own code may free what is anyone's.
+enum { OF_FIRMWARE = 0, OF_HOST = OF_SESSION, OF_ANYONE = 1 };
 
 // A module's slot. Of a module with a dispatch function that one is called for all of its functions, with the function's
 // index as the resource handle, and once more, with MODULE_RELEASED, when the slot is freed.
@@ -114,12 +110,13 @@ typedef struct runtime {
   TVMMutableFuncRegistry registry;  // its module is NULL until the first registration
   char last_error[(BOARDSMITH_LAST_ERROR_BYTES + 3U) & ~3U];
   struct TVMAotExecutor* executor;  // of the AOT executor's module; NULL: there is none
-  block_t* arrays;                  // tables of TVMNDArray that handles may point into
-  block_t* memory[2];               // what the host may touch: MEMORY_OWN, MEMORY_WINDOWS
+  block_t* memory[4];               // by kind
 } runtime_t;
 
-// Lists in runtime_t.memory: device memory, arrays' data and shapes; what users registered.
-enum { MEMORY_OWN = 0, MEMORY_WINDOWS = 1 };
+// Kinds of memory: tables of TVMNDArray that handles may point into; arrays' data and shapes, which are freed with an
+// array or an executor and in no other way; device memory, which is freed as it was allocated; what users registered.
+// The host may touch all but the first.
+enum { MEMORY_TABLES, MEMORY_ARRAYS, MEMORY_DATA, MEMORY_WINDOWS, MEMORY_KINDS };
 
 extern runtime_t boardsmith_runtime;
 
@@ -169,18 +166,21 @@ BODY int allocate_body(size_t nbytes, size_t alignment, void** out_data) {
   if (((alignment & mask) != 0U) || (size_bytes < nbytes)) {
     return (int)kTvmErrorFunctionCallInvalidArg;
   }
-  return boardsmith_block_take(&boardsmith_runtime.memory[MEMORY_OWN], size_bytes, 0, out_data);
+  return boardsmith_block_take(&boardsmith_runtime.memory[MEMORY_DATA], size_bytes, 0, out_data);
 }
 
 // Takes the block out of its list and gives its memory back to the platform; an error if
 // link points to NULL.
 int boardsmith_block_free(block_t** link);
 
-// TVMDeviceFreeDataSpace.
-BODY int free_body(const void* ptr) {
-  block_t** link = &boardsmith_runtime.memory[MEMORY_OWN];
+// TVMDeviceFreeDataSpace, for what is the host's or anyone's.
+BODY int free_data_body(const void* ptr, unsigned owner) {
+  block_t** link = &boardsmith_runtime.memory[MEMORY_DATA];
   while ((*link != NULL) && ((*link)->base != (uintptr_t)ptr)) {
     link = &(*link)->next;
+  }
+  if ((owner == (unsigned)OF_HOST) && (*link != NULL) && (((*link)->writable & OF_SESSION) == 0)) {
+    return (int)kTvmErrorFunctionCallInvalidArg;
   }
   return boardsmith_block_free(link);
 }
@@ -220,24 +220,28 @@ int boardsmith_array_make(const struct TVMTensorInfo* info, TVMNDArray* array);
 // TVMNDArray_Release: its shape lies in its block whatever data points to, a view's to another array's, and a user may have
 // put a buffer of their own there.
 BODY int release_body(const TVMNDArray* arr) {
-  return boardsmith_block_free(boardsmith_block_at(&boardsmith_runtime.memory[MEMORY_OWN], arr->dl_tensor.shape));
+  return boardsmith_block_free(boardsmith_block_at(&boardsmith_runtime.memory[MEMORY_ARRAYS], arr->dl_tensor.shape));
 }
 
-// TVMArrayFree.
-BODY int free_array_body(const DLTensor* handle) {
-  block_t** table = boardsmith_block_at(&boardsmith_runtime.arrays, handle);
-  if (*table != NULL) {
-    TVMNDArray* a = (TVMNDArray*)(*table)->base;
-    TVMNDArray* const end = (TVMNDArray*)((*table)->base + (*table)->size_bytes);
-    for (; a != end; a++) {
-      if ((&a->dl_tensor == handle) && ((a->reference_count & ~ARRAY_IN_USE) != 0U)) {
-        a->reference_count--;
-        return boardsmith_arrays_settle(table, UINT32_MAX);
-      }
-    }
-  }
-  return (int)kTvmErrorFunctionCallInvalidArg;
-}
+// Gives one reference to an array back, and frees the array with the last one. An error if there is no such array, or
+// no reference; an array that is not the owner's stays as it is.
+int boardsmith_array_free(const DLTensor* handle, unsigned owner);
+
+// Frees what a call returned and its caller has used: bytes, or a reference to an array, if it is the owner's.
+void boardsmith_result_free(const TVMValue* value, int type, unsigned owner);
+
+// TVMModFree for the host: a module that is not its own stays as it is.
+int boardsmith_module_give(TVMModuleHandle mod);
+
+// Tells whether [data, data + byte_offset + size_bytes) of a tensor that the host describes lies in one live allocation
+// or one window, a writable one if writable is not 0.
+int boardsmith_tensor_holds(const DLTensor* t, size_t size_bytes, int writable);
+
+// The same for all of the tensor's elements.
+int boardsmith_tensor_known(const DLTensor* t, int writable);
+
+// Returns where the elements begin of a tensor that is known.
+static inline uint8_t* tensor_data(const DLTensor* t) { return &((uint8_t*)t->data)[t->byte_offset]; }
 
 // `runtime.RPCTimeEvaluator`, and what it returns; the second gets the evaluator's number as its resource handle
 // (time_evaluator.c).

@@ -56,12 +56,15 @@ typedef struct timed_call {
   int num_args;
 } timed_call_t;
 
-BODY int call_times(const timed_call_t* c, uint32_t number) {
+ONCE static int call_times(const timed_call_t* c, uint32_t number) {
   int error = 0;
   for (; (error == 0) && (number != 0U); number--) {
     TVMValue value;
     int type;
     error = TVMFuncCall(evaluator.function, c->args, c->type_codes, c->num_args, &value, &type);
+    if (error == 0) {
+      boardsmith_result_free(&value, type, OF_ANYONE);
+    }
   }
   return error;
 }
