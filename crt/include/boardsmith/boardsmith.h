@@ -18,7 +18,9 @@ extern "C" {
 // ---- Memory that the host may touch -------------------------------------------
 
 // A stretch of memory that the host may read and, if writable, write, besides what
-// the runtime itself allocated for it: a user's buffer, a pool, linked parameters.
+// the runtime itself allocated for it: a user's buffer, a pool, linked parameters. A tensor of
+// a call may lie in one that is not writable: whether the function writes to it the runtime
+// cannot know.
 typedef struct boardsmith_window {
   struct boardsmith_window* next;
   uintptr_t base;
@@ -31,7 +33,9 @@ typedef struct boardsmith_window {
 void boardsmith_window_add(boardsmith_window_t* window, void* base, size_t size_bytes,
                            int writable);
 
-// Removes window; one that is not registered is left alone.
+// Removes window; one that is not registered is left alone. A long copy is checked when it
+// begins: remove a window, or free memory that the host may write, only in a function that the
+// host calls, or while no session is open.
 void boardsmith_window_remove(boardsmith_window_t* window);
 
 // 1 if all of [addr, addr + size_bytes) lies inside one live allocation
@@ -86,7 +90,10 @@ void boardsmith_session_begins(void);
 // ---- Formatting -----------------------------------------------------------------
 
 // Writes at most size - 1 bytes and a NUL (nothing if size is 0) and returns the bytes
-// written, without the NUL. Formats: %s %c %d %i %u %x %p %%, l, ll, z, width, zero fill.
+// written, without the NUL. Formats: %s %c %d %i %u %x %p %%, l, ll, z, width, zero fill. From
+// any other conversion on the format is printed as it stands: how wide its argument is nobody
+// can tell, so none behind it could be found. A NULL for %s is printed as (null).
+BOARDSMITH_PRINTF(3, 0)
 size_t boardsmith_vformat(char* out, size_t size, const char* fmt, va_list args);
 
 // Default (weak): nothing. TVMLogf sent this line of size_bytes bytes, without a NUL; the text is TVMLogf's.

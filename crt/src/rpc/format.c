@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The part of printf that log lines use: %s %c %d %i %u %x %p %%, l, ll and z, a width, zero fill to 20 digits. Nothing else,
-// so that no image carries a libc's printf. An unknown conversion is printed as it stands, and its argument is not taken.
+// The part of printf that log lines use: %s %c %d %i %u %x %p %%, l, ll and z, a width, zero fill to 20 digits. Nothing
+// else, so that no image carries a libc's printf. From an unknown conversion on the format is printed as it stands: how
+// wide the argument is that stands there nobody can tell, so none behind it could be found. A NULL for %s is printed as
+// (null).
 #include <boardsmith/boardsmith.h>
 
 #include "runtime/runtime.h"
@@ -74,6 +76,7 @@ size_t boardsmith_vformat(char* out, size_t size, const char* fmt, va_list args)
       switch (*f) {
         case 's':
           text = va_arg(n.list, const char*);
+          text = (text != NULL) ? text : "(null)";
           length = boardsmith_length(text);
           break;
         case 'c':
@@ -91,7 +94,8 @@ size_t boardsmith_vformat(char* out, size_t size, const char* fmt, va_list args)
         case '%':
           break;
         default:
-          f = fmt;
+          length = boardsmith_length(fmt);
+          f = &fmt[length - 1U];
           width = 0;
           break;
       }

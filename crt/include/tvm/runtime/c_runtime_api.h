@@ -24,6 +24,12 @@
 #define TVM_ATTRIBUTE_UNUSED __attribute__((unused))
 #endif
 
+// Lets a compiler compare a format, the nth parameter, with the arguments from the one numbered first on; first is 0
+// where they are a va_list.
+#ifndef BOARDSMITH_PRINTF
+#define BOARDSMITH_PRINTF(nth, first) __attribute__((__format__(__printf__, nth, first)))
+#endif
+
 // The version of the ABI, not of this library.
 #define TVM_VERSION "0.14.0"
 

@@ -18,7 +18,7 @@ extern "C" {
 tvm_crt_error_t TVMInitializeRuntime(void);
 
 // Sets the last error from a format (the formats of TVMLogf).
-void TVMAPIErrorf(const char* fmt, ...);
+BOARDSMITH_PRINTF(1, 2) void TVMAPIErrorf(const char* fmt, ...);
 
 #ifdef __cplusplus
 }

@@ -25,8 +25,10 @@ extern "C" {
 
 // Sends one line of text to the host, at most 255 bytes; a newline at its end is
 // dropped. The RPC server provides it; a firmware without one, or with its own way to
-// log, defines it. Formats: %s %c %d %i %u %x %p, with l, ll, z, width, zero fill.
-void TVMLogf(const char* fmt, ...);
+// log, defines it. Formats: %s %c %d %i %u %x %p, with l, ll, z, width, zero fill. Compilers
+// warn where arguments and format differ; not of what printf knows beyond these formats: from
+// such a conversion on the format is printed as it stands. A NULL for %s is printed as (null).
+BOARDSMITH_PRINTF(1, 2) void TVMLogf(const char* fmt, ...);
 
 #ifdef __cplusplus
 }

@@ -27,6 +27,7 @@ void TVMPlatformAbort(tvm_crt_error_t error);
 // Required only if crt_config.h sets BOARDSMITH_USE_PLATFORM_FORMAT; otherwise the
 // runtime formats by itself and never calls it. The contract of vsnprintf, but
 // returns the bytes written.
+BOARDSMITH_PRINTF(3, 0)
 size_t TVMPlatformFormatMessage(char* out_buf, size_t out_buf_size_bytes, const char* fmt,
                                 va_list args);
 
