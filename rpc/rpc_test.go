@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"reflect"
@@ -320,6 +321,7 @@ func TestCopies(t *testing.T) {
 	for name, d := range map[string]*rpctest.Device{
 		"streams":         {Streams: true},
 		"packets of 2048": {Packet: 2048},
+		"packets of 8192": {Packet: 8192}, // longer than what TVM's host is told
 		"packets of 128":  {Packet: 128},
 		"without limit":   {},
 	} {
@@ -366,23 +368,40 @@ func TestCopyRoundTrips(t *testing.T) {
 	}
 }
 
+// A call that is too long is refused before anything of it is sent, and the longest one goes.
 func TestLimits(t *testing.T) {
+	for name, d := range map[string]*rpctest.Device{
+		"packets": {Packet: 1024}, "streams": {Packet: 1024, Streams: true}, "long packets": {Packet: 6000, Streams: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx := within(t, 10*time.Second)
+			d.Globals = device().Globals
+			s := open(t, d, nil)
+			f := must[rpc.Function](t)(s.Function(ctx, "echo"))
+			var limit *rpc.LimitError
+			fits := d.Packet - 3 - 8 - 4 - 8 - 4 - 4 - 8
+			if _, err := f.Call(ctx, random(fits)); err != nil {
+				t.Errorf("the longest call: %v", err)
+			}
+			_, err := f.Call(ctx, random(fits+1))
+			if !errors.As(err, &limit) || failure.Of(err) != failure.DoesNotFit ||
+				!strings.Contains(err.Error(), fmt.Sprint("TVM_CRT_MAX_PACKET_SIZE_BYTES is ", d.Packet)) {
+				t.Errorf("a longer one: %v", err)
+			}
+			if d.Longest != d.Packet {
+				t.Errorf("longest message %d, packets are %d", d.Longest, d.Packet)
+			}
+		})
+	}
+}
+
+// A tensor whose description alone is too long for a packet cannot be copied.
+func TestRankLimit(t *testing.T) {
 	ctx := within(t, 10*time.Second)
-	d := device()
-	d.Streams, d.Packet = false, 1024
+	d := &rpctest.Device{Packet: 1024}
 	s := open(t, d, nil)
-	f := must[rpc.Function](t)(s.Function(ctx, "echo"))
+	tensor := must[*rpc.Tensor](t)(s.Empty(ctx, i8, slices.Repeat([]int64{1}, 200)))
 	var limit *rpc.LimitError
-	const fits = 1024 - 3 - 8 - 4 - 8 - 4 - 4 - 8
-	if _, err := f.Call(ctx, random(fits)); err != nil {
-		t.Errorf("the longest call: %v", err)
-	}
-	_, err := f.Call(ctx, random(fits+1))
-	if !errors.As(err, &limit) || failure.Of(err) != failure.DoesNotFit || !strings.Contains(err.Error(), "TVM_CRT_MAX_PACKET_SIZE_BYTES is 1024") {
-		t.Errorf("a longer one: %v", err)
-	}
-	wide := slices.Repeat([]int64{1}, 200)
-	tensor := must[*rpc.Tensor](t)(s.Empty(ctx, i8, wide))
 	if err := tensor.Write(ctx, []byte{1}); !errors.As(err, &limit) {
 		t.Errorf("a tensor of rank 200: %v", err)
 	}

@@ -319,7 +319,9 @@ type abilities struct {
 	known   bool
 	streams bool     // our firmware: a copy of any length goes in one message
 	crc32   Function // of our firmware
-	packet  int      // else the longest message that it takes, bytes; 0 if it named none
+
+	asked  bool // packet is known
+	packet int  // the longest message that it takes, streamed copies apart, bytes; 0 if it named none
 }
 
 // The lengths of copies, in bytes.
@@ -332,41 +334,43 @@ const (
 // copyHead is what a message of a copy holds besides data, and its shape: session header, packet, tensor, size.
 const copyHead = 3 + 8 + 44
 
-// learn asks what the device can do, the first time.
+// learn asks whether the device streams, the first time.
 func (s *Session) learn(ctx context.Context) error {
-	if s.known.abilities.known {
+	a := &s.known.abilities
+	if a.known {
 		return nil
 	}
-	saved := s.request // whoever asks may have a request half made
-	saved.Args = slices.Clone(saved.Args)
-	defer func() { s.request = saved }()
-	var missing *NotFoundError
-	a := abilities{known: true}
+	defer s.aside()()
 	crc, err := s.global(ctx, "boardsmith.crc32")
-	switch {
-	case err == nil:
-		a.streams, a.crc32 = true, crc
-	case errors.As(err, &missing):
-		a.packet, err = s.packetSize(ctx)
-	}
-	if err != nil {
+	var missing *NotFoundError
+	if err != nil && !errors.As(err, &missing) {
 		return err
 	}
-	s.known.abilities = a
+	a.known, a.streams, a.crc32 = true, err == nil, crc
 	return nil
 }
 
-// packetSize asks a device how long a message it takes (rpc.md §7).
+// packetSize asks how long a message the device takes, the first time (rpc.md §7). TVM's host can receive 2048 bytes,
+// and our firmware never tells it to ask for more; with an argument, of which TVM's firmware takes no notice, ours
+// tells what it really takes.
 func (s *Session) packetSize(ctx context.Context) (int, error) {
+	a := &s.known.abilities
+	if a.asked {
+		return a.packet, nil
+	}
+	defer s.aside()()
 	f, err := s.global(ctx, "tvm.rpc.server.GetCRTMaxPacketSize")
 	var missing *NotFoundError
 	if errors.As(err, &missing) {
+		a.asked = true
 		return 0, nil
 	}
 	if err != nil {
 		return 0, err
 	}
-	s.begin(CodeCallFunc).Handle = f.handle
+	p := s.begin(CodeCallFunc)
+	p.Handle = f.handle
+	p.Args = append(p.Args, Int(1))
 	result, err := s.call(ctx, f.name)
 	if err != nil {
 		return 0, fmt.Errorf("calling %s: %w", f.name, err)
@@ -376,7 +380,15 @@ func (s *Session) packetSize(ctx context.Context) (int, error) {
 		return 0, s.breakUp(protocolErrorf("%s returned %v", f.name, result))
 	}
 	const notCounted = 11 // the packet's length and the session's header
-	return int(n) + notCounted, nil
+	a.asked, a.packet = true, int(n)+notCounted
+	return a.packet, nil
+}
+
+// aside lets requests be made while another is half made; what it returns brings that one back.
+func (s *Session) aside() func() {
+	saved := s.request
+	saved.Args = slices.Clone(saved.Args)
+	return func() { s.request = saved }
 }
 
 // checkLength refuses a call that is too long for the device, before anything of it is sent. It asks the device only
@@ -388,10 +400,11 @@ func (s *Session) checkLength(ctx context.Context, name string) error {
 	if n <= always {
 		return nil
 	}
-	if err := s.learn(ctx); err != nil {
+	limit, err := s.packetSize(ctx)
+	if err != nil {
 		return err
 	}
-	if limit := s.known.abilities.packet; limit > 0 && n > limit {
+	if limit > 0 && n > limit {
 		return &LimitError{What: "call of " + name, Bytes: n, Limit: limit, Macro: packetMacro}
 	}
 	return nil
@@ -406,7 +419,14 @@ func (s *Session) block(ctx context.Context, t *Tensor) (int, error) {
 	if s.transport.Lossy() {
 		n = lossyBlock
 	}
-	if limit := s.known.abilities.packet; limit > 0 {
+	if s.known.abilities.streams {
+		return n, nil
+	}
+	limit, err := s.packetSize(ctx)
+	if err != nil {
+		return 0, err
+	}
+	if limit > 0 {
 		head := copyHead + 8*len(t.ref.Shape)
 		if limit <= head {
 			return 0, &LimitError{

@@ -25,7 +25,7 @@ type Func func(d *Device, args []rpc.Value) ([]rpc.Value, error)
 type Device struct {
 	Globals map[string]Func // beside those that every device has
 	Module  map[string]Func // the system library
-	Packet  int             // longest message, bytes, told by GetCRTMaxPacketSize; 0 means that there is no such function
+	Packet  int             // longest message, bytes, told by GetCRTMaxPacketSize as our firmware does; 0 means that there is no such function
 	Streams bool            // it has boardsmith.crc32, as our firmware does
 	Seed    byte            // of its session's nonces; 0 means a random one
 	Damage  string          // what it answers to a damaged request; "" means nothing
@@ -235,7 +235,7 @@ func (d *Device) Memory(t *rpc.DLTensor, n uint64) ([]byte, error) {
 			return b[at-base:][:n], nil
 		}
 	}
-	return nil, errors.New("copy outside known memory")
+	return nil, errors.New("tensor outside known memory")
 }
 
 // Content returns all of a tensor's memory.
@@ -286,8 +286,12 @@ func (d *Device) globals() map[string]Func {
 		"runtime.RPCTimeEvaluator":         timeEvaluator,
 	}
 	if d.Packet > 0 {
-		all["tvm.rpc.server.GetCRTMaxPacketSize"] = func(*Device, []rpc.Value) ([]rpc.Value, error) {
-			return Result(rpc.Int(int64(d.Packet - 11))), nil
+		all["tvm.rpc.server.GetCRTMaxPacketSize"] = func(_ *Device, args []rpc.Value) ([]rpc.Value, error) {
+			n := d.Packet
+			if len(args) == 0 {
+				n = min(n, 2048) // what TVM's host can receive
+			}
+			return Result(rpc.Int(int64(n - 11))), nil
 		}
 	}
 	if d.Streams {

@@ -40,13 +40,21 @@ static int module_get_function(PACKED_PARAMETERS) {
   return 0;
 }
 
-// tvm.rpc.server.GetCRTMaxPacketSize() -> int: what the host may put into one RPC packet.
+// No message that TVM's host receives may be longer: its own buffer has so many bytes, and it asks for as much as it
+// was told that it may send.
+#define TVM_HOST_MESSAGE_BYTES 2048
+
+// tvm.rpc.server.GetCRTMaxPacketSize() -> int: what the host may put into one RPC packet, and what TVM's host can take.
+// With an argument, whatever it is, only the former counts: so asks a host that receives messages of any length.
 static int max_packet_size(PACKED_PARAMETERS) {
   (void)args;
   (void)type_codes;
-  (void)num_args;
   (void)resource_handle;
-  out_value->v_int64 = (int64_t)(TVM_CRT_MAX_PACKET_SIZE_BYTES) - 11;
+  int64_t bytes = TVM_CRT_MAX_PACKET_SIZE_BYTES;
+  if ((num_args == 0) && (bytes > TVM_HOST_MESSAGE_BYTES)) {
+    bytes = TVM_HOST_MESSAGE_BYTES;
+  }
+  out_value->v_int64 = bytes - 11;
   *out_type = (int)kTVMArgInt;
   return 0;
 }

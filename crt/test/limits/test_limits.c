@@ -102,7 +102,10 @@ static void test_max_modules(void** state) {
   assert_int_equal(TVMFuncCall((void*)(uintptr_t)0x80078000U, NULL, NULL, 0, &r, &rc), -1);
   assert_string_equal(TVMGetLastError(), "invalid handle: 80078000");
   assert_int_equal(call_global("tvm.rpc.server.GetCRTMaxPacketSize", NULL, NULL, 0, &r, &rc), 0);
-  assert_int_equal(r.v_int64, 2037);
+  assert_int_equal(r.v_int64, 2037);  // not more than TVM's host can receive
+  assert_int_equal(call_global("tvm.rpc.server.GetCRTMaxPacketSize", &r, &rc, 1, &r, &rc), 0);
+  assert_int_equal(rc, kTVMArgInt);
+  assert_int_equal(r.v_int64, TVM_CRT_MAX_PACKET_SIZE_BYTES - 11);  // for a host that asks for it
 }
 
 // 256 bytes: 13 functions with 64-bit pointers, 17 with 32-bit ones.
