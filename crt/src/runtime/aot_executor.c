@@ -31,10 +31,10 @@ _Static_assert(GROUP_AT(OUTPUTS, outputs) && GROUP_AT(POOLS, workspace_pools), "
 // Names of the function that runs a model. From TVM 0.12 on the system library has the wrapper, which brings the pool that
 // TVM adds by itself; up to 0.11 it has only the main function, which gets that pool as an argument.
 static const char run_wrapper[] = "%_run";
-static const char run_main[] = "%___tvm_main__";
 
 // Returns the pattern of the one that the module has.
 static const char* entry_of(TVMModuleHandle module, const char* model) {
+  static const char run_main[] = "%___tvm_main__";
   TVMFunctionHandle function;
   return (boardsmith_module_find(module, run_wrapper, model, &function) == 0) ? run_wrapper : run_main;
 }
