@@ -223,6 +223,9 @@ func (s *session) makeSystem(ctx context.Context, release, name, dir string) (*s
 	if err := s.bootstrap(ctx, release, dir); err != nil {
 		return nil, err
 	}
+	if err := os.Chmod(dir, 0o755); err != nil { // all users of the system go through its root
+		return nil, err
+	}
 	sys := &system{
 		name: name, dir: dir, grace: 2 * time.Second,
 		env:   systemEnv(settings, os.Environ()),
