@@ -163,7 +163,8 @@ func (s *Session) NewArray(ctx context.Context, a *ndarray.Array) (*Tensor, erro
 }
 
 // TensorAt returns a tensor of memory that is the device's own, at a handle that one of its functions returned: of a
-// parameter in flash, say. It need not be freed.
+// parameter in flash, say. Our firmware takes it only if the memory there is a window (boardsmith_window_add). It need
+// not be freed.
 func (s *Session) TensorAt(ctx context.Context, h Handle, dtype ndarray.DType, shape []int64) (*Tensor, error) {
 	if err := s.take(ctx); err != nil {
 		return nil, err

@@ -18,9 +18,9 @@ extern "C" {
 // ---- Memory that the host may touch -------------------------------------------
 
 // A stretch of memory that the host may read and, if writable, write, besides what
-// the runtime itself allocated for it: a user's buffer, a pool, linked parameters. A tensor of
-// a call may lie in one that is not writable: whether the function writes to it the runtime
-// cannot know.
+// the runtime itself allocated for it: a user's buffer, a pool, linked parameters. A function
+// that returns an address for use in tensors registers the memory there. A tensor of a call may
+// lie in a window that is not writable: whether the function writes to it the runtime cannot know.
 typedef struct boardsmith_window {
   struct boardsmith_window* next;
   uintptr_t base;
