@@ -33,6 +33,10 @@ func TestContexts(t *testing.T) {
 		calls := failuretest.Calls{
 			"Programmer.Do":   func(ctx context.Context) error { return p.Do(ctx, job) },
 			"Programmer.Read": func(ctx context.Context) error { _, err := p.Read(ctx, []Range{{0, 16}}); return err },
+			"Inspector.Inspect": func(ctx context.Context) error {
+				_, _, err := p.(Inspector).Inspect(ctx, []Range{{0, 16}})
+				return err
+			},
 			"DebugServer.Serve": func(ctx context.Context) error {
 				return p.(DebugServer).Serve(ctx, 1, func(context.Context) error { return nil })
 			},
