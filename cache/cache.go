@@ -29,7 +29,7 @@ type File struct {
 	Data []byte
 }
 
-// A Cache is a folder of entries. The zero value is not usable.
+// A Cache is a folder of entries. The zero value is not usable. It may be used from several goroutines.
 type Cache struct {
 	dir    string
 	verify bool
@@ -111,6 +111,9 @@ func (c *Cache) Put(k Key, files []File) error {
 		return fmt.Errorf("cache: %w", err)
 	}
 	if err := atomicwriter.WriteFile(path, data, 0o644); err != nil {
+		if _, there := c.read(k); there {
+			return nil // on Windows an entry that somebody reads cannot be replaced, and it is as good
+		}
 		return fmt.Errorf("cache: %w", err)
 	}
 	return c.swept()

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"reflect"
+	"runtime"
 	"testing"
 )
 
@@ -115,7 +116,12 @@ func TestVerify(t *testing.T) {
 func TestDefaultDir(t *testing.T) {
 	home := t.TempDir()
 	t.Setenv("XDG_CACHE_HOME", home)
+	t.Setenv("LocalAppData", home) // the same on Windows
+	t.Setenv("HOME", home)
 	t.Setenv("BOARDSMITH_HOME", "")
+	if runtime.GOOS == "darwin" {
+		home = filepath.Join(home, "Library", "Caches")
+	}
 	if d, err := DefaultDir(); err != nil || d != filepath.Join(home, "boardsmith") {
 		t.Errorf("got %q, %v", d, err)
 	}

@@ -18,7 +18,8 @@ import (
 	"github.com/boardsmith/boardsmith/rpc"
 )
 
-// An Executor runs one model. Its methods are for one goroutine, as its session is.
+// An Executor runs one model. One goroutine at a time may use it; several executors of one session may be used at once, as the
+// session may.
 type Executor interface {
 	// Inputs and Outputs are the model's, in its order, with every type and shape.
 	Inputs() []mlf.Tensor

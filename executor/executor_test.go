@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -378,6 +379,37 @@ func TestGraphs(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestTwoExecutors runs one session's model from two goroutines, each with an executor of its own; the race detector looks on.
+func TestTwoExecutors(t *testing.T) {
+	a := graphArchive(t, false, 2)
+	ctx, s := open(t, a)
+	var all sync.WaitGroup
+	for k := range byte(2) {
+		all.Go(func() {
+			e, err := executor.Open(ctx, s, a.Modules[0])
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			x := &ndarray.Array{DType: ndarray.DType{Bits: 8, Lanes: 1}, Shape: []int64{2, 2}, Data: []byte{10 * k, 2, 3, 4}}
+			for range 20 {
+				if err := errors.Join(e.SetInput(ctx, "x", x), e.Run(ctx)); err != nil {
+					t.Error(err)
+					return
+				}
+				if out, err := e.Output(ctx, 0); err != nil || out.Data[0] != 10*k+10 {
+					t.Errorf("executor %d: %+v, %v", k, out, err)
+					return
+				}
+			}
+			if err := e.Close(ctx); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
 }
 
 func TestGraphWithoutParameters(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -151,7 +152,7 @@ func TestExtract(t *testing.T) {
 		if skipped != os.IsNotExist(err) || !skipped && !bytes.Equal(got, f.Data) {
 			t.Errorf("%s: %d bytes, %v", f.Name, len(got), err)
 		}
-		if info, err := os.Stat(filepath.Join(dir, filepath.FromSlash(f.Name))); err == nil && info.Mode() != 0o644 {
+		if info, err := os.Stat(filepath.Join(dir, filepath.FromSlash(f.Name))); err == nil && info.Mode() != 0o644 && runtime.GOOS != "windows" {
 			t.Errorf("%s has mode %v", f.Name, info.Mode())
 		}
 	}
@@ -161,8 +162,8 @@ func TestExtract(t *testing.T) {
 	// A link in the folder must not lead out of it.
 	out := t.TempDir()
 	bad := t.TempDir()
-	if err := os.Symlink(out, filepath.Join(bad, "codegen")); err != nil {
-		t.Skipf("no links here: %v", err)
+	if err := os.Symlink(out, filepath.Join(bad, "codegen")); err != nil || runtime.GOOS == "windows" {
+		t.Skipf("no links here, or such as only Wine's host sees: %v", err)
 	}
 	if err := a.Extract(bad); err == nil {
 		t.Error("a link led out of the folder")

@@ -21,7 +21,8 @@ import (
 )
 
 // A Device is one board on the desk, one emulator or one process; a board is only the kind. It is held by its user
-// until Close.
+// until Close. One goroutine at a time may use it; several devices may be used at once, and the sessions that they open from any
+// goroutines.
 type Device struct {
 	board        *boards.Board
 	env          Env

@@ -36,7 +36,8 @@ type Spec struct {
 	Env
 }
 
-// An Env is what the steps need of the place they run in. The zero value is the normal case.
+// An Env is what the steps need of the place they run in. The zero value is the normal case. Steps in several goroutines may have
+// the same one: Progress and Tool must allow for that.
 type Env struct {
 	Path     []string     // folders whose boards/ and templates/ are looked into before the shipped ones
 	Log      hclog.Logger // nil: nothing is logged
@@ -93,7 +94,8 @@ func (e Env) cache() *cache.Cache {
 	return cache.New(dir, cache.Options{})
 }
 
-// A Project is a folder made by Generate, held by this process until Close.
+// A Project is a folder made by Generate, held by this process until Close. One goroutine at a time may use it; several projects
+// may be used at once, also with one Env, and an Image that one has built by anybody.
 type Project struct {
 	dir   string // absolute
 	env   Env

@@ -684,6 +684,35 @@ func TestManyGoroutines(t *testing.T) {
 	all.Wait()
 }
 
+// One tensor is written, read and viewed from several goroutines; the race detector looks on.
+func TestTensorAtOnce(t *testing.T) {
+	ctx := within(t, 20*time.Second)
+	s := open(t, device(), nil)
+	tensor := must[*rpc.Tensor](t)(s.Empty(ctx, i8, []int64{8}))
+	var all sync.WaitGroup
+	for _, do := range []func() error{
+		func() error { return tensor.Write(ctx, make([]byte, 8)) },
+		func() error { return tensor.Read(ctx, make([]byte, 8)) },
+		func() error { return tensor.Discard(ctx) },
+		func() error {
+			v, err := tensor.View(f32, []int64{2})
+			if err == nil {
+				err = v.Read(ctx, make([]byte, 8))
+			}
+			return err
+		},
+	} {
+		all.Go(func() {
+			for range 20 {
+				if err := do(); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+}
+
 // A goroutine that waits for its turn stops when its context ends, and Close does not wait for a call for ever.
 func TestWaitingForTurn(t *testing.T) {
 	link := held{sent: make(chan struct{})}
