@@ -18,9 +18,6 @@ import (
 	"github.com/moby/sys/atomicwriter"
 )
 
-// raced are the packages with goroutines of their own; they are cheap enough to run a second time under -race.
-var raced = []string{"./transport/...", "./rpc/...", "./cache/...", "./flasher/..."}
-
 // testLimit and fullLimit end a run that hangs; a good one of the first takes less than 15 minutes on two cores.
 const (
 	testLimit = 80 * time.Minute
@@ -75,20 +72,22 @@ func (s *session) testAll(ctx context.Context, t *tally, full bool) error {
 	steps := []func(context.Context, *tally) error{
 		func(ctx context.Context, t *tally) error { return s.runChecks(ctx, s.lintChecks(), t) },
 		func(ctx context.Context, t *tally) error {
-			return s.goTest(ctx, t, env, "-count=1", each, "-shuffle="+seed, "./...")
+			raceEnv, race := s.raceDetector()
+			args := append(race, "-count=1", each, "-shuffle="+seed, "./...")
+			return s.goTest(ctx, t, append(raceEnv, env...), args...)
 		},
 	}
 	if s.inBoardsmith() {
 		if err := s.setupForTests(ctx); err != nil {
 			return err
 		}
-		steps = append(steps, s.race, func(ctx context.Context, t *tally) error { return s.cTests(ctx, t, env) }, s.testRuntimeFigures)
+		steps = append(steps, func(ctx context.Context, t *tally) error { return s.cTests(ctx, t, env) }, s.testRuntimeFigures)
 	}
 	if full {
 		steps = append(steps, s.fuzz)
 	}
 	if full && s.inBoardsmith() {
-		steps = append(steps, s.briefDebians)
+		steps = append(steps, s.windowsTests, s.briefDebians)
 	}
 	for _, step := range steps {
 		if err := step(ctx, t); err != nil {
@@ -183,12 +182,17 @@ func (s *session) setupForTests(ctx context.Context) error {
 	return nil
 }
 
-// race runs the packages with goroutines under the race detector, as one check.
-func (s *session) race(ctx context.Context, t *tally) error {
-	return s.runChecks(ctx, []check{{
-		name: "go test -race", argv: append([]string{"go", "test", "-race", "-short", "-count=1"}, raced...),
-		env: []string{"CGO_ENABLED=1"}, needs: "gcc",
-	}}, t)
+// raceDetector returns the environment and the flag with which boardsmith's own tests run under the race detector: most of
+// their time is that of compilers and emulators, which it does not slow down. It needs a C compiler.
+func (s *session) raceDetector() (env, args []string) {
+	if !s.inBoardsmith() {
+		return nil, nil
+	}
+	if _, err := exec.LookPath("gcc"); err != nil {
+		s.out.notef("the tests run without the race detector: gcc is not installed")
+		return nil, nil
+	}
+	return []string{"CGO_ENABLED=1"}, []string{"-race"}
 }
 
 func (s *session) cTests(ctx context.Context, t *tally, env []string) error {

@@ -21,7 +21,7 @@ import (
 	"github.com/boardsmith/boardsmith/internal/virtualprobe/keepertest"
 )
 
-func TestMain(m *testing.M) { keepertest.Main(m) }
+func TestMain(m *testing.M) { keepertest.Main(m, keeperFlags...) }
 
 // A kept chip has its flash and its wear from command to command, and from keeper to keeper.
 func TestKeeper(t *testing.T) {

@@ -15,8 +15,10 @@ import (
 // variable names the executable, as users name it.
 const variable = "BOARDSMITH_KEEPER"
 
-// folder holds what was built here; "" before.
-var folder string
+var (
+	folder string   // of what was built here; "" before
+	flags  []string // to build it with
+)
 
 // Path returns the path of the executable: the one that $BOARDSMITH_KEEPER names, else it is built at the first call. Then the
 // variable names it, so that this process and its children find it.
@@ -36,12 +38,9 @@ var Path = sync.OnceValues(func() (string, error) {
 	return path, os.Setenv(variable, path)
 })
 
-// Build builds the executable at path; with the race detector, if this program has it.
+// Build builds the executable at path.
 func Build(path string) error {
-	args := []string{"build", "-o", path}
-	if raceDetector {
-		args = append(args, "-race")
-	}
+	args := append([]string{"build", "-o", path}, flags...)
 	cmd := exec.Command("go", append(args, "./cmd/boardsmith-keeper")...)
 	_, here, _, _ := runtime.Caller(0)
 	cmd.Dir = strings.TrimSuffix(filepath.ToSlash(filepath.Dir(here)), "/internal/virtualprobe/keepertest")
@@ -59,8 +58,9 @@ func Use(t testing.TB) {
 	}
 }
 
-// Main runs a package's tests, and ends the process.
-func Main(m *testing.M) {
+// Main runs a package's tests, with an executable that is built with these flags, and ends the process.
+func Main(m *testing.M, buildFlags ...string) {
+	flags = buildFlags
 	code := m.Run()
 	Clean()
 	os.Exit(code)

@@ -1,5 +1,0 @@
-//go:build !race
-
-package keepertest
-
-const raceDetector = false
