@@ -372,11 +372,13 @@ func acquireSettings(dump string) []byte {
 // ownNamespaces are unshare's options for mounts and processes that end with it.
 func ownNamespaces() []string { return []string{"--mount", "--pid", "--fork", "--kill-child"} }
 
-// enter mounts what a system needs, and runs a command in it. The shell waits for the command as process 1, so that it
+// enter mounts what a system needs, and runs a command in it. The system's root is made a mount, so that programs in it
+// can have mounts of their own in turn. The shell waits for the command as process 1, so that it
 // can collect processes that lost their parent.
 const enter = `
 root=$1 folder=$2 command=$3
 shift 3
+mount --bind "$root" "$root"
 for shown do
   mount --bind "${shown%%=*}" "$root${shown#*=}"
   mount -o remount,bind,ro "$root${shown#*=}"
