@@ -148,7 +148,9 @@ type Link struct {
 	Program string   `json:"program,omitzero"` // of qemu: the emulator
 	Args    []string `json:"args,omitzero"`    // of qemu: the machine; "{image}" stands for the ELF file, which is else given by -kernel
 	Install string   `json:"install,omitzero"` // of qemu: one command that installs it on Debian, for messages
-	USB     string   `json:"usb,omitzero"`     // of serial: vendor and product of the adapter, as in "0483:374b"
+	// MinVersion is, of qemu, the first version of the emulator that has the machine, as in "9.1"; "" means any.
+	MinVersion string `json:"min_version,omitzero"`
+	USB        string `json:"usb,omitzero"` // of serial: vendor and product of the adapter, as in "0483:374b"
 	// Interface is, of serial, the number of the USB interface that is the UART, where the adapter has several.
 	Interface *int `json:"interface,omitzero"`
 	Baud      int  `json:"baud,omitzero"` // of serial and qemu: bits a second; 0 means 115200

@@ -227,6 +227,8 @@ func TestBadFiles(t *testing.T) {
 		{"emulator without program", `{"inherits": "cpu/native", "templates": ["baremetal"],` + "\n" + `"link": {"kind": "qemu"}, "flash": {"runner": "none"}}`, `x.json:2: link: a link of kind qemu names a program`},
 		{"adapter's name", `{"inherits": "cpu/native", "templates": ["baremetal"],` + "\n" + `"link": {"kind": "serial", "usb": "ST-Link"}, "flash": {"runner": "none"}}`, `x.json:2: link.usb: "ST-Link" is not vendor:product`},
 		{"interface", `{"inherits": "cpu/native", "templates": ["baremetal"],` + "\n" + `"link": {"kind": "serial", "interface": 256}, "flash": {"runner": "none"}}`, `x.json:2: link.interface: 256 is not between 0 and 255`},
+		{"emulator's version", `{"inherits": "cpu/native", "templates": ["baremetal"], "flash": {"runner": "none"},` + "\n" + `"link": {"kind": "qemu", "program": "q", "args": ["m"], "min_version": "QEMU 9"}}`, `x.json:2: link.min_version: "QEMU 9" is not a version, as in 9.1`},
+		{"version of a UART", `{"inherits": "cpu/native", "templates": ["baremetal"], "flash": {"runner": "none"},` + "\n" + `"link": {"kind": "serial", "min_version": "9.1"}}`, `only a link of kind qemu has a program, args, install and min_version`},
 		{"probe's name", `{"inherits": "cpu/native", "templates": ["baremetal"], "link": {"kind": "process"},` + "\n" + `"flash": {"runner": "none", "usb": "0483"}}`, `x.json:2: flash.usb: "0483" is not vendor:product`},
 		{"clock", "{" + rest + ",\n\"core_hz\": -1}", `x.json:2: core_hz: -1 is not between`},
 		{"regions overlap", "{" + rest + ",\n\"memory\": [{\"name\": \"a\", \"size\": 4}, {\"name\": \"b\", \"origin\": 3, \"size\": 4}]}", `x.json:2: memory: regions "a" and "b" overlap`},

@@ -33,6 +33,7 @@ var (
 	symbolRE   = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 	defineRE   = regexp.MustCompile(`^[A-Z][A-Z0-9_]*$`)
 	regionRE   = regexp.MustCompile(`^[a-z][a-z0-9_]*$`)
+	versionRE  = regexp.MustCompile(`^[0-9]{1,4}(\.[0-9]{1,4}){0,3}$`)
 	usbRE      = regexp.MustCompile(`^[0-9a-f]{4}:[0-9a-f]{4}$`)
 )
 
@@ -58,8 +59,11 @@ func (b *Board) checkLink() error {
 	if l.Kind == "qemu" && (l.Program == "" || len(l.Args) == 0) {
 		return b.wrong("link", "a link of kind qemu names a program and args")
 	}
-	if l.Kind != "qemu" && (l.Program != "" || len(l.Args) > 0 || l.Install != "") {
-		return b.wrong("link.program", "only a link of kind qemu has a program, args and install")
+	if l.Kind != "qemu" && (l.Program != "" || len(l.Args) > 0 || l.Install != "" || l.MinVersion != "") {
+		return b.wrong("link.program", "only a link of kind qemu has a program, args, install and min_version")
+	}
+	if l.MinVersion != "" && !versionRE.MatchString(l.MinVersion) {
+		return b.wrong("link.min_version", "%q is not a version, as in 9.1", l.MinVersion)
 	}
 	if l.USB != "" && !usbRE.MatchString(l.USB) {
 		return b.wrong("link.usb", notUSB, l.USB)

@@ -475,7 +475,7 @@ func (p *Project) runBuild(ctx context.Context, path string, held *os.File, r *r
 	err := tool.run(ctx)
 	if failed := (*ToolError)(nil); errors.As(err, &failed) && !r.hasLibrary(p.Board()) && libraryMissing.Match(failed.Tail) {
 		chain := p.Board().Toolchain
-		return &MissingToolError{"the C library of " + chain.CC, chain.Install}
+		return &MissingToolError{Tool: "the C library of " + chain.CC, Install: chain.Install}
 	}
 	return err
 }

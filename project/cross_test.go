@@ -80,8 +80,68 @@ func TestNoEmulator(t *testing.T) {
 	if !errors.As(err, &missing) || !strings.Contains(missing.NextStep(), "apt-get install qemu-system-arm") {
 		t.Errorf("got %v", err)
 	}
-	if _, emulator := MissingTools(b); len(emulator) != 1 || emulator[0].Tool != b.Link.Program {
+	if _, emulator := MissingTools(t.Context(), b); len(emulator) != 1 || emulator[0].Tool != b.Link.Program {
 		t.Errorf("missing: %v", emulator)
+	}
+}
+
+// emulatorSaying puts a program into PATH that says this of its version, notes each time that it is asked, and ends at once
+// when it is to emulate.
+func emulatorSaying(t *testing.T, said string) (name, asked string) {
+	t.Helper()
+	bin := t.TempDir()
+	name, asked = "qemu-system-told", filepath.Join(bin, "asked")
+	script := "#!/bin/sh\n[ \"$1\" = --version ] || exit 0\necho >>" + asked + "\ncat <<'END'\n" + said + "\nEND\n"
+	must(t, os.WriteFile(filepath.Join(bin, name), []byte(script), 0o755))
+	t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
+	return name, asked
+}
+
+// TestEmulatorTooOld has emulators say their versions to a board that needs a certain one.
+func TestEmulatorTooOld(t *testing.T) {
+	for _, c := range []struct{ said, needs, refused string }{
+		{"QEMU emulator version 7.2.22 (Debian 1:7.2+dfsg-7+deb12u18)\nCopyright", "9.1", "qemu-system-told is version 7.2.22, and 9.1 or newer is needed"},
+		{"QEMU emulator version 9.0.4", "9.1", "qemu-system-told is version 9.0.4, and 9.1 or newer is needed"},
+		{"QEMU emulator version 9.1.0", "9.1", ""},
+		{"QEMU emulator version 10.0.13 (Debian 1:10.0.13+ds-0+deb13u1)", "9.1", ""},
+		{"QEMU emulator version 9", "9.1", "qemu-system-told is version 9, and 9.1 or newer is needed"},
+		{"an emulator", "9.1", "qemu-system-told names no version, and 9.1 or newer is needed"},
+		{"an emulator", "", ""},
+	} {
+		name, _ := emulatorSaying(t, c.said)
+		b, err := boards.Find("mps2_an385", nil)
+		must(t, err)
+		b.Link.Program, b.Link.MinVersion, b.Link.Install = name, c.needs, "apt-get install qemu-told, of backports"
+		link, err := startEmulator(t.Context(), &Device{board: b}, &Image{Path: "x"})
+		if c.refused == "" {
+			must(t, err)
+			link.Close()
+			continue
+		}
+		var missing *MissingToolError
+		if !errors.As(err, &missing) || err.Error() != c.refused || failure.Of(err) != failure.ToolMissing || !strings.Contains(failure.Next(err), "backports") {
+			t.Errorf("%q: got %v (%s)", c.said, err, failure.Next(err))
+		}
+		if _, emulator := MissingTools(t.Context(), b); len(emulator) != 1 || emulator[0].Error() != c.refused {
+			t.Errorf("%q: missing: %v", c.said, emulator)
+		}
+	}
+}
+
+// A device's emulator is asked once.
+func TestEmulatorAskedOnce(t *testing.T) {
+	b, err := boards.Find("mps2_an385", nil)
+	must(t, err)
+	name, asked := emulatorSaying(t, "QEMU emulator version 10.0.13")
+	b.Link.Program, b.Link.MinVersion = name, "9.1"
+	d := &Device{board: b}
+	for range 3 {
+		link, err := startEmulator(t.Context(), d, &Image{Path: "x"})
+		must(t, err)
+		link.Close()
+	}
+	if text, err := os.ReadFile(asked); err != nil || len(text) != 1 {
+		t.Errorf("asked %d times, %v", len(text), err)
 	}
 }
 

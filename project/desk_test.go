@@ -463,7 +463,7 @@ func TestErasesThatNeverBegan(t *testing.T) {
 			find := d.env.Tool
 			d.env.Tool = func(name string) (string, error) {
 				if name == tool {
-					return "", &MissingToolError{name, "apt"}
+					return "", &MissingToolError{Tool: name, Install: "apt"}
 				}
 				return find(name)
 			}

@@ -27,6 +27,7 @@ type Device struct {
 	board        *boards.Board
 	env          Env
 	clockChecked bool   // against the host's
+	emulator     string // its path, once it was found to be new enough
 	bench        *bench // of a board with a probe; nil where the image is loaded when the link opens
 }
 
@@ -225,12 +226,15 @@ func startProcess(ctx context.Context, d *Device, i *Image) (transport.Link, err
 // instructions as time, 16 ns each, and sleeps through real time while the firmware idles.
 func startEmulator(ctx context.Context, d *Device, i *Image) (transport.Link, error) {
 	l := d.board.Link
-	path, err := findTool(l.Program, l.Install)
-	if err != nil {
-		return nil, err
+	if d.emulator == "" {
+		path, err := findEmulator(ctx, l)
+		if err != nil {
+			return nil, err
+		}
+		d.emulator = path
 	}
 	p, err := transport.StartProcess(ctx, transport.ProcessConfig{
-		Path: path, Args: emulatorArgs(l.Args, i.Path), Env: command.Environment("/"), Dir: "/",
+		Path: d.emulator, Args: emulatorArgs(l.Args, i.Path), Env: command.Environment("/"), Dir: "/",
 		StaysOnEOF: true, Log: d.env.log(),
 	})
 	if err != nil {

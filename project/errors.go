@@ -54,13 +54,24 @@ func (e *LockedError) NextStep() string {
 	return "wait until it has ended, or choose another project folder"
 }
 
-// A MissingToolError is a program that is not installed.
+// A MissingToolError is a program that is not installed, or is too old.
 type MissingToolError struct {
 	Tool    string
 	Install string // one command that installs it; "" if unknown
+	Version string // the installed one's, where Needs is set; "" if it names none
+	Needs   string // the oldest version that will do; "" where none is installed
 }
 
-func (e *MissingToolError) Error() string { return fmt.Sprintf("%s is not installed", e.Tool) }
+func (e *MissingToolError) Error() string {
+	switch {
+	case e.Needs == "":
+		return fmt.Sprintf("%s is not installed", e.Tool)
+	case e.Version == "":
+		return fmt.Sprintf("%s names no version, and %s or newer is needed", e.Tool, e.Needs)
+	default:
+		return fmt.Sprintf("%s is version %s, and %s or newer is needed", e.Tool, e.Version, e.Needs)
+	}
+}
 
 // FailureClass says that a tool is missing.
 func (e *MissingToolError) FailureClass() failure.Class { return failure.ToolMissing }

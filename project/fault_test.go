@@ -8,7 +8,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -118,18 +117,14 @@ func boardWith(t *testing.T, name, file, source string, functions map[string]str
 	return own, shelfWith(t, map[string]string{own + ".json": string(text), file: source})
 }
 
-// needBoardTools skips where the board's compiler or emulator is not installed.
+// needBoardTools skips where the board's compiler or emulator is not installed or too old.
 func needBoardTools(t *testing.T, name string, path []string) {
 	t.Helper()
 	b, err := boards.Find(name, path)
 	must(t, err)
-	for _, tool := range []string{b.Toolchain.CC, b.Link.Program} {
-		if tool == "" {
-			continue
-		}
-		if _, err := exec.LookPath(tool); err != nil {
-			t.Skipf("%s is not installed", tool)
-		}
+	compiler, emulator := MissingTools(t.Context(), b)
+	for _, e := range slices.Concat(compiler, emulator) {
+		t.Skipf("board %s: %v", name, e)
 	}
 }
 

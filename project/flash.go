@@ -67,7 +67,7 @@ func (e Env) tool(name string) (string, error) {
 	}
 	path, err := exec.LookPath(name)
 	if err != nil {
-		return "", &MissingToolError{name, "mage setup"}
+		return "", &MissingToolError{Tool: name, Install: "mage setup"}
 	}
 	return path, nil
 }

@@ -32,16 +32,18 @@ func chips(t *testing.T, wanted func(*boards.Board) bool) []*boards.Board {
 	return all
 }
 
-func hasCompiler(b *boards.Board) (why string) {
-	compiler, _ := project.MissingTools(b)
+func hasCompiler(t *testing.T, b *boards.Board) (why string) {
+	t.Helper()
+	compiler, _ := project.MissingTools(t.Context(), b)
 	if len(compiler) > 0 {
 		return compiler[0].Error() + ": " + compiler[0].NextStep()
 	}
 	return ""
 }
 
-func hasEmulator(b *boards.Board) (why string) {
-	_, emulator := project.MissingTools(b)
+func hasEmulator(t *testing.T, b *boards.Board) (why string) {
+	t.Helper()
+	_, emulator := project.MissingTools(t.Context(), b)
 	if len(emulator) > 0 {
 		return emulator[0].Error() + ": " + emulator[0].NextStep()
 	}
@@ -76,7 +78,7 @@ func TestEveryChipBuilds(t *testing.T) {
 	c := cache.New(t.TempDir(), cache.Options{})
 	for _, b := range all {
 		t.Run(b.Name, func(t *testing.T) {
-			if why := hasCompiler(b); why != "" {
+			if why := hasCompiler(t, b); why != "" {
 				t.Skip(why)
 			}
 			ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)

@@ -23,7 +23,7 @@ func (e Env) findKeeper() (string, error) {
 	}
 	path, err := virtualprobe.Find()
 	if errors.Is(err, exec.ErrNotFound) {
-		return "", &MissingToolError{virtualprobe.Program, installKeeper}
+		return "", &MissingToolError{Tool: virtualprobe.Program, Install: installKeeper}
 	}
 	return path, err
 }

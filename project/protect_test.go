@@ -49,7 +49,7 @@ func emulated(t *testing.T) (names []string) {
 	for _, name := range boards.List(nil) {
 		b, err := boards.Find(name, nil)
 		must(t, err)
-		if b.Link.Kind != "serial" {
+		if b.Link.Kind != "serial" && NewEnough(t, b) {
 			names = append(names, name)
 		}
 	}

@@ -62,7 +62,7 @@ func TestBoardsAndArchives(t *testing.T) {
 			archives = append(archives, a)
 		}
 	}
-	all := chips(t, func(b *boards.Board) bool { return b.Emulated })
+	all := chips(t, func(b *boards.Board) bool { return b.Emulated && project.NewEnough(t, b) })
 	some := project.Drawn(t, "boards", all, sampleBoards)
 	results := map[trial]verdict{}
 	var mu sync.Mutex
@@ -72,7 +72,7 @@ func TestBoardsAndArchives(t *testing.T) {
 		gate := make(chan struct{}, runtime.NumCPU())
 		for _, b := range some {
 			t.Run(b.Name, func(t *testing.T) {
-				if why := hasCompiler(b) + hasEmulator(b); why != "" {
+				if why := hasCompiler(t, b) + hasEmulator(t, b); why != "" {
 					skipped++
 					t.Skip(why)
 				}

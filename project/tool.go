@@ -3,6 +3,7 @@
 package project
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -61,27 +63,68 @@ func (e *ToolError) NextStep() string { return "to see it again: " + e.Command }
 func findTool(name, install string) (string, error) {
 	path, err := exec.LookPath(name)
 	if err != nil {
-		return "", &MissingToolError{name, install}
+		return "", &MissingToolError{Tool: name, Install: install}
 	}
 	return path, nil
 }
 
+// findEmulator returns the path of the board's emulator, of which it asks the version where the board needs a certain
+// one: *MissingToolError.
+func findEmulator(ctx context.Context, l boards.Link) (string, error) {
+	path, err := findTool(l.Program, l.Install)
+	if err != nil || l.MinVersion == "" {
+		return path, err
+	}
+	said, err := ask(ctx, path, "--version")
+	if err != nil {
+		return "", err
+	}
+	if v := versionIn(said); v == "" || olderThan(v, l.MinVersion) {
+		return "", &MissingToolError{Tool: l.Program, Install: l.Install, Version: v, Needs: l.MinVersion}
+	}
+	return path, nil
+}
+
+var versionWord = regexp.MustCompile(`\bversion v?(\d+(?:\.\d+)*)`)
+
+// versionIn finds the version in what a program says of itself, as in "QEMU emulator version 9.1.2 (Debian …)"; "": none.
+func versionIn(said string) string {
+	m := versionWord.FindStringSubmatch(said)
+	if m == nil {
+		return ""
+	}
+	return m[1]
+}
+
+// olderThan compares two versions number by number.
+func olderThan(a, b string) bool {
+	return slices.CompareFunc(strings.Split(a, "."), strings.Split(b, "."), func(a, b string) int {
+		x, _ := strconv.Atoi(a) // digits
+		y, _ := strconv.Atoi(b)
+		return cmp.Compare(x, y)
+	}) < 0
+}
+
 // MissingTools lists what the board needs and this computer has not: its compiler and what comes with that, and its
-// emulator. The template's own tools are not among them.
-func MissingTools(b *boards.Board) (compiler, emulator []*MissingToolError) {
+// emulator, which is asked for its version where the board needs a certain one: an emulator that does not even tell that
+// fails when it is started. The template's own tools are not among them.
+func MissingTools(ctx context.Context, b *boards.Board) (compiler, emulator []*MissingToolError) {
 	need := []string{b.Toolchain.CC, b.Toolchain.AR}
 	if len(b.Memory) > 0 {
 		need = append(need, b.Toolchain.Objcopy())
 	}
 	for _, name := range need {
 		if _, err := exec.LookPath(name); err != nil {
-			compiler = append(compiler, &MissingToolError{name, b.Toolchain.Install})
+			compiler = append(compiler, &MissingToolError{Tool: name, Install: b.Toolchain.Install})
 		}
 	}
-	if name := b.Link.Program; name != "" {
-		if _, err := exec.LookPath(name); err != nil {
-			emulator = append(emulator, &MissingToolError{name, b.Link.Install})
-		}
+	if b.Link.Program == "" {
+		return compiler, nil
+	}
+	_, err := findEmulator(ctx, b.Link)
+	var missing *MissingToolError
+	if errors.As(err, &missing) {
+		emulator = append(emulator, missing)
 	}
 	return compiler, emulator
 }
@@ -228,7 +271,7 @@ func ask(ctx context.Context, path, flag string) (string, error) {
 		if ctx.Err() != nil {
 			return "", err
 		}
-		return "", failure.New(failure.ToolMissing, "check that it is a working compiler", "%w", err)
+		return "", failure.New(failure.ToolMissing, "check that it works", "%w", err)
 	}
 	first, _, _ := strings.Cut(out, "\n")
 	return strings.TrimSpace(first), nil

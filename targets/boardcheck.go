@@ -4,7 +4,6 @@ package targets
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -29,7 +28,7 @@ func (s *session) boardCheck(ctx context.Context, name string) error {
 		return err
 	}
 	s.out.printf("board %s: loads from %s", b.Name, strings.Join(b.Files, ", "))
-	compiler, emulator := project.MissingTools(b)
+	compiler, emulator := project.MissingTools(ctx, b)
 	r := record{"status": "done", "board": b.Name, "files": b.Files, "link": b.Link.Kind, "runner": b.Flash.Runner}
 	for _, t := range b.Templates {
 		size, err := s.tryBoard(ctx, name, t, search, len(compiler) == 0)
@@ -82,16 +81,15 @@ func (s *session) tryBoard(ctx context.Context, board, template string, search [
 
 // lacking is one error for all tools that are not here, with one command for each way to install them.
 func lacking(compiler, emulator []*project.MissingToolError) error {
-	var names, how []string
+	var what, how []string
 	for _, e := range slices.Concat(compiler, emulator) {
-		names = append(names, e.Tool)
+		what = append(what, e.Error())
 		if !slices.Contains(how, e.Install) && e.Install != "" {
 			how = append(how, e.Install)
 		}
 	}
-	if len(names) == 0 {
+	if len(what) == 0 {
 		return nil
 	}
-	err := errors.New("not installed: " + strings.Join(names, ", "))
-	return failure.New(failure.ToolMissing, "on Debian: "+strings.Join(how, "; "), "%w", err)
+	return failure.New(failure.ToolMissing, "on Debian: "+strings.Join(how, "; "), "%s", strings.Join(what, "; "))
 }
