@@ -15,7 +15,7 @@ import (
 
 // tickBoards are emulated; on all but the last two the tick itself is what counts, as no cycle counter does.
 var tickBoards = []string{
-	"microbit", "lm3s6965evb", "mps2_an385", "mps2_an386", "mps2_an500", "mps2_an521", "mps3_an547", "netduinoplus2",
+	"microbit", "lm3s6965evb", "mps2_an385", "mps2_an386", "mps2_an500", "mps2_an521", "mps3_an547", "netduinoplus2", "b_l475e_iot01a",
 	"qemu_riscv32", "qemu_riscv64",
 }
 
@@ -79,6 +79,23 @@ func TestTimesAreEqual(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestClockTree times the same function by a SysTick whose clock is fixed and by one that runs on what the port made of the
+// clock tree: an emulator's instruction takes as long on either.
+func TestClockTree(t *testing.T) {
+	const fixed, tree = "mps2_an386", "b_l475e_iot01a" // Cortex-M4, both
+	needBoardTools(t, tree, nil)
+	operator := withDelay("150000", "", "")
+	var mean [2]float64
+	for i, board := range []string{fixed, tree} {
+		got, err := ticksOf(t, board, operator)()
+		must(t, err)
+		mean[i] = (got[0] + got[1] + got[2] + got[3]) / 4
+	}
+	if ratio := mean[1] / mean[0]; ratio < 0.999 || ratio > 1.001 {
+		t.Errorf("%g s on %s, %g s on %s", mean[0], fixed, mean[1], tree)
 	}
 }
 

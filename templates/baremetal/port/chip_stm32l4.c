@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// chip_* of the STM32L4+ (RM0432: STM32L4R5): voltage range 1 boost, flash accelerator, clocks, USART pins, random
-// numbers.
+// chip_* of the STM32L4 (RM0351: STM32L475) and the STM32L4+ (RM0432: STM32L4R5): voltage range 1, with boost above 80
+// MHz, flash accelerator, clocks, USART pins, random numbers. What is cited of RM0432 is the same in RM0351.
 //
 // The core's clock comes from the main PLL, which runs on HSE if the board has one, else on MSI at 4 MHz. MSI alone is
 // good for about 1 %; with STM32_LSE 1 it is held to the 32.768 kHz crystal (RM0432 §6.2.3, MSI PLL-mode), and is then
 // 122 times that, 3,997,696 Hz: so `core_hz` is 30 times that, not 120 MHz. If that crystal does not start, or the PLL
 // does not, chip_core_hz says what the core runs at instead. After a loss of power the crystal takes up to 2 seconds.
 //
-// A chip file's `defines`: STM32_CORE_MAX_HZ, STM32_UART_FIFO 1. A board's: STM32_LSE, 1 where the crystal is fitted.
+// QEMU's STM32L475 has clocks, but neither flash interface nor unique id (stm32_has_flash).
+//
+// A chip file's `defines`: STM32_CORE_MAX_HZ, STM32_WAIT_STATE_HZ (the flash needs one wait state more for every so many
+// Hz), STM32_PLLM_MAX, STM32_HAS_HSI48 (else random numbers run on PLLQ), STM32_UART_FIFO. A board's: STM32_LSE, 1 where
+// the crystal is fitted.
 #include <stdint.h>
 
 #include "stm32.h"
@@ -52,13 +56,17 @@
 #define RCC_PLLCFGR_PLLM (0xFU << 4)  // less one
 #define RCC_PLLCFGR_PLLN_Pos 8U
 #define RCC_PLLCFGR_PLLN (0x7FU << 8)
+#define RCC_PLLCFGR_PLLQEN (1U << 20)
+#define RCC_PLLCFGR_PLLQ_Pos 21U
+#define RCC_PLLCFGR_PLLQ (3U << 21)  // 2, 4, 6, 8
 #define RCC_PLLCFGR_PLLREN (1U << 24)
 #define RCC_PLLCFGR_PLLR_Pos 25U
 #define RCC_PLLCFGR_PLLR (3U << 25)  // 2, 4, 6, 8
 
 #define RCC_AHB2ENR_RNGEN (1U << 18)
 #define RCC_APB1ENR1_PWREN (1U << 28)
-#define RCC_CCIPR_CLK48SEL (3U << 26)  // 0: HSI48
+#define RCC_CCIPR_CLK48SEL (3U << 26)  // HSI48 where there is one, PLLSAI1Q, PLLQ, MSI
+#define RCC_CCIPR_CLK48SEL_PLLQ (2U << 26)
 #define RCC_CRRCR_HSI48ON (1U << 0)
 #define RCC_CRRCR_HSI48RDY (1U << 1)
 #define RCC_BDCR_LSEON (1U << 0)
@@ -127,15 +135,17 @@
 #define PLL_IN_HZ (PLL_SOURCE_HZ / PLL_M)
 #define PLL_R 2U
 #define PLL_N ((CORE_HZ * PLL_R) / PLL_IN_HZ)
+#define PLL_Q 4U
 
 _Static_assert((PLL_IN_HZ * PLL_M) == PLL_SOURCE_HZ, "HSE is a multiple of 4 MHz");
 _Static_assert((PLL_IN_HZ * PLL_N) == (CORE_HZ * PLL_R), "core_hz cannot be made from the PLL's source");
-_Static_assert((PLL_N >= 8U) && (PLL_N <= 127U) && (PLL_M >= 1U) && (PLL_M <= 16U), "PLLN, PLLM");
+_Static_assert((PLL_N >= 8U) && (PLL_N <= 127U) && (PLL_M >= 1U) && (PLL_M <= (STM32_PLLM_MAX)), "PLLN, PLLM");
 _Static_assert(((CORE_HZ * PLL_R) >= 64000000U) && ((CORE_HZ * PLL_R) <= 344000000U), "the VCO's range");
 _Static_assert(CORE_HZ <= (STM32_CORE_MAX_HZ), "core_hz is more than the chip's maximum");
+_Static_assert((STM32_HAS_HSI48) || (((CORE_HZ * PLL_R) / PLL_Q) <= 48000000U), "random numbers: 48 MHz at most");
 
-// One wait state more for every 20 MHz, in range 1 with and without boost (RM0432 §3.3.3).
-#define WAIT_STATES ((CORE_HZ - 1U) / 20000000U)
+// In range 1, with and without boost (RM0351 §3.3.3, RM0432 §3.3.3).
+#define WAIT_STATES ((CORE_HZ - 1U) / (STM32_WAIT_STATE_HZ))
 
 #define OSCILLATOR_MS 5U  // MSI and HSI48 take microseconds
 #define LSE_MS 2000U  // DS12023: 2 s typically
@@ -165,7 +175,7 @@ const stm32_uart_t stm32_uart = {0x40004800U, 39U, RCC_APB1ENR1, 18U};
 #endif
 
 const stm32_chip_t stm32_chip = {
-    .rcc_cr = RCC_CR, .uid = UID_BASE, .iwdg = IWDG_BASE, .rng = RNG_BASE, .lsi_max_hz = LSI_MAX_HZ};
+    .rcc_cr = RCC_CR, .flash_acr = FLASH_ACR, .uid = UID_BASE, .iwdg = IWDG_BASE, .rng = RNG_BASE, .lsi_max_hz = LSI_MAX_HZ};
 
 static const stm32_resets_t resets = {
     .address = RCC_CSR,
@@ -216,9 +226,10 @@ static int32_t pll_source_on(void) {
 }
 
 static int32_t pll_on(void) {
-  stm32_modify(RCC_PLLCFGR, RCC_PLLCFGR_PLLSRC | RCC_PLLCFGR_PLLM | RCC_PLLCFGR_PLLN | RCC_PLLCFGR_PLLR,
+  stm32_modify(RCC_PLLCFGR,
+               RCC_PLLCFGR_PLLSRC | RCC_PLLCFGR_PLLM | RCC_PLLCFGR_PLLN | RCC_PLLCFGR_PLLQ | RCC_PLLCFGR_PLLR,
                PLL_SOURCE | ((PLL_M - 1U) << RCC_PLLCFGR_PLLM_Pos) | (PLL_N << RCC_PLLCFGR_PLLN_Pos) |
-                   (((PLL_R / 2U) - 1U) << RCC_PLLCFGR_PLLR_Pos));
+                   (((PLL_Q / 2U) - 1U) << RCC_PLLCFGR_PLLQ_Pos) | (((PLL_R / 2U) - 1U) << RCC_PLLCFGR_PLLR_Pos));
   stm32_modify(RCC_CR, RCC_CR_PLLON, RCC_CR_PLLON);
   if (stm32_wait(RCC_CR, RCC_CR_PLLRDY, RCC_CR_PLLRDY, PLL_MS) != 0) {
     return -1;
@@ -230,7 +241,7 @@ static int32_t pll_on(void) {
 static int32_t flash_ready(void) {
   stm32_modify(FLASH_ACR, FLASH_ACR_LATENCY | FLASH_ACR_PRFTEN | FLASH_ACR_ICEN | FLASH_ACR_DCEN,
                WAIT_STATES | FLASH_ACR_PRFTEN | FLASH_ACR_ICEN | FLASH_ACR_DCEN);
-  return stm32_wait(FLASH_ACR, FLASH_ACR_LATENCY, WAIT_STATES, FLASH_MS);
+  return stm32_has_flash() ? stm32_wait(FLASH_ACR, FLASH_ACR_LATENCY, WAIT_STATES, FLASH_MS) : 0;
 }
 
 static int32_t power_on(void) {
@@ -345,19 +356,32 @@ uint32_t chip_uart_hz(void) {
 }
 
 void chip_platform(struct bare_platform* p) {
+  p->reset_cause = reset_cause;
+  if (!stm32_has_flash()) {
+    return;
+  }
   const uint32_t acr = REG32(FLASH_ACR);
   p->wait_states = (int32_t)(acr & FLASH_ACR_LATENCY);
   p->flags |= ((acr & FLASH_ACR_PRFTEN) != 0U) ? (uint32_t)BARE_FLAG_PREFETCH : 0U;
   p->flags |= ((acr & FLASH_ACR_ICEN) != 0U) ? (uint32_t)BARE_FLAG_ICACHE : 0U;
   p->flags |= ((acr & FLASH_ACR_DCEN) != 0U) ? (uint32_t)BARE_FLAG_DCACHE : 0U;
-  p->reset_cause = reset_cause;
 }
 
-// On HSI48.
-int32_t stm32_rng_on(void) {
+// Switches on the clock of 48 MHz at most: HSI48, or PLLQ, which stands still where the PLL did not start.
+static int32_t clk48_on(void) {
+#if STM32_HAS_HSI48
   stm32_modify(RCC_CCIPR, RCC_CCIPR_CLK48SEL, 0U);
   stm32_modify(RCC_CRRCR, RCC_CRRCR_HSI48ON, RCC_CRRCR_HSI48ON);
-  if (stm32_wait(RCC_CRRCR, RCC_CRRCR_HSI48RDY, RCC_CRRCR_HSI48RDY, OSCILLATOR_MS) != 0) {
+  return stm32_wait(RCC_CRRCR, RCC_CRRCR_HSI48RDY, RCC_CRRCR_HSI48RDY, OSCILLATOR_MS);
+#else
+  stm32_modify(RCC_PLLCFGR, RCC_PLLCFGR_PLLQEN, RCC_PLLCFGR_PLLQEN);
+  stm32_modify(RCC_CCIPR, RCC_CCIPR_CLK48SEL, RCC_CCIPR_CLK48SEL_PLLQ);
+  return ((REG32(RCC_CR) & RCC_CR_PLLRDY) != 0U) ? 0 : -1;
+#endif
+}
+
+int32_t stm32_rng_on(void) {
+  if (clk48_on() != 0) {
     return -1;
   }
   stm32_enable(RCC_AHB2ENR, RCC_AHB2ENR_RNGEN);

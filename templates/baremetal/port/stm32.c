@@ -58,6 +58,8 @@ void stm32_pin(uint32_t gpio_base, uint32_t enable_register, uint32_t pin, uint3
 
 bool stm32_has_clocks(void) { return REG32(stm32_chip.rcc_cr) != 0U; }
 
+bool stm32_has_flash(void) { return (stm32_chip.flash_acr == 0U) || (REG32(stm32_chip.flash_acr) != 0U); }
+
 int32_t stm32_hse_on(void) {
 #if STM32_HSE_HZ > 0
   stm32_modify(stm32_chip.rcc_cr, RCC_CR_HSEBYP, ((STM32_HSE_BYPASS) != 0) ? RCC_CR_HSEBYP : 0U);  // only while it is off
@@ -97,7 +99,7 @@ int32_t chip_irq(uint32_t number) {
 
 uint32_t chip_id(uint8_t* id, uint32_t max_bytes) {
   enum { ID_BYTES = 12 };
-  if (!stm32_has_clocks()) {
+  if (!stm32_has_clocks() || !stm32_has_flash()) {
     return 0;
   }
   const uint32_t size = (max_bytes < (uint32_t)ID_BYTES) ? max_bytes : (uint32_t)ID_BYTES;

@@ -5,7 +5,7 @@
 // that are the same everywhere. Nothing here is for chips of other makers.
 //
 // Registers have the names and bits of the reference manuals: RM0090 (STM32F405), RM0368 (STM32F401), RM0385
-// (STM32F746), RM0432 (STM32L4R5), RM0433 (STM32H743).
+// (STM32F746), RM0351 (STM32L475), RM0432 (STM32L4R5), RM0433 (STM32H743).
 //
 // A chip file's `defines`: CHIP_IRQS, and what its chip_stm32*.c names on top. A board's `defines`:
 //   STM32_UART      the USART of the link: 1, 2, 3 or 6; 0 is LPUART1
@@ -47,6 +47,7 @@ extern const stm32_uart_t stm32_uart;
 
 typedef struct stm32_chip {
   uint32_t rcc_cr;      // addresses: RCC_CR,
+  uint32_t flash_acr;   // FLASH_ACR, where chip_init leaves any of its bits set, else 0,
   uint32_t uid;         // the unique id's first word,
   uint32_t iwdg;        // the independent watchdog's registers,
   uint32_t rng;         // the random number generator's
@@ -75,6 +76,11 @@ int32_t stm32_rng_on(void);
 // runs has all its oscillators off. Nothing is then to be waited for, the clock is the machine's (BOARDSMITH_CORE_HZ),
 // and what is not there is reported as unknown. The same image is right on the chip.
 bool stm32_has_clocks(void);
+
+// Whether there is a flash interface, once chip_init has switched caches on in it. QEMU's STM32L475 has clocks and no
+// flash interface: FLASH_ACR reads 0 whatever is written, there is no wait state to be waited for, and of the flash's
+// information block, which holds the unique id, nothing: to read it is a bus fault.
+bool stm32_has_flash(void);
 
 // Reads the register until the masked bits are value: 0, or -1 if they are not after timeout_ms at least (about five
 // times that at most).

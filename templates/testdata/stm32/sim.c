@@ -214,6 +214,9 @@ volatile uint32_t* sim_register(uint32_t address) {
       sim_breach("a register is accessed whose peripheral has no clock");
     }
   }
+  if (sim_is("no-flash") && (address >= model_map.uid) && (address < (model_map.uid + 12U))) {
+    sim_breach("the unique id is read, which is not there: a bus fault");
+  }
   last = find(address);
   return &last->value;
 }

@@ -36,7 +36,7 @@ int sim_ready(uint32_t slot, int on);
 // Accesses so far.
 uint32_t sim_now(void);
 
-// What is wrong with the chip in this run: "no-hse", "no-lse", "no-pll", "no-rng", "revision-a", "no-chip", ...
+// What is wrong with the chip in this run: "no-hse", "no-lse", "no-pll", "no-rng", "no-flash", "revision-a", "no-chip", ...
 int sim_is(const char* condition);
 
 // ---- A model gives -----------------------------------------------------------------------------------------------

@@ -1,7 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The clocks, power and flash interface of the STM32L4R5 in software (sim.h), after RM0432; its USART is LPUART1.
+// The clocks, power and flash interface of the STM32L4R5 in software (sim.h), after RM0432, its USART being LPUART1; with
+// SIM_L475 1 those of the STM32L475, after RM0351, its USART being USART1.
 #include "sim.h"
+
+#if SIM_L475
+#define USART 0x40013800U
+#define USART_ENR APB2ENR
+#define USART_ENR_BIT 14U
+#define USART_SEL 0U
+#define PPRE 11U
+#define MAX_HZ 80000000U
+#define WAIT_STATE_HZ 16000000U
+#define MAX_N 86U
+#define M_BITS 3U
+#else
+#define USART 0x40008000U
+#define USART_ENR APB1ENR2
+#define USART_ENR_BIT 0U
+#define USART_SEL 10U
+#define PPRE 8U
+#define MAX_HZ 120000000U
+#define WAIT_STATE_HZ 20000000U
+#define MAX_N 127U
+#define M_BITS 4U
+#endif
 
 #define CR 0x40021000U
 #define CFGR 0x40021008U
@@ -9,6 +32,7 @@
 #define AHB2ENR 0x4002104CU
 #define APB1ENR1 0x40021058U
 #define APB1ENR2 0x4002105CU
+#define APB2ENR 0x40021060U
 #define CCIPR 0x40021088U
 #define BDCR 0x40021090U
 #define CSR 0x40021094U
@@ -24,12 +48,12 @@ static uint32_t switched_at;
 
 const sim_map_t model_map = {
     .gpio = 0x48000000U,
-    .usart = 0x40008000U,
+    .usart = USART,
     .rng = 0x50060800U,
     .iwdg = 0x40003000U,
     .uid = 0x1FFF7590U,
     .usart_v2 = 1,
-    .lpuart = 1,
+    .lpuart = !SIM_L475,
 };
 
 static int bit(uint32_t address, uint32_t n) { return (int)((sim_get(address) >> n) & 1U); }
@@ -38,9 +62,9 @@ void model_reset(void) {
   sim_set(CR, 0x00000063U);
   sim_set(PLLCFGR, 0x00001000U);
   sim_set(CSR, 0x0C000600U);
-  sim_set(ACR, 0x00000600U);
+  sim_set(ACR, sim_is("no-flash") ? 0U : 0x00000600U);
   sim_set(PWR, 0x00000200U);
-  sim_set(PWR + 0x80U, 0x00000100U);
+  sim_set(PWR + 0x80U, SIM_L475 ? 0U : 0x00000100U);
   sim_set(AHB2ENR, 0);
   if (sim_is("watchdog")) {
     sim_set(CSR, 0x24000600U);
@@ -62,7 +86,7 @@ static uint32_t msi(void) {
 
 static uint32_t vco_in(void) {
   const uint32_t source[4] = {0, msi(), 16000000U, HSE_HZ};
-  return source[sim_field(PLLCFGR, 0, 2)] / (sim_field(PLLCFGR, 4, 4) + 1U);
+  return source[sim_field(PLLCFGR, 0, 2)] / (sim_field(PLLCFGR, 4, M_BITS) + 1U);
 }
 
 static uint32_t vco(void) { return vco_in() * sim_field(PLLCFGR, 8, 7); }
@@ -87,19 +111,24 @@ uint32_t model_core_hz(void) {
 }
 
 uint32_t model_uart_hz(void) {
-  const uint32_t field = sim_field(CFGR, 8, 3);
+  const uint32_t field = sim_field(CFGR, PPRE, 3);
   const uint32_t source[4] = {model_core_hz() / ((field < 4U) ? 1U : (2U << (field - 4U))), sysclk(), 16000000U, 32768U};
-  return source[sim_field(CCIPR, 10, 2)];
+  return source[sim_field(CCIPR, USART_SEL, 2)];
 }
 
-uint32_t model_rng_hz(void) { return ((sim_field(CCIPR, 26, 2) == 0U) && bit(CRRCR, 1)) ? 48000000U : 0U; }
+uint32_t model_rng_hz(void) {
+  const uint32_t hsi48 = (!SIM_L475 && bit(CRRCR, 1)) ? 48000000U : 0U;
+  const uint32_t pllq = (bit(CR, 25) && bit(PLLCFGR, 20)) ? (vco() / (2U * (sim_field(PLLCFGR, 21, 2) + 1U))) : 0U;
+  const uint32_t source[4] = {hsi48, 0, pllq, 0};  // PLLSAI1 and MSI are not used
+  return source[sim_field(CCIPR, 26, 2)];
+}
 
 int model_clocked(uint32_t address) {
   if ((address & ~0x3FFU) == PWR) {
     return bit(APB1ENR1, 28);
   }
-  if ((address & ~0x3FFU) == 0x40008000U) {
-    return bit(APB1ENR2, 0);
+  if ((address & ~0x3FFU) == USART) {
+    return bit(USART_ENR, USART_ENR_BIT);
   }
   if ((address >= 0x48000000U) && (address < 0x48002400U)) {
     return bit(AHB2ENR, (address - 0x48000000U) / 0x400U);
@@ -115,8 +144,14 @@ void model_written(uint32_t address, uint32_t was) {
   if ((address == BDCR) && !bit(PWR, 8)) {
     sim_set(BDCR, was);  // write-protected
   }
-  if ((address == PLLCFGR) && ((changed & 0xFFU) != 0U) && bit(CR, 24)) {
+  if ((address == PLLCFGR) && ((changed & 0x06607FFFU) != 0U) && bit(CR, 24)) {
     sim_breach("the PLL is changed while it runs");
+  }
+  if ((address == ACR) && sim_is("no-flash")) {
+    sim_set(ACR, 0);
+  }
+  if (SIM_L475 && (changed != 0U) && ((address == CRRCR) || (address == (PWR + 0x80U)))) {
+    sim_breach("a register of the STM32L4+ is written");
   }
   if ((address == CR) && ((changed & 4U) != 0U) && bit(CR, 2) && !bit(BDCR, 1)) {
     sim_breach("MSI is locked to LSE before that is ready");
@@ -148,20 +183,20 @@ void model_written(uint32_t address, uint32_t was) {
 static void rules(void) {
   const uint32_t hclk = model_core_hz();
   const int boost = !bit(PWR + 0x80U, 8);
-  if (hclk > (20000000U * (sim_field(ACR, 0, 4) + 1U))) {
+  if ((hclk > (WAIT_STATE_HZ * (sim_field(ACR, 0, 4) + 1U))) && !sim_is("no-flash")) {
     sim_breach("too few wait states");
   }
-  if ((hclk > 120000000U) || ((hclk > 80000000U) && !boost) || ((hclk > 26000000U) && (sim_field(PWR, 9, 2) != 1U))) {
+  if ((hclk > MAX_HZ) || ((hclk > 80000000U) && !boost) || ((hclk > 26000000U) && (sim_field(PWR, 9, 2) != 1U))) {
     sim_breach("the core is over its limit");
   }
   if ((sim_field(CFGR, 2, 2) == 3U) && !bit(CR, 25)) {
     sim_breach("the system clock is switched off");
   }
   if (bit(CR, 24)) {
-    if ((vco_in() < 2660000U) || (vco_in() > 16000000U)) {
+    if ((vco_in() < (SIM_L475 ? 4000000U : 2660000U)) || (vco_in() > 16000000U)) {
       sim_breach("the PLL's input is out of its range");
     }
-    if ((vco() < 64000000U) || (vco() > 344000000U)) {
+    if ((vco() < 64000000U) || (vco() > 344000000U) || (sim_field(PLLCFGR, 8, 7) > MAX_N)) {
       sim_breach("the VCO is out of its range");
     }
   }
