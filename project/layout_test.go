@@ -63,7 +63,7 @@ func TestLayoutOfEveryModel(t *testing.T) {
 // TestLayoutOfLongRuntime is about options that make the resident part longer than the board file thought: the model
 // moves to the next sector, with every model to the same.
 func TestLayoutOfLongRuntime(t *testing.T) {
-	for _, name := range []string{"microbit", "nucleo_f401re"} {
+	for _, name := range []string{"rpi_pico", "nrf52840dk", "nucleo_f401re"} {
 		b, err := boards.Find(name, nil)
 		must(t, err)
 		if compiler, _ := MissingTools(t.Context(), b); len(compiler) > 0 {
