@@ -54,7 +54,7 @@ func (s *session) testFull(ctx context.Context) error {
 
 // testAll runs every check into t. full adds what takes long.
 func (s *session) testAll(ctx context.Context, t *tally, full bool) error {
-	limit, each := testLimit, "-timeout=20m" // of the whole, and of one package
+	limit, each := testLimit, "-timeout=40m" // of the whole, and of one package
 	if full {
 		limit, each = fullLimit, "-timeout=120m"
 	}
