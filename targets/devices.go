@@ -210,8 +210,10 @@ func (s *session) virtual(ctx context.Context, do string) error {
 	if err != nil {
 		return err
 	}
-	if err := s.needKeeper(ctx, b); err != nil {
-		return err
+	if do != "down" {
+		if err := s.needKeeper(ctx, b); err != nil {
+			return err
+		}
 	}
 	v, err := project.Virtual(ctx, b, do, s.projectEnv(in))
 	if err != nil {
