@@ -52,7 +52,7 @@ type Env struct {
 	StateDir string                                     // folder of ledger and emulated chips with their leases; "" is the user's own
 	Ledger   string                                     // folder of the ledger, which users or computers may share; "" is the one in StateDir
 	LeaseDir string                                     // folder of the leases of real probes; "" is the one of all users of this computer
-	Tool     func(name string) (path string, err error) // where programmers and boardsmith-keeper are; nil: see findKeeper, and on PATH
+	Tool     func(name string) (path string, err error) // where programmers and boardsmith-keeper are; nil: on PATH, the latter also beside this executable
 }
 
 // An Event says how far a step is.
