@@ -59,7 +59,8 @@ func (s *session) buildKeeper(ctx context.Context) error {
 	defer bar.end()
 	err = command.Command{
 		Path: compiler, Args: []string{"build", "-o", path, keeperPackage}, Dir: s.dir, Timeout: keeperTimeout,
-		Env: append(toolEnv(), "GOTMPDIR="+filepath.Dir(path)), // from there it is renamed: it is never half there
+		// Go alone builds it, without a C compiler; from GOTMPDIR it is renamed, so that it is never half there.
+		Env: append(toolEnv(), "CGO_ENABLED=0", "GOTMPDIR="+filepath.Dir(path)),
 	}.Run(ctx)
 	if err != nil && ctx.Err() == nil {
 		return failure.New(failure.ToolMissing, install, "%s is not installed, and cannot be built here: %w", virtualprobe.Program, err)
