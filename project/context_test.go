@@ -38,14 +38,18 @@ func TestContexts(t *testing.T) {
 		"Project.Generate": func(ctx context.Context) error { return p.Generate(ctx, spec) },
 		"Project.Build":    func(ctx context.Context) error { _, err := p.Build(ctx); return err },
 		"Project.Run":      func(ctx context.Context) error { _, err := p.Run(ctx, ""); return err },
-		"Clean":            func(ctx context.Context) error { return Clean(ctx, dir, true, env) },
-		"Attach":           func(ctx context.Context) error { _, err := Attach(ctx, virtual, "", env); return err },
-		"Devices":          func(ctx context.Context) error { _, err := Devices(ctx, env); return err },
-		"Virtual":          func(ctx context.Context) error { _, err := Virtual(ctx, virtual, "down", env); return err },
-		"PlanFor":          func(ctx context.Context) error { _, err := PlanFor(ctx, b, "", env, i); return err },
-		"PlanErase":        func(ctx context.Context) error { _, err := PlanErase(ctx, b, "", env); return err },
-		"Device.Flash":     func(ctx context.Context) error { _, err := host.Flash(ctx, i); return err },
-		"Device.Open":      func(ctx context.Context) error { _, err := host.Open(ctx, i); return err },
+		"MissingTools": func(ctx context.Context) error {
+			_, _, err := MissingTools(ctx, virtual)
+			return err
+		},
+		"Clean":        func(ctx context.Context) error { return Clean(ctx, dir, true, env) },
+		"Attach":       func(ctx context.Context) error { _, err := Attach(ctx, virtual, "", env); return err },
+		"Devices":      func(ctx context.Context) error { _, err := Devices(ctx, env); return err },
+		"Virtual":      func(ctx context.Context) error { _, err := Virtual(ctx, virtual, "down", env); return err },
+		"PlanFor":      func(ctx context.Context) error { _, err := PlanFor(ctx, b, "", env, i); return err },
+		"PlanErase":    func(ctx context.Context) error { _, err := PlanErase(ctx, b, "", env); return err },
+		"Device.Flash": func(ctx context.Context) error { _, err := host.Flash(ctx, i); return err },
+		"Device.Open":  func(ctx context.Context) error { _, err := host.Open(ctx, i); return err },
 		"Device.Monitor": func(ctx context.Context) error {
 			return host.Monitor(ctx, i, Monitoring{Show: func(string) {}})
 		},

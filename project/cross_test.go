@@ -80,7 +80,7 @@ func TestNoEmulator(t *testing.T) {
 	if !errors.As(err, &missing) || !strings.Contains(missing.NextStep(), "apt-get install qemu-system-arm") {
 		t.Errorf("got %v", err)
 	}
-	if _, emulator := MissingTools(t.Context(), b); len(emulator) != 1 || emulator[0].Tool != b.Link.Program {
+	if _, emulator, err := MissingTools(t.Context(), b); err != nil || len(emulator) != 1 || emulator[0].Tool != b.Link.Program {
 		t.Errorf("missing: %v", emulator)
 	}
 }
@@ -122,7 +122,7 @@ func TestEmulatorTooOld(t *testing.T) {
 		if !errors.As(err, &missing) || err.Error() != c.refused || failure.Of(err) != failure.ToolMissing || !strings.Contains(failure.Next(err), "backports") {
 			t.Errorf("%q: got %v (%s)", c.said, err, failure.Next(err))
 		}
-		if _, emulator := MissingTools(t.Context(), b); len(emulator) != 1 || emulator[0].Error() != c.refused {
+		if _, emulator, err := MissingTools(t.Context(), b); err != nil || len(emulator) != 1 || emulator[0].Error() != c.refused {
 			t.Errorf("%q: missing: %v", c.said, emulator)
 		}
 	}

@@ -46,7 +46,8 @@ func Drawn[T any](t *testing.T, purpose string, all []T, n int) []T {
 // leave out one of which it does not, with the reason in their log.
 func NewEnough(t *testing.T, b *boards.Board) bool {
 	t.Helper()
-	_, emulator := MissingTools(t.Context(), b)
+	_, emulator, err := MissingTools(t.Context(), b)
+	must(t, err)
 	if len(emulator) > 0 && emulator[0].Needs != "" {
 		t.Logf("without board %s: %v: %s", b.Name, emulator[0], emulator[0].NextStep())
 		return false

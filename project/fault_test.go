@@ -122,7 +122,8 @@ func needBoardTools(t *testing.T, name string, path []string) {
 	t.Helper()
 	b, err := boards.Find(name, path)
 	must(t, err)
-	compiler, emulator := MissingTools(t.Context(), b)
+	compiler, emulator, err := MissingTools(t.Context(), b)
+	must(t, err)
 	for _, e := range slices.Concat(compiler, emulator) {
 		t.Skipf("board %s: %v", name, e)
 	}

@@ -34,7 +34,10 @@ func chips(t *testing.T, wanted func(*boards.Board) bool) []*boards.Board {
 
 func hasCompiler(t *testing.T, b *boards.Board) (why string) {
 	t.Helper()
-	compiler, _ := project.MissingTools(t.Context(), b)
+	compiler, _, err := project.MissingTools(t.Context(), b)
+	if err != nil {
+		t.Fatal(err)
+	}
 	if len(compiler) > 0 {
 		return compiler[0].Error() + ": " + compiler[0].NextStep()
 	}
@@ -43,7 +46,10 @@ func hasCompiler(t *testing.T, b *boards.Board) (why string) {
 
 func hasEmulator(t *testing.T, b *boards.Board) (why string) {
 	t.Helper()
-	_, emulator := project.MissingTools(t.Context(), b)
+	_, emulator, err := project.MissingTools(t.Context(), b)
+	if err != nil {
+		t.Fatal(err)
+	}
 	if len(emulator) > 0 {
 		return emulator[0].Error() + ": " + emulator[0].NextStep()
 	}

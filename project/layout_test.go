@@ -37,7 +37,9 @@ func TestLayout(t *testing.T) {
 			continue
 		}
 		t.Run(b.Name, func(t *testing.T) {
-			if compiler, _ := MissingTools(t.Context(), b); len(compiler) > 0 {
+			compiler, _, err := MissingTools(t.Context(), b)
+			must(t, err)
+			if len(compiler) > 0 {
 				t.Skip(compiler[0])
 			}
 			sameResident(t, b, archives, boards.Options{})
@@ -52,7 +54,9 @@ func TestLayoutOfEveryModel(t *testing.T) {
 		b, err := boards.Find(name, nil)
 		must(t, err)
 		t.Run(name, func(t *testing.T) {
-			if compiler, _ := MissingTools(t.Context(), b); len(compiler) > 0 {
+			compiler, _, err := MissingTools(t.Context(), b)
+			must(t, err)
+			if len(compiler) > 0 {
 				t.Skip(compiler[0])
 			}
 			sameResident(t, b, append([]string{sampleArchive}, archives...), boards.Options{})
@@ -66,7 +70,9 @@ func TestLayoutOfLongRuntime(t *testing.T) {
 	for _, name := range []string{"rpi_pico", "nrf52840dk", "nucleo_f401re"} {
 		b, err := boards.Find(name, nil)
 		must(t, err)
-		if compiler, _ := MissingTools(t.Context(), b); len(compiler) > 0 {
+		compiler, _, err := MissingTools(t.Context(), b)
+		must(t, err)
+		if len(compiler) > 0 {
 			t.Skip(compiler[0])
 		}
 		archives := []string{sampleArchive, oneOp(t)}
@@ -218,7 +224,9 @@ func sectorStart(r boards.Region, addr uint64) uint64 {
 func TestChecksumOfTwoParts(t *testing.T) {
 	b, err := boards.Find("microbit", nil)
 	must(t, err)
-	if compiler, _ := MissingTools(t.Context(), b); len(compiler) > 0 {
+	compiler, _, err := MissingTools(t.Context(), b)
+	must(t, err)
+	if len(compiler) > 0 {
 		t.Skip(compiler[0])
 	}
 	p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Board: b.Name, Model: tiny(t, nil)})

@@ -107,8 +107,11 @@ func olderThan(a, b string) bool {
 
 // MissingTools lists what the board needs and this computer has not: its compiler and what comes with that, and its
 // emulator, which is asked for its version where the board needs a certain one: an emulator that does not even tell that
-// fails when it is started. The template's own tools are not among them.
-func MissingTools(ctx context.Context, b *boards.Board) (compiler, emulator []*MissingToolError) {
+// fails when it is started. The template's own tools are not among them. The error is ctx's.
+func MissingTools(ctx context.Context, b *boards.Board) (compiler, emulator []*MissingToolError, err error) {
+	if ctx.Err() != nil {
+		return nil, nil, failure.Stopped(ctx, "tools of board %s", b.Name)
+	}
 	need := []string{b.Toolchain.CC, b.Toolchain.AR}
 	if len(b.Memory) > 0 {
 		need = append(need, b.Toolchain.Objcopy())
@@ -119,14 +122,17 @@ func MissingTools(ctx context.Context, b *boards.Board) (compiler, emulator []*M
 		}
 	}
 	if b.Link.Program == "" {
-		return compiler, nil
+		return compiler, nil, nil
 	}
-	_, err := findEmulator(ctx, b.Link)
+	_, err = findEmulator(ctx, b.Link)
 	var missing *MissingToolError
 	if errors.As(err, &missing) {
 		emulator = append(emulator, missing)
 	}
-	return compiler, emulator
+	if ctx.Err() != nil {
+		return nil, nil, failure.Stopped(ctx, "tools of board %s", b.Name)
+	}
+	return compiler, emulator, nil
 }
 
 // A toolRun is one run of a build tool.

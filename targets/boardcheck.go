@@ -28,7 +28,10 @@ func (s *session) boardCheck(ctx context.Context, name string) error {
 		return err
 	}
 	s.out.printf("board %s: loads from %s", b.Name, strings.Join(b.Files, ", "))
-	compiler, emulator := project.MissingTools(ctx, b)
+	compiler, emulator, err := project.MissingTools(ctx, b)
+	if err != nil {
+		return err
+	}
 	r := record{"status": "done", "board": b.Name, "files": b.Files, "link": b.Link.Kind, "runner": b.Flash.Runner}
 	for _, t := range b.Templates {
 		size, err := s.tryBoard(ctx, name, t, search, len(compiler) == 0)

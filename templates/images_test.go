@@ -23,7 +23,11 @@ func built(t *testing.T, board string, options ...boards.Options) (image []byte,
 	if err != nil {
 		t.Fatal(err)
 	}
-	if compiler, _ := project.MissingTools(t.Context(), b); len(compiler) > 0 {
+	compiler, _, err := project.MissingTools(t.Context(), b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(compiler) > 0 {
 		t.Skip(compiler[0].Error() + ": " + compiler[0].NextStep())
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
