@@ -3,10 +3,10 @@
 //	go run -C tools ./mutate -n 200 -seed 1 -out mutants.md
 //
 // A change is a comparison, a logical operator or a constant that becomes another one, or a statement that is left out. Each
-// is tried in a copy of the tree, with the tests that the table below names for its folder. It reports which changes no
-// test noticed; a person then decides which of those make no difference.
+// is tried in a copy of the tree: one in Go with the tests that run its line, one in C with those that the table below names.
+// It reports which changes no test noticed; a person then decides which of those make no difference.
 //
-// It takes hours and is not part of any test run.
+// It takes an hour and is not part of any test run.
 package main
 
 import (
@@ -22,36 +22,36 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 )
 
-// A suite is a group of sources and the commands that must notice a change in one of them, quickest first.
+// A suite is a group of sources and the tests that must notice a change in one of them.
 type suite struct {
-	sources string // pattern, from the tree's root
-	tests   [][]string
+	sources  string     // pattern, from the tree's root
+	packages []string   // of Go sources: whose tests are asked, the nearest first
+	tests    [][]string // of C sources: commands, the quickest first
 }
 
 var suites = []suite{
-	{"crt/src/*/*.c", [][]string{
+	{sources: "crt/src/*/*.c", tests: [][]string{
 		{"make", "-s", "-C", "crt", "test"},
-		goTest("./rpc", "TestTVM|TestFirmware|TestSession|TestFault|TestDamage"),
-		goTest("./project", "TestEveryArchive"),
+		goTest("./rpc", "."),
+		goTest("./project", "TestEveryArchive|TestFaults|TestOperatorFault|TestStuckMainLoop"),
 	}},
-	{"transport/*.go", [][]string{goTest("./transport", "."), goTest("./rpc", ".")}},
-	{"rpc/*.go", [][]string{goTest("./rpc", "."), goTest("./executor", "."), goTest("./project", "TestEveryArchive|TestFault|TestFlash|TestDevice")}},
-	{"cache/*.go", [][]string{goTest("./cache", "."), goTest("./project", "TestBuild|TestImages|TestCache|TestGenerate")}},
-	{"flasher/*.go", [][]string{goTest("./flasher", "."), goTest("./project", "TestKill|TestFlash|TestErase")}},
-	{"project/*.go", [][]string{
-		goTest("./project", ".", "-short"),
-		goTest("./targets", "TestScript"),
-	}},
+	{sources: "transport/*.go", packages: []string{"transport", "rpc"}},
+	{sources: "rpc/*.go", packages: []string{"rpc", "executor", "project"}},
+	{sources: "cache/*.go", packages: []string{"cache", "project"}},
+	{sources: "flasher/*.go", packages: []string{"flasher", "project"}},
+	{sources: "project/*.go", packages: []string{"project", "executor"}},
 }
 
-func goTest(pkg, run string, more ...string) []string {
-	return append([]string{"go", "test", pkg, "-failfast", "-count=1", "-timeout=15m", "-run=" + run}, more...)
+func goTest(pkg, run string) []string {
+	return []string{"go", "test", pkg, "-failfast", "-count=1", "-timeout=15m", "-run=" + run}
 }
 
 func main() {
@@ -72,54 +72,80 @@ func main() {
 }
 
 func run(ctx context.Context, root string, n int, seed uint64, only string, limit time.Duration, out string) error {
-	copied, err := os.MkdirTemp("", "mutate-")
+	work, err := os.MkdirTemp("", "mutate-")
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(copied)
-	if err := copyTree(ctx, root, copied); err != nil {
-		return err
+	defer os.RemoveAll(work)
+	copies := make(chan string, runtime.NumCPU())
+	for i := range cap(copies) {
+		dir := filepath.Join(work, fmt.Sprint(i))
+		if err := copyTree(ctx, root, dir); err != nil {
+			return err
+		}
+		copies <- dir
 	}
-	all, err := collect(copied, only)
+	first := <-copies
+	all, err := collect(first, only)
 	if err != nil {
 		return err
 	}
-	if err := unchanged(ctx, copied, all); err != nil {
+	covers, err := unchanged(ctx, first, all)
+	if err != nil {
 		return err
 	}
+	copies <- first
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	rnd.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	log.Printf("%d changes are possible; trying %d", len(all), n)
-	var tried []result
+	var (
+		mu      sync.Mutex
+		tried   []result
+		failed  error
+		running sync.WaitGroup
+	)
 	taken := map[string]bool{}
 	for _, m := range all {
-		line := fmt.Sprintf("%s:%d", m.file, m.line)
-		if len(tried) == n || ctx.Err() != nil {
+		dir := <-copies
+		mu.Lock()
+		enough := len(tried) >= n || failed != nil || ctx.Err() != nil
+		mu.Unlock()
+		if enough {
 			break
 		}
+		line := fmt.Sprintf("%s:%d", m.file, m.line)
 		if taken[line] {
+			copies <- dir
 			continue
 		}
 		taken[line] = true
-		r, err := try(ctx, copied, m, limit)
-		if err != nil {
-			return err
-		}
-		if r.outcome == invalid {
-			continue
-		}
-		tried = append(tried, r)
-		log.Printf("%3d %s", len(tried), r)
-		if err := os.WriteFile(out, []byte(report(tried, seed)), 0o644); err != nil {
-			return err
-		}
+		running.Go(func() {
+			defer func() { copies <- dir }()
+			r, err := try(ctx, dir, m, covers[line], limit)
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil {
+				failed = err
+			}
+			if err != nil || r.outcome == invalid {
+				return
+			}
+			tried = append(tried, r)
+			log.Printf("%3d %s", len(tried), r)
+			if err := os.WriteFile(out, []byte(report(tried, seed)), 0o644); err != nil {
+				failed = err
+			}
+		})
 	}
-	return ctx.Err()
+	running.Wait()
+	return errors.Join(failed, ctx.Err())
 }
 
-// unchanged runs the tests of all suites in question once without a change: what fails then notices nothing.
-func unchanged(ctx context.Context, root string, all []mutant) error {
+// unchanged runs all tests in question once without a change: what fails then notices nothing. It returns which Go tests
+// run a line.
+func unchanged(ctx context.Context, root string, all []mutant) (map[string][]goTested, error) {
 	done := map[string]bool{}
+	covers := map[string][]goTested{}
 	for _, m := range all {
 		for _, test := range m.tests {
 			name := strings.Join(test, " ")
@@ -128,12 +154,21 @@ func unchanged(ctx context.Context, root string, all []mutant) error {
 			}
 			done[name] = true
 			if said, err := command(ctx, root, test...); err != nil {
-				return fmt.Errorf("without a change, %s: %w\n%s", name, err, said)
+				return nil, fmt.Errorf("without a change, %s: %w\n%s", name, err, said)
 			}
 			log.Printf("passes without a change: %s", name)
 		}
+		for _, p := range m.packages {
+			if done[p] {
+				continue
+			}
+			done[p] = true
+			if err := cover(ctx, root, p, covers); err != nil {
+				return nil, err
+			}
+		}
 	}
-	return ctx.Err()
+	return covers, ctx.Err()
 }
 
 // copyTree copies what git knows of the tree at root.
@@ -188,7 +223,7 @@ func collect(root, only string) ([]mutant, error) {
 				return nil, err
 			}
 			for _, m := range found {
-				m.tests = s.tests
+				m.tests, m.packages = s.tests, s.packages
 				groups[i] = append(groups[i], m)
 			}
 		}
@@ -225,7 +260,7 @@ func (r result) String() string {
 }
 
 // try applies the change, runs its tests and takes it back.
-func try(ctx context.Context, root string, m mutant, limit time.Duration) (result, error) {
+func try(ctx context.Context, root string, m mutant, tests []goTested, limit time.Duration) (result, error) {
 	path := filepath.Join(root, m.file)
 	whole, err := os.ReadFile(path)
 	if err != nil {
@@ -245,8 +280,13 @@ func try(ctx context.Context, root string, m mutant, limit time.Duration) (resul
 	}
 	within, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	for _, test := range m.tests {
-		said, err := command(within, root, test...)
+	commands := m.tests
+	if m.packages != nil {
+		commands = commandsOf(tests, m.packages)
+	}
+	r.by = fmt.Sprintf("%d tests run it", len(tests))
+	for _, argv := range commands {
+		said, err := command(within, root, argv...)
 		if ctx.Err() != nil {
 			return r, ctx.Err()
 		}
@@ -258,13 +298,12 @@ func try(ctx context.Context, root string, m mutant, limit time.Duration) (resul
 			break
 		}
 	}
-	r.spent = time.Since(began)
 	return r, nil
 }
 
 // compiles says whether the changed file does; a change that the compiler refuses says nothing of the tests.
 func compiles(ctx context.Context, root, file string) bool {
-	args := []string{"go", "vet", "./" + filepath.Dir(file)}
+	args := []string{"go", "build", "-o", os.DevNull, "./" + filepath.Dir(file)}
 	if strings.HasSuffix(file, ".c") {
 		args = []string{"gcc", "-std=c11", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror", "-O1", "-Icrt/include", "-Icrt/src", "-Icrt/test/config", "-c", "-o", os.DevNull, file}
 	}

@@ -19,7 +19,8 @@ type mutant struct {
 	what      string // for people
 	from, end int
 	to        string
-	tests     [][]string
+	tests     [][]string // commands, or none:
+	packages  []string   // whose tests are asked, as far as they run the line
 }
 
 // others has, for each operator, the one that takes its place.
