@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/boardsmith/boardsmith/internal/drawn"
 )
 
 // childDir holds the cache that this program is to use as one of many processes.
@@ -176,7 +178,7 @@ const (
 // TestManyProcesses lets eight processes fill, read, sweep and verify one cache, and kills one of them now and then.
 func TestManyProcesses(t *testing.T) {
 	lasts := 3 * time.Second
-	if os.Getenv("BOARDSMITH_FULL") != "" {
+	if drawn.InFull() {
 		lasts = time.Minute
 	}
 	if testing.Short() {

@@ -164,10 +164,11 @@ judge() {
 # On a copy, because the add-on writes what it knows of all files beside them; so each board has its own copy.
 failed=0
 cp -R include src test "$tmp"
-(cd "$tmp" && findings -Iinclude -Isrc -Itest/config src) >"$tmp/runtime"
+(cd "$tmp" && findings -Iinclude -Isrc -Itest/config src) >"$tmp/runtime" &
+[ ! -d ../templates/baremetal ] || template_findings >"$tmp/template"
+wait
 judge . "${1:-}" <"$tmp/runtime" || failed=1
 if [ -d ../templates/baremetal ]; then
-  template_findings >"$tmp/template"
   judge ../templates "${1:-}" <"$tmp/template" || failed=1
 else
   echo 'lint: ../templates/baremetal is not here, so the template is not checked'

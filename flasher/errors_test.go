@@ -11,6 +11,7 @@ import (
 
 // What the tools say is told in plain words, with their own kept.
 func TestHints(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		says  string
 		class failure.Class

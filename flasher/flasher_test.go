@@ -11,6 +11,7 @@ import (
 )
 
 func TestEveryBoardsRunnerExists(t *testing.T) {
+	t.Parallel()
 	for _, name := range boards.List(nil) {
 		b, err := boards.Find(name, nil)
 		if err != nil {
@@ -26,6 +27,7 @@ func TestEveryBoardsRunnerExists(t *testing.T) {
 }
 
 func TestUnknownRunner(t *testing.T) {
+	t.Parallel()
 	if _, err := New("openocd2", Config{}); failure.Of(err) != failure.Config {
 		t.Errorf("got %v", err)
 	}
@@ -33,6 +35,7 @@ func TestUnknownRunner(t *testing.T) {
 
 // Every programmer refuses what is reserved before it starts anything.
 func TestReserved(t *testing.T) {
+	t.Parallel()
 	find := func(string) (string, error) {
 		t.Error("a tool is looked for")
 		return "", nil
@@ -59,6 +62,7 @@ func TestReserved(t *testing.T) {
 
 // Serials may be equal: the USB path tells probes apart.
 func TestProbeOnUSB(t *testing.T) {
+	t.Parallel()
 	c := Config{Probe: Probe{Serial: "S1", USBPath: "1-2.3"}, Find: func(n string) (string, error) { return n, nil }}
 	if got := newOpenOCD(c).Commands(Job{})[0]; !strings.Contains(got, "'adapter serial S1'") || !strings.Contains(got, "'adapter usb location 1-2.3'") {
 		t.Error(got)

@@ -27,6 +27,7 @@ var nastyWords = []string{
 
 // OpenOCD's own interpreter reads each word back as it was, and executes nothing.
 func TestTclWord(t *testing.T) {
+	t.Parallel()
 	openocd, err := findTool("openocd")
 	if err != nil {
 		t.Skip("openocd is not installed")
@@ -51,6 +52,7 @@ func TestTclWord(t *testing.T) {
 
 // Whatever a probe's serial or a script is called, openocd gets it as one word: alone, under west, and serving gdb.
 func TestSerialIsNoCommand(t *testing.T) {
+	t.Parallel()
 	for _, tool := range []string{"openocd", "west"} {
 		if _, err := findTool(tool); err != nil {
 			t.Skipf("%s is not installed", tool)
@@ -83,6 +85,7 @@ func TestSerialIsNoCommand(t *testing.T) {
 
 // pyOCD takes a serial with a colon for a kind of probe, and one kind is a server on the network.
 func TestSerialIsNoAddress(t *testing.T) {
+	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -43,6 +43,7 @@ func wrapped(t *testing.T, tool, script string) func(string) (string, error) {
 
 // A tool behind a wrapper whose exit status is always 0: what it did not do is an error all the same.
 func TestExitStatusOfWrapper(t *testing.T) {
+	t.Parallel()
 	onMicrobit(t, func(t *testing.T, b *bench, tool string) {
 		b.conf.Find, b.conf.Timeout = wrapped(t, tool, `TOOL "$@" 2>&1 | tee log`), 30*time.Second
 		p := programmers[b.conf.Flash.Runner](b.conf)
@@ -84,6 +85,7 @@ func TestExitStatusOfWrapper(t *testing.T) {
 
 // What a tool logs besides its marks decides nothing, nor do marks that come twice.
 func TestOtherLines(t *testing.T) {
+	t.Parallel()
 	onMicrobit(t, func(t *testing.T, b *bench, tool string) {
 		b.conf.Find = wrapped(t, tool, `echo '0000042 W sector E of bank C was slow, see /srv/lab E left/notes C [x]'
 TOOL "$@" 2>&1 | tee /dev/stderr`)
@@ -153,6 +155,7 @@ func TestErasingsThatBegan(t *testing.T) {
 // A tool that chooses probes by serial alone is not started where two attached probes have the same; one that chooses by USB path
 // is.
 func TestSharedSerial(t *testing.T) {
+	t.Parallel()
 	build := zephyrtest.Build(t, "pyocd", "nrf52840")
 	stlink, dap := []string{"interface/stlink.cfg"}, []string{"interface/cmsis-dap.cfg"}
 	for _, c := range []struct {

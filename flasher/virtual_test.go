@@ -19,6 +19,7 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/flasher/zephyrtest"
 	"github.com/boardsmith/boardsmith/internal/command"
+	"github.com/boardsmith/boardsmith/internal/drawn"
 	"github.com/boardsmith/boardsmith/internal/virtualprobe"
 	"github.com/boardsmith/boardsmith/internal/virtualprobe/keepertest"
 )
@@ -102,7 +103,7 @@ func (b *bench) flash() []byte {
 
 func (b *bench) sector(i int) Sector { return Sector{i, b.base + uint64(i)*b.size, b.size} }
 
-// pattern fills a sector; the first holds a firmware that loops.
+// pattern fills a sector; the first holds a firmware that sleeps.
 func (b *bench) pattern(i int, seed byte) Segment {
 	data := make([]byte, b.size)
 	for k := range data {
@@ -110,7 +111,7 @@ func (b *bench) pattern(i int, seed byte) Segment {
 	}
 	if i == 0 {
 		entry := uint32(b.base) + 9
-		copy(data, []byte{0x00, 0x40, 0x00, 0x20, byte(entry), byte(entry >> 8), byte(entry >> 16), byte(entry >> 24), 0xFE, 0xE7})
+		copy(data, []byte{0x00, 0x40, 0x00, 0x20, byte(entry), byte(entry >> 8), byte(entry >> 16), byte(entry >> 24), 0x30, 0xBF, 0xFD, 0xE7})
 	}
 	return Segment{b.sector(i).Addr, data}
 }
@@ -128,13 +129,25 @@ var boardsUnderTest = []struct {
 // ways are the programmers; west is tried with each of the runners that it may use.
 var ways = []string{"openocd", "pyocd", "west/openocd", "west/pyocd"}
 
+// onEach runs each programmer on the first of the boards; in the full test on the second too.
 func onEach(t *testing.T, do func(t *testing.T, b *bench, p Programmer)) {
-	for board := range boardsUnderTest {
-		for _, way := range ways {
-			if strings.HasPrefix(way, "west/") && board > 0 {
-				continue // it runs the same tools
-			}
-			onBoard(t, board, way, do)
+	onFirst(t, do)
+	if drawn.InFull() {
+		onSecond(t, do)
+	}
+}
+
+func onFirst(t *testing.T, do func(t *testing.T, b *bench, p Programmer)) {
+	for _, way := range ways {
+		onBoard(t, 0, way, do)
+	}
+}
+
+// onSecond leaves west out: it runs the same tools.
+func onSecond(t *testing.T, do func(t *testing.T, b *bench, p Programmer)) {
+	for _, way := range ways {
+		if !strings.HasPrefix(way, "west/") {
+			onBoard(t, 1, way, do)
 		}
 	}
 }
@@ -160,7 +173,8 @@ func onMicrobit(t *testing.T, do func(t *testing.T, b *bench, tool string)) {
 
 // A job erases and writes what it names and nothing else; what it wrote is verified, and can be read.
 func TestJob(t *testing.T) {
-	onEach(t, func(t *testing.T, b *bench, p Programmer) {
+	t.Parallel()
+	job := func(t *testing.T, b *bench, p Programmer) {
 		all := Job{Restart: true}
 		for i := range 3 {
 			all.Erase = append(all.Erase, b.sector(i))
@@ -188,12 +202,15 @@ func TestJob(t *testing.T) {
 		if err != nil || len(got) != 2 || !bytes.Equal(got[0].Data, one.Data) || !bytes.Equal(got[1].Data, all.Write[0].Data[:64]) {
 			t.Errorf("read something else: %v", err)
 		}
-	})
+	}
+	onFirst(t, job)
+	onSecond(t, job)
 }
 
 // Before the first erase the tool itself compares the chip's identification register with the board file; one of another
 // chip ends the run, unless any chip is right.
 func TestIdentification(t *testing.T) {
+	t.Parallel()
 	right := map[string]boards.Identification{
 		"nrf51":       {Address: 0x1000005C, Mask: 0xFFFF, Values: []boards.Number{0x20, 0x1D}, Source: "s"},
 		"stm32f412xe": {Address: 0xE0042000, Mask: 0xFFF, Values: []boards.Number{0x413, 0x441}, Source: "s"},
@@ -230,8 +247,9 @@ func TestIdentification(t *testing.T) {
 
 // Inspecting finds where the core stands and what it has in memory, and neither resets it nor stops it.
 func TestInspect(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, b *bench, p Programmer) {
-		data := []Segment{b.pattern(0, 0)} // a loop at its ninth byte, with the stack at 0x20004000
+		data := []Segment{b.pattern(0, 0)} // it sleeps at its ninth byte, with the stack at 0x20004000
 		if err := p.Do(t.Context(), Job{Erase: []Sector{b.sector(0)}, Write: data, Verify: data, Restart: true}); err != nil {
 			t.Fatal(err)
 		}
@@ -240,7 +258,7 @@ func TestInspect(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if core.PC != uint32(b.base)+8 || core.SP != 0x20004000 || len(got) != 2 || !bytes.Equal(got[0].Data, data[0].Data[:8]) || got[1].Data[3] != 0x41 {
+			if core.PC&^2 != uint32(b.base)+8 || core.SP != 0x20004000 || len(got) != 2 || !bytes.Equal(got[0].Data, data[0].Data[:8]) || got[1].Data[3] != 0x41 {
 				t.Errorf("core %+v, read %v", core, got)
 			}
 		}
@@ -249,6 +267,7 @@ func TestInspect(t *testing.T) {
 
 // What is wrong is said: a difference, a sector that does not erase, a probe that vanishes or hangs.
 func TestFailures(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, b *bench, _ Programmer) {
 		b.conf.Timeout = 15 * time.Second
 		p := programmers[b.conf.Flash.Runner](b.conf)
@@ -293,6 +312,7 @@ func TestFailures(t *testing.T) {
 
 // A probe that is not there is an error of its class, soon.
 func TestNoProbe(t *testing.T) {
+	t.Parallel()
 	for _, name := range ways {
 		t.Run(name, func(t *testing.T) {
 			tool, runner, _ := strings.Cut(name, "/")
@@ -313,6 +333,7 @@ func make2(n int) []byte { return make([]byte, n) }
 
 // A cancel ends the tool and all it started.
 func TestCancel(t *testing.T) {
+	t.Parallel()
 	b := openBench(t, boards.Flash{Runner: "openocd", Scripts: []string{"target/nrf51.cfg"}, Target: "nrf51"}, 0, 1024)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	stopped := errors.New("stopped by the user")
@@ -325,6 +346,7 @@ func TestCancel(t *testing.T) {
 
 // Firmware that left an interrupt enabled does not run its handler while the flash below that is being erased.
 func TestInterruptsWhileErasing(t *testing.T) {
+	t.Parallel()
 	onMicrobit(t, func(t *testing.T, b *bench, _ string) {
 		b.conf.Timeout = time.Minute
 		p := programmers[b.conf.Flash.Runner](b.conf)

@@ -17,6 +17,7 @@ import (
 )
 
 func TestZephyrBuild(t *testing.T) {
+	t.Parallel()
 	b, err := openZephyrBuild(zephyrtest.Build(t, "jlink", "nrf51"))
 	if err != nil {
 		t.Fatal(err)
@@ -49,6 +50,7 @@ func TestZephyrBuild(t *testing.T) {
 
 // Intel HEX as a tool that knows it reads it.
 func TestHex(t *testing.T) {
+	t.Parallel()
 	objcopy, err := exec.LookPath("objcopy")
 	if err != nil {
 		t.Skip("objcopy is not installed")
@@ -76,6 +78,7 @@ func TestHex(t *testing.T) {
 
 // Outside of a Zephyr workspace west has no command flash: it says so, and what helps.
 func TestWestWithoutZephyr(t *testing.T) {
+	t.Parallel()
 	if _, err := findTool("west"); err != nil {
 		t.Skip("west is not installed")
 	}
@@ -93,6 +96,7 @@ func TestWestWithoutZephyr(t *testing.T) {
 
 // What DRYRUN prints can be typed.
 func TestWestCommands(t *testing.T) {
+	t.Parallel()
 	job := Job{Restart: true}
 	for i := range uint64(3) {
 		s := Sector{int(i), i * 1024, 1024}

@@ -63,6 +63,7 @@ func putFile(t *testing.T, dir, name, text string) {
 }
 
 func TestAdaptersOfTVMsArchivesCompile(t *testing.T) {
+	t.Parallel()
 	n := 0
 	for _, path := range mlftest.Archives(t) {
 		a, err := mlf.Open(path)
@@ -217,6 +218,7 @@ int main(void) {
 `
 
 func TestAdaptersRun(t *testing.T) {
+	t.Parallel()
 	a := mlftest.Parse(t, adapterArchive...)
 	if err := a.Check(); err != nil {
 		t.Fatal(err)
@@ -239,6 +241,7 @@ func TestAdaptersRun(t *testing.T) {
 }
 
 func TestAdapterRefusesDevices(t *testing.T) {
+	t.Parallel()
 	files := append([]mlf.File{}, adapterArchive...)
 	for i, f := range files {
 		if strings.HasSuffix(f.Name, "tvmgen_mapped.h") {

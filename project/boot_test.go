@@ -17,6 +17,7 @@ import (
 // Firmware that is flashed and verified and then does not answer is an error of class boot: with the fault record that it kept,
 // or with what a debugger sees.
 func TestFirmwareThatDoesNotBoot(t *testing.T) {
+	t.Parallel()
 	const start = "int main(void) {\n"
 	for _, c := range []struct {
 		name, board, tool string
@@ -30,6 +31,7 @@ func TestFirmwareThatDoesNotBoot(t *testing.T) {
 		{"faults", "netduinoplus2", "openocd", "boardsmith_port.init(boardsmith_port.ctx); *(volatile uint32_t*)0xB0000000U = 1;", true, 1, []string{"kept a record", "in main at src/main.c:"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			d := newDesk(t, c.board, c.tool)
 			p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Board: d.board, Model: tiny(t, nil), Env: d.env})
 			source := filepath.Join(p.Dir(), "src", "main.c")
@@ -63,6 +65,7 @@ func TestFirmwareThatDoesNotBoot(t *testing.T) {
 }
 
 func TestResetCause(t *testing.T) {
+	t.Parallel()
 	for v, want := range map[uint32]string{0: "", 8: "", 0x80: "an unknown cause", 0x81: "power", 0x8a: "pin, watchdog"} {
 		if got := resetCause(v); got != want {
 			t.Errorf("%#x: %q, want %q", v, got, want)

@@ -56,6 +56,7 @@ func TestSameInputSameBytes(t *testing.T) {
 }
 
 func TestUpToDate(t *testing.T) {
+	t.Parallel()
 	p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Model: tiny(t, nil)})
 	first := built(t, p)
 	if first.UpToDate || first.Size.Text == 0 || first.Size.BSS < 16<<20 {
@@ -81,6 +82,7 @@ func TestUpToDate(t *testing.T) {
 
 // TestContentDecides changes files without their times telling, and takes them away.
 func TestContentDecides(t *testing.T) {
+	t.Parallel()
 	p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Model: tiny(t, nil)})
 	first := built(t, p)
 	source := filepath.Join(p.Dir(), "model", "codegen", "host", "src", "lib1.c")
@@ -105,6 +107,7 @@ func TestContentDecides(t *testing.T) {
 
 // TestByHand runs plain make in the folder, as a person would, and then a build on top of it.
 func TestByHand(t *testing.T) {
+	t.Parallel()
 	p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Model: tiny(t, nil)})
 	out, err := exec.Command("make", "-j2", "-C", p.Dir()).CombinedOutput()
 	if err != nil {
@@ -121,6 +124,7 @@ func TestByHand(t *testing.T) {
 }
 
 func TestCachedRuntime(t *testing.T) {
+	t.Parallel()
 	store := t.TempDir()
 	model := tiny(t, nil)
 	env := Env{Cache: cache.New(store, cache.Options{})}
@@ -149,6 +153,7 @@ func TestCachedRuntime(t *testing.T) {
 // TestInputChangesDuringTheBuild changes a file of the runtime before it is compiled, and back again afterwards: neither the
 // project nor the cache may believe the result.
 func TestInputChangesDuringTheBuild(t *testing.T) {
+	t.Parallel()
 	model, store := tiny(t, nil), cache.New(t.TempDir(), cache.Options{})
 	want := built(t, generated(t, filepath.Join(t.TempDir(), "clean"), Spec{Model: model}))
 
@@ -189,6 +194,7 @@ func TestInputChangesDuringTheBuild(t *testing.T) {
 }
 
 func TestCompileError(t *testing.T) {
+	t.Parallel()
 	broken := strings.Replace(tinyOperator, "in[i] * 2;", "in[i] * 2 +;", 1)
 	p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Model: tiny(t, map[string]string{"codegen/host/src/lib1.c": broken})})
 	_, err := p.Build(t.Context())
@@ -218,6 +224,7 @@ func TestCompileError(t *testing.T) {
 }
 
 func TestLinkError(t *testing.T) {
+	t.Parallel()
 	broken := strings.Replace(tinyOperator, "return 0;", "extern int nowhere_to_be_found(void); return nowhere_to_be_found();", 1)
 	p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Model: tiny(t, map[string]string{"codegen/host/src/lib1.c": broken})})
 	_, err := p.Build(t.Context())
@@ -230,6 +237,7 @@ func TestLinkError(t *testing.T) {
 }
 
 func TestClassify(t *testing.T) {
+	t.Parallel()
 	for text, want := range map[string]failure.Class{
 		"ld: region `FLASH' overflowed by 1234 bytes\ncollect2: error: ld returned 1 exit status": failure.DoesNotFit,
 		"a.o: in function `f': undefined reference to `g'":                                        failure.Link,
@@ -243,6 +251,7 @@ func TestClassify(t *testing.T) {
 }
 
 func TestFirstError(t *testing.T) {
+	t.Parallel()
 	const warned = "/usr/bin/../bin/ld: warning: a.o: missing .note.GNU-stack section"
 	for text, want := range map[string]string{
 		"a.c:1:2: error: expected ';'\n    1 | x\nmake: *** [Makefile:1: a.o] Error 1": "a.c:1:2: error: expected ';'\n    1 | x",
@@ -319,6 +328,7 @@ func TestObjectsForOtherCores(t *testing.T) {
 
 // TestCancel stops a build in the middle: no process stays, and the next build is as if nothing had been.
 func TestCancel(t *testing.T) {
+	t.Parallel()
 	model := tiny(t, nil)
 	p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Model: model, Env: Env{Cache: cache.New(t.TempDir(), cache.Options{})}})
 	ctx, cancel := context.WithCancel(t.Context())

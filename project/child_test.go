@@ -176,6 +176,7 @@ func TestFullDisk(t *testing.T) {
 }
 
 func TestNoPlaceForTheFolder(t *testing.T) {
+	t.Parallel()
 	file := filepath.Join(t.TempDir(), "file")
 	must(t, os.WriteFile(file, nil, 0o644))
 	for _, dir := range []string{file, filepath.Join(file, "p")} {

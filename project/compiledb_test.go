@@ -17,6 +17,7 @@ var plainFlag = regexp.MustCompile(`^(-pipe|-g1|-f(function|data)-sections|-ffil
 
 // TestCompileCommands compares compile_commands.json with what make would run.
 func TestCompileCommands(t *testing.T) {
+	t.Parallel()
 	if _, err := exec.LookPath("make"); err != nil {
 		t.Skip("no make")
 	}

@@ -30,6 +30,7 @@ const bareBoard = `{"inherits": "cpu/native", "templates": ["baremetal"], "link"
 "place": {"code": "rom", "data": "ram", "stack": "fast"}, "stack_bytes": 1024`
 
 func TestMemoryReachesTheLinker(t *testing.T) {
+	t.Parallel()
 	path := shelfWith(t, map[string]string{"b.json": bareBoard + "}"})
 	dir := filepath.Join(t.TempDir(), "p")
 	env := testEnv()
@@ -60,6 +61,7 @@ func TestMemoryReachesTheLinker(t *testing.T) {
 }
 
 func TestSourceMissing(t *testing.T) {
+	t.Parallel()
 	path := shelfWith(t, map[string]string{"b.json": bareBoard + ",\n\"sources\": [\n  \"port/process.c\",\n  \"port/uart_cmdsk.c\"]}"})
 	env := testEnv()
 	env.Path = []string{path}
@@ -70,6 +72,7 @@ func TestSourceMissing(t *testing.T) {
 }
 
 func TestNoEmulator(t *testing.T) {
+	t.Parallel()
 	d := &Device{}
 	b, err := boards.Find("mps2_an385", nil)
 	must(t, err)
@@ -146,6 +149,7 @@ func TestEmulatorAskedOnce(t *testing.T) {
 }
 
 func TestEmulatorArgs(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		own  []string
 		want string
@@ -162,6 +166,7 @@ func TestEmulatorArgs(t *testing.T) {
 
 // An emulator that does not know the machine is quoted.
 func TestEmulatorEnds(t *testing.T) {
+	t.Parallel()
 	b, err := boards.Find("mps2_an385", nil)
 	must(t, err)
 	b.Link.Program, b.Link.Args = "sh", []string{"-c", "echo first reason >&2; echo second line >&2; exit 3", "{image}"}

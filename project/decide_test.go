@@ -35,6 +35,7 @@ func began(e cache.Entry, sectors ...int) cache.Entry {
 }
 
 func TestDecideFlash(t *testing.T) {
+	t.Parallel()
 	img := decideImage()
 	id, other := img.ID(), strings.Repeat("0", 31)+"2"
 	nonce := []byte("12345678")

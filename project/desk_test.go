@@ -18,11 +18,13 @@ import (
 	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/flasher"
+	"github.com/boardsmith/boardsmith/internal/drawn"
 	"github.com/boardsmith/boardsmith/internal/virtualprobe"
 )
 
 // Whatever becomes of the board or of what we remember, the next flash is right.
 func TestFlashAfterOthers(t *testing.T) {
+	t.Parallel()
 	d := newDesk(t, "microbit", "openocd")
 	images := [2]*Image{d.image(tiny(t, nil), boards.Options{}), d.image(tiny(t, nil), boards.Options{OperatorOpt: "O0"})}
 	d.reaches(images[0])
@@ -78,6 +80,7 @@ func TestFlashAfterOthers(t *testing.T) {
 
 // Another tool changes one byte, behind the ledger's back, and the firmware still answers with its name: its CRC tells.
 func TestByteChangedByOthers(t *testing.T) {
+	t.Parallel()
 	d := newDesk(t, "microbit", "openocd")
 	i := d.image(tiny(t, nil), boards.Options{})
 	dev := d.attach()
@@ -95,6 +98,7 @@ func TestByteChangedByOthers(t *testing.T) {
 // A sector that was in work when a flash was interrupted may read right once, and its firmware answer right: it is erased
 // and written again.
 func TestSectorInWorkIsWrittenAgain(t *testing.T) {
+	t.Parallel()
 	d := newDesk(t, "microbit", "openocd")
 	i := d.image(tiny(t, nil), boards.Options{})
 	d.reaches(i)
@@ -134,6 +138,7 @@ func TestSectorInWorkIsWrittenAgain(t *testing.T) {
 
 // A session is not opened with a build whose bytes have changed, though it answers with its name.
 func TestOpenWithChangedBytes(t *testing.T) {
+	t.Parallel()
 	d := newDesk(t, "microbit", "openocd")
 	i := d.image(tiny(t, nil), boards.Options{})
 	dev := d.attach()
@@ -149,6 +154,7 @@ func TestOpenWithChangedBytes(t *testing.T) {
 
 // A session is not opened with another chip than the one that was flashed.
 func TestOpenOnAnotherChip(t *testing.T) {
+	t.Parallel()
 	d := newDesk(t, "microbit", "openocd")
 	i := d.image(tiny(t, nil), boards.Options{})
 	dev := d.attach()
@@ -163,6 +169,7 @@ func TestOpenOnAnotherChip(t *testing.T) {
 
 // Firmware of an older boardsmith takes no nonce: its answer alone is no proof for flash, but a session opens.
 func TestFirmwareWithoutNonce(t *testing.T) {
+	t.Parallel()
 	d := newDesk(t, "microbit", "openocd")
 	p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Board: d.board, Model: tiny(t, nil), Env: d.env})
 	about := filepath.Join(p.Dir(), "src", "about.c")
@@ -191,7 +198,8 @@ func changeLastByte(t *testing.T, dev *Device, i *Image) {
 
 // A chip that is another than the board file says is not erased, unless that is forced.
 func TestFlashOfAnotherChip(t *testing.T) {
-	for _, tool := range []string{"openocd", "pyocd"} {
+	t.Parallel()
+	for _, tool := range drawn.Of(t, "tool of TestFlashOfAnotherChip", []string{"openocd", "pyocd"}, 1) {
 		d := newDesk(t, "netduinoplus2", tool)
 		i := d.image(tiny(t, nil), boards.Options{})
 		dev := d.attach()
@@ -219,6 +227,7 @@ func TestFlashOfAnotherChip(t *testing.T) {
 
 // A chip that is swapped between two flashes of one device is flashed: only bench.json says which one it has to be.
 func TestSwapBetweenFlashes(t *testing.T) {
+	t.Parallel()
 	d := newDesk(t, "microbit", "openocd")
 	i := d.image(tiny(t, nil), boards.Options{})
 	dev := d.attach()
@@ -234,6 +243,7 @@ func TestSwapBetweenFlashes(t *testing.T) {
 // A device that bench.json, the ledger or its firmware takes for another board is neither flashed nor erased, unless that is
 // forced; nothing was written to it.
 func TestFlashOfAnotherBoard(t *testing.T) {
+	t.Parallel()
 	d := newDesk(t, "microbit", "openocd")
 	i := d.image(tiny(t, nil), boards.Options{})
 	d.reaches(i)
@@ -280,6 +290,7 @@ func TestFlashOfAnotherBoard(t *testing.T) {
 
 // Two computers with a ledger each share a board: each notices what the other did, also when it died in a sector.
 func TestTwoHostsOneBoard(t *testing.T) {
+	t.Parallel()
 	first := newDesk(t, "microbit", "openocd")
 	second := *first
 	second.state = t.TempDir()
@@ -299,6 +310,7 @@ func TestTwoHostsOneBoard(t *testing.T) {
 
 // A cell that does not take its value is an error of class verify or flash, the board is dirty, and no session opens.
 func TestCellThatDoesNotTake(t *testing.T) {
+	t.Parallel()
 	d := newDesk(t, "microbit", "openocd")
 	one, two := d.image(tiny(t, nil), boards.Options{}), d.image(tiny(t, nil), boards.Options{OperatorOpt: "O0"})
 	d.reaches(one)
@@ -338,7 +350,8 @@ func TestCellThatDoesNotTake(t *testing.T) {
 
 // A sector that no longer erases is an error, and the board is not taken for clean.
 func TestStuckErase(t *testing.T) {
-	for _, tool := range []string{"openocd", "pyocd"} {
+	t.Parallel()
+	for _, tool := range drawn.Of(t, "tool of TestStuckErase", []string{"openocd", "pyocd"}, 1) {
 		t.Run(tool, func(t *testing.T) {
 			d := newDesk(t, "microbit", tool)
 			one, two := d.image(tiny(t, nil), boards.Options{}), d.image(tiny(t, nil), boards.Options{OperatorOpt: "O0"})
@@ -366,6 +379,7 @@ const nrfPages = 256 // of an nRF51822's flash
 // Two processes flash one board, an image each, without a word between them: one waits for the other or fails clearly,
 // and the board holds the whole of one image.
 func TestTwoFlashers(t *testing.T) {
+	t.Parallel()
 	d := newDesk(t, "microbit", "openocd")
 	images := [2]*Image{d.image(tiny(t, nil), boards.Options{}), d.image(tiny(t, nil), boards.Options{OperatorOpt: "O0"})}
 	d.reaches(images[0])
@@ -407,6 +421,7 @@ func trailingOnes(v byte) (n int) {
 
 // Wear is counted, warned of, and refused at the end of the rated life unless it is asked for.
 func TestWearBudget(t *testing.T) {
+	t.Parallel()
 	d := newReservedDesk(t, "openocd")
 	text, err := os.ReadFile(filepath.Join(d.env.Path[0], "boards", "microbit.json"))
 	must(t, err)
@@ -437,7 +452,8 @@ func TestWearBudget(t *testing.T) {
 // Erases that never began are not counted: a tool that is not there, a probe that is not plugged in, and what was to come
 // behind a sector at which the probe was lost. What is clean stays so where nothing was begun.
 func TestErasesThatNeverBegan(t *testing.T) {
-	for _, tool := range []string{"openocd", "pyocd"} {
+	t.Parallel()
+	for _, tool := range drawn.Of(t, "tool of TestErasesThatNeverBegan", []string{"openocd", "pyocd"}, 1) {
 		t.Run(tool, func(t *testing.T) {
 			d := newDesk(t, "microbit", tool)
 			one, two := d.image(tiny(t, nil), boards.Options{}), d.image(tiny(t, nil), boards.Options{RuntimeOpt: "O2"})
@@ -506,10 +522,8 @@ func TestErasesThatNeverBegan(t *testing.T) {
 
 // The numbers that the wear of a tuning run comes down to: many requests over ten images of one model.
 func TestManyFlashes(t *testing.T) {
-	requests := 8
-	if Full() {
-		requests = 1000
-	}
+	t.Parallel()
+	requests := drawn.Count(8, 1000)
 	d := newDesk(t, "microbit", "openocd")
 	d.env.Log = nil
 	start := time.Now()

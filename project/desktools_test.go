@@ -16,6 +16,7 @@ import (
 
 // The history has the last flashes, also after another load; doing nothing again is no news.
 func TestFlashHistory(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "p")
 	p := generated(t, dir, Spec{Model: tiny(t, nil), Env: testEnv()})
 	i := &Image{Digest: "d1", BuildID: [16]byte{1}}
@@ -49,6 +50,7 @@ func TestFlashHistory(t *testing.T) {
 }
 
 func TestBenchFile(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "bench.json")
 	b, err := ReadBench(path)
 	if err != nil || len(b.Devices) != 0 {
@@ -112,6 +114,7 @@ func FuzzBench(f *testing.F) {
 }
 
 func TestWearList(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	l := cache.NewLedger(dir)
 	e := cache.Entry{Device: "chip:1", Probe: "P", Board: "netduinoplus2", Flashes: 3, Dirty: true}
@@ -130,6 +133,7 @@ func TestWearList(t *testing.T) {
 
 // A chip that was known before, behind another probe, keeps its erases and gets those that were counted while it was silent.
 func TestAdoptedErases(t *testing.T) {
+	t.Parallel()
 	l := cache.NewLedger(t.TempDir())
 	chip := cache.Entry{Device: "chip:c1", Probe: "OTHER", Board: "microbit"}
 	chip.Sector(0, 1024).Erases = 10

@@ -51,6 +51,7 @@ func callTwice(t *testing.T, s *rpc.Session) {
 }
 
 func TestRun(t *testing.T) {
+	t.Parallel()
 	p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Model: tiny(t, nil)})
 	s, err := p.Run(t.Context(), "")
 	must(t, err)
@@ -70,6 +71,7 @@ func attached(t *testing.T, p *Project) *Device {
 }
 
 func TestFlashAndOpenAgain(t *testing.T) {
+	t.Parallel()
 	p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Model: tiny(t, nil)})
 	i, d := built(t, p), attached(t, p)
 	r, err := d.Flash(t.Context(), i)
@@ -104,6 +106,7 @@ func running(t *testing.T, program string) (left []string) {
 }
 
 func TestExtensions(t *testing.T) {
+	t.Parallel()
 	p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Model: tiny(t, nil)})
 	s, err := p.Run(t.Context(), "")
 	must(t, err)
@@ -138,6 +141,7 @@ func TestExtensions(t *testing.T) {
 
 // TestReset has the firmware start itself anew: the session ends with a typed error, and the link works again.
 func TestReset(t *testing.T) {
+	t.Parallel()
 	p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Model: tiny(t, nil)})
 	s, err := p.Run(t.Context(), "")
 	must(t, err)
@@ -152,6 +156,7 @@ func TestReset(t *testing.T) {
 }
 
 func TestWrongImage(t *testing.T) {
+	t.Parallel()
 	first := generated(t, filepath.Join(t.TempDir(), "first"), Spec{Model: tiny(t, nil)})
 	second := generated(t, filepath.Join(t.TempDir(), "second"), Spec{Model: tiny(t, map[string]string{"codegen/host/src/lib1.c": tinyOperator + "// other\n"})})
 	i, j, d := built(t, first), built(t, second), attached(t, first)
@@ -188,6 +193,7 @@ func TestWrongImage(t *testing.T) {
 // TestAbort has the firmware abort: the host gets a typed error that names operator and line, and the session goes on
 // with the firmware started anew.
 func TestAbort(t *testing.T) {
+	t.Parallel()
 	aborts := strings.Replace(tinyOperator, "return 0;", "extern void TVMPlatformAbort(int); TVMPlatformAbort(0x1234); return 0;", 1)
 	p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Model: tiny(t, map[string]string{"codegen/host/src/lib1.c": aborts})})
 	s, err := p.Run(t.Context(), "")
@@ -218,6 +224,7 @@ func TestAbort(t *testing.T) {
 
 // TestProcessPort looks at the firmware's program from outside: it ends with its input, and rests while nothing comes.
 func TestProcessPort(t *testing.T) {
+	t.Parallel()
 	p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Model: tiny(t, nil)})
 	i := built(t, p)
 	cmd := exec.Command(i.Path)

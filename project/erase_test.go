@@ -8,12 +8,14 @@ import (
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/drawn"
 	"github.com/boardsmith/boardsmith/internal/virtualprobe"
 )
 
 // Erasing takes what is not blank, leaves what is reserved, and is not forgotten.
 func TestErase(t *testing.T) {
-	for _, tool := range []string{"openocd", "pyocd"} {
+	t.Parallel()
+	for _, tool := range drawn.Of(t, "tool of TestErase", []string{"openocd", "pyocd"}, 1) {
 		t.Run(tool, func(t *testing.T) {
 			d := newReservedDesk(t, tool)
 			i := d.image(tiny(t, nil), boards.Options{})

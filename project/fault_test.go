@@ -6,11 +6,9 @@ import (
 	"errors"
 	"maps"
 	"math"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -18,6 +16,7 @@ import (
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/drawn"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/rpc"
 )
@@ -42,28 +41,6 @@ var faultBoards = []faultBoard{
 
 // faultBoardsDrawn is how many of them a plain run tries.
 const faultBoardsDrawn = 4
-
-// drawnFaultBoards are those that this run tries: some, drawn by SEED, all where the full test is asked for.
-func drawnFaultBoards(t *testing.T) []faultBoard {
-	t.Helper()
-	if os.Getenv("BOARDSMITH_FULL") != "" {
-		return faultBoards
-	}
-	seed := uint64(1)
-	if s := os.Getenv("SEED"); s != "" {
-		var err error
-		seed, err = strconv.ParseUint(s, 10, 64)
-		must(t, err)
-	}
-	t.Logf("%d of %d boards, drawn by SEED=%d", faultBoardsDrawn, len(faultBoards), seed)
-	some := rand.New(rand.NewPCG(seed, 4)).Perm(len(faultBoards))[:faultBoardsDrawn]
-	slices.Sort(some)
-	var boards []faultBoard
-	for _, i := range some {
-		boards = append(boards, faultBoards[i])
-	}
-	return boards
-}
 
 // A faultCase is a function of testdata/faults/faults.c and what must come of it.
 type faultCase struct {
@@ -146,7 +123,8 @@ func faultLines(t *testing.T, mark string) (lines []int) {
 }
 
 func TestFaults(t *testing.T) {
-	for _, board := range drawnFaultBoards(t) {
+	t.Parallel()
+	for _, board := range drawn.Of(t, "faults", faultBoards, faultBoardsDrawn) {
 		t.Run(board.name, func(t *testing.T) {
 			name, path := faultyBoard(t, board.name)
 			e := testEnv()
@@ -227,6 +205,7 @@ func checkFrame(t *testing.T, f rpc.Frame, mark string) {
 // TestStuckMainLoop has the firmware hang outside any call, interrupts on: the watchdog resets it, and the record says where
 // it stood.
 func TestStuckMainLoop(t *testing.T) {
+	t.Parallel()
 	const stuck = `#include <tvm/runtime/c_runtime_api.h>
 int stuck(TVMValue* args, int* type_codes, int num_args, TVMValue* out_value, int* out_type, void* resource_handle);
 extern volatile int is_stuck;
@@ -279,6 +258,7 @@ int stuck(TVMValue* args, int* type_codes, int num_args, TVMValue* out_value, in
 
 // TestOperatorFault has an operator of the model read beyond all memory.
 func TestOperatorFault(t *testing.T) {
+	t.Parallel()
 	broken := strings.Replace(tinyOperator, "return 0;", "return *(volatile int*)0x18000000U;", 1)
 	if broken == tinyOperator {
 		t.Fatal("the operator has no return")
@@ -320,6 +300,7 @@ func TestOperatorFault(t *testing.T) {
 
 // TestPlatformDiffers: a board file that claims what the device denies does not get a session.
 func TestPlatformDiffers(t *testing.T) {
+	t.Parallel()
 	b := &boards.Board{Name: "b", Platform: boards.Platform{
 		CoreHz: new(216000000), ICache: new(true), DCache: new(true), WaitStates: new(7), CPUID: new(boards.Number(0x411fc271)), FPU: new(true),
 	}}
@@ -372,6 +353,7 @@ func (f *fakeClock) ask(context.Context) (rpc.Platform, error) {
 }
 
 func TestMeasureClock(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		rate  float64
 		delay time.Duration

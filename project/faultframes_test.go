@@ -38,6 +38,7 @@ func framesOf(t testing.TB, order binary.ByteOrder, word int, text string, eh bo
 }
 
 func TestCallers(t *testing.T) {
+	t.Parallel()
 	stack := func(at uint64) (uint64, bool) { return at | 0x70000000, at >= 0x100 && at < 0x200 }
 	const sp, ra = 2, 1
 	rv := framesOf(t, binary.LittleEndian, 4, rv32Frames, false, 0)
@@ -74,6 +75,7 @@ func TestCallers(t *testing.T) {
 }
 
 func TestFramesDamaged(t *testing.T) {
+	t.Parallel()
 	for _, eh := range []bool{false, true} {
 		for _, text := range []string{rv32Frames, x64Frames} {
 			whole := unhexed(t, text)
@@ -123,6 +125,7 @@ func faultImage(machine elf.Machine, class elf.Class, at uint64, code []byte) *f
 }
 
 func TestAfterCall(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name    string
 		machine elf.Machine
@@ -162,6 +165,7 @@ func TestAfterCall(t *testing.T) {
 
 // TestGuesses: without call frame information a chain is searched for on the stack, and says that it is guessed.
 func TestGuesses(t *testing.T) {
+	t.Parallel()
 	code := bytes.Repeat(unhexed(t, "00f0 10f8 00bf 00bf"), 8) // BL, NOP, NOP: calls return to 0x1004, 0x100c and so on
 	p := faultImage(elf.EM_ARM, elf.ELFCLASS32, 0x1000, code)
 	rec := &rpc.Record{WordBytes: 4, Arch: rpc.ArchCortexM, PCValid: true, SPValid: true, PC: 0x1010, LR: 0x1005, SP: 0x20000000}
@@ -195,6 +199,7 @@ func TestGuesses(t *testing.T) {
 
 // TestStackAt: a record's piece of stack begins at sp, or where the stack does.
 func TestStackAt(t *testing.T) {
+	t.Parallel()
 	p := &faultProgram{stacks: []uint64{0x20000100, 0x20010000}}
 	for sp, want := range map[uint64]uint64{0x20000200: 0x20000200, 0x200000f0: 0x20000100, 0x20010010: 0x20010010, 0x30000000: 0x30000000} {
 		if got := p.stackAt(&rpc.Record{SP: sp, Reason: rpc.ReasonStack}); got != want {

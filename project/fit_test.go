@@ -18,6 +18,7 @@ import (
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/executor"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/drawn"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/mlf/mlftest"
 	"github.com/boardsmith/boardsmith/ndarray"
@@ -26,6 +27,7 @@ import (
 
 // TestRuntimeSizes holds the table of the runtime's structs against the compilers.
 func TestRuntimeSizes(t *testing.T) {
+	t.Parallel()
 	const source = `#include "crt_config.h"
 #include "rpc/server.h"
 #include "runtime/runtime.h"
@@ -134,11 +136,12 @@ func runOnce(t *testing.T, p *Project, image *Image) error {
 // TestArenaNeed runs models with the arena that they are said to need, and with a byte less, which must be too little:
 // what is computed is what the device takes.
 func TestArenaNeed(t *testing.T) {
+	t.Parallel()
 	type need struct {
 		board, model string
 		packet       int
 	}
-	for _, c := range Drawn(t, "arenas", []need{
+	for _, c := range drawn.Of(t, "arenas", []need{
 		{"host", "add.aot_packed", 0},
 		{"host", "digits_i8.aot_c", 0},
 		{"host", "digits_i8.graph", 512},
@@ -181,12 +184,13 @@ func testArenaNeed(t *testing.T, p *Project) {
 
 // TestDoesNotFit has Build refuse what does not fit, each kind, and name the option that helps: with it, it fits.
 func TestDoesNotFit(t *testing.T) {
+	t.Parallel()
 	type refusal struct {
 		name, board, model string
 		options            boards.Options
 		want               FitError
 	}
-	for _, c := range Drawn(t, "refusals", []refusal{
+	for _, c := range drawn.Of(t, "refusals", []refusal{
 		{"arena", "host", "digits_i8.graph", boards.Options{ArenaKiB: 1}, FitError{What: "arena", Option: "arena_kib=7"}},
 		{"arena of an operator", "host", "matmul_00", boards.Options{ArenaKiB: 2, PacketBytes: 512}, FitError{What: "arena", Option: "arena_kib=4"}},
 		{"arena of a board", "mps2_an385", "conv_f32.graph", boards.Options{ArenaKiB: 4, PacketBytes: 1024}, FitError{What: "arena", Region: "ram", Option: "arena_kib=24"}},
@@ -224,6 +228,7 @@ func TestDoesNotFit(t *testing.T) {
 
 // TestNothingIsBuiltForNothing has what does not fit by the archive's own figures refused before a compiler runs.
 func TestNothingIsBuiltForNothing(t *testing.T) {
+	t.Parallel()
 	p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Model: mlftest.Path(t, "digits_i8.graph"), Options: boards.Options{ArenaKiB: 1}})
 	if _, err := p.Build(t.Context()); failure.Of(err) != failure.DoesNotFit {
 		t.Fatal(err)
@@ -235,6 +240,7 @@ func TestNothingIsBuiltForNothing(t *testing.T) {
 
 // TestEditedConfigFits has the numbers of crt_config.h count as a person left them.
 func TestEditedConfigFits(t *testing.T) {
+	t.Parallel()
 	p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Model: mlftest.Path(t, "digits_i8.graph")})
 	config := filepath.Join(p.dir, "crt_config", "crt_config.h")
 	data, err := os.ReadFile(config)
@@ -249,6 +255,7 @@ func TestEditedConfigFits(t *testing.T) {
 
 // TestLinkFits reads what linkers say.
 func TestLinkFits(t *testing.T) {
+	t.Parallel()
 	p := &Project{}
 	p.state.Board.Board = boards.Board{Name: "b", Place: boards.Place{Code: "flash", Data: "ram"}, OperatorOpt: "O2", RuntimeOpt: "Os", LogLevel: "info"}
 	p.state.Board.Name = "b"
@@ -276,11 +283,12 @@ func TestLinkFits(t *testing.T) {
 // TestStackNeed runs models with the stack that they are said to need, and with a third less, which must be too
 // little.
 func TestStackNeed(t *testing.T) {
+	t.Parallel()
 	type need struct {
 		board, model string
 		guarded      bool // the core notices an overflow at once
 	}
-	for _, c := range Drawn(t, "stacks", []need{
+	for _, c := range drawn.Of(t, "stacks", []need{
 		{"mps2_an385", "digits_i8.aot_packed", true},
 		{"mps2_an521", "dscnn_i8.aot_c", true},
 		{"microbit", "add.graph", false},
@@ -312,7 +320,8 @@ func TestStackNeed(t *testing.T) {
 
 // TestUsage holds the sizes by part against the image's own, for each kind of toolchain.
 func TestUsage(t *testing.T) {
-	for _, board := range Drawn(t, "sizes", []string{"host", "mps2_an385", "mps2_an521", "microbit", "qemu_riscv32", "qemu_riscv64"}, 3) {
+	t.Parallel()
+	for _, board := range drawn.Of(t, "sizes", []string{"host", "mps2_an385", "mps2_an521", "microbit", "qemu_riscv32", "qemu_riscv64"}, 3) {
 		t.Run(board, func(t *testing.T) {
 			p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Board: board, Model: mlftest.Path(t, "digits_i8.aot_packed")})
 			needTools(t, p, "make", p.Board().Toolchain.CC)

@@ -19,6 +19,7 @@ import (
 	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/flasher"
 	"github.com/boardsmith/boardsmith/flasher/zephyrtest"
+	"github.com/boardsmith/boardsmith/internal/drawn"
 	"github.com/boardsmith/boardsmith/internal/virtualprobe"
 	"github.com/boardsmith/boardsmith/internal/virtualprobe/keepertest"
 )
@@ -192,8 +193,9 @@ func objcopied(elf string) (parts []flasher.Segment, err error) {
 
 // The whole way: an erased chip, the same image again, another image, and back.
 func TestFlashOnTheDesk(t *testing.T) {
+	t.Parallel()
 	for _, board := range []string{"microbit", "netduinoplus2"} {
-		for _, tool := range []string{"openocd", "pyocd"} {
+		for _, tool := range drawn.Of(t, "tool of TestFlashOnTheDesk on "+board, []string{"openocd", "pyocd"}, 1) {
 			t.Run(board+"/"+tool, func(t *testing.T) {
 				d := newDesk(t, board, tool)
 				one, two := d.image(tiny(t, nil), boards.Options{}), d.image(tiny(t, nil), boards.Options{OperatorOpt: "O0"})
@@ -233,6 +235,7 @@ func TestFlashOnTheDesk(t *testing.T) {
 
 // The right firmware answers, from another chip than bench.json has behind this probe: the answer may be another board's.
 func TestAnswerOfAnotherChip(t *testing.T) {
+	t.Parallel()
 	d := newDesk(t, "microbit", "openocd")
 	i := d.image(tiny(t, nil), boards.Options{})
 	dev := d.attach()

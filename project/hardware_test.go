@@ -12,6 +12,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/cache"
+	"github.com/boardsmith/boardsmith/internal/drawn"
 	"github.com/boardsmith/boardsmith/project"
 	"github.com/boardsmith/boardsmith/samples"
 )
@@ -62,6 +63,7 @@ var unwanted = regexp.MustCompile(`^_*(malloc|calloc|realloc|reallocarray|free|m
 
 // TestUnwanted holds the pattern against names of the C libraries and of ours.
 func TestUnwanted(t *testing.T) {
+	t.Parallel()
 	for name, want := range map[string]bool{
 		"malloc": true, "_malloc_r": true, "_free_r": true, "__malloc_lock": false, "_sbrk": true, "snprintf": true, "_vfiprintf_r": true,
 		"__d_vfprintf": true, "_puts_r": true, "_Znwj": true, "__cxa_pure_virtual": true, "_ZTI3foo": true,
@@ -76,7 +78,8 @@ func TestUnwanted(t *testing.T) {
 // TestEveryChipBuilds builds the sample for boards that are no process, all warnings being errors, and looks at the
 // symbols of each image.
 func TestEveryChipBuilds(t *testing.T) {
-	all := project.Drawn(t, "chips", chips(t, func(*boards.Board) bool { return true }), 4)
+	t.Parallel()
+	all := drawn.Of(t, "chips", chips(t, func(*boards.Board) bool { return true }), 4)
 	model := filepath.Join(t.TempDir(), samples.Name)
 	if err := os.WriteFile(model, samples.Archive(), 0o644); err != nil {
 		t.Fatal(err)

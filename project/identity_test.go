@@ -10,6 +10,7 @@ import (
 
 // What is known of a device, and whether it contradicts that it is the board "ours" behind probe P.
 func TestAgainst(t *testing.T) {
+	t.Parallel()
 	answers := func(chip string) *firmwareAnswer { return &firmwareAnswer{chip: chip} }
 	ledger := func(device, board string, seen int64) cache.Entry {
 		return cache.Entry{Device: device, Probe: "P", Board: board, Seen: time.Unix(seen, 0)}

@@ -37,6 +37,7 @@ func rebuilt(t *testing.T, s Spec, again boards.Options) (first, second *Image) 
 
 // An image stays what it is when its project is built anew, for as long as the cache has it whole.
 func TestImageOutlastsItsFile(t *testing.T) {
+	t.Parallel()
 	env := testEnv()
 	env.Cache = cache.New(t.TempDir(), cache.Options{})
 	first, second := rebuilt(t, Spec{Board: "host", Model: tiny(t, nil), Env: env}, boards.Options{ArenaKiB: 512})
@@ -78,6 +79,7 @@ func TestImageOutlastsItsFile(t *testing.T) {
 
 // A beginning that two images have names neither.
 func TestImageNamesApart(t *testing.T) {
+	t.Parallel()
 	env := testEnv()
 	env.Cache = cache.New(t.TempDir(), cache.Options{})
 	for n := range 2 {
@@ -99,6 +101,7 @@ func minimalELF(t *testing.T) []byte {
 
 // The board says which build it runs, and the ledger does where it says nothing: both lead to the image.
 func TestImageOnTheBoard(t *testing.T) {
+	t.Parallel()
 	d := newDesk(t, "microbit", "openocd")
 	d.env.Cache = cache.New(t.TempDir(), cache.Options{})
 	first, _ := rebuilt(t, Spec{Board: "microbit", Model: tiny(t, nil), Env: d.env}, boards.Options{OperatorOpt: "O0"})
@@ -185,6 +188,7 @@ func TestFaultOfAnEarlierBuild(t *testing.T) {
 
 // What is cut into sectors is what has the image's digest, though another build's file takes its place at any moment.
 func TestImageIsReadOnce(t *testing.T) {
+	t.Parallel()
 	b, err := boards.Find("microbit", nil)
 	must(t, err)
 	i := built(t, generated(t, filepath.Join(t.TempDir(), "p"), Spec{Board: "microbit", Model: tiny(t, nil)}))

@@ -52,6 +52,7 @@ func attachingChild() int {
 
 // TestAttachStartsNoCopyOfItself runs a program that has no keeper on its PATH. It is started once, and says what is missing.
 func TestAttachStartsNoCopyOfItself(t *testing.T) {
+	t.Parallel()
 	starts := filepath.Join(t.TempDir(), "starts")
 	cmd := childCommand(t, "attach")
 	cmd.Env = append(cmd.Env, startsFile+"="+starts, "BOARDSMITH_KEEPER=", "PATH=/usr/bin:/bin")

@@ -25,15 +25,16 @@ import (
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/cache"
+	"github.com/boardsmith/boardsmith/internal/drawn"
 	"github.com/boardsmith/boardsmith/internal/virtualprobe"
 )
 
-// killPoints is how many moments of a flash, for each tool, are tried in the full test; some of them else. The full
-// test has several desks for each tool: most of a flash is waiting.
+// killPoints is how many moments of a flash there are for each tool, of which a run draws some. A full one has several
+// desks for each tool: most of a flash is waiting.
 const (
 	killPoints      = 520
-	killPointsDrawn = 5
-	cutPointsDrawn  = 2
+	killPointsDrawn = 4
+	cutPointsDrawn  = 1
 	killDesks       = 3
 	mostFailures    = 5 // of a tool, then no more is tried
 )
@@ -67,12 +68,11 @@ func (k killPoint) String() string { return fmt.Sprintf("%v at %d", k.kind, k.at
 // with the right image, by objcopy's account of it, and a good session. West is tried at every westEach-th moment: it
 // runs the same tools.
 func TestFlashNeverLies(t *testing.T) {
+	t.Parallel()
 	const westEach = 8
 	for _, tool := range []string{"openocd", "pyocd", "west"} {
 		t.Run(tool, func(t *testing.T) {
-			if Full() {
-				t.Parallel()
-			}
+			t.Parallel()
 			shelf := reservedShelf(t)
 			first := deskWith(t, shelf, "microbit", tool)
 			images := [2]*Image{first.image(tiny(t, nil), boards.Options{}), first.image(tiny(t, nil), boards.Options{OperatorOpt: "O0"})}
@@ -80,15 +80,15 @@ func TestFlashNeverLies(t *testing.T) {
 			first.tell(virtualprobe.Request{Do: "faults", Faults: &virtualprobe.Faults{}})
 			lines := first.linesOf(images[1])
 			transfers := int(first.tell(virtualprobe.Request{Do: "status"}).Transfers)
-			all, drawn := allKillPoints(lines, transfers), killPointsDrawn
+			all, most := allKillPoints(lines, transfers), killPointsDrawn
 			if tool == "west" {
 				all = slices.DeleteFunc(all, func(k killPoint) bool { return (k.at+int(k.kind))%westEach != 0 })
-				drawn = cutPointsDrawn
+				most = cutPointsDrawn
 			}
-			points := append(Drawn(t, "kill "+tool, all, drawn), Drawn(t, "cut "+tool, allCutPoints(), cutPointsDrawn)...)
+			points := append(drawn.Of(t, "kill "+tool, all, most), drawn.Of(t, "cut "+tool, allCutPoints(), cutPointsDrawn)...)
 			t.Logf("%d points; %d lines and %d transfers in a flash", len(points), lines, transfers)
 			desks := []*desk{first}
-			for Full() && len(desks) < killDesks {
+			for drawn.InFull() && len(desks) < killDesks {
 				desks = append(desks, deskWith(t, shelf, "microbit", tool))
 			}
 			next := make(chan killPoint, len(points))
@@ -135,6 +135,7 @@ func TestFlashNeverLies(t *testing.T) {
 
 // A tool behind a wrapper is no child of ours: nobody gets the board while it is there, and it ends when we are killed.
 func TestKilledBehindWrapper(t *testing.T) {
+	t.Parallel()
 	d := newDesk(t, "microbit", "openocd")
 	one, two := d.image(tiny(t, nil), boards.Options{}), d.image(tiny(t, nil), boards.Options{OperatorOpt: "O0"})
 	d.reaches(one)

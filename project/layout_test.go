@@ -12,6 +12,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/drawn"
 	"github.com/boardsmith/boardsmith/mlf/mlftest"
 )
 
@@ -26,6 +27,7 @@ var layoutModels = []string{"add.aot_c", "sine.graph_linked", "conv_f32.graph", 
 
 // TestLayout links different models for one board and compares all that lies before the model's sectors.
 func TestLayout(t *testing.T) {
+	t.Parallel()
 	archives := []string{sampleArchive}
 	for _, a := range mlftest.Archives(t) {
 		if slices.Contains(layoutModels, mlftest.Name(a)) {
@@ -33,7 +35,7 @@ func TestLayout(t *testing.T) {
 		}
 	}
 	for _, b := range bareBoards(t) {
-		if !Full() && !slices.Contains(layoutBoards, b.Name) {
+		if !drawn.InFull() && !slices.Contains(layoutBoards, b.Name) {
 			continue
 		}
 		t.Run(b.Name, func(t *testing.T) {
@@ -49,7 +51,8 @@ func TestLayout(t *testing.T) {
 
 // TestLayoutOfEveryModel takes every archive to one board of each architecture.
 func TestLayoutOfEveryModel(t *testing.T) {
-	archives := Drawn(t, "layout", mlftest.Archives(t), 2)
+	t.Parallel()
+	archives := drawn.Of(t, "layout", mlftest.Archives(t), 2)
 	for _, name := range []string{"mps3_an547", "qemu_riscv64"} {
 		b, err := boards.Find(name, nil)
 		must(t, err)
@@ -67,6 +70,7 @@ func TestLayoutOfEveryModel(t *testing.T) {
 // TestLayoutOfLongRuntime is about options that make the resident part longer than the board file thought: the model
 // moves to the next sector, with every model to the same.
 func TestLayoutOfLongRuntime(t *testing.T) {
+	t.Parallel()
 	for _, name := range []string{"rpi_pico", "nrf52840dk", "nucleo_f401re"} {
 		b, err := boards.Find(name, nil)
 		must(t, err)
@@ -222,6 +226,7 @@ func sectorStart(r boards.Region, addr uint64) uint64 {
 
 // A checksum covers what is in the two parts and skips what is between them, as the firmware does.
 func TestChecksumOfTwoParts(t *testing.T) {
+	t.Parallel()
 	b, err := boards.Find("microbit", nil)
 	must(t, err)
 	compiler, _, err := MissingTools(t.Context(), b)

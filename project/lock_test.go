@@ -11,6 +11,7 @@ import (
 
 // The lock says who has it, on every system, and leaves the next one nothing but its own file.
 func TestLock(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	for range 2 {
 		l, err := takeLock(dir)

@@ -12,6 +12,7 @@ import (
 // The maps in testdata/maps are of small.c.txt, linked by small.ld with Debian's gcc 12.2 for Arm (out of an archive)
 // and RISC-V, and by the host's own.
 func TestReadMaps(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		file, regions string
 		pieces        []string
@@ -75,6 +76,7 @@ func pieceLines(m *linkMap) string {
 }
 
 func TestMapLoadAddress(t *testing.T) {
+	t.Parallel()
 	m, err := readMap(strings.NewReader(mapHead + ".data           0x20000000        0x4 load address 0x000000e0\n" +
 		".a_section_of_a_long_name\n                0x20000010       0x10 load address 0x00000100\n.bss            0x30\n"))
 	if err != nil {
@@ -90,6 +92,7 @@ const mapHead = "Linker script and memory map\n\n"
 
 // TestOddMaps has what is no map, or no good one: an error, or what can be read of it.
 func TestOddMaps(t *testing.T) {
+	t.Parallel()
 	for text, want := range map[string]error{
 		"":                                  errNoMap,
 		"no map":                            errNoMap,

@@ -10,6 +10,7 @@ import (
 
 // TestWatchedInPieces cuts what comes in at every place: the same lines are shown.
 func TestWatchedInPieces(t *testing.T) {
+	t.Parallel()
 	var f transport.Framer
 	bytes := append([]byte("boot\r\n"), f.Append(nil, []byte{1, 2, 1, 1})...)
 	bytes = append(bytes, "\xff\xfebetween\n"...)

@@ -9,6 +9,7 @@ import (
 // The parts are what the loads put between the linker's symbols, with what the linker leaves out to align; nothing else may
 // be missing.
 func TestPartsOf(t *testing.T) {
+	t.Parallel()
 	at := map[string]uint64{"bare_image_start": 0x100, "bare_resident_end": 0x104, "bare_model": 0x200, "bare_image_end": 0x20a}
 	seg := func(addr uint64, s string) flasher.Segment { return flasher.Segment{Addr: addr, Data: []byte(s)} }
 	for _, c := range []struct {
@@ -37,6 +38,7 @@ func TestPartsOf(t *testing.T) {
 
 // The CRC is the firmware's: IEEE, over the nonce and both parts.
 func TestPartsCRC(t *testing.T) {
+	t.Parallel()
 	parts := imageParts{[]byte("34"), []byte("56789")}
 	if got := parts.crc([]byte("12")); got != 0xcbf43926 {
 		t.Errorf("%#x", got)

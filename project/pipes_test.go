@@ -15,6 +15,7 @@ import (
 
 // TestPipesAreRefused names pipes that nobody writes to where files are meant: nothing waits for them.
 func TestPipesAreRefused(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "p")
 	p := generated(t, dir, Spec{Model: tiny(t, nil)})
 	source := filepath.Join(dir, "src", "main.c")

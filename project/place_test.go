@@ -46,6 +46,7 @@ TVM_DLL int32_t twice`,
 
 // TestAlignedData runs a model whose variables are aligned more than the resident part's, of which there are some.
 func TestAlignedData(t *testing.T) {
+	t.Parallel()
 	for _, board := range []string{"microbit", "mps2_an385", "qemu_riscv32", "qemu_riscv64"} {
 		t.Run(board, func(t *testing.T) {
 			name, path := boardWith(t, board, "own.c", ownVariables, map[string]string{"own.value": "own_value"})
@@ -107,6 +108,7 @@ static volatile int32_t value = 0 *`, 1) + "\nconst int32_t* own_weight(void);\n
 
 // TestUnknownSection has a model, and a port, put something where the linker script has no place for it.
 func TestUnknownSection(t *testing.T) {
+	t.Parallel()
 	needBoardTools(t, "mps2_an385", nil)
 	const here = `volatile const int32_t here[4] __attribute__((section(".my_weights"))) = {2, 2, 2, 2};` + "\n"
 	operator := strings.NewReplacer("TVM_DLL int32_t twice", here+"TVM_DLL int32_t twice", "in[i] * 2", "in[i] * here[i]").Replace(tinyOperator)
@@ -130,6 +132,7 @@ func mustNotLink(t *testing.T, s Spec) {
 // TestEveryByteHasAChecksum has the linker place what the script does not name, as it does without our flags: behind
 // the resident part.
 func TestEveryByteHasAChecksum(t *testing.T) {
+	t.Parallel()
 	name, path := boardWith(t, "microbit", "own.c", inOwnSection, map[string]string{"own.value": "own_value"})
 	e := testEnv()
 	e.Path = []string{path}

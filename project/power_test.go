@@ -35,6 +35,7 @@ func times(t *testing.T, path string) int {
 
 // A board that does not answer has its power cycled, once, before it is given up.
 func TestPower(t *testing.T) {
+	t.Parallel()
 	if _, err := os.Stat("/bin/sh"); err != nil {
 		t.Skip("no /bin/sh")
 	}
@@ -65,6 +66,7 @@ func TestPower(t *testing.T) {
 
 // The probe is lost in the middle of a flash: with the power its chip and itself come back, and the flash goes on.
 func TestPowerWhileFlashing(t *testing.T) {
+	t.Parallel()
 	if _, err := os.Stat("/bin/sh"); err != nil {
 		t.Skip("no /bin/sh")
 	}
@@ -91,6 +93,7 @@ func TestPowerWhileFlashing(t *testing.T) {
 
 // A command that fails, or is not for this device, changes nothing of what is reported.
 func TestPowerInVain(t *testing.T) {
+	t.Parallel()
 	d := newDesk(t, "microbit", "openocd")
 	i := d.image(tiny(t, nil), boards.Options{})
 	dev := d.powered("exit 3")

@@ -227,6 +227,7 @@ func sorted(m map[string]string) func(func(string) bool) {
 }
 
 func TestOptionsReachTheHeader(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "p")
 	p := generated(t, dir, Spec{Model: tiny(t, nil), Options: boards.Options{ArenaKiB: 64, PacketBytes: 1024, LogLevel: "error", OperatorOpt: "O3"}})
 	all := contents(t, dir)
@@ -255,6 +256,7 @@ func TestOptionsReachTheHeader(t *testing.T) {
 }
 
 func TestGenerateAgain(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "p")
 	model := tiny(t, nil)
 	p := generated(t, dir, Spec{Model: model})
@@ -308,6 +310,7 @@ func appendTo(t *testing.T, path, text string) {
 }
 
 func TestEditedFiles(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "p")
 	model := tiny(t, nil)
 	p := generated(t, dir, Spec{Model: model})
@@ -361,6 +364,7 @@ func TestEditedFiles(t *testing.T) {
 }
 
 func TestCleanRemovesAll(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "p")
 	p := generated(t, dir, Spec{Model: tiny(t, nil)})
 	built(t, p)
@@ -373,6 +377,7 @@ func TestCleanRemovesAll(t *testing.T) {
 }
 
 func TestFolderOfSomebodyElse(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	must(t, os.WriteFile(filepath.Join(dir, "thesis.tex"), []byte("x"), 0o644))
 	_, err := Generate(t.Context(), dir, Spec{Board: "host", Model: tiny(t, nil), Force: true, Env: testEnv()})
@@ -392,6 +397,7 @@ func TestFolderOfSomebodyElse(t *testing.T) {
 }
 
 func TestBadSpecs(t *testing.T) {
+	t.Parallel()
 	good := tiny(t, nil)
 	file := filepath.Join(t.TempDir(), "file")
 	must(t, os.WriteFile(file, nil, 0o644))
@@ -427,6 +433,7 @@ func TestBadSpecs(t *testing.T) {
 
 // TestUsersBoardAndTemplate builds a board with a source of its own beside its file, and a template of its own.
 func TestUsersBoardAndTemplate(t *testing.T) {
+	t.Parallel()
 	home := t.TempDir()
 	for name, text := range map[string]string{
 		"boards/mine.json": `{"doc": "mine", "inherits": "cpu/native", "templates": ["small", "baremetal"], "link": {"kind": "process"},
@@ -470,6 +477,7 @@ func TestUsersBoardAndTemplate(t *testing.T) {
 
 // TestLaunchScript starts the server of TVM's Project API by the project's script, in each of its ways.
 func TestLaunchScript(t *testing.T) {
+	t.Parallel()
 	p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Model: tiny(t, nil)})
 	server := []byte("#!/bin/sh\necho \"$0\" \"$@\"\n")
 	onPath := t.TempDir()
@@ -495,6 +503,7 @@ func TestLaunchScript(t *testing.T) {
 }
 
 func TestReadOnlyFolder(t *testing.T) {
+	t.Parallel()
 	if os.Geteuid() == 0 {
 		t.Skip("root may write to every folder")
 	}

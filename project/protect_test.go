@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/internal/drawn"
 	"github.com/boardsmith/boardsmith/rpc"
 )
 
@@ -125,8 +126,9 @@ func reasonIf(faults bool) rpc.Reason {
 
 // TestMemoryRules has firmware read and write null, write to its own constants and execute a variable.
 func TestMemoryRules(t *testing.T) {
+	t.Parallel()
 	table := nullTable(t)
-	for _, name := range Drawn(t, "memory", emulated(t), 3) {
+	for _, name := range drawn.Of(t, "memory", emulated(t), 3) {
 		t.Run(name, func(t *testing.T) {
 			m, p := openMemory(t, name)
 			b := p.Board()
@@ -148,7 +150,8 @@ func TestMemoryRules(t *testing.T) {
 // TestHandlersStack has handlers need more stack than there is: each board finds it in its own way, and none takes what is
 // far below a stack for an overflow.
 func TestHandlersStack(t *testing.T) {
-	for _, c := range Drawn(t, "handlers", []struct {
+	t.Parallel()
+	for _, c := range drawn.Of(t, "handlers", []struct {
 		board     string
 		overflows bool // it has room for the vectors of a handler that does
 	}{{"microbit", false}, {"mps2_an385", true}, {"mps2_an386", true}, {"mps2_an521", true}, {"netduinoplus2", false}, {"qemu_riscv32", false}}, 3) {
@@ -168,6 +171,7 @@ func TestHandlersStack(t *testing.T) {
 
 // TestGuardsAligned builds for a memory that begins at no multiple of a guard's size.
 func TestGuardsAligned(t *testing.T) {
+	t.Parallel()
 	needBoardTools(t, "mps2_an385", nil)
 	text := `{"inherits": "chip/mps2_an385", "arena_kib": 8, "link": {"kind": "serial"}, "flash": {"runner": "none"}, "memory": [
 {"name": "code", "origin": 0, "size": "0x00400000", "exec": true}, {"name": "ram", "origin": "0x20000050", "size": "0x00010000"}]}`
@@ -309,6 +313,7 @@ func (m mpuModel) allows8(a mpuAccess, addr uint32) bool {
 
 // TestMemoryProtection asks what each board's unit allows.
 func TestMemoryProtection(t *testing.T) {
+	t.Parallel()
 	if _, err := exec.LookPath("cc"); err != nil {
 		t.Skip("no C compiler for this computer: " + err.Error())
 	}

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/internal/drawn"
 	"github.com/boardsmith/boardsmith/mlf/mlftest"
 )
 
@@ -78,11 +79,12 @@ func (p *program) makesCall(f *codeFunction, name string) bool {
 // TestFrames holds the frames that are read off machine code against those that the compiler says it made, on every
 // kind of core, with and without optimisation.
 func TestFrames(t *testing.T) {
+	t.Parallel()
 	type build struct {
 		board, model string
 		options      boards.Options
 	}
-	for _, c := range Drawn(t, "frames", []build{
+	for _, c := range drawn.Of(t, "frames", []build{
 		{"mps2_an385", "conv_f32.graph", boards.Options{}},
 		{"mps2_an386", "dscnn_i8.aot_packed", boards.Options{RuntimeOpt: "O0", OperatorOpt: "O0"}},
 		{"mps2_an521", "sine.graph_linked", boards.Options{OperatorOpt: "O3"}},

@@ -19,20 +19,18 @@ import (
 	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/executor"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/drawn"
 	"github.com/boardsmith/boardsmith/mlf/mlftest"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/project"
 	"github.com/boardsmith/boardsmith/rpc"
 )
 
-// tableFile is written by the full test.
+// tableFile is written where every pair is tried.
 const tableFile = "../docs/boards-x-archives.md"
 
-// sampleBoards and sampleArchives are how many of each a plain run draws.
-const (
-	sampleBoards   = 2
-	sampleArchives = 4
-)
+// trialsDrawn is how many pairs of a board and an archive a plain run draws.
+const trialsDrawn = 8
 
 // A trial is one archive on one board.
 type trial struct {
@@ -51,8 +49,9 @@ type verdict struct {
 }
 
 // TestBoardsAndArchives takes each archive to each emulated board: its answers are right there, or it is refused for a
-// reason that a person can act on. The full test tries all and writes the table of them.
+// reason that a person can act on. A run without a limit tries all pairs and writes the table of them.
 func TestBoardsAndArchives(t *testing.T) {
+	t.Parallel()
 	if runtime.GOOS == "windows" {
 		t.Skip("links to an emulator need POSIX")
 	}
@@ -63,14 +62,23 @@ func TestBoardsAndArchives(t *testing.T) {
 		}
 	}
 	all := chips(t, func(b *boards.Board) bool { return b.Emulated && project.NewEnough(t, b) })
-	some := project.Drawn(t, "boards", all, sampleBoards)
+	var pairs []trial
+	for _, b := range all {
+		for _, a := range archives {
+			pairs = append(pairs, trial{b, a})
+		}
+	}
+	some := map[*boards.Board][]trial{}
+	for _, x := range drawn.Of(t, "boards and archives", pairs, trialsDrawn) {
+		some[x.board] = append(some[x.board], x)
+	}
 	results := map[trial]verdict{}
 	var mu sync.Mutex
 	c := cache.New(t.TempDir(), cache.Options{})
 	skipped := 0
 	t.Run("board", func(t *testing.T) {
 		gate := make(chan struct{}, runtime.NumCPU())
-		for _, b := range some {
+		for b, trials := range some {
 			t.Run(b.Name, func(t *testing.T) {
 				if why := hasCompiler(t, b) + hasEmulator(t, b); why != "" {
 					skipped++
@@ -79,9 +87,9 @@ func TestBoardsAndArchives(t *testing.T) {
 				t.Parallel()
 				gate <- struct{}{}
 				defer func() { <-gate }()
-				for _, a := range project.Drawn(t, b.Name, archives, sampleArchives) {
+				for _, x := range trials {
 					began := time.Now()
-					v := try(t, trial{b, a}, c)
+					v := try(t, x, c)
 					if failure.Of(v.err) == failure.ToolMissing { // a programmer; the rest is there
 						mu.Lock()
 						skipped++
@@ -89,18 +97,18 @@ func TestBoardsAndArchives(t *testing.T) {
 						t.Skipf("%v: %s", v.err, failure.Next(v.err))
 					}
 					mu.Lock()
-					results[trial{b, a}] = v
+					results[x] = v
 					mu.Unlock()
-					t.Logf("%s on %s: %v, after %v", mlftest.Name(a), b.Name, v, time.Since(began).Round(time.Millisecond))
+					t.Logf("%s on %s: %v, after %v", mlftest.Name(x.archive), b.Name, v, time.Since(began).Round(time.Millisecond))
 					if v.err != nil {
-						t.Errorf("%s on %s: %v", mlftest.Name(a), b.Name, v.err)
+						t.Errorf("%s on %s: %v", mlftest.Name(x.archive), b.Name, v.err)
 					}
 				}
 			})
 		}
 	})
 	switch {
-	case !project.Full() || skipped > 0 || t.Failed():
+	case !drawn.InSoak() || skipped > 0 || t.Failed():
 	case !slices.ContainsFunc(archives, isTiny):
 		t.Logf("%s is not written: BOARDSMITH_ARCHIVES names no mlperf_tiny", tableFile)
 	default:
@@ -317,7 +325,7 @@ func shortTime(s float64) string {
 
 const tableIntro = `# Boards × archives
 
-Written by the full test (` + "`go tool mage test:full`, `TestBoardsAndArchives`" + `): every archive on every emulated board, generated,
+Written by ` + "`go tool mage test:soak` (`TestBoardsAndArchives`)" + `: every archive on every emulated board, generated,
 built and run as ` + "`BOARD=… MODEL=… go tool mage build flash run`" + ` does it. A cell with a time means that all outputs were right:
 integers equal, floats within 1e-5·max(1, |expected|) of what TVM itself computed. It has the time of one inference, and below it
 flash + RAM:

@@ -2,13 +2,13 @@ package project
 
 import (
 	"context"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/internal/drawn"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/rpc"
 )
@@ -21,7 +21,7 @@ var tickBoards = []string{
 
 // someOf are these boards in a plain run and all of tickBoards in the full test.
 func someOf(these ...string) []string {
-	if os.Getenv("BOARDSMITH_FULL") != "" {
+	if drawn.InFull() {
 		return tickBoards
 	}
 	return these
@@ -63,6 +63,7 @@ func withDelay(n, mask, unmask string) string {
 
 // TestTimesAreEqual times a function that takes a few ticks on emulators started one after the other.
 func TestTimesAreEqual(t *testing.T) {
+	t.Parallel()
 	for _, board := range someOf("microbit", "mps2_an521", "qemu_riscv32") {
 		t.Run(board, func(t *testing.T) {
 			measure := ticksOf(t, board, withDelay("150000", "", ""))
@@ -85,6 +86,7 @@ func TestTimesAreEqual(t *testing.T) {
 // TestClockTree times the same function by a SysTick whose clock is fixed and by one that runs on what the port made of the
 // clock tree: an emulator's instruction takes as long on either.
 func TestClockTree(t *testing.T) {
+	t.Parallel()
 	const fixed, tree = "mps2_an386", "b_l475e_iot01a" // Cortex-M4, both
 	needBoardTools(t, tree, nil)
 	operator := withDelay("150000", "", "")
@@ -102,6 +104,7 @@ func TestClockTree(t *testing.T) {
 // TestTimesOfMaskedTicks has a function mask interrupts: for less than the tick's length that changes nothing, for
 // longer there is no telling how long it took.
 func TestTimesOfMaskedTicks(t *testing.T) {
+	t.Parallel()
 	const mask, unmask = `__asm volatile("cpsid i");`, `__asm volatile("cpsie i");`
 	for _, board := range someOf("mps2_an385") {
 		if strings.HasPrefix(board, "qemu_riscv") {

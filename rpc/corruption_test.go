@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/boardsmith/boardsmith/internal/drawn"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/rpc"
 	"github.com/boardsmith/boardsmith/transport"
@@ -98,14 +99,6 @@ func corrupt(r *rand.Rand, p []byte) []byte {
 	return p
 }
 
-// checkedRounds is how many corruptions one run tries.
-func checkedRounds() int {
-	if os.Getenv("BOARDSMITH_FULL") != "" {
-		return 10000
-	}
-	return 1000
-}
-
 // Nothing that happens to a session on its way crashes or hangs the firmware or makes it write where it should not, and
 // a good session works every time afterwards.
 func TestFirmwareCorruptions(t *testing.T) {
@@ -120,10 +113,10 @@ func TestFirmwareCorruptions(t *testing.T) {
 			t.Fatalf("SEED=%q: %v", s, err)
 		}
 	}
-	t.Logf("%d corruptions drawn by SEED=%d", checkedRounds(), seed)
+	t.Logf("%d corruptions drawn by SEED=%d", drawn.Count(1000, 10000), seed)
 	r := rand.New(rand.NewPCG(seed, 0))
 	link := startFirmware(t, path)
-	for round := range checkedRounds() {
+	for round := range drawn.Count(1000, 10000) {
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 		err := corruptedRound(ctx, r, link, recordSession(ctx, t, link))
 		cancel()

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/boardsmith/boardsmith/internal/drawn"
 	"github.com/boardsmith/boardsmith/mlf/mlftest"
 )
 
@@ -35,14 +36,16 @@ func caseOf(file string) archiveCase {
 	return c
 }
 
-// TestArchives types `MODEL=… INPUT=… OUTPUT=out.npz mage build flash run` for every archive there is, and compares the
-// outputs.
+// archivesDrawn is how many a plain run tries here: package project takes each of them to its answers.
+const archivesDrawn = 12
+
+// TestArchives types `MODEL=… INPUT=… OUTPUT=out.npz mage build flash run` for archives, and compares the outputs.
 func TestArchives(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes a minute: not with -short")
 	}
 	s := openShop(t)
-	for _, file := range slices.Concat(mlftest.Archives(t), mlftest.OtherVersions(t)) {
+	for _, file := range drawn.Of(t, "archives", slices.Concat(mlftest.Archives(t), mlftest.OtherVersions(t)), archivesDrawn) {
 		c := caseOf(file)
 		t.Run(filepath.Base(filepath.Dir(file))+"/"+mlftest.Name(file), func(t *testing.T) {
 			t.Parallel()
@@ -120,7 +123,7 @@ func TestExampleRepository(t *testing.T) {
 func TestEveryTargetHasHelp(t *testing.T) {
 	s := openShop(t)
 	for _, target := range []string{
-		"demo", "generate", "build", "flash", "run", "size", "clean", "boards", "board:show", "doctor", "setup", "test", "test:full", "lint", "bench",
+		"demo", "generate", "build", "flash", "run", "size", "clean", "boards", "board:show", "doctor", "setup", "test", "test:full", "test:soak", "lint", "bench",
 	} {
 		said, err := exec.Command(filepath.Join(s.bin, "mage"), "-h", target).CombinedOutput()
 		help, _, _ := strings.Cut(string(said), "\n")

@@ -14,7 +14,7 @@ const module = "github.com/boardsmith/boardsmith"
 // mayImport says which packages of ours each package may import. One that is not listed has no place yet.
 var mayImport = map[string][]string{
 	"cmd":      {"internal/virtualprobe"},
-	"targets":  {"internal/plainfile", "project", "executor", "cache", "rpc", "boards", "mlf", "ndarray", "samples", "failure", "internal/command", "internal/virtualprobe"},
+	"targets":  {"internal/plainfile", "project", "executor", "cache", "rpc", "boards", "mlf", "ndarray", "samples", "failure", "internal/command", "internal/drawn", "internal/virtualprobe"},
 	"project":  {"internal/plainfile", "cache", "flasher", "rpc", "transport", "boards", "mlf", "ndarray", "crt", "templates", "failure", "internal/command", "internal/filelock", "internal/virtualprobe"},
 	"executor": {"rpc", "mlf", "ndarray", "failure"},
 
@@ -32,6 +32,7 @@ var mayImport = map[string][]string{
 	"failure":   {},
 
 	"internal/command":      {"failure"},
+	"internal/drawn":        {},
 	"internal/filelock":     {},
 	"internal/plainfile":    {},
 	"internal/virtualprobe": {"transport", "failure"},

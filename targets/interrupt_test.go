@@ -5,15 +5,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/boardsmith/boardsmith/internal/drawn"
 )
 
 // hang is a firmware that never answers; slow is a source that takes long to compile.
@@ -118,8 +118,8 @@ func TestInterruptedFlash(t *testing.T) {
 	start := time.Now()
 	must("flash")
 	whole := time.Since(start)
-	random, rounds := draw(t)
-	for range rounds {
+	random := drawn.Rand(t, "moments")
+	for range drawn.Count(flashRounds, 100*flashRounds) {
 		must("virtual:erase")
 		moment := time.Duration(random.Int64N(int64(whole)))
 		var said bytes.Buffer
@@ -153,21 +153,6 @@ func TestInterruptedFlash(t *testing.T) {
 			t.Errorf("the board is still dirty\n%s", wear)
 		}
 	}
-}
-
-// draw returns what SEED draws, and how many times to draw.
-func draw(t *testing.T) (*rand.Rand, int) {
-	t.Helper()
-	rounds := flashRounds
-	if os.Getenv("BOARDSMITH_FULL") != "" {
-		rounds *= 10
-	}
-	seed, err := strconv.ParseUint(os.Getenv("SEED"), 10, 64)
-	if err != nil {
-		seed = rand.Uint64N(1 << 32)
-	}
-	t.Logf("SEED=%d", seed)
-	return rand.New(rand.NewPCG(seed, 0)), rounds
 }
 
 func waitFor(t *testing.T, what string, done func() bool) {

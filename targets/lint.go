@@ -9,6 +9,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -33,7 +35,9 @@ func (s *session) lintChecks() []check {
 			{name: "gofmt", argv: []string{"gofmt", "-l", "."}, silent: true, needs: "gofmt"},
 		}
 	}
-	var all []check
+	all := []check{ // the longest one first
+		{name: "cppcheck and MISRA", argv: []string{"make", "-C", "crt", "lint"}, needs: "cppcheck"},
+	}
 	for _, system := range []string{"linux", "darwin", "windows"} {
 		all = append(all, check{
 			name: "vet for " + system, argv: []string{"go", "vet", "./..."},
@@ -49,7 +53,6 @@ func (s *session) lintChecks() []check {
 		check{name: "staticcheck", argv: tool("staticcheck", "./...")},
 		check{name: "gofumpt", argv: tool("gofumpt", "-l", "."), silent: true},
 		check{name: "the runtime by every compiler", argv: []string{"make", "-C", "crt", "compilers"}, needs: "gcc"},
-		check{name: "cppcheck and MISRA", argv: []string{"make", "-C", "crt", "lint"}, needs: "cppcheck"},
 	)
 }
 
@@ -61,29 +64,60 @@ func (s *session) lint(ctx context.Context) error {
 	return s.conclude(&t)
 }
 
-// runChecks runs the checks one by one into t. It returns an error only if the user stopped it.
+// runChecks runs the checks into t, as many at once as there are processors, and prints each as it ends. It returns an error
+// only if the user stopped it.
 func (s *session) runChecks(ctx context.Context, checks []check, t *tally) error {
-	for _, c := range checks {
-		if c.needs != "" {
-			if _, err := exec.LookPath(c.needs); err != nil {
-				s.skip(t, c.name, c.needs+" is not installed")
-				continue
-			}
+	checks = slices.DeleteFunc(checks, func(c check) bool {
+		if c.needs == "" {
+			return false
 		}
-		start := time.Now()
-		p := s.out.lasts(c.name, 0)
-		said, err := s.runCheck(ctx, c)
-		p.end()
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
+		_, err := exec.LookPath(c.needs)
 		if err != nil {
-			s.fail(t, c.name, fmt.Sprintf("%s%v\nto repeat: %s", said, err, c.typed()))
-			continue
+			s.skip(t, c.name, c.needs+" is not installed")
 		}
-		s.pass(t, c.name, time.Since(start))
+		return err != nil
+	})
+	if len(checks) == 0 {
+		return ctx.Err()
 	}
-	return nil
+	what, total := "checks", len(checks)
+	if total == 1 {
+		what, total = checks[0].name, 0 // not to be counted
+	}
+	p := s.out.lasts(what, total)
+	defer p.end()
+	type outcome struct {
+		check
+		said string
+		err  error
+		took time.Duration
+	}
+	next, ended := make(chan check, len(checks)), make(chan outcome)
+	for _, c := range checks {
+		next <- c
+	}
+	close(next)
+	for range min(runtime.NumCPU(), len(checks)) {
+		go func() {
+			for c := range next {
+				start := time.Now()
+				said, err := s.runCheck(ctx, c)
+				ended <- outcome{c, said, err, time.Since(start)}
+			}
+		}()
+	}
+	for range checks {
+		o := <-ended
+		p.add(1)
+		switch {
+		case ctx.Err() != nil: // what it says is that it was stopped
+		case o.err != nil:
+			s.fail(t, o.name, fmt.Sprintf("%s%v\nto repeat: %s", o.said, o.err, o.typed()))
+		default:
+			s.pass(t, o.name, o.took)
+		}
+	}
+	return ctx.Err()
 }
 
 // runCheck runs one and returns what it said.

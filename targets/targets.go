@@ -111,11 +111,14 @@ func Setup(ctx context.Context) error { return do(ctx, "setup", (*session).setup
 func Test(ctx context.Context) error { return do(ctx, "test", (*session).test) }
 
 // TEST holds the longer tests. Its name is in capitals because a package cannot have both a function and a type
-// called Test; mage shows and takes them as test:full and test:debian.
+// called Test; mage shows and takes them as test:full, test:soak and test:debian.
 type TEST mg.Namespace
 
-// Full runs the tests, then every fuzz target for FUZZTIME, other releases of Debian, and benchmarks; writes docs/report.
+// Full runs the tests with ten times as many cases, then every fuzz target for FUZZTIME, other releases of Debian, and benchmarks; writes docs/report.
 func (TEST) Full(ctx context.Context) error { return do(ctx, "test:full", (*session).testFull) }
+
+// Soak runs all tests with every case that the others draw from, and every fuzz target for FUZZTIME; it has no limit.
+func (TEST) Soak(ctx context.Context) error { return do(ctx, "test:soak", (*session).testSoak) }
 
 // Debian runs the demo and the tests in a bare Debian 12 and a bare Debian 13 that it makes (as root, by debootstrap).
 func (TEST) Debian(ctx context.Context) error { return do(ctx, "test:debian", (*session).testDebian) }

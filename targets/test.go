@@ -15,18 +15,30 @@ import (
 	"time"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/drawn"
 	"github.com/moby/sys/atomicwriter"
 )
 
-// testLimit and fullLimit end a run that hangs; a good one of the first takes less than 15 minutes on two cores.
+// testLimit and fullLimit end a run that hangs; good ones take 9 and 40 minutes on two cores. One of test:soak has none.
 const (
-	testLimit = 80 * time.Minute
-	fullLimit = 160 * time.Minute
+	testLimit = 45 * time.Minute
+	fullLimit = 120 * time.Minute
 )
+
+// fuzzTimes are how long each fuzz target runs where FUZZTIME does not say it.
+var fuzzTimes = map[string]string{drawn.Full: "15s", drawn.Soak: "10m"}
 
 func (s *session) test(ctx context.Context) error {
 	var t tally
-	if err := s.testAll(ctx, &t, false); err != nil {
+	if err := s.testAll(ctx, &t, ""); err != nil {
+		return err
+	}
+	return s.conclude(&t)
+}
+
+func (s *session) testSoak(ctx context.Context) error {
+	var t tally
+	if err := s.testAll(ctx, &t, drawn.Soak); err != nil {
 		return err
 	}
 	return s.conclude(&t)
@@ -35,7 +47,7 @@ func (s *session) test(ctx context.Context) error {
 func (s *session) testFull(ctx context.Context) error {
 	var t tally
 	start, commit := time.Now(), s.commit(ctx) // before the tests, which write a page of docs
-	if err := s.testAll(ctx, &t, true); err != nil {
+	if err := s.testAll(ctx, &t, drawn.Full); err != nil {
 		return err
 	}
 	switch {
@@ -52,28 +64,26 @@ func (s *session) testFull(ctx context.Context) error {
 	return s.conclude(&t)
 }
 
-// testAll runs every check into t. full adds what takes long.
-func (s *session) testAll(ctx context.Context, t *tally, full bool) error {
-	limit, each := testLimit, "-timeout=40m" // of the whole, and of one package
-	if full {
-		limit, each = fullLimit, "-timeout=120m"
+// testAll runs every check into t. A level of package drawn adds what takes long.
+func (s *session) testAll(ctx context.Context, t *tally, level string) error {
+	each := "-timeout=0" // of one package
+	if limit := map[string]time.Duration{"": testLimit, drawn.Full: fullLimit}[level]; limit > 0 {
+		each = fmt.Sprintf("-timeout=%v", limit-time.Minute)
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, limit, fmt.Errorf("the tests took longer than %v", limit))
+		defer cancel()
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("the tests took longer than %v", limit))
-	defer cancel()
 	seed, err := s.testSeed()
 	if err != nil {
 		return err
 	}
-	// What a test draws, it draws by SEED; with BOARDSMITH_FULL it does all.
-	env := []string{"SEED=" + seed}
-	if full {
-		env = append(env, "BOARDSMITH_FULL=1")
-	}
+	env := []string{"SEED=" + seed, drawn.Variable + "=" + level}
 	steps := []func(context.Context, *tally) error{
 		func(ctx context.Context, t *tally) error { return s.runChecks(ctx, s.lintChecks(), t) },
 		func(ctx context.Context, t *tally) error {
 			raceEnv, race := s.raceDetector()
-			args := append(race, "-count=1", each, "-shuffle="+seed, "./...")
+			args := append(race, "-count=1", "-vet=off", each, // lint has vetted them
+				"-shuffle="+seed, "./...")
 			return s.goTest(ctx, t, append(raceEnv, env...), args...)
 		},
 	}
@@ -83,10 +93,10 @@ func (s *session) testAll(ctx context.Context, t *tally, full bool) error {
 		}
 		steps = append(steps, func(ctx context.Context, t *tally) error { return s.cTests(ctx, t, env) }, s.testRuntimeFigures)
 	}
-	if full {
-		steps = append(steps, s.fuzz)
+	if level != "" {
+		steps = append(steps, func(ctx context.Context, t *tally) error { return s.fuzz(ctx, t, fuzzTimes[level]) })
 	}
-	if full && s.inBoardsmith() {
+	if level != "" && s.inBoardsmith() {
 		steps = append(steps, s.windowsTests, s.briefDebians)
 	}
 	for _, step := range steps {
@@ -111,8 +121,8 @@ func (s *session) testSeed() (string, error) {
 	return seed, nil
 }
 
-// fuzz runs every fuzz target for FUZZTIME, 30 s if it is not given. Each is one check.
-func (s *session) fuzz(ctx context.Context, t *tally) error {
+// fuzz runs every fuzz target for FUZZTIME, or as long as usual. Each is one check.
+func (s *session) fuzz(ctx context.Context, t *tally, usual string) error {
 	cmd := exec.CommandContext(ctx, "go", "test", "-list=^Fuzz", "./...")
 	cmd.Dir, cmd.Env = s.dir, toolEnv()
 	said, err := cmd.CombinedOutput()
@@ -120,7 +130,7 @@ func (s *session) fuzz(ctx context.Context, t *tally) error {
 		s.fail(t, "list of fuzz targets", fmt.Sprintf("%s%v", said, err))
 		return ctx.Err()
 	}
-	fuzzTime := first(s.env("FUZZTIME"), "30s")
+	fuzzTime := first(s.env("FUZZTIME"), usual)
 	checks := fuzzChecks(string(said), fuzzTime)
 	if s.inBoardsmith() {
 		c, err := cFuzzCheck(fuzzTime)

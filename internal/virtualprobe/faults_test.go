@@ -33,6 +33,7 @@ func nrfDo(t *testing.T, c *Chip, erase bool, addr, v uint32) error {
 // A cut inside an erase leaves a page that is neither what it was nor erased, and reads differently each time; nothing
 // else has changed, and an erase heals it. A cut inside a program leaves one word so.
 func TestPowerCut(t *testing.T) {
+	t.Parallel()
 	c := powerUp(t, NRF51)
 	_, full := image(t, 8*nrfPage, 0)
 	if err := c.Load(full); err != nil {
@@ -107,6 +108,7 @@ func TestPowerCut(t *testing.T) {
 // The power's end is the probe's end, too: the tool fails. With the power the chip starts, and what was not written is
 // written by the next run.
 func TestPowerCutUnderTools(t *testing.T) {
+	t.Parallel()
 	for _, m := range []Model{NRF51, STM32F412} {
 		c := powerUp(t, m)
 		name, want := image(t, 20000, 0)
@@ -128,6 +130,7 @@ func TestPowerCutUnderTools(t *testing.T) {
 
 // Bits fall, in the flash that a debugger sees and in the one that firmware sees.
 func TestBitsFall(t *testing.T) {
+	t.Parallel()
 	for _, m := range []Model{NRF51, STM32F412} {
 		c := powerUp(t, m)
 		_, want := image(t, 4096, 0)
@@ -156,6 +159,7 @@ func TestBitsFall(t *testing.T) {
 // An access that is answered WAIT is not done, and done once when it is repeated; where overruns are detected all is
 // FAULT until the flag is cleared.
 func TestWait(t *testing.T) {
+	t.Parallel()
 	c := powerUp(t, NRF51)
 	c.Break(Faults{Waits: 3})
 	s := newSWD(c.dap)
@@ -240,6 +244,7 @@ func b2u(b bool) uint64 {
 // Real tools meet WAIT: pyOCD's probe repeats the access; OpenOCD 0.12 over JTAG repeats a batch, and gives up where it
 // loses a result by that. Neither is content with a wrong flash.
 func TestWaitUnderTools(t *testing.T) {
+	t.Parallel()
 	c := powerUp(t, NRF51)
 	c.Break(Faults{Waits: 50})
 	name, want := image(t, 8192, 0)
@@ -259,6 +264,7 @@ func TestWaitUnderTools(t *testing.T) {
 // One client has the probe, on whichever front end; another one is refused as a probe on USB would be, until the first
 // has left.
 func TestSecondClient(t *testing.T) {
+	t.Parallel()
 	c := powerUp(t, NRF51)
 	wire, remote := listen(t, c.serveBitbang), listen(t, c.serveRemote)
 	first, err := net.Dial("tcp", "127.0.0.1:"+wire)
@@ -296,6 +302,7 @@ func TestSecondClient(t *testing.T) {
 
 // A chip that was swapped has an id of its own, for debuggers and firmware alike, and keeps it over its emulator's end.
 func TestSwappedIdentity(t *testing.T) {
+	t.Parallel()
 	c := powerUp(t, NRF51)
 	id := func() (id [2]uint32) {
 		t.Helper()

@@ -25,6 +25,7 @@ func TestMain(m *testing.M) { keepertest.Main(m, keeperFlags...) }
 
 // A kept chip has its flash and its wear from command to command, and from keeper to keeper.
 func TestKeeper(t *testing.T) {
+	t.Parallel()
 	needs(t, NRF51.Program)
 	dir := filepath.Join(t.TempDir(), "a folder whose name is much longer than the name of a socket can ever be, as people's folders are", "chip")
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -115,6 +116,7 @@ func emulatorOf(t *testing.T, keeper int) int {
 
 // A keeper ends a while after its last client, 60 s, and not before; then its chip can be had again.
 func TestKeeperLingers(t *testing.T) {
+	t.Parallel()
 	if lingers != 60*time.Second {
 		t.Errorf("a keeper stays %v", lingers)
 	}
@@ -144,6 +146,7 @@ func TestKeeperLingers(t *testing.T) {
 
 // The emulator ends with a keeper that is killed, and the chip comes back with the flash that was saved.
 func TestKeeperKilled(t *testing.T) {
+	t.Parallel()
 	dir, a := up(t)
 	emulator := emulatorOf(t, a.Address.PID)
 	if err := syscall.Kill(a.Address.PID, syscall.SIGKILL); err != nil {
@@ -158,6 +161,7 @@ func TestKeeperKilled(t *testing.T) {
 
 // A keeper that cannot start says why at once, not after the deadline.
 func TestKeeperThatCannotStart(t *testing.T) {
+	t.Parallel()
 	needs(t, NRF51.Program)
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, flashName), make([]byte, nrfBytes+1), 0o644); err != nil {
@@ -172,6 +176,7 @@ func TestKeeperThatCannotStart(t *testing.T) {
 
 // Many start one chip at once: there is one keeper.
 func TestManyUps(t *testing.T) {
+	t.Parallel()
 	needs(t, NRF51.Program)
 	dir := filepath.Join(t.TempDir(), "chip")
 	defer func() { _ = Down(context.Background(), dir) }() // as in up
@@ -212,6 +217,7 @@ func newKeeper(t *testing.T) *keeper {
 
 // A keeper is asked, saves and swaps at once; the race detector looks on.
 func TestKeeperAtOnce(t *testing.T) {
+	t.Parallel()
 	k := newKeeper(t)
 	var all sync.WaitGroup
 	for _, do := range []string{"status", "save", "swap", "erase", "faults"} {
@@ -232,6 +238,7 @@ func TestKeeperAtOnce(t *testing.T) {
 
 // Flash that could not be saved is saved later.
 func TestSaveAfterFullDisk(t *testing.T) {
+	t.Parallel()
 	k := newKeeper(t)
 	if err := k.save(); err != nil {
 		t.Fatal(err)

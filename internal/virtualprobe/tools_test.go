@@ -74,7 +74,7 @@ func image(t *testing.T, size int, seed byte) (string, []byte) {
 	for i := range b {
 		b[i] = byte(i)*7 + byte(i>>8) + seed
 	}
-	copy(b, []byte{0x00, 0x40, 0x00, 0x20, 0x09, 0, 0, 0, 0xFE, 0xE7}) // stack, entry, b .
+	copy(b, []byte{0x00, 0x40, 0x00, 0x20, 0x09, 0, 0, 0, 0x30, 0xBF, 0xFD, 0xE7}) // stack, entry, wfi, b .-2
 	name := filepath.Join(t.TempDir(), "image.bin")
 	if err := os.WriteFile(name, b, 0o644); err != nil {
 		t.Fatal(err)
@@ -138,6 +138,7 @@ func jtagScripts(t *testing.T) string {
 }
 
 func TestOpenOCDOverJTAG(t *testing.T) {
+	t.Parallel()
 	c := powerUp(t, NRF51)
 	port := listen(t, c.serveBitbang)
 	name, want := image(t, 8192, 0)
@@ -147,6 +148,7 @@ func TestOpenOCDOverJTAG(t *testing.T) {
 }
 
 func TestPyOCD(t *testing.T) {
+	t.Parallel()
 	c := powerUp(t, NRF51)
 	port := listen(t, c.serveRemote)
 	name, want := image(t, 8192, 0)
@@ -155,6 +157,7 @@ func TestPyOCD(t *testing.T) {
 }
 
 func TestOpenOCDOverSWD(t *testing.T) {
+	t.Parallel()
 	c := powerUp(t, NRF51)
 	name, want := image(t, 8192, 0)
 	run(t, "openocd", "-c", "adapter driver buspirate; buspirate port "+terminal(t, c.serveBusPirate)+"; transport select swd",
@@ -174,6 +177,7 @@ func terminal(t *testing.T, serve func(io.ReadWriter) error) string {
 }
 
 func TestSTM32F4(t *testing.T) {
+	t.Parallel()
 	t.Run("openocd", func(t *testing.T) {
 		c := powerUp(t, STM32F412)
 		name, want := image(t, 40000, 0)
@@ -192,6 +196,7 @@ func TestSTM32F4(t *testing.T) {
 // Firmware that was half-written may lock the core up, which QEMU does not survive. The chip does: with its flash, and
 // a tool programs it.
 func TestLockup(t *testing.T) {
+	t.Parallel()
 	c := powerUp(t, NRF51)
 	name, good := image(t, 4096, 0)
 	bad := bytes.Clone(good)
@@ -218,6 +223,7 @@ func TestLockup(t *testing.T) {
 
 // Firmware that does nothing but reset the chip rests most of the time, and a debugger finds it running all the same.
 func TestResetLoop(t *testing.T) {
+	t.Parallel()
 	c := powerUp(t, NRF51)
 	_, b := image(t, 4096, 0)
 	copy(b[8:], []byte{0x01, 0x48, 0x02, 0x49, 0x01, 0x60, 0xFE, 0xE7}) // ldr r0, =AIRCR; ldr r1, =reset; str r1, [r0]; b .
