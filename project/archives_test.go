@@ -21,8 +21,8 @@ import (
 	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/executor"
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/internal/drawn"
+	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/mlf/mlftest"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/project"
@@ -45,8 +45,8 @@ func refused(name string) string {
 	return ""
 }
 
-// TestEveryArchive takes archives that TVM made, all but some schedules of one operator, from their files to their answers: generate, build, flash, open, run.
-// What cannot run on this board is refused before anything is written, and says why.
+// TestEveryArchive takes archives that TVM made, all but some schedules of one operator, from their files to their answers:
+// generate, build, flash, open, run. What cannot run on this board is refused before anything is written, and says why.
 func TestEveryArchive(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {
