@@ -36,6 +36,9 @@ func cover(ctx context.Context, root, pkg string, covers map[string][]goTested) 
 		return err
 	}
 	defer os.RemoveAll(dir)
+	if err := os.Setenv("GOCOVERDIR", dir); err != nil { // for tests that start themselves as another process
+		return err
+	}
 	program := filepath.Join(dir, "test")
 	if said, err := command(ctx, root, "go", "test", "-c", "-coverpkg="+covered, "-o", program, "./"+pkg); err != nil {
 		return fmt.Errorf("%s: %w\n%s", pkg, err, said)
