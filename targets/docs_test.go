@@ -165,3 +165,37 @@ func probeLines(t *testing.T, s shop) []byte {
 	all = append(all, mage([]string{"BOARD=microbit", "DRYRUN=1"}, "flash", "debug")...)
 	return append(all, mage([]string{"BOARD=microbit", "SAVE=1"}, "devices", "virtual:swap", "virtual:down")...)
 }
+
+var (
+	citation = regexp.MustCompile(`\b(wire|rpc|rpc_tcp|crt_abi|mlf|project_api|autotvm)\.md((?:,| and| to)? ?§[0-9.]*[0-9])*`)
+	section  = regexp.MustCompile(`§([0-9.]*[0-9])`)
+)
+
+// TestCitationsOfFormats finds each page and section of docs/formats that a comment cites.
+func TestCitationsOfFormats(t *testing.T) {
+	cited := 0
+	for _, pattern := range []string{"../*/*.go", "../internal/*/*.go", "../crt/*/*/*.[ch]", "../crt/include/tvm/runtime/*/*.h", "../templates/*/*/*.[ch]"} {
+		files, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			data, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, m := range citation.FindAllStringSubmatch(string(data), -1) {
+				page := readDoc(t, "formats/"+m[1]+".md")
+				for _, s := range section.FindAllStringSubmatch(m[0], -1) {
+					cited++
+					if heading := "# " + s[1]; !strings.Contains(page, heading+" ") && !strings.Contains(page, heading+". ") {
+						t.Errorf("%s cites %s.md §%s, which is not there", file, m[1], s[1])
+					}
+				}
+			}
+		}
+	}
+	if cited < 40 {
+		t.Errorf("only %d citations were found", cited)
+	}
+}
