@@ -207,13 +207,11 @@ func (p place) owner() usbUnit {
 	return p.probe
 }
 
-// again finds a place once more in what is attached now.
+// again finds a place once more in what is attached now. With *NoDeviceError it returns p, behind its probe as that
+// is now where only the UART is missing.
 func (p place) again(b *boards.Board, all []usbUnit) (place, error) {
 	none := &NoDeviceError{b.Name, cmp.Or(p.probe.serial, p.probe.path, p.uart.Name), b.Link.USB}
 	probes := p.probe.again(all)
-	if len(probes) == 0 {
-		return place{}, none
-	}
 	var found []place
 	for _, probe := range probes {
 		owners := []usbUnit{probe}
@@ -231,6 +229,12 @@ func (p place) again(b *boards.Board, all []usbUnit) (place, error) {
 				}
 			}
 		}
+	}
+	if len(found) == 0 {
+		if len(probes) == 1 {
+			p.probe = probes[0]
+		}
+		return p, none
 	}
 	return onlyPlace(found, b, none)
 }

@@ -176,28 +176,48 @@ func (n *bench) findVirtual(ctx context.Context, b *boards.Board, which string, 
 func VirtualDir(stateDir, board string) string { return filepath.Join(stateDir, "virtual", board) }
 
 // again finds the device once more: since it was plugged in again it may be elsewhere, and its port may be called otherwise.
-// Its lease follows it.
+// Its lease follows its probe, also where only the UART is missing: *NoDeviceError. After any other error, as
+// *cache.LeaseError where another process leases the new place, nothing of n has changed, and nothing may be done to
+// the device.
 func (n *bench) again(ctx context.Context, b *boards.Board) error {
+	if n.probe.Virtual != nil {
+		return nil // it is not on USB
+	}
 	all, err := attachedUnits(b)
 	if err != nil {
 		return err
 	}
-	found, err := n.found.again(b, all)
-	if err != nil {
-		return err
+	found, missing := n.found.again(b, all)
+	if missing != nil && !notAttached(missing) {
+		return missing
 	}
-	was := n.at()
-	n.settle(found)
-	if n.at() != was {
-		l, err := n.takeLease(ctx, 0)
-		if err != nil {
+	return cmp.Or(n.move(ctx, found), missing)
+}
+
+// notAttached says whether an error is that of a device that is not attached.
+func notAttached(err error) bool {
+	var none *NoDeviceError
+	return errors.As(err, &none)
+}
+
+// move makes a place the device's once it is leased: *cache.LeaseError. After an error nothing has changed.
+func (n *bench) move(ctx context.Context, to place) (err error) {
+	moved := *n
+	moved.settle(to)
+	if moved.at() != n.at() {
+		if moved.lease, err = moved.takeLease(ctx, 0); err != nil {
 			return err
 		}
-		n.lease.Release()
-		n.lease = l
 	}
-	n.conf.Probe, n.conf.Held = n.probe, n.lease.File()
-	return n.take(nil)
+	unused := moved.lease
+	moved.conf.Probe, moved.conf.Held = moved.probe, moved.lease.File()
+	if err = moved.take(nil); err == nil {
+		unused, *n = n.lease, moved
+	}
+	if unused != n.lease {
+		unused.Release()
+	}
+	return err
 }
 
 // settle makes a place the device's.
@@ -209,11 +229,14 @@ func (n *bench) settle(p place) {
 // open opens the board's UART. Since it was last used, the board may have been plugged in elsewhere, and its port's name be that
 // of another board.
 func (n *bench) open(ctx context.Context, b *boards.Board) (transport.Link, error) {
-	if n.probe.Virtual == nil {
-		if err := n.again(ctx, b); err != nil {
-			return nil, err
-		}
+	if err := n.again(ctx, b); err != nil {
+		return nil, err
 	}
+	return n.openPort(b)
+}
+
+// openPort opens the UART where again has just found it.
+func (n *bench) openPort(b *boards.Board) (transport.Link, error) {
 	s, err := transport.OpenSerial(transport.SerialConfig{Port: n.port, Baud: b.Link.Baud})
 	if err != nil {
 		return nil, err

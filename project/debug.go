@@ -15,8 +15,14 @@ import (
 )
 
 // Debug runs the probe's gdb server while use runs, which is given the server's address; the core is halted behind its
-// reset. Afterwards the board is reset and runs.
+// reset. Afterwards the board is reset and runs. Errors: *cache.LeaseError where the board was plugged in elsewhere,
+// and another process leases it there; those of flasher.
 func (d *Device) Debug(ctx context.Context, use func(ctx context.Context, address string) error) error {
+	if d.bench != nil {
+		if err := d.bench.again(ctx, d.board); err != nil && !notAttached(err) {
+			return err
+		}
+	}
 	server, err := d.debugServer()
 	if err != nil {
 		return err

@@ -79,7 +79,9 @@ func (d *Device) Close() error {
 }
 
 // Flash makes the device hold the image, has verified that it does, and has been answered by it when it returns without an
-// error. Errors: *WrongBoardError, *WearError, *BootError, *WrongImageError where another firmware answers, those of flasher.
+// error. Errors: *WrongBoardError, *WearError, *BootError, *WrongImageError where another firmware answers,
+// those of flasher; where the board was plugged in elsewhere *cache.LeaseError, if another process leases it there,
+// and *AmbiguousError.
 func (d *Device) Flash(ctx context.Context, i *Image) (FlashReport, error) {
 	if ctx.Err() != nil {
 		return FlashReport{}, failure.Stopped(ctx, "flash")

@@ -198,14 +198,18 @@ type Identity struct {
 // HasProbe says whether the device is programmed through a probe, and keeps its image.
 func (d *Device) HasProbe() bool { return d.bench != nil }
 
-// Identify asks the device. One without a probe has no firmware before it is opened. That nothing answers is no error; the
-// only one is that ctx has ended.
+// Identify asks the device. One without a probe has no firmware before it is opened. That nothing answers is no error.
+// Errors: *cache.LeaseError, *AmbiguousError, of a device that was plugged in elsewhere; that ctx has ended.
 func (d *Device) Identify(ctx context.Context) (Identity, error) {
 	var is Identity
 	if d.bench != nil {
+		a, err := d.ask(ctx, nil)
+		if err != nil {
+			return Identity{}, err
+		}
 		is.Probe, is.Port = d.bench.probe.Serial, d.bench.port
 		is.Link, is.Shared = d.bench.found.link(d.board), d.bench.probe.Shared
-		if a := d.ask(ctx, nil); a != nil {
+		if a != nil {
 			is.Answers, is.Chip, is.BuildID = true, a.chip, (&Image{BuildID: a.buildID}).ID()
 		}
 	}

@@ -101,10 +101,11 @@ type flashing struct {
 func (f *flashing) look(ctx context.Context) error {
 	n := f.d.bench
 	n.chip = f.d.env.Bench.noted(f.d.board.Name, n).Chip // what an earlier flash found may have been swapped since
-	f.facts.answer = f.d.ask(ctx, f.facts.image.Image)
-	if ctx.Err() != nil {
-		return failure.Stopped(ctx, "ask")
+	answer, err := f.d.ask(ctx, f.facts.image.Image)
+	if err != nil {
+		return err
 	}
+	f.facts.answer = answer
 	if err := f.plausible(); err != nil {
 		return err
 	}
@@ -300,25 +301,35 @@ func (f *flashing) save() error {
 }
 
 // ask asks the running firmware what it is; nil if nothing sensible answers soon. Where that is not next, the image that is
-// about to take its place, what it has to say of a fault is logged: afterwards nobody could tell where that was.
-func (d *Device) ask(ctx context.Context, next *Image) *firmwareAnswer {
-	ctx, cancel := context.WithTimeout(ctx, askWithin)
-	defer cancel()
-	link, err := d.bench.open(ctx, d.board)
+// about to take its place, what it has to say of a fault is logged: afterwards nobody could tell where that was. An
+// error says that the device is not ours to use: *cache.LeaseError, *AmbiguousError; or that ctx has ended.
+func (d *Device) ask(ctx context.Context, next *Image) (*firmwareAnswer, error) {
+	err := d.bench.again(ctx, d.board)
+	if err != nil && !notAttached(err) {
+		return nil, err
+	}
+	var answer *firmwareAnswer
+	if err == nil {
+		answer, err = d.asked(ctx, next)
+	}
+	if ctx.Err() != nil {
+		return nil, failure.Stopped(ctx, "ask")
+	}
 	if err != nil {
 		d.env.log().Debug("ask", "error", err)
-		return nil
+		return nil, nil
 	}
-	defer link.Close()
-	answer, err := d.asked(ctx, link, next)
-	if err != nil {
-		d.env.log().Debug("ask", "error", err)
-		return nil
-	}
-	return answer
+	return answer, nil
 }
 
-func (d *Device) asked(ctx context.Context, link transport.Link, next *Image) (*firmwareAnswer, error) {
+func (d *Device) asked(ctx context.Context, next *Image) (*firmwareAnswer, error) {
+	ctx, cancel := context.WithTimeout(ctx, askWithin)
+	defer cancel()
+	link, err := d.bench.openPort(d.board)
+	if err != nil {
+		return nil, err
+	}
+	defer link.Close()
 	t, err := transport.Dial(ctx, link, transport.SessionOptions{Log: d.env.log()})
 	if err != nil {
 		return nil, err

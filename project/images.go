@@ -139,16 +139,18 @@ func storedImage(path string, of cache.EntryInfo) (*Image, error) {
 }
 
 // Holds finds the image that the device holds: the one that its firmware says it is, else the one that the ledger knows, if
-// nobody has answered. Its file is the cache's. Errors are of class config, or verify where nobody knows what it holds.
+// nobody has answered. Its file is the cache's. Errors are of class config, or verify where nobody knows what it
+// holds; as of Identify.
 func (d *Device) Holds(ctx context.Context) (*Image, error) {
 	if d.bench == nil {
 		return nil, failure.New(failure.Config, "leave IMAGE out", "board %s holds no image before it is opened", d.board.Name)
 	}
-	if a := d.ask(ctx, nil); a != nil {
-		return FindImage(d.env, hex.EncodeToString(a.buildID[:]))
+	a, err := d.ask(ctx, nil)
+	if err != nil {
+		return nil, err
 	}
-	if ctx.Err() != nil {
-		return nil, failure.Stopped(ctx, "ask")
+	if a != nil {
+		return FindImage(d.env, hex.EncodeToString(a.buildID[:]))
 	}
 	entry, err := (&flashing{d: d}).known("probe:" + d.bench.which())
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/flasher"
 	"github.com/boardsmith/boardsmith/internal/command"
@@ -51,7 +52,7 @@ func silent(err error) bool {
 	var differs *flasher.VerifyError
 	var worn *WearError
 	var other *flasher.ChipError
-	if errors.As(err, &differs) || errors.As(err, &worn) || errors.As(err, &other) {
+	if errors.As(err, &differs) || errors.As(err, &worn) || errors.As(err, &other) || inUse(err) {
 		return false
 	}
 	switch failure.Of(err) {
@@ -61,7 +62,14 @@ func silent(err error) bool {
 	return false
 }
 
-// cyclePower runs the command, and waits until the board is attached again.
+// inUse says whether an error is that of a device that another process leases.
+func inUse(err error) bool {
+	var taken *cache.LeaseError
+	return errors.As(err, &taken)
+}
+
+// cyclePower runs the command, and waits until the board is attached again: *cache.LeaseError where another process
+// then leases it.
 func (n *bench) cyclePower(ctx context.Context, b *boards.Board) error {
 	shell := command.Command{Path: "/bin/sh", Args: []string{"-c", n.power}, Timeout: powerWithin}
 	if runtime.GOOS == "windows" {
@@ -70,15 +78,12 @@ func (n *bench) cyclePower(ctx context.Context, b *boards.Board) error {
 	if err := shell.Run(ctx); err != nil {
 		return err
 	}
-	if n.probe.Virtual != nil {
-		return nil // it is not on USB
-	}
 	limited, cancel := context.WithTimeout(ctx, backWithin)
 	defer cancel()
 	for {
 		err := n.again(limited, b)
-		if err == nil {
-			return nil
+		if err == nil || inUse(err) {
+			return err
 		}
 		select {
 		case <-limited.Done():

@@ -3,6 +3,8 @@
 package project
 
 import (
+	"errors"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -10,6 +12,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/flasher"
 	"github.com/boardsmith/boardsmith/transport/transporttest"
@@ -99,4 +102,71 @@ func TestOneLeaseForAllHomes(t *testing.T) {
 	if d, err := Attach(t.Context(), b, "", env); d != nil || failure.Of(err) != failure.Config {
 		t.Errorf("%v, %v", d, err)
 	}
+}
+
+// A board is plugged in where another process leases it, or has leased the place of its probe alone: as long as that
+// lasts, each use is refused, and neither the programmer nor the power command runs.
+func TestReplugIntoALease(t *testing.T) {
+	b, err := boards.Find("nucleo_f746zg", nil)
+	must(t, err)
+	dir, usb := t.TempDir(), b.Link.USB
+	ran, tool := filepath.Join(dir, "ran"), filepath.Join(dir, "pyocd")
+	must(t, os.WriteFile(tool, []byte("#!/bin/sh\necho tool >>"+ran+"\nexit 1\n"), 0o755))
+	env := testEnv()
+	env.Flasher, env.StateDir, env.Tool = "pyocd", t.TempDir(), func(string) (string, error) { return tool, nil }
+	env.Bench = &Bench{Devices: []BenchDevice{{Name: "it", Board: b.Name, Probe: "S1", Power: "echo power >>" + ran}}}
+	pluggedUSB(t)
+	plugged(t, PortInfo{Name: "a", USB: usb, Serial: "S1", Path: "11-2"})
+	first, err := Attach(t.Context(), b, "", env)
+	must(t, err)
+	defer first.Close()
+
+	plugged(t, PortInfo{Name: "b", USB: usb, Serial: "S1", Path: "13-1"})
+	second, err := Attach(t.Context(), b, "", env)
+	must(t, err)
+	refused := func(place string) {
+		t.Helper()
+		for name, use := range map[string]func() error{
+			"open":     func() error { _, err := first.bench.open(t.Context(), b); return err },
+			"erase":    func() error { _, err := first.Erase(t.Context()); return err },
+			"identify": func() error { _, err := first.Identify(t.Context()); return err },
+			"debug":    func() error { return first.Debug(t.Context(), nil) },
+			"power": func() error {
+				n := *first.bench
+				n.power = "true"
+				return n.cyclePower(t.Context(), b)
+			},
+		} {
+			for try := range 2 {
+				err := use()
+				var taken *cache.LeaseError
+				cycled := (&powerCycle{d: first}).helps(t.Context(), err)
+				if !errors.As(err, &taken) || first.bench.at() != "usb:11-2" || cycled {
+					t.Errorf("%s: %s, try %d: at %s: %v", place, name, try, first.bench.at(), err)
+				}
+			}
+		}
+	}
+	refused("where another has it")
+	must(t, second.Close())
+
+	plugged(t)
+	pluggedUSB(t, "14-1 "+usb+" S1")
+	lease, err := cache.Take(t.Context(), first.bench.leases, "usb:14-1", 0)
+	must(t, err)
+	refused("where another has its probe's place")
+	lease.Release()
+	if text, err := os.ReadFile(ran); err == nil {
+		t.Errorf("ran:\n%s", text)
+	}
+	if err := first.bench.again(t.Context(), b); !notAttached(err) || first.bench.at() != "usb:14-1" {
+		t.Errorf("its UART is missing: at %s: %v", first.bench.at(), err)
+	}
+	if l, err := cache.Take(t.Context(), first.bench.leases, "usb:14-1", 0); err == nil {
+		l.Release()
+		t.Error("its new place is not leased")
+	}
+	l, err := cache.Take(t.Context(), first.bench.leases, "usb:11-2", 0)
+	must(t, err) // its old one no longer is
+	l.Release()
 }
