@@ -40,6 +40,7 @@ func StateDir() (string, error) {
 const (
 	ledgerFormat   = 1
 	maxLedgerBytes = 64 << 20
+	entryEnd       = ".json" // of an entry's file
 )
 
 // An Entry is what the ledger says of one device. The zero value but for Device says nothing.
@@ -268,17 +269,25 @@ func (l *Ledger) Remove(device string) error {
 	return nil
 }
 
-// List returns all entries that can be read, by device.
+// List returns all entries, by device; those that are damaged it leaves for Load to put aside. A ledger that does not
+// exist yet has none. Errors are those of the file system: a file that cannot be read at the moment may say the very
+// thing that is asked.
 func (l *Ledger) List() ([]Entry, error) {
-	paths, err := filepath.Glob(filepath.Join(l.dir, "*.json"))
-	if err != nil {
+	files, err := os.ReadDir(l.dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("ledger: %w", err)
 	}
 	var list []Entry
-	for _, p := range paths {
-		data, err := readBounded(p)
-		if err != nil {
+	for _, f := range files {
+		if filepath.Ext(f.Name()) != entryEnd {
 			continue
+		}
+		data, err := readBounded(filepath.Join(l.dir, f.Name()))
+		if errors.Is(err, errDamaged) || errors.Is(err, fs.ErrNotExist) { // it may be removed meanwhile
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("ledger: %w", err)
 		}
 		if e, err := parseLedger(data); err == nil {
 			list = append(list, e)
@@ -303,4 +312,4 @@ func deviceFile(device string) string {
 	return name
 }
 
-func (l *Ledger) path(device string) string { return filepath.Join(l.dir, deviceFile(device)+".json") }
+func (l *Ledger) path(device string) string { return filepath.Join(l.dir, deviceFile(device)+entryEnd) }

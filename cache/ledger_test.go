@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -43,6 +44,47 @@ func TestLedger(t *testing.T) {
 	list, err := l.List()
 	if err != nil || len(list) != 1 || list[0].Device != e.Device {
 		t.Errorf("list %+v, %v", list, err)
+	}
+}
+
+// The ledger lies where its users choose, whatever that is called.
+func TestLedgerWithBrackets(t *testing.T) {
+	for _, name := range []string{"[", "a[b]c", "*", "?\\"} {
+		if runtime.GOOS == "windows" && strings.ContainsAny(name, "*?") {
+			continue // no such names there
+		}
+		l := NewLedger(filepath.Join(t.TempDir(), name))
+		if err := l.Save(sample()); err != nil {
+			t.Fatal(err)
+		}
+		if list, err := l.List(); err != nil || len(list) != 1 {
+			t.Errorf("%s: %+v, %v", name, list, err)
+		}
+	}
+}
+
+// A list without an error lacks nothing but what is damaged: what cannot be read may be the device that is asked for.
+func TestUnreadableLedger(t *testing.T) {
+	dir := t.TempDir()
+	l := NewLedger(dir)
+	if err := l.Save(sample()); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "damaged.json"), []byte("{"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if list, err := l.List(); err != nil || len(list) != 1 {
+		t.Errorf("beside a damaged file: %+v, %v", list, err)
+	}
+	if list, err := NewLedger(filepath.Join(dir, "damaged.json")).List(); err == nil {
+		t.Errorf("of a file in the folder's place: %+v", list)
+	}
+	loop := filepath.Join(dir, "loop.json")
+	if err := os.Symlink(loop, loop); err != nil {
+		t.Skipf("a file that cannot be read cannot be made here: %v", err)
+	}
+	if list, err := l.List(); err == nil || !strings.Contains(err.Error(), loop) {
+		t.Errorf("beside a file that cannot be read: %+v, %v", list, err)
 	}
 }
 

@@ -6,6 +6,7 @@ package mlftest
 import (
 	"archive/tar"
 	"bytes"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"sort"
@@ -55,11 +56,13 @@ func in(t testing.TB, dir string) []string {
 	t.Helper()
 	var all []string
 	for _, pattern := range []string{"*.tar", "*.tar.gz"} {
-		found, err := filepath.Glob(filepath.Join(dir, pattern))
+		found, err := fs.Glob(os.DirFS(dir), pattern)
 		if err != nil {
 			t.Fatal(err)
 		}
-		all = append(all, found...)
+		for _, name := range found {
+			all = append(all, filepath.Join(dir, name))
+		}
 	}
 	if len(all) == 0 {
 		t.Fatalf("no archives in %s", dir)

@@ -205,16 +205,12 @@ func collect(root, only string) ([]mutant, error) {
 	groups := make([][]mutant, len(suites))
 	most := 0
 	for i, s := range suites {
-		files, err := filepath.Glob(filepath.Join(root, s.sources))
+		files, err := fs.Glob(os.DirFS(root), s.sources)
 		if err != nil {
 			return nil, err
 		}
-		for _, f := range files {
-			name, err := filepath.Rel(root, f)
-			if err != nil {
-				return nil, err
-			}
-			if strings.HasSuffix(f, "_test.go") || strings.HasSuffix(f, "_windows.go") || strings.HasSuffix(f, "_darwin.go") ||
+		for _, name := range files {
+			if strings.HasSuffix(name, "_test.go") || strings.HasSuffix(name, "_windows.go") || strings.HasSuffix(name, "_darwin.go") ||
 				!strings.Contains(name, only) {
 				continue
 			}

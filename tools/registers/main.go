@@ -14,6 +14,7 @@ package main
 import (
 	"flag"
 	"fmt"
+	"io/fs"
 	"log"
 	"os"
 	"path/filepath"
@@ -79,11 +80,11 @@ func (s *sources) chip(name string) (*chip, error) {
 		c, err = readSVD(s.zip, svds[name])
 	case crates[name][0] != "":
 		var found []string
-		if found, err = filepath.Glob(filepath.Join(s.cargo, crates[name][0])); err == nil && len(found) != 1 {
+		if found, err = fs.Glob(os.DirFS(s.cargo), crates[name][0]); err == nil && len(found) != 1 {
 			err = fmt.Errorf("%d crates %s in %s", len(found), crates[name][0], s.cargo)
 		}
 		if err == nil {
-			c, err = readCrate(filepath.Join(found[0], "src", crates[name][1]))
+			c, err = readCrate(filepath.Join(s.cargo, found[0], "src", crates[name][1]))
 		}
 	default:
 		err = fmt.Errorf("no source for %s", name)
