@@ -210,8 +210,8 @@ func collect(root, only string) ([]mutant, error) {
 			return nil, err
 		}
 		for _, name := range files {
-			if strings.HasSuffix(name, "_test.go") || strings.HasSuffix(name, "_windows.go") || strings.HasSuffix(name, "_darwin.go") ||
-				!strings.Contains(name, only) {
+			if strings.HasSuffix(name, "_test.go") || strings.HasSuffix(name, "_windows.go") ||
+				strings.HasSuffix(name, "_darwin.go") || !strings.Contains(name, only) {
 				continue
 			}
 			found, err := mutantsOf(root, name)
