@@ -243,15 +243,28 @@ func (l *Ledger) Save(e Entry) error {
 	return nil
 }
 
-// mkdir makes the folder where it is not there yet, on the disk.
+// mkdir makes the folder where it is not there yet, on the disk, and those above it: a name is on the disk once the
+// folder is synced that has it.
 func (l *Ledger) mkdir() error {
-	if _, err := os.Stat(l.dir); err == nil {
-		return nil
+	var parents []string // of the folders that are to be made, the nearest first
+	for dir := l.dir; !exists(dir); dir = filepath.Dir(dir) {
+		parents = append(parents, filepath.Dir(dir))
 	}
 	if err := os.MkdirAll(l.dir, 0o755); err != nil {
 		return err
 	}
-	return l.sync(filepath.Dir(l.dir))
+	for _, dir := range slices.Backward(parents) {
+		if err := l.sync(dir); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// exists is true of a root too, whatever its state: nothing is above it.
+func exists(dir string) bool {
+	_, err := os.Stat(dir)
+	return err == nil || dir == filepath.Dir(dir)
 }
 
 // Remove forgets a device. One that is not known is no error.

@@ -239,9 +239,10 @@ func TestAdopt(t *testing.T) {
 	}
 }
 
-// A name is on the disk when Save returns: also that of a new folder, and that a file is gone.
+// A name is on the disk when Save returns: also those of new folders, and that a file is gone.
 func TestLedgerSyncsFolder(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "ledger")
+	home := t.TempDir()
+	dir := filepath.Join(home, "state", "boardsmith", "ledger")
 	l := NewLedger(dir)
 	broken := errors.New("broken disk")
 	var synced []string
@@ -250,17 +251,20 @@ func TestLedgerSyncsFolder(t *testing.T) {
 		synced = append(synced, fmt.Sprint(filepath.Base(d), len(files)))
 		return syncDir(d)
 	}
-	above := filepath.Base(filepath.Dir(dir))
 	if err := l.Save(sample()); err != nil {
 		t.Fatal(err)
 	}
 	if err := l.Remove(sample().Device); err != nil {
 		t.Fatal(err)
 	}
-	if want := []string{above + "0", "ledger1", "ledger0"}; !slices.Equal(synced, want) {
+	if want := []string{filepath.Base(home) + "0", "state0", "boardsmith0", "ledger1", "ledger0"}; !slices.Equal(synced, want) {
 		t.Errorf("synced %v, want %v", synced, want)
 	}
 	l.sync = func(string) error { return broken }
+	deeper := &Ledger{filepath.Join(dir, "new"), l.sync}
+	if err := deeper.Save(sample()); !errors.Is(err, broken) {
+		t.Errorf("save into a new folder: %v", err)
+	}
 	if err := l.Save(sample()); !errors.Is(err, broken) {
 		t.Errorf("save: %v", err)
 	}
