@@ -32,8 +32,8 @@ type Command struct {
 	Dir     string        // working folder; "" means this process's
 	Env     []string      // "NAME=value", added to the environment that Environment makes
 	Held    []*os.File    // kept open by all processes of the run, and so are locks on them; the first must be empty
-	Out     func(string)  // takes the lines of standard output; nil drops them
-	Err     func(string)  // takes the lines of standard error; nil drops them
+	Out     func(string)  // takes the lines of standard output, the last one also without a newline; nil drops them
+	Err     func(string)  // takes those of standard error; nil drops them
 	Grace   time.Duration // to stop by itself after ctx has ended, before its whole group is killed; 0 means 3 s
 	Timeout time.Duration // at most; 0 means that only ctx ends it
 }
@@ -100,13 +100,16 @@ func (c Command) run(ctx context.Context, both, out, errs *keeper) error {
 	defer cancel()
 	cmd := exec.CommandContext(inner, c.Path, c.Args...)
 	cmd.Dir, cmd.Env = c.Dir, append(Environment(c.Dir), c.Env...)
-	cmd.Stdout, cmd.Stderr = io.MultiWriter(both.stream(c.Out), out.stream(nil)), io.MultiWriter(both.stream(c.Err), errs.stream(nil))
+	outLines, errLines := both.stream(c.Out), both.stream(c.Err)
+	cmd.Stdout, cmd.Stderr = io.MultiWriter(outLines, out.stream(nil)), io.MultiWriter(errLines, errs.stream(nil))
 	cmd.WaitDelay = c.Grace
 	if cmd.WaitDelay == 0 {
 		cmd.WaitDelay = defaultGrace
 	}
 	ownGroup(cmd)
 	err := pinned(func() error { return runGroup(cmd, c.Held) })
+	outLines.end()
+	errLines.end()
 	if err == nil {
 		return nil
 	}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -21,13 +22,39 @@ func sh(script string) Command {
 }
 
 func TestCapture(t *testing.T) {
-	var lines []string
 	c := sh(`echo one; echo two >&2; printf three`)
-	c.Out = func(l string) { lines = append(lines, l) }
 	out, errs, err := c.Capture(t.Context())
-	if err != nil || out != "one\nthree" || errs != "two\n" || strings.Join(lines, ",") != "one" {
-		t.Errorf("%q, %q, %v, lines %q", out, errs, err, lines)
+	if err != nil || out != "one\nthree" || errs != "two\n" {
+		t.Errorf("%q, %q, %v", out, errs, err)
 	}
+}
+
+// TestLines: a stream's lines are handed on whole, its last one also where no newline ends it.
+func TestLines(t *testing.T) {
+	for script, want := range map[string][]string{
+		``:                                   nil,
+		`echo a; echo; echo b`:               {"a", "", "b"},
+		`printf 'a\r\nb\r\n'`:                {"a", "b"},
+		`printf 'a\nb'`:                      {"a", "b"},
+		`printf a; sleep 0.05; printf 'b\r'`: {"ab"},
+		`printf 'a\nno space left'; exit 1`:  {"a", "no space left"},
+		`printf waiting; sleep 60`:           {"waiting"},
+	} {
+		out, errs := lines(t, script), lines(t, "exec >&2; "+script)
+		if !slices.Equal(out[0], want) || out[1] != nil || !slices.Equal(errs[1], want) || errs[0] != nil {
+			t.Errorf("%s: %q on standard output, %q on standard error, want %q", script, out, errs, want)
+		}
+	}
+}
+
+// lines runs a script, for a second at most, and returns what its command's Out and Err were given.
+func lines(t *testing.T, script string) (both [2][]string) {
+	c := sh(script)
+	c.Out = func(l string) { both[0] = append(both[0], l) }
+	c.Err = func(l string) { both[1] = append(both[1], l) }
+	c.Timeout, c.Grace = time.Second, 100*time.Millisecond
+	_ = c.Run(t.Context()) // however it ends
+	return both
 }
 
 func TestFailure(t *testing.T) {

@@ -4,7 +4,6 @@ package command
 
 import (
 	"bytes"
-	"io"
 	"sync"
 )
 
@@ -15,7 +14,7 @@ type keeper struct {
 }
 
 // stream is one of the program's outputs; line is given its lines.
-func (k *keeper) stream(line func(string)) io.Writer { return &stream{k: k, line: line} }
+func (k *keeper) stream(line func(string)) *stream { return &stream{k: k, line: line} }
 
 func (k *keeper) add(p []byte) {
 	if room := headBytes - len(k.head); room > 0 {
@@ -34,7 +33,7 @@ func (k *keeper) text() string {
 	return string(k.head) + string(k.tail)
 }
 
-// A stream hands on whole lines.
+// A stream hands on whole lines, and at its end what is left.
 type stream struct {
 	k    *keeper
 	line func(string)
@@ -54,11 +53,26 @@ func (s *stream) Write(p []byte) (int, error) {
 		if i < 0 {
 			break
 		}
-		s.line(string(bytes.TrimRight(append(s.part, rest[:i]...), "\r")))
-		s.part, rest = s.part[:0], rest[i+1:]
+		s.part = append(s.part, rest[:i]...)
+		s.handOn()
+		rest = rest[i+1:]
 	}
 	if len(s.part) < headBytes {
 		s.part = append(s.part, rest...)
 	}
 	return len(p), nil
+}
+
+func (s *stream) handOn() {
+	s.line(string(bytes.TrimRight(s.part, "\r")))
+	s.part = s.part[:0]
+}
+
+// end hands on a last line that has no newline. Nothing may be written afterwards.
+func (s *stream) end() {
+	s.k.mu.Lock()
+	defer s.k.mu.Unlock()
+	if len(s.part) > 0 {
+		s.handOn()
+	}
 }
