@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -77,38 +76,6 @@ func (s *session) setupMissing(ctx context.Context, debian, python []tool) error
 	}
 	s.out.line(record{"status": "done", "installed": installed})
 	return nil
-}
-
-// installPython installs programs written in Python into a virtual environment of setup's own. What is in there stays.
-func (s *session) installPython(ctx context.Context, list []tool) ([]string, error) {
-	var names []string
-	for _, t := range list {
-		names = append(names, t.python)
-	}
-	dir, err := pythonDir()
-	if err != nil {
-		return nil, err
-	}
-	python := filepath.Join(dir, pythonPrograms(), "python")
-	var steps [][]string
-	if _, err := os.Stat(python); err != nil {
-		steps = append(steps, []string{"python3", "-m", "venv", dir})
-	}
-	steps = append(steps, append([]string{python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input"}, names...))
-	if s.env.set("DRYRUN") {
-		var lines []string
-		for _, step := range steps {
-			lines = append(lines, strings.Join(step, " "))
-		}
-		return nil, s.would("run: %s", strings.Join(lines, "; "))
-	}
-	for _, step := range steps {
-		s.out.notef("running %s", strings.Join(step, " "))
-		if err := s.runTool(ctx, step); err != nil {
-			return nil, failure.New(failure.ToolMissing, "install them by yourself so that they are on PATH: "+strings.Join(names, " "), "%w", err)
-		}
-	}
-	return names, nil
 }
 
 // install installs Debian packages, as root or with a sudo that asks for no password, and returns those that it did

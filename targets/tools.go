@@ -32,6 +32,11 @@ func findProgram(env environ, name string) (string, error) {
 	if path, err := exec.LookPath(name); err == nil {
 		return path, nil
 	}
+	return findPythonProgram(name)
+}
+
+// findPythonProgram returns the path of a program that setup installed.
+func findPythonProgram(name string) (string, error) {
 	dir, err := pythonDir()
 	if err != nil {
 		return "", err
