@@ -256,6 +256,25 @@ int stuck(TVMValue* args, int* type_codes, int num_args, TVMValue* out_value, in
 	}
 }
 
+// TestLongWatchdog runs watchdogs of 171.8 s, of which a counter of 32 bits at 25 MHz reaches 171.798: they do not bite at
+// once.
+func TestLongWatchdog(t *testing.T) {
+	t.Parallel()
+	for _, board := range []string{"lm3s6965evb", "mps2_an385"} {
+		t.Run(board, func(t *testing.T) {
+			text, err := os.ReadFile(filepath.Join("..", "boards", board+".json"))
+			must(t, err)
+			e := testEnv()
+			e.Path = []string{shelfWith(t, map[string]string{"long.json": strings.Replace(string(text), "{", `{"watchdog_ms": 171800,`, 1)})}
+			needBoardTools(t, "long", e.Path)
+			p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Board: "long", Model: tiny(t, nil), Env: e})
+			s, err := p.Run(t.Context(), "")
+			must(t, err)
+			must(t, s.Close(context.Background()))
+		})
+	}
+}
+
 // TestOperatorFault has an operator of the model read beyond all memory.
 func TestOperatorFault(t *testing.T) {
 	t.Parallel()

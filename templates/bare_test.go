@@ -1,6 +1,7 @@
 package templates_test
 
 import (
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -77,6 +78,31 @@ func TestWatchdogIsFed(t *testing.T) {
 				t.Errorf("a record of reason %q, want %q", said["reason"], c.record)
 			}
 		})
+	}
+}
+
+// TestWatchdogCounts: a watchdog bites no sooner than it was asked to, and with its most counts where it reaches no
+// further.
+func TestWatchdogCounts(t *testing.T) {
+	program := buildScenes(t)
+	number := func(n uint64) string { return strconv.FormatUint(n, 10) }
+	for _, chip := range []struct{ hz, most uint64 }{
+		{25_000_000, math.MaxUint32},
+		{32768, math.MaxUint32},
+		{math.MaxUint32, math.MaxUint32},
+		{2_000_000, 1<<24 - 1},
+		{1024, 1<<16 - 2},
+		{11750, 4096 << 6},
+		{2, 256},
+		{999, 1000},
+	} {
+		for _, ms := range []uint64{1, 2, 499, 500, 501, 999, 1000, 1001, 8000, 171_798, 171_799, 171_800, 1 << 20, math.MaxUint32} {
+			want := min((ms*chip.hz+999)/1000, chip.most)
+			said := runFake(t, program, "watchdog-start", number(chip.hz), number(chip.most), number(ms))
+			if got := said["counts"]; got != number(want) {
+				t.Errorf("%d ms of a watchdog with %d Hz, at most %d: %s counts, want %d", ms, chip.hz, chip.most, got, want)
+			}
+		}
 	}
 }
 

@@ -286,7 +286,7 @@ func TestWatchdogLimits(t *testing.T) {
 	for board, limits := range map[string]map[string]string{
 		"rpi_pico":       {"64": "100", "186a0": "8388"},                // 0.1 s; 100 s: 24 bits of half microseconds
 		"mimxrt1060_evk": {"1": "500", "64": "500", "100000": "128000"}, // half seconds
-		"nrf52840dk":     {"100000": "1048575"},
+		"nrf52840dk":     {"100000": "1048576"},
 	} {
 		i := slices.IndexFunc(fakeBoards, func(f fakeBoard) bool { return f.board == board })
 		program := fakeBoards[i].build(t, 115200)

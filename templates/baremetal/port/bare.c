@@ -36,7 +36,6 @@ typedef struct bare {
   volatile uint32_t lost;
   volatile uint32_t now_ms;
   volatile uint32_t held_irq;  // NO_IRQ, or the interrupt that waits for room
-  int32_t watchdog;
   volatile uint32_t alive;  // the main loop has got on since the watchdog was fed
   uint32_t entropy;
   uint32_t random[RANDOM_WORDS];  // the generator's state
@@ -57,10 +56,6 @@ WEAK uint32_t chip_id(uint8_t* id, uint32_t max_bytes) {
   (void)max_bytes;
   return 0;
 }
-
-WEAK void chip_watchdog_start(uint32_t ms) { (void)ms; }
-
-WEAK void chip_watchdog_feed(void) {}
 
 WEAK int32_t chip_nmi_is_watchdog(void) { return 0; }
 
@@ -199,10 +194,12 @@ void bare_tick(const fault_context_t* at) {
   if (fault_budget_used((uint32_t)TICK_MS) != 0) {
     bare_fault(FAULT_TIMEOUT, fault_budget_ms(), at);
   }
-  if ((bare.watchdog != 0) && ((bare.alive != 0U) || (fault_call_runs() != 0))) {
+#if (BOARDSMITH_WATCHDOG_MS) > 0
+  if ((bare.alive != 0U) || (fault_call_runs() != 0)) {
     bare.alive = 0;
     chip_watchdog_feed();
   }
+#endif
 }
 
 // ---- Start and stop ----------------------------------------------------------------------------------------------
@@ -240,8 +237,7 @@ static int32_t bare_init(void* ctx) {
   fault_start((p.reset_cause < 0) ? -1 : bitten);
   uart_init();
 #if (BOARDSMITH_WATCHDOG_MS) > 0
-  chip_watchdog_start(BOARDSMITH_WATCHDOG_MS);
-  bare.watchdog = 1;
+  bare_watchdog_start(BOARDSMITH_WATCHDOG_MS);
 #endif
   (void)state;
   cpu_unlock(0);

@@ -145,11 +145,29 @@ uint32_t chip_id(uint8_t* id, uint32_t max_bytes);
 // Called once, for a few bytes. Weak default in bare.c: -1.
 int32_t chip_random(uint8_t* data, uint32_t size_bytes);
 
-// Weak defaults in bare.c: no watchdog. Started by init where BOARDSMITH_WATCHDOG_MS is not 0. The tick feeds it while
-// the main loop gets on (waits for bytes, sends them) or a call is inside its time budget, which every board has
+// The watchdog: needed where BOARDSMITH_WATCHDOG_MS is not 0, and started by init then. The tick feeds it while the main
+// loop gets on (waits for bytes, sends them) or a call is inside its time budget, which every board has
 // (BOARDSMITH_BUDGET_MS): it bites when interrupts stop, and when all else hangs.
-void chip_watchdog_start(uint32_t ms);
+//
+// A chip gives its counter's rate and reach and is started with a number of counts. That milliseconds become counts in
+// one place, bare_watchdog_start, keeps a time that the counter does not reach from becoming a short one.
+typedef struct bare_watchdog {
+  uint32_t hz;    // counts per second, at the fastest that its oscillator may run
+  uint32_t most;  // counts that it can be started with
+} bare_watchdog_t;
+bare_watchdog_t chip_watchdog(void);
+void chip_watchdog_start(uint32_t counts);  // 1 to most, from each feeding until it bites
 void chip_watchdog_feed(void);
+
+// Starts the watchdog so that it bites ms after it was fed, at its next count. Where that is beyond its reach: with the
+// most counts there are.
+static inline void bare_watchdog_start(uint32_t ms) {
+  const bare_watchdog_t dog = chip_watchdog();
+  const uint32_t part_ms = ms % 1000U;
+  const uint32_t part = ((dog.hz / 1000U) * part_ms) + ((((dog.hz % 1000U) * part_ms) + 999U) / 1000U);  // below 2^32
+  const uint64_t counts = ((uint64_t)(ms / 1000U) * dog.hz) + part;
+  chip_watchdog_start((counts < dog.most) ? (uint32_t)counts : dog.most);
+}
 
 // For a watchdog that warns by a non-maskable interrupt before it resets. 1: it was the watchdog; the record then says
 // where the program stood, too. Weak default in bare.c: 0.

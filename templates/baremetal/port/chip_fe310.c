@@ -44,7 +44,8 @@
 #define WDOGCMP REG32(AON + 0x020U)
 #define PMUCAUSE REG32(AON + 0x144U)
 #define WDOGCFG_RESET_ALWAYS ((1U << 8) | (1U << 12))  // rsten, enalways
-#define WDOGCFG_SCALE 5U                              // 32768 Hz / 32: about a count in a millisecond
+#define WDOGCFG_SCALE 5U                              // 32768 Hz / 32
+#define WDOG_HZ 1024U
 #define WDOGKEY_UNLOCK 0x51f15eU
 #define WDOGFEED_FOOD 0xd09f00dU
 #define WDOGCMP_MAX 0xffffU
@@ -119,9 +120,11 @@ void chip_platform(struct bare_platform* p) {
 #endif
 }
 
-void chip_watchdog_start(uint32_t ms) {
+bare_watchdog_t chip_watchdog(void) { return (bare_watchdog_t){.hz = WDOG_HZ, .most = WDOGCMP_MAX - 1U}; }
+
+void chip_watchdog_start(uint32_t counts) {
   WDOGKEY = WDOGKEY_UNLOCK;
-  WDOGCMP = (ms < WDOGCMP_MAX) ? (ms + 1U) : WDOGCMP_MAX;
+  WDOGCMP = counts + 1U;  // the first is a part of one
   WDOGKEY = WDOGKEY_UNLOCK;
   WDOGCFG = WDOGCFG_RESET_ALWAYS | WDOGCFG_SCALE;
   chip_watchdog_feed();

@@ -297,12 +297,13 @@ int32_t chip_random(uint8_t* data, uint32_t size_bytes) {
   return 0;
 }
 
-// WDOG1 counts half seconds, up to 128 s.
-void chip_watchdog_start(uint32_t ms) {
-  uint32_t halves = (ms + 499U) / 500U;
-  halves = (halves == 0U) ? 1U : ((halves > 256U) ? 256U : halves);
-  WDOG1_WCR = (uint16_t)(((halves - 1U) << 8) | WCR_WDA | WCR_SRS | WCR_WDBG);
-  WDOG1_WCR = (uint16_t)(((halves - 1U) << 8) | WCR_WDA | WCR_SRS | WCR_WDBG | WCR_WDE);
+// WDOG1 counts half seconds.
+bare_watchdog_t chip_watchdog(void) { return (bare_watchdog_t){.hz = 2, .most = 256}; }
+
+void chip_watchdog_start(uint32_t counts) {
+  const uint32_t control = ((counts - 1U) << 8) | WCR_WDA | WCR_SRS | WCR_WDBG;
+  WDOG1_WCR = (uint16_t)control;
+  WDOG1_WCR = (uint16_t)(control | WCR_WDE);
   chip_watchdog_feed();
 }
 

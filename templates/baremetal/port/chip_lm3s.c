@@ -95,8 +95,10 @@ void chip_platform(struct bare_platform* p) {
 }
 
 // §10.3: an interrupt at the first time-out, which nobody enables here; the reset comes at the second.
-void chip_watchdog_start(uint32_t ms) {
-  watchdog_load = (chip_core_hz() / 2000U) * ms;
+bare_watchdog_t chip_watchdog(void) { return (bare_watchdog_t){.hz = chip_core_hz() / 2U, .most = UINT32_MAX}; }
+
+void chip_watchdog_start(uint32_t counts) {
+  watchdog_load = counts;
   WDTLOAD = watchdog_load;
   WDTCTL = WDTCTL_ON;
 }

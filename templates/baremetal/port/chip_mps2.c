@@ -11,6 +11,7 @@
 #define WDOGINTCLR REG32((CMSDK_WATCHDOG_BASE) + 0x00CU)
 #define WDOGRIS REG32((CMSDK_WATCHDOG_BASE) + 0x010U)
 #define WDOGCONTROL_ON 3U  // INTEN, RESEN
+#define HALF_A_TICK ((CMSDK_WATCHDOG_HZ) / (2U * BARE_TICK_HZ))
 
 void chip_early(void) {}
 
@@ -28,10 +29,14 @@ uint32_t chip_uart_hz(void) {
 
 void chip_platform(struct bare_platform* p) { (void)p; }
 
-// Half a tick more than ms: it is fed from a tick's handler, and would else warn in the handler of another tick, which is
-// not where the program hangs.
-void chip_watchdog_start(uint32_t ms) {
-  WDOGLOAD = (((CMSDK_WATCHDOG_HZ) / 1000U) * ms) + ((CMSDK_WATCHDOG_HZ) / (2U * BARE_TICK_HZ));
+bare_watchdog_t chip_watchdog(void) {
+  return (bare_watchdog_t){.hz = CMSDK_WATCHDOG_HZ, .most = UINT32_MAX - HALF_A_TICK};
+}
+
+// Half a tick more: it is fed from a tick's handler, and would else warn in the handler of another tick, which is not
+// where the program hangs.
+void chip_watchdog_start(uint32_t counts) {
+  WDOGLOAD = counts + HALF_A_TICK;
   WDOGCONTROL = WDOGCONTROL_ON;
 }
 

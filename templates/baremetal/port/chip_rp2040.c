@@ -367,9 +367,11 @@ int32_t chip_random(uint8_t* data, uint32_t size_bytes) {
 
 static uint32_t watchdog_load;
 
-void chip_watchdog_start(uint32_t ms) {
-  // In microseconds, and erratum RP2040-E1: each counts twice.
-  watchdog_load = (ms > (WATCHDOG_LOAD_MAX / 2000U)) ? WATCHDOG_LOAD_MAX : (ms * 2000U);
+// A tick is a microsecond, and erratum RP2040-E1: each counts twice.
+bare_watchdog_t chip_watchdog(void) { return (bare_watchdog_t){.hz = 2000000, .most = WATCHDOG_LOAD_MAX}; }
+
+void chip_watchdog_start(uint32_t counts) {
+  watchdog_load = counts;
   REG32(PSM_WDSEL) = PSM_ALL_BUT_OSCILLATORS;
   WATCHDOG_LOAD = watchdog_load;
   REG32(WATCHDOG_CTRL + SET) = WATCHDOG_ENABLE;

@@ -75,11 +75,13 @@ uint32_t chip_id(uint8_t* id, uint32_t max_bytes) {
   return bytes;
 }
 
+bare_watchdog_t chip_watchdog(void) { return (bare_watchdog_t){.hz = LFCLK_HZ, .most = UINT32_MAX}; }
+
 // It runs on over a software reset and keeps its settings: then only feeding is left.
-void chip_watchdog_start(uint32_t ms) {
+void chip_watchdog_start(uint32_t counts) {
   if ((WDT_RUNSTATUS & 1U) == 0U) {
     WDT_CONFIG = 1;  // runs while the core sleeps, stops while a debugger has halted it
-    WDT_CRV = (uint32_t)((((uint64_t)ms * LFCLK_HZ) / 1000U) - 1U);
+    WDT_CRV = counts - 1U;
     WDT_RREN = 1;
     WDT_TASKS_START = 1;
   }

@@ -180,23 +180,26 @@ int32_t chip_random(uint8_t* data, uint32_t size_bytes) {
 
 #define IWDG_MS 50U  // the oscillator's start, and five of its cycles at the largest prescaler
 
-// It bites not before ms after a feed, even if its oscillator is at its fastest. Longer than the counter reaches: as long
-// as it can.
-void chip_watchdog_start(uint32_t ms) {
+// In counts of the smallest prescaler.
+bare_watchdog_t chip_watchdog(void) {
+  return (bare_watchdog_t){.hz = (stm32_chip.lsi_max_hz + 3U) / 4U, .most = (RLR_MAX + 1U) << PR_MAX};
+}
+
+void chip_watchdog_start(uint32_t counts) {
   const uint32_t iwdg_base = stm32_chip.iwdg;
   if (!stm32_has_clocks()) {
     return;
   }
   uint32_t prescaler = 0;
-  uint64_t counts = (((uint64_t)ms * stm32_chip.lsi_max_hz) / 4000U) + 1U;
-  while ((counts > (RLR_MAX + 1U)) && (prescaler < PR_MAX)) {
+  uint32_t scaled = counts;
+  while (scaled > (RLR_MAX + 1U)) {
     prescaler++;
-    counts = (counts + 1U) / 2U;
+    scaled = (scaled + 1U) / 2U;
   }
   REG32(iwdg_base + IWDG_KR) = KR_START;
   REG32(iwdg_base + IWDG_KR) = KR_ACCESS;
   REG32(iwdg_base + IWDG_PR) = prescaler;
-  REG32(iwdg_base + IWDG_RLR) = (counts > (RLR_MAX + 1U)) ? RLR_MAX : (uint32_t)(counts - 1U);
+  REG32(iwdg_base + IWDG_RLR) = scaled - 1U;
   (void)stm32_wait(iwdg_base + IWDG_SR, SR_BUSY, 0U, IWDG_MS);  // else it bites earlier than it should: it still guards
   REG32(iwdg_base + IWDG_KR) = KR_FEED;
 }

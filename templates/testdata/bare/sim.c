@@ -23,13 +23,19 @@ static uint32_t longest;  // and the most there were
 static uint32_t drawn;        // bytes of the chip's generator
 static int32_t generator = 0;  // what chip_random returns
 static uint32_t seed = 1;
+static bare_watchdog_t dog = {.hz = 1000, .most = UINT32_MAX};
+static uint32_t dog_counts;  // that it was started with
 static int32_t cause = -1;
 static uint32_t byte_every;    // ticks; 0: no byte comes
 static uint32_t busy;          // ticks for which the UART takes no byte after each
 static uint32_t busy_left;
 static jmp_buf reset;
+static char** arguments;
+static int argument_count;
 
 static void say(const char* name, int64_t value) { (void)printf("%s %lld\n", name, (long long)value); }
+
+static uint32_t argument(int n) { return (n < argument_count) ? (uint32_t)strtoul(arguments[n], NULL, 10) : 1U; }
 
 static void tick(void) {
   ticks++;
@@ -64,6 +70,8 @@ void chip_init(void) {}
 uint32_t chip_core_hz(void) { return CORE_HZ; }
 void chip_platform(struct bare_platform* p) { p->reset_cause = cause; }
 int32_t chip_irq(uint32_t number) { return (number == 0U) ? 0 : -1; }
+bare_watchdog_t chip_watchdog(void) { return dog; }
+void chip_watchdog_start(uint32_t counts) { dog_counts = counts; }
 void chip_watchdog_feed(void) { unfed = 0; }
 
 int32_t chip_random(uint8_t* data, uint32_t size_bytes) {
@@ -267,6 +275,14 @@ static void fault_in_call(void) {
   fault_keep(FAULT_HARDWARE, 3, NULL);
 }
 
+// The arguments: the counter's rate and reach, and milliseconds.
+static void watchdog_start(void) {
+  dog.hz = argument(2);
+  dog.most = argument(3);
+  bare_watchdog_start(argument(4));
+  say("counts", dog_counts);
+}
+
 static const struct {
   const char* name;
   void (*play)(void);
@@ -283,6 +299,7 @@ static const struct {
     {"dead-uart", dead_uart},
     {"random", random_numbers},
     {"broken-generator", broken_generator},
+    {"watchdog-start", watchdog_start},
     {"watchdog-in-call", watchdog_in_call},
     {"watchdog-outside-call", watchdog_outside_call},
     {"unknown-reset-in-call", unknown_reset_in_call},
@@ -293,7 +310,9 @@ static const struct {
 };
 
 int main(int argc, char** argv) {
-  seed = (argc > 2) ? (uint32_t)strtoul(argv[2], NULL, 10) : 1U;
+  arguments = argv;
+  argument_count = argc;
+  seed = argument(2);
   (void)memset(&kept, 0xA5, sizeof kept);  // RAM at power-on
   (void)boardsmith_port.init(NULL);
   if (setjmp(reset) == 0) {

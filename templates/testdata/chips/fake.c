@@ -235,7 +235,7 @@ static void uart(void) {
 }
 
 static void watchdog(uint32_t ms) {
-  chip_watchdog_start(ms);
+  bare_watchdog_start(ms);
   settle();
   say("watchdog_ms", model_watchdog_ms());
   const uint32_t feeds = model_watchdog_feeds();

@@ -280,7 +280,7 @@ static void print_random(void) {
 
 static void print_watchdog(uint32_t ms) {
   dog.fed = 0;
-  chip_watchdog_start(ms);
+  bare_watchdog_start(ms);
   chip_watchdog_feed();
   settle();
   (void)printf("watchdog_started %d\nwatchdog_fed %u\n", dog.started, dog.fed);
