@@ -42,6 +42,7 @@ type record struct {
 	BuildID string            `json:"build_id"`
 	Runtime string            `json:"runtime"` // key of all that does not depend on the model
 	Digest  string            `json:"digest"`  // SHA-256 of the ELF file
+	Others  map[string]string `json:"others"`  // the results beside it, name to digest; "" where the build made none
 	Size    Size              `json:"size"`
 	Tools   []toolState       `json:"tools"`
 	Edited  []string          `json:"edited,omitempty"`
@@ -222,15 +223,19 @@ func (p *Project) lastBuild(t *tree) *record {
 	if err != nil {
 		return nil
 	}
-	if sum, err := t.digest(p.state.Template.ELF); err != nil || sum != r.Digest {
+	if elf, others, err := p.results(t); err != nil || elf != r.Digest || !maps.Equal(others, r.Others) {
 		return nil
 	}
-	for _, name := range p.otherForms() { // they are made after the ELF file, of it
-		if _, err := t.root.Lstat(filepath.FromSlash(name)); err != nil {
-			return nil
-		}
-	}
 	return r
+}
+
+// results are the digests of all that a build makes for others to use: of the ELF file, and by name of its other
+// forms and the map.
+func (p *Project) results(t *tree) (elf string, others map[string]string, err error) {
+	sums, err := t.digests(append(p.otherForms(), p.state.Template.Map, p.state.Template.ELF))
+	elf = sums[p.state.Template.ELF]
+	delete(sums, p.state.Template.ELF)
+	return elf, sums, err
 }
 
 func parseRecord(data []byte) (*record, error) {
@@ -494,13 +499,13 @@ func isSource(name string) bool {
 
 // finish records what was built and takes the mark away, in this order.
 func (p *Project) finish(t *tree, r *recipe, size Size) (*record, error) {
-	sum, err := t.digest(p.state.Template.ELF)
+	elf, others, err := p.results(t)
 	if err != nil {
 		return nil, err
 	}
 	now := &record{
 		Format: recordFormat, BuildID: hex.EncodeToString(r.id[:]), Runtime: hex.EncodeToString(r.runtime[:]),
-		Digest: sum, Size: size, Tools: r.tools, Edited: r.edited, Inputs: r.inputs,
+		Digest: elf, Others: others, Size: size, Tools: r.tools, Edited: r.edited, Inputs: r.inputs,
 	}
 	data, err := json.MarshalIndent(now, "", "  ")
 	if err != nil {

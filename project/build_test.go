@@ -1,6 +1,7 @@
 package project
 
 import (
+	"bytes"
 	"context"
 	"debug/elf"
 	"encoding/binary"
@@ -77,6 +78,40 @@ func TestUpToDate(t *testing.T) {
 	must(t, os.RemoveAll(filepath.Join(p.Dir(), "build")))
 	if fourth := built(t, p); fourth.UpToDate || fourth.Digest != first.Digest {
 		t.Errorf("after the build folder was removed: %+v", fourth)
+	}
+}
+
+// Each result is one that people take away: a build is up to date where all are as the last one left them.
+func TestResultsUpToDate(t *testing.T) {
+	t.Parallel()
+	needBoardTools(t, "microbit", nil)
+	p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Board: "microbit", Model: tiny(t, nil)})
+	first := built(t, p)
+	for _, path := range []string{first.Path, first.Map, first.Bin, first.Hex} {
+		good, err := os.ReadFile(path)
+		must(t, err)
+		for name, damage := range map[string]func() error{
+			"removed": func() error { return os.Remove(path) },
+			"emptied": func() error { return os.WriteFile(path, nil, 0o644) },
+			"changed": func() error { return os.WriteFile(path, append([]byte("x"), good[1:]...), 0o644) },
+		} {
+			must(t, damage())
+			if i, err := p.Built(); i != nil || err != nil {
+				t.Errorf("%s %s: %v", filepath.Base(path), name, err)
+			}
+			must(t, os.WriteFile(path, good, 0o644))
+		}
+	}
+	if again := built(t, p); !again.UpToDate {
+		t.Errorf("all as before: %+v", again)
+	}
+	must(t, os.WriteFile(first.Hex, []byte("garbage"), 0o644))
+	want, err := os.ReadFile(first.Bin)
+	must(t, err)
+	must(t, os.WriteFile(first.Bin, nil, 0o644))
+	again := built(t, p)
+	if got, err := os.ReadFile(first.Bin); err != nil || again.UpToDate || !bytes.Equal(got, want) {
+		t.Errorf("built again: %+v, %v", again, err)
 	}
 }
 
