@@ -5,12 +5,16 @@ package flasher
 import (
 	"context"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/failure/failuretest"
 )
 
@@ -67,5 +71,46 @@ func TestZeroConfig(t *testing.T) {
 		if p.Commands(Job{}) == nil {
 			t.Errorf("%s has no commands", name)
 		}
+	}
+}
+
+// TestFailedFolder: what the error says can be repeated as long as somebody may want to, and is gone otherwise.
+func TestFailedFolder(t *testing.T) {
+	tmp := t.TempDir()
+	t.Setenv("TMPDIR", tmp)
+	old := filepath.Join(tmp, folderName+"1")
+	if err := os.Mkdir(old, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	longAgo := time.Now().Add(-2 * keptFor)
+	if err := os.Chtimes(old, longAgo, longAgo); err != nil {
+		t.Fatal(err)
+	}
+	tool := filepath.Join(tmp, "tool")
+	if err := os.WriteFile(tool, []byte("#!/bin/sh\nls segment0.bin\nexit 3\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	p, err := New("openocd", Config{Flash: boards.Flash{Target: "nrf51"}, Find: func(string) (string, error) { return tool, nil }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	job := Job{Verify: []Segment{{0, []byte{1, 2, 3, 4}}}}
+	err = p.Do(t.Context(), job)
+	again, ok := strings.CutPrefix(failure.Next(err), "to see all it says: ")
+	if said, _ := exec.Command("sh", "-c", again).Output(); !ok || string(said) != "segment0.bin\n" {
+		t.Errorf("%s says %q", again, said)
+	}
+	if _, err := os.Stat(old); err == nil {
+		t.Error("the folder of an earlier run is still there")
+	}
+
+	ctx, cancel := context.WithCancel(t.Context())
+	p, err = New("openocd", Config{Flash: boards.Flash{Target: "nrf51"}, Find: func(string) (string, error) { cancel(); return tool, nil }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = p.Do(ctx, job) // it is stopped
+	if kept, _ := filepath.Glob(filepath.Join(tmp, folderName+"*")); len(kept) != 1 {
+		t.Errorf("there are %q, want that of the failed run", kept)
 	}
 }

@@ -47,7 +47,7 @@ func (o *openocd) Serve(ctx context.Context, port int, use func(context.Context)
 	if err != nil {
 		return err
 	}
-	return inFolder(func(dir string) error {
+	return inFolder(ctx, func(dir string) error {
 		if err := o.shadow(dir); err != nil {
 			return err
 		}
@@ -76,7 +76,7 @@ func (p *pyocd) Serve(ctx context.Context, port int, use func(context.Context) e
 	if err != nil {
 		return err
 	}
-	return inFolder(func(dir string) error {
+	return inFolder(ctx, func(dir string) error {
 		return serve(ctx, p.command(path, args, dir), "GDB server listening on port", use)
 	})
 }

@@ -4,11 +4,16 @@ package flasher
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
+	"time"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/command"
 )
 
 // A toolRun is a command line, the files that it works with, and what the tool prints as it gets on.
@@ -66,14 +71,34 @@ func readBack(dir string, ranges []Range) ([]Segment, error) {
 	return all, nil
 }
 
-// inFolder calls do with a folder that is gone afterwards.
-func inFolder(do func(dir string) error) error {
-	dir, err := os.MkdirTemp("", "boardsmith-flash")
+const (
+	folderName = "boardsmith-flash"
+	keptFor    = time.Hour
+)
+
+// inFolder calls do with a folder that is gone afterwards. Where the tool fails by itself, the folder stays for a while: the
+// command that the error names works in it.
+func inFolder(ctx context.Context, do func(dir string) error) error {
+	removeKept()
+	dir, err := os.MkdirTemp("", folderName)
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir)
-	return do(dir)
+	err = do(dir)
+	if tool := new(command.Error); !errors.As(err, &tool) || ctx.Err() != nil {
+		_ = os.RemoveAll(dir) // as far as it can be
+	}
+	return err
+}
+
+// removeKept removes the folders of runs that failed long ago, or whose process was killed.
+func removeKept() {
+	entries, _ := os.ReadDir(os.TempDir()) // what cannot be read is not removed
+	for _, e := range entries {
+		if info, err := e.Info(); err == nil && e.IsDir() && strings.HasPrefix(e.Name(), folderName) && time.Since(info.ModTime()) > keptFor {
+			_ = os.RemoveAll(filepath.Join(os.TempDir(), e.Name())) // another user's stays
+		}
+	}
 }
 
 // verified compares what was read into the folder with what was to be verified, run by run of neighbours.

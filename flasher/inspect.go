@@ -22,7 +22,7 @@ type Inspector interface {
 const register = mark + "register %s 0x%x"
 
 // inspected has one run of a tool done, with the configuration that takes the registers, and returns what it read.
-func (c Config) inspected(ranges []Range, run func(c Config, dir string, timeout time.Duration) error) (core Core, got []Segment, err error) {
+func (c Config) inspected(ctx context.Context, ranges []Range, run func(c Config, dir string, timeout time.Duration) error) (core Core, got []Segment, err error) {
 	at := map[string]*uint32{"pc": &core.PC, "lr": &core.LR, "sp": &core.SP}
 	c.told = func(line string) {
 		var name string
@@ -31,7 +31,7 @@ func (c Config) inspected(ranges []Range, run func(c Config, dir string, timeout
 			*at[name] = value
 		}
 	}
-	err = inFolder(func(dir string) error {
+	err = inFolder(ctx, func(dir string) error {
 		if err := run(c, dir, c.readTimeout(ranges)); err != nil {
 			return explain(err)
 		}
@@ -52,7 +52,7 @@ func openocdInspect(r *toolRun, ranges []Range) []string {
 
 // Inspect implements Inspector.
 func (o *openocd) Inspect(ctx context.Context, ranges []Range) (Core, []Segment, error) {
-	return o.inspected(ranges, func(c Config, dir string, timeout time.Duration) error {
+	return o.inspected(ctx, ranges, func(c Config, dir string, timeout time.Duration) error {
 		told := &openocd{c}
 		r := &toolRun{args: told.connect(dir, noGDB)}
 		r.execute(openocdInspect(r, ranges))
@@ -62,7 +62,7 @@ func (o *openocd) Inspect(ctx context.Context, ranges []Range) (Core, []Segment,
 
 // Inspect implements Inspector.
 func (p *pyocd) Inspect(ctx context.Context, ranges []Range) (Core, []Segment, error) {
-	return p.inspected(ranges, func(c Config, dir string, timeout time.Duration) error {
+	return p.inspected(ctx, ranges, func(c Config, dir string, timeout time.Duration) error {
 		told := &pyocd{c}
 		r, err := told.script()
 		if err != nil {
@@ -87,7 +87,7 @@ func (w *west) Inspect(ctx context.Context, ranges []Range) (Core, []Segment, er
 	if p, ok := runner.(*westPyOCD); ok {
 		return p.pyocd.Inspect(ctx, ranges)
 	}
-	return w.inspected(ranges, func(c Config, dir string, timeout time.Duration) error {
+	return w.inspected(ctx, ranges, func(c Config, dir string, timeout time.Duration) error {
 		told := &westOpenOCD{c, runner.(*westOpenOCD).build}
 		r := &toolRun{}
 		steps := openocdInspect(r, ranges)

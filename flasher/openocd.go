@@ -158,7 +158,7 @@ func (o *openocd) Do(ctx context.Context, j Job) error {
 	if err := o.allows(j); err != nil {
 		return err
 	}
-	return inFolder(func(dir string) error {
+	return inFolder(ctx, func(dir string) error {
 		return openocdVerdict(o.chipVerdict(o.execute(ctx, o.plan(j, dir), dir, o.timeout(j))), j)
 	})
 }
@@ -212,7 +212,7 @@ func hex(s string) uint64 {
 
 // Read implements Programmer.
 func (o *openocd) Read(ctx context.Context, ranges []Range) (got []Segment, err error) {
-	err = inFolder(func(dir string) error {
+	err = inFolder(ctx, func(dir string) error {
 		r := &toolRun{args: o.connect(dir, noGDB)}
 		r.execute(openocdReads(r, ranges))
 		if err := o.execute(ctx, r, dir, o.readTimeout(ranges)); err != nil {

@@ -80,7 +80,7 @@ func (w *west) Do(ctx context.Context, j Job) error {
 	if err != nil {
 		return err
 	}
-	return inFolder(func(dir string) error { return r.do(ctx, dir, j) })
+	return inFolder(ctx, func(dir string) error { return r.do(ctx, dir, j) })
 }
 
 // Read implements Programmer.
@@ -89,7 +89,7 @@ func (w *west) Read(ctx context.Context, ranges []Range) (got []Segment, err err
 	if err != nil {
 		return nil, err
 	}
-	err = inFolder(func(dir string) error {
+	err = inFolder(ctx, func(dir string) error {
 		if err := r.read(ctx, dir, ranges); err != nil {
 			return explain(err)
 		}

@@ -57,6 +57,7 @@ func TestHostileMembers(t *testing.T) {
 		{reg("a\nb"), "not plain text"},
 		{reg("a\xff"), "not plain text"},
 		{reg(strings.Repeat("a/", 400) + "x"), "longer than"},
+		{reg("src/" + strings.Repeat("a", 241) + ".txt"), "a part of its name is longer than"},
 		{reg("codegen/host/src/$(shell touch x).c"), "generated code may hold"},
 		{reg("codegen/host/src/net_lib9.S"), "neither C, C++ nor an object"},
 		{reg("metadata.json"), "twice"},

@@ -26,6 +26,7 @@ const (
 	MaxFile    = 256 << 20 // bytes of one member
 	MaxFiles   = 10_000    // members, folders included
 	MaxName    = 512       // bytes of one member's name
+	maxPart    = 240       // bytes of a part of it: file systems take 255, and tools add an ending
 	tarBlock   = 512
 )
 
@@ -223,8 +224,11 @@ func cleanName(name string) (string, error) {
 		return "", errors.New("its name is not relative, or has a backslash or colon")
 	}
 	for _, part := range strings.Split(name, "/") {
-		if part == ".." {
+		switch {
+		case part == "..":
 			return "", errors.New("its name climbs out of the archive")
+		case len(part) > maxPart:
+			return "", fmt.Errorf("a part of its name is longer than %d bytes", maxPart)
 		}
 	}
 	clean := path.Clean(name)

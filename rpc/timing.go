@@ -81,6 +81,9 @@ func (s *Session) time(ctx context.Context, m Module, fn string, o TimeOptions, 
 	samples := make([]float64, repeat)
 	for i := range samples {
 		samples[i] = math.Float64frombits(binary.LittleEndian.Uint64(raw[8*i:]))
+		if !(samples[i] >= 0) || math.IsInf(samples[i], 1) {
+			return nil, failure.New(failure.Fault, "check TVMPlatformTimerStop in the firmware's platform code", "the device's timer measured %v s", samples[i])
+		}
 	}
 	return samples, nil
 }

@@ -66,6 +66,9 @@ func do(ctx context.Context, step string, f func(*session, context.Context) erro
 	err := f(s, ctx)
 	s.out.endProgress()
 	if err == nil {
+		err = s.out.written()
+	}
+	if err == nil {
 		return nil
 	}
 	return s.out.fail(step, classOf(ctx, err), err)

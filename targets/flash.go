@@ -38,8 +38,8 @@ func (s *session) flash(ctx context.Context) error {
 		return s.notFlashed(ctx, report, err)
 	}
 	s.sameChip(report)
-	r := s.record()
-	r["wrote"], r["erased"], r["why"], r["build_id"] = report.Wrote, report.Erased, report.Why, image.ID()
+	r := s.imageRecord(image)
+	r["wrote"], r["erased"], r["why"] = report.Wrote, report.Erased, report.Why
 	r["device"], r["tool"] = report.Device, report.Tool
 	if len(report.Warn) > 0 {
 		r["worn"] = report.Warn
@@ -265,7 +265,7 @@ func (s *session) debug(ctx context.Context) (err error) {
 	return d.Debug(ctx, func(ctx context.Context, address string) error {
 		args := gdbArgs(s.project.Dir(), s.image.Path, address)
 		s.out.notef("running %s", typed(gdb, args))
-		return runGDB(ctx, gdb, args)
+		return s.runGDB(ctx, gdb, args)
 	})
 }
 
@@ -317,10 +317,14 @@ func typed(program string, args []string) string {
 	return strings.Join(words, " ")
 }
 
-// runGDB runs gdb on this process's own input and output. On a terminal, Ctrl-C is gdb's.
-func runGDB(ctx context.Context, path string, args []string) error {
+// runGDB runs gdb on this process's own input and output; where stdout is for JSON lines, on stderr. On a terminal, Ctrl-C is
+// gdb's.
+func (s *session) runGDB(ctx context.Context, path string, args []string) error {
 	cmd := exec.CommandContext(ctx, path, args...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	if s.out.json != nil {
+		cmd.Stdout = os.Stderr
+	}
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = 3 * time.Second
 	restore := foreground(cmd)

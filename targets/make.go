@@ -95,6 +95,18 @@ func (s *session) record() record {
 	}
 }
 
+// imageRecord begins a JSON line about the image that is flashed or run. Of one that IMAGE names it is not known which model
+// it was built from.
+func (s *session) imageRecord(image *project.Image) record {
+	r := s.record()
+	if s.picked {
+		delete(r, "model")
+		delete(r, "model_sha256")
+	}
+	r["build_id"] = image.ID()
+	return r
+}
+
 // modelFile is the archive to generate from, as a file of the right name: what was asked for, else the project's own,
 // else the bundled sample. cleanup removes what was made for it.
 func (s *session) modelFile(in *inputs) (path string, cleanup func(), err error) {

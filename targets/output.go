@@ -3,6 +3,7 @@
 package targets
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -10,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/boardsmith/boardsmith/failure"
 	"github.com/schollz/progressbar/v3"
 	"golang.org/x/term"
 )
@@ -23,8 +25,9 @@ type output struct {
 	terminal bool      // notes is a terminal
 	step     string    // the running target's name
 
-	mu  sync.Mutex // guards notes and bar
-	bar *progress  // nil while nothing lasts
+	mu   sync.Mutex // guards notes, bar and lost
+	bar  *progress  // nil while nothing lasts
+	lost error      // why a result could not be written
 }
 
 func newOutput(stdout, stderr io.Writer, lines bool) *output {
@@ -43,7 +46,8 @@ func (o *output) printf(format string, args ...any) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.clearBar()
-	fmt.Fprintf(o.people, format+"\n", args...)
+	_, err := fmt.Fprintf(o.people, format+"\n", args...)
+	o.lost = cmp.Or(o.lost, err)
 }
 
 // notef prints a line on stderr, beginning with the tool's name.
@@ -82,7 +86,18 @@ func (o *output) line(r record) {
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.json.Write(append(text, '\n'))
+	_, err = o.json.Write(append(text, '\n'))
+	o.lost = cmp.Or(o.lost, err)
+}
+
+// written is the error of a result that did not reach its reader.
+func (o *output) written() error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.lost == nil {
+		return nil
+	}
+	return failure.New(failure.Internal, "send the output where there is room for it", "the result was not written: %w", o.lost)
 }
 
 // A progress tells that something lasts: nothing in its first second, then a bar on a terminal, else a plain line

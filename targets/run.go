@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -276,14 +275,18 @@ func (t *timing) ask(ctx context.Context, c *connection) error {
 
 // tell prints outputs and times, and writes OUTPUT.
 func (s *session) tell(c *connection, from string, outputs []*ndarray.Array, t timing) error {
-	s.out.printf("run: %s on board %s, %s", archiveName(s.project.ModelName()), s.project.Board().Name, from)
+	what := archiveName(s.project.ModelName())
+	if s.picked {
+		what = s.image.String()
+	}
+	s.out.printf("run: %s on board %s, %s", what, s.project.Board().Name, from)
 	var lines []record
 	var named []ndarray.Named
 	for i, a := range outputs {
 		name := "output" + strconv.Itoa(i)
 		named = append(named, ndarray.Named{Name: name, Array: a})
 		text := fmt.Sprintf("%s  %v %s  %s", name, a.DType, ndarray.ShapeString(a.Shape), firstValues(a))
-		line := record{"name": name, "model_name": c.model.Outputs()[i].Name, "dtype": a.DType.String(), "shape": shape(a), "first": numbers(a)}
+		line := record{"name": name, "model_name": c.model.Outputs()[i].Name, "dtype": a.DType.String(), "shape": shape(a), "first": elements(a)}
 		if class, ok := argMax(a); ok {
 			text += fmt.Sprintf("  arg-max %d", class)
 			line["argmax"] = class
@@ -291,7 +294,7 @@ func (s *session) tell(c *connection, from string, outputs []*ndarray.Array, t t
 		s.out.printf("%s", text)
 		lines = append(lines, line)
 	}
-	r := s.record()
+	r := s.imageRecord(s.image)
 	r["input"], r["outputs"], r["time"] = from, lines, s.tellTime(t)
 	if len(t.operators) > 0 {
 		r["operators"] = s.tellOperators(t.operators)
@@ -309,17 +312,23 @@ func (s *session) tell(c *connection, from string, outputs []*ndarray.Array, t t
 
 func shape(a *ndarray.Array) []int64 { return append([]int64{}, a.Shape...) } // [] for a scalar, not null
 
-// numbers are the first elements for JSON, which has no word for NaN and infinities: these become texts.
-func numbers(a *ndarray.Array) []any {
+// elements are the first ones for JSON, as their texts where these are JSON: numbers and booleans. What JSON has no word for,
+// NaN, infinities and vectors, becomes a string.
+func elements(a *ndarray.Array) []any {
 	var all []any
 	for i := range min(a.Len(), shownValues) {
-		if f := a.Float(i); math.IsNaN(f) || math.IsInf(f, 0) {
-			all = append(all, a.Text(i))
-			continue
+		if text := a.Text(i); json.Valid([]byte(text)) && !hex(a) {
+			all = append(all, json.RawMessage(text))
+		} else {
+			all = append(all, text)
 		}
-		all = append(all, json.Number(a.Text(i)))
 	}
 	return all
+}
+
+// hex says whether the elements' texts are their bytes in hexadecimal.
+func hex(a *ndarray.Array) bool {
+	return a.DType.Lanes != 1 || a.DType.Size() > 8 || a.DType.Code == ndarray.Handle
 }
 
 // tellTime prints how long an inference takes, and returns it for JSON.

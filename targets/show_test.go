@@ -2,6 +2,7 @@ package targets
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
@@ -36,6 +37,26 @@ func TestArgMax(t *testing.T) {
 	} {
 		if got, ok := argMax(c.a); got != c.want || ok != c.ok {
 			t.Errorf("argMax of %v %v = %d, %v; want %d, %v", c.a.Shape, c.a.Data, got, ok, c.want, c.ok)
+		}
+	}
+}
+
+// Each element's JSON is a number or a boolean where it is one.
+func TestElements(t *testing.T) {
+	for _, c := range []struct {
+		dtype ndarray.DType
+		data  []byte
+		want  string
+	}{
+		{ndarray.DType{Code: ndarray.UInt, Bits: 1, Lanes: 1}, []byte{1, 0}, `[true,false]`},
+		{ndarray.DType{Code: ndarray.Int, Bits: 8, Lanes: 1}, []byte{0xFF, 7}, `[-1,7]`},
+		{ndarray.DType{Code: ndarray.Float, Bits: 32, Lanes: 1}, []byte{0, 0, 0xC0, 0x7F, 0, 0, 0x80, 0xFF, 0, 0, 0, 0x3F}, `["NaN","-Inf",0.5]`},
+		{ndarray.DType{Code: ndarray.Float, Bits: 32, Lanes: 1}, []byte{0, 0, 0x80, 0x7F}, `["+Inf"]`},
+		{ndarray.DType{Code: ndarray.Int, Bits: 8, Lanes: 4}, []byte{1, 2, 3, 4}, `["01020304"]`},
+	} {
+		got, err := json.Marshal(elements(&ndarray.Array{DType: c.dtype, Shape: []int64{int64(len(c.data) / c.dtype.Size())}, Data: c.data}))
+		if err != nil || string(got) != c.want {
+			t.Errorf("%v: %s, want %s: %v", c.dtype, got, c.want, err)
 		}
 	}
 }

@@ -29,6 +29,7 @@ type Device struct {
 	Streams bool            // it has boardsmith.crc32, as our firmware does
 	Seed    byte            // of its session's nonces; 0 means a random one
 	Damage  string          // what it answers to a damaged request; "" means nothing
+	Unit    float64         // seconds: the time evaluator's samples are 1, 2, 3 … of it; 0 means a microsecond
 	Record  []byte          // what it answers once to boardsmith.fault, where Globals has rpctest.Fault
 
 	// What it did so far.
@@ -317,7 +318,7 @@ func moduleGetFunction(d *Device, args []rpc.Value) ([]rpc.Value, error) {
 	return HandleResult(rpc.TypeFunction, h), nil
 }
 
-// timeEvaluator makes a function whose samples are 1 µs, 2 µs and so on. It calls what it times once for each of
+// timeEvaluator makes a function whose samples are 1, 2, 3 … of the device's Unit. It calls what it times once for each of
 // number times repeat calls, and once before.
 func timeEvaluator(d *Device, args []rpc.Value) ([]rpc.Value, error) {
 	types := []rpc.TypeCode{9, 11, 0, 0, 0, 0, 0, 0, 0, 0, 0, 11}
@@ -340,9 +341,13 @@ func timeEvaluator(d *Device, args []rpc.Value) ([]rpc.Value, error) {
 				return nil, err
 			}
 		}
+		unit := d.Unit
+		if unit == 0 {
+			unit = 1e-6
+		}
 		var samples []byte
 		for i := range repeat {
-			samples = binary.LittleEndian.AppendUint64(samples, math.Float64bits(float64(i+1)*1e-6))
+			samples = binary.LittleEndian.AppendUint64(samples, math.Float64bits(float64(i+1)*unit))
 		}
 		return Result(rpc.Raw(samples)), nil
 	}
