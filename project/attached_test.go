@@ -160,3 +160,17 @@ func TestFoundAgain(t *testing.T) {
 		t.Errorf("where it is now: %v", err)
 	}
 }
+
+// TestPortsUnknown: where the system cannot list its ports, the board is not said to be absent.
+func TestPortsUnknown(t *testing.T) {
+	b, err := boards.Find("nucleo_f746zg", nil)
+	must(t, err)
+	old, broken := listPorts, errors.New("no access to the bus")
+	listPorts = func() ([]PortInfo, error) { return nil, broken }
+	t.Cleanup(func() { listPorts = old })
+	env := testEnv()
+	env.Flasher, env.StateDir = "openocd", t.TempDir()
+	if d, err := Attach(t.Context(), b, "", env); d != nil || !errors.Is(err, broken) {
+		t.Errorf("got %v", err)
+	}
+}

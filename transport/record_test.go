@@ -69,6 +69,9 @@ func TestReplay(t *testing.T) {
 	if err := talk(within(t, 5*time.Second), r, 4); err != nil {
 		t.Error(err)
 	}
+	if n, err := r.Read(within(t, 5*time.Second), nil); n != 0 || err != nil {
+		t.Errorf("read of nothing: %d, %v", n, err)
+	}
 	if err := r.Done(); err != nil {
 		t.Error(err)
 	}

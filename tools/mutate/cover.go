@@ -20,6 +20,20 @@ const module = "github.com/boardsmith/boardsmith/"
 // covered are the packages of which it is known which test runs a line.
 const covered = "./transport,./rpc,./cache,./flasher,./project"
 
+// A coverage says which tests run a line, by file and number. A line that is in no statement of its own, as a case's
+// condition, is nil; one in a statement that no test runs is empty.
+type coverage map[string][]goTested
+
+// of returns the tests that run a line, or the statement above it where it is in none.
+func (c coverage) of(file string, line int) []goTested {
+	for ; line > 0; line-- {
+		if tests, ok := c[fmt.Sprintf("%s:%d", file, line)]; ok {
+			return tests
+		}
+	}
+	return nil
+}
+
 // A goTested is a test function that runs a line.
 type goTested struct {
 	pkg, name string
@@ -30,7 +44,7 @@ type goTested struct {
 const quick = 3 * time.Second
 
 // cover runs each test of a package alone and notes in covers which lines it runs, by file and number.
-func cover(ctx context.Context, root, pkg string, covers map[string][]goTested) error {
+func cover(ctx context.Context, root, pkg string, covers coverage) error {
 	dir, err := os.MkdirTemp("", "cover-")
 	if err != nil {
 		return err
@@ -88,7 +102,7 @@ func cover(ctx context.Context, root, pkg string, covers map[string][]goTested) 
 }
 
 // note reads a profile: lines as "file.go:3.12,5.2 1 1", from where to where, statements, and whether they ran.
-func note(profile string, test goTested, covers map[string][]goTested) error {
+func note(profile string, test goTested, covers coverage) error {
 	f, err := os.Open(profile)
 	if os.IsNotExist(err) {
 		return nil // it was no test of this system
@@ -113,10 +127,14 @@ func note(profile string, test goTested, covers map[string][]goTested) error {
 		if _, err := fmt.Sscanf(rest, "%d.%d,%d.%d %d %d", &from, &column, &to, &column, &statements, &ran); err != nil {
 			return fmt.Errorf("%q: %w", line, err)
 		}
-		for n := from; ran > 0 && n <= to; n++ {
-			if at := fmt.Sprintf("%s:%d", file, n); !seen[at] {
+		for n := from; n <= to; n++ {
+			at := fmt.Sprintf("%s:%d", file, n)
+			switch _, known := covers[at]; {
+			case ran > 0 && !seen[at]:
 				seen[at] = true
 				covers[at] = append(covers[at], test)
+			case !known:
+				covers[at] = []goTested{}
 			}
 		}
 	}

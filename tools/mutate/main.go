@@ -40,6 +40,7 @@ type suite struct {
 var suites = []suite{
 	{sources: "crt/src/*/*.c", tests: [][]string{
 		{"make", "-s", "-C", "crt", "test"},
+		{"make", "-s", "-C", "crt", "measure"},
 		goTest("./rpc", "."),
 		goTest("./project", "TestEveryArchive|TestFaults|TestOperatorFault|TestStuckMainLoop"),
 	}},
@@ -121,7 +122,7 @@ func run(ctx context.Context, root string, n int, seed uint64, only string, limi
 		taken[line] = true
 		running.Go(func() {
 			defer func() { copies <- dir }()
-			r, err := try(ctx, dir, m, covers[line], limit)
+			r, err := try(ctx, dir, m, covers.of(m.file, m.line), limit)
 			mu.Lock()
 			defer mu.Unlock()
 			if err != nil {
@@ -143,9 +144,9 @@ func run(ctx context.Context, root string, n int, seed uint64, only string, limi
 
 // unchanged runs all tests in question once without a change: what fails then notices nothing. It returns which Go tests
 // run a line.
-func unchanged(ctx context.Context, root string, all []mutant) (map[string][]goTested, error) {
+func unchanged(ctx context.Context, root string, all []mutant) (coverage, error) {
 	done := map[string]bool{}
-	covers := map[string][]goTested{}
+	covers := coverage{}
 	for _, m := range all {
 		for _, test := range m.tests {
 			name := strings.Join(test, " ")
@@ -248,11 +249,10 @@ type result struct {
 	mutant
 	outcome outcome
 	by      string // the test's own line
-	spent   time.Duration
 }
 
 func (r result) String() string {
-	return fmt.Sprintf("%s:%d %s: %s (%s, %.0f s)", r.file, r.line, r.what, r.outcome, r.by, r.spent.Seconds())
+	return fmt.Sprintf("%s:%d %s: %s (%s)", r.file, r.line, r.what, r.outcome, r.by)
 }
 
 // try applies the change, runs its tests and takes it back.
@@ -268,8 +268,6 @@ func try(ctx context.Context, root string, m mutant, tests []goTested, limit tim
 	}
 	defer os.WriteFile(path, whole, 0o644) //nolint:errcheck // the copy is removed at the end
 	r := result{mutant: m, outcome: survived}
-	began := time.Now()
-	defer func() { r.spent = time.Since(began) }()
 	if !compiles(ctx, root, m.file) {
 		r.outcome = invalid
 		return r, ctx.Err()
