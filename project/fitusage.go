@@ -3,7 +3,9 @@
 package project
 
 import (
+	"bytes"
 	"debug/elf"
+	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -11,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/templates"
 )
 
 // A Usage is what an image takes of a board's memory.
@@ -91,6 +94,7 @@ type layout struct {
 	image   *elf.File
 	from    *linkMap
 	sources map[string]string // part of an object that an archive holds without its folder, by its name
+	shipped map[string]bool   // objects of the template's sources that nobody has changed
 }
 
 func (p *Project) layout(image, mapFile string) (*layout, error) {
@@ -116,7 +120,30 @@ func (p *Project) layout(image, mapFile string) (*layout, error) {
 	if err != nil {
 		return nil, failure.New(failure.Config, "build again", "the firmware: %w", err)
 	}
-	return &layout{e, m, p.sourceParts()}, nil
+	return &layout{e, m, p.sourceParts(), p.shippedObjects()}, nil
+}
+
+// shippedObjects are the objects of those sources outside crt/ that are, byte by byte, a template's own in the binary.
+func (p *Project) shippedObjects() map[string]bool {
+	own := map[string][]byte{}
+	_ = fs.WalkDir(templates.FS, ".", func(name string, _ fs.DirEntry, _ error) error {
+		if data, err := fs.ReadFile(templates.FS, name); err == nil {
+			own[path.Base(name)] = data
+		}
+		return nil
+	})
+	objects := map[string]bool{}
+	for name := range p.state.Files {
+		want, known := own[path.Base(name)]
+		if !known || !isSource(name) || sourcePart(name) != partMain {
+			continue
+		}
+		have, err := os.ReadFile(filepath.Join(p.dir, filepath.FromSlash(name)))
+		if err == nil && bytes.Equal(have, want) {
+			objects["build/"+objectOf(name)] = true
+		}
+	}
+	return objects
 }
 
 func mapOf(name string) (*linkMap, error) {
@@ -137,17 +164,19 @@ func mapOf(name string) (*linkMap, error) {
 func (p *Project) sourceParts() map[string]string {
 	parts := map[string]string{}
 	for name := range p.state.Files {
-		ext := path.Ext(name)
-		if ext != ".c" && ext != ".S" {
+		if !isSource(name) {
 			continue
 		}
-		object := strings.TrimSuffix(path.Base(name), ".c") + ".o"
+		object := path.Base(objectOf(name))
 		if part := sourcePart(name); parts[object] != partMain {
 			parts[object] = part
 		}
 	}
 	return parts
 }
+
+// objectOf names the object of a source.
+func objectOf(name string) string { return strings.TrimSuffix(name, ".c") + ".o" }
 
 func sourcePart(name string) string {
 	switch base := path.Base(name); {
@@ -217,6 +246,13 @@ func (l *layout) objectPart(piece *mapPiece) string {
 		return partOperators
 	}
 	return partOther
+}
+
+// ownerOf says whose the code and data of a piece are.
+func (l *layout) ownerOf(piece *mapPiece) owner {
+	part := l.objectPart(piece)
+	object := strings.TrimPrefix(path.Clean(piece.object), "./")
+	return owner{part, part == partRuntime || part == partExecutor || part == partRPC || l.shipped[object]}
 }
 
 // usage adds up the pieces of all sections that are in memory.

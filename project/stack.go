@@ -2,7 +2,8 @@
 //
 // Each function's frame and calls are read off its instructions (stackcode.go): a test holds them against what GCC says of
 // the functions that it compiles. Calls through pointers are resolved by who makes them, as the runtime and the template are written.
-// What cannot be known (a frame that depends on data, recursion) makes the result unsure, and says where.
+// What cannot be known (a frame that depends on data, recursion, a pointer in anybody else's code) makes the result unsure, and
+// says where: without a doubt, every call in the code that is reached is resolved.
 
 package project
 
@@ -24,7 +25,7 @@ type StackUse struct {
 	Handlers    int64    // bytes of the handlers' stack, with handlers that interrupt each other
 	Room        int64    // bytes there are for them; 0 where the image has no such stack
 	HandlerPath []string // their deepest call chains, the first handler first
-	Unsure      []string // why it may be more: functions and what they do; empty if it cannot
+	Unsure      []string // why it may be more: functions and what they do; empty if every call that is reached is resolved
 }
 
 // A stackWalk finds the deepest chains of calls.
@@ -34,6 +35,7 @@ type stackWalk struct {
 	send   []*codeFunction            // what the RPC server does
 	packed []*codeFunction            // what the runtime does: all that the host can have called
 	tells  []*codeFunction            // of those, what describes a model
+	taken  []*codeFunction            // what a pointer in code that is not ours can lead to
 	known  map[string][]*codeFunction // what certain functions do
 	deep   map[*codeFunction]*stackDepth
 	under  map[*codeFunction]bool // on the way from the entry
@@ -75,7 +77,7 @@ func newStackWalk(p *program, m *mlf.Module) *stackWalk {
 		w.packed = append(w.packed, p.named(m.Header.Name+"_run", m.Header.Name+"_get_c_metadata")...)
 	}
 	w.packed = append(w.packed, p.tabled(partRuntime, partExecutor)...)
-	w.packed = append(w.packed, p.taken(slices.Concat(p.named(threadEntries...), w.packed, w.port, w.send), partRuntime, partExecutor)...)
+	w.packed = append(w.packed, p.takenFrom(slices.Concat(p.named(threadEntries...), w.packed, w.port, w.send), partRuntime, partExecutor)...)
 	w.packed = unique(w.packed)
 	for _, f := range w.packed {
 		if strings.HasSuffix(f.name, "_get_c_metadata") {
@@ -86,8 +88,15 @@ func newStackWalk(p *program, m *mlf.Module) *stackWalk {
 		"TVMPlatformMemoryAllocate": pages, "TVMPlatformMemoryFree": pages,
 		"__wrap_TVMSystemLibEntryPoint": p.named("TVMSystemLibEntryPoint"),
 		"bare_start":                    p.listed("bare_init_start", "bare_init_end"),
+		"mcycle_is_right":               p.named("wait_mtime", "sleep_mtime"),
 		parallelLaunch:                  nil, // its caller says what: see depth
 	}
+	for _, f := range p.takenElsewhere() {
+		if !slices.Contains(w.packed, f) { // else the runtime calls it
+			w.taken = append(w.taken, f)
+		}
+	}
+	w.taken = unique(slices.Concat(w.taken, w.port)) // a template that was changed still calls its port
 	return w
 }
 
@@ -106,6 +115,9 @@ func (w *stackWalk) depth(f *codeFunction) *stackDepth {
 	w.under[f], w.way = true, append(w.way, f)
 	if f.dynamic {
 		w.unsure[f.name+" takes as much stack as its data say"] = true
+	}
+	if !f.decoded() {
+		w.unsure[f.name+" has no code that can be read"] = true
 	}
 	d := &stackDepth{chain{f.frame, f, f.frame, nil}, chain{bytes: -1}}
 	for _, addr := range f.calls {
@@ -135,12 +147,14 @@ func (w *stackWalk) circle(f *codeFunction) string {
 	return said
 }
 
-// follow adds a call of the function at an address. Inside a function there are entries of assembler's own. To go to
-// where the firmware starts is to give the stack up.
+// follow adds a call of the function at an address. Inside a function of the C library's assembler there are entries of its
+// own. To go to where the firmware starts is to give the stack up.
 func (w *stackWalk) follow(d *stackDepth, f *codeFunction, addr uint64, frame int64) {
 	g := w.function(w.codeAddress(addr))
 	switch {
-	case g == f, g != nil && slices.Contains(threadEntries, g.name), slices.Contains(w.without, g):
+	case g != nil && g.savesForCaller(): // see addSaved
+	case g == f && w.codeAddress(addr) != f.addr && f.part == partLibc:
+	case g != nil && slices.Contains(threadEntries, g.name), slices.Contains(w.without, g):
 	case g != nil:
 		w.add(d, f, g, frame)
 	default:
@@ -148,11 +162,31 @@ func (w *stackWalk) follow(d *stackDepth, f *codeFunction, addr uint64, frame in
 	}
 }
 
-// followRefs adds the functions whose addresses f computes.
+// followRefs adds the functions whose addresses f computes, of which it has one called in parallel.
 func (w *stackWalk) followRefs(d *stackDepth, f *codeFunction, frame int64) {
+	found := false
 	for _, ref := range f.refs {
-		if g := w.at(ref); len(g) > 0 && g[0] != f && !w.under[g[0]] {
+		if g := w.at(ref); len(g) > 0 && w.isPointer(ref) {
 			w.add(d, f, g[0], frame)
+			found = true
+		}
+	}
+	if !found {
+		w.doubtPointer(d, f)
+	}
+}
+
+// doubtPointer adds all that a pointer can lead to in code that is not ours: the deepest of it stands for what is called.
+func (w *stackWalk) doubtPointer(d *stackDepth, f *codeFunction) {
+	w.unsure[f.name+" calls through a pointer"] = true
+	w.addAll(d, f, slices.Concat(w.known[f.name], w.taken))
+}
+
+// addAll adds calls of functions, but for those that the way from the entry leads through.
+func (w *stackWalk) addAll(d *stackDepth, f *codeFunction, targets []*codeFunction) {
+	for _, g := range targets {
+		if !w.under[g] {
+			w.add(d, f, g, f.frame)
 		}
 	}
 }
@@ -165,21 +199,21 @@ func (w *stackWalk) add(d *stackDepth, f, g *codeFunction, frame int64) {
 	}
 }
 
+// followPointer adds calls through pointers. Those of our own code are known: of the template, if nobody has changed it,
+// what else its drivers call so are the RP2040's boot ROM and what is there to wait with, early, where nothing is deep.
 func (w *stackWalk) followPointer(d *stackDepth, f *codeFunction) {
 	targets, ok := w.known[f.name]
 	switch {
+	case !f.ours:
+		w.doubtPointer(d, f)
 	case ok:
+		w.addAll(d, f, targets)
 	case f.part == partMain:
-		targets = w.port
+		w.addAll(d, f, w.port)
 	case f.part == partRPC:
-		targets = w.send
-	case f.part == partRuntime, f.part == partExecutor:
+		w.addAll(d, f, w.send)
+	default:
 		d.hub = d.hub.deeper(chain{f.frame, f, f.frame, nil})
-	}
-	for _, g := range targets {
-		if g != f && !w.under[g] {
-			w.add(d, f, g, f.frame)
-		}
 	}
 }
 

@@ -100,6 +100,18 @@ func (f *codeFunction) through(s *thumbState, rm int, list *[]uint64, v codeView
 	f.indirect = true
 }
 
+// goTo is LDR PC from a place near by.
+func (f *codeFunction) goTo(s *thumbState, address uint64, v codeView) {
+	s.ended, f.pointers = true, true
+	if n, ok := v.constant(address, 4); ok {
+		if to, isThere := v.begins(n); isThere {
+			f.tails = append(f.tails, to)
+			return
+		}
+	}
+	f.indirect = true
+}
+
 func signed(v uint32, width uint) int64 { return int64(int32(v<<(32-width))) >> (32 - width) }
 
 func (f *codeFunction) thumb16(s *thumbState, h uint32, pc uint64, v codeView) {
@@ -282,13 +294,17 @@ func (f *codeFunction) thumb32(s *thumbState, h, h2 uint32, pc uint64, v codeVie
 		if h&0x80 == 0 {
 			address = (pc+4)&^3 - uint64(h2&0xFFF)
 		}
-		if h2>>12 == 15 {
-			s.ended, f.flow.table = true, true
+		if h2>>12 == 15 { // a veneer of the linker's
+			f.goTo(s, address, v)
 			break
 		}
 		f.literal(s, int(h2>>12), address, v)
-	case h&0xFFF0 == 0xE8D0 && h2&0xFFE0 == 0xF000, h&0xFF70 == 0xF850 && h2>>12 == 15: // TBB, TBH; LDR PC
+	case h&0xFFF0 == 0xE8D0 && h2&0xFFE0 == 0xF000, h&0xFFF0 == 0xF850 && h2&0xFFC0 == 0xF000: // TBB, TBH; LDR PC, [Rn, Rm]
 		s.ended, f.flow.table = true, true
+	case h&0xFF70 == 0xF850 && h2>>12 == 15: // LDR PC, [Rn, #imm]
+		s.ended = true
+		f.indirect = f.indirect || rn != armSP // else a return
+		f.pointers = f.pointers || rn != armSP
 	case h&0xFFF0 == 0xF8D0: // LDR.W Rt, [Rn, #imm12]
 		s.load(int(h2>>12), rn, int64(h2&0xFFF), v)
 	case h&0xEC00 == 0xEC00 && h2&0x0E00 == 0x0A00: // coprocessors 10 and 11

@@ -16,10 +16,10 @@ import (
 
 // A codeFunction is what one function does with the stack.
 type codeFunction struct {
-	name     string
-	addr     uint64
-	size     uint64
-	part     string
+	name string
+	addr uint64
+	size uint64
+	owner
 	frame    int64
 	dynamic  bool     // its frame depends on data
 	calls    []uint64 // addresses of functions, and of places in functions
@@ -27,11 +27,21 @@ type codeFunction struct {
 	refs     []uint64 // addresses that it computes
 	indirect bool     // it calls or jumps through a pointer whose value is not plain
 	pointers bool     // it calls or jumps through a pointer
+	jumps    int      // jumps of RISC-V through a pointer whose value is not plain: by a switch's table, or in place of returning
 	floats   bool     // it uses floating-point registers
 	narrow   bool     // of a machine of 32 bits
 
 	flow codeFlow
 }
+
+// An owner says whose code or data lies somewhere.
+type owner struct {
+	part string
+	ours bool // as it was shipped: what its pointers lead to is known
+}
+
+// decoded says whether there was code to read.
+func (f *codeFunction) decoded() bool { return f.flow.arrive != nil }
 
 // A codeFlow is what is known of a function's registers, by where it jumps within itself. It is found by reading the
 // function until nothing new comes out: what two ways to a place do not agree on is unknown there.
@@ -98,7 +108,7 @@ const mostReadings = 50
 
 // settle reads a function until its flow is known.
 func (f *codeFunction) settle(read func(*codeFunction)) {
-	plain := codeFunction{name: f.name, addr: f.addr, size: f.size, part: f.part, narrow: f.narrow}
+	plain := codeFunction{name: f.name, addr: f.addr, size: f.size, owner: f.owner, narrow: f.narrow}
 	flow := codeFlow{read: true, arrive: map[uint64]registers{}, changed: true}
 	for n := 0; flow.changed; n++ {
 		flow.changed, flow.lost = false, false
@@ -133,7 +143,7 @@ type program struct {
 	pointer   int // bytes
 	functions []*codeFunction
 	symbols   map[string]elf.Symbol
-	parts     func(addr uint64) string
+	owners    func(addr uint64) owner
 	data      dataInCode
 	sections  []loaded
 }
@@ -164,7 +174,7 @@ func readProgram(l *layout) (*program, error) {
 	if err != nil {
 		return nil, fmt.Errorf("symbols of the firmware: %w", err)
 	}
-	p.parts, p.data = p.partsByAddress(), dataRanges(symbols, l.image.Sections)
+	p.owners, p.data = p.ownersByAddress(), dataRanges(symbols, l.image.Sections)
 	p.addFunctions(symbols)
 	for again := true; again; again = p.addNameless() {
 		for _, f := range p.functions {
@@ -173,6 +183,7 @@ func readProgram(l *layout) (*program, error) {
 			}
 		}
 	}
+	p.addSaved()
 	return p, nil
 }
 
@@ -192,6 +203,25 @@ func (p *program) load() error {
 	return nil
 }
 
+// savesForCaller says whether it is one of libgcc's that save registers on their caller's stack, and leave them there
+// (-msave-restore, of which RISC-V's newlib is made).
+func (f *codeFunction) savesForCaller() bool {
+	return f.part == partLibc && strings.HasPrefix(f.name, "__riscv_save_")
+}
+
+// addSaved adds to the frames of functions what is saved for them: ra and s0 to s11 at most, in whole units of 16 bytes.
+func (p *program) addSaved() {
+	const saved = 13
+	for _, f := range p.functions {
+		for _, addr := range f.calls {
+			if g := p.function(addr); g != nil && g.savesForCaller() {
+				f.frame += int64(saved*p.pointer+15) &^ 15
+				break
+			}
+		}
+	}
+}
+
 // decode reads a function up to the next one.
 func (p *program) decode(f *codeFunction) {
 	f.flow.read = true
@@ -208,7 +238,25 @@ func (p *program) decode(f *codeFunction) {
 		return
 	}
 	f.settle(func(f *codeFunction) { decoders[p.machine](f, code, p) })
+	f.indirect = f.indirect || f.jumps > 0 && f.jumps > p.switches(f)
 }
+
+// switches counts the tables of a function that have it jump within itself: of addresses, or of distances from the table.
+func (p *program) switches(f *codeFunction) (count int) {
+	refs := slices.Clone(f.refs)
+	slices.Sort(refs)
+	for _, table := range slices.Compact(refs) {
+		to, isThere := p.constant(table, p.pointer)
+		distance, _ := p.constant(table, 4)
+		if isThere && (f.within(to) || f.within(table+uint64(int64(int32(distance))))) {
+			count++
+		}
+	}
+	return count
+}
+
+// within says whether an address lies in a function, behind its beginning.
+func (f *codeFunction) within(addr uint64) bool { return addr > f.addr && addr < f.addr+f.size }
 
 // addNameless makes functions of code that is called, or whose address is taken, and has no symbol: of LLVM's parallel
 // loops. It reports whether there are any.
@@ -231,7 +279,7 @@ func (p *program) addNameless() bool {
 			end = min(end, found[i+1])
 		}
 		p.functions = append(p.functions, &codeFunction{
-			name: fmt.Sprintf("code at %#x", addr), addr: addr, size: end - addr, part: p.parts(addr), narrow: p.pointer == 4,
+			name: fmt.Sprintf("code at %#x", addr), addr: addr, size: end - addr, owner: p.owners(addr), narrow: p.pointer == 4,
 		})
 	}
 	sort.Slice(p.functions, func(i, j int) bool { return p.functions[i].addr < p.functions[j].addr })
@@ -302,7 +350,7 @@ func (p *program) addFunctions(symbols []elf.Symbol) {
 			f.size = max(f.size, s.Size)
 			continue
 		}
-		f := &codeFunction{name: s.Name, addr: addr, size: s.Size, part: p.parts(addr), narrow: p.pointer == 4}
+		f := &codeFunction{name: s.Name, addr: addr, size: s.Size, owner: p.owners(addr), narrow: p.pointer == 4}
 		byAddr[addr] = f
 		p.functions = append(p.functions, f)
 	}
@@ -317,11 +365,11 @@ func (p *program) codeAddress(a uint64) uint64 {
 	return a
 }
 
-// partsByAddress tells whose the code at an address is.
-func (p *program) partsByAddress() func(uint64) string {
+// ownersByAddress tells whose the code at an address is.
+func (p *program) ownersByAddress() func(uint64) owner {
 	type span struct {
 		from, to uint64
-		part     string
+		owner    owner
 	}
 	var spans []span
 	for i := range p.layout.from.sections {
@@ -331,11 +379,11 @@ func (p *program) partsByAddress() func(uint64) string {
 		}
 		for j := range s.pieces {
 			piece := &s.pieces[j]
-			spans = append(spans, span{piece.address, piece.address + s.taken(j), p.layout.objectPart(piece)})
+			spans = append(spans, span{piece.address, piece.address + s.taken(j), p.layout.ownerOf(piece)})
 		}
 	}
 	slices.SortStableFunc(spans, func(a, b span) int { return cmp.Compare(a.from, b.from) })
-	return func(addr uint64) string {
+	return func(addr uint64) owner {
 		i, _ := slices.BinarySearchFunc(spans, addr, func(s span, a uint64) int {
 			if s.from <= a {
 				return -1
@@ -344,10 +392,10 @@ func (p *program) partsByAddress() func(uint64) string {
 		})
 		for i--; i >= 0 && spans[i].from+maxFunctionBytes > addr; i-- {
 			if addr < spans[i].to {
-				return spans[i].part
+				return spans[i].owner
 			}
 		}
-		return partOther
+		return owner{part: partOther}
 	}
 }
 
@@ -438,9 +486,9 @@ func (p *program) registered(symbol string) (all []*codeFunction) {
 	return all
 }
 
-// taken are the functions of these parts whose address code of these parts takes, as far as that code is reached from
+// takenFrom are the functions of these parts whose address code of these parts takes, as far as that code is reached from
 // some: of the modules that the runtime itself has, to be called like a model's.
-func (p *program) taken(from []*codeFunction, parts ...string) (all []*codeFunction) {
+func (p *program) takenFrom(from []*codeFunction, parts ...string) (all []*codeFunction) {
 	p.reach(from, func(f *codeFunction) (more []*codeFunction) {
 		for _, ref := range f.refs {
 			g := p.at(ref)
@@ -483,12 +531,38 @@ func (p *program) reach(from []*codeFunction, also func(*codeFunction) []*codeFu
 // tabled are the functions of these parts that the data of these parts point to: code copies such a table, or reads it
 // from an anchor near by, and never computes the function's own address.
 func (p *program) tabled(parts ...string) (all []*codeFunction) {
+	p.eachTabled(func(by owner, f *codeFunction) {
+		if slices.Contains(parts, f.part) && slices.Contains(parts, by.part) {
+			all = append(all, f)
+		}
+	})
+	return unique(all)
+}
+
+// eachTabled gives the functions that data point to, and whose data they are.
+func (p *program) eachTabled(give func(by owner, f *codeFunction)) {
 	for _, s := range p.sections {
 		step := uint64(p.pointer)
 		for at := -s.addr % step; !s.code && at+step <= uint64(len(s.bytes)); at += step {
-			f := p.at(p.pointerOf(s.bytes[at:]))
-			if len(f) > 0 && p.isPointer(p.pointerOf(s.bytes[at:])) && slices.Contains(parts, f[0].part) && slices.Contains(parts, p.parts(s.addr+at)) {
-				all = append(all, f[0])
+			pointer := p.pointerOf(s.bytes[at:])
+			if f := p.at(pointer); len(f) > 0 && p.isPointer(pointer) {
+				give(p.owners(s.addr+at), f[0])
+			}
+		}
+	}
+}
+
+// takenElsewhere are the functions whose address code or data takes that is not ours.
+func (p *program) takenElsewhere() (all []*codeFunction) {
+	p.eachTabled(func(by owner, f *codeFunction) {
+		if !by.ours {
+			all = append(all, f)
+		}
+	})
+	for _, f := range p.functions {
+		for _, ref := range f.refs {
+			if !f.ours && p.isPointer(ref) {
+				all = append(all, p.at(ref)...)
 			}
 		}
 	}

@@ -11,6 +11,7 @@ import (
 const (
 	riscvRA = 1
 	riscvSP = 2
+	riscvT0 = 5 // the return address of functions that work on their caller's frame; compilers jump through it for nothing else
 )
 
 // A riscvState is what is known of registers, for large frames, calls of far functions and pointers.
@@ -108,7 +109,7 @@ func (f *codeFunction) riscv16(s *riscvState, h uint32, pc uint64, v codeView) {
 		s.set(rd, imm6<<12)
 	case h&0xF003 == 0x8002 && rs2 == 0: // C.JR
 		s.ended = true
-		if rd != riscvRA {
+		if rd != riscvRA && rd != riscvT0 {
 			f.jumpTo(s, rd, 0)
 		}
 	case h&0xF003 == 0x9002 && rs2 == 0 && rd != 0: // C.JALR
@@ -149,7 +150,7 @@ func (f *codeFunction) riscv32(s *riscvState, w uint32, pc uint64, v codeView) {
 		s.load(rd, rs1, imm12, 4, v)
 	case opcode == 0x03 && funct3 == 3: // LD
 		s.load(rd, rs1, imm12, 8, v)
-	case opcode == 0x67 && rd == 0 && rs1 == riscvRA && imm12 == 0: // RET
+	case opcode == 0x67 && rd == 0 && (rs1 == riscvRA || rs1 == riscvT0) && imm12 == 0: // RET, and JR t0
 		s.ended = true
 	case opcode == 0x67 && rd == 0: // JALR without a way back
 		s.ended = true
@@ -277,7 +278,8 @@ func (f *codeFunction) jumpTo(s *riscvState, r uint32, offset int64) {
 		f.jump(f.address(n+offset), s.registers)
 		return
 	}
-	f.indirect, f.flow.table = true, true // a switch's table, if it is no call
+	f.flow.table = true
+	f.jumps++
 }
 
 // address is a number as a register of the machine holds it.
