@@ -269,7 +269,7 @@ func TestLoadOfPC(t *testing.T) {
 		indirect bool
 		table    bool
 	}{
-		{"LDR PC, [PC, #4]", []byte{0xdf, 0xf8, 0x04, 0xf0}, []uint64{0x1008 * 3}, false, false},
+		{"LDR PC, [PC, #16]", []byte{0xdf, 0xf8, 0x10, 0xf0}, []uint64{0x1014 * 3}, false, false},
 		{"LDR PC, [PC], of what is not known", []byte{0xdf, 0xf8, 0x00, 0xf0}, nil, true, false},
 		{"LDR PC, [R3, R0, LSL #2]", []byte{0x53, 0xf8, 0x20, 0xf0}, nil, false, true},
 		{"LDR PC, [R3, #4]", []byte{0xd3, 0xf8, 0x04, 0xf0}, nil, true, false},
