@@ -26,6 +26,22 @@ var debians = []struct{ release, name string }{{"bookworm", "Debian 12"}, {"trix
 // debianLimit ends the tests of one system: it is made, the tools are installed, and a whole test runs.
 const debianLimit = testLimit + 30*time.Minute
 
+// errSlow is the end of a system's time. What it stops has failed, and the next system is tried.
+var errSlow = errors.New("the tests of one system took too long")
+
+// withSystemLimit gives one system's tests their time.
+func withSystemLimit(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, limit, fmt.Errorf("%w: more than %v", errSlow, limit))
+}
+
+// stoppedFromOutside returns why all tests shall end, nil if they shall not: also where the system's time is over.
+func stoppedFromOutside(ctx context.Context) error {
+	if cause := context.Cause(ctx); !errors.Is(cause, errSlow) {
+		return cause
+	}
+	return nil
+}
+
 // A system is a bare Debian in a folder. It has Go, this repository's last commit, and what this computer knows of
 // package mirrors, proxies and certificates.
 type system struct {
@@ -40,7 +56,7 @@ type system struct {
 type systemReport struct {
 	name    string
 	results map[string]string // by check
-	tools   map[string]string // versions
+	tools   map[string]string // versions; nil: not known
 }
 
 // A systemCheck is a command that must succeed in the repository of a system.
@@ -124,7 +140,7 @@ func (s *session) tryDebians(ctx context.Context, t *tally, only string, checks 
 }
 
 func (s *session) tryDebian(ctx context.Context, t *tally, release, name string, checks []systemCheck) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, debianLimit, fmt.Errorf("%s took longer than %v", name, debianLimit))
+	ctx, cancel := withSystemLimit(ctx, debianLimit)
 	defer cancel()
 	dir, err := os.MkdirTemp("", "boardsmith-"+release+"-")
 	if err != nil {
@@ -135,15 +151,20 @@ func (s *session) tryDebian(ctx context.Context, t *tally, release, name string,
 	p := s.out.lasts("making a "+name, 0)
 	sys, err := s.makeSystem(ctx, release, name, dir)
 	p.end()
-	if err := ctx.Err(); err != nil {
-		return context.Cause(ctx)
+	if err := stoppedFromOutside(ctx); err != nil {
+		return err
 	}
 	if err != nil {
 		s.fail(t, name, err.Error())
 		return nil
 	}
 	s.pass(t, name+": made", time.Since(start))
-	report := systemReport{name: name, results: map[string]string{}}
+	return s.checkSystem(ctx, t, sys, checks)
+}
+
+// checkSystem runs the checks in a system. Those for which there is no more time fail.
+func (s *session) checkSystem(ctx context.Context, t *tally, sys *system, checks []systemCheck) error {
+	report := systemReport{name: sys.name, results: map[string]string{}}
 	for _, c := range checks {
 		if err := s.trySystem(ctx, t, sys, c, &report); err != nil {
 			return err
@@ -158,7 +179,7 @@ func (s *session) tryDebian(ctx context.Context, t *tally, release, name string,
 // a target 5 s to end, and so many files may take longer.
 func removeSystem(ctx context.Context, dir string) {
 	cmd := exec.Command("setsid", "rm", "-rf", "--one-file-system", dir)
-	if err := cmd.Start(); err == nil && ctx.Err() == nil {
+	if err := cmd.Start(); err == nil && stoppedFromOutside(ctx) == nil {
 		_ = cmd.Wait() // what it could not remove lies in the folder for such
 	}
 }
@@ -174,8 +195,8 @@ func (s *session) trySystem(ctx context.Context, t *tally, sys *system, c system
 		}
 		s.out.printf("%s: %s", sys.name, line)
 	})
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
+	if err := stoppedFromOutside(ctx); err != nil {
+		return err
 	}
 	name := sys.name + ": " + c.name + counts
 	if err != nil {
@@ -188,7 +209,7 @@ func (s *session) trySystem(ctx context.Context, t *tally, sys *system, c system
 	return nil
 }
 
-// toolsOf asks the system for the versions of its tools.
+// toolsOf asks the system for the versions of its tools; nil if there is no more time for it.
 func (s *session) toolsOf(ctx context.Context, sys *system) map[string]string {
 	versions := map[string]string{}
 	_ = sys.run(ctx, "JSON=1 go tool mage doctor", func(line string) { // it fails where a tool is missing
@@ -197,6 +218,9 @@ func (s *session) toolsOf(ctx context.Context, sys *system) map[string]string {
 			versions[r.Tool] = r.Version
 		}
 	})
+	if ctx.Err() != nil {
+		return nil
+	}
 	return versions
 }
 

@@ -48,9 +48,13 @@ func TestReportOfSystems(t *testing.T) {
 	var b strings.Builder
 	writeSystems(&b, []systemReport{
 		{"Debian 12", map[string]string{demoCheck: "9 s"}, map[string]string{"make": "GNU Make 4.3"}},
-		{"Debian 13", map[string]string{demoCheck: "FAILED"}, nil},
+		{"Debian 13", map[string]string{demoCheck: "FAILED"}, map[string]string{}},
+		{"Debian 14", map[string]string{demoCheck: "FAILED"}, nil},
 	}, []finding{{tool: tool{name: "make"}}})
-	for _, line := range []string{"|  | Debian 12 | Debian 13 |\n| --- | --- | --- |\n", "| `go tool mage demo` | 9 s | FAILED |\n", "| make | GNU Make 4.3 | missing |\n"} {
+	for _, line := range []string{
+		"|  | Debian 12 | Debian 13 | Debian 14 |\n| --- | --- | --- | --- |\n", "| `go tool mage demo` | 9 s | FAILED | FAILED |\n",
+		"| make | GNU Make 4.3 | missing | not asked |\n",
+	} {
 		if !strings.Contains(b.String(), line) {
 			t.Errorf("%s is not in\n%s", line, b.String())
 		}
@@ -126,6 +130,41 @@ func TestSystemCancelled(t *testing.T) {
 		t.Errorf("ended with %v", err)
 	}
 	mustBeAlone(t, sys)
+}
+
+// TestSystemTooSlow: the end of a system's time fails the check that it stops and those that are left, keeps what was found
+// before, and ends nothing else, as a cancel does.
+func TestSystemTooSlow(t *testing.T) {
+	sys := smallSystem(t)
+	if err := os.MkdirAll(filepath.Join(sys.dir, sourceAt), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	checks := []systemCheck{{"quick", "true"}, {"slow", "sleep 98765"}, {"left", "true"}}
+	s, said := quietSession()
+	var tl tally
+	ctx, cancel := withSystemLimit(t.Context(), 2*time.Second)
+	defer cancel()
+	if err := s.checkSystem(ctx, &tl, sys, checks); err != nil {
+		t.Errorf("ended with %v", err)
+	}
+	if want := []string{"small: slow", "small: left"}; tl.passed != 1 || !slices.Equal(tl.failures, want) {
+		t.Errorf("%d passed, failed %q, want 1 and %q\n%s", tl.passed, tl.failures, want, said)
+	}
+	if len(tl.systems) != 1 || !strings.HasSuffix(tl.systems[0].results["quick"], " s") || tl.systems[0].results["left"] != "FAILED" || tl.systems[0].tools != nil {
+		t.Errorf("reported %+v", tl.systems)
+	}
+	if !strings.Contains(said.String(), "more than 2s") {
+		t.Errorf("said\n%s", said)
+	}
+	mustBeAlone(t, sys)
+
+	outer, stop := context.WithCancelCause(t.Context())
+	stop(errors.New("enough"))
+	ctx, cancel = withSystemLimit(outer, time.Hour)
+	defer cancel()
+	if err := s.checkSystem(ctx, &tl, sys, checks); err == nil || err.Error() != "enough" {
+		t.Errorf("a cancel: ended with %v", err)
+	}
 }
 
 // mustBeAlone fails if a process runs in the system, or something is mounted in it.

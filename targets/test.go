@@ -283,8 +283,16 @@ func writeSystems(b *strings.Builder, systems []systemReport, tools []finding) {
 		row("`"+c.name+"`", func(sys systemReport) string { return sys.results[c.name] })
 	}
 	for _, f := range tools {
-		row(f.name, func(sys systemReport) string { return first(sys.tools[f.name], "missing") })
+		row(f.name, func(sys systemReport) string { return first(sys.tools[f.name], sys.absent()) })
 	}
+}
+
+// absent is what to say of a tool without a version.
+func (r systemReport) absent() string {
+	if r.tools == nil {
+		return "not asked"
+	}
+	return "missing"
 }
 
 // isClean says whether commit's answer names a commit and nothing that differs from it.
