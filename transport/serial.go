@@ -22,8 +22,7 @@ type SerialConfig struct {
 const (
 	defaultBaud = 115200
 	readAhead   = 1 << 20 // bytes that nobody has asked for yet; then the port is not read on
-	// drainPause ends what an earlier program's session left in the driver.
-	writePart = 4096 // bytes handed to the driver at once, so that a cancel is soon seen
+	writePart   = 4096    // bytes handed to the driver at once, so that a cancel is soon seen
 )
 
 // A SerialError is a port that cannot be opened, or that vanished while it was open. The latter is an ErrClosed to

@@ -6,6 +6,7 @@
 #define BOARDSMITH_TEST_DEVICE_H_
 
 #include <boardsmith/boardsmith.h>
+#include <setjmp.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,6 +26,7 @@
 static uint32_t device_clock_ms;     // boardsmith_now_ms
 static size_t device_memory_left;    // allocations beyond it fail
 static size_t device_allocations;    // live ones
+static tvm_crt_error_t device_random_error;
 static uint8_t device_random = 0x44;  // makes the first session's nonce 0x83, as in the captured examples
 static uint8_t device_out[1 << 20];  // what the device has written
 static size_t device_out_bytes;
@@ -32,7 +34,12 @@ static size_t device_writes_left = SIZE_MAX;  // writes beyond it fail
 
 uint32_t boardsmith_now_ms(void) { return device_clock_ms; }
 
+static jmp_buf* device_abort_to;  // where an abort goes on, with its code; NULL: it ends the test
+
 void TVMPlatformAbort(tvm_crt_error_t code) {
+  if (device_abort_to != NULL) {
+    longjmp(*device_abort_to, (int)code);
+  }
   (void)fprintf(stderr, "platform abort 0x%x\n", (unsigned)code);
   abort();
 }
@@ -74,7 +81,7 @@ tvm_crt_error_t TVMPlatformGenerateRandom(uint8_t* out, size_t bytes) {
   for (size_t i = 0; i < bytes; i++) {
     out[i] = device_random;
   }
-  return kTvmErrorNoError;
+  return device_random_error;
 }
 
 tvm_crt_error_t TVMPlatformTimerStart(void) { return kTvmErrorNoError; }

@@ -65,6 +65,33 @@ static void boot_captured(void) {
   host_id[1] = 0x83;
 }
 
+// A server that cannot start aborts with the first error that it met.
+static void test_no_start(void** state) {
+  (void)state;
+  static const struct {
+    size_t memory;
+    tvm_crt_error_t random, want;
+  } cases[] = {
+      {0, kTvmErrorNoError, kTvmErrorPlatformNoMemory},
+      {SIZE_MAX, kTvmErrorFunctionCallNotImplemented, kTvmErrorFunctionCallNotImplemented},
+      {0, kTvmErrorFunctionCallNotImplemented, kTvmErrorPlatformNoMemory},
+  };
+  for (size_t i = 0; i < (sizeof cases / sizeof cases[0]); i++) {
+    static jmp_buf aborted;
+    device_boot();
+    device_memory_left = cases[i].memory;
+    device_random_error = cases[i].random;
+    device_abort_to = &aborted;
+    const int code = setjmp(aborted);
+    if (code == 0) {
+      (void)MicroTVMRpcServerInit(device_write, NULL);
+    }
+    device_abort_to = NULL;
+    device_random_error = kTvmErrorNoError;
+    assert_int_equal(code, cases[i].want);
+  }
+}
+
 static void test_captured_frames(void** state) {
   (void)state;
   boot_captured();
@@ -1434,6 +1461,7 @@ static void test_ten_thousand_corruptions(void** state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_captured_frames),
+      cmocka_unit_test(test_no_start),
       cmocka_unit_test(test_captured_requests),
       cmocka_unit_test(test_captured_copies),
       cmocka_unit_test(test_captured_timer),

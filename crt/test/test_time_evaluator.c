@@ -342,6 +342,23 @@ static void test_platform_fails(void** state) {
   assert_int_equal(evaluate(f, out, 1), 0);
 }
 
+// Of several errors the first is told, and no mixture of them.
+static void test_errors_in_a_row(void** state) {
+  (void)state;
+  TVMFunctionHandle f;
+  double out[1];
+  start(1, 1, 0, 100);
+  assert_int_equal(create(12, &f), 0);
+  after_error = 0x24;
+  timer.stop_error = 0x13;
+  assert_int_equal(evaluate(f, out, 1), 0x13);
+  called = 0;
+  fail_at = 1;  // behind the warm-up
+  assert_int_equal(evaluate(f, out, 1), 0x4711);
+  timer.start_error = 0x18;
+  assert_int_equal(evaluate(f, out, 1), 0x18);
+}
+
 // A timer that tells nonsense is passed on, and measured with only once.
 static void test_broken_timer(void** state) {
   (void)state;
@@ -418,7 +435,7 @@ int main(void) {
       cmocka_unit_test(test_platform_fails), cmocka_unit_test(test_broken_timer),
       cmocka_unit_test(test_tiny_times),     cmocka_unit_test(test_too_many_repeats),
       cmocka_unit_test(test_module_freed),   cmocka_unit_test(test_call_hooks),
-      cmocka_unit_test(test_results_freed),
+      cmocka_unit_test(test_results_freed),  cmocka_unit_test(test_errors_in_a_row),
   };
   (void)int8;
   return cmocka_run_group_tests_name("time evaluator", tests, NULL, NULL);

@@ -238,7 +238,9 @@ microtvm_rpc_server_t MicroTVMRpcServerInit(microtvm_rpc_channel_write_t write_f
   uint8_t nonce;
   (void)TVMInitializeRuntime();  // cannot fail
   int error = boardsmith_take(sizeof(rpc_server_t), &memory);
-  error |= (int)TVMPlatformGenerateRandom(&nonce, 1);
+  if (error == 0) {
+    error = (int)TVMPlatformGenerateRandom(&nonce, 1);
+  }
   if (error != 0) {
     TVMPlatformAbort((tvm_crt_error_t)error);
   }

@@ -69,19 +69,21 @@ ONCE static int call_times(const timed_call_t* c, uint32_t number) {
   return error;
 }
 
+static int first_error(int error, int later) { return (error != 0) ? error : later; }
+
 // Times a batch of calls and stores the seconds it took. The timer is stopped, and the hook behind it called,
-// also after an error.
+// also after an error. Of several errors the first is returned.
 static int time_batch(const timed_call_t* c, double* seconds) {
   int error = (int)TVMPlatformBeforeMeasurement();
-  if (error == 0) {
-    error = (int)TVMPlatformTimerStart();
-    if (error == 0) {
-      error = call_times(c, evaluator.settings[NUMBER]);
-      error |= (int)TVMPlatformTimerStop(seconds);
-    }
-    error |= (int)TVMPlatformAfterMeasurement();
+  if (error != 0) {
+    return error;
   }
-  return error;
+  error = (int)TVMPlatformTimerStart();
+  if (error == 0) {
+    error = call_times(c, evaluator.settings[NUMBER]);
+    error = first_error(error, (int)TVMPlatformTimerStop(seconds));
+  }
+  return first_error(error, (int)TVMPlatformAfterMeasurement());
 }
 
 // The upper half of a double's bits: those of numbers that are not negative compare like the numbers, to a millionth of them,
