@@ -233,7 +233,7 @@ func (d *Device) keptFault(kept []byte, i *Image) *rpc.FaultError {
 		}
 		rec, err := rpc.ParseRecord(kept[:n])
 		if err == nil && rec.Build == [8]byte(i.BuildID[:8]) {
-			return &rpc.FaultError{Record: rec, Explanation: d.explain(i)(rec)}
+			return &rpc.FaultError{Record: rec, Explanation: d.explain(i)(rec, "")}
 		}
 	}
 	return nil

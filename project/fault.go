@@ -10,6 +10,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"path"
 	"path/filepath"
 	"slices"
@@ -23,13 +24,14 @@ import (
 // that the record does not hold the stack of are missing; some may be guesses, and say so. Without anything to go by
 // there are no frames, and no error. An image whose file is a later build's is looked for in the cache; so is the one that
 // the record names, where that is another.
-func Explain(i *Image, rec *rpc.Record) (rpc.Explanation, error) { return Env{}.explain(i, rec) }
+func Explain(i *Image, rec *rpc.Record) (rpc.Explanation, error) { return Env{}.explain(i, rec, "") }
 
-func (e Env) explain(i *Image, rec *rpc.Record) (rpc.Explanation, error) {
+// explain is Explain for a host that knows what it had called: "" if it does not.
+func (e Env) explain(i *Image, rec *rpc.Record, called string) (rpc.Explanation, error) {
 	var is rpc.Explanation
 	find := e.whole
 	if rec.Build != [8]byte(i.BuildID[:8]) {
-		is.Build = hex.EncodeToString(rec.Build[:])
+		is.Build, called = hex.EncodeToString(rec.Build[:]), "" // the name is one of what runs now
 		find = func(*Image) (*Image, error) { return FindImage(e, is.Build) }
 	}
 	i, err := find(i)
@@ -46,6 +48,9 @@ func (e Env) explain(i *Image, rec *rpc.Record) (rpc.Explanation, error) {
 	}
 	is.Frames = p.frames(rec)
 	is.Operator = operatorOf(is.Frames)
+	if p.isOperator(called) {
+		is.Operator = called
+	}
 	return is, nil
 }
 
@@ -64,9 +69,9 @@ func (i *Image) unchanged() error {
 }
 
 // explain is Explain for a session, which goes on without where that fails.
-func (d *Device) explain(i *Image) func(*rpc.Record) rpc.Explanation {
-	return func(rec *rpc.Record) rpc.Explanation {
-		e, err := d.env.explain(i, rec)
+func (d *Device) explain(i *Image) func(*rpc.Record, string) rpc.Explanation {
+	return func(rec *rpc.Record, called string) rpc.Explanation {
+		e, err := d.env.explain(i, rec, called)
 		if err != nil {
 			d.env.log().Warn("the fault's place in the program is unknown", "error", err)
 		}
@@ -75,18 +80,45 @@ func (d *Device) explain(i *Image) func(*rpc.Record) rpc.Explanation {
 }
 
 // operatorOf is the model's operator in a call chain: the outermost function of the model's sources, but for the
-// function that runs the whole model.
+// functions that run the whole model. It is "" where the chain breaks off before what calls operators, the runtime or such
+// a function: then the outermost that was found may be one that the operator called.
 func operatorOf(frames []rpc.Frame) string {
-	for _, f := range slices.Backward(frames) {
-		if !strings.HasPrefix(f.File, "model/") || f.Guessed || f.Function == "" {
+	for i, f := range slices.Backward(frames) {
+		if !ofOperator(f) || f.Guessed {
 			continue
 		}
-		if strings.HasSuffix(f.Function, "___tvm_main__") || strings.HasSuffix(f.Function, "_run") {
-			continue
+		if i+1 == len(frames) || !callsOperators(frames[i+1]) {
+			return ""
 		}
 		return f.Function
 	}
 	return ""
+}
+
+// ofOperator says whether a frame is one of an operator, or of what operators call.
+func ofOperator(f rpc.Frame) bool {
+	return strings.HasPrefix(f.File, modelFolder) && f.Function != "" && !runsModel(f.Function)
+}
+
+// runsModel says whether a function is one that runs all operators of a model, by its name.
+func runsModel(name string) bool {
+	return strings.HasSuffix(name, "__tvm_main__") || strings.HasSuffix(name, "_run")
+}
+
+// callsOperators says whether a frame is one from which operators are called.
+func callsOperators(f rpc.Frame) bool {
+	return !f.Guessed && (strings.HasPrefix(f.File, crtFolder+"/") || strings.HasPrefix(f.File, modelFolder) && runsModel(f.Function))
+}
+
+// isOperator says whether there is an operator of that name.
+func (p *faultProgram) isOperator(name string) bool {
+	return slices.ContainsFunc(p.symbol, func(s elf.Symbol) bool {
+		frames := []rpc.Frame(nil)
+		if name != "" && s.Name == name {
+			frames = p.describe(s.Value)
+		}
+		return len(frames) > 0 && ofOperator(frames[len(frames)-1])
+	})
 }
 
 // A faultProgram is an image as far as faults need it.
@@ -318,14 +350,16 @@ func (w *walk) run(pc uint64) {
 
 // leaf takes a function that nothing is known of, or a jump to nowhere, for one that has not used the stack yet.
 func (w *walk) leaf() (frameState, uint64, bool) {
+	up := maps.Clone(w.state)
 	back, ok := w.state[w.kind.lr]
 	if !w.kind.hasLR {
 		back, ok = w.stack.read(w.state[w.kind.sp])
+		up[w.kind.sp] += uint64(w.stack.word) // RET takes it off the stack
 	}
 	if !ok || !w.kind.afterCall(w.faultProgram, w.plain(back-w.moved)) {
 		return nil, 0, false
 	}
-	return w.state, back, true
+	return up, back, true
 }
 
 // ended looks further where a chain led to no code: the start of the program has no caller, all else is an error.

@@ -307,13 +307,84 @@ func TestOperatorFault(t *testing.T) {
 	}
 	next := *i
 	next.BuildID[0] ^= 1 // the board has been flashed since, and what runs now delivers the record
-	if e, err := env.explain(&next, fault.Record); err != nil || e.Operator != "twice" || e.Build != i.ID()[:16] {
+	if e, err := env.explain(&next, fault.Record, ""); err != nil || e.Operator != "twice" || e.Build != i.ID()[:16] {
 		t.Errorf("by the next build: %+v, %v", e, err)
 	}
 	later := *i
 	later.Digest = strings.Repeat("0", len(i.Digest))
 	if _, err := Explain(&later, fault.Record); failure.Of(err) != failure.Config {
 		t.Errorf("of a file that is another build's: %v", err)
+	}
+}
+
+// TestOperatorOf takes the outermost of the model's functions for the operator only where it is seen who called it.
+func TestOperatorOf(t *testing.T) {
+	frame := func(name, file string) rpc.Frame { return rpc.Frame{Function: name, File: file} }
+	deep, op := frame("deep", "model/src/lib1.c"), frame("fused_add", "model/src/lib1.c")
+	runs, runtime, library := frame("add___tvm_main__", "model/src/lib2.c"), frame("TVMFuncCall", "crt/src/runtime/packed_func.c"), frame("qsort", "")
+	guessed := runtime
+	guessed.Guessed = true
+	for _, c := range []struct {
+		name   string
+		frames []rpc.Frame
+		want   string
+	}{
+		{"whole", []rpc.Frame{deep, deep, op, runtime}, "fused_add"},
+		{"by the model's run", []rpc.Frame{deep, op, runs, library}, "fused_add"},
+		{"called back by a library", []rpc.Frame{deep, library, op, runtime}, "fused_add"},
+		{"broken off", []rpc.Frame{deep, deep, deep}, ""},
+		{"broken off in a library", []rpc.Frame{deep, library}, ""},
+		{"guessed on", []rpc.Frame{deep, guessed}, ""},
+		{"none", []rpc.Frame{library, runtime}, ""},
+		{"the model's run itself", []rpc.Frame{runs, runtime}, ""},
+	} {
+		if got := operatorOf(c.frames); got != c.want {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
+	}
+}
+
+// TestHelperFault has functions fault that an operator calls: it is the operator that is named, the one that the host
+// called, however much of the chain is left.
+func TestHelperFault(t *testing.T) {
+	t.Parallel()
+	const helpers = `
+__attribute__((noinline)) static int deep(int n) { volatile char room[1024]; room[n & 1023] = 1; return deep(n + 1) + room[3]; }
+static long data[4];
+__attribute__((noinline)) static int boom(int n) { int (*volatile jump)(int) = (int (*)(int))(void*)data; return jump(n) + 1; }
+`
+	for _, board := range drawn.Of(t, "helpers", []string{"host", "qemu_riscv32", "mps2_an385"}, 2) {
+		for _, call := range []string{"deep(num_args)", "boom(num_args)"} {
+			t.Run(board+" "+call, func(t *testing.T) {
+				broken := strings.Replace(tinyOperator, "return 0;", "return "+call+" + 1;", 1)
+				broken = strings.Replace(broken, "TVM_DLL", helpers+"TVM_DLL", 1)
+				p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Board: board, Model: tiny(t, map[string]string{"codegen/host/src/lib1.c": broken})})
+				needTools(t, p, "make", p.Board().Toolchain.CC)
+				needBoardTools(t, board, nil)
+				s, err := p.Run(t.Context(), "")
+				must(t, err)
+				defer s.Close(context.Background())
+				lib, err := s.SystemLib(t.Context())
+				must(t, err)
+				twice, err := lib.Function(t.Context(), "twice")
+				must(t, err)
+				dtype, err := ndarray.ParseDType("int32")
+				must(t, err)
+				x, err := s.Empty(t.Context(), dtype, []int64{4})
+				must(t, err)
+				_, err = twice.Call(t.Context(), x, x)
+				var fault *rpc.FaultError
+				if !errors.As(err, &fault) || fault.Operator != "twice" || !strings.Contains(err.Error(), "fault in operator twice: ") {
+					t.Fatalf("got %v", err)
+				}
+				t.Log(err)
+				later, err := Explain(built(t, p), fault.Record)
+				must(t, err)
+				if later.Operator != "" && later.Operator != "twice" {
+					t.Errorf("by the record alone it is %q", later.Operator)
+				}
+			})
+		}
 	}
 }
 

@@ -335,7 +335,9 @@ func (d *Device) asked(ctx context.Context, next *Image) (*firmwareAnswer, error
 		return nil, err
 	}
 	var answer *firmwareAnswer
-	s := rpc.New(t, rpc.Options{Log: d.env.log(), Explain: func(rec *rpc.Record) rpc.Explanation { return d.explainBuild(answer, rec) }})
+	s := rpc.New(t, rpc.Options{Log: d.env.log(), Explain: func(rec *rpc.Record, called string) rpc.Explanation {
+		return d.explainBuild(answer, rec, called)
+	}})
 	f, err := s.Function(ctx, "boardsmith.build_id")
 	if err != nil {
 		return nil, err
@@ -350,7 +352,7 @@ func (d *Device) asked(ctx context.Context, next *Image) (*firmwareAnswer, error
 }
 
 // explainBuild explains a fault of the build that has just answered, whose image the cache may have.
-func (d *Device) explainBuild(answer *firmwareAnswer, rec *rpc.Record) rpc.Explanation {
+func (d *Device) explainBuild(answer *firmwareAnswer, rec *rpc.Record, called string) rpc.Explanation {
 	if answer == nil {
 		return rpc.Explanation{}
 	}
@@ -359,7 +361,7 @@ func (d *Device) explainBuild(answer *firmwareAnswer, rec *rpc.Record) rpc.Expla
 		d.env.log().Warn("the fault's place in the program is unknown", "error", err)
 		return rpc.Explanation{}
 	}
-	return d.explain(i)(rec)
+	return d.explain(i)(rec, called)
 }
 
 // askBuild calls boardsmith.build_id with a new nonce: the build id, the CRC-32 of the nonce and the image's flash as it is

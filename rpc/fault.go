@@ -43,7 +43,7 @@ func (f Frame) String() string {
 // An Explanation says where in a program a device stood. Whoever knows the program's file makes it.
 type Explanation struct {
 	Frames   []Frame // innermost first; none where that is not known
-	Operator string  // the model's operator that ran; "" if none did
+	Operator string  // the model's operator that ran; "" if none did, or it is not known which
 	Build    string  // what the device ran then, if that is not what it runs now; else ""
 }
 
@@ -221,7 +221,7 @@ type lives struct {
 	reviving bool  // a new session is being made: another reset does not begin it again
 
 	names   map[uint32]string // of functions, by what a record holds of their handles
-	explain func(*Record) Explanation
+	explain func(*Record, string) Explanation
 	budget  time.Duration // that the caller wants
 
 	asked bool        // for a record that was there before the session
@@ -322,7 +322,7 @@ func (s *Session) takeRecord(ctx context.Context) (*Record, error) {
 func (s *Session) fault(rec *Record, cause error) *FaultError {
 	e := &FaultError{Record: rec, Function: s.names[rec.Function], Err: cause, Prior: cause == nil}
 	if s.explain != nil {
-		e.Explanation = s.explain(rec)
+		e.Explanation = s.explain(rec, e.Function)
 	}
 	if e.Build != "" {
 		e.Function = "" // the names are those of what runs now

@@ -186,7 +186,10 @@ func opened(t testing.TB, d *rpctest.Device, o rpc.Options) *rpc.Session {
 func TestFaultAndOn(t *testing.T) {
 	ctx := within(t, 10*time.Second)
 	s := opened(t, faulty(busFault()), rpc.Options{
-		Explain: func(r *rpc.Record) rpc.Explanation {
+		Explain: func(r *rpc.Record, called string) rpc.Explanation {
+			if called != "bad" {
+				t.Errorf("%q is said to have been called", called)
+			}
 			return rpc.Explanation{Frames: []rpc.Frame{
 				{PC: r.PC, Function: "bad", File: "model/bad.c", Line: 3}, {PC: 0x2000, Function: "main", File: "src/main.c", Line: 9},
 			}}
