@@ -18,8 +18,9 @@ import (
 	"github.com/boardsmith/boardsmith/rpc"
 )
 
-// An Executor runs one model. One goroutine at a time may use it; several executors of one session may be used at once, as the
-// session may.
+// An Executor runs one model. One goroutine at a time may use it. Several executors of one session may be used at once, as
+// the session may, if they walk graphs or call an operator. Of an ahead-of-time model there is one at a time, the device's
+// own: Open refuses a second until the first is closed. A new session with the device begins without one.
 type Executor interface {
 	// Inputs and Outputs are the model's, in its order, with every type and shape.
 	Inputs() []mlf.Tensor
@@ -55,7 +56,9 @@ var openers = map[mlf.Executor]func(context.Context, *rpc.Session, *mlf.Module) 
 // enterable lists the ABIs of operators that firmware gives packed entries for, by nature or by an adapter.
 var enterable = []mlf.ABI{mlf.ABIPacked, mlf.ABIUnpacked}
 
-// Open prepares a model whose firmware runs at the other end of the session.
+// Open prepares a model whose firmware runs at the other end of the session. Errors: of class config where this session
+// has an executor of an ahead-of-time model open, see Executor, and where the device runs another model; those of the
+// session.
 func Open(ctx context.Context, s *rpc.Session, m *mlf.Module) (Executor, error) {
 	open := openers[m.Executor]
 	if open == nil || !slices.Contains(enterable, m.ABI) {

@@ -412,6 +412,26 @@ func TestTwoExecutors(t *testing.T) {
 	all.Wait()
 }
 
+// TestOneAOTExecutor opens a second executor of an ahead-of-time model, which says what to do, and does so.
+func TestOneAOTExecutor(t *testing.T) {
+	a, m := load(t, sample)
+	ctx, s := open(t, a)
+	for range 2 {
+		e, err := executor.Open(ctx, s, m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = executor.Open(ctx, s, m)
+		if err == nil || failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "can have one at a time") ||
+			!strings.Contains(failure.Next(err), "close the other executor") {
+			t.Errorf("the second: class %s, next %q, %v", failure.Of(err), failure.Next(err), err)
+		}
+		if err := e.Close(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 func TestGraphWithoutParameters(t *testing.T) {
 	a := graphArchive(t, false, 2)
 	ctx, s := open(t, a)

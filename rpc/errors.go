@@ -13,8 +13,11 @@ type DeviceError struct {
 }
 
 func (e *DeviceError) Error() string {
-	if e.Message == "" {
+	switch e.Message {
+	case "":
 		return "device: error without a message"
+	case executorExists:
+		return "device: " + e.Message + ": it has an executor of an ahead-of-time model, and can have one at a time"
 	}
 	return "device: " + e.Message
 }
@@ -26,14 +29,19 @@ func (e *DeviceError) FailureClass() failure.Class {
 		return failure.DoesNotFit
 	case damagedRequest:
 		return failure.Transport
+	case executorExists:
+		return failure.Config
 	}
 	return failure.Fault
 }
 
 // NextStep says what helps where the cause is plain.
 func (e *DeviceError) NextStep() string {
-	if e.FailureClass() == failure.DoesNotFit {
+	switch e.FailureClass() {
+	case failure.DoesNotFit:
 		return "give the board more memory with OPTIONS=arena_kib=…"
+	case failure.Config:
+		return "close the other executor of this session first"
 	}
 	return ""
 }
@@ -44,6 +52,7 @@ const (
 	outOfWorkspace = "out of workspace memory" // an operator's
 	damagedCopy    = "boardsmith: damaged copy"
 	damagedRequest = "boardsmith: damaged request"
+	executorExists = "error 0x700" // kTvmErrorExecutorModuleAlreadyCreated, crt/error_codes.h
 	tooLong        = "message exceeds TVM_CRT_MAX_PACKET_SIZE_BYTES"
 )
 
