@@ -2,6 +2,8 @@ package project
 
 import (
 	"context"
+	"encoding/binary"
+	"math"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -101,23 +103,76 @@ func TestClockTree(t *testing.T) {
 	}
 }
 
-// TestTimesOfMaskedTicks has a function mask interrupts: for less than the tick's length that changes nothing, for
-// longer there is no telling how long it took.
+// masks are the instructions that mask interrupts and unmask them, by the machine of the board's ELF files.
+var masks = map[string][2]string{
+	"arm":   {`__asm volatile("cpsid i");`, `__asm volatile("cpsie i");`},
+	"riscv": {`__asm volatile("csrci mstatus, 8");`, `__asm volatile("csrsi mstatus, 8");`},
+}
+
+// delayOf runs an operator on the board that loops as many rounds as its input says, and masks interrupts meanwhile if the
+// input says so. It returns how to time it.
+func delayOf(t *testing.T, board string) func(rounds int, masked bool) (float64, error) {
+	t.Helper()
+	needBoardTools(t, board, nil)
+	b, err := boards.Find(board, nil)
+	must(t, err)
+	mask := masks[b.ELF.Machine]
+	operator := withDelay("in[0]", "if (in[1] != 0) {"+mask[0]+"}", "if (in[1] != 0) {"+mask[1]+"}")
+	p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Board: board, Model: tiny(t, map[string]string{"codegen/host/src/lib1.c": operator}), Env: testEnv()})
+	s, err := p.Run(t.Context(), "")
+	must(t, err)
+	t.Cleanup(func() { s.Close(context.Background()) })
+	lib, err := s.SystemLib(t.Context())
+	must(t, err)
+	dtype := ndarray.DType{Code: ndarray.Int, Bits: 32, Lanes: 1}
+	in, err := s.Empty(t.Context(), dtype, []int64{4})
+	must(t, err)
+	out, err := s.Empty(t.Context(), dtype, []int64{4})
+	must(t, err)
+	return func(rounds int, masked bool) (float64, error) {
+		data := make([]byte, 16)
+		binary.LittleEndian.PutUint32(data, uint32(rounds))
+		if masked {
+			data[4] = 1
+		}
+		must(t, in.Write(t.Context(), data))
+		got, err := lib.Time(t.Context(), "twice", rpc.TimeOptions{Number: 1, Repeat: 1}, in, out)
+		if err != nil {
+			return 0, err
+		}
+		return got[0], nil
+	}
+}
+
+// TestTimesOfMaskedTicks has a function mask interrupts over none to four edges of the tick, until several parts of a tick
+// after the last. What port/bare.h says of cpu_ticks is what comes of it.
 func TestTimesOfMaskedTicks(t *testing.T) {
 	t.Parallel()
-	const mask, unmask = `__asm volatile("cpsid i");`, `__asm volatile("cpsie i");`
-	for _, board := range someOf("mps2_an385") {
-		if strings.HasPrefix(board, "qemu_riscv") {
-			continue // its counter does not depend on interrupts
-		}
+	const tick = 10e-3
+	for _, board := range someOf("mps2_an385", "qemu_riscv32") {
 		t.Run(board, func(t *testing.T) {
-			if got, err := ticksOf(t, board, withDelay("1000", mask, unmask))(); err != nil || got[0] < 50e-6 || got[0] > 0.01 {
-				t.Errorf("masked for a moment: %v, %v", got, err)
-			}
-			for _, rounds := range []string{"250000", "600000"} {
-				got, err := ticksOf(t, board, withDelay(rounds, mask, unmask))()
-				if err == nil || !strings.Contains(err.Error(), "no time can be told") {
-					t.Errorf("%s rounds: %v, %v", rounds, got, err)
+			measure := delayOf(t, board)
+			const few, many = 1000, 50000 // rounds, less than a tick
+			short, err := measure(few, false)
+			must(t, err)
+			long, err := measure(many, false)
+			must(t, err)
+			perRound := (long - short) / (many - few)
+			for edges := range 5 {
+				for _, after := range []float64{1. / 256, 1. / 100, 1. / 50, 1. / 9, 1. / 7, 1. / 2, 63. / 64} {
+					length := (float64(edges) + after) * tick
+					got, err := measure(few+int((length-short)/perRound), true)
+					want, told := length, true
+					if !strings.HasPrefix(board, "qemu_riscv") {
+						told = edges == 0 || after < 1./64
+						want -= float64(max(edges-1, 0)) * tick
+					}
+					if !told && (err == nil || !strings.Contains(err.Error(), "no time can be told")) {
+						t.Errorf("masked for %.3f ms: %g s, %v; want that no time can be told", length*1e3, got, err)
+					}
+					if told && (err != nil || math.Abs(got-want) > 30e-6) {
+						t.Errorf("masked for %.3f ms: %g s, %v; want %g s", length*1e3, got, err, want)
+					}
 				}
 			}
 		})

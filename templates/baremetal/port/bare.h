@@ -78,6 +78,12 @@ void cpu_init(void);
 
 // The free-running counter, 64 bits wide: SysTick; mcycle or mtime. It goes on in cpu_idle. UINT64_MAX: the counter has
 // stopped, or may have lost counts since the last cpu_ticks_align, so that no time can be told. From thread code only.
+//
+// RISC-V's counters do not depend on interrupts. On a Cortex-M the tick's interrupt counts SysTick's edges:
+// - Masked over no edge: the time is right.
+// - Masked over one or more, until more than a 64th of a tick after the last: UINT64_MAX, also where it was one.
+// - Masked until sooner after the last: one edge is counted. Of one that is right; with more the counter falls behind by
+//   the other ticks, and nothing tells of it.
 uint64_t cpu_ticks(void);
 
 // Counts per second of cpu_ticks.

@@ -113,9 +113,11 @@ void cpu_ticks_align(void) {
   cpu_unlock(state);
 }
 
+// One edge can be pending, so that this cannot know how many there were: it counts one, and takes others for possible if
+// it comes more than a 64th of a tick after the last. All that rightly keeps it out is shorter than that.
 void cortexm_time_tick(void) {
   timer.counts += timer.period;
-  if (((timer.period - 1U) - SYST_CVR) > (timer.period / 8U)) {
+  if (((timer.period - 1U) - SYST_CVR) > (timer.period / 64U)) {
     timer.late = 1;
   }
 }

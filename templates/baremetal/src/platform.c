@@ -74,7 +74,7 @@ tvm_crt_error_t TVMPlatformTimerStart(void) {
   return kTvmErrorNoError;
 }
 
-// A counter that stopped or lost counts is a bad state too: better no time than a wrong one.
+// A counter that stopped or was seen to lose counts is a bad state too: better no time than a wrong one.
 tvm_crt_error_t TVMPlatformTimerStop(double* elapsed_seconds) {
   const uint64_t now = boardsmith_port.ticks(boardsmith_port.ctx);
   if (!timer_runs) {
@@ -82,7 +82,7 @@ tvm_crt_error_t TVMPlatformTimerStop(double* elapsed_seconds) {
   }
   timer_runs = false;
   if ((timer_start == UINT64_MAX) || (now == UINT64_MAX) || (now < timer_start)) {
-    TVMAPISetLastError("no time can be told: the timer stopped, or interrupts were masked for longer than its tick");
+    TVMAPISetLastError("no time can be told: the timer stopped, or interrupts were masked over its tick");
     return kTvmErrorPlatformTimerBadState;
   }
   *elapsed_seconds = boardsmith_seconds(now - timer_start, boardsmith_port.ticks_hz(boardsmith_port.ctx));

@@ -62,8 +62,9 @@ typedef struct boardsmith_port {
   // Milliseconds since any moment; wraps at 2^32.
   uint32_t (*now_ms)(void* ctx);
 
-  // A free-running counter for timing, and how many counts make a second. UINT64_MAX: it has stopped, or may have lost
-  // counts since ticks_align, so that no time can be told.
+  // A free-running counter for timing, and how many counts make a second. UINT64_MAX: it has stopped, or was seen to
+  // have possibly lost counts since ticks_align, so that no time can be told. What a bare port does not see: port/bare.h,
+  // cpu_ticks.
   uint64_t (*ticks)(void* ctx);
   uint32_t (*ticks_hz)(void* ctx);
 
