@@ -65,6 +65,18 @@ static void boot_captured(void) {
   host_id[1] = 0x83;
 }
 
+// Starts a server and returns the code that it aborts with; 0: it starts.
+static int start_aborts(void) {
+  static jmp_buf aborted;
+  device_abort_to = &aborted;
+  const int code = setjmp(aborted);
+  if (code == 0) {
+    (void)MicroTVMRpcServerInit(device_write, NULL);
+  }
+  device_abort_to = NULL;
+  return code;
+}
+
 // A server that cannot start aborts with the first error that it met.
 static void test_no_start(void** state) {
   (void)state;
@@ -77,16 +89,10 @@ static void test_no_start(void** state) {
       {0, kTvmErrorFunctionCallNotImplemented, kTvmErrorPlatformNoMemory},
   };
   for (size_t i = 0; i < (sizeof cases / sizeof cases[0]); i++) {
-    static jmp_buf aborted;
     device_boot();
     device_memory_left = cases[i].memory;
     device_random_error = cases[i].random;
-    device_abort_to = &aborted;
-    const int code = setjmp(aborted);
-    if (code == 0) {
-      (void)MicroTVMRpcServerInit(device_write, NULL);
-    }
-    device_abort_to = NULL;
+    const int code = start_aborts();
     device_random_error = kTvmErrorNoError;
     assert_int_equal(code, cases[i].want);
   }
