@@ -117,8 +117,9 @@ func (e *Entry) find(addr, size uint64) *SectorEntry {
 	return &e.Sectors[i]
 }
 
-// Adopt adds what was noted of the same device under another name, while nobody knew this one. Its erases are others than
-// those of e; what the device holds, the later of both says. What was adopted before is not added again.
+// Adopt adds what was noted of the same device under another name, while nobody knew this one. Its erases are others
+// than those of e; what the device holds, the later of both says, but for sectors that are in work by e and that old
+// never erased. What was adopted before is not added again.
 func (e *Entry) Adopt(old Entry) {
 	if old.Seen.Equal(e.Adopted) && !old.Seen.IsZero() {
 		return
@@ -127,8 +128,9 @@ func (e *Entry) Adopt(old Entry) {
 	for _, s := range old.Sectors {
 		known := e.find(s.Addr, s.Size) != nil
 		mine := e.Sector(s.Addr, s.Size)
+		inWork := mine.Erases > 0 && mine.Digest == "" && s.Erases == 0 // and not written again since
 		mine.Erases += s.Erases
-		if later || !known {
+		if !known || later && !inWork {
 			mine.Digest = s.Digest
 		}
 	}

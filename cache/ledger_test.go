@@ -231,6 +231,12 @@ func TestAdopt(t *testing.T) {
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
+	got = chip
+	got.Sectors = sectors("", 10, 4)
+	got.Adopt(probe)
+	if !reflect.DeepEqual(got.Sectors, []SectorEntry{{0, 1024, "d2", 17}, {1024, 1024, "", 4}, {2048, 1024, "d2", 5}}) {
+		t.Errorf("a sector in work that was not erased since: %+v", got.Sectors)
+	}
 	got = probe
 	got.Sectors = slices.Clone(probe.Sectors[:2])
 	got.Adopt(chip)

@@ -87,14 +87,13 @@ func (e *BootError) NextStep() string {
 	return "mage debug halts it behind its reset; or the link is at fault: which UART, which pins, which baud rate"
 }
 
-// answers asks the new firmware who it is, and remembers its chip.
+// answers asks the new firmware who it is, and has the flash be its chip's.
 func (f *flashing) answers(ctx context.Context) error {
 	f.d.env.progress(Event{Step: "flash", Detail: "asking the new firmware"})
 	for attempt := 1; ; attempt++ {
 		answer, err := f.d.greet(ctx, f.facts.image.Image)
 		if err == nil {
-			f.d.bench.chip = answer.chip
-			return nil
+			return f.identified(answer)
 		}
 		// Firmware that began a session has started: what was lost then is the link's.
 		var none *transport.HandshakeError
@@ -130,8 +129,7 @@ func (d *Device) greetOn(ctx context.Context, link transport.Link, i *Image) (*f
 // there, and that of firmware which answers, but not as it should.
 func (d *Device) diagnosed(ctx context.Context, i *Image, err error) error {
 	var image *WrongImageError
-	var board *WrongBoardError
-	if ctx.Err() != nil || !silent(err) || failure.Of(err) == failure.ProbeMissing || errors.As(err, &image) || errors.As(err, &board) {
+	if ctx.Err() != nil || !silent(err) || failure.Of(err) == failure.ProbeMissing || errors.As(err, &image) {
 		return err
 	}
 	boot := &BootError{Board: d.board.Name, Err: err}

@@ -136,8 +136,8 @@ func (f flashFacts) ledgerDoubt() string {
 		return "the last flash did not end well"
 	case len(e.Sectors) == 0:
 		return "the ledger does not know this board"
-	case f.answer == nil && e.Image != "":
-		return "nobody knows what became of the image it held" // it held one that answers
+	case f.answer == nil:
+		return "nobody knows what it holds" // nor whether it is the chip that the entry was written for
 	case f.answer != nil && fmt.Sprintf("%x", f.answer.buildID) != e.BuildID:
 		return "that is not what we flashed"
 	}

@@ -130,8 +130,11 @@ func TestSectorInWorkIsWrittenAgain(t *testing.T) {
 		if err != nil || erases(3) != before+1 {
 			t.Errorf("%s: %d erases of the sector, want 1: %+v, %v", c.name, erases(3)-before, r, err)
 		}
-		if after, err := ledger.List(); err != nil || after[0].Dirty || after[0].Sectors[3].Digest == "" {
-			t.Errorf("%s: the ledger still doubts it: %+v, %v", c.name, after[0], err)
+		if c.name == "erase" {
+			d.reaches(i) // a blank chip does not say who it is: until it answers its entry stays as it was
+		}
+		if after := d.only(); after.Dirty || after.Sectors[3].Digest == "" {
+			t.Errorf("%s: the ledger still doubts it: %+v", c.name, after)
 		}
 	}
 }

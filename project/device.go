@@ -78,10 +78,10 @@ func (d *Device) Close() error {
 	return nil
 }
 
-// Flash makes the device hold the image, has verified that it does, and has been answered by it when it returns without an
-// error. Errors: *WrongBoardError, *WearError, *BootError, *WrongImageError where another firmware answers,
-// those of flasher; where the board was plugged in elsewhere *cache.LeaseError, if another process leases it there,
-// and *AmbiguousError.
+// Flash makes the device hold the image, has verified that it does, and has been answered by it when it returns
+// without an error. Errors: *WrongBoardError and *WearError, before anything is written; *SwappedError, *BootError,
+// *WrongImageError where another firmware answers, those of flasher; where the board was plugged in elsewhere
+// *cache.LeaseError, if another process leases it there, and *AmbiguousError.
 func (d *Device) Flash(ctx context.Context, i *Image) (FlashReport, error) {
 	if ctx.Err() != nil {
 		return FlashReport{}, failure.Stopped(ctx, "flash")
@@ -163,7 +163,11 @@ func (d *Device) dial(ctx context.Context, link transport.Link, i *Image) (*rpc.
 		return nil, err
 	}
 	s := rpc.New(t, rpc.Options{Log: d.env.log(), Explain: d.explain(i)})
-	if _, err := d.confirm(ctx, s, i); err != nil {
+	answer, err := d.confirm(ctx, s, i)
+	if err != nil {
+		return nil, err
+	}
+	if err := d.sameChip(answer.chip); err != nil {
 		return nil, err
 	}
 	if _, err := s.PriorFault(ctx); err != nil {
@@ -175,7 +179,7 @@ func (d *Device) dial(ctx context.Context, link transport.Link, i *Image) (*rpc.
 	return s, nil
 }
 
-// confirm asks the firmware what it is: build id, CRC and chip id must all be right.
+// confirm asks the firmware what it is: its build id and CRC must be the image's.
 func (d *Device) confirm(ctx context.Context, s *rpc.Session, i *Image) (*firmwareAnswer, error) {
 	wrong := &WrongImageError{Device: d.board.Name, Want: i.ID()}
 	f, err := s.Function(ctx, "boardsmith.build_id")
@@ -208,7 +212,7 @@ func (d *Device) confirm(ctx context.Context, s *rpc.Session, i *Image) (*firmwa
 	if parts != nil && got.crc != parts.crc(got.nonce) {
 		return nil, wrong
 	}
-	return got, d.sameChip(got.chip)
+	return got, nil
 }
 
 // startProcess runs the image as a program, with an environment that names the file for its fault record only.

@@ -42,21 +42,32 @@ func (f *flashing) dirty(sectors []flasher.Sector) error {
 	e := &f.facts.entry
 	e.Dirty, e.Image, e.BuildID, e.LastWhy = true, "", "", f.report.Why
 	e.Flashes++
-	f.report.Warn = nil
 	for _, s := range sectors {
-		entry := e.Sector(s.Addr, s.Size)
-		if rated := f.rated(s.Addr); rated > 0 {
-			if entry.Erases >= rated && !f.d.env.Reflash {
-				return &WearError{f.report.Device, s, entry.Erases, rated}
-			}
-			if float64(entry.Erases+1) >= wearWarning*float64(rated) {
-				f.report.Warn = append(f.report.Warn, fmt.Sprintf("%v: %d of %d erases", s, entry.Erases+1, rated))
-			}
+		if n, rated := f.erases(s), f.rated(s.Addr); rated > 0 && n >= rated && !f.d.env.Reflash {
+			return &WearError{f.report.Device, f.perhaps.Device, s, n, rated}
 		}
+		entry := e.Sector(s.Addr, s.Size)
 		entry.Erases++
 		entry.Digest = ""
 	}
+	f.erasing = sectors
+	f.warn()
 	return f.save()
+}
+
+// erases is how often a sector was erased: by the entry, and by that of the chip that it may be.
+func (f *flashing) erases(s flasher.Sector) int {
+	return f.facts.entry.Sector(s.Addr, s.Size).Erases + f.perhaps.Sector(s.Addr, s.Size).Erases
+}
+
+// warn reports those sectors of the last job that are near the end of their rated life.
+func (f *flashing) warn() {
+	f.report.Warn = nil
+	for _, s := range f.erasing {
+		if n, rated := f.erases(s), f.rated(s.Addr); rated > 0 && float64(n) >= wearWarning*float64(rated) {
+			f.report.Warn = append(f.report.Warn, fmt.Sprintf("%v: %d of %d erases", s, n, rated))
+		}
+	}
 }
 
 func (f *flashing) rated(addr uint64) int {
@@ -74,7 +85,7 @@ func (f *flashing) giveBack(before cache.Entry, begun, all []flasher.Sector, err
 	e := &f.facts.entry
 	if len(begun) == 0 {
 		*e = before
-		f.report.Warn = nil
+		f.erasing, f.report.Warn = nil, nil
 	}
 	for _, s := range all {
 		if !slices.Contains(begun, s) && len(begun) > 0 {

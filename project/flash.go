@@ -3,7 +3,6 @@
 package project
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
@@ -35,21 +34,26 @@ type FlashReport struct {
 	Sectors int      // that the image has
 	Holds   bool     // it was verified that the board holds the image, whether it answers or not
 	Why     string   // why it was that much, in a few words
-	Device  string   // "chip:" and its id, or "probe:" and its serial; "" where there is no probe
+	Device  string   // "chip:" and its id, else "probe:" and its serial; "" where there is no probe
 	Tool    string   // the programmer
 	Warn    []string // sectors near the end of their rated life
 }
 
 // A WearError is a sector that was erased as often as it is rated for.
 type WearError struct {
-	Device string
-	Sector flasher.Sector
-	Erases int
-	Rated  int
+	Device  string
+	Perhaps string // the chip that Device may be, which was behind its probe last; "" if it answers
+	Sector  flasher.Sector
+	Erases  int // those of Perhaps too
+	Rated   int
 }
 
 func (e *WearError) Error() string {
-	return fmt.Sprintf("%s: %v was erased %d times and is rated for %d", e.Device, e.Sector, e.Erases, e.Rated)
+	device := e.Device
+	if e.Perhaps != "" {
+		device += ", which does not answer and may be " + e.Perhaps
+	}
+	return fmt.Sprintf("%s: %v was erased %d times and is rated for %d", device, e.Sector, e.Erases, e.Rated)
 }
 
 // FailureClass says that flashing was refused.
@@ -57,6 +61,9 @@ func (e *WearError) FailureClass() failure.Class { return failure.Flash }
 
 // NextStep says how to go on all the same.
 func (e *WearError) NextStep() string {
+	if e.Perhaps != "" {
+		return "FORCE=1 if it is another chip: the ledger knows it when its new firmware answers"
+	}
 	return "use another board, or FORCE=1 to write to a worn one (everything written is verified)"
 }
 
@@ -90,14 +97,16 @@ func (d *Device) program(ctx context.Context, i *Image) (FlashReport, error) {
 
 // A flashing is one run of program.
 type flashing struct {
-	d      *Device
-	facts  flashFacts
-	report FlashReport
-	power  powerCycle
+	d       *Device
+	facts   flashFacts
+	perhaps cache.Entry      // of the chip that one which does not answer may be; the zero value: none is known
+	erasing []flasher.Sector // that the last job was to erase
+	report  FlashReport
+	power   powerCycle
 }
 
-// look asks the firmware, and opens the ledger at the device that answered. What is another board by what is known of it is
-// refused: *WrongBoardError.
+// look asks the firmware, and opens the ledger at the device that answered, or at the probe. What is another board by
+// what is known of it is refused: *WrongBoardError.
 func (f *flashing) look(ctx context.Context) error {
 	n := f.d.bench
 	n.chip = f.d.env.Bench.noted(f.d.board.Name, n).Chip // what an earlier flash found may have been swapped since
@@ -109,11 +118,7 @@ func (f *flashing) look(ctx context.Context) error {
 	if err := f.plausible(); err != nil {
 		return err
 	}
-	device := "probe:" + n.which()
-	if a := f.facts.answer; a != nil && a.chip != "" {
-		device = "chip:" + a.chip
-	}
-	entry, err := f.known(device)
+	entry, err := f.known()
 	if err != nil {
 		return err
 	}
@@ -123,49 +128,7 @@ func (f *flashing) look(ctx context.Context) error {
 	entry.Probe, entry.Board = n.which(), f.d.board.Name
 	f.facts.entry, f.facts.inWork = entry, sectorsInWork(entry)
 	f.report = FlashReport{Device: entry.Device, Tool: n.tool, Sectors: len(f.facts.image.sectors)}
-	return nil
-}
-
-// known loads a device's entry. A chip that does not answer is taken for the one last seen behind its probe, as long as
-// reading back is to prove what it holds.
-func (f *flashing) known(device string) (cache.Entry, error) {
-	ledger := f.d.bench.ledger
-	if f.facts.answer != nil {
-		return f.adopted(device)
-	}
-	all, err := ledger.List()
-	if err != nil {
-		return cache.Entry{}, err
-	}
-	all = slices.DeleteFunc(all, func(e cache.Entry) bool { return e.Probe != f.d.bench.which() || e.Board != f.d.board.Name })
-	if len(all) == 0 {
-		return ledger.Load(device)
-	}
-	return slices.MaxFunc(all, func(a, b cache.Entry) int { return cmp.Compare(a.Seen.UnixNano(), b.Seen.UnixNano()) }), nil
-}
-
-// adopted loads a device's entry. What was noted under its probe's serial while nobody knew the chip is added to the chip's,
-// where it answers with the image that was written then, or that flash did not end well.
-func (f *flashing) adopted(device string) (cache.Entry, error) {
-	ledger, probe := f.d.bench.ledger, "probe:"+f.d.bench.which()
-	e, err := ledger.Load(device)
-	if err != nil || device == probe {
-		return e, err
-	}
-	old, err := ledger.Load(probe)
-	if err != nil {
-		return cache.Entry{}, err
-	}
-	its := old.BuildID == hex.EncodeToString(f.facts.answer.buildID[:])
-	if len(old.Sectors) == 0 || old.Board != f.d.board.Name || !its && !old.Dirty {
-		return e, nil
-	}
-	e.Adopt(old)
-	e.Probe, e.Board = old.Probe, old.Board
-	if err := ledger.Save(e); err != nil {
-		return cache.Entry{}, err
-	}
-	return e, ledger.Remove(probe)
+	return f.suspect()
 }
 
 // run decides and acts until the board is known to hold the image.

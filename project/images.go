@@ -4,7 +4,6 @@
 package project
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"debug/elf"
@@ -152,12 +151,12 @@ func (d *Device) Holds(ctx context.Context) (*Image, error) {
 	if a != nil {
 		return FindImage(d.env, hex.EncodeToString(a.buildID[:]))
 	}
-	entry, err := (&flashing{d: d}).known("probe:" + d.bench.which())
+	seen, err := d.bench.behind(d.board.Name)
 	if err != nil {
 		return nil, err
 	}
-	if entry.Image == "" {
-		return nil, failure.New(failure.Verify, "flash it", "nobody knows what %s holds: its firmware does not answer, and the ledger does not say", cmp.Or(entry.Device, d.board.Name))
+	if len(seen) == 0 || seen[0].Image == "" {
+		return nil, failure.New(failure.Verify, "flash it", "nobody knows what %s holds: its firmware does not answer, and the ledger does not say", d.bench.probeEntry())
 	}
-	return FindImage(d.env, entry.Image)
+	return FindImage(d.env, seen[0].Image)
 }

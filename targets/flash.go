@@ -66,9 +66,14 @@ func (s *session) warnWorn(report project.FlashReport) {
 	}
 }
 
-// notFlashed says what an interrupted or failed flash leaves.
+// notFlashed says what an interrupted or failed flash leaves. Of one that wrote and verified the image, the error
+// says so too.
 func (s *session) notFlashed(ctx context.Context, report project.FlashReport, err error) error {
-	if report.Erased == 0 || report.Holds {
+	if report.Erased == 0 {
+		return err
+	}
+	if report.Holds {
+		s.out.line(record{"status": "written", "device": report.Device, "wrote": report.Wrote, "erased": report.Erased})
 		return err
 	}
 	s.out.notef("note: the flash of %s was begun and is not finished: the board is marked as dirty; go tool mage flash writes what is missing and verifies all", report.Device)

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -83,6 +84,9 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
+// dirtyChip is a line of wear of a chip that is dirty.
+var dirtyChip = regexp.MustCompile(`"device":"chip:[0-9a-f]+","dirty":true`)
+
 // flashRounds are how many moments of a flash are drawn for TestInterruptedFlash.
 const flashRounds = 4
 
@@ -149,7 +153,8 @@ func TestInterruptedFlash(t *testing.T) {
 		if said := must("flash", "run"); !strings.Contains(said, `"argmax":2`) {
 			t.Errorf("afterwards it runs something else:\n%s", said)
 		}
-		if wear := must("wear"); strings.Contains(wear, `"dirty":true`) {
+		// What was begun while the chip was silent may have been another's, and then stays noted under the probe.
+		if wear := must("wear"); dirtyChip.MatchString(wear) {
 			t.Errorf("the board is still dirty\n%s", wear)
 		}
 	}

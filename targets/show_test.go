@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"io"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/ndarray"
+	"github.com/boardsmith/boardsmith/project"
 	"github.com/boardsmith/boardsmith/samples"
 )
 
@@ -100,6 +102,26 @@ func TestProgress(t *testing.T) {
 	s.out.endProgress()
 	if got := said.String(); got != "boardsmith: long: 4 of 10, 1 s\n" {
 		t.Errorf("printed %q", got)
+	}
+}
+
+// TestNotFlashed demands that a flash that failed says whether it wrote something, and whether the board holds the
+// image.
+func TestNotFlashed(t *testing.T) {
+	failed := errors.New("failed")
+	for _, c := range []struct {
+		report project.FlashReport
+		want   string // of the line
+	}{
+		{project.FlashReport{Device: "chip:1"}, ""},
+		{project.FlashReport{Device: "chip:1", Erased: 2, Wrote: 9}, `{"device":"chip:1","erased":2,"status":"dirty","step":"","v":1}` + "\n"},
+		{project.FlashReport{Device: "chip:1", Erased: 2, Wrote: 9, Holds: true}, `{"device":"chip:1","erased":2,"status":"written","step":"","v":1,"wrote":9}` + "\n"},
+	} {
+		var out bytes.Buffer
+		s := &session{out: newOutput(&out, io.Discard, true)}
+		if err := s.notFlashed(t.Context(), c.report, failed); err != failed || out.String() != c.want {
+			t.Errorf("%+v: %v, %s", c.report, err, out.String())
+		}
 	}
 }
 
