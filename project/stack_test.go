@@ -154,6 +154,23 @@ func needTools(t *testing.T, p *Project, tools ...string) {
 	}
 }
 
+// TestParallelLoops follows LLVM's loops, whose address is computed from PC on Arm.
+func TestParallelLoops(t *testing.T) {
+	t.Parallel()
+	for board, model := range map[string]string{"mps2_an385": "digits_i8.graph_llvm_thumbv7m", "qemu_riscv32": "digits_i8.graph_llvm_rv32"} {
+		t.Run(board, func(t *testing.T) {
+			p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Board: board, Model: mlftest.Path(t, model)})
+			needTools(t, p, "make", p.Board().Toolchain.CC)
+			u, err := p.Usage(built(t, p))
+			must(t, err)
+			if len(u.Stack.Unsure) > 0 {
+				t.Errorf("%d bytes, unsure: %q", u.Stack.Need, u.Stack.Unsure)
+			}
+			t.Logf("%d bytes by %q", u.Stack.Need, u.Stack.Path)
+		})
+	}
+}
+
 // helpers are code that an operator of a user's calls: the depth of what cannot be followed is said to be unsure.
 const helpers = `
 #include <stdlib.h>

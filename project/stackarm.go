@@ -137,6 +137,11 @@ func (f *codeFunction) thumb16(s *thumbState, h uint32, pc uint64, v codeView) {
 		} else {
 			s.forget(rd)
 		}
+	case h&0xFF78 == 0x4478: // ADD Rd, PC
+		if n, ok := s.get(rd); ok {
+			s.set(rd, n+int64(pc+4))
+			f.refs = append(f.refs, uint64(uint32(s.value[rd])))
+		}
 	case h&0xFF00 == 0x4400: // ADD Rd, Rm
 		s.forget(rd)
 	case h&0xFE00 == 0x1A00: // SUBS Rd, Rn, Rm
