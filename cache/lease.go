@@ -224,7 +224,7 @@ const (
 // writeHolder writes who has it, for other people's messages: into a file of this user's own, beside the lock, which no one
 // could write to on Windows.
 func writeHolder(name string) (*os.File, error) {
-	h := Holder{PID: os.Getpid(), Name: filepath.Base(os.Args[0]), Since: time.Now().Round(time.Second)}
+	h := Holder{PID: os.Getpid(), Name: filepath.Base(os.Args[0]), Since: time.Now()}
 	id := fmt.Sprint(os.Getuid())
 	if u, err := user.Current(); err == nil {
 		id, h.User = u.Uid, u.Username
