@@ -78,13 +78,20 @@ func TestZeroConfig(t *testing.T) {
 func TestFailedFolder(t *testing.T) {
 	tmp := t.TempDir()
 	t.Setenv("TMPDIR", tmp)
-	old := filepath.Join(tmp, folderName+"1")
-	if err := os.Mkdir(old, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	old, inUse := filepath.Join(tmp, folderName+"1"), filepath.Join(tmp, folderName+"2")
 	longAgo := time.Now().Add(-2 * keptFor)
-	if err := os.Chtimes(old, longAgo, longAgo); err != nil {
-		t.Fatal(err)
+	for _, name := range []string{filepath.Join(old, keptMark), filepath.Join(inUse, "openocd.cfg")} {
+		if err := os.Mkdir(filepath.Dir(name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for _, path := range []string{name, filepath.Dir(name)} {
+			if err := os.Chtimes(path, longAgo, longAgo); err != nil {
+				t.Fatal(err)
+			}
+		}
 	}
 	tool := filepath.Join(tmp, "tool")
 	if err := os.WriteFile(tool, []byte("#!/bin/sh\nls segment0.bin\nexit 3\n"), 0o755); err != nil {
@@ -103,6 +110,9 @@ func TestFailedFolder(t *testing.T) {
 	if _, err := os.Stat(old); err == nil {
 		t.Error("the folder of an earlier run is still there")
 	}
+	if _, err := os.Stat(inUse); err != nil {
+		t.Errorf("the folder of a run that goes on: %v", err)
+	}
 
 	ctx, cancel := context.WithCancel(t.Context())
 	p, err = New("openocd", Config{Flash: boards.Flash{Target: "nrf51"}, Find: func(string) (string, error) { cancel(); return tool, nil }})
@@ -110,7 +120,7 @@ func TestFailedFolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = p.Do(ctx, job) // it is stopped
-	if kept, _ := filepath.Glob(filepath.Join(tmp, folderName+"*")); len(kept) != 1 {
-		t.Errorf("there are %q, want that of the failed run", kept)
+	if kept, _ := filepath.Glob(filepath.Join(tmp, folderName+"*")); len(kept) != 2 {
+		t.Errorf("there are %q, want those of the failed run and of the one that goes on", kept)
 	}
 }

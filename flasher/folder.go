@@ -73,11 +73,12 @@ func readBack(dir string, ranges []Range) ([]Segment, error) {
 
 const (
 	folderName = "boardsmith-flash"
+	keptMark   = "failed" // a file in a folder that was kept: the tool has ended
 	keptFor    = time.Hour
 )
 
-// inFolder calls do with a folder that is gone afterwards. Where the tool fails by itself, the folder stays for a while: the
-// command that the error names works in it.
+// inFolder calls do with a folder that is gone afterwards. Where the tool fails by itself, the folder stays for a while:
+// the command that the error names works in it.
 func inFolder(ctx context.Context, do func(dir string) error) error {
 	removeKept()
 	dir, err := os.MkdirTemp("", folderName)
@@ -85,18 +86,25 @@ func inFolder(ctx context.Context, do func(dir string) error) error {
 		return err
 	}
 	err = do(dir)
-	if tool := new(command.Error); !errors.As(err, &tool) || ctx.Err() != nil {
+	tool := new(command.Error)
+	keep := errors.As(err, &tool) && ctx.Err() == nil
+	if !keep || os.WriteFile(filepath.Join(dir, keptMark), nil, 0o600) != nil {
 		_ = os.RemoveAll(dir) // as far as it can be
 	}
 	return err
 }
 
-// removeKept removes the folders of runs that failed long ago, or whose process was killed.
+// removeKept removes the folders of runs that failed long ago. One without the mark may be in use: a gdb server runs
+// for hours.
 func removeKept() {
 	entries, _ := os.ReadDir(os.TempDir()) // what cannot be read is not removed
 	for _, e := range entries {
-		if info, err := e.Info(); err == nil && e.IsDir() && strings.HasPrefix(e.Name(), folderName) && time.Since(info.ModTime()) > keptFor {
-			_ = os.RemoveAll(filepath.Join(os.TempDir(), e.Name())) // another user's stays
+		dir := filepath.Join(os.TempDir(), e.Name())
+		if !e.IsDir() || !strings.HasPrefix(e.Name(), folderName) {
+			continue
+		}
+		if mark, err := os.Lstat(filepath.Join(dir, keptMark)); err == nil && time.Since(mark.ModTime()) > keptFor {
+			_ = os.RemoveAll(dir) // another user's stays
 		}
 	}
 }

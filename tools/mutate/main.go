@@ -6,7 +6,7 @@
 // is tried in a copy of the tree: one in Go with the tests that run its line, one in C with those that the table below names.
 // It reports which changes no test noticed; a person then decides which of those make no difference.
 //
-// It takes an hour and is not part of any test run.
+// It takes hours and is not part of any test run.
 package main
 
 import (
