@@ -1,6 +1,7 @@
 package project
 
 import (
+	"cmp"
 	"context"
 	"debug/elf"
 	"errors"
@@ -75,7 +76,7 @@ func openMemory(t *testing.T, board string) (memoryProbe, *Project) {
 	source, err := os.ReadFile(filepath.Join("testdata", "faults", "memory.c"))
 	must(t, err)
 	functions := map[string]string{}
-	for _, f := range []string{"read", "write", "constant", "run", "mark", "fill", "used", "handlers"} {
+	for _, f := range []string{"read", "write", "constant", "run", "mark", "fill", "used", "handlers", "frames"} {
 		functions["memory."+f] = "memory_" + f
 	}
 	name, path := boardWith(t, board, "memory.c", string(source), functions)
@@ -165,6 +166,25 @@ func TestHandlersStack(t *testing.T) {
 				m.expect(rpc.ReasonHardware, "read", 0x1fff7590) // 35 KiB below the stack
 			}
 			m.checkUse(p)
+		})
+	}
+}
+
+// TestOverflowOfFrames has the thread's stack overflow by frames of each size: large ones step over its guard, some into
+// memory where the chip lets accesses pass.
+func TestOverflowOfFrames(t *testing.T) {
+	t.Parallel()
+	for _, board := range drawn.Of(t, "frames", emulated(t), 3) {
+		t.Run(board, func(t *testing.T) {
+			m, p := openMemory(t, board)
+			settled, err := p.Board().Settle(p.Options())
+			must(t, err)
+			stack := cmp.Or(settled.StackBytes, 8<<20) // of a process
+			for _, size := range []int{16, 100, 1000, 1024, 4000, 60000, 300000} {
+				for _, over := range []int{1, 2, 10, 100} {
+					m.expect(rpc.ReasonStack, "frames", size, (stack+size-1)/size+over)
+				}
+			}
 		})
 	}
 }
@@ -352,6 +372,9 @@ func TestMemoryProtection(t *testing.T) {
 			}
 			for _, at := range []uint32{0x40000000, 0x5FFFFFFF, 0xE000E100} { // peripherals
 				m.want(t, at, true, true, false)
+			}
+			if !m.v8 { // whose cores have a limit register
+				m.want(t, 0x1FFFFFF0, true, false, true)
 			}
 			external := b.Defines["CPU_NO_EXTERNAL_MEMORY"] == ""
 			m.want(t, 0x9FFFFFF0, external, external, false)

@@ -171,6 +171,7 @@ SECTIONS {
 
   bare_data_load = LOADADDR(.data) + (bare_data_start - ADDR(.data));
   bare_image_end = bare_data_load + (bare_data_end - bare_data_start);
+  bare_code_limit = ORIGIN(BOARDSMITH_IN_CODE) + LENGTH(BOARDSMITH_IN_CODE);
 
   ASSERT((BARE_GUARD_BYTES & (BARE_GUARD_BYTES - 1)) == 0, "BARE_GUARD_BYTES is no power of two")
 

@@ -59,6 +59,16 @@ PACKED(memory_run) {
   RETURN(code[0]);
 }
 
+static __attribute__((noinline, noclone)) uint32_t frames(uint32_t bytes, uint32_t depth) {
+  volatile uint8_t room[bytes];
+  room[depth % bytes] = 1;
+  const uint32_t below = (depth == 0U) ? 0U : frames(bytes, depth - 1U);
+  return below + room[(depth + 1U) % bytes];
+}
+
+// Has frames of so many bytes, so many of them, of which each touches two bytes, and returns.
+PACKED(memory_frames) { RETURN(frames((uint32_t)args[0].v_int64, (uint32_t)args[1].v_int64)); }
+
 #if defined(__arm__) || defined(__riscv)
 extern uint8_t bare_handler_mark[];
 extern uint8_t bare_handler_stack_start[];

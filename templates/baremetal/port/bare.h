@@ -35,6 +35,7 @@
 #ifndef BARE_HANDLER_STACK_BYTES
 #define BARE_HANDLER_STACK_BYTES 768
 #endif
+#define BARE_FRAME_MAX_BYTES 0x100000U  // a stack pointer further below its stack than this is no frame's
 
 // The tick's rate. Everything that counts time in milliseconds does so in steps of 1000 / BARE_TICK_HZ.
 #define BARE_TICK_HZ 100U

@@ -57,8 +57,7 @@
 #define HAS_CACHES 1
 #endif
 
-#define FRAME_MAX_BYTES 65536U  // SP further below its stack than this is no frame's
-#define PUSH_BYTES 128U         // what one instruction or exception writes below SP, at most
+#define PUSH_BYTES 128U  // what one instruction or exception writes below SP, at most
 
 extern uint8_t bare_handler_stack_start[];
 
@@ -279,7 +278,7 @@ static bool outgrew(uint32_t address, uint32_t sp, const stack_t* s) {
 static bool is_overflow(uint32_t sp, const stack_t* s) {
   const uint32_t status = fault_status();
   const uint32_t start = (uint32_t)(uintptr_t)s->start;
-  if (((status & CFSR_STKOF) != 0U) || ((sp < start) && ((start - sp) <= FRAME_MAX_BYTES))) {
+  if (((status & CFSR_STKOF) != 0U) || ((sp < start) && ((start - sp) <= BARE_FRAME_MAX_BYTES))) {
     return true;
   }
 #if HAS_FAULT_STATUS

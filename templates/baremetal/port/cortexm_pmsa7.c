@@ -43,15 +43,20 @@
 #define CPU_NO_EXTERNAL_MEMORY 0
 #endif
 
+// For a sum over the map: memories that need a region besides those of the areas.
+#define IS_LOW_CODE(origin, kind) (((origin) < 0x20000000U) && ((kind) == REGION_CODE))
+#define IS_APART(origin, bytes, kind) \
+  +((IS_LOW_RAM_REGION(origin, kind) || (HOLDS_CODE(kind) && !IS_LOW_CODE(origin, kind))) ? 1 : 0)
+
 enum {
   REGIONS = 8,          // that every unit has
   LOG2_LEAST = 8,       // of a region's bytes, with parts to leave out, or on ARMv6-M
-  FIXED = 6,            // regions of every board: both areas, code, null, both guards
+  FIXED = 6,            // regions of every board: three areas, null, both guards
 };
 _Static_assert(((BARE_GUARD_BYTES) == 0) ||
                    (((BARE_GUARD_BYTES) >= 256) && (((BARE_GUARD_BYTES) & ((BARE_GUARD_BYTES)-1)) == 0)),
                "a guard is a region");
-_Static_assert(((int)FIXED + (0 BOARDSMITH_REGIONS(IS_LOW_RAM))) <= (int)REGIONS, "too many memories below 0x20000000");
+_Static_assert(((int)FIXED + (0 BOARDSMITH_REGIONS(IS_APART))) <= (int)REGIONS, "too many memories below 0x20000000");
 
 static void region(uint32_t number, uint32_t base, uint32_t attributes, uint32_t log2_bytes) {
   MPU_RNR = number;
@@ -91,7 +96,9 @@ static void guards_on(uint32_t number) {
     next++;                                                                                     \
   }
 #define CODE(origin, bytes, kind)                                                \
-  if ((kind) == REGION_CODE) {                                                   \
+  if (IS_LOW_CODE(origin, kind)) {                                               \
+    /* Is in the first area. */                                                  \
+  } else if ((kind) == REGION_CODE) {                                            \
     cover(next, (origin), (bytes), RASR_READ_ONLY | RASR_WRITE_THROUGH, true);   \
     next++;                                                                      \
   } else if ((kind) == REGION_MIXED) {                                           \
@@ -102,7 +109,7 @@ static void guards_on(uint32_t number) {
   }
 
 void cortexm_protect(void) {
-  uint32_t next = 2;
+  uint32_t next = 3;
   if ((MPU_TYPE & MPU_TYPE_DREGION) == 0U) {
     return;
   }
@@ -117,6 +124,8 @@ void cortexm_protect(void) {
   // memory controller that nobody has set up may never answer (ST's AN4861 and AN4838).
   region(1, 0, RASR_XN | RASR_LEFT_OUT(0xE7U) |
                    (((CPU_NO_EXTERNAL_MEMORY) != 0) ? RASR_NO_ACCESS : (RASR_READ_WRITE | RASR_WRITE_THROUGH)), 32);
+  // Where code is or nothing: the stack lies at RAM's start, and some chips let writes to nowhere pass.
+  region(2, 0, RASR_READ_ONLY | RASR_WRITE_THROUGH, 29);
   BOARDSMITH_REGIONS(LOW_RAM)
   BOARDSMITH_REGIONS(CODE)
   if ((0 BOARDSMITH_REGIONS(HOLDS_NULL)) == 0) {

@@ -22,6 +22,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/time.h>
 #include <time.h>
@@ -40,6 +41,7 @@ enum { EXIT_ABORT = 2, LINK_IN = 0, LINK_OUT = 1 };
 
 #define HANDLER_STACK_BYTES 65536U
 #define BELOW_STACK_BYTES 65536U  // as far below the stack pointer as code touches the stack without moving it
+#define FRAME_MAX_BYTES 0x4000000U  // that may lie below what the system gave as a stack
 
 typedef struct process {
   uint8_t input[INPUT_BYTES];
@@ -47,6 +49,7 @@ typedef struct process {
   uint32_t output_bytes;
   const char* fault_file;  // NULL: none
   const uint8_t* stack_end;
+  uintptr_t page_bytes;
   sigset_t mask;                    // as the parent gave it
   volatile sig_atomic_t has_served;  // something came over the link
   uint8_t handler_stack[HANDLER_STACK_BYTES] __attribute__((aligned(16)));
@@ -109,14 +112,28 @@ static void load_record(void) {
 // Where the system's linker put the first byte of the program.
 extern const char __ehdr_start[] __attribute__((weak, visibility("hidden")));
 
-// The stack up from sp, and where the image lies.
+// The first byte from an address on that the system has given; NULL if it is further than a frame. Async-signal-safe.
+static const uint8_t* given_from(const process_t* p, uintptr_t address) {
+  uint8_t residency = 0;
+  for (uintptr_t at = address; (at - address) < FRAME_MAX_BYTES; at = (at | (p->page_bytes - 1U)) + 1U) {
+    if (mincore((void*)(at & ~(p->page_bytes - 1U)), 1, &residency) == 0) {
+      return (const uint8_t*)at;
+    }
+  }
+  return NULL;
+}
+
+// The stack up from sp, as far as it is there, and where the image lies.
 static void process_complete(void* ctx, fault_context_t* at) {
   const process_t* p = ctx;
   const uintptr_t end = (uintptr_t)p->stack_end;
   at->status = (uintptr_t)__ehdr_start;
   if ((at->sp != 0U) && (at->sp < end)) {
-    at->stack = (const uint8_t*)at->sp;
-    at->stack_size_bytes = ((end - at->sp) < UINT32_MAX) ? (uint32_t)(end - at->sp) : UINT32_MAX;
+    at->stack = given_from(p, at->sp);
+  }
+  if (at->stack != NULL) {
+    const uintptr_t size_bytes = end - (uintptr_t)at->stack;
+    at->stack_size_bytes = (size_bytes < UINT32_MAX) ? (uint32_t)size_bytes : UINT32_MAX;
   }
 }
 
@@ -156,18 +173,8 @@ static void die(int number) {
 }
 
 static void on_fault(int number, siginfo_t* info, void* system_context) {
-  fault_context_t at = interrupted(system_context);
+  const fault_context_t at = interrupted(system_context);
   const fault_reason_t reason = is_overflow(number, info, &at) ? FAULT_STACK : FAULT_HARDWARE;
-  if ((reason == FAULT_STACK) && ((uintptr_t)info->si_addr > at.sp)) {
-    // A large frame: what lies below the address is not there to be copied.
-    at.stack = (const uint8_t*)(((uintptr_t)info->si_addr | 0xFFFU) + 1U);
-    at.stack_size_bytes = (uint32_t)(process.stack_end - at.stack);
-  } else if (reason == FAULT_STACK) {
-    at.stack = (const uint8_t*)((at.sp | 0xFFFU) + 1U);
-    at.stack_size_bytes = (uint32_t)(process.stack_end - at.stack);
-  } else {
-    // All of it can be read.
-  }
   if (number == SIGABRT) {
     fault_keep(FAULT_CHECK, (uint32_t)kTvmErrorPlatformCheckFailure, &at);
   } else {
@@ -231,6 +238,7 @@ static int32_t process_init(void* ctx) {
   const uint8_t here = 0;
   const uint8_t* top = (const uint8_t*)environ;  // the system puts it above main's frame
   p->stack_end = ((uintptr_t)top > (uintptr_t)&here) ? top : &here;
+  p->page_bytes = (uintptr_t)sysconf(_SC_PAGESIZE);  // never fails
   if ((sigprocmask(SIG_SETMASK, NULL, &p->mask) != 0) ||
       (signal(SIGPIPE, SIG_IGN) == SIG_ERR)) {  // a host that went away is an error of write, not a death
     return -1;

@@ -48,6 +48,7 @@ enum { PMP_R = 1, PMP_X = 4, PMP_TOR = 8, PMP_LOCK = 0x80 };
 
 // From the linker script, beyond what bare.h names.
 extern uint8_t bare_guard_start[];
+extern const uint8_t bare_code_limit[];
 extern uint8_t bare_handler_stack_start[];
 
 // ---- Interrupts --------------------------------------------------------------------------------------------------
@@ -111,7 +112,7 @@ static void find_stack(fault_context_t* at) {
 
 // Whether the thread's stack is full, by where the trap found sp: also where a large frame jumped over the guard.
 static bool overflowed(uintptr_t sp) {
-  return (sp < (uintptr_t)bare_stack_start) && (sp >= ((uintptr_t)bare_stack_start - BOARDSMITH_STACK_BYTES));
+  return (sp < (uintptr_t)bare_stack_start) && (((uintptr_t)bare_stack_start - sp) <= BARE_FRAME_MAX_BYTES);
 }
 
 static bool is_stack_fault(const riscv_frame_t* f, uintptr_t sp) {
@@ -188,6 +189,16 @@ void cpu_reset(void) {
   riscv_restart();
 }
 
+#if BARE_GUARD_BYTES > 0
+// Where what is forbidden below the stack begins. Memory for code that ends there has nothing behind the image.
+static uintptr_t forbidden_start(void) {
+  if ((uintptr_t)bare_code_limit != (uintptr_t)bare_guard_start) {
+    return (uintptr_t)bare_guard_start;
+  }
+  return ((uintptr_t)bare_model.image_end + (PMP_ALIGN - 1U)) & ~(PMP_ALIGN - 1U);
+}
+#endif
+
 // Write-protects code and constants (whole pages of 4 KiB) and forbids the guard, both locked: only then the rules
 // hold in machine mode, and until a reset nothing can lift them. After a restart without a reset they are the same.
 static void protect(void) {
@@ -200,7 +211,7 @@ static void protect(void) {
     config = (uintptr_t)(PMP_LOCK | PMP_TOR | PMP_R | PMP_X) << 8;
   }
 #if BARE_GUARD_BYTES > 0
-  WRITE_CSR("pmpaddr2", (uintptr_t)bare_guard_start >> 2);
+  WRITE_CSR("pmpaddr2", forbidden_start() >> 2);
   WRITE_CSR("pmpaddr3", (uintptr_t)bare_stack_start >> 2);
   config |= (uintptr_t)(PMP_LOCK | PMP_TOR) << 24;
 #endif
