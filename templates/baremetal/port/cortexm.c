@@ -267,12 +267,14 @@ static void look_at(seen_t* seen, const saved_t* saved, uint32_t msp, uint32_t p
   seen->extra[4] = exc_return;
 }
 
+#if HAS_FAULT_STATUS
 // Whether an access below a stack is a frame's that did not fit: it met the guard, or is what one push from where SP
 // still stands could write.
 static bool outgrew(uint32_t address, uint32_t sp, const stack_t* s) {
   return (address < (uint32_t)(uintptr_t)s->start) &&
          ((address >= (uint32_t)(uintptr_t)s->guard) || ((address < sp) && ((sp - address) <= PUSH_BYTES)));
 }
+#endif
 
 // Whether a fault is the overflow of the stack that it came from. SP itself is below the stack after a large frame.
 static bool is_overflow(uint32_t sp, const stack_t* s) {
