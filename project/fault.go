@@ -280,18 +280,18 @@ func (p *faultProgram) frames(rec *rpc.Record) []rpc.Frame {
 	return w.frames
 }
 
-// stackAt is where the kept piece of stack begins: at sp, or, if that lies a little below a stack, at the stack's
-// lowest address. A process whose stack overflowed keeps what begins at the next page.
+// stackAt is where the kept piece of stack begins: where a process says; else at sp, or, if that lies below a stack by no
+// more than a frame (bare.h), at the stack's lowest address.
 func (p *faultProgram) stackAt(rec *rpc.Record) uint64 {
-	const little, page = 64 << 10, 4 << 10
-	if rec.Arch == rpc.ArchProcess && rec.Reason == rpc.ReasonStack {
-		return rec.SP&^(page-1) + page
+	const maxFrame, maxStack = 1 << 20, 64 << 10
+	if rec.Arch == rpc.ArchProcess && len(rec.More) > 0 {
+		return rec.More[0]
 	}
 	for _, start := range p.stacks {
-		if rec.SP < start && start-rec.SP <= little {
+		if rec.SP < start && start-rec.SP <= maxFrame {
 			return start
 		}
-		if rec.SP >= start && rec.SP-start <= little {
+		if rec.SP >= start && rec.SP-start <= maxStack {
 			break
 		}
 	}

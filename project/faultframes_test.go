@@ -201,12 +201,12 @@ func TestGuesses(t *testing.T) {
 func TestStackAt(t *testing.T) {
 	t.Parallel()
 	p := &faultProgram{stacks: []uint64{0x20000100, 0x20010000}}
-	for sp, want := range map[uint64]uint64{0x20000200: 0x20000200, 0x200000f0: 0x20000100, 0x20010010: 0x20010010, 0x30000000: 0x30000000} {
+	for sp, want := range map[uint64]uint64{0x20000200: 0x20000200, 0x1fff0100: 0x20000100, 0x200000f0: 0x20000100, 0x20010010: 0x20010010, 0x30000000: 0x30000000} {
 		if got := p.stackAt(&rpc.Record{SP: sp, Reason: rpc.ReasonStack}); got != want {
 			t.Errorf("%#x: %#x, want %#x", sp, got, want)
 		}
 	}
-	if got := p.stackAt(&rpc.Record{Arch: rpc.ArchProcess, Reason: rpc.ReasonStack, SP: 0x7ffc1230}); got != 0x7ffc2000 {
+	if got := p.stackAt(&rpc.Record{Arch: rpc.ArchProcess, SP: 0x7ffc1230, More: []uint64{0x7ffc5000}}); got != 0x7ffc5000 {
 		t.Errorf("of a process: %#x", got)
 	}
 }

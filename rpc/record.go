@@ -70,7 +70,7 @@ type Record struct {
 	PC, LR, SP uint64
 	Status     uint64   // xPSR, mcause; of a process the address that it was loaded at
 	Registers  []uint64 // Cortex-M: r0 to r12; RISC-V: x1 to x31
-	More       []uint64 // Cortex-M: CFSR, HFSR, MMFAR, BFAR, EXC_RETURN; RISC-V: mtval, mstatus
+	More       []uint64 // Cortex-M: CFSR, HFSR, MMFAR, BFAR, EXC_RETURN; RISC-V: mtval, mstatus; of a process where Stack begins
 	Stack      []byte   // from SP upwards, or from the stack's lowest address if SP lies below it
 	Message    string   // of a failed check, the device's own bytes
 }

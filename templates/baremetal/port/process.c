@@ -50,6 +50,7 @@ typedef struct process {
   const char* fault_file;  // NULL: none
   const uint8_t* stack_end;
   uintptr_t page_bytes;
+  uintptr_t kept_from;  // where the piece of stack in the record begins
   sigset_t mask;                    // as the parent gave it
   volatile sig_atomic_t has_served;  // something came over the link
   uint8_t handler_stack[HANDLER_STACK_BYTES] __attribute__((aligned(16)));
@@ -125,7 +126,7 @@ static const uint8_t* given_from(const process_t* p, uintptr_t address) {
 
 // The stack up from sp, as far as it is there, and where the image lies.
 static void process_complete(void* ctx, fault_context_t* at) {
-  const process_t* p = ctx;
+  process_t* p = ctx;
   const uintptr_t end = (uintptr_t)p->stack_end;
   at->status = (uintptr_t)__ehdr_start;
   if ((at->sp != 0U) && (at->sp < end)) {
@@ -134,6 +135,9 @@ static void process_complete(void* ctx, fault_context_t* at) {
   if (at->stack != NULL) {
     const uintptr_t size_bytes = end - (uintptr_t)at->stack;
     at->stack_size_bytes = (size_bytes < UINT32_MAX) ? (uint32_t)size_bytes : UINT32_MAX;
+    p->kept_from = (uintptr_t)at->stack;
+    at->extra = &p->kept_from;
+    at->extra_count = 1;
   }
 }
 

@@ -60,7 +60,7 @@ typedef struct fault_context {
   uintptr_t status;       // xPSR, mcause, a process's load address
   const uintptr_t* regs;  // may be NULL
   uint32_t reg_count;     // at most FAULT_REGS_MAX
-  const uintptr_t* extra;
+  const uintptr_t* extra;  // of a process: where stack begins
   uint32_t extra_count;       // at most FAULT_EXTRA_MAX
   const uint8_t* stack;       // what to keep of the stack, lowest address first; NULL: none
   uint32_t stack_size_bytes;  // how much there is; BOARDSMITH_FAULT_STACK_BYTES of it are kept
