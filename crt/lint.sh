@@ -46,7 +46,7 @@ chain() {
 
 # The C files of a board's port.
 sources() {
-  grep -oh '"port/[a-z0-9_]*\.c"' $(chain "$1") | tr -d '"'
+  grep -oh '"port/[a-z0-9_/]*\.c"' $(chain "$1") | tr -d '"'
 }
 
 # crt_config.h as far as a port reads it. Not emulated, with a watchdog and RAM at 0: so more of the code is seen.
@@ -99,7 +99,7 @@ template_findings() {
   done
   wait
   cat "$tmp"/found.*
-  (cd ../templates/baremetal && ls port/*.c) | comm -23 - "$tmp/seen" >"$tmp/unseen"
+  (cd ../templates/baremetal && find port -name '*.c' | sort) | comm -23 - "$tmp/seen" >"$tmp/unseen"
   sed "s/.*/unchecked$tab&${tab}0${tab}no board has this file/" "$tmp/unseen"
 }
 

@@ -75,7 +75,7 @@ func regions(b *boards.Board) string {
 	return w.String() + "\n"
 }
 
-// regionKind is what a region is to the memory protection unit (port/cortexm_pmsa.h).
+// regionKind is what a region is to the memory protection unit (port/cpu/cortexm/mpu.h).
 func regionKind(p boards.Place, r boards.Region) string {
 	isCode := r.Name == p.Code
 	holdsVariables := slices.Contains([]string{p.Data, p.StackRegion(), p.ArenaRegion(), p.NoinitRegion()}, r.Name)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -62,12 +63,35 @@ func TestMemoryReachesTheLinker(t *testing.T) {
 
 func TestSourceMissing(t *testing.T) {
 	t.Parallel()
-	path := shelfWith(t, map[string]string{"b.json": bareBoard + ",\n\"sources\": [\n  \"port/process.c\",\n  \"port/uart_cmdsk.c\"]}"})
-	env := testEnv()
-	env.Path = []string{path}
-	_, err := Generate(t.Context(), filepath.Join(t.TempDir(), "p"), Spec{Board: "b", Model: tiny(t, nil), Env: env})
-	if err == nil || !strings.Contains(err.Error(), `b.json:7: sources: "port/uart_cmdsk.c" is not in `) || !strings.Contains(err.Error(), `did you mean "port/uart_cmsdk.c"?`) {
-		t.Errorf("got %v", err)
+	for source, hint := range map[string]string{
+		"port/uart/cmdsk.c": `; did you mean "port/uart/cmsdk.c"?`,
+		"port/stm32f.c":     `; it is now "port/chip/stm32/f2_f4_f7_clocks.c"`,
+		"port/chip_irq.c":   `; it is now "port/chip/uart_irq_only.c"`,
+	} {
+		board := bareBoard + ",\n\"sources\": [\n  \"port/process.c\",\n  \"" + source + "\"]}"
+		env := testEnv()
+		env.Path = []string{shelfWith(t, map[string]string{"b.json": board})}
+		_, err := Generate(t.Context(), filepath.Join(t.TempDir(), "p"), Spec{Board: "b", Model: tiny(t, nil), Env: env})
+		if want := `b.json:7: sources: "` + source + `" is not in `; err == nil || !strings.Contains(err.Error(), want) ||
+			!strings.HasSuffix(err.Error(), hint) {
+			t.Errorf("got %v, want %s…%s", err, want, hint)
+		}
+	}
+}
+
+// TestRenamedSources holds the template's list of renamed sources to the files there are.
+func TestRenamedSources(t *testing.T) {
+	t.Parallel()
+	found, err := findTemplate("baremetal", nil)
+	must(t, err)
+	ports := portsOf(found.files)
+	if len(found.Renamed) < 40 {
+		t.Errorf("only %d renamed sources", len(found.Renamed))
+	}
+	for old, now := range found.Renamed {
+		if slices.Contains(ports, old) || !slices.Contains(ports, now) {
+			t.Errorf("%s renamed to %s: the first must not exist, the second must", old, now)
+		}
 	}
 }
 

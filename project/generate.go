@@ -277,20 +277,34 @@ func (pl *plan) addSource(t *foundTemplate, src boards.Source) error {
 	return nil
 }
 
-// sourceMissing says where the source was named, where it was looked for, and which one there is most like it.
+// sourceMissing says where the source was named, where it was looked for, and its new name or the nearest known one.
 func sourceMissing(t *foundTemplate, src boards.Source) error {
 	where := "the template " + t.name
 	known, _ := fs.Glob(t.files, path.Dir(src.Name)+"/*.[cSh]") // goodSource has kept the folder free of patterns
 	if src.Dir != "" {
 		where = src.Dir + " and " + where
 		beside, _ := fs.Glob(os.DirFS(src.Dir), path.Join(path.Dir(src.Name), "*.[cSh]"))
-		ports, _ := fs.Glob(t.files, portFolder+"/*.[cSh]")
-		known = slices.Concat(known, beside, ports)
+		known = slices.Concat(known, beside, portsOf(t.files))
+	}
+	hint := nearest(src.Name, known)
+	if now := t.Renamed[src.Name]; now != "" {
+		hint = fmt.Sprintf("; it is now %q", now)
 	}
 	return failure.New(failure.Config, "", "%w", &boards.FileError{
 		File: src.At.File, Line: src.At.Line,
-		Err: fmt.Errorf("sources: %q is not in %s%s", src.Name, where, nearest(src.Name, known)),
+		Err: fmt.Errorf("sources: %q is not in %s%s", src.Name, where, hint),
 	})
+}
+
+// portsOf returns the sources in a template's folder of ports.
+func portsOf(files fs.FS) (names []string) {
+	_ = fs.WalkDir(files, portFolder, func(name string, d fs.DirEntry, err error) error {
+		if err == nil && d.Type().IsRegular() {
+			names = append(names, name)
+		}
+		return nil // what cannot be read is not suggested
+	})
+	return names
 }
 
 // addModel plans the archive as it was given and, extracted, what is of this model: TVM's own runtime and other

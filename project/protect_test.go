@@ -59,10 +59,13 @@ func emulated(t *testing.T) (names []string) {
 	return names
 }
 
+// The files of a port that set up a memory protection unit, by kind.
+const mpuV7, mpuV8 = "port/cpu/cortexm/mpu_v7.c", "port/cpu/cortexm/mpu_v8.c"
+
 // isProtected says whether a board's core has a memory protection unit that the port uses.
 func isProtected(b *boards.Board) bool {
 	return slices.ContainsFunc(b.Sources, func(s boards.Source) bool {
-		return strings.HasPrefix(s.Name, "port/cortexm_pmsa7.c") || s.Name == "port/cortexm_pmsa8.c"
+		return s.Name == mpuV7 || s.Name == mpuV8
 	})
 }
 
@@ -258,12 +261,14 @@ func mpuOf(t *testing.T, b *boards.Board) mpuModel {
 	settled, err := b.Settle(boards.Options{})
 	must(t, err)
 	must(t, os.WriteFile(filepath.Join(dir, "crt_config.h"), configHeader(b, settled), 0o644))
-	m := mpuModel{v8: slices.ContainsFunc(b.Sources, func(s boards.Source) bool { return s.Name == "port/cortexm_pmsa8.c" })}
-	source := "../templates/baremetal/port/cortexm_pmsa7.c"
+	m := mpuModel{v8: slices.ContainsFunc(b.Sources, func(s boards.Source) bool { return s.Name == mpuV8 })}
+	source := "../templates/baremetal/" + mpuV7
 	if m.v8 {
-		source = "../templates/baremetal/port/cortexm_pmsa8.c"
+		source = "../templates/baremetal/" + mpuV8
 	}
-	for _, name := range []string{source, "../templates/baremetal/port/cortexm_pmsa.h", "testdata/mpu/mpu.h", "testdata/mpu/mpu.c"} {
+	for _, name := range []string{
+		source, "../templates/baremetal/port/cpu/cortexm/mpu.h", "testdata/mpu/mpu.h", "testdata/mpu/mpu.c",
+	} {
 		_, err := os.ReadFile(name) // so that go test does not take an old result for this one
 		must(t, err)
 	}

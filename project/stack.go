@@ -300,9 +300,9 @@ func (w *stackWalk) interruptFrame(code []*codeFunction) int64 {
 var (
 	threadEntries = []string{"bare_entry"}
 	// handlerNests are handlers that may stand on the handlers' stack together, each interrupting the one before by its
-	// priority (cortexm.c). The last is interrupted by a fault at worst, which puts its frame there and goes on with the
-	// thread's stack (cortexm.S); one in the thread has the handlers' stack to itself. A RISC-V's one trap gives up what a
-	// trap in it interrupted (riscv.S).
+	// priority (cpu/cortexm/core.c). The last is interrupted by a fault at worst, which puts its frame there and goes on
+	// with the thread's stack (cpu/cortexm/entry.S); one in the thread has the handlers' stack to itself. A RISC-V's one
+	// trap gives up what a trap in it interrupted (cpu/riscv/entry.S).
 	handlerNests = [][]string{{"bare_interrupt_entry", "bare_tick_entry"}, {"bare_interrupt_entry"}, {"bare_fault_entry"}, {"bare_trap"}}
 	// uninterrupted runs with interrupts masked, so that only the last of a nest can stand in it.
 	uninterrupted = []string{"cortexm_unexpected"}

@@ -44,7 +44,9 @@ func compilerSays(t *testing.T, dir string) map[string]*compiled {
 		}
 		return all[name]
 	}
-	for _, pattern := range []string{"build/model/*.ci", "build/crt/*/*.ci", "build/src/*.ci"} {
+	for _, pattern := range []string{
+		"build/model/*.ci", "build/crt/*/*.ci", "build/src/*.ci", "build/src/*/*.ci", "build/src/*/*/*.ci",
+	} {
 		files, err := filepath.Glob(filepath.Join(dir, pattern))
 		must(t, err)
 		for _, f := range files {

@@ -49,8 +49,9 @@ type templateTool struct {
 // foundTemplate is a template and the folder that holds it.
 type foundTemplate struct {
 	blueprint
-	name  string
-	files fs.FS // rooted in the template's folder
+	Renamed map[string]string `json:"renamed"` // the new name of a source that board files may name by its old one
+	name    string
+	files   fs.FS // rooted in the template's folder
 }
 
 // findTemplate looks the template up: a path's folder, else each folder's templates/, else the shipped ones.
@@ -107,7 +108,7 @@ func readTemplate(name string, files fs.FS) (*foundTemplate, error) {
 	}
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.DisallowUnknownFields()
-	if err := dec.Decode(&t.blueprint); err != nil {
+	if err := dec.Decode(t); err != nil {
 		return nil, failure.New(failure.Config, "", "template %s: %s: %w", name, templateFile, err)
 	}
 	if err := t.check(); err != nil {

@@ -43,12 +43,12 @@ func jsonFields(of reflect.Type) []string {
 // TestPortingNamesEveryUART holds the table of drivers to the files there are, and each file that is named to exist.
 func TestPortingNamesEveryUART(t *testing.T) {
 	doc := readDoc(t, "PORTING.md")
-	drivers, err := filepath.Glob("../templates/baremetal/port/uart_*.c")
+	drivers, err := filepath.Glob("../templates/baremetal/port/uart/*.c")
 	if err != nil || len(drivers) == 0 {
 		t.Fatal(drivers, err)
 	}
 	for _, d := range drivers {
-		if !strings.Contains(doc, "| `port/"+filepath.Base(d)+"` |") {
+		if !strings.Contains(doc, "| `port/uart/"+filepath.Base(d)+"` |") {
 			t.Errorf("docs/PORTING.md does not list %s", d)
 		}
 	}

@@ -3,6 +3,7 @@ package templates_test
 import (
 	"context"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"os/exec"
@@ -43,8 +44,8 @@ const (
 	causePower, causePin, causeSoftware, causeWatchdog, causeFault, causeOther = 1, 2, 4, 8, 16, 32
 )
 
-// noChip are a port's files that are no chip's and no UART's.
-var noChip = regexp.MustCompile(`^(bare|cortexm|boot_)`)
+// isDriver matches a port's files that drive a chip or a UART: all but those that a boot ROM reads.
+var isDriver = regexp.MustCompile(`^port/(chip|uart)/`)
 
 // build compiles the board's chip and UART files, unchanged, with the model.
 func (f fakeBoard) build(t *testing.T, baud int) string {
@@ -74,8 +75,7 @@ func (f fakeBoard) build(t *testing.T, baud int) string {
 		"-I" + dir, "-Itestdata/chips", "-Ibaremetal/port", "-Ibaremetal/src", "-I../crt/include", "-include", "fake.h",
 	}, f.flags, []string{"-o", program, "testdata/chips/fake.c", "testdata/chips/" + f.model})
 	for _, s := range b.Sources {
-		name := filepath.Base(s.Name)
-		if filepath.Ext(name) == ".c" && !noChip.MatchString(name) {
+		if filepath.Ext(s.Name) == ".c" && isDriver.MatchString(s.Name) && !strings.HasSuffix(s.Name, "_boot.c") {
 			args = append(args, "baremetal/"+s.Name)
 		}
 	}
@@ -85,7 +85,8 @@ func (f fakeBoard) build(t *testing.T, baud int) string {
 	return program
 }
 
-// noteFiles opens what other programs read, so that go test does not take an old result for it.
+// noteFiles opens what other programs read, with all in the folders among it, so that go test does not take an old
+// result for it.
 func noteFiles(t *testing.T, patterns ...string) {
 	t.Helper()
 	for _, pattern := range patterns {
@@ -94,11 +95,19 @@ func noteFiles(t *testing.T, patterns ...string) {
 			t.Fatalf("%s: %d files, %v", pattern, len(names), err)
 		}
 		for _, name := range names {
-			if _, err := os.ReadFile(name); err != nil {
+			if err := filepath.WalkDir(name, noteFile); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
+}
+
+func noteFile(name string, d fs.DirEntry, err error) error {
+	if err != nil || d.IsDir() {
+		return err
+	}
+	_, err = os.ReadFile(name)
+	return err
 }
 
 // fakeConfig is the board's crt_config.h as far as a port reads it.

@@ -7,6 +7,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"io/fs"
 	"maps"
 	"os"
 	"path"
@@ -28,35 +29,35 @@ type registerRow struct {
 
 // undescribed are the files of port/ whose registers no description at hand has, and what checks them instead.
 var undescribed = map[string]string{
-	"cortexm.c":        "the architecture's own registers: every emulated Arm board runs them",
-	"cortexm_time.c":   "the architecture's own registers: every emulated Arm board runs them",
-	"cortexm_pmsa.h":   "the architecture's own registers",
-	"cortexm_pmsa7.c":  "the architecture's own registers: emulated boards with an MPU run them",
-	"cortexm_pmsa8.c":  "the architecture's own registers: emulated boards with an MPU run them",
-	"cortexm.h":        "the architecture's own registers",
-	"riscv.c":          "the architecture's own registers, PLIC: every emulated RISC-V board runs them",
-	"riscv_time.c":     "the architecture's own registers, CLINT: every emulated RISC-V board runs them",
-	"riscv.h":          "the architecture's own registers",
-	"chip_lm3s.c":      "QEMU's machine runs it; there is no description of the LM3S6965 with registers",
-	"chip_mps2.c":      "QEMU's machines run it",
-	"uart_cmsdk.c":     "QEMU's machines run it",
-	"chip_virt.c":      "QEMU's machine runs it",
-	"uart_ns16550.c":   "QEMU's machine runs it",
-	"boot_imxrt1060.c": "commands of a flash, no registers",
-	"boot_rp2040.S":    "TestRP2040Boot runs it on a model of the SSI",
-	"early_stm32h7.S":  "TestSTM32H7Early runs it",
-	"cortexm.S":        "no registers",
-	"riscv.S":          "no registers",
-	"bare.c":           "no registers",
-	"bare.h":           "no registers",
-	"bare_model.c":     "no registers",
-	"bare_model.h":     "no registers",
-	"await.h":          "no registers",
-	"chip_irq.c":       "no registers",
-	"chip_nrf51.c":     "no registers of its own",
-	"stm32f.c":         "no registers of its own: stm32f.h has them",
-	"process.c":        "a process",
-	"nrf.h":            "no numbers of registers",
+	"cpu/cortexm/core.c":           "the architecture's own registers: every emulated Arm board runs them",
+	"cpu/cortexm/time.c":           "the architecture's own registers: every emulated Arm board runs them",
+	"cpu/cortexm/mpu.h":            "the architecture's own registers",
+	"cpu/cortexm/mpu_v7.c":         "the architecture's own registers: emulated boards with an MPU run them",
+	"cpu/cortexm/mpu_v8.c":         "the architecture's own registers: emulated boards with an MPU run them",
+	"cpu/cortexm/cortexm.h":        "the architecture's own registers",
+	"cpu/riscv/core.c":             "the architecture's own registers, PLIC: every emulated RISC-V board runs them",
+	"cpu/riscv/time.c":             "the architecture's own registers, CLINT: every emulated RISC-V board runs them",
+	"cpu/riscv/riscv.h":            "the architecture's own registers",
+	"chip/lm3s.c":                  "QEMU's machine runs it; there is no description of the LM3S6965 with registers",
+	"chip/mps2.c":                  "QEMU's machines run it",
+	"uart/cmsdk.c":                 "QEMU's machines run it",
+	"chip/virt.c":                  "QEMU's machine runs it",
+	"uart/ns16550.c":               "QEMU's machine runs it",
+	"chip/imxrt1060_boot.c":        "commands of a flash, no registers",
+	"chip/rp2040_boot.S":           "TestRP2040Boot runs it on a model of the SSI",
+	"chip/stm32/stm32h7_early.S":   "TestSTM32H7Early runs it",
+	"cpu/cortexm/entry.S":          "no registers",
+	"cpu/riscv/entry.S":            "no registers",
+	"bare.c":                       "no registers",
+	"bare.h":                       "no registers",
+	"bare_model.c":                 "no registers",
+	"bare_model.h":                 "no registers",
+	"chip/await.h":                 "no registers",
+	"chip/uart_irq_only.c":         "no registers",
+	"chip/nrf/nrf51.c":             "no registers of its own",
+	"chip/stm32/f2_f4_f7_clocks.c": "no registers of its own: chip/stm32/f2_f4_f7_clocks.h has them",
+	"process.c":                    "a process",
+	"chip/nrf/nrf.h":               "no numbers of registers",
 }
 
 // notRegisters are names that count or time something.
@@ -65,22 +66,18 @@ var notRegisters = regexp.MustCompile(`(_HZ|_MS|_US|READS|_STEPS|_LOOPS|_BYTES|A
 func TestRegisters(t *testing.T) {
 	rows := registerRows(t)
 	port := filepath.Join("baremetal", "port")
-	files, err := os.ReadDir(port)
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := filesIn(t, port)
 	byFile := map[string][]registerRow{}
 	for _, r := range rows {
 		byFile[r.file] = append(byFile[r.file], r)
 	}
 	headers := map[string]string{}
-	for _, f := range files {
-		if path.Ext(f.Name()) == ".h" {
-			maps.Copy(headers, macrosOf(t, filepath.Join(port, f.Name())))
+	for _, name := range files {
+		if path.Ext(name) == ".h" {
+			maps.Copy(headers, macrosOf(t, filepath.Join(port, name)))
 		}
 	}
-	for _, f := range files {
-		name := f.Name()
+	for _, name := range files {
 		if (len(byFile[name]) > 0) == (undescribed[name] != "") {
 			t.Errorf("%s has %d rows in the table, and is left out of it because %q: it is one or the other", name, len(byFile[name]), undescribed[name])
 		}
@@ -94,6 +91,21 @@ func TestRegisters(t *testing.T) {
 	for file, rows := range byFile {
 		checkRegisters(t, file, rows, definesOf(t, filepath.Join("..", file)), nil)
 	}
+}
+
+// filesIn returns the names of the files in a folder and the folders in it.
+func filesIn(t *testing.T, folder string) (names []string) {
+	t.Helper()
+	err := fs.WalkDir(os.DirFS(folder), ".", func(name string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			names = append(names, name)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return names
 }
 
 func registerRows(t *testing.T) (rows []registerRow) {

@@ -63,12 +63,12 @@ func assemble(t *testing.T, source string) []byte {
 // TestRP2040Boot checks the second stage's length and CRC, and runs it: what it writes to the pads and to the flash
 // interface, and where it goes.
 func TestRP2040Boot(t *testing.T) {
-	code := assemble(t, "baremetal/port/boot_rp2040.S")
+	code := assemble(t, "baremetal/port/chip/rp2040_boot.S")
 	if len(code) != 256 {
 		t.Fatalf("%d bytes, want 256", len(code))
 	}
 	if got, want := binary.LittleEndian.Uint32(code[252:]), bootCRC(code[:252]); got != want {
-		t.Errorf("boot_rp2040.S ends in 0x%08X, the CRC of what is before it is 0x%08X", got, want)
+		t.Errorf("rp2040_boot.S ends in 0x%08X, the CRC of what is before it is 0x%08X", got, want)
 	}
 	for _, at := range []uint32{0x20041F00, 0x20000404} { // where the boot ROM puts it, and any other word
 		for _, lr := range []uint32{0, 0x10001235} {
@@ -168,14 +168,14 @@ func TestRP2040Image(t *testing.T) {
 	if got, want := binary.LittleEndian.Uint32(image[252:]), bootCRC(image[:252]); got != want {
 		t.Errorf("the image's first 256 bytes end in %#x, want their CRC %#x", got, want)
 	}
-	if !bytes.Equal(image[:256], assemble(t, "baremetal/port/boot_rp2040.S")) {
+	if !bytes.Equal(image[:256], assemble(t, "baremetal/port/chip/rp2040_boot.S")) {
 		t.Error("the image does not begin with the second stage")
 	}
 	checkVectors(t, image, b, 0x100)
 	checkFlashID(t, program)
 }
 
-// A flashBus is what ask_flash of chip_rp2040.c sees: RAM, the boot ROM's functions, and the flash behind its interface,
+// A flashBus is what ask_flash of rp2040.c sees: RAM, the boot ROM's functions, and the flash behind its interface,
 // which from exit_xip to the second stage cannot be read in place.
 type flashBus struct {
 	t        *testing.T

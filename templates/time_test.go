@@ -18,8 +18,8 @@ import (
 
 // timeParts are the files of a port that keep time, the header of their CPU, and the model of its counters.
 var timeParts = map[string]struct{ header, model string }{
-	"port/cortexm_time.c": {"cortexm.h", "cortexm.c"},
-	"port/riscv_time.c":   {"riscv.h", "riscv.c"},
+	"port/cpu/cortexm/time.c": {"cpu/cortexm/cortexm.h", "cortexm.c"},
+	"port/cpu/riscv/time.c":   {"cpu/riscv/riscv.h", "riscv.c"},
 }
 
 // sleepingTick is whose SysTick stands still in sleep: the nRF52 and nRF53 take the core's clock away (nRF52840 Product

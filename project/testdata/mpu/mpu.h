@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "bare.h"
-#include "cortexm.h"
+#include "cpu/cortexm/cortexm.h"
 
 #undef REG32
 #define REG32(address) (*mpu_register((uint32_t)(address)))

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the parts of a bare-metal port owe each other. A port is a CPU's files (cortexm*.c, riscv*.c), one chip file
-// (chip_*.c), one UART file (uart_*.c) and bare.c, which makes boardsmith_port (port.h) out of them. Base addresses,
+// What the parts of a bare-metal port owe each other. A port is a CPU's files (cpu/), a chip's (chip/), a UART's
+// (uart/) and bare.c, which makes boardsmith_port (port.h) out of them. Base addresses,
 // interrupt numbers and clock settings come from the board file's `defines` through crt_config.h, so that a board on
 // existing parts is one JSON file. Not for a process: process.c defines boardsmith_port alone.
 //
@@ -122,7 +122,7 @@ void cpu_platform(struct bare_platform* p);
 
 // The first C code after a reset, before .data and .bss are there: no variables, no constants in .data. Only what RAM
 // needs (a bank's clock, a watchdog that is on from the start); may be empty. It has the thread's stack: where RAM must
-// not be written to before something is done, that is in assembler, as in early_stm32h7.S.
+// not be written to before something is done, that is in assembler, as in chip/stm32/stm32h7_early.S.
 void chip_early(void);
 
 // Clocks at BOARDSMITH_CORE_HZ, flash wait states, prefetch, the UART's pins and clock. .data and .bss are ready,
@@ -138,7 +138,7 @@ uint32_t chip_uart_hz(void);
 
 // External interrupt number came. Serves it (usually uart_irq()) and returns 0; -1: not expected, which is a fault
 // with that number. In interrupt context; what it writes to a peripheral arrives before the interrupt returns. Where the
-// UART is all that interrupts chip_irq.c has it.
+// UART is all that interrupts chip/uart_irq_only.c has it.
 int32_t chip_irq(uint32_t number);
 
 // Sets wait_states, the prefetch flag and reset_cause (read once by chip_init, which clears the bits after reading).

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "stm32.h"
+#include "chip/stm32/stm32.h"
 
 enum { MAX_REGISTERS = 1024, SLOTS = 16, DELAY = 25, MAX_BREACHES = 32 };
 

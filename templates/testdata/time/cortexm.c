@@ -3,7 +3,7 @@
 // SysTick and the cycle counter of a Cortex-M in software (sim.h), after the ARMv7-M manual (DDI 0403E, B3.3 and C1.8).
 // Which of them go on while the core sleeps that manual leaves to the core and the chip: conditions "cyccnt-sleeps" and
 // "systick-sleeps".
-#include "cortexm.h"
+#include "cpu/cortexm/cortexm.h"
 
 #include "sim.h"
 

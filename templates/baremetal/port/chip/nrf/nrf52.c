@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Nordic's nRF52840: instruction cache, debug access; all else is in shared.c. The core always runs at 64 MHz; what can
+// be chosen is the oscillator behind it.
+//
+// Sources: nRF52840 Product Specification v1.8 (PS), nRF52840 Revision 3 Errata. Of the errata those are applied that
+// touch what is used here; 66 (TEMP) is for whoever measures temperature, and 98, 103, 115 and 120 were mended after
+// Engineering A.
+#include <stdint.h>
+
+#include "bare.h"
+#include "chip/nrf/nrf.h"
+
+#define CORE_HZ 64000000U  // PS "CPU": one frequency
+
+_Static_assert((BOARDSMITH_CORE_HZ) == CORE_HZ, "this chip has one clock");
+
+#define EVENTS_DONE REG32(0x4000010CU)  // PS "CLOCK", Registers
+#define EVENTS_CTTO REG32(0x40000110U)
+#define CTIV REG32(0x40000538U)
+#define APPROTECT_DISABLE REG32(0x40000558U)  // PS "Debug and trace", Registers (APPROTECT)
+#define UICR_APPROTECT REG32(0x10001208U)     // PS "UICR", Registers
+#define ICACHECNF REG32(0x4001E540U)          // PS "NVMC", Registers
+#define FICR_PART_CODE REG32(0x10000130U)     // what the errata's checks read: 8 is nRF52840,
+#define FICR_REVISION REG32(0x10000134U)      // 5 is Revision 3
+
+// PS "POWER", Registers. Others: wake-up from off, by debugger, NFC or VBUS.
+static const nrf_resets_t resets = {.watchdog = 1U << 1, .software = 1U << 2, .lockup = 1U << 3, .others = 0x1FU << 16};
+static int32_t reset_cause;
+
+// From Revision 3 on a debugger gets in only if both UICR and this register say so (PS "Debug and trace", Access port
+// protection): without it a board could be programmed once.
+static void debug_as_in_uicr(void) {
+  if ((FICR_PART_CODE == 8U) && (FICR_REVISION >= 5U)) {
+    APPROTECT_DISABLE = UICR_APPROTECT;
+  }
+}
+
+void chip_early(void) {}
+
+void chip_init(void) {
+  reset_cause = nrf_reset_cause(&resets);
+  debug_as_in_uicr();
+  EVENTS_DONE = 0;  // erratum 36: these are not reset
+  EVENTS_CTTO = 0;
+  CTIV = 0;
+  ICACHECNF = 1;
+  nrf_crystal_on();
+  nrf_pins_on();
+}
+
+uint32_t chip_core_hz(void) { return CORE_HZ; }
+
+void chip_platform(struct bare_platform* p) {
+  p->flags |= ((ICACHECNF & 1U) != 0U) ? (uint32_t)BARE_FLAG_ICACHE : 0U;
+  p->reset_cause = reset_cause;
+}

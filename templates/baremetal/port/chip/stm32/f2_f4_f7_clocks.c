@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The clock tree of the families F2, F4 and F7 (f2_f4_f7_clocks.h): from HSI to the PLL and back, and the clocks
+// that the registers show. Wait states and voltages are the chip files'.
+#include "chip/stm32/f2_f4_f7_clocks.h"
+
+#include <stdint.h>
+
+_Static_assert((PLL_IN_HZ * PLL_M) == PLL_SOURCE_HZ, "HSE is a whole number of MHz");
+_Static_assert((PLL_IN_HZ >= 1000000U) && (PLL_IN_HZ <= 2000000U) && (PLL_M >= 2U) && (PLL_M <= 63U),
+               "the PLL's input is 1 to 2 MHz");
+_Static_assert((PLL_N * PLL_IN_HZ) == PLL_VCO_HZ, "core_hz cannot be made from this HSE");
+_Static_assert((PLL_N >= 50U) && (PLL_N <= 432U), "PLLN");
+_Static_assert((PLL_VCO_HZ >= PLL_VCO_MIN_HZ) && (PLL_VCO_HZ <= PLL_VCO_MAX_HZ), "core_hz is out of the PLL's range");
+_Static_assert((PLL_Q >= 2U) && (PLL_Q <= 15U), "PLLQ");
+_Static_assert(PLL_CORE_HZ <= (STM32_CORE_MAX_HZ), "core_hz is more than the chip's maximum");
+
+#define HSI_MS 5U     // data sheets: microseconds
+#define PLL_MS 5U     // 300 us at most
+#define SWITCH_MS 5U  // a few cycles of the slower clock
+
+void stm32f_to_hsi(void) {
+  stm32_modify(RCC_CR, RCC_CR_HSION, RCC_CR_HSION);
+  (void)stm32_wait(RCC_CR, RCC_CR_HSIRDY, RCC_CR_HSIRDY, HSI_MS);  // it cannot fail without the whole chip
+  stm32_modify(RCC_CFGR, RCC_CFGR_SW | RCC_CFGR_HPRE, 0U);
+  (void)stm32_wait(RCC_CFGR, RCC_CFGR_SWS, 0U, SWITCH_MS);
+  stm32_modify(RCC_CR, RCC_CR_PLLON, 0U);
+  (void)stm32_wait(RCC_CR, RCC_CR_PLLRDY, 0U, PLL_MS);
+  stm32_modify(RCC_CR, RCC_CR_HSEON, 0U);
+  (void)stm32_wait(RCC_CR, RCC_CR_HSERDY, 0U, STM32_HSE_MS);
+}
+
+int32_t stm32f_pll_on(void) {
+  if (stm32_hse_on() != 0) {
+    return -1;
+  }
+  const uint32_t source = ((STM32_HSE_HZ) > 0) ? RCC_PLLCFGR_PLLSRC : 0U;
+  stm32_modify(RCC_PLLCFGR,
+               RCC_PLLCFGR_PLLM | RCC_PLLCFGR_PLLN | RCC_PLLCFGR_PLLP | RCC_PLLCFGR_PLLSRC | RCC_PLLCFGR_PLLQ,
+               (PLL_M << RCC_PLLCFGR_PLLM_Pos) | (PLL_N << RCC_PLLCFGR_PLLN_Pos) |
+                   (((PLL_P / 2U) - 1U) << RCC_PLLCFGR_PLLP_Pos) | source | (PLL_Q << RCC_PLLCFGR_PLLQ_Pos));
+  stm32_modify(RCC_CR, RCC_CR_PLLON, RCC_CR_PLLON);
+  return 0;
+}
+
+int32_t stm32f_pll_ready(void) { return stm32_wait(RCC_CR, RCC_CR_PLLRDY, RCC_CR_PLLRDY, PLL_MS); }
+
+int32_t stm32f_to_pll(void) {
+  const uint32_t ppre1 = stm32_apb_field(PLL_CORE_HZ, (uint32_t)(STM32_APB1_MAX_HZ));
+  const uint32_t ppre2 = stm32_apb_field(PLL_CORE_HZ, (uint32_t)(STM32_APB2_MAX_HZ));
+  stm32_modify(RCC_CFGR, RCC_CFGR_HPRE | RCC_CFGR_PPRE1 | RCC_CFGR_PPRE2,
+               (ppre1 << RCC_CFGR_PPRE1_Pos) | (ppre2 << RCC_CFGR_PPRE2_Pos));
+  stm32_modify(RCC_CFGR, RCC_CFGR_SW, RCC_CFGR_SW_PLL);
+  return stm32_wait(RCC_CFGR, RCC_CFGR_SWS, RCC_CFGR_SW_PLL << RCC_CFGR_SWS_Pos, SWITCH_MS);
+}
+
+// ---- What the registers say --------------------------------------------------------------------------------------
+
+static uint32_t pll_hz(void) {
+  const uint32_t cfg = REG32(RCC_PLLCFGR);
+  const uint32_t source = ((cfg & RCC_PLLCFGR_PLLSRC) != 0U) ? (uint32_t)(STM32_HSE_HZ) : HSI_HZ;
+  const uint32_t m = (cfg & RCC_PLLCFGR_PLLM) >> RCC_PLLCFGR_PLLM_Pos;
+  const uint32_t n = (cfg & RCC_PLLCFGR_PLLN) >> RCC_PLLCFGR_PLLN_Pos;
+  const uint32_t p = 2U * (((cfg & RCC_PLLCFGR_PLLP) >> RCC_PLLCFGR_PLLP_Pos) + 1U);
+  return stm32_scale(source, n, m * p);
+}
+
+static uint32_t sysclk_hz(void) {
+  switch ((REG32(RCC_CFGR) & RCC_CFGR_SWS) >> RCC_CFGR_SWS_Pos) {
+    case 0:
+      return HSI_HZ;
+    case 1:
+      return (uint32_t)(STM32_HSE_HZ);
+    default:
+      return pll_hz();
+  }
+}
+
+uint32_t stm32f_hclk_hz(void) {
+  return sysclk_hz() >> stm32_ahb_shift((REG32(RCC_CFGR) & RCC_CFGR_HPRE) >> RCC_CFGR_HPRE_Pos);
+}
+
+uint32_t stm32f_pclk_hz(uint32_t bus) {
+  const uint32_t cfgr = REG32(RCC_CFGR);
+  const uint32_t field = (bus == 1U) ? ((cfgr & RCC_CFGR_PPRE1) >> RCC_CFGR_PPRE1_Pos)
+                                     : ((cfgr & RCC_CFGR_PPRE2) >> RCC_CFGR_PPRE2_Pos);
+  return stm32f_hclk_hz() >> stm32_apb_shift(field);
+}
+
+const stm32_resets_t stm32f_resets = {
+    .address = RCC_CSR,
+    .clear = RCC_CSR_RMVF,
+    .power = RCC_CSR_PORRSTF | RCC_CSR_BORRSTF,
+    .pin = RCC_CSR_PINRSTF,
+    .software = RCC_CSR_SFTRSTF,
+    .watchdog = RCC_CSR_IWDGRSTF | RCC_CSR_WWDGRSTF,
+    .other = RCC_CSR_LPWRRSTF,
+};

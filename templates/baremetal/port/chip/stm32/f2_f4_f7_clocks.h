@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The clock tree of the families F2, F4 and F7, which is one: HSI of 16 MHz, HSE, the main PLL, the bus prescalers
+// (RM0090 §7.3, RM0368 §6.3, RM0385 §5.3: RCC registers). The chip files know what power and flash need for it.
+//
+// A chip file's `defines`: STM32_CORE_MAX_HZ, STM32_APB1_MAX_HZ, STM32_APB2_MAX_HZ, the data sheet's limits.
+#ifndef BOARDSMITH_F2_F4_F7_CLOCKS_H_
+#define BOARDSMITH_F2_F4_F7_CLOCKS_H_
+
+#include <stdint.h>
+
+#include "chip/stm32/stm32.h"
+
+#define RCC_BASE 0x40023800U
+#define RCC_CR (RCC_BASE + 0x00U)
+#define RCC_PLLCFGR (RCC_BASE + 0x04U)
+#define RCC_CFGR (RCC_BASE + 0x08U)
+#define RCC_AHB1ENR (RCC_BASE + 0x30U)
+#define RCC_AHB2ENR (RCC_BASE + 0x34U)
+#define RCC_APB1ENR (RCC_BASE + 0x40U)
+#define RCC_APB2ENR (RCC_BASE + 0x44U)
+#define RCC_CSR (RCC_BASE + 0x74U)
+
+#define RCC_CR_HSION (1U << 0)
+#define RCC_CR_HSIRDY (1U << 1)
+#define RCC_CR_PLLON (1U << 24)
+#define RCC_CR_PLLRDY (1U << 25)
+
+#define RCC_PLLCFGR_PLLM_Pos 0U
+#define RCC_PLLCFGR_PLLM 0x3FU
+#define RCC_PLLCFGR_PLLN_Pos 6U
+#define RCC_PLLCFGR_PLLN (0x1FFU << 6)
+#define RCC_PLLCFGR_PLLP_Pos 16U  // 2, 4, 6, 8
+#define RCC_PLLCFGR_PLLP (3U << 16)
+#define RCC_PLLCFGR_PLLSRC (1U << 22)  // 1: HSE
+#define RCC_PLLCFGR_PLLQ_Pos 24U
+#define RCC_PLLCFGR_PLLQ (0xFU << 24)
+
+#define RCC_CFGR_SW 3U  // HSI, HSE, PLL
+#define RCC_CFGR_SW_PLL 2U
+#define RCC_CFGR_SWS (3U << 2)
+#define RCC_CFGR_SWS_Pos 2U
+#define RCC_CFGR_HPRE_Pos 4U
+#define RCC_CFGR_HPRE (0xFU << 4)
+#define RCC_CFGR_PPRE1_Pos 10U
+#define RCC_CFGR_PPRE1 (7U << 10)
+#define RCC_CFGR_PPRE2_Pos 13U
+#define RCC_CFGR_PPRE2 (7U << 13)
+
+#define RCC_AHB2ENR_RNGEN (1U << 6)
+#define RCC_APB1ENR_PWREN (1U << 28)
+
+#define RCC_CSR_RMVF (1U << 24)
+#define RCC_CSR_BORRSTF (1U << 25)
+#define RCC_CSR_PINRSTF (1U << 26)
+#define RCC_CSR_PORRSTF (1U << 27)
+#define RCC_CSR_SFTRSTF (1U << 28)
+#define RCC_CSR_IWDGRSTF (1U << 29)
+#define RCC_CSR_WWDGRSTF (1U << 30)
+#define RCC_CSR_LPWRRSTF (1U << 31)
+
+#define GPIOA_BASE 0x40020000U  // RM0090 §2.3, RM0368 §2.3, RM0385 §2.2.2: memory maps
+#define IWDG_BASE 0x40003000U
+#define RNG_BASE 0x50060800U
+
+#define HSI_HZ 16000000U
+#define LSI_MAX_HZ 47000U  // data sheets, LSI oscillator characteristics
+
+// The main PLL's factors for BOARDSMITH_CORE_HZ. It wants 2 MHz at its input (less jitter), else 1 MHz; the slowest
+// VCO that gives the core's clock; and at most 48 MHz from PLLQ, which the random number generator runs on.
+#if STM32_HSE_HZ > 0
+#define PLL_SOURCE_HZ ((uint32_t)(STM32_HSE_HZ))
+#else
+#define PLL_SOURCE_HZ HSI_HZ
+#endif
+#define PLL_CORE_HZ ((uint32_t)(BOARDSMITH_CORE_HZ))
+#define PLL_VCO_MIN_HZ 192000000U
+#define PLL_VCO_MAX_HZ 432000000U
+#define PLL_M (((PLL_SOURCE_HZ % 2000000U) == 0U) ? (PLL_SOURCE_HZ / 2000000U) : (PLL_SOURCE_HZ / 1000000U))
+#define PLL_IN_HZ (PLL_SOURCE_HZ / PLL_M)
+#define PLL_P                                             \
+  (((PLL_CORE_HZ * 2U) >= PLL_VCO_MIN_HZ)   ? 2U          \
+   : ((PLL_CORE_HZ * 4U) >= PLL_VCO_MIN_HZ) ? 4U          \
+   : ((PLL_CORE_HZ * 6U) >= PLL_VCO_MIN_HZ) ? 6U          \
+                                            : 8U)
+#define PLL_VCO_HZ (PLL_CORE_HZ * PLL_P)
+#define PLL_N (PLL_VCO_HZ / PLL_IN_HZ)
+#define PLL_Q ((PLL_VCO_HZ + 47999999U) / 48000000U)
+
+// Runs on HSI, with HSE and the PLL off, whatever ran before.
+void stm32f_to_hsi(void);
+
+// Starts HSE, if the board has one, and the PLL with the factors above: 0, or -1 if HSE does not start. Does not wait
+// for the PLL.
+int32_t stm32f_pll_on(void);
+
+// Waits for the PLL: 0, or -1.
+int32_t stm32f_pll_ready(void);
+
+// Sets the bus prescalers and makes the PLL the system clock: 0, or -1. The flash's wait states are set already.
+int32_t stm32f_to_pll(void);
+
+// The clocks, out of the registers as they are.
+uint32_t stm32f_hclk_hz(void);
+uint32_t stm32f_pclk_hz(uint32_t bus);  // 1: APB1, 2: APB2
+
+// What RCC_CSR says, for stm32_reset_cause.
+extern const stm32_resets_t stm32f_resets;
+
+#endif  // BOARDSMITH_F2_F4_F7_CLOCKS_H_

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What is the same in all STM32 families (stm32.h): pins, HSE, reset flags, unique id, random numbers, independent
+// watchdog. The other clocks and power are in the chips' files.
+#include "chip/stm32/stm32.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+int32_t stm32_wait(uint32_t address, uint32_t mask, uint32_t value, uint32_t timeout_ms) {
+  // A turn takes the core at least 4 cycles, and far more where the bus is slow.
+  const uint32_t turns = timeout_ms * ((chip_core_hz() / 4000U) + 1U);
+  for (uint32_t i = 0; i < turns; i++) {
+    if ((REG32(address) & mask) == value) {
+      return 0;
+    }
+  }
+  return -1;
+}
+
+void stm32_modify(uint32_t address, uint32_t mask, uint32_t value) {
+  const uint32_t others = REG32(address) & ~mask;
+  REG32(address) = others | value;
+}
+
+void stm32_enable(uint32_t address, uint32_t bits) {
+  stm32_modify(address, bits, bits);
+  (void)REG32(address);
+}
+
+// ---- Pins (RM0385 §6.4) ------------------------------------------------------------------------------------------
+
+#define GPIO_MODER 0x00U    // two bits a pin
+#define GPIO_OTYPER 0x04U   // one bit
+#define GPIO_OSPEEDR 0x08U  // two
+#define GPIO_PUPDR 0x0CU    // two
+#define GPIO_AFR 0x20U      // four, in two registers
+#define GPIO_PORT_BYTES 0x400U
+
+#define MODER_ALTERNATE 2U
+#define OSPEEDR_MEDIUM 1U
+#define PUPDR_UP 1U  // a line that nobody drives is idle
+
+void stm32_pin(uint32_t gpio_base, uint32_t enable_register, uint32_t pin, uint32_t function) {
+  const uint32_t port = gpio_base + (STM32_PIN_PORT(pin) * GPIO_PORT_BYTES);
+  const uint32_t number = STM32_PIN_NUMBER(pin);
+  const uint32_t two = 2U * number;
+  const uint32_t four = 4U * (number % 8U);
+  stm32_enable(enable_register, 1U << STM32_PIN_PORT(pin));
+  stm32_modify(port + GPIO_AFR + (4U * (number / 8U)), 0xFU << four, function << four);
+  stm32_modify(port + GPIO_OTYPER, 1U << number, 0U);
+  stm32_modify(port + GPIO_OSPEEDR, 3U << two, OSPEEDR_MEDIUM << two);
+  stm32_modify(port + GPIO_PUPDR, 3U << two, PUPDR_UP << two);
+  stm32_modify(port + GPIO_MODER, 3U << two, MODER_ALTERNATE << two);  // last: no wrong function in between
+}
+
+// ---- Clocks and reset flags --------------------------------------------------------------------------------------
+
+bool stm32_has_clocks(void) { return REG32(stm32_chip.rcc_cr) != 0U; }
+
+bool stm32_has_flash(void) { return (stm32_chip.flash_acr == 0U) || (REG32(stm32_chip.flash_acr) != 0U); }
+
+int32_t stm32_hse_on(void) {
+#if STM32_HSE_HZ > 0
+  stm32_modify(stm32_chip.rcc_cr, RCC_CR_HSEBYP, ((STM32_HSE_BYPASS) != 0) ? RCC_CR_HSEBYP : 0U);  // only while it is off
+  stm32_modify(stm32_chip.rcc_cr, RCC_CR_HSEON, RCC_CR_HSEON);
+  return stm32_wait(stm32_chip.rcc_cr, RCC_CR_HSERDY, RCC_CR_HSERDY, STM32_HSE_MS);
+#else
+  return 0;
+#endif
+}
+
+int32_t stm32_reset_cause(const stm32_resets_t* bits) {
+  const uint32_t flags = REG32(bits->address);
+  stm32_modify(bits->address, bits->clear, bits->clear);
+  stm32_modify(bits->address, bits->clear, 0U);
+  int32_t cause = 0;
+  cause |= ((flags & bits->power) != 0U) ? BARE_RESET_POWER : 0;
+  cause |= ((flags & bits->software) != 0U) ? BARE_RESET_SOFTWARE : 0;
+  cause |= ((flags & bits->watchdog) != 0U) ? BARE_RESET_WATCHDOG : 0;
+  cause |= ((flags & bits->other) != 0U) ? BARE_RESET_OTHER : 0;
+  if ((cause == 0) && ((flags & bits->pin) != 0U)) {
+    cause = BARE_RESET_PIN;
+  }
+  return cause;
+}
+
+// ---- The one interrupt -------------------------------------------------------------------------------------------
+
+int32_t chip_irq(uint32_t number) {
+  if (number != stm32_uart.irq) {
+    return -1;
+  }
+  uart_irq();
+  return 0;
+}
+
+// ---- Unique id (the manuals' last chapter but one: Device electronic signature) -----------------------------------
+
+uint32_t chip_id(uint8_t* id, uint32_t max_bytes) {
+  enum { ID_BYTES = 12 };
+  if (!stm32_has_clocks() || !stm32_has_flash()) {
+    return 0;
+  }
+  const uint32_t size = (max_bytes < (uint32_t)ID_BYTES) ? max_bytes : (uint32_t)ID_BYTES;
+  for (uint32_t i = 0; i < size; i++) {
+    id[i] = (uint8_t)(REG32(stm32_chip.uid + (i & ~3U)) >> (8U * (i & 3U)));
+  }
+  return size;
+}
+
+// ---- Random numbers (RM0090 §24.4; the other manuals' RNG registers are the same) --------------------------------
+
+#define RNG_CR 0x00U
+#define RNG_SR 0x04U
+#define RNG_DR 0x08U
+
+#define RNG_CR_RNGEN (1U << 2)
+#define RNG_SR_DRDY (1U << 0)
+#define RNG_SR_CECS (1U << 1)  // no clock, or too slow a one
+#define RNG_SR_SECS (1U << 2)  // a run of equal bits: the source is broken
+
+#define RNG_MS 10U  // a word takes 40 cycles of 48 MHz; the first one, and one after an error, several times that
+
+// Gives a word that differs from the last, as FIPS 140-2 wants it (RM0090 §24.3.1).
+static int32_t random_word(uint32_t last, uint32_t* word) {
+  enum { TRIES = 4 };
+  const uint32_t rng_base = stm32_chip.rng;
+  for (uint32_t i = 0; i < (uint32_t)TRIES; i++) {
+    if ((stm32_wait(rng_base + RNG_SR, RNG_SR_DRDY, RNG_SR_DRDY, RNG_MS) != 0) ||
+        ((REG32(rng_base + RNG_SR) & (RNG_SR_CECS | RNG_SR_SECS)) != 0U)) {
+      return -1;
+    }
+    *word = REG32(rng_base + RNG_DR);
+    if ((*word != last) && (*word != 0U)) {
+      return 0;
+    }
+  }
+  return -1;
+}
+
+// From the generator, whose clock runs: 0; -1 if it does not work.
+static int32_t generate(uint8_t* data, uint32_t size_bytes) {
+  const uint32_t control = stm32_chip.rng + RNG_CR;
+  uint32_t word = 0;
+  int32_t error = 0;
+  if ((REG32(control) & RNG_CR_RNGEN) == 0U) {
+    stm32_modify(control, RNG_CR_RNGEN, RNG_CR_RNGEN);
+    error = random_word(0, &word);  // the first one is not for use
+  }
+  for (uint32_t i = 0; (i < size_bytes) && (error == 0); i++) {
+    if ((i & 3U) == 0U) {
+      error = random_word(word, &word);
+    }
+    data[i] = (uint8_t)(word >> (8U * (i & 3U)));
+  }
+  if (error != 0) {
+    stm32_modify(control, RNG_CR_RNGEN, 0U);  // switching it off clears what is wrong
+  }
+  return error;
+}
+
+int32_t chip_random(uint8_t* data, uint32_t size_bytes) {
+  return (stm32_has_clocks() && (stm32_rng_on() == 0)) ? generate(data, size_bytes) : -1;
+}
+
+// ---- Independent watchdog (RM0090 §21.4; the other manuals' IWDG registers begin the same) -----------------------
+
+#define IWDG_KR 0x00U
+#define IWDG_PR 0x04U
+#define IWDG_RLR 0x08U
+#define IWDG_SR 0x0CU
+
+#define KR_START 0xCCCCU  // starts its oscillator too
+#define KR_ACCESS 0x5555U
+#define KR_FEED 0xAAAAU
+#define SR_BUSY 3U  // PVU, RVU: PR and RLR are on their way into the other clock's domain
+#define PR_MAX 6U   // divides by 4 << PR
+#define RLR_MAX 0xFFFU
+
+#define IWDG_MS 50U  // the oscillator's start, and five of its cycles at the largest prescaler
+
+// In counts of the smallest prescaler.
+bare_watchdog_t chip_watchdog(void) {
+  return (bare_watchdog_t){.hz = (stm32_chip.lsi_max_hz + 3U) / 4U, .most = (RLR_MAX + 1U) << PR_MAX};
+}
+
+void chip_watchdog_start(uint32_t counts) {
+  const uint32_t iwdg_base = stm32_chip.iwdg;
+  if (!stm32_has_clocks()) {
+    return;
+  }
+  uint32_t prescaler = 0;
+  uint32_t scaled = counts;
+  while (scaled > (RLR_MAX + 1U)) {
+    prescaler++;
+    scaled = (scaled + 1U) / 2U;
+  }
+  REG32(iwdg_base + IWDG_KR) = KR_START;
+  REG32(iwdg_base + IWDG_KR) = KR_ACCESS;
+  REG32(iwdg_base + IWDG_PR) = prescaler;
+  REG32(iwdg_base + IWDG_RLR) = scaled - 1U;
+  (void)stm32_wait(iwdg_base + IWDG_SR, SR_BUSY, 0U, IWDG_MS);  // else it bites earlier than it should: it still guards
+  REG32(iwdg_base + IWDG_KR) = KR_FEED;
+}
+
+void chip_watchdog_feed(void) {
+  if (stm32_has_clocks()) {
+    REG32(stm32_chip.iwdg + IWDG_KR) = KR_FEED;
+  }
+}

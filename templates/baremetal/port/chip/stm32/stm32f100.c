@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// chip_* of the STM32F100, the value line (RM0041): 24 MHz from a crystal of 8 MHz, without wait states, and the pins of
+// the F1, which are not like the other families'. Without HSE the core stays on HSI at 8 MHz, and chip_core_hz says so.
+//
+// QEMU's STM32F100 has no RCC and no GPIO (stm32_has_clocks).
+//
+// A board's `defines`: STM32_UART 1, 2 or 3, at its default pins (A9 and A10, A2 and A3, B10 and B11); STM32_HSE_HZ
+// 8000000; STM32_HSE_BYPASS.
+#include <stdint.h>
+
+#include "chip/stm32/stm32.h"
+
+#define RCC_CR 0x40021000U  // RM0041 §6.3
+#define RCC_CFGR 0x40021004U
+#define RCC_APB2ENR 0x40021018U
+#define RCC_APB1ENR 0x4002101CU
+#define RCC_CSR 0x40021024U
+#define RCC_CR_HSION (1U << 0)
+#define RCC_CR_HSIRDY (1U << 1)
+#define RCC_CR_PLLON (1U << 24)
+#define RCC_CR_PLLRDY (1U << 25)
+#define RCC_CFGR_SW 3U  // HSI, HSE, PLL
+#define RCC_CFGR_SW_PLL 2U
+#define RCC_CFGR_SWS_Pos 2U
+#define RCC_CFGR_SWS (3U << RCC_CFGR_SWS_Pos)
+#define RCC_CFGR_PLLSRC (1U << 16)  // 1: HSE
+#define RCC_CFGR_PLLMUL_Pos 18U
+#define RCC_CFGR_PLLMUL (0xFU << RCC_CFGR_PLLMUL_Pos)
+#define RCC_CSR_RMVF (1U << 24)
+#define RCC_CSR_PINRSTF (1U << 26)
+#define RCC_CSR_PORRSTF (1U << 27)
+#define RCC_CSR_SFTRSTF (1U << 28)
+#define RCC_CSR_WATCHDOGS (3U << 29)
+#define RCC_CSR_LPWRRSTF (1U << 31)
+
+#define GPIOA_BASE 0x40010800U  // §7.2
+#define GPIO_PORT_BYTES 0x400U
+#define GPIO_CRL 0x00U  // four bits a pin, in two registers
+#define GPIO_BSRR 0x10U
+#define PIN_OUTPUT 0x9U  // alternate function, push-pull, 10 MHz
+#define PIN_INPUT 0x8U   // pulled up, by the output bit
+
+#define UID_BASE 0x1FFFF7E8U  // §25.2
+#define IWDG_BASE 0x40003000U
+#define LSI_MAX_HZ 60000U  // data sheet
+
+#define HSI_HZ 8000000U
+#define PLL_FACTOR ((uint32_t)(BOARDSMITH_CORE_HZ) / (uint32_t)(STM32_HSE_HZ))
+#define WAIT_MS 100U
+
+_Static_assert((PLL_FACTOR * (STM32_HSE_HZ)) == (BOARDSMITH_CORE_HZ), "core_hz is a multiple of HSE");
+_Static_assert((PLL_FACTOR >= 2U) && (PLL_FACTOR <= 16U) && ((BOARDSMITH_CORE_HZ) <= 24000000), "PLLMUL");
+
+#if STM32_UART == 1
+const stm32_uart_t stm32_uart = {0x40013800U, 37U, RCC_APB2ENR, 14U};
+#define UART_TX STM32_PIN('A', 9)
+#define UART_RX STM32_PIN('A', 10)
+#elif STM32_UART == 2
+const stm32_uart_t stm32_uart = {0x40004400U, 38U, RCC_APB1ENR, 17U};
+#define UART_TX STM32_PIN('A', 2)
+#define UART_RX STM32_PIN('A', 3)
+#elif STM32_UART == 3
+const stm32_uart_t stm32_uart = {0x40004800U, 39U, RCC_APB1ENR, 18U};
+#define UART_TX STM32_PIN('B', 10)
+#define UART_RX STM32_PIN('B', 11)
+#else
+#error "STM32_UART names no USART of the STM32F100"
+#endif
+
+const stm32_chip_t stm32_chip = {
+    .rcc_cr = RCC_CR, .uid = UID_BASE, .iwdg = IWDG_BASE, .rng = 0, .lsi_max_hz = LSI_MAX_HZ};
+
+static const stm32_resets_t resets = {
+    .address = RCC_CSR,
+    .clear = RCC_CSR_RMVF,
+    .power = RCC_CSR_PORRSTF,
+    .pin = RCC_CSR_PINRSTF,
+    .software = RCC_CSR_SFTRSTF,
+    .watchdog = RCC_CSR_WATCHDOGS,
+    .other = RCC_CSR_LPWRRSTF,
+};
+static int32_t reset_cause = -1;
+
+static void to_hsi(void) {
+  stm32_modify(RCC_CR, RCC_CR_HSION, RCC_CR_HSION);
+  (void)stm32_wait(RCC_CR, RCC_CR_HSIRDY, RCC_CR_HSIRDY, WAIT_MS);  // it cannot fail without the whole chip
+  REG32(RCC_CFGR) = 0U;
+  (void)stm32_wait(RCC_CFGR, RCC_CFGR_SWS, 0U, WAIT_MS);
+  stm32_modify(RCC_CR, RCC_CR_PLLON | RCC_CR_HSEON, 0U);
+}
+
+static void to_pll(void) {
+  if (stm32_hse_on() != 0) {
+    return;
+  }
+  stm32_modify(RCC_CFGR, RCC_CFGR_PLLSRC | RCC_CFGR_PLLMUL, RCC_CFGR_PLLSRC | ((PLL_FACTOR - 2U) << RCC_CFGR_PLLMUL_Pos));
+  stm32_modify(RCC_CR, RCC_CR_PLLON, RCC_CR_PLLON);
+  if (stm32_wait(RCC_CR, RCC_CR_PLLRDY, RCC_CR_PLLRDY, WAIT_MS) == 0) {
+    stm32_modify(RCC_CFGR, RCC_CFGR_SW, RCC_CFGR_SW_PLL);
+    (void)stm32_wait(RCC_CFGR, RCC_CFGR_SWS, RCC_CFGR_SW_PLL << RCC_CFGR_SWS_Pos, WAIT_MS);
+  }
+}
+
+static void pin(uint32_t pin_number, uint32_t mode) {
+  const uint32_t port = GPIOA_BASE + (STM32_PIN_PORT(pin_number) * GPIO_PORT_BYTES);
+  const uint32_t number = STM32_PIN_NUMBER(pin_number);
+  const uint32_t four = 4U * (number % 8U);
+  stm32_enable(RCC_APB2ENR, 4U << STM32_PIN_PORT(pin_number));
+  REG32(port + GPIO_BSRR) = 1U << number;
+  stm32_modify(port + GPIO_CRL + (4U * (number / 8U)), 0xFU << four, mode << four);
+}
+
+void chip_early(void) {}
+
+void chip_init(void) {
+  if (!stm32_has_clocks()) {
+    return;
+  }
+  reset_cause = stm32_reset_cause(&resets);
+  to_hsi();
+  to_pll();
+  pin(UART_TX, PIN_OUTPUT);
+  pin(UART_RX, PIN_INPUT);
+}
+
+uint32_t chip_core_hz(void) {
+  if (!stm32_has_clocks()) {
+    return BOARDSMITH_CORE_HZ;
+  }
+  const uint32_t cfgr = REG32(RCC_CFGR);
+  if (((cfgr & RCC_CFGR_SWS) >> RCC_CFGR_SWS_Pos) != RCC_CFGR_SW_PLL) {
+    return HSI_HZ;
+  }
+  return (uint32_t)(STM32_HSE_HZ) * (((cfgr & RCC_CFGR_PLLMUL) >> RCC_CFGR_PLLMUL_Pos) + 2U);
+}
+
+uint32_t chip_uart_hz(void) { return chip_core_hz(); }  // no bus is divided
+
+void chip_platform(struct bare_platform* p) {
+  if (stm32_has_clocks()) {
+    p->wait_states = 0;  // §3.3.3: it has none
+    p->reset_cause = reset_cause;
+  }
+}
+
+int32_t stm32_rng_on(void) { return -1; }  // it has none

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// chip_* of the STM32F7 (RM0385: STM32F746): power scale and over-drive, flash accelerator, USART pins, random numbers.
+// f2_f4_f7_clocks.c has the clock tree. Without HSE the core stays on HSI at 16 MHz; chip_core_hz returns that.
+//
+// Code runs from 0x08000000, the AXIM interface, behind the core's caches; the flash accelerator (ART) and its prefetch
+// serve the ITCM interface at 0x00200000 only, and are on for who puts code there.
+#include <stdint.h>
+
+#include "chip/stm32/f2_f4_f7_clocks.h"
+
+#define PWR_CR1 0x40007000U  // RM0385 §4.4: PWR registers
+#define PWR_CSR1 0x40007004U
+#define PWR_CR1_VOS (3U << 14)  // 3: scale 1
+#define PWR_CR1_ODEN (1U << 16)
+#define PWR_CR1_ODSWEN (1U << 17)
+#define PWR_CSR1_VOSRDY (1U << 14)
+#define PWR_CSR1_ODRDY (1U << 16)
+#define PWR_CSR1_ODSWRDY (1U << 17)
+
+#define FLASH_ACR 0x40023C00U  // RM0385 §3.7.1
+#define FLASH_ACR_LATENCY 0xFU
+#define FLASH_ACR_PRFTEN (1U << 8)
+#define FLASH_ACR_ARTEN (1U << 9)
+#define FLASH_ACR_ARTRST (1U << 11)
+
+#define RCC_DCKCFGR2 (RCC_BASE + 0x90U)  // RM0385 §5.3.26: PCLK, SYSCLK, HSI, LSE for each USART
+
+#define UID_BASE 0x1FF0F420U  // RM0385, Unique device ID register
+
+// One wait state more for every 30 MHz, at 2.7 to 3.6 V (RM0385 table 5).
+#define WAIT_STATES ((PLL_CORE_HZ - 1U) / 30000000U)
+#define OVER_DRIVE_HZ 180000000U  // above it the regulator needs over-drive (RM0385 §4.1.4)
+
+#define VOS_MS 5U
+#define OVER_DRIVE_MS 5U
+#define FLASH_MS 1U
+
+#if STM32_UART == 1
+const stm32_uart_t stm32_uart = {0x40011000U, 37U, RCC_APB2ENR, 4U};
+#define UART_BUS 2U
+#define UART_SEL_Pos 0U
+#elif STM32_UART == 2
+const stm32_uart_t stm32_uart = {0x40004400U, 38U, RCC_APB1ENR, 17U};
+#define UART_BUS 1U
+#define UART_SEL_Pos 2U
+#elif STM32_UART == 3
+const stm32_uart_t stm32_uart = {0x40004800U, 39U, RCC_APB1ENR, 18U};
+#define UART_BUS 1U
+#define UART_SEL_Pos 4U
+#elif STM32_UART == 6
+const stm32_uart_t stm32_uart = {0x40011400U, 71U, RCC_APB2ENR, 5U};
+#define UART_BUS 2U
+#define UART_SEL_Pos 10U
+#else
+#error "STM32_UART names no USART of the STM32F7"
+#endif
+
+const stm32_chip_t stm32_chip = {
+    .rcc_cr = RCC_CR, .uid = UID_BASE, .iwdg = IWDG_BASE, .rng = RNG_BASE, .lsi_max_hz = LSI_MAX_HZ};
+
+static int32_t reset_cause = -1;
+
+static int32_t flash_ready(void) {
+  stm32_modify(FLASH_ACR, FLASH_ACR_ARTEN, 0U);
+  stm32_modify(FLASH_ACR, FLASH_ACR_ARTRST, FLASH_ACR_ARTRST);  // empties it; only while it is off
+  stm32_modify(FLASH_ACR, FLASH_ACR_ARTRST, 0U);
+  stm32_modify(FLASH_ACR, FLASH_ACR_LATENCY | FLASH_ACR_PRFTEN | FLASH_ACR_ARTEN,
+               WAIT_STATES | FLASH_ACR_PRFTEN | FLASH_ACR_ARTEN);
+  return stm32_wait(FLASH_ACR, FLASH_ACR_LATENCY, WAIT_STATES, FLASH_MS);
+}
+
+static int32_t over_drive_on(void) {
+  if (PLL_CORE_HZ <= OVER_DRIVE_HZ) {
+    return 0;
+  }
+  stm32_modify(PWR_CR1, PWR_CR1_ODEN, PWR_CR1_ODEN);
+  if (stm32_wait(PWR_CSR1, PWR_CSR1_ODRDY, PWR_CSR1_ODRDY, OVER_DRIVE_MS) != 0) {
+    return -1;
+  }
+  stm32_modify(PWR_CR1, PWR_CR1_ODSWEN, PWR_CR1_ODSWEN);
+  return stm32_wait(PWR_CSR1, PWR_CSR1_ODSWRDY, PWR_CSR1_ODSWRDY, OVER_DRIVE_MS);
+}
+
+// RM0385 §4.1.4, entering over-drive mode: on HSI or HSE the scale, the PLL, over-drive, the switch to its voltage, wait
+// states, and only then the PLL as system clock.
+static int32_t clocks_on(void) {
+  stm32_enable(RCC_APB1ENR, RCC_APB1ENR_PWREN);
+  stm32_modify(PWR_CR1, PWR_CR1_VOS, PWR_CR1_VOS);
+  if ((stm32f_pll_on() != 0) || (over_drive_on() != 0) || (flash_ready() != 0) || (stm32f_pll_ready() != 0) ||
+      (stm32_wait(PWR_CSR1, PWR_CSR1_VOSRDY, PWR_CSR1_VOSRDY, VOS_MS) != 0)) {
+    return -1;
+  }
+  return stm32f_to_pll();
+}
+
+void chip_early(void) {}
+
+void chip_init(void) {
+  reset_cause = stm32_reset_cause(&stm32f_resets);
+  stm32f_to_hsi();
+  if (clocks_on() != 0) {
+    stm32f_to_hsi();
+    (void)flash_ready();  // too many wait states harm nobody
+  }
+  stm32_modify(RCC_DCKCFGR2, 3U << UART_SEL_Pos, 0U);  // PCLK
+  stm32_pin(GPIOA_BASE, RCC_AHB1ENR, STM32_UART_TX, STM32_UART_TX_AF);
+  stm32_pin(GPIOA_BASE, RCC_AHB1ENR, STM32_UART_RX, STM32_UART_RX_AF);
+}
+
+uint32_t chip_core_hz(void) { return stm32f_hclk_hz(); }
+
+uint32_t chip_uart_hz(void) { return stm32f_pclk_hz(UART_BUS); }
+
+void chip_platform(struct bare_platform* p) {
+  const uint32_t acr = REG32(FLASH_ACR);
+  p->wait_states = (int32_t)(acr & FLASH_ACR_LATENCY);
+  p->flags |= ((acr & FLASH_ACR_PRFTEN) != 0U) ? (uint32_t)BARE_FLAG_PREFETCH : 0U;
+  p->reset_cause = reset_cause;
+}
+
+int32_t stm32_rng_on(void) {
+  stm32_enable(RCC_AHB2ENR, RCC_AHB2ENR_RNGEN);  // it runs on PLLQ
+  return 0;
+}

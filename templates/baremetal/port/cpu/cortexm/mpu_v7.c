@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// cortexm_protect (cortexm.h) by the memory protection unit of ARMv6-M and ARMv7-M: regions are powers of two, eight
+// parts of each can be left out, and where regions overlap the one of the highest number counts. A chip without the
+// unit stays as it is.
+//
+// Sources: ARMv7-M Architecture Reference Manual (DDI 0403E) B3.5 and B3.1 (the default memory map, which holds for all
+// that no region covers), ARMv6-M Architecture Reference Manual (DDI 0419) B3.5.
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "bare.h"
+#include "cpu/cortexm/cortexm.h"
+#include "cpu/cortexm/mpu.h"
+
+#define MPU_TYPE REG32(0xE000ED90U)
+#define MPU_CTRL REG32(0xE000ED94U)
+#define MPU_RNR REG32(0xE000ED98U)
+#define MPU_RBAR REG32(0xE000ED9CU)
+#define MPU_RASR REG32(0xE000EDA0U)
+
+#define MPU_TYPE_DREGION 0xFF00U
+#define MPU_CTRL_ON 5U  // ENABLE, PRIVDEFENA: not in handlers of hard faults and NMI, which so can tell of any other
+
+// MPU_RASR.
+#define RASR_XN (1U << 28)
+#define RASR_NO_ACCESS (0U << 24)  // AP
+#define RASR_READ_WRITE (3U << 24)
+#define RASR_READ_ONLY (6U << 24)
+#define RASR_WRITE_THROUGH (1U << 17)  // C
+#if defined(__ARM_ARCH_6M__)
+#define RASR_WRITE_BACK (3U << 16)  // C, B; there is no TEX
+#else
+#define RASR_WRITE_BACK ((1U << 19) | (3U << 16))  // TEX, C, B: also allocates at a write
+#endif
+#define RASR_LEFT_OUT(parts) ((parts) << 8)  // SRD: of eight equal parts
+#define RASR_SIZE(log2_bytes) ((((log2_bytes) - 1U) << 1) | 1U)  // and ENABLE
+
+#ifndef BARE_GUARD_BYTES
+#define BARE_GUARD_BYTES 0
+#endif
+#ifndef CPU_NO_EXTERNAL_MEMORY
+#define CPU_NO_EXTERNAL_MEMORY 0
+#endif
+
+// For a sum over the map: memories that need a region besides those of the areas.
+#define IS_LOW_CODE(origin, kind) (((origin) < 0x20000000U) && ((kind) == REGION_CODE))
+#define IS_APART(origin, bytes, kind) \
+  +((IS_LOW_RAM_REGION(origin, kind) || (HOLDS_CODE(kind) && !IS_LOW_CODE(origin, kind))) ? 1 : 0)
+
+enum {
+  REGIONS = 8,          // that every unit has
+  LOG2_LEAST = 8,       // of a region's bytes, with parts to leave out, or on ARMv6-M
+  FIXED = 6,            // regions of every board: three areas, null, both guards
+};
+_Static_assert(((BARE_GUARD_BYTES) == 0) ||
+                   (((BARE_GUARD_BYTES) >= 256) && (((BARE_GUARD_BYTES) & ((BARE_GUARD_BYTES)-1)) == 0)),
+               "a guard is a region");
+_Static_assert(((int)FIXED + (0 BOARDSMITH_REGIONS(IS_APART))) <= (int)REGIONS, "too many memories below 0x20000000");
+
+static void region(uint32_t number, uint32_t base, uint32_t attributes, uint32_t log2_bytes) {
+  MPU_RNR = number;
+  MPU_RBAR = base;
+  MPU_RASR = attributes | RASR_SIZE(log2_bytes);
+}
+
+// A region for bytes bytes from base on. What cannot be told by parts of a region is left out (whole), or in.
+static void cover(uint32_t number, uint32_t base, uint32_t bytes, uint32_t attributes, bool whole) {
+  uint32_t log2_bytes = LOG2_LEAST;
+  while ((log2_bytes < 31U) && (((base & ((1U << log2_bytes) - 1U)) + (uint64_t)bytes) > (1UL << log2_bytes))) {
+    log2_bytes++;
+  }
+  const uint32_t part = 1U << (log2_bytes - 3U);
+  const uint32_t from = base & ((1U << log2_bytes) - 1U);
+  const uint32_t slack = whole ? (part - 1U) : 0U;
+  const uint32_t first = (from + slack) / part;
+  const uint32_t end = (from + bytes + ((part - 1U) - slack)) / part;
+  const uint32_t in = ((1U << end) - 1U) & ~((1U << first) - 1U);
+  region(number, base - from, attributes | RASR_LEFT_OUT(~in & 0xFFU), log2_bytes);
+}
+
+// The last regions, for they count before all others.
+static void guards_on(uint32_t number) {
+#if (BARE_GUARD_BYTES) > 0
+  const uint32_t log2_bytes = 31U - (uint32_t)__builtin_clz((uint32_t)(BARE_GUARD_BYTES));
+  region(number, (uint32_t)(uintptr_t)bare_guard_start, RASR_XN | RASR_NO_ACCESS, log2_bytes);
+  region(number + 1U, (uint32_t)(uintptr_t)bare_handler_guard_start, RASR_XN | RASR_NO_ACCESS, log2_bytes);
+#else
+  (void)number;  // this CPU's file asks for none
+#endif
+}
+
+#define LOW_RAM(origin, bytes, kind)                                                            \
+  if (IS_LOW_RAM_REGION(origin, kind)) {                                                        \
+    cover(next, (origin), (bytes), RASR_XN | RASR_READ_WRITE | RASR_WRITE_BACK, false);         \
+    next++;                                                                                     \
+  }
+#define CODE(origin, bytes, kind)                                                \
+  if (IS_LOW_CODE(origin, kind)) {                                               \
+    /* Is in the first area. */                                                  \
+  } else if ((kind) == REGION_CODE) {                                            \
+    cover(next, (origin), (bytes), RASR_READ_ONLY | RASR_WRITE_THROUGH, true);   \
+    next++;                                                                      \
+  } else if ((kind) == REGION_MIXED) {                                           \
+    cover(next, (origin), (bytes), RASR_READ_WRITE | RASR_WRITE_BACK, false);    \
+    next++;                                                                      \
+  } else {                                                                       \
+    /* Another region of this map. */                                            \
+  }
+
+void cortexm_protect(void) {
+  uint32_t next = 3;
+  if ((MPU_TYPE & MPU_TYPE_DREGION) == 0U) {
+    return;
+  }
+  MPU_CTRL = 0;
+  barrier();
+  for (uint32_t i = 0; i < ((MPU_TYPE & MPU_TYPE_DREGION) >> 8); i++) {  // a boot loader may have left some
+    MPU_RNR = i;
+    MPU_RASR = 0;
+  }
+  region(0, 0x20000000U, RASR_XN | RASR_READ_WRITE | RASR_WRITE_BACK, 29);
+  // 0x60000000 to 0x9FFFFFFF, the fourth and fifth part of all addresses. A Cortex-M7 reads ahead there on its own; a
+  // memory controller that nobody has set up may never answer (ST's AN4861 and AN4838).
+  region(1, 0, RASR_XN | RASR_LEFT_OUT(0xE7U) |
+                   (((CPU_NO_EXTERNAL_MEMORY) != 0) ? RASR_NO_ACCESS : (RASR_READ_WRITE | RASR_WRITE_THROUGH)), 32);
+  // Where code is or nothing: the stack lies at RAM's start, and some chips let writes to nowhere pass.
+  region(2, 0, RASR_READ_ONLY | RASR_WRITE_THROUGH, 29);
+  BOARDSMITH_REGIONS(LOW_RAM)
+  BOARDSMITH_REGIONS(CODE)
+  if ((0 BOARDSMITH_REGIONS(HOLDS_NULL)) == 0) {
+    region(next, 0, RASR_XN | RASR_NO_ACCESS, LOG2_LEAST);
+    next++;
+  } else if ((0 BOARDSMITH_REGIONS(NULL_IS_NO_CODE)) != 0) {
+    region(next, 0, RASR_XN | RASR_READ_ONLY | RASR_WRITE_BACK, LOG2_LEAST);
+    next++;
+  } else {
+    // Code is there, which is read-only.
+  }
+  guards_on(next);
+  MPU_CTRL = MPU_CTRL_ON;
+  barrier();
+}

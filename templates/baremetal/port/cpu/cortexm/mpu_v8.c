@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// cortexm_protect (cortexm.h) by the memory protection unit of ARMv8-M: regions are multiples of 32 bytes, and an
+// access that two of them cover is a fault. The guards are the core's limit registers (core.c).
+//
+// Source: Armv8-M Architecture Reference Manual (DDI 0553), chapters B9 and D1.2; B8 for the default memory map, which
+// holds for all that no region covers.
+#include <stdint.h>
+
+#include "bare.h"
+#include "cpu/cortexm/cortexm.h"
+#include "cpu/cortexm/mpu.h"
+
+#define MPU_TYPE REG32(0xE000ED90U)
+#define MPU_CTRL REG32(0xE000ED94U)
+#define MPU_RNR REG32(0xE000ED98U)
+#define MPU_RBAR REG32(0xE000ED9CU)
+#define MPU_RLAR REG32(0xE000EDA0U)
+#define MPU_MAIR0 REG32(0xE000EDC0U)
+
+#define MPU_TYPE_DREGION 0xFF00U
+#define MPU_CTRL_ON 5U  // ENABLE, PRIVDEFENA: not in handlers of hard faults and NMI, which so can tell of any other
+
+#define RBAR_XN 1U
+#define RBAR_READ_WRITE (1U << 1)  // AP
+#define RBAR_READ_ONLY (3U << 1)
+#define RLAR_ENABLE 1U
+#define RLAR_WRITE_THROUGH (0U << 1)  // AttrIndx: what MAIR0 says
+#define RLAR_WRITE_BACK (1U << 1)
+#define MAIR0_BOTH 0xFFAAU  // 0: write-through, 1: write-back, which also allocates at a write
+
+enum {
+  REGIONS = 8,  // that every unit has
+  FIXED = 7,    // regions of every board at most: null twice, code, both areas, one of which code may lie in
+  NULL_BYTES = 256,
+};
+_Static_assert(((int)FIXED + (0 BOARDSMITH_REGIONS(IS_LOW_RAM))) <= (int)REGIONS, "too many memories below 0x20000000");
+
+static uint32_t used;
+
+static void region(uint32_t first, uint32_t last, uint32_t access, uint32_t memory) {
+  if (first < last) {
+    MPU_RNR = used;
+    MPU_RBAR = first | access;
+    MPU_RLAR = (last & ~31U) | memory | RLAR_ENABLE;
+    used++;
+  }
+}
+
+// What else lies in an area than code (or than the one memory that has code and variables) is not executable.
+static void area(uint32_t first, uint32_t last, uint32_t memory) {
+  const uint32_t origin = 0U BOARDSMITH_REGIONS(CODE_ORIGIN);
+  const uint32_t end = 0U BOARDSMITH_REGIONS(CODE_END);
+  if ((end <= first) || (origin > last)) {
+    region(first, last, RBAR_XN | RBAR_READ_WRITE, memory);
+  } else {
+    region(first, origin - 1U, RBAR_XN | RBAR_READ_WRITE, memory);
+    region(end, last, RBAR_XN | RBAR_READ_WRITE, memory);
+  }
+}
+
+#define LOW_RAM(origin, bytes, kind)                                                                                  \
+  if (IS_LOW_RAM_REGION(origin, kind)) {                                                                              \
+    region(((origin) == 0U) ? (uint32_t)NULL_BYTES : (origin), ((origin) + (bytes)) - 1U, RBAR_XN | RBAR_READ_WRITE, \
+           RLAR_WRITE_BACK);                                                                                          \
+  }
+#define CODE(origin, bytes, kind)                                                           \
+  if ((kind) == REGION_CODE) {                                                              \
+    region((origin), ((origin) + (bytes)) - 1U, RBAR_READ_ONLY, RLAR_WRITE_THROUGH);        \
+  }
+
+// No access is none of the rights that a region can give: two regions there take it.
+static void null_off(void) {
+  if ((0 BOARDSMITH_REGIONS(HOLDS_NULL)) == 0) {
+    region(0, (uint32_t)NULL_BYTES - 1U, RBAR_XN | RBAR_READ_ONLY, RLAR_WRITE_THROUGH);
+    region(0, (uint32_t)NULL_BYTES - 1U, RBAR_XN | RBAR_READ_ONLY, RLAR_WRITE_THROUGH);
+  } else if ((0 BOARDSMITH_REGIONS(NULL_IS_NO_CODE)) != 0) {
+    region(0, (uint32_t)NULL_BYTES - 1U, RBAR_XN | RBAR_READ_ONLY, RLAR_WRITE_BACK);
+  } else {
+    // Code is there, which is read-only.
+  }
+}
+
+void cortexm_protect(void) {
+  if ((MPU_TYPE & MPU_TYPE_DREGION) == 0U) {
+    return;
+  }
+  MPU_CTRL = 0;
+  barrier();
+  for (uint32_t i = 0; i < ((MPU_TYPE & MPU_TYPE_DREGION) >> 8); i++) {  // a boot loader may have left some
+    MPU_RNR = i;
+    MPU_RLAR = 0;
+  }
+  MPU_MAIR0 = MAIR0_BOTH;
+  used = 0;
+  null_off();
+  BOARDSMITH_REGIONS(CODE)
+  BOARDSMITH_REGIONS(LOW_RAM)
+  area(0x20000000U, 0x3FFFFFFFU, RLAR_WRITE_BACK);
+  area(0x60000000U, 0x9FFFFFFFU, RLAR_WRITE_THROUGH);
+  MPU_CTRL = MPU_CTRL_ON;
+  barrier();
+}

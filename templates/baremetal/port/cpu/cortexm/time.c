@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Time of every Cortex-M, and what the core does while it waits: one decision, because a counter that stands still in
+// sleep tells a wrong time.
+//
+// SysTick is the tick, the counter behind cpu_ticks, and what wakes the core. It counts the core's clock, also in sleep,
+// except on chips that stop that clock in WFI (CPU_SLEEP_STOPS_TICK); there the core waits awake. The cycle counter of
+// the DWT counts the same clock, but not in the sleep of a Cortex-M7, and in that of other cores it is the chip's choice
+// or depends on whether a debugger is connected: so it is not used.
+//
+// Sources: as core.c, sections of DDI 0403E. That CYCCNT stands still in WFI: RM0433 §7 (CSleep stops the CPU's clock),
+// and seen on STM32F7 and H7.
+#include <stddef.h>
+#include <stdint.h>
+
+#include "bare.h"
+#include "cpu/cortexm/cortexm.h"
+#include "port.h"
+
+#define SYST_CSR REG32(0xE000E010U)  // B3.3: SysTick
+#define SYST_RVR REG32(0xE000E014U)
+#define SYST_CVR REG32(0xE000E018U)
+#define ICSR REG32(0xE000ED04U)  // B3.2: system control block
+#define SHPR3 REG32(0xE000ED20U)
+
+#define SYST_CSR_ON 7U  // ENABLE, TICKINT, CLKSOURCE: the core's clock
+#define ICSR_PENDSTCLR (1U << 25)
+#define ICSR_PENDSTSET (1U << 26)
+#define TICK_PRIORITY 0x40000000U  // behind faults, before all that is external
+
+#ifndef CPU_SLEEP_STOPS_TICK
+#define CPU_SLEEP_STOPS_TICK 0
+#endif
+
+// ---- State -------------------------------------------------------------------------------------------------------
+
+typedef struct cortexm_timer {
+  uint64_t counts;         // up to the last edge
+  uint32_t period;         // counts in a tick
+  uint32_t part;           // of a tick that cpu_ticks_align took away, in counts
+  volatile uint32_t late;  // an edge was served so late that others may have been missed
+} cortexm_timer_t;
+
+static cortexm_timer_t timer;
+
+// ---- Idling ------------------------------------------------------------------------------------------------------
+
+void cpu_idle(void) {
+#if (CPU_SLEEP_STOPS_TICK) == 0
+  wait_for_interrupt();
+#endif
+}
+
+// ---- Time --------------------------------------------------------------------------------------------------------
+
+// Counts since the last edge. With an edge pending that its handler has not served, those since the one before.
+static uint32_t since_edge(void) {
+  uint32_t left = SYST_CVR;
+  const uint32_t missed = ((ICSR & ICSR_PENDSTSET) != 0U) ? timer.period : 0U;
+  if (missed != 0U) {
+    left = SYST_CVR;  // the one before may be from before the edge
+  }
+  return ((timer.period - 1U) - left) + missed;
+}
+
+// Waits until SysTick has loaded its first value; a moment, except in an emulator without a steady clock.
+static void wait_for_edge(void) {
+  for (uint32_t i = 0; (SYST_CVR == 0U) && (i < 1000000U); i++) {
+  }
+}
+
+void cortexm_time_on(void) {
+  timer.period = chip_core_hz() / BARE_TICK_HZ;
+  SHPR3 = (SHPR3 & 0x00FFFFFFU) | TICK_PRIORITY;
+  SYST_RVR = timer.period - 1U;
+  SYST_CVR = 0;
+  SYST_CSR = SYST_CSR_ON;
+  wait_for_edge();
+}
+
+uint64_t cpu_ticks(void) {
+  const uint32_t state = cpu_lock();
+  uint64_t counts = UINT64_MAX;
+  const uint32_t on = SYST_CSR & SYST_CSR_ON;
+  if ((on == SYST_CSR_ON) && (SYST_RVR == (timer.period - 1U)) && (timer.late == 0U)) {
+    counts = timer.counts + since_edge();
+  }
+  cpu_unlock(state);
+  return counts;
+}
+
+uint32_t cpu_ticks_hz(void) { return chip_core_hz(); }
+
+// It also counts for the time budget and the watchdog: many short measurements, each with its own start, would else
+// leave the tick no time to come.
+void cpu_ticks_align(void) {
+  const uintptr_t caller = (uintptr_t)__builtin_return_address(0) & ~(uintptr_t)1U;
+  fault_context_t at = {.flags = FAULT_PC_VALID | FAULT_SP_VALID, .pc = caller - 2U, .lr = caller};
+  const uint32_t state = cpu_lock();
+  const uint32_t past = since_edge();
+  ICSR = ICSR_PENDSTCLR;  // it is in past
+  timer.counts += past;
+  timer.late = 0;
+  timer.part += past;
+  while (timer.part >= timer.period) {
+    timer.part -= timer.period;
+    at.sp = (uintptr_t)__builtin_dwarf_cfa();
+    boardsmith_port.complete(boardsmith_port.ctx, &at);
+    bare_tick(&at);
+  }
+  SYST_CVR = 0;
+  wait_for_edge();
+  cpu_unlock(state);
+}
+
+// One edge can be pending, so that this cannot know how many there were: it counts one, and takes others for possible if
+// it comes more than a 64th of a tick after the last. All that rightly keeps it out is shorter than that.
+void cortexm_time_tick(void) {
+  timer.counts += timer.period;
+  if (((timer.period - 1U) - SYST_CVR) > (timer.period / 64U)) {
+    timer.late = 1;
+  }
+}
+
+void cortexm_time_at_fault(void) {
+  if ((ICSR & ICSR_PENDSTSET) != 0U) {
+    timer.late = 1;  // the tick was kept out, nobody knows for how long
+  }
+}

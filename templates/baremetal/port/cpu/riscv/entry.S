@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The first instructions after a reset, and the way into and out of every trap. For RV32 and RV64 in machine mode
+ * (privileged architecture 1.10 or later), with or without floating point.
+ *
+ * mscratch holds the end of the handlers' stack while a thread runs and 0 while a handler does: so a trap inside of a
+ * handler is recognised, and no trap ever writes to the stack that it interrupted, which may be the broken one.
+ */
+#include "cpu/riscv/riscv.h"
+
+#if __riscv_xlen == 64
+#define SREG sd
+#define LREG ld
+#define WORD 8
+#else
+#define SREG sw
+#define LREG lw
+#define WORD 4
+#endif
+
+#ifndef __riscv_flen
+#define FP_BYTES 0
+#elif __riscv_flen == 64
+#define FSREG fsd
+#define FLREG fld
+#define FP_BYTES (22 * 8)
+#else
+#define FSREG fsw
+#define FLREG flw
+#define FP_BYTES (24 * 4)
+#endif
+
+#define FRAME_BYTES (FRAME_WORDS * WORD)
+#define FP(n) (FRAME_BYTES + (n) * (__riscv_flen / 8))
+#define X(n) (((n) - 1) * WORD)
+
+#define MSTATUS_MIE 0x8
+#define MSTATUS_FS_INITIAL 0x2000
+
+/* Applies OP to the registers x5 to x31 and their places in the frame (x1 to x4 are not like the others). */
+.macro all_x op
+  .irp n, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31
+  \op x\n, X(\n)(sp)
+  .endr
+.endm
+
+#if FP_BYTES > 0
+/* Those floating-point registers that a C function may change: ft0-7, fa0-7, ft8-11. */
+.macro all_f op
+  .set i, 0
+  .irp n, 0, 1, 2, 3, 4, 5, 6, 7, 10, 11, 12, 13, 14, 15, 16, 17, 28, 29, 30, 31
+  \op f\n, FP(i)(sp)
+  .set i, i + 1
+  .endr
+.endm
+#endif
+
+  .section .boardsmith.vectors, "ax", @progbits
+  .globl bare_entry
+  .type bare_entry, @function
+bare_entry:
+  .cfi_startproc
+  .cfi_undefined ra
+  csrci mstatus, MSTATUS_MIE
+  csrw mie, zero
+  .option push
+  .option norelax
+  la gp, __global_pointer$
+  .option pop
+  la t0, bare_trap
+  csrw mtvec, t0
+  la t0, bare_handler_stack_end
+  csrw mscratch, t0
+  la sp, bare_stack_end
+  la tp, bare_tls_start
+  csrr t0, mhartid
+  bnez t0, park
+#if FP_BYTES > 0
+  li t0, MSTATUS_FS_INITIAL
+  csrs mstatus, t0
+  fscsr zero
+#endif
+  call chip_early
+  call riscv_start
+park: /* a hart that is not ours */
+  wfi
+  j park
+  .cfi_endproc
+  .size bare_entry, . - bare_entry
+
+  .text
+  .globl riscv_restart
+  .type riscv_restart, @function
+riscv_restart:
+  csrci mstatus, MSTATUS_MIE
+  la t0, bare_entry
+  jr t0
+  .size riscv_restart, . - riscv_restart
+
+  .balign 4
+  .globl bare_trap
+  .type bare_trap, @function
+bare_trap:
+  csrrw sp, mscratch, sp
+  bnez sp, from_thread
+  la sp, bare_handler_stack_end /* it is not going back: its frames are given up */
+from_thread:
+  addi sp, sp, -(FRAME_BYTES + FP_BYTES)
+  SREG x1, X(1)(sp)
+  SREG x3, X(3)(sp)
+  SREG x4, X(4)(sp)
+  all_x SREG
+  csrrw t0, mscratch, zero
+  SREG t0, X(2)(sp)
+  csrr t0, mepc
+  SREG t0, (FRAME_PC * WORD)(sp)
+  csrr t0, mcause
+  SREG t0, (FRAME_CAUSE * WORD)(sp)
+  csrr t0, mtval
+  SREG t0, (FRAME_VALUE * WORD)(sp)
+  csrr t0, mstatus
+  SREG t0, (FRAME_STATUS * WORD)(sp)
+#if FP_BYTES > 0
+  li t0, MSTATUS_FS_INITIAL /* code may have switched it off, and here it must work */
+  csrs mstatus, t0
+  all_f FSREG
+  frcsr t0
+  sw t0, FP(20)(sp)
+#endif
+  .option push
+  .option norelax
+  la gp, __global_pointer$ /* whatever the code that was interrupted has done to them */
+  .option pop
+  la tp, bare_tls_start
+  mv a0, sp
+  call riscv_trap
+#if FP_BYTES > 0
+  lw t0, FP(20)(sp)
+  fscsr t0
+  all_f FLREG
+#endif
+  LREG t0, (FRAME_STATUS * WORD)(sp)
+  csrw mstatus, t0
+  LREG t0, (FRAME_PC * WORD)(sp)
+  csrw mepc, t0
+  addi t0, sp, FRAME_BYTES + FP_BYTES
+  csrw mscratch, t0
+  LREG x1, X(1)(sp)
+  LREG x3, X(3)(sp)
+  LREG x4, X(4)(sp)
+  all_x LREG
+  LREG sp, X(2)(sp)
+  mret
+  .size bare_trap, . - bare_trap

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What core.c and entry.S share, and what they want from a RISC-V chip beyond bare.h. One hart in machine mode, with
+// a CLINT (mtime, mtimecmp) and a PLIC as the SiFive manuals and the RISC-V platform specifications lay them out. Not
+// for cores with a CLIC or an interrupt controller of their own: those want another CPU file.
+//
+// A board file's `defines`:
+//   CLINT_BASE      core-local interruptor: mtimecmp of hart 0 at +0x4000, mtime at +0xbff8
+//   MTIME_HZ        counts of mtime per second
+//   PLIC_BASE       interrupt controller
+//   PLIC_CONTEXT    the PLIC's context of hart 0 in machine mode, default 0
+//   BARE_GUARD_BYTES  of the guard below the stack, a power of two from 16; 0 (default): none, an overflow is then found at
+//                   the next tick or fault
+#ifndef BOARDSMITH_RISCV_H_
+#define BOARDSMITH_RISCV_H_
+
+// Where things lie in a saved frame, in words: x1 to x31, then these.
+#define FRAME_PC 31
+#define FRAME_CAUSE 32
+#define FRAME_VALUE 33
+#define FRAME_STATUS 34
+#define FRAME_WORDS 36  // a multiple of 16 bytes
+
+#ifndef __ASSEMBLER__
+
+#include <stdint.h>
+
+#include "fault.h"
+
+#define READ_CSR(name)                                  \
+  __extension__({                                       \
+    uintptr_t value_;                                   \
+    __asm__ volatile("csrr %0, " name : "=r"(value_));  \
+    value_;                                             \
+  })
+#define WRITE_CSR(name, value) __asm__ volatile("csrw " name ", %0" ::"r"((uintptr_t)(value)) : "memory")
+#define SET_CSR(name, bits) __asm__ volatile("csrs " name ", %0" ::"r"((uintptr_t)(bits)) : "memory")
+
+// Sleeps until an interrupt is pending that mie enables, masked or not.
+static inline void wait_for_interrupt(void) { __asm__ volatile("wfi" ::: "memory"); }
+
+// What a trap interrupted. Written by bare_trap (entry.S), which also keeps the floating-point registers.
+typedef struct riscv_frame {
+  uintptr_t x[31];   // x1 to x31
+  uintptr_t pc;      // mepc
+  uintptr_t cause;   // mcause
+  uintptr_t value;   // mtval
+  uintptr_t status;  // mstatus
+  uintptr_t unused;
+} riscv_frame_t;
+
+_Static_assert(sizeof(riscv_frame_t) == FRAME_WORDS * sizeof(uintptr_t), "entry.S saves this frame");
+
+// Resets the chip; returns if that cannot be done or takes a while, and then the firmware starts again from
+// bare_entry. Weak default: returns at once.
+void chip_reset(void);
+
+// From entry.S: .data and .bss, then main. From bare_trap: everything that interrupts.
+_Noreturn void riscv_start(void);
+void riscv_trap(const riscv_frame_t* frame);
+
+// Starts again at bare_entry, with interrupts masked.
+_Noreturn void riscv_restart(void);
+
+// ---- What time.c gives ---------------------------------------------------------------------------------------------
+
+// Starts the tick and enables its interrupt, and chooses the counter behind cpu_ticks. Interrupts are masked.
+void riscv_time_on(void);
+
+// From any interrupt, with interrupts masked: at as for bare_tick.
+void riscv_time_tick(const fault_context_t* at);
+
+#endif  // __ASSEMBLER__
+
+#endif  // BOARDSMITH_RISCV_H_
