@@ -5,5 +5,7 @@ package main
 
 import (
 	//mage:import
+	_ "github.com/boardsmith/boardsmith/internal/develop"
+	//mage:import
 	_ "github.com/boardsmith/boardsmith/targets"
 )

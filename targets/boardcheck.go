@@ -18,7 +18,7 @@ import (
 
 // boardCheck loads the board, generates a project of the bundled sample for each of its templates, and builds them
 // where its compiler is here. What is missing to build or run is told last, so that the rest has been checked.
-func (s *session) boardCheck(ctx context.Context, name string) error {
+func (s *invocation) boardCheck(ctx context.Context, name string) error {
 	search, err := s.search()
 	if err != nil {
 		return err
@@ -27,12 +27,12 @@ func (s *session) boardCheck(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	s.out.printf("board %s: loads from %s", b.Name, strings.Join(b.Files, ", "))
+	s.Printf("board %s: loads from %s", b.Name, strings.Join(b.Files, ", "))
 	compiler, emulator, err := project.MissingTools(ctx, b)
 	if err != nil {
 		return err
 	}
-	r := record{"status": "done", "board": b.Name, "files": b.Files, "link": b.Link.Kind, "runner": b.Flash.Runner}
+	r := fields{"status": "done", "board": b.Name, "files": b.Files, "link": b.Link.Kind, "runner": b.Flash.Runner}
 	for _, t := range b.Templates {
 		size, err := s.tryBoard(ctx, name, t, search, len(compiler) == 0)
 		if err != nil {
@@ -45,13 +45,13 @@ func (s *session) boardCheck(ctx context.Context, name string) error {
 	if err := lacking(compiler, emulator); err != nil {
 		return err
 	}
-	s.out.printf("board %s: good; link %s, flash runner %s", b.Name, b.Link.Kind, b.Flash.Runner)
-	s.out.line(r)
+	s.Printf("board %s: good; link %s, flash runner %s", b.Name, b.Link.Kind, b.Flash.Runner)
+	s.JSONLine(r)
 	return nil
 }
 
 // tryBoard makes a project of the sample in a folder that goes away again, and builds it if told so.
-func (s *session) tryBoard(ctx context.Context, board, template string, search []string, build bool) (*project.Size, error) {
+func (s *invocation) tryBoard(ctx context.Context, board, template string, search []string, build bool) (*project.Size, error) {
 	dir, err := os.MkdirTemp("", "boardsmith-")
 	if err != nil {
 		return nil, err
@@ -61,8 +61,8 @@ func (s *session) tryBoard(ctx context.Context, board, template string, search [
 	if err := os.WriteFile(model, samples.Archive(), 0o644); err != nil {
 		return nil, err
 	}
-	bar := s.out.lasts("building the sample", 0)
-	defer bar.end()
+	bar := s.Start("building the sample", 0)
+	defer bar.End()
 	p, err := project.Generate(ctx, filepath.Join(dir, "project"), project.Spec{
 		Board: board, Template: template, Model: model, Env: project.Env{Log: s.log, Progress: s.progressed, Path: search},
 	})
@@ -70,7 +70,7 @@ func (s *session) tryBoard(ctx context.Context, board, template string, search [
 		return nil, err
 	}
 	defer p.Close()
-	s.out.printf("board %s: template %s has all %d sources", p.Board().Name, template, len(p.Board().Sources))
+	s.Printf("board %s: template %s has all %d sources", p.Board().Name, template, len(p.Board().Sources))
 	if !build {
 		return nil, nil
 	}
@@ -78,7 +78,7 @@ func (s *session) tryBoard(ctx context.Context, board, template string, search [
 	if err != nil {
 		return nil, err
 	}
-	s.out.printf("board %s: the sample builds: text %d, data %d, bss %d bytes", p.Board().Name, image.Size.Text, image.Size.Data, image.Size.BSS)
+	s.Printf("board %s: the sample builds: text %d, data %d, bss %d bytes", p.Board().Name, image.Size.Text, image.Size.Data, image.Size.BSS)
 	return &image.Size, nil
 }
 

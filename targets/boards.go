@@ -12,7 +12,7 @@ import (
 	"github.com/boardsmith/boardsmith/boards"
 )
 
-func (s *session) boards(context.Context) error {
+func (s *invocation) boards(context.Context) error {
 	in, err := s.search()
 	if err != nil {
 		return err
@@ -20,25 +20,25 @@ func (s *session) boards(context.Context) error {
 	for _, name := range boards.List(in) {
 		b, err := boards.Find(name, in)
 		if err != nil { // the others are good all the same
-			s.out.notef("note: %s cannot be used: %v", name, err)
+			s.Notef("note: %s cannot be used: %v", name, err)
 			continue
 		}
-		s.out.printf("%-20s %s", name, b.Doc)
-		s.out.line(record{"status": "done", "board": name, "doc": b.Doc})
+		s.Printf("%-20s %s", name, b.Doc)
+		s.JSONLine(fields{"status": "done", "board": name, "doc": b.Doc})
 	}
 	return nil
 }
 
 // search is where boards and templates are looked for besides the shipped ones.
-func (s *session) search() ([]string, error) {
-	c, err := findConfig(s.dir)
+func (s *invocation) search() ([]string, error) {
+	c, err := findConfig(s.Dir)
 	if err != nil {
 		return nil, err
 	}
-	return searchPath(s.env, c), nil
+	return searchPath(s.Env, c), nil
 }
 
-func (s *session) boardShow(name string) error {
+func (s *invocation) boardShow(name string) error {
 	path, err := s.search()
 	if err != nil {
 		return err
@@ -47,20 +47,20 @@ func (s *session) boardShow(name string) error {
 	if err != nil {
 		return err
 	}
-	s.out.printf("%s: %s", b.Name, b.Doc)
+	s.Printf("%s: %s", b.Name, b.Doc)
 	lines, err := fieldLines(b)
 	if err != nil {
 		return err
 	}
 	for _, l := range lines {
-		s.out.printf("  %-24s %-44s %s:%d", l.field, l.text, l.origin.File, l.origin.Line)
+		s.Printf("  %-24s %-44s %s:%d", l.field, l.text, l.origin.File, l.origin.Line)
 	}
-	s.out.printf("options:")
+	s.Printf("options:")
 	for _, o := range b.Options() {
-		s.out.printf("  %-18s %s (%s)", o.Name+"="+o.Default, o.Help, optionRange(o))
-		s.out.line(record{"status": "done", "board": b.Name, "option": o.Name, "default": o.Default, "help": o.Help, "range": optionRange(o)})
+		s.Printf("  %-18s %s (%s)", o.Name+"="+o.Default, o.Help, optionRange(o))
+		s.JSONLine(fields{"status": "done", "board": b.Name, "option": o.Name, "default": o.Default, "help": o.Help, "range": optionRange(o)})
 	}
-	s.out.line(record{"status": "done", "board": b.Name, "doc": b.Doc, "files": b.Files, "merged": b})
+	s.JSONLine(fields{"status": "done", "board": b.Name, "doc": b.Doc, "files": b.Files, "merged": b})
 	return nil
 }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/boardsmith/boardsmith/cache"
 )
 
-func (s *session) cacheList(context.Context) error {
+func (s *invocation) cacheList(context.Context) error {
 	c, err := s.cache()
 	if err != nil {
 		return err
@@ -23,39 +23,39 @@ func (s *session) cacheList(context.Context) error {
 	var sum int64
 	for _, e := range list {
 		sum += e.Bytes
-		r := record{"status": "done", "key": fmt.Sprintf("%x", e.Key), "bytes": e.Bytes, "used": e.Used.UTC().Format(time.RFC3339)}
+		r := fields{"status": "done", "key": fmt.Sprintf("%x", e.Key), "bytes": e.Bytes, "used": e.Used.UTC().Format(time.RFC3339)}
 		what := ""
 		if e.Label != "" {
 			id, board, _ := strings.Cut(e.Label, "-")
 			r["build_id"], r["board"] = id, board
 			what = fmt.Sprintf("  image of build %s for %s", id, board)
 		}
-		s.out.printf("%x  %9d B  used %s%s", e.Key[:8], e.Bytes, e.Used.Format(time.DateTime), what)
-		s.out.line(r)
+		s.Printf("%x  %9d B  used %s%s", e.Key[:8], e.Bytes, e.Used.Format(time.DateTime), what)
+		s.JSONLine(r)
 	}
 	limit, err := s.cacheLimit()
 	if err != nil {
 		return err
 	}
-	s.out.printf("cache: %d entries, %s of at most %d MiB", len(list), bytesText(sum), limit>>20)
-	s.out.line(record{"status": "done", "entries": len(list), "bytes": sum, "limit": limit})
+	s.Printf("cache: %d entries, %s of at most %d MiB", len(list), bytesText(sum), limit>>20)
+	s.JSONLine(fields{"status": "done", "entries": len(list), "bytes": sum, "limit": limit})
 	return nil
 }
 
-func (s *session) cacheVerify(ctx context.Context) error {
+func (s *invocation) cacheVerify(ctx context.Context) error {
 	c, err := s.cache()
 	if err != nil {
 		return err
 	}
-	bar := s.out.lasts("verify", 0)
+	bar := s.Start("verify", 0)
 	sweep, err := c.Verify(func(e cache.EntryInfo, good bool) error {
 		if !good {
-			s.out.printf("%x  damaged, removed", e.Key[:8])
-			s.out.line(record{"status": "done", "key": fmt.Sprintf("%x", e.Key), "bytes": e.Bytes, "error": "damaged, removed"})
+			s.Printf("%x  damaged, removed", e.Key[:8])
+			s.JSONLine(fields{"status": "done", "key": fmt.Sprintf("%x", e.Key), "bytes": e.Bytes, "error": "damaged, removed"})
 		}
 		return ctx.Err()
 	})
-	bar.end()
+	bar.End()
 	if err != nil {
 		return err
 	}
@@ -63,7 +63,7 @@ func (s *session) cacheVerify(ctx context.Context) error {
 	return nil
 }
 
-func (s *session) cacheGC(context.Context) error {
+func (s *invocation) cacheGC(context.Context) error {
 	limit, err := s.cacheLimit()
 	if err != nil {
 		return err
@@ -80,7 +80,7 @@ func (s *session) cacheGC(context.Context) error {
 	return nil
 }
 
-func (s *session) tellSweep(sweep cache.Sweep, which string) {
-	s.out.printf("cache: %d entries, %s; removed %d %s, %s", sweep.Entries, bytesText(sweep.Bytes), sweep.Removed, which, bytesText(sweep.Freed))
-	s.out.line(record{"status": "done", "entries": sweep.Entries, "bytes": sweep.Bytes, "removed": sweep.Removed, "freed": sweep.Freed})
+func (s *invocation) tellSweep(sweep cache.Sweep, which string) {
+	s.Printf("cache: %d entries, %s; removed %d %s, %s", sweep.Entries, bytesText(sweep.Bytes), sweep.Removed, which, bytesText(sweep.Freed))
+	s.JSONLine(fields{"status": "done", "entries": sweep.Entries, "bytes": sweep.Bytes, "removed": sweep.Removed, "freed": sweep.Freed})
 }

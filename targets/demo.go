@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/toolbox"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/samples"
 )
@@ -19,9 +20,9 @@ const demoShown = 4
 // demoInputs replaces the user's inputs: the demo is always the same.
 var demoInputs = map[string]string{"BOARD": "host", "MODEL": "", "MODULE": "", "PROJECT": "", "TEMPLATE": "", "OPTIONS": "", "TARGET": ""}
 
-func (s *session) demo(ctx context.Context) error {
-	outer := s.env
-	s.env = func(name string) string {
+func (s *invocation) demo(ctx context.Context) error {
+	outer := s.Env
+	s.Env = func(name string) string {
 		if v, ok := demoInputs[name]; ok {
 			return v
 		}
@@ -49,24 +50,19 @@ func (s *session) demo(ctx context.Context) error {
 
 // demoBuild builds the bundled model's firmware. On a fresh system, what is missing is installed first where that needs
 // no question.
-func (s *session) demoBuild(ctx context.Context) error {
-	s.out.printf("Building firmware for this computer from the bundled model, a network that reads handwritten digits …")
+func (s *invocation) demoBuild(ctx context.Context) error {
+	s.Printf("Building firmware for this computer from the bundled model, a network that reads handwritten digits …")
 	err := s.build(ctx)
 	if failure.Of(err) != failure.ToolMissing {
 		return err
 	}
-	s.out.notef("%v: trying to install it", err)
-	var lacking []tool
-	for _, t := range tools {
-		if t.needed && !probe(ctx, t).here {
-			lacking = append(lacking, t)
-		}
-	}
-	if len(lacking) == 0 {
+	s.Notef("%v: trying to install it", err)
+	wasMissing, setupErr := toolbox.SetupNeeded(ctx, s.Console)
+	if !wasMissing {
 		return err
 	}
-	if _, err := s.install(ctx, lacking); err != nil {
-		return err
+	if setupErr != nil {
+		return setupErr
 	}
 	return s.build(ctx)
 }
@@ -77,17 +73,17 @@ type score struct {
 }
 
 // readDigits lets the firmware read the whole test set and compares each answer with the reference, bit for bit.
-func (s *session) readDigits(ctx context.Context, c *connection, input string, set *samples.TestSet) error {
+func (s *invocation) readDigits(ctx context.Context, c *connection, input string, set *samples.TestSet) error {
 	var sc score
 	var wrong []string
-	bar := s.out.lasts("reading digits", set.Len())
-	defer bar.end()
+	bar := s.Start("reading digits", set.Len())
+	defer bar.End()
 	for i := range set.Len() {
 		outputs, err := c.infer(ctx, []ndarray.Named{{Name: input, Array: set.Image(i)}})
 		if err != nil {
 			return err
 		}
-		bar.add(1)
+		bar.Add(1)
 		said, ok := argMax(outputs[0])
 		if !ok {
 			return failure.New(failure.WrongAnswer, "", "the firmware answered %v %s, which is no digit", outputs[0].DType, ndarray.ShapeString(outputs[0].Shape))
@@ -110,11 +106,11 @@ func (s *session) readDigits(ctx context.Context, c *connection, input string, s
 	if err != nil {
 		return err
 	}
-	bar.end()
+	bar.End()
 	return s.demoResult(sc, wrong, t)
 }
 
-func (s *session) drawDigit(image *ndarray.Array, said, label int64) {
+func (s *invocation) drawDigit(image *ndarray.Array, said, label int64) {
 	verdict := "right"
 	if said != label {
 		verdict = fmt.Sprintf("wrong: it is a %d", label)
@@ -124,22 +120,22 @@ func (s *session) drawDigit(image *ndarray.Array, said, label int64) {
 		if y == 3 {
 			note = fmt.Sprintf("   the firmware says %d (%s)", said, verdict)
 		}
-		s.out.printf("    %s%s", line, note)
+		s.Printf("    %s%s", line, note)
 	}
-	s.out.printf("")
+	s.Printf("")
 }
 
-func (s *session) demoResult(sc score, wrong []string, times timing) error {
+func (s *invocation) demoResult(sc score, wrong []string, times timing) error {
 	accuracy := 100 * float64(sc.right) / float64(sc.all)
-	s.out.printf("%d of %d test images read right: %.1f %%", sc.right, sc.all, accuracy)
-	s.out.printf("logits equal to the reference bit for bit: %d of %d images", sc.exact, sc.all)
+	s.Printf("%d of %d test images read right: %.1f %%", sc.right, sc.all, accuracy)
+	s.Printf("logits equal to the reference bit for bit: %d of %d images", sc.exact, sc.all)
 	took := s.tellTime(times)
 	if sc.exact != sc.all {
 		return failure.New(failure.WrongAnswer, "", "%d answers differ from the reference: %s", sc.all-sc.exact, strings.Join(wrong, "; "))
 	}
-	r := s.record()
+	r := s.projectFields()
 	r["accuracy"], r["right"], r["exact"], r["images"], r["time"] = accuracy, sc.right, sc.exact, sc.all, took
-	s.out.line(r)
-	s.out.printf("The firmware is in %s. Next: MODEL=your.tar INPUT=your.npz go tool mage build flash run", shown(s.dir, s.project.Dir()))
+	s.JSONLine(r)
+	s.Printf("The firmware is in %s. Next: MODEL=your.tar INPUT=your.npz go tool mage build flash run", shown(s.Dir, s.project.Dir()))
 	return nil
 }

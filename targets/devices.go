@@ -4,6 +4,7 @@ package targets
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,7 +19,7 @@ import (
 )
 
 // devices lists probes, ports and emulated boards; with SAVE=1 it asks those that can be asked, and writes bench.json.
-func (s *session) devices(ctx context.Context) error {
+func (s *invocation) devices(ctx context.Context) error {
 	in, err := s.inputs()
 	if err != nil {
 		return err
@@ -31,23 +32,23 @@ func (s *session) devices(ctx context.Context) error {
 		s.printDevice(in, d, all)
 	}
 	if len(all) == 0 {
-		s.out.printf("devices: no probe, no serial port, and no emulated board was used yet (BOARD=microbit go tool mage virtual:up starts one)")
+		s.Printf("devices: no probe, no serial port, and no emulated board was used yet (BOARD=microbit go tool mage virtual:up starts one)")
 	}
-	if s.env.set("SAVE") {
+	if s.Env.On("SAVE") {
 		if err := s.saveBench(ctx, in, all); err != nil {
 			return err
 		}
 	}
-	s.out.line(record{"status": "done", "devices": len(all)})
+	s.JSONLine(fields{"status": "done", "devices": len(all)})
 	return nil
 }
 
-func (s *session) printDevice(in *inputs, d project.Attached, all []project.Attached) {
-	words := []string{first(strings.Join(d.Boards, " or "), "of no known board")}
+func (s *invocation) printDevice(in *inputs, d project.Attached, all []project.Attached) {
+	words := []string{cmp.Or(strings.Join(d.Boards, " or "), "of no known board")}
 	if d.What != "" {
 		words = append(words, d.What)
 	}
-	r := record{"status": "done", "boards": append([]string{}, d.Boards...), "probe": d.Probe, "port": d.Port, "usb": d.USB, "path": d.Path, "interface": d.Interface, "what": d.What, "virtual": d.Virtual, "runs": d.Runs}
+	r := fields{"status": "done", "boards": append([]string{}, d.Boards...), "probe": d.Probe, "port": d.Port, "usb": d.USB, "path": d.Path, "interface": d.Interface, "what": d.What, "virtual": d.Virtual, "runs": d.Runs}
 	for _, f := range []struct{ name, value string }{{"serial", d.Probe}, {"port", d.Port}, {"USB", d.USB}, {"path", d.Path}, {"interface", d.Interface}} {
 		if f.value != "" {
 			words = append(words, f.name+" "+f.value)
@@ -62,14 +63,14 @@ func (s *session) printDevice(in *inputs, d project.Attached, all []project.Atta
 			r["name"] = b.Name
 		}
 	}
-	s.out.printf("%s", strings.Join(words, ", "))
-	s.out.line(r)
+	s.Printf("%s", strings.Join(words, ", "))
+	s.JSONLine(r)
 }
 
 // saveBench notes the attached devices: each that could be one board only, or the one that DEVICE names for BOARD. Each is
 // asked for its chip.
-func (s *session) saveBench(ctx context.Context, in *inputs, all []project.Attached) error {
-	path := benchPath(s.dir)
+func (s *invocation) saveBench(ctx context.Context, in *inputs, all []project.Attached) error {
+	path := benchPath(s.Dir)
 	noted := 0
 	for _, d := range all {
 		b := s.kindOf(in, d)
@@ -78,15 +79,15 @@ func (s *session) saveBench(ctx context.Context, in *inputs, all []project.Attac
 		}
 		n, answers, err := s.ask(ctx, in, b, d)
 		if err != nil {
-			return fmt.Errorf("%s: %w", first(d.Probe, d.Port), err)
+			return fmt.Errorf("%s: %w", cmp.Or(d.Probe, d.Port), err)
 		}
 		if !answers && severalPorts(b, d, all) {
 			continue // the UART may be another one
 		}
 		n = in.bench.Note(n)
 		noted++
-		s.out.printf("%s: %s, probe %s, chip %s", n.Name, n.Board, n.Probe, first(n.Chip, "not known: no firmware of boardsmith's answered"))
-		s.out.line(record{"status": "done", "name": n.Name, "board": n.Board, "probe": n.Probe, "chip": n.Chip})
+		s.Printf("%s: %s, probe %s, chip %s", n.Name, n.Board, n.Probe, cmp.Or(n.Chip, "not known: no firmware of boardsmith's answered"))
+		s.JSONLine(fields{"status": "done", "name": n.Name, "board": n.Board, "probe": n.Probe, "chip": n.Chip})
 	}
 	if noted == 0 {
 		return failure.New(failure.ProbeMissing, "say which kind it is: BOARD=… DEVICE=<serial, path or port> SAVE=1 go tool mage devices", "none of the devices is known to be one board")
@@ -94,14 +95,14 @@ func (s *session) saveBench(ctx context.Context, in *inputs, all []project.Attac
 	if err := in.bench.Write(path); err != nil {
 		return err
 	}
-	s.out.printf("wrote %s", shown(s.dir, path))
+	s.Printf("wrote %s", shown(s.Dir, path))
 	return nil
 }
 
 // kindOf is the board that a device is, nil if that is not known.
-func (s *session) kindOf(in *inputs, d project.Attached) *boards.Board {
+func (s *invocation) kindOf(in *inputs, d project.Attached) *boards.Board {
 	name := ""
-	switch asked := s.env("BOARD"); {
+	switch asked := s.Env("BOARD"); {
 	case len(d.Boards) == 1 && (asked == "" || asked == d.Boards[0]):
 		name = d.Boards[0]
 	case asked != "" && in.device != "" && !d.Virtual:
@@ -134,13 +135,13 @@ func severalPorts(b *boards.Board, d project.Attached, all []project.Attached) b
 }
 
 // ask attaches a device and asks it what it is.
-func (s *session) ask(ctx context.Context, in *inputs, b *boards.Board, d project.Attached) (n project.BenchDevice, answers bool, err error) {
-	n = project.BenchDevice{Name: s.env("NAME"), Board: b.Name, Probe: d.Probe}
+func (s *invocation) ask(ctx context.Context, in *inputs, b *boards.Board, d project.Attached) (n project.BenchDevice, answers bool, err error) {
+	n = project.BenchDevice{Name: s.Env("NAME"), Board: b.Name, Probe: d.Probe}
 	e := s.projectEnv(in)
 	if e.Flasher == "none" {
 		e.Flasher = ""
 	}
-	which := first(d.Port, d.Path, d.Probe)
+	which := cmp.Or(d.Port, d.Path, d.Probe)
 	if d.Virtual {
 		which = d.Probe
 	}
@@ -154,15 +155,15 @@ func (s *session) ask(ctx context.Context, in *inputs, b *boards.Board, d projec
 }
 
 // monitor shows what goes over the device's link until it is interrupted.
-func (s *session) monitor(ctx context.Context) error {
+func (s *invocation) monitor(ctx context.Context) error {
 	d, image, err := s.monitored(ctx)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = s.detach() }()
 	m := project.Monitoring{Show: func(line string) {
-		s.out.printf("%s", line)
-		s.out.line(record{"status": "running", "line": line})
+		s.Printf("%s", line)
+		s.JSONLine(fields{"status": "running", "line": line})
 	}}
 	var recording bytes.Buffer
 	if s.in.output != "" {
@@ -171,13 +172,13 @@ func (s *session) monitor(ctx context.Context) error {
 		}
 		m.Record = &recording
 	}
-	s.out.notef("monitor: Ctrl-C ends it")
+	s.Notef("monitor: Ctrl-C ends it")
 	err = d.Monitor(ctx, image, m)
 	if m.Record != nil {
 		if failed := os.WriteFile(s.in.output, recording.Bytes(), 0o644); failed != nil {
 			return failure.New(failure.Config, "choose an OUTPUT that can be written", "OUTPUT: %w", failed)
 		}
-		s.out.notef("wrote %s", s.in.output)
+		s.Notef("wrote %s", s.in.output)
 	}
 	if ctx.Err() != nil {
 		return nil // that is how it ends
@@ -186,7 +187,7 @@ func (s *session) monitor(ctx context.Context) error {
 }
 
 // monitored is the device to listen to: with a probe it is taken as it is, any other runs the image that was built.
-func (s *session) monitored(ctx context.Context) (*project.Device, *project.Image, error) {
+func (s *invocation) monitored(ctx context.Context) (*project.Device, *project.Image, error) {
 	in, b, err := s.boardOf()
 	if err != nil {
 		return nil, nil, err
@@ -205,7 +206,7 @@ func (s *session) monitored(ctx context.Context) (*project.Device, *project.Imag
 }
 
 // virtual tells BOARD's emulated chip to do something.
-func (s *session) virtual(ctx context.Context, do string) error {
+func (s *invocation) virtual(ctx context.Context, do string) error {
 	in, b, err := s.boardOf()
 	if err != nil {
 		return err
@@ -224,7 +225,7 @@ func (s *session) virtual(ctx context.Context, do string) error {
 		state = "runs, port " + v.Port
 	}
 	done := map[string]string{"erase": ", its flash was erased", "swap": ", a new chip is on it"}[do]
-	s.out.printf("virtual: board %s, probe %s, %s%s", b.Name, v.Probe, state, done)
-	s.out.line(record{"status": "done", "board": b.Name, "probe": v.Probe, "port": v.Port, "runs": v.Runs, "chips": v.Chip})
+	s.Printf("virtual: board %s, probe %s, %s%s", b.Name, v.Probe, state, done)
+	s.JSONLine(fields{"status": "done", "board": b.Name, "probe": v.Probe, "port": v.Port, "runs": v.Runs, "chips": v.Chip})
 	return nil
 }

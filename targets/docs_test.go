@@ -3,18 +3,12 @@ package targets
 import (
 	"encoding/json"
 	"fmt"
-	"go/ast"
-	"go/parser"
-	"go/token"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"strconv"
 	"strings"
 	"testing"
-
-	"github.com/boardsmith/boardsmith/failure"
 )
 
 func readDoc(t *testing.T, name string) string {
@@ -24,89 +18,6 @@ func readDoc(t *testing.T, name string) string {
 		t.Fatal(err)
 	}
 	return string(data)
-}
-
-// TestExitCodes holds the table to package failure's list, and docs/exit-codes.md to the table.
-func TestExitCodes(t *testing.T) {
-	rows := map[int]string{}
-	for line := range strings.Lines(readDoc(t, "exit-codes.md")) {
-		if cells := strings.Split(line, "|"); len(cells) > 3 {
-			if code, err := strconv.Atoi(strings.TrimSpace(cells[1])); err == nil {
-				rows[code] = cells[3]
-			}
-		}
-	}
-	classes := failureClasses(t)
-	if len(classes) != len(exitCode) {
-		t.Errorf("package failure has %d classes, the table %d", len(classes), len(exitCode))
-	}
-	for _, c := range classes {
-		code, ok := exitCode[c]
-		if !ok || code == 0 {
-			t.Errorf("class %s has no exit code", c)
-		}
-		if !strings.Contains(rows[code], "`"+string(c)+"`") {
-			t.Errorf("docs/exit-codes.md does not list %s for %d", c, code)
-		}
-	}
-}
-
-// failureClasses reads the constants of package failure from its source.
-func failureClasses(t *testing.T) []failure.Class {
-	t.Helper()
-	f, err := parser.ParseFile(token.NewFileSet(), "../failure/failure.go", nil, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var all []failure.Class
-	ast.Inspect(f, func(n ast.Node) bool {
-		spec, ok := n.(*ast.ValueSpec)
-		if !ok || len(spec.Values) != 1 {
-			return true
-		}
-		if typ, ok := spec.Type.(*ast.Ident); ok && typ.Name == "Class" {
-			text, err := strconv.Unquote(spec.Values[0].(*ast.BasicLit).Value)
-			if err != nil {
-				t.Fatal(err)
-			}
-			all = append(all, failure.Class(text))
-		}
-		return true
-	})
-	return all
-}
-
-// TestInputsAreDocumented finds each variable that the sources read in docs/inputs.md, and in the list of those that
-// tests must not inherit.
-func TestInputsAreDocumented(t *testing.T) {
-	doc := readDoc(t, "inputs.md")
-	files, err := filepath.Glob("*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	read := regexp.MustCompile(`env(?:\.set)?\("([A-Z_]+)"\)`)
-	found := 0
-	for _, file := range files {
-		if strings.HasSuffix(file, "_test.go") {
-			continue
-		}
-		source, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, m := range read.FindAllStringSubmatch(string(source), -1) {
-			found++
-			if !regexp.MustCompile("(?m)^\\| `" + m[1] + "(=1)?` \\|").MatchString(doc) {
-				t.Errorf("%s reads %s, which docs/inputs.md does not list", file, m[1])
-			}
-			if !isInput[m[1]] {
-				t.Errorf("%s reads %s, which isInput does not list", file, m[1])
-			}
-		}
-	}
-	if found < 15 {
-		t.Errorf("found %d variables only: the test looks for the wrong thing", found)
-	}
 }
 
 // TestJSONLinesAreDocumented runs what prints JSON lines and finds each of their fields in docs/json-lines.md.

@@ -3,6 +3,7 @@
 package targets
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,8 +18,8 @@ import (
 )
 
 // flash writes the image. The device stays attached for the targets after it.
-func (s *session) flash(ctx context.Context) error {
-	if s.env.set("DRYRUN") {
+func (s *invocation) flash(ctx context.Context) error {
+	if s.Env.On("DRYRUN") {
 		return s.planFlash(ctx)
 	}
 	image, err := s.built(ctx)
@@ -29,69 +30,69 @@ func (s *session) flash(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	bar := s.out.lasts("flash", 0)
+	bar := s.Start("flash", 0)
 	report, err := d.Flash(ctx, image)
-	bar.end()
+	bar.End()
 	err = firstError(err, s.project.RecordFlash(image, report, err))
 	s.warnWorn(report)
 	if err != nil {
 		return s.notFlashed(ctx, report, err)
 	}
 	s.sameChip(report)
-	r := s.imageRecord(image)
+	r := s.imageFields(image)
 	r["wrote"], r["erased"], r["why"] = report.Wrote, report.Erased, report.Why
 	r["device"], r["tool"] = report.Device, report.Tool
 	if len(report.Warn) > 0 {
 		r["worn"] = report.Warn
 	}
 	if report.Wrote == 0 {
-		s.out.printf("flash: up to date, nothing written: %s", report.Why)
+		s.Printf("flash: up to date, nothing written: %s", report.Why)
 		r["status"] = "up-to-date"
 	} else {
-		s.out.printf("flash: wrote %s, erased %d of the image's %d sectors, verified, answers: %s", bytesText(report.Wrote), report.Erased, report.Sectors, report.Why)
+		s.Printf("flash: wrote %s, erased %d of the image's %d sectors, verified, answers: %s", bytesText(report.Wrote), report.Erased, report.Sectors, report.Why)
 	}
-	s.out.line(r)
+	s.JSONLine(r)
 	return nil
 }
 
 // warnWorn names some of the sectors that are near their end.
-func (s *session) warnWorn(report project.FlashReport) {
+func (s *invocation) warnWorn(report project.FlashReport) {
 	const named = 3
 	for i, w := range report.Warn {
 		if i == named {
-			s.out.notef("warning: and %d more sectors; go tool mage wear lists them", len(report.Warn)-named)
+			s.Notef("warning: and %d more sectors; go tool mage wear lists them", len(report.Warn)-named)
 			return
 		}
-		s.out.notef("warning: %s is worn: %s", report.Device, w)
+		s.Notef("warning: %s is worn: %s", report.Device, w)
 	}
 }
 
 // notFlashed says what an interrupted or failed flash leaves. Of one that wrote and verified the image, the error
 // says so too.
-func (s *session) notFlashed(ctx context.Context, report project.FlashReport, err error) error {
+func (s *invocation) notFlashed(ctx context.Context, report project.FlashReport, err error) error {
 	if report.Erased == 0 {
 		return err
 	}
 	if report.Holds {
-		s.out.line(record{"status": "written", "device": report.Device, "wrote": report.Wrote, "erased": report.Erased})
+		s.JSONLine(fields{"status": "written", "device": report.Device, "wrote": report.Wrote, "erased": report.Erased})
 		return err
 	}
-	s.out.notef("note: the flash of %s was begun and is not finished: the board is marked as dirty; go tool mage flash writes what is missing and verifies all", report.Device)
-	s.out.line(record{"status": "dirty", "device": report.Device, "erased": report.Erased})
+	s.Notef("note: the flash of %s was begun and is not finished: the board is marked as dirty; go tool mage flash writes what is missing and verifies all", report.Device)
+	s.JSONLine(fields{"status": "dirty", "device": report.Device, "erased": report.Erased})
 	return err
 }
 
 // sameChip tells when bench.json has another chip under the device's name, which was flashed because that was forced.
-func (s *session) sameChip(report project.FlashReport) {
+func (s *invocation) sameChip(report project.FlashReport) {
 	d := s.in.bench.Find(s.in.device)
 	chip, known := strings.CutPrefix(report.Device, "chip:")
 	if d != nil && d.Chip != "" && known && chip != d.Chip {
-		s.out.notef("warning: %s has chip %s, but by bench.json it has %s; SAVE=1 go tool mage devices notes the new one", d.Name, chip, d.Chip)
+		s.Notef("warning: %s has chip %s, but by bench.json it has %s; SAVE=1 go tool mage devices notes the new one", d.Name, chip, d.Chip)
 	}
 }
 
 // planFlash prints what flash would run.
-func (s *session) planFlash(ctx context.Context) error {
+func (s *invocation) planFlash(ctx context.Context) error {
 	in, err := s.inputs()
 	if err != nil {
 		return err
@@ -104,20 +105,20 @@ func (s *session) planFlash(ctx context.Context) error {
 }
 
 // printPlan prints what would be run to do what the text says.
-func (s *session) printPlan(plan project.Plan, text string) error {
+func (s *invocation) printPlan(plan project.Plan, text string) error {
 	for _, f := range plan.Files {
-		s.out.printf("# %s", f)
+		s.Printf("# %s", f)
 	}
 	for _, c := range plan.Flash {
-		s.out.printf("%s", c)
+		s.Printf("%s", c)
 	}
-	s.out.printf("%s: would %s", s.out.step, text)
-	s.out.line(record{"status": "dry-run", "would": text, "commands": append([]string{}, plan.Flash...), "files": append([]string{}, plan.Files...)})
+	s.Printf("%s: would %s", s.Step(), text)
+	s.JSONLine(fields{"status": "dry-run", "would": text, "commands": append([]string{}, plan.Flash...), "files": append([]string{}, plan.Files...)})
 	return nil
 }
 
 // plan is what would be run for the image as it was last built; nothing where there is none.
-func (s *session) plan(ctx context.Context, in *inputs) (project.Plan, error) {
+func (s *invocation) plan(ctx context.Context, in *inputs) (project.Plan, error) {
 	if s.project == nil {
 		return project.Plan{}, nil
 	}
@@ -129,12 +130,12 @@ func (s *session) plan(ctx context.Context, in *inputs) (project.Plan, error) {
 }
 
 // erase erases the board's flash.
-func (s *session) erase(ctx context.Context) error {
+func (s *invocation) erase(ctx context.Context) error {
 	in, b, err := s.boardOf()
 	if err != nil {
 		return err
 	}
-	if s.env.set("DRYRUN") {
+	if s.Env.On("DRYRUN") {
 		plan, err := project.PlanErase(ctx, b, in.device, s.projectEnv(in))
 		if err != nil {
 			return err
@@ -145,29 +146,29 @@ func (s *session) erase(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	bar := s.out.lasts("erase", 0)
+	bar := s.Start("erase", 0)
 	report, err := d.Erase(ctx)
-	bar.end()
+	bar.End()
 	err = firstError(err, d.Close())
 	s.warnWorn(report)
 	if err != nil {
 		return s.notFlashed(ctx, report, err)
 	}
-	s.out.printf("erase: erased %d of %d sectors of %s, the others were blank; all is verified to be", report.Erased, report.Sectors, report.Device)
-	s.out.line(record{"status": "done", "device": report.Device, "tool": report.Tool, "erased": report.Erased, "sectors": report.Sectors})
+	s.Printf("erase: erased %d of %d sectors of %s, the others were blank; all is verified to be", report.Erased, report.Sectors, report.Device)
+	s.JSONLine(fields{"status": "done", "device": report.Device, "tool": report.Tool, "erased": report.Erased, "sectors": report.Sectors})
 	return nil
 }
 
 // planned is the image that a plan is for, nil if there is none yet. No board is asked which one it holds.
-func (s *session) planned(in *inputs) (*project.Image, error) {
-	if name := s.env("IMAGE"); name != "" && name != imageOnBoard {
+func (s *invocation) planned(in *inputs) (*project.Image, error) {
+	if name := s.Env("IMAGE"); name != "" && name != imageOnBoard {
 		return project.FindImage(s.projectEnv(in), name)
 	}
 	return s.project.Built()
 }
 
 // wear shows how often the sectors of the flash of each device were erased.
-func (s *session) wear(context.Context) error {
+func (s *invocation) wear(context.Context) error {
 	in, err := s.inputs()
 	if err != nil {
 		return err
@@ -178,20 +179,20 @@ func (s *session) wear(context.Context) error {
 	}
 	shown := 0
 	for _, w := range list {
-		if in.device != "" && !s.isDevice(in, w) || s.env("BOARD") != "" && w.Board != baseName(in.board.value) {
+		if in.device != "" && !s.isDevice(in, w) || s.Env("BOARD") != "" && w.Board != baseName(in.board.value) {
 			continue
 		}
 		shown++
 		s.printWear(w)
 	}
 	if shown == 0 {
-		s.out.printf("wear: nothing was flashed yet")
+		s.Printf("wear: nothing was flashed yet")
 	}
-	s.out.line(record{"status": "done", "devices": shown})
+	s.JSONLine(fields{"status": "done", "devices": shown})
 	return nil
 }
 
-func (s *session) isDevice(in *inputs, w project.DeviceWear) bool {
+func (s *invocation) isDevice(in *inputs, w project.DeviceWear) bool {
 	d := in.bench.Find(in.device)
 	if d == nil {
 		return w.Probe == in.device || strings.HasSuffix(w.Device, ":"+in.device)
@@ -199,7 +200,7 @@ func (s *session) isDevice(in *inputs, w project.DeviceWear) bool {
 	if d.Chip != "" {
 		return w.Device == "chip:"+d.Chip
 	}
-	return w.Probe == first(d.Probe, d.Link.Path)
+	return w.Probe == cmp.Or(d.Probe, d.Link.Path)
 }
 
 const (
@@ -207,7 +208,7 @@ const (
 	wornPercent = 80 // as package project warns
 )
 
-func (s *session) printWear(w project.DeviceWear) {
+func (s *invocation) printWear(w project.DeviceWear) {
 	state := "holds build " + w.BuildID
 	switch {
 	case w.Dirty:
@@ -217,23 +218,23 @@ func (s *session) printWear(w project.DeviceWear) {
 	case w.BuildID == "":
 		state = "what it holds is not known"
 	}
-	s.out.printf("%s, board %s, probe %s: %d flashes, %d failed; %s", w.Device, w.Board, w.Probe, w.Flashes, w.Failures, state)
-	var sectors []record
+	s.Printf("%s, board %s, probe %s: %d flashes, %d failed; %s", w.Device, w.Board, w.Probe, w.Flashes, w.Failures, state)
+	var sectors []fields
 	for _, c := range w.Sectors {
-		r := record{"region": c.Region, "sector": c.Index, "addr": c.Addr, "size": c.Size, "erases": c.Erases}
+		r := fields{"region": c.Region, "sector": c.Index, "addr": c.Addr, "size": c.Size, "erases": c.Erases}
 		text := fmt.Sprintf("  %-8s %4d  0x%08x %8s  %6d erases", c.Region, c.Index, c.Addr, bytesText(int64(c.Size)), c.Erases)
 		if c.Rated > 0 {
 			r["rated"] = c.Rated
 			text += fmt.Sprintf(" of %6d  %s", c.Rated, wearBar(c.Erases, c.Rated))
 		}
-		s.out.printf("%s", text)
+		s.Printf("%s", text)
 		sectors = append(sectors, r)
 	}
-	r := record{"status": "done", "device": w.Device, "board": w.Board, "probe": w.Probe, "build_id": w.BuildID, "dirty": w.Dirty, "flashes": w.Flashes, "failures": w.Failures, "why": w.Why, "sectors": sectors}
+	r := fields{"status": "done", "device": w.Device, "board": w.Board, "probe": w.Probe, "build_id": w.BuildID, "dirty": w.Dirty, "flashes": w.Flashes, "failures": w.Failures, "why": w.Why, "sectors": sectors}
 	if !w.Verified.IsZero() {
 		r["verified"] = w.Verified.Format(time.RFC3339)
 	}
-	s.out.line(r)
+	s.JSONLine(r)
 }
 
 // wearBar draws how much of a sector's rated life is gone: at least one mark for any erase.
@@ -251,11 +252,11 @@ func wearBar(erases, rated int) string {
 }
 
 // debug flashes the image where the board does not hold it, and starts gdb on it.
-func (s *session) debug(ctx context.Context) (err error) {
-	if s.env.set("DRYRUN") {
+func (s *invocation) debug(ctx context.Context) (err error) {
+	if s.Env.On("DRYRUN") {
 		return s.planDebug(ctx)
 	}
-	gdb, err := findProgram(s.env, "gdb-multiarch")
+	gdb, err := findProgram(s.Env, "gdb-multiarch")
 	if err != nil {
 		return err
 	}
@@ -269,7 +270,7 @@ func (s *session) debug(ctx context.Context) (err error) {
 	defer func() { err = firstError(err, s.detach()) }()
 	return d.Debug(ctx, func(ctx context.Context, address string) error {
 		args := gdbArgs(s.project.Dir(), s.image.Path, address)
-		s.out.notef("running %s", typed(gdb, args))
+		s.Notef("running %s", typed(gdb, args))
 		return s.runGDB(ctx, gdb, args)
 	})
 }
@@ -283,7 +284,7 @@ func gdbArgs(project, image, address string) []string {
 }
 
 // planDebug prints what debug would run.
-func (s *session) planDebug(ctx context.Context) error {
+func (s *invocation) planDebug(ctx context.Context) error {
 	in, err := s.inputs()
 	if err != nil {
 		return err
@@ -298,15 +299,15 @@ func (s *session) planDebug(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		gdb := typed("gdb-multiarch", gdbArgs(shown(s.dir, s.project.Dir()), shown(s.dir, image.Path), "127.0.0.1:3333"))
+		gdb := typed("gdb-multiarch", gdbArgs(shown(s.Dir, s.project.Dir()), shown(s.Dir, image.Path), "127.0.0.1:3333"))
 		commands = []string{plan.Debug, gdb}
 	}
 	for _, c := range commands {
-		s.out.printf("%s", c)
+		s.Printf("%s", c)
 	}
 	text := fmt.Sprintf("debug %s on board %s", in.project, in.board.value)
-	s.out.printf("debug: would %s", text)
-	s.out.line(record{"status": "dry-run", "would": text, "commands": append([]string{}, commands...)})
+	s.Printf("debug: would %s", text)
+	s.JSONLine(fields{"status": "dry-run", "would": text, "commands": append([]string{}, commands...)})
 	return nil
 }
 
@@ -324,10 +325,10 @@ func typed(program string, args []string) string {
 
 // runGDB runs gdb on this process's own input and output; where stdout is for JSON lines, on stderr. On a terminal, Ctrl-C is
 // gdb's.
-func (s *session) runGDB(ctx context.Context, path string, args []string) error {
+func (s *invocation) runGDB(ctx context.Context, path string, args []string) error {
 	cmd := exec.CommandContext(ctx, path, args...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
-	if s.out.json != nil {
+	if s.JSON() {
 		cmd.Stdout = os.Stderr
 	}
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
@@ -343,7 +344,7 @@ func (s *session) runGDB(ctx context.Context, path string, args []string) error 
 }
 
 // boardOf is the board that BOARD names, for targets that need no project.
-func (s *session) boardOf() (*inputs, *boards.Board, error) {
+func (s *invocation) boardOf() (*inputs, *boards.Board, error) {
 	in, err := s.inputs()
 	if err != nil {
 		return nil, nil, err

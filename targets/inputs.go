@@ -4,16 +4,17 @@
 package targets
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/console"
 	"github.com/boardsmith/boardsmith/project"
 	"github.com/boardsmith/boardsmith/samples"
 )
@@ -24,18 +25,6 @@ const (
 	defaultRepeat  = 10
 	maxRepeat      = 1_000_000
 )
-
-// An environ reads environment variables. An empty one is as good as none.
-type environ func(string) string
-
-// set says whether a switch is on: anything but 0, false and no.
-func (e environ) set(name string) bool {
-	switch strings.ToLower(e(name)) {
-	case "", "0", "false", "no", "off":
-		return false
-	}
-	return true
-}
 
 // An input is a value, and whether the user asked for it in this very call: in the environment, directly or by
 // TARGET. What was only found in a file may be overruled by the project; what was asked for may not.
@@ -76,7 +65,7 @@ type made struct {
 
 // resolve reads everything but what depends on a project. load returns what the project in a folder was made of, or
 // nil if there is none.
-func resolve(env environ, dir string, load func(dir string) (*made, error)) (*inputs, error) {
+func resolve(env console.Environ, dir string, load func(dir string) (*made, error)) (*inputs, error) {
 	c, err := findConfig(dir)
 	if err != nil {
 		return nil, err
@@ -87,7 +76,7 @@ func resolve(env environ, dir string, load func(dir string) (*made, error)) (*in
 			return nil, err
 		}
 	}
-	in := &inputs{config: c, path: searchPath(env, c), device: first(env("DEVICE"), named.Device, c.Device)}
+	in := &inputs{config: c, path: searchPath(env, c), device: cmp.Or(env("DEVICE"), named.Device, c.Device)}
 	if err := in.plain(env, named); err != nil {
 		return nil, err
 	}
@@ -113,14 +102,14 @@ func resolve(env environ, dir string, load func(dir string) (*made, error)) (*in
 		return nil, failure.New(failure.Config, failure.Next(err), "%s: %w", c.file, err)
 	}
 
-	in.project = first(env("PROJECT"), named.Project, c.Project)
+	in.project = cmp.Or(env("PROJECT"), named.Project, c.Project)
 	if in.project == "" {
 		if !in.model.asked {
-			in.module.value = first(in.module.value, c.Module) // of boardsmith.json's own model
+			in.module.value = cmp.Or(in.module.value, c.Module) // of boardsmith.json's own model
 		}
 		// The folder's name says board and model, so both are as good as asked for.
-		in.board = input{first(in.board.value, c.Board, defaultBoard), true}
-		in.model = input{first(in.model.value, c.Model), true}
+		in.board = input{cmp.Or(in.board.value, c.Board, defaultBoard), true}
+		in.model = input{cmp.Or(in.model.value, c.Model), true}
 		in.derived = true
 		in.project = filepath.Join("build", baseName(in.board.value), projectName(in.model.value, in.module.value))
 	}
@@ -136,7 +125,7 @@ func resolve(env environ, dir string, load func(dir string) (*made, error)) (*in
 func (in *inputs) fill(m *made) {
 	c := in.config
 	if m == nil {
-		m = &made{board: first(c.Board, defaultBoard), model: c.Model, module: c.Module, template: c.Template, options: in.usual}
+		m = &made{board: cmp.Or(c.Board, defaultBoard), model: c.Model, module: c.Module, template: c.Template, options: in.usual}
 	}
 	if !in.board.asked {
 		in.board.value = m.board
@@ -156,14 +145,14 @@ func (in *inputs) fill(m *made) {
 }
 
 // plain reads the inputs that no project.json has.
-func (in *inputs) plain(env environ, named choice) error {
-	in.input = first(env("INPUT"), named.Input, in.config.Input)
+func (in *inputs) plain(env console.Environ, named choice) error {
+	in.input = cmp.Or(env("INPUT"), named.Input, in.config.Input)
 	in.output = env("OUTPUT")
 	in.timeout, in.repeat = defaultTimeout, defaultRepeat
 	for _, d := range []struct {
 		name, text string
 		to         *time.Duration
-	}{{"TIMEOUT", first(env("TIMEOUT"), named.Timeout, in.config.Timeout), &in.timeout}, {"WAIT", env("WAIT"), &in.wait}} {
+	}{{"TIMEOUT", cmp.Or(env("TIMEOUT"), named.Timeout, in.config.Timeout), &in.timeout}, {"WAIT", env("WAIT"), &in.wait}} {
 		if d.text == "" {
 			continue
 		}
@@ -195,21 +184,12 @@ func duration(name, text string) (time.Duration, error) {
 }
 
 func asked(fromEnv, fromTarget string) input {
-	v := first(fromEnv, fromTarget)
+	v := cmp.Or(fromEnv, fromTarget)
 	return input{v, v != ""}
 }
 
-// first is the first text that is not empty.
-func first(texts ...string) string {
-	i := slices.IndexFunc(texts, func(s string) bool { return s != "" })
-	if i < 0 {
-		return ""
-	}
-	return texts[i]
-}
-
 // searchPath is where a user's own boards and templates lie: BOARDSMITH_PATH, then boardsmith.json's path.
-func searchPath(env environ, c *config) []string {
+func searchPath(env console.Environ, c *config) []string {
 	var path []string
 	for _, p := range filepath.SplitList(env("BOARDSMITH_PATH")) {
 		if p != "" {

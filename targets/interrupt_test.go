@@ -2,8 +2,6 @@ package targets
 
 import (
 	"bytes"
-	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -182,19 +180,4 @@ func running(dir, program string) string {
 		}
 	}
 	return ""
-}
-
-// TestInterruptedTests stops a test program that does not heed it, nor does its child: both are ended.
-func TestInterruptedTests(t *testing.T) {
-	s, _ := quietSession()
-	s.dir = t.TempDir()
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	const deaf = `trap "" INT; (cd . && exec sleep 100) & echo begun; wait`
-	var ran tally
-	err := s.tests(ctx, &ran, "deaf", []string{"sh", "-c", deaf}, nil, func(string) { cancel() })
-	if !errors.Is(err, context.Canceled) {
-		t.Errorf("%v", err)
-	}
-	waitFor(t, "every process to end", func() bool { return running(s.dir, "") == "" })
 }

@@ -14,6 +14,8 @@ import (
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/command"
+	"github.com/boardsmith/boardsmith/internal/console"
+	"github.com/boardsmith/boardsmith/internal/toolbox"
 	"github.com/boardsmith/boardsmith/internal/virtualprobe"
 	"github.com/boardsmith/boardsmith/project"
 )
@@ -24,7 +26,7 @@ const (
 )
 
 // attach is project.Attach, after the keeper of an emulated board was built.
-func (s *session) attach(ctx context.Context, b *boards.Board, which string, e project.Env) (*project.Device, error) {
+func (s *invocation) attach(ctx context.Context, b *boards.Board, which string, e project.Env) (*project.Device, error) {
 	if e.Flasher != "none" {
 		if err := s.needKeeper(ctx, b); err != nil {
 			return nil, err
@@ -34,7 +36,7 @@ func (s *session) attach(ctx context.Context, b *boards.Board, which string, e p
 }
 
 // needKeeper builds the keeper of an emulated board, unless one is installed or setup's own is up to date.
-func (s *session) needKeeper(ctx context.Context, b *boards.Board) error {
+func (s *invocation) needKeeper(ctx context.Context, b *boards.Board) error {
 	if _, err := virtualprobe.Find(); err == nil || !errors.Is(err, exec.ErrNotFound) || !b.Flash.Virtual {
 		return nil // what is wrong with BOARDSMITH_KEEPER, its use tells
 	}
@@ -42,7 +44,7 @@ func (s *session) needKeeper(ctx context.Context, b *boards.Board) error {
 }
 
 // buildKeeper has Go build setup's own keeper, which takes a moment where it is up to date.
-func (s *session) buildKeeper(ctx context.Context) error {
+func (s *invocation) buildKeeper(ctx context.Context) error {
 	path, err := ownKeeper()
 	if err != nil {
 		return err
@@ -55,17 +57,25 @@ func (s *session) buildKeeper(ctx context.Context) error {
 	if err != nil {
 		return failure.New(failure.ToolMissing, install, "%s is not installed, and there is no Go to build it", virtualprobe.Program)
 	}
-	bar := s.out.lasts("building "+virtualprobe.Program, 0)
-	defer bar.end()
+	bar := s.Start("building "+virtualprobe.Program, 0)
+	defer bar.End()
 	err = command.Command{
-		Path: compiler, Args: []string{"build", "-o", path, keeperPackage}, Dir: s.dir, Timeout: keeperTimeout,
+		Path: compiler, Args: []string{"build", "-o", path, keeperPackage}, Dir: s.Dir, Timeout: keeperTimeout,
 		// Go alone builds it, without a C compiler; from GOTMPDIR it is renamed, so that it is never half there.
-		Env: append(toolEnv(), "CGO_ENABLED=0", "GOTMPDIR="+filepath.Dir(path)),
+		Env: append(console.ToolEnv(), "CGO_ENABLED=0", "GOTMPDIR="+filepath.Dir(path)),
 	}.Run(ctx)
 	if err != nil && ctx.Err() == nil {
 		return failure.New(failure.ToolMissing, install, "%s is not installed, and cannot be built here: %w", virtualprobe.Program, err)
 	}
 	return err
+}
+
+// findProgram returns the path of a program that boardsmith calls, the keeper among them.
+func findProgram(env console.Environ, name string) (string, error) {
+	if name == virtualprobe.Program {
+		return findKeeper()
+	}
+	return toolbox.Find(env, name)
 }
 
 // findKeeper returns the path of the keeper: an installed one, else setup's own.
@@ -86,7 +96,7 @@ func findKeeper() (string, error) {
 
 // ownKeeper is where setup's own keeper lies, built or not.
 func ownKeeper() (string, error) {
-	dir, err := toolsDir()
+	dir, err := toolbox.Folder()
 	if err != nil {
 		return "", err
 	}

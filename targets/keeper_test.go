@@ -6,6 +6,8 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+
+	"github.com/boardsmith/boardsmith/internal/console"
 )
 
 // TestKeeperIsBuiltAtFirstUse has no keeper installed: Go builds the one of this module, once.
@@ -21,8 +23,8 @@ func TestKeeperIsBuiltAtFirstUse(t *testing.T) {
 		t.Skipf("no symbolic links here: %v", err)
 	}
 	t.Setenv("PATH", bin)
-	s := newSession(os.Getenv, io.Discard, io.Discard)
-	s.dir = absolute(t, "..")
+	s := newInvocation(console.New(os.Getenv, io.Discard, io.Discard))
+	s.Dir = absolute(t, "..")
 	if path, err := findKeeper(); err == nil || !strings.Contains(err.Error(), "boardsmith-keeper is not installed") {
 		t.Fatalf("%s, %v", path, err)
 	}

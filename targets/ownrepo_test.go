@@ -2,6 +2,8 @@ package targets
 
 import (
 	"os/exec"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -19,6 +21,51 @@ func TestOwnFunctions(t *testing.T) {
 	for line := range strings.Lines(string(said)) {
 		if strings.Contains(line, "not installed") {
 			t.Log(strings.TrimSpace(line))
+		}
+	}
+}
+
+// developers are targets that only boardsmith's own repository has.
+var developers = []string{"bench", "lint", "test", "test:debian", "test:full", "test:soak"}
+
+// TestUsersTargets: a user's repository has the targets of this package, and neither a target nor code of boardsmith's own
+// checks.
+func TestUsersTargets(t *testing.T) {
+	s := openShop(t)
+	said, err := exec.Command(filepath.Join(s.bin, "mage"), "-l").CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, said)
+	}
+	var names []string
+	for line := range strings.Lines(string(said)) {
+		if words := strings.Fields(line); len(words) > 1 && strings.HasPrefix(line, "  ") {
+			names = append(names, words[0])
+		}
+	}
+	for _, name := range []string{"demo", "build", "board:show", "setup", "doctor"} {
+		if !slices.Contains(names, name) {
+			t.Errorf("no target %s in\n%s", name, said)
+		}
+	}
+	for _, name := range developers {
+		if slices.Contains(names, name) {
+			t.Errorf("a user's repository has the target %s", name)
+		}
+	}
+
+	cmd := exec.Command("go", "list", "-tags=mage", "-deps", "magefile.go")
+	cmd.Dir = absolute(t, "../examples/own-repo")
+	said, err = cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	linked := strings.Fields(string(said))
+	if !slices.Contains(linked, module+"/targets") {
+		t.Errorf("targets is not linked: the test looks at the wrong thing\n%s", said)
+	}
+	for _, name := range []string{"internal/develop", "internal/drawn", "testing"} {
+		if slices.Contains(linked, name) || slices.Contains(linked, module+"/"+name) {
+			t.Errorf("%s is linked into a user's magefile", name)
 		}
 	}
 }

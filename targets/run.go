@@ -14,6 +14,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/executor"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/console"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/project"
 	"github.com/boardsmith/boardsmith/rpc"
@@ -21,8 +22,8 @@ import (
 
 // built is the image to use: the one that IMAGE names, else the project's: what build made before in this run, else what it
 // makes now.
-func (s *session) built(ctx context.Context) (*project.Image, error) {
-	if name := s.env("IMAGE"); name != "" && !s.picked {
+func (s *invocation) built(ctx context.Context) (*project.Image, error) {
+	if name := s.Env("IMAGE"); name != "" && !s.picked {
 		if err := s.pick(ctx, name); err != nil {
 			return nil, err
 		}
@@ -42,7 +43,7 @@ func (s *session) built(ctx context.Context) (*project.Image, error) {
 const imageOnBoard = "running"
 
 // pick finds an image that was built before.
-func (s *session) pick(ctx context.Context, name string) error {
+func (s *invocation) pick(ctx context.Context, name string) error {
 	if err := s.ready(ctx); err != nil {
 		return err
 	}
@@ -58,13 +59,13 @@ func (s *session) pick(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	s.out.notef("using %v, SHA-256 %s", image, image.Digest)
+	s.Notef("using %v, SHA-256 %s", image, image.Digest)
 	s.image, s.picked = image, true
 	return nil
 }
 
 // attached is the board's device, leased until the run target or the process ends.
-func (s *session) attached(ctx context.Context) (*project.Device, error) {
+func (s *invocation) attached(ctx context.Context) (*project.Device, error) {
 	if s.device == nil {
 		d, err := s.attach(ctx, s.project.Board(), s.in.device, s.projectEnv(s.in))
 		if err != nil {
@@ -75,7 +76,7 @@ func (s *session) attached(ctx context.Context) (*project.Device, error) {
 	return s.device, nil
 }
 
-func (s *session) detach() error {
+func (s *invocation) detach() error {
 	d := s.device
 	s.device = nil
 	if d == nil {
@@ -106,7 +107,7 @@ func (c *connection) call(ctx context.Context, what string, f func(context.Conte
 }
 
 // withModel opens the link, gives f the model, and closes everything again, whatever happens.
-func (s *session) withModel(ctx context.Context, f func(*connection) error) (err error) {
+func (s *invocation) withModel(ctx context.Context, f func(*connection) error) (err error) {
 	image, err := s.built(ctx)
 	if err != nil {
 		return err
@@ -151,13 +152,13 @@ func firstError(a, b error) error {
 	return b
 }
 
-func (s *session) run(ctx context.Context) error {
-	if s.env.set("DRYRUN") {
+func (s *invocation) run(ctx context.Context) error {
+	if s.Env.On("DRYRUN") {
 		in, err := s.inputs()
 		if err != nil {
 			return err
 		}
-		return s.would("run %s on board %s", in.project, in.board.value)
+		return s.Would("run %s on board %s", in.project, in.board.value)
 	}
 	if _, err := s.built(ctx); err != nil {
 		return err
@@ -174,8 +175,8 @@ func (s *session) run(ctx context.Context) error {
 		return err
 	}
 	return s.withModel(ctx, func(c *connection) error {
-		bar := s.out.lasts("run", 0)
-		defer bar.end()
+		bar := s.Start("run", 0)
+		defer bar.End()
 		outputs, err := c.infer(ctx, arrays)
 		if err != nil {
 			return err
@@ -184,13 +185,13 @@ func (s *session) run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		bar.end()
+		bar.End()
 		return s.tell(c, from, outputs, t)
 	})
 }
 
 // canWriteOutput finds out before the work, not after it, that OUTPUT lies nowhere.
-func (s *session) canWriteOutput() error {
+func (s *invocation) canWriteOutput() error {
 	if s.in.output == "" {
 		return nil
 	}
@@ -237,10 +238,10 @@ type timing struct {
 }
 
 // time measures REPEAT samples, each in a call of its own, and with VERBOSE each operator of a graph.
-func (s *session) time(ctx context.Context, c *connection, bar *progress) (t timing, err error) {
+func (s *invocation) time(ctx context.Context, c *connection, bar *console.Progress) (t timing, err error) {
 	o := rpc.TimeOptions{Number: 1, MinRepeat: sampleTime}
 	for i := range s.in.repeat {
-		bar.now("timing", i, s.in.repeat)
+		bar.Show("timing", i, s.in.repeat)
 		err := c.call(ctx, "timing the model", func(ctx context.Context) error {
 			one, err := c.model.Time(ctx, o)
 			t.samples = append(t.samples, one...)
@@ -254,7 +255,7 @@ func (s *session) time(ctx context.Context, c *connection, bar *progress) (t tim
 		return t, err
 	}
 	graph, ok := c.model.(*executor.Graph)
-	if !ok || !s.env.set("VERBOSE") {
+	if !ok || !s.Env.On("VERBOSE") {
 		return t, nil
 	}
 	return t, c.call(ctx, "timing the operators", func(ctx context.Context) (err error) {
@@ -274,27 +275,27 @@ func (t *timing) ask(ctx context.Context, c *connection) error {
 }
 
 // tell prints outputs and times, and writes OUTPUT.
-func (s *session) tell(c *connection, from string, outputs []*ndarray.Array, t timing) error {
+func (s *invocation) tell(c *connection, from string, outputs []*ndarray.Array, t timing) error {
 	what := archiveName(s.project.ModelName())
 	if s.picked {
 		what = s.image.String()
 	}
-	s.out.printf("run: %s on board %s, %s", what, s.project.Board().Name, from)
-	var lines []record
+	s.Printf("run: %s on board %s, %s", what, s.project.Board().Name, from)
+	var lines []fields
 	var named []ndarray.Named
 	for i, a := range outputs {
 		name := "output" + strconv.Itoa(i)
 		named = append(named, ndarray.Named{Name: name, Array: a})
 		text := fmt.Sprintf("%s  %v %s  %s", name, a.DType, ndarray.ShapeString(a.Shape), firstValues(a))
-		line := record{"name": name, "model_name": c.model.Outputs()[i].Name, "dtype": a.DType.String(), "shape": shape(a), "first": elements(a)}
+		line := fields{"name": name, "model_name": c.model.Outputs()[i].Name, "dtype": a.DType.String(), "shape": shape(a), "first": elements(a)}
 		if class, ok := argMax(a); ok {
 			text += fmt.Sprintf("  arg-max %d", class)
 			line["argmax"] = class
 		}
-		s.out.printf("%s", text)
+		s.Printf("%s", text)
 		lines = append(lines, line)
 	}
-	r := s.imageRecord(s.image)
+	r := s.imageFields(s.image)
 	r["input"], r["outputs"], r["time"] = from, lines, s.tellTime(t)
 	if len(t.operators) > 0 {
 		r["operators"] = s.tellOperators(t.operators)
@@ -303,10 +304,10 @@ func (s *session) tell(c *connection, from string, outputs []*ndarray.Array, t t
 		if err := ndarray.WriteNPZ(s.in.output, named); err != nil {
 			return failure.New(failure.Config, "choose an OUTPUT that can be written", "OUTPUT: %w", err)
 		}
-		s.out.printf("wrote %s", s.in.output)
+		s.Printf("wrote %s", s.in.output)
 		r["output"] = s.in.output
 	}
-	s.out.line(r)
+	s.JSONLine(r)
 	return nil
 }
 
@@ -332,25 +333,25 @@ func hex(a *ndarray.Array) bool {
 }
 
 // tellTime prints how long an inference takes, and returns it for JSON.
-func (s *session) tellTime(t timing) record {
+func (s *invocation) tellTime(t timing) fields {
 	st := rpc.StatsOf(t.samples)
-	s.out.printf("time per inference, %d samples: mean %s, median %s, min %s, max %s, 95 %% interval of the mean %s to %s",
+	s.Printf("time per inference, %d samples: mean %s, median %s, min %s, max %s, 95 %% interval of the mean %s to %s",
 		st.N, seconds(st.Mean), seconds(st.Median), seconds(st.Min), seconds(st.Max), seconds(st.Low), seconds(st.High))
-	r := record{"samples": st.N, "mean": st.Mean, "median": st.Median, "min": st.Min, "max": st.Max, "low95": st.Low, "high95": st.High}
+	r := fields{"samples": st.N, "mean": st.Mean, "median": st.Median, "min": st.Min, "max": st.Max, "low95": st.Low, "high95": st.High}
 	if t.platform != nil {
-		s.out.printf("measured with: %v", t.platform)
+		s.Printf("measured with: %v", t.platform)
 		r["platform"] = t.platform
 	}
 	return r
 }
 
 // tellOperators prints how long each operator of a graph takes, in their order, and returns it for JSON.
-func (s *session) tellOperators(times []executor.OperatorTime) []record {
-	var lines []record
+func (s *invocation) tellOperators(times []executor.OperatorTime) []fields {
+	var lines []fields
 	for _, t := range times {
 		median := rpc.StatsOf(t.Samples).Median
-		s.out.printf("  %10s  %s", seconds(median), t.Node)
-		lines = append(lines, record{"node": t.Node, "function": t.Name, "median": median})
+		s.Printf("  %10s  %s", seconds(median), t.Node)
+		lines = append(lines, fields{"node": t.Node, "function": t.Name, "median": median})
 	}
 	return lines
 }

@@ -14,6 +14,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/boardsmith/boardsmith/internal/console"
+	"github.com/boardsmith/boardsmith/internal/toolbox"
 	"github.com/boardsmith/boardsmith/internal/virtualprobe/keepertest"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/rogpeppe/go-internal/testscript"
@@ -91,7 +93,7 @@ func compileMagefile(repo, bin string) error {
 
 // environment is a user's: nothing that this run of the tests was given.
 func (s shop) environment() []string {
-	return append(toolEnv(), "BOARDSMITH_HOME="+s.home, "PATH="+s.bin+string(os.PathListSeparator)+os.Getenv("PATH"))
+	return append(console.ToolEnv(), "BOARDSMITH_HOME="+s.home, "PATH="+s.bin+string(os.PathListSeparator)+os.Getenv("PATH"))
 }
 
 // TestScript runs the stories in testdata/script on the compiled magefile.
@@ -120,7 +122,7 @@ func TestScript(t *testing.T) {
 			case "root":
 				return os.Geteuid() == 0, nil
 			case "debian":
-				return onDebian(), nil
+				return toolbox.OnDebian(), nil
 			case "pyocd":
 				_, err := findProgram(os.Getenv, "pyocd")
 				return err == nil, nil

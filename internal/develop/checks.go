@@ -1,0 +1,104 @@
+// This file runs commands that must succeed.
+
+package develop
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/boardsmith/boardsmith/internal/command"
+	"github.com/boardsmith/boardsmith/internal/console"
+)
+
+// A check is a command that must succeed, in the working folder or one below it.
+type check struct {
+	name   string
+	argv   []string
+	env    []string // added to the environment
+	silent bool     // any line of standard output is a failure too: the tool lists what is wrong and exits with 0
+	needs  string   // a program without which the check is skipped; "" for none
+}
+
+// runChecks runs the checks into t, as many at once as there are processors, and prints each as it ends. It returns an error
+// only if the user stopped it.
+func (r *repository) runChecks(ctx context.Context, checks []check, t *tally) error {
+	checks = slices.DeleteFunc(checks, func(c check) bool {
+		if c.needs == "" {
+			return false
+		}
+		_, err := exec.LookPath(c.needs)
+		if err != nil {
+			r.skip(t, c.name, c.needs+" is not installed")
+		}
+		return err != nil
+	})
+	if len(checks) == 0 {
+		return ctx.Err()
+	}
+	what, total := "checks", len(checks)
+	if total == 1 {
+		what, total = checks[0].name, 0 // not to be counted
+	}
+	p := r.Start(what, total)
+	defer p.End()
+	type outcome struct {
+		check
+		said string
+		err  error
+		took time.Duration
+	}
+	next, ended := make(chan check, len(checks)), make(chan outcome)
+	for _, c := range checks {
+		next <- c
+	}
+	close(next)
+	for range min(runtime.NumCPU(), len(checks)) {
+		go func() {
+			for c := range next {
+				start := time.Now()
+				said, err := r.runCheck(ctx, c)
+				ended <- outcome{c, said, err, time.Since(start)}
+			}
+		}()
+	}
+	for range checks {
+		o := <-ended
+		p.Add(1)
+		switch {
+		case ctx.Err() != nil: // what it says is that it was stopped
+		case o.err != nil:
+			r.fail(t, o.name, fmt.Sprintf("%s%v\nto repeat: %s", o.said, o.err, o.typed()))
+		default:
+			r.pass(t, o.name, o.took)
+		}
+	}
+	return ctx.Err()
+}
+
+// runCheck runs one and returns what it said.
+func (r *repository) runCheck(ctx context.Context, c check) (said string, err error) {
+	path, err := exec.LookPath(c.argv[0])
+	if err != nil {
+		return "", err
+	}
+	out, errs, err := command.Command{Path: path, Args: c.argv[1:], Dir: r.Dir, Env: append(console.ToolEnv(), c.env...)}.Capture(ctx)
+	var ended *command.Error
+	if errors.As(err, &ended) {
+		err = ended.Err // what it printed is in said
+	}
+	if err == nil && c.silent && strings.TrimSpace(out) != "" { // on the other stream go may say what it downloads
+		err = errors.New("the files above differ from what it would write")
+	}
+	return out + errs, err
+}
+
+// typed is the check as one would type it.
+func (c check) typed() string {
+	return strings.Join(append(c.env[:len(c.env):len(c.env)], c.argv...), " ")
+}

@@ -1,0 +1,199 @@
+//go:build linux
+
+package develop
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/boardsmith/boardsmith/internal/toolbox"
+)
+
+func TestMirrorOf(t *testing.T) {
+	const targets = "Other|Debian|http://a/\nDebian|Debian-Security|http://b/\nDebian|Debian|http://c/debian/\nDebian|Debian|http://d/\n"
+	for said, want := range map[string]string{targets: "http://c/debian/", "Ubuntu|Ubuntu|http://u/\n": "", "": ""} {
+		if got := mirrorOf(said); got != want {
+			t.Errorf("%q: %q, want %q", said, got, want)
+		}
+	}
+}
+
+func TestSystemEnv(t *testing.T) {
+	settings := map[string]string{"GOROOT": "/go", "GOMODCACHE": "/mods", "GOPROXY": "https://p,direct", "GOSUMDB": "off"}
+	got := systemEnv(settings, []string{"BOARD=x", "GOROOT=/go", "https_proxy=h", "NO_PROXY=n", "PIP_CERT=c", "BOARDSMITH_HOME=/h"})
+	slices.Sort(got)
+	want := []string{
+		"GOPROXY=file:///srv/modules/cache/download,https://p,direct", "GOSUMDB=off", "HOME=/root", "NO_PROXY=n",
+		"PATH=/usr/local/go/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "PIP_CERT=c", "TMPDIR=/tmp", "https_proxy=h",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q\nwant %q", got, want)
+	}
+}
+
+func TestAcquireSettings(t *testing.T) {
+	const dump = "APT::Architecture \"amd64\";\nAcquire::http::Proxy \"http://p/\";\nAcquire::Changelogs::URI \"\";\nDPkg::Post \"x\";\n"
+	if got := string(acquireSettings(dump)); got != "Acquire::http::Proxy \"http://p/\";\n" {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestReportOfSystems(t *testing.T) {
+	var b strings.Builder
+	writeSystems(&b, []systemReport{
+		{"Debian 12", map[string]string{demoCheck: "9 s"}, map[string]string{"make": "GNU Make 4.3"}},
+		{"Debian 13", map[string]string{demoCheck: "FAILED"}, map[string]string{}},
+		{"Debian 14", map[string]string{demoCheck: "FAILED"}, nil},
+	}, []toolbox.Finding{{Tool: toolbox.Tool{Name: "make"}}})
+	for _, line := range []string{
+		"|  | Debian 12 | Debian 13 | Debian 14 |\n| --- | --- | --- | --- |\n", "| `go tool mage demo` | 9 s | FAILED | FAILED |\n",
+		"| make | GNU Make 4.3 | missing | not asked |\n",
+	} {
+		if !strings.Contains(b.String(), line) {
+			t.Errorf("%s is not in\n%s", line, b.String())
+		}
+	}
+}
+
+// smallSystem is a system of nothing but a shell and the program that sleeps, out of this computer's.
+func smallSystem(t *testing.T) *system {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("only root makes systems")
+	}
+	if said, err := exec.Command("unshare", append(ownNamespaces(), "mount", "-t", "proc", "proc", "/proc")...).CombinedOutput(); err != nil {
+		t.Skipf("no namespaces here: %v: %s", err, said)
+	}
+	dir, shown := t.TempDir(), t.TempDir()
+	for _, name := range []string{"proc", "sys", "dev", "shown"} {
+		if err := os.Mkdir(filepath.Join(dir, name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	library := regexp.MustCompile(`/\S+`)
+	for _, program := range []string{"/bin/sh", "/bin/sleep"} {
+		said, err := exec.Command("ldd", program).Output()
+		if err != nil {
+			t.Skipf("ldd %s: %v", program, err)
+		}
+		for _, file := range append(library.FindAllString(string(said), -1), program) {
+			data, err := os.ReadFile(file)
+			if err == nil {
+				err = errors.Join(os.MkdirAll(filepath.Join(dir, filepath.Dir(file)), 0o755), os.WriteFile(filepath.Join(dir, file), data, 0o755))
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	writeFile(t, filepath.Join(shown, "file"), "from outside\n")
+	return &system{name: "small", dir: dir, env: []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin"}, shown: map[string]string{shown: "/shown"}, grace: time.Second}
+}
+
+// TestSystemRuns runs commands in a system: it has mounts and processes of its own, and leaves none.
+func TestSystemRuns(t *testing.T) {
+	sys := smallSystem(t)
+	var said []string
+	listen := func(line string) { said = append(said, line) }
+	shell := `read line </shown/file; echo "$line"; (: >/shown/other) || echo read-only; (: <>/dev/ptmx) && echo terminals; ` +
+		`read name rest </proc/1/stat; echo "process 1: $name"; exit 7`
+	err := sys.runIn(t.Context(), "/", shell, listen)
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) || exit.ExitCode() != 7 {
+		t.Errorf("ended with %v, want status 7", err)
+	}
+	for _, want := range []string{"from outside", "read-only", "terminals", "process 1: 1"} {
+		if !slices.Contains(said, want) {
+			t.Errorf("%q is not in %q", want, said)
+		}
+	}
+	mustBeAlone(t, sys)
+}
+
+// TestSystemCancelled stops a command in a system that does not care, with a process that has lost its parent.
+func TestSystemCancelled(t *testing.T) {
+	sys := smallSystem(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	err := sys.runIn(ctx, "/", `trap "" INT; (sleep 98765 &); echo begun; sleep 98765; sleep 98765`, func(line string) {
+		if line == "begun" {
+			cancel()
+		}
+	})
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("ended with %v", err)
+	}
+	mustBeAlone(t, sys)
+}
+
+// TestSystemTooSlow: the end of a system's time fails the check that it stops and those that are left, keeps what was found
+// before, and ends nothing else, as a cancel does.
+func TestSystemTooSlow(t *testing.T) {
+	sys := smallSystem(t)
+	if err := os.MkdirAll(filepath.Join(sys.dir, sourceAt), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	checks := []systemCheck{{"quick", "true"}, {"slow", "sleep 98765"}, {"left", "true"}}
+	r, said := quietRepository()
+	var tl tally
+	ctx, cancel := withSystemLimit(t.Context(), 2*time.Second)
+	defer cancel()
+	if err := r.checkSystem(ctx, &tl, sys, checks); err != nil {
+		t.Errorf("ended with %v", err)
+	}
+	if want := []string{"small: slow", "small: left"}; tl.passed != 1 || !slices.Equal(tl.failures, want) {
+		t.Errorf("%d passed, failed %q, want 1 and %q\n%s", tl.passed, tl.failures, want, said)
+	}
+	if len(tl.systems) != 1 || !strings.HasSuffix(tl.systems[0].results["quick"], " s") || tl.systems[0].results["left"] != "FAILED" || tl.systems[0].tools != nil {
+		t.Errorf("reported %+v", tl.systems)
+	}
+	if !strings.Contains(said.String(), "more than 2s") {
+		t.Errorf("said\n%s", said)
+	}
+	mustBeAlone(t, sys)
+
+	outer, stop := context.WithCancelCause(t.Context())
+	stop(errors.New("enough"))
+	ctx, cancel = withSystemLimit(outer, time.Hour)
+	defer cancel()
+	if err := r.checkSystem(ctx, &tl, sys, checks); err == nil || err.Error() != "enough" {
+		t.Errorf("a cancel: ended with %v", err)
+	}
+}
+
+// mustBeAlone fails if a process runs in the system, or something is mounted in it.
+func mustBeAlone(t *testing.T, sys *system) {
+	t.Helper()
+	mounts, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(string(mounts), sys.dir) {
+		t.Errorf("something is mounted in %s", sys.dir)
+	}
+	deadline := time.Now().Add(10 * time.Second) // the kernel ends them a moment after process 1
+	for {
+		var left []string
+		roots, _ := filepath.Glob("/proc/[0-9]*/root")
+		for _, root := range roots {
+			if to, err := os.Readlink(root); err == nil && to == sys.dir {
+				left = append(left, root)
+			}
+		}
+		if len(left) == 0 {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("still running: %q", left)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}

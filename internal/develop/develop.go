@@ -1,0 +1,46 @@
+// Package develop holds the targets that boardsmith's own repository has besides those of package targets: lint, the
+// tests, and speed. Only that repository's magefile imports it. It needs the sources and the tools of that repository, so
+// a user's repository can neither import it nor has any of its targets.
+//
+// It knows how to check boardsmith, not what boardsmith does: of boardsmith's other packages it imports those that run
+// commands and print.
+package develop
+
+import (
+	"context"
+
+	"github.com/boardsmith/boardsmith/internal/console"
+	"github.com/magefile/mage/mg"
+)
+
+// Test runs all checks: lint, Go and C tests, the examples; at most 15 minutes.
+func Test(ctx context.Context) error { return do(ctx, "test", (*repository).test) }
+
+// TEST holds the longer tests. Its name is in capitals because a package cannot have both a function and a type
+// called Test; mage shows and takes them as test:full, test:soak and test:debian.
+type TEST mg.Namespace
+
+// Full runs the tests with ten times as many cases, then every fuzz target for FUZZTIME, other releases of Debian, and benchmarks; writes docs/report.
+func (TEST) Full(ctx context.Context) error { return do(ctx, "test:full", (*repository).testFull) }
+
+// Soak runs all tests with every case that the others draw from, and every fuzz target for FUZZTIME; it has no limit.
+func (TEST) Soak(ctx context.Context) error { return do(ctx, "test:soak", (*repository).testSoak) }
+
+// Debian runs the demo and the tests in a bare Debian 12 and a bare Debian 13 that it makes (as root, by debootstrap).
+func (TEST) Debian(ctx context.Context) error {
+	return do(ctx, "test:debian", (*repository).testDebian)
+}
+
+// Lint checks the sources: vet, staticcheck, gofumpt, cppcheck with MISRA.
+func Lint(ctx context.Context) error { return do(ctx, "lint", (*repository).lint) }
+
+// Bench measures speed and prints it beside the targets.
+func Bench(ctx context.Context) error { return do(ctx, "bench", (*repository).bench) }
+
+// A repository is boardsmith's own, in the console's working folder.
+type repository struct{ *console.Console }
+
+func do(ctx context.Context, step string, f func(*repository, context.Context) error) error {
+	r := &repository{console.Current()}
+	return r.Do(ctx, step, func(ctx context.Context) error { return f(r, ctx) })
+}

@@ -1,0 +1,38 @@
+// This file checks sources without running them.
+
+package develop
+
+import (
+	"context"
+)
+
+// lintChecks are the checks of lint.
+func lintChecks() []check {
+	all := []check{ // the longest one first
+		{name: "cppcheck and MISRA", argv: []string{"make", "-C", "crt", "lint"}, needs: "cppcheck"},
+	}
+	for _, system := range []string{"linux", "darwin", "windows"} {
+		all = append(all, check{
+			name: "vet for " + system, argv: []string{"go", "vet", "./..."},
+			env: []string{"GOOS=" + system, "CGO_ENABLED=0"},
+		})
+	}
+	tool := func(name string, args ...string) []string {
+		return append([]string{"go", "tool", "-modfile=tools/go.mod", name}, args...)
+	}
+	return append(all,
+		check{name: "vet of the magefile", argv: []string{"go", "vet", "-tags=mage", "."}},
+		check{name: "vet of the tools", argv: []string{"go", "vet", "-C", "tools", "./..."}},
+		check{name: "staticcheck", argv: tool("staticcheck", "./...")},
+		check{name: "gofumpt", argv: tool("gofumpt", "-l", "."), silent: true},
+		check{name: "the runtime by every compiler", argv: []string{"make", "-C", "crt", "compilers"}, needs: "gcc"},
+	)
+}
+
+func (r *repository) lint(ctx context.Context) error {
+	var t tally
+	if err := r.runChecks(ctx, lintChecks(), &t); err != nil {
+		return err
+	}
+	return r.conclude(&t)
+}

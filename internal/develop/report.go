@@ -1,0 +1,122 @@
+// This file writes the report of a full test run.
+
+package develop
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/boardsmith/boardsmith/internal/toolbox"
+	"github.com/moby/sys/atomicwriter"
+)
+
+// reportFile is what a full run leaves, to be committed.
+const reportFile = "docs/report/README.md"
+
+func (r *repository) writeReport(ctx context.Context, t *tally, commit string, spent time.Duration) error {
+	bench, err := r.measure(ctx)
+	if err != nil {
+		return err
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "# Report of a full test run\n\nWritten by `go tool mage test:full`; nothing in it is edited by hand.\n\n")
+	fmt.Fprintf(&b, "| | |\n|---|---|\n| commit | %s |\n| day | %s |\n| system | %s, %s/%s, %d cores |\n| took | %.0f s |\n| result | **%d passed, 0 failed, %d skipped** |\n\n",
+		commit, time.Now().UTC().Format(time.DateOnly), runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(),
+		spent.Seconds(), t.passed, t.skipped)
+	fmt.Fprintf(&b, "## Tests\n\n```\n%s\n```\n\n", strings.Join(t.sections, "\n"))
+	var skips []string
+	for _, name := range t.order {
+		skips = append(skips, name+": "+t.skips[name])
+	}
+	writeList(&b, "Skipped", skips)
+	fmt.Fprintf(&b, "## Speed\n\n```\n%s```\n\n## Tools\n\n```\n", bench)
+	all, err := toolbox.Look(ctx)
+	if err != nil {
+		return err
+	}
+	for _, f := range all {
+		fmt.Fprintf(&b, "%-14s %s\n", f.Name, cmp.Or(f.Version, f.Why))
+	}
+	b.WriteString("```\n")
+	writeSystems(&b, t.systems, all)
+	file := filepath.Join(r.Dir, filepath.FromSlash(reportFile))
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		return err
+	}
+	if err := atomicwriter.WriteFile(file, []byte(b.String()), 0o644); err != nil {
+		return err
+	}
+	r.Printf("wrote %s", reportFile)
+	return nil
+}
+
+func writeList(b *strings.Builder, title string, items []string) {
+	if len(items) == 0 {
+		return
+	}
+	fmt.Fprintf(b, "## %s\n\n", title)
+	for _, i := range items {
+		fmt.Fprintf(b, "* %s\n", i)
+	}
+	b.WriteString("\n")
+}
+
+// writeSystems writes a table with a column for each other system: its tools, and what became of each check.
+func writeSystems(b *strings.Builder, systems []systemReport, tools []toolbox.Finding) {
+	if len(systems) == 0 {
+		return
+	}
+	row := func(name string, cell func(systemReport) string) {
+		fmt.Fprintf(b, "| %s |", name)
+		for _, sys := range systems {
+			fmt.Fprintf(b, " %s |", strings.ReplaceAll(cell(sys), "|", `\|`))
+		}
+		b.WriteString("\n")
+	}
+	b.WriteString("\n## Other systems\n\nEach was made bare, by debootstrap; Go was all that it was given.\n\n")
+	row("", func(sys systemReport) string { return sys.name })
+	row("---", func(systemReport) string { return "---" })
+	for _, c := range briefChecks {
+		row("`"+c.name+"`", func(sys systemReport) string { return sys.results[c.name] })
+	}
+	for _, f := range tools {
+		row(f.Name, func(sys systemReport) string { return cmp.Or(sys.tools[f.Name], sys.absent()) })
+	}
+}
+
+// absent is what to say of a tool without a version.
+func (r systemReport) absent() string {
+	if r.tools == nil {
+		return "not asked"
+	}
+	return "missing"
+}
+
+// isClean says whether commit's answer names a commit and nothing that differs from it.
+func isClean(commit string) bool {
+	return !strings.HasSuffix(commit, "-dirty") && !strings.Contains(commit, " ")
+}
+
+// commit is the checked-out commit, marked if files differ from it, files that git does not know among them.
+func (r *repository) commit(ctx context.Context) string {
+	cmd := exec.CommandContext(ctx, "git", "describe", "--always", "--dirty", "--abbrev=12")
+	cmd.Dir = r.Dir
+	said, err := cmd.Output()
+	if err != nil {
+		return "not known (" + err.Error() + ")"
+	}
+	commit := strings.TrimSpace(string(said))
+	status := exec.CommandContext(ctx, "git", "status", "--porcelain")
+	status.Dir = r.Dir
+	if said, err := status.Output(); (err != nil || len(said) > 0) && isClean(commit) {
+		commit += "-dirty"
+	}
+	return commit
+}

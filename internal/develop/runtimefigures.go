@@ -1,0 +1,57 @@
+// This file reports the C runtime's size and speed, so that each change's cost is seen.
+
+package develop
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"strings"
+	"time"
+)
+
+// runtimeFigures is the check that measures the runtime on an emulated Cortex-M3, and fails above the ceilings that are
+// committed beside it.
+var runtimeFigures = check{name: "crt measure", argv: []string{"make", "-s", "-C", "crt", "measure"}}
+
+// runtimeTools are what it needs.
+var runtimeTools = []string{"make", "arm-none-eabi-gcc", "qemu-system-arm"}
+
+// runtimeTable measures, and returns the table of figures, ceilings and budget; where it cannot, missing says why. An
+// error has what was printed.
+func (r *repository) runtimeTable(ctx context.Context) (table, missing string, err error) {
+	for _, tool := range runtimeTools {
+		if _, err := exec.LookPath(tool); err != nil {
+			return "", tool + " is not installed", nil
+		}
+	}
+	said, err := r.runCheck(ctx, runtimeFigures)
+	if ctx.Err() != nil {
+		return "", "", ctx.Err()
+	}
+	if err != nil {
+		return "", "", fmt.Errorf("%s%w\nto repeat: %s", said, err, runtimeFigures.typed())
+	}
+	return strings.TrimRight(string(said), "\n"), "", nil
+}
+
+// testRuntimeFigures prints the table with the other tests' results.
+func (r *repository) testRuntimeFigures(ctx context.Context, t *tally) error {
+	start := time.Now()
+	p := r.Start(runtimeFigures.name, 0)
+	table, missing, err := r.runtimeTable(ctx)
+	p.End()
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case err != nil:
+		r.fail(t, runtimeFigures.name, err.Error())
+	case missing != "":
+		r.skip(t, runtimeFigures.name, missing)
+	default:
+		r.pass(t, runtimeFigures.name, time.Since(start))
+		r.Printf("%s", table)
+		t.sections = append(t.sections, "", table)
+	}
+	return nil
+}

@@ -1,0 +1,53 @@
+package develop
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// TestRuntimeFigures has the check print its table, or say why it cannot.
+func TestRuntimeFigures(t *testing.T) {
+	r, said := quietRepository()
+	r.Dir = filepath.Join("..", "..")
+	var all tally
+	if err := r.testRuntimeFigures(t.Context(), &all); err != nil {
+		t.Fatal(err)
+	}
+	if all.skipped == 1 {
+		t.Skip(all.skips[runtimeFigures.name])
+	}
+	for _, want := range []string{"image, bytes", "empty call, by 1", "budget"} {
+		if !strings.Contains(said.String(), want) {
+			t.Errorf("%q is missing in:\n%s", want, said.String())
+		}
+	}
+	if all.passed != 1 || all.failed != 0 || !strings.Contains(strings.Join(all.sections, "\n"), "CopyToRemote") {
+		t.Errorf("%+v", all)
+	}
+}
+
+// TestFiguresOfAnotherCompiler measures with a compiler of another version than the ceilings are of: the budget holds.
+func TestFiguresOfAnotherCompiler(t *testing.T) {
+	for _, tool := range runtimeTools {
+		if _, err := exec.LookPath(tool); err != nil {
+			t.Skip(tool + " is not installed")
+		}
+	}
+	dir := t.TempDir()
+	for _, program := range []string{"gcc", "size", "nm"} {
+		text := "#!/bin/sh\n[ \"$1\" != -dumpversion ] || exec echo 99.1\nexec arm-none-eabi-" + program + " \"$@\"\n"
+		if err := os.WriteFile(filepath.Join(dir, program), []byte(text), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cmd := exec.Command("sh", filepath.Join("..", "..", "crt", "measure", "measure.sh"), filepath.Join(dir, "build"))
+	cmd.Env = append(os.Environ(), "MEASURE_CC="+filepath.Join(dir, "gcc"))
+	out, err := cmd.CombinedOutput()
+	if err != nil || !regexp.MustCompile(`(?m)^image, bytes +[0-9]+ +9500 +9500 `).Match(out) {
+		t.Errorf("%v\n%s", err, out)
+	}
+}

@@ -1,0 +1,162 @@
+// This file measures speed and puts it beside what is promised.
+
+package develop
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/console"
+)
+
+// A goal is a figure of one benchmark and its promised bound.
+type goal struct {
+	benchmark string // its package, and the name that go test prints without the number of processors
+	what      string
+	unit      string // of the benchmark's figure, as go test prints it
+	scale     float64
+	shown     string  // the unit in the table: the figure times scale
+	bound     float64 // in the shown unit
+	atLeast   bool    // else at most
+}
+
+// goals are boardsmith's; two cores are assumed.
+var goals = []goal{
+	{"transport.BenchmarkFrame/4096", "framing random payloads of 4 KiB", "MB/s", 1, "MB/s", 1000, true},
+	{"transport.BenchmarkFrame/65536", "framing random payloads of 64 KiB", "MB/s", 1, "MB/s", 1000, true},
+	{"transport.BenchmarkFrame/4096", "allocations per message framed", "allocs/op", 1, "", 0, false},
+	{"transport.BenchmarkUnframe/4096", "unframing random payloads of 4 KiB", "MB/s", 1, "MB/s", 800, true},
+	{"transport.BenchmarkUnframe/65536", "unframing random payloads of 64 KiB", "MB/s", 1, "MB/s", 800, true},
+	{"transport.BenchmarkUnframe/4096", "allocations per message unframed", "allocs/op", 1, "", 0, false},
+	{"targets.BenchmarkEmptyCall", "empty remote call over the pipe, median", "median-µs", 1, "µs", 40, false},
+	{"project.BenchmarkArchiveToSession/model=digits/runtime=compiled", "archive to open session, nothing cached", "ns/op", 1e-9, "s", 1.2, false},
+	{"project.BenchmarkArchiveToSession/model=operator/runtime=cached", "the same for an operator, runtime built before", "ns/op", 1e-9, "s", 0.25, false},
+	{"targets.BenchmarkNothingToDo", "mage build flash with nothing to do, without mage's start", "ns/op", 1e-9, "s", 0.3, false},
+}
+
+// benchPackages hold the benchmarks of goals.
+var benchPackages = []string{
+	"github.com/boardsmith/boardsmith/transport",
+	"github.com/boardsmith/boardsmith/project",
+	"github.com/boardsmith/boardsmith/targets",
+}
+
+func (r *repository) bench(ctx context.Context) error {
+	table, err := r.measure(ctx)
+	if err != nil {
+		return err
+	}
+	r.Printf("%s", strings.TrimRight(table, "\n"))
+	if err := r.benchRuntime(ctx); err != nil {
+		return err
+	}
+	if strings.Contains(table, missed) {
+		return failure.New(failure.Internal, "measure on an idle machine with at least two cores", "not all targets are met")
+	}
+	r.JSONLine(console.Fields{"status": "done"})
+	return nil
+}
+
+const missed = "MISSED"
+
+// benchRuntime prints the C runtime's figures, where its tools are.
+func (r *repository) benchRuntime(ctx context.Context) error {
+	figures, missing, err := r.runtimeTable(ctx)
+	switch {
+	case err != nil:
+		return failure.New(failure.Internal, "", "the runtime's figures: %w", err)
+	case missing != "":
+		r.Notef("note: the runtime's size and instructions are not measured: %s", missing)
+	default:
+		r.Printf("\nthe runtime on an emulated Cortex-M3:\n%s", figures)
+	}
+	return nil
+}
+
+// measure runs the benchmarks and returns the table of goals.
+func (r *repository) measure(ctx context.Context) (string, error) {
+	var t tally
+	figures := map[string]map[string]float64{}
+	pkg := ""
+	argv := append([]string{"go", "test", "-run=^$", "-bench=" + benchNames(), "-benchmem", "-count=1", "-p=1"}, benchPackages...)
+	err := r.tests(ctx, &t, "benchmarks", argv, nil, func(line string) {
+		if p, ok := strings.CutPrefix(line, "pkg: "); ok {
+			pkg = short(p)
+		}
+		name, values, ok := parseBench(line)
+		if !ok {
+			fmt.Fprintln(r.Console, line)
+			return
+		}
+		figures[pkg+"."+name] = values
+	})
+	if err != nil {
+		return "", err
+	}
+	if t.failed > 0 {
+		return "", failure.New(failure.Internal, "", "the benchmarks failed")
+	}
+	var b strings.Builder
+	for _, g := range goals {
+		b.WriteString(r.goalLine(g, figures))
+	}
+	return b.String(), nil
+}
+
+func (r *repository) goalLine(g goal, figures map[string]map[string]float64) string {
+	word, compare := "at most", "<="
+	if g.atLeast {
+		word, compare = "at least", ">="
+	}
+	raw, ok := figures[g.benchmark][g.unit]
+	if !ok {
+		return fmt.Sprintf("%-58s not measured            target %s %g %s  %s\n", g.what, word, g.bound, g.shown, missed)
+	}
+	value := raw * g.scale
+	met := value <= g.bound
+	if g.atLeast {
+		met = value >= g.bound
+	}
+	r.JSONLine(console.Fields{"status": "done", "name": g.what, "value": value, "unit": g.shown, "bound": compare + strconv.FormatFloat(g.bound, 'g', -1, 64), "met": met})
+	return fmt.Sprintf("%-58s %10.4g %-4s   target %s %g %s  %s\n", g.what, value, g.shown, word, g.bound, g.shown,
+		map[bool]string{true: "met", false: missed}[met])
+}
+
+// benchNames matches the benchmarks that have a goal.
+func benchNames() string {
+	var names []string
+	seen := map[string]bool{}
+	for _, g := range goals {
+		_, top, _ := strings.Cut(g.benchmark, ".")
+		top, _, _ = strings.Cut(top, "/")
+		if !seen[top] {
+			seen[top] = true
+			names = append(names, top)
+		}
+	}
+	return "^(" + strings.Join(names, "|") + ")$"
+}
+
+var benchRE = regexp.MustCompile(`^(Benchmark\S+?)(?:-\d+)?\s+\d+\s+(.*)$`)
+
+// parseBench reads a line like "BenchmarkFrame-2  100  12 ns/op  1200 MB/s".
+func parseBench(line string) (name string, values map[string]float64, ok bool) {
+	m := benchRE.FindStringSubmatch(line)
+	if m == nil {
+		return "", nil, false
+	}
+	words := strings.Fields(m[2])
+	values = map[string]float64{}
+	for i := 0; i+1 < len(words); i += 2 {
+		v, err := strconv.ParseFloat(words[i], 64)
+		if err != nil {
+			return "", nil, false
+		}
+		values[words[i+1]] = v
+	}
+	return m[1], values, true
+}

@@ -1,0 +1,61 @@
+// This file counts and tells what was checked.
+
+package develop
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/console"
+)
+
+// A tally counts what was checked, and keeps what is needed to say so at the end.
+type tally struct {
+	passed, failed, skipped int
+	failures                []string          // names
+	skips                   map[string]string // name to reason
+	order                   []string          // names of skips
+	sections                []string          // one line each, for the report
+	systems                 []systemReport    // other systems that were tried
+}
+
+func (r *repository) pass(t *tally, name string, d time.Duration) {
+	t.passed++
+	line := fmt.Sprintf("%-48s %11s %6.1f s", name, "", d.Seconds())
+	r.Printf("%-7s %s", verdict(true), line)
+	t.sections = append(t.sections, line)
+}
+
+func (r *repository) fail(t *tally, name, why string) {
+	t.failed++
+	t.failures = append(t.failures, name)
+	r.Printf("FAILED  %s\n%s", name, strings.TrimRight(why, "\n"))
+	r.JSONLine(console.Fields{"status": "failed", "name": name, "class": failure.Internal, "error": why})
+}
+
+func (r *repository) skip(t *tally, name, reason string) {
+	t.skipped++
+	if t.skips == nil {
+		t.skips = map[string]string{}
+	}
+	if _, twice := t.skips[name]; !twice {
+		t.order = append(t.order, name)
+	}
+	t.skips[name] = reason
+	r.Printf("skipped %s: %s", name, reason)
+}
+
+// conclude prints the closing line, and makes an error of failures.
+func (r *repository) conclude(t *tally) error {
+	for _, name := range t.failures {
+		r.Printf("failed: %s", name)
+	}
+	r.Printf("%d passed, %d failed, %d skipped", t.passed, t.failed, t.skipped)
+	if t.failed > 0 {
+		return failure.New(failure.Internal, "", "%d of %d checks failed", t.failed, t.failed+t.passed)
+	}
+	r.JSONLine(console.Fields{"status": "done", "passed": t.passed, "failed": t.failed, "skipped": t.skipped})
+	return nil
+}

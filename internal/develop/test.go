@@ -1,0 +1,148 @@
+// This file is the long check of everything.
+
+package develop
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os/exec"
+	"strconv"
+	"time"
+
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/drawn"
+	"github.com/boardsmith/boardsmith/internal/toolbox"
+)
+
+// testLimit and fullLimit end a run that hangs; good ones take 9 and 40 minutes on two cores. One of test:soak has none.
+const (
+	testLimit = 45 * time.Minute
+	fullLimit = 120 * time.Minute
+)
+
+// fuzzTimes are how long each fuzz target runs where FUZZTIME does not say it.
+var fuzzTimes = map[string]string{drawn.Full: "15s", drawn.Soak: "10m"}
+
+func (r *repository) test(ctx context.Context) error {
+	var t tally
+	if err := r.testAll(ctx, &t, ""); err != nil {
+		return err
+	}
+	return r.conclude(&t)
+}
+
+func (r *repository) testSoak(ctx context.Context) error {
+	var t tally
+	if err := r.testAll(ctx, &t, drawn.Soak); err != nil {
+		return err
+	}
+	return r.conclude(&t)
+}
+
+func (r *repository) testFull(ctx context.Context) error {
+	var t tally
+	start, commit := time.Now(), r.commit(ctx) // before the tests, which write a page of docs
+	if err := r.testAll(ctx, &t, drawn.Full); err != nil {
+		return err
+	}
+	switch {
+	case t.failed > 0:
+		r.Notef("%s is not written: it is a report of runs without a failure", reportFile)
+	case !isClean(commit):
+		r.Notef("%s is not written: the tree was not a commit's, but %s", reportFile, commit)
+	default:
+		if err := r.writeReport(ctx, &t, commit, time.Since(start)); err != nil {
+			return err
+		}
+	}
+	return r.conclude(&t)
+}
+
+// testAll runs every check into t. A level of package drawn adds what takes long.
+func (r *repository) testAll(ctx context.Context, t *tally, level string) error {
+	each := "-timeout=0" // of one package
+	if limit := map[string]time.Duration{"": testLimit, drawn.Full: fullLimit}[level]; limit > 0 {
+		each = fmt.Sprintf("-timeout=%v", limit-time.Minute)
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, limit, fmt.Errorf("the tests took longer than %v", limit))
+		defer cancel()
+	}
+	seed, err := r.testSeed()
+	if err != nil {
+		return err
+	}
+	env := []string{"SEED=" + seed, drawn.Variable + "=" + level}
+	steps := []func(context.Context, *tally) error{
+		func(ctx context.Context, t *tally) error { return r.runChecks(ctx, lintChecks(), t) },
+		func(ctx context.Context, t *tally) error {
+			raceEnv, race := r.raceDetector()
+			args := append(race, "-count=1", "-vet=off", each, // lint has vetted them
+				"-shuffle="+seed, "./...")
+			return r.goTest(ctx, t, append(raceEnv, env...), args...)
+		},
+		func(ctx context.Context, t *tally) error { return r.cTests(ctx, t, env) },
+		r.testRuntimeFigures,
+	}
+	if level != "" {
+		steps = append(steps,
+			func(ctx context.Context, t *tally) error { return r.fuzz(ctx, t, fuzzTimes[level]) }, r.windowsTests, r.briefDebians)
+	}
+	if err := r.setupForTests(ctx); err != nil {
+		return err
+	}
+	for _, step := range steps {
+		if err := step(ctx, t); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// testSeed decides the order of the Go tests, which must not matter, and what they draw. It is the same in every run
+// unless SEED names another one, or "random"; it is printed so that a run can be repeated.
+func (r *repository) testSeed() (string, error) {
+	seed := cmp.Or(r.Env("SEED"), "1")
+	if seed == "random" {
+		seed = fmt.Sprint(rand.Uint32())
+	}
+	if _, err := strconv.ParseUint(seed, 10, 63); err != nil {
+		return "", failure.New(failure.Config, `SEED=random draws one`, "SEED=%s is not a number", seed)
+	}
+	r.Printf("what the tests draw, their order too, is drawn by SEED=%s", seed)
+	return seed, nil
+}
+
+// setupForTests installs what is missing where that needs no question, and CHECK does not keep it from that; else the tests
+// that need it are skipped, and say so.
+func (r *repository) setupForTests(ctx context.Context) error {
+	if r.Env.On("CHECK") {
+		return nil
+	}
+	err := toolbox.Setup(ctx, r.Console)
+	if failure.Of(err) != failure.ToolMissing || ctx.Err() != nil {
+		return err
+	}
+	r.Notef("%v", err)
+	r.Notef("hint: %s; what needs it is skipped now", failure.Next(err))
+	return nil
+}
+
+// raceDetector returns the environment and the flag with which the Go tests run under the race detector: most of
+// their time is that of compilers and emulators, which it does not slow down. It needs a C compiler.
+func (r *repository) raceDetector() (env, args []string) {
+	if _, err := exec.LookPath("gcc"); err != nil {
+		r.Notef("the tests run without the race detector: gcc is not installed")
+		return nil, nil
+	}
+	return []string{"CGO_ENABLED=1"}, []string{"-race"}
+}
+
+func (r *repository) cTests(ctx context.Context, t *tally, env []string) error {
+	if found := toolbox.Probe(ctx, cmocka); !found.Here {
+		r.skip(t, "crt", found.Why)
+		return ctx.Err()
+	}
+	return r.cTest(ctx, t, env, "make", "-C", "crt", "test")
+}

@@ -1,0 +1,246 @@
+// This file runs test programs and counts what they say: go test by its JSON, cmocka by its lines.
+
+package develop
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os/exec"
+	"path"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/boardsmith/boardsmith/internal/command"
+	"github.com/boardsmith/boardsmith/internal/console"
+)
+
+// A testEvent is one line of go test -json.
+type testEvent struct {
+	Action     string
+	Package    string
+	ImportPath string // of a build's events
+	Test       string
+	Output     string
+	Elapsed    float64
+}
+
+// A goTests reads the events of one go test run into a tally.
+type goTests struct {
+	r      *repository
+	t      *tally
+	output map[string][]string // by package and test, until it has ended
+	counts map[string]int      // tests by package
+	broken map[string]bool     // packages, and tests by package and name, in which a test failed
+}
+
+func newGoTests(r *repository, t *tally) *goTests {
+	return &goTests{r: r, t: t, output: map[string][]string{}, counts: map[string]int{}, broken: map[string]bool{}}
+}
+
+// maxKept bounds the lines of output kept for each test.
+const maxKept = 400
+
+// event counts one event.
+func (g *goTests) event(e testEvent) {
+	pkg := e.Package
+	if pkg == "" {
+		pkg = e.ImportPath
+	}
+	key := pkg + " " + e.Test
+	switch e.Action {
+	case "output", "build-output":
+		if len(g.output[key]) < maxKept {
+			g.output[key] = append(g.output[key], e.Output)
+		}
+		return
+	case "pass", "fail", "skip":
+	default:
+		return
+	}
+	if e.Test == "" {
+		g.packageEnd(e, key)
+	} else {
+		g.testEnd(e, key)
+	}
+	delete(g.output, key)
+}
+
+func (g *goTests) testEnd(e testEvent, key string) {
+	g.counts[e.Package]++
+	name := short(e.Package) + "." + e.Test
+	switch e.Action {
+	case "pass":
+		g.t.passed++
+	case "skip":
+		g.r.skip(g.t, name, skipReason(g.output[key]))
+	case "fail":
+		counted := g.broken[key] // it failed because a part of it did
+		g.broken[e.Package], g.broken[e.Package+" "+path.Dir(e.Test)] = true, true
+		if counted {
+			return
+		}
+		g.r.fail(g.t, name, strings.Join(g.output[key], ""))
+	}
+}
+
+// packageEnd tells how a package ended. One that failed without a failed test did not build, or died.
+func (g *goTests) packageEnd(e testEvent, key string) {
+	name := short(e.Package)
+	if e.Action == "fail" && !g.broken[e.Package] {
+		said := g.output[key]
+		for k, lines := range g.output { // a build's output, and what tests said that never ended
+			if strings.HasPrefix(k, e.Package+" ") && k != key || strings.HasPrefix(k, e.Package+".test") {
+				said = append(said, lines...)
+			}
+		}
+		g.r.fail(g.t, name, strings.Join(said, ""))
+		return
+	}
+	if g.counts[e.Package] > 0 {
+		line := fmt.Sprintf("%-48s %4d tests %6.1f s", name, g.counts[e.Package], e.Elapsed)
+		g.r.Printf("%-7s %s", verdict(e.Action != "fail"), line)
+		g.t.sections = append(g.t.sections, line)
+	}
+}
+
+func verdict(good bool) string {
+	if good {
+		return "ok"
+	}
+	return "FAILED"
+}
+
+var skipRE = regexp.MustCompile(`^\s+\S+\.go:\d+: `)
+
+// skipReason is what the test gave t.Skip: the last line that names a source file.
+func skipReason(lines []string) string {
+	for i := len(lines) - 1; i >= 0; i-- {
+		if loc := skipRE.FindString(lines[i]); loc != "" {
+			return strings.TrimSpace(strings.TrimPrefix(lines[i], loc))
+		}
+	}
+	return "no reason given"
+}
+
+// short is a package's path within its module.
+func short(pkg string) string {
+	if rest, ok := strings.CutPrefix(pkg, "github.com/boardsmith/boardsmith/"); ok {
+		return rest
+	}
+	return pkg
+}
+
+// goTest runs go test with these arguments and counts its tests into t.
+func (r *repository) goTest(ctx context.Context, t *tally, env []string, args ...string) error {
+	g := newGoTests(r, t)
+	argv := append([]string{"go", "test", "-json"}, args...)
+	return r.tests(ctx, t, strings.Join(argv, " "), argv, env, func(line string) {
+		var e testEvent
+		if json.Unmarshal([]byte(line), &e) != nil {
+			fmt.Fprintln(r.Console, line) // go itself said something
+			return
+		}
+		g.event(e)
+	})
+}
+
+// A cmockaTests reads what programs that use cmocka print.
+type cmockaTests struct {
+	r       *repository
+	t       *tally
+	running string   // the test that has begun and not ended
+	said    []string // since it began
+	count   int
+}
+
+var cmockaRE = regexp.MustCompile(`^\[\s*([A-Z]+)\s*\] (.*)$`)
+
+// line counts one line. A failed test is named twice, when it ends and in a list: only the first counts.
+func (c *cmockaTests) line(text string) {
+	state, name := "", ""
+	if m := cmockaRE.FindStringSubmatch(text); m != nil {
+		state, name = m[1], "crt."+strings.TrimSpace(m[2])
+	}
+	switch {
+	case state == "RUN":
+		c.running, c.said = name, nil
+		return
+	case name != c.running || name == "":
+		if len(c.said) < maxKept {
+			c.said = append(c.said, text)
+		}
+		return
+	}
+	c.running = ""
+	c.count++
+	switch state {
+	case "OK":
+		c.t.passed++
+	case "SKIPPED":
+		c.r.skip(c.t, name, cmp.Or(lastOf(c.said), "no reason given"))
+	default:
+		c.r.fail(c.t, name, strings.Join(c.said, "\n"))
+	}
+}
+
+func lastOf(lines []string) string {
+	if len(lines) == 0 {
+		return ""
+	}
+	return strings.TrimSpace(lines[len(lines)-1])
+}
+
+// cTest runs a command that runs cmocka's test programs.
+func (r *repository) cTest(ctx context.Context, t *tally, env []string, argv ...string) error {
+	c := &cmockaTests{r: r, t: t}
+	start, failed := time.Now(), t.failed
+	var all []string
+	err := r.tests(ctx, t, strings.Join(argv, " "), argv, append(env, "CMOCKA_MESSAGE_OUTPUT=STDOUT"), func(line string) {
+		all = append(all, line)
+		c.line(line)
+	})
+	if err != nil {
+		return err
+	}
+	if c.running != "" {
+		r.fail(t, c.running, "the test program ended in the middle of it\n"+strings.Join(c.said, "\n"))
+	}
+	if c.count == 0 {
+		r.fail(t, strings.Join(argv, " "), "no test ran\n"+strings.Join(all, "\n"))
+	}
+	line := fmt.Sprintf("%-48s %4d tests %6.1f s", "crt (C, under ASan and UBSan)", c.count, time.Since(start).Seconds())
+	r.Printf("%-7s %s", verdict(t.failed == failed), line)
+	t.sections = append(t.sections, line)
+	return nil
+}
+
+// tests runs a test command and gives each line of its output to line. A command that fails without one failed test
+// is a failure of its own. An error is returned only if the user stopped it.
+func (r *repository) tests(ctx context.Context, t *tally, name string, argv, env []string, line func(string)) error {
+	program, err := exec.LookPath(argv[0])
+	if err != nil {
+		r.fail(t, name, err.Error())
+		return nil
+	}
+	failed := t.failed
+	p := r.Start(name, 0)
+	defer p.End()
+	nonempty := func(text string) {
+		if text != "" {
+			line(text)
+		}
+	}
+	err = command.Command{
+		Path: program, Args: argv[1:], Dir: r.Dir, Env: append(console.ToolEnv(), env...), Out: nonempty, Err: nonempty, Grace: 5 * time.Second,
+	}.Run(ctx)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if err != nil && t.failed == failed {
+		r.fail(t, name, err.Error())
+	}
+	return nil
+}

@@ -1,0 +1,37 @@
+// This file lists the tools that only the checks of boardsmith itself need.
+
+package develop
+
+import (
+	"os"
+
+	"github.com/boardsmith/boardsmith/internal/toolbox"
+)
+
+func init() { toolbox.Add(tools...) }
+
+// tools are what doctor and setup look for in this repository, besides what users need.
+var tools = []toolbox.Tool{
+	{
+		Name: "C++ compiler", Use: "checking the runtime's headers as C++", Apt: "g++", Linux: true,
+		Command: []string{"g++", "-fsyntax-only", "-x", "c++", "-"}, Source: "#include <stdint.h>\n",
+	},
+	{Name: "git", Use: "the commit in reports", Apt: "git", Command: []string{"git", "--version"}},
+	cmocka,
+	{Name: "cppcheck", Use: "lint of the C sources", Apt: "cppcheck", Linux: true, Command: []string{"cppcheck", "--version"}},
+	{Name: "python3", Use: "cppcheck's MISRA add-on", Apt: "python3", Linux: true, Command: []string{"python3", "--version"}},
+	{Name: "clang", Use: "fuzzing the C parsers", Apt: "clang", Linux: true, Command: []string{"clang", "--version"}},
+	{
+		Name: "libFuzzer", Use: "fuzzing the C parsers", Apt: "libclang-rt-dev", Linux: true,
+		Command: []string{"clang", "-fsanitize=fuzzer,address", "-x", "c", "-", "-o", os.DevNull},
+		Source:  "#include <stddef.h>\n#include <stdint.h>\nint LLVMFuzzerTestOneInput(const uint8_t *d, size_t n) { return (int)((d != 0) && (n > 0)) * 0; }\n",
+	},
+	{Name: "debootstrap", Use: "test:debian", Apt: "debootstrap", Linux: true, Command: []string{"debootstrap", "--version"}},
+}
+
+// cmocka is what the C unit tests need.
+var cmocka = toolbox.Tool{
+	Name: "cmocka", Use: "the C unit tests", Apt: "libcmocka-dev", Linux: true,
+	Command: []string{"cc", "-fsyntax-only", "-x", "c", "-"},
+	Source:  "#include <stdarg.h>\n#include <stddef.h>\n#include <stdint.h>\n#include <setjmp.h>\n#include <cmocka.h>\n",
+}

@@ -1,0 +1,51 @@
+// This file runs Go tests as Windows programs, where there is a Wine that can.
+
+package develop
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"strings"
+)
+
+// windowsPackages are those whose tests need no compiler, emulator or programmer.
+var windowsPackages = []string{
+	"./boards", "./cache", "./executor", "./failure", "./flasher", "./mlf", "./ndarray", "./rpc", "./samples", "./transport",
+}
+
+// windowsTests are a part of test:full. Wine shows neither what Windows does with locked files nor with links: those tests
+// look at what is done, not at what it leads to.
+func (r *repository) windowsTests(ctx context.Context, t *tally) error {
+	const name = "Go tests as Windows programs, under Wine"
+	wine, err := findWine()
+	if err != nil {
+		r.skip(t, name, "no wine64 is installed (Debian 13's serves, the 8.0 of Debian 12 runs no Go program)")
+		return nil
+	}
+	prefix, err := os.MkdirTemp("", "boardsmith-wine-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(prefix)
+	c := check{
+		name: name, argv: []string{"go", "test", "-short", "-count=1", "-exec=" + wine},
+		env: []string{"GOOS=windows", "GOARCH=amd64", "CGO_ENABLED=0", "WINEPREFIX=" + prefix, "WINEDEBUG=-all"},
+	}
+	first := c
+	first.argv = append(c.argv[:len(c.argv):len(c.argv)], "./failure")
+	if said, err := r.runCheck(ctx, first); err != nil && strings.Contains(said, ".dll not found") {
+		r.skip(t, name, wine+" runs no Go program")
+		return ctx.Err()
+	}
+	c.argv = append(c.argv, windowsPackages...)
+	return r.runChecks(ctx, []check{c}, t)
+}
+
+// findWine is the loader of 64-bit programs, which Debian does not put on PATH.
+func findWine() (string, error) {
+	if path, err := exec.LookPath("wine64"); err == nil {
+		return path, nil
+	}
+	return exec.LookPath("/usr/lib/wine/wine64")
+}

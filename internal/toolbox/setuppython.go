@@ -1,0 +1,96 @@
+// This file installs tools that are written in Python.
+
+package toolbox
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/console"
+)
+
+// installPython installs programs written in Python into a virtual environment of setup's own. What is in there stays,
+// unless the environment is not whole: then it is made anew, with all that it held. It returns what it installed.
+func installPython(ctx context.Context, c *console.Console, list []Tool) ([]string, error) {
+	dir, err := pythonDir()
+	if err != nil {
+		return nil, err
+	}
+	python := filepath.Join(dir, pythonPrograms(), "python")
+	var steps [][]string
+	if !isWhole(ctx, dir, python) {
+		steps = append(steps, []string{"python3", "-m", "venv", "--clear", dir})
+		list = append(list, held(list)...)
+	}
+	var names []string
+	for _, t := range list {
+		names = append(names, t.Python)
+	}
+	steps = append(steps, append([]string{python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input"}, names...))
+	if c.Env.On("DRYRUN") {
+		var lines []string
+		for _, step := range steps {
+			lines = append(lines, strings.Join(step, " "))
+		}
+		return nil, c.Would("run: %s", strings.Join(lines, "; "))
+	}
+	if err := installInto(ctx, c, dir, steps); err != nil {
+		return nil, failure.New(failure.ToolMissing, "install them by yourself so that they are on PATH: "+strings.Join(names, " "), "%w", err)
+	}
+	return names, nil
+}
+
+// installInto runs the steps that change the environment in dir. Until all have ended well it is marked as unfinished: one
+// that was interrupted leaves an environment, or a package in it, that looks whole.
+func installInto(ctx context.Context, c *console.Console, dir string, steps [][]string) error {
+	mark := unfinished(dir)
+	if err := os.MkdirAll(filepath.Dir(mark), 0o755); err != nil {
+		return fmt.Errorf("tools: %w", err)
+	}
+	if err := os.WriteFile(mark, nil, 0o644); err != nil {
+		return fmt.Errorf("tools: %w", err)
+	}
+	for _, step := range steps {
+		c.Notef("running %s", strings.Join(step, " "))
+		if err := runTool(ctx, c, step); err != nil {
+			return err
+		}
+	}
+	if err := os.Remove(mark); err != nil {
+		return fmt.Errorf("tools: %w", err)
+	}
+	return nil
+}
+
+// unfinished is the file that is there while the environment in dir is changed, and after a change that did not end well.
+func unfinished(dir string) string { return dir + ".unfinished" }
+
+// isWhole says whether packages can be added to the environment in dir: its last change has ended well and its pip runs,
+// which it does not after the system's python3 has become a newer one.
+func isWhole(ctx context.Context, dir, python string) bool {
+	if _, err := os.Stat(unfinished(dir)); err == nil {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+	defer cancel()
+	return exec.CommandContext(ctx, python, "-m", "pip", "--version").Run() == nil
+}
+
+// held lists the tools in setup's environment, but for those in list.
+func held(list []Tool) []Tool {
+	var others []Tool
+	for _, t := range tools {
+		wanted := slices.ContainsFunc(list, func(l Tool) bool { return l.Python == t.Python })
+		if _, err := findPythonProgram(t.Command[0]); err == nil && byPython(t) && !wanted {
+			others = append(others, t)
+		}
+	}
+	return others
+}

@@ -1,0 +1,104 @@
+//go:build !windows
+
+package toolbox
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/boardsmith/boardsmith/internal/console"
+)
+
+// fakePython is python3 and, by a link to it, an environment's python. Its venv makes the link first and pip last; its pip
+// puts the package down first and the program that shows it last, and takes a package for installed that was put down. Each
+// stops midway where STOP says so.
+const fakePython = `#!/bin/sh
+case $2 in
+venv)
+  for dir do :; done
+  [ "$3" = --clear ] && rm -rf "$dir"
+  mkdir -p "$dir/bin"
+  ln -sf "$FAKE" "$dir/bin/python"
+  [ "$STOP" = venv ] && exit 1
+  touch "$dir/pip"
+  ;;
+pip)
+  dir=${0%/bin/python}
+  [ -e "$dir/pip" ] || { echo 'No module named pip' >&2; exit 1; }
+  [ "$3" = install ] || exit 0
+  for name do
+    case $name in *==*) ;; *) continue ;; esac
+    [ -e "$dir/$name" ] && continue
+    touch "$dir/$name"
+    [ "$STOP" = "$name" ] && exit 1
+    touch "$dir/bin/${name%%=*}"
+  done
+  ;;
+esac
+`
+
+// TestSetupAfterAnInterruption: whatever an earlier setup left half-made, the next one mends, and what it has to throw
+// away for that it installs again.
+func TestSetupAfterAnInterruption(t *testing.T) {
+	pyocd := Tool{Name: "pyOCD", Python: "pyocd==0.46.0", Command: []string{"pyocd"}}
+	west := Tool{Name: "west", Python: "west==1.5.0", Command: []string{"west"}}
+	for name, test := range map[string]struct {
+		before []Tool // installed undisturbed
+		stop   string // where installing west stops
+		spoil  string // a file of the environment that goes away then
+	}{
+		"undisturbed":                    {before: []Tool{pyocd}},
+		"while the environment was made": {stop: "venv"},
+		"while a package was installed":  {stop: west.Python},
+		"the second package":             {before: []Tool{pyocd}, stop: west.Python},
+		"made by another python3":        {before: []Tool{pyocd}, spoil: "pip"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			fake := filepath.Join(dir, "python3")
+			if err := os.WriteFile(fake, []byte(fakePython), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			t.Setenv("FAKE", fake)
+			t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+			t.Setenv("BOARDSMITH_HOME", filepath.Join(dir, "home"))
+			var said bytes.Buffer
+			c := console.New(func(string) string { return "" }, &said, &said)
+			if test.before != nil {
+				if _, err := installPython(t.Context(), c, test.before); err != nil {
+					t.Fatalf("%v\n%s", err, said.String())
+				}
+			}
+			if test.stop != "" {
+				t.Setenv("STOP", test.stop)
+				if _, err := installPython(t.Context(), c, []Tool{west}); err == nil {
+					t.Fatal("nothing stopped it")
+				}
+				t.Setenv("STOP", "")
+			}
+			if test.spoil != "" {
+				env, err := pythonDir()
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := os.Remove(filepath.Join(env, test.spoil)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if _, err := installPython(t.Context(), c, []Tool{west}); err != nil {
+				t.Fatalf("%v\n%s", err, said.String())
+			}
+			for _, want := range append(test.before, west) {
+				if _, err := findPythonProgram(want.Command[0]); err != nil {
+					t.Errorf("%v\n%s", err, said.String())
+				}
+			}
+			if made := strings.Count(said.String(), "-m venv"); name == "undisturbed" && made != 1 {
+				t.Errorf("the environment was made %d times:\n%s", made, said.String())
+			}
+		})
+	}
+}

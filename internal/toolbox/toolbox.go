@@ -1,0 +1,198 @@
+// Package toolbox knows the programs of other people that boardsmith calls: how to find them, what each is for, and how to
+// install them.
+//
+// Its table has what users need. A package that needs more for its own targets adds that, so that doctor and setup of the
+// same magefile take it in. The package does not run the programs but to ask whether they work.
+package toolbox
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/boardsmith/boardsmith/internal/console"
+)
+
+// A Tool is something that must be installed for a part of the work.
+type Tool struct {
+	Name    string
+	Use     string   // what it is needed for
+	Apt     string   // a name by which apt knows the package: its own, or one that it provides; "" if Debian has none that would do
+	Python  string   // what pip installs, where Apt is ""
+	Needed  bool     // to build for the host board
+	Command []string // asks its version, and so shows that it works
+	Source  string   // C text for the command's standard input, which it must accept; "" if the command says it all
+	Linux   bool     // asked for on Linux only
+}
+
+// tools is what doctor and setup look for.
+var tools = []Tool{
+	{Name: "C compiler", Use: "firmware for the host board", Apt: "gcc", Needed: true, Command: []string{"cc", "--version"}},
+	{
+		Name: "C library", Use: "firmware for the host board", Apt: "libc6-dev", Needed: true,
+		Command: []string{"cc", "-fsyntax-only", "-x", "c", "-"}, Source: "#include <stdint.h>\n#include <unistd.h>\n",
+	},
+	{Name: "make", Use: "building any project", Apt: "make", Needed: true, Command: []string{"make", "--version"}},
+	{Name: "Arm compiler", Use: "firmware for Arm boards", Apt: "gcc-arm-none-eabi", Command: []string{"arm-none-eabi-gcc", "--version"}},
+	{
+		Name: "Arm C library", Use: "firmware for Arm boards", Apt: "libnewlib-arm-none-eabi",
+		Command: []string{"arm-none-eabi-gcc", "--specs=nano.specs", "-fsyntax-only", "-x", "c", "-"}, Source: "#include <stdint.h>\n#include <string.h>\n",
+	},
+	{
+		Name: "RISC-V compiler", Use: "firmware for RISC-V boards", Apt: "gcc-riscv64-unknown-elf",
+		Command: []string{"riscv64-unknown-elf-gcc", "--version"},
+	},
+	{
+		Name: "picolibc", Use: "firmware for RISC-V boards", Apt: "picolibc-riscv64-unknown-elf",
+		Command: []string{"riscv64-unknown-elf-gcc", "--specs=picolibc.specs", "-fsyntax-only", "-x", "c", "-"}, Source: "#include <stdint.h>\n#include <string.h>\n",
+	},
+	{Name: "QEMU for Arm", Use: "emulated Arm boards", Apt: "qemu-system-arm", Command: []string{"qemu-system-arm", "--version"}},
+	{Name: "OpenOCD", Use: "programming boards", Apt: "openocd", Command: []string{"openocd", "--version"}},
+	{Name: "gdb", Use: "debugging Arm boards (mage debug)", Apt: "gdb-multiarch", Command: []string{"gdb-multiarch", "--version"}},
+	{
+		Name: "Python's venv", Use: "setup's own pyOCD and west", Apt: "python3-venv", Linux: true,
+		Command: []string{"python3", "-c", "import venv, ensurepip"},
+	},
+	{Name: "pyOCD", Use: "programming boards (FLASHER=pyocd)", Python: "pyocd==0.46.0", Command: []string{"pyocd", "--version"}},
+	{Name: "west", Use: "Zephyr projects", Python: "west==1.5.0", Command: []string{"west", "--version"}},
+	{Name: "QEMU, RISC-V", Use: "emulated RISC-V boards", Apt: "qemu-system-riscv32", Command: []string{"qemu-system-riscv32", "--version"}},
+}
+
+// Add has doctor and setup look for more tools. It is for init functions, before any target runs.
+func Add(more ...Tool) { tools = append(tools, more...) }
+
+// Tools lists what doctor and setup look for on this system.
+func Tools() []Tool {
+	return slices.DeleteFunc(slices.Clone(tools), func(t Tool) bool { return t.Linux && runtime.GOOS != "linux" })
+}
+
+// A Finding is what one look at a tool found.
+type Finding struct {
+	Tool
+	Here    bool
+	Version string // the first line that it says of itself
+	Why     string // why it is not here
+	Fix     string // what to do then; "": install it
+}
+
+// Probe looks for one tool.
+func Probe(ctx context.Context, t Tool) Finding {
+	f := Finding{Tool: t}
+	path, err := Find(os.Getenv, t.Command[0])
+	if err != nil {
+		f.Why = err.Error()
+		return f
+	}
+	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, path, t.Command[1:]...)
+	cmd.Stdin = strings.NewReader(t.Source)
+	cmd.Env = append(os.Environ(), "LC_ALL=C")
+	cmd.WaitDelay = time.Second
+	var said bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &said, &said
+	err = cmd.Run()
+	first, _, _ := strings.Cut(strings.TrimSpace(said.String()), "\n")
+	if err != nil {
+		f.Why = strings.TrimSpace(fmt.Sprintf("%s: %v %s", strings.Join(t.Command, " "), err, first))
+		return f
+	}
+	f.Here, f.Version = true, first
+	if t.Source != "" || first == "" {
+		f.Version = "works"
+	}
+	return f
+}
+
+// Look looks for all tools. Its error is that of ctx.
+func Look(ctx context.Context) ([]Finding, error) {
+	var all []Finding
+	for _, t := range Tools() {
+		all = append(all, Probe(ctx, t))
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// Print prints a finding, and what to do where the tool is missing.
+func Print(c *console.Console, f Finding) {
+	state, detail := "ok", f.Version
+	if !f.Here {
+		state, detail = "missing", f.Why
+		if f.Fix == "" {
+			f.Fix = "get it with: " + getIt(f.Tool)
+		}
+		detail += "; " + f.Fix
+	}
+	c.Printf("%-8s %-15s for %s: %s", state, f.Name, f.Use, detail)
+	c.JSONLine(console.Fields{"status": "done", "tool": f.Name, "here": f.Here, "version": f.Version, "use": f.Use, "needed": f.Needed, "error": f.Why})
+}
+
+func getIt(t Tool) string {
+	if t.Apt == "" {
+		return "go tool mage setup (" + t.Python + ")"
+	}
+	if runtime.GOOS == "linux" {
+		return "apt-get install " + t.Apt
+	}
+	return "your system's package of " + t.Apt
+}
+
+// HowToInstall is one command for all that is missing.
+func HowToInstall(all []Finding) string {
+	pkgs := aptNames(missing(all, byApt))
+	if len(pkgs) == 0 {
+		if len(missing(all, byPython)) > 0 {
+			return "go tool mage setup"
+		}
+		return ""
+	}
+	if !OnDebian() {
+		return "install what Debian calls: " + strings.Join(pkgs, " ")
+	}
+	return "go tool mage setup, or: apt-get install " + strings.Join(pkgs, " ")
+}
+
+// missing lists the tools that are not here and come in that way.
+func missing(all []Finding, way func(Tool) bool) []Tool {
+	var list []Tool
+	for _, f := range all {
+		if !f.Here && way(f.Tool) {
+			list = append(list, f.Tool)
+		}
+	}
+	return list
+}
+
+func byApt(t Tool) bool    { return t.Apt != "" }
+func byPython(t Tool) bool { return t.Apt == "" && t.Python != "" }
+
+func aptNames(list []Tool) []string {
+	var names []string
+	for _, t := range list {
+		names = append(names, t.Apt)
+	}
+	return names
+}
+
+// OnDebian says whether packages have Debian's names and apt installs them.
+func OnDebian() bool {
+	if runtime.GOOS != "linux" {
+		return false
+	}
+	release, err := os.ReadFile("/etc/os-release")
+	if err != nil {
+		return false
+	}
+	_, err = exec.LookPath("apt-get")
+	return err == nil && (bytes.Contains(release, []byte("ID=debian")) || bytes.Contains(release, []byte("ID_LIKE=debian")) ||
+		bytes.Contains(release, []byte("ID=ubuntu")))
+}

@@ -1,0 +1,34 @@
+package targets
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"testing"
+
+	"github.com/boardsmith/boardsmith/internal/console"
+	"github.com/boardsmith/boardsmith/project"
+)
+
+// jsonLines are the variables of a run with JSON lines.
+func jsonLines(name string) string { return map[string]string{"JSON": "1"}[name] }
+
+// TestNotFlashed demands that a flash that failed says whether it wrote something, and whether the board holds the
+// image.
+func TestNotFlashed(t *testing.T) {
+	failed := errors.New("failed")
+	for _, c := range []struct {
+		report project.FlashReport
+		want   string // of the line
+	}{
+		{project.FlashReport{Device: "chip:1"}, ""},
+		{project.FlashReport{Device: "chip:1", Erased: 2, Wrote: 9}, `{"device":"chip:1","erased":2,"status":"dirty","step":"","v":1}` + "\n"},
+		{project.FlashReport{Device: "chip:1", Erased: 2, Wrote: 9, Holds: true}, `{"device":"chip:1","erased":2,"status":"written","step":"","v":1,"wrote":9}` + "\n"},
+	} {
+		var out bytes.Buffer
+		s := newInvocation(console.New(jsonLines, &out, io.Discard))
+		if err := s.notFlashed(t.Context(), c.report, failed); err != failed || out.String() != c.want {
+			t.Errorf("%+v: %v, %s", c.report, err, out.String())
+		}
+	}
+}

@@ -1,0 +1,188 @@
+// This file holds what the targets of one mage run share: the inputs, and the project with its lock.
+
+package targets
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"strconv"
+	"sync"
+
+	"github.com/boardsmith/boardsmith/cache"
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/console"
+	"github.com/boardsmith/boardsmith/mlf"
+	"github.com/boardsmith/boardsmith/project"
+	"github.com/boardsmith/boardsmith/samples"
+	"github.com/hashicorp/go-hclog"
+)
+
+// An invocation is one run of mage.
+type invocation struct {
+	*console.Console
+	log hclog.Logger
+
+	in         *inputs          // nil until a target needs them
+	project    *project.Project // nil until loaded or generated; its lock is held until the process ends
+	image      *project.Image   // nil until built, or found built
+	picked     bool             // the image is the one that IMAGE names
+	device     *project.Device  // nil until attached
+	unfinished error            // why an existing project could not be loaded, where generating mends it
+}
+
+// current is the invocation that the targets of one mage run share: it holds the project's lock from the first step to
+// the end of the process. mage's targets are plain functions, so it has no other place.
+var current = sync.OnceValue(func() *invocation { return newInvocation(console.Current()) })
+
+func newInvocation(c *console.Console) *invocation {
+	level := hclog.Warn
+	if c.Env.On("VERBOSE") {
+		level = hclog.Debug
+	}
+	log := hclog.New(&hclog.LoggerOptions{Name: "boardsmith", Level: level, Output: c, DisableTime: true})
+	return &invocation{Console: c, log: log}
+}
+
+// fields are those of one JSON line.
+type fields = console.Fields
+
+// do runs one target.
+func do(ctx context.Context, step string, f func(*invocation, context.Context) error) error {
+	s := current()
+	return s.Do(ctx, step, func(ctx context.Context) error { return f(s, ctx) })
+}
+
+// inputs are read once, by the first target that needs them.
+func (s *invocation) inputs() (*inputs, error) {
+	if s.in != nil {
+		return s.in, nil
+	}
+	in, err := resolve(s.Env, s.Dir, s.load)
+	if err != nil {
+		return nil, err
+	}
+	s.in = in
+	return in, nil
+}
+
+// forget lets go of the project, for a target that works on another one.
+func (s *invocation) forget() error {
+	p := s.project
+	s.in, s.project, s.image, s.picked, s.unfinished = nil, nil, nil, false, nil
+	if p == nil {
+		return nil
+	}
+	return p.Close()
+}
+
+// load takes the project in dir and says what it was made of; nil if there is none.
+func (s *invocation) load(dir string) (*made, error) {
+	if !project.Exists(dir) {
+		return nil, nil
+	}
+	p, err := project.Load(dir, s.projectEnv(nil))
+	if errors.Is(err, project.ErrUnfinished) {
+		s.unfinished = err
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	s.project = p
+	return &made{board: p.Board().Name, template: p.Template(), model: p.ModelName(), module: p.Module(), options: p.Options()}, nil
+}
+
+func (s *invocation) projectEnv(in *inputs) project.Env {
+	e := project.Env{
+		Log: s.log, Progress: s.progressed, Flasher: s.Env("FLASHER"), Ledger: s.Env("BOARDSMITH_LEDGER"),
+		Tool: func(name string) (string, error) { return findProgram(s.Env, name) },
+	}
+	if in != nil {
+		e.Path, e.Wait, e.Reflash, e.Bench = in.path, in.wait, s.Env.On("FORCE"), in.bench
+	}
+	if c, err := s.cache(); err == nil { // cache:gc tells what is wrong with CACHE_MIB
+		e.Cache = c
+	}
+	return e
+}
+
+// cache is what was built before, at most CACHE_MIB large.
+func (s *invocation) cache() (*cache.Cache, error) {
+	dir, err := cache.DefaultDir()
+	if err != nil {
+		return nil, err
+	}
+	limit, err := s.cacheLimit()
+	return cache.New(dir, cache.Options{Limit: limit}), err
+}
+
+// cacheLimit is CACHE_MIB in bytes.
+func (s *invocation) cacheLimit() (int64, error) {
+	text := s.Env("CACHE_MIB")
+	if text == "" {
+		return cache.DefaultLimit, nil
+	}
+	n, err := strconv.ParseInt(text, 10, 32)
+	if err != nil || n < 0 {
+		return cache.DefaultLimit, failure.New(failure.Config, "", "CACHE_MIB=%s is not a number of MiB", text)
+	}
+	return n << 20, nil
+}
+
+// forced says whether FORCE is about files: a step that only comes upon a person's changes lets them be.
+func (s *invocation) forced() bool {
+	switch s.Step() {
+	case "generate", "build", "clean":
+		return s.Env.On("FORCE")
+	}
+	return false
+}
+
+// progressed shows how far a step of package project is.
+func (s *invocation) progressed(e project.Event) {
+	s.Update(e.Step+": "+e.Detail, e.Done, e.Total)
+}
+
+// matches says whether the project is for the board and the model that were asked for.
+func (s *invocation) matches(in *inputs) error {
+	p := s.project
+	if in.board.asked && baseName(in.board.value) != p.Board().Name {
+		return s.madeFor("board", p.Board().Name, baseName(in.board.value))
+	}
+	if in.model.asked && archiveName(in.model.value) != archiveName(p.ModelName()) {
+		return s.madeFor("model", archiveName(p.ModelName()), archiveName(in.model.value))
+	}
+	if in.module.asked && in.module.value != p.Module() {
+		return s.madeFor("model", p.Module(), in.module.value+" of "+archiveName(p.ModelName()))
+	}
+	return nil
+}
+
+func (s *invocation) madeFor(what, is, asked string) error {
+	return failure.New(failure.Config, "choose another PROJECT, or make it anew: go tool mage generate",
+		"project %s was made for %s %s, not for %s", shown(s.Dir, s.project.Dir()), what, is, asked)
+}
+
+// current says whether the project holds what was asked for, so that using it as it is gives no surprise.
+func (s *invocation) isCurrent(in *inputs) (bool, error) {
+	p := s.project
+	if in.optioned && in.options != p.Options() {
+		return false, nil
+	}
+	if in.template.asked && filepath.Base(in.template.value) != p.Template() {
+		return false, nil
+	}
+	if !in.model.asked {
+		return true, nil
+	}
+	digest := samples.Digest()
+	if in.model.value != "" {
+		a, err := mlf.Open(in.model.value)
+		if err != nil {
+			return false, err
+		}
+		digest = a.Digest
+	}
+	return digest == p.ModelDigest(), nil
+}

@@ -1,0 +1,129 @@
+// This file says how much memory each part of a firmware takes, and how much the board has.
+
+package targets
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/boardsmith/boardsmith/project"
+)
+
+func (s *invocation) size(ctx context.Context) error {
+	image, err := s.built(ctx)
+	if err != nil {
+		return err
+	}
+	u, err := s.project.Usage(image)
+	if err != nil {
+		return err
+	}
+	r := s.projectFields()
+	if len(u.Regions) == 0 {
+		s.printKinds(u)
+	} else {
+		s.printRegions(u)
+		r["regions"] = regionLines(u)
+	}
+	r["sizes"] = partLines(u)
+	r["arena"] = s.printArena(u.Arena)
+	if u.Stack != nil {
+		r["stack"] = s.printStack(u.Stack)
+	}
+	s.JSONLine(r)
+	return nil
+}
+
+// printKinds is for a process: how much memory there is only the system knows.
+func (s *invocation) printKinds(u *project.Usage) {
+	s.Printf("%-18s %10s %10s %10s   bytes", "", "text", "data", "bss")
+	for _, p := range append(u.Parts, project.PartUse{Name: "all", Size: u.Total()}) {
+		if p.Size != (project.Size{}) {
+			s.Printf("%-18s %10d %10d %10d", p.Name, p.Text, p.Data, p.BSS)
+		}
+	}
+}
+
+// printRegions is for a board: a column for each of its memories.
+func (s *invocation) printRegions(u *project.Usage) {
+	row := func(name string, cell func(i int) string) {
+		line := fmt.Sprintf("%-18s", name)
+		for i := range u.Regions {
+			line += fmt.Sprintf(" %10s", cell(i))
+		}
+		s.Printf("%s", line)
+	}
+	number := func(f func(r project.RegionUse) int64) func(int) string {
+		return func(i int) string { return fmt.Sprint(f(u.Regions[i])) }
+	}
+	row("", func(i int) string { return u.Regions[i].Name })
+	for _, p := range u.Parts {
+		if p.Size == (project.Size{}) {
+			continue
+		}
+		row(p.Name, func(i int) string {
+			if p.In[i] == 0 {
+				return "-"
+			}
+			return fmt.Sprint(p.In[i])
+		})
+	}
+	row("used", number(func(r project.RegionUse) int64 { return r.Used }))
+	row("free", number(func(r project.RegionUse) int64 { return r.Size - r.Used }))
+	row("of", number(func(r project.RegionUse) int64 { return r.Size }))
+	row("", func(i int) string {
+		return fmt.Sprintf("%.1f %%", 100*float64(u.Regions[i].Used)/float64(max(u.Regions[i].Size, 1)))
+	})
+}
+
+func partLines(u *project.Usage) (lines []fields) {
+	for _, p := range append(u.Parts, project.PartUse{Name: "all", Size: u.Total()}) {
+		l := fields{"part": p.Name, "text": p.Text, "data": p.Data, "bss": p.BSS}
+		if len(p.In) > 0 {
+			in := map[string]int64{}
+			for i, n := range p.In {
+				if n != 0 {
+					in[u.Regions[i].Name] = n
+				}
+			}
+			l["in"] = in
+		}
+		lines = append(lines, l)
+	}
+	return lines
+}
+
+func regionLines(u *project.Usage) (lines []fields) {
+	for _, r := range u.Regions {
+		lines = append(lines, fields{"region": r.Name, "origin": r.Origin, "size": r.Size, "used": r.Used, "free": r.Size - r.Used})
+	}
+	return lines
+}
+
+func (s *invocation) printArena(a project.ArenaUse) fields {
+	r := fields{"have": a.Have}
+	if a.Need == 0 {
+		return r
+	}
+	about := ""
+	if !a.Sure {
+		about = "about "
+	}
+	s.Printf("arena: the model takes %s%d of %d bytes while it runs", about, a.Need, a.Have)
+	r["need"], r["sure"] = a.Need, a.Sure
+	return r
+}
+
+func (s *invocation) printStack(u *project.StackUse) fields {
+	s.Printf("stack: %d of %d bytes at worst: %s", u.Need, u.Have, strings.Join(u.Path, ", "))
+	for _, why := range u.Unsure {
+		s.Printf("stack: it may be more: %s", why)
+	}
+	r := fields{"need": u.Need, "have": u.Have, "path": u.Path, "unsure": u.Unsure}
+	if u.Room > 0 {
+		s.Printf("stack of interrupt handlers: %d of %d bytes at worst", u.Handlers, u.Room)
+		r["handlers_need"], r["handlers_have"] = u.Handlers, u.Room
+	}
+	return r
+}

@@ -1,0 +1,104 @@
+// This file chooses what a model is fed with.
+
+package targets
+
+import (
+	"cmp"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/mlf"
+	"github.com/boardsmith/boardsmith/ndarray"
+	"github.com/boardsmith/boardsmith/samples"
+)
+
+// modelInputs are the arrays to run with, and where they come from, in words.
+func (s *invocation) modelInputs(m *mlf.Module) ([]ndarray.Named, string, error) {
+	if s.in.input != "" {
+		arrays, err := readInputs(s.in.input, m)
+		return arrays, "input from " + s.in.input, err
+	}
+	if s.project.ModelDigest() == samples.Digest() {
+		arrays, err := samples.Inputs()
+		return arrays, "input from the bundled sample", err
+	}
+	return s.inventInputs(m)
+}
+
+// readInputs reads INPUT and refuses what is not an input, or too little, before anything is sent.
+func readInputs(path string, m *mlf.Module) ([]ndarray.Named, error) {
+	arrays, err := ndarray.ReadNPZ(path)
+	if err != nil {
+		return nil, fmt.Errorf("INPUT: %w", err)
+	}
+	if len(arrays) == 1 && arrays[0].Name == "" && len(m.Inputs) == 1 {
+		arrays[0].Name = m.Inputs[0].Name // one .npy for the only input
+	}
+	given := map[int]bool{}
+	for _, a := range arrays {
+		i, err := mlf.Lookup("input", m.Inputs, a.Name)
+		if err != nil {
+			return nil, fmt.Errorf("INPUT %s: %w", path, err)
+		}
+		if given[i] {
+			return nil, failure.New(failure.Config, "", "INPUT %s: two arrays for input %q", path, m.Inputs[i].Name)
+		}
+		given[i] = true
+	}
+	var missing []string
+	for i, t := range m.Inputs {
+		if !given[i] {
+			missing = append(missing, t.String())
+		}
+	}
+	if len(missing) > 0 {
+		return nil, failure.New(failure.Config, "give an array for each input", "INPUT %s: no array for %s", path, strings.Join(missing, ", "))
+	}
+	return arrays, nil
+}
+
+// inventInputs makes numbers up: floats in -1 to 1 and bytes of any value, drawn by SEED; wider integers may be indices
+// and are zero.
+func (s *invocation) inventInputs(m *mlf.Module) ([]ndarray.Named, string, error) {
+	seed, err := strconv.ParseUint(cmp.Or(s.Env("SEED"), "0"), 10, 64)
+	if err != nil {
+		return nil, "", failure.New(failure.Config, "", "SEED=%s is not a number", s.Env("SEED"))
+	}
+	r := rand.New(rand.NewPCG(seed, 0))
+	var arrays []ndarray.Named
+	for _, t := range m.Inputs {
+		a, err := ndarray.New(t.DType, t.Shape...)
+		if err != nil {
+			return nil, "", fmt.Errorf("input %q: %w", t.Name, err)
+		}
+		fill(a, r)
+		arrays = append(arrays, ndarray.Named{Name: t.Name, Array: a})
+	}
+	return arrays, fmt.Sprintf("random input, seed %d (INPUT gives real ones)", seed), nil
+}
+
+func fill(a *ndarray.Array, r *rand.Rand) {
+	switch {
+	case a.DType.Code == ndarray.Float && a.DType.Bits == 32:
+		for i := 0; i < len(a.Data); i += 4 {
+			binary.LittleEndian.PutUint32(a.Data[i:], math.Float32bits(r.Float32()*2-1))
+		}
+	case a.DType.Code == ndarray.Float && a.DType.Bits == 64:
+		for i := 0; i < len(a.Data); i += 8 {
+			binary.LittleEndian.PutUint64(a.Data[i:], math.Float64bits(r.Float64()*2-1))
+		}
+	case a.DType.Code <= ndarray.UInt && a.DType.Bits == 8:
+		for i := range a.Data {
+			a.Data[i] = byte(r.Uint32())
+		}
+	case a.DType.Code == ndarray.UInt && a.DType.Bits == 1:
+		for i := range a.Data {
+			a.Data[i] = byte(r.Uint32() & 1)
+		}
+	}
+}

@@ -1,0 +1,107 @@
+// This file looks whether this user may use probes and ports, and what is known of the probes' firmware (Linux).
+
+package targets
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+
+	"github.com/boardsmith/boardsmith/internal/toolbox"
+	"github.com/boardsmith/boardsmith/project"
+)
+
+// access is what stands between this user and a board on the desk.
+func access() []toolbox.Finding {
+	if runtime.GOOS != "linux" {
+		return nil
+	}
+	devices := project.USBDevices()
+	list := []toolbox.Finding{inGroup("dialout", "serial ports"), inGroup("plugdev", "debug probes"), udevRules()}
+	for _, d := range devices {
+		if kind := project.ProbeKind(d.ID); kind != "" {
+			list = append(list, canOpen(d, kind))
+		}
+	}
+	return list
+}
+
+// inGroup asks whether the user is in a group; root needs none.
+func inGroup(group, use string) toolbox.Finding {
+	f := toolbox.Finding{Tool: toolbox.Tool{Name: "group " + group, Use: use}, Fix: "sudo usermod -aG " + group + " $USER, then log in again"}
+	if os.Geteuid() == 0 {
+		f.Here, f.Version = true, "root may open them all"
+		return f
+	}
+	g, err := user.LookupGroup(group)
+	if err != nil {
+		f.Why, f.Fix = "there is no such group", "whoever sits at the computer may use them by udev rules with uaccess"
+		return f
+	}
+	mine, _ := os.Getgroups() // an error leaves none
+	for _, id := range mine {
+		if fmt.Sprint(id) == g.Gid {
+			f.Here, f.Version = true, "this user is in it"
+			return f
+		}
+	}
+	f.Why = "this user is not in it"
+	return f
+}
+
+// ruleFolders are where udev looks for rules.
+var ruleFolders = []string{"/etc/udev/rules.d", "/run/udev/rules.d", "/usr/local/lib/udev/rules.d", "/usr/lib/udev/rules.d", "/lib/udev/rules.d"}
+
+// probeRule is a rule about a debug probe: by ST's, Arm's or SEGGER's vendor id.
+var probeRule = regexp.MustCompile(`(?i)idVendor\}=="(0483|0d28|1366)"|CMSIS-DAP`)
+
+func udevRules() toolbox.Finding {
+	f := toolbox.Finding{Tool: toolbox.Tool{Name: "udev rules", Use: "debug probes without root"}}
+	for _, dir := range ruleFolders {
+		files, _ := filepath.Glob(filepath.Join(dir, "*.rules")) // the pattern is good
+		for _, file := range files {
+			if text, err := os.ReadFile(file); err == nil && probeRule.Match(text) {
+				f.Here, f.Version = true, file
+				return f
+			}
+		}
+	}
+	f.Why = "no rule lets users open debug probes"
+	f.Fix = "sudo apt-get install openocd brings /lib/udev/rules.d/60-openocd.rules; then: sudo udevadm control --reload && sudo udevadm trigger"
+	if _, err := exec.LookPath("udevadm"); err != nil {
+		f.Why += ", and there is no udev here (a container has its host's)"
+	}
+	return f
+}
+
+// firmwareHints say how the firmware of a kind of probe is brought up to date.
+var firmwareHints = []struct{ kind, hint string }{
+	{"ST-Link", "an old one cannot do SWD multi-drop and is slow: ST's STSW-LINK007 updates it"},
+	{"STLINK", "ST's STSW-LINK007 updates it"},
+	{"CMSIS-DAP", "version 2 (bulk transfers) is several times as fast: daplink.io has it for each board"},
+	{"J-Link", "SEGGER's J-Link Configurator updates it"},
+	{"Raspberry Pi", "github.com/raspberrypi/debugprobe has releases"},
+	{"MCU-Link", "NXP's MCU-Link installer updates it"},
+}
+
+// canOpen asks whether this user can open a probe, and says what its firmware says of itself.
+func canOpen(d project.USBDevice, kind string) toolbox.Finding {
+	f := toolbox.Finding{Tool: toolbox.Tool{Name: "probe " + d.Path, Use: kind}, Here: true}
+	f.Version = fmt.Sprintf("%s, serial %s, firmware release %s", d.What, d.Serial, d.Release)
+	if i := slices.IndexFunc(firmwareHints, func(h struct{ kind, hint string }) bool { return strings.HasPrefix(kind, h.kind) }); i >= 0 {
+		f.Version += "; " + firmwareHints[i].hint
+	}
+	file, err := os.OpenFile(d.Node, os.O_RDWR, 0)
+	if err != nil {
+		f.Here, f.Why, f.Fix = false, err.Error(), "see group plugdev and udev rules above, then plug it in again"
+		return f
+	}
+	file.Close()
+	return f
+}

@@ -1,0 +1,59 @@
+package targets
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/boardsmith/boardsmith/project"
+)
+
+// What doctor finds lacking it says how to mend.
+func TestUdevRules(t *testing.T) {
+	old := ruleFolders
+	t.Cleanup(func() { ruleFolders = old })
+	dir := t.TempDir()
+	ruleFolders = []string{filepath.Join(dir, "none"), dir}
+	if err := os.WriteFile(filepath.Join(dir, "70-other.rules"), []byte(`ATTRS{idVendor}=="1234", MODE="660"`), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if f := udevRules(); f.Here || !strings.Contains(f.Fix, "udevadm control --reload") {
+		t.Errorf("%+v", f)
+	}
+	rules := filepath.Join(dir, "60-openocd.rules")
+	if err := os.WriteFile(rules, []byte(`ATTRS{idVendor}=="0483", ATTRS{idProduct}=="374b", MODE="660", GROUP="plugdev", TAG+="uaccess"`), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if f := udevRules(); !f.Here || f.Version != rules {
+		t.Errorf("%+v", f)
+	}
+}
+
+func TestGroups(t *testing.T) {
+	f := inGroup("boardsmith-no-such-group", "ports")
+	if os.Geteuid() == 0 {
+		if !f.Here {
+			t.Errorf("root: %+v", f)
+		}
+		return
+	}
+	if f.Here || f.Fix == "" {
+		t.Errorf("%+v", f)
+	}
+}
+
+func TestProbeAccess(t *testing.T) {
+	node := filepath.Join(t.TempDir(), "001")
+	d := project.USBDevice{ID: "0483:374b", Serial: "066D", Path: "1-2", What: "ST-Link", Release: "0100", Node: node}
+	if f := canOpen(d, project.ProbeKind(d.ID)); f.Here || f.Why == "" || f.Fix == "" {
+		t.Errorf("one that cannot be opened: %+v", f)
+	}
+	if err := os.WriteFile(node, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f := canOpen(d, project.ProbeKind(d.ID))
+	if !f.Here || !strings.Contains(f.Version, "066D") || !strings.Contains(f.Version, "release 0100") || !strings.Contains(f.Version, "STSW-LINK007") {
+		t.Errorf("%+v", f)
+	}
+}
