@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -113,13 +114,17 @@ func verdict(good bool) string {
 	return "FAILED"
 }
 
-var skipRE = regexp.MustCompile(`^\s+\S+\.go:\d+: `)
+// logRE is the first line of what a test logs: its file and line. Lines that follow it are indented deeper.
+var logRE = regexp.MustCompile(`^ {4}(\S+\.go):\d+: `)
 
-// skipReason is what the test gave t.Skip: the last line that names a source file.
+// transcriptFile is the source file in which testscript logs what a script did, after the reason why it was skipped.
+const transcriptFile = "testscript.go"
+
+// skipReason is what the test gave t.Skip: the first line of what it logged last, but for a script's transcript.
 func skipReason(lines []string) string {
-	for i := len(lines) - 1; i >= 0; i-- {
-		if loc := skipRE.FindString(lines[i]); loc != "" {
-			return strings.TrimSpace(strings.TrimPrefix(lines[i], loc))
+	for _, line := range slices.Backward(lines) {
+		if m := logRE.FindStringSubmatch(line); m != nil && m[1] != transcriptFile {
+			return cmp.Or(strings.TrimSpace(strings.TrimPrefix(line, m[0])), "no reason given")
 		}
 	}
 	return "no reason given"

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -40,6 +41,26 @@ func TestGoTestEvents(t *testing.T) {
 	for _, want := range []string{"skipped p.B: no board on the desk", "got 1, want 2", "FAILED  q\n", "syntax error", "FAILED  r\n", "panic: boom"} {
 		if !strings.Contains(said.String(), want) {
 			t.Errorf("%q is missing in:\n%s", want, said)
+		}
+	}
+}
+
+// TestSkipReason reads why tests were skipped from what go test prints: a plain test, one that logged more, and a script,
+// whose transcript testscript logs after the reason.
+func TestSkipReason(t *testing.T) {
+	for _, c := range []struct{ output, want string }{
+		{"=== RUN   A\n    a_test.go:3: no probe\n--- SKIP: A (0.00s)\n", "no probe"},
+		{"    a_test.go:3: looked here\n    a_test.go:4: no probe:\n        none at all\n        b.go:7: quoted\n--- SKIP: A (0.00s)\n", "no probe:"},
+		{
+			"=== CONT  TestScript/full\n    cmd.go:380: no file system can be mounted here\n    testscript.go:609: WORK=$WORK\n" +
+				"        PATH=/bin\n        # Full. (0.003s)\n        > [!mount] skip 'no file system can be mounted here'\n--- SKIP: TestScript/full (0.01s)\n",
+			"no file system can be mounted here",
+		},
+		{"    cmd.go:382: \n    testscript.go:609: WORK=$WORK\n--- SKIP: A (0.00s)\n", "no reason given"},
+		{"--- SKIP: A (0.00s)\n", "no reason given"},
+	} {
+		if got := skipReason(slices.Collect(strings.Lines(c.output))); got != c.want {
+			t.Errorf("reason %q, want %q, in\n%s", got, c.want, c.output)
 		}
 	}
 }
