@@ -14,8 +14,8 @@ func noVariables(string) string { return "" }
 
 // TestProgress waits for the plain line that a step of more than a second prints, and for nothing of a shorter one.
 func TestProgress(t *testing.T) {
-	var said bytes.Buffer
-	c := New(noVariables, &said, &said)
+	var printed bytes.Buffer
+	c := New(noVariables, &printed, &printed)
 	p := c.Start("short", 0)
 	p.End()
 	p.End()
@@ -23,7 +23,7 @@ func TestProgress(t *testing.T) {
 	p.Add(4)
 	time.Sleep(quiet + 300*time.Millisecond)
 	c.endProgress()
-	if got := said.String(); got != "boardsmith: long: 4 of 10, 1 s\n" {
+	if got := printed.String(); got != "boardsmith: long: 4 of 10, 1 s\n" {
 		t.Errorf("printed %q", got)
 	}
 }

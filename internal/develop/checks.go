@@ -49,9 +49,9 @@ func (r *repository) runChecks(ctx context.Context, checks []check, t *tally) er
 	defer p.End()
 	type outcome struct {
 		check
-		said string
-		err  error
-		took time.Duration
+		printed string
+		err     error
+		took    time.Duration
 	}
 	next, ended := make(chan check, len(checks)), make(chan outcome)
 	for _, c := range checks {
@@ -62,8 +62,8 @@ func (r *repository) runChecks(ctx context.Context, checks []check, t *tally) er
 		go func() {
 			for c := range next {
 				start := time.Now()
-				said, err := r.runCheck(ctx, c)
-				ended <- outcome{c, said, err, time.Since(start)}
+				printed, err := r.runCheck(ctx, c)
+				ended <- outcome{c, printed, err, time.Since(start)}
 			}
 		}()
 	}
@@ -71,9 +71,9 @@ func (r *repository) runChecks(ctx context.Context, checks []check, t *tally) er
 		o := <-ended
 		p.Add(1)
 		switch {
-		case ctx.Err() != nil: // what it says is that it was stopped
+		case ctx.Err() != nil: // it failed because it was stopped
 		case o.err != nil:
-			r.fail(t, o.name, fmt.Sprintf("%s%v\nto repeat: %s", o.said, o.err, o.typed()))
+			r.fail(t, o.name, fmt.Sprintf("%s%v\nto repeat: %s", o.printed, o.err, o.typed()))
 		default:
 			r.pass(t, o.name, o.took)
 		}
@@ -81,8 +81,8 @@ func (r *repository) runChecks(ctx context.Context, checks []check, t *tally) er
 	return ctx.Err()
 }
 
-// runCheck runs one and returns what it said.
-func (r *repository) runCheck(ctx context.Context, c check) (said string, err error) {
+// runCheck runs one check and returns what it printed.
+func (r *repository) runCheck(ctx context.Context, c check) (printed string, err error) {
 	path, err := exec.LookPath(c.argv[0])
 	if err != nil {
 		return "", err
@@ -90,15 +90,15 @@ func (r *repository) runCheck(ctx context.Context, c check) (said string, err er
 	out, errs, err := command.Command{Path: path, Args: c.argv[1:], Dir: r.Dir, Env: append(console.ToolEnv(), c.env...)}.Capture(ctx)
 	var ended *command.Error
 	if errors.As(err, &ended) {
-		err = ended.Err // what it printed is in said
+		err = ended.Err // the output is returned beside it
 	}
-	if err == nil && c.silent && strings.TrimSpace(out) != "" { // on the other stream go may say what it downloads
+	if err == nil && c.silent && strings.TrimSpace(out) != "" { // on standard error go may name what it downloads
 		err = errors.New("the files above differ from what it would write")
 	}
 	return out + errs, err
 }
 
-// typed is the check as one would type it.
+// typed is the check as a person would type it.
 func (c check) typed() string {
 	return strings.Join(append(c.env[:len(c.env):len(c.env)], c.argv...), " ")
 }

@@ -1,5 +1,4 @@
-// This file tries boardsmith on other systems than this one: on a bare Debian, made by debootstrap in a folder that is
-// removed at the end. What runs there has mounts and processes of its own, which the kernel ends with it.
+// This file tests boardsmith on other systems than this one: on releases of Debian, each made bare by debootstrap.
 
 package develop
 
@@ -10,31 +9,28 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"runtime"
-	"strings"
 	"time"
 
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/command"
 )
 
-// debians are the releases that boardsmith is tried on, by their names in the archive.
+// debians are the releases that boardsmith is tested on, by their names in the archive.
 var debians = []struct{ release, name string }{{"bookworm", "Debian 12"}, {"trixie", "Debian 13"}}
 
-// debianLimit ends the tests of one system: it is made, the tools are installed, and a whole test runs.
+// debianLimit is the time to make one system, to install the tools, and to run the whole test in it.
 const debianLimit = testLimit + 30*time.Minute
 
-// errSlow is the end of a system's time. What it stops has failed, and the next system is tried.
+// errSlow is the cause of a context whose system has used up its time. What it stops has failed; the next system is tested.
 var errSlow = errors.New("the tests of one system took too long")
 
-// withSystemLimit gives one system's tests their time.
+// withSystemLimit limits the tests of one system.
 func withSystemLimit(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(ctx, limit, fmt.Errorf("%w: more than %v", errSlow, limit))
 }
 
-// stoppedFromOutside returns why all tests shall end, nil if they shall not: also where the system's time is over.
+// stoppedFromOutside returns why all tests shall end; nil if they go on, as they do after the limit of one system.
 func stoppedFromOutside(ctx context.Context) error {
 	if cause := context.Cause(ctx); !errors.Is(cause, errSlow) {
 		return cause
@@ -42,17 +38,7 @@ func stoppedFromOutside(ctx context.Context) error {
 	return nil
 }
 
-// A system is a bare Debian in a folder. It has Go, this repository's last commit, and what this computer knows of
-// package mirrors, proxies and certificates.
-type system struct {
-	name  string // of the release, for people
-	dir   string
-	env   []string          // of what runs in it
-	shown map[string]string // folders of this computer that are seen in it, and where: read-only
-	grace time.Duration     // for what runs in it to end by itself after a cancel; 0 means 3 s
-}
-
-// A systemReport is what became of one system, for the report.
+// A systemReport is the results of one system, for the report.
 type systemReport struct {
 	name    string
 	results map[string]string // by check
@@ -100,7 +86,7 @@ func (r *repository) briefDebians(ctx context.Context, t *tally) error {
 	return r.tryDebians(ctx, t, "", briefChecks)
 }
 
-// canMakeSystems says what keeps a system from being made.
+// canMakeSystems returns an error if no system can be made here.
 func (r *repository) canMakeSystems() error {
 	switch {
 	case runtime.GOOS != "linux":
@@ -118,8 +104,8 @@ func (r *repository) canMakeSystems() error {
 	return nil
 }
 
-// tryDebians tries the releases, or only one, one after the other. An error is returned only where nothing can be
-// tried, or the user stopped it.
+// tryDebians tests the releases one after the other, or only the one that is named. It returns an error only if no release
+// can be tested or the user stopped it.
 func (r *repository) tryDebians(ctx context.Context, t *tally, only string, checks []systemCheck) error {
 	tried := false
 	for _, d := range debians {
@@ -132,7 +118,7 @@ func (r *repository) tryDebians(ctx context.Context, t *tally, only string, chec
 		}
 	}
 	if !tried {
-		return failure.New(failure.Config, "", "RELEASE=%s is none that boardsmith is tried on", only)
+		return failure.New(failure.Config, "", "RELEASE=%s is none that boardsmith is tested on", only)
 	}
 	return nil
 }
@@ -160,7 +146,7 @@ func (r *repository) tryDebian(ctx context.Context, t *tally, release, name stri
 	return r.checkSystem(ctx, t, sys, checks)
 }
 
-// checkSystem runs the checks in a system. Those for which there is no more time fail.
+// checkSystem runs the checks in a system. Those that are left after its limit fail.
 func (r *repository) checkSystem(ctx context.Context, t *tally, sys *system, checks []systemCheck) error {
 	report := systemReport{name: sys.name, results: map[string]string{}}
 	for _, c := range checks {
@@ -173,18 +159,9 @@ func (r *repository) checkSystem(ctx context.Context, t *tally, sys *system, che
 	return nil
 }
 
-// removeSystem removes a system's folder, in which nothing is mounted here. After a cancel it does not wait: mage gives
-// a target 5 s to end, and so many files may take longer.
-func removeSystem(ctx context.Context, dir string) {
-	cmd := exec.Command("setsid", "rm", "-rf", "--one-file-system", dir)
-	if err := cmd.Start(); err == nil && stoppedFromOutside(ctx) == nil {
-		_ = cmd.Wait() // what it could not remove lies in the folder for such
-	}
-}
-
 var countsRE = regexp.MustCompile(`^\d+ passed, \d+ failed, \d+ skipped$`)
 
-// trySystem runs one check in the system, showing what it prints.
+// trySystem runs one check in the system and shows what it prints.
 func (r *repository) trySystem(ctx context.Context, t *tally, sys *system, c systemCheck, report *systemReport) error {
 	start, counts := time.Now(), ""
 	err := sys.run(ctx, c.command, func(line string) {
@@ -207,7 +184,7 @@ func (r *repository) trySystem(ctx context.Context, t *tally, sys *system, c sys
 	return nil
 }
 
-// toolsOf asks the system for the versions of its tools; nil if there is no more time for it.
+// toolsOf returns the versions of the system's tools; nil after its limit.
 func (r *repository) toolsOf(ctx context.Context, sys *system) map[string]string {
 	versions := map[string]string{}
 	_ = sys.run(ctx, "JSON=1 go tool mage doctor", func(line string) { // it fails where a tool is missing
@@ -220,218 +197,4 @@ func (r *repository) toolsOf(ctx context.Context, sys *system) map[string]string
 		return nil
 	}
 	return versions
-}
-
-// ---- Making one ----------------------------------------------------------------------------------------------------
-
-// goSettings are the variables of Go that decide where modules come from.
-var goSettings = []string{
-	"GOROOT", "GOMODCACHE", "GOPROXY", "GONOPROXY", "GOSUMDB", "GONOSUMDB", "GOPRIVATE", "GOINSECURE", "GOFLAGS",
-	"GOTOOLCHAIN",
-}
-
-// Where folders of this computer are seen in a system.
-const (
-	goAt      = "/usr/local/go"
-	modulesAt = "/srv/modules"
-	sourceAt  = "/root/boardsmith"
-)
-
-func (r *repository) makeSystem(ctx context.Context, release, name, dir string) (*system, error) {
-	settings, err := goEnv(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if err := r.bootstrap(ctx, release, dir); err != nil {
-		return nil, err
-	}
-	if err := os.Chmod(dir, 0o755); err != nil { // all users of the system go through its root
-		return nil, err
-	}
-	sys := &system{
-		name: name, dir: dir, grace: 2 * time.Second,
-		env:   systemEnv(settings, os.Environ()),
-		shown: map[string]string{settings["GOROOT"]: goAt, settings["GOMODCACHE"]: modulesAt},
-	}
-	for _, at := range sys.shown {
-		if err := os.MkdirAll(filepath.Join(dir, at), 0o755); err != nil {
-			return nil, err
-		}
-	}
-	if err := giveNetwork(ctx, dir); err != nil {
-		return nil, err
-	}
-	if !isClean(r.commit(ctx)) {
-		r.Notef("note: %s gets the last commit, without what was changed since", name)
-	}
-	clone := []string{"-c", "safe.directory=*", "clone", "--quiet", "--no-hardlinks", r.Dir, filepath.Join(dir, sourceAt)}
-	return sys, r.hostTool(ctx, "git", clone...)
-}
-
-// bootstrap unpacks and sets up the smallest Debian there is. debootstrap mounts folders, so it has mounts of its own.
-func (r *repository) bootstrap(ctx context.Context, release, dir string) error {
-	const script = `mount -t proc proc /proc; debootstrap --variant=minbase "$@"; exit 0`
-	args := append(ownNamespaces(), "sh", "-ec", script, "sh", release, dir)
-	if mirror := debianMirror(ctx); mirror != "" {
-		args = append(args, mirror)
-	}
-	return r.hostTool(ctx, "unshare", args...)
-}
-
-// hostTool runs a tool of this computer; its error has the end of what it printed.
-func (r *repository) hostTool(ctx context.Context, name string, args ...string) error {
-	path, err := exec.LookPath(name)
-	if err != nil {
-		return err
-	}
-	err = command.Command{Path: path, Args: args, Env: passedOn(os.Environ()), Grace: 2 * time.Second}.Run(ctx)
-	var ended *command.Error
-	if errors.As(err, &ended) {
-		return fmt.Errorf("%s: %w\n%s", ended.Command, ended.Err, ended.Text)
-	}
-	return err
-}
-
-// debianMirror is where this computer's apt gets Debian from; "" leaves it to debootstrap.
-func debianMirror(ctx context.Context) string {
-	args := []string{"indextargets", "--format", "$(ORIGIN)|$(LABEL)|$(REPO_URI)", "Created-By: Packages"}
-	said, err := exec.CommandContext(ctx, "apt-get", args...).Output()
-	if err != nil {
-		return ""
-	}
-	return mirrorOf(string(said))
-}
-
-func mirrorOf(targets string) string {
-	for line := range strings.Lines(targets) {
-		if uri, ok := strings.CutPrefix(strings.TrimSpace(line), "Debian|Debian|"); ok {
-			return uri
-		}
-	}
-	return ""
-}
-
-func goEnv(ctx context.Context) (map[string]string, error) {
-	said, err := exec.CommandContext(ctx, "go", append([]string{"env", "-json"}, goSettings...)...).Output()
-	if err != nil {
-		return nil, fmt.Errorf("go env: %w", err)
-	}
-	var settings map[string]string
-	if err := json.Unmarshal(said, &settings); err != nil {
-		return nil, fmt.Errorf("go env: %w", err)
-	}
-	return settings, nil
-}
-
-// systemEnv is the environment in a system: modules come from this computer's cache, then from where it gets them.
-func systemEnv(settings map[string]string, environ []string) []string {
-	path := goAt + "/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-	env := append(passedOn(environ), "HOME=/root", "TMPDIR=/tmp", "PATH="+path)
-	for _, name := range goSettings {
-		v := settings[name]
-		switch {
-		case name == "GOROOT" || name == "GOMODCACHE" || v == "":
-			continue
-		case name == "GOPROXY":
-			v = "file://" + modulesAt + "/cache/download," + v
-		}
-		env = append(env, name+"="+v)
-	}
-	return env
-}
-
-// passedOn are the variables about proxies, certificates and Python's packages.
-func passedOn(environ []string) []string {
-	var env []string
-	for _, v := range environ {
-		name, _, _ := strings.Cut(v, "=")
-		proxy := strings.HasSuffix(strings.ToLower(name), "_proxy")
-		if proxy || strings.HasPrefix(name, "PIP_") || strings.HasPrefix(name, "SSL_CERT_") {
-			env = append(env, v)
-		}
-	}
-	return env
-}
-
-// giveNetwork gives the system the names, the certificates and the settings with which this computer reaches others.
-func giveNetwork(ctx context.Context, dir string) error {
-	files := map[string][]byte{"/etc/hosts": []byte("127.0.0.1 localhost\n::1 localhost\n")}
-	// The package ca-certificates, when something brings it, makes its list anew, of these too.
-	own, err := filepath.Glob("/usr/local/share/ca-certificates/*.crt")
-	if err != nil {
-		return err
-	}
-	for _, name := range append(own, "/etc/resolv.conf", "/etc/ssl/certs/ca-certificates.crt", "/etc/pip.conf") {
-		if data, err := os.ReadFile(name); err == nil { // what is not here is not needed there
-			files[name] = data
-		}
-	}
-	if said, err := exec.CommandContext(ctx, "apt-config", "dump").Output(); err == nil {
-		files["/etc/apt/apt.conf.d/90acquire"] = acquireSettings(string(said))
-	}
-	for name, data := range files {
-		at := filepath.Join(dir, name)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(at), 0o755), os.WriteFile(at, data, 0o644)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// acquireSettings keeps of apt's settings how it reaches mirrors.
-func acquireSettings(dump string) []byte {
-	var kept []string
-	for line := range strings.Lines(dump) {
-		if strings.HasPrefix(line, "Acquire::") && !strings.HasPrefix(line, "Acquire::Changelogs") {
-			kept = append(kept, line)
-		}
-	}
-	return []byte(strings.Join(kept, ""))
-}
-
-// ---- Running in one ------------------------------------------------------------------------------------------------
-
-// ownNamespaces are unshare's options for mounts and processes that end with it.
-func ownNamespaces() []string { return []string{"--mount", "--pid", "--fork", "--kill-child"} }
-
-// enter mounts what a system needs, and runs a command in it. The system's root is made a mount, so that programs in it
-// can have mounts of their own in turn. The shell waits for the command as process 1, so that it
-// can collect processes that lost their parent.
-const enter = `
-root=$1 folder=$2 command=$3
-shift 3
-mount --bind "$root" "$root"
-for shown do
-  mount --bind "${shown%%=*}" "$root${shown#*=}"
-  mount -o remount,bind,ro "$root${shown#*=}"
-done
-mount -t proc proc "$root/proc"
-mount -t sysfs sys "$root/sys"
-mkdir -p "$root/dev/pts" "$root/dev/shm"
-mount -t devpts -o newinstance,ptmxmode=0666,mode=0620,gid=5 pts "$root/dev/pts"
-mount -t tmpfs shm "$root/dev/shm"
-chroot "$root" sh -c "cd $folder && $command"
-exit 0
-`
-
-// run runs a shell command in the system's repository. line takes what it prints.
-func (sys *system) run(ctx context.Context, shell string, line func(string)) error {
-	return sys.runIn(ctx, sourceAt, shell, line)
-}
-
-func (sys *system) runIn(ctx context.Context, folder, shell string, line func(string)) error {
-	unshare, err := exec.LookPath("unshare")
-	if err != nil {
-		return err
-	}
-	args := append(ownNamespaces(), "sh", "-ec", enter, "sh", sys.dir, folder, shell)
-	for from, at := range sys.shown {
-		args = append(args, from+"="+at)
-	}
-	err = command.Command{Path: unshare, Args: args, Env: sys.env, Out: line, Err: line, Grace: sys.grace}.Run(ctx)
-	var ended *command.Error
-	if errors.As(err, &ended) {
-		return ended.Err // what it printed was shown
-	}
-	return err
 }

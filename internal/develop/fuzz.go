@@ -18,9 +18,9 @@ import (
 func (r *repository) fuzz(ctx context.Context, t *tally, usual string) error {
 	cmd := exec.CommandContext(ctx, "go", "test", "-list=^Fuzz", "./...")
 	cmd.Dir, cmd.Env = r.Dir, console.ToolEnv()
-	said, err := cmd.CombinedOutput()
+	printed, err := cmd.CombinedOutput()
 	if err != nil {
-		r.fail(t, "list of fuzz targets", fmt.Sprintf("%s%v", said, err))
+		r.fail(t, "list of fuzz targets", fmt.Sprintf("%s%v", printed, err))
 		return ctx.Err()
 	}
 	fuzzTime := cmp.Or(r.Env("FUZZTIME"), usual)
@@ -28,7 +28,7 @@ func (r *repository) fuzz(ctx context.Context, t *tally, usual string) error {
 	if err != nil {
 		return err
 	}
-	for _, c := range append(fuzzChecks(string(said), fuzzTime), c) {
+	for _, c := range append(fuzzChecks(string(printed), fuzzTime), c) {
 		if err := r.runChecks(ctx, []check{c}, t); err != nil {
 			return err
 		}

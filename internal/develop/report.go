@@ -17,7 +17,7 @@ import (
 	"github.com/moby/sys/atomicwriter"
 )
 
-// reportFile is what a full run leaves, to be committed.
+// reportFile is written by a full run, and then committed by a person.
 const reportFile = "docs/report/README.md"
 
 func (r *repository) writeReport(ctx context.Context, t *tally, commit string, spent time.Duration) error {
@@ -68,7 +68,7 @@ func writeList(b *strings.Builder, title string, items []string) {
 	b.WriteString("\n")
 }
 
-// writeSystems writes a table with a column for each other system: its tools, and what became of each check.
+// writeSystems writes a table with a column for each other system: its tools, and the result of each check.
 func writeSystems(b *strings.Builder, systems []systemReport, tools []toolbox.Finding) {
 	if len(systems) == 0 {
 		return
@@ -91,7 +91,7 @@ func writeSystems(b *strings.Builder, systems []systemReport, tools []toolbox.Fi
 	}
 }
 
-// absent is what to say of a tool without a version.
+// absent is the table's text for a tool without a version.
 func (r systemReport) absent() string {
 	if r.tools == nil {
 		return "not asked"
@@ -99,23 +99,23 @@ func (r systemReport) absent() string {
 	return "missing"
 }
 
-// isClean says whether commit's answer names a commit and nothing that differs from it.
+// isClean says whether a text that commit returned names a commit without changes.
 func isClean(commit string) bool {
 	return !strings.HasSuffix(commit, "-dirty") && !strings.Contains(commit, " ")
 }
 
-// commit is the checked-out commit, marked if files differ from it, files that git does not know among them.
+// commit is the checked-out commit, marked as dirty if files differ from it or are not under version control.
 func (r *repository) commit(ctx context.Context) string {
 	cmd := exec.CommandContext(ctx, "git", "describe", "--always", "--dirty", "--abbrev=12")
 	cmd.Dir = r.Dir
-	said, err := cmd.Output()
+	printed, err := cmd.Output()
 	if err != nil {
 		return "not known (" + err.Error() + ")"
 	}
-	commit := strings.TrimSpace(string(said))
+	commit := strings.TrimSpace(string(printed))
 	status := exec.CommandContext(ctx, "git", "status", "--porcelain")
 	status.Dir = r.Dir
-	if said, err := status.Output(); (err != nil || len(said) > 0) && isClean(commit) {
+	if printed, err := status.Output(); (err != nil || len(printed) > 0) && isClean(commit) {
 		commit += "-dirty"
 	}
 	return commit

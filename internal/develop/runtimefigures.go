@@ -25,14 +25,14 @@ func (r *repository) runtimeTable(ctx context.Context) (table, missing string, e
 			return "", tool + " is not installed", nil
 		}
 	}
-	said, err := r.runCheck(ctx, runtimeFigures)
+	printed, err := r.runCheck(ctx, runtimeFigures)
 	if ctx.Err() != nil {
 		return "", "", ctx.Err()
 	}
 	if err != nil {
-		return "", "", fmt.Errorf("%s%w\nto repeat: %s", said, err, runtimeFigures.typed())
+		return "", "", fmt.Errorf("%s%w\nto repeat: %s", printed, err, runtimeFigures.typed())
 	}
-	return strings.TrimRight(string(said), "\n"), "", nil
+	return strings.TrimRight(string(printed), "\n"), "", nil
 }
 
 // testRuntimeFigures prints the table with the other tests' results.

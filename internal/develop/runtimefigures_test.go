@@ -11,7 +11,7 @@ import (
 
 // TestRuntimeFigures has the check print its table, or say why it cannot.
 func TestRuntimeFigures(t *testing.T) {
-	r, said := quietRepository()
+	r, printed := quietRepository()
 	r.Dir = filepath.Join("..", "..")
 	var all tally
 	if err := r.testRuntimeFigures(t.Context(), &all); err != nil {
@@ -21,8 +21,8 @@ func TestRuntimeFigures(t *testing.T) {
 		t.Skip(all.skips[runtimeFigures.name])
 	}
 	for _, want := range []string{"image, bytes", "empty call, by 1", "budget"} {
-		if !strings.Contains(said.String(), want) {
-			t.Errorf("%q is missing in:\n%s", want, said.String())
+		if !strings.Contains(printed.String(), want) {
+			t.Errorf("%q is missing in:\n%s", want, printed.String())
 		}
 	}
 	if all.passed != 1 || all.failed != 0 || !strings.Contains(strings.Join(all.sections, "\n"), "CopyToRemote") {

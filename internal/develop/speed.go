@@ -1,4 +1,4 @@
-// This file measures speed and puts it beside what is promised.
+// This file measures speed and compares it with the targets.
 
 package develop
 

@@ -1,4 +1,4 @@
-// This file counts and tells what was checked.
+// This file counts the results of checks, and prints them.
 
 package develop
 
@@ -11,7 +11,7 @@ import (
 	"github.com/boardsmith/boardsmith/internal/console"
 )
 
-// A tally counts what was checked, and keeps what is needed to say so at the end.
+// A tally counts results, and keeps the texts that the end of the run and the report need.
 type tally struct {
 	passed, failed, skipped int
 	failures                []string          // names

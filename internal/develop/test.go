@@ -1,4 +1,4 @@
-// This file is the long check of everything.
+// This file runs all tests: lint, the Go tests, the C tests, and at higher levels what takes longer.
 
 package develop
 
@@ -16,7 +16,7 @@ import (
 	"github.com/boardsmith/boardsmith/internal/toolbox"
 )
 
-// testLimit and fullLimit end a run that hangs; good ones take 9 and 40 minutes on two cores. One of test:soak has none.
+// testLimit and fullLimit end a run that hangs; a good run takes 9 or 40 minutes on two cores. test:soak has no limit.
 const (
 	testLimit = 45 * time.Minute
 	fullLimit = 120 * time.Minute
@@ -100,8 +100,8 @@ func (r *repository) testAll(ctx context.Context, t *tally, level string) error 
 	return nil
 }
 
-// testSeed decides the order of the Go tests, which must not matter, and what they draw. It is the same in every run
-// unless SEED names another one, or "random"; it is printed so that a run can be repeated.
+// testSeed returns the seed of what the Go tests draw and of their order, which must not matter. It is the same in every run
+// unless SEED is another number or "random"; it is printed so that a run can be repeated.
 func (r *repository) testSeed() (string, error) {
 	seed := cmp.Or(r.Env("SEED"), "1")
 	if seed == "random" {
@@ -114,8 +114,8 @@ func (r *repository) testSeed() (string, error) {
 	return seed, nil
 }
 
-// setupForTests installs what is missing where that needs no question, and CHECK does not keep it from that; else the tests
-// that need it are skipped, and say so.
+// setupForTests installs missing tools if that needs no password and CHECK is not set; else the tests that need them are
+// skipped, with that reason.
 func (r *repository) setupForTests(ctx context.Context) error {
 	if r.Env.On("CHECK") {
 		return nil
@@ -129,8 +129,8 @@ func (r *repository) setupForTests(ctx context.Context) error {
 	return nil
 }
 
-// raceDetector returns the environment and the flag with which the Go tests run under the race detector: most of
-// their time is that of compilers and emulators, which it does not slow down. It needs a C compiler.
+// raceDetector returns the environment and the flag with which the Go tests run under the race detector. It needs a C
+// compiler. Most of the tests' time is that of compilers and emulators, which it does not slow down.
 func (r *repository) raceDetector() (env, args []string) {
 	if _, err := exec.LookPath("gcc"); err != nil {
 		r.Notef("the tests run without the race detector: gcc is not installed")

@@ -1,4 +1,4 @@
-// This file runs test programs and counts what they say: go test by its JSON, cmocka by its lines.
+// This file runs test programs and counts their results: go test by its JSON, cmocka by its lines.
 
 package develop
 
@@ -78,7 +78,7 @@ func (g *goTests) testEnd(e testEvent, key string) {
 	case "skip":
 		g.r.skip(g.t, name, skipReason(g.output[key]))
 	case "fail":
-		counted := g.broken[key] // it failed because a part of it did
+		counted := g.broken[key] // it failed because a subtest failed
 		g.broken[e.Package], g.broken[e.Package+" "+path.Dir(e.Test)] = true, true
 		if counted {
 			return
@@ -87,17 +87,17 @@ func (g *goTests) testEnd(e testEvent, key string) {
 	}
 }
 
-// packageEnd tells how a package ended. One that failed without a failed test did not build, or died.
+// packageEnd prints how a package ended. One that failed without a failed test did not build, or crashed.
 func (g *goTests) packageEnd(e testEvent, key string) {
 	name := short(e.Package)
 	if e.Action == "fail" && !g.broken[e.Package] {
-		said := g.output[key]
-		for k, lines := range g.output { // a build's output, and what tests said that never ended
+		printed := g.output[key]
+		for k, lines := range g.output { // the output of the build, and of tests that never ended
 			if strings.HasPrefix(k, e.Package+" ") && k != key || strings.HasPrefix(k, e.Package+".test") {
-				said = append(said, lines...)
+				printed = append(printed, lines...)
 			}
 		}
-		g.r.fail(g.t, name, strings.Join(said, ""))
+		g.r.fail(g.t, name, strings.Join(printed, ""))
 		return
 	}
 	if g.counts[e.Package] > 0 {
@@ -145,7 +145,7 @@ func (r *repository) goTest(ctx context.Context, t *tally, env []string, args ..
 	return r.tests(ctx, t, strings.Join(argv, " "), argv, env, func(line string) {
 		var e testEvent
 		if json.Unmarshal([]byte(line), &e) != nil {
-			fmt.Fprintln(r.Console, line) // go itself said something
+			fmt.Fprintln(r.Console, line) // printed by go itself
 			return
 		}
 		g.event(e)
@@ -157,7 +157,7 @@ type cmockaTests struct {
 	r       *repository
 	t       *tally
 	running string   // the test that has begun and not ended
-	said    []string // since it began
+	printed []string // since it began
 	count   int
 }
 
@@ -171,11 +171,11 @@ func (c *cmockaTests) line(text string) {
 	}
 	switch {
 	case state == "RUN":
-		c.running, c.said = name, nil
+		c.running, c.printed = name, nil
 		return
 	case name != c.running || name == "":
-		if len(c.said) < maxKept {
-			c.said = append(c.said, text)
+		if len(c.printed) < maxKept {
+			c.printed = append(c.printed, text)
 		}
 		return
 	}
@@ -185,9 +185,9 @@ func (c *cmockaTests) line(text string) {
 	case "OK":
 		c.t.passed++
 	case "SKIPPED":
-		c.r.skip(c.t, name, cmp.Or(lastOf(c.said), "no reason given"))
+		c.r.skip(c.t, name, cmp.Or(lastOf(c.printed), "no reason given"))
 	default:
-		c.r.fail(c.t, name, strings.Join(c.said, "\n"))
+		c.r.fail(c.t, name, strings.Join(c.printed, "\n"))
 	}
 }
 
@@ -211,7 +211,7 @@ func (r *repository) cTest(ctx context.Context, t *tally, env []string, argv ...
 		return err
 	}
 	if c.running != "" {
-		r.fail(t, c.running, "the test program ended in the middle of it\n"+strings.Join(c.said, "\n"))
+		r.fail(t, c.running, "the test program ended in the middle of it\n"+strings.Join(c.printed, "\n"))
 	}
 	if c.count == 0 {
 		r.fail(t, strings.Join(argv, " "), "no test ran\n"+strings.Join(all, "\n"))

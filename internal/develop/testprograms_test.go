@@ -12,7 +12,7 @@ import (
 )
 
 func TestGoTestEvents(t *testing.T) {
-	r, said := quietRepository()
+	r, printed := quietRepository()
 	var tl tally
 	g := newGoTests(r, &tl)
 	for _, e := range []testEvent{
@@ -39,8 +39,8 @@ func TestGoTestEvents(t *testing.T) {
 		t.Errorf("%d passed, %d failed, %d skipped; want 1, 3, 1", tl.passed, tl.failed, tl.skipped)
 	}
 	for _, want := range []string{"skipped p.B: no board on the desk", "got 1, want 2", "FAILED  q\n", "syntax error", "FAILED  r\n", "panic: boom"} {
-		if !strings.Contains(said.String(), want) {
-			t.Errorf("%q is missing in:\n%s", want, said)
+		if !strings.Contains(printed.String(), want) {
+			t.Errorf("%q is missing in:\n%s", want, printed)
 		}
 	}
 }
@@ -66,7 +66,7 @@ func TestSkipReason(t *testing.T) {
 }
 
 func TestCmockaLines(t *testing.T) {
-	r, said := quietRepository()
+	r, printed := quietRepository()
 	var tl tally
 	c := cmockaTests{r: r, t: &tl}
 	for line := range strings.Lines(`[==========] tests: Running 3 test(s).
@@ -90,8 +90,8 @@ needs a big-endian machine
 		t.Errorf("%d passed, %d failed, %d skipped, %q still running", tl.passed, tl.failed, tl.skipped, c.running)
 	}
 	for _, want := range []string{"FAILED  crt.two", "0x1 != 0x2", "skipped crt.three: needs a big-endian machine"} {
-		if !strings.Contains(said.String(), want) {
-			t.Errorf("%q is missing in:\n%s", want, said)
+		if !strings.Contains(printed.String(), want) {
+			t.Errorf("%q is missing in:\n%s", want, printed)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-// This file runs Go tests as Windows programs, where there is a Wine that can.
+// This file runs Go tests as Windows programs, if a Wine is installed that can run them.
 
 package develop
 
@@ -14,8 +14,8 @@ var windowsPackages = []string{
 	"./boards", "./cache", "./executor", "./failure", "./flasher", "./mlf", "./ndarray", "./rpc", "./samples", "./transport",
 }
 
-// windowsTests are a part of test:full. Wine shows neither what Windows does with locked files nor with links: those tests
-// look at what is done, not at what it leads to.
+// windowsTests are a part of test:full. Wine treats locked files and links otherwise than Windows does: tests of these look at
+// what boardsmith does, not at its effect.
 func (r *repository) windowsTests(ctx context.Context, t *tally) error {
 	const name = "Go tests as Windows programs, under Wine"
 	wine, err := findWine()
@@ -34,7 +34,7 @@ func (r *repository) windowsTests(ctx context.Context, t *tally) error {
 	}
 	first := c
 	first.argv = append(c.argv[:len(c.argv):len(c.argv)], "./failure")
-	if said, err := r.runCheck(ctx, first); err != nil && strings.Contains(said, ".dll not found") {
+	if printed, err := r.runCheck(ctx, first); err != nil && strings.Contains(printed, ".dll not found") {
 		r.skip(t, name, wine+" runs no Go program")
 		return ctx.Err()
 	}

@@ -184,17 +184,17 @@ func runTool(ctx context.Context, c *console.Console, argv []string) error {
 		p.End()
 	}
 	defer p.End()
-	var said bytes.Buffer
+	var printed bytes.Buffer
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.Dir = c.Dir
-	cmd.Stdout, cmd.Stderr = &said, &said
+	cmd.Stdout, cmd.Stderr = &printed, &printed
 	if c.Env.On("VERBOSE") {
 		cmd.Stdout, cmd.Stderr = c, c
 	}
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = 5 * time.Second
 	if err := cmd.Run(); err != nil {
-		c.Write(said.Bytes())
+		c.Write(printed.Bytes())
 		return fmt.Errorf("%s: %w", strings.Join(argv, " "), err)
 	}
 	return nil

@@ -65,11 +65,11 @@ func TestSetupAfterAnInterruption(t *testing.T) {
 			t.Setenv("FAKE", fake)
 			t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
 			t.Setenv("BOARDSMITH_HOME", filepath.Join(dir, "home"))
-			var said bytes.Buffer
-			c := console.New(func(string) string { return "" }, &said, &said)
+			var printed bytes.Buffer
+			c := console.New(func(string) string { return "" }, &printed, &printed)
 			if test.before != nil {
 				if _, err := installPython(t.Context(), c, test.before); err != nil {
-					t.Fatalf("%v\n%s", err, said.String())
+					t.Fatalf("%v\n%s", err, printed.String())
 				}
 			}
 			if test.stop != "" {
@@ -89,15 +89,15 @@ func TestSetupAfterAnInterruption(t *testing.T) {
 				}
 			}
 			if _, err := installPython(t.Context(), c, []Tool{west}); err != nil {
-				t.Fatalf("%v\n%s", err, said.String())
+				t.Fatalf("%v\n%s", err, printed.String())
 			}
 			for _, want := range append(test.before, west) {
 				if _, err := findPythonProgram(want.Command[0]); err != nil {
-					t.Errorf("%v\n%s", err, said.String())
+					t.Errorf("%v\n%s", err, printed.String())
 				}
 			}
-			if made := strings.Count(said.String(), "-m venv"); name == "undisturbed" && made != 1 {
-				t.Errorf("the environment was made %d times:\n%s", made, said.String())
+			if made := strings.Count(printed.String(), "-m venv"); name == "undisturbed" && made != 1 {
+				t.Errorf("the environment was made %d times:\n%s", made, printed.String())
 			}
 		})
 	}

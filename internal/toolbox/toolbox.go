@@ -95,10 +95,10 @@ func Probe(ctx context.Context, t Tool) Finding {
 	cmd.Stdin = strings.NewReader(t.Source)
 	cmd.Env = append(os.Environ(), "LC_ALL=C")
 	cmd.WaitDelay = time.Second
-	var said bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &said, &said
+	var printed bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &printed, &printed
 	err = cmd.Run()
-	first, _, _ := strings.Cut(strings.TrimSpace(said.String()), "\n")
+	first, _, _ := strings.Cut(strings.TrimSpace(printed.String()), "\n")
 	if err != nil {
 		f.Why = strings.TrimSpace(fmt.Sprintf("%s: %v %s", strings.Join(t.Command, " "), err, first))
 		return f

@@ -1,0 +1,59 @@
+package develop
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// newCppcheck is cppcheck 2.17 as far as it differs from 2.10: unless told how deep to look, it says of each file that it
+// did not look at all branches. It finds MISRA's rule 1.1 broken.
+const newCppcheck = `#!/bin/sh
+case "$*" in
+  *--version*) echo 'Cppcheck 2.17.1' ;;
+  *--check-level=exhaustive*) ;;
+  *) printf 'normalCheckLevelMaxBranches\tsrc/a.c\t0\tLimiting analysis of branches.\n' ;;
+esac
+case "$*" in *--addon=misra*) printf 'misra-c2012-1.1\tsrc/a.c\t1\tmisra violation\n' ;; esac
+case "$*" in *FIND*) printf 'uninitvar\tsrc/a.c\t1\tUninitialized variable\n' ;; esac
+`
+
+// TestLintByNewerCppcheck lints with a cppcheck that tells more than the one that the list of deviations is of.
+func TestLintByNewerCppcheck(t *testing.T) {
+	if _, err := exec.LookPath("sh"); err != nil {
+		t.Skip("no sh to run lint.sh with")
+	}
+	dir := t.TempDir()
+	for _, name := range []string{"lint.sh", "misra.md", "misra.counts"} {
+		data, err := os.ReadFile(filepath.Join("..", "..", "crt", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		writeFile(t, filepath.Join(dir, name), string(data))
+	}
+	for _, name := range []string{"include", "src", "test"} {
+		if err := os.Mkdir(filepath.Join(dir, name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cppcheck := filepath.Join(dir, "cppcheck")
+	for _, c := range []struct {
+		name, program, want string
+		fails               bool
+	}{
+		{"nothing found", newCppcheck, "MISRA was not checked: misra.counts is of cppcheck 2.10, this is 2.17", false},
+		{"a finding", strings.ReplaceAll(newCppcheck, "FIND", "std=c11"), "uninitvar: Uninitialized variable", true},
+	} {
+		if err := os.WriteFile(cppcheck, []byte(c.program), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		cmd := exec.Command("sh", filepath.Join(dir, "lint.sh"))
+		cmd.Env = append(os.Environ(), "PATH="+dir+string(os.PathListSeparator)+os.Getenv("PATH"))
+		out, err := cmd.CombinedOutput()
+		if (err != nil) != c.fails || !strings.Contains(string(out), c.want) {
+			t.Errorf("%s: %v\n%s", c.name, err, out)
+		}
+	}
+}
