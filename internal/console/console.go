@@ -115,7 +115,8 @@ func (c *Console) written() error {
 	if c.lost == nil {
 		return nil
 	}
-	return failure.New(failure.Internal, "send the output where there is room for it", "the result was not written: %w", c.lost)
+	const how = "send the output where there is room for it"
+	return failure.New(failure.Internal, how, "the result was not written: %w", c.lost)
 }
 
 // clearBar takes the bar off the line that is about to be printed on. c.mu is held.

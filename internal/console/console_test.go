@@ -32,7 +32,9 @@ func TestProgress(t *testing.T) {
 func TestFail(t *testing.T) {
 	var out, errs bytes.Buffer
 	c := New(func(name string) string { return map[string]string{"JSON": "1"}[name] }, &out, &errs)
-	err := c.Do(t.Context(), "build", func(context.Context) error { return failure.New(failure.DoesNotFit, "buy more", "too big") })
+	err := c.Do(t.Context(), "build", func(context.Context) error {
+		return failure.New(failure.DoesNotFit, "buy more", "too big")
+	})
 	var status interface{ ExitStatus() int }
 	if !errors.As(err, &status) || status.ExitStatus() != 4 {
 		t.Errorf("status of %v", err)
@@ -40,7 +42,8 @@ func TestFail(t *testing.T) {
 	if got := errs.String(); got != "boardsmith: error: too big\nboardsmith: hint: buy more\n" {
 		t.Errorf("stderr %q", got)
 	}
-	want := `{"class":"does-not-fit","code":4,"error":"too big","next":"buy more","status":"failed","step":"build","v":1}` + "\n"
+	want := `{"class":"does-not-fit","code":4,"error":"too big","next":"buy more",` +
+		`"status":"failed","step":"build","v":1}` + "\n"
 	if out.String() != want {
 		t.Errorf("stdout %s, want %s", out.String(), want)
 	}

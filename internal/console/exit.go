@@ -109,7 +109,10 @@ func faultFields(e *rpc.FaultError) Fields {
 		}
 		frames = append(frames, r)
 	}
-	r := Fields{"reason": e.Record.Reason.String(), "cause": e.Record.Cause(), "function": e.Function, "operator": e.Operator, "frames": frames}
+	r := Fields{
+		"reason": e.Record.Reason.String(), "cause": e.Record.Cause(), "function": e.Function, "operator": e.Operator,
+		"frames": frames,
+	}
 	if e.Record.PCValid {
 		r["pc"] = e.Record.PC
 	}

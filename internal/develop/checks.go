@@ -25,8 +25,8 @@ type check struct {
 	needs  string   // a program without which the check is skipped; "" for none
 }
 
-// runChecks runs the checks into t, as many at once as there are processors, and prints each as it ends. It returns an error
-// only if the user stopped it.
+// runChecks runs the checks into t, as many at once as there are processors, and prints each as it ends. It returns an
+// error only if the user stopped it.
 func (r *repository) runChecks(ctx context.Context, checks []check, t *tally) error {
 	checks = slices.DeleteFunc(checks, func(c check) bool {
 		if c.needs == "" {
@@ -87,7 +87,8 @@ func (r *repository) runCheck(ctx context.Context, c check) (printed string, err
 	if err != nil {
 		return "", err
 	}
-	out, errs, err := command.Command{Path: path, Args: c.argv[1:], Dir: r.Dir, Env: append(console.ToolEnv(), c.env...)}.Capture(ctx)
+	env := append(console.ToolEnv(), c.env...)
+	out, errs, err := command.Command{Path: path, Args: c.argv[1:], Dir: r.Dir, Env: env}.Capture(ctx)
 	var ended *command.Error
 	if errors.As(err, &ended) {
 		err = ended.Err // the output is returned beside it

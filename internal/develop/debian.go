@@ -22,7 +22,8 @@ var debians = []struct{ release, name string }{{"bookworm", "Debian 12"}, {"trix
 // debianLimit is the time to make one system, to install the tools, and to run the whole test in it.
 const debianLimit = testLimit + 30*time.Minute
 
-// errSlow is the cause of a context whose system has used up its time. What it stops has failed; the next system is tested.
+// errSlow is the cause of a context whose system has used up its time. What it stops has failed; the next system is
+// tested.
 var errSlow = errors.New("the tests of one system took too long")
 
 // withSystemLimit limits the tests of one system.
@@ -104,8 +105,8 @@ func (r *repository) canMakeSystems() error {
 	return nil
 }
 
-// tryDebians tests the releases one after the other, or only the one that is named. It returns an error only if no release
-// can be tested or the user stopped it.
+// tryDebians tests the releases one after the other, or only the one that is named. It returns an error only if no
+// release can be tested or the user stopped it.
 func (r *repository) tryDebians(ctx context.Context, t *tally, only string, checks []systemCheck) error {
 	tried := false
 	for _, d := range debians {

@@ -1,6 +1,6 @@
 // Package develop holds the targets that boardsmith's own repository has besides those of package targets: lint, the
-// tests, and speed. Only that repository's magefile imports it. It needs the sources and the tools of that repository, so
-// a user's repository can neither import it nor has any of its targets.
+// tests, and speed. Only that repository's magefile imports it. It needs the sources and the tools of that repository,
+// so a user's repository can neither import it nor has any of its targets.
 //
 // It knows how to check boardsmith, not what boardsmith does: of boardsmith's other packages it imports those that run
 // commands and print.
@@ -20,7 +20,8 @@ func Test(ctx context.Context) error { return do(ctx, "test", (*repository).test
 // called Test; mage shows and takes them as test:full, test:soak and test:debian.
 type TEST mg.Namespace
 
-// Full runs the tests with ten times as many cases, then every fuzz target for FUZZTIME, other releases of Debian, and benchmarks; writes docs/report.
+// Full runs the tests with ten times as many cases, then every fuzz target for FUZZTIME, other releases of Debian, and
+// benchmarks; writes docs/report.
 func (TEST) Full(ctx context.Context) error { return do(ctx, "test:full", (*repository).testFull) }
 
 // Soak runs all tests with every case that the others draw from, and every fuzz target for FUZZTIME; it has no limit.

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// newCppcheck is cppcheck 2.17 as far as it differs from 2.10: unless told how deep to look, it says of each file that it
-// did not look at all branches. It finds MISRA's rule 1.1 broken.
+// newCppcheck is cppcheck 2.17 as far as it differs from 2.10: unless told how deep to look, it says of each file that
+// it did not look at all branches. It finds MISRA's rule 1.1 broken.
 const newCppcheck = `#!/bin/sh
 case "$*" in
   *--version*) echo 'Cppcheck 2.17.1' ;;

@@ -33,9 +33,18 @@ var goals = []goal{
 	{"transport.BenchmarkUnframe/65536", "unframing random payloads of 64 KiB", "MB/s", 1, "MB/s", 800, true},
 	{"transport.BenchmarkUnframe/4096", "allocations per message unframed", "allocs/op", 1, "", 0, false},
 	{"targets.BenchmarkEmptyCall", "empty remote call over the pipe, median", "median-µs", 1, "µs", 40, false},
-	{"project.BenchmarkArchiveToSession/model=digits/runtime=compiled", "archive to open session, nothing cached", "ns/op", 1e-9, "s", 1.2, false},
-	{"project.BenchmarkArchiveToSession/model=operator/runtime=cached", "the same for an operator, runtime built before", "ns/op", 1e-9, "s", 0.25, false},
-	{"targets.BenchmarkNothingToDo", "mage build flash with nothing to do, without mage's start", "ns/op", 1e-9, "s", 0.3, false},
+	{
+		"project.BenchmarkArchiveToSession/model=digits/runtime=compiled",
+		"archive to open session, nothing cached", "ns/op", 1e-9, "s", 1.2, false,
+	},
+	{
+		"project.BenchmarkArchiveToSession/model=operator/runtime=cached",
+		"the same for an operator, runtime built before", "ns/op", 1e-9, "s", 0.25, false,
+	},
+	{
+		"targets.BenchmarkNothingToDo",
+		"mage build flash with nothing to do, without mage's start", "ns/op", 1e-9, "s", 0.3, false,
+	},
 }
 
 // benchPackages hold the benchmarks of goals.
@@ -82,7 +91,8 @@ func (r *repository) measure(ctx context.Context) (string, error) {
 	var t tally
 	figures := map[string]map[string]float64{}
 	pkg := ""
-	argv := append([]string{"go", "test", "-run=^$", "-bench=" + benchNames(), "-benchmem", "-count=1", "-p=1"}, benchPackages...)
+	argv := []string{"go", "test", "-run=^$", "-bench=" + benchNames(), "-benchmem", "-count=1", "-p=1"}
+	argv = append(argv, benchPackages...)
 	err := r.tests(ctx, &t, "benchmarks", argv, nil, func(line string) {
 		if p, ok := strings.CutPrefix(line, "pkg: "); ok {
 			pkg = short(p)
@@ -121,7 +131,10 @@ func (r *repository) goalLine(g goal, figures map[string]map[string]float64) str
 	if g.atLeast {
 		met = value >= g.bound
 	}
-	r.JSONLine(console.Fields{"status": "done", "name": g.what, "value": value, "unit": g.shown, "bound": compare + strconv.FormatFloat(g.bound, 'g', -1, 64), "met": met})
+	bound := compare + strconv.FormatFloat(g.bound, 'g', -1, 64)
+	r.JSONLine(console.Fields{
+		"status": "done", "name": g.what, "value": value, "unit": g.shown, "bound": bound, "met": met,
+	})
 	return fmt.Sprintf("%-58s %10.4g %-4s   target %s %g %s  %s\n", g.what, value, g.shown, word, g.bound, g.shown,
 		map[bool]string{true: "met", false: missed}[met])
 }

@@ -1,5 +1,5 @@
-// This file makes a bare Debian in a folder, and runs commands in it. What runs there has mounts and processes of its own,
-// which the kernel ends with it.
+// This file makes a bare Debian in a folder, and runs commands in it. What runs there has mounts and processes of its
+// own, which the kernel ends with it.
 
 package develop
 
@@ -17,8 +17,8 @@ import (
 	"github.com/boardsmith/boardsmith/internal/command"
 )
 
-// A system is a bare Debian in a folder. It has Go, this repository's last commit, and this computer's settings of package
-// mirrors, proxies and certificates.
+// A system is a bare Debian in a folder. It has Go, this repository's last commit, and this computer's settings of
+// package mirrors, proxies and certificates.
 type system struct {
 	name  string // of the release, for people
 	dir   string
@@ -73,7 +73,8 @@ func (r *repository) makeSystem(ctx context.Context, release, name, dir string) 
 	return sys, r.hostTool(ctx, "git", clone...)
 }
 
-// bootstrap unpacks and sets up the smallest variant of Debian. debootstrap mounts folders, so it runs in a mount namespace.
+// bootstrap unpacks and sets up the smallest variant of Debian. debootstrap mounts folders, so it runs in a mount
+// namespace.
 func (r *repository) bootstrap(ctx context.Context, release, dir string) error {
 	const script = `mount -t proc proc /proc; debootstrap --variant=minbase "$@"; exit 0`
 	args := append(ownNamespaces(), "sh", "-ec", script, "sh", release, dir)
@@ -194,8 +195,8 @@ func acquireSettings(dump string) []byte {
 	return []byte(strings.Join(kept, ""))
 }
 
-// removeSystem removes a system's folder; nothing is mounted in it outside of its own namespace. After a cancel it does not
-// wait: mage gives a target 5 s to end, and removing so many files may take longer.
+// removeSystem removes a system's folder; nothing is mounted in it outside of its own namespace. After a cancel it does
+// not wait: mage gives a target 5 s to end, and removing so many files may take longer.
 func removeSystem(ctx context.Context, dir string) {
 	cmd := exec.Command("setsid", "rm", "-rf", "--one-file-system", dir)
 	if err := cmd.Start(); err == nil && stoppedFromOutside(ctx) == nil {
@@ -208,8 +209,9 @@ func removeSystem(ctx context.Context, dir string) {
 // ownNamespaces are unshare's options for mounts and processes that end with it.
 func ownNamespaces() []string { return []string{"--mount", "--pid", "--fork", "--kill-child"} }
 
-// enter mounts what a system needs, and runs a command in it. The system's root becomes a mount point, so that programs in
-// it can make mount namespaces in turn. The shell waits for the command as process 1, so that it collects orphaned processes.
+// enter mounts what a system needs, and runs a command in it. The system's root becomes a mount point, so that programs
+// in it can make mount namespaces in turn. The shell waits for the command as process 1, so that it collects orphaned
+// processes.
 const enter = `
 root=$1 folder=$2 command=$3
 shift 3

@@ -16,7 +16,8 @@ import (
 )
 
 func TestMirrorOf(t *testing.T) {
-	const targets = "Other|Debian|http://a/\nDebian|Debian-Security|http://b/\nDebian|Debian|http://c/debian/\nDebian|Debian|http://d/\n"
+	const targets = "Other|Debian|http://a/\nDebian|Debian-Security|http://b/\n" +
+		"Debian|Debian|http://c/debian/\nDebian|Debian|http://d/\n"
 	for printed, want := range map[string]string{targets: "http://c/debian/", "Ubuntu|Ubuntu|http://u/\n": "", "": ""} {
 		if got := mirrorOf(printed); got != want {
 			t.Errorf("%q: %q, want %q", printed, got, want)
@@ -26,11 +27,13 @@ func TestMirrorOf(t *testing.T) {
 
 func TestSystemEnv(t *testing.T) {
 	settings := map[string]string{"GOROOT": "/go", "GOMODCACHE": "/mods", "GOPROXY": "https://p,direct", "GOSUMDB": "off"}
-	got := systemEnv(settings, []string{"BOARD=x", "GOROOT=/go", "https_proxy=h", "NO_PROXY=n", "PIP_CERT=c", "BOARDSMITH_HOME=/h"})
+	environ := []string{"BOARD=x", "GOROOT=/go", "https_proxy=h", "NO_PROXY=n", "PIP_CERT=c", "BOARDSMITH_HOME=/h"}
+	got := systemEnv(settings, environ)
 	slices.Sort(got)
 	want := []string{
 		"GOPROXY=file:///srv/modules/cache/download,https://p,direct", "GOSUMDB=off", "HOME=/root", "NO_PROXY=n",
-		"PATH=/usr/local/go/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "PIP_CERT=c", "TMPDIR=/tmp", "https_proxy=h",
+		"PATH=/usr/local/go/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+		"PIP_CERT=c", "TMPDIR=/tmp", "https_proxy=h",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q\nwant %q", got, want)
@@ -38,7 +41,8 @@ func TestSystemEnv(t *testing.T) {
 }
 
 func TestAcquireSettings(t *testing.T) {
-	const dump = "APT::Architecture \"amd64\";\nAcquire::http::Proxy \"http://p/\";\nAcquire::Changelogs::URI \"\";\nDPkg::Post \"x\";\n"
+	const dump = "APT::Architecture \"amd64\";\nAcquire::http::Proxy \"http://p/\";\n" +
+		"Acquire::Changelogs::URI \"\";\nDPkg::Post \"x\";\n"
 	if got := string(acquireSettings(dump)); got != "Acquire::http::Proxy \"http://p/\";\n" {
 		t.Errorf("%q", got)
 	}
@@ -50,7 +54,8 @@ func smallSystem(t *testing.T) *system {
 	if os.Geteuid() != 0 {
 		t.Skip("only root makes systems")
 	}
-	if printed, err := exec.Command("unshare", append(ownNamespaces(), "mount", "-t", "proc", "proc", "/proc")...).CombinedOutput(); err != nil {
+	mount := append(ownNamespaces(), "mount", "-t", "proc", "proc", "/proc")
+	if printed, err := exec.Command("unshare", mount...).CombinedOutput(); err != nil {
 		t.Skipf("no namespaces here: %v: %s", err, printed)
 	}
 	dir, shown := t.TempDir(), t.TempDir()
@@ -68,7 +73,8 @@ func smallSystem(t *testing.T) *system {
 		for _, file := range append(library.FindAllString(string(printed), -1), program) {
 			data, err := os.ReadFile(file)
 			if err == nil {
-				err = errors.Join(os.MkdirAll(filepath.Join(dir, filepath.Dir(file)), 0o755), os.WriteFile(filepath.Join(dir, file), data, 0o755))
+				to := filepath.Join(dir, file)
+				err = errors.Join(os.MkdirAll(filepath.Dir(to), 0o755), os.WriteFile(to, data, 0o755))
 			}
 			if err != nil {
 				t.Fatal(err)
@@ -76,7 +82,10 @@ func smallSystem(t *testing.T) *system {
 		}
 	}
 	writeFile(t, filepath.Join(shown, "file"), "from outside\n")
-	return &system{name: "small", dir: dir, env: []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin"}, shown: map[string]string{shown: "/shown"}, grace: time.Second}
+	return &system{
+		name: "small", dir: dir, env: []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin"},
+		shown: map[string]string{shown: "/shown"}, grace: time.Second,
+	}
 }
 
 // TestSystemRuns runs commands in a system: it has mounts and processes of its own, and leaves none.
@@ -84,7 +93,8 @@ func TestSystemRuns(t *testing.T) {
 	sys := smallSystem(t)
 	var printed []string
 	listen := func(line string) { printed = append(printed, line) }
-	shell := `read line </shown/file; echo "$line"; (: >/shown/other) || echo read-only; (: <>/dev/ptmx) && echo terminals; ` +
+	shell := `read line </shown/file; echo "$line"; (: >/shown/other) || echo read-only; ` +
+		`(: <>/dev/ptmx) && echo terminals; ` +
 		`read name rest </proc/1/stat; echo "process 1: $name"; exit 7`
 	err := sys.runIn(t.Context(), "/", shell, listen)
 	var exit *exec.ExitError
@@ -115,8 +125,8 @@ func TestSystemCancelled(t *testing.T) {
 	mustBeAlone(t, sys)
 }
 
-// TestSystemTooSlow: the end of a system's time fails the check that it stops and those that are left, keeps what was found
-// before, and ends nothing else, as a cancel does.
+// TestSystemTooSlow: the end of a system's time fails the check that it stops and those that are left, keeps what was
+// found before, and ends nothing else, as a cancel does.
 func TestSystemTooSlow(t *testing.T) {
 	sys := smallSystem(t)
 	if err := os.MkdirAll(filepath.Join(sys.dir, sourceAt), 0o755); err != nil {
@@ -133,8 +143,12 @@ func TestSystemTooSlow(t *testing.T) {
 	if want := []string{"small: slow", "small: left"}; tl.passed != 1 || !slices.Equal(tl.failures, want) {
 		t.Errorf("%d passed, failed %q, want 1 and %q\n%s", tl.passed, tl.failures, want, printed)
 	}
-	if len(tl.systems) != 1 || !strings.HasSuffix(tl.systems[0].results["quick"], " s") || tl.systems[0].results["left"] != "FAILED" || tl.systems[0].tools != nil {
-		t.Errorf("reported %+v", tl.systems)
+	if len(tl.systems) != 1 {
+		t.Fatalf("reported %+v", tl.systems)
+	}
+	report := tl.systems[0]
+	if !strings.HasSuffix(report.results["quick"], " s") || report.results["left"] != "FAILED" || report.tools != nil {
+		t.Errorf("reported %+v", report)
 	}
 	if !strings.Contains(printed.String(), "more than 2s") {
 		t.Errorf("said\n%s", printed)

@@ -87,7 +87,8 @@ func (r *repository) testAll(ctx context.Context, t *tally, level string) error 
 	}
 	if level != "" {
 		steps = append(steps,
-			func(ctx context.Context, t *tally) error { return r.fuzz(ctx, t, fuzzTimes[level]) }, r.windowsTests, r.briefDebians)
+			func(ctx context.Context, t *tally) error { return r.fuzz(ctx, t, fuzzTimes[level]) },
+			r.windowsTests, r.briefDebians)
 	}
 	if err := r.setupForTests(ctx); err != nil {
 		return err
@@ -100,8 +101,8 @@ func (r *repository) testAll(ctx context.Context, t *tally, level string) error 
 	return nil
 }
 
-// testSeed returns the seed of what the Go tests draw and of their order, which must not matter. It is the same in every run
-// unless SEED is another number or "random"; it is printed so that a run can be repeated.
+// testSeed returns the seed of what the Go tests draw and of their order, which must not matter. It is the same in
+// every run unless SEED is another number or "random"; it is printed so that a run can be repeated.
 func (r *repository) testSeed() (string, error) {
 	seed := cmp.Or(r.Env("SEED"), "1")
 	if seed == "random" {
@@ -114,8 +115,8 @@ func (r *repository) testSeed() (string, error) {
 	return seed, nil
 }
 
-// setupForTests installs missing tools if that needs no password and CHECK is not set; else the tests that need them are
-// skipped, with that reason.
+// setupForTests installs missing tools if that needs no password and CHECK is not set; else the tests that need them
+// are skipped, with that reason.
 func (r *repository) setupForTests(ctx context.Context) error {
 	if r.Env.On("CHECK") {
 		return nil

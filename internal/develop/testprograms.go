@@ -239,7 +239,8 @@ func (r *repository) tests(ctx context.Context, t *tally, name string, argv, env
 		}
 	}
 	err = command.Command{
-		Path: program, Args: argv[1:], Dir: r.Dir, Env: append(console.ToolEnv(), env...), Out: nonempty, Err: nonempty, Grace: 5 * time.Second,
+		Path: program, Args: argv[1:], Dir: r.Dir, Env: append(console.ToolEnv(), env...),
+		Out: nonempty, Err: nonempty, Grace: 5 * time.Second,
 	}.Run(ctx)
 	if ctx.Err() != nil {
 		return ctx.Err()

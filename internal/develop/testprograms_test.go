@@ -38,22 +38,29 @@ func TestGoTestEvents(t *testing.T) {
 	if tl.passed != 1 || tl.failed != 3 || tl.skipped != 1 {
 		t.Errorf("%d passed, %d failed, %d skipped; want 1, 3, 1", tl.passed, tl.failed, tl.skipped)
 	}
-	for _, want := range []string{"skipped p.B: no board on the desk", "got 1, want 2", "FAILED  q\n", "syntax error", "FAILED  r\n", "panic: boom"} {
+	for _, want := range []string{
+		"skipped p.B: no board on the desk", "got 1, want 2", "FAILED  q\n", "syntax error", "FAILED  r\n", "panic: boom",
+	} {
 		if !strings.Contains(printed.String(), want) {
 			t.Errorf("%q is missing in:\n%s", want, printed)
 		}
 	}
 }
 
-// TestSkipReason reads why tests were skipped from what go test prints: a plain test, one that logged more, and a script,
-// whose transcript testscript logs after the reason.
+// TestSkipReason reads why tests were skipped from what go test prints: a plain test, one that logged more, and a
+// script, whose transcript testscript logs after the reason.
 func TestSkipReason(t *testing.T) {
 	for _, c := range []struct{ output, want string }{
 		{"=== RUN   A\n    a_test.go:3: no probe\n--- SKIP: A (0.00s)\n", "no probe"},
-		{"    a_test.go:3: looked here\n    a_test.go:4: no probe:\n        none at all\n        b.go:7: quoted\n--- SKIP: A (0.00s)\n", "no probe:"},
 		{
-			"=== CONT  TestScript/full\n    cmd.go:380: no file system can be mounted here\n    testscript.go:609: WORK=$WORK\n" +
-				"        PATH=/bin\n        # Full. (0.003s)\n        > [!mount] skip 'no file system can be mounted here'\n--- SKIP: TestScript/full (0.01s)\n",
+			"    a_test.go:3: looked here\n" +
+				"    a_test.go:4: no probe:\n        none at all\n        b.go:7: quoted\n--- SKIP: A (0.00s)\n",
+			"no probe:",
+		},
+		{
+			"=== CONT  TestScript/full\n    cmd.go:380: no file system can be mounted here\n" +
+				"    testscript.go:609: WORK=$WORK\n        PATH=/bin\n        # Full. (0.003s)\n" +
+				"        > [!mount] skip 'no file system can be mounted here'\n--- SKIP: TestScript/full (0.01s)\n",
 			"no file system can be mounted here",
 		},
 		{"    cmd.go:382: \n    testscript.go:609: WORK=$WORK\n--- SKIP: A (0.00s)\n", "no reason given"},

@@ -18,15 +18,25 @@ var tools = []toolbox.Tool{
 	},
 	{Name: "git", Use: "the commit in reports", Apt: "git", Command: []string{"git", "--version"}},
 	cmocka,
-	{Name: "cppcheck", Use: "lint of the C sources", Apt: "cppcheck", Linux: true, Command: []string{"cppcheck", "--version"}},
-	{Name: "python3", Use: "cppcheck's MISRA add-on", Apt: "python3", Linux: true, Command: []string{"python3", "--version"}},
+	{
+		Name: "cppcheck", Use: "lint of the C sources", Apt: "cppcheck", Linux: true,
+		Command: []string{"cppcheck", "--version"},
+	},
+	{
+		Name: "python3", Use: "cppcheck's MISRA add-on", Apt: "python3", Linux: true,
+		Command: []string{"python3", "--version"},
+	},
 	{Name: "clang", Use: "fuzzing the C parsers", Apt: "clang", Linux: true, Command: []string{"clang", "--version"}},
 	{
 		Name: "libFuzzer", Use: "fuzzing the C parsers", Apt: "libclang-rt-dev", Linux: true,
 		Command: []string{"clang", "-fsanitize=fuzzer,address", "-x", "c", "-", "-o", os.DevNull},
-		Source:  "#include <stddef.h>\n#include <stdint.h>\nint LLVMFuzzerTestOneInput(const uint8_t *d, size_t n) { return (int)((d != 0) && (n > 0)) * 0; }\n",
+		Source: "#include <stddef.h>\n#include <stdint.h>\n" +
+			"int LLVMFuzzerTestOneInput(const uint8_t *d, size_t n) { return (int)((d != 0) && (n > 0)) * 0; }\n",
 	},
-	{Name: "debootstrap", Use: "test:debian", Apt: "debootstrap", Linux: true, Command: []string{"debootstrap", "--version"}},
+	{
+		Name: "debootstrap", Use: "test:debian", Apt: "debootstrap", Linux: true,
+		Command: []string{"debootstrap", "--version"},
+	},
 }
 
 // cmocka is what the C unit tests need.

@@ -11,11 +11,12 @@ import (
 
 // windowsPackages are those whose tests need no compiler, emulator or programmer.
 var windowsPackages = []string{
-	"./boards", "./cache", "./executor", "./failure", "./flasher", "./mlf", "./ndarray", "./rpc", "./samples", "./transport",
+	"./boards", "./cache", "./executor", "./failure", "./flasher", "./mlf", "./ndarray",
+	"./rpc", "./samples", "./transport",
 }
 
-// windowsTests are a part of test:full. Wine treats locked files and links otherwise than Windows does: tests of these look at
-// what boardsmith does, not at its effect.
+// windowsTests are a part of test:full. Wine treats locked files and links otherwise than Windows does: tests of these
+// look at what boardsmith does, not at its effect.
 func (r *repository) windowsTests(ctx context.Context, t *tally) error {
 	const name = "Go tests as Windows programs, under Wine"
 	wine, err := findWine()

@@ -66,7 +66,8 @@ func setupMissing(ctx context.Context, c *console.Console, debian, python []Tool
 	for _, t := range slices.Concat(debian, python) {
 		if name := cmp.Or(t.Apt, t.Python); slices.Contains(installed, name) {
 			if f := Probe(ctx, t); !f.Here {
-				problems = append(problems, failure.New(failure.ToolMissing, "", "installed, but still not working: %s (%s)", name, f.Why))
+				problems = append(problems,
+					failure.New(failure.ToolMissing, "", "installed, but still not working: %s (%s)", name, f.Why))
 			}
 		}
 	}
@@ -98,14 +99,16 @@ func install(ctx context.Context, c *console.Console, list []Tool) ([]string, er
 	names := aptNames(list)
 	how := "install what Debian calls: " + strings.Join(names, " ")
 	if !OnDebian() {
-		return nil, failure.New(failure.ToolMissing, how, "this system is neither Debian nor Ubuntu: setup cannot install here")
+		return nil, failure.New(failure.ToolMissing, how,
+			"this system is neither Debian nor Ubuntu: setup cannot install here")
 	}
 	prefix, ok := asRoot(ctx)
 	if !ok {
 		how = "sudo apt-get install " + strings.Join(names, " ")
 		return nil, failure.New(failure.ToolMissing, how, "setup can install only as root, or with sudo without a password")
 	}
-	get := append(prefix, "env", "DEBIAN_FRONTEND=noninteractive", "LC_ALL=C", "apt-get", "-q", "-o", "DPkg::Lock::Timeout=120")
+	get := append(prefix, "env", "DEBIAN_FRONTEND=noninteractive", "LC_ALL=C",
+		"apt-get", "-q", "-o", "DPkg::Lock::Timeout=120")
 	update := append(get[:len(get):len(get)], "update")
 	command := append(get[:len(get):len(get)], "install", "-y", "--no-upgrade", "--no-remove", "--no-install-recommends")
 	if c.Env.On("DRYRUN") {
@@ -118,7 +121,8 @@ func install(ctx context.Context, c *console.Console, list []Tool) ([]string, er
 	known, unknown := knownToApt(ctx, c, list)
 	var problems []error
 	if len(unknown) > 0 {
-		problems = append(problems, failure.New(failure.ToolMissing, "install by yourself, so that it is on PATH, what is for "+uses(unknown),
+		problems = append(problems, failure.New(failure.ToolMissing,
+			"install by yourself, so that it is on PATH, what is for "+uses(unknown),
 			"apt can install nothing called %s here", strings.Join(aptNames(unknown), ", ")))
 	}
 	if len(known) == 0 {

@@ -33,7 +33,8 @@ func installPython(ctx context.Context, c *console.Console, list []Tool) ([]stri
 	for _, t := range list {
 		names = append(names, t.Python)
 	}
-	steps = append(steps, append([]string{python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input"}, names...))
+	pip := []string{python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input"}
+	steps = append(steps, append(pip, names...))
 	if c.Env.On("DRYRUN") {
 		var lines []string
 		for _, step := range steps {
@@ -42,13 +43,14 @@ func installPython(ctx context.Context, c *console.Console, list []Tool) ([]stri
 		return nil, c.Would("run: %s", strings.Join(lines, "; "))
 	}
 	if err := installInto(ctx, c, dir, steps); err != nil {
-		return nil, failure.New(failure.ToolMissing, "install them by yourself so that they are on PATH: "+strings.Join(names, " "), "%w", err)
+		how := "install them by yourself so that they are on PATH: " + strings.Join(names, " ")
+		return nil, failure.New(failure.ToolMissing, how, "%w", err)
 	}
 	return names, nil
 }
 
-// installInto runs the steps that change the environment in dir. Until all have ended well it is marked as unfinished: one
-// that was interrupted leaves an environment, or a package in it, that looks whole.
+// installInto runs the steps that change the environment in dir. Until all have ended well it is marked as unfinished:
+// one that was interrupted leaves an environment, or a package in it, that looks whole.
 func installInto(ctx context.Context, c *console.Console, dir string, steps [][]string) error {
 	mark := unfinished(dir)
 	if err := os.MkdirAll(filepath.Dir(mark), 0o755); err != nil {
@@ -69,11 +71,12 @@ func installInto(ctx context.Context, c *console.Console, dir string, steps [][]
 	return nil
 }
 
-// unfinished is the file that is there while the environment in dir is changed, and after a change that did not end well.
+// unfinished is the file that is there while the environment in dir is changed, and after a change that did not end
+// well.
 func unfinished(dir string) string { return dir + ".unfinished" }
 
-// isWhole says whether packages can be added to the environment in dir: its last change has ended well and its pip runs,
-// which it does not after the system's python3 has become a newer one.
+// isWhole says whether packages can be added to the environment in dir: its last change has ended well and its pip
+// runs, which it does not after the system's python3 has become a newer one.
 func isWhole(ctx context.Context, dir, python string) bool {
 	if _, err := os.Stat(unfinished(dir)); err == nil {
 		return false

@@ -12,9 +12,9 @@ import (
 	"github.com/boardsmith/boardsmith/internal/console"
 )
 
-// fakePython is python3 and, by a link to it, an environment's python. Its venv makes the link first and pip last; its pip
-// puts the package down first and the program that shows it last, and takes a package for installed that was put down. Each
-// stops midway where STOP says so.
+// fakePython is python3 and, by a link to it, an environment's python. Its venv makes the link first and pip last; its
+// pip puts the package down first and the program that shows it last, and takes a package for installed that was put
+// down. Each stops midway where STOP says so.
 const fakePython = `#!/bin/sh
 case $2 in
 venv)

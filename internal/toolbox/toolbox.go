@@ -1,8 +1,8 @@
-// Package toolbox knows the programs of other people that boardsmith calls: how to find them, what each is for, and how to
-// install them.
+// Package toolbox knows the programs of other people that boardsmith calls: how to find them, what each is for, and how
+// to install them.
 //
-// Its table has what users need. A package that needs more for its own targets adds that, so that doctor and setup of the
-// same magefile take it in. The package does not run the programs but to ask whether they work.
+// Its table has what users need. A package that needs more for its own targets adds that, so that doctor and setup of
+// the same magefile take it in. The package does not run the programs but to ask whether they work.
 package toolbox
 
 import (
@@ -23,7 +23,7 @@ import (
 type Tool struct {
 	Name    string
 	Use     string   // what it is needed for
-	Apt     string   // a name by which apt knows the package: its own, or one that it provides; "" if Debian has none that would do
+	Apt     string   // a name by which apt knows the package: its own, or one that it provides; "" if Debian has none
 	Python  string   // what pip installs, where Apt is ""
 	Needed  bool     // to build for the host board
 	Command []string // asks its version, and so shows that it works
@@ -33,16 +33,23 @@ type Tool struct {
 
 // tools is what doctor and setup look for.
 var tools = []Tool{
-	{Name: "C compiler", Use: "firmware for the host board", Apt: "gcc", Needed: true, Command: []string{"cc", "--version"}},
+	{
+		Name: "C compiler", Use: "firmware for the host board", Apt: "gcc", Needed: true,
+		Command: []string{"cc", "--version"},
+	},
 	{
 		Name: "C library", Use: "firmware for the host board", Apt: "libc6-dev", Needed: true,
 		Command: []string{"cc", "-fsyntax-only", "-x", "c", "-"}, Source: "#include <stdint.h>\n#include <unistd.h>\n",
 	},
 	{Name: "make", Use: "building any project", Apt: "make", Needed: true, Command: []string{"make", "--version"}},
-	{Name: "Arm compiler", Use: "firmware for Arm boards", Apt: "gcc-arm-none-eabi", Command: []string{"arm-none-eabi-gcc", "--version"}},
+	{
+		Name: "Arm compiler", Use: "firmware for Arm boards", Apt: "gcc-arm-none-eabi",
+		Command: []string{"arm-none-eabi-gcc", "--version"},
+	},
 	{
 		Name: "Arm C library", Use: "firmware for Arm boards", Apt: "libnewlib-arm-none-eabi",
-		Command: []string{"arm-none-eabi-gcc", "--specs=nano.specs", "-fsyntax-only", "-x", "c", "-"}, Source: "#include <stdint.h>\n#include <string.h>\n",
+		Command: []string{"arm-none-eabi-gcc", "--specs=nano.specs", "-fsyntax-only", "-x", "c", "-"},
+		Source:  "#include <stdint.h>\n#include <string.h>\n",
 	},
 	{
 		Name: "RISC-V compiler", Use: "firmware for RISC-V boards", Apt: "gcc-riscv64-unknown-elf",
@@ -50,18 +57,31 @@ var tools = []Tool{
 	},
 	{
 		Name: "picolibc", Use: "firmware for RISC-V boards", Apt: "picolibc-riscv64-unknown-elf",
-		Command: []string{"riscv64-unknown-elf-gcc", "--specs=picolibc.specs", "-fsyntax-only", "-x", "c", "-"}, Source: "#include <stdint.h>\n#include <string.h>\n",
+		Command: []string{"riscv64-unknown-elf-gcc", "--specs=picolibc.specs", "-fsyntax-only", "-x", "c", "-"},
+		Source:  "#include <stdint.h>\n#include <string.h>\n",
 	},
-	{Name: "QEMU for Arm", Use: "emulated Arm boards", Apt: "qemu-system-arm", Command: []string{"qemu-system-arm", "--version"}},
+	{
+		Name: "QEMU for Arm", Use: "emulated Arm boards", Apt: "qemu-system-arm",
+		Command: []string{"qemu-system-arm", "--version"},
+	},
 	{Name: "OpenOCD", Use: "programming boards", Apt: "openocd", Command: []string{"openocd", "--version"}},
-	{Name: "gdb", Use: "debugging Arm boards (mage debug)", Apt: "gdb-multiarch", Command: []string{"gdb-multiarch", "--version"}},
+	{
+		Name: "gdb", Use: "debugging Arm boards (mage debug)", Apt: "gdb-multiarch",
+		Command: []string{"gdb-multiarch", "--version"},
+	},
 	{
 		Name: "Python's venv", Use: "setup's own pyOCD and west", Apt: "python3-venv", Linux: true,
 		Command: []string{"python3", "-c", "import venv, ensurepip"},
 	},
-	{Name: "pyOCD", Use: "programming boards (FLASHER=pyocd)", Python: "pyocd==0.46.0", Command: []string{"pyocd", "--version"}},
+	{
+		Name: "pyOCD", Use: "programming boards (FLASHER=pyocd)", Python: "pyocd==0.46.0",
+		Command: []string{"pyocd", "--version"},
+	},
 	{Name: "west", Use: "Zephyr projects", Python: "west==1.5.0", Command: []string{"west", "--version"}},
-	{Name: "QEMU, RISC-V", Use: "emulated RISC-V boards", Apt: "qemu-system-riscv32", Command: []string{"qemu-system-riscv32", "--version"}},
+	{
+		Name: "QEMU, RISC-V", Use: "emulated RISC-V boards", Apt: "qemu-system-riscv32",
+		Command: []string{"qemu-system-riscv32", "--version"},
+	},
 }
 
 // Add has doctor and setup look for more tools. It is for init functions, before any target runs.
@@ -133,7 +153,10 @@ func Print(c *console.Console, f Finding) {
 		detail += "; " + f.Fix
 	}
 	c.Printf("%-8s %-15s for %s: %s", state, f.Name, f.Use, detail)
-	c.JSONLine(console.Fields{"status": "done", "tool": f.Name, "here": f.Here, "version": f.Version, "use": f.Use, "needed": f.Needed, "error": f.Why})
+	c.JSONLine(console.Fields{
+		"status": "done", "tool": f.Name, "here": f.Here, "version": f.Version, "use": f.Use, "needed": f.Needed,
+		"error": f.Why,
+	})
 }
 
 func getIt(t Tool) string {
@@ -193,6 +216,7 @@ func OnDebian() bool {
 		return false
 	}
 	_, err = exec.LookPath("apt-get")
-	return err == nil && (bytes.Contains(release, []byte("ID=debian")) || bytes.Contains(release, []byte("ID_LIKE=debian")) ||
-		bytes.Contains(release, []byte("ID=ubuntu")))
+	return err == nil && slices.ContainsFunc([]string{"ID=debian", "ID_LIKE=debian", "ID=ubuntu"}, func(id string) bool {
+		return bytes.Contains(release, []byte(id))
+	})
 }
