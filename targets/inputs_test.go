@@ -1,0 +1,125 @@
+package targets
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/failure"
+)
+
+// TestPrecedence asks for each input in the four places that can have it.
+func TestPrecedence(t *testing.T) {
+	dir := t.TempDir()
+	writeFile(t, filepath.Join(dir, configName), `{"board": "fileboard", "model": "f.tar", "options": {"arena_kib": 1},
+		"timeout": "5s", "targets": {"t": {"board": "targetboard", "options": {"arena_kib": 2}}}}`)
+	project := &made{board: "madeboard", model: "m.tar", options: boards.Options{ArenaKiB: 3}}
+	for _, c := range []struct {
+		name          string
+		env           map[string]string
+		made          *made
+		board         string
+		model         string
+		arena         int
+		project       string
+		boardAsked    bool
+		timeout       time.Duration
+		optionsOfUser bool
+	}{
+		{
+			name: "nothing asked", board: "fileboard", model: filepath.Join(dir, "f.tar"), arena: 1,
+			project: filepath.Join("build", "fileboard", "f"), boardAsked: true, timeout: 5 * time.Second,
+		},
+		{
+			name: "project over file", env: map[string]string{"PROJECT": "p"}, made: project, board: "madeboard", model: "m.tar",
+			arena: 3, project: "p", timeout: 5 * time.Second,
+		},
+		{
+			name: "new project", env: map[string]string{"PROJECT": "p"}, board: "fileboard", model: filepath.Join(dir, "f.tar"),
+			arena: 1, project: "p", timeout: 5 * time.Second,
+		},
+		{
+			name: "environment over all", env: map[string]string{"PROJECT": "p", "BOARD": "envboard", "MODEL": "e.tar", "OPTIONS": " arena_kib=9  log_level=warn ", "TIMEOUT": "7"},
+			made: project, board: "envboard", model: "e.tar", arena: 9, project: "p", boardAsked: true, timeout: 7 * time.Second, optionsOfUser: true,
+		},
+		{
+			name: "target over project", env: map[string]string{"PROJECT": "p", "TARGET": "t"}, made: project, board: "targetboard", model: "m.tar",
+			arena: 2, project: "p", boardAsked: true, timeout: 5 * time.Second, optionsOfUser: true,
+		},
+		{
+			name: "environment over target", env: map[string]string{"BOARD": "envboard", "TARGET": "t"}, board: "envboard", model: filepath.Join(dir, "f.tar"),
+			arena: 2, project: filepath.Join("build", "envboard", "f"), boardAsked: true, timeout: 5 * time.Second, optionsOfUser: true,
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			env := func(name string) string { return c.env[name] }
+			in, err := resolve(env, dir, func(string) (*made, error) { return c.made, nil })
+			if err != nil {
+				t.Fatal(err)
+			}
+			if in.board.value != c.board || in.model.value != c.model || in.options.ArenaKiB != c.arena || in.project != c.project {
+				t.Errorf("board %q, model %q, options %v, project %q", in.board.value, in.model.value, in.options, in.project)
+			}
+			if in.board.asked != c.boardAsked || in.optioned != c.optionsOfUser || in.timeout != c.timeout {
+				t.Errorf("board asked %v, options asked %v, timeout %v", in.board.asked, in.optioned, in.timeout)
+			}
+		})
+	}
+}
+
+func TestBadInputs(t *testing.T) {
+	for _, c := range []struct{ name, value string }{
+		{"REPEAT", "0"},
+		{"REPEAT", "-1"},
+		{"REPEAT", "many"},
+		{"REPEAT", "1000001"},
+		{"TIMEOUT", "0"},
+		{"TIMEOUT", "-1s"},
+		{"TIMEOUT", "soon"},
+		{"TIMEOUT", "NaN"},
+		{"TARGET", "none"},
+	} {
+		env := func(name string) string { return map[string]string{c.name: c.value}[name] }
+		_, err := resolve(env, t.TempDir(), func(string) (*made, error) { return nil, nil })
+		if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), c.value) {
+			t.Errorf("%s=%s: got %v", c.name, c.value, err)
+		}
+	}
+}
+
+func TestArchiveName(t *testing.T) {
+	for in, want := range map[string]string{"": "digits_i8.aot_packed", "a/kws.tar": "kws", "kws.tar.gz": "kws", "kws.tgz": "kws", "kws": "kws"} {
+		if got := archiveName(in); got != want {
+			t.Errorf("archiveName(%q) = %q, want %q", in, got, want)
+		}
+	}
+}
+
+// TestModule asks for one of an archive's models.
+func TestModule(t *testing.T) {
+	dir := t.TempDir()
+	writeFile(t, filepath.Join(dir, configName), `{"model": "f.tar", "module": "first"}`)
+	for _, c := range []struct {
+		env             map[string]string
+		made            *made
+		module, project string
+		asked           bool
+	}{
+		{nil, nil, "first", "f.first", false},
+		{map[string]string{"MODULE": "second"}, nil, "second", "f.second", true},
+		{map[string]string{"MODEL": "g.tar"}, nil, "", "g", false},
+		{map[string]string{"MODEL": "g.tar", "MODULE": "one"}, nil, "one", "g.one", true},
+		{map[string]string{"PROJECT": "p"}, &made{board: "host", model: "m.tar", module: "third"}, "third", "p", false},
+		{map[string]string{"PROJECT": "p"}, nil, "first", "p", false},
+	} {
+		in, err := resolve(func(name string) string { return c.env[name] }, dir, func(string) (*made, error) { return c.made, nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		if in.module.value != c.module || in.module.asked != c.asked || filepath.Base(in.project) != c.project {
+			t.Errorf("%v: module %+v in %s, want %q (asked: %v) in %s", c.env, in.module, in.project, c.module, c.asked, c.project)
+		}
+	}
+}
