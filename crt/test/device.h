@@ -28,7 +28,7 @@ static size_t device_memory_left;    // allocations beyond it fail
 static size_t device_allocations;    // live ones
 static tvm_crt_error_t device_random_error;
 static uint8_t device_random = 0x44;  // makes the first session's nonce 0x83, as in the captured examples
-static uint8_t device_out[1 << 20];  // what the device has written
+static uint8_t device_out[1 << 22];  // what the device has written: a block of the largest, with each byte escaped
 static size_t device_out_bytes;
 static size_t device_writes_left = SIZE_MAX;  // writes beyond it fail
 
@@ -459,7 +459,9 @@ static size_t host_receive(uint8_t* out) {
   return 0;
 }
 
-static uint8_t host_reply[1 << 17];
+// An answer with a block of the largest that the tests let a device have.
+#define HOST_REPLY_BYTES ((1U << 20) + 4096U)
+static uint8_t host_reply[HOST_REPLY_BYTES];
 
 // Starts a session; returns whether the device answered.
 static bool host_start(uint8_t nonce) {
@@ -486,7 +488,7 @@ static bool host_start(uint8_t nonce) {
 
 // Takes the one answer there is; returns its code, 0 if there is none, -1 if there are several. Logs are passed over.
 static int32_t host_answer(void) {
-  static uint8_t next[1 << 17];
+  static uint8_t next[HOST_REPLY_BYTES];
   int32_t code = 0;
   size_t n;
   while ((n = host_receive(next)) != 0U) {
