@@ -89,6 +89,7 @@ func newStackWalk(p *program, m *mlf.Module) *stackWalk {
 		"__wrap_TVMSystemLibEntryPoint": p.named("TVMSystemLibEntryPoint"),
 		"bare_start":                    p.listed("bare_init_start", "bare_init_end"),
 		"mcycle_is_right":               p.named("wait_mtime", "sleep_mtime"),
+		"chip_init":                     p.pointersIn("stm32_chip"),
 		parallelLaunch:                  nil, // its caller says what: see depth
 	}
 	for _, f := range p.takenElsewhere() {

@@ -129,12 +129,12 @@ func registerRows(t *testing.T) (rows []registerRow) {
 
 var (
 	objectMacro = regexp.MustCompile(`(?m)^#define[ \t]+(\w+)[ \t]+([^\n]+)$`)
-	uartChoice  = regexp.MustCompile(`(?m)^#(?:el)?if STM32_UART == (\d)\nconst stm32_uart_t stm32_uart = \{(\w+), (\w+), (\w+), (\w+)\};`)
+	uartRow     = regexp.MustCompile(`(?m)^#define USART_(\d) \{(\w+), (\w+), (\w+), (\w+), \dU, (\w+), (\w+)\}$`)
 	comment     = regexp.MustCompile(`//[^\n]*`)
 )
 
-// macrosOf returns the numbers that a file defines: macros, and the members of the USARTs between which STM32_UART
-// chooses. The first definition of a name counts; others are of other boards.
+// macrosOf returns the numbers that a file defines: macros, and of each row in a table of USARTs (stm32.h) the members,
+// without the clock selector where there is none. The first definition of a name counts; others are of other boards.
 func macrosOf(t *testing.T, file string) map[string]string {
 	t.Helper()
 	src, err := os.ReadFile(file)
@@ -148,9 +148,12 @@ func macrosOf(t *testing.T, file string) map[string]string {
 			all[m[1]] = strings.TrimSpace(m[2])
 		}
 	}
-	for _, m := range uartChoice.FindAllStringSubmatch(text, -1) {
-		for i, member := range []string{"base", "irq", "enable_register", "enable_bit"} {
-			all["stm32_uart["+m[1]+"]."+member] = m[2+i]
+	for _, m := range uartRow.FindAllStringSubmatch(text, -1) {
+		delete(all, "USART_"+m[1])
+		for i, member := range []string{"base", "irq", "enable_register", "enable_bit", "select_register", "select_pos"} {
+			if m[6] != "0U" || i < 4 {
+				all["stm32_uart["+m[1]+"]."+member] = m[2+i]
+			}
 		}
 	}
 	return all

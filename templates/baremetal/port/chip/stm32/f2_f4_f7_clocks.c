@@ -54,6 +54,11 @@ int32_t stm32f_to_pll(void) {
   return stm32_wait(RCC_CFGR, RCC_CFGR_SWS, RCC_CFGR_SW_PLL << RCC_CFGR_SWS_Pos, SWITCH_MS);
 }
 
+void stm32f_connect_pins(void) {
+  stm32_pin(GPIOA_BASE, RCC_AHB1ENR, STM32_UART_TX, STM32_UART_TX_AF);
+  stm32_pin(GPIOA_BASE, RCC_AHB1ENR, STM32_UART_RX, STM32_UART_RX_AF);
+}
+
 // ---- What the registers say --------------------------------------------------------------------------------------
 
 static uint32_t pll_hz(void) {
@@ -76,15 +81,15 @@ static uint32_t sysclk_hz(void) {
   }
 }
 
-uint32_t stm32f_hclk_hz(void) {
+uint32_t stm32_core_hz(void) {
   return sysclk_hz() >> stm32_ahb_shift((REG32(RCC_CFGR) & RCC_CFGR_HPRE) >> RCC_CFGR_HPRE_Pos);
 }
 
-uint32_t stm32f_pclk_hz(uint32_t bus) {
+uint32_t stm32_bus_hz(uint32_t bus) {
   const uint32_t cfgr = REG32(RCC_CFGR);
   const uint32_t field = (bus == 1U) ? ((cfgr & RCC_CFGR_PPRE1) >> RCC_CFGR_PPRE1_Pos)
                                      : ((cfgr & RCC_CFGR_PPRE2) >> RCC_CFGR_PPRE2_Pos);
-  return stm32f_hclk_hz() >> stm32_apb_shift(field);
+  return stm32_core_hz() >> stm32_apb_shift(field);
 }
 
 const stm32_resets_t stm32f_resets = {

@@ -20,6 +20,7 @@
 #define RCC_APB1ENR (RCC_BASE + 0x40U)
 #define RCC_APB2ENR (RCC_BASE + 0x44U)
 #define RCC_CSR (RCC_BASE + 0x74U)
+#define RCC_DCKCFGR2 (RCC_BASE + 0x90U)  // RM0385 §5.3.26: PCLK, SYSCLK, HSI, LSE for each USART
 
 #define RCC_CR_HSION (1U << 0)
 #define RCC_CR_HSIRDY (1U << 1)
@@ -63,6 +64,13 @@
 #define IWDG_BASE 0x40003000U
 #define RNG_BASE 0x50060800U
 
+// Base, interrupt, RCC register and bit that switch it on, bus, clock selector (the F7's; F2 and F4 have none: there
+// the register is reserved). USART3 is not on the F401.
+#define USART_1 {0x40011000U, 37U, RCC_APB2ENR, 4U, 2U, RCC_DCKCFGR2, 0U}
+#define USART_2 {0x40004400U, 38U, RCC_APB1ENR, 17U, 1U, RCC_DCKCFGR2, 2U}
+#define USART_3 {0x40004800U, 39U, RCC_APB1ENR, 18U, 1U, RCC_DCKCFGR2, 4U}
+#define USART_6 {0x40011400U, 71U, RCC_APB2ENR, 5U, 2U, RCC_DCKCFGR2, 10U}
+
 #define HSI_HZ 16000000U
 #define LSI_MAX_HZ 47000U  // data sheets, LSI oscillator characteristics
 
@@ -87,7 +95,7 @@
 #define PLL_N (PLL_VCO_HZ / PLL_IN_HZ)
 #define PLL_Q ((PLL_VCO_HZ + 47999999U) / 48000000U)
 
-// Runs on HSI, with HSE and the PLL off, whatever ran before.
+// stm32_chip.to_reset_clock.
 void stm32f_to_hsi(void);
 
 // Starts HSE, if the board has one, and the PLL with the factors above: 0, or -1 if HSE does not start. Does not wait
@@ -100,11 +108,10 @@ int32_t stm32f_pll_ready(void);
 // Sets the bus prescalers and makes the PLL the system clock: 0, or -1. The flash's wait states are set already.
 int32_t stm32f_to_pll(void);
 
-// The clocks, out of the registers as they are.
-uint32_t stm32f_hclk_hz(void);
-uint32_t stm32f_pclk_hz(uint32_t bus);  // 1: APB1, 2: APB2
+// stm32_chip.connect_pins.
+void stm32f_connect_pins(void);
 
-// What RCC_CSR says, for stm32_reset_cause.
+// stm32_chip.resets.
 extern const stm32_resets_t stm32f_resets;
 
 #endif  // BOARDSMITH_F2_F4_F7_CLOCKS_H_

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is the same in all STM32 families (stm32.h): pins, HSE, reset flags, unique id, random numbers, independent
-// watchdog. The other clocks and power are in the chips' files.
+// What is the same in all STM32 families (stm32.h): the order of a start, pins, HSE, reset flags, unique id, random
+// numbers, independent watchdog. Clocks and power are in the chips' files.
 #include "chip/stm32/stm32.h"
 
 #include <stdbool.h>
@@ -58,7 +58,10 @@ void stm32_pin(uint32_t gpio_base, uint32_t enable_register, uint32_t pin, uint3
 
 bool stm32_has_clocks(void) { return REG32(stm32_chip.rcc_cr) != 0U; }
 
-bool stm32_has_flash(void) { return (stm32_chip.flash_acr == 0U) || (REG32(stm32_chip.flash_acr) != 0U); }
+bool stm32_has_flash(void) {
+  const uint32_t sets = stm32_chip.flash_prefetch | stm32_chip.flash_icache | stm32_chip.flash_dcache;
+  return (sets == 0U) || (REG32(stm32_chip.flash_acr) != 0U);
+}
 
 int32_t stm32_hse_on(void) {
 #if STM32_HSE_HZ > 0
@@ -70,7 +73,8 @@ int32_t stm32_hse_on(void) {
 #endif
 }
 
-int32_t stm32_reset_cause(const stm32_resets_t* bits) {
+// Returns BARE_RESET_* for what the reset flags say; clears them for the next reset.
+static int32_t read_reset_cause(const stm32_resets_t* bits) {
   const uint32_t flags = REG32(bits->address);
   stm32_modify(bits->address, bits->clear, bits->clear);
   stm32_modify(bits->address, bits->clear, 0U);
@@ -83,6 +87,47 @@ int32_t stm32_reset_cause(const stm32_resets_t* bits) {
     cause = BARE_RESET_PIN;
   }
   return cause;
+}
+
+// ---- Start and platform ------------------------------------------------------------------------------------------
+
+static int32_t reset_cause = -1;
+
+void chip_init(void) {
+  if (!stm32_has_clocks()) {
+    return;
+  }
+  reset_cause = read_reset_cause(stm32_chip.resets);
+  stm32_chip.to_reset_clock();
+  if (stm32_chip.to_pll() != 0) {
+    stm32_chip.to_reset_clock();
+    (void)stm32_chip.set_flash();  // too many wait states harm nobody
+  }
+  if (stm32_chip.uart_select != 0U) {
+    stm32_modify(stm32_uart.select_register, stm32_chip.uart_select << stm32_uart.select_pos, 0U);  // its bus's clock
+  }
+  stm32_chip.connect_pins();
+}
+
+uint32_t chip_core_hz(void) { return stm32_has_clocks() ? stm32_core_hz() : (uint32_t)(BOARDSMITH_CORE_HZ); }
+
+uint32_t chip_uart_hz(void) {
+  return stm32_has_clocks() ? stm32_bus_hz(stm32_uart.bus) : (uint32_t)(BOARDSMITH_CORE_HZ);
+}
+
+void chip_platform(struct bare_platform* p) {
+  if (!stm32_has_clocks()) {
+    return;
+  }
+  p->reset_cause = reset_cause;
+  if (!stm32_has_flash()) {
+    return;
+  }
+  const uint32_t acr = (stm32_chip.flash_acr != 0U) ? REG32(stm32_chip.flash_acr) : 0U;
+  p->wait_states = (int32_t)(acr & FLASH_ACR_LATENCY);
+  p->flags |= ((acr & stm32_chip.flash_prefetch) != 0U) ? (uint32_t)BARE_FLAG_PREFETCH : 0U;
+  p->flags |= ((acr & stm32_chip.flash_icache) != 0U) ? (uint32_t)BARE_FLAG_ICACHE : 0U;
+  p->flags |= ((acr & stm32_chip.flash_dcache) != 0U) ? (uint32_t)BARE_FLAG_DCACHE : 0U;
 }
 
 // ---- The one interrupt -------------------------------------------------------------------------------------------

@@ -25,38 +25,36 @@
 #define RCC_CR_HSEON (1U << 16)
 #define RCC_CR_HSERDY (1U << 17)
 #define RCC_CR_HSEBYP (1U << 18)
+#define FLASH_ACR_LATENCY 0xFU  // of FLASH_ACR, likewise; 3 bits on the F405 and the L475, where the fourth reads 0
 #define STM32_HSE_MS 100U  // a crystal: 2 ms typically
 
 #define STM32_PIN(port, number) ((((port) - 'A') * 16) + (number))
 #define STM32_PIN_PORT(pin) ((uint32_t)(pin) / 16U)
 #define STM32_PIN_NUMBER(pin) ((uint32_t)(pin) % 16U)
 
-// ---- What a chip file gives to a UART file -----------------------------------------------------------------------
+// ---- What a chip file gives to the UART file and to shared.c -------------------------------------------------------
 
 typedef struct stm32_uart {
   uint32_t base;             // of its registers
   uint32_t irq;              // its interrupt's number
   uint32_t enable_register;  // the RCC register that switches its clock on
   uint32_t enable_bit;
+  uint32_t bus;              // its clock is that of this APB
+  uint32_t select_register;  // the RCC register with its clock selector, where stm32_chip.uart_select is not 0
+  uint32_t select_pos;
 } stm32_uart_t;
+
+// Each family has a table of its USARTs: for each number n that STM32_UART may be a row, the macro USART_n, which
+// initializes a stm32_uart_t. STM32_OF_UART(USART_) is the row that STM32_UART names; a number without one does not
+// compile.
+#define STM32_JOIN(name, number) name##number
+#define STM32_JOIN_EXPANDED(name, number) STM32_JOIN(name, number)
+#define STM32_OF_UART(name) STM32_JOIN_EXPANDED(name, STM32_UART)
 
 // The one that STM32_UART names.
 extern const stm32_uart_t stm32_uart;
 
-// ---- What a chip file gives to shared.c ----------------------------------------------------------------------------
-
-typedef struct stm32_chip {
-  uint32_t rcc_cr;      // addresses: RCC_CR,
-  uint32_t flash_acr;   // FLASH_ACR, where chip_init leaves any of its bits set, else 0,
-  uint32_t uid;         // the unique id's first word,
-  uint32_t iwdg;        // the independent watchdog's registers,
-  uint32_t rng;         // the random number generator's
-  uint32_t lsi_max_hz;  // the watchdog's oscillator at its fastest, from the data sheet
-} stm32_chip_t;
-
-extern const stm32_chip_t stm32_chip;
-
-// Which bits of the register with the reset flags say what. That of the pin is set by every cause: it pulls the pin.
+// The register with the reset flags, and which bits say what. That of the pin is set by every cause: it pulls the pin.
 typedef struct stm32_resets {
   uint32_t address;
   uint32_t clear;  // RMVF
@@ -67,10 +65,43 @@ typedef struct stm32_resets {
   uint32_t other;
 } stm32_resets_t;
 
+// A chip: where its registers are, and the operations on its clocks that differ between the families. chip_init calls
+// to_reset_clock, to_pll and connect_pins, in this order; after a to_pll that failed, to_reset_clock again and
+// set_flash. No other function calls them through the struct: the check of the stacks relies on that.
+typedef struct stm32_chip {
+  uint32_t rcc_cr;          // addresses: RCC_CR,
+  uint32_t flash_acr;       // FLASH_ACR; 0: the flash has no wait states,
+  uint32_t uid;             // the unique id's first word,
+  uint32_t iwdg;            // the independent watchdog's registers,
+  uint32_t rng;             // the random number generator's; 0: there is none
+  uint32_t flash_prefetch;  // bits of FLASH_ACR, 0 where the flash has no such thing: the prefetch,
+  uint32_t flash_icache;    // the instruction cache,
+  uint32_t flash_dcache;    // the data cache. set_flash sets at least one of them, if there is any
+  uint32_t uart_select;     // the mask of a USART's clock selector, unshifted; 0: the USARTs have none
+  uint32_t lsi_max_hz;      // the watchdog's oscillator at its fastest, from the data sheet
+  const stm32_resets_t* resets;
+
+  // Runs the core on the oscillator of a reset (HSI, on the L4 MSI), with PLL and HSE off, whatever ran before.
+  void (*to_reset_clock)(void);
+  // Sets the supply's voltage and the flash, starts HSE and PLL, and makes the PLL the system clock: 0, or -1 if one of
+  // them did not come.
+  int32_t (*to_pll)(void);
+  // Sets the flash's wait states for BOARDSMITH_CORE_HZ, and its caches: 0, or -1 if it did not take them.
+  int32_t (*set_flash)(void);
+  // Connects the USART to its pins.
+  void (*connect_pins)(void);
+} stm32_chip_t;
+
+extern const stm32_chip_t stm32_chip;
+
+// The clocks, computed from the registers as they are: the core's; that of APB 1, 2 (H7: or 4).
+uint32_t stm32_core_hz(void);
+uint32_t stm32_bus_hz(uint32_t bus);
+
 // Makes the clock of the random number generator run: 0; -1 if it does not, or there is no generator.
 int32_t stm32_rng_on(void);
 
-// ---- shared.c, which also gives chip_irq, chip_id, chip_random and the watchdog of bare.h --------------------------
+// ---- shared.c, which also gives chip_* of bare.h but for chip_early ----------------------------------------------
 
 // Whether there are clock registers. QEMU's machines of these chips have none: all of RCC reads 0 there, and no chip that
 // runs has all its oscillators off. Nothing is then to be waited for, the clock is the machine's (BOARDSMITH_CORE_HZ),
@@ -99,9 +130,6 @@ void stm32_pin(uint32_t gpio_base, uint32_t enable_register, uint32_t pin, uint3
 
 // Starts HSE, if the board has one: 0, or -1 if it does not start. HSE is off before.
 int32_t stm32_hse_on(void);
-
-// BARE_RESET_* for what the reset flags say; clears them for the next reset.
-int32_t stm32_reset_cause(const stm32_resets_t* bits);
 
 // ---- Arithmetic --------------------------------------------------------------------------------------------------
 

@@ -52,35 +52,18 @@
 _Static_assert((PLL_FACTOR * (STM32_HSE_HZ)) == (BOARDSMITH_CORE_HZ), "core_hz is a multiple of HSE");
 _Static_assert((PLL_FACTOR >= 2U) && (PLL_FACTOR <= 16U) && ((BOARDSMITH_CORE_HZ) <= 24000000), "PLLMUL");
 
-#if STM32_UART == 1
-const stm32_uart_t stm32_uart = {0x40013800U, 37U, RCC_APB2ENR, 14U};
-#define UART_TX STM32_PIN('A', 9)
-#define UART_RX STM32_PIN('A', 10)
-#elif STM32_UART == 2
-const stm32_uart_t stm32_uart = {0x40004400U, 38U, RCC_APB1ENR, 17U};
-#define UART_TX STM32_PIN('A', 2)
-#define UART_RX STM32_PIN('A', 3)
-#elif STM32_UART == 3
-const stm32_uart_t stm32_uart = {0x40004800U, 39U, RCC_APB1ENR, 18U};
-#define UART_TX STM32_PIN('B', 10)
-#define UART_RX STM32_PIN('B', 11)
-#else
-#error "STM32_UART names no USART of the STM32F100"
-#endif
+// Base, interrupt, RCC register and bit that switch it on, bus; they have no clock selector.
+#define USART_1 {0x40013800U, 37U, RCC_APB2ENR, 14U, 2U, 0U, 0U}
+#define USART_2 {0x40004400U, 38U, RCC_APB1ENR, 17U, 1U, 0U, 0U}
+#define USART_3 {0x40004800U, 39U, RCC_APB1ENR, 18U, 1U, 0U, 0U}
+#define TX_PIN_1 STM32_PIN('A', 9)
+#define RX_PIN_1 STM32_PIN('A', 10)
+#define TX_PIN_2 STM32_PIN('A', 2)
+#define RX_PIN_2 STM32_PIN('A', 3)
+#define TX_PIN_3 STM32_PIN('B', 10)
+#define RX_PIN_3 STM32_PIN('B', 11)
 
-const stm32_chip_t stm32_chip = {
-    .rcc_cr = RCC_CR, .uid = UID_BASE, .iwdg = IWDG_BASE, .rng = 0, .lsi_max_hz = LSI_MAX_HZ};
-
-static const stm32_resets_t resets = {
-    .address = RCC_CSR,
-    .clear = RCC_CSR_RMVF,
-    .power = RCC_CSR_PORRSTF,
-    .pin = RCC_CSR_PINRSTF,
-    .software = RCC_CSR_SFTRSTF,
-    .watchdog = RCC_CSR_WATCHDOGS,
-    .other = RCC_CSR_LPWRRSTF,
-};
-static int32_t reset_cause = -1;
+const stm32_uart_t stm32_uart = STM32_OF_UART(USART_);
 
 static void to_hsi(void) {
   stm32_modify(RCC_CR, RCC_CR_HSION, RCC_CR_HSION);
@@ -90,17 +73,21 @@ static void to_hsi(void) {
   stm32_modify(RCC_CR, RCC_CR_PLLON | RCC_CR_HSEON, 0U);
 }
 
-static void to_pll(void) {
+static int32_t to_pll(void) {
   if (stm32_hse_on() != 0) {
-    return;
+    return -1;
   }
-  stm32_modify(RCC_CFGR, RCC_CFGR_PLLSRC | RCC_CFGR_PLLMUL, RCC_CFGR_PLLSRC | ((PLL_FACTOR - 2U) << RCC_CFGR_PLLMUL_Pos));
+  stm32_modify(RCC_CFGR, RCC_CFGR_PLLSRC | RCC_CFGR_PLLMUL,
+               RCC_CFGR_PLLSRC | ((PLL_FACTOR - 2U) << RCC_CFGR_PLLMUL_Pos));
   stm32_modify(RCC_CR, RCC_CR_PLLON, RCC_CR_PLLON);
-  if (stm32_wait(RCC_CR, RCC_CR_PLLRDY, RCC_CR_PLLRDY, WAIT_MS) == 0) {
-    stm32_modify(RCC_CFGR, RCC_CFGR_SW, RCC_CFGR_SW_PLL);
-    (void)stm32_wait(RCC_CFGR, RCC_CFGR_SWS, RCC_CFGR_SW_PLL << RCC_CFGR_SWS_Pos, WAIT_MS);
+  if (stm32_wait(RCC_CR, RCC_CR_PLLRDY, RCC_CR_PLLRDY, WAIT_MS) != 0) {
+    return -1;
   }
+  stm32_modify(RCC_CFGR, RCC_CFGR_SW, RCC_CFGR_SW_PLL);
+  return stm32_wait(RCC_CFGR, RCC_CFGR_SWS, RCC_CFGR_SW_PLL << RCC_CFGR_SWS_Pos, WAIT_MS);
 }
+
+static int32_t set_flash(void) { return 0; }  // RM0041 §3.3.3: it has no wait states
 
 static void pin(uint32_t pin_number, uint32_t mode) {
   const uint32_t port = GPIOA_BASE + (STM32_PIN_PORT(pin_number) * GPIO_PORT_BYTES);
@@ -111,23 +98,12 @@ static void pin(uint32_t pin_number, uint32_t mode) {
   stm32_modify(port + GPIO_CRL + (4U * (number / 8U)), 0xFU << four, mode << four);
 }
 
-void chip_early(void) {}
-
-void chip_init(void) {
-  if (!stm32_has_clocks()) {
-    return;
-  }
-  reset_cause = stm32_reset_cause(&resets);
-  to_hsi();
-  to_pll();
-  pin(UART_TX, PIN_OUTPUT);
-  pin(UART_RX, PIN_INPUT);
+static void connect_pins(void) {
+  pin(STM32_OF_UART(TX_PIN_), PIN_OUTPUT);
+  pin(STM32_OF_UART(RX_PIN_), PIN_INPUT);
 }
 
-uint32_t chip_core_hz(void) {
-  if (!stm32_has_clocks()) {
-    return BOARDSMITH_CORE_HZ;
-  }
+uint32_t stm32_core_hz(void) {
   const uint32_t cfgr = REG32(RCC_CFGR);
   if (((cfgr & RCC_CFGR_SWS) >> RCC_CFGR_SWS_Pos) != RCC_CFGR_SW_PLL) {
     return HSI_HZ;
@@ -135,13 +111,33 @@ uint32_t chip_core_hz(void) {
   return (uint32_t)(STM32_HSE_HZ) * (((cfgr & RCC_CFGR_PLLMUL) >> RCC_CFGR_PLLMUL_Pos) + 2U);
 }
 
-uint32_t chip_uart_hz(void) { return chip_core_hz(); }  // no bus is divided
-
-void chip_platform(struct bare_platform* p) {
-  if (stm32_has_clocks()) {
-    p->wait_states = 0;  // §3.3.3: it has none
-    p->reset_cause = reset_cause;
-  }
+uint32_t stm32_bus_hz(uint32_t bus) {
+  (void)bus;  // none is divided
+  return stm32_core_hz();
 }
+
+static const stm32_resets_t resets = {
+    .address = RCC_CSR,
+    .clear = RCC_CSR_RMVF,
+    .power = RCC_CSR_PORRSTF,
+    .pin = RCC_CSR_PINRSTF,
+    .software = RCC_CSR_SFTRSTF,
+    .watchdog = RCC_CSR_WATCHDOGS,
+    .other = RCC_CSR_LPWRRSTF,
+};
+
+const stm32_chip_t stm32_chip = {
+    .rcc_cr = RCC_CR,
+    .uid = UID_BASE,
+    .iwdg = IWDG_BASE,
+    .lsi_max_hz = LSI_MAX_HZ,
+    .resets = &resets,
+    .to_reset_clock = to_hsi,
+    .to_pll = to_pll,
+    .set_flash = set_flash,
+    .connect_pins = connect_pins,
+};
+
+void chip_early(void) {}
 
 int32_t stm32_rng_on(void) { return -1; }  // it has none

@@ -19,12 +19,9 @@
 #define PWR_CSR1_ODSWRDY (1U << 17)
 
 #define FLASH_ACR 0x40023C00U  // RM0385 §3.7.1
-#define FLASH_ACR_LATENCY 0xFU
 #define FLASH_ACR_PRFTEN (1U << 8)
 #define FLASH_ACR_ARTEN (1U << 9)
 #define FLASH_ACR_ARTRST (1U << 11)
-
-#define RCC_DCKCFGR2 (RCC_BASE + 0x90U)  // RM0385 §5.3.26: PCLK, SYSCLK, HSI, LSE for each USART
 
 #define UID_BASE 0x1FF0F420U  // RM0385, Unique device ID register
 
@@ -36,32 +33,9 @@
 #define OVER_DRIVE_MS 5U
 #define FLASH_MS 1U
 
-#if STM32_UART == 1
-const stm32_uart_t stm32_uart = {0x40011000U, 37U, RCC_APB2ENR, 4U};
-#define UART_BUS 2U
-#define UART_SEL_Pos 0U
-#elif STM32_UART == 2
-const stm32_uart_t stm32_uart = {0x40004400U, 38U, RCC_APB1ENR, 17U};
-#define UART_BUS 1U
-#define UART_SEL_Pos 2U
-#elif STM32_UART == 3
-const stm32_uart_t stm32_uart = {0x40004800U, 39U, RCC_APB1ENR, 18U};
-#define UART_BUS 1U
-#define UART_SEL_Pos 4U
-#elif STM32_UART == 6
-const stm32_uart_t stm32_uart = {0x40011400U, 71U, RCC_APB2ENR, 5U};
-#define UART_BUS 2U
-#define UART_SEL_Pos 10U
-#else
-#error "STM32_UART names no USART of the STM32F7"
-#endif
+const stm32_uart_t stm32_uart = STM32_OF_UART(USART_);
 
-const stm32_chip_t stm32_chip = {
-    .rcc_cr = RCC_CR, .uid = UID_BASE, .iwdg = IWDG_BASE, .rng = RNG_BASE, .lsi_max_hz = LSI_MAX_HZ};
-
-static int32_t reset_cause = -1;
-
-static int32_t flash_ready(void) {
+static int32_t set_flash(void) {
   stm32_modify(FLASH_ACR, FLASH_ACR_ARTEN, 0U);
   stm32_modify(FLASH_ACR, FLASH_ACR_ARTRST, FLASH_ACR_ARTRST);  // empties it; only while it is off
   stm32_modify(FLASH_ACR, FLASH_ACR_ARTRST, 0U);
@@ -84,40 +58,33 @@ static int32_t over_drive_on(void) {
 
 // RM0385 §4.1.4, entering over-drive mode: on HSI or HSE the scale, the PLL, over-drive, the switch to its voltage, wait
 // states, and only then the PLL as system clock.
-static int32_t clocks_on(void) {
+static int32_t to_pll(void) {
   stm32_enable(RCC_APB1ENR, RCC_APB1ENR_PWREN);
   stm32_modify(PWR_CR1, PWR_CR1_VOS, PWR_CR1_VOS);
-  if ((stm32f_pll_on() != 0) || (over_drive_on() != 0) || (flash_ready() != 0) || (stm32f_pll_ready() != 0) ||
+  if ((stm32f_pll_on() != 0) || (over_drive_on() != 0) || (set_flash() != 0) || (stm32f_pll_ready() != 0) ||
       (stm32_wait(PWR_CSR1, PWR_CSR1_VOSRDY, PWR_CSR1_VOSRDY, VOS_MS) != 0)) {
     return -1;
   }
   return stm32f_to_pll();
 }
 
+const stm32_chip_t stm32_chip = {
+    .rcc_cr = RCC_CR,
+    .flash_acr = FLASH_ACR,
+    .uid = UID_BASE,
+    .iwdg = IWDG_BASE,
+    .rng = RNG_BASE,
+    .flash_prefetch = FLASH_ACR_PRFTEN,
+    .uart_select = 3U,
+    .lsi_max_hz = LSI_MAX_HZ,
+    .resets = &stm32f_resets,
+    .to_reset_clock = stm32f_to_hsi,
+    .to_pll = to_pll,
+    .set_flash = set_flash,
+    .connect_pins = stm32f_connect_pins,
+};
+
 void chip_early(void) {}
-
-void chip_init(void) {
-  reset_cause = stm32_reset_cause(&stm32f_resets);
-  stm32f_to_hsi();
-  if (clocks_on() != 0) {
-    stm32f_to_hsi();
-    (void)flash_ready();  // too many wait states harm nobody
-  }
-  stm32_modify(RCC_DCKCFGR2, 3U << UART_SEL_Pos, 0U);  // PCLK
-  stm32_pin(GPIOA_BASE, RCC_AHB1ENR, STM32_UART_TX, STM32_UART_TX_AF);
-  stm32_pin(GPIOA_BASE, RCC_AHB1ENR, STM32_UART_RX, STM32_UART_RX_AF);
-}
-
-uint32_t chip_core_hz(void) { return stm32f_hclk_hz(); }
-
-uint32_t chip_uart_hz(void) { return stm32f_pclk_hz(UART_BUS); }
-
-void chip_platform(struct bare_platform* p) {
-  const uint32_t acr = REG32(FLASH_ACR);
-  p->wait_states = (int32_t)(acr & FLASH_ACR_LATENCY);
-  p->flags |= ((acr & FLASH_ACR_PRFTEN) != 0U) ? (uint32_t)BARE_FLAG_PREFETCH : 0U;
-  p->reset_cause = reset_cause;
-}
 
 int32_t stm32_rng_on(void) {
   stm32_enable(RCC_AHB2ENR, RCC_AHB2ENR_RNGEN);  // it runs on PLLQ

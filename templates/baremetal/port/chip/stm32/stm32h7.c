@@ -98,7 +98,6 @@
 #define SYSCFG_PWRCR_ODEN (1U << 0)
 
 #define FLASH_ACR 0x52002000U  // RM0433 §4.9.1
-#define FLASH_ACR_LATENCY 0xFU
 #define FLASH_ACR_WRHIGHFREQ_Pos 4U
 #define FLASH_ACR_WRHIGHFREQ (3U << 4)
 
@@ -159,44 +158,15 @@ _Static_assert((CORE_HZ >= (192000000U / PLL_P)) && (CORE_HZ <= VOS0_MAX_HZ), "c
 #define REGULATOR_MS 10U
 #define FLASH_MS 1U
 
-// What a USART's clock selector means here: 0 PCLK, 3 HSI, 4 CSI, 5 LSE. PLL2 and PLL3 are off.
-#if STM32_UART == 0
-const stm32_uart_t stm32_uart = {0x58000C00U, 142U, RCC_APB4ENR, 3U};
-#define UART_SEL RCC_D3CCIPR
-#define UART_SEL_Pos 0U
-#elif STM32_UART == 1
-const stm32_uart_t stm32_uart = {0x40011000U, 37U, RCC_APB2ENR, 4U};
-#define UART_SEL RCC_D2CCIP2R
-#define UART_SEL_Pos 3U
-#elif STM32_UART == 2
-const stm32_uart_t stm32_uart = {0x40004400U, 38U, RCC_APB1LENR, 17U};
-#define UART_SEL RCC_D2CCIP2R
-#define UART_SEL_Pos 0U
-#elif STM32_UART == 3
-const stm32_uart_t stm32_uart = {0x40004800U, 39U, RCC_APB1LENR, 18U};
-#define UART_SEL RCC_D2CCIP2R
-#define UART_SEL_Pos 0U
-#elif STM32_UART == 6
-const stm32_uart_t stm32_uart = {0x40011400U, 71U, RCC_APB2ENR, 5U};
-#define UART_SEL RCC_D2CCIP2R
-#define UART_SEL_Pos 3U
-#else
-#error "STM32_UART names no USART of the STM32H743"
-#endif
+// Base, interrupt, RCC register and bit that switch it on, bus, clock selector (0 PCLK, 3 HSI, 4 CSI, 5 LSE; PLL2 and
+// PLL3 are off). 0 is LPUART1.
+#define USART_0 {0x58000C00U, 142U, RCC_APB4ENR, 3U, 4U, RCC_D3CCIPR, 0U}
+#define USART_1 {0x40011000U, 37U, RCC_APB2ENR, 4U, 2U, RCC_D2CCIP2R, 3U}
+#define USART_2 {0x40004400U, 38U, RCC_APB1LENR, 17U, 1U, RCC_D2CCIP2R, 0U}
+#define USART_3 {0x40004800U, 39U, RCC_APB1LENR, 18U, 1U, RCC_D2CCIP2R, 0U}
+#define USART_6 {0x40011400U, 71U, RCC_APB2ENR, 5U, 2U, RCC_D2CCIP2R, 3U}
 
-const stm32_chip_t stm32_chip = {
-    .rcc_cr = RCC_CR, .uid = UID_BASE, .iwdg = IWDG1_BASE, .rng = RNG_BASE, .lsi_max_hz = LSI_MAX_HZ};
-
-static const stm32_resets_t resets = {
-    .address = RCC_RSR,
-    .clear = RCC_RSR_RMVF,
-    .power = RCC_RSR_PORRSTF | RCC_RSR_BORRSTF,
-    .pin = RCC_RSR_PINRSTF,
-    .software = RCC_RSR_SFTRSTF,
-    .watchdog = RCC_RSR_IWDG1RSTF | RCC_RSR_WWDG1RSTF,
-    .other = RCC_RSR_LPWRRSTF,
-};
-static int32_t reset_cause = -1;
+const stm32_uart_t stm32_uart = STM32_OF_UART(USART_);
 
 static uint32_t revision(void) { return REG32(DBGMCU_IDC) >> 16; }
 
@@ -260,13 +230,13 @@ static int32_t pll_on(void) {
   return stm32_wait(RCC_CR, RCC_CR_PLL1RDY, RCC_CR_PLL1RDY, PLL_MS);
 }
 
-static int32_t flash_ready(void) {
+static int32_t set_flash(void) {
   const uint32_t wanted = WAIT_STATES | (WRITE_DELAY << FLASH_ACR_WRHIGHFREQ_Pos);
   stm32_modify(FLASH_ACR, FLASH_ACR_LATENCY | FLASH_ACR_WRHIGHFREQ, wanted);
   return stm32_wait(FLASH_ACR, FLASH_ACR_LATENCY | FLASH_ACR_WRHIGHFREQ, wanted, FLASH_MS);
 }
 
-static int32_t to_pll(void) {
+static int32_t switch_to_pll(void) {
   stm32_modify(RCC_D1CFGR, RCC_D1CFGR_D1CPRE | RCC_D1CFGR_D1PPRE | RCC_D1CFGR_HPRE,
                (PPRE_DIV2 << RCC_D1CFGR_D1PPRE_Pos) | RCC_D1CFGR_HPRE_DIV2);
   stm32_modify(RCC_D2CFGR, RCC_D2CFGR_D2PPRE1 | RCC_D2CFGR_D2PPRE2,
@@ -276,14 +246,13 @@ static int32_t to_pll(void) {
   return stm32_wait(RCC_CFGR, RCC_CFGR_SWS, RCC_CFGR_SW_PLL1 << RCC_CFGR_SWS_Pos, SWITCH_MS);
 }
 
-void chip_init(void) {
-  reset_cause = stm32_reset_cause(&resets);
-  to_hsi();
-  if ((power_on() != 0) || (stm32_hse_on() != 0) || (pll_on() != 0) || (flash_ready() != 0) || (to_pll() != 0)) {
-    to_hsi();
-    (void)flash_ready();  // too many wait states harm nobody
-  }
-  stm32_modify(UART_SEL, 7U << UART_SEL_Pos, 0U);  // PCLK
+static int32_t to_pll(void) {
+  return ((power_on() != 0) || (stm32_hse_on() != 0) || (pll_on() != 0) || (set_flash() != 0) || (switch_to_pll() != 0))
+             ? -1
+             : 0;
+}
+
+static void connect_pins(void) {
   stm32_pin(GPIOA_BASE, RCC_AHB4ENR, STM32_UART_TX, STM32_UART_TX_AF);
   stm32_pin(GPIOA_BASE, RCC_AHB4ENR, STM32_UART_RX, STM32_UART_RX_AF);
 }
@@ -322,29 +291,52 @@ static uint32_t sysclk_hz(void) {
   return (source == RCC_CFGR_SW_PLL1) ? pll_hz() : pll_source_hz(source);
 }
 
-uint32_t chip_core_hz(void) {
+uint32_t stm32_core_hz(void) {
   return sysclk_hz() >> stm32_ahb_shift((REG32(RCC_D1CFGR) & RCC_D1CFGR_D1CPRE) >> RCC_D1CFGR_D1CPRE_Pos);
 }
 
-static uint32_t uart_ppre(void) {
-#if STM32_UART == 0
-  return (REG32(RCC_D3CFGR) & RCC_D3CFGR_D3PPRE) >> RCC_D3CFGR_D3PPRE_Pos;
-#elif (STM32_UART == 1) || (STM32_UART == 6)
-  return (REG32(RCC_D2CFGR) & RCC_D2CFGR_D2PPRE2) >> RCC_D2CFGR_D2PPRE2_Pos;
-#else
-  return (REG32(RCC_D2CFGR) & RCC_D2CFGR_D2PPRE1) >> RCC_D2CFGR_D2PPRE1_Pos;
-#endif
+static uint32_t bus_prescaler(uint32_t bus) {
+  switch (bus) {
+    case 1:
+      return (REG32(RCC_D2CFGR) & RCC_D2CFGR_D2PPRE1) >> RCC_D2CFGR_D2PPRE1_Pos;
+    case 2:
+      return (REG32(RCC_D2CFGR) & RCC_D2CFGR_D2PPRE2) >> RCC_D2CFGR_D2PPRE2_Pos;
+    default:
+      return (REG32(RCC_D3CFGR) & RCC_D3CFGR_D3PPRE) >> RCC_D3CFGR_D3PPRE_Pos;
+  }
 }
 
-uint32_t chip_uart_hz(void) {
-  const uint32_t hclk = chip_core_hz() >> stm32_ahb_shift(REG32(RCC_D1CFGR) & RCC_D1CFGR_HPRE);
-  return hclk >> stm32_apb_shift(uart_ppre());
+uint32_t stm32_bus_hz(uint32_t bus) {
+  const uint32_t hclk = stm32_core_hz() >> stm32_ahb_shift(REG32(RCC_D1CFGR) & RCC_D1CFGR_HPRE);
+  return hclk >> stm32_apb_shift(bus_prescaler(bus));
 }
 
-void chip_platform(struct bare_platform* p) {
-  p->wait_states = (int32_t)(REG32(FLASH_ACR) & FLASH_ACR_LATENCY);
-  p->reset_cause = reset_cause;
-}
+// ---- The chip ----------------------------------------------------------------------------------------------------
+
+static const stm32_resets_t resets = {
+    .address = RCC_RSR,
+    .clear = RCC_RSR_RMVF,
+    .power = RCC_RSR_PORRSTF | RCC_RSR_BORRSTF,
+    .pin = RCC_RSR_PINRSTF,
+    .software = RCC_RSR_SFTRSTF,
+    .watchdog = RCC_RSR_IWDG1RSTF | RCC_RSR_WWDG1RSTF,
+    .other = RCC_RSR_LPWRRSTF,
+};
+
+const stm32_chip_t stm32_chip = {
+    .rcc_cr = RCC_CR,
+    .flash_acr = FLASH_ACR,
+    .uid = UID_BASE,
+    .iwdg = IWDG1_BASE,
+    .rng = RNG_BASE,
+    .uart_select = 7U,
+    .lsi_max_hz = LSI_MAX_HZ,
+    .resets = &resets,
+    .to_reset_clock = to_hsi,
+    .to_pll = to_pll,
+    .set_flash = set_flash,
+    .connect_pins = connect_pins,
+};
 
 // On HSI48.
 int32_t stm32_rng_on(void) {

@@ -96,7 +96,6 @@
 #define PWR_CR5_R1MODE (1U << 8)  // 0: boost
 
 #define FLASH_ACR 0x40022000U  // RM0432 §3.7.1
-#define FLASH_ACR_LATENCY 0xFU
 #define FLASH_ACR_PRFTEN (1U << 8)
 #define FLASH_ACR_ICEN (1U << 9)
 #define FLASH_ACR_DCEN (1U << 10)
@@ -154,39 +153,13 @@ _Static_assert((STM32_HAS_HSI48) || (((CORE_HZ * PLL_R) / PLL_Q) <= 48000000U), 
 #define REGULATOR_MS 5U
 #define FLASH_MS 1U
 
-#if STM32_UART == 0
-const stm32_uart_t stm32_uart = {0x40008000U, 70U, RCC_APB1ENR2, 0U};
-#define UART_PPRE 1U
-#define UART_SEL_Pos 10U
-#elif STM32_UART == 1
-const stm32_uart_t stm32_uart = {0x40013800U, 37U, RCC_APB2ENR, 14U};
-#define UART_PPRE 2U
-#define UART_SEL_Pos 0U
-#elif STM32_UART == 2
-const stm32_uart_t stm32_uart = {0x40004400U, 38U, RCC_APB1ENR1, 17U};
-#define UART_PPRE 1U
-#define UART_SEL_Pos 2U
-#elif STM32_UART == 3
-const stm32_uart_t stm32_uart = {0x40004800U, 39U, RCC_APB1ENR1, 18U};
-#define UART_PPRE 1U
-#define UART_SEL_Pos 4U
-#else
-#error "STM32_UART names no USART of the STM32L4"
-#endif
+// Base, interrupt, RCC register and bit that switch it on, bus, clock selector. 0 is LPUART1.
+#define USART_0 {0x40008000U, 70U, RCC_APB1ENR2, 0U, 1U, RCC_CCIPR, 10U}
+#define USART_1 {0x40013800U, 37U, RCC_APB2ENR, 14U, 2U, RCC_CCIPR, 0U}
+#define USART_2 {0x40004400U, 38U, RCC_APB1ENR1, 17U, 1U, RCC_CCIPR, 2U}
+#define USART_3 {0x40004800U, 39U, RCC_APB1ENR1, 18U, 1U, RCC_CCIPR, 4U}
 
-const stm32_chip_t stm32_chip = {
-    .rcc_cr = RCC_CR, .flash_acr = FLASH_ACR, .uid = UID_BASE, .iwdg = IWDG_BASE, .rng = RNG_BASE, .lsi_max_hz = LSI_MAX_HZ};
-
-static const stm32_resets_t resets = {
-    .address = RCC_CSR,
-    .clear = RCC_CSR_RMVF,
-    .power = RCC_CSR_BORRSTF,
-    .pin = RCC_CSR_PINRSTF,
-    .software = RCC_CSR_SFTRSTF,
-    .watchdog = RCC_CSR_IWDGRSTF | RCC_CSR_WWDGRSTF,
-    .other = RCC_CSR_LPWRRSTF | RCC_CSR_OBLRSTF | RCC_CSR_FWRSTF,
-};
-static int32_t reset_cause = -1;
+const stm32_uart_t stm32_uart = STM32_OF_UART(USART_);
 
 // ---- Clocks ------------------------------------------------------------------------------------------------------
 
@@ -238,7 +211,7 @@ static int32_t pll_on(void) {
   return 0;
 }
 
-static int32_t flash_ready(void) {
+static int32_t set_flash(void) {
   stm32_modify(FLASH_ACR, FLASH_ACR_LATENCY | FLASH_ACR_PRFTEN | FLASH_ACR_ICEN | FLASH_ACR_DCEN,
                WAIT_STATES | FLASH_ACR_PRFTEN | FLASH_ACR_ICEN | FLASH_ACR_DCEN);
   return stm32_has_flash() ? stm32_wait(FLASH_ACR, FLASH_ACR_LATENCY, WAIT_STATES, FLASH_MS) : 0;
@@ -259,12 +232,12 @@ static void pause(void) {
 
 // RM0432 §5.1.8: boost is switched on, and the PLL becomes the system clock, with the AHB prescaler at 2; a microsecond
 // later it goes to 1.
-static int32_t to_pll(void) {
+static int32_t switch_to_pll(void) {
   stm32_modify(RCC_CFGR, RCC_CFGR_HPRE, RCC_CFGR_HPRE_DIV2);
   if (CORE_HZ > BOOST_HZ) {
     stm32_modify(PWR_CR5, PWR_CR5_R1MODE, 0U);
   }
-  if (flash_ready() != 0) {
+  if (set_flash() != 0) {
     return -1;
   }
   stm32_modify(RCC_CFGR, RCC_CFGR_SW, RCC_CFGR_SW_PLL);
@@ -276,7 +249,9 @@ static int32_t to_pll(void) {
   return 0;
 }
 
-void chip_early(void) {}
+static int32_t to_pll(void) {
+  return ((power_on() != 0) || (pll_source_on() != 0) || (pll_on() != 0) || (switch_to_pll() != 0)) ? -1 : 0;
+}
 
 // Port G's pins from PG2 on have a supply of their own, which is cut off after a reset (RM0432 §5.1.2).
 static void pin(uint32_t which, uint32_t function) {
@@ -286,14 +261,7 @@ static void pin(uint32_t which, uint32_t function) {
   stm32_pin(GPIOA_BASE, RCC_AHB2ENR, which, function);
 }
 
-void chip_init(void) {
-  reset_cause = stm32_reset_cause(&resets);
-  to_msi();
-  if ((power_on() != 0) || (pll_source_on() != 0) || (pll_on() != 0) || (to_pll() != 0)) {
-    to_msi();
-    (void)flash_ready();  // too many wait states harm nobody
-  }
-  stm32_modify(RCC_CCIPR, 3U << UART_SEL_Pos, 0U);  // PCLK
+static void connect_pins(void) {
   pin(STM32_UART_TX, STM32_UART_TX_AF);
   pin(STM32_UART_RX, STM32_UART_RX_AF);
 }
@@ -344,28 +312,48 @@ static uint32_t sysclk_hz(void) {
   }
 }
 
-uint32_t chip_core_hz(void) {
+uint32_t stm32_core_hz(void) {
   return sysclk_hz() >> stm32_ahb_shift((REG32(RCC_CFGR) & RCC_CFGR_HPRE) >> RCC_CFGR_HPRE_Pos);
 }
 
-uint32_t chip_uart_hz(void) {
+uint32_t stm32_bus_hz(uint32_t bus) {
   const uint32_t cfgr = REG32(RCC_CFGR);
-  const uint32_t field = (UART_PPRE == 1U) ? ((cfgr & RCC_CFGR_PPRE1) >> RCC_CFGR_PPRE1_Pos)
-                                           : ((cfgr & RCC_CFGR_PPRE2) >> RCC_CFGR_PPRE2_Pos);
-  return chip_core_hz() >> stm32_apb_shift(field);
+  const uint32_t field = (bus == 1U) ? ((cfgr & RCC_CFGR_PPRE1) >> RCC_CFGR_PPRE1_Pos)
+                                     : ((cfgr & RCC_CFGR_PPRE2) >> RCC_CFGR_PPRE2_Pos);
+  return stm32_core_hz() >> stm32_apb_shift(field);
 }
 
-void chip_platform(struct bare_platform* p) {
-  p->reset_cause = reset_cause;
-  if (!stm32_has_flash()) {
-    return;
-  }
-  const uint32_t acr = REG32(FLASH_ACR);
-  p->wait_states = (int32_t)(acr & FLASH_ACR_LATENCY);
-  p->flags |= ((acr & FLASH_ACR_PRFTEN) != 0U) ? (uint32_t)BARE_FLAG_PREFETCH : 0U;
-  p->flags |= ((acr & FLASH_ACR_ICEN) != 0U) ? (uint32_t)BARE_FLAG_ICACHE : 0U;
-  p->flags |= ((acr & FLASH_ACR_DCEN) != 0U) ? (uint32_t)BARE_FLAG_DCACHE : 0U;
-}
+// ---- The chip ----------------------------------------------------------------------------------------------------
+
+static const stm32_resets_t resets = {
+    .address = RCC_CSR,
+    .clear = RCC_CSR_RMVF,
+    .power = RCC_CSR_BORRSTF,
+    .pin = RCC_CSR_PINRSTF,
+    .software = RCC_CSR_SFTRSTF,
+    .watchdog = RCC_CSR_IWDGRSTF | RCC_CSR_WWDGRSTF,
+    .other = RCC_CSR_LPWRRSTF | RCC_CSR_OBLRSTF | RCC_CSR_FWRSTF,
+};
+
+const stm32_chip_t stm32_chip = {
+    .rcc_cr = RCC_CR,
+    .flash_acr = FLASH_ACR,
+    .uid = UID_BASE,
+    .iwdg = IWDG_BASE,
+    .rng = RNG_BASE,
+    .flash_prefetch = FLASH_ACR_PRFTEN,
+    .flash_icache = FLASH_ACR_ICEN,
+    .flash_dcache = FLASH_ACR_DCEN,
+    .uart_select = 3U,
+    .lsi_max_hz = LSI_MAX_HZ,
+    .resets = &resets,
+    .to_reset_clock = to_msi,
+    .to_pll = to_pll,
+    .set_flash = set_flash,
+    .connect_pins = connect_pins,
+};
+
+void chip_early(void) {}
 
 // Switches on the clock of 48 MHz at most: HSI48, or PLLQ, which stands still where the PLL did not start.
 static int32_t clk48_on(void) {
