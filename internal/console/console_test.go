@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -46,5 +48,63 @@ func TestFail(t *testing.T) {
 		`"status":"failed","step":"build","v":1}` + "\n"
 	if out.String() != want {
 		t.Errorf("stdout %s, want %s", out.String(), want)
+	}
+}
+
+func TestSwitches(t *testing.T) {
+	for value, want := range map[string]bool{
+		"": false, "0": false, "no": false, "No": false, "off": false, "FALSE": false, "1": true, "yes": true, "2": true,
+	} {
+		if got := Environ(func(string) string { return value }).On("VERBOSE"); got != want {
+			t.Errorf("VERBOSE=%s is on: %v, want %v", value, got, want)
+		}
+	}
+}
+
+// TestToolEnv: programs that a target starts do not inherit the inputs of this run.
+func TestToolEnv(t *testing.T) {
+	t.Setenv("BOARD", "host")
+	t.Setenv("MAGEFILE_VERBOSE", "1")
+	t.Setenv("BOARDSMITH_HOME", "/home")
+	env := ToolEnv()
+	if !slices.Contains(env, "BOARDSMITH_HOME=/home") {
+		t.Error("BOARDSMITH_HOME is not passed on")
+	}
+	for _, v := range env {
+		if strings.HasPrefix(v, "BOARD=") || strings.HasPrefix(v, "MAGEFILE_") {
+			t.Errorf("%s is passed on", v)
+		}
+	}
+}
+
+// TestUpdate shows a step on the progress that was begun last, and nothing without one.
+func TestUpdate(t *testing.T) {
+	var printed bytes.Buffer
+	c := New(noVariables, &printed, &printed)
+	c.Update("nothing runs", 1, 2)
+	p := c.Start("first", 0)
+	c.Update("second", 3, 9)
+	p.print() // too early
+	c.mu.Lock()
+	p.start = p.start.Add(-2 * quiet)
+	c.mu.Unlock()
+	p.print()
+	p.End()
+	c.Update("ended", 1, 2)
+	if got := printed.String(); got != "boardsmith: second: 3 of 9, 2 s\n" {
+		t.Errorf("printed %q", got)
+	}
+}
+
+// TestWould prints the same text for people and for programs.
+func TestWould(t *testing.T) {
+	var out, errs bytes.Buffer
+	c := New(func(name string) string { return map[string]string{"JSON": "1"}[name] }, &out, &errs)
+	err := c.Do(t.Context(), "clean", func(context.Context) error { return c.Would("remove %s", "p") })
+	if err != nil || errs.String() != "clean: would remove p\n" {
+		t.Errorf("%v, printed %q", err, errs.String())
+	}
+	if got := out.String(); got != `{"status":"dry-run","step":"clean","v":1,"would":"remove p"}`+"\n" {
+		t.Errorf("line %q", got)
 	}
 }

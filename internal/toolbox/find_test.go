@@ -1,0 +1,55 @@
+//go:build !windows
+
+package toolbox
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/boardsmith/boardsmith/failure"
+)
+
+// TestFind looks for a program in the three places that may have it, the first of which wins.
+func TestFind(t *testing.T) {
+	dir := t.TempDir()
+	program := func(folder string) string {
+		path := filepath.Join(dir, folder, "pyocd")
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte("#!/bin/sh\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	t.Setenv("BOARDSMITH_HOME", filepath.Join(dir, "home"))
+	t.Setenv("PATH", filepath.Join(dir, "bin"))
+	variable := ""
+	env := func(name string) string { return map[string]string{"PYOCD": variable}[name] }
+	find := func(want string) {
+		t.Helper()
+		if got, err := Find(env, "pyocd"); got != want || err != nil {
+			t.Errorf("found %q, %v, want %q", got, err, want)
+		}
+	}
+	if got, err := Find(env, "pyocd"); failure.Of(err) != failure.ToolMissing {
+		t.Errorf("nothing is installed: %q, %v", got, err)
+	}
+	folder, err := pythonDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	below, err := filepath.Rel(dir, filepath.Join(folder, pythonPrograms()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	find(program(below))
+	find(program("bin"))
+	variable = program("mine")
+	find(variable)
+	variable = filepath.Join(dir, "none")
+	if got, err := Find(env, "pyocd"); failure.Of(err) != failure.ToolMissing {
+		t.Errorf("PYOCD names no program: %q, %v", got, err)
+	}
+}
