@@ -30,7 +30,8 @@ func TestRuntimeSizes(t *testing.T) {
 	t.Parallel()
 	const source = `#include "crt_config.h"
 #include "rpc/server.h"
-#include "runtime/runtime.h"
+#include "runtime/arrays.h"
+#include "runtime/memory.h"
 #include "runtime/page_allocator.c"
 #include <tvm/runtime/crt/aot_executor.h>
 _Static_assert(offsetof(rpc_server_t, buffer) == %d, "Server");

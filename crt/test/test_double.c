@@ -2,7 +2,7 @@
 //
 // The runtime's double arithmetic against this computer's.
 #include "platform.h"
-#include "runtime/runtime.h"
+#include "runtime/double.h"
 #include "timer.h"
 
 static uint64_t state = 88172645463325252U;

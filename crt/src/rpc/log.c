@@ -14,7 +14,7 @@
 void __attribute__((weak)) TVMLogf(const char* fmt, ...) {
   char line[BOARDSMITH_LOG_BYTES];
   va_list args;
-  if ((server_active == NULL) || (server_active->line == LINE_SENDING)) {
+  if ((server_active == NULL) || (server_active->transmitter == TRANSMIT_SENDING)) {
     return;  // nowhere to go: too early, or in the middle of a frame
   }
   va_start(args, fmt);

@@ -8,7 +8,11 @@
 #include <stdbool.h>
 #include <tvm/runtime/crt/crt.h>
 
-#include "runtime/runtime.h"
+#include "runtime/arrays.h"
+#include "runtime/functions.h"
+#include "runtime/memory.h"
+#include "runtime/state.h"
+#include "runtime/text.h"
 #include "server.h"
 #include "wire.h"
 
@@ -21,40 +25,35 @@ typedef struct arguments {
 } arguments_t;
 
 // From TEXTS_BEGIN on, and from RPC_GET_GLOBAL on.
-static const char texts[] = TEXTS(TEXT_STRING);
-static const char signatures[] = SYSTEM_CALLS(SYSTEM_CALL_TYPES);
+static const char* const texts[] = {TEXTS(TEXT_STRING)};
+static const char* const signatures[] = {SYSTEM_CALLS(SYSTEM_CALL_TYPES)};
 
-// Returns the n-th of the texts that stand behind each other.
-ONCE static const char* text_at(const char* text, unsigned n) {
-  for (; n != 0U; n--) {
-    text += boardsmith_length(text) + 1U;
+// Returns the text that a function's error left, or one for its number.
+static const char* error_text(int error) {
+  if (boardsmith_runtime.last_error[0] == '\0') {
+    if (error == (int)kTvmErrorPlatformNoMemory) {
+      return "out of memory";
+    }
+    TVMAPIErrorf("error 0x%x", (unsigned)error);
   }
-  return text;
+  return boardsmith_runtime.last_error;
 }
 
 void request_finish(rpc_server_t* s, int result) {
   if (result == DONE) {
     transmit_value(s, RPC_RETURN, kTVMNullptr, 0, NULL, 0);
   } else if (result != ANSWERED) {
-    const char* text = boardsmith_runtime.last_error;
-    if ((unsigned)result < TEXTS_END) {
-      text = text_at(texts, (unsigned)result - (unsigned)TEXTS_BEGIN);
-    } else if (*text != '\0') {
-      // It tells.
-    } else if (result == (int)kTvmErrorPlatformNoMemory) {
-      text = "out of memory";
-    } else {  // a function that left no error
-      TVMAPIErrorf("error 0x%x", (unsigned)result);
-    }
-    const size_t bytes = boardsmith_length(text);
+    const char* const text =
+        ((unsigned)result < TEXTS_END) ? texts[(unsigned)result - (unsigned)TEXTS_BEGIN] : error_text(result);
+    const size_t bytes = boardsmith_text_length(text);
     transmit_value(s, RPC_EXCEPTION, kTVMStr, bytes, text, bytes);
   } else {
-    // It was.
+    // The handler has sent the answer.
   }
 }
 
 // Reads a tensor that begins at `at`, but for its shape. Returns its bytes, 0 if it is cut short.
-BODY uint32_t tensor_read(const uint8_t* at, uint32_t bytes, DLTensor* t) {
+static uint32_t tensor_read(const uint8_t* at, uint32_t bytes, DLTensor* t) {
   if (bytes < TENSOR_BYTES) {
     return 0;
   }
@@ -207,7 +206,7 @@ static void reply_result(rpc_server_t* s, const TVMValue* value, uint32_t type) 
     (void)memcpy(w, value, 8);
     if (type == kTVMStr) {
       more = value->v_str;
-      more_bytes = boardsmith_length(value->v_str);
+      more_bytes = boardsmith_text_length(value->v_str);
       w[0] = (uint32_t)more_bytes;
       w[1] = 0;
     }
@@ -238,7 +237,7 @@ static void reply_result(rpc_server_t* s, const TVMValue* value, uint32_t type) 
   transmit_begin(s, s->header, words, (size_t)(w - words), more_bytes + tail_bytes);
   transmit_put(s, more, more_bytes);
   transmit_end(s, tail, tail_bytes);
-  boardsmith_result_free(value, (int)type, OF_FIRMWARE);
+  boardsmith_result_free(value, (int)type, OWNER_FIRMWARE);
 }
 
 // The types that a result may have.
@@ -274,25 +273,22 @@ static int copy(rpc_server_t* s, const uint8_t* body, uint32_t bytes, int to_dev
     bytes -= head;
     if (boardsmith_tensor_holds(&t, count, to_device) != 0) {
       uint8_t* const address = tensor_data(&t);
-      if (to_device != 0) {
-        if (count == (s->length - MESSAGE_BODY - head)) {
-          (void)memmove(address, &body[head], bytes);
-          if (count == bytes) {
-            return DONE;
-          }
-          s->part = PART_STREAM;
-          s->at = &address[bytes];
-          s->end = &address[count];
-          return ANSWERED;
+      if ((to_device != 0) && (count == (s->length - MESSAGE_BODY - head))) {
+        (void)memmove(address, &body[head], bytes);
+        if (count == bytes) {
+          return DONE;
         }
-      } else if (bytes == 0U) {
+        s->state = FIND_COPY;
+        s->at = &address[bytes];
+        s->end = &address[count];
+        return ANSWERED;
+      }
+      if ((to_device == 0) && (bytes == 0U)) {
         uint32_t words[WORDS_HEAD + 1];
         words[WORDS_HEAD] = RPC_COPY_ACK;
         transmit_begin(s, s->header, words, WORDS_HEAD + 1, count);
         transmit_end(s, address, count);
         return ANSWERED;
-      } else {
-        // Something follows that nobody asked for.
       }
     }
   }
@@ -313,19 +309,19 @@ static int system_call(rpc_server_t* s, uint32_t code, const arguments_t* a) {
   const TVMValue* v = a->values;
   void* handle = NULL;
   int error = 0;
-  if (boardsmith_arguments(a->codes, (int)a->count, text_at(signatures, code - RPC_GET_GLOBAL)) != 0) {
+  if (boardsmith_arguments(a->codes, (int)a->count, signatures[code - RPC_GET_GLOBAL]) != 0) {
     return ARGUMENTS;
   }
   switch (code) {
     case RPC_GET_GLOBAL:
-      (void)get_global_body(v[0].v_str, &handle);  // NULL where there is none
+      (void)TVMFuncGetGlobal(v[0].v_str, &handle);  // NULL where there is none
       break;
     case RPC_FREE_HANDLE:
       if (v[1].v_int64 == kTVMNDArrayHandle) {
-        return boardsmith_array_free(v[0].v_handle, OF_HOST);
+        return boardsmith_array_free(v[0].v_handle, OWNER_SESSION);
       }
       if (v[1].v_int64 == kTVMModuleHandle) {
-        return boardsmith_module_give(v[0].v_handle);
+        return boardsmith_session_module_free(v[0].v_handle);
       }
       return (v[1].v_int64 == kTVMPackedFuncHandle) ? DONE : ARGUMENTS;  // functions are never freed
     case RPC_SET_DEVICE:
@@ -342,18 +338,17 @@ static int system_call(rpc_server_t* s, uint32_t code, const arguments_t* a) {
         }
         alignment = 1;
         error = boardsmith_tensor_bytes(t->ndim, t->shape, t->dtype, &bytes);
-      } else if ((((uint64_t)v[1].v_int64 | (uint64_t)v[2].v_int64) >> 31) != 0U) {
+      }
+      if ((code == RPC_ALLOC_DATA) && ((((uint64_t)v[1].v_int64 | (uint64_t)v[2].v_int64) >> 31) != 0U)) {
         return ARGUMENTS;
-      } else {
-        // It is a size.
       }
       if (error == 0) {
-        error = allocate_body(bytes, alignment, &handle);
+        error = boardsmith_data_allocate(bytes, alignment, &handle);
       }
       break;
     }
     case RPC_FREE_DATA:
-      return free_data_body(v[1].v_handle, OF_HOST);
+      return boardsmith_data_free(v[1].v_handle, OWNER_SESSION);
     case RPC_COPY_AMONG:
       return copy_among(v[0].v_handle, v[1].v_handle);
     case RPC_CREATE_STREAM:
@@ -368,12 +363,12 @@ static int system_call(rpc_server_t* s, uint32_t code, const arguments_t* a) {
   return error;
 }
 
-BODY int execute(rpc_server_t* s, uint32_t code, uint8_t* body, uint8_t* end) {
+static int execute(rpc_server_t* s, uint32_t code, uint8_t* body, uint8_t* end) {
   if ((s->length > PACKET_BYTES) && (code != RPC_COPY_TO)) {
     return LONG;
   }
   if (code == RPC_SHUTDOWN) {
-    s->part = PART_SHUT;
+    s->state = SHUT_DOWN;
     return ANSWERED;
   }
   if (code == RPC_INIT_SERVER) {
@@ -388,11 +383,10 @@ BODY int execute(rpc_server_t* s, uint32_t code, uint8_t* body, uint8_t* end) {
   }
   arguments_t a;
   int result = arguments_decode(s, &a, (code == RPC_CALL_FUNC) ? &body[8] : body, end);
-  if (result != DONE) {
-    // Not to be understood.
-  } else if ((code != RPC_ALLOC_SCOPED) && !tensors_known(&a)) {
+  if ((result == DONE) && (code != RPC_ALLOC_SCOPED) && !tensors_known(&a)) {
     result = MEMORY;
-  } else {
+  }
+  if (result == DONE) {
     result = (code == RPC_CALL_FUNC) ? call_function(s, body, &a) : system_call(s, code, &a);
   }
   if (a.taken != NULL) {
@@ -405,15 +399,14 @@ void request_execute(rpc_server_t* s) {
   uint8_t* const m = server_message(s);
   int result = (s->length > PACKET_BYTES) ? LONG : SHORT;
   boardsmith_runtime.last_error[0] = '\0';
-  boardsmith_runtime.session = OF_SESSION;
+  boardsmith_runtime.session = OWNER_SESSION;
   if ((wire_get32(&m[MESSAGE_LENGTH]) + MESSAGE_CODE) == s->length) {
     if (s->length == MESSAGE_CODE) {
       result = ANSWERED;  // an empty packet asks for nothing
-    } else if (s->length >= MESSAGE_BODY) {
+    }
+    if (s->length >= MESSAGE_BODY) {
       result = execute(s, wire_get32(&m[MESSAGE_CODE]), &m[MESSAGE_BODY],
                        &m[(s->length < PACKET_BYTES) ? s->length : PACKET_BYTES]);
-    } else {
-      // No code.
     }
   }
   boardsmith_runtime.session = 0;

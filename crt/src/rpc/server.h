@@ -49,7 +49,7 @@ enum { SESSION_INIT = 0x00, SESSION_REPLY = 0x01, SESSION_TERMINATE = 0x02, SESS
   X(RPC_FREE_STREAM, "GD")   \
   X(RPC_SET_STREAM, "GD")
 #define SYSTEM_CALL_CODE(code, types) code,
-#define SYSTEM_CALL_TYPES(code, types) types "\0"
+#define SYSTEM_CALL_TYPES(code, types) types,
 
 // RPC codes.
 enum {
@@ -70,28 +70,31 @@ _Static_assert((RPC_GET_GLOBAL == 9) && (RPC_END == 21), "the codes of the reque
 
 _Static_assert((TVM_CRT_MAX_PACKET_SIZE_BYTES) >= 128, "a packet buffer holds at least the head of a copy");
 
-// What the next unescaped bytes are.
+// The receiver's states: what the next unescaped bytes are. In the protocol's state machine (docs/formats/wire.md, 1.6)
+// they are FindPacketStart, FindPacketLength, FindPacketCrc, whose payload is a message or the rest of a copy here, and
+// FindCrcEnd.
 enum {
-  PART_HUNT = 0,      // nothing: looking for ff fd
-  PART_SHUT = 1,      // nothing any more: the host has shut the server down
-  PART_SKIP = 2,      // nothing, in a refused message's rest: looking for ff fd where each ff of data is doubled
-  PART_LENGTH = 3,    // 4 bytes of payload length
-  PART_MESSAGE = 4,   // as much of a message as the buffer holds: acted upon after its CRC, or before more of it comes
-  PART_STREAM = 5,    // the rest of a copy, straight to its place
-  PART_CRC = 2,       // added to one of the two before: the 2 bytes behind it
+  FIND_START,        // nothing: looking for ff fd
+  SHUT_DOWN,         // nothing any more: the host has shut the server down
+  SKIP_REFUSED,      // nothing, in a refused message's rest: looking for ff fd where each ff of data is doubled
+  FIND_LENGTH,       // 4 bytes of payload length
+  FIND_MESSAGE,      // as much of a message as the buffer holds: acted upon after its CRC, or before more of it comes
+  FIND_COPY,         // the rest of a copy, straight to its place
+  FIND_MESSAGE_CRC,  // the 2 bytes behind a message
+  FIND_COPY_CRC,     // the 2 bytes behind a copy
 };
 
-// What was sent last.
+// The transmitter's states.
 enum {
-  LINE_IDLE = 0,       // a whole frame
-  LINE_SENDING = 1,    // part of one: a log line has to wait, that is, is dropped
-  LINE_UNSETTLED = 2,  // nothing yet, or a write failed: the next frame is preceded by a nop
+  TRANSMIT_IDLE,     // the last frame was sent as a whole
+  TRANSMIT_SENDING,  // part of a frame was sent: a log line is dropped
+  TRANSMIT_RESET,    // nothing was sent yet, or a write failed: a nop precedes the next frame
 };
 
 // The first bytes of a message in one word: initiator, responder, type; the fourth byte belongs to what follows.
 #define HEADER(type) ((uint32_t)(type) << 16)
 #define HEADER_BITS 0xFFFFFFU
-#define HEADER_NONE 0xFF000000U  // never equal to one
+#define NO_SESSION 0xFF000000U  // never equal to one
 
 // Behind the last argument of a call stand so many values of 0: generated operators do not count their arguments, and
 // what they would take for one more shall not be the host's to choose.
@@ -102,18 +105,18 @@ typedef struct rpc_server {
   uint8_t* at;
   uint8_t* end;
   uint16_t crc;      // over the frame so far
-  uint8_t slow;      // not 0: the next byte needs thought, whatever it is
-  uint8_t part;
-  uint16_t sum;      // the CRC to be met
-  uint8_t escaped;   // ff: the last byte was an unpaired ff; else 0
-  uint8_t line;      // what was sent, see LINE_
-  uint32_t length;   // of the frame's payload
-  uint8_t* seen;     // `at` when the loop was last called without bytes, NULL if some came since
-  uint32_t since_ms; // when that was first so
+  uint8_t slow;         // not 0: the next byte is not just stored, whatever it is
+  uint8_t state;        // see FIND_START
+  uint16_t frame_crc;   // over the whole frame, while the CRC behind it is received
+  uint8_t escaped;      // ff: the last byte was an unpaired ff; else 0
+  uint8_t transmitter;  // see TRANSMIT_IDLE
+  uint32_t length;      // of the frame's payload
+  uint8_t* idle_at;     // `at` when the loop was last called without bytes, NULL if some came since
+  uint32_t idle_since_ms;
   uint8_t field[4];  // the frame's length, then its CRC
 
   // Session.
-  uint32_t header;   // what its requests begin with; HEADER_NONE: there is no session
+  uint32_t header;   // what its requests begin with; NO_SESSION: none is established
   uint16_t tx_crc;   // over the frame that is being sent
   uint8_t nonce;     // of this or the last session
 
@@ -154,7 +157,7 @@ void transmit_value(rpc_server_t* s, uint32_t code, uint32_t type, uintptr_t val
 
 // Executes the request in the buffer and answers it, once; a message that is no request (an empty one, Shutdown) is not
 // answered. Of a message longer than the buffer only the beginning is there: of a copy PACKET_BYTES, the rest of which is left
-// to PART_STREAM, and not answered yet; anything else is refused.
+// to FIND_COPY, and not answered yet; anything else is refused.
 void request_execute(rpc_server_t* s);
 
 // The texts of Exceptions.
@@ -168,7 +171,7 @@ void request_execute(rpc_server_t* s);
   X(DAMAGED_REQUEST, "boardsmith: damaged request")                  \
   X(DAMAGED_COPY, "boardsmith: damaged copy")
 #define TEXT_RESULT(result, text) result,
-#define TEXT_STRING(result, text) text "\0"
+#define TEXT_STRING(result, text) text,
 
 // What comes of a request: nothing to return, an answer that was sent, one of our texts, or else a function's error.
 enum { DONE, ANSWERED, TEXTS(TEXT_RESULT) TEXTS_END };

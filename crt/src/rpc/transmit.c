@@ -2,18 +2,17 @@
 //
 // Frames out: straight from memory to the port's write function, escaped on the way, never gathered.
 #include "crc16.h"
-#include "runtime/runtime.h"
 #include "server.h"
 
 #define WRITE_BYTES 128U  // at most this many in one call of the port, as ports written for TVM expect
 
 // Hands bytes to the port; after a failure the rest of the frame goes nowhere.
 static void put_raw(rpc_server_t* s, const uint8_t* data, size_t bytes) {
-  while ((bytes != 0U) && (s->line == LINE_SENDING)) {
+  while ((bytes != 0U) && (s->transmitter == TRANSMIT_SENDING)) {
     const size_t part = (bytes < WRITE_BYTES) ? bytes : WRITE_BYTES;
     const size_t sent = (size_t)s->write(s->write_context, data, part);
     if ((sent - 1U) >= part) {  // none, too many, or an error
-      s->line = LINE_UNSETTLED;
+      s->transmitter = TRANSMIT_RESET;
       return;
     }
     data += sent;
@@ -21,9 +20,9 @@ static void put_raw(rpc_server_t* s, const uint8_t* data, size_t bytes) {
   }
 }
 
-// Sends bytes, at least one, escaped, and before them so many that precede them in memory as they are.
+// Sends bytes, escaped, and before them so many that precede them in memory as they are.
 static void put(rpc_server_t* s, const uint8_t* p, size_t bytes, size_t before) {
-  do {
+  while ((bytes | before) != 0U) {
     const size_t run = crc16_span(&s->tx_crc, NULL, p, bytes);
     const size_t stop = (run != bytes) ? 1U : 0U;  // at an ff, which goes twice
     put_raw(s, p - before, before + run + stop);
@@ -33,14 +32,10 @@ static void put(rpc_server_t* s, const uint8_t* p, size_t bytes, size_t before) 
     p += run + stop;
     bytes -= run + stop;
     before = stop;
-  } while ((bytes | before) != 0U);
-}
-
-void transmit_put(rpc_server_t* s, const void* data, size_t bytes) {
-  if (bytes != 0U) {  // mostly there are none: saves the way there
-    put(s, data, bytes, 0);
   }
 }
+
+void transmit_put(rpc_server_t* s, const void* data, size_t bytes) { put(s, data, bytes, 0); }
 
 void transmit_begin(rpc_server_t* s, uint32_t header, uint32_t* words, size_t count, size_t more_bytes) {
   uint32_t head[3];
@@ -57,8 +52,8 @@ void transmit_begin(rpc_server_t* s, uint32_t header, uint32_t* words, size_t co
   words[0] = 0xFFFE0000U;
   words[1] = 0xFDU | ((uint32_t)bytes << 8);
   words[2] = ((uint32_t)bytes >> 24) | (header << 8);
-  const size_t nop = (s->line == LINE_UNSETTLED) ? 1U : 0U;
-  s->line = LINE_SENDING;
+  const size_t nop = (s->transmitter == TRANSMIT_RESET) ? 1U : 0U;
+  s->transmitter = TRANSMIT_SENDING;
   s->tx_crc = CRC16_FRAME_START;
   put(s, &((uint8_t*)words)[5], (4U * count) - 5U, 2U + nop);
 }
@@ -67,8 +62,8 @@ void transmit_end(rpc_server_t* s, const void* data, size_t bytes) {
   transmit_put(s, data, bytes);
   const uint16_t crc = s->tx_crc;
   transmit_put(s, &crc, sizeof crc);
-  if (s->line == LINE_SENDING) {
-    s->line = LINE_IDLE;
+  if (s->transmitter == TRANSMIT_SENDING) {
+    s->transmitter = TRANSMIT_IDLE;
   }
 }
 

@@ -5,8 +5,12 @@
 #include <stdbool.h>
 #include <string.h>
 #include <tvm/runtime/crt/aot_executor.h>
+#include <tvm/runtime/crt/crt.h>
 
-#include "runtime.h"
+#include "arrays.h"
+#include "builtins.h"
+#include "state.h"
+#include "text.h"
 
 // Arrays, their values, the executor and the type codes stand in one block, in this order.
 _Static_assert(((sizeof(TVMNDArray) % 8U) == 0U) && ((sizeof(TVMAotExecutor) % 8U) == 0U),
@@ -39,7 +43,7 @@ static const char* entry_of(TVMModuleHandle module, const char* model) {
   return (boardsmith_module_find(module, run_wrapper, model, &function) == 0) ? run_wrapper : run_main;
 }
 
-BODY int call_model(TVMModuleHandle module, const char* pattern, const char* name,
+static int call_model(TVMModuleHandle module, const char* pattern, const char* name,
                         const TVMAotExecutor* executor, TVMValue* value) {
   TVMFunctionHandle function;
   int type;
@@ -50,13 +54,13 @@ BODY int call_model(TVMModuleHandle module, const char* pattern, const char* nam
 }
 
 // Stores what the model's metadata function returns.
-BODY int get_metadata(TVMModuleHandle module, const char* name,
+static int get_metadata(TVMModuleHandle module, const char* name,
                         const struct TVMMetadata** metadata) {
   static const char pattern[] = "tvmgen_%_get_c_metadata";
   TVMAotExecutor nothing;
   TVMValue value;
 #ifdef TVM_CRT_MAX_STRLEN_FUNCTION_NAME
-  if ((boardsmith_length(name) + (sizeof pattern - 2U)) >= (TVM_CRT_MAX_STRLEN_FUNCTION_NAME)) {
+  if ((boardsmith_text_length(name) + (sizeof pattern - 2U)) >= (TVM_CRT_MAX_STRLEN_FUNCTION_NAME)) {
     return (int)kTvmErrorFunctionCallInvalidArg;
   }
 #endif
@@ -73,9 +77,8 @@ BODY int get_metadata(TVMModuleHandle module, const char* name,
              : (int)kTvmErrorExecutorModuleBadContext;
 }
 
-// TVMAotExecutor_Create for the one device there is.
-BODY int make_body(TVMModuleHandle module_handle, const char* module_name,
-                                 TVMAotExecutor** executor) {
+int TVMAotExecutor_Create(TVMModuleHandle module_handle, const DLDevice device, TVMAotExecutor** executor,
+                          const char* module_name) {
   const struct TVMMetadata* m;
   void* memory;
   int error = get_metadata(module_handle, module_name, &m);
@@ -102,7 +105,7 @@ BODY int make_body(TVMModuleHandle module_handle, const char* module_name,
   int* code = (int*)(void*)&ex[1];
   ex->metadata = m;
   ex->module_handle = module_handle;
-  ex->device.device_type = kDLCPU;
+  ex->device = device;
   ex->args = array;
   ex->num_args = (int64_t)n;
   ex->values = value;
@@ -115,7 +118,7 @@ BODY int make_body(TVMModuleHandle module_handle, const char* module_name,
       *code = (int)kTVMDLTensorHandle;
       // The wrapper brings the pool that TVM adds by itself; one that a user named has to come from here.
       if ((error == 0) &&
-          ((group != (int)POOLS) || !wrapped || (boardsmith_after(info->name, "global_workspace") == NULL))) {
+          ((group != (int)POOLS) || !wrapped || (boardsmith_text_after(info->name, "global_workspace") == NULL))) {
         error = boardsmith_array_make(info, array);
         array->reference_count = ARRAY_IN_USE;
       }
@@ -128,47 +131,33 @@ BODY int make_body(TVMModuleHandle module_handle, const char* module_name,
   if (error == 0) {
     *executor = ex;
   } else {
-    (void)boardsmith_arrays_settle(&boardsmith_runtime.memory[MEMORY_TABLES], 0);  // the newest table is the first one
+    // The newest table is the first one.
+    (void)boardsmith_arrays_free_unused(&boardsmith_runtime.memory[MEMORY_TABLES], 0);
   }
   return error;
 }
 
-// TVMAotExecutor_Run.
-BODY int run_body(const TVMAotExecutor* executor) {
+int TVMAotExecutor_Run(TVMAotExecutor* executor) {
   TVMValue value;
   const char* const model = executor->metadata->mod_name;
   return call_model(executor->module_handle, entry_of(executor->module_handle, model), model, executor, &value);
 }
 
-// TVMAotExecutor_Release.
-BODY int release_executor_body(const TVMAotExecutor* executor) {
-  return boardsmith_arrays_settle(boardsmith_block_at(&boardsmith_runtime.memory[MEMORY_TABLES], executor), ~ARRAY_IN_USE);
+int TVMAotExecutor_Release(TVMAotExecutor* executor, const DLDevice device) {
+  (void)device;
+  block_t** const table = boardsmith_block_at(&boardsmith_runtime.memory[MEMORY_TABLES], executor);
+  return boardsmith_arrays_free_unused(table, ~ARRAY_IN_USE);
 }
 
-// TVMAotExecutor_GetInputIndex.
-BODY int input_index_body(const TVMAotExecutor* executor, const char* name) {
+int TVMAotExecutor_GetInputIndex(TVMAotExecutor* executor, const char* name) {
   const struct TVMMetadata* m = executor->metadata;
   for (int i = 0; i < (int)m->num_inputs; i++) {
-    if (boardsmith_matches(m->inputs[i].name, "%", name) != 0) {
+    if (boardsmith_text_matches(m->inputs[i].name, "%", name) != 0) {
       return i;
     }
   }
   TVMAPIErrorf("not found: %s", name);
   return -1;
-}
-
-int TVMAotExecutor_Create(TVMModuleHandle module_handle, const DLDevice device,
-                          TVMAotExecutor** executor, const char* module_name) {
-  const int error = make_body(module_handle, module_name, executor);
-  if (error == 0) {
-    (*executor)->device = device;
-  }
-  return error;
-}
-
-int TVMAotExecutor_Release(TVMAotExecutor* executor, const DLDevice device) {
-  (void)device;
-  return release_executor_body(executor);
 }
 
 int TVMAotExecutor_GetNumInputs(TVMAotExecutor* executor) {
@@ -179,8 +168,6 @@ int TVMAotExecutor_GetNumOutputs(TVMAotExecutor* executor) {
   return (int)executor->metadata->num_outputs;
 }
 
-int TVMAotExecutor_GetInputIndex(TVMAotExecutor* executor, const char* name) { return input_index_body(executor, name); }
-
 int TVMAotExecutor_GetInputName(TVMAotExecutor* executor, int index, const char** name) {
   if ((index < 0) || (index >= TVMAotExecutor_GetNumInputs(executor))) {
     return (int)kTvmErrorExecutorModuleNoSuchInput;
@@ -188,8 +175,6 @@ int TVMAotExecutor_GetInputName(TVMAotExecutor* executor, int index, const char*
   *name = executor->metadata->inputs[index].name;
   return 0;
 }
-
-int TVMAotExecutor_Run(TVMAotExecutor* executor) { return run_body(executor); }
 
 // ---- The module -------------------------------------------------------------------------------------------------------
 
@@ -216,10 +201,10 @@ _Static_assert(FUNCTION_COUNT == 8, "the count below");
 static const TVMFuncRegistry executor_registry = {"\010\000" FUNCTIONS(FUNCTION_NAME), NULL};
 static const TVMModule executor_module = {&executor_registry};
 
-ONCE static int release(void) {
+static int release(void) {
   TVMAotExecutor* const ex = EXECUTOR;
   EXECUTOR = NULL;
-  return release_executor_body(ex);
+  return TVMAotExecutor_Release(ex, ex->device);
 }
 
 static int dispatch(PACKED_PARAMETERS) {
@@ -228,7 +213,7 @@ static int dispatch(PACKED_PARAMETERS) {
     return release();
   }
   if (function == RUN) {
-    return run_body(EXECUTOR);
+    return TVMAotExecutor_Run(EXECUTOR);
   }
   // The tensors that are meant.
   TVMAotExecutor* const ex = EXECUTOR;
@@ -248,14 +233,11 @@ static int dispatch(PACKED_PARAMETERS) {
     if (num_args != 1) {
       return (int)kTvmErrorFunctionCallNumArguments;
     }
-    result = args[0].v_int64;
-    if ((type_codes[0] == (int)kTVMStr) && !of_outputs) {
-      result = input_index_body(ex, args[0].v_str);
-    } else if (type_codes[0] != (int)kTVMArgInt) {
+    const bool named = (type_codes[0] == (int)kTVMStr) && !of_outputs;
+    if (!named && (type_codes[0] != (int)kTVMArgInt)) {
       return (int)kTvmErrorFunctionCallWrongArgType;
-    } else {
-      // An index as it is.
     }
+    result = named ? (int64_t)TVMAotExecutor_GetInputIndex(ex, args[0].v_str) : args[0].v_int64;
     if ((uint64_t)result >= count) {
       return (int)kTvmErrorExecutorModuleNoSuchInput;
     }
@@ -286,7 +268,7 @@ int boardsmith_aot_create(PACKED_PARAMETERS) {
   if ((args[1].v_device.device_type != kDLCPU) || (args[1].v_device.device_id != 0)) {
     return (int)kTvmErrorExecutorModuleBadContext;
   }
-  error = make_body(args[0].v_handle, args[2].v_str, &EXECUTOR);
+  error = TVMAotExecutor_Create(args[0].v_handle, args[1].v_device, &EXECUTOR, args[2].v_str);
   if (error == 0) {
     error = boardsmith_module_add(&executor_module, dispatch, &out_value->v_handle);
     if (error != 0) {

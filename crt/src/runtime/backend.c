@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What operators call, and the API's remainders: streams, results, byte arrays.
-#include "runtime.h"
+#include "arrays.h"
+#include "memory.h"
 
 void* TVMBackendAllocWorkspace(int device_type, int device_id, uint64_t nbytes, int dtype_code_hint,
                                int dtype_bits_hint) {
@@ -71,11 +72,17 @@ int TVMCFuncSetReturn(TVMRetValueHandle ret, TVMValue* value, int* type_code, in
   return 0;
 }
 
-int TVMByteArrayFree(TVMByteArray* arr) { return free_bytes_body(arr); }
+int TVMByteArrayFree(TVMByteArray* arr) {
+  int error = 0;
+  if (arr->data != (const char*)&arr[1]) {  // the time evaluator takes both at once
+    error = boardsmith_give((void*)(uintptr_t)arr->data);
+  }
+  return error | boardsmith_give(arr);
+}
 
 void boardsmith_result_free(const TVMValue* value, int type, unsigned owner) {
   if (type == (int)kTVMBytes) {
-    (void)free_bytes_body(value->v_handle);
+    (void)TVMByteArrayFree(value->v_handle);
   }
   if (type == (int)kTVMNDArrayHandle) {
     (void)boardsmith_array_free(value->v_handle, owner);

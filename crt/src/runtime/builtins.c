@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The global functions that every runtime has.
-#include "runtime.h"
+#include "builtins.h"
+
+#include <tvm/runtime/crt/crt.h>
+
+#include "state.h"
 
 // Generated code defines it; a firmware without a model does not.
 const TVMModule* TVMSystemLibEntryPoint(void) TVM_WEAK;

@@ -4,7 +4,9 @@
 // everywhere; in a bare-metal Arm image whose FPU, if there is one, has no doubles, the firmware's own code gets it, too. So an image
 // in which nothing else computes with doubles has these 0.4 kB instead of libgcc's 1.9, whose objects bring all four operations at
 // once. Results are libgcc's to the bit (but for the payload of a NaN): to nearest, ties to even.
-#include "runtime.h"
+#include "double.h"
+
+#include <boardsmith/boardsmith.h>
 
 #define FRACTION_BITS 52U
 #define SIGN (UINT64_C(1) << 63)
@@ -15,7 +17,7 @@
 
 // Returns the double bits * 2^(exponent - BIAS - 54), rounded. bits has 55 bits, the last of which says whether there were others
 // after it.
-ONCE static uint64_t rounded(uint64_t bits, int exponent) {
+static uint64_t rounded(uint64_t bits, int exponent) {
   while (exponent < 1) {  // it has no hidden bit; 2,200 steps at most
     bits = (bits >> 1) | (bits & 1U);
     exponent++;
@@ -26,7 +28,7 @@ ONCE static uint64_t rounded(uint64_t bits, int exponent) {
 }
 
 // Takes a finite number above 0 apart: returns its 53 bits.
-BODY uint64_t bits_of(uint64_t number, int* exponent) {
+static uint64_t bits_of(uint64_t number, int* exponent) {
   uint64_t bits = number & (HIDDEN - 1U);
   const uint32_t stored = (uint32_t)(number >> FRACTION_BITS);
   if (stored != 0U) {
@@ -82,7 +84,7 @@ uint64_t boardsmith_double_quotient(uint64_t dividend, uint64_t divisor) {
     }
     quotient = rounded(quotient | ((a != 0U) ? 1U : 0U), exponent);
   } else {
-    // It is 0.
+    // 0 divided by a number, and a number divided by infinity, are 0.
   }
   return quotient | ((dividend ^ divisor) & SIGN);
 }

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The last error's text.
+#include <boardsmith/boardsmith.h>
 #include <stdarg.h>
+#include <tvm/runtime/crt/crt.h>
 
-#include "runtime.h"
+#include "state.h"
 
 #define LAST_ERROR (boardsmith_runtime.last_error)
 

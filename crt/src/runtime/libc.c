@@ -2,11 +2,17 @@
 //
 // memcpy, memmove and memset for bare-metal Arm images: in a few loops what newlib spreads over 650 bytes. Only where a core
 // reads words at any address and there is no system underneath; weak, so that a firmware may have its own.
-#include "runtime.h"
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <tvm/runtime/c_runtime_api.h>
 
-// Where size is asked for, GCC would join the end of the loop over words with its beginning.
-#if defined(__GNUC__) && !defined(__clang__) && defined(__OPTIMIZE_SIZE__)
-#pragma GCC optimize("no-crossjumping")
+// Keeps a compiler from making the loop that this stands in a call of memcpy or memset, that is, of the function
+// itself.
+#if defined(__GNUC__)
+#define PREVENT_LOOP_IDIOM() __asm__ volatile("")
+#else
+#define PREVENT_LOOP_IDIOM() (void)0
 #endif
 
 #if defined(__ARM_FEATURE_UNALIGNED) && !defined(__unix__) && !defined(__ZEPHYR__)
@@ -18,7 +24,7 @@ TVM_WEAK void* memmove(void* to, const void* from, size_t bytes) {
   const uint8_t* f = from;
   if (((uintptr_t)t - (uintptr_t)f) < bytes) {  // to lies inside from: the last byte first
     while (bytes != 0U) {
-      KEEP_LOOP();
+      PREVENT_LOOP_IDIOM();
       bytes--;
       t[bytes] = f[bytes];
     }
@@ -27,14 +33,14 @@ TVM_WEAK void* memmove(void* to, const void* from, size_t bytes) {
   const uint8_t* const words_end = &f[bytes & ~(size_t)3U];
   if (f != words_end) {
     do {
-      KEEP_LOOP();
+      PREVENT_LOOP_IDIOM();
       *(word_t*)t = *(const word_t*)f;
       t += sizeof(word_t);
       f += sizeof(word_t);
     } while (f != words_end);
   }
   for (; f != end; f++) {
-    KEEP_LOOP();
+    PREVENT_LOOP_IDIOM();
     *t = *f;
     t++;
   }
@@ -46,7 +52,7 @@ TVM_WEAK void* memcpy(void* to, const void* from, size_t bytes) __attribute__((a
 TVM_WEAK void* memset(void* to, int value, size_t bytes) {
   uint8_t* t = to;
   for (; bytes != 0U; bytes--) {
-    KEEP_LOOP();
+    PREVENT_LOOP_IDIOM();
     *t = (uint8_t)value;
     t++;
   }

@@ -2,11 +2,13 @@
 //
 // Memory that the runtime takes from the platform and remembers, windows on other
 // memory, and the question whether the host may touch an address.
+#include "memory.h"
+
 #include <string.h>
+#include <tvm/runtime/crt/error_codes.h>
+#include <tvm/runtime/crt/platform.h>
 
-#include "runtime.h"
-
-size_t boardsmith_length(const char* text) { return (size_t)(boardsmith_after(text, text) - text); }
+#include "state.h"
 
 static const DLDevice cpu = {kDLCPU, 0};
 
@@ -54,11 +56,31 @@ int boardsmith_block_free(block_t** link) {
   return boardsmith_give((void*)block->base);
 }
 
+int boardsmith_data_allocate(size_t size_bytes, size_t alignment, void** out) {
+  const size_t mask = alignment - (size_t)(alignment != 0U);
+  const size_t padded_bytes = (size_bytes + mask) & ~mask;  // the padding may be used, too
+  if (((alignment & mask) != 0U) || (padded_bytes < size_bytes)) {
+    return (int)kTvmErrorFunctionCallInvalidArg;
+  }
+  return boardsmith_block_take(&boardsmith_runtime.memory[MEMORY_DATA], padded_bytes, 0, out);
+}
+
+int boardsmith_data_free(const void* data, unsigned owner) {
+  block_t** link = &boardsmith_runtime.memory[MEMORY_DATA];
+  while ((*link != NULL) && ((*link)->base != (uintptr_t)data)) {
+    link = &(*link)->next;
+  }
+  if ((owner == (unsigned)OWNER_SESSION) && (*link != NULL) && (((*link)->writable & OWNER_SESSION) == 0)) {
+    return (int)kTvmErrorFunctionCallInvalidArg;
+  }
+  return boardsmith_block_free(link);
+}
+
 int TVMDeviceAllocDataSpace(DLDevice dev, size_t nbytes, size_t alignment, DLDataType type_hint,
                             void** out_data) {
   (void)dev;  // there is one memory
   (void)type_hint;
-  return allocate_body(nbytes, alignment, out_data);
+  return boardsmith_data_allocate(nbytes, alignment, out_data);
 }
 
 int TVMDeviceAllocDataSpaceWithScope(DLDevice dev, int ndim, const int64_t* shape,
@@ -78,7 +100,7 @@ int TVMDeviceAllocDataSpaceWithScope(DLDevice dev, int ndim, const int64_t* shap
 
 int TVMDeviceFreeDataSpace(DLDevice dev, void* ptr) {
   (void)dev;
-  return free_data_body(ptr, OF_ANYONE);
+  return boardsmith_data_free(ptr, OWNER_ANYONE);
 }
 
 void boardsmith_window_add(boardsmith_window_t* window, void* base, size_t size_bytes,

@@ -4,8 +4,13 @@
 //
 // A call turns its values into an operator's arguments in one place, TVMFuncCall: an operator
 // with another ABI would be told apart there.
+#include <boardsmith/boardsmith.h>
+#include <string.h>
+#include <tvm/runtime/crt/crt.h>
 
-#include "runtime.h"
+#include "builtins.h"
+#include "functions.h"
+#include "state.h"
 
 runtime_t boardsmith_runtime;
 
@@ -31,10 +36,20 @@ tvm_crt_error_t TVMInitializeRuntime(void) {
   return kTvmErrorNoError;
 }
 
-int TVMFuncGetGlobal(const char* name, TVMFunctionHandle* out) { return get_global_body(name, out); }
+int TVMFuncGetGlobal(const char* name, TVMFunctionHandle* out) {
+  *out = NULL;
+  for (unsigned i = MODULE_GLOBAL; i < MODULE_EVALUATOR; i++) {
+    const TVMModule* const module = boardsmith_runtime.modules[i].module;
+    const int index = (module != NULL) ? boardsmith_registry_find(module->registry, "%", name) : -1;
+    if (index >= 0) {  // go on: a later registry hides an earlier one
+      *out = function_handle(i, (unsigned)index);
+    }
+  }
+  return 0;
+}
 
 // Sets the last error; returns -1.
-ONCE static int bad_handle(const void* handle) {
+static int bad_handle(const void* handle) {
   TVMAPIErrorf("invalid handle: %08x", (unsigned)(uintptr_t)handle);
   return -1;
 }
@@ -147,7 +162,7 @@ int TVMModCreateFromCModule(const TVMModule* mod, TVMModuleHandle* out_handle) {
 }
 
 // Frees a module's slot; that of the system library stays.
-BODY int slot_free(module_slot_t* slot, TVMModuleHandle mod) {
+static int slot_free(module_slot_t* slot, TVMModuleHandle mod) {
   if (mod != boardsmith_runtime.system_library) {
     slot->module = NULL;
     if (slot->dispatch != NULL) {
@@ -162,7 +177,7 @@ int TVMModFree(TVMModuleHandle mod) {
   return (slot != NULL) ? slot_free(slot, mod) : -1;
 }
 
-int boardsmith_module_give(TVMModuleHandle mod) {
+int boardsmith_session_module_free(TVMModuleHandle mod) {
   module_slot_t* const slot = slot_of(mod);
   if (slot == NULL) {
     return -1;

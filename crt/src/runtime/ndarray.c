@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Arrays with a reference count, and the sizes of tensors.
+#include "arrays.h"
+
 #include <string.h>
 
-#include "runtime.h"
+#include "state.h"
 
 // No tensor is larger, and no extent: the product of two is less than 2^62.
 #define TENSOR_BYTES_MOST 0x7fffffffU
@@ -123,9 +125,13 @@ uint32_t TVMNDArray_DecrementReference(TVMNDArray* arr) {
   return arr->reference_count;
 }
 
-int TVMNDArray_Release(TVMNDArray* arr) { return release_body(arr); }
+// Its shape lies in its block whatever data points to, a view's to another array's, and a user may have put a buffer of
+// their own there.
+int TVMNDArray_Release(TVMNDArray* arr) {
+  return boardsmith_block_free(boardsmith_block_at(&boardsmith_runtime.memory[MEMORY_ARRAYS], arr->dl_tensor.shape));
+}
 
-int boardsmith_arrays_settle(block_t** table, uint32_t keep) {
+int boardsmith_arrays_free_unused(block_t** table, uint32_t keep) {
   uint32_t live = 0;
   if (*table != NULL) {
     TVMNDArray* a = (TVMNDArray*)(*table)->base;
@@ -133,7 +139,7 @@ int boardsmith_arrays_settle(block_t** table, uint32_t keep) {
     for (; a != end; a++) {
       a->reference_count &= keep;
       if (a->reference_count == 0U) {
-        (void)release_body(a);  // nothing to do if it was never made, or is free already
+        (void)TVMNDArray_Release(a);  // nothing to do if it was never made, or is free already
         a->dl_tensor.shape = NULL;
       }
       live |= a->reference_count;
@@ -155,7 +161,7 @@ int TVMArrayAlloc(const tvm_index_t* shape, int ndim, int dtype_code, int dtype_
   TVMNDArray* array = memory;
   error = TVMNDArray_Empty(ndim, shape, dtype, dev, array);
   if (error != 0) {
-    (void)boardsmith_arrays_settle(arrays, 0);  // the newest table is the first one
+    (void)boardsmith_arrays_free_unused(arrays, 0);  // the newest table is the first one
     return error;
   }
   *out = &array->dl_tensor;
@@ -169,18 +175,18 @@ int boardsmith_array_free(const DLTensor* handle, unsigned owner) {
     TVMNDArray* const end = (TVMNDArray*)((*table)->base + (*table)->size_bytes);
     for (; a != end; a++) {
       if ((&a->dl_tensor == handle) && ((a->reference_count & ~ARRAY_IN_USE) != 0U)) {
-        if ((owner != (unsigned)OF_ANYONE) && (((unsigned)(*table)->writable & (unsigned)OF_SESSION) != owner)) {
+        if ((owner != (unsigned)OWNER_ANYONE) && (((unsigned)(*table)->writable & (unsigned)OWNER_SESSION) != owner)) {
           return 0;
         }
         a->reference_count--;
-        return boardsmith_arrays_settle(table, UINT32_MAX);
+        return boardsmith_arrays_free_unused(table, UINT32_MAX);
       }
     }
   }
   return (int)kTvmErrorFunctionCallInvalidArg;
 }
 
-int TVMArrayFree(TVMArrayHandle handle) { return boardsmith_array_free(handle, OF_ANYONE); }
+int TVMArrayFree(TVMArrayHandle handle) { return boardsmith_array_free(handle, OWNER_ANYONE); }
 
 int TVMDeviceCopyDataFromTo(DLTensor* from, DLTensor* to, TVMStreamHandle stream) {
   (void)stream;

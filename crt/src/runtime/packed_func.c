@@ -4,7 +4,7 @@
 #include <string.h>
 #include <tvm/runtime/crt/packed_func.h>
 
-#include "runtime.h"
+#include "functions.h"
 
 TVMArgs TVMArgs_Create(TVMValue* values, uint32_t* tcodes, uint32_t values_count) {
   TVMArgs args;

@@ -9,8 +9,6 @@
 
 #include <tvm/runtime/crt/platform.h>
 
-#include "runtime.h"
-
 #define PAGES_MOST ((size_t)INT16_MAX)
 
 enum {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Platform functions that a firmware may leave out.
-#include "runtime.h"
+#include <boardsmith/boardsmith.h>
+#include <tvm/runtime/crt/platform.h>
 
 TVM_WEAK tvm_crt_error_t TVMPlatformBeforeMeasurement(void) { return kTvmErrorNoError; }
 

@@ -2,8 +2,11 @@
 //
 // Random contents for tensors: what a tuner measures with.
 #include <string.h>
+#include <tvm/runtime/crt/internal/common/ndarray.h>
+#include <tvm/runtime/crt/platform.h>
 
-#include "runtime.h"
+#include "builtins.h"
+#include "memory.h"
 
 // What is set in the upper 16 bits of a float's elements: all of the exponent but its highest bit, which is cleared,
 // so that 1 <= |x| < 2; sign and mantissa stay random.
@@ -13,7 +16,7 @@
 #define EXPONENT_OF_DOUBLE 0x3ff0
 
 // Returns what to set for a float, 0 for an integer or bool, -1 for what cannot be filled.
-BODY int exponent_of(DLDataType dtype) {
+static int exponent_of(DLDataType dtype) {
   int set = -1;
   if (dtype.code <= (uint8_t)kDLUInt) {
     if (((dtype.bits & 7U) == 0U) || (dtype.bits == 1U)) {
@@ -32,13 +35,13 @@ BODY int exponent_of(DLDataType dtype) {
   } else if ((dtype.code == (uint8_t)kDLBfloat) && (dtype.bits == 16U)) {
     set = EXPONENT_OF_SINGLE;
   } else {
-    // Nothing that is known.
+    // No other type can be filled.
   }
   return set;
 }
 
 // Fills bytes of memory with elements of the type.
-BODY int fill(DLDataType dtype, uint8_t* data, size_t bytes) {
+static int fill(DLDataType dtype, uint8_t* data, size_t bytes) {
   const int set = exponent_of(dtype);
   if (set < 0) {
     return (int)kTvmErrorFunctionCallInvalidArg;
@@ -54,10 +57,9 @@ BODY int fill(DLDataType dtype, uint8_t* data, size_t bytes) {
       (void)memcpy(&top, &data[end - 2U], sizeof top);
       top = (uint16_t)((top | (unsigned)set) & ~EXPONENT_TOP);
       (void)memcpy(&data[end - 2U], &top, sizeof top);
-    } else if (dtype.bits == 1U) {
+    }
+    if (dtype.bits == 1U) {
       data[end - 1U] &= 1U;
-    } else {
-      // Any bits are an integer.
     }
   }
   return 0;

@@ -2,7 +2,9 @@
 //
 // Global functions that are registered at run time. Alone and weak: a firmware may
 // have its own.
-#include "runtime.h"
+#include "functions.h"
+#include "memory.h"
+#include "state.h"
 
 static const TVMModule registered = {&boardsmith_runtime.registry.registry};
 

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Modules, registries of functions, and the handles of both.
+#ifndef BOARDSMITH_RUNTIME_FUNCTIONS_H_
+#define BOARDSMITH_RUNTIME_FUNCTIONS_H_
+
+#include <stdint.h>
+#include <string.h>
+#include <tvm/runtime/c_runtime_api.h>
+#include <tvm/runtime/crt/func_registry.h>
+#include <tvm/runtime/crt/module.h>
+
+#include "crt_config.h"
+
+#ifndef TVM_CRT_MAX_REGISTERED_MODULES
+#define TVM_CRT_MAX_REGISTERED_MODULES 2
+#endif
+
+_Static_assert((TVM_CRT_MAX_REGISTERED_MODULES > 0) && (TVM_CRT_MAX_REGISTERED_MODULES < 0x7ffc),
+               "module indices have 15 bits, and the last ones are not for modules");
+_Static_assert(sizeof(TVMValue) == 8U, "a value is 8 bytes wide on the wire and for operators");
+
+// A packed function's parameters, all of them named, for functions that use some.
+#define PACKED_PARAMETERS                                                            \
+  TVMValue *args, int *type_codes, int num_args, TVMValue *out_value, int *out_type, \
+      void *resource_handle
+
+// ---- Handles -----------------------------------------------------------------------------------------------------------
+
+// Both halves of a function handle, and a module handle, carry this bit.
+#define HANDLE_VALID 0x8000U
+// Module indices behind those of modules: built-in functions, the firmware's, those registered at run time; time evaluators,
+// which have another one in their handles.
+#define MODULE_GLOBAL ((unsigned)(TVM_CRT_MAX_REGISTERED_MODULES))
+#define MODULE_FIRMWARE (MODULE_GLOBAL + 1U)
+#define MODULE_REGISTERED (MODULE_GLOBAL + 2U)
+#define MODULE_EVALUATOR (MODULE_GLOBAL + 3U)
+#define HANDLE_EVALUATOR 0x7fffU
+
+static inline TVMFunctionHandle function_handle(unsigned module_index, unsigned index) {
+  const uintptr_t upper = module_index | HANDLE_VALID;
+  return (TVMFunctionHandle)((upper << 16) | index | HANDLE_VALID);
+}
+
+// ---- Registries --------------------------------------------------------------------------------------------------------
+
+// Returns the number of functions; the names may lie at any address.
+static inline unsigned registry_count(const TVMFuncRegistry* reg) {
+  uint16_t count;
+  (void)memcpy(&count, reg->names, sizeof count);
+  return count;
+}
+
+// Returns the position of the name that pattern becomes when its '%' is replaced by name, or -1.
+int boardsmith_registry_find(const TVMFuncRegistry* reg, const char* pattern, const char* name);
+
+// ---- Modules -----------------------------------------------------------------------------------------------------------
+
+// A module's slot. Of a module with a dispatch function that one is called for all of its functions, with the function's
+// index as the resource handle, and once more, with MODULE_RELEASED, when the slot is freed.
+typedef struct module_slot {
+  const TVMModule* module;         // NULL: free
+  TVMBackendPackedCFunc dispatch;  // may be NULL
+} module_slot_t;
+#define MODULE_RELEASED 0x8000U
+
+// Puts module into a free slot. dispatch may be NULL: see module_slot_t.
+int boardsmith_module_add(const TVMModule* module, TVMBackendPackedCFunc dispatch, TVMModuleHandle* out);
+
+// Finds a module's function by a pattern (see boardsmith_registry_find).
+int boardsmith_module_find(TVMModuleHandle module, const char* pattern, const char* name, TVMFunctionHandle* out);
+
+// TVMModFree for the host: a module that is not the session's stays as it is.
+int boardsmith_session_module_free(TVMModuleHandle mod);
+
+// ---- Calls -------------------------------------------------------------------------------------------------------------
+
+// Checks that a call has at least the arguments that types names, one letter each: 'A' + type code (A int, G device,
+// H tensor, J module, L str). Returns 0, kTvmErrorFunctionCallNumArguments or kTvmErrorFunctionCallWrongArgType.
+int boardsmith_arguments(const int* type_codes, int num_args, const char* types);
+
+#endif  // BOARDSMITH_RUNTIME_FUNCTIONS_H_
