@@ -63,6 +63,18 @@ func DefaultDir() (string, error) {
 	return filepath.Join(dir, "boardsmith"), nil
 }
 
+// OrUsers is c, or the user's own for nil, or nil where the system has no place for one.
+func OrUsers(c *Cache) *Cache {
+	if c != nil {
+		return c
+	}
+	dir, err := DefaultDir()
+	if err != nil {
+		return nil
+	}
+	return New(dir, Options{})
+}
+
 // A MismatchError is an entry that was built again and came out different: its key does not say all that matters.
 type MismatchError struct {
 	Key  Key

@@ -21,7 +21,7 @@ type aot struct {
 	in, out []*rpc.Tensor // the device's own arrays
 }
 
-func openAOT(ctx context.Context, s *rpc.Session, m *mlf.Module) (Executor, error) {
+func openAOT(ctx context.Context, s *rpc.Session, m *mlf.Model) (Executor, error) {
 	base, err := newModel(ctx, s, m)
 	if err != nil {
 		return nil, err

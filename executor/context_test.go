@@ -14,7 +14,7 @@ import (
 func TestContexts(t *testing.T) {
 	a := graphArchive(t, false, 2)
 	ctx, s := open(t, a)
-	m := a.Modules[0]
+	m := a.Models[0]
 	g, err := executor.OpenGraph(ctx, s, m)
 	if err != nil {
 		t.Fatal(err)

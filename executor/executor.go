@@ -45,8 +45,8 @@ type Executor interface {
 }
 
 // openers has one line per way to run a model.
-var openers = map[mlf.Executor]func(context.Context, *rpc.Session, *mlf.Module) (Executor, error){
-	mlf.Graph: func(ctx context.Context, s *rpc.Session, m *mlf.Module) (Executor, error) {
+var openers = map[mlf.Executor]func(context.Context, *rpc.Session, *mlf.Model) (Executor, error){
+	mlf.Graph: func(ctx context.Context, s *rpc.Session, m *mlf.Model) (Executor, error) {
 		return OpenGraph(ctx, s, m)
 	},
 	mlf.AOT:  openAOT,
@@ -59,7 +59,7 @@ var enterable = []mlf.ABI{mlf.ABIPacked, mlf.ABIUnpacked}
 // Open prepares a model whose firmware runs at the other end of the session. Errors: of class config where this session
 // has an executor of an ahead-of-time model open, see Executor, and where the device runs another model; those of the
 // session.
-func Open(ctx context.Context, s *rpc.Session, m *mlf.Module) (Executor, error) {
+func Open(ctx context.Context, s *rpc.Session, m *mlf.Model) (Executor, error) {
 	open := openers[m.Executor]
 	if open == nil || !slices.Contains(enterable, m.ABI) {
 		return nil, failure.New(failure.Config, "", "model %s: nothing here runs executor %q with ABI %q", m.Name, m.Executor, m.ABI)
@@ -79,7 +79,7 @@ type model struct {
 	contents        contents
 }
 
-func newModel(ctx context.Context, s *rpc.Session, m *mlf.Module) (model, error) {
+func newModel(ctx context.Context, s *rpc.Session, m *mlf.Model) (model, error) {
 	c, err := newContents(ctx, s)
 	return model{slices.Clone(m.Inputs), slices.Clone(m.Outputs), make([]bool, len(m.Inputs)), false, c}, err
 }

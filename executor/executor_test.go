@@ -73,13 +73,13 @@ func openOver(t *testing.T, a *mlf.Archive, between func(rpc.Transport) rpc.Tran
 	return ctx, s
 }
 
-func load(t *testing.T, path string) (*mlf.Archive, *mlf.Module) {
+func load(t *testing.T, path string) (*mlf.Archive, *mlf.Model) {
 	t.Helper()
 	a, err := mlf.Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := a.Module("")
+	m, err := a.Model("")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -159,7 +159,7 @@ func checkOutputs(t *testing.T, ctx context.Context, e executor.Executor, want [
 	}
 }
 
-func checkDebug(t *testing.T, ctx context.Context, g *executor.Graph, m *mlf.Module) {
+func checkDebug(t *testing.T, ctx context.Context, g *executor.Graph, m *mlf.Model) {
 	t.Helper()
 	times, err := g.Debug(ctx, rpc.TimeOptions{Number: 1})
 	if err != nil || len(times) == 0 {
@@ -257,7 +257,7 @@ func TestOtherModel(t *testing.T) {
 	if _, err := executor.Open(ctx, s, &other); err == nil {
 		t.Error("a model that is not in the firmware was opened")
 	}
-	graph := mlf.Module{Name: "g", Executor: mlf.Graph, ABI: mlf.ABIPacked, Graph: []byte(tinyGraph("tvmgen_g_missing", 1))}
+	graph := mlf.Model{Name: "g", Executor: mlf.Graph, ABI: mlf.ABIPacked, Graph: []byte(tinyGraph("tvmgen_g_missing", 1))}
 	if _, err := executor.Open(ctx, s, &graph); err == nil || !strings.Contains(err.Error(), "tvmgen_g_missing") {
 		t.Errorf("a missing operator: %v", err)
 	}
@@ -346,7 +346,7 @@ func TestGraphs(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			a := graphArchive(t, c.linked, c.storage)
 			ctx, s := open(t, a)
-			e, err := executor.Open(ctx, s, a.Modules[0])
+			e, err := executor.Open(ctx, s, a.Models[0])
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -388,7 +388,7 @@ func TestTwoExecutors(t *testing.T) {
 	var all sync.WaitGroup
 	for k := range byte(2) {
 		all.Go(func() {
-			e, err := executor.Open(ctx, s, a.Modules[0])
+			e, err := executor.Open(ctx, s, a.Models[0])
 			if err != nil {
 				t.Error(err)
 				return
@@ -435,12 +435,12 @@ func TestOneAOTExecutor(t *testing.T) {
 func TestGraphWithoutParameters(t *testing.T) {
 	a := graphArchive(t, false, 2)
 	ctx, s := open(t, a)
-	m := *a.Modules[0]
+	m := *a.Models[0]
 	m.Params = nil
 	if _, err := executor.Open(ctx, s, &m); err == nil || !strings.Contains(err.Error(), `"p0" is neither in the archive nor linked`) {
 		t.Error(err)
 	}
-	m = *a.Modules[0]
+	m = *a.Models[0]
 	m.Graph = []byte(strings.Replace(tinyGraph("tvmgen_g_add", 2), "[0, 1, 2, 2]", "[0, 1, 2, 3]", 1))
 	if _, err := executor.Open(ctx, s, &m); err == nil || !strings.Contains(err.Error(), "lies elsewhere") {
 		t.Error(err)
@@ -492,7 +492,7 @@ func TestDamagedCopies(t *testing.T) {
 	})
 	session := func() error {
 		link.copies = 0
-		e, err := executor.Open(ctx, s, a.Modules[0])
+		e, err := executor.Open(ctx, s, a.Models[0])
 		if err != nil {
 			return err
 		}

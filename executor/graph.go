@@ -41,7 +41,7 @@ type step struct {
 }
 
 // OpenGraph prepares a model with a graph: it allocates the model's memory on the device and sends the parameters.
-func OpenGraph(ctx context.Context, s *rpc.Session, m *mlf.Module) (*Graph, error) {
+func OpenGraph(ctx context.Context, s *rpc.Session, m *mlf.Model) (*Graph, error) {
 	parsed, err := mlf.ParseGraph(m.Graph)
 	if err != nil {
 		return nil, err
@@ -58,7 +58,7 @@ func OpenGraph(ctx context.Context, s *rpc.Session, m *mlf.Module) (*Graph, erro
 	return g, nil
 }
 
-func (g *Graph) prepare(ctx context.Context, s *rpc.Session, m *mlf.Module) (err error) {
+func (g *Graph) prepare(ctx context.Context, s *rpc.Session, m *mlf.Model) (err error) {
 	if g.lib, err = s.SystemLib(ctx); err != nil {
 		return err
 	}

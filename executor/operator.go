@@ -21,7 +21,7 @@ type operator struct {
 	in, out []int         // arguments of inputs and outputs
 }
 
-func openOperator(ctx context.Context, s *rpc.Session, m *mlf.Module) (_ Executor, err error) {
+func openOperator(ctx context.Context, s *rpc.Session, m *mlf.Model) (_ Executor, err error) {
 	base, err := newModel(ctx, s, m)
 	if err != nil {
 		return nil, err

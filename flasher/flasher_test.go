@@ -46,7 +46,7 @@ func TestReserved(t *testing.T) {
 			t.Fatal(err)
 		}
 		for what, j := range map[string]Job{
-			"erase":        {Erase: []Sector{{0, 0x800, 0x800}, {1, 0x1800, 0x800}}},
+			"erase":        {Erase: []Sector{{Index: 0, Addr: 0x800, Size: 0x800}, {Index: 1, Addr: 0x1800, Size: 0x800}}},
 			"a first byte": {Write: []Segment{{0xfff, []byte{1, 2}}}},
 			"a last byte":  {Write: []Segment{{0x1fff, []byte{1, 2}}}},
 		} {
@@ -55,7 +55,7 @@ func TestReserved(t *testing.T) {
 			}
 		}
 	}
-	if err := (Config{Reserved: []Range{{0x1000, 0x1000}}}).allows(Job{Erase: []Sector{{0, 0x800, 0x800}, {2, 0x2000, 0x800}}}); err != nil {
+	if err := (Config{Reserved: []Range{{0x1000, 0x1000}}}).allows(Job{Erase: []Sector{{Index: 0, Addr: 0x800, Size: 0x800}, {Index: 2, Addr: 0x2000, Size: 0x800}}}); err != nil {
 		t.Error(err)
 	}
 }

@@ -2,7 +2,6 @@ package flasher
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"time"
 
@@ -41,15 +40,7 @@ func merged(list []Segment) (all []Segment) {
 }
 
 // A Sector is one erase unit of flash.
-type Sector struct {
-	Index int    // from the start of its region
-	Addr  uint64 // of its first byte
-	Size  uint64 // bytes
-}
-
-func (s Sector) String() string {
-	return fmt.Sprintf("sector %d (0x%08x, %d bytes)", s.Index, s.Addr, s.Size)
-}
+type Sector = boards.Sector
 
 // A Job is one run of a programmer on one board. Its steps are done in this order, each list in its own: the sector that
 // holds the build id can be erased first and written last.

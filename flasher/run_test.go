@@ -110,7 +110,7 @@ func TestErasingsThatBegan(t *testing.T) {
 		}
 		return text
 	}
-	job := Job{Erase: []Sector{{0, 0x0, 64}, {1, 0x40, 64}, {2, 0x80, 64}}}
+	job := Job{Erase: []Sector{{Index: 0, Addr: 0x0, Size: 64}, {Index: 1, Addr: 0x40, Size: 64}, {Index: 2, Addr: 0x80, Size: 64}}}
 	for _, c := range []struct {
 		name string
 		tool string // a script; "" means that there is none

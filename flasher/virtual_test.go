@@ -15,11 +15,11 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/boardsmith/boardsmith/boards"
-	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/flasher/zephyrtest"
 	"github.com/boardsmith/boardsmith/internal/command"
 	"github.com/boardsmith/boardsmith/internal/drawn"
+	"github.com/boardsmith/boardsmith/internal/ledger"
 	"github.com/boardsmith/boardsmith/internal/virtualprobe"
 	"github.com/boardsmith/boardsmith/internal/virtualprobe/keepertest"
 )
@@ -41,7 +41,7 @@ func findTool(name string) (string, error) {
 	if path, err := exec.LookPath(name); err == nil {
 		return path, nil
 	}
-	state, err := cache.StateDir()
+	state, err := ledger.StateDir()
 	if err != nil {
 		return "", err
 	}
@@ -101,7 +101,9 @@ func (b *bench) flash() []byte {
 	return data
 }
 
-func (b *bench) sector(i int) Sector { return Sector{i, b.base + uint64(i)*b.size, b.size} }
+func (b *bench) sector(i int) Sector {
+	return Sector{Index: i, Addr: b.base + uint64(i)*b.size, Size: b.size}
+}
 
 // pattern fills a sector; the first holds a firmware that sleeps.
 func (b *bench) pattern(i int, seed byte) Segment {

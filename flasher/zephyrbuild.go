@@ -29,7 +29,7 @@ type zephyrBuild struct {
 // openZephyrBuild reads a build's folder; one that is none is an error of class config.
 func openZephyrBuild(dir string) (*zephyrBuild, error) {
 	if dir == "" {
-		return nil, failure.New(failure.Config, "flash a Zephyr project that was built, or choose another FLASHER", "west flashes from the folder of a Zephyr build, and this image is from none")
+		return nil, failure.New(failure.Config, "flash a Zephyr project that was built, or choose another PROGRAMMER", "west flashes from the folder of a Zephyr build, and this image is from none")
 	}
 	b := &zephyrBuild{dir: dir, file: filepath.Join(dir, "zephyr", "runners.yaml")}
 	cache, err := os.ReadFile(filepath.Join(dir, "CMakeCache.txt"))
@@ -40,7 +40,7 @@ func openZephyrBuild(dir string) (*zephyrBuild, error) {
 		}
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, failure.New(failure.Config, "build a Zephyr project, or choose another FLASHER", "%s is not the folder of a Zephyr build: %w", dir, err)
+		return nil, failure.New(failure.Config, "build a Zephyr project, or choose another PROGRAMMER", "%s is not the folder of a Zephyr build: %w", dir, err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("zephyr build: %w", err)

@@ -12,7 +12,7 @@ const (
 )
 
 // decideABI looks at the code, once all of it is known.
-func (m *Module) decideABI(scan *codeScan) ABI {
+func (m *Model) decideABI(scan *codeScan) ABI {
 	switch {
 	case scan.ffi:
 		return ABITVMFFI

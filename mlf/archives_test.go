@@ -25,7 +25,7 @@ func TestTVMsArchives(t *testing.T) {
 			t.Error(err)
 			continue
 		}
-		m, err := a.Module("")
+		m, err := a.Model("")
 		if err != nil {
 			t.Error(err)
 			continue
@@ -47,7 +47,7 @@ func TestTVMsArchives(t *testing.T) {
 }
 
 // checkKind holds style, executor and interface against the archive's name.
-func checkKind(t *testing.T, name string, m *mlf.Module) {
+func checkKind(t *testing.T, name string, m *mlf.Model) {
 	t.Helper()
 	_, variant, _ := strings.Cut(name, ".")
 	type kind struct {

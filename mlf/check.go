@@ -13,22 +13,22 @@ import (
 // and how to export the model instead.
 func (a *Archive) Check() error {
 	var entries []string
-	for _, m := range a.Modules {
-		if err := a.CheckModule(m); err != nil {
+	for _, m := range a.Models {
+		if err := a.CheckModel(m); err != nil {
 			return err
 		}
 		if m.SystemLib {
 			entries = append(entries, m.Name)
 		}
 	}
-	if len(entries) > 1 || len(entries) == 1 && len(a.Modules) > 1 {
+	if len(entries) > 1 || len(entries) == 1 && len(a.Models) > 1 {
 		return a.fault("", "export each model into an archive of its own",
-			"models %q each have a system library, and a firmware has room for one", names(a.Modules))
+			"models %q each have a system library, and a firmware has room for one", names(a.Models))
 	}
 	return nil
 }
 
-func names(ms []*Module) (all []string) {
+func names(ms []*Model) (all []string) {
 	for _, m := range ms {
 		all = append(all, m.Name)
 	}
@@ -42,7 +42,7 @@ const (
 )
 
 // CheckModule is Check for one model of the archive.
-func (a *Archive) CheckModule(m *Module) error {
+func (a *Archive) CheckModel(m *Model) error {
 	where := ""
 	if len(m.Sources) > 0 {
 		where = m.Sources[0].Name
@@ -65,7 +65,7 @@ func (a *Archive) CheckModule(m *Module) error {
 }
 
 // cxx names a source that is not C, or is "".
-func (m *Module) cxx() string {
+func (m *Model) cxx() string {
 	for _, f := range m.Sources {
 		if !strings.HasSuffix(f.Name, ".c") {
 			return f.Name
@@ -74,7 +74,7 @@ func (m *Module) cxx() string {
 	return ""
 }
 
-func (a *Archive) checkC(m *Module) error {
+func (a *Archive) checkC(m *Model) error {
 	h, file := m.Header, m.Headers[0].Name
 	if m.Name != strings.ToLower(m.Name) {
 		return a.fault(file, nextRename, "model %s: with the C interface TVM writes capitals of a model's name into the sources and not into the header, so that they do not fit together", m.Name)
@@ -112,7 +112,7 @@ func poolNames(ps []Pool) (all []string) {
 	return all
 }
 
-func (a *Archive) checkPacked(m *Module) error {
+func (a *Archive) checkPacked(m *Model) error {
 	if !m.SystemLib {
 		return a.fault("", nextSystemLib, "model %s: it has no system library, so that none of its functions can be found by name", m.Name)
 	}
@@ -123,7 +123,7 @@ func (a *Archive) checkPacked(m *Module) error {
 }
 
 // checkEntry wants what the device's AOT executor looks up.
-func (a *Archive) checkEntry(m *Module) error {
+func (a *Archive) checkEntry(m *Model) error {
 	missing := ""
 	switch {
 	case !m.Has(m.Prefix() + "_get_c_metadata"):
@@ -146,7 +146,7 @@ func (a *Archive) checkEntry(m *Module) error {
 }
 
 // checkFunctions wants every operator that will be called to be registered.
-func (a *Archive) checkFunctions(m *Module) error {
+func (a *Archive) checkFunctions(m *Model) error {
 	if len(m.Functions) == 0 {
 		return nil // an object's registry in a form that is not known; the device will say
 	}

@@ -22,10 +22,10 @@ var sourceExt = []string{".c", ".cc", ".cpp"}
 func (a *Archive) assignCode() error {
 	for _, f := range a.Files {
 		dir, base := path.Split(f.Name)
-		m := a.Modules[0]
+		m := a.Models[0]
 		if match := libName.FindStringSubmatch(base); match != nil {
-			if i := slices.IndexFunc(a.Modules, func(m *Module) bool { return m.Name == match[1] }); i >= 0 {
-				m = a.Modules[i]
+			if i := slices.IndexFunc(a.Models, func(m *Model) bool { return m.Name == match[1] }); i >= 0 {
+				m = a.Models[i]
 			}
 		}
 		switch ext := path.Ext(base); {
@@ -37,7 +37,7 @@ func (a *Archive) assignCode() error {
 			return a.fault(f.Name, "", "it is neither C, C++ nor an object; nothing here can build it")
 		}
 	}
-	for _, m := range a.Modules {
+	for _, m := range a.Models {
 		if err := a.scanCode(m); err != nil {
 			return err
 		}
@@ -56,7 +56,7 @@ type codeScan struct {
 	constantPools int // that the model's description has
 }
 
-func (a *Archive) scanCode(m *Module) error {
+func (a *Archive) scanCode(m *Model) error {
 	if len(m.Sources)+len(m.Objects) == 0 {
 		return a.fault("", "", "model %s: it holds no code", m.Name)
 	}
@@ -194,7 +194,7 @@ var known = []string{
 	"stddef.h", "stdint.h", "stdio.h", "stdlib.h", "string.h", "tgmath.h", "dlpack/dlpack.h",
 }
 
-func (m *Module) readIncludes(f File, a *Archive) {
+func (m *Model) readIncludes(f File, a *Archive) {
 	for _, match := range include.FindAllSubmatch(f.Data, -1) {
 		name := string(match[1])
 		need := Need{NeedHeader, name, f.Name}

@@ -94,7 +94,7 @@ func number(text []byte) int64 {
 
 // readDescription takes the model's entry, its pools and, where metadata.json lists no tensors (before TVM 0.11), its
 // tensors from what the executor on the device goes by.
-func (a *Archive) readDescription(m *Module) error {
+func (a *Archive) readDescription(m *Model) error {
 	if m.Executor != AOT || m.Interface != Packed {
 		return nil
 	}
@@ -131,7 +131,7 @@ const ownPool = "global_workspace"
 
 // ExecutorPools returns the pools that the device's executor takes from the arena: those that the user named, and TVM's
 // own where the executor starts the model's main function.
-func (m *Module) ExecutorPools() []Pool {
+func (m *Model) ExecutorPools() []Pool {
 	if m.ABI == ABIUnpacked {
 		return nil // the adapter's, which brings them
 	}

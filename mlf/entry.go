@@ -24,7 +24,7 @@ func (a *Archive) relayOf(model string) *Relay {
 
 // readGraph takes a graph model's tensors from its graph: the arguments that are neither parameters nor, where the
 // metadata lists the inputs, missing there.
-func (a *Archive) readGraph(m *Module, known figures, params map[string]bool) error {
+func (a *Archive) readGraph(m *Model, known figures, params map[string]bool) error {
 	f := a.oneOf("executor-config/graph/"+m.Name+".graph", "*/graph/graph.json")
 	if f == nil {
 		return a.fault("", "", "model %s: its graph is missing", m.Name)
@@ -54,7 +54,7 @@ func (a *Archive) readGraph(m *Module, known figures, params map[string]bool) er
 
 // readEntry takes an AOT model's tensors: order and number from the header, else from the Relay text, else from the
 // alphabet; names and types from the metadata; shapes from the Relay text where they fit the metadata's sizes.
-func (a *Archive) readEntry(m *Module, known figures) error {
+func (a *Archive) readEntry(m *Model, known figures) error {
 	relay := a.relayOf(m.Name)
 	inputs := relay.Params
 	m.listed = len(known.inputs)+len(known.outputs) > 0
@@ -83,7 +83,7 @@ func (a *Archive) readEntry(m *Module, known figures) error {
 	return agreeAll(a, m, known)
 }
 
-func agreeAll(a *Archive, m *Module, known figures) error {
+func agreeAll(a *Archive, m *Model, known figures) error {
 	if err := agree(known.inputs, m.Inputs); err != nil {
 		return a.fault(metadataFile, "", "model %s: inputs: %w", m.Name, err)
 	}

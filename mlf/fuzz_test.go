@@ -58,7 +58,7 @@ func FuzzOpen(f *testing.F) {
 // checkTensors compares every tensor's bytes with its type and shape.
 func checkTensors(t *testing.T, a *mlf.Archive) {
 	t.Helper()
-	for _, m := range a.Modules {
+	for _, m := range a.Models {
 		for _, x := range slices.Concat(m.Inputs, m.Outputs) {
 			n, err := ndarray.Bytes(x.DType, x.Shape)
 			if x.Shape != nil && (err != nil || int64(n) != x.Bytes) {
@@ -183,7 +183,7 @@ func FuzzObject(f *testing.F) {
 		if err != nil {
 			f.Fatal(err)
 		}
-		f.Add(a.Modules[0].Objects[0].Data)
+		f.Add(a.Models[0].Objects[0].Data)
 	}
 	f.Add([]byte("\x7fELF\x01\x01\x01"))
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -233,7 +233,7 @@ func FuzzHeader(f *testing.F) {
 		if err != nil {
 			f.Fatal(err)
 		}
-		f.Add(a.Modules[0].Headers[0].Data)
+		f.Add(a.Models[0].Headers[0].Data)
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		h, err := mlf.ParseHeader(data)

@@ -119,7 +119,7 @@ func TestAllVersions(t *testing.T) {
 			workspace = 0
 		}
 		a := mlftest.Parse(t, files...)
-		m := a.Modules[0]
+		m := a.Models[0]
 		if a.Version != version || m.Name != "net" || m.Executor != mlf.Graph || m.Style != mlf.FullModel || len(m.Sources) != 2 || !slices.Equal(m.Targets, want) {
 			t.Errorf("version %d reads as %d %+v", version, a.Version, m)
 		}
@@ -136,21 +136,21 @@ func TestSeveralModules(t *testing.T) {
 	files := append(graphModel(), cModel("small", "", "void* x_in_0;", "uint8_t* pool_var")[1:]...)
 	meta := strings.Replace(metadata7, `"modules": {`, `"modules": {`+cModule("small")+`, `, 1)
 	a := mlftest.Parse(t, change(files, map[string]string{"metadata.json": meta})...)
-	if len(a.Modules) != 2 {
-		t.Fatalf("%d modules", len(a.Modules))
+	if len(a.Models) != 2 {
+		t.Fatalf("%d modules", len(a.Models))
 	}
-	net, err := a.Module("net")
+	net, err := a.Model("net")
 	if err != nil || len(net.Sources) != 2 || net.Header != nil {
 		t.Errorf("net: %+v, %v", net, err)
 	}
-	small, err := a.Module("small")
+	small, err := a.Model("small")
 	if err != nil || len(small.Sources) != 1 || small.Header == nil || small.Interface != mlf.C {
 		t.Errorf("small: %+v, %v", small, err)
 	}
-	if _, err := a.Module(""); err == nil || !strings.Contains(err.Error(), "net") {
+	if _, err := a.Model(""); err == nil || !strings.Contains(err.Error(), "net") {
 		t.Errorf("no name: %v", err)
 	}
-	if _, err := a.Module("smal"); err == nil || !strings.Contains(failure.Next(err), `"small"`) {
+	if _, err := a.Model("smal"); err == nil || !strings.Contains(failure.Next(err), `"small"`) {
 		t.Errorf("a slip: %v, next %q", err, failure.Next(err))
 	}
 	if err := a.Check(); err == nil || !strings.Contains(err.Error(), "system library") {
@@ -222,7 +222,7 @@ func TestCheckExplains(t *testing.T) {
 
 func TestCInterfaceOrder(t *testing.T) {
 	a := mlftest.Parse(t, cModel("small", "", "void* x_in_0;", "uint8_t* p_var")...)
-	m := a.Modules[0]
+	m := a.Models[0]
 	if fmt.Sprint(m.Inputs, m.Outputs) != "[x-in:0 int8 (2, 3)] [y int8 (6,)]" {
 		t.Errorf("%v -> %v", m.Inputs, m.Outputs)
 	}
@@ -261,7 +261,7 @@ func TestOperators(t *testing.T) {
 		{"primfn(A_1: handle) -> ()", "[arg0 int8 (4,) arg1 float32 ()]", "[arg2 int32 (2,)]"},
 		{"", "[arg0 int8 (4,) arg1 float32 ()]", "[arg2 int32 (2,)]"},
 	} {
-		m := mlftest.Parse(t, archive(c.tir)...).Modules[0]
+		m := mlftest.Parse(t, archive(c.tir)...).Models[0]
 		if fmt.Sprint(m.Inputs) != c.inputs || fmt.Sprint(m.Outputs) != c.outputs || m.Entry != "f" || len(m.Arguments) != 3 {
 			t.Errorf("%q: %v -> %v of %s", c.tir, m.Inputs, m.Outputs, m.Entry)
 		}

@@ -21,12 +21,12 @@ const (
 
 // rawMetadata is metadata.json. Up to version 6 the archive's only model is the top level itself.
 type rawMetadata struct {
-	Version *int                  `json:"version"`
-	Modules map[string]*rawModule `json:"modules"`
-	rawModule
+	Version *int                 `json:"version"`
+	Modules map[string]*rawModel `json:"modules"`
+	rawModel
 }
 
-type rawModule struct {
+type rawModel struct {
 	ModelName string          `json:"model_name"`
 	Style     string          `json:"style"`     // from version 4
 	Executors []string        `json:"executors"` // from version 5
@@ -82,7 +82,7 @@ func (a *Archive) readMetadata() error {
 	a.Version = *raw.Version
 	models := raw.Modules
 	if len(models) == 0 {
-		models = map[string]*rawModule{raw.ModelName: &raw.rawModule}
+		models = map[string]*rawModel{raw.ModelName: &raw.rawModel}
 	}
 	var names []string
 	for name := range models {
@@ -90,24 +90,24 @@ func (a *Archive) readMetadata() error {
 	}
 	sort.Strings(names)
 	for _, name := range names {
-		m, err := a.readModule(name, models[name])
+		m, err := a.readModelOf(name, models[name])
 		if err != nil {
 			return err
 		}
-		a.Modules = append(a.Modules, m)
+		a.Models = append(a.Models, m)
 	}
 	return a.assignCode()
 }
 
 // readModule reads all of a module but its code.
-func (a *Archive) readModule(name string, raw *rawModule) (*Module, error) {
+func (a *Archive) readModelOf(name string, raw *rawModel) (*Model, error) {
 	switch {
 	case raw == nil:
 		return nil, a.fault(metadataFile, "", "model %q has no description", name)
 	case !isIdentifier(name) && raw.Style != string(Operator) || name == "":
 		return nil, a.fault(metadataFile, "", "model name %q is not one TVM gives: letters, digits and underscores", name)
 	}
-	m := &Module{Name: name, Style: Style(raw.Style), Interface: Packed}
+	m := &Model{Name: name, Style: Style(raw.Style), Interface: Packed}
 	var err error
 	if m.Targets, err = parseTargets(raw.Target); err != nil {
 		return nil, a.fault(metadataFile, "", "model %s: target: %w", name, err)
@@ -155,7 +155,7 @@ func parseTargets(raw json.RawMessage) ([]string, error) {
 	return list, nil
 }
 
-func (a *Archive) readModel(m *Module, raw *rawModule) error {
+func (a *Archive) readModel(m *Model, raw *rawModel) error {
 	executors := raw.Executors
 	if len(executors) == 0 {
 		executors = raw.Runtimes
@@ -191,7 +191,7 @@ func (a *Archive) readModel(m *Module, raw *rawModule) error {
 // A figures is a model's tensors by its metadata: names, types and sizes, in no order.
 type figures struct{ inputs, outputs map[string]Tensor }
 
-func (a *Archive) readMemory(m *Module, raw *rawModule) (figures, error) {
+func (a *Archive) readMemory(m *Model, raw *rawModel) (figures, error) {
 	known := figures{map[string]Tensor{}, map[string]Tensor{}}
 	if a.Version == 1 {
 		return known, nil // only storage ids, which the graph has too
@@ -234,7 +234,7 @@ func readTensors(raw map[string]rawTensor, into map[string]Tensor) error {
 }
 
 // readParams parses the parameters to know their names; a damaged blob is found here, not on the device.
-func (a *Archive) readParams(m *Module) (map[string]bool, error) {
+func (a *Archive) readParams(m *Model) (map[string]bool, error) {
 	names := map[string]bool{}
 	if m.Params == nil {
 		return names, nil
@@ -277,7 +277,7 @@ func (a *Archive) findHeader(model string) *File {
 	return nil
 }
 
-func (a *Archive) readOperator(m *Module, raw *rawModule) error {
+func (a *Archive) readOperator(m *Model, raw *rawModel) error {
 	var functions map[string][]rawArgument
 	if err := json.Unmarshal(raw.Memory, &functions); err != nil {
 		return a.fault(metadataFile, "", "operator %s: memory: %w", m.Name, err)

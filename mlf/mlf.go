@@ -47,7 +47,7 @@ type Archive struct {
 	Digest  string // SHA-256 of Raw, in hexadecimal: the archive's name in caches
 	Raw     []byte // the tar as it was given, uncompressed
 	Files   []File // all members that are files, in the archive's order
-	Modules []*Module
+	Models  []*Model
 }
 
 // A File is a member of an archive.
@@ -86,7 +86,7 @@ type Pool struct {
 }
 
 // A Module is one model of an archive.
-type Module struct {
+type Model struct {
 	Name      string
 	Style     Style
 	Executor  Executor
@@ -147,12 +147,12 @@ func (a *Archive) Find(name string) *File {
 }
 
 // Module returns the module of that name; with "" the only one. Anything else is an error that lists them.
-func (a *Archive) Module(name string) (*Module, error) {
-	if name == "" && len(a.Modules) == 1 {
-		return a.Modules[0], nil
+func (a *Archive) Model(name string) (*Model, error) {
+	if name == "" && len(a.Models) == 1 {
+		return a.Models[0], nil
 	}
 	var names []string
-	for _, m := range a.Modules {
+	for _, m := range a.Models {
 		if m.Name == name {
 			return m, nil
 		}
@@ -165,7 +165,7 @@ func (a *Archive) Module(name string) (*Module, error) {
 }
 
 // Prefix is what the names of the module's functions begin with.
-func (m *Module) Prefix() string { return "tvmgen_" + m.Name }
+func (m *Model) Prefix() string { return "tvmgen_" + m.Name }
 
 // Has says whether the system library registers a function.
-func (m *Module) Has(function string) bool { return slices.Contains(m.Functions, function) }
+func (m *Model) Has(function string) bool { return slices.Contains(m.Functions, function) }

@@ -20,7 +20,7 @@ type WorkStep struct {
 // Workspace lists what the model's functions take from the platform while they run and give back at their end, for
 // each that takes some or calls one that does. For an object, whose code is not read, it is what the metadata says of
 // the function; sure is false then: it may come in several pieces.
-func (a *Archive) Workspace(m *Module) (steps map[string][]WorkStep, sure bool) {
+func (a *Archive) Workspace(m *Model) (steps map[string][]WorkStep, sure bool) {
 	steps = map[string][]WorkStep{}
 	for _, f := range m.Sources {
 		if bytes.Contains(f.Data, takeCall) {
@@ -101,13 +101,13 @@ type rawFunctions struct {
 	} `json:"functions"`
 }
 
-func (a *Archive) metadataWorkspace(m *Module, steps map[string][]WorkStep) {
+func (a *Archive) metadataWorkspace(m *Model, steps map[string][]WorkStep) {
 	f := a.Find(metadataFile)
 	var raw rawMetadata
 	if f == nil || json.Unmarshal(f.Data, &raw) != nil {
 		return
 	}
-	module := &raw.rawModule
+	module := &raw.rawModel
 	if named := raw.Modules[m.Name]; named != nil {
 		module = named
 	}

@@ -15,7 +15,7 @@ import (
 // looks for: a packed entry tvmgen_<M>_run, a description tvmgen_<M>_get_c_metadata, and the system library that
 // registers both. Pools that the model wants from its caller come from the arena at the first run; constant pools lie
 // in flash. It is nil if no model needs one. The same models give the same bytes.
-func adapter(modules ...*mlf.Module) ([]byte, error) {
+func adapter(modules ...*mlf.Model) ([]byte, error) {
 	var models []adapted
 	for _, m := range modules {
 		if m.ABI != mlf.ABIUnpacked {
@@ -56,7 +56,7 @@ type adaptedTensor struct {
 	DType string // initialiser of a DLDataType
 }
 
-func adapt(m *mlf.Module) (adapted, error) {
+func adapt(m *mlf.Model) (adapted, error) {
 	h := m.Header
 	if len(h.Devices) > 0 {
 		return adapted{}, fmt.Errorf("it wants the devices %q from its caller", h.Devices)

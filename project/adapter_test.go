@@ -38,16 +38,16 @@ func compileC(t *testing.T, dir string, args ...string) {
 func adapterIn(t *testing.T, a *mlf.Archive) string {
 	t.Helper()
 	dir := t.TempDir()
-	src, err := adapter(a.Modules...)
+	src, err := adapter(a.Models...)
 	if err != nil || src == nil {
 		t.Fatalf("%s: no adapter: %v", a.Path, err)
 	}
-	again, err := adapter(a.Modules...)
+	again, err := adapter(a.Models...)
 	if err != nil || !bytes.Equal(src, again) {
 		t.Fatalf("%s: the adapter differs from one time to the next, %v", a.Path, err)
 	}
 	putFile(t, dir, "adapter.c", string(src))
-	for _, m := range a.Modules {
+	for _, m := range a.Models {
 		for _, f := range append(m.Headers, m.Sources...) {
 			putFile(t, dir, filepath.Base(f.Name), string(f.Data))
 		}
@@ -70,8 +70,8 @@ func TestAdaptersOfTVMsArchivesCompile(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if a.Modules[0].Interface != mlf.C {
-			if src, err := adapter(a.Modules...); src != nil || err != nil {
+		if a.Models[0].Interface != mlf.C {
+			if src, err := adapter(a.Models...); src != nil || err != nil {
 				t.Errorf("%s: has packed functions, and got an adapter of %d bytes, %v", path, len(src), err)
 			}
 			continue
@@ -249,7 +249,7 @@ func TestAdapterRefusesDevices(t *testing.T) {
 		}
 	}
 	a := mlftest.Parse(t, files...)
-	if src, err := adapter(a.Modules...); err == nil || !strings.Contains(err.Error(), "npu") {
+	if src, err := adapter(a.Models...); err == nil || !strings.Contains(err.Error(), "npu") {
 		t.Errorf("%d bytes, %v", len(src), err)
 	}
 	if err := a.Check(); err == nil || !strings.Contains(fmt.Sprint(err), "npu") {

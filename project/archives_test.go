@@ -57,7 +57,7 @@ func TestEveryArchive(t *testing.T) {
 			t.Skipf("no %s to build firmware with", tool)
 		}
 	}
-	env := project.Env{Cache: cache.New(t.TempDir(), cache.Options{})}
+	builder := &project.Builder{Cache: cache.New(t.TempDir(), cache.Options{})}
 	ran := 0
 	var archives, candidates []string
 	for _, path := range slices.Concat(mlftest.Archives(t), mlftest.OtherVersions(t)) {
@@ -71,10 +71,10 @@ func TestEveryArchive(t *testing.T) {
 		name := mlftest.Name(path)
 		t.Run(filepath.Base(filepath.Dir(path))+"/"+name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "p")
-			spec := project.Spec{Board: "host", Model: path, Env: env}
+			spec := project.Spec{Board: "host", Model: path}
 			ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 			defer cancel()
-			p, err := project.Generate(ctx, dir, spec)
+			p, err := builder.Generate(ctx, dir, spec)
 			if why := refused(name); why != "" {
 				if err == nil || !strings.Contains(err.Error(), why) || failure.Of(err) != failure.Config || failure.Next(err) == "" || project.Exists(dir) {
 					t.Errorf("%v (next: %s), want %q", err, failure.Next(err), why)
@@ -98,7 +98,7 @@ func TestEveryArchive(t *testing.T) {
 
 func runProject(t *testing.T, ctx context.Context, p *project.Project, path string) {
 	t.Helper()
-	s, err := p.Run(ctx, "")
+	s, err := p.Run(ctx, nil, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -228,7 +228,7 @@ func weights(archive string, n int) ([]float64, error) {
 		return nil, err
 	}
 	constant := regexp.MustCompile(`fused_constant(?:_let|\[\d+\]) = \{([^}]*)\}`)
-	for _, f := range a.Modules[0].Sources {
+	for _, f := range a.Models[0].Sources {
 		m := constant.FindSubmatch(f.Data)
 		if m == nil {
 			continue
@@ -263,10 +263,10 @@ func TestConvolved(t *testing.T) {
 // executor starts the main function. That function gets no pool of constants there, and such a model is refused.
 func TestEarlierEntry(t *testing.T) {
 	t.Parallel()
-	env := project.Env{Cache: cache.New(t.TempDir(), cache.Options{})}
+	builder := &project.Builder{Cache: cache.New(t.TempDir(), cache.Options{})}
 	open := func(model string) (*project.Project, error) {
 		old := earlier(t, model)
-		return project.Generate(t.Context(), filepath.Join(t.TempDir(), "p"), project.Spec{Board: "host", Model: old, Env: env})
+		return builder.Generate(t.Context(), filepath.Join(t.TempDir(), "p"), project.Spec{Board: "host", Model: old})
 	}
 	if _, err := open("conv_f32"); err == nil || !strings.Contains(err.Error(), "a pool for constants") || failure.Next(err) == "" {
 		t.Errorf("a model with a pool for constants: %v", err)
@@ -331,10 +331,10 @@ func TestSeveralModels(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := a.Module("other"); err == nil {
+	if _, err := a.Model("other"); err == nil {
 		t.Error("a model that is not there")
 	}
-	_, err = project.Generate(context.Background(), filepath.Join(t.TempDir(), "p"), project.Spec{Board: "host", Model: two, Module: "twoim"})
+	_, err = new(project.Builder).Generate(context.Background(), filepath.Join(t.TempDir(), "p"), project.Spec{Board: "host", Model: two, ModelName: "twoim"})
 	if err == nil || !strings.Contains(failure.Next(err), "twoin") {
 		t.Errorf("%v (next: %s)", err, failure.Next(err))
 	}

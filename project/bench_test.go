@@ -5,12 +5,13 @@ import (
 	"testing"
 
 	"github.com/boardsmith/boardsmith/cache"
+	"github.com/boardsmith/boardsmith/mlf/mlftest"
 )
 
 // BenchmarkArchiveToSession is the whole way on the host board: generate, build, flash, open, and close again; for the
 // bundled network, and for one small operator, as a tuner's candidates are.
 func BenchmarkArchiveToSession(b *testing.B) {
-	digits, operator := filepath.Join("..", "samples", "digits_i8.aot_packed.tar"), tiny(b, nil)
+	digits, operator := filepath.Join("..", "samples", "digits_i8.aot_packed.tar"), mlftest.Tiny(b, nil)
 	warm := cache.New(b.TempDir(), cache.Options{})
 	cached := func() *cache.Cache { return warm }
 	compiled := func() *cache.Cache { return cache.New(b.TempDir(), cache.Options{}) }
@@ -33,11 +34,11 @@ func BenchmarkArchiveToSession(b *testing.B) {
 }
 
 func way(b *testing.B, model string, c *cache.Cache) {
-	p, err := Generate(b.Context(), filepath.Join(b.TempDir(), "p"), Spec{Board: "host", Model: model, Env: Env{Cache: c}})
+	p, err := generate(b.Context(), filepath.Join(b.TempDir(), "p"), Spec{Board: "host", Model: model}, env{Cache: c})
 	if err != nil {
 		b.Fatal(err)
 	}
-	s, err := p.Run(b.Context(), "")
+	s, err := p.Run(b.Context(), testEnv().desk(), "")
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -52,9 +53,9 @@ func way(b *testing.B, model string, c *cache.Cache) {
 // BenchmarkNothingToDo is generate and build where all is as it was.
 func BenchmarkNothingToDo(b *testing.B) {
 	dir := filepath.Join(b.TempDir(), "p")
-	spec := Spec{Board: "host", Model: filepath.Join("..", "samples", "digits_i8.aot_packed.tar"), Env: testEnv()}
+	spec := Spec{Board: "host", Model: filepath.Join("..", "samples", "digits_i8.aot_packed.tar")}
 	step := func() {
-		p, err := Generate(b.Context(), dir, spec)
+		p, err := generate(b.Context(), dir, spec, testEnv())
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"debug/elf"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -26,7 +27,11 @@ import (
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/internal/command"
 	"github.com/boardsmith/boardsmith/internal/filelock"
+	"github.com/boardsmith/boardsmith/internal/firmware"
+	"github.com/boardsmith/boardsmith/progress"
 )
 
 const (
@@ -43,7 +48,7 @@ type record struct {
 	Runtime string            `json:"runtime"` // key of all that does not depend on the model
 	Digest  string            `json:"digest"`  // SHA-256 of the ELF file
 	Others  map[string]string `json:"others"`  // the results beside it, name to digest; "" where the build made none
-	Size    Size              `json:"size"`
+	Size    image.Size        `json:"size"`
 	Tools   []toolState       `json:"tools"`
 	Edited  []string          `json:"edited,omitempty"`
 	Inputs  map[string]string `json:"inputs"` // name to digest
@@ -62,13 +67,13 @@ type recipe struct {
 // the last time it only looks. It is one command of the template's, and the compiled runtime comes from the cache where
 // it has one. After a cancel or a failure no half-made result counts. Errors: *FitError, *ToolError, *MissingToolError,
 // *ObjectError, those of mlf and of the file system; of class config where a file changed while it was built.
-func (p *Project) Build(ctx context.Context) (*Image, error) {
+func (p *Project) Build(ctx context.Context) (*image.Image, error) {
 	t, err := openTree(p.dir)
 	if err != nil {
 		return nil, err
 	}
 	defer t.close()
-	p.env.progress(Event{Step: "build", Detail: "looking what has changed"})
+	p.builder.Progress.Tell(progress.Event{Step: "build", Detail: "looking what has changed"})
 	r, err := p.recipe(ctx, t)
 	if err != nil {
 		return nil, err
@@ -82,16 +87,16 @@ func (p *Project) Build(ctx context.Context) (*Image, error) {
 		return nil, err
 	}
 	i := p.image(now, false)
-	p.env.keep(i)
+	p.builder.images().Keep(i)
 	return i, p.noteBuild(now.Tools, now.Edited)
 }
 
-func (p *Project) image(r *record, upToDate bool) *Image {
-	i := &Image{
+func (p *Project) image(r *record, upToDate bool) *image.Image {
+	i := &image.Image{
 		Path:   filepath.Join(p.dir, filepath.FromSlash(p.state.Template.ELF)),
 		Map:    filepath.Join(p.dir, filepath.FromSlash(p.state.Template.Map)),
 		Digest: r.Digest, Board: p.state.Board.Name, Size: r.Size, UpToDate: upToDate, Edited: slices.Clone(r.Edited),
-		build: filepath.Join(p.dir, filepath.FromSlash(p.state.Template.buildFolder())),
+		BuildDir: filepath.Join(p.dir, filepath.FromSlash(p.state.Template.buildFolder())),
 	}
 	if forms := p.otherForms(); forms != nil {
 		i.Bin, i.Hex = filepath.Join(p.dir, filepath.FromSlash(forms[0])), filepath.Join(p.dir, filepath.FromSlash(forms[1]))
@@ -115,7 +120,7 @@ func (p *Project) recipe(ctx context.Context, t *tree) (*recipe, error) {
 		return nil, failure.Stopped(ctx, "build")
 	}
 	chain := p.state.Board.Toolchain
-	cc, err := findTool(chain.CC, chain.Install)
+	cc, err := command.Find(chain.CC, chain.Install)
 	if err != nil {
 		return nil, err
 	}
@@ -124,9 +129,10 @@ func (p *Project) recipe(ctx context.Context, t *tree) (*recipe, error) {
 	err = inParallel(3, func(i int) (err error) {
 		switch i {
 		case 0:
-			r.tools[0], err = identify(ctx, chain.CC, cc)
+			r.tools[0], err = askOnce(ctx, p.builder, cc, chain.CC, func() (toolState, error) { return identify(ctx, chain.CC, cc) })
 		case 1:
-			library, err = p.libraries(ctx, cc)
+			flags := strings.Join(slices.Concat(p.Board().CFlags, p.Board().LDFlags), "\x00")
+			library, err = askOnce(ctx, p.builder, cc, "libraries\x00"+flags, func() ([]toolState, error) { return p.libraries(ctx, cc) })
 		default:
 			err = p.readInputs(t, r)
 		}
@@ -136,7 +142,7 @@ func (p *Project) recipe(ctx context.Context, t *tree) (*recipe, error) {
 		return nil, err
 	}
 	r.tools = append(r.tools, library...)
-	r.runtime = p.sentence("runtime v1", r, func(name string) bool { return !strings.HasPrefix(name, modelFolder) }).Key()
+	r.runtime = p.sentence("runtime v1", r, func(name string) bool { return !strings.HasPrefix(name, firmware.ModelFolder) }).Key()
 	id := p.sentence("build v1", r, func(string) bool { return true }).Key()
 	r.id = [16]byte(id[:16])
 	return r, nil
@@ -272,11 +278,15 @@ func (p *Project) make(ctx context.Context, t *tree, r *recipe, last *record) (*
 		return nil, err
 	}
 	defer held.Close()
-	reused := p.restore(t, r, last)
+	reused, release, err := p.reuse(ctx, t, r, last)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
 	if err := t.writeFile(p.state.Template.BuildID, buildIDSource(r.id)); err != nil {
 		return nil, err
 	}
-	if err := p.runBuild(ctx, build, held, r); err != nil {
+	if err := p.runBuild(ctx, build, held, r, reused); err != nil {
 		return nil, p.linkFits(err, a, m)
 	}
 	if err := p.unchanged(t, r); err != nil {
@@ -293,6 +303,7 @@ func (p *Project) make(ctx context.Context, t *tree, r *recipe, last *record) (*
 		if err := p.store(t, r); err != nil {
 			return nil, err
 		}
+		release()
 	}
 	return p.finish(t, r, size)
 }
@@ -300,11 +311,11 @@ func (p *Project) make(ctx context.Context, t *tree, r *recipe, last *record) (*
 // findTools returns the path of the build command's program, once it and all it calls are there.
 func (p *Project) findTools() (build string, err error) {
 	for _, tool := range p.state.Template.Tools {
-		if _, err := findTool(tool.Name, tool.Install); err != nil {
+		if _, err := command.Find(tool.Name, tool.Install); err != nil {
 			return "", err
 		}
 	}
-	return findTool(p.state.Template.Build[0], "")
+	return command.Find(p.state.Template.Build[0], "")
 }
 
 // begin makes the build folder ready: emptied unless all that was made of last's inputs may stay, marked as
@@ -390,6 +401,27 @@ func (t *tree) touch(inputs, last map[string]string) error {
 	return nil
 }
 
+// reuse brings the compiled runtime into the build folder, and reports whether there is one. If there is none, this build is
+// the only one of its Builder that compiles it until release: others wait for it, and take it from the cache then.
+func (p *Project) reuse(ctx context.Context, t *tree, r *recipe, last *record) (reused bool, release func(), err error) {
+	nothing := func() {}
+	if p.restore(t, r, last) {
+		return true, nothing, nil
+	}
+	if cache.OrUsers(p.builder.Cache) == nil {
+		return false, nothing, nil
+	}
+	release, err = p.builder.claim(ctx, r.runtime)
+	if err != nil {
+		return false, nil, err
+	}
+	if p.restore(t, r, last) {
+		release()
+		return true, nothing, nil
+	}
+	return false, release, nil
+}
+
 // restore puts the compiled runtime into the build folder, if it is not there already and the cache has it. It reports
 // whether the runtime is there.
 func (p *Project) restore(t *tree, r *recipe, last *record) bool {
@@ -397,7 +429,7 @@ func (p *Project) restore(t *tree, r *recipe, last *record) bool {
 	if _, err := t.root.Stat(filepath.FromSlash(p.inBuild(recordFile))); err == nil && last != nil && last.Runtime == key {
 		return true
 	}
-	c := p.env.cache()
+	c := cache.OrUsers(p.builder.Cache)
 	if c == nil {
 		return false
 	}
@@ -406,10 +438,10 @@ func (p *Project) restore(t *tree, r *recipe, last *record) bool {
 		return false
 	}
 	if err := p.unpack(t, files); err != nil {
-		p.env.log().Warn("the runtime cannot be taken from the cache", "error", err)
+		p.builder.log().Warn("the runtime cannot be taken from the cache", "error", err)
 		return false
 	}
-	p.env.log().Debug("took the runtime from the cache", "key", key)
+	p.builder.log().Debug("took the runtime from the cache", "key", key)
 	return true
 }
 
@@ -433,7 +465,7 @@ func (p *Project) unpack(t *tree, files []cache.File) error {
 // store puts the compiled runtime into the cache. That the cache takes nothing is no failure of the build; that the
 // same inputs gave other results is.
 func (p *Project) store(t *tree, r *recipe) error {
-	c := p.env.cache()
+	c := cache.OrUsers(p.builder.Cache)
 	if c == nil {
 		return nil
 	}
@@ -454,30 +486,42 @@ func (p *Project) store(t *tree, r *recipe) error {
 		return err
 	}
 	if err != nil {
-		p.env.log().Warn("the runtime is not kept in the cache", "error", err)
+		p.builder.log().Warn("the runtime is not kept in the cache", "error", err)
 	}
 	return nil
 }
 
 // runBuild runs the template's command and counts the sources that it names on the way.
-func (p *Project) runBuild(ctx context.Context, path string, held *os.File, r *recipe) error {
-	total := 0
+func (p *Project) runBuild(ctx context.Context, path string, held *os.File, r *recipe, reused bool) error {
+	total, compiled := 0, 0
 	for name := range r.inputs {
-		if isSource(name) {
-			total++
+		if !isSource(name) {
+			continue
+		}
+		total++
+		if !reused || strings.HasPrefix(name, firmware.ModelFolder) {
+			compiled++
 		}
 	}
+	if len(p.state.Template.Compile) == 0 {
+		compiled = p.builder.jobs() // it has more sources than those in the project
+	}
+	jobs, give, err := p.builder.takeJobs(ctx, compiled)
+	if err != nil {
+		return err
+	}
+	defer give()
 	done := 0
-	command := p.state.Template.command(p.env.jobs())
-	tool := toolRun{dir: p.dir, path: path, args: command[1:], held: held, log: p.env.log()}
+	command := p.state.Template.command(jobs)
+	tool := toolRun{dir: p.dir, path: path, args: command[1:], held: held, log: p.builder.log()}
 	tool.line = func(line string) {
 		words := strings.Fields(line)
 		if len(words) > 0 && isSource(words[len(words)-1]) {
 			done++
-			p.env.progress(Event{"build", words[len(words)-1], done, total})
+			p.builder.Progress.Tell(progress.Event{Step: "build", Detail: words[len(words)-1], Done: done, Total: total})
 		}
 	}
-	err := tool.run(ctx)
+	err = tool.run(ctx)
 	if failed := (*ToolError)(nil); errors.As(err, &failed) && !r.hasLibrary(p.Board()) && libraryMissing.Match(failed.Tail) {
 		chain := p.Board().Toolchain
 		return &MissingToolError{Tool: "the C library of " + chain.CC, Install: chain.Install}
@@ -498,7 +542,7 @@ func isSource(name string) bool {
 }
 
 // finish records what was built and takes the mark away, in this order.
-func (p *Project) finish(t *tree, r *recipe, size Size) (*record, error) {
+func (p *Project) finish(t *tree, r *recipe, size image.Size) (*record, error) {
 	elf, others, err := p.results(t)
 	if err != nil {
 		return nil, err
@@ -542,4 +586,28 @@ func buildIDSource(id [16]byte) []byte {
 	}
 	w.WriteString("};\n")
 	return []byte(w.String())
+}
+
+// inspect checks that the build made what the board runs, and measures it.
+func (p *Project) inspect(path string) (image.Size, error) {
+	f, err := elf.Open(path)
+	if err != nil {
+		if os.IsNotExist(err) {
+			return image.Size{}, failure.New(failure.Link, "", "the build command succeeded but made no %s", p.state.Template.ELF)
+		}
+		return image.Size{}, failure.New(failure.Link, "", "%s: %w", path, err)
+	}
+	defer f.Close()
+	if is := objectKind(f.Machine, f.Class, f.Data); !p.state.Board.ELF.Accepts(is) {
+		return image.Size{}, failure.New(failure.Config, "check the compiler "+p.state.Board.Toolchain.CC, "%s is for %s, but board %s takes %s",
+			p.state.Template.ELF, is, p.state.Board.Name, p.state.Board.ELF)
+	}
+	at, err := firmware.Symbols(f, path)
+	if err != nil && !errors.Is(err, elf.ErrNoSymbols) {
+		return image.Size{}, err
+	}
+	if err := firmware.CheckCovered(f, at); err != nil {
+		return image.Size{}, failure.New(failure.Link, "", "%s: %w", p.state.Template.ELF, err)
+	}
+	return image.SizeOf(f), nil
 }

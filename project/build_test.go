@@ -17,15 +17,17 @@ import (
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/filelock"
 	"github.com/boardsmith/boardsmith/mlf/mlftest"
+	"github.com/boardsmith/boardsmith/progress"
 )
 
 // TestSameInputSameBytes builds in two folders, one of a name that shells and make stumble over, nothing cached, with
 // an environment that would change the result if a tool saw it.
 func TestSameInputSameBytes(t *testing.T) {
-	model := tiny(t, nil)
-	var images []*Image
+	model := mlftest.Tiny(t, nil)
+	var images []*image.Image
 	var trees []map[string]string
 	for i, name := range []string{"p", "it's a $folder #1"} {
 		if i == 1 {
@@ -33,7 +35,7 @@ func TestSameInputSameBytes(t *testing.T) {
 				t.Setenv(v, "-nonsense")
 			}
 		}
-		p := generated(t, filepath.Join(t.TempDir(), name), Spec{Model: model, Env: Env{Cache: cache.New(t.TempDir(), cache.Options{})}})
+		p := generated(t, filepath.Join(t.TempDir(), name), Spec{Model: model}, env{Cache: cache.New(t.TempDir(), cache.Options{})})
 		images = append(images, built(t, p))
 		all := contents(t, p.Dir())
 		for name, text := range all {
@@ -58,7 +60,7 @@ func TestSameInputSameBytes(t *testing.T) {
 
 func TestUpToDate(t *testing.T) {
 	t.Parallel()
-	p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Model: tiny(t, nil)})
+	p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Model: mlftest.Tiny(t, nil)})
 	first := built(t, p)
 	if first.UpToDate || first.Size.Text == 0 || first.Size.BSS < 16<<20 {
 		t.Errorf("first: %+v", first)
@@ -85,7 +87,7 @@ func TestUpToDate(t *testing.T) {
 func TestResultsUpToDate(t *testing.T) {
 	t.Parallel()
 	needBoardTools(t, "microbit", nil)
-	p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Board: "microbit", Model: tiny(t, nil)})
+	p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Board: "microbit", Model: mlftest.Tiny(t, nil)})
 	first := built(t, p)
 	for _, path := range []string{first.Path, first.Map, first.Bin, first.Hex} {
 		good, err := os.ReadFile(path)
@@ -118,10 +120,10 @@ func TestResultsUpToDate(t *testing.T) {
 // TestContentDecides changes files without their times telling, and takes them away.
 func TestContentDecides(t *testing.T) {
 	t.Parallel()
-	p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Model: tiny(t, nil)})
+	p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Model: mlftest.Tiny(t, nil)})
 	first := built(t, p)
 	source := filepath.Join(p.Dir(), "model", "codegen", "host", "src", "lib1.c")
-	must(t, os.WriteFile(source, []byte(strings.Replace(tinyOperator, "* 2", "* 3", 1)), 0o644))
+	must(t, os.WriteFile(source, []byte(strings.Replace(mlftest.TinyOperator, "* 2", "* 3", 1)), 0o644))
 	old := time.Now().Add(-time.Hour)
 	must(t, os.Chtimes(source, old, old))
 	second := built(t, p)
@@ -143,7 +145,7 @@ func TestContentDecides(t *testing.T) {
 // TestByHand runs plain make in the folder, as a person would, and then a build on top of it.
 func TestByHand(t *testing.T) {
 	t.Parallel()
-	p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Model: tiny(t, nil)})
+	p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Model: mlftest.Tiny(t, nil)})
 	out, err := exec.Command("make", "-j2", "-C", p.Dir()).CombinedOutput()
 	if err != nil {
 		t.Fatalf("make: %v\n%s", err, out)
@@ -152,7 +154,7 @@ func TestByHand(t *testing.T) {
 	must(t, err)
 	f.Close()
 	i := built(t, p)
-	other := built(t, generated(t, filepath.Join(t.TempDir(), "q"), Spec{Model: tiny(t, nil)}))
+	other := built(t, generated(t, filepath.Join(t.TempDir(), "q"), Spec{Model: mlftest.Tiny(t, nil)}))
 	if i.Digest != other.Digest {
 		t.Error("a build on top of a build by hand differs from one on nothing")
 	}
@@ -161,18 +163,18 @@ func TestByHand(t *testing.T) {
 func TestCachedRuntime(t *testing.T) {
 	t.Parallel()
 	store := t.TempDir()
-	model := tiny(t, nil)
-	env := Env{Cache: cache.New(store, cache.Options{})}
+	model := mlftest.Tiny(t, nil)
+	env := env{Cache: cache.New(store, cache.Options{})}
 	begin := time.Now()
-	cold := built(t, generated(t, filepath.Join(t.TempDir(), "cold"), Spec{Model: model, Env: env}))
+	cold := built(t, generated(t, filepath.Join(t.TempDir(), "cold"), Spec{Model: model}, env))
 	between := time.Now()
-	warm := built(t, generated(t, filepath.Join(t.TempDir(), "warm"), Spec{Model: model, Env: env}))
+	warm := built(t, generated(t, filepath.Join(t.TempDir(), "warm"), Spec{Model: model}, env))
 	t.Logf("from an archive to an image: %v with nothing cached, %v with the runtime", between.Sub(begin), time.Since(between))
 	if cold.Digest != warm.Digest || cold.ID() != warm.ID() {
 		t.Error("the runtime from the cache gives another image")
 	}
 	env.Cache = cache.New(store, cache.Options{Verify: true})
-	verified := built(t, generated(t, filepath.Join(t.TempDir(), "verified"), Spec{Model: model, Env: env}))
+	verified := built(t, generated(t, filepath.Join(t.TempDir(), "verified"), Spec{Model: model}, env))
 	if verified.Digest != cold.Digest {
 		t.Error("built again, the image differs")
 	}
@@ -180,7 +182,7 @@ func TestCachedRuntime(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	must(t, os.WriteFile(file, nil, 0o644))
 	env.Cache = cache.New(file, cache.Options{})
-	if without := built(t, generated(t, filepath.Join(t.TempDir(), "without"), Spec{Model: model, Env: env})); without.Digest != cold.Digest {
+	if without := built(t, generated(t, filepath.Join(t.TempDir(), "without"), Spec{Model: model}, env)); without.Digest != cold.Digest {
 		t.Error("without a cache the image differs")
 	}
 }
@@ -189,7 +191,7 @@ func TestCachedRuntime(t *testing.T) {
 // project nor the cache may believe the result.
 func TestInputChangesDuringTheBuild(t *testing.T) {
 	t.Parallel()
-	model, store := tiny(t, nil), cache.New(t.TempDir(), cache.Options{})
+	model, store := mlftest.Tiny(t, nil), cache.New(t.TempDir(), cache.Options{})
 	want := built(t, generated(t, filepath.Join(t.TempDir(), "clean"), Spec{Model: model}))
 
 	for _, c := range []struct{ name, file string }{{"a file changes", "crt/src/rpc/server.c"}, {"a file appears", "src/new.c"}} {
@@ -202,12 +204,12 @@ func TestInputChangesDuringTheBuild(t *testing.T) {
 				before, _ = os.ReadFile(file) // nil: it is new
 				must(t, os.WriteFile(file, append([]byte("extern const char changed[];\nconst char changed[] = \"changed\";\n"), before...), 0o644))
 			}
-			env := Env{Cache: store, Jobs: 1, Progress: func(e Event) {
+			in := env{Cache: store, Jobs: 1, Progress: func(e progress.Event) {
 				if e.Step == "build" && e.Total > 0 {
 					once.Do(change)
 				}
 			}}
-			p := generated(t, dir, Spec{Model: model, Env: env})
+			p := generated(t, dir, Spec{Model: model}, in)
 			_, err := p.Build(t.Context())
 			if err == nil || !strings.Contains(err.Error(), c.file+" changed while it was built") || failure.Of(err) != failure.Config {
 				t.Errorf("got %v", err)
@@ -220,7 +222,7 @@ func TestInputChangesDuringTheBuild(t *testing.T) {
 			if got := built(t, p); got.Digest != want.Digest || got.UpToDate {
 				t.Errorf("built again: %s, up to date %v, want %s", got.Digest, got.UpToDate, want.Digest)
 			}
-			other := built(t, generated(t, filepath.Join(t.TempDir(), "other"), Spec{Model: model, Env: Env{Cache: store}}))
+			other := built(t, generated(t, filepath.Join(t.TempDir(), "other"), Spec{Model: model}, env{Cache: store}))
 			if other.Digest != want.Digest {
 				t.Error("another project got the changed runtime from the cache")
 			}
@@ -230,8 +232,8 @@ func TestInputChangesDuringTheBuild(t *testing.T) {
 
 func TestCompileError(t *testing.T) {
 	t.Parallel()
-	broken := strings.Replace(tinyOperator, "in[i] * 2;", "in[i] * 2 +;", 1)
-	p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Model: tiny(t, map[string]string{"codegen/host/src/lib1.c": broken})})
+	broken := strings.Replace(mlftest.TinyOperator, "in[i] * 2;", "in[i] * 2 +;", 1)
+	p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Model: mlftest.Tiny(t, map[string]string{"codegen/host/src/lib1.c": broken})})
 	_, err := p.Build(t.Context())
 	var te *ToolError
 	if !errors.As(err, &te) || failure.Of(err) != failure.Compile {
@@ -251,17 +253,17 @@ func TestCompileError(t *testing.T) {
 	}
 	must(t, p.Close())
 	// The next run is not fooled by what the failed one left.
-	p = generated(t, p.Dir(), Spec{Model: tiny(t, nil)})
+	p = generated(t, p.Dir(), Spec{Model: mlftest.Tiny(t, nil)})
 	got := built(t, p)
-	if want := built(t, generated(t, filepath.Join(t.TempDir(), "q"), Spec{Model: tiny(t, nil)})); got.Digest != want.Digest {
+	if want := built(t, generated(t, filepath.Join(t.TempDir(), "q"), Spec{Model: mlftest.Tiny(t, nil)})); got.Digest != want.Digest {
 		t.Error("after a failed build the next one differs")
 	}
 }
 
 func TestLinkError(t *testing.T) {
 	t.Parallel()
-	broken := strings.Replace(tinyOperator, "return 0;", "extern int nowhere_to_be_found(void); return nowhere_to_be_found();", 1)
-	p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Model: tiny(t, map[string]string{"codegen/host/src/lib1.c": broken})})
+	broken := strings.Replace(mlftest.TinyOperator, "return 0;", "extern int nowhere_to_be_found(void); return nowhere_to_be_found();", 1)
+	p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Model: mlftest.Tiny(t, map[string]string{"codegen/host/src/lib1.c": broken})})
 	_, err := p.Build(t.Context())
 	if failure.Of(err) != failure.Link || !strings.Contains(err.Error(), "nowhere_to_be_found") {
 		t.Errorf("got %v (%s)", err, failure.Of(err))
@@ -301,7 +303,7 @@ func TestFirstError(t *testing.T) {
 }
 
 func TestMissingTools(t *testing.T) {
-	p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Model: tiny(t, nil)})
+	p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Model: mlftest.Tiny(t, nil)})
 	bin := t.TempDir()
 	t.Setenv("PATH", bin)
 	_, err := p.Build(t.Context())
@@ -343,8 +345,8 @@ func TestObjectsForOtherCores(t *testing.T) {
 	host, err := boards.Find("host", nil)
 	must(t, err)
 	for machine, class := range map[elf.Machine]elf.Class{elf.EM_ARM: elf.ELFCLASS32, elf.EM_RISCV: elf.ELFCLASS32, elf.EM_S390: elf.ELFCLASS64} {
-		model := tiny(t, map[string]string{"codegen/host/lib/lib0.o": object(machine, class)})
-		_, err := Generate(t.Context(), filepath.Join(t.TempDir(), "p"), Spec{Board: "host", Model: model, Env: testEnv()})
+		model := mlftest.Tiny(t, map[string]string{"codegen/host/lib/lib0.o": object(machine, class)})
+		_, err := generate(t.Context(), filepath.Join(t.TempDir(), "p"), Spec{Board: "host", Model: model}, testEnv())
 		var oe *ObjectError
 		if !errors.As(err, &oe) || oe.Object != "codegen/host/lib/lib0.o" || !strings.Contains(oe.Is, machineName(machine)) ||
 			oe.Wants != host.ELF.String() || failure.Of(err) != failure.Config {
@@ -352,8 +354,8 @@ func TestObjectsForOtherCores(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"digits_i8.graph_llvm_thumbv7m", "digits_i8.graph_llvm_rv32"} {
-		spec := Spec{Board: "host", Model: mlftest.Path(t, name), Env: testEnv()}
-		_, err := Generate(t.Context(), filepath.Join(t.TempDir(), "p"), spec)
+		spec := Spec{Board: "host", Model: mlftest.Path(t, name)}
+		_, err := generate(t.Context(), filepath.Join(t.TempDir(), "p"), spec, testEnv())
 		var oe *ObjectError
 		if !errors.As(err, &oe) {
 			t.Errorf("%s: %v", name, err)
@@ -364,10 +366,10 @@ func TestObjectsForOtherCores(t *testing.T) {
 // TestCancel stops a build in the middle: no process stays, and the next build is as if nothing had been.
 func TestCancel(t *testing.T) {
 	t.Parallel()
-	model := tiny(t, nil)
-	p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Model: model, Env: Env{Cache: cache.New(t.TempDir(), cache.Options{})}})
+	model := mlftest.Tiny(t, nil)
+	p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Model: model}, env{Cache: cache.New(t.TempDir(), cache.Options{})})
 	ctx, cancel := context.WithCancel(t.Context())
-	p.env.Progress = func(e Event) {
+	p.builder.Progress = func(e progress.Event) {
 		if e.Done == 3 {
 			cancel()
 		}
@@ -386,12 +388,12 @@ func TestCancel(t *testing.T) {
 		t.Errorf("processes of the cancelled build are left (%v)", err)
 	}
 	must(t, mark.Close())
-	p.env.Progress = nil
+	p.builder.Progress = nil
 	got := built(t, p)
 	if want := built(t, generated(t, filepath.Join(t.TempDir(), "q"), Spec{Model: model})); got.Digest != want.Digest {
 		t.Error("the build after a cancelled one differs")
 	}
-	if _, err := Generate(ctx, filepath.Join(t.TempDir(), "r"), Spec{Board: "host", Model: model, Env: testEnv()}); failure.Of(err) != failure.Interrupted {
+	if _, err := generate(ctx, filepath.Join(t.TempDir(), "r"), Spec{Board: "host", Model: model}, testEnv()); failure.Of(err) != failure.Interrupted {
 		t.Errorf("generate after a cancel: %v", err)
 	}
 }

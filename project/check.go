@@ -14,8 +14,8 @@ import (
 
 // checkModel reports the first thing about the model that no compiler accepts, no firmware can call, or this board
 // has not.
-func checkModel(b *boards.Board, a *mlf.Archive, m *mlf.Module) error {
-	if err := a.CheckModule(m); err != nil {
+func checkModel(b *boards.Board, a *mlf.Archive, m *mlf.Model) error {
+	if err := a.CheckModel(m); err != nil {
 		return err
 	}
 	for _, f := range m.Objects {

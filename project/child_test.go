@@ -23,20 +23,15 @@ import (
 
 	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/mlf/mlftest"
 )
 
 const childMode = "PROJECT_TEST_CHILD"
 
 // child is the second process: it does what childMode says in the folder of its first argument.
 func child() int {
-	switch os.Getenv(childMode) {
-	case "flash":
-		return flashingChild(os.Args[1])
-	case "attach":
-		return attachingChild()
-	}
 	dir, model, store := os.Args[1], os.Args[2], os.Args[3]
-	env := Env{Cache: cache.New(store, cache.Options{})}
+	env := env{Cache: cache.New(store, cache.Options{})}
 	if limit, err := strconv.ParseUint(os.Getenv("PROJECT_TEST_FILE_LIMIT"), 10, 64); err == nil {
 		signal.Ignore(syscall.SIGXFSZ)
 		if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: limit, Max: limit}); err != nil {
@@ -44,7 +39,7 @@ func child() int {
 			return 3
 		}
 	}
-	p, err := Generate(context.Background(), dir, Spec{Board: "host", Model: model, Env: env})
+	p, err := generate(context.Background(), dir, Spec{Board: "host", Model: model}, env)
 	if err != nil {
 		fmt.Printf("%s\n%v\n%s\n", failure.Of(err), err, failure.Next(err))
 		return 1
@@ -73,7 +68,7 @@ func childCommand(t *testing.T, mode string, args ...string) *exec.Cmd {
 
 func TestTwoProcessesInOneFolder(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "p")
-	model := tiny(t, nil)
+	model := mlftest.Tiny(t, nil)
 	cmd := childCommand(t, "hold", dir, model, sharedCache)
 	in, err := cmd.StdinPipe()
 	must(t, err)
@@ -86,21 +81,21 @@ func TestTwoProcessesInOneFolder(t *testing.T) {
 
 	var locked *LockedError
 	who := fmt.Sprintf("process %d", cmd.Process.Pid)
-	if _, err := Load(dir, testEnv()); !errors.As(err, &locked) || !strings.Contains(err.Error(), who) {
+	if _, err := load(dir, testEnv()); !errors.As(err, &locked) || !strings.Contains(err.Error(), who) {
 		t.Errorf("load while %s holds it: %v", who, err)
 	}
-	if _, err := Generate(t.Context(), dir, Spec{Board: "host", Model: model, Env: testEnv()}); !errors.As(err, &locked) {
+	if _, err := generate(t.Context(), dir, Spec{Board: "host", Model: model}, testEnv()); !errors.As(err, &locked) {
 		t.Errorf("generate while %s holds it: %v", who, err)
 	}
-	if err := Clean(t.Context(), dir, true, testEnv()); !errors.As(err, &locked) {
+	if err := clean(t.Context(), dir, true, testEnv()); !errors.As(err, &locked) {
 		t.Errorf("clean while %s holds it: %v", who, err)
 	}
 	must(t, in.Close())
 	must(t, cmd.Wait())
-	p, err := Load(dir, testEnv())
+	p, err := load(dir, testEnv())
 	must(t, err)
 	defer p.Close()
-	if _, err := Load(dir, testEnv()); !errors.As(err, &locked) {
+	if _, err := load(dir, testEnv()); !errors.As(err, &locked) {
 		t.Errorf("load while this process holds it: %v", err)
 	}
 }
@@ -113,7 +108,7 @@ func TestKilled(t *testing.T) {
 	}
 	t.Logf("seed %d (PROJECT_TEST_SEED)", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
-	first, second := tiny(t, nil), tiny(t, map[string]string{"codegen/host/src/lib1.c": tinyOperator + "// second\n"})
+	first, second := mlftest.Tiny(t, nil), mlftest.Tiny(t, map[string]string{"codegen/host/src/lib1.c": mlftest.TinyOperator + "// second\n"})
 	want := built(t, generated(t, filepath.Join(t.TempDir(), "whole"), Spec{Model: second}))
 
 	for round := range 6 {
@@ -150,7 +145,7 @@ func TestKilled(t *testing.T) {
 // TestFullDisk gives a process a limit on the size of files, which fails writes as a full disk does.
 func TestFullDisk(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "new", "p")
-	cmd := childCommand(t, "build", dir, tiny(t, nil), t.TempDir())
+	cmd := childCommand(t, "build", dir, mlftest.Tiny(t, nil), t.TempDir())
 	cmd.Env = append(cmd.Env, "PROJECT_TEST_FILE_LIMIT=4000")
 	out, err := cmd.CombinedOutput()
 	if err == nil || !bytes.Contains(out, []byte("make room on the disk")) || !bytes.Contains(out, []byte(dir)) {
@@ -161,10 +156,10 @@ func TestFullDisk(t *testing.T) {
 	}
 
 	dir = filepath.Join(t.TempDir(), "p")
-	p := generated(t, dir, Spec{Model: tiny(t, nil)})
+	p := generated(t, dir, Spec{Model: mlftest.Tiny(t, nil)})
 	must(t, p.Close())
 	before := contents(t, dir)
-	other := tiny(t, map[string]string{"src/large.txt": strings.Repeat("x", 100_000)})
+	other := mlftest.Tiny(t, map[string]string{"src/large.txt": strings.Repeat("x", 100_000)})
 	cmd = childCommand(t, "build", dir, other, t.TempDir())
 	cmd.Env = append(cmd.Env, "PROJECT_TEST_FILE_LIMIT=60000")
 	if out, err := cmd.CombinedOutput(); err == nil || !bytes.Contains(out, []byte("make room on the disk")) {
@@ -180,7 +175,7 @@ func TestNoPlaceForTheFolder(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	must(t, os.WriteFile(file, nil, 0o644))
 	for _, dir := range []string{file, filepath.Join(file, "p")} {
-		_, err := Generate(t.Context(), dir, Spec{Board: "host", Model: tiny(t, nil), Env: testEnv()})
+		_, err := generate(t.Context(), dir, Spec{Board: "host", Model: mlftest.Tiny(t, nil)}, testEnv())
 		if failure.Of(err) != failure.Config || failure.Next(err) == "" || !strings.Contains(err.Error(), file) {
 			t.Errorf("generate in %s: %v (%s)", dir, err, failure.Next(err))
 		}

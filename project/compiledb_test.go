@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/mlf/mlftest"
 )
 
 // plainFlag are flags of the Makefile that change nothing of what the code means.
@@ -22,7 +23,7 @@ func TestCompileCommands(t *testing.T) {
 		t.Skip("no make")
 	}
 	dir := filepath.Join(t.TempDir(), "p")
-	generated(t, dir, Spec{Model: tiny(t, nil), Options: boards.Options{RuntimeOpt: "O1", OperatorOpt: "O3"}})
+	generated(t, dir, Spec{Model: mlftest.Tiny(t, nil), Options: boards.Options{RuntimeOpt: "O1", OperatorOpt: "O3"}})
 	var entries []compileCommand
 	must(t, json.Unmarshal([]byte(contents(t, dir)[compileDatabase]), &entries))
 	said := map[string][]string{}

@@ -4,13 +4,14 @@ import (
 	"testing"
 
 	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/device"
 )
 
 // NewEnough says whether the board's emulator, where it is installed, has its machine already. Tests of all emulated boards
 // leave out one of which it does not, with the reason in their log.
 func NewEnough(t *testing.T, b *boards.Board) bool {
 	t.Helper()
-	_, emulator, err := MissingTools(t.Context(), b)
+	_, emulator, err := device.MissingTools(t.Context(), b)
 	must(t, err)
 	if len(emulator) > 0 && emulator[0].Needs != "" {
 		t.Logf("without board %s: %v: %s", b.Name, emulator[0], emulator[0].NextStep())

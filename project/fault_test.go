@@ -2,9 +2,7 @@ package project
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -14,11 +12,15 @@ import (
 	"time"
 
 	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/boards/boardstest"
 	"github.com/boardsmith/boardsmith/cache"
+	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/drawn"
+	"github.com/boardsmith/boardsmith/mlf/mlftest"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/rpc"
+	"github.com/boardsmith/boardsmith/rpc/rpctest"
 )
 
 // A faultBoard is one to try faults on.
@@ -70,28 +72,7 @@ func faultyBoard(t *testing.T, name string) (string, string) {
 	for _, c := range faultCases {
 		functions["fault."+c.kind] = "fault_" + c.kind
 	}
-	return boardWith(t, name, "faults.c", string(source), functions)
-}
-
-// boardWith writes a board file that gives a shipped board another C file, and functions of it by the names for the
-// host. It returns the new board's name and the folder to look for it in.
-func boardWith(t *testing.T, name, file, source string, functions map[string]string) (string, string) {
-	t.Helper()
-	text, err := os.ReadFile(filepath.Join("..", "boards", name+".json"))
-	must(t, err)
-	board := map[string]any{}
-	must(t, json.Unmarshal(text, &board))
-	sources, _ := board["sources"].([]any)
-	board["sources"] = append(sources, file)
-	list, _ := board["functions"].([]any)
-	for _, f := range slices.Sorted(maps.Keys(functions)) {
-		list = append(list, map[string]any{"name": f, "symbol": functions[f]})
-	}
-	board["functions"] = list
-	text, err = json.Marshal(board)
-	must(t, err)
-	own := name + "_own"
-	return own, shelfWith(t, map[string]string{own + ".json": string(text), file: source})
+	return boardstest.With(t, name, "faults.c", string(source), functions)
 }
 
 // needBoardTools skips where the board's compiler or emulator is not installed or too old.
@@ -99,7 +80,7 @@ func needBoardTools(t *testing.T, name string, path []string) {
 	t.Helper()
 	b, err := boards.Find(name, path)
 	must(t, err)
-	compiler, emulator, err := MissingTools(t.Context(), b)
+	compiler, emulator, err := device.MissingTools(t.Context(), b)
 	must(t, err)
 	for _, e := range slices.Concat(compiler, emulator) {
 		t.Skipf("board %s: %v", name, e)
@@ -130,20 +111,20 @@ func TestFaults(t *testing.T) {
 			e := testEnv()
 			e.Path = []string{path}
 			needBoardTools(t, name, e.Path)
-			p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Board: name, Model: tiny(t, nil), Env: e})
-			s, err := p.Run(t.Context(), "")
+			p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Board: name, Model: mlftest.Tiny(t, nil)}, e)
+			s, err := p.Run(t.Context(), testEnv().desk(), "")
 			if err != nil {
 				t.Fatalf("%v\n%s", err, failure.Next(err))
 			}
 			defer s.Close(context.Background())
-			callTwice(t, s)
+			rpctest.CallTwice(t, s)
 			for _, c := range faultCases {
 				t.Run(c.kind, func(t *testing.T) {
 					if why := board.not[c.kind]; why != "" {
 						t.Skip(why)
 					}
 					c.check(t, s, board.nowhere)
-					callTwice(t, s)
+					rpctest.CallTwice(t, s)
 				})
 			}
 		})
@@ -225,10 +206,10 @@ int stuck(TVMValue* args, int* type_codes, int num_args, TVMValue* out_value, in
 	must(t, err)
 	board := strings.Replace(string(text), "{", `{"watchdog_ms": 300, "sources": ["stuck.c"], "functions": [{"name": "test.stuck", "symbol": "stuck"}],`, 1)
 	e := testEnv()
-	e.Path = []string{shelfWith(t, map[string]string{"stuck.json": board, "stuck.c": stuck})}
+	e.Path = []string{boardstest.Shelf(t, map[string]string{"stuck.json": board, "stuck.c": stuck})}
 	needBoardTools(t, "stuck", e.Path)
 	dir := filepath.Join(t.TempDir(), "p")
-	p := generated(t, dir, Spec{Board: "stuck", Model: tiny(t, nil), Env: e})
+	p := generated(t, dir, Spec{Board: "stuck", Model: mlftest.Tiny(t, nil)}, e)
 	source := filepath.Join(dir, "src", "main.c")
 	text, err = os.ReadFile(source)
 	must(t, err)
@@ -237,7 +218,7 @@ int stuck(TVMValue* args, int* type_codes, int num_args, TVMValue* out_value, in
 		t.Fatal("main.c has no call of fault_tell")
 	}
 	must(t, os.WriteFile(source, []byte(loop), 0o644))
-	s, err := p.Run(t.Context(), "")
+	s, err := p.Run(t.Context(), testEnv().desk(), "")
 	must(t, err)
 	defer s.Close(context.Background())
 	f, err := s.Function(t.Context(), "test.stuck")
@@ -265,10 +246,10 @@ func TestLongWatchdog(t *testing.T) {
 			text, err := os.ReadFile(filepath.Join("..", "boards", board+".json"))
 			must(t, err)
 			e := testEnv()
-			e.Path = []string{shelfWith(t, map[string]string{"long.json": strings.Replace(string(text), "{", `{"watchdog_ms": 171800,`, 1)})}
+			e.Path = []string{boardstest.Shelf(t, map[string]string{"long.json": strings.Replace(string(text), "{", `{"watchdog_ms": 171800,`, 1)})}
 			needBoardTools(t, "long", e.Path)
-			p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Board: "long", Model: tiny(t, nil), Env: e})
-			s, err := p.Run(t.Context(), "")
+			p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Board: "long", Model: mlftest.Tiny(t, nil)}, e)
+			s, err := p.Run(t.Context(), testEnv().desk(), "")
 			must(t, err)
 			must(t, s.Close(context.Background()))
 		})
@@ -278,14 +259,14 @@ func TestLongWatchdog(t *testing.T) {
 // TestOperatorFault has an operator of the model read beyond all memory.
 func TestOperatorFault(t *testing.T) {
 	t.Parallel()
-	broken := strings.Replace(tinyOperator, "return 0;", "return *(volatile int*)0x18000000U;", 1)
-	if broken == tinyOperator {
+	broken := strings.Replace(mlftest.TinyOperator, "return 0;", "return *(volatile int*)0x18000000U;", 1)
+	if broken == mlftest.TinyOperator {
 		t.Fatal("the operator has no return")
 	}
 	env := testEnv()
 	env.Cache = cache.New(t.TempDir(), cache.Options{})
-	p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Model: tiny(t, map[string]string{"codegen/host/src/lib1.c": broken}), Env: env})
-	s, err := p.Run(t.Context(), "")
+	p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Model: mlftest.Tiny(t, map[string]string{"codegen/host/src/lib1.c": broken})}, env)
+	s, err := p.Run(t.Context(), testEnv().desk(), "")
 	must(t, err)
 	defer s.Close(context.Background())
 	lib, err := s.SystemLib(t.Context())
@@ -302,45 +283,18 @@ func TestOperatorFault(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	i := built(t, p)
-	if e, err := Explain(i, fault.Record); err != nil || e.Operator != "twice" {
+	if e, err := new(device.Desk).Explain(i, fault.Record); err != nil || e.Operator != "twice" {
 		t.Errorf("explained again: %+v, %v", e, err)
 	}
 	next := *i
 	next.BuildID[0] ^= 1 // the board has been flashed since, and what runs now delivers the record
-	if e, err := env.explain(&next, fault.Record, ""); err != nil || e.Operator != "twice" || e.Build != i.ID()[:16] {
+	if e, err := env.desk().Explain(&next, fault.Record); err != nil || e.Operator != "twice" || e.Build != i.ID()[:16] {
 		t.Errorf("by the next build: %+v, %v", e, err)
 	}
 	later := *i
 	later.Digest = strings.Repeat("0", len(i.Digest))
-	if _, err := Explain(&later, fault.Record); failure.Of(err) != failure.Config {
+	if _, err := new(device.Desk).Explain(&later, fault.Record); failure.Of(err) != failure.Config {
 		t.Errorf("of a file that is another build's: %v", err)
-	}
-}
-
-// TestOperatorOf takes the outermost of the model's functions for the operator only where it is seen who called it.
-func TestOperatorOf(t *testing.T) {
-	frame := func(name, file string) rpc.Frame { return rpc.Frame{Function: name, File: file} }
-	deep, op := frame("deep", "model/src/lib1.c"), frame("fused_add", "model/src/lib1.c")
-	runs, runtime, library := frame("add___tvm_main__", "model/src/lib2.c"), frame("TVMFuncCall", "crt/src/runtime/packed_func.c"), frame("qsort", "")
-	guessed := runtime
-	guessed.Guessed = true
-	for _, c := range []struct {
-		name   string
-		frames []rpc.Frame
-		want   string
-	}{
-		{"whole", []rpc.Frame{deep, deep, op, runtime}, "fused_add"},
-		{"by the model's run", []rpc.Frame{deep, op, runs, library}, "fused_add"},
-		{"called back by a library", []rpc.Frame{deep, library, op, runtime}, "fused_add"},
-		{"broken off", []rpc.Frame{deep, deep, deep}, ""},
-		{"broken off in a library", []rpc.Frame{deep, library}, ""},
-		{"guessed on", []rpc.Frame{deep, guessed}, ""},
-		{"none", []rpc.Frame{library, runtime}, ""},
-		{"the model's run itself", []rpc.Frame{runs, runtime}, ""},
-	} {
-		if got := operatorOf(c.frames); got != c.want {
-			t.Errorf("%s: %q, want %q", c.name, got, c.want)
-		}
 	}
 }
 
@@ -356,12 +310,12 @@ __attribute__((noinline)) static int boom(int n) { int (*volatile jump)(int) = (
 	for _, board := range drawn.Of(t, "helpers", []string{"host", "qemu_riscv32", "mps2_an385"}, 2) {
 		for _, call := range []string{"deep(num_args)", "boom(num_args)"} {
 			t.Run(board+" "+call, func(t *testing.T) {
-				broken := strings.Replace(tinyOperator, "return 0;", "return "+call+" + 1;", 1)
+				broken := strings.Replace(mlftest.TinyOperator, "return 0;", "return "+call+" + 1;", 1)
 				broken = strings.Replace(broken, "TVM_DLL", helpers+"TVM_DLL", 1)
-				p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Board: board, Model: tiny(t, map[string]string{"codegen/host/src/lib1.c": broken})})
+				p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Board: board, Model: mlftest.Tiny(t, map[string]string{"codegen/host/src/lib1.c": broken})})
 				needTools(t, p, "make", p.Board().Toolchain.CC)
 				needBoardTools(t, board, nil)
-				s, err := p.Run(t.Context(), "")
+				s, err := p.Run(t.Context(), testEnv().desk(), "")
 				must(t, err)
 				defer s.Close(context.Background())
 				lib, err := s.SystemLib(t.Context())
@@ -378,7 +332,7 @@ __attribute__((noinline)) static int boom(int n) { int (*volatile jump)(int) = (
 					t.Fatalf("got %v", err)
 				}
 				t.Log(err)
-				later, err := Explain(built(t, p), fault.Record)
+				later, err := new(device.Desk).Explain(built(t, p), fault.Record)
 				must(t, err)
 				if later.Operator != "" && later.Operator != "twice" {
 					t.Errorf("by the record alone it is %q", later.Operator)
@@ -388,28 +342,9 @@ __attribute__((noinline)) static int boom(int n) { int (*volatile jump)(int) = (
 	}
 }
 
-// TestPlatformDiffers: a board file that claims what the device denies does not get a session.
-func TestPlatformDiffers(t *testing.T) {
-	t.Parallel()
-	b := &boards.Board{Name: "b", Platform: boards.Platform{
-		CoreHz: new(216000000), ICache: new(true), DCache: new(true), WaitStates: new(7), CPUID: new(boards.Number(0x411fc271)), FPU: new(true),
-	}}
-	p := rpc.Platform{CoreHz: new(uint32(16000000)), ICache: new(true), DCache: new(false), WaitStates: new(uint8(7)), CPUID: new(uint32(0x411fc271))}
-	err := comparePlatform(b, p)
-	const want = "board b: core_hz is 216000000 in the board file, but 16000000 on the device; " +
-		"dcache is on in the board file, but off on the device; fpu is on in the board file, but unknown on the device"
-	if err == nil || err.Error() != want || failure.Of(err) != failure.Config {
-		t.Errorf("got  %v\nwant %s", err, want)
-	}
-	p.CoreHz, p.DCache, p.FPU = new(uint32(216000000)), new(true), new(true)
-	if err := comparePlatform(b, p); err != nil {
-		t.Error(err)
-	}
-}
-
 // TestClockDiffers builds firmware whose timer says that it is a tenth slower than it is.
 func TestClockDiffers(t *testing.T) {
-	p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Model: tiny(t, nil)})
+	p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Model: mlftest.Tiny(t, nil)})
 	port := filepath.Join(p.Dir(), "src", "process.c")
 	text, err := os.ReadFile(port)
 	must(t, err)
@@ -418,54 +353,12 @@ func TestClockDiffers(t *testing.T) {
 		t.Fatal("the port says its ticks per second in another way")
 	}
 	must(t, os.WriteFile(port, []byte(wrong), 0o644))
-	_, err = p.Run(t.Context(), "")
-	var clock *ClockError
+	_, err = p.Run(t.Context(), testEnv().desk(), "")
+	var clock *device.ClockError
 	if !errors.As(err, &clock) || clock.Says != 900000000 || clock.Measured < 0.99e9 || clock.Measured > 1.01e9 {
 		t.Errorf("got %v", err)
 	}
 	if failure.Of(err) != failure.Config {
 		t.Errorf("class %s", failure.Of(err))
-	}
-}
-
-// A fakeClock is a device with a link of some delay.
-type fakeClock struct {
-	hz    uint32
-	rate  float64
-	delay time.Duration
-	began time.Time
-}
-
-func (f *fakeClock) ask(context.Context) (rpc.Platform, error) {
-	time.Sleep(f.delay)
-	ticks := uint64(time.Since(f.began).Seconds() * f.rate)
-	return rpc.Platform{TicksHz: &f.hz, Ticks: &ticks}, nil
-}
-
-func TestMeasureClock(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		rate  float64
-		delay time.Duration
-		right bool
-	}{
-		{1e6, 0, true}, {1.03e6, 0, false}, {0.97e6, 0, false}, {1e6, 2 * time.Millisecond, true}, {1.05e6, 2 * time.Millisecond, false},
-	} {
-		f := &fakeClock{1e6, c.rate, c.delay, time.Now()}
-		says, got, err := measureClock(t.Context(), f.ask)
-		off := got/float64(says) - 1
-		if err != nil || says != 1e6 || (off > -clockTolerance && off < clockTolerance) != c.right {
-			t.Errorf("rate %v, delay %v: measured %v, %v", c.rate, c.delay, got, err)
-		}
-	}
-	mute := func(context.Context) (rpc.Platform, error) { return rpc.Platform{}, nil }
-	if says, _, err := measureClock(t.Context(), mute); says != 0 || err != nil {
-		t.Errorf("of a device without ticks: %v, %v", says, err)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
-	defer cancel()
-	slow := &fakeClock{1e6, 1e6, time.Millisecond, time.Now()}
-	if _, _, err := measureClock(ctx, slow.ask); failure.Of(err) != failure.Timeout {
-		t.Errorf("beyond the deadline: %v", err)
 	}
 }

@@ -15,54 +15,9 @@ import (
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/fit"
 	"github.com/boardsmith/boardsmith/mlf"
 )
-
-// A FitError is a firmware or a model that does not fit.
-type FitError struct {
-	Board  string
-	What   string // what is too small: "memory", "arena", "packet buffer", "stack" or "interrupt handlers' stack"
-	Region string // the memory region; "" of the packet buffer, and on a board without a memory map
-	Over   int64  // bytes too many
-	Need   int64  // bytes; 0 if only Over is known
-	Have   int64  // bytes; 0 if only Over is known
-	Why    string // what needs them; may be ""
-	Option string // what to change and to what, as in "arena_kib=40"; "" where no option helps
-	Err    error  // the linker's; may be nil
-}
-
-func (e *FitError) Error() string {
-	var w strings.Builder
-	if e.What == "memory" {
-		fmt.Fprintf(&w, "region %s of board %s is %d bytes too small", e.Region, e.Board, e.Over)
-	} else {
-		fmt.Fprintf(&w, "the %s of board %s is %d bytes too small", e.What, e.Board, e.Over)
-	}
-	if e.Need > 0 {
-		fmt.Fprintf(&w, ": %d bytes are needed, there are %d", e.Need, e.Have)
-	}
-	if e.Why != "" {
-		fmt.Fprintf(&w, " (%s)", e.Why)
-	}
-	return w.String()
-}
-
-// Unwrap returns the linker's error.
-func (e *FitError) Unwrap() error { return e.Err }
-
-// FailureClass says that something is too small.
-func (e *FitError) FailureClass() failure.Class { return failure.DoesNotFit }
-
-// NextStep names the option to change.
-func (e *FitError) NextStep() string {
-	switch {
-	case e.What == handlersStack:
-		return fmt.Sprintf("set BARE_HANDLER_STACK_BYTES to at least %d in the defines of the board file", e.Need)
-	case e.Option == "":
-		return "choose a smaller model, or a board with more memory"
-	}
-	return "generate again with OPTIONS=" + e.Option
-}
 
 // configured reads a number of the project's crt_config.h, which a person may have changed; else it is the option's.
 func (p *Project) configured(macro string, option func(boards.Options) int) int64 {
@@ -90,11 +45,11 @@ func (p *Project) packetBytes() int64 {
 
 // checkModelFits reports, before anything is compiled, a model that cannot run with the packet buffer or the arena
 // there is. A template that leaves one of them to others is not held to it.
-func (p *Project) checkModelFits(a *mlf.Archive, m *mlf.Module) error {
+func (p *Project) checkModelFits(a *mlf.Archive, m *mlf.Model) error {
 	if !p.takesArena() {
 		return nil
 	}
-	need, err := NeedOf(p.Board(), a, m, int(p.packetBytes()))
+	need, err := fit.NeedOf(p.Board(), a, m, int(p.packetBytes()))
 	if err != nil {
 		return err
 	}
@@ -106,12 +61,12 @@ func (p *Project) checkModelFits(a *mlf.Archive, m *mlf.Module) error {
 
 // takesArena says whether the firmware's memory is the arena that the board's options size.
 func (p *Project) takesArena() bool {
-	return slices.Contains(p.state.Template.Options, "arena_kib") && sizesOf[p.Board().ELF.Class] != (runtimeSizes{})
+	return slices.Contains(p.state.Template.Options, "arena_kib") && fit.Knows(p.Board())
 }
 
 // checkStack refuses firmware that can need more stack than it has, by its machine code. A template without the option
 // for it is not held to it.
-func (p *Project) checkStack(m *mlf.Module) error {
+func (p *Project) checkStack(m *mlf.Model) error {
 	if !slices.Contains(p.state.Template.Options, "stack_bytes") {
 		return nil
 	}
@@ -119,13 +74,13 @@ func (p *Project) checkStack(m *mlf.Module) error {
 	if err != nil {
 		return err
 	}
-	defer l.image.Close()
-	u, err := stackUse(l, m)
+	defer l.Close()
+	u, err := l.Stack(m)
 	if u == nil || err != nil {
 		return err
 	}
 	for _, why := range u.Unsure {
-		p.env.log().Debug("the stack may become deeper than computed", "because", why)
+		p.builder.log().Debug("the stack may become deeper than computed", "because", why)
 	}
 	e := &FitError{Board: p.Board().Name, What: "stack", Region: p.Board().Place.StackRegion()}
 	switch {
@@ -137,7 +92,7 @@ func (p *Project) checkStack(m *mlf.Module) error {
 			e.Option = fmt.Sprintf("stack_bytes=%d", wanted)
 		}
 	case u.Handlers > u.Room:
-		e.What, e.Need, e.Have, e.Why = handlersStack, u.Handlers, u.Room, "an interrupt's deepest calls: "+strings.Join(u.HandlerPath, ", ")
+		e.What, e.Need, e.Have, e.Why = fit.HandlersStack, u.Handlers, u.Room, "an interrupt's deepest calls: "+strings.Join(u.HandlerPath, ", ")
 	default:
 		return nil
 	}
@@ -145,10 +100,8 @@ func (p *Project) checkStack(m *mlf.Module) error {
 	return e
 }
 
-const handlersStack = "interrupt handlers' stack"
-
 // checkPacket refuses a model one of whose calls is too long. Copies of tensors stream, however long they are.
-func (p *Project) checkPacket(need ArenaNeed) error {
+func (p *Project) checkPacket(need fit.ArenaNeed) error {
 	have := p.packetBytes()
 	if need.Packet <= have {
 		return nil
@@ -160,9 +113,9 @@ func (p *Project) checkPacket(need ArenaNeed) error {
 	}
 }
 
-func (p *Project) checkArena(need ArenaNeed) error {
+func (p *Project) checkArena(need fit.ArenaNeed) error {
 	have := p.arenaBytes()
-	if need.holds(have) {
+	if need.Holds(have) {
 		return nil
 	}
 	e := &FitError{
@@ -194,7 +147,7 @@ var (
 )
 
 // linkFits makes a *FitError of the linker's complaint that a region is too small; other errors it returns as they are.
-func (p *Project) linkFits(err error, a *mlf.Archive, m *mlf.Module) error {
+func (p *Project) linkFits(err error, a *mlf.Archive, m *mlf.Model) error {
 	var tool *ToolError
 	if !errors.As(err, &tool) || tool.Class != failure.DoesNotFit {
 		return err
@@ -221,11 +174,11 @@ func (p *Project) linkFits(err error, a *mlf.Archive, m *mlf.Module) error {
 }
 
 // makesRoom is an option that frees as many bytes of a region, "" if there is none.
-func (p *Project) makesRoom(region string, over int64, a *mlf.Archive, m *mlf.Module) string {
+func (p *Project) makesRoom(region string, over int64, a *mlf.Archive, m *mlf.Model) string {
 	b := p.Board()
 	if region == b.Place.ArenaRegion() {
 		smaller := (p.arenaBytes() - over) / 1024
-		if need, err := NeedOf(b, a, m, int(p.packetBytes())); err == nil && smaller >= 1 && need.holds(smaller*1024) {
+		if need, err := fit.NeedOf(b, a, m, int(p.packetBytes())); err == nil && smaller >= 1 && need.Holds(smaller*1024) {
 			return fmt.Sprintf("arena_kib=%d", smaller)
 		}
 	}
@@ -235,3 +188,6 @@ func (p *Project) makesRoom(region string, over int64, a *mlf.Archive, m *mlf.Mo
 	}
 	return ""
 }
+
+// A FitError is a firmware or a model that does not fit.
+type FitError = fit.Error

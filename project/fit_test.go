@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -18,59 +19,18 @@ import (
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/executor"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/drawn"
+	"github.com/boardsmith/boardsmith/internal/fit"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/mlf/mlftest"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/rpc"
 )
 
-// TestRuntimeSizes holds the table of the runtime's structs against the compilers.
-func TestRuntimeSizes(t *testing.T) {
-	t.Parallel()
-	const source = `#include "crt_config.h"
-#include "rpc/server.h"
-#include "runtime/arrays.h"
-#include "runtime/memory.h"
-#include "runtime/page_allocator.c"
-#include <tvm/runtime/crt/aot_executor.h>
-_Static_assert(offsetof(rpc_server_t, buffer) == %d, "Server");
-_Static_assert(sizeof(block_t) == %d, "Block");
-_Static_assert(_Alignof(block_t) == %d, "BlockAt");
-_Static_assert(sizeof(TVMNDArray) == %d, "Array");
-_Static_assert(sizeof(DLTensor) == %d, "Tensor");
-_Static_assert(sizeof(TVMAotExecutor) == %d, "Executor");
-_Static_assert(sizeof(TVMByteArray) == %d, "ByteArray");
-_Static_assert(sizeof(manager_t) + _Alignof(manager_t) == %d, "Manager");
-_Static_assert(sizeof(((rpc_server_t*)0)->buffer) == (TVM_CRT_MAX_PACKET_SIZE_BYTES + 5U + 7U) / 8U * 8U, "buffer");
-_Static_assert(sizeof(rpc_server_t) == offsetof(rpc_server_t, unused) + %d, "unused");
-`
-	for _, c := range []struct {
-		class int
-		cc    []string
-	}{
-		{32, []string{"arm-none-eabi-gcc", "-mcpu=cortex-m0", "-mthumb"}},
-		{32, []string{"riscv64-unknown-elf-gcc", "-march=rv32imac", "-mabi=ilp32", "--specs=picolibc.specs"}},
-		{64, []string{"riscv64-unknown-elf-gcc", "-march=rv64imac", "-mabi=lp64", "-mcmodel=medany", "--specs=picolibc.specs"}},
-		{strconv.IntSize, []string{"cc"}},
-	} {
-		t.Run(fmt.Sprint(c.cc[0], c.class), func(t *testing.T) {
-			if _, err := exec.LookPath(c.cc[0]); err != nil {
-				t.Skipf("no %s", c.cc[0])
-			}
-			s := sizesOf[c.class]
-			cmd := exec.Command(c.cc[0], append(c.cc[1:], "-std=c11", "-fsyntax-only", "-I../crt/include", "-I../crt/src", "-I../templates/baremetal/crt_config", "-xc", "-")...)
-			cmd.Stdin = strings.NewReader(fmt.Sprintf(source, s.Server, s.Block, s.BlockAt, s.Array, s.Tensor, s.Executor, s.ByteArray, s.Manager, unusedValues))
-			if out, err := cmd.CombinedOutput(); err != nil {
-				t.Errorf("%v\n%s", err, out)
-			}
-		})
-	}
-}
-
 // remade is the project's firmware with another number in its configuration, of which only the given source takes note;
 // an arena's or a stack's. It goes around Build, which refuses what does not fit.
-func remade(t *testing.T, p *Project, image *Image, macro string, n int64, source string) *Image {
+func remade(t *testing.T, p *Project, image *image.Image, macro string, n int64, source string) *image.Image {
 	t.Helper()
 	for _, name := range []string{"crt_config.h", "memory.h"} {
 		config := filepath.Join(p.dir, "crt_config", name)
@@ -99,11 +59,11 @@ func remade(t *testing.T, p *Project, image *Image, macro string, n int64, sourc
 }
 
 // runOnce runs and times the project's model on a device of its board.
-func runOnce(t *testing.T, p *Project, image *Image) error {
+func runOnce(t *testing.T, p *Project, image *image.Image) error {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	d, err := Attach(ctx, p.Board(), "", p.env)
+	d, err := attach(ctx, p.Board(), "", testEnv())
 	must(t, err)
 	defer d.Close()
 	if _, err := d.Flash(ctx, image); err != nil {
@@ -173,7 +133,7 @@ func testArenaNeed(t *testing.T, p *Project) {
 	image := built(t, p)
 	a, m, err := p.Model()
 	must(t, err)
-	need, err := NeedOf(p.Board(), a, m, int(p.packetBytes()))
+	need, err := fit.NeedOf(p.Board(), a, m, int(p.packetBytes()))
 	must(t, err)
 	if err := runOnce(t, p, remade(t, p, image, arena, need.Bytes, "src/platform.c")); err != nil {
 		t.Errorf("with %d bytes: %v", need.Bytes, err)
@@ -220,7 +180,6 @@ func TestDoesNotFit(t *testing.T) {
 			spec.Options.ArenaKiB = cmp.Or(helped.ArenaKiB, spec.Options.ArenaKiB)
 			spec.Options.PacketBytes = cmp.Or(helped.PacketBytes, spec.Options.PacketBytes)
 			spec.Options.StackBytes = cmp.Or(helped.StackBytes, spec.Options.StackBytes)
-			spec.Env.Cache = testEnv().Cache
 			must(t, p.Generate(t.Context(), spec))
 			built(t, p)
 		})
@@ -271,7 +230,7 @@ func TestLinkFits(t *testing.T) {
 		{"ld: not enough room for program headers\n", ""},
 	} {
 		tool := &ToolError{Tool: "make", Class: classify(c.said), Tail: []byte(c.said), Err: errors.New("exit status 2")}
-		err := p.linkFits(tool, nil, &mlf.Module{})
+		err := p.linkFits(tool, nil, &mlf.Model{})
 		var e *FitError
 		if got := ""; c.want == "" && errors.As(err, &e) {
 			t.Errorf("%q: %v, want the tool's own error", c.said, got)
@@ -298,20 +257,20 @@ func TestStackNeed(t *testing.T) {
 		t.Run(c.board, func(t *testing.T) {
 			p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Board: c.board, Model: mlftest.Path(t, c.model)})
 			needTools(t, p, "make", p.Board().Toolchain.CC, p.Board().Link.Program)
-			image := built(t, p)
-			u, err := p.Usage(image)
+			made := built(t, p)
+			u, err := p.Usage(made)
 			must(t, err)
 			if len(u.Stack.Unsure) > 0 {
 				t.Errorf("unsure: %q", u.Stack.Unsure)
 			}
-			if err := runOnce(t, p, remade(t, p, image, "BOARDSMITH_STACK_BYTES", u.Stack.Need, "link.ld.S")); err != nil {
+			if err := runOnce(t, p, remade(t, p, made, "BOARDSMITH_STACK_BYTES", u.Stack.Need, "link.ld.S")); err != nil {
 				t.Errorf("with %d bytes: %v", u.Stack.Need, err)
 			}
 			if !c.guarded {
 				return
 			}
 			less := u.Stack.Need * 2 / 3
-			err = runOnce(t, p, remade(t, p, image, "BOARDSMITH_STACK_BYTES", less, "link.ld.S"))
+			err = runOnce(t, p, remade(t, p, made, "BOARDSMITH_STACK_BYTES", less, "link.ld.S"))
 			if failure.Of(err) != failure.Fault {
 				t.Errorf("with %d bytes: %v", less, err)
 			}
@@ -326,22 +285,22 @@ func TestUsage(t *testing.T) {
 		t.Run(board, func(t *testing.T) {
 			p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Board: board, Model: mlftest.Path(t, "digits_i8.aot_packed")})
 			needTools(t, p, "make", p.Board().Toolchain.CC)
-			image := built(t, p)
-			u, err := p.Usage(image)
+			made := built(t, p)
+			u, err := p.Usage(made)
 			must(t, err)
-			if total := u.Total(); total != image.Size {
-				t.Errorf("the parts have %+v, the image %+v", total, image.Size)
+			if total := u.Total(); total != made.Size {
+				t.Errorf("the parts have %+v, the image %+v", total, made.Size)
 			}
 			for _, part := range u.Parts {
-				none := part.Size == (Size{})
-				if hasStack := len(u.Regions) > 0; none && (part.Name != partStack || hasStack) {
+				none := part.Size == (image.Size{})
+				if hasStack := len(u.Regions) > 0; none && (part.Name != "stack" || hasStack) {
 					t.Errorf("there is no %s", part.Name)
 				}
 			}
-			if u.Arena.Have != p.arenaBytes() || u.part(partWorkspace).BSS < 816 || u.part(partParameters).Text+u.part(partParameters).Data < 2000 {
-				t.Errorf("arena %d, workspace %+v, parameters %+v", u.Arena.Have, u.part(partWorkspace), u.part(partParameters))
+			if u.Arena.Have != p.arenaBytes() || partOf(u, "workspace").BSS < 816 || partOf(u, "parameters").Text+partOf(u, "parameters").Data < 2000 {
+				t.Errorf("arena %d, workspace %+v, parameters %+v", u.Arena.Have, partOf(u, "workspace"), partOf(u, "parameters"))
 			}
-			if other := u.part(partOther); other.Text+other.Data+other.BSS > 1024 {
+			if other := partOf(u, "other"); other.Text+other.Data+other.BSS > 1024 {
 				t.Errorf("%+v is nobody's", other)
 			}
 			var sum int64
@@ -360,4 +319,9 @@ func TestUsage(t *testing.T) {
 			}
 		})
 	}
+}
+
+// partOf is what the part of a name takes.
+func partOf(u *fit.Usage, name string) fit.PartUse {
+	return u.Parts[slices.IndexFunc(u.Parts, func(p fit.PartUse) bool { return p.Name == name })]
 }

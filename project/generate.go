@@ -20,7 +20,10 @@ import (
 	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/crt"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/internal/plainfile"
 	"github.com/boardsmith/boardsmith/mlf"
+	"github.com/boardsmith/boardsmith/progress"
 	"github.com/boardsmith/boardsmith/templates"
 )
 
@@ -36,7 +39,7 @@ const (
 // *EditedError lists such files, and nothing has been touched. When it fails, or the process dies in it, the folder is
 // as before or one that the next Generate repairs. The caller must Close the project. Errors: *EditedError,
 // *LockedError, *ObjectError, those of boards and mlf, and others of class config.
-func Generate(ctx context.Context, dir string, s Spec) (*Project, error) {
+func (b *Builder) Generate(ctx context.Context, dir string, s Spec) (*Project, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return nil, fmt.Errorf("generate: %w", err)
@@ -44,7 +47,7 @@ func Generate(ctx context.Context, dir string, s Spec) (*Project, error) {
 	if err := goodFolder(dir); err != nil {
 		return nil, err
 	}
-	pl, err := makePlan(s)
+	pl, err := b.makePlan(s)
 	if err != nil {
 		return nil, err
 	}
@@ -58,24 +61,24 @@ func Generate(ctx context.Context, dir string, s Spec) (*Project, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := generateIn(ctx, dir, s, pl)
+	p, err := b.generateIn(ctx, dir, s, pl)
 	if err != nil && made != "" {
 		removeEmpty(dir, made)
 	}
 	return p, err
 }
 
-func generateIn(ctx context.Context, dir string, s Spec, pl *plan) (*Project, error) {
+func (b *Builder) generateIn(ctx context.Context, dir string, s Spec, pl *plan) (*Project, error) {
 	l, err := takeLock(dir)
 	if err != nil {
 		return nil, err
 	}
-	p := &Project{dir: dir, env: s.Env, lock: l, model: pl.archive}
+	p := &Project{dir: dir, builder: b, lock: l, model: pl.archive}
 	if err := p.generate(ctx, s, pl); err != nil {
 		l.release()
 		return nil, err
 	}
-	return p, nil
+	return b.holds(p), nil
 }
 
 // Generate makes the project again, under the lock that p holds, so that nobody comes between; otherwise it does what
@@ -84,11 +87,11 @@ func (p *Project) Generate(ctx context.Context, s Spec) error {
 	if ctx.Err() != nil {
 		return failure.Stopped(ctx, "generate")
 	}
-	pl, err := makePlan(s)
+	pl, err := p.builder.makePlan(s)
 	if err != nil {
 		return err
 	}
-	next := &Project{dir: p.dir, env: s.Env, lock: p.lock, model: pl.archive, devices: p.devices}
+	next := &Project{dir: p.dir, builder: p.builder, lock: p.lock, model: pl.archive, devices: p.devices}
 	if err := next.generate(ctx, s, pl); err != nil {
 		return err
 	}
@@ -118,7 +121,7 @@ func makeFolder(dir string) (made string, err error) {
 		made = up
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return "", fileError("make", dir, err)
+		return "", plainfile.Error("make", dir, err)
 	}
 	return made, nil
 }
@@ -149,64 +152,74 @@ type planned struct {
 	mode  fs.FileMode
 }
 
-func makePlan(s Spec) (*plan, error) {
-	b, err := boards.Find(s.Board, s.Path)
+func (b *Builder) makePlan(s Spec) (*plan, error) {
+	board, err := boards.Find(s.Board, b.Path)
 	if err != nil {
 		return nil, err
 	}
-	settled, err := b.Settle(s.Options)
+	settled, err := board.Settle(s.Options)
 	if err != nil {
 		return nil, err
 	}
-	t, err := chooseTemplate(b, s)
+	t, err := b.chooseTemplate(board, s)
 	if err != nil {
 		return nil, err
 	}
-	if s.Model == "" {
-		return nil, failure.New(failure.Config, "give the path of an archive that TVM exported", "no model")
-	}
-	a, err := mlf.Open(s.Model)
+	a, err := s.archive()
 	if err != nil {
 		return nil, err
 	}
-	m, err := a.Module(s.Module)
+	m, err := a.Model(s.ModelName)
 	if err != nil {
 		return nil, err
 	}
-	if err := checkModel(b, a, m); err != nil {
+	if err := checkModel(board, a, m); err != nil {
 		return nil, err
 	}
 	pl := &plan{files: map[string]planned{}, archive: a}
-	if err := pl.add(b, settled, t, a, m); err != nil {
+	if err := pl.add(board, settled, t, a, m); err != nil {
 		return nil, err
 	}
 	pl.state = state{
 		Format:   stateFormat,
-		Board:    boardState{b.Name, *b},
+		Board:    boardState{board.Name, *board},
 		Template: templateState{t.name, t.blueprint},
-		Model:    modelState{filepath.Base(s.Model), m.Name, a.Digest},
+		Model:    modelState{filepath.Base(a.Path), m.Name, a.Digest},
 		Options:  s.Options,
 	}
 	pl.state.Board.Files, pl.state.Board.Origin = nil, nil
 	return pl, pl.settle()
 }
 
-func chooseTemplate(b *boards.Board, s Spec) (*foundTemplate, error) {
+// archive is the one that the project is to be made of.
+func (s Spec) archive() (*mlf.Archive, error) {
+	switch {
+	case s.Archive != nil && s.Model != "":
+		return nil, failure.New(failure.Config, "leave one of them out", "both a path and an opened archive are given")
+	case s.Archive != nil:
+		return s.Archive, nil
+	case s.Model == "":
+		return nil, failure.New(failure.Config, "give the path of an archive that TVM exported", "no model")
+	}
+	return mlf.Open(s.Model)
+}
+
+func (b *Builder) chooseTemplate(board *boards.Board, s Spec) (*foundTemplate, error) {
 	name := s.Template
 	if name == "" {
-		name = b.Templates[0]
+		name = board.Templates[0]
 	}
-	t, err := findTemplate(name, s.Path)
+	t, err := findTemplate(name, b.Path)
 	if err != nil {
 		return nil, err
 	}
-	if !slices.Contains(b.Templates, t.name) {
-		return nil, failure.New(failure.Config, "choose one of: "+strings.Join(b.Templates, ", "), "board %s does not build with template %s", b.Name, t.name)
+	if !slices.Contains(board.Templates, t.name) {
+		return nil, failure.New(failure.Config, "choose one of: "+strings.Join(board.Templates, ", "), "board %s does not build with template %s", board.Name, t.name)
 	}
 	return t, t.heeds(s.Options)
 }
 
-func (pl *plan) add(b *boards.Board, o boards.Options, t *foundTemplate, a *mlf.Archive, m *mlf.Module) error {
+func (pl *plan) add(b *boards.Board, o boards.Options, t *foundTemplate, a *mlf.Archive, m *mlf.Model) error {
 	isC := func(name string) bool { return strings.HasSuffix(name, ".c") || strings.HasSuffix(name, ".h") }
 	if err := pl.addTree(crt.FS, crtFolder, isC); err != nil { // not what a tool left there when the binary was built
 		return err
@@ -309,9 +322,9 @@ func portsOf(files fs.FS) (names []string) {
 
 // addModel plans the archive as it was given and, extracted, what is of this model: TVM's own runtime and other
 // models' code stay in the archive.
-func (pl *plan) addModel(a *mlf.Archive, m *mlf.Module) {
+func (pl *plan) addModel(a *mlf.Archive, m *mlf.Model) {
 	others := map[string]bool{}
-	for _, o := range a.Modules {
+	for _, o := range a.Models {
 		for _, f := range slices.Concat(o.Sources, o.Objects, o.Headers) {
 			others[f.Name] = o != m
 		}
@@ -326,7 +339,7 @@ func (pl *plan) addModel(a *mlf.Archive, m *mlf.Module) {
 }
 
 // addAdapter plans the C that makes a model with the C interface callable over RPC.
-func (pl *plan) addAdapter(m *mlf.Module) error {
+func (pl *plan) addAdapter(m *mlf.Model) error {
 	c, err := adapter(m)
 	if err != nil || c == nil {
 		return err
@@ -343,7 +356,7 @@ func (pl *plan) settle() error {
 		if err != nil {
 			return failure.New(failure.Config, "", "template: %w", err)
 		}
-		pl.state.Files[name] = digestOf(data)
+		pl.state.Files[name] = image.DigestOf(data)
 	}
 	without := pl.state
 	facts, err := json.Marshal(without) // the files' digests and all that was chosen
@@ -492,7 +505,7 @@ func (p *Project) carryOut(ctx context.Context, t *tree, pl *plan, d todo) error
 		if err != nil {
 			return err
 		}
-		p.env.log().Info("kept a copy", "of", name, "as", to)
+		p.builder.log().Info("kept a copy", "of", name, "as", to)
 	}
 	if err := t.makeFolders(d.write); err != nil {
 		return err
@@ -504,7 +517,7 @@ func (p *Project) carryOut(ctx context.Context, t *tree, pl *plan, d todo) error
 		if err := t.place(staged(i), name); err != nil {
 			return err
 		}
-		p.env.progress(Event{"generate", name, i + 1, len(d.write)})
+		p.builder.Progress.Tell(progress.Event{Step: "generate", Detail: name, Done: i + 1, Total: len(d.write)})
 	}
 	for _, name := range d.remove {
 		if err := t.remove(name); err != nil {
@@ -578,7 +591,7 @@ func (t *tree) place(from, name string) error {
 // Clean removes what Generate and Build made in dir, and the folder if nothing else is in it; a folder that does not
 // exist is clean. Files that a person changed are an *EditedError, and nothing is removed, unless force says so; other
 // files of people stay.
-func Clean(ctx context.Context, dir string, force bool, e Env) error {
+func (b *Builder) Clean(ctx context.Context, dir string, force bool) error {
 	if ctx.Err() != nil {
 		return failure.Stopped(ctx, "clean")
 	}
@@ -601,7 +614,7 @@ func Clean(ctx context.Context, dir string, force bool, e Env) error {
 	if err == nil && !Exists(dir) {
 		_ = os.Remove(filepath.Join(dir, lockFile))
 		_ = os.Remove(dir) // fails if a person's files are in it, and is meant to
-		e.log().Info("cleaned", "dir", dir)
+		b.log().Info("cleaned", "dir", dir)
 	}
 	return err
 }

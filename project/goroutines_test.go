@@ -7,21 +7,25 @@ import (
 	"testing"
 
 	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/internal/command"
+	"github.com/boardsmith/boardsmith/mlf/mlftest"
+	"github.com/boardsmith/boardsmith/progress"
 )
 
 // TestAtOnce does at once what may be done at once, with the race detector looking on: projects build in goroutines of their own,
-// share an Env and its cache, and hand their images to another goroutine's device.
+// share an env and its cache, and hand their images to another goroutine's device.
 func TestAtOnce(t *testing.T) {
-	if _, err := findTool("cc", ""); err != nil {
+	if _, err := command.Find("cc", ""); err != nil {
 		t.Skip("no C compiler")
 	}
-	model, env := tiny(t, nil), testEnv()
-	env.Progress = func(Event) {} // called from any of them
-	images := make(chan *Image)
+	model, env := mlftest.Tiny(t, nil), testEnv()
+	env.Progress = func(progress.Event) {} // called from any of them
+	images := make(chan *image.Image)
 	var all sync.WaitGroup
 	for range 3 {
 		all.Go(func() {
-			p, err := Generate(t.Context(), filepath.Join(t.TempDir(), "p"), Spec{Board: "host", Model: model, Env: env})
+			p, err := generate(t.Context(), filepath.Join(t.TempDir(), "p"), Spec{Board: "host", Model: model}, env)
 			if err != nil {
 				t.Error(err)
 				return
@@ -51,12 +55,12 @@ func TestAtOnce(t *testing.T) {
 }
 
 // openOnce opens a device of its own with the image.
-func openOnce(t *testing.T, i *Image, env Env) error {
+func openOnce(t *testing.T, i *image.Image, env env) error {
 	b, err := boards.Find(i.Board, nil)
 	if err != nil {
 		return err
 	}
-	d, err := Attach(t.Context(), b, "", env)
+	d, err := attach(t.Context(), b, "", env)
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/cache"
+	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/internal/drawn"
 	"github.com/boardsmith/boardsmith/project"
 	"github.com/boardsmith/boardsmith/samples"
@@ -35,7 +36,7 @@ func chips(t *testing.T, wanted func(*boards.Board) bool) []*boards.Board {
 
 func hasCompiler(t *testing.T, b *boards.Board) (why string) {
 	t.Helper()
-	compiler, _, err := project.MissingTools(t.Context(), b)
+	compiler, _, err := device.MissingTools(t.Context(), b)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +48,7 @@ func hasCompiler(t *testing.T, b *boards.Board) (why string) {
 
 func hasEmulator(t *testing.T, b *boards.Board) (why string) {
 	t.Helper()
-	_, emulator, err := project.MissingTools(t.Context(), b)
+	_, emulator, err := device.MissingTools(t.Context(), b)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +94,7 @@ func TestEveryChipBuilds(t *testing.T) {
 			ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 			defer cancel()
 			dir := filepath.Join(t.TempDir(), "p")
-			p, err := project.Generate(ctx, dir, project.Spec{Board: b.Name, Model: model, Env: project.Env{Cache: c}})
+			p, err := (&project.Builder{Cache: c}).Generate(ctx, dir, project.Spec{Board: b.Name, Model: model})
 			if err != nil {
 				t.Fatal(err)
 			}

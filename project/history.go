@@ -5,7 +5,9 @@ package project
 import (
 	"time"
 
+	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/image"
 )
 
 // maxFlashes is how many flashes are remembered.
@@ -26,12 +28,12 @@ type FlashRecord struct {
 
 // RecordFlash adds what Flash did, or how it failed, to the history of the last 20. One that loads its image when the link
 // opens has none, and one that wrote nothing takes the place of another such before it.
-func (p *Project) RecordFlash(i *Image, r FlashReport, failed error) error {
+func (p *Project) RecordFlash(i *image.Image, r device.FlashReport, failed error) error {
 	if r.Device == "" {
 		return nil
 	}
 	now := FlashRecord{
-		Time: time.Now().UTC().Round(time.Second), Device: r.Device, Tool: r.Tool, Image: i.Digest, BuildID: i.ID(),
+		Time: time.Now().UTC().Round(time.Second), Device: r.Device, Tool: r.Programmer, Image: i.Digest, BuildID: i.ID(),
 		Why: r.Why, Bytes: r.Wrote, Sectors: r.Erased, Class: failure.Of(failed),
 	}
 	s := p.state
@@ -57,7 +59,7 @@ func (p *Project) Flashes() []FlashRecord { return append([]FlashRecord(nil), p.
 
 // Built is the image that the project's last build made; nil if there is none, or something has changed it since. Whether
 // a build now would make another one is not asked.
-func (p *Project) Built() (*Image, error) {
+func (p *Project) Built() (*image.Image, error) {
 	t, err := openTree(p.dir)
 	if err != nil {
 		return nil, err

@@ -11,7 +11,9 @@ import (
 	"testing"
 
 	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/drawn"
 	"github.com/boardsmith/boardsmith/mlf/mlftest"
 )
@@ -39,7 +41,7 @@ func TestLayout(t *testing.T) {
 			continue
 		}
 		t.Run(b.Name, func(t *testing.T) {
-			compiler, _, err := MissingTools(t.Context(), b)
+			compiler, _, err := device.MissingTools(t.Context(), b)
 			must(t, err)
 			if len(compiler) > 0 {
 				t.Skip(compiler[0])
@@ -57,7 +59,7 @@ func TestLayoutOfEveryModel(t *testing.T) {
 		b, err := boards.Find(name, nil)
 		must(t, err)
 		t.Run(name, func(t *testing.T) {
-			compiler, _, err := MissingTools(t.Context(), b)
+			compiler, _, err := device.MissingTools(t.Context(), b)
 			must(t, err)
 			if len(compiler) > 0 {
 				t.Skip(compiler[0])
@@ -74,7 +76,7 @@ func TestLayoutOfLongRuntime(t *testing.T) {
 	for _, name := range []string{"rpi_pico", "nrf52840dk", "nucleo_f401re"} {
 		b, err := boards.Find(name, nil)
 		must(t, err)
-		compiler, _, err := MissingTools(t.Context(), b)
+		compiler, _, err := device.MissingTools(t.Context(), b)
 		must(t, err)
 		if len(compiler) > 0 {
 			t.Skip(compiler[0])
@@ -104,7 +106,7 @@ func bareBoards(t *testing.T) (all []*boards.Board) {
 	return all
 }
 
-func oneOp(t *testing.T) string { return tiny(t, nil) }
+func oneOp(t *testing.T) string { return mlftest.Tiny(t, nil) }
 
 // sameResident builds the archives for a board and returns where their model parts start: all before that is the same.
 func sameResident(t *testing.T, b *boards.Board, archives []string, o boards.Options) (at uint64) {
@@ -112,7 +114,7 @@ func sameResident(t *testing.T, b *boards.Board, archives []string, o boards.Opt
 	var first *linked
 	compared := 0
 	for _, a := range archives {
-		p, err := Generate(t.Context(), filepath.Join(t.TempDir(), "p"), Spec{Board: b.Name, Model: a, Options: o, Env: testEnv()})
+		p, err := generate(t.Context(), filepath.Join(t.TempDir(), "p"), Spec{Board: b.Name, Model: a, Options: o}, testEnv())
 		if failure.Of(err) == failure.Config {
 			continue // objects for another core
 		}
@@ -156,7 +158,7 @@ type linked struct {
 	id              [16]byte
 }
 
-func readLinked(t *testing.T, b *boards.Board, p *Project, i *Image) *linked {
+func readLinked(t *testing.T, b *boards.Board, p *Project, i *image.Image) *linked {
 	t.Helper()
 	f, err := elf.Open(i.Path)
 	must(t, err)
@@ -217,60 +219,9 @@ func mustAskNothingElse(t *testing.T, object string) {
 
 func sectorStart(r boards.Region, addr uint64) uint64 {
 	b := &boards.Board{Memory: []boards.Region{r}}
-	s, _, err := sectorOf(b, addr)
+	s, _, err := b.SectorAt(addr)
 	if err != nil {
 		return 0
 	}
 	return s.Addr
-}
-
-// A checksum covers what is in the two parts and skips what is between them, as the firmware does.
-func TestChecksumOfTwoParts(t *testing.T) {
-	t.Parallel()
-	b, err := boards.Find("microbit", nil)
-	must(t, err)
-	compiler, _, err := MissingTools(t.Context(), b)
-	must(t, err)
-	if len(compiler) > 0 {
-		t.Skip(compiler[0])
-	}
-	p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Board: b.Name, Model: tiny(t, nil)})
-	i := built(t, p)
-	img, err := flashImageOf(b, i)
-	must(t, err)
-	gap := 0
-	for n := 1; n < len(img.sectors); n++ {
-		before := img.sectors[n-1]
-		if end := before.Addr + before.Size; img.sectors[n].Addr != end {
-			gap++
-			if img.sectors[n].Addr != uint64(b.ModelAt) {
-				t.Errorf("sectors from 0x%x to 0x%x are not in the image", end, img.sectors[n].Addr)
-			}
-		}
-	}
-	if gap != 1 {
-		t.Errorf("%d gaps", gap)
-	}
-	bin, err := os.ReadFile(strings.TrimSuffix(i.Path, ".elf") + ".bin")
-	must(t, err)
-	for _, s := range img.sectors {
-		offset := s.Addr - uint64(b.Memory[0].Origin)
-		n := min(s.Size, uint64(len(bin))-offset)
-		if !bytes.Equal(bin[offset:offset+n], s.data[:n]) {
-			t.Errorf("firmware.bin differs at 0x%x", s.Addr)
-		}
-	}
-	if last := img.sectors[len(img.sectors)-1]; uint64(len(bin)) > last.Addr+last.Size {
-		t.Errorf("firmware.bin has %d bytes", len(bin))
-	}
-	broken := *i
-	broken.Path = filepath.Join(t.TempDir(), "x.elf")
-	data, err := os.ReadFile(i.Path)
-	must(t, err)
-	data = bytes.ReplaceAll(data, []byte("bare_resident_end"), []byte("bare_resident_exd"))
-	must(t, os.WriteFile(broken.Path, data, 0o600))
-	broken.Digest = digestOf(data)
-	if _, err := flashImageOf(b, &broken); failure.Of(err) != failure.Config {
-		t.Errorf("an image that does not say where its parts are: %v", err)
-	}
 }

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/gofrs/flock"
+
+	"github.com/boardsmith/boardsmith/internal/plainfile"
 )
 
 const (
@@ -24,7 +26,7 @@ func takeLock(dir string) (*lock, error) {
 	f := flock.New(path, flock.SetPermissions(0o644))
 	ok, err := f.TryLock()
 	if err != nil {
-		return nil, fileError("lock", path, err)
+		return nil, plainfile.Error("lock", path, err)
 	}
 	if !ok {
 		holder, _ := os.ReadFile(note) // only for the message
@@ -34,7 +36,7 @@ func takeLock(dir string) (*lock, error) {
 	if err := os.WriteFile(note, []byte(who), 0o644); err != nil {
 		_ = os.Remove(note)
 		_ = f.Unlock()
-		return nil, fileError("lock", note, err)
+		return nil, plainfile.Error("lock", note, err)
 	}
 	return &lock{f}, nil
 }

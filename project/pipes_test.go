@@ -10,14 +10,16 @@ import (
 	"testing"
 	"time"
 
+	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/mlf/mlftest"
 )
 
 // TestPipesAreRefused names pipes that nobody writes to where files are meant: nothing waits for them.
 func TestPipesAreRefused(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "p")
-	p := generated(t, dir, Spec{Model: tiny(t, nil)})
+	p := generated(t, dir, Spec{Model: mlftest.Tiny(t, nil)})
 	source := filepath.Join(dir, "src", "main.c")
 	must(t, os.Remove(source))
 	must(t, syscall.Mkfifo(source, 0o644))
@@ -26,11 +28,11 @@ func TestPipesAreRefused(t *testing.T) {
 
 	for what, do := range map[string]func() error{
 		"a model": func() error {
-			_, err := Generate(t.Context(), filepath.Join(t.TempDir(), "q"), Spec{Board: "host", Model: pipe, Env: testEnv()})
+			_, err := generate(t.Context(), filepath.Join(t.TempDir(), "q"), Spec{Board: "host", Model: pipe}, testEnv())
 			return err
 		},
-		"bench.json":   func() error { _, err := ReadBench(pipe); return err },
-		"project.json": func() error { _, err := Load(filepath.Dir(pipe), testEnv()); return err },
+		"desk.json":    func() error { _, err := device.ReadDeskFile(pipe); return err },
+		"project.json": func() error { _, err := load(filepath.Dir(pipe), testEnv()); return err },
 	} {
 		ended := make(chan error, 1)
 		go func() { ended <- do() }()

@@ -11,7 +11,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/boardsmith/boardsmith/boards/boardstest"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/mlf/mlftest"
+	"github.com/boardsmith/boardsmith/rpc/rpctest"
 )
 
 // This file is about where the linker script puts what is not ordinary: variables with an alignment of their own,
@@ -42,22 +46,22 @@ var alignedOperator = strings.NewReplacer(
 static volatile int32_t factors[20] __attribute__((aligned(64))) = {0, 2, 2, 2, 2};
 __attribute__((constructor)) static void more(void) { factors[0] = before - 5; }
 TVM_DLL int32_t twice`,
-	"in[i] * 2", "in[i] * factors[i] + (int32_t)((uintptr_t)factors % 64)").Replace(tinyOperator)
+	"in[i] * 2", "in[i] * factors[i] + (int32_t)((uintptr_t)factors % 64)").Replace(mlftest.TinyOperator)
 
 // TestAlignedData runs a model whose variables are aligned more than the resident part's, of which there are some.
 func TestAlignedData(t *testing.T) {
 	t.Parallel()
 	for _, board := range []string{"microbit", "mps2_an385", "qemu_riscv32", "qemu_riscv64"} {
 		t.Run(board, func(t *testing.T) {
-			name, path := boardWith(t, board, "own.c", ownVariables, map[string]string{"own.value": "own_value"})
+			name, path := boardstest.With(t, board, "own.c", ownVariables, map[string]string{"own.value": "own_value"})
 			e := testEnv()
 			e.Path = []string{path}
 			needBoardTools(t, name, e.Path)
-			model := tiny(t, map[string]string{"codegen/host/src/lib1.c": alignedOperator})
-			p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Board: name, Model: model, Env: e})
+			model := mlftest.Tiny(t, map[string]string{"codegen/host/src/lib1.c": alignedOperator})
+			p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Board: name, Model: model}, e)
 			i := built(t, p)
 			checkLoadAddresses(t, i)
-			s, err := p.Run(t.Context(), "")
+			s, err := p.Run(t.Context(), testEnv().desk(), "")
 			must(t, err)
 			defer s.Close(context.Background())
 			own, err := s.Function(t.Context(), "own.value")
@@ -65,14 +69,14 @@ func TestAlignedData(t *testing.T) {
 			if got, err := own.Call(t.Context()); err != nil || got != int64(41) {
 				t.Errorf("the resident part's variable is %v, %v, want 41", got, err)
 			}
-			callTwice(t, s)
+			rpctest.CallTwice(t, s)
 		})
 	}
 }
 
 // checkLoadAddresses wants one distance between where all variables are loaded and where they are used, and no more in
 // the raw image than in the ELF file's segments.
-func checkLoadAddresses(t *testing.T, i *Image) {
+func checkLoadAddresses(t *testing.T, i *image.Image) {
 	t.Helper()
 	f, err := elf.Open(i.Path)
 	must(t, err)
@@ -111,18 +115,18 @@ func TestUnknownSection(t *testing.T) {
 	t.Parallel()
 	needBoardTools(t, "mps2_an385", nil)
 	const here = `volatile const int32_t here[4] __attribute__((section(".my_weights"))) = {2, 2, 2, 2};` + "\n"
-	operator := strings.NewReplacer("TVM_DLL int32_t twice", here+"TVM_DLL int32_t twice", "in[i] * 2", "in[i] * here[i]").Replace(tinyOperator)
-	mustNotLink(t, Spec{Board: "mps2_an385", Model: tiny(t, map[string]string{"codegen/host/src/lib1.c": operator}), Env: testEnv()})
+	operator := strings.NewReplacer("TVM_DLL int32_t twice", here+"TVM_DLL int32_t twice", "in[i] * 2", "in[i] * here[i]").Replace(mlftest.TinyOperator)
+	mustNotLink(t, Spec{Board: "mps2_an385", Model: mlftest.Tiny(t, map[string]string{"codegen/host/src/lib1.c": operator})}, testEnv())
 
-	name, path := boardWith(t, "mps2_an385", "own.c", inOwnSection, map[string]string{"own.value": "own_value"})
+	name, path := boardstest.With(t, "mps2_an385", "own.c", inOwnSection, map[string]string{"own.value": "own_value"})
 	e := testEnv()
 	e.Path = []string{path}
-	mustNotLink(t, Spec{Board: name, Model: tiny(t, nil), Env: e})
+	mustNotLink(t, Spec{Board: name, Model: mlftest.Tiny(t, nil)}, e)
 }
 
-func mustNotLink(t *testing.T, s Spec) {
+func mustNotLink(t *testing.T, s Spec, e env) {
 	t.Helper()
-	p := generated(t, filepath.Join(t.TempDir(), "p"), s)
+	p := generated(t, filepath.Join(t.TempDir(), "p"), s, e)
 	_, err := p.Build(t.Context())
 	if failure.Of(err) != failure.Link || !strings.Contains(err.Error(), "orphan section `.my_weights'") {
 		t.Errorf("got %v", err)
@@ -133,11 +137,11 @@ func mustNotLink(t *testing.T, s Spec) {
 // the resident part.
 func TestEveryByteHasAChecksum(t *testing.T) {
 	t.Parallel()
-	name, path := boardWith(t, "microbit", "own.c", inOwnSection, map[string]string{"own.value": "own_value"})
+	name, path := boardstest.With(t, "microbit", "own.c", inOwnSection, map[string]string{"own.value": "own_value"})
 	e := testEnv()
 	e.Path = []string{path}
 	needBoardTools(t, name, e.Path)
-	p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Board: name, Model: tiny(t, nil), Env: e})
+	p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Board: name, Model: mlftest.Tiny(t, nil)}, e)
 	if out, err := exec.Command("make", "-C", p.Dir(), "STRICT=").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
@@ -145,8 +149,10 @@ func TestEveryByteHasAChecksum(t *testing.T) {
 	file := filepath.Join(p.Dir(), "build", "firmware.elf")
 	data, err := os.ReadFile(file)
 	must(t, err)
-	loose := &Image{Path: file, Digest: digestOf(data)}
-	if _, err := flashImageOf(p.Board(), loose); failure.Of(err) != failure.Config || !strings.Contains(err.Error(), want) {
+	loose := &image.Image{Path: file, Digest: image.DigestOf(data), Board: p.Board().Name}
+	e.Programmer, e.StateDir = "openocd", t.TempDir()
+	e.Tool = func(name string) (string, error) { return name, nil }
+	if _, err := e.desk().Plan(t.Context(), p.Board(), "", loose); failure.Of(err) != failure.Config || !strings.Contains(err.Error(), want) {
 		t.Errorf("got %v", err)
 	}
 	if _, err := p.inspect(loose.Path); failure.Of(err) != failure.Link || !strings.Contains(err.Error(), want) {

@@ -1,8 +1,8 @@
 package project
 
 import (
-	"archive/tar"
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -15,11 +15,18 @@ import (
 	"sort"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/cache"
+	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/virtualprobe/keepertest"
+	"github.com/boardsmith/boardsmith/mlf/mlftest"
+	"github.com/boardsmith/boardsmith/progress"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -46,80 +53,11 @@ func TestMain(m *testing.M) {
 
 // testEnv loads images directly: emulated boards behind a probe are flash_test.go's.
 // The leases of real probes, which all users share, are not touched.
-func testEnv() Env {
-	return Env{Cache: cache.New(sharedCache, cache.Options{}), Flasher: "none", LeaseDir: sharedCache + leaseSuffix}
+func testEnv() env {
+	return env{Cache: cache.New(sharedCache, cache.Options{}), Programmer: "none", LeaseDir: sharedCache + leaseSuffix}
 }
 
 const leaseSuffix = "-lease"
-
-const tinyRegistry = `#include <tvm/runtime/crt/module.h>
-TVM_DLL int32_t twice(TVMValue* args, int* type_code, int num_args, TVMValue* out_value, int* out_type_code, void* resource_handle);
-static TVMBackendPackedCFunc _tvm_func_array[] = {
-    (TVMBackendPackedCFunc)twice,
-};
-static const TVMFuncRegistry _tvm_func_registry = {
-    "\001\000twice\000",    _tvm_func_array,
-};
-static const TVMModule _tvm_system_lib = {
-    &_tvm_func_registry,
-};
-const TVMModule* TVMSystemLibEntryPoint(void) {
-    return &_tvm_system_lib;
-}
-;`
-
-const tinyOperator = `// tvm target: c -keys=cpu
-#define TVM_EXPORTS
-#include "tvm/runtime/c_runtime_api.h"
-#include "tvm/runtime/c_backend_api.h"
-#include <math.h>
-#include <stdbool.h>
-TVM_DLL int32_t twice(void* args, int32_t* arg_type_ids, int32_t num_args, void* out_ret_value, int32_t* out_ret_tcode, void* resource_handle) {
-  int32_t* in = (int32_t*)((DLTensor*)(((TVMValue*)args)[0].v_handle))->data;
-  int32_t* out = (int32_t*)((DLTensor*)(((TVMValue*)args)[1].v_handle))->data;
-  for (int32_t i = 0; i < 4; ++i) {
-    out[i] = in[i] * 2;
-  }
-  return 0;
-}
-`
-
-const tinyMetadata = `{"version": 7, "model_name": "twice", "export_datetime": "2020-01-01 00:00:00Z", "memory": {"twice": [` +
-	`{"size_bytes": 16, "shape": [4], "dtype": "int32", "input_binding": null}, {"size_bytes": 16, "shape": [4], "dtype": "int32", "input_binding": null}]}, ` +
-	`"target": ["c -keys=cpu"], "executors": [], "style": "operator"}`
-
-// tiny writes an archive of one operator, out[i] = in[i] * 2. changes replaces or adds files ("" removes one).
-func tiny(t testing.TB, changes map[string]string) string {
-	t.Helper()
-	files := map[string]string{
-		"metadata.json":                tinyMetadata,
-		"codegen/host/src/lib0.c":      tinyRegistry,
-		"codegen/host/src/lib1.c":      tinyOperator,
-		"src/tir-1.txt":                "# nothing\n",
-		"runtime/include/unneeded.txt": "TVM's own runtime is not extracted",
-	}
-	for name, text := range changes {
-		files[name] = text
-	}
-	var names []string
-	for name := range files {
-		if files[name] != "" {
-			names = append(names, name)
-		}
-	}
-	sort.Strings(names)
-	var buf bytes.Buffer
-	w := tar.NewWriter(&buf)
-	for _, name := range names {
-		must(t, w.WriteHeader(&tar.Header{Name: "./" + name, Mode: 0o644, Size: int64(len(files[name])), Typeflag: tar.TypeReg}))
-		_, err := w.Write([]byte(files[name]))
-		must(t, err)
-	}
-	must(t, w.Close())
-	path := filepath.Join(t.TempDir(), "tiny.tar")
-	must(t, os.WriteFile(path, buf.Bytes(), 0o644))
-	return path
-}
 
 func must(t testing.TB, err error) {
 	t.Helper()
@@ -129,15 +67,16 @@ func must(t testing.TB, err error) {
 }
 
 // generated makes a project and closes it when the test ends.
-func generated(t *testing.T, dir string, s Spec) *Project {
+func generated(t *testing.T, dir string, s Spec, in ...env) *Project {
 	t.Helper()
 	if s.Board == "" {
 		s.Board = "host"
 	}
-	if s.Cache == nil {
-		s.Env.Cache = testEnv().Cache
+	e := testEnv()
+	if len(in) > 0 {
+		e = in[0]
 	}
-	p, err := Generate(t.Context(), dir, s)
+	p, err := generate(t.Context(), dir, s, e)
 	if err != nil {
 		t.Fatalf("generate: %v\n%s", err, failure.Next(err))
 	}
@@ -145,7 +84,7 @@ func generated(t *testing.T, dir string, s Spec) *Project {
 	return p
 }
 
-func built(t *testing.T, p *Project) *Image {
+func built(t *testing.T, p *Project) *image.Image {
 	t.Helper()
 	i, err := p.Build(t.Context())
 	if err != nil {
@@ -187,7 +126,7 @@ func golden(t *testing.T, name, got string) {
 
 func TestGolden(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "p")
-	generated(t, dir, Spec{Model: tiny(t, nil)})
+	generated(t, dir, Spec{Model: mlftest.Tiny(t, nil)})
 	var list strings.Builder
 	for name := range sorted(contents(t, dir)) {
 		if strings.HasPrefix(name, "crt/") {
@@ -229,7 +168,7 @@ func sorted(m map[string]string) func(func(string) bool) {
 func TestOptionsReachTheHeader(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "p")
-	p := generated(t, dir, Spec{Model: tiny(t, nil), Options: boards.Options{ArenaKiB: 64, PacketBytes: 1024, LogLevel: "error", OperatorOpt: "O3"}})
+	p := generated(t, dir, Spec{Model: mlftest.Tiny(t, nil), Options: boards.Options{ArenaKiB: 64, PacketBytes: 1024, LogLevel: "error", OperatorOpt: "O3"}})
 	all := contents(t, dir)
 	for name, want := range map[string]string{
 		"crt_config/crt_config.h": "#define BOARDSMITH_ARENA_BYTES 65536\n#define TVM_CRT_MAX_PACKET_SIZE_BYTES 1024\n",
@@ -241,16 +180,16 @@ func TestOptionsReachTheHeader(t *testing.T) {
 	}
 	built(t, p)
 	must(t, p.Close())
-	q, err := Load(dir, testEnv())
+	q, err := load(dir, testEnv())
 	must(t, err)
 	defer q.Close()
 	if q.Options() != p.Options() || q.Options().ArenaKiB != 64 {
 		t.Errorf("after loading: %+v", q.Options())
 	}
-	if q.Board().Name != "host" || q.Template() != "baremetal" || q.ModelName() != "tiny.tar" || len(q.ModelDigest()) != 64 {
-		t.Errorf("after loading: board %s, template %s, model %s %s", q.Board().Name, q.Template(), q.ModelName(), q.ModelDigest())
+	if q.Board().Name != "host" || q.Template() != "baremetal" || q.ArchiveName() != "tiny.tar" || len(q.ArchiveDigest()) != 64 {
+		t.Errorf("after loading: board %s, template %s, model %s %s", q.Board().Name, q.Template(), q.ArchiveName(), q.ArchiveDigest())
 	}
-	if a, m, err := q.Model(); err != nil || m.Name != "twice" || a.Digest != q.ModelDigest() {
+	if a, m, err := q.Model(); err != nil || m.Name != "twice" || a.Digest != q.ArchiveDigest() {
 		t.Errorf("model: %v", err)
 	}
 }
@@ -258,7 +197,7 @@ func TestOptionsReachTheHeader(t *testing.T) {
 func TestGenerateAgain(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "p")
-	model := tiny(t, nil)
+	model := mlftest.Tiny(t, nil)
 	p := generated(t, dir, Spec{Model: model})
 	if len(p.Wrote()) < 30 {
 		t.Errorf("the first time it wrote only %q", p.Wrote())
@@ -272,7 +211,7 @@ func TestGenerateAgain(t *testing.T) {
 	}
 	must(t, p.Close())
 
-	other := tiny(t, map[string]string{"codegen/host/src/lib1.c": tinyOperator + "// longer\n", "src/tir-1.txt": "", "src/new.txt": "new"})
+	other := mlftest.Tiny(t, map[string]string{"codegen/host/src/lib1.c": mlftest.TinyOperator + "// longer\n", "src/tir-1.txt": "", "src/new.txt": "new"})
 	p = generated(t, dir, Spec{Model: other})
 	want := []string{"model.tar", "model/codegen/host/src/lib1.c", "model/src/new.txt", "model/src/tir-1.txt"}
 	if !slices.Equal(p.Wrote(), want) {
@@ -312,7 +251,7 @@ func appendTo(t *testing.T, path, text string) {
 func TestEditedFiles(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "p")
-	model := tiny(t, nil)
+	model := mlftest.Tiny(t, nil)
 	p := generated(t, dir, Spec{Model: model})
 	first := built(t, p)
 	main := filepath.Join(dir, "src", "main.c")
@@ -330,7 +269,7 @@ func TestEditedFiles(t *testing.T) {
 	must(t, p.Close())
 
 	before := contents(t, dir)
-	_, err = Generate(t.Context(), dir, Spec{Board: "host", Model: model, Env: testEnv()})
+	_, err = generate(t.Context(), dir, Spec{Board: "host", Model: model}, testEnv())
 	var edited *EditedError
 	if !errors.As(err, &edited) || !slices.Equal(edited.Files, []string{"src/main.c"}) || failure.Of(err) != failure.Config {
 		t.Fatalf("generate over an edited file: %v", err)
@@ -338,7 +277,7 @@ func TestEditedFiles(t *testing.T) {
 	if !same(before, contents(t, dir)) {
 		t.Error("the refused generate changed something")
 	}
-	if err := Clean(t.Context(), dir, false, testEnv()); !errors.As(err, &edited) {
+	if err := clean(t.Context(), dir, false, testEnv()); !errors.As(err, &edited) {
 		t.Errorf("clean: %v", err)
 	}
 
@@ -356,7 +295,7 @@ func TestEditedFiles(t *testing.T) {
 	}
 
 	must(t, os.WriteFile(main, original, 0o644))
-	must(t, Clean(t.Context(), dir, false, testEnv()))
+	must(t, clean(t.Context(), dir, false, testEnv()))
 	left := contents(t, dir)
 	if len(left) != 2 || left["src/main.c.orig"] == "" {
 		t.Errorf("after clean there are %d files", len(left))
@@ -366,28 +305,28 @@ func TestEditedFiles(t *testing.T) {
 func TestCleanRemovesAll(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "p")
-	p := generated(t, dir, Spec{Model: tiny(t, nil)})
+	p := generated(t, dir, Spec{Model: mlftest.Tiny(t, nil)})
 	built(t, p)
 	must(t, p.Close())
-	must(t, Clean(t.Context(), dir, false, testEnv()))
+	must(t, clean(t.Context(), dir, false, testEnv()))
 	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the folder is still there: %v, with %d files", err, len(contents(t, dir)))
 	}
-	must(t, Clean(t.Context(), dir, false, testEnv()))
+	must(t, clean(t.Context(), dir, false, testEnv()))
 }
 
 func TestFolderOfSomebodyElse(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	must(t, os.WriteFile(filepath.Join(dir, "thesis.tex"), []byte("x"), 0o644))
-	_, err := Generate(t.Context(), dir, Spec{Board: "host", Model: tiny(t, nil), Force: true, Env: testEnv()})
+	_, err := generate(t.Context(), dir, Spec{Board: "host", Model: mlftest.Tiny(t, nil), Force: true}, testEnv())
 	if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "is not a project") {
 		t.Errorf("generate: %v", err)
 	}
-	if err := Clean(t.Context(), dir, true, testEnv()); failure.Of(err) != failure.Config {
+	if err := clean(t.Context(), dir, true, testEnv()); failure.Of(err) != failure.Config {
 		t.Errorf("clean: %v", err)
 	}
-	if _, err := Load(dir, testEnv()); failure.Of(err) != failure.Config {
+	if _, err := load(dir, testEnv()); failure.Of(err) != failure.Config {
 		t.Errorf("load: %v", err)
 	}
 	entries, err := os.ReadDir(dir)
@@ -398,7 +337,7 @@ func TestFolderOfSomebodyElse(t *testing.T) {
 
 func TestBadSpecs(t *testing.T) {
 	t.Parallel()
-	good := tiny(t, nil)
+	good := mlftest.Tiny(t, nil)
 	file := filepath.Join(t.TempDir(), "file")
 	must(t, os.WriteFile(file, nil, 0o644))
 	for _, c := range []struct {
@@ -412,15 +351,14 @@ func TestBadSpecs(t *testing.T) {
 		{"no model", Spec{Board: "host"}, "no model"},
 		{"model", Spec{Board: "host", Model: good + "x"}, "no such file"},
 		{"not an archive", Spec{Board: "host", Model: file}, "empty"},
-		{"module", Spec{Board: "host", Model: good, Module: "thrice"}, `no model "thrice"`},
+		{"module", Spec{Board: "host", Model: good, ModelName: "thrice"}, `no model "thrice"`},
 		{"option", Spec{Board: "host", Model: good, Options: boards.Options{PacketBytes: 3}}, "packet_bytes"},
-		{"C++", Spec{Board: "host", Model: tiny(t, map[string]string{"codegen/host/src/lib2.cc": "class X;"})}, "it is C++"},
-		{"library", Spec{Board: "host", Model: tiny(t, map[string]string{"codegen/host/src/lib2.c": "#include <arm_nnfunctions.h>\n"})}, "arm_nnfunctions.h"},
+		{"C++", Spec{Board: "host", Model: mlftest.Tiny(t, map[string]string{"codegen/host/src/lib2.cc": "class X;"})}, "it is C++"},
+		{"library", Spec{Board: "host", Model: mlftest.Tiny(t, map[string]string{"codegen/host/src/lib2.c": "#include <arm_nnfunctions.h>\n"})}, "arm_nnfunctions.h"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "a", "b")
-			c.spec.Env = testEnv()
-			_, err := Generate(t.Context(), dir, c.spec)
+			_, err := generate(t.Context(), dir, c.spec, testEnv())
 			if err == nil || !strings.Contains(err.Error(), c.want) || failure.Of(err) != failure.Config {
 				t.Errorf("got %v (%s), want …%s…", err, failure.Of(err), c.want)
 			}
@@ -452,10 +390,10 @@ func TestUsersBoardAndTemplate(t *testing.T) {
 		must(t, os.MkdirAll(filepath.Dir(path), 0o755))
 		must(t, os.WriteFile(path, []byte(text), 0o644))
 	}
-	model := tiny(t, nil)
+	model := mlftest.Tiny(t, nil)
 	env := testEnv()
 	env.Path = []string{home}
-	own := generated(t, filepath.Join(t.TempDir(), "own"), Spec{Board: "mine", Model: model, Env: env})
+	own := generated(t, filepath.Join(t.TempDir(), "own"), Spec{Board: "mine", Model: model}, env)
 	all := contents(t, own.Dir())
 	if all["out/old.o"] != "" || all["src/extra.c"] == "" || all["crt_config/board.mk"] != "" {
 		t.Error("the user's template was not copied as it should")
@@ -463,13 +401,13 @@ func TestUsersBoardAndTemplate(t *testing.T) {
 	if i := built(t, own); filepath.Base(i.Path) != "a.elf" {
 		t.Errorf("built %s", i.Path)
 	}
-	_, err := Generate(t.Context(), filepath.Join(t.TempDir(), "x"), Spec{Board: "mine", Model: model, Options: boards.Options{LogLevel: "warn"}, Env: env})
+	_, err := generate(t.Context(), filepath.Join(t.TempDir(), "x"), Spec{Board: "mine", Model: model, Options: boards.Options{LogLevel: "warn"}}, env)
 	if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "log_level has no effect") {
 		t.Errorf("an option that the template does not heed: %v", err)
 	}
-	p := generated(t, filepath.Join(t.TempDir(), "bare"), Spec{Board: "mine", Template: "baremetal", Model: model, Env: env})
+	p := generated(t, filepath.Join(t.TempDir(), "bare"), Spec{Board: "mine", Template: "baremetal", Model: model}, env)
 	built(t, p)
-	_, err = Generate(t.Context(), filepath.Join(t.TempDir(), "y"), Spec{Board: "host", Template: "small", Model: model, Env: env})
+	_, err = generate(t.Context(), filepath.Join(t.TempDir(), "y"), Spec{Board: "host", Template: "small", Model: model}, env)
 	if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "does not build with template small") {
 		t.Errorf("a template that the board does not name: %v", err)
 	}
@@ -478,7 +416,7 @@ func TestUsersBoardAndTemplate(t *testing.T) {
 // TestLaunchScript starts the server of TVM's Project API by the project's script, in each of its ways.
 func TestLaunchScript(t *testing.T) {
 	t.Parallel()
-	p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Model: tiny(t, nil)})
+	p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Model: mlftest.Tiny(t, nil)})
 	server := []byte("#!/bin/sh\necho \"$0\" \"$@\"\n")
 	onPath := t.TempDir()
 	start := func(env ...string) (string, error) {
@@ -510,7 +448,7 @@ func TestReadOnlyFolder(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "locked")
 	must(t, os.Mkdir(dir, 0o555))
 	for _, d := range []string{dir, filepath.Join(dir, "p")} {
-		_, err := Generate(t.Context(), d, Spec{Board: "host", Model: tiny(t, nil), Env: testEnv()})
+		_, err := generate(t.Context(), d, Spec{Board: "host", Model: mlftest.Tiny(t, nil)}, testEnv())
 		if failure.Of(err) != failure.Config || !strings.Contains(failure.Next(err), "can be written to") {
 			t.Errorf("generate in %s: %v (%s)", d, err, failure.Next(err))
 		}
@@ -521,7 +459,7 @@ func FuzzProjectJSON(f *testing.F) {
 	s := state{
 		Format: stateFormat, Board: boardState{Name: "host", Board: boards.Board{Toolchain: boards.Toolchain{CC: "cc", AR: "ar"}}},
 		Template: templateState{"baremetal", blueprint{Build: []string{"make"}, Inputs: []string{"src"}, BuildID: "build/id.c", ELF: "build/a.elf", Map: "build/a.map"}},
-		Files:    map[string]string{"src/main.c": digestOf(nil)},
+		Files:    map[string]string{"src/main.c": image.DigestOf(nil)},
 	}
 	good, err := s.bytes()
 	if err != nil {
@@ -559,4 +497,49 @@ func FuzzProjectJSON(f *testing.F) {
 			t.Errorf("written twice it differs:\n%s\n%s", again, third)
 		}
 	})
+}
+
+// An env is what a test's builder and desk have.
+type env struct {
+	Path     []string
+	Log      hclog.Logger
+	Progress progress.Func
+	Cache    *cache.Cache
+	Jobs     int
+
+	Programmer string
+	Reflash    bool
+	Wait       time.Duration
+	Bench      *device.DeskFile
+	StateDir   string
+	Ledger     string
+	LeaseDir   string
+	Tool       func(name string) (path string, err error)
+}
+
+func (e env) builder() *Builder {
+	return &Builder{Path: e.Path, Log: e.Log, Progress: e.Progress, Cache: e.Cache, Jobs: e.Jobs}
+}
+
+func (e env) desk() *device.Desk {
+	return &device.Desk{
+		Path: e.Path, Log: e.Log, Progress: e.Progress, Cache: e.Cache, Programmer: e.Programmer, Reflash: e.Reflash, Wait: e.Wait,
+		File: e.Bench, StateDir: e.StateDir, Ledger: e.Ledger, LeaseDir: e.LeaseDir, Tool: e.Tool,
+	}
+}
+
+func (e env) images() image.Store { return image.Store{Cache: e.Cache, Log: e.Log} }
+
+func generate(ctx context.Context, dir string, s Spec, e env) (*Project, error) {
+	return e.builder().Generate(ctx, dir, s)
+}
+
+func attach(ctx context.Context, b *boards.Board, which string, e env) (*device.Device, error) {
+	return e.desk().Attach(ctx, b, which)
+}
+
+func load(dir string, e env) (*Project, error) { return e.builder().Open(dir) }
+
+func clean(ctx context.Context, dir string, force bool, e env) error {
+	return e.builder().Clean(ctx, dir, force)
 }

@@ -17,8 +17,12 @@ import (
 	"time"
 
 	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/boards/boardstest"
 	"github.com/boardsmith/boardsmith/internal/drawn"
+	"github.com/boardsmith/boardsmith/internal/firmware"
+	"github.com/boardsmith/boardsmith/mlf/mlftest"
 	"github.com/boardsmith/boardsmith/rpc"
+	"github.com/boardsmith/boardsmith/rpc/rpctest"
 )
 
 // This file is about what memory a board's firmware may read, write and execute: on emulators, and for boards without
@@ -83,12 +87,12 @@ func openMemory(t *testing.T, board string) (memoryProbe, *Project) {
 	for _, f := range []string{"read", "write", "constant", "run", "mark", "fill", "used", "handlers", "frames"} {
 		functions["memory."+f] = "memory_" + f
 	}
-	name, path := boardWith(t, board, "memory.c", string(source), functions)
+	name, path := boardstest.With(t, board, "memory.c", string(source), functions)
 	e := testEnv()
 	e.Path = []string{path}
 	needBoardTools(t, name, e.Path)
-	p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Board: name, Model: tiny(t, nil), Env: e})
-	s, err := p.Run(t.Context(), "")
+	p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Board: name, Model: mlftest.Tiny(t, nil)}, e)
+	s, err := p.Run(t.Context(), testEnv().desk(), "")
 	must(t, err)
 	t.Cleanup(func() { _ = s.Close(context.Background()) })
 	return memoryProbe{t, s}, p
@@ -147,7 +151,7 @@ func TestMemoryRules(t *testing.T) {
 			if protected {
 				m.expect(rpc.ReasonHardware, "run")
 			}
-			callTwice(t, m.s)
+			rpctest.CallTwice(t, m.s)
 		})
 	}
 }
@@ -205,12 +209,12 @@ func TestGuardsAligned(t *testing.T) {
 	text := `{"inherits": "chip/mps2_an385", "arena_kib": 8, "link": {"kind": "serial"}, "flash": {"runner": "none"}, "memory": [
 {"name": "code", "origin": 0, "size": "0x00400000", "exec": true}, {"name": "ram", "origin": "0x20000050", "size": "0x00010000"}]}`
 	e := testEnv()
-	e.Path = []string{shelfWith(t, map[string]string{"odd.json": text})}
-	i := built(t, generated(t, filepath.Join(t.TempDir(), "p"), Spec{Board: "odd", Model: tiny(t, nil), Env: e}))
+	e.Path = []string{boardstest.Shelf(t, map[string]string{"odd.json": text})}
+	i := built(t, generated(t, filepath.Join(t.TempDir(), "p"), Spec{Board: "odd", Model: mlftest.Tiny(t, nil)}, e))
 	f, err := elf.Open(i.Path)
 	must(t, err)
 	defer f.Close()
-	at, err := symbolsOf(f, i.Path)
+	at, err := firmware.Symbols(f, i.Path)
 	must(t, err)
 	for _, name := range []string{"bare_guard_start", "bare_handler_guard_start"} {
 		if at[name] < 0x20000050 || at[name]%256 != 0 {

@@ -24,7 +24,6 @@ const (
 	stateFile   = "project.json"
 	stateFormat = 1
 	modelTar    = "model.tar"
-	modelFolder = "model/"
 	// writingPrefix begins the names under which project.json is written before it takes its name.
 	writingPrefix = ".tmp-" + stateFile
 	maxStateSize  = 16 << 20 // bytes; one of 10,000 files has 2 MB
@@ -60,9 +59,9 @@ type templateState struct {
 }
 
 type modelState struct {
-	Name   string `json:"name"`   // the archive's file name
-	Module string `json:"module"` // the model in it
-	Digest string `json:"digest"` // of the uncompressed tar, which is model.tar
+	Name      string `json:"name"`   // the archive's file name
+	ModelName string `json:"module"` // the model in it
+	Digest    string `json:"digest"` // of the uncompressed tar, which is model.tar
 }
 
 // toolState is what a tool said of itself at the last build.
@@ -81,7 +80,7 @@ func readState(dir string) (*state, error) {
 	defer f.Close()
 	data, err := io.ReadAll(io.LimitReader(f, maxStateSize+1))
 	if err != nil {
-		return nil, fileError("read", path, err)
+		return nil, plainfile.Error("read", path, err)
 	}
 	s, err := parseState(data)
 	if err != nil {
@@ -157,7 +156,7 @@ func (s *state) write(dir string) error {
 	}
 	path := filepath.Join(dir, stateFile)
 	if err := atomicwriter.WriteFile(path, data, 0o644); err != nil {
-		return fileError("write", path, err)
+		return plainfile.Error("write", path, err)
 	}
 	return nil
 }

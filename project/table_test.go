@@ -17,9 +17,12 @@ import (
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/cache"
+	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/executor"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/drawn"
+	"github.com/boardsmith/boardsmith/internal/fit"
 	"github.com/boardsmith/boardsmith/mlf/mlftest"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/project"
@@ -131,8 +134,8 @@ func try(t *testing.T, x trial, c *cache.Cache) (v verdict) {
 			v.err = err
 			return v
 		}
-		err = v.run(ctx, x, project.Spec{
-			Board: x.board.Name, Model: x.archive, Options: options, Env: project.Env{Cache: c, Jobs: 1, Flasher: "none"},
+		err = v.run(ctx, x, &project.Builder{Cache: c, Jobs: 1}, project.Spec{
+			Board: x.board.Name, Model: x.archive, Options: options,
 		}, filepath.Join(dir, "p"))
 		var fit *project.FitError
 		if errors.As(err, &fit) && fit.Option != "" && len(v.options) < 4 {
@@ -192,8 +195,8 @@ func refusal(x trial, err error) (why string, bad error) {
 }
 
 // run takes the archive through generate, build, flash and open to its answers.
-func (v *verdict) run(ctx context.Context, x trial, s project.Spec, dir string) (err error) {
-	p, err := project.Generate(ctx, dir, s)
+func (v *verdict) run(ctx context.Context, x trial, b *project.Builder, s project.Spec, dir string) (err error) {
+	p, err := b.Generate(ctx, dir, s)
 	if err != nil {
 		return err
 	}
@@ -205,7 +208,7 @@ func (v *verdict) run(ctx context.Context, x trial, s project.Spec, dir string) 
 	if err := v.measure(p, i); err != nil {
 		return err
 	}
-	session, err := p.Run(ctx, "")
+	session, err := p.Run(ctx, &device.Desk{Programmer: "none"}, "")
 	if err != nil {
 		return err
 	}
@@ -262,7 +265,7 @@ func (v *verdict) infer(ctx context.Context, e executor.Executor, archive string
 }
 
 // measure looks up what the image takes.
-func (v *verdict) measure(p *project.Project, i *project.Image) error {
+func (v *verdict) measure(p *project.Project, i *image.Image) error {
 	u, err := p.Usage(i)
 	if err != nil {
 		return err
@@ -288,7 +291,7 @@ func (v *verdict) measure(p *project.Project, i *project.Image) error {
 	if err != nil {
 		return err
 	}
-	need, err := project.NeedOf(p.Board(), a, m, o.PacketBytes)
+	need, err := fit.NeedOf(p.Board(), a, m, o.PacketBytes)
 	v.ram += need.Bytes
 	return err
 }

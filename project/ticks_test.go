@@ -11,6 +11,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/internal/drawn"
+	"github.com/boardsmith/boardsmith/mlf/mlftest"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/rpc"
 )
@@ -33,12 +34,12 @@ func someOf(these ...string) []string {
 func ticksOf(t *testing.T, board, operator string) func() ([]float64, error) {
 	t.Helper()
 	needBoardTools(t, board, nil)
-	p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Board: board, Model: tiny(t, map[string]string{"codegen/host/src/lib1.c": operator})})
+	p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Board: board, Model: mlftest.Tiny(t, map[string]string{"codegen/host/src/lib1.c": operator})})
 	image := built(t, p)
 	b, err := boards.Find(board, nil)
 	must(t, err)
 	return func() ([]float64, error) {
-		d, err := Attach(t.Context(), b, "", testEnv())
+		d, err := attach(t.Context(), b, "", testEnv())
 		must(t, err)
 		defer d.Close()
 		_, err = d.Flash(t.Context(), image)
@@ -60,7 +61,7 @@ func ticksOf(t *testing.T, board, operator string) func() ([]float64, error) {
 // withDelay is the operator with a loop of n rounds, in which interrupts are masked or not.
 func withDelay(n, mask, unmask string) string {
 	delay := mask + "for (volatile int32_t q = 0; q < " + n + "; q++) {}" + unmask
-	return strings.Replace(tinyOperator, "return 0;", delay+"return 0;", 1)
+	return strings.Replace(mlftest.TinyOperator, "return 0;", delay+"return 0;", 1)
 }
 
 // TestTimesAreEqual times a function that takes a few ticks on emulators started one after the other.
@@ -118,8 +119,8 @@ func delayOf(t *testing.T, board string) func(rounds int, masked bool) (float64,
 	must(t, err)
 	mask := masks[b.ELF.Machine]
 	operator := withDelay("in[0]", "if (in[1] != 0) {"+mask[0]+"}", "if (in[1] != 0) {"+mask[1]+"}")
-	p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Board: board, Model: tiny(t, map[string]string{"codegen/host/src/lib1.c": operator}), Env: testEnv()})
-	s, err := p.Run(t.Context(), "")
+	p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Board: board, Model: mlftest.Tiny(t, map[string]string{"codegen/host/src/lib1.c": operator})}, testEnv())
+	s, err := p.Run(t.Context(), testEnv().desk(), "")
 	must(t, err)
 	t.Cleanup(func() { s.Close(context.Background()) })
 	lib, err := s.SystemLib(t.Context())

@@ -3,23 +3,20 @@
 package project
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
 
-	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/command"
 )
 
@@ -58,82 +55,6 @@ func (e *ToolError) FailureClass() failure.Class { return e.Class }
 
 // NextStep is the command that reproduces it.
 func (e *ToolError) NextStep() string { return "to see it again: " + e.Command }
-
-// findTool returns the path of a program: *MissingToolError.
-func findTool(name, install string) (string, error) {
-	path, err := exec.LookPath(name)
-	if err != nil {
-		return "", &MissingToolError{Tool: name, Install: install}
-	}
-	return path, nil
-}
-
-// findEmulator returns the path of the board's emulator, of which it asks the version where the board needs a certain
-// one: *MissingToolError.
-func findEmulator(ctx context.Context, l boards.Link) (string, error) {
-	path, err := findTool(l.Program, l.Install)
-	if err != nil || l.MinVersion == "" {
-		return path, err
-	}
-	said, err := ask(ctx, path, "--version")
-	if err != nil {
-		return "", err
-	}
-	if v := versionIn(said); v == "" || olderThan(v, l.MinVersion) {
-		return "", &MissingToolError{Tool: l.Program, Install: l.Install, Version: v, Needs: l.MinVersion}
-	}
-	return path, nil
-}
-
-var versionWord = regexp.MustCompile(`\bversion v?(\d+(?:\.\d+)*)`)
-
-// versionIn finds the version in what a program says of itself, as in "QEMU emulator version 9.1.2 (Debian …)"; "": none.
-func versionIn(said string) string {
-	m := versionWord.FindStringSubmatch(said)
-	if m == nil {
-		return ""
-	}
-	return m[1]
-}
-
-// olderThan compares two versions number by number.
-func olderThan(a, b string) bool {
-	return slices.CompareFunc(strings.Split(a, "."), strings.Split(b, "."), func(a, b string) int {
-		x, _ := strconv.Atoi(a) // digits
-		y, _ := strconv.Atoi(b)
-		return cmp.Compare(x, y)
-	}) < 0
-}
-
-// MissingTools lists what the board needs and this computer has not: its compiler and what comes with that, and its
-// emulator, which is asked for its version where the board needs a certain one: an emulator that does not even tell that
-// fails when it is started. The template's own tools are not among them. The error is ctx's.
-func MissingTools(ctx context.Context, b *boards.Board) (compiler, emulator []*MissingToolError, err error) {
-	if ctx.Err() != nil {
-		return nil, nil, failure.Stopped(ctx, "tools of board %s", b.Name)
-	}
-	need := []string{b.Toolchain.CC, b.Toolchain.AR}
-	if len(b.Memory) > 0 {
-		need = append(need, b.Toolchain.Objcopy())
-	}
-	for _, name := range need {
-		if _, err := exec.LookPath(name); err != nil {
-			compiler = append(compiler, &MissingToolError{Tool: name, Install: b.Toolchain.Install})
-		}
-	}
-	if b.Link.Program == "" {
-		return compiler, nil, nil
-	}
-	_, err = findEmulator(ctx, b.Link)
-	var missing *MissingToolError
-	if errors.As(err, &missing) {
-		emulator = append(emulator, missing)
-	}
-	if ctx.Err() != nil {
-		return nil, nil, failure.Stopped(ctx, "tools of board %s", b.Name)
-	}
-	return compiler, emulator, nil
-}
 
 // A toolRun is one run of a build tool.
 type toolRun struct {
@@ -215,7 +136,7 @@ func identify(ctx context.Context, name, path string) (toolState, error) {
 	flags := []string{"--version", "-dumpmachine"}
 	answers := make([]string, len(flags))
 	err := inParallel(len(flags), func(i int) (err error) {
-		if answers[i], err = ask(ctx, path, flags[i]); err != nil {
+		if answers[i], err = command.Ask(ctx, path, flags[i]); err != nil {
 			err = fmt.Errorf("%s %s: %w", name, flags[i], err)
 		}
 		return err
@@ -238,7 +159,7 @@ func (p *Project) libraries(ctx context.Context, cc string) ([]toolState, error)
 	for _, name := range []string{libraryFile, "libgcc.a"} {
 		for _, dir := range folders {
 			if data, err := os.ReadFile(filepath.Join(dir, name)); err == nil {
-				found = append(found, toolState{Name: name, Version: "SHA-256 " + digestOf(data)})
+				found = append(found, toolState{Name: name, Version: "SHA-256 " + image.DigestOf(data)})
 				break
 			}
 		}
@@ -268,17 +189,4 @@ func linkFolders(ctx context.Context, cc string, flags []string) ([]string, erro
 		folders = append(folders, m[1]+m[2])
 	}
 	return folders, nil
-}
-
-// ask returns the first line that a tool answers.
-func ask(ctx context.Context, path, flag string) (string, error) {
-	out, _, err := command.Command{Path: path, Args: []string{flag}, Dir: "/", Timeout: askTimeout}.Capture(ctx)
-	if err != nil {
-		if ctx.Err() != nil {
-			return "", err
-		}
-		return "", failure.New(failure.ToolMissing, "check that it works", "%w", err)
-	}
-	first, _, _ := strings.Cut(out, "\n")
-	return strings.TrimSpace(first), nil
 }

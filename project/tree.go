@@ -31,7 +31,7 @@ type tree struct {
 func openTree(dir string) (*tree, error) {
 	r, err := os.OpenRoot(dir)
 	if err != nil {
-		return nil, fileError("open", dir, err)
+		return nil, plainfile.Error("open", dir, err)
 	}
 	return &tree{dir, r}, nil
 }
@@ -39,12 +39,7 @@ func openTree(dir string) (*tree, error) {
 func (t *tree) close() { _ = t.root.Close() } // nothing was written through it that could still fail
 
 func (t *tree) error(op, name string, err error) error {
-	return fileError(op, filepath.Join(t.dir, filepath.FromSlash(name)), err)
-}
-
-func digestOf(data []byte) string {
-	sum := sha256.Sum256(data)
-	return hex.EncodeToString(sum[:])
+	return plainfile.Error(op, filepath.Join(t.dir, filepath.FromSlash(name)), err)
 }
 
 // digest is the SHA-256 of a file; "" for one that is not there or is no plain file.
@@ -72,7 +67,7 @@ func (t *tree) digest(name string) (string, error) {
 }
 
 func notThere(err error) bool {
-	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, errNotFolder)
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, plainfile.ErrNotFolder)
 }
 
 // edited lists, sorted, the files of old that are there with another digest than that, and not that of also either. A
@@ -245,7 +240,7 @@ func mayUse(dir string) error {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}
-		return fileError("use", dir, err)
+		return plainfile.Error("use", dir, err)
 	}
 	for _, e := range entries {
 		if e.Name() == stateFile {

@@ -11,7 +11,10 @@ import (
 	"strings"
 
 	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/project"
 	"github.com/boardsmith/boardsmith/samples"
 )
@@ -28,7 +31,7 @@ func (s *invocation) boardCheck(ctx context.Context, name string) error {
 		return err
 	}
 	s.Printf("board %s: loads from %s", b.Name, strings.Join(b.Files, ", "))
-	compiler, emulator, err := project.MissingTools(ctx, b)
+	compiler, emulator, err := device.MissingTools(ctx, b)
 	if err != nil {
 		return err
 	}
@@ -51,20 +54,21 @@ func (s *invocation) boardCheck(ctx context.Context, name string) error {
 }
 
 // tryBoard makes a project of the sample in a folder that goes away again, and builds it if told so.
-func (s *invocation) tryBoard(ctx context.Context, board, template string, search []string, build bool) (*project.Size, error) {
+func (s *invocation) tryBoard(ctx context.Context, board, template string, search []string, build bool) (*image.Size, error) {
 	dir, err := os.MkdirTemp("", "boardsmith-")
 	if err != nil {
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
-	model := filepath.Join(dir, samples.Name)
-	if err := os.WriteFile(model, samples.Archive(), 0o644); err != nil {
+	model, err := mlf.Parse(samples.Name, samples.Archive())
+	if err != nil {
 		return nil, err
 	}
 	bar := s.Start("building the sample", 0)
 	defer bar.End()
-	p, err := project.Generate(ctx, filepath.Join(dir, "project"), project.Spec{
-		Board: board, Template: template, Model: model, Env: project.Env{Log: s.log, Progress: s.progressed, Path: search},
+	builder := &project.Builder{Path: search, Log: s.log, Progress: s.progressed}
+	p, err := builder.Generate(ctx, filepath.Join(dir, "project"), project.Spec{
+		Board: board, Template: template, Archive: model,
 	})
 	if err != nil {
 		return nil, err

@@ -29,15 +29,15 @@ const maxConfigBytes = 1 << 20
 // A choice is what boardsmith.json can say for all targets and for each named one. "" leaves an input to the next
 // place.
 type choice struct {
-	Board    string     `json:"board"`
-	Model    string     `json:"model"`    // relative to the file's folder
-	Module   string     `json:"module"`   // of an archive with several models
-	Template string     `json:"template"` // a name, or a path relative to the file's folder
-	Project  string     `json:"project"`  // relative to the file's folder
-	Options  optionList `json:"options"`
-	Timeout  string     `json:"timeout"`
-	Input    string     `json:"input"`  // relative to the file's folder
-	Device   string     `json:"device"` // as DEVICE
+	Board     string     `json:"board"`
+	Model     string     `json:"model"`      // relative to the file's folder
+	ModelName string     `json:"model_name"` // of an archive with several models
+	Template  string     `json:"template"`   // a name, or a path relative to the file's folder
+	Project   string     `json:"project"`    // relative to the file's folder
+	Options   optionList `json:"options"`
+	Timeout   string     `json:"timeout"`
+	Input     string     `json:"input"`  // relative to the file's folder
+	Device    string     `json:"device"` // as DEVICE
 }
 
 // A config is boardsmith.json. The zero value is the one of a repository without.
@@ -190,7 +190,11 @@ func configError(file string, data []byte, offset int64, err error) error {
 	}
 	if m := unknownFieldRE.FindStringSubmatch(err.Error()); m != nil {
 		known := append(fieldNames(reflect.TypeFor[config]()), fieldNames(reflect.TypeFor[choice]())...)
-		err = fmt.Errorf("field %q is not known%s", m[1], didYouMean(m[1], known))
+		hint := didYouMean(m[1], known)
+		if now := renamedFields[m[1]]; now != "" {
+			hint = fmt.Sprintf(": it is now %q", now)
+		}
+		err = fmt.Errorf("field %q is not known%s", m[1], hint)
 		if i := bytes.Index(data, []byte(`"`+m[1]+`"`)); i >= 0 { // the decoder does not say where
 			offset = int64(i)
 		}
@@ -198,6 +202,9 @@ func configError(file string, data []byte, offset int64, err error) error {
 	line := 1 + bytes.Count(data[:min(max(offset, 0), int64(len(data)))], []byte("\n"))
 	return failure.New(failure.Config, "docs/inputs.md lists the fields", "%s:%d: %w", file, line, err)
 }
+
+// renamedFields are fields of earlier versions, and what they are called now.
+var renamedFields = map[string]string{"module": "model_name"}
 
 func fieldNames(t reflect.Type) []string {
 	var names []string

@@ -18,7 +18,7 @@ import (
 const demoShown = 4
 
 // demoInputs replaces the user's inputs: the demo is always the same.
-var demoInputs = map[string]string{"BOARD": "host", "MODEL": "", "MODULE": "", "PROJECT": "", "TEMPLATE": "", "OPTIONS": "", "TARGET": ""}
+var demoInputs = map[string]string{"BOARD": "host", "MODEL": "", "MODEL_NAME": "", "PROJECT": "", "TEMPLATE": "", "OPTIONS": "", "TARGET": ""}
 
 func (s *invocation) demo(ctx context.Context) error {
 	outer := s.Env

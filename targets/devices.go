@@ -14,17 +14,18 @@ import (
 	"strings"
 
 	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/project"
+	"github.com/boardsmith/boardsmith/image"
 )
 
-// devices lists probes, ports and emulated boards; with SAVE=1 it asks those that can be asked, and writes bench.json.
+// devices lists probes, ports and emulated boards; with SAVE=1 it asks those that can be asked, and writes desk.json.
 func (s *invocation) devices(ctx context.Context) error {
 	in, err := s.inputs()
 	if err != nil {
 		return err
 	}
-	all, err := project.Devices(ctx, s.projectEnv(in))
+	all, err := s.desk(in).Devices(ctx)
 	if err != nil {
 		return err
 	}
@@ -35,7 +36,7 @@ func (s *invocation) devices(ctx context.Context) error {
 		s.Printf("devices: no probe, no serial port, and no emulated board was used yet (BOARD=microbit go tool mage virtual:up starts one)")
 	}
 	if s.Env.On("SAVE") {
-		if err := s.saveBench(ctx, in, all); err != nil {
+		if err := s.saveDeskFile(ctx, in, all); err != nil {
 			return err
 		}
 	}
@@ -43,12 +44,12 @@ func (s *invocation) devices(ctx context.Context) error {
 	return nil
 }
 
-func (s *invocation) printDevice(in *inputs, d project.Attached, all []project.Attached) {
+func (s *invocation) printDevice(in *inputs, d device.Attached, all []device.Attached) {
 	words := []string{cmp.Or(strings.Join(d.Boards, " or "), "of no known board")}
 	if d.What != "" {
 		words = append(words, d.What)
 	}
-	r := fields{"status": "done", "boards": append([]string{}, d.Boards...), "probe": d.Probe, "port": d.Port, "usb": d.USB, "path": d.Path, "interface": d.Interface, "what": d.What, "virtual": d.Virtual, "runs": d.Runs}
+	r := fields{"status": "done", "boards": append([]string{}, d.Boards...), "probe": d.Probe, "port": d.Port, "usb": d.USB, "path": d.Path, "interface": d.Interface, "what": d.What, "virtual": d.Emulated, "runs": d.Runs}
 	for _, f := range []struct{ name, value string }{{"serial", d.Probe}, {"port", d.Port}, {"USB", d.USB}, {"path", d.Path}, {"interface", d.Interface}} {
 		if f.value != "" {
 			words = append(words, f.name+" "+f.value)
@@ -57,7 +58,7 @@ func (s *invocation) printDevice(in *inputs, d project.Attached, all []project.A
 	if !d.Runs {
 		words = append(words, "not running, starts when it is used")
 	}
-	for _, b := range in.bench.Devices {
+	for _, b := range in.deskFile.Devices {
 		if b.Probe != "" && isNoted(b, d, all) {
 			words = append(words, "named "+b.Name)
 			r["name"] = b.Name
@@ -69,8 +70,8 @@ func (s *invocation) printDevice(in *inputs, d project.Attached, all []project.A
 
 // saveBench notes the attached devices: each that could be one board only, or the one that DEVICE names for BOARD. Each is
 // asked for its chip.
-func (s *invocation) saveBench(ctx context.Context, in *inputs, all []project.Attached) error {
-	path := benchPath(s.Dir)
+func (s *invocation) saveDeskFile(ctx context.Context, in *inputs, all []device.Attached) error {
+	path := deskFilePath(s.Dir)
 	noted := 0
 	for _, d := range all {
 		b := s.kindOf(in, d)
@@ -84,7 +85,7 @@ func (s *invocation) saveBench(ctx context.Context, in *inputs, all []project.At
 		if !answers && severalPorts(b, d, all) {
 			continue // the UART may be another one
 		}
-		n = in.bench.Note(n)
+		n = in.deskFile.Note(n)
 		noted++
 		s.Printf("%s: %s, probe %s, chip %s", n.Name, n.Board, n.Probe, cmp.Or(n.Chip, "not known: no firmware of boardsmith's answered"))
 		s.JSONLine(fields{"status": "done", "name": n.Name, "board": n.Board, "probe": n.Probe, "chip": n.Chip})
@@ -92,7 +93,7 @@ func (s *invocation) saveBench(ctx context.Context, in *inputs, all []project.At
 	if noted == 0 {
 		return failure.New(failure.ProbeMissing, "say which kind it is: BOARD=… DEVICE=<serial, path or port> SAVE=1 go tool mage devices", "none of the devices is known to be one board")
 	}
-	if err := in.bench.Write(path); err != nil {
+	if err := in.deskFile.Write(path); err != nil {
 		return err
 	}
 	s.Printf("wrote %s", shown(s.Dir, path))
@@ -100,12 +101,12 @@ func (s *invocation) saveBench(ctx context.Context, in *inputs, all []project.At
 }
 
 // kindOf is the board that a device is, nil if that is not known.
-func (s *invocation) kindOf(in *inputs, d project.Attached) *boards.Board {
+func (s *invocation) kindOf(in *inputs, d device.Attached) *boards.Board {
 	name := ""
 	switch asked := s.Env("BOARD"); {
 	case len(d.Boards) == 1 && (asked == "" || asked == d.Boards[0]):
 		name = d.Boards[0]
-	case asked != "" && in.device != "" && !d.Virtual:
+	case asked != "" && in.device != "" && !d.Emulated:
 		name = asked
 	}
 	b, err := boards.Find(name, in.path)
@@ -115,37 +116,37 @@ func (s *invocation) kindOf(in *inputs, d project.Attached) *boards.Board {
 	return b
 }
 
-// isNoted says whether an attached device is one of bench.json; all are those that there are.
-func isNoted(noted project.BenchDevice, d project.Attached, all []project.Attached) bool {
-	shared := slices.ContainsFunc(all, func(o project.Attached) bool { return o.Probe == d.Probe && o.Path != d.Path })
+// isNoted says whether an attached device is one of desk.json; all are those that there are.
+func isNoted(noted device.DeskDevice, d device.Attached, all []device.Attached) bool {
+	shared := slices.ContainsFunc(all, func(o device.Attached) bool { return o.Probe == d.Probe && o.Path != d.Path })
 	return noted.Probe == d.Probe && (noted.Link.Path == d.Path || noted.Probe != "" && !shared)
 }
 
 // isUART says whether a port may be the board's, by its USB interface.
-func isUART(b *boards.Board, d project.Attached) bool {
+func isUART(b *boards.Board, d device.Attached) bool {
 	want := b.Link.Interface
 	return want == nil || d.Interface == "" || d.Interface == strconv.Itoa(*want)
 }
 
 // severalPorts says whether a device has other ports that may be its UART.
-func severalPorts(b *boards.Board, d project.Attached, all []project.Attached) bool {
-	return d.Port != "" && slices.ContainsFunc(all, func(o project.Attached) bool {
+func severalPorts(b *boards.Board, d device.Attached, all []device.Attached) bool {
+	return d.Port != "" && slices.ContainsFunc(all, func(o device.Attached) bool {
 		return isUART(b, o) && o.Port != "" && o.Port != d.Port && o.Probe == d.Probe && o.Path == d.Path && o.USB == d.USB
 	})
 }
 
 // ask attaches a device and asks it what it is.
-func (s *invocation) ask(ctx context.Context, in *inputs, b *boards.Board, d project.Attached) (n project.BenchDevice, answers bool, err error) {
-	n = project.BenchDevice{Name: s.Env("NAME"), Board: b.Name, Probe: d.Probe}
-	e := s.projectEnv(in)
-	if e.Flasher == "none" {
-		e.Flasher = ""
+func (s *invocation) ask(ctx context.Context, in *inputs, b *boards.Board, d device.Attached) (n device.DeskDevice, answers bool, err error) {
+	n = device.DeskDevice{Name: s.Env("NAME"), Board: b.Name, Probe: d.Probe}
+	desk := s.desk(in)
+	if desk.Programmer == "none" {
+		desk.Programmer = ""
 	}
 	which := cmp.Or(d.Port, d.Path, d.Probe)
-	if d.Virtual {
+	if d.Emulated {
 		which = d.Probe
 	}
-	dev, err := s.attach(ctx, b, which, e)
+	dev, err := s.attach(ctx, b, which, desk)
 	if err != nil {
 		return n, false, err
 	}
@@ -161,7 +162,7 @@ func (s *invocation) monitor(ctx context.Context) error {
 		return err
 	}
 	defer func() { _ = s.detach() }()
-	m := project.Monitoring{Show: func(line string) {
+	m := device.Monitoring{Show: func(line string) {
 		s.Printf("%s", line)
 		s.JSONLine(fields{"status": "running", "line": line})
 	}}
@@ -187,13 +188,13 @@ func (s *invocation) monitor(ctx context.Context) error {
 }
 
 // monitored is the device to listen to: with a probe it is taken as it is, any other runs the image that was built.
-func (s *invocation) monitored(ctx context.Context) (*project.Device, *project.Image, error) {
+func (s *invocation) monitored(ctx context.Context) (*device.Device, *image.Image, error) {
 	in, b, err := s.boardOf()
 	if err != nil {
 		return nil, nil, err
 	}
-	e := s.projectEnv(in)
-	d, err := s.attach(ctx, b, in.device, e)
+	desk := s.desk(in)
+	d, err := s.attach(ctx, b, in.device, desk)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -216,7 +217,7 @@ func (s *invocation) virtual(ctx context.Context, do string) error {
 			return err
 		}
 	}
-	v, err := project.Virtual(ctx, b, do, s.projectEnv(in))
+	v, err := s.desk(in).Emulated(ctx, b, do)
 	if err != nil {
 		return err
 	}

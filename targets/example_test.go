@@ -21,12 +21,13 @@ func Example() {
 	}
 	defer os.RemoveAll(dir)
 
-	p, err := project.Generate(ctx, dir, project.Spec{Board: "host", Model: "../samples/digits_i8.aot_packed.tar"})
+	var builder project.Builder // which boards and compilers there are; the zero value is the normal case
+	p, err := builder.Generate(ctx, dir, project.Spec{Board: "host", Model: "../samples/digits_i8.aot_packed.tar"})
 	if err != nil {
 		log.Fatal(err)
 	}
 	defer p.Close()
-	session, err := p.Run(ctx, "") // builds, attaches, flashes, opens
+	session, err := p.Run(ctx, nil, "") // builds, attaches, flashes, opens
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -7,12 +7,13 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"runtime"
 	"strings"
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/project"
 	"github.com/boardsmith/boardsmith/samples"
 )
@@ -37,24 +38,23 @@ func (s *invocation) generate(ctx context.Context) error {
 // makeProject generates the project that the inputs describe and tells what that changed.
 func (s *invocation) makeProject(ctx context.Context, in *inputs) error {
 	spec := project.Spec{
-		Board: in.board.value, Module: in.module.value, Template: in.template.value, Options: in.options,
-		Force: s.forced(), Env: s.projectEnv(in),
+		Board: in.board.value, ModelName: in.modelName.value, Template: in.template.value, Options: in.options,
+		Force: s.forced(),
 	}
 	if err := runsHere(runtime.GOOS, in); err != nil {
 		return err
 	}
-	model, cleanup, err := s.modelFile(in)
+	archive, err := s.archive(in)
 	if err != nil {
 		return err
 	}
-	defer cleanup()
-	spec.Model = model
+	spec.Archive = archive
 	bar := s.Start("generate", 0)
-	p := s.project
+	builder, p := s.builder(in), s.project
 	if p != nil { // held since it was loaded: nobody may come between
 		err = p.Generate(ctx, spec)
 	} else {
-		p, err = project.Generate(ctx, in.project, spec)
+		p, err = builder.Generate(ctx, in.project, spec)
 	}
 	bar.End()
 	if err != nil {
@@ -63,7 +63,7 @@ func (s *invocation) makeProject(ctx context.Context, in *inputs) error {
 	s.project, s.image, s.unfinished = p, nil, nil
 	r := s.projectFields()
 	if n := len(p.Wrote()); n > 0 {
-		s.Printf("generate: %s for board %s from %s, %d files", in.project, p.Board().Name, archiveName(p.ModelName()), n)
+		s.Printf("generate: %s for board %s from %s, %d files", in.project, p.Board().Name, archiveName(p.ArchiveName()), n)
 		r["files"] = n
 	} else {
 		s.Printf("generate: %s is up to date", in.project)
@@ -89,14 +89,14 @@ func runsHere(system string, in *inputs) error {
 func (s *invocation) projectFields() fields {
 	p := s.project
 	return fields{
-		"status": "done", "project": shown(s.Dir, p.Dir()), "board": p.Board().Name, "model": archiveName(p.ModelName()),
-		"model_sha256": p.ModelDigest(),
+		"status": "done", "project": shown(s.Dir, p.Dir()), "board": p.Board().Name, "model": archiveName(p.ArchiveName()),
+		"model_sha256": p.ArchiveDigest(),
 	}
 }
 
 // imageFields begins a JSON line about the image that is flashed or run. Of one that IMAGE names it is not known which model
 // it was built from.
-func (s *invocation) imageFields(image *project.Image) fields {
+func (s *invocation) imageFields(image *image.Image) fields {
 	r := s.projectFields()
 	if s.picked {
 		delete(r, "model")
@@ -106,34 +106,19 @@ func (s *invocation) imageFields(image *project.Image) fields {
 	return r
 }
 
-// modelFile is the archive to generate from, as a file of the right name: what was asked for, else the project's own,
-// else the bundled sample. cleanup removes what was made for it.
-func (s *invocation) modelFile(in *inputs) (path string, cleanup func(), err error) {
-	var name string
-	var data []byte
+// archive is the one to generate from: what was asked for, else the project's own, else the bundled sample.
+func (s *invocation) archive(in *inputs) (*mlf.Archive, error) {
 	switch {
 	case in.model.value != "" && (in.model.asked || s.project == nil):
-		return in.model.value, func() {}, nil
+		return mlf.Open(in.model.value)
 	case in.model.asked || s.project == nil:
-		name, data = samples.Name, samples.Archive()
-	default:
-		a, _, err := s.project.Model()
-		if err != nil {
-			return "", nil, err
-		}
-		name, data = s.project.ModelName(), a.Raw
+		return mlf.Parse(samples.Name, samples.Archive())
 	}
-	dir, err := os.MkdirTemp("", "boardsmith-")
+	a, _, err := s.project.Model()
 	if err != nil {
-		return "", nil, err
+		return nil, err
 	}
-	cleanup = func() { _ = os.RemoveAll(dir) } // a left-over in the system's folder for such harms nobody
-	path = filepath.Join(dir, name)
-	if err := os.WriteFile(path, data, 0o644); err != nil {
-		cleanup()
-		return "", nil, err
-	}
-	return path, cleanup, nil
+	return mlf.Parse(s.project.ArchiveName(), a.Raw)
 }
 
 // ready makes the project what was asked for: it generates one where there is none, and renews what depends on a
@@ -152,7 +137,7 @@ func (s *invocation) ready(ctx context.Context) error {
 	if err := s.matches(in); err != nil {
 		return err
 	}
-	if !in.model.asked && !in.module.asked && !in.board.asked && !in.optioned && !in.template.asked {
+	if !in.model.asked && !in.modelName.asked && !in.board.asked && !in.optioned && !in.template.asked {
 		return nil
 	}
 	current, err := s.isCurrent(in)
@@ -230,7 +215,7 @@ func (s *invocation) clean(ctx context.Context) error {
 	if err := s.forget(); err != nil { // Clean takes the lock itself
 		return err
 	}
-	if err := project.Clean(ctx, in.project, s.Env.On("FORCE"), s.projectEnv(in)); err != nil {
+	if err := s.builder(in).Clean(ctx, in.project, s.Env.On("FORCE")); err != nil {
 		var edited *project.EditedError
 		if errors.As(err, &edited) {
 			return failure.New(failure.Config, "FORCE=1 removes them too", "%w", err)

@@ -13,8 +13,9 @@ import (
 	"time"
 
 	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/project"
+	"github.com/boardsmith/boardsmith/image"
 )
 
 // flash writes the image. The device stays attached for the targets after it.
@@ -41,7 +42,7 @@ func (s *invocation) flash(ctx context.Context) error {
 	s.sameChip(report)
 	r := s.imageFields(image)
 	r["wrote"], r["erased"], r["why"] = report.Wrote, report.Erased, report.Why
-	r["device"], r["tool"] = report.Device, report.Tool
+	r["device"], r["tool"] = report.Device, report.Programmer
 	if len(report.Warn) > 0 {
 		r["worn"] = report.Warn
 	}
@@ -56,7 +57,7 @@ func (s *invocation) flash(ctx context.Context) error {
 }
 
 // warnWorn names some of the sectors that are near their end.
-func (s *invocation) warnWorn(report project.FlashReport) {
+func (s *invocation) warnWorn(report device.FlashReport) {
 	const named = 3
 	for i, w := range report.Warn {
 		if i == named {
@@ -69,7 +70,7 @@ func (s *invocation) warnWorn(report project.FlashReport) {
 
 // notFlashed says what an interrupted or failed flash leaves. Of one that wrote and verified the image, the error
 // says so too.
-func (s *invocation) notFlashed(ctx context.Context, report project.FlashReport, err error) error {
+func (s *invocation) notFlashed(ctx context.Context, report device.FlashReport, err error) error {
 	if report.Erased == 0 {
 		return err
 	}
@@ -82,12 +83,12 @@ func (s *invocation) notFlashed(ctx context.Context, report project.FlashReport,
 	return err
 }
 
-// sameChip tells when bench.json has another chip under the device's name, which was flashed because that was forced.
-func (s *invocation) sameChip(report project.FlashReport) {
-	d := s.in.bench.Find(s.in.device)
+// sameChip tells when desk.json has another chip under the device's name, which was flashed because that was forced.
+func (s *invocation) sameChip(report device.FlashReport) {
+	d := s.in.deskFile.Find(s.in.device)
 	chip, known := strings.CutPrefix(report.Device, "chip:")
 	if d != nil && d.Chip != "" && known && chip != d.Chip {
-		s.Notef("warning: %s has chip %s, but by bench.json it has %s; SAVE=1 go tool mage devices notes the new one", d.Name, chip, d.Chip)
+		s.Notef("warning: %s has chip %s, but by desk.json it has %s; SAVE=1 go tool mage devices notes the new one", d.Name, chip, d.Chip)
 	}
 }
 
@@ -105,7 +106,7 @@ func (s *invocation) planFlash(ctx context.Context) error {
 }
 
 // printPlan prints what would be run to do what the text says.
-func (s *invocation) printPlan(plan project.Plan, text string) error {
+func (s *invocation) printPlan(plan device.Plan, text string) error {
 	for _, f := range plan.Files {
 		s.Printf("# %s", f)
 	}
@@ -118,15 +119,15 @@ func (s *invocation) printPlan(plan project.Plan, text string) error {
 }
 
 // plan is what would be run for the image as it was last built; nothing where there is none.
-func (s *invocation) plan(ctx context.Context, in *inputs) (project.Plan, error) {
+func (s *invocation) plan(ctx context.Context, in *inputs) (device.Plan, error) {
 	if s.project == nil {
-		return project.Plan{}, nil
+		return device.Plan{}, nil
 	}
 	image, err := s.planned(in)
 	if err != nil || image == nil {
-		return project.Plan{}, err
+		return device.Plan{}, err
 	}
-	return project.PlanFor(ctx, s.project.Board(), in.device, s.projectEnv(in), image)
+	return s.desk(in).Plan(ctx, s.project.Board(), in.device, image)
 }
 
 // erase erases the board's flash.
@@ -136,13 +137,13 @@ func (s *invocation) erase(ctx context.Context) error {
 		return err
 	}
 	if s.Env.On("DRYRUN") {
-		plan, err := project.PlanErase(ctx, b, in.device, s.projectEnv(in))
+		plan, err := s.desk(in).PlanErase(ctx, b, in.device)
 		if err != nil {
 			return err
 		}
 		return s.printPlan(plan, fmt.Sprintf("erase the flash of board %s", b.Name))
 	}
-	d, err := s.attach(ctx, b, in.device, s.projectEnv(in))
+	d, err := s.attach(ctx, b, in.device, s.desk(in))
 	if err != nil {
 		return err
 	}
@@ -155,14 +156,14 @@ func (s *invocation) erase(ctx context.Context) error {
 		return s.notFlashed(ctx, report, err)
 	}
 	s.Printf("erase: erased %d of %d sectors of %s, the others were blank; all is verified to be", report.Erased, report.Sectors, report.Device)
-	s.JSONLine(fields{"status": "done", "device": report.Device, "tool": report.Tool, "erased": report.Erased, "sectors": report.Sectors})
+	s.JSONLine(fields{"status": "done", "device": report.Device, "tool": report.Programmer, "erased": report.Erased, "sectors": report.Sectors})
 	return nil
 }
 
 // planned is the image that a plan is for, nil if there is none yet. No board is asked which one it holds.
-func (s *invocation) planned(in *inputs) (*project.Image, error) {
+func (s *invocation) planned(in *inputs) (*image.Image, error) {
 	if name := s.Env("IMAGE"); name != "" && name != imageOnBoard {
-		return project.FindImage(s.projectEnv(in), name)
+		return s.images().Find(name)
 	}
 	return s.project.Built()
 }
@@ -173,7 +174,7 @@ func (s *invocation) wear(context.Context) error {
 	if err != nil {
 		return err
 	}
-	list, err := project.Wear(s.projectEnv(in))
+	list, err := s.desk(in).Wear()
 	if err != nil {
 		return err
 	}
@@ -192,8 +193,8 @@ func (s *invocation) wear(context.Context) error {
 	return nil
 }
 
-func (s *invocation) isDevice(in *inputs, w project.DeviceWear) bool {
-	d := in.bench.Find(in.device)
+func (s *invocation) isDevice(in *inputs, w device.DeviceWear) bool {
+	d := in.deskFile.Find(in.device)
 	if d == nil {
 		return w.Probe == in.device || strings.HasSuffix(w.Device, ":"+in.device)
 	}
@@ -208,7 +209,7 @@ const (
 	wornPercent = 80 // as package project warns
 )
 
-func (s *invocation) printWear(w project.DeviceWear) {
+func (s *invocation) printWear(w device.DeviceWear) {
 	state := "holds build " + w.BuildID
 	switch {
 	case w.Dirty:
@@ -353,8 +354,8 @@ func (s *invocation) boardOf() (*inputs, *boards.Board, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	if d := in.bench.Find(in.device); d != nil && d.Board != b.Name {
-		return nil, nil, failure.New(failure.Config, "leave BOARD out", "%s in bench.json is a %s, not a %s", d.Name, d.Board, b.Name)
+	if d := in.deskFile.Find(in.device); d != nil && d.Board != b.Name {
+		return nil, nil, failure.New(failure.Config, "leave BOARD out", "%s in desk.json is a %s, not a %s", d.Name, d.Board, b.Name)
 	}
 	return in, b, nil
 }

@@ -6,8 +6,8 @@ import (
 	"io"
 	"testing"
 
+	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/internal/console"
-	"github.com/boardsmith/boardsmith/project"
 )
 
 // jsonLines are the variables of a run with JSON lines.
@@ -18,12 +18,12 @@ func jsonLines(name string) string { return map[string]string{"JSON": "1"}[name]
 func TestNotFlashed(t *testing.T) {
 	failed := errors.New("failed")
 	for _, c := range []struct {
-		report project.FlashReport
+		report device.FlashReport
 		want   string // of the line
 	}{
-		{project.FlashReport{Device: "chip:1"}, ""},
-		{project.FlashReport{Device: "chip:1", Erased: 2, Wrote: 9}, `{"device":"chip:1","erased":2,"status":"dirty","step":"","v":1}` + "\n"},
-		{project.FlashReport{Device: "chip:1", Erased: 2, Wrote: 9, Holds: true}, `{"device":"chip:1","erased":2,"status":"written","step":"","v":1,"wrote":9}` + "\n"},
+		{device.FlashReport{Device: "chip:1"}, ""},
+		{device.FlashReport{Device: "chip:1", Erased: 2, Wrote: 9}, `{"device":"chip:1","erased":2,"status":"dirty","step":"","v":1}` + "\n"},
+		{device.FlashReport{Device: "chip:1", Erased: 2, Wrote: 9, Holds: true}, `{"device":"chip:1","erased":2,"status":"written","step":"","v":1,"wrote":9}` + "\n"},
 	} {
 		var out bytes.Buffer
 		s := newInvocation(console.New(jsonLines, &out, io.Discard))

@@ -13,13 +13,22 @@ const module = "github.com/boardsmith/boardsmith"
 
 // mayImport says which packages of ours each package may import. One that is not listed has no place yet.
 var mayImport = map[string][]string{
-	magefile:   {"targets", "internal/develop"},
-	"cmd":      {"internal/virtualprobe"},
-	"targets":  {"internal/console", "internal/toolbox", "internal/plainfile", "project", "executor", "cache", "rpc", "boards", "mlf", "ndarray", "samples", "failure", "internal/command", "internal/virtualprobe"},
-	"project":  {"internal/plainfile", "cache", "flasher", "rpc", "transport", "boards", "mlf", "ndarray", "crt", "templates", "failure", "internal/command", "internal/filelock", "internal/virtualprobe"},
-	"executor": {"rpc", "mlf", "ndarray", "failure"},
+	magefile:  {"targets", "internal/develop"},
+	"cmd":     {"internal/virtualprobe"},
+	"targets": {"project", "executor", "device", "image", "internal/fit", "progress", "cache", "rpc", "boards", "mlf", "ndarray", "samples", "failure", "internal/command", "internal/console", "internal/plainfile", "internal/toolbox", "internal/virtualprobe"},
 
-	"cache":     {"failure", "internal/filelock"},
+	// A project is a folder, and the way from it to a device. What stands in one line imports nothing of it but to its right.
+	"project":           {"device", "internal/fit", "image", "internal/firmware", "progress", "cache", "rpc", "boards", "mlf", "crt", "templates", "failure", "internal/command", "internal/filelock", "internal/plainfile"},
+	"device":            {"internal/fault", "image", "internal/firmware", "internal/ledger", "flasher", "progress", "cache", "rpc", "transport", "boards", "failure", "internal/command", "internal/plainfile", "internal/virtualprobe"},
+	"internal/fit":      {"image", "internal/firmware", "boards", "mlf", "ndarray", "failure"},
+	"internal/fault":    {"internal/firmware", "rpc"},
+	"image":             {"cache", "failure", "internal/plainfile"},
+	"internal/firmware": {"failure"},
+	"internal/ledger":   {"failure", "internal/filelock"},
+	"progress":          {},
+	"executor":          {"rpc", "mlf", "ndarray", "failure"},
+
+	"cache":     {"failure"},
 	"flasher":   {"boards", "failure", "internal/command"},
 	"rpc":       {"transport", "ndarray", "failure"},
 	"transport": {"failure"},
@@ -37,8 +46,8 @@ var mayImport = map[string][]string{
 	"internal/develop":      {"internal/console", "internal/toolbox", "internal/command", "internal/drawn", "failure"},
 	"internal/drawn":        {},
 	"internal/filelock":     {},
-	"internal/plainfile":    {},
-	"internal/toolbox":      {"internal/console", "cache", "failure"},
+	"internal/plainfile":    {"failure"},
+	"internal/toolbox":      {"internal/console", "internal/ledger", "failure"},
 	"internal/virtualprobe": {"transport", "failure"},
 }
 

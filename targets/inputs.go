@@ -13,9 +13,9 @@ import (
 	"time"
 
 	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/console"
-	"github.com/boardsmith/boardsmith/project"
 	"github.com/boardsmith/boardsmith/samples"
 )
 
@@ -38,29 +38,30 @@ type inputs struct {
 	config *config
 	usual  boards.Options // boardsmith.json's
 
-	project  string // folder
-	derived  bool   // the folder follows from board and model
-	board    input
-	model    input // path of an archive; "" is the bundled sample
-	module   input // which of the archive's models; "" is the only one
-	template input
-	options  boards.Options
-	optioned bool // the options were asked for
+	project   string // folder
+	derived   bool   // the folder follows from board and model
+	board     input
+	model     input // path of an archive; "" is the bundled sample
+	modelName input // which of the archive's models; "" is the only one
+	template  input
+	options   boards.Options
+	optioned  bool // the options were asked for
 
-	path    []string // folders with boards/ and templates/
-	device  string   // which one of the board: a name in bench.json, a probe's serial, a USB path, a port
-	bench   *project.Bench
-	timeout time.Duration // of one call
-	wait    time.Duration // for a board that somebody else uses
-	input   string
-	output  string
-	repeat  int
+	path         []string // folders with boards/ and templates/
+	device       string   // which one of the board: a name in desk.json, a probe's serial, a USB path, a port
+	deskFile     *device.DeskFile
+	deskFileMade string        // what was done to have it; "" for nothing
+	timeout      time.Duration // of one call
+	wait         time.Duration // for a board that somebody else uses
+	input        string
+	output       string
+	repeat       int
 }
 
 // made is what a project.json says the project was made of.
 type made struct {
-	board, template, model, module string
-	options                        boards.Options
+	board, template, model, modelName string
+	options                           boards.Options
 }
 
 // resolve reads everything but what depends on a project. load returns what the project in a folder was made of, or
@@ -80,15 +81,15 @@ func resolve(env console.Environ, dir string, load func(dir string) (*made, erro
 	if err := in.plain(env, named); err != nil {
 		return nil, err
 	}
-	if in.bench, err = project.ReadBench(benchPath(dir)); err != nil {
+	if in.deskFile, in.deskFileMade, err = readDeskFile(deskFilePath(dir)); err != nil {
 		return nil, err
 	}
 	in.board = asked(env("BOARD"), named.Board)
-	if d := in.bench.Find(in.device); d != nil && !in.board.asked {
+	if d := in.deskFile.Find(in.device); d != nil && !in.board.asked {
 		in.board = input{d.Board, true} // who names a device names its kind
 	}
 	in.model = asked(env("MODEL"), named.Model)
-	in.module = asked(env("MODULE"), named.Module)
+	in.modelName = asked(env("MODEL_NAME"), named.ModelName)
 	in.template = asked(env("TEMPLATE"), named.Template)
 	words := strings.Fields(env("OPTIONS"))
 	if len(words) == 0 {
@@ -105,13 +106,13 @@ func resolve(env console.Environ, dir string, load func(dir string) (*made, erro
 	in.project = cmp.Or(env("PROJECT"), named.Project, c.Project)
 	if in.project == "" {
 		if !in.model.asked {
-			in.module.value = cmp.Or(in.module.value, c.Module) // of boardsmith.json's own model
+			in.modelName.value = cmp.Or(in.modelName.value, c.ModelName) // of boardsmith.json's own model
 		}
 		// The folder's name says board and model, so both are as good as asked for.
 		in.board = input{cmp.Or(in.board.value, c.Board, defaultBoard), true}
 		in.model = input{cmp.Or(in.model.value, c.Model), true}
 		in.derived = true
-		in.project = filepath.Join("build", baseName(in.board.value), projectName(in.model.value, in.module.value))
+		in.project = filepath.Join("build", baseName(in.board.value), projectName(in.model.value, in.modelName.value))
 	}
 	m, err := load(in.project)
 	if err != nil {
@@ -125,7 +126,7 @@ func resolve(env console.Environ, dir string, load func(dir string) (*made, erro
 func (in *inputs) fill(m *made) {
 	c := in.config
 	if m == nil {
-		m = &made{board: cmp.Or(c.Board, defaultBoard), model: c.Model, module: c.Module, template: c.Template, options: in.usual}
+		m = &made{board: cmp.Or(c.Board, defaultBoard), model: c.Model, modelName: c.ModelName, template: c.Template, options: in.usual}
 	}
 	if !in.board.asked {
 		in.board.value = m.board
@@ -133,8 +134,8 @@ func (in *inputs) fill(m *made) {
 	if !in.model.asked {
 		in.model.value = m.model
 	}
-	if !in.module.asked && !in.model.asked { // another archive has other models
-		in.module.value = m.module
+	if !in.modelName.asked && !in.model.asked { // another archive has other models
+		in.modelName.value = m.modelName
 	}
 	if !in.template.asked {
 		in.template.value = m.template
@@ -199,17 +200,35 @@ func searchPath(env console.Environ, c *config) []string {
 	return append(path, c.Path...)
 }
 
-// benchName is looked for as boardsmith.json is, but about this computer's desk, not about a repository.
-const benchName = "bench.json"
+// deskFileName is looked for as boardsmith.json is, but about this computer's desk, not about a repository.
+const deskFileName = "desk.json"
 
-// benchPath is the bench.json of dir or of the nearest folder above it that has one; else dir's, which is not there.
-func benchPath(dir string) string {
+// formerDeskFileName is what desk.json was called.
+const formerDeskFileName = "bench.json"
+
+// readDeskFile reads the desk.json at path. Where there is none but one of the former name, it makes one of that, and says so.
+func readDeskFile(path string) (f *device.DeskFile, made string, err error) {
+	former := filepath.Join(filepath.Dir(path), formerDeskFileName)
+	if exists(path) || !exists(former) {
+		f, err = device.ReadDeskFile(path)
+		return f, "", err
+	}
+	if f, err = device.ReadDeskFile(former); err == nil {
+		err = f.Write(path)
+	}
+	return f, fmt.Sprintf("made %s of %s, which is not read any more", path, former), err
+}
+
+// deskFilePath is the desk.json of dir or of the nearest folder above it that has one, or has one of the former name; else
+// dir's, which is not there.
+func deskFilePath(dir string) string {
 	for d := dir; ; d = filepath.Dir(d) {
-		if path := filepath.Join(d, benchName); exists(path) {
+		path := filepath.Join(d, deskFileName)
+		if exists(path) || exists(filepath.Join(d, formerDeskFileName)) {
 			return path
 		}
 		if d == filepath.Dir(d) {
-			return filepath.Join(dir, benchName)
+			return filepath.Join(dir, deskFileName)
 		}
 	}
 }
@@ -220,8 +239,8 @@ func exists(path string) bool {
 }
 
 // means says whether DEVICE is an attached device; all are those that there are.
-func (in *inputs) means(d project.Attached, all []project.Attached) bool {
-	if noted := in.bench.Find(in.device); noted != nil {
+func (in *inputs) means(d device.Attached, all []device.Attached) bool {
+	if noted := in.deskFile.Find(in.device); noted != nil {
 		return isNoted(*noted, d, all)
 	}
 	return in.device == d.Probe || in.device == d.Port || in.device == d.Path

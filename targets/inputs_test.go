@@ -1,6 +1,7 @@
 package targets
 
 import (
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -97,10 +98,10 @@ func TestArchiveName(t *testing.T) {
 	}
 }
 
-// TestModule asks for one of an archive's models.
-func TestModule(t *testing.T) {
+// TestModelName asks for one of an archive's models.
+func TestModelName(t *testing.T) {
 	dir := t.TempDir()
-	writeFile(t, filepath.Join(dir, configName), `{"model": "f.tar", "module": "first"}`)
+	writeFile(t, filepath.Join(dir, configName), `{"model": "f.tar", "model_name": "first"}`)
 	for _, c := range []struct {
 		env             map[string]string
 		made            *made
@@ -108,18 +109,41 @@ func TestModule(t *testing.T) {
 		asked           bool
 	}{
 		{nil, nil, "first", "f.first", false},
-		{map[string]string{"MODULE": "second"}, nil, "second", "f.second", true},
+		{map[string]string{"MODEL_NAME": "second"}, nil, "second", "f.second", true},
 		{map[string]string{"MODEL": "g.tar"}, nil, "", "g", false},
-		{map[string]string{"MODEL": "g.tar", "MODULE": "one"}, nil, "one", "g.one", true},
-		{map[string]string{"PROJECT": "p"}, &made{board: "host", model: "m.tar", module: "third"}, "third", "p", false},
+		{map[string]string{"MODEL": "g.tar", "MODEL_NAME": "one"}, nil, "one", "g.one", true},
+		{map[string]string{"PROJECT": "p"}, &made{board: "host", model: "m.tar", modelName: "third"}, "third", "p", false},
 		{map[string]string{"PROJECT": "p"}, nil, "first", "p", false},
 	} {
 		in, err := resolve(func(name string) string { return c.env[name] }, dir, func(string) (*made, error) { return c.made, nil })
 		if err != nil {
 			t.Fatal(err)
 		}
-		if in.module.value != c.module || in.module.asked != c.asked || filepath.Base(in.project) != c.project {
-			t.Errorf("%v: module %+v in %s, want %q (asked: %v) in %s", c.env, in.module, in.project, c.module, c.asked, c.project)
+		if in.modelName.value != c.module || in.modelName.asked != c.asked || filepath.Base(in.project) != c.project {
+			t.Errorf("%v: module %+v in %s, want %q (asked: %v) in %s", c.env, in.modelName, in.project, c.module, c.asked, c.project)
 		}
+	}
+}
+
+// TestFormerDeskFile makes desk.json of a bench.json, once.
+func TestFormerDeskFile(t *testing.T) {
+	top := t.TempDir()
+	dir := filepath.Join(top, "a", "b")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	writeFile(t, filepath.Join(top, "bench.json"), `{"format": 1, "devices": [{"name": "left", "board": "microbit", "link": {"kind": "serial"}}]}`)
+	for n := range 2 {
+		in, err := resolve(func(string) string { return "" }, dir, func(string) (*made, error) { return nil, nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := in.deskFile.Find("left"); d == nil || d.Board != "microbit" {
+			t.Errorf("read %+v", in.deskFile)
+		}
+		if told := in.deskFileMade != ""; told != (n == 0) || told && !strings.Contains(in.deskFileMade, filepath.Join(top, "desk.json")) {
+			t.Errorf("the %d. time it said %q", n+1, in.deskFileMade)
+		}
+		writeFile(t, filepath.Join(top, "bench.json"), "not read any more")
 	}
 }

@@ -9,13 +9,17 @@ import (
 	"strconv"
 	"sync"
 
+	"github.com/hashicorp/go-hclog"
+
 	"github.com/boardsmith/boardsmith/cache"
+	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/console"
 	"github.com/boardsmith/boardsmith/mlf"
+	"github.com/boardsmith/boardsmith/progress"
 	"github.com/boardsmith/boardsmith/project"
 	"github.com/boardsmith/boardsmith/samples"
-	"github.com/hashicorp/go-hclog"
 )
 
 // An invocation is one run of mage.
@@ -24,10 +28,11 @@ type invocation struct {
 	log hclog.Logger
 
 	in         *inputs          // nil until a target needs them
+	making     *project.Builder // nil until builder
 	project    *project.Project // nil until loaded or generated; its lock is held until the process ends
-	image      *project.Image   // nil until built, or found built
+	image      *image.Image     // nil until built, or found built
 	picked     bool             // the image is the one that IMAGE names
-	device     *project.Device  // nil until attached
+	device     *device.Device   // nil until attached
 	unfinished error            // why an existing project could not be loaded, where generating mends it
 }
 
@@ -62,6 +67,9 @@ func (s *invocation) inputs() (*inputs, error) {
 	if err != nil {
 		return nil, err
 	}
+	if in.deskFileMade != "" {
+		s.Notef("%s", in.deskFileMade)
+	}
 	s.in = in
 	return in, nil
 }
@@ -81,7 +89,7 @@ func (s *invocation) load(dir string) (*made, error) {
 	if !project.Exists(dir) {
 		return nil, nil
 	}
-	p, err := project.Load(dir, s.projectEnv(nil))
+	p, err := s.builder(nil).Open(dir)
 	if errors.Is(err, project.ErrUnfinished) {
 		s.unfinished = err
 		return nil, nil
@@ -90,21 +98,39 @@ func (s *invocation) load(dir string) (*made, error) {
 		return nil, err
 	}
 	s.project = p
-	return &made{board: p.Board().Name, template: p.Template(), model: p.ModelName(), module: p.Module(), options: p.Options()}, nil
+	return &made{board: p.Board().Name, template: p.Template(), model: p.ArchiveName(), modelName: p.ModelName(), options: p.Options()}, nil
 }
 
-func (s *invocation) projectEnv(in *inputs) project.Env {
-	e := project.Env{
-		Log: s.log, Progress: s.progressed, Flasher: s.Env("FLASHER"), Ledger: s.Env("BOARDSMITH_LEDGER"),
-		Tool: func(name string) (string, error) { return findProgram(s.Env, name) },
+// builder is what generating and building need, one for the whole run; in may be nil, before the inputs are known.
+func (s *invocation) builder(in *inputs) *project.Builder {
+	if s.making == nil {
+		s.making = &project.Builder{Log: s.log, Progress: s.progressed, Cache: s.usableCache()}
 	}
 	if in != nil {
-		e.Path, e.Wait, e.Reflash, e.Bench = in.path, in.wait, s.Env.On("FORCE"), in.bench
+		s.making.Path = in.path
 	}
-	if c, err := s.cache(); err == nil { // cache:gc tells what is wrong with CACHE_MIB
-		e.Cache = c
+	return s.making
+}
+
+// desk is what using attached devices needs.
+func (s *invocation) desk(in *inputs) *device.Desk {
+	return &device.Desk{
+		Path: in.path, Log: s.log, Progress: s.progressed, Cache: s.usableCache(), Programmer: s.Env("PROGRAMMER"),
+		Reflash: s.Env.On("FORCE"), Wait: in.wait, File: in.deskFile, Ledger: s.Env("BOARDSMITH_LEDGER"),
+		Tool: func(name string) (string, error) { return findProgram(s.Env, name) },
 	}
-	return e
+}
+
+// images are those of earlier builds.
+func (s *invocation) images() image.Store { return image.Store{Cache: s.usableCache(), Log: s.log} }
+
+// usableCache is the cache; nil where CACHE_MIB is wrong, which cache:gc tells.
+func (s *invocation) usableCache() *cache.Cache {
+	c, err := s.cache()
+	if err != nil {
+		return nil
+	}
+	return c
 }
 
 // cache is what was built before, at most CACHE_MIB large.
@@ -140,7 +166,7 @@ func (s *invocation) forced() bool {
 }
 
 // progressed shows how far a step of package project is.
-func (s *invocation) progressed(e project.Event) {
+func (s *invocation) progressed(e progress.Event) {
 	s.Update(e.Step+": "+e.Detail, e.Done, e.Total)
 }
 
@@ -150,11 +176,11 @@ func (s *invocation) matches(in *inputs) error {
 	if in.board.asked && baseName(in.board.value) != p.Board().Name {
 		return s.madeFor("board", p.Board().Name, baseName(in.board.value))
 	}
-	if in.model.asked && archiveName(in.model.value) != archiveName(p.ModelName()) {
-		return s.madeFor("model", archiveName(p.ModelName()), archiveName(in.model.value))
+	if in.model.asked && archiveName(in.model.value) != archiveName(p.ArchiveName()) {
+		return s.madeFor("model", archiveName(p.ArchiveName()), archiveName(in.model.value))
 	}
-	if in.module.asked && in.module.value != p.Module() {
-		return s.madeFor("model", p.Module(), in.module.value+" of "+archiveName(p.ModelName()))
+	if in.modelName.asked && in.modelName.value != p.ModelName() {
+		return s.madeFor("model", p.ModelName(), in.modelName.value+" of "+archiveName(p.ArchiveName()))
 	}
 	return nil
 }
@@ -184,5 +210,5 @@ func (s *invocation) isCurrent(in *inputs) (bool, error) {
 		}
 		digest = a.Digest
 	}
-	return digest == p.ModelDigest(), nil
+	return digest == p.ArchiveDigest(), nil
 }

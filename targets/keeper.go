@@ -12,12 +12,12 @@ import (
 	"time"
 
 	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/command"
 	"github.com/boardsmith/boardsmith/internal/console"
 	"github.com/boardsmith/boardsmith/internal/toolbox"
 	"github.com/boardsmith/boardsmith/internal/virtualprobe"
-	"github.com/boardsmith/boardsmith/project"
 )
 
 const (
@@ -25,14 +25,14 @@ const (
 	keeperTimeout = 5 * time.Minute // to compile it, on a slow computer
 )
 
-// attach is project.Attach, after the keeper of an emulated board was built.
-func (s *invocation) attach(ctx context.Context, b *boards.Board, which string, e project.Env) (*project.Device, error) {
-	if e.Flasher != "none" {
+// attach is Desk.Attach, after the keeper of an emulated board was built.
+func (s *invocation) attach(ctx context.Context, b *boards.Board, which string, desk *device.Desk) (*device.Device, error) {
+	if desk.Programmer != "none" {
 		if err := s.needKeeper(ctx, b); err != nil {
 			return nil, err
 		}
 	}
-	return project.Attach(ctx, b, which, e)
+	return desk.Attach(ctx, b, which)
 }
 
 // needKeeper builds the keeper of an emulated board, unless one is installed or setup's own is up to date.

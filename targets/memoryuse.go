@@ -7,7 +7,8 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/boardsmith/boardsmith/project"
+	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/internal/fit"
 )
 
 func (s *invocation) size(ctx context.Context) error {
@@ -36,17 +37,17 @@ func (s *invocation) size(ctx context.Context) error {
 }
 
 // printKinds is for a process: how much memory there is only the system knows.
-func (s *invocation) printKinds(u *project.Usage) {
+func (s *invocation) printKinds(u *fit.Usage) {
 	s.Printf("%-18s %10s %10s %10s   bytes", "", "text", "data", "bss")
-	for _, p := range append(u.Parts, project.PartUse{Name: "all", Size: u.Total()}) {
-		if p.Size != (project.Size{}) {
+	for _, p := range append(u.Parts, fit.PartUse{Name: "all", Size: u.Total()}) {
+		if p.Size != (image.Size{}) {
 			s.Printf("%-18s %10d %10d %10d", p.Name, p.Text, p.Data, p.BSS)
 		}
 	}
 }
 
 // printRegions is for a board: a column for each of its memories.
-func (s *invocation) printRegions(u *project.Usage) {
+func (s *invocation) printRegions(u *fit.Usage) {
 	row := func(name string, cell func(i int) string) {
 		line := fmt.Sprintf("%-18s", name)
 		for i := range u.Regions {
@@ -54,12 +55,12 @@ func (s *invocation) printRegions(u *project.Usage) {
 		}
 		s.Printf("%s", line)
 	}
-	number := func(f func(r project.RegionUse) int64) func(int) string {
+	number := func(f func(r fit.RegionUse) int64) func(int) string {
 		return func(i int) string { return fmt.Sprint(f(u.Regions[i])) }
 	}
 	row("", func(i int) string { return u.Regions[i].Name })
 	for _, p := range u.Parts {
-		if p.Size == (project.Size{}) {
+		if p.Size == (image.Size{}) {
 			continue
 		}
 		row(p.Name, func(i int) string {
@@ -69,16 +70,16 @@ func (s *invocation) printRegions(u *project.Usage) {
 			return fmt.Sprint(p.In[i])
 		})
 	}
-	row("used", number(func(r project.RegionUse) int64 { return r.Used }))
-	row("free", number(func(r project.RegionUse) int64 { return r.Size - r.Used }))
-	row("of", number(func(r project.RegionUse) int64 { return r.Size }))
+	row("used", number(func(r fit.RegionUse) int64 { return r.Used }))
+	row("free", number(func(r fit.RegionUse) int64 { return r.Size - r.Used }))
+	row("of", number(func(r fit.RegionUse) int64 { return r.Size }))
 	row("", func(i int) string {
 		return fmt.Sprintf("%.1f %%", 100*float64(u.Regions[i].Used)/float64(max(u.Regions[i].Size, 1)))
 	})
 }
 
-func partLines(u *project.Usage) (lines []fields) {
-	for _, p := range append(u.Parts, project.PartUse{Name: "all", Size: u.Total()}) {
+func partLines(u *fit.Usage) (lines []fields) {
+	for _, p := range append(u.Parts, fit.PartUse{Name: "all", Size: u.Total()}) {
 		l := fields{"part": p.Name, "text": p.Text, "data": p.Data, "bss": p.BSS}
 		if len(p.In) > 0 {
 			in := map[string]int64{}
@@ -94,14 +95,14 @@ func partLines(u *project.Usage) (lines []fields) {
 	return lines
 }
 
-func regionLines(u *project.Usage) (lines []fields) {
+func regionLines(u *fit.Usage) (lines []fields) {
 	for _, r := range u.Regions {
 		lines = append(lines, fields{"region": r.Name, "origin": r.Origin, "size": r.Size, "used": r.Used, "free": r.Size - r.Used})
 	}
 	return lines
 }
 
-func (s *invocation) printArena(a project.ArenaUse) fields {
+func (s *invocation) printArena(a fit.ArenaUse) fields {
 	r := fields{"have": a.Have}
 	if a.Need == 0 {
 		return r
@@ -115,7 +116,7 @@ func (s *invocation) printArena(a project.ArenaUse) fields {
 	return r
 }
 
-func (s *invocation) printStack(u *project.StackUse) fields {
+func (s *invocation) printStack(u *fit.StackUse) fields {
 	s.Printf("stack: %d of %d bytes at worst: %s", u.Need, u.Have, strings.Join(u.Path, ", "))
 	for _, why := range u.Unsure {
 		s.Printf("stack: it may be more: %s", why)

@@ -18,12 +18,12 @@ import (
 )
 
 // modelInputs are the arrays to run with, and where they come from, in words.
-func (s *invocation) modelInputs(m *mlf.Module) ([]ndarray.Named, string, error) {
+func (s *invocation) modelInputs(m *mlf.Model) ([]ndarray.Named, string, error) {
 	if s.in.input != "" {
 		arrays, err := readInputs(s.in.input, m)
 		return arrays, "input from " + s.in.input, err
 	}
-	if s.project.ModelDigest() == samples.Digest() {
+	if s.project.ArchiveDigest() == samples.Digest() {
 		arrays, err := samples.Inputs()
 		return arrays, "input from the bundled sample", err
 	}
@@ -31,7 +31,7 @@ func (s *invocation) modelInputs(m *mlf.Module) ([]ndarray.Named, string, error)
 }
 
 // readInputs reads INPUT and refuses what is not an input, or too little, before anything is sent.
-func readInputs(path string, m *mlf.Module) ([]ndarray.Named, error) {
+func readInputs(path string, m *mlf.Model) ([]ndarray.Named, error) {
 	arrays, err := ndarray.ReadNPZ(path)
 	if err != nil {
 		return nil, fmt.Errorf("INPUT: %w", err)
@@ -64,7 +64,7 @@ func readInputs(path string, m *mlf.Module) ([]ndarray.Named, error) {
 
 // inventInputs makes numbers up: floats in -1 to 1 and bytes of any value, drawn by SEED; wider integers may be indices
 // and are zero.
-func (s *invocation) inventInputs(m *mlf.Module) ([]ndarray.Named, string, error) {
+func (s *invocation) inventInputs(m *mlf.Model) ([]ndarray.Named, string, error) {
 	seed, err := strconv.ParseUint(cmp.Or(s.Env("SEED"), "0"), 10, 64)
 	if err != nil {
 		return nil, "", failure.New(failure.Config, "", "SEED=%s is not a number", s.Env("SEED"))

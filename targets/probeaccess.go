@@ -13,8 +13,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/internal/toolbox"
-	"github.com/boardsmith/boardsmith/project"
 )
 
 // access is what stands between this user and a board on the desk.
@@ -22,10 +22,10 @@ func access() []toolbox.Finding {
 	if runtime.GOOS != "linux" {
 		return nil
 	}
-	devices := project.USBDevices()
+	devices := device.USBDevices()
 	list := []toolbox.Finding{inGroup("dialout", "serial ports"), inGroup("plugdev", "debug probes"), udevRules()}
 	for _, d := range devices {
-		if kind := project.ProbeKind(d.ID); kind != "" {
+		if kind := device.ProbeKind(d.ID); kind != "" {
 			list = append(list, canOpen(d, kind))
 		}
 	}
@@ -91,7 +91,7 @@ var firmwareHints = []struct{ kind, hint string }{
 }
 
 // canOpen asks whether this user can open a probe, and says what its firmware says of itself.
-func canOpen(d project.USBDevice, kind string) toolbox.Finding {
+func canOpen(d device.USBDevice, kind string) toolbox.Finding {
 	f := toolbox.Finding{Tool: toolbox.Tool{Name: "probe " + d.Path, Use: kind}, Here: true}
 	f.Version = fmt.Sprintf("%s, serial %s, firmware release %s", d.What, d.Serial, d.Release)
 	if i := slices.IndexFunc(firmwareHints, func(h struct{ kind, hint string }) bool { return strings.HasPrefix(kind, h.kind) }); i >= 0 {

@@ -12,17 +12,18 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/executor"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/console"
 	"github.com/boardsmith/boardsmith/ndarray"
-	"github.com/boardsmith/boardsmith/project"
 	"github.com/boardsmith/boardsmith/rpc"
 )
 
 // built is the image to use: the one that IMAGE names, else the project's: what build made before in this run, else what it
 // makes now.
-func (s *invocation) built(ctx context.Context) (*project.Image, error) {
+func (s *invocation) built(ctx context.Context) (*image.Image, error) {
 	if name := s.Env("IMAGE"); name != "" && !s.picked {
 		if err := s.pick(ctx, name); err != nil {
 			return nil, err
@@ -47,13 +48,13 @@ func (s *invocation) pick(ctx context.Context, name string) error {
 	if err := s.ready(ctx); err != nil {
 		return err
 	}
-	find := func() (*project.Image, error) { return project.FindImage(s.projectEnv(s.in), name) }
+	find := func() (*image.Image, error) { return s.images().Find(name) }
 	if name == imageOnBoard {
 		d, err := s.attached(ctx)
 		if err != nil {
 			return err
 		}
-		find = func() (*project.Image, error) { return d.Holds(ctx) }
+		find = func() (*image.Image, error) { return d.Holds(ctx) }
 	}
 	image, err := find()
 	if err != nil {
@@ -65,9 +66,9 @@ func (s *invocation) pick(ctx context.Context, name string) error {
 }
 
 // attached is the board's device, leased until the run target or the process ends.
-func (s *invocation) attached(ctx context.Context) (*project.Device, error) {
+func (s *invocation) attached(ctx context.Context) (*device.Device, error) {
 	if s.device == nil {
-		d, err := s.attach(ctx, s.project.Board(), s.in.device, s.projectEnv(s.in))
+		d, err := s.attach(ctx, s.project.Board(), s.in.device, s.desk(s.in))
 		if err != nil {
 			return nil, err
 		}
@@ -276,7 +277,7 @@ func (t *timing) ask(ctx context.Context, c *connection) error {
 
 // tell prints outputs and times, and writes OUTPUT.
 func (s *invocation) tell(c *connection, from string, outputs []*ndarray.Array, t timing) error {
-	what := archiveName(s.project.ModelName())
+	what := archiveName(s.project.ArchiveName())
 	if s.picked {
 		what = s.image.String()
 	}

@@ -14,11 +14,12 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/rogpeppe/go-internal/testscript"
+
 	"github.com/boardsmith/boardsmith/internal/console"
 	"github.com/boardsmith/boardsmith/internal/toolbox"
 	"github.com/boardsmith/boardsmith/internal/virtualprobe/keepertest"
 	"github.com/boardsmith/boardsmith/ndarray"
-	"github.com/rogpeppe/go-internal/testscript"
 )
 
 // shop is what the command-line tests share: the compiled magefile, and a cache so that not every story compiles the

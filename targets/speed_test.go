@@ -14,26 +14,28 @@ import (
 )
 
 // sampleSpec is the bundled model for the host board, with a cache of its own.
-func sampleSpec(b *testing.B) project.Spec {
+func sampleSpec(b *testing.B) (*project.Builder, project.Spec) {
 	b.Helper()
 	dir := b.TempDir()
 	model := filepath.Join(dir, samples.Name)
 	if err := os.WriteFile(model, samples.Archive(), 0o644); err != nil {
 		b.Fatal(err)
 	}
-	return project.Spec{Board: "host", Model: model, Env: project.Env{Cache: cache.New(filepath.Join(dir, "cache"), cache.Options{})}}
+	builder := &project.Builder{Cache: cache.New(filepath.Join(dir, "cache"), cache.Options{})}
+	return builder, project.Spec{Board: "host", Model: model}
 }
 
 // BenchmarkEmptyCall calls a function without arguments that returns a number; the median says more than the mean where
 // other programs run.
 func BenchmarkEmptyCall(b *testing.B) {
 	ctx := b.Context()
-	p, err := project.Generate(ctx, b.TempDir(), sampleSpec(b))
+	builder, spec := sampleSpec(b)
+	p, err := builder.Generate(ctx, b.TempDir(), spec)
 	if err != nil {
 		b.Fatal(err)
 	}
 	defer p.Close()
-	session, err := p.Run(ctx, "")
+	session, err := p.Run(ctx, nil, "")
 	if err != nil {
 		b.Fatal(err)
 	}

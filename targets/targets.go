@@ -37,7 +37,7 @@ func Run(ctx context.Context) error { return do(ctx, "run", (*invocation).run) }
 // Size prints how much memory each part of the built firmware takes.
 func Size(ctx context.Context) error { return do(ctx, "size", (*invocation).size) }
 
-// Devices lists probes, serial ports and emulated boards; SAVE=1 asks them for their chips and writes bench.json.
+// Devices lists probes, serial ports and emulated boards; SAVE=1 asks them for their chips and writes desk.json.
 func Devices(ctx context.Context) error { return do(ctx, "devices", (*invocation).devices) }
 
 // Wear shows how often each sector of each board's flash was erased, beside what it is rated for.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/project"
 	"github.com/boardsmith/boardsmith/samples"
 )
@@ -23,7 +24,7 @@ func built(t *testing.T, board string, options ...boards.Options) (image []byte,
 	if err != nil {
 		t.Fatal(err)
 	}
-	compiler, _, err := project.MissingTools(t.Context(), b)
+	compiler, _, err := device.MissingTools(t.Context(), b)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +42,7 @@ func built(t *testing.T, board string, options ...boards.Options) (image []byte,
 	for _, o := range options {
 		spec.Options = o
 	}
-	p, err := project.Generate(ctx, dir, spec)
+	p, err := new(project.Builder).Generate(ctx, dir, spec)
 	if err != nil {
 		t.Fatal(err)
 	}

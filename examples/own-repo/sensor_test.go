@@ -18,14 +18,15 @@ func TestSensor(t *testing.T) {
 		t.Run(board, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 			defer cancel()
-			p, err := project.Generate(ctx, t.TempDir(), project.Spec{
-				Board: board, Model: "models/sine.aot_packed.tar", Env: project.Env{Path: []string{"."}},
+			builder := &project.Builder{Path: []string{"."}}
+			p, err := builder.Generate(ctx, t.TempDir(), project.Spec{
+				Board: board, Model: "models/sine.aot_packed.tar",
 			})
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer p.Close()
-			session, err := p.Run(ctx, "") // builds, starts, opens
+			session, err := p.Run(ctx, nil, "") // builds, starts, opens
 			var missing *project.MissingToolError
 			if errors.As(err, &missing) {
 				t.Skip(missing, "; ", missing.NextStep())

@@ -12,8 +12,9 @@ import (
 	"os"
 	"sync"
 
-	"github.com/boardsmith/boardsmith/failure"
 	"golang.org/x/term"
+
+	"github.com/boardsmith/boardsmith/failure"
 )
 
 // A Console reads and prints for the targets of one run of mage. Results go to stdout; progress, errors and logs go to

@@ -57,7 +57,10 @@ func (c *Console) Do(ctx context.Context, step string, target func(context.Conte
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	c.step = step
-	err := target(ctx)
+	err := c.Env.checkNames()
+	if err == nil {
+		err = target(ctx)
+	}
 	c.endProgress()
 	if err == nil {
 		err = c.written()

@@ -9,8 +9,9 @@ package develop
 import (
 	"context"
 
-	"github.com/boardsmith/boardsmith/internal/console"
 	"github.com/magefile/mage/mg"
+
+	"github.com/boardsmith/boardsmith/internal/console"
 )
 
 // Test runs all checks: lint, Go and C tests, the examples; at most 15 minutes.

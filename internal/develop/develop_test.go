@@ -9,9 +9,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/magefile/mage/parse"
+
 	"github.com/boardsmith/boardsmith/internal/console"
 	"github.com/boardsmith/boardsmith/internal/toolbox"
-	"github.com/magefile/mage/parse"
 )
 
 // quietRepository is a repository whose console has no variables and prints into a buffer.

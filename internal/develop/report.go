@@ -13,8 +13,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/boardsmith/boardsmith/internal/toolbox"
 	"github.com/moby/sys/atomicwriter"
+
+	"github.com/boardsmith/boardsmith/internal/toolbox"
 )
 
 // reportFile is written by a full run, and then committed by a person.

@@ -1,11 +1,15 @@
 // Package plainfile opens files that people name: what is no plain file is refused at once, where opening a pipe would wait
-// for a writer, and reading a device might never end.
+// for a writer, and reading a device might never end. It words errors of the file system too.
 package plainfile
 
 import (
 	"errors"
 	"io/fs"
 	"os"
+	"path/filepath"
+	"syscall"
+
+	"github.com/boardsmith/boardsmith/failure"
 )
 
 // What is there is no plain file.
@@ -41,4 +45,26 @@ func check(f *os.File) error {
 		return ErrSpecial
 	}
 	return nil
+}
+
+// Error words an error of the file system: what was done to which file, and what to do about it. It does not
+// repeat the operation and path that the error itself names.
+func Error(op, path string, err error) error {
+	if err == nil {
+		return nil
+	}
+	class, next := failure.Internal, ""
+	switch {
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, errQuota), errors.Is(err, syscall.EFBIG):
+		next = "make room on the disk that holds " + filepath.Dir(path)
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
+		class, next = failure.Config, "choose a folder that can be written to, or change its permissions"
+	case errors.Is(err, ErrFolder), errors.Is(err, ErrSpecial), errors.Is(err, syscall.ENOTDIR), errors.Is(err, fs.ErrExist), errors.Is(err, syscall.EISDIR):
+		class, next = failure.Config, "move away what is in the way, or choose another folder"
+	}
+	var pe *fs.PathError
+	if errors.As(err, &pe) {
+		err = pe.Err
+	}
+	return failure.New(class, next, "%s %s: %w", op, path, err)
 }

@@ -9,9 +9,9 @@ import (
 	"path/filepath"
 	"runtime"
 
-	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/console"
+	"github.com/boardsmith/boardsmith/internal/ledger"
 )
 
 // variables name programs by their paths. Compilers and emulators are found on PATH only.
@@ -50,7 +50,7 @@ func findPythonProgram(name string) (string, error) {
 
 // Folder is where targets install programs.
 func Folder() (string, error) {
-	state, err := cache.StateDir()
+	state, err := ledger.StateDir()
 	if err != nil {
 		return "", fmt.Errorf("tools: %w", err)
 	}

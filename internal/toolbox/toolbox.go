@@ -74,7 +74,7 @@ var tools = []Tool{
 		Command: []string{"python3", "-c", "import venv, ensurepip"},
 	},
 	{
-		Name: "pyOCD", Use: "programming boards (FLASHER=pyocd)", Python: "pyocd==0.46.0",
+		Name: "pyOCD", Use: "programming boards (PROGRAMMER=pyocd)", Python: "pyocd==0.46.0",
 		Command: []string{"pyocd", "--version"},
 	},
 	{Name: "west", Use: "Zephyr projects", Python: "west==1.5.0", Command: []string{"west", "--version"}},

@@ -14,7 +14,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"golang.org/x/term"
 
-	"github.com/boardsmith/boardsmith/cache"
+	"github.com/boardsmith/boardsmith/internal/ledger"
 	"github.com/boardsmith/boardsmith/transport/transporttest"
 )
 
@@ -94,7 +94,7 @@ func try(t *testing.T, name string, args ...string) (string, error) {
 	t.Helper()
 	path, err := exec.LookPath(name)
 	if err != nil {
-		state, err := cache.StateDir()
+		state, err := ledger.StateDir()
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -18,7 +18,7 @@ import (
 const module = "github.com/boardsmith/boardsmith/"
 
 // covered are the packages of which it is known which test runs a line.
-const covered = "./transport,./rpc,./cache,./flasher,./project"
+const covered = "./transport,./rpc,./cache,./flasher,./image,./device,./project,./internal/ledger,./internal/fit,./internal/fault,./internal/firmware"
 
 // A coverage says which tests run a line, by file and number. A line that is in no statement of its own, as a case's
 // condition, is nil; one in a statement that no test runs is empty.

@@ -45,10 +45,16 @@ var suites = []suite{
 		goTest("./project", "TestEveryArchive|TestFaults|TestOperatorFault|TestStuckMainLoop"),
 	}},
 	{sources: "transport/*.go", packages: []string{"transport", "rpc"}},
-	{sources: "rpc/*.go", packages: []string{"rpc", "executor", "project"}},
-	{sources: "cache/*.go", packages: []string{"cache", "project"}},
-	{sources: "flasher/*.go", packages: []string{"flasher", "project"}},
-	{sources: "project/*.go", packages: []string{"project", "executor"}},
+	{sources: "rpc/*.go", packages: []string{"rpc", "executor", "device"}},
+	{sources: "cache/*.go", packages: []string{"cache", "project", "device"}},
+	{sources: "flasher/*.go", packages: []string{"flasher", "device"}},
+	{sources: "image/*.go", packages: []string{"device", "project"}},
+	{sources: "device/*.go", packages: []string{"device"}},
+	{sources: "project/*.go", packages: []string{"project"}},
+	{sources: "internal/ledger/*.go", packages: []string{"internal/ledger", "device"}},
+	{sources: "internal/fit/*.go", packages: []string{"internal/fit", "project"}},
+	{sources: "internal/fault/*.go", packages: []string{"internal/fault", "project", "device"}},
+	{sources: "internal/firmware/*.go", packages: []string{"internal/firmware", "device", "project"}},
 }
 
 func goTest(pkg, run string) []string {

@@ -1,0 +1,54 @@
+// Package boardstest makes board files for tests.
+package boardstest
+
+import (
+	"encoding/json"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+)
+
+// Shelf writes board files into a folder for the search path.
+func Shelf(t testing.TB, files map[string]string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range files {
+		at := filepath.Join(dir, "boards", name)
+		if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(at, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// With writes a board file that gives a shipped board another C file, and functions of it by the names for the
+// host. It returns the new board's name and the folder to look for it in.
+func With(t testing.TB, name, file, source string, functions map[string]string) (string, string) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "boards", name+".json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	board := map[string]any{}
+	if err := json.Unmarshal(text, &board); err != nil {
+		t.Fatal(err)
+	}
+	sources, _ := board["sources"].([]any)
+	board["sources"] = append(sources, file)
+	list, _ := board["functions"].([]any)
+	for _, f := range slices.Sorted(maps.Keys(functions)) {
+		list = append(list, map[string]any{"name": f, "symbol": functions[f]})
+	}
+	board["functions"] = list
+	text, err = json.Marshal(board)
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := name + "_own"
+	return own, Shelf(t, map[string]string{own + ".json": string(text), file: source})
+}

@@ -1,0 +1,43 @@
+// This file finds the erase units of flash.
+
+package boards
+
+import (
+	"fmt"
+
+	"github.com/boardsmith/boardsmith/failure"
+)
+
+// A Sector is one erase unit of flash.
+type Sector struct {
+	Index int    // from the start of its region
+	Addr  uint64 // of its first byte
+	Size  uint64 // bytes
+}
+
+func (s Sector) String() string {
+	return fmt.Sprintf("sector %d (0x%08x, %d bytes)", s.Index, s.Addr, s.Size)
+}
+
+// SectorAt finds the erase unit of an address in the board's memory map, and how many erases it is rated for (0: not limited).
+// An address in no flash, or in a reserved region, is an error of class config.
+func (b *Board) SectorAt(addr uint64) (s Sector, rated int, err error) {
+	for _, r := range b.Memory {
+		if !r.Nonvolatile || addr-uint64(r.Origin) >= uint64(r.Size) {
+			continue
+		}
+		if r.Reserved {
+			return s, 0, failure.New(failure.Config, "link the firmware elsewhere", "the image has bytes at 0x%08x, in region %s, which board %s reserves", addr, r.Name, b.Name)
+		}
+		at := uint64(r.Origin)
+		for index, run := 0, 0; run < len(r.Sectors); run++ {
+			size := uint64(r.Sectors[run].Size)
+			if n := (addr - at) / size; n < uint64(r.Sectors[run].Count) {
+				return Sector{Index: index + int(n), Addr: at + n*size, Size: size}, r.EraseCycles, nil
+			}
+			at += size * uint64(r.Sectors[run].Count)
+			index += r.Sectors[run].Count
+		}
+	}
+	return s, 0, failure.New(failure.Config, "look at the board's memory map (mage board:show)", "the image has bytes at 0x%08x, where board %s has no flash with sectors", addr, b.Name)
+}

@@ -1,0 +1,247 @@
+// This file leases a device, and finds it again when it was plugged in elsewhere.
+
+package device
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"path/filepath"
+	"time"
+
+	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/flasher"
+	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/internal/ledger"
+	"github.com/boardsmith/boardsmith/progress"
+	"github.com/boardsmith/boardsmith/transport"
+)
+
+// A bench is one attached board: its probe, its port, and what is remembered of it.
+type attachment struct {
+	programmer flasher.Programmer
+	conf       flasher.Config // the programmer's
+	tool       string         // its name
+	probe      flasher.Probe
+	port       string // of its UART
+	found      place  // where both are; nothing where they are emulated
+	power      string // desk.json's command that takes the board's power away and gives it again; "" if there is none
+	chip       string // its chip's id: by desk.json, or that the last flash found; "" if that is not known
+	ledger     *ledger.Ledger
+	leases     string // folder of the lease
+	lease      *ledger.Lease
+}
+
+// stateDir is the folder of what must outlast the cache.
+func (k *Desk) stateDir() (string, error) {
+	if k.StateDir != "" {
+		return k.StateDir, nil
+	}
+	return ledger.StateDir()
+}
+
+// ledger is what is remembered of devices.
+func (k *Desk) ledger() (*ledger.Ledger, error) {
+	if k.Ledger != "" {
+		return ledger.New(k.Ledger), nil
+	}
+	dir, err := k.stateDir()
+	if err != nil {
+		return nil, err
+	}
+	return ledger.New(filepath.Join(dir, "ledger")), nil
+}
+
+// leaseDir is the folder of the leases: one for all users where the probe is a real one, this user's where it is emulated.
+func (k *Desk) leaseDir(b *boards.Board) (string, error) {
+	if b.Flash.Virtual {
+		dir, err := k.stateDir()
+		return filepath.Join(dir, "lease"), err
+	}
+	dir := k.LeaseDir
+	if dir == "" {
+		var err error
+		if dir, err = ledger.LeaseDir(); err != nil {
+			return "", err
+		}
+	}
+	return dir, ledger.ShareLeases(dir)
+}
+
+// attachProbe finds the device, leases it, and makes its programmer.
+func (d *Device) attachProbe(ctx context.Context, runner, which string) (err error) {
+	n := &attachment{tool: runner}
+	if n.ledger, err = d.desk.ledger(); err != nil {
+		return err
+	}
+	if d.board.Flash.Virtual {
+		err = n.findVirtual(ctx, d.desk, d.board, which)
+	} else {
+		err = n.find(d.board, which, d.desk.File)
+	}
+	if err != nil {
+		return err
+	}
+	noted := d.desk.File.noted(d.board.Name, n)
+	n.power, n.chip = noted.Power, noted.Chip
+	if n.leases, err = d.desk.leaseDir(d.board); err != nil {
+		return err
+	}
+	if n.lease, err = n.takeLease(ctx, d.desk.Wait); err != nil {
+		return err
+	}
+	n.conf = flasher.Config{
+		Flash: d.board.Flash, Chip: d.board.Identification, AnyChip: d.desk.Reflash, Probe: n.probe, Reserved: reserved(d.board),
+		Find: d.desk.tool, Log: d.desk.log(), Held: n.lease.File(),
+		Step: func(s string) { d.desk.Progress.Tell(progress.Event{Step: "flash", Detail: s}) },
+	}
+	if err := n.take(nil); err != nil {
+		n.lease.Release()
+		return err
+	}
+	d.attachment = n
+	return nil
+}
+
+// takeLease leases the device where it is attached, which is one place whoever looks: serials need not be unique, and ports have
+// other names after a while.
+func (n *attachment) takeLease(ctx context.Context, wait time.Duration) (*ledger.Lease, error) {
+	l, err := ledger.Take(ctx, n.leases, n.at(), wait)
+	var taken *ledger.LeaseError
+	if errors.As(err, &taken) {
+		taken.Device = "probe:" + n.which()
+	}
+	return l, err
+}
+
+// at is where the device is attached.
+func (n *attachment) at() string {
+	switch {
+	case n.probe.USBPath != "":
+		return "usb:" + n.probe.USBPath
+	case n.probe.Serial != "":
+		return "probe:" + n.probe.Serial
+	}
+	return "port:" + n.port
+}
+
+// which tells the device from others, also when it is plugged in again: its probe's serial, if no other has the same, else
+// where it is.
+func (n *attachment) which() string {
+	if n.probe.Serial != "" && !n.probe.Shared {
+		return n.probe.Serial
+	}
+	return cmp.Or(n.probe.USBPath, n.port)
+}
+
+// take makes the programmer for an image; nil: for none.
+func (n *attachment) take(i *image.Image) (err error) {
+	if i != nil {
+		n.conf.Build = i.BuildDir
+	}
+	n.programmer, err = flasher.New(n.tool, n.conf)
+	return err
+}
+
+// find looks through what is attached.
+func (n *attachment) find(b *boards.Board, which string, noted *DeskFile) error {
+	all, err := attachedUnits(b)
+	if err != nil {
+		return err
+	}
+	p, err := (&choice{b, which, noted, all}).only()
+	if err != nil {
+		return err
+	}
+	n.settle(p)
+	return nil
+}
+
+// findVirtual starts the emulated board, or finds that it runs.
+func (n *attachment) findVirtual(ctx context.Context, k *Desk, b *boards.Board, which string) error {
+	up, err := k.virtualUp(ctx, b)
+	if err != nil {
+		return err
+	}
+	if noted := (&choice{which: which, file: k.File}).named(); noted != nil {
+		which = noted.Probe
+	}
+	if which != "" && which != up.State.Serial && which != up.Address.UART {
+		return &NoDeviceError{Board: b.Name, Which: which}
+	}
+	n.probe = flasher.Probe{Serial: up.State.Serial, Virtual: &flasher.Virtual{Bitbang: up.Address.Bitbang, Remote: up.Address.Remote}}
+	n.port = up.Address.UART
+	return nil
+}
+
+// VirtualDir is the folder of a board's emulated chip, below the state folder.
+func EmulatedDir(stateDir, board string) string { return filepath.Join(stateDir, "virtual", board) }
+
+// again finds the device once more: since it was plugged in again it may be elsewhere, and its port may be called otherwise.
+// Its lease follows its probe, also where only the UART is missing: *NoDeviceError. After any other error, as
+// *LeaseError where another process leases the new place, nothing of n has changed, and nothing may be done to
+// the device.
+func (n *attachment) again(ctx context.Context, b *boards.Board) error {
+	if n.probe.Virtual != nil {
+		return nil // it is not on USB
+	}
+	all, err := attachedUnits(b)
+	if err != nil {
+		return err
+	}
+	found, missing := n.found.again(b, all)
+	if missing != nil && !notAttached(missing) {
+		return missing
+	}
+	return cmp.Or(n.move(ctx, found), missing)
+}
+
+// notAttached says whether an error is that of a device that is not attached.
+func notAttached(err error) bool {
+	var none *NoDeviceError
+	return errors.As(err, &none)
+}
+
+// move makes a place the device's once it is leased: *LeaseError. After an error nothing has changed.
+func (n *attachment) move(ctx context.Context, to place) (err error) {
+	moved := *n
+	moved.settle(to)
+	if moved.at() != n.at() {
+		if moved.lease, err = moved.takeLease(ctx, 0); err != nil {
+			return err
+		}
+	}
+	unused := moved.lease
+	moved.conf.Probe, moved.conf.Held = moved.probe, moved.lease.File()
+	if err = moved.take(nil); err == nil {
+		unused, *n = n.lease, moved
+	}
+	if unused != n.lease {
+		unused.Release()
+	}
+	return err
+}
+
+// settle makes a place the device's.
+func (n *attachment) settle(p place) {
+	n.found, n.port = p, p.uart.Name
+	n.probe = flasher.Probe{Serial: p.probe.serial, USBPath: p.probe.path, Shared: p.probe.shared}
+}
+
+// open opens the board's UART. Since it was last used, the board may have been plugged in elsewhere, and its port's name be that
+// of another board.
+func (n *attachment) open(ctx context.Context, b *boards.Board) (transport.Link, error) {
+	if err := n.again(ctx, b); err != nil {
+		return nil, err
+	}
+	return n.openPort(b)
+}
+
+// openPort opens the UART where again has just found it.
+func (n *attachment) openPort(b *boards.Board) (transport.Link, error) {
+	s, err := transport.OpenSerial(transport.SerialConfig{Port: n.port, Baud: b.Link.Baud})
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}

@@ -1,0 +1,241 @@
+// This file asks a board that was just flashed who it is, and finds out what can be known of one that does not answer.
+
+package device
+
+import (
+	"context"
+	"debug/elf"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/flasher"
+	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/internal/fault"
+	"github.com/boardsmith/boardsmith/progress"
+	"github.com/boardsmith/boardsmith/rpc"
+	"github.com/boardsmith/boardsmith/transport"
+)
+
+// bootWithin is for new firmware to start, and again for it to say what it is: it reads all of its flash for that.
+const bootWithin = 5 * time.Second
+
+// bootAttempts is how often firmware that begins a session is asked who it is.
+const bootAttempts = 3
+
+// A BootError is firmware that was flashed and verified, and does not answer.
+type BootError struct {
+	Board string
+	Fault *rpc.FaultError // that it kept, as read through the probe; nil: none
+	State *CoreState      // nil: the probe could not look
+	Err   error           // what the link said
+}
+
+// A CoreState is where a core stood that was halted without a reset.
+type CoreState struct {
+	PC, LR, SP uint32
+	Frames     []rpc.Frame // of PC; those that are inlined there come first
+	Exception  int         // number of the exception that is being handled; 0: none
+	ResetCause string      // as the firmware found it when it started; "" if it did not come as far
+}
+
+func (e *BootError) Error() string {
+	text := fmt.Sprintf("board %s was flashed and verified, but the new firmware does not answer", e.Board)
+	if e.Fault != nil {
+		text += "; it kept a record: " + e.Fault.Error()
+	}
+	if e.State != nil {
+		text += "; " + e.State.String()
+	}
+	return text + fmt.Sprintf(" (%v)", e.Err)
+}
+
+func (s *CoreState) String() string {
+	text := fmt.Sprintf("its core stands at 0x%08x", s.PC)
+	for i, f := range s.Frames {
+		if i == 0 {
+			text += fmt.Sprintf(", in %v", f)
+		} else {
+			text += fmt.Sprintf(", part of %v", f)
+		}
+	}
+	if s.Exception != 0 {
+		text += fmt.Sprintf(", in exception %d", s.Exception)
+	}
+	if s.ResetCause == "" {
+		return text + ", and has not come to know why it was reset"
+	}
+	return text + ", last reset by " + s.ResetCause
+}
+
+// Unwrap returns what the link said, and the fault if there is one.
+func (e *BootError) Unwrap() []error {
+	if e.Fault == nil {
+		return []error{e.Err}
+	}
+	return []error{e.Err, e.Fault}
+}
+
+// FailureClass says that the new firmware does not start.
+func (e *BootError) FailureClass() failure.Class { return failure.Boot }
+
+// NextStep is what people look at next.
+func (e *BootError) NextStep() string {
+	if e.Fault != nil {
+		return e.Fault.NextStep()
+	}
+	return "mage debug halts it behind its reset; or the link is at fault: which UART, which pins, which baud rate"
+}
+
+// answers asks the new firmware who it is, and has the flash be its chip's.
+func (f *flashing) answers(ctx context.Context) error {
+	f.d.desk.Progress.Tell(progress.Event{Step: "flash", Detail: "asking the new firmware"})
+	for attempt := 1; ; attempt++ {
+		answer, err := f.d.greet(ctx, f.facts.image.Image)
+		if err == nil {
+			return f.identified(answer)
+		}
+		// Firmware that began a session has started: what was lost then is the link's.
+		var none *transport.HandshakeError
+		lost := ctx.Err() == nil && silent(err) && !errors.As(err, &none) && attempt < bootAttempts
+		if !lost && !f.power.helps(ctx, err) {
+			return f.d.diagnosed(ctx, f.facts.image.Image, err)
+		}
+		f.d.desk.log().Debug("ask the new firmware again", "error", err)
+	}
+}
+
+// greet asks the firmware, which has just been started.
+func (d *Device) greet(ctx context.Context, i *image.Image) (*firmwareAnswer, error) {
+	link, err := d.attachment.open(ctx, d.board)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := d.greetOn(ctx, link, i)
+	return answer, errors.Join(err, link.Close())
+}
+
+func (d *Device) greetOn(ctx context.Context, link transport.Link, i *image.Image) (*firmwareAnswer, error) {
+	t, err := transport.Dial(ctx, link, transport.SessionOptions{Log: d.desk.log(), StartTimeout: bootWithin})
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, bootWithin)
+	defer cancel()
+	return d.confirm(ctx, rpc.New(t, rpc.Options{Log: d.desk.log()}), i)
+}
+
+// diagnosed makes a *BootError of what the link said, with what the probe sees. It leaves the error of a link that is not
+// there, and that of firmware which answers, but not as it should.
+func (d *Device) diagnosed(ctx context.Context, i *image.Image, err error) error {
+	var image *WrongImageError
+	if ctx.Err() != nil || !silent(err) || failure.Of(err) == failure.ProbeMissing || errors.As(err, &image) {
+		return err
+	}
+	boot := &BootError{Board: d.board.Name, Err: err}
+	probe, ok := d.attachment.programmer.(flasher.Inspector)
+	if !ok {
+		return boot
+	}
+	if err := boot.look(ctx, probe, d, i); err != nil {
+		d.desk.log().Warn("what the board does is not known", "error", err)
+	}
+	return boot
+}
+
+// What is read besides the registers: the number of the exception that is handled (Armv7-M ARM, ICSR.VECTACTIVE), what the
+// firmware keeps over a reset, and why it was reset, as the port found it.
+const (
+	icsr            = 0xE000ED04
+	vectActive      = 0x1FF
+	keptSection     = ".noinit"
+	resetCauseName  = "bare_reset_cause"
+	resetCauseKnown = 0x80
+)
+
+func (e *BootError) look(ctx context.Context, probe flasher.Inspector, d *Device, i *image.Image) error {
+	file, err := i.ELF()
+	if err != nil {
+		return err
+	}
+	p, err := fault.Read(file)
+	if err != nil {
+		return err
+	}
+	ranges := []flasher.Range{{Addr: icsr, Size: 4}}
+	if s := p.File.Section(keptSection); s != nil && s.Size > 0 {
+		ranges = append(ranges, flasher.Range{Addr: s.Addr, Size: s.Size})
+	}
+	if at, ok := dataSymbol(p.File, resetCauseName); ok {
+		ranges = append(ranges, flasher.Range{Addr: at, Size: 4})
+	}
+	core, got, err := probe.Inspect(ctx, ranges)
+	if err != nil {
+		return err
+	}
+	e.State = &CoreState{PC: core.PC, LR: core.LR, SP: core.SP}
+	if p.IsCode(uint64(core.PC)) {
+		e.State.Frames = p.At(uint64(core.PC))
+	}
+	for n, r := range ranges {
+		switch {
+		case r.Addr == icsr:
+			e.State.Exception = int(binary.LittleEndian.Uint32(got[n].Data) & vectActive)
+		case r.Size == 4:
+			e.State.ResetCause = resetCause(binary.LittleEndian.Uint32(got[n].Data))
+		default:
+			e.Fault = d.keptFault(got[n].Data, i)
+		}
+	}
+	return nil
+}
+
+// dataSymbol finds a variable.
+func dataSymbol(f *elf.File, name string) (uint64, bool) {
+	symbols, err := f.Symbols()
+	if err != nil {
+		return 0, false // stripped
+	}
+	for _, s := range symbols {
+		if s.Name == name && elf.ST_TYPE(s.Info) == elf.STT_OBJECT {
+			return s.Value, true
+		}
+	}
+	return 0, false
+}
+
+// resetCause says what bare_reset_cause means; "" before the port has set it.
+func resetCause(v uint32) string {
+	var list []string
+	for n, what := range []string{"power", "pin", "software", "watchdog", "lockup or fault", "low power or other"} {
+		if v&(1<<n) != 0 {
+			list = append(list, what)
+		}
+	}
+	switch {
+	case v&resetCauseKnown == 0:
+		return ""
+	case len(list) == 0:
+		return "an unknown cause"
+	}
+	return strings.Join(list, ", ")
+}
+
+// keptFault finds the fault record of this very image in what it keeps over a reset; nil if there is none.
+func (d *Device) keptFault(kept []byte, i *image.Image) *rpc.FaultError {
+	const lengthAt, least, align = 6, 8, 4
+	for ; len(kept) >= least; kept = kept[align:] {
+		n := int(binary.LittleEndian.Uint16(kept[lengthAt:]))
+		if n > len(kept) {
+			continue
+		}
+		rec, err := rpc.ParseRecord(kept[:n])
+		if err == nil && rec.Build == [8]byte(i.BuildID[:8]) {
+			return &rpc.FaultError{Record: rec, Explanation: d.explain(i)(rec, "")}
+		}
+	}
+	return nil
+}

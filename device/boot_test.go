@@ -1,0 +1,77 @@
+//go:build !windows
+
+package device_test
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/boardsmith/boardsmith/device"
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/mlf/mlftest"
+	"github.com/boardsmith/boardsmith/project"
+	"github.com/boardsmith/boardsmith/rpc"
+)
+
+// Firmware that is flashed and verified and then does not answer is an error of class boot: with the fault record that it kept,
+// or with what a debugger sees.
+func TestFirmwareThatDoesNotBoot(t *testing.T) {
+	t.Parallel()
+	const start = "int main(void) {\n"
+	for _, c := range []struct {
+		name, board, tool string
+		first             string // what main does first
+		fault             bool
+		flashes           int
+		says              []string
+	}{
+		{"hangs", "microbit", "openocd", "boardsmith_port.init(boardsmith_port.ctx); for (;;) {}", false, 2, []string{"in main at src/main.c:", "last reset by"}},
+		{"hangs at once", "microbit", "pyocd", "for (;;) {}", false, 1, []string{"in main at src/main.c:", "not come to know"}},
+		{"faults", "netduinoplus2", "openocd", "boardsmith_port.init(boardsmith_port.ctx); *(volatile uint32_t*)0xB0000000U = 1;", true, 1, []string{"kept a record", "in main at src/main.c:"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			d := newDesk(t, c.board, c.tool)
+			p := generated(t, filepath.Join(t.TempDir(), "p"), project.Spec{Board: d.board, Model: mlftest.Tiny(t, nil)}, d.env)
+			source := filepath.Join(p.Dir(), "src", "main.c")
+			text, err := os.ReadFile(source)
+			must(t, err)
+			must(t, os.WriteFile(source, bytes.Replace(text, []byte(start), []byte(start+c.first+"\n"), 1), 0o644))
+			i := built(t, p)
+			dev := d.attach()
+			for n := range c.flashes { // the second time nothing is written
+				r, err := dev.Flash(t.Context(), i)
+				var boot *device.BootError
+				if !errors.As(err, &boot) || failure.Of(err) != failure.Boot || failure.Next(err) == "" {
+					t.Fatalf("flash %d: %v", n, err)
+				}
+				t.Logf("flash %d: %v", n, err)
+				if fault := new(rpc.FaultError); errors.As(err, &fault) != c.fault {
+					t.Errorf("flash %d: a fault: %v", n, !c.fault)
+				}
+				if (boot.Fault != nil) != c.fault || boot.State == nil || !r.Holds || (r.Wrote > 0) != (n == 0) {
+					t.Errorf("flash %d: %+v, %+v", n, boot, r)
+				}
+				for _, s := range c.says {
+					if !strings.Contains(err.Error(), s) {
+						t.Errorf("flash %d: it does not say %q", n, s)
+					}
+				}
+			}
+			d.mustHold(i)
+		})
+	}
+}
+
+func TestResetCause(t *testing.T) {
+	t.Parallel()
+	for v, want := range map[uint32]string{0: "", 8: "", 0x80: "an unknown cause", 0x81: "power", 0x8a: "pin, watchdog"} {
+		if got := device.ResetCause(v); got != want {
+			t.Errorf("%#x: %q, want %q", v, got, want)
+		}
+	}
+}

@@ -1,0 +1,385 @@
+// This file finds, among all that is attached, the one device that is meant: a probe and the UART of its board. Both are told
+// from others by serial, USB path and interface: a probe may have several ports, and several probes one serial.
+
+package device
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/failure"
+)
+
+// A PortInfo is a serial port that is attached.
+type PortInfo struct {
+	Name      string // its path, as in "/dev/ttyACM0"
+	USB       string // vendor and product, as in "0483:374b"; "" if it is not on USB
+	Serial    string // of the USB device
+	Path      string // of the USB device: bus and ports, as in "1-2.3"; "" where the system does not say
+	Interface string // number of the USB interface, as in "2"; "" where the system does not say
+	What      string // its product name
+}
+
+// An AmbiguousError is a choice that several attached devices meet: none is guessed.
+type AmbiguousError struct {
+	Board string
+	Which string
+	Ports []PortInfo // several may be of one USB device, and one of several probes
+}
+
+func (e *AmbiguousError) Error() string {
+	var names []string
+	for _, p := range e.Ports {
+		name := fmt.Sprintf("%s (serial %s, USB path %s", p.Name, p.Serial, p.Path)
+		if p.Interface != "" {
+			name += ", interface " + p.Interface
+		}
+		names = append(names, name+")")
+	}
+	return fmt.Sprintf("%d attached devices could be board %s: %s", len(e.Ports), e.Board, strings.Join(names, ", "))
+}
+
+// FailureClass says that the choice is the user's.
+func (e *AmbiguousError) FailureClass() failure.Class { return failure.Config }
+
+// NextStep says how to choose: by the first of serial, path and name that only one has.
+func (e *AmbiguousError) NextStep() string {
+	for _, of := range []func(PortInfo) string{
+		func(p PortInfo) string { return p.Serial },
+		func(p PortInfo) string { return p.Path },
+		func(p PortInfo) string { return p.Name },
+	} {
+		mine := of(e.Ports[0])
+		if mine != "" && !slices.ContainsFunc(e.Ports[1:], func(o PortInfo) bool { return of(o) == mine }) {
+			return "choose one, as in DEVICE=" + mine + e.interfaces()
+		}
+	}
+	return "name the probe and its UART in desk.json (docs/devices.md)"
+}
+
+// interfaces says what else helps where all are ports of one USB device.
+func (e *AmbiguousError) interfaces() string {
+	var list []string
+	for _, p := range e.Ports {
+		if p.Interface == "" || p.Path != e.Ports[0].Path {
+			return ""
+		}
+		list = append(list, p.Interface)
+	}
+	return ", or name the interface of the board's UART as link.interface in its board file: " + strings.Join(list, " or ")
+}
+
+// A NoDeviceError is a board that is not attached.
+type NoDeviceError struct {
+	Board, Which, USB string
+}
+
+func (e *NoDeviceError) Error() string {
+	if e.Which != "" {
+		return fmt.Sprintf("no attached device of board %s is %q", e.Board, e.Which)
+	}
+	return fmt.Sprintf("board %s is not attached: no serial port of USB device %s", e.Board, e.USB)
+}
+
+// FailureClass says that the board is not there.
+func (e *NoDeviceError) FailureClass() failure.Class { return failure.ProbeMissing }
+
+// NextStep says where to look.
+func (e *NoDeviceError) NextStep() string { return "mage devices lists what is attached" }
+
+// A usbUnit is one USB device: a probe, an adapter, or both; or one port that is on no USB.
+type usbUnit struct {
+	id     string // vendor and product
+	serial string
+	path   string
+	shared bool // another one has the same serial, or no serial either
+	told   bool // not seen: desk.json has its serial, and the system tells of no USB devices
+	ports  []PortInfo
+}
+
+// is says whether two are the same USB device.
+func (u usbUnit) is(o usbUnit) bool {
+	return u.path == o.path && u.serial == o.serial && (u.path != "" || u.serial != "" || u.portNames() == o.portNames())
+}
+
+func (u usbUnit) portNames() string {
+	var names []string
+	for _, p := range u.ports {
+		names = append(names, p.Name)
+	}
+	return strings.Join(names, " ")
+}
+
+// called says whether a name that people give is that of the unit or of one of its ports.
+func (u usbUnit) called(which string) bool {
+	return u.serial == which || u.path == which || slices.ContainsFunc(u.ports, func(p PortInfo) bool { return p.Name == which })
+}
+
+// again lists those that may be the one that was found before: by its serial where that was its own, else where it was.
+func (u usbUnit) again(all []usbUnit) (fit []usbUnit) {
+	if u.told {
+		return []usbUnit{u}
+	}
+	for _, o := range all {
+		same := false
+		switch {
+		case u.serial != "" && !u.shared:
+			same = o.serial == u.serial
+		case u.path != "":
+			same = o.path == u.path && o.serial == u.serial && o.id == u.id
+		case len(u.ports) > 0:
+			same = o.called(u.ports[0].Name)
+		}
+		if same {
+			fit = append(fit, o)
+		}
+	}
+	if there := slices.IndexFunc(fit, func(o usbUnit) bool { return u.path != "" && o.path == u.path }); len(fit) > 1 && there >= 0 {
+		return fit[there : there+1] // another one with its serial has come
+	}
+	return fit
+}
+
+// listPorts is Ports, but in tests.
+var listPorts = Ports
+
+// attachedUnits lists the USB devices that are probes or have ports, and other ports.
+func attachedUnits(b *boards.Board) (all []usbUnit, err error) {
+	ports, err := listPorts()
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range ports {
+		i := slices.IndexFunc(all, func(u usbUnit) bool {
+			return p.Path != "" && u.path == p.Path || p.Path == "" && p.Serial != "" && u.id == p.USB && u.serial == p.Serial
+		})
+		if i < 0 {
+			all, i = append(all, usbUnit{id: p.USB, serial: p.Serial, path: p.Path}), len(all)
+		}
+		all[i].ports = append(all[i].ports, p)
+	}
+	for _, d := range USBDevices() {
+		probe := ProbeKind(d.ID) != "" || strings.EqualFold(d.ID, probeOf(b))
+		if probe && !slices.ContainsFunc(all, func(u usbUnit) bool { return u.path == d.Path }) {
+			all = append(all, usbUnit{id: d.ID, serial: d.Serial, path: d.Path})
+		}
+	}
+	for i := range all {
+		for j, o := range all {
+			same := o.serial == all[i].serial && (o.serial != "" || o.id == all[i].id)
+			all[i].shared = all[i].shared || i != j && same
+		}
+	}
+	return all, nil
+}
+
+// probeOf is the USB device of a board's probe, which most often has the UART too.
+func probeOf(b *boards.Board) string { return cmp.Or(b.Flash.USB, b.Link.USB) }
+
+// A place is a device that was found.
+type place struct {
+	probe   usbUnit
+	adapter *usbUnit // that the UART is on; nil: the probe
+	uart    PortInfo
+}
+
+// link is how desk.json notes it.
+func (p place) link(b *boards.Board) DeskLink {
+	l := DeskLink{Kind: b.Link.Kind, Path: p.uart.Path}
+	if n, err := strconv.Atoi(p.uart.Interface); err == nil && len(p.owner().ports) > 1 {
+		l.Interface = &n
+	}
+	if p.adapter != nil {
+		l.USB, l.Serial = p.adapter.id, p.adapter.serial
+	}
+	return l
+}
+
+// owner is the USB device with the UART.
+func (p place) owner() usbUnit {
+	if p.adapter != nil {
+		return *p.adapter
+	}
+	return p.probe
+}
+
+// again finds a place once more in what is attached now. With *NoDeviceError it returns p, behind its probe as that
+// is now where only the UART is missing.
+func (p place) again(b *boards.Board, all []usbUnit) (place, error) {
+	none := &NoDeviceError{b.Name, cmp.Or(p.probe.serial, p.probe.path, p.uart.Name), b.Link.USB}
+	probes := p.probe.again(all)
+	var found []place
+	for _, probe := range probes {
+		owners := []usbUnit{probe}
+		if p.adapter != nil {
+			owners = p.adapter.again(all)
+		}
+		for _, owner := range owners {
+			now := place{probe: probe}
+			if p.adapter != nil {
+				now.adapter = &owner
+			}
+			for _, now.uart = range owner.ports {
+				if now.uart.Interface == p.uart.Interface && (now.uart.Interface != "" || len(owner.ports) == 1 || now.uart.Name == p.uart.Name) {
+					found = append(found, now)
+				}
+			}
+		}
+	}
+	if len(found) == 0 {
+		if len(probes) == 1 {
+			p.probe = probes[0]
+		}
+		return p, none
+	}
+	return onlyPlace(found, b, none)
+}
+
+// onlyPlace is the only one: *NoDeviceError, *AmbiguousError.
+func onlyPlace(found []place, b *boards.Board, none *NoDeviceError) (place, error) {
+	switch len(found) {
+	case 0:
+		return place{}, none
+	case 1:
+		return found[0], nil
+	}
+	e := &AmbiguousError{Board: b.Name, Which: none.Which}
+	probes := slices.ContainsFunc(found, func(p place) bool { return !p.probe.is(found[0].probe) })
+	for _, p := range found {
+		port := p.uart
+		if probes { // one of them is to be chosen, not an adapter
+			port.Serial, port.Path = p.probe.serial, p.probe.path
+		}
+		e.Ports = append(e.Ports, port)
+	}
+	return place{}, e
+}
+
+// A choice is which device is meant.
+type choice struct {
+	board *boards.Board
+	which string // a name in desk.json, a probe's serial, a USB path, a port; "" leaves it to the kind of board
+	file  *DeskFile
+	all   []usbUnit
+}
+
+// only is the device that is meant.
+func (c *choice) only() (place, error) {
+	var found []place
+	for _, probe := range c.probes() {
+		noted := c.noted(probe)
+		adapter := adapterOf(c.board, noted)
+		for _, owner := range c.owners(probe, adapter, noted) {
+			for _, port := range c.ports(owner, noted) {
+				p := place{probe: probe, uart: port}
+				if adapter != "" {
+					p.adapter = &owner
+				}
+				found = append(found, p)
+			}
+		}
+	}
+	return onlyPlace(found, c.board, &NoDeviceError{c.board.Name, c.which, c.board.Link.USB})
+}
+
+// noted is what desk.json has of the device behind a probe, or of the one that was named.
+func (c *choice) noted(probe usbUnit) DeskDevice {
+	if d := c.named(); d != nil {
+		return *d
+	}
+	n := &attachment{}
+	n.settle(place{probe: probe})
+	return c.file.noted(c.board.Name, n)
+}
+
+// named is the device that which is the name of in desk.json; nil if it is none.
+func (c *choice) named() *DeskDevice {
+	if c.file == nil || c.which == "" {
+		return nil
+	}
+	return c.file.Find(c.which)
+}
+
+// adapterOf is the USB device of a UART that is not on the probe; "" where it is.
+func adapterOf(b *boards.Board, noted DeskDevice) string {
+	if noted.Link.USB != "" {
+		return noted.Link.USB
+	}
+	if b.Flash.USB != "" && !strings.EqualFold(b.Flash.USB, b.Link.USB) {
+		return b.Link.USB
+	}
+	return ""
+}
+
+// probes are those that may be meant.
+func (c *choice) probes() (fit []usbUnit) {
+	byKind := c.which == ""
+	if adapter := adapterOf(c.board, DeskDevice{}); adapter != "" && c.named() == nil {
+		byKind = byKind || slices.ContainsFunc(c.all, func(u usbUnit) bool { return strings.EqualFold(u.id, adapter) && u.called(c.which) })
+	}
+	for _, u := range c.all {
+		named := c.named()
+		switch {
+		case named != nil && c.isNoted(u, *named), named == nil && !byKind && u.called(c.which), byKind && u.id != "" && strings.EqualFold(u.id, probeOf(c.board)):
+			fit = append(fit, u)
+		}
+	}
+	if d := c.named(); len(fit) == 0 && d != nil && d.Probe != "" && adapterOf(c.board, *d) != "" && len(USBDevices()) == 0 {
+		return []usbUnit{{serial: d.Probe, told: true}}
+	}
+	return fit
+}
+
+// isNoted says whether a probe is that of a device in desk.json.
+func (c *choice) isNoted(u usbUnit, d DeskDevice) bool {
+	separate := adapterOf(c.board, d) != ""
+	switch {
+	case d.Probe != "":
+		return u.serial == d.Probe && (!u.shared || separate || u.path == d.Link.Path)
+	case separate:
+		return strings.EqualFold(u.id, probeOf(c.board))
+	}
+	return d.Link.Path != "" && u.path == d.Link.Path
+}
+
+// owners are the USB devices that the UART may be on.
+func (c *choice) owners(probe usbUnit, adapter string, noted DeskDevice) (fit []usbUnit) {
+	if adapter == "" {
+		return []usbUnit{probe}
+	}
+	for _, u := range c.all {
+		if strings.EqualFold(u.id, adapter) && !u.is(probe) && (noted.Link.Serial == "" || u.serial == noted.Link.Serial) {
+			fit = append(fit, u)
+		}
+	}
+	for _, narrower := range []func(usbUnit) bool{
+		func(u usbUnit) bool { return c.which != "" && u.called(c.which) },
+		func(u usbUnit) bool { return noted.Link.Path != "" && u.path == noted.Link.Path },
+	} {
+		if i := slices.IndexFunc(fit, narrower); i >= 0 {
+			return fit[i : i+1]
+		}
+	}
+	return fit
+}
+
+// ports are those of a USB device that may be the UART.
+func (c *choice) ports(owner usbUnit, noted DeskDevice) (fit []PortInfo) {
+	want := c.board.Link.Interface
+	if noted.Link.Interface != nil {
+		want = noted.Link.Interface
+	}
+	for _, p := range owner.ports {
+		if p.Name == c.which {
+			return []PortInfo{p}
+		}
+		if want == nil || p.Interface == "" || p.Interface == strconv.Itoa(*want) {
+			fit = append(fit, p)
+		}
+	}
+	return fit
+}

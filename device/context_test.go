@@ -1,0 +1,59 @@
+//go:build linux
+
+package device_test
+
+import (
+	"context"
+	"path/filepath"
+	"testing"
+
+	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/device"
+	"github.com/boardsmith/boardsmith/failure/failuretest"
+	"github.com/boardsmith/boardsmith/mlf/mlftest"
+	"github.com/boardsmith/boardsmith/project"
+)
+
+// TestContexts ends the contexts of all that this package does before it begins.
+func TestContexts(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "p")
+	spec := project.Spec{Board: "host", Model: mlftest.Tiny(t, nil)}
+	p := generated(t, dir, spec)
+	i, host := built(t, p), attached(t, p)
+
+	device.Plugged(t, device.PortInfo{Name: "/dev/ttyTEST", USB: "0483:374b", Serial: "0670FF"})
+	b, err := boards.Find("nucleo_f746zg", nil)
+	must(t, err)
+	env := testEnv()
+	env.StateDir, env.Programmer = t.TempDir(), "openocd"
+	env.Tool = func(name string) (string, error) { return name, nil }
+	probed, err := attach(t.Context(), b, "", env)
+	must(t, err)
+	t.Cleanup(func() { must(t, probed.Close()) })
+	virtual, err := boards.Find("microbit", nil)
+	must(t, err)
+
+	failuretest.Ended(t, failuretest.Calls{
+		"MissingTools": func(ctx context.Context) error {
+			_, _, err := device.MissingTools(ctx, virtual)
+			return err
+		},
+		"Desk.Attach":    func(ctx context.Context) error { _, err := attach(ctx, virtual, "", env); return err },
+		"Desk.Devices":   func(ctx context.Context) error { _, err := env.desk().Devices(ctx); return err },
+		"Desk.Emulated":  func(ctx context.Context) error { _, err := env.desk().Emulated(ctx, virtual, "down"); return err },
+		"Desk.Plan":      func(ctx context.Context) error { _, err := env.desk().Plan(ctx, b, "", i); return err },
+		"Desk.PlanErase": func(ctx context.Context) error { _, err := env.desk().PlanErase(ctx, b, ""); return err },
+		"Device.Flash":   func(ctx context.Context) error { _, err := host.Flash(ctx, i); return err },
+		"Device.Open":    func(ctx context.Context) error { _, err := host.Open(ctx, i); return err },
+		"Device.Link":    func(ctx context.Context) error { _, err := host.Link(ctx, i); return err },
+		"Device.Monitor": func(ctx context.Context) error {
+			return host.Monitor(ctx, i, device.Monitoring{Show: func(string) {}})
+		},
+		"Device.Erase":    func(ctx context.Context) error { _, err := probed.Erase(ctx); return err },
+		"Device.Holds":    func(ctx context.Context) error { _, err := probed.Holds(ctx); return err },
+		"Device.Identify": func(ctx context.Context) error { _, err := probed.Identify(ctx); return err },
+		"Device.Debug": func(ctx context.Context) error {
+			return probed.Debug(ctx, func(context.Context, string) error { return nil })
+		},
+	})
+}

@@ -1,0 +1,577 @@
+//go:build !windows
+
+package device_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/device"
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/flasher"
+	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/internal/drawn"
+	"github.com/boardsmith/boardsmith/internal/ledger"
+	"github.com/boardsmith/boardsmith/internal/virtualprobe"
+	"github.com/boardsmith/boardsmith/mlf/mlftest"
+	"github.com/boardsmith/boardsmith/project"
+)
+
+// Whatever becomes of the board or of what we remember, the next flash is right.
+func TestFlashAfterOthers(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, "microbit", "openocd")
+	images := [2]*image.Image{d.image(mlftest.Tiny(t, nil), boards.Options{}), d.image(mlftest.Tiny(t, nil), boards.Options{OperatorOpt: "O0"})}
+	d.reaches(images[0])
+	dir := filepath.Join(d.state, "ledger")
+	files := func() []string {
+		list, err := filepath.Glob(filepath.Join(dir, "*.json"))
+		must(t, err)
+		return list
+	}
+	for n, c := range []struct {
+		name string
+		do   func()
+	}{
+		{"another tool erased it", func() { d.tell(virtualprobe.Request{Do: "erase"}) }},
+		{"another board is on the same port", func() { d.tell(virtualprobe.Request{Do: "swap"}) }},
+		{"the ledger is cut", func() {
+			for _, f := range files() {
+				must(t, os.Truncate(f, 100))
+			}
+		}},
+		{"the ledger is noise", func() {
+			for _, f := range files() {
+				must(t, os.WriteFile(f, []byte("{\"format\":1,\"device\":7}"), 0o644))
+			}
+		}},
+		{"the ledger is gone", func() { must(t, os.RemoveAll(dir)) }},
+		{"the ledger believes that it is there", func() {
+			d.tell(virtualprobe.Request{Do: "erase"})
+			l := ledger.New(dir)
+			all, err := l.List()
+			must(t, err)
+			b, err := boards.Find(d.board, d.env.Path)
+			must(t, err)
+			img, err := device.SectorsOf(b, images[1])
+			must(t, err)
+			for _, e := range all {
+				e.Dirty, e.Image, e.BuildID = false, images[1].Digest, images[1].ID()
+				for _, s := range img {
+					e.Sector(s.Addr, s.Size).Digest = s.Digest
+				}
+				must(t, l.Save(e))
+			}
+		}},
+		{"it was without power", func() { must(t, virtualprobe.Down(t.Context(), device.EmulatedDir(d.state, d.board))) }},
+	} {
+		c.do()
+		d.reaches(images[(n+1)%2])
+		if t.Failed() {
+			t.Fatalf("after: %s", c.name)
+		}
+	}
+}
+
+// Another tool changes one byte, behind the ledger's back, and the firmware still answers with its name: its CRC tells.
+func TestByteChangedByOthers(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, "microbit", "openocd")
+	i := d.image(mlftest.Tiny(t, nil), boards.Options{})
+	dev := d.attach()
+	_, err := dev.Flash(t.Context(), i)
+	must(t, err)
+	changeLastByte(t, dev, i)
+	r, err := dev.Flash(t.Context(), i)
+	must(t, err)
+	d.mustHold(i)
+	if !strings.Contains(r.Why, "has changed since it was built") || r.Erased == 0 {
+		t.Errorf("%+v", r)
+	}
+}
+
+// A sector that was in work when a flash was interrupted may read right once, and its firmware answer right: it is erased
+// and written again.
+func TestSectorInWorkIsWrittenAgain(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, "microbit", "openocd")
+	i := d.image(mlftest.Tiny(t, nil), boards.Options{})
+	d.reaches(i)
+	book := ledger.New(filepath.Join(d.state, "ledger"))
+	begin := func(n int) {
+		all, err := book.List()
+		must(t, err)
+		all[0].Dirty, all[0].Image, all[0].BuildID = true, "", ""
+		all[0].Sectors[n].Erases++
+		all[0].Sectors[n].Digest = ""
+		must(t, book.Save(all[0]))
+	}
+	erases := func(n int) int { return d.tell(virtualprobe.Request{Do: "status"}).State.Erases[n] }
+	for _, c := range []struct {
+		name string
+		do   func(*device.Device) (device.FlashReport, error)
+	}{
+		{"flash", func(dev *device.Device) (device.FlashReport, error) { return dev.Flash(t.Context(), i) }},
+		{"erase", func(dev *device.Device) (device.FlashReport, error) { return dev.Erase(t.Context()) }},
+	} {
+		if c.name == "erase" {
+			d.tell(virtualprobe.Request{Do: "erase"})
+		}
+		begin(3)
+		before := erases(3)
+		dev := d.attach()
+		r, err := c.do(dev)
+		must(t, dev.Close())
+		if err != nil || erases(3) != before+1 {
+			t.Errorf("%s: %d erases of the sector, want 1: %+v, %v", c.name, erases(3)-before, r, err)
+		}
+		if c.name == "erase" {
+			d.reaches(i) // a blank chip does not say who it is: until it answers its entry stays as it was
+		}
+		if after := d.only(); after.Dirty || after.Sectors[3].Digest == "" {
+			t.Errorf("%s: the ledger still doubts it: %+v", c.name, after)
+		}
+	}
+}
+
+// A session is not opened with a build whose bytes have changed, though it answers with its name.
+func TestOpenWithChangedBytes(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, "microbit", "openocd")
+	i := d.image(mlftest.Tiny(t, nil), boards.Options{})
+	dev := d.attach()
+	_, err := dev.Flash(t.Context(), i)
+	must(t, err)
+	changeLastByte(t, dev, i)
+	_, err = dev.Open(t.Context(), i)
+	var wrong *device.WrongImageError
+	if !errors.As(err, &wrong) || wrong.Got != i.ID() || failure.Of(err) != failure.Verify {
+		t.Errorf("it opened: %v", err)
+	}
+}
+
+// A session is not opened with another chip than the one that was flashed.
+func TestOpenOnAnotherChip(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, "microbit", "openocd")
+	i := d.image(mlftest.Tiny(t, nil), boards.Options{})
+	dev := d.attach()
+	_, err := dev.Flash(t.Context(), i)
+	must(t, err)
+	*dev.Chip() = "0123" // that was flashed, before the cables were changed
+	var wrong *device.WrongBoardError
+	if _, err = dev.Open(t.Context(), i); !errors.As(err, &wrong) || !strings.Contains(err.Error(), "not 0123") {
+		t.Errorf("it opened: %v", err)
+	}
+}
+
+// Firmware of an older boardsmith takes no nonce: its answer alone is no proof for flash, but a session opens.
+func TestFirmwareWithoutNonce(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, "microbit", "openocd")
+	p := generated(t, filepath.Join(t.TempDir(), "p"), project.Spec{Board: d.board, Model: mlftest.Tiny(t, nil)}, d.env)
+	about := filepath.Join(p.Dir(), "src", "about.c")
+	text, err := os.ReadFile(about)
+	must(t, err)
+	must(t, os.WriteFile(about, bytes.Replace(text, []byte("(num_args > 1)"), []byte("(num_args > 0)"), 1), 0o644))
+	i := built(t, p)
+	d.reaches(i)
+	r, err := d.attach().Flash(t.Context(), i)
+	if err != nil || r.Erased != 0 || !strings.Contains(r.Why, "older boardsmith") || !strings.Contains(r.Why, "read back") {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+// changeLastByte changes the image's last byte in flash, behind the ledger's back.
+func changeLastByte(t *testing.T, dev *device.Device, i *image.Image) {
+	t.Helper()
+	img, err := device.SectorsOf(dev.Board(), i)
+	must(t, err)
+	s := img[len(img)-1] // of what the model brings
+	data := bytes.Clone(s.Data)
+	last := len(bytes.TrimRight(data, string([]byte{device.ErasedByte}))) - 1
+	data[last] ^= 0x10
+	must(t, dev.Programmer().Do(t.Context(), flasher.Job{Erase: []flasher.Sector{s.Sector}, Write: []flasher.Segment{{Addr: s.Addr, Data: data}}, Restart: true}))
+}
+
+// A chip that is another than the board file says is not erased, unless that is forced.
+func TestFlashOfAnotherChip(t *testing.T) {
+	t.Parallel()
+	for _, tool := range drawn.Of(t, "tool of TestFlashOfAnotherChip", []string{"openocd", "pyocd"}, 1) {
+		d := newDesk(t, "netduinoplus2", tool)
+		i := d.image(mlftest.Tiny(t, nil), boards.Options{})
+		dev := d.attach()
+		chip := dev.Board().Identification
+		dev.Board().Identification.Values = []boards.Number{0x413, 0x411} // as of the chip that the board really has
+		dev.ProgrammerConfig().Chip = dev.Board().Identification
+		_, err := dev.Flash(t.Context(), i)
+		var other *flasher.ChipError
+		if !errors.As(err, &other) || other.Read&0xFFF != 0x441 || failure.Of(err) != failure.Flash {
+			t.Errorf("%s: %v", tool, err)
+		}
+		if n := len(d.tell(virtualprobe.Request{Do: "status"}).State.Erases); n != 0 {
+			t.Errorf("%s: it was erased", tool)
+		}
+		wear, err := d.env.desk().Wear()
+		if err != nil || len(wear) != 1 || wear[0].Dirty || len(wear[0].Sectors) > 0 {
+			t.Errorf("%s: the ledger has %+v, %v", tool, wear, err)
+		}
+		dev.ProgrammerConfig().Chip = chip
+		if _, err := dev.Flash(t.Context(), i); err != nil {
+			t.Errorf("%s: the right one: %v", tool, err)
+		}
+	}
+}
+
+// A chip that is swapped between two flashes of one device is flashed: only desk.json says which one it has to be.
+func TestSwapBetweenFlashes(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, "microbit", "openocd")
+	i := d.image(mlftest.Tiny(t, nil), boards.Options{})
+	dev := d.attach()
+	for range 2 {
+		if _, err := dev.Flash(t.Context(), i); err != nil {
+			t.Error(err)
+		}
+		d.mustHold(i)
+		d.tell(virtualprobe.Request{Do: "swap"})
+	}
+}
+
+// A device that desk.json, the ledger or its firmware takes for another board is neither flashed nor erased, unless that is
+// forced; nothing was written to it.
+func TestFlashOfAnotherBoard(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, "microbit", "openocd")
+	i := d.image(mlftest.Tiny(t, nil), boards.Options{})
+	d.reaches(i)
+	before := d.tell(virtualprobe.Request{Do: "status"}).State.Erases
+	probe := virtualprobe.SerialOf(device.EmulatedDir(d.state, d.board))
+	refused := func(name, says string) {
+		t.Helper()
+		dev := d.attach()
+		_, err := dev.Flash(t.Context(), i)
+		_, erased := dev.Erase(t.Context())
+		must(t, dev.Close())
+		for _, err := range []error{err, erased} {
+			var wrong *device.WrongBoardError
+			if !errors.As(err, &wrong) || failure.Of(err) != failure.Config || !strings.Contains(err.Error(), says) {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	}
+	d.env.Bench = &device.DeskFile{Devices: []device.DeskDevice{{Name: "n1", Board: "nucleo_f401re", Probe: probe}}}
+	refused("desk.json", "n1, a board nucleo_f401re")
+	d.env.Bench = nil
+
+	book := ledger.New(filepath.Join(d.state, "ledger"))
+	all, err := book.List()
+	must(t, err)
+	kept := all[0]
+	all[0].Board = "nucleo_f401re"
+	must(t, book.Save(all[0]))
+	refused("the ledger", "board nucleo_f401re")
+	d.tell(virtualprobe.Request{Do: "erase"})
+	refused("the ledger, by its probe", "a board nucleo_f401re was behind")
+	if after := d.tell(virtualprobe.Request{Do: "status"}).State.Erases; !slices.Equal(after, before) {
+		t.Errorf("it was erased: %v, before %v", after, before)
+	}
+	dev := d.attach()
+	dev.Desk().Reflash = true
+	if _, err := dev.Flash(t.Context(), i); err != nil {
+		t.Errorf("forced: %v", err)
+	}
+	must(t, dev.Close())
+	must(t, book.Save(kept))
+	d.reaches(i) // it is known again
+}
+
+// Two computers with a ledger each share a board: each notices what the other did, also when it died in a sector.
+func TestTwoHostsOneBoard(t *testing.T) {
+	t.Parallel()
+	first := newDesk(t, "microbit", "openocd")
+	second := *first
+	second.state = t.TempDir()
+	second.env.StateDir = second.state
+	must(t, os.Symlink(filepath.Join(first.state, "virtual"), filepath.Join(second.state, "virtual")))
+	one, two := first.image(mlftest.Tiny(t, nil), boards.Options{}), first.image(mlftest.Tiny(t, nil), boards.Options{OperatorOpt: "O0"})
+	first.reaches(one)
+	second.reaches(two)
+	first.reaches(one)
+	second.reaches(two)
+	for _, after := range []int{400, 900, 1400} {
+		first.hit(killPoint{weKilled, after}, one)
+		first.tell(virtualprobe.Request{Do: "faults", Faults: &virtualprobe.Faults{}})
+		second.reaches(two) // its ledger believes that it holds two, clean
+	}
+}
+
+// A cell that does not take its value is an error of class verify or flash, the board is dirty, and no session opens.
+func TestCellThatDoesNotTake(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, "microbit", "openocd")
+	one, two := d.image(mlftest.Tiny(t, nil), boards.Options{}), d.image(mlftest.Tiny(t, nil), boards.Options{OperatorOpt: "O0"})
+	d.reaches(one)
+	b, err := boards.Find(d.board, d.env.Path)
+	must(t, err)
+	img, err := device.SectorsOf(b, two)
+	must(t, err)
+	last := img[len(img)-1]
+	weak := map[uint32]byte{}
+	for i, v := range last.Data {
+		if v != device.ErasedByte {
+			weak[uint32(last.Addr)+uint32(i)] = 1 << trailingOnes(v) // a zero that stays one
+			break
+		}
+	}
+	d.tell(virtualprobe.Request{Do: "faults", Faults: &virtualprobe.Faults{Weak: weak}})
+	dev := d.attach()
+	_, err = dev.Flash(t.Context(), two)
+	if c := failure.Of(err); c != failure.Verify && c != failure.Flash {
+		t.Errorf("class %v: %v", c, err)
+	}
+	all, err := ledger.New(filepath.Join(d.state, "ledger")).List()
+	must(t, err)
+	dirty, failures := false, 0
+	for _, e := range all {
+		dirty = dirty || e.Dirty
+		failures += e.Failures
+	}
+	if !dirty || failures == 0 {
+		t.Errorf("the ledger says dirty %v, %d failures", dirty, failures)
+	}
+	if s, err := dev.Open(t.Context(), two); err == nil {
+		s.Close(t.Context())
+		t.Error("a session with an image that is not whole")
+	}
+}
+
+// A sector that no longer erases is an error, and the board is not taken for clean.
+func TestStuckErase(t *testing.T) {
+	t.Parallel()
+	for _, tool := range drawn.Of(t, "tool of TestStuckErase", []string{"openocd", "pyocd"}, 1) {
+		t.Run(tool, func(t *testing.T) {
+			d := newDesk(t, "microbit", tool)
+			one, two := d.image(mlftest.Tiny(t, nil), boards.Options{}), d.image(mlftest.Tiny(t, nil), boards.Options{OperatorOpt: "O0"})
+			d.reaches(one)
+			stuck := map[int]bool{}
+			for page := range nrfPages {
+				stuck[page] = true
+			}
+			d.tell(virtualprobe.Request{Do: "faults", Faults: &virtualprobe.Faults{Stuck: stuck}})
+			err := d.reach(two)
+			if c := failure.Of(err); c != failure.Verify && c != failure.Flash {
+				t.Errorf("class %v: %v", c, err)
+			}
+			if err := d.believes([2]*image.Image{one, two}); err != nil {
+				t.Error(err)
+			}
+			d.tell(virtualprobe.Request{Do: "faults", Faults: &virtualprobe.Faults{}})
+			d.reaches(two)
+		})
+	}
+}
+
+const nrfPages = 256 // of an nRF51822's flash
+
+// Two processes flash one board, an image each, without a word between them: one waits for the other or fails clearly,
+// and the board holds the whole of one image.
+func TestTwoFlashers(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, "microbit", "openocd")
+	images := [2]*image.Image{d.image(mlftest.Tiny(t, nil), boards.Options{}), d.image(mlftest.Tiny(t, nil), boards.Options{OperatorOpt: "O0"})}
+	d.reaches(images[0])
+	for round := range 3 {
+		var all sync.WaitGroup
+		for _, i := range images {
+			cmd := d.job(i)
+			all.Go(func() {
+				if said, err := cmd.CombinedOutput(); err != nil {
+					t.Errorf("round %d: %v\n%s", round, err, said)
+				}
+			})
+		}
+		all.Wait()
+		if d.holds(images[0]) != nil && d.holds(images[1]) != nil {
+			t.Errorf("round %d: it holds neither", round)
+		}
+		if err := d.believes(images); err != nil {
+			t.Errorf("round %d: %v", round, err)
+		}
+	}
+	dev := d.attach()
+	cmd := d.job(images[0])
+	cmd.Env = append(cmd.Env, "PROJECT_TEST_WAIT=0s")
+	if said, err := cmd.CombinedOutput(); err == nil || !bytes.Contains(said, fmt.Appendf(nil, "is in use by process %d", os.Getpid())) {
+		t.Errorf("while this process has it: %v\n%s", err, said)
+	}
+	must(t, dev.Close())
+	d.reaches(images[1])
+}
+
+func trailingOnes(v byte) (n int) {
+	for v&1 == 1 {
+		v >>= 1
+		n++
+	}
+	return n
+}
+
+// Wear is counted, warned of, and refused at the end of the rated life unless it is asked for.
+func TestWearBudget(t *testing.T) {
+	t.Parallel()
+	d := newReservedDesk(t, "openocd")
+	text, err := os.ReadFile(filepath.Join(d.env.Path[0], "boards", "microbit.json"))
+	must(t, err)
+	must(t, os.WriteFile(filepath.Join(d.env.Path[0], "boards", "microbit.json"),
+		[]byte(strings.Replace(string(text), `"erase_cycles": 20000`, `"erase_cycles": 3`, 1)), 0o644))
+	images := [2]*image.Image{d.image(mlftest.Tiny(t, nil), boards.Options{}), d.image(mlftest.Tiny(t, nil), boards.Options{OperatorOpt: "O0"})}
+	dev := d.attach()
+	for n := range 3 {
+		r, err := dev.Flash(t.Context(), images[n%2])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if warned := len(r.Warn) > 0; warned != (n == 2) {
+			t.Errorf("flash %d warned: %q", n, r.Warn)
+		}
+	}
+	_, err = dev.Flash(t.Context(), images[1])
+	if w := (*device.WearError)(nil); !errors.As(err, &w) {
+		t.Fatalf("a worn sector: %v", err)
+	}
+	d.mustHold(images[0]) // nothing was begun
+	dev.Desk().Reflash = true
+	if _, err := dev.Flash(t.Context(), images[1]); err != nil {
+		t.Error(err)
+	}
+}
+
+// Erases that never began are not counted: a tool that is not there, a probe that is not plugged in, and what was to come
+// behind a sector at which the probe was lost. What is clean stays so where nothing was begun.
+func TestErasesThatNeverBegan(t *testing.T) {
+	t.Parallel()
+	for _, tool := range drawn.Of(t, "tool of TestErasesThatNeverBegan", []string{"openocd", "pyocd"}, 1) {
+		t.Run(tool, func(t *testing.T) {
+			d := newDesk(t, "microbit", tool)
+			one, two := d.image(mlftest.Tiny(t, nil), boards.Options{}), d.image(mlftest.Tiny(t, nil), boards.Options{RuntimeOpt: "O2"})
+			d.reaches(one)
+			entry := func() ledger.Entry {
+				all, err := ledger.New(filepath.Join(d.state, "ledger")).List()
+				must(t, err)
+				return all[0]
+			}
+			counted := func(list []ledger.SectorEntry) (n int) {
+				for _, s := range list {
+					n += s.Erases
+				}
+				return n
+			}
+			inTruth := func() (n int) {
+				for _, e := range d.tell(virtualprobe.Request{Do: "status"}).State.Erases {
+					n += e
+				}
+				return n
+			}
+			clean := entry()
+			find := d.env.Tool
+			d.env.Tool = func(name string) (string, error) {
+				if name == tool {
+					return "", &project.MissingToolError{Tool: name, Install: "apt"}
+				}
+				return find(name)
+			}
+			dev := d.attach()
+			fails := func() device.FlashReport {
+				t.Helper()
+				r, err := dev.Flash(t.Context(), two)
+				if err == nil {
+					t.Errorf("it succeeded: %+v", r)
+				}
+				return r
+			}
+			r := fails()
+			d.env.Tool, dev.Desk().Tool, dev.ProgrammerConfig().Find = find, find, find
+			d.tell(virtualprobe.Request{Do: "faults", Faults: &virtualprobe.Faults{UnplugAfter: 1}})
+			fails()
+			got := entry()
+			if got.Dirty || got.Image != one.Digest || got.Flashes != clean.Flashes || !slices.Equal(got.Sectors, clean.Sectors) || r.Erased != 0 || r.Wrote != 0 {
+				t.Errorf("%+v, was %+v; %+v", got, clean, r)
+			}
+			if got.Failures != clean.Failures+2 {
+				t.Errorf("%d failures", got.Failures)
+			}
+			for after := 1500; counted(entry().Sectors) == counted(clean.Sectors); after += 1500 {
+				d.tell(virtualprobe.Request{Do: "faults", Faults: &virtualprobe.Faults{UnplugAfter: after}})
+				r = fails()
+			}
+			d.tell(virtualprobe.Request{Do: "faults", Faults: &virtualprobe.Faults{}})
+			if n, truth := counted(entry().Sectors), inTruth(); n < truth || n > truth+1 || r.Erased >= r.Sectors || !entry().Dirty {
+				t.Errorf("%d erases are counted, %d were done; %+v", n, truth, r)
+			}
+			must(t, dev.Close())
+			d.reaches(two)
+			if n, truth := counted(entry().Sectors), inTruth(); n < truth || n > truth+1 {
+				t.Errorf("%d erases are counted, %d were done", n, truth)
+			}
+		})
+	}
+}
+
+// The numbers that the wear of a tuning run comes down to: many requests over ten images of one model.
+func TestManyFlashes(t *testing.T) {
+	t.Parallel()
+	requests := drawn.Count(8, 1000)
+	d := newDesk(t, "microbit", "openocd")
+	d.env.Log = nil
+	start := time.Now()
+	var images []*image.Image
+	for n := range 10 {
+		operator := strings.Replace(mlftest.TinyOperator, "in[i] * 2", fmt.Sprintf("in[i] * %d", 3+n), 1)
+		images = append(images, d.image(mlftest.Tiny(t, map[string]string{"codegen/host/src/lib1.c": operator}), boards.Options{}))
+	}
+	dev := d.attach()
+	whole := 0
+	for n := range requests {
+		i := images[n*7%10]
+		r, err := dev.Flash(t.Context(), i)
+		if err != nil {
+			t.Fatalf("request %d: %v", n, err)
+		}
+		whole += r.Sectors
+		if n == 0 {
+			d.tell(virtualprobe.Request{Do: "status"})
+		}
+	}
+	d.mustHold(images[(requests-1)*7%10])
+	erases, worst := 0, 0
+	for _, n := range d.tell(virtualprobe.Request{Do: "status"}).State.Erases {
+		erases += n
+		worst = max(worst, n)
+	}
+	t.Logf("%d requests over 10 images in %v: %d sector erases, %d of the most worn sector; a whole-image flasher: %d, %d",
+		requests, time.Since(start).Round(time.Second), erases, worst, whole, requests)
+	if erases*2 > whole {
+		t.Errorf("%d erases, more than half of a whole-image flasher's %d", erases, whole)
+	}
+	all, err := ledger.New(filepath.Join(d.state, "ledger")).List()
+	must(t, err)
+	counted := 0
+	for _, e := range all {
+		for _, s := range e.Sectors {
+			counted += s.Erases
+		}
+	}
+	if counted != erases {
+		t.Errorf("the ledger counts %d erases, the chip %d", counted, erases)
+	}
+}

@@ -1,0 +1,180 @@
+// This file is the format of desk.json: which devices lie on the desk, by names that people gave them.
+
+package device
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"slices"
+	"strings"
+
+	"github.com/moby/sys/atomicwriter"
+
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/plainfile"
+)
+
+const (
+	deskFileFormat   = 1
+	maxDeskFileBytes = 1 << 20
+)
+
+// A Bench is desk.json, format 1.
+type DeskFile struct {
+	Format  int          `json:"format"`
+	Devices []DeskDevice `json:"devices"`
+}
+
+// A BenchDevice is one device on the desk.
+type DeskDevice struct {
+	Name  string   `json:"name"`            // what people call it
+	Board string   `json:"board"`           // the kind
+	Probe string   `json:"probe,omitempty"` // serial of its debug probe
+	Chip  string   `json:"chip,omitempty"`  // unique id of the chip, in hexadecimal, as the chip said it; "" if it has none, or was not asked
+	Link  DeskLink `json:"link"`
+	Power string   `json:"power,omitempty"` // a command that takes its power away and gives it again
+	Notes string   `json:"notes,omitempty"`
+
+	Shared bool `json:"-"` // another attached probe has its serial: only Link.Path tells them apart
+}
+
+// A BenchLink is how the device was reached when it was noted.
+type DeskLink struct {
+	Kind      string `json:"kind"`
+	Path      string `json:"path,omitempty"`      // USB path
+	Interface *int   `json:"interface,omitempty"` // USB interface of the UART, where the USB device has several; nil: the board file's
+	USB       string `json:"usb,omitempty"`       // vendor and product of the UART's adapter, where that is not the probe
+	Serial    string `json:"serial,omitempty"`    // of that adapter
+}
+
+// ReadBench reads a desk.json. None is an empty one; one that cannot be understood is an error of class config.
+func ReadDeskFile(path string) (*DeskFile, error) {
+	b := &DeskFile{Format: deskFileFormat}
+	f, err := plainfile.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return b, nil
+	}
+	if err != nil {
+		return nil, plainfile.Error("read", path, err)
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxDeskFileBytes+1))
+	if err != nil {
+		return nil, plainfile.Error("read", path, err)
+	}
+	if b, err = parseDeskFile(data); err != nil {
+		return nil, failure.New(failure.Config, "mend it, or remove it and let mage devices write it again with SAVE=1", "%s: %w", path, err)
+	}
+	return b, nil
+}
+
+func parseDeskFile(data []byte) (*DeskFile, error) {
+	if len(data) > maxDeskFileBytes {
+		return nil, errors.New("larger than 1 MiB")
+	}
+	b := &DeskFile{}
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(b); err != nil {
+		return nil, err
+	}
+	if b.Format != deskFileFormat || dec.More() {
+		return nil, fmt.Errorf("not of format %d", deskFileFormat)
+	}
+	names := map[string]bool{}
+	for _, d := range b.Devices {
+		switch {
+		case d.Name == "" || d.Board == "":
+			return nil, errors.New("a device has no name or no board")
+		case names[d.Name]:
+			return nil, fmt.Errorf("two devices are called %q", d.Name)
+		}
+		names[d.Name] = true
+	}
+	return b, nil
+}
+
+// Write replaces the file in one step.
+func (b *DeskFile) Write(path string) error {
+	data, err := json.MarshalIndent(b, "", "  ")
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	if err := atomicwriter.WriteFile(path, append(data, '\n'), 0o644); err != nil {
+		return plainfile.Error("write", path, err)
+	}
+	return nil
+}
+
+// Find returns the device of a name; nil if there is none. The pointer is good until the next Note.
+func (b *DeskFile) Find(name string) *DeskDevice {
+	i := slices.IndexFunc(b.Devices, func(d DeskDevice) bool { return d.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return &b.Devices[i]
+}
+
+// behind lists the devices behind a probe or port, as desk.json has them; none if there is none.
+func (b *DeskFile) behind(n *attachment) (list []DeskDevice) {
+	if b == nil {
+		return nil
+	}
+	for _, d := range b.Devices {
+		here := d.Link.Path != "" && d.Link.Path == n.probe.USBPath
+		if d.Probe == n.probe.Serial && d.Probe != "" && (here || !n.probe.Shared) || d.Probe == "" && here {
+			list = append(list, d)
+		}
+	}
+	return list
+}
+
+// noted is the device of a board behind a probe or port; nothing if desk.json has none.
+func (b *DeskFile) noted(board string, n *attachment) DeskDevice {
+	for _, d := range b.behind(n) {
+		if d.Board == board {
+			return d
+		}
+	}
+	return DeskDevice{}
+}
+
+// Note adds a device, or brings up to date what is noted of the same one: that of the same chip, else of the same probe and
+// board, and place if the probe's serial is not unique. Name (unless d has one), power command and notes stay as they are. It returns what is noted now.
+func (b *DeskFile) Note(d DeskDevice) DeskDevice {
+	i := slices.IndexFunc(b.Devices, func(o DeskDevice) bool { return d.Chip != "" && o.Chip == d.Chip })
+	if i < 0 {
+		i = slices.IndexFunc(b.Devices, func(o DeskDevice) bool {
+			return o.Probe == d.Probe && o.Board == d.Board && (!d.Shared || o.Link.Path == d.Link.Path)
+		})
+	}
+	if i < 0 {
+		if d.Name == "" {
+			d.Name = b.newName(d.Board)
+		}
+		b.Devices = append(b.Devices, d)
+		return d
+	}
+	old := &b.Devices[i]
+	if d.Name == "" {
+		d.Name = old.Name
+	}
+	d.Power, d.Notes = old.Power, old.Notes
+	if d.Chip == "" {
+		d.Chip = old.Chip
+	}
+	*old = d
+	return d
+}
+
+func (b *DeskFile) newName(board string) string {
+	for n := 1; ; n++ {
+		if name := fmt.Sprintf("%s-%d", strings.ReplaceAll(board, "_", "-"), n); b.Find(name) == nil {
+			return name
+		}
+	}
+}

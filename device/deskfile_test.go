@@ -1,0 +1,75 @@
+package device
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/boardsmith/boardsmith/failure"
+)
+
+func TestBenchFile(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "desk.json")
+	b, err := ReadDeskFile(path)
+	if err != nil || len(b.Devices) != 0 {
+		t.Fatalf("of no file: %+v, %v", b, err)
+	}
+	first := b.Note(DeskDevice{Board: "nucleo_f746zg", Probe: "P1", Chip: "c1", Link: DeskLink{Kind: "serial", Path: "1-2"}})
+	if first.Name != "nucleo-f746zg-1" {
+		t.Errorf("it is called %q", first.Name)
+	}
+	b.Find(first.Name).Power, b.Find(first.Name).Notes = "relay 3", "antenna removed"
+	if n := b.Note(DeskDevice{Board: "nucleo_f746zg", Probe: "P2"}); n.Name != "nucleo-f746zg-2" {
+		t.Errorf("the second is called %q", n.Name)
+	}
+	moved := b.Note(DeskDevice{Board: "nucleo_f746zg", Probe: "P9", Chip: "c1", Link: DeskLink{Kind: "serial", Path: "3-1"}}) // by its chip
+	want := DeskDevice{"nucleo-f746zg-1", "nucleo_f746zg", "P9", "c1", DeskLink{Kind: "serial", Path: "3-1"}, "relay 3", "antenna removed", false}
+	if moved != want {
+		t.Errorf("moved: %+v", moved)
+	}
+	if n := b.Note(DeskDevice{Name: "left", Board: "nucleo_f746zg", Probe: "P2", Chip: "c2"}); n.Name != "left" || len(b.Devices) != 2 {
+		t.Errorf("renamed: %+v of %d", n, len(b.Devices))
+	}
+	one := 1
+	for range 2 { // two probes of one serial, by where they are
+		b.Note(DeskDevice{Board: "nucleo_f401re", Probe: "P3", Link: DeskLink{Kind: "serial", Path: "1-3", Interface: &one}, Shared: true})
+		b.Note(DeskDevice{Board: "nucleo_f401re", Probe: "P3", Link: DeskLink{Kind: "serial", Path: "1-4", USB: "1a86:7523", Serial: "A"}, Shared: true})
+	}
+	if len(b.Devices) != 4 || b.Devices[2].Link.Path != "1-3" || b.Devices[3].Link.Path != "1-4" {
+		t.Errorf("%+v", b.Devices)
+	}
+	for i := range b.Devices {
+		b.Devices[i].Shared = false // it is not in the file
+	}
+	must(t, b.Write(path))
+	if again, err := ReadDeskFile(path); err != nil || !reflect.DeepEqual(again, b) {
+		t.Errorf("read back: %+v, %v", again, err)
+	}
+	for _, bad := range []string{
+		"", "{", `{"format": 2}`, `{"format": 1, "devices": [{"name": "a"}]}`, `{"format": 1, "nonsense": 3}`, `{"format": 1} more`,
+		`{"format": 1, "devices": [{"name": "a", "board": "b"}, {"name": "a", "board": "c"}]}`, strings.Repeat(" ", maxDeskFileBytes+1),
+	} {
+		must(t, os.WriteFile(path, []byte(bad), 0o644))
+		if _, err := ReadDeskFile(path); failure.Of(err) != failure.Config {
+			t.Errorf("%.40q: %v", bad, err)
+		}
+	}
+}
+
+func FuzzBench(f *testing.F) {
+	f.Add([]byte(`{"format": 1, "devices": [{"name": "a", "board": "b", "link": {"kind": "serial"}}]}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		b, err := parseDeskFile(data)
+		if err != nil {
+			return
+		}
+		path := filepath.Join(t.TempDir(), "b.json")
+		must(t, b.Write(path))
+		if again, err := ReadDeskFile(path); err != nil || len(again.Devices) != len(b.Devices) {
+			t.Errorf("%v: %+v", err, again)
+		}
+	})
+}

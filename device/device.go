@@ -1,0 +1,295 @@
+// This file is the device side: one process, emulator or board on the desk, of a kind of board.
+
+package device
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/internal/command"
+	"github.com/boardsmith/boardsmith/internal/firmware"
+	"github.com/boardsmith/boardsmith/progress"
+	"github.com/boardsmith/boardsmith/rpc"
+	"github.com/boardsmith/boardsmith/transport"
+)
+
+// A Device is one board on the desk, one emulator or one process; a board is only the kind. It is held by its user
+// until Close. One goroutine at a time may use it; several devices may be used at once, and the sessions that they open from any
+// goroutines.
+type Device struct {
+	board        *boards.Board
+	desk         *Desk
+	clockChecked bool        // against the host's
+	emulator     string      // its path, once it was found to be new enough
+	attachment   *attachment // of a board with a probe; nil where the image is loaded when the link opens
+}
+
+// linkers start the firmware, where that is for us to do, and open the link to it, by the board's kind of link.
+var linkers = map[string]func(context.Context, *Device, *image.Image) (transport.Link, error){
+	"process": startProcess,
+	"qemu":    startEmulator,
+}
+
+// Attach takes hold of a device of the board. which tells apart several of them: a name in Desk.File, a probe's serial, a USB
+// path, the name of a port; a process or an emulator has none, and which must be "". One with a probe is leased until Close: *LeaseError,
+// *AmbiguousError, *NoDeviceError.
+func (k *Desk) Attach(ctx context.Context, b *boards.Board, which string) (*Device, error) {
+	if ctx.Err() != nil {
+		return nil, failure.Stopped(ctx, "attach")
+	}
+	d := &Device{board: b, desk: k}
+	runner := k.programmerOf(b)
+	if runner != "none" {
+		if err := d.attachProbe(ctx, runner, which); err != nil {
+			return nil, err
+		}
+		return k.holds(d), nil
+	}
+	if linkers[b.Link.Kind] == nil {
+		return nil, failure.New(failure.Config, "choose a programmer, as in PROGRAMMER=openocd",
+			"board %s is reached by %s, and what runs on it has to be programmed", b.Name, b.Link.Kind)
+	}
+	if which != "" {
+		return nil, failure.New(failure.Config, "leave it out", "board %s is started anew each time it is opened: there is no device %q", b.Name, which)
+	}
+	return k.holds(d), nil
+}
+
+// programmerOf is the programmer that is to be used, "none" where nothing is programmed.
+func (k *Desk) programmerOf(b *boards.Board) string {
+	if b.Flash.Runner == "none" && b.Flash.Target == "" && len(b.Flash.Scripts) == 0 {
+		return "none" // there is nothing to program, whoever would
+	}
+	return cmp.Or(k.Programmer, b.Flash.Runner)
+}
+
+// Close lets others use the device. Sessions opened on it are closed by whoever opened them.
+func (d *Device) Close() error {
+	if d.attachment != nil {
+		d.attachment.lease.Release()
+	}
+	d.desk.forgets(d)
+	return nil
+}
+
+// Flash makes the device hold the image, has verified that it does, and has been answered by it when it returns
+// without an error. Errors: *WrongBoardError and *WearError, before anything is written; *SwappedError, *BootError,
+// *WrongImageError where another firmware answers, those of flasher; where the board was plugged in elsewhere
+// *LeaseError, if another process leases it there, and *AmbiguousError.
+func (d *Device) Flash(ctx context.Context, i *image.Image) (FlashReport, error) {
+	if ctx.Err() != nil {
+		return FlashReport{}, failure.Stopped(ctx, "flash")
+	}
+	i, err := d.accepts(i)
+	if err != nil {
+		return FlashReport{}, err
+	}
+	d.desk.Progress.Tell(progress.Event{Step: "flash", Detail: d.board.Name})
+	if d.attachment != nil {
+		d.desk.images().Keep(i) // the board is going to name it
+		return d.program(ctx, i)
+	}
+	return FlashReport{Why: "nothing to write: the image is loaded when the link opens"}, nil
+}
+
+// accepts refuses an image of another board, and finds the file of one whose own is a later build's.
+func (d *Device) accepts(i *image.Image) (*image.Image, error) {
+	if i.Board != d.board.Name {
+		return nil, failure.New(failure.Config, "build for this board", "%v cannot run on board %s", i, d.board.Name)
+	}
+	return d.desk.images().Whole(i)
+}
+
+// Open starts a session with the firmware, which must be this very build: *WrongImageError. The caller closes the
+// session, which ends a process. Its bytes are those of the build too, by their CRC-32, and its chip the one that desk.json
+// or the last Flash found: *WrongBoardError. The device must be what its board file says: *PlatformError, *ClockError. A fault from
+// before the session is logged, and kept as its PriorFault. Before it gives up on a board that does not answer, its power is
+// cycled once, where Desk.File has a command for that. Errors: those of transport and rpc.
+func (d *Device) Open(ctx context.Context, i *image.Image) (*rpc.Session, error) {
+	i, err := d.accepts(i)
+	if err != nil {
+		return nil, err
+	}
+	d.desk.Progress.Tell(progress.Event{Step: "open", Detail: d.board.Name})
+	power := powerCycle{d: d}
+	for {
+		s, err := d.open(ctx, i)
+		if err == nil || !power.helps(ctx, err) {
+			return s, err
+		}
+	}
+}
+
+func (d *Device) open(ctx context.Context, i *image.Image) (*rpc.Session, error) {
+	link, err := d.openLink(ctx, i)
+	if err != nil {
+		return nil, err
+	}
+	s, err := d.dial(ctx, link, i)
+	if err != nil {
+		return nil, errors.Join(d.emulatorEnded(err, i), link.Close())
+	}
+	return s, nil
+}
+
+// Link opens the raw link below a session, for gateways: nothing is asked or checked of the firmware. The image is that which an
+// emulator or a process is to run; nil where the device has a probe. The caller closes the link, which ends a process. Errors:
+// those of transport; of class config for an image of another board.
+func (d *Device) Link(ctx context.Context, i *image.Image) (transport.Link, error) {
+	if ctx.Err() != nil {
+		return nil, failure.Stopped(ctx, "link")
+	}
+	if d.attachment == nil && i == nil {
+		return nil, failure.New(failure.Config, "name the image to start", "board %s is started anew each time its link is opened", d.board.Name)
+	}
+	if d.attachment == nil {
+		var err error
+		if i, err = d.accepts(i); err != nil {
+			return nil, err
+		}
+	}
+	return d.openLink(ctx, i)
+}
+
+// openLink starts the firmware where that is for us to do, and opens the link to it.
+func (d *Device) openLink(ctx context.Context, i *image.Image) (transport.Link, error) {
+	if d.attachment != nil {
+		return d.attachment.open(ctx, d.board)
+	}
+	return linkers[d.board.Link.Kind](ctx, d, i)
+}
+
+// emulatorEnded says all that an emulator said which gave up before the firmware spoke, and how to see it again.
+func (d *Device) emulatorEnded(err error, i *image.Image) error {
+	var ended *transport.ProcessError
+	l := d.board.Link
+	if l.Kind != "qemu" || !errors.As(err, &ended) || ended.State == nil || len(bytes.TrimSpace(ended.Tail)) == 0 {
+		return err
+	}
+	return failure.New(failure.Boot, "check args of the board's link; to see it again: "+command.Command{Path: l.Program, Args: emulatorArgs(l.Args, i.Path), Dir: "/"}.Typed(),
+		"%s of board %s: %s: %s", l.Program, d.board.Name, ended.State, bytes.TrimSpace(ended.Tail))
+}
+
+func (d *Device) dial(ctx context.Context, link transport.Link, i *image.Image) (*rpc.Session, error) {
+	t, err := transport.Dial(ctx, link, transport.SessionOptions{Log: d.desk.log()})
+	if err != nil {
+		return nil, err
+	}
+	s := rpc.New(t, rpc.Options{Log: d.desk.log(), Explain: d.explain(i)})
+	answer, err := d.confirm(ctx, s, i)
+	if err != nil {
+		return nil, err
+	}
+	if err := d.sameChip(answer.chip); err != nil {
+		return nil, err
+	}
+	if _, err := s.PriorFault(ctx); err != nil {
+		return nil, err
+	}
+	if err := d.verify(ctx, s); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// confirm asks the firmware what it is: its build id and CRC must be the image's.
+func (d *Device) confirm(ctx context.Context, s *rpc.Session, i *image.Image) (*firmwareAnswer, error) {
+	wrong := &WrongImageError{Device: d.board.Name, Want: i.ID()}
+	f, err := s.Function(ctx, "boardsmith.build_id")
+	var none *rpc.NotFoundError
+	if errors.As(err, &none) {
+		return nil, wrong
+	}
+	if err != nil {
+		return nil, err
+	}
+	got, err := askBuild(ctx, f)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", d.board.Name, err)
+	}
+	wrong.Got = hex.EncodeToString(got.buildID[:])
+	if got.buildID != i.BuildID {
+		return nil, wrong
+	}
+	if len(d.board.Memory) == 0 {
+		return got, nil // a process: no flash holds it
+	}
+	hole := byte(0)
+	if d.attachment != nil {
+		hole = erasedByte
+	}
+	file, err := i.ELF()
+	if err != nil {
+		return nil, err
+	}
+	parts, err := firmware.ReadParts(file, i.Path, hole)
+	if err != nil {
+		return nil, err
+	}
+	if parts != nil && got.crc != parts.CRC(got.nonce) {
+		return nil, wrong
+	}
+	return got, nil
+}
+
+// startProcess runs the image as a program, with an environment that names the file for its fault record only.
+func startProcess(ctx context.Context, d *Device, i *image.Image) (transport.Link, error) {
+	folder, env, err := keepFaults()
+	if err != nil {
+		return nil, err
+	}
+	p, err := transport.StartProcess(ctx, transport.ProcessConfig{Path: i.Path, Env: env, Log: d.desk.log()})
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(folder)) // not p: a nil *Process is no nil Link
+	}
+	return keptProcess{p, folder}, nil
+}
+
+// startEmulator runs the image in the board's emulator, whose first serial port is the link. The emulator counts
+// instructions as time, 16 ns each, and sleeps through real time while the firmware idles.
+func startEmulator(ctx context.Context, d *Device, i *image.Image) (transport.Link, error) {
+	l := d.board.Link
+	if d.emulator == "" {
+		path, err := findEmulator(ctx, l)
+		if err != nil {
+			return nil, err
+		}
+		d.emulator = path
+	}
+	p, err := transport.StartProcess(ctx, transport.ProcessConfig{
+		Path: d.emulator, Args: emulatorArgs(l.Args, i.Path), Env: command.Environment("/"), Dir: "/",
+		StaysOnEOF: true, Log: d.desk.log(),
+	})
+	if err != nil {
+		return nil, err // as in startProcess
+	}
+	return p, nil
+}
+
+// emulatorArgs is QEMU's command line for the board's own arguments and an image. QEMU shows nothing and offers no
+// monitor; what the board's arguments say themselves is not said again.
+func emulatorArgs(own []string, image string) []string {
+	args := []string{"-nodefaults", "-no-user-config", "-display", "none", "-monitor", "none"}
+	given := false
+	for _, a := range own {
+		given = given || strings.Contains(a, "{image}")
+		args = append(args, strings.ReplaceAll(a, "{image}", strings.ReplaceAll(image, ",", ",,")))
+	}
+	if !slices.Contains(own, "-icount") {
+		args = append(args, "-icount", "shift=4")
+	}
+	if !given {
+		args = append(args, "-kernel", image)
+	}
+	return append(args, "-chardev", "stdio,id=link,signal=off", "-serial", "chardev:link")
+}

@@ -1,0 +1,42 @@
+package device
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/cache"
+)
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// testDesk has nothing in common with the user's.
+func testDesk(t *testing.T) *Desk {
+	return &Desk{Cache: cache.New(t.TempDir(), cache.Options{}), Programmer: "none", StateDir: t.TempDir(), LeaseDir: filepath.Join(t.TempDir(), "lease")}
+}
+
+// TestCloseOfDesk lets go of what is attached, once.
+func TestCloseOfDesk(t *testing.T) {
+	b, err := boards.Find("nucleo_f746zg", nil)
+	must(t, err)
+	plugged(t, PortInfo{Name: "/dev/ttyTEST", USB: "0483:374b", Serial: "0670FF"})
+	k := testDesk(t)
+	k.Programmer, k.Tool = "openocd", func(name string) (string, error) { return name, nil }
+	for range 2 {
+		d, err := k.Attach(t.Context(), b, "")
+		must(t, err)
+		if other, err := k.Attach(t.Context(), b, ""); err == nil {
+			t.Errorf("attached twice: %v", other)
+		}
+		must(t, k.Close())
+		must(t, d.Close())
+		if len(k.attached) > 0 {
+			t.Errorf("%d devices are still attached", len(k.attached))
+		}
+	}
+}

@@ -1,0 +1,221 @@
+// This file lists the devices that there are, attached or emulated, and asks one what it is.
+
+package device
+
+import (
+	"context"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/internal/virtualprobe"
+)
+
+// An Attached is a debug probe or a serial port of this computer, or an emulated chip of this user.
+type Attached struct {
+	Boards []string // kinds that it could be; none: it is not known what is behind it
+	Probe  string   // serial of its probe
+	Port   string   // of its UART; "" if it has none, or does not run
+	USB    string   // vendor and product
+	Path   string   // USB path
+	// Interface is the number of the port's USB interface; "" where the system does not say.
+	Interface string
+	What      string // what it says it is
+	Emulated  bool   // its chip and probe are emulated
+	Runs      bool   // an emulated one has its keeper; any other is plugged in
+}
+
+// probeIDs are debug probes by USB vendor and product; a product of "" stands for all of the vendor's.
+var probeIDs = []struct{ id, what string }{
+	{"0483:3744", "ST-Link"},
+	{"0483:3748", "ST-Link/V2"},
+	{"0483:374a", "ST-Link/V2-1"},
+	{"0483:374b", "ST-Link/V2-1"},
+	{"0483:374d", "STLINK-V3"},
+	{"0483:374e", "STLINK-V3"},
+	{"0483:374f", "STLINK-V3"},
+	{"0483:3752", "ST-Link/V2-1"},
+	{"0483:3753", "STLINK-V3"},
+	{"0483:3754", "STLINK-V3"},
+	{"0483:3757", "STLINK-V3"},
+	{"0d28:0204", "CMSIS-DAP (DAPLink)"},
+	{"1366:", "J-Link"},
+	{"03eb:2111", "EDBG"},
+	{"2e8a:000c", "Raspberry Pi Debug Probe"},
+	{"1fc9:0090", "LPC-Link2"},
+	{"1fc9:0132", "LPC-Link2"},
+	{"1fc9:0143", "MCU-Link"},
+	{"0403:6010", "FTDI"},
+	{"0403:6014", "FTDI"},
+	{"15ba:002a", "Olimex ARM-USB-TINY-H"},
+}
+
+// ProbeKind is what kind of debug probe a USB device is by its vendor and product, "" if none is known.
+func ProbeKind(usb string) string {
+	for _, p := range probeIDs {
+		if p.id == usb || strings.HasSuffix(p.id, ":") && strings.HasPrefix(usb, p.id) {
+			return p.what
+		}
+	}
+	return ""
+}
+
+// Devices lists what is attached, and the emulated chips that have been used.
+func (k *Desk) Devices(ctx context.Context) ([]Attached, error) {
+	dir, err := k.stateDir()
+	if err != nil {
+		return nil, err
+	}
+	ports, err := listPorts()
+	if err != nil {
+		return nil, err
+	}
+	kinds := k.kinds()
+	var list []Attached
+	seen := map[string]bool{} // USB paths
+	for _, p := range ports {
+		seen[p.Path] = true
+		list = append(list, Attached{Boards: couldBe(kinds, p.USB), Probe: p.Serial, Port: p.Name, USB: p.USB, Path: p.Path, Interface: p.Interface, What: p.What, Runs: true})
+	}
+	for _, u := range USBDevices() {
+		if kind := ProbeKind(u.ID); kind != "" && !seen[u.Path] {
+			list = append(list, Attached{Boards: couldBe(kinds, u.ID), Probe: u.Serial, USB: u.ID, Path: u.Path, What: strings.TrimSpace(u.What + " (" + kind + ")"), Runs: true})
+		}
+	}
+	for _, b := range kinds {
+		if b.Flash.Virtual {
+			list = append(list, virtuals(ctx, dir, b)...)
+		}
+	}
+	if ctx.Err() != nil {
+		return nil, failure.Stopped(ctx, "devices")
+	}
+	return list, nil
+}
+
+// kinds are all boards that can be loaded.
+func (k *Desk) kinds() (list []*boards.Board) {
+	for _, name := range boards.List(k.Path) {
+		if b, err := boards.Find(name, k.Path); err == nil {
+			list = append(list, b)
+		}
+	}
+	return list
+}
+
+func couldBe(kinds []*boards.Board, usb string) (names []string) {
+	for _, b := range kinds {
+		if usb != "" && strings.EqualFold(probeOf(b), usb) {
+			names = append(names, b.Name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// statusWithin is for a keeper to say that it is there.
+const statusWithin = 2 * time.Second
+
+// virtuals is the emulated chip of a board, or nothing if it was never used.
+func virtuals(ctx context.Context, stateDir string, b *boards.Board) []Attached {
+	dir := EmulatedDir(stateDir, b.Name)
+	if _, err := os.Stat(dir); err != nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, statusWithin)
+	defer cancel()
+	d := Attached{Boards: []string{b.Name}, Probe: virtualprobe.SerialOf(dir), What: "emulated " + b.Flash.Target, Emulated: true}
+	if a, err := virtualprobe.Ask(ctx, dir, virtualprobe.Request{Do: "status"}); err == nil {
+		d.Runs, d.Probe, d.Port = true, a.State.Serial, a.Address.UART
+	}
+	return []Attached{d}
+}
+
+// A VirtualState is what an emulated board says of itself.
+type EmulatedState struct {
+	Runs   bool
+	Probe  string // its serial
+	Port   string // of its UART
+	Chip   int    // counts the chips that have been on the board
+	Erases []int  // by sector, of this chip
+}
+
+// Virtual tells the emulated board to do something: up, down, erase (all of its flash, past any programmer), swap
+// (another, new chip). A board that is not emulated, or another word, is an error of class config.
+func (k *Desk) Emulated(ctx context.Context, b *boards.Board, do string) (EmulatedState, error) {
+	if ctx.Err() != nil {
+		return EmulatedState{}, failure.Stopped(ctx, "emulated board")
+	}
+	if !b.Flash.Virtual {
+		return EmulatedState{}, failure.New(failure.Config, "choose one whose chip is emulated behind a probe, as in BOARD=microbit", "board %s has no emulated chip", b.Name)
+	}
+	stateDir, err := k.stateDir()
+	if err != nil {
+		return EmulatedState{}, err
+	}
+	dir := EmulatedDir(stateDir, b.Name)
+	a, err := virtualprobe.Ask(ctx, dir, virtualprobe.Request{Do: "status"})
+	switch {
+	case do == "down" && err != nil:
+		return EmulatedState{Probe: virtualprobe.SerialOf(dir)}, nil // it is down
+	case err != nil || do == "up":
+		if a, err = k.virtualUp(ctx, b); err != nil {
+			return EmulatedState{}, err
+		}
+	}
+	switch do {
+	case "up":
+	case "down":
+		if err := virtualprobe.Down(ctx, dir); err != nil {
+			return EmulatedState{}, failure.New(failure.ProbeMissing, "", "emulated board %s: %w", b.Name, err)
+		}
+	default:
+		if a, err = virtualprobe.Ask(ctx, dir, virtualprobe.Request{Do: do}); err != nil {
+			return EmulatedState{}, failure.New(failure.ProbeMissing, "", "emulated board %s: %w", b.Name, err)
+		}
+	}
+	s := EmulatedState{Runs: do != "down", Probe: a.State.Serial, Port: a.Address.UART, Chip: a.State.Chip, Erases: a.State.Erases}
+	if do == "down" {
+		s.Port = ""
+	}
+	return s, nil
+}
+
+// An Identity is what a device is, by its probe and by what its firmware answered.
+type Identity struct {
+	Probe   string // serial of the probe; "" if it has none
+	Port    string // of its UART
+	Link    DeskLink
+	Shared  bool   // another attached probe has its serial
+	Answers bool   // firmware of boardsmith's answered
+	Chip    string // id of the chip in hexadecimal; "" if it has none, or nobody answered
+	BuildID string
+}
+
+// HasProbe says whether the device is programmed through a probe, and keeps its image.
+func (d *Device) HasProbe() bool { return d.attachment != nil }
+
+// Identify asks the device. One without a probe has no firmware before it is opened. That nothing answers is no error.
+// Errors: *LeaseError, *AmbiguousError, of a device that was plugged in elsewhere; that ctx has ended.
+func (d *Device) Identify(ctx context.Context) (Identity, error) {
+	var is Identity
+	if d.attachment != nil {
+		a, err := d.ask(ctx, nil)
+		if err != nil {
+			return Identity{}, err
+		}
+		is.Probe, is.Port = d.attachment.probe.Serial, d.attachment.port
+		is.Link, is.Shared = d.attachment.found.link(d.board), d.attachment.probe.Shared
+		if a != nil {
+			is.Answers, is.Chip, is.BuildID = true, a.chip, (&image.Image{BuildID: a.buildID}).ID()
+		}
+	}
+	if ctx.Err() != nil {
+		return Identity{}, failure.Stopped(ctx, "identify")
+	}
+	return is, nil
+}

@@ -1,0 +1,118 @@
+// This file erases a board's flash, where that is asked for. Flashing never does.
+
+package device
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"time"
+
+	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/flasher"
+	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/progress"
+)
+
+// Erase erases all of the board's flash but reserved regions, sector by sector and only where a sector is not blank or
+// may be only half erased, and has verified that all is blank when it returns without an error. Errors: as of Flash.
+func (d *Device) Erase(ctx context.Context) (FlashReport, error) {
+	if d.attachment == nil {
+		return FlashReport{}, failure.New(failure.Config, "choose a board with a probe, as in BOARD=microbit, and a programmer other than PROGRAMMER=none", "board %s has no flash that can be erased", d.board.Name)
+	}
+	d.desk.Progress.Tell(progress.Event{Step: "erase", Detail: d.board.Name})
+	f := flashing{d: d, power: powerCycle{d: d}, facts: flashFacts{image: blankFlash(d.board)}}
+	if len(f.facts.image.sectors) == 0 {
+		return FlashReport{}, failure.New(failure.Config, "look at the board's memory map (mage board:show)", "board %s has no flash with sectors", d.board.Name)
+	}
+	if err := f.look(ctx); err != nil {
+		return FlashReport{}, err
+	}
+	f.report.Why = "erased, as asked"
+	if err := f.read(ctx); err != nil {
+		return f.report, err
+	}
+	return f.report, f.erase(ctx)
+}
+
+// blankFlash is a flash that holds nothing, without its reserved regions.
+func blankFlash(b *boards.Board) *flashImage {
+	img := &flashImage{Image: &image.Image{Board: b.Name}}
+	for _, r := range b.Memory {
+		if !r.Nonvolatile || r.Reserved {
+			continue
+		}
+		at, index := uint64(r.Origin), 0
+		for _, run := range r.Sectors {
+			data := bytes.Repeat([]byte{erasedByte}, int(run.Size))
+			sum := sha256.Sum256(data)
+			for range run.Count {
+				s := flasher.Sector{Index: index, Addr: at, Size: uint64(run.Size)}
+				img.sectors = append(img.sectors, imageSector{Sector: s, data: data, digest: hex.EncodeToString(sum[:]), rated: r.EraseCycles})
+				at, index = at+s.Size, index+1
+			}
+		}
+	}
+	return img
+}
+
+// erase erases what was read and is not blank. The ledger is dirty meanwhile, as when flashing.
+func (f *flashing) erase(ctx context.Context) error {
+	all := f.facts.image.sectors
+	job := flasher.Job{Restart: true}
+	filled := differing(all, func(s imageSector) string { return f.facts.held[s.Addr] })
+	for _, s := range f.facts.withInWork("", filled).sectors {
+		job.Erase = append(job.Erase, s.Sector)
+	}
+	for _, s := range all {
+		job.Verify = append(job.Verify, s.segment())
+	}
+	if len(job.Erase) > 0 {
+		if err := f.write(ctx, job); err != nil {
+			return err
+		}
+	}
+	e := &f.facts.entry
+	e.Dirty, e.Image, e.BuildID, e.LastWhy = false, "", "", f.report.Why
+	e.Verified = time.Now().UTC().Round(time.Second)
+	for _, s := range all {
+		e.Sector(s.Addr, s.Size).Digest = s.digest
+	}
+	return f.save()
+}
+
+// PlanErase says what Erase would run on a board that is nowhere blank, as Plan does.
+func (k *Desk) PlanErase(ctx context.Context, b *boards.Board, which string) (Plan, error) {
+	if ctx.Err() != nil {
+		return Plan{}, failure.Stopped(ctx, "plan")
+	}
+	runner := k.programmerOf(b)
+	if runner == "none" {
+		return Plan{}, nil
+	}
+	probe, err := k.plannedProbe(ctx, b, which)
+	if err != nil {
+		return Plan{}, err
+	}
+	programmer, err := flasher.New(runner, flasher.Config{Flash: b.Flash, Chip: b.Identification, AnyChip: k.Reflash, Probe: probe, Find: k.tool, Log: k.log()})
+	if err != nil {
+		return Plan{}, err
+	}
+	job := flasher.Job{Restart: true}
+	for _, s := range blankFlash(b).sectors {
+		job.Erase, job.Verify = append(job.Erase, s.Sector), append(job.Verify, s.segment())
+	}
+	return Plan{Flash: programmer.Commands(job), Files: programmer.Files(job)}, nil
+}
+
+// reserved are the board's regions that no programmer may touch.
+func reserved(b *boards.Board) (list []flasher.Range) {
+	for _, r := range b.Memory {
+		if r.Reserved {
+			list = append(list, flasher.Range{Addr: uint64(r.Origin), Size: uint64(r.Size)})
+		}
+	}
+	return list
+}

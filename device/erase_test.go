@@ -1,0 +1,69 @@
+//go:build !windows
+
+package device_test
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/drawn"
+	"github.com/boardsmith/boardsmith/internal/virtualprobe"
+	"github.com/boardsmith/boardsmith/mlf/mlftest"
+)
+
+// Erasing takes what is not blank, leaves what is reserved, and is not forgotten.
+func TestErase(t *testing.T) {
+	t.Parallel()
+	for _, tool := range drawn.Of(t, "tool of TestErase", []string{"openocd", "pyocd"}, 1) {
+		t.Run(tool, func(t *testing.T) {
+			d := newReservedDesk(t, tool)
+			i := d.image(mlftest.Tiny(t, nil), boards.Options{})
+			dev := d.attach()
+			first, err := dev.Flash(t.Context(), i)
+			must(t, err)
+			r, err := dev.Erase(t.Context())
+			must(t, err)
+			if r.Erased != first.Erased || r.Sectors != reservedPage {
+				t.Errorf("%+v, of %+v", r, first)
+			}
+			for page, n := range d.tell(virtualprobe.Request{Do: "status"}).State.Erases {
+				if n > 2 || page >= reservedPage {
+					t.Errorf("page %d was erased %d times", page, n)
+				}
+			}
+			flash := d.flash()[:reservedPage*1024]
+			if !bytes.Equal(flash, bytes.Repeat([]byte{0xff}, len(flash))) {
+				t.Error("it is not blank")
+			}
+			if again, err := dev.Erase(t.Context()); err != nil || again.Erased != 0 {
+				t.Errorf("again: %+v, %v", again, err)
+			}
+			list, err := d.env.desk().Wear()
+			if err != nil || len(list) != 2 || list[1].Flashes != 0 { // whose second erasing was is not known yet
+				t.Fatalf("the ledger: %+v, %v", list, err)
+			}
+			for _, w := range list {
+				if w.Dirty || w.BuildID != "" || len(w.Sectors) != reservedPage {
+					t.Errorf("the ledger: %+v", w)
+				}
+			}
+			_, err = dev.Flash(t.Context(), i)
+			must(t, err)
+			d.mustHold(i)
+			d.mustCount(d.only())
+			plan, err := d.env.desk().PlanErase(t.Context(), dev.Board(), "")
+			if err != nil || len(plan.Flash) != 1 || (len(plan.Files) > 0) != (tool == "openocd") { // pyocd compares here
+				t.Errorf("%+v, %v", plan, err)
+			}
+		})
+	}
+	b, err := boards.Find("host", nil)
+	must(t, err)
+	dev, err := attach(t.Context(), b, "", testEnv())
+	must(t, err)
+	if _, err := dev.Erase(t.Context()); failure.Of(err) != failure.Config {
+		t.Errorf("of no flash: %v", err)
+	}
+}

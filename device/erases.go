@@ -1,0 +1,98 @@
+// This file keeps count of erases: before each, and not of those that never began.
+
+package device
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/boardsmith/boardsmith/flasher"
+	"github.com/boardsmith/boardsmith/internal/ledger"
+)
+
+// do has the programmer do a job, and counts its erases. It returns the sectors whose erasing may have begun: all where the job was
+// done. After an error the ledger has it, and the others of the job's sectors are as they were.
+func (f *flashing) do(ctx context.Context, job flasher.Job) (begun []flasher.Sector, err error) {
+	before := f.facts.entry
+	before.Sectors = slices.Clone(before.Sectors)
+	if err := f.dirty(job.Erase); err != nil {
+		f.facts.entry = before
+		return nil, err
+	}
+	told := map[uint64]bool{}
+	job.Erasing = func(addr uint64) { told[addr] = true }
+	err = f.d.attachment.programmer.Do(ctx, job)
+	for _, s := range job.Erase {
+		if err == nil || told[s.Addr] {
+			begun = append(begun, s)
+		}
+	}
+	f.report.Erased += len(begun)
+	if err != nil {
+		f.giveBack(before, begun, job.Erase, err)
+		return begun, errors.Join(err, f.save())
+	}
+	return begun, nil
+}
+
+// dirty notes that these sectors are about to be erased, if their wear allows it.
+func (f *flashing) dirty(sectors []flasher.Sector) error {
+	e := &f.facts.entry
+	e.Dirty, e.Image, e.BuildID, e.LastWhy = true, "", "", f.report.Why
+	e.Flashes++
+	for _, s := range sectors {
+		if n, rated := f.erases(s), f.rated(s.Addr); rated > 0 && n >= rated && !f.d.desk.Reflash {
+			return &WearError{f.report.Device, f.perhaps.Device, s, n, rated}
+		}
+		entry := e.Sector(s.Addr, s.Size)
+		entry.Erases++
+		entry.Digest = ""
+	}
+	f.erasing = sectors
+	f.warn()
+	return f.save()
+}
+
+// erases is how often a sector was erased: by the entry, and by that of the chip that it may be.
+func (f *flashing) erases(s flasher.Sector) int {
+	return f.facts.entry.Sector(s.Addr, s.Size).Erases + f.perhaps.Sector(s.Addr, s.Size).Erases
+}
+
+// warn reports those sectors of the last job that are near the end of their rated life.
+func (f *flashing) warn() {
+	f.report.Warn = nil
+	for _, s := range f.erasing {
+		if n, rated := f.erases(s), f.rated(s.Addr); rated > 0 && float64(n) >= wearWarning*float64(rated) {
+			f.report.Warn = append(f.report.Warn, fmt.Sprintf("%v: %d of %d erases", s, n, rated))
+		}
+	}
+}
+
+func (f *flashing) rated(addr uint64) int {
+	for _, s := range f.facts.image.sectors {
+		if s.Addr == addr {
+			return s.rated
+		}
+	}
+	return 0
+}
+
+// giveBack has the entry be as before where erasing never began. The board holds what it held if none has. That the chip is
+// another is no failure of its flash.
+func (f *flashing) giveBack(before ledger.Entry, begun, all []flasher.Sector, err error) {
+	e := &f.facts.entry
+	if len(begun) == 0 {
+		*e = before
+		f.erasing, f.report.Warn = nil, nil
+	}
+	for _, s := range all {
+		if !slices.Contains(begun, s) && len(begun) > 0 {
+			*e.Sector(s.Addr, s.Size) = *before.Sector(s.Addr, s.Size)
+		}
+	}
+	if other := new(flasher.ChipError); !errors.As(err, &other) {
+		e.Failures++
+	}
+}

@@ -1,0 +1,39 @@
+package device
+
+import (
+	"fmt"
+
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/command"
+	"github.com/boardsmith/boardsmith/internal/ledger"
+)
+
+// A WrongImageError is a device that runs something else than the image that was asked for.
+type WrongImageError struct {
+	Device string
+	Want   string // build ids in hexadecimal
+	Got    string // "" if the device has none; as Want where its bytes have changed since they were flashed
+}
+
+func (e *WrongImageError) Error() string {
+	if e.Got == e.Want {
+		return fmt.Sprintf("%s runs build %s, but its flash has changed since: its CRC-32 is another", e.Device, e.Want)
+	}
+	got := "a firmware without a build id"
+	if e.Got != "" {
+		got = "build " + e.Got
+	}
+	return fmt.Sprintf("%s runs %s, not build %s", e.Device, got, e.Want)
+}
+
+// FailureClass says that what was read back differs.
+func (e *WrongImageError) FailureClass() failure.Class { return failure.Verify }
+
+// NextStep says how to go on.
+func (e *WrongImageError) NextStep() string { return "build and flash again" }
+
+// A LeaseError is a device that another process uses.
+type LeaseError = ledger.LeaseError
+
+// A MissingToolError is a program that is not installed, or is too old.
+type MissingToolError = command.MissingToolError

@@ -1,0 +1,256 @@
+package device_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/boards/boardstest"
+	"github.com/boardsmith/boardsmith/device"
+	"github.com/boardsmith/boardsmith/flasher"
+	"github.com/boardsmith/boardsmith/flasher/zephyrtest"
+	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/internal/drawn"
+	"github.com/boardsmith/boardsmith/internal/ledger"
+	"github.com/boardsmith/boardsmith/internal/virtualprobe"
+	"github.com/boardsmith/boardsmith/internal/virtualprobe/keepertest"
+	"github.com/boardsmith/boardsmith/mlf/mlftest"
+	"github.com/boardsmith/boardsmith/project"
+)
+
+// A desk is an emulated board behind an emulated probe, with a state folder of its own.
+type desk struct {
+	t     *testing.T
+	board string // path of its file
+	state string
+	env   env
+}
+
+// flashers are what makes of a shipped board one behind an emulated probe.
+var flashers = map[string]string{
+	"microbit":      `"flash": {"runner": "openocd", "scripts": ["target/nrf51.cfg"], "target": "nrf51", "virtual": true}`,
+	"netduinoplus2": `"flash": {"runner": "openocd", "scripts": ["target/stm32f4x.cfg"], "target": "stm32f412xe", "virtual": true}`,
+}
+
+// newDesk puts a shipped board on the desk, reached through its probe with that programmer.
+func newDesk(t *testing.T, name, tool string) *desk {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "boards", name+".json"))
+	must(t, err)
+	path := boardstest.Shelf(t, map[string]string{name + ".json": strings.Replace(string(text), `"flash": {"runner": "none"}`, flashers[name], 1)})
+	return deskWith(t, path, name, tool)
+}
+
+// deskWith puts a board of a search path on the desk.
+func deskWith(t *testing.T, path, name, tool string) *desk {
+	t.Helper()
+	needBoardTools(t, name, []string{path})
+	programmer, err := programmerPath(tool)
+	if err != nil {
+		t.Skipf("%s is not installed", tool)
+	}
+	d := &desk{t: t, board: name, state: t.TempDir(), env: testEnv()}
+	d.env.Path, d.env.StateDir, d.env.Programmer = []string{path}, d.state, tool
+	d.env.Tool = func(name string) (string, error) {
+		if name == tool {
+			return programmer, nil
+		}
+		return programmerPath(name)
+	}
+	d.env.Log = hclog.New(&hclog.LoggerOptions{Output: t.Output(), Level: hclog.Info})
+	t.Cleanup(func() {
+		if err := virtualprobe.Down(context.Background(), device.EmulatedDir(d.state, name)); err != nil {
+			t.Logf("down: %v", err) // it may never have been up
+		}
+	})
+	return d
+}
+
+// programmerPath finds a tool where setup puts it, too, and builds the keeper.
+func programmerPath(tool string) (string, error) {
+	if tool == virtualprobe.Program {
+		return keepertest.Path()
+	}
+	if path, err := exec.LookPath(tool); err == nil {
+		return path, nil
+	}
+	dir, err := ledger.StateDir()
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, "tools", "py", "bin", tool)
+	_, err = os.Stat(path)
+	return path, err
+}
+
+// image builds a model for the board on the desk. Options make another build of it. West has a folder of a Zephyr build with it.
+func (d *desk) image(model string, o boards.Options) *image.Image {
+	d.t.Helper()
+	p := generated(d.t, filepath.Join(d.t.TempDir(), "p"), project.Spec{Board: d.board, Model: model, Options: o}, d.env)
+	i := built(d.t, p)
+	if d.env.Programmer == "west" {
+		i.BuildDir = zephyrtest.Build(d.t, "openocd", "nrf51")
+	}
+	return i
+}
+
+// attach leases the board until the test ends.
+func (d *desk) attach() *device.Device {
+	d.t.Helper()
+	b, err := boards.Find(d.board, d.env.Path)
+	must(d.t, err)
+	dev, err := attach(d.t.Context(), b, "", d.env)
+	if err != nil {
+		d.t.Fatalf("attach: %v", err)
+	}
+	d.t.Cleanup(func() { dev.Close() })
+	return dev
+}
+
+func (d *desk) tell(q virtualprobe.Request) virtualprobe.Answer {
+	d.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	a, err := virtualprobe.Ask(ctx, device.EmulatedDir(d.state, d.board), q)
+	if err != nil {
+		d.t.Logf("%s: %v", q.Do, err)
+	}
+	return a
+}
+
+// flash is what the emulated chip holds, past any programmer.
+func (d *desk) flash() []byte {
+	d.t.Helper()
+	d.tell(virtualprobe.Request{Do: "save"})
+	data, err := os.ReadFile(filepath.Join(device.EmulatedDir(d.state, d.board), "flash.bin"))
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	return data
+}
+
+// mustHold reports a chip that does not hold the image.
+func (d *desk) mustHold(i *image.Image) {
+	d.t.Helper()
+	if err := d.holds(i); err != nil {
+		d.t.Error(err)
+	}
+}
+
+// holds is an error if the chip does not hold the image, by objcopy's account of it.
+func (d *desk) holds(i *image.Image) error {
+	b, err := boards.Find(d.board, d.env.Path)
+	if err != nil {
+		return err
+	}
+	parts, err := objcopied(i.Path)
+	if err != nil {
+		return err
+	}
+	flash := d.flash()
+	base := uint64(b.Memory[0].Origin)
+	for _, s := range parts {
+		if s.Addr < base || s.End() > base+uint64(len(flash)) {
+			return fmt.Errorf("objcopy has %d bytes at 0x%x, where no flash is", len(s.Data), s.Addr)
+		}
+		if !bytes.Equal(flash[s.Addr-base:][:len(s.Data)], s.Data) {
+			return fmt.Errorf("the chip does not hold the %d bytes at 0x%x", len(s.Data), s.Addr)
+		}
+	}
+	return nil
+}
+
+// objcopied is what GNU objcopy makes of an ELF file, where it is to be loaded.
+func objcopied(elf string) (parts []flasher.Segment, err error) {
+	text, err := exec.Command("arm-none-eabi-objcopy", "-O", "verilog", elf, "/dev/stdout").Output()
+	if err != nil {
+		return nil, fmt.Errorf("objcopy: %w", err)
+	}
+	for _, word := range strings.Fields(string(text)) {
+		at, isAddr := strings.CutPrefix(word, "@")
+		v, err := strconv.ParseUint(at, 16, 64)
+		switch {
+		case err != nil:
+			return nil, fmt.Errorf("objcopy: %w", err)
+		case isAddr:
+			parts = append(parts, flasher.Segment{Addr: v})
+		default:
+			last := &parts[len(parts)-1]
+			last.Data = append(last.Data, byte(v))
+		}
+	}
+	if len(parts) == 0 {
+		return nil, fmt.Errorf("objcopy: nothing is to be loaded of %s", elf)
+	}
+	return parts, nil
+}
+
+// The whole way: an erased chip, the same image again, another image, and back.
+func TestFlashOnTheDesk(t *testing.T) {
+	t.Parallel()
+	for _, board := range []string{"microbit", "netduinoplus2"} {
+		for _, tool := range drawn.Of(t, "tool of TestFlashOnTheDesk on "+board, []string{"openocd", "pyocd"}, 1) {
+			t.Run(board+"/"+tool, func(t *testing.T) {
+				d := newDesk(t, board, tool)
+				one, two := d.image(mlftest.Tiny(t, nil), boards.Options{}), d.image(mlftest.Tiny(t, nil), boards.Options{OperatorOpt: "O0"})
+				dev := d.attach()
+				for n, step := range []struct {
+					image  *image.Image
+					writes bool
+					why    string
+				}{
+					{one, true, "the firmware did not answer"},
+					{one, false, "firmware answered with build"},
+					{two, true, "by the ledger"},
+					{one, true, "by the ledger"},
+				} {
+					start := time.Now()
+					r, err := dev.Flash(t.Context(), step.image)
+					if err != nil {
+						t.Fatalf("step %d: %v", n, err)
+					}
+					t.Logf("step %d: %.2f s, %+v", n, time.Since(start).Seconds(), r)
+					if (r.Wrote > 0) != step.writes || !strings.Contains(r.Why, step.why) {
+						t.Errorf("step %d: %+v", n, r)
+					}
+					d.mustHold(step.image)
+					s, err := dev.Open(t.Context(), step.image)
+					if err != nil {
+						t.Fatalf("step %d: %v", n, err)
+					}
+					if err := s.Close(t.Context()); err != nil {
+						t.Errorf("step %d: %v", n, err)
+					}
+				}
+			})
+		}
+	}
+}
+
+// The right firmware answers, from another chip than desk.json has behind this probe: the answer may be another board's.
+func TestAnswerOfAnotherChip(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, "microbit", "openocd")
+	i := d.image(mlftest.Tiny(t, nil), boards.Options{})
+	dev := d.attach()
+	_, err := dev.Flash(t.Context(), i)
+	must(t, err)
+	must(t, dev.Close())
+	d.env.Bench = &device.DeskFile{Devices: []device.DeskDevice{{Board: d.board, Probe: virtualprobe.SerialOf(device.EmulatedDir(d.state, d.board)), Chip: "0123"}}}
+	_, err = d.attach().Flash(t.Context(), i)
+	var wrong *device.WrongBoardError
+	if !errors.As(err, &wrong) || !strings.Contains(err.Error(), "not 0123") {
+		t.Errorf("flashed: %v", err)
+	}
+}

@@ -1,0 +1,104 @@
+// This file cuts an image into the sectors of the board's flash.
+
+package device
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"debug/elf"
+	"encoding/hex"
+	"slices"
+
+	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/flasher"
+	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/internal/firmware"
+)
+
+// A flashImage is what an image wants the flash to hold, in whole sectors.
+type flashImage struct {
+	*image.Image
+	sectors []imageSector // by address
+	parts   firmware.Parts
+}
+
+// An imageSector is one sector and all its bytes; what the image leaves open is as erased.
+type imageSector struct {
+	flasher.Sector
+	data    []byte
+	digest  string // SHA-256 of data, in hexadecimal
+	holdsID bool   // the build id lies in it
+	rated   int    // erase cycles; 0 means not limited
+}
+
+func (s imageSector) segment() flasher.Segment { return flasher.Segment{Addr: s.Addr, Data: s.data} }
+
+const erasedByte = 0xFF
+
+// flashImageOf reads the ELF file. Bytes outside of the board's flash, or in a reserved region, are an error.
+func flashImageOf(b *boards.Board, i *image.Image) (*flashImage, error) {
+	f, err := i.ELF()
+	if err != nil {
+		return nil, err
+	}
+	loads, err := firmware.Loads(f, i.Path)
+	if err != nil {
+		return nil, err
+	}
+	img := &flashImage{Image: i}
+	for _, l := range loads {
+		if err := img.put(b, l.Addr, l.Data); err != nil {
+			return nil, err
+		}
+	}
+	slices.SortFunc(img.sectors, func(a, b imageSector) int { return cmp.Compare(a.Addr, b.Addr) })
+	return img, img.identify(f, loads)
+}
+
+// put lays data into the sectors that it touches.
+func (img *flashImage) put(b *boards.Board, addr uint64, data []byte) error {
+	for len(data) > 0 {
+		s, err := img.sectorAt(b, addr)
+		if err != nil {
+			return err
+		}
+		n := copy(s.data[addr-s.Addr:], data)
+		addr, data = addr+uint64(n), data[n:]
+	}
+	return nil
+}
+
+func (img *flashImage) sectorAt(b *boards.Board, addr uint64) (*imageSector, error) {
+	for i := range img.sectors {
+		if s := &img.sectors[i]; addr-s.Addr < s.Size {
+			return s, nil
+		}
+	}
+	at, rated, err := b.SectorAt(addr)
+	if err != nil {
+		return nil, err
+	}
+	img.sectors = append(img.sectors, imageSector{Sector: at, data: bytes.Repeat([]byte{erasedByte}, int(at.Size)), rated: rated})
+	return &img.sectors[len(img.sectors)-1], nil
+}
+
+// identify computes the digests, and finds the image's parts and the sector with the build id.
+func (img *flashImage) identify(f *elf.File, loads []firmware.Segment) error {
+	at, err := firmware.Symbols(f, img.Path)
+	if err != nil {
+		return err
+	}
+	for i := range img.sectors {
+		s := &img.sectors[i]
+		sum := sha256.Sum256(s.data)
+		s.digest = hex.EncodeToString(sum[:])
+		s.holdsID = at["boardsmith_build_id"]-s.Addr < s.Size
+	}
+	if err := firmware.CheckCovered(f, at); err != nil {
+		return failure.New(failure.Config, "build again", "%s: %w", img.Path, err)
+	}
+	img.parts, err = firmware.PartsOf(at, loads, img.Path, erasedByte)
+	return err
+}

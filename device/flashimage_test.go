@@ -1,0 +1,67 @@
+package device_test
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/device"
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/mlf/mlftest"
+	"github.com/boardsmith/boardsmith/project"
+)
+
+// A checksum covers what is in the two parts and skips what is between them, as the firmware does.
+func TestChecksumOfTwoParts(t *testing.T) {
+	t.Parallel()
+	b, err := boards.Find("microbit", nil)
+	must(t, err)
+	compiler, _, err := device.MissingTools(t.Context(), b)
+	must(t, err)
+	if len(compiler) > 0 {
+		t.Skip(compiler[0])
+	}
+	p := generated(t, filepath.Join(t.TempDir(), "p"), project.Spec{Board: b.Name, Model: mlftest.Tiny(t, nil)})
+	i := built(t, p)
+	img, err := device.SectorsOf(b, i)
+	must(t, err)
+	gap := 0
+	for n := 1; n < len(img); n++ {
+		before := img[n-1]
+		if end := before.Addr + before.Size; img[n].Addr != end {
+			gap++
+			if img[n].Addr != uint64(b.ModelAt) {
+				t.Errorf("sectors from 0x%x to 0x%x are not in the image", end, img[n].Addr)
+			}
+		}
+	}
+	if gap != 1 {
+		t.Errorf("%d gaps", gap)
+	}
+	bin, err := os.ReadFile(strings.TrimSuffix(i.Path, ".elf") + ".bin")
+	must(t, err)
+	for _, s := range img {
+		offset := s.Addr - uint64(b.Memory[0].Origin)
+		n := min(s.Size, uint64(len(bin))-offset)
+		if !bytes.Equal(bin[offset:offset+n], s.Data[:n]) {
+			t.Errorf("firmware.bin differs at 0x%x", s.Addr)
+		}
+	}
+	if last := img[len(img)-1]; uint64(len(bin)) > last.Addr+last.Size {
+		t.Errorf("firmware.bin has %d bytes", len(bin))
+	}
+	broken := *i
+	broken.Path = filepath.Join(t.TempDir(), "x.elf")
+	data, err := os.ReadFile(i.Path)
+	must(t, err)
+	data = bytes.ReplaceAll(data, []byte("bare_resident_end"), []byte("bare_resident_exd"))
+	must(t, os.WriteFile(broken.Path, data, 0o600))
+	broken.Digest = image.DigestOf(data)
+	if _, err := device.SectorsOf(b, &broken); failure.Of(err) != failure.Config {
+		t.Errorf("an image that does not say where its parts are: %v", err)
+	}
+}

@@ -1,0 +1,209 @@
+package device_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/hex"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/cache"
+	"github.com/boardsmith/boardsmith/device"
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/mlf/mlftest"
+	"github.com/boardsmith/boardsmith/ndarray"
+	"github.com/boardsmith/boardsmith/project"
+	"github.com/boardsmith/boardsmith/rpc"
+	"github.com/boardsmith/boardsmith/transport"
+)
+
+// rebuilt builds a project, and builds it again with another option into the same folder.
+func rebuilt(t *testing.T, s project.Spec, e env, again boards.Options) (first, second *image.Image) {
+	t.Helper()
+	p := generated(t, filepath.Join(t.TempDir(), "p"), s, e)
+	first = built(t, p)
+	s.Options = again
+	must(t, p.Generate(t.Context(), s))
+	second = built(t, p)
+	if first.Path != second.Path || first.Digest == second.Digest {
+		t.Fatalf("%v and %v in %s", first, second, second.Path)
+	}
+	return first, second
+}
+
+// An image stays what it is when its project is built anew, for as long as the cache has it whole.
+func TestImageOutlastsItsFile(t *testing.T) {
+	t.Parallel()
+	env := testEnv()
+	env.Cache = cache.New(t.TempDir(), cache.Options{})
+	first, second := rebuilt(t, project.Spec{Board: "host", Model: mlftest.Tiny(t, nil)}, env, boards.Options{ArenaKiB: 512})
+	b, err := boards.Find("host", nil)
+	must(t, err)
+	d, err := attach(t.Context(), b, "", env)
+	must(t, err)
+	for _, i := range []*image.Image{first, second} {
+		_, err := d.Flash(t.Context(), i)
+		must(t, err)
+		s, err := d.Open(t.Context(), i) // it confirms the build id
+		must(t, err)
+		must(t, s.Close(t.Context()))
+	}
+	for _, name := range []string{first.ID(), first.ID()[:6], first.Digest, first.Digest[:10]} {
+		i, err := env.images().Find(name)
+		if err != nil || i.Digest != first.Digest || i.BuildID != first.BuildID || i.Board != "host" || i.Size != first.Size {
+			t.Errorf("%s: %+v, %v", name, i, err)
+		}
+	}
+	list, err := env.Cache.Images(func(of cache.EntryInfo) bool { return hex.EncodeToString(of.Key[:]) == first.Digest })
+	if err != nil || len(list) != 1 {
+		t.Fatalf("%v, %v", list, err)
+	}
+	path, _ := env.Cache.Image(list[0])
+	must(t, os.Truncate(path, 1000))
+	if _, err := d.Flash(t.Context(), first); failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "is no longer") {
+		t.Errorf("with a truncated entry: %v", err)
+	}
+	if _, err := env.images().Find(first.ID()); failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "not in the cache") {
+		t.Errorf("afterwards: %v", err)
+	}
+	for _, bad := range []string{"", "12345", "xyzxyz", strings.Repeat("0", 65), first.Digest + "/../x"} {
+		if _, err := env.images().Find(bad); failure.Of(err) != failure.Config {
+			t.Errorf("%q: %v", bad, err)
+		}
+	}
+}
+
+// A beginning that two images have names neither.
+func TestImageNamesApart(t *testing.T) {
+	t.Parallel()
+	env := testEnv()
+	env.Cache = cache.New(t.TempDir(), cache.Options{})
+	for n := range 2 {
+		must(t, env.Cache.PutImage(strings.Repeat("ab", 16)+"-host", append(minimalELF(t), byte(n))))
+	}
+	if _, err := env.images().Find("abababab"); err == nil || !strings.Contains(err.Error(), "beginning of 2 images") {
+		t.Errorf("%v", err)
+	}
+}
+
+// minimalELF is an ELF file, as small as they come: this system's header and no section.
+func minimalELF(t *testing.T) []byte {
+	t.Helper()
+	h := make([]byte, 64)
+	copy(h, "\x7fELF\x02\x01\x01")
+	h[16], h[18], h[20], h[52], h[54], h[58] = 2, 62, 1, 64, 56, 64
+	return h
+}
+
+// The board says which build it runs, and the ledger does where it says nothing: both lead to the image.
+func TestImageOnTheBoard(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, "microbit", "openocd")
+	d.env.Cache = cache.New(t.TempDir(), cache.Options{})
+	first, _ := rebuilt(t, project.Spec{Board: "microbit", Model: mlftest.Tiny(t, nil)}, d.env, boards.Options{OperatorOpt: "O0"})
+	dev := d.attach()
+	if _, err := dev.Holds(t.Context()); failure.Of(err) != failure.Verify {
+		t.Errorf("of a new chip: %v", err)
+	}
+	_, err := dev.Flash(t.Context(), first)
+	must(t, err)
+	d.mustHold(mustBe(t, dev, first))
+	port := *dev.Port()
+	*dev.Port() = "/nowhere" // nobody answers
+	mustBe(t, dev, first)
+	*dev.Port() = port
+	plan, err := d.env.desk().Plan(t.Context(), dev.Board(), "", first)
+	if err != nil || len(plan.Flash) != 1 {
+		t.Errorf("%+v, %v", plan, err)
+	}
+}
+
+func mustBe(t *testing.T, d *device.Device, want *image.Image) *image.Image {
+	t.Helper()
+	i, err := d.Holds(t.Context())
+	must(t, err)
+	if i.Digest != want.Digest || i.BuildID != want.BuildID {
+		t.Errorf("it holds %v, not %v", i, want)
+	}
+	return i
+}
+
+// A muteLink can be told to hear nothing more of the device.
+type muteLink struct {
+	transport.Link
+	mute atomic.Bool
+}
+
+func (m *muteLink) Read(ctx context.Context, p []byte) (int, error) {
+	if m.mute.Load() {
+		<-ctx.Done()
+		return 0, ctx.Err()
+	}
+	return m.Link.Read(ctx, p)
+}
+
+// A fault that nobody was told of is explained by the build that it happened in, before another one takes its place.
+func TestFaultOfAnEarlierBuild(t *testing.T) {
+	d := newDesk(t, "microbit", "openocd")
+	d.env.Cache = cache.New(t.TempDir(), cache.Options{})
+	var log bytes.Buffer
+	d.env.Log = hclog.New(&hclog.LoggerOptions{Output: &log, Level: hclog.Warn})
+	broken := strings.Replace(mlftest.TinyOperator, "return 0;", "return *(volatile int*)0x18000000U;", 1)
+	first, second := rebuilt(t, project.Spec{Board: "microbit", Model: mlftest.Tiny(t, map[string]string{"codegen/host/src/lib1.c": broken})}, d.env, boards.Options{OperatorOpt: "O0"})
+	dev := d.attach()
+	_, err := dev.Flash(t.Context(), first)
+	must(t, err)
+	link, err := dev.OpenPort(t.Context())
+	must(t, err)
+	mute := &muteLink{Link: link}
+	s, err := transport.Dial(t.Context(), mute, transport.SessionOptions{})
+	must(t, err)
+	session := rpc.New(s, rpc.Options{})
+	lib, err := session.SystemLib(t.Context())
+	must(t, err)
+	twice, err := lib.Function(t.Context(), "twice")
+	must(t, err)
+	dtype, err := ndarray.ParseDType("int32")
+	must(t, err)
+	x, err := session.Empty(t.Context(), dtype, []int64{4})
+	must(t, err)
+	mute.mute.Store(true)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	if _, err := twice.Call(ctx, x, x); err == nil {
+		t.Fatal("it has answered")
+	}
+	must(t, link.Close())
+	log.Reset()
+	_, err = dev.Flash(t.Context(), second)
+	must(t, err)
+	if !strings.Contains(log.String(), "fault in operator twice") {
+		t.Errorf("it said: %s", log.String())
+	}
+}
+
+// What is cut into sectors is what has the image's digest, though another build's file takes its place at any moment.
+func TestImageIsReadOnce(t *testing.T) {
+	t.Parallel()
+	b, err := boards.Find("microbit", nil)
+	must(t, err)
+	i := built(t, generated(t, filepath.Join(t.TempDir(), "p"), project.Spec{Board: "microbit", Model: mlftest.Tiny(t, nil)}))
+	_, err = device.SectorsOf(b, i)
+	must(t, err)
+	data, err := os.ReadFile(i.Path)
+	must(t, err)
+	at := bytes.LastIndex(data, i.BuildID[:])
+	data[at-1] ^= 1
+	must(t, os.WriteFile(i.Path, data, 0o644))
+	if _, err := device.SectorsOf(b, i); failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "is no longer") {
+		t.Errorf("%v", err)
+	}
+}

@@ -1,0 +1,68 @@
+//go:build !windows
+
+package device_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/device"
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/project"
+)
+
+// startsFile names the file in which each start of attachingChild is a byte.
+const startsFile = "PROJECT_TEST_STARTS"
+
+// attachingChild is a program that imports this package and attaches an emulated board, and knows of no keeper.
+func attachingChild() int {
+	const enough = 3
+	f, err := os.OpenFile(os.Getenv(startsFile), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
+	if err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	_, _ = f.WriteString("*")
+	f.Close()
+	if starts, _ := os.ReadFile(f.Name()); len(starts) > enough {
+		return 1
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
+	defer cancel()
+	b, err := boards.Find("microbit", nil)
+	if err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	_, err = attach(ctx, b, "", env{StateDir: filepath.Join(filepath.Dir(f.Name()), "state")})
+	var missing *project.MissingToolError
+	if !errors.As(err, &missing) || failure.Of(err) != failure.ToolMissing {
+		fmt.Printf("%T: %v\n", err, err)
+		return 1
+	}
+	fmt.Println(err, "-", failure.Next(err))
+	return 0
+}
+
+// TestAttachStartsNoCopyOfItself runs a program that has no keeper on its PATH. It is started once, and says what is missing.
+func TestAttachStartsNoCopyOfItself(t *testing.T) {
+	t.Parallel()
+	starts := filepath.Join(t.TempDir(), "starts")
+	cmd := childCommand(t, "attach")
+	cmd.Env = append(cmd.Env, startsFile+"="+starts, "BOARDSMITH_KEEPER=", "PATH=/usr/bin:/bin")
+	said, err := cmd.CombinedOutput()
+	if err != nil || !bytes.Contains(said, []byte(device.InstallKeeper)) {
+		t.Errorf("%v: %s", err, said)
+	}
+	if n, err := os.ReadFile(starts); string(n) != "*" {
+		t.Errorf("the program was started %d times: %v", strings.Count(string(n), "*"), err)
+	}
+}

@@ -1,0 +1,493 @@
+//go:build !windows
+
+package device_test
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/boards/boardstest"
+	"github.com/boardsmith/boardsmith/device"
+	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/internal/drawn"
+	"github.com/boardsmith/boardsmith/internal/ledger"
+	"github.com/boardsmith/boardsmith/internal/virtualprobe"
+	"github.com/boardsmith/boardsmith/mlf/mlftest"
+)
+
+// killPoints is how many moments of a flash there are for each tool, of which a run draws some. A full one has several
+// desks for each tool: most of a flash is waiting.
+const (
+	killPoints      = 520
+	killPointsDrawn = 4
+	cutPointsDrawn  = 1
+	killDesks       = 3
+	mostFailures    = 5 // of a tool, then no more is tried
+)
+
+// A killPoint is one moment of a flash and what happens then.
+type killPoint struct {
+	kind killKind
+	at   int // transfer of the probe, or line of our own log, from 1
+}
+
+type killKind int
+
+const (
+	unplugged   killKind = iota // the probe, at a transfer
+	toolKilled                  // at a transfer
+	weKilled                    // at a transfer
+	interrupted                 // we are asked to stop, soon after a transfer
+	weKilledAtLine
+	interruptedAtLine
+	erasingCut    // the power is cut inside an erase; at is the seed
+	programmedCut // the power is cut inside the programming of a word
+)
+
+func (k killKind) String() string {
+	return [...]string{"unplugged", "tool killed", "we are killed", "interrupted", "we are killed at a line", "interrupted at a line", "power cut in erase", "power cut in word"}[k]
+}
+
+func (k killPoint) String() string { return fmt.Sprintf("%v at %d", k.kind, k.at) }
+
+// Whatever is killed, whenever: the ledger does not believe what is not so, no tool is left, and the next flash ends
+// with the right image, by objcopy's account of it, and a good session. West is tried at every westEach-th moment: it
+// runs the same tools.
+func TestFlashNeverLies(t *testing.T) {
+	t.Parallel()
+	const westEach = 8
+	for _, tool := range []string{"openocd", "pyocd", "west"} {
+		t.Run(tool, func(t *testing.T) {
+			t.Parallel()
+			shelf := reservedShelf(t)
+			first := deskWith(t, shelf, "microbit", tool)
+			images := [2]*image.Image{first.image(mlftest.Tiny(t, nil), boards.Options{}), first.image(mlftest.Tiny(t, nil), boards.Options{OperatorOpt: "O0"})}
+			first.reaches(images[0])
+			first.tell(virtualprobe.Request{Do: "faults", Faults: &virtualprobe.Faults{}})
+			lines := first.linesOf(images[1])
+			transfers := int(first.tell(virtualprobe.Request{Do: "status"}).Transfers)
+			all, most := allKillPoints(lines, transfers), killPointsDrawn
+			if tool == "west" {
+				all = slices.DeleteFunc(all, func(k killPoint) bool { return (k.at+int(k.kind))%westEach != 0 })
+				most = cutPointsDrawn
+			}
+			points := append(drawn.Of(t, "kill "+tool, all, most), drawn.Of(t, "cut "+tool, allCutPoints(), cutPointsDrawn)...)
+			t.Logf("%d points; %d lines and %d transfers in a flash", len(points), lines, transfers)
+			desks := []*desk{first}
+			for drawn.InFull() && len(desks) < killDesks {
+				desks = append(desks, deskWith(t, shelf, "microbit", tool))
+			}
+			next := make(chan killPoint, len(points))
+			for _, k := range points {
+				next <- k
+			}
+			close(next)
+			var failures atomic.Int64
+			var running sync.WaitGroup
+			start := time.Now()
+			for _, d := range desks {
+				running.Go(func() {
+					d.env.Log = nil
+					d.reaches(images[0])
+					n := 0
+					for k := range next {
+						n++
+						began := time.Now()
+						err := d.survives(k, images[n%2], images)
+						if time.Since(began) > 20*time.Second {
+							t.Logf("%v took %v", k, time.Since(began))
+						}
+						if err == nil {
+							continue
+						}
+						t.Errorf("%v: %v", k, err)
+						if failures.Add(1) >= mostFailures {
+							return
+						}
+					}
+				})
+			}
+			running.Wait()
+			t.Logf("%d points in %v: one in %v", len(points), time.Since(start).Round(time.Second), (time.Since(start) / time.Duration(len(points))).Round(time.Millisecond))
+			for _, d := range desks {
+				erases := d.tell(virtualprobe.Request{Do: "status"}).State.Erases
+				if len(erases) == 0 || len(erases) > reservedPage {
+					t.Errorf("erases of %d pages, of which from %d on none may be", len(erases), reservedPage)
+				}
+			}
+		})
+	}
+}
+
+// A tool behind a wrapper is no child of ours: nobody gets the board while it is there, and it ends when we are killed.
+func TestKilledBehindWrapper(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, "microbit", "openocd")
+	one, two := d.image(mlftest.Tiny(t, nil), boards.Options{}), d.image(mlftest.Tiny(t, nil), boards.Options{OperatorOpt: "O0"})
+	d.reaches(one)
+	real, err := programmerPath("openocd")
+	must(t, err)
+	bin := t.TempDir()
+	must(t, os.WriteFile(filepath.Join(bin, "openocd"), fmt.Appendf(nil, "#!/bin/sh\n%s \"$@\"\nexit $?\n", real), 0o755))
+	const into = 900 // transfers
+	at := d.tell(virtualprobe.Request{Do: "faults", Faults: &virtualprobe.Faults{HangAfter: into}}).Address
+	cmd := d.job(two)
+	cmd.Env = append(cmd.Env, "PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"))
+	must(t, cmd.Start())
+	for begun := time.Now(); d.tell(virtualprobe.Request{Do: "status"}).Transfers < into; time.Sleep(3 * time.Millisecond) {
+		if time.Since(begun) > time.Minute {
+			t.Error("it did not come in a minute")
+			break
+		}
+	}
+	must(t, cmd.Process.Kill())
+	_ = cmd.Wait() // it was killed
+	d.env.Wait = 30 * time.Second
+	d.attach()
+	if toolAt(at) {
+		t.Error("the board was had while a tool is at it")
+	}
+}
+
+// survives lets the point come while the image is flashed, and flashes it.
+func (d *desk) survives(k killPoint, i *image.Image, images [2]*image.Image) error {
+	d.hit(k, i)
+	d.tell(virtualprobe.Request{Do: "faults", Faults: &virtualprobe.Faults{}})
+	return cmp.Or(d.believes(images), d.reach(i), d.steady())
+}
+
+// steady is an error if cells of the chip read by chance: after a flash that was undisturbed none do.
+func (d *desk) steady() error {
+	if n := len(d.tell(virtualprobe.Request{Do: "status"}).State.Unstable); n > 0 {
+		return fmt.Errorf("%d bytes of the flash still read by chance", n)
+	}
+	return nil
+}
+
+// allKillPoints spread over a flash of so many lines of log and transfers: every line, the first and last transfers,
+// and others as even as can be.
+func allKillPoints(lines, transfers int) (all []killPoint) {
+	for n := range lines {
+		all = append(all, killPoint{weKilledAtLine, n + 1}, killPoint{interruptedAtLine, n + 1})
+	}
+	kinds := []killKind{unplugged, toolKilled, weKilled, interrupted}
+	for _, k := range kinds {
+		for n := range 5 {
+			all = append(all, killPoint{k, n + 1}, killPoint{k, transfers - n})
+		}
+	}
+	for n, rest := 0, killPoints-len(all); n < rest; n++ {
+		all = append(all, killPoint{kinds[n%len(kinds)], 6 + n*(transfers-10)/rest})
+	}
+	return all
+}
+
+// allCutPoints are cuts of the power in the first erase, of several kinds, and in words that are ever further apart.
+func allCutPoints() (all []killPoint) {
+	for n := range 10 {
+		all = append(all, killPoint{erasingCut, n + 1}, killPoint{programmedCut, n*n + 1})
+	}
+	return all
+}
+
+// reservedPage is the first of the pages that the test's microbit reserves.
+const reservedPage = 240
+
+// newReservedDesk is a microbit with a bootloader's region at the end of its flash.
+func newReservedDesk(t *testing.T, tool string) *desk {
+	t.Helper()
+	return deskWith(t, reservedShelf(t), "microbit", tool)
+}
+
+// reservedShelf is a search path with that board.
+func reservedShelf(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "boards", "microbit.json"))
+	must(t, err)
+	board := strings.Replace(string(text), `"flash": {"runner": "none"}`, flashers["microbit"], 1)
+	board = strings.Replace(board, `"inherits": "chip/nrf51822",`, `"inherits": "chip/nrf51822", "memory": [
+    {"name": "flash", "origin": "0x00000000", "size": "0x0003C000", "exec": true, "nonvolatile": true, "sectors": [{"count": 240, "size": 1024}], "erase_cycles": 20000},
+    {"name": "bootloader", "origin": "0x0003C000", "size": "0x00004000", "nonvolatile": true, "reserved": true, "sectors": [{"count": 16, "size": 1024}]},
+    {"name": "ram", "origin": "0x20000000", "size": "0x00004000", "exec": true}
+  ],`, 1)
+	return boardstest.Shelf(t, map[string]string{"microbit.json": board})
+}
+
+// reaches flashes the image, undisturbed, and demands that the chip holds it and answers.
+func (d *desk) reaches(i *image.Image) {
+	d.t.Helper()
+	if err := d.reach(i); err != nil {
+		d.t.Error(err)
+	}
+}
+
+func (d *desk) reach(i *image.Image) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	defer cancel()
+	b, err := boards.Find(d.board, d.env.Path)
+	if err != nil {
+		return err
+	}
+	dev, err := attach(ctx, b, "", d.env)
+	if err != nil {
+		return fmt.Errorf("attach: %w", err)
+	}
+	defer dev.Close()
+	if _, err := dev.Flash(ctx, i); err != nil {
+		return fmt.Errorf("flash: %w", err)
+	}
+	if err := d.holds(i); err != nil {
+		return err
+	}
+	s, err := dev.Open(ctx, i)
+	if err != nil {
+		return fmt.Errorf("open: %w", err)
+	}
+	if err := s.Close(ctx); err != nil {
+		return fmt.Errorf("close: %w", err)
+	}
+	return nil
+}
+
+// believes reports a ledger that takes the chip for clean when it does not hold the image that it names.
+func (d *desk) believes(images [2]*image.Image) error {
+	all, err := ledger.New(filepath.Join(d.state, "ledger")).List()
+	for _, e := range all {
+		for _, i := range images {
+			if !e.Dirty && e.Image == i.Digest {
+				if err := d.holds(i); err != nil {
+					return fmt.Errorf("the ledger takes the board for clean: %w", err)
+				}
+			}
+		}
+	}
+	return err
+}
+
+// job is a flash of the image in another process.
+func (d *desk) job(i *image.Image) *exec.Cmd {
+	d.t.Helper()
+	job, err := json.Marshal(flashJob{d.board, d.env.Path, d.state, d.env.Programmer, *i, i.BuildDir})
+	must(d.t, err)
+	file := filepath.Join(d.t.TempDir(), "job.json")
+	must(d.t, os.WriteFile(file, job, 0o600))
+	return childCommand(d.t, "flash", file)
+}
+
+// linesOf flashes the image and returns how many lines of log that took.
+func (d *desk) linesOf(i *image.Image) int {
+	d.t.Helper()
+	cmd := d.job(i)
+	said, err := cmd.CombinedOutput()
+	if err != nil {
+		d.t.Fatalf("%v\n%s", err, said)
+	}
+	return bytes.Count(said, []byte("\n"))
+}
+
+// hit begins to flash the image in another process and lets the point come. Then that process has ended, and soon its
+// tool.
+func (d *desk) hit(k killPoint, i *image.Image) {
+	d.t.Helper()
+	cmd := d.job(i)
+	var faults virtualprobe.Faults
+	awaited := false // that the flash comes to a transfer, for us to act
+	switch k.kind {
+	case unplugged:
+		faults.UnplugAfter = k.at
+	case erasingCut:
+		faults.Cut = &virtualprobe.Cut{Erase: true, After: 1, Seed: uint64(k.at)}
+	case programmedCut:
+		faults.Cut = &virtualprobe.Cut{After: k.at, Seed: uint64(k.at)}
+	case weKilledAtLine:
+		cmd.Env = append(cmd.Env, "PROJECT_TEST_KILL_LINE="+strconv.Itoa(k.at))
+	case interruptedAtLine:
+		cmd.Env = append(cmd.Env, "PROJECT_TEST_STOP_LINE="+strconv.Itoa(k.at))
+	case interrupted:
+		awaited = true
+	default:
+		faults.HangAfter = k.at
+		awaited = true
+	}
+	at := d.tell(virtualprobe.Request{Do: "faults", Faults: &faults}).Address
+	var said bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &said, &said
+	must(d.t, cmd.Start())
+	ended := make(chan struct{})
+	go func() {
+		_ = cmd.Wait() // however: that is the point
+		close(ended)
+	}()
+	begun := time.Now()
+	for awaited {
+		select {
+		case <-ended: // before the point came: a flash need not always be as long
+			awaited = false
+			continue
+		case <-time.After(3 * time.Millisecond):
+		}
+		if d.tell(virtualprobe.Request{Do: "status"}).Transfers >= int64(k.at) {
+			d.kill(k, cmd)
+			break
+		}
+		if time.Since(begun) > time.Minute {
+			d.t.Errorf("%v: it did not come in a minute", k)
+			break
+		}
+	}
+	if faults.HangAfter > 0 {
+		d.tell(virtualprobe.Request{Do: "faults", Faults: &virtualprobe.Faults{}}) // the wire is alive again, for nobody
+	}
+	select {
+	case <-ended:
+	case <-time.After(90 * time.Second):
+		d.t.Errorf("%v: the flash has not ended", k)
+		_ = cmd.Process.Kill()
+		<-ended
+	}
+	for begun = time.Now(); toolAt(at) || d.tell(virtualprobe.Request{Do: "status"}).Busy; time.Sleep(5 * time.Millisecond) {
+		if time.Since(begun) > 5*time.Second {
+			d.t.Errorf("%v: the tool is still there\n%s", k, said.String())
+			return
+		}
+	}
+}
+
+// toolAt reports a process whose command line names the probe at this address.
+func toolAt(a virtualprobe.Address) bool {
+	_, bitbang, _ := strings.Cut(a.Bitbang, ":")
+	lines, _ := filepath.Glob("/proc/[0-9]*/cmdline") // the pattern is good
+	for _, f := range lines {
+		text, _ := os.ReadFile(f) // of one that has ended: nothing
+		if bytes.Contains(text, []byte("remote:"+a.Remote)) || bytes.Contains(text, []byte("remote_bitbang port "+bitbang)) {
+			return true
+		}
+	}
+	return false
+}
+
+func (d *desk) kill(k killPoint, cmd *exec.Cmd) {
+	d.t.Helper()
+	switch k.kind {
+	case weKilled:
+		_ = cmd.Process.Kill() // it may just have ended
+		return
+	case interrupted:
+		_ = cmd.Process.Signal(os.Interrupt)
+		return
+	}
+	for _, pid := range childrenOf(cmd.Process.Pid) {
+		_ = syscall.Kill(pid, syscall.SIGKILL) // it may just have ended
+	}
+}
+
+// childrenOf lists a process's children.
+func childrenOf(parent int) (pids []int) {
+	stats, _ := filepath.Glob("/proc/[0-9]*/stat") // the pattern is good
+	for _, f := range stats {
+		text, err := os.ReadFile(f)
+		if err != nil {
+			continue // it has ended
+		}
+		fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
+		if ppid, _ := strconv.Atoi(fields[1]); ppid == parent {
+			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(f)))
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// A flashJob is what the other process is to do.
+type flashJob struct {
+	Board, Path0 any
+	State        string
+	Tool         string
+	Image        image.Image
+	Build        string // the image's
+}
+
+// flashingChild flashes, and ends itself at the line of its log that it is told.
+func flashingChild(file string) int {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		fmt.Println(err)
+		return 3
+	}
+	var job struct {
+		Board string
+		Path0 []string
+		State string
+		Tool  string
+		Image image.Image
+		Build string
+	}
+	if err := json.Unmarshal(data, &job); err != nil {
+		fmt.Println(err)
+		return 3
+	}
+	job.Image.BuildDir = job.Build
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	log := deadly{signal: syscall.SIGKILL}
+	if log.left, err = strconv.Atoi(os.Getenv("PROJECT_TEST_KILL_LINE")); err != nil { // 0: at none
+		log.left, _ = strconv.Atoi(os.Getenv("PROJECT_TEST_STOP_LINE"))
+		log.signal = syscall.SIGINT
+	}
+	env := env{
+		Path: job.Path0, StateDir: job.State, Programmer: job.Tool, Tool: programmerPath, Wait: 30 * time.Second,
+		Log: hclog.New(&hclog.LoggerOptions{Level: hclog.Trace, Output: &log}),
+	}
+	if wait, err := time.ParseDuration(os.Getenv("PROJECT_TEST_WAIT")); err == nil {
+		env.Wait = wait
+	}
+	b, err := boards.Find(job.Board, job.Path0)
+	if err == nil {
+		var dev *device.Device
+		if dev, err = attach(ctx, b, "", env); err == nil {
+			_, err = dev.Flash(ctx, &job.Image)
+		}
+	}
+	if err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	return 0
+}
+
+// A deadly log sends its own process a signal with its last line.
+type deadly struct {
+	mu     sync.Mutex
+	left   int
+	signal syscall.Signal
+}
+
+func (d *deadly) Write(p []byte) (int, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.left--; d.left == 0 {
+		_ = syscall.Kill(os.Getpid(), d.signal) // does not fail
+		if d.signal == syscall.SIGKILL {
+			select {}
+		}
+	}
+	return os.Stdout.Write(p)
+}

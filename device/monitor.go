@@ -1,0 +1,176 @@
+// This file shows what goes over a device's link.
+
+package device
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/transport"
+)
+
+// Monitoring says what Monitor shows, and to whom. Show must be set.
+type Monitoring struct {
+	Show   func(line string) // takes a line for each message in either direction, and each line that the device logs; nil: nobody does
+	Record io.Writer         // takes a recording of every byte, as transport's; nil: nobody does
+}
+
+// Monitor opens the link, begins a session, and shows logs and traffic until ctx ends, or the link does. The image is
+// that which an emulator or a process is to run; nil where the device has a probe.
+func (d *Device) Monitor(ctx context.Context, i *image.Image, m Monitoring) error {
+	if m.Show == nil {
+		m.Show = func(string) {}
+	}
+	if ctx.Err() != nil {
+		return failure.Stopped(ctx, "monitor")
+	}
+	link, err := d.Link(ctx, i)
+	if err != nil {
+		return err
+	}
+	defer func() { link.Close() }()
+	if m.Record != nil {
+		link = transport.Record(link, m.Record)
+	}
+	link = &watched{Link: link, show: m.Show, began: time.Now(), in: direction{sign: "<"}, out: direction{sign: ">"}}
+	log := hclog.New(&hclog.LoggerOptions{Output: logLines(m.Show), Level: hclog.Info, DisableTime: true})
+	for {
+		err := listen(ctx, link, log)
+		var ended *transport.TerminatedError
+		var mute *transport.HandshakeError
+		switch {
+		case ctx.Err() != nil:
+			return failure.Stopped(ctx, "monitor")
+		case errors.As(err, &ended):
+			m.Show("-- " + ended.Error())
+		case errors.As(err, &mute) && !errors.Is(err, transport.ErrClosed):
+			m.Show("-- " + mute.Error() + "; asking again")
+		default:
+			return err
+		}
+	}
+}
+
+// listen holds one session and waits for what the device says by itself.
+func listen(ctx context.Context, link transport.Link, log hclog.Logger) error {
+	s, err := transport.Dial(ctx, link, transport.SessionOptions{Log: log})
+	if err != nil {
+		return err
+	}
+	for {
+		if _, err := s.Recv(ctx); err != nil {
+			var damaged *transport.DamagedError
+			if !errors.As(err, &damaged) {
+				return err
+			}
+		}
+	}
+}
+
+// logLines hands the lines of a logger on.
+type logLines func(string)
+
+func (l logLines) Write(p []byte) (int, error) {
+	l("log      " + strings.TrimSpace(strings.Replace(string(p), "[INFO]", "", 1)))
+	return len(p), nil
+}
+
+// A watched link shows the frames that go over it, and what the device says outside of frames.
+type watched struct {
+	transport.Link
+	show    func(string)
+	began   time.Time
+	in, out direction
+}
+
+// A direction of a link.
+type direction struct {
+	sign   string
+	un     transport.Unframer
+	marked bool   // the last byte, outside of frames, may have begun one
+	stray  []byte // outside of frames, since the last line's end
+}
+
+func (w *watched) Read(ctx context.Context, p []byte) (int, error) {
+	n, err := w.Link.Read(ctx, p)
+	w.look(&w.in, p[:n])
+	return n, err
+}
+
+func (w *watched) Write(ctx context.Context, p []byte) error {
+	w.look(&w.out, p)
+	return w.Link.Write(ctx, p)
+}
+
+// messageTypes are the third bytes of messages (wire.md §2.1).
+var messageTypes = map[byte]string{0x00: "Init", 0x01: "Init reply", 0x02: "Terminate", 0x03: "log", 0x10: "message"}
+
+const (
+	frameMark  = 0xFF // begins every frame, and every escape in one
+	shownBytes = 24
+	strayLine  = 120
+)
+
+// look takes bytes of one direction, one at a time so that it does not matter in what pieces they come.
+func (w *watched) look(d *direction, p []byte) {
+	for i, b := range p {
+		outside := d.un.Idle()
+		_, event := d.un.Next(p[i : i+1])
+		switch {
+		case event != transport.NeedMore:
+			d.marked = false
+			w.frame(d, event)
+		case outside && d.un.Idle():
+			w.outside(d, b)
+		}
+	}
+}
+
+func (w *watched) frame(d *direction, event transport.Event) {
+	body := d.un.Payload()
+	if event != transport.Frame || len(body) < 3 {
+		w.line(d.sign, fmt.Sprintf("%v of %d bytes", event, len(body)))
+		return
+	}
+	kind, known := messageTypes[body[2]]
+	if !known {
+		kind = fmt.Sprintf("type 0x%02x", body[2])
+	}
+	more := ""
+	if len(body) > 3+shownBytes {
+		more = " …"
+	}
+	w.line(d.sign, fmt.Sprintf("%-10s session %02x%02x, %5d bytes  % x%s", kind, body[0], body[1], len(body)-3, body[3:min(len(body), 3+shownBytes)], more))
+}
+
+// outside takes a byte that is in no frame, and shows whole lines of such: a boot loader's words, for instance. An ff and
+// the byte behind it are the link's own.
+func (w *watched) outside(d *direction, b byte) {
+	if d.marked || b == frameMark {
+		d.marked = b == frameMark
+		return
+	}
+	if b != '\n' {
+		d.stray = append(d.stray, b)
+	}
+	if b != '\n' && len(d.stray) < strayLine {
+		return
+	}
+	if text := bytes.TrimSpace(d.stray); len(text) > 0 {
+		w.line(d.sign, fmt.Sprintf("outside of frames: %q", text))
+	}
+	d.stray = nil
+}
+
+func (w *watched) line(way, text string) {
+	w.show(fmt.Sprintf("%8.3f %s %s", time.Since(w.began).Seconds(), way, text))
+}

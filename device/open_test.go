@@ -1,0 +1,257 @@
+package device_test
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/boardsmith/boardsmith/device"
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/mlf/mlftest"
+	"github.com/boardsmith/boardsmith/ndarray"
+	"github.com/boardsmith/boardsmith/project"
+	"github.com/boardsmith/boardsmith/rpc"
+	"github.com/boardsmith/boardsmith/rpc/rpctest"
+	"github.com/boardsmith/boardsmith/transport"
+)
+
+func TestRun(t *testing.T) {
+	t.Parallel()
+	p := generated(t, filepath.Join(t.TempDir(), "p"), project.Spec{Model: mlftest.Tiny(t, nil)})
+	s, err := p.Run(t.Context(), testEnv().desk(), "")
+	must(t, err)
+	rpctest.CallTwice(t, s)
+	if runtime.GOOS == "linux" && len(running(t, built(t, p).Path)) != 1 {
+		t.Error("an open device is not one process")
+	}
+	must(t, s.Close(t.Context()))
+}
+
+func attached(t *testing.T, p *project.Project) *device.Device {
+	t.Helper()
+	d, err := attach(t.Context(), p.Board(), "", testEnv())
+	must(t, err)
+	t.Cleanup(func() { must(t, d.Close()) })
+	return d
+}
+
+func TestFlashAndOpenAgain(t *testing.T) {
+	t.Parallel()
+	p := generated(t, filepath.Join(t.TempDir(), "p"), project.Spec{Model: mlftest.Tiny(t, nil)})
+	i, d := built(t, p), attached(t, p)
+	r, err := d.Flash(t.Context(), i)
+	if err != nil || r.Wrote != 0 || r.Why == "" {
+		t.Errorf("flash: %+v, %v", r, err)
+	}
+	for range 2 {
+		s, err := d.Open(t.Context(), i)
+		must(t, err)
+		rpctest.CallTwice(t, s)
+		must(t, s.Close(t.Context()))
+	}
+	if left := running(t, i.Path); len(left) > 0 {
+		t.Errorf("processes are left: %q", left)
+	}
+}
+
+// running lists the processes of a program.
+func running(t *testing.T, program string) (left []string) {
+	t.Helper()
+	links, err := filepath.Glob("/proc/[0-9]*/exe")
+	must(t, err)
+	if len(links) == 0 {
+		t.Log("left processes are not looked for: this system has no /proc")
+	}
+	for _, l := range links {
+		if exe, err := os.Readlink(l); err == nil && exe == program {
+			left = append(left, l)
+		}
+	}
+	return left
+}
+
+func TestExtensions(t *testing.T) {
+	t.Parallel()
+	p := generated(t, filepath.Join(t.TempDir(), "p"), project.Spec{Model: mlftest.Tiny(t, nil)})
+	s, err := p.Run(t.Context(), testEnv().desk(), "")
+	must(t, err)
+	defer s.Close(t.Context())
+	f, err := s.Function(t.Context(), "boardsmith.build_id")
+	must(t, err)
+	answer, err := f.Call(t.Context())
+	must(t, err)
+	i := built(t, p)
+	if want := append(slices.Clone(i.BuildID[:]), 0, 0, 0, 0); !slices.Equal(answer.([]byte), want) {
+		t.Errorf("build_id answered % x, want % x", answer, want)
+	}
+	if answer, err := f.Call(t.Context(), -7); err != nil || !slices.Equal(answer.([]byte)[:16], i.BuildID[:]) {
+		t.Errorf("build_id with a nonce answered % x, %v", answer, err)
+	}
+	for _, args := range [][]any{{"7"}, {7, 8}} {
+		if _, err := f.Call(t.Context(), args...); err == nil {
+			t.Errorf("build_id took %v", args)
+		}
+	}
+	f, err = s.Function(t.Context(), "boardsmith.crc32")
+	must(t, err)
+	dtype, err := ndarray.ParseDType("uint8")
+	must(t, err)
+	x, err := s.Empty(t.Context(), dtype, []int64{9})
+	must(t, err)
+	must(t, x.Write(t.Context(), []byte("123456789")))
+	if sum, err := f.Call(t.Context(), x); err != nil || sum != int64(0xcbf43926) {
+		t.Errorf("crc32 answered %v, %v", sum, err)
+	}
+}
+
+// TestReset has the firmware start itself anew: the session ends with a typed error, and the link works again.
+func TestReset(t *testing.T) {
+	t.Parallel()
+	p := generated(t, filepath.Join(t.TempDir(), "p"), project.Spec{Model: mlftest.Tiny(t, nil)})
+	s, err := p.Run(t.Context(), testEnv().desk(), "")
+	must(t, err)
+	defer s.Close(t.Context())
+	f, err := s.Function(t.Context(), "tvm.testing.reset_server")
+	must(t, err)
+	_, err = f.Call(t.Context())
+	var ended *transport.TerminatedError
+	if !errors.As(err, &ended) {
+		t.Errorf("the call of reset_server: %v", err)
+	}
+}
+
+func TestWrongImage(t *testing.T) {
+	t.Parallel()
+	first := generated(t, filepath.Join(t.TempDir(), "first"), project.Spec{Model: mlftest.Tiny(t, nil)})
+	second := generated(t, filepath.Join(t.TempDir(), "second"), project.Spec{Model: mlftest.Tiny(t, map[string]string{"codegen/host/src/lib1.c": mlftest.TinyOperator + "// other\n"})})
+	i, j, d := built(t, first), built(t, second), attached(t, first)
+
+	swapped := *i // what flashing the wrong file would amount to
+	swapped.Path, swapped.Digest = j.Path, j.Digest
+	_, err := d.Open(t.Context(), &swapped)
+	var wrong *device.WrongImageError
+	if !errors.As(err, &wrong) || wrong.Want != i.ID() || wrong.Got != j.ID() || failure.Of(err) != failure.Verify {
+		t.Errorf("another build runs: %v", err)
+	}
+	source := filepath.Join(first.Dir(), "src", "main.c")
+	appendTo(t, source, "// changed\n")
+	k := built(t, first)
+	gone := *i
+	gone.Digest = strings.Repeat("0", len(i.Digest))
+	if _, err := d.Open(t.Context(), &gone); failure.Of(err) != failure.Config {
+		t.Errorf("an image whose file is a later build's, and which no cache has: %v", err)
+	}
+	s, err := d.Open(t.Context(), k)
+	must(t, err)
+	must(t, s.Close(t.Context()))
+
+	elsewhere := *k
+	elsewhere.Board = "nucleo"
+	if _, err := d.Flash(t.Context(), &elsewhere); failure.Of(err) != failure.Config {
+		t.Errorf("flashed an image of another board: %v", err)
+	}
+	if _, err := attach(t.Context(), first.Board(), "serial-3", testEnv()); failure.Of(err) != failure.Config {
+		t.Errorf("attached a process by a serial number: %v", err)
+	}
+}
+
+// TestAbort has the firmware abort: the host gets a typed error that names operator and line, and the session goes on
+// with the firmware started anew.
+func TestAbort(t *testing.T) {
+	t.Parallel()
+	aborts := strings.Replace(mlftest.TinyOperator, "return 0;", "extern void TVMPlatformAbort(int); TVMPlatformAbort(0x1234); return 0;", 1)
+	p := generated(t, filepath.Join(t.TempDir(), "p"), project.Spec{Model: mlftest.Tiny(t, map[string]string{"codegen/host/src/lib1.c": aborts})})
+	s, err := p.Run(t.Context(), testEnv().desk(), "")
+	must(t, err)
+	defer s.Close(t.Context())
+	dtype, err := ndarray.ParseDType("int32")
+	must(t, err)
+	lib, err := s.SystemLib(t.Context())
+	must(t, err)
+	f, err := lib.Function(t.Context(), "twice")
+	must(t, err)
+	x, err := s.Empty(t.Context(), dtype, []int64{4})
+	must(t, err)
+	_, err = f.Call(t.Context(), x, x)
+	var fault *rpc.FaultError
+	if !errors.As(err, &fault) || failure.Of(err) != failure.Fault || !strings.Contains(err.Error(), "twice") ||
+		!strings.Contains(err.Error(), "error 0x1234") || !strings.Contains(err.Error(), "lib1.c:") {
+		t.Errorf("got %v", err)
+	}
+	var stale *rpc.StaleError
+	if _, err := f.Call(t.Context(), x, x); !errors.As(err, &stale) {
+		t.Errorf("a function from before the reset: %v", err)
+	}
+	if _, err := s.SystemLib(t.Context()); err != nil {
+		t.Errorf("after the reset: %v", err)
+	}
+}
+
+// TestProcessPort looks at the firmware's program from outside: it ends with its input, and rests while nothing comes.
+func TestProcessPort(t *testing.T) {
+	t.Parallel()
+	p := generated(t, filepath.Join(t.TempDir(), "p"), project.Spec{Model: mlftest.Tiny(t, nil)})
+	i := built(t, p)
+	cmd := exec.Command(i.Path)
+	in, err := cmd.StdinPipe()
+	must(t, err)
+	out, err := cmd.StdoutPipe()
+	must(t, err)
+	must(t, cmd.Start())
+	hello := make([]byte, 12)
+	if _, err := out.Read(hello); err != nil || hello[1] != 0xff || hello[2] != 0xfd {
+		t.Errorf("it began with % x, %v", hello, err)
+	}
+	_, err = in.Write([]byte{0xff, 0xfd, 1}) // a frame that never goes on
+	must(t, err)
+	time.Sleep(600 * time.Millisecond)
+	must(t, in.Close())
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("at the end of its input: %v", err)
+	}
+	if used := cmd.ProcessState.SystemTime() + cmd.ProcessState.UserTime(); used > 60*time.Millisecond {
+		t.Errorf("it used %v of processor time in 600 ms of rest", used)
+	}
+	none, err := os.Open(os.DevNull)
+	must(t, err)
+	defer none.Close()
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Logf("a link that takes nothing is not tried: %v", err)
+		return
+	}
+	defer full.Close()
+	cmd = exec.Command(i.Path)
+	cmd.Stdin, cmd.Stdout = none, full
+	var exit *exec.ExitError
+	if err := cmd.Run(); !errors.As(err, &exit) || exit.ExitCode() != 1 {
+		t.Errorf("on a link that takes nothing: %v", err)
+	}
+}
+
+// TestLink uses the raw link as a gateway does: sessions come and go on it, and it ends the process.
+func TestLink(t *testing.T) {
+	t.Parallel()
+	p := generated(t, filepath.Join(t.TempDir(), "p"), project.Spec{Model: mlftest.Tiny(t, nil)})
+	i, d := built(t, p), attached(t, p)
+	if _, err := d.Link(t.Context(), nil); failure.Of(err) != failure.Config {
+		t.Errorf("without an image: %v", err)
+	}
+	link, err := d.Link(t.Context(), i)
+	must(t, err)
+	for range 2 {
+		session, err := transport.Dial(t.Context(), link, transport.SessionOptions{})
+		must(t, err)
+		rpctest.CallTwice(t, rpc.New(session, rpc.Options{}))
+	}
+	must(t, link.Close())
+	if left := running(t, i.Path); len(left) > 0 {
+		t.Errorf("left running: %q", left)
+	}
+}

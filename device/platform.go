@@ -1,0 +1,241 @@
+// This file holds what a device says of itself against its board file, and its clock against the host's, because a
+// time measured on a chip that runs otherwise than the board file says is a wrong time.
+
+package device
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/plainfile"
+	"github.com/boardsmith/boardsmith/rpc"
+	"github.com/boardsmith/boardsmith/transport"
+)
+
+// A PlatformError is a device that is set otherwise than its board file says.
+type PlatformError struct {
+	Board       string
+	Differences []PlatformDifference
+}
+
+// A PlatformDifference is one fact, by its name in the board file.
+type PlatformDifference struct {
+	Name string
+	File string // what the board file says
+	Chip string // what the device reads from its registers; "unknown" if it cannot tell
+}
+
+func (e *PlatformError) Error() string {
+	var all []string
+	for _, d := range e.Differences {
+		all = append(all, fmt.Sprintf("%s is %s in the board file, but %s on the device", d.Name, d.File, d.Chip))
+	}
+	return fmt.Sprintf("board %s: %s", e.Board, strings.Join(all, "; "))
+}
+
+// FailureClass says that the board file and the port contradict each other.
+func (e *PlatformError) FailureClass() failure.Class { return failure.Config }
+
+// NextStep says how to go on.
+func (e *PlatformError) NextStep() string {
+	return "correct platform in the board file, or the port's chip_init"
+}
+
+// comparePlatform compares what the board file names.
+func comparePlatform(b *boards.Board, p rpc.Platform) error {
+	want := b.Platform
+	e := &PlatformError{Board: b.Name}
+	compare := func(name string, file, chip *uint64, text func(uint64) string) {
+		if file == nil || chip != nil && *file == *chip {
+			return
+		}
+		d := PlatformDifference{name, text(*file), "unknown"}
+		if chip != nil {
+			d.Chip = text(*chip)
+		}
+		e.Differences = append(e.Differences, d)
+	}
+	decimal := func(v uint64) string { return fmt.Sprint(v) }
+	hex := func(v uint64) string { return fmt.Sprintf("%#x", v) }
+	onOff := func(v uint64) string {
+		if v != 0 {
+			return "on"
+		}
+		return "off"
+	}
+	compare("core_hz", number(want.CoreHz), number(p.CoreHz), decimal)
+	compare("icache", truth(want.ICache), truth(p.ICache), onOff)
+	compare("dcache", truth(want.DCache), truth(p.DCache), onOff)
+	compare("prefetch", truth(want.Prefetch), truth(p.Prefetch), onOff)
+	compare("wait_states", number(want.WaitStates), number(p.WaitStates), decimal)
+	compare("fpu", truth(want.FPU), truth(p.FPU), onOff)
+	compare("cpuid", number(want.CPUID), number(p.CPUID), hex)
+	if len(e.Differences) == 0 {
+		return nil
+	}
+	return e
+}
+
+func number[T int | boards.Number | uint8 | uint32](v *T) *uint64 {
+	if v == nil {
+		return nil
+	}
+	return new(uint64(*v))
+}
+
+func truth(v *bool) *uint64 {
+	switch {
+	case v == nil:
+		return nil
+	case *v:
+		return new(uint64(1))
+	}
+	return new(uint64(0))
+}
+
+// A ClockError is a device whose timer runs otherwise than it says, measured by the host's clock: every time that it
+// measures would be wrong by as much.
+type ClockError struct {
+	Board    string
+	Says     uint32  // ticks per second
+	Measured float64 // likewise
+}
+
+func (e *ClockError) Error() string {
+	off := (e.Measured/float64(e.Says) - 1) * 100
+	return fmt.Sprintf("board %s: its timer makes %.0f ticks a second by the host's clock, %+.1f %% of the %d that it says", e.Board, e.Measured, off, e.Says)
+}
+
+// FailureClass says that the port, or the board file's clock, is at fault.
+func (e *ClockError) FailureClass() failure.Class { return failure.Config }
+
+// NextStep says how to go on.
+func (e *ClockError) NextStep() string {
+	return "correct the port's clock setup, or core_hz and timer in the board file; an emulator's board file says emulated"
+}
+
+// verify holds the device against its board file. Its clock is measured once.
+func (d *Device) verify(ctx context.Context, s *rpc.Session) error {
+	p, err := s.Platform(ctx)
+	if missing := new(rpc.NotFoundError); errors.As(err, &missing) {
+		d.desk.log().Debug("the firmware says nothing of its platform", "board", d.board.Name)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if err := comparePlatform(d.board, p); err != nil {
+		return err
+	}
+	if d.clockChecked || d.board.Emulated || p.Emulated != nil && *p.Emulated {
+		return nil
+	}
+	says, measured, err := measureClock(ctx, s.Platform)
+	if err != nil {
+		return err
+	}
+	if says > 0 && math.Abs(measured/float64(says)-1) > clockTolerance {
+		return &ClockError{d.board.Name, says, measured}
+	}
+	d.clockChecked = true
+	return nil
+}
+
+const (
+	clockTolerance = 0.01
+	clockPrecision = 0.002 // of the measurement
+	clockAsks      = 3     // of which the quickest answer counts
+)
+
+// A clockReading is a device's ticks at some moment between two.
+type clockReading struct {
+	ticks         uint64
+	hz            uint32
+	before, after time.Time
+}
+
+// measureClock asks the device twice for its ticks, so far apart that the time that asking takes does not matter. It
+// returns 0 for a device that does not tell its ticks.
+func measureClock(ctx context.Context, ask func(context.Context) (rpc.Platform, error)) (says uint32, measured float64, err error) {
+	first, err := readClock(ctx, ask)
+	if err != nil || first.hz == 0 {
+		return 0, 0, err
+	}
+	apart := time.Duration(float64(first.after.Sub(first.before)) / clockPrecision)
+	apart = min(max(apart, 20*time.Millisecond), 5*time.Second)
+	if err := sleep(ctx, apart); err != nil {
+		return 0, 0, err
+	}
+	last, err := readClock(ctx, ask)
+	if err != nil {
+		return 0, 0, err
+	}
+	// Both readings are taken in the middle of their asking; each is off by half of it at most.
+	between := last.middle().Sub(first.middle()).Seconds()
+	measured = float64(last.ticks-first.ticks) / between
+	doubt := (first.after.Sub(first.before) + last.after.Sub(last.before)).Seconds() / 2 / between
+	if off := measured/float64(first.hz) - 1; math.Abs(off) > clockTolerance && math.Abs(off) < clockTolerance+doubt {
+		measured = float64(first.hz) // the link was too slow to say more
+	}
+	return first.hz, measured, nil
+}
+
+func (c clockReading) middle() time.Time { return c.before.Add(c.after.Sub(c.before) / 2) }
+
+func readClock(ctx context.Context, ask func(context.Context) (rpc.Platform, error)) (best clockReading, err error) {
+	for i := range clockAsks {
+		c := clockReading{before: time.Now()}
+		p, err := ask(ctx)
+		if err != nil {
+			return best, err
+		}
+		c.after = time.Now()
+		if p.Ticks == nil || p.TicksHz == nil || *p.Ticks == math.MaxUint64 { // the last: the timer has failed
+			return clockReading{}, nil
+		}
+		c.ticks, c.hz = *p.Ticks, *p.TicksHz
+		if i == 0 || c.after.Sub(c.before) < best.after.Sub(best.before) {
+			best = c
+		}
+	}
+	return best, nil
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return failure.Stopped(ctx, "measuring the device's clock")
+	}
+}
+
+// A keptProcess is a process that keeps its fault record in a file, which goes with the link.
+type keptProcess struct {
+	*transport.Process
+	folder string
+}
+
+// Close is as Link says.
+func (k keptProcess) Close() error {
+	return errors.Join(k.Process.Close(), os.RemoveAll(k.folder))
+}
+
+// keepFaults makes a folder for a process's fault record, and the environment that tells of it.
+func keepFaults() (folder string, env []string, err error) {
+	folder, err = os.MkdirTemp("", "boardsmith-device-")
+	if err != nil {
+		return "", nil, plainfile.Error("make a folder for the fault record in", os.TempDir(), err)
+	}
+	return folder, []string{"BOARDSMITH_FAULT_FILE=" + filepath.Join(folder, "fault")}, nil
+}

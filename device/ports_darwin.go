@@ -1,0 +1,24 @@
+//go:build darwin && !cgo
+
+// This file lists serial ports where the system tells of USB devices only through a C library that is not linked in.
+
+package device
+
+import (
+	"go.bug.st/serial"
+
+	"github.com/boardsmith/boardsmith/failure"
+)
+
+// Ports lists the attached serial ports, by name only.
+func Ports() ([]PortInfo, error) {
+	names, err := serial.GetPortsList()
+	if err != nil {
+		return nil, failure.New(failure.ProbeMissing, "", "serial ports: %w", err)
+	}
+	var ports []PortInfo
+	for _, n := range names {
+		ports = append(ports, PortInfo{Name: n})
+	}
+	return ports, nil
+}

@@ -1,0 +1,110 @@
+package device_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/device"
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/virtualprobe"
+	"github.com/boardsmith/boardsmith/mlf/mlftest"
+)
+
+// powered is a device whose desk.json has a command for its power.
+func (d *desk) powered(command string) *device.Device {
+	d.t.Helper()
+	d.env.Bench = &device.DeskFile{Devices: []device.DeskDevice{
+		{Name: "other", Board: d.board, Probe: "ANOTHER", Power: "false"},
+		{Name: "this", Board: d.board, Probe: virtualprobe.SerialOf(device.EmulatedDir(d.state, d.board)), Power: command},
+	}}
+	return d.attach()
+}
+
+// times says how often the command ran that appends to a file.
+func times(t *testing.T, path string) int {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil && !os.IsNotExist(err) {
+		t.Fatal(err)
+	}
+	return strings.Count(string(text), "\n")
+}
+
+// A board that does not answer has its power cycled, once, before it is given up.
+func TestPower(t *testing.T) {
+	t.Parallel()
+	if _, err := os.Stat("/bin/sh"); err != nil {
+		t.Skip("no /bin/sh")
+	}
+	d := newDesk(t, "microbit", "openocd")
+	dir := t.TempDir()
+	i := d.image(mlftest.Tiny(t, nil), boards.Options{})
+	ran, link := filepath.Join(dir, "ran"), filepath.Join(dir, "tty")
+	dev := d.powered(fmt.Sprintf("echo x >>%s; ln -sf $(cat %s.to) %s", ran, link, link))
+	must(t, os.WriteFile(link+".to", []byte(*dev.Port()), 0o644))
+
+	if _, err := dev.Open(t.Context(), i); failure.Of(err) != failure.Boot { // a chip without firmware
+		t.Errorf("an erased chip: %v", err)
+	}
+	if n := times(t, ran); n != 1 {
+		t.Errorf("its power was cycled %d times", n)
+	}
+	_, err := dev.Flash(t.Context(), i)
+	must(t, err)
+	must(t, os.Remove(link))
+	*dev.Port() = link // it is there once the command has run
+	s, err := dev.Open(t.Context(), i)
+	must(t, err)
+	must(t, s.Close(t.Context()))
+	if n := times(t, ran); n != 2 {
+		t.Errorf("its power was cycled %d times", n)
+	}
+}
+
+// The probe is lost in the middle of a flash: with the power its chip and itself come back, and the flash goes on.
+func TestPowerWhileFlashing(t *testing.T) {
+	t.Parallel()
+	if _, err := os.Stat("/bin/sh"); err != nil {
+		t.Skip("no /bin/sh")
+	}
+	d := newDesk(t, "microbit", "openocd")
+	dir := t.TempDir()
+	i := d.image(mlftest.Tiny(t, nil), boards.Options{})
+	ran, back := filepath.Join(dir, "ran"), filepath.Join(dir, "back")
+	dev := d.powered(fmt.Sprintf("echo x >>%s; for i in $(seq 200); do [ -e %s ] && exit 0; sleep 0.05; done; exit 1", ran, back))
+	d.tell(virtualprobe.Request{Do: "faults", Faults: &virtualprobe.Faults{UnplugAfter: 3000}})
+	go func() {
+		for times(t, ran) == 0 && t.Context().Err() == nil {
+			time.Sleep(10 * time.Millisecond)
+		}
+		d.tell(virtualprobe.Request{Do: "faults", Faults: &virtualprobe.Faults{}})
+		_ = os.WriteFile(back, nil, 0o644) // without it the command fails, and the test
+	}()
+	r, err := dev.Flash(t.Context(), i)
+	if err != nil || times(t, ran) != 1 {
+		t.Fatalf("%+v, %v, %d times", r, err, times(t, ran))
+	}
+	d.mustHold(i)
+	t.Logf("%+v", r)
+}
+
+// A command that fails, or is not for this device, changes nothing of what is reported.
+func TestPowerInVain(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, "microbit", "openocd")
+	i := d.image(mlftest.Tiny(t, nil), boards.Options{})
+	dev := d.powered("exit 3")
+	if _, err := dev.Open(t.Context(), i); failure.Of(err) != failure.Boot {
+		t.Errorf("%v", err)
+	}
+	for _, b := range []*device.DeskFile{nil, {}, {Devices: []device.DeskDevice{{Board: "microbit", Power: "x"}, {Board: "host", Probe: dev.ProbeSerial(), Power: "x"}}}} {
+		if noted := dev.NotedPower(b, "microbit"); noted != "" {
+			t.Errorf("%+v: %+v", b, noted)
+		}
+	}
+}

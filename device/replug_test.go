@@ -1,0 +1,172 @@
+//go:build linux
+
+package device
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/flasher"
+	"github.com/boardsmith/boardsmith/internal/ledger"
+	"github.com/boardsmith/boardsmith/transport/transporttest"
+)
+
+// A board that was plugged in again is the same one, wherever it is now; while it is out, its port's name may be another's.
+func TestReplug(t *testing.T) {
+	_, far := transporttest.Terminal(t)
+	b, err := boards.Find("nucleo_f746zg", nil)
+	must(t, err)
+	_, taken := transporttest.Terminal(t)
+	out := PortInfo{Name: filepath.Join(t.TempDir(), "ttyACM0"), USB: b.Link.USB, Serial: "S1", Path: "1-2"}
+	plugged(t, PortInfo{Name: taken.Name(), USB: b.Link.USB, Serial: "S1", Path: "1-2"})
+	desk := testDesk(t)
+	desk.Programmer, desk.StateDir, desk.Log = "openocd", t.TempDir(), hclog.NewNullLogger()
+	desk.Tool = func(name string) (string, error) { return name, nil }
+	d, err := desk.Attach(t.Context(), b, "")
+	must(t, err)
+	defer d.Close()
+	for _, now := range [][]PortInfo{nil, {out}, {{Name: taken.Name(), USB: b.Link.USB, Serial: "S2", Path: "1-2"}}} {
+		plugged(t, now...)
+		if _, err := d.attachment.open(t.Context(), b); failure.Of(err) != failure.ProbeMissing {
+			t.Errorf("with %v: %v", now, err)
+		}
+	}
+	plugged(t, PortInfo{Name: taken.Name(), USB: b.Link.USB, Serial: "S2", Path: "1-2"}, PortInfo{Name: far.Name(), USB: b.Link.USB, Serial: "S1", Path: "3-1"})
+	link, err := d.attachment.open(t.Context(), b)
+	must(t, err)
+	must(t, link.Close())
+	if d.attachment.port != far.Name() || d.attachment.probe.USBPath != "3-1" {
+		t.Errorf("%+v", d.attachment)
+	}
+	if c := d.attachment.programmer.Commands(flasher.Job{})[0]; !strings.Contains(c, "adapter usb location 3-1") {
+		t.Error(c)
+	}
+}
+
+// Of several boards none is guessed, and what is proposed tells them apart.
+func TestAmbiguousPorts(t *testing.T) {
+	b, err := boards.Find("nucleo_f746zg", nil)
+	must(t, err)
+	desk := testDesk(t)
+	desk.Programmer, desk.StateDir = "openocd", t.TempDir()
+	for serial, want := range map[string]string{"S2": "DEVICE=S1", "S1": "DEVICE=1-2"} {
+		plugged(t, PortInfo{Name: "a", USB: b.Link.USB, Serial: "S1", Path: "1-2"}, PortInfo{Name: "b", USB: b.Link.USB, Serial: serial, Path: "1-3"})
+		d, err := desk.Attach(t.Context(), b, "")
+		if d != nil || failure.Of(err) != failure.Config || !strings.Contains(failure.Next(err), want) {
+			t.Errorf("%v, %v: %s", d, err, failure.Next(err))
+		}
+		d, err = desk.Attach(t.Context(), b, "1-3")
+		must(t, err)
+		if d.attachment.port != "b" {
+			t.Errorf("attached to %s", d.attachment.port)
+		}
+		if other, err := desk.Attach(t.Context(), b, "1-3"); other != nil || err == nil { // its lease is taken
+			t.Errorf("%v, %v", other, err)
+		}
+		must(t, d.Close())
+	}
+}
+
+// A probe is one for all users: who has another home is told who has it. What is known of it may lie where they choose.
+func TestOneLeaseForAllHomes(t *testing.T) {
+	b, err := boards.Find("nucleo_f746zg", nil)
+	must(t, err)
+	plugged(t, PortInfo{Name: "a", USB: b.Link.USB, Serial: "S1", Path: "1-2"})
+	desk := testDesk(t)
+	desk.Programmer, desk.StateDir = "openocd", t.TempDir()
+	desk.LeaseDir = filepath.Join(t.TempDir(), "shared")
+	d, err := desk.Attach(t.Context(), b, "")
+	must(t, err)
+	other := testDesk(t)
+	other.Programmer, other.LeaseDir = desk.Programmer, desk.LeaseDir
+	if second, err := other.Attach(t.Context(), b, ""); second != nil || failure.Of(err) != failure.ProbeMissing || !strings.Contains(err.Error(), "in use by process") {
+		t.Errorf("%v, %v", second, err)
+	}
+	must(t, d.Close())
+	d, err = other.Attach(t.Context(), b, "")
+	must(t, err)
+	must(t, d.Close())
+	for _, dir := range []string{desk.StateDir, other.StateDir} {
+		if left, _ := filepath.Glob(filepath.Join(dir, "*")); left != nil {
+			t.Errorf("in the homes: %v", left)
+		}
+	}
+	desk.LeaseDir = t.TempDir() // not for all users
+	if d, err := desk.Attach(t.Context(), b, ""); d != nil || failure.Of(err) != failure.Config {
+		t.Errorf("%v, %v", d, err)
+	}
+}
+
+// A board is plugged in where another process leases it, or has leased the place of its probe alone: as long as that
+// lasts, each use is refused, and neither the programmer nor the power command runs.
+func TestReplugIntoALease(t *testing.T) {
+	b, err := boards.Find("nucleo_f746zg", nil)
+	must(t, err)
+	dir, usb := t.TempDir(), b.Link.USB
+	ran, tool := filepath.Join(dir, "ran"), filepath.Join(dir, "pyocd")
+	must(t, os.WriteFile(tool, []byte("#!/bin/sh\necho tool >>"+ran+"\nexit 1\n"), 0o755))
+	desk := testDesk(t)
+	desk.Programmer, desk.StateDir, desk.Tool = "pyocd", t.TempDir(), func(string) (string, error) { return tool, nil }
+	desk.File = &DeskFile{Devices: []DeskDevice{{Name: "it", Board: b.Name, Probe: "S1", Power: "echo power >>" + ran}}}
+	pluggedUSB(t)
+	plugged(t, PortInfo{Name: "a", USB: usb, Serial: "S1", Path: "11-2"})
+	first, err := desk.Attach(t.Context(), b, "")
+	must(t, err)
+	defer first.Close()
+
+	plugged(t, PortInfo{Name: "b", USB: usb, Serial: "S1", Path: "13-1"})
+	second, err := desk.Attach(t.Context(), b, "")
+	must(t, err)
+	refused := func(place string) {
+		t.Helper()
+		for name, use := range map[string]func() error{
+			"open":     func() error { _, err := first.attachment.open(t.Context(), b); return err },
+			"erase":    func() error { _, err := first.Erase(t.Context()); return err },
+			"identify": func() error { _, err := first.Identify(t.Context()); return err },
+			"debug":    func() error { return first.Debug(t.Context(), nil) },
+			"power": func() error {
+				n := *first.attachment
+				n.power = "true"
+				return n.cyclePower(t.Context(), b)
+			},
+		} {
+			for try := range 2 {
+				err := use()
+				var taken *ledger.LeaseError
+				cycled := (&powerCycle{d: first}).helps(t.Context(), err)
+				if !errors.As(err, &taken) || first.attachment.at() != "usb:11-2" || cycled {
+					t.Errorf("%s: %s, try %d: at %s: %v", place, name, try, first.attachment.at(), err)
+				}
+			}
+		}
+	}
+	refused("where another has it")
+	must(t, second.Close())
+
+	plugged(t)
+	pluggedUSB(t, "14-1 "+usb+" S1")
+	lease, err := ledger.Take(t.Context(), first.attachment.leases, "usb:14-1", 0)
+	must(t, err)
+	refused("where another has its probe's place")
+	lease.Release()
+	if text, err := os.ReadFile(ran); err == nil {
+		t.Errorf("ran:\n%s", text)
+	}
+	if err := first.attachment.again(t.Context(), b); !notAttached(err) || first.attachment.at() != "usb:14-1" {
+		t.Errorf("its UART is missing: at %s: %v", first.attachment.at(), err)
+	}
+	if l, err := ledger.Take(t.Context(), first.attachment.leases, "usb:14-1", 0); err == nil {
+		l.Release()
+		t.Error("its new place is not leased")
+	}
+	l, err := ledger.Take(t.Context(), first.attachment.leases, "usb:11-2", 0)
+	must(t, err) // its old one no longer is
+	l.Release()
+}

@@ -1,0 +1,141 @@
+package device_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/cache"
+	"github.com/boardsmith/boardsmith/device"
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/internal/virtualprobe/keepertest"
+	"github.com/boardsmith/boardsmith/progress"
+	"github.com/boardsmith/boardsmith/project"
+)
+
+// sharedCache holds the runtime for all tests that do not ask for a cache of their own.
+var sharedCache string
+
+func TestMain(m *testing.M) {
+	if os.Getenv(childMode) != "" {
+		os.Exit(child())
+	}
+	dir, err := os.MkdirTemp("", "device-test-cache")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	sharedCache = dir
+	code := m.Run()
+	_ = os.RemoveAll(dir)
+	keepertest.Clean()
+	_ = os.RemoveAll(dir + leaseSuffix)
+	os.Exit(code)
+}
+
+// testEnv loads images directly: emulated boards behind a probe are flash_test.go's.
+// The leases of real probes, which all users share, are not touched.
+func testEnv() env {
+	return env{Cache: cache.New(sharedCache, cache.Options{}), Programmer: "none", LeaseDir: sharedCache + leaseSuffix}
+}
+
+const leaseSuffix = "-lease"
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// generated makes a project and closes it when the test ends.
+func generated(t *testing.T, dir string, s project.Spec, in ...env) *project.Project {
+	t.Helper()
+	if s.Board == "" {
+		s.Board = "host"
+	}
+	e := testEnv()
+	if len(in) > 0 {
+		e = in[0]
+	}
+	p, err := generate(t.Context(), dir, s, e)
+	if err != nil {
+		t.Fatalf("generate: %v\n%s", err, failure.Next(err))
+	}
+	t.Cleanup(func() { must(t, p.Close()) })
+	return p
+}
+
+func built(t *testing.T, p *project.Project) *image.Image {
+	t.Helper()
+	i, err := p.Build(t.Context())
+	if err != nil {
+		t.Fatalf("build: %v\n%s", err, failure.Next(err))
+	}
+	return i
+}
+
+// An env is what a test's builder and desk have.
+type env struct {
+	Path     []string
+	Log      hclog.Logger
+	Progress progress.Func
+	Cache    *cache.Cache
+	Jobs     int
+
+	Programmer string
+	Reflash    bool
+	Wait       time.Duration
+	Bench      *device.DeskFile
+	StateDir   string
+	Ledger     string
+	LeaseDir   string
+	Tool       func(name string) (path string, err error)
+}
+
+func (e env) builder() *project.Builder {
+	return &project.Builder{Path: e.Path, Log: e.Log, Progress: e.Progress, Cache: e.Cache, Jobs: e.Jobs}
+}
+
+func (e env) desk() *device.Desk {
+	return &device.Desk{
+		Path: e.Path, Log: e.Log, Progress: e.Progress, Cache: e.Cache, Programmer: e.Programmer, Reflash: e.Reflash, Wait: e.Wait,
+		File: e.Bench, StateDir: e.StateDir, Ledger: e.Ledger, LeaseDir: e.LeaseDir, Tool: e.Tool,
+	}
+}
+
+func (e env) images() image.Store { return image.Store{Cache: e.Cache, Log: e.Log} }
+
+func generate(ctx context.Context, dir string, s project.Spec, e env) (*project.Project, error) {
+	return e.builder().Generate(ctx, dir, s)
+}
+
+func attach(ctx context.Context, b *boards.Board, which string, e env) (*device.Device, error) {
+	return e.desk().Attach(ctx, b, which)
+}
+
+// needBoardTools skips where the board's compiler or emulator is not installed or too old.
+func needBoardTools(t *testing.T, name string, path []string) {
+	t.Helper()
+	b, err := boards.Find(name, path)
+	must(t, err)
+	compiler, emulator, err := device.MissingTools(t.Context(), b)
+	must(t, err)
+	for _, e := range slices.Concat(compiler, emulator) {
+		t.Skipf("board %s: %v", name, e)
+	}
+}
+
+func appendTo(t *testing.T, path, text string) {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	must(t, err)
+	must(t, os.WriteFile(path, append(data, text...), 0o644))
+}

@@ -1,0 +1,206 @@
+//go:build !windows
+
+package device_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/device"
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/flasher"
+	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/internal/ledger"
+	"github.com/boardsmith/boardsmith/internal/virtualprobe"
+	"github.com/boardsmith/boardsmith/mlf/mlftest"
+)
+
+// only is the ledger's entry where it has no other.
+func (d *desk) only() ledger.Entry {
+	d.t.Helper()
+	all := d.entries()
+	if len(all) != 1 {
+		d.t.Fatalf("the ledger has %d entries: %+v", len(all), all)
+	}
+	for _, e := range all {
+		return e
+	}
+	return ledger.Entry{}
+}
+
+// entries are the ledger's, by device.
+func (d *desk) entries() map[string]ledger.Entry {
+	d.t.Helper()
+	list, err := ledger.New(filepath.Join(d.state, "ledger")).List()
+	must(d.t, err)
+	all := map[string]ledger.Entry{}
+	for _, e := range list {
+		all[e.Device] = e
+	}
+	return all
+}
+
+// note has the ledger say it.
+func (d *desk) note(e ledger.Entry) {
+	d.t.Helper()
+	must(d.t, ledger.New(filepath.Join(d.state, "ledger")).Save(e))
+}
+
+// inWork is the entry as a flash leaves it that was killed in those sectors.
+func inWork(e ledger.Entry, sectors ...int) ledger.Entry {
+	e.Dirty, e.Image, e.BuildID = true, "", ""
+	for _, n := range sectors {
+		e.Sectors[n].Erases++
+		e.Sectors[n].Digest = ""
+	}
+	return e
+}
+
+// mustCount reports an entry that counts other erases than the chip on the desk.
+func (d *desk) mustCount(e ledger.Entry) {
+	d.t.Helper()
+	counted, done := 0, 0
+	for _, s := range e.Sectors {
+		counted += s.Erases
+	}
+	for _, n := range d.tell(virtualprobe.Request{Do: "status"}).State.Erases {
+		done += n
+	}
+	if counted != done {
+		d.t.Errorf("%s: %d erases are counted, the chip has %d", e.Device, counted, done)
+	}
+}
+
+// Another chip is put behind the probe, and does not answer before it is flashed: nothing of that is the first
+// chip's, and all of it the new one's as soon as it answers.
+func TestSwapForSilentChip(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, "microbit", "openocd")
+	i := d.image(mlftest.Tiny(t, nil), boards.Options{})
+	d.reaches(i)
+	first := inWork(d.only(), 3)
+	d.note(first)
+	d.tell(virtualprobe.Request{Do: "swap"})
+	r, err := d.attach().Flash(t.Context(), i)
+	must(t, err)
+	all := d.entries()
+	second := all[r.Device]
+	if len(all) != 2 || r.Device == first.Device || !strings.HasPrefix(r.Device, "chip:") {
+		t.Fatalf("%+v; the ledger has %+v", r, all)
+	}
+	if !reflect.DeepEqual(all[first.Device], first) {
+		t.Errorf("the chip that was not there: %+v, was %+v", all[first.Device], first)
+	}
+	if second.Dirty || second.Image != i.Digest || second.Flashes != 1 {
+		t.Errorf("%+v", second)
+	}
+	d.mustCount(second)
+}
+
+// A chip whose firmware is broken does not answer: it is read back, its sectors in work are written again, and its
+// erases are counted once, with those from before.
+func TestSilentChipIsTheSame(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, "microbit", "openocd")
+	i := d.image(mlftest.Tiny(t, nil), boards.Options{})
+	d.reaches(i)
+	before := d.only()
+	for range 2 {
+		d.note(inWork(d.only(), 3))
+		dev := d.attach()
+		img, err := device.SectorsOf(dev.Board(), i)
+		must(t, err)
+		must(t, dev.Programmer().Do(t.Context(), flasher.Job{Erase: []flasher.Sector{img[0].Sector}, Restart: true}))
+		r, err := dev.Flash(t.Context(), i)
+		must(t, err)
+		must(t, dev.Close())
+		if r.Device != before.Device || !strings.Contains(r.Why, "did not answer") || !strings.Contains(r.Why, "were being written") {
+			t.Errorf("%+v", r)
+		}
+	}
+	after := d.only()
+	erased := func(n int) int { return after.Sectors[n].Erases - before.Sectors[n].Erases }
+	if after.Dirty || erased(0) != 2 || erased(3) != 4 || after.Sectors[3].Digest == "" {
+		t.Errorf("%+v, was %+v", after, before)
+	}
+	d.mustCount(after) // the first sector's by another tool are as many as the third's that never began
+}
+
+// A chip that does not answer may be the worn one that was behind its probe last: that is asked. It is not refused
+// once it is known to be another.
+func TestSilentChipMayBeWorn(t *testing.T) {
+	t.Parallel()
+	d := newReservedDesk(t, "openocd")
+	path := filepath.Join(d.env.Path[0], "boards", "microbit.json")
+	text, err := os.ReadFile(path)
+	must(t, err)
+	must(t, os.WriteFile(path, []byte(strings.Replace(string(text), `"erase_cycles": 20000`, `"erase_cycles": 9`, 1)), 0o644))
+	images := [2]*image.Image{d.image(mlftest.Tiny(t, nil), boards.Options{}), d.image(mlftest.Tiny(t, nil), boards.Options{OperatorOpt: "O0"})}
+	d.reaches(images[0])
+	worn := d.only()
+	for n := range worn.Sectors {
+		worn.Sectors[n].Erases = 9
+	}
+	d.note(worn)
+	d.tell(virtualprobe.Request{Do: "swap"})
+	dev := d.attach()
+	_, err = dev.Flash(t.Context(), images[0])
+	var w *device.WearError
+	if !errors.As(err, &w) || w.Perhaps != worn.Device || !strings.Contains(err.Error(), "may be "+worn.Device) {
+		t.Fatalf("it may be worn: %v", err)
+	}
+	if n := len(d.tell(virtualprobe.Request{Do: "status"}).State.Erases); n != 0 {
+		t.Error("it was erased")
+	}
+	dev.Desk().Reflash = true
+	r, err := dev.Flash(t.Context(), images[0])
+	must(t, err)
+	dev.Desk().Reflash = false
+	d.tell(virtualprobe.Request{Do: "erase"}) // it does not answer again
+	if _, err := dev.Flash(t.Context(), images[1]); err != nil {
+		t.Errorf("it is known to be another: %v", err)
+	}
+	if got := d.entries(); len(got) != 2 || !reflect.DeepEqual(got[worn.Device], worn) || got[r.Device].Flashes != 2 {
+		t.Errorf("%+v", got)
+	}
+}
+
+// The chip that desk.json names was swapped for one that does not answer before it is flashed: the error says that
+// it was flashed, and the ledger that it is that chip.
+func TestSwapBehindBench(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, "microbit", "openocd")
+	i := d.image(mlftest.Tiny(t, nil), boards.Options{})
+	d.reaches(i)
+	first := d.only()
+	meant := strings.TrimPrefix(first.Device, "chip:")
+	d.env.Bench = &device.DeskFile{Devices: []device.DeskDevice{{Name: "left", Board: d.board, Probe: first.Probe, Chip: meant}}}
+	d.tell(virtualprobe.Request{Do: "swap"})
+	dev := d.attach()
+	r, err := dev.Flash(t.Context(), i)
+	var other *device.SwappedError
+	if !errors.As(err, &other) || other.Meant != meant || "chip:"+other.Chip != r.Device || failure.Of(err) != failure.Verify {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	if !r.Holds || r.Erased == 0 || !strings.Contains(err.Error(), "was flashed") {
+		t.Errorf("%+v, %v", r, err)
+	}
+	all := d.entries()
+	second := all[r.Device]
+	if len(all) != 2 || !reflect.DeepEqual(all[first.Device], first) || second.Dirty || second.Image != i.Digest {
+		t.Errorf("%+v", all)
+	}
+	d.mustCount(second)
+	var wrong *device.WrongBoardError
+	if _, err := dev.Open(t.Context(), i); !errors.As(err, &wrong) {
+		t.Errorf("it opened: %v", err)
+	}
+	if r, err := dev.Flash(t.Context(), i); !errors.As(err, &wrong) || r.Erased != 0 {
+		t.Errorf("it answers, and is flashed: %+v, %v", r, err)
+	}
+}

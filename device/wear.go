@@ -1,0 +1,75 @@
+// This file says how worn the flash of each device is, by the ledger.
+
+package device
+
+import (
+	"time"
+
+	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/internal/ledger"
+)
+
+// A DeviceWear is what the ledger knows of one device.
+type DeviceWear struct {
+	Device   string // as in FlashReport
+	Probe    string // serial of the one it was last seen behind
+	Board    string
+	BuildID  string // of the image that it holds; "" if that is not known
+	Dirty    bool   // a flash was begun, and not verified: it holds nobody knows what
+	Flashes  int    // that wrote something
+	Failures int
+	Verified time.Time // last; zero: never
+	Why      string    // of the last decision
+	Sectors  []SectorWear
+}
+
+// A SectorWear is one erase unit that was written or verified at least once.
+type SectorWear struct {
+	Region string // "" if the board file does not know it any more
+	Index  int    // in its region
+	Addr   uint64
+	Size   uint64
+	Erases int
+	Rated  int // 0: not limited, or not known
+}
+
+// Wear lists the devices of the ledger.
+func (k *Desk) Wear() ([]DeviceWear, error) {
+	ledger, err := k.ledger()
+	if err != nil {
+		return nil, err
+	}
+	entries, err := ledger.List()
+	if err != nil {
+		return nil, err
+	}
+	var list []DeviceWear
+	for _, entry := range entries {
+		w := DeviceWear{
+			Device: entry.Device, Probe: entry.Probe, Board: entry.Board, BuildID: entry.BuildID, Dirty: entry.Dirty,
+			Flashes: entry.Flashes, Failures: entry.Failures, Verified: entry.Verified, Why: entry.LastWhy,
+		}
+		b, err := boards.Find(entry.Board, k.Path)
+		if err != nil {
+			b = &boards.Board{} // what is not known of it stays so
+		}
+		for _, s := range entry.Sectors {
+			w.Sectors = append(w.Sectors, sectorWear(b, s))
+		}
+		list = append(list, w)
+	}
+	return list, nil
+}
+
+func sectorWear(b *boards.Board, s ledger.SectorEntry) SectorWear {
+	w := SectorWear{Addr: s.Addr, Size: s.Size, Erases: s.Erases}
+	for _, r := range b.Memory {
+		if s.Addr-uint64(r.Origin) < uint64(r.Size) {
+			w.Region = r.Name
+		}
+	}
+	if at, rated, err := b.SectorAt(s.Addr); err == nil {
+		w.Index, w.Rated = at.Index, rated
+	}
+	return w
+}

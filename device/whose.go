@@ -1,0 +1,176 @@
+// This file decides whose a flash is. A chip that does not answer has no identity, whatever was last seen behind its
+// probe: what is done to it is noted under the probe, and moved to the chip's entry as soon as it answers.
+
+package device
+
+import (
+	"cmp"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/ledger"
+)
+
+// A SwappedError is a board that holds the image now, and whose chip is another than the one that was meant. It did
+// not answer before it was flashed. The ledger has the flash on the chip that answers.
+type SwappedError struct {
+	Board  string
+	Chip   string // that the new firmware answers from; "" if it has no id
+	Meant  string // the chip's id by desk.json, or as the firmware answered before the flash
+	Erased int    // sectors
+}
+
+func (e *SwappedError) Error() string {
+	did := fmt.Sprintf("was flashed (%d sectors were erased) and verified", e.Erased)
+	if e.Erased == 0 {
+		did = "was verified, and nothing was written"
+	}
+	return fmt.Sprintf("board %s %s, but is not the one that is meant: its firmware answers from chip %s, not %s",
+		e.Board, did, cmp.Or(e.Chip, "without an id"), e.Meant)
+}
+
+// FailureClass says that what was flashed is not what is meant.
+func (e *SwappedError) FailureClass() failure.Class { return failure.Verify }
+
+// NextStep says how to go on.
+func (e *SwappedError) NextStep() string {
+	return "connect the board that is meant and flash it, or note the new one with SAVE=1 mage devices"
+}
+
+// entryOf names the ledger's entry for what answered; nil: nothing did.
+func (n *attachment) entryOf(a *firmwareAnswer) string {
+	if a == nil || a.chip == "" {
+		return n.probeEntry()
+	}
+	return "chip:" + a.chip
+}
+
+// probeEntry names the ledger's entry for chips that are not known.
+func (n *attachment) probeEntry() string { return "probe:" + n.which() }
+
+// behind lists the entries of boards of that kind whose chip was last seen behind this probe, the latest first.
+func (n *attachment) behind(board string) ([]ledger.Entry, error) {
+	all, err := n.ledger.List()
+	if err != nil {
+		return nil, err
+	}
+	all = slices.DeleteFunc(all, func(e ledger.Entry) bool { return e.Probe != n.which() || e.Board != board })
+	slices.SortFunc(all, func(a, b ledger.Entry) int { return b.Seen.Compare(a.Seen) })
+	return all, nil
+}
+
+// suspect is what a chip that does not answer may be: any that was last seen behind its probe. Sectors that are in
+// work on one of them are written again. Only the latest may be too worn: else one worn chip would have all others be
+// refused for ever.
+func (f *flashing) suspect() error {
+	if f.facts.answer != nil {
+		return nil
+	}
+	all, err := f.d.attachment.behind(f.d.board.Name)
+	if err != nil {
+		return err
+	}
+	all = slices.DeleteFunc(all, func(e ledger.Entry) bool { return e.Device == f.d.attachment.probeEntry() })
+	for _, e := range all {
+		for addr := range sectorsInWork(e) {
+			f.facts.inWork[addr] = true
+		}
+	}
+	if len(all) > 0 {
+		f.perhaps = all[0]
+	}
+	return nil
+}
+
+// known loads the entry of what answered.
+func (f *flashing) known() (ledger.Entry, error) {
+	n := f.d.attachment
+	e, err := n.ledger.Load(n.entryOf(f.facts.answer))
+	if err != nil || e.Device == n.probeEntry() {
+		return e, err
+	}
+	return f.adopted(e)
+}
+
+// adopted adds to a chip's entry what was noted under its probe before it answered: where it answers with the image
+// that was written then, or that flash did not end well. If by its own entry the chip holds the build that it answers
+// with, the silent chip may have been another: what was noted then stays under the probe too, until a silent chip is
+// flashed.
+func (f *flashing) adopted(e ledger.Entry) (ledger.Entry, error) {
+	n := f.d.attachment
+	old, err := n.ledger.Load(n.probeEntry())
+	if err != nil {
+		return ledger.Entry{}, err
+	}
+	if !old.Seen.IsZero() && old.Seen.Equal(e.Adopted) {
+		return e, nil // it was, and stayed
+	}
+	answers := hex.EncodeToString(f.facts.answer.buildID[:])
+	if len(old.Sectors) == 0 || old.Board != f.d.board.Name || old.BuildID != answers && !old.Dirty {
+		return e, nil
+	}
+	other := !e.Dirty && e.BuildID == answers
+	e.Adopt(old)
+	e.Probe, e.Board = n.which(), f.d.board.Name
+	if err := n.ledger.Save(e); err != nil || other {
+		return e, err
+	}
+	return e, n.ledger.Remove(old.Device)
+}
+
+// identified has the flash be that of the chip that the new firmware answers from. *SwappedError: that is another
+// than the one that answered before; or than desk.json names, and not forced.
+func (f *flashing) identified(a *firmwareAnswer) error {
+	n := f.d.attachment
+	meant := n.chip
+	switch {
+	case a.chip == "" || f.facts.entry.Device == n.entryOf(a):
+	case f.facts.entry.Device == n.probeEntry():
+		if err := f.move(n.entryOf(a)); err != nil {
+			return err
+		}
+	default: // the chip that answered before was taken away meanwhile, and nobody knows which one was erased
+		was := strings.TrimPrefix(f.facts.entry.Device, "chip:")
+		return errors.Join(&SwappedError{f.d.board.Name, a.chip, was, f.report.Erased}, f.doubtAll())
+	}
+	if meant != "" && meant != a.chip && !f.d.desk.Reflash {
+		return &SwappedError{f.d.board.Name, a.chip, meant, f.report.Erased}
+	}
+	n.chip = a.chip
+	return nil
+}
+
+// move moves what was noted under the probe to the chip's entry.
+func (f *flashing) move(device string) error {
+	book, old := f.d.attachment.ledger, f.facts.entry
+	e, err := book.Load(device)
+	if err != nil {
+		return err
+	}
+	e.Adopt(old)
+	e.Probe, e.Board, e.Seen = old.Probe, old.Board, time.Now().UTC()
+	if err := book.Save(e); err != nil {
+		return err
+	}
+	f.facts.entry, f.report.Device = e, e.Device
+	f.perhaps = ledger.Entry{}
+	f.warn()
+	return book.Remove(old.Device)
+}
+
+// doubtAll notes that nobody knows what of the image the chip holds that answered before the flash, and not after it.
+func (f *flashing) doubtAll() error {
+	e := &f.facts.entry
+	e.Dirty, e.Image, e.BuildID = true, "", ""
+	e.Failures++
+	for _, s := range f.facts.image.sectors {
+		e.Sector(s.Addr, s.Size).Digest = ""
+	}
+	f.report.Holds = false
+	return f.save()
+}

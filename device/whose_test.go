@@ -1,0 +1,86 @@
+package device
+
+import (
+	"encoding/hex"
+	"errors"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/flasher"
+	"github.com/boardsmith/boardsmith/internal/ledger"
+)
+
+// A chip that was known before, behind another probe, keeps its erases and gets those that were counted while it was silent.
+func TestAdoptedErases(t *testing.T) {
+	t.Parallel()
+	l := ledger.New(t.TempDir())
+	chip := ledger.Entry{Device: "chip:c1", Probe: "OTHER", Board: "microbit"}
+	chip.Sector(0, 1024).Erases = 10
+	must(t, l.Save(chip))
+	silent := ledger.Entry{Device: "probe:P", Probe: "P", Board: "microbit", Dirty: true}
+	silent.Sector(0, 1024).Erases = 7
+	must(t, l.Save(silent))
+	d := &Device{board: &boards.Board{Name: "microbit"}, attachment: &attachment{ledger: l, probe: flasher.Probe{Serial: "P"}}}
+	f := flashing{d: d, facts: flashFacts{answer: &firmwareAnswer{chip: "c1"}}}
+	for range 2 {
+		e, err := f.known()
+		if err != nil || len(e.Sectors) != 1 || e.Sectors[0].Erases != 17 {
+			t.Errorf("%+v, %v", e, err)
+		}
+	}
+	all, err := l.List()
+	if err != nil || len(all) != 1 || all[0].Probe != "P" || all[0].Sectors[0].Erases != 17 {
+		t.Errorf("%+v, %v", all, err)
+	}
+}
+
+// What was noted under the probe goes to the chip that answers. It stays there too where that chip holds just what
+// its own entry says: then the silent one may have been another.
+func TestAdoptedByOneThatMayBeAnother(t *testing.T) {
+	t.Parallel()
+	l := ledger.New(t.TempDir())
+	answer := &firmwareAnswer{buildID: [16]byte{1}, chip: "c1"}
+	chip := ledger.Entry{Device: "chip:c1", Probe: "P", Board: "microbit", Seen: time.Unix(1, 0)}
+	chip.BuildID = hex.EncodeToString(answer.buildID[:])
+	*chip.Sector(0, 1024) = ledger.SectorEntry{Size: 1024, Erases: 10, Digest: "d"}
+	must(t, l.Save(chip))
+	silent := ledger.Entry{Device: "probe:P", Probe: "P", Board: "microbit", Dirty: true, Seen: time.Unix(2, 0).UTC()}
+	silent.Sector(0, 1024).Erases = 7
+	must(t, l.Save(silent))
+	n := &attachment{ledger: l, probe: flasher.Probe{Serial: "P"}}
+	for range 2 {
+		f := flashing{d: &Device{board: &boards.Board{Name: "microbit"}, attachment: n}, facts: flashFacts{answer: answer}}
+		e, err := f.known()
+		if err != nil || !e.Dirty || e.Sectors[0].Erases != 17 || len(sectorsInWork(e)) != 1 {
+			t.Errorf("%+v, %v", e, err)
+		}
+	}
+	if kept, err := l.Load("probe:P"); err != nil || !reflect.DeepEqual(kept.Sectors, silent.Sectors) || !kept.Dirty {
+		t.Errorf("%+v, %v", kept, err)
+	}
+}
+
+// A chip that answered before a flash, and another one after it: nothing is known of the first one's sectors.
+func TestSwapInFlash(t *testing.T) {
+	t.Parallel()
+	l := ledger.New(t.TempDir())
+	img := decideImage()
+	n := &attachment{ledger: l, probe: flasher.Probe{Serial: "P"}}
+	f := flashing{
+		d:      &Device{board: &boards.Board{Name: "microbit"}, attachment: n},
+		facts:  flashFacts{image: img, entry: ledgerSays(img.ID(), "a", "b", "c")},
+		report: FlashReport{Device: "chip:c1", Erased: 3, Holds: true},
+	}
+	f.facts.entry.Device, f.facts.entry.Sectors[1].Erases = "chip:c1", 1
+	err := f.identified(&firmwareAnswer{buildID: img.BuildID, chip: "c2"})
+	var other *SwappedError
+	if !errors.As(err, &other) || other.Meant != "c1" || other.Chip != "c2" || f.report.Holds {
+		t.Errorf("%v, %+v", err, f.report)
+	}
+	first, err := l.Load("chip:c1")
+	if err != nil || !first.Dirty || first.Image != "" || !sectorsInWork(first)[64] {
+		t.Errorf("%+v, %v", first, err)
+	}
+}

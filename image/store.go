@@ -1,0 +1,152 @@
+// This file finds images of earlier builds, which the cache keeps by content: what a ledger, a history or a board names can
+// be flashed, debugged and explained though its project was built anew since.
+
+package image
+
+import (
+	"crypto/sha256"
+	"debug/elf"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/boardsmith/boardsmith/cache"
+	"github.com/boardsmith/boardsmith/failure"
+)
+
+// A Store is where images of earlier builds are: the cache. The zero value is the user's own. Safe for many goroutines.
+type Store struct {
+	Cache *cache.Cache // nil: the user's own, or none where the system has no place for it
+	Log   hclog.Logger // nil: nothing is logged
+}
+
+func (s Store) log() hclog.Logger {
+	if s.Log == nil {
+		return hclog.NewNullLogger()
+	}
+	return s.Log
+}
+
+// label is what the cache knows an image by, besides its content.
+func (i *Image) label() string { return i.ID() + "-" + i.Board }
+
+// Keep puts an image into the cache, unless it is there. That the cache takes nothing is no failure.
+func (s Store) Keep(i *Image) {
+	c := cache.OrUsers(s.Cache)
+	if c == nil {
+		return
+	}
+	if err := keepImage(c, i); err != nil {
+		s.log().Warn("the image is not kept in the cache", "error", err)
+	}
+}
+
+func keepImage(c *cache.Cache, i *Image) error {
+	info, err := os.Stat(i.Path)
+	if err != nil {
+		return err
+	}
+	digest, err := hex.DecodeString(i.Digest)
+	if err != nil || len(digest) != sha256.Size {
+		return fmt.Errorf("%q is no digest", i.Digest)
+	}
+	if c.HasImage(cache.Key(digest), i.label(), info.Size()) {
+		return nil
+	}
+	data, err := os.ReadFile(i.Path)
+	if err != nil {
+		return err
+	}
+	if sha256.Sum256(data) != [sha256.Size]byte(digest) {
+		return fmt.Errorf("%s is no longer %v", i.Path, i)
+	}
+	return c.PutImage(i.label(), data)
+}
+
+// Whole is the image with a file that holds it: its own, or the cache's where a later build has replaced that. Without
+// either it is an error of class config.
+func (s Store) Whole(i *Image) (*Image, error) {
+	changed := i.unchanged()
+	if changed == nil {
+		return i, nil
+	}
+	c := cache.OrUsers(s.Cache)
+	if c == nil {
+		return nil, changed
+	}
+	list, _ := c.Images(func(of cache.EntryInfo) bool {
+		return hex.EncodeToString(of.Key[:]) == i.Digest && of.Label == i.label()
+	})
+	for _, of := range list {
+		if path, ok := c.Image(of); ok {
+			kept := *i
+			kept.Path, kept.Map, kept.Bin, kept.Hex = path, "", "", ""
+			return &kept, nil
+		}
+	}
+	return nil, changed
+}
+
+// imageNameRE is the beginning of a build id or of a digest, long enough to be no accident.
+var imageNameRE = regexp.MustCompile(`^[0-9a-f]{6,64}$`)
+
+// Find returns an image that was built before, by the beginning of its build id or of its digest: six hexadecimal digits
+// at least. Its file is the cache's; Map, Bin and Hex are "". None or several are an error of class config.
+func (s Store) Find(name string) (*Image, error) {
+	if !imageNameRE.MatchString(name) {
+		return nil, failure.New(failure.Config, "mage cache:list shows those there are", "%q is not the beginning of a build id or of an image's SHA-256 (6 to 64 hexadecimal digits)", name)
+	}
+	c := cache.OrUsers(s.Cache)
+	if c == nil {
+		return nil, failure.New(failure.Config, "set HOME or BOARDSMITH_HOME", "image %s: there is no folder for a cache", name)
+	}
+	list, err := c.Images(func(of cache.EntryInfo) bool {
+		return strings.HasPrefix(of.Label, name) || strings.HasPrefix(hex.EncodeToString(of.Key[:]), name)
+	})
+	if err != nil {
+		return nil, err
+	}
+	var found []*Image
+	for _, of := range list {
+		if path, ok := c.Image(of); ok {
+			i, err := storedImage(path, of)
+			if err != nil {
+				return nil, err
+			}
+			found = append(found, i)
+		}
+	}
+	switch len(found) {
+	case 0:
+		return nil, failure.New(failure.Config, "mage cache:list shows those there are; build it again from its sources", "image %s is not in the cache", name)
+	case 1:
+		return found[0], nil
+	}
+	var names []string
+	for _, i := range found {
+		names = append(names, fmt.Sprintf("%v (SHA-256 %s)", i, i.Digest))
+	}
+	slices.Sort(names)
+	return nil, failure.New(failure.Config, "give more of its digits", "%s is the beginning of %d images: %s", name, len(found), strings.Join(names, ", "))
+}
+
+// storedImage is an image in the cache.
+func storedImage(path string, of cache.EntryInfo) (*Image, error) {
+	id, board, _ := strings.Cut(of.Label, "-")
+	i := &Image{Path: path, Digest: hex.EncodeToString(of.Key[:]), Board: board, UpToDate: true}
+	if n, err := hex.Decode(i.BuildID[:], []byte(id[:min(len(id), 2*len(i.BuildID))])); err != nil || n != len(i.BuildID) {
+		return nil, failure.New(failure.Config, "remove it", "%s does not say which build it is", path)
+	}
+	f, err := elf.Open(path)
+	if err != nil {
+		return nil, failure.New(failure.Config, "build it again", "%s: %w", path, err)
+	}
+	defer f.Close()
+	i.Size = SizeOf(f)
+	return i, nil
+}

@@ -1,0 +1,219 @@
+package fault
+
+import (
+	"bytes"
+	"debug/elf"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/boardsmith/boardsmith/rpc"
+)
+
+func unhexed(t testing.TB, s string) []byte {
+	t.Helper()
+	b, err := hex.DecodeString(strings.ReplaceAll(s, " ", ""))
+	must(t, err)
+	return b
+}
+
+// rv32Frames is .debug_frame of one function of RV32 from 0x1000 to 0x1016, after one that the linker left out:
+// at 0x1002 it takes 16 bytes of stack, from 0x1006 on ra is on it, at 0x1010 ra is back, at 0x1014 the stack.
+const rv32Frames = "0c000000 ffffffff 03 00 01 7c 01 0d02 00" +
+	"0c000000 00000000 00000000 00800000" +
+	"18000000 00000000 00100000 16000000 42 0e10 44 8101 4a c1 44 0e00 00"
+
+// x64Frames is .eh_frame at 0x2000 of one function from 0x1100 on, whose frame is by rbp in the end, and an end mark.
+const x64Frames = "14000000 00000000 01 7a5200 01 78 10 01 1b 0c0708 9001 0000" +
+	"1c000000 1c000000 e0f0ffff 20000000 00 41 0e10 8602 43 0d06 5a 0c0708 000000" + "00000000"
+
+func framesOf(t testing.TB, order binary.ByteOrder, word int, text string, eh bool, at uint64) *callFrames {
+	t.Helper()
+	c := &callFrames{order: order, word: word}
+	must(t, c.add(unhexed(t, text), eh, at))
+	return c
+}
+
+func TestCallers(t *testing.T) {
+	t.Parallel()
+	stack := func(at uint64) (uint64, bool) { return at | 0x70000000, at >= 0x100 && at < 0x200 }
+	const sp, ra = 2, 1
+	rv := framesOf(t, binary.LittleEndian, 4, rv32Frames, false, 0)
+	for _, c := range []struct{ pc, sp, wantSP, wantRA uint64 }{
+		{0x1000, 0x100, 0x100, 0x42},
+		{0x1004, 0x100, 0x110, 0x42},
+		{0x1008, 0x100, 0x110, 0x7000010c},
+		{0x1010, 0x100, 0x110, 0x42},
+		{0x1015, 0x100, 0x100, 0x42},
+	} {
+		up, back, ok := rv.caller(c.pc, frameState{sp: c.sp, ra: 0x42, 8: 5}, sp, stack)
+		if !ok || back != c.wantRA || up[sp] != c.wantSP || up[8] != 5 {
+			t.Errorf("RV32 at %#x: %v, %#x, %v", c.pc, up, back, ok)
+		}
+	}
+	for pc, s := range map[uint64]frameState{0x0ffe: {sp: 0x100, ra: 1}, 0x1016: {sp: 0x100, ra: 1}, 0x10: {sp: 0x100, ra: 1}, 0x1008: {ra: 1}} {
+		if _, _, ok := rv.caller(pc, s, sp, stack); ok {
+			t.Errorf("RV32 at %#x with %v has a caller", pc, s)
+		}
+	}
+	if _, _, ok := rv.caller(0x1008, frameState{sp: 0x300}, sp, stack); ok {
+		t.Error("a return address came from a stack that was not kept")
+	}
+	const rsp, rbp = 7, 6
+	x := framesOf(t, binary.LittleEndian, 8, x64Frames, true, 0x2000)
+	for _, c := range []struct{ pc, sp, bp, wantSP, wantBP, wantPC uint64 }{
+		{0x1100, 0x100, 9, 0x108, 9, 0x70000100}, {0x1101, 0x100, 9, 0x110, 0x70000100, 0x70000108}, {0x1110, 0, 0x120, 0x130, 0x70000120, 0x70000128},
+	} {
+		up, back, ok := x.caller(c.pc, frameState{rsp: c.sp, rbp: c.bp}, rsp, stack)
+		if !ok || back != c.wantPC || up[rsp] != c.wantSP || up[rbp] != c.wantBP {
+			t.Errorf("x86-64 at %#x: %v, %#x, %v", c.pc, up, back, ok)
+		}
+	}
+}
+
+func TestFramesDamaged(t *testing.T) {
+	t.Parallel()
+	for _, eh := range []bool{false, true} {
+		for _, text := range []string{rv32Frames, x64Frames} {
+			whole := unhexed(t, text)
+			for n := range whole {
+				c := &callFrames{order: binary.LittleEndian, word: 4}
+				if err := c.add(whole[:n], eh, 0); err != nil && !errors.Is(err, errFrames) {
+					t.Errorf("cut to %d bytes: %v", n, err)
+				}
+			}
+		}
+	}
+}
+
+// FuzzFrames: whatever the section holds, a caller is found or not.
+func FuzzFrames(f *testing.F) {
+	for _, text := range []string{rv32Frames, x64Frames} {
+		f.Add(unhexed(f, text), false, uint64(0x1008))
+		f.Add(unhexed(f, text), true, uint64(0x1110))
+	}
+	f.Fuzz(func(t *testing.T, data []byte, eh bool, pc uint64) {
+		for _, word := range []int{4, 8} {
+			c := &callFrames{order: binary.LittleEndian, word: word}
+			if err := c.add(data, eh, 0x2000); err != nil && !errors.Is(err, errFrames) {
+				t.Errorf("got %v", err)
+			}
+			s := frameState{0: 1, 1: 2, 2: 0x100, 6: 0x100, 7: 0x100, 13: 0x100}
+			for range 4 {
+				up, back, ok := c.caller(pc, s, 2, func(at uint64) (uint64, bool) { return at + 1, at < 0x1000 })
+				if !ok {
+					break
+				}
+				s, pc = up, back
+			}
+		}
+	})
+}
+
+// A faultImage is an image in memory, of code only, that calls are looked for in.
+func faultImage(machine elf.Machine, class elf.Class, at uint64, code []byte) *Program {
+	p := &Program{File: &elf.File{}, code: []codeRange{{at, code}}}
+	p.File.Machine, p.File.Class, p.File.ByteOrder = machine, class, binary.LittleEndian
+	p.calls = callFrames{order: binary.LittleEndian, word: 4}
+	if class == elf.ELFCLASS64 {
+		p.calls.word = 8
+	}
+	return p
+}
+
+func TestAfterCall(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name    string
+		machine elf.Machine
+		class   elf.Class
+		code    string
+		want    bool
+	}{
+		{"BL", elf.EM_ARM, elf.ELFCLASS32, "00f0 10f8", true},
+		{"BLX r3", elf.EM_ARM, elf.ELFCLASS32, "0000 9847", true},
+		{"BX lr", elf.EM_ARM, elf.ELFCLASS32, "0000 7047", false},
+		{"B.W", elf.EM_ARM, elf.ELFCLASS32, "00f0 10b8", false},
+		{"jal", elf.EM_RISCV, elf.ELFCLASS32, "ef008000", true},
+		{"j", elf.EM_RISCV, elf.ELFCLASS32, "6f008000", false},
+		{"jalr", elf.EM_RISCV, elf.ELFCLASS64, "e7800700", true},
+		{"c.jalr a5", elf.EM_RISCV, elf.ELFCLASS64, "0100 8297", true},
+		{"c.jr a5", elf.EM_RISCV, elf.ELFCLASS64, "0100 8287", false},
+		{"c.jal", elf.EM_RISCV, elf.ELFCLASS32, "0100 0120", true},
+		{"c.addiw", elf.EM_RISCV, elf.ELFCLASS64, "0100 0120", false},
+		{"call", elf.EM_X86_64, elf.ELFCLASS64, "e800000000", true},
+		{"call *rax", elf.EM_X86_64, elf.ELFCLASS64, "9090ffd0", true},
+		{"jmp *rax", elf.EM_X86_64, elf.ELFCLASS64, "9090ffe0", false},
+		{"bl", elf.EM_AARCH64, elf.ELFCLASS64, "00000094", true},
+		{"blr x3", elf.EM_AARCH64, elf.ELFCLASS64, "60003fd6", true},
+		{"br x3", elf.EM_AARCH64, elf.ELFCLASS64, "60001fd6", false},
+	} {
+		code := unhexed(t, c.code)
+		p := faultImage(c.machine, c.class, 0x1000, code)
+		kind := machineKinds[c.machine]
+		if got := kind.afterCall(p, 0x1000+uint64(len(code))); got != c.want {
+			t.Errorf("after %s: %v", c.name, got)
+		}
+		for at := uint64(0xff8); at < 0x1003; at++ {
+			_ = kind.afterCall(p, at) // must not panic
+		}
+	}
+}
+
+// TestGuesses: without call frame information a chain is searched for on the stack, and says that it is guessed.
+func TestGuesses(t *testing.T) {
+	t.Parallel()
+	code := bytes.Repeat(unhexed(t, "00f0 10f8 00bf 00bf"), 8) // BL, NOP, NOP: calls return to 0x1004, 0x100c and so on
+	p := faultImage(elf.EM_ARM, elf.ELFCLASS32, 0x1000, code)
+	rec := &rpc.Record{WordBytes: 4, Arch: rpc.ArchCortexM, PCValid: true, SPValid: true, PC: 0x1010, LR: 0x1005, SP: 0x20000000}
+	// A return address, one that is even, one in the middle of nothing, a number, a return address.
+	for _, w := range []uint32{0x100d, 0x1014, 0x1011, 7, 0x1015} {
+		rec.Stack = binary.LittleEndian.AppendUint32(rec.Stack, w)
+	}
+	var got []uint64
+	for i, f := range p.frames(rec) {
+		got = append(got, f.PC)
+		if f.Guessed != (i > 1) {
+			t.Errorf("frame %d: guessed %v", i, f.Guessed)
+		}
+	}
+	if want := []uint64{0x1010, 0x1003, 0x100b, 0x1013}; !reflect.DeepEqual(got, want) {
+		t.Errorf("got %#x, want %#x", got, want)
+	}
+	rec.PCValid = false
+	if n := len(p.frames(rec)); n != 2 {
+		t.Errorf("without a PC there are %d frames", n)
+	}
+	rec.SPValid, rec.SP, rec.Stack = false, 0, nil // as after a watchdog's reset
+	if n := len(p.frames(rec)); n != 0 {
+		t.Errorf("without PC and SP there are %d frames", n)
+	}
+	rec.WordBytes = 8
+	if n := len(p.frames(rec)); n != 0 {
+		t.Errorf("of another machine's record there are %d frames", n)
+	}
+}
+
+// TestStackAt: a record's piece of stack begins at sp, or where the stack does.
+func TestStackAt(t *testing.T) {
+	t.Parallel()
+	p := &Program{stacks: []uint64{0x20000100, 0x20010000}}
+	for sp, want := range map[uint64]uint64{0x20000200: 0x20000200, 0x1fff0100: 0x20000100, 0x200000f0: 0x20000100, 0x20010010: 0x20010010, 0x30000000: 0x30000000} {
+		if got := p.stackAt(&rpc.Record{SP: sp, Reason: rpc.ReasonStack}); got != want {
+			t.Errorf("%#x: %#x, want %#x", sp, got, want)
+		}
+	}
+	if got := p.stackAt(&rpc.Record{Arch: rpc.ArchProcess, SP: 0x7ffc1230, More: []uint64{0x7ffc5000}}); got != 0x7ffc5000 {
+		t.Errorf("of a process: %#x", got)
+	}
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,154 @@
+// Package firmware reads what a firmware's ELF file puts into memory, and which of these bytes the firmware computes its
+// checksum over.
+package firmware
+
+import (
+	"bytes"
+	"cmp"
+	"debug/elf"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"slices"
+
+	"github.com/boardsmith/boardsmith/failure"
+)
+
+// ModelFolder and RuntimeFolder begin the paths of a model's sources and of the runtime's, in a project and so in its objects
+// and debugging information.
+const (
+	ModelFolder   = "model/"
+	RuntimeFolder = "crt/"
+)
+
+// A Segment is bytes and the address that they belong to.
+type Segment struct {
+	Addr uint64
+	Data []byte
+}
+
+// End is the address behind its last byte.
+func (s Segment) End() uint64 { return s.Addr + uint64(len(s.Data)) }
+
+// Loads are the bytes that the file wants in memory before it starts, and where they are put, by address.
+func Loads(f *elf.File, path string) (loads []Segment, err error) {
+	for _, p := range f.Progs {
+		if p.Type != elf.PT_LOAD || p.Filesz == 0 {
+			continue
+		}
+		data := make([]byte, p.Filesz)
+		if _, err := p.ReadAt(data, 0); err != nil {
+			return nil, failure.New(failure.Config, "build again", "%s: %w", path, err)
+		}
+		loads = append(loads, Segment{Addr: p.Paddr, Data: data})
+	}
+	slices.SortFunc(loads, func(a, b Segment) int { return cmp.Compare(a.Addr, b.Addr) })
+	return loads, nil
+}
+
+// Symbols are the file's symbols by their names. path is for errors, as in all of this package.
+func Symbols(f *elf.File, path string) (map[string]uint64, error) {
+	symbols, err := f.Symbols()
+	if err != nil {
+		return nil, failure.New(failure.Config, "build again", "%s: %w", path, err)
+	}
+	at := map[string]uint64{}
+	for _, s := range symbols {
+		at[s.Name] = s.Value
+	}
+	return at, nil
+}
+
+// partSymbols are the linker script's names for where the parts of Parts start and end.
+var partSymbols = [len(Parts{})]struct{ start, end string }{{"bare_image_start", "bare_resident_end"}, {"bare_model", "bare_image_end"}}
+
+// CheckCovered refuses an image with bytes outside of its parts: they would be written, and no checksum would tell if they
+// changed. An image that names no parts is another template's.
+func CheckCovered(f *elf.File, at map[string]uint64) error {
+	if at[partSymbols[0].end] == 0 {
+		return nil
+	}
+	for _, p := range f.Progs {
+		if p.Type != elf.PT_LOAD {
+			continue
+		}
+		for addr, end := p.Paddr, p.Paddr+p.Filesz; addr < end; {
+			i := slices.IndexFunc(partSymbols[:], func(s struct{ start, end string }) bool { return addr >= at[s.start] && addr < at[s.end] })
+			if i < 0 {
+				return fmt.Errorf("what is loaded at 0x%08x%s is outside of the parts that the firmware's checksum covers", addr, sectionAt(f, p, addr))
+			}
+			addr = at[partSymbols[i].end]
+		}
+	}
+	return nil
+}
+
+// sectionAt names the section that a segment loads at an address.
+func sectionAt(f *elf.File, p *elf.Prog, addr uint64) string {
+	offset := p.Off + (addr - p.Paddr)
+	for _, s := range f.Sections {
+		if s.Flags&elf.SHF_ALLOC != 0 && s.Type != elf.SHT_NOBITS && offset-s.Offset < s.Size {
+			return " (section " + s.Name + ")"
+		}
+	}
+	return ""
+}
+
+// Parts are the bytes that the firmware computes its CRC-32 over: the resident part and the model's.
+type Parts [2][]byte
+
+// ReadParts reads them from the file; nil where it names no parts, which is another template's. hole is what memory
+// has between the loads.
+func ReadParts(f *elf.File, path string, hole byte) (*Parts, error) {
+	loads, err := Loads(f, path)
+	if err != nil {
+		return nil, err
+	}
+	at, err := Symbols(f, path)
+	if errors.Is(err, elf.ErrNoSymbols) {
+		return nil, nil
+	}
+	if err != nil || at[partSymbols[0].end] == 0 {
+		return nil, err
+	}
+	parts, err := PartsOf(at, loads, path, hole)
+	return &parts, err
+}
+
+// maxHole is how many bytes the linker may leave out to align what follows.
+const maxHole = 64 << 10
+
+// PartsOf are the bytes between the linker's symbols.
+func PartsOf(at map[string]uint64, loads []Segment, path string, hole byte) (parts Parts, err error) {
+	for n, part := range partSymbols {
+		start, end := at[part.start], at[part.end]
+		if end <= start {
+			return parts, failure.New(failure.Config, "", "%s does not say where the image begins and ends", path)
+		}
+		for _, l := range loads {
+			if l.End() <= start || l.Addr >= end || l.Addr-start > maxHole && l.Addr > start {
+				continue
+			}
+			if l.Addr > start {
+				parts[n] = append(parts[n], bytes.Repeat([]byte{hole}, int(l.Addr-start))...)
+				start = l.Addr
+			}
+			data := l.Data[start-l.Addr : min(end-l.Addr, uint64(len(l.Data)))]
+			parts[n] = append(parts[n], data...)
+			start += uint64(len(data))
+		}
+		if start < end {
+			return parts, failure.New(failure.Config, "build again", "%s: nothing at 0x%08x", path, start)
+		}
+	}
+	return parts, nil
+}
+
+// CRC is the CRC-32 of a nonce and the parts, as the firmware computes it.
+func (p Parts) CRC(nonce []byte) uint32 {
+	sum := crc32.ChecksumIEEE(nonce)
+	for _, part := range p {
+		sum = crc32.Update(sum, crc32.IEEETable, part)
+	}
+	return sum
+}

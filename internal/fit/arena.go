@@ -1,0 +1,420 @@
+// This file computes what a model takes of the arena and of the packet buffer while our host runs it.
+//
+// It follows the same steps as packages executor and rpc on the host and crt/ on the device, with the device's own
+// allocator: what it says is what a device takes, to the page. Sizes of the runtime's structs are in a table that a
+// test holds against the compilers.
+
+package fit
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/mlf"
+	"github.com/boardsmith/boardsmith/ndarray"
+)
+
+// runtimeSizes are sizes and alignments of the runtime's structs, in bytes.
+type runtimeSizes struct {
+	Server    int64 // rpc_server_t before its buffer
+	Block     int64 // block_t
+	BlockAt   int64 // its alignment
+	Array     int64 // TVMNDArray
+	Tensor    int64 // DLTensor
+	Executor  int64 // TVMAotExecutor
+	ByteArray int64 // TVMByteArray
+	Manager   int64 // the page allocator's manager_t, and its alignment once more
+	Share     int64 // SHARE in request.c
+}
+
+// By the class of the board's ELF files.
+var sizesOf = map[int]runtimeSizes{
+	32: {Server: 48, Block: 16, BlockAt: 4, Array: 48, Tensor: 40, Executor: 40, ByteArray: 8, Manager: 28, Share: 4},
+	64: {Server: 72, Block: 32, BlockAt: 8, Array: 56, Tensor: 48, Executor: 56, ByteArray: 16, Manager: 56, Share: 1},
+}
+
+// unusedValues is what stands behind the last argument of a call: UNUSED_VALUES in server.h, in bytes.
+const unusedValues = 64
+
+const (
+	maxPages     = 32767
+	largeArena   = 1 << 20 // bytes; from here on templates/baremetal's platform.c has large pages
+	smallPageLog = 8
+	largePageLog = 12
+)
+
+// pageLog is the size of a page of an arena, as a power of two.
+func pageLog(arena int64, fixed int64) uint {
+	log := uint(smallPageLog)
+	if arena >= largeArena {
+		log = largePageLog
+	}
+	for (arena-fixed)>>log > maxPages {
+		log++
+	}
+	return log
+}
+
+// A pageArena hands out pages like crt/src/runtime/page_allocator.c: the first gap that is large enough. It has no end.
+type pageArena struct {
+	log  uint
+	used []pageRun // sorted
+	high int64     // pages ever needed
+}
+
+type pageRun struct{ at, pages int64 }
+
+// take returns what give wants.
+func (a *pageArena) take(bytes int64) int64 {
+	want := (max(bytes, 1)-1)>>a.log + 1
+	at, i := int64(0), 0
+	for ; i < len(a.used) && a.used[i].at-at < want; i++ {
+		at = a.used[i].at + a.used[i].pages
+	}
+	a.used = slices.Insert(a.used, i, pageRun{at, want})
+	a.high = max(a.high, at+want)
+	return at
+}
+
+func (a *pageArena) give(at int64) {
+	a.used = slices.DeleteFunc(a.used, func(r pageRun) bool { return r.at == at })
+}
+
+// A modelDevice is a device that is asked to run a model.
+type modelDevice struct {
+	sizes  runtimeSizes
+	packet int64 // bytes of its packet buffer
+	arena  pageArena
+
+	longest     int64 // bytes of the longest message it was sent, of those that it has to take as a whole
+	longestCall string
+
+	steps map[string][]mlf.WorkStep // what functions take while they run
+	calls int                       // how deep functions are within each other
+}
+
+func newModelDevice(sizes runtimeSizes, packet int64, log uint) *modelDevice {
+	d := &modelDevice{sizes: sizes, packet: packet, arena: pageArena{log: log}}
+	d.arena.take(d.sizes.Server + (packet+5+7)/8*8 + unusedValues)
+	return d
+}
+
+// An argument of a call, by what it takes in a message.
+type callArgument struct{ message int64 }
+
+var (
+	wordArgument = callArgument{message: 8}
+	nullArgument = callArgument{}
+)
+
+func textArgument(s string) callArgument { return callArgument{message: 8 + int64(len(s))} }
+
+func (d *modelDevice) tensorArgument(rank int) callArgument {
+	return callArgument{32 + 8*int64(rank)}
+}
+
+const (
+	messageHead = 3 + 8 + 4 // session, length, code
+	handleBytes = 8
+)
+
+// request is a message to the device; while its arguments are decoded, run happens. What does not fit behind the
+// message in the packet buffer is taken from the arena.
+func (d *modelDevice) request(what string, handle int64, args []callArgument, run func()) {
+	length := messageHead + handle + 4
+	for _, a := range args {
+		length += 4 + a.message
+	}
+	if length > d.longest {
+		d.longest, d.longestCall = length, what
+	}
+	room := (d.packet+5+7)/8*8 - (length+5+7)/8*8
+	// As arguments_decode has it.
+	count := int64(len(args))
+	values := length - messageHead - handle - 4 - 4*count
+	need := (values + 8*count + values/d.sizes.Share + 7) / 8 * 8
+	if need <= room {
+		run()
+		return
+	}
+	taken := d.arena.take(need + unusedValues)
+	run()
+	d.arena.give(taken)
+}
+
+func nothing() {}
+
+// find looks up a function of a module.
+func (d *modelDevice) find(name string) {
+	d.request("looking up "+name, handleBytes, []callArgument{wordArgument, textArgument(name), wordArgument}, nothing)
+}
+
+// block is boardsmith_block_take.
+func (d *modelDevice) block(bytes, extra int64) {
+	at := (bytes + extra + d.sizes.BlockAt) &^ (d.sizes.BlockAt - 1)
+	d.arena.take(at + d.sizes.Block)
+}
+
+// empty is AllocDataWithScope.
+func (d *modelDevice) empty(what string, rank int, bytes int64) {
+	d.request("memory for "+what, 0, []callArgument{d.tensorArgument(rank), nullArgument}, func() { d.block(bytes, 0) })
+}
+
+// call calls a function of the model, then times it.
+func (d *modelDevice) call(name string, args []callArgument) {
+	d.request("the call of "+name, handleBytes, args, func() { d.run(name) })
+	evaluator := []callArgument{wordArgument, textArgument(name)}
+	for range 9 {
+		evaluator = append(evaluator, wordArgument)
+	}
+	d.request("timing "+name, handleBytes, append(evaluator, textArgument("")), nothing)
+	d.request("the timed call of "+name, handleBytes, args, func() {
+		const samples = 1 // what a caller wants beyond is its own matter
+		result := d.arena.take(d.sizes.ByteArray + 8*samples)
+		d.run(name)
+		d.arena.give(result)
+	})
+}
+
+const deepestCall = 16 // of generated functions within each other; there are two levels
+
+// run is what a function of the model does with memory.
+func (d *modelDevice) run(name string) {
+	if d.calls == deepestCall {
+		return
+	}
+	d.calls++
+	taken := map[string]int64{}
+	for _, s := range d.steps[name] {
+		switch at, ours := taken[s.Name]; {
+		case s.Call != "":
+			d.run(s.Call)
+		case s.Take > 0:
+			taken[s.Name] = d.arena.take(s.Take)
+		case ours:
+			d.arena.give(at)
+			delete(taken, s.Name)
+		}
+	}
+	for _, at := range taken { // an error path's, or what has no name
+		d.arena.give(at)
+	}
+	d.calls--
+}
+
+// runModel has the model run once and timed, as package executor does it.
+func (d *modelDevice) runModel(m *mlf.Model) error {
+	switch m.Executor {
+	case mlf.Graph:
+		return d.runGraph(m)
+	case mlf.AOT:
+		d.runAOT(m)
+	default:
+		d.runOperator(m)
+	}
+	return nil
+}
+
+func (d *modelDevice) runOperator(m *mlf.Model) {
+	d.find(m.Entry)
+	var args []callArgument
+	for _, a := range m.Arguments {
+		d.empty(a.Name, len(a.Shape), a.Bytes)
+		args = append(args, d.tensorArgument(len(a.Shape)))
+	}
+	d.call(m.Entry, args)
+}
+
+func (d *modelDevice) runGraph(m *mlf.Model) error {
+	g, err := mlf.ParseGraph(m.Graph)
+	if err != nil {
+		return err
+	}
+	linked, err := linkedParameters(g, m)
+	if err != nil {
+		return err
+	}
+	sizes, made := map[int]int64{}, map[int]bool{}
+	for e, id := range g.Storage {
+		sizes[id] = max(sizes[id], g.Tensor(e, "").Bytes, 1)
+	}
+	for _, id := range g.Storage {
+		if !linked[id] && !made[id] {
+			made[id] = true
+			d.empty(fmt.Sprintf("storage %d", id), 1, sizes[id])
+		}
+	}
+	for n, node := range g.Nodes {
+		if node.Func == "" || node.Func == mlf.Nop {
+			continue
+		}
+		d.find(node.Func)
+		var args []callArgument
+		from, to := g.Entries(n)
+		rank := func(e int) int {
+			if node.Flatten {
+				return 1
+			}
+			return len(g.Shapes[e])
+		}
+		for _, e := range node.Inputs {
+			args = append(args, d.tensorArgument(rank(e)))
+		}
+		for e := from; e < to; e++ {
+			args = append(args, d.tensorArgument(rank(e)))
+		}
+		d.call(node.Func, args)
+	}
+	return nil
+}
+
+// linkedParameters are the storage ids of the arguments that neither the archive's parameters nor a caller gives: the
+// firmware has them.
+func linkedParameters(g *mlf.GraphModel, m *mlf.Model) (map[int]bool, error) {
+	given := map[string]bool{}
+	for _, t := range m.Inputs {
+		given[t.Name] = true
+	}
+	if m.Params != nil {
+		params, err := mlf.ParseParams(m.Params)
+		if err != nil {
+			return nil, err
+		}
+		for _, p := range params {
+			given[p.Name] = true
+		}
+	}
+	linked := map[int]bool{}
+	for _, n := range g.Args {
+		if m.Has("_lookup_linked_param") && !given[g.Nodes[n].Name] {
+			linked[g.Storage[g.Rows[n]]] = true
+		}
+	}
+	return linked, nil
+}
+
+func (d *modelDevice) runAOT(m *mlf.Model) {
+	tensors := slices.Concat(m.Inputs, m.Outputs)
+	pools := len(m.Pools)
+	switch {
+	case m.ABI == mlf.ABIUnpacked:
+		pools = 0 // the adapter brings them
+	case len(m.Objects) > 0 && m.Workspace > 0:
+		pools = 1 // TVM's own; code of an object is not read
+	}
+	n := int64(len(tensors) + pools)
+	d.request("creating the executor", handleBytes, []callArgument{wordArgument, wordArgument, textArgument(m.Name)}, func() {
+		d.block(n*d.sizes.Array, d.sizes.Executor+n*(8+4))
+		for _, t := range tensors {
+			d.array(t)
+		}
+		for _, p := range m.ExecutorPools() {
+			d.block(p.Bytes, (p.Bytes+7)/8*8-p.Bytes+8)
+		}
+	})
+	for _, name := range []string{"get_input_name", "get_num_outputs", "run"} {
+		d.find(name)
+	}
+	for _, bytes := range adapterPools(m) {
+		d.arena.take(bytes)
+	}
+	d.steps = maps.Clone(d.steps)
+	d.steps["run"] = []mlf.WorkStep{{Call: cmp.Or(m.Entry, m.Prefix()+"_run")}}
+	d.call("run", nil)
+}
+
+// array is boardsmith_array_make: the data, then, aligned, the shape.
+func (d *modelDevice) array(t mlf.Tensor) {
+	rank := int64(len(t.Shape))
+	if t.Shape == nil {
+		rank = 4 // the archive does not say
+		if m, err := ndarray.Bytes(t.DType, nil); err == nil && t.Bytes == int64(m) {
+			rank = 0
+		}
+	}
+	d.block(t.Bytes, (t.Bytes+7)/8*8-t.Bytes+8*rank)
+}
+
+// adapterPools are what our adapter of the C interface takes at the first run, with room to align it.
+func adapterPools(m *mlf.Model) (pools []int64) {
+	if m.ABI != mlf.ABIUnpacked || m.Header == nil {
+		return nil
+	}
+	for _, p := range m.Header.Pools {
+		if p.Data == "" && p.Bytes > 0 {
+			pools = append(pools, p.Bytes+15)
+		}
+	}
+	return pools
+}
+
+// An ArenaNeed is what running a model takes of the arena and of the packet buffer.
+type ArenaNeed struct {
+	Bytes  int64  // the smallest arena
+	KiB    int    // the same, as the option arena_kib takes it
+	Packet int64  // bytes of the longest message
+	Call   string // what that message is for
+	Sure   bool   // false where the model's code could not be read: then it is an estimate
+
+	pages map[uint]int64 // by the logarithm of their size
+	fixed int64          // bytes besides the pages
+}
+
+// Knows says whether what a model needs can be computed for the board.
+func Knows(b *boards.Board) bool { _, ok := sizesOf[b.ELF.Class]; return ok }
+
+// NeedOf computes what the model needs on a board whose packet buffer has so many bytes. It follows the host's
+// executors and their timing of each function.
+func NeedOf(b *boards.Board, a *mlf.Archive, m *mlf.Model, packet int) (ArenaNeed, error) {
+	return needOf(b.ELF.Class, a, m, int64(packet))
+}
+
+// pageLogs are the sizes of pages there are: templates/baremetal's two, and what PageMemoryManagerCreate makes of the
+// second for up to a GiB.
+var pageLogs = []uint{smallPageLog, largePageLog, largePageLog + 1, largePageLog + 2, largePageLog + 3}
+
+func needOf(class int, a *mlf.Archive, m *mlf.Model, packet int64) (ArenaNeed, error) {
+	sizes, ok := sizesOf[class]
+	if !ok {
+		return ArenaNeed{}, failure.New(failure.Internal, "", "no sizes of a runtime of %d bits", class)
+	}
+	n := ArenaNeed{pages: map[uint]int64{}, fixed: sizes.Manager}
+	steps, sure := a.Workspace(m)
+	n.Sure = sure
+	for _, log := range pageLogs {
+		d := newModelDevice(sizes, packet, log)
+		d.steps = steps
+		if err := d.runModel(m); err != nil {
+			return ArenaNeed{}, err
+		}
+		n.pages[log] = d.arena.high
+		n.Packet, n.Call = d.longest, d.longestCall
+	}
+	for _, log := range pageLogs {
+		n.Bytes = n.bytes(log)
+		if log > smallPageLog {
+			n.Bytes = max(n.Bytes, largeArena)
+		}
+		n.KiB = int((n.Bytes + 1023) / 1024)
+		if pageLog(int64(n.KiB)*1024, n.fixed) <= log {
+			break
+		}
+	}
+	return n, nil
+}
+
+// bytes is the smallest arena with pages of this size.
+func (n ArenaNeed) bytes(log uint) int64 { return n.fixed + n.pages[log]*(1<<log+2) }
+
+// Holds says whether the model runs in an arena of so many bytes.
+func (n ArenaNeed) Holds(arena int64) bool {
+	log := pageLog(arena, n.fixed)
+	if _, known := n.pages[log]; !known {
+		return arena >= n.Bytes // more than a GiB
+	}
+	return arena >= n.bytes(log)
+}

@@ -1,0 +1,57 @@
+package fit
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/boardsmith/boardsmith/failure"
+)
+
+// HandlersStack is what an Error calls the stack of interrupts' handlers.
+const HandlersStack = "interrupt handlers' stack"
+
+// A Error is a firmware or a model that does not fit.
+type Error struct {
+	Board  string
+	What   string // what is too small: "memory", "arena", "packet buffer", "stack" or "interrupt handlers' stack"
+	Region string // the memory region; "" of the packet buffer, and on a board without a memory map
+	Over   int64  // bytes too many
+	Need   int64  // bytes; 0 if only Over is known
+	Have   int64  // bytes; 0 if only Over is known
+	Why    string // what needs them; may be ""
+	Option string // what to change and to what, as in "arena_kib=40"; "" where no option helps
+	Err    error  // the linker's; may be nil
+}
+
+func (e *Error) Error() string {
+	var w strings.Builder
+	if e.What == "memory" {
+		fmt.Fprintf(&w, "region %s of board %s is %d bytes too small", e.Region, e.Board, e.Over)
+	} else {
+		fmt.Fprintf(&w, "the %s of board %s is %d bytes too small", e.What, e.Board, e.Over)
+	}
+	if e.Need > 0 {
+		fmt.Fprintf(&w, ": %d bytes are needed, there are %d", e.Need, e.Have)
+	}
+	if e.Why != "" {
+		fmt.Fprintf(&w, " (%s)", e.Why)
+	}
+	return w.String()
+}
+
+// Unwrap returns the linker's error.
+func (e *Error) Unwrap() error { return e.Err }
+
+// FailureClass says that something is too small.
+func (e *Error) FailureClass() failure.Class { return failure.DoesNotFit }
+
+// NextStep names the option to change.
+func (e *Error) NextStep() string {
+	switch {
+	case e.What == HandlersStack:
+		return fmt.Sprintf("set BARE_HANDLER_STACK_BYTES to at least %d in the defines of the board file", e.Need)
+	case e.Option == "":
+		return "choose a smaller model, or a board with more memory"
+	}
+	return "generate again with OPTIONS=" + e.Option
+}

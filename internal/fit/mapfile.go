@@ -1,0 +1,274 @@
+// This file reads the map that GNU ld writes: which piece of which object lies where in the image.
+//
+// It knows nothing of boards or of what the objects are for. A map is text for people with no grammar of its own; what
+// is taken for one here was seen in ld 2.35 to 2.40 for Arm, RISC-V and x86-64.
+
+package fit
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/boardsmith/boardsmith/failure"
+)
+
+// A linkMap is what a linker's map says.
+type linkMap struct {
+	regions  []mapRegion
+	sections []mapSection
+}
+
+// A mapRegion is one line of the memory configuration; ld's own "*default*" is left out.
+type mapRegion struct {
+	name           string
+	origin, length uint64
+}
+
+// A mapSection is a section of the image.
+type mapSection struct {
+	name          string
+	address, size uint64
+	load          uint64 // where its contents lie until they are copied; address where the map does not say
+	pieces        []mapPiece
+}
+
+// A mapPiece is what one object, or the linker itself, puts into a section.
+type mapPiece struct {
+	name          string // of the object's section; "*fill*" for a gap, "LONG" and the like for what the linker script puts
+	address, size uint64
+	object        string // path, of the archive if member is not ""; "" if the linker made it
+	member        string // of the archive
+}
+
+const (
+	maxMapLine   = 1 << 20 // bytes
+	maxMapPieces = 1 << 22 // a firmware of four million sections is none
+)
+
+var errNoMap = errors.New("not a map of GNU ld")
+
+// readMap reads a map. What it does not understand in one it passes over; sizes may therefore be checked against the
+// image's own.
+func readMap(r io.Reader) (*linkMap, error) {
+	m := &mapReader{lines: bufio.NewScanner(r), into: &linkMap{}}
+	m.lines.Buffer(nil, maxMapLine)
+	if err := m.read(); err != nil {
+		return nil, err
+	}
+	if err := m.lines.Err(); err != nil {
+		return nil, err
+	}
+	return m.into, nil
+}
+
+type mapReader struct {
+	lines *bufio.Scanner
+	into  *linkMap
+	// A name too long for its column has the numbers on the next line: where they go then, else nil.
+	waiting func(n mapNumbers)
+	pieces  int
+}
+
+func (m *mapReader) read() error {
+	inRegions := false
+	for m.lines.Scan() {
+		line := m.lines.Text()
+		switch {
+		case line == "Memory Configuration":
+			inRegions = true
+		case line == "Linker script and memory map":
+			return m.readSections()
+		case inRegions:
+			m.addRegion(line)
+		}
+	}
+	if m.lines.Err() != nil {
+		return nil // readMap reports it
+	}
+	return errNoMap
+}
+
+// addRegion reads "name 0xorigin 0xlength attributes".
+func (m *mapReader) addRegion(line string) {
+	words := strings.Fields(line)
+	if len(words) < 3 || words[0] == "*default*" {
+		return
+	}
+	origin, ok := mapNumber(words[1])
+	length, ok2 := mapNumber(words[2])
+	if ok && ok2 {
+		m.into.regions = append(m.into.regions, mapRegion{words[0], origin, length})
+	}
+}
+
+// readSections reads up to the table of symbols that ld adds on request.
+func (m *mapReader) readSections() error {
+	for m.lines.Scan() {
+		line := m.lines.Text()
+		if line == "Cross Reference Table" {
+			return nil
+		}
+		if m.pieces > maxMapPieces {
+			return fmt.Errorf("a map of more than %d pieces", maxMapPieces)
+		}
+		m.readLine(line)
+	}
+	return nil
+}
+
+func (m *mapReader) readLine(line string) {
+	body := strings.TrimLeft(line, " ")
+	wait := m.waiting
+	m.waiting = nil
+	switch indent := len(line) - len(body); {
+	case body == "":
+	case strings.HasPrefix(body, "0x"):
+		n, ok := readNumbers(body)
+		if ok && wait != nil {
+			wait(n)
+		} else if ok && indent > 1 {
+			statement, _, _ := strings.Cut(n.rest, " ") // LONG, QUAD and the like of a linker script
+			m.addPiece(statement, mapNumbers{n.address, n.size, ""})
+		}
+	case indent == 0:
+		m.named(body, m.addSection)
+	case indent == 1:
+		m.named(body, m.addPiece)
+	}
+}
+
+// named splits a line into a name and numbers, which may come with the next line.
+func (m *mapReader) named(body string, add func(name string, n mapNumbers)) {
+	name, rest, _ := strings.Cut(body, " ")
+	if strings.ContainsAny(name, "()") { // a pattern of the linker script
+		return
+	}
+	rest = strings.TrimLeft(rest, " ")
+	if rest == "" {
+		m.waiting = func(n mapNumbers) { add(name, n) }
+		return
+	}
+	if n, ok := readNumbers(rest); ok {
+		add(name, n)
+	}
+}
+
+func (m *mapReader) addSection(name string, n mapNumbers) {
+	s := mapSection{name: name, address: n.address, size: n.size, load: n.address}
+	if text, ok := strings.CutPrefix(n.rest, "load address "); ok {
+		if load, ok := mapNumber(text); ok {
+			s.load = load
+		}
+	}
+	m.into.sections = append(m.into.sections, s)
+	m.pieces++
+}
+
+func (m *mapReader) addPiece(name string, n mapNumbers) {
+	all := m.into.sections
+	if len(all) == 0 || n.size == 0 {
+		return
+	}
+	p := mapPiece{name: name, address: n.address, size: n.size}
+	if name != "*fill*" { // there the rest is what fills it
+		p.object = n.rest
+		if at := strings.LastIndexByte(p.object, '('); at > 0 && strings.HasSuffix(p.object, ")") {
+			p.object, p.member = p.object[:at], p.object[at+1:len(p.object)-1]
+		}
+	}
+	last := &all[len(all)-1]
+	last.pieces = append(last.pieces, p)
+	m.pieces++
+}
+
+// mapNumbers are an address, a size and what follows them on the line.
+type mapNumbers struct {
+	address, size uint64
+	rest          string
+}
+
+func readNumbers(text string) (n mapNumbers, ok bool) {
+	first, text, _ := strings.Cut(text, " ")
+	second, rest, _ := strings.Cut(strings.TrimLeft(text, " "), " ")
+	n.rest = strings.TrimSpace(rest)
+	if n.address, ok = mapNumber(first); ok {
+		n.size, ok = mapNumber(second)
+	}
+	return n, ok
+}
+
+// mapNumber reads a number in hexadecimal, as all in a map are.
+func mapNumber(word string) (uint64, bool) {
+	digits, ok := strings.CutPrefix(word, "0x")
+	if !ok {
+		return 0, false
+	}
+	n, err := strconv.ParseUint(digits, 16, 64)
+	return n, err == nil
+}
+
+// objects are the objects that pieces come from, without those in archives, each once.
+func (m *linkMap) objects() (all []string) {
+	for _, s := range m.sections {
+		for _, p := range s.pieces {
+			if p.object != "" && p.member == "" && !slices.Contains(all, p.object) {
+				all = append(all, p.object)
+			}
+		}
+	}
+	return all
+}
+
+// open puts, for the pieces of an object that the linker made of others before, those of the others in their place. of is
+// the map of that link, in which each section of the object is one of the image.
+func (m *linkMap) open(object string, of *linkMap) {
+	for i := range m.sections {
+		s := &m.sections[i]
+		var pieces []mapPiece
+		for _, p := range s.pieces {
+			if p.object != object || p.member != "" {
+				pieces = append(pieces, p)
+				continue
+			}
+			pieces = append(pieces, of.within(p)...)
+		}
+		s.pieces = pieces
+	}
+}
+
+// within is what of a piece comes from where. A later link may have made it shorter: what its end held is cut off.
+func (m *linkMap) within(p mapPiece) (pieces []mapPiece) {
+	at := slices.IndexFunc(m.sections, func(s mapSection) bool { return s.name == p.name })
+	if at < 0 {
+		return []mapPiece{p}
+	}
+	s := m.sections[at]
+	for _, q := range s.pieces {
+		offset := q.address - s.address
+		if offset >= p.size {
+			break
+		}
+		q.address, q.size = p.address+offset, min(q.size, p.size-offset)
+		pieces = append(pieces, q)
+	}
+	return pieces
+}
+
+func openMap(name string) (*linkMap, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, failure.New(failure.Config, "build again", "the linker's map: %w", err)
+	}
+	defer f.Close()
+	m, err := readMap(f)
+	if err != nil {
+		return nil, failure.New(failure.Config, "build again", "%s: %w", name, err)
+	}
+	return m, nil
+}

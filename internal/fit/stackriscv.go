@@ -1,0 +1,291 @@
+// This file reads off RISC-V code what it does with the stack (The RISC-V Instruction Set Manual, volume I, chapters 2,
+// 16 and 24).
+
+package fit
+
+import (
+	"encoding/binary"
+	"slices"
+)
+
+const (
+	riscvRA = 1
+	riscvSP = 2
+	riscvT0 = 5 // the return address of functions that work on their caller's frame; compilers jump through it for nothing else
+)
+
+// A riscvState is what is known of registers, for large frames, calls of far functions and pointers.
+type riscvState struct {
+	registers
+	below [32]bool // SP less something that is not known
+	ended bool     // the next instruction is not reached from this one
+	near  uint32   // the register that the instruction before set by AUIPC, 0 if it was another
+}
+
+func (s *riscvState) set(r uint32, v int64) { s.value[r], s.known[r] = v, r != 0 }
+
+func (s *riscvState) get(r uint32) (int64, bool) {
+	if r == 0 {
+		return 0, true
+	}
+	return s.value[r], s.known[r]
+}
+
+// afterCall knows what a function keeps: s0 to s11.
+func (s *riscvState) afterCall() {
+	for r := range uint32(32) {
+		if r != 8 && r != 9 && (r < 18 || r > 27) {
+			s.known[r] = false
+		}
+	}
+}
+
+// forget is for a register that something else is written to.
+func (s *riscvState) forget(r uint32) { s.known[r], s.below[r] = false, false }
+
+// knownOpcodes are those that riscv32 says by itself what becomes of their register.
+var knownOpcodes = []uint32{0x03, 0x6F, 0x67, 0x17, 0x37, 0x13, 0x1B, 0x33, 0x63, 0x23, 0x27}
+
+func decodeRISCV(f *codeFunction, code []byte, v codeView) {
+	var s riscvState
+	for at := 0; at+2 <= len(code); {
+		pc := f.addr + uint64(at)
+		f.at(pc, &s.registers, !s.ended)
+		s.ended = v.isData(pc)
+		low := binary.LittleEndian.Uint16(code[at:])
+		switch {
+		case v.isData(pc):
+			at += 2
+		case low&3 != 3:
+			f.riscv16(&s, uint32(low), pc, v)
+			at += 2
+		case at+4 > len(code):
+			return
+		default:
+			f.riscv32(&s, binary.LittleEndian.Uint32(code[at:]), pc, v)
+			at += 4
+		}
+	}
+}
+
+func (f *codeFunction) riscv16(s *riscvState, h uint32, pc uint64, v codeView) {
+	rd, rs2 := h>>7&31, h>>2&31
+	imm6 := signed(h>>7&0x20|h>>2&31, 6)
+	switch h & 0xE003 {
+	case 0x4000: // C.LW
+		s.load(8+rs2&7, 8+rd&7, int64(h>>7&0x38|h>>4&4|h<<1&0x40), 4, v)
+	case 0x6000: // C.LD, or C.FLW
+		if f.narrow {
+			break
+		}
+		s.load(8+rs2&7, 8+rd&7, int64(h>>7&0x38|h<<1&0xC0), 8, v)
+	case 0x0000: // C.ADDI4SPN
+		s.forget(8 + rs2&7)
+	case 0xC001, 0xE001: // C.BEQZ, C.BNEZ
+		f.jump(pc+uint64(signed(h>>4&0x100|h>>7&0x18|h<<1&0xC0|h>>2&6|h<<3&0x20, 9)), s.registers)
+	case 0x8001: // shifts, C.ANDI, C.SUB and the like
+		s.forget(8 + rd&7)
+	case 0x0002, 0x4002, 0x6002: // C.SLLI, C.LWSP, C.LDSP or C.FLWSP
+		s.forget(rd)
+	}
+	switch {
+	case h&0xEF83 == 0x6101: // C.ADDI16SP
+		f.frame += max(-signed(h>>3&0x200|h>>2&0x10|h<<1&0x40|h<<4&0x180|h<<3&0x20, 10), 0)
+	case h&0xE003 == 0x0001: // C.ADDI
+		f.addImmediate(s, rd, rd, imm6)
+	case h&0xE003 == 0x2001: // C.JAL; on 64 bits C.ADDIW, which is no function's business
+		if f.narrow {
+			f.calls = append(f.calls, pc+uint64(compressedJump(h)))
+			s.afterCall()
+		} else {
+			f.addImmediate(s, rd, rd, imm6)
+		}
+	case h&0xE003 == 0xA001: // C.J
+		s.ended = true
+		f.jump(pc+uint64(compressedJump(h)), s.registers)
+	case h&0xE003 == 0x4001: // C.LI
+		s.set(rd, imm6)
+	case h&0xE003 == 0x6001: // C.LUI
+		s.set(rd, imm6<<12)
+	case h&0xF003 == 0x8002 && rs2 == 0: // C.JR
+		s.ended = true
+		if rd != riscvRA && rd != riscvT0 {
+			f.jumpTo(s, rd, 0)
+		}
+	case h&0xF003 == 0x9002 && rs2 == 0 && rd != 0: // C.JALR
+		f.callTo(s, 0, rd, 0)
+	case h&0xF003 == 0x8002 && rs2 != 0: // C.MV
+		f.move(s, rd, rs2)
+	case h&0xF003 == 0x9002 && rs2 != 0: // C.ADD
+		f.add(s, rd, rd, rs2)
+	}
+}
+
+// compressedJump is the offset of C.J and C.JAL.
+func compressedJump(h uint32) int64 {
+	return signed(h>>1&0x800|h<<2&0x400|h>>1&0x300|h<<1&0x80|h>>1&0x40|h<<3&0x20|h>>7&0x10|h>>2&0xE, 12)
+}
+
+func (f *codeFunction) riscv32(s *riscvState, w uint32, pc uint64, v codeView) {
+	rd, rs1, rs2, funct3 := w>>7&31, w>>15&31, w>>20&31, w>>12&7
+	imm12 := signed(w>>20, 12)
+	near := s.near
+	s.near = 0
+	if !slices.Contains(knownOpcodes, w&0x7F) {
+		s.forget(rd)
+	}
+	switch opcode := w & 0x7F; {
+	case opcode == 0x6F: // JAL
+		offset := signed(w>>11&0x100000|w&0xFF000|w>>9&0x800|w>>20&0x7FE, 21)
+		if rd == 0 {
+			s.ended = true
+			f.jump(pc+uint64(offset), s.registers)
+		} else {
+			f.calls = append(f.calls, pc+uint64(offset))
+			s.afterCall()
+		}
+	case opcode == 0x63: // BEQ and the like
+		f.jump(pc+uint64(signed(w>>19&0x1000|w<<4&0x800|w>>20&0x7E0|w>>7&0x1E, 13)), s.registers)
+	case opcode == 0x03 && funct3 == 2: // LW
+		s.load(rd, rs1, imm12, 4, v)
+	case opcode == 0x03 && funct3 == 3: // LD
+		s.load(rd, rs1, imm12, 8, v)
+	case opcode == 0x67 && rd == 0 && (rs1 == riscvRA || rs1 == riscvT0) && imm12 == 0: // RET, and JR t0
+		s.ended = true
+	case opcode == 0x67 && rd == 0: // JALR without a way back
+		s.ended = true
+		f.jumpTo(s, rs1, imm12)
+	case opcode == 0x67: // JALR
+		f.callTo(s, near, rs1, imm12)
+	case opcode == 0x17: // AUIPC
+		s.near = rd
+		s.set(rd, int64(pc)+int64(int32(w&0xFFFFF000)))
+	case opcode == 0x37: // LUI
+		s.set(rd, int64(int32(w&0xFFFFF000)))
+	case opcode == 0x13 && funct3 == 0: // ADDI
+		f.addImmediate(s, rd, rs1, imm12)
+	case opcode == 0x1B && funct3 == 0: // ADDIW
+		f.addImmediate(s, rd, rs1, imm12)
+	case opcode == 0x13 && funct3 == 7 && rd == riscvSP: // ANDI SP, Rs, -alignment
+		f.frame += max(-imm12-1, 0)
+	case opcode == 0x13, opcode == 0x1B, opcode == 0x03:
+		s.forget(rd)
+	case opcode == 0x33 && funct3 == 0 && w>>25 == 0: // ADD
+		f.add(s, rd, rs1, rs2)
+	case opcode == 0x33 && funct3 == 0 && w>>25 == 0x20: // SUB
+		f.subtractRegister(s, rd, rs1, rs2)
+	case opcode == 0x33:
+		s.forget(rd)
+	case opcode == 0x07, opcode == 0x27: // floating-point loads and stores
+		f.floats = true
+	}
+}
+
+func (f *codeFunction) addImmediate(s *riscvState, rd, rs uint32, n int64) {
+	if _, ok := s.get(riscvSP); ok && rs == riscvSP && rd == riscvSP {
+		s.forget(rd) // the second half of setting SP to a place, not of moving it
+	} else if rd == riscvSP && rs == riscvSP {
+		f.frame += max(-n, 0)
+	} else if rd == riscvSP {
+		f.move(s, rd, rs)
+	} else if v, ok := s.get(rs); ok {
+		s.set(rd, v+n)
+		if rs != 0 {
+			f.refs = append(f.refs, f.address(v+n))
+		}
+	} else {
+		s.known[rd] = false
+	}
+	if rs == riscvSP {
+		s.below[rd] = false
+	}
+}
+
+// move is MV: to SP it is a frame's end, or room for data.
+func (f *codeFunction) move(s *riscvState, rd, rs uint32) {
+	if rd == riscvSP {
+		f.dynamic = f.dynamic || s.below[rs]
+		return
+	}
+	s.below[rd] = s.below[rs] && rs != riscvSP
+	if v, ok := s.get(rs); ok && rs != 0 {
+		s.set(rd, v)
+	} else {
+		s.known[rd] = false
+	}
+}
+
+func (f *codeFunction) add(s *riscvState, rd, rs1, rs2 uint32) {
+	if rd != riscvSP {
+		s.known[rd] = false
+		return
+	}
+	other := rs2
+	if rs1 != riscvSP {
+		other = rs1
+	}
+	if v, ok := s.get(other); ok {
+		f.frame += max(-v, 0)
+	} else {
+		f.dynamic = true
+	}
+}
+
+func (f *codeFunction) subtractRegister(s *riscvState, rd, rs1, rs2 uint32) {
+	v, known := s.get(rs2)
+	switch {
+	case rs1 != riscvSP:
+		s.known[rd] = false
+	case rd == riscvSP && known:
+		f.frame += max(v, 0)
+	case rd == riscvSP:
+		f.dynamic = true
+	default:
+		s.below[rd] = !known
+	}
+}
+
+// load is LW or LD from an address of which the base is in a register.
+func (s *riscvState) load(rd, rs uint32, offset int64, bytes int, v codeView) {
+	base, ok := s.get(rs)
+	s.forget(rd)
+	if !ok || rs == 0 {
+		return
+	}
+	address := uint64(base + offset)
+	if bytes == 4 {
+		address = uint64(uint32(address))
+	}
+	if n, ok := v.constant(address, bytes); ok {
+		s.set(rd, int64(n))
+	}
+}
+
+// callTo and jumpTo go to an address in a register: known, of a function that is far away, or a pointer's.
+func (f *codeFunction) callTo(s *riscvState, near, r uint32, offset int64) {
+	if n, ok := s.get(r); ok && r != 0 && (r == near || !f.flow.table) {
+		f.calls = append(f.calls, f.address(n+offset))
+		f.pointers = true
+	} else {
+		f.pointers, f.indirect = true, true
+	}
+	s.afterCall()
+}
+
+func (f *codeFunction) jumpTo(s *riscvState, r uint32, offset int64) {
+	f.pointers = true
+	if n, ok := s.get(r); ok && r != 0 {
+		f.jump(f.address(n+offset), s.registers)
+		return
+	}
+	f.flow.table = true
+	f.jumps++
+}
+
+// address is a number as a register of the machine holds it.
+func (f *codeFunction) address(v int64) uint64 {
+	if f.narrow {
+		return uint64(uint32(v))
+	}
+	return uint64(v)
+}

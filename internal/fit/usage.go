@@ -1,0 +1,206 @@
+// This file says what of an image lies in which memory, by the parts that people think in.
+
+package fit
+
+import (
+	"debug/elf"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/internal/firmware"
+)
+
+// A Usage is what an image takes of a board's memory.
+type Usage struct {
+	Parts   []PartUse
+	Regions []RegionUse // in the board's order; none for a process
+	Arena   ArenaUse
+	Stack   *StackUse // nil where the operating system has it, or nothing is known of it
+}
+
+// An ArenaUse is what the model takes of the arena while it runs.
+type ArenaUse struct {
+	Need int64 // bytes; 0 if that is not known
+	Have int64 // bytes
+	Sure bool  // false if Need is an estimate
+}
+
+// A PartUse is what one part takes.
+type PartUse struct {
+	Name string
+	image.Size
+	In []int64 // bytes in each of Usage.Regions: what is copied at start lies in two of them
+}
+
+// A RegionUse is how full a memory region is.
+type RegionUse struct {
+	Name   string
+	Origin uint64
+	Size   int64 // bytes there are
+	Used   int64 // bytes taken; more than Size if they do not fit
+}
+
+// The parts of an image, in the order they are shown in.
+const (
+	partRuntime    = "runtime"
+	partRPC        = "RPC"
+	partExecutor   = "executor"
+	partOperators  = "operators"
+	partParameters = "parameters"
+	partWorkspace  = "workspace" // static memory for what lies between operators
+	partLibc       = "libc"      // with libm, libgcc and what starts a program
+	partMain       = "main and port"
+	partStack      = "stack"
+	partArena      = "arena"
+	partOther      = "other" // other libraries, and gaps that alignment leaves
+)
+
+var partNames = []string{
+	partRuntime, partRPC, partExecutor, partOperators, partParameters, partWorkspace, partLibc, partMain, partStack, partArena, partOther,
+}
+
+// partOf says whose a piece is.
+func (l *Layout) partOf(s *mapSection, piece *mapPiece) string {
+	part := l.objectPart(piece)
+	switch name := piece.name; {
+	case strings.Contains(s.name, "stack"):
+		return partStack
+	case s.name == ".arena", strings.HasSuffix(name, "arena") && part == partMain:
+		return partArena
+	case part != partOperators:
+	case strings.HasPrefix(name, ".rodata.tvm"): // of C; LLVM's objects do not tell constants from code's
+		return partParameters
+	case strings.HasPrefix(name, ".bss.noinit.tvm"):
+		return partWorkspace
+	}
+	return part
+}
+
+// cLibrary are the beginnings of the names of libraries and objects that belong to C itself.
+var cLibrary = []string{"libc.", "libc_", "libm.", "libm_", "libg.", "libg_", "libgcc", "libnosys", "libsemihost", "crt", "Scrt", "gcrt", "rcrt", "libdummyhost"}
+
+func (l *Layout) objectPart(piece *mapPiece) string {
+	object := strings.TrimPrefix(path.Clean(piece.object), "./")
+	base := path.Base(object)
+	inProject, local := strings.CutPrefix(object, "build/")
+	switch {
+	case piece.object == "" || piece.name == "*fill*":
+		return partOther
+	case slices.ContainsFunc(cLibrary, func(prefix string) bool { return strings.HasPrefix(base, prefix) }):
+		return partLibc
+	case piece.object == "linker stubs":
+		return partLibc
+	case local && piece.member != "" && l.sources[piece.member] != "":
+		return l.sources[piece.member]
+	case local && piece.member == "":
+		return sourcePart(inProject)
+	case strings.HasPrefix(object, firmware.ModelFolder):
+		return partOperators
+	}
+	return partOther
+}
+
+// ownerOf says whose the code and data of a piece are.
+func (l *Layout) ownerOf(piece *mapPiece) owner {
+	part := l.objectPart(piece)
+	object := strings.TrimPrefix(path.Clean(piece.object), "./")
+	return owner{part, part == partRuntime || part == partExecutor || part == partRPC || l.shipped[object]}
+}
+
+// Usage adds up the pieces of all sections that are in memory. Without regions it takes those that the linker was given.
+func (l *Layout) Usage(regions []RegionUse) *Usage {
+	given := regions == nil
+	for _, r := range l.from.regions {
+		if given {
+			regions = append(regions, RegionUse{Name: r.name, Origin: r.origin, Size: int64(r.length)})
+		}
+	}
+	u := &Usage{Regions: regions}
+	for _, name := range partNames {
+		u.Parts = append(u.Parts, PartUse{Name: name, In: make([]int64, len(regions))})
+	}
+	for _, sec := range l.image.Sections {
+		if sec.Flags&elf.SHF_ALLOC == 0 || sec.Size == 0 || sec.Type == elf.SHT_NOBITS && sec.Flags&elf.SHF_TLS != 0 {
+			continue
+		}
+		s := l.section(sec)
+		left := sec.Size
+		for i := range s.pieces {
+			n := s.taken(i)
+			left -= n
+			u.add(sec, s, l.partOf(s, &s.pieces[i]), s.pieces[i].address, n)
+		}
+		rest := partOther
+		if strings.Contains(s.name, "stack") {
+			rest = partStack
+		}
+		u.add(sec, s, rest, sec.Addr, left)
+	}
+	u.Arena.Have = u.part(partArena).BSS
+	return u
+}
+
+// section finds the image's section in the map.
+func (l *Layout) section(sec *elf.Section) *mapSection {
+	for i := range l.from.sections {
+		if s := &l.from.sections[i]; s.name == sec.Name && s.address == sec.Addr && s.size == sec.Size {
+			return s
+		}
+	}
+	return &mapSection{name: sec.Name, address: sec.Addr, size: sec.Size, load: sec.Addr}
+}
+
+// taken is what piece i takes of its section: of strings that were merged with others' the map has the size before.
+func (s *mapSection) taken(i int) uint64 {
+	p := s.pieces[i]
+	end := s.address + s.size
+	if i+1 < len(s.pieces) && s.pieces[i+1].address >= p.address {
+		end = min(end, s.pieces[i+1].address)
+	}
+	if p.address < s.address || p.address >= end {
+		return 0
+	}
+	return min(p.size, end-p.address)
+}
+
+func (u *Usage) add(sec *elf.Section, s *mapSection, part string, address, bytes uint64) {
+	p := &u.Parts[slices.Index(partNames, part)]
+	n := int64(bytes)
+	switch {
+	case sec.Type == elf.SHT_NOBITS:
+		p.BSS += n
+	case sec.Flags&elf.SHF_WRITE != 0:
+		p.Data += n
+	default:
+		p.Text += n
+	}
+	u.place(p, address, n)
+	if sec.Type != elf.SHT_NOBITS && s.load != s.address {
+		u.place(p, s.load+(address-s.address), n)
+	}
+}
+
+func (u *Usage) place(p *PartUse, address uint64, n int64) {
+	for i := range u.Regions {
+		r := &u.Regions[i]
+		if address-r.Origin < uint64(max(r.Size, 0)) { // also what lies below the origin is too large
+			r.Used += n
+			p.In[i] += n
+			return
+		}
+	}
+}
+
+// Total is what all parts take together.
+func (u *Usage) Total() image.Size {
+	var all image.Size
+	for _, p := range u.Parts {
+		all.Text, all.Data, all.BSS = all.Text+p.Text, all.Data+p.Data, all.BSS+p.BSS
+	}
+	return all
+}
+
+// part is what the part of that name takes.
+func (u *Usage) part(name string) PartUse { return u.Parts[slices.Index(partNames, name)] }

@@ -1,0 +1,152 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/user"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestLease(t *testing.T) {
+	dir := t.TempDir()
+	first, err := Take(t.Context(), dir, "chip:1", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	between := time.Now()
+	other := mustTake(t, dir, "chip:2")
+	_, err = Take(t.Context(), dir, "chip:1", 120*time.Millisecond)
+	var taken *LeaseError
+	if !errors.As(err, &taken) || taken.Holder.PID != os.Getpid() || taken.Holder.Since.After(between) {
+		t.Fatalf("a second lease: %v, and that of another device was taken at %v", err, between)
+	}
+	other.Release()
+	ctx, cancel := context.WithCancelCause(t.Context())
+	stop := errors.New("stop")
+	cancel(stop)
+	if _, err := Take(ctx, dir, "chip:1", time.Hour); !errors.Is(err, stop) {
+		t.Errorf("after a cancel: %v", err)
+	}
+	done := make(chan error)
+	go func() {
+		l, err := Take(t.Context(), dir, "chip:1", time.Minute)
+		l.Release()
+		done <- err
+	}()
+	first.Release()
+	first.Release()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+// mustTake takes a lease that nobody has.
+func mustTake(t *testing.T, dir, device string) *Lease {
+	t.Helper()
+	l, err := Take(t.Context(), dir, device, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// A lease whose holder cannot be noted is nobody's.
+func TestLeaseWithoutNote(t *testing.T) {
+	dir := t.TempDir()
+	u, err := user.Current()
+	if err != nil {
+		t.Fatal(err)
+	}
+	note := filepath.Join(dir, "chip%3A1"+noteMark+deviceFile(u.Uid)+noteEnd)
+	if err := os.Mkdir(note, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if l, err := Take(t.Context(), dir, "chip:1", 0); err == nil {
+		l.Release()
+		t.Fatal("a lease whose holder is not noted")
+	}
+	if err := os.Remove(note); err != nil {
+		t.Fatal(err)
+	}
+	mustTake(t, dir, "chip:1").Release()
+}
+
+// The lock file may be removed by whoever cleans up /tmp: who takes a lease then has the file that others find, and who had
+// the one before is not disturbed in giving it back.
+func TestLeaseFileRemoved(t *testing.T) {
+	dir := t.TempDir()
+	old := mustTake(t, dir, "chip:1")
+	if err := os.Remove(filepath.Join(dir, "chip%3A1.lease")); err != nil {
+		old.Release()
+		t.Skipf("an open file cannot be removed here: %v", err)
+	}
+	l := mustTake(t, dir, "chip:1")
+	old.Release()
+	if _, err := Take(t.Context(), dir, "chip:1", 0); err == nil {
+		t.Error("a second lease")
+	}
+	l.Release()
+}
+
+// What any user may have left in the folder harms nobody: a link is not followed, a pipe is not waited for, and a note names
+// nobody with characters that a terminal obeys.
+func TestHostileLeaseFolder(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("on Windows who may make a link is an administrator")
+	}
+	dir := t.TempDir()
+	precious := filepath.Join(t.TempDir(), "precious")
+	if err := os.WriteFile(precious, []byte("kept"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	u, err := user.Current()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"chip%3A1.lease", "chip%3A2" + noteMark + deviceFile(u.Uid) + noteEnd} {
+		if err := os.Symlink(precious, filepath.Join(dir, name)); err != nil {
+			t.Skipf("no links here: %v", err)
+		}
+	}
+	for _, device := range []string{"chip:1", "chip:2"} {
+		if l, err := Take(t.Context(), dir, device, 0); err == nil {
+			l.Release()
+			t.Errorf("%s was taken through a link", device)
+		}
+	}
+	if text, err := os.ReadFile(precious); err != nil || string(text) != "kept" {
+		t.Errorf("the file holds %q, %v", text, err)
+	}
+	l := mustTake(t, dir, "chip:3")
+	defer l.Release()
+	later := `{"pid": 1, "name": "a\u001b[2Jb", "user": "c\n", "since": "2999-01-01T00:00:00Z"}`
+	if err := os.WriteFile(filepath.Join(dir, "chip%3A3"+noteMark+"7"+noteEnd), []byte(later), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	_, err = Take(t.Context(), dir, "chip:3", 0)
+	if err == nil || strings.ContainsAny(err.Error(), "\x1b\n") || !strings.Contains(err.Error(), "a[2Jb") {
+		t.Errorf("%q", err)
+	}
+}
+
+func TestShareLeases(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "not", "there")
+	for range 2 {
+		if err := ShareLeases(dir); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mustTake(t, dir, "probe:"+strings.Repeat("\xff", 300)).Release() // the longest serial that USB has, and more
+	info, err := os.Stat(dir)
+	if err != nil || !isShared(info.Mode()) {
+		t.Errorf("mode %v, %v", info.Mode(), err)
+	}
+	if left, _ := filepath.Glob(filepath.Join(filepath.Dir(dir), ".boardsmith-*")); left != nil {
+		t.Errorf("it left %v", left)
+	}
+}

@@ -1,0 +1,101 @@
+//go:build !windows
+
+package ledger
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/boardsmith/boardsmith/failure"
+)
+
+// A folder that not every user may write to is refused with what to type; one that is a link is not followed.
+func TestUnsharedLeases(t *testing.T) {
+	private := t.TempDir()
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(private, link); err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{private, link} {
+		if err := ShareLeases(dir); failure.Of(err) != failure.Config || !strings.Contains(failure.Next(err), "chmod 1777 "+dir) {
+			t.Errorf("%s: %v (%s)", dir, err, failure.Next(err))
+		}
+	}
+}
+
+// All users come to one folder, whatever they may write to and whatever their environment says.
+func TestLeaseDir(t *testing.T) {
+	open, closed := t.TempDir(), t.TempDir()
+	if err := os.Chmod(open, sharedMode); err != nil {
+		t.Fatal(err)
+	}
+	for lock, want := range map[string]string{open: open, closed: "/other", "/not/there": "/other"} {
+		if got := leaseDirIn(lock, "/other"); got != want+"/boardsmith" {
+			t.Errorf("%s: %s", lock, got)
+		}
+	}
+	t.Setenv("BOARDSMITH_HOME", t.TempDir())
+	t.Setenv("TMPDIR", t.TempDir())
+	if dir, err := LeaseDir(); err != nil || dir != "/run/lock/boardsmith" && dir != "/tmp/boardsmith" {
+		t.Errorf("%s, %v", dir, err)
+	}
+}
+
+// leaseChild has this test program take a lease as another user.
+const leaseChild = "CACHE_TEST_LEASE"
+
+// Two users exclude each other, and one can take what the other has given back, or lost by being killed.
+func TestLeaseOfAnotherUser(t *testing.T) {
+	if os.Getenv(leaseChild) != "" {
+		if _, err := Take(t.Context(), os.Getenv(leaseChild), "probe:1", 0); err != nil {
+			t.Fatal(err)
+		}
+		return // without giving it back
+	}
+	if os.Getuid() != 0 {
+		t.Skip("only root can be two users")
+	}
+	base, err := os.MkdirTemp("/tmp", "lease") // TempDir is not for others
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(base)
+	program := filepath.Join(base, "test")
+	text, err := os.ReadFile(os.Args[0])
+	if err == nil {
+		err = errors.Join(os.WriteFile(program, text, 0o755), os.Chmod(base, 0o755))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(base, "shared")
+	if err := ShareLeases(dir); err != nil {
+		t.Fatal(err)
+	}
+	other := func() (string, error) {
+		cmd := exec.Command(program, "-test.run=^TestLeaseOfAnotherUser$")
+		cmd.Dir, cmd.Env = "/", []string{leaseChild + "=" + dir}
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+		out, err := cmd.CombinedOutput()
+		return string(out), err
+	}
+	old := syscall.Umask(0o077)
+	defer syscall.Umask(old)
+	l := mustTake(t, dir, "probe:1")
+	if said, err := other(); err == nil || !strings.Contains(said, "is in use by process ") || !strings.Contains(said, "of user root") {
+		t.Errorf("while root has it: %v\n%s", err, said)
+	}
+	l.Release()
+	for range 2 { // its note stays behind
+		if said, err := other(); err != nil {
+			t.Errorf("after root: %v\n%s", err, said)
+		}
+	}
+	l = mustTake(t, dir, "probe:1")
+	defer l.Release()
+}

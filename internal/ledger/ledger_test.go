@@ -1,0 +1,280 @@
+package ledger
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"reflect"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+func sample() Entry {
+	e := Entry{Device: "probe:SN/1 %", Board: "b", Image: "aa", Verified: time.Unix(1e9, 0).UTC(), Flashes: 3}
+	for _, a := range []uint64{4096, 0, 2048} {
+		s := e.Sector(a, 1024)
+		s.Erases++
+	}
+	e.Sector(0, 1024).Erases++
+	return e
+}
+
+func TestLedger(t *testing.T) {
+	l := New(filepath.Join(t.TempDir(), "not", "there"))
+	e := sample()
+	if got, err := l.Load(e.Device); err != nil || got.Dirty || len(got.Sectors) != 0 || got.Device != e.Device {
+		t.Fatalf("of a device never seen: %+v, %v", got, err)
+	}
+	if err := l.Save(e); err != nil {
+		t.Fatal(err)
+	}
+	got, err := l.Load(e.Device)
+	e.Format = ledgerFormat
+	if err != nil || !reflect.DeepEqual(got, e) {
+		t.Errorf("read %+v, %v; wrote %+v", got, err, e)
+	}
+	if s := got.Sectors; len(s) != 3 || s[0].Addr != 0 || s[0].Erases != 2 || s[1].Addr != 2048 || s[2].Addr != 4096 {
+		t.Errorf("sectors %+v", s)
+	}
+	list, err := l.List()
+	if err != nil || len(list) != 1 || list[0].Device != e.Device {
+		t.Errorf("list %+v, %v", list, err)
+	}
+}
+
+// The ledger lies where its users choose, whatever that is called.
+func TestLedgerWithBrackets(t *testing.T) {
+	for _, name := range []string{"[", "a[b]c", "*", "?\\"} {
+		if runtime.GOOS == "windows" && strings.ContainsAny(name, "*?") {
+			continue // no such names there
+		}
+		l := New(filepath.Join(t.TempDir(), name))
+		if err := l.Save(sample()); err != nil {
+			t.Fatal(err)
+		}
+		if list, err := l.List(); err != nil || len(list) != 1 {
+			t.Errorf("%s: %+v, %v", name, list, err)
+		}
+	}
+}
+
+// A list without an error lacks nothing but what is damaged: what cannot be read may be the device that is asked for.
+func TestUnreadableLedger(t *testing.T) {
+	dir := t.TempDir()
+	l := New(dir)
+	if err := l.Save(sample()); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "damaged.json"), []byte("{"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if list, err := l.List(); err != nil || len(list) != 1 {
+		t.Errorf("beside a damaged file: %+v, %v", list, err)
+	}
+	if list, err := New(filepath.Join(dir, "damaged.json")).List(); err == nil {
+		t.Errorf("of a file in the folder's place: %+v", list)
+	}
+	loop := filepath.Join(dir, "loop.json")
+	if err := os.Symlink(loop, loop); err != nil {
+		t.Skipf("a file that cannot be read cannot be made here: %v", err)
+	}
+	if list, err := l.List(); err == nil || !strings.Contains(err.Error(), loop) {
+		t.Errorf("beside a file that cannot be read: %+v, %v", list, err)
+	}
+}
+
+// Whatever a file has become, it is taken whole or put aside.
+func TestDamagedLedger(t *testing.T) {
+	dir := t.TempDir()
+	l := New(dir)
+	e := sample()
+	if err := l.Save(e); err != nil {
+		t.Fatal(err)
+	}
+	good, err := os.ReadFile(l.path(e.Device))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := range len(good) - 2 { // all but the last brace and line end
+		if err := os.WriteFile(l.path(e.Device), good[:n], 0o644); err != nil {
+			t.Fatal(err)
+		}
+		got, err := l.Load(e.Device)
+		if err != nil || got.Lost == "" || got.Image != "" {
+			t.Fatalf("cut at %d: %+v, %v", n, got, err)
+		}
+		if _, err := os.Stat(got.Lost); err != nil {
+			t.Fatalf("cut at %d: %v", n, err)
+		}
+	}
+	for _, swap := range [][2]string{
+		{`"format": 1`, `"format": 2`},
+		{`"addr": 2048`, `"addr": 18446744073709551615`},
+		{`"erases": 2`, `"erases": -2`},
+		{`"size": 1024`, `"size": 0`},
+		{`SN/1`, `SN/2`},
+		{`"dirty"`, `"dusty"`},
+	} {
+		if err := os.WriteFile(l.path(e.Device), []byte(strings.Replace(string(good), swap[0], swap[1], 1)), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := l.Load(e.Device); err != nil || got.Lost == "" {
+			t.Errorf("%s was taken: %+v, %v", swap[1], got, err)
+		}
+	}
+}
+
+// counts are the erases of each byte up to end, by the entry; sectors must be in order and apart.
+func counts(t *testing.T, e Entry, end uint64) []int {
+	t.Helper()
+	list := make([]int, end)
+	at := uint64(0)
+	for _, s := range e.Sectors {
+		if s.Addr < at || s.Size == 0 {
+			t.Fatalf("sectors %+v", e.Sectors)
+		}
+		for at = s.Addr; at < s.End(); at++ {
+			list[at] = s.Erases
+		}
+	}
+	return list
+}
+
+// Whatever sizes sectors are said to have from time to time, no byte's count is lower than its erases, nor than it was.
+func TestCountsOutlastSectorSizes(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 200 {
+		e := Entry{Device: "chip:1"}
+		erased := make([]int, 64)
+		for step := range 40 {
+			size := uint64(1) << random.IntN(6)
+			addr := size * random.Uint64N(64/size)
+			before := counts(t, e, 64)
+			e.Sector(addr, size).Erases++
+			for i := addr; i < addr+size; i++ {
+				erased[i]++
+			}
+			for i, n := range counts(t, e, 64) {
+				if n < erased[i] || n < before[i] || n > step+1 {
+					t.Fatalf("byte %d: %d erases, before %d, in truth %d: %+v", i, n, before[i], erased[i], e.Sectors)
+				}
+			}
+		}
+		l := New(t.TempDir())
+		if err := l.Save(e); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := l.Load(e.Device); err != nil || got.Lost != "" || !reflect.DeepEqual(got.Sectors, e.Sectors) {
+			t.Fatalf("read back: %+v, %v", got, err)
+		}
+	}
+}
+
+// A sector of 4 KiB that was erased 40,000 times is corrected to one of 1 KiB, and that back again.
+func TestCorrectedSectorSize(t *testing.T) {
+	e := Entry{Device: "chip:1"}
+	e.Sector(0, 4096).Erases = 40000
+	e.Sector(0, 4096).Digest = "aa"
+	e.Sector(4096, 4096).Digest = "bb"
+	if s := e.Sector(1024, 1024); s.Erases != 40000 || s.Digest != "" {
+		t.Errorf("%+v", *s)
+	}
+	want := []SectorEntry{{0, 1024, "", 40000}, {1024, 1024, "", 40000}, {2048, 2048, "", 40000}, {4096, 4096, "bb", 0}}
+	if !reflect.DeepEqual(e.Sectors, want) {
+		t.Errorf("%+v", e.Sectors)
+	}
+	e.Sector(1024, 1024).Erases++
+	e.Sector(0, 4096)
+	if want := []SectorEntry{{0, 4096, "", 40001}, want[3]}; !reflect.DeepEqual(e.Sectors, want) {
+		t.Errorf("%+v", e.Sectors)
+	}
+}
+
+// Files with sectors that overlap, which were once written, keep their counts.
+func TestOverlappingSectors(t *testing.T) {
+	l := New(t.TempDir())
+	e := Entry{Device: "chip:1", Sectors: []SectorEntry{{0, 4096, "aa", 40000}, {1024, 1024, "bb", 7}, {4096, 4096, "cc", 2}}}
+	if err := l.Save(e); err != nil {
+		t.Fatal(err)
+	}
+	got, err := l.Load("chip:1")
+	want := []SectorEntry{{0, 1024, "", 40000}, {1024, 1024, "", 40000}, {2048, 2048, "", 40000}, {4096, 4096, "cc", 2}}
+	if err != nil || got.Lost != "" || !reflect.DeepEqual(got.Sectors, want) {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+// What was noted under the probe is added to the chip's, once; what is held, the later entry says.
+func TestAdopt(t *testing.T) {
+	sooner, later := time.Unix(1e9, 0).UTC(), time.Unix(2e9, 0).UTC()
+	sectors := func(digest string, erases ...int) (list []SectorEntry) {
+		for i, n := range erases {
+			list = append(list, SectorEntry{uint64(i) * 1024, 1024, digest, n})
+		}
+		return list
+	}
+	chip := Entry{Device: "chip:1", Image: "i1", BuildID: "b1", Seen: sooner, Flashes: 3, Sectors: sectors("d1", 10, 4)}
+	probe := Entry{Device: "probe:1", Image: "i2", BuildID: "b2", Dirty: true, Seen: later, Flashes: 2, Failures: 1, Sectors: sectors("d2", 7, 0, 5)}
+	got := chip
+	got.Sectors = slices.Clone(chip.Sectors)
+	got.Adopt(probe)
+	got.Adopt(probe) // after a crash before the other was removed
+	want := Entry{
+		Device: "chip:1", Image: "i2", BuildID: "b2", Dirty: true, Seen: sooner, Adopted: later, Flashes: 5, Failures: 1,
+		Sectors: sectors("d2", 17, 4, 5),
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	got = chip
+	got.Sectors = sectors("", 10, 4)
+	got.Adopt(probe)
+	if !reflect.DeepEqual(got.Sectors, []SectorEntry{{0, 1024, "d2", 17}, {1024, 1024, "", 4}, {2048, 1024, "d2", 5}}) {
+		t.Errorf("a sector in work that was not erased since: %+v", got.Sectors)
+	}
+	got = probe
+	got.Sectors = slices.Clone(probe.Sectors[:2])
+	got.Adopt(chip)
+	if got.Image != "i2" || !got.Dirty || !reflect.DeepEqual(got.Sectors, sectors("d2", 17, 4)) {
+		t.Errorf("the older one adopted: %+v", got)
+	}
+}
+
+// A name is on the disk when Save returns: also those of new folders, and that a file is gone.
+func TestLedgerSyncsFolder(t *testing.T) {
+	home := t.TempDir()
+	dir := filepath.Join(home, "state", "boardsmith", "ledger")
+	l := New(dir)
+	broken := errors.New("broken disk")
+	var synced []string
+	l.sync = func(d string) error {
+		files, _ := filepath.Glob(filepath.Join(dir, "*.json"))
+		synced = append(synced, fmt.Sprint(filepath.Base(d), len(files)))
+		return syncDir(d)
+	}
+	if err := l.Save(sample()); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Remove(sample().Device); err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{filepath.Base(home) + "0", "state0", "boardsmith0", "ledger1", "ledger0"}; !slices.Equal(synced, want) {
+		t.Errorf("synced %v, want %v", synced, want)
+	}
+	l.sync = func(string) error { return broken }
+	deeper := &Ledger{filepath.Join(dir, "new"), l.sync}
+	if err := deeper.Save(sample()); !errors.Is(err, broken) {
+		t.Errorf("save into a new folder: %v", err)
+	}
+	if err := l.Save(sample()); !errors.Is(err, broken) {
+		t.Errorf("save: %v", err)
+	}
+	if err := l.Remove(sample().Device); !errors.Is(err, broken) {
+		t.Errorf("remove: %v", err)
+	}
+}

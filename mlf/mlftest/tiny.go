@@ -1,0 +1,87 @@
+package mlftest
+
+import (
+	"archive/tar"
+	"bytes"
+	"os"
+	"path/filepath"
+	"sort"
+	"testing"
+)
+
+const tinyRegistry = `#include <tvm/runtime/crt/module.h>
+TVM_DLL int32_t twice(TVMValue* args, int* type_code, int num_args, TVMValue* out_value, int* out_type_code, void* resource_handle);
+static TVMBackendPackedCFunc _tvm_func_array[] = {
+    (TVMBackendPackedCFunc)twice,
+};
+static const TVMFuncRegistry _tvm_func_registry = {
+    "\001\000twice\000",    _tvm_func_array,
+};
+static const TVMModule _tvm_system_lib = {
+    &_tvm_func_registry,
+};
+const TVMModule* TVMSystemLibEntryPoint(void) {
+    return &_tvm_system_lib;
+}
+;`
+
+// TinyOperator is the operator's source in Tiny.
+const TinyOperator = `// tvm target: c -keys=cpu
+#define TVM_EXPORTS
+#include "tvm/runtime/c_runtime_api.h"
+#include "tvm/runtime/c_backend_api.h"
+#include <math.h>
+#include <stdbool.h>
+TVM_DLL int32_t twice(void* args, int32_t* arg_type_ids, int32_t num_args, void* out_ret_value, int32_t* out_ret_tcode, void* resource_handle) {
+  int32_t* in = (int32_t*)((DLTensor*)(((TVMValue*)args)[0].v_handle))->data;
+  int32_t* out = (int32_t*)((DLTensor*)(((TVMValue*)args)[1].v_handle))->data;
+  for (int32_t i = 0; i < 4; ++i) {
+    out[i] = in[i] * 2;
+  }
+  return 0;
+}
+`
+
+const tinyMetadata = `{"version": 7, "model_name": "twice", "export_datetime": "2020-01-01 00:00:00Z", "memory": {"twice": [` +
+	`{"size_bytes": 16, "shape": [4], "dtype": "int32", "input_binding": null}, {"size_bytes": 16, "shape": [4], "dtype": "int32", "input_binding": null}]}, ` +
+	`"target": ["c -keys=cpu"], "executors": [], "style": "operator"}`
+
+// Tiny writes an archive of one operator, out[i] = in[i] * 2. changes replaces or adds files ("" removes one).
+func Tiny(t testing.TB, changes map[string]string) string {
+	t.Helper()
+	files := map[string]string{
+		"metadata.json":                tinyMetadata,
+		"codegen/host/src/lib0.c":      tinyRegistry,
+		"codegen/host/src/lib1.c":      TinyOperator,
+		"src/tir-1.txt":                "# nothing\n",
+		"runtime/include/unneeded.txt": "TVM's own runtime is not extracted",
+	}
+	for name, text := range changes {
+		files[name] = text
+	}
+	var names []string
+	for name := range files {
+		if files[name] != "" {
+			names = append(names, name)
+		}
+	}
+	sort.Strings(names)
+	var buf bytes.Buffer
+	w := tar.NewWriter(&buf)
+	for _, name := range names {
+		if err := w.WriteHeader(&tar.Header{Name: "./" + name, Mode: 0o644, Size: int64(len(files[name])), Typeflag: tar.TypeReg}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.Write([]byte(files[name])); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "tiny.tar")
+	if err := os.WriteFile(path, buf.Bytes(), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}

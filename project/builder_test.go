@@ -1,0 +1,198 @@
+//go:build !windows
+
+package project
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/boardsmith/boardsmith/boards/boardstest"
+	"github.com/boardsmith/boardsmith/cache"
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/mlf"
+	"github.com/boardsmith/boardsmith/mlf/mlftest"
+)
+
+// toldCompiler is a compiler on PATH that notes each of its runs, as it begins and as it ends, in the file that is returned.
+func toldCompiler(t *testing.T, name string) (log string) {
+	t.Helper()
+	cc, err := exec.LookPath("cc")
+	if err != nil {
+		t.Skip("no C compiler")
+	}
+	bin := t.TempDir()
+	log = filepath.Join(bin, "log")
+	script := fmt.Sprintf("#!/bin/sh\necho \"+ $*\" >>%s\n%s \"$@\"\nstatus=$?\necho - >>%s\nexit $status\n", log, cc, log)
+	must(t, os.WriteFile(filepath.Join(bin, name), []byte(script), 0o755))
+	t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
+	return log
+}
+
+// TestOneBuilder has projects build at once: the compiler is asked once what it is, compiles the runtime once, and is never
+// run more often at a time than the Builder lets it.
+func TestOneBuilder(t *testing.T) {
+	const jobs, projects = 2, 4
+	log := toldCompiler(t, "told-cc")
+	shelf := boardstest.Shelf(t, map[string]string{"told.json": `{"inherits": "cpu/native", "templates": ["baremetal"], "arena_kib": 16384, "packet_bytes": 4096,
+"toolchain": {"cc": "told-cc", "ar": "ar", "install": "x"}, "link": {"kind": "process"}, "flash": {"runner": "none"}, "sources": ["port/process.c"]}`})
+	b := &Builder{Path: []string{shelf}, Jobs: jobs, Cache: cache.New(t.TempDir(), cache.Options{})}
+	var all sync.WaitGroup
+	for n := range projects {
+		model := mlftest.Tiny(t, map[string]string{"codegen/host/src/lib1.c": mlftest.TinyOperator + fmt.Sprintf("// %d\n", n)})
+		all.Go(func() {
+			p, err := b.Generate(t.Context(), filepath.Join(t.TempDir(), "p"), Spec{Board: "told", Model: model})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			_, err = p.Build(t.Context())
+			if err := errors.Join(err, p.Close()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	text, err := os.ReadFile(log)
+	must(t, err)
+	runs, most := 0, 0
+	asked, runtime, operators := 0, 0, 0
+	for line := range strings.Lines(string(text)) {
+		switch {
+		case strings.HasPrefix(line, "-"):
+			runs--
+			continue
+		case strings.Contains(line, "--version"):
+			asked++
+		case strings.Contains(line, "crt/src/rpc/server.c"):
+			runtime++
+		case strings.Contains(line, "model/") && strings.Contains(line, "lib1.c"):
+			operators++
+		}
+		runs++
+		most = max(most, runs)
+	}
+	if asked != 1 || runtime != 1 || operators != projects {
+		t.Errorf("asked %d times, the runtime was compiled %d times, operators %d times\n%s", asked, runtime, operators, text)
+	}
+	if most > jobs+1 { // asking is no job
+		t.Errorf("%d compilers ran at once, %d may", most, jobs)
+	}
+}
+
+// TestWaitingForAnother ends builds that wait for a turn, or for another's runtime.
+func TestWaitingForAnother(t *testing.T) {
+	t.Parallel()
+	b := &Builder{Jobs: 2}
+	n, give, err := b.takeJobs(t.Context(), 5)
+	if n != 2 || err != nil {
+		t.Fatalf("%d jobs, %v", n, err)
+	}
+	release, err := b.claim(t.Context(), "x")
+	must(t, err)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	if _, _, err := b.takeJobs(ctx, 1); failure.Of(err) != failure.Timeout {
+		t.Errorf("jobs: %v", err)
+	}
+	if _, err := b.claim(ctx, "x"); failure.Of(err) != failure.Timeout {
+		t.Errorf("a claim: %v", err)
+	}
+	give()
+	release()
+	release() // does nothing
+	if n, give, err := b.takeJobs(t.Context(), 1); n != 1 || err != nil {
+		t.Errorf("%d jobs, %v", n, err)
+	} else {
+		give()
+	}
+	again, err := b.claim(t.Context(), "x")
+	must(t, err)
+	again()
+}
+
+// TestAskOnce remembers answers, not failures, and of the file as it is.
+func TestAskOnce(t *testing.T) {
+	t.Parallel()
+	var b Builder
+	tool := filepath.Join(t.TempDir(), "tool")
+	must(t, os.WriteFile(tool, []byte("1"), 0o755))
+	asked := 0
+	ask := func(fails bool) (int, error) {
+		return askOnce(t.Context(), &b, tool, "q", func() (int, error) {
+			asked++
+			if fails {
+				return 0, errors.New("no")
+			}
+			return asked, nil
+		})
+	}
+	if _, err := ask(true); err == nil {
+		t.Error("a failure was none")
+	}
+	for range 2 {
+		if n, err := ask(false); n != 2 || err != nil {
+			t.Errorf("%d, %v", n, err)
+		}
+	}
+	must(t, os.WriteFile(tool, []byte("another"), 0o755))
+	if n, err := ask(false); n != 3 || err != nil {
+		t.Errorf("of another file: %d, %v", n, err)
+	}
+}
+
+// TestCloseOfBuilder lets others use the projects that were left open.
+func TestCloseOfBuilder(t *testing.T) {
+	t.Parallel()
+	var b Builder
+	dir := filepath.Join(t.TempDir(), "p")
+	p, err := b.Generate(t.Context(), dir, Spec{Board: "host", Model: mlftest.Tiny(t, nil)})
+	must(t, err)
+	var locked *LockedError
+	if _, err := b.Open(dir); !errors.As(err, &locked) {
+		t.Errorf("opened twice: %v", err)
+	}
+	must(t, b.Close())
+	again, err := b.Open(dir)
+	must(t, err)
+	must(t, p.Close()) // long closed
+	if _, err := b.Open(dir); !errors.As(err, &locked) {
+		t.Errorf("the closed one let go of the other's lock: %v", err)
+	}
+	must(t, again.Close())
+	if len(b.open) > 0 {
+		t.Errorf("%d projects are still open", len(b.open))
+	}
+}
+
+// TestOpenedArchive makes of an archive in memory what its file makes.
+func TestOpenedArchive(t *testing.T) {
+	t.Parallel()
+	file := mlftest.Tiny(t, nil)
+	raw, err := os.ReadFile(file)
+	must(t, err)
+	a, err := mlf.Parse(filepath.Base(file), raw)
+	must(t, err)
+	var b Builder
+	dirs := [2]string{filepath.Join(t.TempDir(), "p"), filepath.Join(t.TempDir(), "p")}
+	for n, s := range []Spec{{Board: "host", Model: file}, {Board: "host", Archive: a}} {
+		p, err := b.Generate(t.Context(), dirs[n], s)
+		must(t, err)
+		must(t, p.Close())
+	}
+	if !maps.Equal(contents(t, dirs[0]), contents(t, dirs[1])) {
+		t.Error("they differ")
+	}
+	_, err = b.Generate(t.Context(), filepath.Join(t.TempDir(), "p"), Spec{Board: "host", Model: file, Archive: a})
+	if failure.Of(err) != failure.Config {
+		t.Errorf("with both: %v", err)
+	}
+}

@@ -1,0 +1,84 @@
+// This file says what of an image lies in which memory.
+
+package project
+
+import (
+	"bytes"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+
+	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/internal/fit"
+	"github.com/boardsmith/boardsmith/templates"
+)
+
+// A Usage is what an image takes of a board's memory.
+type Usage = fit.Usage
+
+// Usage reads the image and its map. Errors: of class config where the build folder holds something else.
+func (p *Project) Usage(i *image.Image) (*Usage, error) {
+	l, err := p.layout(i.Path, i.Map)
+	if err != nil {
+		return nil, err
+	}
+	defer l.Close()
+	u := l.Usage(p.memory())
+	a, m, err := p.Model()
+	if err != nil {
+		return nil, err
+	}
+	if p.takesArena() {
+		need, err := fit.NeedOf(p.Board(), a, m, int(p.packetBytes()))
+		if err != nil {
+			return nil, err
+		}
+		u.Arena.Need, u.Arena.Sure = need.Bytes, need.Sure
+	}
+	u.Stack, err = l.Stack(m)
+	return u, err
+}
+
+// layout opens the image with its map.
+func (p *Project) layout(image, mapFile string) (*fit.Layout, error) {
+	of := fit.Sources{Dir: p.dir, Shipped: p.shippedSources()}
+	for name := range p.state.Files {
+		if isSource(name) {
+			of.Names = append(of.Names, name)
+		}
+	}
+	slices.Sort(of.Names)
+	return fit.Open(image, mapFile, of)
+}
+
+// shippedSources are those that are, byte by byte, a template's own in the binary.
+func (p *Project) shippedSources() (names []string) {
+	own := map[string][]byte{}
+	_ = fs.WalkDir(templates.FS, ".", func(name string, _ fs.DirEntry, _ error) error {
+		if data, err := fs.ReadFile(templates.FS, name); err == nil {
+			own[path.Base(name)] = data
+		}
+		return nil
+	})
+	for name := range p.state.Files {
+		want, known := own[path.Base(name)]
+		if !known || !isSource(name) {
+			continue
+		}
+		have, err := os.ReadFile(filepath.Join(p.dir, filepath.FromSlash(name)))
+		if err == nil && bytes.Equal(have, want) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// memory is the board's memory map.
+func (p *Project) memory() (all []fit.RegionUse) {
+	for _, r := range p.state.Board.Memory {
+		all = append(all, fit.RegionUse{Name: r.Name, Origin: uint64(r.Origin), Size: int64(r.Size)})
+	}
+	return all
+}
