@@ -21,8 +21,8 @@ import (
 
 // boardCheck loads the board, generates a project of the bundled sample for each of its templates, and builds them
 // where its compiler is here. What is missing to build or run is told last, so that the rest has been checked.
-func (s *invocation) boardCheck(ctx context.Context, name string) error {
-	search, err := s.search()
+func (v *invocation) boardCheck(ctx context.Context, name string) error {
+	search, err := v.search()
 	if err != nil {
 		return err
 	}
@@ -30,14 +30,14 @@ func (s *invocation) boardCheck(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	s.Printf("board %s: loads from %s", b.Name, strings.Join(b.Files, ", "))
+	v.Printf("board %s: loads from %s", b.Name, strings.Join(b.Files, ", "))
 	compiler, emulator, err := device.MissingTools(ctx, b)
 	if err != nil {
 		return err
 	}
 	r := fields{"status": "done", "board": b.Name, "files": b.Files, "link": b.Link.Kind, "runner": b.Flash.Runner}
 	for _, t := range b.Templates {
-		size, err := s.tryBoard(ctx, name, t, search, len(compiler) == 0)
+		size, err := v.tryBoard(ctx, name, t, search, len(compiler) == 0)
 		if err != nil {
 			return fmt.Errorf("board %s with template %s: %w", b.Name, t, err)
 		}
@@ -48,13 +48,13 @@ func (s *invocation) boardCheck(ctx context.Context, name string) error {
 	if err := lacking(compiler, emulator); err != nil {
 		return err
 	}
-	s.Printf("board %s: good; link %s, flash runner %s", b.Name, b.Link.Kind, b.Flash.Runner)
-	s.JSONLine(r)
+	v.Printf("board %s: good; link %s, flash runner %s", b.Name, b.Link.Kind, b.Flash.Runner)
+	v.JSONLine(r)
 	return nil
 }
 
 // tryBoard makes a project of the sample in a folder that goes away again, and builds it if told so.
-func (s *invocation) tryBoard(ctx context.Context, board, template string, search []string, build bool) (*image.Size, error) {
+func (v *invocation) tryBoard(ctx context.Context, board, template string, search []string, build bool) (*image.Size, error) {
 	dir, err := os.MkdirTemp("", "boardsmith-")
 	if err != nil {
 		return nil, err
@@ -64,9 +64,9 @@ func (s *invocation) tryBoard(ctx context.Context, board, template string, searc
 	if err != nil {
 		return nil, err
 	}
-	bar := s.Start("building the sample", 0)
+	bar := v.Start("building the sample", 0)
 	defer bar.End()
-	builder := &project.Builder{Path: search, Log: s.log, Progress: s.progressed}
+	builder := &project.Builder{Path: search, Log: v.log, Progress: v.progressed}
 	p, err := builder.Generate(ctx, filepath.Join(dir, "project"), project.Spec{
 		Board: board, Template: template, Archive: model,
 	})
@@ -74,7 +74,7 @@ func (s *invocation) tryBoard(ctx context.Context, board, template string, searc
 		return nil, err
 	}
 	defer p.Close()
-	s.Printf("board %s: template %s has all %d sources", p.Board().Name, template, len(p.Board().Sources))
+	v.Printf("board %s: template %s has all %d sources", p.Board().Name, template, len(p.Board().Sources))
 	if !build {
 		return nil, nil
 	}
@@ -82,7 +82,7 @@ func (s *invocation) tryBoard(ctx context.Context, board, template string, searc
 	if err != nil {
 		return nil, err
 	}
-	s.Printf("board %s: the sample builds: text %d, data %d, bss %d bytes", p.Board().Name, image.Size.Text, image.Size.Data, image.Size.BSS)
+	v.Printf("board %s: the sample builds: text %d, data %d, bss %d bytes", p.Board().Name, image.Size.Text, image.Size.Data, image.Size.BSS)
 	return &image.Size, nil
 }
 

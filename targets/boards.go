@@ -10,36 +10,53 @@ import (
 	"strings"
 
 	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/failure"
 )
 
-func (s *invocation) boards(context.Context) error {
-	in, err := s.search()
+func (v *invocation) boards(context.Context) error {
+	in, err := v.search()
 	if err != nil {
 		return err
 	}
 	for _, name := range boards.List(in) {
 		b, err := boards.Find(name, in)
 		if err != nil { // the others are good all the same
-			s.Notef("note: %s cannot be used: %v", name, err)
+			v.Notef("note: %s cannot be used: %v", name, err)
 			continue
 		}
-		s.Printf("%-20s %s", name, b.Doc)
-		s.JSONLine(fields{"status": "done", "board": name, "doc": b.Doc})
+		v.Printf("%-20s %s", name, b.Doc)
+		v.JSONLine(fields{"status": "done", "board": name, "doc": b.Doc})
 	}
 	return nil
 }
 
 // search is where boards and templates are looked for besides the shipped ones.
-func (s *invocation) search() ([]string, error) {
-	c, err := findConfig(s.Dir)
+func (v *invocation) search() ([]string, error) {
+	c, err := findConfig(v.Dir)
 	if err != nil {
 		return nil, err
 	}
-	return searchPath(s.Env, c), nil
+	return searchPath(v.Env, c), nil
 }
 
-func (s *invocation) boardShow(name string) error {
-	path, err := s.search()
+// boardOf is the board that BOARD names, for targets that need no project.
+func (v *invocation) boardOf() (*inputs, *boards.Board, error) {
+	in, err := v.inputs()
+	if err != nil {
+		return nil, nil, err
+	}
+	b, err := boards.Find(in.board.value, in.path)
+	if err != nil {
+		return nil, nil, err
+	}
+	if d := in.deskFile.Find(in.device); d != nil && d.Board != b.Name {
+		return nil, nil, failure.New(failure.Config, "leave BOARD out", "%s in desk.json is a %s, not a %s", d.Name, d.Board, b.Name)
+	}
+	return in, b, nil
+}
+
+func (v *invocation) boardShow(name string) error {
+	path, err := v.search()
 	if err != nil {
 		return err
 	}
@@ -47,20 +64,20 @@ func (s *invocation) boardShow(name string) error {
 	if err != nil {
 		return err
 	}
-	s.Printf("%s: %s", b.Name, b.Doc)
+	v.Printf("%s: %s", b.Name, b.Doc)
 	lines, err := fieldLines(b)
 	if err != nil {
 		return err
 	}
 	for _, l := range lines {
-		s.Printf("  %-24s %-44s %s:%d", l.field, l.text, l.origin.File, l.origin.Line)
+		v.Printf("  %-24s %-44s %s:%d", l.field, l.text, l.origin.File, l.origin.Line)
 	}
-	s.Printf("options:")
+	v.Printf("options:")
 	for _, o := range b.Options() {
-		s.Printf("  %-18s %s (%s)", o.Name+"="+o.Default, o.Help, optionRange(o))
-		s.JSONLine(fields{"status": "done", "board": b.Name, "option": o.Name, "default": o.Default, "help": o.Help, "range": optionRange(o)})
+		v.Printf("  %-18s %s (%s)", o.Name+"="+o.Default, o.Help, optionRange(o))
+		v.JSONLine(fields{"status": "done", "board": b.Name, "option": o.Name, "default": o.Default, "help": o.Help, "range": optionRange(o)})
 	}
-	s.JSONLine(fields{"status": "done", "board": b.Name, "doc": b.Doc, "files": b.Files, "merged": b})
+	v.JSONLine(fields{"status": "done", "board": b.Name, "doc": b.Doc, "files": b.Files, "merged": b})
 	return nil
 }
 

@@ -11,8 +11,8 @@ import (
 	"github.com/boardsmith/boardsmith/cache"
 )
 
-func (s *invocation) cacheList(context.Context) error {
-	c, err := s.cache()
+func (v *invocation) cacheList(context.Context) error {
+	c, err := v.cache()
 	if err != nil {
 		return err
 	}
@@ -30,28 +30,28 @@ func (s *invocation) cacheList(context.Context) error {
 			r["build_id"], r["board"] = id, board
 			what = fmt.Sprintf("  image of build %s for %s", id, board)
 		}
-		s.Printf("%x  %9d B  used %s%s", e.Key[:8], e.Bytes, e.Used.Format(time.DateTime), what)
-		s.JSONLine(r)
+		v.Printf("%x  %9d B  used %s%s", e.Key[:8], e.Bytes, e.Used.Format(time.DateTime), what)
+		v.JSONLine(r)
 	}
-	limit, err := s.cacheLimit()
+	limit, err := v.cacheLimit()
 	if err != nil {
 		return err
 	}
-	s.Printf("cache: %d entries, %s of at most %d MiB", len(list), bytesText(sum), limit>>20)
-	s.JSONLine(fields{"status": "done", "entries": len(list), "bytes": sum, "limit": limit})
+	v.Printf("cache: %d entries, %s of at most %d MiB", len(list), bytesText(sum), limit>>20)
+	v.JSONLine(fields{"status": "done", "entries": len(list), "bytes": sum, "limit": limit})
 	return nil
 }
 
-func (s *invocation) cacheVerify(ctx context.Context) error {
-	c, err := s.cache()
+func (v *invocation) cacheVerify(ctx context.Context) error {
+	c, err := v.cache()
 	if err != nil {
 		return err
 	}
-	bar := s.Start("verify", 0)
+	bar := v.Start("verify", 0)
 	sweep, err := c.Verify(func(e cache.EntryInfo, good bool) error {
 		if !good {
-			s.Printf("%x  damaged, removed", e.Key[:8])
-			s.JSONLine(fields{"status": "done", "key": fmt.Sprintf("%x", e.Key), "bytes": e.Bytes, "error": "damaged, removed"})
+			v.Printf("%x  damaged, removed", e.Key[:8])
+			v.JSONLine(fields{"status": "done", "key": fmt.Sprintf("%x", e.Key), "bytes": e.Bytes, "error": "damaged, removed"})
 		}
 		return ctx.Err()
 	})
@@ -59,16 +59,16 @@ func (s *invocation) cacheVerify(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.tellSweep(sweep, "damaged ones")
+	v.tellSweep(sweep, "damaged ones")
 	return nil
 }
 
-func (s *invocation) cacheGC(context.Context) error {
-	limit, err := s.cacheLimit()
+func (v *invocation) cacheGC(context.Context) error {
+	limit, err := v.cacheLimit()
 	if err != nil {
 		return err
 	}
-	c, err := s.cache()
+	c, err := v.cache()
 	if err != nil {
 		return err
 	}
@@ -76,11 +76,11 @@ func (s *invocation) cacheGC(context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.tellSweep(sweep, "that were not used for longest")
+	v.tellSweep(sweep, "that were not used for longest")
 	return nil
 }
 
-func (s *invocation) tellSweep(sweep cache.Sweep, which string) {
-	s.Printf("cache: %d entries, %s; removed %d %s, %s", sweep.Entries, bytesText(sweep.Bytes), sweep.Removed, which, bytesText(sweep.Freed))
-	s.JSONLine(fields{"status": "done", "entries": sweep.Entries, "bytes": sweep.Bytes, "removed": sweep.Removed, "freed": sweep.Freed})
+func (v *invocation) tellSweep(sweep cache.Sweep, which string) {
+	v.Printf("cache: %d entries, %s; removed %d %s, %s", sweep.Entries, bytesText(sweep.Bytes), sweep.Removed, which, bytesText(sweep.Freed))
+	v.JSONLine(fields{"status": "done", "entries": sweep.Entries, "bytes": sweep.Bytes, "removed": sweep.Removed, "freed": sweep.Freed})
 }

@@ -20,51 +20,51 @@ const demoShown = 4
 // demoInputs replaces the user's inputs: the demo is always the same.
 var demoInputs = map[string]string{"BOARD": "host", "MODEL": "", "MODEL_NAME": "", "PROJECT": "", "TEMPLATE": "", "OPTIONS": "", "TARGET": ""}
 
-func (s *invocation) demo(ctx context.Context) error {
-	outer := s.Env
-	s.Env = func(name string) string {
-		if v, ok := demoInputs[name]; ok {
-			return v
+func (v *invocation) demo(ctx context.Context) error {
+	outer := v.Env
+	v.Env = func(name string) string {
+		if value, ok := demoInputs[name]; ok {
+			return value
 		}
 		return outer(name)
 	}
-	if err := s.forget(); err != nil {
+	if err := v.forget(); err != nil {
 		return err
 	}
 	set, err := samples.LoadTestSet()
 	if err != nil {
 		return err
 	}
-	if err := s.demoBuild(ctx); err != nil {
+	if err := v.demoBuild(ctx); err != nil {
 		return err
 	}
-	_, module, err := s.project.Model()
+	_, module, err := v.project.Model()
 	if err != nil {
 		return err
 	}
 	if len(module.Inputs) != 1 {
 		return errors.New("the bundled model has changed: one input is expected")
 	}
-	return s.withModel(ctx, func(c *connection) error { return s.readDigits(ctx, c, module.Inputs[0].Name, set) })
+	return v.withModel(ctx, func(c *connection) error { return v.readDigits(ctx, c, module.Inputs[0].Name, set) })
 }
 
 // demoBuild builds the bundled model's firmware. On a fresh system, what is missing is installed first where that needs
 // no question.
-func (s *invocation) demoBuild(ctx context.Context) error {
-	s.Printf("Building firmware for this computer from the bundled model, a network that reads handwritten digits …")
-	err := s.build(ctx)
+func (v *invocation) demoBuild(ctx context.Context) error {
+	v.Printf("Building firmware for this computer from the bundled model, a network that reads handwritten digits …")
+	err := v.build(ctx)
 	if failure.Of(err) != failure.ToolMissing {
 		return err
 	}
-	s.Notef("%v: trying to install it", err)
-	wasMissing, setupErr := toolbox.SetupNeeded(ctx, s.Console)
+	v.Notef("%v: trying to install it", err)
+	wasMissing, setupErr := toolbox.SetupNeeded(ctx, v.Console)
 	if !wasMissing {
 		return err
 	}
 	if setupErr != nil {
 		return setupErr
 	}
-	return s.build(ctx)
+	return v.build(ctx)
 }
 
 // A score is how the firmware did on the test set.
@@ -73,10 +73,10 @@ type score struct {
 }
 
 // readDigits lets the firmware read the whole test set and compares each answer with the reference, bit for bit.
-func (s *invocation) readDigits(ctx context.Context, c *connection, input string, set *samples.TestSet) error {
+func (v *invocation) readDigits(ctx context.Context, c *connection, input string, set *samples.TestSet) error {
 	var sc score
 	var wrong []string
-	bar := s.Start("reading digits", set.Len())
+	bar := v.Start("reading digits", set.Len())
 	defer bar.End()
 	for i := range set.Len() {
 		outputs, err := c.infer(ctx, []ndarray.Named{{Name: input, Array: set.Image(i)}})
@@ -90,7 +90,7 @@ func (s *invocation) readDigits(ctx context.Context, c *connection, input string
 		}
 		label := set.Labels.Int(i)
 		if i < demoShown {
-			s.drawDigit(set.Image(i), int64(said), label)
+			v.drawDigit(set.Image(i), int64(said), label)
 		}
 		sc.all++
 		if int64(said) == label {
@@ -102,15 +102,15 @@ func (s *invocation) readDigits(ctx context.Context, c *connection, input string
 			wrong = append(wrong, fmt.Sprintf("image %d gave %s, the reference says %s", i, firstValues(outputs[0]), firstValues(set.Logit(i))))
 		}
 	}
-	t, err := s.time(ctx, c, bar)
+	t, err := v.time(ctx, c, bar)
 	if err != nil {
 		return err
 	}
 	bar.End()
-	return s.demoResult(sc, wrong, t)
+	return v.demoResult(sc, wrong, t)
 }
 
-func (s *invocation) drawDigit(image *ndarray.Array, said, label int64) {
+func (v *invocation) drawDigit(image *ndarray.Array, said, label int64) {
 	verdict := "right"
 	if said != label {
 		verdict = fmt.Sprintf("wrong: it is a %d", label)
@@ -120,22 +120,22 @@ func (s *invocation) drawDigit(image *ndarray.Array, said, label int64) {
 		if y == 3 {
 			note = fmt.Sprintf("   the firmware says %d (%s)", said, verdict)
 		}
-		s.Printf("    %s%s", line, note)
+		v.Printf("    %s%s", line, note)
 	}
-	s.Printf("")
+	v.Printf("")
 }
 
-func (s *invocation) demoResult(sc score, wrong []string, times timing) error {
+func (v *invocation) demoResult(sc score, wrong []string, times timing) error {
 	accuracy := 100 * float64(sc.right) / float64(sc.all)
-	s.Printf("%d of %d test images read right: %.1f %%", sc.right, sc.all, accuracy)
-	s.Printf("logits equal to the reference bit for bit: %d of %d images", sc.exact, sc.all)
-	took := s.tellTime(times)
+	v.Printf("%d of %d test images read right: %.1f %%", sc.right, sc.all, accuracy)
+	v.Printf("logits equal to the reference bit for bit: %d of %d images", sc.exact, sc.all)
+	took := v.tellTime(times)
 	if sc.exact != sc.all {
 		return failure.New(failure.WrongAnswer, "", "%d answers differ from the reference: %s", sc.all-sc.exact, strings.Join(wrong, "; "))
 	}
-	r := s.projectFields()
+	r := v.projectFields()
 	r["accuracy"], r["right"], r["exact"], r["images"], r["time"] = accuracy, sc.right, sc.exact, sc.all, took
-	s.JSONLine(r)
-	s.Printf("The firmware is in %s. Next: MODEL=your.tar INPUT=your.npz go tool mage build flash run", shown(s.Dir, s.project.Dir()))
+	v.JSONLine(r)
+	v.Printf("The firmware is in %s. Next: MODEL=your.tar INPUT=your.npz go tool mage build flash run", shown(v.Dir, v.project.Dir()))
 	return nil
 }

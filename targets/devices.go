@@ -3,12 +3,10 @@
 package targets
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,35 +14,34 @@ import (
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/image"
 )
 
 // devices lists probes, ports and emulated boards; with SAVE=1 it asks those that can be asked, and writes desk.json.
-func (s *invocation) devices(ctx context.Context) error {
-	in, err := s.inputs()
+func (v *invocation) devices(ctx context.Context) error {
+	in, err := v.inputs()
 	if err != nil {
 		return err
 	}
-	all, err := s.desk(in).Devices(ctx)
+	all, err := v.desk(in).Devices(ctx)
 	if err != nil {
 		return err
 	}
 	for _, d := range all {
-		s.printDevice(in, d, all)
+		v.printDevice(in, d, all)
 	}
 	if len(all) == 0 {
-		s.Printf("devices: no probe, no serial port, and no emulated board was used yet (BOARD=microbit go tool mage virtual:up starts one)")
+		v.Printf("devices: no probe, no serial port, and no emulated board was used yet (BOARD=microbit go tool mage virtual:up starts one)")
 	}
-	if s.Env.On("SAVE") {
-		if err := s.saveDeskFile(ctx, in, all); err != nil {
+	if v.Env.On("SAVE") {
+		if err := v.saveDeskFile(ctx, in, all); err != nil {
 			return err
 		}
 	}
-	s.JSONLine(fields{"status": "done", "devices": len(all)})
+	v.JSONLine(fields{"status": "done", "devices": len(all)})
 	return nil
 }
 
-func (s *invocation) printDevice(in *inputs, d device.Attached, all []device.Attached) {
+func (v *invocation) printDevice(in *inputs, d device.Attached, all []device.Attached) {
 	words := []string{cmp.Or(strings.Join(d.Boards, " or "), "of no known board")}
 	if d.What != "" {
 		words = append(words, d.What)
@@ -64,21 +61,21 @@ func (s *invocation) printDevice(in *inputs, d device.Attached, all []device.Att
 			r["name"] = b.Name
 		}
 	}
-	s.Printf("%s", strings.Join(words, ", "))
-	s.JSONLine(r)
+	v.Printf("%s", strings.Join(words, ", "))
+	v.JSONLine(r)
 }
 
-// saveBench notes the attached devices: each that could be one board only, or the one that DEVICE names for BOARD. Each is
-// asked for its chip.
-func (s *invocation) saveDeskFile(ctx context.Context, in *inputs, all []device.Attached) error {
-	path := deskFilePath(s.Dir)
+// saveBench notes the attached devices: each that could be one board only, or the one that DEVICE names for BOARD. Each
+// is asked for its chip.
+func (v *invocation) saveDeskFile(ctx context.Context, in *inputs, all []device.Attached) error {
+	path := deskFilePath(v.Dir)
 	noted := 0
 	for _, d := range all {
-		b := s.kindOf(in, d)
+		b := v.kindOf(in, d)
 		if b == nil || in.device != "" && !in.means(d, all) || !isUART(b, d) {
 			continue
 		}
-		n, answers, err := s.ask(ctx, in, b, d)
+		n, answers, err := v.ask(ctx, in, b, d)
 		if err != nil {
 			return fmt.Errorf("%s: %w", cmp.Or(d.Probe, d.Port), err)
 		}
@@ -87,8 +84,8 @@ func (s *invocation) saveDeskFile(ctx context.Context, in *inputs, all []device.
 		}
 		n = in.deskFile.Note(n)
 		noted++
-		s.Printf("%s: %s, probe %s, chip %s", n.Name, n.Board, n.Probe, cmp.Or(n.Chip, "not known: no firmware of boardsmith's answered"))
-		s.JSONLine(fields{"status": "done", "name": n.Name, "board": n.Board, "probe": n.Probe, "chip": n.Chip})
+		v.Printf("%s: %s, probe %s, chip %s", n.Name, n.Board, n.Probe, cmp.Or(n.Chip, "not known: no firmware of boardsmith's answered"))
+		v.JSONLine(fields{"status": "done", "name": n.Name, "board": n.Board, "probe": n.Probe, "chip": n.Chip})
 	}
 	if noted == 0 {
 		return failure.New(failure.ProbeMissing, "say which kind it is: BOARD=… DEVICE=<serial, path or port> SAVE=1 go tool mage devices", "none of the devices is known to be one board")
@@ -96,14 +93,14 @@ func (s *invocation) saveDeskFile(ctx context.Context, in *inputs, all []device.
 	if err := in.deskFile.Write(path); err != nil {
 		return err
 	}
-	s.Printf("wrote %s", shown(s.Dir, path))
+	v.Printf("wrote %s", shown(v.Dir, path))
 	return nil
 }
 
 // kindOf is the board that a device is, nil if that is not known.
-func (s *invocation) kindOf(in *inputs, d device.Attached) *boards.Board {
+func (v *invocation) kindOf(in *inputs, d device.Attached) *boards.Board {
 	name := ""
-	switch asked := s.Env("BOARD"); {
+	switch asked := v.Env("BOARD"); {
 	case len(d.Boards) == 1 && (asked == "" || asked == d.Boards[0]):
 		name = d.Boards[0]
 	case asked != "" && in.device != "" && !d.Emulated:
@@ -136,9 +133,9 @@ func severalPorts(b *boards.Board, d device.Attached, all []device.Attached) boo
 }
 
 // ask attaches a device and asks it what it is.
-func (s *invocation) ask(ctx context.Context, in *inputs, b *boards.Board, d device.Attached) (n device.DeskDevice, answers bool, err error) {
-	n = device.DeskDevice{Name: s.Env("NAME"), Board: b.Name, Probe: d.Probe}
-	desk := s.desk(in)
+func (v *invocation) ask(ctx context.Context, in *inputs, b *boards.Board, d device.Attached) (n device.DeskDevice, answers bool, err error) {
+	n = device.DeskDevice{Name: v.Env("NAME"), Board: b.Name, Probe: d.Probe}
+	desk := v.desk(in)
 	if desk.Programmer == "none" {
 		desk.Programmer = ""
 	}
@@ -146,87 +143,11 @@ func (s *invocation) ask(ctx context.Context, in *inputs, b *boards.Board, d dev
 	if d.Emulated {
 		which = d.Probe
 	}
-	dev, err := s.attach(ctx, b, which, desk)
+	dev, err := v.attach(ctx, b, which, desk)
 	if err != nil {
 		return n, false, err
 	}
 	is, err := dev.Identify(ctx)
 	n.Chip, n.Link, n.Shared = is.Chip, is.Link, is.Shared
 	return n, is.Answers, errors.Join(err, dev.Close())
-}
-
-// monitor shows what goes over the device's link until it is interrupted.
-func (s *invocation) monitor(ctx context.Context) error {
-	d, image, err := s.monitored(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = s.detach() }()
-	m := device.Monitoring{Show: func(line string) {
-		s.Printf("%s", line)
-		s.JSONLine(fields{"status": "running", "line": line})
-	}}
-	var recording bytes.Buffer
-	if s.in.output != "" {
-		if err := s.canWriteOutput(); err != nil {
-			return err
-		}
-		m.Record = &recording
-	}
-	s.Notef("monitor: Ctrl-C ends it")
-	err = d.Monitor(ctx, image, m)
-	if m.Record != nil {
-		if failed := os.WriteFile(s.in.output, recording.Bytes(), 0o644); failed != nil {
-			return failure.New(failure.Config, "choose an OUTPUT that can be written", "OUTPUT: %w", failed)
-		}
-		s.Notef("wrote %s", s.in.output)
-	}
-	if ctx.Err() != nil {
-		return nil // that is how it ends
-	}
-	return err
-}
-
-// monitored is the device to listen to: with a probe it is taken as it is, any other runs the image that was built.
-func (s *invocation) monitored(ctx context.Context) (*device.Device, *image.Image, error) {
-	in, b, err := s.boardOf()
-	if err != nil {
-		return nil, nil, err
-	}
-	desk := s.desk(in)
-	d, err := s.attach(ctx, b, in.device, desk)
-	if err != nil {
-		return nil, nil, err
-	}
-	s.device = d
-	if d.HasProbe() {
-		return d, nil, nil
-	}
-	image, err := s.built(ctx)
-	return d, image, err
-}
-
-// virtual tells BOARD's emulated chip to do something.
-func (s *invocation) virtual(ctx context.Context, do string) error {
-	in, b, err := s.boardOf()
-	if err != nil {
-		return err
-	}
-	if do != "down" {
-		if err := s.needKeeper(ctx, b); err != nil {
-			return err
-		}
-	}
-	v, err := s.desk(in).Emulated(ctx, b, do)
-	if err != nil {
-		return err
-	}
-	state := "is not running; its flash is kept"
-	if v.Runs {
-		state = "runs, port " + v.Port
-	}
-	done := map[string]string{"erase": ", its flash was erased", "swap": ", a new chip is on it"}[do]
-	s.Printf("virtual: board %s, probe %s, %s%s", b.Name, v.Probe, state, done)
-	s.JSONLine(fields{"status": "done", "board": b.Name, "probe": v.Probe, "port": v.Port, "runs": v.Runs, "chips": v.Chip})
-	return nil
 }

@@ -11,38 +11,38 @@ import (
 	"github.com/boardsmith/boardsmith/internal/toolbox"
 )
 
-func (s *invocation) doctor(ctx context.Context) error {
-	p := s.Start("looking for tools", len(toolbox.Tools()))
+func (v *invocation) doctor(ctx context.Context) error {
+	p := v.Start("looking for tools", len(toolbox.Tools()))
 	all, err := toolbox.Look(ctx)
 	p.End()
 	if err != nil {
 		return err
 	}
-	s.Printf("go       %s %s/%s, working folder %s", runtime.Version(), runtime.GOOS, runtime.GOARCH, s.Dir)
+	v.Printf("go       %s %s/%s, working folder %s", runtime.Version(), runtime.GOOS, runtime.GOARCH, v.Dir)
 	var lacking []string
 	for _, f := range all {
-		toolbox.Print(s.Console, f)
+		toolbox.Print(v.Console, f)
 		if !f.Here && f.Needed {
 			lacking = append(lacking, f.Name)
 		}
 	}
 	for _, f := range access() {
-		toolbox.Print(s.Console, f)
+		toolbox.Print(v.Console, f)
 	}
 	if runtime.GOOS != "linux" {
-		s.Printf("The host board runs on Linux; here build and flash hardware boards, or use a QEMU board.")
+		v.Printf("The host board runs on Linux; here build and flash hardware boards, or use a QEMU board.")
 	}
 	if len(lacking) > 0 {
 		return failure.New(failure.ToolMissing, toolbox.HowToInstall(all), "missing: %s", strings.Join(lacking, ", "))
 	}
-	s.JSONLine(fields{"status": "done"})
+	v.JSONLine(fields{"status": "done"})
 	return nil
 }
 
 // setup installs what is missing, or with CHECK only looks.
-func (s *invocation) setup(ctx context.Context) error {
-	if s.Env.On("CHECK") {
-		return s.doctor(ctx)
+func (v *invocation) setup(ctx context.Context) error {
+	if v.Env.On("CHECK") {
+		return v.doctor(ctx)
 	}
-	return toolbox.Setup(ctx, s.Console)
+	return toolbox.Setup(ctx, v.Console)
 }

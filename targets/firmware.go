@@ -18,39 +18,39 @@ import (
 	"github.com/boardsmith/boardsmith/samples"
 )
 
-func (s *invocation) generate(ctx context.Context) error {
-	in, err := s.inputs()
+func (v *invocation) generate(ctx context.Context) error {
+	in, err := v.inputs()
 	if err != nil {
 		return err
 	}
-	if s.Env.On("DRYRUN") {
-		return s.Would("generate %s for board %s from %s", in.project, in.board.value, archiveName(in.model.value))
+	if v.Env.On("DRYRUN") {
+		return v.Would("generate %s for board %s from %s", in.project, in.board.value, archiveName(in.model.value))
 	}
-	if err := s.makeProject(ctx, in); err != nil {
+	if err := v.makeProject(ctx, in); err != nil {
 		return err
 	}
-	if !in.optioned && in.usual != s.project.Options() && in.config.file != "" {
-		s.Notef("note: the project keeps its own options, which differ from those in %s; OPTIONS sets them", shown(s.Dir, in.config.file))
+	if !in.optioned && in.usual != v.project.Options() && in.config.file != "" {
+		v.Notef("note: the project keeps its own options, which differ from those in %s; OPTIONS sets them", shown(v.Dir, in.config.file))
 	}
 	return nil
 }
 
 // makeProject generates the project that the inputs describe and tells what that changed.
-func (s *invocation) makeProject(ctx context.Context, in *inputs) error {
+func (v *invocation) makeProject(ctx context.Context, in *inputs) error {
 	spec := project.Spec{
 		Board: in.board.value, ModelName: in.modelName.value, Template: in.template.value, Options: in.options,
-		Force: s.forced(),
+		Force: v.forced(),
 	}
 	if err := runsHere(runtime.GOOS, in); err != nil {
 		return err
 	}
-	archive, err := s.archive(in)
+	archive, err := v.archive(in)
 	if err != nil {
 		return err
 	}
 	spec.Archive = archive
-	bar := s.Start("generate", 0)
-	builder, p := s.builder(in), s.project
+	bar := v.Start("generate", 0)
+	builder, p := v.builder(in), v.project
 	if p != nil { // held since it was loaded: nobody may come between
 		err = p.Generate(ctx, spec)
 	} else {
@@ -60,17 +60,17 @@ func (s *invocation) makeProject(ctx context.Context, in *inputs) error {
 	if err != nil {
 		return err
 	}
-	s.project, s.image, s.unfinished = p, nil, nil
-	r := s.projectFields()
+	v.project, v.image, v.unfinished = p, nil, nil
+	r := v.projectFields()
 	if n := len(p.Wrote()); n > 0 {
-		s.Printf("generate: %s for board %s from %s, %d files", in.project, p.Board().Name, archiveName(p.ArchiveName()), n)
+		v.Printf("generate: %s for board %s from %s, %d files", in.project, p.Board().Name, archiveName(p.ArchiveName()), n)
 		r["files"] = n
 	} else {
-		s.Printf("generate: %s is up to date", in.project)
+		v.Printf("generate: %s is up to date", in.project)
 		r["status"] = "up-to-date"
 	}
 	r["step"] = "generate" // build generates too
-	s.JSONLine(r)
+	v.JSONLine(r)
 	return nil
 }
 
@@ -86,19 +86,19 @@ func runsHere(system string, in *inputs) error {
 }
 
 // projectFields begins a JSON line about the project.
-func (s *invocation) projectFields() fields {
-	p := s.project
+func (v *invocation) projectFields() fields {
+	p := v.project
 	return fields{
-		"status": "done", "project": shown(s.Dir, p.Dir()), "board": p.Board().Name, "model": archiveName(p.ArchiveName()),
+		"status": "done", "project": shown(v.Dir, p.Dir()), "board": p.Board().Name, "model": archiveName(p.ArchiveName()),
 		"model_sha256": p.ArchiveDigest(),
 	}
 }
 
-// imageFields begins a JSON line about the image that is flashed or run. Of one that IMAGE names it is not known which model
-// it was built from.
-func (s *invocation) imageFields(image *image.Image) fields {
-	r := s.projectFields()
-	if s.picked {
+// imageFields begins a JSON line about the image that is flashed or run. Of one that IMAGE names it is not known which
+// model it was built from.
+func (v *invocation) imageFields(image *image.Image) fields {
+	r := v.projectFields()
+	if v.picked {
 		delete(r, "model")
 		delete(r, "model_sha256")
 	}
@@ -107,122 +107,122 @@ func (s *invocation) imageFields(image *image.Image) fields {
 }
 
 // archive is the one to generate from: what was asked for, else the project's own, else the bundled sample.
-func (s *invocation) archive(in *inputs) (*mlf.Archive, error) {
+func (v *invocation) archive(in *inputs) (*mlf.Archive, error) {
 	switch {
-	case in.model.value != "" && (in.model.asked || s.project == nil):
+	case in.model.value != "" && (in.model.asked || v.project == nil):
 		return mlf.Open(in.model.value)
-	case in.model.asked || s.project == nil:
+	case in.model.asked || v.project == nil:
 		return mlf.Parse(samples.Name, samples.Archive())
 	}
-	a, _, err := s.project.Model()
+	a, _, err := v.project.Model()
 	if err != nil {
 		return nil, err
 	}
-	return mlf.Parse(s.project.ArchiveName(), a.Raw)
+	return mlf.Parse(v.project.ArchiveName(), a.Raw)
 }
 
 // ready makes the project what was asked for: it generates one where there is none, and renews what depends on a
 // changed archive, option or board file. A project that nobody asked anything of is used as it is.
-func (s *invocation) ready(ctx context.Context) error {
-	in, err := s.inputs()
+func (v *invocation) ready(ctx context.Context) error {
+	in, err := v.inputs()
 	if err != nil {
 		return err
 	}
-	if s.project == nil {
-		if s.unfinished != nil && !in.derived {
-			return s.unfinished // what it was to be, only the user knows
+	if v.project == nil {
+		if v.unfinished != nil && !in.derived {
+			return v.unfinished // what it was to be, only the user knows
 		}
-		return s.makeProject(ctx, in)
+		return v.makeProject(ctx, in)
 	}
-	if err := s.matches(in); err != nil {
+	if err := v.matches(in); err != nil {
 		return err
 	}
 	if !in.model.asked && !in.modelName.asked && !in.board.asked && !in.optioned && !in.template.asked {
 		return nil
 	}
-	current, err := s.isCurrent(in)
+	current, err := v.isCurrent(in)
 	if err != nil {
 		return err
 	}
-	edited, err := s.project.Edited()
+	edited, err := v.project.Edited()
 	if err != nil {
 		return err
 	}
-	if current && len(edited) > 0 && !s.forced() {
+	if current && len(edited) > 0 && !v.forced() {
 		return nil // generating would want to replace a person's work
 	}
-	return s.makeProject(ctx, in)
+	return v.makeProject(ctx, in)
 }
 
-func (s *invocation) build(ctx context.Context) error {
-	if s.Env.On("DRYRUN") {
-		in, err := s.inputs()
+func (v *invocation) build(ctx context.Context) error {
+	if v.Env.On("DRYRUN") {
+		in, err := v.inputs()
 		if err != nil {
 			return err
 		}
-		return s.Would("build the firmware of %s for board %s", in.project, in.board.value)
+		return v.Would("build the firmware of %s for board %s", in.project, in.board.value)
 	}
-	if err := s.ready(ctx); err != nil {
+	if err := v.ready(ctx); err != nil {
 		return err
 	}
-	return s.makeImage(ctx)
+	return v.makeImage(ctx)
 }
 
 // makeImage builds the project that is ready and tells what that took.
-func (s *invocation) makeImage(ctx context.Context) error {
-	bar := s.Start("build", 0)
-	image, err := s.project.Build(ctx)
+func (v *invocation) makeImage(ctx context.Context) error {
+	bar := v.Start("build", 0)
+	image, err := v.project.Build(ctx)
 	bar.End()
 	if err != nil {
 		return err
 	}
-	s.image = image
+	v.image = image
 	if len(image.Edited) > 0 {
-		s.Notef("note: built with files that were changed by hand: %s", strings.Join(image.Edited, ", "))
+		v.Notef("note: built with files that were changed by hand: %s", strings.Join(image.Edited, ", "))
 	}
-	r := s.projectFields()
-	r["step"], r["image"], r["sha256"], r["build_id"], r["edited"] = "build", shown(s.Dir, image.Path), image.Digest, image.ID(), append([]string{}, image.Edited...)
+	r := v.projectFields()
+	r["step"], r["image"], r["sha256"], r["build_id"], r["edited"] = "build", shown(v.Dir, image.Path), image.Digest, image.ID(), append([]string{}, image.Edited...)
 	r["text"], r["data"], r["bss"] = image.Size.Text, image.Size.Data, image.Size.BSS
 	if image.UpToDate {
-		s.Printf("build: %s is up to date", shown(s.Dir, image.Path))
+		v.Printf("build: %s is up to date", shown(v.Dir, image.Path))
 		r["status"] = "up-to-date"
 	} else {
 		z := image.Size
-		s.Printf("build: %s, text %d, data %d, bss %d bytes", shown(s.Dir, image.Path), z.Text, z.Data, z.BSS)
+		v.Printf("build: %s, text %d, data %d, bss %d bytes", shown(v.Dir, image.Path), z.Text, z.Data, z.BSS)
 	}
-	s.JSONLine(r)
+	v.JSONLine(r)
 	return nil
 }
 
-func (s *invocation) clean(ctx context.Context) error {
-	in, err := s.inputs()
+func (v *invocation) clean(ctx context.Context) error {
+	in, err := v.inputs()
 	if err != nil {
 		return err
 	}
-	if s.project != nil {
-		if err := s.matches(in); err != nil {
+	if v.project != nil {
+		if err := v.matches(in); err != nil {
 			return err
 		}
 	}
 	if _, err := os.Stat(in.project); errors.Is(err, fs.ErrNotExist) {
-		s.Printf("clean: there is no %s", in.project)
-		s.JSONLine(fields{"status": "up-to-date", "project": in.project})
+		v.Printf("clean: there is no %s", in.project)
+		v.JSONLine(fields{"status": "up-to-date", "project": in.project})
 		return nil
 	}
-	if s.Env.On("DRYRUN") {
-		return s.Would("remove %s", in.project)
+	if v.Env.On("DRYRUN") {
+		return v.Would("remove %s", in.project)
 	}
-	if err := s.forget(); err != nil { // Clean takes the lock itself
+	if err := v.forget(); err != nil { // Clean takes the lock itself
 		return err
 	}
-	if err := s.builder(in).Clean(ctx, in.project, s.Env.On("FORCE")); err != nil {
+	if err := v.builder(in).Clean(ctx, in.project, v.Env.On("FORCE")); err != nil {
 		var edited *project.EditedError
 		if errors.As(err, &edited) {
 			return failure.New(failure.Config, "FORCE=1 removes them too", "%w", err)
 		}
 		return err
 	}
-	s.Printf("clean: removed %s", in.project)
-	s.JSONLine(fields{"status": "done", "project": in.project})
+	v.Printf("clean: removed %s", in.project)
+	v.JSONLine(fields{"status": "done", "project": in.project})
 	return nil
 }

@@ -26,8 +26,8 @@ func TestNotFlashed(t *testing.T) {
 		{device.FlashReport{Device: "chip:1", Erased: 2, Wrote: 9, Holds: true}, `{"device":"chip:1","erased":2,"status":"written","step":"","v":1,"wrote":9}` + "\n"},
 	} {
 		var out bytes.Buffer
-		s := newInvocation(console.New(jsonLines, &out, io.Discard))
-		if err := s.notFlashed(t.Context(), c.report, failed); err != failed || out.String() != c.want {
+		v := newInvocation(console.New(jsonLines, &out, io.Discard))
+		if err := v.notFlashed(t.Context(), c.report, failed); err != failed || out.String() != c.want {
 			t.Errorf("%+v: %v, %s", c.report, err, out.String())
 		}
 	}

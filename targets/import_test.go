@@ -17,7 +17,8 @@ var mayImport = map[string][]string{
 	"cmd":     {"internal/virtualprobe"},
 	"targets": {"project", "executor", "device", "image", "internal/fit", "progress", "cache", "rpc", "boards", "mlf", "ndarray", "samples", "failure", "internal/command", "internal/console", "internal/plainfile", "internal/toolbox", "internal/virtualprobe"},
 
-	// A project is a folder, and the way from it to a device. What stands in one line imports nothing of it but to its right.
+	// A project is a folder, and the way from it to a device. What stands in one line imports nothing of it but to its
+	// right.
 	"project":           {"device", "internal/fit", "image", "internal/firmware", "progress", "cache", "rpc", "boards", "mlf", "crt", "templates", "failure", "internal/command", "internal/filelock", "internal/plainfile"},
 	"device":            {"internal/fault", "image", "internal/firmware", "internal/ledger", "flasher", "progress", "cache", "rpc", "transport", "boards", "failure", "internal/command", "internal/plainfile", "internal/virtualprobe"},
 	"internal/fit":      {"image", "internal/firmware", "boards", "mlf", "ndarray", "failure"},

@@ -206,7 +206,8 @@ const deskFileName = "desk.json"
 // formerDeskFileName is what desk.json was called.
 const formerDeskFileName = "bench.json"
 
-// readDeskFile reads the desk.json at path. Where there is none but one of the former name, it makes one of that, and says so.
+// readDeskFile reads the desk.json at path. Where there is none but one of the former name, it makes one of that, and
+// says so.
 func readDeskFile(path string) (f *device.DeskFile, made string, err error) {
 	former := filepath.Join(filepath.Dir(path), formerDeskFileName)
 	if exists(path) || !exists(former) {
@@ -219,8 +220,8 @@ func readDeskFile(path string) (f *device.DeskFile, made string, err error) {
 	return f, fmt.Sprintf("made %s of %s, which is not read any more", path, former), err
 }
 
-// deskFilePath is the desk.json of dir or of the nearest folder above it that has one, or has one of the former name; else
-// dir's, which is not there.
+// deskFilePath is the desk.json of dir or of the nearest folder above it that has one, or has one of the former name;
+// else dir's, which is not there.
 func deskFilePath(dir string) string {
 	for d := dir; ; d = filepath.Dir(d) {
 		path := filepath.Join(d, deskFileName)

@@ -88,8 +88,8 @@ var dirtyChip = regexp.MustCompile(`"device":"chip:[0-9a-f]+","dirty":true`)
 // flashRounds are how many moments of a flash are drawn for TestInterruptedFlash.
 const flashRounds = 4
 
-// TestInterruptedFlash stops flashing at drawn moments: nobody but the emulated board is left, its probe is free at once, it
-// is known to be dirty where anything was begun, and the next flash mends it.
+// TestInterruptedFlash stops flashing at drawn moments: nobody but the emulated board is left, its probe is free at
+// once, it is known to be dirty where anything was begun, and the next flash mends it.
 func TestInterruptedFlash(t *testing.T) {
 	s := openShop(t)
 	for _, tool := range []string{"openocd", "arm-none-eabi-gcc", "qemu-system-arm"} {

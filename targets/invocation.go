@@ -54,30 +54,30 @@ type fields = console.Fields
 
 // do runs one target.
 func do(ctx context.Context, step string, f func(*invocation, context.Context) error) error {
-	s := current()
-	return s.Do(ctx, step, func(ctx context.Context) error { return f(s, ctx) })
+	v := current()
+	return v.Do(ctx, step, func(ctx context.Context) error { return f(v, ctx) })
 }
 
 // inputs are read once, by the first target that needs them.
-func (s *invocation) inputs() (*inputs, error) {
-	if s.in != nil {
-		return s.in, nil
+func (v *invocation) inputs() (*inputs, error) {
+	if v.in != nil {
+		return v.in, nil
 	}
-	in, err := resolve(s.Env, s.Dir, s.load)
+	in, err := resolve(v.Env, v.Dir, v.load)
 	if err != nil {
 		return nil, err
 	}
 	if in.deskFileMade != "" {
-		s.Notef("%s", in.deskFileMade)
+		v.Notef("%s", in.deskFileMade)
 	}
-	s.in = in
+	v.in = in
 	return in, nil
 }
 
 // forget lets go of the project, for a target that works on another one.
-func (s *invocation) forget() error {
-	p := s.project
-	s.in, s.project, s.image, s.picked, s.unfinished = nil, nil, nil, false, nil
+func (v *invocation) forget() error {
+	p := v.project
+	v.in, v.project, v.image, v.picked, v.unfinished = nil, nil, nil, false, nil
 	if p == nil {
 		return nil
 	}
@@ -85,48 +85,48 @@ func (s *invocation) forget() error {
 }
 
 // load takes the project in dir and says what it was made of; nil if there is none.
-func (s *invocation) load(dir string) (*made, error) {
+func (v *invocation) load(dir string) (*made, error) {
 	if !project.Exists(dir) {
 		return nil, nil
 	}
-	p, err := s.builder(nil).Open(dir)
+	p, err := v.builder(nil).Open(dir)
 	if errors.Is(err, project.ErrUnfinished) {
-		s.unfinished = err
+		v.unfinished = err
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	s.project = p
+	v.project = p
 	return &made{board: p.Board().Name, template: p.Template(), model: p.ArchiveName(), modelName: p.ModelName(), options: p.Options()}, nil
 }
 
 // builder is what generating and building need, one for the whole run; in may be nil, before the inputs are known.
-func (s *invocation) builder(in *inputs) *project.Builder {
-	if s.making == nil {
-		s.making = &project.Builder{Log: s.log, Progress: s.progressed, Cache: s.usableCache()}
+func (v *invocation) builder(in *inputs) *project.Builder {
+	if v.making == nil {
+		v.making = &project.Builder{Log: v.log, Progress: v.progressed, Cache: v.usableCache()}
 	}
 	if in != nil {
-		s.making.Path = in.path
+		v.making.Path = in.path
 	}
-	return s.making
+	return v.making
 }
 
 // desk is what using attached devices needs.
-func (s *invocation) desk(in *inputs) *device.Desk {
+func (v *invocation) desk(in *inputs) *device.Desk {
 	return &device.Desk{
-		Path: in.path, Log: s.log, Progress: s.progressed, Cache: s.usableCache(), Programmer: s.Env("PROGRAMMER"),
-		Reflash: s.Env.On("FORCE"), Wait: in.wait, File: in.deskFile, Ledger: s.Env("BOARDSMITH_LEDGER"),
-		Tool: func(name string) (string, error) { return findProgram(s.Env, name) },
+		Path: in.path, Log: v.log, Progress: v.progressed, Cache: v.usableCache(), Programmer: v.Env("PROGRAMMER"),
+		Reflash: v.Env.On("FORCE"), Wait: in.wait, File: in.deskFile, Ledger: v.Env("BOARDSMITH_LEDGER"),
+		Tool: func(name string) (string, error) { return findProgram(v.Env, name) },
 	}
 }
 
 // images are those of earlier builds.
-func (s *invocation) images() image.Store { return image.Store{Cache: s.usableCache(), Log: s.log} }
+func (v *invocation) images() image.Store { return image.Store{Cache: v.usableCache(), Log: v.log} }
 
 // usableCache is the cache; nil where CACHE_MIB is wrong, which cache:gc tells.
-func (s *invocation) usableCache() *cache.Cache {
-	c, err := s.cache()
+func (v *invocation) usableCache() *cache.Cache {
+	c, err := v.cache()
 	if err != nil {
 		return nil
 	}
@@ -134,18 +134,18 @@ func (s *invocation) usableCache() *cache.Cache {
 }
 
 // cache is what was built before, at most CACHE_MIB large.
-func (s *invocation) cache() (*cache.Cache, error) {
+func (v *invocation) cache() (*cache.Cache, error) {
 	dir, err := cache.DefaultDir()
 	if err != nil {
 		return nil, err
 	}
-	limit, err := s.cacheLimit()
+	limit, err := v.cacheLimit()
 	return cache.New(dir, cache.Options{Limit: limit}), err
 }
 
 // cacheLimit is CACHE_MIB in bytes.
-func (s *invocation) cacheLimit() (int64, error) {
-	text := s.Env("CACHE_MIB")
+func (v *invocation) cacheLimit() (int64, error) {
+	text := v.Env("CACHE_MIB")
 	if text == "" {
 		return cache.DefaultLimit, nil
 	}
@@ -157,42 +157,42 @@ func (s *invocation) cacheLimit() (int64, error) {
 }
 
 // forced says whether FORCE is about files: a step that only comes upon a person's changes lets them be.
-func (s *invocation) forced() bool {
-	switch s.Step() {
+func (v *invocation) forced() bool {
+	switch v.Step() {
 	case "generate", "build", "clean":
-		return s.Env.On("FORCE")
+		return v.Env.On("FORCE")
 	}
 	return false
 }
 
 // progressed shows how far a step of package project is.
-func (s *invocation) progressed(e progress.Event) {
-	s.Update(e.Step+": "+e.Detail, e.Done, e.Total)
+func (v *invocation) progressed(e progress.Event) {
+	v.Update(e.Step+": "+e.Detail, e.Done, e.Total)
 }
 
 // matches says whether the project is for the board and the model that were asked for.
-func (s *invocation) matches(in *inputs) error {
-	p := s.project
+func (v *invocation) matches(in *inputs) error {
+	p := v.project
 	if in.board.asked && baseName(in.board.value) != p.Board().Name {
-		return s.madeFor("board", p.Board().Name, baseName(in.board.value))
+		return v.madeFor("board", p.Board().Name, baseName(in.board.value))
 	}
 	if in.model.asked && archiveName(in.model.value) != archiveName(p.ArchiveName()) {
-		return s.madeFor("model", archiveName(p.ArchiveName()), archiveName(in.model.value))
+		return v.madeFor("model", archiveName(p.ArchiveName()), archiveName(in.model.value))
 	}
 	if in.modelName.asked && in.modelName.value != p.ModelName() {
-		return s.madeFor("model", p.ModelName(), in.modelName.value+" of "+archiveName(p.ArchiveName()))
+		return v.madeFor("model", p.ModelName(), in.modelName.value+" of "+archiveName(p.ArchiveName()))
 	}
 	return nil
 }
 
-func (s *invocation) madeFor(what, is, asked string) error {
+func (v *invocation) madeFor(what, is, asked string) error {
 	return failure.New(failure.Config, "choose another PROJECT, or make it anew: go tool mage generate",
-		"project %s was made for %s %s, not for %s", shown(s.Dir, s.project.Dir()), what, is, asked)
+		"project %s was made for %s %s, not for %s", shown(v.Dir, v.project.Dir()), what, is, asked)
 }
 
 // current says whether the project holds what was asked for, so that using it as it is gives no surprise.
-func (s *invocation) isCurrent(in *inputs) (bool, error) {
-	p := s.project
+func (v *invocation) isCurrent(in *inputs) (bool, error) {
+	p := v.project
 	if in.optioned && in.options != p.Options() {
 		return false, nil
 	}

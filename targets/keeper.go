@@ -1,5 +1,5 @@
-// This file makes sure that emulated boards find their keeper: where none is installed, Go builds the one that belongs to the
-// boardsmith of the user's module.
+// This file makes sure that emulated boards find their keeper: where none is installed, Go builds the one that belongs
+// to the boardsmith of the user's module.
 
 package targets
 
@@ -26,9 +26,9 @@ const (
 )
 
 // attach is Desk.Attach, after the keeper of an emulated board was built.
-func (s *invocation) attach(ctx context.Context, b *boards.Board, which string, desk *device.Desk) (*device.Device, error) {
+func (v *invocation) attach(ctx context.Context, b *boards.Board, which string, desk *device.Desk) (*device.Device, error) {
 	if desk.Programmer != "none" {
-		if err := s.needKeeper(ctx, b); err != nil {
+		if err := v.needKeeper(ctx, b); err != nil {
 			return nil, err
 		}
 	}
@@ -36,15 +36,15 @@ func (s *invocation) attach(ctx context.Context, b *boards.Board, which string, 
 }
 
 // needKeeper builds the keeper of an emulated board, unless one is installed or setup's own is up to date.
-func (s *invocation) needKeeper(ctx context.Context, b *boards.Board) error {
+func (v *invocation) needKeeper(ctx context.Context, b *boards.Board) error {
 	if _, err := virtualprobe.Find(); err == nil || !errors.Is(err, exec.ErrNotFound) || !b.Flash.Virtual {
 		return nil // what is wrong with BOARDSMITH_KEEPER, its use tells
 	}
-	return s.buildKeeper(ctx)
+	return v.buildKeeper(ctx)
 }
 
 // buildKeeper has Go build setup's own keeper, which takes a moment where it is up to date.
-func (s *invocation) buildKeeper(ctx context.Context) error {
+func (v *invocation) buildKeeper(ctx context.Context) error {
 	path, err := ownKeeper()
 	if err != nil {
 		return err
@@ -57,10 +57,10 @@ func (s *invocation) buildKeeper(ctx context.Context) error {
 	if err != nil {
 		return failure.New(failure.ToolMissing, install, "%s is not installed, and there is no Go to build it", virtualprobe.Program)
 	}
-	bar := s.Start("building "+virtualprobe.Program, 0)
+	bar := v.Start("building "+virtualprobe.Program, 0)
 	defer bar.End()
 	err = command.Command{
-		Path: compiler, Args: []string{"build", "-o", path, keeperPackage}, Dir: s.Dir, Timeout: keeperTimeout,
+		Path: compiler, Args: []string{"build", "-o", path, keeperPackage}, Dir: v.Dir, Timeout: keeperTimeout,
 		// Go alone builds it, without a C compiler; from GOTMPDIR it is renamed, so that it is never half there.
 		Env: append(console.ToolEnv(), "CGO_ENABLED=0", "GOTMPDIR="+filepath.Dir(path)),
 	}.Run(ctx)

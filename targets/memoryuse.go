@@ -11,49 +11,49 @@ import (
 	"github.com/boardsmith/boardsmith/internal/fit"
 )
 
-func (s *invocation) size(ctx context.Context) error {
-	image, err := s.built(ctx)
+func (v *invocation) size(ctx context.Context) error {
+	image, err := v.built(ctx)
 	if err != nil {
 		return err
 	}
-	u, err := s.project.Usage(image)
+	u, err := v.project.Usage(image)
 	if err != nil {
 		return err
 	}
-	r := s.projectFields()
+	r := v.projectFields()
 	if len(u.Regions) == 0 {
-		s.printKinds(u)
+		v.printKinds(u)
 	} else {
-		s.printRegions(u)
+		v.printRegions(u)
 		r["regions"] = regionLines(u)
 	}
 	r["sizes"] = partLines(u)
-	r["arena"] = s.printArena(u.Arena)
+	r["arena"] = v.printArena(u.Arena)
 	if u.Stack != nil {
-		r["stack"] = s.printStack(u.Stack)
+		r["stack"] = v.printStack(u.Stack)
 	}
-	s.JSONLine(r)
+	v.JSONLine(r)
 	return nil
 }
 
 // printKinds is for a process: how much memory there is only the system knows.
-func (s *invocation) printKinds(u *fit.Usage) {
-	s.Printf("%-18s %10s %10s %10s   bytes", "", "text", "data", "bss")
+func (v *invocation) printKinds(u *fit.Usage) {
+	v.Printf("%-18s %10s %10s %10s   bytes", "", "text", "data", "bss")
 	for _, p := range append(u.Parts, fit.PartUse{Name: "all", Size: u.Total()}) {
 		if p.Size != (image.Size{}) {
-			s.Printf("%-18s %10d %10d %10d", p.Name, p.Text, p.Data, p.BSS)
+			v.Printf("%-18s %10d %10d %10d", p.Name, p.Text, p.Data, p.BSS)
 		}
 	}
 }
 
 // printRegions is for a board: a column for each of its memories.
-func (s *invocation) printRegions(u *fit.Usage) {
+func (v *invocation) printRegions(u *fit.Usage) {
 	row := func(name string, cell func(i int) string) {
 		line := fmt.Sprintf("%-18s", name)
 		for i := range u.Regions {
 			line += fmt.Sprintf(" %10s", cell(i))
 		}
-		s.Printf("%s", line)
+		v.Printf("%s", line)
 	}
 	number := func(f func(r fit.RegionUse) int64) func(int) string {
 		return func(i int) string { return fmt.Sprint(f(u.Regions[i])) }
@@ -102,7 +102,7 @@ func regionLines(u *fit.Usage) (lines []fields) {
 	return lines
 }
 
-func (s *invocation) printArena(a fit.ArenaUse) fields {
+func (v *invocation) printArena(a fit.ArenaUse) fields {
 	r := fields{"have": a.Have}
 	if a.Need == 0 {
 		return r
@@ -111,19 +111,19 @@ func (s *invocation) printArena(a fit.ArenaUse) fields {
 	if !a.Sure {
 		about = "about "
 	}
-	s.Printf("arena: the model takes %s%d of %d bytes while it runs", about, a.Need, a.Have)
+	v.Printf("arena: the model takes %s%d of %d bytes while it runs", about, a.Need, a.Have)
 	r["need"], r["sure"] = a.Need, a.Sure
 	return r
 }
 
-func (s *invocation) printStack(u *fit.StackUse) fields {
-	s.Printf("stack: %d of %d bytes at worst: %s", u.Need, u.Have, strings.Join(u.Path, ", "))
+func (v *invocation) printStack(u *fit.StackUse) fields {
+	v.Printf("stack: %d of %d bytes at worst: %s", u.Need, u.Have, strings.Join(u.Path, ", "))
 	for _, why := range u.Unsure {
-		s.Printf("stack: it may be more: %s", why)
+		v.Printf("stack: it may be more: %s", why)
 	}
 	r := fields{"need": u.Need, "have": u.Have, "path": u.Path, "unsure": u.Unsure}
 	if u.Room > 0 {
-		s.Printf("stack of interrupt handlers: %d of %d bytes at worst", u.Handlers, u.Room)
+		v.Printf("stack of interrupt handlers: %d of %d bytes at worst", u.Handlers, u.Room)
 		r["handlers_need"], r["handlers_have"] = u.Handlers, u.Room
 	}
 	return r

@@ -18,16 +18,16 @@ import (
 )
 
 // modelInputs are the arrays to run with, and where they come from, in words.
-func (s *invocation) modelInputs(m *mlf.Model) ([]ndarray.Named, string, error) {
-	if s.in.input != "" {
-		arrays, err := readInputs(s.in.input, m)
-		return arrays, "input from " + s.in.input, err
+func (v *invocation) modelInputs(m *mlf.Model) ([]ndarray.Named, string, error) {
+	if v.in.input != "" {
+		arrays, err := readInputs(v.in.input, m)
+		return arrays, "input from " + v.in.input, err
 	}
-	if s.project.ArchiveDigest() == samples.Digest() {
+	if v.project.ArchiveDigest() == samples.Digest() {
 		arrays, err := samples.Inputs()
 		return arrays, "input from the bundled sample", err
 	}
-	return s.inventInputs(m)
+	return v.inventInputs(m)
 }
 
 // readInputs reads INPUT and refuses what is not an input, or too little, before anything is sent.
@@ -64,10 +64,10 @@ func readInputs(path string, m *mlf.Model) ([]ndarray.Named, error) {
 
 // inventInputs makes numbers up: floats in -1 to 1 and bytes of any value, drawn by SEED; wider integers may be indices
 // and are zero.
-func (s *invocation) inventInputs(m *mlf.Model) ([]ndarray.Named, string, error) {
-	seed, err := strconv.ParseUint(cmp.Or(s.Env("SEED"), "0"), 10, 64)
+func (v *invocation) inventInputs(m *mlf.Model) ([]ndarray.Named, string, error) {
+	seed, err := strconv.ParseUint(cmp.Or(v.Env("SEED"), "0"), 10, 64)
 	if err != nil {
-		return nil, "", failure.New(failure.Config, "", "SEED=%s is not a number", s.Env("SEED"))
+		return nil, "", failure.New(failure.Config, "", "SEED=%s is not a number", v.Env("SEED"))
 	}
 	r := rand.New(rand.NewPCG(seed, 0))
 	var arrays []ndarray.Named

@@ -28,8 +28,8 @@ func TestOwnFunctions(t *testing.T) {
 // developers are targets that only boardsmith's own repository has.
 var developers = []string{"bench", "lint", "test", "test:debian", "test:full", "test:soak"}
 
-// TestUsersTargets: a user's repository has the targets of this package, and neither a target nor code of boardsmith's own
-// checks.
+// TestUsersTargets: a user's repository has the targets of this package, and neither a target nor code of boardsmith's
+// own checks.
 func TestUsersTargets(t *testing.T) {
 	s := openShop(t)
 	said, err := exec.Command(filepath.Join(s.bin, "mage"), "-l").CombinedOutput()

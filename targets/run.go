@@ -21,36 +21,36 @@ import (
 	"github.com/boardsmith/boardsmith/rpc"
 )
 
-// built is the image to use: the one that IMAGE names, else the project's: what build made before in this run, else what it
-// makes now.
-func (s *invocation) built(ctx context.Context) (*image.Image, error) {
-	if name := s.Env("IMAGE"); name != "" && !s.picked {
-		if err := s.pick(ctx, name); err != nil {
+// built is the image to use: the one that IMAGE names, else the project's: what build made before in this run, else
+// what it makes now.
+func (v *invocation) built(ctx context.Context) (*image.Image, error) {
+	if name := v.Env("IMAGE"); name != "" && !v.picked {
+		if err := v.pick(ctx, name); err != nil {
 			return nil, err
 		}
 	}
-	if s.image == nil {
-		if err := s.ready(ctx); err != nil {
+	if v.image == nil {
+		if err := v.ready(ctx); err != nil {
 			return nil, err
 		}
-		if err := s.makeImage(ctx); err != nil {
+		if err := v.makeImage(ctx); err != nil {
 			return nil, err
 		}
 	}
-	return s.image, nil
+	return v.image, nil
 }
 
 // imageOnBoard is what IMAGE says for the image that the board holds.
 const imageOnBoard = "running"
 
 // pick finds an image that was built before.
-func (s *invocation) pick(ctx context.Context, name string) error {
-	if err := s.ready(ctx); err != nil {
+func (v *invocation) pick(ctx context.Context, name string) error {
+	if err := v.ready(ctx); err != nil {
 		return err
 	}
-	find := func() (*image.Image, error) { return s.images().Find(name) }
+	find := func() (*image.Image, error) { return v.images().Find(name) }
 	if name == imageOnBoard {
-		d, err := s.attached(ctx)
+		d, err := v.attached(ctx)
 		if err != nil {
 			return err
 		}
@@ -60,26 +60,26 @@ func (s *invocation) pick(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	s.Notef("using %v, SHA-256 %s", image, image.Digest)
-	s.image, s.picked = image, true
+	v.Notef("using %v, SHA-256 %s", image, image.Digest)
+	v.image, v.picked = image, true
 	return nil
 }
 
 // attached is the board's device, leased until the run target or the process ends.
-func (s *invocation) attached(ctx context.Context) (*device.Device, error) {
-	if s.device == nil {
-		d, err := s.attach(ctx, s.project.Board(), s.in.device, s.desk(s.in))
+func (v *invocation) attached(ctx context.Context) (*device.Device, error) {
+	if v.device == nil {
+		d, err := v.attach(ctx, v.project.Board(), v.in.device, v.desk(v.in))
 		if err != nil {
 			return nil, err
 		}
-		s.device = d
+		v.device = d
 	}
-	return s.device, nil
+	return v.device, nil
 }
 
-func (s *invocation) detach() error {
-	d := s.device
-	s.device = nil
+func (v *invocation) detach() error {
+	d := v.device
+	v.device = nil
 	if d == nil {
 		return nil
 	}
@@ -108,21 +108,21 @@ func (c *connection) call(ctx context.Context, what string, f func(context.Conte
 }
 
 // withModel opens the link, gives f the model, and closes everything again, whatever happens.
-func (s *invocation) withModel(ctx context.Context, f func(*connection) error) (err error) {
-	image, err := s.built(ctx)
+func (v *invocation) withModel(ctx context.Context, f func(*connection) error) (err error) {
+	image, err := v.built(ctx)
 	if err != nil {
 		return err
 	}
-	_, module, err := s.project.Model()
+	_, module, err := v.project.Model()
 	if err != nil {
 		return err
 	}
-	d, err := s.attached(ctx)
+	d, err := v.attached(ctx)
 	if err != nil {
 		return err
 	}
-	defer func() { err = firstError(err, s.detach()) }()
-	c := &connection{limit: s.in.timeout}
+	defer func() { err = firstError(err, v.detach()) }()
+	c := &connection{limit: v.in.timeout}
 	err = c.call(ctx, "opening the link", func(ctx context.Context) error {
 		c.rpc, err = d.Open(ctx, image)
 		return err
@@ -153,52 +153,52 @@ func firstError(a, b error) error {
 	return b
 }
 
-func (s *invocation) run(ctx context.Context) error {
-	if s.Env.On("DRYRUN") {
-		in, err := s.inputs()
+func (v *invocation) run(ctx context.Context) error {
+	if v.Env.On("DRYRUN") {
+		in, err := v.inputs()
 		if err != nil {
 			return err
 		}
-		return s.Would("run %s on board %s", in.project, in.board.value)
+		return v.Would("run %s on board %s", in.project, in.board.value)
 	}
-	if _, err := s.built(ctx); err != nil {
+	if _, err := v.built(ctx); err != nil {
 		return err
 	}
-	_, module, err := s.project.Model()
+	_, module, err := v.project.Model()
 	if err != nil {
 		return err
 	}
-	arrays, from, err := s.modelInputs(module)
+	arrays, from, err := v.modelInputs(module)
 	if err != nil {
 		return err
 	}
-	if err := s.canWriteOutput(); err != nil {
+	if err := v.canWriteOutput(); err != nil {
 		return err
 	}
-	return s.withModel(ctx, func(c *connection) error {
-		bar := s.Start("run", 0)
+	return v.withModel(ctx, func(c *connection) error {
+		bar := v.Start("run", 0)
 		defer bar.End()
 		outputs, err := c.infer(ctx, arrays)
 		if err != nil {
 			return err
 		}
-		t, err := s.time(ctx, c, bar)
+		t, err := v.time(ctx, c, bar)
 		if err != nil {
 			return err
 		}
 		bar.End()
-		return s.tell(c, from, outputs, t)
+		return v.tell(c, from, outputs, t)
 	})
 }
 
 // canWriteOutput finds out before the work, not after it, that OUTPUT lies nowhere.
-func (s *invocation) canWriteOutput() error {
-	if s.in.output == "" {
+func (v *invocation) canWriteOutput() error {
+	if v.in.output == "" {
 		return nil
 	}
-	folder := filepath.Dir(s.in.output)
+	folder := filepath.Dir(v.in.output)
 	if info, err := os.Stat(folder); err != nil || !info.IsDir() {
-		return failure.New(failure.Config, "make the folder first", "OUTPUT=%s: %s is not a folder", s.in.output, folder)
+		return failure.New(failure.Config, "make the folder first", "OUTPUT=%s: %s is not a folder", v.in.output, folder)
 	}
 	return nil
 }
@@ -239,10 +239,10 @@ type timing struct {
 }
 
 // time measures REPEAT samples, each in a call of its own, and with VERBOSE each operator of a graph.
-func (s *invocation) time(ctx context.Context, c *connection, bar *console.Progress) (t timing, err error) {
+func (v *invocation) time(ctx context.Context, c *connection, bar *console.Progress) (t timing, err error) {
 	o := rpc.TimeOptions{Number: 1, MinRepeat: sampleTime}
-	for i := range s.in.repeat {
-		bar.Show("timing", i, s.in.repeat)
+	for i := range v.in.repeat {
+		bar.Show("timing", i, v.in.repeat)
 		err := c.call(ctx, "timing the model", func(ctx context.Context) error {
 			one, err := c.model.Time(ctx, o)
 			t.samples = append(t.samples, one...)
@@ -256,7 +256,7 @@ func (s *invocation) time(ctx context.Context, c *connection, bar *console.Progr
 		return t, err
 	}
 	graph, ok := c.model.(*executor.Graph)
-	if !ok || !s.Env.On("VERBOSE") {
+	if !ok || !v.Env.On("VERBOSE") {
 		return t, nil
 	}
 	return t, c.call(ctx, "timing the operators", func(ctx context.Context) (err error) {
@@ -276,12 +276,12 @@ func (t *timing) ask(ctx context.Context, c *connection) error {
 }
 
 // tell prints outputs and times, and writes OUTPUT.
-func (s *invocation) tell(c *connection, from string, outputs []*ndarray.Array, t timing) error {
-	what := archiveName(s.project.ArchiveName())
-	if s.picked {
-		what = s.image.String()
+func (v *invocation) tell(c *connection, from string, outputs []*ndarray.Array, t timing) error {
+	what := archiveName(v.project.ArchiveName())
+	if v.picked {
+		what = v.image.String()
 	}
-	s.Printf("run: %s on board %s, %s", what, s.project.Board().Name, from)
+	v.Printf("run: %s on board %s, %s", what, v.project.Board().Name, from)
 	var lines []fields
 	var named []ndarray.Named
 	for i, a := range outputs {
@@ -293,29 +293,29 @@ func (s *invocation) tell(c *connection, from string, outputs []*ndarray.Array, 
 			text += fmt.Sprintf("  arg-max %d", class)
 			line["argmax"] = class
 		}
-		s.Printf("%s", text)
+		v.Printf("%s", text)
 		lines = append(lines, line)
 	}
-	r := s.imageFields(s.image)
-	r["input"], r["outputs"], r["time"] = from, lines, s.tellTime(t)
+	r := v.imageFields(v.image)
+	r["input"], r["outputs"], r["time"] = from, lines, v.tellTime(t)
 	if len(t.operators) > 0 {
-		r["operators"] = s.tellOperators(t.operators)
+		r["operators"] = v.tellOperators(t.operators)
 	}
-	if s.in.output != "" {
-		if err := ndarray.WriteNPZ(s.in.output, named); err != nil {
+	if v.in.output != "" {
+		if err := ndarray.WriteNPZ(v.in.output, named); err != nil {
 			return failure.New(failure.Config, "choose an OUTPUT that can be written", "OUTPUT: %w", err)
 		}
-		s.Printf("wrote %s", s.in.output)
-		r["output"] = s.in.output
+		v.Printf("wrote %s", v.in.output)
+		r["output"] = v.in.output
 	}
-	s.JSONLine(r)
+	v.JSONLine(r)
 	return nil
 }
 
 func shape(a *ndarray.Array) []int64 { return append([]int64{}, a.Shape...) } // [] for a scalar, not null
 
-// elements are the first ones for JSON, as their texts where these are JSON: numbers and booleans. What JSON has no word for,
-// NaN, infinities and vectors, becomes a string.
+// elements are the first ones for JSON, as their texts where these are JSON: numbers and booleans. What JSON has no
+// word for, NaN, infinities and vectors, becomes a string.
 func elements(a *ndarray.Array) []any {
 	var all []any
 	for i := range min(a.Len(), shownValues) {
@@ -334,24 +334,24 @@ func hex(a *ndarray.Array) bool {
 }
 
 // tellTime prints how long an inference takes, and returns it for JSON.
-func (s *invocation) tellTime(t timing) fields {
+func (v *invocation) tellTime(t timing) fields {
 	st := rpc.StatsOf(t.samples)
-	s.Printf("time per inference, %d samples: mean %s, median %s, min %s, max %s, 95 %% interval of the mean %s to %s",
+	v.Printf("time per inference, %d samples: mean %s, median %s, min %s, max %s, 95 %% interval of the mean %s to %s",
 		st.N, seconds(st.Mean), seconds(st.Median), seconds(st.Min), seconds(st.Max), seconds(st.Low), seconds(st.High))
 	r := fields{"samples": st.N, "mean": st.Mean, "median": st.Median, "min": st.Min, "max": st.Max, "low95": st.Low, "high95": st.High}
 	if t.platform != nil {
-		s.Printf("measured with: %v", t.platform)
+		v.Printf("measured with: %v", t.platform)
 		r["platform"] = t.platform
 	}
 	return r
 }
 
 // tellOperators prints how long each operator of a graph takes, in their order, and returns it for JSON.
-func (s *invocation) tellOperators(times []executor.OperatorTime) []fields {
+func (v *invocation) tellOperators(times []executor.OperatorTime) []fields {
 	var lines []fields
 	for _, t := range times {
 		median := rpc.StatsOf(t.Samples).Median
-		s.Printf("  %10s  %s", seconds(median), t.Node)
+		v.Printf("  %10s  %s", seconds(median), t.Node)
 		lines = append(lines, fields{"node": t.Node, "function": t.Name, "median": median})
 	}
 	return lines

@@ -1,0 +1,97 @@
+// This file shows how often the flash of boards was erased.
+
+package targets
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/boardsmith/boardsmith/device"
+)
+
+// wear shows how often the sectors of the flash of each device were erased.
+func (v *invocation) wear(context.Context) error {
+	in, err := v.inputs()
+	if err != nil {
+		return err
+	}
+	list, err := v.desk(in).Wear()
+	if err != nil {
+		return err
+	}
+	shown := 0
+	for _, w := range list {
+		if in.device != "" && !v.isDevice(in, w) || v.Env("BOARD") != "" && w.Board != baseName(in.board.value) {
+			continue
+		}
+		shown++
+		v.printWear(w)
+	}
+	if shown == 0 {
+		v.Printf("wear: nothing was flashed yet")
+	}
+	v.JSONLine(fields{"status": "done", "devices": shown})
+	return nil
+}
+
+func (v *invocation) isDevice(in *inputs, w device.DeviceWear) bool {
+	d := in.deskFile.Find(in.device)
+	if d == nil {
+		return w.Probe == in.device || strings.HasSuffix(w.Device, ":"+in.device)
+	}
+	if d.Chip != "" {
+		return w.Device == "chip:"+d.Chip
+	}
+	return w.Probe == cmp.Or(d.Probe, d.Link.Path)
+}
+
+const (
+	barWidth    = 30
+	wornPercent = 80 // as package project warns
+)
+
+func (v *invocation) printWear(w device.DeviceWear) {
+	state := "holds build " + w.BuildID
+	switch {
+	case w.Dirty:
+		state = "dirty: a flash of it was not finished"
+	case w.BuildID == "" && !w.Verified.IsZero():
+		state = "holds no image: " + w.Why
+	case w.BuildID == "":
+		state = "what it holds is not known"
+	}
+	v.Printf("%s, board %s, probe %s: %d flashes, %d failed; %s", w.Device, w.Board, w.Probe, w.Flashes, w.Failures, state)
+	var sectors []fields
+	for _, c := range w.Sectors {
+		r := fields{"region": c.Region, "sector": c.Index, "addr": c.Addr, "size": c.Size, "erases": c.Erases}
+		text := fmt.Sprintf("  %-8s %4d  0x%08x %8s  %6d erases", c.Region, c.Index, c.Addr, bytesText(int64(c.Size)), c.Erases)
+		if c.Rated > 0 {
+			r["rated"] = c.Rated
+			text += fmt.Sprintf(" of %6d  %s", c.Rated, wearBar(c.Erases, c.Rated))
+		}
+		v.Printf("%s", text)
+		sectors = append(sectors, r)
+	}
+	r := fields{"status": "done", "device": w.Device, "board": w.Board, "probe": w.Probe, "build_id": w.BuildID, "dirty": w.Dirty, "flashes": w.Flashes, "failures": w.Failures, "why": w.Why, "sectors": sectors}
+	if !w.Verified.IsZero() {
+		r["verified"] = w.Verified.Format(time.RFC3339)
+	}
+	v.JSONLine(r)
+}
+
+// wearBar draws how much of a sector's rated life is gone: at least one mark for any erase.
+func wearBar(erases, rated int) string {
+	n := min(barWidth, (erases*barWidth+rated-1)/rated)
+	percent := 100 * float64(erases) / float64(rated)
+	text := fmt.Sprintf("[%s%s] %.3g %%", strings.Repeat("#", n), strings.Repeat(".", barWidth-n), percent)
+	switch {
+	case percent >= 100:
+		text += " worn out: FORCE=1 writes to it all the same"
+	case percent >= wornPercent:
+		text += " worn"
+	}
+	return text
+}
