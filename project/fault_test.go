@@ -107,16 +107,7 @@ func TestFaults(t *testing.T) {
 	t.Parallel()
 	for _, board := range drawn.Of(t, "faults", faultBoards, faultBoardsDrawn) {
 		t.Run(board.name, func(t *testing.T) {
-			name, path := faultyBoard(t, board.name)
-			e := testEnv()
-			e.Path = []string{path}
-			needBoardTools(t, name, e.Path)
-			p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Board: name, Model: mlftest.Tiny(t, nil)}, e)
-			s, err := p.Run(t.Context(), testEnv().desk(), "")
-			if err != nil {
-				t.Fatalf("%v\n%s", err, failure.Next(err))
-			}
-			defer s.Close(context.Background())
+			s := runFaulty(t, board.name)
 			rpctest.CallTwice(t, s)
 			for _, c := range faultCases {
 				t.Run(c.kind, func(t *testing.T) {
@@ -129,6 +120,40 @@ func TestFaults(t *testing.T) {
 			}
 		})
 	}
+}
+
+// runFaulty builds for a board with the functions of faults.c, and opens a session with the firmware.
+func runFaulty(t *testing.T, board string) *rpc.Session {
+	t.Helper()
+	name, path := faultyBoard(t, board)
+	e := testEnv()
+	e.Path = []string{path}
+	needBoardTools(t, name, e.Path)
+	p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Board: name, Model: mlftest.Tiny(t, nil)}, e)
+	s, err := p.Run(t.Context(), testEnv().desk(), "")
+	if err != nil {
+		t.Fatalf("%v\n%s", err, failure.Next(err))
+	}
+	t.Cleanup(func() { _ = s.Close(context.Background()) })
+	return s
+}
+
+// TestDeadlineOnDevice calls a function that never ends with a deadline: the device ends it before, and tells where it
+// stood. On the host's process, whose clock is the host's: an emulator under load may be late.
+func TestDeadlineOnDevice(t *testing.T) {
+	t.Parallel()
+	s := runFaulty(t, "host")
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+	defer cancel()
+	f, err := s.Function(ctx, "fault.loop")
+	must(t, err)
+	_, err = f.Call(ctx, 0)
+	var fault *rpc.FaultError
+	if !errors.As(err, &fault) || fault.Record.Reason != rpc.ReasonTimeout || len(fault.Frames) == 0 {
+		t.Fatalf("got %v", err)
+	}
+	checkFrame(t, fault.Frames[0], "fault.loop")
+	rpctest.CallTwice(t, s)
 }
 
 func (c faultCase) check(t *testing.T, s *rpc.Session, nowhere int64) {

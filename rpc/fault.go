@@ -1,5 +1,4 @@
-// This file is what a session makes of a device that was reset under it: the errors, the way back, and the time that
-// each call is given on the device.
+// This file is what a session makes of a device that was reset under it: the errors, and the way back.
 
 package rpc
 
@@ -7,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"strings"
 	"time"
 
@@ -222,7 +220,7 @@ type lives struct {
 
 	names   map[uint32]string // of functions, by what a record holds of their handles
 	explain func(*Record, string) Explanation
-	budget  time.Duration // that the caller wants
+	budget  time.Duration // that SetBudget or Options.Budget fixed; 0: it follows each call's deadline
 
 	asked bool        // for a record that was there before the session
 	prior *FaultError // it, or what happened while nobody waited
@@ -361,68 +359,6 @@ func (s *Session) PriorFault(ctx context.Context) (*FaultError, error) {
 
 // lost says whether the last error was one of the link.
 func (s *Session) lost() bool { return s.broken != nil || s.gone != nil }
-
-// budgets is what the device was told of time budgets.
-type budgets struct {
-	function Function // boardsmith.budget
-	missing  bool     // the device has none
-	granted  time.Duration
-}
-
-// SetBudget limits how long each following call of a function may run on the device; 0 is the device's own limit, which
-// its board file gives (budget_ms; our boards' is ten minutes). A call that runs
-// longer ends with a *FaultError of class timeout, and the device is reset. It has an effect only on a device that has
-// boardsmith.budget; it should lie below the deadline of the calls by what a reset takes, see BudgetOf. Errors: those
-// of ctx.
-func (s *Session) SetBudget(ctx context.Context, d time.Duration) error {
-	if err := s.take(ctx); err != nil {
-		return err
-	}
-	defer s.leave()
-	s.budget = d
-	return nil
-}
-
-// BudgetOf is a time budget for calls with a deadline after limit: a tenth less, 200 ms to 2 s, so that the device has
-// time to answer for itself; at least half of limit.
-func BudgetOf(limit time.Duration) time.Duration {
-	margin := min(max(limit/10, 200*time.Millisecond), 2*time.Second)
-	return limit - min(margin, limit/2)
-}
-
-const budgetFunction = "boardsmith.budget"
-
-// grant tells the device its time budget if it has another.
-func (s *Session) grant(ctx context.Context) error {
-	b := &s.known.budgets
-	if b.granted == s.budget || b.missing {
-		return nil
-	}
-	err := s.globalOnce(ctx, &b.function, budgetFunction)
-	if isNotFound(err) {
-		b.missing = true
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	ms := max(0, s.budget+time.Millisecond-1).Milliseconds() // rounded up: 0 would be the device's own
-	p := s.begin(CodeCallFunc)
-	p.Handle = b.function.handle
-	p.Args = append(p.Args, Int(min(ms, math.MaxInt32)))
-	_, err = s.call(ctx, budgetFunction)
-	var refused *DeviceError
-	if errors.As(err, &refused) {
-		b.missing = true
-		s.log.Warn("the device takes no time budget", "error", err)
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("calling %s: %w", budgetFunction, err)
-	}
-	b.granted = s.budget
-	return nil
-}
 
 // isNotFound says whether the device lacks a function.
 func isNotFound(err error) bool {

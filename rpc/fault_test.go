@@ -378,49 +378,6 @@ func TestTimedFunctionIsNamed(t *testing.T) {
 	}
 }
 
-func TestBudget(t *testing.T) {
-	ctx := within(t, 10*time.Second)
-	var told []int64
-	d := faulty(&rpc.Record{Reason: rpc.ReasonTimeout, WordBytes: 4, Code: 20})
-	d.Globals["boardsmith.budget"] = func(_ *rpctest.Device, args []rpc.Value) ([]rpc.Value, error) {
-		told = append(told, int64(args[0].Word))
-		return rpctest.Nothing(), nil
-	}
-	s := opened(t, d, rpc.Options{Budget: 19*time.Millisecond + 1})
-	call := func(name string) error {
-		f := must[rpc.Function](t)(must[rpc.Module](t)(s.SystemLib(ctx)).Function(ctx, name))
-		_, err := f.Call(ctx)
-		return err
-	}
-	if err := call("bad"); failure.Of(err) != failure.Timeout || !strings.Contains(err.Error(), "timeout in bad: still running after its time budget of 20ms") {
-		t.Errorf("got %v", err)
-	}
-	_ = call("fail") // after the reset it is told again
-	_ = call("fail")
-	if err := s.SetBudget(ctx, 0); err != nil {
-		t.Fatal(err)
-	}
-	_ = call("fail")
-	if err := s.SetBudget(ctx, 1<<62); err != nil {
-		t.Fatal(err)
-	}
-	_ = call("fail")
-	if want := []int64{20, 20, 0, 1<<31 - 1}; !reflect.DeepEqual(told, want) {
-		t.Errorf("the device was told %v, not %v", told, want)
-	}
-}
-
-func TestBudgetOf(t *testing.T) {
-	for limit, want := range map[time.Duration]time.Duration{
-		time.Minute: 58 * time.Second, 10 * time.Second: 9 * time.Second, time.Second: 800 * time.Millisecond,
-		100 * time.Millisecond: 50 * time.Millisecond,
-	} {
-		if got := rpc.BudgetOf(limit); got != want {
-			t.Errorf("of %v: %v, want %v", limit, got, want)
-		}
-	}
-}
-
 // platform of a Cortex-M4 at 168 MHz.
 var platform = []byte{
 	1, 1, 4, 0, 0x7a, 3, 10, 2, 4, 0, 0x7a, 3, 10, 3, 8, 1, 0, 0, 0, 1, 0, 0, 0, 4, 1, 0b1101, 5, 1, 5, 6, 1, 0b1100,

@@ -225,6 +225,9 @@ func (s *Session) callFunction(ctx context.Context, f Function, args []any) (any
 
 // call exchanges the CallFunc in s.request and returns what came of it.
 func (s *Session) call(ctx context.Context, name string) (any, error) {
+	if err := s.regrant(ctx); err != nil {
+		return nil, err
+	}
 	if err := s.exchange(ctx); err != nil {
 		return nil, err
 	}

@@ -36,7 +36,7 @@ type Redialer interface {
 // Options says how a session behaves. The zero value is the normal case.
 type Options struct {
 	Timeout time.Duration // for each request whose context has no deadline; 0 means 60 s
-	Budget  time.Duration // as for SetBudget; 0 means the device's own
+	Budget  time.Duration // as for SetBudget; 0 means that it follows each call's deadline
 	Log     hclog.Logger  // nil drops what is logged
 
 	// Explain tells for a *FaultError where in the program the device stood; nil leaves it at addresses. It is called

@@ -133,9 +133,6 @@ func (v *invocation) withModel(ctx context.Context, f func(*connection) error) (
 	defer func() {
 		err = firstError(err, c.call(context.WithoutCancel(ctx), "closing the link", c.rpc.Close))
 	}()
-	if err := c.rpc.SetBudget(ctx, rpc.BudgetOf(c.limit)); err != nil { // the device ends a call before the host does, and says where it stood
-		return err
-	}
 	err = c.call(ctx, "preparing the model", func(ctx context.Context) error {
 		c.model, err = executor.Open(ctx, c.rpc, module)
 		return err

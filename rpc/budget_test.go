@@ -1,0 +1,157 @@
+package rpc_test
+
+import (
+	"context"
+	"errors"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/rpc"
+	"github.com/boardsmith/boardsmith/rpc/rpctest"
+)
+
+// budgeted is a device with time budgets: function "endless" of its module ends when its budget is used up, by a
+// reset that leaves a record. told gets the budgets, in milliseconds.
+func budgeted(told *[]int64) *rpctest.Device {
+	d := faulty(&rpc.Record{Reason: rpc.ReasonTimeout, WordBytes: 4, Code: 20})
+	budget := 10 * time.Second // its own
+	d.Globals["boardsmith.budget"] = func(_ *rpctest.Device, args []rpc.Value) ([]rpc.Value, error) {
+		*told = append(*told, int64(args[0].Word))
+		budget = time.Duration(args[0].Word) * time.Millisecond
+		return rpctest.Nothing(), nil
+	}
+	d.Module["endless"] = func(d *rpctest.Device, _ []rpc.Value) ([]rpc.Value, error) {
+		time.Sleep(budget)
+		r := rpc.Record{Reason: rpc.ReasonTimeout, WordBytes: 4, Code: uint32(budget.Milliseconds()), Function: d.Running()}
+		d.Reset(r.Append(nil))
+		return rpctest.Nothing(), nil
+	}
+	return d
+}
+
+func callOnce(ctx context.Context, t *testing.T, s *rpc.Session, name string) error {
+	f := must[rpc.Function](t)(must[rpc.Module](t)(s.SystemLib(ctx)).Function(ctx, name))
+	_, err := f.Call(ctx)
+	return err
+}
+
+func TestBudget(t *testing.T) {
+	ctx := within(t, 10*time.Second)
+	var told []int64
+	s := opened(t, budgeted(&told), rpc.Options{Budget: 19*time.Millisecond + 1})
+	if err := callOnce(ctx, t, s, "bad"); failure.Of(err) != failure.Timeout || !strings.Contains(err.Error(), "timeout in bad: still running after its time budget of 20ms") {
+		t.Errorf("got %v", err)
+	}
+	_ = callOnce(ctx, t, s, "fail") // after the reset it is told again
+	_ = callOnce(ctx, t, s, "fail")
+	if err := s.SetBudget(ctx, 1<<62); err != nil {
+		t.Fatal(err)
+	}
+	_ = callOnce(ctx, t, s, "fail")
+	if want := []int64{20, 20, 1<<31 - 1}; !reflect.DeepEqual(told, want) {
+		t.Errorf("the device was told %v, not %v", told, want)
+	}
+}
+
+// TestDeadlineIsBudget: a call that never ends is stopped by the device before its context ends, and the session
+// goes on.
+func TestDeadlineIsBudget(t *testing.T) {
+	var told []int64
+	s := opened(t, budgeted(&told), rpc.Options{})
+	err := callOnce(within(t, 1500*time.Millisecond), t, s, "endless")
+	var fault *rpc.FaultError
+	if !errors.As(err, &fault) || fault.Record.Reason != rpc.ReasonTimeout || fault.Function != "endless" {
+		t.Fatalf("got %v", err)
+	}
+	if err := callOnce(within(t, 10*time.Second), t, s, "fail"); err == nil || failure.Of(err) != failure.Fault {
+		t.Errorf("afterwards: %v", err)
+	}
+}
+
+// TestBudgetFollowsDeadline: the budget lies below the deadline by the margin of the rule, within half of it.
+func TestBudgetFollowsDeadline(t *testing.T) {
+	for _, c := range []struct{ limit, least, most time.Duration }{
+		{10 * time.Minute, 596 * time.Second, 598 * time.Second},
+		{time.Minute, 55 * time.Second, 58 * time.Second},
+		{10 * time.Second, 8 * time.Second, 9 * time.Second},
+		{1 << 62, 1<<31*time.Millisecond - time.Second, 1 << 31 * time.Millisecond},
+	} {
+		for name, o := range map[string]rpc.Options{"context": {}, "option": {Timeout: c.limit}} {
+			ctx := context.Background()
+			if name == "context" {
+				ctx = within(t, c.limit)
+			}
+			var told []int64
+			s := opened(t, budgeted(&told), o)
+			_ = callOnce(ctx, t, s, "fail")
+			if len(told) != 1 {
+				t.Fatalf("%s of %v: told %v", name, c.limit, told)
+			}
+			if got := time.Duration(told[0]) * time.Millisecond; got < c.least || got > c.most {
+				t.Errorf("%s of %v: budget %v", name, c.limit, got)
+			}
+		}
+	}
+}
+
+// TestBudgetToldOnce: calls with like deadlines take one request each; another deadline takes one more, once.
+func TestBudgetToldOnce(t *testing.T) {
+	var told []int64
+	d := budgeted(&told)
+	s := opened(t, d, rpc.Options{})
+	setup := within(t, time.Hour)
+	f := must[rpc.Function](t)(s.Function(setup, "fail"))
+	for _, limit := range []time.Duration{time.Hour, 10 * time.Minute, time.Hour} {
+		for range 50 {
+			_, _ = f.Call(within(t, limit))
+		}
+	}
+	if len(told) != 3 {
+		t.Errorf("the device was told %v", told)
+	}
+	if err := s.Close(setup); err != nil {
+		t.Fatal(err)
+	}
+	if want := 1 + 1 + 3 + 150; len(d.Requests) != want { // two functions looked up
+		t.Errorf("%d requests, want %d", len(d.Requests), want)
+	}
+}
+
+// TestShortBudgetIsNotLeft: what the host asks on its own account gets the time of its own context, not what a short
+// call before it has left.
+func TestShortBudgetIsNotLeft(t *testing.T) {
+	var told []int64
+	d := budgeted(&told)
+	s := opened(t, d, rpc.Options{})
+	ctx := within(t, time.Hour)
+	f := must[rpc.Function](t)(s.Function(ctx, "fail"))
+	_, _ = f.Call(within(t, 10*time.Second))
+	_, _ = must[rpc.Module](t)(s.SystemLib(within(t, 10*time.Second))).Function(ctx, "negate")
+	if len(told) != 2 || told[1] < 1000*1000 {
+		t.Errorf("the device was told %v", told)
+	}
+}
+
+// TestNoBudgets: a device without budgets is asked for them once, and called as ever.
+func TestNoBudgets(t *testing.T) {
+	d := device()
+	s := opened(t, d, rpc.Options{})
+	ctx := within(t, 10*time.Second)
+	f := must[rpc.Function](t)(s.Function(ctx, "echo"))
+	for i := range 3 {
+		if got, err := f.Call(ctx, i); err != nil || got != int64(i) {
+			t.Errorf("got %v, %v", got, err)
+		}
+	}
+	if err := s.Close(ctx); err != nil {
+		t.Fatal(err)
+	}
+	want := []rpc.Code{rpc.CodeGetGlobalFunc, rpc.CodeGetGlobalFunc, rpc.CodeCallFunc, rpc.CodeCallFunc, rpc.CodeCallFunc}
+	if !slices.Equal(d.Requests, want) {
+		t.Errorf("requests %v, want %v", d.Requests, want)
+	}
+}
