@@ -46,10 +46,10 @@ type Board struct {
 
 	Provides []string `json:"provides,omitzero"` // what models may need: "arm-dsp", or the name of a library's header; accumulates
 
-	CoreHz   int      `json:"core_hz,omitzero"`  // the core's clock once the port has set it; 0 where nobody knows
-	Timer    Timer    `json:"timer,omitzero"`    // what the firmware measures time with
-	Platform Platform `json:"platform,omitzero"` // what the running firmware must say of the chip
-	Emulated bool     `json:"emulated,omitzero"` // its clock is not the host's
+	CoreHz    int      `json:"core_hz,omitzero"`    // the core's clock once the port has set it; 0 where nobody knows
+	Timer     Timer    `json:"timer,omitzero"`      // what the firmware measures time with
+	Platform  Platform `json:"platform,omitzero"`   // what the running firmware must say of the chip
+	HostClock *bool    `json:"host_clock,omitzero"` // false: its time is not the host's, as an emulator's that counts instructions
 
 	Identification Identification `json:"identification,omitzero"` // what a probe reads of the chip before anything is erased
 
@@ -158,11 +158,11 @@ type Link struct {
 
 // Flash is how an image gets onto the board.
 type Flash struct {
-	Runner  string   `json:"runner,omitzero"`  // a programmer; none: there is nothing to write
-	Scripts []string `json:"scripts,omitzero"` // of openocd: its configuration files
-	Target  string   `json:"target,omitzero"`  // of pyocd: its name of the chip; of west with pyocd: in place of the build's own
-	USB     string   `json:"usb,omitzero"`     // vendor and product of the probe, where the UART is another USB device
-	Virtual bool     `json:"virtual,omitzero"` // its probe is emulated, and so is the chip behind it, kept from run to run
+	Programmer string   `json:"programmer,omitzero"` // a programmer; none: there is nothing to write
+	Scripts    []string `json:"scripts,omitzero"`    // of openocd: its configuration files
+	Chip       string   `json:"chip,omitzero"`       // of pyocd: its name of the chip; of west with pyocd: in place of the build's own
+	USB        string   `json:"usb,omitzero"`        // vendor and product of the probe, where the UART is another USB device
+	Emulated   bool     `json:"emulated,omitzero"`   // its probe is emulated, and so is the chip behind it, kept from run to run
 }
 
 // A Source is a file of the board's port: beside the board file that names it, or in the template.
@@ -257,3 +257,6 @@ func (b *Board) Zephyr() string {
 	}
 	return b.Name
 }
+
+// KeepsHostTime says whether the board's time is the host's, so that its clock can be held against the host's.
+func (b *Board) KeepsHostTime() bool { return b.HostClock == nil || *b.HostClock }

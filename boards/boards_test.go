@@ -77,23 +77,23 @@ func TestShippedChips(t *testing.T) {
 		if b.CoreHz == 0 || b.StackBytes == 0 || b.Timer.Kind == "" || b.ELF.Machine == "" || b.ELF.Arch == "" {
 			t.Errorf("%s: core_hz %d, stack_bytes %d, timer %q, elf %v", n, b.CoreHz, b.StackBytes, b.Timer.Kind, b.ELF)
 		}
-		if (b.Link.Kind == "qemu") != b.Emulated {
-			t.Errorf("%s: emulated is %v with a link of kind %s", n, b.Emulated, b.Link.Kind)
+		if (b.Link.Kind == "qemu") != !b.KeepsHostTime() {
+			t.Errorf("%s: apart from the host's time: %v, with a link of kind %s", n, !b.KeepsHostTime(), b.Link.Kind)
 		}
 		if b.Link.Kind == "qemu" && b.Link.Install == "" {
 			t.Errorf("%s: nothing says how to install %s", n, b.Link.Program)
 		}
-		if b.Flash.Runner != "none" && b.Identification.Address == 0 {
+		if b.Flash.Programmer != "none" && b.Identification.Address == 0 {
 			t.Errorf("%s: nothing says by which register its chip is known before it is erased", n)
 		}
-		if b.Emulated {
+		if !b.KeepsHostTime() {
 			continue
 		}
 		code, _ := b.Region(b.Place.Code)
 		if !code.Nonvolatile || len(code.Sectors) == 0 || code.EraseCycles == 0 {
 			t.Errorf("%s: code in region %+v: what is erased how often is not known", n, code)
 		}
-		if b.Link.USB == "" || b.Flash.Runner == "none" || b.Platform == (Platform{}) {
+		if b.Link.USB == "" || b.Flash.Programmer == "none" || b.Platform == (Platform{}) {
 			t.Errorf("%s: link %+v, flash %+v, platform %+v", n, b.Link, b.Flash, b.Platform)
 		}
 	}
@@ -142,7 +142,7 @@ func TestThreeLevels(t *testing.T) {
 		"chip/h.json": `{"inherits": "cpu/c", "cflags": ["-DH"], "sources": ["port/h.c"],
 			"memory": [{"name": "ram", "exec": true, "origin": "0x20000000", "size": 131072}], "place": {"code": "ram", "data": "ram"}}`,
 		"b.json": `{"doc": "b", "inherits": "chip/h", "cflags": ["-DB"], "sources": ["mine.c"], "toolchain": {"cc": "bcc"},
-			"templates": ["v"], "arena_kib": 64, "link": {"kind": "process"}, "flash": {"runner": "none"}}`,
+			"templates": ["v"], "arena_kib": 64, "link": {"kind": "process"}, "flash": {"programmer": "none"}}`,
 	})
 	b, err := Find("b", []string{dir})
 	if err != nil {
@@ -177,9 +177,11 @@ func TestThreeLevels(t *testing.T) {
 }
 
 func TestBadFiles(t *testing.T) {
-	const rest = `"inherits": "cpu/native", "templates": ["baremetal"], "link": {"kind": "process"}, "flash": {"runner": "none"}`
+	const rest = `"inherits": "cpu/native", "templates": ["baremetal"], "link": {"kind": "process"}, "flash": {"programmer": "none"}`
 	for _, c := range []struct{ name, text, want string }{
 		{"unknown field", "{" + rest + ",\n\n\"arena_kb\": 3}", `x.json:3: field "arena_kb" is not known; did you mean "arena_kib"?`},
+		{"renamed field", "{" + rest + ",\n\"emulated\": true}", `x.json:2: field "emulated" is not known: it is now "host_clock": false`},
+		{"renamed field of flash", "{\"inherits\": \"cpu/native\",\n\"flash\": {\"runner\": \"none\"}}", `x.json:2: field "flash.runner" is not known: it is now "flash.programmer"`},
 		{"unknown nested field", "{" + rest + ",\n\"elf\": {\"machin\": \"arm\"}}", `x.json:2: field "elf.machin" is not known; did you mean "elf.machine"?`},
 		{"unknown field of a region", "{" + rest + ",\n\"memory\": [{\"nam\": \"arm\"}]}", `x.json:2: field "memory[].nam" is not known; did you mean "memory[].name"?`},
 		{"other case", "{" + rest + ",\n\"Doc\": \"\"}", `x.json:2: field "Doc" is not known; did you mean "doc"?`},
@@ -195,7 +197,7 @@ func TestBadFiles(t *testing.T) {
 		{"longer cycle", "{\n\"inherits\": \"chip/loop2\"}", `c2.json:1: inherits "chip/loop2": a cpu inherits from nothing`},
 		{"cycle", "{\n\"inherits\": \"chip/loop\"}", `loop.json:1: inherits "chip/loop": a chip inherits from cpu/NAME`},
 		{"link", `{"inherits": "cpu/native", "templates": ["baremetal"],` + "\n" + `"link": {"kind": "proces"}}`, `x.json:2: link.kind: "proces" is not a link; did you mean "process"?`},
-		{"runner", `{"inherits": "cpu/native", "templates": ["baremetal"],` + "\n" + `"link": {"kind": "process"}}`, `flash.runner: names no runner`},
+		{"runner", `{"inherits": "cpu/native", "templates": ["baremetal"],` + "\n" + `"link": {"kind": "process"}}`, `flash.programmer: names no programmer`},
 		{"source climbs", "{" + rest + ",\n\"sources\": [\"../x.c\"]}", `x.json:2: sources: "../x.c" is not a relative path`},
 		{"option out of range", "{" + rest + ",\n\"arena_kib\": 0}", `x.json:2: arena_kib: 0 KiB is not between`},
 		{"arena does not fit", "{" + rest + ",\n\"arena_kib\": 2,\n\"place\": {\"code\": \"ram\", \"data\": \"ram\"},\n\"memory\": [{\"name\": \"ram\", \"exec\": true, \"size\": 1024}]}", `x.json:2: arena_kib: an arena of 2 KiB, with a stack of 0 bytes, does not fit into region "ram" of 1024 bytes: 1024 bytes too many`},
@@ -216,20 +218,20 @@ func TestBadFiles(t *testing.T) {
 		{"region's name", "{" + rest + ",\n\"memory\": [{\"name\": \"a b\", \"size\": 4}]}", `x.json:2: memory: region "a b": a name has small letters`},
 		{"two of a name", "{" + rest + ",\n\"memory\": [{\"name\": \"a\", \"size\": 4},\n{\"name\": \"a\", \"origin\": 8, \"size\": 4}]}", `x.json:3: memory: there are two regions "a"`},
 		{"negative number", "{" + rest + ",\n\"memory\": [{\"name\": \"a\", \"size\": -4}]}", `x.json:2: json: cannot unmarshal number -4`},
-		{"unknown runner", `{"inherits": "cpu/native", "templates": ["baremetal"], "link": {"kind": "process"},` + "\n" + `"flash": {"runner": "openodc", "scripts": ["a"]}}`, `x.json:2: flash.runner: "openodc" is not a runner; did you mean "openocd"?`},
-		{"runner without scripts", `{"inherits": "cpu/native", "templates": ["baremetal"], "link": {"kind": "process"},` + "\n" + `"flash": {"runner": "openocd"}}`, `x.json:2: flash: the runner openocd needs scripts`},
+		{"unknown runner", `{"inherits": "cpu/native", "templates": ["baremetal"], "link": {"kind": "process"},` + "\n" + `"flash": {"programmer": "openodc", "scripts": ["a"]}}`, `x.json:2: flash.programmer: "openodc" is no programmer; did you mean "openocd"?`},
+		{"runner without scripts", `{"inherits": "cpu/native", "templates": ["baremetal"], "link": {"kind": "process"},` + "\n" + `"flash": {"programmer": "openocd"}}`, `x.json:2: flash: the runner openocd needs scripts`},
 		{"identification's address", "{" + rest + ",\n\"identification\": {\"address\": 3, \"mask\": 1, \"values\": [1], \"source\": \"s\"}}", `x.json:2: identification.address: 0x3 is not the address of a word`},
 		{"identification without mask", "{" + rest + ",\n\"identification\": {\"address\": 4, \"values\": [1], \"source\": \"s\"}}", `identification.mask: 0x0 is not a mask`},
 		{"identification without values", "{" + rest + ",\n\"identification\": {\"address\": 4, \"mask\": 1, \"source\": \"s\"}}", `x.json:2: identification: names no values`},
 		{"identification without source", "{" + rest + ",\n\"identification\": {\"address\": 4, \"mask\": 1, \"values\": [1]}}", `x.json:2: identification: names no source`},
 		{"identification beyond its mask", "{" + rest + ",\n\"identification\": {\"address\": 4, \"mask\": 6, \"values\": [1], \"source\": \"s\"}}", `x.json:2: identification.values: 0x1 has bits that the mask 0x6 leaves out`},
-		{"unknown timer", `{"inherits": "cpu/native", "templates": ["baremetal"], "link": {"kind": "process"}, "flash": {"runner": "none"},` + "\n" + `"timer": {"kind": "systik"}}`, `x.json:2: timer.kind: "systik" is not a kind of timer (chip, mcycle, mtime, systick); did you mean "systick"?`},
-		{"emulator without program", `{"inherits": "cpu/native", "templates": ["baremetal"],` + "\n" + `"link": {"kind": "qemu"}, "flash": {"runner": "none"}}`, `x.json:2: link: a link of kind qemu names a program`},
-		{"adapter's name", `{"inherits": "cpu/native", "templates": ["baremetal"],` + "\n" + `"link": {"kind": "serial", "usb": "ST-Link"}, "flash": {"runner": "none"}}`, `x.json:2: link.usb: "ST-Link" is not vendor:product`},
-		{"interface", `{"inherits": "cpu/native", "templates": ["baremetal"],` + "\n" + `"link": {"kind": "serial", "interface": 256}, "flash": {"runner": "none"}}`, `x.json:2: link.interface: 256 is not between 0 and 255`},
-		{"emulator's version", `{"inherits": "cpu/native", "templates": ["baremetal"], "flash": {"runner": "none"},` + "\n" + `"link": {"kind": "qemu", "program": "q", "args": ["m"], "min_version": "QEMU 9"}}`, `x.json:2: link.min_version: "QEMU 9" is not a version, as in 9.1`},
-		{"version of a UART", `{"inherits": "cpu/native", "templates": ["baremetal"], "flash": {"runner": "none"},` + "\n" + `"link": {"kind": "serial", "min_version": "9.1"}}`, `only a link of kind qemu has a program, args, install and min_version`},
-		{"probe's name", `{"inherits": "cpu/native", "templates": ["baremetal"], "link": {"kind": "process"},` + "\n" + `"flash": {"runner": "none", "usb": "0483"}}`, `x.json:2: flash.usb: "0483" is not vendor:product`},
+		{"unknown timer", `{"inherits": "cpu/native", "templates": ["baremetal"], "link": {"kind": "process"}, "flash": {"programmer": "none"},` + "\n" + `"timer": {"kind": "systik"}}`, `x.json:2: timer.kind: "systik" is not a kind of timer (chip, mcycle, mtime, systick); did you mean "systick"?`},
+		{"emulator without program", `{"inherits": "cpu/native", "templates": ["baremetal"],` + "\n" + `"link": {"kind": "qemu"}, "flash": {"programmer": "none"}}`, `x.json:2: link: a link of kind qemu names a program`},
+		{"adapter's name", `{"inherits": "cpu/native", "templates": ["baremetal"],` + "\n" + `"link": {"kind": "serial", "usb": "ST-Link"}, "flash": {"programmer": "none"}}`, `x.json:2: link.usb: "ST-Link" is not vendor:product`},
+		{"interface", `{"inherits": "cpu/native", "templates": ["baremetal"],` + "\n" + `"link": {"kind": "serial", "interface": 256}, "flash": {"programmer": "none"}}`, `x.json:2: link.interface: 256 is not between 0 and 255`},
+		{"emulator's version", `{"inherits": "cpu/native", "templates": ["baremetal"], "flash": {"programmer": "none"},` + "\n" + `"link": {"kind": "qemu", "program": "q", "args": ["m"], "min_version": "QEMU 9"}}`, `x.json:2: link.min_version: "QEMU 9" is not a version, as in 9.1`},
+		{"version of a UART", `{"inherits": "cpu/native", "templates": ["baremetal"], "flash": {"programmer": "none"},` + "\n" + `"link": {"kind": "serial", "min_version": "9.1"}}`, `only a link of kind qemu has a program, args, install and min_version`},
+		{"probe's name", `{"inherits": "cpu/native", "templates": ["baremetal"], "link": {"kind": "process"},` + "\n" + `"flash": {"programmer": "none", "usb": "0483"}}`, `x.json:2: flash.usb: "0483" is not vendor:product`},
 		{"clock", "{" + rest + ",\n\"core_hz\": -1}", `x.json:2: core_hz: -1 is not between`},
 		{"regions overlap", "{" + rest + ",\n\"memory\": [{\"name\": \"a\", \"size\": 4}, {\"name\": \"b\", \"origin\": 3, \"size\": 4}]}", `x.json:2: memory: regions "a" and "b" overlap`},
 		{"region wraps", "{" + rest + ",\n\"memory\": [{\"name\": \"a\", \"origin\": \"0xffffffffffffffff\", \"size\": 4}]}", `x.json:2: memory: region "a"`},

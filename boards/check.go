@@ -20,8 +20,8 @@ import (
 // linkKinds are the links there are; package project opens each.
 var linkKinds = []string{"process", "qemu", "serial"}
 
-// runners are the programmers a board file may name; package flasher knows what they do.
-var runners = []string{"none", "openocd", "pyocd", "west"}
+// programmers are the programmers a board file may name; package flasher knows what they do.
+var programmers = []string{"none", "openocd", "pyocd", "west"}
 
 // sourceKinds are the endings of the files of a port.
 var sourceKinds = []string{".c", ".S", ".h"}
@@ -86,14 +86,14 @@ func (b *Board) checkFlash() error {
 	if u := b.Flash.USB; u != "" && !usbRE.MatchString(u) {
 		return b.wrong("flash.usb", notUSB, u)
 	}
-	switch r := b.Flash.Runner; {
+	switch r := b.Flash.Programmer; {
 	case r == "":
-		return b.wrong("flash.runner", `names no runner ("none" where nothing is written)`)
-	case !slices.Contains(runners, r):
-		return b.wrong("flash.runner", "%q is not a runner%s", r, didYouMean(r, runners))
+		return b.wrong("flash.programmer", `names no programmer ("none" where nothing is written)`)
+	case !slices.Contains(programmers, r):
+		return b.wrong("flash.programmer", "%q is no programmer%s", r, didYouMean(r, programmers))
 	case r == "openocd" && len(b.Flash.Scripts) == 0:
 		return b.wrong("flash", "the runner openocd needs scripts")
-	case r == "pyocd" && b.Flash.Target == "":
+	case r == "pyocd" && b.Flash.Chip == "":
 		return b.wrong("flash", "the runner pyocd needs a target")
 	}
 	return nil

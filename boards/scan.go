@@ -199,6 +199,14 @@ func isField(f string) bool {
 	return ok
 }
 
+// renamed are fields of earlier versions, and what stands in their place.
+var renamed = map[string]string{
+	"emulated":      `"host_clock": false`,
+	"flash.target":  `"flash.chip"`,
+	"flash.runner":  `"flash.programmer"`,
+	"flash.virtual": `"flash.emulated"`,
+}
+
 // checkFields reports the first field, by line, that no board file has, with the nearest one that it may have.
 func checkFields(where string, lines map[string]int) error {
 	var unknown []string
@@ -217,5 +225,9 @@ func checkFields(where string, lines map[string]int) error {
 		return unknown[i] < unknown[j]
 	})
 	f := unknown[0]
-	return &FileError{where, lines[f], fmt.Errorf("field %q is not known%s", f, didYouMean(f, Fields))}
+	hint := didYouMean(f, Fields)
+	if now := renamed[f]; now != "" {
+		hint = ": it is now " + now
+	}
+	return &FileError{where, lines[f], fmt.Errorf("field %q is not known%s", f, hint)}
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/boardsmith/boardsmith/transport"
 )
 
-// A bench is one attached board: its probe, its port, and what is remembered of it.
+// An attachment is one attached board: its probe, its port, and what is remembered of it.
 type attachment struct {
 	programmer flasher.Programmer
 	conf       flasher.Config // the programmer's
@@ -54,7 +54,7 @@ func (k *Desk) ledger() (*ledger.Ledger, error) {
 
 // leaseDir is the folder of the leases: one for all users where the probe is a real one, this user's where it is emulated.
 func (k *Desk) leaseDir(b *boards.Board) (string, error) {
-	if b.Flash.Virtual {
+	if b.Flash.Emulated {
 		dir, err := k.stateDir()
 		return filepath.Join(dir, "lease"), err
 	}
@@ -74,8 +74,8 @@ func (d *Device) attachProbe(ctx context.Context, runner, which string) (err err
 	if n.ledger, err = d.desk.ledger(); err != nil {
 		return err
 	}
-	if d.board.Flash.Virtual {
-		err = n.findVirtual(ctx, d.desk, d.board, which)
+	if d.board.Flash.Emulated {
+		err = n.findEmulated(ctx, d.desk, d.board, which)
 	} else {
 		err = n.find(d.board, which, d.desk.File)
 	}
@@ -157,9 +157,9 @@ func (n *attachment) find(b *boards.Board, which string, noted *DeskFile) error 
 	return nil
 }
 
-// findVirtual starts the emulated board, or finds that it runs.
-func (n *attachment) findVirtual(ctx context.Context, k *Desk, b *boards.Board, which string) error {
-	up, err := k.virtualUp(ctx, b)
+// findEmulated starts the emulated board, or finds that it runs.
+func (n *attachment) findEmulated(ctx context.Context, k *Desk, b *boards.Board, which string) error {
+	up, err := k.emulatedUp(ctx, b)
 	if err != nil {
 		return err
 	}
@@ -169,12 +169,12 @@ func (n *attachment) findVirtual(ctx context.Context, k *Desk, b *boards.Board, 
 	if which != "" && which != up.State.Serial && which != up.Address.UART {
 		return &NoDeviceError{Board: b.Name, Which: which}
 	}
-	n.probe = flasher.Probe{Serial: up.State.Serial, Virtual: &flasher.Virtual{Bitbang: up.Address.Bitbang, Remote: up.Address.Remote}}
+	n.probe = flasher.Probe{Serial: up.State.Serial, Emulated: &flasher.Emulated{Bitbang: up.Address.Bitbang, Remote: up.Address.Remote}}
 	n.port = up.Address.UART
 	return nil
 }
 
-// VirtualDir is the folder of a board's emulated chip, below the state folder.
+// EmulatedDir is the folder of a board's emulated chip, below the state folder.
 func EmulatedDir(stateDir, board string) string { return filepath.Join(stateDir, "virtual", board) }
 
 // again finds the device once more: since it was plugged in again it may be elsewhere, and its port may be called otherwise.
@@ -182,7 +182,7 @@ func EmulatedDir(stateDir, board string) string { return filepath.Join(stateDir,
 // *LeaseError where another process leases the new place, nothing of n has changed, and nothing may be done to
 // the device.
 func (n *attachment) again(ctx context.Context, b *boards.Board) error {
-	if n.probe.Virtual != nil {
+	if n.probe.Emulated != nil {
 		return nil // it is not on USB
 	}
 	all, err := attachedUnits(b)

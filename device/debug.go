@@ -41,7 +41,7 @@ func (d *Device) Debug(ctx context.Context, use func(ctx context.Context, addres
 
 func (d *Device) debugServer() (flasher.DebugServer, error) {
 	if d.attachment == nil {
-		return nil, failure.New(failure.Config, "choose a board with a probe, as in BOARD=microbit, and a programmer other than PROGRAMMER=none", "board %s has no debug probe", d.board.Name)
+		return nil, failure.New(failure.Config, "choose a board with a probe, as in BOARD=microbit, and a another PROGRAMMER than none", "board %s has no debug probe", d.board.Name)
 	}
 	server, ok := d.attachment.programmer.(flasher.DebugServer)
 	if !ok {
@@ -105,7 +105,7 @@ func (k *Desk) Plan(ctx context.Context, b *boards.Board, which string, i *image
 
 // plannedProbe is the probe that would be used; one of an emulated chip that is not running has its ports left open.
 func (k *Desk) plannedProbe(ctx context.Context, b *boards.Board, which string) (flasher.Probe, error) {
-	if !b.Flash.Virtual {
+	if !b.Flash.Emulated {
 		n := &attachment{}
 		var none *NoDeviceError
 		if err := n.find(b, which, k.File); err != nil && !errors.As(err, &none) {
@@ -119,9 +119,9 @@ func (k *Desk) plannedProbe(ctx context.Context, b *boards.Board, which string) 
 	}
 	ctx, cancel := context.WithTimeout(ctx, statusWithin)
 	defer cancel()
-	v := &flasher.Virtual{Bitbang: "127.0.0.1:PORT", Remote: "127.0.0.1:PORT"}
+	v := &flasher.Emulated{Bitbang: "127.0.0.1:PORT", Remote: "127.0.0.1:PORT"}
 	if a, err := virtualprobe.Ask(ctx, EmulatedDir(dir, b.Name), virtualprobe.Request{Do: "status"}); err == nil {
 		v.Bitbang, v.Remote = a.Address.Bitbang, a.Address.Remote
 	}
-	return flasher.Probe{Virtual: v}, nil
+	return flasher.Probe{Emulated: v}, nil
 }

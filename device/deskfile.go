@@ -23,13 +23,13 @@ const (
 	maxDeskFileBytes = 1 << 20
 )
 
-// A Bench is desk.json, format 1.
+// A DeskFile is desk.json, format 1.
 type DeskFile struct {
 	Format  int          `json:"format"`
 	Devices []DeskDevice `json:"devices"`
 }
 
-// A BenchDevice is one device on the desk.
+// A DeskDevice is one device on the desk.
 type DeskDevice struct {
 	Name  string   `json:"name"`            // what people call it
 	Board string   `json:"board"`           // the kind
@@ -42,7 +42,7 @@ type DeskDevice struct {
 	Shared bool `json:"-"` // another attached probe has its serial: only Link.Path tells them apart
 }
 
-// A BenchLink is how the device was reached when it was noted.
+// A DeskLink is how the device was reached when it was noted.
 type DeskLink struct {
 	Kind      string `json:"kind"`
 	Path      string `json:"path,omitempty"`      // USB path
@@ -51,7 +51,7 @@ type DeskLink struct {
 	Serial    string `json:"serial,omitempty"`    // of that adapter
 }
 
-// ReadBench reads a desk.json. None is an empty one; one that cannot be understood is an error of class config.
+// ReadDeskFile reads a desk.json. None is an empty one; one that cannot be understood is an error of class config.
 func ReadDeskFile(path string) (*DeskFile, error) {
 	b := &DeskFile{Format: deskFileFormat}
 	f, err := plainfile.Open(path)

@@ -59,7 +59,7 @@ func TestBenchFile(t *testing.T) {
 	}
 }
 
-func FuzzBench(f *testing.F) {
+func FuzzDeskFile(f *testing.F) {
 	f.Add([]byte(`{"format": 1, "devices": [{"name": "a", "board": "b", "link": {"kind": "serial"}}]}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		b, err := parseDeskFile(data)

@@ -67,10 +67,10 @@ func (k *Desk) Attach(ctx context.Context, b *boards.Board, which string) (*Devi
 
 // programmerOf is the programmer that is to be used, "none" where nothing is programmed.
 func (k *Desk) programmerOf(b *boards.Board) string {
-	if b.Flash.Runner == "none" && b.Flash.Target == "" && len(b.Flash.Scripts) == 0 {
+	if b.Flash.Programmer == "none" && b.Flash.Chip == "" && len(b.Flash.Scripts) == 0 {
 		return "none" // there is nothing to program, whoever would
 	}
-	return cmp.Or(k.Programmer, b.Flash.Runner)
+	return cmp.Or(k.Programmer, b.Flash.Programmer)
 }
 
 // Close lets others use the device. Sessions opened on it are closed by whoever opened them.

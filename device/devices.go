@@ -87,8 +87,8 @@ func (k *Desk) Devices(ctx context.Context) ([]Attached, error) {
 		}
 	}
 	for _, b := range kinds {
-		if b.Flash.Virtual {
-			list = append(list, virtuals(ctx, dir, b)...)
+		if b.Flash.Emulated {
+			list = append(list, emulatedChips(ctx, dir, b)...)
 		}
 	}
 	if ctx.Err() != nil {
@@ -120,22 +120,22 @@ func couldBe(kinds []*boards.Board, usb string) (names []string) {
 // statusWithin is for a keeper to say that it is there.
 const statusWithin = 2 * time.Second
 
-// virtuals is the emulated chip of a board, or nothing if it was never used.
-func virtuals(ctx context.Context, stateDir string, b *boards.Board) []Attached {
+// emulatedChips is the emulated chip of a board, or nothing if it was never used.
+func emulatedChips(ctx context.Context, stateDir string, b *boards.Board) []Attached {
 	dir := EmulatedDir(stateDir, b.Name)
 	if _, err := os.Stat(dir); err != nil {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, statusWithin)
 	defer cancel()
-	d := Attached{Boards: []string{b.Name}, Probe: virtualprobe.SerialOf(dir), What: "emulated " + b.Flash.Target, Emulated: true}
+	d := Attached{Boards: []string{b.Name}, Probe: virtualprobe.SerialOf(dir), What: "emulated " + b.Flash.Chip, Emulated: true}
 	if a, err := virtualprobe.Ask(ctx, dir, virtualprobe.Request{Do: "status"}); err == nil {
 		d.Runs, d.Probe, d.Port = true, a.State.Serial, a.Address.UART
 	}
 	return []Attached{d}
 }
 
-// A VirtualState is what an emulated board says of itself.
+// An EmulatedState is what an emulated board says of itself.
 type EmulatedState struct {
 	Runs   bool
 	Probe  string // its serial
@@ -144,13 +144,13 @@ type EmulatedState struct {
 	Erases []int  // by sector, of this chip
 }
 
-// Virtual tells the emulated board to do something: up, down, erase (all of its flash, past any programmer), swap
+// Emulated tells the emulated board to do something: up, down, erase (all of its flash, past any programmer), swap
 // (another, new chip). A board that is not emulated, or another word, is an error of class config.
 func (k *Desk) Emulated(ctx context.Context, b *boards.Board, do string) (EmulatedState, error) {
 	if ctx.Err() != nil {
 		return EmulatedState{}, failure.Stopped(ctx, "emulated board")
 	}
-	if !b.Flash.Virtual {
+	if !b.Flash.Emulated {
 		return EmulatedState{}, failure.New(failure.Config, "choose one whose chip is emulated behind a probe, as in BOARD=microbit", "board %s has no emulated chip", b.Name)
 	}
 	stateDir, err := k.stateDir()
@@ -163,7 +163,7 @@ func (k *Desk) Emulated(ctx context.Context, b *boards.Board, do string) (Emulat
 	case do == "down" && err != nil:
 		return EmulatedState{Probe: virtualprobe.SerialOf(dir)}, nil // it is down
 	case err != nil || do == "up":
-		if a, err = k.virtualUp(ctx, b); err != nil {
+		if a, err = k.emulatedUp(ctx, b); err != nil {
 			return EmulatedState{}, err
 		}
 	}

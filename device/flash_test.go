@@ -39,8 +39,8 @@ type desk struct {
 
 // flashers are what makes of a shipped board one behind an emulated probe.
 var flashers = map[string]string{
-	"microbit":      `"flash": {"runner": "openocd", "scripts": ["target/nrf51.cfg"], "target": "nrf51", "virtual": true}`,
-	"netduinoplus2": `"flash": {"runner": "openocd", "scripts": ["target/stm32f4x.cfg"], "target": "stm32f412xe", "virtual": true}`,
+	"microbit":      `"flash": {"programmer": "openocd", "scripts": ["target/nrf51.cfg"], "chip": "nrf51", "emulated": true}`,
+	"netduinoplus2": `"flash": {"programmer": "openocd", "scripts": ["target/stm32f4x.cfg"], "chip": "stm32f412xe", "emulated": true}`,
 }
 
 // newDesk puts a shipped board on the desk, reached through its probe with that programmer.
@@ -48,7 +48,7 @@ func newDesk(t *testing.T, name, tool string) *desk {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "boards", name+".json"))
 	must(t, err)
-	path := boardstest.Shelf(t, map[string]string{name + ".json": strings.Replace(string(text), `"flash": {"runner": "none"}`, flashers[name], 1)})
+	path := boardstest.Shelf(t, map[string]string{name + ".json": strings.Replace(string(text), `"flash": {"programmer": "none"}`, flashers[name], 1)})
 	return deskWith(t, path, name, tool)
 }
 

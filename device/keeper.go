@@ -29,15 +29,15 @@ func (k *Desk) findKeeper() (string, error) {
 	return path, err
 }
 
-// virtualUp starts the board's emulated chip, or finds that it runs. Errors: *MissingToolError; of class probe-missing.
-func (k *Desk) virtualUp(ctx context.Context, b *boards.Board) (virtualprobe.Answer, error) {
+// emulatedUp starts the board's emulated chip, or finds that it runs. Errors: *MissingToolError; of class probe-missing.
+func (k *Desk) emulatedUp(ctx context.Context, b *boards.Board) (virtualprobe.Answer, error) {
 	dir, err := k.stateDir()
 	if err != nil {
 		return virtualprobe.Answer{}, err
 	}
-	up, err := virtualprobe.Up(ctx, k.findKeeper, EmulatedDir(dir, b.Name), b.Flash.Target)
+	up, err := virtualprobe.Up(ctx, k.findKeeper, EmulatedDir(dir, b.Name), b.Flash.Chip)
 	if err != nil && ctx.Err() == nil && failure.Of(err) != failure.ToolMissing {
-		err = failure.New(failure.ProbeMissing, "mage virtual:down, and try again", "emulated board %s: %w", b.Name, err)
+		err = failure.New(failure.ProbeMissing, "mage emulated:down, and try again", "emulated board %s: %w", b.Name, err)
 	}
 	return up, err
 }

@@ -25,7 +25,7 @@ func TestContexts(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := Config{
-		Flash: boards.Flash{Target: "nrf51", Scripts: []string{"target/nrf51.cfg"}}, Probe: Probe{Virtual: &Virtual{"localhost:1", "localhost:2"}},
+		Flash: boards.Flash{Chip: "nrf51", Scripts: []string{"target/nrf51.cfg"}}, Probe: Probe{Emulated: &Emulated{"localhost:1", "localhost:2"}},
 		Find: func(string) (string, error) { return tool, nil }, Log: hclog.NewNullLogger(),
 	}
 	job := Job{Erase: []Sector{{Size: 1024}}, Write: []Segment{{Data: []byte{1}}}, Verify: []Segment{{Data: []byte{1}}}}
@@ -61,7 +61,7 @@ func TestZeroConfig(t *testing.T) {
 	}
 	t.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH"))
 	for _, name := range []string{"openocd", "pyocd"} {
-		p, err := New(name, Config{Flash: boards.Flash{Target: "nrf51"}})
+		p, err := New(name, Config{Flash: boards.Flash{Chip: "nrf51"}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -97,7 +97,7 @@ func TestFailedFolder(t *testing.T) {
 	if err := os.WriteFile(tool, []byte("#!/bin/sh\nls segment0.bin\nexit 3\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	p, err := New("openocd", Config{Flash: boards.Flash{Target: "nrf51"}, Find: func(string) (string, error) { return tool, nil }})
+	p, err := New("openocd", Config{Flash: boards.Flash{Chip: "nrf51"}, Find: func(string) (string, error) { return tool, nil }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,7 +115,7 @@ func TestFailedFolder(t *testing.T) {
 	}
 
 	ctx, cancel := context.WithCancel(t.Context())
-	p, err = New("openocd", Config{Flash: boards.Flash{Target: "nrf51"}, Find: func(string) (string, error) { cancel(); return tool, nil }})
+	p, err = New("openocd", Config{Flash: boards.Flash{Chip: "nrf51"}, Find: func(string) (string, error) { cancel(); return tool, nil }})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,10 +17,10 @@ func TestEveryBoardsRunnerExists(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if b.Flash.Runner == "none" {
+		if b.Flash.Programmer == "none" {
 			continue
 		}
-		if _, err := New(b.Flash.Runner, Config{Flash: b.Flash}); err != nil {
+		if _, err := New(b.Flash.Programmer, Config{Flash: b.Flash}); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

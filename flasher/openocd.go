@@ -30,11 +30,11 @@ func noServers(gdbPort string) string {
 // connect is the beginning of every command line: no servers but perhaps gdb's, the probe, the chip.
 func (o *openocd) connect(dir, gdbPort string) []string {
 	args := []string{"-c", noServers(gdbPort)}
-	if v := o.Probe.Virtual; v != nil {
+	if v := o.Probe.Emulated; v != nil {
 		args = append(args, "-s", dir, "-c", strings.Join(v.openocd(), "; "))
 	}
 	for _, s := range o.Flash.Scripts {
-		if o.Probe.Virtual != nil && strings.HasPrefix(s, "interface/") {
+		if o.Probe.Emulated != nil && strings.HasPrefix(s, "interface/") {
 			continue // its place has been taken
 		}
 		args = append(args, openocdScript(s)...)
@@ -46,7 +46,7 @@ func (o *openocd) connect(dir, gdbPort string) []string {
 }
 
 // openocd are the commands that reach an emulated probe.
-func (v *Virtual) openocd() []string {
+func (v *Emulated) openocd() []string {
 	host, port, _ := net.SplitHostPort(v.Bitbang)
 	return []string{
 		"adapter driver remote_bitbang", "remote_bitbang host " + tclWord(host), "remote_bitbang port " + tclWord(port),
@@ -57,7 +57,7 @@ func (v *Virtual) openocd() []string {
 // chooseProbe are the commands that say which probe on USB is meant. Serials may be equal, USB paths are not; some
 // drivers only heed one of them.
 func (c Config) chooseProbe() (commands []string) {
-	if c.Probe.Virtual != nil {
+	if c.Probe.Emulated != nil {
 		return nil
 	}
 	if c.Probe.Serial != "" {
@@ -179,7 +179,7 @@ func (o *openocd) execute(ctx context.Context, r *toolRun, dir string, timeout t
 
 // shadow puts our replacement of one of OpenOCD's scripts into dir, where an emulated probe needs it.
 func (o *openocd) shadow(dir string) error {
-	if o.Probe.Virtual == nil {
+	if o.Probe.Emulated == nil {
 		return nil
 	}
 	if err := os.Mkdir(filepath.Join(dir, "target"), 0o755); err != nil {

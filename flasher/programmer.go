@@ -78,14 +78,14 @@ type Programmer interface {
 
 // A Probe says which of the attached debug probes is meant, and how it is reached.
 type Probe struct {
-	Serial  string   // its own; "" if it has none, or there is only one probe
-	Shared  bool     // another attached probe has this serial, or has none either: only USBPath tells them apart
-	USBPath string   // bus and ports, as in "1-2.3", by which openocd also chooses; "" if it is not known
-	Virtual *Virtual // an emulated one; nil: it is on USB
+	Serial   string    // its own; "" if it has none, or there is only one probe
+	Shared   bool      // another attached probe has this serial, or has none either: only USBPath tells them apart
+	USBPath  string    // bus and ports, as in "1-2.3", by which openocd also chooses; "" if it is not known
+	Emulated *Emulated // an emulated one; nil: it is on USB
 }
 
-// Virtual is where an emulated probe is reached.
-type Virtual struct {
+// Emulated is where an emulated probe is reached.
+type Emulated struct {
 	Bitbang string // host:port of OpenOCD's remote_bitbang: JTAG
 	Remote  string // host:port of pyOCD's remote probe protocol
 }

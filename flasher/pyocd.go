@@ -99,7 +99,7 @@ def boardsmith_finish():
 // connect is the beginning of every command line. It never waits for a probe, and reads nobody's configuration.
 func (p *pyocd) connect(subcommand string) ([]string, error) {
 	args := []string{
-		subcommand, "--no-config", "--no-wait", option("--color", "never"), option("--target", p.Flash.Target),
+		subcommand, "--no-config", "--no-wait", option("--color", "never"), option("--target", p.Flash.Chip),
 		option("--connect", "halt"), "-Oauto_unlock=false",
 	}
 	uid, err := p.Probe.pyocdUID()

@@ -43,8 +43,8 @@ func openocdScript(name string) []string {
 // refused, as is one that begins with a dash, for Zephyr's runner hands it on as an argument of its own, and one that
 // another attached probe has: pyOCD has no other way to choose.
 func (p Probe) pyocdUID() (string, error) {
-	if p.Virtual != nil {
-		return "remote:" + p.Virtual.Remote, nil
+	if p.Emulated != nil {
+		return "remote:" + p.Emulated.Remote, nil
 	}
 	if p.Shared {
 		return "", p.sharedBy("pyocd")

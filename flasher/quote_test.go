@@ -106,7 +106,7 @@ func TestSerialIsNoAddress(t *testing.T) {
 	job := Job{Write: []Segment{{0, []byte{1}}}}
 	for _, serial := range []string{"remote:" + l.Addr().String(), "--version", "-x"} {
 		c := Config{
-			Build: build, Find: findTool, Log: hclog.NewNullLogger(), Flash: boards.Flash{Target: "nrf51"},
+			Build: build, Find: findTool, Log: hclog.NewNullLogger(), Flash: boards.Flash{Chip: "nrf51"},
 			Probe: Probe{Serial: serial}, Timeout: 10 * time.Second,
 		}
 		for name, p := range map[string]Programmer{"pyocd": newPyOCD(c), "west": newWest(c)} {

@@ -46,7 +46,7 @@ func TestExitStatusOfWrapper(t *testing.T) {
 	t.Parallel()
 	onMicrobit(t, func(t *testing.T, b *bench, tool string) {
 		b.conf.Find, b.conf.Timeout = wrapped(t, tool, `TOOL "$@" 2>&1 | tee log`), 30*time.Second
-		p := programmers[b.conf.Flash.Runner](b.conf)
+		p := programmers[b.conf.Flash.Programmer](b.conf)
 		job := Job{Restart: true}
 		for i := range 3 {
 			job.Erase, job.Write = append(job.Erase, b.sector(i)), append(job.Write, b.pattern(i, 0))
@@ -92,7 +92,7 @@ TOOL "$@" 2>&1 | tee /dev/stderr`)
 		var steps []string
 		b.conf.Step = func(s string) { steps = append(steps, s) }
 		job := Job{Erase: []Sector{b.sector(0)}, Write: []Segment{b.pattern(0, 3)}, Verify: []Segment{b.pattern(0, 3)}}
-		if err := programmers[b.conf.Flash.Runner](b.conf).Do(t.Context(), job); err != nil {
+		if err := programmers[b.conf.Flash.Programmer](b.conf).Do(t.Context(), job); err != nil {
 			t.Error(err)
 		}
 		if n := strings.Count(strings.Join(steps, " "), "verified"); n != 1 {

@@ -52,14 +52,14 @@ func findTool(name string) (string, error) {
 
 func openBench(t *testing.T, f boards.Flash, base, size uint64) *bench {
 	t.Helper()
-	tools := []string{virtualprobe.Models[f.Target].Program}
-	for _, tool := range append(tools, strings.Split(f.Runner, "/")...) {
+	tools := []string{virtualprobe.Models[f.Chip].Program}
+	for _, tool := range append(tools, strings.Split(f.Programmer, "/")...) {
 		if _, err := findTool(tool); err != nil {
 			t.Skipf("%s is not installed", tool)
 		}
 	}
 	b := &bench{t: t, dir: t.TempDir(), base: base, size: size}
-	up, err := virtualprobe.Up(t.Context(), keepertest.Path, b.dir, f.Target)
+	up, err := virtualprobe.Up(t.Context(), keepertest.Path, b.dir, f.Chip)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,11 +70,11 @@ func openBench(t *testing.T, f boards.Flash, base, size uint64) *bench {
 	})
 	b.up = up
 	b.conf = Config{
-		Flash: f, Find: findTool, Probe: Probe{Virtual: &Virtual{up.Address.Bitbang, up.Address.Remote}},
+		Flash: f, Find: findTool, Probe: Probe{Emulated: &Emulated{up.Address.Bitbang, up.Address.Remote}},
 		Log: hclog.New(&hclog.LoggerOptions{Output: t.Output(), Level: hclog.Info}),
 	}
-	if _, runner, isWest := strings.Cut(f.Runner, "/"); isWest {
-		b.conf.Build, b.conf.Flash.Runner = zephyrtest.Build(t, runner, f.Target), "west"
+	if _, runner, isWest := strings.Cut(f.Programmer, "/"); isWest {
+		b.conf.Build, b.conf.Flash.Programmer = zephyrtest.Build(t, runner, f.Chip), "west"
 	}
 	return b
 }
@@ -124,8 +124,8 @@ var boardsUnderTest = []struct {
 	flash      boards.Flash
 	base, size uint64
 }{
-	{"microbit", boards.Flash{Scripts: []string{"target/nrf51.cfg"}, Target: "nrf51"}, 0, 1024},
-	{"netduinoplus2", boards.Flash{Scripts: []string{"target/stm32f4x.cfg"}, Target: "stm32f412xe"}, 0x08000000, 16 << 10},
+	{"microbit", boards.Flash{Scripts: []string{"target/nrf51.cfg"}, Chip: "nrf51"}, 0, 1024},
+	{"netduinoplus2", boards.Flash{Scripts: []string{"target/stm32f4x.cfg"}, Chip: "stm32f412xe"}, 0x08000000, 16 << 10},
 }
 
 // ways are the programmers; west is tried with each of the runners that it may use.
@@ -158,9 +158,9 @@ func onBoard(t *testing.T, board int, way string, do func(t *testing.T, b *bench
 	k := boardsUnderTest[board]
 	t.Run(k.name+"/"+way, func(t *testing.T) {
 		f := k.flash
-		f.Runner = way
+		f.Programmer = way
 		b := openBench(t, f, k.base, k.size)
-		do(t, b, programmers[b.conf.Flash.Runner](b.conf))
+		do(t, b, programmers[b.conf.Flash.Programmer](b.conf))
 	})
 }
 
@@ -218,7 +218,7 @@ func TestIdentification(t *testing.T) {
 		"stm32f412xe": {Address: 0xE0042000, Mask: 0xFFF, Values: []boards.Number{0x413, 0x441}, Source: "s"},
 	}
 	onEach(t, func(t *testing.T, b *bench, _ Programmer) {
-		chip := right[b.conf.Flash.Target]
+		chip := right[b.conf.Flash.Chip]
 		for n, c := range []struct {
 			name   string
 			values []boards.Number
@@ -232,7 +232,7 @@ func TestIdentification(t *testing.T) {
 			before := b.ask(virtualprobe.Request{Do: "status"}).State.Erases
 			b.conf.Chip, b.conf.AnyChip = chip, c.any
 			b.conf.Chip.Values = c.values
-			p := programmers[b.conf.Flash.Runner](b.conf)
+			p := programmers[b.conf.Flash.Programmer](b.conf)
 			data := []Segment{b.pattern(0, byte(n))} // another one each time: west's pyocd does not erase what is there
 			err := p.Do(t.Context(), Job{Erase: []Sector{b.sector(0)}, Write: data, Verify: data})
 			erased := !slices.Equal(b.ask(virtualprobe.Request{Do: "status"}).State.Erases, before)
@@ -272,7 +272,7 @@ func TestFailures(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, b *bench, _ Programmer) {
 		b.conf.Timeout = 15 * time.Second
-		p := programmers[b.conf.Flash.Runner](b.conf)
+		p := programmers[b.conf.Flash.Programmer](b.conf)
 		job := Job{Erase: []Sector{b.sector(0)}, Write: []Segment{b.pattern(0, 0)}, Verify: []Segment{b.pattern(0, 0)}}
 		if err := p.Do(t.Context(), job); err != nil {
 			t.Fatal(err)
@@ -322,7 +322,7 @@ func TestNoProbe(t *testing.T) {
 				t.Skipf("%s is not installed", tool)
 			}
 			f := boardsUnderTest[0].flash
-			p := programmers[tool](Config{Flash: f, Build: zephyrtest.Build(t, runner, f.Target), Find: findTool, Log: hclog.NewNullLogger(), Probe: Probe{Virtual: &Virtual{"127.0.0.1:1", "127.0.0.1:1"}}})
+			p := programmers[tool](Config{Flash: f, Build: zephyrtest.Build(t, runner, f.Chip), Find: findTool, Log: hclog.NewNullLogger(), Probe: Probe{Emulated: &Emulated{"127.0.0.1:1", "127.0.0.1:1"}}})
 			err := p.Do(t.Context(), Job{Verify: []Segment{{0, make2(4)}}})
 			if failure.Of(err) != failure.ProbeMissing {
 				t.Errorf("class %v: %v", failure.Of(err), err)
@@ -336,7 +336,7 @@ func make2(n int) []byte { return make([]byte, n) }
 // A cancel ends the tool and all it started.
 func TestCancel(t *testing.T) {
 	t.Parallel()
-	b := openBench(t, boards.Flash{Runner: "openocd", Scripts: []string{"target/nrf51.cfg"}, Target: "nrf51"}, 0, 1024)
+	b := openBench(t, boards.Flash{Programmer: "openocd", Scripts: []string{"target/nrf51.cfg"}, Chip: "nrf51"}, 0, 1024)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	stopped := errors.New("stopped by the user")
 	b.conf.Step = func(s string) { cancel(stopped) }
@@ -351,7 +351,7 @@ func TestInterruptsWhileErasing(t *testing.T) {
 	t.Parallel()
 	onMicrobit(t, func(t *testing.T, b *bench, _ string) {
 		b.conf.Timeout = time.Minute
-		p := programmers[b.conf.Flash.Runner](b.conf)
+		p := programmers[b.conf.Flash.Programmer](b.conf)
 		busy := b.pattern(0, 0)
 		entry := uint32(b.base) + 9
 		copy(busy.Data, []byte{

@@ -41,11 +41,11 @@ func (w *west) runner() (westRunner, error) {
 		return &westOpenOCD{w.Config, b}, nil
 	case "pyocd":
 		c := w.Config
-		if c.Flash.Target == "" {
-			c.Flash.Target = b.argument("pyocd", "--target")
+		if c.Flash.Chip == "" {
+			c.Flash.Chip = b.argument("pyocd", "--target")
 		}
-		if c.Flash.Target == "" {
-			return nil, failure.New(failure.Config, "give flash.target in the board file", "%s names no target for pyocd", b.file)
+		if c.Flash.Chip == "" {
+			return nil, failure.New(failure.Config, "give flash.chip in the board file", "%s names no target for pyocd", b.file)
 		}
 		return &westPyOCD{c, b, &pyocd{c}}, nil
 	}
@@ -134,7 +134,7 @@ const virtualConfig = "virtual.cfg"
 // args have openocd do these steps, of which the last ends it before it comes to what west would have it do.
 func (w *westOpenOCD) args(dir string, steps []string) []string {
 	args := []string{option("--openocd", w.where("openocd"))}
-	if w.Probe.Virtual != nil {
+	if w.Probe.Emulated != nil {
 		args = append(args, option("--openocd-search", dir), option("--config", filepath.Join(dir, virtualConfig)))
 	}
 	for _, c := range append([]string{noServers(noGDB)}, w.chooseProbe()...) {
@@ -188,7 +188,7 @@ func (w *westOpenOCD) execute(ctx context.Context, dir string, steps []string, r
 
 // virtual replaces the board's own configuration where its probe is emulated.
 func (w *westOpenOCD) virtual(dir string) error {
-	v := w.Probe.Virtual
+	v := w.Probe.Emulated
 	if v == nil {
 		return nil
 	}

@@ -87,7 +87,7 @@ func TestWestWithoutZephyr(t *testing.T) {
 	if err := os.WriteFile(cache, []byte("ZEPHYR_BASE:PATH="+t.TempDir()+"\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	p := newWest(Config{Flash: boards.Flash{Runner: "west"}, Build: build, Log: hclog.NewNullLogger(), Find: findTool})
+	p := newWest(Config{Flash: boards.Flash{Programmer: "west"}, Build: build, Log: hclog.NewNullLogger(), Find: findTool})
 	err := p.Do(t.Context(), Job{Restart: true})
 	if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "not in a west workspace") {
 		t.Errorf("class %v: %v", failure.Of(err), err)

@@ -41,7 +41,7 @@ const (
 	nextRename      = "rename it and export again"
 )
 
-// CheckModule is Check for one model of the archive.
+// CheckModel is Check for one model of the archive.
 func (a *Archive) CheckModel(m *Model) error {
 	where := ""
 	if len(m.Sources) > 0 {

@@ -99,7 +99,7 @@ func (a *Archive) readMetadata() error {
 	return a.assignCode()
 }
 
-// readModule reads all of a module but its code.
+// readModelOf reads all of a model but its code.
 func (a *Archive) readModelOf(name string, raw *rawModel) (*Model, error) {
 	switch {
 	case raw == nil:

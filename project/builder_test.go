@@ -43,7 +43,7 @@ func TestOneBuilder(t *testing.T) {
 	const jobs, projects = 2, 4
 	log := toldCompiler(t, "told-cc")
 	shelf := boardstest.Shelf(t, map[string]string{"told.json": `{"inherits": "cpu/native", "templates": ["baremetal"], "arena_kib": 16384, "packet_bytes": 4096,
-"toolchain": {"cc": "told-cc", "ar": "ar", "install": "x"}, "link": {"kind": "process"}, "flash": {"runner": "none"}, "sources": ["port/process.c"]}`})
+"toolchain": {"cc": "told-cc", "ar": "ar", "install": "x"}, "link": {"kind": "process"}, "flash": {"programmer": "none"}, "sources": ["port/process.c"]}`})
 	b := &Builder{Path: []string{shelf}, Jobs: jobs, Cache: cache.New(t.TempDir(), cache.Options{})}
 	var all sync.WaitGroup
 	for n := range projects {

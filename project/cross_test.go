@@ -10,7 +10,7 @@ import (
 	"github.com/boardsmith/boardsmith/mlf/mlftest"
 )
 
-const bareBoard = `{"inherits": "cpu/native", "templates": ["baremetal"], "link": {"kind": "serial"}, "flash": {"runner": "none"}, "arena_kib": 4,
+const bareBoard = `{"inherits": "cpu/native", "templates": ["baremetal"], "link": {"kind": "serial"}, "flash": {"programmer": "none"}, "arena_kib": 4,
 "core_hz": 1000000, "watchdog_ms": 20, "defines": {"UART_BASE": "0x40004000", "A": "1"},
 "memory": [{"name": "rom", "origin": 0, "size": 65536, "exec": true, "nonvolatile": true}, {"name": "ram", "origin": "0x20000000", "size": 32768}, {"name": "fast", "origin": "0x10000000", "size": 4096}],
 "place": {"code": "rom", "data": "ram", "stack": "fast"}, "stack_bytes": 1024`

@@ -43,7 +43,7 @@ func configHeader(b *boards.Board, o boards.Options) []byte {
 #define BOARDSMITH_BUDGET_MS %d
 #define BOARDSMITH_BAUD %d
 #define BOARDSMITH_EMULATED %d
-`, o.StackBytes, b.CoreHz, cmp.Or(b.Timer.Hz, b.CoreHz), b.WatchdogMS, b.BudgetMS, b.Link.BitRate(), zeroOrOne(b.Emulated))
+`, o.StackBytes, b.CoreHz, cmp.Or(b.Timer.Hz, b.CoreHz), b.WatchdogMS, b.BudgetMS, b.Link.BitRate(), zeroOrOne(!b.KeepsHostTime()))
 	w.WriteString(regions(b))
 	if len(b.Defines) > 0 {
 		w.WriteString("\n// What the board file says to its drivers.\n")

@@ -111,13 +111,13 @@ func (p *Project) Template() string { return p.state.Template.Name }
 // Options are the user's choices it was generated with; zero fields are the board's own.
 func (p *Project) Options() boards.Options { return p.state.Options }
 
-// Module is which of the archive's models it is about, by its name.
+// ModelName is which of the archive's models it is about, by its name.
 func (p *Project) ModelName() string { return p.state.Model.ModelName }
 
-// ModelName and ModelDigest say what archive it was generated from: the file's name, and the SHA-256 of its tar.
+// ArchiveName and ArchiveDigest say what archive it was generated from: the file's name, and the SHA-256 of its tar.
 func (p *Project) ArchiveName() string { return p.state.Model.Name }
 
-// ModelDigest is the SHA-256, in hexadecimal, of the archive's uncompressed tar.
+// ArchiveDigest is the SHA-256, in hexadecimal, of the archive's uncompressed tar.
 func (p *Project) ArchiveDigest() string { return p.state.Model.Digest }
 
 // Wrote lists the files that Generate wrote or removed, sorted; none means that all was up to date, or that the

@@ -375,7 +375,7 @@ func TestUsersBoardAndTemplate(t *testing.T) {
 	home := t.TempDir()
 	for name, text := range map[string]string{
 		"boards/mine.json": `{"doc": "mine", "inherits": "cpu/native", "templates": ["small", "baremetal"], "link": {"kind": "process"},
-			"flash": {"runner": "none"}, "sources": ["port/process.c", "extra.c"], "cflags": ["-DQUOTED=\"it's $x #1\""],
+			"flash": {"programmer": "none"}, "sources": ["port/process.c", "extra.c"], "cflags": ["-DQUOTED=\"it's $x #1\""],
 			"functions": [{"name": "mine.answer", "symbol": "answer_packed"}]}`,
 		"boards/extra.c": "#include <tvm/runtime/c_runtime_api.h>\n" +
 			"int answer_packed(TVMValue* a, int* c, int n, TVMValue* v, int* t, void* h);\n" +

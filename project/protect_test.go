@@ -206,7 +206,7 @@ func isFrames(f rpc.Frame) bool { return f.Function == "frames" && path.Base(f.F
 func TestGuardsAligned(t *testing.T) {
 	t.Parallel()
 	needBoardTools(t, "mps2_an385", nil)
-	text := `{"inherits": "chip/mps2_an385", "arena_kib": 8, "link": {"kind": "serial"}, "flash": {"runner": "none"}, "memory": [
+	text := `{"inherits": "chip/mps2_an385", "arena_kib": 8, "link": {"kind": "serial"}, "flash": {"programmer": "none"}, "memory": [
 {"name": "code", "origin": 0, "size": "0x00400000", "exec": true}, {"name": "ram", "origin": "0x20000050", "size": "0x00010000"}]}`
 	e := testEnv()
 	e.Path = []string{boardstest.Shelf(t, map[string]string{"odd.json": text})}

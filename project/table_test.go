@@ -64,7 +64,7 @@ func TestBoardsAndArchives(t *testing.T) {
 			archives = append(archives, a)
 		}
 	}
-	all := chips(t, func(b *boards.Board) bool { return b.Emulated && project.NewEnough(t, b) })
+	all := chips(t, func(b *boards.Board) bool { return !b.KeepsHostTime() && project.NewEnough(t, b) })
 	var pairs []trial
 	for _, b := range all {
 		for _, a := range archives {

@@ -35,7 +35,7 @@ func (v *invocation) boardCheck(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	r := fields{"status": "done", "board": b.Name, "files": b.Files, "link": b.Link.Kind, "runner": b.Flash.Runner}
+	r := fields{"status": "done", "board": b.Name, "files": b.Files, "link": b.Link.Kind, "programmer": b.Flash.Programmer}
 	for _, t := range b.Templates {
 		size, err := v.tryBoard(ctx, name, t, search, len(compiler) == 0)
 		if err != nil {
@@ -48,7 +48,7 @@ func (v *invocation) boardCheck(ctx context.Context, name string) error {
 	if err := lacking(compiler, emulator); err != nil {
 		return err
 	}
-	v.Printf("board %s: good; link %s, flash runner %s", b.Name, b.Link.Kind, b.Flash.Runner)
+	v.Printf("board %s: good; link %s, programmer %s", b.Name, b.Link.Kind, b.Flash.Programmer)
 	v.JSONLine(r)
 	return nil
 }

@@ -30,7 +30,7 @@ func (v *invocation) devices(ctx context.Context) error {
 		v.printDevice(in, d, all)
 	}
 	if len(all) == 0 {
-		v.Printf("devices: no probe, no serial port, and no emulated board was used yet (BOARD=microbit go tool mage virtual:up starts one)")
+		v.Printf("devices: no probe, no serial port, and no emulated board was used yet (BOARD=microbit go tool mage emulated:up starts one)")
 	}
 	if v.Env.On("SAVE") {
 		if err := v.saveDeskFile(ctx, in, all); err != nil {
@@ -46,7 +46,7 @@ func (v *invocation) printDevice(in *inputs, d device.Attached, all []device.Att
 	if d.What != "" {
 		words = append(words, d.What)
 	}
-	r := fields{"status": "done", "boards": append([]string{}, d.Boards...), "probe": d.Probe, "port": d.Port, "usb": d.USB, "path": d.Path, "interface": d.Interface, "what": d.What, "virtual": d.Emulated, "runs": d.Runs}
+	r := fields{"status": "done", "boards": append([]string{}, d.Boards...), "probe": d.Probe, "port": d.Port, "usb": d.USB, "path": d.Path, "interface": d.Interface, "what": d.What, "emulated": d.Emulated, "runs": d.Runs}
 	for _, f := range []struct{ name, value string }{{"serial", d.Probe}, {"port", d.Port}, {"USB", d.USB}, {"path", d.Path}, {"interface", d.Interface}} {
 		if f.value != "" {
 			words = append(words, f.name+" "+f.value)
@@ -65,7 +65,7 @@ func (v *invocation) printDevice(in *inputs, d device.Attached, all []device.Att
 	v.JSONLine(r)
 }
 
-// saveBench notes the attached devices: each that could be one board only, or the one that DEVICE names for BOARD. Each
+// saveDeskFile notes the attached devices: each that could be one board only, or the one that DEVICE names for BOARD. Each
 // is asked for its chip.
 func (v *invocation) saveDeskFile(ctx context.Context, in *inputs, all []device.Attached) error {
 	path := deskFilePath(v.Dir)

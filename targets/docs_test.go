@@ -74,7 +74,7 @@ func probeLines(t *testing.T, s shop) []byte {
 	}
 	all = append(all, mage([]string{"BOARD=microbit"}, "build", "flash", "wear")...)
 	all = append(all, mage([]string{"BOARD=microbit", "DRYRUN=1"}, "flash", "debug")...)
-	return append(all, mage([]string{"BOARD=microbit", "SAVE=1"}, "devices", "virtual:swap", "virtual:down")...)
+	return append(all, mage([]string{"BOARD=microbit", "SAVE=1"}, "devices", "emulated:swap", "emulated:down")...)
 }
 
 var (

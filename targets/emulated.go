@@ -6,8 +6,8 @@ import (
 	"context"
 )
 
-// virtual tells BOARD's emulated chip to do something.
-func (v *invocation) virtual(ctx context.Context, do string) error {
+// emulated tells BOARD's emulated chip to do something.
+func (v *invocation) emulated(ctx context.Context, do string) error {
 	in, b, err := v.boardOf()
 	if err != nil {
 		return err
@@ -26,7 +26,7 @@ func (v *invocation) virtual(ctx context.Context, do string) error {
 		state = "runs, port " + chip.Port
 	}
 	done := map[string]string{"erase": ", its flash was erased", "swap": ", a new chip is on it"}[do]
-	v.Printf("virtual: board %s, probe %s, %s%s", b.Name, chip.Probe, state, done)
+	v.Printf("emulated: board %s, probe %s, %s%s", b.Name, chip.Probe, state, done)
 	v.JSONLine(fields{"status": "done", "board": b.Name, "probe": chip.Probe, "port": chip.Port, "runs": chip.Runs, "chips": chip.Chip})
 	return nil
 }

@@ -115,14 +115,14 @@ func TestInterruptedFlash(t *testing.T) {
 		}
 		return said.String()
 	}
-	defer must("virtual:down")
-	must("build", "virtual:up", "virtual:erase")
+	defer must("emulated:down")
+	must("build", "emulated:up", "emulated:erase")
 	start := time.Now()
 	must("flash")
 	whole := time.Since(start)
 	random := drawn.Rand(t, "moments")
 	for range drawn.Count(flashRounds, 100*flashRounds) {
-		must("virtual:erase")
+		must("emulated:erase")
 		moment := time.Duration(random.Int64N(int64(whole)))
 		var said bytes.Buffer
 		cmd := mage(&said, "flash")

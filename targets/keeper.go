@@ -37,7 +37,7 @@ func (v *invocation) attach(ctx context.Context, b *boards.Board, which string, 
 
 // needKeeper builds the keeper of an emulated board, unless one is installed or setup's own is up to date.
 func (v *invocation) needKeeper(ctx context.Context, b *boards.Board) error {
-	if _, err := virtualprobe.Find(); err == nil || !errors.Is(err, exec.ErrNotFound) || !b.Flash.Virtual {
+	if _, err := virtualprobe.Find(); err == nil || !errors.Is(err, exec.ErrNotFound) || !b.Flash.Emulated {
 		return nil // what is wrong with BOARDSMITH_KEEPER, its use tells
 	}
 	return v.buildKeeper(ctx)

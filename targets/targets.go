@@ -49,23 +49,23 @@ func Monitor(ctx context.Context) error { return do(ctx, "monitor", (*invocation
 // Debug starts the probe's gdb server, and gdb on the built firmware.
 func Debug(ctx context.Context) error { return do(ctx, "debug", (*invocation).debug) }
 
-// Virtual holds the targets about boards whose chip and probe are emulated.
-type Virtual mg.Namespace
+// Emulated holds the targets about boards whose chip and probe are emulated.
+type Emulated mg.Namespace
 
 // Up starts the emulated chip of BOARD, which otherwise starts when it is used.
-func (Virtual) Up(ctx context.Context) error { return doVirtual(ctx, "up") }
+func (Emulated) Up(ctx context.Context) error { return doEmulated(ctx, "up") }
 
 // Down ends the emulated chip of BOARD; what its flash holds is kept.
-func (Virtual) Down(ctx context.Context) error { return doVirtual(ctx, "down") }
+func (Emulated) Down(ctx context.Context) error { return doEmulated(ctx, "down") }
 
 // Erase erases the whole flash of the emulated chip of BOARD, as another tool would.
-func (Virtual) Erase(ctx context.Context) error { return doVirtual(ctx, "erase") }
+func (Emulated) Erase(ctx context.Context) error { return doEmulated(ctx, "erase") }
 
 // Swap puts another, new chip on the emulated BOARD, behind the same probe.
-func (Virtual) Swap(ctx context.Context) error { return doVirtual(ctx, "swap") }
+func (Emulated) Swap(ctx context.Context) error { return doEmulated(ctx, "swap") }
 
-func doVirtual(ctx context.Context, what string) error {
-	return do(ctx, "virtual:"+what, func(s *invocation, ctx context.Context) error { return s.virtual(ctx, what) })
+func doEmulated(ctx context.Context, what string) error {
+	return do(ctx, "emulated:"+what, func(s *invocation, ctx context.Context) error { return s.emulated(ctx, what) })
 }
 
 // Cache holds the targets about what was built before, and is kept.
