@@ -528,8 +528,6 @@ func (e env) desk() *device.Desk {
 	}
 }
 
-func (e env) images() image.Store { return image.Store{Cache: e.Cache, Log: e.Log} }
-
 func generate(ctx context.Context, dir string, s Spec, e env) (*Project, error) {
 	return e.builder().Generate(ctx, dir, s)
 }
