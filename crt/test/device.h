@@ -118,7 +118,7 @@ void boardsmith_logged(const char* text, size_t size_bytes) {
   (void)memcpy(device_log, text, (size_bytes < sizeof device_log) ? size_bytes : sizeof device_log);
 }
 
-static ssize_t device_write(void* context, const uint8_t* data, size_t bytes) {
+static inline ssize_t device_write(void* context, const uint8_t* data, size_t bytes) {
   (void)context;
   if (device_writes_left == 0U) {
     return 0;
@@ -136,7 +136,7 @@ static ssize_t device_write(void* context, const uint8_t* data, size_t bytes) {
 
 // Ends the test run if a tensor among the arguments does not lie in known memory: what the server must never let
 // through.
-static void lib_check(const TVMValue* args, const int* codes, int n) {
+static inline void lib_check(const TVMValue* args, const int* codes, int n) {
   for (int i = 0; i < n; i++) {
     if (codes[i] != kTVMDLTensorHandle) {
       continue;
@@ -161,7 +161,7 @@ static void lib_check(const TVMValue* args, const int* codes, int n) {
 
 // As careful as an operator can be: it takes three tensors of one type and length. It looks for their elements, as
 // generated ones do, where data points to, whatever the offset is.
-static int lib_add(TVMValue* args, int* codes, int n, TVMValue* out, int* out_code, void* handle) {
+static inline int lib_add(TVMValue* args, int* codes, int n, TVMValue* out, int* out_code, void* handle) {
   (void)out;
   (void)out_code;
   (void)handle;
@@ -188,7 +188,7 @@ static int lib_add(TVMValue* args, int* codes, int n, TVMValue* out, int* out_co
 }
 
 // Returns its first argument: a string and bytes too.
-static int lib_echo(TVMValue* args, int* codes, int n, TVMValue* out, int* out_code, void* handle) {
+static inline int lib_echo(TVMValue* args, int* codes, int n, TVMValue* out, int* out_code, void* handle) {
   (void)handle;
   lib_check(args, codes, n);
   if (n < 1) {
@@ -211,13 +211,13 @@ static int lib_echo(TVMValue* args, int* codes, int n, TVMValue* out, int* out_c
   return 0;
 }
 
-static int lib_boom(TVMValue* args, int* codes, int n, TVMValue* out, int* out_code, void* handle) {
+static inline int lib_boom(TVMValue* args, int* codes, int n, TVMValue* out, int* out_code, void* handle) {
   (void)args, (void)codes, (void)n, (void)out, (void)out_code, (void)handle;
   TVMAPISetLastError("boom");
   return -1;
 }
 
-static int lib_strange(TVMValue* args, int* codes, int n, TVMValue* out, int* out_code, void* handle) {
+static inline int lib_strange(TVMValue* args, int* codes, int n, TVMValue* out, int* out_code, void* handle) {
   (void)args, (void)codes, (void)n, (void)handle;
   out->v_handle = out;
   *out_code = kTVMObjectHandle;
@@ -225,7 +225,7 @@ static int lib_strange(TVMValue* args, int* codes, int n, TVMValue* out, int* ou
 }
 
 // Returns a new array of five bytes, to which the caller has the one reference.
-static int lib_array(TVMValue* args, int* codes, int n, TVMValue* out, int* out_code, void* handle) {
+static inline int lib_array(TVMValue* args, int* codes, int n, TVMValue* out, int* out_code, void* handle) {
   (void)args, (void)codes, (void)n, (void)handle;
   const int64_t shape[1] = {5};
   *out_code = kTVMNDArrayHandle;
@@ -234,7 +234,7 @@ static int lib_array(TVMValue* args, int* codes, int n, TVMValue* out, int* out_
 
 // Returns one more reference to an array of the firmware's.
 static TVMArrayHandle lib_own;
-static int lib_lend(TVMValue* args, int* codes, int n, TVMValue* out, int* out_code, void* handle) {
+static inline int lib_lend(TVMValue* args, int* codes, int n, TVMValue* out, int* out_code, void* handle) {
   (void)args, (void)codes, (void)n, (void)handle;
   TVMNDArray_IncrementReference((TVMNDArray*)lib_own);
   out->v_handle = lib_own;
@@ -243,7 +243,7 @@ static int lib_lend(TVMValue* args, int* codes, int n, TVMValue* out, int* out_c
 }
 
 // Looks, as generated operators do, for arguments that were not given; returns what all of eight have in their values.
-static int lib_beyond(TVMValue* args, int* codes, int n, TVMValue* out, int* out_code, void* handle) {
+static inline int lib_beyond(TVMValue* args, int* codes, int n, TVMValue* out, int* out_code, void* handle) {
   (void)codes, (void)handle;
   int64_t all = 0;
   for (int i = n; i < (n + 8); i++) {
@@ -259,7 +259,7 @@ static const int64_t lib_shape[1] = {16};
 static const struct TVMTensorInfo lib_tensors[] = {{"x", lib_shape, 1, {kDLInt, 8, 1}}, {"output0", lib_shape, 1, {kDLInt, 8, 1}}};
 static const struct TVMMetadata lib_metadata = {1, lib_tensors, 1, &lib_tensors[1], 1, NULL, 0, NULL, 0, "tvmgen_idle"};
 
-static int lib_get_metadata(TVMValue* args, int* codes, int n, TVMValue* out, int* out_code, void* handle) {
+static inline int lib_get_metadata(TVMValue* args, int* codes, int n, TVMValue* out, int* out_code, void* handle) {
   (void)args, (void)codes, (void)n, (void)handle;
   out->v_handle = (void*)(uintptr_t)&lib_metadata;
   *out_code = kTVMOpaqueHandle;
@@ -283,7 +283,7 @@ static microtvm_rpc_server_t device;
 static size_t host_at;  // how much of device_out has been read
 static size_t device_step = SIZE_MAX;  // bytes handed over in one call
 
-static void device_boot(void) {
+static inline void device_boot(void) {
   const DLDevice cpu = {kDLCPU, 0};
   while (device_blocks.next != &device_blocks) {
     (void)TVMPlatformMemoryFree(&device_blocks.next[1], cpu);
@@ -296,7 +296,7 @@ static void device_boot(void) {
   device = MicroTVMRpcServerInit(device_write, NULL);
 }
 
-static tvm_crt_error_t device_feed(const uint8_t* data, size_t bytes) {
+static inline tvm_crt_error_t device_feed(const uint8_t* data, size_t bytes) {
   tvm_crt_error_t error = kTvmErrorNoError;
   while (bytes != 0U) {
     const size_t part = (bytes < device_step) ? bytes : device_step;
@@ -315,7 +315,7 @@ static tvm_crt_error_t device_feed(const uint8_t* data, size_t bytes) {
 }
 
 // Lets ms pass without a byte.
-static void device_idle(uint32_t ms) {
+static inline void device_idle(uint32_t ms) {
   size_t none = 0;
   for (uint32_t i = 0; i <= ms; i += 10U) {
     (void)MicroTVMRpcServerLoop(device, NULL, &none);
@@ -327,7 +327,7 @@ static void device_idle(uint32_t ms) {
 
 static uint8_t host_id[2];
 
-static uint16_t host_crc(const uint8_t* p, size_t bytes) {
+static inline uint16_t host_crc(const uint8_t* p, size_t bytes) {
   uint32_t crc = 0xFFFFU;
   for (size_t i = 0; i < bytes; i++) {
     crc ^= (uint32_t)p[i] << 8;
@@ -339,7 +339,7 @@ static uint16_t host_crc(const uint8_t* p, size_t bytes) {
   return (uint16_t)crc;
 }
 
-static size_t host_escape(uint8_t* out, const uint8_t* p, size_t bytes) {
+static inline size_t host_escape(uint8_t* out, const uint8_t* p, size_t bytes) {
   size_t n = 0;
   for (size_t i = 0; i < bytes; i++) {
     out[n++] = p[i];
@@ -351,7 +351,7 @@ static size_t host_escape(uint8_t* out, const uint8_t* p, size_t bytes) {
 }
 
 // Frames payload into out, which has room for twice as much and 20 bytes; returns the frame's bytes.
-static size_t host_frame(uint8_t* out, const uint8_t* payload, size_t bytes) {
+static inline size_t host_frame(uint8_t* out, const uint8_t* payload, size_t bytes) {
   const uint8_t length[4] = {(uint8_t)bytes, (uint8_t)(bytes >> 8), (uint8_t)(bytes >> 16), (uint8_t)(bytes >> 24)};
   size_t n = 2;
   out[0] = 0xFF;
@@ -372,15 +372,15 @@ typedef struct message {
 static message_t host_message;
 static uint8_t host_wire[(1 << 17) + 64];
 
-static void msg_raw(message_t* m, const void* data, size_t bytes) {
+static inline void msg_raw(message_t* m, const void* data, size_t bytes) {
   (void)memcpy(&m->bytes[m->size], data, bytes);
   m->size += bytes;
 }
-static void msg_u32(message_t* m, uint32_t v) { msg_raw(m, &v, 4); }
-static void msg_u64(message_t* m, uint64_t v) { msg_raw(m, &v, 8); }
+static inline void msg_u32(message_t* m, uint32_t v) { msg_raw(m, &v, 4); }
+static inline void msg_u64(message_t* m, uint64_t v) { msg_raw(m, &v, 8); }
 
 // Begins a message: session header, and for a request its length (mended by msg_send) and code.
-static message_t* msg_begin(uint8_t type) {
+static inline message_t* msg_begin(uint8_t type) {
   message_t* m = &host_message;
   m->size = 0;
   msg_raw(m, host_id, 2);
@@ -388,30 +388,30 @@ static message_t* msg_begin(uint8_t type) {
   return m;
 }
 
-static message_t* msg_request(uint32_t code) {
+static inline message_t* msg_request(uint32_t code) {
   message_t* m = msg_begin(0x10);
   msg_u64(m, 0);
   msg_u32(m, code);
   return m;
 }
 
-static void msg_close(message_t* m) {
+static inline void msg_close(message_t* m) {
   const uint64_t length = m->size - 11U;
   (void)memcpy(&m->bytes[3], &length, 8);
 }
 
-static size_t msg_wire(const message_t* m) { return host_frame(host_wire, m->bytes, m->size); }
+static inline size_t msg_wire(const message_t* m) { return host_frame(host_wire, m->bytes, m->size); }
 
-static void msg_send(message_t* m) { (void)device_feed(host_wire, msg_wire(m)); }
+static inline void msg_send(message_t* m) { (void)device_feed(host_wire, msg_wire(m)); }
 
-static void msg_request_send(message_t* m) {
+static inline void msg_request_send(message_t* m) {
   msg_close(m);
   msg_send(m);
 }
 
 // Takes the next session message out of what the device wrote; returns its bytes, 0 when there is none. Damaged frames and
 // strange bytes end the test run: the device's side of the link is perfect.
-static size_t host_receive(uint8_t* out) {
+static inline size_t host_receive(uint8_t* out) {
   size_t at = host_at;
   while (at < device_out_bytes) {
     if (device_out[at] == 0xFEU) {
@@ -464,7 +464,7 @@ static size_t host_receive(uint8_t* out) {
 static uint8_t host_reply[HOST_REPLY_BYTES];
 
 // Starts a session; returns whether the device answered.
-static bool host_start(uint8_t nonce) {
+static inline bool host_start(uint8_t nonce) {
   message_t* m = msg_begin(0x02);
   m->bytes[0] = 0;
   m->bytes[1] = 0;
@@ -487,7 +487,7 @@ static bool host_start(uint8_t nonce) {
 }
 
 // Takes the one answer there is; returns its code, 0 if there is none, -1 if there are several. Logs are passed over.
-static int32_t host_answer(void) {
+static inline int32_t host_answer(void) {
   static uint8_t next[HOST_REPLY_BYTES];
   int32_t code = 0;
   size_t n;
@@ -506,22 +506,22 @@ static int32_t host_answer(void) {
 }
 
 // The value that a call returned.
-static uint64_t host_value(void) {
+static inline uint64_t host_value(void) {
   uint64_t v;
   (void)memcpy(&v, &host_reply[35], 8);
   return v;
 }
 
 // The text of the Exception last received.
-static const char* host_text(void) { return (const char*)&host_reply[31]; }
+static inline const char* host_text(void) { return (const char*)&host_reply[31]; }
 
-static uint64_t host_handle(void) {
+static inline uint64_t host_handle(void) {
   uint64_t h;
   (void)memcpy(&h, &host_reply[23], 8);
   return h;
 }
 
-static uint64_t host_global(const char* name) {
+static inline uint64_t host_global(const char* name) {
   message_t* m = msg_request(9);
   msg_u32(m, 1);
   msg_u32(m, 11);
@@ -531,7 +531,7 @@ static uint64_t host_global(const char* name) {
   return (host_answer() == 4) ? host_handle() : 0U;
 }
 
-static void msg_tensor(message_t* m, uint64_t data, uint32_t bits, int64_t elements, uint64_t offset) {
+static inline void msg_tensor(message_t* m, uint64_t data, uint32_t bits, int64_t elements, uint64_t offset) {
   msg_u64(m, data);
   msg_u32(m, 1);
   msg_u32(m, 0);
@@ -542,7 +542,7 @@ static void msg_tensor(message_t* m, uint64_t data, uint32_t bits, int64_t eleme
 }
 
 // Allocates int8[elements]; 0 when refused.
-static uint64_t host_allocate(int64_t elements) {
+static inline uint64_t host_allocate(int64_t elements) {
   message_t* m = msg_request(17);
   msg_u32(m, 2);
   msg_u32(m, 7);
@@ -552,7 +552,7 @@ static uint64_t host_allocate(int64_t elements) {
   return (host_answer() == 4) ? host_handle() : 0U;
 }
 
-static message_t* msg_copy_to(uint64_t data, int64_t elements, uint64_t offset, const void* bytes, size_t n) {
+static inline message_t* msg_copy_to(uint64_t data, int64_t elements, uint64_t offset, const void* bytes, size_t n) {
   message_t* m = msg_request(7);
   msg_tensor(m, data, 8, elements, offset);
   msg_u64(m, n);
@@ -561,7 +561,7 @@ static message_t* msg_copy_to(uint64_t data, int64_t elements, uint64_t offset, 
   return m;
 }
 
-static int32_t host_copy_from(uint64_t data, int64_t elements, uint64_t offset, size_t n) {
+static inline int32_t host_copy_from(uint64_t data, int64_t elements, uint64_t offset, size_t n) {
   message_t* m = msg_request(6);
   msg_tensor(m, data, 8, elements, offset);
   msg_u64(m, n);
