@@ -20,7 +20,8 @@ void board_reset(void);
 void board_stop(void);
 
 __attribute__((section(".vectors"), used)) static void* const vectors[16] = {
-    stack_top, (void*)board_reset, (void*)board_stop, (void*)board_stop, (void*)board_stop, (void*)board_stop, (void*)board_stop};
+    stack_top,         (void*)board_reset, (void*)board_stop, (void*)board_stop,
+    (void*)board_stop, (void*)board_stop,  (void*)board_stop};
 
 void board_reset(void) {
   const uint32_t* from = data_image;
@@ -109,7 +110,8 @@ tvm_crt_error_t TVMPlatformGenerateRandom(uint8_t* buffer, size_t num_bytes) {
 
 // ---- The operator ----------------------------------------------------------------------------------------------------
 
-static int add(TVMValue* args, int* type_codes, int num_args, TVMValue* out_value, int* out_type, void* resource_handle) {
+static int add(TVMValue* args, int* type_codes, int num_args, TVMValue* out_value, int* out_type,
+               void* resource_handle) {
   (void)type_codes;
   (void)num_args;
   (void)out_value;

@@ -22,7 +22,7 @@ static microtvm_rpc_server_t server;
 static uint8_t written[FRAME_BYTES];  // by the server, as it stood on the wire
 static size_t written_bytes;
 static size_t writes;
-static uint8_t frame[FRAME_BYTES];    // for the server
+static uint8_t frame[FRAME_BYTES];  // for the server
 static size_t frame_bytes;
 static uint8_t message[COPY_BYTES + 256];
 static size_t message_bytes;
@@ -195,7 +195,8 @@ static uint32_t instructions(size_t step) {
   const uint32_t around_writes = time_writes((microtvm_rpc_channel_write_t)nothing, n);
   const uint32_t writes_and_around = time_writes(sink, n);
   keeping = true;
-  return (instructions_of(server_and_around - around) + calls) - (instructions_of(writes_and_around - around_writes) + (uint32_t)n);
+  return (instructions_of(server_and_around - around) + calls) -
+         (instructions_of(writes_and_around - around_writes) + (uint32_t)n);
 }
 
 static void print_both(const char* one, const char* many) {
@@ -203,7 +204,8 @@ static void print_both(const char* one, const char* many) {
   print(many, instructions(128));
 }
 
-static int noop(TVMValue* args, int* type_codes, int num_args, TVMValue* out_value, int* out_type, void* resource_handle) {
+static int noop(TVMValue* args, int* type_codes, int num_args, TVMValue* out_value, int* out_type,
+                void* resource_handle) {
   (void)args;
   (void)type_codes;
   (void)num_args;

@@ -23,12 +23,12 @@
 
 // ---- Platform -----------------------------------------------------------------------------------
 
-static uint32_t device_clock_ms;     // boardsmith_now_ms
-static size_t device_memory_left;    // allocations beyond it fail
-static size_t device_allocations;    // live ones
+static uint32_t device_clock_ms;   // boardsmith_now_ms
+static size_t device_memory_left;  // allocations beyond it fail
+static size_t device_allocations;  // live ones
 static tvm_crt_error_t device_random_error;
 static uint8_t device_random = 0x44;  // makes the first session's nonce 0x83, as in the captured examples
-static uint8_t device_out[1 << 22];  // what the device has written: a block of the largest, with each byte escaped
+static uint8_t device_out[1 << 22];   // what the device has written: a block of the largest, with each byte escaped
 static size_t device_out_bytes;
 static size_t device_writes_left = SIZE_MAX;  // writes beyond it fail
 
@@ -93,8 +93,8 @@ tvm_crt_error_t TVMPlatformTimerStop(double* seconds) {
 
 // What the hooks were told.
 static size_t device_yields;
-static size_t device_calls;           // so many began
-static size_t device_calls_open;      // and did not end yet
+static size_t device_calls;            // so many began
+static size_t device_calls_open;       // and did not end yet
 static TVMFunctionHandle device_call;  // the latest
 
 void TVMPlatformYield(void) { device_yields++; }
@@ -166,7 +166,8 @@ static inline int lib_add(TVMValue* args, int* codes, int n, TVMValue* out, int*
   (void)out_code;
   (void)handle;
   lib_check(args, codes, n);
-  if ((n != 3) || (codes[0] != kTVMDLTensorHandle) || (codes[1] != kTVMDLTensorHandle) || (codes[2] != kTVMDLTensorHandle)) {
+  if ((n != 3) || (codes[0] != kTVMDLTensorHandle) || (codes[1] != kTVMDLTensorHandle) ||
+      (codes[2] != kTVMDLTensorHandle)) {
     TVMAPISetLastError("add: wants three tensors");
     return -1;
   }
@@ -256,7 +257,8 @@ static inline int lib_beyond(TVMValue* args, int* codes, int n, TVMValue* out, i
 
 // A model that does nothing, for the AOT executor.
 static const int64_t lib_shape[1] = {16};
-static const struct TVMTensorInfo lib_tensors[] = {{"x", lib_shape, 1, {kDLInt, 8, 1}}, {"output0", lib_shape, 1, {kDLInt, 8, 1}}};
+static const struct TVMTensorInfo lib_tensors[] = {{"x", lib_shape, 1, {kDLInt, 8, 1}},
+                                                   {"output0", lib_shape, 1, {kDLInt, 8, 1}}};
 static const struct TVMMetadata lib_metadata = {1, lib_tensors, 1, &lib_tensors[1], 1, NULL, 0, NULL, 0, "tvmgen_idle"};
 
 static inline int lib_get_metadata(TVMValue* args, int* codes, int n, TVMValue* out, int* out_code, void* handle) {
@@ -266,10 +268,11 @@ static inline int lib_get_metadata(TVMValue* args, int* codes, int n, TVMValue* 
   return 0;
 }
 
-static const TVMBackendPackedCFunc lib_functions[] = {lib_add, lib_echo, lib_boom, lib_strange, lib_get_metadata,
-                                                      lib_array, lib_lend, lib_beyond};
+static const TVMBackendPackedCFunc lib_functions[] = {lib_add,          lib_echo,  lib_boom, lib_strange,
+                                                      lib_get_metadata, lib_array, lib_lend, lib_beyond};
 static const TVMFuncRegistry lib_registry = {
-    "\010\000add\000echo\000boom\000strange\000tvmgen_idle_get_c_metadata\000array\000lend\000beyond\000", lib_functions};
+    "\010\000add\000echo\000boom\000strange\000tvmgen_idle_get_c_metadata\000array\000lend\000beyond\000",
+    lib_functions};
 static const TVMModule lib_module = {&lib_registry};
 
 const TVMModule* TVMSystemLibEntryPoint(void) { return &lib_module; }
@@ -280,7 +283,7 @@ const TVMFuncRegistry boardsmith_functions = {"\001\000boardsmith.crc32\000", de
 // ---- Device -------------------------------------------------------------------------------------
 
 static microtvm_rpc_server_t device;
-static size_t host_at;  // how much of device_out has been read
+static size_t host_at;                 // how much of device_out has been read
 static size_t device_step = SIZE_MAX;  // bytes handed over in one call
 
 static inline void device_boot(void) {

@@ -85,8 +85,7 @@ static void platform_reset(void) {
 }
 
 // Calls the global function name.
-static int call_global(const char* name, TVMValue* args, int* codes, int n, TVMValue* out,
-                       int* out_code) {
+static int call_global(const char* name, TVMValue* args, int* codes, int n, TVMValue* out, int* out_code) {
   TVMFunctionHandle f = NULL;
   assert_int_equal(TVMFuncGetGlobal(name, &f), 0);
   assert_non_null(f);

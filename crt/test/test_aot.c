@@ -43,7 +43,7 @@ static int hand_made_run(TVMValue* args, int* codes, int n, TVMValue* r, int* rc
   const DLTensor* y = args[1].v_handle;
   const DLTensor* sum = args[2].v_handle;
   const DLTensor* twice = args[3].v_handle;
-  assert_null(((const DLTensor*)args[4].v_handle)->data);  // the model's own pool
+  assert_null(((const DLTensor*)args[4].v_handle)->data);           // the model's own pool
   (void)memset(((const DLTensor*)args[5].v_handle)->data, 1, 100);  // the user's
   for (int i = 0; i < 6; i++) {
     ((int8_t*)sum->data)[i] = (int8_t)(((int8_t*)x->data)[i] + ((int8_t*)y->data)[i]);
@@ -72,11 +72,12 @@ static int metadata_null(TVMValue* args, int* codes, int n, TVMValue* r, int* rc
   return 0;
 }
 
-#define LONG_NAME \
-  "a_name_of_more_than_120_bytes_a_name_of_more_than_120_bytes_a_name_of_more_than_120_bytes_a_name_of_more_than_120_bytes"
+#define LONG_NAME                                                                                                      \
+  "a_name_of_more_than_120_bytes_a_name_of_more_than_120_bytes_a_name_of_more_than_120_bytes_a_name_of_more_than_120_" \
+  "bytes"
 
-static const TVMBackendPackedCFunc funcs[] = {hand_made_run,  get_c_metadata, metadata_fails,
-                                              metadata_null, get_c_metadata};
+static const TVMBackendPackedCFunc funcs[] = {hand_made_run, get_c_metadata, metadata_fails, metadata_null,
+                                              get_c_metadata};
 static const TVMFuncRegistry registry = {
     "\005\000tvmgen_hand_made_run\000tvmgen_hand_made_get_c_metadata\000tvmgen_broken_get_c_metadata\000"
     "tvmgen_null_get_c_metadata\000tvmgen_" LONG_NAME "_get_c_metadata\000",
@@ -251,7 +252,7 @@ static void test_bad_models(void** state) {
   assert_int_equal(platform_memory.count, 0);
   metadata.version = 1;
   assert_int_equal(TVMAotExecutor_Create(m, cpu, &ex, LONG_NAME), 0);  // a name of any length
-  assert_int_equal(TVMAotExecutor_Run(ex), 0);  // the metadata's name is hand_made
+  assert_int_equal(TVMAotExecutor_Run(ex), 0);                         // the metadata's name is hand_made
   assert_int_equal(TVMAotExecutor_Release(ex, cpu), 0);
 }
 
@@ -411,7 +412,8 @@ static void test_create_refuses(void** state) {
   for (int i = 0; i < 3; i++) {
     const int right = codes[i];
     codes[i] = kTVMOpaqueHandle;
-    assert_int_equal(call_global("tvm.aot_executor.create", args, codes, 3, &r, &rc), kTvmErrorFunctionCallWrongArgType);
+    assert_int_equal(call_global("tvm.aot_executor.create", args, codes, 3, &r, &rc),
+                     kTvmErrorFunctionCallWrongArgType);
     codes[i] = right;
   }
   args[1].v_device = (DLDevice){kDLCUDA, 0};

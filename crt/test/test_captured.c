@@ -82,26 +82,28 @@ static void test_no_start(void** state) {
 static void test_captured_frames(void** state) {
   (void)state;
   boot_captured();
-  expect_wire("ff fd 30 00 00 00 42 83 10 25 00 00 00 00 00 00 00 09 00 00 00 01 00 00 00 0b 00 00 00 11 00 00 00 00 00 00 "
-              "00 72 75 6e 74 69 6d 65 2e 53 79 73 74 65 6d 4c 69 62 5a 3c",
-              "ff fd 1f 00 00 00 42 83 10 14 00 00 00 00 00 00 00 04 00 00 00 01 00 00 00 03 00 00 00 00 80 02 80 00 00 00 "
-              "00 a1 56");
+  expect_wire(
+      "ff fd 30 00 00 00 42 83 10 25 00 00 00 00 00 00 00 09 00 00 00 01 00 00 00 0b 00 00 00 11 00 00 00 00 00 00 "
+      "00 72 75 6e 74 69 6d 65 2e 53 79 73 74 65 6d 4c 69 62 5a 3c",
+      "ff fd 1f 00 00 00 42 83 10 14 00 00 00 00 00 00 00 04 00 00 00 01 00 00 00 03 00 00 00 00 80 02 80 00 00 00 "
+      "00 a1 56");
   TVMLogf("hi\n");
   expect_wire("", "ff fd 05 00 00 00 00 00 03 68 69 1a 8f");
   assert_int_equal(device_log_bytes, 2);
   assert_memory_equal(device_log, "hi", 2);
   // StreamSync's answer is the captured void reply, frame and all.
-  expect_wire("ff fd 04 00 00 00 01 02 03 04 09 c4", "");                   // too short for a request, whole
-  expect_wire("ff fd 07 00 00 00 11 22 10 ff ff 00 fe fd 0b f3", "");       // an escaped data byte, another session
-  expect_wire("ff fd 04 00 00 00 11 22 10 56 ff ff 75", "");                // an escaped CRC byte
-  expect_wire("ff fd 00 00 00 00 83 44", "");                               // nothing in it
-  expect_wire("ff fd 03 00 00 00 00 00 02 66 77", "");                      // Terminate: the session is over
+  expect_wire("ff fd 04 00 00 00 01 02 03 04 09 c4", "");              // too short for a request, whole
+  expect_wire("ff fd 07 00 00 00 11 22 10 ff ff 00 fe fd 0b f3", "");  // an escaped data byte, another session
+  expect_wire("ff fd 04 00 00 00 11 22 10 56 ff ff 75", "");           // an escaped CRC byte
+  expect_wire("ff fd 00 00 00 00 83 44", "");                          // nothing in it
+  expect_wire("ff fd 03 00 00 00 00 00 02 66 77", "");                 // Terminate: the session is over
   device_sessions = 0;
   assert_true(host_start(0x42));  // the next session has the next nonce
   assert_int_equal(device_sessions, 1);
   assert_int_equal(host_id[1], (((0x83U << 5) | (0x83U >> 5)) + 1U) & 0xFFU);
 }
 
+// clang-format off
 static void test_captured_requests(void** state) {
   (void)state;
   boot_captured();
@@ -170,6 +172,7 @@ static void test_captured_copies(void** state) {
   assert_int_equal(host_copy_from(data, 2, 0, 2), 8);
   assert_memory_equal(&host_reply[3], "\x06\0\0\0\0\0\0\0\x08\0\0\0\x06\x03", 14);
 }
+// clang-format on
 
 static void test_captured_timer(void** state) {
   (void)state;
@@ -208,8 +211,9 @@ static void test_captured_timer(void** state) {
   (void)device_feed(host_wire, n);
   assert_int_equal(host_answer(), 4);
   uint8_t want[64];
-  const size_t bytes = from_hex(want, "30 00 00 00 00 00 00 00  04 00 00 00  02 00 00 00  00 00 00 00 0c 00 00 00 "
-                                      "0c 00 00 00 00 00 00 00  10 00 00 00 00 00 00 00");
+  const size_t bytes = from_hex(want,
+                                "30 00 00 00 00 00 00 00  04 00 00 00  02 00 00 00  00 00 00 00 0c 00 00 00 "
+                                "0c 00 00 00 00 00 00 00  10 00 00 00 00 00 00 00");
   assert_memory_equal(&host_reply[3], want, bytes);
   double seconds[2];
   (void)memcpy(seconds, &host_reply[3 + bytes], sizeof seconds);
@@ -226,7 +230,8 @@ static void test_captured_packet_size(void** state) {
   msg_request_send(m);
   assert_int_equal(host_answer(), 4);
   uint8_t want[64];
-  (void)from_hex(want, "20 00 00 00 00 00 00 00  04 00 00 00  02 00 00 00  00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00");
+  (void)from_hex(want,
+                 "20 00 00 00 00 00 00 00  04 00 00 00  02 00 00 00  00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00");
   assert_memory_equal(&host_reply[3], want, 32);
   uint64_t size;
   (void)memcpy(&size, &host_reply[35], 8);
@@ -256,12 +261,9 @@ static void test_shutdown(void** state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_captured_frames),
-      cmocka_unit_test(test_no_start),
-      cmocka_unit_test(test_captured_requests),
-      cmocka_unit_test(test_captured_copies),
-      cmocka_unit_test(test_captured_timer),
-      cmocka_unit_test(test_captured_packet_size),
+      cmocka_unit_test(test_captured_frames),   cmocka_unit_test(test_no_start),
+      cmocka_unit_test(test_captured_requests), cmocka_unit_test(test_captured_copies),
+      cmocka_unit_test(test_captured_timer),    cmocka_unit_test(test_captured_packet_size),
       cmocka_unit_test(test_shutdown),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

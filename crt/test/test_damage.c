@@ -182,12 +182,8 @@ static void test_write_failures(void** state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_damaged_request),
-      cmocka_unit_test(test_gap),
-      cmocka_unit_test(test_gap_in_each_field),
-      cmocka_unit_test(test_damaged_copy),
-      cmocka_unit_test(test_no_clock),
-      cmocka_unit_test(test_write_failures),
+      cmocka_unit_test(test_damaged_request), cmocka_unit_test(test_gap),      cmocka_unit_test(test_gap_in_each_field),
+      cmocka_unit_test(test_damaged_copy),    cmocka_unit_test(test_no_clock), cmocka_unit_test(test_write_failures),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

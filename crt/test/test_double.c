@@ -31,8 +31,8 @@ static void check_quotient(uint64_t a, uint64_t b) {
   const double want = double_of(a) / double_of(b);
   const uint64_t got = boardsmith_double_quotient(a, b);
   if ((want != want) ? (got != 0x7ff8000000000000U) : (got != bits_of(want))) {
-    fail_msg("%016llx / %016llx: got %016llx, want %016llx", (unsigned long long)a, (unsigned long long)b, (unsigned long long)got,
-             (unsigned long long)bits_of(want));
+    fail_msg("%016llx / %016llx: got %016llx, want %016llx", (unsigned long long)a, (unsigned long long)b,
+             (unsigned long long)got, (unsigned long long)bits_of(want));
   }
 }
 

@@ -16,10 +16,10 @@ static size_t format_into(size_t size, const char* fmt, ...) {
   return n;
 }
 
-#define EXPECT(want, ...)                                                       \
-  do {                                                                          \
-    assert_int_equal(format_into(sizeof text, __VA_ARGS__), strlen(want));      \
-    assert_string_equal(text, want);                                            \
+#define EXPECT(want, ...)                                                  \
+  do {                                                                     \
+    assert_int_equal(format_into(sizeof text, __VA_ARGS__), strlen(want)); \
+    assert_string_equal(text, want);                                       \
   } while (0)
 
 static void test_conversions(void** state) {

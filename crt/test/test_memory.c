@@ -43,8 +43,8 @@ static void test_data_space_refused(void** state) {
   (void)state;
   void* a = &state;
   platform_reset();
-  const size_t sizes[] = {SIZE_MAX, SIZE_MAX - 1U, SIZE_MAX - 63U, SIZE_MAX / 2U, (SIZE_MAX / 2U) + 1U,
-                          (SIZE_MAX / 2U) - 16U};
+  const size_t sizes[] = {SIZE_MAX,      SIZE_MAX - 1U,        SIZE_MAX - 63U,
+                          SIZE_MAX / 2U, (SIZE_MAX / 2U) + 1U, (SIZE_MAX / 2U) - 16U};
   for (size_t i = 0; i < (sizeof sizes / sizeof sizes[0]); i++) {
     for (size_t alignment = 0; alignment <= 64U; alignment += 64U) {
       // A size that cannot even be rounded up is no size.
@@ -115,7 +115,7 @@ static void test_windows(void** state) {
   assert_int_equal(boardsmith_memory_known(&memory[40], 1, 1), 0);  // read-only
   assert_int_equal(TVMInitializeRuntime(), 0);
   assert_int_equal(boardsmith_memory_known(memory, 32, 1), 1);  // their owners registered them
-  boardsmith_window_add(&w, memory, 64, 1);  // moved
+  boardsmith_window_add(&w, memory, 64, 1);                     // moved
   assert_int_equal(boardsmith_memory_known(memory, 64, 1), 1);
   boardsmith_window_remove(&w);
   boardsmith_window_remove(&w);
@@ -251,7 +251,7 @@ static void test_pages_bad_free(void** state) {
   void* b;
   assert_int_equal(m->Allocate(m, 600, cpu, &a), 0);
   assert_int_equal(m->Allocate(m, 1, cpu, &b), 0);
-  uint8_t* const bad[] = {NULL, (uint8_t*)a + 1, (uint8_t*)a + 256, (uint8_t*)a - 256, (uint8_t*)b + 256,
+  uint8_t* const bad[] = {NULL,        (uint8_t*)a + 1, (uint8_t*)a + 256,    (uint8_t*)a - 256, (uint8_t*)b + 256,
                           pool + POOL, (uint8_t*)&pool, (uint8_t*)UINTPTR_MAX};
   for (size_t i = 0; i < (sizeof bad / sizeof bad[0]); i++) {
     assert_int_equal(m->Free(m, bad[i], cpu), kTvmErrorFunctionCallInvalidArg);
@@ -400,13 +400,13 @@ static void test_stack_lifo(void** state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_data_space),       cmocka_unit_test(test_data_space_refused),
-      cmocka_unit_test(test_data_space_list),  cmocka_unit_test(test_with_scope),
-      cmocka_unit_test(test_windows),          cmocka_unit_test(test_backend),
-      cmocka_unit_test(test_byte_array),       cmocka_unit_test(test_pages_exhaustion),
-      cmocka_unit_test(test_pages_first_fit),  cmocka_unit_test(test_pages_bad_free),
-      cmocka_unit_test(test_pages_any_pool),   cmocka_unit_test(test_pages_large_pool),
-      cmocka_unit_test(test_pages_random),     cmocka_unit_test(test_stack),
+      cmocka_unit_test(test_data_space),      cmocka_unit_test(test_data_space_refused),
+      cmocka_unit_test(test_data_space_list), cmocka_unit_test(test_with_scope),
+      cmocka_unit_test(test_windows),         cmocka_unit_test(test_backend),
+      cmocka_unit_test(test_byte_array),      cmocka_unit_test(test_pages_exhaustion),
+      cmocka_unit_test(test_pages_first_fit), cmocka_unit_test(test_pages_bad_free),
+      cmocka_unit_test(test_pages_any_pool),  cmocka_unit_test(test_pages_large_pool),
+      cmocka_unit_test(test_pages_random),    cmocka_unit_test(test_stack),
       cmocka_unit_test(test_stack_lifo),
   };
   (void)call_global;

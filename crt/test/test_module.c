@@ -50,10 +50,13 @@ static TVMModuleHandle system_lib(void) {
 static void test_global_handles(void** state) {
   (void)state;
   platform_reset();
-  static const char* const names[] = {
-      "runtime.SystemLib",       "tvm.rpc.server.ModuleGetFunction",  "runtime.RPCTimeEvaluator",
-      "tvm.rpc.server.GetCRTMaxPacketSize", "tvm.contrib.random.random_fill", "tvm.aot_executor.create",
-      "in.flash"};
+  static const char* const names[] = {"runtime.SystemLib",
+                                      "tvm.rpc.server.ModuleGetFunction",
+                                      "runtime.RPCTimeEvaluator",
+                                      "tvm.rpc.server.GetCRTMaxPacketSize",
+                                      "tvm.contrib.random.random_fill",
+                                      "tvm.aot_executor.create",
+                                      "in.flash"};
   TVMFunctionHandle h = H(1);
   for (size_t i = 0; i < (sizeof names / sizeof names[0]); i++) {
     assert_int_equal(TVMFuncGetGlobal(names[i], &h), 0);
@@ -176,11 +179,20 @@ static void test_bad_handles(void** state) {
   // Without their valid bits handles mean nothing: null, for one, is no function.
   TVMValue r;
   int rc;
-  const uintptr_t bad[] = {0, 1, 0x8000U, 0x80000000U, 0x00008000U, 0x00018001U, 0x80008000U ^ 0x8000U,
+  const uintptr_t bad[] = {
+    0,
+    1,
+    0x8000U,
+    0x80000000U,
+    0x00008000U,
+    0x00018001U,
+    0x80008000U ^ 0x8000U,
 #if UINTPTR_MAX > 0xffffffffU
-                           0x180008000U, 0xffffffff80008000U,
+    0x180008000U,
+    0xffffffff80008000U,
 #endif
-                           UINTPTR_MAX};
+    UINTPTR_MAX
+  };
   for (size_t i = 0; i < (sizeof bad / sizeof bad[0]); i++) {
     assert_int_not_equal(TVMFuncCall(H(bad[i]), NULL, NULL, 0, &r, &rc), 0);
   }
@@ -315,11 +327,16 @@ static void test_streams(void** state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_global_handles),      cmocka_unit_test(test_register),
-      cmocka_unit_test(test_modules),             cmocka_unit_test(test_bad_handles),
-      cmocka_unit_test(test_module_get_function), cmocka_unit_test(test_packet_size),
-      cmocka_unit_test(test_system_lib_without_slot), cmocka_unit_test(test_last_error),
-      cmocka_unit_test(test_packed_func),         cmocka_unit_test(test_set_return),
+      cmocka_unit_test(test_global_handles),
+      cmocka_unit_test(test_register),
+      cmocka_unit_test(test_modules),
+      cmocka_unit_test(test_bad_handles),
+      cmocka_unit_test(test_module_get_function),
+      cmocka_unit_test(test_packet_size),
+      cmocka_unit_test(test_system_lib_without_slot),
+      cmocka_unit_test(test_last_error),
+      cmocka_unit_test(test_packed_func),
+      cmocka_unit_test(test_set_return),
       cmocka_unit_test(test_streams),
   };
   (void)int8;

@@ -335,8 +335,10 @@ static void test_random_refused(void** state) {
   random_error = kTvmErrorFunctionCallNotImplemented;
   assert_int_equal(fill(&t), kTvmErrorFunctionCallNotImplemented);
   random_error = 0;
-  assert_int_equal(call_global("tvm.contrib.random.random_fill", &arg, &code, 0, &r, &rc), kTvmErrorFunctionCallNumArguments);
-  assert_int_equal(call_global("tvm.contrib.random.random_fill", &arg, &code, 1, &r, &rc), kTvmErrorFunctionCallWrongArgType);
+  assert_int_equal(call_global("tvm.contrib.random.random_fill", &arg, &code, 0, &r, &rc),
+                   kTvmErrorFunctionCallNumArguments);
+  assert_int_equal(call_global("tvm.contrib.random.random_fill", &arg, &code, 1, &r, &rc),
+                   kTvmErrorFunctionCallWrongArgType);
   TVMNDArray array = {t, 1};
   (void)memset(mine, 0, sizeof mine);
   assert_int_equal(TVMNDArray_RandomFill(&array), 0);
@@ -347,11 +349,16 @@ static void test_random_refused(void** state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_tensor_bytes),   cmocka_unit_test(test_high_rank),
-      cmocka_unit_test(test_empty),          cmocka_unit_test(test_create_and_view),
-      cmocka_unit_test(test_array_handles),  cmocka_unit_test(test_array_failures),
-      cmocka_unit_test(test_copy),           cmocka_unit_test(test_random_floats),
-      cmocka_unit_test(test_random_integers), cmocka_unit_test(test_random_bool),
+      cmocka_unit_test(test_tensor_bytes),
+      cmocka_unit_test(test_high_rank),
+      cmocka_unit_test(test_empty),
+      cmocka_unit_test(test_create_and_view),
+      cmocka_unit_test(test_array_handles),
+      cmocka_unit_test(test_array_failures),
+      cmocka_unit_test(test_copy),
+      cmocka_unit_test(test_random_floats),
+      cmocka_unit_test(test_random_integers),
+      cmocka_unit_test(test_random_bool),
       cmocka_unit_test(test_random_refused),
   };
   return cmocka_run_group_tests_name("ndarray", tests, NULL, NULL);

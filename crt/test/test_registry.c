@@ -131,8 +131,8 @@ static void test_odd_size(void** state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_const_registry),        cmocka_unit_test(test_empty_registry),
-      cmocka_unit_test(test_mutable_registry),      cmocka_unit_test(test_mutable_registry_count),
+      cmocka_unit_test(test_const_registry),   cmocka_unit_test(test_empty_registry),
+      cmocka_unit_test(test_mutable_registry), cmocka_unit_test(test_mutable_registry_count),
       cmocka_unit_test(test_odd_size),
   };
   (void)platform_reset;

@@ -43,11 +43,9 @@ static void test_stream_outside(void** state) {
   expect_refused(msg_copy_to(a, LONG_COPY, 1, pattern(), LONG_COPY), OUTSIDE);
   expect_refused(msg_copy_to(a - 1U, LONG_COPY, 0, pattern(), LONG_COPY), OUTSIDE);
   expect_refused(msg_copy_to(0, LONG_COPY, 0, pattern(), LONG_COPY), OUTSIDE);
-  expect_refused(msg_copy_to((uint64_t)(uintptr_t)own, LONG_COPY, 0, pattern(), LONG_COPY),
-                 OUTSIDE);
+  expect_refused(msg_copy_to((uint64_t)(uintptr_t)own, LONG_COPY, 0, pattern(), LONG_COPY), OUTSIDE);
   boardsmith_window_add(&window, own, LONG_COPY, 0);  // read-only
-  expect_refused(msg_copy_to((uint64_t)(uintptr_t)own, LONG_COPY, 0, pattern(), LONG_COPY),
-                 OUTSIDE);
+  expect_refused(msg_copy_to((uint64_t)(uintptr_t)own, LONG_COPY, 0, pattern(), LONG_COPY), OUTSIDE);
   assert_int_equal(host_copy_from((uint64_t)(uintptr_t)own, LONG_COPY, 0, LONG_COPY), 8);
   boardsmith_window_add(&window, own, LONG_COPY, 1);
   msg_send(msg_copy_to((uint64_t)(uintptr_t)own, LONG_COPY, 0, pattern(), LONG_COPY));

@@ -9,7 +9,7 @@ typedef struct described {
   uint64_t offset;
   int64_t extent[2];  // the second one only if rank is 2
   uint32_t rank;
-  uint32_t type;      // code, bits, lanes
+  uint32_t type;  // code, bits, lanes
 } described_t;
 
 #define INT8 0x00010801U  // in this order, from below: code 1, 8 bits, 1 lane
@@ -60,23 +60,23 @@ static void test_tensors_of_calls(void** state) {
   const described_t bad[] = {
       {0x41414140, 0, {8, 0}, 1, INT8},
       {0, 0, {8, 0}, 1, INT8},
-      {0, 0, {0, 0}, 1, INT8},                            // without bytes, but of no block either
+      {0, 0, {0, 0}, 1, INT8},  // without bytes, but of no block either
       {a - 1U, 0, {8, 0}, 1, INT8},
-      {a - 8U, 8, {8, 0}, 1, INT8},                       // data itself lies outside
-      {a + 8U, UINT64_MAX - 7U, {8, 0}, 1, INT8},         // data + byte_offset wraps to a
+      {a - 8U, 8, {8, 0}, 1, INT8},                // data itself lies outside
+      {a + 8U, UINT64_MAX - 7U, {8, 0}, 1, INT8},  // data + byte_offset wraps to a
       {a, UINT64_MAX, {8, 0}, 1, INT8},
-      {a, 1ULL << 32, {8, 0}, 1, INT8},                   // truncated to 32 bits it is 0
+      {a, 1ULL << 32, {8, 0}, 1, INT8},  // truncated to 32 bits it is 0
       {a, 0, {65, 0}, 1, INT8},
       {a + 60U, 0, {8, 0}, 1, INT8},
       {a, 60, {8, 0}, 1, INT8},
       {a + 65U, 0, {0, 0}, 1, INT8},
       {a, 0, {-1, 0}, 1, INT8},
       {a, 0, {INT64_MAX, 0}, 1, INT8},
-      {a, 0, {1LL << 32, 1LL << 32}, 2, INT8},            // its product is 0 in 64 bits
-      {a, 0, {1LL << 31, 2}, 2, INT8},                    // and in 32
+      {a, 0, {1LL << 32, 1LL << 32}, 2, INT8},  // its product is 0 in 64 bits
+      {a, 0, {1LL << 31, 2}, 2, INT8},          // and in 32
       {a, 0, {0, 1LL << 40}, 2, INT8},
-      {a, 0, {17, 0}, 1, 0x00012002U},                    // float32
-      {a, 0, {1, 0}, 1, 0xFFFFFF01U},                     // 255 bits, 65535 lanes
+      {a, 0, {17, 0}, 1, 0x00012002U},  // float32
+      {a, 0, {1, 0}, 1, 0xFFFFFF01U},   // 255 bits, 65535 lanes
       {freed, 0, {8, 0}, 1, INT8},
       {w, 0, {65, 0}, 1, INT8},
   };
@@ -88,8 +88,11 @@ static void test_tensors_of_calls(void** state) {
     }
   }
   assert_int_equal(device_calls, calls);
-  const described_t good[] = {
-      {a, 0, {8, 0}, 1, INT8}, {a + 56U, 0, {8, 0}, 1, INT8}, {a, 56, {8, 0}, 1, INT8}, {w, 0, {8, 0}, 1, INT8}, {w + 56U, 0, {8, 0}, 1, INT8}};
+  const described_t good[] = {{a, 0, {8, 0}, 1, INT8},
+                              {a + 56U, 0, {8, 0}, 1, INT8},
+                              {a, 56, {8, 0}, 1, INT8},
+                              {w, 0, {8, 0}, 1, INT8},
+                              {w + 56U, 0, {8, 0}, 1, INT8}};
   for (size_t i = 0; i < (sizeof good / sizeof good[0]); i++) {
     assert_int_equal(add_with(&good[i], 0, a), 4);
   }
@@ -116,9 +119,9 @@ static void test_tensors_of_requests(void** state) {
     uint64_t data;
     uint64_t offset;
     bool read, write;
-  } cases[] = {{a, 0, true, true},      {a, 56, true, true},         {a, 57, false, false}, {a - 8U, 8, false, false},
-               {w, 0, true, false},     {w, 56, true, false},        {w, 57, false, false}, {0, 0, false, false},
-               {a, 1ULL << 32, false, false}};
+  } cases[] = {{a, 0, true, true},        {a, 56, true, true},  {a, 57, false, false},
+               {a - 8U, 8, false, false}, {w, 0, true, false},  {w, 56, true, false},
+               {w, 57, false, false},     {0, 0, false, false}, {a, 1ULL << 32, false, false}};
   for (size_t i = 0; i < (sizeof cases / sizeof cases[0]); i++) {
     const int32_t read = cases[i].read ? 4 : 5;
     const int32_t write = cases[i].write ? 4 : 5;

@@ -7,7 +7,7 @@
 #include <tvm/runtime/crt/platform.h>
 
 static struct {
-  double now;        // seconds; whoever is timed moves it
+  double now;  // seconds; whoever is timed moves it
   double start;
   int running;
   int start_error, stop_error;  // what the functions answer

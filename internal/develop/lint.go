@@ -25,6 +25,7 @@ func lintChecks() []check {
 		check{name: "vet of the tools", argv: []string{"go", "vet", "-C", "tools", "./..."}},
 		check{name: "staticcheck", argv: tool("staticcheck", "./...")},
 		check{name: "gofumpt", argv: tool("gofumpt", "-l", "."), silent: true},
+		check{name: "layout of the C", argv: []string{"make", "-C", "crt", "layout"}, needs: "clang-format"},
 		check{name: "the runtime by every compiler", argv: []string{"make", "-C", "crt", "compilers"}, needs: "gcc"},
 	)
 }

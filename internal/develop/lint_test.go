@@ -57,3 +57,50 @@ func TestLintByNewerCppcheck(t *testing.T) {
 		}
 	}
 }
+
+// TestLayout has C laid out well, laid out badly, and looked at by another version of clang-format than the one that
+// .clang-format is for.
+func TestLayout(t *testing.T) {
+	for _, tool := range []string{"make", "clang-format"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			t.Skip(tool + " is not installed")
+		}
+	}
+	const good, bad = "int f(void) { return 1; }\n", "int f(void){ return 1; }\n"
+	for _, c := range []struct {
+		name, header, version, want string
+		fails                       bool
+	}{
+		{"good", good, "", "files are as .clang-format says", false},
+		{"bad", bad, "", "templates/a.h:1:12", true},
+		{"another version", bad, "99", "not checked: .clang-format is for clang-format ", false},
+	} {
+		dir := t.TempDir()
+		for _, name := range []string{".clang-format", "crt/Makefile"} {
+			data, err := os.ReadFile(filepath.Join("..", "..", name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			writeFile(t, filepath.Join(dir, name), string(data))
+		}
+		writeFile(t, filepath.Join(dir, "templates", "a.h"), c.header)
+		path := os.Getenv("PATH")
+		if c.version != "" {
+			program := filepath.Join(dir, "clang-format")
+			writeFile(t, program, "#!/bin/sh\necho clang-format version "+c.version+".0.0\n")
+			if err := os.Chmod(program, 0o755); err != nil {
+				t.Fatal(err)
+			}
+			path = dir + string(os.PathListSeparator) + path
+		} else if out, _ := exec.Command("clang-format", "--version").Output(); !strings.Contains(string(out), " 14.") {
+			t.Logf("%s: not tried, as clang-format is not version 14: %s", c.name, out)
+			continue
+		}
+		cmd := exec.Command("make", "-C", filepath.Join(dir, "crt"), "layout")
+		cmd.Env = append(os.Environ(), "PATH="+path)
+		out, err := cmd.CombinedOutput()
+		if (err != nil) != c.fails || !strings.Contains(string(out), c.want) {
+			t.Errorf("%s: %v\n%s", c.name, err, out)
+		}
+	}
+}

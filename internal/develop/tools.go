@@ -23,6 +23,10 @@ var tools = []toolbox.Tool{
 		Command: []string{"cppcheck", "--version"},
 	},
 	{
+		Name: "clang-format", Use: "lint of the C sources", Apt: "clang-format", Linux: true,
+		Command: []string{"clang-format", "--version"},
+	},
+	{
 		Name: "python3", Use: "cppcheck's MISRA add-on", Apt: "python3", Linux: true,
 		Command: []string{"python3", "--version"},
 	},

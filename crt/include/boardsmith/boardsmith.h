@@ -30,8 +30,7 @@ typedef struct boardsmith_window {
 
 // Fills in and registers window, which the caller owns and which must stay until it is
 // removed. Registering it again moves it.
-void boardsmith_window_add(boardsmith_window_t* window, void* base, size_t size_bytes,
-                           int writable);
+void boardsmith_window_add(boardsmith_window_t* window, void* base, size_t size_bytes, int writable);
 
 // Removes window; one that is not registered is left alone. A long copy is checked when it
 // begins: remove a window, or free memory that the host may write, only in a function that the
@@ -46,8 +45,7 @@ int boardsmith_memory_known(const void* addr, size_t size_bytes, int writable);
 // Stores the bytes of a compact tensor's elements, byte_offset not counted.
 // kTvmErrorFunctionCallInvalidArg if an extent is negative, the size is 2 GiB or more, or the rank
 // is negative or above TVM_CRT_MAX_NDIM (where crt_config.h sets it).
-int boardsmith_tensor_bytes(int32_t ndim, const int64_t* shape, DLDataType dtype,
-                            size_t* size_bytes);
+int boardsmith_tensor_bytes(int32_t ndim, const int64_t* shape, DLDataType dtype, size_t* size_bytes);
 
 // ---- Functions in flash -------------------------------------------------------
 
@@ -57,8 +55,8 @@ extern const TVMFuncRegistry boardsmith_functions;
 
 // boardsmith.crc32(tensor) -> int: the IEEE CRC-32 of the tensor's elements, for that table. A device
 // that has it takes copies of any length in one message, and answers reads of any length in one.
-int boardsmith_crc32_packed(TVMValue* args, int* type_codes, int num_args, TVMValue* out_value,
-                            int* out_type, void* resource_handle);
+int boardsmith_crc32_packed(TVMValue* args, int* type_codes, int num_args, TVMValue* out_value, int* out_type,
+                            void* resource_handle);
 
 // The IEEE CRC-32 (as in zlib) of bytes.
 uint32_t boardsmith_crc32(const void* data, size_t size_bytes);

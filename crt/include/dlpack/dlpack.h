@@ -81,8 +81,8 @@ typedef struct {
   DLDevice device;
   int32_t ndim;  // 0 is a scalar
   DLDataType dtype;
-  int64_t* shape;    // ndim extents, in elements
-  int64_t* strides;  // in elements; NULL means compact and row-major
+  int64_t* shape;        // ndim extents, in elements
+  int64_t* strides;      // in elements; NULL means compact and row-major
   uint64_t byte_offset;  // of the first element, from data; generated C ignores it
 } DLTensor;
 

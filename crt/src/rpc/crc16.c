@@ -19,9 +19,7 @@ __attribute__((always_inline)) static inline uint32_t fold(uint32_t u) {
 uint16_t crc16_pair(uint16_t crc, uint32_t pair) { return (uint16_t)fold(crc ^ pair); }
 
 // Tells whether one of the four bytes of word is ff: the complement then has a zero byte, which borrows.
-static inline int has_ff(uint32_t word) {
-  return (((~word - 0x01010101U) & word) & 0x80808080U) != 0U;
-}
+static inline int has_ff(uint32_t word) { return (((~word - 0x01010101U) & word) & 0x80808080U) != 0U; }
 
 size_t crc16_span(uint16_t* crc, uint8_t* dst, const uint8_t* src, size_t n) {
   // Offsets from the end on, so that one register both counts and is the index: 7 % of a long copy's instructions.

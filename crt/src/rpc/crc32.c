@@ -16,7 +16,9 @@ static uint32_t crc32_update(uint32_t crc, const uint8_t* p, size_t bytes) {
   return crc;
 }
 
-uint32_t boardsmith_crc32_more(uint32_t crc, const void* data, size_t bytes) { return ~crc32_update(~crc, data, bytes); }
+uint32_t boardsmith_crc32_more(uint32_t crc, const void* data, size_t bytes) {
+  return ~crc32_update(~crc, data, bytes);
+}
 
 uint32_t boardsmith_crc32(const void* data, size_t bytes) { return boardsmith_crc32_more(0, data, bytes); }
 

@@ -80,9 +80,9 @@ _Static_assert((sizeof(DLTensor) <= (32U + (32U / SHARE))) && (sizeof(TVMByteArr
                "every argument fits, aligned");
 
 // The types that an argument may have, a bit for each.
-#define ARGUMENT_TYPES                                                                                                     \
-  ((1U << kTVMArgInt) | (1U << kDLUInt) | (1U << kTVMArgFloat) | (1U << kTVMOpaqueHandle) | (1U << kTVMNullptr) |          \
-   (1U << kTVMDataType) | (1U << kDLDevice) | (1U << kTVMDLTensorHandle) | (1U << kTVMModuleHandle) |                      \
+#define ARGUMENT_TYPES                                                                                            \
+  ((1U << kTVMArgInt) | (1U << kDLUInt) | (1U << kTVMArgFloat) | (1U << kTVMOpaqueHandle) | (1U << kTVMNullptr) | \
+   (1U << kTVMDataType) | (1U << kDLDevice) | (1U << kTVMDLTensorHandle) | (1U << kTVMModuleHandle) |             \
    (1U << kTVMPackedFuncHandle) | (1U << kTVMStr) | (1U << kTVMBytes))
 
 // Decodes the packed sequence from `at` to `end`, which ends the message. Returns DONE, or what is wrong.

@@ -15,11 +15,11 @@
 
 // Offsets in a session message of type NORMAL.
 enum {
-  MESSAGE_TYPE = 2,       // u8, behind the u16 session id
-  MESSAGE_HEADER = 3,     // bytes before the RPC packet
-  MESSAGE_LENGTH = 3,     // u64: bytes behind this field
-  MESSAGE_CODE = 11,      // i32
-  MESSAGE_BODY = 15,      // what the code says
+  MESSAGE_TYPE = 2,    // u8, behind the u16 session id
+  MESSAGE_HEADER = 3,  // bytes before the RPC packet
+  MESSAGE_LENGTH = 3,  // u64: bytes behind this field
+  MESSAGE_CODE = 11,   // i32
+  MESSAGE_BODY = 15,   // what the code says
 };
 
 // A tensor: u64 data, device, i32 rank, type, shape, u64 byte offset.
@@ -28,25 +28,25 @@ enum {
   TENSOR_RANK = 16,
   TENSOR_TYPE = 20,
   TENSOR_SHAPE = 24,
-  TENSOR_BYTES = 32,      // with rank 0
+  TENSOR_BYTES = 32,  // with rank 0
 };
 
 // Session message types.
 enum { SESSION_INIT = 0x00, SESSION_REPLY = 0x01, SESSION_TERMINATE = 0x02, SESSION_LOG = 0x03, SESSION_NORMAL = 0x10 };
 
 // The requests from GetGlobalFunc on, by code, and their arguments' types, as boardsmith_arguments wants them.
-#define SYSTEM_CALLS(X)      \
-  X(RPC_GET_GLOBAL, "L")     \
-  X(RPC_FREE_HANDLE, "DA")   \
-  X(RPC_SET_DEVICE, "G")     \
-  X(RPC_GET_ATTR, "GA")      \
-  X(RPC_ALLOC_DATA, "GAAF")  \
-  X(RPC_FREE_DATA, "GD")     \
-  X(RPC_STREAM_SYNC, "GD")   \
-  X(RPC_COPY_AMONG, "HHD")   \
-  X(RPC_ALLOC_SCOPED, "H")   \
-  X(RPC_CREATE_STREAM, "G")  \
-  X(RPC_FREE_STREAM, "GD")   \
+#define SYSTEM_CALLS(X)     \
+  X(RPC_GET_GLOBAL, "L")    \
+  X(RPC_FREE_HANDLE, "DA")  \
+  X(RPC_SET_DEVICE, "G")    \
+  X(RPC_GET_ATTR, "GA")     \
+  X(RPC_ALLOC_DATA, "GAAF") \
+  X(RPC_FREE_DATA, "GD")    \
+  X(RPC_STREAM_SYNC, "GD")  \
+  X(RPC_COPY_AMONG, "HHD")  \
+  X(RPC_ALLOC_SCOPED, "H")  \
+  X(RPC_CREATE_STREAM, "G") \
+  X(RPC_FREE_STREAM, "GD")  \
   X(RPC_SET_STREAM, "GD")
 #define SYSTEM_CALL_CODE(code, types) code,
 #define SYSTEM_CALL_TYPES(code, types) types,
@@ -61,7 +61,9 @@ enum {
   RPC_COPY_FROM = 6,
   RPC_COPY_TO = 7,
   RPC_COPY_ACK = 8,
+  // clang-format off
   SYSTEM_CALLS(SYSTEM_CALL_CODE)
+  // clang-format on
   RPC_END
 };
 _Static_assert((RPC_GET_GLOBAL == 9) && (RPC_END == 21), "the codes of the requests in the list");
@@ -104,7 +106,7 @@ typedef struct rpc_server {
   // Receiver. The next unescaped bytes go to `at`, up to `end`; where both are the same they go nowhere.
   uint8_t* at;
   uint8_t* end;
-  uint16_t crc;      // over the frame so far
+  uint16_t crc;         // over the frame so far
   uint8_t slow;         // not 0: the next byte is not just stored, whatever it is
   uint8_t state;        // see FIND_START
   uint16_t frame_crc;   // over the whole frame, while the CRC behind it is received
@@ -116,9 +118,9 @@ typedef struct rpc_server {
   uint8_t field[4];  // the frame's length, then its CRC
 
   // Session.
-  uint32_t header;   // what its requests begin with; NO_SESSION: none is established
-  uint16_t tx_crc;   // over the frame that is being sent
-  uint8_t nonce;     // of this or the last session
+  uint32_t header;  // what its requests begin with; NO_SESSION: none is established
+  uint16_t tx_crc;  // over the frame that is being sent
+  uint8_t nonce;    // of this or the last session
 
   // The port.
   microtvm_rpc_channel_write_t write;
@@ -151,7 +153,8 @@ void transmit_end(rpc_server_t* s, const void* data, size_t bytes);
 void transmit_message(rpc_server_t* s, uint32_t header, const void* data, size_t bytes);
 
 // Answers the request under way: a Return or an Exception with one value of this type, then more.
-void transmit_value(rpc_server_t* s, uint32_t code, uint32_t type, uintptr_t value, const void* more, size_t more_bytes);
+void transmit_value(rpc_server_t* s, uint32_t code, uint32_t type, uintptr_t value, const void* more,
+                    size_t more_bytes);
 
 // request.c ------------------------------------------------------------------------------------------------------------
 
@@ -161,14 +164,14 @@ void transmit_value(rpc_server_t* s, uint32_t code, uint32_t type, uintptr_t val
 void request_execute(rpc_server_t* s);
 
 // The texts of Exceptions.
-#define TEXTS(X)                                                     \
-  X(SHORT, "short request")                                          \
-  X(ARGUMENTS, "wrong arguments")                                    \
-  X(TYPE, "unsupported type")                                        \
-  X(REQUEST, "unsupported request")                                  \
-  X(MEMORY, "tensor outside known memory")                           \
-  X(LONG, "message exceeds TVM_CRT_MAX_PACKET_SIZE_BYTES")           \
-  X(DAMAGED_REQUEST, "boardsmith: damaged request")                  \
+#define TEXTS(X)                                           \
+  X(SHORT, "short request")                                \
+  X(ARGUMENTS, "wrong arguments")                          \
+  X(TYPE, "unsupported type")                              \
+  X(REQUEST, "unsupported request")                        \
+  X(MEMORY, "tensor outside known memory")                 \
+  X(LONG, "message exceeds TVM_CRT_MAX_PACKET_SIZE_BYTES") \
+  X(DAMAGED_REQUEST, "boardsmith: damaged request")        \
   X(DAMAGED_COPY, "boardsmith: damaged copy")
 #define TEXT_RESULT(result, text) result,
 #define TEXT_STRING(result, text) text,

@@ -72,13 +72,15 @@ void transmit_message(rpc_server_t* s, uint32_t header, const void* data, size_t
   transmit_end(s, data, bytes);
 }
 
-void transmit_value(rpc_server_t* s, uint32_t code, uint32_t type, uintptr_t value, const void* more, size_t more_bytes) {
+void transmit_value(rpc_server_t* s, uint32_t code, uint32_t type, uintptr_t value, const void* more,
+                    size_t more_bytes) {
   uint32_t words[WORDS_HEAD + 5];
   words[WORDS_HEAD] = code;
   words[WORDS_HEAD + 1] = 1;
   words[WORDS_HEAD + 2] = type;
   words[WORDS_HEAD + 3] = (uint32_t)value;
   words[WORDS_HEAD + 4] = (uint32_t)((uint64_t)value >> 32);
-  transmit_begin(s, s->header, words, (type == (uint32_t)kTVMNullptr) ? (WORDS_HEAD + 3U) : (WORDS_HEAD + 5U), more_bytes);
+  transmit_begin(s, s->header, words, (type == (uint32_t)kTVMNullptr) ? (WORDS_HEAD + 3U) : (WORDS_HEAD + 5U),
+                 more_bytes);
   transmit_end(s, more, more_bytes);
 }

@@ -28,9 +28,10 @@ typedef struct tensor_group {
   int64_t count;
 } tensor_group_t;
 enum { INPUTS, OUTPUTS, POOLS, GROUPS };
-#define GROUP_AT(group, member)                                                                           \
+#define GROUP_AT(group, member) \
   (offsetof(struct TVMMetadata, member) == (offsetof(struct TVMMetadata, inputs) + ((group) * sizeof(tensor_group_t))))
-_Static_assert(GROUP_AT(OUTPUTS, outputs) && GROUP_AT(POOLS, workspace_pools), "tensor_group_t is not a part of TVMMetadata");
+_Static_assert(GROUP_AT(OUTPUTS, outputs) && GROUP_AT(POOLS, workspace_pools),
+               "tensor_group_t is not a part of TVMMetadata");
 
 // Names of the function that runs a model. From TVM 0.12 on the system library has the wrapper, which brings the pool that
 // TVM adds by itself; up to 0.11 it has only the main function, which gets that pool as an argument.
@@ -43,19 +44,18 @@ static const char* entry_of(TVMModuleHandle module, const char* model) {
   return (boardsmith_module_find(module, run_wrapper, model, &function) == 0) ? run_wrapper : run_main;
 }
 
-static int call_model(TVMModuleHandle module, const char* pattern, const char* name,
-                        const TVMAotExecutor* executor, TVMValue* value) {
+static int call_model(TVMModuleHandle module, const char* pattern, const char* name, const TVMAotExecutor* executor,
+                      TVMValue* value) {
   TVMFunctionHandle function;
   int type;
   const int error = boardsmith_module_find(module, pattern, name, &function);
-  return (error != 0) ? error
-                      : TVMFuncCall(function, executor->values, executor->type_codes,
-                                    (int)executor->num_args, value, &type);
+  return (error != 0)
+             ? error
+             : TVMFuncCall(function, executor->values, executor->type_codes, (int)executor->num_args, value, &type);
 }
 
 // Stores what the model's metadata function returns.
-static int get_metadata(TVMModuleHandle module, const char* name,
-                        const struct TVMMetadata** metadata) {
+static int get_metadata(TVMModuleHandle module, const char* name, const struct TVMMetadata** metadata) {
   static const char pattern[] = "tvmgen_%_get_c_metadata";
   TVMAotExecutor nothing;
   TVMValue value;
@@ -94,8 +94,7 @@ int TVMAotExecutor_Create(TVMModuleHandle module_handle, const DLDevice device, 
     return (int)kTvmErrorFunctionCallNumArguments;
   }
   error = boardsmith_block_take(&boardsmith_runtime.memory[MEMORY_TABLES], n * sizeof(TVMNDArray),
-                                sizeof(TVMAotExecutor) + (n * (sizeof(TVMValue) + sizeof(int))),
-                                &memory);
+                                sizeof(TVMAotExecutor) + (n * (sizeof(TVMValue) + sizeof(int))), &memory);
   if (error != 0) {
     return error;
   }
@@ -160,13 +159,9 @@ int TVMAotExecutor_GetInputIndex(TVMAotExecutor* executor, const char* name) {
   return -1;
 }
 
-int TVMAotExecutor_GetNumInputs(TVMAotExecutor* executor) {
-  return (int)executor->metadata->num_inputs;
-}
+int TVMAotExecutor_GetNumInputs(TVMAotExecutor* executor) { return (int)executor->metadata->num_inputs; }
 
-int TVMAotExecutor_GetNumOutputs(TVMAotExecutor* executor) {
-  return (int)executor->metadata->num_outputs;
-}
+int TVMAotExecutor_GetNumOutputs(TVMAotExecutor* executor) { return (int)executor->metadata->num_outputs; }
 
 int TVMAotExecutor_GetInputName(TVMAotExecutor* executor, int index, const char** name) {
   if ((index < 0) || (index >= TVMAotExecutor_GetNumInputs(executor))) {

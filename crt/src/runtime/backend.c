@@ -11,8 +11,7 @@ void* TVMBackendAllocWorkspace(int device_type, int device_id, uint64_t nbytes, 
   (void)dtype_code_hint;
   (void)dtype_bits_hint;
   void* memory = NULL;
-  if ((nbytes > (SIZE_MAX / 2U)) ||
-      (boardsmith_take((size_t)nbytes, &memory) != 0)) {
+  if ((nbytes > (SIZE_MAX / 2U)) || (boardsmith_take((size_t)nbytes, &memory) != 0)) {
     TVMAPISetLastError("out of workspace memory");
     return NULL;
   }

@@ -65,12 +65,12 @@ static int max_packet_size(PACKED_PARAMETERS) {
 
 // Names and functions grow from one list, so that they agree. The order is that of
 // the handles that TVM's runtime gives.
-#define BUILTINS(X)                                                      \
-  X("runtime.SystemLib", system_lib)                                     \
-  X("tvm.rpc.server.ModuleGetFunction", module_get_function)             \
-  X("runtime.RPCTimeEvaluator", boardsmith_time_evaluator_create)        \
-  X("tvm.rpc.server.GetCRTMaxPacketSize", max_packet_size)               \
-  X("tvm.contrib.random.random_fill", boardsmith_random_fill)            \
+#define BUILTINS(X)                                               \
+  X("runtime.SystemLib", system_lib)                              \
+  X("tvm.rpc.server.ModuleGetFunction", module_get_function)      \
+  X("runtime.RPCTimeEvaluator", boardsmith_time_evaluator_create) \
+  X("tvm.rpc.server.GetCRTMaxPacketSize", max_packet_size)        \
+  X("tvm.contrib.random.random_fill", boardsmith_random_fill)     \
   X("tvm.aot_executor.create", boardsmith_aot_create)
 #define BUILTIN_NAME(name, func) name "\0"
 #define BUILTIN_FUNC(name, func) func,

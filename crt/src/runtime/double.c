@@ -116,7 +116,8 @@ uint64_t __aeabi_ddiv(uint64_t dividend, uint64_t divisor);
 uint64_t __aeabi_ul2d(uint64_t number);
 uint64_t __aeabi_ui2d(uint32_t number);
 
-TVM_WEAK uint64_t __aeabi_ddiv(uint64_t dividend, uint64_t divisor) __attribute__((alias("boardsmith_double_quotient")));
+TVM_WEAK uint64_t __aeabi_ddiv(uint64_t dividend, uint64_t divisor)
+    __attribute__((alias("boardsmith_double_quotient")));
 
 TVM_WEAK uint64_t __aeabi_ul2d(uint64_t number) __attribute__((alias("boardsmith_double_of")));
 

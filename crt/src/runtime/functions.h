@@ -21,9 +21,8 @@ _Static_assert((TVM_CRT_MAX_REGISTERED_MODULES > 0) && (TVM_CRT_MAX_REGISTERED_M
 _Static_assert(sizeof(TVMValue) == 8U, "a value is 8 bytes wide on the wire and for operators");
 
 // A packed function's parameters, all of them named, for functions that use some.
-#define PACKED_PARAMETERS                                                            \
-  TVMValue *args, int *type_codes, int num_args, TVMValue *out_value, int *out_type, \
-      void *resource_handle
+#define PACKED_PARAMETERS \
+  TVMValue *args, int *type_codes, int num_args, TVMValue *out_value, int *out_type, void *resource_handle
 
 // ---- Handles -----------------------------------------------------------------------------------------------------------
 

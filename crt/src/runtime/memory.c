@@ -40,8 +40,7 @@ int boardsmith_block_take(block_t** list, size_t size_bytes, size_t extra_bytes,
 
 block_t** boardsmith_block_at(block_t** list, const void* address) {
   // A block stands behind all of its memory, so it is its end.
-  while ((*list != NULL) &&
-         (((uintptr_t)address < (*list)->base) || ((uintptr_t)address >= (uintptr_t)*list))) {
+  while ((*list != NULL) && (((uintptr_t)address < (*list)->base) || ((uintptr_t)address >= (uintptr_t)*list))) {
     list = &(*list)->next;
   }
   return list;
@@ -76,15 +75,14 @@ int boardsmith_data_free(const void* data, unsigned owner) {
   return boardsmith_block_free(link);
 }
 
-int TVMDeviceAllocDataSpace(DLDevice dev, size_t nbytes, size_t alignment, DLDataType type_hint,
-                            void** out_data) {
+int TVMDeviceAllocDataSpace(DLDevice dev, size_t nbytes, size_t alignment, DLDataType type_hint, void** out_data) {
   (void)dev;  // there is one memory
   (void)type_hint;
   return boardsmith_data_allocate(nbytes, alignment, out_data);
 }
 
-int TVMDeviceAllocDataSpaceWithScope(DLDevice dev, int ndim, const int64_t* shape,
-                                     DLDataType dtype, const char* mem_scope, void** out_data) {
+int TVMDeviceAllocDataSpaceWithScope(DLDevice dev, int ndim, const int64_t* shape, DLDataType dtype,
+                                     const char* mem_scope, void** out_data) {
   (void)mem_scope;
   size_t size_bytes = 0;
   size_t alignment = 64;
@@ -103,8 +101,7 @@ int TVMDeviceFreeDataSpace(DLDevice dev, void* ptr) {
   return boardsmith_data_free(ptr, OWNER_ANYONE);
 }
 
-void boardsmith_window_add(boardsmith_window_t* window, void* base, size_t size_bytes,
-                           int writable) {
+void boardsmith_window_add(boardsmith_window_t* window, void* base, size_t size_bytes, int writable) {
   boardsmith_window_t** const windows = &boardsmith_runtime.memory[MEMORY_WINDOWS];
   boardsmith_window_remove(window);
   window->next = *windows;
@@ -146,5 +143,7 @@ int boardsmith_tensor_holds(const DLTensor* t, size_t size_bytes, int writable) 
 
 int boardsmith_tensor_known(const DLTensor* t, int writable) {
   size_t bytes;
-  return (boardsmith_tensor_bytes(t->ndim, t->shape, t->dtype, &bytes) == 0) ? boardsmith_tensor_holds(t, bytes, writable) : 0;
+  return (boardsmith_tensor_bytes(t->ndim, t->shape, t->dtype, &bytes) == 0)
+             ? boardsmith_tensor_holds(t, bytes, writable)
+             : 0;
 }

@@ -54,8 +54,8 @@ static int bad_handle(const void* handle) {
   return -1;
 }
 
-int TVMFuncCall(TVMFunctionHandle func, TVMValue* arg_values, int* type_codes, int num_args,
-                TVMValue* ret_val, int* ret_type_code) {
+int TVMFuncCall(TVMFunctionHandle func, TVMValue* arg_values, int* type_codes, int num_args, TVMValue* ret_val,
+                int* ret_type_code) {
   // Without its valid bit an index becomes too large.
   uintptr_t module_index = ((uintptr_t)func >> 16) ^ HANDLE_VALID;
   const unsigned index = (unsigned)((uintptr_t)func & 0xffffU) ^ HANDLE_VALID;
@@ -120,8 +120,7 @@ static module_slot_t* slot_of(TVMModuleHandle module) {
   return NULL;
 }
 
-int boardsmith_module_find(TVMModuleHandle module, const char* pattern, const char* name,
-                           TVMFunctionHandle* out) {
+int boardsmith_module_find(TVMModuleHandle module, const char* pattern, const char* name, TVMFunctionHandle* out) {
   const module_slot_t* const slot = slot_of(module);
   if (slot == NULL) {
     return -1;
@@ -135,14 +134,12 @@ int boardsmith_module_find(TVMModuleHandle module, const char* pattern, const ch
   return 0;
 }
 
-int TVMModGetFunction(TVMModuleHandle mod, const char* func_name, int query_imports,
-                      TVMFunctionHandle* out) {
+int TVMModGetFunction(TVMModuleHandle mod, const char* func_name, int query_imports, TVMFunctionHandle* out) {
   (void)query_imports;  // modules import nothing
   return boardsmith_module_find(mod, "%", func_name, out);
 }
 
-int boardsmith_module_add(const TVMModule* module, TVMBackendPackedCFunc dispatch,
-                          TVMModuleHandle* out) {
+int boardsmith_module_add(const TVMModule* module, TVMBackendPackedCFunc dispatch, TVMModuleHandle* out) {
   for (unsigned i = 0; i < MODULE_GLOBAL; i++) {
     module_slot_t* const slot = &boardsmith_runtime.modules[i];
     if (slot->module == NULL) {

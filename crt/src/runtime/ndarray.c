@@ -16,8 +16,7 @@
 #define RANK_MOST 0xffffffU  // the shape's own bytes can be counted
 #endif
 
-int boardsmith_tensor_bytes(int32_t ndim, const int64_t* shape, DLDataType dtype,
-                            size_t* size_bytes) {
+int boardsmith_tensor_bytes(int32_t ndim, const int64_t* shape, DLDataType dtype, size_t* size_bytes) {
   uint64_t bytes = (((uint32_t)dtype.bits * dtype.lanes) + 7U) / 8U;
   if ((uint32_t)ndim > RANK_MOST) {
     return (int)kTvmErrorFunctionCallInvalidArg;
@@ -48,8 +47,8 @@ int boardsmith_array_make(const struct TVMTensorInfo* info, TVMNDArray* array) {
   const size_t shape_at = (bytes + (sizeof(int64_t) - 1U)) & ~(sizeof(int64_t) - 1U);
   const size_t shape_bytes = (size_t)ndim * sizeof(int64_t);
   void* memory;
-  error = boardsmith_block_take(&boardsmith_runtime.memory[MEMORY_ARRAYS], bytes,
-                                (shape_at - bytes) + shape_bytes, &memory);
+  error = boardsmith_block_take(&boardsmith_runtime.memory[MEMORY_ARRAYS], bytes, (shape_at - bytes) + shape_bytes,
+                                &memory);
   if (error == 0) {
     t->data = memory;
     t->device.device_type = kDLCPU;
@@ -64,8 +63,7 @@ int boardsmith_array_make(const struct TVMTensorInfo* info, TVMNDArray* array) {
   return error;
 }
 
-int TVMNDArray_Empty(int32_t ndim, const tvm_index_t* shape, DLDataType dtype, DLDevice dev,
-                     TVMNDArray* array) {
+int TVMNDArray_Empty(int32_t ndim, const tvm_index_t* shape, DLDataType dtype, DLDevice dev, TVMNDArray* array) {
   const struct TVMTensorInfo info = {NULL, shape, ndim, dtype};
   TVMNDArray made;
   (void)memset(&made, 0, sizeof made);
@@ -77,8 +75,7 @@ int TVMNDArray_Empty(int32_t ndim, const tvm_index_t* shape, DLDataType dtype, D
   return error;
 }
 
-int TVMNDArray_Create(int32_t ndim, const tvm_index_t* shape, DLDataType dtype, DLDevice dev,
-                      TVMNDArray* array) {
+int TVMNDArray_Create(int32_t ndim, const tvm_index_t* shape, DLDataType dtype, DLDevice dev, TVMNDArray* array) {
   const DLDataType nothing = {dtype.code, 0, dtype.lanes};
   size_t bytes;
   int error = boardsmith_tensor_bytes(ndim, shape, dtype, &bytes);
@@ -148,8 +145,8 @@ int boardsmith_arrays_free_unused(block_t** table, uint32_t keep) {
   return (live != 0U) ? 0 : boardsmith_block_free(table);
 }
 
-int TVMArrayAlloc(const tvm_index_t* shape, int ndim, int dtype_code, int dtype_bits,
-                  int dtype_lanes, int device_type, int device_id, TVMArrayHandle* out) {
+int TVMArrayAlloc(const tvm_index_t* shape, int ndim, int dtype_code, int dtype_bits, int dtype_lanes, int device_type,
+                  int device_id, TVMArrayHandle* out) {
   const DLDataType dtype = {(uint8_t)dtype_code, (uint8_t)dtype_bits, (uint16_t)dtype_lanes};
   const DLDevice dev = {(DLDeviceType)device_type, device_id};
   block_t** const arrays = &boardsmith_runtime.memory[MEMORY_TABLES];
@@ -200,8 +197,7 @@ int TVMDeviceCopyDataFromTo(DLTensor* from, DLTensor* to, TVMStreamHandle stream
     error = (int)kTvmErrorFunctionCallInvalidArg;
   }
   if (error == 0) {
-    (void)memmove(&((uint8_t*)to->data)[to->byte_offset],
-                  &((const uint8_t*)from->data)[from->byte_offset], from_bytes);
+    (void)memmove(&((uint8_t*)to->data)[to->byte_offset], &((const uint8_t*)from->data)[from->byte_offset], from_bytes);
   }
   return error;
 }

@@ -9,8 +9,7 @@
 TVMArgs TVMArgs_Create(TVMValue* values, uint32_t* tcodes, uint32_t values_count) {
   TVMArgs args;
   (void)memset(&args, 0, sizeof args);
-  args.values_count =
-      (values_count < (uint32_t)(TVM_CRT_MAX_ARGS)) ? values_count : (uint32_t)(TVM_CRT_MAX_ARGS);
+  args.values_count = (values_count < (uint32_t)(TVM_CRT_MAX_ARGS)) ? values_count : (uint32_t)(TVM_CRT_MAX_ARGS);
   for (uint32_t i = 0; i < args.values_count; i++) {
     args.values[i] = values[i];
     args.tcodes[i] = (int)tcodes[i];
@@ -43,8 +42,7 @@ int TVMPackedFunc_InitGlobalFunc(TVMPackedFunc* pf, const char* name, const TVMA
   return (pf->fexec != NULL) ? 0 : (int)kTvmErrorFunctionNameNotFound;
 }
 
-int TVMPackedFunc_InitModuleFunc(TVMPackedFunc* pf, TVMModuleHandle module, const char* name,
-                                 const TVMArgs* args) {
+int TVMPackedFunc_InitModuleFunc(TVMPackedFunc* pf, TVMModuleHandle module, const char* name, const TVMArgs* args) {
   init(pf, module, name, args);
   return TVMModGetFunction(module, name, 0, &pf->fexec);
 }

@@ -25,8 +25,7 @@ typedef struct manager {
 } manager_t;
 
 // Allocates like MemoryManagerInterface.Allocate.
-static tvm_crt_error_t take_pages(MemoryManagerInterface* interface, size_t num_bytes,
-                                  DLDevice dev, void** out_ptr) {
+static tvm_crt_error_t take_pages(MemoryManagerInterface* interface, size_t num_bytes, DLDevice dev, void** out_ptr) {
   (void)dev;  // there is one memory
   manager_t* const m = (manager_t*)(void*)interface;
   int16_t* const runs = m->runs;
@@ -46,7 +45,7 @@ static tvm_crt_error_t take_pages(MemoryManagerInterface* interface, size_t num_
         if ((size_t)pages > want) {
           runs[at + want] = (int16_t)(pages - (int)want);
         }
-        runs[at] = (int16_t)-(int)want;
+        runs[at] = (int16_t) - (int)want;
         interface->vleak_size++;
         *out_ptr = &m->pool[at << m->page_log2];
         return kTvmErrorNoError;
@@ -77,8 +76,7 @@ static tvm_crt_error_t give_pages(MemoryManagerInterface* interface, void* ptr, 
 }
 
 tvm_crt_error_t PageMemoryManagerCreate(MemoryManagerInterface** manager, uint8_t* memory_pool,
-                                        size_t memory_pool_size_bytes,
-                                        size_t page_size_bytes_log2) {
+                                        size_t memory_pool_size_bytes, size_t page_size_bytes_log2) {
   const size_t skip = (0U - (uintptr_t)memory_pool) & (POOL_ALIGNMENT - 1U);
   const size_t fixed = skip + sizeof(manager_t) + _Alignof(manager_t);
   size_t log2 = (page_size_bytes_log2 < LEAST_PAGE_LOG2) ? LEAST_PAGE_LOG2 : page_size_bytes_log2;

@@ -81,7 +81,8 @@ int boardsmith_random_fill(PACKED_PARAMETERS) {
   const DLTensor* t = args[0].v_handle;
   size_t bytes;
   // All of the host's tensors are known; this one is written.
-  if ((boardsmith_tensor_bytes(t->ndim, t->shape, t->dtype, &bytes) != 0) || (boardsmith_tensor_holds(t, bytes, 1) == 0)) {
+  if ((boardsmith_tensor_bytes(t->ndim, t->shape, t->dtype, &bytes) != 0) ||
+      (boardsmith_tensor_holds(t, bytes, 1) == 0)) {
     return (int)kTvmErrorFunctionCallInvalidArg;
   }
   return fill(t->dtype, tensor_data(t), bytes);

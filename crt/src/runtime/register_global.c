@@ -19,8 +19,7 @@ TVM_WEAK int TVMFuncRegisterGlobal(const char* name, TVMFunctionHandle f, int ov
     void* buffer = NULL;
     int error = boardsmith_take(TVM_CRT_GLOBAL_FUNC_REGISTRY_SIZE_BYTES, &buffer);
     if (error == 0) {
-      error = (int)TVMMutableFuncRegistry_Create(reg, buffer,
-                                                 TVM_CRT_GLOBAL_FUNC_REGISTRY_SIZE_BYTES);
+      error = (int)TVMMutableFuncRegistry_Create(reg, buffer, TVM_CRT_GLOBAL_FUNC_REGISTRY_SIZE_BYTES);
     }
     if (error != 0) {
       return error;
@@ -30,6 +29,4 @@ TVM_WEAK int TVMFuncRegisterGlobal(const char* name, TVMFunctionHandle f, int ov
   return (int)TVMMutableFuncRegistry_Set(reg, name, (TVMBackendPackedCFunc)(uintptr_t)f, 1);
 }
 
-int TVMBackendRegisterSystemLibSymbol(const char* name, void* ptr) {
-  return TVMFuncRegisterGlobal(name, ptr, 0);
-}
+int TVMBackendRegisterSystemLibSymbol(const char* name, void* ptr) { return TVMFuncRegisterGlobal(name, ptr, 0); }

@@ -51,13 +51,9 @@ int boardsmith_registry_find(const TVMFuncRegistry* reg, const char* pattern, co
   return -1;
 }
 
-const char* TVMFuncRegistry_Get0thFunctionName(const TVMFuncRegistry* reg) {
-  return &reg->names[NAMES_AT];
-}
+const char* TVMFuncRegistry_Get0thFunctionName(const TVMFuncRegistry* reg) { return &reg->names[NAMES_AT]; }
 
-uint16_t TVMFuncRegistry_GetNumFuncs(const TVMFuncRegistry* reg) {
-  return (uint16_t)registry_count(reg);
-}
+uint16_t TVMFuncRegistry_GetNumFuncs(const TVMFuncRegistry* reg) { return (uint16_t)registry_count(reg); }
 
 int TVMFuncRegistry_SetNumFuncs(const TVMFuncRegistry* reg, const uint16_t num_funcs) {
   // A registry that can change was made from a buffer in RAM.
@@ -84,8 +80,7 @@ tvm_crt_error_t TVMFuncRegistry_GetByIndex(const TVMFuncRegistry* reg, tvm_funct
   return kTvmErrorNoError;
 }
 
-tvm_crt_error_t TVMMutableFuncRegistry_Create(TVMMutableFuncRegistry* reg, uint8_t* buffer,
-                                              size_t buffer_size_bytes) {
+tvm_crt_error_t TVMMutableFuncRegistry_Create(TVMMutableFuncRegistry* reg, uint8_t* buffer, size_t buffer_size_bytes) {
   if (buffer_size_bytes < TVM_AVERAGE_FUNC_ENTRY_SIZE_BYTES) {
     return kTvmErrorBufferTooSmall;
   }
@@ -98,11 +93,10 @@ tvm_crt_error_t TVMMutableFuncRegistry_Create(TVMMutableFuncRegistry* reg, uint8
   return kTvmErrorNoError;
 }
 
-tvm_crt_error_t TVMMutableFuncRegistry_Set(TVMMutableFuncRegistry* reg, const char* name,
-                                           TVMBackendPackedCFunc func, int override) {
+tvm_crt_error_t TVMMutableFuncRegistry_Set(TVMMutableFuncRegistry* reg, const char* name, TVMBackendPackedCFunc func,
+                                           int override) {
   char* const names = (char*)(uintptr_t)reg->registry.names;
-  TVMBackendPackedCFunc* const funcs =
-      (TVMBackendPackedCFunc*)(uintptr_t)reg->registry.funcs;
+  TVMBackendPackedCFunc* const funcs = (TVMBackendPackedCFunc*)(uintptr_t)reg->registry.funcs;
   const int known = boardsmith_registry_find(&reg->registry, "%", name);
   if (known >= 0) {
     if (override == 0) {

@@ -20,8 +20,8 @@ enum { LIFO_CHECK = 0 };
 // The tag is the last thing of an allocation: its total size, disguised.
 static uint32_t tag_of(size_t total) { return (uint32_t)total ^ TAG_XOR; }
 
-tvm_crt_error_t StackMemoryManager_Init(tvm_workspace_t* tvm_runtime_workspace,
-                                        uint8_t* g_aot_memory, size_t workspace_size) {
+tvm_crt_error_t StackMemoryManager_Init(tvm_workspace_t* tvm_runtime_workspace, uint8_t* g_aot_memory,
+                                        size_t workspace_size) {
   const size_t skip = (0U - (uintptr_t)g_aot_memory) & (ALIGNMENT - 1U);
   if (workspace_size <= skip) {
     return kTvmErrorPlatformNoMemory;
@@ -32,9 +32,8 @@ tvm_crt_error_t StackMemoryManager_Init(tvm_workspace_t* tvm_runtime_workspace,
   return kTvmErrorNoError;
 }
 
-tvm_crt_error_t StackMemoryManager_Allocate_Body(tvm_workspace_t* tvm_runtime_workspace,
-                                                 int32_t nbytes, void** current_alloc,
-                                                 uint8_t do_lifo_check) {
+tvm_crt_error_t StackMemoryManager_Allocate_Body(tvm_workspace_t* tvm_runtime_workspace, int32_t nbytes,
+                                                 void** current_alloc, uint8_t do_lifo_check) {
   tvm_workspace_t* const w = tvm_runtime_workspace;
   const size_t left = w->workspace_size - (size_t)(w->next_alloc - w->workspace);
   const size_t tag_bytes = (do_lifo_check != 0U) ? TAG_BYTES : 0U;
@@ -60,8 +59,7 @@ tvm_crt_error_t StackMemoryManager_Allocate(tvm_workspace_t* tvm_runtime_workspa
   return StackMemoryManager_Allocate_Body(tvm_runtime_workspace, nbytes, current_alloc, LIFO_CHECK);
 }
 
-tvm_crt_error_t StackMemoryManager_Free_Body(tvm_workspace_t* tvm_runtime_workspace, void* ptr,
-                                             uint8_t do_lifo_check) {
+tvm_crt_error_t StackMemoryManager_Free_Body(tvm_workspace_t* tvm_runtime_workspace, void* ptr, uint8_t do_lifo_check) {
   tvm_workspace_t* const w = tvm_runtime_workspace;
   const size_t in_use = (size_t)(w->next_alloc - w->workspace);
   const size_t at = (size_t)((uintptr_t)ptr - (uintptr_t)w->workspace);

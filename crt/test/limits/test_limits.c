@@ -158,9 +158,8 @@ static void test_logging(void** state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_max_args),      cmocka_unit_test(test_max_name),
-      cmocka_unit_test(test_max_ndim),      cmocka_unit_test(test_max_modules),
-      cmocka_unit_test(test_registry_size), cmocka_unit_test(test_lifo_check),
+      cmocka_unit_test(test_max_args),    cmocka_unit_test(test_max_name),      cmocka_unit_test(test_max_ndim),
+      cmocka_unit_test(test_max_modules), cmocka_unit_test(test_registry_size), cmocka_unit_test(test_lifo_check),
       cmocka_unit_test(test_logging),
   };
   return cmocka_run_group_tests_name("limits", tests, NULL, NULL);

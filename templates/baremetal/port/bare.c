@@ -20,8 +20,8 @@ _Static_assert((BARE_RX_BYTES) >= 128, "the ring holds more than what a UART may
 
 enum {
   TICK_MS = 1000 / (int)BARE_TICK_HZ,
-  SEND_MS = 2000,     // how long the transmitter may take no byte
-  DRAIN_MS = 50,      // the longest UART's FIFO at a low rate, before a reset that is meant
+  SEND_MS = 2000,  // how long the transmitter may take no byte
+  DRAIN_MS = 50,   // the longest UART's FIFO at a low rate, before a reset that is meant
   RANDOM_WORDS = 4,
   RESERVE_BYTES = 64  // room kept for what a UART may deliver before its interrupt can be put off
 };
@@ -36,7 +36,7 @@ typedef struct bare {
   volatile uint32_t lost;
   volatile uint32_t now_ms;
   volatile uint32_t held_irq;  // NO_IRQ, or the interrupt that waits for room
-  volatile uint32_t alive;  // the main loop has got on since the watchdog was fed
+  volatile uint32_t alive;     // the main loop has got on since the watchdog was fed
   uint32_t entropy;
   uint32_t random[RANDOM_WORDS];  // the generator's state
   int32_t seeded;

@@ -229,10 +229,10 @@ _Noreturn void bare_fault(fault_reason_t reason, uint32_t code, const fault_cont
 // bare_data_start.
 extern uint8_t bare_stack_start[];
 extern uint8_t bare_stack_end[];
-extern uint8_t bare_handler_stack_end[];  // the handlers' stack, BARE_HANDLER_STACK_BYTES below it
+extern uint8_t bare_handler_stack_end[];       // the handlers' stack, BARE_HANDLER_STACK_BYTES below it
 extern volatile uint32_t bare_handler_mark[];  // 16 bytes right below that, for bare.c; below them is the guard
-extern uint32_t bare_data_start[];        // multiples of 8 bytes, as are all of these
-extern uint32_t bare_bss_start[];         // of the resident part
+extern uint32_t bare_data_start[];             // multiples of 8 bytes, as are all of these
+extern uint32_t bare_bss_start[];              // of the resident part
 extern uint32_t bare_bss_end[];
 extern const uint8_t bare_image_start[];  // what is programmed of the resident part: vectors, code, constants
 extern const uint8_t bare_resident_end[];

@@ -23,7 +23,7 @@ typedef struct bare_model {
   uint32_t* data_end;                 // multiples of 8 bytes, as are the next two
   uint32_t* bss_start;                // of the model part
   uint32_t* bss_end;
-  void (*const* init_start)(void);    // constructors, of both parts
+  void (*const* init_start)(void);  // constructors, of both parts
   void (*const* init_end)(void);
   const uint8_t* image_end;  // behind the last byte that is programmed
 } bare_model_t;

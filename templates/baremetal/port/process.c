@@ -40,7 +40,7 @@ enum { EXIT_ABORT = 2, LINK_IN = 0, LINK_OUT = 1 };
 #define OUTPUT_BYTES 65536U
 
 #define HANDLER_STACK_BYTES 65536U
-#define BELOW_STACK_BYTES 65536U  // as far below the stack pointer as code touches the stack without moving it
+#define BELOW_STACK_BYTES 65536U    // as far below the stack pointer as code touches the stack without moving it
 #define FRAME_MAX_BYTES 0x4000000U  // that may lie below what the system gave as a stack
 
 typedef struct process {
@@ -50,8 +50,8 @@ typedef struct process {
   const char* fault_file;  // NULL: none
   const uint8_t* stack_end;
   uintptr_t page_bytes;
-  uintptr_t kept_from;  // where the piece of stack in the record begins
-  sigset_t mask;                    // as the parent gave it
+  uintptr_t kept_from;               // where the piece of stack in the record begins
+  sigset_t mask;                     // as the parent gave it
   volatile sig_atomic_t has_served;  // something came over the link
   uint8_t handler_stack[HANDLER_STACK_BYTES] __attribute__((aligned(16)));
 } process_t;

@@ -28,7 +28,7 @@ enum {
   WORD_BYTES = (int)sizeof(uintptr_t),
   BUILD_BYTES = 8,
   HEAD_BYTES = 32 + (int)BUILD_BYTES,  // before the first word
-  TAIL_BYTES = 8,   // lengths of stack and message, CRC
+  TAIL_BYTES = 8,                      // lengths of stack and message, CRC
   RECORD_BYTES = HEAD_BYTES + ((4 + 1 + (int)FAULT_REGS_MAX + 1 + (int)FAULT_EXTRA_MAX) * WORD_BYTES) +
                  (int)(BOARDSMITH_FAULT_STACK_BYTES) + (int)MESSAGE_BYTES + TAIL_BYTES,
   LEAST_BYTES = HEAD_BYTES + (6 * WORD_BYTES) + TAIL_BYTES

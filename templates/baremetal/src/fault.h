@@ -53,14 +53,14 @@ enum { FAULT_REGS_MAX = 31, FAULT_EXTRA_MAX = 5 };
 
 // What a port saw. Everything it points to is only read while the call runs.
 typedef struct fault_context {
-  uint32_t flags;         // FAULT_PC_VALID, FAULT_SP_VALID
-  uintptr_t pc;           // of the instruction, or of the call's return
-  uintptr_t lr;           // the return address register
-  uintptr_t sp;           // before the exception
-  uintptr_t status;       // xPSR, mcause, a process's load address
-  const uintptr_t* regs;  // may be NULL
-  uint32_t reg_count;     // at most FAULT_REGS_MAX
-  const uintptr_t* extra;  // of a process: where stack begins
+  uint32_t flags;             // FAULT_PC_VALID, FAULT_SP_VALID
+  uintptr_t pc;               // of the instruction, or of the call's return
+  uintptr_t lr;               // the return address register
+  uintptr_t sp;               // before the exception
+  uintptr_t status;           // xPSR, mcause, a process's load address
+  const uintptr_t* regs;      // may be NULL
+  uint32_t reg_count;         // at most FAULT_REGS_MAX
+  const uintptr_t* extra;     // of a process: where stack begins
   uint32_t extra_count;       // at most FAULT_EXTRA_MAX
   const uint8_t* stack;       // what to keep of the stack, lowest address first; NULL: none
   uint32_t stack_size_bytes;  // how much there is; BOARDSMITH_FAULT_STACK_BYTES of it are kept

@@ -38,7 +38,7 @@
   X("boardsmith.platform", about_platform_packed) \
   BOARDSMITH_BOARD_FUNCTIONS(X)
 
-#define DECLARE(name, fn)                                                                              \
+#define DECLARE(name, fn) \
   int fn(TVMValue* args, int* type_codes, int num_args, TVMValue* out_value, int* out_type, void* resource_handle);
 #define NAME(name, fn) name "\0"
 #define ENTRY(name, fn) fn,

@@ -27,14 +27,14 @@ typedef enum port_stop {
 // What the port can say of the machine, as read from it now: SPEC.md, "What the device says of itself". The caller has
 // filled in what means "unknown".
 typedef struct port_platform {
-  uint32_t core_hz;      // 0: unknown
-  uint32_t flags;        // 1 instruction cache on, 2 data cache on, 4 flash prefetch on, 8 FPU on
-  int32_t has_flags;     // 0: unknown
-  uint32_t cpuid;        // 0: unknown
-  int32_t wait_states;   // -1: unknown
-  int32_t reset_cause;   // -1: unknown
-  uint32_t lost_bytes;   // received and thrown away
-  int32_t counts_lost;   // 0: unknown
+  uint32_t core_hz;     // 0: unknown
+  uint32_t flags;       // 1 instruction cache on, 2 data cache on, 4 flash prefetch on, 8 FPU on
+  int32_t has_flags;    // 0: unknown
+  uint32_t cpuid;       // 0: unknown
+  int32_t wait_states;  // -1: unknown
+  int32_t reset_cause;  // -1: unknown
+  uint32_t lost_bytes;  // received and thrown away
+  int32_t counts_lost;  // 0: unknown
 } port_platform_t;
 
 typedef struct boardsmith_port {

@@ -18,16 +18,16 @@ enum { TICK = 1000 / (int)BARE_TICK_HZ, CORE_HZ = 16000000 };
 
 static uint64_t now_ms;
 static uint32_t ticks;
-static uint32_t unfed;    // ticks since the watchdog was fed,
-static uint32_t longest;  // and the most there were
-static uint32_t drawn;        // bytes of the chip's generator
+static uint32_t unfed;         // ticks since the watchdog was fed,
+static uint32_t longest;       // and the most there were
+static uint32_t drawn;         // bytes of the chip's generator
 static int32_t generator = 0;  // what chip_random returns
 static uint32_t seed = 1;
 static bare_watchdog_t dog = {.hz = 1000, .most = UINT32_MAX};
 static uint32_t dog_counts;  // that it was started with
 static int32_t cause = -1;
-static uint32_t byte_every;    // ticks; 0: no byte comes
-static uint32_t busy;          // ticks for which the UART takes no byte after each
+static uint32_t byte_every;  // ticks; 0: no byte comes
+static uint32_t busy;        // ticks for which the UART takes no byte after each
 static uint32_t busy_left;
 static jmp_buf reset;
 static char** arguments;

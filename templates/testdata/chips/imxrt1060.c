@@ -68,9 +68,7 @@ void model_reset(void) {
   fake_set(LPUART + 0x1CU, EMPTY);
 }
 
-static int on_arm_pll(void) {
-  return ((fake_get(CBCDR) & (1U << 25)) == 0U) && (((fake_get(CBCMR) >> 18) & 3U) == 3U);
-}
+static int on_arm_pll(void) { return ((fake_get(CBCDR) & (1U << 25)) == 0U) && (((fake_get(CBCMR) >> 18) & 3U) == 3U); }
 
 static uint32_t pll_arm_hz(void) {
   const uint32_t pll = fake_get(PLL_ARM);

@@ -284,8 +284,8 @@ static void print_watchdog(uint32_t ms) {
   chip_watchdog_feed();
   settle();
   (void)printf("watchdog_started %d\nwatchdog_fed %u\n", dog.started, dog.fed);
-  (void)printf("watchdog_counts %llu\n", (unsigned long long)(4U << sim_get(model_map.iwdg + 4U)) *
-                                              (sim_get(model_map.iwdg + 8U) + 1U));
+  (void)printf("watchdog_counts %llu\n",
+               (unsigned long long)(4U << sim_get(model_map.iwdg + 4U)) * (sim_get(model_map.iwdg + 8U) + 1U));
 }
 
 int main(int argc, char** argv) {

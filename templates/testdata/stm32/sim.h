@@ -41,13 +41,13 @@ int sim_is(const char* condition);
 
 // ---- A model gives -----------------------------------------------------------------------------------------------
 
-void model_reset(void);                                      // values after a reset that is not 0
-void model_written(uint32_t address, uint32_t was);          // something new was written there
-void model_step(void);                                       // flags, then rules
-uint32_t model_core_hz(void);                                // what the core really runs at
-uint32_t model_uart_hz(void);                                // what the USART really divides
-int model_clocked(uint32_t address);                         // whether the register's peripheral has a clock
-uint32_t model_rng_hz(void);                                 // the random number generator's clock, 0: none
+void model_reset(void);                              // values after a reset that is not 0
+void model_written(uint32_t address, uint32_t was);  // something new was written there
+void model_step(void);                               // flags, then rules
+uint32_t model_core_hz(void);                        // what the core really runs at
+uint32_t model_uart_hz(void);                        // what the USART really divides
+int model_clocked(uint32_t address);                 // whether the register's peripheral has a clock
+uint32_t model_rng_hz(void);                         // the random number generator's clock, 0: none
 
 // The peripherals that are the same: where they are.
 typedef struct sim_map {

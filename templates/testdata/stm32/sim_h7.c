@@ -126,7 +126,8 @@ void model_written(uint32_t address, uint32_t was) {
   if ((address == (PWR + 0x18U)) && ((changed & 0xC000U) != 0U) && !bit(PWR + 4U, 13)) {
     sim_breach("the voltage scale is changed before the supply is confirmed");
   }
-  if ((address == (SYSCFG + 0x2CU)) && bit(SYSCFG + 0x2CU, 0) && (old_revision() || (sim_field(PWR + 0x18U, 14, 2) != 3U))) {
+  if ((address == (SYSCFG + 0x2CU)) && bit(SYSCFG + 0x2CU, 0) &&
+      (old_revision() || (sim_field(PWR + 0x18U, 14, 2) != 3U))) {
     sim_breach("VOS0 is chosen where there is none");
   }
   if ((address == RSR) && bit(RSR, 16)) {

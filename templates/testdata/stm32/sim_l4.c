@@ -75,7 +75,7 @@ void model_reset(void) {
 }
 
 static uint32_t msi(void) {
-  static const uint32_t hz[16] = {100000,  200000,   400000,   800000,   1000000,  2000000,
+  static const uint32_t hz[16] = {100000,  200000,  400000,   800000,   1000000,  2000000,
                                   4000000, 8000000, 16000000, 24000000, 32000000, 48000000};
   const uint32_t nominal = hz[bit(CR, 3) ? sim_field(CR, 4, 4) : sim_field(CSR, 8, 4)];
   if (!(bit(CR, 2) && bit(BDCR, 1))) {
@@ -112,7 +112,8 @@ uint32_t model_core_hz(void) {
 
 uint32_t model_uart_hz(void) {
   const uint32_t field = sim_field(CFGR, PPRE, 3);
-  const uint32_t source[4] = {model_core_hz() / ((field < 4U) ? 1U : (2U << (field - 4U))), sysclk(), 16000000U, 32768U};
+  const uint32_t source[4] = {model_core_hz() / ((field < 4U) ? 1U : (2U << (field - 4U))), sysclk(), 16000000U,
+                              32768U};
   return source[sim_field(CCIPR, USART_SEL, 2)];
 }
 

@@ -44,7 +44,8 @@ void model_pass(uint64_t cycles, int asleep) {
 }
 
 uint64_t model_until_pending(void) {
-  return (sim_is("systick-sleeps") || ((core.csr & 3U) != 3U)) ? UINT64_MAX : ((core.left == 0U) ? core.rvr + 1U : core.left);
+  return (sim_is("systick-sleeps") || ((core.csr & 3U) != 3U)) ? UINT64_MAX
+                                                               : ((core.left == 0U) ? core.rvr + 1U : core.left);
 }
 
 int model_pending(void) { return (core.pending != 0U) && ((core.csr & 2U) != 0U); }

@@ -32,11 +32,11 @@ int sim_is(const char* condition);  // given on the command line: what is so of 
 
 // ---- A model gives -----------------------------------------------------------------------------------------------
 
-void model_start(void);                              // as the port's cpu_init does
-void model_pass(uint64_t cycles, int asleep);        // the counters go on
-uint64_t model_until_pending(void);                  // cycles of sleep until its timer interrupts; UINT64_MAX: never
+void model_start(void);                        // as the port's cpu_init does
+void model_pass(uint64_t cycles, int asleep);  // the counters go on
+uint64_t model_until_pending(void);            // cycles of sleep until its timer interrupts; UINT64_MAX: never
 int model_pending(void);
-void model_interrupt(void);                          // the timer's interrupt is served
+void model_interrupt(void);  // the timer's interrupt is served
 uint32_t model_read(uint32_t address);
 void model_written(uint32_t address, uint32_t value);
 uintptr_t model_csr(const char* name);  // of RISC-V, as the next

@@ -13,8 +13,8 @@ extern "C" {
 // Takes nbytes from the platform's memory for the run of one operator. NULL, with
 // a last-error text, when there is no room (operators then return -1). The hints
 // are ignored. Operators free in reverse order.
-TVM_DLL void* TVMBackendAllocWorkspace(int device_type, int device_id, uint64_t nbytes,
-                                       int dtype_code_hint, int dtype_bits_hint);
+TVM_DLL void* TVMBackendAllocWorkspace(int device_type, int device_id, uint64_t nbytes, int dtype_code_hint,
+                                       int dtype_bits_hint);
 
 // Gives it back; nonzero when the platform's memory does not know ptr.
 TVM_DLL int TVMBackendFreeWorkspace(int device_type, int device_id, void* ptr);

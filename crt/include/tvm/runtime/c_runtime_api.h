@@ -89,9 +89,8 @@ typedef void* TVMObjectHandle;
 // sets *out_ret_tcode to kTVMNullptr and *out_ret_value to NULL before the call.
 // resource_handle is the TVMFuncRegistry of the module that the function was
 // found in, NULL for a global function. Returns 0, or nonzero for an error.
-typedef int (*TVMBackendPackedCFunc)(TVMValue* args, int* type_codes, int num_args,
-                                     TVMValue* out_ret_value, int* out_ret_tcode,
-                                     void* resource_handle);
+typedef int (*TVMBackendPackedCFunc)(TVMValue* args, int* type_codes, int num_args, TVMValue* out_ret_value,
+                                     int* out_ret_tcode, void* resource_handle);
 
 // The function type of TVM's C++ runtime. Nothing here calls one.
 typedef int (*TVMPackedCFunc)(TVMValue* args, int* type_codes, int num_args, TVMRetValueHandle ret,
@@ -110,8 +109,7 @@ TVM_DLL int TVMModFree(TVMModuleHandle mod);
 
 // Finds a function of a module. query_imports is ignored (modules import
 // nothing). Not found: kTvmErrorFunctionNameNotFound.
-TVM_DLL int TVMModGetFunction(TVMModuleHandle mod, const char* func_name, int query_imports,
-                              TVMFunctionHandle* out);
+TVM_DLL int TVMModGetFunction(TVMModuleHandle mod, const char* func_name, int query_imports, TVMFunctionHandle* out);
 
 // Function handles are not counted: does nothing, returns 0.
 TVM_DLL int TVMFuncFree(TVMFunctionHandle func);
@@ -119,8 +117,8 @@ TVM_DLL int TVMFuncFree(TVMFunctionHandle func);
 // Calls func. Sets *ret_type_code to kTVMNullptr and *ret_val to NULL first, and
 // returns what the function returned; -1 with a last-error text when func is no
 // valid handle.
-TVM_DLL int TVMFuncCall(TVMFunctionHandle func, TVMValue* arg_values, int* type_codes, int num_args,
-                        TVMValue* ret_val, int* ret_type_code);
+TVM_DLL int TVMFuncCall(TVMFunctionHandle func, TVMValue* arg_values, int* type_codes, int num_args, TVMValue* ret_val,
+                        int* ret_type_code);
 
 // Copies num_ret values and type codes into ret, which must be a
 // `struct { TVMValue* value; int* type_code; }*` with room for them.
@@ -137,8 +135,8 @@ TVM_DLL int TVMFuncRegisterGlobal(const char* name, TVMFunctionHandle f, int ove
 TVM_DLL int TVMFuncGetGlobal(const char* name, TVMFunctionHandle* out);
 
 // Makes a zeroed compact array with a reference count of 1; its shape is copied.
-TVM_DLL int TVMArrayAlloc(const tvm_index_t* shape, int ndim, int dtype_code, int dtype_bits,
-                          int dtype_lanes, int device_type, int device_id, TVMArrayHandle* out);
+TVM_DLL int TVMArrayAlloc(const tvm_index_t* shape, int ndim, int dtype_code, int dtype_bits, int dtype_lanes,
+                          int device_type, int device_id, TVMArrayHandle* out);
 
 // Drops one reference; the last one frees the array. A handle that is no live
 // array is an error and changes nothing.
@@ -147,15 +145,14 @@ TVM_DLL int TVMArrayFree(TVMArrayHandle handle);
 // Takes nbytes, rounded up to a multiple of alignment (a power of two, or 0 for
 // none), from the platform's memory. The address has the alignment that
 // TVMPlatformMemoryAllocate gives, whatever is asked for. The contents are undefined.
-TVM_DLL int TVMDeviceAllocDataSpace(DLDevice dev, size_t nbytes, size_t alignment,
-                                    DLDataType type_hint, void** out_data);
+TVM_DLL int TVMDeviceAllocDataSpace(DLDevice dev, size_t nbytes, size_t alignment, DLDataType type_hint,
+                                    void** out_data);
 
 // The same for a tensor of this shape, rounded up to 64 bytes or one element of
 // all lanes, whichever is more. mem_scope is ignored. A negative extent, or a size of 2 GiB or
 // more, is an error.
-TVM_DLL int TVMDeviceAllocDataSpaceWithScope(DLDevice dev, int ndim, const int64_t* shape,
-                                             DLDataType dtype, const char* mem_scope,
-                                             void** out_data);
+TVM_DLL int TVMDeviceAllocDataSpaceWithScope(DLDevice dev, int ndim, const int64_t* shape, DLDataType dtype,
+                                             const char* mem_scope, void** out_data);
 
 // Frees what one of the two functions above gave. Any other pointer is an error
 // and changes nothing.

@@ -44,7 +44,7 @@
 #define WDOGCMP REG32(AON + 0x020U)
 #define PMUCAUSE REG32(AON + 0x144U)
 #define WDOGCFG_RESET_ALWAYS ((1U << 8) | (1U << 12))  // rsten, enalways
-#define WDOGCFG_SCALE 5U                              // 32768 Hz / 32
+#define WDOGCFG_SCALE 5U                               // 32768 Hz / 32
 #define WDOG_HZ 1024U
 #define WDOGKEY_UNLOCK 0x51f15eU
 #define WDOGFEED_FOOD 0xd09f00dU
@@ -114,7 +114,7 @@ uint32_t chip_uart_hz(void) { return chip_core_hz(); }  // tlclk is the core's c
 
 void chip_platform(struct bare_platform* p) {
   p->flags |= (uint32_t)BARE_FLAG_ICACHE;  // it cannot be switched off (§3.2)
-#if !BOARDSMITH_EMULATED                  // the emulator has no AON block and reads 0
+#if !BOARDSMITH_EMULATED                   // the emulator has no AON block and reads 0
   static const int32_t causes[4] = {BARE_RESET_POWER, BARE_RESET_PIN, BARE_RESET_WATCHDOG, BARE_RESET_OTHER};
   p->reset_cause = causes[PMUCAUSE_RESET(PMUCAUSE)];
 #endif

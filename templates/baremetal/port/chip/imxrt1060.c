@@ -38,8 +38,8 @@
 #define CCM_ANALOG_PLL_SYS REG32(0x400D8030U)
 #define DCDC_REG0 0x40080000U  // RM "DCDC"
 #define DCDC_REG3 0x4008000CU
-#define SRC_SRSR REG32(0x400F8008U)      // RM "SRC"
-#define OCOTP_CFG0 REG32(0x401F4410U)    // RM "OCOTP": the unique id, lower and upper half
+#define SRC_SRSR REG32(0x400F8008U)    // RM "SRC"
+#define OCOTP_CFG0 REG32(0x401F4410U)  // RM "OCOTP": the unique id, lower and upper half
 #define OCOTP_CFG1 REG32(0x401F4420U)
 #define MUX_AD_B0_12 REG32(0x401F80ECU)  // RM "IOMUXC"
 #define MUX_AD_B0_13 REG32(0x401F80F0U)
@@ -93,8 +93,8 @@
 
 #define WCR_WDBG (1U << 1)  // stops while a debugger has halted the core
 #define WCR_WDE (1U << 2)
-#define WCR_SRS (1U << 4)   // 0 would reset at once
-#define WCR_WDA (1U << 5)   // 0 would drive the pin
+#define WCR_SRS (1U << 4)  // 0 would reset at once
+#define WCR_WDA (1U << 5)  // 0 would drive the pin
 #define RTWDOG_KEY 0xD928C520U
 #define RTWDOG_CMD32EN (1U << 13)
 #define RTWDOG_EN (1U << 7)
@@ -155,11 +155,11 @@ static void core_on(void) {
 }
 
 static void clocks_on(void) {
-  set_field(CCM_CCGR2, 0, 3U << 12);  // OCOTP
-  set_field(CCM_CCGR3, 0, 3U << 16);  // WDOG1
-  set_field(CCM_CCGR4, 0, 3U << 2);   // IOMUXC
-  set_field(CCM_CCGR5, 0, 3U << 24);  // LPUART1
-  set_field(CCM_CCGR6, 0, 3U << 12);  // TRNG
+  set_field(CCM_CCGR2, 0, 3U << 12);   // OCOTP
+  set_field(CCM_CCGR3, 0, 3U << 16);   // WDOG1
+  set_field(CCM_CCGR4, 0, 3U << 2);    // IOMUXC
+  set_field(CCM_CCGR5, 0, 3U << 24);   // LPUART1
+  set_field(CCM_CCGR6, 0, 3U << 12);   // TRNG
   set_field(CCM_CLPCR, CLPCR_LPM, 0);  // WFI leaves the clocks on, so that the tick goes on
   set_field(CCM_CSCMR1, CSCMR1_PERCLK, CSCMR1_PERCLK_OSC);
   set_field(CCM_CSCDR1, CSCDR1_UART, CSCDR1_UART_OSC);

@@ -89,7 +89,8 @@ _Static_assert(sizeof(boot_t) == 0x2000, "the vectors follow, with the alignment
 #define QUAD 2
 
 extern const uint32_t bare_vectors[];
-extern const boot_t imxrt_boot;
+extern  // clang-format off
+const boot_t imxrt_boot;
 const boot_t imxrt_boot __attribute__((section(".boardsmith.boot"), used, aligned(4096))) = {
     .flash =
         {
@@ -123,3 +124,4 @@ const boot_t imxrt_boot __attribute__((section(".boardsmith.boot"), used, aligne
         },
     .data = {.start = FLASH_BASE, .bytes = IMXRT_FLASH_BYTES},
 };
+// clang-format on

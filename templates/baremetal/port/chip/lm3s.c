@@ -36,7 +36,7 @@
 #define RCGC1_UART0 1U
 #define RCGC2_GPIOA 1U
 #define UART0_PINS 3U
-#define WDTCTL_ON 3U  // INTEN, RESEN
+#define WDTCTL_ON 3U       // INTEN, RESEN
 #define PLL_HZ 200000000U  // after the fixed division by two (§5.2.4.2)
 #define CRYSTAL_HZ 8000000U
 #define LOCK_LOOPS 100000U

@@ -192,11 +192,11 @@ uint32_t chip_uart_hz(void) { return chip_core_hz(); }  // clk_peri is clk_sys
 
 enum { ID_BYTES = 8, ID_COMMAND_BYTES = 13, BOOT_WORDS = 64, SSI_FIFO_WORDS = 16 };
 _Static_assert(ID_COMMAND_BYTES <= SSI_FIFO_WORDS, "all that is sent has room in the receiver's FIFO");
-#define READ_ID 0x4BU         // W25Q16JV datasheet §8.2.31: then four bytes that mean nothing, then the id
-#define SSI_READS 100000U     // far more than 13 bytes take at the boot ROM's rate
+#define READ_ID 0x4BU      // W25Q16JV datasheet §8.2.31: then four bytes that mean nothing, then the id
+#define SSI_READS 100000U  // far more than 13 bytes take at the boot ROM's rate
 #define SR_TFNF (1U << 1)
 #define SR_RFNE (1U << 3)
-#define SS_OUT (3U << 8)      // OUTOVER
+#define SS_OUT (3U << 8)  // OUTOVER
 #define SS_LOW (2U << 8)
 
 typedef void (*rom_function_t)(void);
@@ -205,7 +205,7 @@ typedef struct flash_access {
   rom_function_t connect;  // DS §2.8.3.1.3: IF, EX, FC
   rom_function_t exit_xip;
   rom_function_t flush_cache;
-  volatile uint32_t boot[BOOT_WORDS];   // the second stage
+  volatile uint32_t boot[BOOT_WORDS];        // the second stage
   volatile uint8_t bytes[ID_COMMAND_BYTES];  // sent, and received in its place
 } flash_access_t;
 

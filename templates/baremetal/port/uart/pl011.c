@@ -18,9 +18,9 @@
 #define FR_RX_EMPTY (1U << 4)
 #define FR_TX_FULL (1U << 5)
 #define LCRH_8_BITS_FIFO 0x70U
-#define CR_ON 0x301U             // UARTEN, TXE, RXE
-#define IFLS_RX_EIGHTH 0U        // interrupt at the lowest level; what is below it comes by the time-out
-#define INT_RX 0x50U             // RXIM, RTIM
+#define CR_ON 0x301U       // UARTEN, TXE, RXE
+#define IFLS_RX_EIGHTH 0U  // interrupt at the lowest level; what is below it comes by the time-out
+#define INT_RX 0x50U       // RXIM, RTIM
 #define INT_ALL 0x7FFU
 #define FIFO_BYTES 32U
 

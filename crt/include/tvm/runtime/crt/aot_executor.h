@@ -27,8 +27,8 @@ typedef struct TVMAotExecutor {
 // length, and allocates its inputs and outputs, zeroed. Named workspace pools are allocated too;
 // the built-in one belongs to the model's code, its entry has no data. 0x100 if the module has no such model,
 // kTvmErrorPlatformNoMemory if memory does not suffice: then nothing stays allocated.
-int TVMAotExecutor_Create(TVMModuleHandle module_handle, const DLDevice device,
-                          TVMAotExecutor** executor, const char* module_name);
+int TVMAotExecutor_Create(TVMModuleHandle module_handle, const DLDevice device, TVMAotExecutor** executor,
+                          const char* module_name);
 
 // Drops the executor's references. An array that was handed out stays until its holder frees
 // it; everything else is freed.

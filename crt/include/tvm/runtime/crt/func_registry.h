@@ -51,21 +51,19 @@ typedef struct TVMMutableFuncRegistry {
 
 // The room per function is planned for names of ten bytes. Longer ones leave less room.
 #define TVM_AVERAGE_FUNCTION_NAME_STRLEN_BYTES 10
-#define TVM_AVERAGE_FUNC_ENTRY_SIZE_BYTES \
-  (TVM_AVERAGE_FUNCTION_NAME_STRLEN_BYTES + 1 + sizeof(void*))
+#define TVM_AVERAGE_FUNC_ENTRY_SIZE_BYTES (TVM_AVERAGE_FUNCTION_NAME_STRLEN_BYTES + 1 + sizeof(void*))
 
 // Makes an empty registry in buffer, which must stay and be aligned for pointers; at most
 // buffer_size_bytes / TVM_AVERAGE_FUNC_ENTRY_SIZE_BYTES functions.
 // kTvmErrorBufferTooSmall if that is none. A size that is no multiple of the pointer size
 // loses its last bytes.
-tvm_crt_error_t TVMMutableFuncRegistry_Create(TVMMutableFuncRegistry* reg, uint8_t* buffer,
-                                              size_t buffer_size_bytes);
+tvm_crt_error_t TVMMutableFuncRegistry_Create(TVMMutableFuncRegistry* reg, uint8_t* buffer, size_t buffer_size_bytes);
 
 // Adds name, or replaces its function if override is nonzero.
 // kTvmErrorFunctionAlreadyDefined if it exists and override is 0,
 // kTvmErrorFunctionRegistryFull if there is no room for the entry or the name.
-tvm_crt_error_t TVMMutableFuncRegistry_Set(TVMMutableFuncRegistry* reg, const char* name,
-                                           TVMBackendPackedCFunc func, int override);
+tvm_crt_error_t TVMMutableFuncRegistry_Set(TVMMutableFuncRegistry* reg, const char* name, TVMBackendPackedCFunc func,
+                                           int override);
 
 #ifdef __cplusplus
 }

@@ -35,11 +35,11 @@ BOARDSMITH_PRINTF(1, 2) void TVMLogf(const char* fmt, ...);
 #endif
 
 // LOG(level, fmt, ...): logs if TVM_CRT_LOG_LEVEL is level or higher.
-#define LOG(level, ...)                                      \
-  do {                                                       \
-    if (TVM_CRT_LOG_LEVEL >= (level)) {                      \
-      TVMLogf(__VA_ARGS__);                                  \
-    }                                                        \
+#define LOG(level, ...)                 \
+  do {                                  \
+    if (TVM_CRT_LOG_LEVEL >= (level)) { \
+      TVMLogf(__VA_ARGS__);             \
+    }                                   \
   } while (0)
 #define LOG_ERROR(...) LOG(TVM_CRT_LOG_LEVEL_ERROR, __VA_ARGS__)
 #define LOG_WARN(...) LOG(TVM_CRT_LOG_LEVEL_WARN, __VA_ARGS__)
@@ -48,23 +48,23 @@ BOARDSMITH_PRINTF(1, 2) void TVMLogf(const char* fmt, ...);
 
 // CHECK(x): if x is 0, logs `<file>:<line>: Check failed: <x>` and aborts with
 // kTvmErrorPlatformCheckFailure.
-#define CHECK(x)                                                      \
-  do {                                                                \
-    if (!(x)) {                                                       \
-      TVMLogf("%s:%d: Check failed: %s", __FILE__, __LINE__, #x);     \
-      TVMPlatformAbort(kTvmErrorPlatformCheckFailure);                \
-    }                                                                 \
+#define CHECK(x)                                                  \
+  do {                                                            \
+    if (!(x)) {                                                   \
+      TVMLogf("%s:%d: Check failed: %s", __FILE__, __LINE__, #x); \
+      TVMPlatformAbort(kTvmErrorPlatformCheckFailure);            \
+    }                                                             \
   } while (0)
 
 // CHECK_EQ(x, y, fmt, ...) and its like: the same for a comparison, with a second
 // line that says what it means.
-#define CHECK_BINARY_OP(op, x, y, ...)                                                  \
-  do {                                                                                  \
-    if (!((x)op(y))) {                                                                  \
-      TVMLogf("%s:%d: Check failed: %s %s %s", __FILE__, __LINE__, #x, #op, #y);        \
-      TVMLogf(__VA_ARGS__);                                                             \
-      TVMPlatformAbort(kTvmErrorPlatformCheckFailure);                                  \
-    }                                                                                   \
+#define CHECK_BINARY_OP(op, x, y, ...)                                           \
+  do {                                                                           \
+    if (!((x)op(y))) {                                                           \
+      TVMLogf("%s:%d: Check failed: %s %s %s", __FILE__, __LINE__, #x, #op, #y); \
+      TVMLogf(__VA_ARGS__);                                                      \
+      TVMPlatformAbort(kTvmErrorPlatformCheckFailure);                           \
+    }                                                                            \
   } while (0)
 #define CHECK_LT(x, y, ...) CHECK_BINARY_OP(<, x, y, __VA_ARGS__)
 #define CHECK_GT(x, y, ...) CHECK_BINARY_OP(>, x, y, __VA_ARGS__)

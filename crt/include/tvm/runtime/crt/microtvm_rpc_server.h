@@ -15,16 +15,14 @@ extern "C" {
 
 // Sends num_bytes and returns how many it sent; it may wait, but for a limited time.
 // Fewer than num_bytes, or a negative number, is a broken link.
-typedef ssize_t (*microtvm_rpc_channel_write_t)(void* context, const uint8_t* data,
-                                                size_t num_bytes);
+typedef ssize_t (*microtvm_rpc_channel_write_t)(void* context, const uint8_t* data, size_t num_bytes);
 
 typedef void* microtvm_rpc_server_t;
 
 // Starts the runtime and the server and tells the host that the device was reset.
 // Memory must be ready (TVMPlatformInitialize). A failure ends in TVMPlatformAbort. There is
 // one server; a second call starts it anew.
-microtvm_rpc_server_t MicroTVMRpcServerInit(microtvm_rpc_channel_write_t write_func,
-                                            void* write_func_ctx);
+microtvm_rpc_server_t MicroTVMRpcServerInit(microtvm_rpc_channel_write_t write_func, void* write_func_ctx);
 
 // Takes *new_data_size_bytes received bytes (0 is fine: time passes) and does what
 // they ask for, replies included; *new_data and *new_data_size_bytes are moved over
@@ -32,8 +30,7 @@ microtvm_rpc_server_t MicroTVMRpcServerInit(microtvm_rpc_channel_write_t write_f
 // framing error after which the next call goes on (kTvmErrorFramingShortPacket,
 // kTvmErrorFramingInvalidEscape); kTvmErrorPlatformShutdown once the host ended the
 // session for good.
-tvm_crt_error_t MicroTVMRpcServerLoop(microtvm_rpc_server_t server, uint8_t** new_data,
-                                      size_t* new_data_size_bytes);
+tvm_crt_error_t MicroTVMRpcServerLoop(microtvm_rpc_server_t server, uint8_t** new_data, size_t* new_data_size_bytes);
 
 #ifdef __cplusplus
 }

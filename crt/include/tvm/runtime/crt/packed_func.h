@@ -43,8 +43,7 @@ TVMArgs TVMArgs_Create(TVMValue* values, uint32_t* tcodes, uint32_t values_count
 // Finds a global function, or one of a module, and keeps a copy of args (may be NULL).
 // kTvmErrorFunctionNameNotFound if there is none.
 int TVMPackedFunc_InitGlobalFunc(TVMPackedFunc* pf, const char* name, const TVMArgs* args);
-int TVMPackedFunc_InitModuleFunc(TVMPackedFunc* pf, TVMModuleHandle module, const char* name,
-                                 const TVMArgs* args);
+int TVMPackedFunc_InitModuleFunc(TVMPackedFunc* pf, TVMModuleHandle module, const char* name, const TVMArgs* args);
 
 // Calls it with pf->args; the result is in pf->ret_value, the status in pf->status.
 void TVMPackedFunc_Call(TVMPackedFunc* pf);

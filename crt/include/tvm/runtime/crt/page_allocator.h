@@ -16,8 +16,7 @@ extern "C" {
 typedef struct MemoryManagerInterface MemoryManagerInterface;
 struct MemoryManagerInterface {
   // Gives num_bytes; kTvmErrorPlatformNoMemory leaves *out_ptr.
-  tvm_crt_error_t (*Allocate)(MemoryManagerInterface* interface, size_t num_bytes, DLDevice dev,
-                              void** out_ptr);
+  tvm_crt_error_t (*Allocate)(MemoryManagerInterface* interface, size_t num_bytes, DLDevice dev, void** out_ptr);
   // Takes ptr back; kTvmErrorFunctionCallInvalidArg, and nothing changes, if it is
   // not the start of a live allocation.
   tvm_crt_error_t (*Free)(MemoryManagerInterface* interface, void* ptr, DLDevice dev);
@@ -30,8 +29,7 @@ struct MemoryManagerInterface {
 // state, two bytes per page and about 40 more, lies at the end of the pool.
 // kTvmErrorPlatformNoMemory if not one page is left.
 tvm_crt_error_t PageMemoryManagerCreate(MemoryManagerInterface** manager, uint8_t* memory_pool,
-                                        size_t memory_pool_size_bytes,
-                                        size_t page_size_bytes_log2);
+                                        size_t memory_pool_size_bytes, size_t page_size_bytes_log2);
 
 #ifdef __cplusplus
 }

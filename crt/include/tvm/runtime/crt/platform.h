@@ -28,8 +28,7 @@ void TVMPlatformAbort(tvm_crt_error_t error);
 // runtime formats by itself and never calls it. The contract of vsnprintf, but
 // returns the bytes written.
 BOARDSMITH_PRINTF(3, 0)
-size_t TVMPlatformFormatMessage(char* out_buf, size_t out_buf_size_bytes, const char* fmt,
-                                va_list args);
+size_t TVMPlatformFormatMessage(char* out_buf, size_t out_buf_size_bytes, const char* fmt, va_list args);
 
 // Required. Gives num_bytes, aligned for int64_t and double. On failure returns a
 // code and leaves *out_ptr.

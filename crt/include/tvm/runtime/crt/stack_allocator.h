@@ -27,8 +27,8 @@ typedef struct {
 } tvm_workspace_t;
 
 // Uses the aligned part of memory. kTvmErrorPlatformNoMemory if it has none.
-tvm_crt_error_t StackMemoryManager_Init(tvm_workspace_t* tvm_runtime_workspace,
-                                        uint8_t* g_aot_memory, size_t workspace_size);
+tvm_crt_error_t StackMemoryManager_Init(tvm_workspace_t* tvm_runtime_workspace, uint8_t* g_aot_memory,
+                                        size_t workspace_size);
 
 // Gives nbytes (> 0); kTvmErrorPlatformNoMemory leaves *current_alloc. With
 // TVM_CRT_STACK_ALLOCATOR_ENABLE_LIFO_CHECK in crt_config.h each allocation is followed by
@@ -41,11 +41,9 @@ tvm_crt_error_t StackMemoryManager_Allocate(tvm_workspace_t* tvm_runtime_workspa
 tvm_crt_error_t StackMemoryManager_Free(tvm_workspace_t* tvm_runtime_workspace, void* ptr);
 
 // The same with the check chosen per call. All calls on one workspace must agree.
-tvm_crt_error_t StackMemoryManager_Allocate_Body(tvm_workspace_t* tvm_runtime_workspace,
-                                                 int32_t nbytes, void** current_alloc,
-                                                 uint8_t do_lifo_check);
-tvm_crt_error_t StackMemoryManager_Free_Body(tvm_workspace_t* tvm_runtime_workspace, void* ptr,
-                                             uint8_t do_lifo_check);
+tvm_crt_error_t StackMemoryManager_Allocate_Body(tvm_workspace_t* tvm_runtime_workspace, int32_t nbytes,
+                                                 void** current_alloc, uint8_t do_lifo_check);
+tvm_crt_error_t StackMemoryManager_Free_Body(tvm_workspace_t* tvm_runtime_workspace, void* ptr, uint8_t do_lifo_check);
 
 #ifdef __cplusplus
 }

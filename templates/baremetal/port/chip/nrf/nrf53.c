@@ -15,14 +15,14 @@
 #define HFCLKCTRL REG32(0x50005558U)
 #define APPROTECT_DISABLE REG32(0x50006544U)  // PS "CTRL-AP", Registers
 #define SECUREAPPROTECT_DISABLE REG32(0x5000654CU)
-#define UICR_APPROTECT REG32(0x00FF8000U)             // PS "UICR", Registers
+#define UICR_APPROTECT REG32(0x00FF8000U)  // PS "UICR", Registers
 #define UICR_SECUREAPPROTECT REG32(0x00FF801CU)
-#define CACHE_ENABLE REG32(0x50001500U)               // PS "CACHE", Registers
-#define FICR_PART_CODE REG32(0x00FF0130U)             // what the errata's checks read: 7 is nRF5340,
-#define FICR_REVISION REG32(0x00FF0134U)              // 5 is Revision 1
-#define FICR_TRIMCNF 0x00FF0300U                      // pairs of address and value
-#define CRYPTOCELL_ENABLE REG32(0x50844500U)          // PS "CRYPTOCELL", Registers
-#define RNG_ISR 0x50845104U                           // PS "CRYPTOCELL", CC_RNG, Registers
+#define CACHE_ENABLE REG32(0x50001500U)       // PS "CACHE", Registers
+#define FICR_PART_CODE REG32(0x00FF0130U)     // what the errata's checks read: 7 is nRF5340,
+#define FICR_REVISION REG32(0x00FF0134U)      // 5 is Revision 1
+#define FICR_TRIMCNF 0x00FF0300U              // pairs of address and value
+#define CRYPTOCELL_ENABLE REG32(0x50844500U)  // PS "CRYPTOCELL", Registers
+#define RNG_ISR 0x50845104U                   // PS "CRYPTOCELL", CC_RNG, Registers
 #define RNG_ICR REG32(0x50845108U)
 #define TRNG_CONFIG REG32(0x5084510CU)
 #define EHR_DATA 0x50845114U
@@ -35,8 +35,8 @@
 #define RNG_SAMPLE_CYCLES 1000U
 #define RNG_READS 1000000U  // at least 31 ms; 192 bits of 1000 cycles take 1.5 ms
 #define RNG_VALID 0x01U
-#define RNG_ERRORS 0x1EU    // autocorrelation, repetition, von Neumann, watchdog
-#define RNG_WORDS 6U        // 192 bits at a time
+#define RNG_ERRORS 0x1EU  // autocorrelation, repetition, von Neumann, watchdog
+#define RNG_WORDS 6U      // 192 bits at a time
 
 // PS "RESET", Registers. Others: debugger; wake-up from off.
 static const nrf_resets_t resets = {

@@ -87,8 +87,8 @@ uint32_t stm32_core_hz(void) {
 
 uint32_t stm32_bus_hz(uint32_t bus) {
   const uint32_t cfgr = REG32(RCC_CFGR);
-  const uint32_t field = (bus == 1U) ? ((cfgr & RCC_CFGR_PPRE1) >> RCC_CFGR_PPRE1_Pos)
-                                     : ((cfgr & RCC_CFGR_PPRE2) >> RCC_CFGR_PPRE2_Pos);
+  const uint32_t field =
+      (bus == 1U) ? ((cfgr & RCC_CFGR_PPRE1) >> RCC_CFGR_PPRE1_Pos) : ((cfgr & RCC_CFGR_PPRE2) >> RCC_CFGR_PPRE2_Pos);
   return stm32_core_hz() >> stm32_apb_shift(field);
 }
 

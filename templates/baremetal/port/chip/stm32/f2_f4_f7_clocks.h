@@ -66,10 +66,12 @@
 
 // Base, interrupt, RCC register and bit that switch it on, bus, clock selector (the F7's; F2 and F4 have none: there
 // the register is reserved). USART3 is not on the F401.
+// clang-format off
 #define USART_1 {0x40011000U, 37U, RCC_APB2ENR, 4U, 2U, RCC_DCKCFGR2, 0U}
 #define USART_2 {0x40004400U, 38U, RCC_APB1ENR, 17U, 1U, RCC_DCKCFGR2, 2U}
 #define USART_3 {0x40004800U, 39U, RCC_APB1ENR, 18U, 1U, RCC_DCKCFGR2, 4U}
 #define USART_6 {0x40011400U, 71U, RCC_APB2ENR, 5U, 2U, RCC_DCKCFGR2, 10U}
+// clang-format on
 
 #define HSI_HZ 16000000U
 #define LSI_MAX_HZ 47000U  // data sheets, LSI oscillator characteristics
@@ -86,10 +88,10 @@
 #define PLL_VCO_MAX_HZ 432000000U
 #define PLL_M (((PLL_SOURCE_HZ % 2000000U) == 0U) ? (PLL_SOURCE_HZ / 2000000U) : (PLL_SOURCE_HZ / 1000000U))
 #define PLL_IN_HZ (PLL_SOURCE_HZ / PLL_M)
-#define PLL_P                                             \
-  (((PLL_CORE_HZ * 2U) >= PLL_VCO_MIN_HZ)   ? 2U          \
-   : ((PLL_CORE_HZ * 4U) >= PLL_VCO_MIN_HZ) ? 4U          \
-   : ((PLL_CORE_HZ * 6U) >= PLL_VCO_MIN_HZ) ? 6U          \
+#define PLL_P                                    \
+  (((PLL_CORE_HZ * 2U) >= PLL_VCO_MIN_HZ)   ? 2U \
+   : ((PLL_CORE_HZ * 4U) >= PLL_VCO_MIN_HZ) ? 4U \
+   : ((PLL_CORE_HZ * 6U) >= PLL_VCO_MIN_HZ) ? 6U \
                                             : 8U)
 #define PLL_VCO_HZ (PLL_CORE_HZ * PLL_P)
 #define PLL_N (PLL_VCO_HZ / PLL_IN_HZ)

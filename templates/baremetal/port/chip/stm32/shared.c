@@ -65,7 +65,8 @@ bool stm32_has_flash(void) {
 
 int32_t stm32_hse_on(void) {
 #if STM32_HSE_HZ > 0
-  stm32_modify(stm32_chip.rcc_cr, RCC_CR_HSEBYP, ((STM32_HSE_BYPASS) != 0) ? RCC_CR_HSEBYP : 0U);  // only while it is off
+  stm32_modify(stm32_chip.rcc_cr, RCC_CR_HSEBYP,
+               ((STM32_HSE_BYPASS) != 0) ? RCC_CR_HSEBYP : 0U);  // only while it is off
   stm32_modify(stm32_chip.rcc_cr, RCC_CR_HSEON, RCC_CR_HSEON);
   return stm32_wait(stm32_chip.rcc_cr, RCC_CR_HSERDY, RCC_CR_HSERDY, STM32_HSE_MS);
 #else

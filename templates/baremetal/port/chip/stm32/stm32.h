@@ -26,7 +26,7 @@
 #define RCC_CR_HSERDY (1U << 17)
 #define RCC_CR_HSEBYP (1U << 18)
 #define FLASH_ACR_LATENCY 0xFU  // of FLASH_ACR, likewise; 3 bits on the F405 and the L475, where the fourth reads 0
-#define STM32_HSE_MS 100U  // a crystal: 2 ms typically
+#define STM32_HSE_MS 100U       // a crystal: 2 ms typically
 
 #define STM32_PIN(port, number) ((((port) - 'A') * 16) + (number))
 #define STM32_PIN_PORT(pin) ((uint32_t)(pin) / 16U)
@@ -135,9 +135,7 @@ int32_t stm32_hse_on(void);
 
 // The divisor for USART_BRR at 16 samples a bit (RM0090 §30.3.4, whose 4 bits of fraction make one number with the
 // rest; RM0385, USART baud rate generation): 16 to 65535.
-static inline uint32_t stm32_usart_divisor(uint32_t clock_hz, uint32_t baud) {
-  return (clock_hz + (baud / 2U)) / baud;
-}
+static inline uint32_t stm32_usart_divisor(uint32_t clock_hz, uint32_t baud) { return (clock_hz + (baud / 2U)) / baud; }
 
 // The divisor for LPUART_BRR: 256 times the clock over the rate (RM0432, LPUART baud rate generation), 0x300 to
 // 0xFFFFF.

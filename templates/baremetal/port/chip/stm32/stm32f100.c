@@ -53,9 +53,11 @@ _Static_assert((PLL_FACTOR * (STM32_HSE_HZ)) == (BOARDSMITH_CORE_HZ), "core_hz i
 _Static_assert((PLL_FACTOR >= 2U) && (PLL_FACTOR <= 16U) && ((BOARDSMITH_CORE_HZ) <= 24000000), "PLLMUL");
 
 // Base, interrupt, RCC register and bit that switch it on, bus; they have no clock selector.
+// clang-format off
 #define USART_1 {0x40013800U, 37U, RCC_APB2ENR, 14U, 2U, 0U, 0U}
 #define USART_2 {0x40004400U, 38U, RCC_APB1ENR, 17U, 1U, 0U, 0U}
 #define USART_3 {0x40004800U, 39U, RCC_APB1ENR, 18U, 1U, 0U, 0U}
+// clang-format on
 #define TX_PIN_1 STM32_PIN('A', 9)
 #define RX_PIN_1 STM32_PIN('A', 10)
 #define TX_PIN_2 STM32_PIN('A', 2)

@@ -76,9 +76,9 @@
 #define RCC_PLL1FRACR_FRACN1_Pos 3U
 #define RCC_PLL1FRACR_FRACN1 (0x1FFFU << 3)
 
-#define RCC_D2CCIP2R_RNGSEL (3U << 8)       // 0: HSI48
+#define RCC_D2CCIP2R_RNGSEL (3U << 8)  // 0: HSI48
 #define RCC_AHB2ENR_RNGEN (1U << 6)
-#define RCC_AHB2ENR_SRAMS (7U << 29)        // SRAM1, SRAM2, SRAM3 of domain D2
+#define RCC_AHB2ENR_SRAMS (7U << 29)  // SRAM1, SRAM2, SRAM3 of domain D2
 #define RCC_APB4ENR_SYSCFGEN (1U << 1)
 
 #define RCC_RSR_RMVF (1U << 16)
@@ -140,11 +140,11 @@ _Static_assert((PLL_N >= 4U) && (PLL_N <= 512U) && (PLL_M >= 1U) && (PLL_M <= 63
 _Static_assert((CORE_HZ >= (192000000U / PLL_P)) && (CORE_HZ <= VOS0_MAX_HZ), "core_hz is out of range");
 
 // Wait states and programming delay by the clock of the flash's bus (RM0433 table 17, VOS1; VOS0 adds the last row).
-#define WAIT_STATES                   \
-  ((HCLK_HZ <= 70000000U)    ? 0U     \
-   : (HCLK_HZ <= 140000000U) ? 1U     \
-   : (HCLK_HZ <= 210000000U) ? 2U     \
-   : (HCLK_HZ <= 225000000U) ? 3U     \
+#define WAIT_STATES               \
+  ((HCLK_HZ <= 70000000U)    ? 0U \
+   : (HCLK_HZ <= 140000000U) ? 1U \
+   : (HCLK_HZ <= 210000000U) ? 2U \
+   : (HCLK_HZ <= 225000000U) ? 3U \
                              : 4U)
 #define WRITE_DELAY ((HCLK_HZ <= 70000000U) ? 0U : (HCLK_HZ <= 185000000U) ? 1U : 2U)
 
@@ -160,11 +160,13 @@ _Static_assert((CORE_HZ >= (192000000U / PLL_P)) && (CORE_HZ <= VOS0_MAX_HZ), "c
 
 // Base, interrupt, RCC register and bit that switch it on, bus, clock selector (0 PCLK, 3 HSI, 4 CSI, 5 LSE; PLL2 and
 // PLL3 are off). 0 is LPUART1.
+// clang-format off
 #define USART_0 {0x58000C00U, 142U, RCC_APB4ENR, 3U, 4U, RCC_D3CCIPR, 0U}
 #define USART_1 {0x40011000U, 37U, RCC_APB2ENR, 4U, 2U, RCC_D2CCIP2R, 3U}
 #define USART_2 {0x40004400U, 38U, RCC_APB1LENR, 17U, 1U, RCC_D2CCIP2R, 0U}
 #define USART_3 {0x40004800U, 39U, RCC_APB1LENR, 18U, 1U, RCC_D2CCIP2R, 0U}
 #define USART_6 {0x40011400U, 71U, RCC_APB2ENR, 5U, 2U, RCC_D2CCIP2R, 3U}
+// clang-format on
 
 const stm32_uart_t stm32_uart = STM32_OF_UART(USART_);
 
@@ -221,11 +223,9 @@ static void to_hsi(void) {
 static int32_t pll_on(void) {
   stm32_modify(RCC_PLLCKSELR, RCC_PLLCKSELR_PLLSRC | RCC_PLLCKSELR_DIVM1,
                PLL_SOURCE | (PLL_M << RCC_PLLCKSELR_DIVM1_Pos));
-  stm32_modify(RCC_PLLCFGR,
-               RCC_PLLCFGR_PLL1FRACEN | RCC_PLLCFGR_PLL1VCOSEL | RCC_PLLCFGR_PLL1RGE | RCC_PLLCFGR_DIVP1EN,
+  stm32_modify(RCC_PLLCFGR, RCC_PLLCFGR_PLL1FRACEN | RCC_PLLCFGR_PLL1VCOSEL | RCC_PLLCFGR_PLL1RGE | RCC_PLLCFGR_DIVP1EN,
                RCC_PLLCFGR_PLL1RGE_4_8MHZ | RCC_PLLCFGR_DIVP1EN);
-  stm32_modify(RCC_PLL1DIVR, RCC_PLL1DIVR_N1 | RCC_PLL1DIVR_P1,
-               (PLL_N - 1U) | ((PLL_P - 1U) << RCC_PLL1DIVR_P1_Pos));
+  stm32_modify(RCC_PLL1DIVR, RCC_PLL1DIVR_N1 | RCC_PLL1DIVR_P1, (PLL_N - 1U) | ((PLL_P - 1U) << RCC_PLL1DIVR_P1_Pos));
   stm32_modify(RCC_CR, RCC_CR_PLL1ON, RCC_CR_PLL1ON);
   return stm32_wait(RCC_CR, RCC_CR_PLL1RDY, RCC_CR_PLL1RDY, PLL_MS);
 }

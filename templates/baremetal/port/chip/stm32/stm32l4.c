@@ -147,17 +147,19 @@ _Static_assert((STM32_HAS_HSI48) || (((CORE_HZ * PLL_R) / PLL_Q) <= 48000000U), 
 #define WAIT_STATES ((CORE_HZ - 1U) / (STM32_WAIT_STATE_HZ))
 
 #define OSCILLATOR_MS 5U  // MSI and HSI48 take microseconds
-#define LSE_MS 2000U  // DS12023: 2 s typically
+#define LSE_MS 2000U      // DS12023: 2 s typically
 #define PLL_MS 5U
 #define SWITCH_MS 5U
 #define REGULATOR_MS 5U
 #define FLASH_MS 1U
 
 // Base, interrupt, RCC register and bit that switch it on, bus, clock selector. 0 is LPUART1.
+// clang-format off
 #define USART_0 {0x40008000U, 70U, RCC_APB1ENR2, 0U, 1U, RCC_CCIPR, 10U}
 #define USART_1 {0x40013800U, 37U, RCC_APB2ENR, 14U, 2U, RCC_CCIPR, 0U}
 #define USART_2 {0x40004400U, 38U, RCC_APB1ENR1, 17U, 1U, RCC_CCIPR, 2U}
 #define USART_3 {0x40004800U, 39U, RCC_APB1ENR1, 18U, 1U, RCC_CCIPR, 4U}
+// clang-format on
 
 const stm32_uart_t stm32_uart = STM32_OF_UART(USART_);
 
@@ -272,8 +274,9 @@ static void connect_pins(void) {
 static uint32_t msi_hz(void) {
   static const uint16_t khz[] = {100, 200, 400, 800, 1000, 2000, 4000, 8000, 16000, 24000, 32000, 48000};
   const uint32_t cr = REG32(RCC_CR);
-  const uint32_t range = ((cr & RCC_CR_MSIRGSEL) != 0U) ? ((cr & RCC_CR_MSIRANGE) >> RCC_CR_MSIRANGE_Pos)
-                                                        : ((REG32(RCC_CSR) & RCC_CSR_MSISRANGE) >> RCC_CSR_MSISRANGE_Pos);
+  const uint32_t range = ((cr & RCC_CR_MSIRGSEL) != 0U)
+                             ? ((cr & RCC_CR_MSIRANGE) >> RCC_CR_MSIRANGE_Pos)
+                             : ((REG32(RCC_CSR) & RCC_CSR_MSISRANGE) >> RCC_CSR_MSISRANGE_Pos);
   if (range >= (sizeof khz / sizeof khz[0])) {
     return 0;
   }
@@ -318,8 +321,8 @@ uint32_t stm32_core_hz(void) {
 
 uint32_t stm32_bus_hz(uint32_t bus) {
   const uint32_t cfgr = REG32(RCC_CFGR);
-  const uint32_t field = (bus == 1U) ? ((cfgr & RCC_CFGR_PPRE1) >> RCC_CFGR_PPRE1_Pos)
-                                     : ((cfgr & RCC_CFGR_PPRE2) >> RCC_CFGR_PPRE2_Pos);
+  const uint32_t field =
+      (bus == 1U) ? ((cfgr & RCC_CFGR_PPRE1) >> RCC_CFGR_PPRE1_Pos) : ((cfgr & RCC_CFGR_PPRE2) >> RCC_CFGR_PPRE2_Pos);
   return stm32_core_hz() >> stm32_apb_shift(field);
 }
 

@@ -37,7 +37,7 @@
 #define AIRCR_RESET 0x05FA0004U  // VECTKEY, SYSRESETREQ
 #define CCR_IC (1U << 17)
 #define CCR_DC (1U << 16)
-#define SHCSR_FAULTS_ON (0xFU << 16)  // MemManage, BusFault, UsageFault; SecureFault (ARMv8-M)
+#define SHCSR_FAULTS_ON (0xFU << 16)            // MemManage, BusFault, UsageFault; SecureFault (ARMv8-M)
 #define CFSR_STACKING ((1U << 4) | (1U << 12))  // MSTKERR, STKERR: the exception's own frame could not be written
 #define CFSR_MMARVALID (1U << 7)
 #define CFSR_BFARVALID (1U << 15)
@@ -162,7 +162,7 @@ typedef struct frame {
 
 #define FRAME_BYTES 0x20U
 #define FPU_FRAME_BYTES 0x68U
-#define XPSR_ALIGNED (1U << 9)     // 4 more bytes were skipped
+#define XPSR_ALIGNED (1U << 9)  // 4 more bytes were skipped
 #define EXC_RETURN_NO_FPU (1U << 4)
 #define EXC_RETURN_PSP (1U << 2)
 

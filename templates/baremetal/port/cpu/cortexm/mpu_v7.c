@@ -33,8 +33,8 @@
 #else
 #define RASR_WRITE_BACK ((1U << 19) | (3U << 16))  // TEX, C, B: also allocates at a write
 #endif
-#define RASR_LEFT_OUT(parts) ((parts) << 8)  // SRD: of eight equal parts
-#define RASR_SIZE(log2_bytes) ((((log2_bytes) - 1U) << 1) | 1U)  // and ENABLE
+#define RASR_LEFT_OUT(parts) ((parts) << 8)                    // SRD: of eight equal parts
+#define RASR_SIZE(log2_bytes) ((((log2_bytes)-1U) << 1) | 1U)  // and ENABLE
 
 #ifndef BARE_GUARD_BYTES
 #define BARE_GUARD_BYTES 0
@@ -49,9 +49,9 @@
   +((IS_LOW_RAM_REGION(origin, kind) || (HOLDS_CODE(kind) && !IS_LOW_CODE(origin, kind))) ? 1 : 0)
 
 enum {
-  REGIONS = 8,          // that every unit has
-  LOG2_LEAST = 8,       // of a region's bytes, with parts to leave out, or on ARMv6-M
-  FIXED = 6,            // regions of every board: three areas, null, both guards
+  REGIONS = 8,     // that every unit has
+  LOG2_LEAST = 8,  // of a region's bytes, with parts to leave out, or on ARMv6-M
+  FIXED = 6,       // regions of every board: three areas, null, both guards
 };
 _Static_assert(((BARE_GUARD_BYTES) == 0) ||
                    (((BARE_GUARD_BYTES) >= 256) && (((BARE_GUARD_BYTES) & ((BARE_GUARD_BYTES)-1)) == 0)),
@@ -90,22 +90,22 @@ static void guards_on(uint32_t number) {
 #endif
 }
 
-#define LOW_RAM(origin, bytes, kind)                                                            \
-  if (IS_LOW_RAM_REGION(origin, kind)) {                                                        \
-    cover(next, (origin), (bytes), RASR_XN | RASR_READ_WRITE | RASR_WRITE_BACK, false);         \
-    next++;                                                                                     \
+#define LOW_RAM(origin, bytes, kind)                                                    \
+  if (IS_LOW_RAM_REGION(origin, kind)) {                                                \
+    cover(next, (origin), (bytes), RASR_XN | RASR_READ_WRITE | RASR_WRITE_BACK, false); \
+    next++;                                                                             \
   }
-#define CODE(origin, bytes, kind)                                                \
-  if (IS_LOW_CODE(origin, kind)) {                                               \
-    /* Is in the first area. */                                                  \
-  } else if ((kind) == REGION_CODE) {                                            \
-    cover(next, (origin), (bytes), RASR_READ_ONLY | RASR_WRITE_THROUGH, true);   \
-    next++;                                                                      \
-  } else if ((kind) == REGION_MIXED) {                                           \
-    cover(next, (origin), (bytes), RASR_READ_WRITE | RASR_WRITE_BACK, false);    \
-    next++;                                                                      \
-  } else {                                                                       \
-    /* Another region of this map. */                                            \
+#define CODE(origin, bytes, kind)                                              \
+  if (IS_LOW_CODE(origin, kind)) {                                             \
+    /* Is in the first area. */                                                \
+  } else if ((kind) == REGION_CODE) {                                          \
+    cover(next, (origin), (bytes), RASR_READ_ONLY | RASR_WRITE_THROUGH, true); \
+    next++;                                                                    \
+  } else if ((kind) == REGION_MIXED) {                                         \
+    cover(next, (origin), (bytes), RASR_READ_WRITE | RASR_WRITE_BACK, false);  \
+    next++;                                                                    \
+  } else {                                                                     \
+    /* Another region of this map. */                                          \
   }
 
 void cortexm_protect(void) {
@@ -122,8 +122,10 @@ void cortexm_protect(void) {
   region(0, 0x20000000U, RASR_XN | RASR_READ_WRITE | RASR_WRITE_BACK, 29);
   // 0x60000000 to 0x9FFFFFFF, the fourth and fifth part of all addresses. A Cortex-M7 reads ahead there on its own; a
   // memory controller that nobody has set up may never answer (ST's AN4861 and AN4838).
-  region(1, 0, RASR_XN | RASR_LEFT_OUT(0xE7U) |
-                   (((CPU_NO_EXTERNAL_MEMORY) != 0) ? RASR_NO_ACCESS : (RASR_READ_WRITE | RASR_WRITE_THROUGH)), 32);
+  region(1, 0,
+         RASR_XN | RASR_LEFT_OUT(0xE7U) |
+             (((CPU_NO_EXTERNAL_MEMORY) != 0) ? RASR_NO_ACCESS : (RASR_READ_WRITE | RASR_WRITE_THROUGH)),
+         32);
   // Where code is or nothing: the stack lies at RAM's start, and some chips let writes to nowhere pass.
   region(2, 0, RASR_READ_ONLY | RASR_WRITE_THROUGH, 29);
   BOARDSMITH_REGIONS(LOW_RAM)

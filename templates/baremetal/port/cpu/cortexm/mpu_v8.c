@@ -59,14 +59,14 @@ static void area(uint32_t first, uint32_t last, uint32_t memory) {
   }
 }
 
-#define LOW_RAM(origin, bytes, kind)                                                                                  \
-  if (IS_LOW_RAM_REGION(origin, kind)) {                                                                              \
+#define LOW_RAM(origin, bytes, kind)                                                                                 \
+  if (IS_LOW_RAM_REGION(origin, kind)) {                                                                             \
     region(((origin) == 0U) ? (uint32_t)NULL_BYTES : (origin), ((origin) + (bytes)) - 1U, RBAR_XN | RBAR_READ_WRITE, \
-           RLAR_WRITE_BACK);                                                                                          \
+           RLAR_WRITE_BACK);                                                                                         \
   }
-#define CODE(origin, bytes, kind)                                                           \
-  if ((kind) == REGION_CODE) {                                                              \
-    region((origin), ((origin) + (bytes)) - 1U, RBAR_READ_ONLY, RLAR_WRITE_THROUGH);        \
+#define CODE(origin, bytes, kind)                                                    \
+  if ((kind) == REGION_CODE) {                                                       \
+    region((origin), ((origin) + (bytes)) - 1U, RBAR_READ_ONLY, RLAR_WRITE_THROUGH); \
   }
 
 // No access is none of the rights that a region can give: two regions there take it.

@@ -44,7 +44,7 @@ enum {
 enum { PMP_R = 1, PMP_X = 4, PMP_TOR = 8, PMP_LOCK = 0x80 };
 #define PMP_ALIGN ((uintptr_t)4096U)
 
-#define CLAIMS_MAX 16U                                     // external interrupts served in one trap
+#define CLAIMS_MAX 16U  // external interrupts served in one trap
 
 // From the linker script, beyond what bare.h names.
 extern uint8_t bare_guard_start[];

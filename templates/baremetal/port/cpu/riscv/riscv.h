@@ -27,11 +27,11 @@
 
 #include "fault.h"
 
-#define READ_CSR(name)                                  \
-  __extension__({                                       \
-    uintptr_t value_;                                   \
-    __asm__ volatile("csrr %0, " name : "=r"(value_));  \
-    value_;                                             \
+#define READ_CSR(name)                                 \
+  __extension__({                                      \
+    uintptr_t value_;                                  \
+    __asm__ volatile("csrr %0, " name : "=r"(value_)); \
+    value_;                                            \
   })
 #define WRITE_CSR(name, value) __asm__ volatile("csrw " name ", %0" ::"r"((uintptr_t)(value)) : "memory")
 #define SET_CSR(name, bits) __asm__ volatile("csrs " name ", %0" ::"r"((uintptr_t)(bits)) : "memory")

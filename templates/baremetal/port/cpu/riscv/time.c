@@ -27,11 +27,11 @@
 #define CALIBRATION_OFF 50U                                         // by at most a 50th
 
 static struct {
-  uint64_t due;         // mtime when the next tick is
-  uint64_t counted;     // mtime up to which ticks have been counted
-  uint32_t carry;       // counts of mtime that cpu_ticks_align found between two ticks
-  bool counts_mtime;    // cpu_ticks is mtime, because mcycle is not what the board file says
-  bool sleeps;          // cpu_idle sleeps: cpu_ticks goes on in it
+  uint64_t due;       // mtime when the next tick is
+  uint64_t counted;   // mtime up to which ticks have been counted
+  uint32_t carry;     // counts of mtime that cpu_ticks_align found between two ticks
+  bool counts_mtime;  // cpu_ticks is mtime, because mcycle is not what the board file says
+  bool sleeps;        // cpu_idle sleeps: cpu_ticks goes on in it
 } timer;
 
 // ---- Counters ----------------------------------------------------------------------------------------------------

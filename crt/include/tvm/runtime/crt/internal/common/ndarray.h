@@ -22,12 +22,10 @@ typedef struct TVMNDArray {
 // Makes *array a description without data (dl_tensor.data is NULL), reference count 1. The
 // shape is copied. A rank above TVM_CRT_MAX_NDIM (where crt_config.h sets it), a negative extent or
 // a size of 2 GiB or more is kTvmErrorFunctionCallInvalidArg.
-int TVMNDArray_Create(int32_t ndim, const tvm_index_t* shape, DLDataType dtype, DLDevice dev,
-                      TVMNDArray* array);
+int TVMNDArray_Create(int32_t ndim, const tvm_index_t* shape, DLDataType dtype, DLDevice dev, TVMNDArray* array);
 
 // The same with zeroed data.
-int TVMNDArray_Empty(int32_t ndim, const tvm_index_t* shape, DLDataType dtype, DLDevice dev,
-                     TVMNDArray* array);
+int TVMNDArray_Empty(int32_t ndim, const tvm_index_t* shape, DLDataType dtype, DLDevice dev, TVMNDArray* array);
 
 // Makes *array_view another shape of arr's data, which arr must outlive. It may not be
 // larger than arr.
