@@ -11,6 +11,8 @@
 #include <tvm/runtime/c_runtime_api.h>
 #include <tvm/runtime/crt/func_registry.h>
 
+#include "crt_config.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -69,6 +71,12 @@ uint32_t boardsmith_crc32_more(uint32_t crc, const void* data, size_t size_bytes
 // Milliseconds since any moment, wrapping at 2^32. Default (weak): always 0, which
 // means that there is no clock.
 uint32_t boardsmith_now_ms(void);
+
+// Milliseconds without a byte after which the RPC server abandons a frame that is not complete; without a clock it never
+// does. A firmware calls the server more often than that, also without bytes. crt_config.h may set it.
+#ifndef BOARDSMITH_FRAME_GAP_MS
+#define BOARDSMITH_FRAME_GAP_MS 250U
+#endif
 
 // count / per_second, rounded to nearest, as TVMPlatformTimerStop stores it: without the double arithmetic of a compiler's library,
 // of which a core without doubles would need much more.

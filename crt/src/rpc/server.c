@@ -14,10 +14,6 @@
 #include "runtime/state.h"
 #include "wire.h"
 
-#ifndef BOARDSMITH_FRAME_GAP_MS
-#define BOARDSMITH_FRAME_GAP_MS 250U  // a frame that pauses for so long is not coming back
-#endif
-
 // Tells whether the message under way is a request of this session.
 static bool is_request(rpc_server_t* s) { return (wire_get32(server_message(s)) & HEADER_BITS) == s->header; }
 

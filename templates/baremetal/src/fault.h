@@ -4,18 +4,7 @@
 // and its time budget. Ports call fault_keep when something went wrong and then reset; the next start finds the record
 // and gives it to the host (`boardsmith.fault`). This part knows no chip and no core: a port hands it what it saw.
 //
-// The record, all numbers with the least significant byte first; a word has word_bytes bytes:
-//   u32 magic 0x544c4642 ("BFLT"), u16 version 2, u16 length (of all, with the CRC)
-//   u8 reason, u8 word_bytes (4 or 8), u8 arch, u8 flags (1: pc is valid, 2: sp is valid)
-//   u32 code, u32 function, u64 elapsed ticks of the running call (0: not known), u32 ticks per second
-//   the first 8 bytes of the build id
-//   word pc, lr, sp, status
-//   u8 count padded to a word, count words: the registers
-//   u8 count padded to a word, count words: what else the core says (Cortex-M: CFSR, HFSR, MMFAR, BFAR, EXC_RETURN;
-//      RISC-V: mtval, mstatus)
-//   u16 stack_bytes, u16 message_bytes, the stack from sp upwards (from the stack's lowest address if sp is below
-//      it), the message
-//   u32 CRC-32 (IEEE) of all before
+// The record's layout, field by field: "The fault record" in boardsmith's SPEC.md.
 #ifndef BOARDSMITH_FAULT_H_
 #define BOARDSMITH_FAULT_H_
 
@@ -60,7 +49,7 @@ typedef struct fault_context {
   uintptr_t status;           // xPSR, mcause, a process's load address
   const uintptr_t* regs;      // may be NULL
   uint32_t reg_count;         // at most FAULT_REGS_MAX
-  const uintptr_t* extra;     // of a process: where stack begins
+  const uintptr_t* extra;     // the record's second list of words, whose order SPEC.md has for each architecture
   uint32_t extra_count;       // at most FAULT_EXTRA_MAX
   const uint8_t* stack;       // what to keep of the stack, lowest address first; NULL: none
   uint32_t stack_size_bytes;  // how much there is; BOARDSMITH_FAULT_STACK_BYTES of it are kept

@@ -17,10 +17,7 @@
 #include "port.h"
 
 // The server is called at least every TICK_MS until no byte has come for QUIET_TICKS, which outlasts the pause after
-// which it gives up a frame. With nothing under way the firmware sleeps until a byte comes.
-#ifndef BOARDSMITH_FRAME_GAP_MS
-#define BOARDSMITH_FRAME_GAP_MS 250U
-#endif
+// which it abandons a frame. With nothing under way the firmware sleeps until a byte comes.
 #define TICK_MS 10U
 #define QUIET_TICKS (((BOARDSMITH_FRAME_GAP_MS) / TICK_MS) + 10U)
 
