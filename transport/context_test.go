@@ -30,6 +30,13 @@ func TestContexts(t *testing.T) {
 	}
 	process := child("hang")
 	_, serial := openTerminal(t)
+	tcp, _ := connect(t)
+	listener := listen(t)
+	dialTCP := func(ctx context.Context) error {
+		_, err := transport.DialTCP(ctx, transport.TCPConfig{Address: listener.Address()})
+		return err
+	}
+	acceptTCP := func(ctx context.Context) error { _, err := listener.Accept(ctx); return err }
 	recorder := transport.Record(mute, &bytes.Buffer{})
 	replay, err := transport.OpenReplay(strings.NewReader(record(t)))
 	if err != nil {
@@ -51,6 +58,15 @@ func TestContexts(t *testing.T) {
 	writes := func(l transport.Link) failuretest.Call {
 		return func(ctx context.Context) error { return l.Write(ctx, full) }
 	}
+	endless := func(l transport.Link) failuretest.Call { // the kernel takes megabytes
+		return func(ctx context.Context) error {
+			for {
+				if err := l.Write(ctx, full); err != nil {
+					return err
+				}
+			}
+		}
+	}
 	dial := func(ctx context.Context) error { _, err := transport.Dial(ctx, mute, quick); return err }
 	accept := func(ctx context.Context) error { _, err := transport.Accept(ctx, mute, quick); return err }
 	redial := func(ctx context.Context) error { return session().Redial(ctx) }
@@ -62,6 +78,8 @@ func TestContexts(t *testing.T) {
 		"Process.Read": reads(process), "Process.Write": writes(process),
 		"Link.Read": reads(mute), "Link.Write": writes(mute),
 		"Serial.Read": reads(serial), "Serial.Write": writes(serial),
+		"TCP.Read": reads(tcp), "TCP.Write": writes(tcp), "DialTCP": dialTCP, "TCPListener.Accept": acceptTCP,
+		"ListenTCP":     func(ctx context.Context) error { _, err := transport.ListenTCP(ctx, "127.0.0.1:0"); return err },
 		"Recorder.Read": reads(recorder), "Recorder.Write": writes(recorder),
 		"Replay.Read": reads(replay), "Replay.Write": writes(replay),
 		"Dial": dial, "Accept": accept, "Session.Redial": redial,
@@ -72,6 +90,7 @@ func TestContexts(t *testing.T) {
 	failuretest.Waiting(t, failuretest.Calls{
 		"Process.Read": reads(process), "Link.Read": reads(mute), "Serial.Read": reads(serial), "Recorder.Read": reads(recorder),
 		"Process.Write": writes(process), "Link.Write": writes(mute), "Serial.Write": writes(serial),
+		"TCP.Read": reads(tcp), "TCP.Write": endless(tcp), "TCPListener.Accept": acceptTCP,
 		"Dial": dial, "Accept": accept,
 		"Session.Recv": func(ctx context.Context) error { _, err := session().Recv(ctx); return err },
 	})

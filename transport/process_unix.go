@@ -204,9 +204,9 @@ func (p *pipes) closeOurEnds()   { p.stdin[1].Close(); p.stdout[0].Close(); p.st
 
 // A pipeEnd is our end of a pipe, read or written in the caller's goroutine.
 type pipeEnd struct {
-	f         *os.File
-	conn      syscall.RawConn
-	interrupt func() // makes a wait on f end
+	f    *os.File
+	conn syscall.RawConn
+	waiter
 
 	// What transfer works on: fields and not variables of a closure, so that a call allocates nothing.
 	transfer func(fd uintptr)
@@ -228,9 +228,8 @@ func newWriteEnd(f *os.File) *pipeEnd {
 }
 
 func newPipeEnd(f *os.File) *pipeEnd {
-	e := &pipeEnd{f: f}
+	e := &pipeEnd{f: f, waiter: newWaiter(f.SetDeadline)}
 	e.conn, _ = f.SyscallConn() // fails on a closed file only
-	e.interrupt = func() { _ = f.SetDeadline(time.Unix(1, 0)) }
 	return e
 }
 
@@ -300,33 +299,6 @@ func (e *pipeEnd) writeNow(fd uintptr) {
 		e.n = n
 	case err != unix.EAGAIN && err != unix.EINTR:
 		e.err = err
-	}
-}
-
-// wait runs io, which may wait, until it is done or ctx is. An io that made progress is done.
-func (e *pipeEnd) wait(ctx context.Context, op string, io func() (int, error)) (int, error) {
-	began := time.Now()
-	for {
-		deadline, _ := ctx.Deadline() // the zero time is no deadline
-		if err := e.f.SetDeadline(deadline); err != nil {
-			return 0, err
-		}
-		stop := context.AfterFunc(ctx, e.interrupt)
-		n, err := io()
-		stop()
-		switch {
-		case n > 0:
-			if errors.Is(err, os.ErrDeadlineExceeded) {
-				err = nil // of the rest; the next wait reports it
-			}
-			return n, err
-		case !errors.Is(err, os.ErrDeadlineExceeded):
-			return n, err
-		case ctx.Err() != nil || !deadline.IsZero() && !time.Now().Before(deadline):
-			<-ctx.Done() // its own timer may be a moment late
-			return 0, waitError(ctx, op, began)
-		}
-		// An interrupt that was meant for an earlier wait: go on.
 	}
 }
 

@@ -1,0 +1,192 @@
+package transport
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync/atomic"
+	"time"
+
+	"github.com/boardsmith/boardsmith/failure"
+)
+
+// TCPConfig says what to connect to. Only Address must be set.
+type TCPConfig struct {
+	Address string // host and port, as in "192.0.2.7:4000", "localhost:4000"
+	Lossy   bool   // the peer is a serial server, and a UART lies behind it
+}
+
+// A TCPError is an address that cannot be reached or listened on, or a connection that broke. The latter is an ErrClosed
+// to errors.Is.
+type TCPError struct {
+	Address string
+	Gone    bool // it was connected
+	Err     error
+}
+
+func (e *TCPError) Error() string { return fmt.Sprintf("TCP %s: %v", e.Address, e.Err) }
+
+// Unwrap returns the network's error; io.EOF if the peer has closed the connection.
+func (e *TCPError) Unwrap() error { return e.Err }
+
+// Is makes ErrClosed match a connection that broke.
+func (e *TCPError) Is(target error) bool { return e.Gone && target == ErrClosed }
+
+// FailureClass says that the peer is not there, or not any more.
+func (e *TCPError) FailureClass() failure.Class {
+	if e.Gone {
+		return failure.Transport
+	}
+	return failure.ProbeMissing
+}
+
+// A TCP is a Link over a TCP connection. What is written is sent at once (TCP_NODELAY).
+type TCP struct {
+	conn     *net.TCPConn
+	lossy    bool
+	in, out  waiter
+	isClosed atomic.Bool
+}
+
+// DialTCP connects to an address. Errors: *TCPError; *TimeoutError after ctx's deadline; ctx's own after a cancel.
+func DialTCP(ctx context.Context, c TCPConfig) (*TCP, error) {
+	began := time.Now()
+	if ctx.Err() != nil {
+		return nil, waitError(ctx, "dial", began)
+	}
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", c.Address)
+	if err != nil && ended(ctx) {
+		return nil, waitError(ctx, "dial", began)
+	}
+	if err != nil {
+		return nil, &TCPError{Address: c.Address, Err: cause(err)}
+	}
+	return newTCP(conn.(*net.TCPConn), c.Lossy), nil
+}
+
+func newTCP(conn *net.TCPConn, lossy bool) *TCP {
+	return &TCP{conn: conn, lossy: lossy, in: newWaiter(conn.SetReadDeadline), out: newWaiter(conn.SetWriteDeadline)}
+}
+
+// cause leaves the address out, which our own error names.
+func cause(err error) error {
+	var op *net.OpError
+	if errors.As(err, &op) {
+		return op.Err
+	}
+	return err
+}
+
+// Lossy says whether a UART lies behind the peer. TCP itself loses nothing.
+func (l *TCP) Lossy() bool { return l.lossy }
+
+// Peer is the address of the other side, as in "192.0.2.7:4000".
+func (l *TCP) Peer() string { return l.conn.RemoteAddr().String() }
+
+// Read implements Link.
+func (l *TCP) Read(ctx context.Context, p []byte) (int, error) {
+	if ctx.Err() != nil {
+		return 0, waitError(ctx, "read", time.Now())
+	}
+	if len(p) == 0 {
+		return 0, nil
+	}
+	n, err := l.in.wait(ctx, "read", func() (int, error) { return l.conn.Read(p) })
+	if n > 0 {
+		return n, nil
+	}
+	return 0, l.explain(err)
+}
+
+// Write implements Link.
+func (l *TCP) Write(ctx context.Context, p []byte) error {
+	if ctx.Err() != nil {
+		return waitError(ctx, "write", time.Now())
+	}
+	for len(p) > 0 {
+		n, err := l.out.wait(ctx, "write", func() (int, error) { return l.conn.Write(p) })
+		if err != nil {
+			return l.explain(err)
+		}
+		p = p[n:]
+	}
+	return nil
+}
+
+// explain makes what Link promises of the network's errors; ctx's own stay.
+func (l *TCP) explain(err error) error {
+	var timeout *TimeoutError
+	switch {
+	case l.isClosed.Load():
+		return ErrClosed
+	case errors.As(err, &timeout), errors.Is(err, context.Canceled):
+		return err
+	}
+	return &TCPError{Address: l.Peer(), Gone: true, Err: cause(err)}
+}
+
+// Close implements Link.
+func (l *TCP) Close() error {
+	if l.isClosed.Swap(true) {
+		return nil
+	}
+	return l.conn.Close()
+}
+
+// A TCPListener accepts links over TCP. One goroutine at a time may call Accept; Close may be called from any.
+type TCPListener struct {
+	listener *net.TCPListener
+	waiter
+}
+
+// ListenTCP listens on an address; port 0 stands for any free one. The caller closes the listener. Errors: as of DialTCP.
+func ListenTCP(ctx context.Context, address string) (*TCPListener, error) {
+	began := time.Now()
+	if ctx.Err() != nil {
+		return nil, waitError(ctx, "listen", began)
+	}
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
+	if err != nil && ended(ctx) {
+		return nil, waitError(ctx, "listen", began)
+	}
+	if err != nil {
+		return nil, &TCPError{Address: address, Err: cause(err)}
+	}
+	t := l.(*net.TCPListener)
+	return &TCPListener{t, newWaiter(t.SetDeadline)}, nil
+}
+
+// Address is what it listens on, with its port.
+func (l *TCPListener) Address() string { return l.listener.Addr().String() }
+
+// Accept waits for a peer that connects. The link is not Lossy. Errors: ErrClosed after Close; *TCPError; those of ctx as
+// DialTCP's, after which the listener stays usable.
+func (l *TCPListener) Accept(ctx context.Context) (*TCP, error) {
+	if ctx.Err() != nil {
+		return nil, waitError(ctx, "accept", time.Now())
+	}
+	var conn *net.TCPConn
+	_, err := l.wait(ctx, "accept", func() (n int, err error) {
+		conn, err = l.listener.AcceptTCP()
+		return 0, err
+	})
+	var timeout *TimeoutError
+	switch {
+	case err == nil:
+		return newTCP(conn, false), nil
+	case errors.Is(err, net.ErrClosed):
+		return nil, ErrClosed
+	case errors.As(err, &timeout), errors.Is(err, context.Canceled):
+		return nil, err
+	}
+	return nil, &TCPError{Address: l.Address(), Err: cause(err)}
+}
+
+// Close ends the listening. Links that were accepted stay open. Later calls do nothing.
+func (l *TCPListener) Close() error {
+	if err := l.listener.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
+		return &TCPError{Address: l.Address(), Err: cause(err)}
+	}
+	return nil
+}

@@ -1,0 +1,144 @@
+package transport_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"testing"
+	"time"
+
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/transport"
+	"github.com/boardsmith/boardsmith/transport/transporttest"
+)
+
+func listen(t *testing.T) *transport.TCPListener {
+	t.Helper()
+	l, err := transport.ListenTCP(within(t, 10*time.Second), "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	return l
+}
+
+// connect returns the two ends of a connection.
+func connect(t *testing.T) (dialled, accepted *transport.TCP) {
+	t.Helper()
+	l := listen(t)
+	ctx := within(t, 10*time.Second)
+	dialled, err := transport.DialTCP(ctx, transport.TCPConfig{Address: l.Address()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = dialled.Close() })
+	accepted, err = l.Accept(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = accepted.Close() })
+	return dialled, accepted
+}
+
+func TestTCPContract(t *testing.T) {
+	t.Run("dialled", func(t *testing.T) {
+		transporttest.Run(t, func(t *testing.T) transport.Link {
+			dialled, accepted := connect(t)
+			go transporttest.Echo(accepted)
+			return dialled
+		})
+	})
+	t.Run("accepted", func(t *testing.T) {
+		transporttest.Run(t, func(t *testing.T) transport.Link {
+			dialled, accepted := connect(t)
+			go transporttest.Echo(dialled)
+			return accepted
+		})
+	})
+}
+
+// TestTCPPeerCloses: what the peer had sent before it closed is read first.
+func TestTCPPeerCloses(t *testing.T) {
+	ctx := within(t, 10*time.Second)
+	dialled, accepted := connect(t)
+	if err := errors.Join(accepted.Write(ctx, []byte("last")), accepted.Close()); err != nil {
+		t.Fatal(err)
+	}
+	got := make([]byte, 4)
+	for have := 0; have < len(got); {
+		n, err := dialled.Read(ctx, got[have:])
+		if err != nil {
+			t.Fatal(err)
+		}
+		have += n
+	}
+	_, err := dialled.Read(ctx, got)
+	if string(got) != "last" || !errors.Is(err, transport.ErrClosed) || !errors.Is(err, io.EOF) || failure.Of(err) != failure.Transport {
+		t.Errorf("read %q, then %v of class %s", got, err, failure.Of(err))
+	}
+	for err = nil; err == nil; {
+		err = dialled.Write(ctx, make([]byte, 1<<16))
+	}
+	if !errors.Is(err, transport.ErrClosed) || failure.Of(err) != failure.Transport {
+		t.Errorf("write: %v of class %s", err, failure.Of(err))
+	}
+}
+
+// TestTCPNotThere: an address that nobody listens on, or that is none, is a missing device.
+func TestTCPNotThere(t *testing.T) {
+	l := listen(t)
+	if err := errors.Join(l.Close(), l.Close()); err != nil {
+		t.Fatal(err)
+	}
+	for _, address := range []string{l.Address(), "127.0.0.1", ""} {
+		_, err := transport.DialTCP(within(t, 10*time.Second), transport.TCPConfig{Address: address})
+		var tcp *transport.TCPError
+		if !errors.As(err, &tcp) || failure.Of(err) != failure.ProbeMissing || errors.Is(err, transport.ErrClosed) {
+			t.Errorf("%q: %v of class %s", address, err, failure.Of(err))
+		}
+	}
+	if _, err := transport.ListenTCP(t.Context(), listen(t).Address()); failure.Of(err) != failure.ProbeMissing {
+		t.Errorf("an address that is taken: %v", err)
+	}
+}
+
+func TestTCPListenerCloses(t *testing.T) {
+	l := listen(t)
+	if _, err := l.Accept(within(t, time.Millisecond)); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("nobody connects: %v", err)
+	}
+	time.AfterFunc(10*time.Millisecond, func() { _ = l.Close() })
+	for range 2 {
+		if _, err := l.Accept(within(t, 10*time.Second)); !errors.Is(err, transport.ErrClosed) {
+			t.Errorf("got %v", err)
+		}
+	}
+}
+
+// TestTCPSession: a session goes over TCP as over any link, also where its peer is a serial server.
+func TestTCPSession(t *testing.T) {
+	for _, lossy := range []bool{false, true} {
+		l := listen(t)
+		ctx := within(t, 10*time.Second)
+		link, err := transport.DialTCP(ctx, transport.TCPConfig{Address: l.Address(), Lossy: lossy})
+		if err != nil {
+			t.Fatal(err)
+		}
+		device, err := l.Accept(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		go serve(device)
+		s, err := transport.Dial(ctx, link, quick)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Send(ctx, []byte("hello")); err != nil {
+			t.Fatal(err)
+		}
+		if msg, err := s.Recv(ctx); err != nil || string(msg) != "hello" || s.Lossy() != lossy {
+			t.Errorf("%q, %v, lossy %v", msg, err, s.Lossy())
+		}
+		_ = s.Close()
+	}
+}
