@@ -16,6 +16,7 @@
 #define BOARDSMITH_EMULATED 0
 
 // Functions of the board's own: the name the host finds it by, and the C function.
-#define BOARDSMITH_BOARD_FUNCTIONS(X) X("tvm.testing.reset_server", process_reset_packed)
+#define BOARDSMITH_BOARD_FUNCTIONS(X) \
+  X("tvm.testing.reset_server", process_reset_packed)
 
 #endif  // CRT_CONFIG_H_
