@@ -40,6 +40,12 @@ func TestContexts(t *testing.T) {
 	u := use(t)
 	array := must[*ndarray.Array](t)(ndarray.New(i8, 4))
 	bytes := make([]byte, 4)
+	mute, other := transporttest.Pair() // nobody is at the other end
+	defer other.Close()
+	stream := rpc.NewStream(mute, 100)
+	owned := must[*rpc.Answer](t)(u.Do(within(t, 10*time.Second), &rpc.Packet{
+		Code: rpc.CodeAllocData, Args: []rpc.Value{rpc.OnDevice(rpc.CPU), rpc.Int(8), rpc.Int(8), rpc.DType(i8)},
+	})).Made[0]
 	var device rpc.Transport
 	dial := func() *transport.Session {
 		host, other := transporttest.Pair()
@@ -67,20 +73,27 @@ func TestContexts(t *testing.T) {
 		"Session.Damages":           func(ctx context.Context) error { _, err := u.Damages(ctx); return err },
 		"Session.AcknowledgeDamage": u.AcknowledgeDamage,
 		"Session.SetBudget":         func(ctx context.Context) error { return u.SetBudget(ctx, time.Second) },
-		"Session.TensorAt":          func(ctx context.Context) error { _, err := u.TensorAt(ctx, 8, i8, nil); return err },
-		"Tensor.Discard":            u.tensor.Discard,
-		"Session.Shutdown":          func(ctx context.Context) error { return u.Shutdown(ctx) },
-		"Session.Close":             func(ctx context.Context) error { return use(t).Close(ctx) },
-		"Module.Function":           func(ctx context.Context) error { _, err := u.lib.Function(ctx, "fail"); return err },
-		"Module.Time":               func(ctx context.Context) error { _, err := u.lib.Time(ctx, "negate", rpc.TimeOptions{}); return err },
-		"Module.Free":               u.lib.Free,
-		"Function.Free":             u.negate.Free,
-		"Function.Call":             func(ctx context.Context) error { _, err := u.negate.Call(ctx, u.tensor, u.tensor); return err },
-		"Tensor.CopyTo":             func(ctx context.Context) error { return u.tensor.CopyTo(ctx, u.tensor) },
-		"Tensor.Write":              func(ctx context.Context) error { return u.tensor.Write(ctx, bytes) },
-		"Tensor.Read":               func(ctx context.Context) error { return u.tensor.Read(ctx, bytes) },
-		"Tensor.Array":              func(ctx context.Context) error { _, err := u.tensor.Array(ctx); return err },
-		"Tensor.Free":               u.tensor.Free,
+		"Session.Do": func(ctx context.Context) error {
+			_, err := u.Do(ctx, &rpc.Packet{Code: rpc.CodeStreamSync, Args: []rpc.Value{rpc.OnDevice(rpc.CPU), rpc.Opaque(0)}})
+			return err
+		},
+		"Owned.Free":       owned.Free,
+		"Stream.Send":      func(ctx context.Context) error { return stream.Send(ctx, bytes) },
+		"Stream.Recv":      func(ctx context.Context) error { _, err := stream.Recv(ctx); return err },
+		"Session.TensorAt": func(ctx context.Context) error { _, err := u.TensorAt(ctx, 8, i8, nil); return err },
+		"Tensor.Discard":   u.tensor.Discard,
+		"Session.Shutdown": func(ctx context.Context) error { return u.Shutdown(ctx) },
+		"Session.Close":    func(ctx context.Context) error { return use(t).Close(ctx) },
+		"Module.Function":  func(ctx context.Context) error { _, err := u.lib.Function(ctx, "fail"); return err },
+		"Module.Time":      func(ctx context.Context) error { _, err := u.lib.Time(ctx, "negate", rpc.TimeOptions{}); return err },
+		"Module.Free":      u.lib.Free,
+		"Function.Free":    u.negate.Free,
+		"Function.Call":    func(ctx context.Context) error { _, err := u.negate.Call(ctx, u.tensor, u.tensor); return err },
+		"Tensor.CopyTo":    func(ctx context.Context) error { return u.tensor.CopyTo(ctx, u.tensor) },
+		"Tensor.Write":     func(ctx context.Context) error { return u.tensor.Write(ctx, bytes) },
+		"Tensor.Read":      func(ctx context.Context) error { return u.tensor.Read(ctx, bytes) },
+		"Tensor.Array":     func(ctx context.Context) error { _, err := u.tensor.Array(ctx); return err },
+		"Tensor.Free":      u.tensor.Free,
 	})
 	if err := u.tensor.Write(within(t, 10*time.Second), bytes); err != nil {
 		t.Errorf("after contexts that had ended before anything was sent: %v", err)
@@ -96,6 +109,7 @@ func TestContexts(t *testing.T) {
 		"Function.Call":                   func(ctx context.Context) error { _, err := use(t).slow.Call(ctx); return err },
 		"waiting for one's turn":          func(ctx context.Context) error { return busy().Sync(ctx) },
 		"Session.Damages while busy":      func(ctx context.Context) error { _, err := busy().Damages(ctx); return err },
+		"Stream.Recv":                     func(ctx context.Context) error { _, err := stream.Recv(ctx); return err },
 		"Session.Close of a busy session": func(ctx context.Context) error { return busy().Close(ctx) },
 	})
 }

@@ -109,7 +109,7 @@ func (s *Session) ofModule(ctx context.Context, m Module, name string) (Function
 	if m.life != s.life {
 		return Function{}, &StaleError{m.String()}
 	}
-	if err := s.globalOnce(ctx, &s.known.moduleGet, "tvm.rpc.server.ModuleGetFunction"); err != nil {
+	if err := s.globalOnce(ctx, &s.known.moduleGet, moduleGetFunction); err != nil {
 		return Function{}, err
 	}
 	p := s.begin(CodeCallFunc)

@@ -46,9 +46,12 @@ func (m *memory) free(ctx context.Context) error {
 	case lasting:
 		return nil
 	}
-	s := m.session
+	return m.session.freeData(ctx, m.handle)
+}
+
+func (s *Session) freeData(ctx context.Context, handle uint64) error {
 	p := s.begin(CodeFreeData)
-	p.Args = append(p.Args, OnDevice(CPU), Opaque(m.handle))
+	p.Args = append(p.Args, OnDevice(CPU), Opaque(handle))
 	if err := s.exchangeVoid(ctx); err != nil {
 		return fmt.Errorf("freeing a tensor: %w", err)
 	}
@@ -397,7 +400,7 @@ func (s *Session) aside() func() {
 func (s *Session) checkLength(ctx context.Context, name string) error {
 	const always = 512          // the smallest buffer that anybody configures
 	const heads = 3 + 8 + 4 + 8 // session, length, code, function
-	n := heads + argsSize(s.request.Args)
+	n := heads + argsSize(s.request.Args) + len(s.request.Version)
 	if n <= always {
 		return nil
 	}

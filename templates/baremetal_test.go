@@ -215,17 +215,13 @@ func testFaultFileDamaged(t *testing.T, program string) {
 // testBudgetEndsWithSession lets a call run on in a session that has set no time budget, after one that has.
 func testBudgetEndsWithSession(t *testing.T, program string) {
 	link, _ := started(t, program, "", nil)
-	busy := func(s *rpc.Session) error {
-		array, err := s.Empty(t.Context(), ndarray.DType{Code: ndarray.UInt, Bits: 8, Lanes: 1}, []int64{15 << 20})
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, err = call(t, s, "boardsmith.crc32", array)
-		return err
-	}
 	s := rpc.New(link, rpc.Options{Budget: time.Millisecond})
+	long, err := s.Empty(t.Context(), ndarray.DType{Code: ndarray.UInt, Bits: 8, Lanes: 1}, []int64{15 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
 	var fault *rpc.FaultError
-	if err := busy(s); !errors.As(err, &fault) || fault.Record.Reason != rpc.ReasonTimeout || fault.Record.Code != 1 {
+	if _, err := call(t, s, "boardsmith.crc32", long); !errors.As(err, &fault) || fault.Record.Reason != rpc.ReasonTimeout || fault.Record.Code != 1 {
 		t.Fatalf("with a budget of 1 ms: %v", err)
 	}
 	if _, err := call(t, s, "boardsmith.build_id"); err != nil { // the device, started anew, has its budget again
@@ -236,7 +232,22 @@ func testBudgetEndsWithSession(t *testing.T, program string) {
 	if err := link.Redial(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if err := busy(rpc.New(link, rpc.Options{})); err != nil {
-		t.Errorf("in the next session: %v", err)
+	ask := func(p *rpc.Packet) (reply rpc.Packet) { // as a host that sets no budget
+		t.Helper()
+		if err := link.Send(ctx, p.Append(nil)); err != nil {
+			t.Fatal(err)
+		}
+		msg, err := link.Recv(ctx)
+		if err == nil {
+			err = reply.Parse(msg)
+		}
+		if err != nil || reply.Code != rpc.CodeReturn {
+			t.Fatalf("in the next session: %+v, %v", reply, err)
+		}
+		return reply
 	}
+	array := rpc.DLTensor{Device: rpc.CPU, DType: long.DType(), Shape: long.Shape()}
+	array.Data = ask(&rpc.Packet{Code: rpc.CodeAllocDataWithScope, Args: []rpc.Value{rpc.TensorOf(&array), rpc.Null()}}).Args[0].Word
+	crc32 := ask(&rpc.Packet{Code: rpc.CodeGetGlobalFunc, Args: []rpc.Value{rpc.Text("boardsmith.crc32")}}).Args[0].Word
+	ask(&rpc.Packet{Code: rpc.CodeCallFunc, Handle: crc32, Args: []rpc.Value{rpc.TensorOf(&array)}})
 }

@@ -119,7 +119,7 @@ func (d *Device) serve(ctx context.Context, link transport.Link) error {
 		case !errors.As(err, &damaged):
 			return err
 		case d.Damage != "":
-			reply = exception(d.Damage)
+			reply = rpc.Exception(d.Damage).Append(nil)
 		}
 		if d.resetting {
 			return nil
@@ -133,16 +133,12 @@ func (d *Device) serve(ctx context.Context, link transport.Link) error {
 	}
 }
 
-func exception(text string) []byte {
-	return (&rpc.Packet{Code: rpc.CodeException, Args: []rpc.Value{rpc.Text(text)}}).Append(nil)
-}
-
 // Answer answers one packet; nil if there is no answer to it.
 func (d *Device) Answer(msg []byte) []byte {
 	d.Longest = max(d.Longest, len(msg)+3)
 	var p rpc.Packet
 	if err := p.Parse(msg); err != nil {
-		return exception(err.Error())
+		return rpc.Exception(err.Error()).Append(nil)
 	}
 	if p.Code == rpc.CodeNone || p.Code == rpc.CodeShutdown {
 		return nil
@@ -150,7 +146,7 @@ func (d *Device) Answer(msg []byte) []byte {
 	d.Requests = append(d.Requests, p.Code)
 	reply, err := d.execute(&p)
 	if err != nil {
-		return exception(err.Error())
+		return rpc.Exception(err.Error()).Append(nil)
 	}
 	return reply.Append(nil)
 }

@@ -1,0 +1,194 @@
+// This file passes requests through that others made, as the clients of a gateway do.
+
+package rpc
+
+import (
+	"context"
+	"errors"
+	"math"
+	"slices"
+
+	"github.com/boardsmith/boardsmith/failure"
+)
+
+// An Answer is what the device answered to a request that Do passed through.
+type Answer struct {
+	Packet Packet // a Return, a CopyAck or an Exception
+	Made   []Owned
+	Freed  []Owned
+}
+
+// An Owned is something on the device that a request made, and that has to be freed: memory, a module or an array. It
+// can be compared. An array that the device has returned twice has to be freed twice.
+type Owned struct {
+	session *Session
+	life    int
+	kind    TypeCode // as FreeHandle takes it; TypeHandle: memory, which FreeData takes
+	handle  uint64
+}
+
+// Free frees it, unless the device was reset since. The caller sees to it that nothing is freed twice. Errors: those of
+// a request.
+func (o Owned) Free(ctx context.Context) error {
+	s := o.session
+	if s == nil {
+		return errNoSession("memory")
+	}
+	if err := s.enter(ctx); err != nil {
+		return err
+	}
+	defer s.leave()
+	if o.life != s.life {
+		return nil
+	}
+	if o.kind == TypeHandle {
+		return s.freeData(ctx, o.handle)
+	}
+	return s.freeHandle(ctx, o.handle, o.kind)
+}
+
+// Do passes a request through to the device. A copy may have any length: it is made in as many messages as the device
+// needs. What the device refuses, and what would hang a reference firmware (a system call with wrong arguments), is
+// answered by an Exception; an error means that there is no answer, as of any request. ctx's deadline is a call's time
+// budget; boardsmith.budget has no effect on the calls that follow. Handles are the device's: those that were made
+// before a reset must not be used after it.
+//
+// What a request made is the caller's to free: Close does not. A gateway adds Made to what its client has, takes Freed
+// away, and frees what is left when the client is gone, newest first.
+//
+// Of class config is what is no request, and Shutdown, which would stop the device for all. p is not changed; the answer
+// shares no memory with it or with the session.
+func (s *Session) Do(ctx context.Context, p *Packet) (*Answer, error) {
+	switch p.Code {
+	case CodeNone, CodeShutdown, CodeReturn, CodeException, CodeCopyAck:
+		return nil, failure.New(failure.Config, "", "%v cannot be passed through", p.Code)
+	}
+	if err := s.enter(ctx); err != nil {
+		return nil, err
+	}
+	defer s.leave()
+	reply, err := s.pass(ctx, p)
+	if text, refused := refusal(err); refused {
+		return &Answer{Packet: *Exception(text)}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	a := &Answer{Made: s.madeBy(p, reply), Freed: s.freedBy(p)}
+	return a, a.Packet.Parse(reply.Append(nil)) // a copy
+}
+
+// Exception is the reply to a request that cannot be carried out.
+func Exception(text string) *Packet { return &Packet{Code: CodeException, Args: []Value{Text(text)}} }
+
+// refusal returns the text of an Exception that has ended a request, and not the session.
+func refusal(err error) (text string, refused bool) {
+	var device *DeviceError
+	var limit *LimitError
+	var damaged *DamagedCopyError
+	var arguments *argumentsError
+	switch {
+	case errors.As(err, &device):
+		return device.Message, true
+	case errors.As(err, &limit), errors.As(err, &damaged), errors.As(err, &arguments):
+		return err.Error(), true
+	}
+	return "", false
+}
+
+// kindsOfHandle are the types that FreeHandle takes. Functions need not be freed.
+var kindsOfHandle = []TypeCode{TypeModule, TypeFunction, TypeNDArray}
+
+// An argumentsError is a request that was not sent, because no device can carry it out.
+type argumentsError struct{ error }
+
+// pass exchanges the caller's request. The reply is valid until the next exchange.
+func (s *Session) pass(ctx context.Context, p *Packet) (*Packet, error) {
+	if err := p.CheckArgs(); err != nil {
+		return nil, &argumentsError{err}
+	}
+	switch p.Code {
+	case CodeFreeHandle:
+		if kind := TypeCode(p.Args[1].Word); !slices.Contains(kindsOfHandle, kind) {
+			return nil, &argumentsError{protocolErrorf("a handle of type %d cannot be freed", kind)}
+		}
+	case CodeCopyToRemote:
+		return &Packet{Code: CodeReturn, Args: []Value{Null()}}, s.write(ctx, s.memoryOf(p, len(p.Data)), p.Data)
+	case CodeCopyFromRemote:
+		if p.Size > math.MaxInt32 {
+			return nil, &argumentsError{protocolErrorf("a copy of %d bytes", p.Size)}
+		}
+		data, err := s.read(ctx, s.memoryOf(p, int(p.Size)), nil)
+		return &Packet{Code: CodeCopyAck, Data: data}, err
+	case CodeCallFunc:
+		if err := s.grant(ctx); err != nil {
+			return nil, err
+		}
+	}
+	r := s.begin(p.Code)
+	r.Handle, r.Version, r.Args = p.Handle, p.Version, append(r.Args, p.Args...)
+	if err := s.checkLength(ctx, p.Code.String()); err != nil {
+		return nil, err
+	}
+	if err := s.exchange(ctx); err != nil {
+		return nil, err
+	}
+	s.note(p)
+	return &s.reply, nil
+}
+
+// memoryOf is the memory that a copy of n bytes reads or writes.
+func (s *Session) memoryOf(p *Packet, n int) *Tensor {
+	return &Tensor{memory: &memory{session: s, life: s.life, kind: lasting}, ref: p.Tensor, bytes: n}
+}
+
+const moduleGetFunction = "tvm.rpc.server.ModuleGetFunction"
+
+// note keeps the names of functions for a fault's report, and that the caller may have set a budget.
+func (s *Session) note(p *Packet) {
+	args, got := p.Args, s.reply.Args
+	switch {
+	case p.Code == CodeGetGlobalFunc && len(got) == 1:
+		s.names[uint32(got[0].Word)] = string(args[0].Data)
+	case p.Code != CodeCallFunc:
+	case s.names[uint32(p.Handle)] == moduleGetFunction && len(args) > 1 && len(got) == 2:
+		s.names[uint32(got[1].Word)] = string(args[1].Data)
+	case s.names[uint32(p.Handle)] == budgetFunction:
+		s.known.budgets.granted = 0
+	}
+}
+
+// madeBy lists what a request left on the device.
+func (s *Session) madeBy(p, reply *Packet) []Owned {
+	args := reply.Args
+	made := func(kind TypeCode, i int) []Owned {
+		if i >= len(args) || args[i].Type != TypeHandle || args[i].Word == 0 {
+			return nil
+		}
+		return []Owned{{s, s.life, kind, args[i].Word}}
+	}
+	switch {
+	case p.Code == CodeAllocData, p.Code == CodeAllocDataWithScope:
+		return made(TypeHandle, 0)
+	case p.Code != CodeCallFunc || len(args) < 2 || args[0].Type != TypeInt:
+		return nil
+	case TypeCode(args[0].Word) == TypeModule:
+		return made(TypeModule, 1)
+	case TypeCode(args[0].Word) == TypeNDArray:
+		return made(TypeNDArray, 2)
+	}
+	return nil
+}
+
+// freedBy lists what a request freed.
+func (s *Session) freedBy(p *Packet) []Owned {
+	switch p.Code {
+	case CodeFreeData:
+		return []Owned{{s, s.life, TypeHandle, p.Args[1].Word}}
+	case CodeFreeHandle:
+		if kind := TypeCode(p.Args[1].Word); kind != TypeFunction {
+			return []Owned{{s, s.life, kind, p.Args[0].Word}}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,277 @@
+package rpc_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/ndarray"
+	"github.com/boardsmith/boardsmith/rpc"
+	"github.com/boardsmith/boardsmith/rpc/rpctest"
+	"github.com/boardsmith/boardsmith/transport"
+	"github.com/boardsmith/boardsmith/transport/transporttest"
+)
+
+// A gateway passes the requests of TCP clients on to one device.
+type gateway struct {
+	device   *rpc.Session
+	listener *transport.TCPListener
+	gone     chan error // gets what came of freeing, one for each client that went
+}
+
+func startGateway(t *testing.T, device *rpc.Session) *gateway {
+	t.Helper()
+	l, err := transport.ListenTCP(t.Context(), "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := &gateway{device, l, make(chan error, 8)}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for {
+			link, err := l.Accept(context.Background())
+			if err != nil {
+				return
+			}
+			go func() { g.gone <- g.serve(rpc.NewStream(link, 1<<20)) }()
+		}
+	}()
+	t.Cleanup(func() { _ = l.Close(); <-ended })
+	return g
+}
+
+// serve answers one client's requests, and frees what is left of it.
+func (g *gateway) serve(client *rpc.Stream) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	var has []rpc.Owned
+	for {
+		msg, err := client.Recv(ctx)
+		if err != nil {
+			break
+		}
+		reply := rpc.Exception("not a request")
+		var request rpc.Packet
+		if err = request.Parse(msg); err == nil {
+			var a *rpc.Answer
+			if a, err = g.device.Do(ctx, &request); err == nil {
+				reply, has = &a.Packet, append(has, a.Made...)
+				for _, o := range a.Freed {
+					if i := slices.Index(has, o); i >= 0 {
+						has = slices.Delete(has, i, i+1)
+					}
+				}
+			}
+		}
+		if client.Send(ctx, reply.Append(nil)) != nil {
+			break
+		}
+	}
+	errs := []error{client.Close()}
+	for _, o := range slices.Backward(has) {
+		errs = append(errs, o.Free(ctx))
+	}
+	return errors.Join(errs...)
+}
+
+func (g *gateway) client(t *testing.T) *rpc.Session {
+	t.Helper()
+	link, err := transport.DialTCP(within(t, 10*time.Second), transport.TCPConfig{Address: g.listener.Address()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = link.Close() })
+	return rpc.New(rpc.NewStream(link, 1<<20), rpc.Options{})
+}
+
+// leave ends a client without a word to the gateway, as one that was killed.
+func (g *gateway) leave(t *testing.T, client *rpc.Session) {
+	t.Helper()
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	_ = client.Close(ended) // frees nothing
+	if err := <-g.gone; err != nil {
+		t.Error(err)
+	}
+}
+
+// TestGateway has two clients use one device over TCP. When one of them vanishes, what it made is freed, and nothing
+// of the other's.
+func TestGateway(t *testing.T) {
+	ctx := within(t, 20*time.Second)
+	d := device()
+	d.Globals["make"] = func(*rpctest.Device, []rpc.Value) ([]rpc.Value, error) {
+		return rpctest.HandleResult(rpc.TypeModule, 0x8001), nil
+	}
+	session := opened(t, d, rpc.Options{})
+	g := startGateway(t, session)
+	use := func(s *rpc.Session, sign byte) *rpc.Tensor {
+		lib := must[rpc.Module](t)(s.SystemLib(ctx))
+		negate := must[rpc.Function](t)(lib.Function(ctx, "negate"))
+		in := must[*rpc.Tensor](t)(s.NewArray(ctx, &ndarray.Array{DType: i8, Shape: []int64{2}, Data: []byte{sign, 2}}))
+		out := must[*rpc.Tensor](t)(s.Empty(ctx, i8, []int64{2}))
+		if _, err := negate.Call(ctx, in, out); err != nil {
+			t.Fatal(err)
+		}
+		if err := in.Free(ctx); err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	first, second := g.client(t), g.client(t)
+	use(first, 1)
+	kept := use(second, 5)
+	must[any](t)(must[rpc.Function](t)(first.Function(ctx, "make")).Call(ctx))
+	must[any](t)(must[rpc.Function](t)(first.Function(ctx, "echo")).Call(ctx, one(t, first)))
+	if _, err := must[rpc.Function](t)(first.Function(ctx, "fail")).Call(ctx); err == nil || err.Error() != "calling fail: device: boom" {
+		t.Errorf("got %v", err)
+	}
+	g.leave(t, first)
+	if got := must[*ndarray.Array](t)(kept.Array(ctx)); !bytes.Equal(got.Data, []byte{0xfb, 0xfe}) {
+		t.Errorf("the other's tensor holds % x", got.Data)
+	}
+	g.leave(t, second)
+	if err := session.Close(ctx); err != nil {
+		t.Fatal(err)
+	}
+	freed := slices.Compact(slices.Sorted(slices.Values(d.Freed)))
+	if want := []rpc.TypeCode{rpc.TypeHandle, rpc.TypeModule, rpc.TypeNDArray}; d.Live() != 0 || !slices.Equal(freed, want) {
+		t.Errorf("%d allocations left, freed %v", d.Live(), d.Freed)
+	}
+}
+
+func one(t *testing.T, s *rpc.Session) *rpc.Tensor {
+	return must[*rpc.Tensor](t)(s.Empty(within(t, 10*time.Second), i8, []int64{1}))
+}
+
+// TestDoCopies: copies of any length go to devices that take short messages only.
+func TestDoCopies(t *testing.T) {
+	for name, d := range map[string]*rpctest.Device{"streams": {Streams: true}, "packets of 128": {Packet: 128}} {
+		t.Run(name, func(t *testing.T) {
+			ctx := within(t, 20*time.Second)
+			g := startGateway(t, opened(t, d, rpc.Options{}))
+			link, err := transport.DialTCP(ctx, transport.TCPConfig{Address: g.listener.Address()})
+			if err != nil {
+				t.Fatal(err)
+			}
+			client := rpc.NewStream(link, 1<<20)
+			defer client.Close()
+			ask := func(p *rpc.Packet) (reply rpc.Packet) {
+				if err := client.Send(ctx, p.AppendHead(nil), p.Data); err != nil {
+					t.Fatal(err)
+				}
+				if err := reply.Parse(must[[]byte](t)(client.Recv(ctx))); err != nil {
+					t.Fatal(err)
+				}
+				return reply
+			}
+			ref := rpc.DLTensor{Device: rpc.CPU, DType: i8, Shape: []int64{5000}}
+			made := ask(&rpc.Packet{Code: rpc.CodeAllocDataWithScope, Args: []rpc.Value{rpc.TensorOf(&ref), rpc.Null()}})
+			ref.Data, ref.ByteOffset = made.Args[0].Word, 4
+			if got := ask(&rpc.Packet{Code: rpc.CodeCopyToRemote, Tensor: ref, Size: 4990, Data: random(4990)}); got.Code != rpc.CodeReturn {
+				t.Errorf("%+v", got)
+			}
+			if got := ask(&rpc.Packet{Code: rpc.CodeCopyFromRemote, Tensor: ref, Size: 4990}); !bytes.Equal(got.Data, random(4990)) {
+				t.Errorf("%v: %d bytes", got.Code, len(got.Data))
+			}
+			if got := ask(&rpc.Packet{Code: rpc.CodeCopyFromRemote, Tensor: ref, Size: 1 << 40}); got.Code != rpc.CodeException {
+				t.Errorf("%+v", got)
+			}
+		})
+	}
+}
+
+// TestDoRefuses: what would stop the device, or hang a reference firmware, is not sent.
+func TestDoRefuses(t *testing.T) {
+	ctx := within(t, 10*time.Second)
+	d := device()
+	s := opened(t, d, rpc.Options{})
+	for _, code := range []rpc.Code{rpc.CodeNone, rpc.CodeShutdown, rpc.CodeReturn, rpc.CodeException, rpc.CodeCopyAck} {
+		if _, err := s.Do(ctx, &rpc.Packet{Code: code}); failure.Of(err) != failure.Config {
+			t.Errorf("%v: %v", code, err)
+		}
+	}
+	for _, p := range []*rpc.Packet{
+		{Code: rpc.CodeGetGlobalFunc},
+		{Code: 99},
+		{Code: rpc.CodeFreeHandle, Args: []rpc.Value{rpc.Opaque(1), rpc.Int(8)}},
+	} {
+		a, err := s.Do(ctx, p)
+		if err != nil || a.Packet.Code != rpc.CodeException || len(a.Freed) > 0 {
+			t.Errorf("%v: %+v, %v", p.Code, a, err)
+		}
+	}
+	if err := s.Close(ctx); err != nil || len(d.Requests) > 0 {
+		t.Errorf("%v; the device was asked %v", err, d.Requests)
+	}
+}
+
+// TestDoAfterReset: what was made before a reset is not freed after it, and a fault names what the client called.
+func TestDoAfterReset(t *testing.T) {
+	ctx := within(t, 10*time.Second)
+	d := faulty(busFault())
+	d.Globals["crash"] = d.Module["bad"]
+	s := opened(t, d, rpc.Options{})
+	made, err := s.Do(ctx, &rpc.Packet{Code: rpc.CodeAllocData, Args: []rpc.Value{rpc.OnDevice(rpc.CPU), rpc.Int(8), rpc.Int(8), rpc.DType(i8)}})
+	if err != nil || len(made.Made) != 1 {
+		t.Fatalf("%+v, %v", made, err)
+	}
+	var found *rpc.Answer
+	for range 2 { // the first handle is that of boardsmith.fault after the reset
+		found, err = s.Do(ctx, &rpc.Packet{Code: rpc.CodeGetGlobalFunc, Args: []rpc.Value{rpc.Text("crash")}})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	var fault *rpc.FaultError
+	if _, err := s.Do(ctx, &rpc.Packet{Code: rpc.CodeCallFunc, Handle: found.Packet.Args[0].Word}); !errors.As(err, &fault) || fault.Function != "crash" {
+		t.Errorf("got %v", err)
+	}
+	if err := errors.Join(made.Made[0].Free(ctx), s.Close(ctx)); err != nil || len(d.Freed) > 0 {
+		t.Errorf("%v, freed %v", err, d.Freed)
+	}
+	if err := (rpc.Owned{}).Free(ctx); failure.Of(err) != failure.Internal {
+		t.Errorf("of no session: %v", err)
+	}
+}
+
+// TestStreamHostile: a length is not believed, and a packet that comes in pieces survives a deadline between them.
+func TestStreamHostile(t *testing.T) {
+	ctx := within(t, 10*time.Second)
+	host, other := transporttest.Pair()
+	defer host.Close()
+	s := rpc.NewStream(host, 100)
+	packet := (&rpc.Packet{Code: rpc.CodeGetGlobalFunc, Args: []rpc.Value{rpc.Text("f")}}).Append(nil)
+	write := func(b []byte) {
+		if err := other.Write(ctx, b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for n := range packet {
+		write(make([]byte, 8)) // asks for nothing
+		write(packet[:n])
+		if _, err := s.Recv(within(t, time.Millisecond)); !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatalf("of %d bytes: %v", n, err)
+		}
+		write(packet[n:])
+		if got, err := s.Recv(ctx); err != nil || !bytes.Equal(got, packet) {
+			t.Fatalf("cut after %d bytes: % x, %v", n, got, err)
+		}
+	}
+	var protocol *rpc.ProtocolError
+	write(binary.LittleEndian.AppendUint64(nil, 1<<63))
+	if _, err := s.Recv(ctx); !errors.As(err, &protocol) {
+		t.Errorf("2^63 bytes: %v", err)
+	}
+	other.Close()
+	long := rpc.NewStream(other, 1<<62)
+	if _, err := long.Recv(ctx); !errors.Is(err, transport.ErrClosed) {
+		t.Errorf("closed: %v", err)
+	}
+}

@@ -1,0 +1,81 @@
+package rpc
+
+import (
+	"context"
+	"encoding/binary"
+
+	"github.com/boardsmith/boardsmith/transport"
+)
+
+// A Stream carries packets over a link without frames and sessions, one after the other, as over TCP (rpc_tcp.md §1).
+// A client's side is a Transport for New; a server's reads requests with Recv and Packet.Parse, and writes replies with
+// Packet.Append and Send. One goroutine may send while another receives; Close may be called from any.
+type Stream struct {
+	link  transport.Link
+	limit int
+	in    []byte // of the packet that arrives
+	whole bool   // in was returned
+}
+
+// NewStream returns a stream over a link, which it owns from then on. It refuses packets of more than limit bytes.
+func NewStream(link transport.Link, limit int) *Stream { return &Stream{link: link, limit: limit} }
+
+const (
+	lengthBytes = 8
+	streamBlock = 64 << 10 // bytes that memory is taken for before they arrive
+)
+
+// Recv implements Transport. Packets without content, which ask for nothing, are skipped. After an error of ctx the next
+// Recv goes on with the same packet. A packet that is too long is a *ProtocolError; nothing can be received after it.
+func (s *Stream) Recv(ctx context.Context) ([]byte, error) {
+	for {
+		if s.whole {
+			s.in, s.whole = s.in[:0], false
+		}
+		if err := s.fill(ctx, lengthBytes); err != nil {
+			return nil, err
+		}
+		n := binary.LittleEndian.Uint64(s.in)
+		if n > uint64(s.limit) {
+			return nil, protocolErrorf("packet of %d bytes, at most %d are possible", n, s.limit)
+		}
+		if err := s.fill(ctx, lengthBytes+int(n)); err != nil {
+			return nil, err
+		}
+		s.whole = true
+		if n > 0 {
+			return s.in, nil
+		}
+	}
+}
+
+// fill reads until n bytes of the packet are there.
+func (s *Stream) fill(ctx context.Context, n int) error {
+	for len(s.in) < n {
+		have := len(s.in)
+		want := min(n-have, streamBlock)
+		s.in = append(s.in, make([]byte, want)...)
+		got, err := s.link.Read(ctx, s.in[have:])
+		s.in = s.in[:have+got]
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Send implements Transport.
+func (s *Stream) Send(ctx context.Context, parts ...[]byte) error {
+	for _, p := range parts {
+		if err := s.link.Write(ctx, p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Close closes the link.
+func (s *Stream) Close() error { return s.link.Close() }
+
+// Lossy is false: a damaged packet could not be told from a good one.
+func (s *Stream) Lossy() bool { return false }
