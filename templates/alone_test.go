@@ -1,0 +1,57 @@
+package templates_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestRuntimeAlone builds the program of examples/crt-alone in a folder of its own, with make and with CMake, and has it add.
+func TestRuntimeAlone(t *testing.T) {
+	t.Parallel()
+	crt, err := filepath.Abs("../crt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	model := t.TempDir()
+	runHere(t, "", "tar", "xzf", "../testdata/archives/add.aot_packed.tar.gz", "-C", model)
+	var want strings.Builder
+	for i := range 64 {
+		fmt.Fprintf(&want, "%d ", int8(3*i))
+	}
+	for name, build := range map[string][][]string{
+		"make":  {{"make", "MODEL=" + model, "CRT=" + crt}},
+		"cmake": {{"cmake", "-DMODEL=" + model, "-DCRT=" + crt, "."}, {"cmake", "--build", "."}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			if err := os.CopyFS(dir, os.DirFS("../examples/crt-alone")); err != nil {
+				t.Fatal(err)
+			}
+			for _, argv := range build {
+				runHere(t, dir, argv...)
+			}
+			if got := runHere(t, dir, filepath.Join(dir, "alone")); strings.TrimSpace(got) != strings.TrimSpace(want.String()) {
+				t.Errorf("it says %s", got)
+			}
+		})
+	}
+}
+
+// runHere runs a program in a folder, and returns what it printed.
+func runHere(t *testing.T, dir string, argv ...string) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), argv[0], argv[1:]...)
+	if cmd.Err != nil {
+		t.Skipf("%s is not installed", argv[0])
+	}
+	cmd.Dir = dir
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s: %v\n%s", strings.Join(argv, " "), err, out)
+	}
+	return string(out)
+}
