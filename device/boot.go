@@ -4,7 +4,6 @@ package device
 
 import (
 	"context"
-	"debug/elf"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -146,13 +145,11 @@ func (d *Device) diagnosed(ctx context.Context, i *image.Image, err error) error
 	return boot
 }
 
-// What is read besides the registers: the number of the exception that is handled (Armv7-M ARM, ICSR.VECTACTIVE), what the
-// firmware keeps over a reset, and why it was reset, as the port found it.
+// What is read besides the registers: the number of the exception that is handled (Armv7-M ARM, ICSR.VECTACTIVE), and what
+// the image's landmarks name: what the firmware keeps over a reset, and why it was reset, as its port found it.
 const (
 	icsr            = 0xE000ED04
 	vectActive      = 0x1FF
-	keptSection     = ".noinit"
-	resetCauseName  = "bare_reset_cause"
 	resetCauseKnown = 0x80
 )
 
@@ -161,16 +158,21 @@ func (e *BootError) look(ctx context.Context, probe flasher.Inspector, d *Device
 	if err != nil {
 		return err
 	}
-	p, err := fault.Read(file)
+	p, err := fault.Read(file, i.Landmarks.Stacks)
 	if err != nil {
 		return err
 	}
-	ranges := []flasher.Range{{Addr: icsr, Size: 4}}
-	if s := p.File.Section(keptSection); s != nil && s.Size > 0 {
-		ranges = append(ranges, flasher.Range{Addr: s.Addr, Size: s.Size})
+	var ranges []flasher.Range
+	var says []func(data []byte) // what each range says
+	ask := func(addr, size uint64, say func([]byte)) {
+		ranges, says = append(ranges, flasher.Range{Addr: addr, Size: size}), append(says, say)
 	}
-	if at, ok := dataSymbol(p.File, resetCauseName); ok {
-		ranges = append(ranges, flasher.Range{Addr: at, Size: 4})
+	ask(icsr, 4, func(b []byte) { e.State.Exception = int(binary.LittleEndian.Uint32(b) & vectActive) })
+	if r, ok := i.Landmarks.Kept.Find(file); ok && r.Size() > 0 {
+		ask(r.Start, r.Size(), func(b []byte) { e.Fault = d.keptFault(b, i) })
+	}
+	if r, ok := i.Landmarks.ResetCause.Find(file); ok {
+		ask(r.Start, 4, func(b []byte) { e.State.ResetCause = resetCause(binary.LittleEndian.Uint32(b)) })
 	}
 	core, got, err := probe.Inspect(ctx, ranges)
 	if err != nil {
@@ -180,34 +182,13 @@ func (e *BootError) look(ctx context.Context, probe flasher.Inspector, d *Device
 	if p.IsCode(uint64(core.PC)) {
 		e.State.Frames = p.At(uint64(core.PC))
 	}
-	for n, r := range ranges {
-		switch {
-		case r.Addr == icsr:
-			e.State.Exception = int(binary.LittleEndian.Uint32(got[n].Data) & vectActive)
-		case r.Size == 4:
-			e.State.ResetCause = resetCause(binary.LittleEndian.Uint32(got[n].Data))
-		default:
-			e.Fault = d.keptFault(got[n].Data, i)
-		}
+	for n, say := range says {
+		say(got[n].Data)
 	}
 	return nil
 }
 
-// dataSymbol finds a variable.
-func dataSymbol(f *elf.File, name string) (uint64, bool) {
-	symbols, err := f.Symbols()
-	if err != nil {
-		return 0, false // stripped
-	}
-	for _, s := range symbols {
-		if s.Name == name && elf.ST_TYPE(s.Info) == elf.STT_OBJECT {
-			return s.Value, true
-		}
-	}
-	return 0, false
-}
-
-// resetCause says what bare_reset_cause means; "" before the port has set it.
+// resetCause says what the word of a port means; "" before the port has set it.
 func resetCause(v uint32) string {
 	var list []string
 	for n, what := range []string{"power", "pin", "software", "watchdog", "lockup or fault", "low power or other"} {

@@ -232,7 +232,7 @@ func (d *Device) confirm(ctx context.Context, s *rpc.Session, i *image.Image) (*
 	if err != nil {
 		return nil, err
 	}
-	parts, err := firmware.ReadParts(file, i.Path, hole)
+	parts, err := firmware.ReadParts(file, i.Landmarks, i.Path, hole)
 	if err != nil {
 		return nil, err
 	}

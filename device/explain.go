@@ -35,7 +35,7 @@ func (k *Desk) explain(i *image.Image, rec *rpc.Record, called string) (rpc.Expl
 	if err != nil {
 		return is, err
 	}
-	p, err := fault.Read(f)
+	p, err := fault.Read(f, i.Landmarks.Stacks)
 	if err != nil {
 		return is, failure.New(failure.Internal, "", "%s: %w", i.Path, err)
 	}

@@ -86,19 +86,23 @@ func (img *flashImage) sectorAt(b *boards.Board, addr uint64) (*imageSector, err
 
 // identify computes the digests, and finds the image's parts and the sector with the build id.
 func (img *flashImage) identify(f *elf.File, loads []firmware.Segment) error {
-	at, err := firmware.Symbols(f, img.Path)
+	ranges, err := img.Landmarks.FindParts(f, img.Path)
+	if err == nil && len(ranges) == 0 {
+		err = failure.New(failure.Config, "name them in its template.json", "%s: the template does not say which bytes the firmware's checksum covers", img.Path)
+	}
 	if err != nil {
 		return err
 	}
+	id, hasID := img.Landmarks.BuildID.Find(f)
 	for i := range img.sectors {
 		s := &img.sectors[i]
 		sum := sha256.Sum256(s.data)
 		s.digest = hex.EncodeToString(sum[:])
-		s.holdsID = at["boardsmith_build_id"]-s.Addr < s.Size
+		s.holdsID = hasID && id.Start-s.Addr < s.Size
 	}
-	if err := firmware.CheckCovered(f, at); err != nil {
+	if err := firmware.CheckCovered(f, ranges); err != nil {
 		return failure.New(failure.Config, "build again", "%s: %w", img.Path, err)
 	}
-	img.parts, err = firmware.PartsOf(at, loads, img.Path, erasedByte)
+	img.parts, err = firmware.PartsOf(ranges, loads, img.Path, erasedByte)
 	return err
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -61,6 +62,9 @@ func TestImageOutlastsItsFile(t *testing.T) {
 		if err != nil || i.Digest != first.Digest || i.BuildID != first.BuildID || i.Board != "host" || i.Size != first.Size {
 			t.Errorf("%s: %+v, %v", name, i, err)
 		}
+		if i != nil && (!reflect.DeepEqual(i.Landmarks, first.Landmarks) || len(i.Landmarks.Parts) == 0) {
+			t.Errorf("%s: landmarks %+v", name, i.Landmarks)
+		}
 	}
 	list, err := env.Cache.Images(func(of cache.EntryInfo) bool { return hex.EncodeToString(of.Key[:]) == first.Digest })
 	if err != nil || len(list) != 1 {
@@ -87,7 +91,10 @@ func TestImageNamesApart(t *testing.T) {
 	env := testEnv()
 	env.Cache = cache.New(t.TempDir(), cache.Options{})
 	for n := range 2 {
-		must(t, env.Cache.PutImage(strings.Repeat("ab", 16)+"-host", append(minimalELF(t), byte(n))))
+		data := append(minimalELF(t), byte(n))
+		i := &image.Image{Path: filepath.Join(t.TempDir(), "a.elf"), Digest: image.DigestOf(data), BuildID: [16]byte(bytes.Repeat([]byte{0xab}, 16)), Board: "host"}
+		must(t, os.WriteFile(i.Path, data, 0o600))
+		env.images().Keep(i)
 	}
 	if _, err := env.images().Find("abababab"); err == nil || !strings.Contains(err.Error(), "beginning of 2 images") {
 		t.Errorf("%v", err)

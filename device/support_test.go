@@ -101,7 +101,7 @@ type env struct {
 }
 
 func (e env) builder() *project.Builder {
-	return &project.Builder{Path: e.Path, Log: e.Log, Progress: e.Progress, Cache: e.Cache, Jobs: e.Jobs}
+	return &project.Builder{Path: e.Path, Log: e.Log, Progress: e.Progress, Cache: e.Cache, Jobs: e.Jobs, Forms: true}
 }
 
 func (e env) desk() *device.Desk {

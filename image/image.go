@@ -14,6 +14,7 @@ import (
 	"os"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/firmware"
 	"github.com/boardsmith/boardsmith/internal/plainfile"
 )
 
@@ -22,7 +23,7 @@ import (
 type Image struct {
 	Path     string   // of the ELF file, absolute
 	Map      string   // of the linker's map, absolute
-	Bin, Hex string   // of the same image as raw bytes and as Intel HEX, absolute; "" for a process
+	Bin, Hex string   // of the same image as raw bytes and as Intel HEX, absolute; "" for a process, and where the Builder was not told to make them
 	Digest   string   // SHA-256 of the ELF file, in hexadecimal
 	BuildID  [16]byte // what the running firmware says of itself
 	Board    string
@@ -31,6 +32,8 @@ type Image struct {
 	Edited   []string // generated files that a person had changed, and that are in it as changed
 
 	BuildDir string // the folder that it was built in; "" if that is not known
+
+	Landmarks firmware.Landmarks // how its template says that places in the file are found
 }
 
 // Size is how many bytes of memory an image takes.

@@ -7,6 +7,8 @@ import (
 	"crypto/sha256"
 	"debug/elf"
 	"encoding/hex"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"regexp"
@@ -17,6 +19,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/firmware"
 )
 
 // A Store is where images of earlier builds are: the cache. The zero value is the user's own. Safe for many goroutines.
@@ -32,8 +35,66 @@ func (s Store) log() hclog.Logger {
 	return s.Log
 }
 
-// label is what the cache knows an image by, besides its content.
-func (i *Image) label() string { return i.ID() + "-" + i.Board }
+// label is what the cache knows an image by, besides its content: the build id, the board, and which landmarks it has.
+func (i *Image) label() string { return i.ID() + "-" + i.Board + "-" + landmarksName(i.Landmarks) }
+
+var labelRE = regexp.MustCompile(`^([0-9a-f]{32})-(.+)-([0-9a-f]{16})$`)
+
+// ParseLabel returns the build id and the board of an image in the cache; not ok where another version of boardsmith put it
+// there.
+func ParseLabel(label string) (id, board string, ok bool) {
+	m := labelRE.FindStringSubmatch(label)
+	if m == nil {
+		return "", "", false
+	}
+	return m[1], m[2], true
+}
+
+// landmarksLabel is the cache's label of the landmarks of a template, once for all its images.
+const landmarksLabel = "landmarks"
+
+// landmarksName is the beginning of a digest.
+func landmarksName(l firmware.Landmarks) string { return DigestOf(landmarksJSON(l))[:16] }
+
+func landmarksJSON(l firmware.Landmarks) []byte {
+	data, err := json.Marshal(l)
+	if err != nil {
+		panic(err) // it is a struct of strings
+	}
+	return data
+}
+
+func keepLandmarks(c *cache.Cache, l firmware.Landmarks) error {
+	data := landmarksJSON(l)
+	if c.HasImage(sha256.Sum256(data), landmarksLabel, int64(len(data))) {
+		return nil
+	}
+	return c.PutImage(landmarksLabel, data)
+}
+
+// storedLandmarks returns those of an image in the cache.
+func storedLandmarks(c *cache.Cache, of cache.EntryInfo) (l firmware.Landmarks, err error) {
+	m := labelRE.FindStringSubmatch(of.Label)
+	if m == nil {
+		return l, errors.New("it is of another version of boardsmith")
+	}
+	list, err := c.Images(func(e cache.EntryInfo) bool {
+		return e.Label == landmarksLabel && strings.HasPrefix(hex.EncodeToString(e.Key[:]), m[3])
+	})
+	if err != nil {
+		return l, err
+	}
+	for _, e := range list {
+		if path, ok := c.Image(e); ok {
+			data, err := os.ReadFile(path)
+			if err != nil {
+				return l, err
+			}
+			return l, json.Unmarshal(data, &l)
+		}
+	}
+	return l, errors.New("the cache lacks its landmarks")
+}
 
 // Keep puts an image into the cache, unless it is there. That the cache takes nothing is no failure.
 func (s Store) Keep(i *Image) {
@@ -47,6 +108,9 @@ func (s Store) Keep(i *Image) {
 }
 
 func keepImage(c *cache.Cache, i *Image) error {
+	if err := keepLandmarks(c, i.Landmarks); err != nil {
+		return err
+	}
 	info, err := os.Stat(i.Path)
 	if err != nil {
 		return err
@@ -106,7 +170,7 @@ func (s Store) Find(name string) (*Image, error) {
 		return nil, failure.New(failure.Config, "set HOME or BOARDSMITH_HOME", "image %s: there is no folder for a cache", name)
 	}
 	list, err := c.Images(func(of cache.EntryInfo) bool {
-		return strings.HasPrefix(of.Label, name) || strings.HasPrefix(hex.EncodeToString(of.Key[:]), name)
+		return of.Label != landmarksLabel && (strings.HasPrefix(of.Label, name) || strings.HasPrefix(hex.EncodeToString(of.Key[:]), name))
 	})
 	if err != nil {
 		return nil, err
@@ -114,7 +178,7 @@ func (s Store) Find(name string) (*Image, error) {
 	var found []*Image
 	for _, of := range list {
 		if path, ok := c.Image(of); ok {
-			i, err := storedImage(path, of)
+			i, err := storedImage(c, path, of)
 			if err != nil {
 				return nil, err
 			}
@@ -136,12 +200,14 @@ func (s Store) Find(name string) (*Image, error) {
 }
 
 // storedImage is an image in the cache.
-func storedImage(path string, of cache.EntryInfo) (*Image, error) {
-	id, board, _ := strings.Cut(of.Label, "-")
-	i := &Image{Path: path, Digest: hex.EncodeToString(of.Key[:]), Board: board, UpToDate: true}
-	if n, err := hex.Decode(i.BuildID[:], []byte(id[:min(len(id), 2*len(i.BuildID))])); err != nil || n != len(i.BuildID) {
-		return nil, failure.New(failure.Config, "remove it", "%s does not say which build it is", path)
+func storedImage(c *cache.Cache, path string, of cache.EntryInfo) (*Image, error) {
+	marks, err := storedLandmarks(c, of)
+	if err != nil {
+		return nil, failure.New(failure.Config, "build it again", "%s: %w", path, err)
 	}
+	id, board, _ := ParseLabel(of.Label)
+	i := &Image{Path: path, Digest: hex.EncodeToString(of.Key[:]), Board: board, UpToDate: true, Landmarks: marks}
+	_, _ = hex.Decode(i.BuildID[:], []byte(id)) // the label's pattern says that it is one
 	f, err := elf.Open(path)
 	if err != nil {
 		return nil, failure.New(failure.Config, "build it again", "%s: %w", path, err)

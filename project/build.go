@@ -51,14 +51,18 @@ type record struct {
 	Size    image.Size        `json:"size"`
 	Tools   []toolState       `json:"tools"`
 	Edited  []string          `json:"edited,omitempty"`
-	Inputs  map[string]string `json:"inputs"` // name to digest
+	Inputs  map[string]string `json:"inputs"`  // name to digest
+	Setting string            `json:"setting"` // key of what the build command does not see change
 }
 
 // A recipe is all that makes a build: what goes into it, and the names that follow from that.
 type recipe struct {
 	inputs  map[string]string
+	outside map[string]string // those that are not in the project
 	tools   []toolState
 	edited  []string
+	env     []string  // of the build command
+	setting cache.Key // of the tools, the command and what is outside of the project
 	id      [16]byte  // of the whole
 	runtime cache.Key // of what does not depend on the model
 }
@@ -79,7 +83,7 @@ func (p *Project) Build(ctx context.Context) (*image.Image, error) {
 		return nil, err
 	}
 	last := p.lastBuild(t)
-	if last != nil && last.BuildID == hex.EncodeToString(r.id[:]) {
+	if last != nil && last.BuildID == hex.EncodeToString(r.id[:]) && p.hasForms(last) {
 		return p.image(last, true), p.noteBuild(last.Tools, last.Edited)
 	}
 	now, err := p.make(ctx, t, r, last)
@@ -96,22 +100,41 @@ func (p *Project) image(r *record, upToDate bool) *image.Image {
 		Path:   filepath.Join(p.dir, filepath.FromSlash(p.state.Template.ELF)),
 		Map:    filepath.Join(p.dir, filepath.FromSlash(p.state.Template.Map)),
 		Digest: r.Digest, Board: p.state.Board.Name, Size: r.Size, UpToDate: upToDate, Edited: slices.Clone(r.Edited),
-		BuildDir: filepath.Join(p.dir, filepath.FromSlash(p.state.Template.buildFolder())),
+		BuildDir:  filepath.Join(p.dir, filepath.FromSlash(p.state.Template.buildFolder())),
+		Landmarks: p.state.Template.Landmarks,
 	}
-	if forms := p.otherForms(); forms != nil {
-		i.Bin, i.Hex = filepath.Join(p.dir, filepath.FromSlash(forms[0])), filepath.Join(p.dir, filepath.FromSlash(forms[1]))
-	}
+	i.Bin, i.Hex = p.formOf(r, p.state.Template.Forms.Bin), p.formOf(r, p.state.Template.Forms.Hex)
 	_, _ = hex.Decode(i.BuildID[:], []byte(r.BuildID)) // lastBuild and make have checked it
 	return i
 }
 
-// otherForms are the raw and the Intel HEX file beside the ELF file; nil for a board that has no memory map.
+// formOf is the path of another form of the image; "" where the build made none.
+func (p *Project) formOf(r *record, name string) string {
+	if r.Others[name] == "" {
+		return ""
+	}
+	return filepath.Join(p.dir, filepath.FromSlash(name))
+}
+
+// otherForms are the image's other forms, of a board that has a memory map.
 func (p *Project) otherForms() []string {
 	if len(p.state.Board.Memory) == 0 {
 		return nil
 	}
-	base := strings.TrimSuffix(p.state.Template.ELF, path.Ext(p.state.Template.ELF))
-	return []string{base + ".bin", base + ".hex"}
+	return p.state.Template.Forms.names()
+}
+
+// wantedForms are those that the build command is told to make.
+func (p *Project) wantedForms() []string {
+	if !p.builder.Forms || !p.state.Template.makesForms() {
+		return nil
+	}
+	return p.otherForms()
+}
+
+// hasForms says whether a build made all forms that are wanted.
+func (p *Project) hasForms(r *record) bool {
+	return !slices.ContainsFunc(p.wantedForms(), func(name string) bool { return r.Others[name] == "" })
 }
 
 // recipe reads the inputs and asks the compiler what it is.
@@ -142,6 +165,13 @@ func (p *Project) recipe(ctx context.Context, t *tree) (*recipe, error) {
 		return nil, err
 	}
 	r.tools = append(r.tools, library...)
+	if r.env, err = p.state.Template.environment(cc); err != nil {
+		return nil, err
+	}
+	if r.outside, err = p.state.Template.outside(); err != nil {
+		return nil, err
+	}
+	r.setting = p.sentence("setting v1", r, func(string) bool { return false }).Key()
 	r.runtime = p.sentence("runtime v1", r, func(name string) bool { return !strings.HasPrefix(name, firmware.ModelFolder) }).Key()
 	id := p.sentence("build v1", r, func(string) bool { return true }).Key()
 	r.id = [16]byte(id[:16])
@@ -200,6 +230,12 @@ func (p *Project) sentence(step string, r *recipe, of func(string) bool) *cache.
 		s.Say("tool", t.Name, t.Version, t.Target)
 	}
 	s.Say("command", p.state.Template.Build...) // without the number of jobs
+	for _, name := range slices.Sorted(maps.Keys(p.state.Template.Env)) {
+		s.Say("environment", name, p.state.Template.Env[name]) // not the user's value: it is a place, and outside says what lies there
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.outside)) {
+		s.Say("outside", name, r.outside[name])
+	}
 	for _, name := range slices.Sorted(maps.Keys(r.inputs)) {
 		if of(name) {
 			s.Say("file", name, r.inputs[name])
@@ -326,11 +362,11 @@ func (p *Project) begin(ctx context.Context, t *tree, r *recipe, last *record) (
 		return nil, err
 	}
 	folder := p.state.Template.buildFolder()
-	if last == nil || last.hasMore(r) {
+	if last == nil || last.hasMore(r) || last.Setting != hex.EncodeToString(r.setting[:]) {
 		if err := t.root.RemoveAll(folder); err != nil {
 			return nil, t.error("remove", folder, err)
 		}
-	} else if err := t.touch(r.inputs, last.Inputs); err != nil {
+	} else if err := p.freshen(t, r, last); err != nil {
 		return nil, err
 	}
 	name := p.inBuild(unfinishedFile)
@@ -385,6 +421,26 @@ func (last *record) hasMore(r *recipe) bool {
 		}
 	}
 	return false
+}
+
+// freshen prepares a build folder that holds last: what changed since is newer than what was made of it, and forms of the
+// old image that nothing makes anew are removed.
+func (p *Project) freshen(t *tree, r *recipe, last *record) error {
+	if err := t.touch(r.inputs, last.Inputs); err != nil {
+		return err
+	}
+	if !p.state.Template.makesForms() {
+		return nil
+	}
+	for _, name := range p.otherForms() {
+		if slices.Contains(p.wantedForms(), name) {
+			continue
+		}
+		if err := t.root.Remove(filepath.FromSlash(name)); err != nil && !notThere(err) {
+			return t.error("remove", name, err)
+		}
+	}
+	return nil
 }
 
 // touch gives the files that differ from last the present time.
@@ -512,8 +568,8 @@ func (p *Project) runBuild(ctx context.Context, path string, held *os.File, r *r
 	}
 	defer give()
 	done := 0
-	command := p.state.Template.command(jobs)
-	tool := toolRun{dir: p.dir, path: path, args: command[1:], held: held, log: p.builder.log()}
+	command := p.state.Template.command(p.Board(), jobs, p.wantedForms())
+	tool := toolRun{dir: p.dir, path: path, args: command[1:], env: r.env, held: held, log: p.builder.log()}
 	tool.line = func(line string) {
 		words := strings.Fields(line)
 		if len(words) > 0 && isSource(words[len(words)-1]) {
@@ -549,7 +605,7 @@ func (p *Project) finish(t *tree, r *recipe, size image.Size) (*record, error) {
 	}
 	now := &record{
 		Format: recordFormat, BuildID: hex.EncodeToString(r.id[:]), Runtime: hex.EncodeToString(r.runtime[:]),
-		Digest: elf, Others: others, Size: size, Tools: r.tools, Edited: r.edited, Inputs: r.inputs,
+		Digest: elf, Others: others, Size: size, Tools: r.tools, Edited: r.edited, Inputs: r.inputs, Setting: hex.EncodeToString(r.setting[:]),
 	}
 	data, err := json.MarshalIndent(now, "", "  ")
 	if err != nil {
@@ -602,11 +658,14 @@ func (p *Project) inspect(path string) (image.Size, error) {
 		return image.Size{}, failure.New(failure.Config, "check the compiler "+p.state.Board.Toolchain.CC, "%s is for %s, but board %s takes %s",
 			p.state.Template.ELF, is, p.state.Board.Name, p.state.Board.ELF)
 	}
-	at, err := firmware.Symbols(f, path)
-	if err != nil && !errors.Is(err, elf.ErrNoSymbols) {
+	if len(p.state.Board.Memory) == 0 {
+		return image.SizeOf(f), nil // the system loads it
+	}
+	parts, err := p.state.Template.Landmarks.FindParts(f, p.state.Template.ELF)
+	if err != nil {
 		return image.Size{}, err
 	}
-	if err := firmware.CheckCovered(f, at); err != nil {
+	if err := firmware.CheckCovered(f, parts); err != nil {
 		return image.Size{}, failure.New(failure.Link, "", "%s: %w", p.state.Template.ELF, err)
 	}
 	return image.SizeOf(f), nil

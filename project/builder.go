@@ -29,6 +29,7 @@ type Builder struct {
 	Progress progress.Func // told as steps go on, from any goroutine; nil: nobody is
 	Cache    *cache.Cache  // nil: the user's own, or none where the system has no place for it
 	Jobs     int           // compilers at once; 0 means one per processor
+	Forms    bool          // Build also makes the image's raw and Intel HEX files, for tools other than boardsmith's programmers
 
 	mu      sync.Mutex
 	slots   chan struct{}         // a compiler's turn each; nil until one is taken

@@ -19,9 +19,9 @@ import (
 	"github.com/boardsmith/boardsmith/mlf"
 )
 
-// configured reads a number of the project's crt_config.h, which a person may have changed; else it is the option's.
+// configured reads a number of the project's configuration, which a person may have changed; else it is the option's.
 func (p *Project) configured(macro string, option func(boards.Options) int) int64 {
-	data, err := os.ReadFile(filepath.Join(p.dir, "crt_config", "crt_config.h"))
+	data, err := os.ReadFile(filepath.Join(p.dir, filepath.FromSlash(configFile)))
 	if err == nil {
 		if m := regexp.MustCompile(`(?m)^#define ` + macro + `\s+\(?(\d{1,15})[uUlL]*\)?\s*$`).FindSubmatch(data); m != nil {
 			n, _ := strconv.ParseInt(string(m[1]), 10, 64) // so few digits are a number

@@ -238,7 +238,7 @@ func (pl *plan) add(b *boards.Board, o boards.Options, t *foundTemplate, a *mlf.
 		}
 	}
 	for _, g := range t.Generate {
-		if data := generators[g](b, o); data != nil {
+		if data := generators[g](&t.blueprint, b, o); data != nil {
 			pl.files[g] = planned{data: data, mode: 0o644}
 		}
 	}

@@ -17,11 +17,15 @@ import (
 // generators are the files that a template may ask for. They depend on the board and its settled options only, so
 // that one compiled runtime serves every model of a board. One that returns nil has nothing to say about the board, and
 // the file is left out.
-var generators = map[string]func(*boards.Board, boards.Options) []byte{
-	"crt_config/crt_config.h": configHeader,
-	"crt_config/board.mk":     boardMakefile,
-	"crt_config/memory.h":     memoryHeader,
+var generators = map[string]func(*blueprint, *boards.Board, boards.Options) []byte{
+	configFile: func(_ *blueprint, b *boards.Board, o boards.Options) []byte { return configHeader(b, o) },
+
+	"crt_config/board.mk": boardMakefile,
+	"crt_config/memory.h": func(_ *blueprint, b *boards.Board, o boards.Options) []byte { return memoryHeader(b, o) },
 }
+
+// configFile configures the runtime.
+const configFile = "crt_config/crt_config.h"
 
 // configHeader sets no limit on rank, arguments or names: the runtime has none.
 func configHeader(b *boards.Board, o boards.Options) []byte {
@@ -97,7 +101,7 @@ func zeroOrOne(b bool) int {
 	return 0
 }
 
-// memoryHeader says to link.ld.S which memory there is and what lies in which region; nil for a process.
+// memoryHeader says to the linker script which memory there is and what lies in which region; nil for a process.
 func memoryHeader(b *boards.Board, o boards.Options) []byte {
 	if len(b.Memory) == 0 {
 		return nil
@@ -189,7 +193,7 @@ func access(r boards.Region) string {
 	return s
 }
 
-func boardMakefile(b *boards.Board, o boards.Options) []byte {
+func boardMakefile(t *blueprint, b *boards.Board, o boards.Options) []byte {
 	return fmt.Appendf(nil, `# SPDX-License-Identifier: 0BSD
 # Board %s, for the Makefile.
 CC := %s
@@ -202,15 +206,15 @@ OPERATOR_OPT := %s
 BOARD_LDSCRIPT :=%s
 OBJCOPY := %s
 `, b.Name, makeWords(b.Toolchain.CC)[1:], makeWords(b.Toolchain.AR)[1:], makeWords(b.CFlags...), makeWords(b.LDFlags...),
-		o.RuntimeOpt, o.OperatorOpt, linkerScript(b), makeWords(b.Toolchain.Objcopy())[1:])
+		o.RuntimeOpt, o.OperatorOpt, linkerScript(t, b), makeWords(b.Toolchain.Objcopy())[1:])
 }
 
 // linkerScript is the template's one linker script, for a board with a memory map.
-func linkerScript(b *boards.Board) string {
-	if len(b.Memory) == 0 {
+func linkerScript(t *blueprint, b *boards.Board) string {
+	if len(b.Memory) == 0 || t.LinkerScript == "" {
 		return ""
 	}
-	return " link.ld.S"
+	return makeWords(t.LinkerScript)
 }
 
 // makeWords writes words as a recipe of make hands them to the shell, each preceded by a blank.

@@ -149,7 +149,7 @@ func TestEveryByteHasAChecksum(t *testing.T) {
 	file := filepath.Join(p.Dir(), "build", "firmware.elf")
 	data, err := os.ReadFile(file)
 	must(t, err)
-	loose := &image.Image{Path: file, Digest: image.DigestOf(data), Board: p.Board().Name}
+	loose := &image.Image{Path: file, Digest: image.DigestOf(data), Board: p.Board().Name, Landmarks: p.state.Template.Landmarks}
 	e.Programmer, e.StateDir = "openocd", t.TempDir()
 	e.Tool = func(name string) (string, error) { return name, nil }
 	if _, err := e.desk().Plan(t.Context(), p.Board(), "", loose); failure.Of(err) != failure.Config || !strings.Contains(err.Error(), want) {

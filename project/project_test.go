@@ -518,7 +518,7 @@ type env struct {
 }
 
 func (e env) builder() *Builder {
-	return &Builder{Path: e.Path, Log: e.Log, Progress: e.Progress, Cache: e.Cache, Jobs: e.Jobs}
+	return &Builder{Path: e.Path, Log: e.Log, Progress: e.Progress, Cache: e.Cache, Jobs: e.Jobs, Forms: true}
 }
 
 func (e env) desk() *device.Desk {

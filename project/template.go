@@ -4,10 +4,15 @@ package project
 
 import (
 	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -17,6 +22,8 @@ import (
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/firmware"
+	"github.com/boardsmith/boardsmith/internal/fit"
 	"github.com/boardsmith/boardsmith/internal/plainfile"
 	"github.com/boardsmith/boardsmith/templates"
 )
@@ -29,7 +36,7 @@ const (
 // blueprint is template.json. Paths are slash paths in the project's folder.
 type blueprint struct {
 	Doc      string         `json:"doc"`      // one line for people
-	Build    []string       `json:"build"`    // the one command that builds; {jobs} is replaced by the number of jobs
+	Build    []string       `json:"build"`    // the one command that builds, see command
 	Tools    []templateTool `json:"tools"`    // what it calls besides the board's compiler
 	Generate []string       `json:"generate"` // which of the files in generators it wants
 	Inputs   []string       `json:"inputs"`   // files, and folders with all in them, that make the firmware
@@ -39,7 +46,32 @@ type blueprint struct {
 	Map      string         `json:"map"`      // the linker's map
 	Options  []string       `json:"options"`  // the board's options that it heeds
 	Compile  []compileStep  `json:"compile"`  // how it compiles, for compile_commands.json; empty where its build command writes that
+
+	Env          map[string]string  `json:"env,omitempty"`           // of the build command, see environment
+	Outside      []string           `json:"outside,omitempty"`       // inputs outside of the project, as $VARIABLE/PATH, the variable being one of Env
+	Forms        forms              `json:"forms,omitzero"`          // the image in other forms, for a board with a memory map
+	LinkerScript string             `json:"linker_script,omitempty"` // for a board with a memory map; board.mk names it
+	Landmarks    firmware.Landmarks `json:"landmarks,omitzero"`      // how places in the ELF file are found
+	Calls        fit.Calls          `json:"calls,omitzero"`          // what the depth of the stacks follows from besides the machine code
 }
+
+// forms are the image as raw bytes and as Intel HEX.
+type forms struct {
+	Bin string `json:"bin,omitempty"`
+	Hex string `json:"hex,omitempty"`
+}
+
+func (f forms) names() []string {
+	return slices.DeleteFunc([]string{f.Bin, f.Hex}, func(name string) bool { return name == "" })
+}
+
+// Words of a template's build command and environment that are replaced.
+const (
+	jobsWord      = "{jobs}"         // the number of jobs
+	formsWord     = "{forms}"        // a word alone: the forms of the image that are wanted, each a word
+	boardWord     = "{zephyr_board}" // Zephyr's name of the board
+	toolchainWord = "{toolchain}"    // the folder whose bin/ holds the compiler
+)
 
 type templateTool struct {
 	Name    string `json:"name"`
@@ -125,13 +157,13 @@ func (t *blueprint) check() error {
 	if len(t.Inputs) == 0 {
 		return errors.New("names no inputs")
 	}
-	paths := slices.Concat(t.Inputs, t.Reuse, []string{t.BuildID, t.ELF, t.Map})
+	paths := slices.Concat(t.Inputs, t.Reuse, []string{t.BuildID, t.ELF, t.Map}, t.Forms.names())
 	for _, p := range paths {
 		if !filepath.IsLocal(filepath.FromSlash(p)) || path.Clean(p) != p || p == "." {
 			return fmt.Errorf("%q is not a path in the project", p)
 		}
 	}
-	for _, p := range slices.Concat(t.Reuse, []string{t.BuildID, t.Map}) {
+	for _, p := range slices.Concat(t.Reuse, []string{t.BuildID, t.Map}, t.Forms.names()) {
 		if !strings.HasPrefix(p, t.buildFolder()+"/") {
 			return fmt.Errorf("%q is not in the build folder %q", p, t.buildFolder())
 		}
@@ -154,6 +186,20 @@ func (t *blueprint) check() error {
 			return fmt.Errorf("there is no generator of %q", g)
 		}
 	}
+	return cmp.Or(t.checkOutside(), t.Landmarks.Check())
+}
+
+// checkOutside refuses inputs outside of the project that no variable leads to.
+func (t *blueprint) checkOutside() error {
+	for _, p := range t.Outside {
+		name, below, _ := strings.Cut(strings.TrimPrefix(p, "$"), "/")
+		if t.Env[name] != "$"+name || !strings.HasPrefix(p, "$") {
+			return fmt.Errorf("outside: %q begins with no variable that env takes from the user", p)
+		}
+		if !filepath.IsLocal(filepath.FromSlash(below)) || path.Clean(below) != below {
+			return fmt.Errorf("outside: %q is not a path below $%s", p, name)
+		}
+	}
 	return nil
 }
 
@@ -173,11 +219,67 @@ func (t *blueprint) heeds(o boards.Options) error {
 	return nil
 }
 
-// command is the build command for so many jobs.
-func (t *blueprint) command(jobs int) []string {
-	args := slices.Clone(t.Build)
-	for i := range args {
-		args[i] = strings.ReplaceAll(args[i], "{jobs}", fmt.Sprint(jobs))
+// command is the build command for so many jobs, which makes these forms.
+func (t *blueprint) command(b *boards.Board, jobs int, forms []string) (args []string) {
+	words := strings.NewReplacer(jobsWord, fmt.Sprint(jobs), boardWord, b.Zephyr())
+	for _, word := range t.Build {
+		if word == formsWord {
+			args = append(args, forms...)
+			continue
+		}
+		args = append(args, words.Replace(word))
 	}
 	return args
+}
+
+// makesForms says whether the build command makes the other forms of the image only where it is told to.
+func (t *blueprint) makesForms() bool { return slices.Contains(t.Build, formsWord) }
+
+// environment is what the build command gets beside what every tool has: a value $NAME is the user's variable of that
+// name, any other is as it stands. cc is the path of the board's compiler.
+func (t *blueprint) environment(cc string) (env []string, err error) {
+	for _, name := range slices.Sorted(maps.Keys(t.Env)) {
+		value := strings.ReplaceAll(t.Env[name], toolchainWord, filepath.Dir(filepath.Dir(cc)))
+		if from, ok := strings.CutPrefix(value, "$"); ok {
+			if value = os.Getenv(from); value == "" {
+				return nil, failure.New(failure.Config, "set it", "the template needs the variable %s, which is not set", from)
+			}
+		}
+		env = append(env, name+"="+value)
+	}
+	return env, nil
+}
+
+// outside returns the digests of the inputs outside of the project, by their names in the template.
+func (t *blueprint) outside() (map[string]string, error) {
+	sums := map[string]string{}
+	for _, p := range t.Outside {
+		name, below, _ := strings.Cut(strings.TrimPrefix(p, "$"), "/")
+		at := filepath.Join(os.Getenv(name), filepath.FromSlash(below))
+		if err := digestsBelow(at, p, sums); err != nil {
+			return nil, failure.New(failure.Config, "check the variable "+name, "input %s: %w", p, err)
+		}
+	}
+	return sums, nil
+}
+
+// digestsBelow adds the digests of a file, or of all files in a folder, that has a name.
+func digestsBelow(at, name string, sums map[string]string) error {
+	return filepath.WalkDir(at, func(file string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		f, err := plainfile.Open(file)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		h := sha256.New()
+		if _, err := io.Copy(h, f); err != nil {
+			return err
+		}
+		below, err := filepath.Rel(at, file)
+		sums[path.Join(name, filepath.ToSlash(below))] = hex.EncodeToString(h.Sum(nil))
+		return err
+	})
 }

@@ -61,6 +61,7 @@ type toolRun struct {
 	dir  string // working folder
 	path string // of the program
 	args []string
+	env  []string     // "NAME=value", beside what every tool has
 	held *os.File     // kept open by all processes of the run; nil: none
 	log  hclog.Logger // takes the lines of standard output
 	line func(string) // and so does this
@@ -68,7 +69,7 @@ type toolRun struct {
 
 // run runs it to its end. A *ToolError, or ctx's error after a cancel; then the whole process group is gone.
 func (r toolRun) run(ctx context.Context) error {
-	c := command.Command{Path: r.path, Args: r.args, Dir: r.dir, Grace: toolGrace}
+	c := command.Command{Path: r.path, Args: r.args, Dir: r.dir, Env: r.env, Grace: toolGrace}
 	c.Out = func(s string) {
 		r.log.Debug("tool", "out", s)
 		r.line(s)
@@ -87,8 +88,18 @@ func (r toolRun) run(ctx context.Context) error {
 	text := failed.Stderr
 	return &ToolError{
 		Tool: failed.Tool, Class: classify(text), Message: firstError(text), Tail: []byte(text[max(0, len(text)-tailBytes):]),
-		Command: failed.Command, Err: failed.Err,
+		Command: r.typed(), Err: failed.Err,
 	}
+}
+
+// typed is the command as one would type it in a shell.
+func (r toolRun) typed() string {
+	words := []string{"cd", command.Quote(r.dir), "&&"}
+	for _, v := range r.env {
+		name, value, _ := strings.Cut(v, "=")
+		words = append(words, name+"="+command.Quote(value))
+	}
+	return strings.Join(append(words, command.Command{Path: r.path, Args: r.args}.Typed()), " ")
 }
 
 var (

@@ -43,7 +43,10 @@ func (p *Project) Usage(i *image.Image) (*Usage, error) {
 
 // layout opens the image with its map.
 func (p *Project) layout(image, mapFile string) (*fit.Layout, error) {
-	of := fit.Sources{Dir: p.dir, Shipped: p.shippedSources()}
+	of := fit.Sources{
+		Dir: p.dir, Shipped: p.shippedSources(),
+		Stacks: p.state.Template.Landmarks.Stacks, Calls: p.state.Template.Calls,
+	}
 	for name := range p.state.Files {
 		if isSource(name) {
 			of.Names = append(of.Names, name)

@@ -5,10 +5,10 @@ package targets
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/boardsmith/boardsmith/cache"
+	"github.com/boardsmith/boardsmith/image"
 )
 
 func (v *invocation) cacheList(context.Context) error {
@@ -25,8 +25,7 @@ func (v *invocation) cacheList(context.Context) error {
 		sum += e.Bytes
 		r := fields{"status": "done", "key": fmt.Sprintf("%x", e.Key), "bytes": e.Bytes, "used": e.Used.UTC().Format(time.RFC3339)}
 		what := ""
-		if e.Label != "" {
-			id, board, _ := strings.Cut(e.Label, "-")
+		if id, board, ok := image.ParseLabel(e.Label); ok {
 			r["build_id"], r["board"] = id, board
 			what = fmt.Sprintf("  image of build %s for %s", id, board)
 		}

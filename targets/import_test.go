@@ -23,7 +23,7 @@ var mayImport = map[string][]string{
 	"device":            {"internal/fault", "image", "internal/firmware", "internal/ledger", "flasher", "progress", "cache", "rpc", "transport", "boards", "failure", "internal/command", "internal/plainfile", "internal/virtualprobe"},
 	"internal/fit":      {"image", "internal/firmware", "boards", "mlf", "ndarray", "failure"},
 	"internal/fault":    {"internal/firmware", "rpc"},
-	"image":             {"cache", "failure", "internal/plainfile"},
+	"image":             {"internal/firmware", "cache", "failure", "internal/plainfile"},
 	"internal/firmware": {"failure"},
 	"internal/ledger":   {"failure", "internal/filelock"},
 	"progress":          {},

@@ -104,7 +104,7 @@ func (v *invocation) load(dir string) (*made, error) {
 // builder is what generating and building need, one for the whole run; in may be nil, before the inputs are known.
 func (v *invocation) builder(in *inputs) *project.Builder {
 	if v.making == nil {
-		v.making = &project.Builder{Log: v.log, Progress: v.progressed, Cache: v.usableCache()}
+		v.making = &project.Builder{Log: v.log, Progress: v.progressed, Cache: v.usableCache(), Forms: true}
 	}
 	if in != nil {
 		v.making.Path = in.path

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/boardsmith/boardsmith/internal/firmware"
 	"github.com/boardsmith/boardsmith/rpc"
 )
 
@@ -21,7 +22,7 @@ type Program struct {
 	calls  callFrames
 	code   []codeRange
 	symbol []elf.Symbol // functions, by address
-	stacks []uint64     // lowest addresses of the stacks that the linker script made
+	stacks []uint64     // lowest addresses of the stacks, ascending
 }
 
 // A codeRange is one section of instructions.
@@ -32,8 +33,15 @@ type codeRange struct {
 
 const maxFrames = 64
 
-func Read(f *elf.File) (*Program, error) {
+// Read reads an image, whose template says where its stacks are.
+func Read(f *elf.File, stacks []firmware.Place) (*Program, error) {
 	p := &Program{File: f}
+	for _, s := range stacks {
+		if at, ok := s.Find(f); ok {
+			p.stacks = append(p.stacks, at.Start)
+		}
+	}
+	slices.Sort(p.stacks)
 	return p, p.read()
 }
 
@@ -65,15 +73,11 @@ func (p *Program) read() (err error) {
 		return err
 	}
 	for _, s := range symbols {
-		if s.Name == "bare_stack_start" || s.Name == "bare_handler_stack_start" {
-			p.stacks = append(p.stacks, s.Value)
-		}
 		if elf.ST_TYPE(s.Info) == elf.STT_FUNC && s.Section != elf.SHN_UNDEF {
 			s.Value = p.plain(s.Value)
 			p.symbol = append(p.symbol, s)
 		}
 	}
-	slices.Sort(p.stacks)
 	slices.SortStableFunc(p.symbol, func(a, b elf.Symbol) int {
 		switch {
 		case a.Value < b.Value:

@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"cmp"
 	"debug/elf"
-	"errors"
 	"fmt"
 	"hash/crc32"
 	"slices"
@@ -59,13 +58,10 @@ func Symbols(f *elf.File, path string) (map[string]uint64, error) {
 	return at, nil
 }
 
-// partSymbols are the linker script's names for where the parts of Parts start and end.
-var partSymbols = [len(Parts{})]struct{ start, end string }{{"bare_image_start", "bare_resident_end"}, {"bare_model", "bare_image_end"}}
-
 // CheckCovered refuses an image with bytes outside of its parts: they would be written, and no checksum would tell if they
-// changed. An image that names no parts is another template's.
-func CheckCovered(f *elf.File, at map[string]uint64) error {
-	if at[partSymbols[0].end] == 0 {
+// changed. An image without parts is one whose template names none.
+func CheckCovered(f *elf.File, parts []Range) error {
+	if len(parts) == 0 {
 		return nil
 	}
 	for _, p := range f.Progs {
@@ -73,11 +69,11 @@ func CheckCovered(f *elf.File, at map[string]uint64) error {
 			continue
 		}
 		for addr, end := p.Paddr, p.Paddr+p.Filesz; addr < end; {
-			i := slices.IndexFunc(partSymbols[:], func(s struct{ start, end string }) bool { return addr >= at[s.start] && addr < at[s.end] })
+			i := slices.IndexFunc(parts, func(r Range) bool { return addr >= r.Start && addr < r.End })
 			if i < 0 {
 				return fmt.Errorf("what is loaded at 0x%08x%s is outside of the parts that the firmware's checksum covers", addr, sectionAt(f, p, addr))
 			}
-			addr = at[partSymbols[i].end]
+			addr = parts[i].End
 		}
 	}
 	return nil
@@ -94,51 +90,44 @@ func sectionAt(f *elf.File, p *elf.Prog, addr uint64) string {
 	return ""
 }
 
-// Parts are the bytes that the firmware computes its CRC-32 over: the resident part and the model's.
-type Parts [2][]byte
+// Parts are the bytes that the firmware computes its CRC-32 over, in this order.
+type Parts [][]byte
 
-// ReadParts reads them from the file; nil where it names no parts, which is another template's. hole is what memory
-// has between the loads.
-func ReadParts(f *elf.File, path string, hole byte) (*Parts, error) {
+// ReadParts reads them from the file; nil where the template names none. hole is what memory has between the loads.
+func ReadParts(f *elf.File, l Landmarks, path string, hole byte) (Parts, error) {
+	ranges, err := l.FindParts(f, path)
+	if err != nil || len(ranges) == 0 {
+		return nil, err
+	}
 	loads, err := Loads(f, path)
 	if err != nil {
 		return nil, err
 	}
-	at, err := Symbols(f, path)
-	if errors.Is(err, elf.ErrNoSymbols) {
-		return nil, nil
-	}
-	if err != nil || at[partSymbols[0].end] == 0 {
-		return nil, err
-	}
-	parts, err := PartsOf(at, loads, path, hole)
-	return &parts, err
+	return PartsOf(ranges, loads, path, hole)
 }
 
 // maxHole is how many bytes the linker may leave out to align what follows.
 const maxHole = 64 << 10
 
-// PartsOf are the bytes between the linker's symbols.
-func PartsOf(at map[string]uint64, loads []Segment, path string, hole byte) (parts Parts, err error) {
-	for n, part := range partSymbols {
-		start, end := at[part.start], at[part.end]
-		if end <= start {
-			return parts, failure.New(failure.Config, "", "%s does not say where the image begins and ends", path)
-		}
+// PartsOf returns the bytes of each range.
+func PartsOf(ranges []Range, loads []Segment, path string, hole byte) (Parts, error) {
+	parts := make(Parts, len(ranges))
+	for n, r := range ranges {
+		at := r.Start
 		for _, l := range loads {
-			if l.End() <= start || l.Addr >= end || l.Addr-start > maxHole && l.Addr > start {
+			if l.End() <= at || l.Addr >= r.End || l.Addr > at && l.Addr-at > maxHole {
 				continue
 			}
-			if l.Addr > start {
-				parts[n] = append(parts[n], bytes.Repeat([]byte{hole}, int(l.Addr-start))...)
-				start = l.Addr
+			if l.Addr > at {
+				parts[n] = append(parts[n], bytes.Repeat([]byte{hole}, int(l.Addr-at))...)
+				at = l.Addr
 			}
-			data := l.Data[start-l.Addr : min(end-l.Addr, uint64(len(l.Data)))]
+			data := l.Data[at-l.Addr : min(r.End-l.Addr, uint64(len(l.Data)))]
 			parts[n] = append(parts[n], data...)
-			start += uint64(len(data))
+			at += uint64(len(data))
 		}
-		if start < end {
-			return parts, failure.New(failure.Config, "build again", "%s: nothing at 0x%08x", path, start)
+		if at < r.End {
+			return nil, failure.New(failure.Config, "build again", "%s: nothing at 0x%08x", path, at)
 		}
 	}
 	return parts, nil

@@ -19,13 +19,17 @@ type Layout struct {
 	from    *linkMap
 	sources map[string]string // part of an object that an archive holds without its folder, by its name
 	shipped map[string]bool   // objects of the template's sources that nobody has changed
+	stacks  []firmware.Place
+	calls   Calls
 }
 
 // Sources are what an image was compiled from.
 type Sources struct {
-	Dir     string   // the project's folder, which objects in the map are named from
-	Names   []string // of all, slash paths in Dir
-	Shipped []string // of them, those of the template that are byte by byte as it was tested
+	Dir     string           // the project's folder, which objects in the map are named from
+	Names   []string         // of all, slash paths in Dir
+	Shipped []string         // of them, those of the template that are byte by byte as it was tested
+	Stacks  []firmware.Place // the thread's, then the handlers'
+	Calls   Calls
 }
 
 // Open reads an image and its map. Errors are of class config: the build folder holds something else.
@@ -52,7 +56,7 @@ func Open(image, mapFile string, of Sources) (*Layout, error) {
 	if err != nil {
 		return nil, failure.New(failure.Config, "build again", "the firmware: %w", err)
 	}
-	return &Layout{e, m, sourceParts(of.Names), shippedObjects(of.Shipped)}, nil
+	return &Layout{e, m, sourceParts(of.Names), shippedObjects(of.Shipped), of.Stacks, of.Calls}, nil
 }
 
 // Close closes the image.

@@ -14,8 +14,28 @@ import (
 	"sort"
 	"strings"
 
+	"github.com/boardsmith/boardsmith/internal/firmware"
 	"github.com/boardsmith/boardsmith/mlf"
 )
+
+// Calls say what the machine code of a template's image does not show: who runs on which stack, and where calls through
+// pointers lead. The zero value is a template whose stacks are not computed.
+type Calls struct {
+	Thread []string `json:"thread,omitempty"` // where the thread's stack begins
+	// Handlers are handlers that may stand on the handlers' stack together, each interrupting the one before by its
+	// priority. The last of them is interrupted by a fault at worst, which must have its frame there and nothing else.
+	Handlers      [][]string         `json:"handlers,omitempty"`
+	Uninterrupted []string           `json:"uninterrupted,omitempty"` // run with interrupts masked, so that only the last of a nest can stand in them
+	Port          Callees            `json:"port,omitzero"`           // what main.c and the platform's functions call through pointers
+	Send          Callees            `json:"send,omitzero"`           // what the RPC server does
+	Pointers      map[string]Callees `json:"pointers,omitempty"`      // what certain functions do, by name
+}
+
+// Callees are functions by name, and those that tables of pointers in the image lead to.
+type Callees struct {
+	Functions []string         `json:"functions,omitempty"`
+	In        []firmware.Place `json:"in,omitempty"`
+}
 
 // A StackUse says how deep the stacks become at worst.
 type StackUse struct {
@@ -31,6 +51,7 @@ type StackUse struct {
 // A stackWalk finds the deepest chains of calls.
 type stackWalk struct {
 	*program
+	calls  Calls
 	port   []*codeFunction            // what main.c and platform.c call through pointers
 	send   []*codeFunction            // what the RPC server does
 	packed []*codeFunction            // what the runtime does: all that the host can have called
@@ -69,28 +90,24 @@ func (c chain) deeper(d chain) chain {
 // newStackWalk lists what is called through pointers, by who calls.
 func newStackWalk(p *program, m *mlf.Model) *stackWalk {
 	w := &stackWalk{program: p, deep: map[*codeFunction]*stackDepth{}, under: map[*codeFunction]bool{}, unsure: map[string]bool{}}
-	pages := p.named("take_pages", "give_pages")
-	w.port = slices.Concat(p.pointersIn("boardsmith_port"), pages)
-	w.send = p.named("send_bytes")
+	w.calls = p.layout.calls
+	w.port = p.callees(w.calls.Port)
+	w.send = p.callees(w.calls.Send)
 	w.packed = slices.Concat(p.registered("boardsmith_builtins"), p.registered("boardsmith_functions"), p.named(m.Functions...))
 	if m.Header != nil {
 		w.packed = append(w.packed, p.named(m.Header.Name+"_run", m.Header.Name+"_get_c_metadata")...)
 	}
 	w.packed = append(w.packed, p.tabled(partRuntime, partExecutor)...)
-	w.packed = append(w.packed, p.takenFrom(slices.Concat(p.named(threadEntries...), w.packed, w.port, w.send), partRuntime, partExecutor)...)
+	w.packed = append(w.packed, p.takenFrom(slices.Concat(p.named(w.calls.Thread...), w.packed, w.port, w.send), partRuntime, partExecutor)...)
 	w.packed = unique(w.packed)
 	for _, f := range w.packed {
 		if strings.HasSuffix(f.name, "_get_c_metadata") {
 			w.tells = append(w.tells, f)
 		}
 	}
-	w.known = map[string][]*codeFunction{
-		"TVMPlatformMemoryAllocate": pages, "TVMPlatformMemoryFree": pages,
-		"__wrap_TVMSystemLibEntryPoint": p.named("TVMSystemLibEntryPoint"),
-		"bare_start":                    p.listed("bare_init_start", "bare_init_end"),
-		"mcycle_is_right":               p.named("wait_mtime", "sleep_mtime"),
-		"chip_init":                     p.pointersIn("stm32_chip"),
-		parallelLaunch:                  nil, // its caller says what: see depth
+	w.known = map[string][]*codeFunction{parallelLaunch: nil} // its caller says what: see depth
+	for name, to := range w.calls.Pointers {
+		w.known[name] = p.callees(to)
 	}
 	for _, f := range p.takenElsewhere() {
 		if !slices.Contains(w.packed, f) { // else the runtime calls it
@@ -155,7 +172,7 @@ func (w *stackWalk) follow(d *stackDepth, f *codeFunction, addr uint64, frame in
 	switch {
 	case g != nil && g.savesForCaller(): // see addSaved
 	case g == f && w.codeAddress(addr) != f.addr && f.part == partLibc:
-	case g != nil && slices.Contains(threadEntries, g.name), slices.Contains(w.without, g):
+	case g != nil && slices.Contains(w.calls.Thread, g.name), slices.Contains(w.without, g):
 	case g != nil:
 		w.add(d, f, g, frame)
 	default:
@@ -297,23 +314,11 @@ func (w *stackWalk) interruptFrame(code []*codeFunction) int64 {
 	return 4 * (8 + 1)
 }
 
-// The entries of the templates' ports, and the symbols around their stacks.
-var (
-	threadEntries = []string{"bare_entry"}
-	// handlerNests are handlers that may stand on the handlers' stack together, each interrupting the one before by its
-	// priority (cpu/cortexm/core.c). The last is interrupted by a fault at worst, which puts its frame there and goes on
-	// with the thread's stack (cpu/cortexm/entry.S); one in the thread has the handlers' stack to itself. A RISC-V's one
-	// trap gives up what a trap in it interrupted (cpu/riscv/entry.S).
-	handlerNests = [][]string{{"bare_interrupt_entry", "bare_tick_entry"}, {"bare_interrupt_entry"}, {"bare_fault_entry"}, {"bare_trap"}}
-	// uninterrupted runs with interrupts masked, so that only the last of a nest can stand in it.
-	uninterrupted = []string{"cortexm_unexpected"}
-)
-
 // handlers computes how deep the handlers' stack becomes.
 func (w *stackWalk) handlers() (deepest int64, path []string) {
 	others := *w
-	others.without, others.deep = w.named(uninterrupted...), map[*codeFunction]*stackDepth{}
-	for _, nest := range handlerNests {
+	others.without, others.deep = w.named(w.calls.Uninterrupted...), map[*codeFunction]*stackDepth{}
+	for _, nest := range w.calls.Handlers {
 		var bytes int64
 		var names []string
 		for i, name := range nest {
@@ -334,6 +339,15 @@ func (w *stackWalk) handlers() (deepest int64, path []string) {
 	return deepest, path
 }
 
+// stackBytes is the size of a stack by its number among the template's; 0 where the image has no such stack.
+func (l *Layout) stackBytes(n int) int64 {
+	if n >= len(l.stacks) {
+		return 0
+	}
+	r, _ := l.stacks[n].Find(l.image)
+	return int64(r.Size())
+}
+
 // Stack computes the depth of an image's stacks; nil where it has no stack of its own, or its machine code cannot
 // be read.
 func (l *Layout) Stack(m *mlf.Model) (*StackUse, error) {
@@ -342,8 +356,8 @@ func (l *Layout) Stack(m *mlf.Model) (*StackUse, error) {
 		return nil, err
 	}
 	w := newStackWalk(p, m)
-	u := &StackUse{Have: w.between("bare_stack_start", "bare_stack_end"), Room: w.between("bare_handler_stack_start", "bare_handler_stack_end")}
-	entries := p.named(threadEntries...)
+	u := &StackUse{Have: l.stackBytes(0), Room: l.stackBytes(1)}
+	entries := p.named(w.calls.Thread...)
 	if len(entries) == 0 || u.Have == 0 {
 		return nil, nil
 	}

@@ -12,6 +12,8 @@ import (
 	"slices"
 	"sort"
 	"strings"
+
+	"github.com/boardsmith/boardsmith/internal/firmware"
 )
 
 // A codeFunction is what one function does with the stack.
@@ -428,22 +430,22 @@ func (p *program) named(names ...string) (all []*codeFunction) {
 	return all
 }
 
-// pointersIn are the functions that an object of the image points to.
-func (p *program) pointersIn(symbol string) (all []*codeFunction) {
-	s, ok := p.symbols[symbol]
-	if !ok || s.Size > maxFunctionBytes {
-		return nil
-	}
-	b := p.bytes(s.Value, s.Size)
-	for ; len(b) >= p.pointer; b = b[p.pointer:] {
-		all = append(all, p.at(p.pointerOf(b))...)
+// callees are the functions that a template names.
+func (p *program) callees(c Callees) []*codeFunction {
+	all := p.named(c.Functions...)
+	for _, in := range c.In {
+		all = append(all, p.pointersIn(in)...)
 	}
 	return all
 }
 
-// listed are the functions of a list of pointers between two symbols.
-func (p *program) listed(from, to string) (all []*codeFunction) {
-	for b := p.bytes(p.symbols[from].Value, uint64(p.between(from, to))); len(b) >= p.pointer; b = b[p.pointer:] {
+// pointersIn are the functions that a list of pointers leads to; none where the image has no such list.
+func (p *program) pointersIn(in firmware.Place) (all []*codeFunction) {
+	r, ok := in.Find(p.layout.image)
+	if !ok || r.Size() > maxFunctionBytes {
+		return nil
+	}
+	for b := p.bytes(r.Start, r.Size()); len(b) >= p.pointer; b = b[p.pointer:] {
 		all = append(all, p.at(p.pointerOf(b))...)
 	}
 	return all
@@ -571,16 +573,6 @@ func (p *program) takenElsewhere() (all []*codeFunction) {
 
 // isPointer says whether a number can be a function's address: on Arm it has the bit that says Thumb.
 func (p *program) isPointer(n uint64) bool { return p.machine != elf.EM_ARM || n&1 == 1 }
-
-// between is the distance of two symbols.
-func (p *program) between(from, to string) int64 {
-	a, ok := p.symbols[from]
-	b, ok2 := p.symbols[to]
-	if !ok || !ok2 || b.Value < a.Value {
-		return 0
-	}
-	return int64(b.Value - a.Value)
-}
 
 // dataInCode are the places in code that hold data, by the mapping symbols of the ABI (ELF for the Arm Architecture,
 // 5.5.5): $d begins data, $t and $a code.

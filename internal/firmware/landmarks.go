@@ -1,0 +1,120 @@
+// This file finds places in a template's image whose names only the template knows.
+
+package firmware
+
+import (
+	"debug/elf"
+	"fmt"
+	"strings"
+
+	"github.com/boardsmith/boardsmith/failure"
+)
+
+// Landmarks say how to find in a template's ELF file what the host has to know of the firmware. A template without one of
+// them leaves it out.
+type Landmarks struct {
+	Parts      []Place `json:"parts,omitempty"`      // what the firmware's checksum covers, in its order, at load addresses
+	BuildID    Place   `json:"build_id,omitzero"`    // the sector with it is erased first and written last
+	Kept       Place   `json:"kept,omitzero"`        // what outlasts a reset, the fault record among it
+	ResetCause Place   `json:"reset_cause,omitzero"` // a word, see docs/templates.md
+	Stacks     []Place `json:"stacks,omitempty"`     // the thread's stack, then the handlers'
+}
+
+// A Place is a symbol with its size, what lies between two symbols, or a section.
+type Place struct {
+	Symbol  string `json:"symbol,omitempty"`
+	End     string `json:"end,omitempty"` // the symbol behind it; "" where Symbol has a size
+	Section string `json:"section,omitempty"`
+}
+
+// A Range is the addresses from Start to below End.
+type Range struct{ Start, End uint64 }
+
+// Size is its number of bytes.
+func (r Range) Size() uint64 { return r.End - r.Start }
+
+// Check refuses places that are named in no way, or in two.
+func (l Landmarks) Check() error {
+	for _, p := range append(append([]Place{}, l.Parts...), l.Stacks...) {
+		if err := p.check(); err != nil {
+			return err
+		}
+	}
+	for _, p := range []Place{l.BuildID, l.Kept, l.ResetCause} {
+		if err := p.check(); p != (Place{}) && err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p Place) check() error {
+	if (p.Symbol == "") == (p.Section == "") || p.Section != "" && p.End != "" {
+		return fmt.Errorf("landmark %q: name a symbol, a symbol and an end, or a section", p.String())
+	}
+	return nil
+}
+
+func (p Place) String() string {
+	return strings.TrimSuffix(p.Symbol+p.Section+" to "+p.End, " to ")
+}
+
+// Find returns the addresses of a place as the firmware uses them. It is not ok where the file has no such place.
+func (p Place) Find(f *elf.File) (r Range, ok bool) {
+	if p.Section != "" {
+		s := f.Section(p.Section)
+		if s == nil {
+			return r, false
+		}
+		return Range{s.Addr, s.Addr + s.Size}, true
+	}
+	symbols, err := f.Symbols()
+	if err != nil || p.Symbol == "" {
+		return r, false // stripped
+	}
+	start, ok := symbolNamed(symbols, p.Symbol)
+	r = Range{start.Value, start.Value + start.Size}
+	if p.End == "" || !ok {
+		return r, ok
+	}
+	end, ok := symbolNamed(symbols, p.End)
+	r.End = end.Value
+	return r, ok && r.End >= r.Start
+}
+
+// symbolNamed returns the symbol of a name that is defined in the file.
+func symbolNamed(symbols []elf.Symbol, name string) (elf.Symbol, bool) {
+	for _, s := range symbols {
+		if s.Name == name && s.Section != elf.SHN_UNDEF {
+			return s, true
+		}
+	}
+	return elf.Symbol{}, false
+}
+
+// FindParts returns where the parts are loaded; none where the template names none. A part that the file lacks is an error of
+// class config.
+func (l Landmarks) FindParts(f *elf.File, path string) ([]Range, error) {
+	var ranges []Range
+	for _, p := range l.Parts {
+		r, ok := p.Find(f)
+		if p.Section != "" {
+			r = loaded(f, r)
+		}
+		if !ok || r.End <= r.Start {
+			return nil, failure.New(failure.Config, "build again", "%s lacks a part that its template names: %v", path, p)
+		}
+		ranges = append(ranges, r)
+	}
+	return ranges, nil
+}
+
+// loaded moves a section's addresses to where a segment loads it.
+func loaded(f *elf.File, r Range) Range {
+	for _, p := range f.Progs {
+		if p.Type == elf.PT_LOAD && r.Start >= p.Vaddr && r.End <= p.Vaddr+p.Filesz {
+			return Range{r.Start - p.Vaddr + p.Paddr, r.End - p.Vaddr + p.Paddr}
+		}
+	}
+	return r
+}

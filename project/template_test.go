@@ -1,0 +1,236 @@
+package project
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/boards/boardstest"
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/internal/firmware"
+	"github.com/boardsmith/boardsmith/mlf/mlftest"
+)
+
+// TestNoTemplateInGo: what is particular to a template is in its template.json. No name in its linker script or its port is in
+// Go code.
+func TestNoTemplateInGo(t *testing.T) {
+	t.Parallel()
+	name := regexp.MustCompile(`\bbare_\w+|\blink\.ld\.S\b|"(stm32_chip|cortexm_\w+|take_pages|send_bytes|boardsmith_port)"`)
+	read := 0
+	must(t, filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && d.Name() == ".git" {
+			return fs.SkipDir
+		}
+		if !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return nil
+		}
+		read++
+		data, err := os.ReadFile(path)
+		for _, found := range name.FindAllString(string(data), -1) {
+			t.Errorf("%s: %s is a name of the template baremetal", path, found)
+		}
+		return err
+	}))
+	if read < 100 {
+		t.Errorf("only %d files were read", read)
+	}
+}
+
+// An outsideTemplate is a template as for an operating system with a tree of its own: its build command takes its environment
+// from the template and the user, and compiles what lies outside of the project.
+const outsideTemplate = `{"doc": "outside", "build": ["sh", "build.sh", "{jobs}", "{zephyr_board}"], "inputs": ["build.sh"],
+	"env": {"OS_BASE": "$OS_BASE", "VARIANT": "gnu tools", "TOOLCHAIN_PATH": "{toolchain}"}, "outside": ["$OS_BASE/VERSION", "$OS_BASE/kernel"],
+	"generate": [], "reuse": [], "tools": [], "options": [],
+	"build_id": "out/id.c", "elf": "out/deep/a.elf", "map": "out/deep/a.map", "forms": {"bin": "out/deep/a.bin"}}`
+
+func outsideProject(t *testing.T, script string) (p *Project, base string) {
+	t.Helper()
+	home, base := t.TempDir(), t.TempDir()
+	for name, text := range map[string]string{
+		"boards/mine.json":                `{"doc": "mine", "inherits": "cpu/native", "templates": ["outside"], "link": {"kind": "process"}, "flash": {"programmer": "none"}}`,
+		"templates/outside/template.json": outsideTemplate, "templates/outside/build.sh": script,
+	} {
+		file := filepath.Join(home, name)
+		must(t, os.MkdirAll(filepath.Dir(file), 0o755))
+		must(t, os.WriteFile(file, []byte(text), 0o644))
+	}
+	must(t, os.MkdirAll(filepath.Join(base, "kernel", "arch"), 0o755))
+	must(t, os.WriteFile(filepath.Join(base, "VERSION"), []byte("1"), 0o644))
+	must(t, os.WriteFile(filepath.Join(base, "kernel", "arch", "a.h"), []byte("#define CODE 1\n"), 0o644))
+	t.Setenv("OS_BASE", base)
+	e := testEnv()
+	e.Path = []string{home}
+	return generated(t, filepath.Join(t.TempDir(), "p"), Spec{Board: "mine", Model: mlftest.Tiny(t, nil)}, e), base
+}
+
+// TestOutside: the build command gets the environment that the template names, and what lies outside of the project enters the
+// build id by its content: not by its place.
+func TestOutside(t *testing.T) {
+	p, base := outsideProject(t, `set -e
+mkdir -p out/deep; test ! -f out/object || { echo "an object of the old kernel" >&2; exit 1; }
+env > out/env; echo "$@" > out/args; touch out/object out/deep/a.map
+printf '#include <arch/a.h>\nint main(void) { return CODE; }' > out/m.c; cc -I"$OS_BASE/kernel" -o out/deep/a.elf out/m.c
+`)
+	first := built(t, p)
+	env, err := os.ReadFile(filepath.Join(p.Dir(), "out", "env"))
+	must(t, err)
+	lines := strings.Split(string(env), "\n")
+	for _, want := range []string{"OS_BASE=" + base, "VARIANT=gnu tools"} {
+		if !slices.Contains(lines, want) {
+			t.Errorf("the build command has no %s, but\n%s", want, env)
+		}
+	}
+	if !regexp.MustCompile(`(?m)^TOOLCHAIN_PATH=/`).Match(env) {
+		t.Errorf("no folder of the compiler in\n%s", env)
+	}
+	args, err := os.ReadFile(filepath.Join(p.Dir(), "out", "args"))
+	must(t, err)
+	if words := strings.Fields(string(args)); len(words) != 2 || words[1] != "mine" {
+		t.Errorf("arguments %q, want the jobs and the board", words)
+	}
+	if again := built(t, p); !again.UpToDate {
+		t.Error("nothing has changed, but it is built again")
+	}
+	moved := filepath.Join(t.TempDir(), "moved")
+	must(t, os.Rename(base, moved))
+	t.Setenv("OS_BASE", moved)
+	if again := built(t, p); !again.UpToDate || again.BuildID != first.BuildID {
+		t.Error("the same content in another place is another build")
+	}
+	must(t, os.WriteFile(filepath.Join(moved, "kernel", "arch", "a.h"), []byte("#define CODE 2\n"), 0o644))
+	if again := built(t, p); again.UpToDate || again.BuildID == first.BuildID || again.Digest == first.Digest {
+		t.Error("another content outside gives the same build")
+	}
+	t.Setenv("OS_BASE", "")
+	if _, err := p.Build(t.Context()); failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "OS_BASE") {
+		t.Errorf("without the variable: %v", err)
+	}
+	t.Setenv("OS_BASE", filepath.Join(moved, "kernel"))
+	if _, err := p.Build(t.Context()); failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "$OS_BASE/VERSION") {
+		t.Errorf("without an input: %v", err)
+	}
+}
+
+// TestOutsideFails: the command that reproduces a failure has the environment in it.
+func TestOutsideFails(t *testing.T) {
+	p, base := outsideProject(t, "exit 1\n")
+	_, err := p.Build(t.Context())
+	if next := failure.Next(err); !strings.Contains(next, "&& OS_BASE="+base+" ") || !strings.Contains(next, " VARIANT='gnu tools' ") {
+		t.Errorf("to see it again: %s", next)
+	}
+}
+
+// TestAnotherTool: a compiler that is not the last build's compiles all anew, whatever the times of the files say.
+func TestAnotherTool(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS == "windows" {
+		t.Skip("the compiler is a script")
+	}
+	home := t.TempDir()
+	cc := filepath.Join(home, "cc")
+	script := func(version string) {
+		must(t, os.WriteFile(cc, []byte("#!/bin/sh\ncase \"$1\" in --version) echo "+version+";; *) exec gcc -DOWN_VERSION="+version+" \"$@\";; esac\n"), 0o755))
+	}
+	script("1")
+	path := boardstest.Shelf(t, map[string]string{
+		"mine.json": `{"doc": "mine", "inherits": "cpu/native", "templates": ["baremetal"], "sources": ["port/process.c", "own.c"],
+		"link": {"kind": "process"}, "flash": {"programmer": "none"}, "toolchain": {"cc": "` + cc + `", "ar": "ar"}}`,
+		"own.c": "const int own_version = OWN_VERSION; int own(void);\nint own(void) { return own_version; }\n",
+	})
+	e := testEnv()
+	e.Path = []string{path}
+	p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Board: "mine", Model: mlftest.Tiny(t, nil)}, e)
+	first := built(t, p)
+	object := filepath.Join(p.Dir(), "build", "src", "own.o")
+	future := time.Now().Add(time.Hour)
+	must(t, os.Chtimes(object, future, future)) // make has no reason to touch it
+	script("2")
+	second := built(t, p)
+	if second.Digest == first.Digest {
+		t.Error("same bytes")
+	}
+	if info, err := os.Stat(object); err != nil || !info.ModTime().Before(future) {
+		t.Errorf("the old compiler's object is still there (%v)", err)
+	}
+}
+
+// TestForms: the raw and the Intel HEX file are made where a Builder wants them, and never those of another image.
+func TestForms(t *testing.T) {
+	t.Parallel()
+	needBoardTools(t, "mps2_an385", nil)
+	dir := filepath.Join(t.TempDir(), "p")
+	e := testEnv()
+	plain, all := e.builder(), e.builder()
+	plain.Forms = false
+	in := func(b *Builder, o boards.Options) *image.Image {
+		t.Helper()
+		p, err := b.Generate(t.Context(), dir, Spec{Board: "mps2_an385", Model: mlftest.Tiny(t, nil), Options: o})
+		must(t, err)
+		defer p.Close()
+		return built(t, p)
+	}
+	bin, hex := filepath.Join(dir, "build", "firmware.bin"), filepath.Join(dir, "build", "firmware.hex")
+	there := func(want bool) {
+		t.Helper()
+		for _, f := range []string{bin, hex} {
+			if _, err := os.Stat(f); (err == nil) != want {
+				t.Errorf("%s: %v", filepath.Base(f), err)
+			}
+		}
+	}
+	if i := in(plain, boards.Options{}); i.Bin != "" || i.Hex != "" {
+		t.Errorf("%q and %q are the image's", i.Bin, i.Hex)
+	}
+	there(false)
+	if i := in(all, boards.Options{}); i.Bin != bin || i.Hex != hex || i.UpToDate {
+		t.Errorf("%q and %q are the image's, up to date: %v", i.Bin, i.Hex, i.UpToDate)
+	}
+	there(true)
+	if i := in(plain, boards.Options{}); !i.UpToDate || i.Bin != bin {
+		t.Errorf("%q of an image that has it; up to date: %v", i.Bin, i.UpToDate)
+	}
+	if i := in(plain, boards.Options{OperatorOpt: "O0"}); i.Bin != "" || i.Hex != "" {
+		t.Errorf("%q and %q are of another image", i.Bin, i.Hex)
+	}
+	there(false)
+}
+
+// TestTemplateRefused: places that no file has are refused when the template is read.
+func TestTemplateRefused(t *testing.T) {
+	t.Parallel()
+	good := blueprint{
+		Build: []string{"make"}, Inputs: []string{"src"}, BuildID: "build/id.c", ELF: "build/a.elf", Map: "build/a.map",
+		Env: map[string]string{"BASE": "$BASE", "OTHER": "$BASE", "FIXED": "x"}, Outside: []string{"$BASE/VERSION"},
+	}
+	must(t, good.check())
+	for name, change := range map[string]func(*blueprint){
+		"a variable that is not passed": func(b *blueprint) { b.Outside = []string{"$HOME/x"} },
+		"a variable of another name":    func(b *blueprint) { b.Outside = []string{"$OTHER/x"} },
+		"a fixed value":                 func(b *blueprint) { b.Outside = []string{"$FIXED/x"} },
+		"no variable":                   func(b *blueprint) { b.Outside = []string{"BASE/x"} },
+		"all of it":                     func(b *blueprint) { b.Outside = []string{"$BASE"} },
+		"above it":                      func(b *blueprint) { b.Outside = []string{"$BASE/../x"} },
+		"a form elsewhere":              func(b *blueprint) { b.Forms.Hex = "src/a.hex" },
+		"a landmark without a name":     func(b *blueprint) { b.Landmarks.Stacks = []firmware.Place{{}} },
+		"a landmark with two":           func(b *blueprint) { b.Landmarks.Kept = firmware.Place{Symbol: "a", Section: ".b"} },
+		"the end of a section":          func(b *blueprint) { b.Landmarks.Parts = []firmware.Place{{Section: ".a", End: "b"}} },
+		"a reset cause that only ends":  func(b *blueprint) { b.Landmarks.ResetCause = firmware.Place{End: "b"} },
+	} {
+		bad := good
+		change(&bad)
+		if err := bad.check(); err == nil {
+			t.Errorf("%s: taken", name)
+		}
+	}
+}
