@@ -1,0 +1,91 @@
+package rpc_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/rpc"
+	"github.com/boardsmith/boardsmith/rpc/rpctest"
+)
+
+// A device's own error leaves the session as it was.
+func TestDeviceError(t *testing.T) {
+	ctx := within(t, 10*time.Second)
+	s := open(t, device(), nil)
+	f := must[rpc.Function](t)(s.Function(ctx, "fail"))
+	for range 3 {
+		_, err := f.Call(ctx)
+		var e *rpc.DeviceError
+		if !errors.As(err, &e) || e.Message != "boom" || err.Error() != "calling fail: device: boom" {
+			t.Errorf("got %v", err)
+		}
+	}
+	if _, err := s.Empty(ctx, i8, []int64{1 << 28}); failure.Of(err) != failure.DoesNotFit {
+		t.Errorf("too much memory: %v", err)
+	}
+	if _, err := s.Empty(ctx, i8, []int64{-1}); failure.Of(err) != failure.Config {
+		t.Errorf("negative shape: %v", err)
+	}
+	if err := s.Sync(ctx); err != nil {
+		t.Error(err)
+	}
+}
+
+// Where the device had too little memory, more of it helps, whoever asked for it.
+func TestDeviceErrorClass(t *testing.T) {
+	for message, want := range map[string]failure.Class{
+		"out of memory": failure.DoesNotFit, "out of workspace memory": failure.DoesNotFit, "boardsmith: damaged request": failure.Transport, "boom": failure.Fault, "": failure.Fault,
+	} {
+		e := &rpc.DeviceError{Message: message}
+		if got := failure.Of(e); got != want || (failure.Next(e) != "") != (want == failure.DoesNotFit) {
+			t.Errorf("%q: class %s, next %q", message, got, failure.Next(e))
+		}
+	}
+}
+
+// A call that is too long is refused before anything of it is sent, and the longest one goes.
+func TestLimits(t *testing.T) {
+	for name, d := range map[string]*rpctest.Device{
+		"packets": {Packet: 1024}, "streams": {Packet: 1024, Streams: true}, "long packets": {Packet: 6000, Streams: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx := within(t, 10*time.Second)
+			d.Globals = device().Globals
+			s := open(t, d, nil)
+			f := must[rpc.Function](t)(s.Function(ctx, "echo"))
+			var limit *rpc.LimitError
+			fits := d.Packet - 3 - 8 - 4 - 8 - 4 - 4 - 8
+			if _, err := f.Call(ctx, random(fits)); err != nil {
+				t.Errorf("the longest call: %v", err)
+			}
+			_, err := f.Call(ctx, random(fits+1))
+			if !errors.As(err, &limit) || failure.Of(err) != failure.DoesNotFit ||
+				!strings.Contains(err.Error(), fmt.Sprint("TVM_CRT_MAX_PACKET_SIZE_BYTES is ", d.Packet)) {
+				t.Errorf("a longer one: %v", err)
+			}
+			if d.Longest != d.Packet {
+				t.Errorf("longest message %d, packets are %d", d.Longest, d.Packet)
+			}
+		})
+	}
+}
+
+// A tensor whose description alone is too long for a packet cannot be copied.
+func TestRankLimit(t *testing.T) {
+	ctx := within(t, 10*time.Second)
+	d := &rpctest.Device{Packet: 1024}
+	s := open(t, d, nil)
+	tensor := must[*rpc.Tensor](t)(s.Empty(ctx, i8, slices.Repeat([]int64{1}, 200)))
+	var limit *rpc.LimitError
+	if err := tensor.Write(ctx, []byte{1}); !errors.As(err, &limit) {
+		t.Errorf("a tensor of rank 200: %v", err)
+	}
+	if d.Longest > 2*1024 {
+		t.Errorf("a message of %d bytes was sent", d.Longest)
+	}
+}

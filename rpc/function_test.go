@@ -1,0 +1,134 @@
+package rpc_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"math"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/ndarray"
+	"github.com/boardsmith/boardsmith/rpc"
+)
+
+func TestCallValues(t *testing.T) {
+	ctx := within(t, 10*time.Second)
+	s := open(t, device(), nil)
+	f := must[rpc.Function](t)(s.Function(ctx, "echo"))
+	for _, c := range []struct{ give, want any }{
+		{nil, nil},
+		{1, int64(1)},
+		{int8(-1), int64(-1)},
+		{int16(-300), int64(-300)},
+		{int32(math.MinInt32), int64(math.MinInt32)},
+		{int64(math.MinInt64), int64(math.MinInt64)},
+		{uint(7), int64(7)},
+		{uint8(255), int64(255)},
+		{uint16(65535), int64(65535)},
+		{uint32(math.MaxUint32), int64(math.MaxUint32)},
+		{uint64(math.MaxUint64), uint64(math.MaxUint64)},
+		{true, int64(1)},
+		{false, int64(0)},
+		{1.5, 1.5},
+		{float32(0.25), 0.25},
+		{math.Inf(-1), math.Inf(-1)},
+		{"", ""},
+		{"text\x00\xff", "text\x00\xff"},
+		{[]byte{0xff, 0xfd, 0}, []byte{0xff, 0xfd, 0}},
+		{f32, f32},
+		{rpc.Device{Type: 1, ID: -2}, rpc.Device{Type: 1, ID: -2}},
+		{rpc.Handle(0xffffffff80028000), rpc.Handle(0xffffffff80028000)},
+	} {
+		got, err := f.Call(ctx, "ignored", c.give)
+		if err != nil || !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%T %v: got %T %v, %v", c.give, c.give, got, got, err)
+		}
+	}
+	if got := must[any](t)(f.Call(ctx, f)); got != f {
+		t.Errorf("function: %v", got)
+	}
+	m := must[rpc.Module](t)(s.SystemLib(ctx))
+	if got := must[any](t)(f.Call(ctx, m)); got != m {
+		t.Errorf("module: %v", got)
+	}
+	if _, err := f.Call(ctx, struct{}{}); failure.Of(err) != failure.Internal {
+		t.Errorf("an argument of no type: %v", err)
+	}
+	other := open(t, device(), nil)
+	if _, err := f.Call(ctx, must[rpc.Module](t)(other.SystemLib(ctx))); err == nil {
+		t.Error("a module of another session was taken")
+	}
+	if _, err := (rpc.Function{}).Call(ctx); err == nil {
+		t.Error("a function of no session was called")
+	}
+	if _, err := f.Call(ctx, 1); err != nil {
+		t.Errorf("afterwards: %v", err)
+	}
+}
+
+func TestNotFound(t *testing.T) {
+	ctx := within(t, 10*time.Second)
+	s := open(t, device(), nil)
+	var missing *rpc.NotFoundError
+	if _, err := s.Function(ctx, "absent"); !errors.As(err, &missing) || failure.Of(err) != failure.Config {
+		t.Errorf("global: %v", err)
+	}
+	m := must[rpc.Module](t)(s.SystemLib(ctx))
+	if _, err := m.Function(ctx, "absent"); !errors.As(err, &missing) || missing.In != "module" {
+		t.Errorf("in the module: %v", err)
+	}
+}
+
+func TestOperator(t *testing.T) {
+	ctx := within(t, 10*time.Second)
+	d := device()
+	s := open(t, d, nil)
+	m := must[rpc.Module](t)(s.SystemLib(ctx))
+	f := must[rpc.Function](t)(m.Function(ctx, "negate"))
+	in := must[*rpc.Tensor](t)(s.NewArray(ctx, &ndarray.Array{DType: i8, Shape: []int64{2, 3}, Data: []byte{1, 2, 3, 0xff, 0, 5}}))
+	out := must[*rpc.Tensor](t)(s.Empty(ctx, i8, in.Shape()))
+	if _, err := f.Call(ctx, in, out); err != nil {
+		t.Fatal(err)
+	}
+	got := must[*ndarray.Array](t)(out.Array(ctx))
+	if want := []byte{0xff, 0xfe, 0xfd, 1, 0, 0xfb}; !bytes.Equal(got.Data, want) || got.DType != i8 || !slices.Equal(got.Shape, []int64{2, 3}) {
+		t.Errorf("got %+v, want % x", got, want)
+	}
+	if err := in.CopyTo(ctx, out); err != nil {
+		t.Fatal(err)
+	}
+	back := make([]byte, 6)
+	if err := out.Read(ctx, back); err != nil || !bytes.Equal(back, []byte{1, 2, 3, 0xff, 0, 5}) {
+		t.Errorf("copied on the device: % x, %v", back, err)
+	}
+	for range 2 {
+		if err := in.Free(ctx); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := f.Call(ctx, in, out); err == nil {
+		t.Error("a freed tensor was passed")
+	}
+	if err := in.Write(ctx, back); err == nil {
+		t.Error("a freed tensor was written")
+	}
+	if err := out.Write(ctx, back[1:]); failure.Of(err) != failure.Config {
+		t.Errorf("too little data: %v", err)
+	}
+	if d.Live() != 1 {
+		t.Errorf("%d allocations left", d.Live())
+	}
+}
+
+// A handle of 0 is no function.
+func TestNullHandles(t *testing.T) {
+	s := rpc.New(&switching{says: typed(rpc.TypeFunction, rpc.Opaque(0)), first: returned(rpc.Opaque(5))}, rpc.Options{})
+	f := must[rpc.Function](t)(s.Function(context.Background(), "f"))
+	if got, err := f.Call(context.Background()); got != nil || err != nil {
+		t.Errorf("got %v, %v", got, err)
+	}
+}

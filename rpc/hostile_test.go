@@ -1,0 +1,133 @@
+package rpc_test
+
+// This file has answers that no device gives.
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/boardsmith/boardsmith/rpc"
+)
+
+// says is a device that answers every request with the same bytes.
+type says []byte
+
+func (says) Send(context.Context, ...[]byte) error  { return nil }
+func (says) Close() error                           { return nil }
+func (says) Lossy() bool                            { return false }
+func (s says) Recv(context.Context) ([]byte, error) { return s, nil }
+func (s says) session() *rpc.Session                { return rpc.New(s, rpc.Options{}) }
+func encoded(code rpc.Code, args ...rpc.Value) says {
+	return (&rpc.Packet{Code: code, Args: args}).Append(nil)
+}
+func returned(args ...rpc.Value) says { return encoded(rpc.CodeReturn, args...) }
+func typed(t rpc.TypeCode, args ...rpc.Value) says {
+	return returned(append([]rpc.Value{rpc.Int(int64(t))}, args...)...)
+}
+
+func shape(dims ...int64) *rpc.DLTensor {
+	return &rpc.DLTensor{Device: rpc.CPU, DType: i8, Shape: dims}
+}
+
+func callOf(s *rpc.Session, f rpc.Function) error {
+	_, err := f.Call(context.Background())
+	_ = s
+	return err
+}
+func lookUp(s *rpc.Session) error { _, err := s.Function(context.Background(), "f"); return err }
+func allocate(s *rpc.Session) error {
+	_, err := s.Empty(context.Background(), i8, []int64{1})
+	return err
+}
+func moduleOf(s *rpc.Session) (rpc.Module, error) { return s.SystemLib(context.Background()) }
+
+// Answers that no device gives are errors of the protocol, and end the session.
+func TestHostileAnswers(t *testing.T) {
+	good := returned(rpc.Opaque(5))
+	for name, c := range map[string]struct {
+		answer says
+		ask    func(*rpc.Session) error
+	}{
+		"nothing":                 {nil, lookUp},
+		"garbage":                 {says("garbage, and more of it"), lookUp},
+		"empty packet":            {says(make([]byte, 8)), lookUp},
+		"request":                 {encoded(rpc.CodeGetGlobalFunc, rpc.Text("f")), lookUp},
+		"void for a handle":       {returned(rpc.Null()), lookUp},
+		"two handles":             {returned(rpc.Opaque(1), rpc.Opaque(2)), lookUp},
+		"integer for a handle":    {returned(rpc.Int(1)), allocate},
+		"copy for a handle":       {(&rpc.Packet{Code: rpc.CodeCopyAck, Data: []byte{1}}).Append(nil), allocate},
+		"exception without text":  {encoded(rpc.CodeException), lookUp},
+		"exception with a number": {encoded(rpc.CodeException, rpc.Int(1)), lookUp},
+		"handle for void":         {good, func(s *rpc.Session) error { return s.Sync(context.Background()) }},
+		"handle for a module":     {good, func(s *rpc.Session) error { _, err := moduleOf(s); return err }},
+	} {
+		s := c.answer.session()
+		err := c.ask(s)
+		var e *rpc.ProtocolError
+		if !errors.As(err, &e) {
+			t.Errorf("%s: got %v", name, err)
+		}
+		var broken *rpc.BrokenError
+		if err := lookUp(s); !errors.As(err, &broken) {
+			t.Errorf("%s, afterwards: got %v", name, err)
+		}
+	}
+}
+
+// switching answers the first request well, the others with something else. It has no time budgets.
+type switching struct {
+	says
+	first   says
+	asked   bool
+	request []byte
+}
+
+func (s *switching) Send(_ context.Context, parts ...[]byte) error {
+	s.request = bytes.Join(parts, nil)
+	return nil
+}
+
+func (s *switching) Recv(context.Context) ([]byte, error) {
+	if bytes.Contains(s.request, []byte("boardsmith.budget")) {
+		return returned(rpc.Opaque(0)), nil
+	}
+	if !s.asked {
+		s.asked = true
+		return s.first, nil
+	}
+	return s.says, nil
+}
+
+func TestHostileResults(t *testing.T) {
+	for name, answer := range map[string]says{
+		"no values":          returned(),
+		"type only":          returned(rpc.Int(0)),
+		"no type":            returned(rpc.Null(), rpc.Null()),
+		"other value":        typed(rpc.TypeInt, rpc.Text("x")),
+		"three values":       typed(rpc.TypeInt, rpc.Int(1), rpc.Int(2)),
+		"object":             typed(8, rpc.Opaque(1)),
+		"type 2^32":          typed(1<<30, rpc.Opaque(1)),
+		"module by value":    typed(rpc.TypeModule, rpc.Int(1)),
+		"tensor alone":       typed(rpc.TypeNDArray, rpc.TensorOf(shape(1))),
+		"tensor without one": typed(rpc.TypeNDArray, rpc.Null(), rpc.Opaque(1)),
+		"negative shape":     typed(rpc.TypeNDArray, rpc.TensorOf(shape(-1)), rpc.Opaque(1)),
+		"petabyte":           typed(rpc.TypeNDArray, rpc.TensorOf(shape(1<<50)), rpc.Opaque(1)),
+		"shape overflows":    typed(rpc.TypeNDArray, rpc.TensorOf(shape(1<<40, 1<<40)), rpc.Opaque(1)),
+	} {
+		s := rpc.New(&switching{says: answer, first: returned(rpc.Opaque(5))}, rpc.Options{})
+		f := must[rpc.Function](t)(s.Function(context.Background(), "f"))
+		var e *rpc.ProtocolError
+		if err := callOf(s, f); !errors.As(err, &e) {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+	// A tensor that claims to be long costs nothing until it is read, and then what arrives.
+	s := rpc.New(&switching{says: typed(rpc.TypeNDArray, rpc.TensorOf(shape(1<<28)), rpc.Opaque(1)), first: returned(rpc.Opaque(5))}, rpc.Options{})
+	f := must[rpc.Function](t)(s.Function(context.Background(), "f"))
+	tensor := must[any](t)(f.Call(context.Background())).(*rpc.Tensor)
+	if _, err := tensor.Array(context.Background()); err == nil {
+		t.Error("a quarter of a gigabyte was read")
+	}
+}

@@ -1,0 +1,137 @@
+package rpc_test
+
+import (
+	"bytes"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/ndarray"
+	"github.com/boardsmith/boardsmith/rpc"
+	"github.com/boardsmith/boardsmith/rpc/rpctest"
+)
+
+// Memory that is the device's own can be read and passed on, and is never freed.
+func TestTensorAt(t *testing.T) {
+	ctx := within(t, 10*time.Second)
+	d := device()
+	at := d.Allocate(4)
+	s := open(t, d, nil)
+	tensor := must[*rpc.Tensor](t)(s.TensorAt(ctx, rpc.Handle(at), f32, nil))
+	if err := tensor.Write(ctx, []byte{1, 2, 3, 4}); err != nil {
+		t.Fatal(err)
+	}
+	if got := must[*ndarray.Array](t)(tensor.Array(ctx)); len(got.Shape) != 0 || !bytes.Equal(got.Data, []byte{1, 2, 3, 4}) {
+		t.Errorf("got %+v", got)
+	}
+	if err := errors.Join(tensor.Free(ctx), s.Close(ctx)); err != nil || d.Live() != 1 || len(d.Freed) > 0 {
+		t.Errorf("%v, %d allocations left, freed %v", err, d.Live(), d.Freed)
+	}
+}
+
+func TestViews(t *testing.T) {
+	ctx := within(t, 10*time.Second)
+	s := open(t, device(), nil)
+	pool := must[*rpc.Tensor](t)(s.Alloc(ctx, 64, 16))
+	view := must[*rpc.Tensor](t)(pool.View(f32, []int64{2, 2}))
+	if err := view.Write(ctx, random(16)); err != nil {
+		t.Fatal(err)
+	}
+	got := make([]byte, 64)
+	if err := pool.Read(ctx, got); err != nil || !bytes.Equal(got[:16], random(16)) {
+		t.Errorf("% x, %v", got, err)
+	}
+	if _, err := pool.View(f32, []int64{17}); failure.Of(err) != failure.Config {
+		t.Errorf("a view that is too long: %v", err)
+	}
+	if err := view.Free(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := pool.Read(ctx, got); err == nil {
+		t.Error("the memory was freed through its view, and read")
+	}
+}
+
+// Copies of any length arrive, in one message where the device streams, else in as many as its packets ask for.
+func TestCopies(t *testing.T) {
+	for name, d := range map[string]*rpctest.Device{
+		"streams":         {Streams: true},
+		"packets of 2048": {Packet: 2048},
+		"packets of 8192": {Packet: 8192}, // longer than what TVM's host is told
+		"packets of 128":  {Packet: 128},
+		"without limit":   {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx := within(t, 20*time.Second)
+			s := open(t, d, nil)
+			for _, n := range []int{0, 1, 69, 70, 1985, 1986, 4096, 100000} {
+				tensor := must[*rpc.Tensor](t)(s.Empty(ctx, i8, []int64{int64(n)}))
+				if err := tensor.Write(ctx, random(n)); err != nil {
+					t.Fatal(err)
+				}
+				got := must[*ndarray.Array](t)(tensor.Array(ctx))
+				if !bytes.Equal(got.Data, random(n)) {
+					t.Errorf("%d bytes came back changed", n)
+				}
+				if err := tensor.Free(ctx); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if d.Packet > 0 && d.Longest != d.Packet {
+				t.Errorf("longest message %d, packets are %d", d.Longest, d.Packet)
+			}
+		})
+	}
+}
+
+// 4096 bytes go to a device that streams in one round trip, after one question.
+func TestCopyRoundTrips(t *testing.T) {
+	ctx := within(t, 10*time.Second)
+	d := device()
+	s := open(t, d, nil)
+	tensor := must[*rpc.Tensor](t)(s.Empty(ctx, i8, []int64{4096}))
+	for range 2 {
+		if err := tensor.Write(ctx, random(4096)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := []rpc.Code{rpc.CodeAllocDataWithScope, rpc.CodeGetGlobalFunc, rpc.CodeCopyToRemote, rpc.CodeCopyToRemote}
+	if err := s.Close(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if got := d.Requests[:4]; !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+}
+
+// One tensor is written, read and viewed from several goroutines; the race detector looks on.
+func TestTensorAtOnce(t *testing.T) {
+	ctx := within(t, 20*time.Second)
+	s := open(t, device(), nil)
+	tensor := must[*rpc.Tensor](t)(s.Empty(ctx, i8, []int64{8}))
+	var all sync.WaitGroup
+	for _, do := range []func() error{
+		func() error { return tensor.Write(ctx, make([]byte, 8)) },
+		func() error { return tensor.Read(ctx, make([]byte, 8)) },
+		func() error { return tensor.Discard(ctx) },
+		func() error {
+			v, err := tensor.View(f32, []int64{2})
+			if err == nil {
+				err = v.Read(ctx, make([]byte, 8))
+			}
+			return err
+		},
+	} {
+		all.Go(func() {
+			for range 20 {
+				if err := do(); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+}

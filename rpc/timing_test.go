@@ -1,0 +1,50 @@
+package rpc_test
+
+import (
+	"errors"
+	"math"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/rpc"
+	"github.com/boardsmith/boardsmith/rpc/rpctest"
+)
+
+func TestTime(t *testing.T) {
+	ctx := within(t, 10*time.Second)
+	calls := 0
+	d := device()
+	d.Module["count"] = func(*rpctest.Device, []rpc.Value) ([]rpc.Value, error) {
+		calls++
+		return rpctest.Nothing(), nil
+	}
+	s := open(t, d, nil)
+	m := must[rpc.Module](t)(s.SystemLib(ctx))
+	got := must[[]float64](t)(m.Time(ctx, "count", rpc.TimeOptions{Number: 3, Repeat: 4}))
+	if want := []float64{1e-6, 2e-6, 3e-6, 4e-6}; !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+	if calls != 13 {
+		t.Errorf("%d calls", calls)
+	}
+	if got := must[[]float64](t)(m.Time(ctx, "count", rpc.TimeOptions{})); len(got) != 1 || calls != 13+11 {
+		t.Errorf("by default: %v, %d calls", got, calls)
+	}
+	var e *rpc.DeviceError
+	if _, err := m.Time(ctx, "absent", rpc.TimeOptions{}); !errors.As(err, &e) {
+		t.Errorf("an unknown function: %v", err)
+	}
+	if _, err := m.Time(ctx, "fail", rpc.TimeOptions{}); !errors.As(err, &e) || e.Message != "boom" {
+		t.Errorf("a failing function: %v", err)
+	}
+	if _, err := m.Time(ctx, "count", rpc.TimeOptions{Repeat: -1}); failure.Of(err) != failure.Config {
+		t.Errorf("repeat -1: %v", err)
+	}
+	for _, d.Unit = range []float64{math.NaN(), math.Inf(1), -1} { // of a platform whose timer is wrong
+		if got, err := m.Time(ctx, "count", rpc.TimeOptions{}); failure.Of(err) != failure.Fault || failure.Next(err) == "" {
+			t.Errorf("samples of %v s: %v, %v", d.Unit, got, err)
+		}
+	}
+}
