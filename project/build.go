@@ -154,8 +154,7 @@ func (p *Project) recipe(ctx context.Context, t *tree) (*recipe, error) {
 		case 0:
 			r.tools[0], err = askOnce(ctx, p.builder, cc, chain.CC, func() (toolState, error) { return identify(ctx, chain.CC, cc) })
 		case 1:
-			flags := strings.Join(slices.Concat(p.Board().CFlags, p.Board().LDFlags), "\x00")
-			library, err = askOnce(ctx, p.builder, cc, "libraries\x00"+flags, func() ([]toolState, error) { return p.libraries(ctx, cc) })
+			library, err = p.libraries(ctx, cc)
 		default:
 			err = p.readInputs(t, r)
 		}

@@ -15,9 +15,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/boards/boardstest"
 	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/mlf/mlftest"
 )
@@ -194,5 +196,29 @@ func TestOpenedArchive(t *testing.T) {
 	_, err = b.Generate(t.Context(), filepath.Join(t.TempDir(), "p"), Spec{Board: "host", Model: file, Archive: a})
 	if failure.Of(err) != failure.Config {
 		t.Errorf("with both: %v", err)
+	}
+}
+
+// TestLibrariesOnce: the compiler is asked once where libraries lie, and one that is replaced meanwhile is noticed.
+func TestLibrariesOnce(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	cc, asked, libc := filepath.Join(dir, "cc"), filepath.Join(dir, "asked"), filepath.Join(dir, libraryFile)
+	must(t, os.WriteFile(cc, []byte("#!/bin/sh\necho >>"+asked+"\necho ' \"-L"+dir+"\"' >&2\n"), 0o755))
+	must(t, os.WriteFile(libc, []byte("one"), 0o644))
+	p := &Project{builder: &Builder{}}
+	p.state.Board.Memory = []boards.Region{{Name: "ram"}}
+	for _, text := range []string{"one", "one", "other"} {
+		if text == "other" {
+			must(t, os.WriteFile(libc, []byte(text), 0o644))
+		}
+		found, err := p.libraries(t.Context(), cc)
+		must(t, err)
+		if want := "SHA-256 " + image.DigestOf([]byte(text)); len(found) != 1 || found[0].Version != want {
+			t.Errorf("got %v, want %s", found, want)
+		}
+	}
+	if times, err := os.ReadFile(asked); err != nil || len(times) != 1 {
+		t.Errorf("the compiler was asked %d times (%v)", len(times), err)
 	}
 }

@@ -30,6 +30,9 @@ const childMode = "PROJECT_TEST_CHILD"
 
 // child is the second process: it does what childMode says in the folder of its first argument.
 func child() int {
+	if os.Getenv(childMode) == "candidates" {
+		return candidates()
+	}
 	dir, model, store := os.Args[1], os.Args[2], os.Args[3]
 	env := env{Cache: cache.New(store, cache.Options{})}
 	if limit, err := strconv.ParseUint(os.Getenv("PROJECT_TEST_FILE_LIMIT"), 10, 64); err == nil {
@@ -53,6 +56,33 @@ func child() int {
 	if _, err := p.Build(context.Background()); err != nil {
 		fmt.Printf("%s\n%v\n%s\n", failure.Of(err), err, failure.Next(err))
 		return 1
+	}
+	return 0
+}
+
+// candidateBoard is what a tuner's candidates are built for.
+const candidateBoard = "mps2_an385"
+
+// mark is no program: that somebody tries to run it tells where a candidate begins and ends.
+const mark = "/boardsmith/mark"
+
+// candidates is the second process of TestCandidateCost: one Builder, one folder, one model after the other.
+func candidates() int {
+	b := &Builder{Cache: cache.New(os.Args[2], cache.Options{})}
+	for _, model := range os.Args[3:] {
+		_ = syscall.Exec(mark, nil, nil) // fails
+		p, err := b.Generate(context.Background(), os.Args[1], Spec{Board: candidateBoard, Model: model})
+		if err == nil {
+			_, err = p.Build(context.Background())
+		}
+		if err != nil {
+			fmt.Println(err)
+			return 1
+		}
+		if err := p.Close(); err != nil {
+			fmt.Println(err)
+			return 1
+		}
 	}
 	return 0
 }

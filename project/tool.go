@@ -156,21 +156,28 @@ func identify(ctx context.Context, name, path string) (toolState, error) {
 }
 
 // libraries identifies the C library that is linked into firmware without an operating system, and the compiler's own:
-// they come in packages of their own, and go into every image. One that lies where only the linker looks is left out.
+// they come in packages of their own, and go into every image. One that lies where only the linker looks is left out. The
+// compiler is asked once where it looks, and a library is read once, as long as they are the same files.
 func (p *Project) libraries(ctx context.Context, cc string) ([]toolState, error) {
 	b := p.Board()
 	if len(b.Memory) == 0 {
 		return nil, nil // the system's, shared
 	}
-	folders, err := linkFolders(ctx, cc, slices.Concat(b.CFlags, b.LDFlags))
+	flags := slices.Concat(b.CFlags, b.LDFlags)
+	folders, err := askOnce(ctx, p.builder, cc, "folders\x00"+strings.Join(flags, "\x00"), func() ([]string, error) { return linkFolders(ctx, cc, flags) })
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", b.Toolchain.CC, err)
 	}
 	var found []toolState
 	for _, name := range []string{libraryFile, "libgcc.a"} {
 		for _, dir := range folders {
-			if data, err := os.ReadFile(filepath.Join(dir, name)); err == nil {
-				found = append(found, toolState{Name: name, Version: "SHA-256 " + image.DigestOf(data)})
+			at := filepath.Join(dir, name)
+			digest, err := askOnce(ctx, p.builder, at, "digest", func() (string, error) {
+				data, err := os.ReadFile(at)
+				return image.DigestOf(data), err
+			})
+			if err == nil {
+				found = append(found, toolState{Name: name, Version: "SHA-256 " + digest})
 				break
 			}
 		}

@@ -38,6 +38,10 @@ var tools = []toolbox.Tool{
 			"int LLVMFuzzerTestOneInput(const uint8_t *d, size_t n) { return (int)((d != 0) && (n > 0)) * 0; }\n",
 	},
 	{
+		Name: "strace", Use: "the test of what a candidate costs", Apt: "strace", Linux: true,
+		Command: []string{"strace", "--version"},
+	},
+	{
 		Name: "debootstrap", Use: "test:debian", Apt: "debootstrap", Linux: true,
 		Command: []string{"debootstrap", "--version"},
 	},
