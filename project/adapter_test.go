@@ -20,13 +20,13 @@ func compileC(t *testing.T, dir string, args ...string) {
 	if err != nil {
 		t.Skip("no gcc to compile the adapter with")
 	}
-	crt, err := filepath.Abs(filepath.Join("..", "crt", "include"))
+	crt, err := filepath.Abs(filepath.Join("..", "crt"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(gcc, append([]string{
 		"-std=c11", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow", "-Wcast-qual", "-Werror",
-		"-I" + crt, "-I.",
+		"-I" + filepath.Join(crt, "include"), "-I" + filepath.Join(crt, "test", "config"), "-I.",
 	}, args...)...)
 	cmd.Dir = dir
 	if out, err := cmd.CombinedOutput(); err != nil {
