@@ -17,7 +17,7 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 )
 
-// linkKinds are the links there are; package project opens each.
+// linkKinds are the links a board file may name; package device opens each.
 var linkKinds = []string{"process", "qemu", "serial"}
 
 // programmers are the programmers a board file may name; package flasher knows what they do.
