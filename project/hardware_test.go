@@ -94,7 +94,7 @@ func TestEveryChipBuilds(t *testing.T) {
 			ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 			defer cancel()
 			dir := filepath.Join(t.TempDir(), "p")
-			p, err := (&project.Builder{Cache: c}).Generate(ctx, dir, project.Spec{Board: b.Name, Model: model})
+			p, err := (&project.Builder{Cache: c, Forms: true}).Generate(ctx, dir, project.Spec{Board: b.Name, Model: model})
 			if err != nil {
 				t.Fatal(err)
 			}
