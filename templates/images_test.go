@@ -42,7 +42,7 @@ func built(t *testing.T, board string, options ...boards.Options) (image []byte,
 	for _, o := range options {
 		spec.Options = o
 	}
-	p, err := new(project.Builder).Generate(ctx, dir, spec)
+	p, err := (&project.Builder{Forms: true}).Generate(ctx, dir, spec)
 	if err != nil {
 		t.Fatal(err)
 	}
