@@ -84,7 +84,7 @@ func readState(dir string) (*state, error) {
 	}
 	s, err := parseState(data)
 	if err != nil {
-		return nil, failure.New(failure.Config, "restore "+stateFile+", or generate into another folder", "%s: %w", path, err)
+		return nil, failure.New(failure.Config, "restore "+stateFile+", or remove the folder and generate again: another version of boardsmith may have made it", "%s: %w", path, err)
 	}
 	return s, nil
 }

@@ -164,7 +164,16 @@ func (p *Project) libraries(ctx context.Context, cc string) ([]toolState, error)
 		return nil, nil // the system's, shared
 	}
 	flags := slices.Concat(b.CFlags, b.LDFlags)
-	folders, err := askOnce(ctx, p.builder, cc, "folders\x00"+strings.Join(flags, "\x00"), func() ([]string, error) { return linkFolders(ctx, cc, flags) })
+	folders, err := askOnce(ctx, p.builder, cc, "folders\x00"+strings.Join(flags, "\x00"), func() ([]string, error) {
+		folders, err := linkFolders(ctx, cc, flags)
+		if err == nil && folders == nil {
+			err = errNoLibrary // it may be installed before the next build
+		}
+		return folders, err
+	})
+	if errors.Is(err, errNoLibrary) {
+		return nil, nil // compiling tells
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", b.Toolchain.CC, err)
 	}
@@ -186,6 +195,8 @@ func (p *Project) libraries(ctx context.Context, cc string) ([]toolState, error)
 }
 
 const libraryFile = "libc.a"
+
+var errNoLibrary = errors.New("no C library")
 
 // linkFolder is a folder on the linker's command line as gcc -### prints it.
 var linkFolder = regexp.MustCompile(`(?:^|\s)(?:"-L([^"]+)"|-L(\S+))`)
