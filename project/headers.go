@@ -202,7 +202,7 @@ BOARD_CFLAGS :=%s
 BOARD_LDFLAGS :=%s
 RUNTIME_OPT := %s
 OPERATOR_OPT := %s
-# The linker script; empty where the system's own is meant. With one, a .bin and a .hex are made beside the .elf.
+# The linker script; empty where the system's own is meant. With one, a .bin and a .hex can be made beside the .elf.
 BOARD_LDSCRIPT :=%s
 OBJCOPY := %s
 `, b.Name, makeWords(b.Toolchain.CC)[1:], makeWords(b.Toolchain.AR)[1:], makeWords(b.CFlags...), makeWords(b.LDFlags...),
