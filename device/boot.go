@@ -213,7 +213,7 @@ func (d *Device) keptFault(kept []byte, i *image.Image) *rpc.FaultError {
 		if n > len(kept) {
 			continue
 		}
-		rec, err := rpc.ParseRecord(kept[:n])
+		rec, err := rpc.ParseFaultRecord(kept[:n])
 		if err == nil && rec.Build == [8]byte(i.BuildID[:8]) {
 			return &rpc.FaultError{Record: rec, Explanation: d.explain(i)(rec, "")}
 		}

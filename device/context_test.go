@@ -38,14 +38,14 @@ func TestContexts(t *testing.T) {
 			_, _, err := device.MissingTools(ctx, virtual)
 			return err
 		},
-		"Desk.Attach":    func(ctx context.Context) error { _, err := attach(ctx, virtual, "", env); return err },
-		"Desk.Devices":   func(ctx context.Context) error { _, err := env.desk().Devices(ctx); return err },
-		"Desk.Emulated":  func(ctx context.Context) error { _, err := env.desk().Emulated(ctx, virtual, "down"); return err },
-		"Desk.Plan":      func(ctx context.Context) error { _, err := env.desk().Plan(ctx, b, "", i); return err },
-		"Desk.PlanErase": func(ctx context.Context) error { _, err := env.desk().PlanErase(ctx, b, ""); return err },
-		"Device.Flash":   func(ctx context.Context) error { _, err := host.Flash(ctx, i); return err },
-		"Device.Open":    func(ctx context.Context) error { _, err := host.Open(ctx, i); return err },
-		"Device.Link":    func(ctx context.Context) error { _, err := host.Link(ctx, i); return err },
+		"Desk.Attach":        func(ctx context.Context) error { _, err := attach(ctx, virtual, "", env); return err },
+		"Desk.Devices":       func(ctx context.Context) error { _, err := env.desk().Devices(ctx); return err },
+		"Desk.Emulated":      func(ctx context.Context) error { _, err := env.desk().Emulated(ctx, virtual, "down"); return err },
+		"Desk.FlashCommands": func(ctx context.Context) error { _, err := env.desk().FlashCommands(ctx, b, "", i); return err },
+		"Desk.EraseCommands": func(ctx context.Context) error { _, err := env.desk().EraseCommands(ctx, b, ""); return err },
+		"Device.Flash":       func(ctx context.Context) error { _, err := host.Flash(ctx, i); return err },
+		"Device.Open":        func(ctx context.Context) error { _, err := host.Open(ctx, i); return err },
+		"Device.Link":        func(ctx context.Context) error { _, err := host.Link(ctx, i); return err },
 		"Device.Monitor": func(ctx context.Context) error {
 			return host.Monitor(ctx, i, device.Monitoring{Show: func(string) {}})
 		},

@@ -83,30 +83,6 @@ func (f *flashing) erase(ctx context.Context) error {
 	return f.save()
 }
 
-// PlanErase says what Erase would run on a board that is nowhere blank, as Plan does.
-func (k *Desk) PlanErase(ctx context.Context, b *boards.Board, which string) (Plan, error) {
-	if ctx.Err() != nil {
-		return Plan{}, failure.Stopped(ctx, "plan")
-	}
-	runner := k.programmerOf(b)
-	if runner == "none" {
-		return Plan{}, nil
-	}
-	probe, err := k.plannedProbe(ctx, b, which)
-	if err != nil {
-		return Plan{}, err
-	}
-	programmer, err := flasher.New(runner, flasher.Config{Flash: b.Flash, Chip: b.Identification, AnyChip: k.Reflash, Probe: probe, Find: k.tool, Log: k.log()})
-	if err != nil {
-		return Plan{}, err
-	}
-	job := flasher.Job{Restart: true}
-	for _, s := range blankFlash(b).sectors {
-		job.Erase, job.Verify = append(job.Erase, s.Sector), append(job.Verify, s.segment())
-	}
-	return Plan{Flash: programmer.Commands(job), Files: programmer.Files(job)}, nil
-}
-
 // reserved are the board's regions that no programmer may touch.
 func reserved(b *boards.Board) (list []flasher.Range) {
 	for _, r := range b.Memory {

@@ -53,7 +53,7 @@ func TestErase(t *testing.T) {
 			must(t, err)
 			d.mustHold(i)
 			d.mustCount(d.only())
-			plan, err := d.env.desk().PlanErase(t.Context(), dev.Board(), "")
+			plan, err := d.env.desk().EraseCommands(t.Context(), dev.Board(), "")
 			if err != nil || len(plan.Flash) != 1 || (len(plan.Files) > 0) != (tool == "openocd") { // pyocd compares here
 				t.Errorf("%+v, %v", plan, err)
 			}

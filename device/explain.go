@@ -15,12 +15,12 @@ import (
 // that the record does not hold the stack of are missing; some may be guesses, and say so. Without anything to go by
 // there are no frames, and no error. An image whose file is a later build's is looked for in the cache; so is the one that
 // the record names, where that is another.
-func (k *Desk) Explain(i *image.Image, rec *rpc.Record) (rpc.Explanation, error) {
+func (k *Desk) Explain(i *image.Image, rec *rpc.FaultRecord) (rpc.Explanation, error) {
 	return k.explain(i, rec, "")
 }
 
 // explain is Explain for a host that knows what it had called: "" if it does not.
-func (k *Desk) explain(i *image.Image, rec *rpc.Record, called string) (rpc.Explanation, error) {
+func (k *Desk) explain(i *image.Image, rec *rpc.FaultRecord, called string) (rpc.Explanation, error) {
 	var is rpc.Explanation
 	find := k.images().Whole
 	if rec.Build != [8]byte(i.BuildID[:8]) {
@@ -46,8 +46,8 @@ func (k *Desk) explain(i *image.Image, rec *rpc.Record, called string) (rpc.Expl
 }
 
 // explain is Explain for a session, which goes on without where that fails.
-func (d *Device) explain(i *image.Image) func(*rpc.Record, string) rpc.Explanation {
-	return func(rec *rpc.Record, called string) rpc.Explanation {
+func (d *Device) explain(i *image.Image) func(*rpc.FaultRecord, string) rpc.Explanation {
+	return func(rec *rpc.FaultRecord, called string) rpc.Explanation {
 		e, err := d.desk.explain(i, rec, called)
 		if err != nil {
 			d.desk.log().Warn("the fault's place in the program is unknown", "error", err)

@@ -300,7 +300,7 @@ func (d *Device) asked(ctx context.Context, next *image.Image) (*firmwareAnswer,
 		return nil, err
 	}
 	var answer *firmwareAnswer
-	s := rpc.New(t, rpc.Options{Log: d.desk.log(), Explain: func(rec *rpc.Record, called string) rpc.Explanation {
+	s := rpc.New(t, rpc.Options{Log: d.desk.log(), Explain: func(rec *rpc.FaultRecord, called string) rpc.Explanation {
 		return d.explainBuild(answer, rec, called)
 	}})
 	f, err := s.Function(ctx, "boardsmith.build_id")
@@ -317,7 +317,7 @@ func (d *Device) asked(ctx context.Context, next *image.Image) (*firmwareAnswer,
 }
 
 // explainBuild explains a fault of the build that has just answered, whose image the cache may have.
-func (d *Device) explainBuild(answer *firmwareAnswer, rec *rpc.Record, called string) rpc.Explanation {
+func (d *Device) explainBuild(answer *firmwareAnswer, rec *rpc.FaultRecord, called string) rpc.Explanation {
 	if answer == nil {
 		return rpc.Explanation{}
 	}

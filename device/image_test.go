@@ -127,7 +127,7 @@ func TestImageOnTheBoard(t *testing.T) {
 	*dev.Port() = "/nowhere" // nobody answers
 	mustBe(t, dev, first)
 	*dev.Port() = port
-	plan, err := d.env.desk().Plan(t.Context(), dev.Board(), "", first)
+	plan, err := d.env.desk().FlashCommands(t.Context(), dev.Board(), "", first)
 	if err != nil || len(plan.Flash) != 1 {
 		t.Errorf("%+v, %v", plan, err)
 	}

@@ -20,9 +20,9 @@ type contents struct {
 
 // A given tensor was sent by the host.
 type given struct {
-	t    *rpc.Tensor
-	a    *ndarray.Array
-	worn bool // the model overwrites its memory, so that it has to be sent before each run
+	t           *rpc.Tensor
+	a           *ndarray.Array
+	overwritten bool // the model overwrites its memory, so that it has to be sent before each run
 }
 
 // attempts is how often all contents are sent again before giving up.
@@ -34,19 +34,19 @@ func newContents(ctx context.Context, s *rpc.Session) (contents, error) {
 }
 
 // write sends and keeps an array, whose data must not change.
-func (c *contents) write(ctx context.Context, t *rpc.Tensor, a *ndarray.Array, worn bool) error {
+func (c *contents) write(ctx context.Context, t *rpc.Tensor, a *ndarray.Array, overwritten bool) error {
 	i := slices.IndexFunc(c.given, func(g given) bool { return g.t == t })
 	if i < 0 {
 		i = len(c.given)
 		c.given = append(c.given, given{})
 	}
-	c.given[i] = given{t, a, worn}
+	c.given[i] = given{t, a, overwritten}
 	return t.Write(ctx, a.Data)
 }
 
 // settle makes sure, before a run, that every tensor holds what it should.
 func (c *contents) settle(ctx context.Context) error {
-	err := c.send(ctx, func(g given) bool { return g.worn })
+	err := c.send(ctx, func(g given) bool { return g.overwritten })
 	for range attempts {
 		now, failed := c.session.Damages(ctx)
 		if failed != nil {

@@ -151,8 +151,8 @@ func fetch(ctx context.Context, t *rpc.Tensor, want mlf.Tensor) (*ndarray.Array,
 }
 
 // setInput sends input i.
-func (m *model) setInput(ctx context.Context, i int, t *rpc.Tensor, a *ndarray.Array, worn bool) error {
-	if err := m.contents.write(ctx, t, copyOf(a), worn); err != nil {
+func (m *model) setInput(ctx context.Context, i int, t *rpc.Tensor, a *ndarray.Array, overwritten bool) error {
+	if err := m.contents.write(ctx, t, copyOf(a), overwritten); err != nil {
 		return fmt.Errorf("input %q: %w", m.inputs[i].Name, err)
 	}
 	m.set[i] = true

@@ -18,13 +18,13 @@ import (
 // A Graph runs a model operator by operator: one call per node, with its inputs and then its outputs as tensors.
 type Graph struct {
 	model
-	graph   *mlf.GraphModel
-	lib     rpc.Module
-	storage map[int]*rpc.Tensor // by storage id; nil where a linked parameter's memory is used
-	entries []*rpc.Tensor       // by entry: a view of its storage
-	steps   []step
-	in, out []int        // entries of inputs and outputs
-	worn    map[int]bool // entries of arguments whose memory the model overwrites
+	graph       *mlf.GraphModel
+	lib         rpc.Module
+	storage     map[int]*rpc.Tensor // by storage id; nil where a linked parameter's memory is used
+	entries     []*rpc.Tensor       // by entry: a view of its storage
+	steps       []step
+	in, out     []int        // entries of inputs and outputs
+	overwritten map[int]bool // entries of arguments whose memory the model overwrites
 }
 
 // inconsistent is the error for an archive whose parts contradict each other.
@@ -50,7 +50,7 @@ func OpenGraph(ctx context.Context, s *rpc.Session, m *mlf.Model) (*Graph, error
 	if err != nil {
 		return nil, err
 	}
-	g := &Graph{model: base, graph: parsed, storage: map[int]*rpc.Tensor{}, worn: map[int]bool{}}
+	g := &Graph{model: base, graph: parsed, storage: map[int]*rpc.Tensor{}, overwritten: map[int]bool{}}
 	if err := g.prepare(ctx, s, m); err != nil {
 		_ = g.Close(context.WithoutCancel(ctx)) // the first error says more
 		return nil, err
@@ -73,7 +73,7 @@ func (g *Graph) prepare(ctx context.Context, s *rpc.Session, m *mlf.Model) (err 
 	if err := g.allocate(ctx, s, linked); err != nil {
 		return err
 	}
-	if err := g.plan(ctx); err != nil {
+	if err := g.findOperators(ctx); err != nil {
 		return err
 	}
 	if err := g.place(linked); err != nil {
@@ -152,8 +152,8 @@ func (g *Graph) allocate(ctx context.Context, s *rpc.Session, linked map[int]rpc
 	return nil
 }
 
-// plan looks up each operator and puts its arguments together.
-func (g *Graph) plan(ctx context.Context) error {
+// findOperators looks up each operator and puts its arguments together.
+func (g *Graph) findOperators(ctx context.Context) error {
 	functions := map[string]rpc.Function{}
 	written := map[int]bool{}
 	for n, node := range g.graph.Nodes {
@@ -191,7 +191,7 @@ func (g *Graph) plan(ctx context.Context) error {
 	args := map[int]bool{}
 	for _, n := range g.graph.Args {
 		e := g.graph.Rows[n]
-		args[e], g.worn[e] = true, written[g.graph.Storage[e]]
+		args[e], g.overwritten[e] = true, written[g.graph.Storage[e]]
 	}
 	for e, t := range g.entries {
 		if !args[e] {
@@ -261,7 +261,7 @@ func (g *Graph) load(ctx context.Context, params []ndarray.Named) error {
 		if p.DType != want.DType || !slices.Equal(p.Shape, want.Shape) {
 			return inconsistent("parameter %s is %v %s in the archive", want, p.DType, ndarray.ShapeString(p.Shape))
 		}
-		if err := g.contents.write(ctx, g.entries[e], p.Array, g.worn[e]); err != nil {
+		if err := g.contents.write(ctx, g.entries[e], p.Array, g.overwritten[e]); err != nil {
 			return fmt.Errorf("parameter %q: %w", p.Name, err)
 		}
 		given[e] = true
@@ -282,7 +282,7 @@ func (g *Graph) SetInput(ctx context.Context, name string, a *ndarray.Array) err
 		return err
 	}
 	e := g.in[i]
-	return g.setInput(ctx, i, g.entries[e], a, g.worn[e])
+	return g.setInput(ctx, i, g.entries[e], a, g.overwritten[e])
 }
 
 // Run implements Executor.

@@ -41,8 +41,8 @@ const (
 	orphanTimeout  = 30 * time.Second // for a compiler to end whose build was killed
 )
 
-// record is build.json, format 1: what the results in the build folder are made of.
-type record struct {
+// A buildRecord is build.json, format 1: what the results in the build folder are made of.
+type buildRecord struct {
 	Format  int               `json:"format"`
 	BuildID string            `json:"build_id"`
 	Runtime string            `json:"runtime"` // key of all that does not depend on the model
@@ -95,7 +95,7 @@ func (p *Project) Build(ctx context.Context) (*image.Image, error) {
 	return i, p.noteBuild(now.Tools, now.Edited)
 }
 
-func (p *Project) image(r *record, upToDate bool) *image.Image {
+func (p *Project) image(r *buildRecord, upToDate bool) *image.Image {
 	i := &image.Image{
 		Path:   filepath.Join(p.dir, filepath.FromSlash(p.state.Template.ELF)),
 		Map:    filepath.Join(p.dir, filepath.FromSlash(p.state.Template.Map)),
@@ -109,7 +109,7 @@ func (p *Project) image(r *record, upToDate bool) *image.Image {
 }
 
 // formOf is the path of another form of the image; "" where the build made none.
-func (p *Project) formOf(r *record, name string) string {
+func (p *Project) formOf(r *buildRecord, name string) string {
 	if r.Others[name] == "" {
 		return ""
 	}
@@ -133,7 +133,7 @@ func (p *Project) wantedForms() []string {
 }
 
 // hasForms says whether a build made all forms that are wanted.
-func (p *Project) hasForms(r *record) bool {
+func (p *Project) hasForms(r *buildRecord) bool {
 	return !slices.ContainsFunc(p.wantedForms(), func(name string) bool { return r.Others[name] == "" })
 }
 
@@ -247,7 +247,7 @@ func (p *Project) inBuild(name string) string { return path.Join(p.state.Templat
 
 // lastBuild is what the build folder holds, nil if that is nothing to build on: no build was finished there, or its
 // result is no longer what it was.
-func (p *Project) lastBuild(t *tree) *record {
+func (p *Project) lastBuild(t *tree) *buildRecord {
 	if _, err := t.root.Lstat(filepath.FromSlash(p.inBuild(unfinishedFile))); err == nil {
 		return nil
 	}
@@ -260,7 +260,7 @@ func (p *Project) lastBuild(t *tree) *record {
 	if err != nil {
 		return nil
 	}
-	r, err := parseRecord(data)
+	r, err := parseBuildRecord(data)
 	if err != nil {
 		return nil
 	}
@@ -279,21 +279,21 @@ func (p *Project) results(t *tree) (elf string, others map[string]string, err er
 	return elf, sums, err
 }
 
-func parseRecord(data []byte) (*record, error) {
-	var r record
+func parseBuildRecord(data []byte) (*buildRecord, error) {
+	var r buildRecord
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&r); err != nil {
 		return nil, err
 	}
 	if id, err := hex.DecodeString(r.BuildID); r.Format != recordFormat || err != nil || len(id) != 16 {
-		return nil, errors.New("not a record of this format")
+		return nil, errors.New("not a build record of this format")
 	}
 	return &r, nil
 }
 
-// make runs the build command on a build folder that is empty or holds last, and records the result.
-func (p *Project) make(ctx context.Context, t *tree, r *recipe, last *record) (*record, error) {
+// make runs the build command on a build folder that is empty or holds last, and writes the build record.
+func (p *Project) make(ctx context.Context, t *tree, r *recipe, last *buildRecord) (*buildRecord, error) {
 	a, m, err := p.Model()
 	if err != nil {
 		return nil, err
@@ -356,7 +356,7 @@ func (p *Project) findTools() (build string, err error) {
 // begin makes the build folder ready: emptied unless all that was made of last's inputs may stay, marked as
 // unfinished, and with what has changed since last newer than what was made of it, whatever the times of the files
 // say. The mark is returned, locked; the tools inherit it.
-func (p *Project) begin(ctx context.Context, t *tree, r *recipe, last *record) (*os.File, error) {
+func (p *Project) begin(ctx context.Context, t *tree, r *recipe, last *buildRecord) (*os.File, error) {
 	if err := p.awaitOrphans(ctx, t); err != nil {
 		return nil, err
 	}
@@ -413,7 +413,7 @@ func (p *Project) awaitOrphans(ctx context.Context, t *tree) error {
 }
 
 // hasMore reports whether an input of r's last build is gone: what was made of it must not be used.
-func (last *record) hasMore(r *recipe) bool {
+func (last *buildRecord) hasMore(r *recipe) bool {
 	for name := range last.Inputs {
 		if _, ok := r.inputs[name]; !ok {
 			return true
@@ -424,7 +424,7 @@ func (last *record) hasMore(r *recipe) bool {
 
 // freshen prepares a build folder that holds last: what changed since is newer than what was made of it, and forms of the
 // old image that nothing makes anew are removed.
-func (p *Project) freshen(t *tree, r *recipe, last *record) error {
+func (p *Project) freshen(t *tree, r *recipe, last *buildRecord) error {
 	if err := t.touch(r.inputs, last.Inputs); err != nil {
 		return err
 	}
@@ -458,7 +458,7 @@ func (t *tree) touch(inputs, last map[string]string) error {
 
 // reuse brings the compiled runtime into the build folder, and reports whether there is one. If there is none, this build is
 // the only one of its Builder that compiles it until release: others wait for it, and take it from the cache then.
-func (p *Project) reuse(ctx context.Context, t *tree, r *recipe, last *record) (reused bool, release func(), err error) {
+func (p *Project) reuse(ctx context.Context, t *tree, r *recipe, last *buildRecord) (reused bool, release func(), err error) {
 	nothing := func() {}
 	if p.restore(t, r, last) {
 		return true, nothing, nil
@@ -479,7 +479,7 @@ func (p *Project) reuse(ctx context.Context, t *tree, r *recipe, last *record) (
 
 // restore puts the compiled runtime into the build folder, if it is not there already and the cache has it. It reports
 // whether the runtime is there.
-func (p *Project) restore(t *tree, r *recipe, last *record) bool {
+func (p *Project) restore(t *tree, r *recipe, last *buildRecord) bool {
 	key := hex.EncodeToString(r.runtime[:])
 	if _, err := t.root.Stat(filepath.FromSlash(p.inBuild(recordFile))); err == nil && last != nil && last.Runtime == key {
 		return true
@@ -597,12 +597,12 @@ func isSource(name string) bool {
 }
 
 // finish records what was built and takes the mark away, in this order.
-func (p *Project) finish(t *tree, r *recipe, size image.Size) (*record, error) {
+func (p *Project) finish(t *tree, r *recipe, size image.Size) (*buildRecord, error) {
 	elf, others, err := p.results(t)
 	if err != nil {
 		return nil, err
 	}
-	now := &record{
+	now := &buildRecord{
 		Format: recordFormat, BuildID: hex.EncodeToString(r.id[:]), Runtime: hex.EncodeToString(r.runtime[:]),
 		Digest: elf, Others: others, Size: size, Tools: r.tools, Edited: r.edited, Inputs: r.inputs, Setting: hex.EncodeToString(r.setting[:]),
 	}

@@ -15,15 +15,15 @@ const maxFlashes = 20
 
 // A FlashRecord is one flash of the project's firmware.
 type FlashRecord struct {
-	Time    time.Time     `json:"time"`
-	Device  string        `json:"device"` // as in FlashReport
-	Tool    string        `json:"tool"`
-	Image   string        `json:"image"` // SHA-256 of the ELF file
-	BuildID string        `json:"build_id"`
-	Why     string        `json:"why"`
-	Bytes   int64         `json:"bytes"`           // written
-	Sectors int           `json:"sectors"`         // erased
-	Class   failure.Class `json:"class,omitempty"` // of its failure; "" means that it was verified and answered
+	Time       time.Time     `json:"time"`
+	Device     string        `json:"device"` // as in FlashReport
+	Programmer string        `json:"programmer"`
+	Image      string        `json:"image"` // SHA-256 of the ELF file
+	BuildID    string        `json:"build_id"`
+	Why        string        `json:"why"`
+	Bytes      int64         `json:"bytes"`           // written
+	Sectors    int           `json:"sectors"`         // erased
+	Class      failure.Class `json:"class,omitempty"` // of its failure; "" means that it was verified and answered
 }
 
 // RecordFlash adds what Flash did, or how it failed, to the history of the last 20. One that loads its image when the link
@@ -33,7 +33,7 @@ func (p *Project) RecordFlash(i *image.Image, r device.FlashReport, failed error
 		return nil
 	}
 	now := FlashRecord{
-		Time: time.Now().UTC().Round(time.Second), Device: r.Device, Tool: r.Programmer, Image: i.Digest, BuildID: i.ID(),
+		Time: time.Now().UTC().Round(time.Second), Device: r.Device, Programmer: r.Programmer, Image: i.Digest, BuildID: i.ID(),
 		Why: r.Why, Bytes: r.Wrote, Sectors: r.Erased, Class: failure.Of(failed),
 	}
 	s := p.state

@@ -17,7 +17,7 @@ import (
 // budgeted is a device with time budgets: function "endless" of its module ends when its budget is used up, by a
 // reset that leaves a record. told gets the budgets, in milliseconds.
 func budgeted(told *[]int64) *rpctest.Device {
-	d := faulty(&rpc.Record{Reason: rpc.ReasonTimeout, WordBytes: 4, Code: 20})
+	d := faulty(&rpc.FaultRecord{Reason: rpc.ReasonTimeout, WordBytes: 4, Code: 20})
 	budget := 10 * time.Second // its own
 	d.Globals["boardsmith.budget"] = func(_ *rpctest.Device, args []rpc.Value) ([]rpc.Value, error) {
 		*told = append(*told, int64(args[0].Word))
@@ -26,7 +26,7 @@ func budgeted(told *[]int64) *rpctest.Device {
 	}
 	d.Module["endless"] = func(d *rpctest.Device, _ []rpc.Value) ([]rpc.Value, error) {
 		time.Sleep(budget)
-		r := rpc.Record{Reason: rpc.ReasonTimeout, WordBytes: 4, Code: uint32(budget.Milliseconds()), Function: d.Running()}
+		r := rpc.FaultRecord{Reason: rpc.ReasonTimeout, WordBytes: 4, Code: uint32(budget.Milliseconds()), Function: d.Running()}
 		d.Reset(r.Append(nil))
 		return rpctest.Nothing(), nil
 	}

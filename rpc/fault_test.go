@@ -20,8 +20,8 @@ import (
 )
 
 // busFault is a record of a Cortex-M.
-func busFault() *rpc.Record {
-	return &rpc.Record{
+func busFault() *rpc.FaultRecord {
+	return &rpc.FaultRecord{
 		Reason: rpc.ReasonHardware, WordBytes: 4, Arch: rpc.ArchCortexM, PCValid: true, SPValid: true, Code: 3,
 		Ticks: 2500, TicksHz: 1000, Build: [8]byte{1, 2, 3, 4, 5, 6, 7, 8}, PC: 0x1234, LR: 0x2001, SP: 0x20000f00, Status: 0x21000000,
 		Registers: make([]uint64, 13), More: []uint64{0x8200, 0x40000000, 0, 0xe0000000, 0xfffffff9},
@@ -29,22 +29,22 @@ func busFault() *rpc.Record {
 	}
 }
 
-func riscvFault() *rpc.Record {
-	return &rpc.Record{
+func riscvFault() *rpc.FaultRecord {
+	return &rpc.FaultRecord{
 		Reason: rpc.ReasonHardware, WordBytes: 8, Arch: rpc.ArchRISCV, PCValid: true, SPValid: true, Code: 5, Function: 0xffffffff,
 		PC: 0x80000010, SP: 0x80010000, Status: 5, Registers: make([]uint64, 31), More: []uint64{0x1000, 0x1800},
 	}
 }
 
-func checkFailed() *rpc.Record {
-	return &rpc.Record{
+func checkFailed() *rpc.FaultRecord {
+	return &rpc.FaultRecord{
 		Reason: rpc.ReasonCheck, WordBytes: 8, Arch: rpc.ArchProcess, Code: 0x8001, Function: 0xfffffffe, Message: "graph\x1b[31m\n",
 	}
 }
 
 func TestRecordAndBack(t *testing.T) {
-	for _, want := range []*rpc.Record{busFault(), riscvFault(), checkFailed()} {
-		got := must[*rpc.Record](t)(rpc.ParseRecord(want.Append(nil)))
+	for _, want := range []*rpc.FaultRecord{busFault(), riscvFault(), checkFailed()} {
+		got := must[*rpc.FaultRecord](t)(rpc.ParseFaultRecord(want.Append(nil)))
 		if len(want.Stack) == 0 {
 			want.Stack, got.Stack = nil, nil
 		}
@@ -52,8 +52,8 @@ func TestRecordAndBack(t *testing.T) {
 			t.Errorf("got %+v\nwant %+v", got, want)
 		}
 	}
-	big := &rpc.Record{WordBytes: 4, Stack: make([]byte, 1<<17), Message: "why"}
-	got := must[*rpc.Record](t)(rpc.ParseRecord(big.Append([]byte("before"))[6:]))
+	big := &rpc.FaultRecord{WordBytes: 4, Stack: make([]byte, 1<<17), Message: "why"}
+	got := must[*rpc.FaultRecord](t)(rpc.ParseFaultRecord(big.Append([]byte("before"))[6:]))
 	if got.Message != "why" || len(got.Stack) < 60000 {
 		t.Errorf("of a large record %q and %d bytes of stack are left", got.Message, len(got.Stack))
 	}
@@ -64,13 +64,13 @@ func TestRecordAndBack(t *testing.T) {
 func TestRecordDamaged(t *testing.T) {
 	whole := busFault().Append(nil)
 	for n := range whole {
-		if _, err := rpc.ParseRecord(whole[:n]); failure.Of(err) != failure.Transport {
+		if _, err := rpc.ParseFaultRecord(whole[:n]); failure.Of(err) != failure.Transport {
 			t.Errorf("cut to %d bytes: %v", n, err)
 		}
 		for _, bit := range []byte{1, 0x80, 0xff} {
 			b := bytes.Clone(whole)
 			b[n] ^= bit
-			if _, err := rpc.ParseRecord(b); failure.Of(err) != failure.Transport {
+			if _, err := rpc.ParseFaultRecord(b); failure.Of(err) != failure.Transport {
 				t.Errorf("byte %d changed: %v", n, err)
 			}
 			body := b[:len(b)-4]
@@ -83,7 +83,7 @@ func TestRecordDamaged(t *testing.T) {
 // checkRecord parses b; where that works, the words for it must too, and it must encode to the same bytes.
 func checkRecord(t *testing.T, b []byte) {
 	t.Helper()
-	rec, err := rpc.ParseRecord(b)
+	rec, err := rpc.ParseFaultRecord(b)
 	if err != nil {
 		if failure.Of(err) != failure.Transport {
 			t.Errorf("error without a class: %v", err)
@@ -102,7 +102,7 @@ func checkRecord(t *testing.T, b []byte) {
 
 // FuzzRecord has the CRC made right, which chance would not find.
 func FuzzRecord(f *testing.F) {
-	for _, rec := range []*rpc.Record{busFault(), riscvFault(), checkFailed(), {WordBytes: 4, Reason: 99}} {
+	for _, rec := range []*rpc.FaultRecord{busFault(), riscvFault(), checkFailed(), {WordBytes: 4, Reason: 99}} {
 		f.Add(rec.Append(nil))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
@@ -119,21 +119,21 @@ func FuzzRecord(f *testing.F) {
 
 func TestCauses(t *testing.T) {
 	for _, c := range []struct {
-		change func(*rpc.Record)
+		change func(*rpc.FaultRecord)
 		want   string
 	}{
-		{func(*rpc.Record) {}, "hard fault (CFSR 0x00008200, HFSR 0x40000000: precise data bus error at 0xe0000000)"},
-		{func(r *rpc.Record) { r.Code, r.More = 6, []uint64{1 << 16} }, "usage fault (CFSR 0x00010000, HFSR 0x00000000: undefined instruction)"},
-		{func(r *rpc.Record) { r.More = nil }, "hard fault"},
-		{func(r *rpc.Record) { r.Reason, r.More = rpc.ReasonStack, []uint64{1 << 20} }, "stack overflow (CFSR 0x00100000, HFSR 0x00000000: stack limit)"},
-		{func(r *rpc.Record) { *r = *riscvFault() }, "hardware fault (load access fault at 0x1000)"},
-		{func(r *rpc.Record) { *r = *riscvFault(); r.Code = 2 }, "hardware fault (illegal instruction 0x1000)"},
-		{func(r *rpc.Record) { *r = *checkFailed() }, "failed check (error 0x8001): graph.[31m"},
-		{func(r *rpc.Record) { *r = *checkFailed(); r.Reason, r.Code = rpc.ReasonHardware, 11 }, "hardware fault (SIGSEGV, invalid memory access)"},
-		{func(r *rpc.Record) { r.Reason, r.Code = rpc.ReasonTimeout, 1500 }, "still running after its time budget of 1.5s"},
-		{func(r *rpc.Record) { r.Reason = rpc.ReasonWatchdog }, "watchdog reset"},
-		{func(r *rpc.Record) { r.Reason, r.Code = rpc.ReasonInterrupt, 7 }, "interrupt 7, which nothing handles"},
-		{func(r *rpc.Record) { *r = *riscvFault(); r.Reason, r.Code = rpc.ReasonInterrupt, 1<<31|3 }, "interrupt of the core, mcause 3, which nothing handles"},
+		{func(*rpc.FaultRecord) {}, "hard fault (CFSR 0x00008200, HFSR 0x40000000: precise data bus error at 0xe0000000)"},
+		{func(r *rpc.FaultRecord) { r.Code, r.More = 6, []uint64{1 << 16} }, "usage fault (CFSR 0x00010000, HFSR 0x00000000: undefined instruction)"},
+		{func(r *rpc.FaultRecord) { r.More = nil }, "hard fault"},
+		{func(r *rpc.FaultRecord) { r.Reason, r.More = rpc.ReasonStack, []uint64{1 << 20} }, "stack overflow (CFSR 0x00100000, HFSR 0x00000000: stack limit)"},
+		{func(r *rpc.FaultRecord) { *r = *riscvFault() }, "hardware fault (load access fault at 0x1000)"},
+		{func(r *rpc.FaultRecord) { *r = *riscvFault(); r.Code = 2 }, "hardware fault (illegal instruction 0x1000)"},
+		{func(r *rpc.FaultRecord) { *r = *checkFailed() }, "failed check (error 0x8001): graph.[31m"},
+		{func(r *rpc.FaultRecord) { *r = *checkFailed(); r.Reason, r.Code = rpc.ReasonHardware, 11 }, "hardware fault (SIGSEGV, invalid memory access)"},
+		{func(r *rpc.FaultRecord) { r.Reason, r.Code = rpc.ReasonTimeout, 1500 }, "still running after its time budget of 1.5s"},
+		{func(r *rpc.FaultRecord) { r.Reason = rpc.ReasonWatchdog }, "watchdog reset"},
+		{func(r *rpc.FaultRecord) { r.Reason, r.Code = rpc.ReasonInterrupt, 7 }, "interrupt 7, which nothing handles"},
+		{func(r *rpc.FaultRecord) { *r = *riscvFault(); r.Reason, r.Code = rpc.ReasonInterrupt, 1<<31|3 }, "interrupt of the core, mcause 3, which nothing handles"},
 	} {
 		r := busFault()
 		c.change(r)
@@ -144,7 +144,7 @@ func TestCauses(t *testing.T) {
 }
 
 // faulty is a device whose function "bad" resets it, leaving record, with the function's handle if it has none.
-func faulty(record *rpc.Record) *rpctest.Device {
+func faulty(record *rpc.FaultRecord) *rpctest.Device {
 	d := device()
 	d.Globals["boardsmith.fault"] = rpctest.Fault
 	d.Module["bad"] = func(d *rpctest.Device, _ []rpc.Value) ([]rpc.Value, error) {
@@ -186,7 +186,7 @@ func opened(t testing.TB, d *rpctest.Device, o rpc.Options) *rpc.Session {
 func TestFaultAndOn(t *testing.T) {
 	ctx := within(t, 10*time.Second)
 	s := opened(t, faulty(busFault()), rpc.Options{
-		Explain: func(r *rpc.Record, called string) rpc.Explanation {
+		Explain: func(r *rpc.FaultRecord, called string) rpc.Explanation {
 			if called != "bad" {
 				t.Errorf("%q is said to have been called", called)
 			}
@@ -387,7 +387,7 @@ var platform = []byte{
 // TestChainInWords: a recursion is told once, a long chain is cut.
 func TestChainInWords(t *testing.T) {
 	f := func(name string, line int) rpc.Frame { return rpc.Frame{Function: name, File: "f.c", Line: line} }
-	e := &rpc.FaultError{Record: &rpc.Record{Reason: rpc.ReasonStack, Function: 0xffffffff}}
+	e := &rpc.FaultError{Record: &rpc.FaultRecord{Reason: rpc.ReasonStack, Function: 0xffffffff}}
 	e.Frames = []rpc.Frame{f("r", 1), f("r", 2), f("r", 2), f("r", 2), {PC: 0x10, Guessed: true}}
 	e.Frames[0].Inlined = true
 	const want = "fault while nothing was called: stack overflow, in r at f.c:1, part of r at f.c:2 (3 times), called from 0x10 (perhaps)"

@@ -278,7 +278,7 @@ func (s *Session) value(arg any) (Value, error) {
 		return Raw(v), nil
 	case ndarray.DType:
 		return DType(v), nil
-	case Device:
+	case DLDevice:
 		return OnDevice(v), nil
 	case Handle:
 		return Opaque(uint64(v)), nil

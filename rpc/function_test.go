@@ -40,7 +40,7 @@ func TestCallValues(t *testing.T) {
 		{"text\x00\xff", "text\x00\xff"},
 		{[]byte{0xff, 0xfd, 0}, []byte{0xff, 0xfd, 0}},
 		{f32, f32},
-		{rpc.Device{Type: 1, ID: -2}, rpc.Device{Type: 1, ID: -2}},
+		{rpc.DLDevice{Type: 1, ID: -2}, rpc.DLDevice{Type: 1, ID: -2}},
 		{rpc.Handle(0xffffffff80028000), rpc.Handle(0xffffffff80028000)},
 	} {
 		got, err := f.Call(ctx, "ignored", c.give)

@@ -72,16 +72,16 @@ const (
 	TypeNDArray  TypeCode = 13
 )
 
-// A Device is DLDevice: where memory is.
-type Device struct{ Type, ID int32 }
+// A DLDevice is DLPack's: the kind and the number of the device whose memory an array lies in.
+type DLDevice struct{ Type, ID int32 }
 
 // CPU is the only device of a microcontroller.
-var CPU = Device{Type: 1}
+var CPU = DLDevice{Type: 1}
 
 // A DLTensor describes memory on the other side: compact, row-major.
 type DLTensor struct {
 	Data       uint64
-	Device     Device
+	Device     DLDevice
 	DType      ndarray.DType
 	Shape      []int64
 	ByteOffset uint64
@@ -221,9 +221,9 @@ func appendTensor(dst []byte, t *DLTensor) []byte {
 	return le.AppendUint64(dst, t.ByteOffset)
 }
 
-func (d Device) word() uint64 { return uint64(uint32(d.Type)) | uint64(uint32(d.ID))<<32 }
+func (d DLDevice) word() uint64 { return uint64(uint32(d.Type)) | uint64(uint32(d.ID))<<32 }
 
-func wordDevice(w uint64) Device { return Device{int32(w), int32(w >> 32)} }
+func wordDevice(w uint64) DLDevice { return DLDevice{int32(w), int32(w >> 32)} }
 
 func dtypeWord(d ndarray.DType) uint64 {
 	return uint64(d.Code) | uint64(d.Bits)<<8 | uint64(d.Lanes)<<16
@@ -390,7 +390,7 @@ func Raw(b []byte) Value { return Value{Type: TypeBytes, Data: b} }
 func DType(d ndarray.DType) Value { return Value{Type: TypeDType, Word: dtypeWord(d)} }
 
 // OnDevice is a device.
-func OnDevice(d Device) Value { return Value{Type: TypeDevice, Word: d.word()} }
+func OnDevice(d DLDevice) Value { return Value{Type: TypeDevice, Word: d.word()} }
 
 // TensorOf is a tensor.
 func TensorOf(t *DLTensor) Value { return Value{Type: TypeTensor, Tensor: t} }

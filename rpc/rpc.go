@@ -42,7 +42,7 @@ type Options struct {
 	// Explain tells for a *FaultError where in the program the device stood; nil leaves it at addresses. It is called
 	// once for each fault, while the request that met it is still under way. called is the function that the host had
 	// called, "" if that is not known.
-	Explain func(rec *Record, called string) Explanation
+	Explain func(rec *FaultRecord, called string) Explanation
 }
 
 const defaultTimeout = 60 * time.Second

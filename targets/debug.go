@@ -15,7 +15,7 @@ import (
 // debug flashes the image where the board does not hold it, and starts gdb on it.
 func (v *invocation) debug(ctx context.Context) (err error) {
 	if v.Env.On("DRYRUN") {
-		return v.planDebug(ctx)
+		return v.dryRunDebug(ctx)
 	}
 	gdb, err := findProgram(v.Env, "gdb-multiarch")
 	if err != nil {
@@ -44,24 +44,24 @@ func gdbArgs(project, image, address string) []string {
 	}
 }
 
-// planDebug prints what debug would run.
-func (v *invocation) planDebug(ctx context.Context) error {
+// dryRunDebug prints what debug would run.
+func (v *invocation) dryRunDebug(ctx context.Context) error {
 	in, err := v.inputs()
 	if err != nil {
 		return err
 	}
-	plan, err := v.plan(ctx, in)
+	would, err := v.commands(ctx, in)
 	if err != nil {
 		return err
 	}
 	var commands []string
-	if plan.Debug != "" {
+	if would.Debug != "" {
 		image, err := v.planned(in)
 		if err != nil {
 			return err
 		}
 		gdb := typed("gdb-multiarch", gdbArgs(shown(v.Dir, v.project.Dir()), shown(v.Dir, image.Path), "127.0.0.1:3333"))
-		commands = []string{plan.Debug, gdb}
+		commands = []string{would.Debug, gdb}
 	}
 	for _, c := range commands {
 		v.Printf("%s", c)

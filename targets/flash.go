@@ -14,7 +14,7 @@ import (
 // flash writes the image. The device stays attached for the targets after it.
 func (v *invocation) flash(ctx context.Context) error {
 	if v.Env.On("DRYRUN") {
-		return v.planFlash(ctx)
+		return v.dryRunFlash(ctx)
 	}
 	image, err := v.built(ctx)
 	if err != nil {
@@ -35,7 +35,7 @@ func (v *invocation) flash(ctx context.Context) error {
 	v.sameChip(report)
 	r := v.imageFields(image)
 	r["wrote"], r["erased"], r["why"] = report.Wrote, report.Erased, report.Why
-	r["device"], r["tool"] = report.Device, report.Programmer
+	r["device"], r["programmer"] = report.Device, report.Programmer
 	if len(report.Warn) > 0 {
 		r["worn"] = report.Warn
 	}
@@ -85,42 +85,42 @@ func (v *invocation) sameChip(report device.FlashReport) {
 	}
 }
 
-// planFlash prints what flash would run.
-func (v *invocation) planFlash(ctx context.Context) error {
+// dryRunFlash prints what flash would run.
+func (v *invocation) dryRunFlash(ctx context.Context) error {
 	in, err := v.inputs()
 	if err != nil {
 		return err
 	}
-	plan, err := v.plan(ctx, in)
+	would, err := v.commands(ctx, in)
 	if err != nil {
 		return err
 	}
-	return v.printPlan(plan, fmt.Sprintf("flash %s to board %s", in.project, in.board.value))
+	return v.printCommands(would, fmt.Sprintf("flash %s to board %s", in.project, in.board.value))
 }
 
-// printPlan prints what would be run to do what the text says.
-func (v *invocation) printPlan(plan device.Plan, text string) error {
-	for _, f := range plan.Files {
+// printCommands prints what would be run to do what the text says.
+func (v *invocation) printCommands(would device.Commands, text string) error {
+	for _, f := range would.Files {
 		v.Printf("# %s", f)
 	}
-	for _, c := range plan.Flash {
+	for _, c := range would.Flash {
 		v.Printf("%s", c)
 	}
 	v.Printf("%s: would %s", v.Step(), text)
-	v.JSONLine(fields{"status": "dry-run", "would": text, "commands": append([]string{}, plan.Flash...), "files": append([]string{}, plan.Files...)})
+	v.JSONLine(fields{"status": "dry-run", "would": text, "commands": append([]string{}, would.Flash...), "files": append([]string{}, would.Files...)})
 	return nil
 }
 
-// plan is what would be run for the image as it was last built; nothing where there is none.
-func (v *invocation) plan(ctx context.Context, in *inputs) (device.Plan, error) {
+// commands returns what would be run for the image as it was last built; nothing where there is none.
+func (v *invocation) commands(ctx context.Context, in *inputs) (device.Commands, error) {
 	if v.project == nil {
-		return device.Plan{}, nil
+		return device.Commands{}, nil
 	}
 	image, err := v.planned(in)
 	if err != nil || image == nil {
-		return device.Plan{}, err
+		return device.Commands{}, err
 	}
-	return v.desk(in).Plan(ctx, v.project.Board(), in.device, image)
+	return v.desk(in).FlashCommands(ctx, v.project.Board(), in.device, image)
 }
 
 // erase erases the board's flash.
@@ -130,11 +130,11 @@ func (v *invocation) erase(ctx context.Context) error {
 		return err
 	}
 	if v.Env.On("DRYRUN") {
-		plan, err := v.desk(in).PlanErase(ctx, b, in.device)
+		would, err := v.desk(in).EraseCommands(ctx, b, in.device)
 		if err != nil {
 			return err
 		}
-		return v.printPlan(plan, fmt.Sprintf("erase the flash of board %s", b.Name))
+		return v.printCommands(would, fmt.Sprintf("erase the flash of board %s", b.Name))
 	}
 	d, err := v.attach(ctx, b, in.device, v.desk(in))
 	if err != nil {
@@ -149,11 +149,11 @@ func (v *invocation) erase(ctx context.Context) error {
 		return v.notFlashed(ctx, report, err)
 	}
 	v.Printf("erase: erased %d of %d sectors of %s, the others were blank; all is verified to be", report.Erased, report.Sectors, report.Device)
-	v.JSONLine(fields{"status": "done", "device": report.Device, "tool": report.Programmer, "erased": report.Erased, "sectors": report.Sectors})
+	v.JSONLine(fields{"status": "done", "device": report.Device, "programmer": report.Programmer, "erased": report.Erased, "sectors": report.Sectors})
 	return nil
 }
 
-// planned is the image that a plan is for, nil if there is none yet. No board is asked which one it holds.
+// planned is the image that a dry run is about, nil if there is none yet. No board is asked which one it holds.
 func (v *invocation) planned(in *inputs) (*image.Image, error) {
 	if name := v.Env("IMAGE"); name != "" && name != imageOnBoard {
 		return v.images().Find(name)

@@ -46,7 +46,7 @@ func (s keptStack) read(at uint64) (uint64, bool) {
 }
 
 // frames is the call chain, innermost first.
-func (p *Program) frames(rec *rpc.Record) []rpc.Frame {
+func (p *Program) frames(rec *rpc.FaultRecord) []rpc.Frame {
 	kind, ok := machineKinds[p.File.Machine]
 	if !ok || rec.WordBytes != p.calls.word {
 		return nil
@@ -73,7 +73,7 @@ func (p *Program) frames(rec *rpc.Record) []rpc.Frame {
 
 // stackAt is where the kept piece of stack begins: where a process says; else at sp, or, if that lies below a stack by no
 // more than a frame (bare.h), at the stack's lowest address.
-func (p *Program) stackAt(rec *rpc.Record) uint64 {
+func (p *Program) stackAt(rec *rpc.FaultRecord) uint64 {
 	const maxFrame, maxStack = 1 << 20, 64 << 10
 	if rec.Arch == rpc.ArchProcess && len(rec.More) > 0 {
 		return rec.More[0]
@@ -90,7 +90,7 @@ func (p *Program) stackAt(rec *rpc.Record) uint64 {
 }
 
 // moved is how far from the ELF file's addresses a process was loaded.
-func (p *Program) moved(rec *rpc.Record) uint64 {
+func (p *Program) moved(rec *rpc.FaultRecord) uint64 {
 	if rec.Arch != rpc.ArchProcess || rec.Status == 0 {
 		return 0
 	}

@@ -168,7 +168,7 @@ func TestGuesses(t *testing.T) {
 	t.Parallel()
 	code := bytes.Repeat(unhexed(t, "00f0 10f8 00bf 00bf"), 8) // BL, NOP, NOP: calls return to 0x1004, 0x100c and so on
 	p := faultImage(elf.EM_ARM, elf.ELFCLASS32, 0x1000, code)
-	rec := &rpc.Record{WordBytes: 4, Arch: rpc.ArchCortexM, PCValid: true, SPValid: true, PC: 0x1010, LR: 0x1005, SP: 0x20000000}
+	rec := &rpc.FaultRecord{WordBytes: 4, Arch: rpc.ArchCortexM, PCValid: true, SPValid: true, PC: 0x1010, LR: 0x1005, SP: 0x20000000}
 	// A return address, one that is even, one in the middle of nothing, a number, a return address.
 	for _, w := range []uint32{0x100d, 0x1014, 0x1011, 7, 0x1015} {
 		rec.Stack = binary.LittleEndian.AppendUint32(rec.Stack, w)
@@ -202,11 +202,11 @@ func TestStackAt(t *testing.T) {
 	t.Parallel()
 	p := &Program{stacks: []uint64{0x20000100, 0x20010000}}
 	for sp, want := range map[uint64]uint64{0x20000200: 0x20000200, 0x1fff0100: 0x20000100, 0x200000f0: 0x20000100, 0x20010010: 0x20010010, 0x30000000: 0x30000000} {
-		if got := p.stackAt(&rpc.Record{SP: sp, Reason: rpc.ReasonStack}); got != want {
+		if got := p.stackAt(&rpc.FaultRecord{SP: sp, Reason: rpc.ReasonStack}); got != want {
 			t.Errorf("%#x: %#x, want %#x", sp, got, want)
 		}
 	}
-	if got := p.stackAt(&rpc.Record{Arch: rpc.ArchProcess, SP: 0x7ffc1230, More: []uint64{0x7ffc5000}}); got != 0x7ffc5000 {
+	if got := p.stackAt(&rpc.FaultRecord{Arch: rpc.ArchProcess, SP: 0x7ffc1230, More: []uint64{0x7ffc5000}}); got != 0x7ffc5000 {
 		t.Errorf("of a process: %#x", got)
 	}
 }

@@ -13,7 +13,7 @@ import (
 
 // Explain says where the device stood that kept the record, and in which operator. called is what the host had called; "" if it
 // does not know.
-func (p *Program) Explain(rec *rpc.Record, called string) rpc.Explanation {
+func (p *Program) Explain(rec *rpc.FaultRecord, called string) rpc.Explanation {
 	is := rpc.Explanation{Frames: p.frames(rec)}
 	is.Operator = operatorOf(is.Frames)
 	if p.isOperator(called) {

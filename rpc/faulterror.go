@@ -47,7 +47,7 @@ type Explanation struct {
 
 // A FaultError is a device that stopped, kept why, and was reset. All that was on it is gone; the session goes on.
 type FaultError struct {
-	Record   *Record
+	Record   *FaultRecord
 	Function string // that the host had called, as it was looked up; "" if that is not known
 	Explanation
 	Prior bool  // it happened before the session, or while nobody waited
@@ -93,7 +93,7 @@ func (e *FaultError) subject() string {
 	return " while nothing was called"
 }
 
-func (rec *Record) calledWithoutName() string {
+func (rec *FaultRecord) calledWithoutName() string {
 	switch rec.Function {
 	case noFunction:
 		return ""
@@ -219,7 +219,7 @@ type lives struct {
 	reviving bool  // a new session is being made: another reset does not begin it again
 
 	names   map[uint32]string // of functions, by what a record holds of their handles
-	explain func(*Record, string) Explanation
+	explain func(*FaultRecord, string) Explanation
 	budget  time.Duration // that SetBudget or Options.Budget fixed; 0: it follows each call's deadline
 
 	asked bool        // for a record that was there before the session
@@ -274,7 +274,7 @@ func (s *Session) reviveLater(ctx context.Context) error {
 }
 
 // redial begins a new session with the device and asks for its record; nil if there is none.
-func (s *Session) redial(ctx context.Context) (*Record, error) {
+func (s *Session) redial(ctx context.Context) (*FaultRecord, error) {
 	s.reviving = true
 	defer func() { s.reviving = false }()
 	ctx, cancel := s.limit(ctx)
@@ -294,7 +294,7 @@ func (s *Session) redial(ctx context.Context) (*Record, error) {
 const faultFunction = "boardsmith.fault"
 
 // takeRecord asks the device for the record that it kept, which it then forgets; nil if there is none.
-func (s *Session) takeRecord(ctx context.Context) (*Record, error) {
+func (s *Session) takeRecord(ctx context.Context) (*FaultRecord, error) {
 	f, err := s.global(ctx, faultFunction)
 	if isNotFound(err) {
 		return nil, nil
@@ -311,13 +311,13 @@ func (s *Session) takeRecord(ctx context.Context) (*Record, error) {
 	case nil:
 		return nil, nil
 	case []byte:
-		return ParseRecord(b)
+		return ParseFaultRecord(b)
 	}
 	return nil, protocolErrorf("%s returned %T", faultFunction, result)
 }
 
 // fault makes an error of a record. cause is what the link said, nil if nobody waited.
-func (s *Session) fault(rec *Record, cause error) *FaultError {
+func (s *Session) fault(rec *FaultRecord, cause error) *FaultError {
 	e := &FaultError{Record: rec, Function: s.names[rec.Function], Err: cause, Prior: cause == nil}
 	if s.explain != nil {
 		e.Explanation = s.explain(rec, e.Function)
@@ -328,7 +328,7 @@ func (s *Session) fault(rec *Record, cause error) *FaultError {
 	return e
 }
 
-func (s *Session) keepPrior(rec *Record) {
+func (s *Session) keepPrior(rec *FaultRecord) {
 	s.prior = s.fault(rec, nil)
 	s.log.Warn(s.prior.Error())
 }

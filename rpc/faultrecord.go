@@ -54,8 +54,8 @@ const (
 	aotRun     = 0xfffffffe // of an executor on the device
 )
 
-// A Record is what a device kept of a fault. Its addresses are the device's.
-type Record struct {
+// A FaultRecord is what a device kept of a fault. Its addresses are the device's.
+type FaultRecord struct {
 	Reason    Reason
 	WordBytes int // of a register: 4 or 8
 	Arch      Arch
@@ -130,7 +130,7 @@ func (r *recordReader) words() []uint64 {
 
 // ParseRecord decodes a fault record. Anything that no device writes is a *ProtocolError. The record shares no memory
 // with b.
-func ParseRecord(b []byte) (*Record, error) {
+func ParseFaultRecord(b []byte) (*FaultRecord, error) {
 	if len(b) < recordHead+4 {
 		return nil, protocolErrorf("fault record of %d bytes", len(b))
 	}
@@ -156,8 +156,8 @@ func ParseRecord(b []byte) (*Record, error) {
 }
 
 // record reads what follows the length.
-func (r *recordReader) record() (*Record, error) {
-	rec := &Record{Reason: Reason(r.u8()), WordBytes: int(r.u8()), Arch: Arch(r.u8())}
+func (r *recordReader) record() (*FaultRecord, error) {
+	rec := &FaultRecord{Reason: Reason(r.u8()), WordBytes: int(r.u8()), Arch: Arch(r.u8())}
 	flags := r.u8()
 	if rec.WordBytes != 4 && rec.WordBytes != 8 {
 		return nil, fmt.Errorf("words of %d bytes", rec.WordBytes)
@@ -184,7 +184,7 @@ func (r *recordReader) record() (*Record, error) {
 }
 
 // Append appends the record's bytes to b, as a device makes them. What has no place in it is cut off.
-func (rec *Record) Append(b []byte) []byte {
+func (rec *FaultRecord) Append(b []byte) []byte {
 	le := binary.LittleEndian
 	at := len(b)
 	flags := byte(0)
@@ -232,7 +232,7 @@ func (rec *Record) Append(b []byte) []byte {
 }
 
 // Elapsed is how long the call had run, 0 if the device does not know.
-func (rec *Record) Elapsed() time.Duration {
+func (rec *FaultRecord) Elapsed() time.Duration {
 	if rec.TicksHz == 0 {
 		return 0
 	}
@@ -244,7 +244,7 @@ func (rec *Record) Elapsed() time.Duration {
 }
 
 // more returns one of the words beyond the registers, 0 if there is none.
-func (rec *Record) more(i int) uint64 {
+func (rec *FaultRecord) more(i int) uint64 {
 	if i >= len(rec.More) {
 		return 0
 	}
@@ -252,7 +252,7 @@ func (rec *Record) more(i int) uint64 {
 }
 
 // Cause says in words what happened, from the reason and the core's fault registers.
-func (rec *Record) Cause() string {
+func (rec *FaultRecord) Cause() string {
 	switch rec.Reason {
 	case ReasonCheck:
 		s := fmt.Sprintf("failed check (error %#x)", rec.Code)
@@ -270,7 +270,7 @@ func (rec *Record) Cause() string {
 	return rec.Reason.String()
 }
 
-func (rec *Record) interrupt() string {
+func (rec *FaultRecord) interrupt() string {
 	const local = 1 << 31
 	if rec.Arch == ArchRISCV && rec.Code&local != 0 {
 		return fmt.Sprintf("interrupt of the core, mcause %d", rec.Code&^local)
@@ -288,7 +288,7 @@ func printable(s string) string {
 	}, strings.TrimRight(s, "\r\n\x00"))
 }
 
-func (rec *Record) hardware() string {
+func (rec *FaultRecord) hardware() string {
 	name, detail := rec.Reason.String(), ""
 	switch rec.Arch {
 	case ArchCortexM:
@@ -342,7 +342,7 @@ var faultBits = []faultBit{
 }
 
 // cortexM tells what CFSR and HFSR say. ARMv6-M has neither: there they are missing, or 0.
-func (rec *Record) cortexM() string {
+func (rec *FaultRecord) cortexM() string {
 	cfsr, hfsr := rec.more(0), rec.more(1)
 	var said []string
 	for _, f := range faultBits {
@@ -379,7 +379,7 @@ var trapNames = map[uint64]string{
 	12: "instruction page fault", 13: "load page fault", 15: "store page fault",
 }
 
-func (rec *Record) riscV() string {
+func (rec *FaultRecord) riscV() string {
 	name, ok := trapNames[uint64(rec.Code)]
 	if !ok {
 		name = fmt.Sprintf("mcause %#x", rec.Status)

@@ -1,0 +1,106 @@
+// This file is what flashing, erasing and debugging would run, for a dry run: nothing is done.
+
+package device
+
+import (
+	"context"
+	"errors"
+
+	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/flasher"
+	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/internal/virtualprobe"
+)
+
+// Commands are the command lines that flashing, erasing or debugging a device would run.
+type Commands struct {
+	Flash []string // erase and write; Flash itself writes less where the device already holds a part of the image
+	Files []string // the files that these read, with their addresses
+	Debug string   // starts the gdb server; "" if the programmer has none
+}
+
+// dryRunPort stands for a port that is only chosen when a server is started.
+const dryRunPort = 3333
+
+// FlashCommands returns what Flash and Debug would run for an image, on a device that holds nothing of it. It changes
+// nothing, starts no emulated chip, and takes no lease.
+func (k *Desk) FlashCommands(ctx context.Context, b *boards.Board, which string, i *image.Image) (Commands, error) {
+	return k.commands(ctx, b, which, func() (flasher.Job, string, error) {
+		i, err := k.images().Whole(i)
+		if err != nil {
+			return flasher.Job{}, "", err
+		}
+		f, err := flashImageOf(b, i)
+		if err != nil {
+			return flasher.Job{}, "", err
+		}
+		return f.job(f.sectors), i.BuildDir, nil
+	})
+}
+
+// EraseCommands returns what Erase would run on a board of which no sector is blank, as FlashCommands does.
+func (k *Desk) EraseCommands(ctx context.Context, b *boards.Board, which string) (Commands, error) {
+	return k.commands(ctx, b, which, func() (job flasher.Job, buildDir string, err error) {
+		job.Restart = true
+		for _, s := range blankFlash(b).sectors {
+			job.Erase, job.Verify = append(job.Erase, s.Sector), append(job.Verify, s.segment())
+		}
+		return job, "", nil
+	})
+}
+
+// commands returns what the board's programmer would run for a job; nothing where the board has no programmer.
+func (k *Desk) commands(
+	ctx context.Context, b *boards.Board, which string, jobOf func() (job flasher.Job, buildDir string, err error),
+) (Commands, error) {
+	if ctx.Err() != nil {
+		return Commands{}, failure.Stopped(ctx, "dry run")
+	}
+	name := k.programmerOf(b)
+	if name == "none" {
+		return Commands{}, nil
+	}
+	job, dir, err := jobOf()
+	if err != nil {
+		return Commands{}, err
+	}
+	probe, err := k.plannedProbe(ctx, b, which)
+	if err != nil {
+		return Commands{}, err
+	}
+	programmer, err := flasher.New(name, flasher.Config{
+		Flash: b.Flash, Chip: b.Identification, AnyChip: k.Reflash, Probe: probe, Build: dir, Find: k.tool, Log: k.log(),
+	})
+	if err != nil {
+		return Commands{}, err
+	}
+	c := Commands{Flash: programmer.Commands(job), Files: programmer.Files(job)}
+	if server, ok := programmer.(flasher.DebugServer); ok {
+		c.Debug = server.ServeCommand(dryRunPort)
+	}
+	return c, nil
+}
+
+// plannedProbe is the probe that would be used; one of an emulated chip that is not running has its ports left open.
+func (k *Desk) plannedProbe(ctx context.Context, b *boards.Board, which string) (flasher.Probe, error) {
+	if !b.Flash.Emulated {
+		n := &attachment{}
+		var none *NoDeviceError
+		if err := n.find(b, which, k.File); err != nil && !errors.As(err, &none) {
+			return flasher.Probe{}, err
+		}
+		return n.probe, nil // none: the tool would take what it finds
+	}
+	dir, err := k.stateDir()
+	if err != nil {
+		return flasher.Probe{}, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, statusWithin)
+	defer cancel()
+	v := &flasher.Emulated{Bitbang: "127.0.0.1:PORT", Remote: "127.0.0.1:PORT"}
+	if a, err := virtualprobe.Ask(ctx, EmulatedDir(dir, b.Name), virtualprobe.Request{Do: "status"}); err == nil {
+		v.Bitbang, v.Remote = a.Address.Bitbang, a.Address.Remote
+	}
+	return flasher.Probe{Emulated: v}, nil
+}
