@@ -24,7 +24,7 @@ typedef enum port_stop {
   PORT_STOP_ABORT,       // TVMPlatformAbort
 } port_stop_t;
 
-// What the port can say of the machine, as read from it now: SPEC.md, "What the device says of itself". The caller has
+// What the port can say of the machine, as read from it now: SPEC.md, "Platform". The caller has
 // filled in what means "unknown".
 typedef struct port_platform {
   uint32_t core_hz;     // 0: unknown
