@@ -39,5 +39,5 @@ func (b *Board) SectorAt(addr uint64) (s Sector, rated int, err error) {
 			index += r.Sectors[run].Count
 		}
 	}
-	return s, 0, failure.New(failure.Config, "look at the board's memory map (mage board:show)", "the image has bytes at 0x%08x, where board %s has no flash with sectors", addr, b.Name)
+	return s, 0, failure.New(failure.Config, failure.Mage+" board:show shows the board's memory map", "the image has bytes at 0x%08x, where board %s has no flash with sectors", addr, b.Name)
 }

@@ -86,7 +86,7 @@ func (e *BootError) NextStep() string {
 	if e.Fault != nil {
 		return e.Fault.NextStep()
 	}
-	return "mage debug halts it behind its reset; or the link is at fault: which UART, which pins, which baud rate"
+	return failure.Mage + " debug halts it after its reset; or check the link: UART, pins and baud rate"
 }
 
 // answers asks the new firmware who it is, and has the flash be its chip's.

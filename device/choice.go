@@ -89,7 +89,7 @@ func (e *NoDeviceError) Error() string {
 func (e *NoDeviceError) FailureClass() failure.Class { return failure.ProbeMissing }
 
 // NextStep says where to look.
-func (e *NoDeviceError) NextStep() string { return "mage devices lists what is attached" }
+func (e *NoDeviceError) NextStep() string { return failure.Mage + " devices lists what is attached" }
 
 // A usbUnit is one USB device: a probe, an adapter, or both; or one port that is on no USB.
 type usbUnit struct {

@@ -67,7 +67,7 @@ func ReadDeskFile(path string) (*DeskFile, error) {
 		return nil, plainfile.Error("read", path, err)
 	}
 	if b, err = parseDeskFile(data); err != nil {
-		return nil, failure.New(failure.Config, "mend it, or remove it and let mage devices write it again with SAVE=1", "%s: %w", path, err)
+		return nil, failure.New(failure.Config, "fix it, or remove it and write it again: SAVE=1 "+failure.Mage+" devices", "%s: %w", path, err)
 	}
 	return b, nil
 }

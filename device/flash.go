@@ -76,7 +76,7 @@ func (k *Desk) tool(name string) (string, error) {
 	}
 	path, err := exec.LookPath(name)
 	if err != nil {
-		return "", &command.MissingToolError{Tool: name, Install: "mage setup"}
+		return "", &command.MissingToolError{Tool: name, Install: failure.Mage + " setup"}
 	}
 	return path, nil
 }

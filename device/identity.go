@@ -29,7 +29,7 @@ func (e *WrongBoardError) FailureClass() failure.Class { return failure.Config }
 
 // NextStep says how to go on.
 func (e *WrongBoardError) NextStep() string {
-	return "choose the right BOARD and DEVICE, or note the change with SAVE=1 mage devices; FORCE=1 flashes all the same"
+	return "choose the right BOARD and DEVICE, or save the change: SAVE=1 " + failure.Mage + " devices; FORCE=1 flashes anyway"
 }
 
 // identityFacts are what is known of a device besides what its user says.

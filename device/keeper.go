@@ -37,7 +37,7 @@ func (k *Desk) emulatedUp(ctx context.Context, b *boards.Board) (virtualprobe.An
 	}
 	up, err := virtualprobe.Up(ctx, k.findKeeper, EmulatedDir(dir, b.Name), b.Flash.Chip)
 	if err != nil && ctx.Err() == nil && failure.Of(err) != failure.ToolMissing {
-		err = failure.New(failure.ProbeMissing, "mage emulated:down, and try again", "emulated board %s: %w", b.Name, err)
+		err = failure.New(failure.ProbeMissing, "stop it, and try again: "+failure.Mage+" emulated:down", "emulated board %s: %w", b.Name, err)
 	}
 	return up, err
 }

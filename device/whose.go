@@ -39,7 +39,7 @@ func (e *SwappedError) FailureClass() failure.Class { return failure.Verify }
 
 // NextStep says how to go on.
 func (e *SwappedError) NextStep() string {
-	return "connect the board that is meant and flash it, or note the new one with SAVE=1 mage devices"
+	return "connect the right board and flash it, or save the new one: SAVE=1 " + failure.Mage + " devices"
 }
 
 // entryOf names the ledger's entry for what answered; nil: nothing did.

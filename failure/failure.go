@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 )
 
 // A Class says what kind of step failed, and so whose fault it was.
@@ -35,7 +36,7 @@ const (
 // A classed error names its own class.
 type classed interface{ FailureClass() Class }
 
-// An advised error knows what its reader should do next.
+// An advised error says what its reader should do next. The text may hold Mage.
 type advised interface{ NextStep() string }
 
 type failure struct {
@@ -49,8 +50,8 @@ func (f *failure) Unwrap() error       { return f.err }
 func (f *failure) FailureClass() Class { return f.class }
 func (f *failure) NextStep() string    { return f.next }
 
-// New makes an error of a class. next is what the reader should do about it, a sentence without a full stop,
-// or "" where the message says it all. The format may wrap an error with %w.
+// New returns an error of a class. next says what the reader should do about it: a sentence without a full stop, which may
+// hold Mage, or "" where the message is enough. The format may wrap an error with %w.
 func New(c Class, next, format string, args ...any) error {
 	return &failure{c, next, fmt.Errorf(format, args...)}
 }
@@ -105,8 +106,18 @@ func Of(err error) Class {
 	return Internal
 }
 
-// Next returns the advice of the outermost error in err's chain that gives some, or "". Who cancels needs none.
-func Next(err error) string {
+// Mage stands in an advice for the command that runs mage targets, as in Mage + " devices". A library cannot know that
+// command (mage, go tool mage, a compiled magefile); NextFor puts it in.
+const Mage = "{mage}"
+
+// Next is NextFor with the command mage.
+func Next(err error) string { return NextFor(err, "mage") }
+
+// NextFor returns the advice of the outermost error in err's chain that gives some, with the command mage for Mage. It
+// returns "" where no error gives advice, or where the caller cancelled the work.
+func NextFor(err error, mage string) string { return strings.ReplaceAll(next(err), Mage, mage) }
+
+func next(err error) string {
 	var s *stopped
 	if errors.As(err, &s) && s.end == context.Canceled {
 		return ""

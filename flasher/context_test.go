@@ -103,7 +103,7 @@ func TestFailedFolder(t *testing.T) {
 	}
 	job := Job{Verify: []Segment{{0, []byte{1, 2, 3, 4}}}}
 	err = p.Do(t.Context(), job)
-	again, ok := strings.CutPrefix(failure.Next(err), "to see all it says: ")
+	again, ok := strings.CutPrefix(failure.Next(err), "to see its whole output: ")
 	if said, _ := exec.Command("sh", "-c", again).Output(); !ok || string(said) != "segment0.bin\n" {
 		t.Errorf("%s says %q", again, said)
 	}

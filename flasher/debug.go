@@ -107,7 +107,8 @@ func serve(ctx context.Context, c command.Command, ready string, use func(contex
 	case <-limit.C:
 		stop()
 		<-ended
-		return &ToolError{failure.Timeout, "the gdb server hangs", &command.Error{Tool: command.Name(c.Path), Command: c.Typed(), Err: errNotServing}}
+		hung := &command.Error{Tool: command.Name(c.Path), Command: c.Typed(), Err: errNotServing}
+		return &ToolError{Class: failure.Timeout, Hint: "the gdb server hangs", Err: hung}
 	}
 	err := use(ctx)
 	stop()

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"strings"
 
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/command"
@@ -36,7 +37,8 @@ func (e *VerifyError) NextStep() string {
 // A ToolError is a programmer that failed.
 type ToolError struct {
 	Class failure.Class // probe-missing, flash or timeout
-	Hint  string        // in plain words; "" if what it printed is not known
+	Hint  string        // the cause in plain words; "" if what it printed is not known
+	Next  string        // what the reader should do; "" if there is no advice for this cause
 	Err   error         // a *command.Error with the tool's own words
 }
 
@@ -53,38 +55,114 @@ func (e *ToolError) Unwrap() error { return e.Err }
 // FailureClass is the error's class.
 func (e *ToolError) FailureClass() failure.Class { return e.Class }
 
-// NextStep is the command that shows it again.
+// NextStep returns the advice for the cause, and the command that shows all that the programmer prints.
 func (e *ToolError) NextStep() string {
+	var steps []string
+	if e.Next != "" {
+		steps = append(steps, e.Next)
+	}
 	var c *command.Error
 	if errors.As(e.Err, &c) {
-		return "to see all it says: " + c.Command
+		steps = append(steps, "to see its whole output: "+c.Command)
 	}
-	return ""
+	return strings.Join(steps, "; ")
 }
 
-// hints are the common failures, by what openocd, pyocd and west print: what is said besides other things, like that a probe
-// does not open, comes after what may be the reason for it.
-var hints = []struct {
-	says  *regexp.Regexp
-	class failure.Class
-	hint  string
+// knownFailures are common failures by what openocd, pyocd and west print. The first that matches counts: a likely cause
+// stands before its consequences, such as a probe that cannot be opened.
+var knownFailures = []struct {
+	printed *regexp.Regexp
+	class   failure.Class
+	hint    string
+	next    string
 }{
-	{regexp.MustCompile(`west: unknown command "flash"`), failure.Config, "west knows no flash here: Zephyr's folder is not in a west workspace (west init -l, or set ZEPHYR_BASE and build again)"},
-	{regexp.MustCompile(`ModuleNotFoundError: No module named|elftools missing`), failure.ToolMissing, "west's Python lacks a package that Zephyr's runners need (pip install -r zephyr/scripts/requirements-base.txt)"},
-	{regexp.MustCompile(`argument -r/--runner: invalid choice|unrecognized arguments|runner .* does not support`), failure.Config, "this Zephyr's west does not know an option of its runner"},
-	{regexp.MustCompile(`(?i)target type \S+ not recognized|unknown target type`), failure.Config, "pyocd does not know the board's target: pyocd list --targets shows those it knows, pyocd pack install adds more"},
-	{regexp.MustCompile(`(?i)can't find (interface|target|board)/\S+|couldn't find (interface|target|board)/`), failure.Config, "this OpenOCD does not have the board's scripts"},
-	{regexp.MustCompile(`(?i)LIBUSB_ERROR_BUSY|already in use|resource busy|probe is busy|claim interface`), failure.ProbeMissing, "the probe is busy: another program has it open"},
-	{regexp.MustCompile(`(?i)LIBUSB_ERROR_ACCESS|insufficient permissions|permission denied`), failure.ProbeMissing, "this user may not open the probe: udev rules are missing (mage doctor)"},
-	{regexp.MustCompile(`(?i)target voltage (may be )?too low|target voltage: 0\.|no target power`), failure.ProbeMissing, "the target has no power"},
-	{regexp.MustCompile(`(?i)read ?out protection|\bRDP\b|\b(device|write|pages?|flash|sector \S+) (is )?protected\b|APPROTECT enabled|AP lock engaged|is locked([^ ]| [^u]|$)`), failure.Flash, "the chip is locked against reading or writing; unlocking it erases all of it, which is never done unasked: pyocd erase --mass, or OpenOCD's own command for the chip"},
-	{regexp.MustCompile(`(?i)no (connected debug probe|debug probe|device found|J-Link device found|CMSIS-DAP device found)|open failed|unable to find (a matching )?(CMSIS-DAP|device|Nu-Link)|Failed to connect|Connection refused|No available debug probes|can't connect|couldn't connect`), failure.ProbeMissing, "no probe: is it plugged in, and may this user open it (mage doctor)?"},
-	{regexp.MustCompile(`(?i)UNEXPECTED idcode|unexpected: 0x|Cannot identify target as|does not match|wrong target`), failure.Flash, "another chip than the board file says"},
-	{regexp.MustCompile(`(?i)unable to connect to the target|cannot read IDR|DP initialisation failed|communication failure|Target not detected|scan chain interrogation failed`), failure.Flash, "no chip answers the probe: has the board power, is it wired right, and is it not held in reset?"},
-	{regexp.MustCompile(`(?i)timed out while waiting for target|target (was )?not halted`), failure.Flash, "the core does not stop: firmware that sleeps or switches its debug pins off is caught right behind a reset only"},
-	{regexp.MustCompile(`(?i)failed to erase|failed erasing|error erasing|erase sector failure|erase failed|(erase|sector) failure`), failure.Flash, "a sector does not erase"},
-	{regexp.MustCompile(`(?i)error writing to flash|page failure|flash write failed`), failure.Flash, "the flash does not take what is written"},
-	{regexp.MustCompile(`(?i)Disconnected|Input/output error|unexpected response|remote.*(EOF|closed|lost|error)|remote_bitbang_recv_buf_empty|Error: Couldn't|connection (closed|lost|reset)`), failure.Flash, "the probe was lost while it worked"},
+	{
+		printed(`west: unknown command "flash"`), failure.Config,
+		"west has no command flash: Zephyr's folder is not in a west workspace",
+		"west init -l, or set ZEPHYR_BASE and build again",
+	},
+	{
+		printed(`ModuleNotFoundError: No module named`, `elftools missing`), failure.ToolMissing,
+		"west's Python lacks a package that Zephyr's runners need",
+		"pip install -r zephyr/scripts/requirements-base.txt",
+	},
+	{
+		printed(`argument -r/--runner: invalid choice`, `unrecognized arguments`, `runner .* does not support`), failure.Config,
+		"this Zephyr's west does not support an option of its runner", "",
+	},
+	{
+		printed(`target type \S+ not recognized`, `unknown target type`), failure.Config,
+		"pyocd does not support the board's chip",
+		"pyocd list --targets lists the supported ones, pyocd pack install adds more",
+	},
+	{
+		printed(`can't find (interface|target|board)/\S+`, `couldn't find (interface|target|board)/`), failure.Config,
+		"this OpenOCD does not have the board's scripts", "",
+	},
+	{
+		printed(`LIBUSB_ERROR_BUSY`, `already in use`, `resource busy`, `probe is busy`, `claim interface`),
+		failure.ProbeMissing, "the probe is busy: another program has opened it", "",
+	},
+	{
+		printed(`LIBUSB_ERROR_ACCESS`, `insufficient permissions`, `permission denied`), failure.ProbeMissing,
+		"this user may not open the probe: udev rules are missing", failure.Mage + " doctor shows the rules",
+	},
+	{
+		printed(`target voltage (may be )?too low`, `target voltage: 0\.`, `no target power`), failure.ProbeMissing,
+		"the target has no power", "",
+	},
+	{
+		printed(
+			`read ?out protection`, `\bRDP\b`, `\b(device|write|pages?|flash|sector \S+) (is )?protected\b`,
+			`APPROTECT enabled`, `AP lock engaged`, `is locked([^ ]| [^u]|$)`),
+		failure.Flash, "the chip is locked against reading or writing",
+		"unlocking it erases everything on it: pyocd erase --mass, or OpenOCD's command for the chip",
+	},
+	{
+		printed(
+			`no (connected debug probe|debug probe|device found|J-Link device found|CMSIS-DAP device found)`, `open failed`,
+			`unable to find (a matching )?(CMSIS-DAP|device|Nu-Link)`, `Failed to connect`, `Connection refused`,
+			`No available debug probes`, `can't connect`, `couldn't connect`),
+		failure.ProbeMissing, "no probe found",
+		"plug it in; " + failure.Mage + " doctor checks whether this user may open it",
+	},
+	{
+		printed(
+			`UNEXPECTED idcode`, `unexpected: 0x`, `Cannot identify target as`, `does not match`, `wrong target`),
+		failure.Flash, "the chip is not the one in the board file", "",
+	},
+	{
+		printed(
+			`unable to connect to the target`, `cannot read IDR`, `DP initialisation failed`, `communication failure`,
+			`Target not detected`, `scan chain interrogation failed`),
+		failure.Flash, "the chip does not respond to the probe",
+		"check the board's power and wiring, and that nothing holds the chip in reset",
+	},
+	{
+		printed(`timed out while waiting for target`, `target (was )?not halted`), failure.Flash,
+		"the core does not halt: firmware that sleeps or disables its debug pins can be halted only right after a reset", "",
+	},
+	{
+		printed(
+			`failed to erase`, `failed erasing`, `error erasing`, `erase sector failure`, `erase failed`,
+			`(erase|sector) failure`),
+		failure.Flash, "a sector could not be erased", "",
+	},
+	{
+		printed(`error writing to flash`, `page failure`, `flash write failed`), failure.Flash,
+		"the flash could not be written", "",
+	},
+	{
+		printed(
+			`Disconnected`, `Input/output error`, `unexpected response`, `remote.*(EOF|closed|lost|error)`,
+			`remote_bitbang_recv_buf_empty`, `Error: Couldn't`, `connection (closed|lost|reset)`),
+		failure.Flash, "the connection to the probe was lost", "",
+	},
+}
+
+// printed matches a text that contains one of the patterns, in upper or lower case.
+func printed(patterns ...string) *regexp.Regexp {
+	return regexp.MustCompile(`(?i)` + strings.Join(patterns, "|"))
 }
 
 // explain makes a *ToolError of a command's error; others pass.
@@ -94,12 +172,12 @@ func explain(err error) error {
 		return err
 	}
 	if errors.Is(err, command.ErrTooLong) {
-		return &ToolError{failure.Timeout, "the programmer hangs", err}
+		return &ToolError{Class: failure.Timeout, Hint: "the programmer hangs", Err: err}
 	}
-	for _, h := range hints {
-		if h.says.MatchString(c.Text) {
-			return &ToolError{h.class, h.hint, err}
+	for _, k := range knownFailures {
+		if k.printed.MatchString(c.Text) {
+			return &ToolError{k.class, k.hint, k.next, err}
 		}
 	}
-	return &ToolError{failure.Flash, "", err}
+	return &ToolError{Class: failure.Flash, Err: err}
 }

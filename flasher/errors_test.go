@@ -9,7 +9,7 @@ import (
 	"github.com/boardsmith/boardsmith/internal/command"
 )
 
-// What the tools say is told in plain words, with their own kept.
+// TestHints: the cause is named in plain words, and the programmer's own words are kept.
 func TestHints(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -26,21 +26,21 @@ func TestHints(t *testing.T) {
 		{"No available debug probes are connected", failure.ProbeMissing, "no probe"},
 		{"usb.core.USBError: [Errno 13] Access denied (insufficient permissions)", failure.ProbeMissing, "udev"},
 		{"Info : Target voltage: 0.003171\nError: init mode failed (unable to connect to the target)", failure.ProbeMissing, "power"},
-		{"Info : Target voltage: 3.260465\nError: init mode failed (unable to connect to the target)", failure.Flash, "no chip answers"},
-		{"Error: Error connecting DP: cannot read IDR", failure.Flash, "no chip answers"},
-		{"pyocd.core.exceptions.TransferError: SWD/JTAG communication failure (No ACK)", failure.Flash, "no chip answers"},
-		{"Warn : JTAG tap: stm32f4x.cpu       UNEXPECTED idcode: 0x0bb11477", failure.Flash, "another chip"},
-		{"Error: Cannot identify target as a STM32 family.", failure.Flash, "another chip"},
+		{"Info : Target voltage: 3.260465\nError: init mode failed (unable to connect to the target)", failure.Flash, "does not respond"},
+		{"Error: Error connecting DP: cannot read IDR", failure.Flash, "does not respond"},
+		{"pyocd.core.exceptions.TransferError: SWD/JTAG communication failure (No ACK)", failure.Flash, "does not respond"},
+		{"Warn : JTAG tap: stm32f4x.cpu       UNEXPECTED idcode: 0x0bb11477", failure.Flash, "not the one in the board file"},
+		{"Error: Cannot identify target as a STM32 family.", failure.Flash, "not the one in the board file"},
 		{"Error: stm32x device protected", failure.Flash, "locked"},
 		{"Error: Flash sector 3 is protected", failure.Flash, "locked"},
 		{"nRF52 APPROTECT enabled: not automatically unlocking", failure.Flash, "locked"},
 		{"Warn : [nrf51.cpu] core 0 is locked up.\nError: strange", failure.Flash, ""},
-		{"Error: failed erasing sectors 0 to 3", failure.Flash, "does not erase"},
-		{"0001 C flash erase sector failure (address 0x00000400; result code 0x1)", failure.Flash, "does not erase"},
-		{"Error: error writing to flash at address 0x08000000 at offset 0x00000000", failure.Flash, "does not take"},
-		{"0001 C flash program page failure (address 0x00000400; result code 0x1)", failure.Flash, "does not take"},
-		{"Error: timed out while waiting for target halted", failure.Flash, "does not stop"},
-		{"0000 C Target type stm32f746zg not recognized. Use 'pyocd list --targets'", failure.Config, "pyocd list --targets"},
+		{"Error: failed erasing sectors 0 to 3", failure.Flash, "could not be erased"},
+		{"0001 C flash erase sector failure (address 0x00000400; result code 0x1)", failure.Flash, "could not be erased"},
+		{"Error: error writing to flash at address 0x08000000 at offset 0x00000000", failure.Flash, "could not be written"},
+		{"0001 C flash program page failure (address 0x00000400; result code 0x1)", failure.Flash, "could not be written"},
+		{"Error: timed out while waiting for target halted", failure.Flash, "does not halt"},
+		{"0000 C Target type stm32f746zg not recognized. Use 'pyocd list --targets'", failure.Config, "does not support"},
 		{"embedded:startup.tcl:28: Error: Can't find target/none.cfg", failure.Config, "scripts"},
 		{"something else", failure.Flash, ""},
 	} {

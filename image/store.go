@@ -163,7 +163,7 @@ var imageNameRE = regexp.MustCompile(`^[0-9a-f]{6,64}$`)
 // at least. Its file is the cache's; Map, Bin and Hex are "". None or several are an error of class config.
 func (s Store) Find(name string) (*Image, error) {
 	if !imageNameRE.MatchString(name) {
-		return nil, failure.New(failure.Config, "mage cache:list shows those there are", "%q is not the beginning of a build id or of an image's SHA-256 (6 to 64 hexadecimal digits)", name)
+		return nil, failure.New(failure.Config, failure.Mage+" cache:list shows those there are", "%q is not the beginning of a build id or of an image's SHA-256 (6 to 64 hexadecimal digits)", name)
 	}
 	c := cache.OrUsers(s.Cache)
 	if c == nil {
@@ -187,7 +187,7 @@ func (s Store) Find(name string) (*Image, error) {
 	}
 	switch len(found) {
 	case 0:
-		return nil, failure.New(failure.Config, "mage cache:list shows those there are; build it again from its sources", "image %s is not in the cache", name)
+		return nil, failure.New(failure.Config, failure.Mage+" cache:list shows those there are; build it again from its sources", "image %s is not in the cache", name)
 	case 1:
 		return found[0], nil
 	}

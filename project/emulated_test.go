@@ -5,6 +5,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/device"
+	"github.com/boardsmith/boardsmith/failure"
 )
 
 // NewEnough says whether the board's emulator, where it is installed, has its machine already. Tests of all emulated boards
@@ -14,7 +15,7 @@ func NewEnough(t *testing.T, b *boards.Board) bool {
 	_, emulator, err := device.MissingTools(t.Context(), b)
 	must(t, err)
 	if len(emulator) > 0 && emulator[0].Needs != "" {
-		t.Logf("without board %s: %v: %s", b.Name, emulator[0], emulator[0].NextStep())
+		t.Logf("without board %s: %v: %s", b.Name, emulator[0], failure.Next(emulator[0]))
 		return false
 	}
 	return true

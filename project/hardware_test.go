@@ -13,6 +13,7 @@ import (
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/device"
+	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/drawn"
 	"github.com/boardsmith/boardsmith/project"
 	"github.com/boardsmith/boardsmith/samples"
@@ -41,7 +42,7 @@ func hasCompiler(t *testing.T, b *boards.Board) (why string) {
 		t.Fatal(err)
 	}
 	if len(compiler) > 0 {
-		return compiler[0].Error() + ": " + compiler[0].NextStep()
+		return compiler[0].Error() + ": " + failure.Next(compiler[0])
 	}
 	return ""
 }
@@ -53,7 +54,7 @@ func hasEmulator(t *testing.T, b *boards.Board) (why string) {
 		t.Fatal(err)
 	}
 	if len(emulator) > 0 {
-		return emulator[0].Error() + ": " + emulator[0].NextStep()
+		return emulator[0].Error() + ": " + failure.Next(emulator[0])
 	}
 	return ""
 }

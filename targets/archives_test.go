@@ -90,11 +90,15 @@ func absolute(t *testing.T, path string) string {
 func TestExampleRepository(t *testing.T) {
 	s := openShop(t)
 	out := filepath.Join(t.TempDir(), "out.npz")
-	mage := func(args ...string) string {
-		t.Helper()
+	command := func(args ...string) *exec.Cmd {
 		cmd := exec.Command("go", append([]string{"tool", "mage"}, args...)...)
 		cmd.Dir = absolute(t, "../examples/own-repo")
 		cmd.Env = append(s.environment(), "PROJECT="+filepath.Join(filepath.Dir(out), "p"), "TARGET=sine", "OUTPUT="+out)
+		return cmd
+	}
+	mage := func(args ...string) string {
+		t.Helper()
+		cmd := command(args...)
 		var printed, errs bytes.Buffer
 		cmd.Stdout, cmd.Stderr = &printed, &errs
 		if err := cmd.Run(); err != nil {
@@ -116,6 +120,12 @@ func TestExampleRepository(t *testing.T) {
 	}
 	if got := mage("-l"); !strings.Contains(got, "board:show") {
 		t.Errorf("mage -l printed:\n%s", got)
+	}
+	other := command("flash")
+	other.Env = append(other.Env, "BOARD=host")
+	const hint = "hint: choose another PROJECT, or generate it again: go tool mage generate\n"
+	if got, err := other.CombinedOutput(); err == nil || !strings.Contains(string(got), hint) {
+		t.Errorf("for another board: %v, without %q:\n%s", err, hint, got)
 	}
 }
 

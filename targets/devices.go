@@ -30,7 +30,7 @@ func (v *invocation) devices(ctx context.Context) error {
 		v.printDevice(in, d, all)
 	}
 	if len(all) == 0 {
-		v.Printf("devices: no probe, no serial port, and no emulated board was used yet (BOARD=microbit go tool mage emulated:up starts one)")
+		v.Printf("devices: no probe, no serial port, and no emulated board was used yet (BOARD=microbit %s starts one)", v.Mage("emulated:up"))
 	}
 	if v.Env.On("SAVE") {
 		if err := v.saveDeskFile(ctx, in, all); err != nil {
@@ -88,7 +88,8 @@ func (v *invocation) saveDeskFile(ctx context.Context, in *inputs, all []device.
 		v.JSONLine(fields{"status": "done", "name": n.Name, "board": n.Board, "probe": n.Probe, "chip": n.Chip})
 	}
 	if noted == 0 {
-		return failure.New(failure.ProbeMissing, "say which kind it is: BOARD=… DEVICE=<serial, path or port> SAVE=1 go tool mage devices", "none of the devices is known to be one board")
+		return failure.New(failure.ProbeMissing, "name its board: BOARD=… DEVICE=<serial, path or port> SAVE=1 "+failure.Mage+" devices",
+			"no device is known to be one board")
 	}
 	if err := in.deskFile.Write(path); err != nil {
 		return err

@@ -81,7 +81,7 @@ func runsHere(system string, in *inputs) error {
 	if err != nil || b.Link.Kind != "process" || system == "linux" {
 		return nil
 	}
-	return failure.New(failure.Config, "use an emulated (QEMU) or a hardware board: go tool mage boards lists them",
+	return failure.New(failure.Config, "use an emulated (QEMU) or a hardware board: "+failure.Mage+" boards lists them",
 		"board %s is a process of Linux, and this is %s", b.Name, system)
 }
 

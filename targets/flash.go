@@ -54,7 +54,7 @@ func (v *invocation) warnWorn(report device.FlashReport) {
 	const named = 3
 	for i, w := range report.Warn {
 		if i == named {
-			v.Notef("warning: and %d more sectors; go tool mage wear lists them", len(report.Warn)-named)
+			v.Notef("warning: and %d more sectors; %s lists them", len(report.Warn)-named, v.Mage("wear"))
 			return
 		}
 		v.Notef("warning: %s is worn: %s", report.Device, w)
@@ -71,7 +71,7 @@ func (v *invocation) notFlashed(ctx context.Context, report device.FlashReport, 
 		v.JSONLine(fields{"status": "written", "device": report.Device, "wrote": report.Wrote, "erased": report.Erased})
 		return err
 	}
-	v.Notef("note: the flash of %s was begun and is not finished: the board is marked as dirty; go tool mage flash writes what is missing and verifies all", report.Device)
+	v.Notef("note: flashing %s was not finished: the board is marked as dirty; %s writes what is missing and verifies all", report.Device, v.Mage("flash"))
 	v.JSONLine(fields{"status": "dirty", "device": report.Device, "erased": report.Erased})
 	return err
 }
@@ -81,7 +81,7 @@ func (v *invocation) sameChip(report device.FlashReport) {
 	d := v.in.deskFile.Find(v.in.device)
 	chip, known := strings.CutPrefix(report.Device, "chip:")
 	if d != nil && d.Chip != "" && known && chip != d.Chip {
-		v.Notef("warning: %s has chip %s, but by desk.json it has %s; SAVE=1 go tool mage devices notes the new one", d.Name, chip, d.Chip)
+		v.Notef("warning: %s has chip %s, but by desk.json it has %s; SAVE=1 %s saves the new one", d.Name, chip, d.Chip, v.Mage("devices"))
 	}
 }
 

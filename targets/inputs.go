@@ -100,7 +100,7 @@ func resolve(env console.Environ, dir string, load func(dir string) (*made, erro
 		return nil, err
 	}
 	if in.usual, err = boards.ParseOptions(c.Options); err != nil {
-		return nil, failure.New(failure.Config, failure.Next(err), "%s: %w", c.file, err)
+		return nil, failure.New(failure.Config, "", "%s: %w", c.file, err)
 	}
 
 	in.project = cmp.Or(env("PROJECT"), named.Project, c.Project)

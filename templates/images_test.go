@@ -11,6 +11,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/device"
+	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/project"
 	"github.com/boardsmith/boardsmith/samples"
 )
@@ -29,7 +30,7 @@ func built(t *testing.T, board string, options ...boards.Options) (image []byte,
 		t.Fatal(err)
 	}
 	if len(compiler) > 0 {
-		t.Skip(compiler[0].Error() + ": " + compiler[0].NextStep())
+		t.Skip(compiler[0].Error() + ": " + failure.Next(compiler[0]))
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()

@@ -58,9 +58,9 @@ func (e *SerialError) NextStep() string {
 	case errors.As(e.Err, &p) && p.Code() == serial.PortBusy:
 		return "close the other program that has it open"
 	case errors.As(e.Err, &p) && p.Code() == serial.PermissionDenied, errors.Is(e.Err, fs.ErrPermission):
-		return "let this user open it: mage doctor says how"
+		return "give this user access to it: " + failure.Mage + " doctor shows how"
 	default:
-		return "mage devices lists the ports there are"
+		return failure.Mage + " devices lists the ports"
 	}
 }
 

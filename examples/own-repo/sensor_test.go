@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/project"
 	"github.com/boardsmith/boardsmith/rpc"
@@ -29,7 +30,7 @@ func TestSensor(t *testing.T) {
 			session, err := p.Run(ctx, nil, "") // builds, starts, opens
 			var missing *project.MissingToolError
 			if errors.As(err, &missing) {
-				t.Skip(missing, "; ", missing.NextStep())
+				t.Skip(missing, "; ", failure.Next(missing))
 			}
 			if err != nil {
 				t.Fatal(err)

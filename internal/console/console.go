@@ -26,6 +26,7 @@ type Console struct {
 
 	people   io.Writer // results for people
 	notes    io.Writer // stderr
+	mage     string    // the command that runs targets
 	json     io.Writer // nil unless JSON=1
 	terminal bool      // notes is a terminal
 	step     string    // the running target's name
@@ -44,7 +45,7 @@ func New(env Environ, stdout, stderr io.Writer) *Console {
 	if err != nil {
 		dir = "." // every path given is then used as it is
 	}
-	c := &Console{Env: env, Dir: dir, people: stdout, notes: stderr}
+	c := &Console{Env: env, Dir: dir, people: stdout, notes: stderr, mage: mageCommand(os.Args[0], dir)}
 	if env.On("JSON") {
 		c.people, c.json = stderr, stdout
 	}

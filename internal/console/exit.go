@@ -86,7 +86,7 @@ func (c *Console) fail(class failure.Class, err error) error {
 	if !ok {
 		code = 1
 	}
-	next := failure.Next(err)
+	next := c.NextStep(err)
 	if class == failure.Interrupted {
 		err, next = errors.New("interrupted"), ""
 	}

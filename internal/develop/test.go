@@ -126,7 +126,7 @@ func (r *repository) setupForTests(ctx context.Context) error {
 		return err
 	}
 	r.Notef("%v", err)
-	r.Notef("hint: %s; what needs it is skipped now", failure.Next(err))
+	r.Notef("hint: %s; what needs it is skipped now", r.NextStep(err))
 	return nil
 }
 

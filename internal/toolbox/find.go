@@ -45,7 +45,7 @@ func findPythonProgram(name string) (string, error) {
 	if _, err := os.Stat(path); err == nil {
 		return path, nil
 	}
-	return "", failure.New(failure.ToolMissing, "go tool mage setup", "%s is not on PATH", name)
+	return "", failure.New(failure.ToolMissing, failure.Mage+" setup", "%s is not on PATH", name)
 }
 
 // Folder is where targets install programs.

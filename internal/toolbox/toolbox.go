@@ -16,6 +16,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/console"
 )
 
@@ -66,7 +67,7 @@ var tools = []Tool{
 	},
 	{Name: "OpenOCD", Use: "programming boards", Apt: "openocd", Command: []string{"openocd", "--version"}},
 	{
-		Name: "gdb", Use: "debugging Arm boards (mage debug)", Apt: "gdb-multiarch",
+		Name: "gdb", Use: "debugging Arm boards (target debug)", Apt: "gdb-multiarch",
 		Command: []string{"gdb-multiarch", "--version"},
 	},
 	{
@@ -148,7 +149,7 @@ func Print(c *console.Console, f Finding) {
 	if !f.Here {
 		state, detail = "missing", f.Why
 		if f.Fix == "" {
-			f.Fix = "get it with: " + getIt(f.Tool)
+			f.Fix = "get it with: " + getIt(c, f.Tool)
 		}
 		detail += "; " + f.Fix
 	}
@@ -159,9 +160,9 @@ func Print(c *console.Console, f Finding) {
 	})
 }
 
-func getIt(t Tool) string {
+func getIt(c *console.Console, t Tool) string {
 	if t.Apt == "" {
-		return "go tool mage setup (" + t.Python + ")"
+		return c.Mage("setup") + " (" + t.Python + ")"
 	}
 	if runtime.GOOS == "linux" {
 		return "apt-get install " + t.Apt
@@ -169,19 +170,19 @@ func getIt(t Tool) string {
 	return "your system's package of " + t.Apt
 }
 
-// HowToInstall is one command for all that is missing.
+// HowToInstall is the next step of an error: one command for all that is missing.
 func HowToInstall(all []Finding) string {
 	pkgs := aptNames(missing(all, byApt))
 	if len(pkgs) == 0 {
 		if len(missing(all, byPython)) > 0 {
-			return "go tool mage setup"
+			return failure.Mage + " setup"
 		}
 		return ""
 	}
 	if !OnDebian() {
 		return "install what Debian calls: " + strings.Join(pkgs, " ")
 	}
-	return "go tool mage setup, or: apt-get install " + strings.Join(pkgs, " ")
+	return failure.Mage + " setup, or: apt-get install " + strings.Join(pkgs, " ")
 }
 
 // missing lists the tools that are not here and come in that way.
