@@ -34,8 +34,8 @@ const (
 	adapterFile = "model/codegen/host/src/boardsmith_adapter.c"
 )
 
-// Generate makes the project in dir, which must be empty, absent, or a project already; there it changes only what
-// differs. A file that a person changed is never overwritten unless s.Force says so, and then a copy is kept:
+// Generate makes the project in dir, which must be empty, absent, or a project already, of an earlier version too; there it
+// changes only what differs. A file that a person changed is never overwritten unless s.Force says so, and then a copy is kept:
 // *EditedError lists such files, and nothing has been touched. When it fails, or the process dies in it, the folder is
 // as before or one that the next Generate repairs. The caller must Close the project. Errors: *EditedError,
 // *LockedError, *ObjectError, those of boards and mlf, and others of class config.
@@ -403,7 +403,7 @@ func (p *Project) generate(ctx context.Context, s Spec, pl *plan) error {
 // oldState is what the folder holds so far, nil for an empty one.
 func oldState(t *tree) (*state, error) {
 	if Exists(t.dir) {
-		return readState(t.dir)
+		return readAnyState(t.dir)
 	}
 	return nil, mayUse(t.dir) // once more, now that it is locked
 }
@@ -588,7 +588,7 @@ func (t *tree) place(from, name string) error {
 	return t.error("write", name, t.root.Rename(from, filepath.FromSlash(name)))
 }
 
-// Clean removes what Generate and Build made in dir, and the folder if nothing else is in it; a folder that does not
+// Clean removes what Generate and Build made in dir, an earlier version's too, and the folder if nothing else is in it; a folder that does not
 // exist is clean. Files that a person changed are an *EditedError, and nothing is removed, unless force says so; other
 // files of people stay.
 func (b *Builder) Clean(ctx context.Context, dir string, force bool) error {
@@ -620,7 +620,7 @@ func (b *Builder) Clean(ctx context.Context, dir string, force bool) error {
 }
 
 func cleanLocked(ctx context.Context, dir string, force bool) error {
-	s, err := readState(dir)
+	s, err := readAnyState(dir)
 	if err != nil {
 		return err
 	}

@@ -46,8 +46,8 @@ type Project struct {
 	devices []*device.Device // attached by Run
 }
 
-// Open takes up an earlier folder; it changes and rebuilds nothing. Errors: *LockedError; of class config for a folder
-// that is not a project, whose project.json cannot be used, or which Generate did not finish (errors.Is ErrUnfinished).
+// Open opens an existing folder; it changes and rebuilds nothing. Errors: *LockedError, *EarlierError; of class config for a
+// folder that is not a project, whose project.json cannot be used, or which Generate did not finish (errors.Is ErrUnfinished).
 func (b *Builder) Open(dir string) (*Project, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {

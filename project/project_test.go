@@ -472,7 +472,12 @@ func FuzzProjectJSON(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Add(pending)
-	for _, bad := range []string{`{}`, `{"format": 2}`, `[]`, `{"format":1,"files":{"../x":""}}`, string(good) + "{}", string(good[:len(good)/2])} {
+	earlier, err := os.ReadFile(filepath.Join("testdata", "format1", stateFile))
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(earlier)
+	for _, bad := range []string{`{}`, `{"format": 3}`, `[]`, `{"format":2,"files":{"../x":""}}`, `{"format":1,"template":{"elf":"/a/b"}}`, string(good) + "{}", string(good[:len(good)/2])} {
 		f.Add([]byte(bad))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {

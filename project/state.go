@@ -4,6 +4,7 @@ package project
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -22,15 +23,16 @@ import (
 
 const (
 	stateFile   = "project.json"
-	stateFormat = 1
+	stateFormat = 2
 	modelTar    = "model.tar"
 	// writingPrefix begins the names under which project.json is written before it takes its name.
 	writingPrefix = ".tmp-" + stateFile
 	maxStateSize  = 16 << 20 // bytes; one of 10,000 files has 2 MB
 )
 
-// state is project.json, format 1. No absolute path, date or user's name is in it, so that the same inputs give the
-// same bytes; the times of Flashes, which only flashing adds, are the one exception. Files are named by slash paths in the folder, digests are SHA-256 in hexadecimal.
+// state is project.json, format 2. No absolute path, date or user's name is in it, so that the same inputs give the
+// same bytes; the times of Flashes, which only flashing adds, are the one exception. Files are named by slash paths in the
+// folder, digests are SHA-256 in hexadecimal.
 type state struct {
 	Format   int               `json:"format"`
 	Board    boardState        `json:"board"`
@@ -59,9 +61,9 @@ type templateState struct {
 }
 
 type modelState struct {
-	Name      string `json:"name"`   // the archive's file name
-	ModelName string `json:"module"` // the model in it
-	Digest    string `json:"digest"` // of the uncompressed tar, which is model.tar
+	Name      string `json:"name"`       // the archive's file name
+	ModelName string `json:"model_name"` // the model in it
+	Digest    string `json:"digest"`     // of the uncompressed tar, which is model.tar
 }
 
 // toolState is what a tool said of itself at the last build.
@@ -71,7 +73,20 @@ type toolState struct {
 	Target  string `json:"target,omitempty"`
 }
 
+// readState reads the project.json of a folder. Errors: *EarlierError; others of class config.
 func readState(dir string) (*state, error) {
+	s, err := readAnyState(dir)
+	if err != nil {
+		return nil, err
+	}
+	if s.Format != stateFormat {
+		return nil, &EarlierError{Dir: dir, Board: s.Board.Name, Archive: s.Model.Name}
+	}
+	return s, nil
+}
+
+// readAnyState also reads a project.json of an earlier format: see parseEarlier.
+func readAnyState(dir string) (*state, error) {
 	path := filepath.Join(dir, stateFile)
 	f, err := plainfile.Open(path)
 	if err != nil {
@@ -83,23 +98,33 @@ func readState(dir string) (*state, error) {
 		return nil, plainfile.Error("read", path, err)
 	}
 	s, err := parseState(data)
+	if errors.Is(err, errLaterFormat) {
+		return nil, failure.New(failure.Config, "use the version of boardsmith that generated it, or choose another folder", "%s: %w", path, err)
+	}
 	if err != nil {
-		return nil, failure.New(failure.Config, "restore "+stateFile+", or remove the folder and generate again: another version of boardsmith may have made it", "%s: %w", path, err)
+		return nil, failure.New(failure.Config, "restore "+stateFile+", or choose another folder", "%s: %w", path, err)
 	}
 	return s, nil
 }
 
-// parseState reads a project.json and refuses whatever Generate would not have written.
+var errLaterFormat = fmt.Errorf("its format is later than %d, the latest that this version reads", stateFormat)
+
+// parseState reads a project.json and refuses what no Generate writes.
 func parseState(data []byte) (*state, error) {
 	if len(data) > maxStateSize {
 		return nil, errors.New("larger than any project's")
 	}
-	var head struct{ Format *int }
+	var head struct{ Format int }
 	if err := json.Unmarshal(data, &head); err != nil {
 		return nil, err
 	}
-	if head.Format == nil || *head.Format != stateFormat {
-		return nil, fmt.Errorf("not of format %d, the one this version reads", stateFormat)
+	switch {
+	case head.Format < 1:
+		return nil, errors.New("it has no format")
+	case head.Format < stateFormat:
+		return parseEarlier(data)
+	case head.Format > stateFormat:
+		return nil, errLaterFormat
 	}
 	var s state
 	dec := json.NewDecoder(bytes.NewReader(data))
@@ -114,6 +139,35 @@ func parseState(data []byte) (*state, error) {
 	return &s, s.check()
 }
 
+// parseEarlier reads of format 1 what replacing or removing the project takes, whatever its other fields are: which files
+// are generated and their digests, the build folder, the flashes, and the names of the board and the archive.
+func parseEarlier(data []byte) (*state, error) {
+	var old struct {
+		Format       int
+		Board, Model struct{ Name string }
+		Template     struct{ ELF string }
+		Files        map[string]string
+		Pending      map[string]string
+		Flashes      []struct {
+			FlashRecord
+			Tool string // since format 2 Programmer
+		}
+	}
+	if err := json.Unmarshal(data, &old); err != nil {
+		return nil, err
+	}
+	s := &state{Format: old.Format, Files: old.Files, Pending: old.Pending}
+	for _, f := range old.Flashes {
+		f.Programmer = cmp.Or(f.Programmer, f.Tool)
+		s.Flashes = append(s.Flashes, f.FlashRecord)
+	}
+	s.Board.Name, s.Model.Name, s.Template.ELF = old.Board.Name, old.Model.Name, old.Template.ELF
+	if err := s.Template.checkELF(); err != nil {
+		return nil, fmt.Errorf("template: %w", err)
+	}
+	return s, s.checkFiles()
+}
+
 func (s *state) check() error {
 	if s.Board.Name == "" || s.Board.Toolchain.CC == "" || s.Board.Toolchain.AR == "" {
 		return errors.New("names no board, compiler or archiver")
@@ -121,18 +175,28 @@ func (s *state) check() error {
 	if err := s.Template.check(); err != nil {
 		return fmt.Errorf("template: %w", err)
 	}
+	return s.checkFiles()
+}
+
+// checkFiles refuses generated files outside of the project, which would be removed with it, and a build folder that holds
+// some: all in it is removed.
+func (s *state) checkFiles() error {
+	if s.Files == nil {
+		return errors.New("lists no files")
+	}
+	built := s.Template.buildFolder() + "/"
 	for _, m := range []map[string]string{s.Files, s.Pending} {
 		for name, digest := range m {
 			if !filepath.IsLocal(filepath.FromSlash(name)) || strings.Contains(name, `\`) {
 				return fmt.Errorf("file %q is not a path in the project", name)
 			}
+			if strings.HasPrefix(name, built) {
+				return fmt.Errorf("file %q is in the build folder", name)
+			}
 			if sum, err := hex.DecodeString(digest); err != nil || len(sum) != 32 {
 				return fmt.Errorf("file %q: %q is not a SHA-256", name, digest)
 			}
 		}
-	}
-	if s.Files == nil {
-		return errors.New("lists no files")
 	}
 	return nil
 }

@@ -157,11 +157,13 @@ func (t *blueprint) check() error {
 	if len(t.Inputs) == 0 {
 		return errors.New("names no inputs")
 	}
-	paths := slices.Concat(t.Inputs, t.Reuse, []string{t.BuildID, t.ELF, t.Map}, t.Forms.names())
-	for _, p := range paths {
-		if !filepath.IsLocal(filepath.FromSlash(p)) || path.Clean(p) != p || p == "." {
-			return fmt.Errorf("%q is not a path in the project", p)
+	for _, p := range slices.Concat(t.Inputs, t.Reuse, []string{t.BuildID, t.Map}, t.Forms.names()) {
+		if err := checkPath(p); err != nil {
+			return err
 		}
+	}
+	if err := t.checkELF(); err != nil {
+		return err
 	}
 	for _, p := range slices.Concat(t.Reuse, []string{t.BuildID, t.Map}, t.Forms.names()) {
 		if !strings.HasPrefix(p, t.buildFolder()+"/") {
@@ -170,9 +172,6 @@ func (t *blueprint) check() error {
 		if _, err := path.Match(p, ""); err != nil {
 			return fmt.Errorf("%q is not a pattern", p)
 		}
-	}
-	if !strings.Contains(t.ELF, "/") {
-		return fmt.Errorf("elf %q is not in a build folder", t.ELF)
 	}
 	for _, s := range t.Compile {
 		for _, p := range s.Files {
@@ -187,6 +186,25 @@ func (t *blueprint) check() error {
 		}
 	}
 	return cmp.Or(t.checkOutside(), t.Landmarks.Check())
+}
+
+// checkPath refuses a path that leads out of the project's folder, or is all of it.
+func checkPath(p string) error {
+	if !filepath.IsLocal(filepath.FromSlash(p)) || path.Clean(p) != p || p == "." {
+		return fmt.Errorf("%q is not a path in the project", p)
+	}
+	return nil
+}
+
+// checkELF refuses a result that lies in no folder: the build folder is the first of its path.
+func (t *blueprint) checkELF() error {
+	if err := checkPath(t.ELF); err != nil {
+		return err
+	}
+	if !strings.Contains(t.ELF, "/") {
+		return fmt.Errorf("elf %q is not in a build folder", t.ELF)
+	}
+	return nil
 }
 
 // checkOutside refuses inputs outside of the project that no variable leads to.

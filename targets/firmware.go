@@ -23,6 +23,9 @@ func (v *invocation) generate(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if v.unusable != nil && !in.derived && !in.board.asked {
+		return v.unusable // the default board is not what it was for
+	}
 	if v.Env.On("DRYRUN") {
 		return v.Would("generate %s for board %s from %s", in.project, in.board.value, archiveName(in.model.value))
 	}
@@ -60,7 +63,7 @@ func (v *invocation) makeProject(ctx context.Context, in *inputs) error {
 	if err != nil {
 		return err
 	}
-	v.project, v.image, v.unfinished = p, nil, nil
+	v.project, v.image, v.unusable = p, nil, nil
 	r := v.projectFields()
 	if n := len(p.Wrote()); n > 0 {
 		v.Printf("generate: %s for board %s from %s, %d files", in.project, p.Board().Name, archiveName(p.ArchiveName()), n)
@@ -129,8 +132,8 @@ func (v *invocation) ready(ctx context.Context) error {
 		return err
 	}
 	if v.project == nil {
-		if v.unfinished != nil && !in.derived {
-			return v.unfinished // what it was to be, only the user knows
+		if v.unusable != nil && !in.derived {
+			return v.unusable // what it was to be, only the user knows
 		}
 		return v.makeProject(ctx, in)
 	}

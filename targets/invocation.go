@@ -27,13 +27,13 @@ type invocation struct {
 	*console.Console
 	log hclog.Logger
 
-	in         *inputs          // nil until a target needs them
-	making     *project.Builder // nil until builder
-	project    *project.Project // nil until loaded or generated; its lock is held until the process ends
-	image      *image.Image     // nil until built, or found built
-	picked     bool             // the image is the one that IMAGE names
-	device     *device.Device   // nil until attached
-	unfinished error            // why an existing project could not be loaded, where generating mends it
+	in       *inputs          // nil until a target needs them
+	making   *project.Builder // nil until builder
+	project  *project.Project // nil until loaded or generated; its lock is held until the process ends
+	image    *image.Image     // nil until built, or found built
+	picked   bool             // the image is the one that IMAGE names
+	device   *device.Device   // nil until attached
+	unusable error            // why an existing project could not be loaded, where generating it again helps
 }
 
 // current is the invocation that the targets of one mage run share: it holds the project's lock from the first step to
@@ -77,7 +77,7 @@ func (v *invocation) inputs() (*inputs, error) {
 // forget lets go of the project, for a target that works on another one.
 func (v *invocation) forget() error {
 	p := v.project
-	v.in, v.project, v.image, v.picked, v.unfinished = nil, nil, nil, false, nil
+	v.in, v.project, v.image, v.picked, v.unusable = nil, nil, nil, false, nil
 	if p == nil {
 		return nil
 	}
@@ -90,8 +90,8 @@ func (v *invocation) load(dir string) (*made, error) {
 		return nil, nil
 	}
 	p, err := v.builder(nil).Open(dir)
-	if errors.Is(err, project.ErrUnfinished) {
-		v.unfinished = err
+	if earlier := (*project.EarlierError)(nil); errors.Is(err, project.ErrUnfinished) || errors.As(err, &earlier) {
+		v.unusable = err
 		return nil, nil
 	}
 	if err != nil {
