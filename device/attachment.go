@@ -166,16 +166,13 @@ func (n *attachment) findEmulated(ctx context.Context, k *Desk, b *boards.Board,
 	if noted := (&choice{which: which, file: k.File}).named(); noted != nil {
 		which = noted.Probe
 	}
-	if which != "" && which != up.State.Serial && which != up.Address.UART {
+	if which != "" && which != up.Probe && which != up.Port {
 		return &NoDeviceError{Board: b.Name, Which: which}
 	}
-	n.probe = flasher.Probe{Serial: up.State.Serial, Emulated: &flasher.Emulated{Bitbang: up.Address.Bitbang, Remote: up.Address.Remote}}
-	n.port = up.Address.UART
+	n.probe = flasher.Probe{Serial: up.Probe, Emulated: &up.Server}
+	n.port = up.Port
 	return nil
 }
-
-// EmulatedDir is the folder of a board's emulated chip, below the state folder.
-func EmulatedDir(stateDir, board string) string { return filepath.Join(stateDir, "virtual", board) }
 
 // again finds the device once more: since it was plugged in again it may be elsewhere, and its port may be called otherwise.
 // Its lease follows its probe, also where only the UART is missing: *NoDeviceError. After any other error, as

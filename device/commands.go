@@ -10,7 +10,6 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/flasher"
 	"github.com/boardsmith/boardsmith/image"
-	"github.com/boardsmith/boardsmith/internal/virtualprobe"
 )
 
 // Commands are the command lines that flashing, erasing or debugging a device would run.
@@ -92,15 +91,9 @@ func (k *Desk) plannedProbe(ctx context.Context, b *boards.Board, which string) 
 		}
 		return n.probe, nil // none: the tool would take what it finds
 	}
-	dir, err := k.stateDir()
-	if err != nil {
-		return flasher.Probe{}, err
-	}
-	ctx, cancel := context.WithTimeout(ctx, statusWithin)
-	defer cancel()
 	v := &flasher.Emulated{Bitbang: "127.0.0.1:PORT", Remote: "127.0.0.1:PORT"}
-	if a, err := virtualprobe.Ask(ctx, EmulatedDir(dir, b.Name), virtualprobe.Request{Do: "status"}); err == nil {
-		v.Bitbang, v.Remote = a.Address.Bitbang, a.Address.Remote
+	if now := k.emulatedState(ctx, b); now.Runs {
+		v = &now.Server
 	}
 	return flasher.Probe{Emulated: v}, nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/device"
+	"github.com/boardsmith/boardsmith/emulated"
 	"github.com/boardsmith/boardsmith/failure/failuretest"
 	"github.com/boardsmith/boardsmith/mlf/mlftest"
 	"github.com/boardsmith/boardsmith/project"
@@ -43,9 +44,19 @@ func TestContexts(t *testing.T) {
 		"Desk.Emulated":      func(ctx context.Context) error { _, err := env.desk().Emulated(ctx, virtual, "down"); return err },
 		"Desk.FlashCommands": func(ctx context.Context) error { _, err := env.desk().FlashCommands(ctx, b, "", i); return err },
 		"Desk.EraseCommands": func(ctx context.Context) error { _, err := env.desk().EraseCommands(ctx, b, ""); return err },
-		"Device.Flash":       func(ctx context.Context) error { _, err := host.Flash(ctx, i); return err },
-		"Device.Open":        func(ctx context.Context) error { _, err := host.Open(ctx, i); return err },
-		"Device.Link":        func(ctx context.Context) error { _, err := host.Link(ctx, i); return err },
+		"Probes.Start": func(ctx context.Context) error {
+			_, err := emulated.Probes().Start(ctx, t.TempDir(), "nrf51", nil)
+			return err
+		},
+		"Probes.State": func(ctx context.Context) error { _, err := emulated.Probes().State(ctx, t.TempDir()); return err },
+		"Probes.Change": func(ctx context.Context) error {
+			_, err := emulated.Probes().Change(ctx, t.TempDir(), "erase")
+			return err
+		},
+		"Probes.Stop":  func(ctx context.Context) error { return emulated.Probes().Stop(ctx, t.TempDir()) },
+		"Device.Flash": func(ctx context.Context) error { _, err := host.Flash(ctx, i); return err },
+		"Device.Open":  func(ctx context.Context) error { _, err := host.Open(ctx, i); return err },
+		"Device.Link":  func(ctx context.Context) error { _, err := host.Link(ctx, i); return err },
 		"Device.Monitor": func(ctx context.Context) error {
 			return host.Monitor(ctx, i, device.Monitoring{Show: func(string) {}})
 		},

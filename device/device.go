@@ -42,7 +42,7 @@ var linkers = map[string]func(context.Context, *Device, *image.Image) (transport
 
 // Attach takes hold of a device of the board. which tells apart several of them: a name in Desk.File, a probe's serial, a USB
 // path, the name of a port; a process or an emulator has none, and which must be "". One with a probe is leased until Close: *LeaseError,
-// *AmbiguousError, *NoDeviceError.
+// *AmbiguousError, *NoDeviceError; *NoProbesError for one whose probe is emulated, on a Desk without Probes.
 func (k *Desk) Attach(ctx context.Context, b *boards.Board, which string) (*Device, error) {
 	if ctx.Err() != nil {
 		return nil, failure.Stopped(ctx, "attach")

@@ -7,12 +7,10 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
-	"github.com/boardsmith/boardsmith/internal/virtualprobe"
 )
 
 // An Attached is a debug probe or a serial port of this computer, or an emulated chip of this user.
@@ -64,7 +62,7 @@ func ProbeKind(usb string) string {
 	return ""
 }
 
-// Devices lists what is attached, and the emulated chips that have been used.
+// Devices lists what is attached, and, on a Desk with Probes, the emulated chips that have been used.
 func (k *Desk) Devices(ctx context.Context) ([]Attached, error) {
 	dir, err := k.stateDir()
 	if err != nil {
@@ -87,8 +85,8 @@ func (k *Desk) Devices(ctx context.Context) ([]Attached, error) {
 		}
 	}
 	for _, b := range kinds {
-		if b.Flash.Emulated {
-			list = append(list, emulatedChips(ctx, dir, b)...)
+		if b.Flash.Emulated && k.Probes != nil {
+			list = append(list, k.emulatedChips(ctx, dir, b)...)
 		}
 	}
 	if ctx.Err() != nil {
@@ -117,72 +115,13 @@ func couldBe(kinds []*boards.Board, usb string) (names []string) {
 	return names
 }
 
-// statusWithin is for a keeper to say that it is there.
-const statusWithin = 2 * time.Second
-
 // emulatedChips is the emulated chip of a board, or nothing if it was never used.
-func emulatedChips(ctx context.Context, stateDir string, b *boards.Board) []Attached {
-	dir := EmulatedDir(stateDir, b.Name)
-	if _, err := os.Stat(dir); err != nil {
+func (k *Desk) emulatedChips(ctx context.Context, stateDir string, b *boards.Board) []Attached {
+	if _, err := os.Stat(EmulatedDir(stateDir, b.Name)); err != nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, statusWithin)
-	defer cancel()
-	d := Attached{Boards: []string{b.Name}, Probe: virtualprobe.SerialOf(dir), What: "emulated " + b.Flash.Chip, Emulated: true}
-	if a, err := virtualprobe.Ask(ctx, dir, virtualprobe.Request{Do: "status"}); err == nil {
-		d.Runs, d.Probe, d.Port = true, a.State.Serial, a.Address.UART
-	}
-	return []Attached{d}
-}
-
-// An EmulatedState is what an emulated board says of itself.
-type EmulatedState struct {
-	Runs   bool
-	Probe  string // its serial
-	Port   string // of its UART
-	Chip   int    // counts the chips that have been on the board
-	Erases []int  // by sector, of this chip
-}
-
-// Emulated tells the emulated board to do something: up, down, erase (all of its flash, past any programmer), swap
-// (another, new chip). A board that is not emulated, or another word, is an error of class config.
-func (k *Desk) Emulated(ctx context.Context, b *boards.Board, do string) (EmulatedState, error) {
-	if ctx.Err() != nil {
-		return EmulatedState{}, failure.Stopped(ctx, "emulated board")
-	}
-	if !b.Flash.Emulated {
-		return EmulatedState{}, failure.New(failure.Config, "choose one whose chip is emulated behind a probe, as in BOARD=microbit", "board %s has no emulated chip", b.Name)
-	}
-	stateDir, err := k.stateDir()
-	if err != nil {
-		return EmulatedState{}, err
-	}
-	dir := EmulatedDir(stateDir, b.Name)
-	a, err := virtualprobe.Ask(ctx, dir, virtualprobe.Request{Do: "status"})
-	switch {
-	case do == "down" && err != nil:
-		return EmulatedState{Probe: virtualprobe.SerialOf(dir)}, nil // it is down
-	case err != nil || do == "up":
-		if a, err = k.emulatedUp(ctx, b); err != nil {
-			return EmulatedState{}, err
-		}
-	}
-	switch do {
-	case "up":
-	case "down":
-		if err := virtualprobe.Down(ctx, dir); err != nil {
-			return EmulatedState{}, failure.New(failure.ProbeMissing, "", "emulated board %s: %w", b.Name, err)
-		}
-	default:
-		if a, err = virtualprobe.Ask(ctx, dir, virtualprobe.Request{Do: do}); err != nil {
-			return EmulatedState{}, failure.New(failure.ProbeMissing, "", "emulated board %s: %w", b.Name, err)
-		}
-	}
-	s := EmulatedState{Runs: do != "down", Probe: a.State.Serial, Port: a.Address.UART, Chip: a.State.Chip, Erases: a.State.Erases}
-	if do == "down" {
-		s.Port = ""
-	}
-	return s, nil
+	s := k.emulatedState(ctx, b)
+	return []Attached{{Boards: []string{b.Name}, Probe: s.Probe, Port: s.Port, What: "emulated " + b.Flash.Chip, Emulated: true, Runs: s.Runs}}
 }
 
 // An Identity is what a device is, by its probe and by what its firmware answered.

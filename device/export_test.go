@@ -11,7 +11,7 @@ import (
 
 // What the tests outside of the package, which build firmware, see of its inside.
 
-const ErasedByte, InstallKeeper = erasedByte, installKeeper
+const ErasedByte = erasedByte
 
 var (
 	ResetCause = resetCause

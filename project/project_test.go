@@ -24,7 +24,6 @@ import (
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
-	"github.com/boardsmith/boardsmith/internal/virtualprobe/keepertest"
 	"github.com/boardsmith/boardsmith/mlf/mlftest"
 	"github.com/boardsmith/boardsmith/progress"
 )
@@ -46,7 +45,6 @@ func TestMain(m *testing.M) {
 	sharedCache = dir
 	code := m.Run()
 	_ = os.RemoveAll(dir)
-	keepertest.Clean()
 	_ = os.RemoveAll(dir + leaseSuffix)
 	os.Exit(code)
 }

@@ -3,6 +3,7 @@ package targets
 import (
 	"encoding/json"
 	"io"
+	"maps"
 	"os/exec"
 	"slices"
 	"strings"
@@ -15,12 +16,13 @@ const module = "github.com/boardsmith/boardsmith"
 var mayImport = map[string][]string{
 	magefile:  {"targets", "internal/develop"},
 	"cmd":     {"internal/virtualprobe"},
-	"targets": {"project", "executor", "device", "image", "internal/fit", "progress", "cache", "rpc", "boards", "mlf", "ndarray", "samples", "failure", "internal/command", "internal/console", "internal/plainfile", "internal/toolbox", "internal/virtualprobe"},
+	"targets": {"project", "executor", "device", "emulated", "image", "internal/fit", "progress", "cache", "rpc", "boards", "mlf", "ndarray", "samples", "failure", "internal/command", "internal/console", "internal/plainfile", "internal/toolbox", "internal/virtualprobe"},
 
 	// A project is a folder, and the way from it to a device. What stands in one line imports nothing of it but to its
 	// right.
 	"project":           {"device", "internal/fit", "image", "internal/firmware", "progress", "cache", "rpc", "boards", "mlf", "crt", "templates", "failure", "internal/command", "internal/filelock", "internal/plainfile"},
-	"device":            {"internal/fault", "image", "internal/firmware", "internal/ledger", "flasher", "progress", "cache", "rpc", "transport", "boards", "failure", "internal/command", "internal/plainfile", "internal/virtualprobe"},
+	"device":            {"internal/fault", "image", "internal/firmware", "internal/ledger", "flasher", "progress", "cache", "rpc", "transport", "boards", "failure", "internal/command", "internal/plainfile"},
+	"emulated":          {"device", "flasher", "failure", "internal/virtualprobe"},
 	"internal/fit":      {"image", "internal/firmware", "boards", "mlf", "ndarray", "failure"},
 	"internal/fault":    {"internal/firmware", "rpc"},
 	"image":             {"internal/firmware", "cache", "failure", "internal/plainfile"},
@@ -98,6 +100,24 @@ func TestImportDirection(t *testing.T) {
 	}
 	if seen < 8 {
 		t.Errorf("go list named %d packages of ours: the test looks at the wrong place", seen)
+	}
+}
+
+// TestLibrariesLinkNoEmulatedChips: only a program that imports package emulated links the software for emulated chips.
+func TestLibrariesLinkNoEmulatedChips(t *testing.T) {
+	const chips = module + "/internal/virtualprobe"
+	for _, name := range slices.Sorted(maps.Keys(mayImport)) {
+		if name == magefile || name == "cmd" || strings.HasPrefix(name, "internal/") {
+			continue
+		}
+		out, err := exec.Command("go", "list", "-deps", module+"/"+name).Output()
+		if err != nil {
+			t.Fatalf("go list -deps of %s: %v", name, err)
+		}
+		links, wanted := slices.Contains(strings.Fields(string(out)), chips), name == "emulated" || name == "targets"
+		if links != wanted {
+			t.Errorf("package %s depends on %s: %v, want %v", name, chips, links, wanted)
+		}
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/device"
+	"github.com/boardsmith/boardsmith/emulated"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/console"
@@ -117,7 +118,7 @@ func (v *invocation) desk(in *inputs) *device.Desk {
 	return &device.Desk{
 		Path: in.path, Log: v.log, Progress: v.progressed, Cache: v.usableCache(), Programmer: v.Env("PROGRAMMER"),
 		Reflash: v.Env.On("FORCE"), Wait: in.wait, File: in.deskFile, Ledger: v.Env("BOARDSMITH_LEDGER"),
-		Tool: func(name string) (string, error) { return findProgram(v.Env, name) },
+		Tool: func(name string) (string, error) { return findProgram(v.Env, name) }, Probes: emulated.Probes(),
 	}
 }
 

@@ -1,5 +1,5 @@
 // Command boardsmith-keeper keeps one emulated chip with its debug probe, from one command to the next, as a desk holds a
-// board. Package project starts it when an emulated board is first used; it ends by itself a minute after its last client.
+// board. Package emulated starts it when an emulated board is first used; it ends by itself a minute after its last client.
 package main
 
 import (

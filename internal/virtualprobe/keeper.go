@@ -112,7 +112,7 @@ type Answer struct {
 func Keep(args []string) error {
 	flags := flag.NewFlagSet(Program, flag.ContinueOnError)
 	flags.Usage = func() {
-		fmt.Fprintf(flags.Output(), "%s keeps one emulated chip. Package project starts it; nobody types its arguments.\n", Program)
+		fmt.Fprintf(flags.Output(), "%s keeps one emulated chip. Package emulated starts it; nobody types its arguments.\n", Program)
 	}
 	protocol := flags.Int("protocol", 0, "")
 	stays := flags.Duration("stays", lingers, "")

@@ -22,7 +22,7 @@ import (
 // startsFile names the file in which each start of attachingChild is a byte.
 const startsFile = "PROJECT_TEST_STARTS"
 
-// attachingChild is a program that imports this package and attaches an emulated board, and knows of no keeper.
+// attachingChild is a program that attaches an emulated board, and knows of no keeper.
 func attachingChild() int {
 	const enough = 3
 	f, err := os.OpenFile(os.Getenv(startsFile), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
@@ -59,10 +59,45 @@ func TestAttachStartsNoCopyOfItself(t *testing.T) {
 	cmd := childCommand(t, "attach")
 	cmd.Env = append(cmd.Env, startsFile+"="+starts, "BOARDSMITH_KEEPER=", "PATH=/usr/bin:/bin")
 	said, err := cmd.CombinedOutput()
-	if err != nil || !bytes.Contains(said, []byte(device.InstallKeeper)) {
+	if err != nil || !bytes.Contains(said, []byte("go install github.com/boardsmith/boardsmith/cmd/boardsmith-keeper")) {
 		t.Errorf("%v: %s", err, said)
 	}
 	if n, err := os.ReadFile(starts); string(n) != "*" {
 		t.Errorf("the program was started %d times: %v", strings.Count(string(n), "*"), err)
 	}
+}
+
+// TestNoProbes uses an emulated board on a desk without emulated probes: the error names the package and the field.
+func TestNoProbes(t *testing.T) {
+	b, err := boards.Find("microbit", nil)
+	must(t, err)
+	k := &device.Desk{StateDir: t.TempDir(), LeaseDir: t.TempDir()}
+	must(t, os.MkdirAll(device.EmulatedDir(k.StateDir, b.Name), 0o755)) // by another program
+	tries := map[string]func() error{
+		"attach": func() error { _, err := k.Attach(t.Context(), b, ""); return err },
+	}
+	for _, do := range []string{"up", "down", "erase", "swap"} {
+		tries[do] = func() error { _, err := k.Emulated(t.Context(), b, do); return err }
+	}
+	for name, try := range tries {
+		err := try()
+		var none *device.NoProbesError
+		if !errors.As(err, &none) || none.Board != b.Name || failure.Of(err) != failure.Config {
+			t.Errorf("%s: %v of class %s", name, err, failure.Of(err))
+		}
+		if next := failure.Next(err); !strings.Contains(next, "boardsmith/emulated") || !strings.Contains(next, "Probes") {
+			t.Errorf("%s: the next step is %q", name, next)
+		}
+	}
+	list, err := k.Devices(t.Context())
+	must(t, err)
+	for _, d := range list {
+		if d.Emulated {
+			t.Errorf("listed %+v, which cannot be attached", d)
+		}
+	}
+	k.Programmer = "none"
+	d, err := k.Attach(t.Context(), b, "") // QEMU alone
+	must(t, err)
+	must(t, d.Close())
 }

@@ -1,0 +1,86 @@
+// Package emulated has debug probes in software, with microcontrollers behind them that QEMU emulates: those of the
+// boards microbit and netduinoplus2. A program that hands them to its desk,
+//
+//	desk := device.Desk{Probes: emulated.Probes()}
+//
+// flashes, runs and debugs these boards as it does boards with a real probe. Other boards need none of this, and a
+// program that does not import this package does not link it.
+package emulated
+
+import (
+	"context"
+	"errors"
+	"os/exec"
+
+	"github.com/boardsmith/boardsmith/device"
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/flasher"
+	"github.com/boardsmith/boardsmith/internal/virtualprobe"
+)
+
+// installKeeper installs the keeper of the boardsmith that a module requires, inside that module.
+const installKeeper = "go install github.com/boardsmith/boardsmith/cmd/" + virtualprobe.Program
+
+// Probes returns the emulated probes. Each running chip is kept by a process of the program boardsmith-keeper, which
+// ends a minute after its last client. The program is looked for with Desk.Tool; where that is nil, at
+// $BOARDSMITH_KEEPER, beside the running executable, and on PATH. Without it Attach returns a *device.MissingToolError.
+func Probes() device.Probes { return probes{} }
+
+type probes struct{}
+
+// Start implements device.Probes.
+func (probes) Start(ctx context.Context, folder, model string, find device.FindTool) (device.EmulatedState, error) {
+	if ctx.Err() != nil {
+		return device.EmulatedState{}, failure.Stopped(ctx, "start of the emulated chip")
+	}
+	keeper := findKeeper
+	if find != nil {
+		keeper = func() (string, error) { return find(virtualprobe.Program) }
+	}
+	up, err := virtualprobe.Up(ctx, keeper, folder, model)
+	return stateOf(up, err)
+}
+
+// findKeeper returns the path of the keeper's executable: *device.MissingToolError.
+func findKeeper() (string, error) {
+	path, err := virtualprobe.Find()
+	if errors.Is(err, exec.ErrNotFound) {
+		return "", &device.MissingToolError{Tool: virtualprobe.Program, Install: installKeeper}
+	}
+	return path, err
+}
+
+// State implements device.Probes.
+func (probes) State(ctx context.Context, folder string) (device.EmulatedState, error) {
+	if ctx.Err() != nil {
+		return device.EmulatedState{}, failure.Stopped(ctx, "status of the emulated chip")
+	}
+	now, err := virtualprobe.Ask(ctx, folder, virtualprobe.Request{Do: "status"})
+	if err == nil {
+		return stateOf(now, nil)
+	}
+	silent := device.EmulatedState{Probe: virtualprobe.SerialOf(folder)}
+	if ctx.Err() != nil {
+		return silent, failure.Stopped(ctx, "status of the emulated chip")
+	}
+	return silent, nil
+}
+
+// Change implements device.Probes.
+func (probes) Change(ctx context.Context, folder, change string) (device.EmulatedState, error) {
+	return stateOf(virtualprobe.Ask(ctx, folder, virtualprobe.Request{Do: change}))
+}
+
+// Stop implements device.Probes.
+func (probes) Stop(ctx context.Context, folder string) error { return virtualprobe.Down(ctx, folder) }
+
+// stateOf is what a keeper's answer says of its chip.
+func stateOf(a virtualprobe.Answer, err error) (device.EmulatedState, error) {
+	if err != nil {
+		return device.EmulatedState{}, err
+	}
+	return device.EmulatedState{
+		Runs: true, Probe: a.State.Serial, Port: a.Address.UART, Chip: a.State.Chip, Erases: a.State.Erases,
+		Server: flasher.Emulated{Bitbang: a.Address.Bitbang, Remote: a.Address.Remote},
+	}, nil
+}
