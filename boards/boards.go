@@ -140,7 +140,7 @@ func (i Identification) Accepts(read uint32) bool {
 
 // A Link is how the host reaches the running firmware.
 type Link struct {
-	// Kind is one of
+	// Kind is one of LinkKinds; a board file may set only the fields of its kind.
 	// process: the image is a program, its standard input and output are the link;
 	// qemu: an emulator runs the image, its first serial port is the link;
 	// serial: a UART.

@@ -17,9 +17,6 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 )
 
-// linkKinds are the links a board file may name; package device opens each.
-var linkKinds = []string{"process", "qemu", "serial"}
-
 // programmers are the programmers a board file may name; package flasher knows what they do.
 var programmers = []string{"none", "openocd", "pyocd", "west"}
 
@@ -51,36 +48,8 @@ func (b *Board) check() error {
 	return nil
 }
 
-func (b *Board) checkLink() error {
-	l := b.Link
-	if !slices.Contains(linkKinds, l.Kind) {
-		return b.wrong("link.kind", "%q is not a link%s", l.Kind, didYouMean(l.Kind, linkKinds))
-	}
-	if l.Kind == "qemu" && (l.Program == "" || len(l.Args) == 0) {
-		return b.wrong("link", "a link of kind qemu names a program and args")
-	}
-	if l.Kind != "qemu" && (l.Program != "" || len(l.Args) > 0 || l.Install != "" || l.MinVersion != "") {
-		return b.wrong("link.program", "only a link of kind qemu has a program, args, install and min_version")
-	}
-	if l.MinVersion != "" && !versionRE.MatchString(l.MinVersion) {
-		return b.wrong("link.min_version", "%q is not a version, as in 9.1", l.MinVersion)
-	}
-	if l.USB != "" && !usbRE.MatchString(l.USB) {
-		return b.wrong("link.usb", notUSB, l.USB)
-	}
-	if n := l.Interface; n != nil && (*n < 0 || *n > maxInterface) {
-		return b.wrong("link.interface", "%d is not between 0 and %d", *n, maxInterface)
-	}
-	if l.Baud < 0 || l.Baud > 100_000_000 {
-		return b.wrong("link.baud", "%d bits a second", l.Baud)
-	}
-	return nil
-}
-
-const (
-	notUSB       = "%q is not vendor:product in small hexadecimal digits, as in 0483:374b"
-	maxInterface = 255 // bInterfaceNumber is a byte
-)
+// notUSB is what is wrong with a USB device in a board file.
+const notUSB = "%q is not vendor:product in small hexadecimal digits, as in 0483:374b"
 
 func (b *Board) checkFlash() error {
 	if u := b.Flash.USB; u != "" && !usbRE.MatchString(u) {

@@ -225,20 +225,16 @@ func (n *attachment) settle(p place) {
 	n.probe = flasher.Probe{Serial: p.probe.serial, USBPath: p.probe.path, Shared: p.probe.shared}
 }
 
-// open opens the board's UART. Since it was last used, the board may have been plugged in elsewhere, and its port's name be that
-// of another board.
+// open opens the link. Since it was last used, the board may have been plugged in elsewhere, and its port's name be that of
+// another board.
 func (n *attachment) open(ctx context.Context, b *boards.Board) (transport.Link, error) {
 	if err := n.again(ctx, b); err != nil {
 		return nil, err
 	}
-	return n.openPort(b)
+	return n.openFound(ctx, b)
 }
 
-// openPort opens the UART where again has just found it.
-func (n *attachment) openPort(b *boards.Board) (transport.Link, error) {
-	s, err := transport.OpenSerial(transport.SerialConfig{Port: n.port, Baud: b.Link.Baud})
-	if err != nil {
-		return nil, err
-	}
-	return s, nil
+// openFound opens the link where again has just found it.
+func (n *attachment) openFound(ctx context.Context, b *boards.Board) (transport.Link, error) {
+	return linkers[b.Link.Kind].open(ctx, n, b)
 }

@@ -9,9 +9,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"os"
-	"slices"
-	"strings"
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
@@ -34,12 +31,6 @@ type Device struct {
 	attachment   *attachment // of a board with a probe; nil where the image is loaded when the link opens
 }
 
-// linkers start the firmware, where that is for us to do, and open the link to it, by the board's kind of link.
-var linkers = map[string]func(context.Context, *Device, *image.Image) (transport.Link, error){
-	"process": startProcess,
-	"qemu":    startEmulator,
-}
-
 // Attach takes hold of a device of the board. which tells apart several of them: a name in Desk.File, a probe's serial, a USB
 // path, the name of a port; a process or an emulator has none, and which must be "". One with a probe is leased until Close: *LeaseError,
 // *AmbiguousError, *NoDeviceError; *NoProbesError for one whose probe is emulated, on a Desk without Probes.
@@ -48,14 +39,18 @@ func (k *Desk) Attach(ctx context.Context, b *boards.Board, which string) (*Devi
 		return nil, failure.Stopped(ctx, "attach")
 	}
 	d := &Device{board: b, desk: k}
-	runner := k.programmerOf(b)
-	if runner != "none" {
-		if err := d.attachProbe(ctx, runner, which); err != nil {
+	programmer, link := k.programmerOf(b), linkers[b.Link.Kind]
+	if programmer != "none" {
+		if link.open == nil {
+			return nil, failure.New(failure.Config, "leave the programmer out",
+				"board %s is started anew each time it is opened: %s cannot program it", b.Name, programmer)
+		}
+		if err := d.attachProbe(ctx, programmer, which); err != nil {
 			return nil, err
 		}
 		return k.holds(d), nil
 	}
-	if linkers[b.Link.Kind] == nil {
+	if link.start == nil {
 		return nil, failure.New(failure.Config, "choose a programmer, as in PROGRAMMER=openocd",
 			"board %s is reached by %s, and what runs on it has to be programmed", b.Name, b.Link.Kind)
 	}
@@ -166,14 +161,14 @@ func (d *Device) openLink(ctx context.Context, i *image.Image) (transport.Link, 
 	if d.attachment != nil {
 		return d.attachment.open(ctx, d.board)
 	}
-	return linkers[d.board.Link.Kind](ctx, d, i)
+	return linkers[d.board.Link.Kind].start(ctx, d, i)
 }
 
 // emulatorEnded says all that an emulator said which gave up before the firmware spoke, and how to see it again.
 func (d *Device) emulatorEnded(err error, i *image.Image) error {
 	var ended *transport.ProcessError
 	l := d.board.Link
-	if l.Kind != "qemu" || !errors.As(err, &ended) || ended.State == nil || len(bytes.TrimSpace(ended.Tail)) == 0 {
+	if l.Program == "" || !errors.As(err, &ended) || ended.State == nil || len(bytes.TrimSpace(ended.Tail)) == 0 {
 		return err
 	}
 	return failure.New(failure.Boot, "check args of the board's link; to see it again: "+command.Command{Path: l.Program, Args: emulatorArgs(l.Args, i.Path), Dir: "/"}.Typed(),
@@ -240,56 +235,4 @@ func (d *Device) confirm(ctx context.Context, s *rpc.Session, i *image.Image) (*
 		return nil, wrong
 	}
 	return got, nil
-}
-
-// startProcess runs the image as a program, with an environment that names the file for its fault record only.
-func startProcess(ctx context.Context, d *Device, i *image.Image) (transport.Link, error) {
-	folder, env, err := keepFaults()
-	if err != nil {
-		return nil, err
-	}
-	p, err := transport.StartProcess(ctx, transport.ProcessConfig{Path: i.Path, Env: env, Log: d.desk.log()})
-	if err != nil {
-		return nil, errors.Join(err, os.RemoveAll(folder)) // not p: a nil *Process is no nil Link
-	}
-	return keptProcess{p, folder}, nil
-}
-
-// startEmulator runs the image in the board's emulator, whose first serial port is the link. The emulator counts
-// instructions as time, 16 ns each, and sleeps through real time while the firmware idles.
-func startEmulator(ctx context.Context, d *Device, i *image.Image) (transport.Link, error) {
-	l := d.board.Link
-	if d.emulator == "" {
-		path, err := findEmulator(ctx, l)
-		if err != nil {
-			return nil, err
-		}
-		d.emulator = path
-	}
-	p, err := transport.StartProcess(ctx, transport.ProcessConfig{
-		Path: d.emulator, Args: emulatorArgs(l.Args, i.Path), Env: command.Environment("/"), Dir: "/",
-		StaysOnEOF: true, Log: d.desk.log(),
-	})
-	if err != nil {
-		return nil, err // as in startProcess
-	}
-	return p, nil
-}
-
-// emulatorArgs is QEMU's command line for the board's own arguments and an image. QEMU shows nothing and offers no
-// monitor; what the board's arguments say themselves is not said again.
-func emulatorArgs(own []string, image string) []string {
-	args := []string{"-nodefaults", "-no-user-config", "-display", "none", "-monitor", "none"}
-	given := false
-	for _, a := range own {
-		given = given || strings.Contains(a, "{image}")
-		args = append(args, strings.ReplaceAll(a, "{image}", strings.ReplaceAll(image, ",", ",,")))
-	}
-	if !slices.Contains(own, "-icount") {
-		args = append(args, "-icount", "shift=4")
-	}
-	if !given {
-		args = append(args, "-kernel", image)
-	}
-	return append(args, "-chardev", "stdio,id=link,signal=off", "-serial", "chardev:link")
 }

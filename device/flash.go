@@ -290,7 +290,7 @@ func (d *Device) ask(ctx context.Context, next *image.Image) (*firmwareAnswer, e
 func (d *Device) asked(ctx context.Context, next *image.Image) (*firmwareAnswer, error) {
 	ctx, cancel := context.WithTimeout(ctx, askWithin)
 	defer cancel()
-	link, err := d.attachment.openPort(d.board)
+	link, err := d.attachment.openFound(ctx, d.board)
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,108 @@
+// This file is the table of the kinds of links: what a board file says of each. Package device opens them.
+
+package boards
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+)
+
+// A linkKind is one way to reach the firmware.
+type linkKind struct {
+	name  string
+	needs []string // fields of Link that a board file must have for it
+	takes []string // those that it may have, besides kind
+}
+
+var linkKinds = []linkKind{
+	{name: "process"},
+	{name: "qemu", needs: []string{"program", "args"}, takes: []string{"install", "min_version", "baud"}},
+	{name: "serial", takes: []string{"usb", "interface", "baud"}},
+}
+
+// LinkKinds lists the values that Link.Kind can have.
+func LinkKinds() (names []string) {
+	for _, k := range linkKinds {
+		names = append(names, k.name)
+	}
+	return names
+}
+
+// A linkField is a field of Link besides the kind, by its name in a board file.
+type linkField struct {
+	name string
+	set  bool
+}
+
+func (l Link) fields() (list []linkField) {
+	v := reflect.ValueOf(l)
+	for i := range v.NumField() {
+		name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ",")
+		set := !v.Field(i).IsZero()
+		if v.Field(i).Kind() == reflect.Slice {
+			set = v.Field(i).Len() > 0
+		}
+		if name != "kind" {
+			list = append(list, linkField{name, set})
+		}
+	}
+	return list
+}
+
+const (
+	maxInterface = 255 // bInterfaceNumber is a byte
+	maxBaud      = 100_000_000
+)
+
+func (b *Board) checkLink() error {
+	l := b.Link
+	i := slices.IndexFunc(linkKinds, func(k linkKind) bool { return k.name == l.Kind })
+	if i < 0 {
+		return b.wrong("link.kind", "%q is not a link%s", l.Kind, didYouMean(l.Kind, LinkKinds()))
+	}
+	if err := b.checkLinkFields(linkKinds[i]); err != nil {
+		return err
+	}
+	if l.MinVersion != "" && !versionRE.MatchString(l.MinVersion) {
+		return b.wrong("link.min_version", "%q is not a version, as in 9.1", l.MinVersion)
+	}
+	if l.USB != "" && !usbRE.MatchString(l.USB) {
+		return b.wrong("link.usb", notUSB, l.USB)
+	}
+	if n := l.Interface; n != nil && (*n < 0 || *n > maxInterface) {
+		return b.wrong("link.interface", "%d is not between 0 and %d", *n, maxInterface)
+	}
+	if l.Baud < 0 || l.Baud > maxBaud {
+		return b.wrong("link.baud", "%d bits a second", l.Baud)
+	}
+	return nil
+}
+
+// checkLinkFields reports a field that the kind needs and that is missing, and one that another kind has.
+func (b *Board) checkLinkFields(k linkKind) error {
+	for _, f := range b.Link.fields() {
+		switch {
+		case !f.set && slices.Contains(k.needs, f.name):
+			return b.wrong("link", "a link of kind %s needs %s", k.name, strings.Join(k.needs, " and "))
+		case f.set && !k.has(f.name):
+			return b.wrong("link."+f.name, "a link of kind %s has no %s: it is for %s",
+				k.name, f.name, strings.Join(kindsWith(f.name), ", "))
+		}
+	}
+	return nil
+}
+
+func (k linkKind) has(field string) bool {
+	return slices.Contains(k.needs, field) || slices.Contains(k.takes, field)
+}
+
+// kindsWith lists the kinds that have a field.
+func kindsWith(field string) (names []string) {
+	for _, k := range linkKinds {
+		if k.has(field) {
+			names = append(names, k.name)
+		}
+	}
+	return names
+}

@@ -1,0 +1,91 @@
+// This file is the table of what each kind of link does to reach the firmware.
+
+package device
+
+import (
+	"context"
+	"errors"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/internal/command"
+	"github.com/boardsmith/boardsmith/transport"
+)
+
+// A linker is what one kind of link does. A kind has start, open or both: a chip that QEMU emulates is behind an emulated
+// probe, or has none.
+type linker struct {
+	start func(context.Context, *Device, *image.Image) (transport.Link, error)      // runs the image
+	open  func(context.Context, *attachment, *boards.Board) (transport.Link, error) // of a device that keeps its image
+}
+
+// linkers has each of boards.LinkKinds.
+var linkers = map[string]linker{
+	"process": {start: startProcess},
+	"qemu":    {start: startEmulator, open: openUART},
+	"serial":  {open: openUART},
+}
+
+// startProcess runs the image as a program, with an environment that names the file for its fault record only.
+func startProcess(ctx context.Context, d *Device, i *image.Image) (transport.Link, error) {
+	folder, env, err := keepFaults()
+	if err != nil {
+		return nil, err
+	}
+	p, err := transport.StartProcess(ctx, transport.ProcessConfig{Path: i.Path, Env: env, Log: d.desk.log()})
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(folder)) // not p: a nil *Process is no nil Link
+	}
+	return keptProcess{p, folder}, nil
+}
+
+// startEmulator runs the image in the board's emulator, whose first serial port is the link. The emulator counts
+// instructions as time, 16 ns each, and sleeps through real time while the firmware idles.
+func startEmulator(ctx context.Context, d *Device, i *image.Image) (transport.Link, error) {
+	l := d.board.Link
+	if d.emulator == "" {
+		path, err := findEmulator(ctx, l)
+		if err != nil {
+			return nil, err
+		}
+		d.emulator = path
+	}
+	p, err := transport.StartProcess(ctx, transport.ProcessConfig{
+		Path: d.emulator, Args: emulatorArgs(l.Args, i.Path), Env: command.Environment("/"), Dir: "/",
+		StaysOnEOF: true, Log: d.desk.log(),
+	})
+	if err != nil {
+		return nil, err // as in startProcess
+	}
+	return p, nil
+}
+
+// emulatorArgs is QEMU's command line for the board's own arguments and an image. QEMU shows nothing and offers no
+// monitor; what the board's arguments say themselves is not said again.
+func emulatorArgs(own []string, image string) []string {
+	args := []string{"-nodefaults", "-no-user-config", "-display", "none", "-monitor", "none"}
+	given := false
+	for _, a := range own {
+		given = given || strings.Contains(a, "{image}")
+		args = append(args, strings.ReplaceAll(a, "{image}", strings.ReplaceAll(image, ",", ",,")))
+	}
+	if !slices.Contains(own, "-icount") {
+		args = append(args, "-icount", "shift=4")
+	}
+	if !given {
+		args = append(args, "-kernel", image)
+	}
+	return append(args, "-chardev", "stdio,id=link,signal=off", "-serial", "chardev:link")
+}
+
+// openUART opens the serial port of a board, or the terminal that stands for it where the chip is emulated.
+func openUART(_ context.Context, n *attachment, b *boards.Board) (transport.Link, error) {
+	s, err := transport.OpenSerial(transport.SerialConfig{Port: n.port, Baud: b.Link.Baud})
+	if err != nil {
+		return nil, err // as in startProcess
+	}
+	return s, nil
+}
