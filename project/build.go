@@ -292,7 +292,7 @@ func parseBuildRecord(data []byte) (*buildRecord, error) {
 	return &r, nil
 }
 
-// make runs the build command on a build folder that is empty or holds last, and writes the build record.
+// make checks what can be checked before, and builds while nobody else has the folder open.
 func (p *Project) make(ctx context.Context, t *tree, r *recipe, last *buildRecord) (*buildRecord, error) {
 	a, m, err := p.Model()
 	if err != nil {
@@ -308,6 +308,18 @@ func (p *Project) make(ctx context.Context, t *tree, r *recipe, last *buildRecor
 	if err != nil {
 		return nil, err
 	}
+	if err := p.lock.change(ctx); err != nil {
+		return nil, err
+	}
+	now, err := p.compile(ctx, t, r, last, build)
+	if err := errors.Join(p.linkFits(err, a, m), p.lock.share()); err != nil {
+		return nil, err
+	}
+	return now, nil
+}
+
+// compile runs the build command, the program at the path, on a build folder that is empty or holds last, and records the result.
+func (p *Project) compile(ctx context.Context, t *tree, r *recipe, last *buildRecord, build string) (*buildRecord, error) {
 	held, err := p.begin(ctx, t, r, last)
 	if err != nil {
 		return nil, err
@@ -322,7 +334,7 @@ func (p *Project) make(ctx context.Context, t *tree, r *recipe, last *buildRecor
 		return nil, err
 	}
 	if err := p.runBuild(ctx, build, held, r, reused); err != nil {
-		return nil, p.linkFits(err, a, m)
+		return nil, err
 	}
 	if err := p.unchanged(t, r); err != nil {
 		return nil, err
@@ -331,7 +343,7 @@ func (p *Project) make(ctx context.Context, t *tree, r *recipe, last *buildRecor
 	if err != nil {
 		return nil, err
 	}
-	if err := p.checkStack(m); err != nil {
+	if err := p.checkStack(); err != nil {
 		return nil, err
 	}
 	if !reused {

@@ -151,7 +151,7 @@ func TestAskOnce(t *testing.T) {
 	}
 }
 
-// TestCloseOfBuilder lets others use the projects that were left open.
+// TestCloseOfBuilder lets others change the projects that were left open.
 func TestCloseOfBuilder(t *testing.T) {
 	t.Parallel()
 	var b Builder
@@ -159,20 +159,21 @@ func TestCloseOfBuilder(t *testing.T) {
 	p, err := b.Generate(t.Context(), dir, Spec{Board: "host", Model: mlftest.Tiny(t, nil)})
 	must(t, err)
 	var locked *LockedError
-	if _, err := b.Open(dir); !errors.As(err, &locked) {
-		t.Errorf("opened twice: %v", err)
+	if err := b.Clean(t.Context(), dir, false); !errors.As(err, &locked) {
+		t.Errorf("cleaned while it is open: %v", err)
 	}
 	must(t, b.Close())
 	again, err := b.Open(dir)
 	must(t, err)
 	must(t, p.Close()) // long closed
-	if _, err := b.Open(dir); !errors.As(err, &locked) {
+	if err := b.Clean(t.Context(), dir, false); !errors.As(err, &locked) {
 		t.Errorf("the closed one let go of the other's lock: %v", err)
 	}
 	must(t, again.Close())
 	if len(b.open) > 0 {
 		t.Errorf("%d projects are still open", len(b.open))
 	}
+	must(t, b.Clean(t.Context(), dir, false))
 }
 
 // TestOpenedArchive makes of an archive in memory what its file makes.

@@ -7,9 +7,7 @@ package project
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -30,8 +28,8 @@ const childMode = "PROJECT_TEST_CHILD"
 
 // child is the second process: it does what childMode says in the folder of its first argument.
 func child() int {
-	if os.Getenv(childMode) == "candidates" {
-		return candidates()
+	if mode := modes[os.Getenv(childMode)]; mode != nil {
+		return mode()
 	}
 	dir, model, store := os.Args[1], os.Args[2], os.Args[3]
 	env := env{Cache: cache.New(store, cache.Options{})}
@@ -48,17 +46,15 @@ func child() int {
 		return 1
 	}
 	defer p.Close()
-	if os.Getenv(childMode) == "hold" {
-		fmt.Println("held")
-		_, _ = io.Copy(io.Discard, os.Stdin)
-		return 0
-	}
 	if _, err := p.Build(context.Background()); err != nil {
 		fmt.Printf("%s\n%v\n%s\n", failure.Of(err), err, failure.Next(err))
 		return 1
 	}
 	return 0
 }
+
+// modes are those of childMode that do something else than to generate and build.
+var modes = map[string]func() int{"candidates": candidates, "hold": hold, "change": holdChange, "count": count}
 
 // candidateBoard is what a tuner's candidates are built for.
 const candidateBoard = "mps2_an385"
@@ -94,40 +90,6 @@ func childCommand(t *testing.T, mode string, args ...string) *exec.Cmd {
 	cmd := exec.Command(exe, args...)
 	cmd.Env = append(os.Environ(), childMode+"="+mode)
 	return cmd
-}
-
-func TestTwoProcessesInOneFolder(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "p")
-	model := mlftest.Tiny(t, nil)
-	cmd := childCommand(t, "hold", dir, model, sharedCache)
-	in, err := cmd.StdinPipe()
-	must(t, err)
-	out, err := cmd.StdoutPipe()
-	must(t, err)
-	must(t, cmd.Start())
-	word := make([]byte, 5)
-	_, err = io.ReadFull(out, word)
-	must(t, err)
-
-	var locked *LockedError
-	who := fmt.Sprintf("process %d", cmd.Process.Pid)
-	if _, err := load(dir, testEnv()); !errors.As(err, &locked) || !strings.Contains(err.Error(), who) {
-		t.Errorf("load while %s holds it: %v", who, err)
-	}
-	if _, err := generate(t.Context(), dir, Spec{Board: "host", Model: model}, testEnv()); !errors.As(err, &locked) {
-		t.Errorf("generate while %s holds it: %v", who, err)
-	}
-	if err := clean(t.Context(), dir, true, testEnv()); !errors.As(err, &locked) {
-		t.Errorf("clean while %s holds it: %v", who, err)
-	}
-	must(t, in.Close())
-	must(t, cmd.Wait())
-	p, err := load(dir, testEnv())
-	must(t, err)
-	defer p.Close()
-	if _, err := load(dir, testEnv()); !errors.As(err, &locked) {
-		t.Errorf("load while this process holds it: %v", err)
-	}
 }
 
 // TestKilled kills generate and build at a few moments; the next run must make the very same firmware.

@@ -50,16 +50,17 @@ func (e *EarlierError) NextStep() string {
 	return fmt.Sprintf("generate it again, for board %s from %s", e.Board, e.Archive)
 }
 
-// A LockedError is a project that another process, or another part of this one, has in use.
+// A LockedError is a project whose folder another process, or another part of this one, changes, or has open while this one wants
+// to change it.
 type LockedError struct {
 	Dir    string
-	Holder string // who, as it said of itself; "" if it did not
+	Holder string // the process that changes it; "" where it is open for reading
 }
 
 func (e *LockedError) Error() string {
 	who := e.Holder
 	if who == "" {
-		who = "another process"
+		who = "a reader, in another process or in this one"
 	}
 	return fmt.Sprintf("project %s is in use by %s", e.Dir, who)
 }
@@ -69,7 +70,7 @@ func (e *LockedError) FailureClass() failure.Class { return failure.Config }
 
 // NextStep says how to go on.
 func (e *LockedError) NextStep() string {
-	return "wait until it has ended, or choose another project folder"
+	return "wait until that has ended, or choose another project folder"
 }
 
 // An ObjectError is an object in the archive that was made for something else than the board.

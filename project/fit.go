@@ -66,7 +66,7 @@ func (p *Project) takesArena() bool {
 
 // checkStack refuses firmware that can need more stack than it has, by its machine code. A template without the option
 // for it is not held to it.
-func (p *Project) checkStack(m *mlf.Model) error {
+func (p *Project) checkStack() error {
 	if !slices.Contains(p.state.Template.Options, "stack_bytes") {
 		return nil
 	}
@@ -75,6 +75,10 @@ func (p *Project) checkStack(m *mlf.Model) error {
 		return err
 	}
 	defer l.Close()
+	_, m, err := p.Model()
+	if err != nil {
+		return err
+	}
 	u, err := l.Stack(m)
 	if u == nil || err != nil {
 		return err

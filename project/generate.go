@@ -5,6 +5,7 @@ package project
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -61,28 +62,22 @@ func (b *Builder) Generate(ctx context.Context, dir string, s Spec) (*Project, e
 	if err != nil {
 		return nil, err
 	}
-	p, err := b.generateIn(ctx, dir, s, pl)
-	if err != nil && made != "" {
-		removeEmpty(dir, made)
-	}
-	return p, err
-}
-
-func (b *Builder) generateIn(ctx context.Context, dir string, s Spec, pl *plan) (*Project, error) {
-	l, err := takeLock(dir)
+	l, err := shareLock(dir)
 	if err != nil {
 		return nil, err
 	}
 	p := &Project{dir: dir, builder: b, lock: l, model: pl.archive}
 	if err := p.generate(ctx, s, pl); err != nil {
-		l.release()
+		p.lock.release()
+		if made != "" {
+			removeEmpty(dir, made)
+		}
 		return nil, err
 	}
 	return b.holds(p), nil
 }
 
-// Generate makes the project again, under the lock that p holds, so that nobody comes between; otherwise it does what
-// the function of that name does. When it fails p is as before, or one that only another Generate repairs.
+// Generate makes the project again, so that nobody else's change comes between; otherwise it does what the Builder's does. When it fails p is as before, or one that only another Generate repairs.
 func (p *Project) Generate(ctx context.Context, s Spec) error {
 	if ctx.Err() != nil {
 		return failure.Stopped(ctx, "generate")
@@ -126,13 +121,18 @@ func makeFolder(dir string) (made string, err error) {
 	return made, nil
 }
 
-// removeEmpty removes what makeFolder made, as far as nothing but the lock lies in it.
+// removeEmpty removes what makeFolder made, as far as nothing but the locks lies in it.
 func removeEmpty(dir, made string) {
+	l := newLock(dir)
+	if l.change(context.Background()) != nil {
+		return // someone else uses it
+	}
 	if mayUse(dir) != nil || Exists(dir) {
+		l.release()
 		return
 	}
-	_ = os.Remove(filepath.Join(dir, lockFile))
 	_ = os.RemoveAll(filepath.Join(dir, stageFolder))
+	l.discard()
 	for ; os.Remove(dir) == nil && dir != made; dir = filepath.Dir(dir) {
 	}
 }
@@ -374,7 +374,7 @@ func (f planned) read() ([]byte, error) {
 	return fs.ReadFile(f.files, f.name)
 }
 
-// generate carries out the plan in the locked folder.
+// generate carries out the plan, if the folder differs from it.
 func (p *Project) generate(ctx context.Context, s Spec, pl *plan) error {
 	t, err := openTree(p.dir)
 	if err != nil {
@@ -389,15 +389,21 @@ func (p *Project) generate(ctx context.Context, s Spec, pl *plan) error {
 	if err != nil {
 		return err
 	}
-	p.state = pl.state
-	if old != nil && old.Pending == nil {
-		p.state.Tools, p.state.Edited, p.state.Flashes = old.Tools, nil, old.Flashes
-		if todo.empty() && old.Inputs == pl.state.Inputs {
-			p.state = *old
-			return nil
-		}
+	if old != nil && old.Pending == nil && todo.empty() && old.Inputs == pl.state.Inputs {
+		p.state = *old
+		return nil
 	}
-	return p.carryOut(ctx, t, pl, todo)
+	if err := p.lock.change(ctx); err != nil {
+		return err
+	}
+	if old, err = oldState(t); err == nil { // others may have noted a flash
+		p.state = pl.state
+		if old != nil && old.Pending == nil {
+			p.state.Tools, p.state.Flashes = old.Tools, old.Flashes
+		}
+		err = p.carryOut(ctx, t, pl, todo)
+	}
+	return errors.Join(err, p.lock.share())
 }
 
 // oldState is what the folder holds so far, nil for an empty one.
@@ -605,18 +611,18 @@ func (b *Builder) Clean(ctx context.Context, dir string, force bool) error {
 	if !Exists(dir) {
 		return nil
 	}
-	l, err := takeLock(dir)
-	if err != nil {
+	l := newLock(dir)
+	if err := l.change(ctx); err != nil {
 		return err
 	}
-	err = cleanLocked(ctx, dir, force)
-	l.release()
-	if err == nil && !Exists(dir) {
-		_ = os.Remove(filepath.Join(dir, lockFile))
-		_ = os.Remove(dir) // fails if a person's files are in it, and is meant to
-		b.log().Info("cleaned", "dir", dir)
+	if err := cleanLocked(ctx, dir, force); err != nil {
+		l.release()
+		return err
 	}
-	return err
+	l.discard()
+	_ = os.Remove(dir) // fails if a person's files are in it, and is meant to
+	b.log().Info("cleaned", "dir", dir)
+	return nil
 }
 
 func cleanLocked(ctx context.Context, dir string, force bool) error {

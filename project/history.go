@@ -36,18 +36,13 @@ func (p *Project) RecordFlash(i *image.Image, r device.FlashReport, failed error
 		Time: time.Now().UTC().Round(time.Second), Device: r.Device, Programmer: r.Programmer, Image: i.Digest, BuildID: i.ID(),
 		Why: r.Why, Bytes: r.Wrote, Sectors: r.Erased, Class: failure.Of(failed),
 	}
-	s := p.state
-	s.Flashes = append([]FlashRecord(nil), s.Flashes...)
-	if n := len(s.Flashes); n > 0 && s.Flashes[n-1].idle() && now.idle() && s.Flashes[n-1].same(now) {
-		s.Flashes = s.Flashes[:n-1]
-	}
-	s.Flashes = append(s.Flashes, now)
-	s.Flashes = s.Flashes[max(0, len(s.Flashes)-maxFlashes):]
-	if err := s.write(p.dir); err != nil {
-		return err
-	}
-	p.state = s
-	return nil
+	return p.update(func(s *state) {
+		if n := len(s.Flashes); n > 0 && s.Flashes[n-1].idle() && now.idle() && s.Flashes[n-1].same(now) {
+			s.Flashes = s.Flashes[:n-1]
+		}
+		s.Flashes = append(s.Flashes, now)
+		s.Flashes = s.Flashes[max(0, len(s.Flashes)-maxFlashes):]
+	})
 }
 
 func (f FlashRecord) idle() bool { return f.Sectors == 0 && f.Class == "" }

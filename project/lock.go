@@ -1,51 +1,184 @@
-// This file keeps two processes from working in one project folder at once.
+// This file lets many read a project's folder at once, processes and goroutines, and one at a time change it.
+//
+// Two files are locked. lockFile: shared by everyone who has the folder open, exclusively by the one who changes its files.
+// turnFile: exclusively by whoever changes anything, from before the wait for readers to the end. Only its holder asks for
+// lockFile exclusively, so that a reader can become the one who changes files, and a reader again, without anyone else's change in
+// between. A change of project.json alone, which is replaced in one step, takes the turn only, and leaves no note in holderFile.
 
 package project
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/gofrs/flock"
 
+	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/plainfile"
 )
 
 const (
 	lockFile   = ".boardsmith.lock"   // stays when nobody holds it; what counts is the lock on it, which ends with the process
-	holderFile = ".boardsmith.holder" // names who has the lock: Windows lets nobody write to a file that is locked
+	turnFile   = ".boardsmith.turn"   // as lockFile
+	holderFile = ".boardsmith.holder" // names who changes files: Windows lets nobody write to a file that is locked
 )
 
-type lock struct{ f *flock.Flock }
+const (
+	readersWait = 2 * time.Second  // of a change, until those who read have closed the folder
+	turnWait    = 10 * time.Second // longer than anyone has the turn while this one reads
+	lockPoll    = 10 * time.Millisecond
+)
 
-// takeLock takes the folder's lock or says who has it: *LockedError. It does not wait.
-func takeLock(dir string) (*lock, error) {
-	path, note := filepath.Join(dir, lockFile), filepath.Join(dir, holderFile)
-	f := flock.New(path, flock.SetPermissions(0o644))
-	ok, err := f.TryLock()
-	if err != nil {
-		return nil, plainfile.Error("lock", path, err)
-	}
-	if !ok {
-		holder, _ := os.ReadFile(note) // only for the message
-		return nil, &LockedError{dir, strings.TrimSpace(string(holder))}
-	}
-	who := fmt.Sprintf("process %d (%s)\n", os.Getpid(), filepath.Base(os.Args[0]))
-	if err := os.WriteFile(note, []byte(who), 0o644); err != nil {
-		_ = os.Remove(note)
-		_ = f.Unlock()
-		return nil, plainfile.Error("lock", note, err)
-	}
-	return &lock{f}, nil
+// A lock is what one Project holds of its folder.
+type lock struct {
+	dir   string
+	files *flock.Flock // lockFile
+	turn  *flock.Flock // turnFile
 }
 
-// release may be called again, and on nil.
+func newLock(dir string) *lock {
+	at := func(name string) *flock.Flock { return flock.New(filepath.Join(dir, name), flock.SetPermissions(0o644)) }
+	return &lock{dir, at(lockFile), at(turnFile)}
+}
+
+// shareLock opens the folder for reading, or says who changes it: *LockedError. It does not wait.
+func shareLock(dir string) (*lock, error) {
+	l := newLock(dir)
+	ok, err := try(l.files, l.files.TryRLock)
+	if err != nil {
+		return nil, err
+	}
+	if !ok {
+		return nil, l.locked()
+	}
+	return l, nil
+}
+
+// change lets nobody else use the folder until share or release. It waits a little for readers, but not where another one waits
+// already: that one waits for this one. After an error l is as before. Errors: *LockedError; ctx's.
+func (l *lock) change(ctx context.Context) error {
+	if err := l.takeTurnAlone(ctx); err != nil {
+		return err
+	}
+	reads := l.files.RLocked()
+	err := l.takeFiles(ctx)
+	if err != nil && reads {
+		_ = l.share() // nobody else can have changed anything
+	} else if err != nil {
+		l.release()
+	}
+	return err
+}
+
+// takeTurn waits while someone else changes project.json, or waits to change files.
+func (l *lock) takeTurn(ctx context.Context) error {
+	return l.await(ctx, turnWait, func() (bool, error) { return try(l.turn, l.turn.TryLock) })
+}
+
+// takeTurnAlone refuses where someone changes files, or waits to.
+func (l *lock) takeTurnAlone(ctx context.Context) error {
+	return l.await(ctx, turnWait, func() (bool, error) {
+		ok, err := try(l.turn, l.turn.TryLock)
+		if e := l.locked(); err == nil && !ok && e.Holder != "" {
+			err = e
+		}
+		return ok, err
+	})
+}
+
+// takeFiles waits for readers, once l has the turn.
+func (l *lock) takeFiles(ctx context.Context) error {
+	who := fmt.Sprintf("process %d (%s)\n", os.Getpid(), filepath.Base(os.Args[0]))
+	if err := os.WriteFile(l.note(), []byte(who), 0o644); err != nil {
+		return plainfile.Error("lock", l.note(), err)
+	}
+	_ = l.files.Unlock() // a shared lock becomes no exclusive one on every system
+	return l.await(ctx, readersWait, func() (bool, error) { return try(l.files, l.files.TryLock) })
+}
+
+// share goes back from change to reading.
+func (l *lock) share() error {
+	_ = l.files.Unlock()
+	ok, err := try(l.files, l.files.TryRLock)
+	l.endTurn()
+	if err == nil && !ok {
+		return l.locked() // by something that knows of no turns
+	}
+	return err
+}
+
+// endTurn may be called without a turn.
+func (l *lock) endTurn() {
+	if l.turn.Locked() {
+		_ = os.Remove(l.note()) // a killed process may have left one, too
+		_ = l.turn.Unlock()
+	}
+}
+
+// release may be called again, and on nil. The locks end with the process at the latest.
 func (l *lock) release() {
-	if l == nil || !l.f.Locked() {
+	if l == nil {
 		return
 	}
-	_ = os.Remove(filepath.Join(filepath.Dir(l.f.Path()), holderFile)) // who held it matters to nobody now
-	_ = l.f.Unlock()                                                   // the lock ends with the process at the latest
+	_ = l.files.Unlock()
+	l.endTurn()
+}
+
+// discard releases a lock that is held for a change, and removes its files.
+func (l *lock) discard() {
+	var left []string
+	for _, f := range []*flock.Flock{l.files, l.turn} {
+		if os.Remove(f.Path()) != nil {
+			left = append(left, f.Path())
+		}
+	}
+	l.release()
+	for _, path := range left {
+		_ = os.Remove(path) // Windows removes no open file, and so none that someone else has locked meanwhile
+	}
+}
+
+// await repeats take until it is ok or fails, or gives up after the limit.
+func (l *lock) await(ctx context.Context, limit time.Duration, take func() (bool, error)) error {
+	end := time.After(limit)
+	for {
+		if ok, err := take(); ok || err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return failure.Stopped(ctx, "project %s", l.dir)
+		case <-end:
+			return &LockedError{Dir: l.dir}
+		case <-time.After(lockPoll):
+		}
+	}
+}
+
+// try takes a lock on the file that lies in the folder: one that was removed since it was opened locks nobody out.
+func try(f *flock.Flock, take func() (bool, error)) (bool, error) {
+	for {
+		ok, err := take()
+		if err != nil || !ok {
+			return false, plainfile.Error("lock", f.Path(), err)
+		}
+		is, err := f.Stat()
+		there, missing := os.Stat(f.Path())
+		if err == nil && missing == nil && os.SameFile(is, there) {
+			return true, nil
+		}
+		_ = f.Unlock()
+	}
+}
+
+func (l *lock) note() string { return filepath.Join(l.dir, holderFile) }
+
+// locked says who changes the folder, as far as that is known.
+func (l *lock) locked() *LockedError {
+	holder, _ := os.ReadFile(l.note()) // only for the message
+	return &LockedError{l.dir, strings.TrimSpace(string(holder))}
 }

@@ -1,34 +1,115 @@
 package project
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/boardsmith/boardsmith/failure"
 )
 
-// The lock says who has it, on every system, and leaves the next one nothing but its own file.
+// TestLock: many read, one changes, and says so; nothing but the lock's own files stays, which nobody has written to: on Windows
+// nobody can.
 func TestLock(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for range 2 {
-		l, err := takeLock(dir)
+		l, err := shareLock(dir)
 		must(t, err)
+		other, err := shareLock(dir)
+		must(t, err)
+		other.release()
+		must(t, l.change(t.Context()))
 		var locked *LockedError
 		who := fmt.Sprintf("process %d", os.Getpid())
-		if _, err := takeLock(dir); !errors.As(err, &locked) || !strings.Contains(err.Error(), who) {
-			t.Errorf("a second lock: %v", err)
+		if _, err := shareLock(dir); !errors.As(err, &locked) || !strings.Contains(err.Error(), who) {
+			t.Errorf("read while it is changed: %v", err)
 		}
-		if info, err := os.Stat(filepath.Join(dir, lockFile)); err != nil || info.Size() != 0 {
-			t.Errorf("something was written to the locked file: %v, %v", info, err) // on Windows nothing can be
+		if err := newLock(dir).change(t.Context()); !errors.As(err, &locked) || !strings.Contains(err.Error(), who) {
+			t.Errorf("changed twice: %v", err)
 		}
+		must(t, l.share())
+		other, err = shareLock(dir)
+		must(t, err)
+		other.release()
 		l.release()
 		l.release()
 		left, err := os.ReadDir(dir)
-		if err != nil || len(left) != 1 || left[0].Name() != lockFile {
+		if err != nil || len(left) != 2 {
 			t.Errorf("left behind: %v, %v", left, err)
 		}
+		for _, e := range left {
+			if info, err := e.Info(); err != nil || info.Size() != 0 {
+				t.Errorf("something was written to %s (%v)", e.Name(), err)
+			}
+		}
+	}
+	l := newLock(dir)
+	must(t, l.change(t.Context()))
+	l.discard()
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
+
+// TestLockWaits: a change waits for readers, and gives up; of two readers who both want to change something one does.
+func TestLockWaits(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	reader, err := shareLock(dir)
+	must(t, err)
+	l, err := shareLock(dir)
+	must(t, err)
+	var locked *LockedError
+	if err := l.change(t.Context()); !errors.As(err, &locked) || locked.Holder != "" {
+		t.Errorf("changed under a reader: %v", err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	if err := l.change(ctx); failure.Of(err) != failure.Timeout {
+		t.Errorf("a cancelled wait: %v", err)
+	}
+	if err := newLock(dir).change(t.Context()); !errors.As(err, &locked) {
+		t.Errorf("after the waits l reads no more: %v", err)
+	}
+	changed := make(chan error)
+	go func() { changed <- l.change(t.Context()) }()
+	for {
+		if note, err := os.ReadFile(l.note()); err == nil && len(note) > 0 {
+			break
+		}
+		time.Sleep(time.Millisecond)
+	}
+	if err := reader.change(t.Context()); !errors.As(err, &locked) || locked.Holder == "" {
+		t.Errorf("changed while another one waits to: %v", err)
+	}
+	reader.release()
+	must(t, <-changed)
+	l.release()
+}
+
+// TestTurnOfReader: a reader that notes something waits for one who waits for it.
+func TestTurnOfReader(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	reader, err := shareLock(dir)
+	must(t, err)
+	other := newLock(dir)
+	changed := make(chan error)
+	go func() { changed <- other.change(t.Context()) }()
+	for !func() bool { _, err := os.Stat(filepath.Join(dir, holderFile)); return err == nil }() {
+		time.Sleep(time.Millisecond)
+	}
+	must(t, reader.takeTurn(t.Context()))
+	reader.endTurn()
+	reader.release()
+	var locked *LockedError
+	if err := <-changed; !errors.As(err, &locked) {
+		t.Errorf("changed while one reads: %v", err)
 	}
 }

@@ -33,8 +33,12 @@ type Spec struct {
 	Force     bool           // replace files that a person changed, keeping a copy of each
 }
 
-// A Project is a folder made by Generate, held by this process until Close. One goroutine at a time may use it; several projects
-// may be used at once, also of one Builder, and an Image that one has built by anybody.
+// A Project is a folder made by Generate, open until Close. One goroutine at a time may use it; several projects may be used at
+// once, also of one folder and of one Builder, and an Image that one has built by anybody.
+//
+// While a Project is open nobody else changes the folder's files; others may open it too, in this process and in others. Methods
+// that change files (Generate and Build, where something differs) let nobody else have the folder open meanwhile: they wait two
+// seconds for others to close it, then they are a *LockedError. The locks are flock's, on Windows LockFileEx's.
 type Project struct {
 	dir     string // absolute
 	builder *Builder
@@ -46,7 +50,7 @@ type Project struct {
 	devices []*device.Device // attached by Run
 }
 
-// Open opens an existing folder; it changes and rebuilds nothing. Errors: *LockedError, *EarlierError; of class config for a
+// Open opens an existing folder; it changes and rebuilds nothing. Errors: *LockedError while someone changes the folder, *EarlierError; of class config for a
 // folder that is not a project, whose project.json cannot be used, or which Generate did not finish (errors.Is ErrUnfinished).
 func (b *Builder) Open(dir string) (*Project, error) {
 	dir, err := filepath.Abs(dir)
@@ -56,7 +60,7 @@ func (b *Builder) Open(dir string) (*Project, error) {
 	if _, err := os.Stat(filepath.Join(dir, stateFile)); err != nil {
 		return nil, notAProject(dir, err)
 	}
-	l, err := takeLock(dir)
+	l, err := shareLock(dir)
 	if err != nil {
 		return nil, err
 	}

@@ -96,7 +96,7 @@ func contents(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	all := map[string]string{}
 	must(t, filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() || d.Name() == lockFile || d.Name() == holderFile {
+		if err != nil || d.IsDir() || d.Name() == lockFile || d.Name() == turnFile || d.Name() == holderFile {
 			return err
 		}
 		data, err := os.ReadFile(path)

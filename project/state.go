@@ -5,6 +5,7 @@ package project
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -225,16 +226,28 @@ func (s *state) write(dir string) error {
 	return nil
 }
 
-// noteBuild records what a build found, and writes project.json if that is new.
-func (p *Project) noteBuild(tools []toolState, edited []string) error {
-	s := p.state
-	s.Tools, s.Edited = tools, edited
-	if reflect.DeepEqual(s, p.state) {
-		return nil
+// update changes project.json, of which others that have the folder open may have changed a part since p has read it.
+func (p *Project) update(change func(*state)) error {
+	if err := p.lock.takeTurn(context.Background()); err != nil { // what was done is to be noted, also after a cancel
+		return err
 	}
+	defer p.lock.endTurn()
+	s, err := readState(p.dir)
+	if err != nil {
+		return err
+	}
+	change(s)
 	if err := s.write(p.dir); err != nil {
 		return err
 	}
-	p.state = s
+	p.state = *s
 	return nil
+}
+
+// noteBuild records what a build found, if that is new.
+func (p *Project) noteBuild(tools []toolState, edited []string) error {
+	if reflect.DeepEqual(tools, p.state.Tools) && reflect.DeepEqual(edited, p.state.Edited) {
+		return nil
+	}
+	return p.update(func(s *state) { s.Tools, s.Edited = tools, edited })
 }

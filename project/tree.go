@@ -215,7 +215,7 @@ func (t *tree) remove(name string) error {
 // scaffold reports whether an entry of the folder is neither a person's nor part of a project: the lock, and what a
 // killed Generate may leave before there is a project.json.
 func scaffold(name string) bool {
-	return name == lockFile || name == holderFile || name == stageFolder || strings.HasPrefix(name, writingPrefix)
+	return name == lockFile || name == turnFile || name == holderFile || name == stageFolder || strings.HasPrefix(name, writingPrefix)
 }
 
 // sweep removes what a killed run left of files that it was about to replace.

@@ -1,0 +1,252 @@
+//go:build !windows
+
+// This file has processes and goroutines use one project folder at once.
+
+package project
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/boardsmith/boardsmith/device"
+	"github.com/boardsmith/boardsmith/mlf/mlftest"
+)
+
+// hold is a second process that reads the project and has it open until its input ends.
+func hold() int {
+	p, err := (&Builder{}).Open(os.Args[1])
+	if err == nil {
+		err = read(p)
+	}
+	if err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	fmt.Println("held")
+	_, _ = io.Copy(io.Discard, os.Stdin)
+	_ = p.Close()
+	return 0
+}
+
+// read does what those do who show sizes, lay out an image or explain faults.
+func read(p *Project) error {
+	i, err := p.Built()
+	if err == nil && i == nil {
+		err = errors.New("nothing is built")
+	}
+	if err != nil {
+		return err
+	}
+	_, err = p.Usage(i)
+	_, edited := p.Edited()
+	return errors.Join(err, edited)
+}
+
+// holdChange is one that changes files until its input ends.
+func holdChange() int {
+	p, err := (&Builder{}).Open(os.Args[1])
+	if err == nil {
+		err = p.lock.change(context.Background())
+	}
+	if err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	fmt.Println("held")
+	_, _ = io.Copy(io.Discard, os.Stdin)
+	_ = p.Close()
+	return 0
+}
+
+// held starts a second process and returns once it holds the folder.
+func held(t *testing.T, mode, dir string) (cmd *exec.Cmd, end func()) {
+	t.Helper()
+	cmd = childCommand(t, mode, dir)
+	in, err := cmd.StdinPipe()
+	must(t, err)
+	out, err := cmd.StdoutPipe()
+	must(t, err)
+	must(t, cmd.Start())
+	word := make([]byte, 5)
+	if _, err := io.ReadFull(out, word); err != nil || string(word) != "held\n" {
+		more, _ := io.ReadAll(out)
+		t.Fatalf("the other process: %v: %s%s", err, word, more)
+	}
+	return cmd, sync.OnceFunc(func() {
+		must(t, in.Close())
+		must(t, cmd.Wait())
+	})
+}
+
+// TestManyRead has processes and goroutines read one folder at once; nobody changes its files meanwhile.
+func TestManyRead(t *testing.T) {
+	t.Parallel()
+	dir, model := filepath.Join(t.TempDir(), "p"), mlftest.Tiny(t, nil)
+	p := generated(t, dir, Spec{Model: model})
+	built(t, p)
+	must(t, p.Close())
+
+	var ends []func()
+	for range 2 {
+		_, end := held(t, "hold", dir)
+		ends = append(ends, end)
+	}
+	b := testEnv().builder()
+	var all sync.WaitGroup
+	for range 3 {
+		all.Go(func() {
+			p, err := b.Open(dir)
+			if err == nil {
+				err = errors.Join(read(p), p.Close())
+			}
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+
+	// What finds all up to date changes nothing, and a flash is noted beside readers.
+	p, err := b.Generate(t.Context(), dir, Spec{Board: "host", Model: model})
+	must(t, err)
+	i, err := p.Build(t.Context())
+	if err != nil || !i.UpToDate {
+		t.Errorf("built again: %v, %v", i, err)
+	}
+	other, err := b.Open(dir)
+	must(t, err)
+	for n, q := range []*Project{p, other} {
+		must(t, q.RecordFlash(i, device.FlashReport{Device: fmt.Sprintf("probe:%d", n)}, nil))
+	}
+	if n := len(other.Flashes()); n != 2 {
+		t.Errorf("%d of two flashes are noted", n)
+	}
+	must(t, other.Close())
+
+	writeIn(t, dir, "src/more.c", "extern int more; int more;\n")
+	var locked *LockedError
+	if _, err := p.Build(t.Context()); !errors.As(err, &locked) || locked.Holder != "" {
+		t.Errorf("built under readers: %v", err)
+	}
+	if err := b.Clean(t.Context(), dir, true); !errors.As(err, &locked) {
+		t.Errorf("cleaned under readers: %v", err)
+	}
+	if err := p.Generate(t.Context(), Spec{Board: "host", Model: mlftest.Tiny(t, map[string]string{"x.txt": "x"})}); !errors.As(err, &locked) {
+		t.Errorf("generated under readers: %v", err)
+	}
+	for _, end := range ends {
+		end()
+	}
+	if i, err := p.Build(t.Context()); err != nil || i.UpToDate {
+		t.Errorf("built with nobody else: %v, %v", i, err)
+	}
+	must(t, p.Close())
+}
+
+// TestChangeIsAlone: nobody opens a folder while its files are changed, and the lock of a killed process is gone.
+func TestChangeIsAlone(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "p")
+	must(t, generated(t, dir, Spec{Model: mlftest.Tiny(t, nil)}).Close())
+	cmd, _ := held(t, "change", dir)
+	var b Builder
+	var locked *LockedError
+	who := fmt.Sprintf("process %d", cmd.Process.Pid)
+	if _, err := b.Open(dir); !errors.As(err, &locked) || !strings.Contains(err.Error(), who) {
+		t.Errorf("opened while %s changes it: %v", who, err)
+	}
+	if err := b.Clean(t.Context(), dir, true); !errors.As(err, &locked) || !strings.Contains(err.Error(), who) {
+		t.Errorf("cleaned while %s changes it: %v", who, err)
+	}
+	must(t, cmd.Process.Kill())
+	_ = cmd.Wait()
+	p, err := b.Open(dir)
+	must(t, err)
+	must(t, p.Close())
+	must(t, b.Clean(t.Context(), dir, true))
+}
+
+const counts = 5
+
+// count is one of several processes that count in two files, as one who reads first and changes then.
+func count() int {
+	for n := 0; n < counts; {
+		err := countOnce(os.Args[1])
+		switch {
+		case err == nil:
+			n++
+		case errors.As(err, new(*LockedError)):
+			time.Sleep(time.Duration(rand.Int64N(int64(50 * time.Millisecond)))) // as people and tools do who try again
+		default:
+			fmt.Println(err)
+			return 1
+		}
+	}
+	return 0
+}
+
+func countOnce(dir string) error {
+	read := func(name string) int {
+		text, _ := os.ReadFile(filepath.Join(dir, name))
+		n, _ := strconv.Atoi(string(text))
+		return n
+	}
+	l, err := shareLock(dir)
+	if err != nil {
+		return err
+	}
+	defer l.release()
+	before := read("a")
+	err = l.change(context.Background())
+	if read("a") != before || read("b") != before {
+		return fmt.Errorf("someone else's change came between (%v)", err)
+	}
+	if err != nil {
+		return err
+	}
+	for _, name := range []string{"a", "b"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(strconv.Itoa(before+1)), 0o644); err != nil {
+			return err
+		}
+	}
+	if err := l.share(); err != nil {
+		return err
+	}
+	if read("a") != before+1 || read("b") != before+1 {
+		return errors.New("someone else changed what was shared")
+	}
+	return nil
+}
+
+// TestCounting has processes become from readers to changers and back at once: no change is lost, or seen half done.
+func TestCounting(t *testing.T) {
+	t.Parallel()
+	const processes = 4
+	dir := t.TempDir()
+	var all sync.WaitGroup
+	for range processes {
+		cmd := childCommand(t, "count", dir)
+		all.Go(func() {
+			if out, err := cmd.CombinedOutput(); err != nil {
+				t.Errorf("%v: %s", err, out)
+			}
+		})
+	}
+	all.Wait()
+	for _, name := range []string{"a", "b"} {
+		if text, err := os.ReadFile(filepath.Join(dir, name)); err != nil || string(text) != strconv.Itoa(processes*counts) {
+			t.Errorf("%s has %s of %d (%v)", name, text, processes*counts, err)
+		}
+	}
+}
