@@ -330,7 +330,7 @@ func (p *Project) compile(ctx context.Context, t *tree, r *recipe, last *buildRe
 		return nil, err
 	}
 	defer release()
-	if err := t.writeFile(p.state.Template.BuildID, buildIDSource(r.id)); err != nil {
+	if err := t.writeFile(p.state.Template.BuildID, buildIDBytes(r.id)); err != nil {
 		return nil, err
 	}
 	if err := p.runBuild(ctx, build, held, r, reused); err != nil {
@@ -640,19 +640,13 @@ func (t *tree) writeFile(name string, data []byte) error {
 	return t.error("write", name, err)
 }
 
-// buildIDSource is the C file that names the build.
-func buildIDSource(id [16]byte) []byte {
-	var w strings.Builder
-	w.WriteString("// SPDX-License-Identifier: 0BSD\n// Names this build; written by the build itself.\n#include <stdint.h>\n" +
-		"extern const uint8_t boardsmith_build_id[16];\nconst uint8_t boardsmith_build_id[16] = {")
-	for i, b := range id {
-		if i > 0 {
-			w.WriteString(", ")
-		}
-		fmt.Fprintf(&w, "0x%02x", b)
+// buildIDBytes names the build, as a linker script may include it, and C with a macro of that name.
+func buildIDBytes(id [16]byte) []byte {
+	var w bytes.Buffer
+	for _, b := range id {
+		fmt.Fprintf(&w, "BYTE(0x%02x)\n", b)
 	}
-	w.WriteString("};\n")
-	return []byte(w.String())
+	return w.Bytes()
 }
 
 // inspect checks that the build made what the board runs, and measures it.

@@ -41,7 +41,9 @@ type lock struct {
 }
 
 func newLock(dir string) *lock {
-	at := func(name string) *flock.Flock { return flock.New(filepath.Join(dir, name), flock.SetPermissions(0o644)) }
+	at := func(name string) *flock.Flock {
+		return flock.New(filepath.Join(dir, name), flock.SetPermissions(0o644))
+	}
 	return &lock{dir, at(lockFile), at(turnFile)}
 }
 

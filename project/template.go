@@ -41,7 +41,7 @@ type blueprint struct {
 	Generate []string       `json:"generate"` // which of the files in generators it wants
 	Inputs   []string       `json:"inputs"`   // files, and folders with all in them, that make the firmware
 	Reuse    []string       `json:"reuse"`    // patterns of results that do not depend on the model
-	BuildID  string         `json:"build_id"` // the C file that gets the build id, in the build folder
+	BuildID  string         `json:"build_id"` // the file that gets the build id, in the build folder
 	ELF      string         `json:"elf"`      // the result
 	Map      string         `json:"map"`      // the linker's map
 	Options  []string       `json:"options"`  // the board's options that it heeds

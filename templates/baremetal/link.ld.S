@@ -66,7 +66,9 @@ SECTIONS {
   /* What changes with any change first, then what moves least: parameters are as large as they were. */
   .model BOARDSMITH_MODEL_AT(ADDR(.rodata) + SIZEOF(.rodata)) : ALIGN(BOARDSMITH_MODEL_ALIGN) {
     KEEP(*(.boardsmith.model))
-    KEEP(*(.rodata.boardsmith_build_id))
+    boardsmith_build_id = .;
+    INCLUDE BUILD_ID
+    boardsmith_build_id_end = .;
     *(.rodata.tvm .rodata.tvm.*)
     *(.rodata .rodata.* .srodata .srodata.*)
     *(.got .got.plt .igot.plt)
