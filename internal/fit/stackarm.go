@@ -127,6 +127,11 @@ func (f *codeFunction) thumb16(s *thumbState, h uint32, pc uint64, v codeView) {
 		f.addToSP(s, rm)
 	case h&0xFF87 == 0x4685: // MOV SP, Rm
 		f.moveToSP(s, rm)
+	case h&0xFF87 == 0x4487: // ADD PC, Rm
+		s.ended, f.flow.table = true, true
+	case h&0xFF87 == 0x4687: // MOV PC, Rm: a return, or a switch
+		s.ended = true
+		f.flow.table = f.flow.table || rm != armLR && !s.kept[rm]
 	case h&0xFF78 == 0x4668: // MOV Rd, SP
 		s.copySP(rd)
 	case h&0xF800 == 0xA800: // ADD Rd, SP, #imm
@@ -155,8 +160,6 @@ func (f *codeFunction) thumb16(s *thumbState, h uint32, pc uint64, v codeView) {
 		if rm != armLR && !s.kept[rm] {
 			f.through(s, rm, &f.tails, v)
 		}
-	case h&0xFF87 == 0x4487, h&0xFF87 == 0x4687: // ADD PC, Rm; MOV PC, Rm
-		s.ended, f.flow.table = true, true
 	case h&0xF800 == 0xE000: // B
 		s.ended = true
 		f.jump(pc+4+uint64(signed(h&0x7FF, 11)<<1), s.registers)

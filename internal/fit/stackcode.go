@@ -118,6 +118,7 @@ func (f *codeFunction) settle(read func(*codeFunction)) {
 		*f = plain
 		f.flow = flow
 		read(f)
+		f.flow.changed = f.flow.changed || f.flow.table && !flow.table // what lies before the switch was read without it
 		if flow = f.flow; n > mostReadings {
 			return
 		}

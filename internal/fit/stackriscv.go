@@ -69,6 +69,7 @@ func decodeRISCV(f *codeFunction, code []byte, v codeView) {
 }
 
 func (f *codeFunction) riscv16(s *riscvState, h uint32, pc uint64, v codeView) {
+	s.near = 0
 	rd, rs2 := h>>7&31, h>>2&31
 	imm6 := signed(h>>7&0x20|h>>2&31, 6)
 	switch h & 0xE003 {
