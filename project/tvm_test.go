@@ -1,0 +1,107 @@
+//go:build unix
+
+package project
+
+// This file has the Python of an unmodified TVM talk to firmware of ours. A test here is a script of testdata/tvm.
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/mlf/mlftest"
+	"github.com/boardsmith/boardsmith/transport"
+)
+
+// tvmVariable names the Python. TVM is no tool of ours: where nobody names one, these tests are skipped.
+const tvmVariable = "BOARDSMITH_TVM_PYTHON"
+
+// TestTVMSession has a tvm.micro.Session use firmware whose packet buffer is longer than the 2048 bytes that TVM's own
+// host receives at once: tensors of up to 64 KiB both ways, functions, times.
+func TestTVMSession(t *testing.T) {
+	t.Parallel()
+	python := tvmPython(t)
+	for _, board := range []string{"host", "mps2_an385"} {
+		t.Run(board, func(t *testing.T) {
+			t.Parallel()
+			spec := Spec{Board: board, Model: mlftest.Path(t, "add.graph"), Options: boards.Options{PacketBytes: 4096}}
+			converse(t, python, linkTo(t, spec), "session.py", "tvmgen_add_fused_add")
+		})
+	}
+}
+
+// tvmPython returns the Python that has TVM, or skips.
+func tvmPython(t *testing.T) string {
+	t.Helper()
+	python := os.Getenv(tvmVariable)
+	if python == "" {
+		t.Skip(tvmVariable + " names no Python that has TVM with its micro part")
+	}
+	if said, err := exec.CommandContext(t.Context(), python, "-c", "import tvm.micro; tvm.micro.Session").CombinedOutput(); err != nil {
+		t.Fatalf("%s=%s has no TVM with its micro part: %v\n%s", tvmVariable, python, err, said)
+	}
+	return python
+}
+
+// linkTo builds firmware, starts it and returns the bare link to it.
+func linkTo(t *testing.T, s Spec) transport.Link {
+	t.Helper()
+	needBoardTools(t, s.Board, nil)
+	b, err := boards.Find(s.Board, nil)
+	must(t, err)
+	i := built(t, generated(t, filepath.Join(t.TempDir(), "p"), s))
+	d, err := attach(t.Context(), b, "", testEnv())
+	must(t, err)
+	t.Cleanup(func() { must(t, d.Close()) })
+	link, err := d.Link(t.Context(), i)
+	must(t, err)
+	t.Cleanup(func() { _ = link.Close() })
+	return link
+}
+
+// converse runs a script of testdata/tvm with the link as its standard input and output, and fails if the script does.
+func converse(t *testing.T, python string, link transport.Link, script string, args ...string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, python, append([]string{"-B", filepath.Join("testdata", "tvm", script)}, args...)...)
+	var said bytes.Buffer
+	cmd.Stderr = &said
+	cmd.Stdout = linkEnd{ctx, link}
+	in, err := cmd.StdinPipe()
+	must(t, err)
+	must(t, cmd.Start())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_, _ = io.Copy(in, linkEnd{ctx, link}) // until the device ends, which the script then sees, or the script
+		_ = in.Close()
+	}()
+	err = cmd.Wait()
+	cancel()
+	<-done
+	if err != nil {
+		t.Errorf("%s: %v\n%s", script, err, said.Bytes())
+	}
+}
+
+// A linkEnd is a link as a stream, for as long as its context allows.
+type linkEnd struct {
+	ctx  context.Context
+	link transport.Link
+}
+
+func (l linkEnd) Read(p []byte) (int, error) { return l.link.Read(l.ctx, p) }
+
+func (l linkEnd) Write(p []byte) (int, error) {
+	if err := l.link.Write(l.ctx, p); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
