@@ -1,8 +1,8 @@
-// Package cache keeps what has been built: small trees of files under the hash of a sentence about all that made them, and
-// images under the hash of their own bytes.
+// Package cache stores build results: small trees of files, under the hash of everything that determines them, and
+// images, under the hash of their bytes.
 //
-// It does not know how anything is built, holds nothing that cannot be built again (the folder may be deleted at
-// any time), and never says that an entry is right for more than its key. Several processes may share one cache.
+// Everything in it can be built again: the folder may be deleted at any time. Several processes may share one
+// cache. It builds nothing itself.
 package cache
 
 import (
@@ -20,7 +20,7 @@ import (
 	"github.com/moby/sys/atomicwriter"
 )
 
-// maxEntryBytes bounds one entry as it is read back; the largest sensible one is a few MiB.
+// maxEntryBytes limits the size of an entry that is read; real ones have at most a few MiB.
 const maxEntryBytes = 256 << 20
 
 // A File is one file of an entry. Name is a slash path below the folder it belongs to.
@@ -29,29 +29,29 @@ type File struct {
 	Data []byte
 }
 
-// A Cache is a folder of entries. The zero value is not usable. It may be used from several goroutines.
+// A Cache is a folder of entries, made by New. Its methods may be called from several goroutines.
 type Cache struct {
 	dir    string
 	verify bool
 	limit  int64
 }
 
-// Options of a cache; the zero value is the normal case.
+// Options configure a cache. The zero value is the usual one.
 type Options struct {
 	Verify bool  // Get always misses, and Put compares what was built with what is stored: *MismatchError
-	Limit  int64 // bytes that all entries may take together; 0 means DefaultLimit
+	Limit  int64 // size of all entries in bytes; 0 means DefaultLimit
 }
 
-// DefaultLimit is how large a cache becomes, in bytes.
+// DefaultLimit is the default size limit of a cache, in bytes.
 const DefaultLimit = 2 << 30
 
-// New returns the cache in a folder, which need not exist yet.
+// New returns the cache in a folder. The first Put creates the folder.
 func New(dir string, o Options) *Cache {
 	return &Cache{dir: dir, verify: o.Verify, limit: cmp.Or(o.Limit, DefaultLimit)}
 }
 
-// DefaultDir is the user's cache folder for boardsmith: BOARDSMITH_HOME/cache where that is set, else boardsmith in
-// XDG_CACHE_HOME or in the system's folder for caches.
+// DefaultDir returns the user's cache folder: BOARDSMITH_HOME/cache if that variable is set, else boardsmith in
+// XDG_CACHE_HOME or in the system's cache folder.
 func DefaultDir() (string, error) {
 	if home := os.Getenv("BOARDSMITH_HOME"); home != "" {
 		return filepath.Abs(filepath.Join(home, "cache"))
@@ -63,7 +63,7 @@ func DefaultDir() (string, error) {
 	return filepath.Join(dir, "boardsmith"), nil
 }
 
-// OrUsers is c, or the user's own for nil, or nil where the system has no place for one.
+// OrUsers returns c or, for nil, the user's cache, which is nil on a system without a cache folder.
 func OrUsers(c *Cache) *Cache {
 	if c != nil {
 		return c
@@ -75,18 +75,19 @@ func OrUsers(c *Cache) *Cache {
 	return New(dir, Options{})
 }
 
-// A MismatchError is an entry that was built again and came out different: its key does not say all that matters.
+// A MismatchError reports an entry whose second build gave other bytes: its key does not cover everything that
+// determines it.
 type MismatchError struct {
 	Key  Key
 	Name string // the first file that differs
 }
 
 func (e *MismatchError) Error() string {
-	return fmt.Sprintf("cache entry %x: built again, %s came out different", e.Key[:8], e.Name)
+	return fmt.Sprintf("cache entry %x: a second build gave a different %s", e.Key[:8], e.Name)
 }
 
-// Get returns the files stored under the key, sorted by name, or ok false. An entry that is damaged is removed and
-// counts as absent; one that cannot be read now counts as absent, and stays.
+// Get returns the files stored under the key, sorted by name, or ok false. It removes a damaged entry. An entry
+// that cannot be read at the moment counts as absent and stays.
 func (c *Cache) Get(k Key) (files []File, ok bool) {
 	if c.verify {
 		return nil, false
@@ -105,8 +106,8 @@ func (c *Cache) read(k Key) ([]File, bool) {
 	return files, true
 }
 
-// Put stores the files under the key. Whoever stores last wins; both built the same. The files appear whole or not
-// at all.
+// Put stores the files under the key, atomically. If two processes store one key, the last wins: their files are
+// equal.
 func (c *Cache) Put(k Key, files []File) error {
 	sort.Slice(files, func(i, j int) bool { return files[i].Name < files[j].Name })
 	if c.verify {
@@ -124,7 +125,7 @@ func (c *Cache) Put(k Key, files []File) error {
 	}
 	if err := atomicwriter.WriteFile(path, data, 0o644); err != nil {
 		if _, there := c.read(k); there {
-			return nil // on Windows an entry that somebody reads cannot be replaced, and it is as good
+			return nil // Windows does not replace an open file; its content is the same
 		}
 		return fmt.Errorf("cache: %w", err)
 	}
@@ -149,7 +150,7 @@ func compare(k Key, old, now []File) error {
 }
 
 // An entry is one file: the SHA-256 of all that follows, then a tar of the files. One file is whole or absent, and
-// proves itself when read.
+// can be verified when it is read.
 func writeEntry(files []File) ([]byte, error) {
 	buf := bytes.NewBuffer(make([]byte, sha256.Size))
 	w := tar.NewWriter(buf)
@@ -171,13 +172,13 @@ func writeEntry(files []File) ([]byte, error) {
 	return data, nil
 }
 
-// errDamaged is an entry whose bytes are not what its name or its own digest says. Only such a one is removed: any other error
-// of reading is about this computer at this moment, as too many open files.
+// errDamaged reports an entry whose bytes do not match its digest. Only such entries are removed: other read
+// errors, such as too many open files, may be temporary.
 var errDamaged = errors.New("damaged")
 
 func removeDamaged(path string, err error) {
 	if errors.Is(err, errDamaged) {
-		_ = os.Remove(path) // if it cannot be removed it stays damaged
+		_ = os.Remove(path) // if this fails, the next reader tries again
 	}
 }
 

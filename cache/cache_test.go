@@ -20,7 +20,7 @@ func TestGetAfterPut(t *testing.T) {
 	c := New(filepath.Join(t.TempDir(), "not", "there", "yet"), Options{})
 	k := NewSentence("test v1").Say("cc", "gcc").Key()
 	if _, ok := c.Get(k); ok {
-		t.Fatal("an empty cache has it")
+		t.Fatal("an empty cache returned an entry")
 	}
 	if err := c.Put(k, entry()); err != nil {
 		t.Fatal(err)
@@ -30,7 +30,7 @@ func TestGetAfterPut(t *testing.T) {
 		t.Fatalf("got %v %q", ok, got)
 	}
 	if _, ok := c.Get(NewSentence("test v1").Say("cc", "clang").Key()); ok {
-		t.Error("another key has it")
+		t.Error("another key returned the entry")
 	}
 }
 
@@ -44,13 +44,13 @@ func TestSentenceTellsApart(t *testing.T) {
 		"newline":    NewSentence("s").Say("f", "a\nf b").Key(),
 	} {
 		if other, ok := seen[k]; ok {
-			t.Errorf("%s and %s have one key", name, other)
+			t.Errorf("%s and %s have the same key", name, other)
 		}
 		seen[k] = name
 	}
 }
 
-// TestDamage flips each byte of a stored entry, and cuts it at each length: it must never come back as good.
+// TestDamage flips each byte of a stored entry and truncates it at each length: Get must never return it.
 func TestDamage(t *testing.T) {
 	c := New(t.TempDir(), Options{})
 	k := NewSentence("test v1").Key()
@@ -70,10 +70,10 @@ func TestDamage(t *testing.T) {
 				t.Fatal(err)
 			}
 			if _, ok := c.Get(k); ok {
-				t.Fatalf("damaged at %d of %d, and taken", i, len(good))
+				t.Fatalf("damaged at byte %d of %d, but returned", i, len(good))
 			}
 			if _, err := os.Stat(c.path(k)); err == nil {
-				t.Fatalf("damaged at %d and kept", i)
+				t.Fatalf("damaged at byte %d, but not removed", i)
 			}
 		}
 	}
@@ -131,7 +131,7 @@ func TestDefaultDir(t *testing.T) {
 	}
 }
 
-// TestTwoProcesses has two processes put and get the same few keys at once: every hit must be whole.
+// TestTwoProcesses puts and gets the same few keys from two processes at once: every hit must be whole.
 func TestTwoProcesses(t *testing.T) {
 	if dir := os.Getenv("CACHE_TEST_DIR"); dir != "" {
 		hammer(t, dir)

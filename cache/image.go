@@ -1,5 +1,5 @@
-// This file keeps images: files under the SHA-256 of their own bytes, each with a label that says what it is. Programs read
-// them where they lie, so the file is the image and nothing else.
+// This file stores images: files under the SHA-256 of their bytes, each with a label. Other programs read these
+// files, so that they hold the image and nothing else.
 
 package cache
 
@@ -21,13 +21,14 @@ const (
 	imageFolder = "image"
 )
 
-// labelRE is what a label may be: part of a file's name on any system.
+// labelRE matches valid labels: they are part of a file name on any system.
 var labelRE = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,150}$`)
 
-// PutImage stores an image under its content. The label stays with it; it is of letters, digits, dots, dashes and underscores.
+// PutImage stores an image and its label under the image's digest. A label consists of letters, digits, dots,
+// dashes and underscores.
 func (c *Cache) PutImage(label string, data []byte) error {
 	if !labelRE.MatchString(label) {
-		return fmt.Errorf("cache: %q cannot be an image's label", label)
+		return fmt.Errorf("cache: invalid image label %q", label)
 	}
 	path := c.imagePath(sha256.Sum256(data), label)
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -42,7 +43,8 @@ func (c *Cache) PutImage(label string, data []byte) error {
 	return c.swept()
 }
 
-// HasImage says whether an image of that digest, label and size is there, and notes that it was used. It is not read.
+// HasImage reports whether there is an image with that digest, label and size, and marks it as used. It does not
+// read the image.
 func (c *Cache) HasImage(digest Key, label string, size int64) bool {
 	path := c.imagePath(digest, label)
 	info, err := os.Stat(path)
@@ -53,9 +55,9 @@ func (c *Cache) HasImage(digest Key, label string, size int64) bool {
 	return true
 }
 
-// Image returns the path of an image's file, whose bytes have just been found to be those that its digest says; ok is false
-// where there is none. A damaged one is removed; one that cannot be read now counts as none, and stays. The file stays until
-// the cache is short of room: who needs it longer copies it.
+// Image returns the path of an image's file after verifying its digest; ok is false if there is none. It removes a
+// damaged image. An image that cannot be read at the moment counts as absent and stays. The cache may remove the
+// file when it is full: copy it to keep it.
 func (c *Cache) Image(e EntryInfo) (path string, ok bool) {
 	if err := checkImage(e.path, e.Key); err != nil {
 		removeDamaged(e.path, err)
@@ -65,7 +67,7 @@ func (c *Cache) Image(e EntryInfo) (path string, ok bool) {
 	return e.path, true
 }
 
-// Images lists the images for which fits says yes, the one used last first.
+// Images lists the images for which fits returns true, the last used first.
 func (c *Cache) Images(fits func(EntryInfo) bool) ([]EntryInfo, error) {
 	all, err := c.List()
 	var list []EntryInfo
@@ -82,7 +84,7 @@ func (c *Cache) imagePath(digest Key, label string) string {
 	return filepath.Join(c.dir, imageFolder, name[:2], name+"-"+label)
 }
 
-// checkImage reports an image that is not what its name says.
+// checkImage returns an error if an image does not match its name.
 func checkImage(path string, digest Key) error {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -98,7 +100,7 @@ func checkImage(path string, digest Key) error {
 	return err
 }
 
-// entryOf is the entry that a file of the cache is by its name.
+// entryOf returns the entry that a file's name describes.
 func (c *Cache) entryOf(path string) (e EntryInfo, ok bool) {
 	name, label, image := strings.Cut(filepath.Base(path), "-")
 	key, err := hex.DecodeString(name)
@@ -112,7 +114,7 @@ func (c *Cache) entryOf(path string) (e EntryInfo, ok bool) {
 	return e, c.path(e.Key) == path
 }
 
-// check reads an entry and reports what is wrong with it.
+// check reads an entry and returns an error if it is damaged.
 func (e EntryInfo) check() error {
 	if e.Label != "" {
 		return checkImage(e.path, e.Key)

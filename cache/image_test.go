@@ -11,7 +11,7 @@ import (
 
 func imageLabel(n int) string { return fmt.Sprintf("board_%d", n) }
 
-// labelled finds the images of a label.
+// labelled returns a filter for images with a label.
 func labelled(t *testing.T, c *Cache, label string) []EntryInfo {
 	t.Helper()
 	list, err := c.Images(func(e EntryInfo) bool { return e.Label == label })
@@ -21,13 +21,13 @@ func labelled(t *testing.T, c *Cache, label string) []EntryInfo {
 	return list
 }
 
-// rightImage reports an image that is there and not what its label says.
+// rightImage returns an error if an image exists and does not match its label.
 func rightImage(c *Cache, n int) error {
 	list, err := c.Images(func(e EntryInfo) bool { return e.Label == imageLabel(n) })
 	for _, e := range list {
 		path, ok := c.Image(e)
 		if !ok {
-			continue // it was removed meanwhile
+			continue // removed meanwhile
 		}
 		data, err := os.ReadFile(path)
 		if err == nil && !bytes.Equal(data, content(n)[0].Data) {
@@ -62,7 +62,7 @@ func TestImages(t *testing.T) {
 	}
 }
 
-// A damaged image is no image, and goes.
+// A damaged image counts as absent and is removed.
 func TestDamagedImage(t *testing.T) {
 	for name, damage := range map[string]func(path string) error{
 		"truncated": func(path string) error { return os.Truncate(path, 2) },
@@ -79,19 +79,19 @@ func TestDamagedImage(t *testing.T) {
 			}
 			if way == "used" {
 				if _, ok := c.Image(e); ok {
-					t.Errorf("%s: it is taken for good", name)
+					t.Errorf("%s: the damaged image was returned", name)
 				}
 			} else if s, err := c.Verify(nil); err != nil || s.Removed != 1 {
 				t.Errorf("%s: %+v, %v", name, s, err)
 			}
 			if left := labelled(t, c, "b"); len(left) != 0 {
-				t.Errorf("%s, %s: it is still there", name, way)
+				t.Errorf("%s, %s: not removed", name, way)
 			}
 		}
 	}
 }
 
-// Images and what is stored under keys share the room; what was used last stays.
+// Images and keyed entries share one limit; the last used ones stay.
 func TestImagesShareTheLimit(t *testing.T) {
 	c := New(t.TempDir(), Options{})
 	keep(t, c, 1)
@@ -105,8 +105,8 @@ func TestImagesShareTheLimit(t *testing.T) {
 		}
 	}
 	age(t, c, 1, time.Hour)
-	if _, ok := c.Image(labelled(t, c, imageLabel(0))[0]); !ok { // now it is the youngest
-		t.Fatal("it is not there")
+	if _, ok := c.Image(labelled(t, c, imageLabel(0))[0]); !ok { // marks it as used last
+		t.Fatal("the entry is missing")
 	}
 	s, err := c.GC(2500)
 	if err != nil || s.Entries != 2 || s.Removed != 2 {

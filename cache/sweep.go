@@ -1,5 +1,6 @@
-// This file keeps a cache small and looks through it. The time of an entry's file is when it was last used; several
-// processes may use, sweep and fill one cache at once, because an entry is one file that is whole or absent.
+// This file lists and verifies entries and limits the cache's size. An entry's file time is the time of its last
+// use. Several processes may read, fill and sweep one cache at once, because an entry is one file that is whole or
+// absent.
 
 package cache
 
@@ -15,27 +16,27 @@ import (
 )
 
 const (
-	sweepEvery = 64        // entries that are stored, by all processes, between two looks at the size
+	sweepEvery = 64        // entries that all processes store between two checks of the size
 	storedFile = "stored"  // one byte for each entry stored since the last look
-	leftover   = time.Hour // the age at which a file that was never finished is one of a process that is gone
+	leftover   = time.Hour // age at which a temporary file is considered abandoned
 )
 
-// An EntryInfo is what a cache says of an entry without reading it.
+// An EntryInfo describes an entry that was not read.
 type EntryInfo struct {
-	Key   Key       // of an image: its digest
-	Label string    // of an image; "" for what was stored under a key
+	Key   Key       // digest of an image
+	Label string    // label of an image; "" for a keyed entry
 	Bytes int64     // of its file
 	Used  time.Time // last
 	path  string
 }
 
-// used notes that an entry was used now.
+// used marks an entry as used now.
 func used(path string) {
 	now := time.Now()
-	_ = os.Chtimes(path, now, now) // where that cannot be, the entry is only thought to be older
+	_ = os.Chtimes(path, now, now) // if this fails, the entry only counts as older
 }
 
-// List returns all entries, the one used last first.
+// List returns all entries, the last used first.
 func (c *Cache) List() ([]EntryInfo, error) {
 	list, _, err := c.walk()
 	slices.SortFunc(list, func(a, b EntryInfo) int {
@@ -44,7 +45,7 @@ func (c *Cache) List() ([]EntryInfo, error) {
 	return list, err
 }
 
-// walk finds the entries, and files that are none. What vanishes meanwhile was removed by another process.
+// walk finds the entries, and files that are not entries. It ignores files that another process removes meanwhile.
 func (c *Cache) walk() (list []EntryInfo, strange []string, err error) {
 	for _, folder := range []string{builtFolder, imageFolder} {
 		err = filepath.WalkDir(filepath.Join(c.dir, folder), func(path string, d fs.DirEntry, err error) error {
@@ -78,8 +79,8 @@ func unlessGone(err error) error {
 	return err
 }
 
-// swept looks at the cache's size after every sweepEvery-th entry that is stored, whoever stores it: to walk through the folder
-// costs more than to store.
+// swept sweeps after every sweepEvery-th entry that any process stores, because walking the folder costs more than
+// storing an entry.
 func (c *Cache) swept() error {
 	name := filepath.Join(c.dir, storedFile)
 	f, err := os.OpenFile(name, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
@@ -94,14 +95,14 @@ func (c *Cache) swept() error {
 	if info.Size() < sweepEvery {
 		return nil
 	}
-	if err := os.Truncate(name, 0); err != nil { // first, so that others do not sweep as well
+	if err := os.Truncate(name, 0); err != nil { // first, so that no other process sweeps too
 		return fmt.Errorf("cache: %w", err)
 	}
 	_, err = c.GC(c.limit)
 	return err
 }
 
-// A Sweep is what GC or Verify found and removed.
+// A Sweep is the result of GC or Verify.
 type Sweep struct {
 	Entries int   // that are left
 	Bytes   int64 // that these take
@@ -109,8 +110,8 @@ type Sweep struct {
 	Freed   int64 // bytes
 }
 
-// GC removes the entries that were not used for longest until all others take at most limit bytes, and what processes
-// left behind that ended while they wrote.
+// GC removes the least recently used entries until the others take at most limit bytes. It also removes abandoned
+// temporary files.
 func (c *Cache) GC(limit int64) (Sweep, error) {
 	list, strange, err := c.walk()
 	if err != nil {
@@ -129,7 +130,7 @@ func (c *Cache) GC(limit int64) (Sweep, error) {
 			s.Bytes += e.Bytes
 			continue
 		}
-		limit = s.Bytes // an older, smaller one is not kept in its place
+		limit = s.Bytes // stop: do not keep an older, smaller one instead
 		if err := remove(e.path); err != nil {
 			return s, err
 		}
@@ -147,8 +148,8 @@ func remove(path string) error {
 	return nil
 }
 
-// Verify reads every entry and removes those that are damaged; what uses them is built again. each is called for every entry
-// after it was read; nil: nothing is. An error of each ends it. An entry that cannot be read stays, and is an error of Verify.
+// Verify reads every entry and removes damaged ones. After each entry it calls each, unless that is nil; an error
+// of each ends Verify. An entry that cannot be read stays; Verify returns the error.
 func (c *Cache) Verify(each func(EntryInfo, bool) error) (Sweep, error) {
 	list, err := c.List()
 	var s Sweep

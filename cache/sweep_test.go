@@ -15,7 +15,7 @@ import (
 	"github.com/boardsmith/boardsmith/internal/drawn"
 )
 
-// childDir holds the cache that this program is to use as one of many processes.
+// childDir names the environment variable with the cache folder of a child process.
 const childDir = "CACHE_TEST_CHILD"
 
 func TestMain(m *testing.M) {
@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 
 func key(n int) Key { return NewSentence("test v1").Say("n", fmt.Sprint(n)).Key() }
 
-// content follows from the key, so that everybody can tell what is right.
+// content derives an entry's content from its key, so that any process can check it.
 func content(n int) []File {
 	return []File{{"a", bytes.Repeat([]byte(fmt.Sprint(n)), 40*(n+1))}, {"b", nil}}
 }
@@ -43,7 +43,7 @@ func keep(t *testing.T, c *Cache, n int) {
 	}
 }
 
-// age makes an entry one that was used so long ago.
+// age sets an entry's last use to so long ago.
 func age(t *testing.T, c *Cache, n int, ago time.Duration) {
 	t.Helper()
 	then := time.Now().Add(-ago)
@@ -58,8 +58,8 @@ func TestLeastRecentlyUsedGoesFirst(t *testing.T) {
 		keep(t, c, n)
 		age(t, c, n, time.Duration(10-n)*time.Minute)
 	}
-	if _, ok := c.Get(key(0)); !ok { // now it is the youngest
-		t.Fatal("it is not there")
+	if _, ok := c.Get(key(0)); !ok { // marks it as used last
+		t.Fatal("the entry is missing")
 	}
 	all, err := c.List()
 	if err != nil || len(all) != 5 || all[0].Key != key(0) || all[4].Key != key(1) {
@@ -83,7 +83,7 @@ func TestLeastRecentlyUsedGoesFirst(t *testing.T) {
 	}
 }
 
-// A cache sweeps itself when it is filled.
+// A cache that is filled sweeps itself.
 func TestLimit(t *testing.T) {
 	c := New(t.TempDir(), Options{Limit: 100 << 10})
 	for n := range 2 * sweepEvery {
@@ -97,7 +97,7 @@ func TestLimit(t *testing.T) {
 	}
 }
 
-// Every sweepEvery-th entry that is stored leads to a sweep, though each was stored through another Cache value.
+// Every sweepEvery-th stored entry starts a sweep, even if each is stored through another Cache value.
 func TestSweepsAreRare(t *testing.T) {
 	dir := t.TempDir()
 	left := filepath.Join(dir, builtFolder, ".tmp-1") // a sweep removes it
@@ -145,7 +145,7 @@ func TestVerifyRemovesDamage(t *testing.T) {
 	}
 }
 
-// What a process left that was killed while it wrote goes after an hour; it is no entry before.
+// A file that a killed process left is removed after an hour and is never an entry.
 func TestLeftovers(t *testing.T) {
 	c := New(t.TempDir(), Options{})
 	keep(t, c, 1)
@@ -163,10 +163,10 @@ func TestLeftovers(t *testing.T) {
 		t.Errorf("%+v, %v", s, err)
 	}
 	if _, err := os.Stat(old); err == nil {
-		t.Error("the old one is still there")
+		t.Error("the old file was not removed")
 	}
 	if _, err := os.Stat(young); err != nil {
-		t.Error("the young one may still be written")
+		t.Error("a young file, which may still be written, was removed")
 	}
 }
 
@@ -175,7 +175,7 @@ const (
 	manyKeys  = 60
 )
 
-// TestManyProcesses lets eight processes fill, read, sweep and verify one cache, and kills one of them now and then.
+// TestManyProcesses fills, reads, sweeps and verifies one cache from eight processes, some of which it kills.
 func TestManyProcesses(t *testing.T) {
 	lasts := 3 * time.Second
 	if drawn.InFull() {
@@ -204,7 +204,7 @@ func TestManyProcesses(t *testing.T) {
 		_ = p.cmd.Process.Kill()
 		_ = p.cmd.Wait() // killed
 		if p.said.Len() > 0 {
-			t.Errorf("a process found: %s", p.said)
+			t.Errorf("a process reported: %s", p.said)
 		}
 	}
 	all := make([]process, processes)
@@ -233,11 +233,11 @@ func TestManyProcesses(t *testing.T) {
 	}
 	t.Logf("%d processes were killed, %d entries are left", kills, s.Entries)
 	if s.Entries == 0 {
-		t.Error("nothing is left: nothing was tried")
+		t.Error("no entries: the test did nothing")
 	}
 }
 
-// right reports an entry that is there and not what belongs there.
+// right returns an error if an entry exists with the wrong content.
 func right(c *Cache, n int) error {
 	got, ok := c.Get(key(n))
 	if !ok {
@@ -251,7 +251,7 @@ func right(c *Cache, n int) error {
 	return nil
 }
 
-// useForEver uses a cache at random until it is killed or finds something wrong.
+// useForEver uses a cache at random until it is killed or finds an error.
 func useForEver(dir string) error {
 	c := New(dir, Options{})
 	for {

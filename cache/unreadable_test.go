@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// withoutFiles runs f while this process can open no file.
+// withoutFiles runs f while this process cannot open files.
 func withoutFiles(t *testing.T, f func()) {
 	t.Helper()
 	var limit syscall.Rlimit
@@ -51,9 +51,9 @@ func TestUnreadableEntryStays(t *testing.T) {
 		}
 	})
 	if _, ok := c.Get(entry.Key); !ok {
-		t.Error("the entry is gone")
+		t.Error("the entry was removed")
 	}
 	if _, ok := c.Image(image); !ok {
-		t.Error("the image is gone")
+		t.Error("the image was removed")
 	}
 }

@@ -46,12 +46,12 @@ func emulatorSaying(t *testing.T, said string) (name, asked string) {
 // TestEmulatorTooOld has emulators say their versions to a board that needs a certain one.
 func TestEmulatorTooOld(t *testing.T) {
 	for _, c := range []struct{ said, needs, refused string }{
-		{"QEMU emulator version 7.2.22 (Debian 1:7.2+dfsg-7+deb12u18)\nCopyright", "9.1", "qemu-system-told is version 7.2.22, and 9.1 or newer is needed"},
-		{"QEMU emulator version 9.0.4", "9.1", "qemu-system-told is version 9.0.4, and 9.1 or newer is needed"},
+		{"QEMU emulator version 7.2.22 (Debian 1:7.2+dfsg-7+deb12u18)\nCopyright", "9.1", "qemu-system-told has version 7.2.22; 9.1 or newer is required"},
+		{"QEMU emulator version 9.0.4", "9.1", "qemu-system-told has version 9.0.4; 9.1 or newer is required"},
 		{"QEMU emulator version 9.1.0", "9.1", ""},
 		{"QEMU emulator version 10.0.13 (Debian 1:10.0.13+ds-0+deb13u1)", "9.1", ""},
-		{"QEMU emulator version 9", "9.1", "qemu-system-told is version 9, and 9.1 or newer is needed"},
-		{"an emulator", "9.1", "qemu-system-told names no version, and 9.1 or newer is needed"},
+		{"QEMU emulator version 9", "9.1", "qemu-system-told has version 9; 9.1 or newer is required"},
+		{"an emulator", "9.1", "qemu-system-told prints no version; 9.1 or newer is required"},
 		{"an emulator", "", ""},
 	} {
 		name, _ := emulatorSaying(t, c.said)

@@ -1,4 +1,4 @@
-// This file drives the device's executor of ahead-of-time models (rpc.md §5).
+// This file runs ahead-of-time models with the device's own executor (rpc.md §5).
 
 package executor
 
@@ -31,7 +31,7 @@ func openAOT(ctx context.Context, s *rpc.Session, m *mlf.Model) (Executor, error
 		return nil, err
 	}
 	if err := a.connect(ctx); err != nil {
-		_ = a.Close(ctx) // the first error says more
+		_ = a.Close(ctx) // report the first error only
 		return nil, err
 	}
 	return a, nil
@@ -48,7 +48,7 @@ func (a *aot) create(ctx context.Context, s *rpc.Session, name string) error {
 	}
 	got, err := create.Call(ctx, lib, rpc.CPU, name)
 	if err != nil {
-		return fmt.Errorf("create its executor on the device: %w", err)
+		return fmt.Errorf("create the device's executor: %w", err)
 	}
 	module, ok := got.(rpc.Module)
 	if !ok {
@@ -59,7 +59,7 @@ func (a *aot) create(ctx context.Context, s *rpc.Session, name string) error {
 	return err
 }
 
-// connect takes the device's arrays, and holds what they are against what the archive says.
+// connect fetches the device's arrays and compares them with the archive's tensors.
 func (a *aot) connect(ctx context.Context) (err error) {
 	names, err := a.deviceNames(ctx)
 	if err != nil {
@@ -68,7 +68,7 @@ func (a *aot) connect(ctx context.Context) (err error) {
 	a.in, err = a.arrays(ctx, "input", a.inputs, func(i int) int {
 		j := slices.Index(names, mlf.Sanitize(a.inputs[i].Name))
 		if j < 0 || slices.Contains(names[j+1:], names[j]) {
-			return i // two names that are one in C: the order decides
+			return i // two names that are equal in C: match by position
 		}
 		return j
 	})
@@ -80,7 +80,7 @@ func (a *aot) connect(ctx context.Context) (err error) {
 	return err
 }
 
-// deviceNames are the device's names of the inputs, in its order.
+// deviceNames returns the device's input names, in its order.
 func (a *aot) deviceNames(ctx context.Context) ([]string, error) {
 	name, err := a.module.Function(ctx, "get_input_name")
 	if err != nil {
@@ -94,32 +94,32 @@ func (a *aot) deviceNames(ctx context.Context) ([]string, error) {
 		}
 		text, ok := got.(string)
 		if !ok {
-			return nil, fmt.Errorf("name of input %d is %T", i, got)
+			return nil, fmt.Errorf("name of input %d has type %T, not string", i, got)
 		}
 		names = append(names, text)
 	}
 	for _, t := range a.inputs {
 		if !slices.Contains(names, mlf.Sanitize(t.Name)) {
-			return nil, otherModel("it has the inputs %q, but the archive's has %q", names, t.Name)
+			return nil, otherModel("its inputs are %q, the archive's are %q", names, t.Name)
 		}
 	}
 	return names, nil
 }
 
-// otherModel is the error for a device that runs something else than the archive.
+// otherModel returns the error for firmware that was built from another archive.
 func otherModel(format string, args ...any) error {
 	return failure.New(failure.Config, "build and flash this archive, then open it again", "the device runs another model: "+format, args...)
 }
 
-// arrays fetches the device's arrays of one kind. place gives the device's index of each tensor. What the archive
-// does not know of a tensor is taken over.
+// arrays fetches the device's arrays of one kind. place maps each tensor to the device's index. Shapes that the
+// archive lacks are filled in from the device.
 func (a *aot) arrays(ctx context.Context, kind string, ts []mlf.Tensor, place func(int) int) ([]*rpc.Tensor, error) {
 	count, err := a.count(ctx, "get_num_"+kind+"s")
 	if err != nil {
 		return nil, err
 	}
 	if count != len(ts) {
-		return nil, otherModel("it has %d %ss, the archive's has %d", count, kind, len(ts))
+		return nil, otherModel("it has %d %ss, the archive has %d", count, kind, len(ts))
 	}
 	get, err := a.module.Function(ctx, "get_"+kind)
 	if err != nil {
@@ -133,7 +133,7 @@ func (a *aot) arrays(ctx context.Context, kind string, ts []mlf.Tensor, place fu
 		}
 		array, ok := got.(*rpc.Tensor)
 		if !ok {
-			return arrays, fmt.Errorf("%s %d is %T, not an array", kind, i, got)
+			return arrays, fmt.Errorf("%s %d has type %T, not array", kind, i, got)
 		}
 		arrays = append(arrays, array)
 		if err := agree(&ts[i], array); err != nil {
@@ -159,13 +159,13 @@ func (a *aot) count(ctx context.Context, name string) (int, error) {
 	return int(n), nil
 }
 
-// agree holds a device's array against the archive's tensor, whose unknown shape becomes the device's.
+// agree compares a device's array with the archive's tensor. An unknown shape is set to the device's.
 func agree(t *mlf.Tensor, array *rpc.Tensor) error {
 	if t.Shape == nil {
 		t.Shape = slices.Clone(array.Shape())
 	}
 	if t.DType != array.DType() || !slices.Equal(t.Shape, array.Shape()) {
-		return otherModel("its %s is %v %s, the archive's is %v %s", t.Name, array.DType(), ndarray.ShapeString(array.Shape()), t.DType, ndarray.ShapeString(t.Shape))
+		return otherModel("its %s is %v %s, the archive has %v %s", t.Name, array.DType(), ndarray.ShapeString(array.Shape()), t.DType, ndarray.ShapeString(t.Shape))
 	}
 	return nil
 }

@@ -9,23 +9,23 @@ import (
 	"github.com/boardsmith/boardsmith/rpc"
 )
 
-// The contents of a model's tensors on the device, as far as they came from the host. They are kept here, so that a
-// copy that was damaged on the way, after which no tensor's content is certain, costs time and not the model.
+// Contents holds what the host sent to a model's tensors. After a damaged copy no tensor's content is certain; the
+// executor then sends everything again.
 type contents struct {
 	session *rpc.Session
 	given   []given
-	worked  []*rpc.Tensor // what runs write, and other views of the same memory
-	damages int           // the session's, when all was certain
+	worked  []*rpc.Tensor // tensors that a run writes, and other views of the same memory
+	damages int           // the session's count of damage when all contents were certain
 }
 
-// A given tensor was sent by the host.
+// A given tensor holds an array that the host sent.
 type given struct {
 	t           *rpc.Tensor
 	a           *ndarray.Array
-	overwritten bool // the model overwrites its memory, so that it has to be sent before each run
+	overwritten bool // the model overwrites its memory: send it before each run
 }
 
-// attempts is how often all contents are sent again before giving up.
+// attempts limits how often all contents are sent again.
 const attempts = 4
 
 func newContents(ctx context.Context, s *rpc.Session) (contents, error) {
@@ -33,7 +33,7 @@ func newContents(ctx context.Context, s *rpc.Session) (contents, error) {
 	return contents{session: s, damages: damages}, err
 }
 
-// write sends and keeps an array, whose data must not change.
+// write sends and keeps an array. The caller must not change its data.
 func (c *contents) write(ctx context.Context, t *rpc.Tensor, a *ndarray.Array, overwritten bool) error {
 	i := slices.IndexFunc(c.given, func(g given) bool { return g.t == t })
 	if i < 0 {
@@ -44,7 +44,7 @@ func (c *contents) write(ctx context.Context, t *rpc.Tensor, a *ndarray.Array, o
 	return t.Write(ctx, a.Data)
 }
 
-// settle makes sure, before a run, that every tensor holds what it should.
+// settle sends, before a run, every tensor whose content is uncertain or was overwritten.
 func (c *contents) settle(ctx context.Context) error {
 	err := c.send(ctx, func(g given) bool { return g.overwritten })
 	for range attempts {
@@ -67,14 +67,14 @@ func (c *contents) settle(ctx context.Context) error {
 				return err
 			}
 		}
-		c.damages = now // if sending did further damage, the next round sees it
+		c.damages = now // the next round detects damage during sending
 	}
 	if err != nil {
 		return err
 	}
 	now, err := c.session.Damages(ctx)
 	if err == nil && now != c.damages {
-		err = &rpc.DamagedCopyError{What: "the model's inputs and parameters, each time they were sent"}
+		err = &rpc.DamagedCopyError{What: "the model's inputs and parameters, at every attempt to send them"}
 	}
 	return err
 }
@@ -91,7 +91,7 @@ func (c *contents) send(ctx context.Context, which func(given) bool) error {
 	return nil
 }
 
-// copyOf returns an array that does not change with the caller's.
+// copyOf returns a deep copy.
 func copyOf(a *ndarray.Array) *ndarray.Array {
 	return &ndarray.Array{DType: a.DType, Shape: slices.Clone(a.Shape), Data: slices.Clone(a.Data)}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/boardsmith/boardsmith/rpc"
 )
 
-// TestContexts ends the contexts of all that this package does before it begins.
+// TestContexts calls every function of this package with contexts that have ended.
 func TestContexts(t *testing.T) {
 	a := graphArchive(t, false, 2)
 	ctx, s := open(t, a)
@@ -29,7 +29,7 @@ func TestContexts(t *testing.T) {
 	var e executor.Executor = g
 	setInput := func(ctx context.Context) error { return e.SetInput(ctx, "x", x) }
 	output := func(ctx context.Context) error {
-		if err := e.Run(context.Background()); err != nil { // a run that was not begun leaves no output
+		if err := e.Run(context.Background()); err != nil { // a run that did not start leaves no output
 			return err
 		}
 		_, err := e.Output(ctx, 0)

@@ -1,8 +1,8 @@
-// Package executor runs a model on a device, over a session that calls the device's functions.
+// Package executor runs a model on a device over an rpc session.
 //
-// It walks a graph operator by operator, starts the device's own executor of ahead-of-time models, or calls one
-// operator, whichever the archive holds; it gives inputs, takes outputs and measures time. It builds and flashes
-// nothing: the firmware on the device must be the model's.
+// Depending on the archive it walks a graph operator by operator, starts the device's executor of ahead-of-time
+// models, or calls a single operator. It sets inputs, fetches outputs and measures time. It does not build or
+// flash: the device must already run the model's firmware.
 package executor
 
 import (
@@ -18,26 +18,26 @@ import (
 	"github.com/boardsmith/boardsmith/rpc"
 )
 
-// An Executor runs one model. One goroutine at a time may use it. Several executors of one session may be used at once, as
-// the session may, if they walk graphs or call an operator. Of an ahead-of-time model there is one at a time, the device's
-// own: Open refuses a second until the first is closed. A new session with the device begins without one.
+// An Executor runs one model. Only one goroutine at a time may use it. Executors of one session that walk graphs or
+// call an operator may be used concurrently. The device has one executor of ahead-of-time models: Open returns an
+// error until the session's earlier one is closed. A new session starts without one.
 type Executor interface {
-	// Inputs and Outputs are the model's, in its order, with every type and shape.
+	// Inputs and Outputs return the model's tensors, in its order, with types and shapes.
 	Inputs() []mlf.Tensor
 	Outputs() []mlf.Tensor
 
-	// SetInput sends an input by its name, the model's own or the one it has in C. It stays set for all runs. A
-	// name, type or shape that the model does not have is an error that says which it wants.
+	// SetInput sends an input by its name, the model's own or the one in C. It stays set for all runs. An error for
+	// a wrong name, type or shape names the right ones.
 	SetInput(ctx context.Context, name string, a *ndarray.Array) error
 
 	// Run runs the model once. All inputs must have been set.
 	Run(ctx context.Context) error
 
-	// Output fetches output i of the last run.
+	// Output fetches output i of the last run. The caller owns the array.
 	Output(ctx context.Context, i int) (*ndarray.Array, error)
 
-	// Time measures the model on the device and returns seconds per run, one sample per repeat. All inputs must
-	// have been set. Outputs are undefined afterwards, until the next Run.
+	// Time measures the model on the device. It returns seconds per run, one sample per repeat. All inputs must
+	// have been set. Outputs are undefined until the next Run.
 	Time(ctx context.Context, o rpc.TimeOptions) ([]float64, error)
 
 	// Close frees the model's memory on the device. The session stays open.
@@ -53,16 +53,16 @@ var openers = map[mlf.Executor]func(context.Context, *rpc.Session, *mlf.Model) (
 	mlf.None: openOperator,
 }
 
-// enterable lists the ABIs of operators that firmware gives packed entries for, by nature or by an adapter.
+// enterable lists the operator ABIs that firmware can call: packed, or through a generated adapter.
 var enterable = []mlf.ABI{mlf.ABIPacked, mlf.ABIUnpacked}
 
-// Open prepares a model whose firmware runs at the other end of the session. Errors: of class config where this session
-// has an executor of an ahead-of-time model open, see Executor, and where the device runs another model; those of the
+// Open prepares a model whose firmware runs on the session's device. Errors: class config if this session already
+// has an executor of an ahead-of-time model open (see Executor) or the device runs another model; those of the
 // session.
 func Open(ctx context.Context, s *rpc.Session, m *mlf.Model) (Executor, error) {
 	open := openers[m.Executor]
 	if open == nil || !slices.Contains(enterable, m.ABI) {
-		return nil, failure.New(failure.Config, "", "model %s: nothing here runs executor %q with ABI %q", m.Name, m.Executor, m.ABI)
+		return nil, failure.New(failure.Config, "", "model %s: unsupported executor %q with ABI %q", m.Name, m.Executor, m.ABI)
 	}
 	e, err := open(ctx, s, m)
 	if err != nil {
@@ -71,7 +71,7 @@ func Open(ctx context.Context, s *rpc.Session, m *mlf.Model) (Executor, error) {
 	return e, nil
 }
 
-// A model is what all executors have in common: what is wanted, and how far the caller has come.
+// A model is the state that all executors share: the tensors, and which inputs have been set.
 type model struct {
 	inputs, outputs []mlf.Tensor
 	set             []bool // by input
@@ -87,7 +87,7 @@ func newModel(ctx context.Context, s *rpc.Session, m *mlf.Model) (model, error) 
 func (m *model) Inputs() []mlf.Tensor  { return m.inputs }
 func (m *model) Outputs() []mlf.Tensor { return m.outputs }
 
-// check returns which input an array is for.
+// check returns the index of the input for an array, or an error if its type or shape differs.
 func (m *model) check(name string, a *ndarray.Array) (int, error) {
 	i, err := mlf.Lookup("input", m.inputs, name)
 	if err != nil {
@@ -104,7 +104,7 @@ func (m *model) check(name string, a *ndarray.Array) (int, error) {
 		"input %q wants %v %s, not %v %s", want.Name, want.DType, ndarray.ShapeString(want.Shape), a.DType, ndarray.ShapeString(a.Shape))
 }
 
-// begin prepares a run: all inputs must have been set, and be on the device.
+// begin prepares a run: it checks that all inputs have been set, and sends those that are not on the device.
 func (m *model) begin(ctx context.Context) error {
 	if err := m.ready(); err != nil {
 		return err
@@ -113,7 +113,7 @@ func (m *model) begin(ctx context.Context) error {
 	return m.contents.settle(ctx)
 }
 
-// ready says whether all inputs have been set.
+// ready returns an error unless all inputs have been set.
 func (m *model) ready() error {
 	var missing []string
 	for i, ok := range m.set {
@@ -122,23 +122,23 @@ func (m *model) ready() error {
 		}
 	}
 	if missing != nil {
-		return failure.New(failure.Config, "give an array for each input", "inputs have not been set: %s", strings.Join(missing, "; "))
+		return failure.New(failure.Config, "set every input", "inputs have not been set: %s", strings.Join(missing, "; "))
 	}
 	return nil
 }
 
-// output says whether there is an output i to fetch.
+// output returns an error unless output i can be fetched.
 func (m *model) output(i int) error {
 	switch {
 	case i < 0 || i >= len(m.outputs):
-		return fmt.Errorf("there is no output %d; the model has %d", i, len(m.outputs))
+		return fmt.Errorf("no output %d: the model has %d", i, len(m.outputs))
 	case !m.ran:
-		return errors.New("the model has not run, so that there is no output")
+		return errors.New("no output: the model has not run")
 	}
 	return nil
 }
 
-// fetch reads a device's tensor as the array that an output is.
+// fetch reads an output from the device's tensor.
 func fetch(ctx context.Context, t *rpc.Tensor, want mlf.Tensor) (*ndarray.Array, error) {
 	a, err := ndarray.New(want.DType, want.Shape...)
 	if err != nil {
@@ -159,7 +159,7 @@ func (m *model) setInput(ctx context.Context, i int, t *rpc.Tensor, a *ndarray.A
 	return nil
 }
 
-// free frees tensors and returns the first error; all are tried.
+// free frees all tensors and returns the first error.
 func free(ctx context.Context, tensors []*rpc.Tensor) error {
 	var first error
 	for _, t := range tensors {

@@ -24,21 +24,21 @@ import (
 	"github.com/boardsmith/boardsmith/transport"
 )
 
-// open builds the host board's firmware around an archive by hand, starts it and opens a session.
+// open builds the host board's firmware of an archive without package project, starts it and opens a session.
 func open(t *testing.T, a *mlf.Archive) (context.Context, *rpc.Session) {
 	t.Helper()
 	return openOver(t, a, func(link rpc.Transport) rpc.Transport { return link })
 }
 
-// openOver is open over a link that is put between host and device.
+// openOver is open with a link that wraps the device's.
 func openOver(t *testing.T, a *mlf.Archive, between func(rpc.Transport) rpc.Transport) (context.Context, *rpc.Session) {
 	t.Helper()
 	if runtime.GOOS == "windows" {
-		t.Skip("the process port needs POSIX")
+		t.Skip("the host board's port needs POSIX")
 	}
 	for _, tool := range []string{"make", "cc"} {
 		if _, err := exec.LookPath(tool); err != nil {
-			t.Skipf("no %s to build the firmware with", tool)
+			t.Skipf("%s, which builds the firmware, is not installed", tool)
 		}
 	}
 	dir := t.TempDir()
@@ -95,7 +95,7 @@ func arrays(t *testing.T, path string) []ndarray.Named {
 	return all
 }
 
-// alike says whether the values are equal, floats within 1e-5 of the larger of 1 and what is expected.
+// alike reports whether the values are equal, floats within 1e-5 · max(1, |expected|).
 func alike(got, want *ndarray.Array) bool {
 	if got.DType != want.DType || !slices.Equal(got.Shape, want.Shape) {
 		return false
@@ -172,7 +172,7 @@ func checkDebug(t *testing.T, ctx context.Context, g *executor.Graph, m *mlf.Mod
 	}
 }
 
-// TestModels runs one archive of each kind; package project runs them all.
+// TestModels runs one archive of each kind. Package project's tests run all archives.
 func TestModels(t *testing.T) {
 	for _, name := range []string{
 		"sine.graph", "dscnn_i8.graph_linked", "digits_i8.graph_llvm_x86_64", "twoin.aot_packed", "matmul_17",
@@ -186,7 +186,7 @@ func TestModels(t *testing.T) {
 	}
 }
 
-// sample is the archive that this repository brings.
+// sample returns the repository's sample archive.
 var sample = filepath.Join("..", "samples", "digits_i8.aot_packed.tar")
 
 func TestSample(t *testing.T) { runAll(t, sample) }
@@ -284,7 +284,7 @@ func tinyGraph(function string, storage int) string {
 		function, storage, storage)
 }
 
-// graphOperators adds, and knows a linked parameter when asked to.
+// graphOperators returns C code of the operator, and of a linked parameter if asked.
 const graphOperators = `#include <boardsmith/boardsmith.h>
 #include <tvm/runtime/c_runtime_api.h>
 #include <tvm/runtime/crt/module.h>
@@ -357,7 +357,7 @@ func TestGraphs(t *testing.T) {
 			if err := e.SetInput(ctx, "x", x); err != nil {
 				t.Fatal(err)
 			}
-			x.Data[0] = 99 // the caller's own affair
+			x.Data[0] = 99 // the caller may change its own array
 			for range 3 {
 				if err := e.Run(ctx); err != nil {
 					t.Fatal(err)
@@ -381,7 +381,8 @@ func TestGraphs(t *testing.T) {
 	}
 }
 
-// TestTwoExecutors runs one session's model from two goroutines, each with an executor of its own; the race detector looks on.
+// TestTwoExecutors runs one session's model from two goroutines, each with its own executor, under the race
+// detector.
 func TestTwoExecutors(t *testing.T) {
 	a := graphArchive(t, false, 2)
 	ctx, s := open(t, a)
@@ -412,7 +413,8 @@ func TestTwoExecutors(t *testing.T) {
 	all.Wait()
 }
 
-// TestOneAOTExecutor opens a second executor of an ahead-of-time model, which says what to do, and does so.
+// TestOneAOTExecutor checks that opening a second executor of an ahead-of-time model fails, and that its advice
+// helps.
 func TestOneAOTExecutor(t *testing.T) {
 	a, m := load(t, sample)
 	ctx, s := open(t, a)
@@ -442,12 +444,12 @@ func TestGraphWithoutParameters(t *testing.T) {
 	}
 	m = *a.Models[0]
 	m.Graph = []byte(strings.Replace(tinyGraph("tvmgen_g_add", 2), "[0, 1, 2, 2]", "[0, 1, 2, 3]", 1))
-	if _, err := executor.Open(ctx, s, &m); err == nil || !strings.Contains(err.Error(), "lies elsewhere") {
+	if _, err := executor.Open(ctx, s, &m); err == nil || !strings.Contains(err.Error(), "different storage ids") {
 		t.Error(err)
 	}
 }
 
-// A flaky link damages some copies to the device: other bytes arrive, and the device says so.
+// A flaky link damages some copies to the device, which reports them as damaged.
 type flaky struct {
 	rpc.Transport
 	damage func(copy int) bool // counted from 0
@@ -479,8 +481,8 @@ func (f *flaky) Recv(ctx context.Context) ([]byte, error) {
 	return refusal.AppendHead(nil), nil
 }
 
-// TestDamagedCopies damages each copy of a session in turn, and then all from one on: the answers stay right, or there
-// is none.
+// TestDamagedCopies damages each copy of a session in turn, then all copies from one on: outputs are right, or Run
+// fails.
 func TestDamagedCopies(t *testing.T) {
 	a := graphArchive(t, false, 1) // parameter, input, and the parameter again before each run
 	x := &ndarray.Array{DType: ndarray.DType{Bits: 8, Lanes: 1}, Shape: []int64{2, 2}, Data: []byte{1, 2, 3, 4}}

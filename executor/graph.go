@@ -27,7 +27,7 @@ type Graph struct {
 	overwritten map[int]bool // entries of arguments whose memory the model overwrites
 }
 
-// inconsistent is the error for an archive whose parts contradict each other.
+// inconsistent returns the error for an archive whose parts contradict each other.
 func inconsistent(format string, args ...any) error {
 	return failure.New(failure.Config, "export the model again", format, args...)
 }
@@ -92,8 +92,8 @@ func (g *Graph) argument(name string) int {
 	return -1
 }
 
-// linked asks the device for parameters that lie in its flash, by storage id. Only arguments that nobody gives are
-// asked for, and only of a library that has parameters linked in.
+// linked looks up parameters in the device's flash, by storage id. It asks only for arguments that are neither
+// inputs nor in the archive, and only if the firmware has linked parameters.
 func (g *Graph) linked(ctx context.Context, s *rpc.Session, params []ndarray.Named) (map[int]rpc.Handle, error) {
 	found := map[int]rpc.Handle{}
 	lookup, err := g.lib.Function(ctx, "_lookup_linked_param")
@@ -119,7 +119,8 @@ func (g *Graph) linked(ctx context.Context, s *rpc.Session, params []ndarray.Nam
 	return found, nil
 }
 
-// allocate gives each storage id memory for the largest of its entries, and each entry a view of it.
+// allocate reserves device memory for each storage id, as large as its largest entry, and makes each entry a view
+// of it.
 func (g *Graph) allocate(ctx context.Context, s *rpc.Session, linked map[int]rpc.Handle) error {
 	sizes := map[int]int64{}
 	for e, id := range g.graph.Storage {
@@ -208,17 +209,17 @@ func between(from, to int) (all []int) {
 	return all
 }
 
-// checkNop wants a node that does nothing to have its outputs where its inputs are.
+// checkNop returns an error unless the node's outputs share the memory of its inputs.
 func (g *Graph) checkNop(node mlf.GraphNode, from, to int) error {
 	for i := range to - from {
 		if i >= len(node.Inputs) || g.graph.Storage[node.Inputs[i]] != g.graph.Storage[from+i] {
-			return inconsistent("node %q only gives memory another shape, but its output lies elsewhere than its input", node.Name)
+			return inconsistent("node %q only reshapes, but its output and input have different storage ids", node.Name)
 		}
 	}
 	return nil
 }
 
-// operand is an entry as an operator sees it.
+// operand returns the view of an entry that an operator expects.
 func (g *Graph) operand(e int, flatten bool) (*rpc.Tensor, error) {
 	if !flatten {
 		return g.entries[e], nil
@@ -232,7 +233,7 @@ func (g *Graph) operand(e int, flatten bool) (*rpc.Tensor, error) {
 	return t, err
 }
 
-// place finds the entries of the model's inputs and outputs. An input that turns out to be linked in is none.
+// place finds the entries of the model's inputs and outputs. A linked parameter is not an input.
 func (g *Graph) place(linked map[int]rpc.Handle) error {
 	var inputs []mlf.Tensor
 	for _, t := range g.inputs {
@@ -249,7 +250,7 @@ func (g *Graph) place(linked map[int]rpc.Handle) error {
 	return nil
 }
 
-// load sends the parameters, and makes sure that every argument comes from somewhere.
+// load sends the parameters. It returns an error for an argument without a source.
 func (g *Graph) load(ctx context.Context, params []ndarray.Named) error {
 	given := map[int]bool{}
 	for _, p := range params {
@@ -307,7 +308,7 @@ func (g *Graph) Output(ctx context.Context, i int) (*ndarray.Array, error) {
 	return fetch(ctx, g.entries[g.out[i]], g.outputs[i])
 }
 
-// An OperatorTime is how long one node of a graph took.
+// An OperatorTime is the measured time of one node of a graph.
 type OperatorTime struct {
 	Node    string    // in the graph
 	Name    string    // of the operator's function
@@ -331,8 +332,8 @@ func (g *Graph) Debug(ctx context.Context, o rpc.TimeOptions) ([]OperatorTime, e
 	return times, nil
 }
 
-// Time implements Executor: a sample is the sum of all operators' samples. What the host and the link take between
-// two operators is not in it.
+// Time implements Executor. A sample is the sum of all operators' samples, without the time that host and link take
+// between operators.
 func (g *Graph) Time(ctx context.Context, o rpc.TimeOptions) ([]float64, error) {
 	times, err := g.Debug(ctx, o)
 	if err != nil {
@@ -344,7 +345,7 @@ func (g *Graph) Time(ctx context.Context, o rpc.TimeOptions) ([]float64, error) 
 			sum = make([]float64, len(t.Samples))
 		}
 		if len(t.Samples) != len(sum) {
-			return nil, fmt.Errorf("operator %s gave %d samples, those before it %d", t.Name, len(t.Samples), len(sum))
+			return nil, fmt.Errorf("operator %s returned %d samples, earlier operators %d", t.Name, len(t.Samples), len(sum))
 		}
 		for j, s := range t.Samples {
 			sum[j] += s

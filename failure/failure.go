@@ -1,6 +1,6 @@
-// Package failure classes what can go wrong, so that every package, a person and a tuner's log use one list.
+// Package failure defines the classes of errors that all packages, the targets' exit codes and a tuner's log share.
 //
-// It knows classes, not messages, hints for the terminal or exit codes: the mage targets make those.
+// It defines neither messages nor exit codes.
 package failure
 
 import (
@@ -10,33 +10,33 @@ import (
 	"strings"
 )
 
-// A Class says what kind of step failed, and so whose fault it was.
+// A Class is the kind of step that failed, which shows where the cause lies.
 type Class string
 
 // The classes. A log written by an older version may hold only these names.
 const (
 	Config       Class = "config"        // an input is missing, unknown, contradictory or unreadable
 	ToolMissing  Class = "tool-missing"  // a compiler, build tool, emulator or programmer is not installed
-	Compile      Class = "compile"       // the compiler refused a source
-	Link         Class = "link"          // the linker refused the objects
+	Compile      Class = "compile"       // the compiler rejected a source
+	Link         Class = "link"          // the linker rejected the objects
 	DoesNotFit   Class = "does-not-fit"  // a memory region, the arena or a limit is too small
-	ProbeMissing Class = "probe-missing" // no debug probe, or not the one asked for
+	ProbeMissing Class = "probe-missing" // no debug probe, or not the requested one
 	Flash        Class = "flash"         // programming failed
-	Verify       Class = "verify"        // what was read back differs
-	Boot         Class = "boot"          // the firmware never answered
-	Transport    Class = "transport"     // the link broke or said something impossible
-	Timeout      Class = "timeout"       // an answer did not come in time
+	Verify       Class = "verify"        // the data read back differ
+	Boot         Class = "boot"          // the firmware did not respond after its start
+	Transport    Class = "transport"     // the link broke or delivered invalid data
+	Timeout      Class = "timeout"       // an operation exceeded its deadline
 	Fault        Class = "fault"         // the device stopped on a fault or a failed check
-	WrongAnswer  Class = "wrong-answer"  // the device answered, and wrongly
-	BoardLost    Class = "board-lost"    // the device went away
-	Interrupted  Class = "interrupted"   // the user asked to stop
-	Internal     Class = "internal"      // none of the above: an error of ours or of the operating system
+	WrongAnswer  Class = "wrong-answer"  // the device's answer is wrong
+	BoardLost    Class = "board-lost"    // the device was disconnected
+	Interrupted  Class = "interrupted"   // the user stopped the step
+	Internal     Class = "internal"      // none of the above: an error of boardsmith or of the operating system
 )
 
-// A classed error names its own class.
+// A classed error has a class.
 type classed interface{ FailureClass() Class }
 
-// An advised error says what its reader should do next. The text may hold Mage.
+// An advised error returns what its reader should do next. The text may hold Mage.
 type advised interface{ NextStep() string }
 
 type failure struct {
@@ -56,7 +56,7 @@ func New(c Class, next, format string, args ...any) error {
 	return &failure{c, next, fmt.Errorf(format, args...)}
 }
 
-// A stopped error is work that its caller's context ended.
+// A stopped error reports work that ended because its caller's context ended.
 type stopped struct {
 	err        error
 	end, cause error // ctx.Err(), context.Cause(ctx)
@@ -78,10 +78,10 @@ func (s *stopped) FailureClass() Class {
 	return Timeout
 }
 
-// Stopped makes the error of work that ended because the context that its caller gave has. errors.Is finds ctx.Err()
-// (context.Canceled or context.DeadlineExceeded) and context.Cause(ctx) in it, and what the format wraps. Its class is
-// Interrupted or Timeout, whatever wraps it: neither the board nor a tool is to blame. A limit of our own, as that of a
-// handshake, is no such end.
+// Stopped returns the error of work that ended because its caller's context ended. errors.Is finds ctx.Err()
+// (context.Canceled or context.DeadlineExceeded), context.Cause(ctx) and what the format wraps. The class is
+// Interrupted or Timeout, whatever wraps the error: neither the board nor a tool has failed. Do not use it for an
+// internal limit, such as that of a handshake.
 func Stopped(ctx context.Context, format string, args ...any) error {
 	return &stopped{fmt.Errorf(format, args...), ctx.Err(), context.Cause(ctx)}
 }
@@ -106,15 +106,15 @@ func Of(err error) Class {
 	return Internal
 }
 
-// Mage stands in an advice for the command that runs mage targets, as in Mage + " devices". A library cannot know that
-// command (mage, go tool mage, a compiled magefile); NextFor puts it in.
+// Mage is the placeholder in an advice for the command that runs mage targets, as in Mage + " devices". The command
+// differs (mage, go tool mage, a compiled magefile); NextFor inserts it.
 const Mage = "{mage}"
 
 // Next is NextFor with the command mage.
 func Next(err error) string { return NextFor(err, "mage") }
 
-// NextFor returns the advice of the outermost error in err's chain that gives some, with the command mage for Mage. It
-// returns "" where no error gives advice, or where the caller cancelled the work.
+// NextFor returns the advice of the outermost error in err's chain that has one, with mage in place of Mage. It
+// returns "" if no error has advice, or if the caller cancelled the work.
 func NextFor(err error, mage string) string { return strings.ReplaceAll(next(err), Mage, mage) }
 
 func next(err error) string {

@@ -16,7 +16,7 @@ const (
 	Complex uint8 = 5
 )
 
-// A DType is DLDataType: what one element is. A boolean is an unsigned integer of one bit, stored in a byte.
+// A DType is a DLDataType: the type of one element. A boolean is an unsigned integer of one bit, stored in a byte.
 type DType struct {
 	Code, Bits uint8
 	Lanes      uint16
@@ -31,8 +31,8 @@ var codeNames = []struct {
 	{"bfloat", BFloat}, {"complex", Complex}, {"float", Float}, {"uint", UInt}, {"int", Int},
 }
 
-// ParseDType reads a type as TVM prints it: "int8", "float32", "uint8x4", "bool", "bfloat16", "handle".
-// Without a number of bits an integer or float has 32.
+// ParseDType parses a type as TVM prints it: "int8", "float32", "uint8x4", "bool", "bfloat16", "handle". An integer
+// or float without a number of bits has 32.
 func ParseDType(s string) (DType, error) {
 	switch s {
 	case "bool":
@@ -54,21 +54,21 @@ func parseBits(s string, code uint8, rest string) (DType, error) {
 	if bits != "" {
 		n, err := strconv.ParseUint(bits, 10, 8)
 		if err != nil || n == 0 || bits[0] == '+' {
-			return DType{}, fmt.Errorf("unknown data type %q: bad number of bits", s)
+			return DType{}, fmt.Errorf("unknown data type %q: invalid number of bits", s)
 		}
 		d.Bits = uint8(n)
 	}
 	if wide {
 		n, err := strconv.ParseUint(lanes, 10, 16)
 		if err != nil || n == 0 || lanes[0] == '+' {
-			return DType{}, fmt.Errorf("unknown data type %q: bad number of lanes", s)
+			return DType{}, fmt.Errorf("unknown data type %q: invalid number of lanes", s)
 		}
 		d.Lanes = uint16(n)
 	}
 	return d, nil
 }
 
-// String is the type's name as ParseDType reads it.
+// String returns the type's name as ParseDType accepts it.
 func (d DType) String() string {
 	name := fmt.Sprintf("type%d_", d.Code)
 	for _, c := range codeNames {
@@ -87,5 +87,5 @@ func (d DType) String() string {
 	return fmt.Sprintf("%s%d", name, d.Bits)
 }
 
-// Size is the bytes of one element with all its lanes, rounded up to whole bytes.
+// Size returns the bytes of one element with all its lanes, rounded up.
 func (d DType) Size() int { return (int(d.Bits)*int(d.Lanes) + 7) / 8 }

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// FuzzNPY reads any file: what is accepted is written and read again as the same array.
+// FuzzNPY reads arbitrary files: an accepted array survives writing and reading.
 func FuzzNPY(f *testing.F) {
 	f.Add(npyFile("{'descr': '<i2', 'fortran_order': True, 'shape': (2, 1, 3), }\n", make([]byte, 12)...))
 	f.Add(npyFile("{'descr': '>f8', 'fortran_order': False, 'shape': (), }\n", make([]byte, 8)...))

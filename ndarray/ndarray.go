@@ -1,6 +1,6 @@
 // Package ndarray holds tensors in the host's memory and their files, .npy and .npz.
 //
-// It is data only: it computes nothing, and knows neither devices nor models. A tensor on a device is rpc.Tensor.
+// It does no arithmetic. A tensor on a device is an rpc.Tensor.
 package ndarray
 
 import (
@@ -11,25 +11,25 @@ import (
 	"strconv"
 )
 
-// MaxBytes is the most data one array or one file of arrays may hold: enough for any microcontroller's model,
-// and small enough that a hostile file cannot fill the machine.
+// MaxBytes limits the data of one array or one file of arrays, so that a hostile file cannot exhaust memory. Any
+// microcontroller's model needs less.
 const MaxBytes = 512 << 20
 
-// An Array is a tensor in row-major order without gaps, little-endian. A scalar has a Shape of length 0.
-// len(Data) == DType.Size() * product of Shape; Check tells whether a literal keeps to it.
+// An Array is a tensor in row-major order without gaps, little-endian. A scalar has a Shape of length 0. len(Data)
+// == DType.Size() * product of Shape; Check verifies that.
 type Array struct {
 	DType DType
 	Shape []int64
 	Data  []byte
 }
 
-// A Named is an array and its name in a file or a model.
+// A Named is an array with its name in a file or a model.
 type Named struct {
 	Name string
 	*Array
 }
 
-// New returns an array of zeroes. A negative dimension, or more than MaxBytes, is an error.
+// New returns an array of zeroes. It returns an error for a negative dimension or more than MaxBytes.
 func New(d DType, shape ...int64) (*Array, error) {
 	n, err := Bytes(d, shape)
 	if err != nil {
@@ -38,8 +38,8 @@ func New(d DType, shape ...int64) (*Array, error) {
 	return &Array{DType: d, Shape: append([]int64{}, shape...), Data: make([]byte, n)}, nil
 }
 
-// Bytes is the size of a compact array. A type without bits, a negative dimension, or more than MaxBytes, is an
-// error.
+// Bytes returns the size of a compact array. It returns an error for a type without bits, a negative dimension or
+// more than MaxBytes.
 func Bytes(d DType, shape []int64) (int, error) {
 	if d.Size() == 0 {
 		return 0, fmt.Errorf("data type %v has no size", d)
@@ -64,7 +64,7 @@ func Bytes(d DType, shape []int64) (int, error) {
 	return int(n), nil
 }
 
-// Check says whether the data is as long as type and shape want it.
+// Check returns an error unless the data's length follows from type and shape.
 func (a *Array) Check() error {
 	n, err := Bytes(a.DType, a.Shape)
 	if err != nil {
@@ -76,7 +76,7 @@ func (a *Array) Check() error {
 	return nil
 }
 
-// Len is the number of elements.
+// Len returns the number of elements.
 func (a *Array) Len() int {
 	if a.DType.Size() == 0 {
 		return 0
@@ -84,12 +84,12 @@ func (a *Array) Len() int {
 	return len(a.Data) / a.DType.Size()
 }
 
-// Equal says whether both have the same type, shape and bytes.
+// Equal reports whether both have the same type, shape and bytes.
 func (a *Array) Equal(b *Array) bool {
 	return a.DType == b.DType && slices.Equal(a.Shape, b.Shape) && string(a.Data) == string(b.Data)
 }
 
-// word is the bits of element i, zero-extended; elements wider than 64 bits give their first 64.
+// word returns the bits of element i, zero-extended, or the first 64 of a wider element.
 func (a *Array) word(i int) uint64 {
 	var buf [8]byte
 	size := a.DType.Size()
@@ -97,7 +97,7 @@ func (a *Array) word(i int) uint64 {
 	return binary.LittleEndian.Uint64(buf[:])
 }
 
-// Int is element i as an integer: a float is truncated (a NaN is 0), an unsigned 64-bit value wraps.
+// Int returns element i as an integer: a float is truncated (a NaN becomes 0), an unsigned 64-bit value wraps.
 func (a *Array) Int(i int) int64 {
 	switch a.DType.Code {
 	case Float, BFloat:
@@ -121,7 +121,7 @@ func truncated(f float64) int64 {
 	return int64(f)
 }
 
-// Float is element i as a float64; a type that is no number gives NaN.
+// Float returns element i as a float64, or NaN for a type that is not a number.
 func (a *Array) Float(i int) float64 {
 	switch {
 	case a.DType.Lanes != 1:
@@ -142,7 +142,7 @@ func (a *Array) Float(i int) float64 {
 	return math.NaN()
 }
 
-// half is an IEEE 754 binary16.
+// half converts an IEEE 754 binary16.
 func half(h uint16) float64 {
 	sign, exp, frac := 1.0, int(h>>10)&0x1f, float64(h&0x3ff)
 	if h&0x8000 != 0 {
@@ -159,7 +159,7 @@ func half(h uint16) float64 {
 	return sign * math.Ldexp(1024+frac, exp-25)
 }
 
-// Text is element i as people read it: the shortest digits that give the same number back.
+// Text formats element i with the fewest digits that parse back to the same number.
 func (a *Array) Text(i int) string {
 	switch {
 	case a.DType == DType{UInt, 1, 1}:
@@ -177,7 +177,7 @@ func (a *Array) Text(i int) string {
 	return strconv.FormatFloat(a.Float(i), 'g', -1, 32)
 }
 
-// ShapeString writes a shape as Python does: "()", "(3,)", "(1, 64)".
+// ShapeString formats a shape as Python does: "()", "(3,)", "(1, 64)".
 func ShapeString(shape []int64) string {
 	if len(shape) == 1 {
 		return fmt.Sprintf("(%d,)", shape[0])

@@ -14,13 +14,13 @@ import (
 
 const (
 	npyMagic      = "\x93NUMPY"
-	maxHeader     = 64 << 10 // a longer header is no plain array's
+	maxHeader     = 64 << 10 // no plain array needs a longer header
 	npyAlignment  = 64       // data starts at a multiple of this, as NumPy's own files do
 	npyHeaderV1   = 10       // magic, version 1.0, u16 length
 	maxHeaderRank = 64       // more dimensions than NumPy itself allows
 )
 
-// npyTypes pairs our types with NumPy's codes, without the sign of the byte order.
+// npyTypes maps NumPy's type codes, without the byte order's sign, to types.
 var npyTypes = []struct {
 	code  string
 	dtype DType
@@ -41,9 +41,9 @@ var npyTypes = []struct {
 	{"c16", DType{Complex, 128, 1}},
 }
 
-// ReadNPY reads one array. Fortran order and big-endian numbers are converted; a type that DType cannot say (text,
-// objects, dates, records), a header that lies about the length, and data beyond MaxBytes are errors. Bytes after
-// the array are left unread.
+// ReadNPY reads one array. It converts Fortran order and big-endian numbers. It returns an error for a type that
+// DType cannot express (text, objects, dates, records), a header with a wrong length, and data beyond MaxBytes. It
+// does not read bytes after the array.
 func ReadNPY(r io.Reader) (*Array, error) {
 	h, err := readHeader(r)
 	if err != nil {
@@ -61,7 +61,7 @@ func ReadNPY(r io.Reader) (*Array, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The buffer grows with what really comes, so a header that promises much costs nothing.
+	// The buffer grows with the data received: a large length in the header allocates nothing.
 	var buf bytes.Buffer
 	if got, err := io.CopyN(&buf, r, int64(n)); err != nil {
 		return nil, fmt.Errorf("array of %d bytes ends after %d: %w", n, got, err)
@@ -76,8 +76,8 @@ func ReadNPY(r io.Reader) (*Array, error) {
 	return a, nil
 }
 
-// readHeader wraps npyio's reader of the header. Its surprises: it trusts the header's length (up to 4 GiB), it
-// panics on a header cut short or out of order, and it takes any text as a type.
+// readHeader wraps npyio's header reader, which trusts the header's length (up to 4 GiB), panics on a truncated or
+// reordered header, and accepts any text as a type.
 func readHeader(r io.Reader) (h npy.Header, err error) {
 	pre := make([]byte, npyHeaderV1)
 	if _, err := io.ReadFull(r, pre); err != nil {
@@ -97,7 +97,7 @@ func readHeader(r io.Reader) (h npy.Header, err error) {
 		pre[6] = 2
 		length = int64(binary.LittleEndian.Uint32(pre[8:]))
 	case pre[6] != 1:
-		return h, fmt.Errorf(".npy format version %d is not known", pre[6])
+		return h, fmt.Errorf("unsupported .npy format version %d", pre[6])
 	}
 	if length > maxHeader {
 		return h, fmt.Errorf(".npy header of %d bytes is longer than %d", length, maxHeader)
@@ -121,7 +121,7 @@ func readHeader(r io.Reader) (h npy.Header, err error) {
 	return rd.Header, nil
 }
 
-// parseDescr reads NumPy's type code, such as "<f4" or "|i1", and says whether the numbers are big-endian.
+// parseDescr parses NumPy's type code, such as "<f4" or "|i1", and reports whether the numbers are big-endian.
 func parseDescr(s string) (d DType, big bool, err error) {
 	code := s
 	if code != "" && bytes.IndexByte([]byte("<>|="), code[0]) >= 0 {
@@ -132,28 +132,28 @@ func parseDescr(s string) (d DType, big bool, err error) {
 			return t.dtype, s[0] == '>', nil
 		}
 	}
-	return d, false, fmt.Errorf("NumPy type %q is not a plain number", s)
+	return d, false, fmt.Errorf("unsupported NumPy type %q: not a plain number", s)
 }
 
-// swapBytes turns big-endian numbers into little-endian ones, in place.
+// swapBytes converts big-endian numbers to little-endian, in place.
 func swapBytes(a *Array) {
 	width := a.DType.Size()
 	if a.DType.Code == Complex {
-		width /= 2 // two numbers, each in its own byte order
+		width /= 2 // each of the two numbers is swapped by itself
 	}
 	for at := 0; at+width <= len(a.Data); at += width {
 		slices.Reverse(a.Data[at : at+width])
 	}
 }
 
-// fromFortran returns the data of an array stored with its first index fastest, with its last index fastest.
+// fromFortran reorders data from column-major (Fortran) to row-major.
 func fromFortran(a *Array) []byte {
 	if len(a.Shape) < 2 {
 		return a.Data
 	}
 	size := a.DType.Size()
 	out := make([]byte, len(a.Data))
-	strides := make([]int, len(a.Shape)) // elements between neighbours along each dimension, in out
+	strides := make([]int, len(a.Shape)) // stride of each dimension in out, in elements
 	step := 1
 	for i := len(a.Shape) - 1; i >= 0; i-- {
 		strides[i] = step
@@ -176,8 +176,8 @@ func fromFortran(a *Array) []byte {
 	return out
 }
 
-// WriteNPY writes one array as .npy version 1.0, byte for byte what NumPy writes. The header is ours: npyio takes
-// the shape from a Go type, so that it loses the rank of flat data, empty dimensions and half floats.
+// WriteNPY writes one array as .npy version 1.0, byte for byte what NumPy writes. It does not use npyio's writer,
+// which derives the shape from a Go type and so loses the rank of flat data, empty dimensions and half floats.
 func WriteNPY(w io.Writer, a *Array) error {
 	if err := a.Check(); err != nil {
 		return err
@@ -209,5 +209,5 @@ func descrOf(d DType) (string, error) {
 			return "<" + t.code, nil
 		}
 	}
-	return "", fmt.Errorf("NumPy has no type for %v", d)
+	return "", fmt.Errorf("NumPy does not support data type %v", d)
 }

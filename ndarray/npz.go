@@ -18,14 +18,14 @@ import (
 	"github.com/sbinet/npyio/npz"
 )
 
-// maxMembers is how many arrays one file may hold.
+// maxMembers limits the arrays of one file.
 const maxMembers = 4096
 
-// zipTime is every member's time: the earliest a zip can say, as np.savez writes it.
+// zipTime is the modification time of every member: the earliest in the zip format, as np.savez writes it.
 var zipTime = time.Date(1980, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// ReadNPZ reads all arrays of an .npz in the file's own order, or the one array of an .npy under the name "". Every
-// error is of class config and names the file and the array.
+// ReadNPZ reads all arrays of an .npz in the file's order, or the array of an .npy under the name "". Every error
+// has class config and names the file and the array.
 func ReadNPZ(path string) ([]Named, error) {
 	arrays, err := readNPZ(path)
 	if err != nil {
@@ -55,8 +55,8 @@ func readNPZ(path string) ([]Named, error) {
 	return readArchive(f, info.Size(), MaxBytes)
 }
 
-// readArchive wraps npyio's archive reader. Its surprises: members are looked up by name, so that the second of two
-// equal names can never be read, and nothing limits their number or size. All data together is at most limit bytes.
+// readArchive wraps npyio's archive reader, which looks members up by name, so that it never reads the second of
+// two equal names, and does not limit their number or size. All data together may take limit bytes.
 func readArchive(r io.ReaderAt, size int64, limit int) ([]Named, error) {
 	z, err := npz.NewReader(r, size)
 	if err != nil {
@@ -98,16 +98,16 @@ func readMember(z *npz.Reader, key string) (*Array, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Reading to the end is what checks the member's CRC.
+	// Reading to the end checks the member's CRC.
 	if n, err := m.Read(make([]byte, 1)); n != 0 {
-		return nil, fmt.Errorf("data goes on after the array")
+		return nil, fmt.Errorf("data after the end of the array")
 	} else if err != io.EOF {
 		return nil, err
 	}
 	return a, nil
 }
 
-// pathless drops the path from an *os.PathError, for a caller that names it.
+// pathless removes the path from an *os.PathError, for a caller that adds it.
 func pathless(err error) error {
 	if e, ok := err.(*os.PathError); ok {
 		return e.Err
@@ -115,15 +115,15 @@ func pathless(err error) error {
 	return err
 }
 
-// WriteNPZ writes the arrays in their order, uncompressed and without times: the same arrays give the same bytes.
-// The file appears whole or not at all.
+// WriteNPZ writes the arrays in their order, uncompressed and without times: equal arrays give equal bytes. It
+// writes atomically.
 func WriteNPZ(path string, arrays []Named) error {
 	data, err := encodeNPZ(arrays)
 	if err != nil {
 		return failure.New(failure.Config, "", "%s: %w", path, err)
 	}
 	if err := atomicwriter.WriteFile(path, data, 0o644); err != nil {
-		return failure.New(failure.Config, "choose a folder that exists, can be written to and has room", "write %s: %w", path, err)
+		return failure.New(failure.Config, "choose an existing, writable folder on a disk with free space", "write %s: %w", path, err)
 	}
 	return nil
 }

@@ -18,7 +18,7 @@ import (
 // archives is the folder of arrays that TVM and NumPy wrote.
 const archives = "../testdata/archives"
 
-// npyFile is a .npy file with a header as given.
+// npyFile returns a .npy file with the given header.
 func npyFile(header string, data ...byte) []byte {
 	b := binary.LittleEndian.AppendUint16([]byte("\x93NUMPY\x01\x00"), uint16(len(header)))
 	return append(append(b, header...), data...)
@@ -47,12 +47,12 @@ func TestFilesSurviveARoundTrip(t *testing.T) {
 	}
 }
 
-// compareInPython has the reference reader (standard library only) compare both files.
+// compareInPython compares both files with a reader in Python (standard library only).
 func compareInPython(t *testing.T, got, want string) {
 	t.Helper()
 	python, err := exec.LookPath("python3")
 	if err != nil {
-		t.Log("no python3: the file was not compared by another reader")
+		t.Log("python3 is not installed: the file was not compared by a second reader")
 		return
 	}
 	out, err := exec.Command(python, "testdata/compare.py", got, want).CombinedOutput()
@@ -75,7 +75,7 @@ func TestEveryTypeAndShape(t *testing.T) {
 			arrays = append(arrays, Named{fmt.Sprintf("%v %v:0/ü", ty.dtype, shape), a})
 		}
 	}
-	slices.Reverse(arrays) // an order that no sorting gives
+	slices.Reverse(arrays) // not sorted
 	path := filepath.Join(t.TempDir(), "a.npz")
 	if err := WriteNPZ(path, arrays); err != nil {
 		t.Fatal(err)
@@ -98,7 +98,7 @@ func TestEveryTypeAndShape(t *testing.T) {
 	}
 }
 
-// TestWritesAsNumPyDoes holds the header against one that NumPy wrote.
+// TestWritesAsNumPyDoes compares the header with one that NumPy wrote.
 func TestWritesAsNumPyDoes(t *testing.T) {
 	path := filepath.Join(archives, "conv_f32.inputs.npz")
 	z, err := zip.OpenReader(path)
@@ -211,7 +211,7 @@ func TestHostileArchives(t *testing.T) {
 	}
 }
 
-// TestBomb packs more zeroes than allowed into a small archive: the sum counts, not one array alone.
+// TestBomb packs more zeroes than the limit into a small archive: the limit holds for the sum of all arrays.
 func TestBomb(t *testing.T) {
 	const limit = 1 << 20
 	var b bytes.Buffer

@@ -1,7 +1,7 @@
 // Package samples holds the bundled model: digits_i8, an int8 network that reads 8×8 handwritten digits, with one
 // input, its outputs, and a test set with the exact logits.
 //
-// It only holds and unpacks them: package mlf reads the archive, package executor runs it.
+// Package mlf reads the archive, package executor runs it.
 package samples
 
 import (
@@ -28,10 +28,10 @@ const (
 //go:embed digits_i8.*
 var files embed.FS
 
-// Archive returns the Model Library Format archive, an uncompressed tar. The bytes are the caller's.
+// Archive returns the Model Library Format archive, an uncompressed tar. The caller owns the bytes.
 func Archive() []byte { return read(Name) }
 
-// Digest is the SHA-256 of Archive, in hexadecimal.
+// Digest returns the SHA-256 of Archive, in hexadecimal.
 func Digest() string {
 	sum := sha256.Sum256(read(Name))
 	return hex.EncodeToString(sum[:])
@@ -40,10 +40,10 @@ func Digest() string {
 // Inputs returns one input of the model: "image", int8 (1, 1, 8, 8).
 func Inputs() ([]ndarray.Named, error) { return arrays(inputs) }
 
-// Outputs returns what the model answers to Inputs: "output0", int32 (1, 10).
+// Outputs returns the model's outputs for Inputs: "output0", int32 (1, 10).
 func Outputs() ([]ndarray.Named, error) { return arrays(outputs) }
 
-// A TestSet is labelled images and the model's exact answers to them.
+// A TestSet holds labelled images and the model's exact outputs for them.
 type TestSet struct {
 	Images *ndarray.Array // int8 (n, 1, 8, 8): n inputs of the model
 	Labels *ndarray.Array // int32 (n,), 0 to 9
@@ -73,16 +73,16 @@ func LoadTestSet() (*TestSet, error) {
 	return &s, nil
 }
 
-// Len is the number of images.
+// Len returns the number of images.
 func (s *TestSet) Len() int { return s.Labels.Len() }
 
-// Image is image i as an input of the model, a view of the set's own bytes.
+// Image returns image i as the model's input, a view of the set's bytes.
 func (s *TestSet) Image(i int) *ndarray.Array { return row(s.Images, i) }
 
-// Logit is the answer to image i, int32 (1, 10), a view of the set's own bytes.
+// Logit returns the model's output for image i, int32 (1, 10), a view of the set's bytes.
 func (s *TestSet) Logit(i int) *ndarray.Array { return row(s.Logits, i) }
 
-// row is a[i:i+1].
+// row returns a[i:i+1].
 func row(a *ndarray.Array, i int) *ndarray.Array {
 	n := len(a.Data) / int(a.Shape[0])
 	shape := append([]int64{1}, a.Shape[1:]...)

@@ -1,5 +1,5 @@
-// Package failuretest tests a promise that every package of this module makes: whatever takes a context ends with it, by an
-// error that says so, and blames neither board nor tool.
+// Package failuretest checks that every function of a package that takes a context returns when the context ends,
+// with an error of class interrupted or timeout.
 package failuretest
 
 import (
@@ -16,10 +16,10 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 )
 
-// A Call is one use of a function. It gets a context that has ended, or soon does.
+// A Call calls one function with a context that has ended or soon ends.
 type Call func(ctx context.Context) error
 
-// Calls are by "Function" or "Type.Method".
+// Calls maps "Function" or "Type.Method" to a call of it.
 type Calls map[string]Call
 
 const (
@@ -27,7 +27,7 @@ const (
 	patience = 10 * time.Second
 )
 
-// ends are the ways in which a context ends after some time.
+// ends lists the ways in which a context can end after some time.
 var ends = map[string]func(time.Duration) (context.Context, context.CancelFunc){
 	"cancelled": func(d time.Duration) (context.Context, context.CancelFunc) {
 		ctx, cancel := context.WithCancel(context.Background())
@@ -54,14 +54,14 @@ func after(d time.Duration, cancel func()) context.CancelFunc {
 	return func() { t.Stop(); cancel() }
 }
 
-// Ended calls everything with contexts that have ended. calls must name each exported function, method and method of an interface
-// that takes a context, of the package in the working folder.
+// Ended runs each call with contexts that have already ended. calls must name each exported function, method and
+// method of an interface that takes a context, of the package in the working folder.
 func Ended(t *testing.T, calls Calls) {
 	t.Helper()
 	missing := takers(t)
 	for name := range calls {
 		if !missing[name] {
-			t.Errorf("%s is no exported function of this package that takes a context", name)
+			t.Errorf("this package exports no function %s that takes a context", name)
 		}
 		delete(missing, name)
 	}
@@ -71,7 +71,7 @@ func Ended(t *testing.T, calls Calls) {
 	run(t, calls, 0)
 }
 
-// Waiting calls what waits, for ever if need be, with contexts that end meanwhile.
+// Waiting runs calls that would wait for ever, with contexts that end meanwhile.
 func Waiting(t *testing.T, calls Calls) {
 	t.Helper()
 	run(t, calls, soon)
@@ -89,7 +89,7 @@ func run(t *testing.T, calls Calls, d time.Duration) {
 				case err := <-ended:
 					check(t, ctx, err)
 				case <-time.After(patience):
-					t.Errorf("it did not end within %v", patience)
+					t.Errorf("still running after %v", patience)
 				}
 			})
 		}
@@ -104,7 +104,7 @@ func check(t *testing.T, ctx context.Context, err error) {
 	}
 	switch {
 	case ctx.Err() == nil:
-		t.Errorf("it ended before its context: %v", err)
+		t.Errorf("returned before its context ended: %v", err)
 	case err == nil:
 		t.Error("no error")
 	case !errors.Is(err, ctx.Err()), !errors.Is(err, context.Cause(ctx)):
@@ -114,12 +114,12 @@ func check(t *testing.T, ctx context.Context, err error) {
 	}
 }
 
-// takers are the exported names of the package in the working folder that take a context.
+// takers returns the exported functions and methods of the package in the working folder that take a context.
 func takers(t *testing.T) map[string]bool {
 	t.Helper()
 	files, err := filepath.Glob("*.go")
 	if err != nil || len(files) == 0 {
-		t.Fatalf("no sources here: %v", err)
+		t.Fatalf("no Go sources in the working folder: %v", err)
 	}
 	all := map[string]bool{}
 	for _, name := range files {

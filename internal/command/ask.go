@@ -10,7 +10,7 @@ import (
 
 const askTimeout = 20 * time.Second
 
-// Ask returns the first line that a tool answers to a flag.
+// Ask runs a tool with a flag, such as --version, and returns the first line of its output.
 func Ask(ctx context.Context, path, flag string) (string, error) {
 	out, _, err := Command{Path: path, Args: []string{flag}, Dir: "/", Timeout: askTimeout}.Capture(ctx)
 	if err != nil {

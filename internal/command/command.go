@@ -1,8 +1,7 @@
-// Package command runs external programs: in an environment made for them, in a process group of their own that ends with
-// this process, and with an end. What a program has started in turn ends with this process where the run holds files, on
-// Windows always.
+// Package command runs external programs: in an environment made for them, in a process group of their own, and
+// with a deadline. A program ends with this process. So do its children, if the run holds files; on Windows always.
 //
-// It knows no particular program, and prints nothing.
+// It prints nothing.
 package command
 
 import (
@@ -20,8 +19,8 @@ import (
 )
 
 const (
-	tailBytes    = 4 << 10         // kept of the end of a program's output
-	headBytes    = 64 << 10        // kept of its beginning, where the first error is
+	tailBytes    = 4 << 10         // bytes kept of the end of a program's output
+	headBytes    = 64 << 10        // bytes kept of its beginning, which has the first error
 	defaultGrace = 3 * time.Second // to clean up after a cancel
 )
 
@@ -31,23 +30,23 @@ type Command struct {
 	Args    []string      // without the program's own name
 	Dir     string        // working folder; "" means this process's
 	Env     []string      // "NAME=value", added to the environment that Environment makes
-	Held    []*os.File    // kept open by all processes of the run, and so are locks on them; the first must be empty
-	Out     func(string)  // takes the lines of standard output, the last one also without a newline; nil drops them
-	Err     func(string)  // takes those of standard error; nil drops them
-	Grace   time.Duration // to stop by itself after ctx has ended, before its whole group is killed; 0 means 3 s
-	Timeout time.Duration // at most; 0 means that only ctx ends it
+	Held    []*os.File    // kept open, with locks on them, by all processes of the run; the first must be empty
+	Out     func(string)  // takes the lines of standard output, and a last line without newline; nil drops them
+	Err     func(string)  // takes the lines of standard error; nil drops them
+	Grace   time.Duration // time to stop after ctx has ended, before the group is killed; 0 means 3 s
+	Timeout time.Duration // maximum run time; 0 means that only ctx limits it
 }
 
-// An Error is a program that failed, or took too long.
+// An Error reports a program that failed or exceeded its Timeout.
 type Error struct {
-	Tool    string // as people call it
-	Text    string // what it printed: the first 64 KiB of both streams and the last 4
-	Stderr  string // the same of standard error alone
-	Command string // runs it again, in a shell
-	Err     error  // how it ended; ErrTooLong if it took longer than Timeout
+	Tool    string // the program's name
+	Text    string // output: the first 64 KiB and the last 4 KiB of both streams
+	Stderr  string // the same of standard error only
+	Command string // a shell command that runs it again
+	Err     error  // exit status, or ErrTooLong
 }
 
-// Error gives the last line that the program printed.
+// Error returns the tool's name and the last line that it printed.
 func (e *Error) Error() string {
 	if last := e.LastLine(); last != "" {
 		return e.Tool + ": " + e.Err.Error() + ": " + last
@@ -55,19 +54,19 @@ func (e *Error) Error() string {
 	return e.Tool + ": " + e.Err.Error()
 }
 
-// Unwrap returns how it ended.
+// Unwrap returns Err.
 func (e *Error) Unwrap() error { return e.Err }
 
-// LastLine is the last line that is not empty.
+// LastLine returns the last line that is not empty.
 func (e *Error) LastLine() string {
 	lines := strings.Split(strings.TrimSpace(e.Text), "\n")
 	return strings.TrimSpace(lines[len(lines)-1])
 }
 
-// ErrTooLong is a run that took longer than its Timeout.
+// ErrTooLong reports a run that exceeded its Timeout.
 var ErrTooLong = errors.New("took too long")
 
-// Environment is what a program sees of the environment; dir is its working folder.
+// Environment returns the environment of a program with working folder dir.
 func Environment(dir string) []string {
 	env := []string{"LC_ALL=C", "PWD=" + dir}
 	for _, name := range append([]string{"PATH", "HOME", "TMPDIR"}, systemVariables...) {
@@ -78,14 +77,14 @@ func Environment(dir string) []string {
 	return env
 }
 
-// Run runs it to its end: an *Error, the file system's error, or ctx's after a cancel. Then the whole process group is
-// gone, also after a success.
+// Run runs the command to its end. Errors: *Error, a file system error, or ctx's after a cancel. When Run returns,
+// the whole process group has ended, also after success.
 func (c Command) Run(ctx context.Context) error {
 	_, _, err := c.Capture(ctx)
 	return err
 }
 
-// Capture is Run, and returns the first 64 KiB that it printed on each stream, whether it failed or not.
+// Capture is Run, and returns the first 64 KiB of each stream, also after a failure.
 func (c Command) Capture(ctx context.Context) (stdout, stderr string, err error) {
 	var both, out, errs keeper
 	err = c.run(ctx, &both, &out, &errs)
@@ -126,7 +125,7 @@ func (c Command) run(ctx context.Context, both, out, errs *keeper) error {
 	return &Error{Tool: Name(c.Path), Text: both.text(), Stderr: errs.text(), Command: c.Typed(), Err: err}
 }
 
-// runGroup runs the command, and afterwards ends what outlived the leader of its group.
+// runGroup runs the command and then ends processes that outlived the group's leader.
 func runGroup(cmd *exec.Cmd, held []*os.File) error {
 	g, err := newGroup(cmd, held)
 	if err != nil {
@@ -145,19 +144,19 @@ func runGroup(cmd *exec.Cmd, held []*os.File) error {
 	return cmd.Wait()
 }
 
-// pinned runs a command on a thread that stays: the kernel ends a child with the thread that started it (ownGroup).
+// pinned runs a command on a locked thread: the kernel ends a child with the thread that started it (ownGroup).
 func pinned(run func() error) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	return run()
 }
 
-// Name is how people call the program at a path.
+// Name returns the name of the program at a path.
 func Name(path string) string {
 	return strings.TrimSuffix(path[strings.LastIndexAny(path, `/\`)+1:], ".exe")
 }
 
-// Typed is the command as one would type it in a shell. The program's path is left out where PATH leads to it.
+// Typed returns the command as typed in a shell. It omits the program's folder if PATH leads to it.
 func (c Command) Typed() string {
 	var words []string
 	if c.Dir != "" {
@@ -174,7 +173,7 @@ func (c Command) Typed() string {
 	return strings.Join(words, " ")
 }
 
-// Quote quotes a word for a shell where it needs it.
+// Quote quotes a word for a shell if necessary.
 func Quote(s string) string {
 	plain := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_=+.,/:@%", r)

@@ -29,7 +29,7 @@ func TestCapture(t *testing.T) {
 	}
 }
 
-// TestLines: a stream's lines are handed on whole, its last one also where no newline ends it.
+// TestLines: lines arrive whole, also a last line without newline.
 func TestLines(t *testing.T) {
 	for script, want := range map[string][]string{
 		``:                                   nil,
@@ -47,13 +47,13 @@ func TestLines(t *testing.T) {
 	}
 }
 
-// lines runs a script, for a second at most, and returns what its command's Out and Err were given.
+// lines runs a script for at most a second and returns the calls of its command's Out and Err.
 func lines(t *testing.T, script string) (both [2][]string) {
 	c := sh(script)
 	c.Out = func(l string) { both[0] = append(both[0], l) }
 	c.Err = func(l string) { both[1] = append(both[1], l) }
 	c.Timeout, c.Grace = time.Second, 100*time.Millisecond
-	_ = c.Run(t.Context()) // however it ends
+	_ = c.Run(t.Context()) // whether it succeeds or fails
 	return both
 }
 
@@ -71,11 +71,11 @@ func TestFailure(t *testing.T) {
 		t.Errorf("typed %s", failed.Command)
 	}
 	if err := (Command{Path: "/not/there"}).Run(t.Context()); err == nil || errors.As(err, &failed) && failed.Tool == "there" {
-		t.Errorf("a program that is not there: %v", err)
+		t.Errorf("a missing program: %v", err)
 	}
 }
 
-// Of endless output the beginning and the end are kept.
+// Of long output, the beginning and the end are kept.
 func TestMuchOutput(t *testing.T) {
 	err := sh(`echo first; yes | head -c 1000000; echo last; exit 1`).Run(t.Context())
 	var failed *Error
@@ -84,7 +84,7 @@ func TestMuchOutput(t *testing.T) {
 	}
 }
 
-// However it ends, the whole group is gone then: also a child that ignores being asked.
+// When Run returns, the whole group has ended, also a child that ignores the interrupt.
 func TestGroupEnds(t *testing.T) {
 	const script = `trap '' INT; sh -c 'trap "" INT; echo $$ >"$MARK"; sleep 60' & wait`
 	for name, run := range map[string]func(context.Context, Command) error{
@@ -119,18 +119,18 @@ func TestGroupEnds(t *testing.T) {
 			}
 			text, err := os.ReadFile(mark)
 			if err != nil {
-				t.Skipf("the child had not begun: %v", err)
+				t.Skipf("the child had not started: %v", err)
 			}
 			for deadline := time.Now().Add(5 * time.Second); alive(strings.TrimSpace(string(text))); time.Sleep(10 * time.Millisecond) {
 				if time.Now().After(deadline) {
-					t.Fatal("the child is left")
+					t.Fatal("the child is still running")
 				}
 			}
 		})
 	}
 }
 
-// What outlives a leader that has succeeded is ended too.
+// A process that outlives a successful leader is ended too.
 func TestGroupEndsAfterSuccess(t *testing.T) {
 	out, _, err := sh(`sleep 60 >/dev/null 2>&1 & echo $!`).Capture(t.Context())
 	if err != nil {
@@ -138,12 +138,12 @@ func TestGroupEndsAfterSuccess(t *testing.T) {
 	}
 	for deadline := time.Now().Add(5 * time.Second); alive(strings.TrimSpace(out)); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatal("the child is left")
+			t.Fatal("the child is still running")
 		}
 	}
 }
 
-// runChild has this test program run a script as a command that holds a file, both named by its arguments.
+// runChild starts this test program, which runs a script as a command that holds a file.
 const runChild = "COMMAND_TEST_CHILD"
 
 func TestMain(m *testing.M) {
@@ -163,8 +163,8 @@ func TestMain(m *testing.M) {
 	os.Exit(1)
 }
 
-// While anything runs that a killed process has started, its lock is held; and that ends at once, but for what has left
-// the process group.
+// The lock of a killed process is held while any of its children runs. The children end at once, except those that
+// left the process group.
 func TestKilledWithGrandchildren(t *testing.T) {
 	const work = `while echo x >>"$0.log"; do sleep 0.02; done`
 	for name, c := range map[string]struct{ wrapper, needs string }{
@@ -199,7 +199,7 @@ func TestKilledWithGrandchildren(t *testing.T) {
 			}
 			for deadline := time.Now().Add(20 * time.Second); written() == 0; time.Sleep(5 * time.Millisecond) {
 				if time.Now().After(deadline) {
-					t.Fatal("it has not begun")
+					t.Fatal("it did not start")
 				}
 			}
 			_ = child.Process.Kill()
@@ -223,7 +223,7 @@ func TestKilledWithGrandchildren(t *testing.T) {
 	}
 }
 
-// alive reports a process that is there and no zombie.
+// alive reports whether a process exists and is not a zombie.
 func alive(pid string) bool {
 	stat, err := os.ReadFile("/proc/" + pid + "/stat")
 	return err == nil && !strings.Contains(string(stat), ") Z ")

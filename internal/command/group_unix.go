@@ -8,17 +8,17 @@ import (
 	"syscall"
 )
 
-// systemVariables are what a program needs on this system besides PATH and HOME.
+// systemVariables lists the variables that programs need on this system besides PATH and HOME.
 var systemVariables []string
 
-// A group is the processes of one run.
+// A group is the process group of one run.
 type group struct {
 	cmd   *exec.Cmd
-	guard *guard // its leader; nil where no files are held, and the command leads it
+	guard *guard // the group's leader; nil without held files: the command leads then
 }
 
-// newGroup has the command and its children keep the files open, and with them a lock on them. The first is their standard
-// input too: programs in Python hand that alone on to those that they start.
+// newGroup lets the command and its children inherit the open files and their locks. The first is also their
+// standard input, the only file that Python programs pass on to their children.
 func newGroup(cmd *exec.Cmd, held []*os.File) (*group, error) {
 	g := &group{cmd: cmd}
 	if len(held) == 0 {
@@ -34,7 +34,7 @@ func newGroup(cmd *exec.Cmd, held []*os.File) (*group, error) {
 
 func (g *group) started() error { return nil }
 
-// signal sends a signal to all of the group. It fails where nobody is left.
+// signal sends a signal to the whole group. It fails if the group is empty.
 func (g *group) signal(s syscall.Signal) error {
 	leader := g.cmd
 	if g.guard != nil {
@@ -49,7 +49,7 @@ func (g *group) signal(s syscall.Signal) error {
 // interrupt asks all processes of the group to stop, as Ctrl-C does.
 func (g *group) interrupt() error { return g.signal(syscall.SIGINT) }
 
-// end ends what is left of the group; most often that is nothing.
+// end kills the remaining processes of the group, usually none.
 func (g *group) end() {
 	_ = g.signal(syscall.SIGKILL)
 	if g.guard != nil {

@@ -10,15 +10,15 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// systemVariables are what a program needs on this system besides PATH and HOME.
+// systemVariables lists the variables that programs need on this system besides PATH and HOME.
 var systemVariables = []string{"SystemRoot", "TEMP", "TMP", "PATHEXT", "USERPROFILE"}
 
 func ownGroup(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{CreationFlags: syscall.CREATE_NEW_PROCESS_GROUP}
 }
 
-// A group is a job object: the command and all that it starts, which ends with the last handle to it. The held files need
-// nothing more: no process of the group outlives this one.
+// A group is a job object: the command and its children, which end when the last handle to the job is closed. Held
+// files need no inheritance: no process of the group outlives this one.
 type group struct {
 	cmd *exec.Cmd
 	job windows.Handle
@@ -40,7 +40,7 @@ func newGroup(cmd *exec.Cmd, _ []*os.File) (*group, error) {
 	return &group{cmd, job}, nil
 }
 
-// started puts the command into the job. What it starts in the microseconds before that is not in it.
+// started puts the command into the job. Children that it starts in the microseconds before are not in it.
 func (g *group) started() error {
 	const access = windows.PROCESS_SET_QUOTA | windows.PROCESS_TERMINATE | windows.SYNCHRONIZE
 	h, err := windows.OpenProcess(access, false, uint32(g.cmd.Process.Pid))
@@ -49,14 +49,14 @@ func (g *group) started() error {
 	}
 	defer windows.CloseHandle(h)
 	err = windows.AssignProcessToJobObject(g.job, h)
-	if ended, _ := windows.WaitForSingleObject(h, 0); err != nil && ended != windows.WAIT_OBJECT_0 { // one that has ended joins none
+	if ended, _ := windows.WaitForSingleObject(h, 0); err != nil && ended != windows.WAIT_OBJECT_0 { // a process that has ended joins no job
 		return fmt.Errorf("job: %w", err)
 	}
 	return nil
 }
 
-// end ends what is left of the group.
+// end kills the remaining processes of the group.
 func (g *group) end() { windows.CloseHandle(g.job) }
 
-// interrupt ends the command: there is no signal that asks a program without a console.
+// interrupt kills the command: Windows has no interrupt signal for a program without a console.
 func (g *group) interrupt() error { return g.cmd.Process.Kill() }

@@ -1,6 +1,6 @@
 //go:build !windows
 
-// This file ends a command's whole process group when this process dies. The kernel does that for a child at most.
+// This file ends a command's whole process group when this process dies. The kernel can only end direct children.
 
 package command
 
@@ -12,13 +12,14 @@ import (
 	"syscall"
 )
 
-// A guard is the first process of a group, and outlives this one by as long as it takes to end the group.
+// A guard is the leader of a group. When this process dies, it kills the group.
 type guard struct {
 	cmd  *exec.Cmd
 	life io.Closer // open for as long as this process lives
 }
 
-// guardScript waits until this process has died, and ends its own group. What asks that to stop is not for the guard.
+// guardScript waits until this process has died, then kills its own group. The guard ignores signals that ask the
+// group to stop.
 const guardScript = `trap '' HUP INT QUIT TERM; read -r never; kill -s KILL 0`
 
 func newGuard(held []*os.File) (*guard, error) {
@@ -36,7 +37,7 @@ func newGuard(held []*os.File) (*guard, error) {
 	return g, nil
 }
 
-// end waits for a guard whose group was ended.
+// end waits for the guard after its group was killed.
 func (g *guard) end() {
 	_ = g.life.Close()
 	_ = g.cmd.Wait() // it was killed

@@ -8,12 +8,12 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 )
 
-// A MissingToolError is a program that is not installed, or is too old.
+// A MissingToolError reports a program that is not installed or too old.
 type MissingToolError struct {
 	Tool    string
-	Install string // one command that installs it; "" if unknown
-	Version string // the installed one's, where Needs is set; "" if it names none
-	Needs   string // the oldest version that will do; "" where none is installed
+	Install string // a command that installs it, which may hold failure.Mage; "" if unknown
+	Version string // the installed version, if Needs is set; "" if the program prints none
+	Needs   string // the oldest supported version; "" if the program is not installed
 }
 
 func (e *MissingToolError) Error() string {
@@ -21,16 +21,16 @@ func (e *MissingToolError) Error() string {
 	case e.Needs == "":
 		return fmt.Sprintf("%s is not installed", e.Tool)
 	case e.Version == "":
-		return fmt.Sprintf("%s names no version, and %s or newer is needed", e.Tool, e.Needs)
+		return fmt.Sprintf("%s prints no version; %s or newer is required", e.Tool, e.Needs)
 	default:
-		return fmt.Sprintf("%s is version %s, and %s or newer is needed", e.Tool, e.Version, e.Needs)
+		return fmt.Sprintf("%s has version %s; %s or newer is required", e.Tool, e.Version, e.Needs)
 	}
 }
 
-// FailureClass says that a tool is missing.
+// FailureClass returns failure.ToolMissing.
 func (e *MissingToolError) FailureClass() failure.Class { return failure.ToolMissing }
 
-// NextStep says how to install it.
+// NextStep returns how to install it.
 func (e *MissingToolError) NextStep() string {
 	if e.Install == "" {
 		return "install it, or put its folder on PATH"
@@ -42,7 +42,7 @@ func (e *MissingToolError) NextStep() string {
 	return "install it (" + how + "), or put its folder on PATH"
 }
 
-// Find returns the path of a program: *MissingToolError.
+// Find returns the path of a program. Errors: *MissingToolError.
 func Find(name, install string) (string, error) {
 	path, err := exec.LookPath(name)
 	if err != nil {

@@ -7,13 +7,13 @@ import (
 	"sync"
 )
 
-// A keeper keeps the beginning and the end of what is written to its streams.
+// A keeper keeps the beginning and the end of the data written to its streams.
 type keeper struct {
 	mu         sync.Mutex
 	head, tail []byte
 }
 
-// stream is one of the program's outputs; line is given its lines.
+// stream returns one of the program's outputs, which calls line for each line.
 func (k *keeper) stream(line func(string)) *stream { return &stream{k: k, line: line} }
 
 func (k *keeper) add(p []byte) {
@@ -33,7 +33,7 @@ func (k *keeper) text() string {
 	return string(k.head) + string(k.tail)
 }
 
-// A stream hands on whole lines, and at its end what is left.
+// A stream passes on whole lines, and the rest at its end.
 type stream struct {
 	k    *keeper
 	line func(string)
@@ -68,7 +68,7 @@ func (s *stream) handOn() {
 	s.part = s.part[:0]
 }
 
-// end hands on a last line that has no newline. Nothing may be written afterwards.
+// end passes on a last line without newline. No write may follow.
 func (s *stream) end() {
 	s.k.mu.Lock()
 	defer s.k.mu.Unlock()

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// Try locks an open file; false if somebody else has. A lock is this process's alone here: the programs that it starts end
-// with it (package command), so that none of them outlives the lock.
+// Try locks an open file for this process. It returns false if the file is locked elsewhere. Child processes do not
+// inherit the lock, but they end with this process (package command), so that none outlives it.
 func Try(f *os.File) (bool, error) {
 	const flags = windows.LOCKFILE_EXCLUSIVE_LOCK | windows.LOCKFILE_FAIL_IMMEDIATELY
 	err := windows.LockFileEx(windows.Handle(f.Fd()), flags, 0, 1, 0, &windows.Overlapped{})

@@ -6,8 +6,8 @@ import (
 	"syscall"
 )
 
-// errQuota is a disk quota that is used up.
+// errQuota reports that the disk quota is used up.
 const errQuota = syscall.EDQUOT
 
-// ErrNotFolder is a path through something that is no folder.
+// ErrNotFolder reports a path with a component that is not a folder.
 const ErrNotFolder = syscall.ENOTDIR

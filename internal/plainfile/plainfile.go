@@ -1,5 +1,5 @@
-// Package plainfile opens files that people name: what is no plain file is refused at once, where opening a pipe would wait
-// for a writer, and reading a device might never end. It words errors of the file system too.
+// Package plainfile opens regular files that users name. It rejects anything else at once: opening a pipe would
+// wait for a writer, and reading a device might never end. It also adds advice to file system errors.
 package plainfile
 
 import (
@@ -18,7 +18,7 @@ var (
 	ErrSpecial = errors.New("it is not a file") // a pipe, a socket, a device
 )
 
-// NoWait is for os.OpenFile: opening a pipe does not wait for its other end.
+// NoWait is a flag for os.OpenFile: opening a pipe does not wait for its other end.
 const NoWait = noWait
 
 // Open opens the file to read it. Errors are of type *fs.PathError.
@@ -47,8 +47,8 @@ func check(f *os.File) error {
 	return nil
 }
 
-// Error words an error of the file system: what was done to which file, and what to do about it. It does not
-// repeat the operation and path that the error itself names.
+// Error wraps a file system error with the operation, the file and an advice. It does not repeat the operation and
+// path of an *fs.PathError.
 func Error(op, path string, err error) error {
 	if err == nil {
 		return nil
