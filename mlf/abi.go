@@ -1,7 +1,7 @@
 package mlf
 
-// An ABI is how an operator's function is entered. It is a property of the code in the archive, decided here and
-// nowhere else: whoever calls operators asks the module.
+// An ABI is the calling convention of an operator's function. It is a property of the archive's code; callers of
+// operators read it from the Model.
 type ABI string
 
 // The ABIs.
@@ -11,7 +11,7 @@ const (
 	ABITVMFFI   ABI = "tvm-ffi"  // four arguments, TVM from 0.21; no runtime here enters it yet
 )
 
-// decideABI looks at the code, once all of it is known.
+// decideABI derives the ABI from the code scan.
 func (m *Model) decideABI(scan *codeScan) ABI {
 	switch {
 	case scan.ffi:

@@ -16,7 +16,7 @@ import (
 	"github.com/boardsmith/boardsmith/ndarray"
 )
 
-// TestTVMsArchives reads all that TVM made, and holds the tensors against the arrays that go with each model.
+// TestTVMsArchives reads all archives that TVM made, and compares the tensors with the arrays of each model.
 func TestTVMsArchives(t *testing.T) {
 	for _, path := range slices.Concat(mlftest.Archives(t), mlftest.OtherVersions(t)) {
 		name := mlftest.Name(path)
@@ -46,7 +46,7 @@ func TestTVMsArchives(t *testing.T) {
 	}
 }
 
-// checkKind holds style, executor and interface against the archive's name.
+// checkKind compares style, executor and interface with the archive's name.
 func checkKind(t *testing.T, name string, m *mlf.Model) {
 	t.Helper()
 	_, variant, _ := strings.Cut(name, ".")
@@ -122,7 +122,7 @@ func TestOpenTellsByContent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	other := filepath.Join(t.TempDir(), "conv.tar") // gzipped all the same
+	other := filepath.Join(t.TempDir(), "conv.tar") // gzipped despite its name
 	if err := os.WriteFile(other, zipped, 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -157,15 +157,15 @@ func TestExtract(t *testing.T) {
 		}
 	}
 	if err := a.Extract(filepath.Join(dir, "missing")); err == nil {
-		t.Error("a folder that is not there was written to")
+		t.Error("Extract wrote to a missing folder")
 	}
 	// A link in the folder must not lead out of it.
 	out := t.TempDir()
 	bad := t.TempDir()
 	if err := os.Symlink(out, filepath.Join(bad, "codegen")); err != nil || runtime.GOOS == "windows" {
-		t.Skipf("no links here, or such as only Wine's host sees: %v", err)
+		t.Skipf("this system has no links, or only Wine's host follows them: %v", err)
 	}
 	if err := a.Extract(bad); err == nil {
-		t.Error("a link led out of the folder")
+		t.Error("Extract followed a link out of the folder")
 	}
 }

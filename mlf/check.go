@@ -1,5 +1,5 @@
-// This file recognises archives that no compiler accepts or no firmware can enter, so that they are explained before
-// anything is built (mlf.md §5, §6).
+// This file detects archives that cannot be compiled or called, so that the error comes before the build (mlf.md
+// §5, §6).
 
 package mlf
 
@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// Check says whether the archive's models can be built and called over RPC. The error names what stands in the way
-// and how to export the model instead.
+// Check returns an error if the archive's models cannot be built and called over RPC. It names the cause and how to
+// export the model instead.
 func (a *Archive) Check() error {
 	var entries []string
 	for _, m := range a.Models {
@@ -23,7 +23,7 @@ func (a *Archive) Check() error {
 	}
 	if len(entries) > 1 || len(entries) == 1 && len(a.Models) > 1 {
 		return a.fault("", "export each model into an archive of its own",
-			"models %q each have a system library, and a firmware has room for one", names(a.Models))
+			"models %q each have a system library, but a firmware can have only one", names(a.Models))
 	}
 	return nil
 }
@@ -49,22 +49,22 @@ func (a *Archive) CheckModel(m *Model) error {
 	}
 	switch s := m.scan; {
 	case m.ABI == ABITVMFFI:
-		return a.fault(where, "export the model with TVM 0.9 to 0.18", "model %s: its operators have the calling convention of TVM 0.21 and later, which the runtime does not know", m.Name)
+		return a.fault(where, "export the model with TVM 0.9 to 0.18", "model %s: the runtime does not support its operators' calling convention (TVM 0.21 and later)", m.Name)
 	case m.cxx() != "":
-		return a.fault(m.cxx(), `export it for a target that gives C, such as "c"`, "model %s: it is C++, and the firmware is C throughout", m.Name)
+		return a.fault(m.cxx(), `export it for a target that generates C, such as "c"`, "model %s: C++ sources are not supported", m.Name)
 	case m.Interface == C && m.SystemLib:
 		return a.fault(where, nextNoSystemLib, "model %s: C interface together with a system library: TVM declares tvmgen_%s_run twice, with different arguments, and no C compiler accepts that", m.Name, m.Name)
 	case s.unpacked != "" && m.SystemLib:
 		return a.fault(where, nextNoSystemLib, "model %s: unpacked-api together with a system library: TVM registers %s as a packed function and defines it with other arguments, and no C compiler accepts that", m.Name, s.unpacked)
 	case s.badPool != "":
-		return a.fault(where, nextRename, "model %s: memory pool %q is no C identifier, and TVM writes it into C as it is", m.Name, strings.TrimSuffix(s.badPool, "_var"))
+		return a.fault(where, nextRename, "model %s: memory pool %q is not a C identifier, and TVM does not convert it", m.Name, strings.TrimSuffix(s.badPool, "_var"))
 	case m.Interface == C:
 		return a.checkC(m)
 	}
 	return a.checkPacked(m)
 }
 
-// cxx names a source that is not C, or is "".
+// cxx returns the name of a C++ source, or "".
 func (m *Model) cxx() string {
 	for _, f := range m.Sources {
 		if !strings.HasSuffix(f.Name, ".c") {
@@ -77,7 +77,7 @@ func (m *Model) cxx() string {
 func (a *Archive) checkC(m *Model) error {
 	h, file := m.Header, m.Headers[0].Name
 	if m.Name != strings.ToLower(m.Name) {
-		return a.fault(file, nextRename, "model %s: with the C interface TVM writes capitals of a model's name into the sources and not into the header, so that they do not fit together", m.Name)
+		return a.fault(file, nextRename, "model %s: with the C interface, TVM writes a model name with capitals differently into sources and header", m.Name)
 	}
 	for _, group := range []struct {
 		kind   string
@@ -93,7 +93,7 @@ func (a *Archive) checkC(m *Model) error {
 		}
 	}
 	if len(h.Devices) > 0 || slices.Contains(h.Run, "devices") {
-		return a.fault(file, "export it for a target without device contexts, such as plain \"c\"", "model %s: it wants the devices %q from its caller, which no board here has", m.Name, h.Devices)
+		return a.fault(file, "export it for a target without device contexts, such as plain \"c\"", "model %s: unsupported device contexts %q", m.Name, h.Devices)
 	}
 	return nil
 }
@@ -114,7 +114,7 @@ func poolNames(ps []Pool) (all []string) {
 
 func (a *Archive) checkPacked(m *Model) error {
 	if !m.SystemLib {
-		return a.fault("", nextSystemLib, "model %s: it has no system library, so that none of its functions can be found by name", m.Name)
+		return a.fault("", nextSystemLib, "model %s: its functions cannot be looked up without a system library", m.Name)
 	}
 	if m.Executor == AOT {
 		return a.checkEntry(m)
@@ -122,7 +122,7 @@ func (a *Archive) checkPacked(m *Model) error {
 	return a.checkFunctions(m)
 }
 
-// checkEntry wants what the device's AOT executor looks up.
+// checkEntry returns an error if the archive lacks what the device's AOT executor looks up.
 func (a *Archive) checkEntry(m *Model) error {
 	missing := ""
 	switch {
@@ -132,23 +132,23 @@ func (a *Archive) checkEntry(m *Model) error {
 		missing = m.Prefix() + "_run"
 	case strings.HasSuffix(m.Entry, mainSuffix) && m.scan.constantPools > 0:
 		return a.fault("", "export it with TVM 0.12 to 0.18, or without a pool for constants",
-			"model %s: it has a pool for constants, which TVM 0.9 to 0.11 give its entry no way to get", m.Name)
+			"model %s: TVM 0.9 to 0.11 do not pass its pool for constants to its entry function", m.Name)
 	}
 	switch {
 	case missing == "":
 		return nil
 	case len(m.Objects) > 0:
 		return a.fault(m.Objects[0].Name, `export it with target "c", or with Executor("graph")`,
-			"model %s: TVM's LLVM leaves an ahead-of-time model's entry, description and %d bytes of constants out of the objects, so that it cannot run", m.Name, m.Constants)
+			"model %s: TVM's LLVM backend omits an ahead-of-time model's entry, description and %d bytes of constants", m.Name, m.Constants)
 	}
 	return a.fault("", "export the model with TVM 0.9 to 0.18",
-		"model %s: its system library has no %s, which the AOT executor starts from", m.Name, missing)
+		"model %s: its system library lacks %s, the AOT executor's entry function", m.Name, missing)
 }
 
-// checkFunctions wants every operator that will be called to be registered.
+// checkFunctions returns an error if an operator that will be called is not registered.
 func (a *Archive) checkFunctions(m *Model) error {
 	if len(m.Functions) == 0 {
-		return nil // an object's registry in a form that is not known; the device will say
+		return nil // an object's registry has an unknown form; the device reports missing functions
 	}
 	if m.Style == Operator {
 		if !m.Has(m.Entry) {

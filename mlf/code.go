@@ -1,5 +1,5 @@
-// This file sorts an archive's sources and objects by module, and reads out of them what the metadata leaves out:
-// the functions of the system library, and what the code needs.
+// This file assigns an archive's sources and objects to models, and reads from them what the metadata lacks: the
+// functions of the system library, and what the code needs.
 
 package mlf
 
@@ -14,11 +14,11 @@ import (
 
 var libName = regexp.MustCompile(`^(\w+)_lib\d+\.\w+$`)
 
-// sourceExt are the endings of what is compiled.
+// sourceExt lists the file name extensions of sources.
 var sourceExt = []string{".c", ".cc", ".cpp"}
 
-// assignCode gives each module its code. From version 3 a file's name begins with its module's; other files, such as
-// an external code generator's, go to the first module: all of them are compiled anyway.
+// assignCode assigns the code files to the models. From version 3 on, a file's name begins with its model's name.
+// Other files, such as an external code generator's, go to the first model: all of them are compiled.
 func (a *Archive) assignCode() error {
 	for _, f := range a.Files {
 		dir, base := path.Split(f.Name)
@@ -34,7 +34,7 @@ func (a *Archive) assignCode() error {
 		case dir == "codegen/host/lib/" && ext == ".o":
 			m.Objects = append(m.Objects, f)
 		case strings.HasPrefix(dir, "codegen/") && ext != ".h":
-			return a.fault(f.Name, "", "it is neither C, C++ nor an object; nothing here can build it")
+			return a.fault(f.Name, "", "unsupported file: neither C, C++ nor an object")
 		}
 	}
 	for _, m := range a.Models {
@@ -45,15 +45,15 @@ func (a *Archive) assignCode() error {
 	return nil
 }
 
-// A codeScan is what the code of one module says.
+// A codeScan holds facts read from the code of one model.
 type codeScan struct {
 	ffi       bool            // a function of TVM 0.21's ABI is defined
-	unpacked  string          // a function that the registry has as packed and the code declares otherwise
-	badPool   string          // a parameter for a pool whose name is no C identifier
+	unpacked  string          // a function that is registered as packed but declared otherwise
+	badPool   string          // a parameter for a pool whose name is not a C identifier
 	defined   map[string]bool // functions that objects define
 	registers []string        // functions, in the registry's order
 
-	constantPools int // that the model's description has
+	constantPools int // the description in the model's code
 }
 
 func (a *Archive) scanCode(m *Model) error {
@@ -89,7 +89,7 @@ func (a *Archive) scanCode(m *Model) error {
 	return a.readDescription(m)
 }
 
-// The patterns begin with plain text, which the regexp package looks for first: sources are megabytes of constants.
+// The patterns begin with literal text, which package regexp finds fast: sources hold megabytes of constants.
 var (
 	entryPoint = regexp.MustCompile(`TVMSystemLibEntryPoint\s*\(\s*void\s*\)\s*\{`)
 	registry   = regexp.MustCompile(`TVMFuncRegistry\s+\w+\s*=\s*\{\s*"((?:[^"\\]|\\.)*)"`)
@@ -99,7 +99,7 @@ var (
 	poolParam  = regexp.MustCompile(`uint8_t\s*\*\s*([^\s,()]+_var)\b`)
 )
 
-// readRegistry takes the names out of the registry's literal: two bytes of count, then names that end in NUL.
+// readRegistry parses the registry's string literal: two bytes of count, then names that end in NUL.
 func (s *codeScan) readRegistry(src []byte) {
 	if m := registry.FindSubmatch(src); m != nil {
 		s.registers = append(s.registers, registryNames(unescape(m[1]))...)
@@ -122,7 +122,7 @@ func registryNames(b []byte) (names []string) {
 
 var octal = regexp.MustCompile(`\\[0-7]{1,3}`)
 
-// unescape resolves the octal escapes of a C literal; a registry has no others.
+// unescape decodes the octal escapes of a C literal; a registry has no others.
 func unescape(literal []byte) []byte {
 	return octal.ReplaceAllFunc(literal, func(e []byte) []byte {
 		n, err := strconv.ParseUint(string(e[1:]), 8, 16)
@@ -133,8 +133,8 @@ func unescape(literal []byte) []byte {
 	})
 }
 
-// registryIn finds a registry in an object's data: LLVM's lib0 holds the encoded names as one constant, and one of
-// the functions that it refers to comes first. Without a place that agrees with its own count the names are unknown.
+// registryIn finds the registry in an object's data. LLVM's lib0 holds the encoded names as one constant that
+// begins with one of the functions it refers to. It returns nil if no place matches its own count.
 func registryIn(object []byte, functions []string) []string {
 	for _, f := range functions {
 		first := append([]byte(f), 0)
@@ -152,7 +152,7 @@ func registryIn(object []byte, functions []string) []string {
 	return nil
 }
 
-// registryAt reads a registry's names if there is one at that place.
+// registryAt reads a registry's names at an offset, or returns nil.
 func registryAt(object []byte, at int) []string {
 	if at < 0 {
 		return nil
@@ -165,8 +165,8 @@ func registryAt(object []byte, at int) []string {
 	return registryNames(object[at : at+2+end])
 }
 
-// readDeclarations looks for what cannot compile: a registered function declared with other arguments than a packed
-// function's six, and pool parameters that are no identifiers.
+// readDeclarations finds declarations that cannot compile: a registered function whose parameters differ from a
+// packed function's six, and pool parameters that are not identifiers.
 func (s *codeScan) readDeclarations(src []byte) {
 	for _, m := range declared.FindAllSubmatch(src, -1) {
 		name, params := string(m[1]), string(m[2])
@@ -181,14 +181,14 @@ func (s *codeScan) readDeclarations(src []byte) {
 	}
 }
 
-// isPacked says whether a C parameter list is a packed function's.
+// isPacked reports whether a C parameter list is a packed function's.
 func isPacked(params string) bool {
 	list := strings.Split(params, ",")
 	first := strings.TrimSpace(list[0])
 	return len(list) == 6 && (strings.HasPrefix(first, "TVMValue*") || strings.HasPrefix(first, "void*")) && strings.Contains(list[2], "num_args")
 }
 
-// known are the headers that every build has: C's, and those of TVM that the runtime brings.
+// known lists the headers that every build has: those of C, and TVM's, which the runtime provides.
 var known = []string{
 	"assert.h", "complex.h", "ctype.h", "errno.h", "fenv.h", "float.h", "inttypes.h", "limits.h", "math.h", "stdarg.h", "stdbool.h",
 	"stddef.h", "stdint.h", "stdio.h", "stdlib.h", "string.h", "tgmath.h", "dlpack/dlpack.h",
@@ -210,8 +210,8 @@ func (m *Model) readIncludes(f File, a *Archive) {
 	}
 }
 
-// findHeaderFile says whether the archive brings a header. Upper and lower case are not told apart: Check has a
-// better explanation for a header whose name differs in case only.
+// findHeaderFile reports whether the archive has a header, ignoring case: Check explains names that differ in case
+// only.
 func (a *Archive) findHeaderFile(name string) bool {
 	return slices.ContainsFunc(a.Files, func(f File) bool { return strings.EqualFold(f.Name, "codegen/host/include/"+name) })
 }

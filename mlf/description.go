@@ -1,5 +1,5 @@
-// This file reads the description that an ahead-of-time model with the packed interface carries in its C: what the
-// executor on the device learns of its tensors and pools (crt_abi.md §10).
+// This file reads the description in the C of an ahead-of-time model with the packed interface, from which the
+// executor on the device takes tensors and pools (crt_abi.md §10).
 
 package mlf
 
@@ -31,7 +31,7 @@ var (
 	describedConstants = regexp.MustCompile(`(\d+)L? /\* num_constant_pools\*/`)
 )
 
-// describe returns the description that one of the sources has, or nil.
+// describe returns the description found in the sources, or nil.
 func describe(sources []File) (*description, error) {
 	for _, f := range sources {
 		if !bytes.Contains(f.Data, describes) {
@@ -57,7 +57,7 @@ func parseDescription(src []byte) (*description, error) {
 		dtype := ndarray.DType{Code: uint8(code), Bits: uint8(bits), Lanes: uint16(lanes)}
 		t, ok := shaped(name, dtype, shapes[string(s[2])])
 		if !ok || code > math.MaxUint8 || bits > math.MaxUint8 || lanes > math.MaxUint16 {
-			return nil, fmt.Errorf("the description gives %q an impossible shape or type", name)
+			return nil, fmt.Errorf("the description of %q has an invalid shape or type", name)
 		}
 		switch string(s[3]) {
 		case "inputs":
@@ -83,7 +83,7 @@ func dimensions(list []byte) []int64 {
 	return shape
 }
 
-// number reads a number of generated code; what is none is -1, which no shape and no type may have.
+// number parses a number of generated code. It returns -1, invalid in shapes and types, for anything else.
 func number(text []byte) int64 {
 	n, err := strconv.ParseInt(string(text), 10, 64)
 	if err != nil {
@@ -92,8 +92,8 @@ func number(text []byte) int64 {
 	return n
 }
 
-// readDescription takes the model's entry, its pools and, where metadata.json lists no tensors (before TVM 0.11), its
-// tensors from what the executor on the device goes by.
+// readDescription takes the model's entry and pools from its description, and its tensors if metadata.json lists
+// none (before TVM 0.11).
 func (a *Archive) readDescription(m *Model) error {
 	if m.Executor != AOT || m.Interface != Packed {
 		return nil
@@ -116,7 +116,7 @@ func (a *Archive) readDescription(m *Model) error {
 		m.Inputs, m.Outputs = d.inputs, d.outputs
 	}
 	if len(m.Inputs) != len(d.inputs) || len(m.Outputs) != len(d.outputs) {
-		return a.fault("", "", "model %s: its code describes %d inputs and %d outputs, but %s %d and %d",
+		return a.fault("", "", "model %s: its code describes %d inputs and %d outputs, %s %d and %d",
 			m.Name, len(d.inputs), len(d.outputs), metadataFile, len(m.Inputs), len(m.Outputs))
 	}
 	return nil
@@ -126,14 +126,14 @@ func (a *Archive) readDescription(m *Model) error {
 // register it alone; from 0.12 on "_run", which calls it and brings TVM's own pools, is registered as well.
 const mainSuffix = "___tvm_main__"
 
-// ownPool is how the names of pools begin that TVM adds where the user named none.
+// ownPool is the prefix of pools that TVM adds if the user named none.
 const ownPool = "global_workspace"
 
 // ExecutorPools returns the pools that the device's executor takes from the arena: those that the user named, and TVM's
 // own where the executor starts the model's main function.
 func (m *Model) ExecutorPools() []Pool {
 	if m.ABI == ABIUnpacked {
-		return nil // the adapter's, which brings them
+		return nil // the adapter provides them
 	}
 	if strings.HasSuffix(m.Entry, mainSuffix) {
 		return m.Pools

@@ -1,5 +1,5 @@
-// This file puts together what a model takes and gives, in order, from the places that know a part of it: the graph,
-// the C interface's header, the Relay text and the metadata.
+// This file derives a model's inputs and outputs, in order, from the graph, the C interface's header, the Relay
+// text and the metadata.
 
 package mlf
 
@@ -12,7 +12,7 @@ import (
 	"github.com/boardsmith/boardsmith/ndarray"
 )
 
-// relayOf finds the model's Relay text; it has had three names.
+// relayOf finds the model's Relay text, under one of its three names.
 func (a *Archive) relayOf(model string) *Relay {
 	for _, name := range []string{"src/" + model + ".relay", "src/relay.txt", "relay.txt"} {
 		if f := a.Find(name); f != nil {
@@ -22,8 +22,8 @@ func (a *Archive) relayOf(model string) *Relay {
 	return &Relay{}
 }
 
-// readGraph takes a graph model's tensors from its graph: the arguments that are neither parameters nor, where the
-// metadata lists the inputs, missing there.
+// readGraph takes a graph model's tensors from its graph. Inputs are the arguments that are not parameters and, if
+// the metadata lists inputs, are listed there.
 func (a *Archive) readGraph(m *Model, known figures, params map[string]bool) error {
 	f := a.oneOf("executor-config/graph/"+m.Name+".graph", "*/graph/graph.json")
 	if f == nil {
@@ -52,8 +52,8 @@ func (a *Archive) readGraph(m *Model, known figures, params map[string]bool) err
 	return nil
 }
 
-// readEntry takes an AOT model's tensors: order and number from the header, else from the Relay text, else from the
-// alphabet; names and types from the metadata; shapes from the Relay text where they fit the metadata's sizes.
+// readEntry derives an AOT model's tensors: order and number from the header, else from the Relay text, else
+// alphabetically; names and types from the metadata; shapes from the Relay text if they match the metadata's sizes.
 func (a *Archive) readEntry(m *Model, known figures) error {
 	relay := a.relayOf(m.Name)
 	inputs := relay.Params
@@ -102,7 +102,7 @@ func keep(ts []Tensor, known map[string]Tensor) (kept []Tensor) {
 	return kept
 }
 
-// complete returns the ordered tensors with what the metadata knows better, followed by those only it has.
+// complete returns the ordered tensors, corrected by the metadata, followed by those that only the metadata has.
 func complete(ordered []Tensor, known map[string]Tensor) []Tensor {
 	var out []Tensor
 	seen := map[string]bool{}
@@ -118,7 +118,7 @@ func complete(ordered []Tensor, known map[string]Tensor) []Tensor {
 	return out
 }
 
-// completeOutputs is complete for outputs, where a type without a place in the metadata keeps its own.
+// completeOutputs is complete for outputs. A type that the metadata does not list stays.
 func completeOutputs(ordered []Tensor, known map[string]Tensor, names []string) []Tensor {
 	if len(ordered) > 0 {
 		for i, t := range ordered {
@@ -134,8 +134,8 @@ func completeOutputs(ordered []Tensor, known map[string]Tensor, names []string) 
 	return ordered
 }
 
-// merge adds to a tensor of the Relay text what the metadata says of it. Where the sizes contradict each other the
-// metadata, which describes the generated code, is believed, and the shape is unknown.
+// merge adds the metadata to a tensor of the Relay text. If the sizes differ, the metadata, which describes the
+// generated code, takes precedence, and the shape is unknown.
 func merge(t, known Tensor) Tensor {
 	if known.Name == "" {
 		return t
@@ -146,7 +146,7 @@ func merge(t, known Tensor) Tensor {
 	return t
 }
 
-// byField orders tensors as the header's struct has them; fields have sanitised names.
+// byField orders tensors as in the header's struct; fields have sanitised names.
 func byField(fields []Field, relay []Tensor, known map[string]Tensor) ([]Tensor, error) {
 	var out []Tensor
 	for i, f := range fields {
@@ -167,15 +167,15 @@ func byField(fields []Field, relay []Tensor, known map[string]Tensor) ([]Tensor,
 			return nil, fmt.Errorf("%s has %d bytes, by metadata and Relay text %d", f.Name, f.Bytes, t.Bytes)
 		}
 		if t.DType.Bits == 0 {
-			return nil, fmt.Errorf("%s: nothing says its type", f.Name)
+			return nil, fmt.Errorf("%s: data type not found in metadata or Relay text", f.Name)
 		}
 		out = append(out, t)
 	}
 	return out, nil
 }
 
-// outputNames returns the names of n outputs in order. The metadata has them sorted by the alphabet: the Relay text
-// may list them, names that TVM counts up are ordered by their number, and a single one needs no order.
+// outputNames returns the names of n outputs in order. The metadata lists them alphabetically, so that the order
+// comes from the Relay text or from numbers that TVM added to the names.
 func outputNames(relay *Relay, known figures, n int) []string {
 	names := make([]string, n)
 	for i := range names {
@@ -198,8 +198,7 @@ func outputNames(relay *Relay, known figures, n int) []string {
 	return byType(names, relay.Results, known.outputs)
 }
 
-// byType pairs outputs with the metadata's names where type and size are unlike all others'; the rest keep names
-// that TVM would have given.
+// byType assigns the metadata's names to outputs with a unique type and size. The others keep TVM's default names.
 func byType(names []string, results []Tensor, known map[string]Tensor) []string {
 	if len(results) != len(names) {
 		return names
@@ -227,7 +226,7 @@ func sorted(m map[string]Tensor) []string {
 	return names
 }
 
-// agree says whether the tensors are as the metadata describes them.
+// agree returns an error if the tensors differ from the metadata.
 func agree(known map[string]Tensor, ts []Tensor) error {
 	for _, t := range ts {
 		k, ok := known[t.Name]
@@ -241,7 +240,7 @@ func agree(known map[string]Tensor, ts []Tensor) error {
 	return nil
 }
 
-// shaped is a tensor of known type and shape, or nil where the shape is not one.
+// shaped returns a tensor of known type and shape, or nil if the shape is invalid.
 func shaped(name string, d ndarray.DType, shape []int64) (Tensor, bool) {
 	n, err := ndarray.Bytes(d, shape)
 	return Tensor{Name: name, DType: d, Shape: append([]int64{}, shape...), Bytes: int64(n)}, err == nil

@@ -8,10 +8,10 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 )
 
-// A FormatError is an archive that cannot be used: which, where in it, why, and what to do.
+// A FormatError reports an archive that cannot be used.
 type FormatError struct {
 	Archive string // its path
-	Member  string // the member at fault, "" for the archive as a whole
+	Member  string // the member at fault; "" for the archive as a whole
 	Next    string
 	Err     error
 }
@@ -26,10 +26,10 @@ func (e *FormatError) Error() string {
 // Unwrap returns the reason.
 func (e *FormatError) Unwrap() error { return e.Err }
 
-// FailureClass is always config: archives are input.
+// FailureClass returns failure.Config.
 func (e *FormatError) FailureClass() failure.Class { return failure.Config }
 
-// NextStep says what to do about it.
+// NextStep returns the advice, by default to export the model again.
 func (e *FormatError) NextStep() string {
 	if e.Next == "" {
 		return "export the model again with TVM's export_model_library_format"
@@ -41,7 +41,7 @@ func (a *Archive) fault(member, next, format string, args ...any) error {
 	return &FormatError{a.Path, member, next, fmt.Errorf(format, args...)}
 }
 
-// nearest is advice that names the most similar of the names, or "" when none is similar.
+// nearest returns an advice that names the most similar of the names, or "" if none is similar.
 func nearest(name string, names []string) string {
 	names = append([]string(nil), names...)
 	sort.SliceStable(names, func(i, j int) bool {

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Extract writes the archive's files into a folder that exists, with modes of their own (0644, folders 0755), without
-// runtime/ and templates/: those are TVM's, and firmware here has its own runtime. It does not remove what is there.
+// Extract writes the archive's files into an existing folder, with mode 0644 (folders 0755). It omits TVM's
+// runtime/ and templates/, which this firmware does not use, and removes nothing.
 func (a *Archive) Extract(dir string) error {
 	root, err := os.OpenRoot(dir)
 	if err != nil {

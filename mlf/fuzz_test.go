@@ -20,8 +20,8 @@ import (
 	"github.com/boardsmith/boardsmith/ndarray"
 )
 
-// FuzzOpen reads any tar: what is accepted reads the same again, and unpacking it writes its files and nothing beside
-// their folder.
+// FuzzOpen reads arbitrary tars: reading an accepted one again gives the same, and extracting writes only below the
+// folder.
 func FuzzOpen(f *testing.F) {
 	f.Add(mlftest.Tar(f, graphModel()...))
 	f.Add(mlftest.Tar(f, older(1)...))
@@ -47,9 +47,9 @@ func FuzzOpen(f *testing.F) {
 		err = a.Extract(dir)
 		entries, e := os.ReadDir(top)
 		if e != nil || len(entries) != 1 {
-			t.Fatalf("%v lies beside the folder, %v", entries, e)
+			t.Fatalf("%v was written outside the folder, %v", entries, e)
 		}
-		if err == nil { // a name may be longer than the file system takes
+		if err == nil { // a name may be too long for the file system
 			checkExtracted(t, a, dir)
 		}
 	})
@@ -91,8 +91,8 @@ func checkExtracted(t *testing.T, a *mlf.Archive, dir string) {
 	}
 }
 
-// FuzzGraph reads any graph: in what is accepted every index leads somewhere, and reading its own text again gives
-// the same graph.
+// FuzzGraph reads arbitrary graphs: in an accepted one every index is valid, and reading its text again gives the
+// same.
 func FuzzGraph(f *testing.F) {
 	f.Add([]byte(graphJSON))
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -155,7 +155,7 @@ func checkGraph(t *testing.T, g *mlf.GraphModel, data []byte) {
 	}
 }
 
-// FuzzParams reads any blob: what is accepted is written as the same bytes.
+// FuzzParams reads arbitrary blobs: an accepted one encodes to the same bytes.
 func FuzzParams(f *testing.F) {
 	for _, file := range graphModel() {
 		if file.Name == "parameters/net.params" {
@@ -175,8 +175,7 @@ func FuzzParams(f *testing.F) {
 	})
 }
 
-// FuzzObject reads any object: what it says of symbols is what the object's table says, and what lies behind the object
-// changes nothing.
+// FuzzObject reads arbitrary objects: the symbols equal the object's table, and trailing bytes change nothing.
 func FuzzObject(f *testing.F) {
 	for _, name := range []string{"digits_i8.graph_llvm_thumbv7m", "digits_i8.graph_llvm_rv32"} {
 		a, err := mlf.Open(mlftest.Path(f, name))
@@ -205,7 +204,7 @@ func FuzzObject(f *testing.F) {
 	})
 }
 
-// globals are an object's global symbols, as the table has them.
+// globals returns an object's global symbols from its table.
 func globals(t *testing.T, object []byte) (defined, undefined []string) {
 	t.Helper()
 	e, err := elf.NewFile(bytes.NewReader(object))
@@ -225,7 +224,7 @@ func globals(t *testing.T, object []byte) (defined, undefined []string) {
 	return defined, undefined
 }
 
-// FuzzHeader reads any interface header: a header written from what it found reads the same.
+// FuzzHeader reads arbitrary interface headers: a header written from the result reads the same.
 func FuzzHeader(f *testing.F) {
 	f.Add([]byte("struct tvmgen_m_inputs { void* x; };\nint32_t tvmgen_m_run(struct tvmgen_m_inputs* inputs);\n"))
 	for _, name := range []string{"conv_pools.aot_c_pools", "twoin.aot_c"} {
@@ -242,7 +241,7 @@ func FuzzHeader(f *testing.F) {
 		}
 		text := headerText(h)
 		if strings.Contains(text, "//") || strings.Contains(text, "/*") {
-			return // a name that begins a comment where the file had one in its middle
+			return // the name now begins a comment
 		}
 		if again, err := mlf.ParseHeader([]byte(text)); err != nil || !reflect.DeepEqual(h, again) {
 			t.Fatalf("%+v\nis written as\n%s\nand reads as\n%+v, %v", h, text, again, err)
@@ -250,7 +249,7 @@ func FuzzHeader(f *testing.F) {
 	})
 }
 
-// headerText writes a header that declares what h says.
+// headerText writes a header with h's declarations.
 func headerText(h *mlf.Header) string {
 	var b strings.Builder
 	macro := func(name, suffix string, value any) {
@@ -290,7 +289,7 @@ func headerText(h *mlf.Header) string {
 	return b.String()
 }
 
-// FuzzRelay reads any text: a signature written from what it found reads the same.
+// FuzzRelay reads arbitrary texts: a signature written from the result reads the same.
 func FuzzRelay(f *testing.F) {
 	f.Add("def @main(%a:0: Tensor[(1, 2), int8] /* x */, output_tensor_names=[\"y\"]) -> (Tensor[(1), int8], float32) {\n")
 	a, err := mlf.Open(mlftest.Path(f, "twoin.aot_packed"))
@@ -302,7 +301,7 @@ func FuzzRelay(f *testing.F) {
 		r := mlf.ParseRelay(text)
 		written := relayText(r)
 		if strings.Contains(written, "/*") {
-			return // a name that begins a comment where the text had one in its middle
+			return // the name now begins a comment
 		}
 		if again := mlf.ParseRelay(written); !reflect.DeepEqual(r, again) {
 			t.Fatalf("%+v\nis written as\n%s\nand reads as\n%+v", r, written, again)
@@ -310,7 +309,7 @@ func FuzzRelay(f *testing.F) {
 	})
 }
 
-// relayText writes a signature that says what r does.
+// relayText writes r's signature.
 func relayText(r *mlf.Relay) string {
 	typeOf := func(t mlf.Tensor) string {
 		if len(t.Shape) == 0 {

@@ -11,16 +11,16 @@ import (
 	"github.com/boardsmith/boardsmith/ndarray"
 )
 
-// A GraphModel is a graph whose every index has been checked: nodes only use earlier nodes, and an entry is one
-// output of one node. DTypes, Shapes and Storage are by entry.
+// A GraphModel is a graph with checked indices: nodes use earlier nodes only. An entry is one output of one node;
+// DTypes, Shapes and Storage are indexed by entry.
 type GraphModel struct {
 	Nodes   []GraphNode
 	Args    []int // the nodes that are inputs or parameters
 	Heads   []int // the entries that are the model's outputs
-	Rows    []int // Rows[n] is node n's first entry; one more element than nodes
+	Rows    []int // Rows[n] is node n's first entry; it has one more element than there are nodes
 	DTypes  []ndarray.DType
 	Shapes  [][]int64
-	Storage []int // entries of equal storage id lie in the same memory
+	Storage []int // storage ids; entries with equal ids share memory
 }
 
 // A GraphNode is an argument (Func is "") or a call of an operator.
@@ -28,13 +28,13 @@ type GraphNode struct {
 	Name    string
 	Func    string
 	Inputs  []int // entries
-	Flatten bool  // the operator sees every tensor as one of a single dimension
+	Flatten bool  // the operator takes every tensor as one-dimensional
 }
 
-// Nop is the function name of a node that only gives memory another shape.
+// Nop is the function name of a node that only reshapes.
 const Nop = "__nop"
 
-// Entries are the entries that node n gives.
+// Entries returns the entries of node n's outputs.
 func (g *GraphModel) Entries(n int) (from, to int) { return g.Rows[n], g.Rows[n+1] }
 
 // Tensor describes an entry.
@@ -136,7 +136,7 @@ func (g *GraphModel) readAttrs(attrs map[string][2]json.RawMessage) error {
 		}
 	}
 	if _, ok := attrs["storage_scope"]; ok {
-		return errors.New("storage_scope asks for memory that a microcontroller does not have")
+		return errors.New("unsupported storage_scope")
 	}
 	for i, name := range names {
 		d, err := ndarray.ParseDType(name)
@@ -144,10 +144,10 @@ func (g *GraphModel) readAttrs(attrs map[string][2]json.RawMessage) error {
 			return fmt.Errorf("entry %d: %w", i, err)
 		}
 		if _, ok := shaped("", d, g.Shapes[i]); !ok {
-			return fmt.Errorf("entry %d: no tensor can be %s %s", i, name, ndarray.ShapeString(g.Shapes[i]))
+			return fmt.Errorf("entry %d: invalid tensor %s %s", i, name, ndarray.ShapeString(g.Shapes[i]))
 		}
 		if g.Storage[i] < 0 {
-			return fmt.Errorf("entry %d: storage id %d", i, g.Storage[i])
+			return fmt.Errorf("entry %d: invalid storage id %d", i, g.Storage[i])
 		}
 		g.DTypes = append(g.DTypes, d)
 	}
@@ -173,7 +173,7 @@ func (g *GraphModel) addNode(i int, raw rawNode) error {
 	from, to := g.Entries(i)
 	switch {
 	case len(raw.Control) > 0:
-		return errors.New("control_deps are not known")
+		return errors.New("control_deps are not supported")
 	case raw.Op == "null" && len(n.Inputs) == 0 && to-from == 1:
 	case raw.Op == "tvm_op":
 		attrs := raw.Attrs
@@ -184,7 +184,7 @@ func (g *GraphModel) addNode(i int, raw rawNode) error {
 			return err
 		}
 	default:
-		return fmt.Errorf("op %q with %d inputs and %d outputs is not known", raw.Op, len(n.Inputs), to-from)
+		return fmt.Errorf("unsupported op %q with %d inputs and %d outputs", raw.Op, len(n.Inputs), to-from)
 	}
 	g.Nodes = append(g.Nodes, n)
 	return nil
@@ -193,10 +193,10 @@ func (g *GraphModel) addNode(i int, raw rawNode) error {
 func (n *GraphNode) readAttrs(attrs map[string]any, outputs int) error {
 	n.Func, _ = attrs["func_name"].(string)
 	if n.Func == "" {
-		return errors.New("it does not say its func_name")
+		return errors.New("it has no func_name")
 	}
 	if n.Func == "__copy" {
-		return errors.New("__copy moves data between devices; there is only one")
+		return errors.New("__copy, a copy between devices, is not supported")
 	}
 	for _, a := range []struct {
 		name string
@@ -210,12 +210,12 @@ func (n *GraphNode) readAttrs(attrs map[string]any, outputs int) error {
 	flat, _ := attrs["flatten_data"].(string)
 	n.Flatten = flat != "" && flat != "0"
 	if n.Func == Nop && len(n.Inputs) == 0 {
-		return errors.New("a node that does nothing has no input")
+		return errors.New("a __nop node has no input")
 	}
 	return nil
 }
 
-// entry turns [node, output] into the number of an entry of one of the first limit nodes.
+// entry converts [node, output] to an entry's number; the node must be one of the first limit nodes.
 func (g *GraphModel) entry(e rawEntry, limit int) (int, error) {
 	if len(e) != 2 && len(e) != 3 {
 		return 0, fmt.Errorf("%.40v is not an entry", []int(e))
@@ -230,12 +230,12 @@ func (g *GraphModel) entry(e rawEntry, limit int) (int, error) {
 	return from + e[1], nil
 }
 
-// checkArgs wants each argument to be a node that is none's result, once, and each such node to be an argument.
+// checkArgs returns an error unless the arguments are exactly the nodes without a function, each once.
 func (g *GraphModel) checkArgs() error {
 	seen, names := map[int]bool{}, map[string]bool{}
 	for _, n := range g.Args {
 		if n < 0 || n >= len(g.Nodes) || g.Nodes[n].Func != "" || seen[n] {
-			return fmt.Errorf("arg_nodes: %d is no argument, or is there twice", n)
+			return fmt.Errorf("arg_nodes: %d is not an argument, or occurs twice", n)
 		}
 		if names[g.Nodes[n].Name] {
 			return fmt.Errorf("two arguments are called %q", g.Nodes[n].Name)

@@ -51,7 +51,7 @@ func graphModel() []mlf.File {
 	}
 }
 
-// change returns the files with some replaced, renamed or (an empty text) left out.
+// change returns the files with some replaced or, for an empty text, removed.
 func change(files []mlf.File, texts map[string]string) []mlf.File {
 	var out []mlf.File
 	for _, f := range files {
@@ -177,7 +177,7 @@ func cModel(name, more, inputs, pool string) []mlf.File {
 	}
 }
 
-// TestCheckExplains recognises what no compiler accepts (mlf.md §5, §6), before any sees it.
+// TestCheckExplains: Check rejects archives that no compiler accepts (mlf.md §5, §6).
 func TestCheckExplains(t *testing.T) {
 	good := cModel("small", "", "void* x_in_0;", "uint8_t* pool_0_var")
 	if err := mlftest.Parse(t, good...).Check(); err != nil {
@@ -200,9 +200,9 @@ func TestCheckExplains(t *testing.T) {
 		"capitals":                       {cModel("Small", "", "void* x_in_0;", "uint8_t* p_var"), "capitals"},
 		"pool name":                      {cModel("small", "", "void* x_in_0;", "uint8_t* sram-1_0_var"), `"sram-1_0"`},
 		"clash":                          {clash, `both called "x_in_0"`},
-		"no system library":              {change(graphModel(), map[string]string{"codegen/host/src/net_lib0.c": ""}), "no system library"},
-		"no entry":                       {change(aot, map[string]string{"codegen/host/src/net_lib0.c": graphLib}), "no tvmgen_net_get_c_metadata"},
-		"no run function":                {change(aot, map[string]string{"codegen/host/src/net_lib0.c": strings.Replace(graphLib, "tvmgen_net_add", "tvmgen_net_get_c_metadata", -1)}), "no tvmgen_net_run"},
+		"no system library":              {change(graphModel(), map[string]string{"codegen/host/src/net_lib0.c": ""}), "without a system library"},
+		"no entry":                       {change(aot, map[string]string{"codegen/host/src/net_lib0.c": graphLib}), "lacks tvmgen_net_get_c_metadata"},
+		"no run function":                {change(aot, map[string]string{"codegen/host/src/net_lib0.c": strings.Replace(graphLib, "tvmgen_net_add", "tvmgen_net_get_c_metadata", -1)}), "lacks tvmgen_net_run"},
 		"operator missing":               {change(graphModel(), map[string]string{"codegen/host/src/net_lib0.c": packed}), `calls "tvmgen_net_add"`},
 		"new convention": {
 			change(graphModel(), map[string]string{"codegen/host/src/net_lib1.c": "int32_t __tvm_ffi_main(void* self, TVMFFIAny* args, int32_t n, TVMFFIAny* result) {"}),
@@ -237,7 +237,7 @@ func TestCInterfaceOrder(t *testing.T) {
 	}
 	both := []mlf.Tensor{{Name: "a-b"}, {Name: "a.b"}}
 	if i, err := mlf.Lookup("input", both, "a_b"); err == nil {
-		t.Errorf("a_b is input %d of two that could be meant", i)
+		t.Errorf("a_b, which is ambiguous, is input %d", i)
 	}
 	if i, err := mlf.Lookup("input", both, "a.b"); i != 1 || err != nil {
 		t.Errorf("a.b is input %d, %v", i, err)

@@ -18,14 +18,14 @@ type Header struct {
 	Outputs []Field
 	Pools   []Pool
 	Devices []string
-	Mapped  bool     // inputs and outputs lie in pools: tvmgen_<m>_map_inputs gives their places
+	Mapped  bool     // inputs and outputs lie in pools, at the places that tvmgen_<m>_map_inputs returns
 	Run     []string // the struct that each parameter of tvmgen_<m>_run points to: "inputs", "outputs", ...
 }
 
 // A Field is a pointer in a struct of inputs or outputs.
 type Field struct {
 	Name  string
-	Bytes int64 // 0 if the header does not say
+	Bytes int64 // 0 if unknown
 }
 
 var (
@@ -52,7 +52,7 @@ func ParseHeader(data []byte) (*Header, error) {
 		}
 		m := headerParam.FindStringSubmatch(p)
 		if m == nil || m[1] != h.Name || slices.Contains(h.Run, m[2]) {
-			return nil, fmt.Errorf("tvmgen_%s_run has a parameter that is not known: %.80s", h.Name, p)
+			return nil, fmt.Errorf("unsupported parameter of tvmgen_%s_run: %.80s", h.Name, p)
 		}
 		h.Run = append(h.Run, m[2])
 	}
@@ -74,7 +74,7 @@ func (h *Header) readStructs(text string) error {
 	}
 	for _, s := range headerStruct.FindAllStringSubmatch(text, -1) {
 		if s[1] != h.Name {
-			return fmt.Errorf("struct tvmgen_%s_%s is of another model than tvmgen_%s_run", s[1], s[2], h.Name)
+			return fmt.Errorf("struct tvmgen_%s_%s and tvmgen_%s_run belong to different models", s[1], s[2], h.Name)
 		}
 		fields, err := structFields(s[3])
 		if err != nil {
@@ -94,7 +94,7 @@ func structFields(body string) (names []string, err error) {
 		}
 		m := headerField.FindStringSubmatch(line)
 		if m == nil {
-			return nil, fmt.Errorf("a member that is not known: %.80s", line)
+			return nil, fmt.Errorf("unsupported member: %.80s", line)
 		}
 		names = append(names, m[1])
 	}

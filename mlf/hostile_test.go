@@ -41,16 +41,16 @@ func writeMember(t testing.TB, w *tar.Writer, h tar.Header, data string) {
 	}
 }
 
-// TestHostileMembers wants each to be refused, by name, with the reason.
+// TestHostileMembers: each is rejected with its name and the reason.
 func TestHostileMembers(t *testing.T) {
 	reg := func(name string) tar.Header { return tar.Header{Name: name, Typeflag: tar.TypeReg} }
 	for _, c := range []struct {
 		h    tar.Header
 		want string
 	}{
-		{reg("../evil"), "climbs out"},
-		{reg("a/../../evil"), "climbs out"},
-		{reg("a/.."), "climbs out"},
+		{reg("../evil"), "leads out"},
+		{reg("a/../../evil"), "leads out"},
+		{reg("a/.."), "leads out"},
 		{reg("/etc/passwd"), "not relative"},
 		{reg(`..\evil`), "backslash"},
 		{reg("C:/evil"), "colon"},
@@ -61,7 +61,7 @@ func TestHostileMembers(t *testing.T) {
 		{reg("codegen/host/src/$(shell touch x).c"), "generated code may hold"},
 		{reg("codegen/host/src/net_lib9.S"), "neither C, C++ nor an object"},
 		{reg("metadata.json"), "twice"},
-		{reg("./a/./../metadata.json"), "climbs out"},
+		{reg("./a/./../metadata.json"), "leads out"},
 		{reg("metadata.json/x"), "both a file and a folder"},
 		{reg("src"), "twice"},
 		{tar.Header{Name: "metadata.json", Typeflag: tar.TypeDir}, "both a file and a folder"},
@@ -102,11 +102,11 @@ func TestHostileFiles(t *testing.T) {
 	}{
 		"empty":       {nil, "empty"},
 		"text":        {[]byte("hello, world"), "not a tar"},
-		"xz":          {[]byte("\xfd7zXZ\x00rest"), "not with gzip"},
+		"xz":          {[]byte("\xfd7zXZ\x00rest"), "unsupported compression"},
 		"zip":         {[]byte("PK\x03\x04rest"), "zip"},
-		"cut tar":     {good[:len(good)/2], "cut short"},
-		"no end":      {good[:len(good)-1024], "cut short"},
-		"cut gzip":    {zipped[:len(zipped)-20], "cut short"},
+		"cut tar":     {good[:len(good)/2], "truncated"},
+		"no end":      {good[:len(good)-1024], "truncated"},
+		"cut gzip":    {zipped[:len(zipped)-20], "truncated"},
 		"damaged":     {append(append([]byte{}, zipped[:60]...), zip(good[:70])...), "damaged"},
 		"not an MLF":  {mlftest.Tar(t, member("readme.txt", "hi")), "no metadata.json"},
 		"no files":    {mlftest.Tar(t), "no files"},
@@ -129,13 +129,13 @@ func TestHostileFiles(t *testing.T) {
 	}
 }
 
-// TestCutAnywhere cuts a whole archive after every byte: never a panic, never an archive.
+// TestCutAnywhere truncates an archive after every byte: Parse returns an error and never panics.
 func TestCutAnywhere(t *testing.T) {
 	good := mlftest.Tar(t, graphModel()...)
 	whole := len(good) - 1024 // the mark at the end: one block of it is enough
 	for n := range whole + 512 {
 		if _, err := mlf.Parse("x", good[:n]); err == nil {
-			t.Fatalf("the first %d of %d bytes pass for an archive", n, len(good))
+			t.Fatalf("the first %d of %d bytes were accepted", n, len(good))
 		}
 	}
 }
@@ -154,7 +154,7 @@ func TestTooManyMembers(t *testing.T) {
 	}
 }
 
-// TestBadMetadata wants each to be refused, naming the member.
+// TestBadMetadata: each is rejected, and the error names the member.
 func TestBadMetadata(t *testing.T) {
 	meta := func(from, to string) map[string]string {
 		text := strings.Replace(metadata7, from, to, 1)
@@ -185,7 +185,7 @@ func TestBadMetadata(t *testing.T) {
 		"name":             {meta(`{"net": {`, `{"../net": {`), "../net"},
 		"null module":      {map[string]string{"metadata.json": `{"version": 7, "modules": {"net": null}}`}, "net"},
 		"negative memory":  {meta(`"workspace_size_bytes": 5`, `"workspace_size_bytes": -5`), "negative"},
-		"huge tensor":      {meta(`"size": 6`, `"size": 9999999999999`), "impossible size"},
+		"huge tensor":      {meta(`"size": 6`, `"size": 9999999999999`), "invalid size"},
 		"type":             {meta(`"dtype": "int8"`, `"dtype": "string"`), "string"},
 		"other size":       {meta(`"size": 6`, `"size": 7`), "by metadata.json"},
 		"no graph":         {map[string]string{"executor-config/graph/net.graph": ""}, "graph is missing"},
@@ -198,7 +198,7 @@ func TestBadMetadata(t *testing.T) {
 		"short attrs":      {graph(`["int8", "int8", "int8"]`, `["int8"]`), "dltype"},
 		"attrs kind":       {graph(`list_int`, `list_str`), "storage_id"},
 		"negative storage": {graph(`[0, 1, 2]]`, `[0, -1, 2]]`), "storage id"},
-		"overflow":         {graph(`[[2, 3], [3]`, `[[4611686018427387904, 4], [3]`), "no tensor"},
+		"overflow":         {graph(`[[2, 3], [3]`, `[[4611686018427387904, 4], [3]`), "invalid tensor"},
 		"arg nodes":        {graph(`"arg_nodes": [0, 1]`, `"arg_nodes": [0, 2]`), "arg_nodes"},
 		"an arg left out":  {graph(`"arg_nodes": [0, 1]`, `"arg_nodes": [0]`), "not in arg_nodes"},
 		"no heads":         {graph(`"heads": [[2, 0, 0]]`, `"heads": []`), "no outputs"},

@@ -1,4 +1,4 @@
-// This file reads metadata.json, in the seven versions it has had (mlf.md §1, §3, §4).
+// This file reads metadata.json, in its seven versions (mlf.md §1, §3, §4).
 
 package mlf
 
@@ -13,13 +13,13 @@ import (
 	"github.com/boardsmith/boardsmith/ndarray"
 )
 
-// The versions of the format that are read.
+// The supported versions of the format.
 const (
 	MinVersion = 1
 	MaxVersion = 7
 )
 
-// rawMetadata is metadata.json. Up to version 6 the archive's only model is the top level itself.
+// rawMetadata is metadata.json. Up to version 6 the top level describes the archive's only model.
 type rawMetadata struct {
 	Version *int                 `json:"version"`
 	Modules map[string]*rawModel `json:"modules"`
@@ -75,9 +75,9 @@ func (a *Archive) readMetadata() error {
 	}
 	switch {
 	case raw.Version == nil:
-		return a.fault(metadataFile, "", "it does not say its version")
+		return a.fault(metadataFile, "", "it has no version")
 	case *raw.Version < MinVersion || *raw.Version > MaxVersion:
-		return a.fault(metadataFile, "export the model with TVM 0.8 to 0.18", "version %d is not known; versions %d to %d are", *raw.Version, MinVersion, MaxVersion)
+		return a.fault(metadataFile, "export the model with TVM 0.8 to 0.18", "unsupported version %d; versions %d to %d are supported", *raw.Version, MinVersion, MaxVersion)
 	}
 	a.Version = *raw.Version
 	models := raw.Modules
@@ -99,13 +99,13 @@ func (a *Archive) readMetadata() error {
 	return a.assignCode()
 }
 
-// readModelOf reads all of a model but its code.
+// readModelOf reads a model without its code.
 func (a *Archive) readModelOf(name string, raw *rawModel) (*Model, error) {
 	switch {
 	case raw == nil:
 		return nil, a.fault(metadataFile, "", "model %q has no description", name)
 	case !isIdentifier(name) && raw.Style != string(Operator) || name == "":
-		return nil, a.fault(metadataFile, "", "model name %q is not one TVM gives: letters, digits and underscores", name)
+		return nil, a.fault(metadataFile, "", "invalid model name %q: TVM uses letters, digits and underscores only", name)
 	}
 	m := &Model{Name: name, Style: Style(raw.Style), Interface: Packed}
 	var err error
@@ -119,12 +119,12 @@ func (a *Archive) readModelOf(name string, raw *rawModel) (*Model, error) {
 		m.Style = FullModel
 		err = a.readModel(m, raw)
 	default:
-		err = a.fault(metadataFile, "", "model %s: style %q is not known", name, raw.Style)
+		err = a.fault(metadataFile, "", "model %s: unsupported style %q", name, raw.Style)
 	}
 	return m, err
 }
 
-// parseTargets reads a list of targets, or a map by device type, which it orders by that.
+// parseTargets reads a list of targets, or a map by device type, sorted by that.
 func parseTargets(raw json.RawMessage) ([]string, error) {
 	if len(raw) == 0 {
 		return nil, nil
@@ -161,7 +161,7 @@ func (a *Archive) readModel(m *Model, raw *rawModel) error {
 		executors = raw.Runtimes
 	}
 	if len(executors) != 1 || executors[0] != string(Graph) && executors[0] != string(AOT) {
-		return a.fault(metadataFile, "", "model %s: executors %q are not known; it is either graph or aot", m.Name, executors)
+		return a.fault(metadataFile, "", "model %s: unsupported executors %q; graph and aot are supported", m.Name, executors)
 	}
 	m.Executor = Executor(executors[0])
 	known, err := a.readMemory(m, raw)
@@ -188,13 +188,13 @@ func (a *Archive) readModel(m *Model, raw *rawModel) error {
 	return a.readEntry(m, known)
 }
 
-// A figures is a model's tensors by its metadata: names, types and sizes, in no order.
+// figures are a model's tensors in its metadata: names, types and sizes, unordered.
 type figures struct{ inputs, outputs map[string]Tensor }
 
 func (a *Archive) readMemory(m *Model, raw *rawModel) (figures, error) {
 	known := figures{map[string]Tensor{}, map[string]Tensor{}}
 	if a.Version == 1 {
-		return known, nil // only storage ids, which the graph has too
+		return known, nil // storage ids only, which the graph has too
 	}
 	var mem rawMemory
 	if len(raw.Memory) > 0 {
@@ -226,14 +226,14 @@ func readTensors(raw map[string]rawTensor, into map[string]Tensor) error {
 			return fmt.Errorf("tensor %q: %w", name, err)
 		}
 		if t.Size < 0 || t.Size > ndarray.MaxBytes {
-			return fmt.Errorf("tensor %q has an impossible size, %d bytes", name, t.Size)
+			return fmt.Errorf("tensor %q has an invalid size, %d bytes", name, t.Size)
 		}
 		into[name] = Tensor{Name: name, DType: d, Bytes: t.Size}
 	}
 	return nil
 }
 
-// readParams parses the parameters to know their names; a damaged blob is found here, not on the device.
+// readParams parses the parameters for their names, and so detects a damaged blob before it reaches a device.
 func (a *Archive) readParams(m *Model) (map[string]bool, error) {
 	names := map[string]bool{}
 	if m.Params == nil {
@@ -249,8 +249,8 @@ func (a *Archive) readParams(m *Model) (map[string]bool, error) {
 	return names, nil
 }
 
-// oneOf returns the member of that name, else the only one that matches the pattern. Before version 7 the file may
-// be called otherwise than the model.
+// oneOf returns the member of that name, else the only one that matches the pattern. Before version 7 the file's
+// name may differ from the model's.
 func (a *Archive) oneOf(name, pattern string) *File {
 	if f := a.Find(name); f != nil || a.Version >= 7 {
 		return f
@@ -283,7 +283,7 @@ func (a *Archive) readOperator(m *Model, raw *rawModel) error {
 		return a.fault(metadataFile, "", "operator %s: memory: %w", m.Name, err)
 	}
 	if len(functions) != 1 {
-		return a.fault(metadataFile, "", "operator %s: %d functions are described, not one", m.Name, len(functions))
+		return a.fault(metadataFile, "", "operator %s: %d functions are described instead of one", m.Name, len(functions))
 	}
 	var args []Tensor
 	for name, raw := range functions {
@@ -297,7 +297,7 @@ func (a *Archive) readOperator(m *Model, raw *rawModel) error {
 		}
 	}
 	if !isIdentifier(m.Entry) {
-		return a.fault(metadataFile, "", "operator function %q is not a C name", m.Entry)
+		return a.fault(metadataFile, "", "operator function %q is not a C identifier", m.Entry)
 	}
 	if len(args) == 0 {
 		return a.fault(metadataFile, "", "operator %s has no arguments", m.Name)

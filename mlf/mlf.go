@@ -1,8 +1,7 @@
-// Package mlf reads Model Library Format archives, what TVM exports for a microcontroller (mlf.md).
+// Package mlf reads Model Library Format archives, which TVM exports for microcontrollers (mlf.md).
 //
-// It says what is in an archive and whether it can work; it compiles nothing, runs nothing and knows no boards.
-// Everything read is taken as hostile: an archive is either understood whole or refused with the member and the
-// reason.
+// It parses an archive and checks whether it can be built. Input may be hostile: an archive is either understood as
+// a whole or rejected with the member and the reason. The package does not compile or run anything.
 package mlf
 
 import (
@@ -12,26 +11,26 @@ import (
 	"github.com/boardsmith/boardsmith/ndarray"
 )
 
-// A Style says what an archive holds.
+// A Style is the kind of content of an archive.
 type Style string
 
 // The two styles (mlf.md §2, §4).
 const (
-	FullModel Style = "full-model" // whole networks, with an executor
-	Operator  Style = "operator"   // one operator, as a tuner measures it
+	FullModel Style = "full-model" // networks, with an executor
+	Operator  Style = "operator"   // a single operator, as tuners measure it
 )
 
-// An Executor says who calls a model's operators in their order.
+// An Executor is the part that calls a model's operators in order.
 type Executor string
 
 // The executors.
 const (
 	Graph Executor = "graph" // a graph in JSON, walked by an executor on the host or the device
 	AOT   Executor = "aot"   // a main function that TVM generated
-	None  Executor = ""      // nobody: the archive is one operator
+	None  Executor = ""      // none: the archive has a single operator
 )
 
-// An Interface says how a model's entry point takes its tensors.
+// An Interface is how tensors are passed to a model's entry point.
 type Interface string
 
 // The interfaces (crt_abi.md §10).
@@ -40,11 +39,11 @@ const (
 	C      Interface = "c"      // as a C function with structs of pointers, declared in a header
 )
 
-// An Archive is all that one file holds. It is read-only once opened.
+// An Archive is the content of one file. It is read-only, and so may be used from several goroutines.
 type Archive struct {
-	Path    string // as given to Open; for messages only
+	Path    string // path given to Open, or name given to Parse; for messages only
 	Version int
-	Digest  string // SHA-256 of Raw, in hexadecimal: the archive's name in caches
+	Digest  string // SHA-256 of Raw, in hexadecimal
 	Raw     []byte // the tar as it was given, uncompressed
 	Files   []File // all members that are files, in the archive's order
 	Models  []*Model
@@ -56,12 +55,12 @@ type File struct {
 	Data []byte
 }
 
-// A Tensor is what a model takes or gives.
+// A Tensor describes an input or output of a model.
 type Tensor struct {
-	Name  string // the model's own name where it is known, not made fit for C
+	Name  string // the model's own name if known, else the one in C
 	DType ndarray.DType
-	Shape []int64 // nil if the archive does not say; a scalar's is empty
-	Bytes int64   // 0 if the archive does not say
+	Shape []int64 // nil if unknown; empty for a scalar
+	Bytes int64   // 0 if unknown
 }
 
 // String describes a tensor in one line, such as `image int8 (1, 1, 8, 8)`.
@@ -78,10 +77,10 @@ type Argument struct {
 	Output bool // the operator writes it
 }
 
-// A Pool is memory that a model wants from its caller (mlf.md §6).
+// A Pool is memory that the caller of a model provides (mlf.md §6).
 type Pool struct {
 	Name  string // the member of the struct of pools
-	Bytes int64  // 0: the model declares the pool and does not use it
+	Bytes int64  // bytes; 0: the model declares the pool but does not use it
 	Data  string // macro with a constant pool's initialiser; "" for workspace
 }
 
@@ -92,9 +91,9 @@ type Model struct {
 	Executor  Executor
 	Interface Interface
 	ABI       ABI
-	Entry     string     // operator style: the operator's function; ahead of time, packed: what the executor starts
+	Entry     string     // operator style: the operator's function; ahead of time, packed: the function that the executor calls
 	Arguments []Argument // operator style: all of Entry's arguments, in order
-	Targets   []string   // what TVM compiled for, as it printed it
+	Targets   []string   // TVM's targets, as TVM prints them
 
 	Sources []File // C and C++ sources, to be compiled
 	Objects []File // objects, to be linked as they are
@@ -107,33 +106,33 @@ type Model struct {
 
 	Header    *Header  // the C interface, nil without one
 	Pools     []Pool   // workspace that the entry gets as arguments, in their order
-	Devices   []string // device contexts that the caller must bring
-	Workspace int64    // bytes of memory that the model's temporaries take, by its own account
-	Constants int64    // bytes of constants, by its own account
-	IO        int64    // bytes of inputs and outputs, by its own account
+	Devices   []string // device contexts that the caller must provide
+	Workspace int64    // bytes of the model's temporaries, according to its metadata
+	Constants int64    // bytes of constants, according to its metadata
+	IO        int64    // bytes of inputs and outputs, according to its metadata
 
 	SystemLib bool     // there is a TVMSystemLibEntryPoint
-	Functions []string // registered in the system library, in the registry's order where it can be known
-	Needs     []Need   // what the sources want of the core or of others' libraries
+	Functions []string // functions in the system library, in the registry's order if known
+	Needs     []Need   // what the sources need of the core or of other libraries
 
 	listed bool      // metadata.json lists inputs or outputs
 	scan   *codeScan // for Check
 }
 
-// A Need is something that a module's code uses and not every build has.
+// A Need is something that a model's code uses and not every build has.
 type Need struct {
 	Kind  NeedKind
 	Name  string // the header or library
-	Where string // the member that asks for it
+	Where string // the member that needs it
 }
 
-// A NeedKind says what could meet a need.
+// A NeedKind is the kind of a Need.
 type NeedKind string
 
 // The kinds of needs.
 const (
 	NeedDSP    NeedKind = "arm-dsp" // the core's DSP extension (arm_acle.h: SMLAD and the like)
-	NeedHeader NeedKind = "header"  // a header of neither C, TVM nor the archive: some other library's
+	NeedHeader NeedKind = "header"  // a header of another library: not of C, TVM or the archive
 )
 
 // Find returns the member of that name, or nil.
@@ -159,7 +158,7 @@ func (a *Archive) Model(name string) (*Model, error) {
 		names = append(names, m.Name)
 	}
 	if name == "" {
-		return nil, a.fault("", "say which of its models you mean", "it holds %d models: %q", len(names), names)
+		return nil, a.fault("", "choose one of its models", "it holds %d models: %q", len(names), names)
 	}
 	return nil, a.fault("", nearest(name, names), "there is no model %q; it holds %q", name, names)
 }
@@ -167,5 +166,5 @@ func (a *Archive) Model(name string) (*Model, error) {
 // Prefix is what the names of the module's functions begin with.
 func (m *Model) Prefix() string { return "tvmgen_" + m.Name }
 
-// Has says whether the system library registers a function.
+// Has reports whether the system library registers a function.
 func (m *Model) Has(function string) bool { return slices.Contains(m.Functions, function) }

@@ -9,7 +9,8 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 )
 
-// Sanitize makes a name fit for C as TVM does: every byte but letters and digits becomes "_" (mlf.md §5).
+// Sanitize converts a name to a C identifier as TVM does: every byte but letters and digits becomes "_" (mlf.md
+// §5).
 func Sanitize(name string) string {
 	b := []byte(name)
 	for i, c := range b {
@@ -24,8 +25,8 @@ func isAlnum(c byte) bool {
 	return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
 }
 
-// Lookup finds a tensor by its own name or by the name it has in C, where that is no other's. kind is "input" or
-// "output", for the message of the error, which lists what there is and names the nearest.
+// Lookup finds a tensor by its name, or by its name in C if that is unique. kind, "input" or "output", is for the
+// error, which lists the tensors and names the most similar one.
 func Lookup(kind string, tensors []Tensor, name string) (int, error) {
 	found := -1
 	for i, t := range tensors {
@@ -51,7 +52,7 @@ func Lookup(kind string, tensors []Tensor, name string) (int, error) {
 		kind, name, kind, strings.Join(list, "; "))
 }
 
-// isIdentifier says whether C takes the name.
+// isIdentifier reports whether the name is a C identifier.
 func isIdentifier(s string) bool {
 	for i := 0; i < len(s); i++ {
 		if c := s[i]; !isAlnum(c) && c != '_' || i == 0 && c >= '0' && c <= '9' {
@@ -61,7 +62,7 @@ func isIdentifier(s string) bool {
 	return s != ""
 }
 
-// outputName is the name of output i of n where nothing better is known, as TVM gives it.
+// outputName returns TVM's default name of output i of n.
 func outputName(i, n int) string {
 	if n == 1 {
 		return "output"

@@ -1,4 +1,4 @@
-// This file reads what an object was compiled for, so that a wrong one is refused before the linker sees it.
+// This file reads what an object was compiled for, so that a wrong one is rejected before linking.
 
 package mlf
 
@@ -10,25 +10,25 @@ import (
 	"fmt"
 )
 
-// An ObjectInfo is what an ELF object says of itself.
+// An ObjectInfo describes an ELF object.
 type ObjectInfo struct {
 	Machine   elf.Machine
 	Class     elf.Class // 32 or 64 bits
 	Data      elf.Data  // byte order
-	FloatABI  string    // how floats are passed: "soft", "hard" (ARM), "soft", "single", "double", "quad" (RISC-V); "" where there is one way or none is used
+	FloatABI  string    // float ABI: "soft", "hard" (ARM), "soft", "single", "double", "quad" (RISC-V); "" if there is one only or none is used
 	CPU       string    // ARM: the core or architecture by the compiler's name, such as "cortex-m3" or "7E-M"; RISC-V: the ISA string; else ""
 	Arch      int       // ARM: Tag_CPU_arch (10 is ARMv7, 11 v6-M, 13 v7E-M, 16 v8-M baseline, 17 v8-M mainline, 21 v8.1-M); else 0
 	Embedded  bool      // RISC-V: the ABI of RV32E
 	Defined   []string  // global symbols that it defines
-	Undefined []string  // global symbols that it wants from others
+	Undefined []string  // undefined global symbols
 }
 
 // Info reads an object's ELF header, attributes and symbols.
 func (f File) Info() (o ObjectInfo, err error) {
-	// debug/elf says of itself that it is not hardened against hostile files.
+	// debug/elf is not hardened against hostile files.
 	defer func() {
 		if p := recover(); p != nil {
-			o, err = ObjectInfo{}, errors.New("not an object: its tables contradict each other")
+			o, err = ObjectInfo{}, errors.New("not an object: inconsistent tables")
 		}
 	}()
 	e, err := elf.NewFile(bytes.NewReader(f.Data))
@@ -93,7 +93,7 @@ func (o *ObjectInfo) readARM(e *elf.File) error {
 	return nil
 }
 
-// armIsText: below 32 only the two names are text, from there on odd tags are.
+// armIsText: below 32 only the two names are text, from 32 on the odd tags.
 func armIsText(tag uint64) bool {
 	return tag == 4 || tag == armCPUName || tag > armCompatibility && tag%2 == 1
 }
@@ -111,7 +111,7 @@ func (o *ObjectInfo) readRISCV(e *elf.File, data []byte) error {
 		at = 48
 	}
 	if len(data) < at+4 {
-		return errors.New("its header is cut short")
+		return errors.New("truncated header")
 	}
 	flags := o.order().Uint32(data[at:])
 	o.FloatABI = []string{"soft", "single", "double", "quad"}[flags&riscvFloat>>1]
@@ -173,7 +173,7 @@ func attributes(e *elf.File, section, vendor string, order binary.ByteOrder, isT
 	return found, nil
 }
 
-// sized cuts off the part whose length, which counts itself, stands at the start of length.
+// sized splits off a part that begins with its length, which includes itself.
 func sized(data, length []byte, order binary.ByteOrder) (part, rest []byte, ok bool) {
 	if len(length) < 4 {
 		return nil, nil, false

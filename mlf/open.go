@@ -19,18 +19,17 @@ import (
 	"github.com/boardsmith/boardsmith/internal/plainfile"
 )
 
-// Limits on what is read. The largest archive of a microcontroller's model is far below each of them; they are
-// there so that a hostile file cannot fill memory.
+// Limits, so that a hostile file cannot exhaust memory. Archives of microcontroller models are far smaller.
 const (
 	MaxArchive = 512 << 20 // bytes of the tar, uncompressed
 	MaxFile    = 256 << 20 // bytes of one member
 	MaxFiles   = 10_000    // members, folders included
 	MaxName    = 512       // bytes of one member's name
-	maxPart    = 240       // bytes of a part of it: file systems take 255, and tools add an ending
+	maxPart    = 240       // bytes of a part of it: file systems allow 255, and tools add an extension
 	tarBlock   = 512
 )
 
-// Open reads an archive. What it is, is told by its content, not by its name. Every error is a *FormatError.
+// Open reads an archive, a tar or a gzipped tar by its content, whatever its name. Every error is a *FormatError.
 func Open(file string) (*Archive, error) {
 	a := &Archive{Path: file}
 	raw, err := readPacked(file)
@@ -83,13 +82,13 @@ func unpack(r io.Reader, limit int64) ([]byte, error) {
 		}
 		r = z
 	case strings.HasPrefix(head, "\xfd7zXZ"), strings.HasPrefix(head, "BZh"), strings.HasPrefix(head, "\x28\xb5\x2f\xfd"):
-		return nil, errors.New("it is compressed, but not with gzip: only .tar and .tar.gz are read")
+		return nil, errors.New("unsupported compression: only .tar and .tar.gz are supported")
 	case strings.HasPrefix(head, "PK\x03\x04"):
-		return nil, errors.New("it is a zip: only .tar and .tar.gz are read")
+		return nil, errors.New("a zip: only .tar and .tar.gz are supported")
 	}
 	raw, err := io.ReadAll(io.LimitReader(r, limit+1))
 	if err != nil {
-		return nil, fmt.Errorf("damaged or cut short: %w", err)
+		return nil, fmt.Errorf("damaged or truncated: %w", err)
 	}
 	if int64(len(raw)) > limit {
 		return nil, fmt.Errorf("it unpacks to more than %d bytes", limit)
@@ -97,8 +96,8 @@ func unpack(r io.Reader, limit int64) ([]byte, error) {
 	return raw, nil
 }
 
-// Parse reads an archive from the bytes of its uncompressed tar, which it keeps. name is for messages. Every error
-// is a *FormatError.
+// Parse reads an archive from its uncompressed tar. The Archive keeps the bytes: do not change them. name is for
+// messages. Every error is a *FormatError.
 func Parse(name string, raw []byte) (*Archive, error) {
 	sum := sha256.Sum256(raw)
 	a := &Archive{Path: name, Raw: raw, Digest: hex.EncodeToString(sum[:])}
@@ -122,7 +121,7 @@ func (a *Archive) readTar() error {
 			return a.checkEnd(end)
 		}
 		if err != nil {
-			return a.fault("", "", "not a tar, or damaged or cut short: %w", err)
+			return a.fault("", "", "not a tar, or damaged or truncated: %w", err)
 		}
 		if count >= MaxFiles {
 			return a.fault("", "", "it has more than %d members", MaxFiles)
@@ -136,15 +135,15 @@ func (a *Archive) readTar() error {
 	}
 }
 
-// checkEnd wants the block of zeroes that ends every tar: without it a tar cut off between two members would pass.
-// end is where the last member's data ended.
+// checkEnd returns an error without the zero block that ends every tar, which a tar truncated between two members
+// lacks. end is the offset after the last member.
 func (a *Archive) checkEnd(end int) error {
 	at := (end + tarBlock - 1) / tarBlock * tarBlock
 	if len(a.Files) == 0 {
 		return a.fault("", "", "it holds no files")
 	}
 	if at+tarBlock > len(a.Raw) {
-		return a.fault("", "", "cut short: the mark at the end of every tar is missing")
+		return a.fault("", "", "truncated: the tar's end mark is missing")
 	}
 	return nil
 }
@@ -152,7 +151,7 @@ func (a *Archive) checkEnd(end int) error {
 func (a *Archive) addMember(r io.Reader, h *tar.Header, tree map[string]bool) error {
 	name, err := cleanName(h.Name)
 	if err != nil {
-		return a.fault(fmt.Sprintf("%.80q", h.Name), "do not use this archive unless you know who made it", "%w", err)
+		return a.fault(fmt.Sprintf("%.80q", h.Name), "do not use this archive unless you trust its source", "%w", err)
 	}
 	if name == "." {
 		return nil
@@ -162,15 +161,15 @@ func (a *Archive) addMember(r io.Reader, h *tar.Header, tree map[string]bool) er
 		return a.addFolder(name, tree)
 	case tar.TypeReg:
 	default:
-		return a.fault(name, "do not use this archive unless you know who made it", "it is %s; an archive holds plain files and folders only", kindName(h.Typeflag))
+		return a.fault(name, "do not use this archive unless you trust its source", "it is %s; only plain files and folders are supported", kindName(h.Typeflag))
 	}
 	for k := range h.PAXRecords {
 		if strings.HasPrefix(k, "GNU.sparse.") {
-			return a.fault(name, "", "sparse files are not read")
+			return a.fault(name, "", "sparse files are not supported")
 		}
 	}
 	if _, twice := tree[name]; twice {
-		return a.fault(name, "", "it is in the archive twice")
+		return a.fault(name, "", "it occurs twice in the archive")
 	}
 	if err := a.addFolder(path.Dir(name), tree); err != nil {
 		return err
@@ -180,14 +179,14 @@ func (a *Archive) addMember(r io.Reader, h *tar.Header, tree map[string]bool) er
 	}
 	data, err := io.ReadAll(r)
 	if err != nil {
-		return a.fault(name, "", "damaged or cut short: %w", err)
+		return a.fault(name, "", "damaged or truncated: %w", err)
 	}
 	tree[name] = true
 	a.Files = append(a.Files, File{name, data})
 	return nil
 }
 
-// addFolder marks a folder and those above it; none may be a file.
+// addFolder records a folder and its parents. It returns an error if one is a file.
 func (a *Archive) addFolder(name string, tree map[string]bool) error {
 	for ; name != "."; name = path.Dir(name) {
 		if tree[name] {
@@ -198,7 +197,7 @@ func (a *Archive) addFolder(name string, tree map[string]bool) error {
 	return nil
 }
 
-// kindName names a kind of member that is refused.
+// kindName names an unsupported kind of member.
 func kindName(flag byte) string {
 	switch flag {
 	case tar.TypeLink, tar.TypeSymlink:
@@ -211,9 +210,8 @@ func kindName(flag byte) string {
 	return fmt.Sprintf("of the unknown kind %q", flag)
 }
 
-// cleanName returns a member's name relative to the folder it will be unpacked in. Names that climb out of it or
-// mean something else on another system are errors, and so are those in codegen/ that a Makefile could take for
-// something else than a name.
+// cleanName returns a member's name relative to the folder for extraction. It returns an error for a name that
+// leads out of that folder, is not portable or, in codegen/, has a special meaning in a Makefile.
 func cleanName(name string) (string, error) {
 	switch {
 	case len(name) > MaxName:
@@ -226,14 +224,14 @@ func cleanName(name string) (string, error) {
 	for _, part := range strings.Split(name, "/") {
 		switch {
 		case part == "..":
-			return "", errors.New("its name climbs out of the archive")
+			return "", errors.New("its name leads out of the archive")
 		case len(part) > maxPart:
 			return "", fmt.Errorf("a part of its name is longer than %d bytes", maxPart)
 		}
 	}
 	clean := path.Clean(name)
 	if strings.HasPrefix(clean, "codegen/") && strings.ContainsFunc(clean, notInSource) {
-		return "", errors.New("the name of generated code may hold letters, digits and . _ + - only")
+		return "", errors.New("names of generated code may hold letters, digits and . _ + - only")
 	}
 	return clean, nil
 }

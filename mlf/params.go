@@ -17,13 +17,13 @@ const (
 	maxRank            = 64
 )
 
-// A blob is read from its start. After the first error every read gives zero.
+// A blob is a reader of a parameter blob. After the first error every read returns zero.
 type blob struct {
 	left []byte
 	err  error
 }
 
-var errShort = errors.New("parameters end too early")
+var errShort = errors.New("parameters are truncated")
 
 func (b *blob) take(n uint64) []byte {
 	if b.err != nil || n > uint64(len(b.left)) {
@@ -57,8 +57,8 @@ func (b *blob) want(what string, got, want uint64) {
 	}
 }
 
-// ParseParams reads a blob of named arrays. The arrays' data lie in the blob, which must not be changed. Whatever is
-// accepted, EncodeParams gives back byte for byte.
+// ParseParams parses a blob of named arrays. The arrays' data lie in the blob, which must not be changed.
+// EncodeParams returns the same bytes for the result.
 func ParseParams(data []byte) ([]ndarray.Named, error) {
 	b := &blob{left: data}
 	b.want("magic number of the parameters", b.u64(), paramsMagic)
@@ -87,7 +87,7 @@ func ParseParams(data []byte) ([]ndarray.Named, error) {
 	return params, b.err
 }
 
-// array reads one serialised array; it is nil when the blob's error is set.
+// array reads one serialised array; it returns nil after an error.
 func (b *blob) array() *ndarray.Array {
 	b.want("magic number of the array", b.u64(), arrayMagic)
 	b.want("reserved word", b.u64(), 0)
@@ -103,7 +103,7 @@ func (b *blob) array() *ndarray.Array {
 	}
 	d := ndarray.DType{Code: head[0], Bits: head[1], Lanes: binary.LittleEndian.Uint16(head[2:])}
 	if d.Lanes != 1 {
-		b.err = fmt.Errorf("vector elements (%v) are not stored in parameters", d)
+		b.err = fmt.Errorf("unsupported parameter type %v: vector elements", d)
 		return nil
 	}
 	shape := make([]int64, rank)

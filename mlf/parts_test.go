@@ -87,7 +87,7 @@ func TestParamsExample(t *testing.T) {
 	}
 	for n := range blob {
 		if _, err := ParseParams(blob[:n]); err == nil {
-			t.Errorf("the first %d bytes pass", n)
+			t.Errorf("the first %d bytes were accepted", n)
 		}
 	}
 	for at, what := range map[int]string{0: "magic", 8: "reserved", 16: "count", 34: "second count", 42: "array magic", 58: "device", 62: "device id", 66: "rank", 72: "lanes", 74: "shape", 82: "length"} {
@@ -98,7 +98,7 @@ func TestParamsExample(t *testing.T) {
 		}
 	}
 	if _, err := ParseParams(append(blob, 0)); err == nil {
-		t.Error("a byte too many passes")
+		t.Error("an extra byte was accepted")
 	}
 }
 
@@ -113,7 +113,7 @@ func TestRegistryNames(t *testing.T) {
 	}
 }
 
-// TestObjects compiles for what there are compilers for, and reads back what they were told.
+// TestObjects compiles with each installed compiler and reads back its options.
 func TestObjects(t *testing.T) {
 	dir := t.TempDir()
 	src := filepath.Join(dir, "a.c")
@@ -132,7 +132,7 @@ func TestObjects(t *testing.T) {
 		{"riscv64-unknown-elf-gcc", "-march=rv64imafdc -mabi=lp64d", ObjectInfo{Machine: elf.EM_RISCV, Class: elf.ELFCLASS64, Data: elf.ELFDATA2LSB, FloatABI: "double"}},
 	} {
 		if _, err := exec.LookPath(c.cc); err != nil {
-			t.Logf("no %s: not tried", c.cc)
+			t.Logf("%s is not installed: not tested", c.cc)
 			continue
 		}
 		obj := filepath.Join(dir, "a.o")
@@ -148,7 +148,7 @@ func TestObjects(t *testing.T) {
 		checkObject(t, strings.Join(cmd.Args, " "), data, c.want)
 	}
 	if tried == 0 {
-		t.Skip("no compiler to make objects with")
+		t.Skip("no compiler is installed")
 	}
 }
 
@@ -162,11 +162,11 @@ func checkObject(t *testing.T, what string, data []byte, want ObjectInfo) {
 		t.Errorf("%s: %+v, want %+v", what, got, want)
 	}
 	for n := 0; n < len(data); n += 7 {
-		_, _ = File{"a.o", data[:n]}.Info() // must not crash, whatever it says
+		_, _ = File{"a.o", data[:n]}.Info() // must not panic
 	}
 }
 
-// TestAttributes reads a section made by hand, and every shortening and change of one byte of it.
+// TestAttributes reads a handmade section, truncated at each length and with each byte changed.
 func TestAttributes(t *testing.T) {
 	pairs := "\x05cortex-m7\x00\x06\x0d\x1c\x01\x20\x01none\x00\x43\x32.09\x00"
 	scope := fmt.Sprintf("\x01%c\x00\x00\x00%s", len(pairs)+5, pairs)
@@ -206,7 +206,7 @@ func TestBadHeaders(t *testing.T) {
 	}
 }
 
-// TestBomb wants a small file that unpacks to more than is allowed to be refused.
+// TestBomb: a small file that unpacks to more than the limit is rejected.
 func TestBomb(t *testing.T) {
 	const limit = 1 << 20
 	var b bytes.Buffer
@@ -218,7 +218,7 @@ func TestBomb(t *testing.T) {
 		t.Fatal(err)
 	}
 	if raw, err := unpack(bytes.NewReader(b.Bytes()), limit); err == nil || !strings.Contains(err.Error(), "unpacks to more") {
-		t.Errorf("%d bytes of zeroes come out, %v", len(raw), err)
+		t.Errorf("unpacked %d bytes of zeroes, %v", len(raw), err)
 	}
 	if raw, err := unpack(bytes.NewReader(b.Bytes()), limit+1); err != nil || len(raw) != limit+1 {
 		t.Errorf("%d bytes, %v", len(raw), err)

@@ -1,4 +1,4 @@
-// This file reads the signature of @main out of the Relay text, which alone has an AOT model's shapes and order.
+// This file reads the signature of @main from the Relay text, the only source of an AOT model's shapes and order.
 
 package mlf
 
@@ -10,7 +10,7 @@ import (
 	"github.com/boardsmith/boardsmith/ndarray"
 )
 
-// A Relay is what the text says of @main. What it does not say, or says in a way that is not understood, is absent.
+// A Relay is the signature of @main. Missing and unsupported parts are left out.
 type Relay struct {
 	Params      []Tensor // inputs and parameters alike
 	Results     []Tensor // without names; tuples are flattened
@@ -115,7 +115,7 @@ func typed(dtype string, shape []int64) (Tensor, bool) {
 	return shaped("", d, shape)
 }
 
-// bracketed returns what is inside the bracket that s begins with, and what follows it. Text in quotes is skipped.
+// bracketed returns the text inside the bracket that s begins with, and the text after it. It skips quoted text.
 func bracketed(s string) (inner, rest string, ok bool) {
 	depth := 0
 	for i := 0; i < len(s); i++ {
@@ -161,7 +161,7 @@ func splitTop(s string) (parts []string) {
 	return parts
 }
 
-// closingQuote is the place of the quote that ends a text, or its length.
+// closingQuote returns the index of the closing quote, or the length of s.
 func closingQuote(s string) int {
 	for i := 0; i < len(s); i++ {
 		switch s[i] {

@@ -1,4 +1,4 @@
-// This file reads the arguments' names, and which of them are written, out of an operator's TIR text.
+// This file reads the arguments' names, and which are written, from an operator's TIR text.
 
 package mlf
 
@@ -14,8 +14,8 @@ var (
 	tirStore = regexp.MustCompile(`^(\w+)\[.*\] = `)
 )
 
-// readTIR gives the arguments the names they have in the TIR text, and says which are written. Where the text is
-// missing or not understood the names stay, and the last argument is the one written.
+// readTIR sets the arguments' names from the TIR text and marks those that are written. Without usable text it
+// keeps the names and marks the last argument.
 func (a *Archive) readTIR(function string, args []Tensor) (written []bool) {
 	written = make([]bool, len(args))
 	for _, f := range a.Files {

@@ -1,4 +1,4 @@
-// This file reads, out of generated C, what memory each function takes while it runs (crt_abi.md §6).
+// This file reads from generated C how much memory each function allocates while it runs (crt_abi.md §6).
 
 package mlf
 
@@ -10,16 +10,16 @@ import (
 	"strconv"
 )
 
-// A WorkStep is one thing that a generated function does with memory, in the order of its code.
+// A WorkStep is one memory operation of a generated function, in the order of its code.
 type WorkStep struct {
-	Take int64  // bytes that it takes; 0 if it does something else
-	Name string // of what it takes, or gives back
-	Call string // a function of the model that it calls; "" if it does something else
+	Take int64  // bytes that it allocates; 0 for other steps
+	Name string // variable of what it allocates or frees
+	Call string // the model's function that it calls; "" for other steps
 }
 
-// Workspace lists what the model's functions take from the platform while they run and give back at their end, for
-// each that takes some or calls one that does. For an object, whose code is not read, it is what the metadata says of
-// the function; sure is false then: it may come in several pieces.
+// Workspace lists the memory operations of the model's functions, for each that allocates or calls one that does.
+// For objects, whose code is not read, it uses the metadata and returns sure false: the function may allocate in
+// several pieces.
 func (a *Archive) Workspace(m *Model) (steps map[string][]WorkStep, sure bool) {
 	steps = map[string][]WorkStep{}
 	for _, f := range m.Sources {
@@ -47,7 +47,7 @@ var (
 	callStep    = regexp.MustCompile(`\b(tvmgen_\w+)\s*\(`)
 )
 
-// readWorkspace reads one source line by line: TVM writes a statement on each.
+// readWorkspace reads one source line by line: TVM writes one statement per line.
 func readWorkspace(src []byte, steps map[string][]WorkStep) {
 	function := ""
 	for len(src) > 0 {
@@ -89,7 +89,7 @@ func workStep(line []byte) (WorkStep, bool) {
 	return WorkStep{}, false
 }
 
-// rawFunctions is what the metadata says of a full model's operators.
+// rawFunctions is the metadata of a full model's operators.
 type rawFunctions struct {
 	Functions struct {
 		Operators []struct {
@@ -112,7 +112,7 @@ func (a *Archive) metadataWorkspace(m *Model, steps map[string][]WorkStep) {
 		module = named
 	}
 	var memory rawFunctions
-	if json.Unmarshal(module.Memory, &memory) != nil { // an operator's has another form, and no such numbers
+	if json.Unmarshal(module.Memory, &memory) != nil { // the metadata of a single operator has another form, without these numbers
 		return
 	}
 	for _, o := range memory.Functions.Operators {

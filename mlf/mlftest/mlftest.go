@@ -1,6 +1,6 @@
-// Package mlftest helps tests that need archives: it finds those that TVM made, and packs small ones made by hand.
+// Package mlftest provides archives for tests: it finds those that TVM made, and packs small handmade ones.
 //
-// It is for tests only, and holds no archives itself.
+// It holds no archives itself.
 package mlftest
 
 import (
@@ -89,7 +89,7 @@ func Name(path string) string {
 }
 
 // Arrays returns the files of a model's inputs and expected outputs beside its archive. conv_pools is conv_f32's
-// network with weights of its own: it takes the same inputs, and there are no outputs ("").
+// network with other weights: it has the same inputs and no expected outputs ("").
 func Arrays(path string) (inputs, outputs string) {
 	model, _, _ := strings.Cut(Name(path), ".")
 	if rest, ok := strings.CutPrefix(model, "matmul_"); ok && rest != "" {
@@ -125,7 +125,7 @@ func Tar(t testing.TB, files ...mlf.File) []byte {
 	return b.Bytes()
 }
 
-// Parse packs files and reads the archive back; it must be one that is understood.
+// Parse packs files and parses the archive; the test fails if that returns an error.
 func Parse(t testing.TB, files ...mlf.File) *mlf.Archive {
 	t.Helper()
 	a, err := mlf.Parse("test.tar", Tar(t, files...))
