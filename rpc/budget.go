@@ -1,5 +1,5 @@
-// This file gives each call a time budget on the device, so that the device ends an endless call before the host gives
-// up, and can tell where it stood.
+// This file sets a time budget for each call on the device, so that the device stops an endless call before the
+// host's deadline and records where it was.
 
 package rpc
 
@@ -11,18 +11,18 @@ import (
 	"time"
 )
 
-// budgets is what the device was told of time budgets.
+// budgets is the state of time budgets on the device.
 type budgets struct {
 	function Function      // boardsmith.budget
-	missing  bool          // the device has none
-	granted  time.Duration // 0: it was told nothing, and has its own
+	missing  bool          // the device does not support budgets
+	granted  time.Duration // 0: none was sent, the device uses its default
 }
 
-// SetBudget fixes how long each following call of a function may run on the device, whatever its deadline. 0, as at
-// the start, lets the budget follow each call's deadline, which is its context's, else Options.Timeout: it ends a
-// tenth earlier, 200 ms to 2 s, and at most half the time. A call that runs longer ends with a *FaultError of
-// ReasonTimeout, and the device is reset. A device without boardsmith.budget gets none: there only the host's own
-// timeout ends a call, and the session with it. Errors: those of ctx.
+// SetBudget fixes how long each following call of a function may run on the device, whatever its deadline. With 0,
+// the initial value, the budget follows each call's deadline (its context's, else Options.Timeout), less a tenth,
+// which is limited to 200 ms to 2 s and to half the time. A call that exceeds its budget returns a *FaultError of
+// ReasonTimeout, and the device is reset. On a device without boardsmith.budget only the host's timeout ends a
+// call, and with it the session. Errors: those of ctx.
 func (s *Session) SetBudget(ctx context.Context, d time.Duration) error {
 	if err := s.take(ctx); err != nil {
 		return err
@@ -38,13 +38,13 @@ const (
 	longestBudget  = math.MaxInt32 * time.Millisecond
 )
 
-// margin is what a budget leaves of limit, the time until the host gives up: the device needs it to reset and to be
-// asked for the reason.
+// margin returns how much earlier than limit, the host's deadline, a budget ends: the device needs that time to
+// reset and to report the reason.
 func margin(limit time.Duration) time.Duration {
 	return min(max(limit/10, 200*time.Millisecond), 2*time.Second, limit/2)
 }
 
-// wantedBudget returns the budget of a call that begins now, and how far the device's may differ from it.
+// wantedBudget returns the budget of a call that begins now, and how far the device's may differ.
 func (s *Session) wantedBudget(ctx context.Context) (want, tolerance time.Duration) {
 	want = s.budget
 	if want <= 0 {
@@ -57,7 +57,7 @@ func (s *Session) wantedBudget(ctx context.Context) (want, tolerance time.Durati
 	return min(max(want, shortestBudget), longestBudget), tolerance
 }
 
-// grant tells the device the budget of the call that follows, unless it has nearly the same. s.request stays as it is.
+// grant sends the budget of the next call, unless the device already has about the same. It keeps s.request.
 func (s *Session) grant(ctx context.Context) error {
 	b := &s.known.budgets
 	want, tolerance := s.wantedBudget(ctx)
@@ -66,7 +66,7 @@ func (s *Session) grant(ctx context.Context) error {
 	}
 	defer s.aside()()
 	err := s.tellBudget(ctx, want)
-	for tries := 1; tries < attempts && s.again(err); tries++ { // telling it twice does no harm
+	for tries := 1; tries < attempts && s.again(err); tries++ { // sending it twice is harmless
 		err = s.tellBudget(ctx, want)
 	}
 	var refused *DeviceError
@@ -75,7 +75,7 @@ func (s *Session) grant(ctx context.Context) error {
 		b.missing = true
 	case errors.As(err, &refused):
 		b.missing = true
-		s.log.Warn("the device takes no time budget", "error", err)
+		s.log.Warn("the device does not support time budgets", "error", err)
 	case err != nil:
 		return fmt.Errorf("calling %s: %w", budgetFunction, err)
 	default:
@@ -89,15 +89,15 @@ func (s *Session) tellBudget(ctx context.Context, d time.Duration) error {
 	if err := s.globalOnce(ctx, f, budgetFunction); err != nil {
 		return err
 	}
-	ms := (d + time.Millisecond - 1).Milliseconds() // rounded up: 0 would be the device's own
+	ms := (d + time.Millisecond - 1).Milliseconds() // rounded up: 0 would mean the device's default
 	p := s.begin(CodeCallFunc)
 	p.Handle = f.handle
 	p.Args = append(p.Args, Int(ms))
 	return s.exchange(ctx)
 }
 
-// regrant is grant for a call that the host makes on its own account: it needs a budget only where an earlier call has
-// left one, which may be too short for it.
+// regrant is grant for an internal call. It sends a budget only if an earlier call left one, which may be too
+// short.
 func (s *Session) regrant(ctx context.Context) error {
 	if s.known.budgets.granted == 0 {
 		return nil

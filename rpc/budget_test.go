@@ -14,8 +14,8 @@ import (
 	"github.com/boardsmith/boardsmith/rpc/rpctest"
 )
 
-// budgeted is a device with time budgets: function "endless" of its module ends when its budget is used up, by a
-// reset that leaves a record. told gets the budgets, in milliseconds.
+// budgeted returns a device with time budgets. Its function "endless" uses up the budget, after which the device
+// resets with a record. told receives the budgets, in milliseconds.
 func budgeted(told *[]int64) *rpctest.Device {
 	d := faulty(&rpc.FaultRecord{Reason: rpc.ReasonTimeout, WordBytes: 4, Code: 20})
 	budget := 10 * time.Second // its own
@@ -46,14 +46,14 @@ func TestBudget(t *testing.T) {
 	if err := callOnce(ctx, t, s, "bad"); failure.Of(err) != failure.Timeout || !strings.Contains(err.Error(), "timeout in bad: still running after its time budget of 20ms") {
 		t.Errorf("got %v", err)
 	}
-	_ = callOnce(ctx, t, s, "fail") // after the reset it is told again
+	_ = callOnce(ctx, t, s, "fail") // after the reset the budget is sent again
 	_ = callOnce(ctx, t, s, "fail")
 	if err := s.SetBudget(ctx, 1<<62); err != nil {
 		t.Fatal(err)
 	}
 	_ = callOnce(ctx, t, s, "fail")
 	if want := []int64{20, 20, 1<<31 - 1}; !reflect.DeepEqual(told, want) {
-		t.Errorf("the device was told %v, not %v", told, want)
+		t.Errorf("the device got the budgets %v, want %v", told, want)
 	}
 }
 
@@ -72,7 +72,7 @@ func TestDeadlineIsBudget(t *testing.T) {
 	}
 }
 
-// TestBudgetFollowsDeadline: the budget lies below the deadline by the margin of the rule, within half of it.
+// TestBudgetFollowsDeadline: the budget is the deadline less the margin, within half the margin.
 func TestBudgetFollowsDeadline(t *testing.T) {
 	for _, c := range []struct{ limit, least, most time.Duration }{
 		{10 * time.Minute, 596 * time.Second, 598 * time.Second},
@@ -98,7 +98,7 @@ func TestBudgetFollowsDeadline(t *testing.T) {
 	}
 }
 
-// TestBudgetToldOnce: calls with like deadlines take one request each; another deadline takes one more, once.
+// TestBudgetToldOnce: calls with similar deadlines take one request each; another deadline takes one more, once.
 func TestBudgetToldOnce(t *testing.T) {
 	var told []int64
 	d := budgeted(&told)
@@ -111,7 +111,7 @@ func TestBudgetToldOnce(t *testing.T) {
 		}
 	}
 	if len(told) != 3 {
-		t.Errorf("the device was told %v", told)
+		t.Errorf("the device got the budgets %v", told)
 	}
 	if err := s.Close(setup); err != nil {
 		t.Fatal(err)
@@ -121,8 +121,8 @@ func TestBudgetToldOnce(t *testing.T) {
 	}
 }
 
-// TestShortBudgetIsNotLeft: what the host asks on its own account gets the time of its own context, not what a short
-// call before it has left.
+// TestShortBudgetIsNotLeft: an internal request has the time of its own context, not the budget of an earlier short
+// call.
 func TestShortBudgetIsNotLeft(t *testing.T) {
 	var told []int64
 	d := budgeted(&told)
@@ -132,11 +132,11 @@ func TestShortBudgetIsNotLeft(t *testing.T) {
 	_, _ = f.Call(within(t, 10*time.Second))
 	_, _ = must[rpc.Module](t)(s.SystemLib(within(t, 10*time.Second))).Function(ctx, "negate")
 	if len(told) != 2 || told[1] < 1000*1000 {
-		t.Errorf("the device was told %v", told)
+		t.Errorf("the device got the budgets %v", told)
 	}
 }
 
-// TestNoBudgets: a device without budgets is asked for them once, and called as ever.
+// TestNoBudgets: a device without budgets is asked for them once, and calls work.
 func TestNoBudgets(t *testing.T) {
 	d := device()
 	s := opened(t, d, rpc.Options{})

@@ -13,7 +13,7 @@ import (
 	"github.com/boardsmith/boardsmith/transport/transporttest"
 )
 
-// A used session is one with something of each kind on the device.
+// A used session has an object of each kind on the device.
 type used struct {
 	*rpc.Session
 	lib    rpc.Module
@@ -27,7 +27,7 @@ func use(t *testing.T) used {
 	d := device()
 	d.Globals["slow"] = func(*rpctest.Device, []rpc.Value) ([]rpc.Value, error) { <-release; return rpctest.Nothing(), nil }
 	s := open(t, d, nil)
-	t.Cleanup(func() { close(release) }) // before that of open, which waits for the device
+	t.Cleanup(func() { close(release) }) // before open's deadline, which waits for the device
 	ctx := within(t, 10*time.Second)
 	u := used{Session: s, lib: must[rpc.Module](t)(s.SystemLib(ctx)), slow: must[rpc.Function](t)(s.Function(ctx, "slow"))}
 	u.negate = must[rpc.Function](t)(u.lib.Function(ctx, "negate"))
@@ -35,12 +35,12 @@ func use(t *testing.T) used {
 	return u
 }
 
-// TestContexts ends the contexts of all that this package does, before it begins and while it waits.
+// TestContexts calls every function of this package with contexts that end before and during the call.
 func TestContexts(t *testing.T) {
 	u := use(t)
 	array := must[*ndarray.Array](t)(ndarray.New(i8, 4))
 	bytes := make([]byte, 4)
-	mute, other := transporttest.Pair() // nobody is at the other end
+	mute, other := transporttest.Pair() // the other end does not respond
 	defer other.Close()
 	stream := rpc.NewStream(mute, 100)
 	owned := must[*rpc.Answer](t)(u.Do(within(t, 10*time.Second), &rpc.Packet{
@@ -102,12 +102,12 @@ func TestContexts(t *testing.T) {
 		u, began := use(t), make(chan struct{})
 		go func() { close(began); _, _ = u.slow.Call(context.Background()) }()
 		<-began
-		time.Sleep(10 * time.Millisecond) // until it has its turn
+		time.Sleep(10 * time.Millisecond) // until its turn
 		return u
 	}
 	failuretest.Waiting(t, failuretest.Calls{
 		"Function.Call":                   func(ctx context.Context) error { _, err := use(t).slow.Call(ctx); return err },
-		"waiting for one's turn":          func(ctx context.Context) error { return busy().Sync(ctx) },
+		"waiting for its turn":            func(ctx context.Context) error { return busy().Sync(ctx) },
 		"Session.Damages while busy":      func(ctx context.Context) error { _, err := busy().Damages(ctx); return err },
 		"Stream.Recv":                     func(ctx context.Context) error { _, err := stream.Recv(ctx); return err },
 		"Session.Close of a busy session": func(ctx context.Context) error { return busy().Close(ctx) },

@@ -2,7 +2,7 @@
 
 package rpc_test
 
-// This file damages a recorded session in every way and plays it to real firmware that was built under ASan and UBSan.
+// This file plays a recorded session, damaged at random, to real firmware that was built with ASan and UBSan.
 
 import (
 	"context"
@@ -28,7 +28,7 @@ var buildChecked = sync.OnceValues(func() (string, error) {
 		"CC=cc -fsanitize=address,undefined -fno-sanitize-recover=all")
 })
 
-// A spy keeps what the host says.
+// A spy records what the host sends.
 type spy struct {
 	transport.Link
 	said []byte
@@ -39,7 +39,7 @@ func (s *spy) Write(ctx context.Context, p []byte) error {
 	return s.Link.Write(ctx, p)
 }
 
-// messages returns the requests among what was said: the payloads of its frames, with their session's id.
+// messages returns the requests that were sent: the payloads of frames with the session's id.
 func (s *spy) messages() [][]byte {
 	const normal = 0x10
 	var u transport.Unframer
@@ -54,8 +54,8 @@ func (s *spy) messages() [][]byte {
 	return all
 }
 
-// recordSession uses the firmware in every way that a tuner does and returns the requests. What it allocated stays until
-// the next session begins: then the device frees it, and the requests mean nothing any more.
+// recordSession uses the firmware as a tuner does and returns the requests. The device frees what they allocated
+// when the next session begins, so that their handles are invalid then.
 func recordSession(ctx context.Context, t *testing.T, p transport.Link) [][]byte {
 	t.Helper()
 	link := &spy{Link: unclosed{p}}
@@ -72,13 +72,13 @@ func recordSession(ctx context.Context, t *testing.T, p transport.Link) [][]byte
 		must[*ndarray.Array](t)(out.Array(ctx))
 	}
 	if _, err := must[rpc.Function](t)(m.Function(ctx, "fail")).Call(ctx, "text", []byte{1, 0xff}, 3.5, nil, i8); err == nil {
-		t.Fatal("fail did not")
+		t.Fatal("fail returned no error")
 	}
 	must[[]float64](t)(m.Time(ctx, "count", rpc.TimeOptions{Number: 2, Repeat: 2}))
 	return link.messages()
 }
 
-// corrupt changes p in one to four places: bits flipped, bytes dropped or doubled, its end cut off.
+// corrupt changes p in one to four places: it flips bits, drops or doubles bytes, or truncates p.
 func corrupt(r *rand.Rand, p []byte) []byte {
 	for range 1 + r.IntN(4) {
 		at, run := r.IntN(len(p)), 1+r.IntN(8)
@@ -99,8 +99,8 @@ func corrupt(r *rand.Rand, p []byte) []byte {
 	return p
 }
 
-// Nothing that happens to a session on its way crashes or hangs the firmware or makes it write where it should not, and
-// a good session works every time afterwards.
+// No damage to a session crashes or hangs the firmware or causes a wrong write, and an undamaged session works
+// afterwards.
 func TestFirmwareCorruptions(t *testing.T) {
 	needTools(t)
 	path, err := buildChecked()
@@ -126,10 +126,10 @@ func TestFirmwareCorruptions(t *testing.T) {
 	}
 }
 
-// corruptedRound says all of the recorded session again, damaged, and then has a good one.
+// corruptedRound sends the recorded session, damaged, and then an undamaged one.
 func corruptedRound(ctx context.Context, r *rand.Rand, link transport.Link, requests [][]byte) error {
 	var f transport.Framer
-	f.Append(nil, nil) // past its reset nop
+	f.Append(nil, nil) // after its reset nop
 	var bytes []byte
 	for _, m := range requests {
 		bytes = f.Append(bytes, m)
@@ -144,7 +144,7 @@ func corruptedRound(ctx context.Context, r *rand.Rand, link transport.Link, requ
 	return shortTrip(ctx, rpc.New(conn, rpc.Options{}), r.Uint64())
 }
 
-// shortTrip sends eight bytes to the device and has it negate them.
+// shortTrip sends eight bytes to the device, which negates them.
 func shortTrip(ctx context.Context, s *rpc.Session, value uint64) error {
 	m, err := s.SystemLib(ctx)
 	if err != nil {

@@ -13,7 +13,8 @@ import (
 	"github.com/boardsmith/boardsmith/transport/transporttest"
 )
 
-// weak flips two bits 32,767 apart: the CRC of a frame is the same with both. The bytes must not begin or end an ff.
+// weak flips two bits 32,767 apart, which leaves a frame's CRC unchanged. The bytes must not become or cease to be
+// 0xff.
 func damages(t *testing.T, s *rpc.Session) int {
 	t.Helper()
 	return must[int](t)(s.Damages(within(t, 10*time.Second)))
@@ -24,7 +25,7 @@ func weak(p []byte, at int) {
 	p[at+4095] ^= 0x01
 }
 
-// calm is a payload without anything near an ff, so that flips neither make nor break an escape.
+// calm returns a payload without bytes near 0xff, so that flips neither make nor break an escape.
 func calm(n int) []byte {
 	p := random(n)
 	for i := range p {
@@ -33,7 +34,7 @@ func calm(n int) []byte {
 	return p
 }
 
-// This damage really passes the frame's own checksum.
+// The damage of weak passes the frame's checksum.
 func TestWeakDamagePassesCRC16(t *testing.T) {
 	var f transport.Framer
 	wire := f.Append(nil, calm(8000))
@@ -44,7 +45,7 @@ func TestWeakDamagePassesCRC16(t *testing.T) {
 	}
 }
 
-// A copy that a lossy link damages in a way that CRC-16 does not see is noticed, and repeated, in both directions.
+// A copy with damage that CRC-16 does not detect is detected and repeated, in both directions.
 func TestWeakDamageIsCaught(t *testing.T) {
 	for name, direction := range map[string]transporttest.Direction{"to device": transporttest.ToDevice, "to host": transporttest.ToHost} {
 		t.Run(name, func(t *testing.T) {
@@ -65,7 +66,7 @@ func TestWeakDamageIsCaught(t *testing.T) {
 			}
 			got := must[*ndarray.Array](t)(tensor.Array(ctx))
 			if !bytes.Equal(got.Data, calm(8000)) {
-				t.Error("damage went unnoticed")
+				t.Error("the damage was not detected")
 			}
 			if hits != 1 {
 				t.Errorf("damaged %d messages", hits)
@@ -77,7 +78,7 @@ func TestWeakDamageIsCaught(t *testing.T) {
 	}
 }
 
-// wholeFrames lets change have whole frames, however they come in pieces.
+// wholeFrames passes whole frames to change, in whatever pieces they are written.
 func wholeFrames(d transporttest.Direction, change func([]byte)) func(transporttest.Direction, []byte) []byte {
 	var u transport.Unframer
 	var pending []byte
@@ -98,7 +99,7 @@ func wholeFrames(d transporttest.Direction, change func([]byte)) func(transportt
 	}
 }
 
-// Without damage a copy over a lossy link costs one question more, over a pipe none.
+// Without damage a copy over a lossy link takes one more request, over a pipe none.
 func TestConfirmation(t *testing.T) {
 	ctx := within(t, 10*time.Second)
 	count := func(wrap func(transport.Link) transport.Link, n int64) int {
@@ -148,7 +149,8 @@ func damageOne(which int) func(transport.Link) transport.Link {
 	}
 }
 
-// After a damaged copy every tensor but the one that was written again is unknown, and so is what functions work on.
+// After a damaged copy the content of every tensor is unknown until it is written again, and no function can be
+// called.
 func TestDamagedCopy(t *testing.T) {
 	ctx := within(t, 20*time.Second)
 	d := device()
@@ -193,8 +195,8 @@ func TestDamagedCopy(t *testing.T) {
 	}
 }
 
-// A request that the device refuses as damaged is sent again, and an answer that comes damaged asked for again where
-// that does no harm.
+// A request that the device rejects as damaged is sent again; after a damaged answer, only if repeating the request
+// is harmless.
 func TestDamagedRequest(t *testing.T) {
 	ctx := within(t, 20*time.Second)
 	d := device()
@@ -215,7 +217,7 @@ func TestDamagedRequest(t *testing.T) {
 	}
 }
 
-// Noise costs time or an error of some class, but never gives a wrong tensor.
+// Noise costs time or an error with a class, but never yields a wrong tensor.
 func TestNoise(t *testing.T) {
 	good := 0
 	for seed := range uint64(40) {
@@ -246,6 +248,6 @@ func TestNoise(t *testing.T) {
 		}
 	}
 	if good == 0 {
-		t.Error("no copy ever arrived")
+		t.Error("no copy succeeded")
 	}
 }

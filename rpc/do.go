@@ -1,4 +1,4 @@
-// This file passes requests through that others made, as the clients of a gateway do.
+// This file passes requests through for others, such as the clients of a gateway.
 
 package rpc
 
@@ -11,24 +11,24 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 )
 
-// An Answer is what the device answered to a request that Do passed through.
+// An Answer is the device's reply to a request that Do passed through.
 type Answer struct {
 	Packet Packet // a Return, a CopyAck or an Exception
 	Made   []Owned
 	Freed  []Owned
 }
 
-// An Owned is something on the device that a request made, and that has to be freed: memory, a module or an array. It
-// can be compared. An array that the device has returned twice has to be freed twice.
+// An Owned is memory, a module or an array on the device that a request made and that has to be freed. It is
+// comparable. An array that the device returned twice has to be freed twice.
 type Owned struct {
 	session *Session
 	life    int
-	kind    TypeCode // as FreeHandle takes it; TypeHandle: memory, which FreeData takes
+	kind    TypeCode // as in FreeHandle; TypeHandle: memory, for FreeData
 	handle  uint64
 }
 
-// Free frees it, unless the device was reset since. The caller sees to it that nothing is freed twice. Errors: those of
-// a request.
+// Free frees it, unless the device was reset since. The caller must not free anything twice. Errors: those of a
+// request.
 func (o Owned) Free(ctx context.Context) error {
 	s := o.session
 	if s == nil {
@@ -47,17 +47,17 @@ func (o Owned) Free(ctx context.Context) error {
 	return s.freeHandle(ctx, o.handle, o.kind)
 }
 
-// Do passes a request through to the device. A copy may have any length: it is made in as many messages as the device
-// needs. What the device refuses, and what would hang a reference firmware (a system call with wrong arguments), is
-// answered by an Exception; an error means that there is no answer, as of any request. ctx's deadline is a call's time
-// budget; boardsmith.budget has no effect on the calls that follow. Handles are the device's: those that were made
+// Do passes a request through to the device. A copy may have any length: Do splits it into as many messages as the
+// device needs. The answer is an Exception if the device rejects the request, or if the request would hang a
+// reference firmware (a system call with wrong arguments); an error means that there is no answer. ctx's deadline
+// is a call's time budget; boardsmith.budget does not affect later calls. Handles are the device's: those from
 // before a reset must not be used after it.
 //
-// What a request made is the caller's to free: Close does not. A gateway adds Made to what its client has, takes Freed
-// away, and frees what is left when the client is gone, newest first.
+// The caller frees what a request made; Close does not. A gateway adds Made to its client's objects, removes Freed,
+// and frees the rest, newest first, when the client disconnects.
 //
-// Of class config is what is no request, and Shutdown, which would stop the device for all. p is not changed; the answer
-// shares no memory with it or with the session.
+// Do returns an error of class config for a packet that is not a request, and for Shutdown, which would stop the
+// device for all clients. It does not change p; the answer shares no memory with p or the session.
 func (s *Session) Do(ctx context.Context, p *Packet) (*Answer, error) {
 	switch p.Code {
 	case CodeNone, CodeShutdown, CodeReturn, CodeException, CodeCopyAck:
@@ -78,10 +78,10 @@ func (s *Session) Do(ctx context.Context, p *Packet) (*Answer, error) {
 	return a, a.Packet.Parse(reply.Append(nil)) // a copy
 }
 
-// Exception is the reply to a request that cannot be carried out.
+// Exception returns the reply to a request that cannot be carried out.
 func Exception(text string) *Packet { return &Packet{Code: CodeException, Args: []Value{Text(text)}} }
 
-// refusal returns the text of an Exception that has ended a request, and not the session.
+// refusal returns the text of an Exception that ended a request but not the session.
 func refusal(err error) (text string, refused bool) {
 	var device *DeviceError
 	var limit *LimitError
@@ -96,13 +96,13 @@ func refusal(err error) (text string, refused bool) {
 	return "", false
 }
 
-// kindsOfHandle are the types that FreeHandle takes. Functions need not be freed.
+// kindsOfHandle lists the types that FreeHandle accepts. Functions need not be freed.
 var kindsOfHandle = []TypeCode{TypeModule, TypeFunction, TypeNDArray}
 
-// An argumentsError is a request that was not sent, because no device can carry it out.
+// An argumentsError reports a request that was not sent because no device can carry it out.
 type argumentsError struct{ error }
 
-// pass exchanges the caller's request. The reply is valid until the next exchange.
+// pass sends the caller's request and receives the reply, which is valid until the next exchange.
 func (s *Session) pass(ctx context.Context, p *Packet) (*Packet, error) {
 	if err := p.CheckArgs(); err != nil {
 		return nil, &argumentsError{err}
@@ -116,7 +116,7 @@ func (s *Session) pass(ctx context.Context, p *Packet) (*Packet, error) {
 		return &Packet{Code: CodeReturn, Args: []Value{Null()}}, s.write(ctx, s.memoryOf(p, len(p.Data)), p.Data)
 	case CodeCopyFromRemote:
 		if p.Size > math.MaxInt32 {
-			return nil, &argumentsError{protocolErrorf("a copy of %d bytes", p.Size)}
+			return nil, &argumentsError{protocolErrorf("invalid size of a copy: %d bytes", p.Size)}
 		}
 		data, err := s.read(ctx, s.memoryOf(p, int(p.Size)), nil)
 		return &Packet{Code: CodeCopyAck, Data: data}, err
@@ -137,14 +137,14 @@ func (s *Session) pass(ctx context.Context, p *Packet) (*Packet, error) {
 	return &s.reply, nil
 }
 
-// memoryOf is the memory that a copy of n bytes reads or writes.
+// memoryOf returns the memory that a copy of n bytes reads or writes.
 func (s *Session) memoryOf(p *Packet, n int) *Tensor {
 	return &Tensor{memory: &memory{session: s, life: s.life, kind: lasting}, ref: p.Tensor, bytes: n}
 }
 
 const moduleGetFunction = "tvm.rpc.server.ModuleGetFunction"
 
-// note keeps the names of functions for a fault's report, and that the caller may have set a budget.
+// note records the names of functions, for fault reports, and that the caller may have set a budget.
 func (s *Session) note(p *Packet) {
 	args, got := p.Args, s.reply.Args
 	switch {
@@ -158,7 +158,7 @@ func (s *Session) note(p *Packet) {
 	}
 }
 
-// madeBy lists what a request left on the device.
+// madeBy lists what a request made on the device.
 func (s *Session) madeBy(p, reply *Packet) []Owned {
 	args := reply.Args
 	made := func(kind TypeCode, i int) []Owned {

@@ -21,7 +21,7 @@ import (
 type gateway struct {
 	device   *rpc.Session
 	listener *transport.TCPListener
-	gone     chan error // gets what came of freeing, one for each client that went
+	gone     chan error // receives the result of freeing for each client that disconnects
 }
 
 func startGateway(t *testing.T, device *rpc.Session) *gateway {
@@ -46,7 +46,7 @@ func startGateway(t *testing.T, device *rpc.Session) *gateway {
 	return g
 }
 
-// serve answers one client's requests, and frees what is left of it.
+// serve answers one client's requests, then frees what it left.
 func (g *gateway) serve(client *rpc.Stream) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
@@ -90,7 +90,7 @@ func (g *gateway) client(t *testing.T) *rpc.Session {
 	return rpc.New(rpc.NewStream(link, 1<<20), rpc.Options{})
 }
 
-// leave ends a client without a word to the gateway, as one that was killed.
+// leave disconnects a client without a message, as if it were killed.
 func (g *gateway) leave(t *testing.T, client *rpc.Session) {
 	t.Helper()
 	ended, cancel := context.WithCancel(t.Context())
@@ -101,8 +101,8 @@ func (g *gateway) leave(t *testing.T, client *rpc.Session) {
 	}
 }
 
-// TestGateway has two clients use one device over TCP. When one of them vanishes, what it made is freed, and nothing
-// of the other's.
+// TestGateway uses one device from two clients over TCP. When one vanishes, its objects are freed and the other's
+// stay.
 func TestGateway(t *testing.T) {
 	ctx := within(t, 20*time.Second)
 	d := device()
@@ -150,7 +150,7 @@ func one(t *testing.T, s *rpc.Session) *rpc.Tensor {
 	return must[*rpc.Tensor](t)(s.Empty(within(t, 10*time.Second), i8, []int64{1}))
 }
 
-// TestDoCopies: copies of any length go to devices that take short messages only.
+// TestDoCopies copies any length to devices that accept only short messages.
 func TestDoCopies(t *testing.T) {
 	for name, d := range map[string]*rpctest.Device{"streams": {Streams: true}, "packets of 128": {Packet: 128}} {
 		t.Run(name, func(t *testing.T) {
@@ -187,7 +187,7 @@ func TestDoCopies(t *testing.T) {
 	}
 }
 
-// TestDoRefuses: what would stop the device, or hang a reference firmware, is not sent.
+// TestDoRefuses: requests that would stop the device or hang a reference firmware are not sent.
 func TestDoRefuses(t *testing.T) {
 	ctx := within(t, 10*time.Second)
 	d := device()
@@ -208,11 +208,12 @@ func TestDoRefuses(t *testing.T) {
 		}
 	}
 	if err := s.Close(ctx); err != nil || len(d.Requests) > 0 {
-		t.Errorf("%v; the device was asked %v", err, d.Requests)
+		t.Errorf("%v; the device got %v", err, d.Requests)
 	}
 }
 
-// TestDoAfterReset: what was made before a reset is not freed after it, and a fault names what the client called.
+// TestDoAfterReset: objects from before a reset are not freed after it, and a fault names the function that the
+// client called.
 func TestDoAfterReset(t *testing.T) {
 	ctx := within(t, 10*time.Second)
 	d := faulty(busFault())
@@ -241,7 +242,7 @@ func TestDoAfterReset(t *testing.T) {
 	}
 }
 
-// TestStreamHostile: a length is not believed, and a packet that comes in pieces survives a deadline between them.
+// TestStreamHostile: a large length allocates nothing, and a packet in pieces survives a deadline between them.
 func TestStreamHostile(t *testing.T) {
 	ctx := within(t, 10*time.Second)
 	host, other := transporttest.Pair()
@@ -254,7 +255,7 @@ func TestStreamHostile(t *testing.T) {
 		}
 	}
 	for n := range packet {
-		write(make([]byte, 8)) // asks for nothing
+		write(make([]byte, 8)) // an empty packet
 		write(packet[:n])
 		if _, err := s.Recv(within(t, time.Millisecond)); !errors.Is(err, context.DeadlineExceeded) {
 			t.Fatalf("of %d bytes: %v", n, err)

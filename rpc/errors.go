@@ -7,9 +7,9 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 )
 
-// A DeviceError is an Exception: the device understood the request and could not do it. The session goes on.
+// A DeviceError is an Exception: the device did not carry out the request. The session goes on.
 type DeviceError struct {
-	Message string // the device's own words; may be empty
+	Message string // the device's text; may be empty
 }
 
 func (e *DeviceError) Error() string {
@@ -17,12 +17,12 @@ func (e *DeviceError) Error() string {
 	case "":
 		return "device: error without a message"
 	case executorExists:
-		return "device: " + e.Message + ": it has an executor of an ahead-of-time model, and can have one at a time"
+		return "device: " + e.Message + ": it already has an executor of an ahead-of-time model, and can have one at a time"
 	}
 	return "device: " + e.Message
 }
 
-// FailureClass says that the device refused, which with right firmware is the fault of what was asked.
+// FailureClass returns the class of a rejected request: unless memory is short, the request is wrong.
 func (e *DeviceError) FailureClass() failure.Class {
 	switch e.Message {
 	case outOfMemory, outOfWorkspace:
@@ -35,7 +35,7 @@ func (e *DeviceError) FailureClass() failure.Class {
 	return failure.Fault
 }
 
-// NextStep says what helps where the cause is plain.
+// NextStep returns advice if the cause is clear.
 func (e *DeviceError) NextStep() string {
 	switch e.FailureClass() {
 	case failure.DoesNotFit:
@@ -46,7 +46,7 @@ func (e *DeviceError) NextStep() string {
 	return ""
 }
 
-// The beginnings of our firmware's own messages that mean something to the host.
+// The beginnings of boardsmith firmware's messages that the host interprets.
 const (
 	outOfMemory    = "out of memory"
 	outOfWorkspace = "out of workspace memory" // an operator's
@@ -56,7 +56,7 @@ const (
 	tooLong        = "message exceeds TVM_CRT_MAX_PACKET_SIZE_BYTES"
 )
 
-// A NotFoundError is a function that the device does not have.
+// A NotFoundError reports a function that the device does not have.
 type NotFoundError struct {
 	Name string
 	In   string // "device" or "module"
@@ -64,15 +64,15 @@ type NotFoundError struct {
 
 func (e *NotFoundError) Error() string { return fmt.Sprintf("no function %q in the %s", e.Name, e.In) }
 
-// FailureClass says that the wrong thing was asked for.
+// FailureClass returns failure.Config.
 func (e *NotFoundError) FailureClass() failure.Class { return failure.Config }
 
-// NextStep says where the names come from.
+// NextStep returns where the functions come from.
 func (e *NotFoundError) NextStep() string {
 	return "check that the firmware on the device was built from this model"
 }
 
-// A ProtocolError is something received that no device that keeps to the protocol sends. The session is over.
+// A ProtocolError reports received data that violate the protocol. The session is over.
 type ProtocolError struct{ What string }
 
 func protocolErrorf(format string, args ...any) error {
@@ -81,15 +81,15 @@ func protocolErrorf(format string, args ...any) error {
 
 func (e *ProtocolError) Error() string { return "protocol: " + e.What }
 
-// FailureClass says that the link said something impossible.
+// FailureClass returns failure.Transport.
 func (e *ProtocolError) FailureClass() failure.Class { return failure.Transport }
 
-// A LimitError is a request that is too long for the device. It was not carried out.
+// A LimitError reports a request that is too long for the device. It was not carried out.
 type LimitError struct {
 	What  string // "call of f", "tensor of rank 7"
-	Bytes int    // of its message; 0 if the device found it too long
-	Limit int    // longest message, bytes; 0 if the device did not say
-	Macro string // that sets the limit
+	Bytes int    // bytes of its message; 0 if the device reported it as too long
+	Limit int    // longest message, bytes; 0 if unknown
+	Macro string // the macro that sets the limit
 }
 
 func (e *LimitError) Error() string {
@@ -99,47 +99,49 @@ func (e *LimitError) Error() string {
 	return fmt.Sprintf("%s takes a message of %d bytes, %s is %d", e.What, e.Bytes, e.Macro, e.Limit)
 }
 
-// FailureClass says that a limit is too small.
+// FailureClass returns failure.DoesNotFit.
 func (e *LimitError) FailureClass() failure.Class { return failure.DoesNotFit }
 
-// NextStep names the option.
+// NextStep returns the option to change.
 func (e *LimitError) NextStep() string {
 	return "raise the limit with OPTIONS=packet_bytes=…, then build and flash again"
 }
 
 const packetMacro = "TVM_CRT_MAX_PACKET_SIZE_BYTES"
 
-// A DamagedCopyError is a copy to the device that was damaged on the way and may have changed any memory there. Until
-// it is written again, a tensor's content is unknown, and so is what a function works on that takes no tensors.
+// A DamagedCopyError reports a copy to the device that was damaged in transfer and may have changed any memory
+// there. A tensor's content is unknown until it is written again; so is the state of functions that take no
+// tensors.
 type DamagedCopyError struct{ What string }
 
 func (e *DamagedCopyError) Error() string { return "damaged copy: " + e.What }
 
-// FailureClass says that the link is at fault.
+// FailureClass returns failure.Transport.
 func (e *DamagedCopyError) FailureClass() failure.Class { return failure.Transport }
 
-// NextStep says how to go on.
+// NextStep returns how to go on.
 func (e *DamagedCopyError) NextStep() string {
 	return "open the device again; if it happens often, lower the link's speed or shorten its cable"
 }
 
-// A BrokenError is a request on a session that an earlier error ended: its replies could no longer be told apart.
+// A BrokenError reports a request on a session that an earlier error ended: its replies could no longer be told
+// apart.
 type BrokenError struct{ Cause error }
 
-func (e *BrokenError) Error() string { return "session is over since: " + e.Cause.Error() }
+func (e *BrokenError) Error() string { return "the session ended before: " + e.Cause.Error() }
 func (e *BrokenError) Unwrap() error { return e.Cause }
 
-// FailureClass is that of what ended the session.
+// FailureClass returns the class of the error that ended the session.
 func (e *BrokenError) FailureClass() failure.Class { return failure.Of(e.Cause) }
 
-// NextStep says how to go on.
+// NextStep returns how to go on.
 func (e *BrokenError) NextStep() string { return "open the device again" }
 
-// exception turns the text of an Exception into an error.
+// exception converts the text of an Exception to an error.
 func exception(text string) error {
 	switch {
 	case strings.HasPrefix(text, damagedCopy):
-		return &DamagedCopyError{What: "the device found the checksum wrong"}
+		return &DamagedCopyError{What: "the device reported a wrong checksum"}
 	case text == tooLong:
 		return &LimitError{What: "this request", Macro: packetMacro}
 	}

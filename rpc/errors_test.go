@@ -36,7 +36,7 @@ func TestDeviceError(t *testing.T) {
 	}
 }
 
-// Where the device had too little memory, more of it helps, whoever asked for it.
+// If the device has too little memory, the advice is to give it more.
 func TestDeviceErrorClass(t *testing.T) {
 	for message, want := range map[string]failure.Class{
 		"out of memory": failure.DoesNotFit, "out of workspace memory": failure.DoesNotFit, "boardsmith: damaged request": failure.Transport, "boom": failure.Fault, "": failure.Fault,
@@ -48,7 +48,7 @@ func TestDeviceErrorClass(t *testing.T) {
 	}
 }
 
-// A call that is too long is refused before anything of it is sent, and the longest one goes.
+// A call that is too long is rejected before any of it is sent; the longest call works.
 func TestLimits(t *testing.T) {
 	for name, d := range map[string]*rpctest.Device{
 		"packets": {Packet: 1024}, "streams": {Packet: 1024, Streams: true}, "long packets": {Packet: 6000, Streams: true},

@@ -59,8 +59,8 @@ func TestRecordAndBack(t *testing.T) {
 	}
 }
 
-// TestRecordDamaged cuts a record everywhere and changes each of its bytes, with the CRC as it was and made right
-// again: it never parses to what encodes otherwise.
+// TestRecordDamaged truncates a record at every length and changes each byte, with the old and with a corrected
+// CRC: what parses encodes to the same bytes.
 func TestRecordDamaged(t *testing.T) {
 	whole := busFault().Append(nil)
 	for n := range whole {
@@ -80,7 +80,7 @@ func TestRecordDamaged(t *testing.T) {
 	}
 }
 
-// checkRecord parses b; where that works, the words for it must too, and it must encode to the same bytes.
+// checkRecord parses b. A valid record must have a description and encode to the same bytes.
 func checkRecord(t *testing.T, b []byte) {
 	t.Helper()
 	rec, err := rpc.ParseFaultRecord(b)
@@ -95,12 +95,12 @@ func checkRecord(t *testing.T, b []byte) {
 	}
 	e := &rpc.FaultError{Record: rec}
 	if s := e.Error(); s == "" || strings.ContainsFunc(s, func(r rune) bool { return r < ' ' }) {
-		t.Errorf("%+v is told as %q", rec, s)
+		t.Errorf("%+v is described as %q", rec, s)
 	}
 	_ = e.NextStep()
 }
 
-// FuzzRecord has the CRC made right, which chance would not find.
+// FuzzRecord corrects the CRC, which random data would not match.
 func FuzzRecord(f *testing.F) {
 	for _, rec := range []*rpc.FaultRecord{busFault(), riscvFault(), checkFailed(), {WordBytes: 4, Reason: 99}} {
 		f.Add(rec.Append(nil))
@@ -132,8 +132,8 @@ func TestCauses(t *testing.T) {
 		{func(r *rpc.FaultRecord) { *r = *checkFailed(); r.Reason, r.Code = rpc.ReasonHardware, 11 }, "hardware fault (SIGSEGV, invalid memory access)"},
 		{func(r *rpc.FaultRecord) { r.Reason, r.Code = rpc.ReasonTimeout, 1500 }, "still running after its time budget of 1.5s"},
 		{func(r *rpc.FaultRecord) { r.Reason = rpc.ReasonWatchdog }, "watchdog reset"},
-		{func(r *rpc.FaultRecord) { r.Reason, r.Code = rpc.ReasonInterrupt, 7 }, "interrupt 7, which nothing handles"},
-		{func(r *rpc.FaultRecord) { *r = *riscvFault(); r.Reason, r.Code = rpc.ReasonInterrupt, 1<<31|3 }, "interrupt of the core, mcause 3, which nothing handles"},
+		{func(r *rpc.FaultRecord) { r.Reason, r.Code = rpc.ReasonInterrupt, 7 }, "interrupt 7, which has no handler"},
+		{func(r *rpc.FaultRecord) { *r = *riscvFault(); r.Reason, r.Code = rpc.ReasonInterrupt, 1<<31|3 }, "interrupt of the core, mcause 3, which has no handler"},
 	} {
 		r := busFault()
 		c.change(r)
@@ -143,7 +143,8 @@ func TestCauses(t *testing.T) {
 	}
 }
 
-// faulty is a device whose function "bad" resets it, leaving record, with the function's handle if it has none.
+// faulty returns a device whose function "bad" resets it and leaves record, with the function's handle if it has
+// none.
 func faulty(record *rpc.FaultRecord) *rpctest.Device {
 	d := device()
 	d.Globals["boardsmith.fault"] = rpctest.Fault
@@ -188,7 +189,7 @@ func TestFaultAndOn(t *testing.T) {
 	s := opened(t, faulty(busFault()), rpc.Options{
 		Explain: func(r *rpc.FaultRecord, called string) rpc.Explanation {
 			if called != "bad" {
-				t.Errorf("%q is said to have been called", called)
+				t.Errorf("function %q was reported as called", called)
 			}
 			return rpc.Explanation{Frames: []rpc.Frame{
 				{PC: r.PC, Function: "bad", File: "model/bad.c", Line: 3}, {PC: 0x2000, Function: "main", File: "src/main.c", Line: 9},
@@ -213,7 +214,7 @@ func TestFaultAndOn(t *testing.T) {
 		t.Errorf("class %v of %#v", failure.Of(err), err)
 	}
 
-	// What was there before is gone, and says so; freeing it is no error.
+	// Using what existed before the reset is a *StaleError; freeing it is no error.
 	uses := map[string]func() error{
 		"function": func() error { _, err := bad.Call(ctx); return err },
 		"module":   func() error { _, err := lib.Function(ctx, "negate"); return err },
@@ -248,18 +249,18 @@ func TestFaultAndOn(t *testing.T) {
 		t.Errorf("negate answered % x, %v", b, err)
 	}
 	if prior, err := s.PriorFault(ctx); prior != nil || err != nil {
-		t.Errorf("the fault was told already, but there is a prior one: %v, %v", prior, err)
+		t.Errorf("the fault was reported already, but there is a prior one: %v, %v", prior, err)
 	}
 }
 
-// TestReset covers devices that keep no record, or none that can be read.
+// TestReset covers devices without a readable record.
 func TestReset(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		d    *rpctest.Device
 		why  string
 	}{
-		{"no record", faulty(nil), "it kept no reason"},
+		{"no record", faulty(nil), "it has no fault record"},
 		{"damaged record", func() *rpctest.Device {
 			d := faulty(nil)
 			d.Module["bad"] = func(d *rpctest.Device, _ []rpc.Value) ([]rpc.Value, error) {
@@ -272,7 +273,7 @@ func TestReset(t *testing.T) {
 			d := faulty(nil)
 			delete(d.Globals, "boardsmith.fault")
 			return d
-		}(), "it kept no reason"},
+		}(), "it has no fault record"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			ctx := within(t, 10*time.Second)
@@ -290,7 +291,7 @@ func TestReset(t *testing.T) {
 	}
 }
 
-// TestFaultInALoop has a device that faults whatever it is asked: each request ends.
+// TestFaultInALoop: a device faults at every request; each request returns.
 func TestFaultInALoop(t *testing.T) {
 	d := device()
 	loop := func(d *rpctest.Device, _ []rpc.Value) ([]rpc.Value, error) {
@@ -310,7 +311,7 @@ func TestFaultInALoop(t *testing.T) {
 	}
 }
 
-// A mute transport's device is reset, and never answers again.
+// A mute transport's device does not respond after its reset.
 type mute struct{ redials int }
 
 func (*mute) Send(context.Context, ...[]byte) error { return nil }
@@ -367,7 +368,7 @@ func echoNumber(*rpctest.Device, []rpc.Value) ([]rpc.Value, error) {
 	return rpctest.Result(rpc.Int(1)), nil
 }
 
-// TestTimedFunctionIsNamed: a fault while a function is timed is that function's.
+// TestTimedFunctionIsNamed: a fault during timing names the timed function.
 func TestTimedFunctionIsNamed(t *testing.T) {
 	ctx := within(t, 10*time.Second)
 	s := opened(t, faulty(busFault()), rpc.Options{})
@@ -384,7 +385,7 @@ var platform = []byte{
 	7, 2, 0xab, 0xcd, 8, 4, 0x41, 0xc2, 0x0f, 0x41, 9, 1, 0, 10, 4, 0, 0, 0, 0, 200, 1, 9,
 }
 
-// TestChainInWords: a recursion is told once, a long chain is cut.
+// TestChainInWords: a recursion is described once, a long chain is shortened.
 func TestChainInWords(t *testing.T) {
 	f := func(name string, line int) rpc.Frame { return rpc.Frame{Function: name, File: "f.c", Line: line} }
 	e := &rpc.FaultError{Record: &rpc.FaultRecord{Reason: rpc.ReasonStack, Function: 0xffffffff}}
@@ -421,7 +422,7 @@ func TestPlatform(t *testing.T) {
 	}
 	var missing *rpc.NotFoundError
 	if _, err := opened(t, device(), rpc.Options{}).Platform(ctx); !errors.As(err, &missing) {
-		t.Errorf("of a device that cannot say: %v", err)
+		t.Errorf("of a device without that function: %v", err)
 	}
 }
 
@@ -453,7 +454,7 @@ func FuzzPlatform(f *testing.F) {
 	})
 }
 
-// A patchy transport's device can be redialled only the second time.
+// A patchy transport's Redial succeeds at the second attempt only.
 type patchy struct {
 	*transport.Session
 	fail int
@@ -467,7 +468,7 @@ func (p *patchy) Redial(ctx context.Context) error {
 	return p.Session.Redial(ctx)
 }
 
-// TestFaultToldLater: where the way back fails at first, the next request finds it, and the fault is not that one's.
+// TestFaultToldLater: if Redial fails at first, the next request succeeds, and the fault is not reported for it.
 func TestFaultToldLater(t *testing.T) {
 	ctx := within(t, 10*time.Second)
 	host, link := transporttest.Pair()

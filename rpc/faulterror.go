@@ -1,4 +1,4 @@
-// This file is what a session makes of a device that was reset under it: the errors, and the way back.
+// This file handles a reset of the device during a session: the errors, and how the session continues.
 
 package rpc
 
@@ -17,13 +17,13 @@ import (
 type Frame struct {
 	PC       uint64 // address of the instruction in the image
 	Function string // "" if unknown
-	File     string // as the compiler was given it, from the project's folder; "" if unknown
+	File     string // as passed to the compiler, relative to the project's folder; "" if unknown
 	Line     int    // 0 if unknown
-	Inlined  bool   // into the function of the next frame
-	Guessed  bool   // found by searching the stack: it may be left over from an earlier call
+	Inlined  bool   // inlined into the function of the next frame
+	Guessed  bool   // found by scanning the stack: it may be left from an earlier call
 }
 
-// String is as in "f at src/f.c:12".
+// String returns, for example, "f at src/f.c:12".
 func (f Frame) String() string {
 	s := f.Function
 	if s == "" {
@@ -38,23 +38,25 @@ func (f Frame) String() string {
 	return s
 }
 
-// An Explanation says where in a program a device stood. Whoever knows the program's file makes it.
+// An Explanation is where in the program the device stopped. Options.Explain makes it from the program's file.
 type Explanation struct {
-	Frames   []Frame // innermost first; none where that is not known
-	Operator string  // the model's operator that ran; "" if none did, or it is not known which
-	Build    string  // what the device ran then, if that is not what it runs now; else ""
+	Frames   []Frame // innermost first; empty if unknown
+	Operator string  // the model's operator that ran; "" if none or unknown
+	Build    string  // the image that the device ran then, if it differs from today's; else ""
 }
 
-// A FaultError is a device that stopped, kept why, and was reset. All that was on it is gone; the session goes on.
+// A FaultError reports a device that stopped, recorded why, and was reset. All objects on it are lost; the session
+// goes on.
 type FaultError struct {
 	Record   *FaultRecord
-	Function string // that the host had called, as it was looked up; "" if that is not known
+	Function string // name of the function that the host had called; "" if unknown
 	Explanation
-	Prior bool  // it happened before the session, or while nobody waited
-	Err   error // what the link said; nil if Prior
+	Prior bool  // it happened before the session, or while no request was waiting
+	Err   error // the link's error; nil if Prior
 }
 
-// Error is as in "fault in operator f: hard fault (…), in f at model/f.c:3, called from g at src/main.c:9".
+// Error returns, for example, "fault in operator f: hard fault (…), in f at model/f.c:3, called from g at
+// src/main.c:9".
 func (e *FaultError) Error() string {
 	var s strings.Builder
 	if e.Prior {
@@ -76,7 +78,7 @@ func (e *FaultError) Error() string {
 
 func (e *FaultError) Unwrap() error { return e.Err }
 
-// subject is what ran.
+// subject names what ran.
 func (e *FaultError) subject() string {
 	called := e.Function
 	if called == "" {
@@ -103,7 +105,7 @@ func (rec *FaultRecord) calledWithoutName() string {
 	return fmt.Sprintf("function %#x", rec.Function)
 }
 
-// where is the call chain.
+// where formats the call chain.
 func (e *FaultError) where() string {
 	if len(e.Frames) == 0 {
 		if e.Record.PCValid {
@@ -134,10 +136,10 @@ func (e *FaultError) where() string {
 	return s.String()
 }
 
-// maxShown is how many frames an error's text has.
+// maxShown limits the frames in an error's text.
 const maxShown = 8
 
-// repeats is how many frames from i on are alike, as those of a recursion are.
+// repeats counts the equal frames from i on, as in a recursion.
 func (e *FaultError) repeats(i int) int {
 	n := 1
 	for i+n < len(e.Frames) && e.Frames[i+n] == e.Frames[i] {
@@ -146,7 +148,7 @@ func (e *FaultError) repeats(i int) int {
 	return n
 }
 
-// FailureClass tells a call that did not end in time from all else.
+// FailureClass returns failure.Timeout for an exceeded time budget, else failure.Fault.
 func (e *FaultError) FailureClass() failure.Class {
 	if e.Record.Reason == ReasonTimeout {
 		return failure.Timeout
@@ -154,34 +156,34 @@ func (e *FaultError) FailureClass() failure.Class {
 	return failure.Fault
 }
 
-// NextStep says what helps.
+// NextStep returns advice for the reason.
 func (e *FaultError) NextStep() string {
 	switch e.Record.Reason {
 	case ReasonTimeout:
-		return "the function may never end; TIMEOUT=2m gives it longer"
+		return "the function may not terminate; TIMEOUT=2m gives it more time"
 	case ReasonStack:
 		return "give the board more stack: stack_bytes in its board file"
 	case ReasonInterrupt:
 		return "the port must handle this interrupt, or not enable it"
 	}
 	if len(e.Frames) > 0 {
-		return "look at the line named first, and at what was passed to it"
+		return "check the line named first, and its function's arguments"
 	}
-	return "look at the function that ran; the addresses are the image's"
+	return "check the function that ran; the addresses are the image's"
 }
 
-// A ResetError is a device that was reset and kept no reason: somebody pressed its button, its supply failed, or it
-// runs firmware that keeps none. All that was on it is gone; the session goes on, unless Why says that it cannot.
+// A ResetError reports a device that was reset without a fault record: by its reset button or its supply, or
+// because its firmware keeps none. All objects on it are lost. The session goes on if Why is nil.
 type ResetError struct {
 	Err error // what the link said
-	Why error // why the device could not be asked for the reason; nil if it has none
+	Why error // why the device could not be asked for its record; nil if it has none
 }
 
 func (e *ResetError) Error() string {
 	if e.Why != nil {
-		return fmt.Sprintf("%v; it could not be asked why: %v", e.Err, e.Why)
+		return fmt.Sprintf("%v; its fault record could not be read: %v", e.Err, e.Why)
 	}
-	return e.Err.Error() + "; it kept no reason"
+	return e.Err.Error() + "; it has no fault record"
 }
 
 func (e *ResetError) Unwrap() []error {
@@ -191,39 +193,39 @@ func (e *ResetError) Unwrap() []error {
 	return []error{e.Err, e.Why}
 }
 
-// FailureClass says that the device stopped.
+// FailureClass returns failure.Fault.
 func (e *ResetError) FailureClass() failure.Class {
 	return failure.Fault
 }
 
-// NextStep says where to look.
+// NextStep returns what to check.
 func (e *ResetError) NextStep() string {
 	return "check the device's supply, and its log above"
 }
 
-// A StaleError is a use of something that was on the device before it was reset.
+// A StaleError reports the use of an object that the device lost in a reset.
 type StaleError struct{ What string }
 
-func (e *StaleError) Error() string { return e.What + " is gone since the device was reset" }
+func (e *StaleError) Error() string { return e.What + " was lost when the device was reset" }
 
-// FailureClass is that of the reset.
+// FailureClass returns the class of the reset's error.
 func (e *StaleError) FailureClass() failure.Class { return failure.Fault }
 
 // NextStep says how to go on.
 func (e *StaleError) NextStep() string { return "look it up, or allocate it, again" }
 
-// lives is what a session keeps over resets of the device.
+// lives is the state that a session keeps over resets of the device.
 type lives struct {
-	life     int   // how often the device was reset
+	life     int   // number of resets
 	gone     error // the device was reset, and there is no new session with it yet
-	reviving bool  // a new session is being made: another reset does not begin it again
+	reviving bool  // Redial is in progress: another reset does not restart it
 
-	names   map[uint32]string // of functions, by what a record holds of their handles
+	names   map[uint32]string // of functions, by the handle's part that a record holds
 	explain func(*FaultRecord, string) Explanation
-	budget  time.Duration // that SetBudget or Options.Budget fixed; 0: it follows each call's deadline
+	budget  time.Duration // set by SetBudget or Options.Budget; 0: it follows each call's deadline
 
-	asked bool        // for a record that was there before the session
-	prior *FaultError // it, or what happened while nobody waited
+	asked bool        // the device was asked for a record from before the session
+	prior *FaultError // that fault, or one while no request was waiting
 }
 
 func wasReset(err error) bool {
@@ -231,7 +233,7 @@ func wasReset(err error) bool {
 	return errors.As(err, &ended)
 }
 
-// lose forgets all that was on the device.
+// lose discards the state of all objects on the device.
 func (s *Session) lose(err error) {
 	if s.gone == nil {
 		s.life++
@@ -242,7 +244,7 @@ func (s *Session) lose(err error) {
 	clear(s.live)
 }
 
-// revive takes up the session again after the request under way met a reset, and returns the request's error.
+// revive continues the session after a reset during a request, and returns the request's error.
 func (s *Session) revive(ctx context.Context, err error) error {
 	if s.reviving {
 		return err
@@ -254,7 +256,7 @@ func (s *Session) revive(ctx context.Context, err error) error {
 	return s.fault(record, err)
 }
 
-// reviveLater is revive for a reset that was not overcome when it happened.
+// reviveLater is revive for a reset after which Redial failed.
 func (s *Session) reviveLater(ctx context.Context) error {
 	if s.gone == nil || s.broken != nil {
 		return nil
@@ -273,7 +275,7 @@ func (s *Session) reviveLater(ctx context.Context) error {
 	return nil
 }
 
-// redial begins a new session with the device and asks for its record; nil if there is none.
+// redial begins a new session with the device and returns its fault record, or nil.
 func (s *Session) redial(ctx context.Context) (*FaultRecord, error) {
 	s.reviving = true
 	defer func() { s.reviving = false }()
@@ -293,7 +295,7 @@ func (s *Session) redial(ctx context.Context) (*FaultRecord, error) {
 
 const faultFunction = "boardsmith.fault"
 
-// takeRecord asks the device for the record that it kept, which it then forgets; nil if there is none.
+// takeRecord fetches the device's fault record, which the device then clears. It returns nil if there is none.
 func (s *Session) takeRecord(ctx context.Context) (*FaultRecord, error) {
 	f, err := s.global(ctx, faultFunction)
 	if isNotFound(err) {
@@ -316,14 +318,14 @@ func (s *Session) takeRecord(ctx context.Context) (*FaultRecord, error) {
 	return nil, protocolErrorf("%s returned %T", faultFunction, result)
 }
 
-// fault makes an error of a record. cause is what the link said, nil if nobody waited.
+// fault returns the error for a record. cause is the link's error, or nil if no request was waiting.
 func (s *Session) fault(rec *FaultRecord, cause error) *FaultError {
 	e := &FaultError{Record: rec, Function: s.names[rec.Function], Err: cause, Prior: cause == nil}
 	if s.explain != nil {
 		e.Explanation = s.explain(rec, e.Function)
 	}
 	if e.Build != "" {
-		e.Function = "" // the names are those of what runs now
+		e.Function = "" // the names are those of the current image
 	}
 	return e
 }
@@ -333,8 +335,8 @@ func (s *Session) keepPrior(rec *FaultRecord) {
 	s.log.Warn(s.prior.Error())
 }
 
-// PriorFault is a fault that no call has reported: it happened before the session began, or while nobody waited. It is
-// nil if there was none. The device is asked the first time. What it answers that is no record is logged only.
+// PriorFault returns a fault that no call reported, because it happened before the session or while no request was
+// waiting, or nil. The first call asks the device. An invalid record is only logged.
 func (s *Session) PriorFault(ctx context.Context) (*FaultError, error) {
 	if err := s.enter(ctx); err != nil {
 		return nil, err
@@ -357,10 +359,10 @@ func (s *Session) PriorFault(ctx context.Context) (*FaultError, error) {
 	return s.prior, nil
 }
 
-// lost says whether the last error was one of the link.
+// lost reports whether the last error was one of the link.
 func (s *Session) lost() bool { return s.broken != nil || s.gone != nil }
 
-// isNotFound says whether the device lacks a function.
+// isNotFound reports whether an error says that the device lacks a function.
 func isNotFound(err error) bool {
 	var missing *NotFoundError
 	return errors.As(err, &missing)

@@ -1,5 +1,4 @@
-// This file is the fault record, what a device keeps over its reset (SPEC.md): bytes to values and back, and what the
-// values mean in words.
+// This file encodes, decodes and describes the fault record, which a device keeps over its reset (SPEC.md).
 
 package rpc
 
@@ -13,17 +12,17 @@ import (
 	"time"
 )
 
-// A Reason is what stopped the device.
+// A Reason is why the device stopped.
 type Reason uint8
 
 // The reasons.
 const (
-	ReasonHardware  Reason = 1 // the processor's own fault
+	ReasonHardware  Reason = 1 // a fault of the processor
 	ReasonCheck     Reason = 2 // a failed check, or an abort
 	ReasonStack     Reason = 3 // the stack overflowed
-	ReasonTimeout   Reason = 4 // a call used up its time budget
-	ReasonWatchdog  Reason = 5 // interrupts stopped for longer than the watchdog allows
-	ReasonInterrupt Reason = 6 // an interrupt that nothing handles
+	ReasonTimeout   Reason = 4 // a call exceeded its time budget
+	ReasonWatchdog  Reason = 5 // interrupts were masked for longer than the watchdog allows
+	ReasonInterrupt Reason = 6 // an interrupt without a handler
 )
 
 var reasonNames = map[Reason]string{
@@ -35,10 +34,10 @@ func (r Reason) String() string {
 	if s, ok := reasonNames[r]; ok {
 		return s
 	}
-	return fmt.Sprintf("fault of reason %d", uint8(r))
+	return fmt.Sprintf("fault of unknown reason %d", uint8(r))
 }
 
-// An Arch says which registers a record holds.
+// An Arch is the architecture, which defines a record's registers.
 type Arch uint8
 
 // The architectures.
@@ -48,16 +47,16 @@ const (
 	ArchProcess Arch = 3
 )
 
-// Function handles that stand for something else.
+// Function handles with a special meaning.
 const (
 	noFunction = 0xffffffff
 	aotRun     = 0xfffffffe // of an executor on the device
 )
 
-// A FaultRecord is what a device kept of a fault. Its addresses are the device's.
+// A FaultRecord is a device's record of a fault. Its addresses are the device's.
 type FaultRecord struct {
 	Reason    Reason
-	WordBytes int // of a register: 4 or 8
+	WordBytes int // bytes of a register: 4 or 8
 	Arch      Arch
 	PCValid   bool
 	SPValid   bool
@@ -65,14 +64,14 @@ type FaultRecord struct {
 	Function  uint32  // handle of the packed function that ran
 	Ticks     uint64  // how long it had run
 	TicksHz   uint32  // ticks per second; 0 if there is no timer
-	Build     [8]byte // the beginning of the build id of the firmware that wrote it
+	Build     [8]byte // the first bytes of the firmware's build id
 
 	PC, LR, SP uint64
-	Status     uint64   // xPSR, mcause; of a process the address that it was loaded at
+	Status     uint64   // xPSR or mcause; of a process, its load address
 	Registers  []uint64 // Cortex-M: r0 to r12; RISC-V: x1 to x31
 	More       []uint64 // Cortex-M: CFSR, HFSR, MMFAR, BFAR, EXC_RETURN; RISC-V: mtval, mstatus; of a process where Stack begins
-	Stack      []byte   // from SP upwards, or from the stack's lowest address if SP lies below it
-	Message    string   // of a failed check, the device's own bytes
+	Stack      []byte   // from SP upwards, or from the stack's lowest address if SP is below that
+	Message    string   // text of a failed check, as the device wrote it
 }
 
 const (
@@ -82,7 +81,7 @@ const (
 	maxRegisters  = 64
 )
 
-// A recordReader takes a record apart. After an error every value is 0.
+// A recordReader decodes a record. After an error every value is 0.
 type recordReader struct {
 	left []byte
 	word int
@@ -128,7 +127,7 @@ func (r *recordReader) words() []uint64 {
 	return w
 }
 
-// ParseRecord decodes a fault record. Anything that no device writes is a *ProtocolError. The record shares no memory
+// ParseRecord decodes a fault record. It returns a *ProtocolError for an invalid one. The record shares no memory
 // with b.
 func ParseFaultRecord(b []byte) (*FaultRecord, error) {
 	if len(b) < recordHead+4 {
@@ -140,10 +139,10 @@ func ParseFaultRecord(b []byte) (*FaultRecord, error) {
 		return nil, protocolErrorf("fault record begins with %#x", magic)
 	}
 	if version := r.u16(); version != recordVersion {
-		return nil, protocolErrorf("fault record of version %d", version)
+		return nil, protocolErrorf("unsupported version %d of the fault record", version)
 	}
 	if n := r.u16(); int(n) != len(b) {
-		return nil, protocolErrorf("fault record of %d bytes says that it has %d", len(b), n)
+		return nil, protocolErrorf("fault record of %d bytes with length %d", len(b), n)
 	}
 	if sum := binary.LittleEndian.Uint32(b[len(body):]); sum != crc32.ChecksumIEEE(body) {
 		return nil, protocolErrorf("fault record with a wrong CRC")
@@ -155,12 +154,12 @@ func ParseFaultRecord(b []byte) (*FaultRecord, error) {
 	return rec, nil
 }
 
-// record reads what follows the length.
+// record reads the part after the length.
 func (r *recordReader) record() (*FaultRecord, error) {
 	rec := &FaultRecord{Reason: Reason(r.u8()), WordBytes: int(r.u8()), Arch: Arch(r.u8())}
 	flags := r.u8()
 	if rec.WordBytes != 4 && rec.WordBytes != 8 {
-		return nil, fmt.Errorf("words of %d bytes", rec.WordBytes)
+		return nil, fmt.Errorf("invalid word size of %d bytes", rec.WordBytes)
 	}
 	if flags > 3 {
 		return nil, fmt.Errorf("flags %#x", flags)
@@ -183,7 +182,7 @@ func (r *recordReader) record() (*FaultRecord, error) {
 	return rec, nil
 }
 
-// Append appends the record's bytes to b, as a device makes them. What has no place in it is cut off.
+// Append appends the record's encoding to b. It truncates stack and message to the record's limits.
 func (rec *FaultRecord) Append(b []byte) []byte {
 	le := binary.LittleEndian
 	at := len(b)
@@ -231,7 +230,7 @@ func (rec *FaultRecord) Append(b []byte) []byte {
 	return le.AppendUint32(b, crc32.ChecksumIEEE(b[at:]))
 }
 
-// Elapsed is how long the call had run, 0 if the device does not know.
+// Elapsed returns how long the call had run, 0 if unknown.
 func (rec *FaultRecord) Elapsed() time.Duration {
 	if rec.TicksHz == 0 {
 		return 0
@@ -243,7 +242,7 @@ func (rec *FaultRecord) Elapsed() time.Duration {
 	return time.Duration(s * float64(time.Second))
 }
 
-// more returns one of the words beyond the registers, 0 if there is none.
+// more returns one of the words after the registers, 0 if missing.
 func (rec *FaultRecord) more(i int) uint64 {
 	if i >= len(rec.More) {
 		return 0
@@ -251,7 +250,7 @@ func (rec *FaultRecord) more(i int) uint64 {
 	return rec.More[i]
 }
 
-// Cause says in words what happened, from the reason and the core's fault registers.
+// Cause describes the fault, from the reason and the core's fault registers.
 func (rec *FaultRecord) Cause() string {
 	switch rec.Reason {
 	case ReasonCheck:
@@ -263,7 +262,7 @@ func (rec *FaultRecord) Cause() string {
 	case ReasonTimeout:
 		return fmt.Sprintf("still running after its time budget of %v", time.Duration(rec.Code)*time.Millisecond)
 	case ReasonInterrupt:
-		return rec.interrupt() + ", which nothing handles"
+		return rec.interrupt() + ", which has no handler"
 	case ReasonHardware, ReasonStack:
 		return rec.hardware()
 	}
@@ -278,7 +277,7 @@ func (rec *FaultRecord) interrupt() string {
 	return fmt.Sprintf("interrupt %d", rec.Code)
 }
 
-// printable makes one line of text that cannot steer a terminal out of a device's bytes.
+// printable converts a device's bytes to one line without control characters.
 func printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || r > '~' {
@@ -316,7 +315,7 @@ var exceptionNames = map[uint32]string{
 type faultBit struct {
 	bit     int
 	text    string
-	address int // which of More holds the address that was accessed, if bit valid of CFSR is set; 0: none
+	address int // index in More of the accessed address, if bit valid of CFSR is set; 0: none
 	valid   int
 }
 
@@ -335,13 +334,13 @@ var faultBits = []faultBit{
 	{bit: 16, text: "undefined instruction"},
 	{bit: 17, text: "jump out of Thumb state"},
 	{bit: 18, text: "invalid return from an exception"},
-	{bit: 19, text: "coprocessor or FPU that is off"},
+	{bit: 19, text: "coprocessor or FPU is disabled"},
 	{bit: 20, text: "stack limit"},
 	{bit: 24, text: "unaligned access"},
 	{bit: 25, text: "division by zero"},
 }
 
-// cortexM tells what CFSR and HFSR say. ARMv6-M has neither: there they are missing, or 0.
+// cortexM describes CFSR and HFSR. On ARMv6-M, which has neither, they are missing or 0.
 func (rec *FaultRecord) cortexM() string {
 	cfsr, hfsr := rec.more(0), rec.more(1)
 	var said []string
@@ -387,7 +386,7 @@ func (rec *FaultRecord) riscV() string {
 	if len(rec.More) == 0 {
 		return name
 	}
-	if rec.Code == 2 && rec.More[0] == 0 { // not every core tells
+	if rec.Code == 2 && rec.More[0] == 0 { // not every core sets it
 		return name
 	}
 	if rec.Code == 2 {
@@ -396,7 +395,7 @@ func (rec *FaultRecord) riscV() string {
 	return fmt.Sprintf("%s at %#x", name, rec.More[0])
 }
 
-// signalName names Linux's signals of faults; the numbers of the last two differ elsewhere.
+// signalName names Linux's signals for faults; other systems number the last two differently.
 func signalName(n uint32) string {
 	names := map[uint32]string{
 		4: "SIGILL, illegal instruction", 5: "SIGTRAP, trap", 6: "SIGABRT, abort", 7: "SIGBUS, bus error",

@@ -2,7 +2,7 @@
 
 package rpc_test
 
-// This file tests against real firmware: the baremetal template's process, with the operators in testdata/model.
+// This file tests with real firmware: the baremetal template's process, with the operators in testdata/model.
 
 import (
 	"bytes"
@@ -42,7 +42,8 @@ var buildFirmware = sync.OnceValues(func() (string, error) {
 	return makeFirmware("testdata/model", filepath.Join(scratch, "build"))
 })
 
-// makeFirmware builds the baremetal template with the operators of a model; variables are make's, as NAME=value.
+// makeFirmware builds the baremetal template with the operators of a model; variables are passed to make as
+// NAME=value.
 func makeFirmware(model, build string, variables ...string) (string, error) {
 	model, err := filepath.Abs(model)
 	if err != nil {
@@ -143,8 +144,8 @@ func TestFirmware(t *testing.T) {
 	}
 }
 
-// The firmware's session survives noise, or ends with a class; what it gives is never wrong, and a quiet session on
-// the same process works afterwards.
+// With noise, a session works or ends with an error that has a class; results are never wrong. A later session
+// without noise works.
 func TestFirmwareNoise(t *testing.T) {
 	p := firmware(t)
 	for seed := range uint64(20) {
@@ -184,7 +185,7 @@ func roundTrip(ctx context.Context, s *rpc.Session) error {
 	return errors.Join(err, t.Free(ctx))
 }
 
-// Damage that CRC-16 lets pass is caught by the CRC-32 that real firmware computes.
+// The CRC-32 that real firmware computes detects damage that CRC-16 misses.
 func TestFirmwareWeakDamage(t *testing.T) {
 	ctx := within(t, 20*time.Second)
 	hits := 0
@@ -196,11 +197,11 @@ func TestFirmwareWeakDamage(t *testing.T) {
 	})))
 	tensor := must[*rpc.Tensor](t)(s.NewArray(ctx, &ndarray.Array{DType: i8, Shape: []int64{8000}, Data: calm(8000)}))
 	if got := must[*ndarray.Array](t)(tensor.Array(ctx)); !bytes.Equal(got.Data, calm(8000)) || hits != 2 || damages(t, s) != 2 {
-		t.Errorf("%d messages damaged, %d noticed", hits, damages(t, s))
+		t.Errorf("%d messages damaged, %d detected", hits, damages(t, s))
 	}
 }
 
-// Firmware that is killed in the middle of a session is an error that says so, and later calls say it again.
+// Killing the firmware during a session is an error, and so are later calls.
 func TestFirmwareKilled(t *testing.T) {
 	ctx := within(t, 10*time.Second)
 	p := firmware(t)
@@ -219,7 +220,7 @@ func TestFirmwareKilled(t *testing.T) {
 	}
 }
 
-// Firmware that resets itself ends the session with a TerminatedError; the same process takes a new one.
+// Firmware that resets itself ends the session with a TerminatedError; the same process accepts a new session.
 func TestFirmwareReset(t *testing.T) {
 	ctx := within(t, 10*time.Second)
 	p := firmware(t)

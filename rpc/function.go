@@ -10,32 +10,32 @@ import (
 	"github.com/boardsmith/boardsmith/ndarray"
 )
 
-// A Handle is something of the device's that only it understands.
+// A Handle is an opaque value of the device.
 type Handle uint64
 
-// A Function can be called. It belongs to its session, and to the device until that is reset.
+// A Function is a function on the device. It belongs to its session and is valid until the device is reset.
 type Function struct {
 	session *Session
 	handle  uint64
 	name    string
-	life    int // the session's when it was looked up
+	life    int // the session's number of resets when it was looked up
 }
 
-// A Module is a set of functions on the device, until that is reset.
+// A Module is a set of functions on the device. It is valid until the device is reset.
 type Module struct {
 	session *Session
 	handle  uint64
-	life    int // the session's when it was returned
+	life    int // the session's number of resets when it was returned
 }
 
-// Name is what the function was looked up by, or tells where it came from.
+// Name returns the name that the function was looked up by, or a description of its origin.
 func (f Function) Name() string { return f.name }
 
 func (f Function) String() string { return fmt.Sprintf("function %s (handle %#x)", f.name, f.handle) }
 
 func (m Module) String() string { return fmt.Sprintf("module (handle %#x)", m.handle) }
 
-// Function looks up a function of the device itself. It is a *NotFoundError if there is none of that name.
+// Function looks up a global function of the device. Errors: *NotFoundError; those of a request.
 func (s *Session) Function(ctx context.Context, name string) (Function, error) {
 	if err := s.enter(ctx); err != nil {
 		return Function{}, err
@@ -57,13 +57,13 @@ func (s *Session) global(ctx context.Context, name string) (Function, error) {
 	return s.function(h, name), nil
 }
 
-// function is a function of the device as it is now.
+// function returns a function that is valid until the next reset.
 func (s *Session) function(handle uint64, name string) Function {
 	s.names[uint32(handle)] = name
 	return Function{s, handle, name, s.life}
 }
 
-// globalOnce looks a function up the first time.
+// globalOnce looks up a function and caches the result.
 func (s *Session) globalOnce(ctx context.Context, f *Function, name string) error {
 	if f.session != nil {
 		return nil
@@ -75,7 +75,7 @@ func (s *Session) globalOnce(ctx context.Context, f *Function, name string) erro
 	return err
 }
 
-// SystemLib returns the module of the operators that were linked into the firmware.
+// SystemLib returns the module of the operators in the firmware.
 func (s *Session) SystemLib(ctx context.Context) (Module, error) {
 	f, err := s.Function(ctx, "runtime.SystemLib")
 	if err != nil {
@@ -87,12 +87,12 @@ func (s *Session) SystemLib(ctx context.Context) (Module, error) {
 	}
 	m, ok := result.(Module)
 	if !ok {
-		return Module{}, protocolErrorf("%s returned %T, not a module", f.name, result)
+		return Module{}, protocolErrorf("%s returned %T instead of a module", f.name, result)
 	}
 	return m, nil
 }
 
-// Function looks up a function of the module. It is a *NotFoundError if there is none of that name.
+// Function looks up a function of the module. Errors: *NotFoundError; those of a request.
 func (m Module) Function(ctx context.Context, name string) (Function, error) {
 	s := m.session
 	if s == nil {
@@ -128,7 +128,7 @@ func (s *Session) ofModule(ctx context.Context, m Module, name string) (Function
 	return Function{}, s.breakUp(protocolErrorf("looking up %s: got %T", name, result))
 }
 
-// Free frees the module on the device. The system library stays. What a reset of the device has freed is left alone.
+// Free frees the module on the device. It does nothing for the system library or after a reset of the device.
 func (m Module) Free(ctx context.Context) error {
 	s := m.session
 	if s == nil {
@@ -149,7 +149,8 @@ func (m Module) free(ctx context.Context) error {
 	return m.session.freeHandle(ctx, m.handle, TypeModule)
 }
 
-// Free frees the function's handle. The device's own runtime keeps nothing for one, so that nobody needs to.
+// Free frees the function's handle. boardsmith's runtime stores nothing per function, so that calling Free is
+// optional.
 func (f Function) Free(ctx context.Context) error {
 	s := f.session
 	if s == nil {
@@ -180,8 +181,8 @@ func errNoSession(what string) error {
 
 // Call calls the function and waits for its result. An argument is nil, any integer, a float, a bool, a string, a
 // []byte, an ndarray.DType, a Device, a *Tensor, a Module, a Function or a Handle. The result is nil, an int64, a
-// uint64, a float64, a string, a []byte, an ndarray.DType, a Device, a *Tensor (to be freed), a Module, a Function or
-// a Handle. A *DeviceError is the function's own failure.
+// uint64, a float64, a string, a []byte, an ndarray.DType, a Device, a *Tensor (to be freed), a Module, a Function
+// or a Handle. Errors: *DeviceError if the function fails; those of a request.
 func (f Function) Call(ctx context.Context, args ...any) (any, error) {
 	s := f.session
 	if s == nil {
@@ -223,7 +224,7 @@ func (s *Session) callFunction(ctx context.Context, f Function, args []any) (any
 	return s.call(ctx, f.name)
 }
 
-// call exchanges the CallFunc in s.request and returns what came of it.
+// call exchanges the CallFunc in s.request and returns its result.
 func (s *Session) call(ctx context.Context, name string) (any, error) {
 	if err := s.regrant(ctx); err != nil {
 		return nil, err
@@ -295,7 +296,7 @@ func uintValue(v uint64) Value {
 
 var errOtherSession = failure.New(failure.Internal, "", "belongs to another session")
 
-// ownValue encodes an argument that lives on the device.
+// ownValue encodes an argument that is an object on the device.
 func (s *Session) ownValue(arg any) (Value, error) {
 	switch v := arg.(type) {
 	case *Tensor:
@@ -320,12 +321,12 @@ func (s *Session) ownValue(arg any) (Value, error) {
 		}
 		return Value{Type: TypeFunction, Word: v.handle}, nil
 	}
-	return Value{}, failure.New(failure.Internal, "", "no argument can be a %T", arg)
+	return Value{}, failure.New(failure.Internal, "", "unsupported argument type %T", arg)
 }
 
-var errResult = errors.New("a call's result of unknown form")
+var errResult = errors.New("invalid result of a call")
 
-// result decodes what a call returned: its type, then its value (rpc.md §4.2).
+// result decodes the result of a call: its type, then its value (rpc.md §4.2).
 func (s *Session) result(args []Value, name string) (any, error) {
 	if len(args) < 2 || args[0].Type != TypeInt {
 		return nil, &ProtocolError{errResult.Error()}
@@ -370,7 +371,7 @@ func (s *Session) result(args []Value, name string) (any, error) {
 	return m, nil
 }
 
-// tensorResult takes a tensor that the device made, and a handle to free it by.
+// tensorResult returns a tensor that the device made, with the handle to free it.
 func (s *Session) tensorResult(args []Value) (any, error) {
 	if len(args) != 3 || args[1].Type != TypeTensor || args[2].Type != TypeHandle {
 		return nil, &ProtocolError{errResult.Error()}

@@ -56,11 +56,11 @@ func TestCallValues(t *testing.T) {
 		t.Errorf("module: %v", got)
 	}
 	if _, err := f.Call(ctx, struct{}{}); failure.Of(err) != failure.Internal {
-		t.Errorf("an argument of no type: %v", err)
+		t.Errorf("an argument of an unsupported type: %v", err)
 	}
 	other := open(t, device(), nil)
 	if _, err := f.Call(ctx, must[rpc.Module](t)(other.SystemLib(ctx))); err == nil {
-		t.Error("a module of another session was taken")
+		t.Error("a module of another session was accepted")
 	}
 	if _, err := (rpc.Function{}).Call(ctx); err == nil {
 		t.Error("a function of no session was called")
@@ -111,7 +111,7 @@ func TestOperator(t *testing.T) {
 		}
 	}
 	if _, err := f.Call(ctx, in, out); err == nil {
-		t.Error("a freed tensor was passed")
+		t.Error("a freed tensor was accepted as an argument")
 	}
 	if err := in.Write(ctx, back); err == nil {
 		t.Error("a freed tensor was written")
@@ -124,7 +124,7 @@ func TestOperator(t *testing.T) {
 	}
 }
 
-// A handle of 0 is no function.
+// A handle of 0 is not a function.
 func TestNullHandles(t *testing.T) {
 	s := rpc.New(&switching{says: typed(rpc.TypeFunction, rpc.Opaque(0)), first: returned(rpc.Opaque(5))}, rpc.Options{})
 	f := must[rpc.Function](t)(s.Function(context.Background(), "f"))

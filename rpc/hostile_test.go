@@ -1,6 +1,6 @@
 package rpc_test
 
-// This file has answers that no device gives.
+// This file tests invalid answers.
 
 import (
 	"bytes"
@@ -11,7 +11,7 @@ import (
 	"github.com/boardsmith/boardsmith/rpc"
 )
 
-// says is a device that answers every request with the same bytes.
+// says returns a device that answers every request with the same bytes.
 type says []byte
 
 func (says) Send(context.Context, ...[]byte) error  { return nil }
@@ -43,7 +43,7 @@ func allocate(s *rpc.Session) error {
 }
 func moduleOf(s *rpc.Session) (rpc.Module, error) { return s.SystemLib(context.Background()) }
 
-// Answers that no device gives are errors of the protocol, and end the session.
+// Invalid answers are protocol errors and end the session.
 func TestHostileAnswers(t *testing.T) {
 	good := returned(rpc.Opaque(5))
 	for name, c := range map[string]struct {
@@ -76,7 +76,8 @@ func TestHostileAnswers(t *testing.T) {
 	}
 }
 
-// switching answers the first request well, the others with something else. It has no time budgets.
+// switching returns a device that answers the first request correctly and the others as given. It has no time
+// budgets.
 type switching struct {
 	says
 	first   says
@@ -123,7 +124,7 @@ func TestHostileResults(t *testing.T) {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}
-	// A tensor that claims to be long costs nothing until it is read, and then what arrives.
+	// A tensor with a huge declared size takes no host memory until it is read, and then only what arrives.
 	s := rpc.New(&switching{says: typed(rpc.TypeNDArray, rpc.TensorOf(shape(1<<28)), rpc.Opaque(1)), first: returned(rpc.Opaque(5))}, rpc.Options{})
 	f := must[rpc.Function](t)(s.Function(context.Background(), "f"))
 	tensor := must[any](t)(f.Call(context.Background())).(*rpc.Tensor)

@@ -8,15 +8,15 @@ import (
 	"github.com/boardsmith/boardsmith/ndarray"
 )
 
-// This file is the only encoder and decoder of RPC packets (rpc.md §1 to §4), for both directions: a host writes
-// requests and reads replies, a server in front of a board does the opposite.
+// This file encodes and decodes RPC packets (rpc.md §1 to §4), for hosts, which write requests and read replies,
+// and for servers.
 
-// A Code says what a packet is.
+// A Code is the type of a packet.
 type Code int32
 
 // The codes of rpc.md §1.1. From GetGlobalFunc on they are system calls, all of one form.
 const (
-	CodeNone               Code = 0 // an empty packet, which asks for nothing
+	CodeNone               Code = 0 // an empty packet, which is ignored
 	CodeShutdown           Code = 1
 	CodeInitServer         Code = 2
 	CodeCallFunc           Code = 3
@@ -52,10 +52,10 @@ func (c Code) String() string {
 	return fmt.Sprintf("code %d", int32(c))
 }
 
-// A TypeCode says what a value of a packed sequence is.
+// A TypeCode is the type of a value in a packed sequence.
 type TypeCode int32
 
-// The type codes of rpc.md §2. TypeNDArray is only ever the type of a result.
+// The type codes of rpc.md §2. TypeNDArray occurs in results only.
 const (
 	TypeInt      TypeCode = 0
 	TypeUint     TypeCode = 1
@@ -72,13 +72,13 @@ const (
 	TypeNDArray  TypeCode = 13
 )
 
-// A DLDevice is DLPack's: the kind and the number of the device whose memory an array lies in.
+// A DLDevice is DLPack's device: kind and number of the device that holds an array.
 type DLDevice struct{ Type, ID int32 }
 
 // CPU is the only device of a microcontroller.
 var CPU = DLDevice{Type: 1}
 
-// A DLTensor describes memory on the other side: compact, row-major.
+// A DLTensor describes memory of the peer: compact, row-major.
 type DLTensor struct {
 	Data       uint64
 	Device     DLDevice
@@ -87,7 +87,7 @@ type DLTensor struct {
 	ByteOffset uint64
 }
 
-// A Value is one element of a packed sequence. Type says which of the other fields holds it.
+// A Value is one element of a packed sequence. Type selects the field that holds it.
 type Value struct {
 	Type   TypeCode
 	Word   uint64    // the eight bytes of any other type
@@ -95,7 +95,7 @@ type Value struct {
 	Tensor *DLTensor // of TypeTensor
 }
 
-// A Packet is any request or reply. Code says which of the other fields it has.
+// A Packet is a request or a reply. Code selects the fields that it has.
 type Packet struct {
 	Code    Code
 	Handle  uint64   // CallFunc: the function
@@ -106,7 +106,7 @@ type Packet struct {
 	Data    []byte   // CopyToRemote, CopyAck
 }
 
-// layout is what a packet holds after its code, in this order.
+// layout lists the parts of a packet after its code, in this order.
 type layout struct{ version, handle, args, tensor, size, data bool }
 
 func (c Code) layout() (layout, bool) {
@@ -134,8 +134,8 @@ var le = binary.LittleEndian
 // Append appends the encoded packet to dst.
 func (p *Packet) Append(dst []byte) []byte { return append(p.AppendHead(dst), p.Data...) }
 
-// AppendHead appends all of the encoded packet but Data, which is its end where it has any. So a long copy can be
-// sent from where it lies.
+// AppendHead appends the encoded packet without Data, its last part, so that a long copy can be sent without
+// copying.
 func (p *Packet) AppendHead(dst []byte) []byte {
 	start := len(dst)
 	dst = le.AppendUint64(dst, 0)
@@ -188,7 +188,7 @@ func appendArgs(dst []byte, args []Value) []byte {
 	return dst
 }
 
-// argsSize is how many bytes appendArgs appends.
+// argsSize returns how many bytes appendArgs appends.
 func argsSize(args []Value) int {
 	n := 4
 	for i := range args {
@@ -233,13 +233,13 @@ func wordDType(w uint64) ndarray.DType {
 	return ndarray.DType{Code: uint8(w), Bits: uint8(w >> 8), Lanes: uint16(w >> 16)}
 }
 
-// Parse decodes one whole packet into p, whose memory it uses again. Texts and data in p lie in msg. What it accepts,
-// Append encodes to the same bytes. An error is a *ProtocolError.
+// Parse decodes one whole packet into p and reuses p's memory. Texts and data in p point into msg. Append encodes
+// the result to the same bytes. Every error is a *ProtocolError.
 func (p *Packet) Parse(msg []byte) error {
 	*p = Packet{Args: p.Args[:0]}
 	r := reader{rest: msg}
 	if n := r.word(); r.bad == "" && n != uint64(len(r.rest)) {
-		return protocolErrorf("packet says %d bytes follow, %d do", n, len(r.rest))
+		return protocolErrorf("packet of length %d is followed by %d bytes", n, len(r.rest))
 	}
 	if r.bad == "" && len(r.rest) == 0 {
 		return nil
@@ -279,13 +279,13 @@ func (p *Packet) parseBody(r *reader, l layout) {
 		return
 	}
 	if l.size && p.Size != uint64(len(r.rest)) {
-		r.bad = fmt.Sprintf("says %d bytes of data, has %d", p.Size, len(r.rest))
+		r.bad = fmt.Sprintf("size is %d bytes, data are %d", p.Size, len(r.rest))
 		return
 	}
 	p.Data = r.take(uint64(len(r.rest)))
 }
 
-// A reader takes a packet apart. After the first thing that is wrong, which bad names, it returns zeros.
+// A reader decodes a packet. After the first error, in bad, it returns zeros.
 type reader struct {
 	rest []byte
 	bad  string
@@ -319,15 +319,15 @@ func (r *reader) half() uint32 {
 
 func (r *reader) text() []byte { return r.take(r.word()) }
 
-// maxValues bounds a packed sequence, because a value takes many times the memory of its type code.
+// maxValues limits a packed sequence, because a Value takes many times the memory of its type code.
 const maxValues = 1 << 16
 
-// args reads a packed sequence. Its count is believed only as far as there are type codes.
+// args reads a packed sequence. Memory is allocated only for type codes that are present.
 func (r *reader) args(into []Value) []Value {
 	n := uint64(r.half())
 	codes := r.take(4 * n)
 	if n > maxValues && r.bad == "" {
-		r.bad = fmt.Sprintf("%d values, %d are possible", n, maxValues)
+		r.bad = fmt.Sprintf("%d values, at most %d are possible", n, maxValues)
 	}
 	for ; len(codes) > 0 && r.bad == ""; codes = codes[4:] {
 		into = append(into, r.value(TypeCode(le.Uint32(codes))))
@@ -374,10 +374,10 @@ func Int(n int64) Value { return Value{Type: TypeInt, Word: uint64(n)} }
 // Float is a floating point number.
 func Float(f float64) Value { return Value{Type: TypeFloat, Word: math.Float64bits(f)} }
 
-// Null is no value.
+// Null is the absent value.
 func Null() Value { return Value{Type: TypeNull} }
 
-// Opaque is a handle of any kind where its kind is known.
+// Opaque is a handle with a kind.
 func Opaque(h uint64) Value { return Value{Type: TypeHandle, Word: h} }
 
 // Text is a string.
@@ -395,7 +395,7 @@ func OnDevice(d DLDevice) Value { return Value{Type: TypeDevice, Word: d.word()}
 // TensorOf is a tensor.
 func TensorOf(t *DLTensor) Value { return Value{Type: TypeTensor, Tensor: t} }
 
-// signatures are the type codes of the system calls' arguments (rpc.md §4.5), from GetGlobalFunc on.
+// signatures lists the type codes of the system calls' arguments (rpc.md §4.5), from GetGlobalFunc on.
 var signatures = [...][]TypeCode{
 	{TypeStr},
 	{TypeHandle, TypeInt},
@@ -411,7 +411,7 @@ var signatures = [...][]TypeCode{
 	{TypeDevice, TypeHandle},
 }
 
-// CheckArgs says whether a system call has the arguments that it must have. Other packets may have any.
+// CheckArgs returns an error unless a system call has the required arguments. Other packets may have any.
 func (p *Packet) CheckArgs() error {
 	if p.Code < CodeGetGlobalFunc {
 		return nil

@@ -192,7 +192,7 @@ func TestBadPackets(t *testing.T) {
 	}
 }
 
-// A packet that claims much makes no memory of it.
+// A packet with large counts does not allocate memory for them.
 func TestManyValues(t *testing.T) {
 	p := Packet{Code: CodeReturn, Args: make([]Value, maxValues+1)}
 	for i := range p.Args {
@@ -228,7 +228,7 @@ func TestCheckArgs(t *testing.T) {
 	}
 }
 
-// FuzzPacket checks that what parses encodes to the same bytes, whatever the packet that was parsed into it before.
+// FuzzPacket checks that a valid packet encodes to the same bytes, whatever packet was parsed into p before.
 func FuzzPacket(f *testing.F) {
 	for _, e := range examples {
 		f.Add(unhex(f, e.hex))

@@ -1,4 +1,4 @@
-// This file is what a device says of itself (SPEC.md, boardsmith.platform).
+// This file decodes boardsmith.platform, a device's clocks and caches (SPEC.md).
 
 package rpc
 
@@ -23,11 +23,11 @@ const (
 	tagLost       = 10
 )
 
-// A Platform is what a device read from its own registers. A nil field is unknown.
+// A Platform holds settings that a device read from its registers. A nil field is unknown.
 type Platform struct {
 	CoreHz     *uint32     `json:"core_hz,omitempty"`
-	TicksHz    *uint32     `json:"ticks_hz,omitempty"` // of the timer that calls are timed by
-	Ticks      *uint64     `json:"-"`                  // that timer's count when it answered; it goes on while the device waits
+	TicksHz    *uint32     `json:"ticks_hz,omitempty"` // Hz, of the timer that measures calls
+	Ticks      *uint64     `json:"-"`                  // that timer's count at the answer; it runs while the device waits
 	ICache     *bool       `json:"icache,omitempty"`
 	DCache     *bool       `json:"dcache,omitempty"`
 	Prefetch   *bool       `json:"prefetch,omitempty"` // of the flash
@@ -37,10 +37,11 @@ type Platform struct {
 	ChipID     HexBytes    `json:"chip_id,omitempty"`
 	CPUID      *uint32     `json:"cpuid,omitempty"`
 	Emulated   *bool       `json:"emulated,omitempty"`
-	Lost       *uint32     `json:"lost_bytes,omitempty"` // received bytes for which it had no room
+	Lost       *uint32     `json:"lost_bytes,omitempty"` // received bytes that were dropped for lack of buffer
 }
 
-// String is as in "core 168 MHz, timer 168 MHz, instruction cache on, 5 wait states"; what is unknown is left out.
+// String returns, for example, "core 168 MHz, timer 168 MHz, instruction cache on, 5 wait states". It omits unknown
+// items.
 func (p Platform) String() string {
 	var all []string
 	hertz := func(name string, hz *uint32) {
@@ -72,13 +73,13 @@ func (p Platform) String() string {
 	return strings.Join(all, ", ")
 }
 
-// HexBytes are bytes that JSON shows in hexadecimal.
+// HexBytes are bytes that encode to hexadecimal in JSON.
 type HexBytes []byte
 
-// MarshalText is for JSON.
+// MarshalText implements encoding.TextMarshaler.
 func (h HexBytes) MarshalText() ([]byte, error) { return fmt.Appendf(nil, "%x", []byte(h)), nil }
 
-// A ResetCause is why a device was last reset; several bits may be set.
+// A ResetCause is the set of causes of a device's last reset.
 type ResetCause uint8
 
 var resetCauses = []string{"power", "pin", "software", "watchdog", "fault", "other"}
@@ -96,25 +97,25 @@ func (r ResetCause) String() string {
 	return strings.Join(set, ", ")
 }
 
-// MarshalText is for JSON.
+// MarshalText implements encoding.TextMarshaler.
 func (r ResetCause) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
 
-// ParsePlatform decodes what boardsmith.platform answers. Items that it does not know are skipped; an item that comes
-// twice, or with another length than its type has, is a *ProtocolError.
+// ParsePlatform decodes the result of boardsmith.platform. It skips unknown items. It returns a *ProtocolError for
+// an item that occurs twice or has a wrong length.
 func ParsePlatform(b []byte) (Platform, error) {
 	if len(b) == 0 || b[0] != 1 {
-		return Platform{}, protocolErrorf("platform of %d bytes and another version than 1", len(b))
+		return Platform{}, protocolErrorf("platform of %d bytes: unsupported version", len(b))
 	}
 	var p Platform
 	var seen [256]bool
 	for b = b[1:]; len(b) > 0; {
 		if len(b) < 2 || len(b)-2 < int(b[1]) {
-			return Platform{}, protocolErrorf("platform: its last item is cut off")
+			return Platform{}, protocolErrorf("platform: truncated last item")
 		}
 		tag, value := b[0], b[2:2+int(b[1])]
 		b = b[2+len(value):]
 		if seen[tag] {
-			return Platform{}, protocolErrorf("platform: item %d comes twice", tag)
+			return Platform{}, protocolErrorf("platform: item %d occurs twice", tag)
 		}
 		seen[tag] = true
 		if err := p.set(tag, value); err != nil {
@@ -124,7 +125,7 @@ func ParsePlatform(b []byte) (Platform, error) {
 	return p, nil
 }
 
-// platformSizes are the lengths of items, bytes; others have any.
+// platformSizes maps items to their lengths in bytes; other items have any length.
 var platformSizes = map[byte]int{
 	tagCoreHz: 4, tagTicksHz: 4, tagTicks: 8, tagFlags: 1, tagWaitStates: 1, tagReset: 1, tagCPUID: 4, tagEmulated: 1, tagLost: 4,
 }
@@ -162,8 +163,8 @@ func u32(v []byte) *uint32 { return new(binary.LittleEndian.Uint32(v)) }
 
 const platformFunction = "boardsmith.platform"
 
-// Platform asks the device what it is and how its clocks and caches are set. It is a *NotFoundError on a device that
-// cannot say.
+// Platform asks the device for its clocks and caches. Errors: *NotFoundError from a device without
+// boardsmith.platform; those of a request.
 func (s *Session) Platform(ctx context.Context) (Platform, error) {
 	if err := s.enter(ctx); err != nil {
 		return Platform{}, err

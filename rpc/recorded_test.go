@@ -16,11 +16,11 @@ import (
 	"github.com/boardsmith/boardsmith/transport"
 )
 
-var update = flag.Bool("update", false, "record testdata/session.jsonl again, from real firmware")
+var update = flag.Bool("update", false, "record testdata/session.jsonl again, with real firmware")
 
 const recording = "testdata/session.jsonl"
 
-// wholeSession does everything once that a session can do on the firmware of testdata/model.
+// wholeSession uses every function of a session once, on the firmware of testdata/model.
 func wholeSession(ctx context.Context, link transport.Link) error {
 	s, err := transport.Dial(ctx, link, transport.SessionOptions{Seed: 7})
 	if err != nil {
@@ -37,7 +37,7 @@ func wholeSession(ctx context.Context, link transport.Link) error {
 	}
 	var missing *rpc.NotFoundError
 	if _, err := lib.Function(ctx, "absent"); !errors.As(err, &missing) {
-		return errors.Join(errors.New("absent is there"), err)
+		return errors.Join(errors.New("function absent was found"), err)
 	}
 	in, err := r.NewArray(ctx, &ndarray.Array{DType: i8, Shape: []int64{2, 2}, Data: []byte{1, 0xff, 0xfd, 4}})
 	if err != nil {
@@ -66,7 +66,7 @@ func wholeSession(ctx context.Context, link transport.Link) error {
 	return errors.Join(r.Sync(ctx), r.Close(ctx))
 }
 
-// The host still says, byte for byte, what it said to real firmware when the session was recorded.
+// The host still sends, byte for byte, what it sent to real firmware when the session was recorded.
 func TestRecordedSession(t *testing.T) {
 	ctx := within(t, 10*time.Second)
 	if *update {

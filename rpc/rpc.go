@@ -1,8 +1,7 @@
-// Package rpc calls functions on a device, moves tensors to it and from it, and times what it runs: the host's side
-// of TVM's MinRPC, over any transport of whole messages.
+// Package rpc calls functions on a device, copies tensors to and from it, and measures run times. It implements the
+// host's side of TVM's MinRPC, over any transport of whole messages.
 //
-// It knows calls, handles and tensors, not models: what to call in which order is package executor's. It opens no
-// links and starts no firmware.
+// It does not run models (see package executor), open links or start firmware.
 package rpc
 
 import (
@@ -19,53 +18,54 @@ import (
 	"github.com/boardsmith/boardsmith/transport"
 )
 
-// A Transport carries whole messages to the device and back; *transport.Session is one.
+// A Transport carries whole messages to the device and back, such as *transport.Session.
 type Transport interface {
-	Send(ctx context.Context, parts ...[]byte) error // one message: the concatenation of parts
-	Recv(ctx context.Context) ([]byte, error)        // valid until the next Recv
+	Send(ctx context.Context, parts ...[]byte) error // sends one message, the concatenation of parts
+	Recv(ctx context.Context) ([]byte, error)        // the message is valid until the next Recv
 	Close() error
 	Lossy() bool
 }
 
-// A Redialer is a Transport whose device may be reset: after a *transport.TerminatedError it can begin a new session
-// over the same link. Deadlines are as for Recv.
+// A Redialer is a Transport whose device may be reset: after a *transport.TerminatedError, Redial begins a new
+// session over the same link. Deadlines are as for Recv.
 type Redialer interface {
 	Redial(ctx context.Context) error
 }
 
-// Options says how a session behaves. The zero value is the normal case.
+// Options configure a session. The zero value is the usual one.
 type Options struct {
 	Timeout time.Duration // for each request whose context has no deadline; 0 means 60 s
 	Budget  time.Duration // as for SetBudget; 0 means that it follows each call's deadline
-	Log     hclog.Logger  // nil drops what is logged
+	Log     hclog.Logger  // nil: no log
 
-	// Explain tells for a *FaultError where in the program the device stood; nil leaves it at addresses. It is called
-	// once for each fault, while the request that met it is still under way. called is the function that the host had
-	// called, "" if that is not known.
+	// Explain finds where in the program the device stopped, for a *FaultError; with nil the error has addresses
+	// only. It is called once for each fault, before the failed request returns. called is the function that the
+	// host had called, or "" if unknown.
 	Explain func(rec *FaultRecord, called string) Explanation
 }
 
 const defaultTimeout = 60 * time.Second
 
-// attempts is how often a request is tried that a lossy link damages.
+// attempts limits how often a request is sent that a lossy link damages.
 const attempts = 4
 
-// A Session is one device to call. Its methods, and those of the Functions, Modules and Tensors that it returns, may
-// be called from several goroutines: one request goes on at a time, the others wait for it or for their context.
+// A Session is an RPC session with one device. Its methods, and those of its Functions, Modules and Tensors, may be
+// called from several goroutines. One request runs at a time; the others wait for it or until their context ends.
 //
-// An error of the link, a timeout and a cancelled context end the session, because a late reply would be taken for the
-// next one's: everything after it is a *BrokenError. An error that the device reports does not.
+// An error of the link, a timeout and a cancelled context end the session, because a late reply could be mistaken
+// for the next one. Later requests return a *BrokenError. An error that the device reports does not end the
+// session.
 //
-// A reset of the device does not end it either, if the transport is a Redialer: the request under way ends with a
-// *FaultError or a *ResetError, what was on the device before is a *StaleError when it is used, and new requests work.
+// Neither does a reset of the device, if the transport is a Redialer: the current request returns a *FaultError or
+// a *ResetError, objects from before the reset return a *StaleError when used, and new requests work.
 type Session struct {
 	transport Transport
 	timeout   time.Duration
 	log       hclog.Logger
-	turn      chan struct{} // holds a token while a request is under way
+	turn      chan struct{} // holds a token during a request
 	broken    error
 
-	lives // what outlasts a reset of the device
+	lives // the state that outlasts a reset
 
 	request, reply Packet
 	out            []byte    // the encoded request, reused
@@ -73,13 +73,13 @@ type Session struct {
 
 	known      known // of the device
 	damages    int   // damaged copies so far
-	unresolved bool  // a damaged copy that nobody acknowledged
+	unresolved bool  // a damaged copy that was not acknowledged
 
-	live  map[freeable]int // what Close frees, and when it was made
+	live  map[freeable]int // objects that Close frees, with the number of resets when they were made
 	count int
 }
 
-// known is what was asked of the device, once it was. A reset forgets it.
+// known caches the device's answers until a reset.
 type known struct {
 	moduleGet Function // tvm.rpc.server.ModuleGetFunction
 	evaluator Function // runtime.RPCTimeEvaluator
@@ -88,12 +88,12 @@ type known struct {
 	budgets   budgets
 }
 
-// A freeable is something on the device that is freed by a request.
+// A freeable is an object on the device that a request frees.
 type freeable interface {
 	free(ctx context.Context) error
 }
 
-// New returns a session over t, which it owns from then on. It sends nothing.
+// New returns a session over t and takes ownership of t. It sends nothing.
 func New(t Transport, o Options) *Session {
 	s := &Session{
 		transport: t, timeout: o.Timeout, log: o.Log,
@@ -109,8 +109,8 @@ func New(t Transport, o Options) *Session {
 	return s
 }
 
-// enter waits for this goroutine's turn, and takes up the session again if the device was reset. leave must follow
-// unless there is an error.
+// enter waits for this goroutine's turn, and continues the session if the device was reset. Unless it returns an
+// error, leave must follow.
 func (s *Session) enter(ctx context.Context) error {
 	if err := s.take(ctx); err != nil {
 		return err
@@ -127,7 +127,7 @@ func (s *Session) enter(ctx context.Context) error {
 
 func (s *Session) leave() { <-s.turn }
 
-// take waits for this goroutine's turn, unless ctx has ended. leave must follow unless there is an error.
+// take waits for this goroutine's turn, unless ctx has ended. Unless it returns an error, leave must follow.
 func (s *Session) take(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return failure.Stopped(ctx, "request")
@@ -135,7 +135,7 @@ func (s *Session) take(ctx context.Context) error {
 	return s.await(ctx)
 }
 
-// await waits for this goroutine's turn. One that comes at once is taken, whatever ctx says.
+// await waits for this goroutine's turn. It succeeds if the turn comes at once, even if ctx has ended.
 func (s *Session) await(ctx context.Context) error {
 	select {
 	case s.turn <- struct{}{}:
@@ -150,15 +150,15 @@ func (s *Session) await(ctx context.Context) error {
 	}
 }
 
-// begin is enter's inside: a fresh request to fill.
+// begin returns an empty request to fill.
 func (s *Session) begin(c Code) *Packet {
 	s.request = Packet{Code: c, Args: s.request.Args[:0]}
 	return &s.request
 }
 
-// exchange sends s.request and receives its reply into s.reply, which is valid until the next exchange. A reply that
-// is an Exception is an error. On a lossy link a request that the device refused as damaged is sent again: it has not
-// been carried out.
+// exchange sends s.request and receives its reply into s.reply, which is valid until the next exchange. It returns
+// an error if the reply is an Exception. On a lossy link it sends again a request that the device rejected as
+// damaged and so did not carry out.
 func (s *Session) exchange(ctx context.Context) error {
 	err := s.exchangeOnce(ctx)
 	for tries := 1; tries < attempts && s.transport.Lossy() && isDamagedRequest(err); tries++ {
@@ -187,7 +187,7 @@ func isDamagedRequest(err error) bool {
 
 func (s *Session) exchangeOnce(ctx context.Context) error {
 	if ctx.Err() != nil {
-		return failure.Stopped(ctx, "%v", s.request.Code) // nothing was sent: the session is as good as before
+		return failure.Stopped(ctx, "%v", s.request.Code) // nothing was sent: the session is unaffected
 	}
 	ctx, cancel := s.limit(ctx)
 	defer cancel()
@@ -204,14 +204,14 @@ func (s *Session) exchangeOnce(ctx context.Context) error {
 	if err != nil {
 		var damaged *transport.DamagedError
 		if errors.As(err, &damaged) {
-			return err // it was the reply; the next one belongs to the next request again
+			return err // the reply was received; the next one belongs to the next request
 		}
 		return s.breakUp(err)
 	}
 	return s.accept(msg)
 }
 
-// limit gives a request the session's deadline if it has none.
+// limit sets the session's timeout on a context without a deadline.
 func (s *Session) limit(ctx context.Context) (context.Context, context.CancelFunc) {
 	if _, limited := ctx.Deadline(); limited {
 		return ctx, func() {}
@@ -219,7 +219,7 @@ func (s *Session) limit(ctx context.Context) (context.Context, context.CancelFun
 	return context.WithTimeout(ctx, s.timeout)
 }
 
-// breakUp ends the session, or, where the device was reset, what it knew of the device.
+// breakUp ends the session or, after a reset, discards its state of the device.
 func (s *Session) breakUp(err error) error {
 	if _, again := s.transport.(Redialer); again && wasReset(err) {
 		s.lose(err)
@@ -249,7 +249,7 @@ func (s *Session) accept(msg []byte) error {
 	return s.breakUp(protocolErrorf("%v in answer to %v", s.reply.Code, s.request.Code))
 }
 
-// exchangeVoid is exchange for a request whose answer is nothing.
+// exchangeVoid is exchange for a request with an empty answer.
 func (s *Session) exchangeVoid(ctx context.Context) error {
 	if err := s.exchange(ctx); err != nil {
 		return err
@@ -257,7 +257,7 @@ func (s *Session) exchangeVoid(ctx context.Context) error {
 	return s.wantReply(TypeNull)
 }
 
-// exchangeHandle is exchange for a request whose answer is a handle.
+// exchangeHandle is exchange for a request that is answered by a handle.
 func (s *Session) exchangeHandle(ctx context.Context) (uint64, error) {
 	if err := s.exchange(ctx); err != nil {
 		return 0, err
@@ -275,7 +275,7 @@ func (s *Session) wantReply(t TypeCode) error {
 	return nil
 }
 
-// Sync waits until everything that was asked for is done. On a microcontroller it is.
+// Sync waits until all requests have been carried out. On a microcontroller that is always so.
 func (s *Session) Sync(ctx context.Context) error {
 	if err := s.enter(ctx); err != nil {
 		return err
@@ -286,8 +286,8 @@ func (s *Session) Sync(ctx context.Context) error {
 	return s.exchangeVoid(ctx)
 }
 
-// Damages returns how many copies to the device were damaged so far in a way that may have hit any of its memory. Errors:
-// those of ctx.
+// Damages returns how many damaged copies to the device so far may have changed any of its memory. Errors: those of
+// ctx.
 func (s *Session) Damages(ctx context.Context) (int, error) {
 	if err := s.take(ctx); err != nil {
 		return 0, err
@@ -296,8 +296,8 @@ func (s *Session) Damages(ctx context.Context) (int, error) {
 	return s.damages, nil
 }
 
-// AcknowledgeDamage says that the caller has noticed a damaged copy, and is going to write again all that its
-// functions work on. Until it is called, no function can be called after such a copy. Errors: those of ctx.
+// AcknowledgeDamage confirms a damaged copy: the caller is going to write again all data that its functions use.
+// After such a copy, function calls return an error until then. Errors: those of ctx.
 func (s *Session) AcknowledgeDamage(ctx context.Context) error {
 	if err := s.take(ctx); err != nil {
 		return err
@@ -307,21 +307,21 @@ func (s *Session) AcknowledgeDamage(ctx context.Context) error {
 	return nil
 }
 
-// damaged notes a copy that may have gone anywhere.
+// damaged records a copy that may have changed any memory.
 func (s *Session) damaged(err error) {
 	s.damages++
 	s.unresolved = true
 	s.log.Warn("damaged copy: contents of tensors on the device are unknown until written again", "error", err)
 }
 
-// own notes that f is to be freed by Close.
+// own makes Close free f.
 func (s *Session) own(f freeable) {
 	s.count++
 	s.live[f] = s.count
 }
 
-// Shutdown tells the device to stop serving, to which it gives no answer, and ends the session. The transport is still
-// to be closed. TVM's own firmware serves nobody after it, until it is reset.
+// Shutdown tells the device to stop serving and ends the session; the device does not answer. The transport must
+// still be closed. TVM's firmware then serves no session until it is reset.
 func (s *Session) Shutdown(ctx context.Context) error {
 	if err := s.enter(ctx); err != nil {
 		return err
@@ -331,8 +331,8 @@ func (s *Session) Shutdown(ctx context.Context) error {
 	return s.transport.Send(ctx, s.begin(CodeShutdown).Append(nil))
 }
 
-// Close frees what the session still holds on the device, newest first, and closes the transport. On a session that
-// is broken it closes the transport only; so it does, with ctx's error, on one that is busy until ctx ends.
+// Close frees the session's objects on the device, newest first, and closes the transport. If the session is
+// broken, or busy until ctx ends, Close only closes the transport; in the latter case it returns ctx's error.
 func (s *Session) Close(ctx context.Context) error {
 	if err := s.await(ctx); err != nil {
 		return errors.Join(err, s.transport.Close())
@@ -346,14 +346,14 @@ func (s *Session) Close(ctx context.Context) error {
 	return errors.Join(err, s.transport.Close())
 }
 
-// freeAll frees all that is left. What the device refuses to free, it keeps.
+// freeAll frees all objects, and continues after those that the device does not free.
 func (s *Session) freeAll(ctx context.Context) error {
 	newestFirst := func(a, b freeable) int { return s.live[b] - s.live[a] }
 	left := slices.SortedFunc(maps.Keys(s.live), newestFirst)
 	clear(s.live)
 	for _, f := range left {
 		if err := f.free(ctx); err != nil && (s.broken != nil || ctx.Err() != nil) {
-			return fmt.Errorf("freeing what is left: %w", err)
+			return fmt.Errorf("freeing objects on the device: %w", err)
 		}
 	}
 	return nil

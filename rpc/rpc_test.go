@@ -16,7 +16,7 @@ import (
 	"github.com/boardsmith/boardsmith/transport/transporttest"
 )
 
-// A device that was shut down is asked nothing more.
+// No request follows a shutdown.
 func TestShutdown(t *testing.T) {
 	ctx := within(t, 10*time.Second)
 	d := device()
@@ -33,7 +33,7 @@ func TestShutdown(t *testing.T) {
 	}
 }
 
-// What a call returned is freed in its own way, and Close frees what is left, newest first.
+// Each result of a call is freed according to its type, and Close frees the rest, newest first.
 func TestFreeing(t *testing.T) {
 	ctx := within(t, 10*time.Second)
 	d := device()
@@ -92,7 +92,7 @@ func TestTimeoutEndsTheSession(t *testing.T) {
 	}
 }
 
-// A deadline of its own bounds a request whose context has none.
+// The session's timeout limits a request whose context has no deadline.
 func TestDefaultTimeout(t *testing.T) {
 	s := rpc.New(silent{}, rpc.Options{Timeout: 20 * time.Millisecond})
 	if _, err := s.Function(context.Background(), "x"); !errors.Is(err, context.DeadlineExceeded) {
@@ -112,7 +112,7 @@ func TestDefaultTimeout(t *testing.T) {
 	}
 }
 
-// held is a device that never answers, and tells when it was asked.
+// held is a device that never answers and signals each request.
 type held struct {
 	silent
 	sent chan struct{}
@@ -143,7 +143,7 @@ func TestManyGoroutines(t *testing.T) {
 	all.Wait()
 }
 
-// A goroutine that waits for its turn stops when its context ends, and Close does not wait for a call for ever.
+// A goroutine stops waiting for its turn when its context ends, and so does Close.
 func TestWaitingForTurn(t *testing.T) {
 	link := held{sent: make(chan struct{})}
 	s := rpc.New(link, rpc.Options{})
@@ -164,7 +164,7 @@ func TestWaitingForTurn(t *testing.T) {
 	<-done
 }
 
-// A cable pulled after any number of bytes is a clean error.
+// A link that is cut after any number of bytes is an error with a class.
 func TestCutEverywhere(t *testing.T) {
 	run := func(link transport.Link) error {
 		ctx := within(t, 10*time.Second)

@@ -7,26 +7,26 @@ import (
 	"github.com/boardsmith/boardsmith/transport"
 )
 
-// A Stream carries packets over a link without frames and sessions, one after the other, as over TCP (rpc_tcp.md §1).
-// A client's side is a Transport for New; a server's reads requests with Recv and Packet.Parse, and writes replies with
+// A Stream carries packets over a link one after the other, without frames and sessions, as over TCP (rpc_tcp.md
+// §1). A client passes it to New; a server reads requests with Recv and Packet.Parse, and writes replies with
 // Packet.Append and Send. One goroutine may send while another receives; Close may be called from any.
 type Stream struct {
 	link  transport.Link
 	limit int
-	in    []byte // of the packet that arrives
+	in    []byte // bytes of the arriving packet
 	whole bool   // in was returned
 }
 
-// NewStream returns a stream over a link, which it owns from then on. It refuses packets of more than limit bytes.
+// NewStream returns a stream over a link and takes ownership of it. It rejects packets of more than limit bytes.
 func NewStream(link transport.Link, limit int) *Stream { return &Stream{link: link, limit: limit} }
 
 const (
 	lengthBytes = 8
-	streamBlock = 64 << 10 // bytes that memory is taken for before they arrive
+	streamBlock = 64 << 10 // bytes allocated before data arrive
 )
 
-// Recv implements Transport. Packets without content, which ask for nothing, are skipped. After an error of ctx the next
-// Recv goes on with the same packet. A packet that is too long is a *ProtocolError; nothing can be received after it.
+// Recv implements Transport. It skips empty packets. After an error of ctx the next Recv goes on with the same
+// packet. Recv returns a *ProtocolError for a packet that is too long; nothing can be received after it.
 func (s *Stream) Recv(ctx context.Context) ([]byte, error) {
 	for {
 		if s.whole {
@@ -49,7 +49,7 @@ func (s *Stream) Recv(ctx context.Context) ([]byte, error) {
 	}
 }
 
-// fill reads until n bytes of the packet are there.
+// fill reads until n bytes of the packet have arrived.
 func (s *Stream) fill(ctx context.Context, n int) error {
 	for len(s.in) < n {
 		have := len(s.in)
@@ -77,5 +77,5 @@ func (s *Stream) Send(ctx context.Context, parts ...[]byte) error {
 // Close closes the link.
 func (s *Stream) Close() error { return s.link.Close() }
 
-// Lossy is false: a damaged packet could not be told from a good one.
+// Lossy returns false: packets have no checksum by which damage could be detected.
 func (s *Stream) Lossy() bool { return false }

@@ -47,7 +47,7 @@ func open(t testing.TB, d *rpctest.Device, wrap func(transport.Link) transport.L
 	session := rpc.New(s, rpc.Options{})
 	t.Cleanup(func() {
 		_ = session.Close(within(t, 10*time.Second))
-		<-done // so that the test may look at d
+		<-done // so that the test may read d
 	})
 	return session
 }
@@ -108,7 +108,7 @@ func must[T any](t testing.TB) func(T, error) T {
 	}
 }
 
-// silent is a device that never answers.
+// silent is a link to a device that never answers.
 type silent struct{}
 
 func (silent) Send(context.Context, ...[]byte) error { return nil }

@@ -13,18 +13,18 @@ import (
 	"github.com/boardsmith/boardsmith/transport"
 )
 
-// A Tensor is compact, row-major memory on the device. It belongs to its session, and has to be freed.
+// A Tensor is compact, row-major memory on the device. It belongs to its session and must be freed.
 type Tensor struct {
 	memory *memory
 	ref    DLTensor
 	bytes  int
-	known  atomic.Int64 // the session's damages when its content was last known
+	known  atomic.Int64 // the session's count of damages when its content was last known
 }
 
-// A memory is one allocation on the device, which several tensors may show.
+// A memory is one allocation on the device, which several tensors may view.
 type memory struct {
 	session *Session
-	life    int // the session's when it was allocated
+	life    int // the session's number of resets when it was allocated
 	handle  uint64
 	kind    memoryKind
 	freed   bool
@@ -34,8 +34,8 @@ type memoryKind uint8
 
 const (
 	allocated memoryKind = iota // by the host
-	array                       // an array of the device's, to be let go
-	lasting                     // the device's own, never freed
+	array                       // an array of the device, to be released
+	lasting                     // the device's own memory, never freed
 )
 
 func (m *memory) free(ctx context.Context) error {
@@ -69,20 +69,20 @@ func (s *Session) newTensor(ref DLTensor) (*Tensor, error) {
 	return t, nil
 }
 
-// DType is the type of its elements.
+// DType returns the type of its elements.
 func (t *Tensor) DType() ndarray.DType { return t.ref.DType }
 
-// Shape is its shape, a copy.
+// Shape returns a copy of its shape.
 func (t *Tensor) Shape() []int64 { return slices.Clone(t.ref.Shape) }
 
-// Bytes is the size of its content.
+// Bytes returns the size of its content.
 func (t *Tensor) Bytes() int { return t.bytes }
 
 func (t *Tensor) String() string {
 	return fmt.Sprintf("tensor %v%s at %#x", t.ref.DType, ndarray.ShapeString(t.ref.Shape), t.ref.Data+t.ref.ByteOffset)
 }
 
-// valid says whether the tensor still is one of s.
+// valid returns an error unless the tensor belongs to s and is neither freed nor lost in a reset.
 func (t *Tensor) valid(s *Session) error {
 	switch {
 	case t == nil:
@@ -97,7 +97,7 @@ func (t *Tensor) valid(s *Session) error {
 	return nil
 }
 
-// usable says whether the tensor can be read or passed to a function.
+// usable returns an error unless the tensor can be read or passed to a function.
 func (t *Tensor) usable(s *Session) error {
 	if err := t.valid(s); err != nil {
 		return err
@@ -123,7 +123,7 @@ func (s *Session) Empty(ctx context.Context, dtype ndarray.DType, shape []int64)
 	return t, s.allocate(ctx, t)
 }
 
-// Alloc allocates memory, aligned to a power of two, as a tensor of bytes. View shows it as something else.
+// Alloc allocates memory, aligned to a power of two, as a tensor of bytes. View gives it another type and shape.
 func (s *Session) Alloc(ctx context.Context, bytes, alignment int) (*Tensor, error) {
 	if err := s.enter(ctx); err != nil {
 		return nil, err
@@ -165,9 +165,9 @@ func (s *Session) NewArray(ctx context.Context, a *ndarray.Array) (*Tensor, erro
 	return t, nil
 }
 
-// TensorAt returns a tensor of memory that is the device's own, at a handle that one of its functions returned: of a
-// parameter in flash, say. Our firmware takes it only if the memory there is a window (boardsmith_window_add). It need
-// not be freed.
+// TensorAt returns a tensor of the device's own memory, such as a parameter in flash, at a handle that a function
+// of the device returned. boardsmith's firmware accepts it only if the memory is a window (boardsmith_window_add).
+// The tensor need not be freed.
 func (s *Session) TensorAt(ctx context.Context, h Handle, dtype ndarray.DType, shape []int64) (*Tensor, error) {
 	if err := s.take(ctx); err != nil {
 		return nil, err
@@ -181,7 +181,7 @@ func (s *Session) TensorAt(ctx context.Context, h Handle, dtype ndarray.DType, s
 	return t, nil
 }
 
-// View returns a tensor that shows the beginning of t's memory as another type and shape. Freeing either frees both.
+// View returns a tensor of another type and shape at the beginning of t's memory. Freeing either frees both.
 func (t *Tensor) View(dtype ndarray.DType, shape []int64) (*Tensor, error) {
 	n, err := ndarray.Bytes(dtype, shape)
 	if err != nil {
@@ -196,8 +196,8 @@ func (t *Tensor) View(dtype ndarray.DType, shape []int64) (*Tensor, error) {
 	return view, nil
 }
 
-// Discard says that the tensor's content does not matter: what follows writes it. After a damaged copy it may be
-// passed to a function again. Errors: those of ctx.
+// Discard marks the tensor's content as irrelevant because the next call overwrites it, so that it may be passed to
+// a function after a damaged copy. Errors: those of ctx.
 func (t *Tensor) Discard(ctx context.Context) error {
 	s := t.memory.session
 	if err := s.take(ctx); err != nil {
@@ -208,7 +208,7 @@ func (t *Tensor) Discard(ctx context.Context) error {
 	return nil
 }
 
-// Free frees the tensor's memory on the device. Another call does nothing, nor does one after a reset of the device.
+// Free frees the tensor's memory on the device. A second call, or one after a reset of the device, does nothing.
 func (t *Tensor) Free(ctx context.Context) error {
 	s := t.memory.session
 	if err := s.enter(ctx); err != nil {
@@ -252,7 +252,7 @@ func (t *Tensor) CopyTo(ctx context.Context, to *Tensor) error {
 	return nil
 }
 
-// Write fills the tensor with data, which must have its size. Over a lossy link it is sure that the device has it.
+// Write fills the tensor with data, which must have its size. Over a lossy link it verifies the copy.
 func (t *Tensor) Write(ctx context.Context, data []byte) error {
 	s := t.memory.session
 	if err := s.enter(ctx); err != nil {
@@ -280,7 +280,7 @@ func (t *Tensor) fits(s *Session, data []byte) error {
 	return nil
 }
 
-// Read reads the tensor's content into data, which must have its size. Over a lossy link it is sure to be the device's.
+// Read reads the tensor's content into data, which must have its size. Over a lossy link it verifies the copy.
 func (t *Tensor) Read(ctx context.Context, data []byte) error {
 	s := t.memory.session
 	if err := s.enter(ctx); err != nil {
@@ -300,7 +300,7 @@ func (t *Tensor) Read(ctx context.Context, data []byte) error {
 	return nil
 }
 
-// Array reads the tensor into a new array. It takes memory only for what really arrives.
+// Array reads the tensor into a new array, which the caller owns. It allocates memory only for data that arrive.
 func (t *Tensor) Array(ctx context.Context) (*ndarray.Array, error) {
 	s := t.memory.session
 	if err := s.enter(ctx); err != nil {
@@ -318,27 +318,27 @@ func (t *Tensor) Array(ctx context.Context) (*ndarray.Array, error) {
 	return &ndarray.Array{DType: t.ref.DType, Shape: t.Shape(), Data: data}, nil
 }
 
-// abilities is what a device can do with long messages, once it was asked.
+// abilities caches how a device handles long messages.
 type abilities struct {
 	known   bool
-	streams bool     // our firmware: a copy of any length goes in one message
-	crc32   Function // of our firmware
+	streams bool     // boardsmith's firmware: one message holds a copy of any length
+	crc32   Function // boardsmith's crc32 function
 
 	asked  bool // packet is known
-	packet int  // the longest message that it takes, streamed copies apart, bytes; 0 if it named none
+	packet int  // longest message, bytes, except streamed copies; 0 if unknown
 }
 
 // The lengths of copies, in bytes.
 const (
 	wholeBlock = 1 << 20  // one message of a copy
-	lossyBlock = 32 << 10 // likewise on a lossy link: little is lost when it is damaged
-	sureBlock  = 3 << 10  // up to here, heads included, the frame's CRC-16 finds every damage of up to three bits
+	lossyBlock = 32 << 10 // on a lossy link: damage costs little
+	sureBlock  = 3 << 10  // up to this size, heads included, the frame's CRC-16 detects any three flipped bits
 )
 
-// copyHead is what a message of a copy holds besides data, and its shape: session header, packet, tensor, size.
+// copyHead is the size of a copy's message without data and shape: session header, packet, tensor, size.
 const copyHead = 3 + 8 + 44
 
-// learn asks whether the device streams, the first time.
+// learn asks the device, once, whether it streams.
 func (s *Session) learn(ctx context.Context) error {
 	a := &s.known.abilities
 	if a.known {
@@ -354,9 +354,9 @@ func (s *Session) learn(ctx context.Context) error {
 	return nil
 }
 
-// packetSize asks how long a message the device takes, the first time (rpc.md §7). TVM's host can receive 2048 bytes,
-// and our firmware never tells it to ask for more; with an argument, of which TVM's firmware takes no notice, ours
-// tells what it really takes.
+// packetSize asks the device, once, for its longest message (rpc.md §7). Without an argument boardsmith's firmware
+// returns at most 2048, the limit of TVM's host; with an argument, which TVM's firmware ignores, it returns its
+// real limit.
 func (s *Session) packetSize(ctx context.Context) (int, error) {
 	a := &s.known.abilities
 	if a.asked {
@@ -388,17 +388,17 @@ func (s *Session) packetSize(ctx context.Context) (int, error) {
 	return a.packet, nil
 }
 
-// aside lets requests be made while another is half made; what it returns brings that one back.
+// aside saves s.request, so that another request can be made; the function that it returns restores it.
 func (s *Session) aside() func() {
 	saved := s.request
 	saved.Args = slices.Clone(saved.Args)
 	return func() { s.request = saved }
 }
 
-// checkLength refuses a call that is too long for the device, before anything of it is sent. It asks the device only
-// about a call that not every device takes.
+// checkLength returns an error for a call that is too long for the device. It asks the device for its limit only if
+// the call exceeds the smallest one.
 func (s *Session) checkLength(ctx context.Context, name string) error {
-	const always = 512          // the smallest buffer that anybody configures
+	const always = 512          // the smallest buffer in use
 	const heads = 3 + 8 + 4 + 8 // session, length, code, function
 	n := heads + argsSize(s.request.Args) + len(s.request.Version)
 	if n <= always {
@@ -414,7 +414,7 @@ func (s *Session) checkLength(ctx context.Context, name string) error {
 	return nil
 }
 
-// block is how much of t one message copies.
+// block returns how many bytes of t one message copies.
 func (s *Session) block(ctx context.Context, t *Tensor) (int, error) {
 	if err := s.learn(ctx); err != nil {
 		return 0, err
@@ -442,8 +442,8 @@ func (s *Session) block(ctx context.Context, t *Tensor) (int, error) {
 	return n, nil
 }
 
-// write copies data to t. Where a copy is damaged it may have gone anywhere, also into what went before: then the
-// whole tensor is compared in the end, and written again if it differs.
+// write copies data to t. A damaged copy may have changed any memory, including earlier blocks: write then compares
+// the whole tensor at the end, and repeats the copy if it differs.
 func (s *Session) write(ctx context.Context, t *Tensor, data []byte) error {
 	n, err := s.block(ctx, t)
 	if err != nil {
@@ -463,10 +463,10 @@ func (s *Session) write(ctx context.Context, t *Tensor, data []byte) error {
 			return err
 		}
 	}
-	return &DamagedCopyError{What: fmt.Sprintf("%d attempts, each damaged", attempts)}
+	return &DamagedCopyError{What: fmt.Sprintf("damaged in each of %d attempts", attempts)}
 }
 
-// writeBlock copies one block, again if it is damaged.
+// writeBlock copies one block, and repeats that after damage.
 func (s *Session) writeBlock(ctx context.Context, t *Tensor, at int, block []byte) error {
 	var err error
 	for range attempts {
@@ -475,7 +475,7 @@ func (s *Session) writeBlock(ctx context.Context, t *Tensor, at int, block []byt
 		switch {
 		case errors.As(err, &damaged):
 			s.damaged(err)
-		case s.again(err): // the copy was done or it was not: doing it again does no harm
+		case s.again(err): // whether or not the copy was done, repeating it is harmless
 		case err != nil:
 			return err
 		case !s.doubtful(block):
@@ -485,24 +485,24 @@ func (s *Session) writeBlock(ctx context.Context, t *Tensor, at int, block []byt
 			if same || confirmErr != nil {
 				return confirmErr
 			}
-			err = &DamagedCopyError{What: fmt.Sprintf("%d bytes arrived with another CRC-32", len(block))}
+			err = &DamagedCopyError{What: fmt.Sprintf("%d bytes arrived with a wrong CRC-32", len(block))}
 			s.damaged(err)
 		}
 	}
 	return err
 }
 
-// again says whether a copy that ended in err may just have been damaged on the way, there or back.
+// again reports whether err may result from damage to the request or the reply.
 func (s *Session) again(err error) bool {
 	if err == nil {
 		return false
 	}
 	var reply *transport.DamagedError
-	var refused *DeviceError // perhaps for an address that was damaged
+	var refused *DeviceError // perhaps because the address was damaged
 	return errors.As(err, &reply) || s.transport.Lossy() && errors.As(err, &refused)
 }
 
-// doubtful says whether damage to a block may go unnoticed by the frame's CRC-16.
+// doubtful reports whether the frame's CRC-16 may miss damage to a block.
 func (s *Session) doubtful(block []byte) bool {
 	return s.transport.Lossy() && len(block) > sureBlock && s.known.abilities.streams
 }
@@ -515,7 +515,7 @@ func (s *Session) copyToRemote(ctx context.Context, t *Tensor, at int, block []b
 	return s.exchangeVoid(ctx)
 }
 
-// read appends the content of t to data, whose memory it uses as far as it goes.
+// read appends the content of t to data, and uses its capacity.
 func (s *Session) read(ctx context.Context, t *Tensor, data []byte) ([]byte, error) {
 	n, err := s.block(ctx, t)
 	if err != nil {
@@ -529,7 +529,7 @@ func (s *Session) read(ctx context.Context, t *Tensor, data []byte) ([]byte, err
 	return data, nil
 }
 
-// readBlock appends one block, asked for again if it arrives damaged.
+// readBlock appends one block, and repeats the request after damage.
 func (s *Session) readBlock(ctx context.Context, t *Tensor, at, n int, data []byte) ([]byte, error) {
 	var err error
 	for range attempts {
@@ -549,7 +549,7 @@ func (s *Session) readBlock(ctx context.Context, t *Tensor, at, n int, data []by
 		if same || confirmErr != nil {
 			return got, confirmErr
 		}
-		err = &transport.DamagedError{Why: fmt.Sprintf("%d bytes with another CRC-32", n)}
+		err = &transport.DamagedError{Why: fmt.Sprintf("%d bytes with a wrong CRC-32", n)}
 	}
 	return nil, err
 }
@@ -568,8 +568,8 @@ func (s *Session) copyFromRemote(ctx context.Context, t *Tensor, at, n int) ([]b
 	return s.reply.Data, nil
 }
 
-// confirm compares data with what the device holds of t from at on, by a CRC-32 that the device computes. Without
-// that function nothing can be said against it.
+// confirm compares data with t's content on the device from offset at on, by the device's CRC-32. It returns nil if
+// the device lacks that function.
 func (s *Session) confirm(ctx context.Context, t *Tensor, at int, data []byte) (bool, error) {
 	if !s.known.abilities.streams {
 		return true, nil

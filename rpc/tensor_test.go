@@ -14,7 +14,7 @@ import (
 	"github.com/boardsmith/boardsmith/rpc/rpctest"
 )
 
-// Memory that is the device's own can be read and passed on, and is never freed.
+// The device's own memory can be read and passed to functions, and is never freed.
 func TestTensorAt(t *testing.T) {
 	ctx := within(t, 10*time.Second)
 	d := device()
@@ -51,16 +51,16 @@ func TestViews(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := pool.Read(ctx, got); err == nil {
-		t.Error("the memory was freed through its view, and read")
+		t.Error("a tensor whose view was freed could be read")
 	}
 }
 
-// Copies of any length arrive, in one message where the device streams, else in as many as its packets ask for.
+// Copies of any length arrive: in one message if the device streams, else in as many as its packet size requires.
 func TestCopies(t *testing.T) {
 	for name, d := range map[string]*rpctest.Device{
 		"streams":         {Streams: true},
 		"packets of 2048": {Packet: 2048},
-		"packets of 8192": {Packet: 8192}, // longer than what TVM's host is told
+		"packets of 8192": {Packet: 8192}, // longer than the limit reported to TVM's host
 		"packets of 128":  {Packet: 128},
 		"without limit":   {},
 	} {
@@ -87,7 +87,7 @@ func TestCopies(t *testing.T) {
 	}
 }
 
-// 4096 bytes go to a device that streams in one round trip, after one question.
+// Writing 4096 bytes to a device that streams takes one round trip, after one for its abilities.
 func TestCopyRoundTrips(t *testing.T) {
 	ctx := within(t, 10*time.Second)
 	d := device()
@@ -107,7 +107,7 @@ func TestCopyRoundTrips(t *testing.T) {
 	}
 }
 
-// One tensor is written, read and viewed from several goroutines; the race detector looks on.
+// One tensor is written, read and viewed from several goroutines, under the race detector.
 func TestTensorAtOnce(t *testing.T) {
 	ctx := within(t, 20*time.Second)
 	s := open(t, device(), nil)

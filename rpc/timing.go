@@ -11,19 +11,20 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 )
 
-// TimeOptions says how to time a function on the device. The zero value is TVM's: the mean of ten calls, once.
+// TimeOptions configure how to time a function on the device. The zero value is TVM's default: the mean of ten
+// calls, once.
 type TimeOptions struct {
 	Number       int           // calls per measurement; 0 means 10
 	Repeat       int           // measurements, each a sample; 0 means 1
-	MinRepeat    time.Duration // calls are added until a measurement takes as long; whole milliseconds
-	MaxZeroTimes int           // measurements of no time, by the device's clock, before it gives up; 0 means 100
-	Cooldown     time.Duration // pause between measurements, whole milliseconds; a reference firmware aborts on one
+	MinRepeat    time.Duration // minimum time of a measurement: calls are added until it is reached; whole milliseconds
+	MaxZeroTimes int           // maximum number of measurements of zero time; 0 means 100
+	Cooldown     time.Duration // pause between measurements, whole milliseconds; a reference firmware aborts on any but 0
 	CoolEvery    int           // measurements between pauses; 0 means 1
-	FlushBytes   int           // of cache between calls; a microcontroller ignores it
+	FlushBytes   int           // bytes of cache to flush between calls; a microcontroller ignores it
 	Preprocess   string        // function before each measurement; a microcontroller ignores it
 }
 
-// or returns n, or its default.
+// or returns n, or def if n is 0.
 func or(n, zero int) int {
 	if n == 0 {
 		return zero
@@ -31,9 +32,9 @@ func or(n, zero int) int {
 	return n
 }
 
-// Time times a function of the module on the device, with its clock: each sample is the mean of Number calls, in
-// seconds per call, after one call that does not count. The whole of it has to end within the session's timeout or
-// ctx's deadline. Only one thing can be timed at once on a device.
+// Time measures a function of the module with the device's clock. Each sample is the mean of Number calls, in
+// seconds per call, after one call that is not counted. The whole measurement must end within ctx's deadline, else
+// the session's timeout. A device measures one function at a time.
 func (m Module) Time(ctx context.Context, fn string, o TimeOptions, args ...any) ([]float64, error) {
 	s := m.session
 	if s == nil {
@@ -69,7 +70,7 @@ func (s *Session) time(ctx context.Context, m Module, fn string, o TimeOptions, 
 	if !ok {
 		return nil, s.breakUp(protocolErrorf("%s returned %T", s.known.evaluator.name, made))
 	}
-	s.names[uint32(evaluator.handle)] = fn // a fault is the function's that is timed
+	s.names[uint32(evaluator.handle)] = fn // a fault belongs to the timed function
 	result, err := s.callFunction(ctx, evaluator, args)
 	if err != nil {
 		return nil, err
@@ -88,16 +89,16 @@ func (s *Session) time(ctx context.Context, m Module, fn string, o TimeOptions, 
 	return samples, nil
 }
 
-// Stats sums samples up. Its unit is theirs.
+// Stats summarises samples, in their unit.
 type Stats struct {
 	N            int
 	Mean, Median float64
 	Min, Max     float64
-	StdDev       float64 // of the samples; 0 if there is one
-	Low, High    float64 // the mean lies between with a confidence of 95 %; equal to Mean if there is one sample
+	StdDev       float64 // standard deviation of the samples; 0 if there is one
+	Low, High    float64 // 95 % confidence interval of the mean; equal to Mean if there is one sample
 }
 
-// StatsOf sums samples up. The interval is Student's t, which takes the samples as independent and normal.
+// StatsOf summarises samples. The interval is Student's t, which assumes independent, normally distributed samples.
 func StatsOf(samples []float64) Stats {
 	n := len(samples)
 	if n == 0 {
@@ -121,7 +122,7 @@ func StatsOf(samples []float64) Stats {
 	return st
 }
 
-// studentT975 is the point that 95 % of Student's t distribution lie within, on both sides of 0.
+// studentT975 returns t such that 95 % of Student's t distribution lie between -t and t.
 func studentT975(df int) float64 {
 	low, high := 1.9, 12.8 // it is 12.706 at one degree of freedom, 1.960 at infinitely many
 	for range 50 {
@@ -135,7 +136,8 @@ func studentT975(df int) float64 {
 	return low
 }
 
-// studentWithin is how much of Student's t distribution lies between -t and t (Abramowitz and Stegun, 26.7.3, 26.7.4).
+// studentWithin returns the share of Student's t distribution between -t and t (Abramowitz and Stegun, 26.7.3,
+// 26.7.4).
 func studentWithin(t float64, df int) float64 {
 	theta := math.Atan(t / math.Sqrt(float64(df)))
 	sin, cos := math.Sincos(theta)

@@ -42,7 +42,7 @@ func TestTime(t *testing.T) {
 	if _, err := m.Time(ctx, "count", rpc.TimeOptions{Repeat: -1}); failure.Of(err) != failure.Config {
 		t.Errorf("repeat -1: %v", err)
 	}
-	for _, d.Unit = range []float64{math.NaN(), math.Inf(1), -1} { // of a platform whose timer is wrong
+	for _, d.Unit = range []float64{math.NaN(), math.Inf(1), -1} { // samples of a platform with a wrong timer
 		if got, err := m.Time(ctx, "count", rpc.TimeOptions{}); failure.Of(err) != failure.Fault || failure.Next(err) == "" {
 			t.Errorf("samples of %v s: %v, %v", d.Unit, got, err)
 		}

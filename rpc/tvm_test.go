@@ -2,7 +2,7 @@
 
 package rpc_test
 
-// This file drives our side with what TVM 0.14's own host really said (testdata/tvm_sessions).
+// This file replays sessions of TVM 0.14's host (testdata/tvm_sessions).
 
 import (
 	"archive/tar"
@@ -26,7 +26,7 @@ import (
 
 const tvmSessions = "testdata/tvm_sessions"
 
-// A line is one write of the host's, or what one of its reads got.
+// A line is one write of the host, or the result of one read.
 type tvmLine struct {
 	toHost bool
 	data   []byte
@@ -71,7 +71,7 @@ func tvmSession(t *testing.T, name string) (lines []tvmLine) {
 	return lines
 }
 
-// base85 decodes what Python's b85encode makes.
+// base85 decodes the output of Python's b85encode.
 func base85(t *testing.T, s string) []byte {
 	const digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~"
 	pad := (5 - len(s)%5) % 5
@@ -97,7 +97,7 @@ type tvmMessage struct {
 	data   []byte // header and body
 }
 
-// messages finds the frames in what was written and read.
+// messages returns the frames that were written and read.
 func messages(t *testing.T, lines []tvmLine) (all []tvmMessage) {
 	t.Helper()
 	var un [2]transport.Unframer
@@ -155,12 +155,12 @@ func TestTVMPackets(t *testing.T) {
 	}
 }
 
-// TVM's host drives our firmware, built from the same archive, through its whole session, and gets the same answers.
+// The recorded requests of TVM's host get the same answers from boardsmith firmware of the same archive.
 func TestTVMHost(t *testing.T) {
 	for _, name := range tvmNames {
 		t.Run(name, func(t *testing.T) {
 			if name == "graph_executor" {
-				t.Skip("our firmware has no graph executor: it runs on the host")
+				t.Skip("the firmware has no graph executor: it runs on the host")
 			}
 			if name == "compile_runtime_llvm" && runtime.GOARCH != "amd64" {
 				t.Skipf("its operator is an object for x86-64, this is %s", runtime.GOARCH)
@@ -175,11 +175,11 @@ func TestTVMHost(t *testing.T) {
 	}
 }
 
-// tvmFirmware starts firmware of the archive that belongs to a recording.
+// tvmFirmware starts firmware of a recording's archive.
 func tvmFirmware(t *testing.T, name string) transport.Link {
 	t.Helper()
 	needTools(t)
-	if _, err := buildFirmware(); err != nil { // for the runtime, which all share
+	if _, err := buildFirmware(); err != nil { // cache for the runtime
 		t.Fatal(err)
 	}
 	dir := filepath.Join(scratch, name)
@@ -229,7 +229,8 @@ func untar(t *testing.T, archive, dir string) {
 	}
 }
 
-// A tvmHost says what was recorded of TVM's to our firmware, with our session's id and our handles for theirs.
+// A tvmHost sends the recorded requests to the firmware, with its session id and handles instead of the recorded
+// ones.
 type tvmHost struct {
 	t      *testing.T
 	link   transport.Link
@@ -237,9 +238,9 @@ type tvmHost struct {
 	un     transport.Unframer
 	in     []byte
 	id     [2]byte           // of our session
-	ours   map[uint64]uint64 // handles and addresses: ours, by the recorded one
+	ours   map[uint64]uint64 // recorded handles and addresses to the firmware's
 	asked  rpc.Packet        // the last request
-	timed  bool              // byte arrays are samples of time
+	timed  bool              // byte arrays are time samples
 }
 
 func (h *tvmHost) message(m tvmMessage) {
@@ -275,7 +276,7 @@ func (h *tvmHost) send(msg []byte) {
 	}
 }
 
-// translate replaces what only the recorded device knew.
+// translate replaces recorded handles and addresses.
 func (h *tvmHost) translate(p *rpc.Packet) {
 	h.t.Helper()
 	p.Handle = h.known(p.Handle)
@@ -294,12 +295,12 @@ func (h *tvmHost) known(theirs uint64) uint64 {
 	h.t.Helper()
 	ours, ok := h.ours[theirs]
 	if !ok {
-		h.t.Fatalf("the recorded host uses %#x, which no answer gave it", theirs)
+		h.t.Fatalf("the recorded host uses %#x, which is in no answer", theirs)
 	}
 	return ours
 }
 
-// receive waits for a message of a kind. Others than logs and the Terminate of a boot do not come before it.
+// receive waits for a message of a type. Before it, only logs and the Terminate of a boot are allowed.
 func (h *tvmHost) receive(kind byte) []byte {
 	h.t.Helper()
 	buf := make([]byte, 4096)
@@ -323,12 +324,12 @@ func (h *tvmHost) receive(kind byte) []byte {
 				h.t.Fatalf("got % x, want a message of type %d", msg, kind)
 			}
 		default:
-			h.t.Fatalf("%v from our firmware", ev)
+			h.t.Fatalf("%v from the firmware", ev)
 		}
 	}
 }
 
-// silence checks that no answer came twice, which would shift all that follow.
+// silence checks that there are no further answers, which would shift later ones.
 func (h *tvmHost) silence() {
 	h.t.Helper()
 	n, err := h.link.Read(within(h.t, 50*time.Millisecond), make([]byte, 64))
@@ -337,7 +338,7 @@ func (h *tvmHost) silence() {
 	}
 }
 
-// compare compares two answers, and learns which of our handles is which of theirs.
+// compare compares two answers, and maps recorded handles to the firmware's.
 func (h *tvmHost) compare(theirs, ours []byte) {
 	h.t.Helper()
 	var want, got rpc.Packet

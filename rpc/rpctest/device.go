@@ -1,7 +1,7 @@
-// Package rpctest is a device in Go for tests: it answers RPC packets as firmware does, from memory of its own and
-// from functions that a test gives it.
+// Package rpctest provides a simulated device for tests: it answers RPC packets as firmware does, with its own
+// memory and functions given by the test.
 //
-// It is no model of a microcontroller: it has no clock, no limits but those asked for, and no C.
+// It does not simulate a microcontroller: it has no clock, and only the limits that the test sets.
 package rpctest
 
 import (
@@ -17,22 +17,22 @@ import (
 	"github.com/boardsmith/boardsmith/transport"
 )
 
-// A Func is a function of the device. It returns the values of its result as they go over the wire: its type as an
-// integer, then the value (Nothing, IntResult and the like make them).
+// A Func is a function of the device. It returns its result as on the wire: the type as an integer, then the value
+// (see Nothing, IntResult and the like).
 type Func func(d *Device, args []rpc.Value) ([]rpc.Value, error)
 
-// A Device answers requests. Its fields are set before it does; nil maps are fine.
+// A Device answers requests. Set its fields before the first request; maps may be nil.
 type Device struct {
-	Globals map[string]Func // beside those that every device has
+	Globals map[string]Func // in addition to those that every device has
 	Module  map[string]Func // the system library
-	Packet  int             // longest message, bytes, told by GetCRTMaxPacketSize as our firmware does; 0 means that there is no such function
-	Streams bool            // it has boardsmith.crc32, as our firmware does
-	Seed    byte            // of its session's nonces; 0 means a random one
-	Damage  string          // what it answers to a damaged request; "" means nothing
-	Unit    float64         // seconds: the time evaluator's samples are 1, 2, 3 … of it; 0 means a microsecond
-	Record  []byte          // what it answers once to boardsmith.fault, where Globals has rpctest.Fault
+	Packet  int             // longest message, bytes, as GetCRTMaxPacketSize returns it; 0 means that there is no such function
+	Streams bool            // it has boardsmith.crc32
+	Seed    byte            // its session's nonce; 0 means a random one
+	Damage  string          // its answer to a damaged request; "" means none
+	Unit    float64         // seconds; the time evaluator's samples are 1, 2, 3 … times Unit; 0 means a microsecond
+	Record  []byte          // its next answer to boardsmith.fault, if Globals has rpctest.Fault
 
-	// What it did so far.
+	// Counters of what it did so far.
 	Requests []rpc.Code
 	Longest  int // message received, bytes, with the session's header
 	Freed    []rpc.TypeCode
@@ -68,18 +68,18 @@ func HandleResult(t rpc.TypeCode, h uint64) []rpc.Value {
 	return []rpc.Value{rpc.Int(int64(t)), rpc.Opaque(h)}
 }
 
-// ArrayResult is a tensor of the device's that the host is to free.
+// ArrayResult is a tensor of the device that the host has to free.
 func ArrayResult(t *rpc.DLTensor, h uint64) []rpc.Value {
 	return []rpc.Value{rpc.Int(int64(rpc.TypeNDArray)), rpc.TensorOf(t), rpc.Opaque(h)}
 }
 
-// Reset makes the device reset, instead of answering the request under way, as a fault does: it forgets everything but
-// record, which Fault answers next, and begins a new session on the link.
+// Reset resets the device, as a fault does, instead of answering the current request: it discards everything but
+// record, which Fault returns next, and begins a new session on the link.
 func (d *Device) Reset(record []byte) {
 	d.Record, d.resetting = record, true
 }
 
-// Running is what a record holds of the handle of the function that the host called.
+// Running returns the handle of the called function as a record holds it.
 func (d *Device) Running() uint32 { return d.running }
 
 // Fault is boardsmith.fault, for Globals.
@@ -92,7 +92,7 @@ func Fault(d *Device, _ []rpc.Value) ([]rpc.Value, error) {
 	return Result(rpc.Raw(record)), nil
 }
 
-// Serve answers requests over link until it ends, or the host shuts the device down.
+// Serve answers requests over link until the link ends or the host shuts the device down.
 func (d *Device) Serve(ctx context.Context, link transport.Link) error {
 	for {
 		if err := d.serve(ctx, link); err != nil {
@@ -133,7 +133,7 @@ func (d *Device) serve(ctx context.Context, link transport.Link) error {
 	}
 }
 
-// Answer answers one packet; nil if there is no answer to it.
+// Answer returns the answer to one packet, or nil if it has none.
 func (d *Device) Answer(msg []byte) []byte {
 	d.Longest = max(d.Longest, len(msg)+3)
 	var p rpc.Packet
@@ -221,7 +221,7 @@ func (d *Device) freeData(at uint64) error {
 	return nil
 }
 
-// Live is how many allocations are left.
+// Live returns the number of allocations.
 func (d *Device) Live() int { return len(d.memory) }
 
 // Memory returns n bytes of a tensor's memory, from where it begins.
@@ -314,8 +314,8 @@ func moduleGetFunction(d *Device, args []rpc.Value) ([]rpc.Value, error) {
 	return HandleResult(rpc.TypeFunction, h), nil
 }
 
-// timeEvaluator makes a function whose samples are 1, 2, 3 … of the device's Unit. It calls what it times once for each of
-// number times repeat calls, and once before.
+// timeEvaluator returns a function whose samples are 1, 2, 3 … times the device's Unit. It calls the timed function
+// once, then number × repeat times.
 func timeEvaluator(d *Device, args []rpc.Value) ([]rpc.Value, error) {
 	types := []rpc.TypeCode{9, 11, 0, 0, 0, 0, 0, 0, 0, 0, 0, 11}
 	if len(args) != len(types) {
