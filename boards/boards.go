@@ -1,8 +1,8 @@
-// Package boards says what a board is: data files on three levels (cpu/, chip/, board), each inheriting from the
-// one above, and the loader that merges them into one Board.
+// Package boards describes kinds of boards: data files on three levels (cpu/, chip/, board), each inheriting from
+// the one above, and the loader that merges them into one Board.
 //
-// A board is a kind, not the one on the desk: this package knows no probe, no port and no running firmware, and it
-// neither builds nor flashes. The shipped files are embedded; a search path adds a user's own.
+// The shipped files are embedded; a search path adds a user's own. Attached devices are the subject of package
+// device.
 package boards
 
 import (
@@ -15,7 +15,7 @@ import (
 )
 
 // A Board is one merged board: its cpu file, then its chip file, then its own, each changing only what it names.
-// Board files name the fields as the json tags say; anything else in a file is an error.
+// The json tags are the names of the fields in board files; any other field is an error.
 type Board struct {
 	Doc       string   `json:"doc,omitzero"`       // one line for people
 	Inherits  string   `json:"inherits,omitzero"`  // "chip/x" or "cpu/x"; "" in a cpu file
@@ -25,13 +25,13 @@ type Board struct {
 
 	Memory        []Region `json:"memory,omitzero"`         // the memory map; none for a process
 	Place         Place    `json:"place,omitzero"`          // which region holds what
-	ModelAt       Number   `json:"model_at,omitzero"`       // where, in the code's region, all that depends on the model starts; 0 means right behind the rest
-	ArenaKiB      int      `json:"arena_kib,omitzero"`      // KiB that tensors and the runtime take their memory from
+	ModelAt       Number   `json:"model_at,omitzero"`       // address in the code's region at which everything that depends on the model starts; 0 means right after the rest
+	ArenaKiB      int      `json:"arena_kib,omitzero"`      // KiB of memory for tensors and the runtime
 	PacketBytes   int      `json:"packet_bytes,omitzero"`   // bytes of the RPC server's receive buffer
-	RegistryBytes int      `json:"registry_bytes,omitzero"` // bytes for functions registered while running
+	RegistryBytes int      `json:"registry_bytes,omitzero"` // bytes for functions registered at run time
 	StackBytes    int      `json:"stack_bytes,omitzero"`    // bytes of stack; 0 means the operating system's
 	WatchdogMS    int      `json:"watchdog_ms,omitzero"`    // milliseconds after which a stuck firmware is reset; 0 means never
-	BudgetMS      int      `json:"budget_ms,omitzero"`      // milliseconds a call may run unless its host sets another budget; 0 means for ever
+	BudgetMS      int      `json:"budget_ms,omitzero"`      // time budget of a call in milliseconds unless the host sets one; 0 means none
 	LogLevel      string   `json:"log_level,omitzero"`      // error, warn, info or debug
 
 	CFlags      []string `json:"cflags,omitzero"`       // for every C file; accumulates over the levels
@@ -40,18 +40,18 @@ type Board struct {
 	OperatorOpt string   `json:"operator_opt,omitzero"` // optimisation of the model's operators, as in "O2"
 	Sources     []Source `json:"sources,omitzero"`      // the port's C and assembler files and headers; accumulates over the levels
 
-	Defines map[string]string `json:"defines,omitzero"` // for crt_config.h: what parametrises the drivers; merged name by name
+	Defines map[string]string `json:"defines,omitzero"` // macros of crt_config.h that configure the drivers; merged name by name
 
 	Functions []Function `json:"functions,omitzero"` // C functions of the port that the host finds by name; accumulates
 
-	Provides []string `json:"provides,omitzero"` // what models may need: "arm-dsp", or the name of a library's header; accumulates
+	Provides []string `json:"provides,omitzero"` // features that models may need: "arm-dsp", or the name of a library's header; accumulates
 
-	CoreHz    int      `json:"core_hz,omitzero"`    // the core's clock once the port has set it; 0 where nobody knows
+	CoreHz    int      `json:"core_hz,omitzero"`    // the core's clock in Hz after the port has set it; 0 if unknown
 	Timer     Timer    `json:"timer,omitzero"`      // what the firmware measures time with
-	Platform  Platform `json:"platform,omitzero"`   // what the running firmware must say of the chip
-	HostClock *bool    `json:"host_clock,omitzero"` // false: its time is not the host's, as an emulator's that counts instructions
+	Platform  Platform `json:"platform,omitzero"`   // what boardsmith.platform must return
+	HostClock *bool    `json:"host_clock,omitzero"` // false: its time does not follow the host's, as in an emulator that counts instructions
 
-	Identification Identification `json:"identification,omitzero"` // what a probe reads of the chip before anything is erased
+	Identification Identification `json:"identification,omitzero"` // the chip's identification register, checked before anything is erased
 
 	Toolchain Toolchain `json:"toolchain,omitzero"`
 	ELF       ELF       `json:"elf,omitzero"`
@@ -60,7 +60,7 @@ type Board struct {
 
 	Name   string            `json:"-"` // the file's name without .json
 	Files  []string          `json:"-"` // the files it was merged from, parents first
-	Origin map[string]Origin `json:"-"` // which file set each field ("link.kind") and each element of a list ("cflags[2]")
+	Origin map[string]Origin `json:"-"` // file and line of each field ("link.kind") and of each list element ("cflags[2]")
 }
 
 // A Region is one range of the memory map.
@@ -70,9 +70,9 @@ type Region struct {
 	Size        Number    `json:"size,omitzero"`   // bytes
 	Exec        bool      `json:"exec,omitzero"`   // code can run from it
 	Nonvolatile bool      `json:"nonvolatile,omitzero"`
-	Sectors     []Sectors `json:"sectors,omitzero"`      // erase units from the origin on; none where nothing is erased
+	Sectors     []Sectors `json:"sectors,omitzero"`      // erase units from the origin on; none if the memory is not erased
 	EraseCycles int       `json:"erase_cycles,omitzero"` // rated; 0 means not limited
-	Reserved    bool      `json:"reserved,omitzero"`     // somebody else's, as a bootloader's: nothing is linked, erased or written there
+	Reserved    bool      `json:"reserved,omitzero"`     // reserved for a bootloader, for example: never linked to, erased or written
 }
 
 // Sectors are Count erase units of Size bytes, one after the other.
@@ -81,30 +81,30 @@ type Sectors struct {
 	Size  Number `json:"size,omitzero"` // bytes
 }
 
-// A Toolchain says how a board's compiler is called.
+// A Toolchain names a board's compiler.
 type Toolchain struct {
 	CC      string `json:"cc,omitzero"`      // the compiler, as in "arm-none-eabi-gcc"
 	AR      string `json:"ar,omitzero"`      // the archiver
 	Install string `json:"install,omitzero"` // one command that installs both on Debian, for messages
 }
 
-// ELF is what an object must be to be linked for the board. An empty field accepts anything.
+// ELF describes the objects that can be linked for the board. An empty field accepts anything.
 type ELF struct {
 	Machine  string `json:"machine,omitzero"`   // as in "arm", "riscv", "x86-64"; "native" is the machine this program runs on
 	Class    int    `json:"class,omitzero"`     // 32 or 64
 	Endian   string `json:"endian,omitzero"`    // little or big
 	FloatABI string `json:"float_abi,omitzero"` // soft or hard, where the machine has both; of RISC-V soft, single or double
-	// Arch is the instruction set, as in "v7e-m" or "rv32imac". What an object needs is a part of what the core has.
+	// Arch is the core's instruction set, as in "v7e-m" or "rv32imac". An object may need a subset of it.
 	Arch string `json:"arch,omitzero"`
 }
 
 // A Place names the memory region of each part of the firmware.
 type Place struct {
-	Code   string `json:"code,omitzero"`   // vectors, code, constants, and what variables begin with
+	Code   string `json:"code,omitzero"`   // vectors, code, constants, and initial values of variables
 	Data   string `json:"data,omitzero"`   // variables
 	Stack  string `json:"stack,omitzero"`  // "" means where data is, as in the next two
-	Arena  string `json:"arena,omitzero"`  // what tensors and the runtime take their memory from
-	Noinit string `json:"noinit,omitzero"` // what outlasts a reset: the record of a fault
+	Arena  string `json:"arena,omitzero"`  // memory for tensors and the runtime
+	Noinit string `json:"noinit,omitzero"` // memory that outlasts a reset: the fault record
 }
 
 // A Timer is the counter that times are measured with.
@@ -113,7 +113,7 @@ type Timer struct {
 	Hz   int    `json:"hz,omitzero"`   // counts in a second; 0 means the core's clock
 }
 
-// A Platform is what boardsmith.platform must answer. What is not set is not compared.
+// A Platform is the expected answer of boardsmith.platform. Unset fields are not compared.
 type Platform struct {
 	CoreHz     *int    `json:"core_hz,omitzero"`
 	ICache     *bool   `json:"icache,omitzero"`
@@ -124,16 +124,16 @@ type Platform struct {
 	CPUID      *Number `json:"cpuid,omitzero"` // the core's identification register
 }
 
-// An Identification is the register that says which chip it is, as a debug probe reads it. The zero value: there is none that
-// could be compared.
+// An Identification is the register by which a debug probe identifies the chip. The zero value means that there is
+// none.
 type Identification struct {
 	Address Number   `json:"address,omitzero"`
-	Mask    Number   `json:"mask,omitzero"`   // of the bits that are compared; leaves revisions out
-	Values  []Number `json:"values,omitzero"` // of these bits, of every chip that the file is right for
-	Source  string   `json:"source,omitzero"` // the document that says so
+	Mask    Number   `json:"mask,omitzero"`   // bits that are compared, without those of the revision
+	Values  []Number `json:"values,omitzero"` // accepted values of these bits
+	Source  string   `json:"source,omitzero"` // the document with these values
 }
 
-// Accepts reports whether a chip whose register reads so is one of those.
+// Accepts reports whether a register value identifies an accepted chip.
 func (i Identification) Accepts(read uint32) bool {
 	return slices.Contains(i.Values, Number(read)&i.Mask)
 }
@@ -160,9 +160,9 @@ type Link struct {
 type Flash struct {
 	Programmer string   `json:"programmer,omitzero"` // a programmer; none: there is nothing to write
 	Scripts    []string `json:"scripts,omitzero"`    // of openocd: its configuration files
-	Chip       string   `json:"chip,omitzero"`       // of pyocd: its name of the chip; of west with pyocd: in place of the build's own
+	Chip       string   `json:"chip,omitzero"`       // of pyocd: its name of the chip; of west with pyocd: instead of the build's
 	USB        string   `json:"usb,omitzero"`        // vendor and product of the probe, where the UART is another USB device
-	Emulated   bool     `json:"emulated,omitzero"`   // its probe is emulated, and so is the chip behind it, kept from run to run
+	Emulated   bool     `json:"emulated,omitzero"`   // the probe and the chip behind it are emulated; their state is kept between runs
 }
 
 // A Source is a file of the board's port: beside the board file that names it, or in the template.
@@ -172,10 +172,10 @@ type Source struct {
 	At   Origin // where it is written
 }
 
-// UnmarshalJSON reads a source as the plain string it is in a board file.
+// UnmarshalJSON decodes a source from the string in a board file.
 func (s *Source) UnmarshalJSON(b []byte) error { return json.Unmarshal(b, &s.Name) }
 
-// MarshalJSON writes the name alone.
+// MarshalJSON encodes the name only.
 func (s Source) MarshalJSON() ([]byte, error) { return json.Marshal(s.Name) }
 
 // A Number is an unsigned number that a board file writes in decimal, or as a string in hexadecimal ("0x08000000").
@@ -195,7 +195,7 @@ func (n *Number) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// MarshalJSON writes small numbers in decimal and others in hexadecimal, as people write board files.
+// MarshalJSON encodes small numbers in decimal and others in hexadecimal.
 func (n Number) MarshalJSON() ([]byte, error) {
 	if n < 10 {
 		return strconv.AppendUint(nil, uint64(n), 10), nil
@@ -225,7 +225,7 @@ func (b *Board) Region(name string) (Region, bool) {
 	return Region{}, false
 }
 
-// BitRate is what the UART runs at, in bits a second.
+// BitRate returns the UART's rate in bits per second.
 func (l Link) BitRate() int {
 	if l.Baud != 0 {
 		return l.Baud
@@ -233,7 +233,7 @@ func (l Link) BitRate() int {
 	return 115200
 }
 
-// tool is the name of another program of the compiler's family.
+// tool returns the name of another program of the toolchain.
 func (t Toolchain) tool(name string) string {
 	if prefix, ok := strings.CutSuffix(t.CC, "gcc"); ok {
 		return prefix + name
@@ -241,13 +241,13 @@ func (t Toolchain) tool(name string) string {
 	return name
 }
 
-// NM lists symbols; Objcopy makes other forms of an ELF file; Size measures one. All three come with the compiler.
+// NM returns the toolchain's program that lists symbols.
 func (t Toolchain) NM() string { return t.tool("nm") }
 
-// Objcopy is as NM says.
+// Objcopy returns the toolchain's program that converts ELF files.
 func (t Toolchain) Objcopy() string { return t.tool("objcopy") }
 
-// Size is as NM says.
+// Size returns the toolchain's program that measures ELF files.
 func (t Toolchain) Size() string { return t.tool("size") }
 
 // Zephyr returns Zephyr's name of the board.
@@ -258,5 +258,5 @@ func (b *Board) Zephyr() string {
 	return b.Name
 }
 
-// KeepsHostTime says whether the board's time is the host's, so that its clock can be held against the host's.
+// KeepsHostTime reports whether the board's time follows the host's, so that the clocks can be compared.
 func (b *Board) KeepsHostTime() bool { return b.HostClock == nil || *b.HostClock }

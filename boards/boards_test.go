@@ -34,7 +34,7 @@ func TestEveryShippedBoardLoads(t *testing.T) {
 	}
 }
 
-// TestEveryParentLoads reads the chip and cpu files too, of which a board may use none.
+// TestEveryParentLoads also reads chip and cpu files that no board uses.
 func TestEveryParentLoads(t *testing.T) {
 	for _, level := range []string{"chip", "cpu"} {
 		files, err := filepath.Glob(filepath.Join(level, "*.json"))
@@ -51,7 +51,7 @@ func TestEveryParentLoads(t *testing.T) {
 				t.Errorf("%s: doc %q is not one line of its own", f, b.Doc)
 			}
 			if b.Toolchain.Install == "" {
-				t.Errorf("%s: nothing says how to install %s", f, b.Toolchain.CC)
+				t.Errorf("%s: no install command for %s", f, b.Toolchain.CC)
 			}
 			if err := errors.Join(b.checkToolchain(), b.checkSources(), b.checkDefines(), b.checkMemory()); err != nil {
 				t.Error(err)
@@ -60,7 +60,7 @@ func TestEveryParentLoads(t *testing.T) {
 	}
 }
 
-// TestShippedChips looks at what the loader cannot ask of every board.
+// TestShippedChips checks what the loader does not require of every board.
 func TestShippedChips(t *testing.T) {
 	for _, n := range List(nil) {
 		b, err := Find(n, nil)
@@ -69,7 +69,7 @@ func TestShippedChips(t *testing.T) {
 			continue
 		}
 		if b.BudgetMS == 0 {
-			t.Errorf("%s: a call may run for ever", n)
+			t.Errorf("%s: no time budget", n)
 		}
 		if len(b.Memory) == 0 {
 			continue // a process
@@ -81,17 +81,17 @@ func TestShippedChips(t *testing.T) {
 			t.Errorf("%s: apart from the host's time: %v, with a link of kind %s", n, !b.KeepsHostTime(), b.Link.Kind)
 		}
 		if b.Link.Kind == "qemu" && b.Link.Install == "" {
-			t.Errorf("%s: nothing says how to install %s", n, b.Link.Program)
+			t.Errorf("%s: no install command for %s", n, b.Link.Program)
 		}
 		if b.Flash.Programmer != "none" && b.Identification.Address == 0 {
-			t.Errorf("%s: nothing says by which register its chip is known before it is erased", n)
+			t.Errorf("%s: no identification register", n)
 		}
 		if !b.KeepsHostTime() {
 			continue
 		}
 		code, _ := b.Region(b.Place.Code)
 		if !code.Nonvolatile || len(code.Sectors) == 0 || code.EraseCycles == 0 {
-			t.Errorf("%s: code in region %+v: what is erased how often is not known", n, code)
+			t.Errorf("%s: code in region %+v without sectors or rated erases", n, code)
 		}
 		if b.Link.USB == "" || b.Flash.Programmer == "none" || b.Platform == (Platform{}) {
 			t.Errorf("%s: link %+v, flash %+v, platform %+v", n, b.Link, b.Flash, b.Platform)
@@ -169,7 +169,7 @@ func TestThreeLevels(t *testing.T) {
 	if _, err := b.Settle(Options{ArenaKiB: 129}); failure.Of(err) != failure.DoesNotFit {
 		t.Errorf("an arena larger than RAM: %v", err)
 	}
-	read := *b // as a project's board, which no file is known of
+	read := *b // as read from a project, without origins
 	read.Files, read.Origin = nil, nil
 	if _, err := read.Settle(Options{ArenaKiB: 129}); failure.Of(err) != failure.DoesNotFit {
 		t.Errorf("an arena larger than RAM: %v", err)
@@ -190,14 +190,14 @@ func TestBadFiles(t *testing.T) {
 		{"syntax", "{" + rest + ",\n\"doc\": }", `x.json:2: invalid character`},
 		{"cut off", "{" + rest + ",\n\"doc\": \"a\"\n", `x.json:3: unexpected`},
 		{"not an object", "[]", `x.json:1: a board file is one object in braces`},
-		{"two values", "{" + rest + "} {}", `x.json:1: something follows`},
+		{"two values", "{" + rest + "} {}", `x.json:1: text after the closing brace`},
 		{"unknown parent", "{\n\"inherits\": \"cpu/nativ\"}", `x.json:2: inherits "cpu/nativ", which is not known; did you mean "cpu/native"?`},
 		{"a board as parent", "{\n\"inherits\": \"host\"}", `x.json:2: inherits "host": a board inherits from chip/NAME or cpu/NAME`},
 		{"parent climbs", "{\n\"inherits\": \"cpu/../host\"}", `x.json:2: inherits "cpu/../host": a board`},
 		{"longer cycle", "{\n\"inherits\": \"chip/loop2\"}", `c2.json:1: inherits "chip/loop2": a cpu inherits from nothing`},
 		{"cycle", "{\n\"inherits\": \"chip/loop\"}", `loop.json:1: inherits "chip/loop": a chip inherits from cpu/NAME`},
 		{"link", `{"inherits": "cpu/native", "templates": ["baremetal"],` + "\n" + `"link": {"kind": "proces"}}`, `x.json:2: link.kind: "proces" is not a link; did you mean "process"?`},
-		{"runner", `{"inherits": "cpu/native", "templates": ["baremetal"],` + "\n" + `"link": {"kind": "process"}}`, `flash.programmer: names no programmer`},
+		{"runner", `{"inherits": "cpu/native", "templates": ["baremetal"],` + "\n" + `"link": {"kind": "process"}}`, `flash.programmer: no programmer`},
 		{"source climbs", "{" + rest + ",\n\"sources\": [\"../x.c\"]}", `x.json:2: sources: "../x.c" is not a relative path`},
 		{"option out of range", "{" + rest + ",\n\"arena_kib\": 0}", `x.json:2: arena_kib: 0 KiB is not between`},
 		{"arena does not fit", "{" + rest + ",\n\"arena_kib\": 2,\n\"place\": {\"code\": \"ram\", \"data\": \"ram\"},\n\"memory\": [{\"name\": \"ram\", \"exec\": true, \"size\": 1024}]}", `x.json:2: arena_kib: an arena of 2 KiB, with a stack of 0 bytes, does not fit into region "ram" of 1024 bytes: 1024 bytes too many`},
@@ -219,11 +219,11 @@ func TestBadFiles(t *testing.T) {
 		{"two of a name", "{" + rest + ",\n\"memory\": [{\"name\": \"a\", \"size\": 4},\n{\"name\": \"a\", \"origin\": 8, \"size\": 4}]}", `x.json:3: memory: there are two regions "a"`},
 		{"negative number", "{" + rest + ",\n\"memory\": [{\"name\": \"a\", \"size\": -4}]}", `x.json:2: json: cannot unmarshal number -4`},
 		{"unknown runner", `{"inherits": "cpu/native", "templates": ["baremetal"], "link": {"kind": "process"},` + "\n" + `"flash": {"programmer": "openodc", "scripts": ["a"]}}`, `x.json:2: flash.programmer: "openodc" is no programmer; did you mean "openocd"?`},
-		{"runner without scripts", `{"inherits": "cpu/native", "templates": ["baremetal"], "link": {"kind": "process"},` + "\n" + `"flash": {"programmer": "openocd"}}`, `x.json:2: flash: the runner openocd needs scripts`},
+		{"runner without scripts", `{"inherits": "cpu/native", "templates": ["baremetal"], "link": {"kind": "process"},` + "\n" + `"flash": {"programmer": "openocd"}}`, `x.json:2: flash: the programmer openocd needs scripts`},
 		{"identification's address", "{" + rest + ",\n\"identification\": {\"address\": 3, \"mask\": 1, \"values\": [1], \"source\": \"s\"}}", `x.json:2: identification.address: 0x3 is not the address of a word`},
 		{"identification without mask", "{" + rest + ",\n\"identification\": {\"address\": 4, \"values\": [1], \"source\": \"s\"}}", `identification.mask: 0x0 is not a mask`},
-		{"identification without values", "{" + rest + ",\n\"identification\": {\"address\": 4, \"mask\": 1, \"source\": \"s\"}}", `x.json:2: identification: names no values`},
-		{"identification without source", "{" + rest + ",\n\"identification\": {\"address\": 4, \"mask\": 1, \"values\": [1]}}", `x.json:2: identification: names no source`},
+		{"identification without values", "{" + rest + ",\n\"identification\": {\"address\": 4, \"mask\": 1, \"source\": \"s\"}}", `x.json:2: identification: no values`},
+		{"identification without source", "{" + rest + ",\n\"identification\": {\"address\": 4, \"mask\": 1, \"values\": [1]}}", `x.json:2: identification: no source`},
 		{"identification beyond its mask", "{" + rest + ",\n\"identification\": {\"address\": 4, \"mask\": 6, \"values\": [1], \"source\": \"s\"}}", `x.json:2: identification.values: 0x1 has bits that the mask 0x6 leaves out`},
 		{"unknown timer", `{"inherits": "cpu/native", "templates": ["baremetal"], "link": {"kind": "process"}, "flash": {"programmer": "none"},` + "\n" + `"timer": {"kind": "systik"}}`, `x.json:2: timer.kind: "systik" is not a kind of timer (chip, mcycle, mtime, systick); did you mean "systick"?`},
 		{"emulator without program", `{"inherits": "cpu/native", "templates": ["baremetal"],` + "\n" + `"link": {"kind": "qemu"}, "flash": {"programmer": "none"}}`, `x.json:2: link: a link of kind qemu needs program and args`},
@@ -294,7 +294,7 @@ func TestOptions(t *testing.T) {
 		}
 	}
 	if _, err := ParseOptions([]string{"arena_kib=1", "arena_kib=2"}); err == nil {
-		t.Error("an option given twice was taken")
+		t.Error("an option given twice was accepted")
 	}
 }
 
@@ -315,7 +315,7 @@ func FuzzFile(f *testing.F) {
 		maps.Copy(lines, items)
 		for field, n := range lines {
 			if n < 1 || n > 1+strings.Count(string(data), "\n") {
-				t.Errorf("%s is said to be on line %d", field, n)
+				t.Errorf("%s was found on line %d", field, n)
 			}
 		}
 	})

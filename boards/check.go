@@ -1,4 +1,4 @@
-// This file checks a merged board, and an object against what the board can run.
+// This file validates a merged board, and checks whether an object can run on it.
 
 package boards
 
@@ -17,13 +17,13 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 )
 
-// programmers are the programmers a board file may name; package flasher knows what they do.
+// programmers lists the programmers of board files; package flasher implements them.
 var programmers = []string{"none", "openocd", "pyocd", "west"}
 
-// sourceKinds are the endings of the files of a port.
+// sourceKinds lists the file name extensions of a port's files.
 var sourceKinds = []string{".c", ".S", ".h"}
 
-const maxStackBytes = 1 << 24 // more is a slip
+const maxStackBytes = 1 << 24 // a larger value is a mistake
 
 var (
 	functionRE = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.]*$`)
@@ -34,10 +34,10 @@ var (
 	usbRE      = regexp.MustCompile(`^[0-9a-f]{4}:[0-9a-f]{4}$`)
 )
 
-// check reports the first thing about the merged board that cannot be right, at the file and line that said it.
+// check returns the first error in the merged board, with file and line.
 func (b *Board) check() error {
 	if len(b.Templates) == 0 {
-		return b.wrong("templates", "names no template")
+		return b.wrong("templates", "no template")
 	}
 	for _, check := range []func() error{b.checkLink, b.checkFlash, b.checkToolchain, b.checkSources, b.checkDefines, b.checkTimer, b.checkIdentification, b.checkNumbers, b.checkMemory, b.checkPlace, b.checkModelAt} {
 		if err := check(); err != nil {
@@ -57,11 +57,11 @@ func (b *Board) checkFlash() error {
 	}
 	switch r := b.Flash.Programmer; {
 	case r == "":
-		return b.wrong("flash.programmer", `names no programmer ("none" where nothing is written)`)
+		return b.wrong("flash.programmer", `no programmer ("none" if nothing is written)`)
 	case !slices.Contains(programmers, r):
 		return b.wrong("flash.programmer", "%q is no programmer%s", r, didYouMean(r, programmers))
 	case r == "openocd" && len(b.Flash.Scripts) == 0:
-		return b.wrong("flash", "the runner openocd needs scripts")
+		return b.wrong("flash", "the programmer openocd needs scripts")
 	case r == "pyocd" && b.Flash.Chip == "":
 		return b.wrong("flash", "the runner pyocd needs a target")
 	}
@@ -70,10 +70,10 @@ func (b *Board) checkFlash() error {
 
 func (b *Board) checkToolchain() error {
 	if b.Toolchain.CC == "" {
-		return b.wrong("toolchain.cc", "names no compiler")
+		return b.wrong("toolchain.cc", "no compiler")
 	}
 	if b.Toolchain.AR == "" {
-		return b.wrong("toolchain.ar", "names no archiver")
+		return b.wrong("toolchain.ar", "no archiver")
 	}
 	return nil
 }
@@ -127,9 +127,9 @@ func (b *Board) checkIdentification() error {
 	case i.Mask == 0 || i.Mask > math.MaxUint32:
 		return b.wrong("identification.mask", "0x%x is not a mask of 32 bits", uint64(i.Mask))
 	case len(i.Values) == 0:
-		return b.wrong("identification", "names no values")
+		return b.wrong("identification", "no values")
 	case i.Source == "":
-		return b.wrong("identification", "names no source")
+		return b.wrong("identification", "no source")
 	}
 	for _, v := range i.Values {
 		if v&^i.Mask != 0 {
@@ -206,7 +206,7 @@ func (r Region) checkSectors() error {
 	return nil
 }
 
-// checkPlace reports parts that lie nowhere, and an arena that does not fit.
+// checkPlace returns an error for a part without a region, and for an arena that does not fit.
 func (b *Board) checkPlace() error {
 	names := make([]string, len(b.Memory))
 	for i, r := range b.Memory {
@@ -217,7 +217,7 @@ func (b *Board) checkPlace() error {
 		case p.region != "" && !slices.Contains(names, p.region):
 			return b.wrong("place."+p.part, "there is no region %q%s", p.region, didYouMean(p.region, names))
 		case p.region == "" && len(b.Memory) > 0:
-			return b.wrong("place", "no region is named for %s", p.part)
+			return b.wrong("place", "no region for %s", p.part)
 		}
 	}
 	if len(b.Memory) == 0 {
@@ -234,8 +234,8 @@ func (b *Board) checkPlace() error {
 	return b.checkArena()
 }
 
-// checkModelAt reports a model part that starts in the middle of a sector, or where the addresses of variables, which
-// the part before it contains, would move with it.
+// checkModelAt returns an error if the model part starts inside a sector, or if variables of the part before it,
+// whose addresses that part contains, would move with the model.
 func (b *Board) checkModelAt() error {
 	if b.ModelAt == 0 {
 		return nil
@@ -255,7 +255,8 @@ func (b *Board) checkModelAt() error {
 	return nil
 }
 
-// startsSector reports whether a sector starts at an address of the region; of one without sectors, a multiple of 16.
+// startsSector reports whether a sector starts at an address of the region, or, without sectors, whether it is a
+// multiple of 16.
 func (r Region) startsSector(addr Number) bool {
 	if len(r.Sectors) == 0 {
 		return addr%16 == 0
@@ -270,8 +271,8 @@ func (r Region) startsSector(addr Number) bool {
 	return false
 }
 
-// checkArena reports an arena that, with the stack where they share a region, is larger than the region. What else is
-// in there only a link tells.
+// checkArena returns an error if the arena, with the stack if they share a region, is larger than its region. What
+// else the region holds is known only after linking.
 func (b *Board) checkArena() error {
 	r, _ := b.Region(b.Place.ArenaRegion())
 	need := uint64(b.ArenaKiB) * 1024
@@ -287,27 +288,27 @@ func (b *Board) checkArena() error {
 	return nil
 }
 
-// StackRegion is the region of the stack, "" on a board without a memory map.
+// StackRegion returns the region of the stack, or "" on a board without a memory map.
 func (p Place) StackRegion() string { return cmp.Or(p.Stack, p.Data) }
 
-// ArenaRegion is the region of the arena.
+// ArenaRegion returns the region of the arena.
 func (p Place) ArenaRegion() string { return cmp.Or(p.Arena, p.Data) }
 
-// NoinitRegion is the region of what outlasts a reset.
+// NoinitRegion returns the region of memory that outlasts a reset.
 func (p Place) NoinitRegion() string { return cmp.Or(p.Noinit, p.Data) }
 
 type placed struct{ part, region string }
 
-// parts lists where everything is, the code first.
+// parts lists the region of each part, the code first.
 func (p Place) parts() []placed {
 	return []placed{{"code", p.Code}, {"data", p.Data}, {"stack", p.StackRegion()}, {"arena", p.ArenaRegion()}, {"noinit", p.NoinitRegion()}}
 }
 
-// wrong is an error about a field, or about an element of one ("memory[2]"), at the place that set it.
+// wrong returns an error about a field, or an element of one ("memory[2]"), with its origin.
 func (b *Board) wrong(field, format string, args ...any) error {
 	at, ok := b.Origin[field]
 	field, _, _ = strings.Cut(field, "[")
-	if len(b.Files) == 0 { // it was read back from a project
+	if len(b.Files) == 0 { // read from a project: no origin
 		return failure.New(failure.Config, "", field+": "+format, args...)
 	}
 	if !ok {
@@ -316,7 +317,8 @@ func (b *Board) wrong(field, format string, args ...any) error {
 	return &FileError{at.File, at.Line, fmt.Errorf(field+": "+format, args...)}
 }
 
-// goodSource keeps a source inside its folder, its name fit for a Makefile, and its kind one that gets built.
+// goodSource returns an error for a source outside its folder, a name unsuitable for a Makefile, or an unsupported
+// extension.
 func goodSource(name string) error {
 	for part := range strings.SplitSeq(name, "/") {
 		if !nameRE.MatchString(part) {
@@ -341,7 +343,7 @@ var machines = map[string]ELF{
 	"s390x":   {Machine: "s390", Class: 64, Endian: "big"},
 }
 
-// resolve replaces "native" by the machine this program runs on.
+// resolve replaces "native" with this computer's machine.
 func (e ELF) resolve() ELF {
 	if e.Machine != "native" {
 		return e
@@ -369,8 +371,8 @@ func (e ELF) String() string {
 	return strings.Join(parts, " ")
 }
 
-// Accepts reports whether an object that is what have says can be linked for the board e belongs to. A field that
-// either side leaves empty does not decide.
+// Accepts reports whether an object described by have can be linked for e's board. It ignores fields that are empty
+// on either side.
 func (e ELF) Accepts(have ELF) bool {
 	return agree(e.Machine, have.Machine) && agree(e.Endian, have.Endian) && agree(e.FloatABI, have.FloatABI) &&
 		(e.Class == 0 || have.Class == 0 || e.Class == have.Class) && runs(e.Arch, have.Arch)
@@ -378,9 +380,9 @@ func (e ELF) Accepts(have ELF) bool {
 
 func agree(a, b string) bool { return a == "" || b == "" || a == b }
 
-// armRuns are the instruction sets whose code a core with the one named runs too (Armv8-M Architecture Reference Manual,
-// DDI 0553, B1; Armv7-M, DDI 0403, A1.3). v7e-m on v8-m.main counts on the DSP extension, which every such core that
-// has a board here has.
+// armRuns maps an instruction set to the others that its cores also run (Armv8-M Architecture Reference Manual, DDI
+// 0553, B1; Armv7-M, DDI 0403, A1.3). v7e-m on v8-m.main requires the DSP extension, which all supported cores of
+// that kind have.
 var armRuns = map[string][]string{
 	"v6-m":      nil,
 	"v7-m":      {"v6-m"},
@@ -390,7 +392,7 @@ var armRuns = map[string][]string{
 	"v8.1-m":    {"v8-m.main", "v8-m.base", "v7e-m", "v7-m", "v6-m"},
 }
 
-// runs reports whether a core with the one instruction set runs code for the other. Unknown ones do not decide.
+// runs reports whether a core with one instruction set runs code for another. It returns true for unknown ones.
 func runs(core, code string) bool {
 	if core == "" || code == "" || core == code {
 		return true
@@ -413,8 +415,8 @@ func runs(core, code string) bool {
 
 var riscvRE = regexp.MustCompile(`^rv(?:32|64)([a-z]\S*)$`)
 
-// riscvLetters are the one-letter extensions of an ISA string, plain ("rv32imac_zicsr") or as a compiler puts it into an
-// object ("rv32i2p0_m2p0"); "" for what is none. What has longer names is left to the linker.
+// riscvLetters returns the one-letter extensions of an ISA string, plain ("rv32imac_zicsr") or as in objects
+// ("rv32i2p0_m2p0"), or "" for an invalid one. The linker checks extensions with longer names.
 func riscvLetters(isa string) string {
 	m := riscvRE.FindStringSubmatch(strings.ToLower(isa))
 	if m == nil {
@@ -426,7 +428,7 @@ func riscvLetters(isa string) string {
 		if word == "" || strings.ContainsAny(word[:1], "zsx") {
 			continue
 		}
-		digit := false // the p in a version is no extension
+		digit := false // the p in a version is not an extension
 		for i, r := range word {
 			isDigit := r >= '0' && r <= '9'
 			if !isDigit && (r != 'p' || !digit || i+1 == len(word)) {

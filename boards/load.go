@@ -26,33 +26,33 @@ import (
 //go:embed *.json chip cpu
 var shipped embed.FS
 
-// maxFileBytes bounds a board file; the largest sensible one is a few KiB.
+// maxFileBytes limits the size of a board file; real ones have a few KiB.
 const maxFileBytes = 1 << 20
 
 var nameRE = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]*$`)
 
-// A NotFoundError is a board, chip or cpu that no folder on the search path has.
+// A NotFoundError reports a board, chip or cpu that is in no folder of the search path.
 type NotFoundError struct {
 	Name  string
-	Known []string // the names there are
+	Known []string // the available names
 }
 
 func (e *NotFoundError) Error() string {
 	return fmt.Sprintf("board %q is not known%s", e.Name, didYouMean(e.Name, e.Known))
 }
 
-// FailureClass says that the input is at fault.
+// FailureClass returns failure.Config.
 func (e *NotFoundError) FailureClass() failure.Class { return failure.Config }
 
-// NextStep names the boards there are.
+// NextStep lists the available boards.
 func (e *NotFoundError) NextStep() string {
 	return "choose one of: " + strings.Join(e.Known, ", ")
 }
 
-// A FileError is a board file that cannot be used, and where in it.
+// A FileError reports an error in a board file, with its line.
 type FileError struct {
 	File string
-	Line int // from 1; 0 where the whole file is meant
+	Line int // from 1; 0 for the whole file
 	Err  error
 }
 
@@ -64,10 +64,10 @@ func (e *FileError) Error() string {
 }
 func (e *FileError) Unwrap() error { return e.Err }
 
-// FailureClass says that the input is at fault.
+// FailureClass returns failure.Config.
 func (e *FileError) FailureClass() failure.Class { return failure.Config }
 
-// Nearest returns the known name most like name, or "" where none is alike.
+// Nearest returns the known name that is most similar to name, or "" if none is similar.
 func Nearest(name string, known []string) string {
 	best, score := "", 0.45
 	for _, k := range known {
@@ -133,7 +133,7 @@ func shelves(folders []string) []shelf {
 func names(shelves []shelf) []string {
 	var all []string
 	for _, s := range shelves {
-		found, _ := fs.Glob(s.files, "*.json") // the pattern is good; a folder that is not there has no boards
+		found, _ := fs.Glob(s.files, "*.json") // the pattern is valid; a missing folder has no boards
 		for _, f := range found {
 			all = append(all, strings.TrimSuffix(f, ".json"))
 		}
@@ -142,10 +142,10 @@ func names(shelves []shelf) []string {
 	return slices.Compact(all)
 }
 
-// levels are the folders a file may inherit from, by its own folder ("" is a board).
+// levels maps a file's folder ("" for boards) to the folders that it may inherit from.
 var levels = map[string][]string{"": {"chip", "cpu"}, "chip": {"cpu"}, "cpu": {}}
 
-// load decodes the file level/name over b, after its parents. from is the file that named it, nil for the board.
+// load decodes the file level/name into b, after its parents. from is the file that names it, nil for the board.
 func (b *Board) load(shelves []shelf, level, name string, from *Origin) error {
 	file := path.Join(level, name) + ".json"
 	data, where, dir, err := read(shelves, file)
@@ -212,7 +212,7 @@ func parentMissing(err error, level, name string, shelves []shelf) error {
 	return fmt.Errorf("inherits %q, which is not known%s", full, didYouMean(full, known))
 }
 
-// read returns the first shelf's file of that name, how to call it in a message, and its folder on disk.
+// read returns the first shelf's file of that name, its name for messages, and its folder on disk.
 func read(shelves []shelf, file string) (data []byte, where, dir string, err error) {
 	for _, s := range shelves {
 		data, err = readLimited(s.files, file)
@@ -240,11 +240,11 @@ func readLimited(files fs.FS, name string) ([]byte, error) {
 	return fs.ReadFile(files, name)
 }
 
-// decode puts one file over what its parents said: a file changes only what it names; cflags, ldflags, sources,
-// functions and provides accumulate; defines are merged name by name, as the decoder does with a map.
+// decode merges one file into the values of its parents. A file changes only the fields that it names; cflags,
+// ldflags, sources, functions and provides accumulate; defines are merged name by name.
 func (b *Board) decode(data []byte, where, dir string, lines, items map[string]int) error {
 	old := *b
-	b.Templates, b.Memory, b.Link.Args, b.Flash.Scripts = nil, nil, nil, nil // else the decoder writes into the parent's arrays
+	b.Templates, b.Memory, b.Link.Args, b.Flash.Scripts = nil, nil, nil, nil // else the decoder would write into the parent's arrays
 	b.CFlags, b.LDFlags, b.Sources, b.Functions, b.Provides = nil, nil, nil, nil, nil
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.DisallowUnknownFields()

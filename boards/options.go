@@ -1,4 +1,4 @@
-// This file is the table of a board's options: what a user may choose for a project, with the board's own choice.
+// This file defines a board's options: what a user may choose for a project, with the board's defaults.
 
 package boards
 
@@ -11,11 +11,11 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 )
 
-// Options are a user's choices for one project. A zero field means the board's own.
+// Options are a user's choices for one project. A zero field means the board's default.
 type Options struct {
 	ArenaKiB      int    `json:"arena_kib,omitempty"`      // KiB
 	PacketBytes   int    `json:"packet_bytes,omitempty"`   // bytes of one RPC message on the device
-	RegistryBytes int    `json:"registry_bytes,omitempty"` // bytes for functions registered while running
+	RegistryBytes int    `json:"registry_bytes,omitempty"` // bytes for functions registered at run time
 	StackBytes    int    `json:"stack_bytes,omitempty"`    // bytes of stack
 	LogLevel      string `json:"log_level,omitempty"`      // error, warn, info, debug
 	RuntimeOpt    string `json:"runtime_opt,omitempty"`    // O0, O1, O2, O3, Og, Os
@@ -49,11 +49,11 @@ var (
 var table = []option{
 	{Option: Option{
 		Name: "arena_kib", Type: "int", Unit: "KiB", Min: 1, Max: 1 << 20,
-		Help: "memory that tensors, parameters and the runtime are taken from",
+		Help: "memory for tensors, parameters and the runtime",
 	}, number: func(o *Options) *int { return &o.ArenaKiB }},
 	{Option: Option{
 		Name: "packet_bytes", Type: "int", Unit: "bytes", Min: 256, Max: 1 << 20,
-		Help: "receive buffer of the RPC server; a host other than ours cuts its copies to it",
+		Help: "receive buffer of the RPC server; TVM's host splits its copies to fit",
 	}, number: func(o *Options) *int { return &o.PacketBytes }},
 	{Option: Option{
 		Name: "registry_bytes", Type: "int", Unit: "bytes", Min: 64, Max: 1 << 16,
@@ -61,7 +61,7 @@ var table = []option{
 	}, number: func(o *Options) *int { return &o.RegistryBytes }},
 	{Option: Option{
 		Name: "stack_bytes", Type: "int", Unit: "bytes", Min: 0, Max: maxStackBytes,
-		Help: "stack of the firmware; 0 is the operating system's, on a board that has one",
+		Help: "stack of the firmware; 0 means the operating system's, if the board has one",
 	}, number: func(o *Options) *int { return &o.StackBytes }},
 	{Option: Option{
 		Name: "log_level", Type: "string", Choices: levelNames,
@@ -77,7 +77,7 @@ var table = []option{
 	}, text: func(o *Options) *string { return &o.OperatorOpt }},
 }
 
-// own are the board's own choices.
+// own returns the board's defaults.
 func (b *Board) own() Options {
 	return Options{
 		ArenaKiB: b.ArenaKiB, PacketBytes: b.PacketBytes, RegistryBytes: b.RegistryBytes, StackBytes: b.StackBytes,
@@ -85,7 +85,7 @@ func (b *Board) own() Options {
 	}
 }
 
-// Options lists what can be chosen for the board, each with the board's own choice.
+// Options lists the board's options with their defaults.
 func (b *Board) Options() []Option {
 	own := b.own()
 	list := make([]Option, len(table))
@@ -103,7 +103,7 @@ func (r option) get(o *Options) string {
 	return *r.text(o)
 }
 
-// check reports a value that the option cannot take.
+// check returns an error for an invalid value of the option.
 func (o Option) check(value string) error {
 	if o.Type == "string" {
 		if !slices.Contains(o.Choices, value) {
@@ -121,8 +121,7 @@ func (o Option) check(value string) error {
 	return nil
 }
 
-// ParseOptions reads choices written as "name=value", as in arena_kib=64. Errors are of class config and name the
-// nearest option.
+// ParseOptions parses "name=value", as in arena_kib=64. Errors have class config and name the most similar option.
 func ParseOptions(words []string) (Options, error) {
 	var o Options
 	given := map[string]bool{}
@@ -176,8 +175,8 @@ func (r *option) set(o *Options, value string) {
 	*r.text(o) = value
 }
 
-// Settle fills the zero fields of o with the board's own choices and checks the rest: ranges, and that the arena
-// fits the board's memory. Errors are of class config or does-not-fit.
+// Settle fills the zero fields of o with the board's defaults. It checks ranges and that the arena fits the board's
+// memory. Errors have class config or does-not-fit.
 func (b *Board) Settle(o Options) (Options, error) {
 	own := b.own()
 	for i := range table {

@@ -1,4 +1,4 @@
-// This file knows where in a board file each field stands, which encoding/json does not tell.
+// This file finds the line of each field of a board file, which encoding/json does not report.
 
 package boards
 
@@ -14,18 +14,19 @@ import (
 	"strings"
 )
 
-// maxDepth bounds nesting; the deepest field of a board file is at four.
+// maxDepth limits nesting; the deepest field of a board file is at four.
 const maxDepth = 16
 
 // scan returns the line of each key, by its path ("link.kind"; keys of objects in arrays as "memory[].name", the
-// line of the first), and that of each element of an array ("memory[2]"). A key given twice in one object is an error.
+// line of the first), and that of each element of an array ("memory[2]"). It returns an error for a key that occurs
+// twice in one object.
 func scan(data []byte) (keys, items map[string]int, err error) {
 	s := scanner{data: data, dec: json.NewDecoder(bytes.NewReader(data)), lines: map[string]int{}, items: map[string]int{}}
 	if err := s.value("", 0); err != nil {
 		return nil, nil, err
 	}
 	if _, err := s.dec.Token(); err != io.EOF {
-		return nil, nil, s.errorf("something follows the closing brace")
+		return nil, nil, s.errorf("text after the closing brace")
 	}
 	return s.lines, s.items, nil
 }
@@ -37,7 +38,7 @@ type scanner struct {
 	items map[string]int // of elements
 }
 
-// A placeError is an error of ours at an offset.
+// A placeError is an error at an offset.
 type placeError struct {
 	offset int64
 	msg    string
@@ -53,7 +54,7 @@ func (s *scanner) value(at string, depth int) error {
 	t, err := s.dec.Token()
 	switch {
 	case err == io.EOF:
-		return s.errorf("the file ends too early")
+		return s.errorf("the file is truncated")
 	case err != nil:
 		return err
 	case depth > maxDepth:
@@ -121,7 +122,7 @@ func line(data []byte, offset int64) int {
 	return 1 + bytes.Count(data[:offset], []byte("\n"))
 }
 
-// lineOf finds the line an error of encoding/json, or of ours, means; 0 where it does not say.
+// lineOf returns the line of an error of encoding/json or a placeError; 0 if unknown.
 func lineOf(data []byte, err error) int {
 	var syntax *json.SyntaxError
 	var typ *json.UnmarshalTypeError
@@ -141,8 +142,7 @@ func lineOf(data []byte, err error) int {
 	return 0
 }
 
-// lineOfField is the line of a field as encoding/json calls it, without the brackets of lists; the first, if several
-// regions have it.
+// lineOfField returns the first line of a field, named as encoding/json does, without the brackets of lists.
 func lineOfField(data []byte, field string) int {
 	keys, _, err := scan(data)
 	if err != nil {
@@ -167,7 +167,7 @@ func fieldsOf(t reflect.Type, at string) []string {
 	case reflect.Pointer:
 		t = t.Elem()
 	case reflect.Map:
-		return []string{at + ".*"} // any name; check looks at them
+		return []string{at + ".*"} // any name; check validates them
 	}
 	if t.Kind() != reflect.Struct || reflect.PointerTo(t).Implements(reflect.TypeFor[json.Unmarshaler]()) {
 		return nil
@@ -199,7 +199,7 @@ func isField(f string) bool {
 	return ok
 }
 
-// renamed are fields of earlier versions, and what stands in their place.
+// renamed maps fields of earlier versions to their new names.
 var renamed = map[string]string{
 	"emulated":      `"host_clock": false`,
 	"flash.target":  `"flash.chip"`,
@@ -207,7 +207,7 @@ var renamed = map[string]string{
 	"flash.virtual": `"flash.emulated"`,
 }
 
-// checkFields reports the first field, by line, that no board file has, with the nearest one that it may have.
+// checkFields returns an error for the first unknown field, with the most similar known one.
 func checkFields(where string, lines map[string]int) error {
 	var unknown []string
 	for f := range lines {

@@ -19,8 +19,8 @@ func (s Sector) String() string {
 	return fmt.Sprintf("sector %d (0x%08x, %d bytes)", s.Index, s.Addr, s.Size)
 }
 
-// SectorAt finds the erase unit of an address in the board's memory map, and how many erases it is rated for (0: not limited).
-// An address in no flash, or in a reserved region, is an error of class config.
+// SectorAt returns the erase unit of an address in the board's memory map, and its rated number of erases (0:
+// unlimited). It returns an error of class config for an address outside flash or in a reserved region.
 func (b *Board) SectorAt(addr uint64) (s Sector, rated int, err error) {
 	for _, r := range b.Memory {
 		if !r.Nonvolatile || addr-uint64(r.Origin) >= uint64(r.Size) {
@@ -39,5 +39,5 @@ func (b *Board) SectorAt(addr uint64) (s Sector, rated int, err error) {
 			index += r.Sectors[run].Count
 		}
 	}
-	return s, 0, failure.New(failure.Config, failure.Mage+" board:show shows the board's memory map", "the image has bytes at 0x%08x, where board %s has no flash with sectors", addr, b.Name)
+	return s, 0, failure.New(failure.Config, failure.Mage+" board:show shows the board's memory map", "the image has bytes at 0x%08x, but board %s has no flash with sectors there", addr, b.Name)
 }

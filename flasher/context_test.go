@@ -18,7 +18,7 @@ import (
 	"github.com/boardsmith/boardsmith/failure/failuretest"
 )
 
-// TestContexts ends the contexts of programmers before they begin, and while a tool does nothing.
+// TestContexts ends the contexts of programmers before a call and while the tool hangs.
 func TestContexts(t *testing.T) {
 	tool := filepath.Join(t.TempDir(), "tool")
 	if err := os.WriteFile(tool, []byte("#!/bin/sh\nexec sleep 60\n"), 0o755); err != nil {
@@ -50,7 +50,7 @@ func TestContexts(t *testing.T) {
 	}
 }
 
-// A Config that says nothing but the board's Flash finds its tool on PATH, and logs nothing.
+// With only Flash set in Config, a programmer finds its tool on PATH and logs nothing.
 func TestZeroConfig(t *testing.T) {
 	dir := t.TempDir()
 	said := "#!/bin/sh\necho '" + mark + "connected'\n"
@@ -66,7 +66,7 @@ func TestZeroConfig(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := p.Do(t.Context(), Job{Restart: true}); err == nil {
-			t.Errorf("%s: a tool that did nothing is believed", name)
+			t.Errorf("%s: no error for a tool that did nothing", name)
 		}
 		if p.Commands(Job{}) == nil {
 			t.Errorf("%s has no commands", name)
@@ -74,7 +74,7 @@ func TestZeroConfig(t *testing.T) {
 	}
 }
 
-// TestFailedFolder: what the error says can be repeated as long as somebody may want to, and is gone otherwise.
+// TestFailedFolder: the command in the error can be repeated for a while; other folders are removed.
 func TestFailedFolder(t *testing.T) {
 	tmp := t.TempDir()
 	t.Setenv("TMPDIR", tmp)
@@ -108,10 +108,10 @@ func TestFailedFolder(t *testing.T) {
 		t.Errorf("%s says %q", again, said)
 	}
 	if _, err := os.Stat(old); err == nil {
-		t.Error("the folder of an earlier run is still there")
+		t.Error("the folder of an earlier run was not removed")
 	}
 	if _, err := os.Stat(inUse); err != nil {
-		t.Errorf("the folder of a run that goes on: %v", err)
+		t.Errorf("the folder of a current run: %v", err)
 	}
 
 	ctx, cancel := context.WithCancel(t.Context())
@@ -121,6 +121,6 @@ func TestFailedFolder(t *testing.T) {
 	}
 	_ = p.Do(ctx, job) // it is stopped
 	if kept, _ := filepath.Glob(filepath.Join(tmp, folderName+"*")); len(kept) != 2 {
-		t.Errorf("there are %q, want those of the failed run and of the one that goes on", kept)
+		t.Errorf("folders %q, want those of the failed and of the current run", kept)
 	}
 }

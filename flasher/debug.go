@@ -1,4 +1,4 @@
-// This file lets gdb at a board: the programmer's own gdb server, for as long as gdb runs.
+// This file runs the programmer's gdb server while gdb runs.
 
 package flasher
 
@@ -15,19 +15,19 @@ import (
 	"github.com/boardsmith/boardsmith/internal/command"
 )
 
-// A DebugServer is a programmer that can serve gdb.
+// A DebugServer is a programmer with a gdb server.
 type DebugServer interface {
-	// Serve runs a gdb server on a TCP port of this computer, with the core halted behind its reset, while use runs: it is
-	// called when gdb may connect. The server has ended when Serve returns. Errors: *ToolError, use's own, those of ctx.
+	// Serve runs a gdb server on a local TCP port, with the core halted after a reset, and calls use when gdb can
+	// connect. The server ends when use returns, before Serve returns. Errors: *ToolError, those of use and of ctx.
 	Serve(ctx context.Context, port int, use func(context.Context) error) error
-	// ServeCommand is the server's command line, for people.
+	// ServeCommand returns the server's command line, for display.
 	ServeCommand(port int) string
 }
 
-// servesWithin is for a gdb server to be ready.
+// servesWithin limits the time until a gdb server is ready.
 const servesWithin = connectTime
 
-var errNotServing = errors.New("no gdb server was ready in time")
+var errNotServing = errors.New("the gdb server was not ready in time")
 
 // ServeCommand implements DebugServer.
 func (o *openocd) ServeCommand(port int) string {
@@ -36,7 +36,7 @@ func (o *openocd) ServeCommand(port int) string {
 
 const serving = "serving"
 
-// serveArgs have OpenOCD listen before it comes to the last of its commands.
+// serveArgs makes OpenOCD listen before it runs the last of its commands.
 func (o *openocd) serveArgs(dir string, port int) []string {
 	return append(o.connect(dir, fmt.Sprint(port)), "-c", `reset halt; echo "`+mark+serving+`"`)
 }
@@ -81,7 +81,8 @@ func (p *pyocd) Serve(ctx context.Context, port int, use func(context.Context) e
 	})
 }
 
-// serve runs a server until use, called when it has printed a line with ready in it, has ended.
+// serve runs a server, calls use after the server has printed a line that contains ready, and ends the server when
+// use returns.
 func serve(ctx context.Context, c command.Command, ready string, use func(context.Context) error) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -112,6 +113,6 @@ func serve(ctx context.Context, c command.Command, ready string, use func(contex
 	}
 	err := use(ctx)
 	stop()
-	<-ended // it was stopped: how it says so does not matter
+	<-ended // it was stopped: ignore its exit status
 	return err
 }

@@ -1,4 +1,4 @@
-// This file is what can go wrong with a programmer, and what people can do about it.
+// This file defines the errors of programmers and their advice.
 
 package flasher
 
@@ -12,18 +12,18 @@ import (
 	"github.com/boardsmith/boardsmith/internal/command"
 )
 
-// A VerifyError is memory that does not hold what was written to it.
+// A VerifyError reports memory that differs from what was written.
 type VerifyError struct {
 	Addr      uint64 // of the first byte that differs
 	Want, Got byte
-	Bytes     int // that differ; 0 if the programmer does not say
+	Bytes     int // number of bytes that differ; 0 if unknown
 }
 
 func (e *VerifyError) Error() string {
 	if e.Bytes == 0 {
-		return fmt.Sprintf("the board does not hold what was written, at 0x%08x or behind", e.Addr)
+		return fmt.Sprintf("verify: memory at or after 0x%08x differs from what was written", e.Addr)
 	}
-	return fmt.Sprintf("the board holds 0x%02x at 0x%08x where 0x%02x was written (%d bytes differ)", e.Got, e.Addr, e.Want, e.Bytes)
+	return fmt.Sprintf("verify: read 0x%02x at 0x%08x instead of 0x%02x (%d bytes differ)", e.Got, e.Addr, e.Want, e.Bytes)
 }
 
 // FailureClass says that verifying failed.
@@ -31,13 +31,13 @@ func (e *VerifyError) FailureClass() failure.Class { return failure.Verify }
 
 // NextStep is what people try first.
 func (e *VerifyError) NextStep() string {
-	return "flash again; if the same address differs again, the flash is worn or protected there"
+	return "flash again; if the same address differs, that flash is worn or protected"
 }
 
-// A ToolError is a programmer that failed.
+// A ToolError reports a programmer that failed.
 type ToolError struct {
 	Class failure.Class // probe-missing, flash or timeout
-	Hint  string        // the cause in plain words; "" if what it printed is not known
+	Hint  string        // the cause in plain words; "" if unknown
 	Next  string        // what the reader should do; "" if there is no advice for this cause
 	Err   error         // a *command.Error with the tool's own words
 }
@@ -165,7 +165,7 @@ func printed(patterns ...string) *regexp.Regexp {
 	return regexp.MustCompile(`(?i)` + strings.Join(patterns, "|"))
 }
 
-// explain makes a *ToolError of a command's error; others pass.
+// explain converts a command's error to a *ToolError and returns other errors unchanged.
 func explain(err error) error {
 	var c *command.Error
 	if !errors.As(err, &c) {

@@ -1,7 +1,7 @@
 // Package flasher programs one attached board through its debug probe: openocd, pyocd, west.
 //
-// It knows programmers, not boards: what a board needs is in its board file. It neither builds images nor talks to
-// the running program.
+// What a board needs is in its board file. The package neither builds images nor communicates with the running
+// firmware.
 package flasher
 
 import (
@@ -15,8 +15,8 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 )
 
-// programmers are those there are, by the name that a board file gives. "none" is not among them: then the image is
-// loaded when the link opens.
+// programmers maps the names in board files to programmers. "none" is not among them: the image is then loaded when
+// the link opens.
 var programmers = map[string]func(Config) Programmer{
 	"openocd": newOpenOCD,
 	"pyocd":   newPyOCD,
@@ -30,7 +30,7 @@ func Names() []string { return slices.Sorted(maps.Keys(programmers)) }
 func New(name string, c Config) (Programmer, error) {
 	make, ok := programmers[name]
 	if !ok {
-		return nil, failure.New(failure.Config, "the programmers are: "+strings.Join(Names(), ", ")+", and none", "programmer %q is not known", name)
+		return nil, failure.New(failure.Config, "the programmers are: "+strings.Join(Names(), ", ")+", and none", "unknown programmer %q", name)
 	}
 	if c.Find == nil {
 		c.Find = exec.LookPath

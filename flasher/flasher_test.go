@@ -33,11 +33,11 @@ func TestUnknownRunner(t *testing.T) {
 	}
 }
 
-// Every programmer refuses what is reserved before it starts anything.
+// Every programmer rejects reserved addresses before it starts a tool.
 func TestReserved(t *testing.T) {
 	t.Parallel()
 	find := func(string) (string, error) {
-		t.Error("a tool is looked for")
+		t.Error("a tool was looked up")
 		return "", nil
 	}
 	for _, name := range Names() {
@@ -60,7 +60,7 @@ func TestReserved(t *testing.T) {
 	}
 }
 
-// Serials may be equal: the USB path tells probes apart.
+// Serials may be equal: the USB path distinguishes the probes.
 func TestProbeOnUSB(t *testing.T) {
 	t.Parallel()
 	c := Config{Probe: Probe{Serial: "S1", USBPath: "1-2.3"}, Find: func(n string) (string, error) { return n, nil }}

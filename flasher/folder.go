@@ -1,4 +1,4 @@
-// This file is the folder that a tool's run works in: what it is to write, and what it has read.
+// This file manages a tool's working folder: the data to write, and the data that it read.
 
 package flasher
 
@@ -16,25 +16,25 @@ import (
 	"github.com/boardsmith/boardsmith/internal/command"
 )
 
-// A toolRun is a command line, the files that it works with, and what the tool prints as it gets on.
+// A toolRun is a command line, its files, and the marks that the tool prints.
 type toolRun struct {
 	args  []string
 	files []Segment // as segment0.bin, ...
 	marks []string  // one for each step, in their order
-	// erases are what is erased behind each mark; begins is told of them when it comes, nil: nobody is
+	// erases lists the sectors erased after each mark; begins, unless nil, is called with them when the mark comes
 	erases map[string]uint64
 	begins func(addr uint64)
 }
 
 const segmentName = "segment%d.bin"
 
-// file notes a segment and returns its name.
+// file adds a segment and returns its file name.
 func (r *toolRun) file(s Segment) string {
 	r.files = append(r.files, s)
 	return fmt.Sprintf(segmentName, len(r.files)-1)
 }
 
-// texts are the files for people.
+// texts describes the files, for display.
 func (r *toolRun) texts() (all []string) {
 	for i, s := range r.files {
 		all = append(all, fmt.Sprintf(segmentName+": %d bytes for 0x%08x", i, len(s.Data), s.Addr))
@@ -52,10 +52,10 @@ func (r *toolRun) write(dir string) error {
 	return nil
 }
 
-// readName is the file that a tool reads the nth stretch of memory into.
+// readName returns the name of the file for the nth range that a tool reads.
 const readName = "read%d.bin"
 
-// readBack reads what a tool has read into a folder.
+// readBack returns the memory that a tool read into a folder.
 func readBack(dir string, ranges []Range) ([]Segment, error) {
 	var all []Segment
 	for i, r := range ranges {
@@ -73,12 +73,12 @@ func readBack(dir string, ranges []Range) ([]Segment, error) {
 
 const (
 	folderName = "boardsmith-flash"
-	keptMark   = "failed" // a file in a folder that was kept: the tool has ended
+	keptMark   = "failed" // the mark of a kept folder: its tool has ended
 	keptFor    = time.Hour
 )
 
-// inFolder calls do with a folder that is gone afterwards. Where the tool fails by itself, the folder stays for a while:
-// the command that the error names works in it.
+// inFolder calls do with a temporary folder. If the tool fails, the folder stays for a while, so that the command
+// in the error can be repeated.
 func inFolder(ctx context.Context, do func(dir string) error) error {
 	removeKept()
 	dir, err := os.MkdirTemp("", folderName)
@@ -89,27 +89,27 @@ func inFolder(ctx context.Context, do func(dir string) error) error {
 	tool := new(command.Error)
 	keep := errors.As(err, &tool) && ctx.Err() == nil
 	if !keep || os.WriteFile(filepath.Join(dir, keptMark), nil, 0o600) != nil {
-		_ = os.RemoveAll(dir) // as far as it can be
+		_ = os.RemoveAll(dir) // best effort
 	}
 	return err
 }
 
-// removeKept removes the folders of runs that failed long ago. One without the mark may be in use: a gdb server runs
-// for hours.
+// removeKept removes the folders of runs that failed long ago. A folder without the mark may be in use, by a gdb
+// server for example.
 func removeKept() {
-	entries, _ := os.ReadDir(os.TempDir()) // what cannot be read is not removed
+	entries, _ := os.ReadDir(os.TempDir()) // keep what cannot be read
 	for _, e := range entries {
 		dir := filepath.Join(os.TempDir(), e.Name())
 		if !e.IsDir() || !strings.HasPrefix(e.Name(), folderName) {
 			continue
 		}
 		if mark, err := os.Lstat(filepath.Join(dir, keptMark)); err == nil && time.Since(mark.ModTime()) > keptFor {
-			_ = os.RemoveAll(dir) // another user's stays
+			_ = os.RemoveAll(dir) // another user's folder stays
 		}
 	}
 }
 
-// verified compares what was read into the folder with what was to be verified, run by run of neighbours.
+// verified compares the memory that was read into the folder with the job's segments.
 func verified(dir string, want []Segment, step func(string)) error {
 	got, err := readBack(dir, rangesOf(want))
 	if err != nil {

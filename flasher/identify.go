@@ -1,5 +1,5 @@
-// This file compares the chip's identification register with the board file, before anything is erased: by the tool itself, in
-// the run that would erase.
+// This file compares the chip's identification register with the board file. The tool does so itself, in the same
+// run, before it erases anything.
 
 package flasher
 
@@ -15,10 +15,10 @@ import (
 	"github.com/boardsmith/boardsmith/internal/command"
 )
 
-// A ChipError is a chip that is another than the board file says. Nothing was erased or written.
+// A ChipError reports a chip that differs from the board file. Nothing was erased or written.
 type ChipError struct {
 	Read uint32                // its identification register
-	Want boards.Identification // by the board file
+	Want boards.Identification // values in the board file
 }
 
 func (e *ChipError) Error() string {
@@ -26,24 +26,24 @@ func (e *ChipError) Error() string {
 	for _, v := range e.Want.Values {
 		values = append(values, fmt.Sprintf("0x%x", uint64(v)))
 	}
-	return fmt.Sprintf("the chip behind the probe is another than the board file says: 0x%08x reads 0x%08x, of which 0x%x is not %s (%s)",
+	return fmt.Sprintf("the chip behind the probe differs from the board file: register 0x%08x reads 0x%08x; its masked value 0x%x is not %s (%s)",
 		uint64(e.Want.Address), e.Read, uint64(e.Want.Mask)&uint64(e.Read), strings.Join(values, " or "), e.Want.Source)
 }
 
-// FailureClass says that the job was refused.
+// FailureClass returns failure.Config.
 func (e *ChipError) FailureClass() failure.Class { return failure.Flash }
 
-// NextStep says how to go on.
+// NextStep returns how to go on.
 func (e *ChipError) NextStep() string {
-	return "choose the board that this chip is on; if the board is right for it, add the value to identification.values in the board file, or FORCE=1"
+	return "choose this chip's board; if the board file is right for the chip, add the value to its identification.values, or use FORCE=1"
 }
 
 const (
-	identification = "identification " // what the register reads, behind it: no step, for nobody knows it before
+	identification = "identification " // prefix of the register's value; not a step, because the value is not known before
 	identified     = "identified"
 )
 
-// values are those that the register may have, in decimal; none: any.
+// values returns the register's accepted values in decimal; none: any.
 func (c Config) values(separator string) string {
 	var list []string
 	if !c.AnyChip {
@@ -54,7 +54,7 @@ func (c Config) values(separator string) string {
 	return strings.Join(list, separator)
 }
 
-// openocdIdentify are the commands that end a run with an error where the chip is another; none where nothing is compared.
+// openocdIdentify returns commands that end the run with an error if the chip differs; none if nothing is compared.
 func (c Config) openocdIdentify(r *toolRun, j Job) []string {
 	if c.Chip.Address == 0 || !j.changes() {
 		return nil
@@ -66,7 +66,7 @@ func (c Config) openocdIdentify(r *toolRun, j Job) []string {
 	return []string{r.done(step, identified)}
 }
 
-// pyocdIdentify adds the script's command that does the same.
+// pyocdIdentify adds the same as a command of the script.
 func (c Config) pyocdIdentify(r *toolRun, j Job) {
 	if c.Chip.Address == 0 || !j.changes() {
 		return
@@ -81,7 +81,7 @@ func (c Config) pyocdIdentify(r *toolRun, j Job) {
 
 var identificationRE = regexp.MustCompile(`(?m)^` + mark + identification + `0x([0-9a-fA-F]{1,8})\b`)
 
-// chipVerdict makes a *ChipError of a run that ended because of the chip.
+// chipVerdict returns a *ChipError for a run that ended because of the chip.
 func (c Config) chipVerdict(err error) error {
 	var failed *command.Error
 	if !errors.As(err, &failed) || c.AnyChip {
@@ -94,7 +94,7 @@ func (c Config) chipVerdict(err error) error {
 	return &ChipError{uint32(hex(m[1])), c.Chip}
 }
 
-// warnOfChip warns of a line that says that the chip is another, where any is right.
+// warnOfChip logs a warning for a line that reports another chip, if any chip is accepted.
 func (c Config) warnOfChip(line string) {
 	if m := identificationRE.FindStringSubmatch(line); m != nil && c.AnyChip && !c.Chip.Accepts(uint32(hex(m[1]))) {
 		c.Log.Warn((&ChipError{uint32(hex(m[1])), c.Chip}).Error())

@@ -1,4 +1,4 @@
-// This file looks at a board that does not answer, as a debugger would, and leaves it as it was.
+// This file inspects a board that does not respond, as a debugger would, without changing its state.
 
 package flasher
 
@@ -8,20 +8,19 @@ import (
 	"time"
 )
 
-// A Core is where a Cortex-M core stands.
+// A Core holds the registers of a halted Cortex-M core.
 type Core struct{ PC, LR, SP uint32 }
 
-// An Inspector is a programmer that can look at a board without a reset.
+// An Inspector is a programmer that can read a board's state without a reset.
 type Inspector interface {
-	// Inspect halts the core where it is, reads its registers and the ranges, and lets it go on. Errors: *ToolError, those of
-	// ctx.
+	// Inspect halts the core, reads its registers and the ranges, and resumes it. Errors: *ToolError, those of ctx.
 	Inspect(ctx context.Context, ranges []Range) (Core, []Segment, error)
 }
 
-// register is what a tool prints of one: no step, for nobody knows its value before.
+// register is the prefix of a register's value; not a step, because the value is not known before.
 const register = mark + "register %s 0x%x"
 
-// inspected has one run of a tool done, with the configuration that takes the registers, and returns what it read.
+// inspected runs a tool with a configuration that collects the registers, and returns the result.
 func (c Config) inspected(ctx context.Context, ranges []Range, run func(c Config, dir string, timeout time.Duration) error) (core Core, got []Segment, err error) {
 	at := map[string]*uint32{"pc": &core.PC, "lr": &core.LR, "sp": &core.SP}
 	c.told = func(line string) {
@@ -41,7 +40,7 @@ func (c Config) inspected(ctx context.Context, ranges []Range, run func(c Config
 	return core, got, err
 }
 
-// openocdInspect are the commands that do it.
+// openocdInspect returns the commands for Inspect.
 func openocdInspect(r *toolRun, ranges []Range) []string {
 	registers := `foreach name {pc lr sp} {regexp {: (0x[0-9a-fA-F]+)} [capture "reg $name"] all value; echo "` + mark + `register $name $value"}`
 	steps := []string{r.done("halt", "halted"), r.done(registers, "registers")}

@@ -1,4 +1,4 @@
-// This file drives OpenOCD: one run for each job, all of it on the command line.
+// This file runs OpenOCD: one run for each job, with all commands on the command line.
 
 package flasher
 
@@ -22,12 +22,12 @@ type openocd struct{ Config }
 
 func newOpenOCD(c Config) Programmer { return &openocd{c} }
 
-// noServers has OpenOCD serve gdb at that port, if at any, and nobody else.
+// noServers disables OpenOCD's servers except gdb's at the given port.
 func noServers(gdbPort string) string {
 	return "gdb_port " + gdbPort + "; tcl_port disabled; telnet_port disabled"
 }
 
-// connect is the beginning of every command line: no servers but perhaps gdb's, the probe, the chip.
+// connect returns the beginning of every command line: servers, probe and chip.
 func (o *openocd) connect(dir, gdbPort string) []string {
 	args := []string{"-c", noServers(gdbPort)}
 	if v := o.Probe.Emulated; v != nil {
@@ -35,7 +35,7 @@ func (o *openocd) connect(dir, gdbPort string) []string {
 	}
 	for _, s := range o.Flash.Scripts {
 		if o.Probe.Emulated != nil && strings.HasPrefix(s, "interface/") {
-			continue // its place has been taken
+			continue // already replaced
 		}
 		args = append(args, openocdScript(s)...)
 	}
@@ -45,7 +45,7 @@ func (o *openocd) connect(dir, gdbPort string) []string {
 	return append(args, "-c", "init")
 }
 
-// openocd are the commands that reach an emulated probe.
+// openocd returns the commands that connect to an emulated probe.
 func (v *Emulated) openocd() []string {
 	host, port, _ := net.SplitHostPort(v.Bitbang)
 	return []string{
@@ -54,8 +54,8 @@ func (v *Emulated) openocd() []string {
 	}
 }
 
-// chooseProbe are the commands that say which probe on USB is meant. Serials may be equal, USB paths are not; some
-// drivers only heed one of them.
+// chooseProbe returns the commands that select the probe on USB. Serials may be equal, USB paths are not; some
+// drivers support only one of them.
 func (c Config) chooseProbe() (commands []string) {
 	if c.Probe.Emulated != nil {
 		return nil
@@ -69,8 +69,8 @@ func (c Config) chooseProbe() (commands []string) {
 	return commands
 }
 
-// find finds OpenOCD, where it can tell the probe from others: not if that takes the USB path, which the driver for CMSIS-DAP
-// does not look at (src/jtag/drivers/cmsis_dap*.c).
+// find finds OpenOCD. It returns an error if only the USB path identifies the probe and the probe is a CMSIS-DAP,
+// whose driver ignores that path (src/jtag/drivers/cmsis_dap*.c).
 func (o *openocd) find() (string, error) {
 	byPath := o.Probe.USBPath != "" && !slices.ContainsFunc(o.Flash.Scripts, func(s string) bool { return strings.Contains(s, "cmsis-dap") })
 	if o.Probe.Shared && !byPath {
@@ -81,14 +81,14 @@ func (o *openocd) find() (string, error) {
 
 const noGDB = "disabled"
 
-// OpenOCD knows some chips over SWD only: over JTAG its script for them lacks the length of the instruction register.
+// OpenOCD's scripts of some chips support SWD only: for JTAG they lack the length of the instruction register.
 const swjScript = `proc swj_newdap {chip tag args} {
  if {[lsearch $args -irlen] < 0} { set args [concat $args {-irlen 4 -ircapture 1 -irmask 0xf}] }
  eval jtag newtap $chip $tag $args
 }
 `
 
-// done is a step of OpenOCD's, which says so when it is done. An error in the step ends the command before that.
+// done returns a step that prints a mark when it is done. An error in the step ends the command before that.
 func (r *toolRun) done(step, format string, args ...any) string {
 	return step + `; echo "` + mark + r.noted(format, args...) + `"`
 }
@@ -106,8 +106,7 @@ func (r *toolRun) execute(commands []string) {
 	}
 }
 
-// openocdSteps are the commands that do a job on a board that is connected. The files that they read and the marks that
-// they print are noted in r.
+// openocdSteps returns the commands that do a job on a connected board. It adds their files and marks to r.
 func (c Config) openocdSteps(r *toolRun, j Job) []string {
 	steps := append([]string{r.done("reset halt", "connected")}, c.openocdIdentify(r, j)...)
 	r.begins = j.Erasing
@@ -124,7 +123,7 @@ func (c Config) openocdSteps(r *toolRun, j Job) []string {
 	return append(steps, openocdEnd(r, j.Restart)...)
 }
 
-// openocdReads are the commands that read memory into files.
+// openocdReads returns the commands that read memory into files.
 func openocdReads(r *toolRun, ranges []Range) []string {
 	steps := append([]string{r.done("reset halt", "connected")}, openocdDumps(r, ranges)...)
 	return append(steps, openocdEnd(r, true)...)
@@ -177,7 +176,7 @@ func (o *openocd) execute(ctx context.Context, r *toolRun, dir string, timeout t
 	return o.run(ctx, o.command(path, r.args, dir), timeout, r)
 }
 
-// shadow puts our replacement of one of OpenOCD's scripts into dir, where an emulated probe needs it.
+// shadow writes a replacement of one of OpenOCD's scripts into dir if an emulated probe needs it.
 func (o *openocd) shadow(dir string) error {
 	if o.Probe.Emulated == nil {
 		return nil
@@ -188,10 +187,10 @@ func (o *openocd) shadow(dir string) error {
 	return os.WriteFile(filepath.Join(dir, "target", "swj-dp.tcl"), []byte(swjScript), 0o644)
 }
 
-// openocdDiff is what verify_image prints of the first bytes that differ.
+// openocdDiff matches a difference that verify_image prints.
 var openocdDiff = regexp.MustCompile(`diff \d+ address 0x([0-9a-f]+)\. Was 0x([0-9a-f]+) instead of 0x([0-9a-f]+)`)
 
-// openocdVerdict makes a *VerifyError of a comparison that failed.
+// openocdVerdict returns a *VerifyError for a failed comparison.
 func openocdVerdict(err error, j Job) error {
 	var c *command.Error
 	if errors.As(err, &c) {
@@ -206,7 +205,7 @@ func openocdVerdict(err error, j Job) error {
 }
 
 func hex(s string) uint64 {
-	v, _ := strconv.ParseUint(s, 16, 64) // the expression let digits through only
+	v, _ := strconv.ParseUint(s, 16, 64) // the expression matches digits only
 	return v
 }
 

@@ -1,4 +1,4 @@
-// This file drives pyOCD through its commander: one run for each job.
+// This file runs pyOCD's commander: one run for each job.
 
 package flasher
 
@@ -16,10 +16,11 @@ type pyocd struct{ Config }
 
 func newPyOCD(c Config) Programmer { return &pyocd{c} }
 
-// Its own command load erases what it writes and skips what it takes for equal; ours erase and write what they are
-// told, and each prints its mark when it is done. They are commands of a user script (pyocd.io, "User scripts":
-// session, target and @command are in its namespace). A pyOCD that was killed while it reset the chip has left the core's
-// reset catch on, which the next one takes for the user's wish: firmware would never run again.
+// pyOCD's command load erases what it writes and skips data that it considers equal. The commands below erase and
+// write exactly what they are given, and each prints its mark when done. They are commands of a user script
+// (pyocd.io, "User scripts": session, target and @command are in its namespace). The script clears the core's reset
+// catch: a pyOCD that was killed during a reset leaves it on, and the next one would keep it, so that the firmware
+// would not run.
 const (
 	pyocdScriptName = "boardsmith.py"
 	pyocdScript     = `def done(step, *args):
@@ -96,7 +97,8 @@ def boardsmith_finish():
 `
 )
 
-// connect is the beginning of every command line. It never waits for a probe, and reads nobody's configuration.
+// connect returns the beginning of every command line. pyOCD does not wait for a probe and reads no configuration
+// files.
 func (p *pyocd) connect(subcommand string) ([]string, error) {
 	args := []string{
 		subcommand, "--no-config", "--no-wait", option("--color", "never"), option("--target", p.Flash.Chip),
@@ -109,7 +111,7 @@ func (p *pyocd) connect(subcommand string) ([]string, error) {
 	return args, err
 }
 
-// begin is the beginning of a run of commands: the chip is reset and halts.
+// begin returns the first commands of a run: the chip is reset and halted.
 func (p *pyocd) begin() (*toolRun, error) {
 	r, err := p.script()
 	r.command("connect")
@@ -117,7 +119,7 @@ func (p *pyocd) begin() (*toolRun, error) {
 	return r, err
 }
 
-// script is the beginning of a run that leaves the chip as it is, but halted.
+// script returns the first commands of a run that only halts the chip.
 func (p *pyocd) script() (*toolRun, error) {
 	args, err := p.connect("commander")
 	return &toolRun{args: append(args, option("--script", pyocdScriptName))}, err
@@ -146,7 +148,7 @@ func (p *pyocd) plan(j Job) (*toolRun, error) {
 	return r, err
 }
 
-// pyocdReads have memory read into files.
+// pyocdReads adds commands that read memory into files.
 func (r *toolRun) pyocdReads(ranges []Range) {
 	for i, s := range ranges {
 		r.command("read "+readName+" 0x%x 0x%x", i, s.Addr, s.Size)
@@ -163,7 +165,7 @@ func (r *toolRun) pyocdEnd(restart bool) {
 	r.noted(finished)
 }
 
-// typed is a command line for people.
+// typed returns a command line for display.
 func (p *pyocd) typed(args []string, err error) string {
 	if err != nil {
 		return "# " + err.Error()
@@ -183,7 +185,7 @@ func (p *pyocd) Files(j Job) []string {
 	return r.texts()
 }
 
-// Do implements Programmer. What is verified was read back and is compared here.
+// Do implements Programmer. It reads back what it verifies, and compares here.
 func (p *pyocd) Do(ctx context.Context, j Job) error {
 	if err := p.allows(j); err != nil {
 		return err

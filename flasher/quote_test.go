@@ -18,7 +18,7 @@ import (
 	"github.com/boardsmith/boardsmith/flasher/zephyrtest"
 )
 
-// Words as a stranger's USB device, or a folder's name, can have them.
+// Words that a hostile USB device or folder name may contain.
 var nastyWords = []string{
 	"", "S1", "a b", "[exec touch MARK]", "$::env(HOME)", "${x}", "a;exec touch MARK", "x\nexec touch MARK",
 	"{", "}", "} ; exec touch MARK ; {",
@@ -50,7 +50,7 @@ func TestTclWord(t *testing.T) {
 	}
 }
 
-// Whatever a probe's serial or a script is called, openocd gets it as one word: alone, under west, and serving gdb.
+// OpenOCD gets any probe serial and any script name as one word: alone, under west, and as a gdb server.
 func TestSerialIsNoCommand(t *testing.T) {
 	t.Parallel()
 	for _, tool := range []string{"openocd", "west"} {
@@ -83,7 +83,7 @@ func TestSerialIsNoCommand(t *testing.T) {
 	}
 }
 
-// pyOCD takes a serial with a colon for a kind of probe, and one kind is a server on the network.
+// pyOCD interprets a serial with a colon as a kind of probe, which may be a network server.
 func TestSerialIsNoAddress(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -118,7 +118,7 @@ func TestSerialIsNoAddress(t *testing.T) {
 			}
 			for _, line := range p.Commands(job) {
 				if !strings.HasPrefix(line, "# ") {
-					t.Errorf("%s is told to type: %s", name, line)
+					t.Errorf("%s: the displayed command is %s", name, line)
 				}
 			}
 		}

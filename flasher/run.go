@@ -1,4 +1,4 @@
-// This file runs a tool and finds out whether it did all that it was told.
+// This file runs a tool and checks that it did every step.
 
 package flasher
 
@@ -13,20 +13,20 @@ import (
 	"github.com/boardsmith/boardsmith/internal/command"
 )
 
-// mark begins each line that a tool prints, because it was told to, when a step is done.
+// mark begins each line that a tool is made to print after a step.
 const mark = "boardsmith: "
 
 // finished is the last mark of every run.
 const finished = "finished"
 
-// noted adds a mark to those that the tool has to print, and returns it.
+// noted adds a mark to those that the tool must print, and returns it.
 func (r *toolRun) noted(format string, args ...any) string {
 	m := fmt.Sprintf(format, args...)
 	r.marks = append(r.marks, m)
 	return m
 }
 
-// erasing notes that what follows the last mark is the erasing of a sector.
+// erasing records that the step after the last mark erases a sector.
 func (r *toolRun) erasing(addr uint64) {
 	if r.erases == nil {
 		r.erases = map[string]uint64{}
@@ -34,15 +34,15 @@ func (r *toolRun) erasing(addr uint64) {
 	r.erases[r.marks[len(r.marks)-1]] = addr
 }
 
-// begun tells of the sector whose erasing may begin now that a mark was printed.
+// begun reports the sector whose erasing may begin after a mark was printed.
 func (r *toolRun) begun(mark string) {
 	if addr, ok := r.erases[mark]; ok && r.begins != nil {
 		r.begins(addr)
 	}
 }
 
-// run runs the tool to its end. The run is good if its exit status is 0 and the tool printed all of its marks in their
-// order: an exit status alone may be that of a wrapper (openocd … | tee), and what a tool logs besides decides nothing.
+// run runs the tool to its end. The run succeeded if the exit status is 0 and the tool printed all its marks in
+// order: the exit status may be that of a wrapper (openocd … | tee). Other output is ignored.
 func (c Config) run(ctx context.Context, cmd command.Command, timeout time.Duration, r *toolRun) error {
 	marks := r.marks
 	line := func(s string) {
@@ -59,7 +59,7 @@ func (c Config) run(ctx context.Context, cmd command.Command, timeout time.Durat
 	}
 	cmd.Out, cmd.Err, cmd.Timeout = line, line, timeout
 	stdout, stderr, err := cmd.Capture(ctx)
-	if connected := len(marks) < len(r.marks); err != nil && connected && !endedAlone(ctx, err) { // it may have done more than it said
+	if connected := len(marks) < len(r.marks); err != nil && connected && !endedAlone(ctx, err) { // it may have done more than it reported
 		for _, m := range marks {
 			r.begun(m)
 		}
@@ -73,7 +73,7 @@ func (c Config) run(ctx context.Context, cmd command.Command, timeout time.Durat
 	return err
 }
 
-// endedAlone says whether a tool that failed has ended by itself: what it said is all there then, whoever handed it on.
+// endedAlone reports whether a failed tool ended by itself, so that its output is complete.
 func endedAlone(ctx context.Context, err error) bool {
 	return ctx.Err() == nil && !errors.Is(err, command.ErrTooLong) && !errors.Is(err, exec.ErrWaitDelay)
 }

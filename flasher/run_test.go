@@ -41,7 +41,7 @@ func wrapped(t *testing.T, tool, script string) func(string) (string, error) {
 	}
 }
 
-// A tool behind a wrapper whose exit status is always 0: what it did not do is an error all the same.
+// A step that was not done is an error even if a wrapper makes the exit status 0.
 func TestExitStatusOfWrapper(t *testing.T) {
 	t.Parallel()
 	onMicrobit(t, func(t *testing.T, b *bench, tool string) {
@@ -68,7 +68,7 @@ func TestExitStatusOfWrapper(t *testing.T) {
 		t.Logf("unplugged after %d of %d transfers: %v", whole/2, whole, err)
 		all := slices.Concat(job.Write[0].Data, job.Write[1].Data, job.Write[2].Data)
 		if bytes.Equal(b.flash()[:len(all)], all) {
-			t.Error("the flash was not cut short: the test tests nothing")
+			t.Error("the flash was not interrupted: the test tests nothing")
 		}
 		differs := Segment{job.Write[0].Addr, b.flash()[:b.size]}
 		differs.Data[100] ^= 1
@@ -83,7 +83,7 @@ func TestExitStatusOfWrapper(t *testing.T) {
 	})
 }
 
-// What a tool logs besides its marks decides nothing, nor do marks that come twice.
+// Output besides marks, and repeated marks, are ignored.
 func TestOtherLines(t *testing.T) {
 	t.Parallel()
 	onMicrobit(t, func(t *testing.T, b *bench, tool string) {
@@ -101,7 +101,7 @@ TOOL "$@" 2>&1 | tee /dev/stderr`)
 	})
 }
 
-// What a job was told to erase, and what a tool came to: the erasings that never began are not told of.
+// Erasing is not called for sectors whose erasing cannot have begun.
 func TestErasingsThatBegan(t *testing.T) {
 	says := func(lines ...string) string {
 		text := "#!/bin/sh\n"
@@ -145,15 +145,15 @@ func TestErasingsThatBegan(t *testing.T) {
 				told.Erasing = func(addr uint64) { got = append(got, addr) }
 				err := programmers[programmer](conf).Do(t.Context(), told)
 				if (err == nil) != (c.name == "all") || !slices.Equal(got, c.want) {
-					t.Errorf("told of %#x, want %#x: %v", got, c.want, err)
+					t.Errorf("reported %#x, want %#x: %v", got, c.want, err)
 				}
 			})
 		}
 	}
 }
 
-// A tool that chooses probes by serial alone is not started where two attached probes have the same; one that chooses by USB path
-// is.
+// A tool that selects probes by serial is not started if two attached probes have the same; one that selects by USB
+// path is.
 func TestSharedSerial(t *testing.T) {
 	t.Parallel()
 	build := zephyrtest.Build(t, "pyocd", "nrf52840")

@@ -26,7 +26,7 @@ import (
 
 func TestMain(m *testing.M) { keepertest.Main(m) }
 
-// A bench is an emulated board and the programmers that reach it.
+// A bench is an emulated board and its programmers.
 type bench struct {
 	t    *testing.T
 	dir  string
@@ -36,7 +36,7 @@ type bench struct {
 	conf Config
 }
 
-// findTool looks on PATH and where setup installs.
+// findTool looks on PATH and in setup's folder.
 func findTool(name string) (string, error) {
 	if path, err := exec.LookPath(name); err == nil {
 		return path, nil
@@ -90,7 +90,7 @@ func (b *bench) ask(q virtualprobe.Request) virtualprobe.Answer {
 	return a
 }
 
-// flash is what the chip holds, past any programmer.
+// flash returns the chip's content without using a programmer.
 func (b *bench) flash() []byte {
 	b.t.Helper()
 	b.ask(virtualprobe.Request{Do: "save"})
@@ -118,7 +118,7 @@ func (b *bench) pattern(i int, seed byte) Segment {
 	return Segment{b.sector(i).Addr, data}
 }
 
-// boardsUnderTest are the emulated boards, with a stretch of equal sectors each.
+// boardsUnderTest lists the emulated boards, each with a range of equal sectors.
 var boardsUnderTest = []struct {
 	name       string
 	flash      boards.Flash
@@ -128,7 +128,7 @@ var boardsUnderTest = []struct {
 	{"netduinoplus2", boards.Flash{Scripts: []string{"target/stm32f4x.cfg"}, Chip: "stm32f412xe"}, 0x08000000, 16 << 10},
 }
 
-// ways are the programmers; west is tried with each of the runners that it may use.
+// ways lists the programmers; west with each of its runners.
 var ways = []string{"openocd", "pyocd", "west/openocd", "west/pyocd"}
 
 // onEach runs each programmer on the first of the boards; in the full test on the second too.
@@ -173,7 +173,7 @@ func onMicrobit(t *testing.T, do func(t *testing.T, b *bench, tool string)) {
 	}
 }
 
-// A job erases and writes what it names and nothing else; what it wrote is verified, and can be read.
+// A job erases and writes exactly what it names; the result is verified and can be read.
 func TestJob(t *testing.T) {
 	t.Parallel()
 	job := func(t *testing.T, b *bench, p Programmer) {
@@ -209,8 +209,8 @@ func TestJob(t *testing.T) {
 	onSecond(t, job)
 }
 
-// Before the first erase the tool itself compares the chip's identification register with the board file; one of another
-// chip ends the run, unless any chip is right.
+// Before the first erase, the tool compares the chip's identification register with the board file; a different
+// chip ends the run unless any is accepted.
 func TestIdentification(t *testing.T) {
 	t.Parallel()
 	right := map[string]boards.Identification{
@@ -247,7 +247,7 @@ func TestIdentification(t *testing.T) {
 	})
 }
 
-// Inspecting finds where the core stands and what it has in memory, and neither resets it nor stops it.
+// Inspect returns the core's registers and memory, and neither resets nor stops it.
 func TestInspect(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, b *bench, p Programmer) {
@@ -267,7 +267,7 @@ func TestInspect(t *testing.T) {
 	})
 }
 
-// What is wrong is said: a difference, a sector that does not erase, a probe that vanishes or hangs.
+// Errors name the cause: a difference, a sector that cannot be erased, a probe that vanishes or hangs.
 func TestFailures(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, b *bench, _ Programmer) {
@@ -298,7 +298,7 @@ func TestFailures(t *testing.T) {
 			}
 			t.Logf("%s: %v", c.name, err)
 			if c.name == "unplugged" && failure.Next(err) == "" {
-				t.Errorf("%s: nothing says what to do", c.name)
+				t.Errorf("%s: no next step", c.name)
 			}
 			var tool *command.Error
 			if errors.As(err, &tool) {
@@ -312,7 +312,7 @@ func TestFailures(t *testing.T) {
 	})
 }
 
-// A probe that is not there is an error of its class, soon.
+// A missing probe is an error of class probe-missing, without a long wait.
 func TestNoProbe(t *testing.T) {
 	t.Parallel()
 	for _, name := range ways {
@@ -333,7 +333,7 @@ func TestNoProbe(t *testing.T) {
 
 func make2(n int) []byte { return make([]byte, n) }
 
-// A cancel ends the tool and all it started.
+// A cancel ends the tool and its children.
 func TestCancel(t *testing.T) {
 	t.Parallel()
 	b := openBench(t, boards.Flash{Programmer: "openocd", Scripts: []string{"target/nrf51.cfg"}, Chip: "nrf51"}, 0, 1024)

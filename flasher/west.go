@@ -1,6 +1,6 @@
-// This file drives west, Zephyr's own tool: "west flash" in the folder of a Zephyr build, which says how its board is
-// reached. West's runner starts openocd or pyocd; what these are told to do is a job of ours, so that only its sectors
-// are erased and all of it is read back.
+// This file drives west, Zephyr's own tool: "west flash" in the folder of a Zephyr build, which says how its board
+// is reached. West's runner starts openocd or pyocd with the job's commands, so that only the job's sectors are
+// erased and all data are read back.
 
 package flasher
 
@@ -30,7 +30,7 @@ type westRunner interface {
 	files(j Job) []string
 }
 
-// runner is the one of the build's runners that is used.
+// runner returns which of the build's runners to use.
 func (w *west) runner() (westRunner, error) {
 	b, err := openZephyrBuild(w.Build)
 	if err != nil {
@@ -45,15 +45,15 @@ func (w *west) runner() (westRunner, error) {
 			c.Flash.Chip = b.argument("pyocd", "--target")
 		}
 		if c.Flash.Chip == "" {
-			return nil, failure.New(failure.Config, "give flash.chip in the board file", "%s names no target for pyocd", b.file)
+			return nil, failure.New(failure.Config, "give flash.chip in the board file", "%s has no target for pyocd", b.file)
 		}
 		return &westPyOCD{c, b, &pyocd{c}}, nil
 	}
 	return nil, failure.New(failure.Config, "add one to the board's board.cmake, as in include(${ZEPHYR_BASE}/boards/common/openocd.board.cmake)",
-		"%s has none of the runners that can verify what they wrote: openocd, pyocd; it has %s", b.file, strings.Join(b.runners, ", "))
+		"%s has no runner that can verify (openocd, pyocd); it has %s", b.file, strings.Join(b.runners, ", "))
 }
 
-// Commands implements Programmer. A folder that cannot be used has none.
+// Commands implements Programmer. It returns none for a folder that cannot be used.
 func (w *west) Commands(j Job) []string {
 	r, err := w.runner()
 	if err != nil {
@@ -101,7 +101,7 @@ func (w *west) Read(ctx context.Context, ranges []Range) (got []Segment, err err
 
 const jobHex = "job.hex"
 
-// flash is a "west flash" of job.hex with that runner, in the working folder dir. It never builds.
+// flash returns a "west flash" of job.hex with that runner, in the working folder dir. It does not build.
 func (c Config) flash(b *zephyrBuild, dir, runner string, args []string) (command.Command, error) {
 	path, err := c.Find("west")
 	if err != nil {
@@ -115,7 +115,7 @@ func (c Config) flash(b *zephyrBuild, dir, runner string, args []string) (comman
 	return cmd, nil
 }
 
-// typed is that command for people.
+// typed returns that command for display.
 func (c Config) typed(b *zephyrBuild, runner string, args []string) string {
 	cmd, err := c.flash(b, "", runner, args)
 	if err != nil {
@@ -131,7 +131,7 @@ type westOpenOCD struct {
 
 const virtualConfig = "virtual.cfg"
 
-// args have openocd do these steps, of which the last ends it before it comes to what west would have it do.
+// args makes openocd do these steps. The last one ends it before west's own commands.
 func (w *westOpenOCD) args(dir string, steps []string) []string {
 	args := []string{option("--openocd", w.where("openocd"))}
 	if w.Probe.Emulated != nil {
@@ -186,7 +186,7 @@ func (w *westOpenOCD) execute(ctx context.Context, dir string, steps []string, r
 	return w.run(ctx, cmd, timeout, r)
 }
 
-// virtual replaces the board's own configuration where its probe is emulated.
+// virtual replaces the board's configuration if its probe is emulated.
 func (w *westOpenOCD) virtual(dir string) error {
 	v := w.Probe.Emulated
 	if v == nil {
@@ -202,17 +202,16 @@ func (w *westOpenOCD) virtual(dir string) error {
 	return os.WriteFile(filepath.Join(dir, virtualConfig), []byte(text), 0o644)
 }
 
-// A westPyOCD writes through west, which erases what it writes and nothing else. All besides that is pyOCD's own:
-// resetting the chip, erasing the job's first sector, writing its last segment, reading back. The core stays halted
-// from run to run.
+// A westPyOCD writes through west, which erases exactly what it writes. It runs pyOCD directly to reset the chip,
+// erase the job's first sector, write its last segment and read back. The core stays halted between runs.
 type westPyOCD struct {
 	Config
 	build *zephyrBuild
 	pyocd *pyocd
 }
 
-// parts cuts a job into what is done before west, by west, and after it: a job that writes nothing is all done
-// afterwards, one of one segment is all west's.
+// parts splits a job into the parts before, by and after west. A job without writes is done after; one with a
+// single segment is done by west.
 func (w *westPyOCD) parts(j Job) (before Job, middle []Segment, after Job) {
 	if len(j.Write) == 0 {
 		return Job{}, nil, j
@@ -281,8 +280,8 @@ func (w *westPyOCD) do(ctx context.Context, dir string, j Job) error {
 	return w.pyocd.Do(ctx, after)
 }
 
-// write has west write these segments of a job, and erase their sectors. Its runner prints no marks: what it wrote is only known
-// from reading back, and each erasing may have begun once it was started.
+// write makes west write these segments of a job and erase their sectors. West's runner prints no marks: only
+// reading back shows what it wrote, and every erasing may have begun once it was started.
 func (w *westPyOCD) write(ctx context.Context, dir string, segments []Segment, j Job) error {
 	if _, err := w.Find("pyocd"); err != nil {
 		return err

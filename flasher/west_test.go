@@ -48,7 +48,7 @@ func TestZephyrBuild(t *testing.T) {
 	}
 }
 
-// Intel HEX as a tool that knows it reads it.
+// objcopy reads the Intel HEX that writeHex writes.
 func TestHex(t *testing.T) {
 	t.Parallel()
 	objcopy, err := exec.LookPath("objcopy")
@@ -76,7 +76,7 @@ func TestHex(t *testing.T) {
 	}
 }
 
-// Outside of a Zephyr workspace west has no command flash: it says so, and what helps.
+// Outside of a Zephyr workspace west has no command flash: the error says so and what to do.
 func TestWestWithoutZephyr(t *testing.T) {
 	t.Parallel()
 	if _, err := findTool("west"); err != nil {
@@ -94,7 +94,7 @@ func TestWestWithoutZephyr(t *testing.T) {
 	}
 }
 
-// What DRYRUN prints can be typed.
+// The commands that DRYRUN prints work in a shell.
 func TestWestCommands(t *testing.T) {
 	t.Parallel()
 	job := Job{Restart: true}

@@ -1,4 +1,4 @@
-// This file reads what Zephyr's build notes in its folder about flashing.
+// This file reads the flash settings in the folder of a Zephyr build.
 
 package flasher
 
@@ -26,10 +26,10 @@ type zephyrBuild struct {
 	args    map[string][]string // by runner
 }
 
-// openZephyrBuild reads a build's folder; one that is none is an error of class config.
+// openZephyrBuild reads a build's folder. Errors have class config.
 func openZephyrBuild(dir string) (*zephyrBuild, error) {
 	if dir == "" {
-		return nil, failure.New(failure.Config, "flash a Zephyr project that was built, or choose another PROGRAMMER", "west flashes from the folder of a Zephyr build, and this image is from none")
+		return nil, failure.New(failure.Config, "flash a Zephyr project that was built, or choose another PROGRAMMER", "west flashes from the folder of a Zephyr build, and this image has none")
 	}
 	b := &zephyrBuild{dir: dir, file: filepath.Join(dir, "zephyr", "runners.yaml")}
 	cache, err := os.ReadFile(filepath.Join(dir, "CMakeCache.txt"))
@@ -52,7 +52,7 @@ func openZephyrBuild(dir string) (*zephyrBuild, error) {
 		}
 	}
 	if b.base == "" {
-		return nil, failure.New(failure.Config, "build it again", "%s does not say where Zephyr is", filepath.Join(dir, "CMakeCache.txt"))
+		return nil, failure.New(failure.Config, "build it again", "%s does not contain Zephyr's folder", filepath.Join(dir, "CMakeCache.txt"))
 	}
 	return b, nil
 }
@@ -91,7 +91,7 @@ func unquoted(s string) string {
 	return s
 }
 
-// runner is the board's usual one if it can read back, else one that can; "" if there is none.
+// runner returns the board's usual runner if it can read back, else another that can, or "".
 func (b *zephyrBuild) runner() string {
 	for _, name := range append([]string{b.usual}, b.runners...) {
 		if slices.Contains([]string{"openocd", "pyocd"}, name) {
@@ -101,7 +101,7 @@ func (b *zephyrBuild) runner() string {
 	return ""
 }
 
-// argument is the value that the build gives to an option of a runner, "" if it gives none.
+// argument returns the build's value of a runner's option, or "".
 func (b *zephyrBuild) argument(runner, option string) string {
 	args := b.args[runner]
 	for i, a := range args {

@@ -186,7 +186,7 @@ func configError(file string, data []byte, offset int64, err error) error {
 		offset = typ.Offset
 		err = fmt.Errorf("%q cannot be a %s", strings.TrimPrefix(typ.Field, "choice."), typ.Value)
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
-		offset, err = int64(len(data)), errors.New("the file ends too early")
+		offset, err = int64(len(data)), errors.New("the file is truncated")
 	}
 	if m := unknownFieldRE.FindStringSubmatch(err.Error()); m != nil {
 		known := append(fieldNames(reflect.TypeFor[config]()), fieldNames(reflect.TypeFor[choice]())...)

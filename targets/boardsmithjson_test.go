@@ -59,8 +59,8 @@ func TestBadConfig(t *testing.T) {
 		{"{\n\"options\": [1]}", "options are an object"},
 		{"{\n\"options\": {\"a\": [1]}}", `option "a" is neither`},
 		{"{\n\"board\": }", "f:2: invalid character"},
-		{"{", "f:1: the file ends too early"},
-		{"", "f:1: the file ends too early"},
+		{"{", "f:1: the file is truncated"},
+		{"", "f:1: the file is truncated"},
 		{"{} {}", "something follows"},
 		{"[]", "f:1:"},
 	} {

@@ -26,8 +26,8 @@ func Shelf(t testing.TB, files map[string]string) string {
 	return dir
 }
 
-// With writes a board file that gives a shipped board another C file, and functions of it by the names for the
-// host. It returns the new board's name and the folder to look for it in.
+// With writes a board file that adds a C file and functions to a shipped board. It returns the new board's name and
+// the folder for the search path.
 func With(t testing.TB, name, file, source string, functions map[string]string) (string, string) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "boards", name+".json"))

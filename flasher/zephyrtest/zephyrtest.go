@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// flashCommand stands in for Zephyr's "west flash" where no Zephyr is: it takes the same options and starts the
-// runners' tools with the same steps in the same order, as Zephyr's documentation of its runners says.
+// flashCommand replaces Zephyr's "west flash" on a computer without Zephyr: it accepts the same options and starts
+// the runners' tools with the same steps in the same order, as documented by Zephyr.
 const flashCommand = `
 import argparse, subprocess
 from pathlib import Path
@@ -51,15 +51,14 @@ class Flash(WestCommand):
         subprocess.check_call(cmd)
 `
 
-// Build makes the folder of a Zephyr build by hand: with Zephyr's own west commands where ZEPHYR_BASE says where they
-// are, else in a workspace that stands in for it. The runner is the board's usual one, the target is pyOCD's name of
-// the chip.
+// Build makes the folder of a Zephyr build: with Zephyr's own west commands if ZEPHYR_BASE is set, else in a
+// workspace with a replacement. runner is the board's usual one, target is pyOCD's name of the chip.
 func Build(t testing.TB, runner, target string) string {
 	t.Helper()
 	top := t.TempDir()
 	base := os.Getenv("ZEPHYR_BASE")
 	if base == "" {
-		t.Log("ZEPHYR_BASE is not set: the real west runs a command that stands in for Zephyr's own flash")
+		t.Log("ZEPHYR_BASE is not set: west runs a replacement of Zephyr's flash command")
 		base = filepath.Join(top, "zephyr")
 	}
 	build := filepath.Join(top, "build")
