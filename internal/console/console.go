@@ -1,7 +1,7 @@
-// Package console is one run of mage: what the user gave it (environment variables, the working folder) and what it
-// prints: results, progress, JSON lines, errors and the exit status.
+// Package console is the command-line interface of one run of mage: its inputs (environment variables, the working
+// folder) and its output (results, progress, JSON lines, errors and the exit status).
 //
-// It does not know what targets do. Packages whose targets stand in one magefile share the one console of the process.
+// All packages whose targets are in one magefile share the process's console.
 package console
 
 import (
@@ -33,17 +33,17 @@ type Console struct {
 
 	mu   sync.Mutex // guards notes, bar and lost
 	bar  *Progress  // nil while nothing is in progress
-	lost error      // why a result could not be written
+	lost error      // the error of a result that could not be written
 }
 
-// Current is the console of this process. mage's targets are plain functions, so it has no other place.
+// Current returns the console of this process. It is global because mage's targets are plain functions.
 var Current = sync.OnceValue(func() *Console { return New(os.Getenv, os.Stdout, os.Stderr) })
 
 // New returns a console in the process's working folder.
 func New(env Environ, stdout, stderr io.Writer) *Console {
 	dir, err := os.Getwd()
 	if err != nil {
-		dir = "." // every path given is then used as it is
+		dir = "." // relative paths then stay as given
 	}
 	c := &Console{Env: env, Dir: dir, people: stdout, notes: stderr, mage: mageCommand(os.Args[0], dir)}
 	if env.On("JSON") {
@@ -55,13 +55,13 @@ func New(env Environ, stdout, stderr io.Writer) *Console {
 	return c
 }
 
-// Step is the name of the running target.
+// Step returns the name of the running target.
 func (c *Console) Step() string { return c.step }
 
-// JSON says whether stdout takes JSON lines, and nothing else.
+// JSON reports whether stdout takes JSON lines only.
 func (c *Console) JSON() bool { return c.json != nil }
 
-// Printf prints a line, or lines, of a step's result.
+// Printf prints one or more lines of a step's result.
 func (c *Console) Printf(format string, args ...any) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -70,7 +70,7 @@ func (c *Console) Printf(format string, args ...any) {
 	c.lost = cmp.Or(c.lost, err)
 }
 
-// Notef prints a line on stderr, beginning with the tool's name.
+// Notef prints a line on stderr, with the prefix "boardsmith: ".
 func (c *Console) Notef(format string, args ...any) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -78,7 +78,7 @@ func (c *Console) Notef(format string, args ...any) {
 	fmt.Fprintf(c.notes, "boardsmith: "+format+"\n", args...)
 }
 
-// Write passes log lines and the output of tools to stderr, past a progress bar.
+// Write writes log lines and the output of tools to stderr, around a progress bar.
 func (c *Console) Write(p []byte) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -86,10 +86,10 @@ func (c *Console) Write(p []byte) (int, error) {
 	return c.notes.Write(p)
 }
 
-// Fields are those of one JSON line; docs/json-lines.md has them all. JSONLine adds v and step.
+// Fields are the fields of one JSON line, documented in docs/json-lines.md. JSONLine adds v and step.
 type Fields map[string]any
 
-// JSONLine prints one JSON line, if they are asked for. Empty texts are left out.
+// JSONLine prints one JSON line if JSON=1. It omits empty texts.
 func (c *Console) JSONLine(f Fields) {
 	if c.json == nil {
 		return
@@ -110,25 +110,25 @@ func (c *Console) JSONLine(f Fields) {
 	c.lost = cmp.Or(c.lost, err)
 }
 
-// written is the error of a result that did not reach its reader.
+// written returns an error if a result could not be written.
 func (c *Console) written() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.lost == nil {
 		return nil
 	}
-	const how = "send the output where there is room for it"
-	return failure.New(failure.Internal, how, "the result was not written: %w", c.lost)
+	const how = "make room on the disk, or redirect the output"
+	return failure.New(failure.Internal, how, "the result could not be written: %w", c.lost)
 }
 
-// clearBar takes the bar off the line that is about to be printed on. c.mu is held.
+// clearBar erases the bar before a line is printed. The caller holds c.mu.
 func (c *Console) clearBar() {
 	if c.bar != nil && c.bar.drawn != nil {
 		_ = c.bar.drawn.Clear()
 	}
 }
 
-// Would tells of a step that DRYRUN keeps from happening. It returns nil, for the target to return.
+// Would prints what a step would do without DRYRUN. It returns nil, for the target to return.
 func (c *Console) Would(format string, args ...any) error {
 	text := fmt.Sprintf(format, args...)
 	c.Printf("%s: would %s", c.step, text)

@@ -14,7 +14,7 @@ import (
 
 func noVariables(string) string { return "" }
 
-// TestProgress waits for the plain line that a step of more than a second prints, and for nothing of a shorter one.
+// TestProgress: a step of more than a second prints a plain line, a shorter one nothing.
 func TestProgress(t *testing.T) {
 	var printed bytes.Buffer
 	c := New(noVariables, &printed, &printed)
@@ -30,7 +30,7 @@ func TestProgress(t *testing.T) {
 	}
 }
 
-// TestFail has a target fail: it is told to people and to programs, and the error has the exit status.
+// TestFail: a failed target prints text and a JSON line, and its error has the exit status.
 func TestFail(t *testing.T) {
 	var out, errs bytes.Buffer
 	c := New(func(name string) string { return map[string]string{"JSON": "1"}[name] }, &out, &errs)
@@ -77,7 +77,7 @@ func TestToolEnv(t *testing.T) {
 	}
 }
 
-// TestUpdate shows a step on the progress that was begun last, and nothing without one.
+// TestUpdate changes the current progress, and does nothing without one.
 func TestUpdate(t *testing.T) {
 	var printed bytes.Buffer
 	c := New(noVariables, &printed, &printed)
@@ -96,7 +96,7 @@ func TestUpdate(t *testing.T) {
 	}
 }
 
-// TestWould prints the same text for people and for programs.
+// TestWould prints the same text as a line and as JSON.
 func TestWould(t *testing.T) {
 	var out, errs bytes.Buffer
 	c := New(func(name string) string { return map[string]string{"JSON": "1"}[name] }, &out, &errs)
@@ -109,7 +109,7 @@ func TestWould(t *testing.T) {
 	}
 }
 
-// TestRenamedVariables refuses variables of earlier versions, before anything is done.
+// TestRenamedVariables: variables of earlier versions are rejected before the target runs.
 func TestRenamedVariables(t *testing.T) {
 	for old, now := range map[string]string{"FLASHER": "PROGRAMMER", "MODULE": "MODEL_NAME"} {
 		var out, errs bytes.Buffer

@@ -23,7 +23,7 @@ func readDoc(t *testing.T, name string) string {
 	return string(data)
 }
 
-// TestExitCodes holds the table to package failure's list, and docs/exit-codes.md to the table.
+// TestExitCodes compares the table with package failure's list and with docs/exit-codes.md.
 func TestExitCodes(t *testing.T) {
 	rows := map[int]string{}
 	for line := range strings.Lines(readDoc(t, "exit-codes.md")) {
@@ -73,8 +73,8 @@ func failureClasses(t *testing.T) []failure.Class {
 	return all
 }
 
-// TestInputsAreDocumented finds each variable that the targets read in docs/inputs.md, and in the list of those that
-// tests must not inherit.
+// TestInputsAreDocumented: each variable that the targets read is in docs/inputs.md and in isInput, the list of
+// those that tests must not inherit.
 func TestInputsAreDocumented(t *testing.T) {
 	doc := readDoc(t, "inputs.md")
 	var files []string
@@ -106,6 +106,6 @@ func TestInputsAreDocumented(t *testing.T) {
 		}
 	}
 	if found < 15 {
-		t.Errorf("found %d variables only: the test looks for the wrong thing", found)
+		t.Errorf("found only %d variables: the pattern is wrong", found)
 	}
 }

@@ -1,4 +1,4 @@
-// This file reads environment variables, and keeps those of this run from the programs that it starts.
+// This file reads environment variables, and removes a run's inputs from the environment of its child processes.
 
 package console
 
@@ -11,10 +11,10 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 )
 
-// An Environ reads environment variables. An empty one is as good as none.
+// An Environ reads environment variables. An empty one counts as unset.
 type Environ func(string) string
 
-// On says whether a switch is on: anything but 0, false, no and off.
+// On reports whether a switch is on: set to anything but 0, false, no or off.
 func (e Environ) On(name string) bool {
 	switch strings.ToLower(e(name)) {
 	case "", "0", "false", "no", "off":
@@ -23,7 +23,7 @@ func (e Environ) On(name string) bool {
 	return true
 }
 
-// ToolEnv is the environment without the inputs of this run: the tests choose their own.
+// ToolEnv returns the environment without the inputs of this run; tests set their own.
 func ToolEnv() []string {
 	var env []string
 	for _, v := range os.Environ() {
@@ -35,10 +35,10 @@ func ToolEnv() []string {
 	return env
 }
 
-// renamed are variables of earlier versions, and what they are called now.
+// renamed maps variables of earlier versions to their new names.
 var renamed = map[string]string{"FLASHER": "PROGRAMMER", "MODULE": "MODEL_NAME"}
 
-// checkNames refuses variables of earlier versions: unread, they would be a user's wish that nobody hears.
+// checkNames returns an error for a variable of an earlier version, which would otherwise be ignored.
 func (e Environ) checkNames() error {
 	for _, old := range slices.Sorted(maps.Keys(renamed)) {
 		if e(old) != "" {
@@ -48,7 +48,7 @@ func (e Environ) checkNames() error {
 	return nil
 }
 
-// isInput are the variables that the targets read.
+// isInput lists the variables that the targets read.
 var isInput = map[string]bool{
 	"BOARD": true, "MODEL": true, "PROJECT": true, "TEMPLATE": true, "OPTIONS": true, "TARGET": true, "TIMEOUT": true,
 	"INPUT": true, "OUTPUT": true, "REPEAT": true, "VERBOSE": true, "JSON": true, "FORCE": true, "DRYRUN": true,

@@ -1,4 +1,4 @@
-// This file ends a target: the one place where an error becomes words for a person, a JSON line and an exit code.
+// This file ends a target. It alone converts an error to text, a JSON line and an exit code.
 
 package console
 
@@ -13,7 +13,7 @@ import (
 	"github.com/boardsmith/boardsmith/rpc"
 )
 
-// exitCode is what a failure of each class makes mage exit with; docs/exit-codes.md says what each means.
+// exitCode maps failure classes to mage's exit codes; see docs/exit-codes.md.
 var exitCode = map[failure.Class]int{
 	failure.Config:       2,
 	failure.ToolMissing:  3,
@@ -33,8 +33,8 @@ var exitCode = map[failure.Class]int{
 	failure.Internal:     1,
 }
 
-// An exitError is a target's failure, already told to the user. mage prints it as its own last line and exits with
-// its status.
+// An exitError is a target's failure that was printed already. mage prints it as the last line and exits with its
+// status.
 type exitError struct {
 	step  string
 	class failure.Class
@@ -46,13 +46,13 @@ func (e *exitError) Error() string {
 	return fmt.Sprintf("%s ended with status %d (%s)", e.step, e.code, e.class)
 }
 
-// ExitStatus is what mage asks its targets' errors for.
+// ExitStatus returns the exit code, for mage.
 func (e *exitError) ExitStatus() int { return e.code }
 
 func (e *exitError) Unwrap() error { return e.err }
 
-// Do runs a target, which is called step. Besides mage's own Ctrl-C, the signals that end a process stop it as cleanly.
-// Its error has been told to the user, and has the exit status that mage asks for.
+// Do runs a target, named step. SIGTERM and SIGHUP cancel it, as mage does on Ctrl-C. Do prints the error; the
+// error that it returns has the exit status for mage.
 func (c *Console) Do(ctx context.Context, step string, target func(context.Context) error) error {
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
@@ -71,8 +71,8 @@ func (c *Console) Do(ctx context.Context, step string, target func(context.Conte
 	return c.fail(classOf(ctx, err), err)
 }
 
-// classOf is the failure's class, or Interrupted where the user stopped the step: the errors of a tool or a link
-// that was cut off are only a consequence then.
+// classOf returns the failure's class, or Interrupted if the user stopped the step, because an error of a tool or
+// link is then a consequence.
 func classOf(ctx context.Context, err error) failure.Class {
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return failure.Interrupted
@@ -80,7 +80,7 @@ func classOf(ctx context.Context, err error) failure.Class {
 	return failure.Of(err)
 }
 
-// fail tells the user about err and makes the target's error of it.
+// fail prints err and returns the target's error.
 func (c *Console) fail(class failure.Class, err error) error {
 	code, ok := exitCode[class]
 	if !ok {
@@ -102,7 +102,7 @@ func (c *Console) fail(class failure.Class, err error) error {
 	return &exitError{c.step, class, code, err}
 }
 
-// faultFields is a device's fault for JSON.
+// faultFields returns a device's fault for JSON.
 func faultFields(e *rpc.FaultError) Fields {
 	var frames []Fields
 	for _, f := range e.Frames {

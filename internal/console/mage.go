@@ -26,8 +26,8 @@ func (c *Console) Mage(targets string) string { return c.mage + " " + targets }
 // NextStep returns the advice of err, with the command that runs targets here.
 func (c *Console) NextStep(err error) string { return failure.NextFor(err, c.mage) }
 
-// mageCommand returns the command that started this process, program, in a working folder: the program itself if it is a
-// magefile that mage -compile compiled, else go tool mage if the folder's module has that tool, else mage.
+// mageCommand returns the command that runs targets in a folder, from the path of this program: the program itself
+// if mage -compile made it, else go tool mage if the folder's module has that tool, else mage.
 func mageCommand(program, dir string) string {
 	switch {
 	case !magesOwn.MatchString(filepath.Base(program)):
@@ -38,7 +38,7 @@ func mageCommand(program, dir string) string {
 	return "mage"
 }
 
-// typed returns the name of a program that PATH finds, else its path.
+// typed returns a program's name if PATH finds it, else its path.
 func typed(program string) string {
 	if found, err := exec.LookPath(filepath.Base(program)); err == nil && found == program {
 		return filepath.Base(program)

@@ -16,7 +16,7 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 )
 
-// TestMageCommand: by the program's name and the go.mod above the working folder.
+// TestMageCommand: the command follows from the program's name and the module's go.mod.
 func TestMageCommand(t *testing.T) {
 	const byMage = "/home/u/.magefile/a22eedf78da6c87a4267e19b0aca502f1fcef19bb594a11e432459a142e42f47"
 	for name, c := range map[string]struct{ program, goMod, want string }{
@@ -45,7 +45,7 @@ func TestMageCommand(t *testing.T) {
 	}
 }
 
-// TestCommandOnPath: a compiled magefile is named as short as the user can type it.
+// TestCommandOnPath: a compiled magefile on PATH is called by its name.
 func TestCommandOnPath(t *testing.T) {
 	program, err := exec.LookPath("go")
 	if err != nil {

@@ -1,4 +1,4 @@
-// This file shows that a step takes time.
+// This file shows the progress of a step.
 
 package console
 
@@ -10,12 +10,12 @@ import (
 	"github.com/schollz/progressbar/v3"
 )
 
-// A Progress shows that a step takes time: nothing in its first second, then a bar on a terminal, else a plain line
-// now and then.
+// A Progress shows the progress of a step: nothing in its first second, then a bar on a terminal, else an
+// occasional line.
 type Progress struct {
 	c     *Console
 	what  string
-	total int // steps; 0 where it is not known
+	total int // steps; 0 if unknown
 	start time.Time
 	quit  chan struct{}
 	ended sync.WaitGroup
@@ -26,13 +26,13 @@ type Progress struct {
 	nextAt time.Duration
 }
 
-// The first plain line comes after a second, then ever more rarely up to one in quietest.
+// The first plain line comes after quiet, later ones at growing intervals up to quietest.
 const (
 	quiet    = time.Second
 	quietest = 30 * time.Second
 )
 
-// Start begins a progress of total steps, 0 if they cannot be counted. It ends with End, or with the target.
+// Start begins a progress of total steps, 0 if unknown. It ends with End, or with the target.
 func (c *Console) Start(what string, total int) *Progress {
 	c.endProgress()
 	p := &Progress{c: c, what: what, total: total, start: time.Now(), quit: make(chan struct{}), nextAt: quiet}
@@ -60,7 +60,7 @@ func (p *Progress) Add(n int) {
 	p.done += n
 }
 
-// Show says what is being done, as step done of total; total is 0 where that is not known.
+// Show sets what is being done, and that it is step done of total; total is 0 if unknown.
 func (p *Progress) Show(what string, done, total int) {
 	p.c.mu.Lock()
 	defer p.c.mu.Unlock()
@@ -73,7 +73,7 @@ func (p *Progress) Show(what string, done, total int) {
 	}
 }
 
-// Update is Show of the progress that was begun last; it does nothing if that has ended.
+// Update calls Show of the current progress, if any.
 func (c *Console) Update(what string, done, total int) {
 	c.mu.Lock()
 	p := c.bar
@@ -83,7 +83,7 @@ func (c *Console) Update(what string, done, total int) {
 	}
 }
 
-// End takes the bar away. It may be called twice.
+// End removes the bar. It may be called twice.
 func (p *Progress) End() {
 	p.c.mu.Lock()
 	if p.c.bar != p {
@@ -150,7 +150,7 @@ func (p *Progress) draw() {
 		)
 	}
 	if p.total > 0 {
-		_ = p.drawn.Set(p.done) // a bar that cannot be drawn is no failure of the step
+		_ = p.drawn.Set(p.done) // ignore errors of drawing
 		return
 	}
 	_ = p.drawn.Add(1)

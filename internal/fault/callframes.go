@@ -1,5 +1,5 @@
-// This file finds callers by call frame information (DWARF 5, section 6.4): of .debug_frame, which bare-metal compilers
-// make, and of .eh_frame, which those of processes make.
+// This file finds callers by call frame information (DWARF 5, section 6.4): .debug_frame in bare-metal images,
+// .eh_frame in processes.
 
 package fault
 
@@ -11,7 +11,7 @@ import (
 	"slices"
 )
 
-// A callFrames is the call frame information of an image, what matters of it for a PC.
+// A callFrames is the call frame information of an image.
 type callFrames struct {
 	order binary.ByteOrder
 	word  int        // bytes of an address
@@ -25,7 +25,7 @@ type frameFDE struct {
 	program   []byte
 }
 
-// A frameCIE is what several frameFDEs have in common.
+// A frameCIE holds data that several frameFDEs share.
 type frameCIE struct {
 	codeAlign uint64
 	dataAlign int64
@@ -37,7 +37,7 @@ type frameCIE struct {
 
 var errFrames = errors.New("damaged call frame information")
 
-// A frameReader reads numbers. After an error, which bad says, they are 0.
+// A frameReader reads numbers. After an error, when bad is set, they are 0.
 type frameReader struct {
 	order binary.ByteOrder
 	word  int
@@ -127,7 +127,7 @@ func (r *frameReader) pointer(encoding byte, at uint64) uint64 {
 	}
 	switch encoding & 0x70 {
 	case 0x00:
-	case 0x10: // relative to where it stands
+	case 0x10: // relative to its own address
 		v += at
 	default:
 		r.bad = true
@@ -135,7 +135,7 @@ func (r *frameReader) pointer(encoding byte, at uint64) uint64 {
 	return v
 }
 
-// add takes in one section. eh says that it is .eh_frame, which lies at address at.
+// add reads one section. With eh it is .eh_frame, at address at.
 func (c *callFrames) add(data []byte, eh bool, at uint64) error {
 	cies := map[uint64]*frameCIE{}
 	for pos := uint64(0); pos < uint64(len(data)); {
@@ -152,7 +152,7 @@ func (c *callFrames) add(data []byte, eh bool, at uint64) error {
 		begins := pos
 		pos += head + size
 		if len(body) == 0 {
-			continue // .eh_frame ends so
+			continue // end mark of .eh_frame
 		}
 		e := frameReader{order: c.order, word: c.word, b: body}
 		id := e.unsigned(idBytes)
@@ -171,7 +171,7 @@ func (c *callFrames) add(data []byte, eh bool, at uint64) error {
 			cies[begins] = cie
 			continue
 		}
-		// Where the linker left a function out, its description is of address 0.
+		// The description of a function that the linker removed has address 0.
 		f := e.fde(cies[cieAt], at+pos)
 		if e.bad {
 			return errFrames
@@ -192,7 +192,7 @@ func (c *callFrames) add(data []byte, eh bool, at uint64) error {
 	return nil
 }
 
-// cie reads what follows the id.
+// cie reads the part after the id.
 func (r *frameReader) cie() (*frameCIE, error) {
 	c := &frameCIE{}
 	version := r.unsigned(1)
@@ -227,7 +227,7 @@ func (r *frameReader) cie() (*frameCIE, error) {
 	return c, nil
 }
 
-// fde reads what follows the id. end is the address after it.
+// fde reads the part after the id. end is the address after it.
 func (r *frameReader) fde(c *frameCIE, end uint64) frameFDE {
 	if c == nil {
 		r.bad = true
@@ -246,7 +246,7 @@ func (r *frameReader) fde(c *frameCIE, end uint64) frameFDE {
 	return f
 }
 
-// find returns the description of pc: of several the one that begins last.
+// find returns the description of pc; of several, the one that begins last.
 func (c *callFrames) find(pc uint64) (frameFDE, bool) {
 	for _, f := range slices.Backward(c.fdes) {
 		if f.low <= pc && pc < f.high {
@@ -256,7 +256,7 @@ func (c *callFrames) find(pc uint64) (frameFDE, bool) {
 	return frameFDE{}, false
 }
 
-// A frameRule says where a register of the caller's is.
+// A frameRule is the location of a register of the caller.
 type frameRule struct {
 	kind  frameRuleKind
 	n     int64
@@ -266,17 +266,17 @@ type frameRule struct {
 type frameRuleKind uint8
 
 const (
-	ruleUnknown  frameRuleKind = iota // nobody can tell
+	ruleUnknown  frameRuleKind = iota // unknown
 	ruleAtCFA                         // in memory, n beyond the frame's address
 	ruleCFA                           // it is that address plus n
 	ruleRegister                      // in another register
 )
 
-// A frameRow is what holds at one instruction.
+// A frameRow holds the rules at one instruction.
 type frameRow struct {
 	register uint64 // the frame's address is this register's value
 	offset   int64  // plus this
-	computed bool   // or something that only an expression tells
+	computed bool   // or needs an expression
 	rules    map[uint64]frameRule
 }
 
@@ -303,7 +303,7 @@ func (c *callFrames) row(f frameFDE, pc uint64) (frameRow, error) {
 type frameMachine struct {
 	*callFrames
 	cie     *frameCIE
-	at, pc  uint64 // how far it is, and where it ends
+	at, pc  uint64 // current position and end
 	row     frameRow
 	initial frameRow
 	saved   []frameRow
@@ -331,7 +331,7 @@ func (m *frameMachine) run(program []byte) error {
 	return nil
 }
 
-// advance goes on to a later instruction; what follows is of no interest where that lies beyond the PC.
+// advance moves to a later instruction. It returns false beyond the PC.
 func (m *frameMachine) advance(n uint64) { m.at += n * m.cie.codeAlign }
 
 func (m *frameMachine) set(register uint64, rule frameRule) { m.row.rules[register] = rule }
@@ -408,7 +408,7 @@ func (m *frameMachine) extended(r *frameReader, op byte) {
 			n = r.sleb()
 		}
 		m.set(reg, frameRule{ruleCFA, n * m.cie.dataAlign, 0})
-	case 0x2d: // GNU: register windows, or signed return addresses; of neither is there one here
+	case 0x2d: // GNU: register windows, or signed return addresses; no supported core uses them
 	case 0x2e: // GNU_args_size
 		r.uleb()
 	default:
@@ -416,11 +416,11 @@ func (m *frameMachine) extended(r *frameReader, op byte) {
 	}
 }
 
-// A frameState is the registers at one point of a call chain, as far as they are known, by DWARF's numbers.
+// A frameState holds the known registers at one point of a call chain, by DWARF's numbers.
 type frameState map[uint64]uint64
 
-// caller returns the registers of the function that called the one at pc, and where in it: sp is the number of the
-// stack pointer's register. memory reads one word; ok is false where that is not kept.
+// caller returns the registers of the caller of the function at pc, and its return address. sp is the stack
+// pointer's register number. memory reads one word; ok is false if the word was not recorded.
 func (c *callFrames) caller(pc uint64, s frameState, sp uint64, memory func(uint64) (v uint64, ok bool)) (frameState, uint64, bool) {
 	f, ok := c.find(pc)
 	if !ok {

@@ -1,4 +1,4 @@
-// This file goes up the call chain.
+// This file unwinds the call chain.
 
 package fault
 
@@ -10,13 +10,13 @@ import (
 	"github.com/boardsmith/boardsmith/rpc"
 )
 
-// A machineKind is what the call chain needs to know of a processor: DWARF's numbers of registers.
+// A machineKind describes a processor for unwinding: DWARF's numbers of registers.
 type machineKind struct {
 	first     uint64 // of the record's registers
 	sp        uint64
 	lr        uint64 // return address register
 	hasLR     bool
-	afterCall func(p *Program, pc uint64) bool // whether a call instruction ends there
+	afterCall func(p *Program, pc uint64) bool // reports whether a call instruction ends there
 }
 
 var machineKinds = map[elf.Machine]machineKind{
@@ -26,7 +26,7 @@ var machineKinds = map[elf.Machine]machineKind{
 	elf.EM_AARCH64: {0, 31, 30, true, afterA64Call},
 }
 
-// A keptStack is what a record kept of the stack.
+// A keptStack is the part of the stack in a record.
 type keptStack struct {
 	at    uint64 // address of its first byte
 	bytes []byte
@@ -45,7 +45,7 @@ func (s keptStack) read(at uint64) (uint64, bool) {
 	return s.order.Uint64(b), true
 }
 
-// frames is the call chain, innermost first.
+// frames returns the call chain, innermost first.
 func (p *Program) frames(rec *rpc.FaultRecord) []rpc.Frame {
 	kind, ok := machineKinds[p.File.Machine]
 	if !ok || rec.WordBytes != p.calls.word {
@@ -71,8 +71,8 @@ func (p *Program) frames(rec *rpc.FaultRecord) []rpc.Frame {
 	return w.frames
 }
 
-// stackAt is where the kept piece of stack begins: where a process says; else at sp, or, if that lies below a stack by no
-// more than a frame (bare.h), at the stack's lowest address.
+// stackAt returns the address of the recorded stack: the one that a process records; else sp or, if sp is below a
+// stack by at most a frame (bare.h), the stack's lowest address.
 func (p *Program) stackAt(rec *rpc.FaultRecord) uint64 {
 	const maxFrame, maxStack = 1 << 20, 64 << 10
 	if rec.Arch == rpc.ArchProcess && len(rec.More) > 0 {
@@ -89,7 +89,7 @@ func (p *Program) stackAt(rec *rpc.FaultRecord) uint64 {
 	return rec.SP
 }
 
-// moved is how far from the ELF file's addresses a process was loaded.
+// moved returns the offset between a process's load address and the ELF file's addresses.
 func (p *Program) moved(rec *rpc.FaultRecord) uint64 {
 	if rec.Arch != rpc.ArchProcess || rec.Status == 0 {
 		return 0
@@ -102,7 +102,7 @@ func (p *Program) moved(rec *rpc.FaultRecord) uint64 {
 	return 0
 }
 
-// A walk goes up a call chain.
+// A walk is the state of unwinding.
 type walk struct {
 	*Program
 	kind   machineKind
@@ -112,14 +112,14 @@ type walk struct {
 	frames []rpc.Frame
 }
 
-// run begins at the instruction pc, in the image's addresses.
+// run starts at the instruction pc, an address of the image.
 func (w *walk) run(pc uint64) {
 	w.add(pc, false)
 	first := true
 	for len(w.frames) < maxFrames {
 		at := pc
 		if !first {
-			at-- // it is a return address: the call stands before it
+			at-- // a return address: the call is before it
 		}
 		up, back, ok := w.calls.caller(at, w.state, w.kind.sp, w.stack.read)
 		if !ok && first {
@@ -139,13 +139,14 @@ func (w *walk) run(pc uint64) {
 	}
 }
 
-// leaf takes a function that nothing is known of, or a jump to nowhere, for one that has not used the stack yet.
+// leaf assumes that a function without frame information, or a jump to an invalid address, has not used the stack
+// yet.
 func (w *walk) leaf() (frameState, uint64, bool) {
 	up := maps.Clone(w.state)
 	back, ok := w.state[w.kind.lr]
 	if !w.kind.hasLR {
 		back, ok = w.stack.read(w.state[w.kind.sp])
-		up[w.kind.sp] += uint64(w.stack.word) // RET takes it off the stack
+		up[w.kind.sp] += uint64(w.stack.word) // RET pops it
 	}
 	if !ok || !w.kind.afterCall(w.Program, w.plain(back-w.moved)) {
 		return nil, 0, false
@@ -153,7 +154,8 @@ func (w *walk) leaf() (frameState, uint64, bool) {
 	return up, back, true
 }
 
-// ended looks further where a chain led to no code: the start of the program has no caller, all else is an error.
+// ended handles a chain that leads to an address without code: the program's entry has no caller, anything else is
+// an error.
 func (w *walk) ended(back uint64) {
 	if back == 0 || w.File.Machine == elf.EM_ARM && back >= 0xffffff00 {
 		return
@@ -161,10 +163,10 @@ func (w *walk) ended(back uint64) {
 	w.guess()
 }
 
-// maxGuessed is how many frames are guessed.
+// maxGuessed limits the guessed frames.
 const maxGuessed = 8
 
-// guess takes each word on the stack that follows a call instruction for a return address.
+// guess assumes that each word on the stack that points after a call instruction is a return address.
 func (w *walk) guess() {
 	found := 0
 	for at := max(w.state[w.kind.sp], w.stack.at); found < maxGuessed && len(w.frames) < maxFrames; at += uint64(w.stack.word) {
@@ -183,7 +185,7 @@ func (w *walk) guess() {
 	}
 }
 
-// add appends the function at pc, after those that were inlined into it there.
+// add appends the functions inlined at pc, then the function itself.
 func (w *walk) add(pc uint64, guessed bool) {
 	frames := w.At(pc)
 	for i := range frames {

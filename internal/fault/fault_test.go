@@ -20,13 +20,14 @@ func unhexed(t testing.TB, s string) []byte {
 	return b
 }
 
-// rv32Frames is .debug_frame of one function of RV32 from 0x1000 to 0x1016, after one that the linker left out:
-// at 0x1002 it takes 16 bytes of stack, from 0x1006 on ra is on it, at 0x1010 ra is back, at 0x1014 the stack.
+// rv32Frames is .debug_frame of one function of RV32 from 0x1000 to 0x1016, after one that the linker left out: at
+// 0x1002 it allocates 16 bytes of stack, from 0x1006 on ra is saved, at 0x1010 ra is restored, at 0x1014 the stack.
 const rv32Frames = "0c000000 ffffffff 03 00 01 7c 01 0d02 00" +
 	"0c000000 00000000 00000000 00800000" +
 	"18000000 00000000 00100000 16000000 42 0e10 44 8101 4a c1 44 0e00 00"
 
-// x64Frames is .eh_frame at 0x2000 of one function from 0x1100 on, whose frame is by rbp in the end, and an end mark.
+// x64Frames is .eh_frame at 0x2000 of one function from 0x1100 on, which ends with a frame relative to rbp, and an
+// end mark.
 const x64Frames = "14000000 00000000 01 7a5200 01 78 10 01 1b 0c0708 9001 0000" +
 	"1c000000 1c000000 e0f0ffff 20000000 00 41 0e10 8602 43 0d06 5a 0c0708 000000" + "00000000"
 
@@ -60,7 +61,7 @@ func TestCallers(t *testing.T) {
 		}
 	}
 	if _, _, ok := rv.caller(0x1008, frameState{sp: 0x300}, sp, stack); ok {
-		t.Error("a return address came from a stack that was not kept")
+		t.Error("a return address came from stack that was not recorded")
 	}
 	const rsp, rbp = 7, 6
 	x := framesOf(t, binary.LittleEndian, 8, x64Frames, true, 0x2000)
@@ -89,7 +90,7 @@ func TestFramesDamaged(t *testing.T) {
 	}
 }
 
-// FuzzFrames: whatever the section holds, a caller is found or not.
+// FuzzFrames: any section is parsed and searched without a panic.
 func FuzzFrames(f *testing.F) {
 	for _, text := range []string{rv32Frames, x64Frames} {
 		f.Add(unhexed(f, text), false, uint64(0x1008))
@@ -113,7 +114,7 @@ func FuzzFrames(f *testing.F) {
 	})
 }
 
-// A faultImage is an image in memory, of code only, that calls are looked for in.
+// A faultImage is an image in memory with code only.
 func faultImage(machine elf.Machine, class elf.Class, at uint64, code []byte) *Program {
 	p := &Program{File: &elf.File{}, code: []codeRange{{at, code}}}
 	p.File.Machine, p.File.Class, p.File.ByteOrder = machine, class, binary.LittleEndian
@@ -163,7 +164,7 @@ func TestAfterCall(t *testing.T) {
 	}
 }
 
-// TestGuesses: without call frame information a chain is searched for on the stack, and says that it is guessed.
+// TestGuesses: without call frame information the chain is guessed from the stack, and marked as guessed.
 func TestGuesses(t *testing.T) {
 	t.Parallel()
 	code := bytes.Repeat(unhexed(t, "00f0 10f8 00bf 00bf"), 8) // BL, NOP, NOP: calls return to 0x1004, 0x100c and so on
@@ -197,7 +198,7 @@ func TestGuesses(t *testing.T) {
 	}
 }
 
-// TestStackAt: a record's piece of stack begins at sp, or where the stack does.
+// TestStackAt: a record's stack begins at sp or at the stack's lowest address.
 func TestStackAt(t *testing.T) {
 	t.Parallel()
 	p := &Program{stacks: []uint64{0x20000100, 0x20010000}}

@@ -11,8 +11,8 @@ import (
 	"github.com/boardsmith/boardsmith/rpc"
 )
 
-// Explain says where the device stood that kept the record, and in which operator. called is what the host had called; "" if it
-// does not know.
+// Explain returns where the device stopped, by its record, and in which operator. called is the function that the
+// host had called, or "" if unknown.
 func (p *Program) Explain(rec *rpc.FaultRecord, called string) rpc.Explanation {
 	is := rpc.Explanation{Frames: p.frames(rec)}
 	is.Operator = operatorOf(is.Frames)
@@ -22,9 +22,9 @@ func (p *Program) Explain(rec *rpc.FaultRecord, called string) rpc.Explanation {
 	return is
 }
 
-// operatorOf is the model's operator in a call chain: the outermost function of the model's sources, but for the
-// functions that run the whole model. It is "" where the chain breaks off before what calls operators, the runtime or such
-// a function: then the outermost that was found may be one that the operator called.
+// operatorOf returns the model's operator in a call chain: the outermost function of the model's sources, except
+// the functions that run the whole model. It returns "" if the chain ends before a caller of operators (the runtime
+// or such a function): the outermost function found may then be a callee of the operator.
 func operatorOf(frames []rpc.Frame) string {
 	for i, f := range slices.Backward(frames) {
 		if !ofOperator(f) || f.Guessed {
@@ -38,22 +38,22 @@ func operatorOf(frames []rpc.Frame) string {
 	return ""
 }
 
-// ofOperator says whether a frame is one of an operator, or of what operators call.
+// ofOperator reports whether a frame belongs to an operator or to code that operators call.
 func ofOperator(f rpc.Frame) bool {
 	return strings.HasPrefix(f.File, firmware.ModelFolder) && f.Function != "" && !runsModel(f.Function)
 }
 
-// runsModel says whether a function is one that runs all operators of a model, by its name.
+// runsModel reports, by its name, whether a function runs all operators of a model.
 func runsModel(name string) bool {
 	return strings.HasSuffix(name, "__tvm_main__") || strings.HasSuffix(name, "_run")
 }
 
-// callsOperators says whether a frame is one from which operators are called.
+// callsOperators reports whether a frame's function calls operators.
 func callsOperators(f rpc.Frame) bool {
 	return !f.Guessed && (strings.HasPrefix(f.File, firmware.RuntimeFolder) || strings.HasPrefix(f.File, firmware.ModelFolder) && runsModel(f.Function))
 }
 
-// isOperator says whether there is an operator of that name.
+// isOperator reports whether the model has an operator of that name.
 func (p *Program) isOperator(name string) bool {
 	return slices.ContainsFunc(p.symbol, func(s elf.Symbol) bool {
 		frames := []rpc.Frame(nil)

@@ -6,7 +6,7 @@ import (
 	"github.com/boardsmith/boardsmith/rpc"
 )
 
-// TestOperatorOf takes the outermost of the model's functions for the operator only where it is seen who called it.
+// TestOperatorOf: the outermost of the model's functions is the operator only if its caller is known.
 func TestOperatorOf(t *testing.T) {
 	frame := func(name, file string) rpc.Frame { return rpc.Frame{Function: name, File: file} }
 	deep, op := frame("deep", "model/src/lib1.c"), frame("fused_add", "model/src/lib1.c")

@@ -1,5 +1,5 @@
-// Package fault tells where in an image a device stood when it faulted: functions and lines, from the debugging information
-// of the ELF file, and the call chain, from the registers and the piece of stack in the fault record.
+// Package fault finds where in an image a device faulted: functions and lines, from the ELF file's debugging
+// information, and the call chain, from the registers and the stack in the fault record.
 package fault
 
 import (
@@ -15,7 +15,7 @@ import (
 	"github.com/boardsmith/boardsmith/rpc"
 )
 
-// A Program is an image as far as faults need it.
+// A Program holds the parts of an image that explain faults.
 type Program struct {
 	File   *elf.File
 	dwarf  *dwarf.Data // nil without debugging information
@@ -33,7 +33,7 @@ type codeRange struct {
 
 const maxFrames = 64
 
-// Read reads an image, whose template says where its stacks are.
+// Read reads an image. Its template names the stacks.
 func Read(f *elf.File, stacks []firmware.Place) (*Program, error) {
 	p := &Program{File: f}
 	for _, s := range stacks {
@@ -89,12 +89,12 @@ func (p *Program) read() (err error) {
 	})
 	p.dwarf, err = p.File.DWARF()
 	if err != nil {
-		p.dwarf = nil // stripped: symbols have to do
+		p.dwarf = nil // stripped: use symbols only
 	}
 	return nil
 }
 
-// plain is an instruction's address without Thumb's bit.
+// plain returns an instruction's address without the Thumb bit.
 func (p *Program) plain(pc uint64) uint64 {
 	if p.File.Machine == elf.EM_ARM {
 		return pc &^ 1
@@ -102,11 +102,11 @@ func (p *Program) plain(pc uint64) uint64 {
 	return pc
 }
 
-// IsCode says whether there are instructions at an address.
+// IsCode reports whether there are instructions at an address.
 func (p *Program) IsCode(pc uint64) bool { return p.before(pc, 0) != nil }
 
-// before returns the n bytes of instructions before an address, which must itself be one of instructions, or end
-// them: not nil for n = 0 then.
+// before returns the n bytes of instructions before an address, or nil unless the address is inside or at the end
+// of instructions.
 func (p *Program) before(pc uint64, n uint64) []byte {
 	for _, c := range p.code {
 		if pc >= c.at && pc-c.at <= uint64(len(c.bytes)) && pc-c.at >= n && (n > 0 || pc-c.at < uint64(len(c.bytes))) {
@@ -116,7 +116,7 @@ func (p *Program) before(pc uint64, n uint64) []byte {
 	return nil
 }
 
-// At says which function, file and line an address is; the functions inlined there come first.
+// At returns function, file and line of an address, after the functions inlined there.
 func (p *Program) At(pc uint64) []rpc.Frame {
 	frame := rpc.Frame{PC: pc, Function: p.symbolAt(pc)}
 	if p.dwarf == nil {
@@ -147,7 +147,7 @@ func (p *Program) At(pc uint64) []rpc.Frame {
 	return frames
 }
 
-// symbolAt is the name of the function at pc, "" if there is none.
+// symbolAt returns the name of the function at pc, or "".
 func (p *Program) symbolAt(pc uint64) string {
 	for _, s := range slices.Backward(p.symbol) {
 		if s.Value > pc {
@@ -189,7 +189,7 @@ func (p *Program) functionAt(pc uint64) (unit *dwarf.Entry, nest []*dwarf.Entry)
 
 const maxNest = 64
 
-// inlinedAt reads the children of what r has just read, and returns the inlined functions that pc is part of.
+// inlinedAt reads the children of r's last entry and returns the inlined functions that contain pc.
 func (p *Program) inlinedAt(r *dwarf.Reader, pc uint64, depth int) []*dwarf.Entry {
 	for {
 		e, err := r.Next()
@@ -212,7 +212,7 @@ func (p *Program) inlinedAt(r *dwarf.Reader, pc uint64, depth int) []*dwarf.Entr
 	}
 }
 
-// covers says whether pc is part of e. What the linker left out claims to lie at 0, or 1.
+// covers reports whether pc is part of e. Code that the linker removed has address 0 or 1.
 func (p *Program) covers(e *dwarf.Entry, pc uint64) bool {
 	ranges, err := p.dwarf.Ranges(e)
 	if err != nil {
@@ -226,7 +226,7 @@ func (p *Program) covers(e *dwarf.Entry, pc uint64) bool {
 	return false
 }
 
-// nameOf is a function's name, which for one that was inlined stands elsewhere.
+// nameOf returns a function's name, for an inlined one from its origin.
 func (p *Program) nameOf(e *dwarf.Entry) string {
 	for range 4 {
 		if name, ok := e.Val(dwarf.AttrName).(string); ok {
@@ -250,7 +250,7 @@ func (p *Program) nameOf(e *dwarf.Entry) string {
 	return ""
 }
 
-// lineAt finds the line of an address. Sequences of what the linker left out begin at 0.
+// lineAt finds the line of an address. Sequences of removed code begin at 0.
 func lineAt(lines *dwarf.LineReader, pc uint64) (string, int) {
 	var e, last dwarf.LineEntry
 	begins := uint64(0)
@@ -267,7 +267,7 @@ func lineAt(lines *dwarf.LineReader, pc uint64) (string, int) {
 	return "", 0
 }
 
-// callLine is where an inlined function was called.
+// callLine returns where an inlined function was called.
 func callLine(lines *dwarf.LineReader, e *dwarf.Entry) (string, int) {
 	file, _ := e.Val(dwarf.AttrCallFile).(int64)
 	line, _ := e.Val(dwarf.AttrCallLine).(int64)
@@ -278,5 +278,5 @@ func callLine(lines *dwarf.LineReader, e *dwarf.Entry) (string, int) {
 	return shortPath(files[file].Name), int(line)
 }
 
-// shortPath is a source's path as seen from the project's folder.
+// shortPath returns a source's path relative to the project's folder.
 func shortPath(name string) string { return path.Clean(filepath.ToSlash(name)) }

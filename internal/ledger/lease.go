@@ -1,4 +1,4 @@
-// This file keeps two processes from using one board at once: from flashing through the last call.
+// This file implements leases: only one process at a time uses a device, from flashing to the last call.
 
 package ledger
 
@@ -22,15 +22,15 @@ import (
 	"github.com/boardsmith/boardsmith/internal/filelock"
 )
 
-// A Lease is the right to use a device. It ends with the last process that has its file open: this one, or a tool that this
-// one has started with it.
+// A Lease is the exclusive right to use a device. It ends when the last process that has its file open ends: this
+// one, or a tool that this one started with the file.
 type Lease struct {
 	f    *os.File
-	note *os.File // says who has it
+	note *os.File // names its holder
 	once sync.Once
 }
 
-// A Holder is who has a lease.
+// A Holder is the process that has a lease.
 type Holder struct {
 	PID   int       `json:"pid"`
 	Name  string    `json:"name"` // of the program
@@ -49,7 +49,7 @@ func (h Holder) String() string {
 	return fmt.Sprintf("process %d (%s)%s, since %s", h.PID, h.Name, of, h.Since.Format(time.TimeOnly))
 }
 
-// A LeaseError is a device that somebody else uses.
+// A LeaseError reports a device that another process uses.
 type LeaseError struct {
 	Device string
 	Holder Holder
@@ -59,23 +59,23 @@ type LeaseError struct {
 func (e *LeaseError) Error() string {
 	s := fmt.Sprintf("%s is in use by %v", e.Device, e.Holder)
 	if e.Waited > 0 {
-		s += fmt.Sprintf(", and still was after %v", e.Waited.Round(time.Second))
+		s += fmt.Sprintf(" and remained so for %v", e.Waited.Round(time.Second))
 	}
 	return s
 }
 
-// FailureClass says that the board cannot be had.
+// FailureClass returns failure.ProbeMissing.
 func (e *LeaseError) FailureClass() failure.Class { return failure.ProbeMissing }
 
-// NextStep is what helps.
+// NextStep returns what to do.
 func (e *LeaseError) NextStep() string {
 	return "wait for it, with WAIT=60s for instance, or choose another device"
 }
 
-// sharedMode is the mode of a folder in which every user may make files, and remove none of another's.
+// sharedMode is the mode of a folder in which every user may create files and remove only their own.
 const sharedMode = fs.ModeSticky | 0o777
 
-// ShareLeases makes a folder for the leases of all users of this computer, unless it is there.
+// ShareLeases creates a folder for the leases of all users of this computer, unless it exists.
 func ShareLeases(dir string) error {
 	info, err := os.Lstat(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -89,12 +89,12 @@ func ShareLeases(dir string) error {
 	}
 	if !info.IsDir() || !isShared(info.Mode()) {
 		return failure.New(failure.Config, "as its owner: chmod 1777 "+dir+" (of something else than a folder: remove it)",
-			"leases of probes lie in %s, where not every user can make files", dir)
+			"not every user can create files in %s, the folder for leases of probes", dir)
 	}
 	return nil
 }
 
-// makeShared makes the folder so that nobody sees it with another mode.
+// makeShared creates the folder atomically with its mode.
 func makeShared(dir string) error {
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
 		return err
@@ -103,23 +103,24 @@ func makeShared(dir string) error {
 	if err != nil {
 		return err
 	}
-	defer os.Remove(made) // where it has not become dir
+	defer os.Remove(made) // unless it was renamed to dir
 	if err := os.Chmod(made, sharedMode); err != nil {
 		return err
 	}
 	if err := os.Rename(made, dir); err != nil {
 		if _, there := os.Lstat(dir); there == nil {
-			return nil // somebody else was faster
+			return nil // another process was faster
 		}
 		return err
 	}
 	return nil
 }
 
-// waitStep is how often a lease is asked for again.
+// waitStep is the time between attempts to take a lease.
 const waitStep = 50 * time.Millisecond
 
-// Take takes the device's lease in dir, and waits for it at most so long: *LeaseError. The folder is made if need be.
+// Take takes the device's lease in dir, and waits for it at most wait. It creates the folder if necessary. Errors:
+// *LeaseError, those of the file system and of ctx.
 func Take(ctx context.Context, dir, device string, wait time.Duration) (*Lease, error) {
 	if ctx.Err() != nil {
 		return nil, failure.Stopped(ctx, "lease")
@@ -148,7 +149,7 @@ func Take(ctx context.Context, dir, device string, wait time.Duration) (*Lease, 
 	}
 }
 
-// tryLease takes the lease whose files have this name; nil if somebody else has it.
+// tryLease takes the lease whose files have this name, or returns nil if another process has it.
 func tryLease(name string) (*Lease, error) {
 	path := name + ".lease"
 	f, err := openShared(path)
@@ -157,7 +158,7 @@ func tryLease(name string) (*Lease, error) {
 	}
 	ok, err := filelock.Try(f)
 	if ok {
-		ok, err = isAt(f, path) // not where somebody has cleaned up: the next try makes another file
+		ok, err = isAt(f, path) // false if the file was removed: the next attempt creates a new one
 	}
 	if err != nil || !ok {
 		f.Close()
@@ -171,7 +172,7 @@ func tryLease(name string) (*Lease, error) {
 	return &Lease{f: f, note: note}, nil
 }
 
-// isAt reports whether an open file is still the one of that path.
+// isAt reports whether an open file is still the one at that path.
 func isAt(f *os.File, path string) (bool, error) {
 	is, err := f.Stat()
 	if err != nil {
@@ -184,8 +185,8 @@ func isAt(f *os.File, path string) (bool, error) {
 	return err == nil && os.SameFile(is, named), err
 }
 
-// openShared opens a file of the folder that another user may have made, or makes it for all to read. Opening one that is
-// there does not ask for it to be made: Linux refuses that for another user's in a folder like /tmp (fs.protected_regular).
+// openShared opens a file that another user may have created, or creates it, readable for all. It opens an existing
+// file without O_CREAT, which Linux rejects for another user's file in a folder like /tmp (fs.protected_regular).
 func openShared(path string) (*os.File, error) {
 	const tries, mode = 10, 0o644
 	for range tries {
@@ -212,17 +213,17 @@ func openShared(path string) (*os.File, error) {
 		}
 		return f, nil
 	}
-	return nil, fmt.Errorf("%s comes and goes", path)
+	return nil, fmt.Errorf("%s is created and removed repeatedly", path)
 }
 
 const (
-	noteMark       = "@" // between a device's name, in which it is not, and a user's
+	noteMark       = "@" // separates the device's name, which does not contain it, from the user's
 	noteEnd        = ".holder"
 	maxHolderBytes = 4 << 10
 )
 
-// writeHolder writes who has it, for other people's messages: into a file of this user's own, beside the lock, which no one
-// could write to on Windows.
+// writeHolder writes the holder, for other users' messages, into this user's file beside the lock file, which is
+// not writable on Windows.
 func writeHolder(name string) (*os.File, error) {
 	h := Holder{PID: os.Getpid(), Name: filepath.Base(os.Args[0]), Since: time.Now()}
 	id := fmt.Sprint(os.Getuid())
@@ -248,9 +249,10 @@ func writeHolder(name string) (*os.File, error) {
 	return f, nil
 }
 
-// holder is who has the lease: whoever took it last, of those whose files are not empty. Any user may have written one.
+// holder returns the holder of the lease: of the holder files that are not empty, the newest. Any user may have
+// written one.
 func holder(name string) (last Holder) {
-	notes, _ := os.ReadDir(filepath.Dir(name)) // without them nobody is named
+	notes, _ := os.ReadDir(filepath.Dir(name)) // without them the holder is unknown
 	for _, n := range notes {
 		if strings.HasPrefix(n.Name(), filepath.Base(name)+noteMark) && strings.HasSuffix(n.Name(), noteEnd) {
 			if h := readHolder(filepath.Join(filepath.Dir(name), n.Name())); h.Since.After(last.Since) {
@@ -284,17 +286,18 @@ func printable(s string) string {
 	}, s)
 }
 
-// File is the locked file, for tools to keep open: the lease lasts as long as they do. It is good until Release.
+// File returns the locked file, for tools to inherit: the lease then lasts until they end. It is valid until
+// Release.
 func (l *Lease) File() *os.File { return l.f }
 
-// Release gives it back. It may be called again, and on nil.
+// Release ends the lease. It may be called again, and on nil.
 func (l *Lease) Release() {
 	if l == nil {
 		return
 	}
 	l.once.Do(func() {
-		_ = l.note.Truncate(0) // who had it matters to nobody now
+		_ = l.note.Truncate(0) // the holder no longer matters
 		_ = l.note.Close()
-		_ = l.f.Close() // not unlocked: a tool that is left still has it
+		_ = l.f.Close() // close without unlocking: a remaining tool still has the lease
 	})
 }

@@ -45,7 +45,7 @@ func TestLease(t *testing.T) {
 	}
 }
 
-// mustTake takes a lease that nobody has.
+// mustTake takes a free lease.
 func mustTake(t *testing.T, dir, device string) *Lease {
 	t.Helper()
 	l, err := Take(t.Context(), dir, device, 0)
@@ -55,7 +55,7 @@ func mustTake(t *testing.T, dir, device string) *Lease {
 	return l
 }
 
-// A lease whose holder cannot be noted is nobody's.
+// A lease whose holder cannot be written is not taken.
 func TestLeaseWithoutNote(t *testing.T) {
 	dir := t.TempDir()
 	u, err := user.Current()
@@ -68,7 +68,7 @@ func TestLeaseWithoutNote(t *testing.T) {
 	}
 	if l, err := Take(t.Context(), dir, "chip:1", 0); err == nil {
 		l.Release()
-		t.Fatal("a lease whose holder is not noted")
+		t.Fatal("a lease without a holder file")
 	}
 	if err := os.Remove(note); err != nil {
 		t.Fatal(err)
@@ -76,8 +76,8 @@ func TestLeaseWithoutNote(t *testing.T) {
 	mustTake(t, dir, "chip:1").Release()
 }
 
-// The lock file may be removed by whoever cleans up /tmp: who takes a lease then has the file that others find, and who had
-// the one before is not disturbed in giving it back.
+// The lock file may be removed by a cleanup of /tmp: a new lease then uses a new file, and the earlier lease can
+// still be released.
 func TestLeaseFileRemoved(t *testing.T) {
 	dir := t.TempDir()
 	old := mustTake(t, dir, "chip:1")
@@ -93,11 +93,11 @@ func TestLeaseFileRemoved(t *testing.T) {
 	l.Release()
 }
 
-// What any user may have left in the folder harms nobody: a link is not followed, a pipe is not waited for, and a note names
-// nobody with characters that a terminal obeys.
+// Other users' files in the folder are harmless: links are not followed, opening a pipe does not block, and control
+// characters in a holder file are not printed.
 func TestHostileLeaseFolder(t *testing.T) {
 	if runtime.GOOS == "windows" {
-		t.Skip("on Windows who may make a link is an administrator")
+		t.Skip("on Windows only administrators can create links")
 	}
 	dir := t.TempDir()
 	precious := filepath.Join(t.TempDir(), "precious")
@@ -110,7 +110,7 @@ func TestHostileLeaseFolder(t *testing.T) {
 	}
 	for _, name := range []string{"chip%3A1.lease", "chip%3A2" + noteMark + deviceFile(u.Uid) + noteEnd} {
 		if err := os.Symlink(precious, filepath.Join(dir, name)); err != nil {
-			t.Skipf("no links here: %v", err)
+			t.Skipf("this system has no links: %v", err)
 		}
 	}
 	for _, device := range []string{"chip:1", "chip:2"} {
@@ -141,7 +141,7 @@ func TestShareLeases(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	mustTake(t, dir, "probe:"+strings.Repeat("\xff", 300)).Release() // the longest serial that USB has, and more
+	mustTake(t, dir, "probe:"+strings.Repeat("\xff", 300)).Release() // longer than any USB serial
 	info, err := os.Stat(dir)
 	if err != nil || !isShared(info.Mode()) {
 		t.Errorf("mode %v, %v", info.Mode(), err)

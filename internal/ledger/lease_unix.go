@@ -8,13 +8,13 @@ import (
 	"syscall"
 )
 
-// openFlags are for files in a folder that anybody may write to: what is a link or a pipe now is neither followed nor waited for.
+// openFlags are for files in a folder that any user may write to: do not follow links or wait for pipes.
 const openFlags = syscall.O_NOFOLLOW | syscall.O_NONBLOCK | syscall.O_CLOEXEC
 
 func isShared(m fs.FileMode) bool { return m&sharedMode == sharedMode }
 
-// LeaseDir is the folder for leases of what is attached to this computer, the same for each of its users:
-// /run/lock/boardsmith, or /tmp/boardsmith where not every user may write to /run/lock.
+// LeaseDir returns the folder for leases of devices attached to this computer, the same for all users:
+// /run/lock/boardsmith, or /tmp/boardsmith if not every user may write to /run/lock.
 func LeaseDir() (string, error) {
 	return leaseDirIn("/run/lock", "/tmp"), nil
 }

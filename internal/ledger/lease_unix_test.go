@@ -14,7 +14,7 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 )
 
-// A folder that not every user may write to is refused with what to type; one that is a link is not followed.
+// A folder that not every user may write to is rejected with a command that fixes it; a link is not followed.
 func TestUnsharedLeases(t *testing.T) {
 	private := t.TempDir()
 	link := filepath.Join(t.TempDir(), "link")
@@ -28,7 +28,7 @@ func TestUnsharedLeases(t *testing.T) {
 	}
 }
 
-// All users come to one folder, whatever they may write to and whatever their environment says.
+// All users get the same folder, whatever their permissions and environment.
 func TestLeaseDir(t *testing.T) {
 	open, closed := t.TempDir(), t.TempDir()
 	if err := os.Chmod(open, sharedMode); err != nil {
@@ -46,21 +46,21 @@ func TestLeaseDir(t *testing.T) {
 	}
 }
 
-// leaseChild has this test program take a lease as another user.
+// leaseChild runs this test program as another user, which takes a lease.
 const leaseChild = "CACHE_TEST_LEASE"
 
-// Two users exclude each other, and one can take what the other has given back, or lost by being killed.
+// Two users exclude each other; one can take a lease that the other released or lost by being killed.
 func TestLeaseOfAnotherUser(t *testing.T) {
 	if os.Getenv(leaseChild) != "" {
 		if _, err := Take(t.Context(), os.Getenv(leaseChild), "probe:1", 0); err != nil {
 			t.Fatal(err)
 		}
-		return // without giving it back
+		return // without releasing it
 	}
 	if os.Getuid() != 0 {
 		t.Skip("only root can be two users")
 	}
-	base, err := os.MkdirTemp("/tmp", "lease") // TempDir is not for others
+	base, err := os.MkdirTemp("/tmp", "lease") // other users cannot read TempDir
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +91,7 @@ func TestLeaseOfAnotherUser(t *testing.T) {
 		t.Errorf("while root has it: %v\n%s", err, said)
 	}
 	l.Release()
-	for range 2 { // its note stays behind
+	for range 2 { // its holder file remains
 		if said, err := other(); err != nil {
 			t.Errorf("after root: %v\n%s", err, said)
 		}

@@ -10,11 +10,12 @@ import (
 
 const openFlags = 0
 
-// isShared says yes: who may write to a folder here, its mode does not say. All users may make files below ProgramData.
+// isShared returns true: on Windows a folder's mode does not show who may write, and all users may create files
+// below ProgramData.
 func isShared(fs.FileMode) bool { return true }
 
-// LeaseDir is the folder for leases of what is attached to this computer, the same for each of its users: boardsmith\lease
-// in ProgramData.
+// LeaseDir returns the folder for leases of devices attached to this computer, the same for all users:
+// boardsmith\lease in ProgramData.
 func LeaseDir() (string, error) {
 	dir, err := windows.KnownFolderPath(windows.FOLDERID_ProgramData, 0)
 	if err != nil {

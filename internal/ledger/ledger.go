@@ -1,5 +1,5 @@
-// This file remembers what each board holds and how often its flash was erased. What it says is a belief: whoever flashes
-// holds it against the board itself.
+// This file records what each device holds and how often its flash was erased. The record may be outdated: flashing
+// verifies it against the device.
 
 package ledger
 
@@ -21,11 +21,12 @@ import (
 	"github.com/moby/sys/atomicwriter"
 )
 
-// errDamaged is in the chain of what a file of the ledger is that cannot be understood.
+// errDamaged is wrapped by errors about a ledger file that cannot be parsed.
 var errDamaged = errors.New("damaged")
 
-// StateDir is the folder of what must outlast any cache, besides the tools: ledger, emulated chips and their leases:
-// BOARDSMITH_HOME/state where that is set, else boardsmith in XDG_STATE_HOME or in ~/.local/state.
+// StateDir returns the folder of state that must outlast any cache (ledger, emulated chips and their leases,
+// installed tools): BOARDSMITH_HOME/state if that variable is set, else boardsmith in XDG_STATE_HOME or in
+// ~/.local/state.
 func StateDir() (string, error) {
 	if home := os.Getenv("BOARDSMITH_HOME"); home != "" {
 		return filepath.Abs(filepath.Join(home, "state"))
@@ -46,7 +47,7 @@ const (
 	entryEnd       = ".json" // of an entry's file
 )
 
-// An Entry is what the ledger says of one device. The zero value but for Device says nothing.
+// An Entry is the ledger's record of one device. With only Device set it is the entry of an unknown device.
 type Entry struct {
 	Format   int           `json:"format"`
 	Device   string        `json:"device"`             // "chip:" and the chip's unique id, else "probe:" and the probe's serial
@@ -54,32 +55,32 @@ type Entry struct {
 	Board    string        `json:"board,omitempty"`    // the kind
 	Image    string        `json:"image,omitempty"`    // SHA-256 of the image that it holds, in hexadecimal
 	BuildID  string        `json:"build_id,omitempty"` // of that image
-	Dirty    bool          `json:"dirty"`              // a programmer was started, and nobody verified what came of it
-	Verified time.Time     `json:"verified,omitzero"`  // when all of the image was last read back, or confirmed by the firmware
+	Dirty    bool          `json:"dirty"`              // a programmer was started and its result was not verified
+	Verified time.Time     `json:"verified,omitzero"`  // when the whole image was last read back or confirmed by the firmware
 	Seen     time.Time     `json:"seen,omitzero"`      // when this was written
-	Flashes  int           `json:"flashes"`            // that wrote something
-	Failures int           `json:"failures"`           // that did not end in a verified image
+	Flashes  int           `json:"flashes"`            // number of flashes that wrote something
+	Failures int           `json:"failures"`           // number of flashes without a verified image
 	LastWhy  string        `json:"last_why,omitempty"` // the last decision, in words
-	Adopted  time.Time     `json:"adopted,omitzero"`   // Seen of the entry that was added to this one last
-	Sectors  []SectorEntry `json:"sectors,omitempty"`  // by address; those that were ever erased or verified by us
+	Adopted  time.Time     `json:"adopted,omitzero"`   // Seen of the entry that was adopted last
+	Sectors  []SectorEntry `json:"sectors,omitempty"`  // by address; sectors that boardsmith erased or verified
 
-	Lost string `json:"-"` // where the file was put that could not be read; its counts are unknown
+	Lost string `json:"-"` // path of an unreadable file that was put aside; its counts are unknown
 }
 
-// A SectorEntry is what the ledger says of one erase unit.
+// A SectorEntry is the ledger's record of one erase unit.
 type SectorEntry struct {
 	Addr   uint64 `json:"addr"`
 	Size   uint64 `json:"size"`             // bytes
-	Digest string `json:"digest,omitempty"` // SHA-256 of what it holds, in hexadecimal; "" means unknown
-	Erases int    `json:"erases"`           // by us, since the ledger began
+	Digest string `json:"digest,omitempty"` // SHA-256 of its content, in hexadecimal; "" means unknown
+	Erases int    `json:"erases"`           // erases by boardsmith since the ledger began
 }
 
-// End is the first address behind it.
+// End returns the first address after it.
 func (s SectorEntry) End() uint64 { return s.Addr + s.Size }
 
-// Sector returns the sector's entry, which it makes if need be. Where sectors were of other sizes, as by a board file that
-// was wrong, what they were erased goes over to those that take their place: of several, the highest count. The pointer is
-// good until the next call.
+// Sector returns the sector's entry, and creates it if necessary. If an earlier, wrong board file gave other sector
+// sizes, the new sectors take over the erase counts; of several, the highest. The pointer is valid until the next
+// call.
 func (e *Entry) Sector(addr, size uint64) *SectorEntry {
 	from, _ := slices.BinarySearchFunc(e.Sectors, addr, func(s SectorEntry, a uint64) int {
 		if s.End() <= a {
@@ -89,7 +90,7 @@ func (e *Entry) Sector(addr, size uint64) *SectorEntry {
 	})
 	to := from
 	now := SectorEntry{Addr: addr, Size: size}
-	var parts []SectorEntry // of what lies there now
+	var parts []SectorEntry // entries that overlap it
 	for ; to < len(e.Sectors) && e.Sectors[to].Addr < addr+size; to++ {
 		s := e.Sectors[to]
 		if s.Addr == addr && s.Size == size {
@@ -111,7 +112,7 @@ func (e *Entry) Sector(addr, size uint64) *SectorEntry {
 	return &e.Sectors[from+i]
 }
 
-// find is the entry of that very sector, nil if there is none.
+// find returns the entry of exactly that sector, or nil.
 func (e *Entry) find(addr, size uint64) *SectorEntry {
 	i := slices.IndexFunc(e.Sectors, func(s SectorEntry) bool { return s.Addr == addr && s.Size == size })
 	if i < 0 {
@@ -120,9 +121,9 @@ func (e *Entry) find(addr, size uint64) *SectorEntry {
 	return &e.Sectors[i]
 }
 
-// Adopt adds what was noted of the same device under another name, while nobody knew this one. Its erases are others
-// than those of e; what the device holds, the later of both says, but for sectors that are in work by e and that old
-// never erased. What was adopted before is not added again.
+// Adopt merges an entry of the same device that was kept under another name before this one was known. It adds the
+// erase counts, once. The contents come from the later entry, except for sectors that e is changing and old never
+// erased.
 func (e *Entry) Adopt(old Entry) {
 	if old.Seen.Equal(e.Adopted) && !old.Seen.IsZero() {
 		return
@@ -131,7 +132,7 @@ func (e *Entry) Adopt(old Entry) {
 	for _, s := range old.Sectors {
 		known := e.find(s.Addr, s.Size) != nil
 		mine := e.Sector(s.Addr, s.Size)
-		inWork := mine.Erases > 0 && mine.Digest == "" && s.Erases == 0 // and not written again since
+		inWork := mine.Erases > 0 && mine.Digest == "" && s.Erases == 0 // and not written since
 		mine.Erases += s.Erases
 		if !known || later && !inWork {
 			mine.Digest = s.Digest
@@ -145,17 +146,17 @@ func (e *Entry) Adopt(old Entry) {
 	e.Adopted = old.Seen
 }
 
-// A Ledger is a folder with a file for each device. Whoever writes an entry holds the device's lease.
+// A Ledger is a folder with a file for each device. Writing an entry requires the device's lease.
 type Ledger struct {
 	dir  string
-	sync func(dir string) error // puts the names in a folder on the disk
+	sync func(dir string) error // syncs a folder's names to the disk
 }
 
-// New returns the ledger in a folder, which need not exist yet.
+// New returns the ledger in a folder, which Save creates.
 func New(dir string) *Ledger { return &Ledger{dir, syncDir} }
 
-// Load reads a device's entry. There is always one: that of a device never seen says nothing, and a file that cannot be
-// understood is put aside, named in Lost. Errors are those of the file system.
+// Load reads a device's entry, or returns an empty one for a new device. It puts aside a file that cannot be parsed
+// and names it in Lost. Errors: those of the file system.
 func (l *Ledger) Load(device string) (Entry, error) {
 	fresh := Entry{Format: ledgerFormat, Device: device}
 	path := l.path(device)
@@ -188,7 +189,7 @@ func readBounded(path string) ([]byte, error) {
 	return os.ReadFile(path)
 }
 
-// parseLedger understands a file whole or not at all.
+// parseLedger parses a whole file or returns an error.
 func parseLedger(data []byte) (Entry, error) {
 	var e Entry
 	dec := json.NewDecoder(bytes.NewReader(data))
@@ -212,7 +213,7 @@ func parseLedger(data []byte) (Entry, error) {
 	return e, nil
 }
 
-// apart makes of sectors that overlap some that do not, each with the highest of their counts.
+// apart splits overlapping sectors into disjoint ones, each with the highest of the counts.
 func apart(list []SectorEntry) []SectorEntry {
 	var e Entry
 	for _, s := range list {
@@ -228,7 +229,7 @@ func apart(list []SectorEntry) []SectorEntry {
 	return e.Sectors
 }
 
-// Save writes the entry: whole, and on the disk, or not at all.
+// Save writes the entry atomically and syncs it to the disk.
 func (l *Ledger) Save(e Entry) error {
 	e.Format = ledgerFormat
 	data, err := json.MarshalIndent(e, "", " ")
@@ -248,10 +249,9 @@ func (l *Ledger) Save(e Entry) error {
 	return nil
 }
 
-// mkdir makes the folder where it is not there yet, on the disk, and those above it: a name is on the disk once the
-// folder is synced that has it.
+// mkdir creates the folder and its parents, and syncs them: a name is on the disk once its folder is synced.
 func (l *Ledger) mkdir() error {
-	var parents []string // of the folders that are to be made, the nearest first
+	var parents []string // folders to create, the innermost first
 	for dir := l.dir; !exists(dir); dir = filepath.Dir(dir) {
 		parents = append(parents, filepath.Dir(dir))
 	}
@@ -266,13 +266,13 @@ func (l *Ledger) mkdir() error {
 	return nil
 }
 
-// exists is true of a root too, whatever its state: nothing is above it.
+// exists returns true for a root, which has no parent.
 func exists(dir string) bool {
 	_, err := os.Stat(dir)
 	return err == nil || dir == filepath.Dir(dir)
 }
 
-// Remove forgets a device. One that is not known is no error.
+// Remove removes a device's entry. Removing an unknown device is no error.
 func (l *Ledger) Remove(device string) error {
 	err := os.Remove(l.path(device))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -287,9 +287,8 @@ func (l *Ledger) Remove(device string) error {
 	return nil
 }
 
-// List returns all entries, by device; those that are damaged it leaves for Load to put aside. A ledger that does not
-// exist yet has none. Errors are those of the file system: a file that cannot be read at the moment may say the very
-// thing that is asked.
+// List returns all entries, by device. It skips damaged ones, which Load puts aside. A ledger that does not exist
+// is empty. Errors: those of the file system, also for a single file, so that the list is complete.
 func (l *Ledger) List() ([]Entry, error) {
 	files, err := os.ReadDir(l.dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -301,7 +300,7 @@ func (l *Ledger) List() ([]Entry, error) {
 			continue
 		}
 		data, err := readBounded(filepath.Join(l.dir, f.Name()))
-		if errors.Is(err, errDamaged) || errors.Is(err, fs.ErrNotExist) { // it may be removed meanwhile
+		if errors.Is(err, errDamaged) || errors.Is(err, fs.ErrNotExist) { // removed meanwhile
 			continue
 		}
 		if err != nil {
@@ -317,10 +316,10 @@ func (l *Ledger) List() ([]Entry, error) {
 
 var unsafeName = regexp.MustCompile(`[^A-Za-z0-9._-]`)
 
-// maxDeviceFile leaves room for endings: most file systems have names of 255 bytes.
+// maxDeviceFile leaves room for extensions: most file systems allow names of 255 bytes.
 const maxDeviceFile = 200
 
-// deviceFile is a file name for a device, whatever its serial consists of; a long one ends in a digest.
+// deviceFile returns a file name for a device with any serial; a long name ends in a digest.
 func deviceFile(device string) string {
 	name := unsafeName.ReplaceAllStringFunc(device, func(s string) string { return fmt.Sprintf("%%%02X", []byte(s)) })
 	if len(name) > maxDeviceFile {

@@ -28,7 +28,7 @@ func TestLedger(t *testing.T) {
 	l := New(filepath.Join(t.TempDir(), "not", "there"))
 	e := sample()
 	if got, err := l.Load(e.Device); err != nil || got.Dirty || len(got.Sectors) != 0 || got.Device != e.Device {
-		t.Fatalf("of a device never seen: %+v, %v", got, err)
+		t.Fatalf("of an unknown device: %+v, %v", got, err)
 	}
 	if err := l.Save(e); err != nil {
 		t.Fatal(err)
@@ -47,11 +47,11 @@ func TestLedger(t *testing.T) {
 	}
 }
 
-// The ledger lies where its users choose, whatever that is called.
+// The ledger's folder may have any name.
 func TestLedgerWithBrackets(t *testing.T) {
 	for _, name := range []string{"[", "a[b]c", "*", "?\\"} {
 		if runtime.GOOS == "windows" && strings.ContainsAny(name, "*?") {
-			continue // no such names there
+			continue // Windows does not allow such names
 		}
 		l := New(filepath.Join(t.TempDir(), name))
 		if err := l.Save(sample()); err != nil {
@@ -63,7 +63,7 @@ func TestLedgerWithBrackets(t *testing.T) {
 	}
 }
 
-// A list without an error lacks nothing but what is damaged: what cannot be read may be the device that is asked for.
+// List returns an error if a file cannot be read, and skips only damaged files.
 func TestUnreadableLedger(t *testing.T) {
 	dir := t.TempDir()
 	l := New(dir)
@@ -88,7 +88,7 @@ func TestUnreadableLedger(t *testing.T) {
 	}
 }
 
-// Whatever a file has become, it is taken whole or put aside.
+// Any damaged file is read as a whole or put aside.
 func TestDamagedLedger(t *testing.T) {
 	dir := t.TempDir()
 	l := New(dir)
@@ -124,12 +124,12 @@ func TestDamagedLedger(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got, err := l.Load(e.Device); err != nil || got.Lost == "" {
-			t.Errorf("%s was taken: %+v, %v", swap[1], got, err)
+			t.Errorf("%s was accepted: %+v, %v", swap[1], got, err)
 		}
 	}
 }
 
-// counts are the erases of each byte up to end, by the entry; sectors must be in order and apart.
+// counts returns the entry's erase count of each byte up to end; sectors must be sorted and disjoint.
 func counts(t *testing.T, e Entry, end uint64) []int {
 	t.Helper()
 	list := make([]int, end)
@@ -145,7 +145,7 @@ func counts(t *testing.T, e Entry, end uint64) []int {
 	return list
 }
 
-// Whatever sizes sectors are said to have from time to time, no byte's count is lower than its erases, nor than it was.
+// Whatever sector sizes are used over time, a byte's count is never lower than its erases, and never decreases.
 func TestCountsOutlastSectorSizes(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 200 {
@@ -175,7 +175,7 @@ func TestCountsOutlastSectorSizes(t *testing.T) {
 	}
 }
 
-// A sector of 4 KiB that was erased 40,000 times is corrected to one of 1 KiB, and that back again.
+// The size of a sector that was erased 40,000 times is corrected from 4 KiB to 1 KiB and back.
 func TestCorrectedSectorSize(t *testing.T) {
 	e := Entry{Device: "chip:1"}
 	e.Sector(0, 4096).Erases = 40000
@@ -195,7 +195,7 @@ func TestCorrectedSectorSize(t *testing.T) {
 	}
 }
 
-// Files with sectors that overlap, which were once written, keep their counts.
+// Old files with overlapping sectors keep their counts.
 func TestOverlappingSectors(t *testing.T) {
 	l := New(t.TempDir())
 	e := Entry{Device: "chip:1", Sectors: []SectorEntry{{0, 4096, "aa", 40000}, {1024, 1024, "bb", 7}, {4096, 4096, "cc", 2}}}
@@ -209,7 +209,7 @@ func TestOverlappingSectors(t *testing.T) {
 	}
 }
 
-// What was noted under the probe is added to the chip's, once; what is held, the later entry says.
+// Counts of the probe's entry are added to the chip's, once; the content comes from the later entry.
 func TestAdopt(t *testing.T) {
 	sooner, later := time.Unix(1e9, 0).UTC(), time.Unix(2e9, 0).UTC()
 	sectors := func(digest string, erases ...int) (list []SectorEntry) {
@@ -223,7 +223,7 @@ func TestAdopt(t *testing.T) {
 	got := chip
 	got.Sectors = slices.Clone(chip.Sectors)
 	got.Adopt(probe)
-	got.Adopt(probe) // after a crash before the other was removed
+	got.Adopt(probe) // after a crash before the other entry was removed
 	want := Entry{
 		Device: "chip:1", Image: "i2", BuildID: "b2", Dirty: true, Seen: sooner, Adopted: later, Flashes: 5, Failures: 1,
 		Sectors: sectors("d2", 17, 4, 5),
@@ -235,7 +235,7 @@ func TestAdopt(t *testing.T) {
 	got.Sectors = sectors("", 10, 4)
 	got.Adopt(probe)
 	if !reflect.DeepEqual(got.Sectors, []SectorEntry{{0, 1024, "d2", 17}, {1024, 1024, "", 4}, {2048, 1024, "d2", 5}}) {
-		t.Errorf("a sector in work that was not erased since: %+v", got.Sectors)
+		t.Errorf("a sector being changed that was not erased since: %+v", got.Sectors)
 	}
 	got = probe
 	got.Sectors = slices.Clone(probe.Sectors[:2])
@@ -245,7 +245,7 @@ func TestAdopt(t *testing.T) {
 	}
 }
 
-// A name is on the disk when Save returns: also those of new folders, and that a file is gone.
+// When Save or Remove returns, names are synced to the disk, also those of new folders.
 func TestLedgerSyncsFolder(t *testing.T) {
 	home := t.TempDir()
 	dir := filepath.Join(home, "state", "boardsmith", "ledger")

@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// syncDir puts the names in a folder on the disk: without it, a file that was renamed into it may have its old content after
-// a power failure. File systems that do this by themselves may refuse to be asked.
+// syncDir syncs a folder's names to the disk: without it, a file that was renamed into it may have its old content
+// after a power failure. File systems that need no sync may return an error, which is ignored.
 func syncDir(dir string) error {
 	f, err := os.Open(dir)
 	if err != nil {

@@ -1,4 +1,4 @@
-// This file finds other people's programs: by a variable of their own, on PATH, or where setup installed them.
+// This file finds external programs: by a variable, on PATH, or in setup's folder.
 
 package toolbox
 
@@ -14,10 +14,10 @@ import (
 	"github.com/boardsmith/boardsmith/internal/ledger"
 )
 
-// variables name programs by their paths. Compilers and emulators are found on PATH only.
+// variables maps programs to the variables that hold their paths. Compilers and emulators are found on PATH only.
 var variables = map[string]string{"openocd": "OPENOCD", "pyocd": "PYOCD", "west": "WEST", "gdb-multiarch": "GDB"}
 
-// Find returns the path of a program: what its variable says, else the one on PATH, else setup's own.
+// Find returns the path of a program: from its variable, else on PATH, else in setup's folder.
 func Find(env console.Environ, name string) (string, error) {
 	if v := env(variables[name]); v != "" {
 		path, err := exec.LookPath(v)
@@ -48,7 +48,7 @@ func findPythonProgram(name string) (string, error) {
 	return "", failure.New(failure.ToolMissing, failure.Mage+" setup", "%s is not on PATH", name)
 }
 
-// Folder is where targets install programs.
+// Folder returns the folder in which targets install programs.
 func Folder() (string, error) {
 	state, err := ledger.StateDir()
 	if err != nil {
@@ -57,13 +57,13 @@ func Folder() (string, error) {
 	return filepath.Join(state, "tools"), nil
 }
 
-// pythonDir is the virtual environment that setup makes for tools written in Python.
+// pythonDir returns the virtual environment that setup makes for tools written in Python.
 func pythonDir() (string, error) {
 	dir, err := Folder()
 	return filepath.Join(dir, "py"), err
 }
 
-// pythonPrograms is the folder of programs in a virtual environment.
+// pythonPrograms returns the name of the folder of programs in a virtual environment.
 func pythonPrograms() string {
 	if runtime.GOOS == "windows" {
 		return "Scripts"

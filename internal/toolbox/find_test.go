@@ -50,6 +50,6 @@ func TestFind(t *testing.T) {
 	find(variable)
 	variable = filepath.Join(dir, "none")
 	if got, err := Find(env, "pyocd"); failure.Of(err) != failure.ToolMissing {
-		t.Errorf("PYOCD names no program: %q, %v", got, err)
+		t.Errorf("PYOCD is not a program: %q, %v", got, err)
 	}
 }

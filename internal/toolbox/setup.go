@@ -1,4 +1,4 @@
-// This file installs missing tools where that is simple, and says what to install where it is not.
+// This file installs missing tools, or lists what to install by hand.
 
 package toolbox
 
@@ -18,7 +18,7 @@ import (
 	"github.com/boardsmith/boardsmith/internal/console"
 )
 
-// Setup installs the tools that are missing. Its error says what is still missing and how to get it.
+// Setup installs missing tools. Its error lists what is still missing and how to install it.
 func Setup(ctx context.Context, c *console.Console) error {
 	p := c.Start("looking for tools", 0)
 	all, err := Look(ctx)
@@ -28,7 +28,7 @@ func Setup(ctx context.Context, c *console.Console) error {
 	}
 	debian, python := missing(all, byApt), missing(all, byPython)
 	if len(debian)+len(python) == 0 {
-		c.Printf("setup: all %d tools are here", len(all))
+		c.Printf("setup: all %d tools are installed", len(all))
 		c.JSONLine(console.Fields{"status": "up-to-date"})
 		return nil
 	}
@@ -40,7 +40,7 @@ func Setup(ctx context.Context, c *console.Console) error {
 	return setupMissing(ctx, c, debian, python)
 }
 
-// setupMissing installs what it can. What apt does not have keeps nothing else from being installed.
+// setupMissing installs all tools that it can, even if apt lacks some.
 func setupMissing(ctx context.Context, c *console.Console, debian, python []Tool) error {
 	var installed []string
 	var problems []error
@@ -78,7 +78,7 @@ func setupMissing(ctx context.Context, c *console.Console, debian, python []Tool
 	return nil
 }
 
-// SetupNeeded installs what building for the host board needs. It says whether anything of that was missing.
+// SetupNeeded installs the tools that the host board needs. It reports whether any was missing.
 func SetupNeeded(ctx context.Context, c *console.Console) (wasMissing bool, err error) {
 	var list []Tool
 	for _, t := range Tools() {
@@ -93,14 +93,14 @@ func SetupNeeded(ctx context.Context, c *console.Console) (wasMissing bool, err 
 	return true, err
 }
 
-// install installs Debian packages, as root or with a sudo that asks for no password, and returns those that it did
-// install, by the names in the list. Nothing that is installed already is upgraded or removed.
+// install installs Debian packages, as root or with a sudo without password, and returns the names of those that it
+// installed. It upgrades and removes nothing.
 func install(ctx context.Context, c *console.Console, list []Tool) ([]string, error) {
 	names := aptNames(list)
-	how := "install what Debian calls: " + strings.Join(names, " ")
+	how := "install these packages (Debian's names): " + strings.Join(names, " ")
 	if !OnDebian() {
 		return nil, failure.New(failure.ToolMissing, how,
-			"this system is neither Debian nor Ubuntu: setup cannot install here")
+			"setup installs on Debian and Ubuntu only")
 	}
 	prefix, ok := asRoot(ctx)
 	if !ok {
@@ -116,14 +116,14 @@ func install(ctx context.Context, c *console.Console, list []Tool) ([]string, er
 	}
 	c.Notef("running %s", strings.Join(update, " "))
 	if err := runTool(ctx, c, update); err != nil {
-		c.Notef("%v: going on with the lists of packages that are here", err)
+		c.Notef("%v: continuing with the existing package lists", err)
 	}
 	known, unknown := knownToApt(ctx, c, list)
 	var problems []error
 	if len(unknown) > 0 {
 		problems = append(problems, failure.New(failure.ToolMissing,
-			"install by yourself, so that it is on PATH, what is for "+uses(unknown),
-			"apt can install nothing called %s here", strings.Join(aptNames(unknown), ", ")))
+			"install on PATH by hand what is needed for "+uses(unknown),
+			"apt has no package %s for this system", strings.Join(aptNames(unknown), ", ")))
 	}
 	if len(known) == 0 {
 		return nil, errors.Join(problems...)
@@ -136,8 +136,8 @@ func install(ctx context.Context, c *console.Console, list []Tool) ([]string, er
 	return aptNames(known), errors.Join(problems...)
 }
 
-// knownToApt asks apt which of the tools it could install, with all that they depend on. Names differ between releases
-// of Debian and Ubuntu, and one that is unknown would keep apt from installing any.
+// knownToApt returns the tools that apt can install, with their dependencies. Names differ between releases of
+// Debian and Ubuntu, and apt installs nothing if one is unknown.
 func knownToApt(ctx context.Context, c *console.Console, list []Tool) (known, unknown []Tool) {
 	p := c.Start("asking apt", len(list))
 	defer p.End()
@@ -159,7 +159,7 @@ func knownToApt(ctx context.Context, c *console.Console, list []Tool) (known, un
 	return known, unknown
 }
 
-// uses says what the tools are for.
+// uses lists what the tools are needed for.
 func uses(list []Tool) string {
 	var all []string
 	for _, t := range list {
@@ -170,7 +170,7 @@ func uses(list []Tool) string {
 	return strings.Join(all, ", ")
 }
 
-// asRoot returns what to put before a command so that it runs as root, and whether there is a way.
+// asRoot returns the prefix that runs a command as root, and whether that is possible.
 func asRoot(ctx context.Context) ([]string, bool) {
 	if os.Geteuid() == 0 {
 		return nil, true
@@ -181,7 +181,7 @@ func asRoot(ctx context.Context) ([]string, bool) {
 	return nil, false
 }
 
-// runTool runs a command with progress. Its output is shown when it fails, or as it comes with VERBOSE=1.
+// runTool runs a command with progress. It shows the output after a failure or, with VERBOSE=1, as it comes.
 func runTool(ctx context.Context, c *console.Console, argv []string) error {
 	p := c.Start(argv[0]+" …", 0)
 	if c.Env.On("VERBOSE") {

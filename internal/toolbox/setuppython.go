@@ -16,8 +16,8 @@ import (
 	"github.com/boardsmith/boardsmith/internal/console"
 )
 
-// installPython installs programs written in Python into a virtual environment of setup's own. What is in there stays,
-// unless the environment is not whole: then it is made anew, with all that it held. It returns what it installed.
+// installPython installs programs written in Python into setup's virtual environment. An incomplete environment is
+// made again, with the programs that it held. It returns what it installed.
 func installPython(ctx context.Context, c *console.Console, list []Tool) ([]string, error) {
 	dir, err := pythonDir()
 	if err != nil {
@@ -43,14 +43,14 @@ func installPython(ctx context.Context, c *console.Console, list []Tool) ([]stri
 		return nil, c.Would("run: %s", strings.Join(lines, "; "))
 	}
 	if err := installInto(ctx, c, dir, steps); err != nil {
-		how := "install them by yourself so that they are on PATH: " + strings.Join(names, " ")
+		how := "install them on PATH by hand: " + strings.Join(names, " ")
 		return nil, failure.New(failure.ToolMissing, how, "%w", err)
 	}
 	return names, nil
 }
 
-// installInto runs the steps that change the environment in dir. Until all have ended well it is marked as unfinished:
-// one that was interrupted leaves an environment, or a package in it, that looks whole.
+// installInto runs the steps that change the environment in dir. The environment is marked as unfinished until all
+// have succeeded, because an interrupted one looks complete.
 func installInto(ctx context.Context, c *console.Console, dir string, steps [][]string) error {
 	mark := unfinished(dir)
 	if err := os.MkdirAll(filepath.Dir(mark), 0o755); err != nil {
@@ -71,12 +71,11 @@ func installInto(ctx context.Context, c *console.Console, dir string, steps [][]
 	return nil
 }
 
-// unfinished is the file that is there while the environment in dir is changed, and after a change that did not end
-// well.
+// unfinished is the file that marks an environment that is being changed, or whose last change failed.
 func unfinished(dir string) string { return dir + ".unfinished" }
 
-// isWhole says whether packages can be added to the environment in dir: its last change has ended well and its pip
-// runs, which it does not after the system's python3 has become a newer one.
+// isWhole reports whether packages can be added to the environment in dir: its last change succeeded and its pip
+// runs, which it does not after an upgrade of the system's python3.
 func isWhole(ctx context.Context, dir, python string) bool {
 	if _, err := os.Stat(unfinished(dir)); err == nil {
 		return false
@@ -86,7 +85,7 @@ func isWhole(ctx context.Context, dir, python string) bool {
 	return exec.CommandContext(ctx, python, "-m", "pip", "--version").Run() == nil
 }
 
-// held lists the tools in setup's environment, but for those in list.
+// held lists the tools in setup's environment, except those in list.
 func held(list []Tool) []Tool {
 	var others []Tool
 	for _, t := range tools {

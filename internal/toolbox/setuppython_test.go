@@ -12,9 +12,9 @@ import (
 	"github.com/boardsmith/boardsmith/internal/console"
 )
 
-// fakePython is python3 and, by a link to it, an environment's python. Its venv makes the link first and pip last; its
-// pip puts the package down first and the program that shows it last, and takes a package for installed that was put
-// down. Each stops midway where STOP says so.
+// fakePython replaces python3 and, through a link, an environment's python. Its venv creates the link first and pip
+// last. Its pip creates the package first and its program last, and treats an existing package as installed. STOP
+// makes a step fail midway.
 const fakePython = `#!/bin/sh
 case $2 in
 venv)
@@ -40,15 +40,14 @@ pip)
 esac
 `
 
-// TestSetupAfterAnInterruption: whatever an earlier setup left half-made, the next one mends, and what it has to throw
-// away for that it installs again.
+// TestSetupAfterAnInterruption: setup repairs what an interrupted setup left, and reinstalls what it had to remove.
 func TestSetupAfterAnInterruption(t *testing.T) {
 	pyocd := Tool{Name: "pyOCD", Python: "pyocd==0.46.0", Command: []string{"pyocd"}}
 	west := Tool{Name: "west", Python: "west==1.5.0", Command: []string{"west"}}
 	for name, test := range map[string]struct {
-		before []Tool // installed undisturbed
+		before []Tool // installed without interruption
 		stop   string // where installing west stops
-		spoil  string // a file of the environment that goes away then
+		spoil  string // a file of the environment that is removed then
 	}{
 		"undisturbed":                    {before: []Tool{pyocd}},
 		"while the environment was made": {stop: "venv"},
@@ -75,7 +74,7 @@ func TestSetupAfterAnInterruption(t *testing.T) {
 			if test.stop != "" {
 				t.Setenv("STOP", test.stop)
 				if _, err := installPython(t.Context(), c, []Tool{west}); err == nil {
-					t.Fatal("nothing stopped it")
+					t.Fatal("it did not stop")
 				}
 				t.Setenv("STOP", "")
 			}

@@ -1,8 +1,7 @@
-// Package toolbox knows the programs of other people that boardsmith calls: how to find them, what each is for, and how
-// to install them.
+// Package toolbox finds and installs the external programs that boardsmith calls.
 //
-// Its table has what users need. A package that needs more for its own targets adds that, so that doctor and setup of
-// the same magefile take it in. The package does not run the programs but to ask whether they work.
+// Its table lists what users need. A package whose targets need more adds to it, for the targets doctor and setup
+// of the same magefile. The package runs a program only to check that it works.
 package toolbox
 
 import (
@@ -20,19 +19,19 @@ import (
 	"github.com/boardsmith/boardsmith/internal/console"
 )
 
-// A Tool is something that must be installed for a part of the work.
+// A Tool is a program or library that some targets need.
 type Tool struct {
 	Name    string
 	Use     string   // what it is needed for
-	Apt     string   // a name by which apt knows the package: its own, or one that it provides; "" if Debian has none
-	Python  string   // what pip installs, where Apt is ""
-	Needed  bool     // to build for the host board
-	Command []string // asks its version, and so shows that it works
-	Source  string   // C text for the command's standard input, which it must accept; "" if the command says it all
-	Linux   bool     // asked for on Linux only
+	Apt     string   // apt's name of the package, or one that the package provides; "" if Debian has none
+	Python  string   // pip's requirement, if Apt is ""
+	Needed  bool     // required to build for the host board
+	Command []string // prints its version, and so shows that it works
+	Source  string   // C source for the command's standard input, which it must accept; "" for none
+	Linux   bool     // needed on Linux only
 }
 
-// tools is what doctor and setup look for.
+// tools lists what doctor and setup look for.
 var tools = []Tool{
 	{
 		Name: "C compiler", Use: "firmware for the host board", Apt: "gcc", Needed: true,
@@ -85,7 +84,7 @@ var tools = []Tool{
 	},
 }
 
-// Add has doctor and setup look for more tools. It is for init functions, before any target runs.
+// Add adds tools for doctor and setup. Call it from init functions only.
 func Add(more ...Tool) { tools = append(tools, more...) }
 
 // Tools lists what doctor and setup look for on this system.
@@ -93,13 +92,13 @@ func Tools() []Tool {
 	return slices.DeleteFunc(slices.Clone(tools), func(t Tool) bool { return t.Linux && runtime.GOOS != "linux" })
 }
 
-// A Finding is what one look at a tool found.
+// A Finding is the result of looking for a tool.
 type Finding struct {
 	Tool
 	Here    bool
-	Version string // the first line that it says of itself
-	Why     string // why it is not here
-	Fix     string // what to do then; "": install it
+	Version string // the first line of its version output
+	Why     string // why it is missing
+	Fix     string // what to do if it is missing; "": install it
 }
 
 // Probe looks for one tool.
@@ -131,7 +130,7 @@ func Probe(ctx context.Context, t Tool) Finding {
 	return f
 }
 
-// Look looks for all tools. Its error is that of ctx.
+// Look looks for all tools. Errors: that of ctx.
 func Look(ctx context.Context) ([]Finding, error) {
 	var all []Finding
 	for _, t := range Tools() {
@@ -143,7 +142,7 @@ func Look(ctx context.Context) ([]Finding, error) {
 	return all, nil
 }
 
-// Print prints a finding, and what to do where the tool is missing.
+// Print prints a finding, and what to do if the tool is missing.
 func Print(c *console.Console, f Finding) {
 	state, detail := "ok", f.Version
 	if !f.Here {
@@ -185,7 +184,7 @@ func HowToInstall(all []Finding) string {
 	return failure.Mage + " setup, or: apt-get install " + strings.Join(pkgs, " ")
 }
 
-// missing lists the tools that are not here and come in that way.
+// missing lists the missing tools that are installed in that way.
 func missing(all []Finding, way func(Tool) bool) []Tool {
 	var list []Tool
 	for _, f := range all {
@@ -207,7 +206,7 @@ func aptNames(list []Tool) []string {
 	return names
 }
 
-// OnDebian says whether packages have Debian's names and apt installs them.
+// OnDebian reports whether this system has apt and Debian's package names.
 func OnDebian() bool {
 	if runtime.GOOS != "linux" {
 		return false
