@@ -119,7 +119,7 @@ func parseConfig(file string, data []byte) (*config, error) {
 	dec.DisallowUnknownFields()
 	err := dec.Decode(&c)
 	if err == nil && len(bytes.TrimSpace(data[dec.InputOffset():])) > 0 {
-		err = errors.New("something follows the closing brace")
+		err = errors.New("text after the closing brace")
 	}
 	if err != nil {
 		return nil, configError(file, data, dec.InputOffset(), err)

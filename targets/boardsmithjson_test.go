@@ -61,7 +61,7 @@ func TestBadConfig(t *testing.T) {
 		{"{\n\"board\": }", "f:2: invalid character"},
 		{"{", "f:1: the file is truncated"},
 		{"", "f:1: the file is truncated"},
-		{"{} {}", "something follows"},
+		{"{} {}", "text after the closing brace"},
 		{"[]", "f:1:"},
 	} {
 		_, err := parseConfig("f", []byte(c.text))
