@@ -158,7 +158,7 @@ func (e *BootError) look(ctx context.Context, probe flasher.Inspector, d *Device
 	if err != nil {
 		return err
 	}
-	p, err := fault.Read(file, i.Landmarks.Stacks)
+	p, err := fault.Read(file, i.Landmarks)
 	if err != nil {
 		return err
 	}

@@ -35,7 +35,7 @@ func (k *Desk) explain(i *image.Image, rec *rpc.FaultRecord, called string) (rpc
 	if err != nil {
 		return is, err
 	}
-	p, err := fault.Read(f, i.Landmarks.Stacks)
+	p, err := fault.Read(f, i.Landmarks)
 	if err != nil {
 		return is, failure.New(failure.Internal, "", "%s: %w", i.Path, err)
 	}

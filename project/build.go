@@ -171,11 +171,13 @@ func (p *Project) recipe(ctx context.Context, t *tree) (*recipe, error) {
 		return nil, err
 	}
 	r.setting = p.sentence("setting v1", r, func(string) bool { return false }).Key()
-	r.runtime = p.sentence("runtime v1", r, func(name string) bool { return !strings.HasPrefix(name, firmware.ModelFolder) }).Key()
+	r.runtime = p.sentence("runtime v1", r, func(name string) bool { return !p.folders().InModel(name) }).Key()
 	id := p.sentence("build v1", r, func(string) bool { return true }).Key()
 	r.id = [16]byte(id[:16])
 	return r, nil
 }
+
+func (p *Project) folders() firmware.Folders { return p.state.Template.Landmarks.Folders }
 
 // readInputs reads the inputs, and the other files of the project for what people changed in them.
 func (p *Project) readInputs(t *tree, r *recipe) error {
@@ -566,7 +568,7 @@ func (p *Project) runBuild(ctx context.Context, path string, held *os.File, r *r
 			continue
 		}
 		total++
-		if !reused || strings.HasPrefix(name, firmware.ModelFolder) {
+		if !reused || p.folders().InModel(name) {
 			compiled++
 		}
 	}

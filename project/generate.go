@@ -30,9 +30,8 @@ import (
 
 const (
 	stageFolder = ".boardsmith.stage" // where new files are complete before any takes its place
-	crtFolder   = "crt"
 	sourceDir   = "src"
-	adapterFile = "model/codegen/host/src/boardsmith_adapter.c"
+	adapterFile = "codegen/host/src/boardsmith_adapter.c" // beside the model's sources
 )
 
 // Generate makes the project in dir, which must be empty, absent, or a project already, of an earlier version too; there it
@@ -221,7 +220,7 @@ func (b *Builder) chooseTemplate(board *boards.Board, s Spec) (*foundTemplate, e
 
 func (pl *plan) add(b *boards.Board, o boards.Options, t *foundTemplate, a *mlf.Archive, m *mlf.Model) error {
 	isC := func(name string) bool { return strings.HasSuffix(name, ".c") || strings.HasSuffix(name, ".h") }
-	if err := pl.addTree(crt.FS, crtFolder, isC); err != nil { // not what a tool left there when the binary was built
+	if err := pl.addTree(crt.FS, t.Landmarks.Folders.OfRuntime(), isC); err != nil { // not what a tool left there when the binary was built
 		return err
 	}
 	notCopied := []string{templateFile, portFolder, t.buildFolder(), ".git"}
@@ -242,9 +241,10 @@ func (pl *plan) add(b *boards.Board, o boards.Options, t *foundTemplate, a *mlf.
 			pl.files[g] = planned{data: data, mode: 0o644}
 		}
 	}
-	pl.addModel(a, m)
+	folder := t.Landmarks.Folders.OfModel()
+	pl.addModel(folder, a, m)
 	pl.files[templates.LaunchScript] = planned{files: templates.FS, name: templates.LaunchScript, mode: 0o755}
-	if err := pl.addAdapter(m); err != nil {
+	if err := pl.addAdapter(folder, m); err != nil {
 		return err
 	}
 	return pl.addCompileCommands(b, o, t)
@@ -322,7 +322,7 @@ func portsOf(files fs.FS) (names []string) {
 
 // addModel plans the archive as it was given and, extracted, what is of this model: TVM's own runtime and other
 // models' code stay in the archive.
-func (pl *plan) addModel(a *mlf.Archive, m *mlf.Model) {
+func (pl *plan) addModel(folder string, a *mlf.Archive, m *mlf.Model) {
 	others := map[string]bool{}
 	for _, o := range a.Models {
 		for _, f := range slices.Concat(o.Sources, o.Objects, o.Headers) {
@@ -333,18 +333,18 @@ func (pl *plan) addModel(a *mlf.Archive, m *mlf.Model) {
 		if others[f.Name] || strings.HasPrefix(f.Name, "runtime/") || strings.HasPrefix(f.Name, "templates/") {
 			continue
 		}
-		pl.files[path.Join("model", f.Name)] = planned{data: f.Data, mode: 0o644}
+		pl.files[path.Join(folder, f.Name)] = planned{data: f.Data, mode: 0o644}
 	}
 	pl.files[modelTar] = planned{data: a.Raw, mode: 0o644}
 }
 
 // addAdapter plans the C that makes a model with the C interface callable over RPC.
-func (pl *plan) addAdapter(m *mlf.Model) error {
+func (pl *plan) addAdapter(folder string, m *mlf.Model) error {
 	c, err := adapter(m)
 	if err != nil || c == nil {
 		return err
 	}
-	pl.files[adapterFile] = planned{data: c, mode: 0o644}
+	pl.files[path.Join(folder, adapterFile)] = planned{data: c, mode: 0o644}
 	return nil
 }
 

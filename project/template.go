@@ -52,6 +52,7 @@ type blueprint struct {
 	Forms        forms              `json:"forms,omitzero"`          // the image in other forms, for a board with a memory map
 	LinkerScript string             `json:"linker_script,omitempty"` // for a board with a memory map; board.mk names it
 	Landmarks    firmware.Landmarks `json:"landmarks,omitzero"`      // how places in the ELF file are found
+	Areas        fit.Areas          `json:"areas,omitzero"`          // sections that are stacks or the arena
 	Calls        fit.Calls          `json:"calls,omitzero"`          // what the depth of the stacks follows from besides the machine code
 }
 
@@ -162,7 +163,7 @@ func (t *blueprint) check() error {
 			return err
 		}
 	}
-	if err := t.checkELF(); err != nil {
+	if err := cmp.Or(t.checkELF(), t.checkFolders()); err != nil {
 		return err
 	}
 	for _, p := range slices.Concat(t.Reuse, []string{t.BuildID, t.Map}, t.Forms.names()) {
@@ -203,6 +204,22 @@ func (t *blueprint) checkELF() error {
 	}
 	if !strings.Contains(t.ELF, "/") {
 		return fmt.Errorf("elf %q is not in a build folder", t.ELF)
+	}
+	return nil
+}
+
+// checkFolders refuses folders of the model and the runtime that lie in one another or in the build folder.
+func (t *blueprint) checkFolders() error {
+	all := []string{t.Landmarks.Folders.OfModel(), t.Landmarks.Folders.OfRuntime(), t.buildFolder()}
+	for i, a := range all {
+		if err := checkPath(a); err != nil {
+			return err
+		}
+		for j, b := range all {
+			if i != j && strings.HasPrefix(a+"/", b+"/") {
+				return fmt.Errorf("folder %q is in folder %q", a, b)
+			}
+		}
 	}
 	return nil
 }

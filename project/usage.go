@@ -44,8 +44,8 @@ func (p *Project) Usage(i *image.Image) (*Usage, error) {
 // layout opens the image with its map.
 func (p *Project) layout(image, mapFile string) (*fit.Layout, error) {
 	of := fit.Sources{
-		Dir: p.dir, Shipped: p.shippedSources(),
-		Stacks: p.state.Template.Landmarks.Stacks, Calls: p.state.Template.Calls,
+		Dir: p.dir, Build: p.state.Template.buildFolder(), Shipped: p.shippedSources(), Folders: p.folders(),
+		Stacks: p.state.Template.Landmarks.Stacks, Areas: p.state.Template.Areas, Calls: p.state.Template.Calls,
 	}
 	for name := range p.state.Files {
 		if isSource(name) {

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/boardsmith/boardsmith/internal/firmware"
 	"github.com/boardsmith/boardsmith/rpc"
 )
 
@@ -15,7 +14,7 @@ import (
 // host had called, or "" if unknown.
 func (p *Program) Explain(rec *rpc.FaultRecord, called string) rpc.Explanation {
 	is := rpc.Explanation{Frames: p.frames(rec)}
-	is.Operator = operatorOf(is.Frames)
+	is.Operator = p.operatorOf(is.Frames)
 	if p.isOperator(called) {
 		is.Operator = called
 	}
@@ -25,12 +24,12 @@ func (p *Program) Explain(rec *rpc.FaultRecord, called string) rpc.Explanation {
 // operatorOf returns the model's operator in a call chain: the outermost function of the model's sources, except
 // the functions that run the whole model. It returns "" if the chain ends before a caller of operators (the runtime
 // or such a function): the outermost function found may then be a callee of the operator.
-func operatorOf(frames []rpc.Frame) string {
+func (p *Program) operatorOf(frames []rpc.Frame) string {
 	for i, f := range slices.Backward(frames) {
-		if !ofOperator(f) || f.Guessed {
+		if !p.ofOperator(f) || f.Guessed {
 			continue
 		}
-		if i+1 == len(frames) || !callsOperators(frames[i+1]) {
+		if i+1 == len(frames) || !p.callsOperators(frames[i+1]) {
 			return ""
 		}
 		return f.Function
@@ -39,8 +38,8 @@ func operatorOf(frames []rpc.Frame) string {
 }
 
 // ofOperator reports whether a frame belongs to an operator or to code that operators call.
-func ofOperator(f rpc.Frame) bool {
-	return strings.HasPrefix(f.File, firmware.ModelFolder) && f.Function != "" && !runsModel(f.Function)
+func (p *Program) ofOperator(f rpc.Frame) bool {
+	return p.folders.InModel(f.File) && f.Function != "" && !runsModel(f.Function)
 }
 
 // runsModel reports, by its name, whether a function runs all operators of a model.
@@ -49,8 +48,8 @@ func runsModel(name string) bool {
 }
 
 // callsOperators reports whether a frame's function calls operators.
-func callsOperators(f rpc.Frame) bool {
-	return !f.Guessed && (strings.HasPrefix(f.File, firmware.RuntimeFolder) || strings.HasPrefix(f.File, firmware.ModelFolder) && runsModel(f.Function))
+func (p *Program) callsOperators(f rpc.Frame) bool {
+	return !f.Guessed && (p.folders.InRuntime(f.File) || p.folders.InModel(f.File) && runsModel(f.Function))
 }
 
 // isOperator reports whether the model has an operator of that name.
@@ -60,6 +59,6 @@ func (p *Program) isOperator(name string) bool {
 		if name != "" && s.Name == name {
 			frames = p.At(s.Value)
 		}
-		return len(frames) > 0 && ofOperator(frames[len(frames)-1])
+		return len(frames) > 0 && p.ofOperator(frames[len(frames)-1])
 	})
 }

@@ -27,7 +27,7 @@ func TestOperatorOf(t *testing.T) {
 		{"none", []rpc.Frame{library, runtime}, ""},
 		{"the model's run itself", []rpc.Frame{runs, runtime}, ""},
 	} {
-		if got := operatorOf(c.frames); got != c.want {
+		if got := new(Program).operatorOf(c.frames); got != c.want {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
 		}
 	}

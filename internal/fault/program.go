@@ -23,6 +23,8 @@ type Program struct {
 	code   []codeRange
 	symbol []elf.Symbol // functions, by address
 	stacks []uint64     // lowest addresses of the stacks, ascending
+
+	folders firmware.Folders
 }
 
 // A codeRange is one section of instructions.
@@ -33,10 +35,10 @@ type codeRange struct {
 
 const maxFrames = 64
 
-// Read reads an image. Its template names the stacks.
-func Read(f *elf.File, stacks []firmware.Place) (*Program, error) {
-	p := &Program{File: f}
-	for _, s := range stacks {
+// Read reads an image. The landmarks are its template's.
+func Read(f *elf.File, of firmware.Landmarks) (*Program, error) {
+	p := &Program{File: f, folders: of.Folders}
+	for _, s := range of.Stacks {
 		if at, ok := s.Find(f); ok {
 			p.stacks = append(p.stacks, at.Start)
 		}

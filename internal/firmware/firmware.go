@@ -13,13 +13,6 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 )
 
-// ModelFolder and RuntimeFolder begin the paths of a model's sources and of the runtime's, in a project and so in its objects
-// and debugging information.
-const (
-	ModelFolder   = "model/"
-	RuntimeFolder = "crt/"
-)
-
 // A Segment is bytes and the address that they belong to.
 type Segment struct {
 	Addr uint64

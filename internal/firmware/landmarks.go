@@ -3,6 +3,7 @@
 package firmware
 
 import (
+	"cmp"
 	"debug/elf"
 	"fmt"
 	"strings"
@@ -18,7 +19,27 @@ type Landmarks struct {
 	Kept       Place   `json:"kept,omitzero"`        // what outlasts a reset, the fault record among it
 	ResetCause Place   `json:"reset_cause,omitzero"` // a word, see docs/templates.md
 	Stacks     []Place `json:"stacks,omitempty"`     // the thread's stack, then the handlers'
+	Folders    Folders `json:"folders,omitzero"`     // where the sources lie
 }
+
+// Folders name the folders of a project for the archive's files and for the runtime. The paths of objects, below the build folder,
+// and of sources in debugging information begin with them, too.
+type Folders struct {
+	Model   string `json:"model,omitempty"`   // "" is "model"
+	Runtime string `json:"runtime,omitempty"` // "" is "crt"
+}
+
+// OfModel is the archive's folder.
+func (f Folders) OfModel() string { return cmp.Or(f.Model, "model") }
+
+// OfRuntime is the runtime's folder.
+func (f Folders) OfRuntime() string { return cmp.Or(f.Runtime, "crt") }
+
+// InModel says whether a slash path leads into the archive's folder.
+func (f Folders) InModel(name string) bool { return strings.HasPrefix(name, f.OfModel()+"/") }
+
+// InRuntime says whether a slash path leads into the runtime's folder.
+func (f Folders) InRuntime(name string) bool { return strings.HasPrefix(name, f.OfRuntime()+"/") }
 
 // A Place is a symbol with its size, what lies between two symbols, or a section.
 type Place struct {

@@ -19,17 +19,25 @@ type Layout struct {
 	from    *linkMap
 	sources map[string]string // part of an object that an archive holds without its folder, by its name
 	shipped map[string]bool   // objects of the template's sources that nobody has changed
-	stacks  []firmware.Place
-	calls   Calls
+	of      Sources
 }
 
 // Sources are what an image was compiled from.
 type Sources struct {
 	Dir     string           // the project's folder, which objects in the map are named from
+	Build   string           // the build folder in Dir
 	Names   []string         // of all, slash paths in Dir
 	Shipped []string         // of them, those of the template that are byte by byte as it was tested
+	Folders firmware.Folders // of the model's and the runtime's
 	Stacks  []firmware.Place // the thread's, then the handlers'
+	Areas   Areas
 	Calls   Calls
+}
+
+// Areas are the names of sections, of the image or of an object in it, that are nothing but stacks or the arena.
+type Areas struct {
+	Stacks []string `json:"stacks,omitempty"`
+	Arena  []string `json:"arena,omitempty"`
 }
 
 // Open reads an image and its map. Errors are of class config: the build folder holds something else.
@@ -40,7 +48,7 @@ func Open(image, mapFile string, of Sources) (*Layout, error) {
 	}
 	for _, object := range m.objects() {
 		made := filepath.Join(of.Dir, filepath.FromSlash(strings.TrimSuffix(object, ".o")+".map"))
-		if !strings.HasPrefix(object, buildFolder) || !filepath.IsLocal(filepath.FromSlash(object)) {
+		if !strings.HasPrefix(object, of.Build+"/") || !filepath.IsLocal(filepath.FromSlash(object)) {
 			continue
 		}
 		if _, err := os.Stat(made); err != nil {
@@ -56,32 +64,30 @@ func Open(image, mapFile string, of Sources) (*Layout, error) {
 	if err != nil {
 		return nil, failure.New(failure.Config, "build again", "the firmware: %w", err)
 	}
-	return &Layout{e, m, sourceParts(of.Names), shippedObjects(of.Shipped), of.Stacks, of.Calls}, nil
+	return &Layout{e, m, of.parts(), of.shippedObjects(), of}, nil
 }
 
 // Close closes the image.
 func (l *Layout) Close() error { return l.image.Close() }
 
-const buildFolder = "build/"
-
-// shippedObjects are the objects of those sources outside of the runtime.
-func shippedObjects(sources []string) map[string]bool {
+// shippedObjects are the objects of the shipped sources outside of the runtime.
+func (of Sources) shippedObjects() map[string]bool {
 	objects := map[string]bool{}
-	for _, name := range sources {
-		if sourcePart(name) == partMain {
-			objects[buildFolder+objectOf(name)] = true
+	for _, name := range of.Shipped {
+		if of.part(name) == partMain {
+			objects[path.Join(of.Build, objectOf(name))] = true
 		}
 	}
 	return objects
 }
 
-// sourceParts tells by an object's name what it was compiled from: an archive keeps no folders. A source of the
-// project's own goes before one of the runtime that has the same name.
-func sourceParts(sources []string) map[string]string {
+// parts tells by an object's name what it was compiled from: an archive keeps no folders. A source of the project's own goes
+// before one of the runtime that has the same name.
+func (of Sources) parts() map[string]string {
 	parts := map[string]string{}
-	for _, name := range sources {
+	for _, name := range of.Names {
 		object := path.Base(objectOf(name))
-		if part := sourcePart(name); parts[object] != partMain {
+		if part := of.part(name); parts[object] != partMain {
 			parts[object] = part
 		}
 	}
@@ -91,11 +97,12 @@ func sourceParts(sources []string) map[string]string {
 // objectOf names the object of a source.
 func objectOf(name string) string { return strings.TrimSuffix(name, ".c") + ".o" }
 
-func sourcePart(name string) string {
+// part is that of a source, or of its object in the build folder.
+func (of Sources) part(name string) string {
 	switch base := path.Base(name); {
-	case strings.HasPrefix(name, firmware.ModelFolder):
+	case of.Folders.InModel(name):
 		return partOperators
-	case !strings.HasPrefix(name, firmware.RuntimeFolder):
+	case !of.Folders.InRuntime(name):
 		return partMain
 	case strings.HasPrefix(base, "aot_executor"), strings.HasPrefix(base, "graph_executor"):
 		return partExecutor

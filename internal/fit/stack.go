@@ -90,7 +90,7 @@ func (c chain) deeper(d chain) chain {
 // newStackWalk lists what is called through pointers, by who calls.
 func newStackWalk(p *program, m *mlf.Model) *stackWalk {
 	w := &stackWalk{program: p, deep: map[*codeFunction]*stackDepth{}, under: map[*codeFunction]bool{}, unsure: map[string]bool{}}
-	w.calls = p.layout.calls
+	w.calls = p.layout.of.Calls
 	w.port = p.callees(w.calls.Port)
 	w.send = p.callees(w.calls.Send)
 	w.packed = slices.Concat(p.registered("boardsmith_builtins"), p.registered("boardsmith_functions"), p.named(m.Functions...))
@@ -341,10 +341,10 @@ func (w *stackWalk) handlers() (deepest int64, path []string) {
 
 // stackBytes is the size of a stack by its number among the template's; 0 where the image has no such stack.
 func (l *Layout) stackBytes(n int) int64 {
-	if n >= len(l.stacks) {
+	if n >= len(l.of.Stacks) {
 		return 0
 	}
-	r, _ := l.stacks[n].Find(l.image)
+	r, _ := l.of.Stacks[n].Find(l.image)
 	return int64(r.Size())
 }
 

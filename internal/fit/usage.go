@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/boardsmith/boardsmith/image"
-	"github.com/boardsmith/boardsmith/internal/firmware"
 )
 
 // A Usage is what an image takes of a board's memory.
@@ -65,9 +64,9 @@ var partNames = []string{
 func (l *Layout) partOf(s *mapSection, piece *mapPiece) string {
 	part := l.objectPart(piece)
 	switch name := piece.name; {
-	case strings.Contains(s.name, "stack"):
+	case slices.Contains(l.of.Areas.Stacks, s.name), slices.Contains(l.of.Areas.Stacks, name):
 		return partStack
-	case s.name == ".arena", strings.HasSuffix(name, "arena") && part == partMain:
+	case slices.Contains(l.of.Areas.Arena, s.name), slices.Contains(l.of.Areas.Arena, name):
 		return partArena
 	case part != partOperators:
 	case strings.HasPrefix(name, ".rodata.tvm"): // of C; LLVM's objects do not tell constants from code's
@@ -84,7 +83,7 @@ var cLibrary = []string{"libc.", "libc_", "libm.", "libm_", "libg.", "libg_", "l
 func (l *Layout) objectPart(piece *mapPiece) string {
 	object := strings.TrimPrefix(path.Clean(piece.object), "./")
 	base := path.Base(object)
-	inProject, local := strings.CutPrefix(object, "build/")
+	inProject, local := strings.CutPrefix(object, l.of.Build+"/")
 	switch {
 	case piece.object == "" || piece.name == "*fill*":
 		return partOther
@@ -95,8 +94,8 @@ func (l *Layout) objectPart(piece *mapPiece) string {
 	case local && piece.member != "" && l.sources[piece.member] != "":
 		return l.sources[piece.member]
 	case local && piece.member == "":
-		return sourcePart(inProject)
-	case strings.HasPrefix(object, firmware.ModelFolder):
+		return l.of.part(inProject)
+	case l.of.Folders.InModel(object):
 		return partOperators
 	}
 	return partOther
@@ -133,7 +132,7 @@ func (l *Layout) Usage(regions []RegionUse) *Usage {
 			u.add(sec, s, l.partOf(s, &s.pieces[i]), s.pieces[i].address, n)
 		}
 		rest := partOther
-		if strings.Contains(s.name, "stack") {
+		if slices.Contains(l.of.Areas.Stacks, s.name) {
 			rest = partStack
 		}
 		u.add(sec, s, rest, sec.Addr, left)

@@ -1,0 +1,119 @@
+package project
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/mlf/mlftest"
+	"github.com/boardsmith/boardsmith/ndarray"
+	"github.com/boardsmith/boardsmith/rpc"
+	"github.com/boardsmith/boardsmith/templates"
+)
+
+// otherNames is a copy of the bare-metal template in which folders and sections have other names, as long as its own.
+func otherNames(t *testing.T) (dir string) {
+	t.Helper()
+	dir = filepath.Join(t.TempDir(), "baremetal") // boards know it by this name
+	files, err := fs.Sub(templates.FS, "baremetal")
+	must(t, err)
+	must(t, os.CopyFS(dir, files))
+	for name, pairs := range map[string][]string{
+		"template.json": {
+			`"build/`, `"stuff/`, `"crt", "crt_config"`, `"tvm", "crt_config"`, `"model/codegen"`, `"graph/codegen"`, `"landmarks": {`,
+			`"landmarks": {"folders": {"model": "graph", "runtime": "tvm"},`, `".stack"`, `".depth"`, `".handler_stack"`, `".handler_depth"`, `".arena"`, `".pages"`,
+		},
+		"Makefile": {
+			"CRT := crt\n", "CRT := tvm\n", "MODEL := model\n", "MODEL := graph\n", "BUILD := build\n", "BUILD := stuff\n",
+			"$(BUILD)/model", "$(BUILD)/graph", "$(BUILD)/crt/", "$(BUILD)/tvm/",
+		},
+		"link.ld.S": {"  .stack (NOLOAD)", "  .depth (NOLOAD)", "  .handler_stack (NOLOAD)", "  .handler_depth (NOLOAD)", "  .arena (NOLOAD)", "  .pages (NOLOAD)"},
+	} {
+		at := filepath.Join(dir, name)
+		text, err := os.ReadFile(at)
+		must(t, err)
+		for i := 0; i < len(pairs); i += 2 {
+			if !strings.Contains(string(text), pairs[i]) {
+				t.Fatalf("%s has no %q", name, pairs[i])
+			}
+		}
+		must(t, os.Chmod(at, 0o644))
+		must(t, os.WriteFile(at, []byte(strings.NewReplacer(pairs...).Replace(string(text))), 0o644))
+	}
+	return dir
+}
+
+// TestOtherNames: a template whose folders and sections have other names gives the same sizes, parts and stack depth, and its
+// faults name the operator.
+func TestOtherNames(t *testing.T) {
+	t.Parallel()
+	const board = "mps2_an385"
+	needBoardTools(t, board, nil)
+	broken := mlftest.Tiny(t, map[string]string{
+		"codegen/host/src/lib1.c": strings.Replace(mlftest.TinyOperator, "return 0;", "*(volatile int*)0xdead0000 = 1; return 0;", 1),
+	})
+	var usages [2]*Usage
+	var images [2]*image.Image
+	for n, template := range []string{"", otherNames(t)} {
+		p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Board: board, Template: template, Model: broken})
+		needTools(t, p, "make", p.Board().Toolchain.CC)
+		images[n] = built(t, p)
+		var err error
+		usages[n], err = p.Usage(images[n])
+		must(t, err)
+		if n == 0 {
+			continue
+		}
+		for _, folder := range []string{"build", "crt", "model"} {
+			if _, err := os.Stat(filepath.Join(p.Dir(), folder)); err == nil {
+				t.Errorf("there is a folder %s", folder)
+			}
+		}
+		s, err := p.Run(t.Context(), testEnv().desk(), "")
+		must(t, err)
+		defer s.Close(t.Context())
+		lib, err := s.SystemLib(t.Context())
+		must(t, err)
+		twice, err := lib.Function(t.Context(), "twice")
+		must(t, err)
+		dtype, err := ndarray.ParseDType("int32")
+		must(t, err)
+		x, err := s.Empty(t.Context(), dtype, []int64{4})
+		must(t, err)
+		_, err = twice.Call(t.Context(), x, x)
+		var fault *rpc.FaultError
+		if !errors.As(err, &fault) || fault.Operator != "twice" {
+			t.Errorf("the operator's fault: %v", err)
+		}
+	}
+	if !reflect.DeepEqual(usages[0], usages[1]) {
+		t.Errorf("the shipped template's image has\n%+v\n%+v\nthis one\n%+v\n%+v", usages[0], usages[0].Stack, usages[1], usages[1].Stack)
+	}
+	if images[0].Size != images[1].Size {
+		t.Errorf("sizes %+v and %+v", images[0].Size, images[1].Size)
+	}
+}
+
+// TestFoldersAreChecked refuses folders that would hold each other's files.
+func TestFoldersAreChecked(t *testing.T) {
+	t.Parallel()
+	for _, folders := range []string{
+		`{"model": "../x"}`, `{"model": "crt"}`, `{"runtime": "model/tvm"}`, `{"runtime": "build"}`, `{"model": "build/net"}`, `{"model": "."}`,
+	} {
+		dir := otherNames(t)
+		at := filepath.Join(dir, templateFile)
+		text, err := fs.ReadFile(templates.FS, "baremetal/"+templateFile)
+		must(t, err)
+		must(t, os.WriteFile(at, []byte(strings.Replace(string(text), `"landmarks": {`, `"landmarks": {"folders": `+folders+`,`, 1)), 0o644))
+		_, err = generate(t.Context(), filepath.Join(t.TempDir(), "p"), Spec{Board: "host", Template: dir, Model: mlftest.Tiny(t, nil)}, testEnv())
+		if failure.Of(err) != failure.Config {
+			t.Errorf("%s: %v", folders, err)
+		}
+	}
+}
