@@ -143,7 +143,8 @@ type Link struct {
 	// Kind is one of LinkKinds; a board file may set only the fields of its kind.
 	// process: the image is a program, its standard input and output are the link;
 	// qemu: an emulator runs the image, its first serial port is the link;
-	// serial: a UART.
+	// serial: a UART;
+	// tcp: a UART or the like behind a bridge that is reached over TCP.
 	Kind    string   `json:"kind,omitzero"`
 	Program string   `json:"program,omitzero"` // of qemu: the emulator
 	Args    []string `json:"args,omitzero"`    // of qemu: the machine; "{image}" stands for the ELF file, which is else given by -kernel
@@ -153,7 +154,9 @@ type Link struct {
 	USB        string `json:"usb,omitzero"` // of serial: vendor and product of the adapter, as in "0483:374b"
 	// Interface is, of serial, the number of the USB interface that is the UART, where the adapter has several.
 	Interface *int `json:"interface,omitzero"`
-	Baud      int  `json:"baud,omitzero"` // of serial and qemu: bits a second; 0 means 115200
+	Baud      int  `json:"baud,omitzero"` // of serial, qemu and tcp: bits a second; 0 means 115200
+	// Address is, of tcp, the bridge's host and port, as in "192.0.2.7:4000"; "" where each device has its own.
+	Address string `json:"address,omitzero"`
 }
 
 // Flash is how an image gets onto the board.

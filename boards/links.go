@@ -3,22 +3,26 @@
 package boards
 
 import (
+	"net"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 )
 
 // A linkKind is one way to reach the firmware.
 type linkKind struct {
-	name  string
-	needs []string // fields of Link that a board file must have for it
-	takes []string // those that it may have, besides kind
+	name   string
+	needs  []string // fields of Link that a board file must have for it
+	takes  []string // those that it may have, besides kind
+	remote bool     // Link.Remote
 }
 
 var linkKinds = []linkKind{
 	{name: "process"},
 	{name: "qemu", needs: []string{"program", "args"}, takes: []string{"install", "min_version", "baud"}},
 	{name: "serial", takes: []string{"usb", "interface", "baud"}},
+	{name: "tcp", takes: []string{"address", "baud"}, remote: true},
 }
 
 // LinkKinds lists the values that Link.Kind can have.
@@ -27,6 +31,22 @@ func LinkKinds() (names []string) {
 		names = append(names, k.name)
 	}
 	return names
+}
+
+// kind is the line of the table for the link's kind; ok is false where there is none.
+func (l Link) kind() (k linkKind, ok bool) {
+	i := slices.IndexFunc(linkKinds, func(k linkKind) bool { return k.name == l.Kind })
+	if i < 0 {
+		return linkKind{}, false
+	}
+	return linkKinds[i], true
+}
+
+// Remote reports whether the firmware is reached at an address. The link then needs no USB device of this computer, and
+// nothing of it names the board's debug probe.
+func (l Link) Remote() bool {
+	k, _ := l.kind()
+	return k.remote
 }
 
 // A linkField is a field of Link besides the kind, by its name in a board file.
@@ -57,18 +77,25 @@ const (
 
 func (b *Board) checkLink() error {
 	l := b.Link
-	i := slices.IndexFunc(linkKinds, func(k linkKind) bool { return k.name == l.Kind })
-	if i < 0 {
+	k, ok := l.kind()
+	if !ok {
 		return b.wrong("link.kind", "%q is not a link%s", l.Kind, didYouMean(l.Kind, LinkKinds()))
 	}
-	if err := b.checkLinkFields(linkKinds[i]); err != nil {
+	if err := b.checkLinkFields(k); err != nil {
 		return err
+	}
+	if f := b.Flash; k.remote && f.Programmer != "none" && f.USB == "" && !f.Emulated {
+		return b.wrong("flash", "with a link of kind %s, %s needs usb, vendor and product of the debug probe",
+			l.Kind, f.Programmer)
 	}
 	if l.MinVersion != "" && !versionRE.MatchString(l.MinVersion) {
 		return b.wrong("link.min_version", "%q is not a version, as in 9.1", l.MinVersion)
 	}
 	if l.USB != "" && !usbRE.MatchString(l.USB) {
 		return b.wrong("link.usb", notUSB, l.USB)
+	}
+	if l.Address != "" && !isHostPort(l.Address) {
+		return b.wrong("link.address", "%q is not host:port, as in 192.0.2.7:4000", l.Address)
 	}
 	if n := l.Interface; n != nil && (*n < 0 || *n > maxInterface) {
 		return b.wrong("link.interface", "%d is not between 0 and %d", *n, maxInterface)
@@ -77,6 +104,16 @@ func (b *Board) checkLink() error {
 		return b.wrong("link.baud", "%d bits a second", l.Baud)
 	}
 	return nil
+}
+
+// isHostPort reports whether an address has a host and the number of a port.
+func isHostPort(address string) bool {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil || host == "" {
+		return false
+	}
+	n, err := strconv.ParseUint(port, 10, 16)
+	return err == nil && n > 0
 }
 
 // checkLinkFields reports a field that the kind needs and that is missing, and one that another kind has.

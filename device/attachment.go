@@ -7,9 +7,11 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/flasher"
 	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/ledger"
@@ -21,10 +23,10 @@ import (
 type attachment struct {
 	programmer flasher.Programmer
 	conf       flasher.Config // the programmer's
-	tool       string         // its name
+	tool       string         // its name; "none": there is none, and no probe
 	probe      flasher.Probe
-	port       string // of its UART
-	found      place  // where both are; nothing where they are emulated
+	port       string // of its UART; the address of a link over TCP
+	found      place  // where both are; of emulated ones only the address, if they have one
 	power      string // desk.json's command that takes the board's power away and gives it again; "" if there is none
 	chip       string // its chip's id: by desk.json, or that the last flash found; "" if that is not known
 	ledger     *ledger.Ledger
@@ -68,9 +70,9 @@ func (k *Desk) leaseDir(b *boards.Board) (string, error) {
 	return dir, ledger.ShareLeases(dir)
 }
 
-// attachProbe finds the device, leases it, and makes its programmer.
-func (d *Device) attachProbe(ctx context.Context, runner, which string) (err error) {
-	n := &attachment{tool: runner}
+// attach finds a device that keeps its image, leases it, and makes its programmer.
+func (d *Device) attach(ctx context.Context, programmer, which string) (err error) {
+	n := &attachment{tool: programmer}
 	if n.ledger, err = d.desk.ledger(); err != nil {
 		return err
 	}
@@ -84,6 +86,11 @@ func (d *Device) attachProbe(ctx context.Context, runner, which string) (err err
 	}
 	noted := d.desk.File.noted(d.board.Name, n)
 	n.power, n.chip = noted.Power, noted.Chip
+	if d.board.Link.Remote() && n.found.address == "" {
+		if err := n.reachAt(d.board, cmp.Or(noted.Link.Address, d.board.Link.Address)); err != nil {
+			return err
+		}
+	}
 	if n.leases, err = d.desk.leaseDir(d.board); err != nil {
 		return err
 	}
@@ -109,7 +116,7 @@ func (n *attachment) takeLease(ctx context.Context, wait time.Duration) (*ledger
 	l, err := ledger.Take(ctx, n.leases, n.at(), wait)
 	var taken *ledger.LeaseError
 	if errors.As(err, &taken) {
-		taken.Device = "probe:" + n.which()
+		taken.Device = n.probeEntry()
 	}
 	return l, err
 }
@@ -117,6 +124,8 @@ func (n *attachment) takeLease(ctx context.Context, wait time.Duration) (*ledger
 // at is where the device is attached.
 func (n *attachment) at() string {
 	switch {
+	case !n.hasProbe():
+		return "tcp:" + strings.ToLower(n.port)
 	case n.probe.USBPath != "":
 		return "usb:" + n.probe.USBPath
 	case n.probe.Serial != "":
@@ -134,8 +143,14 @@ func (n *attachment) which() string {
 	return cmp.Or(n.probe.USBPath, n.port)
 }
 
+// hasProbe says whether the device is programmed through a probe.
+func (n *attachment) hasProbe() bool { return n.tool != "none" }
+
 // take makes the programmer for an image; nil: for none.
 func (n *attachment) take(i *image.Image) (err error) {
+	if !n.hasProbe() {
+		return nil
+	}
 	if i != nil {
 		n.conf.Build = i.BuildDir
 	}
@@ -145,6 +160,13 @@ func (n *attachment) take(i *image.Image) (err error) {
 
 // find looks through what is attached.
 func (n *attachment) find(b *boards.Board, which string, noted *DeskFile) error {
+	if n.tool == "none" {
+		address, err := (&choice{board: b, which: which, file: noted}).onlyAddress()
+		if err != nil {
+			return err
+		}
+		return n.reachAt(b, address)
+	}
 	all, err := attachedUnits(b)
 	if err != nil {
 		return err
@@ -154,6 +176,17 @@ func (n *attachment) find(b *boards.Board, which string, noted *DeskFile) error 
 		return err
 	}
 	n.settle(p)
+	return nil
+}
+
+// reachAt notes the address of the device's link.
+func (n *attachment) reachAt(b *boards.Board, address string) error {
+	if address == "" {
+		return failure.New(failure.Config,
+			"name it: link.address in the board file, or for one device in desk.json (of one without a probe, DEVICE=host:port)",
+			"board %s is reached over TCP, and nothing names its address", b.Name)
+	}
+	n.found.address, n.port = address, address
 	return nil
 }
 
@@ -179,7 +212,7 @@ func (n *attachment) findEmulated(ctx context.Context, k *Desk, b *boards.Board,
 // *LeaseError where another process leases the new place, nothing of n has changed, and nothing may be done to
 // the device.
 func (n *attachment) again(ctx context.Context, b *boards.Board) error {
-	if n.probe.Emulated != nil {
+	if n.probe.Emulated != nil || !n.hasProbe() {
 		return nil // it is not on USB
 	}
 	all, err := attachedUnits(b)
@@ -221,7 +254,7 @@ func (n *attachment) move(ctx context.Context, to place) (err error) {
 
 // settle makes a place the device's.
 func (n *attachment) settle(p place) {
-	n.found, n.port = p, p.uart.Name
+	n.found, n.port = p, cmp.Or(p.address, p.uart.Name)
 	n.probe = flasher.Probe{Serial: p.probe.serial, USBPath: p.probe.path, Shared: p.probe.shared}
 }
 

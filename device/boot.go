@@ -109,19 +109,16 @@ func (f *flashing) answers(ctx context.Context) error {
 
 // greet asks the firmware, which has just been started.
 func (d *Device) greet(ctx context.Context, i *image.Image) (*firmwareAnswer, error) {
-	link, err := d.attachment.open(ctx, d.board)
+	link := func(ctx context.Context) (transport.Link, error) { return d.attachment.open(ctx, d.board) }
+	t, err := begin(ctx, link, transport.SessionOptions{Log: d.desk.log(), StartTimeout: bootWithin})
 	if err != nil {
 		return nil, err
 	}
-	answer, err := d.greetOn(ctx, link, i)
-	return answer, errors.Join(err, link.Close())
+	answer, err := d.greetOn(ctx, t, i)
+	return answer, errors.Join(err, t.Close())
 }
 
-func (d *Device) greetOn(ctx context.Context, link transport.Link, i *image.Image) (*firmwareAnswer, error) {
-	t, err := transport.Dial(ctx, link, transport.SessionOptions{Log: d.desk.log(), StartTimeout: bootWithin})
-	if err != nil {
-		return nil, err
-	}
+func (d *Device) greetOn(ctx context.Context, t *transport.Session, i *image.Image) (*firmwareAnswer, error) {
 	ctx, cancel := context.WithTimeout(ctx, bootWithin)
 	defer cancel()
 	return d.confirm(ctx, rpc.New(t, rpc.Options{Log: d.desk.log()}), i)

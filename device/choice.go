@@ -6,6 +6,7 @@ package device
 import (
 	"cmp"
 	"fmt"
+	"net"
 	"slices"
 	"strconv"
 	"strings"
@@ -24,21 +25,34 @@ type PortInfo struct {
 	What      string // its product name
 }
 
+// describe names the port with what is known of its USB device.
+func (p PortInfo) describe() string {
+	var words []string
+	for _, w := range []struct{ name, value string }{{"serial ", p.Serial}, {"USB path ", p.Path}, {"interface ", p.Interface}} {
+		if w.value != "" {
+			words = append(words, w.name+w.value)
+		}
+	}
+	switch {
+	case len(words) == 0:
+		return p.Name
+	case p.Name == "":
+		return strings.Join(words, ", ")
+	}
+	return p.Name + " (" + strings.Join(words, ", ") + ")"
+}
+
 // An AmbiguousError is a choice that several attached devices meet: none is guessed.
 type AmbiguousError struct {
 	Board string
 	Which string
-	Ports []PortInfo // several may be of one USB device, and one of several probes
+	Ports []PortInfo // several may be of one USB device, and one of several probes; or the Names are addresses
 }
 
 func (e *AmbiguousError) Error() string {
 	var names []string
 	for _, p := range e.Ports {
-		name := fmt.Sprintf("%s (serial %s, USB path %s", p.Name, p.Serial, p.Path)
-		if p.Interface != "" {
-			name += ", interface " + p.Interface
-		}
-		names = append(names, name+")")
+		names = append(names, p.describe())
 	}
 	return fmt.Sprintf("%d attached devices could be board %s: %s", len(e.Ports), e.Board, strings.Join(names, ", "))
 }
@@ -82,7 +96,7 @@ func (e *NoDeviceError) Error() string {
 	if e.Which != "" {
 		return fmt.Sprintf("no attached device of board %s is %q", e.Board, e.Which)
 	}
-	return fmt.Sprintf("board %s is not attached: no serial port of USB device %s", e.Board, e.USB)
+	return fmt.Sprintf("board %s is not attached: no probe or serial port of USB device %s", e.Board, e.USB)
 }
 
 // FailureClass says that the board is not there.
@@ -177,6 +191,9 @@ func attachedUnits(b *boards.Board) (all []usbUnit, err error) {
 	return all, nil
 }
 
+// usbOf is the USB device without which a board cannot be reached.
+func usbOf(b *boards.Board) string { return cmp.Or(b.Link.USB, b.Flash.USB) }
+
 // probeOf is the USB device of a board's probe, which most often has the UART too.
 func probeOf(b *boards.Board) string { return cmp.Or(b.Flash.USB, b.Link.USB) }
 
@@ -185,10 +202,14 @@ type place struct {
 	probe   usbUnit
 	adapter *usbUnit // that the UART is on; nil: the probe
 	uart    PortInfo
+	address string // of a link over TCP; "": the link is the UART
 }
 
 // link is how desk.json notes it.
 func (p place) link(b *boards.Board) DeskLink {
+	if p.address != "" {
+		return DeskLink{Kind: b.Link.Kind, Path: p.probe.path, Address: p.address}
+	}
 	l := DeskLink{Kind: b.Link.Kind, Path: p.uart.Path}
 	if n, err := strconv.Atoi(p.uart.Interface); err == nil && len(p.owner().ports) > 1 {
 		l.Interface = &n
@@ -210,10 +231,14 @@ func (p place) owner() usbUnit {
 // again finds a place once more in what is attached now. With *NoDeviceError it returns p, behind its probe as that
 // is now where only the UART is missing.
 func (p place) again(b *boards.Board, all []usbUnit) (place, error) {
-	none := &NoDeviceError{b.Name, cmp.Or(p.probe.serial, p.probe.path, p.uart.Name), b.Link.USB}
+	none := &NoDeviceError{b.Name, cmp.Or(p.probe.serial, p.probe.path, p.uart.Name), usbOf(b)}
 	probes := p.probe.again(all)
 	var found []place
 	for _, probe := range probes {
+		if p.address != "" {
+			found = append(found, place{probe: probe, address: p.address})
+			continue
+		}
 		owners := []usbUnit{probe}
 		if p.adapter != nil {
 			owners = p.adapter.again(all)
@@ -271,6 +296,10 @@ type choice struct {
 func (c *choice) only() (place, error) {
 	var found []place
 	for _, probe := range c.probes() {
+		if c.board.Link.Remote() {
+			found = append(found, place{probe: probe})
+			continue
+		}
 		noted := c.noted(probe)
 		adapter := adapterOf(c.board, noted)
 		for _, owner := range c.owners(probe, adapter, noted) {
@@ -283,7 +312,32 @@ func (c *choice) only() (place, error) {
 			}
 		}
 	}
-	return onlyPlace(found, c.board, &NoDeviceError{c.board.Name, c.which, c.board.Link.USB})
+	return onlyPlace(found, c.board, &NoDeviceError{c.board.Name, c.which, usbOf(c.board)})
+}
+
+// onlyAddress is that of the device that is meant, where it has no probe; "" where nothing names one. Addresses in
+// desk.json come before the one in the board file.
+func (c *choice) onlyAddress() (string, error) {
+	if d := c.named(); d != nil {
+		return d.Link.Address, nil
+	}
+	if _, _, err := net.SplitHostPort(c.which); c.which != "" && err != nil {
+		return "", &NoDeviceError{Board: c.board.Name, Which: c.which}
+	}
+	if c.which != "" {
+		return c.which, nil
+	}
+	var noted []PortInfo
+	for _, address := range c.file.addresses(c.board.Name) {
+		noted = append(noted, PortInfo{Name: address})
+	}
+	switch len(noted) {
+	case 0:
+		return c.board.Link.Address, nil
+	case 1:
+		return noted[0].Name, nil
+	}
+	return "", &AmbiguousError{Board: c.board.Name, Ports: noted}
 }
 
 // noted is what desk.json has of the device behind a probe, or of the one that was named.

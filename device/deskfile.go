@@ -49,6 +49,7 @@ type DeskLink struct {
 	Interface *int   `json:"interface,omitempty"` // USB interface of the UART, where the USB device has several; nil: the board file's
 	USB       string `json:"usb,omitempty"`       // vendor and product of the UART's adapter, where that is not the probe
 	Serial    string `json:"serial,omitempty"`    // of that adapter
+	Address   string `json:"address,omitempty"`   // host and port of a link over TCP; "", behind a probe: the board file's
 }
 
 // ReadDeskFile reads a desk.json. None is an empty one; one that cannot be understood is an error of class config.
@@ -125,9 +126,28 @@ func (b *DeskFile) behind(n *attachment) (list []DeskDevice) {
 		return nil
 	}
 	for _, d := range b.Devices {
+		if !n.hasProbe() {
+			if d.Link.Address == n.port {
+				list = append(list, d)
+			}
+			continue
+		}
 		here := d.Link.Path != "" && d.Link.Path == n.probe.USBPath
 		if d.Probe == n.probe.Serial && d.Probe != "" && (here || !n.probe.Shared) || d.Probe == "" && here {
 			list = append(list, d)
+		}
+	}
+	return list
+}
+
+// addresses are those of the devices of a board that have one.
+func (b *DeskFile) addresses(board string) (list []string) {
+	if b == nil {
+		return nil
+	}
+	for _, d := range b.Devices {
+		if a := d.Link.Address; d.Board == board && a != "" && !slices.Contains(list, a) {
+			list = append(list, a)
 		}
 	}
 	return list
@@ -149,7 +169,8 @@ func (b *DeskFile) Note(d DeskDevice) DeskDevice {
 	i := slices.IndexFunc(b.Devices, func(o DeskDevice) bool { return d.Chip != "" && o.Chip == d.Chip })
 	if i < 0 {
 		i = slices.IndexFunc(b.Devices, func(o DeskDevice) bool {
-			return o.Probe == d.Probe && o.Board == d.Board && (!d.Shared || o.Link.Path == d.Link.Path)
+			sameProbe := o.Probe == d.Probe && (!d.Shared || o.Link.Path == d.Link.Path)
+			return sameProbe && o.Board == d.Board && (d.Probe != "" || o.Link.Address == d.Link.Address)
 		})
 	}
 	if i < 0 {

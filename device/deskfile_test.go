@@ -59,6 +59,20 @@ func TestBenchFile(t *testing.T) {
 	}
 }
 
+// TestNoteAddress: devices without probes are told apart by their addresses, where nobody knows their chips.
+func TestNoteAddress(t *testing.T) {
+	b := &DeskFile{Format: deskFileFormat}
+	at := func(address, chip string) DeskDevice {
+		return DeskDevice{Board: "kiln", Chip: chip, Link: DeskLink{Kind: "tcp", Address: address}}
+	}
+	for _, d := range []DeskDevice{at("a:1", ""), at("b:1", ""), at("a:1", "c1"), at("c:1", "c1")} {
+		b.Note(d)
+	}
+	if len(b.Devices) != 2 || b.Devices[0].Link.Address != "c:1" || b.Devices[0].Chip != "c1" || b.Devices[1].Link.Address != "b:1" {
+		t.Errorf("noted %+v", b.Devices)
+	}
+}
+
 func FuzzDeskFile(f *testing.F) {
 	f.Add([]byte(`{"format": 1, "devices": [{"name": "a", "board": "b", "link": {"kind": "serial"}}]}`))
 	f.Fuzz(func(t *testing.T, data []byte) {

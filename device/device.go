@@ -28,33 +28,32 @@ type Device struct {
 	desk         *Desk
 	clockChecked bool        // against the host's
 	emulator     string      // its path, once it was found to be new enough
-	attachment   *attachment // of a board with a probe; nil where the image is loaded when the link opens
+	attachment   *attachment // of a device that keeps its image; nil where the image is loaded when the link opens
 }
 
 // Attach takes hold of a device of the board. which tells apart several of them: a name in Desk.File, a probe's serial, a USB
-// path, the name of a port; a process or an emulator has none, and which must be "". One with a probe is leased until Close: *LeaseError,
-// *AmbiguousError, *NoDeviceError; *NoProbesError for one whose probe is emulated, on a Desk without Probes.
+// path, the name of a port, or the address of a board without a probe that is reached over TCP; a process or an emulator has
+// none, and which must be "". All others are leased until Close: *LeaseError, *AmbiguousError, *NoDeviceError; *NoProbesError
+// for one whose probe is emulated, on a Desk without Probes.
 func (k *Desk) Attach(ctx context.Context, b *boards.Board, which string) (*Device, error) {
 	if ctx.Err() != nil {
 		return nil, failure.Stopped(ctx, "attach")
 	}
 	d := &Device{board: b, desk: k}
 	programmer, link := k.programmerOf(b), linkers[b.Link.Kind]
-	if programmer != "none" {
-		if link.open == nil {
-			return nil, failure.New(failure.Config, "leave the programmer out",
-				"board %s is started anew each time it is opened: %s cannot program it", b.Name, programmer)
-		}
-		if err := d.attachProbe(ctx, programmer, which); err != nil {
+	switch keeps := programmer != "none" || b.Link.Remote(); {
+	case keeps && link.open == nil:
+		return nil, failure.New(failure.Config, "leave the programmer out",
+			"board %s is started anew each time it is opened: %s cannot program it", b.Name, programmer)
+	case keeps:
+		if err := d.attach(ctx, programmer, which); err != nil {
 			return nil, err
 		}
 		return k.holds(d), nil
-	}
-	if link.start == nil {
+	case link.start == nil:
 		return nil, failure.New(failure.Config, "choose a programmer, as in PROGRAMMER=openocd",
 			"board %s is reached by %s, and what runs on it has to be programmed", b.Name, b.Link.Kind)
-	}
-	if which != "" {
+	case which != "":
 		return nil, failure.New(failure.Config, "leave it out", "board %s is started anew each time it is opened: there is no device %q", b.Name, which)
 	}
 	return k.holds(d), nil
@@ -78,7 +77,8 @@ func (d *Device) Close() error {
 }
 
 // Flash makes the device hold the image, has verified that it does, and has been answered by it when it returns
-// without an error. Errors: *WrongBoardError and *WearError, before anything is written; *SwappedError, *BootError,
+// without an error. Where the board has no programmer, the device must hold it already: *NoProgrammerError. Other errors:
+// *WrongBoardError and *WearError, before anything is written; *SwappedError, *BootError,
 // *WrongImageError where another firmware answers, those of flasher; where the board was plugged in elsewhere
 // *LeaseError, if another process leases it there, and *AmbiguousError.
 func (d *Device) Flash(ctx context.Context, i *image.Image) (FlashReport, error) {
@@ -126,19 +126,20 @@ func (d *Device) Open(ctx context.Context, i *image.Image) (*rpc.Session, error)
 }
 
 func (d *Device) open(ctx context.Context, i *image.Image) (*rpc.Session, error) {
-	link, err := d.openLink(ctx, i)
+	link := func(ctx context.Context) (transport.Link, error) { return d.openLink(ctx, i) }
+	t, err := begin(ctx, link, transport.SessionOptions{Log: d.desk.log()})
 	if err != nil {
-		return nil, err
+		return nil, d.emulatorEnded(err, i)
 	}
-	s, err := d.dial(ctx, link, i)
+	s, err := d.checked(ctx, t, i)
 	if err != nil {
-		return nil, errors.Join(d.emulatorEnded(err, i), link.Close())
+		return nil, errors.Join(d.emulatorEnded(err, i), t.Close())
 	}
 	return s, nil
 }
 
 // Link opens the raw link below a session, for gateways: nothing is asked or checked of the firmware. The image is that which an
-// emulator or a process is to run; nil where the device has a probe. The caller closes the link, which ends a process. Errors:
+// emulator or a process is to run; nil where the device keeps its image. The caller closes the link, which ends a process. Errors:
 // those of transport; of class config for an image of another board.
 func (d *Device) Link(ctx context.Context, i *image.Image) (transport.Link, error) {
 	if ctx.Err() != nil {
@@ -175,11 +176,8 @@ func (d *Device) emulatorEnded(err error, i *image.Image) error {
 		"%s of board %s: %s: %s", l.Program, d.board.Name, ended.State, bytes.TrimSpace(ended.Tail))
 }
 
-func (d *Device) dial(ctx context.Context, link transport.Link, i *image.Image) (*rpc.Session, error) {
-	t, err := transport.Dial(ctx, link, transport.SessionOptions{Log: d.desk.log()})
-	if err != nil {
-		return nil, err
-	}
+// checked asks the firmware of a session all that Open says.
+func (d *Device) checked(ctx context.Context, t *transport.Session, i *image.Image) (*rpc.Session, error) {
 	s := rpc.New(t, rpc.Options{Log: d.desk.log(), Explain: d.explain(i)})
 	answer, err := d.confirm(ctx, s, i)
 	if err != nil {

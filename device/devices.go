@@ -13,18 +13,19 @@ import (
 	"github.com/boardsmith/boardsmith/image"
 )
 
-// An Attached is a debug probe or a serial port of this computer, or an emulated chip of this user.
+// An Attached is a debug probe or a serial port of this computer, a device of desk.json that is reached over TCP, or an
+// emulated chip of this user.
 type Attached struct {
 	Boards []string // kinds that it could be; none: it is not known what is behind it
 	Probe  string   // serial of its probe
-	Port   string   // of its UART; "" if it has none, or does not run
+	Port   string   // of its UART, or its address; "" if it has none, or does not run
 	USB    string   // vendor and product
 	Path   string   // USB path
 	// Interface is the number of the port's USB interface; "" where the system does not say.
 	Interface string
 	What      string // what it says it is
 	Emulated  bool   // its chip and probe are emulated
-	Runs      bool   // an emulated one has its keeper; any other is plugged in
+	Runs      bool   // an emulated one has its keeper; any other is plugged in, or has an address
 }
 
 // probeIDs are debug probes by USB vendor and product; a product of "" stands for all of the vendor's.
@@ -62,7 +63,8 @@ func ProbeKind(usb string) string {
 	return ""
 }
 
-// Devices lists what is attached, and, on a Desk with Probes, the emulated chips that have been used.
+// Devices lists what is attached, the devices of File that are reached over TCP, and, on a Desk with Probes, the emulated
+// chips that have been used.
 func (k *Desk) Devices(ctx context.Context) ([]Attached, error) {
 	dir, err := k.stateDir()
 	if err != nil {
@@ -92,7 +94,20 @@ func (k *Desk) Devices(ctx context.Context) ([]Attached, error) {
 	if ctx.Err() != nil {
 		return nil, failure.Stopped(ctx, "devices")
 	}
-	return list, nil
+	return append(list, k.File.remote()...), nil
+}
+
+// remote are the devices without a probe that are reached over TCP, whether they answer or not.
+func (b *DeskFile) remote() (list []Attached) {
+	if b == nil {
+		return nil
+	}
+	for _, d := range b.Devices {
+		if d.Probe == "" && d.Link.Address != "" {
+			list = append(list, Attached{Boards: []string{d.Board}, Port: d.Link.Address, What: "reached over TCP", Runs: true})
+		}
+	}
+	return list
 }
 
 // kinds are all boards that can be loaded.
@@ -127,7 +142,7 @@ func (k *Desk) emulatedChips(ctx context.Context, stateDir string, b *boards.Boa
 // An Identity is what a device is, by its probe and by what its firmware answered.
 type Identity struct {
 	Probe   string // serial of the probe; "" if it has none
-	Port    string // of its UART
+	Port    string // of its UART; the address of a link over TCP
 	Link    DeskLink
 	Shared  bool   // another attached probe has its serial
 	Answers bool   // firmware of boardsmith's answered
@@ -135,8 +150,9 @@ type Identity struct {
 	BuildID string
 }
 
-// HasProbe says whether the device is programmed through a probe, and keeps its image.
-func (d *Device) HasProbe() bool { return d.attachment != nil }
+// KeepsImage says whether the device keeps its image while nobody uses it. A process or an emulator gets one each time
+// that it is opened.
+func (d *Device) KeepsImage() bool { return d.attachment != nil }
 
 // Identify asks the device. One without a probe has no firmware before it is opened. That nothing answers is no error.
 // Errors: *LeaseError, *AmbiguousError, of a device that was plugged in elsewhere; that ctx has ended.

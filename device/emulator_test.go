@@ -1,6 +1,7 @@
 package device
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -117,7 +118,7 @@ func TestEmulatorEnds(t *testing.T) {
 	must(t, err)
 	defer link.Close()
 	d := &Device{board: b, desk: &Desk{}}
-	_, err = d.dial(t.Context(), link, &image.Image{Path: "/x"})
+	_, err = begin(t.Context(), func(context.Context) (transport.Link, error) { return link, nil }, transport.SessionOptions{})
 	err = d.emulatorEnded(err, &image.Image{Path: "/x"})
 	if failure.Of(err) != failure.Boot || !strings.Contains(err.Error(), "first reason\nsecond line") || !strings.Contains(failure.Next(err), "cd / && sh") {
 		t.Errorf("got %v (%s)", err, failure.Next(err))

@@ -19,7 +19,7 @@ import (
 // Erase erases all of the board's flash but reserved regions, sector by sector and only where a sector is not blank or
 // may be only half erased, and has verified that all is blank when it returns without an error. Errors: as of Flash.
 func (d *Device) Erase(ctx context.Context) (FlashReport, error) {
-	if d.attachment == nil {
+	if d.attachment == nil || !d.attachment.hasProbe() {
 		return FlashReport{}, failure.New(failure.Config, "choose a board with a probe, as in BOARD=microbit, and a another PROGRAMMER than none", "board %s has no flash that can be erased", d.board.Name)
 	}
 	d.desk.Progress.Tell(progress.Event{Step: "erase", Detail: d.board.Name})

@@ -32,6 +32,28 @@ func (e *WrongImageError) FailureClass() failure.Class { return failure.Verify }
 // NextStep says how to go on.
 func (e *WrongImageError) NextStep() string { return "build and flash again" }
 
+// A NoProgrammerError is an image for a device that has no programmer, and that does not run it.
+type NoProgrammerError struct {
+	Board string
+	Image string // path of its ELF file
+	Err   error  // how the device answered
+}
+
+func (e *NoProgrammerError) Error() string {
+	return fmt.Sprintf("board %s has no programmer, and does not run the image: %v", e.Board, e.Err)
+}
+
+// Unwrap returns how the device answered.
+func (e *NoProgrammerError) Unwrap() error { return e.Err }
+
+// FailureClass says that the user has to write the image.
+func (e *NoProgrammerError) FailureClass() failure.Class { return failure.Config }
+
+// NextStep says how to go on.
+func (e *NoProgrammerError) NextStep() string {
+	return "write " + e.Image + " to it with the board's own tool and try again, or name a programmer in its board file"
+}
+
 // A LeaseError is a device that another process uses.
 type LeaseError = ledger.LeaseError
 

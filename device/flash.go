@@ -83,6 +83,9 @@ func (k *Desk) tool(name string) (string, error) {
 
 // program brings the board to hold the image.
 func (d *Device) program(ctx context.Context, i *image.Image) (FlashReport, error) {
+	if !d.attachment.hasProbe() {
+		return d.holdsAlready(ctx, i)
+	}
 	img, err := flashImageOf(d.board, i)
 	if err != nil {
 		return FlashReport{}, err
@@ -95,6 +98,24 @@ func (d *Device) program(ctx context.Context, i *image.Image) (FlashReport, erro
 		return FlashReport{}, err
 	}
 	return f.run(ctx)
+}
+
+// holdsAlready is Flash of a device that nothing can program: its firmware must answer as the image, now.
+func (d *Device) holdsAlready(ctx context.Context, i *image.Image) (FlashReport, error) {
+	answer, err := d.greet(ctx, i)
+	if err == nil {
+		err = d.sameChip(answer.chip)
+	}
+	var other *WrongImageError
+	var silent *transport.HandshakeError
+	if errors.As(err, &other) || errors.As(err, &silent) && failure.Of(err) == failure.Boot {
+		err = &NoProgrammerError{Board: d.board.Name, Image: i.Path, Err: err}
+	}
+	if err != nil {
+		return FlashReport{}, err
+	}
+	why := "firmware answered with build " + i.ID()
+	return FlashReport{Holds: true, Why: why, Device: d.attachment.entryOf(answer), Programmer: d.attachment.tool}, nil
 }
 
 // A flashing is one run of program.
@@ -290,15 +311,12 @@ func (d *Device) ask(ctx context.Context, next *image.Image) (*firmwareAnswer, e
 func (d *Device) asked(ctx context.Context, next *image.Image) (*firmwareAnswer, error) {
 	ctx, cancel := context.WithTimeout(ctx, askWithin)
 	defer cancel()
-	link, err := d.attachment.openFound(ctx, d.board)
+	link := func(ctx context.Context) (transport.Link, error) { return d.attachment.openFound(ctx, d.board) }
+	t, err := begin(ctx, link, transport.SessionOptions{Log: d.desk.log()})
 	if err != nil {
 		return nil, err
 	}
-	defer link.Close()
-	t, err := transport.Dial(ctx, link, transport.SessionOptions{Log: d.desk.log()})
-	if err != nil {
-		return nil, err
-	}
+	defer t.Close()
 	var answer *firmwareAnswer
 	s := rpc.New(t, rpc.Options{Log: d.desk.log(), Explain: func(rec *rpc.FaultRecord, called string) rpc.Explanation {
 		return d.explainBuild(answer, rec, called)

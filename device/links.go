@@ -8,15 +8,17 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/command"
 	"github.com/boardsmith/boardsmith/transport"
 )
 
-// A linker is what one kind of link does. A kind has start, open or both: a chip that QEMU emulates is behind an emulated
-// probe, or has none.
+// A linker is what one kind of link does. A kind has start, open or both: a chip that QEMU emulates is behind an
+// emulated probe, or has none.
 type linker struct {
 	start func(context.Context, *Device, *image.Image) (transport.Link, error)      // runs the image
 	open  func(context.Context, *attachment, *boards.Board) (transport.Link, error) // of a device that keeps its image
@@ -27,6 +29,39 @@ var linkers = map[string]linker{
 	"process": {start: startProcess},
 	"qemu":    {start: startEmulator, open: openUART},
 	"serial":  {open: openUART},
+	"tcp":     {open: openTCP},
+}
+
+const (
+	busyWithin = 2 * time.Second // for a bridge to see that its last connection has ended
+	busyEvery  = 50 * time.Millisecond
+)
+
+// begin opens a link and begins a session on it, which owns the link. A bridge that serves one client at a time closes
+// new connections until it has seen the end of the last one: begin tries again for a while.
+func begin(
+	ctx context.Context, open func(context.Context) (transport.Link, error), o transport.SessionOptions,
+) (*transport.Session, error) {
+	for began := time.Now(); ; {
+		link, err := open(ctx)
+		if err != nil {
+			return nil, err
+		}
+		s, err := transport.Dial(ctx, link, o)
+		if err == nil {
+			return s, nil
+		}
+		err = errors.Join(err, link.Close())
+		var closed *transport.TCPError
+		if !errors.As(err, &closed) || time.Since(began) > busyWithin {
+			return nil, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, failure.Stopped(ctx, "%w", err)
+		case <-time.After(busyEvery):
+		}
+	}
 }
 
 // startProcess runs the image as a program, with an environment that names the file for its fault record only.
@@ -88,4 +123,13 @@ func openUART(_ context.Context, n *attachment, b *boards.Board) (transport.Link
 		return nil, err // as in startProcess
 	}
 	return s, nil
+}
+
+// openTCP connects to the bridge before a board. What lies between bridge and firmware is a UART, which loses bytes.
+func openTCP(ctx context.Context, n *attachment, _ *boards.Board) (transport.Link, error) {
+	c, err := transport.DialTCP(ctx, transport.TCPConfig{Address: n.port, Lossy: true})
+	if err != nil {
+		return nil, err // as in startProcess
+	}
+	return c, nil
 }

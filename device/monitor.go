@@ -25,7 +25,7 @@ type Monitoring struct {
 }
 
 // Monitor opens the link, begins a session, and shows logs and traffic until ctx ends, or the link does. The image is
-// that which an emulator or a process is to run; nil where the device has a probe.
+// that which an emulator or a process is to run; nil where the device keeps its image.
 func (d *Device) Monitor(ctx context.Context, i *image.Image, m Monitoring) error {
 	if m.Show == nil {
 		m.Show = func(string) {}

@@ -83,6 +83,9 @@ func (n *attachment) cyclePower(ctx context.Context, b *boards.Board) error {
 	defer cancel()
 	for {
 		err := n.again(limited, b)
+		if err == nil && b.Link.Remote() {
+			err = n.listens(limited, b)
+		}
 		if err == nil || inUse(err) {
 			return err
 		}
@@ -92,4 +95,13 @@ func (n *attachment) cyclePower(ctx context.Context, b *boards.Board) error {
 		case <-time.After(backEvery):
 		}
 	}
+}
+
+// listens connects to the address of the device's link, once.
+func (n *attachment) listens(ctx context.Context, b *boards.Board) error {
+	link, err := n.openFound(ctx, b)
+	if err != nil {
+		return err
+	}
+	return link.Close()
 }

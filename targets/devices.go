@@ -56,7 +56,7 @@ func (v *invocation) printDevice(in *inputs, d device.Attached, all []device.Att
 		words = append(words, "not running, starts when it is used")
 	}
 	for _, b := range in.deskFile.Devices {
-		if b.Probe != "" && isNoted(b, d, all) {
+		if (b.Probe != "" || b.Link.Address != "") && isNoted(b, d, all) {
 			words = append(words, "named "+b.Name)
 			r["name"] = b.Name
 		}
@@ -84,7 +84,7 @@ func (v *invocation) saveDeskFile(ctx context.Context, in *inputs, all []device.
 		}
 		n = in.deskFile.Note(n)
 		noted++
-		v.Printf("%s: %s, probe %s, chip %s", n.Name, n.Board, n.Probe, cmp.Or(n.Chip, "not known: no firmware of boardsmith's answered"))
+		v.Printf("%s: %s, probe %s, chip %s", n.Name, n.Board, cmp.Or(n.Probe, "none"), cmp.Or(n.Chip, "not known: no firmware of boardsmith's answered"))
 		v.JSONLine(fields{"status": "done", "name": n.Name, "board": n.Board, "probe": n.Probe, "chip": n.Chip})
 	}
 	if noted == 0 {
@@ -116,6 +116,9 @@ func (v *invocation) kindOf(in *inputs, d device.Attached) *boards.Board {
 
 // isNoted says whether an attached device is one of desk.json; all are those that there are.
 func isNoted(noted device.DeskDevice, d device.Attached, all []device.Attached) bool {
+	if noted.Probe == "" && noted.Link.Address != "" {
+		return noted.Link.Address == d.Port
+	}
 	shared := slices.ContainsFunc(all, func(o device.Attached) bool { return o.Probe == d.Probe && o.Path != d.Path })
 	return noted.Probe == d.Probe && (noted.Link.Path == d.Path || noted.Probe != "" && !shared)
 }

@@ -74,14 +74,26 @@ func (e *HandshakeError) Error() string {
 
 func (e *HandshakeError) Unwrap() error { return e.Err }
 
-// FailureClass says that the firmware never answered. Where the caller's context ended, failure.Of finds that instead.
+// FailureClass says that the firmware never answered, or that the link broke. Where the caller's context ended, failure.Of
+// finds that instead.
 func (e *HandshakeError) FailureClass() failure.Class {
+	if e.linkBroke() {
+		return failure.Of(e.Err)
+	}
 	return failure.Boot
+}
+
+// linkBroke says whether it was the link that ended. A process that ends is the firmware.
+func (e *HandshakeError) linkBroke() bool {
+	var firmware *ProcessError
+	return errors.Is(e.Err, ErrClosed) && !errors.As(e.Err, &firmware)
 }
 
 // NextStep says what the device's behaviour hints at.
 func (e *HandshakeError) NextStep() string {
 	switch {
+	case e.linkBroke():
+		return "" // Err's own
 	case e.Version:
 		return "the firmware speaks another version of the session protocol; build and flash it again"
 	case e.Received == 0:

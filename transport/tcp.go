@@ -1,11 +1,13 @@
 package transport
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/boardsmith/boardsmith/failure"
@@ -13,9 +15,12 @@ import (
 
 // TCPConfig says what to connect to. Only Address must be set.
 type TCPConfig struct {
-	Address string // host and port, as in "192.0.2.7:4000", "localhost:4000"
-	Lossy   bool   // the peer is a serial server, and a UART lies behind it
+	Address string        // host and port, as in "192.0.2.7:4000", "localhost:4000"
+	Lossy   bool          // the peer is a serial server, and a UART lies behind it
+	Within  time.Duration // for a connection to come about; 0 means 10 s. ctx may end it sooner
 }
+
+const defaultConnect = 10 * time.Second
 
 // A TCPError is an address that cannot be reached or listened on, or a connection that broke. The latter is an ErrClosed
 // to errors.Is.
@@ -41,6 +46,26 @@ func (e *TCPError) FailureClass() failure.Class {
 	return failure.ProbeMissing
 }
 
+// NextStep is what helps.
+func (e *TCPError) NextStep() string {
+	var name *net.DNSError
+	var form *net.AddrError
+	var late net.Error
+	switch {
+	case e.Gone:
+		return "check that the peer still runs, and that no other client uses it: a serial server often takes one at a time"
+	case errors.As(e.Err, &name):
+		return "check the name of the host in the address"
+	case errors.As(e.Err, &form):
+		return "write the address as host:port, as in 192.0.2.7:4000"
+	case errors.Is(e.Err, syscall.ECONNREFUSED):
+		return "start the program that is to listen there, or correct the port"
+	case errors.As(e.Err, &late) && late.Timeout():
+		return "check the address, the network, and that the peer is switched on"
+	}
+	return ""
+}
+
 // A TCP is a Link over a TCP connection. What is written is sent at once (TCP_NODELAY).
 type TCP struct {
 	conn     *net.TCPConn
@@ -49,13 +74,15 @@ type TCP struct {
 	isClosed atomic.Bool
 }
 
-// DialTCP connects to an address. Errors: *TCPError; *TimeoutError after ctx's deadline; ctx's own after a cancel.
+// DialTCP connects to an address. Errors: *TCPError, also where nothing answers within c.Within; *TimeoutError after
+// ctx's deadline; ctx's own after a cancel.
 func DialTCP(ctx context.Context, c TCPConfig) (*TCP, error) {
 	began := time.Now()
 	if ctx.Err() != nil {
 		return nil, waitError(ctx, "dial", began)
 	}
-	conn, err := new(net.Dialer).DialContext(ctx, "tcp", c.Address)
+	d := net.Dialer{Timeout: cmp.Or(c.Within, defaultConnect)}
+	conn, err := d.DialContext(ctx, "tcp", c.Address)
 	if err != nil && ended(ctx) {
 		return nil, waitError(ctx, "dial", began)
 	}

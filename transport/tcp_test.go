@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"strings"
 	"testing"
 	"time"
 
@@ -140,5 +141,38 @@ func TestTCPSession(t *testing.T) {
 			t.Errorf("%q, %v, lossy %v", msg, err, s.Lossy())
 		}
 		_ = s.Close()
+	}
+}
+
+// TestTCPAdvice: each way in which a connection does not come about, or ends, says what to look at.
+func TestTCPAdvice(t *testing.T) {
+	closed := listen(t)
+	if err := closed.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ address, next string }{
+		{closed.Address(), "start the program"},
+		{"no-such-host.invalid:4000", "name of the host"},
+		{"192.0.2.7", "as host:port"},
+	} {
+		_, err := transport.DialTCP(within(t, 20*time.Second), transport.TCPConfig{Address: c.address})
+		var tcp *transport.TCPError
+		if !errors.As(err, &tcp) || tcp.Gone || !strings.Contains(failure.Next(err), c.next) {
+			t.Errorf("%s: %v; next step %q, want one with %q", c.address, err, failure.Next(err), c.next)
+		}
+	}
+}
+
+// TestTCPPeerClosesAtOnce: a serial server that has another client closes the connection, and no firmware is to blame.
+func TestTCPPeerClosesAtOnce(t *testing.T) {
+	dialled, accepted := connect(t)
+	if err := accepted.Close(); err != nil {
+		t.Fatal(err)
+	}
+	_, err := transport.Dial(within(t, 10*time.Second), dialled, quick)
+	var tcp *transport.TCPError
+	advised := strings.Contains(failure.Next(err), "other client")
+	if !errors.As(err, &tcp) || failure.Of(err) != failure.Transport || !advised {
+		t.Errorf("%v of class %s, next step %q", err, failure.Of(err), failure.Next(err))
 	}
 }

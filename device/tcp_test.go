@@ -1,0 +1,421 @@
+//go:build linux
+
+package device_test
+
+// This file reaches real firmware over TCP: a process, or an emulated chip behind an emulated probe, behind a bridge as
+// ser2net is one. Such a bridge goes on reading the UART when nobody is connected, and takes one client at a time.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/boards/boardstest"
+	"github.com/boardsmith/boardsmith/device"
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/mlf/mlftest"
+	"github.com/boardsmith/boardsmith/ndarray"
+	"github.com/boardsmith/boardsmith/project"
+	"github.com/boardsmith/boardsmith/rpc/rpctest"
+	"github.com/boardsmith/boardsmith/transport"
+	"github.com/boardsmith/boardsmith/transport/transporttest"
+)
+
+// A bridge carries bytes between a board's link and its client.
+type bridge struct {
+	*transport.TCPListener
+	board transport.Link
+
+	mu     sync.Mutex
+	client transport.Link // nil: nobody is connected
+	spoil  func(transport.Link) transport.Link
+}
+
+// openBridge starts a bridge before a board, which ends with the test.
+func openBridge(t *testing.T, board transport.Link) *bridge {
+	t.Helper()
+	l, err := transport.ListenTCP(t.Context(), "127.0.0.1:0")
+	must(t, err)
+	b := &bridge{TCPListener: l, board: board}
+	ctx, cancel := context.WithCancel(context.Background())
+	var ended sync.WaitGroup
+	ended.Go(func() { b.accept(ctx) })
+	ended.Go(func() { b.fromBoard(ctx) })
+	t.Cleanup(func() {
+		cancel()
+		_ = l.Close()
+		b.serve(nil)
+		_ = board.Close()
+		ended.Wait()
+	})
+	return b
+}
+
+// serve takes the place of the client.
+func (b *bridge) serve(client transport.Link) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.client != nil {
+		_ = b.client.Close()
+	}
+	if b.client = client; client != nil && b.spoil != nil {
+		b.client = b.spoil(client)
+	}
+}
+
+func (b *bridge) now() transport.Link {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.client
+}
+
+// accept serves one client after the other, and closes the connections of others meanwhile.
+func (b *bridge) accept(ctx context.Context) {
+	for {
+		conn, err := b.Accept(ctx)
+		if err != nil {
+			return
+		}
+		if b.now() != nil {
+			_ = conn.Close()
+			continue
+		}
+		b.serve(conn)
+		go b.fromClient(ctx, b.now())
+	}
+}
+
+func (b *bridge) fromClient(ctx context.Context, client transport.Link) {
+	buf := make([]byte, 1024)
+	for {
+		n, err := client.Read(ctx, buf)
+		if err != nil {
+			b.serve(nil)
+			return
+		}
+		_ = b.board.Write(ctx, buf[:n])
+	}
+}
+
+func (b *bridge) fromBoard(ctx context.Context) {
+	buf := make([]byte, 1024)
+	for {
+		n, err := b.board.Read(ctx, buf)
+		if err != nil {
+			return
+		}
+		if client := b.now(); client != nil {
+			_ = client.Write(ctx, buf[:n])
+		}
+	}
+}
+
+// bridged is a board like host, but behind a bridge and without a programmer.
+const bridged = `{"inherits": "cpu/native", "templates": ["baremetal"], "sources": ["port/process.c"],
+	"link": {"kind": "tcp"%s}, "flash": {"programmer": "none"}}`
+
+// bridgedEnv has that board.
+func bridgedEnv(t *testing.T) env {
+	t.Helper()
+	e := testEnv()
+	e.Path = []string{boardstest.Shelf(t, map[string]string{"bridged.json": fmt.Sprintf(bridged, "")})}
+	e.LeaseDir, e.StateDir = filepath.Join(t.TempDir(), "lease"), t.TempDir()
+	return e
+}
+
+// bridgedImage builds firmware for it.
+func bridgedImage(t *testing.T, e env, o boards.Options) (*boards.Board, *image.Image) {
+	t.Helper()
+	spec := project.Spec{Board: "bridged", Model: mlftest.Tiny(t, nil), Options: o}
+	p := generated(t, filepath.Join(t.TempDir(), "p"), spec, e)
+	return p.Board(), built(t, p)
+}
+
+// process starts an image as a program.
+func process(t *testing.T, i *image.Image) transport.Link {
+	t.Helper()
+	p, err := transport.StartProcess(t.Context(), transport.ProcessConfig{
+		Path: i.Path, Env: []string{"BOARDSMITH_FAULT_FILE=" + filepath.Join(t.TempDir(), "fault")},
+	})
+	must(t, err)
+	return p
+}
+
+// blames checks an error's class, and that its next step has a text.
+func blames(t *testing.T, err error, class failure.Class, next string) {
+	t.Helper()
+	if failure.Of(err) != class || !strings.Contains(failure.Next(err), next) {
+		t.Errorf("%v of class %s, next step %q; want %s, %q", err, failure.Of(err), failure.Next(err), class, next)
+	}
+}
+
+// TestTCPBoard uses firmware behind a bridge again and again, and finds out that it is another build.
+func TestTCPBoard(t *testing.T) {
+	t.Parallel()
+	e := bridgedEnv(t)
+	b, i := bridgedImage(t, e, boards.Options{})
+	address := openBridge(t, process(t, i)).Address()
+	d, err := attach(t.Context(), b, address, e)
+	must(t, err)
+	defer d.Close()
+
+	r, err := d.Flash(t.Context(), i)
+	if err != nil || r.Wrote != 0 || !r.Holds || !strings.Contains(r.Why, i.ID()) || r.Device != "tcp:"+address {
+		t.Errorf("flash of what it holds: %+v, %v", r, err)
+	}
+	for range 3 {
+		s, err := d.Open(t.Context(), i)
+		must(t, err)
+		rpctest.CallTwice(t, s)
+		must(t, s.Close(t.Context()))
+	}
+	link, err := d.Link(t.Context(), nil)
+	must(t, err)
+	if !link.Lossy() {
+		t.Error("bytes cannot get lost between bridge and firmware")
+	}
+	must(t, link.Close())
+	is, err := d.Identify(t.Context())
+	at := device.DeskLink{Kind: "tcp", Address: address}
+	if err != nil || !is.Answers || is.BuildID != i.ID() || is.Port != address || is.Link != at {
+		t.Errorf("it is %+v, %v", is, err)
+	}
+
+	_, other := bridgedImage(t, e, boards.Options{LogLevel: "error"})
+	_, err = d.Flash(t.Context(), other)
+	var none *device.NoProgrammerError
+	var wrong *device.WrongImageError
+	blames(t, err, failure.Config, other.Path)
+	if !errors.As(err, &none) || !errors.As(err, &wrong) {
+		t.Errorf("flash of another image: %v", err)
+	}
+	if _, err := d.Open(t.Context(), other); !errors.As(err, &wrong) || errors.As(err, &none) {
+		t.Errorf("open of another image: %v", err)
+	}
+	if _, err := d.Erase(t.Context()); failure.Of(err) != failure.Config {
+		t.Errorf("erase: %v", err)
+	}
+	if err := d.Debug(t.Context(), nil); failure.Of(err) != failure.Config {
+		t.Errorf("debug: %v", err)
+	}
+	if held, err := d.Holds(t.Context()); err != nil || held.ID() != i.ID() {
+		t.Errorf("it holds %v, %v", held, err)
+	}
+}
+
+// TestTCPLease: an address is leased, whoever else may find it by another way.
+func TestTCPLease(t *testing.T) {
+	t.Parallel()
+	const address = "Bridge.invalid:4000"
+	e := bridgedEnv(t)
+	b, err := boards.Find("bridged", e.Path)
+	must(t, err)
+	d, err := attach(t.Context(), b, address, e)
+	must(t, err)
+	link := device.DeskLink{Kind: "tcp", Address: strings.ToLower(address)}
+	e.Bench = &device.DeskFile{Devices: []device.DeskDevice{{Name: "left", Board: "bridged", Link: link}}}
+	_, err = attach(t.Context(), b, "left", e)
+	var taken *device.LeaseError
+	if !errors.As(err, &taken) || taken.Device != "tcp:"+strings.ToLower(address) {
+		t.Errorf("attached twice: %v", err)
+	}
+	must(t, d.Close())
+	d, err = attach(t.Context(), b, "", e)
+	must(t, err)
+	must(t, d.Close())
+}
+
+// TestTCPNotThere: what keeps the bridge from being reached has a type, and a next step.
+func TestTCPNotThere(t *testing.T) {
+	t.Parallel()
+	e := bridgedEnv(t)
+	b, i := bridgedImage(t, e, boards.Options{})
+	br := openBridge(t, process(t, i))
+	d, err := attach(t.Context(), b, br.Address(), e)
+	must(t, err)
+	defer d.Close()
+	s, err := d.Open(t.Context(), i)
+	must(t, err)
+
+	_, second := d.Open(t.Context(), i) // as another computer would
+	var tcp *transport.TCPError
+	blames(t, second, failure.Transport, "client")
+	if !errors.As(second, &tcp) || !tcp.Gone {
+		t.Errorf("a second client: %v", second)
+	}
+	rpctest.CallTwice(t, s)
+
+	br.serve(nil) // the bridge ends the connection
+	_, err = s.Function(t.Context(), "boardsmith.build_id")
+	blames(t, err, failure.Transport, "peer still runs")
+	if !errors.Is(err, transport.ErrClosed) {
+		t.Errorf("the bridge has closed the connection: %v", err)
+	}
+	_ = s.Close(t.Context())
+
+	must(t, br.Close())
+	_, openErr := d.Open(t.Context(), i)
+	_, flashErr := d.Flash(t.Context(), i)
+	for _, err := range []error{openErr, flashErr} {
+		blames(t, err, failure.ProbeMissing, "start the program")
+		if !errors.As(err, &tcp) || tcp.Gone {
+			t.Errorf("the bridge is not there: %v", err)
+		}
+	}
+}
+
+// TestTCPSilent: a bridge whose board says nothing ends by a deadline, and is not taken for one that is not there.
+func TestTCPSilent(t *testing.T) {
+	t.Parallel()
+	e := bridgedEnv(t)
+	b, i := bridgedImage(t, e, boards.Options{})
+	board, far := transporttest.LossyPair()
+	t.Cleanup(func() { _ = far.Close() })
+	d, err := attach(t.Context(), b, openBridge(t, board).Address(), e)
+	must(t, err)
+	defer d.Close()
+	_, err = d.Flash(t.Context(), i)
+	blames(t, err, failure.Config, i.Path)
+	var none *device.NoProgrammerError
+	if !errors.As(err, &none) {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestTCPNoise: what is left of an earlier session comes first, and one byte changes or vanishes on the way. What was
+// asked has the right answer or an error that blames the link, and afterwards the device works.
+func TestTCPNoise(t *testing.T) {
+	t.Parallel()
+	e := bridgedEnv(t)
+	b, i := bridgedImage(t, e, boards.Options{})
+	br := openBridge(t, process(t, i))
+	d, err := attach(t.Context(), b, br.Address(), e)
+	must(t, err)
+	defer d.Close()
+	stale := []byte("\xff\xff\x00boot\xff\xfd\xff")
+	damaged := map[transporttest.Direction]*atomic.Int64{transporttest.ToHost: {}, transporttest.ToDevice: {}}
+	round := func(within time.Duration, spoil func(transporttest.Direction, int64, []byte) []byte) error {
+		for _, n := range damaged {
+			n.Store(0)
+		}
+		br.mu.Lock()
+		br.spoil = func(l transport.Link) transport.Link {
+			_ = l.Write(context.Background(), stale)
+			return transporttest.Tamper(l, func(way transporttest.Direction, p []byte) []byte {
+				way = !way // the bridge is the board's side
+				return spoil(way, damaged[way].Add(int64(len(p)))-int64(len(p)), p)
+			})
+		}
+		br.mu.Unlock()
+		ctx, cancel := context.WithTimeout(t.Context(), within)
+		defer cancel()
+		return writeAndRead(ctx, t, d, i)
+	}
+	must(t, round(20*time.Second, func(_ transporttest.Direction, _ int64, p []byte) []byte { return p }))
+	toHost, toDevice := damaged[transporttest.ToHost].Load(), damaged[transporttest.ToDevice].Load()
+	const rounds = 8
+	for n := range int64(rounds) {
+		way, all := transporttest.ToHost, toHost
+		if n%2 == 0 {
+			way, all = transporttest.ToDevice, toDevice
+		}
+		at := all * (2*n + 1) / (2 * rounds)
+		err := round(3*time.Second, func(now transporttest.Direction, first int64, p []byte) []byte {
+			k := at - first
+			switch {
+			case now != way || k < 0 || k >= int64(len(p)):
+			case n%4 < 2:
+				p[k] ^= 0x10
+			default:
+				return slices.Delete(p, int(k), int(k)+1)
+			}
+			return p
+		})
+		if c := failure.Of(err); err != nil && c != failure.Transport && c != failure.Timeout && c != failure.Boot {
+			t.Errorf("byte %d of %d spoiled: %v of class %s", at, all, err, c)
+		}
+		t.Logf("byte %d of %d spoiled: %v", at, all, err)
+		must(t, round(20*time.Second, func(_ transporttest.Direction, _ int64, p []byte) []byte { return p }))
+	}
+}
+
+// writeAndRead opens the device, writes to its memory and reads that back.
+func writeAndRead(ctx context.Context, t *testing.T, d *device.Device, i *image.Image) (err error) {
+	t.Helper()
+	s, err := d.Open(ctx, i)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = s.Close(context.Background()) }()
+	bytes, err := ndarray.ParseDType("uint8")
+	must(t, err)
+	const size = 2000
+	x, err := s.Empty(ctx, bytes, []int64{size})
+	if err != nil {
+		return err
+	}
+	want, got := make([]byte, size), make([]byte, size)
+	for k := range want {
+		want[k] = byte(k * k)
+	}
+	if err := x.Write(ctx, want); err != nil {
+		return err
+	}
+	if err := x.Read(ctx, got); err != nil {
+		return err
+	}
+	if !slices.Equal(got, want) {
+		t.Error("what was read back is not what was written, and nothing has failed")
+	}
+	return nil
+}
+
+// TestTCPBesideProbe programs an emulated chip through its probe, and reaches its UART through a bridge.
+func TestTCPBesideProbe(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(filepath.Join("..", "boards", "microbit.json"))
+	must(t, err)
+	link := regexp.MustCompile(`"link": \{[^}]*\}`)
+	board := link.ReplaceAllString(string(text), `"link": {"kind": "tcp", "address": "127.0.0.1:1"}`)
+	path := boardstest.Shelf(t, map[string]string{"microbit.json": board})
+	d := deskWith(t, path, "microbit", "openocd")
+	b, err := boards.Find("microbit", d.env.Path)
+	must(t, err)
+	chip, err := d.env.desk().Emulated(t.Context(), b, "up")
+	must(t, err)
+	uart, err := transport.OpenSerial(transport.SerialConfig{Port: chip.Port})
+	must(t, err)
+	address := openBridge(t, uart).Address()
+	left := device.DeskDevice{Name: "left", Board: "microbit", Probe: chip.Probe}
+	left.Link = device.DeskLink{Kind: "tcp", Address: address}
+	d.env.Bench = &device.DeskFile{Devices: []device.DeskDevice{left}}
+	dev, err := attach(t.Context(), b, "left", d.env)
+	must(t, err)
+	defer dev.Close()
+	i := d.image(mlftest.Tiny(t, nil), boards.Options{})
+	for n, wrote := range []bool{true, false} {
+		r, err := dev.Flash(t.Context(), i)
+		if err != nil || r.Wrote > 0 != wrote || !r.Holds {
+			t.Fatalf("flash %d: %+v, %v", n, r, err)
+		}
+	}
+	s, err := dev.Open(t.Context(), i)
+	must(t, err)
+	rpctest.CallTwice(t, s)
+	must(t, s.Close(t.Context()))
+	is, err := dev.Identify(t.Context())
+	if err != nil || !is.Answers || is.Probe != chip.Probe || is.Port != address || is.Link.Address != address {
+		t.Errorf("it is %+v, %v", is, err)
+	}
+}

@@ -1,0 +1,57 @@
+package transport_test
+
+import (
+	"errors"
+	"net"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/transport"
+)
+
+// TestTCPNobodyAnswers: a computer that is switched off refuses nothing. Dialling ends by itself: the device is missing.
+func TestTCPNobodyAnswers(t *testing.T) {
+	address := deaf(t)
+	_, err := transport.DialTCP(t.Context(), transport.TCPConfig{Address: address, Within: 50 * time.Millisecond})
+	var tcp *transport.TCPError
+	advised := strings.Contains(failure.Next(err), "switched on")
+	if !errors.As(err, &tcp) || tcp.Address != address || failure.Of(err) != failure.ProbeMissing || !advised {
+		t.Errorf("%v of class %s, next step %q", err, failure.Of(err), failure.Next(err))
+	}
+	ctx := within(t, 50*time.Millisecond)
+	_, err = transport.DialTCP(ctx, transport.TCPConfig{Address: address})
+	if errors.As(err, &tcp) || failure.Of(err) != failure.Timeout {
+		t.Errorf("after ctx's deadline: %v of class %s", err, failure.Of(err))
+	}
+}
+
+// deaf is an address whose listener has all the connections that it can hold: the kernel drops further requests.
+func deaf(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	raw, err := l.(*net.TCPListener).SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var short error
+	if err := errors.Join(raw.Control(func(fd uintptr) { short = syscall.Listen(int(fd), 0) }), short); err != nil {
+		t.Fatal(err)
+	}
+	const more = 8
+	for range more {
+		conn, err := net.DialTimeout("tcp", l.Addr().String(), 200*time.Millisecond)
+		if err != nil {
+			return l.Addr().String()
+		}
+		t.Cleanup(func() { _ = conn.Close() })
+	}
+	t.Fatalf("the listener takes %d connections", more)
+	return ""
+}
