@@ -13,13 +13,13 @@ import (
 )
 
 // relayOf finds the model's Relay text, under one of its three names.
-func (a *Archive) relayOf(model string) *Relay {
+func (a *Archive) relayOf(model string) *relayText {
 	for _, name := range []string{"src/" + model + ".relay", "src/relay.txt", "relay.txt"} {
 		if f := a.Find(name); f != nil {
-			return ParseRelay(string(f.Data))
+			return parseRelay(string(f.Data))
 		}
 	}
-	return &Relay{}
+	return &relayText{}
 }
 
 // readGraph takes a graph model's tensors from its graph. Inputs are the arguments that are not parameters and, if
@@ -176,7 +176,7 @@ func byField(fields []Field, relay []Tensor, known map[string]Tensor) ([]Tensor,
 
 // outputNames returns the names of n outputs in order. The metadata lists them alphabetically, so that the order
 // comes from the Relay text or from numbers that TVM added to the names.
-func outputNames(relay *Relay, known figures, n int) []string {
+func outputNames(relay *relayText, known figures, n int) []string {
 	names := make([]string, n)
 	for i := range names {
 		names[i] = outputName(i, n)

@@ -38,8 +38,8 @@ var (
 	headerMacro   = regexp.MustCompile(`(?m)^#define\s+(TVMGEN_\w+)`)
 )
 
-// ParseHeader reads an interface header.
-func ParseHeader(data []byte) (*Header, error) {
+// parseHeader reads an interface header.
+func parseHeader(data []byte) (*Header, error) {
 	text := headerComment.ReplaceAllString(string(data), "")
 	run := headerRun.FindStringSubmatch(text)
 	if run == nil {

@@ -15,8 +15,8 @@ import (
 
 // The supported versions of the format.
 const (
-	MinVersion = 1
-	MaxVersion = 7
+	minVersion = 1
+	maxVersion = 7
 )
 
 // rawMetadata is metadata.json. Up to version 6 the top level describes the archive's only model.
@@ -76,8 +76,8 @@ func (a *Archive) readMetadata() error {
 	switch {
 	case raw.Version == nil:
 		return a.fault(metadataFile, "", "it has no version")
-	case *raw.Version < MinVersion || *raw.Version > MaxVersion:
-		return a.fault(metadataFile, "export the model with TVM 0.8 to 0.18", "unsupported version %d; versions %d to %d are supported", *raw.Version, MinVersion, MaxVersion)
+	case *raw.Version < minVersion || *raw.Version > maxVersion:
+		return a.fault(metadataFile, "export the model with TVM 0.8 to 0.18", "unsupported version %d; versions %d to %d are supported", *raw.Version, minVersion, maxVersion)
 	}
 	a.Version = *raw.Version
 	models := raw.Modules
@@ -176,7 +176,7 @@ func (a *Archive) readModel(m *Model, raw *rawModel) error {
 		return err
 	}
 	if f := a.findHeader(m.Name); f != nil {
-		if m.Header, err = ParseHeader(f.Data); err != nil {
+		if m.Header, err = parseHeader(f.Data); err != nil {
 			return a.fault(f.Name, "", "%w", err)
 		}
 		m.Headers, m.Interface = []File{*f}, C

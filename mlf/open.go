@@ -21,10 +21,10 @@ import (
 
 // Limits, so that a hostile file cannot exhaust memory. Archives of microcontroller models are far smaller.
 const (
-	MaxArchive = 512 << 20 // bytes of the tar, uncompressed
-	MaxFile    = 256 << 20 // bytes of one member
-	MaxFiles   = 10_000    // members, folders included
-	MaxName    = 512       // bytes of one member's name
+	maxArchive = 512 << 20 // bytes of the tar, uncompressed
+	maxFile    = 256 << 20 // bytes of one member
+	maxFiles   = 10_000    // members, folders included
+	maxName    = 512       // bytes of one member's name
 	maxPart    = 240       // bytes of a part of it: file systems allow 255, and tools add an extension
 	tarBlock   = 512
 )
@@ -53,7 +53,7 @@ func readPacked(file string) ([]byte, error) {
 		return nil, pathless(err)
 	}
 	defer f.Close()
-	return unpack(f, MaxArchive)
+	return unpack(f, maxArchive)
 }
 
 func pathless(err error) error {
@@ -123,8 +123,8 @@ func (a *Archive) readTar() error {
 		if err != nil {
 			return a.fault("", "", "not a tar, or damaged or truncated: %w", err)
 		}
-		if count >= MaxFiles {
-			return a.fault("", "", "it has more than %d members", MaxFiles)
+		if count >= maxFiles {
+			return a.fault("", "", "it has more than %d members", maxFiles)
 		}
 		if h.Typeflag == tar.TypeXGlobalHeader {
 			continue // a comment for the whole archive
@@ -174,8 +174,8 @@ func (a *Archive) addMember(r io.Reader, h *tar.Header, tree map[string]bool) er
 	if err := a.addFolder(path.Dir(name), tree); err != nil {
 		return err
 	}
-	if h.Size > MaxFile {
-		return a.fault(name, "", "it is larger than %d MiB", MaxFile>>20)
+	if h.Size > maxFile {
+		return a.fault(name, "", "it is larger than %d MiB", maxFile>>20)
 	}
 	data, err := io.ReadAll(r)
 	if err != nil {
@@ -214,8 +214,8 @@ func kindName(flag byte) string {
 // leads out of that folder, is not portable or, in codegen/, has a special meaning in a Makefile.
 func cleanName(name string) (string, error) {
 	switch {
-	case len(name) > MaxName:
-		return "", fmt.Errorf("its name is longer than %d bytes", MaxName)
+	case len(name) > maxName:
+		return "", fmt.Errorf("its name is longer than %d bytes", maxName)
 	case !utf8.ValidString(name) || strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f }):
 		return "", errors.New("its name is not plain text")
 	case strings.HasPrefix(name, "/"), strings.Contains(name, `\`), strings.Contains(name, ":"):

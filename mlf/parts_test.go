@@ -31,7 +31,7 @@ func TestRelay(t *testing.T) {
 		{"def @main(%x: Tensor[(9223372036854775807, 9), int8], output_tensor_names=[\"a) {\n", "[]", "[]", "[]"},
 		{"", "[]", "[]", "[]"},
 	} {
-		r := ParseRelay(c.text)
+		r := parseRelay(c.text)
 		if fmt.Sprint(r.Params) != c.params || fmt.Sprint(r.Results) != c.results || fmt.Sprint(r.OutputNames) != c.names {
 			t.Errorf("%q\nreads as %v -> %v %v", c.text, r.Params, r.Results, r.OutputNames)
 		}
@@ -52,17 +52,17 @@ func TestOutputNames(t *testing.T) {
 	}
 	results := []Tensor{{DType: ndarray.DType{Bits: 8, Lanes: 1}, Bytes: 1}, {DType: ndarray.DType{Bits: 8, Lanes: 1}, Bytes: 0}}
 	for _, c := range []struct {
-		relay *Relay
+		relay *relayText
 		known figures
 		n     int
 		want  []string
 	}{
-		{&Relay{}, known("Identity"), 1, []string{"Identity"}},
-		{&Relay{}, known(), 1, []string{"output"}},
-		{&Relay{}, known(eleven...), 11, eleven},
-		{&Relay{OutputNames: []string{"b", "a"}}, known("a", "b"), 2, []string{"b", "a"}},
-		{&Relay{}, known("a", "b"), 2, []string{"output0", "output1"}},
-		{&Relay{Results: results}, known("a", "b"), 2, []string{"b", "a"}},
+		{&relayText{}, known("Identity"), 1, []string{"Identity"}},
+		{&relayText{}, known(), 1, []string{"output"}},
+		{&relayText{}, known(eleven...), 11, eleven},
+		{&relayText{OutputNames: []string{"b", "a"}}, known("a", "b"), 2, []string{"b", "a"}},
+		{&relayText{}, known("a", "b"), 2, []string{"output0", "output1"}},
+		{&relayText{Results: results}, known("a", "b"), 2, []string{"b", "a"}},
 	} {
 		if got := outputNames(c.relay, c.known, c.n); !slices.Equal(got, c.want) {
 			t.Errorf("names %q, want %q", got, c.want)
@@ -200,7 +200,7 @@ func TestBadHeaders(t *testing.T) {
 		"", "int32_t tvmgen_m_run(void* x);", run + "struct tvmgen_m_inputs { int x; };", run + "struct tvmgen_other_inputs { void* x; };",
 		"int32_t tvmgen_m_run(struct tvmgen_m_inputs* a, struct tvmgen_m_inputs* b);", run + "#define TVMGEN_M_X_SIZE 99999999999999999999\n",
 	} {
-		if h, err := ParseHeader([]byte(text)); err == nil {
+		if h, err := parseHeader([]byte(text)); err == nil {
 			t.Errorf("%q reads as %+v", text, h)
 		}
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/boardsmith/boardsmith/ndarray"
 )
 
-// A Relay is the signature of @main. Missing and unsupported parts are left out.
-type Relay struct {
+// A relayText is the signature of @main. Missing and unsupported parts are left out.
+type relayText struct {
 	Params      []Tensor // inputs and parameters alike
 	Results     []Tensor // without names; tuples are flattened
 	OutputNames []string // the function attribute output_tensor_names
@@ -19,9 +19,9 @@ type Relay struct {
 
 var relayComment = regexp.MustCompile(`(?s)/\*.*?\*/`)
 
-// ParseRelay reads `def @main(%name: Type, ..., attribute=value) -> Type {`. Names may hold colons and dots.
-func ParseRelay(text string) *Relay {
-	r := &Relay{}
+// parseRelay reads `def @main(%name: Type, ..., attribute=value) -> Type {`. Names may hold colons and dots.
+func parseRelay(text string) *relayText {
+	r := &relayText{}
 	_, text, ok := strings.Cut(text, "def @main")
 	if !ok {
 		return r
@@ -46,7 +46,7 @@ func ParseRelay(text string) *Relay {
 	return r
 }
 
-func (r *Relay) readArgument(arg string) {
+func (r *relayText) readArgument(arg string) {
 	if list, ok := strings.CutPrefix(arg, "output_tensor_names="); ok {
 		r.OutputNames = quoted(list)
 		return
