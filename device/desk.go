@@ -1,16 +1,13 @@
 package device
 
 import (
-	"errors"
-	"maps"
-	"slices"
-	"sync"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/internal/openset"
 	"github.com/boardsmith/boardsmith/progress"
 )
 
@@ -32,39 +29,11 @@ type Desk struct {
 	Tool       FindTool      // where programmers are, and what Probes needs; nil: on PATH
 	Probes     Probes        // of boards whose probe is emulated, as microbit's; nil: such a board is a *NoProbesError
 
-	mu       sync.Mutex
-	attached map[*Device]bool // and not closed
+	attached openset.Set[*Device] // and not closed
 }
 
 // Close closes the devices that were attached, and nobody has closed. k can be used again.
-func (k *Desk) Close() error {
-	k.mu.Lock()
-	attached := slices.Collect(maps.Keys(k.attached))
-	k.mu.Unlock()
-	var errs []error
-	for _, d := range attached {
-		errs = append(errs, d.Close())
-	}
-	return errors.Join(errs...)
-}
-
-// holds notes a device that is attached.
-func (k *Desk) holds(d *Device) *Device {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.attached == nil {
-		k.attached = map[*Device]bool{}
-	}
-	k.attached[d] = true
-	return d
-}
-
-// forgets notes one that is closed.
-func (k *Desk) forgets(d *Device) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	delete(k.attached, d)
-}
+func (k *Desk) Close() error { return k.attached.Close() }
 
 func (k *Desk) log() hclog.Logger {
 	if k.Log == nil {

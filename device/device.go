@@ -49,14 +49,14 @@ func (k *Desk) Attach(ctx context.Context, b *boards.Board, which string) (*Devi
 		if err := d.attach(ctx, programmer, which); err != nil {
 			return nil, err
 		}
-		return k.holds(d), nil
+		return k.attached.Add(d), nil
 	case link.start == nil:
 		return nil, failure.New(failure.Config, "choose a programmer, as in PROGRAMMER=openocd",
 			"board %s is reached by %s, and what runs on it has to be programmed", b.Name, b.Link.Kind)
 	case which != "":
 		return nil, failure.New(failure.Config, "leave it out", "board %s is started anew each time it is opened: there is no device %q", b.Name, which)
 	}
-	return k.holds(d), nil
+	return k.attached.Add(d), nil
 }
 
 // programmerOf is the programmer that is to be used, "none" where nothing is programmed.
@@ -72,7 +72,7 @@ func (d *Device) Close() error {
 	if d.attachment != nil {
 		d.attachment.lease.Release()
 	}
-	d.desk.forgets(d)
+	d.desk.attached.Remove(d)
 	return nil
 }
 

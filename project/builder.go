@@ -2,11 +2,8 @@ package project
 
 import (
 	"context"
-	"errors"
-	"maps"
 	"os"
 	"runtime"
-	"slices"
 	"sync"
 	"time"
 
@@ -15,6 +12,7 @@ import (
 	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/internal/openset"
 	"github.com/boardsmith/boardsmith/progress"
 )
 
@@ -35,7 +33,8 @@ type Builder struct {
 	slots   chan struct{}         // a compiler's turn each; nil until one is taken
 	answers map[any]*answer       // of tools
 	working map[any]chan struct{} // what somebody makes just now; closed when it is done
-	open    map[*Project]bool     // what it has generated or opened, and nobody has closed
+
+	open openset.Set[*Project] // what it has generated or opened, and nobody has closed
 }
 
 // An answer is what a tool said of itself.
@@ -53,34 +52,7 @@ func (b *Builder) log() hclog.Logger {
 }
 
 // Close closes the projects that b has generated or opened, and nobody has closed. b can be used again.
-func (b *Builder) Close() error {
-	b.mu.Lock()
-	open := slices.Collect(maps.Keys(b.open))
-	b.mu.Unlock()
-	var errs []error
-	for _, p := range open {
-		errs = append(errs, p.Close())
-	}
-	return errors.Join(errs...)
-}
-
-// holds notes a project that was opened.
-func (b *Builder) holds(p *Project) *Project {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.open == nil {
-		b.open = map[*Project]bool{}
-	}
-	b.open[p] = true
-	return p
-}
-
-// forgets notes one that is closed.
-func (b *Builder) forgets(p *Project) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	delete(b.open, p)
-}
+func (b *Builder) Close() error { return b.open.Close() }
 
 func (b *Builder) images() image.Store { return image.Store{Cache: b.Cache, Log: b.log()} }
 

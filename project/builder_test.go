@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"sync"
 	"testing"
@@ -170,8 +171,8 @@ func TestCloseOfBuilder(t *testing.T) {
 		t.Errorf("the closed one let go of the other's lock: %v", err)
 	}
 	must(t, again.Close())
-	if len(b.open) > 0 {
-		t.Errorf("%d projects are still open", len(b.open))
+	if n := reflect.ValueOf(&b.open).Elem().FieldByName("open").Len(); n > 0 {
+		t.Errorf("%d projects are still open", n)
 	}
 	must(t, b.Clean(t.Context(), dir, false))
 }
@@ -221,5 +222,29 @@ func TestLibrariesOnce(t *testing.T) {
 	}
 	if times, err := os.ReadFile(asked); err != nil || len(times) != 1 {
 		t.Errorf("the compiler was asked %d times (%v)", len(times), err)
+	}
+}
+
+// TestLibraryInstalledLater: that there is no C library is not remembered; where it lies, once there is one, is.
+func TestLibraryInstalledLater(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	cc, asked, libc := filepath.Join(dir, "cc"), filepath.Join(dir, "asked"), filepath.Join(dir, libraryFile)
+	script := "#!/bin/sh\necho >>" + asked + "\nif [ -e " + libc + " ]; then echo ' \"-L" + dir + "\"' >&2; else\n" +
+		"echo 'cc: fatal error: cannot read spec file nano.specs: No such file or directory' >&2; exit 1; fi\n"
+	must(t, os.WriteFile(cc, []byte(script), 0o755))
+	p := &Project{builder: &Builder{}}
+	p.state.Board.Memory = []boards.Region{{Name: "ram"}}
+	for n, want := range []int{0, 0, 1, 1} {
+		if want == 1 {
+			must(t, os.WriteFile(libc, []byte("libc"), 0o644))
+		}
+		found, err := p.libraries(t.Context(), cc)
+		if err != nil || len(found) != want {
+			t.Errorf("run %d: %v, %v, want %d libraries", n, found, err, want)
+		}
+	}
+	if times, err := os.ReadFile(asked); err != nil || len(times) != 3 {
+		t.Errorf("the compiler was asked %d times, want 3 (%v)", len(times), err)
 	}
 }

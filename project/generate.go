@@ -73,7 +73,7 @@ func (b *Builder) Generate(ctx context.Context, dir string, s Spec) (*Project, e
 		}
 		return nil, err
 	}
-	return b.holds(p), nil
+	return b.open.Add(p), nil
 }
 
 // Generate makes the project again, so that nobody else's change comes between; otherwise it does what the Builder's does. When it fails p is as before, or one that only another Generate repairs.

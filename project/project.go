@@ -72,7 +72,7 @@ func (b *Builder) Open(dir string) (*Project, error) {
 		l.release()
 		return nil, err
 	}
-	return b.holds(&Project{dir: dir, builder: b, state: *s, lock: l}), nil
+	return b.open.Add(&Project{dir: dir, builder: b, state: *s, lock: l}), nil
 }
 
 // ErrUnfinished is in the chain of Open's error for a folder in which Generate was interrupted.
@@ -99,7 +99,7 @@ func (p *Project) Close() error {
 	}
 	p.devices = nil
 	p.lock.release()
-	p.builder.forgets(p)
+	p.builder.open.Remove(p)
 	return errors.Join(errs...)
 }
 

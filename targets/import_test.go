@@ -20,8 +20,8 @@ var mayImport = map[string][]string{
 
 	// A project is a folder, and the way from it to a device. What stands in one line imports nothing of it but to its
 	// right.
-	"project":           {"device", "internal/fit", "image", "internal/firmware", "progress", "cache", "rpc", "boards", "mlf", "crt", "templates", "failure", "internal/command", "internal/filelock", "internal/plainfile"},
-	"device":            {"internal/fault", "image", "internal/firmware", "internal/ledger", "flasher", "progress", "cache", "rpc", "transport", "boards", "failure", "internal/command", "internal/plainfile"},
+	"project":           {"device", "internal/fit", "image", "internal/firmware", "progress", "cache", "rpc", "boards", "mlf", "crt", "templates", "failure", "internal/command", "internal/filelock", "internal/openset", "internal/plainfile"},
+	"device":            {"internal/fault", "image", "internal/firmware", "internal/ledger", "flasher", "progress", "cache", "rpc", "transport", "boards", "failure", "internal/command", "internal/openset", "internal/plainfile"},
 	"emulated":          {"device", "flasher", "failure", "internal/virtualprobe"},
 	"internal/fit":      {"image", "internal/firmware", "boards", "mlf", "ndarray", "failure"},
 	"internal/fault":    {"internal/firmware", "rpc"},
@@ -49,6 +49,7 @@ var mayImport = map[string][]string{
 	"internal/develop":      {"internal/console", "internal/toolbox", "internal/command", "internal/drawn", "failure"},
 	"internal/drawn":        {},
 	"internal/filelock":     {},
+	"internal/openset":      {},
 	"internal/plainfile":    {"failure"},
 	"internal/toolbox":      {"internal/console", "internal/ledger", "failure"},
 	"internal/virtualprobe": {"transport", "failure"},
