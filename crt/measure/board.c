@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A board as a user would write it: startup, polled UART, timer, the functions that the runtime wants, and an operator.
-// Registers: Arm, "Cortex-M System Design Kit Technical Reference Manual" (DDI 0479), APB UART and APB timer; the addresses are
-// those of Application Note AN385.
+// A board as a user would write it: startup, polled UART, timer, the runtime's platform functions, and an operator.
+// Registers: Arm, "Cortex-M System Design Kit Technical Reference Manual" (DDI 0479), APB UART and APB timer.
+// Addresses: Application Note AN385.
 #include "board.h"
 
 #include <tvm/runtime/crt/module.h>
@@ -61,7 +61,7 @@ void board_send(uint8_t byte) {
 
 uint32_t board_ticks(void) { return ~TIMER[TIMER_VALUE]; }
 
-// ---- Platform --------------------------------------------------------------------------------------------------------
+// ---- Platform -------------------------------------------------------------------------------------------------------
 
 static uint8_t arena[65536] __attribute__((aligned(16)));
 static MemoryManagerInterface* manager;
@@ -108,7 +108,7 @@ tvm_crt_error_t TVMPlatformGenerateRandom(uint8_t* buffer, size_t num_bytes) {
   return kTvmErrorNoError;
 }
 
-// ---- The operator ----------------------------------------------------------------------------------------------------
+// ---- The operator ---------------------------------------------------------------------------------------------------
 
 static int add(TVMValue* args, int* type_codes, int num_args, TVMValue* out_value, int* out_type,
                void* resource_handle) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The firmware that measures: it is its own host. It hands requests to the server out of its memory, by 1 byte and by 128 a
-// call of the loop, and prints what the server took, in instructions: run by QEMU with -icount shift=6, one takes 64 ns, and
-// the timer ticks every 40. What the loop here takes, and the function that takes the server's bytes, is not counted.
+// Measurement firmware, which acts as its own host. It passes requests from its memory to the server, 1 and 128 bytes
+// per call of the loop, and prints the number of instructions. In QEMU with -icount shift=6 an instruction takes 64 ns,
+// and the timer ticks every 40 ns. Instructions of the loop here and of the write function are subtracted.
 //
 // Prints lines of a name and a number.
 #include <stdbool.h>
@@ -19,7 +19,7 @@
 enum { COPY_BYTES = 4096, FRAME_BYTES = 2 * COPY_BYTES + 256 };
 
 static microtvm_rpc_server_t server;
-static uint8_t written[FRAME_BYTES];  // by the server, as it stood on the wire
+static uint8_t written[FRAME_BYTES];  // by the server, as on the wire
 static size_t written_bytes;
 static size_t writes;
 static uint8_t frame[FRAME_BYTES];  // for the server
@@ -54,9 +54,9 @@ static void print(const char* name, uint32_t number) {
   board_send('\n');
 }
 
-// ---- The server's side of the wire -----------------------------------------------------------------------------------
+// ---- The server's side of the wire ----------------------------------------------------------------------------------
 
-// Keeps what the server says.
+// Stores what the server sends.
 static ssize_t keep(const uint8_t* bytes, size_t size_bytes) {
   writes++;
   (void)memcpy(&written[written_bytes], bytes, size_bytes);
@@ -66,13 +66,13 @@ static ssize_t keep(const uint8_t* bytes, size_t size_bytes) {
 
 static bool keeping = true;
 
-// The server's write function: takes few instructions while it does not keep, and those are taken off.
+// The server's write function. Without keeping it takes few instructions, which are subtracted.
 __attribute__((noinline)) static ssize_t sink(void* context, const uint8_t* bytes, size_t size_bytes) {
   (void)context;
   return keeping ? keep(bytes, size_bytes) : (ssize_t)size_bytes;
 }
 
-// ---- The host's side -------------------------------------------------------------------------------------------------
+// ---- The host's side ------------------------------------------------------------------------------------------------
 
 static void put(const void* bytes, size_t n) {
   (void)memcpy(&message[message_bytes], bytes, n);
@@ -144,7 +144,7 @@ static void put_tensor(uint32_t address, uint32_t elements) {
 
 typedef tvm_crt_error_t (*loop_t)(microtvm_rpc_server_t, uint8_t**, size_t*);
 
-// Hands the frame to the server.
+// Passes the frame to the server.
 __attribute__((noinline)) static void feed(loop_t loop, size_t step) {
   for (size_t i = 0; i < frame_bytes; i += step) {
     uint8_t* bytes = &frame[i];
@@ -153,7 +153,7 @@ __attribute__((noinline)) static void feed(loop_t loop, size_t step) {
   }
 }
 
-// Hands the frame over and returns where the answer's message begins, in which there is no ff.
+// Passes the frame to the server and returns the start of the answer's message, which contains no ff.
 static const uint8_t* ask(void) {
   written_bytes = 0;
   writes = 0;
@@ -161,12 +161,12 @@ static const uint8_t* ask(void) {
   return &written[6];
 }
 
-// ---- Measuring -------------------------------------------------------------------------------------------------------
+// ---- Measuring ------------------------------------------------------------------------------------------------------
 
-// One instruction, whatever it is called as.
+// One instruction, for any function type.
 __attribute__((naked, noinline)) static void nothing(void) { __asm__ volatile("bx lr"); }
 
-// The instructions of so many ticks.
+// Converts ticks to instructions.
 static uint32_t instructions_of(uint32_t ticks) { return ((ticks * 40U) + 32U) / 64U; }
 
 static uint32_t time_feed(loop_t loop, size_t step) {
@@ -176,7 +176,7 @@ static uint32_t time_feed(loop_t loop, size_t step) {
 }
 
 static uint32_t time_writes(microtvm_rpc_channel_write_t write, size_t times) {
-  const microtvm_rpc_channel_write_t volatile called = write;  // not to be inlined
+  const microtvm_rpc_channel_write_t volatile called = write;  // prevents inlining
   const uint32_t start = board_ticks();
   for (; times != 0U; times--) {
     (void)called(NULL, frame, 1);
@@ -184,7 +184,7 @@ static uint32_t time_writes(microtvm_rpc_channel_write_t write, size_t times) {
   return board_ticks() - start;
 }
 
-// Returns the instructions that the server takes for the frame.
+// Returns the number of instructions that the server takes for the frame.
 static uint32_t instructions(size_t step) {
   (void)ask();  // counts the writes
   const size_t n = writes;

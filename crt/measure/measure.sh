@@ -1,12 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# Measures the runtime for a Cortex-M3: builds two small firmwares out of it with -Os, prints the size of one by part and lets
-# QEMU count what the other takes. Each figure stands beside the most that `ceilings` allows, the budget, and what TVM 0.14's
-# runtime takes. Fails if one is above its ceiling; of another compiler than the one that the ceilings are of, above the
-# budget.
+# Measures the runtime for a Cortex-M3: builds two small firmwares with -Os, prints the size of one by part, and counts
+# the instructions of the other in QEMU. Prints each figure with its limit in `ceilings`, the budget, and the figure of
+# TVM 0.14's runtime. Fails if a figure exceeds its ceiling, or with another compiler than that of `ceilings`, its budget.
 #
-#   sh measure.sh BUILD     BUILD: a folder for what is built
+#   sh measure.sh BUILD     BUILD: the folder for build results
 set -eu
 cd "$(dirname "$0")"
 export LC_ALL=C
@@ -24,7 +23,7 @@ cpu='-mcpu=cortex-m3 -mthumb'
 warn='-Wall -Wextra -Wconversion -Wshadow -Wundef -Wmissing-prototypes -Wvla -Werror'
 flags="$cpu -Os -std=c11 --specs=nano.specs -ffunction-sections -fdata-sections -I../include -I../src -Iconfig"
 
-# The runtime is compiled as the firmware's Makefile does it.
+# The runtime is compiled with the flags of the firmware's Makefile.
 smaller=$(sed -n 's/^LEFT_OUT [+:]= //p' ../../templates/baremetal/Makefile | xargs printf -- '-fno-%s ')
 
 # firmware NAME MAIN FLAGS: $build/NAME.elf and .map
@@ -44,7 +43,7 @@ firmware() {
   $cc $cpu -Os --specs=nano.specs -nostartfiles -Wl,--gc-sections -Wl,-Map="$out.map" -T link.ld -o "$out.elf" $objects
 }
 
-# counted NAME: what the firmware prints, each name with a suffix
+# counted NAME: runs the firmware and prints its figures
 counted() {
   timeout 60 "$qemu" -machine mps2-an385 -display none -monitor none -serial stdio -icount shift=6 \
     -semihosting-config enable=on,target=native -kernel "$build/$1.elf" </dev/null
@@ -56,12 +55,12 @@ firmware packet measure.c '-DMEASURE -DMEASURE_PACKET_BYTES=8192'
 counted measure >"$build/figures"
 counted packet | sed 's/^/packet_/' >"$build/packet_figures"
 
-# The image by part, out of the linker's map: sections of each object that are in the image.
+# The image by part, from the linker's map: the sections of each object in the image.
 awk '
   /^Linker script and memory map/ { on = 1 }
   !on { next }
   /^\.[a-zA-Z]/ { section = $1 }
-  # " .text.name" alone, or with its address, size and object
+  # " .text.name" alone, or followed by its address, size and object
   /^ \.[a-zA-Z]|^ COMMON/ { name = $1; if (NF == 1) { next } size = $3; object = $4 }
   /^ +0x/ && NF == 3 && name != "" { size = $2; object = $3 }
   size != "" && (section == ".text" || section == ".data" || section == ".ARM.exidx" || section == ".bss") {
@@ -75,9 +74,16 @@ awk '
   }
   { size = ""; object = ""; if ($0 !~ /^ \.[a-zA-Z]/) name = "" }' "$build/serve.map" >"$build/pieces"
 awk '
-  function hex(s,  i, n) { n = 0; for (i = 3; i <= length(s); i++) n = n * 16 + index("0123456789abcdef", substr(s, i, 1)) - 1; return n }
+  function hex(s,  i, n) {
+    n = 0
+    for (i = 3; i <= length(s); i++) n = n * 16 + index("0123456789abcdef", substr(s, i, 1)) - 1
+    return n
+  }
   { sum[$1] += hex($2) }
-  END { n = split("runtime RPC executor firmware libgcc libc", part, " "); for (i = 1; i <= n; i++) printf "%-22s %6d\n", "  " part[i], sum[part[i]] }' \
+  END {
+    n = split("runtime RPC executor firmware libgcc libc", part, " ")
+    for (i = 1; i <= n; i++) printf "%-22s %6d\n", "  " part[i], sum[part[i]]
+  }' \
   "$build/pieces" >"$build/parts"
 
 size=${cc%gcc}size
@@ -93,10 +99,11 @@ taken=$(awk '$1 == "taken" { print $2 }' "$build/figures")
   cat "$build/figures" "$build/packet_figures"
 } >"$build/all"
 
-# Budgets and TVM 0.14's figures; a copy's are per byte, of 4096.
+# Budgets and TVM 0.14's figures; those of copies are per byte, of 4096.
 awk -v parts="$build/parts" -v compiler="$($cc -dumpversion)" '
   BEGIN {
-    n = split("image ram call_1 call_128 copy_to_1 copy_to_128 packet_copy_to_1 packet_copy_to_128 copy_from_1 copy_from_128", order, " ")
+    n = split("image ram call_1 call_128 copy_to_1 copy_to_128 packet_copy_to_1 packet_copy_to_128 " \
+              "copy_from_1 copy_from_128", order, " ")
     text["image"] = "image, bytes"; budget["image"] = 9500; tvm["image"] = 29184
     text["ram"] = "RAM, bytes"; budget["ram"] = 1800; tvm["ram"] = 4492
     text["call_1"] = "empty call, by 1"; budget["call_1"] = 2100; tvm["call_1"] = 12400
@@ -104,7 +111,8 @@ awk -v parts="$build/parts" -v compiler="$($cc -dumpversion)" '
     text["copy_to_1"] = "CopyToRemote, by 1"; budget["copy_to_1"] = 40; tvm["copy_to_1"] = 309.5
     text["copy_to_128"] = "CopyToRemote, by 128"; budget["copy_to_128"] = 12; tvm["copy_to_128"] = 32.7
     text["packet_copy_to_1"] = "  8 KiB buffer, by 1"; budget["packet_copy_to_1"] = 40; tvm["packet_copy_to_1"] = 309.5
-    text["packet_copy_to_128"] = "  8 KiB buffer, by 128"; budget["packet_copy_to_128"] = 12; tvm["packet_copy_to_128"] = 32.7
+    text["packet_copy_to_128"] = "  8 KiB buffer, by 128"; budget["packet_copy_to_128"] = 12
+    tvm["packet_copy_to_128"] = 32.7
     text["copy_from_1"] = "CopyFromRemote, by 1"; budget["copy_from_1"] = 12; tvm["copy_from_1"] = 30.9
     text["copy_from_128"] = "CopyFromRemote, by 128"; budget["copy_from_128"] = 12; tvm["copy_from_128"] = 30.9
   }
@@ -116,12 +124,19 @@ awk -v parts="$build/parts" -v compiler="$($cc -dumpversion)" '
       k = order[i]
       format = (k ~ /copy_/) ? "%-24s %9.2f %9.2f %9.1f %9.1f%s\n" : "%-24s %9d %9d %9d %9d%s\n"
       if (compiler != ceiling["compiler"]) ceiling[k] = budget[k]
-      if (!(k in figure) || !(k in ceiling)) { printf "measure: error: no figure or ceiling for %s\n", k; failed = 1; continue }
+      if (!(k in figure) || !(k in ceiling)) {
+        printf "measure: error: no figure or ceiling for %s\n", k
+        failed = 1
+        continue
+      }
       note = (figure[k] > ceiling[k]) ? "  over its ceiling" : (figure[k] > budget[k]) ? "  over budget" : ""
       if (figure[k] > ceiling[k]) failed = 1
       printf format, text[k], figure[k], ceiling[k], budget[k], tvm[k], note
       if (k == "image") while ((getline line < parts) > 0) print line
     }
-    if (figure["copied"] != 1 || figure["packet_copied"] != 1 || figure["answered"] < 4096) { print "measure: error: the copies did not arrive"; failed = 1 }
+    if (figure["copied"] != 1 || figure["packet_copied"] != 1 || figure["answered"] < 4096) {
+      print "measure: error: the copies did not arrive"
+      failed = 1
+    }
     exit failed
   }' ceilings "$build/all"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The firmware whose size is measured: it serves, byte by byte.
+// The firmware whose size is measured: it serves requests byte by byte.
 #include <tvm/runtime/crt/logging.h>
 #include <tvm/runtime/crt/microtvm_rpc_server.h>
 #include <tvm/runtime/crt/platform.h>

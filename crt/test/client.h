@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the tests of the RPC server share: a session, requests, and what their answers have to be.
+// Shared by the tests of the RPC server: a session, requests, and the expected answers.
 #ifndef BOARDSMITH_TEST_CLIENT_H_
 #define BOARDSMITH_TEST_CLIENT_H_
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A device in the test's own process: the server with a platform whose clock, memory and link the test holds in its hands,
-// and a host that frames requests and takes answers apart by a CRC and an unframer of its own.
+// A device in the test's process: the server with a platform whose clock, memory and link the test controls, and a host
+// that frames requests and decodes answers with its own CRC and unframer.
 #ifndef BOARDSMITH_TEST_DEVICE_H_
 #define BOARDSMITH_TEST_DEVICE_H_
 
@@ -28,13 +28,13 @@ static size_t device_memory_left;  // allocations beyond it fail
 static size_t device_allocations;  // live ones
 static tvm_crt_error_t device_random_error;
 static uint8_t device_random = 0x44;  // makes the first session's nonce 0x83, as in the captured examples
-static uint8_t device_out[1 << 22];   // what the device has written: a block of the largest, with each byte escaped
+static uint8_t device_out[1 << 22];   // written by the device: room for the largest block with each byte escaped
 static size_t device_out_bytes;
 static size_t device_writes_left = SIZE_MAX;  // writes beyond it fail
 
 uint32_t boardsmith_now_ms(void) { return device_clock_ms; }
 
-static jmp_buf* device_abort_to;  // where an abort goes on, with its code; NULL: it ends the test
+static jmp_buf* device_abort_to;  // target of an abort, which gets its code; NULL: an abort ends the test
 
 void TVMPlatformAbort(tvm_crt_error_t code) {
   if (device_abort_to != NULL) {
@@ -44,7 +44,7 @@ void TVMPlatformAbort(tvm_crt_error_t code) {
   abort();
 }
 
-// Every live allocation, so that a reboot gives all of them back.
+// All live allocations, so that a reboot can free them.
 typedef struct block {
   struct block* next;
   struct block* previous;
@@ -91,7 +91,7 @@ tvm_crt_error_t TVMPlatformTimerStop(double* seconds) {
   return kTvmErrorNoError;
 }
 
-// What the hooks were told.
+// Arguments and counts of the hooks.
 static size_t device_yields;
 static size_t device_calls;            // so many began
 static size_t device_calls_open;       // and did not end yet
@@ -125,7 +125,7 @@ static inline ssize_t device_write(void* context, const uint8_t* data, size_t by
   }
   device_writes_left--;
   if ((device_out_bytes + bytes) > sizeof device_out) {
-    device_out_bytes = 0;  // a flood: only the latest matters
+    device_out_bytes = 0;  // too much output: keep only the latest
   }
   (void)memcpy(&device_out[device_out_bytes], data, bytes);
   device_out_bytes += bytes;
@@ -134,8 +134,7 @@ static inline ssize_t device_write(void* context, const uint8_t* data, size_t by
 
 // ---- System library: one operator and some functions that answer in every way --------------------
 
-// Ends the test run if a tensor among the arguments does not lie in known memory: what the server must never let
-// through.
+// Ends the test run if a tensor among the arguments does not lie in known memory, which the server must prevent.
 static inline void lib_check(const TVMValue* args, const int* codes, int n) {
   for (int i = 0; i < n; i++) {
     if (codes[i] != kTVMDLTensorHandle) {
@@ -154,13 +153,13 @@ static inline void lib_check(const TVMValue* args, const int* codes, int n) {
       abort();
     }
     for (size_t k = 0; k < (size_t)bytes; k++) {
-      (void)((volatile const uint8_t*)t->data)[k];  // AddressSanitizer, too, agrees
+      (void)((volatile const uint8_t*)t->data)[k];  // AddressSanitizer checks it, too
     }
   }
 }
 
-// As careful as an operator can be: it takes three tensors of one type and length. It looks for their elements, as
-// generated ones do, where data points to, whatever the offset is.
+// Checks its arguments: three tensors of one type and length. Like generated operators, it reads elements at data and
+// ignores the offset.
 static inline int lib_add(TVMValue* args, int* codes, int n, TVMValue* out, int* out_code, void* handle) {
   (void)out;
   (void)out_code;
@@ -233,7 +232,7 @@ static inline int lib_array(TVMValue* args, int* codes, int n, TVMValue* out, in
   return TVMArrayAlloc(shape, 1, kDLInt, 8, 1, kDLCPU, 0, (TVMArrayHandle*)&out->v_handle);
 }
 
-// Returns one more reference to an array of the firmware's.
+// Returns a further reference to an array of the firmware.
 static TVMArrayHandle lib_own;
 static inline int lib_lend(TVMValue* args, int* codes, int n, TVMValue* out, int* out_code, void* handle) {
   (void)args, (void)codes, (void)n, (void)handle;
@@ -243,7 +242,7 @@ static inline int lib_lend(TVMValue* args, int* codes, int n, TVMValue* out, int
   return 0;
 }
 
-// Looks, as generated operators do, for arguments that were not given; returns what all of eight have in their values.
+// Like generated operators, reads arguments that were not given; returns the values of all eight, combined by OR.
 static inline int lib_beyond(TVMValue* args, int* codes, int n, TVMValue* out, int* out_code, void* handle) {
   (void)codes, (void)handle;
   int64_t all = 0;
@@ -303,7 +302,7 @@ static inline tvm_crt_error_t device_feed(const uint8_t* data, size_t bytes) {
   tvm_crt_error_t error = kTvmErrorNoError;
   while (bytes != 0U) {
     const size_t part = (bytes < device_step) ? bytes : device_step;
-    uint8_t* copy = malloc(part);  // so that a read past the end is seen
+    uint8_t* copy = malloc(part);  // so that AddressSanitizer detects a read past the end
     uint8_t* p = copy;
     size_t left = part;
     (void)memcpy(copy, data, part);
@@ -382,7 +381,7 @@ static inline void msg_raw(message_t* m, const void* data, size_t bytes) {
 static inline void msg_u32(message_t* m, uint32_t v) { msg_raw(m, &v, 4); }
 static inline void msg_u64(message_t* m, uint64_t v) { msg_raw(m, &v, 8); }
 
-// Begins a message: session header, and for a request its length (mended by msg_send) and code.
+// Begins a message: session header, and for a request its length (set by msg_send) and code.
 static inline message_t* msg_begin(uint8_t type) {
   message_t* m = &host_message;
   m->size = 0;
@@ -412,8 +411,8 @@ static inline void msg_request_send(message_t* m) {
   msg_send(m);
 }
 
-// Takes the next session message out of what the device wrote; returns its bytes, 0 when there is none. Damaged frames and
-// strange bytes end the test run: the device's side of the link is perfect.
+// Decodes the next session message of the device; returns its bytes, 0 if there is none. Damaged frames and unexpected
+// bytes end the test run, because this side of the link has no errors.
 static inline size_t host_receive(uint8_t* out) {
   size_t at = host_at;
   while (at < device_out_bytes) {
@@ -489,7 +488,7 @@ static inline bool host_start(uint8_t nonce) {
   return up;
 }
 
-// Takes the one answer there is; returns its code, 0 if there is none, -1 if there are several. Logs are passed over.
+// Takes the answer; returns its code, 0 if there is none, -1 if there are several. Logs are skipped.
 static inline int32_t host_answer(void) {
   static uint8_t next[HOST_REPLY_BYTES];
   int32_t code = 0;

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// libFuzzer targets for the RPC server. The input's first byte chooses: even, the rest are bytes off the wire, in pieces;
-// odd, the rest are requests (a u16 length and a body each), framed well and with the session's id, so that
-// the parsers behind the CRC are reached. Afterwards a good session has to work.
+// libFuzzer target for the RPC server. If the input's first byte is even, the rest are bytes from the wire, in pieces.
+// If it is odd, the rest are requests (a u16 length and a body each) that are framed correctly with the session's id,
+// so that the parsers after the CRC are reached. Afterwards a valid session must work.
 //
-// No input can know an address. So in requests each u64 of this form stands for one of those that were answered so far,
-// and what lies a little before or behind it: u8 which, u8 0, i16 distance, "HAND". The first two are the firmware's
-// own memory.
+// Inputs cannot contain valid addresses. In requests, each u64 of this form therefore stands for an address near one of
+// those returned so far: u8 which, u8 0, i16 distance, "HAND". The first two are the firmware's own memory.
 //
-// What operators are given lib_check looks at (device.h).
+// lib_check (device.h) checks the arguments of operators.
 #define _DEFAULT_SOURCE  // MAP_ANONYMOUS
 #include <sys/mman.h>
 
@@ -27,8 +26,7 @@ static void learn(uint64_t value) {
   known_count++;
 }
 
-// Learns what the last answer returned: a handle; of a call its value; of an array its data and handle, which is the
-// last thing.
+// Records the result of the last answer: a handle; the value of a call; data and handle of an array, which come last.
 static void learn_answer(size_t bytes) {
   uint64_t value;
   static const size_t places[] = {23, 35, 39};
@@ -44,7 +42,7 @@ static void learn_answer(size_t bytes) {
   }
 }
 
-// Puts the addresses in that a request names.
+// Replaces the placeholders in a request by addresses.
 static void put_addresses(uint8_t* body, size_t size) {
   for (size_t i = 0; (i + 8U) <= size; i++) {
     if (memcmp(&body[i + 4U], "HAND", 4) == 0) {
@@ -68,7 +66,7 @@ static void feed_requests(const uint8_t* data, size_t size) {
     uint8_t* const body = &m->bytes[m->size - n];
     put_addresses(body, n);
     if ((n >= 4U) && (memcmp(body, "\1\0\0\0", 4) == 0)) {
-      return;  // Shutdown: nothing comes after
+      return;  // Shutdown: no further answers
     }
     msg_send(m);
     const int32_t code = host_answer();
@@ -85,8 +83,8 @@ static void feed_requests(const uint8_t* data, size_t size) {
   }
 }
 
-// The firmware's own memory: a window whose neighbours cannot be touched, a block and an array. In the end all of it is
-// as it was.
+// The firmware's own memory: a window between inaccessible pages, a block and an array. At the end all of it must be
+// unchanged.
 static void own_memory(void) {
   static boardsmith_window_t window;
   static uint8_t* pages;
@@ -111,7 +109,7 @@ static void own_memory(void) {
   learn((uint64_t)(uintptr_t)own_block);
 }
 
-// Frees what own_memory took, which nobody else may have done.
+// Frees the allocations of own_memory, which must still exist.
 static void own_memory_freed(void) {
   const DLDevice cpu = {kDLCPU, 0};
   if ((((TVMNDArray*)lib_own)->reference_count != 1U) || (TVMArrayFree(lib_own) != 0) ||

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A platform for tests of the runtime without a link: memory that is counted and can run out, a timer that tells
-// what the test wants, and every allocation its own, so that AddressSanitizer sees what leaves it.
+// A platform for tests of the runtime without a link: counted memory that can run out, a simulated timer, and separate
+// allocations, so that AddressSanitizer detects accesses outside of them.
 #ifndef BOARDSMITH_TEST_PLATFORM_H_
 #define BOARDSMITH_TEST_PLATFORM_H_
 

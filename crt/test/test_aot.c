@@ -85,7 +85,7 @@ static const TVMFuncRegistry registry = {
 static const TVMModule lib = {&registry};
 const TVMModule* TVMSystemLibEntryPoint(void) { return &lib; }
 
-// As TVM 0.9 to 0.11 register the model: the main function alone, which gets every pool from the executor.
+// The registry of TVM 0.9 to 0.11: only the main function, which gets every pool from the executor.
 static int main_function(TVMValue* args, int* codes, int n, TVMValue* r, int* rc, void* h) {
   const DLTensor* own = args[4].v_handle;
   assert_int_equal(boardsmith_memory_known(own->data, 100, 1), 1);
@@ -125,7 +125,7 @@ static void check_run_of(TVMAotExecutor* ex, uintptr_t function) {
     y[i] = (int8_t)(10 * i);
   }
   assert_int_equal(TVMAotExecutor_Run(ex), 0);
-  assert_ptr_equal(begun, (void*)function);  // the model's run function: nobody was outside
+  assert_ptr_equal(begun, (void*)function);  // the model's run function is the outermost call
   assert_int_equal(running, 0);
   for (int i = 0; i < 6; i++) {
     assert_int_equal(((int8_t*)ex->args[2].dl_tensor.data)[i], 11 * i);
@@ -172,7 +172,7 @@ static void test_executor(void** state) {
   assert_int_equal(platform_memory.count, 0);
 }
 
-// A user gives the model buffers of their own.
+// A user replaces the model's buffers.
 static void test_own_buffers(void** state) {
   (void)state;
   const TVMModuleHandle m = start();
@@ -256,7 +256,7 @@ static void test_bad_models(void** state) {
   assert_int_equal(TVMAotExecutor_Release(ex, cpu), 0);
 }
 
-// The runtime's metadata is const, but a wrong one is not followed.
+// Wrong metadata is refused.
 static void test_bad_metadata(void** state) {
   (void)state;
   const TVMModuleHandle m = start();
@@ -314,7 +314,7 @@ static int call_none(TVMModuleHandle m, const char* name, TVMValue* r, int* rc) 
 
 static void test_module_functions(void** state) {
   (void)state;
-  // What TVM's host looks up; not: get_input_info, load_params, share_params.
+  // The functions that TVM's host looks up, without get_input_info, load_params, share_params.
   static const char* const names[] = {"run",       "get_num_inputs",  "get_num_outputs", "get_output",
                                       "get_input", "get_input_index", "get_input_name",  "set_input"};
   const TVMModuleHandle lib_module = start();
@@ -435,7 +435,7 @@ static void test_create_refuses(void** state) {
   assert_int_equal(create(lib_module, "hand_made", &m), 0);
 }
 
-// Arrays outlive the module as long as someone holds them, and no one can free what the executor uses.
+// Arrays outlive the module while references exist, and the executor's own arrays cannot be freed.
 static void test_array_lifetime(void** state) {
   (void)state;
   const TVMModuleHandle lib_module = start();
@@ -463,7 +463,7 @@ static void test_array_lifetime(void** state) {
   assert_int_equal(platform_memory.count, 0);
 }
 
-// An evaluator of `run` outlives the module: it fails, nothing else.
+// An evaluator of `run` outlives the module: it only fails.
 static void test_timed_run(void** state) {
   (void)state;
   const TVMModuleHandle lib_module = start();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// An image without a model and with as few platform functions as there may be.
+// An image without a model and with only the required platform functions.
 #include "platform.h"
 #include "timer.h"
 
@@ -44,7 +44,7 @@ static void test_no_random(void** state) {
   assert_int_equal(TVMDeviceFreeDataSpace(cpu, t.data), 0);
 }
 
-// No one registered anything, and no table of the firmware's own: six functions.
+// No registered functions and no table of the firmware: only the six built-in functions.
 static void test_globals(void** state) {
   (void)state;
   TVMValue r;

@@ -58,7 +58,7 @@ static int start_aborts(void) {
   return code;
 }
 
-// A server that cannot start aborts with the first error that it met.
+// A server that cannot start aborts with the first error.
 static void test_no_start(void** state) {
   (void)state;
   static const struct {
@@ -126,36 +126,42 @@ static void test_captured_requests(void** state) {
   expect_packet("20 00 00 00 00 00 00 00  0f 00 00 00  02 00 00 00  06 00 00 00 03 00 00 00  01 00 00 00 00 00 00 00 "
                 "00 00 00 00 00 00 00 00",
                 VOID_REPLY);
-  expect_packet("15 00 00 00 00 00 00 00  02 00 00 00  05 00 00 00 00 00 00 00  30 2e 38 2e 30  00 00 00 00", VOID_REPLY);
-  // An exception's text is what the function left: handle 0x80008002 is `boom`.
+  expect_packet("15 00 00 00 00 00 00 00  02 00 00 00  05 00 00 00 00 00 00 00  30 2e 38 2e 30  "
+                "00 00 00 00", VOID_REPLY);
+  // The exception has the function's last-error text: handle 0x80008002 is `boom`.
   expect_packet("10 00 00 00 00 00 00 00  03 00 00 00  02 80 00 80 00 00 00 00  00 00 00 00",
                 "18 00 00 00 00 00 00 00  05 00 00 00  01 00 00 00  0b 00 00 00  04 00 00 00 00 00 00 00  62 6f 6f 6d");
-  expect_packet("00 00 00 00 00 00 00 00", "");  // an empty packet asks for nothing
+  expect_packet("00 00 00 00 00 00 00 00", "");  // an empty packet has no answer
 }
 
-// The examples that hold addresses of the device that was captured: the same with this one's.
+// The examples with addresses of the captured device, with the addresses of this one.
 static void test_captured_copies(void** state) {
   (void)state;
   uint64_t data = 0;
   boot_captured();
   message_t* m = msg_begin(0x10);
   m->size += from_hex(&m->bytes[m->size],
-                      "38 00 00 00 00 00 00 00  0d 00 00 00  04 00 00 00  06 00 00 00 00 00 00 00 00 00 00 00 05 00 00 00"
-                      "01 00 00 00 00 00 00 00  10 00 00 00 00 00 00 00  40 00 00 00 00 00 00 00  00 08 01 00 00 00 00 00");
+                      "38 00 00 00 00 00 00 00  0d 00 00 00  04 00 00 00  "
+                      "06 00 00 00 00 00 00 00 00 00 00 00 05 00 00 00"
+                      "01 00 00 00 00 00 00 00  10 00 00 00 00 00 00 00  40 00 00 00 00 00 00 00  "
+                      "00 08 01 00 00 00 00 00");
   msg_send(m);
   assert_int_equal(host_answer(), 4);
   assert_int_not_equal(host_handle(), 0);
   m = msg_begin(0x10);
   m->size += from_hex(&m->bytes[m->size],
-                      "38 00 00 00 00 00 00 00  11 00 00 00  02 00 00 00  07 00 00 00 04 00 00 00 00 00 00 00 00 00 00 00 "
-                      "01 00 00 00 00 00 00 00  01 00 00 00  00 08 01 00 02 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00");
+                      "38 00 00 00 00 00 00 00  11 00 00 00  02 00 00 00  "
+                      "07 00 00 00 04 00 00 00 00 00 00 00 00 00 00 00 "
+                      "01 00 00 00 00 00 00 00  01 00 00 00  00 08 01 00 02 00 00 00 00 00 00 00  "
+                      "00 00 00 00 00 00 00 00");
   msg_send(m);
   assert_int_equal(host_answer(), 4);
   assert_int_equal(host_reply[3], 0x14);
   data = host_handle();
   m = msg_begin(0x10);
   m->size += from_hex(&m->bytes[m->size],
-                      "36 00 00 00 00 00 00 00  07 00 00 00 20 ec b0 2b 8b 55 00 00  01 00 00 00 00 00 00 00  01 00 00 00 "
+                      "36 00 00 00 00 00 00 00  07 00 00 00 20 ec b0 2b 8b 55 00 00  "
+                      "01 00 00 00 00 00 00 00  01 00 00 00 "
                       "00 08 01 00 02 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00 02 00 00 00 00 00 00 00  02 ff");
   (void)memcpy(&m->bytes[15], &data, 8);
   const size_t n = msg_wire(m);
@@ -249,7 +255,7 @@ static void test_shutdown(void** state) {
   assert_int_equal(device_out_bytes, 0);
   assert_int_equal(device_feed(bytes, from_hex(bytes, TERMINATE)), kTvmErrorPlatformShutdown);
   assert_int_equal(device_out_bytes, 0);
-  // What comes later is no frame, were it a session's start: byte by byte, then in one stretch.
+  // After Shutdown nothing is a frame, not even a session's start: byte by byte, then at once.
   uint8_t start[16];
   const size_t start_bytes = from_hex(start, "ff fd 04 00 00 00 42 00 00 01 df 5a");
   for (size_t i = 0; i < start_bytes; i++) {

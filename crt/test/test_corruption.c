@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A session, whole, in pieces, and then ten thousand times damaged.
+// A recorded session: whole, in pieces, and damaged in ten thousand ways.
 #include "client.h"
 
-// All that the host says in one session, message by message.
+// All messages of the host in one session.
 static message_t session[16];
 static size_t session_messages;
 
@@ -24,7 +24,7 @@ static size_t replay(uint8_t* out, size_t first) {
   return n;
 }
 
-// Opens a session and records all that the host says in it: look-ups, allocations, short and long copies, calls.
+// Opens a session and records all messages of the host: look-ups, allocations, short and long copies, calls.
 static void record_session(void) {
   boot();
   session_messages = 0;
@@ -42,7 +42,7 @@ static void record_session(void) {
     msg_tensor(m, 0, 8, 600, 0);
     msg_close(m);
     record(m);
-    // What the session works on stays over all that follow: it is the firmware's own.
+    // The session's data belong to the firmware, so that they exist in all later sessions.
     const DLDevice cpu = {kDLCPU, 0};
     const DLDataType int8 = {kDLInt, 8, 1};
     void* own = NULL;
@@ -85,7 +85,7 @@ static void test_pieces(void** state) {
   static const size_t steps[] = {SIZE_MAX, 1, 2, 3, 5, 7, 64, 127, 128, 129};
   static uint8_t bytes[40000];
   record_session();
-  const size_t n = replay(bytes, 4);  // behind the allocations, whose addresses differ from time to time
+  const size_t n = replay(bytes, 4);  // after the allocations, whose addresses vary
   for (size_t i = 0; i < (sizeof steps / sizeof steps[0]); i++) {
     device_step = steps[i];
     (void)device_feed(bytes, n);

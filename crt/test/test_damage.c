@@ -21,7 +21,7 @@ static void test_damaged_request(void** state) {
     expect_exception("boardsmith: damaged request");
     expect_alive();
   }
-  for (size_t i = 6; i < 9U; i++) {  // in the header: nobody's
+  for (size_t i = 6; i < 9U; i++) {  // in the header: not a request of this session
     (void)msg_wire(m);
     host_wire[i] ^= 0x04U;
     (void)device_feed(host_wire, n);
@@ -77,8 +77,7 @@ static void test_gap(void** state) {
   expect_alive();
 }
 
-// A pause in each place, bytes that come one by one: as long as none is too long the request is healthy, however long
-// it takes.
+// Bytes arrive one by one, with a pause after each: the request is valid if no single pause is too long.
 static void test_gap_in_each_field(void** state) {
   (void)state;
   boot();
@@ -131,7 +130,7 @@ static void test_damaged_copy(void** state) {
   assert_memory_equal((void*)(uintptr_t)a, pattern(), LONG_COPY);
 }
 
-// Without a clock a frame that stops is given up when the next one begins.
+// Without a clock an incomplete frame is abandoned when the next one begins.
 static void test_no_clock(void** state) {
   (void)state;
   boot();
@@ -148,7 +147,8 @@ static void test_no_clock(void** state) {
   expect_alive();
 }
 
-// The device's link fails at every write once: nothing is torn, the next session works and begins with a nop.
+// The device's link fails once at every write: no partial frame follows, and the next session works and begins with a
+// nop.
 static void test_write_failures(void** state) {
   (void)state;
   device_boot();

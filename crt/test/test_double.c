@@ -36,7 +36,8 @@ static void check_quotient(uint64_t a, uint64_t b) {
   }
 }
 
-// Zeros, the ends of the denormal, normal and infinite ranges, numbers next to powers of two, NaNs: each by each, of both signs.
+// Zeros, the limits of the denormal, normal and infinite ranges, numbers next to powers of two, NaNs: all pairs, of
+// both signs.
 static void test_edges(void** unused) {
   (void)unused;
   static const uint64_t edges[] = {
@@ -78,7 +79,7 @@ static void test_edges(void** unused) {
   }
 }
 
-// Any bits; then numbers close to each other, of few bits, and whose quotient is at the lower or the upper end.
+// Random bits; then numbers close to each other, with few bits, and with quotients at both ends of the range.
 static void test_quotients(void** unused) {
   (void)unused;
   const uint64_t fraction = ((uint64_t)1 << 52) - 1U;

@@ -6,7 +6,7 @@
 
 static char text[64];
 
-// Formats into all of text, or into as many bytes as size says.
+// Formats into all of text, or into size bytes.
 static size_t format_into(size_t size, const char* fmt, ...) {
   va_list args;
   va_start(args, fmt);
@@ -53,7 +53,7 @@ static void test_room(void** state) {
   assert_int_equal(text[0], '#');
 }
 
-// Behind a conversion that is unknown no argument can be found: the rest is printed as it stands.
+// From an unknown conversion on, the format is printed unchanged.
 static void test_unknown_conversion(void** state) {
   (void)state;
   EXPECT("1 %f %d %s", "%d %f %d %s", 1, 2.5, 3, "four");

@@ -47,7 +47,7 @@ static void test_data_space_refused(void** state) {
                           SIZE_MAX / 2U, (SIZE_MAX / 2U) + 1U, (SIZE_MAX / 2U) - 16U};
   for (size_t i = 0; i < (sizeof sizes / sizeof sizes[0]); i++) {
     for (size_t alignment = 0; alignment <= 64U; alignment += 64U) {
-      // A size that cannot even be rounded up is no size.
+      // A size whose rounding overflows is an error.
       const int want = ((alignment != 0U) && (sizes[i] > (SIZE_MAX - 63U))) ? kTvmErrorFunctionCallInvalidArg
                                                                             : kTvmErrorPlatformNoMemory;
       assert_int_equal(TVMDeviceAllocDataSpace(cpu, sizes[i], alignment, int8, &a), want);
@@ -60,7 +60,7 @@ static void test_data_space_refused(void** state) {
   assert_ptr_equal(a, &state);  // as it was
 }
 
-// Many allocations, freed in another order: the list holds.
+// Many allocations, freed in another order: the list stays consistent.
 static void test_data_space_list(void** state) {
   (void)state;
   void* p[50];
@@ -236,7 +236,7 @@ static void test_pages_first_fit(void** state) {
   assert_ptr_equal(c, a);
   assert_int_equal(m->Allocate(m, 512, cpu, &d), 0);  // the other 2
   assert_ptr_equal(d, (uint8_t*)a + 512);
-  assert_int_equal(m->Allocate(m, 0, cpu, &a), 0);  // nothing takes a page as well
+  assert_int_equal(m->Allocate(m, 0, cpu, &a), 0);  // 0 bytes also take a page
   assert_ptr_equal(a, (uint8_t*)b + 256);
   assert_int_equal(m->Allocate(m, SIZE_MAX, cpu, &a), kTvmErrorPlatformNoMemory);
   assert_int_equal(m->Allocate(m, SIZE_MAX - 255U, cpu, &a), kTvmErrorPlatformNoMemory);
@@ -290,7 +290,7 @@ static void test_pages_any_pool(void** state) {
   }
 }
 
-// Of a large pool, too, nearly all can be had, in pages that are larger if need be.
+// Nearly all of a large pool can be allocated, in larger pages if necessary.
 static void test_pages_large_pool(void** state) {
   (void)state;
   const size_t size = (size_t)32 << 20;
@@ -303,7 +303,7 @@ static void test_pages_large_pool(void** state) {
   free(pool);
 }
 
-// A long random life, against a model.
+// Random allocations and frees, compared with a model.
 static void test_pages_random(void** state) {
   (void)state;
   uint8_t* pool = malloc(POOL);

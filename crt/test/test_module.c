@@ -176,7 +176,7 @@ static void test_bad_handles(void** state) {
   expect_bad_call(0x80018000U);
   expect_bad_call(0x80068000U);
   expect_bad_call(0xfffe8000U);
-  // Without their valid bits handles mean nothing: null, for one, is no function.
+  // Handles without their valid bits are invalid, null for instance.
   TVMValue r;
   int rc;
   const uintptr_t bad[] = {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Requests that stop other receivers for good, calls in every form, and what the firmware is told of them.
+// Requests that make other receivers hang, calls in every form, and the hooks around calls.
 #include "client.h"
 
 static void test_strange_messages(void** state) {
@@ -248,7 +248,7 @@ static void test_calls(void** state) {
   expect_alive();
 }
 
-// An operator that takes more arguments than it was given finds zeros, not what the host has put there.
+// An operator that reads more arguments than it was given finds zeros, not data of the host.
 static void test_unused_values(void** state) {
   (void)state;
   boot();
@@ -295,7 +295,7 @@ static void call_nothing(uint32_t index) {
   assert_int_not_equal(host_answer(), 0);
 }
 
-// The firmware is told of each call that the host makes, of one inside it not, and of its end whatever comes of it.
+// The hooks report each call of the host, no nested call, and its end even after an error.
 static void test_call_hooks(void** state) {
   (void)state;
   boot();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Copies that are longer than the packet buffer, and other messages that are.
+// Copies and other messages that are longer than the packet buffer.
 #include "client.h"
 
 static void test_stream(void** state) {
@@ -19,7 +19,7 @@ static void test_stream(void** state) {
   expect_alive();
 }
 
-// Feeds a long message until it is answered, which has to be before its last kilobyte; then the rest, which changes nothing.
+// Feeds a long message until its answer, which must come before its last kilobyte; then the rest, without effect.
 static void expect_refused(message_t* m, const char* text) {
   const size_t n = msg_wire(m);
   size_t fed = 0;
@@ -88,10 +88,10 @@ static void test_too_long(void** state) {
   (void)memset(&m->bytes[31], 0x7F, 4);  // its rank
   expect_refused(m, OUTSIDE);
   m = msg_copy_to(a, LONG_COPY, 0, pattern(), LONG_COPY);
-  m->bytes[0] ^= 1U;  // another session's: passed over in silence
+  m->bytes[0] ^= 1U;  // another session's: ignored
   msg_send(m);
   expect_silence();
-  // A damaged length field makes a request endless: it is refused at once, and what follows is not waited for.
+  // A damaged length field makes a request endless: it is refused at once, without waiting for the rest.
   m = msg_request(15);
   msg_u32(m, 0);
   msg_close(m);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tensors that a host describes: none is touched that does not lie in known memory.
+// Tensors that a host describes: access requires known memory.
 #include "client.h"
 
 // A tensor as a host describes it.
@@ -38,7 +38,7 @@ static int32_t add_with(const described_t* t, uint32_t place, uint64_t good) {
   return host_answer();
 }
 
-// An operator never sees a tensor that does not lie, with all its bytes, in one block or window.
+// An operator only gets tensors that lie, with all their bytes, in one block or window.
 static void test_tensors_of_calls(void** state) {
   (void)state;
   static uint8_t own[64];
@@ -104,7 +104,7 @@ static void test_tensors_of_calls(void** state) {
   assert_string_equal(host_text(), OUTSIDE);
 }
 
-// Copies, fills and checksums keep to the same rule, and those that write to writable windows.
+// Copies, fills and checksums follow the same rule; those that write need writable windows.
 static void test_tensors_of_requests(void** state) {
   (void)state;
   static uint8_t own[64];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// runtime.RPCTimeEvaluator, with a timer that tells what the test wants.
+// runtime.RPCTimeEvaluator, with a simulated timer.
 #include <math.h>
 
 #include "platform.h"
@@ -181,7 +181,7 @@ static void test_handles(void** state) {
   assert_int_equal(evaluate((void*)(uintptr_t)0xffff8000U, out, 1), kTvmErrorTimeEvaluatorBadHandle);
 }
 
-// A failed creation leaves the evaluator there is.
+// A failed creation keeps the existing evaluator.
 static void test_bad_arguments(void** state) {
   (void)state;
   TVMFunctionHandle f;
@@ -217,7 +217,7 @@ static void test_bad_arguments(void** state) {
   assert_int_equal(evaluate(good, out, 1), 0);
 }
 
-// The firmware is told of the evaluator, which the host called, and not of the calls that it makes.
+// The hooks report the evaluator, which the host called, not the calls that it makes.
 static void test_call_hooks(void** state) {
   (void)state;
   TVMFunctionHandle f;
@@ -244,7 +244,7 @@ static void test_no_repeats(void** state) {
   assert_int_equal(called, 1);
 }
 
-// number grows to what the first batch promises, or by the golden ratio, and stays grown.
+// number grows to the estimate of the first batch, or by the golden ratio, and keeps that value.
 static void test_min_repeat(void** state) {
   (void)state;
   TVMFunctionHandle f;
@@ -275,12 +275,12 @@ static void test_golden_ratio(void** state) {
     assert_int_equal(evaluate(f, out, 1), 0);
     const int wanted = (int)((1.0 / (0.999 / number)) + 1.0);
     const int golden = (int)(number * 1.618);
-    // The batch's time is a sum: its last bits decide nothing here.
+    // The batch's time is a sum: its last bits do not matter here.
     assert_in_range(called - 1 - number, (wanted > golden) ? wanted - 1 : golden, (wanted > golden) ? wanted : golden);
   }
 }
 
-// A timer that shows nothing is believed after so many batches.
+// A time of 0 is accepted after this number of batches.
 static void test_zero_time(void** state) {
   (void)state;
   TVMFunctionHandle f;
@@ -296,7 +296,7 @@ static void test_zero_time(void** state) {
   assert_int_equal(evaluate(f, out, 1), 0);
   assert_int_equal(called, 1 + 2);
 
-  start(2, 1, 0, 100);  // nothing is asked for
+  start(2, 1, 0, 100);  // no minimum time
   assert_int_equal(create(12, &f), 0);
   assert_int_equal(evaluate(f, out, 1), 0);
   assert_int_equal(called, 1 + 2);
@@ -342,7 +342,7 @@ static void test_platform_fails(void** state) {
   assert_int_equal(evaluate(f, out, 1), 0);
 }
 
-// Of several errors the first is told, and no mixture of them.
+// The first of several errors is returned, not a combination.
 static void test_errors_in_a_row(void** state) {
   (void)state;
   TVMFunctionHandle f;
@@ -359,7 +359,7 @@ static void test_errors_in_a_row(void** state) {
   assert_int_equal(evaluate(f, out, 1), 0x18);
 }
 
-// A timer that tells nonsense is passed on, and measured with only once.
+// Invalid times are passed on, and measured only once.
 static void test_broken_timer(void** state) {
   (void)state;
   TVMFunctionHandle f;
@@ -377,7 +377,7 @@ static void test_broken_timer(void** state) {
 
 static void test_tiny_times(void** state) {
   (void)state;
-  // What the first batch promises is more calls than an int can count; the second one fails.
+  // The estimate of the first batch exceeds an int; the second batch fails.
   TVMFunctionHandle f;
   double out[1];
   start(1, 1, 1000, 100);
@@ -399,7 +399,7 @@ static void test_too_many_repeats(void** state) {
   assert_int_equal(called, 0);
 }
 
-// What the timed function returns nobody sees: it is freed.
+// The results of the timed function are freed.
 static void test_results_freed(void** state) {
   (void)state;
   static const int types[] = {kTVMBytes, kTVMNDArrayHandle};

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A timer for tests: as much time passes as the test lets pass.
+// A simulated timer: the test sets the time.
 #ifndef BOARDSMITH_TEST_TIMER_H_
 #define BOARDSMITH_TEST_TIMER_H_
 
 #include <tvm/runtime/crt/platform.h>
 
 static struct {
-  double now;  // seconds; whoever is timed moves it
+  double now;  // seconds; the timed function advances it
   double start;
   int running;
   int start_error, stop_error;  // what the functions answer

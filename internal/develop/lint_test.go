@@ -71,7 +71,7 @@ func TestLayout(t *testing.T) {
 		name, header, version, want string
 		fails                       bool
 	}{
-		{"good", good, "", "files are as .clang-format says", false},
+		{"good", good, "", "files have the layout of .clang-format", false},
 		{"bad", bad, "", "templates/a.h:1:12", true},
 		{"another version", bad, "99", "not checked: .clang-format is for clang-format ", false},
 	} {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The configuration that the budget in ceilings is for. MEASURE_PACKET_BYTES is for the second firmware, whose buffer holds
+// The configuration of the figures in ceilings. MEASURE_PACKET_BYTES is set for the second firmware, whose buffer holds
 // a whole copy.
 #ifndef CRT_CONFIG_H_
 #define CRT_CONFIG_H_

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// GCC would order the terms of each sum anew, so that fewer shifts come free with them: 28 % more instructions for a
-// long copy, as measured on a Cortex-M3.
+// GCC would reorder the terms of each sum, so that fewer shifts are free: 28 % more instructions for a long copy,
+// measured on a Cortex-M3.
 #if defined(__GNUC__) && !defined(__clang__) && defined(__OPTIMIZE_SIZE__)
 #pragma GCC optimize("no-tree-reassoc", "expensive-optimizations")
 #endif
@@ -18,11 +18,11 @@ __attribute__((always_inline)) static inline uint32_t fold(uint32_t u) {
 
 uint16_t crc16_pair(uint16_t crc, uint32_t pair) { return (uint16_t)fold(crc ^ pair); }
 
-// Tells whether one of the four bytes of word is ff: the complement then has a zero byte, which borrows.
+// Returns whether one of the four bytes of word is ff: the complement then has a zero byte, which borrows.
 static inline int has_ff(uint32_t word) { return (((~word - 0x01010101U) & word) & 0x80808080U) != 0U; }
 
 size_t crc16_span(uint16_t* crc, uint8_t* dst, const uint8_t* src, size_t n) {
-  // Offsets from the end on, so that one register both counts and is the index: 7 % of a long copy's instructions.
+  // Offsets from the end, so that one register is both counter and index: saves 7 % of a long copy's instructions.
   const uint8_t* const end = &src[n];
   ptrdiff_t at = -(ptrdiff_t)n;
   const ptrdiff_t words_end = (WIRE_UNALIGNED != 0) ? -(ptrdiff_t)(n & 3U) : at;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CRC-16/CCITT-FALSE: polynomial 0x1021, start 0xFFFF, nothing reflected, nothing inverted. Over a frame it runs over the
-// bytes as they stand on the wire, escapes included, from the ff fd of the start to the last byte of the payload.
+// CRC-16/CCITT-FALSE: polynomial 0x1021, start 0xFFFF, no reflection, no inversion. For a frame it covers the bytes on
+// the wire, escapes included, from the ff fd of the start to the last byte of the payload.
 //
-// What lies above its 16 bits means nothing here, since masking it costs more than carrying it along.
+// The bits above the lower 16 are undefined, because masking them would cost more.
 //
-// No table: with P = x^16 + x^12 + x^5 + 1, what overflows when a value is multiplied by x^16 folds back in at distances
-// 0, 5 and 12, so a byte costs six instructions and two bytes together seven.
+// There is no table: with P = x^16 + x^12 + x^5 + 1, the overflow of a multiplication by x^16 folds back in at
+// distances 0, 5 and 12. A byte takes six instructions, two bytes together seven.
 #ifndef BOARDSMITH_RPC_CRC16_H_
 #define BOARDSMITH_RPC_CRC16_H_
 
@@ -25,8 +25,8 @@ static inline uint32_t crc16_byte(uint32_t crc, uint8_t byte) {
 // Returns crc after the 16 bits of pair, the earlier byte in its upper half.
 uint16_t crc16_pair(uint16_t crc, uint32_t pair);
 
-// Takes bytes of src until the first ff or until n are taken, whichever comes first; returns how many.
-// Each one is added to *crc and, unless dst is NULL, copied to dst. dst and src must not overlap.
+// Processes bytes of src up to the first ff, at most n, and returns their number. Adds each to *crc and, unless dst is
+// NULL, copies it to dst. dst and src must not overlap.
 size_t crc16_span(uint16_t* crc, uint8_t* dst, const uint8_t* src, size_t n);
 
 #endif  // BOARDSMITH_RPC_CRC16_H_

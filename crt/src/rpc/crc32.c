@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// boardsmith.crc32(tensor): confirms a long copy, over which a frame's 16-bit CRC says little. IEEE CRC-32, as in zlib.
+// boardsmith.crc32(tensor): confirms a long copy, for which a frame's 16-bit CRC is too weak. IEEE CRC-32, as in zlib.
 #include <boardsmith/boardsmith.h>
 
 static uint32_t crc32_update(uint32_t crc, const uint8_t* p, size_t bytes) {
@@ -27,10 +27,10 @@ int boardsmith_crc32_packed(TVMValue* args, int* type_codes, int num_args, TVMVa
   (void)resource_handle;
   size_t bytes = 0;
   if ((num_args != 1) || (type_codes[0] != kTVMDLTensorHandle)) {
-    TVMAPISetLastError("boardsmith.crc32: wants one tensor");
+    TVMAPISetLastError("boardsmith.crc32: needs one tensor");
     return -1;
   }
-  const DLTensor* t = args[0].v_handle;  // known memory: the server has seen to it
+  const DLTensor* t = args[0].v_handle;  // known memory: the server has checked it
   const int error = boardsmith_tensor_bytes(t->ndim, t->shape, t->dtype, &bytes);
   if (error != 0) {
     return error;

@@ -1,24 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The part of printf that log lines use: %s %c %d %i %u %x %p %%, l, ll and z, a width, zero fill to 20 digits. Nothing
-// else, so that no image carries a libc's printf. From an unknown conversion on the format is printed as it stands: how
-// wide the argument is that stands there nobody can tell, so none behind it could be found. A NULL for %s is printed as
-// (null).
+// The part of printf that log lines use, so that no image needs a libc's printf: %s %c %d %i %u %x %p %%, l, ll and z,
+// a width, zero fill to 20 digits. From an unknown conversion on, the format is printed unchanged, because the size of
+// that argument is unknown. A NULL for %s is printed as (null).
 #include <boardsmith/boardsmith.h>
 
 #include "runtime/text.h"
 
 enum { DIGITS_MOST = 20 };  // of 64 bits
 
-// One number: how it is to be written, and where.
+// The arguments, the format of a number, and its digits.
 typedef struct number {
   va_list list;  // of the arguments
   size_t least;  // digits, DIGITS_MOST at most
   char digits[DIGITS_MOST + 1];
 } number_t;
 
-// Takes the next argument, as wide as so many l or z say, and writes it to the end of its digits; returns the first one. Divides
-// bit by bit: that saves libgcc's routine for 64 bits, 780 bytes on a Cortex-M3.
+// Formats the next argument, whose size follows from the number of l and z, at the end of digits; returns the first
+// digit. Divides bit by bit, which saves libgcc's 64-bit division: 780 bytes on a Cortex-M3.
 static char* put_number(number_t* n, unsigned words, char conversion) {
   const uint32_t base = ((conversion == 'x') || (conversion == 'p')) ? 16U : 10U;
   char* digit = &n->digits[sizeof n->digits];
@@ -60,7 +59,7 @@ size_t boardsmith_vformat(char* out, size_t size, const char* fmt, va_list args)
   number_t n;
   va_copy(n.list, args);
   for (; *fmt != '\0'; fmt++) {
-    const char* text = fmt;  // what is to be put: one character, if nothing else is found
+    const char* text = fmt;  // the text to write: one character by default
     size_t length = 1;
     size_t width = 0;
     if (*fmt == '%') {

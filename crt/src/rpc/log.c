@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Log lines to the host, between frames. Weak: a firmware may have its own.
+// Log lines to the host, between frames. Weak: a firmware may define its own.
 #include <boardsmith/boardsmith.h>
 #include <tvm/runtime/crt/logging.h>
 #include <tvm/runtime/crt/platform.h>
@@ -8,14 +8,14 @@
 #include "server.h"
 
 #ifndef BOARDSMITH_LOG_BYTES
-#define BOARDSMITH_LOG_BYTES 192U  // of stack; what is longer is cut
+#define BOARDSMITH_LOG_BYTES 192U  // of stack; longer lines are cut
 #endif
 
 void __attribute__((weak)) TVMLogf(const char* fmt, ...) {
   char line[BOARDSMITH_LOG_BYTES];
   va_list args;
   if ((server_active == NULL) || (server_active->transmitter == TRANSMIT_SENDING)) {
-    return;  // nowhere to go: too early, or in the middle of a frame
+    return;  // cannot be sent: before the start, or inside a frame
   }
   va_start(args, fmt);
 #ifdef BOARDSMITH_USE_PLATFORM_FORMAT
@@ -28,7 +28,7 @@ void __attribute__((weak)) TVMLogf(const char* fmt, ...) {
   if ((bytes != 0U) && (line[bytes - 1U] == '\n')) {
     bytes--;
   }
-  if (bytes != 0U) {  // an empty one would stop a TVM host for good
+  if (bytes != 0U) {  // an empty line would make a TVM host hang
     transmit_message(server_active, HEADER(SESSION_LOG), line, bytes);
     boardsmith_logged(line, bytes);
   }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a request asks for. Each one is answered once; what is malformed, unknown or impossible is an Exception.
+// Execution of requests. Each request is answered once; malformed, unknown and impossible ones by an Exception.
 //
-// A handler returns DONE where there is nothing to return, ANSWERED where it has sent its answer itself, else what is wrong:
-// one of the texts here or a function's error.
+// A handler returns DONE for an empty Return, ANSWERED if it has sent its answer, else the error: one of TEXTS or a
+// function's error.
 #include <boardsmith/boardsmith.h>
 #include <stdbool.h>
 #include <tvm/runtime/crt/crt.h>
@@ -21,14 +21,14 @@ typedef struct arguments {
   TVMValue* values;
   int* codes;
   uint32_t count;
-  void* taken;  // from the platform; NULL: they lie in what the message leaves free of the packet buffer, up to its end
+  void* taken;  // allocation; NULL: they are in the packet buffer, after the message
 } arguments_t;
 
-// From TEXTS_BEGIN on, and from RPC_GET_GLOBAL on.
+// Indexed from TEXTS_BEGIN, and from RPC_GET_GLOBAL.
 static const char* const texts[] = {TEXTS(TEXT_STRING)};
 static const char* const signatures[] = {SYSTEM_CALLS(SYSTEM_CALL_TYPES)};
 
-// Returns the text that a function's error left, or one for its number.
+// Returns the last-error text of a failed function, or a text for its error number.
 static const char* error_text(int error) {
   if (boardsmith_runtime.last_error[0] == '\0') {
     if (error == (int)kTvmErrorPlatformNoMemory) {
@@ -52,7 +52,7 @@ void request_finish(rpc_server_t* s, int result) {
   }
 }
 
-// Reads a tensor that begins at `at`, but for its shape. Returns its bytes, 0 if it is cut short.
+// Reads the tensor at `at`, except its shape. Returns its size in bytes, 0 if it is incomplete.
 static uint32_t tensor_read(const uint8_t* at, uint32_t bytes, DLTensor* t) {
   if (bytes < TENSOR_BYTES) {
     return 0;
@@ -71,21 +71,21 @@ static uint32_t tensor_read(const uint8_t* at, uint32_t bytes, DLTensor* t) {
   return TENSOR_BYTES + (8U * rank);
 }
 
-// What the arguments take in memory, at most: as much as their values do on the wire, 8 bytes for each argument, and a share of
-// the former again. Of the three a value takes 8; a TVMByteArray (8 on the wire) or a DLTensor (32, with its shape as
-// long as there) what is left.
+// The arguments need at most this memory: the size of their values on the wire, 8 bytes for each argument, and 1/SHARE
+// of the first again. A value takes the 8 bytes; a TVMByteArray (8 bytes on the wire) or a DLTensor (32, with a shape
+// of equal size) takes the rest.
 #define SHARE ((sizeof(void*) == 4U) ? 4U : 1U)
 _Static_assert((sizeof(DLTensor) <= (32U + (32U / SHARE))) && (sizeof(TVMByteArray) <= (8U + (8U / SHARE))) &&
                    ((sizeof(DLTensor) % 8U) == 0U) && ((sizeof(TVMByteArray) % 8U) == 0U),
-               "every argument fits, aligned");
+               "every argument must fit, aligned");
 
-// The types that an argument may have, a bit for each.
+// Valid types of an argument, one bit each.
 #define ARGUMENT_TYPES                                                                                            \
   ((1U << kTVMArgInt) | (1U << kDLUInt) | (1U << kTVMArgFloat) | (1U << kTVMOpaqueHandle) | (1U << kTVMNullptr) | \
    (1U << kTVMDataType) | (1U << kDLDevice) | (1U << kTVMDLTensorHandle) | (1U << kTVMModuleHandle) |             \
    (1U << kTVMPackedFuncHandle) | (1U << kTVMStr) | (1U << kTVMBytes))
 
-// Decodes the packed sequence from `at` to `end`, which ends the message. Returns DONE, or what is wrong.
+// Decodes the packed sequence from `at` to the message's end. Returns DONE or an error.
 static int arguments_decode(rpc_server_t* s, arguments_t* a, uint8_t* at, uint8_t* end) {
   uint8_t* room = (uint8_t*)(((uintptr_t)end + 7U) & ~(uintptr_t)7U);
   a->taken = NULL;
@@ -111,7 +111,7 @@ static int arguments_decode(rpc_server_t* s, arguments_t* a, uint8_t* at, uint8_
     unused = &room[need];
     (void)memset(unused, 0, sizeof s->unused);
   }
-  // What the values point to, then the values, then those that are unused.
+  // Layout: the objects that values point to, the values, the unused values.
   TVMValue* value = &((TVMValue*)(void*)unused)[-(ptrdiff_t)a->count];
   a->values = value;
   for (uint32_t i = 0; i < a->count; i++) {
@@ -126,7 +126,7 @@ static int arguments_decode(rpc_server_t* s, arguments_t* a, uint8_t* at, uint8_
         return SHORT;
       }
       (void)memcpy(value, at, 8);
-      uint32_t more = 0;  // bytes behind the first 8
+      uint32_t more = 0;  // bytes after the first 8
       if (code == kTVMDLTensorHandle) {
         DLTensor* t = (DLTensor*)(void*)room;
         more = tensor_read(at, left, t);
@@ -145,7 +145,7 @@ static int arguments_decode(rpc_server_t* s, arguments_t* a, uint8_t* at, uint8_
         if (more > (left - 8U)) {
           return SHORT;
         }
-        if (code == kTVMStr) {  // its length field makes room for the NUL behind it
+        if (code == kTVMStr) {  // moved over its length field, to make room for the NUL
           (void)memmove(at, &at[8], more);
           at[more] = 0;
           value->v_int64 = (int64_t)(uintptr_t)at;
@@ -164,7 +164,7 @@ static int arguments_decode(rpc_server_t* s, arguments_t* a, uint8_t* at, uint8_
   return DONE;
 }
 
-// Tells whether all of the tensors lie in known memory.
+// Returns whether all tensors lie in known memory.
 static bool tensors_known(const arguments_t* a) {
   for (uint32_t i = 0; i < a->count; i++) {
     if ((a->codes[i] == (int)kTVMDLTensorHandle) && (boardsmith_tensor_known(a->values[i].v_handle, 0) == 0)) {
@@ -174,14 +174,14 @@ static bool tensors_known(const arguments_t* a) {
   return true;
 }
 
-// Answers a call: [int type, value], and for an array [int type, tensor, handle]. What was returned is freed; not so
-// the reference to an array of the session's, which is the host's now.
+// Answers a call: [int type, value], and for an array [int type, tensor, handle]. Frees the result, except the
+// reference to an array of the session, which now belongs to the host.
 static void reply_result(rpc_server_t* s, const TVMValue* value, uint32_t type) {
   const bool is_array = (type == kTVMNDArrayHandle);
   const DLTensor* t = value->v_handle;
   uint32_t words[WORDS_HEAD + 13];
   uint64_t behind_shape[2];
-  const void* more = NULL;  // what lies elsewhere, between words and tail
+  const void* more = NULL;  // sent between words and tail
   size_t more_bytes = 0;
   const void* tail = NULL;
   size_t tail_bytes = 0;
@@ -197,7 +197,7 @@ static void reply_result(rpc_server_t* s, const TVMValue* value, uint32_t type) 
     w++;
   }
   if ((type - kTVMModuleHandle) <= (kTVMPackedFuncHandle - kTVMModuleHandle)) {
-    words[WORDS_HEAD + 3] = kTVMOpaqueHandle;  // on the wire handles lose their kind
+    words[WORDS_HEAD + 3] = kTVMOpaqueHandle;  // all handles have this type on the wire
   }
   w[0] = type;
   w[1] = 0;
@@ -240,7 +240,7 @@ static void reply_result(rpc_server_t* s, const TVMValue* value, uint32_t type) 
   boardsmith_result_free(value, (int)type, OWNER_FIRMWARE);
 }
 
-// The types that a result may have.
+// Valid types of a result.
 #define RESULT_TYPES ((ARGUMENT_TYPES | (1U << kTVMNDArrayHandle)) & ~(1U << kTVMDLTensorHandle))
 
 static int call_function(rpc_server_t* s, const uint8_t* body, const arguments_t* a) {
@@ -249,7 +249,7 @@ static int call_function(rpc_server_t* s, const uint8_t* body, const arguments_t
   const TVMFunctionHandle function = (TVMFunctionHandle)(uintptr_t)wire_get64(body);
   const int error = TVMFuncCall(function, a->values, a->codes, (int)a->count, &value, &type);
   if (error != 0) {
-    // Any number: what could be taken for one of ours counts from the other end.
+    // A function may return any number: negate those that equal one of TEXTS.
     return ((unsigned)error < (unsigned)TEXTS_END) ? -error : error;
   }
   if (((unsigned)type >= 32U) || (((RESULT_TYPES >> (unsigned)type) & 1U) == 0U)) {
@@ -259,7 +259,8 @@ static int call_function(rpc_server_t* s, const uint8_t* body, const arguments_t
   return ANSWERED;
 }
 
-// Copies to or from the device. Of a copy to the device that is longer than the buffer the rest goes straight to its place.
+// Copies to or from the device. The part of a copy to the device that exceeds the buffer is received straight into the
+// tensor.
 static int copy(rpc_server_t* s, const uint8_t* body, uint32_t bytes, int to_device) {
   DLTensor t;
   uint32_t head = tensor_read(body, bytes, &t);
@@ -268,7 +269,7 @@ static int copy(rpc_server_t* s, const uint8_t* body, uint32_t bytes, int to_dev
   }
   head += 8U;
   if (head <= bytes) {
-    // Of counts the lower half: whoever asks for 4 GiB and more gets less, or an Exception.
+    // Only the lower half of the count: a request for 4 GiB or more gets less, or an Exception.
     const uint32_t count = wire_get32(&body[head - 8U]);
     bytes -= head;
     if (boardsmith_tensor_holds(&t, count, to_device) != 0) {
@@ -297,7 +298,7 @@ static int copy(rpc_server_t* s, const uint8_t* body, uint32_t bytes, int to_dev
 
 static int copy_among(const DLTensor* from, const DLTensor* to) {
   size_t bytes = 0;
-  (void)boardsmith_tensor_bytes(from->ndim, from->shape, from->dtype, &bytes);  // it is known
+  (void)boardsmith_tensor_bytes(from->ndim, from->shape, from->dtype, &bytes);  // cannot fail: it is known
   if (boardsmith_tensor_holds(to, bytes, 1) == 0) {
     return MEMORY;
   }
@@ -314,7 +315,7 @@ static int system_call(rpc_server_t* s, uint32_t code, const arguments_t* a) {
   }
   switch (code) {
     case RPC_GET_GLOBAL:
-      (void)TVMFuncGetGlobal(v[0].v_str, &handle);  // NULL where there is none
+      (void)TVMFuncGetGlobal(v[0].v_str, &handle);  // NULL if unknown
       break;
     case RPC_FREE_HANDLE:
       if (v[1].v_int64 == kTVMNDArrayHandle) {
@@ -334,7 +335,7 @@ static int system_call(rpc_server_t* s, uint32_t code, const arguments_t* a) {
       if (code == RPC_ALLOC_SCOPED) {
         const DLTensor* t = v[0].v_handle;
         if (t->data != NULL) {
-          return ARGUMENTS;  // a description of what is to be, and nothing yet
+          return ARGUMENTS;  // must describe memory that does not exist yet
         }
         alignment = 1;
         error = boardsmith_tensor_bytes(t->ndim, t->shape, t->dtype, &bytes);
@@ -353,7 +354,7 @@ static int system_call(rpc_server_t* s, uint32_t code, const arguments_t* a) {
       return copy_among(v[0].v_handle, v[1].v_handle);
     case RPC_CREATE_STREAM:
       break;
-    default:  // streams do nothing: the one there is runs in order
+    default:  // streams have no effect: all requests run in order
       return DONE;
   }
   if (error == 0) {
@@ -372,7 +373,7 @@ static int execute(rpc_server_t* s, uint32_t code, uint8_t* body, uint8_t* end) 
     return ANSWERED;
   }
   if (code == RPC_INIT_SERVER) {
-    // A version that nobody compares, and arguments, of which there may be none.
+    // A version, which is ignored, and arguments, of which there must be none.
     return (((end - body) < 12) || (wire_get32(&end[-4]) != 0U)) ? ARGUMENTS : DONE;
   }
   if ((code == RPC_COPY_FROM) || (code == RPC_COPY_TO)) {
@@ -402,7 +403,7 @@ void request_execute(rpc_server_t* s) {
   boardsmith_runtime.session = OWNER_SESSION;
   if ((wire_get32(&m[MESSAGE_LENGTH]) + MESSAGE_CODE) == s->length) {
     if (s->length == MESSAGE_CODE) {
-      result = ANSWERED;  // an empty packet asks for nothing
+      result = ANSWERED;  // an empty packet has no answer
     }
     if (s->length >= MESSAGE_BODY) {
       result = execute(s, wire_get32(&m[MESSAGE_CODE]), &m[MESSAGE_BODY],

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Frames and sessions in: bytes as they come, at most one request in work, never waiting. Nothing received can stop it:
-// every frame start begins afresh, a message for nobody is dropped, a damaged request of this session is answered once.
+// Receives frames and sessions: takes bytes as they arrive, executes at most one request at a time, never waits. No
+// input can stop it: every frame start resets the receiver, a message without a session is dropped, a damaged request
+// of this session is answered once.
 #include "server.h"
 
 #include <boardsmith/boardsmith.h>
@@ -14,19 +15,18 @@
 #include "runtime/state.h"
 #include "wire.h"
 
-// Tells whether the message under way is a request of this session.
+// Returns whether the current message is a request of this session.
 static bool is_request(rpc_server_t* s) { return (wire_get32(server_message(s)) & HEADER_BITS) == s->header; }
 
-// Enters another state, whose bytes, if any, belong into the field.
+// Enters another state; so many of its bytes go into `field`.
 static void enter(rpc_server_t* s, unsigned state, uint32_t bytes) {
   s->state = (uint8_t)state;
   s->at = s->field;
-  s->idle_at = NULL;  // the field is used again, so an address alone does not show that nothing came
+  s->idle_at = NULL;  // `field` is reused, so an equal address does not prove that no byte came
   s->end = &s->field[bytes];
 }
 
-// Abandons the current frame. A request that did not arrive whole is answered; anything else, and what was refused, is
-// not.
+// Abandons the current frame. Answers an incomplete request, but nothing else, and no refused message.
 static void abandon(rpc_server_t* s) {
   const unsigned state = s->state;
   enter(s, FIND_START, 0);
@@ -36,7 +36,7 @@ static void abandon(rpc_server_t* s) {
   }
 }
 
-// Frees what was taken for requests of the former session's host: modules, arrays, whoever holds them, and memory.
+// Frees what requests of the former session allocated: modules, arrays (also those still referenced), and memory.
 static void free_session(void) {
   for (unsigned i = 0; i < MODULE_GLOBAL; i++) {
     if (boardsmith_runtime.of_session[i] != 0U) {
@@ -68,7 +68,7 @@ static void session_start(rpc_server_t* s, uint8_t initiator) {
   transmit_message(s, id | HEADER(SESSION_REPLY), &version, 1);
 }
 
-// Acts on a whole message whose CRC held and that is no request of this session.
+// Processes a complete message with a valid CRC that is not a request of this session.
 static void message_done(rpc_server_t* s) {
   const uint8_t* m = server_message(s);
   if ((m[MESSAGE_TYPE] == SESSION_INIT) && (s->length > MESSAGE_HEADER) && (m[0] != 0U)) {
@@ -77,10 +77,10 @@ static void message_done(rpc_server_t* s) {
   if (m[MESSAGE_TYPE] == SESSION_TERMINATE) {
     s->header = NO_SESSION;
   }
-  // Ignored: another session's request, a log, a reply, as this side never begins a session.
+  // Other messages are ignored: another session's request, a log, a reply (this side never begins a session).
 }
 
-// Acts on a frame whose CRC has come.
+// Processes a frame whose CRC was received.
 static void frame_done(rpc_server_t* s) {
   const unsigned state = s->state;
   if ((wire_get32(s->field) & 0xFFFFU) != s->frame_crc) {
@@ -97,8 +97,8 @@ static void frame_done(rpc_server_t* s) {
   }
 }
 
-// Acts on the beginning of a message that is longer than the buffer. Only a copy may be so long: recognized by its
-// first bytes, it is refused or begun when the buffer is full.
+// Processes the beginning of a message that is longer than the buffer. Only a copy may be that long. Its first bytes
+// identify it; it is refused or begun when the buffer is full.
 static void long_message(rpc_server_t* s) {
   uint8_t* const message = server_message(s);
   const bool request = is_request(s);
@@ -112,7 +112,7 @@ static void long_message(rpc_server_t* s) {
   }
 }
 
-// Leaves a state whose bytes have all come.
+// Leaves a state after its last byte.
 static void state_done(rpc_server_t* s) {
   uint8_t* const message = server_message(s);
   if (s->state >= (unsigned)FIND_MESSAGE_CRC) {
@@ -121,7 +121,7 @@ static void state_done(rpc_server_t* s) {
   }
   if (s->state == (unsigned)FIND_LENGTH) {
     s->length = wire_get32(s->field);
-    message[MESSAGE_TYPE] = SESSION_INIT;  // no request yet
+    message[MESSAGE_TYPE] = SESSION_INIT;  // not a request yet
     s->state = FIND_MESSAGE;
     s->at = message;
     s->end = &message[(s->length <= PACKET_BYTES) ? s->length : MESSAGE_BODY];
@@ -137,7 +137,7 @@ static void state_done(rpc_server_t* s) {
   }
 }
 
-// Takes an ff, or the byte after one.
+// Processes an ff, or the byte after one.
 static void escape(rpc_server_t* s, uint8_t byte) {
   s->escaped = (uint8_t)~s->escaped;
   if (s->escaped != 0U) {
@@ -147,14 +147,13 @@ static void escape(rpc_server_t* s, uint8_t byte) {
     s->crc = CRC16_FRAME_START;
     enter(s, FIND_LENGTH, 4);
   } else if (s->at == s->end) {
-    // The first of several ff cannot be told from the others. Inside a refused message they come in pairs; else any may
-    // begin a frame.
+    // Inside a refused message ff bytes come in pairs; otherwise any of several ff may begin a frame.
     s->escaped = ((byte == 0xFFU) && (s->state == (unsigned)FIND_START)) ? 0xFFU : 0U;
   } else {
     s->crc = crc16_pair(s->crc, 0xFF00U | byte);
     if (byte != 0xFEU) {
       if (byte != 0xFFU) {
-        s->crc = (uint16_t)~s->crc;  // no such escape: the CRC shall not hold
+        s->crc = (uint16_t)~s->crc;  // invalid escape: make the CRC wrong
       }
       uint8_t* const at = s->at;
       s->at = &at[1];
@@ -166,7 +165,7 @@ static void escape(rpc_server_t* s, uint8_t byte) {
   }
 }
 
-// Called without bytes: watches for a frame that has stopped.
+// Called without bytes: detects a frame that has stopped.
 static void idle(rpc_server_t* s) {
   const uint32_t now = boardsmith_now_ms();
   if (s->idle_at != s->at) {
@@ -179,13 +178,13 @@ static void idle(rpc_server_t* s) {
   }
 }
 
-// Leaves the loop the slow way.
+// Leaves the loop and updates `slow`.
 static tvm_crt_error_t leave(rpc_server_t* s) {
   s->slow = (uint8_t)(s->escaped | ((s->at == s->end) ? 1U : 0U));
   return (s->state == (unsigned)SHUT_DOWN) ? kTvmErrorPlatformShutdown : kTvmErrorNoError;
 }
 
-// Takes bytes, or notices that there are none.
+// Processes bytes, or the absence of bytes.
 static tvm_crt_error_t receive(rpc_server_t* s, uint8_t** new_data, size_t* new_data_size_bytes) {
   if ((new_data == NULL) || (*new_data_size_bytes == 0U)) {
     idle(s);
@@ -217,7 +216,7 @@ static tvm_crt_error_t receive(rpc_server_t* s, uint8_t** new_data, size_t* new_
   return leave(s);
 }
 
-// Goes on after the last byte of a state.
+// Continues after the last byte of a state.
 static tvm_crt_error_t last_byte(rpc_server_t* s) {
   state_done(s);
   return leave(s);
@@ -225,8 +224,8 @@ static tvm_crt_error_t last_byte(rpc_server_t* s) {
 
 tvm_crt_error_t MicroTVMRpcServerLoop(microtvm_rpc_server_t server, uint8_t** new_data, size_t* new_data_size_bytes) {
   rpc_server_t* s = server;
-  // First the way of most bytes that come one by one. In the order below GCC saves no register but one: 9 % of a copy's
-  // instructions.
+  // First the most frequent case, bytes that arrive one by one. In the order below GCC saves only one register: 9 % of
+  // a copy's instructions.
   if ((new_data == NULL) || (*new_data_size_bytes != 1U) || (s->slow != 0U) || (**new_data == 0xFFU)) {
     return receive(s, new_data, new_data_size_bytes);
   }

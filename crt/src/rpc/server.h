@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The RPC server's one state, shared by the receiver (server.c), the requests (request.c) and the transmitter (transmit.c).
-// Frames, sessions and requests are specified byte by byte in SPEC.md.
+// The RPC server's state, shared by the receiver (server.c), the requests (request.c) and the transmitter (transmit.c).
+// Frames and sessions are specified in docs/formats/wire.md, requests in docs/formats/rpc.md.
 #ifndef BOARDSMITH_RPC_SERVER_H_
 #define BOARDSMITH_RPC_SERVER_H_
 
@@ -15,11 +15,11 @@
 
 // Offsets in a session message of type NORMAL.
 enum {
-  MESSAGE_TYPE = 2,    // u8, behind the u16 session id
+  MESSAGE_TYPE = 2,    // u8, after the u16 session id
   MESSAGE_HEADER = 3,  // bytes before the RPC packet
-  MESSAGE_LENGTH = 3,  // u64: bytes behind this field
+  MESSAGE_LENGTH = 3,  // u64: bytes after this field
   MESSAGE_CODE = 11,   // i32
-  MESSAGE_BODY = 15,   // what the code says
+  MESSAGE_BODY = 15,   // depends on the code
 };
 
 // A tensor: u64 data, device, i32 rank, type, shape, u64 byte offset.
@@ -34,7 +34,7 @@ enum {
 // Session message types.
 enum { SESSION_INIT = 0x00, SESSION_REPLY = 0x01, SESSION_TERMINATE = 0x02, SESSION_LOG = 0x03, SESSION_NORMAL = 0x10 };
 
-// The requests from GetGlobalFunc on, by code, and their arguments' types, as boardsmith_arguments wants them.
+// The requests from GetGlobalFunc on, by code, with their arguments' types for boardsmith_arguments.
 #define SYSTEM_CALLS(X)     \
   X(RPC_GET_GLOBAL, "L")    \
   X(RPC_FREE_HANDLE, "DA")  \
@@ -66,50 +66,50 @@ enum {
   // clang-format on
   RPC_END
 };
-_Static_assert((RPC_GET_GLOBAL == 9) && (RPC_END == 21), "the codes of the requests in the list");
+_Static_assert((RPC_GET_GLOBAL == 9) && (RPC_END == 21), "the list must be in the order of the codes");
 
 #define PACKET_BYTES ((uint32_t)(TVM_CRT_MAX_PACKET_SIZE_BYTES))
 
-_Static_assert((TVM_CRT_MAX_PACKET_SIZE_BYTES) >= 128, "a packet buffer holds at least the head of a copy");
+_Static_assert((TVM_CRT_MAX_PACKET_SIZE_BYTES) >= 128, "the packet buffer must hold the head of a copy");
 
-// The receiver's states: what the next unescaped bytes are. In the protocol's state machine (docs/formats/wire.md, 1.6)
-// they are FindPacketStart, FindPacketLength, FindPacketCrc, whose payload is a message or the rest of a copy here, and
-// FindCrcEnd.
+// The receiver's states, by the meaning of the next unescaped bytes. In the protocol's state machine
+// (docs/formats/wire.md, 1.6) they are FindPacketStart, FindPacketLength, FindPacketCrc (its payload is a message or
+// the rest of a copy here) and FindCrcEnd.
 enum {
-  FIND_START,        // nothing: looking for ff fd
-  SHUT_DOWN,         // nothing any more: the host has shut the server down
-  SKIP_REFUSED,      // nothing, in a refused message's rest: looking for ff fd where each ff of data is doubled
+  FIND_START,        // none: searching for ff fd
+  SHUT_DOWN,         // none: the host has shut the server down
+  SKIP_REFUSED,      // none, in the rest of a refused message: searching for ff fd, where each ff of data is doubled
   FIND_LENGTH,       // 4 bytes of payload length
-  FIND_MESSAGE,      // as much of a message as the buffer holds: acted upon after its CRC, or before more of it comes
-  FIND_COPY,         // the rest of a copy, straight to its place
-  FIND_MESSAGE_CRC,  // the 2 bytes behind a message
-  FIND_COPY_CRC,     // the 2 bytes behind a copy
+  FIND_MESSAGE,      // the part of a message that fits the buffer: processed after its CRC, or before the rest comes
+  FIND_COPY,         // the rest of a copy, straight into the tensor
+  FIND_MESSAGE_CRC,  // the 2 bytes after a message
+  FIND_COPY_CRC,     // the 2 bytes after a copy
 };
 
 // The transmitter's states.
 enum {
-  TRANSMIT_IDLE,     // the last frame was sent as a whole
-  TRANSMIT_SENDING,  // part of a frame was sent: a log line is dropped
-  TRANSMIT_RESET,    // nothing was sent yet, or a write failed: a nop precedes the next frame
+  TRANSMIT_IDLE,     // the last frame was sent completely
+  TRANSMIT_SENDING,  // part of a frame was sent: log lines are dropped
+  TRANSMIT_RESET,    // nothing was sent yet, or a write failed: the next frame is preceded by a nop
 };
 
 // The first bytes of a message in one word: initiator, responder, type; the fourth byte belongs to what follows.
 #define HEADER(type) ((uint32_t)(type) << 16)
 #define HEADER_BITS 0xFFFFFFU
-#define NO_SESSION 0xFF000000U  // never equal to one
+#define NO_SESSION 0xFF000000U  // differs from every header
 
-// Behind the last argument of a call stand so many values of 0: generated operators do not count their arguments, and
-// what they would take for one more shall not be the host's to choose.
+// Number of zero values after the last argument of a call: generated operators do not check the number of arguments,
+// and the host must not be able to choose what they read as further ones.
 #define UNUSED_VALUES 8U
 
 typedef struct rpc_server {
-  // Receiver. The next unescaped bytes go to `at`, up to `end`; where both are the same they go nowhere.
+  // Receiver. The next unescaped bytes go to `at`, up to `end`; if both are equal, bytes are dropped.
   uint8_t* at;
   uint8_t* end;
   uint16_t crc;         // over the frame so far
-  uint8_t slow;         // not 0: the next byte is not just stored, whatever it is
+  uint8_t slow;         // not 0: the next byte needs more than being stored
   uint8_t state;        // see FIND_START
-  uint16_t frame_crc;   // over the whole frame, while the CRC behind it is received
+  uint16_t frame_crc;   // over the whole frame, while its CRC is received
   uint8_t escaped;      // ff: the last byte was an unpaired ff; else 0
   uint8_t transmitter;  // see TRANSMIT_IDLE
   uint32_t length;      // of the frame's payload
@@ -118,7 +118,7 @@ typedef struct rpc_server {
   uint8_t field[4];  // the frame's length, then its CRC
 
   // Session.
-  uint32_t header;  // what its requests begin with; NO_SESSION: none is established
+  uint32_t header;  // first bytes of its requests; NO_SESSION: no session
   uint16_t tx_crc;  // over the frame that is being sent
   uint8_t nonce;    // of this or the last session
 
@@ -126,41 +126,40 @@ typedef struct rpc_server {
   microtvm_rpc_channel_write_t write;
   void* write_context;
 
-  // The message: pad to put the RPC packet behind its 3-byte header on an 8-byte boundary. What a request leaves free
-  // behind itself holds its decoded arguments.
+  // The message, padded so that the RPC packet after its 3-byte header is 8-byte aligned. The space after a request
+  // holds its decoded arguments.
   uint64_t buffer[(PACKET_BYTES + 5U + 7U) / 8U];
   uint64_t unused[UNUSED_VALUES];  // always 0
 } rpc_server_t;
 
-// Returns where the message under way begins.
+// Returns the start of the current message.
 static inline uint8_t* server_message(rpc_server_t* s) { return &((uint8_t*)s->buffer)[5]; }
 
-// The server that log lines go through; NULL until it is there.
+// The server that sends log lines; NULL before the start.
 extern rpc_server_t* server_active;
 
 enum { WORDS_HEAD = 5 };
 
-// transmit.c -----------------------------------------------------------------------------------------------------------
+// transmit.c ----------------------------------------------------------------------------------------------------------
 
-// Begins a frame: a message's header (see HEADER), or, if count is not 0, an RPC packet of so many words, of which the first
-// WORDS_HEAD are for what precedes its code. So many bytes more are to follow, through transmit_put, the last ones through
-// transmit_end.
+// Begins a frame: a message's header (see HEADER), or if count is not 0 an RPC packet of count words, of which the
+// first WORDS_HEAD are filled in here. more_bytes must follow through transmit_put, the last ones through transmit_end.
 void transmit_begin(rpc_server_t* s, uint32_t header, uint32_t* words, size_t count, size_t more_bytes);
 void transmit_put(rpc_server_t* s, const void* data, size_t bytes);
 void transmit_end(rpc_server_t* s, const void* data, size_t bytes);
 
-// Sends a message that is no RPC packet.
+// Sends a message that is not an RPC packet.
 void transmit_message(rpc_server_t* s, uint32_t header, const void* data, size_t bytes);
 
-// Answers the request under way: a Return or an Exception with one value of this type, then more.
+// Answers the current request: a Return or an Exception with one value of this type, then more.
 void transmit_value(rpc_server_t* s, uint32_t code, uint32_t type, uintptr_t value, const void* more,
                     size_t more_bytes);
 
-// request.c ------------------------------------------------------------------------------------------------------------
+// request.c -----------------------------------------------------------------------------------------------------------
 
-// Executes the request in the buffer and answers it, once; a message that is no request (an empty one, Shutdown) is not
-// answered. Of a message longer than the buffer only the beginning is there: of a copy PACKET_BYTES, the rest of which is left
-// to FIND_COPY, and not answered yet; anything else is refused.
+// Executes the request in the buffer and answers it once; an empty packet and Shutdown are not answered. If the message
+// is longer than the buffer, only its beginning is there: a copy continues in FIND_COPY and is answered later, anything
+// else is refused.
 void request_execute(rpc_server_t* s);
 
 // The texts of Exceptions.
@@ -176,11 +175,11 @@ void request_execute(rpc_server_t* s);
 #define TEXT_RESULT(result, text) result,
 #define TEXT_STRING(result, text) text,
 
-// What comes of a request: nothing to return, an answer that was sent, one of our texts, or else a function's error.
+// Results of a request: an empty Return, an answer already sent, or one of TEXTS; other values are a function's error.
 enum { DONE, ANSWERED, TEXTS(TEXT_RESULT) TEXTS_END };
 enum { TEXTS_BEGIN = ANSWERED + 1 };
 
-// Answers the request under way with what came of it.
+// Answers the current request with its result.
 void request_finish(rpc_server_t* s, int result);
 
 #endif  // BOARDSMITH_RPC_SERVER_H_

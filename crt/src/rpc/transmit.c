@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Frames out: straight from memory to the port's write function, escaped on the way, never gathered.
+// Sends frames: straight from memory to the port's write function, escaped without a buffer.
 #include "crc16.h"
 #include "server.h"
 
-#define WRITE_BYTES 128U  // at most this many in one call of the port, as ports written for TVM expect
+#define WRITE_BYTES 128U  // per call of the port: the limit that ports written for TVM expect
 
-// Hands bytes to the port; after a failure the rest of the frame goes nowhere.
+// Passes bytes to the port; after a failure the rest of the frame is dropped.
 static void put_raw(rpc_server_t* s, const uint8_t* data, size_t bytes) {
   while ((bytes != 0U) && (s->transmitter == TRANSMIT_SENDING)) {
     const size_t part = (bytes < WRITE_BYTES) ? bytes : WRITE_BYTES;
     const size_t sent = (size_t)s->write(s->write_context, data, part);
-    if ((sent - 1U) >= part) {  // none, too many, or an error
+    if ((sent - 1U) >= part) {  // 0, too many, or an error
       s->transmitter = TRANSMIT_RESET;
       return;
     }
@@ -20,11 +20,11 @@ static void put_raw(rpc_server_t* s, const uint8_t* data, size_t bytes) {
   }
 }
 
-// Sends bytes, escaped, and before them so many that precede them in memory as they are.
+// Sends `before` bytes that precede p in memory unescaped, then the bytes at p escaped.
 static void put(rpc_server_t* s, const uint8_t* p, size_t bytes, size_t before) {
   while ((bytes | before) != 0U) {
     const size_t run = crc16_span(&s->tx_crc, NULL, p, bytes);
-    const size_t stop = (run != bytes) ? 1U : 0U;  // at an ff, which goes twice
+    const size_t stop = (run != bytes) ? 1U : 0U;  // at an ff, which is sent twice
     put_raw(s, p - before, before + run + stop);
     if (stop != 0U) {
       s->tx_crc = crc16_pair(s->tx_crc, 0xFFFFU);

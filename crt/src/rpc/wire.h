@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Little-endian fields of the wire, at any address. The cores that this is for are little-endian, too.
+// Little-endian fields of the wire, at any address. Only little-endian cores are supported.
 #ifndef BOARDSMITH_RPC_WIRE_H_
 #define BOARDSMITH_RPC_WIRE_H_
 
@@ -8,10 +8,10 @@
 #include <string.h>
 
 #ifdef __BYTE_ORDER__
-_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "values and tensors travel as they lie in memory");
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "values and tensors are sent as they are in memory");
 #endif
 
-// Cores that read words at any address, as far as is known. On others a word goes byte by byte: a call of memcpy costs more.
+// 1 for cores that read words at any address. On others a word is read byte by byte, which is cheaper than memcpy.
 #if defined(__riscv) || (defined(__arm__) && !defined(__ARM_FEATURE_UNALIGNED))
 #define WIRE_UNALIGNED 0
 #else

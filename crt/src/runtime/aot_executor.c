@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Runs a model that was compiled ahead of time with the packed interface: as an executor for the firmware, and as a module for
-// the host, through whose slot its functions are found, so that there is an executor while they can be called.
+// Runs a model that was compiled ahead of time with the packed interface: as an executor for the firmware, and as a
+// module for the host. The host finds the functions through the module's slot, so an executor exists whenever they can
+// be called.
 #include <stdbool.h>
 #include <string.h>
 #include <tvm/runtime/crt/aot_executor.h>
@@ -12,9 +13,9 @@
 #include "state.h"
 #include "text.h"
 
-// Arrays, their values, the executor and the type codes stand in one block, in this order.
+// Arrays, their values, the executor and the type codes are in one block, in this order.
 _Static_assert(((sizeof(TVMNDArray) % 8U) == 0U) && ((sizeof(TVMAotExecutor) % 8U) == 0U),
-               "everything in the block is aligned");
+               "everything in the block must be aligned");
 
 #ifdef TVM_CRT_MAX_ARGS
 #define TENSORS_MOST ((size_t)(TVM_CRT_MAX_ARGS))
@@ -22,7 +23,7 @@ _Static_assert(((sizeof(TVMNDArray) % 8U) == 0U) && ((sizeof(TVMAotExecutor) % 8
 #define TENSORS_MOST ((size_t)0xffffU)
 #endif
 
-// Metadata names tensors in three groups: inputs, outputs and pools stand behind each other.
+// Metadata lists tensors in three consecutive groups: inputs, outputs and pools.
 typedef struct tensor_group {
   const struct TVMTensorInfo* info;
   int64_t count;
@@ -30,14 +31,13 @@ typedef struct tensor_group {
 enum { INPUTS, OUTPUTS, POOLS, GROUPS };
 #define GROUP_AT(group, member) \
   (offsetof(struct TVMMetadata, member) == (offsetof(struct TVMMetadata, inputs) + ((group) * sizeof(tensor_group_t))))
-_Static_assert(GROUP_AT(OUTPUTS, outputs) && GROUP_AT(POOLS, workspace_pools),
-               "tensor_group_t is not a part of TVMMetadata");
+_Static_assert(GROUP_AT(OUTPUTS, outputs) && GROUP_AT(POOLS, workspace_pools), "tensor_group_t must match TVMMetadata");
 
-// Names of the function that runs a model. From TVM 0.12 on the system library has the wrapper, which brings the pool that
-// TVM adds by itself; up to 0.11 it has only the main function, which gets that pool as an argument.
+// Names of the function that runs a model. From TVM 0.12 on the system library has the wrapper, which contains the pool
+// that TVM adds; up to 0.11 it has only the main function, which gets that pool as an argument.
 static const char run_wrapper[] = "%_run";
 
-// Returns the pattern of the one that the module has.
+// Returns the name pattern of the function that the module has.
 static const char* entry_of(TVMModuleHandle module, const char* model) {
   static const char run_main[] = "%___tvm_main__";
   TVMFunctionHandle function;
@@ -54,7 +54,7 @@ static int call_model(TVMModuleHandle module, const char* pattern, const char* n
              : TVMFuncCall(function, executor->values, executor->type_codes, (int)executor->num_args, value, &type);
 }
 
-// Stores what the model's metadata function returns.
+// Stores the result of the model's metadata function.
 static int get_metadata(TVMModuleHandle module, const char* name, const struct TVMMetadata** metadata) {
   static const char pattern[] = "tvmgen_%_get_c_metadata";
   TVMAotExecutor nothing;
@@ -115,7 +115,7 @@ int TVMAotExecutor_Create(TVMModuleHandle module_handle, const DLDevice device, 
     for (size_t left = (size_t)groups[group].count; left != 0U; left--) {
       value->v_handle = &array->dl_tensor;
       *code = (int)kTVMDLTensorHandle;
-      // The wrapper brings the pool that TVM adds by itself; one that a user named has to come from here.
+      // The wrapper contains the pool that TVM adds; a pool that the user named must be allocated here.
       if ((error == 0) &&
           ((group != (int)POOLS) || !wrapped || (boardsmith_text_after(info->name, "global_workspace") == NULL))) {
         error = boardsmith_array_make(info, array);
@@ -171,12 +171,12 @@ int TVMAotExecutor_GetInputName(TVMAotExecutor* executor, int index, const char*
   return 0;
 }
 
-// ---- The module -------------------------------------------------------------------------------------------------------
+// ---- The module -----------------------------------------------------------------------------------------------------
 
-#define EXECUTOR (boardsmith_runtime.executor)  // of the one module; NULL: there is none
+#define EXECUTOR (boardsmith_runtime.executor)  // of the only module; NULL: none
 
-// The module's functions: those without an argument, those with one, which means a tensor, and what TVM's host looks up and
-// does not call. What other functions TVM's module has nobody could ever call.
+// The module's functions: three without arguments, four with one argument that selects a tensor, and one that TVM's
+// host only looks up. TVM's module has further functions, which always fail.
 #define FUNCTIONS(X)                    \
   X(RUN, "run")                         \
   X(GET_NUM_INPUTS, "get_num_inputs")   \
@@ -190,9 +190,9 @@ int TVMAotExecutor_GetInputName(TVMAotExecutor* executor, int index, const char*
 #define FUNCTION_NAME(id, name) name "\0"
 
 enum { FUNCTIONS(FUNCTION_ENUM) FUNCTION_COUNT };
-_Static_assert(FUNCTION_COUNT == 8, "the count below");
+_Static_assert(FUNCTION_COUNT == 8, "the count in executor_registry");
 
-// dispatch is called for all of them.
+// There are no function pointers: dispatch is called for all of them.
 static const TVMFuncRegistry executor_registry = {"\010\000" FUNCTIONS(FUNCTION_NAME), NULL};
 static const TVMModule executor_module = {&executor_registry};
 
@@ -210,7 +210,7 @@ static int dispatch(PACKED_PARAMETERS) {
   if (function == RUN) {
     return TVMAotExecutor_Run(EXECUTOR);
   }
-  // The tensors that are meant.
+  // The group of tensors that the function is about.
   TVMAotExecutor* const ex = EXECUTOR;
   const bool of_outputs = (function == GET_NUM_OUTPUTS) || (function == GET_OUTPUT);
   uint32_t first = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What operators call, and the API's remainders: streams, results, byte arrays.
+// Functions that operators call, and streams, results and byte arrays of the API.
 #include "arrays.h"
 #include "memory.h"
 
@@ -27,7 +27,7 @@ int TVMBackendFreeWorkspace(int device_type, int device_id, void* ptr) {
 int TVMBackendParallelLaunch(FTVMParallelLambda flambda, void* cdata, int num_task) {
   (void)num_task;  // one core, one task
   TVMParallelGroupEnv env = {NULL, 1};
-  (void)flambda(0, &env, cdata);  // its result is ignored, as TVM does
+  (void)flambda(0, &env, cdata);  // TVM ignores its result, too
   return 0;
 }
 
@@ -73,7 +73,7 @@ int TVMCFuncSetReturn(TVMRetValueHandle ret, TVMValue* value, int* type_code, in
 
 int TVMByteArrayFree(TVMByteArray* arr) {
   int error = 0;
-  if (arr->data != (const char*)&arr[1]) {  // the time evaluator takes both at once
+  if (arr->data != (const char*)&arr[1]) {  // the time evaluator allocates both at once
     error = boardsmith_give((void*)(uintptr_t)arr->data);
   }
   return error | boardsmith_give(arr);

@@ -10,7 +10,7 @@
 // Generated code defines it; a firmware without a model does not.
 const TVMModule* TVMSystemLibEntryPoint(void) TVM_WEAK;
 
-// runtime.SystemLib() -> module. Arguments are ignored.
+// runtime.SystemLib() -> module. Ignores arguments.
 static int system_lib(PACKED_PARAMETERS) {
   (void)args;
   (void)type_codes;
@@ -33,8 +33,8 @@ static int system_lib(PACKED_PARAMETERS) {
   return 0;
 }
 
-// tvm.rpc.server.ModuleGetFunction(module, str name, int query_imports) -> function, or null if
-// there is none or the arguments are not these.
+// tvm.rpc.server.ModuleGetFunction(module, str name, int query_imports) -> function, or null if the name is unknown or
+// the arguments are wrong.
 static int module_get_function(PACKED_PARAMETERS) {
   (void)resource_handle;
   if ((boardsmith_arguments(type_codes, num_args, "JLA") == 0) &&
@@ -44,12 +44,12 @@ static int module_get_function(PACKED_PARAMETERS) {
   return 0;
 }
 
-// No message that TVM's host receives may be longer: its own buffer has so many bytes, and it asks for as much as it
-// was told that it may send.
+// Size of the receive buffer of TVM's host. That host requests reads as long as what it may send, so it must not be
+// told more.
 #define TVM_HOST_MESSAGE_BYTES 2048
 
-// tvm.rpc.server.GetCRTMaxPacketSize() -> int: what the host may put into one RPC packet, and what TVM's host can take.
-// With an argument, whatever it is, only the former counts: so asks a host that receives messages of any length.
+// tvm.rpc.server.GetCRTMaxPacketSize() -> int: the largest RPC packet that the host may send, limited to what TVM's
+// host can receive. Without that limit if called with any argument, by hosts that receive messages of any length.
 static int max_packet_size(PACKED_PARAMETERS) {
   (void)args;
   (void)type_codes;
@@ -63,8 +63,7 @@ static int max_packet_size(PACKED_PARAMETERS) {
   return 0;
 }
 
-// Names and functions grow from one list, so that they agree. The order is that of
-// the handles that TVM's runtime gives.
+// Names and functions are generated from one list, in the order of the handles of TVM's runtime.
 #define BUILTINS(X)                                               \
   X("runtime.SystemLib", system_lib)                              \
   X("tvm.rpc.server.ModuleGetFunction", module_get_function)      \
@@ -77,6 +76,6 @@ static int max_packet_size(PACKED_PARAMETERS) {
 
 static const TVMBackendPackedCFunc builtin_funcs[] = {BUILTINS(BUILTIN_FUNC)};
 
-_Static_assert((sizeof builtin_funcs / sizeof builtin_funcs[0]) == 6U, "the count below");
+_Static_assert((sizeof builtin_funcs / sizeof builtin_funcs[0]) == 6U, "the count in boardsmith_builtins");
 
 const TVMFuncRegistry boardsmith_builtins = {"\006\000" BUILTINS(BUILTIN_NAME), builtin_funcs};

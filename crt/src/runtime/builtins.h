@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The functions that every runtime has, and those of them that have a file of their own.
+// The functions that every runtime has, and declarations of those with a file of their own.
 #ifndef BOARDSMITH_RUNTIME_BUILTINS_H_
 #define BOARDSMITH_RUNTIME_BUILTINS_H_
 
@@ -9,15 +9,15 @@
 // All of them (builtins.c).
 extern const TVMFuncRegistry boardsmith_builtins;
 
-// `runtime.RPCTimeEvaluator`, and what it returns; the second gets the evaluator's number as its resource handle
-// (time_evaluator.c).
+// `runtime.RPCTimeEvaluator`, and the function that it returns, which gets the evaluator's number as its resource
+// handle (time_evaluator.c).
 int boardsmith_time_evaluator_create(PACKED_PARAMETERS);
 int boardsmith_time_evaluator_call(PACKED_PARAMETERS);
 
 // `tvm.contrib.random.random_fill` (random.c).
 int boardsmith_random_fill(PACKED_PARAMETERS);
 
-// `tvm.aot_executor.create` (aot_executor.c); only there if something refers to that file.
+// `tvm.aot_executor.create` (aot_executor.c). Weak: NULL in an image that does not link that file.
 TVM_WEAK int boardsmith_aot_create(PACKED_PARAMETERS);
 
 #endif  // BOARDSMITH_RUNTIME_BUILTINS_H_

@@ -1,33 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a time takes of double arithmetic: whole numbers to doubles, and the quotient of two. The runtime and the ports use it
-// everywhere; in a bare-metal Arm image whose FPU, if there is one, has no doubles, the firmware's own code gets it, too. So an image
-// in which nothing else computes with doubles has these 0.4 kB instead of libgcc's 1.9, whose objects bring all four operations at
-// once. Results are libgcc's to the bit (but for the payload of a NaN): to nearest, ties to even.
+// The double arithmetic for times: conversion of integers, and division. The runtime and the ports always use it; in a
+// bare-metal Arm image without an FPU for doubles, the firmware's own code uses it, too. It takes 0.4 kB in an image
+// without other double arithmetic; libgcc's takes 1.9 kB, because its objects contain all four operations. Results
+// equal libgcc's to the bit, except the payload of a NaN: round to nearest, ties to even.
 #include "double.h"
 
 #include <boardsmith/boardsmith.h>
 
 #define FRACTION_BITS 52U
 #define SIGN (UINT64_C(1) << 63)
-#define HIDDEN (UINT64_C(1) << FRACTION_BITS)  // the bit of a normal number that is not stored
+#define HIDDEN (UINT64_C(1) << FRACTION_BITS)  // the leading bit of a normal number, which is not stored
 #define INFINITE UINT64_C(0x7ff0000000000000)
 #define NOT_A_NUMBER UINT64_C(0x7ff8000000000000)
 #define BIAS 1023
 
-// Returns the double bits * 2^(exponent - BIAS - 54), rounded. bits has 55 bits, the last of which says whether there were others
-// after it.
+// Returns the double bits * 2^(exponent - BIAS - 54), rounded. bits has 55 bits; the last is 1 if any bits after it
+// were not 0.
 static uint64_t rounded(uint64_t bits, int exponent) {
-  while (exponent < 1) {  // it has no hidden bit; 2,200 steps at most
+  while (exponent < 1) {  // subnormal: no hidden bit; at most 2,200 steps
     bits = (bits >> 1) | (bits & 1U);
     exponent++;
   }
   bits = (bits + 1U + ((bits >> 2) & 1U)) >> 2;
-  bits += ((uint64_t)exponent - 1U) << FRACTION_BITS;  // the hidden bit is one more
+  bits += ((uint64_t)exponent - 1U) << FRACTION_BITS;  // the hidden bit adds 1 to the exponent
   return (bits < INFINITE) ? bits : INFINITE;
 }
 
-// Takes a finite number above 0 apart: returns its 53 bits.
+// Splits a finite number above 0: returns its 53 bits and stores its exponent.
 static uint64_t bits_of(uint64_t number, int* exponent) {
   uint64_t bits = number & (HIDDEN - 1U);
   const uint32_t stored = (uint32_t)(number >> FRACTION_BITS);
@@ -84,7 +84,7 @@ uint64_t boardsmith_double_quotient(uint64_t dividend, uint64_t divisor) {
     }
     quotient = rounded(quotient | ((a != 0U) ? 1U : 0U), exponent);
   } else {
-    // 0 divided by a number, and a number divided by infinity, are 0.
+    // 0 / number and number / infinity: the quotient stays 0.
   }
   return quotient | ((dividend ^ divisor) & SIGN);
 }
@@ -110,8 +110,9 @@ double boardsmith_quotient(double dividend, double divisor) {
 
 #if defined(__arm__) && !(defined(__ARM_FP) && ((__ARM_FP & 8) != 0)) && !defined(__unix__) && !defined(__ZEPHYR__)
 
-// As the compiler calls them, by the base standard: doubles travel like 64-bit integers. Weak: an operator that needs more of
-// libgcc's objects gets theirs. That it then changes for others is why the runtime does not call these.
+// The names that the compiler calls, by the base standard, which passes doubles like 64-bit integers. Weak: if an
+// operator links libgcc's object, its definitions replace these for the whole image. The runtime therefore does not
+// call them.
 uint64_t __aeabi_ddiv(uint64_t dividend, uint64_t divisor);
 uint64_t __aeabi_ul2d(uint64_t number);
 uint64_t __aeabi_ui2d(uint32_t number);

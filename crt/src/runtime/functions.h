@@ -17,19 +17,19 @@
 #endif
 
 _Static_assert((TVM_CRT_MAX_REGISTERED_MODULES > 0) && (TVM_CRT_MAX_REGISTERED_MODULES < 0x7ffc),
-               "module indices have 15 bits, and the last ones are not for modules");
+               "module indices have 15 bits, and the last ones are reserved");
 _Static_assert(sizeof(TVMValue) == 8U, "a value is 8 bytes wide on the wire and for operators");
 
-// A packed function's parameters, all of them named, for functions that use some.
+// The parameters of a packed function.
 #define PACKED_PARAMETERS \
   TVMValue *args, int *type_codes, int num_args, TVMValue *out_value, int *out_type, void *resource_handle
 
-// ---- Handles -----------------------------------------------------------------------------------------------------------
+// ---- Handles --------------------------------------------------------------------------------------------------------
 
-// Both halves of a function handle, and a module handle, carry this bit.
+// Set in both halves of a function handle, and in a module handle.
 #define HANDLE_VALID 0x8000U
-// Module indices behind those of modules: built-in functions, the firmware's, those registered at run time; time evaluators,
-// which have another one in their handles.
+// Module indices after those of modules: built-in functions, the firmware's, those registered at run time, and time
+// evaluators, whose handles use HANDLE_EVALUATOR instead.
 #define MODULE_GLOBAL ((unsigned)(TVM_CRT_MAX_REGISTERED_MODULES))
 #define MODULE_FIRMWARE (MODULE_GLOBAL + 1U)
 #define MODULE_REGISTERED (MODULE_GLOBAL + 2U)
@@ -41,22 +41,22 @@ static inline TVMFunctionHandle function_handle(unsigned module_index, unsigned 
   return (TVMFunctionHandle)((upper << 16) | index | HANDLE_VALID);
 }
 
-// ---- Registries --------------------------------------------------------------------------------------------------------
+// ---- Registries -----------------------------------------------------------------------------------------------------
 
-// Returns the number of functions; the names may lie at any address.
+// Returns the number of functions; the names need no alignment.
 static inline unsigned registry_count(const TVMFuncRegistry* reg) {
   uint16_t count;
   (void)memcpy(&count, reg->names, sizeof count);
   return count;
 }
 
-// Returns the position of the name that pattern becomes when its '%' is replaced by name, or -1.
+// Returns the position of the name that equals pattern with its '%' replaced by name, or -1.
 int boardsmith_registry_find(const TVMFuncRegistry* reg, const char* pattern, const char* name);
 
-// ---- Modules -----------------------------------------------------------------------------------------------------------
+// ---- Modules --------------------------------------------------------------------------------------------------------
 
-// A module's slot. Of a module with a dispatch function that one is called for all of its functions, with the function's
-// index as the resource handle, and once more, with MODULE_RELEASED, when the slot is freed.
+// A module's slot. The optional dispatch function is called for all functions of the module, with the function's index
+// as the resource handle, and with MODULE_RELEASED when the slot is freed.
 typedef struct module_slot {
   const TVMModule* module;         // NULL: free
   TVMBackendPackedCFunc dispatch;  // may be NULL
@@ -69,12 +69,12 @@ int boardsmith_module_add(const TVMModule* module, TVMBackendPackedCFunc dispatc
 // Finds a module's function by a pattern (see boardsmith_registry_find).
 int boardsmith_module_find(TVMModuleHandle module, const char* pattern, const char* name, TVMFunctionHandle* out);
 
-// TVMModFree for the host: a module that is not the session's stays as it is.
+// TVMModFree for the host: no effect on a module that is not the session's.
 int boardsmith_session_module_free(TVMModuleHandle mod);
 
-// ---- Calls -------------------------------------------------------------------------------------------------------------
+// ---- Calls ----------------------------------------------------------------------------------------------------------
 
-// Checks that a call has at least the arguments that types names, one letter each: 'A' + type code (A int, G device,
+// Checks that a call has at least the arguments in types, one letter each: 'A' + type code (A int, G device,
 // H tensor, J module, L str). Returns 0, kTvmErrorFunctionCallNumArguments or kTvmErrorFunctionCallWrongArgType.
 int boardsmith_arguments(const int* type_codes, int num_args, const char* types);
 

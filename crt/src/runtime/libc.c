@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// memcpy, memmove and memset for bare-metal Arm images: in a few loops what newlib spreads over 650 bytes. Only where a core
-// reads words at any address and there is no system underneath; weak, so that a firmware may have its own.
+// memcpy, memmove and memset for bare-metal Arm images: a few loops instead of newlib's 650 bytes. Only for cores that
+// read words at any address, without an operating system. Weak: a firmware may define its own.
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 #include <tvm/runtime/c_runtime_api.h>
 
-// Keeps a compiler from making the loop that this stands in a call of memcpy or memset, that is, of the function
-// itself.
+// Prevents the compiler from replacing the surrounding loop by a call of memcpy or memset, which would be recursive.
 #if defined(__GNUC__)
 #define PREVENT_LOOP_IDIOM() __asm__ volatile("")
 #else
@@ -22,7 +21,7 @@ typedef uint32_t __attribute__((may_alias, aligned(1))) word_t;
 TVM_WEAK void* memmove(void* to, const void* from, size_t bytes) {
   uint8_t* t = to;
   const uint8_t* f = from;
-  if (((uintptr_t)t - (uintptr_t)f) < bytes) {  // to lies inside from: the last byte first
+  if (((uintptr_t)t - (uintptr_t)f) < bytes) {  // to overlaps the end of from: copy the last byte first
     while (bytes != 0U) {
       PREVENT_LOOP_IDIOM();
       bytes--;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Memory that the runtime takes from the platform and remembers, windows on other
-// memory, and the question whether the host may touch an address.
+// Memory that the runtime allocates from the platform and tracks, windows on other memory, and the check whether the
+// host may access an address.
 #include "memory.h"
 
 #include <string.h>
@@ -18,11 +18,11 @@ int boardsmith_give(void* memory) { return (int)TVMPlatformMemoryFree(memory, cp
 
 int boardsmith_block_take(block_t** list, size_t size_bytes, size_t extra_bytes, void** out) {
   const size_t alignment = _Alignof(block_t);
-  // At least one byte behind the last one: also what takes no bytes has an address before its block.
+  // At least one byte of padding: an allocation of 0 bytes also has an address before its block.
   const size_t at = (size_bytes + extra_bytes + alignment) & ~(alignment - 1U);
   void* base;
   int error = (int)kTvmErrorPlatformNoMemory;
-  if ((size_bytes | extra_bytes) < (SIZE_MAX / 4U)) {  // no sum overflowed
+  if ((size_bytes | extra_bytes) < (SIZE_MAX / 4U)) {  // no overflow in the sums
     error = boardsmith_take(at + sizeof(block_t), &base);
   }
   if (error == 0) {
@@ -39,7 +39,7 @@ int boardsmith_block_take(block_t** list, size_t size_bytes, size_t extra_bytes,
 }
 
 block_t** boardsmith_block_at(block_t** list, const void* address) {
-  // A block stands behind all of its memory, so it is its end.
+  // A block follows its memory, so its address is the end of the memory.
   while ((*list != NULL) && (((uintptr_t)address < (*list)->base) || ((uintptr_t)address >= (uintptr_t)*list))) {
     list = &(*list)->next;
   }
@@ -57,7 +57,7 @@ int boardsmith_block_free(block_t** link) {
 
 int boardsmith_data_allocate(size_t size_bytes, size_t alignment, void** out) {
   const size_t mask = alignment - (size_t)(alignment != 0U);
-  const size_t padded_bytes = (size_bytes + mask) & ~mask;  // the padding may be used, too
+  const size_t padded_bytes = (size_bytes + mask) & ~mask;  // the padding may be used
   if (((alignment & mask) != 0U) || (padded_bytes < size_bytes)) {
     return (int)kTvmErrorFunctionCallInvalidArg;
   }
@@ -124,7 +124,7 @@ void boardsmith_window_remove(boardsmith_window_t* window) {
 int boardsmith_memory_known(const void* addr, size_t size_bytes, int writable) {
   for (unsigned i = MEMORY_ARRAYS; i < MEMORY_KINDS; i++) {
     for (const block_t* b = boardsmith_runtime.memory[i]; b != NULL; b = b->next) {
-      const uintptr_t offset = (uintptr_t)addr - b->base;  // large if it lies before base
+      const uintptr_t offset = (uintptr_t)addr - b->base;  // large if addr is below base
       if ((size_bytes <= b->size_bytes) && (offset <= (b->size_bytes - size_bytes)) &&
           ((writable == 0) || (b->writable != 0))) {
         return 1;
@@ -136,7 +136,7 @@ int boardsmith_memory_known(const void* addr, size_t size_bytes, int writable) {
 
 int boardsmith_tensor_holds(const DLTensor* t, size_t size_bytes, int writable) {
   if (((t->byte_offset | size_bytes) >> 31) != 0U) {
-    return 0;  // no such memory, and the sum could overflow
+    return 0;  // not memory, and the sum could overflow
   }
   return boardsmith_memory_known(t->data, (size_t)t->byte_offset + size_bytes, writable);
 }

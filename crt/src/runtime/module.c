@@ -2,8 +2,7 @@
 //
 // Modules, global functions, the handles of both, and calls through them.
 //
-// A call turns its values into an operator's arguments in one place, TVMFuncCall: an operator
-// with another ABI would be told apart there.
+// Only TVMFuncCall passes values to an operator: support for operators with another ABI belongs there.
 #include <boardsmith/boardsmith.h>
 #include <string.h>
 #include <tvm/runtime/crt/crt.h>
@@ -14,13 +13,13 @@
 
 runtime_t boardsmith_runtime;
 
-// A firmware's own table takes the place of this empty one.
+// A firmware's own table replaces this empty one.
 TVM_WEAK const TVMFuncRegistry boardsmith_functions = {"\0\0", NULL};
 
 static const TVMModule builtins = {&boardsmith_builtins};
 static const TVMModule functions = {&boardsmith_functions};
 
-// A registry in which any index has a function: which time evaluator was meant the call finds out.
+// A registry that accepts any index: the call checks which time evaluator is meant.
 static const TVMFuncRegistry any_index = {"\377\177", NULL};
 static const TVMModule evaluators = {&any_index};
 
@@ -41,7 +40,7 @@ int TVMFuncGetGlobal(const char* name, TVMFunctionHandle* out) {
   for (unsigned i = MODULE_GLOBAL; i < MODULE_EVALUATOR; i++) {
     const TVMModule* const module = boardsmith_runtime.modules[i].module;
     const int index = (module != NULL) ? boardsmith_registry_find(module->registry, "%", name) : -1;
-    if (index >= 0) {  // go on: a later registry hides an earlier one
+    if (index >= 0) {  // continue: a later registry overrides an earlier one
       *out = function_handle(i, (unsigned)index);
     }
   }
@@ -56,7 +55,7 @@ static int bad_handle(const void* handle) {
 
 int TVMFuncCall(TVMFunctionHandle func, TVMValue* arg_values, int* type_codes, int num_args, TVMValue* ret_val,
                 int* ret_type_code) {
-  // Without its valid bit an index becomes too large.
+  // The XOR makes an index without the valid bit too large.
   uintptr_t module_index = ((uintptr_t)func >> 16) ^ HANDLE_VALID;
   const unsigned index = (unsigned)((uintptr_t)func & 0xffffU) ^ HANDLE_VALID;
   if (module_index == HANDLE_EVALUATOR) {
@@ -90,7 +89,7 @@ int TVMFuncCall(TVMFunctionHandle func, TVMValue* arg_values, int* type_codes, i
 }
 
 int TVMFuncFree(TVMFunctionHandle func) {
-  (void)func;  // not counted
+  (void)func;  // handles are not counted
   return 0;
 }
 
@@ -158,7 +157,7 @@ int TVMModCreateFromCModule(const TVMModule* mod, TVMModuleHandle* out_handle) {
   return boardsmith_module_add(mod, NULL, out_handle);
 }
 
-// Frees a module's slot; that of the system library stays.
+// Frees a module's slot, except the system library's.
 static int slot_free(module_slot_t* slot, TVMModuleHandle mod) {
   if (mod != boardsmith_runtime.system_library) {
     slot->module = NULL;

@@ -7,13 +7,13 @@
 
 #include "state.h"
 
-// No tensor is larger, and no extent: the product of two is less than 2^62.
+// Limit of a tensor and of each extent, so that the product of two is less than 2^62.
 #define TENSOR_BYTES_MOST 0x7fffffffU
 
 #ifdef TVM_CRT_MAX_NDIM
 #define RANK_MOST ((uint32_t)(TVM_CRT_MAX_NDIM))
 #else
-#define RANK_MOST 0xffffffU  // the shape's own bytes can be counted
+#define RANK_MOST 0xffffffU  // the size of the shape fits an int32_t
 #endif
 
 int boardsmith_tensor_bytes(int32_t ndim, const int64_t* shape, DLDataType dtype, size_t* size_bytes) {
@@ -109,7 +109,7 @@ int TVMNDArray_CreateView(TVMNDArray* arr, const tvm_index_t* shape, int32_t ndi
 int64_t TVMNDArray_DataSizeBytes(TVMNDArray* array) {
   const DLTensor* t = &array->dl_tensor;
   size_t bytes = 0;
-  (void)boardsmith_tensor_bytes(t->ndim, t->shape, t->dtype, &bytes);  // 0 for what cannot be
+  (void)boardsmith_tensor_bytes(t->ndim, t->shape, t->dtype, &bytes);  // stays 0 on an error
   return (int64_t)bytes;
 }
 
@@ -122,8 +122,8 @@ uint32_t TVMNDArray_DecrementReference(TVMNDArray* arr) {
   return arr->reference_count;
 }
 
-// Its shape lies in its block whatever data points to, a view's to another array's, and a user may have put a buffer of
-// their own there.
+// Finds the block by the shape, which always lies in it: the data of a view are another array's, and a user may have
+// replaced them.
 int TVMNDArray_Release(TVMNDArray* arr) {
   return boardsmith_block_free(boardsmith_block_at(&boardsmith_runtime.memory[MEMORY_ARRAYS], arr->dl_tensor.shape));
 }
@@ -136,7 +136,7 @@ int boardsmith_arrays_free_unused(block_t** table, uint32_t keep) {
     for (; a != end; a++) {
       a->reference_count &= keep;
       if (a->reference_count == 0U) {
-        (void)TVMNDArray_Release(a);  // nothing to do if it was never made, or is free already
+        (void)TVMNDArray_Release(a);  // no effect if it was never made, or is already free
         a->dl_tensor.shape = NULL;
       }
       live |= a->reference_count;

@@ -2,9 +2,9 @@
 //
 // A memory manager of whole pages.
 //
-// The pool is a row of runs, each free or one live allocation. The entry of a run's
-// first page holds its length in pages, negative if it is in use; entries of other pages mean
-// nothing. Free runs are joined when an allocation walks over them.
+// The pool is a sequence of runs, each free or one live allocation. The entry of a run's first page is its length in
+// pages, negative if it is in use; entries of other pages are undefined. An allocation merges the free runs that it
+// passes.
 #include <tvm/runtime/crt/page_allocator.h>
 
 #include <tvm/runtime/crt/platform.h>
@@ -17,19 +17,19 @@ enum {
 };
 
 typedef struct manager {
-  MemoryManagerInterface interface;  // first: it is what users hold
+  MemoryManagerInterface interface;  // must be first: users hold its address
   uint8_t* pool;
   size_t pages;
   size_t page_log2;
   int16_t runs[];
 } manager_t;
 
-// Allocates like MemoryManagerInterface.Allocate.
+// See MemoryManagerInterface.Allocate.
 static tvm_crt_error_t take_pages(MemoryManagerInterface* interface, size_t num_bytes, DLDevice dev, void** out_ptr) {
   (void)dev;  // there is one memory
   manager_t* const m = (manager_t*)(void*)interface;
   int16_t* const runs = m->runs;
-  // 0 bytes take a page, too: each allocation has an address of its own.
+  // 0 bytes also take a page, so that each allocation has its own address.
   const size_t want = ((num_bytes - (size_t)(num_bytes != 0U)) >> m->page_log2) + 1U;
   size_t at = 0;
   while (at < m->pages) {
@@ -56,7 +56,7 @@ static tvm_crt_error_t take_pages(MemoryManagerInterface* interface, size_t num_
   return kTvmErrorPlatformNoMemory;
 }
 
-// Frees like MemoryManagerInterface.Free.
+// See MemoryManagerInterface.Free.
 static tvm_crt_error_t give_pages(MemoryManagerInterface* interface, void* ptr, DLDevice dev) {
   (void)dev;
   manager_t* const m = (manager_t*)(void*)interface;
@@ -95,7 +95,7 @@ tvm_crt_error_t PageMemoryManagerCreate(MemoryManagerInterface** manager, uint8_
     return kTvmErrorPlatformNoMemory;
   }
   uint8_t* const pool = &memory_pool[skip];
-  // A page is a multiple of the manager's alignment, so the manager fits behind the last one.
+  // A page is a multiple of the manager's alignment, so the manager is aligned after the last page.
   manager_t* const m = (manager_t*)(void*)&pool[pages << log2];
   m->interface.Allocate = take_pages;
   m->interface.Free = give_pages;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Platform functions that a firmware may leave out.
+// Defaults of optional platform functions.
 #include <boardsmith/boardsmith.h>
 #include <tvm/runtime/crt/platform.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Random contents for tensors: what a tuner measures with.
+// Random contents for tensors, for measurements by a tuner.
 #include <string.h>
 #include <tvm/runtime/crt/internal/common/ndarray.h>
 #include <tvm/runtime/crt/platform.h>
@@ -8,14 +8,14 @@
 #include "builtins.h"
 #include "memory.h"
 
-// What is set in the upper 16 bits of a float's elements: all of the exponent but its highest bit, which is cleared,
-// so that 1 <= |x| < 2; sign and mantissa stay random.
+// Bits to set in the upper 16 bits of a float: all of the exponent except its highest bit, which is cleared, so that 1
+// <= |x| < 2. Sign and mantissa stay random.
 #define EXPONENT_TOP 0x4000U
 #define EXPONENT_OF_HALF 0x3c00
 #define EXPONENT_OF_SINGLE 0x3f80  // and of bfloat16
 #define EXPONENT_OF_DOUBLE 0x3ff0
 
-// Returns what to set for a float, 0 for an integer or bool, -1 for what cannot be filled.
+// Returns the bits to set for a float, 0 for an integer or bool, -1 for other types.
 static int exponent_of(DLDataType dtype) {
   int set = -1;
   if (dtype.code <= (uint8_t)kDLUInt) {
@@ -35,7 +35,7 @@ static int exponent_of(DLDataType dtype) {
   } else if ((dtype.code == (uint8_t)kDLBfloat) && (dtype.bits == 16U)) {
     set = EXPONENT_OF_SINGLE;
   } else {
-    // No other type can be filled.
+    // Other types cannot be filled.
   }
   return set;
 }
@@ -80,7 +80,7 @@ int boardsmith_random_fill(PACKED_PARAMETERS) {
   }
   const DLTensor* t = args[0].v_handle;
   size_t bytes;
-  // All of the host's tensors are known; this one is written.
+  // The server has checked that the tensor is known; this one must also be writable.
   if ((boardsmith_tensor_bytes(t->ndim, t->shape, t->dtype, &bytes) != 0) ||
       (boardsmith_tensor_holds(t, bytes, 1) == 0)) {
     return (int)kTvmErrorFunctionCallInvalidArg;

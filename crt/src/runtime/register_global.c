@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Global functions that are registered at run time. Alone and weak: a firmware may
-// have its own.
+// Global functions that are registered at run time. Weak, in a file of its own: a firmware may define its own.
 #include "functions.h"
 #include "memory.h"
 #include "state.h"

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tables of named functions: their encoding, and nothing else.
+// Encoding of tables of named functions.
 #include <string.h>
 
 #include "functions.h"
 #include "text.h"
 
-enum { NAMES_AT = 2 };  // the names' offset, behind the count
+enum { NAMES_AT = 2 };  // offset of the names, after the count
 
 const char* boardsmith_text_after(const char* text, const char* start) {
   for (; *start != '\0'; start++) {
@@ -56,7 +56,7 @@ const char* TVMFuncRegistry_Get0thFunctionName(const TVMFuncRegistry* reg) { ret
 uint16_t TVMFuncRegistry_GetNumFuncs(const TVMFuncRegistry* reg) { return (uint16_t)registry_count(reg); }
 
 int TVMFuncRegistry_SetNumFuncs(const TVMFuncRegistry* reg, const uint16_t num_funcs) {
-  // A registry that can change was made from a buffer in RAM.
+  // Only a registry in RAM can change.
   (void)memcpy((char*)(uintptr_t)reg->names, &num_funcs, sizeof num_funcs);
   return 0;
 }

@@ -9,7 +9,7 @@
 #define TAG_XOR 0xabcd1234U
 
 _Static_assert((TVM_RUNTIME_ALLOC_ALIGNMENT_BYTES & (TVM_RUNTIME_ALLOC_ALIGNMENT_BYTES - 1)) == 0,
-               "an alignment is a power of two");
+               "an alignment must be a power of two");
 
 #ifdef TVM_CRT_STACK_ALLOCATOR_ENABLE_LIFO_CHECK
 enum { LIFO_CHECK = 1 };
@@ -17,7 +17,7 @@ enum { LIFO_CHECK = 1 };
 enum { LIFO_CHECK = 0 };
 #endif
 
-// The tag is the last thing of an allocation: its total size, disguised.
+// The tag ends an allocation: its total size, XORed with a constant.
 static uint32_t tag_of(size_t total) { return (uint32_t)total ^ TAG_XOR; }
 
 tvm_crt_error_t StackMemoryManager_Init(tvm_workspace_t* tvm_runtime_workspace, uint8_t* g_aot_memory,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The runtime's one state.
+// The state of the runtime.
 #ifndef BOARDSMITH_RUNTIME_STATE_H_
 #define BOARDSMITH_RUNTIME_STATE_H_
 
@@ -17,18 +17,18 @@
 #define BOARDSMITH_LAST_ERROR_BYTES 128
 #endif
 
-_Static_assert(BOARDSMITH_LAST_ERROR_BYTES > 0, "the last error needs room for its end");
+_Static_assert(BOARDSMITH_LAST_ERROR_BYTES > 0, "the last error needs space for its NUL");
 
-// TVMInitializeRuntime clears all of it but the windows: their owners registered them.
+// TVMInitializeRuntime clears everything except the windows, which belong to their users.
 typedef struct runtime {
   module_slot_t modules[MODULE_EVALUATOR + 1U];
-  TVMModuleHandle system_library;     // NULL until someone asks for it
-  size_t calls;                       // under way, one inside the other
-  uint8_t session;                    // OWNER_SESSION while a request of the host is in work, else 0
-  uint8_t of_session[MODULE_GLOBAL];  // the same for modules, when they were added
+  TVMModuleHandle system_library;     // NULL until the first request for it
+  size_t calls;                       // number of nested calls
+  uint8_t session;                    // OWNER_SESSION during a request of the host, else 0
+  uint8_t of_session[MODULE_GLOBAL];  // `session` at the time when the module was added
   TVMMutableFuncRegistry registry;    // its module is NULL until the first registration
   char last_error[(BOARDSMITH_LAST_ERROR_BYTES + 3U) & ~3U];
-  struct TVMAotExecutor* executor;  // of the AOT executor's module; NULL: there is none
+  struct TVMAotExecutor* executor;  // of the AOT executor's module; NULL: none
   block_t* memory[4];               // by kind
 } runtime_t;
 

@@ -11,19 +11,18 @@
 
 enum { NUMBER, REPEAT, MIN_REPEAT_MS, ZERO_LIMIT, SETTINGS };
 
-// The one evaluator there is: a new one takes the place of the old, whose handle then
-// no longer works.
+// The only evaluator: a new one replaces the old one, whose handle becomes invalid.
 static struct {
   unsigned index;  // of the newest handle
   TVMFunctionHandle function;
-  // Calls per timed batch; results; least time per result; batches that the timer shows as 0 before that is believed.
+  // Calls per timed batch; number of results; minimum time per result in ms; batches of time 0 before 0 is accepted.
   uint32_t settings[SETTINGS];
 } evaluator;
 
 enum { FIRST_SETTING = 4 };  // the first of SETTINGS arguments
 
-// Arguments: module, name, device type and id, number, repeat, min_repeat_ms, zero limit, and four more that
-// do not matter on a bare device.
+// Arguments: module, name, device type and id, number, repeat, min_repeat_ms, zero limit, and four more that are
+// ignored.
 int boardsmith_time_evaluator_create(PACKED_PARAMETERS) {
   (void)resource_handle;
   TVMFunctionHandle function;
@@ -35,7 +34,7 @@ int boardsmith_time_evaluator_create(PACKED_PARAMETERS) {
   for (int i = 0; i < (int)SETTINGS; i++) {
     all |= (uint64_t)args[FIRST_SETTING + i].v_int64;
   }
-  // Below 2^27, so that the results' bytes can be counted, and at least one call.
+  // At least one call, and less than 2^27, so that the size of the results does not overflow.
   if (((all >> 27) != 0U) || (args[FIRST_SETTING].v_int64 == 0)) {
     return (int)kTvmErrorFunctionCallInvalidArg;
   }
@@ -52,7 +51,7 @@ int boardsmith_time_evaluator_create(PACKED_PARAMETERS) {
   return error;
 }
 
-// A call that is made again and again.
+// A call that is repeated.
 typedef struct timed_call {
   TVMValue* args;
   int* type_codes;
@@ -74,8 +73,8 @@ static int call_times(const timed_call_t* c, uint32_t number) {
 
 static int first_error(int error, int later) { return (error != 0) ? error : later; }
 
-// Times a batch of calls and stores the seconds it took. The timer is stopped, and the hook behind it called,
-// also after an error. Of several errors the first is returned.
+// Times a batch of calls and stores the seconds. Also after an error the timer is stopped and the hook called. Returns
+// the first of several errors.
 static int time_batch(const timed_call_t* c, double* seconds) {
   int error = (int)TVMPlatformBeforeMeasurement();
   if (error != 0) {
@@ -89,8 +88,9 @@ static int time_batch(const timed_call_t* c, double* seconds) {
   return first_error(error, (int)TVMPlatformAfterMeasurement());
 }
 
-// The upper half of a double's bits: those of numbers that are not negative compare like the numbers, to a millionth of them,
-// and all that is no sensible time lies above them. Saves a library's comparison: 312 bytes on a Cortex-M3.
+// Returns the upper half of a double's bits. For numbers that are not negative, the halves compare like the numbers, to
+// a millionth; negative numbers, infinity and NaN are above them. Saves a library's comparison: 312 bytes on a
+// Cortex-M3.
 static uint32_t upper_of(double x) {
   uint64_t bits;
   (void)memcpy(&bits, &x, sizeof bits);
@@ -100,7 +100,7 @@ static uint32_t upper_of(double x) {
 #define UPPER_OF_ONE 0x3ff00000U
 #define UPPER_OF_TWO_TO_31 0x41e00000U
 
-// Returns how many calls the next batch shall have: as many as take ratio times one call's time, and one, but at least
+// Returns the number of calls of the next batch: as many as take ratio times one call's time, plus one, but at least
 // trunc(number * 1.618).
 static uint32_t grown(uint32_t number, double ratio) {
   const uint32_t golden = number + (uint32_t)(((uint64_t)number * 0x9e353f7dU) >> 32);
@@ -109,14 +109,14 @@ static uint32_t grown(uint32_t number, double ratio) {
   if (upper < UPPER_OF_ONE) {
     next = 1;
   } else if (upper < UPPER_OF_TWO_TO_31) {
-    // Truncated by hand, which saves a library's conversion (40 bytes on a Cortex-M3, without which the image would
-    // exceed its budget): the first 32 bits of what follows the exponent, without those below 1.
+    // Truncates without a library's conversion, which would exceed the image's budget (40 bytes on a Cortex-M3): takes
+    // the first 32 bits of the fraction and drops those below 1.
     uint64_t bits;
     (void)memcpy(&bits, &ratio, sizeof bits);
     next = (0x80000000U | (uint32_t)(bits >> 21)) >> (31U - ((upper - UPPER_OF_ONE) >> 20));
     next++;
   } else {
-    // So many that INT32_MAX stays.
+    // Too large: next stays INT32_MAX.
   }
   next = (next > golden) ? next : golden;
   return (next < (uint32_t)INT32_MAX) ? next : (uint32_t)INT32_MAX;
@@ -157,7 +157,7 @@ int boardsmith_time_evaluator_call(PACKED_PARAMETERS) {
       } else if (upper_of(seconds) != 0U) {
         settings[NUMBER] = grown(settings[NUMBER], boardsmith_quotient(least, *result));
       } else {
-        // The timer showed 0: as many calls are timed again.
+        // The timer showed 0: time the same number of calls again.
       }
     }
   }

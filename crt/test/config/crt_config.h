@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What most tests are built with: only what has to be there, so no limits.
+// Configuration of most tests: only the required settings, without limits.
 #ifndef CRT_CONFIG_H_
 #define CRT_CONFIG_H_
 

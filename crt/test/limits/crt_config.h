@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A header of a user of TVM's: every limit set.
+// A configuration as for TVM's runtime: every limit is set.
 #ifndef CRT_CONFIG_H_
 #define CRT_CONFIG_H_
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A header that sets limits is obeyed.
+// Limits in crt_config.h are enforced.
 #include <tvm/runtime/crt/aot_executor.h>
 #include <tvm/runtime/crt/logging.h>
 #include <tvm/runtime/crt/packed_func.h>

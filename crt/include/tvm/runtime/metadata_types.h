@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What an AOT model says about itself (`<mod_name>_get_c_metadata`). All of it is
-// const and lies in flash.
+// Description of an AOT model (`<mod_name>_get_c_metadata`). All of it is const and lies in flash.
 #ifndef TVM_RUNTIME_METADATA_TYPES_H_
 #define TVM_RUNTIME_METADATA_TYPES_H_
 

@@ -23,28 +23,27 @@ typedef struct TVMAotExecutor {
   int* type_codes;
 } TVMAotExecutor;
 
-// Finds the model in the module by its name ("default" for `tvmgen_default_run`), of any
-// length, and allocates its inputs and outputs, zeroed. Named workspace pools are allocated too;
-// the built-in one belongs to the model's code, its entry has no data. 0x100 if the module has no such model,
-// kTvmErrorPlatformNoMemory if memory does not suffice: then nothing stays allocated.
+// Finds the model in the module by its name ("default" for `tvmgen_default_run`), of any length, and allocates its
+// inputs and outputs, zeroed. Named workspace pools are allocated too; the built-in one belongs to the model's code,
+// and its entry has no data. Returns 0x100 if the module has no such model, kTvmErrorPlatformNoMemory if memory is
+// exhausted; then nothing stays allocated.
 int TVMAotExecutor_Create(TVMModuleHandle module_handle, const DLDevice device, TVMAotExecutor** executor,
                           const char* module_name);
 
-// Drops the executor's references. An array that was handed out stays until its holder frees
-// it; everything else is freed.
+// Drops the executor's references. Arrays that the caller still holds stay until they are freed; everything else is
+// freed.
 int TVMAotExecutor_Release(TVMAotExecutor* executor, const DLDevice device);
 
 int TVMAotExecutor_GetNumInputs(TVMAotExecutor* executor);
 int TVMAotExecutor_GetNumOutputs(TVMAotExecutor* executor);
 
-// The input's position; -1 with a last-error text if there is none of that name.
+// Returns the input's position; -1 with a last-error text if the name is unknown.
 int TVMAotExecutor_GetInputIndex(TVMAotExecutor* executor, const char* name);
 
-// The name of an input; kTvmErrorExecutorModuleNoSuchInput leaves *name.
+// Stores the name of an input; on kTvmErrorExecutorModuleNoSuchInput *name is unchanged.
 int TVMAotExecutor_GetInputName(TVMAotExecutor* executor, int index, const char** name);
 
-// Runs the model once: args[0 .. inputs) to args[inputs .. inputs + outputs). Returns what the
-// model returned.
+// Runs the model once: args[0 .. inputs) to args[inputs .. inputs + outputs). Returns the model's result.
 int TVMAotExecutor_Run(TVMAotExecutor* executor);
 
 #ifdef __cplusplus

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The AOT executor as a module for the host: global function
-// `tvm.aot_executor.create(module, device, name)`. One executor at a time; freeing its module
-// (TVMModFree) makes room for another.
+// The AOT executor as a module for the host: global function `tvm.aot_executor.create(module, device, name)`. One
+// executor can exist at a time; free its module (TVMModFree) before creating another.
 #ifndef TVM_RUNTIME_CRT_AOT_EXECUTOR_MODULE_H_
 #define TVM_RUNTIME_CRT_AOT_EXECUTOR_MODULE_H_
 
@@ -12,8 +11,7 @@
 extern "C" {
 #endif
 
-// Makes the function part of the image; a firmware without this call does not have it.
-// MicroTVMRpcServerInit calls it.
+// No effect here, returns 0; TVM's firmwares call it. The function is in every image that links aot_executor.c.
 tvm_crt_error_t TVMAotExecutorModule_Register(void);
 
 #ifdef __cplusplus

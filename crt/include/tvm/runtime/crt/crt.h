@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Starting the runtime.
+// Start of the runtime.
 #ifndef TVM_RUNTIME_CRT_CRT_H_
 #define TVM_RUNTIME_CRT_CRT_H_
 
@@ -13,8 +13,8 @@
 extern "C" {
 #endif
 
-// Forgets all modules and the functions registered so far. Call it once, before
-// any other function of the runtime, or let MicroTVMRpcServerInit do so. Takes no memory.
+// Clears all modules and registered functions. Call it once, before any other function of the runtime;
+// MicroTVMRpcServerInit calls it too. Allocates no memory.
 tvm_crt_error_t TVMInitializeRuntime(void);
 
 // Sets the last error from a format (the formats of TVMLogf).

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Log lines to the host and checks of what only a programmer can get wrong. What
-// comes over the wire is never checked with CHECK.
+// Log lines to the host, and checks for programming errors. Do not use CHECK for data from the link.
 #ifndef TVM_RUNTIME_CRT_LOGGING_H_
 #define TVM_RUNTIME_CRT_LOGGING_H_
 
@@ -23,11 +22,10 @@
 extern "C" {
 #endif
 
-// Sends one line of text to the host, at most 255 bytes; a newline at its end is
-// dropped. The RPC server provides it; a firmware without one, or with its own way to
-// log, defines it. Formats: %s %c %d %i %u %x %p, with l, ll, z, width, zero fill. Compilers
-// warn where arguments and format differ; not of what printf knows beyond these formats: from
-// such a conversion on the format is printed as it stands. A NULL for %s is printed as (null).
+// Sends one line of text to the host, at most 255 bytes; a newline at its end is dropped. The RPC server provides this
+// function; a firmware without the server, or with its own log, defines it. Formats: %s %c %d %i %u %x %p, with l, ll,
+// z, width, zero fill. From any other conversion of printf on, the format is printed unchanged; compilers do not warn
+// about these. A NULL for %s is printed as (null).
 BOARDSMITH_PRINTF(1, 2) void TVMLogf(const char* fmt, ...);
 
 #ifdef __cplusplus
@@ -56,8 +54,7 @@ BOARDSMITH_PRINTF(1, 2) void TVMLogf(const char* fmt, ...);
     }                                                             \
   } while (0)
 
-// CHECK_EQ(x, y, fmt, ...) and its like: the same for a comparison, with a second
-// line that says what it means.
+// CHECK_EQ(x, y, fmt, ...) and the others: the same for a comparison, with a second line for the message.
 #define CHECK_BINARY_OP(op, x, y, ...)                                           \
   do {                                                                           \
     if (!((x)op(y))) {                                                           \

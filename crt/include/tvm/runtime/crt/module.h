@@ -16,13 +16,13 @@ typedef struct TVMModule {
   const TVMFuncRegistry* registry;
 } TVMModule;
 
-// Puts mod, which must stay, into the first free slot of
-// TVM_CRT_MAX_REGISTERED_MODULES (default 2). -1 when all are taken.
+// Puts mod, which must stay valid, into the first free slot of TVM_CRT_MAX_REGISTERED_MODULES (default 2). Returns -1
+// if none is free.
 int TVMModCreateFromCModule(const TVMModule* mod, TVMModuleHandle* out_handle);
 
-// The module of the model's own functions. Generated code defines it; a firmware
-// without one links too, and `runtime.SystemLib` is then an error. If it lies in an
-// archive rather than in an object, the link needs `-u TVMSystemLibEntryPoint`.
+// Returns the module of the model's functions. Generated code defines this function; a firmware without it links too,
+// and `runtime.SystemLib` then returns an error. If the definition is in an archive instead of an object, link with `-u
+// TVMSystemLibEntryPoint`.
 const TVMModule* TVMSystemLibEntryPoint(void);
 
 #ifdef __cplusplus

@@ -13,7 +13,7 @@
 #include "crt_config.h"
 
 #ifndef TVM_CRT_MAX_ARGS
-#define TVM_CRT_MAX_ARGS 10  // only these structs need a number; calls themselves have no limit
+#define TVM_CRT_MAX_ARGS 10  // limit of these structs; calls have none
 #endif
 
 #ifdef __cplusplus
@@ -27,25 +27,25 @@ typedef struct TVMArgs {
 } TVMArgs;
 
 typedef struct TVMPackedFunc {
-  const char* name;  // the caller's string, which must stay
+  const char* name;  // the caller's string, which must stay valid
   TVMModuleHandle module;
   TVMFunctionHandle fexec;
   TVMArgs args;
   TVMArgs ret_value;  // one value after Call
-  int status;         // what the last Call returned; not a field of TVM's
+  int status;         // result of the last Call; not a field of TVM's
   void (*Call)(struct TVMPackedFunc* pf);
   void (*SetArgs)(struct TVMPackedFunc* pf, const struct TVMArgs* args);
 } TVMPackedFunc;
 
-// The first TVM_CRT_MAX_ARGS of values_count values.
+// Returns the first TVM_CRT_MAX_ARGS of values_count values.
 TVMArgs TVMArgs_Create(TVMValue* values, uint32_t* tcodes, uint32_t values_count);
 
-// Finds a global function, or one of a module, and keeps a copy of args (may be NULL).
-// kTvmErrorFunctionNameNotFound if there is none.
+// Finds a global function, or one of a module, and copies args (may be NULL). Returns kTvmErrorFunctionNameNotFound if
+// the name is unknown.
 int TVMPackedFunc_InitGlobalFunc(TVMPackedFunc* pf, const char* name, const TVMArgs* args);
 int TVMPackedFunc_InitModuleFunc(TVMPackedFunc* pf, TVMModuleHandle module, const char* name, const TVMArgs* args);
 
-// Calls it with pf->args; the result is in pf->ret_value, the status in pf->status.
+// Calls the function with pf->args; the result is in pf->ret_value, the status in pf->status.
 void TVMPackedFunc_Call(TVMPackedFunc* pf);
 void TVMPackedFunc_SetArgs(TVMPackedFunc* pf, const TVMArgs* args);
 

@@ -15,19 +15,17 @@ extern "C" {
 
 typedef struct MemoryManagerInterface MemoryManagerInterface;
 struct MemoryManagerInterface {
-  // Gives num_bytes; kTvmErrorPlatformNoMemory leaves *out_ptr.
+  // Allocates num_bytes; on kTvmErrorPlatformNoMemory *out_ptr is unchanged.
   tvm_crt_error_t (*Allocate)(MemoryManagerInterface* interface, size_t num_bytes, DLDevice dev, void** out_ptr);
-  // Takes ptr back; kTvmErrorFunctionCallInvalidArg, and nothing changes, if it is
-  // not the start of a live allocation.
+  // Frees ptr; kTvmErrorFunctionCallInvalidArg without any change if it is not the start of a live allocation.
   tvm_crt_error_t (*Free)(MemoryManagerInterface* interface, void* ptr, DLDevice dev);
   int vleak_size;  // live allocations
 };
 
-// Makes a manager of whole pages out of memory_pool, which must stay. A page has
-// 2^page_size_bytes_log2 bytes, 16 at least, and more where a pool would have over 32,767 of them. Every
-// allocation is aligned to 16 bytes. First fit; free neighbours merge. The manager's own
-// state, two bytes per page and about 40 more, lies at the end of the pool.
-// kTvmErrorPlatformNoMemory if not one page is left.
+// Makes a manager of whole pages in memory_pool, which must stay valid. A page has 2^page_size_bytes_log2 bytes, at
+// least 16, and more if the pool would have over 32,767 pages. Every allocation is aligned to 16 bytes. First fit; free
+// neighbours merge. The manager's state, two bytes per page and about 40 more, is at the end of the pool. Returns
+// kTvmErrorPlatformNoMemory if no page is left.
 tvm_crt_error_t PageMemoryManagerCreate(MemoryManagerInterface** manager, uint8_t* memory_pool,
                                         size_t memory_pool_size_bytes, size_t page_size_bytes_log2);
 

@@ -26,18 +26,18 @@ typedef struct {
   size_t workspace_size;
 } tvm_workspace_t;
 
-// Uses the aligned part of memory. kTvmErrorPlatformNoMemory if it has none.
+// Uses the aligned part of g_aot_memory. Returns kTvmErrorPlatformNoMemory if it has none.
 tvm_crt_error_t StackMemoryManager_Init(tvm_workspace_t* tvm_runtime_workspace, uint8_t* g_aot_memory,
                                         size_t workspace_size);
 
-// Gives nbytes (> 0); kTvmErrorPlatformNoMemory leaves *current_alloc. With
+// Allocates nbytes (> 0); on kTvmErrorPlatformNoMemory *current_alloc is unchanged. With
 // TVM_CRT_STACK_ALLOCATOR_ENABLE_LIFO_CHECK in crt_config.h each allocation is followed by
 // a tag, which costs one more unit of alignment.
 tvm_crt_error_t StackMemoryManager_Allocate(tvm_workspace_t* tvm_runtime_workspace, int32_t nbytes,
                                             void** current_alloc);
 
-// Gives back ptr and all that was allocated after it. kTvmErrorPlatformStackAllocBadFree
-// if ptr lies outside what is in use or, with the check, is not the newest allocation.
+// Frees ptr and everything allocated after it. Returns kTvmErrorPlatformStackAllocBadFree if ptr is outside the used
+// part or, with the check, is not the newest allocation.
 tvm_crt_error_t StackMemoryManager_Free(tvm_workspace_t* tvm_runtime_workspace, void* ptr);
 
 // The same with the check chosen per call. All calls on one workspace must agree.
