@@ -30,6 +30,8 @@ type registerRow struct {
 // undescribed are the files of port/ whose registers no description at hand has, and what checks them instead.
 var undescribed = map[string]string{
 	"cpu/cortexm/core.c":           "the architecture's own registers: every emulated Arm board runs them",
+	"cpu/cortexm/faults.c":         "the architecture's own registers: every emulated Arm board runs them",
+	"cpu/cortexm/caches.c":         "the architecture's own registers",
 	"cpu/cortexm/time.c":           "the architecture's own registers: every emulated Arm board runs them",
 	"cpu/cortexm/mpu.h":            "the architecture's own registers",
 	"cpu/cortexm/mpu_v7.c":         "the architecture's own registers: emulated boards with an MPU run them",

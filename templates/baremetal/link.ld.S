@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The one linker script of all bare-metal boards. The preprocessor puts the board's memory map into it
- * (crt_config/memory.h): nothing here knows a chip. Not for a process, which the system's own script links.
+ * The linker script of all bare-metal boards. The preprocessor inserts the board's memory map (crt_config/memory.h), so
+ * the script is independent of the chip. A process is linked with the system's script.
  *
- * The region `code` holds two parts. The resident one is the same for every model: a boot header where the chip wants
- * one, the vectors, code and constants of the runtime and the port (RESIDENT is the object that has all of them, with
- * the C library's functions that they need). The model part is all else: the table by which the resident part finds it
- * (bare_model.h), operators, their constants and functions of the C library, the images of all variables. It starts at
- * a sector boundary that does not depend on it, so that another model, or a changed operator, leaves every sector
- * before it as it is. What is between the two parts is no part of the image.
+ * The region `code` holds two parts. The resident part is the same for every model: an optional boot header, the
+ * vectors, code and constants of the runtime and the port (RESIDENT is the object that contains them, with the C
+ * library's functions that they need). The model part holds the rest: the table through which the resident part reaches
+ * it (bare_model.h), operators, their constants and functions of the C library, the initial values of all variables. It
+ * starts at a sector boundary that does not depend on the model, so that another model or a changed operator leaves
+ * every sector before it unchanged. The space between the two parts does not belong to the image.
  *
- * From the start of `stack`: the guard, the thread stack growing down to it, so that an overflow runs into the
- * guard and, below it, out of the region. Then the handlers' stack, with a guard of its own and a mark above that, which
- * is looked at where nothing else finds an overflow. Then, each in its region, what is kept over a reset, the arena,
- * variables: the resident part's first, whose addresses it has in its code.
+ * The region `stack` begins with the guard; the thread's stack grows down to it, so that an overflow hits the guard and
+ * then leaves the region. The handlers' stack follows, with its own guard and a mark above that guard, which is checked
+ * if nothing else detects an overflow. The data kept over a reset, the arena and the variables each have their region.
+ * The resident part's variables come first, because its code contains their addresses.
  *
- * All variables with a value lie in RAM as they lie in the image, so that one copy makes them, however one is aligned.
- * Every section is named here: the Makefile makes an error of any other. What is not placed by this script would be in
- * no part, and neither copied at the start nor in the checksum that the firmware computes.
+ * All initialised variables have the same layout in RAM and in the image, so that one copy initialises them at any
+ * alignment. Every valid section is named here, and the Makefile makes any other an error: it would belong to no part,
+ * and would be neither copied at the start nor covered by the firmware's checksum.
  *
- * Only what has contents is in a segment. A loader that clears the rest of a segment (QEMU does, at every reset)
- * would else clear what a reset has to keep.
+ * Segments only contain sections with contents. A loader that clears the rest of a segment (as QEMU does at every
+ * reset) would otherwise clear data that a reset must keep.
  */
 #include "memory.h"
 #include "crt_config.h"
@@ -28,7 +28,7 @@
 #ifndef BARE_GUARD_BYTES
 #define BARE_GUARD_BYTES 0
 #endif
-/* A memory protection unit's region begins at a multiple of its size. */
+/* A region of the memory protection unit is aligned to its size. */
 #define BARE_GUARD_ALIGN MAX(BARE_GUARD_BYTES, 16)
 #ifndef BARE_HANDLER_STACK_BYTES
 #define BARE_HANDLER_STACK_BYTES 768
@@ -63,7 +63,7 @@ SECTIONS {
     bare_resident_end = .;
   } >BOARDSMITH_IN_CODE :code
 
-  /* What changes with any change first, then what moves least: parameters are as large as they were. */
+  /* First what changes with any change, then what moves least: the size of parameters is stable. */
   .model BOARDSMITH_MODEL_AT(ADDR(.rodata) + SIZEOF(.rodata)) : ALIGN(BOARDSMITH_MODEL_ALIGN) {
     KEEP(*(.boardsmith.model))
     boardsmith_build_id = .;
@@ -81,7 +81,7 @@ SECTIONS {
     . = ALIGN(8);
   } >BOARDSMITH_IN_CODE :model
 
-  /* What runs before main, of both parts, in the order of its priorities. */
+  /* Constructors of both parts, by priority. */
   .init_array : {
     bare_init_start = .;
     KEEP(*(SORT_BY_INIT_PRIORITY(.init_array.*)))
@@ -136,7 +136,7 @@ SECTIONS {
     bare_bss_end = .;
   } >BOARDSMITH_IN_DATA :NONE
 
-  /* Aligned as a whole, so that its image in flash begins where it does, whatever lies before it in RAM. */
+  /* Aligned as a whole, so that it and its image in flash start with the same alignment. */
   .data : ALIGN_WITH_INPUT {
     . = ALIGN(16);
     bare_data_start = .;
@@ -147,8 +147,8 @@ SECTIONS {
     . = ALIGN(16);
   } >BOARDSMITH_IN_DATA AT>BOARDSMITH_IN_CODE :data
 
-  /* The one thread's variables, as some C libraries' errno is: tp points at bare_tls_start. Those that begin as zero
-     are written out here, for else they would lie behind what the model part has of the others. */
+  /* Variables of the only thread, such as errno of some C libraries: tp points to bare_tls_start. Zero-initialised ones
+     are stored explicitly, because they would otherwise follow the model part's initialised ones. */
   .tdata : ALIGN_WITH_INPUT {
     bare_tls_start = .;
     KEEP(RESIDENT(.tdata .tdata.* .tbss .tbss.*))
@@ -175,17 +175,18 @@ SECTIONS {
   bare_image_end = bare_data_load + (bare_data_end - bare_data_start);
   bare_code_limit = ORIGIN(BOARDSMITH_IN_CODE) + LENGTH(BOARDSMITH_IN_CODE);
 
-  ASSERT((BARE_GUARD_BYTES & (BARE_GUARD_BYTES - 1)) == 0, "BARE_GUARD_BYTES is no power of two")
+  ASSERT((BARE_GUARD_BYTES & (BARE_GUARD_BYTES - 1)) == 0, "BARE_GUARD_BYTES is not a power of two")
 
-  /* One copy from bare_data_load on makes all variables. */
+  /* One copy from bare_data_load initialises all variables. */
   ASSERT(LOADADDR(.tdata) - ADDR(.tdata) == LOADADDR(.data) - ADDR(.data), "variables are not loaded in one piece")
-  ASSERT(LOADADDR(.model_data) - ADDR(.model_data) == LOADADDR(.data) - ADDR(.data), "variables are not loaded in one piece")
+  ASSERT(LOADADDR(.model_data) - ADDR(.model_data) == LOADADDR(.data) - ADDR(.data),
+         "variables are not loaded in one piece")
 
-  /* Nothing here is position independent. */
+  /* Position-independent code is not supported. */
   .relocations : { *(.rel.* .rela.*) }
-  ASSERT(SIZEOF(.relocations) == 0, "code wants relocations at run time")
+  ASSERT(SIZEOF(.relocations) == 0, "code needs relocations at run time")
 
-  /* For people and debuggers. */
+  /* For debuggers and tools. */
   .comment 0 : { *(.comment) }
   .ARM.attributes 0 : { *(.ARM.attributes) }
   .riscv.attributes 0 : { *(.riscv.attributes) }
@@ -209,7 +210,7 @@ SECTIONS {
   .debug_str_offsets 0 : { *(.debug_str_offsets) }
   .debug_types 0 : { *(.debug_types) }
 
-  /* Notes to the linker; and what runs after main, which does not return. */
+  /* Notes to the linker; destructors, because main does not return. */
   /DISCARD/ : {
     *(.note .note.* .group .llvm_addrsig .llvm.call-graph-profile .gnu.warning.*)
     *(.fini_array .fini_array.*)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// boardsmith_port of every board without an operating system, out of what the CPU, chip and UART files give (bare.h):
-// the ring of received bytes, the tick, the watchdog, random numbers, the ways to stop. No register is touched here.
+// boardsmith_port for every board without an operating system, based on the functions of the CPU, chip and UART files
+// (bare.h): the receive buffer, the tick, the watchdog, random numbers, start and stop. Accesses no registers.
 #include "bare.h"
 
 #include <boardsmith/boardsmith.h>
@@ -15,15 +15,15 @@
 
 #define WEAK __attribute__((weak))
 
-_Static_assert(((BARE_RX_BYTES) & ((BARE_RX_BYTES)-1)) == 0, "the ring's size is a power of two");
-_Static_assert((BARE_RX_BYTES) >= 128, "the ring holds more than what a UART may deliver at once");
+_Static_assert(((BARE_RX_BYTES) & ((BARE_RX_BYTES)-1)) == 0, "the buffer's size must be a power of two");
+_Static_assert((BARE_RX_BYTES) >= 128, "the buffer must hold more than a UART delivers at once");
 
 enum {
   TICK_MS = 1000 / (int)BARE_TICK_HZ,
-  SEND_MS = 2000,  // how long the transmitter may take no byte
-  DRAIN_MS = 50,   // the longest UART's FIFO at a low rate, before a reset that is meant
+  SEND_MS = 2000,  // limit for a transmitter that accepts no byte
+  DRAIN_MS = 50,   // for the longest FIFO of a UART at a low rate, before an intended reset
   RANDOM_WORDS = 4,
-  RESERVE_BYTES = 64  // room kept for what a UART may deliver before its interrupt can be put off
+  RESERVE_BYTES = 64  // space for bytes that a UART delivers before its interrupt is disabled
 };
 #define NO_IRQ UINT32_MAX
 #define HANDLER_MARK 0x4B52414DU
@@ -31,12 +31,12 @@ enum {
 typedef struct bare {
   uint8_t ring[BARE_RX_BYTES];
   volatile uint32_t head;  // bytes received
-  uint32_t tail;           // bytes given to receive's caller and done with
-  uint32_t lent;           // bytes it works on
+  uint32_t tail;           // bytes that receive's caller has finished with
+  uint32_t lent;           // bytes in use by the caller
   volatile uint32_t lost;
   volatile uint32_t now_ms;
-  volatile uint32_t held_irq;  // NO_IRQ, or the interrupt that waits for room
-  volatile uint32_t alive;     // the main loop has got on since the watchdog was fed
+  volatile uint32_t held_irq;  // NO_IRQ, or the interrupt that is disabled until there is space
+  volatile uint32_t alive;     // the main loop has run since the watchdog was fed
   uint32_t entropy;
   uint32_t random[RANDOM_WORDS];  // the generator's state
   int32_t seeded;
@@ -44,7 +44,7 @@ typedef struct bare {
 
 static bare_t bare;
 
-// Survives a reset so that no two starts are alike, also where nothing else on the chip is random.
+// Kept over a reset, so that random numbers differ between starts even without another source.
 static uint32_t starts __attribute__((section(".boardsmith.noinit")));
 
 // ---- Weak defaults -----------------------------------------------------------------------------------------------
@@ -88,8 +88,8 @@ int32_t bare_irq(uint32_t number) {
   return error;
 }
 
-// Frees what the caller has worked on, and lets a UART that had to wait go on.
-static void take_back(void) {
+// Frees the bytes that the caller used, and enables a disabled receive interrupt.
+static void release_bytes(void) {
   const uint32_t state = cpu_lock();
   bare.tail += bare.lent;
   bare.lent = 0;
@@ -101,7 +101,7 @@ static void take_back(void) {
   }
 }
 
-// Sleeps until there is a byte or timeout_ms are over; the tick wakes it.
+// Sleeps until a byte arrives or timeout_ms have passed; the tick wakes the core.
 static void wait_for_bytes(uint32_t timeout_ms) {
   const uint32_t since = bare.now_ms;
   for (;;) {
@@ -120,7 +120,7 @@ static void wait_for_bytes(uint32_t timeout_ms) {
 
 static int32_t bare_receive(void* ctx, uint8_t** data, uint32_t timeout_ms) {
   (void)ctx;
-  take_back();
+  release_bytes();
   wait_for_bytes(timeout_ms);
   const uint32_t waiting = bare.head - bare.tail;
   const uint32_t at = bare.tail % (uint32_t)(BARE_RX_BYTES);
@@ -158,7 +158,7 @@ static int32_t bare_send(void* ctx, const uint8_t* data, uint32_t size_bytes) {
 
 static int32_t bare_flush(void* ctx) {
   (void)ctx;
-  return 0;  // nothing is gathered
+  return 0;  // nothing is buffered
 }
 
 // ---- Time --------------------------------------------------------------------------------------------------------
@@ -183,7 +183,7 @@ static void bare_ticks_align(void* ctx) {
   cpu_ticks_align();
 }
 
-// Found where nothing guards the handlers' stack: what lies below it is no longer what init wrote there.
+// Returns whether the mark below the handlers' stack was overwritten, for chips without a guard.
 static bool handlers_overflowed(void) { return bare_handler_mark[0] != HANDLER_MARK; }
 
 void bare_tick(const fault_context_t* at) {
@@ -214,7 +214,7 @@ _Noreturn void bare_start(void) {
   cpu_reset();
 }
 
-static struct bare_platform look(void) {
+static struct bare_platform read_platform(void) {
   struct bare_platform p = {.flags = 0, .cpuid = 0, .wait_states = -1, .reset_cause = -1};
   cpu_platform(&p);
   chip_platform(&p);
@@ -228,13 +228,13 @@ static int32_t bare_init(void* ctx) {
   starts++;
   bare_handler_mark[0] = HANDLER_MARK;
   bare.held_irq = NO_IRQ;
-  const uint32_t state = cpu_lock();  // they are masked already, unless a debugger started the program
+  const uint32_t state = cpu_lock();  // already masked, unless a debugger started the program
   chip_init();
   cpu_init();
-  const struct bare_platform p = look();
+  const struct bare_platform p = read_platform();
   bare_reset_cause = (uint32_t)BARE_RESET_KNOWN | ((p.reset_cause > 0) ? (uint32_t)p.reset_cause : 0U);
-  const int32_t bitten = ((p.reset_cause & BARE_RESET_WATCHDOG) != 0) ? 1 : 0;
-  fault_start((p.reset_cause < 0) ? -1 : bitten);
+  const int32_t by_watchdog = ((p.reset_cause & BARE_RESET_WATCHDOG) != 0) ? 1 : 0;
+  fault_start((p.reset_cause < 0) ? -1 : by_watchdog);
   uart_init();
 #if (BOARDSMITH_WATCHDOG_MS) > 0
   bare_watchdog_start(BOARDSMITH_WATCHDOG_MS);
@@ -249,7 +249,7 @@ _Noreturn void bare_fault(fault_reason_t reason, uint32_t code, const fault_cont
   cpu_reset();
 }
 
-// Lets the last bytes leave the transmitter. Time may stand still here.
+// Waits until the last bytes are sent. The tick may be stopped here.
 static void drain(void) {
   const uint32_t since = bare.now_ms;
   for (uint32_t i = 0; ((bare.now_ms - since) < (uint32_t)DRAIN_MS) && (i < 10000000U); i++) {
@@ -259,7 +259,7 @@ static void drain(void) {
 
 static void bare_stop(void* ctx, port_stop_t why, uint32_t error) {
   (void)ctx;
-  (void)why;  // whatever it was: a new start is the way on
+  (void)why;  // every reason leads to a restart
   (void)error;
   drain();
   fault_reset_is_meant();
@@ -268,7 +268,7 @@ static void bare_stop(void* ctx, port_stop_t why, uint32_t error) {
 
 // ---- Random numbers ----------------------------------------------------------------------------------------------
 
-// Spreads what has been mixed in over all bits (the finaliser of MurmurHash3, in the public domain).
+// Spreads the input over all bits (the finaliser of MurmurHash3, in the public domain).
 static uint32_t scramble(uint32_t x) {
   x ^= x >> 16;
   x *= 0x85EBCA6BU;
@@ -277,8 +277,8 @@ static uint32_t scramble(uint32_t x) {
   return x ^ (x >> 16);
 }
 
-// A chip's generator takes up to a millisecond for a byte, so it only gives what the numbers begin with. Without one that
-// is a mix of the start's number and of what the counter showed when bytes arrived.
+// A chip's generator takes up to a millisecond per byte, so it only provides the seed. Without a generator, the seed is
+// a mix of the number of starts and of counter values when bytes arrived.
 static void seed(void) {
   if (chip_random((uint8_t*)bare.random, (uint32_t)sizeof bare.random) != 0) {
     for (uint32_t i = 0; i < (uint32_t)RANDOM_WORDS; i++) {
@@ -286,13 +286,13 @@ static void seed(void) {
       bare.random[i] = bare.entropy;
     }
   }
-  bare.random[0] |= 1U;  // all zero is the one state that it does not leave
+  bare.random[0] |= 1U;  // the generator does not leave the state of all zeros
   bare.seeded = 1;
 }
 
 static uint32_t rotate(uint32_t x, uint32_t bits) { return (x << bits) | (x >> (32U - bits)); }
 
-// xoshiro128** 1.1, by its authors Blackman and Vigna in the public domain.
+// xoshiro128** 1.1 by Blackman and Vigna, in the public domain.
 static uint32_t next_random(void) {
   uint32_t* const s = bare.random;
   const uint32_t result = rotate(s[1] * 5U, 7U) * 9U;
@@ -319,7 +319,7 @@ static int32_t bare_random(void* ctx, uint8_t* data, uint32_t size_bytes) {
   return 0;
 }
 
-// ---- What it is --------------------------------------------------------------------------------------------------
+// ---- Image, chip and platform ------------------------------------------------------------------------------------
 
 static uint32_t bare_image_crc(void* ctx, uint32_t crc) {
   (void)ctx;
@@ -329,7 +329,7 @@ static uint32_t bare_image_crc(void* ctx, uint32_t crc) {
   return boardsmith_crc32_more(resident, model, (uintptr_t)bare_model.image_end - (uintptr_t)model);
 }
 
-// What the runtime finds in place of TVMSystemLibEntryPoint (the Makefile's --wrap): a jump through the table.
+// Replaces TVMSystemLibEntryPoint for the runtime (the Makefile's --wrap): calls it through the table.
 const TVMModule* __wrap_TVMSystemLibEntryPoint(void);
 const TVMModule* __wrap_TVMSystemLibEntryPoint(void) {
   return (bare_model.library != NULL) ? bare_model.library() : NULL;
@@ -342,7 +342,7 @@ static uint32_t bare_chip_id(void* ctx, uint8_t* id, uint32_t max_bytes) {
 
 static void bare_platform(void* ctx, port_platform_t* p) {
   (void)ctx;
-  const struct bare_platform seen = look();
+  const struct bare_platform seen = read_platform();
   p->core_hz = chip_core_hz();
   p->has_flags = 1;
   p->flags = seen.flags;

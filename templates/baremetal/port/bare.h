@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the parts of a bare-metal port owe each other. A port is a CPU's files (cpu/), a chip's (chip/), a UART's
-// (uart/) and bare.c, which makes boardsmith_port (port.h) out of them. Base addresses,
-// interrupt numbers and clock settings come from the board file's `defines` through crt_config.h, so that a board on
-// existing parts is one JSON file. Not for a process: process.c defines boardsmith_port alone.
+// Interfaces between the parts of a bare-metal port: the files of a CPU (cpu/), of a chip (chip/), of a UART (uart/),
+// and bare.c, which implements boardsmith_port (port.h) with them. Base addresses, interrupt numbers and clock settings
+// come from the board file's `defines` through crt_config.h, so that a board with existing parts needs only a JSON
+// file. Not for a process: process.c implements boardsmith_port alone.
 //
-// The order after a reset, interrupts masked until the last step: the CPU's entry sets up a stack, calls chip_early,
-// copies .data, clears .bss, calls bare_start; that calls constructors and main, which calls boardsmith_port.init;
-// that calls chip_init, cpu_init, uart_init and enables interrupts.
+// Start sequence, with interrupts masked until the last step: the CPU's entry sets up a stack, calls chip_early, copies
+// .data, clears .bss, and calls bare_start; bare_start calls constructors and main; main calls boardsmith_port.init,
+// which calls chip_init, cpu_init and uart_init and enables interrupts.
 //
-// What every board file's `defines` say for this header and for the CPU file:
-//   CHIP_IRQS                      external interrupts of the chip: the vector table's length beyond the core's own 16
+// `defines` of board files for this header and for the CPU files:
+//   CHIP_IRQS                      number of external interrupts: the vector table's length after the core's 16 entries
 //   BOARDSMITH_BAUD                the UART's rate, default 115200
-//   BARE_RX_BYTES                  room for received bytes, a power of two, default 1024
+//   BARE_RX_BYTES                  size of the receive buffer, a power of two, default 1024
 //   BARE_HANDLER_STACK_BYTES       stack of the interrupt and fault handlers, default 768
-//   BARE_GUARD_BYTES               below each stack, forbidden by the CPU file; a power of two, 0 (default): none
-//   BOARDSMITH_FAULT_STACK_BYTES   stack kept in a fault's record (fault.h), default 512
-//   CPU_NO_EXTERNAL_MEMORY         1 where a Cortex-M7 has nothing at 0x60000000 to 0x9FFFFFFF: it must not read ahead there
-//   CPU_SLEEP_STOPS_TICK           1 where a Cortex-M's SysTick stands still in WFI (nRF52, nRF53): it waits awake
+//   BARE_GUARD_BYTES               guard below each stack, a power of two; 0 (default): none
+//   BOARDSMITH_FAULT_STACK_BYTES   part of the stack in a fault record (fault.h), default 512
+//   CPU_NO_EXTERNAL_MEMORY         1 on a Cortex-M7 without memory at 0x60000000 to 0x9FFFFFFF: no speculative reads
+//   CPU_SLEEP_STOPS_TICK           1 on a Cortex-M whose SysTick stops in WFI (nRF52, nRF53): the core does not sleep
 #ifndef BOARDSMITH_BARE_H_
 #define BOARDSMITH_BARE_H_
 
@@ -35,16 +35,16 @@
 #ifndef BARE_HANDLER_STACK_BYTES
 #define BARE_HANDLER_STACK_BYTES 768
 #endif
-#define BARE_FRAME_MAX_BYTES 0x100000U  // a stack pointer further below its stack than this is no frame's
+#define BARE_FRAME_MAX_BYTES 0x100000U  // a stack pointer further below its stack is not caused by a frame
 
-// The tick's rate. Everything that counts time in milliseconds does so in steps of 1000 / BARE_TICK_HZ.
+// The tick's rate. Times in milliseconds advance in steps of 1000 / BARE_TICK_HZ.
 #define BARE_TICK_HZ 100U
 
 // A memory-mapped register of 32 bits: REG32(BASE + 0x10U) |= 1U;
 #define REG32(address) (*(volatile uint32_t*)(uintptr_t)(address))
 
-// What boardsmith.platform reports: as read from registers now, never as it ought to be. bare.c fills in all fields
-// with "unknown", then cpu_platform and chip_platform set what they can read.
+// The report of boardsmith.platform: values read from registers, not intended values. bare.c initialises all fields to
+// "unknown"; cpu_platform and chip_platform set what they can read.
 enum {
   BARE_FLAG_ICACHE = 1,
   BARE_FLAG_DCACHE = 2,
@@ -57,8 +57,8 @@ enum {
   BARE_RESET_SOFTWARE = 4,
   BARE_RESET_WATCHDOG = 8,
   BARE_RESET_FAULT = 16,   // lockup
-  BARE_RESET_OTHER = 32,   // low power and all else
-  BARE_RESET_KNOWN = 128,  // of bare_reset_cause
+  BARE_RESET_OTHER = 32,   // low power and other causes
+  BARE_RESET_KNOWN = 128,  // set in bare_reset_cause
 };
 struct bare_platform {
   uint32_t flags;       // BARE_FLAG_*; each part sets only its own bits
@@ -67,107 +67,107 @@ struct bare_platform {
   int32_t reset_cause;  // BARE_RESET_* of the last reset; -1: unknown
 };
 
-// BARE_RESET_* of the last reset, with BARE_RESET_KNOWN once chip_init has found it: for a debugger, which looks at a
-// firmware that does not answer.
+// BARE_RESET_* of the last reset, with BARE_RESET_KNOWN once it is read: for a debugger that inspects firmware which
+// does not answer.
 extern uint32_t bare_reset_cause;
 
-// ---- What a CPU file gives ---------------------------------------------------------------------------------------
+// ---- Functions of a CPU file -------------------------------------------------------------------------------------
 
-// Stack guard, fault handlers, FPU, caches where the core has them, and the tick at BARE_TICK_HZ. After chip_init:
-// chip_core_hz is what the core runs at. Interrupts are masked and stay so.
+// Sets up stack guards, fault handlers, FPU, caches, and the tick at BARE_TICK_HZ. Called after chip_init, so that
+// chip_core_hz is valid. Interrupts stay masked.
 void cpu_init(void);
 
-// The free-running counter, 64 bits wide: SysTick; mcycle or mtime. It goes on in cpu_idle. UINT64_MAX: the counter has
-// stopped, or may have lost counts since the last cpu_ticks_align, so that no time can be told. From thread code only.
+// Returns the free-running counter, 64 bits wide: SysTick; mcycle or mtime. It continues in cpu_idle. UINT64_MAX: the
+// counter has stopped, or may have lost counts since the last cpu_ticks_align. Only for thread code.
 //
-// RISC-V's counters do not depend on interrupts. On a Cortex-M the tick's interrupt counts SysTick's edges:
+// RISC-V's counters do not depend on interrupts. On a Cortex-M the tick's interrupt counts SysTick's edges, so masked
+// interrupts have an effect:
 // - Masked over no edge: the time is right.
-// - Masked over one or more, until more than a 64th of a tick after the last: UINT64_MAX, also where it was one.
-// - Masked until sooner after the last: one edge is counted. Of one that is right; with more the counter falls behind by
-//   the other ticks, and nothing tells of it.
+// - Masked over one or more edges, until more than a 64th of a tick after the last: UINT64_MAX.
+// - Unmasked earlier after the last edge: one edge is counted. If there were more, the counter loses the others without
+//   an error.
 uint64_t cpu_ticks(void);
 
-// Counts per second of cpu_ticks.
+// Returns the counts per second of cpu_ticks.
 uint32_t cpu_ticks_hz(void);
 
-// Restarts the tick so that a measurement begins at a timer edge: then the same instructions take the same counts
-// from run to run under QEMU's icount. cpu_ticks goes on and never runs back; time in the tick is not lost.
+// Restarts the tick so that a measurement begins at a timer edge: the same instructions then take the same counts in
+// every run with QEMU's icount. cpu_ticks continues and never decreases; no time of the tick is lost.
 void cpu_ticks_align(void);
 
-// Sleeps until an interrupt is pending; returns at once where the counter of cpu_ticks, or what wakes the core, would
-// stand still in sleep. Called with interrupts masked by cpu_lock, so that one that came just before is not slept
-// through; the caller unmasks, and then it is served.
+// Sleeps until an interrupt is pending. Returns at once if the counter of cpu_ticks, or the timer that wakes the core,
+// would stop in sleep. Call it with interrupts masked by cpu_lock, so that an interrupt just before the sleep ends it;
+// it is handled when the caller unmasks.
 void cpu_idle(void);
 
-// Masks all interrupts but faults, and returns the state before, for cpu_unlock. May nest.
+// Masks all interrupts except faults, and returns the previous state for cpu_unlock. May be nested.
 uint32_t cpu_lock(void);
 void cpu_unlock(uint32_t state);
 
-// Resets the chip. RAM keeps its contents. Callable anywhere.
+// Resets the chip. RAM keeps its contents. May be called from any context.
 _Noreturn void cpu_reset(void);
 
-// Enables external interrupt number (from 0) in the interrupt controller, at the lowest urgency: faults and the tick
-// come before it.
+// Enables external interrupt number (from 0) in the interrupt controller, at the lowest priority, below faults and the
+// tick.
 void cpu_irq_enable(uint32_t number);
 
-// Takes it off again. Weak default in bare.c: nothing.
+// Disables it. Weak default in bare.c: no effect.
 void cpu_irq_disable(uint32_t number);
 
-// Sets flags (caches, FPU) and cpuid as read from the core.
+// Sets flags (caches, FPU) and cpuid from the core's registers.
 void cpu_platform(struct bare_platform* p);
 
-// A CPU file with a write-back data cache also gives fault_sync (fault.h), and cleans the whole cache in cpu_reset.
+// A CPU file with a write-back data cache also defines fault_sync (fault.h), and cleans the whole cache in cpu_reset.
 
-// ---- What a chip file gives --------------------------------------------------------------------------------------
+// ---- Functions of a chip file ------------------------------------------------------------------------------------
 
-// The first C code after a reset, before .data and .bss are there: no variables, no constants in .data. Only what RAM
-// needs (a bank's clock, a watchdog that is on from the start); may be empty. It has the thread's stack: where RAM must
-// not be written to before something is done, that is in assembler, as in chip/stm32/stm32h7_early.S.
+// The first C code after a reset, before .data and .bss are set up: it must not use variables or constants in .data.
+// Only for what must come first (a RAM bank's clock, a watchdog that is on after a reset); may be empty. It runs on the
+// thread's stack: if RAM is not writable yet, write it in assembler, as in chip/stm32/stm32h7_early.S.
 void chip_early(void);
 
-// Clocks at BOARDSMITH_CORE_HZ, flash wait states, prefetch, the UART's pins and clock. .data and .bss are ready,
-// interrupts are masked. Every wait for a clock has an end; one that never comes leaves the clock from before, which
-// chip_core_hz then tells.
+// Sets up clocks for BOARDSMITH_CORE_HZ, flash wait states, prefetch, the UART's pins and clock. .data and .bss are set
+// up, interrupts are masked. Every wait for a clock must have a limit; if a clock does not start, the previous one
+// stays, and chip_core_hz returns it.
 void chip_init(void);
 
-// The core's clock, computed from the clock registers as they are, not a constant, where the chip has such registers.
+// Returns the core's clock in Hz, computed from the clock registers if the chip has any, not a constant.
 uint32_t chip_core_hz(void);
 
-// The clock that the UART divides, likewise.
+// Returns the clock that the UART divides, computed likewise.
 uint32_t chip_uart_hz(void);
 
-// External interrupt number came. Serves it (usually uart_irq()) and returns 0; -1: not expected, which is a fault
-// with that number. In interrupt context; what it writes to a peripheral arrives before the interrupt returns. Where the
-// UART is all that interrupts chip/uart_irq_only.c has it.
+// Handles external interrupt number (usually by uart_irq()) and returns 0; -1: unexpected, which becomes a fault with
+// that number. Runs in interrupt context; its writes to peripherals are complete before the interrupt returns.
+// chip/uart_irq_only.c defines it for chips that only use the UART's interrupt.
 int32_t chip_irq(uint32_t number);
 
-// Sets wait_states, the prefetch flag and reset_cause (read once by chip_init, which clears the bits after reading).
-// Also the cache flags where caches are the flash interface's and not the core's.
+// Sets wait_states, the prefetch flag and reset_cause (chip_init reads it once and then clears the bits). Also sets the
+// cache flags if the caches belong to the flash interface, not to the core.
 void chip_platform(struct bare_platform* p);
 
-// Writes the chip's unique id, at most max_bytes; returns its length, 0 where there is none. Weak default in bare.c: none.
+// Writes the chip's unique id, at most max_bytes. Returns its length, 0 without an id. Weak default in bare.c: 0.
 uint32_t chip_id(uint8_t* id, uint32_t max_bytes);
 
-// Fills data from the chip's generator. Returns 0, or -1 if there is none or it does not work: bare.c then does without.
-// Called once, for a few bytes. Weak default in bare.c: -1.
+// Fills data from the chip's random generator. Returns 0, or -1 if there is none or it fails; bare.c then uses another
+// seed. Called once, for a few bytes. Weak default in bare.c: -1.
 int32_t chip_random(uint8_t* data, uint32_t size_bytes);
 
-// The watchdog: needed where BOARDSMITH_WATCHDOG_MS is not 0, and started by init then. The tick feeds it while the main
-// loop gets on (waits for bytes, sends them) or a call is inside its time budget, which every board has
-// (BOARDSMITH_BUDGET_MS): it bites when interrupts stop, and when all else hangs.
+// The watchdog, required if BOARDSMITH_WATCHDOG_MS is not 0; init then starts it. The tick feeds it while the main loop
+// runs (waits for bytes, sends them) or a call is within its time budget (BOARDSMITH_BUDGET_MS). It therefore resets
+// the chip if interrupts stop or the program hangs.
 //
-// A chip gives its counter's rate and reach and is started with a number of counts. That milliseconds become counts in
-// one place, bare_watchdog_start, keeps a time that the counter does not reach from becoming a short one.
+// A chip defines its counter's rate and maximum, and starts it with a number of counts. Only bare_watchdog_start
+// converts milliseconds to counts, so that a time beyond the maximum is limited and does not wrap.
 typedef struct bare_watchdog {
-  uint32_t hz;    // counts per second, at the fastest that its oscillator may run
-  uint32_t most;  // counts that it can be started with
+  uint32_t hz;    // counts per second, at the maximum frequency of its oscillator
+  uint32_t most;  // maximum start value
 } bare_watchdog_t;
 bare_watchdog_t chip_watchdog(void);
-void chip_watchdog_start(uint32_t counts);  // 1 to most, from each feeding until it bites
+void chip_watchdog_start(uint32_t counts);  // 1 to most: counts from a feed to the reset
 void chip_watchdog_feed(void);
 
-// Starts the watchdog so that it bites ms after it was fed, at its next count. Where that is beyond its reach: with the
-// most counts there are.
+// Starts the watchdog so that it resets the chip ms after a feed, rounded up to a count and limited to its maximum.
 static inline void bare_watchdog_start(uint32_t ms) {
   const bare_watchdog_t dog = chip_watchdog();
   const uint32_t part_ms = ms % 1000U;
@@ -176,65 +176,65 @@ static inline void bare_watchdog_start(uint32_t ms) {
   chip_watchdog_start((counts < dog.most) ? (uint32_t)counts : dog.most);
 }
 
-// For a watchdog that warns by a non-maskable interrupt before it resets. 1: it was the watchdog; the record then says
-// where the program stood, too. Weak default in bare.c: 0.
+// For a watchdog that raises a non-maskable interrupt before it resets. Returns 1 if the watchdog caused the interrupt;
+// the record then includes the position. Weak default in bare.c: 0.
 int32_t chip_nmi_is_watchdog(void);
 
-// ---- What a UART file gives --------------------------------------------------------------------------------------
+// ---- Functions of a UART file ------------------------------------------------------------------------------------
 
-// BOARDSMITH_BAUD baud, 8 data bits, no parity, one stop bit; the receive interrupt (or DMA) on, here by
-// cpu_irq_enable. After chip_init.
+// Sets up BOARDSMITH_BAUD baud, 8 data bits, no parity, one stop bit, and the receive interrupt (or DMA), with
+// cpu_irq_enable. Called after chip_init.
 void uart_init(void);
 
-// The UART's interrupt: calls bare_received for each byte, and bare_lost for what the hardware says it lost. Clears
-// error flags that would keep the interrupt pending.
+// Handles the UART's interrupt: calls bare_received for each byte, and bare_lost for bytes that the hardware reports as
+// lost. Clears error flags that would keep the interrupt pending.
 void uart_irq(void);
 
-// Gives a byte to the transmitter: 0, or -1 if there is no room now. Never waits.
+// Passes a byte to the transmitter. Returns 0, or -1 if the transmitter is full. Never waits.
 int32_t uart_put(uint8_t byte);
 
-// ---- What bare.c gives -------------------------------------------------------------------------------------------
+// ---- Functions of bare.c -----------------------------------------------------------------------------------------
 
-// Calls the constructors of port and model (the functions that .init_array lists, by priority) and then main. From a
-// CPU file's start, once .data and .bss are ready. Constructors run at the clock that the reset left.
+// Calls the constructors of port and model (the functions in .init_array, by priority) and then main. Called by a CPU
+// file's start, after .data and .bss are set up. Constructors run at the clock after a reset.
 _Noreturn void bare_start(void);
 
-// A byte came; from the UART's interrupt. Bytes beyond the ring are counted as lost.
+// Stores a received byte; called by the UART's interrupt. Bytes that do not fit the buffer are counted as lost.
 void bare_received(uint8_t byte);
 
-// The UART lost bytes (overrun); from its interrupt.
+// Counts bytes lost by the UART (overrun); called by its interrupt.
 void bare_lost(uint32_t count);
 
-// External interrupt number came: what a CPU file's dispatcher calls. Gives it to chip_irq; if the ring of received
-// bytes is nearly full then the interrupt stays off until there is room again, so that the UART holds what it can (an
-// emulated one holds its sender). Returns what chip_irq does; the caller makes a fault of -1.
+// Handles external interrupt number by chip_irq; called by a CPU file. If the receive buffer is nearly full, disables
+// the interrupt until there is space, so that the UART keeps further bytes (an emulated one stops its sender). Returns
+// the result of chip_irq; the caller turns -1 into a fault.
 int32_t bare_irq(uint32_t number);
 
-// A tick has passed; from the tick's interrupt (or cpu_ticks_align). at is what it interrupted, all of it as a fault
-// would show it; used and kept only if the running call has used up its time budget, and then this does not return.
+// Counts a tick; called by the tick's interrupt or cpu_ticks_align. at is the interrupted state as for a fault. It is
+// recorded only if the running call has exceeded its time budget; then this function does not return.
 void bare_tick(const fault_context_t* at);
 
-// Keeps what happened in the record (fault.h), then resets. From any context; at as for fault_keep.
+// Writes the fault record (fault.h), then resets. May be called from any context; at: see fault_keep.
 _Noreturn void bare_fault(fault_reason_t reason, uint32_t code, const fault_context_t* at);
 
-// ---- What the linker script gives (link.ld.S) --------------------------------------------------------------------
+// ---- Symbols of the linker script (link.ld.S) --------------------------------------------------------------------
 
-// The sections that code may name: .boardsmith.boot (before the vectors: a boot header), .boardsmith.vectors (first
-// in the code region otherwise), .boardsmith.noinit (kept over a reset), .bss.boardsmith_arena, .ramfunc (code of the
-// port that is copied to RAM with .data, and can run until cpu_init has taken RAM the right to be executed), and those
-// that compilers make (.text, .rodata, .data, .bss and the like, with anything behind a dot). Any other is a link
-// error: nothing would copy it, clear it or check it. The thread stack grows down from bare_stack_end to bare_stack_start.
+// Valid sections: .boardsmith.boot (a boot header before the vectors), .boardsmith.vectors (otherwise first in the code
+// region), .boardsmith.noinit (kept over a reset), .bss.boardsmith_arena, .ramfunc (code of the port that is copied to
+// RAM with .data, and can run until cpu_init makes RAM not executable), and those of compilers (.text, .rodata, .data,
+// .bss and similar, with any suffix after a dot). Any other section is a link error, because it would not be copied,
+// cleared or checked. The thread stack grows down from bare_stack_end to bare_stack_start.
 //
-// None of these changes with the model: what does is in the table of bare_model.h. Both parts' .data begins at
-// bare_data_start.
+// These symbols do not depend on the model; those that do are in the table of bare_model.h. The .data of both parts
+// begins at bare_data_start.
 extern uint8_t bare_stack_start[];
 extern uint8_t bare_stack_end[];
-extern uint8_t bare_handler_stack_end[];       // the handlers' stack, BARE_HANDLER_STACK_BYTES below it
-extern volatile uint32_t bare_handler_mark[];  // 16 bytes right below that, for bare.c; below them is the guard
-extern uint32_t bare_data_start[];             // multiples of 8 bytes, as are all of these
+extern uint8_t bare_handler_stack_end[];       // end of the handlers' stack of BARE_HANDLER_STACK_BYTES
+extern volatile uint32_t bare_handler_mark[];  // 16 bytes below that stack, for bare.c; the guard is below them
+extern uint32_t bare_data_start[];             // a multiple of 8 bytes, like the next two
 extern uint32_t bare_bss_start[];              // of the resident part
 extern uint32_t bare_bss_end[];
-extern const uint8_t bare_image_start[];  // what is programmed of the resident part: vectors, code, constants
+extern const uint8_t bare_image_start[];  // programmed bytes of the resident part: vectors, code, constants
 extern const uint8_t bare_resident_end[];
 
 #endif  // BOARDSMITH_BARE_H_

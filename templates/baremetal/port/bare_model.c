@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The table at the start of the model part. Of the port's files this one alone belongs there.
+// The table at the start of the model part: the only file of the port that is linked there.
 #include "bare_model.h"
 
 #include <stddef.h>
 #include <stdint.h>
 #include <tvm/runtime/c_runtime_api.h>
 
-// The model's code defines it; a firmware without a model does not.
+// Defined by the model's code; weak for a firmware without a model.
 const TVMModule* TVMSystemLibEntryPoint(void) TVM_WEAK;
 
 // From the linker script.
@@ -19,10 +19,10 @@ extern void (*const bare_init_start[])(void);
 extern void (*const bare_init_end[])(void);
 extern const uint8_t bare_image_end[];
 
-_Static_assert(offsetof(bare_model_t, data_load) == (BARE_MODEL_DATA_LOAD * sizeof(uintptr_t)), "for assembler");
-_Static_assert(offsetof(bare_model_t, data_end) == (BARE_MODEL_DATA_END * sizeof(uintptr_t)), "for assembler");
-_Static_assert(offsetof(bare_model_t, bss_start) == (BARE_MODEL_BSS_START * sizeof(uintptr_t)), "for assembler");
-_Static_assert(offsetof(bare_model_t, bss_end) == (BARE_MODEL_BSS_END * sizeof(uintptr_t)), "for assembler");
+_Static_assert(offsetof(bare_model_t, data_load) == (BARE_MODEL_DATA_LOAD * sizeof(uintptr_t)), "offset for assembler");
+_Static_assert(offsetof(bare_model_t, data_end) == (BARE_MODEL_DATA_END * sizeof(uintptr_t)), "offset for assembler");
+_Static_assert(offsetof(bare_model_t, bss_start) == (BARE_MODEL_BSS_START * sizeof(uintptr_t)), "offset for assembler");
+_Static_assert(offsetof(bare_model_t, bss_end) == (BARE_MODEL_BSS_END * sizeof(uintptr_t)), "offset for assembler");
 
 const bare_model_t bare_model __attribute__((section(".boardsmith.model"))) = {
     .library = TVMSystemLibEntryPoint,

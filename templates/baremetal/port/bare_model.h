@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The one table through which the resident part of an image (vectors, runtime, port, main: all that is the same for
-// every model) finds the model part behind it: operators, parameters, the image of .data. The resident part is linked
-// once per board and options; whatever in it names an address of the model part would change with the model, so
-// nothing does but for this table and the build id behind it, which lie where the board file's `model_at` says.
+// The table through which the resident part of an image (vectors, runtime, port, main: the same for every model)
+// reaches the model part after it: operators, parameters, the image of .data. The resident part must not depend on the
+// model, so it contains no address of the model part except those of this table and of the build id after it, which are
+// fixed by the board file's `model_at`.
 #ifndef BOARDSMITH_BARE_MODEL_H_
 #define BOARDSMITH_BARE_MODEL_H_
 
-// Places in the table, in words, for assembler.
+// Offsets in the table, in words, for assembler.
 #define BARE_MODEL_DATA_LOAD 1
 #define BARE_MODEL_DATA_END 2
 #define BARE_MODEL_BSS_START 3
@@ -19,13 +19,13 @@
 
 typedef struct bare_model {
   const TVMModule* (*library)(void);  // the model's functions; NULL: there is no model
-  const uint32_t* data_load;          // what .data begins with, of both parts, from bare_data_start on
-  uint32_t* data_end;                 // multiples of 8 bytes, as are the next two
+  const uint32_t* data_load;          // initial values of .data of both parts, which begins at bare_data_start
+  uint32_t* data_end;                 // a multiple of 8 bytes, like the next two
   uint32_t* bss_start;                // of the model part
   uint32_t* bss_end;
   void (*const* init_start)(void);  // constructors, of both parts
   void (*const* init_end)(void);
-  const uint8_t* image_end;  // behind the last byte that is programmed
+  const uint8_t* image_end;  // after the last programmed byte
 } bare_model_t;
 
 extern const bare_model_t bare_model;

@@ -2,13 +2,12 @@
 //
 // The port of a process: standard input and output are the link, the system's clock is the timer.
 //
-// Exit statuses: 0 the host closed the link or asked for the end; 1 the link broke, or the system lacks something;
-// 2 TVMPlatformAbort, with the error on standard error.
+// Exit statuses: 0 the host closed the link or requested the end; 1 the link broke, or a system call failed; 2
+// TVMPlatformAbort, with the error on standard error.
 //
-// A parent that names a file in BOARDSMITH_FAULT_FILE gets what a chip does: after a fault, an abort or a call that has
-// used up its time budget the record (fault.h) is in that file, and the program starts itself anew on the same link,
-// takes the record out of the file and gives it to the host. Without the name it dies of these, and a budget is not
-// enforced.
+// If the parent names a file in BOARDSMITH_FAULT_FILE, faults work as on a chip: after a fault, an abort or an exceeded
+// time budget, the program writes the record (fault.h) to that file, restarts itself on the same link, reads the record
+// back and delivers it to the host. Without the file, faults end the program, and budgets are not enforced.
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE 1  // environ
 #endif
@@ -40,8 +39,8 @@ enum { EXIT_ABORT = 2, LINK_IN = 0, LINK_OUT = 1 };
 #define OUTPUT_BYTES 65536U
 
 #define HANDLER_STACK_BYTES 65536U
-#define BELOW_STACK_BYTES 65536U    // as far below the stack pointer as code touches the stack without moving it
-#define FRAME_MAX_BYTES 0x4000000U  // that may lie below what the system gave as a stack
+#define BELOW_STACK_BYTES 65536U    // code may access the stack this far below the stack pointer
+#define FRAME_MAX_BYTES 0x4000000U  // largest frame below the mapped stack
 
 typedef struct process {
   uint8_t input[INPUT_BYTES];
@@ -50,25 +49,25 @@ typedef struct process {
   const char* fault_file;  // NULL: none
   const uint8_t* stack_end;
   uintptr_t page_bytes;
-  uintptr_t kept_from;               // where the piece of stack in the record begins
-  sigset_t mask;                     // as the parent gave it
-  volatile sig_atomic_t has_served;  // something came over the link
+  uintptr_t kept_from;               // start of the stack in the record
+  sigset_t mask;                     // inherited from the parent
+  volatile sig_atomic_t has_served;  // input was received
   uint8_t handler_stack[HANDLER_STACK_BYTES] __attribute__((aligned(16)));
 } process_t;
 
 static process_t process;
 
-// ---- A new start -------------------------------------------------------------------------------------------------
+// ---- Restart -----------------------------------------------------------------------------------------------------
 
-// Replaces the program by itself; returns only if that cannot be done. Async-signal-safe.
-static void start_anew(void) {
+// Executes the program again in the same process; returns only on failure. Async-signal-safe.
+static void restart(void) {
   static char path[PATH_MAX];
   static const struct itimerval never;
   const ssize_t length = readlink("/proc/self/exe", path, (sizeof path) - 1U);
   if (length > 0) {
     path[length] = '\0';
     char* const argv[] = {path, NULL};
-    (void)setitimer(ITIMER_REAL, &never, NULL);  // a timer, and a mask, would stay
+    (void)setitimer(ITIMER_REAL, &never, NULL);  // timer and signal mask would persist
     (void)sigprocmask(SIG_SETMASK, &process.mask, NULL);
     (void)execve(path, argv, environ);
   }
@@ -90,7 +89,7 @@ static int32_t save_record(void) {
   return ((written == (ssize_t)bytes) && (closed == 0)) ? 0 : -1;
 }
 
-// Takes the record out of the file, which is then gone: it is told of once.
+// Restores the record from the file and removes the file, so that it is delivered once.
 static void load_record(void) {
   static uint8_t record[UINT16_MAX];
   if (process.fault_file == NULL) {
@@ -110,11 +109,11 @@ static void load_record(void) {
 
 // ---- Faults ------------------------------------------------------------------------------------------------------
 
-// Where the system's linker put the first byte of the program.
+// The first byte of the program, from the system's linker.
 extern const char __ehdr_start[] __attribute__((weak, visibility("hidden")));
 
-// The first byte from an address on that the system has given; NULL if it is further than a frame. Async-signal-safe.
-static const uint8_t* given_from(const process_t* p, uintptr_t address) {
+// Returns the first mapped byte at or after address; NULL if it is further than a frame. Async-signal-safe.
+static const uint8_t* mapped_from(const process_t* p, uintptr_t address) {
   uint8_t residency = 0;
   for (uintptr_t at = address; (at - address) < FRAME_MAX_BYTES; at = (at | (p->page_bytes - 1U)) + 1U) {
     if (mincore((void*)(at & ~(p->page_bytes - 1U)), 1, &residency) == 0) {
@@ -124,13 +123,13 @@ static const uint8_t* given_from(const process_t* p, uintptr_t address) {
   return NULL;
 }
 
-// The stack up from sp, as far as it is there, and where the image lies.
+// Stores the mapped stack from sp up, and the load address of the image.
 static void process_complete(void* ctx, fault_context_t* at) {
   process_t* p = ctx;
   const uintptr_t end = (uintptr_t)p->stack_end;
   at->status = (uintptr_t)__ehdr_start;
   if ((at->sp != 0U) && (at->sp < end)) {
-    at->stack = given_from(p, at->sp);
+    at->stack = mapped_from(p, at->sp);
   }
   if (at->stack != NULL) {
     const uintptr_t size_bytes = end - (uintptr_t)at->stack;
@@ -141,7 +140,7 @@ static void process_complete(void* ctx, fault_context_t* at) {
   }
 }
 
-// What the system says of the place that a signal interrupted; nothing on systems that are not listed.
+// Returns the state at a signal; empty on other systems than those below.
 static fault_context_t interrupted(const void* system_context) {
   fault_context_t at = {.flags = 0};
 #if defined(__linux__) && defined(__x86_64__)
@@ -162,14 +161,15 @@ static fault_context_t interrupted(const void* system_context) {
   return at;
 }
 
-// Memory between here and the stack's end that cannot be touched is stack that the system did not give.
+// Returns whether a fault is a stack overflow: an access to unmapped memory between the stack pointer and the stack's
+// end.
 static int32_t is_overflow(int number, const siginfo_t* info, const fault_context_t* at) {
   const uintptr_t address = (uintptr_t)info->si_addr;
   return ((number == SIGSEGV) || (number == SIGBUS)) && (at->stack != NULL) &&
          (address >= (at->sp - BELOW_STACK_BYTES)) && (address < (uintptr_t)process.stack_end);
 }
 
-// Dies of the signal, as without a handler.
+// Ends the process by the signal, as without a handler.
 static void die(int number) {
   (void)signal(number, SIG_DFL);
   (void)sigprocmask(SIG_SETMASK, &process.mask, NULL);
@@ -185,7 +185,7 @@ static void on_fault(int number, siginfo_t* info, void* system_context) {
     fault_keep(reason, (uint32_t)number, &at);
   }
   if ((process.has_served != 0) && (save_record() == 0)) {
-    start_anew();
+    restart();
   }
   die(number);
 }
@@ -193,12 +193,12 @@ static void on_fault(int number, siginfo_t* info, void* system_context) {
 static void on_alarm(int number, siginfo_t* info, void* system_context) {
   (void)info;
   if (fault_budget_used(fault_budget_ms() + 1U) == 0) {
-    return;  // the call ended just now
+    return;  // the call has just ended
   }
   const fault_context_t at = interrupted(system_context);
   fault_keep(FAULT_TIMEOUT, fault_budget_ms(), &at);
   if (save_record() == 0) {
-    start_anew();
+    restart();
   }
   die(number);
 }
@@ -209,7 +209,7 @@ void fault_alarm(uint32_t ms) {
       .it_value = {.tv_sec = (time_t)(ms / 1000U), .tv_usec = (suseconds_t)((ms % 1000U) * 1000U)},
   };
   if (process.fault_file != NULL) {
-    (void)setitimer(ITIMER_REAL, &when, NULL);  // its arguments are good
+    (void)setitimer(ITIMER_REAL, &when, NULL);  // cannot fail: valid arguments
   }
 }
 
@@ -229,7 +229,7 @@ static int32_t handle_faults(void) {
     return -1;
   }
   for (size_t i = 0; i < (sizeof faults / sizeof faults[0]); i++) {
-    if (handle(faults[i], (int)SA_RESETHAND, on_fault) != 0) {  // a fault in the handler is the end
+    if (handle(faults[i], (int)SA_RESETHAND, on_fault) != 0) {  // a fault in the handler ends the process
       return -1;
     }
   }
@@ -240,11 +240,11 @@ static int32_t process_init(void* ctx) {
   process_t* p = ctx;
   const char* file = getenv("BOARDSMITH_FAULT_FILE");
   const uint8_t here = 0;
-  const uint8_t* top = (const uint8_t*)environ;  // the system puts it above main's frame
+  const uint8_t* top = (const uint8_t*)environ;  // lies above main's frame
   p->stack_end = ((uintptr_t)top > (uintptr_t)&here) ? top : &here;
   p->page_bytes = (uintptr_t)sysconf(_SC_PAGESIZE);  // never fails
   if ((sigprocmask(SIG_SETMASK, NULL, &p->mask) != 0) ||
-      (signal(SIGPIPE, SIG_IGN) == SIG_ERR)) {  // a host that went away is an error of write, not a death
+      (signal(SIGPIPE, SIG_IGN) == SIG_ERR)) {  // a closed link is an error of write, not a signal
     return -1;
   }
   if ((file != NULL) && (file[0] != '\0')) {
@@ -280,14 +280,14 @@ static int32_t process_flush(void* ctx) {
     const ssize_t sent = write(LINK_OUT, &p->output[done], p->output_bytes - done);
     if (sent > 0) {
       done += (uint32_t)sent;
-    } else if ((sent < 0) && (errno == EAGAIN)) {  // the host made it non-blocking: wait for room
+    } else if ((sent < 0) && (errno == EAGAIN)) {  // the link is non-blocking: wait for space
       struct pollfd link = {.fd = LINK_OUT, .events = POLLOUT, .revents = 0};
       (void)poll(&link, 1, -1);
     } else if ((sent >= 0) || (errno != EINTR)) {
       p->output_bytes = 0;
       return -1;
     } else {
-      // Interrupted: again.
+      // Interrupted by a signal: try again.
     }
   }
   p->output_bytes = 0;
@@ -311,9 +311,9 @@ static int32_t process_send(void* ctx, const uint8_t* data, uint32_t size_bytes)
   return 0;
 }
 
-// ---- The rest ----------------------------------------------------------------------------------------------------
+// ---- Time, random numbers, stop ----------------------------------------------------------------------------------
 
-// Nanoseconds of a clock that only runs forward.
+// Returns nanoseconds of a monotonic clock.
 static uint64_t process_ticks(void* ctx) {
   struct timespec t;
   (void)ctx;
@@ -326,7 +326,7 @@ static uint32_t process_ticks_hz(void* ctx) {
   return 1000000000U;
 }
 
-static void process_ticks_align(void* ctx) { (void)ctx; }  // it needs none
+static void process_ticks_align(void* ctx) { (void)ctx; }  // needs no alignment
 
 static uint32_t process_now_ms(void* ctx) { return (uint32_t)(process_ticks(ctx) / 1000000U); }
 
@@ -351,7 +351,7 @@ static int32_t process_random(void* ctx, uint8_t* data, uint32_t size_bytes) {
 static uint32_t process_image_crc(void* ctx, uint32_t crc) {
   (void)ctx;
   (void)crc;
-  return 0;  // no flash holds it
+  return 0;  // not in flash
 }
 
 static uint32_t process_chip_id(void* ctx, uint8_t* id, uint32_t max_bytes) {
@@ -363,7 +363,7 @@ static uint32_t process_chip_id(void* ctx, uint8_t* id, uint32_t max_bytes) {
 
 static void process_platform(void* ctx, port_platform_t* p) {
   (void)ctx;
-  (void)p;  // the operating system's affair
+  (void)p;  // unknown: managed by the operating system
 }
 
 static void process_stop(void* ctx, port_stop_t why, uint32_t error) {
@@ -374,7 +374,7 @@ static void process_stop(void* ctx, port_stop_t why, uint32_t error) {
   if (why == PORT_STOP_ABORT) {
     (void)fprintf(stderr, "firmware: aborted: error 0x%x\n", (unsigned)error);
     if ((process.has_served != 0) && (save_record() == 0)) {
-      start_anew();
+      restart();
     }
     _exit(EXIT_ABORT);
   }
@@ -401,18 +401,18 @@ const boardsmith_port_t boardsmith_port = {
     .stop = process_stop,
 };
 
-// tvm.testing.reset_server(): starts the program anew on the same link, as a reset does to a board. Does not return.
+// tvm.testing.reset_server(): restarts the program on the same link, like the reset of a board. Does not return.
 int process_reset_packed(TVMValue* args, int* type_codes, int num_args, TVMValue* out_value, int* out_type,
                          void* resource_handle);
 int process_reset_packed(TVMValue* args, int* type_codes, int num_args, TVMValue* out_value, int* out_type,
                          void* resource_handle) {
-  (void)args;  // it takes none, and ignores any
+  (void)args;  // ignored
   (void)type_codes;
   (void)num_args;
   (void)out_value;
   (void)out_type;
   (void)resource_handle;
-  start_anew();
-  TVMAPISetLastError("the program cannot start itself again");
+  restart();
+  TVMAPISetLastError("the program cannot restart itself");
   return -1;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// boardsmith.build_id and boardsmith.platform. Both answer from one buffer: the answer before has been sent.
+// boardsmith.build_id and boardsmith.platform. They share one buffer, because each answer is sent before the next call.
 #include "about.h"
 
 #include <boardsmith/boardsmith.h>
@@ -67,7 +67,7 @@ int about_build_id_packed(TVMValue* args, int* type_codes, int num_args, TVMValu
   return 0;
 }
 
-// The tags and their lengths stand in SPEC.md, "Platform".
+// Tags and lengths: SPEC.md, "Platform".
 static void put_platform(const port_platform_t* p) {
   uint8_t id[CHIP_ID_MAX_BYTES];
   const uint32_t id_bytes = boardsmith_port.chip_id(boardsmith_port.ctx, id, CHIP_ID_MAX_BYTES);
@@ -111,7 +111,7 @@ int about_platform_packed(TVMValue* args, int* type_codes, int num_args, TVMValu
     return kTvmErrorFunctionCallNumArguments;
   }
   port_platform_t p = {.wait_states = -1, .reset_cause = -1};
-  boardsmith_port.ticks_align(boardsmith_port.ctx);  // the counter may have lost counts while the firmware slept
+  boardsmith_port.ticks_align(boardsmith_port.ctx);  // clears a loss of counts during sleep
   boardsmith_port.platform(boardsmith_port.ctx, &p);
   answer.used = 0;
   add(VERSION, 1);

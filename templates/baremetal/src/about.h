@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the firmware tells of itself and of the machine: functions that the host finds by name.
+// Functions that the host looks up by name: build id, and properties of the chip.
 #ifndef BOARDSMITH_ABOUT_H_
 #define BOARDSMITH_ABOUT_H_
 
@@ -9,15 +9,15 @@
 
 enum { BUILD_ID_BYTES = 16 };
 
-// What names this build, in a file of its own that the build writes.
+// The id of this build. The build generates the file that defines it.
 extern const uint8_t boardsmith_build_id[BUILD_ID_BYTES];
 
-// boardsmith.build_id([int nonce]) -> bytes: the build id, the CRC-32 (u32, least significant byte first) of the nonce's 8
-// bytes, likewise, and the image, then the chip's id. An answer of an earlier request has another CRC.
+// boardsmith.build_id([int nonce]) -> bytes: the build id; the CRC-32 over the nonce's 8 bytes and the image (u32; CRC
+// and nonce with the least significant byte first); the chip's id. With another nonce the CRC differs.
 int about_build_id_packed(TVMValue* args, int* type_codes, int num_args, TVMValue* out_value, int* out_type,
                           void* resource_handle);
 
-// boardsmith.platform() -> bytes: what the port reads from the machine now (SPEC.md).
+// boardsmith.platform() -> bytes: properties that the port reads from the chip at the call (SPEC.md, "Platform").
 int about_platform_packed(TVMValue* args, int* type_codes, int num_args, TVMValue* out_value, int* out_type,
                           void* resource_handle);
 

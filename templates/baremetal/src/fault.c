@@ -33,7 +33,7 @@ enum {
                  (int)(BOARDSMITH_FAULT_STACK_BYTES) + (int)MESSAGE_BYTES + TAIL_BYTES,
   LEAST_BYTES = HEAD_BYTES + (6 * WORD_BYTES) + TAIL_BYTES
 };
-_Static_assert(RECORD_BYTES <= UINT16_MAX, "its length has 16 bits");
+_Static_assert(RECORD_BYTES <= UINT16_MAX, "the record's length must fit 16 bits");
 
 #define MAGIC 0x544C4642U
 #define VERSION 2U
@@ -41,12 +41,12 @@ _Static_assert(RECORD_BYTES <= UINT16_MAX, "its length has 16 bits");
 #define RUNS 0x534E5552U
 #define NO_BUDGET 0U
 
-// What a reset leaves as it is.
+// Data that a reset keeps.
 typedef struct kept {
   uint8_t record[RECORD_BYTES];
-  uint32_t delivered;  // DELIVERED: the host has had the record
-  uint32_t function;   // the running call's, FAULT_FUNCTION_NONE between calls
-  uint32_t runs;       // RUNS ^ function: the program runs, and the next reset is not meant
+  uint32_t delivered;  // DELIVERED: the host has received the record
+  uint32_t function;   // of the running call, FAULT_FUNCTION_NONE between calls
+  uint32_t runs;       // RUNS ^ function: the program runs, and a reset would be unexpected
 } kept_t;
 
 static kept_t kept __attribute__((section(".boardsmith.noinit"), aligned(32)));
@@ -59,7 +59,7 @@ typedef struct running {
   uint32_t calls;  // since the start
   int32_t told;
   int32_t alarmed;
-  uint32_t text_bytes;  // of a check that failed
+  uint32_t text_bytes;  // of a failed check
   char text[MESSAGE_BYTES];
 } running_t;
 
@@ -74,7 +74,7 @@ __attribute__((weak)) void fault_alarm(uint32_t ms) { (void)ms; }
 
 // ---- Writing -----------------------------------------------------------------------------------------------------
 
-// Writes bytes one after the other into the record, none beyond its end.
+// Appends bytes to the record, up to its size.
 typedef struct writer {
   uint32_t at;
 } writer_t;
@@ -109,7 +109,7 @@ static uint32_t get(uint32_t at, uint32_t bytes) {
   return value;
 }
 
-// Its length, 0 if it is none.
+// Returns the length of the record, 0 if it is invalid.
 static uint32_t record_bytes(void) {
   const uint32_t length = get(6, 2);
   if ((get(0, 4) != MAGIC) || (get(4, 2) != VERSION) || (length < (uint32_t)LEAST_BYTES) ||
@@ -129,7 +129,7 @@ static void run(uint32_t function) {
   fault_sync(&kept.function, 8);
 }
 
-// Of the running call; 0 where that is not known. A call from before a reset began on a counter that is gone.
+// Returns the duration of the running call, 0 if unknown, as for a call from before a reset.
 static uint64_t elapsed_ticks(void) {
   const uint64_t now = boardsmith_port.ticks(boardsmith_port.ctx);
   const bool known = (running.called != 0) && (now != UINT64_MAX) && (running.since != UINT64_MAX);
@@ -144,7 +144,7 @@ static void write_record(fault_reason_t reason, uint32_t code, const fault_conte
       (there < (uint32_t)(BOARDSMITH_FAULT_STACK_BYTES)) ? there : (uint32_t)(BOARDSMITH_FAULT_STACK_BYTES);
   put(&w, MAGIC, 4);
   put(&w, VERSION, 2);
-  put(&w, 0, 2);  // the length, below
+  put(&w, 0, 2);  // the length, set below
   put(&w, (uint32_t)reason, 1);
   put(&w, (uint32_t)WORD_BYTES, 1);
   put(&w, (uint32_t)boardsmith_port.arch, 1);
@@ -193,8 +193,9 @@ void fault_restore(const uint8_t* record, uint32_t length_bytes) {
   }
 }
 
-// Where the chip does not say what reset it, a call that ran is the sign: between calls it may have lost its power.
-static bool bitten(int32_t watchdog) {
+// Returns whether the watchdog caused the reset. If the chip does not report the cause, a running call is the evidence:
+// between calls the power may have failed.
+static bool watchdog_reset(int32_t watchdog) {
   const bool guarded = (BOARDSMITH_WATCHDOG_MS) > 0;
   return runs() && ((watchdog > 0) || ((watchdog < 0) && guarded && (kept.function != FAULT_FUNCTION_NONE)));
 }
@@ -202,7 +203,7 @@ static bool bitten(int32_t watchdog) {
 void fault_start(int32_t watchdog) {
   if (!undelivered()) {
     kept.delivered = DELIVERED;
-    if (bitten(watchdog)) {
+    if (watchdog_reset(watchdog)) {
       fault_keep(FAULT_WATCHDOG, 0, NULL);
     }
   }
@@ -251,7 +252,7 @@ static bool is_failed_check(const char* text, size_t size_bytes) {
   return false;
 }
 
-// Keeps what CHECK and its like log before they abort: one line that says which, perhaps one more that says why.
+// Keeps the lines that CHECK and its variants log before they abort: the failed check, and an optional message.
 void boardsmith_logged(const char* text, size_t size_bytes) {
   if (is_failed_check(text, size_bytes)) {
     running.text_bytes = 0;
@@ -261,7 +262,7 @@ void boardsmith_logged(const char* text, size_t size_bytes) {
     running.text[running.text_bytes] = ' ';
     running.text_bytes++;
   } else {
-    // It is full.
+    // The text is full.
   }
   for (size_t i = 0; (i < size_bytes) && (running.text_bytes < (uint32_t)MESSAGE_BYTES); i++) {
     running.text[running.text_bytes] = text[i];
@@ -274,7 +275,7 @@ int32_t fault_budget_used(uint32_t ms) {
     return 0;
   }
   running.used_ms += ms;
-  return running.used_ms > running.budget_ms;  // the first tick came early
+  return running.used_ms > running.budget_ms;  // >, because the first tick may come early
 }
 
 uint32_t fault_budget_ms(void) { return running.budget_ms; }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is kept of a fault until the host asks: one record in RAM that a reset leaves alone, the function that runs,
-// and its time budget. Ports call fault_keep when something went wrong and then reset; the next start finds the record
-// and gives it to the host (`boardsmith.fault`). This part knows no chip and no core: a port hands it what it saw.
+// The fault record, in RAM that a reset keeps until the host requests it; the running function; and its time budget. On
+// a fault, a port calls fault_keep and then resets. After the restart, the host gets the record (`boardsmith.fault`).
+// Independent of chip and core: the port passes the state.
 //
 // The record's layout, field by field: "The fault record" in boardsmith's SPEC.md.
 #ifndef BOARDSMITH_FAULT_H_
@@ -24,13 +24,13 @@
 typedef enum fault_reason {
   FAULT_HARDWARE = 1,   // code: the exception's number (Cortex-M), mcause (RISC-V), the signal (process)
   FAULT_CHECK = 2,      // TVMPlatformAbort; code: the tvm_crt_error_t
-  FAULT_STACK = 3,      // stack overflow; code as for FAULT_HARDWARE, 0: the handlers', found later
+  FAULT_STACK = 3,      // stack overflow; code as for FAULT_HARDWARE; 0: of the handlers' stack, detected later
   FAULT_TIMEOUT = 4,    // the time budget; code: the budget in ms
-  FAULT_WATCHDOG = 5,   // found after a reset by the watchdog: what ran is known, where it stood is not
-  FAULT_INTERRUPT = 6,  // an interrupt that nothing handles; code: its number, from 0 for the first external one
+  FAULT_WATCHDOG = 5,   // detected after a reset by the watchdog: the function is known, the position is not
+  FAULT_INTERRUPT = 6,  // an unhandled interrupt; code: its number, 0 for the first external one
 } fault_reason_t;
 
-// Which core's registers the record holds.
+// The core whose registers are in the record.
 typedef enum fault_arch {
   FAULT_ARCH_CORTEX_M = 1,  // regs: r0 to r12
   FAULT_ARCH_RISCV = 2,     // regs: x1 to x31
@@ -40,62 +40,62 @@ typedef enum fault_arch {
 enum { FAULT_PC_VALID = 1, FAULT_SP_VALID = 2 };
 enum { FAULT_REGS_MAX = 31, FAULT_EXTRA_MAX = 5 };
 
-// What a port saw. Everything it points to is only read while the call runs.
+// The state at a fault. Its pointers are only read during the call.
 typedef struct fault_context {
   uint32_t flags;             // FAULT_PC_VALID, FAULT_SP_VALID
-  uintptr_t pc;               // of the instruction, or of the call's return
+  uintptr_t pc;               // of the instruction, or the call's return address
   uintptr_t lr;               // the return address register
   uintptr_t sp;               // before the exception
   uintptr_t status;           // xPSR, mcause, a process's load address
   const uintptr_t* regs;      // may be NULL
   uint32_t reg_count;         // at most FAULT_REGS_MAX
-  const uintptr_t* extra;     // the record's second list of words, whose order SPEC.md has for each architecture
+  const uintptr_t* extra;     // the record's second list of words; order: SPEC.md
   uint32_t extra_count;       // at most FAULT_EXTRA_MAX
-  const uint8_t* stack;       // what to keep of the stack, lowest address first; NULL: none
-  uint32_t stack_size_bytes;  // how much there is; BOARDSMITH_FAULT_STACK_BYTES of it are kept
+  const uint8_t* stack;       // the stack to record, lowest address first; NULL: none
+  uint32_t stack_size_bytes;  // its size; at most BOARDSMITH_FAULT_STACK_BYTES are recorded
 } fault_context_t;
 
-// The function handle that stands for "none" and for a run of an AOT executor.
+// Function handles for "none" and for a run of an AOT executor.
 #define FAULT_FUNCTION_NONE UINT32_MAX
 #define FAULT_FUNCTION_AOT_RUN (UINT32_MAX - 1U)
 
-// Writes the record; at may be NULL. The text of a failed check is what the running call logged of it, at most 96 bytes.
-// A record that the host has not yet had is kept instead: the first fault is the cause of the next. From any context, as
-// long as the caller has about 250 bytes of stack.
+// Writes the record; at may be NULL. The text of a failed check is what the running call logged, at most 96 bytes. A
+// record that the host has not received yet is kept instead, because the first fault is the cause of later ones. May be
+// called from any context with about 250 bytes of free stack.
 void fault_keep(fault_reason_t reason, uint32_t code, const fault_context_t* at);
 
-// The record as it is to be kept over a reset where RAM is not (a process): its bytes, or NULL without one.
+// Returns the record's bytes, or NULL without a record, for a port that must save it because a restart clears RAM (a
+// process).
 const uint8_t* fault_record(uint32_t* length_bytes);
 
-// Puts back what fault_record gave before the reset; before fault_start.
+// Restores the bytes that fault_record returned before the restart. Call before fault_start.
 void fault_restore(const uint8_t* record, uint32_t length_bytes);
 
-// At a start, once, before any call runs: drops what is no record (RAM at power-on), and if the watchdog caused the
-// reset makes a record of what ran; how long is not known then. watchdog: 1 yes, 0 no, -1 the chip does not say (then:
-// if a call ran).
+// Call once at the start, before any call runs. Drops an invalid record (RAM at power-on). If the watchdog caused the
+// reset, makes a record with the running function and an unknown duration. watchdog: 1 yes, 0 no, -1 unknown (then yes
+// if a call was running).
 void fault_start(int32_t watchdog);
 
-// The reset that follows is meant: nothing that runs is to be told of as the watchdog's victim.
+// Call before an intended reset, which then leaves no record.
 void fault_reset_is_meant(void);
 
-// From the tick with the milliseconds that passed: 1 if the running call has used up its budget, else 0.
+// Called by the tick with the elapsed milliseconds. Returns 1 if the running call has exceeded its budget, else 0.
 int32_t fault_budget_used(uint32_t ms);
 
-// The running call's budget in ms, 0 without one: what the session's host has set, else the board's own.
+// Returns the running call's budget in ms, set by the session's host, else the board's own; 0: no budget.
 uint32_t fault_budget_ms(void);
 
-// 1 while a call runs, else 0. Inside its budget, if asked after fault_budget_used. From the tick.
+// Returns 1 while a call runs, else 0. Called by the tick, after fault_budget_used has checked the budget.
 int32_t fault_call_runs(void);
 
-// After a reply went out: tells a host that has made its first call without asking for the record, by one line of log.
+// Call after each reply. Logs one line about a record to a host that made its first call without requesting the record.
 void fault_tell(void);
 
-// Given by a port without a tick: calls for what bare_tick does after ms have passed; 0: not any more. Weak default:
-// nothing.
+// Defined by a port without a tick: requests a check of the budget after ms; 0 cancels the request. Weak default: no
+// effect.
 void fault_alarm(uint32_t ms);
 
-// Given by a port whose RAM is behind a cache that a reset empties: makes sure that the bytes are in RAM. Weak default:
-// nothing.
+// Defined by a port with a write-back cache that a reset clears: writes the bytes to RAM. Weak default: no effect.
 void fault_sync(const void* data, uint32_t size_bytes);
 
 // boardsmith.fault() -> bytes (the record) or null, and boardsmith.budget(ms) -> null.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The host-driven firmware: bytes from the port go to the RPC server, its replies go back, and the model's operators
-// run when the host calls them.
+// The host-driven firmware: passes bytes from the port to the RPC server and its replies back. Operators run when the
+// host calls them.
 #include <boardsmith/boardsmith.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -16,14 +16,14 @@
 #include "fault.h"
 #include "port.h"
 
-// The server is called at least every TICK_MS until no byte has come for QUIET_TICKS, which outlasts the pause after
-// which it abandons a frame. With nothing under way the firmware sleeps until a byte comes.
+// The server is called at least every TICK_MS until no byte has arrived for QUIET_TICKS, which is longer than the pause
+// after which the server abandons a frame. Then the firmware sleeps until a byte arrives.
 #define TICK_MS 10U
 #define QUIET_TICKS (((BOARDSMITH_FRAME_GAP_MS) / TICK_MS) + 10U)
 
 // ---- Functions that the host finds by name, besides the runtime's own ------------------------------------------
 
-// One list makes the names and the functions; crt_config.h adds the board's.
+// Names and functions are generated from one list; crt_config.h adds the board's functions.
 #ifndef BOARDSMITH_BOARD_FUNCTIONS
 #define BOARDSMITH_BOARD_FUNCTIONS(X)
 #endif
@@ -44,7 +44,7 @@ BOARDSMITH_BOARD_FUNCTIONS(DECLARE)
 
 static const struct {
   uint16_t count;
-  char text[sizeof(FUNCTIONS(NAME))];  // the literal's own NUL ends the list
+  char text[sizeof(FUNCTIONS(NAME))];  // the literal's NUL ends the list
 } names = {0 FUNCTIONS(ONE), FUNCTIONS(NAME)};
 
 static const TVMBackendPackedCFunc functions[] = {FUNCTIONS(ENTRY)};
@@ -54,7 +54,7 @@ const TVMFuncRegistry boardsmith_functions = {(const char*)&names, functions};
 // ---- The loop ------------------------------------------------------------------------------------------------------
 
 static ssize_t send_bytes(void* context, const uint8_t* data, size_t size_bytes) {
-  (void)context;  // there is one port
+  (void)context;  // only one port
   return (boardsmith_port.send(boardsmith_port.ctx, data, (uint32_t)size_bytes) == 0) ? (ssize_t)size_bytes : -1;
 }
 
@@ -64,7 +64,7 @@ static void flush(void) {
   }
 }
 
-// Gives the server what came and lets it answer.
+// Passes received bytes to the server and sends its answers.
 static void serve(microtvm_rpc_server_t server, uint8_t* data, size_t size_bytes) {
   size_t before;
   tvm_crt_error_t error;
@@ -78,7 +78,7 @@ static void serve(microtvm_rpc_server_t server, uint8_t* data, size_t size_bytes
   } while ((size_bytes > 0U) && (size_bytes < before));
   fault_tell();
   flush();
-  if (size_bytes > 0U) {  // it takes no more: nothing here can help
+  if (size_bytes > 0U) {  // the server does not take the rest: unrecoverable
     TVMPlatformAbort(error);
   }
 }

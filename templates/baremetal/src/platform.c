@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the runtime asks of a platform, out of the port's functions and one arena.
+// The runtime's platform functions, based on the port and one arena.
 #include <boardsmith/boardsmith.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -13,7 +13,7 @@
 #include "fault.h"
 #include "port.h"
 
-// A large arena is on a machine whose vector instructions want 64-byte alignment, and its pages may be large too.
+// Computers with a large arena have vector instructions that need 64-byte alignment; large pages are acceptable there.
 #if (BOARDSMITH_ARENA_BYTES) >= 1048576
 #define ARENA_ALIGN 64
 #define PAGE_BYTES_LOG2 12U
@@ -34,8 +34,8 @@ tvm_crt_error_t TVMPlatformInitialize(void) {
   return PageMemoryManagerCreate(&memory, arena, sizeof arena, PAGE_BYTES_LOG2);
 }
 
-// Where an abort was asked for. caller is the return address and sp the stack pointer at the call, so that together
-// they are what a debugger would see there; one step back lies inside the call, whose line it is.
+// Records an abort. caller is the return address and sp the stack pointer at the call. pc is set inside the call, so
+// that it resolves to the call's line.
 static void keep_abort(tvm_crt_error_t error, uintptr_t caller, const uint8_t* sp) {
   const uintptr_t pc = (caller & ~(uintptr_t)1U) - 2U;
   fault_context_t at = {.flags = FAULT_PC_VALID | FAULT_SP_VALID, .pc = pc, .lr = caller, .sp = (uintptr_t)sp};
@@ -43,14 +43,14 @@ static void keep_abort(tvm_crt_error_t error, uintptr_t caller, const uint8_t* s
   fault_keep(FAULT_CHECK, (uint32_t)error, &at);
 }
 
-// Keeps and tells why, then lets the port reset or end.
+// Records and logs the error, then lets the port reset or end.
 void TVMPlatformAbort(tvm_crt_error_t error) {
-  static bool again;  // an abort while telling of the first one
+  static bool again;  // an abort during the first one
   if (!again) {
     again = true;
     keep_abort(error, (uintptr_t)__builtin_return_address(0), __builtin_dwarf_cfa());
     LOG_ERROR("aborted: error 0x%x", (unsigned)error);
-    (void)boardsmith_port.flush(boardsmith_port.ctx);  // if the link is broken too, there is nobody to tell
+    (void)boardsmith_port.flush(boardsmith_port.ctx);  // a broken link cannot be reported
   }
   boardsmith_port.stop(boardsmith_port.ctx, PORT_STOP_ABORT, (uint32_t)error);
   for (;;) {
@@ -74,7 +74,7 @@ tvm_crt_error_t TVMPlatformTimerStart(void) {
   return kTvmErrorNoError;
 }
 
-// A counter that stopped or was seen to lose counts is a bad state too: better no time than a wrong one.
+// A counter that stopped or lost counts is a bad state too: an error is better than a wrong time.
 tvm_crt_error_t TVMPlatformTimerStop(double* elapsed_seconds) {
   const uint64_t now = boardsmith_port.ticks(boardsmith_port.ctx);
   if (!timer_runs) {
@@ -82,7 +82,7 @@ tvm_crt_error_t TVMPlatformTimerStop(double* elapsed_seconds) {
   }
   timer_runs = false;
   if ((timer_start == UINT64_MAX) || (now == UINT64_MAX) || (now < timer_start)) {
-    TVMAPISetLastError("no time can be told: the timer stopped, or interrupts were masked over its tick");
+    TVMAPISetLastError("time unknown: the timer stopped, or interrupts were masked over its tick");
     return kTvmErrorPlatformTimerBadState;
   }
   *elapsed_seconds = boardsmith_seconds(now - timer_start, boardsmith_port.ticks_hz(boardsmith_port.ctx));

@@ -36,7 +36,8 @@ int sim_ready(uint32_t slot, int on);
 // Accesses so far.
 uint32_t sim_now(void);
 
-// What is wrong with the chip in this run: "no-hse", "no-lse", "no-pll", "no-rng", "no-flash", "revision-a", "no-chip", ...
+// Returns whether this run simulates a condition: "no-hse", "no-lse", "no-pll", "no-rng", "no-flash", "revision-a",
+// "no-chip", ...
 int sim_is(const char* condition);
 
 // ---- A model gives -----------------------------------------------------------------------------------------------

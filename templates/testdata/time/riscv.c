@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// mtime and mcycle of a RISC-V core in software (sim.h), after the privileged architecture, 20211203, sections 3.1.10 and
-// 3.2.1. mtime goes on in sleep; of mcycle that is left to the core: conditions "mcycle-sleeps", and "mcycle-slow" for
-// one that counts something else.
+// Software model (sim.h) of mtime and mcycle of a RISC-V core: privileged architecture, 20211203, sections 3.1.10 and
+// 3.2.1. mtime continues in sleep. mcycle may stop ("mcycle-sleeps") or have another rate ("mcycle-slow").
 #include "cpu/riscv/riscv.h"
 
 #include "sim.h"

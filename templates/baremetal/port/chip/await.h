@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Waiting for a register with an end to it, before there is a clock to wait by. For chip files.
+// Waiting for a register with a limit, before a clock is available. For chip files.
 #ifndef BOARDSMITH_AWAIT_H_
 #define BOARDSMITH_AWAIT_H_
 
@@ -8,8 +8,8 @@
 
 #include "bare.h"
 
-// Reads the register at address until the bits of mask are as in value, at most reads times, each of which takes at
-// least four of the core's cycles. Returns 0, or -1 if they never were.
+// Reads the register at address until the bits of mask equal value, at most reads times; each read takes at least four
+// cycles of the core. Returns 0, or -1 if the limit was reached.
 static inline int32_t await_bits(uint32_t address, uint32_t mask, uint32_t value, uint32_t reads) {
   for (uint32_t i = 0; i < reads; i++) {
     if ((REG32(address) & mask) == value) {

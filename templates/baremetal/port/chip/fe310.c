@@ -2,7 +2,7 @@
 //
 // The chip part of a port (bare.h) for SiFive's FE310-G000: "SiFive FE310-G000 Manual" v3p2 (chapters below). The core
 // runs at 256 MHz, from a crystal of 16 MHz through the PLL; code runs from SPI flash at 32 MHz and from the
-// instruction cache. QEMU's sifive_e has these clock registers, but nothing behind them.
+// instruction cache. QEMU's sifive_e has these clock registers, but they have no effect.
 //
 // A board file's `defines`: UART_IRQ. BOARDSMITH_CORE_HZ is 256000000, or 16000000: the crystal alone.
 #include <stdint.h>
@@ -52,7 +52,7 @@
 #define PMUCAUSE_RESET(x) (((x) >> 8) & 3U)
 
 #define WAIT_STEPS 100000U
-#define PLL_STEPS 2000U  // more than 100 microseconds: before that, the lock bit says nothing (§6.4)
+#define PLL_STEPS 2000U  // more than 100 microseconds, before which the lock bit is invalid (§6.4)
 
 void chip_early(void) {}
 
@@ -65,7 +65,7 @@ static int32_t wait_for(uint32_t address, uint32_t bit) {
   return -1;
 }
 
-// From the internal oscillator, which a reset chooses, to the crystal, by the PLL or without it.
+// Switches from the internal oscillator, selected by a reset, to the crystal, with or without the PLL.
 static void start_clock(void) {
   QSPI_SCKDIV = QSPI_SCKDIV_BY_8;
   HFXOSCCFG = HFXOSCCFG_ENABLE;
@@ -113,7 +113,7 @@ uint32_t chip_core_hz(void) {
 uint32_t chip_uart_hz(void) { return chip_core_hz(); }  // tlclk is the core's clock
 
 void chip_platform(struct bare_platform* p) {
-  p->flags |= (uint32_t)BARE_FLAG_ICACHE;  // it cannot be switched off (§3.2)
+  p->flags |= (uint32_t)BARE_FLAG_ICACHE;  // always on (§3.2)
 #if !BOARDSMITH_EMULATED                   // the emulator has no AON block and reads 0
   static const int32_t causes[4] = {BARE_RESET_POWER, BARE_RESET_PIN, BARE_RESET_WATCHDOG, BARE_RESET_OTHER};
   p->reset_cause = causes[PMUCAUSE_RESET(PMUCAUSE)];
@@ -124,7 +124,7 @@ bare_watchdog_t chip_watchdog(void) { return (bare_watchdog_t){.hz = WDOG_HZ, .m
 
 void chip_watchdog_start(uint32_t counts) {
   WDOGKEY = WDOGKEY_UNLOCK;
-  WDOGCMP = counts + 1U;  // the first is a part of one
+  WDOGCMP = counts + 1U;  // the first count is incomplete
   WDOGKEY = WDOGKEY_UNLOCK;
   WDOGCFG = WDOGCFG_RESET_ALWAYS | WDOGCFG_SCALE;
   chip_watchdog_feed();
@@ -135,12 +135,12 @@ void chip_watchdog_feed(void) {
   WDOGFEED = WDOGFEED_FOOD;
 }
 
-// The watchdog is the only thing that can reset this chip.
+// Only the watchdog can reset this chip.
 void chip_reset(void) {
 #if !BOARDSMITH_EMULATED
   chip_watchdog_start(1);
   for (;;) {
-    // It bites within two milliseconds.
+    // The reset follows within two milliseconds.
   }
 #endif
 }

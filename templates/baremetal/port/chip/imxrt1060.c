@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// NXP's i.MX RT1060 family (RT1062 and the like): 600 MHz from the ARM PLL, which wants 1.25 V; buses at 150 MHz; the
-// LPUART on the 24 MHz crystal; pins of LPUART1. The flash's clock stays as the boot ROM made it (imxrt1060_boot.c),
-// and RAM as the fuses divide it. SDRAM stays off.
+// NXP's i.MX RT1060 family (RT1062 and others): 600 MHz from the ARM PLL, which needs 1.25 V; buses at 150 MHz; the
+// LPUART on the 24 MHz crystal; pins of LPUART1. The flash's clock stays as set by the boot ROM (imxrt1060_boot.c), and
+// the partition of RAM as set by the fuses. SDRAM stays off.
 //
 // Sources: IMXRT1060RM Rev. 3, IMXRT1060CEC (data sheet), in chapters as named below. Defines: UART_IRQ,
 // IMXRT_FLASH_BYTES.
@@ -13,13 +13,14 @@
 #include "bare.h"
 
 #ifndef REG16
-#define REG16(address) (*(volatile uint16_t*)(uintptr_t)(address))  // the watchdogs' take no words
+#define REG16(address) \
+  (*(volatile uint16_t*)(uintptr_t)(address))  // the watchdogs' registers do not support word access
 #endif
 
 #define XTAL_HZ 24000000U
 #define PLL_ARM_DIV 100U  // PLL_ARM: 24 MHz * 100 / 2 = 1200 MHz, ARM_PODF: / 2
 #define CORE_DIV 2U
-#define IPG_DIV 4U  // 150 MHz, the most there is
+#define IPG_DIV 4U  // 150 MHz, the maximum
 
 #define CCM_CACRR 0x400FC010U  // RM "CCM"
 #define CCM_CBCDR 0x400FC014U
@@ -67,7 +68,7 @@
 #define CSCMR1_PERCLK_OSC (1U << 6)
 #define CSCDR1_UART (0x7FU)  // source and divider
 #define CSCDR1_UART_OSC (1U << 6)
-#define CDHIPR_ALL 0x0001002BU  // dividers and switches that are under way
+#define CDHIPR_ALL 0x0001002BU  // pending changes of dividers and switches
 #define CLPCR_LPM 3U
 #define PLL_DIV_SELECT 0x7FU
 #define PLL_POWERDOWN (1U << 12)
@@ -82,7 +83,7 @@
 
 #define MUX_LPUART1 2U
 #define PAD_TX 0x10B0U  // keeper, up to 150 MHz, R0/6
-#define PAD_RX 0xB0B0U  // the same, pulled up by 100 kOhm: no breaks while nobody drives it
+#define PAD_RX 0xB0B0U  // the same, pulled up by 100 kOhm: no breaks while it is not driven
 
 #define SRSR_ALL 0x1FFU
 #define SRSR_POWER (1U << 0)
@@ -91,7 +92,7 @@
 #define SRSR_WATCHDOG ((1U << 4) | (1U << 7))
 #define SRSR_OTHERS ((1U << 2) | (1U << 5) | (1U << 6) | (1U << 8))  // CSU, JTAG, temperature
 
-#define WCR_WDBG (1U << 1)  // stops while a debugger has halted the core
+#define WCR_WDBG (1U << 1)  // stops while a debugger halts the core
 #define WCR_WDE (1U << 2)
 #define WCR_SRS (1U << 4)  // 0 would reset at once
 #define WCR_WDA (1U << 5)  // 0 would drive the pin
@@ -119,14 +120,14 @@ static void set_field(uint32_t address, uint32_t mask, uint32_t value) {
   REG32(address) = (REG32(address) & ~mask) | value;
 }
 
-// Changes a divider or switch of the core's clock and waits until that is done.
+// Changes a divider or switch of the core's clock and waits until the change is complete.
 static int32_t set_clock(uint32_t address, uint32_t mask, uint32_t value) {
   set_field(address, mask, value);
   return await_bits(CCM_CDHIPR, CDHIPR_ALL, 0, READS);
 }
 
 static int32_t pll_arm_on(void) {
-  set_field(CCM_ANALOG_PLL_ARM, PLL_BYPASS_SRC, PLL_BYPASS);  // 24 MHz meanwhile
+  set_field(CCM_ANALOG_PLL_ARM, PLL_BYPASS_SRC, PLL_BYPASS);  // 24 MHz until the PLL locks
   set_field(CCM_ANALOG_PLL_ARM, PLL_DIV_SELECT | PLL_POWERDOWN, PLL_ENABLE | PLL_ARM_DIV);
   if (await_bits(CCM_ANALOG_PLL_ARM, PLL_LOCK, PLL_LOCK, READS) != 0) {
     return -1;
@@ -135,7 +136,7 @@ static int32_t pll_arm_on(void) {
   return 0;
 }
 
-// RM "CCM", Clock switching: by way of the crystal's 24 MHz, where it stays if a step fails. The voltage comes first.
+// RM "CCM", Clock switching: through the crystal's 24 MHz, which stays if a step fails. The voltage is set first.
 static void core_on(void) {
   if ((set_clock(CCM_CBCMR, CBCMR_PERIPH_CLK2_SEL, CBCMR_PERIPH_CLK2_OSC) != 0) ||
       (set_clock(CCM_CBCDR, CBCDR_PERIPH_CLK2_PODF, 0) != 0) ||
@@ -160,7 +161,7 @@ static void clocks_on(void) {
   set_field(CCM_CCGR4, 0, 3U << 2);    // IOMUXC
   set_field(CCM_CCGR5, 0, 3U << 24);   // LPUART1
   set_field(CCM_CCGR6, 0, 3U << 12);   // TRNG
-  set_field(CCM_CLPCR, CLPCR_LPM, 0);  // WFI leaves the clocks on, so that the tick goes on
+  set_field(CCM_CLPCR, CLPCR_LPM, 0);  // WFI leaves the clocks on, so that the tick continues
   set_field(CCM_CSCMR1, CSCMR1_PERCLK, CSCMR1_PERCLK_OSC);
   set_field(CCM_CSCDR1, CSCDR1_UART, CSCDR1_UART_OSC);
   core_on();
@@ -182,7 +183,7 @@ static uint32_t pll_usb1_hz(void) {
   return ((pll & PLL_BYPASS) != 0U) ? XTAL_HZ : (XTAL_HZ * (((pll & 2U) != 0U) ? 22U : 20U));
 }
 
-// The source of the core's clock before AHB_PODF; 0 where it is one that nothing here sets.
+// Returns the frequency of the core's clock before AHB_PODF; 0 for a source that this file does not set.
 static uint32_t periph_hz(void) {
   const uint32_t cbcdr = REG32(CCM_CBCDR);
   const uint32_t cbcmr = REG32(CCM_CBCMR);
@@ -211,8 +212,8 @@ uint32_t chip_uart_hz(void) {
 
 // ---- Start -------------------------------------------------------------------------------------------------------
 
-// No RAM needs anything; but watchdogs may be on: the RTWDOG from the fuses, and WDOG1 and 2 drive their pin 16 s after
-// power-on unless told not to.
+// RAM needs no setup. Watchdogs may be on: the RTWDOG by the fuses; WDOG1 and 2 drive their pin 16 s after power-on
+// unless they are disabled.
 void chip_early(void) {
   WDOG1_WMCR = 0;
   WDOG2_WMCR = 0;
@@ -261,7 +262,7 @@ uint32_t chip_id(uint8_t* id, uint32_t max_bytes) {
 
 // ---- Random bits, watchdog -----------------------------------------------------------------------------------------
 
-// RM "TRNG": makes 512 bits ready in ENT0 to ENT15, with the settings the module comes with.
+// RM "TRNG": generates 512 bits in ENT0 to ENT15, with the default settings.
 static int32_t random_words(void) {
   for (uint32_t i = 0; i < TRNG_READS; i++) {
     const uint32_t status = REG32(TRNG_MCTL);
@@ -269,7 +270,7 @@ static int32_t random_words(void) {
       return 0;
     }
     if ((status & MCTL_ERR) != 0U) {
-      REG32(TRNG_MCTL) = status | MCTL_ERR;  // a test failed; writing 1 starts again
+      REG32(TRNG_MCTL) = status | MCTL_ERR;  // a test failed; writing 1 restarts it
     }
   }
   return -1;
@@ -290,7 +291,7 @@ int32_t chip_random(uint8_t* data, uint32_t size_bytes) {
         return -1;
       }
       value = REG32(TRNG_ENT + (4U * word));
-      word = (word + 1U) % TRNG_WORDS;  // reading the last makes new ones
+      word = (word + 1U) % TRNG_WORDS;  // reading the last word generates new ones
     }
     data[i] = (uint8_t)(value >> (8U * (i % 4U)));
   }

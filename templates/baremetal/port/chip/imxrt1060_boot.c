@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the boot ROM of the i.MX RT1060 wants at the start of a serial NOR flash: how to read the flash, and where the
-// firmware's vectors are (IMXRT1060RM, chapter "System Boot"). For the IS25WP064A of the MIMXRT1060-EVK, or another
-// flash that reads by EBh with six dummy clocks and whose quad enable bit is set: nothing here writes to the flash.
-// Defines: IMXRT_FLASH_BYTES.
+// Data for the boot ROM of the i.MX RT1060 at the start of a serial NOR flash: the flash's parameters, and the address
+// of the firmware's vectors (IMXRT1060RM, chapter "System Boot"). For the IS25WP064A of the MIMXRT1060-EVK, or another
+// flash with read command EBh, six dummy clocks and the quad enable bit set; nothing is written to the flash. Defines:
+// IMXRT_FLASH_BYTES.
 #include <stddef.h>
 #include <stdint.h>
 
@@ -20,7 +20,7 @@ typedef struct flash_config {
   uint8_t cs_hold_time;
   uint8_t cs_setup_time;
   uint8_t column_address_width;
-  uint8_t device_commands[0x34];  // 0x10: none is sent at the start
+  uint8_t device_commands[0x34];  // 0x10: none
   uint8_t device_type;            // 0x44; 1: serial NOR
   uint8_t pads;
   uint8_t serial_clock;  // 6: 100 MHz
@@ -74,7 +74,7 @@ _Static_assert(offsetof(flash_config_t, block_bytes) == 0x1D0, "flash configurat
 _Static_assert(sizeof(flash_config_t) == 0x200, "flash configuration block");
 _Static_assert(offsetof(boot_t, ivt) == 0x1000, "image vector table");
 _Static_assert(offsetof(boot_t, data) == 0x1020, "boot data");
-_Static_assert(sizeof(boot_t) == 0x2000, "the vectors follow, with the alignment that VTOR wants");
+_Static_assert(sizeof(boot_t) == 0x2000, "the vectors follow, with the alignment for VTOR");
 
 // FlexSPI lookup table (IMXRT1060RM "FlexSPI", Look Up Table): two instructions of opcode, pads and operand in a word.
 #define STEP(opcode, pads_log2, operand) (((opcode) << 10) | ((pads_log2) << 8) | (operand))

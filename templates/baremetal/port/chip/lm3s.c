@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// TI's (Luminary's) LM3S6965 and its like with a crystal of 8 MHz: Stellaris LM3S6965 Microcontroller Data Sheet
+// TI's (Luminary's) LM3S6965 and similar chips with a crystal of 8 MHz: Stellaris LM3S6965 Microcontroller Data Sheet
 // (DS-LM3S6965-12746). Defines: UART_IRQ.
 #include "bare.h"
 
@@ -46,8 +46,8 @@ static uint32_t watchdog_load;
 
 void chip_early(void) {}
 
-// §5.3: off the PLL, choose the crystal, start the PLL, wait for it, then onto it. Without a lock the core stays on the
-// crystal, undivided.
+// §5.3: bypass the PLL, select the crystal, start the PLL, wait for it, switch to it. Without a lock the core stays on
+// the undivided crystal.
 static void clock_init(void) {
   uint32_t rcc = (RCC | RCC_BYPASS) & ~(RCC_USESYSDIV | RCC_MOSCDIS);
   RCC = rcc;
@@ -68,7 +68,7 @@ void chip_init(void) {
   RCGC0 |= RCGC0_WDT;
   RCGC1 |= RCGC1_UART0;
   RCGC2 |= RCGC2_GPIOA;
-  (void)RCGC2;  // three cycles until the port answers
+  (void)RCGC2;  // three cycles until the port is accessible
   GPIOA_AFSEL |= UART0_PINS;
   GPIOA_DEN |= UART0_PINS;
 }
@@ -90,11 +90,11 @@ void chip_platform(struct bare_platform* p) {
   p->reset_cause |= ((reset_cause & RESC_WDT) != 0U) ? BARE_RESET_WATCHDOG : 0;
   p->reset_cause |= ((reset_cause & RESC_BOR) != 0U) ? BARE_RESET_OTHER : 0;
   if (p->reset_cause == 0) {
-    p->reset_cause = -1;  // an emulator's register that is never set
+    p->reset_cause = -1;  // the emulator never sets this register
   }
 }
 
-// §10.3: an interrupt at the first time-out, which nobody enables here; the reset comes at the second.
+// §10.3: an interrupt at the first time-out, which is not enabled here; a reset at the second.
 bare_watchdog_t chip_watchdog(void) { return (bare_watchdog_t){.hz = chip_core_hz() / 2U, .most = UINT32_MAX}; }
 
 void chip_watchdog_start(uint32_t counts) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Raspberry Pi's RP2040: 125 MHz from the 12 MHz crystal, UART0 on GPIO 0 and 1, watchdog, random bits, the flash's own
-// id as the chip's. One core is used; the other waits in the boot ROM.
+// Raspberry Pi's RP2040: 125 MHz from the 12 MHz crystal, UART0 on GPIO 0 and 1, watchdog, random bits, the flash's id
+// as the chip's id. One core is used; the other waits in the boot ROM.
 //
 // Sources: RP2040 datasheet (build 2023-03-02; DS below), W25Q16JV datasheet. Defines: PL011_BASE, UART_IRQ.
 #include <stdbool.h>
@@ -17,7 +17,7 @@
 #define PLL_POSTDIV1 6U
 #define PLL_POSTDIV2 2U
 
-#define SET 0x2000U  // DS §2.1.2: each peripheral register again, where ones set and clear bits
+#define SET 0x2000U  // DS §2.1.2: aliases of each peripheral register, where ones set and clear bits
 #define CLEAR 0x3000U
 
 #define RESETS_RESET 0x4000C000U  // DS §2.14.3
@@ -80,7 +80,7 @@
 #define PLL_PWR_PD (1U << 0)
 #define PLL_PWR_POSTDIVPD (1U << 3)
 #define PLL_PWR_VCOPD (1U << 5)
-#define PAD_UART_RX 0x4AU  // input on, pulled up, Schmitt trigger: no breaks while nobody drives it
+#define PAD_UART_RX 0x4AU  // input on, pulled up, Schmitt trigger: no breaks while it is not driven
 #define FUNCTION_UART 2U
 
 #define WATCHDOG_ENABLE (1U << 30)
@@ -89,7 +89,7 @@
 #define REASON_TIMER (1U << 0)
 #define HAD_POR (1U << 8)
 #define HAD_RUN (1U << 16)
-#define STARTED 0x626F6172U  // in a scratch register, which only power-on and the RUN pin clear
+#define STARTED 0x626F6172U  // in a scratch register that only power-on and the RUN pin clear
 
 // Each read takes at least four cycles of a clock of at most 12 MHz while clocks start: 10 ms and more.
 #define CLOCK_READS 30000U
@@ -108,9 +108,9 @@ static int32_t out_of_reset(uint32_t blocks) {
   return await_bits(RESETS_DONE, blocks, blocks, CLOCK_READS);
 }
 
-// The system's clock on the ring oscillator, from which all others can be changed.
+// Switches the system's clock to the ring oscillator, so that all others can be changed.
 static void clocks_safe(void) {
-  REG32(CLK_SYS_CTRL + CLEAR) = CLK_SYS_SRC;  // this switch has no glitches, AUXSRC's has
+  REG32(CLK_SYS_CTRL + CLEAR) = CLK_SYS_SRC;  // this switch is glitch-free, AUXSRC's is not
   (void)await_bits(CLK_SYS_SELECTED, 1U << CLK_SYS_REF, 1U << CLK_SYS_REF, CLOCK_READS);
   REG32(CLK_REF_CTRL + CLEAR) = CLK_REF_SRC;
   (void)await_bits(CLK_REF_SELECTED, 1U << CLK_REF_ROSC, 1U << CLK_REF_ROSC, CLOCK_READS);
@@ -149,7 +149,7 @@ static int32_t pll_on(void) {
 static void clocks_on(void) {
   clocks_safe();
   if (crystal_on() == 0) {
-    (void)pll_on();  // else the crystal's 12 MHz
+    (void)pll_on();  // on failure, the crystal's 12 MHz
   }
   CLK_PERI_CTRL = CLK_PERI_ENABLE;
 }
@@ -182,8 +182,8 @@ uint32_t chip_uart_hz(void) { return chip_core_hz(); }  // clk_peri is clk_sys
 
 // ---- The flash's id ----------------------------------------------------------------------------------------------
 
-// While the flash is asked it cannot be read in place: this part runs from RAM and calls only the boot ROM and a copy
-// of the second stage (rp2040_boot.S). Interrupts are masked.
+// During the query the flash cannot be read in place: this part runs from RAM and calls only the boot ROM and a copy of
+// the second stage (rp2040_boot.S). Interrupts are masked.
 #if defined(__arm__)
 #define RAM_CODE __attribute__((section(".ramfunc.rp2040"), noinline, long_call))
 #else
@@ -191,9 +191,9 @@ uint32_t chip_uart_hz(void) { return chip_core_hz(); }  // clk_peri is clk_sys
 #endif
 
 enum { ID_BYTES = 8, ID_COMMAND_BYTES = 13, BOOT_WORDS = 64, SSI_FIFO_WORDS = 16 };
-_Static_assert(ID_COMMAND_BYTES <= SSI_FIFO_WORDS, "all that is sent has room in the receiver's FIFO");
-#define READ_ID 0x4BU      // W25Q16JV datasheet §8.2.31: then four bytes that mean nothing, then the id
-#define SSI_READS 100000U  // far more than 13 bytes take at the boot ROM's rate
+_Static_assert(ID_COMMAND_BYTES <= SSI_FIFO_WORDS, "the receiver's FIFO must hold the whole command");
+#define READ_ID 0x4BU      // W25Q16JV datasheet §8.2.31: followed by four dummy bytes and the id
+#define SSI_READS 100000U  // much more than for 13 bytes at the boot ROM's rate
 #define SR_TFNF (1U << 1)
 #define SR_RFNE (1U << 3)
 #define SS_OUT (3U << 8)  // OUTOVER
@@ -206,7 +206,7 @@ typedef struct flash_access {
   rom_function_t exit_xip;
   rom_function_t flush_cache;
   volatile uint32_t boot[BOOT_WORDS];        // the second stage
-  volatile uint8_t bytes[ID_COMMAND_BYTES];  // sent, and received in its place
+  volatile uint8_t bytes[ID_COMMAND_BYTES];  // sent, then overwritten by received bytes
 } flash_access_t;
 
 static flash_access_t flash;
@@ -236,20 +236,20 @@ RAM_CODE static uint32_t ask_flash(void) {
   SS_CTRL = (SS_CTRL & ~SS_OUT) | SS_LOW;
   const uint32_t got = exchange();
   SS_CTRL |= SS_OUT;    // high
-  flash.flush_cache();  // also gives the pin back
+  flash.flush_cache();  // also releases the pin
   ((rom_function_t)((uintptr_t)flash.boot + 1U))();
   return got;
 }
 
 #if defined(__arm__)
 static uint32_t rom_half(uintptr_t address) {
-  __asm("" : "+r"(address));  // the compiler takes numbers near 0 for mistakes
+  __asm("" : "+r"(address));  // hides the constant: compilers warn of addresses near 0
   return *(const volatile uint16_t*)address;
 }
 
 typedef rom_function_t (*rom_lookup_t)(const uint16_t* table, uint32_t code);
 
-// DS §2.8.3: the table and the function that searches it, at fixed addresses.
+// DS §2.8.3: the table and its lookup function are at fixed addresses.
 static rom_function_t rom_function(char first, char second) {
   const uint16_t* const table = (const uint16_t*)(uintptr_t)rom_half(0x14U);
   const uintptr_t look_up = rom_half(0x18U);
@@ -290,7 +290,7 @@ static void read_flash_id(void) {
     zeros += (flash_id[i] == 0U) ? 1U : 0U;
   }
   if ((ones < (uint32_t)ID_BYTES) && (zeros < (uint32_t)ID_BYTES)) {
-    flash_id_bytes = ID_BYTES;  // else nobody answered
+    flash_id_bytes = ID_BYTES;  // otherwise there was no answer
   }
 }
 
@@ -304,7 +304,7 @@ uint32_t chip_id(uint8_t* id, uint32_t max_bytes) {
 
 // ---- Start -------------------------------------------------------------------------------------------------------
 
-// What a reset of the processors alone leaves running (another firmware's DMA) is stopped before RAM is filled.
+// Stops what a reset of only the processors leaves running (another firmware's DMA), before RAM is set up.
 void chip_early(void) {
   REG32(RESETS_RESET + SET) = BLOCKS_ALL & ~BLOCKS_KEPT;
   REG32(PSM_FRCE_OFF + SET) = PSM_PROC1;
@@ -312,16 +312,16 @@ void chip_early(void) {
   REG32(PSM_FRCE_OFF + CLEAR) = PSM_PROC1;
 }
 
-// The chip says what reset it as a whole (CHIP_RESET), and what the watchdog did last (REASON), but neither is cleared
-// by the resets between. SYSRESETREQ resets the processors alone and so leaves the UART as it was; the watchdog, as
-// started here, puts all blocks in reset.
+// The chip records the cause of the last reset of the whole chip (CHIP_RESET) and the last action of the watchdog
+// (REASON). Later resets clear neither. SYSRESETREQ resets only the processors and leaves the UART unchanged; the
+// watchdog as started here resets all blocks.
 static void read_reset_cause(void) {
   const uint32_t in_reset = REG32(RESETS_RESET) & BLOCK_UART0;
   if (WATCHDOG_SCRATCH0 != STARTED) {
     const uint32_t why = CHIP_RESET;
     reset_cause = ((why & HAD_POR) != 0U) ? (uint32_t)BARE_RESET_POWER : 0U;
     reset_cause |= ((why & HAD_RUN) != 0U) ? (uint32_t)BARE_RESET_PIN : 0U;
-    reset_cause |= (reset_cause == 0U) ? (uint32_t)BARE_RESET_OTHER : 0U;  // a debugger's rescue
+    reset_cause |= (reset_cause == 0U) ? (uint32_t)BARE_RESET_OTHER : 0U;  // a rescue by a debugger
   } else if ((in_reset != 0U) && ((WATCHDOG_REASON & REASON_TIMER) != 0U)) {
     reset_cause = BARE_RESET_WATCHDOG;
   } else {
@@ -331,7 +331,7 @@ static void read_reset_cause(void) {
 }
 
 void chip_init(void) {
-  REG32(WATCHDOG_CTRL + CLEAR) = WATCHDOG_ENABLE;  // one that a reset of the processors alone left on
+  REG32(WATCHDOG_CTRL + CLEAR) = WATCHDOG_ENABLE;  // may be on after a reset of only the processors
   read_reset_cause();
   clocks_on();
   REG32(RESETS_RESET + SET) = BLOCK_UART0;
@@ -344,13 +344,14 @@ void chip_init(void) {
 }
 
 void chip_platform(struct bare_platform* p) {
-  p->flags |= ((XIP_CTRL & XIP_CACHE_EN) != 0U) ? (uint32_t)BARE_FLAG_ICACHE : 0U;  // the flash's, not the core's
+  p->flags |=
+      ((XIP_CTRL & XIP_CACHE_EN) != 0U) ? (uint32_t)BARE_FLAG_ICACHE : 0U;  // a cache of the flash, not of the core
   p->reset_cause = (int32_t)reset_cause;
 }
 
 // ---- Random bits, watchdog -----------------------------------------------------------------------------------------
 
-// DS §2.17.5: the ring oscillator's level, which drifts against the crystal. Each bit mixes many samples.
+// DS §2.17.5: the level of the ring oscillator, which drifts against the crystal. Each bit combines many samples.
 int32_t chip_random(uint8_t* data, uint32_t size_bytes) {
   if ((ROSC_STATUS & ROSC_STABLE) == 0U) {
     return -1;
@@ -367,7 +368,7 @@ int32_t chip_random(uint8_t* data, uint32_t size_bytes) {
 
 static uint32_t watchdog_load;
 
-// A tick is a microsecond, and erratum RP2040-E1: each counts twice.
+// A tick is a microsecond and counts twice (erratum RP2040-E1).
 bare_watchdog_t chip_watchdog(void) { return (bare_watchdog_t){.hz = 2000000, .most = WATCHDOG_LOAD_MAX}; }
 
 void chip_watchdog_start(uint32_t counts) {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The RP2040's second stage: the first 256 bytes of the flash, which the boot ROM copies to RAM, checks and calls
-// (RP2040 datasheet §2.8.1.3.1). It lets the flash be read in place, four bits at a time and without a command per
-// read, and starts what the vector table behind it says. For a flash with W25Q16JV's fast read quad I/O whose quad
-// enable bit is set, as it leaves the factory in the Pico's (W25Q16JV-IQ); nothing is written to the flash.
+// (RP2040 datasheet §2.8.1.3.1). It configures the flash for reads in place, four bits at a time and without a command
+// per read, and starts the firmware by the vector table after it. For a flash with W25Q16JV's fast read quad I/O and
+// the quad enable bit set, which is the factory setting of the Pico's W25Q16JV-IQ; nothing is written to the flash.
 //
-// Called with LR 0 it starts the firmware; with any other LR it returns there (rp2040.c calls a copy after it has
-// talked to the flash). It runs from any address, and uses r0 to r3 alone.
+// With LR 0 it starts the firmware; with any other LR it returns (rp2040.c calls a copy after it has used the flash).
+// It runs from any address, and only uses r0 to r3.
   .syntax unified
   .cpu cortex-m0plus
   .thumb
@@ -25,7 +25,7 @@
 #define SSI_SPI_CTRLR0 (SSI + 0xF4)
 
 #define READ_QUAD_IO 0xEB     // W25Q16JV datasheet §8.2.15
-#define MODE_CONTINUOUS 0xA0  // M5-4 = 2: the next read comes without a command
+#define MODE_CONTINUOUS 0xA0  // M5-4 = 2: the next read has no command
 #define FRAME 0x005F0300      // CTRLR0: SPI_FRF quad, DFS_32 31 (32 bits), TMOD 3 (send address, then receive)
 #define ADDRESS (8 << 2)      // SPI_CTRLR0: ADDR_L, 24 address and 8 mode bits in units of 4
 #define WAIT (4 << 11)        // SPI_CTRLR0: WAIT_CYCLES, the flash's dummy clocks
@@ -42,18 +42,18 @@
 rp2040_boot:
   adr r2, steps
 next:
-  ldmia r2!, {r0, r1}           // where, what
+  ldmia r2!, {r0, r1}           // address, value
   cmp r0, #0
   beq finish
   lsrs r3, r0, #1
   bcs await
   str r1, [r0]
   b next
-await:                          // odd: until TFE and BUSY are as in r1. Without an end: no flash, no code to go on with
+await:                          // odd: waits until TFE and BUSY are as in r1; no limit, as the code is in the flash
   subs r0, #1
 again:
   ldr r3, [r0]
-  lsls r3, r3, #29              // BUSY is bit 0, TFE bit 2; TFNF between them is not asked for
+  lsls r3, r3, #29              // BUSY is bit 0, TFE bit 2; TFNF is between them
   lsrs r3, r3, #29
   subs r3, #2                   // TFNF is set when TFE is
   cmp r3, r1
@@ -63,7 +63,7 @@ finish:
   mov r0, lr
   cmp r0, #0
   bne back
-  ldmia r1!, {r0, r2}           // r1 is the last step's: the vector table. SP and the entry
+  ldmia r1!, {r0, r2}           // r1 is the vector table, from the last step: SP and the entry
   msr msp, r0
   bx r2
 back:
@@ -95,6 +95,6 @@ steps:
 
   .org 252
 // CRC-32 of the 252 bytes before: polynomial 0x04C11DB7, from 0xFFFFFFFF, neither reflected nor inverted (datasheet
-// §2.8.1.3.1). templates' TestRP2040Boot computes it again and says what it should be.
+// §2.8.1.3.1). templates' TestRP2040Boot computes it and prints the correct value.
   .word 0x7CEB9146
   .size rp2040_boot, . - rp2040_boot

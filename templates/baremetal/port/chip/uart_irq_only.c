@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// chip_irq (bare.h) of a chip whose UART is all that interrupts. A chip with another source, or one that is told only at
-// run time, has its own in place of this file. Defines: UART_IRQ, the UART's external interrupt.
+// chip_irq (bare.h) for chips that only use the UART's interrupt. A chip with another source, or with a number that is
+// only known at run time, defines its own. Defines: UART_IRQ, the UART's external interrupt.
 #include <stdint.h>
 
 #include "bare.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// NXP's LPUART with FIFOs, as in the i.MX RT1060 (IMXRT1060RM, chapter "LPUART"). The chip file has given it its clock
-// and pins. Defines: LPUART_BASE, UART_IRQ.
+// NXP's LPUART with FIFOs, as in the i.MX RT1060 (IMXRT1060RM, chapter "LPUART"). The chip file sets up clock and pins.
+// Defines: LPUART_BASE, UART_IRQ.
 #include <stddef.h>
 #include <stdint.h>
 
@@ -31,11 +31,11 @@
 #define OSR_MIN 4U
 #define OSR_MAX 32U
 #define SBR_MAX 8191U
-#define RX_AT_ONCE 32U  // more than the FIFO holds: an interrupt has an end
+#define RX_AT_ONCE 32U  // more than the FIFO holds; limits the time in the interrupt
 
 static uint32_t tx_words;  // the transmitter's FIFO
 
-// The rate is hz / (OSR * SBR): the value for BAUD that comes nearest, with as many samples a bit as go with that.
+// Returns the value of BAUD for the nearest rate, which is hz / (OSR * SBR), with the most samples a bit.
 static uint32_t baud_value(uint32_t hz, uint32_t baud) {
   uint32_t best = 0;
   uint32_t best_error = UINT32_MAX;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The UART of Nordic's nRF51 (nRF51 Series Reference Manual 3.0 §29), without EasyDMA; the nRF52 has it too, beside its
-// UARTE. Defines: NRF_UART_BASE, UART_IRQ, NRF_UART_TX_PIN, NRF_UART_RX_PIN.
+// The UART of Nordic's nRF51 (nRF51 Series Reference Manual 3.0 §29), without EasyDMA; the nRF52 also has it, besides
+// its UARTE. Defines: NRF_UART_BASE, UART_IRQ, NRF_UART_TX_PIN, NRF_UART_RX_PIN.
 #include "bare.h"
 
 #define STARTRX REG32((NRF_UART_BASE) + 0x000U)  // tasks
@@ -24,7 +24,7 @@
 #define ENABLE_UART 4U
 #define FIFO_BYTES 6U
 
-// The rates that the hardware has are these numbers, not a divider (§29.10.11).
+// The hardware's rates are these values, not a divider (§29.10.11).
 #if (BOARDSMITH_BAUD) == 115200
 #define BAUDRATE_VALUE 0x01D7E000U
 #elif (BOARDSMITH_BAUD) == 1000000
@@ -34,10 +34,10 @@
 #elif (BOARDSMITH_BAUD) == 230400
 #define BAUDRATE_VALUE 0x03AFB000U
 #else
-#error "this UART has 115200, 230400, 460800 and 1000000 baud"
+#error "this UART supports 115200, 230400, 460800 and 1000000 baud"
 #endif
 
-static uint32_t sending;  // 1: a byte is under way
+static uint32_t sending;  // 1: a byte is being sent
 
 void uart_init(void) {
   PSELTXD = NRF_UART_TX_PIN;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The UARTE of Nordic's nRF52 and nRF53, which reaches memory by EasyDMA alone (chapter "UARTE" of the nRF52840
+// The UARTE of Nordic's nRF52 and nRF53, which only works with EasyDMA (chapter "UARTE" of the nRF52840
 // Product Specification v1.8 and of the nRF5340's v1.3). Pins are set up by the chip's file. Defines: UARTE_BASE,
-// UART_IRQ, NRF_UART_TX_PIN, NRF_UART_RX_PIN; UARTE_ANOMALY_44 where the chip has that erratum.
+// UART_IRQ, NRF_UART_TX_PIN, NRF_UART_RX_PIN; UARTE_ANOMALY_44 if the chip has that erratum.
 //
-// Received bytes come one by one: the DMA's buffer holds one, and taking it starts the next. What arrives in between
-// waits in the receiver's FIFO of at least four bytes, 40 us at 1 Mbaud. A larger buffer would need a count of what is
-// in it, and a shortcut from its end to its start would write over bytes that an interrupt which came late has not
-// taken. Sent bytes gather in one buffer while the other goes out.
+// Bytes are received one by one: the DMA's buffer holds one byte, and reading it starts the next transfer. Bytes in
+// between wait in the receiver's FIFO of at least four bytes, 40 us at 1 Mbaud. A larger buffer would need a count of
+// its bytes, and a shortcut from its end to its start would overwrite bytes if the interrupt is late. Bytes to send are
+// collected in one buffer while the other is sent.
 #include <stddef.h>
 #include <stdint.h>
 
@@ -42,9 +42,9 @@
 #define ERRORSRC_OVERRUN (1U << 0)
 #define ENABLED 8U
 #define DISCONNECTED UINT32_MAX
-#define RX_AT_ONCE 8U  // more than the FIFO holds: an interrupt has an end
+#define RX_AT_ONCE 8U  // more than the FIFO holds; limits the time in the interrupt
 
-// BAUDRATE takes the table's values only (BAUDRATE register); they are not proportional to the rate.
+// BAUDRATE only accepts the table's values (BAUDRATE register), which are not proportional to the rate.
 #if (BOARDSMITH_BAUD) == 9600
 #define BAUDRATE_VALUE 0x00275000U
 #elif (BOARDSMITH_BAUD) == 19200
@@ -69,22 +69,22 @@
 #error "the UARTE has no setting for this BOARDSMITH_BAUD: 9600 to 921600 or 1000000"
 #endif
 
-enum { TX_BYTES = 16 };  // as little as keeps the line busy: a reset waits for it
+enum { TX_BYTES = 16 };  // the least that keeps the line busy, because a reset waits for it
 
 typedef struct uarte {
   volatile uint8_t rx;  // written by the DMA
   volatile uint8_t tx[2][TX_BYTES];
   uint32_t filling;  // which of the two
   uint32_t count;    // bytes in it
-  uint32_t sending;  // 1: the other goes out
+  uint32_t sending;  // 1: the other is being sent
 } uarte_t;
 
 static uarte_t uarte;
 
-// Erratum 44 of the nRF5340: a receiver that ran before a software reset still does, and has to be stopped in order.
+// Erratum 44 of the nRF5340: a receiver that ran before a software reset still runs, and must be stopped in order.
 static void quiesce(void) {
 #ifdef UARTE_ANOMALY_44
-  if (REG32((UARTE_BASE) + 0x568U) == 1U) {  // the transmitter's own enable, not in the specification
+  if (REG32((UARTE_BASE) + 0x568U) == 1U) {  // enable of the transmitter, not in the specification
     TASKS_STOPTX = 1;
   }
   if (REG32((UARTE_BASE) + 0x564U) == 1U) {
@@ -118,7 +118,7 @@ void uart_init(void) {
   cpu_irq_enable(UART_IRQ);
 }
 
-// Starts what has gathered once the transmitter is free. Interrupts are masked, or this is the interrupt.
+// Sends the collected bytes if the transmitter is free. Called with interrupts masked, or by the interrupt.
 static void transmit(void) {
   if ((uarte.sending != 0U) && (EVENTS_ENDTX != 0U)) {
     EVENTS_ENDTX = 0;
@@ -132,7 +132,7 @@ static void transmit(void) {
   uarte.sending = 1;
   uarte.filling ^= 1U;
   uarte.count = 0;
-  __atomic_thread_fence(__ATOMIC_SEQ_CST);  // the bytes are in memory before the DMA looks
+  __atomic_thread_fence(__ATOMIC_SEQ_CST);  // the bytes are in memory before the DMA reads them
   TASKS_STARTTX = 1;
 }
 
@@ -156,7 +156,8 @@ void uart_irq(void) {
   }
   receive();
   transmit();
-  (void)EVENTS_ERROR;  // events cleared above are so before the interrupt returns (chapter "Peripheral interface")
+  (void)
+      EVENTS_ERROR;  // makes the cleared events effective before the interrupt returns (chapter "Peripheral interface")
 }
 
 int32_t uart_put(uint8_t byte) {

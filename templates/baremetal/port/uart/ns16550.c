@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The UART part of a port (bare.h) for a 16550: the chip of National Semiconductor's PC16550D data sheet (June 1995,
-// §8) and the many blocks that are made after it. Receives by interrupt; the FIFO is used both ways.
+// The UART part of a port (bare.h) for a 16550: National Semiconductor's PC16550D (data sheet of June 1995, §8) and
+// compatible blocks. Receives by interrupt; uses the FIFO in both directions.
 //
-// A board file's `defines`: UART_BASE, UART_IRQ, NS16550_SHIFT (registers are 1 << shift bytes apart, default 0; 2
-// where they are words, and then they are accessed as such).
+// A board file's `defines`: UART_BASE, UART_IRQ, NS16550_SHIFT (registers are 1 << shift bytes apart, default 0; 2 for
+// word registers, which are accessed as words).
 #include <stdint.h>
 
 #include "bare.h"
@@ -29,8 +29,8 @@ enum {
   MCR = 4,
   LSR = 5,
 };
-#define IER_RECEIVE 0x05U  // a byte came; an error of the line, which an overrun is
-#define FCR_START 0x07U    // FIFOs on and empty, an interrupt from the first byte on
+#define IER_RECEIVE 0x05U  // a received byte; a line error, which includes an overrun
+#define FCR_START 0x07U    // FIFOs on and empty, interrupt at the first byte
 #define LCR_DLAB 0x80U
 #define LCR_8N1 0x03U
 #define MCR_OUT2 0x0bU  // DTR, RTS, and the output that gates the interrupt in some blocks
@@ -40,7 +40,7 @@ enum {
 
 #define FIFO_BYTES 16U
 
-static uint32_t room;  // bytes that the transmit FIFO certainly takes
+static uint32_t room;  // bytes that the transmit FIFO can hold
 
 void uart_init(void) {
   const uint32_t wanted = 16U * (uint32_t)(BOARDSMITH_BAUD);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Arm's PrimeCell UART PL011 (DDI 0183 §3), as in the Stellaris and the RP2040. The chip file has given it its clock and
-// pins. Defines: PL011_BASE, UART_IRQ.
+// Arm's PrimeCell UART PL011 (DDI 0183 §3), as in the Stellaris and the RP2040. The chip file sets up clock and pins.
+// Defines: PL011_BASE, UART_IRQ.
 #include "bare.h"
 
 #define DR REG32((PL011_BASE) + 0x00U)
@@ -19,7 +19,7 @@
 #define FR_TX_FULL (1U << 5)
 #define LCRH_8_BITS_FIFO 0x70U
 #define CR_ON 0x301U       // UARTEN, TXE, RXE
-#define IFLS_RX_EIGHTH 0U  // interrupt at the lowest level; what is below it comes by the time-out
+#define IFLS_RX_EIGHTH 0U  // interrupt at the lowest level; fewer bytes interrupt by the time-out
 #define INT_RX 0x50U       // RXIM, RTIM
 #define INT_ALL 0x7FFU
 #define FIFO_BYTES 32U
@@ -29,17 +29,17 @@ void uart_init(void) {
   CR = 0;
   IBRD = divider >> 7;
   FBRD = (divider >> 1) & 0x3FU;
-  LCRH = LCRH_8_BITS_FIFO;  // also takes IBRD and FBRD over
+  LCRH = LCRH_8_BITS_FIFO;  // also applies IBRD and FBRD
   IFLS = IFLS_RX_EIGHTH;
   ICR = INT_ALL;
   IMSC = INT_RX;
   CR = CR_ON;
-  uart_irq();  // what came before
+  uart_irq();  // bytes received before
   cpu_irq_enable(UART_IRQ);
 }
 
-// Reading alone clears both interrupts (§3.4.2): RX below its level, the time-out when the FIFO is empty. Writing ICR
-// could clear one that a byte has raised just now.
+// Reading clears both interrupts (§3.4.2): RX below its level, the time-out when the FIFO is empty. Writing ICR could
+// clear the interrupt of a new byte.
 void uart_irq(void) {
   for (uint32_t i = 0; ((FR & FR_RX_EMPTY) == 0U) && (i < FIFO_BYTES); i++) {
     const uint32_t data = DR;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The UART part of a port (bare.h) for SiFive's UART: "SiFive FE310-G000 Manual" v3p2, chapter 18. Receives by
-// interrupt into the 8-byte FIFO; the hardware does not tell of bytes that it lost.
+// interrupt into the 8-byte FIFO; the hardware does not report lost bytes.
 //
 // A board file's `defines`: UART_BASE, UART_IRQ.
 #include <stdint.h>
@@ -17,7 +17,7 @@
 
 #define TXDATA_FULL 0x80000000U
 #define RXDATA_EMPTY 0x80000000U
-#define CTRL_ENABLE 1U  // in TXCTRL and RXCTRL: on, one stop bit, an interrupt from the first byte on
+#define CTRL_ENABLE 1U  // in TXCTRL and RXCTRL: on, one stop bit, interrupt at the first byte
 #define IE_RXWM 2U
 
 #define FIFO_BYTES 8U

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The UART part of a port (bare.h) for the USART with SR and DR: STM32F1, F2, F4, L1 (RM0090 §30.6, RM0368 §19.6).
-// Receives by interrupt. Which USART it is, and its pins: the chip file (chip/stm32/stm32.h).
+// Receives by interrupt. The chip file selects the USART and its pins (chip/stm32/stm32.h).
 #include <stdint.h>
 
 #include "chip/stm32/stm32.h"
@@ -32,13 +32,13 @@ void uart_init(void) {
 }
 
 void uart_irq(void) {
-  enum { AT_MOST = 4 };  // it holds one byte; more can only come while this runs
+  enum { AT_MOST = 4 };  // it holds one byte; more only arrive during this loop
   for (uint32_t i = 0; i < (uint32_t)AT_MOST; i++) {
     const uint32_t status = USART_SR;
     if ((status & (USART_SR_RXNE | USART_SR_ORE)) == 0U) {
       return;
     }
-    const uint8_t byte = (uint8_t)USART_DR;  // after SR this clears RXNE, ORE and the marks of a damaged byte
+    const uint8_t byte = (uint8_t)USART_DR;  // after SR, this read clears RXNE, ORE and the error flags
     if ((status & USART_SR_ORE) != 0U) {
       bare_lost(1);
     }

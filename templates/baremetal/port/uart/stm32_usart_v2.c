@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The UART part of a port (bare.h) for the USART with ISR, RDR and TDR, and for LPUART: STM32F0, F3, F7, G0, G4, H7,
-// L0, L4 (USART registers and LPUART registers in RM0385, RM0432, RM0433). Receives by interrupt; through the FIFO where
-// there is one. Which USART it is, and its pins: the chip file (chip/stm32/stm32.h).
+// L0, L4 (USART registers and LPUART registers in RM0385, RM0432, RM0433). Receives by interrupt, through the FIFO if
+// there is one. The chip file selects the USART and its pins (chip/stm32/stm32.h).
 //
-// A chip file's `defines`: STM32_UART_FIFO, 1 where CR1 has the bit FIFOEN (L4R5, H7), else 0.
+// A chip file's `defines`: STM32_UART_FIFO, 1 if CR1 has the bit FIFOEN (L4R5, H7), else 0.
 #include <stdint.h>
 
 #include "chip/stm32/stm32.h"
@@ -46,7 +46,7 @@ static uint32_t divisor(void) {
 
 void uart_init(void) {
   stm32_enable(stm32_uart.enable_register, 1U << stm32_uart.enable_bit);
-  USART_CR1 = 0U;  // off; 8 bits, no parity, 16 samples a bit. What follows may be written only while it is off
+  USART_CR1 = 0U;  // off, as required for the writes below; 8 bits, no parity, 16 samples a bit
   USART_CR2 = 0U;  // one stop bit
   USART_CR3 = 0U;
   USART_BRR = divisor();

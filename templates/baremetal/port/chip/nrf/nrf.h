@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What Nordic's nRF51, nRF52 and nRF53 have in common: the crystal behind the core's clock, the UART's pins, the reset's
-// cause, the factory's id, the watchdog, and the first two's random numbers. Each nrf5*.c knows the rest of one of
-// them. The registers lie alike in all three, at other addresses.
+// Common parts of Nordic's nRF51, nRF52 and nRF53: the crystal of the core's clock, the UART's pins, the reset cause,
+// the factory id, the watchdog, and the random numbers of nRF51 and nRF52. Each nrf5*.c has the rest of one chip. The
+// registers have the same layout in all three, at different addresses.
 //
 // Sources: nRF51 Series Reference Manual 3.0, nRF52840 Product Specification v1.8, nRF5340 Product Specification v1.3,
 // chapters of the same names ("CLOCK", "POWER" or "RESET", "GPIO", "FICR", "WDT", "RNG").
@@ -16,7 +16,7 @@
 
 #include "bare.h"
 
-// Which bits of RESETREAS say what. Bit 0 is the reset pin on all of them.
+// Meaning of the bits of RESETREAS. Bit 0 is the reset pin on all chips.
 typedef struct nrf_resets {
   uint32_t watchdog;
   uint32_t software;
@@ -24,13 +24,13 @@ typedef struct nrf_resets {
   uint32_t others;
 } nrf_resets_t;
 
-// Reads RESETREAS and clears it for the next reset. Returns BARE_RESET_*, or -1 where there is no such register.
+// Reads RESETREAS and clears it for the next reset. Returns BARE_RESET_*, or -1 without such a register.
 int32_t nrf_reset_cause(const nrf_resets_t* bits);
 
-// Starts the crystal oscillator and waits for it, 12 ms at least. If it never comes the RC oscillator goes on.
+// Starts the crystal oscillator and waits at least 12 ms for it. If it does not start, the RC oscillator stays on.
 void nrf_crystal_on(void);
 
-// Makes the pins an idle output and an input that is pulled up.
+// Configures the pins as an idle output and a pulled-up input.
 void nrf_pins_on(void);
 
 #endif  // BOARDSMITH_NRF_H_

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Nordic's nRF51 (nRF51 Series Reference Manual 3.0). Its core runs at 16 MHz, always; most of it is in shared.c.
+// Nordic's nRF51 (nRF51 Series Reference Manual 3.0). Its core always runs at 16 MHz; most of the code is in shared.c.
 #include <stdint.h>
 
 #include "bare.h"
@@ -8,7 +8,7 @@
 
 #define CORE_HZ 16000000U
 
-_Static_assert((BOARDSMITH_CORE_HZ) == CORE_HZ, "this chip has one clock");
+_Static_assert((BOARDSMITH_CORE_HZ) == CORE_HZ, "this chip has only one clock rate");
 
 static const nrf_resets_t resets = {.watchdog = 1U << 1, .software = 1U << 2, .lockup = 1U << 3, .others = 7U << 16};
 static int32_t reset_cause;
@@ -17,7 +17,7 @@ void chip_early(void) {}
 
 void chip_init(void) {
   reset_cause = nrf_reset_cause(&resets);
-  nrf_crystal_on();  // the UART's rate is too far off without it
+  nrf_crystal_on();  // the UART's rate is too inaccurate without it
   nrf_pins_on();
 }
 

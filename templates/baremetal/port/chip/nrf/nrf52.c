@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Nordic's nRF52840: instruction cache, debug access; all else is in shared.c. The core always runs at 64 MHz; what can
-// be chosen is the oscillator behind it.
+// Nordic's nRF52840: instruction cache, debug access; the rest is in shared.c. The core always runs at 64 MHz; only its
+// oscillator can be selected.
 //
-// Sources: nRF52840 Product Specification v1.8 (PS), nRF52840 Revision 3 Errata. Of the errata those are applied that
-// touch what is used here; 66 (TEMP) is for whoever measures temperature, and 98, 103, 115 and 120 were mended after
-// Engineering A.
+// Sources: nRF52840 Product Specification v1.8 (PS), nRF52840 Revision 3 Errata. The errata of the used blocks are
+// applied. Not applied: 66 (TEMP), which concerns temperature measurements, and 98, 103, 115 and 120, which were fixed
+// after Engineering A.
 #include <stdint.h>
 
 #include "bare.h"
@@ -13,7 +13,7 @@
 
 #define CORE_HZ 64000000U  // PS "CPU": one frequency
 
-_Static_assert((BOARDSMITH_CORE_HZ) == CORE_HZ, "this chip has one clock");
+_Static_assert((BOARDSMITH_CORE_HZ) == CORE_HZ, "this chip has only one clock rate");
 
 #define EVENTS_DONE REG32(0x4000010CU)  // PS "CLOCK", Registers
 #define EVENTS_CTTO REG32(0x40000110U)
@@ -21,15 +21,15 @@ _Static_assert((BOARDSMITH_CORE_HZ) == CORE_HZ, "this chip has one clock");
 #define APPROTECT_DISABLE REG32(0x40000558U)  // PS "Debug and trace", Registers (APPROTECT)
 #define UICR_APPROTECT REG32(0x10001208U)     // PS "UICR", Registers
 #define ICACHECNF REG32(0x4001E540U)          // PS "NVMC", Registers
-#define FICR_PART_CODE REG32(0x10000130U)     // what the errata's checks read: 8 is nRF52840,
+#define FICR_PART_CODE REG32(0x10000130U)     // for the errata: 8 is nRF52840,
 #define FICR_REVISION REG32(0x10000134U)      // 5 is Revision 3
 
 // PS "POWER", Registers. Others: wake-up from off, by debugger, NFC or VBUS.
 static const nrf_resets_t resets = {.watchdog = 1U << 1, .software = 1U << 2, .lockup = 1U << 3, .others = 0x1FU << 16};
 static int32_t reset_cause;
 
-// From Revision 3 on a debugger gets in only if both UICR and this register say so (PS "Debug and trace", Access port
-// protection): without it a board could be programmed once.
+// From Revision 3 on, debuggers have access only if both UICR and this register allow it (PS "Debug and trace", Access
+// port protection): without it a board could be programmed only once.
 static void debug_as_in_uicr(void) {
   if ((FICR_PART_CODE == 8U) && (FICR_REVISION >= 5U)) {
     APPROTECT_DISABLE = UICR_APPROTECT;
@@ -41,7 +41,7 @@ void chip_early(void) {}
 void chip_init(void) {
   reset_cause = nrf_reset_cause(&resets);
   debug_as_in_uicr();
-  EVENTS_DONE = 0;  // erratum 36: these are not reset
+  EVENTS_DONE = 0;  // erratum 36: not cleared by a reset
   EVENTS_CTTO = 0;
   CTIV = 0;
   ICACHECNF = 1;

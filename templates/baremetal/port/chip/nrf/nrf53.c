@@ -18,7 +18,7 @@
 #define UICR_APPROTECT REG32(0x00FF8000U)  // PS "UICR", Registers
 #define UICR_SECUREAPPROTECT REG32(0x00FF801CU)
 #define CACHE_ENABLE REG32(0x50001500U)       // PS "CACHE", Registers
-#define FICR_PART_CODE REG32(0x00FF0130U)     // what the errata's checks read: 7 is nRF5340,
+#define FICR_PART_CODE REG32(0x00FF0130U)     // for the errata: 7 is nRF5340,
 #define FICR_REVISION REG32(0x00FF0134U)      // 5 is Revision 1
 #define FICR_TRIMCNF 0x00FF0300U              // pairs of address and value
 #define CRYPTOCELL_ENABLE REG32(0x50844500U)  // PS "CRYPTOCELL", Registers
@@ -47,7 +47,7 @@ static const nrf_resets_t resets = {
 };
 static int32_t reset_cause;
 
-// Values that were measured in the factory and have to be put in place at each start (PS "FICR", TRIMCNF).
+// Applies factory calibration values, as required at each start (PS "FICR", TRIMCNF).
 static void trim(void) {
   for (uint32_t i = 0; i < TRIMS_MAX; i++) {
     const uint32_t address = REG32(FICR_TRIMCNF + (8U * i));
@@ -58,7 +58,7 @@ static void trim(void) {
   }
 }
 
-// Erratum 160: the main regulator can oscillate and reset the chip; the values are the errata's.
+// Erratum 160: the main regulator can oscillate and reset the chip. Values from the errata.
 static void steady_regulators(void) {
   if ((FICR_PART_CODE != 7U) || (FICR_REVISION < 5U)) {
     return;
@@ -80,14 +80,14 @@ void chip_init(void) {
   reset_cause = nrf_reset_cause(&resets);
   trim();
   steady_regulators();
-  // A debugger gets in only if both UICR and these say so (PS "CTRL-AP", Access port protection): without it a board
-  // could be programmed once.
+  // Debuggers have access only if both UICR and these registers allow it (PS "CTRL-AP", Access port protection):
+  // without it a board could be programmed only once.
   APPROTECT_DISABLE = UICR_APPROTECT;
   SECUREAPPROTECT_DISABLE = UICR_SECUREAPPROTECT;
   CACHE_ENABLE = 1;
   HFCLKSRC = 1;  // crystal
   nrf_crystal_on();
-  HFCLKCTRL = 0;  // undivided; the flash interface adjusts by itself
+  HFCLKCTRL = 0;  // undivided; the flash interface adapts automatically
   nrf_pins_on();
 }
 
@@ -98,11 +98,11 @@ void chip_platform(struct bare_platform* p) {
   p->reset_cause = reset_cause;
 }
 
-// Makes 192 random bits ready in EHR_DATA.
+// Generates 192 random bits in EHR_DATA.
 static int32_t random_words(void) {
   RNG_CLK = 1;
   RNG_SW_RESET = 1;
-  for (uint32_t i = 0; i < RNG_READS; i++) {  // until its reset is over it takes no values
+  for (uint32_t i = 0; i < RNG_READS; i++) {  // it accepts no values during its reset
     RNG_CLK = 1;
     REG32(SAMPLE_CNT) = RNG_SAMPLE_CYCLES;
     if (REG32(SAMPLE_CNT) == RNG_SAMPLE_CYCLES) {
@@ -117,7 +117,7 @@ static int32_t random_words(void) {
     if ((status & RNG_VALID) != 0U) {
       return 0;
     }
-    if ((status & RNG_ERRORS) != 0U) {  // a test failed: again
+    if ((status & RNG_ERRORS) != 0U) {  // a test failed: try again
       NOISE_SOURCE = 0;
       RNG_ICR = 0x3F;
       NOISE_SOURCE = 1;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// chip_random (bare.h) by the RNG of nRF51 and nRF52 (nrf.h names the sources); the nRF53's is another. Defines:
+// chip_random (bare.h) with the RNG of nRF51 and nRF52 (sources: nrf.h); the nRF53 has another one. Defines:
 // NRF_RNG_BASE.
 #include <stdint.h>
 

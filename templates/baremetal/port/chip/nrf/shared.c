@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The blocks that are the same in nRF51, nRF52 and nRF53 (nrf.h, which names the sources).
+// The common blocks of nRF51, nRF52 and nRF53 (nrf.h, with the sources).
 #include "chip/nrf/nrf.h"
 
 #include <stdint.h>
@@ -28,7 +28,7 @@
 #define CRYSTAL_READS ((BOARDSMITH_CORE_HZ) / 320U)  // at least 12 ms; it needs 0.4 to 1.5 ms
 #define RESET_PIN (1U << 0)
 #define PIN_OUTPUT 0x3U    // DIR, input buffer off
-#define PIN_INPUT_UP 0xCU  // input buffer on, pulled up: no breaks while nobody drives it
+#define PIN_INPUT_UP 0xCU  // input buffer on, pulled up: no breaks while it is not driven
 #define WDT_RELOAD 0x6E524635U
 
 void nrf_crystal_on(void) {
@@ -55,7 +55,7 @@ int32_t nrf_reset_cause(const nrf_resets_t* bits) {
     return ((BOARDSMITH_EMULATED) != 0) ? -1 : BARE_RESET_POWER;
   }
   if ((why & RESET_PIN) != 0U) {
-    return BARE_RESET_PIN;  // errata 136 (nRF52840), 55 (nRF5340): then other bits mean nothing
+    return BARE_RESET_PIN;  // errata 136 (nRF52840), 55 (nRF5340): other bits are invalid then
   }
   int32_t cause = 0;
   cause |= ((why & bits->watchdog) != 0U) ? BARE_RESET_WATCHDOG : 0;
@@ -77,10 +77,10 @@ uint32_t chip_id(uint8_t* id, uint32_t max_bytes) {
 
 bare_watchdog_t chip_watchdog(void) { return (bare_watchdog_t){.hz = LFCLK_HZ, .most = UINT32_MAX}; }
 
-// It runs on over a software reset and keeps its settings: then only feeding is left.
+// It continues over a software reset with its settings: only feed it then.
 void chip_watchdog_start(uint32_t counts) {
   if ((WDT_RUNSTATUS & 1U) == 0U) {
-    WDT_CONFIG = 1;  // runs while the core sleeps, stops while a debugger has halted it
+    WDT_CONFIG = 1;  // runs while the core sleeps, stops while a debugger halts it
     WDT_CRV = counts - 1U;
     WDT_RREN = 1;
     WDT_TASKS_START = 1;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The clock tree of the families F2, F4 and F7 (f2_f4_f7_clocks.h): from HSI to the PLL and back, and the clocks
-// that the registers show. Wait states and voltages are the chip files'.
+// The clock tree of the families F2, F4 and F7 (f2_f4_f7_clocks.h): switching between HSI and the PLL, and computing
+// clocks from the registers. Wait states and voltages are in the chip files.
 #include "chip/stm32/f2_f4_f7_clocks.h"
 
 #include <stdint.h>
 
-_Static_assert((PLL_IN_HZ * PLL_M) == PLL_SOURCE_HZ, "HSE is a whole number of MHz");
+_Static_assert((PLL_IN_HZ * PLL_M) == PLL_SOURCE_HZ, "HSE must be a whole number of MHz");
 _Static_assert((PLL_IN_HZ >= 1000000U) && (PLL_IN_HZ <= 2000000U) && (PLL_M >= 2U) && (PLL_M <= 63U),
                "the PLL's input is 1 to 2 MHz");
 _Static_assert((PLL_N * PLL_IN_HZ) == PLL_VCO_HZ, "core_hz cannot be made from this HSE");
@@ -21,7 +21,7 @@ _Static_assert(PLL_CORE_HZ <= (STM32_CORE_MAX_HZ), "core_hz is more than the chi
 
 void stm32f_to_hsi(void) {
   stm32_modify(RCC_CR, RCC_CR_HSION, RCC_CR_HSION);
-  (void)stm32_wait(RCC_CR, RCC_CR_HSIRDY, RCC_CR_HSIRDY, HSI_MS);  // it cannot fail without the whole chip
+  (void)stm32_wait(RCC_CR, RCC_CR_HSIRDY, RCC_CR_HSIRDY, HSI_MS);  // cannot fail on a working chip
   stm32_modify(RCC_CFGR, RCC_CFGR_SW | RCC_CFGR_HPRE, 0U);
   (void)stm32_wait(RCC_CFGR, RCC_CFGR_SWS, 0U, SWITCH_MS);
   stm32_modify(RCC_CR, RCC_CR_PLLON, 0U);
@@ -59,7 +59,7 @@ void stm32f_connect_pins(void) {
   stm32_pin(GPIOA_BASE, RCC_AHB1ENR, STM32_UART_RX, STM32_UART_RX_AF);
 }
 
-// ---- What the registers say --------------------------------------------------------------------------------------
+// ---- Clocks from the registers -----------------------------------------------------------------------------------
 
 static uint32_t pll_hz(void) {
   const uint32_t cfg = REG32(RCC_PLLCFGR);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The clock tree of the families F2, F4 and F7, which is one: HSI of 16 MHz, HSE, the main PLL, the bus prescalers
-// (RM0090 §7.3, RM0368 §6.3, RM0385 §5.3: RCC registers). The chip files know what power and flash need for it.
+// The common clock tree of the families F2, F4 and F7: HSI of 16 MHz, HSE, the main PLL, the bus prescalers (RM0090
+// §7.3, RM0368 §6.3, RM0385 §5.3: RCC registers). The chip files set up power and flash for it.
 //
 // A chip file's `defines`: STM32_CORE_MAX_HZ, STM32_APB1_MAX_HZ, STM32_APB2_MAX_HZ, the data sheet's limits.
 #ifndef BOARDSMITH_F2_F4_F7_CLOCKS_H_
@@ -64,8 +64,8 @@
 #define IWDG_BASE 0x40003000U
 #define RNG_BASE 0x50060800U
 
-// Base, interrupt, RCC register and bit that switch it on, bus, clock selector (the F7's; F2 and F4 have none: there
-// the register is reserved). USART3 is not on the F401.
+// Base, interrupt, RCC register and bit of its enable, bus, clock selector (only F7; the register is reserved on F2 and
+// F4). The F401 has no USART3.
 // clang-format off
 #define USART_1 {0x40011000U, 37U, RCC_APB2ENR, 4U, 2U, RCC_DCKCFGR2, 0U}
 #define USART_2 {0x40004400U, 38U, RCC_APB1ENR, 17U, 1U, RCC_DCKCFGR2, 2U}
@@ -76,8 +76,8 @@
 #define HSI_HZ 16000000U
 #define LSI_MAX_HZ 47000U  // data sheets, LSI oscillator characteristics
 
-// The main PLL's factors for BOARDSMITH_CORE_HZ. It wants 2 MHz at its input (less jitter), else 1 MHz; the slowest
-// VCO that gives the core's clock; and at most 48 MHz from PLLQ, which the random number generator runs on.
+// The main PLL's factors for BOARDSMITH_CORE_HZ: 2 MHz at its input (less jitter), else 1 MHz; the slowest VCO for the
+// core's clock; and at most 48 MHz from PLLQ, the clock of the random number generator.
 #if STM32_HSE_HZ > 0
 #define PLL_SOURCE_HZ ((uint32_t)(STM32_HSE_HZ))
 #else

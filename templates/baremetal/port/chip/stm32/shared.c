@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is the same in all STM32 families (stm32.h): the order of a start, pins, HSE, reset flags, unique id, random
-// numbers, independent watchdog. Clocks and power are in the chips' files.
+// Common code of all STM32 families (stm32.h): start sequence, pins, HSE, reset flags, unique id, random numbers,
+// independent watchdog. Clocks and power are in the chips' files.
 #include "chip/stm32/stm32.h"
 
 #include <stdbool.h>
@@ -39,7 +39,7 @@ void stm32_enable(uint32_t address, uint32_t bits) {
 
 #define MODER_ALTERNATE 2U
 #define OSPEEDR_MEDIUM 1U
-#define PUPDR_UP 1U  // a line that nobody drives is idle
+#define PUPDR_UP 1U  // an undriven line is idle
 
 void stm32_pin(uint32_t gpio_base, uint32_t enable_register, uint32_t pin, uint32_t function) {
   const uint32_t port = gpio_base + (STM32_PIN_PORT(pin) * GPIO_PORT_BYTES);
@@ -51,7 +51,7 @@ void stm32_pin(uint32_t gpio_base, uint32_t enable_register, uint32_t pin, uint3
   stm32_modify(port + GPIO_OTYPER, 1U << number, 0U);
   stm32_modify(port + GPIO_OSPEEDR, 3U << two, OSPEEDR_MEDIUM << two);
   stm32_modify(port + GPIO_PUPDR, 3U << two, PUPDR_UP << two);
-  stm32_modify(port + GPIO_MODER, 3U << two, MODER_ALTERNATE << two);  // last: no wrong function in between
+  stm32_modify(port + GPIO_MODER, 3U << two, MODER_ALTERNATE << two);  // last, to avoid a wrong function in between
 }
 
 // ---- Clocks and reset flags --------------------------------------------------------------------------------------
@@ -74,7 +74,7 @@ int32_t stm32_hse_on(void) {
 #endif
 }
 
-// Returns BARE_RESET_* for what the reset flags say; clears them for the next reset.
+// Returns BARE_RESET_* for the reset flags, and clears them for the next reset.
 static int32_t read_reset_cause(const stm32_resets_t* bits) {
   const uint32_t flags = REG32(bits->address);
   stm32_modify(bits->address, bits->clear, bits->clear);
@@ -102,10 +102,11 @@ void chip_init(void) {
   stm32_chip.to_reset_clock();
   if (stm32_chip.to_pll() != 0) {
     stm32_chip.to_reset_clock();
-    (void)stm32_chip.set_flash();  // too many wait states harm nobody
+    (void)stm32_chip.set_flash();  // too many wait states are harmless
   }
   if (stm32_chip.uart_select != 0U) {
-    stm32_modify(stm32_uart.select_register, stm32_chip.uart_select << stm32_uart.select_pos, 0U);  // its bus's clock
+    stm32_modify(stm32_uart.select_register, stm32_chip.uart_select << stm32_uart.select_pos,
+                 0U);  // selects the bus's clock
   }
   stm32_chip.connect_pins();
 }
@@ -131,7 +132,7 @@ void chip_platform(struct bare_platform* p) {
   p->flags |= ((acr & stm32_chip.flash_dcache) != 0U) ? (uint32_t)BARE_FLAG_DCACHE : 0U;
 }
 
-// ---- The one interrupt -------------------------------------------------------------------------------------------
+// ---- Interrupt ---------------------------------------------------------------------------------------------------
 
 int32_t chip_irq(uint32_t number) {
   if (number != stm32_uart.irq) {
@@ -163,12 +164,12 @@ uint32_t chip_id(uint8_t* id, uint32_t max_bytes) {
 
 #define RNG_CR_RNGEN (1U << 2)
 #define RNG_SR_DRDY (1U << 0)
-#define RNG_SR_CECS (1U << 1)  // no clock, or too slow a one
+#define RNG_SR_CECS (1U << 1)  // no clock, or too slow
 #define RNG_SR_SECS (1U << 2)  // a run of equal bits: the source is broken
 
-#define RNG_MS 10U  // a word takes 40 cycles of 48 MHz; the first one, and one after an error, several times that
+#define RNG_MS 10U  // a word takes 40 cycles of 48 MHz, and several times that at the start and after an error
 
-// Gives a word that differs from the last, as FIPS 140-2 wants it (RM0090 §24.3.1).
+// Stores a word that differs from the last, as required by FIPS 140-2 (RM0090 §24.3.1).
 static int32_t random_word(uint32_t last, uint32_t* word) {
   enum { TRIES = 4 };
   const uint32_t rng_base = stm32_chip.rng;
@@ -185,14 +186,14 @@ static int32_t random_word(uint32_t last, uint32_t* word) {
   return -1;
 }
 
-// From the generator, whose clock runs: 0; -1 if it does not work.
+// Reads the generator, whose clock is on. Returns 0, or -1 if it fails.
 static int32_t generate(uint8_t* data, uint32_t size_bytes) {
   const uint32_t control = stm32_chip.rng + RNG_CR;
   uint32_t word = 0;
   int32_t error = 0;
   if ((REG32(control) & RNG_CR_RNGEN) == 0U) {
     stm32_modify(control, RNG_CR_RNGEN, RNG_CR_RNGEN);
-    error = random_word(0, &word);  // the first one is not for use
+    error = random_word(0, &word);  // the first word must not be used
   }
   for (uint32_t i = 0; (i < size_bytes) && (error == 0); i++) {
     if ((i & 3U) == 0U) {
@@ -201,7 +202,7 @@ static int32_t generate(uint8_t* data, uint32_t size_bytes) {
     data[i] = (uint8_t)(word >> (8U * (i & 3U)));
   }
   if (error != 0) {
-    stm32_modify(control, RNG_CR_RNGEN, 0U);  // switching it off clears what is wrong
+    stm32_modify(control, RNG_CR_RNGEN, 0U);  // switching it off clears the error
   }
   return error;
 }
@@ -217,16 +218,16 @@ int32_t chip_random(uint8_t* data, uint32_t size_bytes) {
 #define IWDG_RLR 0x08U
 #define IWDG_SR 0x0CU
 
-#define KR_START 0xCCCCU  // starts its oscillator too
+#define KR_START 0xCCCCU  // also starts its oscillator
 #define KR_ACCESS 0x5555U
 #define KR_FEED 0xAAAAU
-#define SR_BUSY 3U  // PVU, RVU: PR and RLR are on their way into the other clock's domain
+#define SR_BUSY 3U  // PVU, RVU: PR and RLR are being transferred to the other clock domain
 #define PR_MAX 6U   // divides by 4 << PR
 #define RLR_MAX 0xFFFU
 
 #define IWDG_MS 50U  // the oscillator's start, and five of its cycles at the largest prescaler
 
-// In counts of the smallest prescaler.
+// Counts are those of the smallest prescaler.
 bare_watchdog_t chip_watchdog(void) {
   return (bare_watchdog_t){.hz = (stm32_chip.lsi_max_hz + 3U) / 4U, .most = (RLR_MAX + 1U) << PR_MAX};
 }
@@ -246,7 +247,8 @@ void chip_watchdog_start(uint32_t counts) {
   REG32(iwdg_base + IWDG_KR) = KR_ACCESS;
   REG32(iwdg_base + IWDG_PR) = prescaler;
   REG32(iwdg_base + IWDG_RLR) = scaled - 1U;
-  (void)stm32_wait(iwdg_base + IWDG_SR, SR_BUSY, 0U, IWDG_MS);  // else it bites earlier than it should: it still guards
+  (void)stm32_wait(iwdg_base + IWDG_SR, SR_BUSY, 0U,
+                   IWDG_MS);  // on failure the watchdog acts too early, but still works
   REG32(iwdg_base + IWDG_KR) = KR_FEED;
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// chip_* of the STM32F100, the value line (RM0041): 24 MHz from a crystal of 8 MHz, without wait states, and the pins of
-// the F1, which are not like the other families'. Without HSE the core stays on HSI at 8 MHz, and chip_core_hz says so.
+// chip_* of the STM32F100, the value line (RM0041): 24 MHz from a crystal of 8 MHz, without wait states, and the pins
+// of the F1, which differ from the other families'. Without HSE the core stays on HSI at 8 MHz, and chip_core_hz
+// returns that.
 //
 // QEMU's STM32F100 has no RCC and no GPIO (stm32_has_clocks).
 //
@@ -49,10 +50,10 @@
 #define PLL_FACTOR ((uint32_t)(BOARDSMITH_CORE_HZ) / (uint32_t)(STM32_HSE_HZ))
 #define WAIT_MS 100U
 
-_Static_assert((PLL_FACTOR * (STM32_HSE_HZ)) == (BOARDSMITH_CORE_HZ), "core_hz is a multiple of HSE");
+_Static_assert((PLL_FACTOR * (STM32_HSE_HZ)) == (BOARDSMITH_CORE_HZ), "core_hz must be a multiple of HSE");
 _Static_assert((PLL_FACTOR >= 2U) && (PLL_FACTOR <= 16U) && ((BOARDSMITH_CORE_HZ) <= 24000000), "PLLMUL");
 
-// Base, interrupt, RCC register and bit that switch it on, bus; they have no clock selector.
+// Base, interrupt, RCC register and bit of its enable, bus; there is no clock selector.
 // clang-format off
 #define USART_1 {0x40013800U, 37U, RCC_APB2ENR, 14U, 2U, 0U, 0U}
 #define USART_2 {0x40004400U, 38U, RCC_APB1ENR, 17U, 1U, 0U, 0U}
@@ -69,7 +70,7 @@ const stm32_uart_t stm32_uart = STM32_OF_UART(USART_);
 
 static void to_hsi(void) {
   stm32_modify(RCC_CR, RCC_CR_HSION, RCC_CR_HSION);
-  (void)stm32_wait(RCC_CR, RCC_CR_HSIRDY, RCC_CR_HSIRDY, WAIT_MS);  // it cannot fail without the whole chip
+  (void)stm32_wait(RCC_CR, RCC_CR_HSIRDY, RCC_CR_HSIRDY, WAIT_MS);  // cannot fail on a working chip
   REG32(RCC_CFGR) = 0U;
   (void)stm32_wait(RCC_CFGR, RCC_CFGR_SWS, 0U, WAIT_MS);
   stm32_modify(RCC_CR, RCC_CR_PLLON | RCC_CR_HSEON, 0U);
@@ -89,7 +90,7 @@ static int32_t to_pll(void) {
   return stm32_wait(RCC_CFGR, RCC_CFGR_SWS, RCC_CFGR_SW_PLL << RCC_CFGR_SWS_Pos, WAIT_MS);
 }
 
-static int32_t set_flash(void) { return 0; }  // RM0041 §3.3.3: it has no wait states
+static int32_t set_flash(void) { return 0; }  // RM0041 §3.3.3: no wait states
 
 static void pin(uint32_t pin_number, uint32_t mode) {
   const uint32_t port = GPIOA_BASE + (STM32_PIN_PORT(pin_number) * GPIO_PORT_BYTES);
@@ -114,7 +115,7 @@ uint32_t stm32_core_hz(void) {
 }
 
 uint32_t stm32_bus_hz(uint32_t bus) {
-  (void)bus;  // none is divided
+  (void)bus;  // no bus is divided
   return stm32_core_hz();
 }
 
@@ -142,4 +143,4 @@ const stm32_chip_t stm32_chip = {
 
 void chip_early(void) {}
 
-int32_t stm32_rng_on(void) { return -1; }  // it has none
+int32_t stm32_rng_on(void) { return -1; }  // no generator

@@ -24,7 +24,7 @@
 #define DBGMCU_IDCODE 0xE0042000U  // RM0090 §38.6.1
 #define DBGMCU_DEV_ID 0xFFFU
 #define DEV_F405 0x413U
-#define DEV_F405_REV_A 0x411U  // ES0182, MCU device ID is incorrect: an STM32F2's, whose core is a Cortex-M3
+#define DEV_F405_REV_A 0x411U  // ES0182, MCU device ID is incorrect: the id of an STM32F2, which has a Cortex-M3
 #define REV_F405_Z 0x1001U
 
 #define UID_BASE 0x1FFF7A10U  // RM0090 §39.1
@@ -51,7 +51,7 @@ static int32_t set_flash(void) {
   return stm32_wait(FLASH_ACR, FLASH_ACR_LATENCY, WAIT_STATES, FLASH_MS);
 }
 
-// RM0090 §5.1.3: the scale is set while the PLL is off, and holds once it is on.
+// RM0090 §5.1.3: the scale is set while the PLL is off, and applies when it is on.
 static int32_t to_pll(void) {
   stm32_enable(RCC_APB1ENR, RCC_APB1ENR_PWREN);
   stm32_modify(PWR_CR, STM32_PWR_VOS_MASK, STM32_PWR_VOS);
@@ -83,7 +83,7 @@ void chip_early(void) {}
 
 int32_t stm32_rng_on(void) {
 #if STM32_HAS_RNG
-  stm32_enable(RCC_AHB2ENR, RCC_AHB2ENR_RNGEN);  // it runs on PLLQ
+  stm32_enable(RCC_AHB2ENR, RCC_AHB2ENR_RNGEN);  // clocked by PLLQ
   return 0;
 #else
   return -1;

@@ -3,8 +3,8 @@
 // chip_* of the STM32F7 (RM0385: STM32F746): power scale and over-drive, flash accelerator, USART pins, random numbers.
 // f2_f4_f7_clocks.c has the clock tree. Without HSE the core stays on HSI at 16 MHz; chip_core_hz returns that.
 //
-// Code runs from 0x08000000, the AXIM interface, behind the core's caches; the flash accelerator (ART) and its prefetch
-// serve the ITCM interface at 0x00200000 only, and are on for who puts code there.
+// Code runs from 0x08000000, the AXIM interface, with the core's caches. The flash accelerator (ART) and its prefetch
+// only work for the ITCM interface at 0x00200000; they are enabled for code placed there.
 #include <stdint.h>
 
 #include "chip/stm32/f2_f4_f7_clocks.h"
@@ -37,7 +37,7 @@ const stm32_uart_t stm32_uart = STM32_OF_UART(USART_);
 
 static int32_t set_flash(void) {
   stm32_modify(FLASH_ACR, FLASH_ACR_ARTEN, 0U);
-  stm32_modify(FLASH_ACR, FLASH_ACR_ARTRST, FLASH_ACR_ARTRST);  // empties it; only while it is off
+  stm32_modify(FLASH_ACR, FLASH_ACR_ARTRST, FLASH_ACR_ARTRST);  // clears it; only possible while it is off
   stm32_modify(FLASH_ACR, FLASH_ACR_ARTRST, 0U);
   stm32_modify(FLASH_ACR, FLASH_ACR_LATENCY | FLASH_ACR_PRFTEN | FLASH_ACR_ARTEN,
                WAIT_STATES | FLASH_ACR_PRFTEN | FLASH_ACR_ARTEN);
@@ -56,8 +56,8 @@ static int32_t over_drive_on(void) {
   return stm32_wait(PWR_CSR1, PWR_CSR1_ODSWRDY, PWR_CSR1_ODSWRDY, OVER_DRIVE_MS);
 }
 
-// RM0385 §4.1.4, entering over-drive mode: on HSI or HSE the scale, the PLL, over-drive, the switch to its voltage, wait
-// states, and only then the PLL as system clock.
+// RM0385 §4.1.4, entering over-drive mode: while on HSI or HSE, set the scale, start the PLL, enable over-drive, switch
+// to its voltage, set wait states, and then make the PLL the system clock.
 static int32_t to_pll(void) {
   stm32_enable(RCC_APB1ENR, RCC_APB1ENR_PWREN);
   stm32_modify(PWR_CR1, PWR_CR1_VOS, PWR_CR1_VOS);
@@ -87,6 +87,6 @@ const stm32_chip_t stm32_chip = {
 void chip_early(void) {}
 
 int32_t stm32_rng_on(void) {
-  stm32_enable(RCC_AHB2ENR, RCC_AHB2ENR_RNGEN);  // it runs on PLLQ
+  stm32_enable(RCC_AHB2ENR, RCC_AHB2ENR_RNGEN);  // clocked by PLLQ
   return 0;
 }

@@ -4,9 +4,9 @@
 // voltage scale, clocks, flash wait states, USART pins, random numbers. Not for the chips with a step-down converter
 // (H745, H747) or the later ones (H723, H7A3), whose supply and PLLs differ.
 //
-// The core's clock: 400 MHz at VOS1 is what every revision does. Above that it needs VOS0, which only revisions X and V
-// (REV_ID 0x2001, 0x2003) have, up to 480 MHz; on an older one nothing is tried and the core stays on HSI. That is also
-// what happens without HSE. HSI is 64 MHz, and chip_core_hz says so.
+// The core's clock: every revision supports 400 MHz at VOS1. Up to 480 MHz it needs VOS0, which only revisions X and V
+// (REV_ID 0x2001, 0x2003) have; on an older revision, and without HSE, the core stays on HSI. HSI is 64 MHz, and
+// chip_core_hz returns that.
 //
 // A chip file's `defines`: STM32_UART_FIFO 1.
 #include <stdint.h>
@@ -134,7 +134,7 @@
 #define PLL_P 2U
 #define PLL_N ((CORE_HZ / PLL_IN_HZ) * PLL_P)
 
-_Static_assert((PLL_IN_HZ * PLL_M) == PLL_SOURCE_HZ, "HSE is a multiple of 4 or 5 MHz");
+_Static_assert((PLL_IN_HZ * PLL_M) == PLL_SOURCE_HZ, "HSE must be a multiple of 4 or 5 MHz");
 _Static_assert((PLL_IN_HZ * (PLL_N / PLL_P)) == CORE_HZ, "core_hz cannot be made from this HSE");
 _Static_assert((PLL_N >= 4U) && (PLL_N <= 512U) && (PLL_M >= 1U) && (PLL_M <= 63U), "DIVN1, DIVM1");
 _Static_assert((CORE_HZ >= (192000000U / PLL_P)) && (CORE_HZ <= VOS0_MAX_HZ), "core_hz is out of range");
@@ -158,7 +158,7 @@ _Static_assert((CORE_HZ >= (192000000U / PLL_P)) && (CORE_HZ <= VOS0_MAX_HZ), "c
 #define REGULATOR_MS 10U
 #define FLASH_MS 1U
 
-// Base, interrupt, RCC register and bit that switch it on, bus, clock selector (0 PCLK, 3 HSI, 4 CSI, 5 LSE; PLL2 and
+// Base, interrupt, RCC register and bit of its enable, bus, clock selector (0 PCLK, 3 HSI, 4 CSI, 5 LSE; PLL2 and
 // PLL3 are off). 0 is LPUART1.
 // clang-format off
 #define USART_0 {0x58000C00U, 142U, RCC_APB4ENR, 3U, 4U, RCC_D3CCIPR, 0U}
@@ -174,11 +174,11 @@ static uint32_t revision(void) { return REG32(DBGMCU_IDC) >> 16; }
 
 // ---- Power -------------------------------------------------------------------------------------------------------
 
-// The rest of chip_early, entered by stm32h7_early.S once the supply is confirmed and RAM may be written to.
+// The rest of chip_early, called by stm32h7_early.S after the supply is confirmed and RAM is writable.
 void stm32h7_powered(void);
 void stm32h7_powered(void) {
   if (revision() < REV_X) {
-    // ES0392: on revisions Z and Y reads of the AXI SRAM may be wrong without it.
+    // ES0392: without it, reads of the AXI SRAM may be wrong on revisions Z and Y.
     REG32(AXI_TARG7_FN_MOD) = AXI_TARG7_READ_ISS_OVERRIDE;
   }
   REG32(RCC_AHB2ENR) |= RCC_AHB2ENR_SRAMS;
@@ -187,7 +187,7 @@ void stm32h7_powered(void) {
 
 static int32_t vos_ready(void) { return stm32_wait(PWR_D3CR, PWR_D3CR_VOSRDY, PWR_D3CR_VOSRDY, REGULATOR_MS); }
 
-// RM0433 §6.6.2: VOS0 is reached from VOS1 only.
+// RM0433 §6.6.2: VOS0 can only be entered from VOS1.
 static int32_t power_on(void) {
   if ((CORE_HZ > VOS1_MAX_HZ) && (revision() < REV_X)) {
     return -1;
@@ -206,17 +206,17 @@ static int32_t power_on(void) {
 
 // ---- Clocks ------------------------------------------------------------------------------------------------------
 
-// On HSI at 64 MHz, with PLL1 and HSE off, whatever ran before.
+// Switches to HSI at 64 MHz, with PLL1 and HSE off, from any state.
 static void to_hsi(void) {
   stm32_modify(RCC_CR, RCC_CR_HSION, RCC_CR_HSION);
-  (void)stm32_wait(RCC_CR, RCC_CR_HSIRDY, RCC_CR_HSIRDY, HSI_MS);  // it cannot fail without the whole chip
+  (void)stm32_wait(RCC_CR, RCC_CR_HSIRDY, RCC_CR_HSIRDY, HSI_MS);  // cannot fail on a working chip
   stm32_modify(RCC_CFGR, RCC_CFGR_SW, 0U);
   (void)stm32_wait(RCC_CFGR, RCC_CFGR_SWS, 0U, SWITCH_MS);
   stm32_modify(RCC_CR, RCC_CR_PLL1ON, 0U);
   (void)stm32_wait(RCC_CR, RCC_CR_PLL1RDY, 0U, PLL_MS);
   stm32_modify(RCC_CR, RCC_CR_HSEON, 0U);
   (void)stm32_wait(RCC_CR, RCC_CR_HSERDY, 0U, STM32_HSE_MS);
-  stm32_modify(RCC_CR, RCC_CR_HSIDIV, 0U);  // not while a PLL runs on it
+  stm32_modify(RCC_CR, RCC_CR_HSIDIV, 0U);  // must not change while a PLL uses it
   (void)stm32_wait(RCC_CR, RCC_CR_HSIDIVF, RCC_CR_HSIDIVF, HSI_MS);
 }
 
@@ -257,7 +257,7 @@ static void connect_pins(void) {
   stm32_pin(GPIOA_BASE, RCC_AHB4ENR, STM32_UART_RX, STM32_UART_RX_AF);
 }
 
-// ---- What the registers say --------------------------------------------------------------------------------------
+// ---- Clocks from the registers -----------------------------------------------------------------------------------
 
 static uint32_t hsi_hz(void) { return HSI_HZ >> ((REG32(RCC_CR) & RCC_CR_HSIDIV) >> RCC_CR_HSIDIV_Pos); }
 
@@ -338,7 +338,7 @@ const stm32_chip_t stm32_chip = {
     .connect_pins = connect_pins,
 };
 
-// On HSI48.
+// Clocked by HSI48.
 int32_t stm32_rng_on(void) {
   stm32_modify(RCC_D2CCIP2R, RCC_D2CCIP2R_RNGSEL, 0U);
   stm32_modify(RCC_CR, RCC_CR_HSI48ON, RCC_CR_HSI48ON);

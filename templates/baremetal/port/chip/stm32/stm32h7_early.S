@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// chip_early (bare.h) of the STM32H743: confirms the supply. Until it is confirmed RAM must not be written to (RM0433
-// §6.4.1, system supply startup; §6.8.4 for PWR_CR3), and no compiler promises to keep C off the stack, so this is not in C:
-// without optimisation it kept its loop's variable there, which then never counted.
+// chip_early (bare.h) of the STM32H743: confirms the supply. RAM is not writable before (RM0433 §6.4.1, system supply
+// startup; §6.8.4 for PWR_CR3). This is not in C, because a compiler may use the stack: without optimisation, a loop
+// variable on the stack never counted.
   .syntax unified
   .thumb
 
@@ -11,7 +11,7 @@
 #define PWR_CSR1_ACTVOSRDY_POS 13
 #define PWR_CR3_LDOEN 2
 #define PWR_CR3_SUPPLY 7          // SCUEN, LDOEN, BYPASS
-#define TURNS 200000              // at 64 MHz milliseconds; it takes microseconds
+#define TURNS 200000              // milliseconds at 64 MHz; microseconds are needed
 
   .section .text.chip_early, "ax", %progbits
   .global chip_early
@@ -25,7 +25,7 @@ chip_early:
   bics r1, r2
   movs r2, #PWR_CR3_LDOEN
   orrs r1, r2
-  str r1, [r0]                  // counts once after power-on
+  str r1, [r0]                  // only effective once after power-on
   ldr r0, =PWR_CSR1
   ldr r2, =TURNS
 1:
@@ -33,7 +33,7 @@ chip_early:
   lsls r1, r1, #(31 - PWR_CSR1_ACTVOSRDY_POS)
   bmi 2f
   subs r2, #1
-  bne 1b                        // it comes, or nothing here helps
+  bne 1b                        // gives up at the limit
 2:
   ldr r0, =stm32h7_powered
   bx r0

@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // chip_* of the STM32L4 (RM0351: STM32L475) and the STM32L4+ (RM0432: STM32L4R5): voltage range 1, with boost above 80
-// MHz, flash accelerator, clocks, USART pins, random numbers. What is cited of RM0432 is the same in RM0351.
+// MHz, flash accelerator, clocks, USART pins, random numbers. Citations of RM0432 also apply to RM0351.
 //
-// The core's clock comes from the main PLL, which runs on HSE if the board has one, else on MSI at 4 MHz. MSI alone is
-// good for about 1 %; with STM32_LSE 1 it is held to the 32.768 kHz crystal (RM0432 §6.2.3, MSI PLL-mode), and is then
-// 122 times that, 3,997,696 Hz: so `core_hz` is 30 times that, not 120 MHz. If that crystal does not start, or the PLL
-// does not, chip_core_hz says what the core runs at instead. After a loss of power the crystal takes up to 2 seconds.
+// The core's clock comes from the main PLL, with HSE as its source if the board has one, else MSI at 4 MHz. MSI alone
+// is accurate to about 1 %. With STM32_LSE 1 it is locked to the 32.768 kHz crystal (RM0432 §6.2.3, MSI PLL-mode) at
+// 122 times its frequency, 3,997,696 Hz, so `core_hz` is 30 times that, not 120 MHz. If that crystal or the PLL does
+// not start, chip_core_hz returns the actual clock. After a loss of power the crystal takes up to 2 seconds.
 //
 // QEMU's STM32L475 has clocks, but neither flash interface nor unique id (stm32_has_flash).
 //
-// A chip file's `defines`: STM32_CORE_MAX_HZ, STM32_WAIT_STATE_HZ (the flash needs one wait state more for every so many
-// Hz), STM32_PLLM_MAX, STM32_HAS_HSI48 (else random numbers run on PLLQ), STM32_UART_FIFO. A board's: STM32_LSE, 1 where
-// the crystal is fitted.
+// A chip file's `defines`: STM32_CORE_MAX_HZ, STM32_WAIT_STATE_HZ (Hz per wait state of the flash), STM32_PLLM_MAX,
+// STM32_HAS_HSI48 (else PLLQ clocks random numbers), STM32_UART_FIFO. A board's: STM32_LSE, 1 if the crystal is fitted.
 #include <stdint.h>
 
 #include "chip/stm32/stm32.h"
@@ -65,7 +64,7 @@
 
 #define RCC_AHB2ENR_RNGEN (1U << 18)
 #define RCC_APB1ENR1_PWREN (1U << 28)
-#define RCC_CCIPR_CLK48SEL (3U << 26)  // HSI48 where there is one, PLLSAI1Q, PLLQ, MSI
+#define RCC_CCIPR_CLK48SEL (3U << 26)  // HSI48 if present, PLLSAI1Q, PLLQ, MSI
 #define RCC_CCIPR_CLK48SEL_PLLQ (2U << 26)
 #define RCC_CRRCR_HSI48ON (1U << 0)
 #define RCC_CRRCR_HSI48RDY (1U << 1)
@@ -78,7 +77,7 @@
 #define RCC_CSR_FWRSTF (1U << 24)   // firewall
 #define RCC_CSR_OBLRSTF (1U << 25)  // option bytes loaded
 #define RCC_CSR_PINRSTF (1U << 26)
-#define RCC_CSR_BORRSTF (1U << 27)  // power-on too
+#define RCC_CSR_BORRSTF (1U << 27)  // also power-on
 #define RCC_CSR_SFTRSTF (1U << 28)
 #define RCC_CSR_IWDGRSTF (1U << 29)
 #define RCC_CSR_WWDGRSTF (1U << 30)
@@ -92,7 +91,7 @@
 #define PWR_CR1_VOS (3U << 9)
 #define PWR_CR1_VOS_RANGE1 (1U << 9)
 #define PWR_CR2_IOSV (1U << 9)
-#define PWR_SR2_VOSF (1U << 10)   // the regulator is on its way
+#define PWR_SR2_VOSF (1U << 10)   // the regulator's output is changing
 #define PWR_CR5_R1MODE (1U << 8)  // 0: boost
 
 #define FLASH_ACR 0x40022000U  // RM0432 §3.7.1
@@ -136,7 +135,7 @@
 #define PLL_N ((CORE_HZ * PLL_R) / PLL_IN_HZ)
 #define PLL_Q 4U
 
-_Static_assert((PLL_IN_HZ * PLL_M) == PLL_SOURCE_HZ, "HSE is a multiple of 4 MHz");
+_Static_assert((PLL_IN_HZ * PLL_M) == PLL_SOURCE_HZ, "HSE must be a multiple of 4 MHz");
 _Static_assert((PLL_IN_HZ * PLL_N) == (CORE_HZ * PLL_R), "core_hz cannot be made from the PLL's source");
 _Static_assert((PLL_N >= 8U) && (PLL_N <= 127U) && (PLL_M >= 1U) && (PLL_M <= (STM32_PLLM_MAX)), "PLLN, PLLM");
 _Static_assert(((CORE_HZ * PLL_R) >= 64000000U) && ((CORE_HZ * PLL_R) <= 344000000U), "the VCO's range");
@@ -153,7 +152,7 @@ _Static_assert((STM32_HAS_HSI48) || (((CORE_HZ * PLL_R) / PLL_Q) <= 48000000U), 
 #define REGULATOR_MS 5U
 #define FLASH_MS 1U
 
-// Base, interrupt, RCC register and bit that switch it on, bus, clock selector. 0 is LPUART1.
+// Base, interrupt, RCC register and bit of its enable, bus, clock selector. 0 is LPUART1.
 // clang-format off
 #define USART_0 {0x40008000U, 70U, RCC_APB1ENR2, 0U, 1U, RCC_CCIPR, 10U}
 #define USART_1 {0x40013800U, 37U, RCC_APB2ENR, 14U, 2U, RCC_CCIPR, 0U}
@@ -165,10 +164,10 @@ const stm32_uart_t stm32_uart = STM32_OF_UART(USART_);
 
 // ---- Clocks ------------------------------------------------------------------------------------------------------
 
-// On MSI at 4 MHz, with the PLL and HSE off, whatever ran before.
+// Switches to MSI at 4 MHz, with the PLL and HSE off, from any state.
 static void to_msi(void) {
   stm32_modify(RCC_CR, RCC_CR_MSION, RCC_CR_MSION);
-  (void)stm32_wait(RCC_CR, RCC_CR_MSIRDY, RCC_CR_MSIRDY, OSCILLATOR_MS);  // it cannot fail without the whole chip
+  (void)stm32_wait(RCC_CR, RCC_CR_MSIRDY, RCC_CR_MSIRDY, OSCILLATOR_MS);  // cannot fail on a working chip
   stm32_modify(RCC_CR, RCC_CR_MSIRANGE | RCC_CR_MSIRGSEL, (MSI_RANGE_4MHZ << RCC_CR_MSIRANGE_Pos) | RCC_CR_MSIRGSEL);
   (void)stm32_wait(RCC_CR, RCC_CR_MSIRDY, RCC_CR_MSIRDY, OSCILLATOR_MS);
   stm32_modify(RCC_CFGR, RCC_CFGR_SW, 0U);
@@ -180,13 +179,14 @@ static void to_msi(void) {
   (void)stm32_wait(RCC_CR, RCC_CR_HSERDY, 0U, STM32_HSE_MS);
 }
 
-// Holds MSI to the crystal, which goes on over resets. If it does not start MSI runs free, which chip_core_hz tells.
+// Locks MSI to the crystal, which keeps running over resets. If it does not start, MSI runs unlocked, and chip_core_hz
+// returns its clock.
 static void msi_to_lse(void) {
 #if STM32_LSE
   stm32_modify(PWR_CR1, PWR_CR1_DBP, PWR_CR1_DBP);  // RCC_BDCR is write-protected
   stm32_modify(RCC_BDCR, RCC_BDCR_LSEON, RCC_BDCR_LSEON);
   if (stm32_wait(RCC_BDCR, RCC_BDCR_LSERDY, RCC_BDCR_LSERDY, LSE_MS) == 0) {
-    stm32_modify(RCC_CR, RCC_CR_MSIPLLEN, RCC_CR_MSIPLLEN);  // only once LSE is ready
+    stm32_modify(RCC_CR, RCC_CR_MSIPLLEN, RCC_CR_MSIPLLEN);  // only after LSE is ready
   }
 #endif
 }
@@ -225,15 +225,15 @@ static int32_t power_on(void) {
   return stm32_wait(PWR_SR2, PWR_SR2_VOSF, 0U, REGULATOR_MS);
 }
 
-// A microsecond at least, at any clock: a hundred reads of a peripheral.
+// Waits at least a microsecond, at any clock: a hundred reads of a peripheral.
 static void pause(void) {
   for (uint32_t i = 0; i < 100U; i++) {
     (void)REG32(RCC_CFGR);
   }
 }
 
-// RM0432 §5.1.8: boost is switched on, and the PLL becomes the system clock, with the AHB prescaler at 2; a microsecond
-// later it goes to 1.
+// RM0432 §5.1.8: enable boost, make the PLL the system clock with the AHB prescaler at 2, and set it to 1 a microsecond
+// later.
 static int32_t switch_to_pll(void) {
   stm32_modify(RCC_CFGR, RCC_CFGR_HPRE, RCC_CFGR_HPRE_DIV2);
   if (CORE_HZ > BOOST_HZ) {
@@ -255,7 +255,7 @@ static int32_t to_pll(void) {
   return ((power_on() != 0) || (pll_source_on() != 0) || (pll_on() != 0) || (switch_to_pll() != 0)) ? -1 : 0;
 }
 
-// Port G's pins from PG2 on have a supply of their own, which is cut off after a reset (RM0432 §5.1.2).
+// Port G's pins from PG2 on have a separate supply, which is isolated after a reset (RM0432 §5.1.2).
 static void pin(uint32_t which, uint32_t function) {
   if (STM32_PIN_PORT(which) == GPIO_PORT_G) {
     stm32_modify(PWR_CR2, PWR_CR2_IOSV, PWR_CR2_IOSV);
@@ -268,9 +268,9 @@ static void connect_pins(void) {
   pin(STM32_UART_RX, STM32_UART_RX_AF);
 }
 
-// ---- What the registers say --------------------------------------------------------------------------------------
+// ---- Clocks from the registers -----------------------------------------------------------------------------------
 
-// RM0432 §6.4.1, MSIRANGE; locked to LSE it is the nearest multiple of that.
+// RM0432 §6.4.1, MSIRANGE; locked to LSE, the frequency is the nearest multiple of LSE.
 static uint32_t msi_hz(void) {
   static const uint16_t khz[] = {100, 200, 400, 800, 1000, 2000, 4000, 8000, 16000, 24000, 32000, 48000};
   const uint32_t cr = REG32(RCC_CR);
@@ -358,7 +358,7 @@ const stm32_chip_t stm32_chip = {
 
 void chip_early(void) {}
 
-// Switches on the clock of 48 MHz at most: HSI48, or PLLQ, which stands still where the PLL did not start.
+// Starts the clock of at most 48 MHz: HSI48, or PLLQ, which does not run if the PLL did not start.
 static int32_t clk48_on(void) {
 #if STM32_HAS_HSI48
   stm32_modify(RCC_CCIPR, RCC_CCIPR_CLK48SEL, 0U);

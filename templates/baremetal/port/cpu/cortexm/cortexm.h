@@ -1,38 +1,57 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What core.c, time.c and mpu_v*.c owe each other, of every Cortex-M.
+// Declarations shared by the files of this folder, for every Cortex-M.
 #ifndef BOARDSMITH_CORTEXM_H_
 #define BOARDSMITH_CORTEXM_H_
 
 #include <stdint.h>
 
-// All before it has had its effect: on memory, on the system control space, on the instructions that follow.
+// 1 on ARMv7-M and ARMv8-M, which have fault status registers, configurable faults and perhaps caches; 0 on ARMv6-M.
+#if defined(__ARM_ARCH_6M__)
+#define CORTEXM_FULL 0
+#else
+#define CORTEXM_FULL 1
+#endif
+
+// Completes all earlier effects: on memory, on the system control space, on the instructions that follow.
 static inline void barrier(void) { __asm volatile("dsb\n isb" ::: "memory"); }
 
 // Sleeps until an interrupt is pending, masked or not.
 static inline void wait_for_interrupt(void) { __asm volatile("dsb\n wfi\n isb" ::: "memory"); }
 
-// ---- What time.c gives ---------------------------------------------------------------------------------------------
+// ---- time.c ---------------------------------------------------------------------------------------------------------
 
 // Starts the tick, and the counter behind cpu_ticks.
 void cortexm_time_on(void);
 
-// From the tick's interrupt, first.
+// Called first by the tick's interrupt.
 void cortexm_time_tick(void);
 
-// A fault came: a tick that it kept out may not be the only one that is missing.
+// Called by a fault: if it delayed a tick, further ticks may be missing.
 void cortexm_time_at_fault(void);
 
-// ---- What mpu_v7.c or mpu_v8.c gives -------------------------------------------------------------------------------
+// ---- caches.c, for cores with CORTEXM_FULL --------------------------------------------------------------------------
 
-// Where the core has a memory protection unit, from now on code is read-only, RAM is not executable, the guards are not
-// there, and the first 256 bytes are not there if the board's memory map has nothing in them, else read-only. Weak
-// default in core.c, for cores without such a unit: nothing. A window of RAM that may be executed for a while is
-// one more region, between the areas and the guards (ARMv7-M), or one that its area is cut in two around (ARMv8-M).
+// Enables the caches that the core has, after invalidating them.
+void cortexm_caches_on(void);
+
+// Writes back and invalidates the data cache if it is on.
+void cortexm_caches_clean(void);
+
+// Returns BARE_FLAG_ICACHE and BARE_FLAG_DCACHE for the caches that are on.
+uint32_t cortexm_caches_flags(void);
+
+// ---- mpu_v7.c, mpu_v8.c ---------------------------------------------------------------------------------------------
+
+// Configures the memory protection unit: code becomes read-only, RAM not executable, and the guards inaccessible. The
+// first 256 bytes become inaccessible if the board's memory map has nothing in them, else read-only. Weak default in
+// core.c, for cores without such a unit: no effect. To make a window of RAM executable for a while, add a region
+// between the areas and the guards (ARMv7-M), or split its area in two around the window (ARMv8-M).
 void cortexm_protect(void);
 
-// From the linker script: BARE_GUARD_BYTES below each stack.
+// From the linker script: the guards of BARE_GUARD_BYTES below each stack, and the lower end of the handlers' stack.
 extern uint8_t bare_guard_start[];
 extern uint8_t bare_handler_guard_start[];
+extern uint8_t bare_handler_stack_start[];
 
 #endif  // BOARDSMITH_CORTEXM_H_

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where a Cortex-M starts: the vector table, the entry after a reset, and the way from an exception into C. ARMv6-M's
-// instructions throughout, so that one file serves all cores.
+// Start of a Cortex-M: the vector table, the entry after a reset, and the entries of exceptions, which call C. Only
+// ARMv6-M's instructions, so that one file serves all cores.
 #include "bare_model.h"
 #include "crt_config.h"
 
@@ -12,7 +12,7 @@
 
   .section .boardsmith.vectors, "a", %progbits
 #if (CHIP_IRQS) > 112
-  .p2align 10                   // VTOR wants the next power of two above the table's size (ARMv7-M ARM B3.2.5)
+  .p2align 10                   // VTOR: the next power of two above the table's size (ARMv7-M ARM B3.2.5)
 #elif (CHIP_IRQS) > 48
   .p2align 9
 #else
@@ -22,8 +22,10 @@
 bare_vectors:
   .word bare_handler_stack_end
   .word bare_entry
-  .rept 13                      // NMI, HardFault, MemManage, BusFault, UsageFault, SecureFault, SVCall, DebugMonitor, PendSV
-  .word bare_fault_entry        // and those that are reserved
+    // NMI, HardFault, MemManage, BusFault, UsageFault, SecureFault, SVCall, DebugMonitor, PendSV, and reserved ones
+  .rept 13
+  .word bare_fault_entry
+
   .endr
   .word bare_tick_entry
   .rept CHIP_IRQS
@@ -38,10 +40,10 @@ bare_vectors:
   .thumb_func
 bare_entry:
   .cfi_startproc
-  .cfi_undefined lr             // nobody called this
+  .cfi_undefined lr             // no caller
   cpsid i
 #ifdef __ARM_ARCH_8M_MAIN__
-  movs r0, #0                   // limits that a boot loader may have left
+  movs r0, #0                   // clear limits left by a boot loader
   msr msplim, r0
   msr psplim, r0
 #endif
@@ -52,7 +54,7 @@ bare_entry:
   movs r0, #2                   // thread code on PSP, privileged; handlers stay on MSP
   msr control, r0
   isb
-  ldr r0, =0xE000ED08           // VTOR, in case that something else was started first; M0 has none and ignores it
+  ldr r0, =0xE000ED08           // VTOR, which a boot loader may have changed; M0 has none and ignores it
   ldr r1, =bare_vectors
   str r1, [r0]
 #ifdef __ARM_FP
@@ -71,7 +73,7 @@ bare_entry:
   ldr r1, [r5, #(4 * BARE_MODEL_DATA_END)]
   ldr r2, [r5, #(4 * BARE_MODEL_DATA_LOAD)]
   cmp r0, r2
-  beq clear                     // linked to run where it was loaded
+  beq clear                     // the load address is the run address
 copy:
   cmp r0, r1
   bhs clear
@@ -104,10 +106,10 @@ clear:
 
 // ---- Exceptions --------------------------------------------------------------------------------------------------
 
-// A fault does not return. One in a handler takes the thread's stack, from its top and without a limit: so it needs
-// none of the handlers' own, which may be what has run out. One in the thread has the handlers' stack for itself.
+// A fault does not return. A fault in a handler uses the thread's stack, from its top and without a limit, because the
+// handlers' stack may be exhausted. A fault in the thread uses the handlers' stack, which is empty then.
   .macro FAULT_STACK
-  lsrs r0, r3, #4               // EXC_RETURN's bit 3: it came from the thread
+  lsrs r0, r3, #4               // EXC_RETURN's bit 3: from the thread
   bcs 1f
   ldr r0, =bare_stack_end
 #ifdef __ARM_ARCH_8M_MAIN__
@@ -118,13 +120,12 @@ clear:
 1:
   .endm
 
-// C functions get (r4 to r7 with r8 to r11 before them, MSP and PSP before this, EXC_RETURN), all on the handlers'
-// stack, and with that all registers: the core has put the others into the frame that MSP or PSP points at.
+// The C functions' arguments are the address of the saved r8 to r11 and r4 to r7 on the handlers' stack, the earlier
+// MSP and PSP, and EXC_RETURN. The other registers are in the frame that the core has written at MSP or PSP.
 //
-// The barrier: what a handler has written to a peripheral must have arrived before it returns. Else a fast core (Cortex-M7)
-// finds the interrupt that was just cleared still pending and takes it once more, and a Cortex-M4 may go to the wrong
-// vector (Arm's erratum 838869). That every handler is longer than two instructions is what its erratum 776924 (VDIV and
-// VSQRT under very short handlers) asks for.
+// The barrier completes a handler's writes to peripherals before it returns. Without it, a fast core (Cortex-M7) takes
+// the interrupt that was just cleared once more, and a Cortex-M4 may use the wrong vector (Arm's erratum 838869). Every
+// handler has more than two instructions, as required by its erratum 776924 (VDIV and VSQRT with very short handlers).
   .macro ENTRY name, function, stack
   .section .text.\name, "ax", %progbits
   .global \name
@@ -145,8 +146,8 @@ clear:
   push {r4-r7}
   mov r0, sp
   bl \function
-  dsb                           // see below
-  add sp, #16                   // r8 to r11 are as they were: C keeps them
+  dsb                           // see above
+  add sp, #16                   // r8 to r11 are unchanged: C preserves them
   pop {r3-r7, pc}
   .cfi_endproc
   .size \name, . - \name

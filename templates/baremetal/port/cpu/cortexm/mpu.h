@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What mpu_v7.c and mpu_v8.c both make of the board's memory map.
+// The board's memory map, for mpu_v7.c and mpu_v8.c.
 #ifndef BOARDSMITH_CORTEXM_MPU_H_
 #define BOARDSMITH_CORTEXM_MPU_H_
 
@@ -8,16 +8,16 @@
 
 // crt_config.h has the board's memory map as BOARDSMITH_REGIONS(X), X(origin, bytes, kind).
 enum {
-  REGION_CODE = 1,   // what the image is in
-  REGION_MIXED = 2,  // the same, with variables: neither read-only nor without execution
-  REGION_FLASH = 3,  // other memory that is not written to like RAM
+  REGION_CODE = 1,   // memory of the image
+  REGION_MIXED = 2,  // the same, with variables: writable and executable
+  REGION_FLASH = 3,  // other memory that cannot be written like RAM
   REGION_RAM = 4,
 };
 #ifndef BOARDSMITH_REGIONS
-#error "crt_config.h does not have the memory map"
+#error "crt_config.h must define the memory map"
 #endif
 
-// For sums over the map: how many memories are of a sort, where code begins and ends.
+// For sums over the map: the number of memories of a kind, the start and end of code.
 #define IS_LOW_RAM_REGION(origin, kind) (((origin) < 0x20000000U) && ((kind) == REGION_RAM))
 #define IS_LOW_RAM(origin, bytes, kind) +(IS_LOW_RAM_REGION(origin, kind) ? 1 : 0)
 #define HOLDS_NULL(origin, bytes, kind) +(((origin) < 256U) ? 1 : 0)

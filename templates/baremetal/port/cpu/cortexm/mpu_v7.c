@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// cortexm_protect (cortexm.h) by the memory protection unit of ARMv6-M and ARMv7-M: regions are powers of two, eight
-// parts of each can be left out, and where regions overlap the one of the highest number counts. A chip without the
-// unit stays as it is.
+// cortexm_protect (cortexm.h) for the memory protection unit of ARMv6-M and ARMv7-M: region sizes are powers of two,
+// each of a region's eight parts can be disabled, and where regions overlap the highest number applies. No effect on a
+// chip without the unit.
 //
-// Sources: ARMv7-M Architecture Reference Manual (DDI 0403E) B3.5 and B3.1 (the default memory map, which holds for all
-// that no region covers), ARMv6-M Architecture Reference Manual (DDI 0419) B3.5.
+// Sources: ARMv7-M Architecture Reference Manual (DDI 0403E) B3.5 and B3.1 (the default memory map, which applies where
+// no region does), ARMv6-M Architecture Reference Manual (DDI 0419) B3.5.
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -20,7 +20,7 @@
 #define MPU_RASR REG32(0xE000EDA0U)
 
 #define MPU_TYPE_DREGION 0xFF00U
-#define MPU_CTRL_ON 5U  // ENABLE, PRIVDEFENA: not in handlers of hard faults and NMI, which so can tell of any other
+#define MPU_CTRL_ON 5U  // ENABLE, PRIVDEFENA; off in hard fault and NMI handlers, so that they can report other faults
 
 // MPU_RASR.
 #define RASR_XN (1U << 28)
@@ -33,7 +33,7 @@
 #else
 #define RASR_WRITE_BACK ((1U << 19) | (3U << 16))  // TEX, C, B: also allocates at a write
 #endif
-#define RASR_LEFT_OUT(parts) ((parts) << 8)                    // SRD: of eight equal parts
+#define RASR_LEFT_OUT(parts) ((parts) << 8)                    // SRD: a bit for each of eight parts
 #define RASR_SIZE(log2_bytes) ((((log2_bytes)-1U) << 1) | 1U)  // and ENABLE
 
 #ifndef BARE_GUARD_BYTES
@@ -43,19 +43,19 @@
 #define CPU_NO_EXTERNAL_MEMORY 0
 #endif
 
-// For a sum over the map: memories that need a region besides those of the areas.
+// For a sum over the map: memories that need a region besides the areas.
 #define IS_LOW_CODE(origin, kind) (((origin) < 0x20000000U) && ((kind) == REGION_CODE))
 #define IS_APART(origin, bytes, kind) \
   +((IS_LOW_RAM_REGION(origin, kind) || (HOLDS_CODE(kind) && !IS_LOW_CODE(origin, kind))) ? 1 : 0)
 
 enum {
-  REGIONS = 8,     // that every unit has
-  LOG2_LEAST = 8,  // of a region's bytes, with parts to leave out, or on ARMv6-M
+  REGIONS = 8,     // of every unit
+  LOG2_LEAST = 8,  // of the smallest region with parts, or on ARMv6-M
   FIXED = 6,       // regions of every board: three areas, null, both guards
 };
 _Static_assert(((BARE_GUARD_BYTES) == 0) ||
                    (((BARE_GUARD_BYTES) >= 256) && (((BARE_GUARD_BYTES) & ((BARE_GUARD_BYTES)-1)) == 0)),
-               "a guard is a region");
+               "a guard must be a region");
 _Static_assert(((int)FIXED + (0 BOARDSMITH_REGIONS(IS_APART))) <= (int)REGIONS, "too many memories below 0x20000000");
 
 static void region(uint32_t number, uint32_t base, uint32_t attributes, uint32_t log2_bytes) {
@@ -64,7 +64,8 @@ static void region(uint32_t number, uint32_t base, uint32_t attributes, uint32_t
   MPU_RASR = attributes | RASR_SIZE(log2_bytes);
 }
 
-// A region for bytes bytes from base on. What cannot be told by parts of a region is left out (whole), or in.
+// Covers bytes bytes from base on with a region. Parts that are covered incompletely are excluded if whole, else
+// included.
 static void cover(uint32_t number, uint32_t base, uint32_t bytes, uint32_t attributes, bool whole) {
   uint32_t log2_bytes = LOG2_LEAST;
   while ((log2_bytes < 31U) && (((base & ((1U << log2_bytes) - 1U)) + (uint64_t)bytes) > (1UL << log2_bytes))) {
@@ -79,14 +80,14 @@ static void cover(uint32_t number, uint32_t base, uint32_t bytes, uint32_t attri
   region(number, base - from, attributes | RASR_LEFT_OUT(~in & 0xFFU), log2_bytes);
 }
 
-// The last regions, for they count before all others.
+// The last regions, which take precedence over all others.
 static void guards_on(uint32_t number) {
 #if (BARE_GUARD_BYTES) > 0
   const uint32_t log2_bytes = 31U - (uint32_t)__builtin_clz((uint32_t)(BARE_GUARD_BYTES));
   region(number, (uint32_t)(uintptr_t)bare_guard_start, RASR_XN | RASR_NO_ACCESS, log2_bytes);
   region(number + 1U, (uint32_t)(uintptr_t)bare_handler_guard_start, RASR_XN | RASR_NO_ACCESS, log2_bytes);
 #else
-  (void)number;  // this CPU's file asks for none
+  (void)number;  // this CPU's file defines no guards
 #endif
 }
 
@@ -97,7 +98,7 @@ static void guards_on(uint32_t number) {
   }
 #define CODE(origin, bytes, kind)                                              \
   if (IS_LOW_CODE(origin, kind)) {                                             \
-    /* Is in the first area. */                                                \
+    /* The first area covers it. */                                            \
   } else if ((kind) == REGION_CODE) {                                          \
     cover(next, (origin), (bytes), RASR_READ_ONLY | RASR_WRITE_THROUGH, true); \
     next++;                                                                    \
@@ -115,18 +116,18 @@ void cortexm_protect(void) {
   }
   MPU_CTRL = 0;
   barrier();
-  for (uint32_t i = 0; i < ((MPU_TYPE & MPU_TYPE_DREGION) >> 8); i++) {  // a boot loader may have left some
+  for (uint32_t i = 0; i < ((MPU_TYPE & MPU_TYPE_DREGION) >> 8); i++) {  // disable regions of a boot loader
     MPU_RNR = i;
     MPU_RASR = 0;
   }
   region(0, 0x20000000U, RASR_XN | RASR_READ_WRITE | RASR_WRITE_BACK, 29);
-  // 0x60000000 to 0x9FFFFFFF, the fourth and fifth part of all addresses. A Cortex-M7 reads ahead there on its own; a
-  // memory controller that nobody has set up may never answer (ST's AN4861 and AN4838).
+  // 0x60000000 to 0x9FFFFFFF, the fourth and fifth part of all addresses. A Cortex-M7 reads there speculatively; a
+  // memory controller that is not configured may never answer (ST's AN4861 and AN4838).
   region(1, 0,
          RASR_XN | RASR_LEFT_OUT(0xE7U) |
              (((CPU_NO_EXTERNAL_MEMORY) != 0) ? RASR_NO_ACCESS : (RASR_READ_WRITE | RASR_WRITE_THROUGH)),
          32);
-  // Where code is or nothing: the stack lies at RAM's start, and some chips let writes to nowhere pass.
+  // Code or unmapped. Detects overflows of a stack at the start of RAM on chips that ignore unmapped writes.
   region(2, 0, RASR_READ_ONLY | RASR_WRITE_THROUGH, 29);
   BOARDSMITH_REGIONS(LOW_RAM)
   BOARDSMITH_REGIONS(CODE)
@@ -137,7 +138,7 @@ void cortexm_protect(void) {
     region(next, 0, RASR_XN | RASR_READ_ONLY | RASR_WRITE_BACK, LOG2_LEAST);
     next++;
   } else {
-    // Code is there, which is read-only.
+    // Code is at 0, which is read-only already.
   }
   guards_on(next);
   MPU_CTRL = MPU_CTRL_ON;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// cortexm_protect (cortexm.h) by the memory protection unit of ARMv8-M: regions are multiples of 32 bytes, and an
-// access that two of them cover is a fault. The guards are the core's limit registers (core.c).
+// cortexm_protect (cortexm.h) for the memory protection unit of ARMv8-M: regions are multiples of 32 bytes, and an
+// access to overlapping regions is a fault. The core's limit registers replace the guards (core.c).
 //
 // Source: Armv8-M Architecture Reference Manual (DDI 0553), chapters B9 and D1.2; B8 for the default memory map, which
-// holds for all that no region covers.
+// applies where no region does.
 #include <stdint.h>
 
 #include "bare.h"
@@ -19,19 +19,19 @@
 #define MPU_MAIR0 REG32(0xE000EDC0U)
 
 #define MPU_TYPE_DREGION 0xFF00U
-#define MPU_CTRL_ON 5U  // ENABLE, PRIVDEFENA: not in handlers of hard faults and NMI, which so can tell of any other
+#define MPU_CTRL_ON 5U  // ENABLE, PRIVDEFENA; off in hard fault and NMI handlers, so that they can report other faults
 
 #define RBAR_XN 1U
 #define RBAR_READ_WRITE (1U << 1)  // AP
 #define RBAR_READ_ONLY (3U << 1)
 #define RLAR_ENABLE 1U
-#define RLAR_WRITE_THROUGH (0U << 1)  // AttrIndx: what MAIR0 says
+#define RLAR_WRITE_THROUGH (0U << 1)  // AttrIndx: index in MAIR0
 #define RLAR_WRITE_BACK (1U << 1)
 #define MAIR0_BOTH 0xFFAAU  // 0: write-through, 1: write-back, which also allocates at a write
 
 enum {
-  REGIONS = 8,  // that every unit has
-  FIXED = 7,    // regions of every board at most: null twice, code, both areas, one of which code may lie in
+  REGIONS = 8,  // of every unit
+  FIXED = 7,    // at most, of every board: null twice, code, both areas, one of which may be split by code
   NULL_BYTES = 256,
 };
 _Static_assert(((int)FIXED + (0 BOARDSMITH_REGIONS(IS_LOW_RAM))) <= (int)REGIONS, "too many memories below 0x20000000");
@@ -47,7 +47,7 @@ static void region(uint32_t first, uint32_t last, uint32_t access, uint32_t memo
   }
 }
 
-// What else lies in an area than code (or than the one memory that has code and variables) is not executable.
+// Makes an area not executable, except code (or the memory that holds code and variables).
 static void area(uint32_t first, uint32_t last, uint32_t memory) {
   const uint32_t origin = 0U BOARDSMITH_REGIONS(CODE_ORIGIN);
   const uint32_t end = 0U BOARDSMITH_REGIONS(CODE_END);
@@ -69,7 +69,7 @@ static void area(uint32_t first, uint32_t last, uint32_t memory) {
     region((origin), ((origin) + (bytes)) - 1U, RBAR_READ_ONLY, RLAR_WRITE_THROUGH); \
   }
 
-// No access is none of the rights that a region can give: two regions there take it.
+// No region can forbid all accesses, but two overlapping regions do.
 static void null_off(void) {
   if ((0 BOARDSMITH_REGIONS(HOLDS_NULL)) == 0) {
     region(0, (uint32_t)NULL_BYTES - 1U, RBAR_XN | RBAR_READ_ONLY, RLAR_WRITE_THROUGH);
@@ -77,7 +77,7 @@ static void null_off(void) {
   } else if ((0 BOARDSMITH_REGIONS(NULL_IS_NO_CODE)) != 0) {
     region(0, (uint32_t)NULL_BYTES - 1U, RBAR_XN | RBAR_READ_ONLY, RLAR_WRITE_BACK);
   } else {
-    // Code is there, which is read-only.
+    // Code is at 0, which is read-only already.
   }
 }
 
@@ -87,7 +87,7 @@ void cortexm_protect(void) {
   }
   MPU_CTRL = 0;
   barrier();
-  for (uint32_t i = 0; i < ((MPU_TYPE & MPU_TYPE_DREGION) >> 8); i++) {  // a boot loader may have left some
+  for (uint32_t i = 0; i < ((MPU_TYPE & MPU_TYPE_DREGION) >> 8); i++) {  // disable regions of a boot loader
     MPU_RNR = i;
     MPU_RLAR = 0;
   }

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Time of every Cortex-M, and what the core does while it waits: one decision, because a counter that stands still in
-// sleep tells a wrong time.
+// Time and idling of every Cortex-M. They are in one file because a counter that stops in sleep gives wrong times.
 //
-// SysTick is the tick, the counter behind cpu_ticks, and what wakes the core. It counts the core's clock, also in sleep,
-// except on chips that stop that clock in WFI (CPU_SLEEP_STOPS_TICK); there the core waits awake. The cycle counter of
-// the DWT counts the same clock, but not in the sleep of a Cortex-M7, and in that of other cores it is the chip's choice
-// or depends on whether a debugger is connected: so it is not used.
+// SysTick is the tick and the counter of cpu_ticks, and it wakes the core. It counts the core's clock, also in sleep,
+// except on chips that stop that clock in WFI (CPU_SLEEP_STOPS_TICK), where the core does not sleep. The DWT's cycle
+// counter is not used: it stops while a Cortex-M7 sleeps, and on other cores that depends on the chip or on a connected
+// debugger.
 //
-// Sources: as core.c, sections of DDI 0403E. That CYCCNT stands still in WFI: RM0433 §7 (CSleep stops the CPU's clock),
-// and seen on STM32F7 and H7.
+// Sources: as core.c, sections of DDI 0403E. CYCCNT stops in WFI: RM0433 §7 (CSleep stops the CPU's clock), and
+// observed on STM32F7 and H7.
 #include <stddef.h>
 #include <stdint.h>
 
@@ -26,7 +25,7 @@
 #define SYST_CSR_ON 7U  // ENABLE, TICKINT, CLKSOURCE: the core's clock
 #define ICSR_PENDSTCLR (1U << 25)
 #define ICSR_PENDSTSET (1U << 26)
-#define TICK_PRIORITY 0x40000000U  // behind faults, before all that is external
+#define TICK_PRIORITY 0x40000000U  // below faults, above external interrupts
 
 #ifndef CPU_SLEEP_STOPS_TICK
 #define CPU_SLEEP_STOPS_TICK 0
@@ -37,8 +36,8 @@
 typedef struct cortexm_timer {
   uint64_t counts;         // up to the last edge
   uint32_t period;         // counts in a tick
-  uint32_t part;           // of a tick that cpu_ticks_align took away, in counts
-  volatile uint32_t late;  // an edge was served so late that others may have been missed
+  uint32_t part;           // of a tick that cpu_ticks_align cut off, in counts
+  volatile uint32_t late;  // an edge was handled so late that others may be missing
 } cortexm_timer_t;
 
 static cortexm_timer_t timer;
@@ -53,17 +52,17 @@ void cpu_idle(void) {
 
 // ---- Time --------------------------------------------------------------------------------------------------------
 
-// Counts since the last edge. With an edge pending that its handler has not served, those since the one before.
+// Returns the counts since the last edge that the handler has counted.
 static uint32_t since_edge(void) {
   uint32_t left = SYST_CVR;
   const uint32_t missed = ((ICSR & ICSR_PENDSTSET) != 0U) ? timer.period : 0U;
   if (missed != 0U) {
-    left = SYST_CVR;  // the one before may be from before the edge
+    left = SYST_CVR;  // the first read may precede the edge
   }
   return ((timer.period - 1U) - left) + missed;
 }
 
-// Waits until SysTick has loaded its first value; a moment, except in an emulator without a steady clock.
+// Waits until SysTick has loaded its first value: a few cycles, except in an emulator without a steady clock.
 static void wait_for_edge(void) {
   for (uint32_t i = 0; (SYST_CVR == 0U) && (i < 1000000U); i++) {
   }
@@ -91,14 +90,14 @@ uint64_t cpu_ticks(void) {
 
 uint32_t cpu_ticks_hz(void) { return chip_core_hz(); }
 
-// It also counts for the time budget and the watchdog: many short measurements, each with its own start, would else
-// leave the tick no time to come.
+// Also advances the time budget and the watchdog: many short measurements, each of which restarts the tick, would
+// otherwise prevent it.
 void cpu_ticks_align(void) {
   const uintptr_t caller = (uintptr_t)__builtin_return_address(0) & ~(uintptr_t)1U;
   fault_context_t at = {.flags = FAULT_PC_VALID | FAULT_SP_VALID, .pc = caller - 2U, .lr = caller};
   const uint32_t state = cpu_lock();
   const uint32_t past = since_edge();
-  ICSR = ICSR_PENDSTCLR;  // it is in past
+  ICSR = ICSR_PENDSTCLR;  // included in past
   timer.counts += past;
   timer.late = 0;
   timer.part += past;
@@ -113,8 +112,8 @@ void cpu_ticks_align(void) {
   cpu_unlock(state);
 }
 
-// One edge can be pending, so that this cannot know how many there were: it counts one, and takes others for possible if
-// it comes more than a 64th of a tick after the last. All that rightly keeps it out is shorter than that.
+// Only one edge can be pending, so the number of edges is unknown: counts one, and sets late if it runs more than a
+// 64th of a tick after the edge. Correct code masks interrupts for a shorter time.
 void cortexm_time_tick(void) {
   timer.counts += timer.period;
   if (((timer.period - 1U) - SYST_CVR) > (timer.period / 64U)) {
@@ -124,6 +123,6 @@ void cortexm_time_tick(void) {
 
 void cortexm_time_at_fault(void) {
   if ((ICSR & ICSR_PENDSTSET) != 0U) {
-    timer.late = 1;  // the tick was kept out, nobody knows for how long
+    timer.late = 1;  // the tick was delayed for an unknown time
   }
 }

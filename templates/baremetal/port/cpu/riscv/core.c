@@ -3,9 +3,9 @@
 // The CPU part of a port (bare.h) for RISC-V in machine mode: start, traps, stack guard by physical memory protection.
 // Time and idling are in time.c.
 //
-// Register names and numbers: "The RISC-V Instruction Set Manual, Volume II: Privileged Architecture", 20211203, chapter
-// 3; CLINT and PLIC: "SiFive FE310-G000 Manual" v3p2, chapters 9 and 10, which virt of QEMU follows. Not for supervisor
-// mode and not for a second hart, which entry.S parks.
+// Register names and numbers: "The RISC-V Instruction Set Manual, Volume II: Privileged Architecture", 20211203,
+// chapter 3; CLINT and PLIC: "SiFive FE310-G000 Manual" v3p2, chapters 9 and 10, which virt of QEMU follows. Supports
+// neither supervisor mode nor a second hart, which entry.S parks.
 #include "cpu/riscv/riscv.h"
 
 #include <stdbool.h>
@@ -37,23 +37,23 @@ enum {
   IRQ_TIMER = 7,
   IRQ_EXTERNAL = 11,
 };
-// A local interrupt that nothing asked for: its number, told apart from the PLIC's by the top bit, as in mcause.
+// Set in the number of an unexpected local interrupt, as in mcause, to distinguish it from the PLIC's.
 #define LOCAL_INTERRUPT 0x80000000U
 
 // pmpcfg fields (§3.7.1).
 enum { PMP_R = 1, PMP_X = 4, PMP_TOR = 8, PMP_LOCK = 0x80 };
 #define PMP_ALIGN ((uintptr_t)4096U)
 
-#define CLAIMS_MAX 16U  // external interrupts served in one trap
+#define CLAIMS_MAX 16U  // external interrupts handled in one trap
 
-// From the linker script, beyond what bare.h names.
+// From the linker script, besides those in bare.h.
 extern uint8_t bare_guard_start[];
 extern const uint8_t bare_code_limit[];
 extern uint8_t bare_handler_stack_start[];
 
 // ---- Interrupts --------------------------------------------------------------------------------------------------
 
-// The state is 0 where interrupts were not masked.
+// The state is 0 if interrupts were not masked.
 uint32_t cpu_lock(void) {
   uintptr_t before;
   __asm__ volatile("csrrci %0, mstatus, 8" : "=r"(before)::"memory");
@@ -71,8 +71,8 @@ void cpu_irq_enable(uint32_t number) {
   REG32(PLIC_PRIORITY(number)) = 1U;
 }
 
-// By its priority, 0 of which never interrupts: the PLIC ignores the completion of an interrupt whose enable bit is off,
-// and from then on that one would count as being served.
+// Sets the priority to 0, which never interrupts. Clearing the enable bit would be wrong: the PLIC then ignores the
+// completion, and the interrupt stays in service.
 void cpu_irq_disable(uint32_t number) { REG32(PLIC_PRIORITY(number)) = 0U; }
 
 static void external(const fault_context_t* at) {
@@ -94,7 +94,7 @@ static bool in(uintptr_t address, const uint8_t* start, const uint8_t* end) {
   return (address >= (uintptr_t)start) && (address < (uintptr_t)end);
 }
 
-// Says what of the stack is worth keeping: from sp up, or all if sp has left it at the lower end.
+// Stores the part of the stack to record: from sp up, or all of it if sp is below its lower end.
 static void find_stack(fault_context_t* at) {
   const uint8_t* low = bare_stack_start;
   const uint8_t* end = bare_stack_end;
@@ -110,7 +110,7 @@ static void find_stack(fault_context_t* at) {
   at->stack_size_bytes = (uint32_t)(end - at->stack);
 }
 
-// Whether the thread's stack is full, by where the trap found sp: also where a large frame jumped over the guard.
+// Returns whether the thread's stack has overflowed, from sp at the trap; also if a large frame stepped over the guard.
 static bool overflowed(uintptr_t sp) {
   return (sp < (uintptr_t)bare_stack_start) && (((uintptr_t)bare_stack_start - sp) <= BARE_FRAME_MAX_BYTES);
 }
@@ -127,14 +127,14 @@ static void interrupted(uintptr_t number, uintptr_t sp, const fault_context_t* a
   if ((number != (uintptr_t)IRQ_TIMER) && (number != (uintptr_t)IRQ_EXTERNAL)) {
     bare_fault(FAULT_INTERRUPT, (uint32_t)number | LOCAL_INTERRUPT, at);
   }
-  riscv_time_tick(at);  // whichever came: the tick goes first, so that a storm of interrupts cannot stop it
+  riscv_time_tick(at);  // always first, so that other interrupts cannot prevent the tick
   if (number == (uintptr_t)IRQ_EXTERNAL) {
     external(at);
   }
 }
 
 void riscv_trap(const riscv_frame_t* frame) {
-  static bool failing;  // a fault is being kept
+  static bool failing;  // a fault is being recorded
   const uintptr_t extra[2] = {frame->value, frame->status};
   const uintptr_t sp = frame->x[1];
   fault_context_t at = {
@@ -153,7 +153,7 @@ void riscv_trap(const riscv_frame_t* frame) {
     interrupted(frame->cause & ~CAUSE_INTERRUPT, sp, &at);
     return;
   }
-  if (failing) {  // while keeping a fault: what has been written must do
+  if (failing) {  // a fault while recording a fault
     cpu_reset();
   }
   failing = true;
@@ -168,7 +168,7 @@ static void clear(uint32_t* from, const uint32_t* end) {
   }
 }
 
-// Copies .data, clears .bss and starts the program. Nothing has a value before that.
+// Copies .data, clears .bss and starts the program. Uses no variables before that.
 void riscv_start(void) {
   const uint32_t* from = bare_model.data_load;
   for (uint32_t* to = bare_data_start; to < bare_model.data_end; to++) {
@@ -177,7 +177,7 @@ void riscv_start(void) {
   }
   clear(bare_bss_start, bare_bss_end);
   clear(bare_model.bss_start, bare_model.bss_end);
-  __asm__ volatile("fence.i" ::: "memory");  // code may have been copied too
+  __asm__ volatile("fence.i" ::: "memory");  // code may have been copied
   bare_start();
 }
 
@@ -190,7 +190,8 @@ void cpu_reset(void) {
 }
 
 #if BARE_GUARD_BYTES > 0
-// Where what is forbidden below the stack begins. Memory for code that ends there has nothing behind the image.
+// Returns the start of the forbidden area below the stack. If the code's memory ends there, its part after the image is
+// included.
 static uintptr_t forbidden_start(void) {
   if ((uintptr_t)bare_code_limit != (uintptr_t)bare_guard_start) {
     return (uintptr_t)bare_guard_start;
@@ -199,8 +200,8 @@ static uintptr_t forbidden_start(void) {
 }
 #endif
 
-// Write-protects code and constants (whole pages of 4 KiB) and forbids the guard, both locked: only then the rules
-// hold in machine mode, and until a reset nothing can lift them. After a restart without a reset they are the same.
+// Write-protects code and constants (whole pages of 4 KiB) and forbids the guard. Both rules are locked, because only
+// locked rules apply in machine mode; they stay until a reset. A restart without a reset sets the same rules.
 static void protect(void) {
   const uintptr_t code = (uintptr_t)bare_image_start;
   const uintptr_t code_end = (uintptr_t)bare_model.image_end & ~(PMP_ALIGN - 1U);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The first instructions after a reset, and the way into and out of every trap. For RV32 and RV64 in machine mode
+ * The first instructions after a reset, and the entry and exit of every trap. For RV32 and RV64 in machine mode
  * (privileged architecture 1.10 or later), with or without floating point.
  *
- * mscratch holds the end of the handlers' stack while a thread runs and 0 while a handler does: so a trap inside of a
- * handler is recognised, and no trap ever writes to the stack that it interrupted, which may be the broken one.
+ * mscratch holds the end of the handlers' stack while the thread runs, and 0 while a handler runs. This identifies a
+ * trap inside a handler, and no trap writes to the interrupted stack, which may have overflowed.
  */
 #include "cpu/riscv/riscv.h"
 
@@ -37,7 +37,7 @@
 #define MSTATUS_MIE 0x8
 #define MSTATUS_FS_INITIAL 0x2000
 
-/* Applies OP to the registers x5 to x31 and their places in the frame (x1 to x4 are not like the others). */
+/* Applies OP to the registers x5 to x31 and their words in the frame (x1 to x4 are handled separately). */
 .macro all_x op
   .irp n, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31
   \op x\n, X(\n)(sp)
@@ -45,7 +45,7 @@
 .endm
 
 #if FP_BYTES > 0
-/* Those floating-point registers that a C function may change: ft0-7, fa0-7, ft8-11. */
+/* Applies OP to the floating-point registers that a C function may change: ft0-7, fa0-7, ft8-11. */
 .macro all_f op
   .set i, 0
   .irp n, 0, 1, 2, 3, 4, 5, 6, 7, 10, 11, 12, 13, 14, 15, 16, 17, 28, 29, 30, 31
@@ -82,7 +82,7 @@ bare_entry:
 #endif
   call chip_early
   call riscv_start
-park: /* a hart that is not ours */
+park: /* another hart */
   wfi
   j park
   .cfi_endproc
@@ -103,7 +103,7 @@ riscv_restart:
 bare_trap:
   csrrw sp, mscratch, sp
   bnez sp, from_thread
-  la sp, bare_handler_stack_end /* it is not going back: its frames are given up */
+  la sp, bare_handler_stack_end /* a trap in a handler does not return: drop its frames */
 from_thread:
   addi sp, sp, -(FRAME_BYTES + FP_BYTES)
   SREG x1, X(1)(sp)
@@ -121,7 +121,7 @@ from_thread:
   csrr t0, mstatus
   SREG t0, (FRAME_STATUS * WORD)(sp)
 #if FP_BYTES > 0
-  li t0, MSTATUS_FS_INITIAL /* code may have switched it off, and here it must work */
+  li t0, MSTATUS_FS_INITIAL /* the interrupted code may have disabled floating point */
   csrs mstatus, t0
   all_f FSREG
   frcsr t0
@@ -129,7 +129,7 @@ from_thread:
 #endif
   .option push
   .option norelax
-  la gp, __global_pointer$ /* whatever the code that was interrupted has done to them */
+  la gp, __global_pointer$ /* the interrupted code may have changed gp and tp */
   .option pop
   la tp, bare_tls_start
   mv a0, sp

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What core.c and entry.S share, and what they want from a RISC-V chip beyond bare.h. One hart in machine mode, with
-// a CLINT (mtime, mtimecmp) and a PLIC as the SiFive manuals and the RISC-V platform specifications lay them out. Not
-// for cores with a CLIC or an interrupt controller of their own: those want another CPU file.
+// Declarations shared by the files of this folder, and their requirements for a RISC-V chip besides bare.h: one hart in
+// machine mode, with a CLINT (mtime, mtimecmp) and a PLIC as in the SiFive manuals and the RISC-V platform
+// specifications. Cores with a CLIC or another interrupt controller need another CPU file.
 //
 // A board file's `defines`:
 //   CLINT_BASE      core-local interruptor: mtimecmp of hart 0 at +0x4000, mtime at +0xbff8
 //   MTIME_HZ        counts of mtime per second
 //   PLIC_BASE       interrupt controller
 //   PLIC_CONTEXT    the PLIC's context of hart 0 in machine mode, default 0
-//   BARE_GUARD_BYTES  of the guard below the stack, a power of two from 16; 0 (default): none, an overflow is then found at
-//                   the next tick or fault
+//   BARE_GUARD_BYTES  size of the guard below the stack, a power of two, at least 16; 0 (default): none, an overflow is
+//                     then detected at the next tick or fault
 #ifndef BOARDSMITH_RISCV_H_
 #define BOARDSMITH_RISCV_H_
 
-// Where things lie in a saved frame, in words: x1 to x31, then these.
+// Offsets in a saved frame, in words: x1 to x31, then these.
 #define FRAME_PC 31
 #define FRAME_CAUSE 32
 #define FRAME_VALUE 33
@@ -39,7 +39,7 @@
 // Sleeps until an interrupt is pending that mie enables, masked or not.
 static inline void wait_for_interrupt(void) { __asm__ volatile("wfi" ::: "memory"); }
 
-// What a trap interrupted. Written by bare_trap (entry.S), which also keeps the floating-point registers.
+// State at a trap. Written by bare_trap (entry.S), which also saves the floating-point registers.
 typedef struct riscv_frame {
   uintptr_t x[31];   // x1 to x31
   uintptr_t pc;      // mepc
@@ -49,25 +49,25 @@ typedef struct riscv_frame {
   uintptr_t unused;
 } riscv_frame_t;
 
-_Static_assert(sizeof(riscv_frame_t) == FRAME_WORDS * sizeof(uintptr_t), "entry.S saves this frame");
+_Static_assert(sizeof(riscv_frame_t) == FRAME_WORDS * sizeof(uintptr_t), "must match the frame of entry.S");
 
-// Resets the chip; returns if that cannot be done or takes a while, and then the firmware starts again from
-// bare_entry. Weak default: returns at once.
+// Resets the chip. If it returns, because a reset is impossible or delayed, the firmware restarts at bare_entry. Weak
+// default: returns at once.
 void chip_reset(void);
 
-// From entry.S: .data and .bss, then main. From bare_trap: everything that interrupts.
+// Called by entry.S: sets up .data and .bss, then calls main. Called by bare_trap: handles every trap.
 _Noreturn void riscv_start(void);
 void riscv_trap(const riscv_frame_t* frame);
 
-// Starts again at bare_entry, with interrupts masked.
+// Restarts at bare_entry, with interrupts masked.
 _Noreturn void riscv_restart(void);
 
-// ---- What time.c gives ---------------------------------------------------------------------------------------------
+// ---- time.c --------------------------------------------------------------------------------------------------------
 
-// Starts the tick and enables its interrupt, and chooses the counter behind cpu_ticks. Interrupts are masked.
+// Starts the tick, enables its interrupt, and selects the counter of cpu_ticks. Interrupts are masked.
 void riscv_time_on(void);
 
-// From any interrupt, with interrupts masked: at as for bare_tick.
+// Called by every interrupt, with interrupts masked. at: see bare_tick.
 void riscv_time_tick(const fault_context_t* at);
 
 #endif  // __ASSEMBLER__

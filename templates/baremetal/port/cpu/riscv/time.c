@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Time of RISC-V in machine mode, and what the core does while it waits: one decision, because a counter that stands
-// still in sleep tells a wrong time.
+// Time and idling of RISC-V in machine mode. They are in one file because a counter that stops in sleep gives wrong
+// times.
 //
-// mtime is the tick and what wakes the core; it always goes on. The counter behind cpu_ticks is mcycle where it counts
-// what the board file says, else mtime. Some cores stop mcycle in WFI (the privileged architecture, section 3.1.10, leaves
-// it to them): then the core waits awake. Both are measured at the start.
+// mtime, which never stops, is the tick and wakes the core. The counter of cpu_ticks is mcycle if it has the rate of
+// the board file, else mtime. Some cores stop mcycle in WFI (the privileged architecture, section 3.1.10, allows it):
+// then the core does not sleep. Both are measured at the start.
 //
 // Sources: as core.c.
 #include <stdbool.h>
@@ -21,17 +21,17 @@
 #define MIE_MTIE ((uintptr_t)1U << 7)
 
 #define TICK_COUNTS ((uint32_t)(MTIME_HZ) / BARE_TICK_HZ)  // of mtime
-#define WAIT_STEPS 1000000U                                // for something that a clock does
+#define WAIT_STEPS 1000000U                                // for a change of a clock
 
 #define CALIBRATION_COUNTS (((uint32_t)(MTIME_HZ) + 999U) / 1000U)  // of mtime: a millisecond
-#define CALIBRATION_OFF 50U                                         // by at most a 50th
+#define CALIBRATION_OFF 50U                                         // tolerance: a 50th
 
 static struct {
-  uint64_t due;       // mtime when the next tick is
-  uint64_t counted;   // mtime up to which ticks have been counted
-  uint32_t carry;     // counts of mtime that cpu_ticks_align found between two ticks
-  bool counts_mtime;  // cpu_ticks is mtime, because mcycle is not what the board file says
-  bool sleeps;        // cpu_idle sleeps: cpu_ticks goes on in it
+  uint64_t due;       // mtime of the next tick
+  uint64_t counted;   // mtime of the last counted tick
+  uint32_t carry;     // counts of mtime between two ticks, from cpu_ticks_align
+  bool counts_mtime;  // cpu_ticks is mtime, because mcycle has another rate than in the board file
+  bool sleeps;        // cpu_idle sleeps, because cpu_ticks continues
 } timer;
 
 // ---- Counters ----------------------------------------------------------------------------------------------------
@@ -43,7 +43,7 @@ static uint64_t mtime(void) {
   uint32_t high = REG32(MTIME + 4U);
   uint32_t low = REG32(MTIME);
   const uint32_t again = REG32(MTIME + 4U);
-  if (again != high) {  // the low half wrapped in between: it is small now, and stays so for minutes
+  if (again != high) {  // the low half wrapped in between: it does not wrap again for minutes
     high = again;
     low = REG32(MTIME);
   }
@@ -55,7 +55,7 @@ static void set_mtimecmp(uint64_t at) {
 #if __riscv_xlen == 64
   *(volatile uint64_t*)(uintptr_t)MTIMECMP = at;
 #else
-  REG32(MTIMECMP + 4U) = UINT32_MAX;  // no interrupt by half of a new value
+  REG32(MTIMECMP + 4U) = UINT32_MAX;  // prevents an interrupt by a half-written value
   REG32(MTIMECMP) = (uint32_t)at;
   REG32(MTIMECMP + 4U) = (uint32_t)(at >> 32);
 #endif
@@ -76,7 +76,7 @@ static uint64_t mcycle(void) {
 #endif
 }
 
-// Waits until mtime reaches at; returns what it is then. Gives up if it stands still.
+// Waits until mtime reaches at; returns mtime. Gives up if it stops.
 static uint64_t wait_mtime(uint64_t at) {
   uint64_t now = mtime();
   uint64_t before = now;
@@ -90,7 +90,7 @@ static uint64_t wait_mtime(uint64_t at) {
   return now;
 }
 
-// The same asleep. mtime counts, as wait_mtime has found.
+// The same, asleep. wait_mtime has checked that mtime counts.
 static uint64_t sleep_mtime(uint64_t at) {
   set_mtimecmp(at);
   while (mtime() < at) {
@@ -99,9 +99,8 @@ static uint64_t sleep_mtime(uint64_t at) {
   return mtime();
 }
 
-// Whether mcycle counts BOARDSMITH_TIMER_HZ, measured against mtime for a millisecond, which wait waits for. It does not
-// where a core keeps it still, always or in sleep, and in an emulator that gives the host's counter instead of a virtual
-// one.
+// Returns whether mcycle has the rate BOARDSMITH_TIMER_HZ, compared with mtime for a millisecond in the function wait.
+// It has not if the core stops it, always or in sleep, or if an emulator returns the host's counter.
 static bool mcycle_is_right(uint64_t (*wait)(uint64_t at)) {
   const uint64_t edge = wait_mtime(mtime() + 1U);
   const uint64_t from = mcycle();
@@ -128,7 +127,7 @@ static void tick_restart(uint64_t now) {
   set_mtimecmp(timer.due);
 }
 
-// All that was due is counted: time does not stand still while interrupts are masked.
+// Counts all due ticks: time continues while interrupts are masked.
 void riscv_time_tick(const fault_context_t* at) {
   const uint64_t now = mtime();
   while (timer.due <= now) {
