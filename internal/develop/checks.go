@@ -16,7 +16,7 @@ import (
 	"github.com/boardsmith/boardsmith/internal/console"
 )
 
-// A check is a command that must succeed, in the working folder or one below it.
+// A check is a command that must succeed, in the working folder or one below it, or a function.
 type check struct {
 	name   string
 	argv   []string
@@ -25,6 +25,9 @@ type check struct {
 	needs  string   // a program without which the check is skipped; "" for none
 
 	ignore func(output string) bool // says of a failure that it is none; nil: each is one
+
+	// In place of argv: returns what to print. argv is then the command that repeats the check.
+	run func(ctx context.Context) (printed string, err error)
 }
 
 // runChecks runs the checks into t, as many at once as there are processors, and prints each as it ends. It returns an
@@ -85,6 +88,9 @@ func (r *repository) runChecks(ctx context.Context, checks []check, t *tally) er
 
 // runCheck runs one check and returns what it printed.
 func (r *repository) runCheck(ctx context.Context, c check) (printed string, err error) {
+	if c.run != nil {
+		return c.run(ctx)
+	}
 	path, err := exec.LookPath(c.argv[0])
 	if err != nil {
 		return "", err

@@ -7,7 +7,7 @@ import (
 )
 
 // lintChecks are the checks of lint.
-func lintChecks() []check {
+func (r *repository) lintChecks() []check {
 	all := []check{ // the longest one first
 		{name: "cppcheck and MISRA", argv: []string{"make", "-C", "crt", "lint"}, needs: "cppcheck"},
 	}
@@ -25,6 +25,7 @@ func lintChecks() []check {
 		check{name: "vet of the tools", argv: []string{"go", "vet", "-C", "tools", "./..."}},
 		check{name: "staticcheck", argv: tool("staticcheck", "./...")},
 		check{name: "gofumpt", argv: tool("gofumpt", "-l", "."), silent: true},
+		check{name: "length of lines", argv: []string{"go", "tool", "mage", "lint"}, run: r.longLines},
 		check{name: "layout of the C", argv: []string{"make", "-C", "crt", "layout"}, needs: "clang-format"},
 		check{name: "the runtime by every compiler", argv: []string{"make", "-C", "crt", "compilers"}, needs: "gcc"},
 	)
@@ -32,7 +33,7 @@ func lintChecks() []check {
 
 func (r *repository) lint(ctx context.Context) error {
 	var t tally
-	if err := r.runChecks(ctx, lintChecks(), &t); err != nil {
+	if err := r.runChecks(ctx, r.lintChecks(), &t); err != nil {
 		return err
 	}
 	return r.conclude(&t)

@@ -43,7 +43,7 @@ func TestLintByNewerCppcheck(t *testing.T) {
 		name, program, want string
 		fails               bool
 	}{
-		{"nothing found", newCppcheck, "MISRA was not checked: misra.counts is of cppcheck 2.10, this is 2.17", false},
+		{"nothing found", newCppcheck, "MISRA not checked: misra.counts is for cppcheck 2.10, installed is 2.17", false},
 		{"a finding", strings.ReplaceAll(newCppcheck, "FIND", "std=c11"), "uninitvar: Uninitialized variable", true},
 	} {
 		if err := os.WriteFile(cppcheck, []byte(c.program), 0o755); err != nil {
