@@ -3,7 +3,7 @@
 #
 # Measures the runtime for a Cortex-M3: builds two small firmwares with -Os, prints the size of one by part, and counts
 # the instructions of the other in QEMU. Prints each figure with its limit in `ceilings`, the budget, and the figure of
-# TVM 0.14's runtime. Fails if a figure exceeds its ceiling, or with another compiler than that of `ceilings`, its budget.
+# TVM 0.14's runtime. Fails if a figure exceeds its limit in `ceilings`, or its budget if the compiler is another one.
 #
 #   sh measure.sh BUILD     BUILD: the folder for build results
 set -eu

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: 0BSD
 //
-// Runs a model with the runtime alone: no RPC, no project, any build system. The model is an archive with the ahead-of-time
-// executor and the packed interface, here the sum of two int8 vectors of 64 elements.
+// Runs a model with only the runtime: no RPC, no project, any build system. The model is an archive with the
+// ahead-of-time executor and the packed interface, here the sum of two int8 vectors of 64 elements.
 #include <stdio.h>
 #include <stdlib.h>
 #include <tvm/runtime/crt/aot_executor.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: 0BSD
 //
-// A system library by hand, in the form that TVM generates: negate(in, out) of two int8 tensors, fail(), count().
+// A hand-written system library in the form that TVM generates: negate(in, out) of int8 tensors, fail(), count().
 #include <stdint.h>
 #include <tvm/runtime/c_runtime_api.h>
 #include <tvm/runtime/crt/module.h>
