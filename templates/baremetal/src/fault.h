@@ -21,20 +21,20 @@
 #endif
 #endif
 
+// The record's values, with their codes and registers: SPEC.md.
 typedef enum fault_reason {
-  FAULT_HARDWARE = 1,   // code: the exception's number (Cortex-M), mcause (RISC-V), the signal (process)
-  FAULT_CHECK = 2,      // TVMPlatformAbort; code: the tvm_crt_error_t
-  FAULT_STACK = 3,      // stack overflow; code as for FAULT_HARDWARE; 0: of the handlers' stack, detected later
-  FAULT_TIMEOUT = 4,    // the time budget; code: the budget in ms
-  FAULT_WATCHDOG = 5,   // detected after a reset by the watchdog: the function is known, the position is not
-  FAULT_INTERRUPT = 6,  // an unhandled interrupt; code: its number, 0 for the first external one
+  FAULT_HARDWARE = 1,
+  FAULT_CHECK = 2,
+  FAULT_STACK = 3,
+  FAULT_TIMEOUT = 4,
+  FAULT_WATCHDOG = 5,
+  FAULT_INTERRUPT = 6,
 } fault_reason_t;
 
-// The core whose registers are in the record.
 typedef enum fault_arch {
-  FAULT_ARCH_CORTEX_M = 1,  // regs: r0 to r12
-  FAULT_ARCH_RISCV = 2,     // regs: x1 to x31
-  FAULT_ARCH_PROCESS = 3,   // regs: none
+  FAULT_ARCH_CORTEX_M = 1,
+  FAULT_ARCH_RISCV = 2,
+  FAULT_ARCH_PROCESS = 3,
 } fault_arch_t;
 
 enum { FAULT_PC_VALID = 1, FAULT_SP_VALID = 2 };

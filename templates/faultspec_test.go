@@ -1,0 +1,53 @@
+package templates_test
+
+import (
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// TestFaultRecordSpec compares the values in SPEC.md, "The fault record", with those in the C that writes the record.
+func TestFaultRecordSpec(t *testing.T) {
+	spec := readText(t, "../SPEC.md")
+	c := readText(t, "baremetal/src/fault.h") + readText(t, "baremetal/src/fault.c")
+	// For each field, the names in C of the values that its row lists, in the row's order.
+	for field, names := range map[string][]string{
+		"magic":   {"MAGIC"},
+		"version": {"VERSION"},
+		"reason": {
+			"FAULT_HARDWARE", "FAULT_CHECK", "FAULT_STACK", "FAULT_TIMEOUT", "FAULT_WATCHDOG", "FAULT_INTERRUPT",
+		},
+		"architecture": {"FAULT_ARCH_CORTEX_M", "FAULT_ARCH_RISCV", "FAULT_ARCH_PROCESS"},
+		"flags":        {"FAULT_PC_VALID", "FAULT_SP_VALID"},
+	} {
+		row := regexp.MustCompile(`(?m)^\| \w+ \| ` + field + ` \| (.*) \|$`).FindStringSubmatch(spec)
+		if row == nil {
+			t.Errorf("SPEC.md has no row for %s", field)
+			continue
+		}
+		listed := regexp.MustCompile(`\b(0x[0-9a-f]+|\d+)\b`).FindAllString(row[1], -1)
+		var defined []string
+		for _, name := range names {
+			value := regexp.MustCompile(`\b` + name + `(?: =)? (0x[0-9A-F]+|\d+)U?\b`).FindStringSubmatch(c)
+			if value == nil {
+				t.Errorf("the C does not define %s", name)
+				continue
+			}
+			defined = append(defined, strings.ToLower(value[1]))
+		}
+		if fmt.Sprint(listed) != fmt.Sprint(defined) {
+			t.Errorf("%s: SPEC.md lists %v, the C defines %v", field, listed, defined)
+		}
+	}
+}
+
+func readText(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
