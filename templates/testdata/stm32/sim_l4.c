@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Software model (sim.h) of clocks, power and flash interface of the STM32L4R5 (RM0432), with LPUART1; if SIM_L475 is 1,
-// of the STM32L475 (RM0351), with USART1.
+// Software model (sim.h) of clocks, power and flash interface of the STM32L4R5 (RM0432), with LPUART1; if SIM_L475 is
+// 1, of the STM32L475 (RM0351), with USART1.
 #include "sim.h"
 
 #if SIM_L475

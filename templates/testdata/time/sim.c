@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The part of the simulated timers (sim.h) that all cores share, and a program that idles and works on a core and prints
-// the port's counts, one "name value" a line.
+// The part of the simulated timers (sim.h) that all cores share, and a program that idles and works on a core and
+// prints the port's counts, one "name value" a line.
 #include "sim.h"
 
 #include <stdio.h>

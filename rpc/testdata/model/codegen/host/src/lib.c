@@ -5,7 +5,8 @@
 #include <tvm/runtime/c_runtime_api.h>
 #include <tvm/runtime/crt/module.h>
 
-TVM_DLL int32_t negate(TVMValue* args, int* type_codes, int num_args, TVMValue* out_value, int* out_type, void* handle) {
+TVM_DLL int32_t negate(TVMValue* args, int* type_codes, int num_args, TVMValue* out_value, int* out_type,
+                       void* handle) {
   const DLTensor* in = (const DLTensor*)args[0].v_handle;
   const DLTensor* out = (const DLTensor*)args[1].v_handle;
   int64_t n = 1;
