@@ -184,6 +184,15 @@ func TestGuesses(t *testing.T) {
 	if want := []uint64{0x1010, 0x1003, 0x100b, 0x1013}; !reflect.DeepEqual(got, want) {
 		t.Errorf("got %#x, want %#x", got, want)
 	}
+	rec.WordBytes = 8
+	if n := len(p.frames(rec)); n != 0 {
+		t.Errorf("of a record with other words there are %d frames", n)
+	}
+	rec.WordBytes, p.File.Machine = 4, elf.EM_386
+	if n := len(p.frames(rec)); n != 0 {
+		t.Errorf("of another machine there are %d frames", n)
+	}
+	p.File.Machine = elf.EM_ARM
 	rec.PCValid = false
 	if n := len(p.frames(rec)); n != 2 {
 		t.Errorf("without a PC there are %d frames", n)
@@ -192,9 +201,41 @@ func TestGuesses(t *testing.T) {
 	if n := len(p.frames(rec)); n != 0 {
 		t.Errorf("without PC and SP there are %d frames", n)
 	}
-	rec.WordBytes = 8
-	if n := len(p.frames(rec)); n != 0 {
-		t.Errorf("of another machine's record there are %d frames", n)
+}
+
+// TestChainEnds: a chain that leads to nothing ends at the program's start, which no code calls; what leads elsewhere is an
+// error, and the rest is guessed.
+func TestChainEnds(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		machine elf.Machine
+		call    string // an instruction, repeated
+		back    uint32
+		guessed bool
+	}{
+		{elf.EM_RISCV, "ef008000", 0, false},
+		{elf.EM_RISCV, "ef008000", 0x5000, true},
+		{elf.EM_RISCV, "ef008000", 0xfffffffd, true},
+		{elf.EM_ARM, "00f010f8", 0, false},
+		{elf.EM_ARM, "00f010f8", 0x5001, true},
+		{elf.EM_ARM, "00f010f8", 0xfffffffd, false}, // EXC_RETURN
+		{elf.EM_ARM, "00f010f8", 0xffffff00, false},
+		{elf.EM_ARM, "00f010f8", 0xfffffeff, true},
+	} {
+		p := faultImage(c.machine, elf.ELFCLASS32, 0x1000, bytes.Repeat(unhexed(t, c.call), 16))
+		p.calls = *framesOf(t, binary.LittleEndian, 4, rv32Frames, false, 0)
+		rec := &rpc.FaultRecord{WordBytes: 4, PCValid: true, SPValid: true, PC: 0x1008, SP: 0x20000000}
+		rec.Registers = []uint64{0x20000000, 0x20000000, 0x20000000} // r2 is what these frames are relative to, as sp of RISC-V
+		for _, w := range []uint32{0, 0, 0, c.back, 0x1005} {
+			rec.Stack = binary.LittleEndian.AppendUint32(rec.Stack, w)
+		}
+		if c.machine == elf.EM_RISCV {
+			binary.LittleEndian.PutUint32(rec.Stack[16:], 0x1004)
+		}
+		frames := p.frames(rec)
+		if last := frames[len(frames)-1]; last.Guessed != c.guessed || last.Guessed && last.PC != 0x1003 || !last.Guessed && len(frames) != 1 {
+			t.Errorf("%v to %#x: %+v", c.machine, c.back, frames)
+		}
 	}
 }
 

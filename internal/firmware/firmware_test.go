@@ -30,6 +30,21 @@ func TestPartsOf(t *testing.T) {
 	}
 }
 
+// The linker leaves out as many bytes as the longest hole, and not one more.
+func TestLongestHole(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		hole uint64
+		good bool
+	}{{maxHole, true}, {maxHole + 1, false}} {
+		end := 0x101 + c.hole
+		loads := []Segment{{Addr: 0x100, Data: []byte("a")}, {Addr: end, Data: []byte("b")}}
+		if _, err := PartsOf([]Range{{0x100, end + 1}}, loads, "f", 0); (err == nil) != c.good {
+			t.Errorf("%d bytes: %v", c.hole, err)
+		}
+	}
+}
+
 // The CRC is the firmware's: IEEE, over the nonce and both parts.
 func TestPartsCRC(t *testing.T) {
 	t.Parallel()

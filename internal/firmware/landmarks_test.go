@@ -2,9 +2,12 @@ package firmware
 
 import (
 	"debug/elf"
+	"errors"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -75,11 +78,56 @@ func TestLandmarks(t *testing.T) {
 	if err != nil || len(parts) != 2 || len(parts[1]) != 16 || parts[1][0] != 7 {
 		t.Errorf("%x, %v", parts, err)
 	}
+	empty := Landmarks{Parts: []Place{{Symbol: "first"}}}
+	if _, err := empty.FindParts(f, "a.elf"); err == nil {
+		t.Error("a part without a byte is taken")
+	}
 	both.Parts[0].End = "nothing"
 	if _, err := both.FindParts(f, "a.elf"); err == nil {
 		t.Error("a part that is not there is taken")
 	}
 	if parts, err := ReadParts(f, Landmarks{}, "a.elf", 0); parts != nil || err != nil {
 		t.Errorf("a template without parts: %x, %v", parts, err)
+	}
+}
+
+// A place has one name: a symbol, a symbol and an end, or a section.
+func TestPlaceNames(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		place Place
+		good  bool
+	}{
+		{Place{Symbol: "a"}, true},
+		{Place{Symbol: "a", End: "b"}, true},
+		{Place{Section: "c"}, true},
+		{Place{}, false},
+		{Place{End: "b"}, false},
+		{Place{Symbol: "a", Section: "c"}, false},
+		{Place{Section: "c", End: "b"}, false},
+	} {
+		optional := c.good || c.place == Place{} // these three need not be named at all
+		for l, good := range map[*Landmarks]bool{
+			{Parts: []Place{c.place}}: c.good, {Stacks: []Place{c.place}}: c.good,
+			{BuildID: c.place}: optional, {Kept: c.place}: optional, {ResetCause: c.place}: optional,
+		} {
+			if err := l.Check(); (err == nil) != good {
+				t.Errorf("%+v: %v", l, err)
+			}
+		}
+	}
+}
+
+// A file that ends before what it says that it loads is refused with that reason.
+func TestCutFile(t *testing.T) {
+	t.Parallel()
+	f := &elf.File{
+		Sections: []*elf.Section{{SectionHeader: elf.SectionHeader{Name: ".data", Addr: 0x100, Size: 8}}},
+		Progs: []*elf.Prog{{
+			ProgHeader: elf.ProgHeader{Type: elf.PT_LOAD, Vaddr: 0x100, Paddr: 0x100, Filesz: 8}, ReaderAt: strings.NewReader("7 bytes"),
+		}},
+	}
+	if _, err := ReadParts(f, Landmarks{Parts: []Place{{Section: ".data"}}}, "a.elf", 0); !errors.Is(err, io.EOF) {
+		t.Error(err)
 	}
 }

@@ -43,6 +43,9 @@ func TestLease(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
+	if h := holder(filepath.Join(dir, deviceFile("chip:1"))); h != (Holder{}) {
+		t.Errorf("a lease that was given back is still said to be held: %v", h)
+	}
 }
 
 // mustTake takes a free lease.

@@ -99,3 +99,21 @@ func TestLeaseOfAnotherUser(t *testing.T) {
 	l = mustTake(t, dir, "probe:1")
 	defer l.Release()
 }
+
+// A process that finds the shared folder made by another one in the meantime takes that one, and leaves none of its own.
+func TestMakeSharedTwice(t *testing.T) {
+	parent := t.TempDir()
+	dir := filepath.Join(parent, "leases")
+	if err := makeShared(dir); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "a.lease"), nil, 0o644); err != nil { // a folder with a file is not replaced
+		t.Fatal(err)
+	}
+	if err := makeShared(dir); err != nil {
+		t.Error(err)
+	}
+	if all, err := os.ReadDir(parent); err != nil || len(all) != 1 {
+		t.Errorf("%v, %v", all, err)
+	}
+}

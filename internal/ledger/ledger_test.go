@@ -278,3 +278,19 @@ func TestLedgerSyncsFolder(t *testing.T) {
 		t.Errorf("remove: %v", err)
 	}
 }
+
+// The longest file that is read is as long as the limit; one byte more is damage.
+func TestLongestLedger(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "ledger")
+	for _, c := range []struct {
+		size int64
+		err  error
+	}{{maxLedgerBytes, nil}, {maxLedgerBytes + 1, errDamaged}} {
+		if err := errors.Join(os.WriteFile(path, nil, 0o644), os.Truncate(path, c.size)); err != nil {
+			t.Fatal(err)
+		}
+		if data, err := readBounded(path); !errors.Is(err, c.err) || err == nil && int64(len(data)) != c.size {
+			t.Errorf("%d bytes: %d were read, %v", c.size, len(data), err)
+		}
+	}
+}

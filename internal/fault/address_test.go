@@ -1,0 +1,110 @@
+package fault
+
+import (
+	"debug/elf"
+	"fmt"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/boardsmith/boardsmith/internal/firmware"
+)
+
+// inlining is a source of functions that are inlined into each other, with blocks of their own, and of one that is left out.
+const inlining = `
+volatile int sink, count;
+__attribute__((always_inline)) static inline int inner(int x) {
+	if (x > 3) { int y = x * sink; sink = y; }
+	return x + sink;
+}
+__attribute__((always_inline)) static inline int middle(int x) {
+	for (int i = 0; i < count; i++) { int z = inner(x + i); sink = z; x += z; }
+	return x - sink;
+}
+__attribute__((noinline)) int outer(int x) {
+	sink = x;
+	return middle(x) +
+		middle(2 * x);
+}
+int unused(int x) { return middle(x) + 1; }
+int main(void) { return outer(count); }
+`
+
+// TestAddresses compares what an image says of each address with what binutils' addr2line reads off the same file.
+func TestAddresses(t *testing.T) {
+	t.Parallel()
+	for _, cc := range [][]string{
+		{"gcc"}, {"gcc", "-gdwarf-4", "-Os"}, {"arm-none-eabi-gcc", "-mcpu=cortex-m3", "-mthumb", "-Wl,-Ttext=0x8000"},
+	} {
+		t.Run(strings.Join(cc, " "), func(t *testing.T) {
+			t.Parallel()
+			tool := strings.TrimSuffix(cc[0], "gcc") + "addr2line"
+			for _, name := range []string{cc[0], tool} {
+				if _, err := exec.LookPath(name); err != nil {
+					t.Skipf("no %s", name)
+				}
+			}
+			dir := t.TempDir()
+			must(t, os.WriteFile(filepath.Join(dir, "a.c"), []byte(inlining), 0o644))
+			args := append([]string{"-g", "-O2"}, cc[1:]...)
+			args = append(args, "-ffunction-sections", "-Wl,--gc-sections", "-nostdlib", "-Wl,-e,main", "-o", "a.elf", "a.c")
+			cmd := exec.Command(cc[0], args...)
+			cmd.Dir = dir
+			if said, err := cmd.CombinedOutput(); err != nil {
+				t.Skipf("%v: %s", err, said)
+			}
+			f, err := elf.Open(filepath.Join(dir, "a.elf"))
+			must(t, err)
+			defer f.Close()
+			p, err := Read(f, firmware.Landmarks{})
+			must(t, err)
+			compareAddresses(t, p, tool, filepath.Join(dir, "a.elf"))
+		})
+	}
+}
+
+// addressLine is what addr2line prints of one frame: the function, then file, line and what else it knows.
+var addressLine = regexp.MustCompile(`(?m)^(\S+)\n(\S+):(\d+|\?)[^\n]*$`)
+
+func compareAddresses(t *testing.T, p *Program, tool, file string) {
+	t.Helper()
+	step := uint64(1)
+	if p.File.Machine == elf.EM_ARM {
+		step = 2
+	}
+	args := []string{"-f", "-i", "-a", "-e", file}
+	var all []uint64
+	for _, s := range p.symbol {
+		for pc := s.Value; pc < s.Value+s.Size; pc += step {
+			all, args = append(all, pc), append(args, fmt.Sprintf("%#x", pc))
+		}
+	}
+	out, err := exec.Command(tool, args...).Output()
+	must(t, err)
+	said := regexp.MustCompile(`(?m)^0x[0-9a-f]+$`).Split(string(out), -1)[1:]
+	inlined := 0
+	for i, pc := range all {
+		var want, got string
+		for _, m := range addressLine.FindAllStringSubmatch(said[i], -1) {
+			want += fmt.Sprintf("%s %s:%s, ", m[1], path.Base(m[2]), m[3])
+		}
+		frames := p.At(pc)
+		for n, f := range frames {
+			got += fmt.Sprintf("%s %s:%d, ", f.Function, path.Base(f.File), f.Line)
+			if f.PC != pc || f.Inlined != (n < len(frames)-1) {
+				t.Errorf("%#x: %+v", pc, frames)
+			}
+		}
+		if got != want {
+			t.Errorf("%#x: %s want %s", pc, got, want)
+		}
+		inlined = max(inlined, len(frames)-1)
+	}
+	if inlined < 2 {
+		t.Error("nothing is inlined twice")
+	}
+}
