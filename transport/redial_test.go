@@ -88,7 +88,7 @@ func TestRedialFails(t *testing.T) {
 		t.Errorf("a responder redials: %v", err)
 	}
 	var failed *transport.HandshakeError
-	if err := s.Redial(within(t, 100*time.Millisecond)); !errors.As(err, &failed) || failed.Received != 0 {
+	if err := s.Redial(within(t, 100*time.Millisecond)); !errors.As(err, &failed) || failed.Received != 0 || failed.Damaged != 0 {
 		t.Errorf("nobody answers: %v", err)
 	}
 	if err := s.Send(t.Context(), []byte("x")); failure.Of(err) != failure.Fault {

@@ -93,12 +93,16 @@ func OpenSerial(c SerialConfig) (*Serial, error) {
 	if err := port.ResetInputBuffer(); err != nil { // what was said before is not for us
 		return nil, errors.Join(&SerialError{Port: c.Port, Err: err}, port.Close())
 	}
+	return newSerial(c.Port, port), nil
+}
+
+func newSerial(name string, port serial.Port) *Serial {
 	s := &Serial{
-		name: c.Port, port: port, news: make(chan struct{}, 1), room: make(chan struct{}, 1),
+		name: name, port: port, news: make(chan struct{}, 1), room: make(chan struct{}, 1),
 		closed: make(chan struct{}), done: make(chan struct{}), writing: make(chan struct{}, 1),
 	}
 	go s.read()
-	return s, nil
+	return s
 }
 
 // Lossy is true.

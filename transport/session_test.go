@@ -348,6 +348,31 @@ func TestDeviceLog(t *testing.T) {
 	}
 }
 
+// A responder's log line belongs to no session; an empty one is not sent.
+func TestSendLog(t *testing.T) {
+	host, device := transporttest.Pair()
+	defer host.Close()
+	ctx := within(t, 5*time.Second)
+	accepted := make(chan error, 1)
+	var s *transport.Session
+	go func() {
+		var err error
+		s, err = transport.Accept(ctx, device, quick)
+		accepted <- err
+	}()
+	if _, err := transport.Dial(ctx, host, quick); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(<-accepted, s.SendLog(ctx, ""), s.SendLog(ctx, "hi")); err != nil {
+		t.Fatal(err)
+	}
+	got := make([]byte, 64)
+	n, err := host.Read(ctx, got)
+	if want := frame(0, 0, 3, 'h', 'i'); err != nil || !bytes.Equal(got[:n], want) {
+		t.Errorf("% x, %v; want % x", got[:n], err, want)
+	}
+}
+
 // Whatever noise does to a session, it ends in time, and the next one over a quiet link works.
 func TestNoise(t *testing.T) {
 	for seed := range uint64(60) {

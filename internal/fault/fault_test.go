@@ -225,7 +225,7 @@ func TestChainEnds(t *testing.T) {
 		p := faultImage(c.machine, elf.ELFCLASS32, 0x1000, bytes.Repeat(unhexed(t, c.call), 16))
 		p.calls = *framesOf(t, binary.LittleEndian, 4, rv32Frames, false, 0)
 		rec := &rpc.FaultRecord{WordBytes: 4, PCValid: true, SPValid: true, PC: 0x1008, SP: 0x20000000}
-		rec.Registers = []uint64{0x20000000, 0x20000000, 0x20000000} // r2 is what these frames are relative to, as sp of RISC-V
+		rec.Registers = []uint64{7, 8, 0x20000000} // r2 of Arm is what these frames are relative to, as x2 is of RISC-V
 		for _, w := range []uint32{0, 0, 0, c.back, 0x1005} {
 			rec.Stack = binary.LittleEndian.AppendUint32(rec.Stack, w)
 		}
@@ -235,6 +235,25 @@ func TestChainEnds(t *testing.T) {
 		frames := p.frames(rec)
 		if last := frames[len(frames)-1]; last.Guessed != c.guessed || last.Guessed && last.PC != 0x1003 || !last.Guessed && len(frames) != 1 {
 			t.Errorf("%v to %#x: %+v", c.machine, c.back, frames)
+		}
+	}
+}
+
+// TestMoved: a process lies where its record says, by the address at which its file's first segment wants to lie.
+func TestMoved(t *testing.T) {
+	t.Parallel()
+	p := &Program{File: &elf.File{Progs: []*elf.Prog{
+		{ProgHeader: elf.ProgHeader{Type: elf.PT_LOAD, Off: 0x1000, Vaddr: 0x402000}},
+		{ProgHeader: elf.ProgHeader{Type: elf.PT_NOTE, Vaddr: 0x403000}},
+		{ProgHeader: elf.ProgHeader{Type: elf.PT_LOAD, Vaddr: 0x400000}},
+	}}}
+	for _, c := range []struct {
+		arch   rpc.Arch
+		status uint64
+		want   uint64
+	}{{rpc.ArchProcess, 0x7f0000400000, 0x7f0000000000}, {rpc.ArchProcess, 0, 0}, {rpc.ArchCortexM, 0x500000, 0}} {
+		if got := p.moved(&rpc.FaultRecord{Arch: c.arch, Status: c.status}); got != c.want {
+			t.Errorf("%v at %#x: moved by %#x", c.arch, c.status, got)
 		}
 	}
 }
