@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/boardsmith/boardsmith/internal/firmware"
+	"github.com/boardsmith/boardsmith/rpc"
 )
 
 // inlining is a source of functions that are inlined into each other, with blocks of their own, and of one that is left out.
@@ -31,8 +32,10 @@ __attribute__((noinline)) int outer(int x) {
 		middle(2 * x);
 }
 int unused(int x) { return middle(x) + 1; }
-int main(void) { return outer(count); }
 `
+
+// caller is a source of another folder.
+const caller = "int outer(int x); int main(void) { return outer(1) + 1; }"
 
 // TestAddresses compares what an image says of each address with what binutils' addr2line reads off the same file.
 func TestAddresses(t *testing.T) {
@@ -49,20 +52,25 @@ func TestAddresses(t *testing.T) {
 				}
 			}
 			dir := t.TempDir()
-			must(t, os.WriteFile(filepath.Join(dir, "a.c"), []byte(inlining), 0o644))
+			for name, text := range map[string]string{"model/a.c": inlining, "crt/b.c": caller} {
+				must(t, os.MkdirAll(filepath.Join(dir, filepath.Dir(name)), 0o755))
+				must(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
+			}
 			args := append([]string{"-g", "-O2"}, cc[1:]...)
-			args = append(args, "-ffunction-sections", "-Wl,--gc-sections", "-nostdlib", "-Wl,-e,main", "-o", "a.elf", "a.c")
+			args = append(args, "-fdebug-prefix-map="+dir+"=.", "-ffunction-sections", "-Wl,--gc-sections", "-nostdlib", "-Wl,-e,main")
+			args = append(args, "-o", "a.elf", "model/a.c", "crt/b.c")
 			cmd := exec.Command(cc[0], args...)
 			cmd.Dir = dir
 			if said, err := cmd.CombinedOutput(); err != nil {
-				t.Skipf("%v: %s", err, said)
+				t.Fatalf("%v: %s", err, said)
 			}
 			f, err := elf.Open(filepath.Join(dir, "a.elf"))
 			must(t, err)
 			defer f.Close()
-			p, err := Read(f, firmware.Landmarks{})
+			p, err := Read(f, firmware.Landmarks{Folders: firmware.Folders{Model: "model", Runtime: "crt"}})
 			must(t, err)
 			compareAddresses(t, p, tool, filepath.Join(dir, "a.elf"))
+			checkOperator(t, p)
 		})
 	}
 }
@@ -106,5 +114,35 @@ func compareAddresses(t *testing.T, p *Program, tool, file string) {
 	}
 	if inlined < 2 {
 		t.Error("nothing is inlined twice")
+	}
+}
+
+// checkOperator checks what an image says of a fault in its function outer, of the model, which main of the runtime calls.
+func checkOperator(t *testing.T, p *Program) {
+	t.Helper()
+	at := map[string]uint64{}
+	for _, s := range p.symbol {
+		at[s.Name] = s.Value
+	}
+	for name, want := range map[string]bool{"outer": true, "main": false, "unused": false, "": false} {
+		if got := p.isOperator(name); got != want {
+			t.Errorf("%q is an operator: %v", name, got)
+		}
+	}
+	if p.File.Machine != elf.EM_ARM {
+		return // its return address is on the stack
+	}
+	rec := rpc.FaultRecord{
+		Arch: rpc.ArchCortexM, WordBytes: 4, PCValid: true, SPValid: true, SP: 0x20000000, PC: at["outer"], LR: at["main"] + 5,
+	}
+	is := p.Explain(&rec, "")
+	if is.Operator != "outer" || len(is.Frames) < 2 || is.Frames[len(is.Frames)-1].Function != "main" {
+		t.Errorf("%+v", is)
+	}
+	rec.PC = at["main"]
+	for called, want := range map[string]string{"outer": "outer", "main": "", "": ""} {
+		if is := p.Explain(&rec, called); is.Operator != want {
+			t.Errorf("after a call of %q: %+v", called, is)
+		}
 	}
 }

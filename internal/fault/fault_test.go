@@ -43,6 +43,10 @@ func TestCallers(t *testing.T) {
 	stack := func(at uint64) (uint64, bool) { return at | 0x70000000, at >= 0x100 && at < 0x200 }
 	const sp, ra = 2, 1
 	rv := framesOf(t, binary.LittleEndian, 4, rv32Frames, false, 0)
+	version4 := strings.Replace(rv32Frames, "0c000000 ffffffff 03 00", "0e000000 ffffffff 04 00 0400", 1)
+	if got := framesOf(t, binary.LittleEndian, 4, version4, false, 0); !reflect.DeepEqual(got, rv) {
+		t.Errorf("version 4: %+v, want %+v", got, rv)
+	}
 	for _, c := range []struct{ pc, sp, wantSP, wantRA uint64 }{
 		{0x1000, 0x100, 0x100, 0x42},
 		{0x1004, 0x100, 0x110, 0x42},
@@ -258,6 +262,28 @@ func TestMoved(t *testing.T) {
 	}
 }
 
+// TestSymbolAt: a symbol without a size, as assembler has, reaches to the next one or to the end of its code.
+func TestSymbolAt(t *testing.T) {
+	t.Parallel()
+	p := faultImage(elf.EM_ARM, elf.ELFCLASS32, 0x1000, make([]byte, 0x40))
+	p.symbol = []elf.Symbol{
+		{Name: "sized", Value: 0x1000, Size: 8}, {Name: "start", Value: 0x1010}, {Name: "next", Value: 0x1020}, {Name: "last", Value: 0x1030, Size: 8},
+	}
+	for pc, want := range map[uint64]string{
+		0xffe: "", 0x1000: "sized", 0x1006: "sized", 0x1008: "", 0x1010: "start", 0x101e: "start", 0x1020: "next", 0x1036: "last", 0x1038: "", 0x1040: "",
+	} {
+		if got := p.symbolAt(pc); got != want {
+			t.Errorf("%#x: %q, want %q", pc, got, want)
+		}
+	}
+	p.symbol = p.symbol[:3]
+	for pc, want := range map[uint64]string{0x103e: "next", 0x1040: ""} {
+		if got := p.symbolAt(pc); got != want {
+			t.Errorf("%#x: %q, want %q", pc, got, want)
+		}
+	}
+}
+
 // TestStackAt: a record's stack begins at sp or at the stack's lowest address.
 func TestStackAt(t *testing.T) {
 	t.Parallel()
@@ -269,6 +295,9 @@ func TestStackAt(t *testing.T) {
 	}
 	if got := p.stackAt(&rpc.FaultRecord{Arch: rpc.ArchProcess, SP: 0x7ffc1230, More: []uint64{0x7ffc5000}}); got != 0x7ffc5000 {
 		t.Errorf("of a process: %#x", got)
+	}
+	if got := p.stackAt(&rpc.FaultRecord{Arch: rpc.ArchProcess, SP: 0x7ffc1230}); got != 0x7ffc1230 {
+		t.Errorf("of a process that says no more: %#x", got)
 	}
 }
 
