@@ -38,7 +38,7 @@ func (d *Device) Debug(ctx context.Context, use func(ctx context.Context, addres
 
 func (d *Device) debugServer() (flasher.DebugServer, error) {
 	if d.attachment == nil || !d.attachment.hasProbe() {
-		return nil, failure.New(failure.Config, "choose a board with a probe, as in BOARD=microbit, and a another PROGRAMMER than none", "board %s has no debug probe", d.board.Name)
+		return nil, failure.New(failure.Config, chooseProbe, "board %s has no debug probe", d.board.Name)
 	}
 	server, ok := d.attachment.programmer.(flasher.DebugServer)
 	if !ok {

@@ -25,7 +25,7 @@ type Desk struct {
 	File       *DeskFile     // devices that have names, and commands for their power; nil: none
 	StateDir   string        // folder of ledger and emulated chips with their leases; "" is the user's own
 	Ledger     string        // folder of the ledger, which users or computers may share; "" is the one in StateDir
-	LeaseDir   string        // folder of the leases of real probes; "" is the one of all users of this computer
+	LeaseDir   string        // folder of the leases of real probes and of addresses; "" is the one of all users of this computer
 	Tool       FindTool      // where programmers are, and what Probes needs; nil: on PATH
 	Probes     Probes        // of boards whose probe is emulated, as microbit's; nil: such a board is a *NoProbesError
 

@@ -20,7 +20,7 @@ import (
 // may be only half erased, and has verified that all is blank when it returns without an error. Errors: as of Flash.
 func (d *Device) Erase(ctx context.Context) (FlashReport, error) {
 	if d.attachment == nil || !d.attachment.hasProbe() {
-		return FlashReport{}, failure.New(failure.Config, "choose a board with a probe, as in BOARD=microbit, and a another PROGRAMMER than none", "board %s has no flash that can be erased", d.board.Name)
+		return FlashReport{}, failure.New(failure.Config, chooseProbe, "board %s has no debug probe to erase it with", d.board.Name)
 	}
 	d.desk.Progress.Tell(progress.Event{Step: "erase", Detail: d.board.Name})
 	f := flashing{d: d, power: powerCycle{d: d}, facts: flashFacts{image: blankFlash(d.board)}}

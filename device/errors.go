@@ -8,6 +8,9 @@ import (
 	"github.com/boardsmith/boardsmith/internal/ledger"
 )
 
+// chooseProbe is the next step where a device without a probe was told to do what needs one.
+const chooseProbe = "choose a board with a probe, as in BOARD=microbit, and another PROGRAMMER than none"
+
 // A WrongImageError is a device that runs something else than the image that was asked for.
 type WrongImageError struct {
 	Device string

@@ -84,7 +84,11 @@ func (v *invocation) saveDeskFile(ctx context.Context, in *inputs, all []device.
 		}
 		n = in.deskFile.Note(n)
 		noted++
-		v.Printf("%s: %s, probe %s, chip %s", n.Name, n.Board, cmp.Or(n.Probe, "none"), cmp.Or(n.Chip, "not known: no firmware of boardsmith's answered"))
+		chip := cmp.Or(n.Chip, "not known: no firmware of boardsmith's answered")
+		if answers && n.Chip == "" {
+			chip = "without an id"
+		}
+		v.Printf("%s: %s, probe %s, chip %s", n.Name, n.Board, cmp.Or(n.Probe, "none"), chip)
 		v.JSONLine(fields{"status": "done", "name": n.Name, "board": n.Board, "probe": n.Probe, "chip": n.Chip})
 	}
 	if noted == 0 {

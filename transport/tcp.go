@@ -83,10 +83,13 @@ func DialTCP(ctx context.Context, c TCPConfig) (*TCP, error) {
 	}
 	d := net.Dialer{Timeout: cmp.Or(c.Within, defaultConnect)}
 	conn, err := d.DialContext(ctx, "tcp", c.Address)
-	if err != nil && ended(ctx) {
+	var late net.Error
+	switch {
+	case err != nil && ended(ctx):
 		return nil, waitError(ctx, "dial", began)
-	}
-	if err != nil {
+	case errors.As(err, &late) && late.Timeout():
+		return nil, &TCPError{Address: c.Address, Err: fmt.Errorf("no connection within %v: %w", d.Timeout, cause(err))}
+	case err != nil:
 		return nil, &TCPError{Address: c.Address, Err: cause(err)}
 	}
 	return newTCP(conn.(*net.TCPConn), c.Lossy), nil

@@ -17,7 +17,7 @@ func TestTCPNobodyAnswers(t *testing.T) {
 	address := deaf(t)
 	_, err := transport.DialTCP(t.Context(), transport.TCPConfig{Address: address, Within: 50 * time.Millisecond})
 	var tcp *transport.TCPError
-	advised := strings.Contains(failure.Next(err), "switched on")
+	advised := strings.Contains(failure.Next(err), "switched on") && strings.Contains(err.Error(), "within 50ms")
 	if !errors.As(err, &tcp) || tcp.Address != address || failure.Of(err) != failure.ProbeMissing || !advised {
 		t.Errorf("%v of class %s, next step %q", err, failure.Of(err), failure.Next(err))
 	}
