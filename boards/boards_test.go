@@ -2,7 +2,6 @@ package boards
 
 import (
 	"errors"
-	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -189,7 +188,7 @@ func TestBadFiles(t *testing.T) {
 		{"wrong type", "{" + rest + ",\n\"doc\": 3}", `x.json:2: json: cannot unmarshal number`},
 		{"syntax", "{" + rest + ",\n\"doc\": }", `x.json:2: invalid character`},
 		{"cut off", "{" + rest + ",\n\"doc\": \"a\"\n", `x.json:3: unexpected`},
-		{"not an object", "[]", `x.json:1: a board file is one object in braces`},
+		{"not an object", "[]", `x.json:1: the file is not one object in braces`},
 		{"two values", "{" + rest + "} {}", `x.json:1: text after the closing brace`},
 		{"unknown parent", "{\n\"inherits\": \"cpu/nativ\"}", `x.json:2: inherits "cpu/nativ", which is not known; did you mean "cpu/native"?`},
 		{"a board as parent", "{\n\"inherits\": \"host\"}", `x.json:2: inherits "host": a board inherits from chip/NAME or cpu/NAME`},
@@ -299,27 +298,4 @@ func TestOptions(t *testing.T) {
 	if _, err := ParseOptions([]string{"arena_kib=1", "arena_kib=2"}); err == nil {
 		t.Error("an option given twice was accepted")
 	}
-}
-
-func FuzzFile(f *testing.F) {
-	for _, name := range []string{"host.json", "cpu/native.json"} {
-		data, err := shipped.ReadFile(name)
-		if err != nil {
-			f.Fatal(err)
-		}
-		f.Add(data)
-	}
-	f.Fuzz(func(t *testing.T, data []byte) {
-		lines, items, err := scan(data)
-		if err != nil {
-			_ = lineOf(data, err)
-			return
-		}
-		maps.Copy(lines, items)
-		for field, n := range lines {
-			if n < 1 || n > 1+strings.Count(string(data), "\n") {
-				t.Errorf("%s was found on line %d", field, n)
-			}
-		}
-	})
 }

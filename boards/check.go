@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/jsonfile"
 )
 
 // programmers lists the programmers of board files; package flasher implements them.
@@ -59,7 +60,7 @@ func (b *Board) checkFlash() error {
 	case r == "":
 		return b.wrong("flash.programmer", `no programmer ("none" if nothing is written)`)
 	case !slices.Contains(programmers, r):
-		return b.wrong("flash.programmer", "%q is no programmer%s", r, didYouMean(r, programmers))
+		return b.wrong("flash.programmer", "%q is no programmer%s", r, jsonfile.DidYouMean(r, programmers))
 	case r == "openocd" && len(b.Flash.Scripts) == 0:
 		return b.wrong("flash", "the programmer openocd needs scripts")
 	case r == "pyocd" && b.Flash.Chip == "":
@@ -81,7 +82,7 @@ func (b *Board) checkToolchain() error {
 func (b *Board) checkSources() error {
 	for _, s := range b.Sources {
 		if err := goodSource(s.Name); err != nil {
-			return &FileError{s.At.File, s.At.Line, fmt.Errorf("sources: %w", err)}
+			return &FileError{File: s.At.File, Line: s.At.Line, Err: fmt.Errorf("sources: %w", err)}
 		}
 	}
 	for _, f := range b.Functions {
@@ -111,7 +112,7 @@ var timers = []string{"chip", "mcycle", "mtime", "systick"}
 
 func (b *Board) checkTimer() error {
 	if k := b.Timer.Kind; k != "" && !slices.Contains(timers, k) {
-		return b.wrong("timer.kind", "%q is not a kind of timer (%s)%s", k, strings.Join(timers, ", "), didYouMean(k, timers))
+		return b.wrong("timer.kind", "%q is not a kind of timer (%s)%s", k, strings.Join(timers, ", "), jsonfile.DidYouMean(k, timers))
 	}
 	return nil
 }
@@ -215,7 +216,7 @@ func (b *Board) checkPlace() error {
 	for _, p := range b.Place.parts() {
 		switch {
 		case p.region != "" && !slices.Contains(names, p.region):
-			return b.wrong("place."+p.part, "there is no region %q%s", p.region, didYouMean(p.region, names))
+			return b.wrong("place."+p.part, "there is no region %q%s", p.region, jsonfile.DidYouMean(p.region, names))
 		case p.region == "" && len(b.Memory) > 0:
 			return b.wrong("place", "no region for %s", p.part)
 		}
@@ -314,7 +315,7 @@ func (b *Board) wrong(field, format string, args ...any) error {
 	if !ok {
 		at = Origin{File: b.Files[len(b.Files)-1]}
 	}
-	return &FileError{at.File, at.Line, fmt.Errorf(field+": "+format, args...)}
+	return &FileError{File: at.File, Line: at.Line, Err: fmt.Errorf(field+": "+format, args...)}
 }
 
 // goodSource returns an error for a source outside its folder, a name unsuitable for a Makefile, or an unsupported

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/boardsmith/boardsmith/internal/jsonfile"
 )
 
 // A linkKind is one way to reach the firmware.
@@ -79,7 +81,7 @@ func (b *Board) checkLink() error {
 	l := b.Link
 	k, ok := l.kind()
 	if !ok {
-		return b.wrong("link.kind", "%q is not a link%s", l.Kind, didYouMean(l.Kind, LinkKinds()))
+		return b.wrong("link.kind", "%q is not a link%s", l.Kind, jsonfile.DidYouMean(l.Kind, LinkKinds()))
 	}
 	if err := b.checkLinkFields(k); err != nil {
 		return err

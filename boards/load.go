@@ -12,15 +12,15 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"sort"
 	"strconv"
 	"strings"
 
-	"github.com/agext/levenshtein"
-
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/jsonfile"
 )
 
 //go:embed *.json chip cpu
@@ -38,7 +38,7 @@ type NotFoundError struct {
 }
 
 func (e *NotFoundError) Error() string {
-	return fmt.Sprintf("board %q is not known%s", e.Name, didYouMean(e.Name, e.Known))
+	return fmt.Sprintf("board %q is not known%s", e.Name, jsonfile.DidYouMean(e.Name, e.Known))
 }
 
 // FailureClass returns failure.Config.
@@ -50,39 +50,18 @@ func (e *NotFoundError) NextStep() string {
 }
 
 // A FileError reports an error in a board file, with its line.
-type FileError struct {
-	File string
-	Line int // from 1; 0 for the whole file
-	Err  error
-}
+type FileError = jsonfile.Error
 
-func (e *FileError) Error() string {
-	if e.Line == 0 {
-		return fmt.Sprintf("%s: %v", e.File, e.Err)
-	}
-	return fmt.Sprintf("%s:%d: %v", e.File, e.Line, e.Err)
-}
-func (e *FileError) Unwrap() error { return e.Err }
+// Fields are the paths that a board file may use, sorted: "link.kind", "memory[].name". Below one that ends in ".*" any
+// name may stand.
+var Fields = jsonfile.Fields(reflect.TypeFor[Board]())
 
-// FailureClass returns failure.Config.
-func (e *FileError) FailureClass() failure.Class { return failure.Config }
-
-// Nearest returns the known name that is most similar to name, or "" if none is similar.
-func Nearest(name string, known []string) string {
-	best, score := "", 0.45
-	for _, k := range known {
-		if s := levenshtein.Match(strings.ToLower(name), strings.ToLower(k), nil); s > score {
-			best, score = k, s
-		}
-	}
-	return best
-}
-
-func didYouMean(name string, known []string) string {
-	if n := Nearest(name, known); n != "" {
-		return fmt.Sprintf("; did you mean %q?", n)
-	}
-	return ""
+// renamed maps fields of earlier versions to their new names.
+var renamed = map[string]string{
+	"emulated":      `"host_clock": false`,
+	"flash.target":  `"flash.chip"`,
+	"flash.runner":  `"flash.programmer"`,
+	"flash.virtual": `"flash.emulated"`,
 }
 
 // Find loads the board of that name, or the board file at that path (a name with a slash or ending in .json).
@@ -153,24 +132,24 @@ func (b *Board) load(shelves []shelf, level, name string, from *Origin) error {
 	case err != nil && from == nil:
 		return notRead(err, name, names(shelves))
 	case err != nil:
-		return &FileError{from.File, from.Line, parentMissing(err, level, name, shelves)}
+		return &FileError{File: from.File, Line: from.Line, Err: parentMissing(err, level, name, shelves)}
 	}
-	lines, items, err := scan(data)
+	lines, items, err := jsonfile.Scan(data)
 	if err != nil {
-		return &FileError{where, lineOf(data, err), err}
+		return &FileError{File: where, Line: jsonfile.Line(data, err), Err: err}
 	}
-	if err := checkFields(where, lines); err != nil {
+	if err := jsonfile.CheckFields(where, lines, Fields, renamed); err != nil {
 		return err
 	}
 	var head struct{ Inherits string }
 	if err := json.Unmarshal(data, &head); err != nil {
-		return &FileError{where, lineOf(data, err), err}
+		return &FileError{File: where, Line: jsonfile.Line(data, err), Err: err}
 	}
 	if head.Inherits != "" {
 		here := Origin{where, lines["inherits"]}
 		up, parent, ok := strings.Cut(head.Inherits, "/")
 		if !ok || !slices.Contains(levels[level], up) || !nameRE.MatchString(parent) {
-			return &FileError{here.File, here.Line, fmt.Errorf("inherits %q: %s", head.Inherits, mayInherit(level))}
+			return &FileError{File: here.File, Line: here.Line, Err: fmt.Errorf("inherits %q: %s", head.Inherits, mayInherit(level))}
 		}
 		if err := b.load(shelves, up, parent, &here); err != nil {
 			return err
@@ -209,7 +188,7 @@ func parentMissing(err error, level, name string, shelves []shelf) error {
 		}
 	}
 	full := level + "/" + name
-	return fmt.Errorf("inherits %q, which is not known%s", full, didYouMean(full, known))
+	return fmt.Errorf("inherits %q, which is not known%s", full, jsonfile.DidYouMean(full, known))
 }
 
 // read returns the first shelf's file of that name, its name for messages, and its folder on disk.
@@ -249,7 +228,7 @@ func (b *Board) decode(data []byte, where, dir string, lines, items map[string]i
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(b); err != nil {
-		return &FileError{where, lineOf(data, err), err}
+		return &FileError{File: where, Line: jsonfile.Line(data, err), Err: err}
 	}
 	for i := range b.Sources {
 		b.Sources[i].Dir, b.Sources[i].At = dir, Origin{where, items[fmt.Sprintf("sources[%d]", i)]}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/jsonfile"
 )
 
 // Options are a user's choices for one project. A zero field means the board's default.
@@ -107,7 +108,7 @@ func (r option) get(o *Options) string {
 func (o Option) check(value string) error {
 	if o.Type == "string" {
 		if !slices.Contains(o.Choices, value) {
-			return fmt.Errorf("%q is none of %s%s", value, strings.Join(o.Choices, ", "), didYouMean(value, o.Choices))
+			return fmt.Errorf("%q is none of %s%s", value, strings.Join(o.Choices, ", "), jsonfile.DidYouMean(value, o.Choices))
 		}
 		return nil
 	}
@@ -132,7 +133,7 @@ func ParseOptions(words []string) (Options, error) {
 		case !ok:
 			return Options{}, wrongOption("option %q is not written as name=value", w)
 		case row == nil:
-			return Options{}, wrongOption("option %q is not known%s", name, didYouMean(name, optionNames()))
+			return Options{}, wrongOption("option %q is not known%s", name, jsonfile.DidYouMean(name, optionNames()))
 		case given[name]:
 			return Options{}, wrongOption("option %q is given twice", name)
 		}

@@ -22,6 +22,7 @@ import (
 	"github.com/boardsmith/boardsmith/crt"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/internal/jsonfile"
 	"github.com/boardsmith/boardsmith/internal/plainfile"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/progress"
@@ -299,7 +300,7 @@ func sourceMissing(t *foundTemplate, src boards.Source) error {
 		beside, _ := fs.Glob(os.DirFS(src.Dir), path.Join(path.Dir(src.Name), "*.[cSh]"))
 		known = slices.Concat(known, beside, portsOf(t.files))
 	}
-	hint := nearest(src.Name, known)
+	hint := jsonfile.DidYouMean(src.Name, known)
 	if now := t.Renamed[src.Name]; now != "" {
 		hint = fmt.Sprintf("; it is now %q", now)
 	}

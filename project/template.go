@@ -24,6 +24,7 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/firmware"
 	"github.com/boardsmith/boardsmith/internal/fit"
+	"github.com/boardsmith/boardsmith/internal/jsonfile"
 	"github.com/boardsmith/boardsmith/internal/plainfile"
 	"github.com/boardsmith/boardsmith/templates"
 )
@@ -100,20 +101,13 @@ func findTemplate(name string, folders []string) (*foundTemplate, error) {
 	}
 	known := templateNames(folders)
 	if !slices.Contains(known, name) {
-		return nil, failure.New(failure.Config, "choose one of: "+strings.Join(known, ", "), "template %q is not known%s", name, nearest(name, known))
+		return nil, failure.New(failure.Config, "choose one of: "+strings.Join(known, ", "), "template %q is not known%s", name, jsonfile.DidYouMean(name, known))
 	}
 	files, err := fs.Sub(templates.FS, name)
 	if err != nil {
 		return nil, fmt.Errorf("template %s: %w", name, err)
 	}
 	return readTemplate(name, files)
-}
-
-func nearest(name string, known []string) string {
-	if n := boards.Nearest(name, known); n != "" {
-		return fmt.Sprintf("; did you mean %q?", n)
-	}
-	return ""
 }
 
 func templateNames(folders []string) []string {

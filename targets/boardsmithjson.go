@@ -15,8 +15,8 @@ import (
 	"sort"
 	"strings"
 
-	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/jsonfile"
 	"github.com/boardsmith/boardsmith/internal/plainfile"
 )
 
@@ -170,7 +170,7 @@ func (c *config) target(name string) (choice, error) {
 		return choice{}, failure.New(failure.Config, "name targets in a "+configName, "TARGET=%s: there is no %s here or above", name, configName)
 	}
 	return choice{}, failure.New(failure.Config, "the targets are: "+strings.Join(known, ", "),
-		"TARGET=%s: %s has no such target%s", name, c.file, didYouMean(name, known))
+		"TARGET=%s: %s has no such target%s", name, c.file, jsonfile.DidYouMean(name, known))
 }
 
 var unknownFieldRE = regexp.MustCompile(`unknown field "(.*)"`)
@@ -190,7 +190,7 @@ func configError(file string, data []byte, offset int64, err error) error {
 	}
 	if m := unknownFieldRE.FindStringSubmatch(err.Error()); m != nil {
 		known := append(fieldNames(reflect.TypeFor[config]()), fieldNames(reflect.TypeFor[choice]())...)
-		hint := didYouMean(m[1], known)
+		hint := jsonfile.DidYouMean(m[1], known)
 		if now := renamedFields[m[1]]; now != "" {
 			hint = fmt.Sprintf(": it is now %q", now)
 		}
@@ -214,12 +214,4 @@ func fieldNames(t reflect.Type) []string {
 		}
 	}
 	return names
-}
-
-// didYouMean is `; did you mean "x"?` for the nearest of known, or "" if none is near.
-func didYouMean(name string, known []string) string {
-	if n := boards.Nearest(name, known); n != "" {
-		return fmt.Sprintf("; did you mean %q?", n)
-	}
-	return ""
 }

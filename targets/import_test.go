@@ -16,11 +16,11 @@ const module = "github.com/boardsmith/boardsmith"
 var mayImport = map[string][]string{
 	magefile:  {"targets", "internal/develop"},
 	"cmd":     {"internal/virtualprobe"},
-	"targets": {"project", "executor", "device", "emulated", "image", "internal/fit", "progress", "cache", "rpc", "boards", "mlf", "ndarray", "samples", "failure", "internal/command", "internal/console", "internal/plainfile", "internal/toolbox", "internal/virtualprobe"},
+	"targets": {"project", "executor", "device", "emulated", "image", "internal/fit", "progress", "cache", "rpc", "boards", "mlf", "ndarray", "samples", "failure", "internal/command", "internal/console", "internal/jsonfile", "internal/plainfile", "internal/toolbox", "internal/virtualprobe"},
 
 	// A project is a folder, and the way from it to a device. What stands in one line imports nothing of it but to its
 	// right.
-	"project":           {"device", "internal/fit", "image", "internal/firmware", "progress", "cache", "rpc", "boards", "mlf", "crt", "templates", "failure", "internal/command", "internal/filelock", "internal/openset", "internal/plainfile"},
+	"project":           {"device", "internal/fit", "image", "internal/firmware", "progress", "cache", "rpc", "boards", "mlf", "crt", "templates", "failure", "internal/command", "internal/filelock", "internal/jsonfile", "internal/openset", "internal/plainfile"},
 	"device":            {"internal/fault", "image", "internal/firmware", "internal/ledger", "flasher", "progress", "cache", "rpc", "transport", "boards", "failure", "internal/command", "internal/openset", "internal/plainfile"},
 	"emulated":          {"device", "flasher", "failure", "internal/virtualprobe"},
 	"internal/fit":      {"image", "internal/firmware", "boards", "mlf", "ndarray", "failure"},
@@ -36,7 +36,7 @@ var mayImport = map[string][]string{
 	"rpc":       {"transport", "ndarray", "failure"},
 	"transport": {"failure"},
 
-	"boards":    {"failure"},
+	"boards":    {"internal/jsonfile", "failure"},
 	"mlf":       {"internal/plainfile", "ndarray", "failure"},
 	"ndarray":   {"internal/plainfile", "failure"},
 	"samples":   {"ndarray"},
@@ -49,6 +49,7 @@ var mayImport = map[string][]string{
 	"internal/develop":      {"internal/console", "internal/toolbox", "internal/command", "internal/drawn", "failure"},
 	"internal/drawn":        {},
 	"internal/filelock":     {},
+	"internal/jsonfile":     {"failure"},
 	"internal/openset":      {},
 	"internal/plainfile":    {"failure"},
 	"internal/toolbox":      {"internal/console", "internal/ledger", "failure"},

@@ -1,6 +1,8 @@
-// This file finds the line of each field of a board file, which encoding/json does not report.
-
-package boards
+// Package jsonfile checks JSON files that people write: an error has a file and a line, and an unknown field is an error
+// that names the most similar known one.
+//
+// It decodes nothing; encoding/json does.
+package jsonfile
 
 import (
 	"bytes"
@@ -12,15 +14,51 @@ import (
 	"slices"
 	"sort"
 	"strings"
+
+	"github.com/agext/levenshtein"
+
+	"github.com/boardsmith/boardsmith/failure"
 )
 
-// maxDepth limits nesting; the deepest field of a board file is at four.
+// An Error reports an error in a file, with its line.
+type Error struct {
+	File string
+	Line int // from 1; 0 for the whole file
+	Err  error
+}
+
+func (e *Error) Error() string {
+	if e.Line == 0 {
+		return fmt.Sprintf("%s: %v", e.File, e.Err)
+	}
+	return fmt.Sprintf("%s:%d: %v", e.File, e.Line, e.Err)
+}
+func (e *Error) Unwrap() error { return e.Err }
+
+// FailureClass returns failure.Config.
+func (e *Error) FailureClass() failure.Class { return failure.Config }
+
+// DidYouMean returns `; did you mean "x"?` for the known name that is most similar to name, or "" if none is similar.
+func DidYouMean(name string, known []string) string {
+	best, score := "", 0.45
+	for _, k := range known {
+		if s := levenshtein.Match(strings.ToLower(name), strings.ToLower(k), nil); s > score {
+			best, score = k, s
+		}
+	}
+	if best == "" {
+		return ""
+	}
+	return fmt.Sprintf("; did you mean %q?", best)
+}
+
+// maxDepth limits nesting; the deepest field of a known file is at four.
 const maxDepth = 16
 
-// scan returns the line of each key, by its path ("link.kind"; keys of objects in arrays as "memory[].name", the
+// Scan returns the line of each key, by its path ("link.kind"; keys of objects in arrays as "memory[].name", the
 // line of the first), and that of each element of an array ("memory[2]"). It returns an error for a key that occurs
 // twice in one object.
-func scan(data []byte) (keys, items map[string]int, err error) {
+func Scan(data []byte) (keys, items map[string]int, err error) {
 	s := scanner{data: data, dec: json.NewDecoder(bytes.NewReader(data)), lines: map[string]int{}, items: map[string]int{}}
 	if err := s.value("", 0); err != nil {
 		return nil, nil, err
@@ -60,7 +98,7 @@ func (s *scanner) value(at string, depth int) error {
 	case depth > maxDepth:
 		return s.errorf("nested too deeply")
 	case depth == 0 && t != json.Delim('{'):
-		return s.errorf("a board file is one object in braces")
+		return s.errorf("the file is not one object in braces")
 	case t == json.Delim('{'):
 		return s.object(at, depth)
 	case t == json.Delim('['):
@@ -122,8 +160,8 @@ func line(data []byte, offset int64) int {
 	return 1 + bytes.Count(data[:offset], []byte("\n"))
 }
 
-// lineOf returns the line of an error of encoding/json or a placeError; 0 if unknown.
-func lineOf(data []byte, err error) int {
+// Line returns the line of an error of encoding/json or of Scan; 0 if unknown.
+func Line(data []byte, err error) int {
 	var syntax *json.SyntaxError
 	var typ *json.UnmarshalTypeError
 	var place *placeError
@@ -144,7 +182,7 @@ func lineOf(data []byte, err error) int {
 
 // lineOfField returns the first line of a field, named as encoding/json does, without the brackets of lists.
 func lineOfField(data []byte, field string) int {
-	keys, _, err := scan(data)
+	keys, _, err := Scan(data)
 	if err != nil {
 		return 0
 	}
@@ -156,9 +194,9 @@ func lineOfField(data []byte, field string) int {
 	return 0
 }
 
-// Fields are the paths a board file may use, as scan writes them, sorted. Below one that ends in ".*" any name may
-// stand.
-var Fields = fieldsOf(reflect.TypeFor[Board](), "")
+// Fields returns the paths that a file decoded into a struct of type t may use, as Scan writes them, sorted. Below one
+// that ends in ".*" any name may stand.
+func Fields(t reflect.Type) []string { return fieldsOf(t, "") }
 
 func fieldsOf(t reflect.Type, at string) []string {
 	switch t.Kind() {
@@ -186,32 +224,25 @@ func fieldsOf(t reflect.Type, at string) []string {
 	return all
 }
 
-// isField reports whether a board file may use the path.
-func isField(f string) bool {
-	if _, ok := slices.BinarySearch(Fields, f); ok {
+// isField reports whether a file with these fields may use the path.
+func isField(f string, fields []string) bool {
+	if _, ok := slices.BinarySearch(fields, f); ok {
 		return true
 	}
 	parent, _, below := strings.Cut(f, ".")
 	if !below {
 		return false
 	}
-	_, ok := slices.BinarySearch(Fields, parent+".*")
+	_, ok := slices.BinarySearch(fields, parent+".*")
 	return ok
 }
 
-// renamed maps fields of earlier versions to their new names.
-var renamed = map[string]string{
-	"emulated":      `"host_clock": false`,
-	"flash.target":  `"flash.chip"`,
-	"flash.runner":  `"flash.programmer"`,
-	"flash.virtual": `"flash.emulated"`,
-}
-
-// checkFields returns an error for the first unknown field, with the most similar known one.
-func checkFields(where string, lines map[string]int) error {
+// CheckFields returns an *Error for the first unknown field, with the most similar known one. keys are those of Scan,
+// fields those of Fields. renamed maps fields of earlier versions to their new names.
+func CheckFields(file string, keys map[string]int, fields []string, renamed map[string]string) error {
 	var unknown []string
-	for f := range lines {
-		if !isField(f) {
+	for f := range keys {
+		if !isField(f, fields) {
 			unknown = append(unknown, f)
 		}
 	}
@@ -219,15 +250,15 @@ func checkFields(where string, lines map[string]int) error {
 		return nil
 	}
 	sort.Slice(unknown, func(i, j int) bool {
-		if a, b := lines[unknown[i]], lines[unknown[j]]; a != b {
+		if a, b := keys[unknown[i]], keys[unknown[j]]; a != b {
 			return a < b
 		}
 		return unknown[i] < unknown[j]
 	})
 	f := unknown[0]
-	hint := didYouMean(f, Fields)
+	hint := DidYouMean(f, fields)
 	if now := renamed[f]; now != "" {
 		hint = ": it is now " + now
 	}
-	return &FileError{where, lines[f], fmt.Errorf("field %q is not known%s", f, hint)}
+	return &Error{file, keys[f], fmt.Errorf("field %q is not known%s", f, hint)}
 }

@@ -1,0 +1,60 @@
+package jsonfile
+
+import (
+	"maps"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+func TestCheckFields(t *testing.T) {
+	type file struct {
+		Link  struct{} `json:"link"`
+		Parts []struct {
+			Name string `json:"name"`
+		} `json:"parts"`
+		Any map[string]string `json:"any"`
+	}
+	fields := Fields(reflect.TypeFor[file]())
+	for _, c := range []struct{ text, want string }{
+		{`{"parts": [{"name": "a"}], "any": {"x": "y"}}`, ""},
+		{"{\n\"parst\": []}", `f.json:2: field "parst" is not known; did you mean "parts"?`},
+		{"{\"parts\": [\n{\"nam\": \"a\"}]}", `f.json:2: field "parts[].nam" is not known; did you mean "parts[].name"?`},
+		{`{"former": 1}`, `f.json:1: field "former" is not known: it is now "any"`},
+		{`{"zzzzzzzzzz": 1}`, `f.json:1: field "zzzzzzzzzz" is not known`},
+		{"{\"b\": 1,\n\"a\": 1}", `f.json:1: field "b" is not known`},
+	} {
+		keys, _, err := Scan([]byte(c.text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		if err := CheckFields("f.json", keys, fields, map[string]string{"former": `"any"`}); err != nil {
+			got = err.Error()
+		}
+		if got != c.want {
+			t.Errorf("%s:\ngot  %s\nwant %s", c.text, got, c.want)
+		}
+	}
+}
+
+func FuzzScan(f *testing.F) {
+	f.Add([]byte(`{"a": [1, {"b": null}],` + "\n" + `"c": {"d": "e"}}`))
+	f.Add([]byte("{\"a\": 1,\n\"a\": 2}"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		last := 1 + strings.Count(string(data), "\n")
+		lines, items, err := Scan(data)
+		if err != nil {
+			if n := Line(data, err); n < 0 || n > last {
+				t.Errorf("%v was found on line %d of %d", err, n, last)
+			}
+			return
+		}
+		maps.Copy(lines, items)
+		for field, n := range lines {
+			if n < 1 || n > last {
+				t.Errorf("%s was found on line %d of %d", field, n, last)
+			}
+		}
+	})
+}
