@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tensor layout shared by generated operators, the runtime and the wire
-// (DLPack 0.7). Only the plain tensor is here: nothing on a microcontroller
-// passes managed tensors between frameworks.
+// Tensor layout of generated operators, the runtime and the wire (DLPack 0.7). Only the plain tensor: managed tensors
+// are not needed on a microcontroller.
 #ifndef DLPACK_DLPACK_H_
 #define DLPACK_DLPACK_H_
 
@@ -26,8 +25,7 @@
 extern "C" {
 #endif
 
-// Where memory lies. The runtime itself knows kDLCPU only; the other values
-// are the numbers other peers use on the wire.
+// The device of memory. The runtime only supports kDLCPU; peers use the other values on the wire.
 #ifdef __cplusplus
 typedef enum : int32_t {
 #else

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Arrays with a reference count. The array struct belongs to whoever declared it;
-// data and shape come from the platform's memory.
+// Arrays with a reference count. The caller owns the array struct; data and shape come from the platform's memory.
 #ifndef TVM_RUNTIME_CRT_INTERNAL_COMMON_NDARRAY_H_
 #define TVM_RUNTIME_CRT_INTERNAL_COMMON_NDARRAY_H_
 
@@ -19,20 +18,19 @@ typedef struct TVMNDArray {
   uint32_t reference_count;
 } TVMNDArray;
 
-// Makes *array a description without data (dl_tensor.data is NULL), reference count 1. The
-// shape is copied. A rank above TVM_CRT_MAX_NDIM (where crt_config.h sets it), a negative extent or
-// a size of 2 GiB or more is kTvmErrorFunctionCallInvalidArg.
+// Makes *array a description without data (dl_tensor.data is NULL) with reference count 1. Copies the shape. Returns
+// kTvmErrorFunctionCallInvalidArg for a rank above TVM_CRT_MAX_NDIM (if crt_config.h sets it), a negative extent, or a
+// size of 2 GiB or more.
 int TVMNDArray_Create(int32_t ndim, const tvm_index_t* shape, DLDataType dtype, DLDevice dev, TVMNDArray* array);
 
 // The same with zeroed data.
 int TVMNDArray_Empty(int32_t ndim, const tvm_index_t* shape, DLDataType dtype, DLDevice dev, TVMNDArray* array);
 
-// Makes *array_view another shape of arr's data, which arr must outlive. It may not be
-// larger than arr.
+// Makes *array_view a view of arr's data with another shape, not larger than arr. arr must outlive the view.
 int TVMNDArray_CreateView(TVMNDArray* arr, const tvm_index_t* shape, int32_t ndim, DLDataType dtype,
                           TVMNDArray* array_view);
 
-// Bytes of the elements.
+// Returns the size of the elements in bytes.
 int64_t TVMNDArray_DataSizeBytes(TVMNDArray* array);
 
 // Fills the array from TVMPlatformGenerateRandom: integers of 8 to 64 bits over their whole range,
@@ -41,10 +39,10 @@ int TVMNDArray_RandomFill(TVMNDArray* arr);
 
 void TVMNDArray_IncrementReference(TVMNDArray* arr);
 
-// Returns the references left; frees nothing.
+// Returns the remaining references; frees nothing.
 uint32_t TVMNDArray_DecrementReference(TVMNDArray* arr);
 
-// Frees what Create, Empty or CreateView took, whatever the count is.
+// Frees the allocations of Create, Empty or CreateView, whatever the count is.
 int TVMNDArray_Release(TVMNDArray* arr);
 
 #ifdef __cplusplus
