@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// bare.c and fault.c on a core, a chip and a UART in software: the program plays one scene and prints what came of it,
-// one "name value" a line. A tick comes whenever the core sleeps or the UART is busy, and where a scene says so.
+// bare.c and fault.c on software models of core, chip and UART: the program runs one scene and prints the results, one
+// "name value" a line. A tick occurs whenever the core sleeps or the UART is busy, and where a scene requests one.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-// With its state, which a reset clears, but for what is kept.
+// Included for its state, which a reset clears except the kept data.
 #include "fault.c"
 
 #include "bare.h"
@@ -19,12 +19,12 @@ enum { TICK = 1000 / (int)BARE_TICK_HZ, CORE_HZ = 16000000 };
 static uint64_t now_ms;
 static uint32_t ticks;
 static uint32_t unfed;         // ticks since the watchdog was fed,
-static uint32_t longest;       // and the most there were
+static uint32_t longest;       // and their maximum
 static uint32_t drawn;         // bytes of the chip's generator
 static int32_t generator = 0;  // what chip_random returns
 static uint32_t seed = 1;
 static bare_watchdog_t dog = {.hz = 1000, .most = UINT32_MAX};
-static uint32_t dog_counts;  // that it was started with
+static uint32_t dog_counts;  // of its start
 static int32_t cause = -1;
 static uint32_t byte_every;  // ticks; 0: no byte comes
 static uint32_t busy;        // ticks for which the UART takes no byte after each
@@ -117,7 +117,7 @@ const uint8_t bare_resident_end[8];
 
 // ---- Scenes ------------------------------------------------------------------------------------------------------
 
-// What a reset does to memory; the counter behind cpu_ticks begins anew.
+// Simulates a reset: clears memory and restarts the counter of cpu_ticks.
 static void after_reset(int32_t why) {
   (void)memset(&running, 0, sizeof running);
   cause = why;
@@ -267,7 +267,7 @@ static void meant_reset(void) {
   if (setjmp(reset) == 0) {
     boardsmith_port.stop(NULL, PORT_STOP_CLOSED, 0);
   }
-  after_reset(BARE_RESET_WATCHDOG);  // as a chip says whose only reset is the watchdog's
+  after_reset(BARE_RESET_WATCHDOG);  // as on a chip with only the watchdog's reset
 }
 
 static void fault_in_call(void) {

@@ -32,7 +32,7 @@
 static uint32_t feeds;
 static uint32_t noise = 0x2545F491U;
 
-// "after=power", "after=run", "after=watchdog", "after=software": how the chip comes here. RESETS reads as the boot ROM
+// "after=power", "after=run", "after=watchdog", "after=software": the cause of the start. RESETS reads as the boot ROM
 // leaves it.
 void model_reset(void) {
   fake_set(RESET, 0x01FFFFFFU & ~((1U << 6) | (1U << 9)));  // the boot ROM needed the flash

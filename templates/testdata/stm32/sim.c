@@ -158,7 +158,7 @@ __attribute__((weak)) int32_t chip_random(uint8_t* data, uint32_t size_bytes) {
   return -1;
 }
 
-// ---- Watchdog: says what it was set to ---------------------------------------------------------------------------
+// ---- Watchdog: prints its settings -------------------------------------------------------------------------------
 
 static struct {
   int started;
@@ -231,7 +231,7 @@ static void print_bytes(const char* name, const uint8_t* data, uint32_t count) {
   (void)printf("\n");
 }
 
-// Three bytes, of which the USART says that one more was lost; then an answer.
+// Three bytes, and the USART reports a lost one; then an answer.
 static void talk(void) {
   static const uint8_t bytes[] = {0x12, 0xFE, 0x34};
   for (uint32_t i = 0; i < sizeof bytes; i++) {

@@ -51,7 +51,7 @@ void model_reset(void) {
   sim_set(AHB1ENR, 0x00100000U);
 #else
   sim_set(PWR, (SIM_CORE_MAX > 84000000U) ? 0x4000U : 0x8000U);
-  // ES0182, MCU device ID is incorrect: revision A of the F405 says that it is an F2.
+  // ES0182, MCU device ID is incorrect: revision A of the F405 has the id of an F2.
   sim_set(0xE0042000U, sim_is("revision-a") ? 0x20006411U : ((SIM_CORE_MAX > 84000000U) ? 0x10070413U : 0x10010433U));
 #endif
   if (sim_is("watchdog")) {

@@ -12,7 +12,7 @@
 enum { ACCESS_CYCLES = 3, ENTRY_CYCLES = 12 };
 #define LOOP_CYCLES ((uint64_t)(BOARDSMITH_TIMER_HZ) / 200000U)
 
-static uint64_t now;  // what the core's clock has done, awake or not
+static uint64_t now;  // cycles of the core's clock, awake or asleep
 static uint32_t masked = 1;
 static int serving;
 static uint32_t ticks;
@@ -130,7 +130,7 @@ static void work(uint64_t cycles) {
   }
 }
 
-// Does it and prints what the port has counted of it, in microseconds, against what it was.
+// Runs it and prints the port's count and the actual time, in microseconds.
 static void measure(const char* name, void (*what)(uint64_t), uint64_t cycles) {
   cpu_ticks_align();
   const uint64_t from = cpu_ticks();
