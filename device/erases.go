@@ -64,7 +64,7 @@ func (f *flashing) erases(s flasher.Sector) int {
 func (f *flashing) warn() {
 	f.report.Warn = nil
 	for _, s := range f.erasing {
-		if n, rated := f.erases(s), f.rated(s.Addr); rated > 0 && float64(n) >= wearWarning*float64(rated) {
+		if n, rated := f.erases(s), f.rated(s.Addr); (SectorWear{Erases: n, Rated: rated}).Worn() {
 			f.report.Warn = append(f.report.Warn, fmt.Sprintf("%v: %d of %d erases", s, n, rated))
 		}
 	}

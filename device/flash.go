@@ -26,7 +26,6 @@ import (
 const (
 	askWithin     = time.Second // for running firmware to say what it is
 	flashAttempts = 3           // to write what did not verify
-	wearWarning   = 0.8         // of the rated erase cycles
 )
 
 // A FlashReport says what Flash did.

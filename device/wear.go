@@ -33,6 +33,12 @@ type SectorWear struct {
 	Rated  int // 0: not limited, or not known
 }
 
+// wornPercent of its rated erases make a sector a worn one.
+const wornPercent = 80
+
+// Worn reports whether a sector is near the end of its rated life, so that Flash warns of it.
+func (s SectorWear) Worn() bool { return s.Rated > 0 && 100*s.Erases >= wornPercent*s.Rated }
+
 // Wear lists the devices of the ledger.
 func (k *Desk) Wear() ([]DeviceWear, error) {
 	ledger, err := k.ledger()

@@ -17,7 +17,6 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -597,9 +596,6 @@ func (p *Project) runBuild(ctx context.Context, path string, held *os.File, r *r
 	}
 	return err
 }
-
-// libraryMissing is what a compiler says that finds no C library.
-var libraryMissing = regexp.MustCompile(`\.h: No such file|cannot find -l(c|m|gcc|c_nano)\b|cannot read spec file|nano\.specs|picolibc\.specs`)
 
 // hasLibrary reports whether a C library was found for a board that is not a process.
 func (r *recipe) hasLibrary(b *boards.Board) bool {

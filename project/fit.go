@@ -143,12 +143,8 @@ func (p *Project) canHave(change func(*boards.Options)) bool {
 	return err == nil
 }
 
-var (
-	overflowed  = regexp.MustCompile("region [`'‘]([^`'‘’]+)['’] overflowed by (\\d+) bytes?")
-	willNotFit  = regexp.MustCompile("section [`'‘]([^`'‘’]+)['’] will not fit in region [`'‘]([^`'‘’]+)['’]")
-	notWithin   = regexp.MustCompile("section [`'‘]([^`'‘’]+)['’] is not within region [`'‘]([^`'‘’]+)['’]")
-	shownOption = "operator_opt=Os"
-)
+// shownOption is the option that makes operators smaller.
+const shownOption = "operator_opt=Os"
 
 // linkFits makes a *FitError of the linker's complaint that a region is too small; other errors it returns as they are.
 func (p *Project) linkFits(err error, a *mlf.Archive, m *mlf.Model) error {
@@ -156,22 +152,10 @@ func (p *Project) linkFits(err error, a *mlf.Archive, m *mlf.Model) error {
 	if !errors.As(err, &tool) || tool.Class != failure.DoesNotFit {
 		return err
 	}
-	text := tool.Message + "\n" + string(tool.Tail)
 	e := &FitError{Board: p.Board().Name, What: "memory", Err: err}
-	for _, found := range overflowed.FindAllStringSubmatch(text, -1) {
-		if n, err := strconv.ParseInt(found[2], 10, 64); err == nil && n > e.Over {
-			e.Region, e.Over = found[1], n
-		}
-	}
+	e.Region, e.Over, e.Why = tooSmall(tool.Message + "\n" + string(tool.Tail))
 	if e.Region == "" {
 		return err
-	}
-	for _, re := range []*regexp.Regexp{willNotFit, notWithin} {
-		for _, found := range re.FindAllStringSubmatch(text, -1) {
-			if found[2] == e.Region && !strings.Contains(e.Why, found[1]) {
-				e.Why = strings.TrimPrefix(e.Why+", "+found[1], ", ")
-			}
-		}
 	}
 	e.Option = p.makesRoom(e.Region, e.Over, a, m)
 	return e

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -102,46 +101,6 @@ func (r toolRun) typed() string {
 	return strings.Join(append(words, command.Command{Path: r.path, Args: r.args}.Typed()), " ")
 }
 
-var (
-	noRoom     = regexp.MustCompile(`region .* overflowed by|will not fit in region|not enough room for`)
-	linkFailed = regexp.MustCompile(`undefined reference|multiple definition|ld returned|linker command failed|cannot find -l|ld: error|collect2: error`)
-	errorLine  = regexp.MustCompile(`(?i)(^|[: ])(fatal )?error: |undefined reference|multiple definition|overflowed by|^make: \*\*\*|cannot find`)
-	linkerEnd  = regexp.MustCompile(`^collect2: error: ld returned`) // also where a warning was fatal
-	warning    = regexp.MustCompile(`\bld(\.\w+)?: warning: `)
-	sourceLine = regexp.MustCompile(`^\s*(\d+ )?\s*\|`)
-)
-
-// classify tells from a tool's messages which step failed.
-func classify(text string) failure.Class {
-	switch {
-	case noRoom.MatchString(text):
-		return failure.DoesNotFit
-	case linkFailed.MatchString(text):
-		return failure.Link
-	default:
-		return failure.Compile
-	}
-}
-
-// firstError is the first error a compiler, linker or make printed, with the source lines shown below it.
-func firstError(text string) string {
-	lines := strings.Split(text, "\n")
-	for i, l := range lines {
-		if !errorLine.MatchString(l) {
-			continue
-		}
-		if w := slices.IndexFunc(lines[:i], warning.MatchString); w >= 0 && linkerEnd.MatchString(l) {
-			return lines[w]
-		}
-		end := i + 1
-		for end < len(lines) && end < i+6 && sourceLine.MatchString(lines[end]) {
-			end++
-		}
-		return strings.TrimRight(strings.Join(lines[i:end], "\n"), " \n")
-	}
-	return ""
-}
-
 // identify asks a compiler what it is.
 func identify(ctx context.Context, name, path string) (toolState, error) {
 	flags := []string{"--version", "-dumpmachine"}
@@ -197,9 +156,6 @@ func (p *Project) libraries(ctx context.Context, cc string) ([]toolState, error)
 const libraryFile = "libc.a"
 
 var errNoLibrary = errors.New("no C library")
-
-// linkFolder is a folder on the linker's command line as gcc -### prints it.
-var linkFolder = regexp.MustCompile(`(?:^|\s)(?:"-L([^"]+)"|-L(\S+))`)
 
 // linkFolders lists where the compiler lets the linker look for libraries, in order.
 func linkFolders(ctx context.Context, cc string, flags []string) ([]string, error) {

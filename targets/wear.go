@@ -48,10 +48,7 @@ func (v *invocation) isDevice(in *inputs, w device.DeviceWear) bool {
 	return w.Probe == cmp.Or(d.Probe, d.Link.Path)
 }
 
-const (
-	barWidth    = 30
-	wornPercent = 80 // as package project warns
-)
+const barWidth = 30
 
 func (v *invocation) printWear(w device.DeviceWear) {
 	state := "holds build " + w.BuildID
@@ -70,7 +67,7 @@ func (v *invocation) printWear(w device.DeviceWear) {
 		text := fmt.Sprintf("  %-8s %4d  0x%08x %8s  %6d erases", c.Region, c.Index, c.Addr, bytesText(int64(c.Size)), c.Erases)
 		if c.Rated > 0 {
 			r["rated"] = c.Rated
-			text += fmt.Sprintf(" of %6d  %s", c.Rated, wearBar(c.Erases, c.Rated))
+			text += fmt.Sprintf(" of %6d  %s", c.Rated, wearBar(c))
 		}
 		v.Printf("%s", text)
 		sectors = append(sectors, r)
@@ -83,14 +80,14 @@ func (v *invocation) printWear(w device.DeviceWear) {
 }
 
 // wearBar draws how much of a sector's rated life is gone: at least one mark for any erase.
-func wearBar(erases, rated int) string {
-	n := min(barWidth, (erases*barWidth+rated-1)/rated)
-	percent := 100 * float64(erases) / float64(rated)
+func wearBar(s device.SectorWear) string {
+	n := min(barWidth, (s.Erases*barWidth+s.Rated-1)/s.Rated)
+	percent := 100 * float64(s.Erases) / float64(s.Rated)
 	text := fmt.Sprintf("[%s%s] %.3g %%", strings.Repeat("#", n), strings.Repeat(".", barWidth-n), percent)
 	switch {
 	case percent >= 100:
 		text += " worn out: FORCE=1 writes to it all the same"
-	case percent >= wornPercent:
+	case s.Worn():
 		text += " worn"
 	}
 	return text

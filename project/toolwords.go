@@ -1,0 +1,83 @@
+// This file knows the words of compilers and linkers: what they print when something is wrong.
+
+package project
+
+import (
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/boardsmith/boardsmith/failure"
+)
+
+const (
+	overflowWords   = "overflowed by"
+	willNotFitWords = "will not fit in region"
+	quoted          = "[`'‘]([^`'‘’]+)['’]" // a name, as GNU tools quote it in any locale
+)
+
+var (
+	noRoom     = regexp.MustCompile(`region .* ` + overflowWords + `|` + willNotFitWords + `|not enough room for`)
+	overflowed = regexp.MustCompile("region " + quoted + " " + overflowWords + ` (\d+) bytes?`)
+	inNoRegion = regexp.MustCompile("section " + quoted + ` (?:` + willNotFitWords + `|is not within region) ` + quoted)
+	linkFailed = regexp.MustCompile(`undefined reference|multiple definition|ld returned|linker command failed|cannot find -l|ld: error|collect2: error`)
+	errorLine  = regexp.MustCompile(`(?i)(^|[: ])(fatal )?error: |undefined reference|multiple definition|` + overflowWords + `|^make: \*\*\*|cannot find`)
+	linkerEnd  = regexp.MustCompile(`^collect2: error: ld returned`) // also where a warning was fatal
+	warning    = regexp.MustCompile(`\bld(\.\w+)?: warning: `)
+	sourceLine = regexp.MustCompile(`^\s*(\d+ )?\s*\|`)
+)
+
+// classify tells from a tool's messages which step failed.
+func classify(text string) failure.Class {
+	switch {
+	case noRoom.MatchString(text):
+		return failure.DoesNotFit
+	case linkFailed.MatchString(text):
+		return failure.Link
+	default:
+		return failure.Compile
+	}
+}
+
+// firstError is the first error a compiler, linker or make printed, with the source lines shown below it.
+func firstError(text string) string {
+	lines := strings.Split(text, "\n")
+	for i, l := range lines {
+		if !errorLine.MatchString(l) {
+			continue
+		}
+		if w := slices.IndexFunc(lines[:i], warning.MatchString); w >= 0 && linkerEnd.MatchString(l) {
+			return lines[w]
+		}
+		end := i + 1
+		for end < len(lines) && end < i+6 && sourceLine.MatchString(lines[end]) {
+			end++
+		}
+		return strings.TrimRight(strings.Join(lines[i:end], "\n"), " \n")
+	}
+	return ""
+}
+
+// tooSmall returns the region that GNU ld said is too small, by how many bytes, and the sections that it names; "" if it said so of
+// none. Of several regions it is the one that lacks most.
+func tooSmall(text string) (region string, over int64, sections string) {
+	for _, found := range overflowed.FindAllStringSubmatch(text, -1) {
+		if n, err := strconv.ParseInt(found[2], 10, 64); err == nil && n > over {
+			region, over = found[1], n
+		}
+	}
+	var names []string
+	for _, found := range inNoRegion.FindAllStringSubmatch(text, -1) {
+		if found[2] == region && !slices.Contains(names, found[1]) {
+			names = append(names, found[1])
+		}
+	}
+	return region, over, strings.Join(names, ", ")
+}
+
+// libraryMissing is what a compiler says that finds no C library.
+var libraryMissing = regexp.MustCompile(`\.h: No such file|cannot find -l(c|m|gcc|c_nano)\b|cannot read spec file|nano\.specs|picolibc\.specs`)
+
+// linkFolder is a folder on the linker's command line as gcc -### prints it.
+var linkFolder = regexp.MustCompile(`(?:^|\s)(?:"-L([^"]+)"|-L(\S+))`)
