@@ -431,7 +431,6 @@ func (p *Project) compare(t *tree, old *state, pl *plan, force bool) (todo, erro
 	if old == nil {
 		old = &state{}
 	}
-	var edited []string
 	for name, want := range pl.state.Files {
 		have, err := t.digest(name)
 		if err != nil {
@@ -442,11 +441,7 @@ func (p *Project) compare(t *tree, old *state, pl *plan, force bool) (todo, erro
 			continue
 		}
 		d.write = append(d.write, name)
-		if t.changed(name, have, old) {
-			edited = append(edited, name)
-		} else if have != "" {
-			d.ours[name] = have
-		}
+		d.replaces(t, old, name, have)
 	}
 	for _, name := range old.names() {
 		if _, still := pl.state.Files[name]; still {
@@ -456,22 +451,27 @@ func (p *Project) compare(t *tree, old *state, pl *plan, force bool) (todo, erro
 		if err != nil {
 			return d, err
 		}
-		if t.changed(name, have, old) {
-			edited = append(edited, name)
-		} else {
+		if edited := d.replaces(t, old, name, have); !edited {
 			d.remove = append(d.remove, name)
-			if have != "" {
-				d.ours[name] = have
-			}
 		}
 	}
-	sort.Strings(edited)
-	if len(edited) > 0 && !force {
-		return d, &EditedError{p.dir, edited}
-	}
 	sort.Strings(d.write)
-	d.keep = edited
+	sort.Strings(d.keep)
+	if len(d.keep) > 0 && !force {
+		return d, &EditedError{p.dir, d.keep}
+	}
 	return d, nil
+}
+
+// replaces notes a file that does not stay as it is, of which have is the digest, and reports whether a person has changed it.
+func (d *todo) replaces(t *tree, old *state, name, have string) (edited bool) {
+	edited = t.changed(name, have, old)
+	if edited {
+		d.keep = append(d.keep, name)
+	} else if have != "" {
+		d.ours[name] = have
+	}
+	return edited
 }
 
 // names lists all files that are, or may be, of this state, sorted.

@@ -114,9 +114,16 @@ func (f *codeFunction) goTo(s *thumbState, address uint64, v codeView) {
 
 func signed(v uint32, width uint) int64 { return int64(int32(v<<(32-width))) >> (32 - width) }
 
+// thumb16 takes in one instruction of 16 bits.
 func (f *codeFunction) thumb16(s *thumbState, h uint32, pc uint64, v codeView) {
-	low, mid, high := int(h&7), int(h>>3&7), int(h>>8&7)
-	rd, rm := int(h&7|h>>4&8), int(h>>3&15)
+	if !f.thumb16Flow(s, h, pc, v) {
+		f.thumb16Value(s, h, pc, v)
+	}
+}
+
+// thumb16Flow takes in an instruction that moves the stack pointer or goes on elsewhere; false if it is none.
+func (f *codeFunction) thumb16Flow(s *thumbState, h uint32, pc uint64, v codeView) bool {
+	rm := int(h >> 3 & 15)
 	switch {
 	case h&0xFE00 == 0xB400: // PUSH
 		f.frame += 4 * int64(bits.OnesCount32(h&0x1FF))
@@ -132,6 +139,42 @@ func (f *codeFunction) thumb16(s *thumbState, h uint32, pc uint64, v codeView) {
 	case h&0xFF87 == 0x4687: // MOV PC, Rm: a return, or a switch
 		s.ended = true
 		f.flow.table = f.flow.table || rm != armLR && !s.kept[rm]
+	case h&0xFF87 == 0x4780: // BLX Rm
+		f.through(s, rm, &f.calls, v)
+		s.afterCall()
+	case h&0xFF87 == 0x4700: // BX Rm
+		s.ended = true
+		if rm != armLR && !s.kept[rm] {
+			f.through(s, rm, &f.tails, v)
+		}
+	case h&0xF800 == 0xE000: // B
+		s.ended = true
+		f.jump(pc+4+uint64(signed(h&0x7FF, 11)<<1), s.registers)
+	case h&0xF000 == 0xD000 && h&0x0F00 < 0x0E00: // B<cond>
+		f.jump(pc+4+uint64(signed(h&0xFF, 8)<<1), s.registers)
+	case h&0xF500 == 0xB100: // CBZ, CBNZ
+		f.jump(pc+4+uint64(h>>3&0x40|h>>2&0x3E), s.registers)
+	case h&0xFF00 == 0xBF00 && h&0xF != 0: // IT
+		s.maybe = 4 - bits.TrailingZeros32(h&0xF)
+	case h&0xFE00 == 0xBC00, h&0xF000 == 0xC000: // POP; LDM and STM
+		s.ended = h&0xFF00 == 0xBD00
+		for r := range 8 {
+			if h>>r&1 == 1 {
+				s.forget(r)
+				s.kept[r] = h&0xFE00 == 0xBC00
+			}
+		}
+	default:
+		return false
+	}
+	return true
+}
+
+// thumb16Value takes in what an instruction leaves in registers.
+func (f *codeFunction) thumb16Value(s *thumbState, h uint32, pc uint64, v codeView) {
+	low, mid, high := int(h&7), int(h>>3&7), int(h>>8&7)
+	rd, rm := int(h&7|h>>4&8), int(h>>3&15)
+	switch {
 	case h&0xFF78 == 0x4668: // MOV Rd, SP
 		s.copySP(rd)
 	case h&0xF800 == 0xA800: // ADD Rd, SP, #imm
@@ -152,23 +195,6 @@ func (f *codeFunction) thumb16(s *thumbState, h uint32, pc uint64, v codeView) {
 	case h&0xFE00 == 0x1A00: // SUBS Rd, Rn, Rm
 		s.below[low] = true
 		s.forget(low)
-	case h&0xFF87 == 0x4780: // BLX Rm
-		f.through(s, rm, &f.calls, v)
-		s.afterCall()
-	case h&0xFF87 == 0x4700: // BX Rm
-		s.ended = true
-		if rm != armLR && !s.kept[rm] {
-			f.through(s, rm, &f.tails, v)
-		}
-	case h&0xF800 == 0xE000: // B
-		s.ended = true
-		f.jump(pc+4+uint64(signed(h&0x7FF, 11)<<1), s.registers)
-	case h&0xF000 == 0xD000 && h&0x0F00 < 0x0E00: // B<cond>
-		f.jump(pc+4+uint64(signed(h&0xFF, 8)<<1), s.registers)
-	case h&0xF500 == 0xB100: // CBZ, CBNZ
-		f.jump(pc+4+uint64(h>>3&0x40|h>>2&0x3E), s.registers)
-	case h&0xFF00 == 0xBF00 && h&0xF != 0: // IT
-		s.maybe = 4 - bits.TrailingZeros32(h&0xF)
 	case h&0xF800 == 0x4800: // LDR Rd, [PC, #imm]
 		f.literal(s, high, (pc+4)&^3+uint64(h&0xFF)*4, v)
 	case h&0xF800 == 0x6800: // LDR Rd, [Rn, #imm]
@@ -181,14 +207,6 @@ func (f *codeFunction) thumb16(s *thumbState, h uint32, pc uint64, v codeView) {
 		f.compute(s, low, mid, func(n int64) int64 { return -n })
 	case h&0xFFC0 == 0x43C0: // MVNS Rd, Rm
 		f.compute(s, low, mid, func(n int64) int64 { return ^n })
-	case h&0xFE00 == 0xBC00, h&0xF000 == 0xC000: // POP; LDM and STM
-		s.ended = h&0xFF00 == 0xBD00
-		for r := range 8 {
-			if h>>r&1 == 1 {
-				s.forget(r)
-				s.kept[r] = h&0xFE00 == 0xBC00
-			}
-		}
 	case h < 0x2000, h&0xFC00 == 0x4000, h&0xF000 == 0x5000, h&0xE000 == 0x6000, h&0xF000 == 0x8000, h&0xF000 == 0xB000:
 		s.forget(low)
 	case h&0xF000 == 0x3000, h&0xF000 == 0x9000, h&0xF800 == 0xA000:
@@ -237,10 +255,16 @@ func thumbImmediate(h, h2 uint32) int64 {
 	return int64(bits.RotateLeft32(low&0x7F|0x80, -int(imm>>7)))
 }
 
+// thumb32 takes in one instruction of 32 bits.
 func (f *codeFunction) thumb32(s *thumbState, h, h2 uint32, pc uint64, v codeView) {
+	if !f.thumb32Flow(s, h, h2, pc, v) {
+		f.thumb32Value(s, h, h2, pc, v)
+	}
+}
+
+// thumb32Flow takes in an instruction that moves the stack pointer or goes on elsewhere; false if it is none.
+func (f *codeFunction) thumb32Flow(s *thumbState, h, h2 uint32, pc uint64, v codeView) bool {
 	rn, rd, rm := int(h&15), int(h2>>8&15), int(h2&15)
-	imm12 := int64(h>>10&1<<11 | h2>>12&7<<8 | h2&0xFF)
-	imm16 := int64(h&15<<12) | imm12
 	switch {
 	case h&0xF800 == 0xF000 && h2&0xD000 == 0xD000: // BL
 		f.calls = append(f.calls, pc+4+uint64(branchOffset(h, h2)))
@@ -261,7 +285,7 @@ func (f *codeFunction) thumb32(s *thumbState, h, h2 uint32, pc uint64, v codeVie
 	case h&0xFBE0 == 0xF1A0 && rn == armSP && h2>>15 == 0: // SUB.W Rd, SP, #const
 		f.subtract(s, rd, thumbImmediate(h, h2))
 	case h&0xFBF0 == 0xF2A0 && rn == armSP && h2>>15 == 0: // SUBW Rd, SP, #imm12
-		f.subtract(s, rd, imm12)
+		f.subtract(s, rd, thumbImm12(h, h2))
 	case h&0xFFE0 == 0xEBA0 && rn == armSP: // SUB.W Rd, SP, Rm
 		n, ok := s.get(rm)
 		if ok && h2&0x70F0 == 0 {
@@ -271,12 +295,34 @@ func (f *codeFunction) thumb32(s *thumbState, h, h2 uint32, pc uint64, v codeVie
 		} else {
 			s.below[rd] = true
 		}
-	case h&0xFFE0 == 0xEBA0: // SUB.W Rd, Rn, Rm
-		s.below[rd] = true
-		s.forget(rd)
 	case h&0xFFBF == 0xED2D && h2&0x0E00 == 0x0A00: // VPUSH
 		f.frame += 4 * int64(h2&0xFF)
 		f.floats = true
+	case h&0xFF7F == 0xF85F && h2>>12 == 15: // LDR PC, [PC, #imm]: a veneer of the linker's
+		f.goTo(s, thumbLiteral(h, h2, pc), v)
+	case h&0xFFF0 == 0xE8D0 && h2&0xFFE0 == 0xF000, h&0xFFF0 == 0xF850 && h2&0xFFC0 == 0xF000: // TBB, TBH; LDR PC, [Rn, Rm]
+		s.ended, f.flow.table = true, true
+	case h&0xFF70 == 0xF850 && h2>>12 == 15: // LDR PC, [Rn, #imm]
+		s.ended = true
+		f.indirect = f.indirect || rn != armSP // else a return
+		f.pointers = f.pointers || rn != armSP
+	case h&0xFE50 == 0xE810: // LDM
+		s.ended = h2>>15 == 1
+		s.forgetAll()
+	default:
+		return false
+	}
+	return true
+}
+
+// thumb32Value takes in what an instruction leaves in registers.
+func (f *codeFunction) thumb32Value(s *thumbState, h, h2 uint32, pc uint64, v codeView) {
+	rn, rd, rm := int(h&15), int(h2>>8&15), int(h2&15)
+	imm16 := int64(h&15<<12) | thumbImm12(h, h2)
+	switch {
+	case h&0xFFE0 == 0xEBA0: // SUB.W Rd, Rn, Rm
+		s.below[rd] = true
+		s.forget(rd)
 	case h == 0xF36F: // BFC Rd, #0, #width
 		if h2&0x70C0 == 0 {
 			s.slack[rd] = 1<<(h2&31+1) - 1
@@ -298,32 +344,26 @@ func (f *codeFunction) thumb32(s *thumbState, h, h2 uint32, pc uint64, v codeVie
 	case h&0xFBEF == 0xF06F: // MVN Rd, #const
 		s.set(rd, ^int64(int32(thumbImmediate(h, h2))))
 	case h&0xFF7F == 0xF85F: // LDR Rt, [PC, #imm]
-		address := (pc+4)&^3 + uint64(h2&0xFFF)
-		if h&0x80 == 0 {
-			address = (pc+4)&^3 - uint64(h2&0xFFF)
-		}
-		if h2>>12 == 15 { // a veneer of the linker's
-			f.goTo(s, address, v)
-			break
-		}
-		f.literal(s, int(h2>>12), address, v)
-	case h&0xFFF0 == 0xE8D0 && h2&0xFFE0 == 0xF000, h&0xFFF0 == 0xF850 && h2&0xFFC0 == 0xF000: // TBB, TBH; LDR PC, [Rn, Rm]
-		s.ended, f.flow.table = true, true
-	case h&0xFF70 == 0xF850 && h2>>12 == 15: // LDR PC, [Rn, #imm]
-		s.ended = true
-		f.indirect = f.indirect || rn != armSP // else a return
-		f.pointers = f.pointers || rn != armSP
+		f.literal(s, int(h2>>12), thumbLiteral(h, h2, pc), v)
 	case h&0xFFF0 == 0xF8D0: // LDR.W Rt, [Rn, #imm12]
 		s.load(int(h2>>12), rn, int64(h2&0xFFF), v)
 	case h&0xEC00 == 0xEC00 && h2&0x0E00 == 0x0A00: // coprocessors 10 and 11
 		f.floats = true
 		s.forget(int(h2 >> 12))
-	case h&0xFE50 == 0xE810: // LDM
-		s.ended = h2>>15 == 1
-		s.forgetAll()
 	default: // all others have the register that they write in one of these places
 		s.forget(rd, int(h2>>12), rm)
 	}
+}
+
+// thumbImm12 is a constant of 12 bits as ADDW, SUBW and MOVW have it.
+func thumbImm12(h, h2 uint32) int64 { return int64(h>>10&1<<11 | h2>>12&7<<8 | h2&0xFF) }
+
+// thumbLiteral is the address that LDR takes a word from, relative to the program counter.
+func thumbLiteral(h, h2 uint32, pc uint64) uint64 {
+	if h&0x80 == 0 {
+		return (pc+4)&^3 - uint64(h2&0xFFF)
+	}
+	return (pc+4)&^3 + uint64(h2&0xFFF)
 }
 
 // copySP notes that a register holds SP, or a place in the frame: to move it back is the frame's end.
