@@ -70,8 +70,13 @@ func decodeRISCV(f *codeFunction, code []byte, v codeView) {
 
 func (f *codeFunction) riscv16(s *riscvState, h uint32, pc uint64, v codeView) {
 	s.near = 0
+	f.riscv16Value(s, h, v)
+	f.riscv16Flow(s, h, pc)
+}
+
+// riscv16Value takes in loads, and what else is left in a register without being known.
+func (f *codeFunction) riscv16Value(s *riscvState, h uint32, v codeView) {
 	rd, rs2 := h>>7&31, h>>2&31
-	imm6 := signed(h>>7&0x20|h>>2&31, 6)
 	switch h & 0xE003 {
 	case 0x4000: // C.LW
 		s.load(8+rs2&7, 8+rd&7, int64(h>>7&0x38|h>>4&4|h<<1&0x40), 4, v)
@@ -82,14 +87,20 @@ func (f *codeFunction) riscv16(s *riscvState, h uint32, pc uint64, v codeView) {
 		s.load(8+rs2&7, 8+rd&7, int64(h>>7&0x38|h<<1&0xC0), 8, v)
 	case 0x0000: // C.ADDI4SPN
 		s.forget(8 + rs2&7)
-	case 0xC001, 0xE001: // C.BEQZ, C.BNEZ
-		f.jump(pc+uint64(signed(h>>4&0x100|h>>7&0x18|h<<1&0xC0|h>>2&6|h<<3&0x20, 9)), s.registers)
 	case 0x8001: // shifts, C.ANDI, C.SUB and the like
 		s.forget(8 + rd&7)
 	case 0x0002, 0x4002, 0x6002: // C.SLLI, C.LWSP, C.LDSP or C.FLWSP
 		s.forget(rd)
 	}
+}
+
+// riscv16Flow takes in what moves the stack pointer or goes on elsewhere, and arithmetic.
+func (f *codeFunction) riscv16Flow(s *riscvState, h uint32, pc uint64) {
+	rd, rs2 := h>>7&31, h>>2&31
+	imm6 := signed(h>>7&0x20|h>>2&31, 6)
 	switch {
+	case h&0xC003 == 0xC001: // C.BEQZ, C.BNEZ
+		f.jump(pc+uint64(signed(h>>4&0x100|h>>7&0x18|h<<1&0xC0|h>>2&6|h<<3&0x20, 9)), s.registers)
 	case h&0xEF83 == 0x6101: // C.ADDI16SP
 		f.frame += max(-signed(h>>3&0x200|h>>2&0x10|h<<1&0x40|h<<4&0x180|h<<3&0x20, 10), 0)
 	case h&0xE003 == 0x0001: // C.ADDI
