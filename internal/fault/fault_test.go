@@ -188,6 +188,11 @@ func TestGuesses(t *testing.T) {
 	if want := []uint64{0x1010, 0x1003, 0x100b, 0x1013}; !reflect.DeepEqual(got, want) {
 		t.Errorf("got %#x, want %#x", got, want)
 	}
+	many := *rec
+	many.Stack = bytes.Repeat(unhexed(t, "0d100000"), 2*maxGuessed)
+	if n := len(p.frames(&many)); n != 2+maxGuessed {
+		t.Errorf("%d frames, of which 2 are known and at most %d are guessed", n, maxGuessed)
+	}
 	rec.WordBytes = 8
 	if n := len(p.frames(rec)); n != 0 {
 		t.Errorf("of a record with other words there are %d frames", n)
