@@ -186,7 +186,8 @@ func opened(t testing.TB, d *rpctest.Device, o rpc.Options) *rpc.Session {
 
 func TestFaultAndOn(t *testing.T) {
 	ctx := within(t, 10*time.Second)
-	s := opened(t, faulty(busFault()), rpc.Options{
+	d := faulty(busFault())
+	s := opened(t, d, rpc.Options{
 		Explain: func(r *rpc.FaultRecord, called string) rpc.Explanation {
 			if called != "bad" {
 				t.Errorf("function %q was reported as called", called)
@@ -232,6 +233,9 @@ func TestFaultAndOn(t *testing.T) {
 		if err := free(ctx); err != nil {
 			t.Error(err)
 		}
+	}
+	if len(d.Freed) > 0 { // what the device has under these handles now is somebody else's
+		t.Errorf("freed %v, which the reset has freed", d.Freed)
 	}
 
 	// What is looked up now works.
