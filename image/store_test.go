@@ -1,0 +1,224 @@
+package image
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"debug/elf"
+	"encoding/binary"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/boardsmith/boardsmith/cache"
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/firmware"
+)
+
+// elfFile is an ELF file of 64 bits with a section of each kind, and with this byte at its end.
+func elfFile(t *testing.T, last byte) []byte {
+	t.Helper()
+	const names = "\x00.text\x00.data\x00.bss\x00.note\x00"
+	const head, section = 64, 64
+	sections := []elf.Section64{
+		{},
+		{Name: 1, Type: uint32(elf.SHT_PROGBITS), Flags: uint64(elf.SHF_ALLOC | elf.SHF_EXECINSTR), Size: 100},
+		{Name: 1, Type: uint32(elf.SHT_PROGBITS), Flags: uint64(elf.SHF_ALLOC), Size: 20},
+		{Name: 7, Type: uint32(elf.SHT_PROGBITS), Flags: uint64(elf.SHF_ALLOC | elf.SHF_WRITE), Size: 7},
+		{Name: 13, Type: uint32(elf.SHT_NOBITS), Flags: uint64(elf.SHF_ALLOC | elf.SHF_WRITE), Size: 3000},
+		{Name: 18, Type: uint32(elf.SHT_PROGBITS), Size: 50000},
+		{Type: uint32(elf.SHT_STRTAB), Size: uint64(len(names))},
+	}
+	strtab := len(sections) - 1
+	sections[strtab].Off = uint64(head + section*len(sections))
+	h := elf.Header64{
+		Ident:   [16]byte{0x7f, 'E', 'L', 'F', byte(elf.ELFCLASS64), byte(elf.ELFDATA2LSB), byte(elf.EV_CURRENT)},
+		Type:    uint16(elf.ET_EXEC),
+		Machine: uint16(elf.EM_RISCV), Version: uint32(elf.EV_CURRENT), Shoff: head, Ehsize: head,
+		Shentsize: section, Shnum: uint16(len(sections)), Shstrndx: uint16(strtab),
+	}
+	var b bytes.Buffer
+	for _, part := range []any{h, sections, []byte(names), last} {
+		if err := binary.Write(&b, binary.LittleEndian, part); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return b.Bytes()
+}
+
+// built writes an image's file.
+func built(t *testing.T, id, last byte) *Image {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "firmware.elf")
+	data := elfFile(t, last)
+	if err := os.WriteFile(path, data, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return &Image{
+		Path: path, Map: path + ".map", Bin: path + ".bin", Hex: path + ".hex", Digest: DigestOf(data), Board: "a-board",
+		BuildID: [16]byte{0xab, 0xcd, 0xef, id}, Landmarks: firmware.Landmarks{BuildID: firmware.Place{Symbol: "id"}},
+	}
+}
+
+func replace(t *testing.T, i *Image) {
+	t.Helper()
+	if err := os.WriteFile(i.Path, []byte("a later build"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestSizeOf(t *testing.T) {
+	f, err := built(t, 1, 1).ELF()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := SizeOf(f), (Size{Text: 120, Data: 7, BSS: 3000}); got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+}
+
+// An image whose file is a later build's, or is gone, is the cache's if that has it, and else an error.
+func TestWhole(t *testing.T) {
+	var log bytes.Buffer
+	s := Store{Cache: cache.New(t.TempDir(), cache.Options{}), Log: hclog.New(&hclog.LoggerOptions{Output: &log})}
+	kept, lost := built(t, 1, 1), built(t, 2, 2)
+	for range 2 {
+		s.Keep(kept)
+	}
+	if i, err := s.Whole(kept); i != kept || err != nil {
+		t.Errorf("of an image with its file: %+v, %v", i, err)
+	}
+	for _, change := range []func(*Image){func(i *Image) { replace(t, i) }, func(i *Image) { os.Remove(i.Path) }} {
+		change(kept)
+		change(lost)
+		i, err := s.Whole(kept)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if i.Path == kept.Path || i.Map+i.Bin+i.Hex != "" || i.Digest != kept.Digest || i.BuildID != kept.BuildID {
+			t.Errorf("of the cache: %+v", i)
+		}
+		if f, err := i.ELF(); err != nil || len(f.Sections) != 7 {
+			t.Error(err)
+		}
+		if _, err := s.Whole(lost); failure.Of(err) != failure.Config {
+			t.Errorf("nobody has it: %v", err)
+		}
+	}
+	if _, err := kept.ELF(); err == nil {
+		t.Error("a file that is gone is read")
+	}
+	if log.Len() > 0 {
+		t.Errorf("logged %q", log.String())
+	}
+}
+
+// What is not what it says is not kept, with a warning, and is no image of another build either.
+func TestNotKept(t *testing.T) {
+	for name, spoil := range map[string]func(*Image){
+		"another file":  func(i *Image) { replace(t, i) },
+		"no file":       func(i *Image) { os.Remove(i.Path) },
+		"no digest":     func(i *Image) { i.Digest = "sha" },
+		"half a digest": func(i *Image) { i.Digest = i.Digest[:32] },
+	} {
+		var log bytes.Buffer
+		s := Store{Cache: cache.New(t.TempDir(), cache.Options{}), Log: hclog.New(&hclog.LoggerOptions{Output: &log})}
+		i := built(t, 1, 1)
+		spoil(i)
+		s.Keep(i)
+		if !strings.Contains(log.String(), "not kept") {
+			t.Errorf("%s: logged %q", name, log.String())
+		}
+		if _, err := s.Find(i.ID()); failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "is not in the cache") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	i := built(t, 1, 1)
+	replace(t, i)
+	if _, err := i.ELF(); failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "no longer build abcdef01") {
+		t.Errorf("another file: %v", err)
+	}
+	i.Digest = DigestOf([]byte("a later build"))
+	if _, err := i.ELF(); failure.Of(err) != failure.Config {
+		t.Errorf("no ELF file: %v", err)
+	}
+}
+
+// An image of the cache is found by the beginning of its build id or of its digest, if that is one image's alone.
+func TestFind(t *testing.T) {
+	c := cache.New(t.TempDir(), cache.Options{})
+	s := Store{Cache: c}
+	first, second := built(t, 1, 1), built(t, 2, 2)
+	s.Keep(first)
+	s.Keep(second)
+	for name, want := range map[string]*Image{
+		first.ID(): first, first.ID()[:8]: first, second.ID()[:9]: second, first.Digest[:6]: first, second.Digest: second,
+	} {
+		i, err := s.Find(name)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		same := i.Digest == want.Digest && i.BuildID == want.BuildID && i.Board == "a-board" && i.Landmarks.BuildID.Symbol == "id"
+		if !same || !i.UpToDate || i.Size != (Size{Text: 120, Data: 7, BSS: 3000}) || i.Map+i.Bin+i.Hex != "" {
+			t.Errorf("%s: %+v", name, i)
+		}
+	}
+	for name, why := range map[string]string{
+		first.ID()[:6]: "the beginning of 2 images", "0123456789": "is not in the cache", "": "is not the beginning",
+		first.ID()[:5]: "is not the beginning", first.Digest + "0": "is not the beginning",
+		strings.ToUpper(first.ID()): "is not the beginning",
+	} {
+		if _, err := s.Find(name); failure.Of(err) != failure.Config || !strings.Contains(err.Error(), why) {
+			t.Errorf("%q: %v, want %s", name, err, why)
+		}
+	}
+}
+
+// Landmarks are no image, and an image without its landmarks, or with another version's label, is not one that can be used.
+func TestLandmarksOfTheCache(t *testing.T) {
+	c := cache.New(t.TempDir(), cache.Options{})
+	s := Store{Cache: c}
+	i := built(t, 1, 1)
+	s.Keep(i)
+	_, err := s.Find(DigestOf(landmarksJSON(i.Landmarks)))
+	if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "is not in the cache") {
+		t.Errorf("landmarks were found: %v", err)
+	}
+	older, alone := elfFile(t, 3), elfFile(t, 4)
+	for label, data := range map[string][]byte{"older": older, strings.Repeat("12", 16) + "-b-0123456789abcdef": alone} {
+		if err := c.PutImage(label, data); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for why, data := range map[string][]byte{"another version": older, "lacks its landmarks": alone} {
+		if _, err := s.Find(DigestOf(data)); failure.Of(err) != failure.Config || !strings.Contains(err.Error(), why) {
+			t.Errorf("%v, want %s", err, why)
+		}
+	}
+	text := []byte("text")
+	if err := c.PutImage(i.label(), text); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Find(DigestOf(text)); failure.Of(err) != failure.Config {
+		t.Errorf("text as an image: %v", err)
+	}
+	if e := c.HasImage(sha256.Sum256(text), i.label(), 4); !e {
+		t.Error("the cache has lost it")
+	}
+}
+
+func TestParseLabel(t *testing.T) {
+	id := strings.Repeat("0f", 16)
+	for label, want := range map[string][2]string{
+		id + "-a-board-0123456789abcdef": {id, "a-board"}, id[1:] + "-b-0123456789abcdef": {},
+		id + "-b-0123456789abcde": {}, id + "--0123456789abcdef": {}, "0" + id + "-b-0123456789abcdef": {}, id + "-b-0123456789abcdef0": {}, "landmarks": {},
+	} {
+		got, board, ok := ParseLabel(label)
+		if got != want[0] || board != want[1] || ok != (want[0] != "") {
+			t.Errorf("%s: %q, %q, %v", label, got, board, ok)
+		}
+	}
+}
