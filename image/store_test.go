@@ -115,6 +115,44 @@ func TestWhole(t *testing.T) {
 	}
 }
 
+// Of two images of one build id the cache's is the one with the same bytes.
+func TestWholeOfTwo(t *testing.T) {
+	s := Store{Cache: cache.New(t.TempDir(), cache.Options{})}
+	first, second := built(t, 1, 1), built(t, 1, 2)
+	s.Keep(first)
+	s.Keep(second)
+	for _, i := range []*Image{first, second} {
+		replace(t, i)
+		if got, err := s.Whole(i); err != nil || got.Digest != i.Digest {
+			t.Errorf("%v, %v", got, err)
+		} else if f, err := got.ELF(); err != nil {
+			t.Errorf("%v: %v", f, err)
+		}
+	}
+}
+
+// Without a folder for a cache nothing is kept or found.
+func TestNoCache(t *testing.T) {
+	for _, name := range []string{"HOME", "XDG_CACHE_HOME", "BOARDSMITH_HOME", "LocalAppData", "USERPROFILE"} {
+		t.Setenv(name, "")
+	}
+	var s Store
+	i := built(t, 1, 1)
+	s.Keep(i)
+	if got, err := s.Whole(i); got != i || err != nil {
+		t.Errorf("%v, %v", got, err)
+	}
+	replace(t, i)
+	if _, err := s.Whole(i); failure.Of(err) != failure.Config {
+		t.Error(err)
+	}
+	if _, err := s.Find(i.ID()); failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "no folder for a cache") {
+		t.Error(err)
+	}
+	quiet := Store{Cache: cache.New(t.TempDir(), cache.Options{})}
+	quiet.Keep(i) // it is another build's; nobody asked to hear of it
+}
+
 // What is not what it says is not kept, with a warning, and is no image of another build either.
 func TestNotKept(t *testing.T) {
 	for name, spoil := range map[string]func(*Image){
@@ -161,8 +199,8 @@ func TestFind(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		same := i.Digest == want.Digest && i.BuildID == want.BuildID && landmarksName(i.Landmarks) == landmarksName(want.Landmarks)
-		if !same || i.Board != "a-board" || !i.UpToDate || i.Size != (Size{Text: 120, Data: 7, BSS: 3000}) || i.Map+i.Bin+i.Hex != "" {
+		same := i.Digest == want.Digest && i.label() == want.label()
+		if !same || !i.UpToDate || i.Size != (Size{Text: 120, Data: 7, BSS: 3000}) || i.Map+i.Bin+i.Hex != "" {
 			t.Errorf("%s: %+v", name, i)
 		}
 	}
