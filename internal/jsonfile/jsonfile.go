@@ -112,7 +112,7 @@ func (s *scanner) object(at string, depth int) error {
 	for s.dec.More() {
 		t, err := s.dec.Token()
 		if err != nil {
-			return err
+			return endTooEarly(err)
 		}
 		key, _ := t.(string) // inside an object the decoder gives keys as strings only
 		if seen[key] {

@@ -38,6 +38,16 @@ func TestCheckFields(t *testing.T) {
 	}
 }
 
+func TestTruncatedFiles(t *testing.T) {
+	const whole = "{\"a\": [1, {\"b\": null}],\n\"c\": {\"d\": \"e\"}}"
+	for n := range len(whole) {
+		_, _, err := Scan([]byte(whole[:n]))
+		if want := 1 + strings.Count(whole[:n], "\n"); err == nil || Line([]byte(whole[:n]), err) != want {
+			t.Errorf("%q: got %v in line %d, want line %d", whole[:n], err, Line([]byte(whole[:n]), err), want)
+		}
+	}
+}
+
 func FuzzScan(f *testing.F) {
 	f.Add([]byte(`{"a": [1, {"b": null}],` + "\n" + `"c": {"d": "e"}}`))
 	f.Add([]byte("{\"a\": 1,\n\"a\": 2}"))
