@@ -29,6 +29,7 @@ var mayImport = map[string][]string{
 	"internal/firmware": {"failure"},
 	"internal/ledger":   {"failure", "internal/filelock"},
 	"progress":          {},
+	"tune/space":        {"ndarray", "failure", "internal/jsonfile", "internal/plainfile"},
 	"executor":          {"rpc", "mlf", "ndarray", "failure"},
 
 	"cache":     {"failure"},
@@ -59,11 +60,12 @@ var mayImport = map[string][]string{
 // magefile is the place of boardsmith's own magefile, the package in the root.
 const magefile = "magefile"
 
-// place is the part of a package's path that has a place in the import direction.
+// place is the part of a package's path that has a place in the import direction: the first word, or two if the table
+// lists them.
 func place(name string) (top string, nested bool) {
 	words := strings.Split(name, "/")
 	n := 1
-	if words[0] == "internal" {
+	if _, own := mayImport[strings.Join(words[:min(2, len(words))], "/")]; own || words[0] == "internal" {
 		n = min(2, len(words))
 	}
 	return strings.Join(words[:n], "/"), len(words) > n

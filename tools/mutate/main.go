@@ -51,6 +51,8 @@ var suites = []suite{
 	{sources: "image/*.go", packages: []string{"device", "project"}},
 	{sources: "device/*.go", packages: []string{"device"}},
 	{sources: "project/*.go", packages: []string{"project"}},
+	{sources: "tune/space/*.go", packages: []string{"tune/space"}},
+	{sources: "internal/jsonfile/*.go", packages: []string{"internal/jsonfile", "boards", "tune/space"}},
 	{sources: "internal/ledger/*.go", packages: []string{"internal/ledger", "device"}},
 	{sources: "internal/fit/*.go", packages: []string{"internal/fit", "project"}},
 	{sources: "internal/fault/*.go", packages: []string{"internal/fault", "project", "device"}},

@@ -1,0 +1,136 @@
+package space
+
+import (
+	"encoding/json"
+	"math/bits"
+	"slices"
+	"strconv"
+)
+
+// A Knob is a choice: of the value of a macro, or of a list of compiler flags.
+type Knob struct {
+	Name string
+
+	flags [][]string // the lists of flags; nil for a macro
+	texts []string   // a macro's values; nil for a range
+	// numbers are those of texts. They are nil if one of texts is not a number.
+	numbers []int64
+	values  progression // if flags and texts are nil
+}
+
+// A progression is the numbers of a range: first, first + step …, or first, 2 × first ….
+type progression struct {
+	first, step int64 // step 0: each number is twice the one before
+	length      int
+}
+
+func (p progression) at(i int) int64 {
+	if p.step == 0 {
+		return p.first << i
+	}
+	return p.first + int64(i)*p.step
+}
+
+// index returns the position of v, or -1.
+func (p progression) index(v int64) int {
+	if v < p.first || v > p.at(p.length-1) {
+		return -1
+	}
+	i := 0
+	if p.step == 0 {
+		i = bits.Len64(uint64(v)) - bits.Len64(uint64(p.first))
+	} else {
+		i = int(uint64(v-p.first) / uint64(p.step))
+	}
+	if p.at(i) != v {
+		return -1
+	}
+	return i
+}
+
+// Len returns the number of values, at least 1.
+func (k *Knob) Len() int {
+	switch {
+	case k.flags != nil:
+		return len(k.flags)
+	case k.texts != nil:
+		return len(k.texts)
+	}
+	return k.values.length
+}
+
+// Value returns value i: an int64, a string (a macro's value that is not a number), or a []string of flags. It panics
+// unless 0 ≤ i < Len.
+func (k *Knob) Value(i int) any {
+	switch {
+	case k.flags != nil:
+		return slices.Clone(k.flags[i])
+	case k.texts != nil:
+		if v, ok := parseNumber(k.texts[i]); ok {
+			return v
+		}
+		return k.texts[i]
+	}
+	return k.number(i)
+}
+
+// numeric reports whether all values are numbers, in an order that means something.
+func (k *Knob) numeric() bool { return k.flags == nil && (k.texts == nil || k.numbers != nil) }
+
+// number returns value i of a numeric knob.
+func (k *Knob) number(i int) int64 {
+	if k.numbers != nil {
+		return k.numbers[i]
+	}
+	return k.values.at(i)
+}
+
+// span returns all numbers from value lo to value hi - 1, for the evaluation of constraints. These name numeric knobs only.
+func (k *Knob) span(lo, hi int) span {
+	switch {
+	case !k.numeric():
+		return span{}
+	case k.numbers != nil:
+		return span{slices.Min(k.numbers[lo:hi]), slices.Max(k.numbers[lo:hi])}
+	}
+	return span{k.values.at(lo), k.values.at(hi - 1)}
+}
+
+// compilerFlags returns the flags that value i stands for.
+func (k *Knob) compilerFlags(i int) []string {
+	switch {
+	case k.flags != nil:
+		return k.flags[i]
+	case k.texts != nil:
+		return []string{"-D" + k.Name + "=" + k.texts[i]}
+	}
+	return []string{"-D" + k.Name + "=" + strconv.FormatInt(k.number(i), 10)}
+}
+
+// index returns the position of a value in JSON, or -1.
+func (k *Knob) index(value json.RawMessage) int {
+	if k.flags != nil {
+		var flags []string
+		if json.Unmarshal(value, &flags) != nil || flags == nil {
+			return -1
+		}
+		return slices.IndexFunc(k.flags, func(f []string) bool { return slices.Equal(f, flags) })
+	}
+	var text string
+	v, isNumber := parseNumber(string(value))
+	switch {
+	case isNumber && k.texts == nil:
+		return k.values.index(v)
+	case isNumber:
+		text = string(value)
+	case json.Unmarshal(value, &text) != nil || k.texts == nil:
+		return -1
+	}
+	return slices.Index(k.texts, text)
+}
+
+// parseNumber parses a number that is written as strconv.FormatInt does.
+func parseNumber(text string) (v int64, ok bool) {
+	v, err := strconv.ParseInt(text, 10, 64)
+	return v, err == nil && strconv.FormatInt(v, 10) == text
+}

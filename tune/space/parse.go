@@ -1,0 +1,430 @@
+// This file reads space files.
+
+package space
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/jsonfile"
+	"github.com/boardsmith/boardsmith/internal/plainfile"
+	"github.com/boardsmith/boardsmith/ndarray"
+)
+
+// Limits, so that a hostile file cannot exhaust memory.
+const (
+	maxFileBytes   = 1 << 20  // of a space file
+	maxSourceBytes = 16 << 20 // of a file of the kernel
+	maxDataBytes   = ndarray.MaxBytes + 1<<20
+	maxKnobs       = 1000
+	maxValues      = 1 << 20 // of a knob
+)
+
+// spaceFile is a space file.
+type spaceFile struct {
+	Kernel      []string   `json:"kernel"`
+	Entry       string     `json:"entry"`
+	Args        []argFile  `json:"args"`
+	Knobs       []knobFile `json:"knobs"`
+	Constraints []string   `json:"constraints"`
+}
+
+type knobFile struct {
+	Name   string     `json:"name"`
+	Define []any      `json:"define"` // numbers and texts
+	Range  *rangeFile `json:"range"`
+	Flags  [][]string `json:"flags"`
+}
+
+type rangeFile struct {
+	From        *int64 `json:"from"`
+	To          *int64 `json:"to"`
+	Step        *int64 `json:"step"`
+	PowersOfTwo bool   `json:"powers_of_two"`
+}
+
+type argFile struct {
+	DType  string     `json:"dtype"`
+	Shape  []int64    `json:"shape"`
+	Data   *arrayFile `json:"data"`
+	Seed   *uint64    `json:"seed"`
+	Want   *arrayFile `json:"want"`
+	RelTol float64    `json:"rel_tol"`
+	AbsTol float64    `json:"abs_tol"`
+}
+
+type arrayFile struct {
+	File  string `json:"file"`
+	Array string `json:"array"`
+}
+
+var fileFields = jsonfile.Fields(reflect.TypeFor[spaceFile]())
+
+// wordRE matches a C identifier.
+var wordRE = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+// Read reads the space file at path and the files that it names. Errors are *FileError, or of class config.
+func Read(path string) (*Space, error) {
+	data, err := readFile(path, maxFileBytes)
+	if err != nil {
+		return nil, failure.New(failure.Config, "", "space file: %w", err)
+	}
+	return Parse(data, path)
+}
+
+// Parse is Read for a file whose content is data. It reads no file at path: errors name it, and the files that data
+// names lie in its folder.
+func Parse(data []byte, path string) (*Space, error) {
+	r := &reader{path: path, dir: filepath.Dir(path)}
+	keys, items, err := jsonfile.Scan(data)
+	if err != nil {
+		return nil, r.wrong(jsonfile.Line(data, err), err)
+	}
+	r.keys, r.items = keys, items
+	if err := jsonfile.CheckFields(path, keys, fileFields, nil); err != nil {
+		return nil, err
+	}
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.UseNumber()
+	if err := dec.Decode(&r.file); err != nil {
+		return nil, r.wrong(jsonfile.Line(data, err), err)
+	}
+	r.space = &Space{Entry: r.file.Entry, file: path}
+	for _, step := range []func() error{r.readKernel, r.readArgs, r.readKnobs, r.readConstraints} {
+		if err := step(); err != nil {
+			return nil, err
+		}
+	}
+	return r.space, nil
+}
+
+// A reader turns a decoded file into a Space.
+type reader struct {
+	path, dir   string
+	keys, items map[string]int // lines, see jsonfile.Scan
+	file        spaceFile
+	space       *Space
+}
+
+func (r *reader) wrong(line int, err error) error {
+	return &FileError{File: r.path, Line: line, Err: err}
+}
+
+// at returns an error with the line of a field, or of an element of a list ("knobs[2]").
+func (r *reader) at(field, format string, args ...any) error {
+	line, ok := r.keys[field]
+	if !ok {
+		line = r.items[field]
+	}
+	return r.wrong(line, fmt.Errorf(field+": "+format, args...))
+}
+
+func (r *reader) readKernel() error {
+	f, h := &r.file, sha256.New()
+	if !wordRE.MatchString(f.Entry) {
+		return r.at("entry", "%q is not the name of a C function", f.Entry)
+	}
+	fmt.Fprintf(h, "space v1\nentry %q\n", f.Entry)
+	for i, name := range f.Kernel {
+		field := fmt.Sprintf("kernel[%d]", i)
+		if ext := filepath.Ext(name); strings.ContainsAny(name, `/\`) || (ext != ".c" && ext != ".h") {
+			return r.at(field, "%q is not the name of a .c or .h file beside the space file", name)
+		}
+		if slices.Contains(f.Kernel[:i], name) {
+			return r.at(field, "%q is named twice", name)
+		}
+		data, err := readFile(filepath.Join(r.dir, name), maxSourceBytes)
+		if err != nil {
+			return r.at(field, "%w", err)
+		}
+		fmt.Fprintf(h, "source %q %x\n", name, sha256.Sum256(data))
+		r.space.Kernel = append(r.space.Kernel, Source{name, data})
+	}
+	if !slices.ContainsFunc(f.Kernel, func(name string) bool { return filepath.Ext(name) == ".c" }) {
+		return r.at("kernel", "it names no .c file")
+	}
+	h.Sum(r.space.digest[:0])
+	return nil
+}
+
+func (r *reader) readArgs() error {
+	for i, a := range r.file.Args {
+		arg, sentence, err := r.arg(a)
+		if err != nil {
+			return r.at(fmt.Sprintf("args[%d]", i), "%w", err)
+		}
+		r.space.Args = append(r.space.Args, arg)
+		r.space.digest = sha256.Sum256(fmt.Appendf(r.space.digest[:], "arg %s", sentence))
+	}
+	return nil
+}
+
+// arg checks an argument. The sentence covers all that could change the result of a call with it.
+func (r *reader) arg(a argFile) (arg Arg, sentence string, err error) {
+	arg = Arg{Shape: a.Shape, Seed: a.Seed, RelTol: a.RelTol, AbsTol: a.AbsTol}
+	if arg.DType, err = ndarray.ParseDType(a.DType); err != nil {
+		return arg, "", err
+	}
+	if _, err := ndarray.Bytes(arg.DType, a.Shape); err != nil {
+		return arg, "", err
+	}
+	switch {
+	case a.Data != nil && a.Seed != nil:
+		return arg, "", errors.New("it has both data and seed")
+	case a.RelTol < 0 || a.AbsTol < 0:
+		return arg, "", errors.New("a tolerance is negative")
+	case a.Want == nil && (a.RelTol != 0 || a.AbsTol != 0):
+		return arg, "", errors.New("it has a tolerance, but no want")
+	}
+	sentence = fmt.Sprintf("%s %d %g %g", arg.DType, arg.Shape, a.RelTol, a.AbsTol)
+	if a.Seed != nil {
+		sentence += fmt.Sprintf(" seed %d", *a.Seed)
+	}
+	for _, f := range []struct {
+		field string
+		from  *arrayFile
+		to    **File
+	}{{"data", a.Data, &arg.Data}, {"want", a.Want, &arg.Want}} {
+		if f.from == nil {
+			continue
+		}
+		digest, err := r.array(f.from, f.to)
+		if err != nil {
+			return arg, "", fmt.Errorf("%s: %w", f.field, err)
+		}
+		sentence += fmt.Sprintf(" %s %x %q", f.field, digest, f.from.Array)
+	}
+	return arg, sentence, nil
+}
+
+// array finds an array's file and returns the digest of its content.
+func (r *reader) array(a *arrayFile, to **File) ([]byte, error) {
+	switch ext := filepath.Ext(a.File); {
+	case ext != ".npy" && ext != ".npz":
+		return nil, fmt.Errorf("%q is neither an .npy nor an .npz", a.File)
+	case (a.Array != "") != (ext == ".npz"):
+		return nil, errors.New("array names one of the arrays in an .npz; an .npy has no names")
+	}
+	path := filepath.FromSlash(a.File)
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(r.dir, path)
+	}
+	f, err := plainfile.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	h := sha256.New()
+	n, err := io.Copy(h, io.LimitReader(f, maxDataBytes+1))
+	if err == nil && n > maxDataBytes {
+		err = fmt.Errorf("%s is larger than %d MiB", path, maxDataBytes>>20)
+	}
+	*to = &File{path, a.Array}
+	return h.Sum(nil), err
+}
+
+func (r *reader) readKnobs() error {
+	s := r.space
+	if n := len(r.file.Knobs); n == 0 || n > maxKnobs {
+		return r.at("knobs", "%d knobs; a space has 1 to %d", n, maxKnobs)
+	}
+	for i, f := range r.file.Knobs {
+		field := fmt.Sprintf("knobs[%d]", i)
+		switch {
+		case !wordRE.MatchString(f.Name):
+			return r.at(field, "the name %q is not a C identifier", f.Name)
+		case slices.Contains(s.names(), f.Name):
+			return r.at(field, "there are two knobs %q", f.Name)
+		}
+		k, err := newKnob(f)
+		if err != nil {
+			return r.at(field, "%s: %w", f.Name, err)
+		}
+		s.Knobs = append(s.Knobs, k)
+		s.whole = append(s.whole, k.span(0, k.Len()))
+	}
+	return nil
+}
+
+func newKnob(f knobFile) (Knob, error) {
+	k := Knob{Name: f.Name}
+	var err error
+	switch {
+	case f.Define != nil && f.Range == nil && f.Flags == nil:
+		k.texts, k.numbers, err = defineValues(f.Define)
+	case f.Define == nil && f.Range != nil && f.Flags == nil:
+		k.values, err = f.Range.progression()
+	case f.Define == nil && f.Range == nil && f.Flags != nil:
+		k.flags, err = f.Flags, checkFlags(f.Flags)
+	default:
+		err = errors.New("a knob has one of define, range and flags")
+	}
+	if err == nil && k.Len() == 0 {
+		err = errors.New("it has no values")
+	}
+	return k, err
+}
+
+func defineValues(values []any) (texts []string, numbers []int64, err error) {
+	texts = []string{}
+	for _, v := range values {
+		var text string
+		switch v := v.(type) {
+		case json.Number:
+			text = v.String()
+			if _, ok := parseNumber(text); !ok {
+				return nil, nil, fmt.Errorf("%s is not an integer of 64 bits; put other numbers in quotes", text)
+			}
+		case string:
+			text = v
+		default:
+			return nil, nil, fmt.Errorf("%v is neither a number nor a text", v)
+		}
+		if err := checkText(text); err != nil {
+			return nil, nil, err
+		}
+		if slices.Contains(texts, text) {
+			return nil, nil, fmt.Errorf("it has the value %q twice", text)
+		}
+		texts = append(texts, text)
+		if n, ok := parseNumber(text); ok {
+			numbers = append(numbers, n)
+		}
+	}
+	if len(numbers) < len(texts) {
+		numbers = nil
+	}
+	return texts, numbers, nil
+}
+
+func (f *rangeFile) progression() (progression, error) {
+	if f.From == nil || f.To == nil {
+		return progression{}, errors.New("a range needs from and to")
+	}
+	from, to, step := *f.From, *f.To, int64(1)
+	if f.Step != nil {
+		step = *f.Step
+	}
+	switch {
+	case from > to:
+		return progression{}, fmt.Errorf("the range from %d to %d is empty", from, to)
+	case f.PowersOfTwo && f.Step != nil:
+		return progression{}, errors.New("a range has a step or powers_of_two, not both")
+	case f.PowersOfTwo:
+		return powersOfTwo(from, to)
+	case step < 1:
+		return progression{}, fmt.Errorf("the step %d is not positive", step)
+	}
+	n := uint64(to-from) / uint64(step) // right also if to - from wraps
+	if n >= maxValues {
+		return progression{}, fmt.Errorf("the range has more than %d values", maxValues)
+	}
+	return progression{from, step, int(n) + 1}, nil
+}
+
+func powersOfTwo(from, to int64) (progression, error) {
+	if from < 1 {
+		return progression{}, fmt.Errorf("powers of two start at 1, not at %d", from)
+	}
+	first := int64(1)
+	for first < from && first <= math.MaxInt64/2 {
+		first *= 2
+	}
+	if first < from || first > to {
+		return progression{}, fmt.Errorf("there is no power of two from %d to %d", from, to)
+	}
+	n := 1
+	for v := first; v <= to/2; v *= 2 {
+		n++
+	}
+	return progression{first, 0, n}, nil
+}
+
+func checkFlags(values [][]string) error {
+	for i, flags := range values {
+		if flags == nil {
+			return errors.New("a value is a list of flags, [] for none")
+		}
+		for _, flag := range flags {
+			if flag == "" {
+				return errors.New("a flag is empty")
+			}
+			if err := checkText(flag); err != nil {
+				return err
+			}
+		}
+		if slices.ContainsFunc(values[:i], func(f []string) bool { return slices.Equal(f, flags) }) {
+			return fmt.Errorf("it has the value %q twice", flags)
+		}
+	}
+	return nil
+}
+
+// checkText returns an error for a text that no command line or log can hold in one line.
+func checkText(text string) error {
+	if strings.ContainsFunc(text, func(c rune) bool { return c < ' ' || c == 0x7f }) {
+		return fmt.Errorf("%q holds a control character", text)
+	}
+	return nil
+}
+
+func (r *reader) readConstraints() error {
+	s := r.space
+	s.constrains = make([][]int, len(s.Knobs))
+	for i, text := range r.file.Constraints {
+		c := constraint{text: text, line: r.items[fmt.Sprintf("constraints[%d]", i)]}
+		node, err := parseCondition(text, func(name string) (int, error) {
+			k, err := s.numericKnob(name)
+			if err == nil && !slices.Contains(s.constrains[k], i) {
+				s.constrains[k] = append(s.constrains[k], i)
+			}
+			return k, err
+		})
+		if err != nil {
+			return r.wrong(c.line, err)
+		}
+		c.node = node
+		s.constraints = append(s.constraints, c)
+		if s.rejects([]int{i}, s.whole) >= 0 {
+			return r.wrong(c.line, fmt.Errorf("no values satisfy the constraint %q", text))
+		}
+	}
+	return nil
+}
+
+// numericKnob returns the index of a knob that a constraint may name.
+func (s *Space) numericKnob(name string) (int, error) {
+	names := s.names()
+	k := slices.Index(names, name)
+	switch {
+	case k < 0:
+		return 0, fmt.Errorf("knob %q is not known%s", name, jsonfile.DidYouMean(name, names))
+	case !s.Knobs[k].numeric():
+		return 0, fmt.Errorf("knob %s is not a number in all its values", name)
+	}
+	return k, nil
+}
+
+func readFile(path string, limit int64) ([]byte, error) {
+	f, err := plainfile.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, limit+1))
+	if err == nil && int64(len(data)) > limit {
+		err = fmt.Errorf("%s is larger than %d MiB", path, limit>>20)
+	}
+	return data, err
+}

@@ -1,0 +1,90 @@
+// Package space reads a C kernel with its knobs and proposes configurations of it to measure.
+//
+// It neither compiles nor measures: a program passes each configuration's flags to a compiler and reports the cost.
+package space
+
+import (
+	"math/big"
+	"slices"
+
+	"github.com/boardsmith/boardsmith/internal/jsonfile"
+	"github.com/boardsmith/boardsmith/ndarray"
+)
+
+// A Space is a kernel and all its configurations: one value for each knob, such that all constraints hold. Read and
+// Parse return one. It does not change afterwards, and any number of goroutines may use it.
+type Space struct {
+	Kernel []Source
+	Entry  string // the packed function that is called, by its C name
+	Args   []Arg  // what it is called with, in order
+	Knobs  []Knob // in the order of the file
+
+	file        string // where it was read
+	constraints []constraint
+	constrains  [][]int  // by knob: indexes of the constraints that name it
+	whole       []span   // by knob: all its numbers
+	digest      [32]byte // of the kernel and its arguments
+}
+
+// A Source is a C file or a header of the kernel.
+type Source struct {
+	Name string // without a folder
+	Data []byte
+}
+
+// An Arg describes a tensor. At most one of Data and Seed is set; if neither is, its content before the call does not
+// matter, as for an output.
+type Arg struct {
+	DType ndarray.DType
+	Shape []int64
+	Data  *File   // its content before the call; nil: none
+	Seed  *uint64 // of random content before the call; nil: none
+	Want  *File   // its content after the call; nil: not compared
+	// RelTol and AbsTol allow a number to differ from the expected one by AbsTol + RelTol × |expected|.
+	RelTol, AbsTol float64
+}
+
+// A File names an array in a file.
+type File struct {
+	Path  string // of an .npy or .npz, as the operating system takes it
+	Array string // its name in an .npz; "" in an .npy
+}
+
+// A FileError reports an error in a space file, with its line. Its class is config.
+type FileError = jsonfile.Error
+
+// A constraint is a condition that each configuration satisfies.
+type constraint struct {
+	text  string
+	line  int // in the file
+	node  *node
+	knobs []int // that it names
+}
+
+// Size returns the number of combinations of values, including those that violate a constraint.
+func (s *Space) Size() *big.Int {
+	n := big.NewInt(1)
+	for _, k := range s.Knobs {
+		n.Mul(n, big.NewInt(int64(k.Len())))
+	}
+	return n
+}
+
+// rejects returns the first of the constraints that is false for all numbers of the spans, or -1.
+func (s *Space) rejects(constraints []int, knobs []span) int {
+	for _, c := range constraints {
+		if v := s.constraints[c].node.eval(knobs); v.empty() || v == point(0) {
+			return c
+		}
+	}
+	return -1
+}
+
+// violated returns the first constraint that the configuration violates, or -1.
+func (s *Space) violated(index []int) int {
+	knobs := make([]span, len(index))
+	for k, i := range index {
+		knobs[k] = s.Knobs[k].span(i, i+1)
+	}
+	return slices.IndexFunc(s.constraints, func(c constraint) bool { return c.node.eval(knobs) != point(1) })
+}

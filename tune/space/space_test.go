@@ -1,0 +1,702 @@
+package space
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/boardsmith/boardsmith/failure"
+)
+
+// parse makes a space of knobs and constraints, both as lists in JSON without their brackets.
+func parse(t testing.TB, knobs, constraints string) *Space {
+	t.Helper()
+	s, err := Parse(fmt.Appendf(nil, `{"kernel": ["matmul.c"], "entry": "f", "knobs": [%s], "constraints": [%s]}`,
+		knobs, constraints), "testdata/space.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// spaces are small ones of each kind of knob.
+func spaces(t testing.TB) map[string]*Space {
+	matmul, err := Read("testdata/matmul.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return map[string]*Space{
+		"matmul": matmul,
+		"alone":  parse(t, `{"name": "a", "define": [3]}`, ""),
+		"twins":  parse(t, `{"name": "a", "flags": [[], ["-x"]]}, {"name": "b", "flags": [["-x"], []]}`, ""),
+		"mixed":  parse(t, `{"name": "a", "define": ["4", 5, "05", "", "<&>é"]}, {"name": "b", "range": {"from": -3, "to": 9, "step": 4}}`, ""),
+		"sum": parse(t, `{"name": "a", "define": [9, 1, 5]}, {"name": "b", "range": {"from": 0, "to": 9}}, {"name": "c", "range": {"from": 3, "to": 40, "powers_of_two": true}}`,
+			`"a + b + c == 20", "c / (a - 5) != 2"`),
+	}
+}
+
+// everything returns all configurations of a small space without the walker.
+func everything(s *Space) []Config {
+	var all []Config
+	index := make([]int, len(s.Knobs))
+	for {
+		if c, err := s.Config(index...); err == nil {
+			all = append(all, c)
+		}
+		k := len(index) - 1
+		for ; k >= 0; k-- {
+			if index[k]++; index[k] < s.Knobs[k].Len() {
+				break
+			}
+			index[k] = 0
+		}
+		if k < 0 {
+			return all
+		}
+	}
+}
+
+// drain returns all that a Proposer proposes.
+func drain(t *testing.T, p Proposer) []Config {
+	t.Helper()
+	var all []Config
+	for {
+		c, ok := p.Next()
+		if !ok {
+			break
+		}
+		all = append(all, c)
+		p.Tell(c, float64(len(c.String())), len(all)%5 != 0)
+	}
+	if err := p.Err(); err != nil {
+		t.Error(err)
+	}
+	return all
+}
+
+func TestAllIsTheWholeSpaceInOrder(t *testing.T) {
+	for name, s := range spaces(t) {
+		var all []Config
+		for c, err := range s.All() {
+			if err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, c)
+		}
+		if !slices.Equal(all, everything(s)) {
+			t.Errorf("%s: All yields %d configurations, want %d", name, len(all), len(everything(s)))
+		}
+		if grid := drain(t, NewGrid(s)); !slices.Equal(grid, all) {
+			t.Errorf("%s: Grid proposes %d configurations, All yields %d", name, len(grid), len(all))
+		}
+		for range s.All() {
+			break // must not panic
+		}
+	}
+}
+
+func TestProposersCoverTheSpaceOnce(t *testing.T) {
+	for name, s := range spaces(t) {
+		want := everything(s)
+		for kind, p := range map[string]Proposer{
+			"random": NewRandom(s, 7), "evolve": NewEvolve(s, 7, EvolveOptions{Population: 4}),
+		} {
+			got := drain(t, p)
+			seen := map[Config]bool{}
+			for _, c := range got {
+				seen[c] = true
+			}
+			if len(got) != len(want) || len(seen) != len(want) {
+				t.Errorf("%s: %s proposes %d configurations, %d different; the space has %d", name, kind, len(got), len(seen), len(want))
+			}
+			for _, c := range want {
+				if !seen[c] {
+					t.Errorf("%s: %s does not propose %v", name, kind, c)
+				}
+			}
+		}
+	}
+}
+
+// TestProposalsAboveTheListedSize draws from spaces whose configurations are not listed.
+func TestProposalsAboveTheListedSize(t *testing.T) {
+	const knobs = `{"name": "a", "range": {"from": 1, "to": 300}}, {"name": "b", "range": {"from": 1, "to": 300}}`
+	for _, constraint := range []string{"", `"a * b <= 700"`, `"a == b"`} {
+		s := parse(t, knobs, constraint)
+		want := len(everything(s))
+		if constraint == "" {
+			want = 500
+		}
+		for kind, p := range map[string]Proposer{"random": NewRandom(s, 3), "evolve": NewEvolve(s, 3, EvolveOptions{})} {
+			seen := map[Config]bool{}
+			for len(seen) < want {
+				c, ok := p.Next()
+				if !ok || seen[c] || s.violated(c.Indices()) >= 0 {
+					t.Fatalf("%s, %s: proposal %d is %v, %v, seen before: %v; %v", constraint, kind, len(seen), c, ok, seen[c], p.Err())
+				}
+				seen[c] = true
+				p.Tell(c, float64(c.Indices()[0]), true)
+			}
+			if constraint == "" {
+				continue
+			}
+			if c, ok := p.Next(); ok || p.Err() != nil {
+				t.Errorf("%s, %s: after all %d configurations came %v, %v", constraint, kind, want, c, p.Err())
+			}
+		}
+	}
+}
+
+func TestSeedsDecide(t *testing.T) {
+	s := spaces(t)["matmul"]
+	first := func(p Proposer) []Config {
+		var all []Config
+		for range 60 {
+			c, _ := p.Next()
+			p.Tell(c, float64(c.Indices()[0]), true)
+			all = append(all, c)
+		}
+		return all
+	}
+	for name, make := range map[string]func(seed uint64) Proposer{
+		"random": func(seed uint64) Proposer { return NewRandom(s, seed) },
+		"evolve": func(seed uint64) Proposer { return NewEvolve(s, seed, EvolveOptions{}) },
+	} {
+		if !slices.Equal(first(make(1)), first(make(1))) {
+			t.Errorf("%s: two runs with one seed differ", name)
+		}
+		if slices.Equal(first(make(1)), first(make(2))) {
+			t.Errorf("%s: two seeds give the same proposals", name)
+		}
+	}
+}
+
+// TestToldConfigurations: what an earlier run measured is not proposed again, and is a parent.
+func TestToldConfigurations(t *testing.T) {
+	s := spaces(t)["matmul"]
+	all := everything(s)
+	for name, p := range map[string]Proposer{"grid": NewGrid(s), "random": NewRandom(s, 1), "evolve": NewEvolve(s, 1, EvolveOptions{})} {
+		for _, c := range all[:len(all)/2] {
+			p.Tell(c, 1, true)
+		}
+		if rest := drain(t, p); len(rest) != len(all)-len(all)/2 {
+			t.Errorf("%s: %d of %d were told, %d are proposed", name, len(all)/2, len(all), len(rest))
+		}
+	}
+	defer func() {
+		if recover() == nil {
+			t.Error("Tell took a configuration of another space")
+		}
+	}()
+	NewRandom(s, 1).Tell(everything(spaces(t)["alone"])[0], 1, true)
+}
+
+func TestManyGoroutines(t *testing.T) {
+	s := spaces(t)["matmul"]
+	for name, p := range map[string]Proposer{"grid": NewGrid(s), "random": NewRandom(s, 1), "evolve": NewEvolve(s, 1, EvolveOptions{})} {
+		var mu sync.Mutex
+		seen := map[Config]bool{}
+		var done sync.WaitGroup
+		for range 8 {
+			done.Go(func() {
+				for range 100 {
+					c, ok := p.Next()
+					if !ok {
+						t.Errorf("%s: nothing was proposed: %v", name, p.Err())
+						return
+					}
+					p.Tell(c, float64(c.Indices()[1]), true)
+					mu.Lock()
+					seen[c] = true
+					mu.Unlock()
+				}
+			})
+		}
+		done.Wait()
+		if len(seen) != 800 {
+			t.Errorf("%s: %d different configurations in 800 proposals", name, len(seen))
+		}
+	}
+}
+
+// landscape is the cost of a kernel with tiles: it is lowest where the tiles fit into a cache, and knobs depend on each
+// other. Configurations that unroll more than 8 times fail.
+func landscape(c Config) (cost float64, ok bool) {
+	at := c.Indices()
+	m, n, k, unroll, vector, flags := at[0], at[1], at[2], at[3], at[4], at[5]
+	cost = 100 + 7*math.Abs(float64(m+n+k-10)) + 5*math.Abs(float64(m-n)) + 3*float64((flags*5)%7)
+	cost += 2 * math.Abs(float64(unroll)-float64(2*vector))
+	if n < vector {
+		cost += 25
+	}
+	return cost, unroll < 9
+}
+
+const landscapeKnobs = `
+	{"name": "m", "range": {"from": 1, "to": 128, "powers_of_two": true}},
+	{"name": "n", "range": {"from": 1, "to": 128, "powers_of_two": true}},
+	{"name": "k", "range": {"from": 1, "to": 128, "powers_of_two": true}},
+	{"name": "unroll", "range": {"from": 0, "to": 12}},
+	{"name": "vector", "define": [1, 2, 4, 8, 16]},
+	{"name": "opt", "flags": [[], ["-O1"], ["-O2"], ["-O3"], ["-Os"], ["-Og"], ["-Ofast"]]}`
+
+// search returns the lowest cost in 200 measurements, four at a time, and how many of the last 100 failed.
+func search(p Proposer) (best float64, failed int) {
+	best = math.Inf(1)
+	for range 50 {
+		var batch []Config
+		for range 4 {
+			c, _ := p.Next()
+			batch = append(batch, c)
+		}
+		for n, c := range batch {
+			cost, ok := landscape(c)
+			if ok {
+				best = min(best, cost)
+			} else {
+				failed, cost = failed+1, float64(-n) // a failure's cost must not count
+			}
+			p.Tell(c, cost, ok)
+		}
+	}
+	return best, failed
+}
+
+func TestEvolveBeatsRandom(t *testing.T) {
+	s := parse(t, landscapeKnobs, `"m * n <= 4096"`)
+	const seeds = 20
+	var random, evolve, randomFailed, evolveFailed, wins float64
+	for seed := range uint64(seeds) {
+		r, rf := search(NewRandom(s, seed))
+		e, ef := search(NewEvolve(s, seed, EvolveOptions{}))
+		random, evolve = random+r-100, evolve+e-100
+		randomFailed, evolveFailed = randomFailed+float64(rf), evolveFailed+float64(ef)
+		if e <= r {
+			wins++
+		}
+	}
+	t.Logf("above the minimum: random %.2f, evolve %.2f; failed: random %.0f, evolve %.0f; evolve wins %.0f of %d",
+		random/seeds, evolve/seeds, randomFailed/seeds, evolveFailed/seeds, wins, seeds)
+	if evolve > random/2 || wins < 0.8*seeds {
+		t.Errorf("evolve ends %.2f above the minimum, random %.2f", evolve/seeds, random/seeds)
+	}
+	if evolveFailed > randomFailed/2 {
+		t.Errorf("%.0f proposals of evolve failed, %.0f of random", evolveFailed, randomFailed)
+	}
+}
+
+// million3 is a space of 1e18 combinations.
+const million3 = `
+	{"name": "a", "range": {"from": 1, "to": 1000000}},
+	{"name": "b", "range": {"from": 1, "to": 1000000}},
+	{"name": "c", "range": {"from": 1, "to": 1000000}}`
+
+func TestHugeSpaces(t *testing.T) {
+	s := parse(t, million3, "")
+	if s.Size().String() != "1000000000000000000" {
+		t.Errorf("size %v", s.Size())
+	}
+	for name, p := range map[string]Proposer{"grid": NewGrid(s), "random": NewRandom(s, 1), "evolve": NewEvolve(s, 1, EvolveOptions{})} {
+		for range 1000 {
+			c, ok := p.Next()
+			if !ok {
+				t.Fatalf("%s: %v", name, p.Err())
+			}
+			p.Tell(c, float64(c.Indices()[0]), true)
+		}
+	}
+}
+
+// TestFewInAHugeSpace: constraints leave one to four of 1e18 configurations, and each is found.
+func TestFewInAHugeSpace(t *testing.T) {
+	for constraints, want := range map[string]int{
+		`"a + b + c == 4"`: 3, `"a * b * c == 2"`: 3, `"a == 3 && b == 7", "c < 3"`: 2,
+		`"a > 999999", "a + b + c >= 2999999"`: 3, `"c - b - a >= 999997"`: 4, `"c / (a * b) == 1000000"`: 1,
+	} {
+		s := parse(t, million3, constraints)
+		for name, p := range map[string]Proposer{"grid": NewGrid(s), "random": NewRandom(s, 1), "evolve": NewEvolve(s, 1, EvolveOptions{})} {
+			if got := drain(t, p); len(got) != want {
+				t.Errorf("%s: %s proposes %v, want %d", constraints, name, got, want)
+			}
+		}
+		w := s.walk(nil)
+		for w.steps = maxSteps; len(w.parts) > 0 && w.steps > 0; {
+			w.next()
+		}
+		if n := maxSteps - w.steps; n > 400 {
+			t.Errorf("%s: the search took %d steps", constraints, n)
+		}
+	}
+}
+
+// TestSearchStartsOver: half of the values of a, the first of them included, lead to no configuration.
+func TestSearchStartsOver(t *testing.T) {
+	s := parse(t, million3, `"a + b + c == 1500000", "a == b"`)
+	for seed := range uint64(20) {
+		p := NewRandom(s, seed)
+		for n := range 5 {
+			if _, ok := p.Next(); !ok || p.Err() != nil {
+				t.Errorf("seed %d: proposal %d: %v, %v", seed, n, ok, p.Err())
+			}
+		}
+	}
+}
+
+// TestSearchGivesUp: where no configuration is found, the error names the constraint.
+func TestSearchGivesUp(t *testing.T) {
+	for _, c := range []struct{ knobs, constraints, want string }{
+		{
+			million3, `"a > 2", "c % 2 == 1 && c % 2 == 0"`,
+			`no configuration was found in 262144 steps; most were rejected by the constraint "c % 2 == 1 && c % 2 == 0"`,
+		},
+		{
+			`{"name": "a", "range": {"from": 1, "to": 9}}, {"name": "b", "range": {"from": 1, "to": 9}}`, `"a > 2", "b % 2 == 1 && b % 2 == 0"`,
+			`there is no configuration that satisfies all constraints; most were rejected by the constraint "b % 2 == 1 && b % 2 == 0"`,
+		},
+	} {
+		s := parse(t, c.knobs, c.constraints)
+		var all error
+		for _, all = range s.All() {
+		}
+		grid, random, evolve := NewGrid(s), NewRandom(s, 1), NewEvolve(s, 1, EvolveOptions{})
+		for _, p := range []Proposer{grid, random, evolve} {
+			if got, ok := p.Next(); ok {
+				t.Errorf("%T proposes %v", p, got)
+			}
+		}
+		for _, err := range []error{all, grid.Err(), random.Err(), evolve.Err()} {
+			var fe *FileError
+			if !errors.As(err, &fe) || fe.Line != s.constraints[1].line || fe.Err.Error() != c.want || failure.Of(err) != failure.Config || failure.Next(err) == "" {
+				t.Errorf("got  %v\nwant %s", err, c.want)
+			}
+		}
+	}
+}
+
+func TestConfigs(t *testing.T) {
+	ids := map[string]string{}
+	for name, s := range spaces(t) {
+		for _, c := range everything(s) {
+			data, err := json.Marshal(c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if again, err := s.Decode(data); err != nil || again != c {
+				t.Fatalf("%s: %v became %s, then %v, %v", name, c, data, again, err)
+			}
+			if other, double := ids[c.ID()]; double {
+				t.Errorf("%v and %s have the ID %s", c, other, c.ID())
+			}
+			ids[c.ID()] = name + " " + c.String()
+		}
+	}
+}
+
+func TestConfigByHand(t *testing.T) {
+	s := spaces(t)["matmul"]
+	c, err := s.Config(1, 2, 3, 1, 0, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := json.Marshal(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range []struct{ what, got, want string }{
+		{"text", c.String(), `TILE_M=2 TILE_N=4 TILE_K=8 UNROLL=4 ACC=int16_t opt="-O3 -funroll-loops"`},
+		{"flags", strings.Join(c.Flags(), " "), `-DTILE_M=2 -DTILE_N=4 -DTILE_K=8 -DUNROLL=4 -DACC=int16_t -O3 -funroll-loops`},
+		{"JSON", string(data), `{"TILE_M":2,"TILE_N":4,"TILE_K":8,"UNROLL":4,"ACC":"int16_t","opt":["-O3","-funroll-loops"]}`},
+	} {
+		if x.got != x.want {
+			t.Errorf("%s: got %s, want %s", x.what, x.got, x.want)
+		}
+	}
+	for _, x := range []struct{ text, want string }{
+		{`[]`, "a configuration: the file is not one object in braces"},
+		{`{"TILE_M":2,"TILE_M":4}`, `"TILE_M" is given twice`},
+		{`{"TILE_M":2}`, `a configuration without knob "TILE_N"`},
+		{strings.Replace(string(data), `"TILE_M":2`, `"TILE_M":3`, 1), "knob TILE_M does not have the value 3"},
+		{strings.Replace(string(data), `"TILE_M":2`, `"TILE_M":"2"`, 1), `knob TILE_M does not have the value "2"`},
+		{strings.Replace(string(data), `"int16_t"`, `16`, 1), "knob ACC does not have the value 16"},
+		{strings.Replace(string(data), `"-O3",`, ``, 1), `knob opt does not have the value ["-funroll-loops"]`},
+		{strings.Replace(string(data), `{`, `{"TILE_O":1,`, 1), `knob "TILE_O" is not known; did you mean "TILE_M"?`},
+		{strings.Replace(string(data), `"UNROLL":4`, `"UNROLL":16`, 1), `it violates the constraint "UNROLL == 0 || TILE_N % UNROLL == 0"`},
+	} {
+		if _, err := s.Decode([]byte(x.text)); err == nil || !strings.Contains(err.Error(), x.want) || failure.Of(err) != failure.Config {
+			t.Errorf("%s: got %v, want %s", x.text, err, x.want)
+		}
+	}
+	for _, index := range [][]int{nil, {1, 2, 3, 1, 0}, {1, 2, 3, 1, 0, 4}, {-1, 2, 3, 1, 0, 0}} {
+		if _, err := s.Config(index...); failure.Of(err) != failure.Config {
+			t.Errorf("%d: got %v", index, err)
+		}
+	}
+}
+
+// TestFlagsCompile gives the flags of some configurations to a compiler. The kernel does not compile without its macros.
+func TestFlagsCompile(t *testing.T) {
+	cc, err := exec.LookPath("gcc")
+	if err != nil {
+		t.Skip("there is no gcc")
+	}
+	r := NewRandom(spaces(t)["matmul"], 1)
+	for range 3 {
+		c, _ := r.Next()
+		args := append(c.Flags(), "-std=c11", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-I../../crt/include", "testdata/matmul.c")
+		if out, err := exec.Command(cc, args...).CombinedOutput(); err != nil {
+			t.Errorf("%q: %v\n%s", args, err, out)
+		}
+	}
+}
+
+// TestIDs: an ID changes with all that could change a result, and with nothing else.
+func TestIDs(t *testing.T) {
+	const text = `{"kernel": ["k.c"], "entry": "f", "args": [{"dtype": "int8", "shape": [4], "data": {"file": "a.npy"}}], "knobs": [{"name": "a", "define": [1, 2]}]}`
+	id := func(text, kernel, data string) string {
+		dir := t.TempDir()
+		for name, content := range map[string]string{"k.c": kernel, "a.npy": data, "k2.c": kernel} {
+			if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s, err := Parse([]byte(text), filepath.Join(dir, "s.json"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := s.Decode([]byte(`{"a": 2}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c.ID()
+	}
+	want := id(text, "x", "y")
+	if want != "3330f7839c13bd57" {
+		t.Errorf("the ID is %s: results of earlier versions are no longer found", want)
+	}
+	for _, same := range []string{
+		strings.Replace(text, "[1, 2]", "[0, 2, 1]", 1),
+		strings.Replace(text, `"define": [1, 2]`, `"range": {"from": 0, "to": 9}`, 1),
+		strings.TrimSuffix(text, "}") + `, "constraints": ["a > 1"]}`,
+	} {
+		if got := id(same, "x", "y"); got != want {
+			t.Errorf("%s: the ID is %s, not %s", same, got, want)
+		}
+	}
+	others := map[string]string{
+		"kernel": id(text, "x2", "y"), "data": id(text, "x", "y2"),
+		"entry":   id(strings.Replace(text, `"f"`, `"g"`, 1), "x", "y"),
+		"file":    id(strings.Replace(text, `k.c`, `k2.c`, 1), "x", "y"),
+		"shape":   id(strings.Replace(text, `[4]`, `[2, 2]`, 1), "x", "y"),
+		"dtype":   id(strings.Replace(text, `int8`, `uint8`, 1), "x", "y"),
+		"no args": id(regexp.MustCompile(`"args": \[.*\], `).ReplaceAllString(text, ""), "x", "y"),
+		"as want": id(strings.Replace(text, `"data"`, `"want"`, 1), "x", "y"),
+		"seed":    id(strings.Replace(text, `"data": {"file": "a.npy"}`, `"seed": 0`, 1), "x", "y"),
+		"no data": id(strings.Replace(text, `, "data": {"file": "a.npy"}`, ``, 1), "x", "y"),
+	}
+	for what, got := range others {
+		if got == want || slices.Contains(slices.Collect(maps.Values(withoutKey(others, what))), got) {
+			t.Errorf("%s: the ID %s does not change", what, got)
+		}
+	}
+}
+
+func withoutKey(m map[string]string, key string) map[string]string {
+	m = maps.Clone(m)
+	delete(m, key)
+	return m
+}
+
+func TestBadFiles(t *testing.T) {
+	const head = `{"kernel": ["matmul.c"], "entry": "f", `
+	knob := func(text string) string { return head + "\n\"knobs\": [\n{" + text + "}]}" }
+	for _, c := range []struct{ text, want string }{
+		{head + "\n\"knob\": []}", `x.json:2: field "knob" is not known; did you mean "knobs"?`},
+		{knob(`"nam": "a"`), `x.json:3: field "knobs[].nam" is not known; did you mean "knobs[].name"?`},
+		{knob(`"name": "a", "range": {"form": 1}`), `x.json:3: field "knobs[].range.form" is not known; did you mean "knobs[].range.from"?`},
+		{head + "\n\"Knobs\": []}", `x.json:2: field "Knobs" is not known; did you mean "knobs"?`},
+		{head + "\n\"knobs\": 3}", `x.json:2: json: cannot unmarshal number`},
+		{head, `x.json:1: unexpected`},
+		{"[]", `x.json:1: the file is not one object`},
+		{head + "\n\"knobs\": []}", `x.json:2: knobs: 0 knobs; a space has 1 to 1000`},
+		{head + "\n\"knobs\": [" + strings.Repeat("{},", 1000) + "{}]}", `x.json:2: knobs: 1001 knobs; a space has 1 to 1000`},
+		{strings.Replace(head, `"f"`, "\n\"f g\"", 1) + `"knobs": []}`, `x.json:1: entry: "f g" is not the name of a C function`},
+		{`{"entry": "f",` + "\n" + `"kernel": []}`, `x.json:2: kernel: it names no .c file`},
+		{`{"entry": "f", "kernel": [` + "\n" + `"../matmul.c"]}`, `x.json:2: kernel[0]: "../matmul.c" is not the name of a .c or .h file beside the space file`},
+		{`{"entry": "f", "kernel": ["matmul.c",` + "\n" + `"matmul.o"]}`, `x.json:2: kernel[1]: "matmul.o" is not`},
+		{`{"entry": "f", "kernel": ["matmul.c",` + "\n" + `"matmul.c"]}`, `x.json:2: kernel[1]: "matmul.c" is named twice`},
+		{`{"entry": "f", "kernel": ["missing.c"]}`, `x.json:1: kernel[0]: open testdata/missing.c: `},
+		{knob(`"name": "a b", "define": [1]`), `x.json:3: knobs[0]: the name "a b" is not a C identifier`},
+		{knob("\"name\": \"a\", \"define\": [1]},\n{\"name\": \"a\", \"define\": [1]"), `x.json:4: knobs[1]: there are two knobs "a"`},
+		{knob(`"name": "a"`), `x.json:3: knobs[0]: a: a knob has one of define, range and flags`},
+		{knob(`"name": "a", "define": [1], "flags": [[]]`), `a knob has one of define, range and flags`},
+		{knob(`"name": "a", "define": []`), `x.json:3: knobs[0]: a: it has no values`},
+		{knob(`"name": "a", "flags": []`), `x.json:3: knobs[0]: a: it has no values`},
+		{knob(`"name": "a", "define": [1.5]`), `1.5 is not an integer of 64 bits; put other numbers in quotes`},
+		{knob(`"name": "a", "define": [9223372036854775808]`), `9223372036854775808 is not an integer of 64 bits`},
+		{knob(`"name": "a", "define": [true]`), `true is neither a number nor a text`},
+		{knob(`"name": "a", "define": [1, "1"]`), `it has the value "1" twice`},
+		{knob(`"name": "a", "define": ["1\n"]`), `"1\n" holds a control character`},
+		{knob(`"name": "a", "flags": [["-a"], [""]]`), `a flag is empty`},
+		{knob(`"name": "a", "flags": [["-a\u0000"]]`), `"-a\x00" holds a control character`},
+		{knob(`"name": "a", "flags": [["-a"], ["-a"]]`), `it has the value ["-a"] twice`},
+		{knob(`"name": "a", "flags": [null]`), `a value is a list of flags, [] for none`},
+		{knob(`"name": "a", "flags": ["-a"]`), `x.json:3: json: cannot unmarshal string`},
+		{knob(`"name": "a", "range": {"from": 1}`), `a range needs from and to`},
+		{knob(`"name": "a", "range": {"from": 2, "to": 1}`), `the range from 2 to 1 is empty`},
+		{knob(`"name": "a", "range": {"from": 1, "to": 2, "step": 0}`), `the step 0 is not positive`},
+		{knob(`"name": "a", "range": {"from": 1, "to": 2, "step": 1, "powers_of_two": true}`), `a range has a step or powers_of_two, not both`},
+		{knob(`"name": "a", "range": {"from": 0, "to": 2, "powers_of_two": true}`), `powers of two start at 1, not at 0`},
+		{knob(`"name": "a", "range": {"from": 5, "to": 7, "powers_of_two": true}`), `there is no power of two from 5 to 7`},
+		{knob(`"name": "a", "range": {"from": 4611686018427387905, "to": 9223372036854775807, "powers_of_two": true}`), `there is no power of two`},
+		{knob(`"name": "a", "range": {"from": 1, "to": 1048577}`), `the range has more than 1048576 values`},
+		{knob(`"name": "a", "range": {"from": -9223372036854775808, "to": 9223372036854775807}`), `the range has more than 1048576 values`},
+	} {
+		checkBad(t, c.text, c.want)
+	}
+}
+
+func TestBadConstraintsInFiles(t *testing.T) {
+	for _, c := range []struct{ text, want string }{
+		{`A > 3`, `x.json:4: constraint "A > 3": at byte 1: knob "A" is not known; did you mean "a"?`},
+		{`b == 1`, `x.json:4: constraint "b == 1": at byte 1: knob b is not a number in all its values`},
+		{`f == 1`, `knob f is not a number in all its values`},
+		{`a > 9 && a < 10`, `x.json:4: no values satisfy the constraint "a > 9 && a < 10"`},
+		{`a / 0 == 1`, `x.json:4: no values satisfy the constraint "a / 0 == 1"`},
+	} {
+		checkBad(t, `{"kernel": ["matmul.c"], "entry": "f",
+"knobs": [{"name": "a", "range": {"from": 1, "to": 9}}, {"name": "b", "define": [1, "x"]}, {"name": "f", "flags": [[]]}],
+"constraints": ["a > 1",
+"`+c.text+`"]}`, c.want)
+	}
+}
+
+func TestBadArgs(t *testing.T) {
+	for _, c := range []struct{ text, want string }{
+		{`"dtype": "int7x"`, `x.json:2: args[0]: `},
+		{`"dtype": "int8", "shape": [-1]`, `x.json:2: args[0]: `},
+		{`"dtype": "int8", "data": {"file": "a.npy"}, "seed": 1`, `x.json:2: args[0]: it has both data and seed`},
+		{`"dtype": "int8", "rel_tol": 1`, `args[0]: it has a tolerance, but no want`},
+		{`"dtype": "int8", "abs_tol": -1`, `args[0]: a tolerance is negative`},
+		{`"dtype": "int8", "want": {"file": "a.bin"}`, `args[0]: want: "a.bin" is neither an .npy nor an .npz`},
+		{`"dtype": "int8", "data": {"file": "a.npz"}`, `args[0]: data: array names one of the arrays in an .npz; an .npy has no names`},
+		{`"dtype": "int8", "data": {"file": "a.npy", "array": "a"}`, `args[0]: data: array names one of the arrays`},
+		{`"dtype": "int8", "data": {"file": "a.npy"}`, `args[0]: data: open testdata/a.npy: `},
+		{`"dtype": "int8", "data": {"fil": "a.npy"}`, `x.json:2: field "args[].data.fil" is not known; did you mean "args[].data.file"?`},
+	} {
+		checkBad(t, `{"kernel": ["matmul.c"], "entry": "f", "knobs": [{"name": "a", "define": [1]}], "args": [`+"\n{"+c.text+"}]}", c.want)
+	}
+}
+
+func checkBad(t *testing.T, text, want string) {
+	t.Helper()
+	_, err := Parse([]byte(text), "testdata/x.json")
+	var fe *FileError
+	if !errors.As(err, &fe) || !strings.Contains(err.Error(), want) || failure.Of(err) != failure.Config {
+		t.Errorf("%.200s:\ngot  %v\nwant %s", text, err, want)
+	}
+}
+
+func TestRead(t *testing.T) {
+	if _, err := Read("testdata/missing.json"); failure.Of(err) != failure.Config {
+		t.Errorf("a missing file: %v", err)
+	}
+	big := filepath.Join(t.TempDir(), "big.json")
+	if err := os.WriteFile(big, make([]byte, maxFileBytes+1), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Read(big); err == nil || !strings.Contains(err.Error(), "is larger than 1 MiB") {
+		t.Errorf("a large file: %v", err)
+	}
+	s := spaces(t)["matmul"]
+	source, err := os.ReadFile("testdata/matmul.c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(s.Kernel, []Source{{"matmul.c", source}}) || s.Entry != "matmul" || len(s.Args) != 3 {
+		t.Errorf("kernel %d files, entry %s, %d arguments", len(s.Kernel), s.Entry, len(s.Args))
+	}
+	if a := s.Args[1]; a.DType.String() != "int8" || !slices.Equal(a.Shape, []int64{64, 64}) || a.Seed == nil || *a.Seed != 2 {
+		t.Errorf("argument %+v", a)
+	}
+	if a := s.Args[2]; a.Data != nil || a.Seed != nil || a.Want != nil {
+		t.Errorf("argument %+v", a)
+	}
+}
+
+// TestDocumentedFormat compares docs/search-spaces.md with the file that the tests read and with the fields that are read.
+func TestDocumentedFormat(t *testing.T) {
+	page, err := os.ReadFile("../../docs/search-spaces.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := os.ReadFile("testdata/matmul.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(page), "```json\n"+string(file)+"```") {
+		t.Error("the example of docs/search-spaces.md is not testdata/matmul.json")
+	}
+	for _, field := range fileFields {
+		if name := field[strings.LastIndex(field, ".")+1:]; !strings.Contains(string(page), "`"+name+"`") {
+			t.Errorf("docs/search-spaces.md does not list %s", field)
+		}
+	}
+}
+
+// FuzzParse checks what every accepted file must keep: proposals satisfy the constraints and survive JSON, no two are
+// equal, and an error names a line of the file.
+func FuzzParse(f *testing.F) {
+	matmul, err := os.ReadFile("testdata/matmul.json")
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(matmul)
+	f.Add([]byte(`{"kernel": ["matmul.c"], "entry": "f", "knobs": [{"name": "a", "define": ["4", 5, "05", ""]}]}`))
+	f.Add([]byte(`{"kernel": ["matmul.c"], "entry": "f", "knobs": [` + million3 + `], "constraints": ["a % b == c", "!(a < b)"]}`))
+	f.Add([]byte(`{"kernel": ["matmul.c"], "entry": "f", "knobs": [{"name": "a", "range": {"from": -9223372036854775808, "to": 9223372036854775807, "step": 9223372036854775807}}]}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		s, err := Parse(data, "testdata/fuzz.json")
+		if err != nil {
+			var fe *FileError
+			if !errors.As(err, &fe) || fe.Line > 1+strings.Count(string(data), "\n") {
+				t.Errorf("%v", err)
+			}
+			return
+		}
+		seen := map[string]bool{}
+		index := make([]int, len(s.Knobs))
+		rng := rand.New(rand.NewPCG(1, 1))
+		for range 20 {
+			for k := range index {
+				index[k] = rng.IntN(s.Knobs[k].Len())
+			}
+			c, err := s.Config(index...)
+			if err != nil {
+				continue
+			}
+			text, err := json.Marshal(c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if again, err := s.Decode(text); err != nil || again != c {
+				t.Fatalf("%s became %v, %v", text, again, err)
+			}
+			if id := c.ID(); seen[c.index] != seen[id] {
+				t.Fatalf("%s has the ID of another configuration", text)
+			}
+			seen[c.index], seen[c.ID()] = true, true
+		}
+	})
+}

@@ -1,0 +1,117 @@
+package space
+
+import (
+	"fmt"
+	"iter"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/boardsmith/boardsmith/failure"
+)
+
+// maxSteps limits the search for one configuration. So many take about a quarter of a second.
+const maxSteps = 1 << 18
+
+// All returns all configurations, each once, in the order of the file: the last knob changes fastest. If there is none,
+// or if one search exceeds about 260,000 steps, the last pair holds an error of class config that names the constraint
+// which rejected most.
+func (s *Space) All() iter.Seq2[Config, error] {
+	return func(yield func(Config, error) bool) {
+		w := s.walk(nil)
+		for {
+			w.steps = maxSteps
+			c, ok := w.next()
+			if !ok {
+				break
+			}
+			if !yield(c, nil) {
+				return
+			}
+		}
+		if err := w.err(); err != nil {
+			yield(Config{}, err)
+		}
+	}
+}
+
+// A walker visits all configurations. It chooses the knobs' values one after the other by halving the list of a knob's
+// values, and leaves out each part of a list for which a constraint is false whatever the knobs that follow have.
+type walker struct {
+	space    *Space
+	rng      *rand.Rand // chooses which half comes first; nil: the lower one
+	knobs    []span     // the numbers of chosen knobs, of the part, and all numbers of the knobs that follow
+	index    []int      // of the chosen values
+	parts    []part     // to be visited, the next one last
+	steps    int        // parts that it may visit until it gives up
+	found    int
+	rejected []int // by constraint
+}
+
+// A part is the values from lo to hi - 1 of a knob, for the chosen values of the knobs before it.
+type part struct{ knob, lo, hi int }
+
+func (s *Space) walk(rng *rand.Rand) *walker {
+	return &walker{
+		space: s, rng: rng, knobs: slices.Clone(s.whole), index: make([]int, len(s.Knobs)),
+		parts: []part{{0, 0, s.Knobs[0].Len()}}, rejected: make([]int, len(s.constraints)),
+	}
+}
+
+// next returns the next configuration. It returns false at the end, and if no steps are left.
+func (w *walker) next() (Config, bool) {
+	for s := w.space; len(w.parts) > 0 && w.steps > 0; w.steps-- {
+		p := w.parts[len(w.parts)-1]
+		w.parts = w.parts[:len(w.parts)-1]
+		w.knobs[p.knob] = s.Knobs[p.knob].span(p.lo, p.hi)
+		copy(w.knobs[p.knob+1:], s.whole[p.knob+1:])
+		if c := s.rejects(s.constrains[p.knob], w.knobs); c >= 0 {
+			w.rejected[c]++
+			continue
+		}
+		if p.hi-p.lo > 1 {
+			w.split(p)
+			continue
+		}
+		w.index[p.knob] = p.lo
+		if p.knob == len(s.Knobs)-1 {
+			w.found++
+			return s.makeConfig(w.index), true
+		}
+		w.parts = append(w.parts, part{p.knob + 1, 0, s.Knobs[p.knob+1].Len()})
+	}
+	return Config{}, false
+}
+
+func (w *walker) split(p part) {
+	middle := p.lo + (p.hi-p.lo)/2
+	first, second := part{p.knob, p.lo, middle}, part{p.knob, middle, p.hi}
+	if w.rng != nil && w.rng.IntN(2) == 0 {
+		first, second = second, first
+	}
+	w.parts = append(w.parts, second, first)
+}
+
+// err says why next returned false; nil if all configurations were visited, at least one.
+func (w *walker) err() error {
+	ended := len(w.parts) == 0
+	if ended && w.found > 0 {
+		return nil
+	}
+	what := fmt.Sprintf("no configuration was found in %d steps", maxSteps)
+	if ended {
+		what = "there is no configuration that satisfies all constraints"
+	}
+	if len(w.rejected) == 0 {
+		return failure.New(failure.Config, "", "%s: %s", w.space.file, what)
+	}
+	worst := 0
+	for c, n := range w.rejected {
+		if n > w.rejected[worst] {
+			worst = c
+		}
+	}
+	c := w.space.constraints[worst]
+	return failure.New(failure.Config, "loosen this constraint, or give its knobs fewer values", "%w", &FileError{
+		File: w.space.file, Line: c.line, Err: fmt.Errorf("%s; most were rejected by the constraint %q", what, c.text),
+	})
+}
