@@ -1,4 +1,4 @@
-// This file leases a device, and finds it again when it was plugged in elsewhere.
+// This file leases a device, and finds it again after it was plugged in elsewhere.
 
 package device
 
@@ -19,22 +19,22 @@ import (
 	"github.com/boardsmith/boardsmith/transport"
 )
 
-// An attachment is one attached board: its probe, its port, and what is remembered of it.
+// An attachment is one attached board: its probe, its port and its ledger.
 type attachment struct {
 	programmer flasher.Programmer
-	conf       flasher.Config // the programmer's
+	conf       flasher.Config // the programmer's configuration
 	tool       string         // its name; "none": there is none, and no probe
 	probe      flasher.Probe
 	port       string // of its UART; the address of a link over TCP
 	found      place  // where both are; of emulated ones only the address, if they have one
-	power      string // desk.json's command that takes the board's power away and gives it again; "" if there is none
-	chip       string // its chip's id: by desk.json, or that the last flash found; "" if that is not known
+	power      string // desk.json's command that cycles the board's power; "" if there is none
+	chip       string // its chip's id, from desk.json or the last flash; "" if unknown
 	ledger     *ledger.Ledger
 	leases     string // folder of the lease
 	lease      *ledger.Lease
 }
 
-// stateDir is the folder of what must outlast the cache.
+// stateDir returns the folder of state that must outlast the cache.
 func (k *Desk) stateDir() (string, error) {
 	if k.StateDir != "" {
 		return k.StateDir, nil
@@ -42,7 +42,7 @@ func (k *Desk) stateDir() (string, error) {
 	return ledger.StateDir()
 }
 
-// ledger is what is remembered of devices.
+// ledger returns the ledger of devices.
 func (k *Desk) ledger() (*ledger.Ledger, error) {
 	if k.Ledger != "" {
 		return ledger.New(k.Ledger), nil
@@ -54,7 +54,7 @@ func (k *Desk) ledger() (*ledger.Ledger, error) {
 	return ledger.New(filepath.Join(dir, "ledger")), nil
 }
 
-// leaseDir is the folder of the leases: one for all users where the probe is a real one, this user's where it is emulated.
+// leaseDir returns the folder of leases: for a real probe the one of all users, for an emulated one this user's.
 func (k *Desk) leaseDir(b *boards.Board) (string, error) {
 	if b.Flash.Emulated {
 		dir, err := k.stateDir()
@@ -110,8 +110,8 @@ func (d *Device) attach(ctx context.Context, programmer, which string) (err erro
 	return nil
 }
 
-// takeLease leases the device where it is attached, which is one place whoever looks: serials need not be unique, and ports have
-// other names after a while.
+// takeLease leases the place where the device is attached, because serials need not be unique and ports are
+// renamed.
 func (n *attachment) takeLease(ctx context.Context, wait time.Duration) (*ledger.Lease, error) {
 	l, err := ledger.Take(ctx, n.leases, n.at(), wait)
 	var taken *ledger.LeaseError
@@ -121,7 +121,7 @@ func (n *attachment) takeLease(ctx context.Context, wait time.Duration) (*ledger
 	return l, err
 }
 
-// at is where the device is attached.
+// at returns where the device is attached.
 func (n *attachment) at() string {
 	switch {
 	case !n.hasProbe():
@@ -134,8 +134,8 @@ func (n *attachment) at() string {
 	return "port:" + n.port
 }
 
-// which tells the device from others, also when it is plugged in again: its probe's serial, if no other has the same, else
-// where it is.
+// which returns what identifies the device, also after it was plugged in again: its probe's serial if that is
+// unique, else its place.
 func (n *attachment) which() string {
 	if n.probe.Serial != "" && !n.probe.Shared {
 		return n.probe.Serial
@@ -146,7 +146,7 @@ func (n *attachment) which() string {
 // hasProbe says whether the device is programmed through a probe.
 func (n *attachment) hasProbe() bool { return n.tool != "none" }
 
-// take makes the programmer for an image; nil: for none.
+// take makes the programmer, for an image unless that is nil.
 func (n *attachment) take(i *image.Image) (err error) {
 	if !n.hasProbe() {
 		return nil
@@ -158,7 +158,7 @@ func (n *attachment) take(i *image.Image) (err error) {
 	return err
 }
 
-// find looks through what is attached.
+// find finds the device among those attached.
 func (n *attachment) find(b *boards.Board, which string, noted *DeskFile) error {
 	if n.tool == "none" {
 		address, err := (&choice{board: b, which: which, file: noted}).onlyAddress()
@@ -190,7 +190,7 @@ func (n *attachment) reachAt(b *boards.Board, address string) error {
 	return nil
 }
 
-// findEmulated starts the emulated board, or finds that it runs.
+// findEmulated starts the emulated board unless it runs.
 func (n *attachment) findEmulated(ctx context.Context, k *Desk, b *boards.Board, which string) error {
 	up, err := k.emulatedUp(ctx, b)
 	if err != nil {
@@ -207,10 +207,9 @@ func (n *attachment) findEmulated(ctx context.Context, k *Desk, b *boards.Board,
 	return nil
 }
 
-// again finds the device once more: since it was plugged in again it may be elsewhere, and its port may be called otherwise.
-// Its lease follows its probe, also where only the UART is missing: *NoDeviceError. After any other error, as
-// *LeaseError where another process leases the new place, nothing of n has changed, and nothing may be done to
-// the device.
+// again finds the device again: after it was plugged in again, its place and its port's name may differ. The lease
+// follows the probe, even if the UART is missing (*NoDeviceError). After any other error, such as *LeaseError if
+// another process leases the new place, n is unchanged and the device must not be used.
 func (n *attachment) again(ctx context.Context, b *boards.Board) error {
 	if n.probe.Emulated != nil || !n.hasProbe() {
 		return nil // it is not on USB
@@ -226,13 +225,13 @@ func (n *attachment) again(ctx context.Context, b *boards.Board) error {
 	return cmp.Or(n.move(ctx, found), missing)
 }
 
-// notAttached says whether an error is that of a device that is not attached.
+// notAttached reports whether an error is a *NoDeviceError.
 func notAttached(err error) bool {
 	var none *NoDeviceError
 	return errors.As(err, &none)
 }
 
-// move makes a place the device's once it is leased: *LeaseError. After an error nothing has changed.
+// move leases a new place and moves the device to it: *LeaseError. After an error nothing has changed.
 func (n *attachment) move(ctx context.Context, to place) (err error) {
 	moved := *n
 	moved.settle(to)
@@ -252,14 +251,14 @@ func (n *attachment) move(ctx context.Context, to place) (err error) {
 	return err
 }
 
-// settle makes a place the device's.
+// settle sets the device's place.
 func (n *attachment) settle(p place) {
 	n.found, n.port = p, cmp.Or(p.address, p.uart.Name)
 	n.probe = flasher.Probe{Serial: p.probe.serial, USBPath: p.probe.path, Shared: p.probe.shared}
 }
 
-// open opens the link. Since it was last used, the board may have been plugged in elsewhere, and its port's name be that of
-// another board.
+// open opens the link. It finds the device first, because the board may have been plugged in elsewhere and its
+// port's name may now be another board's.
 func (n *attachment) open(ctx context.Context, b *boards.Board) (transport.Link, error) {
 	if err := n.again(ctx, b); err != nil {
 		return nil, err
@@ -267,7 +266,7 @@ func (n *attachment) open(ctx context.Context, b *boards.Board) (transport.Link,
 	return n.openFound(ctx, b)
 }
 
-// openFound opens the link where again has just found it.
+// openFound opens the link that again has just found.
 func (n *attachment) openFound(ctx context.Context, b *boards.Board) (transport.Link, error) {
 	return linkers[b.Link.Kind].open(ctx, n, b)
 }

@@ -1,4 +1,4 @@
-// This file asks a board that was just flashed who it is, and finds out what can be known of one that does not answer.
+// This file asks a board that was just flashed for its identity, and diagnoses one that does not respond.
 
 package device
 
@@ -19,32 +19,33 @@ import (
 	"github.com/boardsmith/boardsmith/transport"
 )
 
-// bootWithin is for new firmware to start, and again for it to say what it is: it reads all of its flash for that.
+// bootWithin limits the start of new firmware, and separately its identification, for which it reads all of its
+// flash.
 const bootWithin = 5 * time.Second
 
-// bootAttempts is how often firmware that begins a session is asked who it is.
+// bootAttempts limits how often firmware that has begun a session is asked for its identity.
 const bootAttempts = 3
 
-// A BootError is firmware that was flashed and verified, and does not answer.
+// A BootError reports firmware that was flashed and verified but does not respond.
 type BootError struct {
 	Board string
-	Fault *rpc.FaultError // that it kept, as read through the probe; nil: none
-	State *CoreState      // nil: the probe could not look
+	Fault *rpc.FaultError // its fault record, read through the probe; nil: none
+	State *CoreState      // state of the core; nil: the probe could not read it
 	Err   error           // what the link said
 }
 
-// A CoreState is where a core stood that was halted without a reset.
+// A CoreState is the state of a core that was halted without a reset.
 type CoreState struct {
 	PC, LR, SP uint32
-	Frames     []rpc.Frame // of PC; those that are inlined there come first
+	Frames     []rpc.Frame // functions at PC; inlined ones come first
 	Exception  int         // number of the exception that is being handled; 0: none
-	ResetCause string      // as the firmware found it when it started; "" if it did not come as far
+	ResetCause string      // cause of the last reset, as recorded by the firmware; "" if it did not get that far
 }
 
 func (e *BootError) Error() string {
-	text := fmt.Sprintf("board %s was flashed and verified, but the new firmware does not answer", e.Board)
+	text := fmt.Sprintf("board %s was flashed and verified, but the new firmware does not respond", e.Board)
 	if e.Fault != nil {
-		text += "; it kept a record: " + e.Fault.Error()
+		text += "; its fault record: " + e.Fault.Error()
 	}
 	if e.State != nil {
 		text += "; " + e.State.String()
@@ -53,7 +54,7 @@ func (e *BootError) Error() string {
 }
 
 func (s *CoreState) String() string {
-	text := fmt.Sprintf("its core stands at 0x%08x", s.PC)
+	text := fmt.Sprintf("its core is at 0x%08x", s.PC)
 	for i, f := range s.Frames {
 		if i == 0 {
 			text += fmt.Sprintf(", in %v", f)
@@ -65,12 +66,12 @@ func (s *CoreState) String() string {
 		text += fmt.Sprintf(", in exception %d", s.Exception)
 	}
 	if s.ResetCause == "" {
-		return text + ", and has not come to know why it was reset"
+		return text + ", before it read its reset cause"
 	}
 	return text + ", last reset by " + s.ResetCause
 }
 
-// Unwrap returns what the link said, and the fault if there is one.
+// Unwrap returns the link's error and, if there is one, the fault.
 func (e *BootError) Unwrap() []error {
 	if e.Fault == nil {
 		return []error{e.Err}
@@ -78,10 +79,10 @@ func (e *BootError) Unwrap() []error {
 	return []error{e.Err, e.Fault}
 }
 
-// FailureClass says that the new firmware does not start.
+// FailureClass returns failure.Boot.
 func (e *BootError) FailureClass() failure.Class { return failure.Boot }
 
-// NextStep is what people look at next.
+// NextStep returns what to check next.
 func (e *BootError) NextStep() string {
 	if e.Fault != nil {
 		return e.Fault.NextStep()
@@ -89,7 +90,7 @@ func (e *BootError) NextStep() string {
 	return failure.Mage + " debug halts it after its reset; or check the link: UART, pins and baud rate"
 }
 
-// answers asks the new firmware who it is, and has the flash be its chip's.
+// answers asks the new firmware for its identity and assigns the flash to its chip.
 func (f *flashing) answers(ctx context.Context) error {
 	f.d.desk.Progress.Tell(progress.Event{Step: "flash", Detail: "asking the new firmware"})
 	for attempt := 1; ; attempt++ {
@@ -97,7 +98,7 @@ func (f *flashing) answers(ctx context.Context) error {
 		if err == nil {
 			return f.identified(answer)
 		}
-		// Firmware that began a session has started: what was lost then is the link's.
+		// Firmware that has begun a session has started: a later loss is the link's.
 		var none *transport.HandshakeError
 		lost := ctx.Err() == nil && silent(err) && !errors.As(err, &none) && attempt < bootAttempts
 		if !lost && !f.power.helps(ctx, err) {
@@ -107,7 +108,7 @@ func (f *flashing) answers(ctx context.Context) error {
 	}
 }
 
-// greet asks the firmware, which has just been started.
+// greet asks the firmware, which was just started, for its identity.
 func (d *Device) greet(ctx context.Context, i *image.Image) (*firmwareAnswer, error) {
 	link := func(ctx context.Context) (transport.Link, error) { return d.attachment.open(ctx, d.board) }
 	t, err := begin(ctx, link, transport.SessionOptions{Log: d.desk.log(), StartTimeout: bootWithin})
@@ -124,8 +125,8 @@ func (d *Device) greetOn(ctx context.Context, t *transport.Session, i *image.Ima
 	return d.confirm(ctx, rpc.New(t, rpc.Options{Log: d.desk.log()}), i)
 }
 
-// diagnosed makes a *BootError of what the link said, with what the probe sees. It leaves the error of a link that is not
-// there, and that of firmware which answers, but not as it should.
+// diagnosed returns a *BootError with the link's error and the core's state. It returns err unchanged if the link
+// is missing or the firmware responds with an error.
 func (d *Device) diagnosed(ctx context.Context, i *image.Image, err error) error {
 	var image *WrongImageError
 	if ctx.Err() != nil || !silent(err) || failure.Of(err) == failure.ProbeMissing || errors.As(err, &image) {
@@ -137,13 +138,13 @@ func (d *Device) diagnosed(ctx context.Context, i *image.Image, err error) error
 		return boot
 	}
 	if err := boot.look(ctx, probe, d, i); err != nil {
-		d.desk.log().Warn("what the board does is not known", "error", err)
+		d.desk.log().Warn("the board's state could not be read", "error", err)
 	}
 	return boot
 }
 
-// What is read besides the registers: the number of the exception that is handled (Armv7-M ARM, ICSR.VECTACTIVE), and what
-// the image's landmarks name: what the firmware keeps over a reset, and why it was reset, as its port found it.
+// Memory that is read besides the registers: the number of the handled exception (Armv7-M ARM, ICSR.VECTACTIVE)
+// and, at the image's landmarks, the memory that is kept over a reset and the reset cause that the port recorded.
 const (
 	icsr            = 0xE000ED04
 	vectActive      = 0x1FF
@@ -160,7 +161,7 @@ func (e *BootError) look(ctx context.Context, probe flasher.Inspector, d *Device
 		return err
 	}
 	var ranges []flasher.Range
-	var says []func(data []byte) // what each range says
+	var says []func(data []byte) // meaning of each range
 	ask := func(addr, size uint64, say func([]byte)) {
 		ranges, says = append(ranges, flasher.Range{Addr: addr, Size: size}), append(says, say)
 	}
@@ -185,7 +186,7 @@ func (e *BootError) look(ctx context.Context, probe flasher.Inspector, d *Device
 	return nil
 }
 
-// resetCause says what the word of a port means; "" before the port has set it.
+// resetCause describes the port's word; "" before the port has set it.
 func resetCause(v uint32) string {
 	var list []string
 	for n, what := range []string{"power", "pin", "software", "watchdog", "lockup or fault", "low power or other"} {
@@ -202,7 +203,7 @@ func resetCause(v uint32) string {
 	return strings.Join(list, ", ")
 }
 
-// keptFault finds the fault record of this very image in what it keeps over a reset; nil if there is none.
+// keptFault finds the fault record of exactly this image in memory that is kept over a reset, or returns nil.
 func (d *Device) keptFault(kept []byte, i *image.Image) *rpc.FaultError {
 	const lengthAt, least, align = 6, 8, 4
 	for ; len(kept) >= least; kept = kept[align:] {

@@ -1,5 +1,5 @@
-// This file finds, among all that is attached, the one device that is meant: a probe and the UART of its board. Both are told
-// from others by serial, USB path and interface: a probe may have several ports, and several probes one serial.
+// This file finds the chosen device among those attached: a probe and its board's UART. Serial, USB path and
+// interface identify them: a probe may have several ports, and several probes may have the same serial.
 
 package device
 
@@ -20,8 +20,8 @@ type PortInfo struct {
 	Name      string // its path, as in "/dev/ttyACM0"
 	USB       string // vendor and product, as in "0483:374b"; "" if it is not on USB
 	Serial    string // of the USB device
-	Path      string // of the USB device: bus and ports, as in "1-2.3"; "" where the system does not say
-	Interface string // number of the USB interface, as in "2"; "" where the system does not say
+	Path      string // of the USB device: bus and ports, as in "1-2.3"; "" if unknown
+	Interface string // number of the USB interface, as in "2"; "" if unknown
 	What      string // its product name
 }
 
@@ -42,11 +42,11 @@ func (p PortInfo) describe() string {
 	return p.Name + " (" + strings.Join(words, ", ") + ")"
 }
 
-// An AmbiguousError is a choice that several attached devices meet: none is guessed.
+// An AmbiguousError reports a choice that several attached devices match.
 type AmbiguousError struct {
 	Board string
 	Which string
-	Ports []PortInfo // several may be of one USB device, and one of several probes; or the Names are addresses
+	Ports []PortInfo // several may belong to one USB device; or the Names are addresses
 }
 
 func (e *AmbiguousError) Error() string {
@@ -54,13 +54,13 @@ func (e *AmbiguousError) Error() string {
 	for _, p := range e.Ports {
 		names = append(names, p.describe())
 	}
-	return fmt.Sprintf("%d attached devices could be board %s: %s", len(e.Ports), e.Board, strings.Join(names, ", "))
+	return fmt.Sprintf("%d attached devices may be board %s: %s", len(e.Ports), e.Board, strings.Join(names, ", "))
 }
 
-// FailureClass says that the choice is the user's.
+// FailureClass returns failure.Config.
 func (e *AmbiguousError) FailureClass() failure.Class { return failure.Config }
 
-// NextStep says how to choose: by the first of serial, path and name that only one has.
+// NextStep returns how to choose: by the first of serial, path and name that is unique.
 func (e *AmbiguousError) NextStep() string {
 	for _, of := range []func(PortInfo) string{
 		func(p PortInfo) string { return p.Serial },
@@ -75,7 +75,7 @@ func (e *AmbiguousError) NextStep() string {
 	return "name the probe and its UART in desk.json (docs/devices.md)"
 }
 
-// interfaces says what else helps where all are ports of one USB device.
+// interfaces returns further advice if all are ports of one USB device.
 func (e *AmbiguousError) interfaces() string {
 	var list []string
 	for _, p := range e.Ports {
@@ -87,35 +87,35 @@ func (e *AmbiguousError) interfaces() string {
 	return ", or name the interface of the board's UART as link.interface in its board file: " + strings.Join(list, " or ")
 }
 
-// A NoDeviceError is a board that is not attached.
+// A NoDeviceError reports a board that is not attached.
 type NoDeviceError struct {
 	Board, Which, USB string
 }
 
 func (e *NoDeviceError) Error() string {
 	if e.Which != "" {
-		return fmt.Sprintf("no attached device of board %s is %q", e.Board, e.Which)
+		return fmt.Sprintf("no attached device of board %s is called %q", e.Board, e.Which)
 	}
 	return fmt.Sprintf("board %s is not attached: no probe or serial port of USB device %s", e.Board, e.USB)
 }
 
-// FailureClass says that the board is not there.
+// FailureClass returns failure.ProbeMissing.
 func (e *NoDeviceError) FailureClass() failure.Class { return failure.ProbeMissing }
 
-// NextStep says where to look.
+// NextStep returns what to check.
 func (e *NoDeviceError) NextStep() string { return failure.Mage + " devices lists what is attached" }
 
-// A usbUnit is one USB device: a probe, an adapter, or both; or one port that is on no USB.
+// A usbUnit is one USB device (a probe, an adapter, or both), or one port that is not on USB.
 type usbUnit struct {
 	id     string // vendor and product
 	serial string
 	path   string
 	shared bool // another one has the same serial, or no serial either
-	told   bool // not seen: desk.json has its serial, and the system tells of no USB devices
+	told   bool // not seen: from desk.json's serial, on a system that does not list USB devices
 	ports  []PortInfo
 }
 
-// is says whether two are the same USB device.
+// is reports whether two are the same USB device.
 func (u usbUnit) is(o usbUnit) bool {
 	return u.path == o.path && u.serial == o.serial && (u.path != "" || u.serial != "" || u.portNames() == o.portNames())
 }
@@ -128,12 +128,12 @@ func (u usbUnit) portNames() string {
 	return strings.Join(names, " ")
 }
 
-// called says whether a name that people give is that of the unit or of one of its ports.
+// called reports whether a user's name is that of the unit or of one of its ports.
 func (u usbUnit) called(which string) bool {
 	return u.serial == which || u.path == which || slices.ContainsFunc(u.ports, func(p PortInfo) bool { return p.Name == which })
 }
 
-// again lists those that may be the one that was found before: by its serial where that was its own, else where it was.
+// again lists the units that may be the one found before: by its serial if that was unique, else by its place.
 func (u usbUnit) again(all []usbUnit) (fit []usbUnit) {
 	if u.told {
 		return []usbUnit{u}
@@ -153,12 +153,12 @@ func (u usbUnit) again(all []usbUnit) (fit []usbUnit) {
 		}
 	}
 	if there := slices.IndexFunc(fit, func(o usbUnit) bool { return u.path != "" && o.path == u.path }); len(fit) > 1 && there >= 0 {
-		return fit[there : there+1] // another one with its serial has come
+		return fit[there : there+1] // another one with its serial was plugged in
 	}
 	return fit
 }
 
-// listPorts is Ports, but in tests.
+// listPorts is Ports, except in tests.
 var listPorts = Ports
 
 // attachedUnits lists the USB devices that are probes or have ports, and other ports.
@@ -194,18 +194,18 @@ func attachedUnits(b *boards.Board) (all []usbUnit, err error) {
 // usbOf is the USB device without which a board cannot be reached.
 func usbOf(b *boards.Board) string { return cmp.Or(b.Link.USB, b.Flash.USB) }
 
-// probeOf is the USB device of a board's probe, which most often has the UART too.
+// probeOf returns the USB device of a board's probe, which usually has the UART too.
 func probeOf(b *boards.Board) string { return cmp.Or(b.Flash.USB, b.Link.USB) }
 
 // A place is a device that was found.
 type place struct {
 	probe   usbUnit
-	adapter *usbUnit // that the UART is on; nil: the probe
+	adapter *usbUnit // the USB device with the UART; nil: the probe
 	uart    PortInfo
 	address string // of a link over TCP; "": the link is the UART
 }
 
-// link is how desk.json notes it.
+// link returns it as in desk.json.
 func (p place) link(b *boards.Board) DeskLink {
 	if p.address != "" {
 		return DeskLink{Kind: b.Link.Kind, Path: p.probe.path, Address: p.address}
@@ -220,7 +220,7 @@ func (p place) link(b *boards.Board) DeskLink {
 	return l
 }
 
-// owner is the USB device with the UART.
+// owner returns the USB device with the UART.
 func (p place) owner() usbUnit {
 	if p.adapter != nil {
 		return *p.adapter
@@ -228,8 +228,8 @@ func (p place) owner() usbUnit {
 	return p.probe
 }
 
-// again finds a place once more in what is attached now. With *NoDeviceError it returns p, behind its probe as that
-// is now where only the UART is missing.
+// again finds a place among the devices attached now. With *NoDeviceError it returns p, with the probe's new place
+// if only the UART is missing.
 func (p place) again(b *boards.Board, all []usbUnit) (place, error) {
 	none := &NoDeviceError{b.Name, cmp.Or(p.probe.serial, p.probe.path, p.uart.Name), usbOf(b)}
 	probes := p.probe.again(all)
@@ -264,7 +264,7 @@ func (p place) again(b *boards.Board, all []usbUnit) (place, error) {
 	return onlyPlace(found, b, none)
 }
 
-// onlyPlace is the only one: *NoDeviceError, *AmbiguousError.
+// onlyPlace returns the only place. Errors: *NoDeviceError, *AmbiguousError.
 func onlyPlace(found []place, b *boards.Board, none *NoDeviceError) (place, error) {
 	switch len(found) {
 	case 0:
@@ -276,7 +276,7 @@ func onlyPlace(found []place, b *boards.Board, none *NoDeviceError) (place, erro
 	probes := slices.ContainsFunc(found, func(p place) bool { return !p.probe.is(found[0].probe) })
 	for _, p := range found {
 		port := p.uart
-		if probes { // one of them is to be chosen, not an adapter
+		if probes { // the user chooses one of them, not an adapter
 			port.Serial, port.Path = p.probe.serial, p.probe.path
 		}
 		e.Ports = append(e.Ports, port)
@@ -284,15 +284,15 @@ func onlyPlace(found []place, b *boards.Board, none *NoDeviceError) (place, erro
 	return place{}, e
 }
 
-// A choice is which device is meant.
+// A choice describes which device to use.
 type choice struct {
 	board *boards.Board
-	which string // a name in desk.json, a probe's serial, a USB path, a port; "" leaves it to the kind of board
+	which string // a name in desk.json, a probe's serial, a USB path, a port; "": any device of the board
 	file  *DeskFile
 	all   []usbUnit
 }
 
-// only is the device that is meant.
+// only returns the chosen device.
 func (c *choice) only() (place, error) {
 	var found []place
 	for _, probe := range c.probes() {
@@ -340,7 +340,7 @@ func (c *choice) onlyAddress() (string, error) {
 	return "", &AmbiguousError{Board: c.board.Name, Ports: noted}
 }
 
-// noted is what desk.json has of the device behind a probe, or of the one that was named.
+// noted returns desk.json's entry of the device behind a probe, or of the one that was named.
 func (c *choice) noted(probe usbUnit) DeskDevice {
 	if d := c.named(); d != nil {
 		return *d
@@ -350,7 +350,7 @@ func (c *choice) noted(probe usbUnit) DeskDevice {
 	return c.file.noted(c.board.Name, n)
 }
 
-// named is the device that which is the name of in desk.json; nil if it is none.
+// named returns the device in desk.json whose name is which, or nil.
 func (c *choice) named() *DeskDevice {
 	if c.file == nil || c.which == "" {
 		return nil
@@ -358,7 +358,7 @@ func (c *choice) named() *DeskDevice {
 	return c.file.Find(c.which)
 }
 
-// adapterOf is the USB device of a UART that is not on the probe; "" where it is.
+// adapterOf returns the USB device of a UART that is not on the probe, else "".
 func adapterOf(b *boards.Board, noted DeskDevice) string {
 	if noted.Link.USB != "" {
 		return noted.Link.USB
@@ -369,7 +369,7 @@ func adapterOf(b *boards.Board, noted DeskDevice) string {
 	return ""
 }
 
-// probes are those that may be meant.
+// probes lists the probes that match the choice.
 func (c *choice) probes() (fit []usbUnit) {
 	byKind := c.which == ""
 	if adapter := adapterOf(c.board, DeskDevice{}); adapter != "" && c.named() == nil {
@@ -388,7 +388,7 @@ func (c *choice) probes() (fit []usbUnit) {
 	return fit
 }
 
-// isNoted says whether a probe is that of a device in desk.json.
+// isNoted reports whether a probe belongs to a device in desk.json.
 func (c *choice) isNoted(u usbUnit, d DeskDevice) bool {
 	separate := adapterOf(c.board, d) != ""
 	switch {
@@ -400,7 +400,7 @@ func (c *choice) isNoted(u usbUnit, d DeskDevice) bool {
 	return d.Link.Path != "" && u.path == d.Link.Path
 }
 
-// owners are the USB devices that the UART may be on.
+// owners lists the USB devices that may have the UART.
 func (c *choice) owners(probe usbUnit, adapter string, noted DeskDevice) (fit []usbUnit) {
 	if adapter == "" {
 		return []usbUnit{probe}
@@ -421,7 +421,7 @@ func (c *choice) owners(probe usbUnit, adapter string, noted DeskDevice) (fit []
 	return fit
 }
 
-// ports are those of a USB device that may be the UART.
+// ports lists the ports of a USB device that may be the UART.
 func (c *choice) ports(owner usbUnit, noted DeskDevice) (fit []PortInfo) {
 	want := c.board.Link.Interface
 	if noted.Link.Interface != nil {

@@ -1,4 +1,4 @@
-// This file is what flashing, erasing and debugging would run, for a dry run: nothing is done.
+// This file lists the commands of flashing, erasing and debugging, for a dry run.
 
 package device
 
@@ -14,16 +14,16 @@ import (
 
 // Commands are the command lines that flashing, erasing or debugging a device would run.
 type Commands struct {
-	Flash []string // erase and write; Flash itself writes less where the device already holds a part of the image
-	Files []string // the files that these read, with their addresses
+	Flash []string // erase and write; Flash writes less if the device already holds a part of the image
+	Files []string // the files of these commands, with their addresses
 	Debug string   // starts the gdb server; "" if the programmer has none
 }
 
-// dryRunPort stands for a port that is only chosen when a server is started.
+// dryRunPort is the placeholder for a port that is chosen when a server starts.
 const dryRunPort = 3333
 
-// FlashCommands returns what Flash and Debug would run for an image, on a device that holds nothing of it. It changes
-// nothing, starts no emulated chip, and takes no lease.
+// FlashCommands returns the commands of Flash and Debug for an image, on a device that holds no part of it. It
+// changes nothing, starts no emulated chip and takes no lease.
 func (k *Desk) FlashCommands(ctx context.Context, b *boards.Board, which string, i *image.Image) (Commands, error) {
 	return k.commands(ctx, b, which, func() (flasher.Job, string, error) {
 		i, err := k.images().Whole(i)
@@ -38,7 +38,8 @@ func (k *Desk) FlashCommands(ctx context.Context, b *boards.Board, which string,
 	})
 }
 
-// EraseCommands returns what Erase would run on a board of which no sector is blank, as FlashCommands does.
+// EraseCommands returns the commands of Erase on a board without blank sectors. Like FlashCommands it changes
+// nothing.
 func (k *Desk) EraseCommands(ctx context.Context, b *boards.Board, which string) (Commands, error) {
 	return k.commands(ctx, b, which, func() (job flasher.Job, buildDir string, err error) {
 		job.Restart = true
@@ -49,7 +50,7 @@ func (k *Desk) EraseCommands(ctx context.Context, b *boards.Board, which string)
 	})
 }
 
-// commands returns what the board's programmer would run for a job; nothing where the board has no programmer.
+// commands returns the commands of the board's programmer for a job, or nothing without a programmer.
 func (k *Desk) commands(
 	ctx context.Context, b *boards.Board, which string, jobOf func() (job flasher.Job, buildDir string, err error),
 ) (Commands, error) {
@@ -81,7 +82,8 @@ func (k *Desk) commands(
 	return c, nil
 }
 
-// plannedProbe is the probe that would be used; one of an emulated chip that is not running has its ports left open.
+// plannedProbe returns the probe that would be used. For an emulated chip that does not run, its ports are
+// placeholders.
 func (k *Desk) plannedProbe(ctx context.Context, b *boards.Board, which string) (flasher.Probe, error) {
 	if !b.Flash.Emulated {
 		n := &attachment{}
@@ -89,7 +91,7 @@ func (k *Desk) plannedProbe(ctx context.Context, b *boards.Board, which string) 
 		if err := n.find(b, which, k.File); err != nil && !errors.As(err, &none) {
 			return flasher.Probe{}, err
 		}
-		return n.probe, nil // none: the tool would take what it finds
+		return n.probe, nil // none: the tool would choose
 	}
 	v := &flasher.Emulated{Bitbang: "127.0.0.1:PORT", Remote: "127.0.0.1:PORT"}
 	if now := k.emulatedState(ctx, b); now.Runs {

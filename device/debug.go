@@ -1,4 +1,4 @@
-// This file lets people at a device: gdb through its probe, and the commands that flashing would run.
+// This file debugs a device with gdb, through its probe.
 
 package device
 
@@ -12,9 +12,9 @@ import (
 	"github.com/boardsmith/boardsmith/flasher"
 )
 
-// Debug runs the probe's gdb server while use runs, which is given the server's address; the core is halted behind its
-// reset. Afterwards the board is reset and runs. Errors: *LeaseError where the board was plugged in elsewhere,
-// and another process leases it there; those of flasher.
+// Debug runs the probe's gdb server, with the core halted after a reset, and calls use with the server's address.
+// When use returns, the board is reset and runs. Errors: *LeaseError if the board was plugged in elsewhere and
+// another process leases that place; those of flasher and of use.
 func (d *Device) Debug(ctx context.Context, use func(ctx context.Context, address string) error) error {
 	if d.attachment != nil {
 		if err := d.attachment.again(ctx, d.board); err != nil && !notAttached(err) {
@@ -42,12 +42,12 @@ func (d *Device) debugServer() (flasher.DebugServer, error) {
 	}
 	server, ok := d.attachment.programmer.(flasher.DebugServer)
 	if !ok {
-		return nil, failure.New(failure.Config, "use PROGRAMMER=openocd or PROGRAMMER=pyocd", "%s serves no gdb", d.attachment.tool)
+		return nil, failure.New(failure.Config, "use PROGRAMMER=openocd or PROGRAMMER=pyocd", "%s has no gdb server", d.attachment.tool)
 	}
 	return server, nil
 }
 
-// freePort is a TCP port that nobody listened on just now.
+// freePort returns a TCP port that was free just now.
 func freePort() (int, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -1,4 +1,4 @@
-// This file decides what flashing has to do. It is one pure function of what is known; nothing here touches a board.
+// This file decides what to flash. The decision is a pure function of known facts.
 
 package device
 
@@ -10,43 +10,43 @@ import (
 	"github.com/boardsmith/boardsmith/internal/ledger"
 )
 
-// A firmwareAnswer is what the running firmware says of itself (boardsmith.build_id). The CRC was computed over the nonce
-// and the flash as it is, so that it is no answer to an earlier question.
+// A firmwareAnswer is the running firmware's answer to boardsmith.build_id. Its CRC covers the nonce and the
+// current flash, so that an earlier answer cannot match.
 type firmwareAnswer struct {
 	buildID [16]byte
-	nonce   []byte // that it was asked with; nil: it is of an older boardsmith and takes none
+	nonce   []byte // of the request; nil: firmware of an older boardsmith, which accepts none
 	crc     uint32
 	chip    string // the chip's id in hexadecimal, "" if it has none
 }
 
-// flashFacts are what a decision follows from.
+// flashFacts are the input of a decision.
 type flashFacts struct {
 	image  *flashImage
-	answer *firmwareAnswer   // nil: it did not answer
+	answer *firmwareAnswer   // nil: no answer
 	entry  ledger.Entry      // the ledger's
-	held   map[uint64]string // digests of the image's sectors by address, just read back; nil: they were not
-	inWork map[uint64]bool   // addresses of sectors that no answer and no reading proves: sectorsInWork
-	force  bool              // write all of it in any case
+	held   map[uint64]string // digests of the image's sectors by address, just read back; nil: not read
+	inWork map[uint64]bool   // addresses of sectors that must be written whatever they read as: sectorsInWork
+	force  bool              // write the whole image
 }
 
 type flashAction int
 
 const (
-	flashNothing flashAction = iota // the board holds the image; that was proven
+	flashNothing flashAction = iota // the board holds the image, as was verified
 	flashRead                       // read the image's sectors back, and decide again
 	flashWrite                      // write some sectors and verify the whole image
 )
 
-// A flashDecision is what to do, and why in words.
+// A flashDecision is what to do, and the reason in words.
 type flashDecision struct {
 	action  flashAction
 	sectors []imageSector // to write
 	why     string
 }
 
-// sectorsInWork are the sectors whose erasing was begun and which nobody has verified since. An interrupted erase or write
-// leaves cells near their threshold, which may read right once and wrong later: such a sector is written again, whatever
-// it reads as.
+// sectorsInWork returns the sectors whose erasing was begun and which were not verified since. An interrupted erase
+// or write leaves cells near their threshold, which may read correctly once and wrong later: such a sector is
+// always written again.
 func sectorsInWork(e ledger.Entry) map[uint64]bool {
 	list := map[uint64]bool{}
 	for _, s := range e.Sectors {
@@ -57,8 +57,8 @@ func sectorsInWork(e ledger.Entry) map[uint64]bool {
 	return list
 }
 
-// decideFlash never takes the ledger's word that the board holds the image: only the firmware's answer or reading back
-// proves that. The ledger may only say which sectors to write before the whole is verified.
+// decideFlash never relies on the ledger to conclude that the board holds the image: only the firmware's answer or
+// reading back proves that. The ledger only selects the sectors to write before the whole image is verified.
 func decideFlash(f flashFacts) flashDecision {
 	all := f.image.sectors
 	if f.force {
@@ -89,7 +89,8 @@ func decideFlash(f flashFacts) flashDecision {
 	return flashDecision{flashWrite, differ, fmt.Sprintf("%s; by the ledger, %s", why, sectorsDiffer(differ, all))}
 }
 
-// withInWork decides to write the sectors that differ and those that were in work; nothing where there are none.
+// withInWork decides to write the sectors that differ and those whose write was interrupted, or nothing if there
+// are none.
 func (f flashFacts) withInWork(why string, differ []imageSector) flashDecision {
 	var list []imageSector
 	begun := 0
@@ -111,7 +112,7 @@ func (f flashFacts) withInWork(why string, differ []imageSector) flashDecision {
 	return flashDecision{flashWrite, list, why}
 }
 
-// doubt says why the firmware's answer does not prove that the board holds the image; "" if it does.
+// doubt returns why the firmware's answer does not prove that the board holds the image, or "".
 func (f flashFacts) doubt() string {
 	a := f.answer
 	switch {
@@ -120,26 +121,26 @@ func (f flashFacts) doubt() string {
 	case !bytes.Equal(a.buildID[:], f.image.BuildID[:]):
 		return fmt.Sprintf("firmware answered with build %x", a.buildID)
 	case a.crc != f.image.parts.CRC(a.nonce):
-		return "the firmware's flash has changed since it was built"
+		return "the firmware's flash has changed since its build"
 	case a.nonce == nil:
-		return "the firmware is of an older boardsmith, whose answer may be an old one"
+		return "the firmware is of an older boardsmith, whose answer may be outdated"
 	}
 	return ""
 }
 
-// ledgerDoubt says why the ledger does not say what the board holds; "" if it does.
+// ledgerDoubt returns why the ledger does not show what the board holds, or "".
 func (f flashFacts) ledgerDoubt() string {
 	switch e := f.entry; {
 	case e.Lost != "":
 		return "the ledger's file was damaged"
 	case e.Dirty:
-		return "the last flash did not end well"
+		return "the last flash failed"
 	case len(e.Sectors) == 0:
-		return "the ledger does not know this board"
+		return "the ledger has no entry for this board"
 	case f.answer == nil:
-		return "nobody knows what it holds" // nor whether it is the chip that the entry was written for
+		return "its contents are unverified" // it may not be the chip of the entry
 	case f.answer != nil && fmt.Sprintf("%x", f.answer.buildID) != e.BuildID:
-		return "that is not what we flashed"
+		return "that is not the last flashed image"
 	}
 	return ""
 }

@@ -1,4 +1,4 @@
-// This file is the format of desk.json: which devices lie on the desk, by names that people gave them.
+// This file defines desk.json: the devices on the desk, by names that users give them.
 
 package device
 
@@ -31,28 +31,28 @@ type DeskFile struct {
 
 // A DeskDevice is one device on the desk.
 type DeskDevice struct {
-	Name  string   `json:"name"`            // what people call it
+	Name  string   `json:"name"`            // the user's name for it
 	Board string   `json:"board"`           // the kind
 	Probe string   `json:"probe,omitempty"` // serial of its debug probe
-	Chip  string   `json:"chip,omitempty"`  // unique id of the chip, in hexadecimal, as the chip said it; "" if it has none, or was not asked
+	Chip  string   `json:"chip,omitempty"`  // unique id of the chip, in hexadecimal; "" if it has none or was not asked
 	Link  DeskLink `json:"link"`
-	Power string   `json:"power,omitempty"` // a command that takes its power away and gives it again
+	Power string   `json:"power,omitempty"` // a command that cycles its power
 	Notes string   `json:"notes,omitempty"`
 
-	Shared bool `json:"-"` // another attached probe has its serial: only Link.Path tells them apart
+	Shared bool `json:"-"` // another attached probe has the same serial: only Link.Path distinguishes them
 }
 
-// A DeskLink is how the device was reached when it was noted.
+// A DeskLink is how the device was attached when it was saved.
 type DeskLink struct {
 	Kind      string `json:"kind"`
 	Path      string `json:"path,omitempty"`      // USB path
-	Interface *int   `json:"interface,omitempty"` // USB interface of the UART, where the USB device has several; nil: the board file's
-	USB       string `json:"usb,omitempty"`       // vendor and product of the UART's adapter, where that is not the probe
-	Serial    string `json:"serial,omitempty"`    // of that adapter
+	Interface *int   `json:"interface,omitempty"` // USB interface of the UART, if the USB device has several; nil: the board file's
+	USB       string `json:"usb,omitempty"`       // vendor and product of the UART's adapter, if that is not the probe
+	Serial    string `json:"serial,omitempty"`    // serial of that adapter
 	Address   string `json:"address,omitempty"`   // host and port of a link over TCP; "", behind a probe: the board file's
 }
 
-// ReadDeskFile reads a desk.json. None is an empty one; one that cannot be understood is an error of class config.
+// ReadDeskFile reads a desk.json. A missing file counts as empty. An invalid one is an error of class config.
 func ReadDeskFile(path string) (*DeskFile, error) {
 	b := &DeskFile{Format: deskFileFormat}
 	f, err := plainfile.Open(path)
@@ -84,7 +84,7 @@ func parseDeskFile(data []byte) (*DeskFile, error) {
 		return nil, err
 	}
 	if b.Format != deskFileFormat || dec.More() {
-		return nil, fmt.Errorf("not of format %d", deskFileFormat)
+		return nil, fmt.Errorf("unsupported format: not %d", deskFileFormat)
 	}
 	names := map[string]bool{}
 	for _, d := range b.Devices {
@@ -99,7 +99,7 @@ func parseDeskFile(data []byte) (*DeskFile, error) {
 	return b, nil
 }
 
-// Write replaces the file in one step.
+// Write replaces the file atomically.
 func (b *DeskFile) Write(path string) error {
 	data, err := json.MarshalIndent(b, "", "  ")
 	if err != nil {
@@ -111,7 +111,7 @@ func (b *DeskFile) Write(path string) error {
 	return nil
 }
 
-// Find returns the device of a name; nil if there is none. The pointer is good until the next Note.
+// Find returns the device with a name, or nil. The pointer is valid until the next Note.
 func (b *DeskFile) Find(name string) *DeskDevice {
 	i := slices.IndexFunc(b.Devices, func(d DeskDevice) bool { return d.Name == name })
 	if i < 0 {
@@ -120,7 +120,7 @@ func (b *DeskFile) Find(name string) *DeskDevice {
 	return &b.Devices[i]
 }
 
-// behind lists the devices behind a probe or port, as desk.json has them; none if there is none.
+// behind lists desk.json's devices behind a probe or port.
 func (b *DeskFile) behind(n *attachment) (list []DeskDevice) {
 	if b == nil {
 		return nil
@@ -153,7 +153,7 @@ func (b *DeskFile) addresses(board string) (list []string) {
 	return list
 }
 
-// noted is the device of a board behind a probe or port; nothing if desk.json has none.
+// noted returns desk.json's device of a board behind a probe or port, or the zero value.
 func (b *DeskFile) noted(board string, n *attachment) DeskDevice {
 	for _, d := range b.behind(n) {
 		if d.Board == board {
@@ -163,8 +163,9 @@ func (b *DeskFile) noted(board string, n *attachment) DeskDevice {
 	return DeskDevice{}
 }
 
-// Note adds a device, or brings up to date what is noted of the same one: that of the same chip, else of the same probe and
-// board, and place if the probe's serial is not unique. Name (unless d has one), power command and notes stay as they are. It returns what is noted now.
+// Note adds a device or updates its entry: the one with the same chip, else with the same probe and board (and
+// place, if the probe's serial is not unique). It keeps power command, notes and, unless d has one, the name. It
+// returns the entry.
 func (b *DeskFile) Note(d DeskDevice) DeskDevice {
 	i := slices.IndexFunc(b.Devices, func(o DeskDevice) bool { return d.Chip != "" && o.Chip == d.Chip })
 	if i < 0 {

@@ -1,4 +1,4 @@
-// This file is the device side: one process, emulator or board on the desk, of a kind of board.
+// This file defines Device: one process, emulator or board on the desk.
 
 package device
 
@@ -20,14 +20,13 @@ import (
 	"github.com/boardsmith/boardsmith/transport"
 )
 
-// A Device is one board on the desk, one emulator or one process; a board is only the kind. It is held by its user
-// until Close. One goroutine at a time may use it; several devices may be used at once, and the sessions that they open from any
-// goroutines.
+// A Device is one board on the desk, one emulator or one process of a kind of board. It is in use until Close. Only
+// one goroutine at a time may use a Device; different devices, and open sessions, may be used from any goroutines.
 type Device struct {
 	board        *boards.Board
 	desk         *Desk
-	clockChecked bool        // against the host's
-	emulator     string      // its path, once it was found to be new enough
+	clockChecked bool        // compared with the host's
+	emulator     string      // its path, after its version was checked
 	attachment   *attachment // of a device that keeps its image; nil where the image is loaded when the link opens
 }
 
@@ -44,7 +43,7 @@ func (k *Desk) Attach(ctx context.Context, b *boards.Board, which string) (*Devi
 	switch keeps := programmer != "none" || b.Link.Remote(); {
 	case keeps && link.open == nil:
 		return nil, failure.New(failure.Config, "leave the programmer out",
-			"board %s is started anew each time it is opened: %s cannot program it", b.Name, programmer)
+			"board %s starts each time it is opened: %s cannot program it", b.Name, programmer)
 	case keeps:
 		if err := d.attach(ctx, programmer, which); err != nil {
 			return nil, err
@@ -52,22 +51,22 @@ func (k *Desk) Attach(ctx context.Context, b *boards.Board, which string) (*Devi
 		return k.attached.Add(d), nil
 	case link.start == nil:
 		return nil, failure.New(failure.Config, "choose a programmer, as in PROGRAMMER=openocd",
-			"board %s is reached by %s, and what runs on it has to be programmed", b.Name, b.Link.Kind)
+			"board %s, with link %s, needs a programmer", b.Name, b.Link.Kind)
 	case which != "":
-		return nil, failure.New(failure.Config, "leave it out", "board %s is started anew each time it is opened: there is no device %q", b.Name, which)
+		return nil, failure.New(failure.Config, "leave it out", "board %s starts each time it is opened: there is no device %q", b.Name, which)
 	}
 	return k.attached.Add(d), nil
 }
 
-// programmerOf is the programmer that is to be used, "none" where nothing is programmed.
+// programmerOf returns the programmer to use, "none" if nothing is programmed.
 func (k *Desk) programmerOf(b *boards.Board) string {
 	if b.Flash.Programmer == "none" && b.Flash.Chip == "" && len(b.Flash.Scripts) == 0 {
-		return "none" // there is nothing to program, whoever would
+		return "none" // there is nothing to program
 	}
 	return cmp.Or(k.Programmer, b.Flash.Programmer)
 }
 
-// Close lets others use the device. Sessions opened on it are closed by whoever opened them.
+// Close releases the device for others. Its sessions must be closed by whoever opened them.
 func (d *Device) Close() error {
 	if d.attachment != nil {
 		d.attachment.lease.Release()
@@ -91,13 +90,14 @@ func (d *Device) Flash(ctx context.Context, i *image.Image) (FlashReport, error)
 	}
 	d.desk.Progress.Tell(progress.Event{Step: "flash", Detail: d.board.Name})
 	if d.attachment != nil {
-		d.desk.images().Keep(i) // the board is going to name it
+		d.desk.images().Keep(i) // the board will report it
 		return d.program(ctx, i)
 	}
 	return FlashReport{Why: "nothing to write: the image is loaded when the link opens"}, nil
 }
 
-// accepts refuses an image of another board, and finds the file of one whose own is a later build's.
+// accepts returns an error for an image of another board. If a later build replaced the image's file, it finds the
+// image in the cache.
 func (d *Device) accepts(i *image.Image) (*image.Image, error) {
 	if i.Board != d.board.Name {
 		return nil, failure.New(failure.Config, "build for this board", "%v cannot run on board %s", i, d.board.Name)
@@ -105,11 +105,11 @@ func (d *Device) accepts(i *image.Image) (*image.Image, error) {
 	return d.desk.images().Whole(i)
 }
 
-// Open starts a session with the firmware, which must be this very build: *WrongImageError. The caller closes the
-// session, which ends a process. Its bytes are those of the build too, by their CRC-32, and its chip the one that desk.json
-// or the last Flash found: *WrongBoardError. The device must be what its board file says: *PlatformError, *ClockError. A fault from
-// before the session is logged, and kept as its PriorFault. Before it gives up on a board that does not answer, its power is
-// cycled once, where Desk.File has a command for that. Errors: those of transport and rpc.
+// Open starts a session with the firmware. The caller closes the session, which ends a process. Open checks that
+// the firmware is exactly this build, by build id and CRC-32 (*WrongImageError), on the chip of desk.json or the
+// last Flash (*WrongBoardError), and that the device matches its board file (*PlatformError, *ClockError). It logs
+// a fault from before the session, which is also its PriorFault. If a board does not respond and Desk.File has a
+// power command, Open cycles the power once. Further errors: those of transport and rpc.
 func (d *Device) Open(ctx context.Context, i *image.Image) (*rpc.Session, error) {
 	i, err := d.accepts(i)
 	if err != nil {
@@ -146,7 +146,7 @@ func (d *Device) Link(ctx context.Context, i *image.Image) (transport.Link, erro
 		return nil, failure.Stopped(ctx, "link")
 	}
 	if d.attachment == nil && i == nil {
-		return nil, failure.New(failure.Config, "name the image to start", "board %s is started anew each time its link is opened", d.board.Name)
+		return nil, failure.New(failure.Config, "name the image to start", "board %s starts each time its link is opened", d.board.Name)
 	}
 	if d.attachment == nil {
 		var err error
@@ -157,7 +157,7 @@ func (d *Device) Link(ctx context.Context, i *image.Image) (transport.Link, erro
 	return d.openLink(ctx, i)
 }
 
-// openLink starts the firmware where that is for us to do, and opens the link to it.
+// openLink opens the link to the firmware, and starts a process or an emulator.
 func (d *Device) openLink(ctx context.Context, i *image.Image) (transport.Link, error) {
 	if d.attachment != nil {
 		return d.attachment.open(ctx, d.board)
@@ -165,7 +165,8 @@ func (d *Device) openLink(ctx context.Context, i *image.Image) (transport.Link, 
 	return linkers[d.board.Link.Kind].start(ctx, d, i)
 }
 
-// emulatorEnded says all that an emulator said which gave up before the firmware spoke, and how to see it again.
+// emulatorEnded returns an error with the output of an emulator that ended before the firmware responded, and the
+// command that repeats it.
 func (d *Device) emulatorEnded(err error, i *image.Image) error {
 	var ended *transport.ProcessError
 	l := d.board.Link
@@ -195,7 +196,7 @@ func (d *Device) checked(ctx context.Context, t *transport.Session, i *image.Ima
 	return s, nil
 }
 
-// confirm asks the firmware what it is: its build id and CRC must be the image's.
+// confirm checks that the firmware's build id and CRC are the image's.
 func (d *Device) confirm(ctx context.Context, s *rpc.Session, i *image.Image) (*firmwareAnswer, error) {
 	wrong := &WrongImageError{Device: d.board.Name, Want: i.ID()}
 	f, err := s.Function(ctx, "boardsmith.build_id")
@@ -215,7 +216,7 @@ func (d *Device) confirm(ctx context.Context, s *rpc.Session, i *image.Image) (*
 		return nil, wrong
 	}
 	if len(d.board.Memory) == 0 {
-		return got, nil // a process: no flash holds it
+		return got, nil // a process: it is not in flash
 	}
 	hole := byte(0)
 	if d.attachment != nil {

@@ -1,4 +1,4 @@
-// This file lists the devices that there are, attached or emulated, and asks one what it is.
+// This file lists attached and emulated devices, and identifies one.
 
 package device
 
@@ -16,19 +16,19 @@ import (
 // An Attached is a debug probe or a serial port of this computer, a device of desk.json that is reached over TCP, or an
 // emulated chip of this user.
 type Attached struct {
-	Boards []string // kinds that it could be; none: it is not known what is behind it
+	Boards []string // kinds of board that it may be; none: unknown
 	Probe  string   // serial of its probe
 	Port   string   // of its UART, or its address; "" if it has none, or does not run
 	USB    string   // vendor and product
 	Path   string   // USB path
-	// Interface is the number of the port's USB interface; "" where the system does not say.
+	// Interface is the number of the port's USB interface; "" if unknown.
 	Interface string
-	What      string // what it says it is
+	What      string // its product name
 	Emulated  bool   // its chip and probe are emulated
-	Runs      bool   // an emulated one has its keeper; any other is plugged in, or has an address
+	Runs      bool   // emulated: its keeper runs; else: it is plugged in, or has an address
 }
 
-// probeIDs are debug probes by USB vendor and product; a product of "" stands for all of the vendor's.
+// probeIDs lists debug probes by USB vendor and product; product "" matches any.
 var probeIDs = []struct{ id, what string }{
 	{"0483:3744", "ST-Link"},
 	{"0483:3748", "ST-Link/V2"},
@@ -53,7 +53,7 @@ var probeIDs = []struct{ id, what string }{
 	{"15ba:002a", "Olimex ARM-USB-TINY-H"},
 }
 
-// ProbeKind is what kind of debug probe a USB device is by its vendor and product, "" if none is known.
+// ProbeKind returns the kind of debug probe with a USB vendor and product, or "".
 func ProbeKind(usb string) string {
 	for _, p := range probeIDs {
 		if p.id == usb || strings.HasSuffix(p.id, ":") && strings.HasPrefix(usb, p.id) {
@@ -110,7 +110,7 @@ func (b *DeskFile) remote() (list []Attached) {
 	return list
 }
 
-// kinds are all boards that can be loaded.
+// kinds returns all boards that can be loaded.
 func (k *Desk) kinds() (list []*boards.Board) {
 	for _, name := range boards.List(k.Path) {
 		if b, err := boards.Find(name, k.Path); err == nil {
@@ -130,7 +130,7 @@ func couldBe(kinds []*boards.Board, usb string) (names []string) {
 	return names
 }
 
-// emulatedChips is the emulated chip of a board, or nothing if it was never used.
+// emulatedChips returns the emulated chip of a board, or nothing if it was never used.
 func (k *Desk) emulatedChips(ctx context.Context, stateDir string, b *boards.Board) []Attached {
 	if _, err := os.Stat(EmulatedDir(stateDir, b.Name)); err != nil {
 		return nil
@@ -139,14 +139,14 @@ func (k *Desk) emulatedChips(ctx context.Context, stateDir string, b *boards.Boa
 	return []Attached{{Boards: []string{b.Name}, Probe: s.Probe, Port: s.Port, What: "emulated " + b.Flash.Chip, Emulated: true, Runs: s.Runs}}
 }
 
-// An Identity is what a device is, by its probe and by what its firmware answered.
+// An Identity describes a device, from its probe and its firmware's answer.
 type Identity struct {
 	Probe   string // serial of the probe; "" if it has none
 	Port    string // of its UART; the address of a link over TCP
 	Link    DeskLink
-	Shared  bool   // another attached probe has its serial
-	Answers bool   // firmware of boardsmith's answered
-	Chip    string // id of the chip in hexadecimal; "" if it has none, or nobody answered
+	Shared  bool   // another attached probe has the same serial
+	Answers bool   // boardsmith firmware answered
+	Chip    string // id of the chip in hexadecimal; "" if it has none or did not answer
 	BuildID string
 }
 
@@ -154,8 +154,9 @@ type Identity struct {
 // that it is opened.
 func (d *Device) KeepsImage() bool { return d.attachment != nil }
 
-// Identify asks the device. One without a probe has no firmware before it is opened. That nothing answers is no error.
-// Errors: *LeaseError, *AmbiguousError, of a device that was plugged in elsewhere; that ctx has ended.
+// Identify asks the device for its identity. A device without a probe has no firmware before it is opened. No
+// answer is not an error. Errors: *LeaseError and *AmbiguousError if the device was plugged in elsewhere; those of
+// ctx.
 func (d *Device) Identify(ctx context.Context) (Identity, error) {
 	var is Identity
 	if d.attachment != nil {

@@ -1,4 +1,4 @@
-// This file finds emulators, and asks them for their version.
+// This file finds emulators and checks their version.
 
 package device
 
@@ -17,8 +17,8 @@ import (
 	"github.com/boardsmith/boardsmith/internal/command"
 )
 
-// findEmulator returns the path of the board's emulator, of which it asks the version where the board needs a certain
-// one: *command.MissingToolError.
+// findEmulator returns the path of the board's emulator, and checks its version if the board requires one:
+// *command.MissingToolError.
 func findEmulator(ctx context.Context, l boards.Link) (string, error) {
 	path, err := command.Find(l.Program, l.Install)
 	if err != nil || l.MinVersion == "" {
@@ -36,7 +36,7 @@ func findEmulator(ctx context.Context, l boards.Link) (string, error) {
 
 var versionWord = regexp.MustCompile(`\bversion v?(\d+(?:\.\d+)*)`)
 
-// versionIn finds the version in what a program says of itself, as in "QEMU emulator version 9.1.2 (Debian …)"; "": none.
+// versionIn finds the version in a program's output, as in "QEMU emulator version 9.1.2 (Debian …)"; "": none.
 func versionIn(said string) string {
 	m := versionWord.FindStringSubmatch(said)
 	if m == nil {
@@ -54,9 +54,8 @@ func olderThan(a, b string) bool {
 	}) < 0
 }
 
-// MissingTools lists what the board needs and this computer has not: its compiler and what comes with that, and its
-// emulator, which is asked for its version where the board needs a certain one: an emulator that does not even tell that
-// fails when it is started. The template's own tools are not among them. The error is ctx's.
+// MissingTools lists the board's missing tools: its compiler with companion programs, and its emulator, with a
+// version check if the board requires one. It does not check the template's own tools. Errors: those of ctx.
 func MissingTools(ctx context.Context, b *boards.Board) (compiler, emulator []*command.MissingToolError, err error) {
 	if ctx.Err() != nil {
 		return nil, nil, failure.Stopped(ctx, "tools of board %s", b.Name)

@@ -1,4 +1,4 @@
-// This file erases a board's flash, where that is asked for. Flashing never does.
+// This file erases a board's flash on request. Flashing never erases all of it.
 
 package device
 
@@ -16,8 +16,8 @@ import (
 	"github.com/boardsmith/boardsmith/progress"
 )
 
-// Erase erases all of the board's flash but reserved regions, sector by sector and only where a sector is not blank or
-// may be only half erased, and has verified that all is blank when it returns without an error. Errors: as of Flash.
+// Erase erases the board's flash except reserved regions. It erases only sectors that are not blank, or whose
+// erasing was interrupted. When it returns nil, all of them were verified to be blank. Errors: as of Flash.
 func (d *Device) Erase(ctx context.Context) (FlashReport, error) {
 	if d.attachment == nil || !d.attachment.hasProbe() {
 		return FlashReport{}, failure.New(failure.Config, chooseProbe, "board %s has no debug probe to erase it with", d.board.Name)
@@ -37,7 +37,7 @@ func (d *Device) Erase(ctx context.Context) (FlashReport, error) {
 	return f.report, f.erase(ctx)
 }
 
-// blankFlash is a flash that holds nothing, without its reserved regions.
+// blankFlash returns blank flash contents, without reserved regions.
 func blankFlash(b *boards.Board) *flashImage {
 	img := &flashImage{Image: &image.Image{Board: b.Name}}
 	for _, r := range b.Memory {
@@ -58,7 +58,7 @@ func blankFlash(b *boards.Board) *flashImage {
 	return img
 }
 
-// erase erases what was read and is not blank. The ledger is dirty meanwhile, as when flashing.
+// erase erases the sectors that are not blank. The ledger is dirty meanwhile, as during flashing.
 func (f *flashing) erase(ctx context.Context) error {
 	all := f.facts.image.sectors
 	job := flasher.Job{Restart: true}
@@ -83,7 +83,7 @@ func (f *flashing) erase(ctx context.Context) error {
 	return f.save()
 }
 
-// reserved are the board's regions that no programmer may touch.
+// reserved returns the board's regions that programmers must not touch.
 func reserved(b *boards.Board) (list []flasher.Range) {
 	for _, r := range b.Memory {
 		if r.Reserved {

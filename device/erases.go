@@ -1,4 +1,4 @@
-// This file keeps count of erases: before each, and not of those that never began.
+// This file counts erases: each is counted before it begins, and not if it never began.
 
 package device
 
@@ -12,8 +12,8 @@ import (
 	"github.com/boardsmith/boardsmith/internal/ledger"
 )
 
-// do has the programmer do a job, and counts its erases. It returns the sectors whose erasing may have begun: all where the job was
-// done. After an error the ledger has it, and the others of the job's sectors are as they were.
+// do runs a job and counts its erases. It returns the sectors whose erasing may have begun; after success all of
+// the job's. After an error it writes the ledger; the job's other sectors are unchanged.
 func (f *flashing) do(ctx context.Context, job flasher.Job) (begun []flasher.Sector, err error) {
 	before := f.facts.entry
 	before.Sectors = slices.Clone(before.Sectors)
@@ -37,7 +37,7 @@ func (f *flashing) do(ctx context.Context, job flasher.Job) (begun []flasher.Sec
 	return begun, nil
 }
 
-// dirty notes that these sectors are about to be erased, if their wear allows it.
+// dirty records that these sectors are about to be erased. It returns an error if their wear forbids that.
 func (f *flashing) dirty(sectors []flasher.Sector) error {
 	e := &f.facts.entry
 	e.Dirty, e.Image, e.BuildID, e.LastWhy = true, "", "", f.report.Why
@@ -55,12 +55,12 @@ func (f *flashing) dirty(sectors []flasher.Sector) error {
 	return f.save()
 }
 
-// erases is how often a sector was erased: by the entry, and by that of the chip that it may be.
+// erases returns how often a sector was erased, by the entry and by that of the chip that it may be.
 func (f *flashing) erases(s flasher.Sector) int {
 	return f.facts.entry.Sector(s.Addr, s.Size).Erases + f.perhaps.Sector(s.Addr, s.Size).Erases
 }
 
-// warn reports those sectors of the last job that are near the end of their rated life.
+// warn adds the last job's sectors near the end of their rated life to the report.
 func (f *flashing) warn() {
 	f.report.Warn = nil
 	for _, s := range f.erasing {
@@ -79,8 +79,8 @@ func (f *flashing) rated(addr uint64) int {
 	return 0
 }
 
-// giveBack has the entry be as before where erasing never began. The board holds what it held if none has. That the chip is
-// another is no failure of its flash.
+// giveBack restores the entry of sectors whose erasing never began. If none began, the board's content is
+// unchanged. A wrong chip is not a failed flash.
 func (f *flashing) giveBack(before ledger.Entry, begun, all []flasher.Sector, err error) {
 	e := &f.facts.entry
 	if len(begun) == 0 {

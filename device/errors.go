@@ -11,16 +11,16 @@ import (
 // chooseProbe is the next step where a device without a probe was told to do what needs one.
 const chooseProbe = "choose a board with a probe, as in BOARD=microbit, and another PROGRAMMER than none"
 
-// A WrongImageError is a device that runs something else than the image that was asked for.
+// A WrongImageError reports a device that runs another image than the requested one.
 type WrongImageError struct {
 	Device string
 	Want   string // build ids in hexadecimal
-	Got    string // "" if the device has none; as Want where its bytes have changed since they were flashed
+	Got    string // "" if the device has none; equal to Want if its flash has changed since
 }
 
 func (e *WrongImageError) Error() string {
 	if e.Got == e.Want {
-		return fmt.Sprintf("%s runs build %s, but its flash has changed since: its CRC-32 is another", e.Device, e.Want)
+		return fmt.Sprintf("%s runs build %s, but its flash has changed since: its CRC-32 differs", e.Device, e.Want)
 	}
 	got := "a firmware without a build id"
 	if e.Got != "" {
@@ -29,7 +29,7 @@ func (e *WrongImageError) Error() string {
 	return fmt.Sprintf("%s runs %s, not build %s", e.Device, got, e.Want)
 }
 
-// FailureClass says that what was read back differs.
+// FailureClass returns failure.Verify.
 func (e *WrongImageError) FailureClass() failure.Class { return failure.Verify }
 
 // NextStep says how to go on.
@@ -57,8 +57,8 @@ func (e *NoProgrammerError) NextStep() string {
 	return "write " + e.Image + " to it with the board's own tool and try again, or name a programmer in its board file"
 }
 
-// A LeaseError is a device that another process uses.
+// A LeaseError reports a device that another process uses.
 type LeaseError = ledger.LeaseError
 
-// A MissingToolError is a program that is not installed, or is too old.
+// A MissingToolError reports a program that is not installed or too old.
 type MissingToolError = command.MissingToolError

@@ -1,4 +1,4 @@
-// This file says where in its image a device stood when it faulted.
+// This file finds where in its image a device faulted.
 
 package device
 
@@ -11,20 +11,20 @@ import (
 	"github.com/boardsmith/boardsmith/rpc"
 )
 
-// Explain says where in the image a device stood that kept the record. The image must be the one that it ran. Frames
-// that the record does not hold the stack of are missing; some may be guesses, and say so. Without anything to go by
-// there are no frames, and no error. An image whose file is a later build's is looked for in the cache; so is the one that
-// the record names, where that is another.
+// Explain finds where in the image a device stopped, by its fault record. It omits frames whose stack is not in the
+// record; guessed frames are marked. Without usable data it returns no frames and no error. The image must be the
+// one that the device ran. If a later build replaced the image's file, or the record names another image, Explain
+// finds it in the cache.
 func (k *Desk) Explain(i *image.Image, rec *rpc.FaultRecord) (rpc.Explanation, error) {
 	return k.explain(i, rec, "")
 }
 
-// explain is Explain for a host that knows what it had called: "" if it does not.
+// explain is Explain with the name of the function that the host had called, or "".
 func (k *Desk) explain(i *image.Image, rec *rpc.FaultRecord, called string) (rpc.Explanation, error) {
 	var is rpc.Explanation
 	find := k.images().Whole
 	if rec.Build != [8]byte(i.BuildID[:8]) {
-		is.Build, called = hex.EncodeToString(rec.Build[:]), "" // the name is one of what runs now
+		is.Build, called = hex.EncodeToString(rec.Build[:]), "" // the name belongs to the current image
 		find = func(*image.Image) (*image.Image, error) { return k.images().Find(is.Build) }
 	}
 	i, err := find(i)
@@ -45,12 +45,12 @@ func (k *Desk) explain(i *image.Image, rec *rpc.FaultRecord, called string) (rpc
 	return is, nil
 }
 
-// explain is Explain for a session, which goes on without where that fails.
+// explain is Explain for a session. It logs errors.
 func (d *Device) explain(i *image.Image) func(*rpc.FaultRecord, string) rpc.Explanation {
 	return func(rec *rpc.FaultRecord, called string) rpc.Explanation {
 		e, err := d.desk.explain(i, rec, called)
 		if err != nil {
-			d.desk.log().Warn("the fault's place in the program is unknown", "error", err)
+			d.desk.log().Warn("the fault could not be located in the program", "error", err)
 		}
 		return e
 	}

@@ -1,4 +1,4 @@
-// This file flashes: it asks the board what it holds, decides, programs, verifies, and keeps the ledger honest about it.
+// This file flashes: it reads the board's state, decides, programs, verifies, and updates the ledger.
 
 package device
 
@@ -24,48 +24,48 @@ import (
 )
 
 const (
-	askWithin     = time.Second // for running firmware to say what it is
-	flashAttempts = 3           // to write what did not verify
+	askWithin     = time.Second // for running firmware to identify itself
+	flashAttempts = 3           // attempts to write sectors that did not verify
 )
 
-// A FlashReport says what Flash did.
+// A FlashReport is the result of Flash.
 type FlashReport struct {
 	Wrote      int64    // bytes programmed
 	Erased     int      // sectors erased
-	Sectors    int      // that the image has
-	Holds      bool     // it was verified that the board holds the image, whether it answers or not
-	Why        string   // why it was that much, in a few words
-	Device     string   // "chip:" and its id, else "probe:" and its serial; "" where there is no probe
+	Sectors    int      // sectors of the image
+	Holds      bool     // the board was verified to hold the image, whether it answers or not
+	Why        string   // the reason for what was written
+	Device     string   // "chip:" and its id, else "probe:" and its serial; "" without a probe
 	Programmer string   // the programmer
 	Warn       []string // sectors near the end of their rated life
 }
 
-// A WearError is a sector that was erased as often as it is rated for.
+// A WearError reports a sector that has reached its rated number of erases.
 type WearError struct {
 	Device  string
-	Perhaps string // the chip that Device may be, which was behind its probe last; "" if it answers
+	Perhaps string // the chip that Device may be, because it was last behind its probe; "" if it answers
 	Sector  flasher.Sector
-	Erases  int // those of Perhaps too
+	Erases  int // erases, including those of Perhaps
 	Rated   int
 }
 
 func (e *WearError) Error() string {
 	device := e.Device
 	if e.Perhaps != "" {
-		device += ", which does not answer and may be " + e.Perhaps
+		device += ", which does not respond and may be " + e.Perhaps
 	}
 	return fmt.Sprintf("%s: %v was erased %d times and is rated for %d", device, e.Sector, e.Erases, e.Rated)
 }
 
-// FailureClass says that flashing was refused.
+// FailureClass returns failure.Flash.
 func (e *WearError) FailureClass() failure.Class { return failure.Flash }
 
-// NextStep says how to go on all the same.
+// NextStep returns how to go on.
 func (e *WearError) NextStep() string {
 	if e.Perhaps != "" {
-		return "FORCE=1 if it is another chip: the ledger knows it when its new firmware answers"
+		return "use FORCE=1 if it is another chip, which its new firmware will identify"
 	}
-	return "use another board, or FORCE=1 to write to a worn one (everything written is verified)"
+	return "use another board, or FORCE=1 to write to a worn one (all data are verified)"
 }
 
 // tool finds a programmer.
@@ -80,7 +80,7 @@ func (k *Desk) tool(name string) (string, error) {
 	return path, nil
 }
 
-// program brings the board to hold the image.
+// program writes the image to the board as far as necessary.
 func (d *Device) program(ctx context.Context, i *image.Image) (FlashReport, error) {
 	if !d.attachment.hasProbe() {
 		return d.holdsAlready(ctx, i)
@@ -121,17 +121,17 @@ func (d *Device) holdsAlready(ctx context.Context, i *image.Image) (FlashReport,
 type flashing struct {
 	d       *Device
 	facts   flashFacts
-	perhaps ledger.Entry     // of the chip that one which does not answer may be; the zero value: none is known
-	erasing []flasher.Sector // that the last job was to erase
+	perhaps ledger.Entry     // entry of the chip that an unidentified one may be; the zero value: unknown
+	erasing []flasher.Sector // sectors of the last job's erase
 	report  FlashReport
 	power   powerCycle
 }
 
-// look asks the firmware, and opens the ledger at the device that answered, or at the probe. What is another board by
-// what is known of it is refused: *WrongBoardError.
+// look asks the firmware for its identity and opens the ledger's entry of the chip that answered, else of the
+// probe. It returns a *WrongBoardError if known facts contradict the chosen board.
 func (f *flashing) look(ctx context.Context) error {
 	n := f.d.attachment
-	n.chip = f.d.desk.File.noted(f.d.board.Name, n).Chip // what an earlier flash found may have been swapped since
+	n.chip = f.d.desk.File.noted(f.d.board.Name, n).Chip // the board of an earlier flash may have been swapped
 	answer, err := f.d.ask(ctx, f.facts.image.Image)
 	if err != nil {
 		return err
@@ -145,7 +145,7 @@ func (f *flashing) look(ctx context.Context) error {
 		return err
 	}
 	if entry.Lost != "" {
-		f.d.desk.log().Warn("the ledger's file was damaged; its erase counts begin anew", "kept", entry.Lost)
+		f.d.desk.log().Warn("the ledger's file was damaged; erase counts restart at 0", "kept", entry.Lost)
 	}
 	entry.Probe, entry.Board = n.which(), f.d.board.Name
 	f.facts.entry, f.facts.inWork = entry, sectorsInWork(entry)
@@ -153,7 +153,7 @@ func (f *flashing) look(ctx context.Context) error {
 	return f.suspect()
 }
 
-// run decides and acts until the board is known to hold the image.
+// run decides and acts until the board is verified to hold the image.
 func (f *flashing) run(ctx context.Context) (FlashReport, error) {
 	for attempt := 0; ; {
 		decision := decideFlash(f.facts)
@@ -182,7 +182,7 @@ func (f *flashing) run(ctx context.Context) (FlashReport, error) {
 	}
 }
 
-// holds notes that the board holds the image, and asks the firmware, if it was started anew, who it is.
+// holds records that the board holds the image and, if the firmware was restarted, asks it for its identity.
 func (f *flashing) holds(ctx context.Context, anew bool) error {
 	if err := f.clean(); err != nil {
 		return err
@@ -198,7 +198,7 @@ func (f *flashing) holds(ctx context.Context, anew bool) error {
 func (f *flashing) read(ctx context.Context) error {
 	sectors := f.facts.image.sectors
 	var ranges []flasher.Range
-	for _, s := range sectors { // neighbours at once
+	for _, s := range sectors { // adjacent sectors together
 		if n := len(ranges); n > 0 && ranges[n-1].Addr+ranges[n-1].Size == s.Addr {
 			ranges[n-1].Size += s.Size
 		} else {
@@ -212,7 +212,7 @@ func (f *flashing) read(ctx context.Context) error {
 	held := map[uint64]string{}
 	for _, part := range got {
 		for len(part.Data) > 0 {
-			s := sectors[len(held)] // those that were not taken yet, in the same order
+			s := sectors[len(held)] // those not read yet, in the same order
 			sum := sha256.Sum256(part.Data[:s.Size])
 			held[s.Addr], part.Data = hex.EncodeToString(sum[:]), part.Data[s.Size:]
 		}
@@ -221,12 +221,13 @@ func (f *flashing) read(ctx context.Context) error {
 	return nil
 }
 
-// write does a job that erases. The ledger is dirty from before the first erase until all was verified, and counts each erase
-// before it is done: a count may be too high after a crash, never too low. Where the chip is another, nothing was begun.
+// write runs a job that erases. The ledger is dirty from before the first erase until all was verified, and counts
+// each erase before it begins: after a crash a count may be too high, never too low. If the chip is a different
+// one, nothing was erased.
 func (f *flashing) write(ctx context.Context, job flasher.Job) error {
 	begun, err := f.do(ctx, job)
 	var differs *flasher.VerifyError
-	for _, s := range begun { // a sector that was programmed to the end is judged by what it reads as
+	for _, s := range begun { // a completely programmed sector is compared by its content
 		f.facts.inWork[s.Addr] = err != nil && !errors.As(err, &differs)
 	}
 	if len(begun) > 0 {
@@ -237,8 +238,8 @@ func (f *flashing) write(ctx context.Context, job flasher.Job) error {
 	return err
 }
 
-// job is what writes these sectors and verifies the whole image: the sector with the build id is erased first and written
-// last, also where nothing in it changes.
+// job returns the job that writes these sectors and verifies the whole image. It erases the sector with the build
+// id first and writes it last, even if that sector is unchanged.
 func (img *flashImage) job(sectors []imageSector) flasher.Job {
 	job := flasher.Job{Restart: true}
 	var id *imageSector
@@ -252,7 +253,7 @@ func (img *flashImage) job(sectors []imageSector) flasher.Job {
 		job.Erase = append(job.Erase, s.Sector)
 		job.Write = append(job.Write, s.segment())
 	}
-	if id == nil { // what is not changed by writing: the image's name must not stay while the rest changes
+	if id == nil { // even if unchanged: the build id must not be valid while the rest changes
 		for _, s := range img.sectors {
 			if s.holdsID {
 				job.Erase = slices.Insert(job.Erase, 0, s.Sector)
@@ -269,7 +270,7 @@ func (img *flashImage) job(sectors []imageSector) flasher.Job {
 	return job
 }
 
-// clean notes that the board was just found to hold the image.
+// clean records that the board was just verified to hold the image.
 func (f *flashing) clean() error {
 	e := &f.facts.entry
 	e.Dirty, e.Image, e.BuildID = false, f.facts.image.Digest, f.facts.image.ID()
@@ -285,9 +286,9 @@ func (f *flashing) save() error {
 	return f.d.attachment.ledger.Save(f.facts.entry)
 }
 
-// ask asks the running firmware what it is; nil if nothing sensible answers soon. Where that is not next, the image that is
-// about to take its place, what it has to say of a fault is logged: afterwards nobody could tell where that was. An
-// error says that the device is not ours to use: *LeaseError, *AmbiguousError; or that ctx has ended.
+// ask asks the running firmware for its identity. It returns nil without a valid answer in time. If the firmware is
+// not next, the image about to replace it, ask logs its fault record, which would be lost otherwise. Errors:
+// *LeaseError and *AmbiguousError if the device must not be used; those of ctx.
 func (d *Device) ask(ctx context.Context, next *image.Image) (*firmwareAnswer, error) {
 	err := d.attachment.again(ctx, d.board)
 	if err != nil && !notAttached(err) {
@@ -326,14 +327,14 @@ func (d *Device) asked(ctx context.Context, next *image.Image) (*firmwareAnswer,
 	}
 	answer, err = askBuild(ctx, f)
 	if err == nil && next != nil && answer.buildID != next.BuildID {
-		if _, err := s.PriorFault(ctx); err != nil { // it logs the fault
+		if _, err := s.PriorFault(ctx); err != nil { // this logs the fault
 			d.desk.log().Debug("ask for a fault", "error", err)
 		}
 	}
 	return answer, err
 }
 
-// explainBuild explains a fault of the build that has just answered, whose image the cache may have.
+// explainBuild explains a fault of the build that has just answered, if the cache has its image.
 func (d *Device) explainBuild(answer *firmwareAnswer, rec *rpc.FaultRecord, called string) rpc.Explanation {
 	if answer == nil {
 		return rpc.Explanation{}
@@ -346,8 +347,9 @@ func (d *Device) explainBuild(answer *firmwareAnswer, rec *rpc.FaultRecord, call
 	return d.explain(i)(rec, called)
 }
 
-// askBuild calls boardsmith.build_id with a new nonce: the build id, the CRC-32 of the nonce and the image's flash as it is
-// now, the chip's id. Firmware of an older boardsmith refuses the nonce, and is asked without.
+// askBuild calls boardsmith.build_id with a new nonce. The answer has the build id, the CRC-32 of the nonce and of
+// the image's current flash, and the chip's id. Firmware of an older boardsmith rejects the nonce; askBuild then
+// calls without it.
 func askBuild(ctx context.Context, f rpc.Function) (*firmwareAnswer, error) {
 	nonce := binary.LittleEndian.AppendUint64(nil, rand.Uint64())
 	answer, err := f.Call(ctx, int64(binary.LittleEndian.Uint64(nonce)))

@@ -1,4 +1,4 @@
-// This file cuts an image into the sectors of the board's flash.
+// This file splits an image into the sectors of the board's flash.
 
 package device
 
@@ -17,14 +17,14 @@ import (
 	"github.com/boardsmith/boardsmith/internal/firmware"
 )
 
-// A flashImage is what an image wants the flash to hold, in whole sectors.
+// A flashImage is the content of the flash for an image, in whole sectors.
 type flashImage struct {
 	*image.Image
 	sectors []imageSector // by address
 	parts   firmware.Parts
 }
 
-// An imageSector is one sector and all its bytes; what the image leaves open is as erased.
+// An imageSector is one sector with all its bytes; bytes outside the image are as erased.
 type imageSector struct {
 	flasher.Sector
 	data    []byte
@@ -37,7 +37,7 @@ func (s imageSector) segment() flasher.Segment { return flasher.Segment{Addr: s.
 
 const erasedByte = 0xFF
 
-// flashImageOf reads the ELF file. Bytes outside of the board's flash, or in a reserved region, are an error.
+// flashImageOf reads the ELF file. It returns an error for bytes outside the board's flash or in a reserved region.
 func flashImageOf(b *boards.Board, i *image.Image) (*flashImage, error) {
 	f, err := i.ELF()
 	if err != nil {
@@ -57,7 +57,7 @@ func flashImageOf(b *boards.Board, i *image.Image) (*flashImage, error) {
 	return img, img.identify(f, loads)
 }
 
-// put lays data into the sectors that it touches.
+// put copies data into the sectors that it overlaps.
 func (img *flashImage) put(b *boards.Board, addr uint64, data []byte) error {
 	for len(data) > 0 {
 		s, err := img.sectorAt(b, addr)
@@ -88,7 +88,7 @@ func (img *flashImage) sectorAt(b *boards.Board, addr uint64) (*imageSector, err
 func (img *flashImage) identify(f *elf.File, loads []firmware.Segment) error {
 	ranges, err := img.Landmarks.FindParts(f, img.Path)
 	if err == nil && len(ranges) == 0 {
-		err = failure.New(failure.Config, "name them in its template.json", "%s: the template does not say which bytes the firmware's checksum covers", img.Path)
+		err = failure.New(failure.Config, "add them to its template.json", "%s: the template does not define the ranges of the firmware's checksum", img.Path)
 	}
 	if err != nil {
 		return err

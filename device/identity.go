@@ -1,5 +1,5 @@
-// This file holds a device against what desk.json, the ledger, its chip's id and its firmware say of it: several kinds of
-// board are the same on USB, and a cable is soon in another board.
+// This file checks that a device is the chosen board, by desk.json, the ledger, its chip's id and its firmware:
+// kinds of board may be the same on USB, and a cable may have been moved to another board.
 
 package device
 
@@ -14,17 +14,17 @@ import (
 	"github.com/boardsmith/boardsmith/internal/ledger"
 )
 
-// A WrongBoardError is a device that something names otherwise than its user does. Nothing was written.
+// A WrongBoardError reports a device that may not be the chosen board. Nothing was written.
 type WrongBoardError struct {
-	Board    string   // that was asked for
-	Evidence []string // against it, in words
+	Board    string   // the chosen board
+	Evidence []string // the contradicting facts, in words
 }
 
 func (e *WrongBoardError) Error() string {
-	return fmt.Sprintf("the device may not be the board %s that is meant: %s", e.Board, strings.Join(e.Evidence, "; "))
+	return fmt.Sprintf("the device may not be the chosen board %s: %s", e.Board, strings.Join(e.Evidence, "; "))
 }
 
-// FailureClass says that the choice of the device is at fault.
+// FailureClass returns failure.Config.
 func (e *WrongBoardError) FailureClass() failure.Class { return failure.Config }
 
 // NextStep says how to go on.
@@ -32,19 +32,20 @@ func (e *WrongBoardError) NextStep() string {
 	return "choose the right BOARD and DEVICE, or save the change: SAVE=1 " + failure.Mage + " devices; FORCE=1 flashes anyway"
 }
 
-// identityFacts are what is known of a device besides what its user says.
+// identityFacts are known facts of a device, apart from the user's choice.
 type identityFacts struct {
-	board   string          // that the user says it is
-	which   string          // its probe, as the ledger names it
-	noted   []DeskDevice    // by desk.json behind its probe or port
-	file    *DeskFile       // all of it; nil: there is none
+	board   string          // the user's choice
+	which   string          // its probe, by the ledger's name
+	noted   []DeskDevice    // desk.json's devices behind its probe or port
+	file    *DeskFile       // the whole desk.json; nil: none
 	ledger  []ledger.Entry  // all of it
 	answer  *firmwareAnswer // nil: it did not answer
-	builtAs string          // the board that the answering firmware was built for; "" if that is not known
+	builtAs string          // the board that the answering firmware was built for; "" if unknown
 }
 
-// against lists what says that the device is not the board. A chip's id is the chip's own; a probe may have been moved, so
-// what is known of the probe counts where the ledger does not know the chip, and desk.json, which people write, before the ledger.
+// against lists facts that contradict the choice. A chip's id counts first. A probe may have been moved, so that
+// facts about the probe count only if the ledger has no entry of the chip; desk.json, which users write, counts
+// before the ledger.
 func (f identityFacts) against() (evidence []string) {
 	say := func(format string, args ...any) { evidence = append(evidence, fmt.Sprintf(format, args...)) }
 	ours := func(d DeskDevice) bool { return d.Board == f.board }
@@ -56,7 +57,7 @@ func (f identityFacts) against() (evidence []string) {
 	if f.answer != nil && f.builtAs != "" && f.builtAs != f.board {
 		say("it runs build %x, which was made for board %s", f.answer.buildID, f.builtAs)
 	}
-	known := false // the ledger knows the chip
+	known := false // the ledger has an entry of the chip
 	if f.answer != nil && f.answer.chip != "" {
 		evidence = append(evidence, f.againstChip(f.answer.chip)...)
 		known = slices.ContainsFunc(f.ledger, func(e ledger.Entry) bool { return e.Device == "chip:"+f.answer.chip })
@@ -67,7 +68,7 @@ func (f identityFacts) against() (evidence []string) {
 	return evidence
 }
 
-// againstChip is the same of a chip that has said its id.
+// againstChip is against for a chip that reported its id.
 func (f identityFacts) againstChip(chip string) (evidence []string) {
 	say := func(format string, args ...any) { evidence = append(evidence, fmt.Sprintf(format, args...)) }
 	for _, d := range f.noted {
@@ -90,7 +91,7 @@ func (f identityFacts) againstChip(chip string) (evidence []string) {
 	return evidence
 }
 
-// lastBehindProbe is the device that was last seen behind the probe; the zero value if none was.
+// lastBehindProbe returns the device that was last seen behind the probe, or the zero value.
 func (f identityFacts) lastBehindProbe() (last ledger.Entry) {
 	for _, e := range f.ledger {
 		if e.Probe == f.which && e.Seen.After(last.Seen) {
@@ -100,11 +101,11 @@ func (f identityFacts) lastBehindProbe() (last ledger.Entry) {
 	return last
 }
 
-// plausible refuses a device that is another board by what is known of it, unless that is forced.
+// plausible returns an error if known facts contradict the chosen board, unless that is forced.
 func (f *flashing) plausible() error {
 	n, desk := f.d.attachment, f.d.desk
 	if f.d.board.Identification.Address == 0 {
-		desk.log().Warn("whether the chip is the board's is not known: the board file names no identification register", "board", f.d.board.Name)
+		desk.log().Warn("the chip was not identified: the board file has no identification register", "board", f.d.board.Name)
 	}
 	all, err := n.ledger.List()
 	if err != nil {
@@ -122,11 +123,11 @@ func (f *flashing) plausible() error {
 	if !desk.Reflash {
 		return wrong
 	}
-	desk.log().Warn("flashed all the same, as asked", "error", wrong)
+	desk.log().Warn("flashing anyway, as requested", "error", wrong)
 	return nil
 }
 
-// boardOf is the board that a build was made for, by the cache or the ledger; "" if neither knows it.
+// boardOf returns the board that a build was made for, from the cache or the ledger, or "".
 func (k *Desk) boardOf(buildID [16]byte, known []ledger.Entry) string {
 	id := hex.EncodeToString(buildID[:])
 	if i, err := k.images().Find(id); err == nil {
@@ -140,7 +141,7 @@ func (k *Desk) boardOf(buildID [16]byte, known []ledger.Entry) string {
 	return ""
 }
 
-// sameChip refuses firmware that answers from another chip than the one that is meant.
+// sameChip returns an error if the firmware answers from a chip other than the expected one.
 func (d *Device) sameChip(chip string) error {
 	if d.attachment == nil || d.attachment.chip == "" || d.attachment.chip == chip || d.desk.Reflash {
 		return nil

@@ -1,4 +1,4 @@
-// This file is the table of what each kind of link does to reach the firmware.
+// This file defines, for each kind of link, how to reach the firmware.
 
 package device
 
@@ -17,11 +17,11 @@ import (
 	"github.com/boardsmith/boardsmith/transport"
 )
 
-// A linker is what one kind of link does. A kind has start, open or both: a chip that QEMU emulates is behind an
-// emulated probe, or has none.
+// A linker implements one kind of link. It has start, open or both: a chip emulated by QEMU may or may not be
+// behind an emulated probe.
 type linker struct {
 	start func(context.Context, *Device, *image.Image) (transport.Link, error)      // runs the image
-	open  func(context.Context, *attachment, *boards.Board) (transport.Link, error) // of a device that keeps its image
+	open  func(context.Context, *attachment, *boards.Board) (transport.Link, error) // opens the link of a device that keeps its image
 }
 
 // linkers has each of boards.LinkKinds.
@@ -72,7 +72,7 @@ func startProcess(ctx context.Context, d *Device, i *image.Image) (transport.Lin
 	}
 	p, err := transport.StartProcess(ctx, transport.ProcessConfig{Path: i.Path, Env: env, Log: d.desk.log()})
 	if err != nil {
-		return nil, errors.Join(err, os.RemoveAll(folder)) // not p: a nil *Process is no nil Link
+		return nil, errors.Join(err, os.RemoveAll(folder)) // not p: a nil *Process is not a nil Link
 	}
 	return keptProcess{p, folder}, nil
 }
@@ -98,8 +98,8 @@ func startEmulator(ctx context.Context, d *Device, i *image.Image) (transport.Li
 	return p, nil
 }
 
-// emulatorArgs is QEMU's command line for the board's own arguments and an image. QEMU shows nothing and offers no
-// monitor; what the board's arguments say themselves is not said again.
+// emulatorArgs returns QEMU's command line for the board's arguments and an image. It disables display and monitor,
+// and does not repeat options of the board's arguments.
 func emulatorArgs(own []string, image string) []string {
 	args := []string{"-nodefaults", "-no-user-config", "-display", "none", "-monitor", "none"}
 	given := false
@@ -116,7 +116,7 @@ func emulatorArgs(own []string, image string) []string {
 	return append(args, "-chardev", "stdio,id=link,signal=off", "-serial", "chardev:link")
 }
 
-// openUART opens the serial port of a board, or the terminal that stands for it where the chip is emulated.
+// openUART opens the serial port of a board, or the terminal of an emulated chip.
 func openUART(_ context.Context, n *attachment, b *boards.Board) (transport.Link, error) {
 	s, err := transport.OpenSerial(transport.SerialConfig{Port: n.port, Baud: b.Link.Baud})
 	if err != nil {

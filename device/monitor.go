@@ -1,4 +1,4 @@
-// This file shows what goes over a device's link.
+// This file shows the traffic of a device's link.
 
 package device
 
@@ -18,10 +18,10 @@ import (
 	"github.com/boardsmith/boardsmith/transport"
 )
 
-// Monitoring says what Monitor shows, and to whom. Show must be set.
+// Monitoring configures Monitor. Show must be set.
 type Monitoring struct {
-	Show   func(line string) // takes a line for each message in either direction, and each line that the device logs; nil: nobody does
-	Record io.Writer         // takes a recording of every byte, as transport's; nil: nobody does
+	Show   func(line string) // called with a line for each message in either direction and for each line that the device logs
+	Record io.Writer         // receives a recording of every byte, in transport's format; nil: none
 }
 
 // Monitor opens the link, begins a session, and shows logs and traffic until ctx ends, or the link does. The image is
@@ -60,7 +60,7 @@ func (d *Device) Monitor(ctx context.Context, i *image.Image, m Monitoring) erro
 	}
 }
 
-// listen holds one session and waits for what the device says by itself.
+// listen holds one session and waits for unsolicited messages of the device.
 func listen(ctx context.Context, link transport.Link, log hclog.Logger) error {
 	s, err := transport.Dial(ctx, link, transport.SessionOptions{Log: log})
 	if err != nil {
@@ -76,7 +76,7 @@ func listen(ctx context.Context, link transport.Link, log hclog.Logger) error {
 	}
 }
 
-// logLines hands the lines of a logger on.
+// logLines passes on the lines of a logger.
 type logLines func(string)
 
 func (l logLines) Write(p []byte) (int, error) {
@@ -84,7 +84,7 @@ func (l logLines) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// A watched link shows the frames that go over it, and what the device says outside of frames.
+// A watched link shows the frames that it carries, and the device's output outside of frames.
 type watched struct {
 	transport.Link
 	show    func(string)
@@ -96,8 +96,8 @@ type watched struct {
 type direction struct {
 	sign   string
 	un     transport.Unframer
-	marked bool   // the last byte, outside of frames, may have begun one
-	stray  []byte // outside of frames, since the last line's end
+	marked bool   // the last byte, outside of frames, may begin one
+	stray  []byte // bytes outside of frames since the last newline
 }
 
 func (w *watched) Read(ctx context.Context, p []byte) (int, error) {
@@ -120,7 +120,7 @@ const (
 	strayLine  = 120
 )
 
-// look takes bytes of one direction, one at a time so that it does not matter in what pieces they come.
+// look takes the bytes of one direction one at a time, so that their division into pieces does not matter.
 func (w *watched) look(d *direction, p []byte) {
 	for i, b := range p {
 		outside := d.un.Idle()
@@ -152,8 +152,8 @@ func (w *watched) frame(d *direction, event transport.Event) {
 	w.line(d.sign, fmt.Sprintf("%-10s session %02x%02x, %5d bytes  % x%s", kind, body[0], body[1], len(body)-3, body[3:min(len(body), 3+shownBytes)], more))
 }
 
-// outside takes a byte that is in no frame, and shows whole lines of such: a boot loader's words, for instance. An ff and
-// the byte behind it are the link's own.
+// outside takes a byte outside of frames, such as a boot loader's output, and shows whole lines. It skips 0xff and
+// the byte after it, which belong to the framing.
 func (w *watched) outside(d *direction, b byte) {
 	if d.marked || b == frameMark {
 		d.marked = b == frameMark

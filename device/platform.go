@@ -1,5 +1,5 @@
-// This file holds what a device says of itself against its board file, and its clock against the host's, because a
-// time measured on a chip that runs otherwise than the board file says is a wrong time.
+// This file compares a device's settings with its board file, and its clock with the host's: times measured with
+// wrong settings are wrong.
 
 package device
 
@@ -20,17 +20,17 @@ import (
 	"github.com/boardsmith/boardsmith/transport"
 )
 
-// A PlatformError is a device that is set otherwise than its board file says.
+// A PlatformError reports a device whose settings differ from its board file.
 type PlatformError struct {
 	Board       string
 	Differences []PlatformDifference
 }
 
-// A PlatformDifference is one fact, by its name in the board file.
+// A PlatformDifference is one setting that differs, by its name in the board file.
 type PlatformDifference struct {
 	Name string
-	File string // what the board file says
-	Chip string // what the device reads from its registers; "unknown" if it cannot tell
+	File string // value in the board file
+	Chip string // value in the device's registers; "unknown" if the device does not report it
 }
 
 func (e *PlatformError) Error() string {
@@ -41,7 +41,7 @@ func (e *PlatformError) Error() string {
 	return fmt.Sprintf("board %s: %s", e.Board, strings.Join(all, "; "))
 }
 
-// FailureClass says that the board file and the port contradict each other.
+// FailureClass returns failure.Config.
 func (e *PlatformError) FailureClass() failure.Class { return failure.Config }
 
 // NextStep says how to go on.
@@ -49,7 +49,7 @@ func (e *PlatformError) NextStep() string {
 	return "correct platform in the board file, or the port's chip_init"
 }
 
-// comparePlatform compares what the board file names.
+// comparePlatform compares the settings that are in the board file.
 func comparePlatform(b *boards.Board, p rpc.Platform) error {
 	want := b.Platform
 	e := &PlatformError{Board: b.Name}
@@ -101,8 +101,8 @@ func truth(v *bool) *uint64 {
 	return new(uint64(0))
 }
 
-// A ClockError is a device whose timer runs otherwise than it says, measured by the host's clock: every time that it
-// measures would be wrong by as much.
+// A ClockError reports a device whose timer, measured by the host's clock, runs at another rate than it reports:
+// its measured times would be wrong by the same factor.
 type ClockError struct {
 	Board    string
 	Says     uint32  // ticks per second
@@ -111,22 +111,22 @@ type ClockError struct {
 
 func (e *ClockError) Error() string {
 	off := (e.Measured/float64(e.Says) - 1) * 100
-	return fmt.Sprintf("board %s: its timer makes %.0f ticks a second by the host's clock, %+.1f %% of the %d that it says", e.Board, e.Measured, off, e.Says)
+	return fmt.Sprintf("board %s: its timer makes %.0f ticks a second by the host's clock, %+.1f %% off the reported %d", e.Board, e.Measured, off, e.Says)
 }
 
-// FailureClass says that the port, or the board file's clock, is at fault.
+// FailureClass returns failure.Config.
 func (e *ClockError) FailureClass() failure.Class { return failure.Config }
 
 // NextStep says how to go on.
 func (e *ClockError) NextStep() string {
-	return "correct the port's clock setup, or core_hz and timer in the board file; an emulator's board file says emulated"
+	return "correct the port's clock setup, or core_hz and timer in the board file; for an emulator set host_clock to false there"
 }
 
-// verify holds the device against its board file. Its clock is measured once.
+// verify compares the device with its board file. It measures the clock once.
 func (d *Device) verify(ctx context.Context, s *rpc.Session) error {
 	p, err := s.Platform(ctx)
 	if missing := new(rpc.NotFoundError); errors.As(err, &missing) {
-		d.desk.log().Debug("the firmware says nothing of its platform", "board", d.board.Name)
+		d.desk.log().Debug("the firmware does not report its platform", "board", d.board.Name)
 		return nil
 	}
 	if err != nil {
@@ -162,8 +162,8 @@ type clockReading struct {
 	before, after time.Time
 }
 
-// measureClock asks the device twice for its ticks, so far apart that the time that asking takes does not matter. It
-// returns 0 for a device that does not tell its ticks.
+// measureClock reads the device's ticks twice, long enough apart that the time of a request does not matter. It
+// returns 0 for a device that does not report ticks.
 func measureClock(ctx context.Context, ask func(context.Context) (rpc.Platform, error)) (says uint32, measured float64, err error) {
 	first, err := readClock(ctx, ask)
 	if err != nil || first.hz == 0 {
@@ -178,12 +178,12 @@ func measureClock(ctx context.Context, ask func(context.Context) (rpc.Platform, 
 	if err != nil {
 		return 0, 0, err
 	}
-	// Both readings are taken in the middle of their asking; each is off by half of it at most.
+	// A reading is assigned to the middle of its request, and so is off by at most half the request's time.
 	between := last.middle().Sub(first.middle()).Seconds()
 	measured = float64(last.ticks-first.ticks) / between
 	doubt := (first.after.Sub(first.before) + last.after.Sub(last.before)).Seconds() / 2 / between
 	if off := measured/float64(first.hz) - 1; math.Abs(off) > clockTolerance && math.Abs(off) < clockTolerance+doubt {
-		measured = float64(first.hz) // the link was too slow to say more
+		measured = float64(first.hz) // the link was too slow for a more precise result
 	}
 	return first.hz, measured, nil
 }
@@ -220,18 +220,18 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// A keptProcess is a process that keeps its fault record in a file, which goes with the link.
+// A keptProcess is a process that keeps its fault record in a file, which is removed with the link.
 type keptProcess struct {
 	*transport.Process
 	folder string
 }
 
-// Close is as Link says.
+// Close implements transport.Link.
 func (k keptProcess) Close() error {
 	return errors.Join(k.Process.Close(), os.RemoveAll(k.folder))
 }
 
-// keepFaults makes a folder for a process's fault record, and the environment that tells of it.
+// keepFaults makes a folder for a process's fault record, and returns the environment that names it.
 func keepFaults() (folder string, env []string, err error) {
 	folder, err = os.MkdirTemp("", "boardsmith-device-")
 	if err != nil {

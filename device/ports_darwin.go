@@ -1,6 +1,6 @@
 //go:build darwin && !cgo
 
-// This file lists serial ports where the system tells of USB devices only through a C library that is not linked in.
+// This file lists serial ports on macOS, which reports USB devices only through a C library that is not linked.
 
 package device
 

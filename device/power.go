@@ -1,5 +1,5 @@
-// This file takes the power of a board away and gives it again, where desk.json has a command for that: the last thing to
-// try with a board that does not answer.
+// This file cycles a board's power with desk.json's command, as the last attempt with a board that does not
+// respond.
 
 package device
 
@@ -19,19 +19,19 @@ import (
 )
 
 const (
-	powerWithin = 30 * time.Second // for the command to end
-	backWithin  = 15 * time.Second // for the board to be attached again
+	powerWithin = 30 * time.Second // limit for the command
+	backWithin  = 15 * time.Second // limit until the board is attached again
 	backEvery   = 200 * time.Millisecond
 )
 
-// A powerCycle is tried once in what a Device does.
+// A powerCycle is tried once per operation of a Device.
 type powerCycle struct {
 	d    *Device
 	done bool
 }
 
-// helps says whether the power was cycled because of err, so that it may be tried again. What the power cannot be blamed for
-// is left alone. The command's own failure is logged only: what did not answer is what the user wants to know.
+// helps cycles the power if err is that of a board that does not respond, and reports whether the operation may be
+// repeated. It only logs a failure of the command, because the original error is the useful one.
 func (c *powerCycle) helps(ctx context.Context, err error) bool {
 	n := c.d.attachment
 	if c.done || n == nil || n.power == "" || ctx.Err() != nil || !silent(err) {
@@ -39,7 +39,7 @@ func (c *powerCycle) helps(ctx context.Context, err error) bool {
 	}
 	c.done = true
 	log := c.d.desk.log()
-	log.Warn("the board does not answer: its power is taken away and given again", "command", n.power, "error", err)
+	log.Warn("the board does not respond: cycling its power", "command", n.power, "error", err)
 	c.d.desk.Progress.Tell(progress.Event{Step: "power", Detail: n.power})
 	if err := n.cyclePower(ctx, c.d.board); err != nil {
 		log.Warn("its power was not cycled", "command", n.power, "error", err)
@@ -48,7 +48,7 @@ func (c *powerCycle) helps(ctx context.Context, err error) bool {
 	return true
 }
 
-// silent says whether an error is that of a board that does not answer, or not sensibly.
+// silent reports whether an error is that of a board without a valid response.
 func silent(err error) bool {
 	var differs *flasher.VerifyError
 	var worn *WearError
@@ -63,13 +63,13 @@ func silent(err error) bool {
 	return false
 }
 
-// inUse says whether an error is that of a device that another process leases.
+// inUse reports whether an error is a *LeaseError.
 func inUse(err error) bool {
 	var taken *ledger.LeaseError
 	return errors.As(err, &taken)
 }
 
-// cyclePower runs the command, and waits until the board is attached again: *LeaseError where another process
+// cyclePower runs the command and waits until the board is attached again. Errors: *LeaseError if another process
 // then leases it.
 func (n *attachment) cyclePower(ctx context.Context, b *boards.Board) error {
 	shell := command.Command{Path: "/bin/sh", Args: []string{"-c", n.power}, Timeout: powerWithin}
@@ -91,7 +91,7 @@ func (n *attachment) cyclePower(ctx context.Context, b *boards.Board) error {
 		}
 		select {
 		case <-limited.Done():
-			return fmt.Errorf("it is not attached again within %v: %w", backWithin, err)
+			return fmt.Errorf("not attached again within %v: %w", backWithin, err)
 		case <-time.After(backEvery):
 		}
 	}

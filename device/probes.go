@@ -1,4 +1,5 @@
-// This file uses emulated debug probes, which a program hands in: one that needs none does not link them.
+// This file uses emulated debug probes, which a program passes in Desk.Probes, so that other programs do not link
+// them.
 
 package device
 
@@ -13,51 +14,51 @@ import (
 	"github.com/boardsmith/boardsmith/flasher"
 )
 
-// Probes are debug probes in software with emulated chips behind them, for boards whose file says "emulated".
-// Package emulated has them. A chip has a folder of its own (EmulatedDir), which keeps its flash; the caller names the
-// folder in every call. Many goroutines, and several processes, may use one folder at once. Each method ends with its
-// context, by failure.Stopped.
+// Probes are debug probes in software with emulated chips behind them, for boards with flash.emulated in their
+// file. Package emulated implements them. Each chip has its own folder (EmulatedDir), with its flash; the caller
+// passes it to every call. Several goroutines and processes may use one folder at once. Each method ends with its
+// context, with an error of failure.Stopped.
 type Probes interface {
-	// Start starts the chip, or finds that it runs. model is the chip's name in the board file. The folder is made if
-	// need be. The chip runs on after this process has ended. find returns the path of a program that Start needs, by
-	// its name; nil: Start looks for it itself. Errors: find's; *MissingToolError; others have no class.
+	// Start starts the chip unless it runs, and creates the folder if necessary. model is the chip's name in the
+	// board file. The chip continues after this process has ended. find returns the path of a program that Start
+	// needs; if nil, Start finds it itself. Errors: find's; *MissingToolError; others have no class.
 	Start(ctx context.Context, folder, model string, find FindTool) (EmulatedState, error)
-	// State asks the chip for its state. Of one that does not run, or does not answer before ctx ends, it is only the
-	// serial of its probe.
+	// State asks the chip for its state. If the chip does not run, or does not respond before ctx ends, the state
+	// has only its probe's serial.
 	State(ctx context.Context, folder string) (EmulatedState, error)
-	// Change erases all of the flash of a chip that runs ("erase"), past any programmer, or puts a new chip in its
-	// place ("swap").
+	// Change erases the whole flash of a running chip without a programmer ("erase"), or replaces it by a new chip
+	// ("swap").
 	Change(ctx context.Context, folder, change string) (EmulatedState, error)
-	// Stop ends a chip that runs. Its folder stays.
+	// Stop ends a running chip. Its folder stays.
 	Stop(ctx context.Context, folder string) error
 }
 
 // A FindTool returns the path of a program by its name: *MissingToolError.
 type FindTool = func(program string) (path string, err error)
 
-// An EmulatedState is what an emulated board says of itself.
+// An EmulatedState is the state of an emulated board.
 type EmulatedState struct {
 	Runs   bool
 	Probe  string           // its serial
-	Server flasher.Emulated // where programmers reach the probe while it runs
+	Server flasher.Emulated // addresses of the probe while it runs
 	Port   string           // of its UART
-	Chip   int              // counts the chips that have been on the board
-	Erases []int            // by sector, of this chip
+	Chip   int              // number of the chip, of those that have been on the board
+	Erases []int            // erases of this chip, by sector
 }
 
-// A NoProbesError is a board behind an emulated probe on a Desk without Probes.
+// A NoProbesError reports a board with an emulated probe on a Desk without Probes.
 type NoProbesError struct {
 	Board string
 }
 
 func (e *NoProbesError) Error() string {
-	return fmt.Sprintf("board %s has an emulated debug probe, and this program has none: Desk.Probes is nil", e.Board)
+	return fmt.Sprintf("board %s needs an emulated debug probe, but Desk.Probes is nil", e.Board)
 }
 
-// FailureClass says that the program has to be changed.
+// FailureClass returns failure.Config.
 func (e *NoProbesError) FailureClass() failure.Class { return failure.Config }
 
-// NextStep names the package and the field.
+// NextStep returns the package and the field.
 func (e *NoProbesError) NextStep() string {
 	return "import github.com/boardsmith/boardsmith/emulated, and set device.Desk{Probes: emulated.Probes()}"
 }
@@ -71,8 +72,8 @@ func (k *Desk) probesFor(b *boards.Board) (Probes, string, error) {
 	return k.Probes, EmulatedDir(dir, b.Name), err
 }
 
-// emulatedUp starts the board's emulated chip, or finds that it runs. Errors: *MissingToolError, *NoProbesError; of
-// class probe-missing.
+// emulatedUp starts the board's emulated chip unless it runs. Errors: *MissingToolError, *NoProbesError; class
+// probe-missing.
 func (k *Desk) emulatedUp(ctx context.Context, b *boards.Board) (EmulatedState, error) {
 	probes, folder, err := k.probesFor(b)
 	if err != nil {
@@ -86,8 +87,8 @@ func (k *Desk) emulatedUp(ctx context.Context, b *boards.Board) (EmulatedState, 
 	return up, err
 }
 
-// Emulated tells the emulated board to do something: up, down, erase (all of its flash, past any programmer), swap
-// (another, new chip). A board that is not emulated, or another word, is an error of class config; *NoProbesError.
+// Emulated controls an emulated board: action is up, down, erase (its whole flash, without a programmer) or swap (a
+// new chip). Errors: class config for another action or a board that is not emulated; *NoProbesError.
 func (k *Desk) Emulated(ctx context.Context, b *boards.Board, do string) (EmulatedState, error) {
 	if ctx.Err() != nil {
 		return EmulatedState{}, failure.Stopped(ctx, "emulated board")
@@ -104,7 +105,7 @@ func (k *Desk) Emulated(ctx context.Context, b *boards.Board, do string) (Emulat
 	case "erase", "swap":
 		return k.changeEmulated(ctx, b, do)
 	}
-	return EmulatedState{}, failure.New(failure.Config, "say up, down, erase or swap", "an emulated board cannot %q", do)
+	return EmulatedState{}, failure.New(failure.Config, "use up, down, erase or swap", "an emulated board does not support %q", do)
 }
 
 func (k *Desk) emulatedDown(ctx context.Context, b *boards.Board) (EmulatedState, error) {
@@ -138,10 +139,10 @@ func (k *Desk) changeEmulated(ctx context.Context, b *boards.Board, change strin
 	return s, nil
 }
 
-// statusWithin is for a chip to say that it runs.
+// statusWithin limits the wait for a chip's state.
 const statusWithin = 2 * time.Second
 
-// emulatedState is the state of a board's emulated chip; the zero value on a Desk without Probes.
+// emulatedState returns the state of a board's emulated chip, or the zero value on a Desk without Probes.
 func (k *Desk) emulatedState(ctx context.Context, b *boards.Board) EmulatedState {
 	probes, folder, err := k.probesFor(b)
 	if err != nil {
@@ -153,5 +154,5 @@ func (k *Desk) emulatedState(ctx context.Context, b *boards.Board) EmulatedState
 	return s
 }
 
-// EmulatedDir is the folder of a board's emulated chip, below the state folder.
+// EmulatedDir returns the folder of a board's emulated chip, below the state folder.
 func EmulatedDir(stateDir, board string) string { return filepath.Join(stateDir, "virtual", board) }

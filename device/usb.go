@@ -1,4 +1,4 @@
-// This file asks Linux what is on USB. Other systems have no such files, and then nothing is found.
+// This file lists USB devices from Linux's sysfs. On other systems it finds none.
 
 package device
 
@@ -9,16 +9,17 @@ import (
 	"strings"
 )
 
-// sysfs is where the kernel tells of devices.
+// sysfs is the mount point of the kernel's device files.
 var sysfs = "/sys"
 
-// usbPath is the name that the kernel gives to a USB device: its bus and the ports on the way to it.
+// usbPath matches the kernel's name of a USB device: its bus and the ports that lead to it.
 var usbPath = regexp.MustCompile(`^[0-9]+-[0-9]+(\.[0-9]+)*$`)
 
-// usbInterface is the name of an interface of a device: its path, configuration and number.
+// usbInterface matches the kernel's name of a device's interface: path, configuration and number.
 var usbInterface = regexp.MustCompile(`^([0-9]+-[0-9]+(?:\.[0-9]+)*):[0-9]+\.([0-9]+)$`)
 
-// usbPlaceOf is the USB path of the device that a serial port belongs to, and its interface's number, both "" if it is on no USB.
+// usbPlaceOf returns the USB path of a serial port's device and the number of its interface, both "" if it is not
+// on USB.
 func usbPlaceOf(port string) (path, number string) {
 	dir, err := filepath.EvalSymlinks(filepath.Join(sysfs, "class", "tty", filepath.Base(port), "device"))
 	if err != nil {
@@ -35,26 +36,26 @@ func usbPlaceOf(port string) (path, number string) {
 	return path, number
 }
 
-// A USBDevice is one that is plugged in.
+// A USBDevice is an attached USB device.
 type USBDevice struct {
 	ID      string // vendor and product, as in "0483:374b"
 	Serial  string
 	Path    string // bus and ports
 	What    string // manufacturer and product
-	Release string // of the device, four digits, as its firmware says
+	Release string // device release number, four digits
 	Node    string // the file through which programs reach it
 }
 
-// USBDevices lists what is plugged in.
+// USBDevices lists the attached USB devices.
 func USBDevices() []USBDevice {
-	dirs, _ := filepath.Glob(filepath.Join(sysfs, "bus", "usb", "devices", "*-*")) // the pattern is good
+	dirs, _ := filepath.Glob(filepath.Join(sysfs, "bus", "usb", "devices", "*-*")) // the pattern is valid
 	var list []USBDevice
 	for _, dir := range dirs {
 		if !usbPath.MatchString(filepath.Base(dir)) {
 			continue // an interface of one
 		}
 		of := func(name string) string {
-			text, _ := os.ReadFile(filepath.Join(dir, name)) // not every device says everything
+			text, _ := os.ReadFile(filepath.Join(dir, name)) // attributes may be missing
 			return strings.TrimSpace(string(text))
 		}
 		d := USBDevice{

@@ -1,4 +1,4 @@
-// This file says how worn the flash of each device is, by the ledger.
+// This file lists how worn the flash of each device is, from the ledger.
 
 package device
 
@@ -9,28 +9,28 @@ import (
 	"github.com/boardsmith/boardsmith/internal/ledger"
 )
 
-// A DeviceWear is what the ledger knows of one device.
+// A DeviceWear is the ledger's record of one device.
 type DeviceWear struct {
 	Device   string // as in FlashReport
-	Probe    string // serial of the one it was last seen behind
+	Probe    string // serial of the probe that it was last seen behind
 	Board    string
-	BuildID  string // of the image that it holds; "" if that is not known
-	Dirty    bool   // a flash was begun, and not verified: it holds nobody knows what
-	Flashes  int    // that wrote something
+	BuildID  string // build id of the image that it holds; "" if unknown
+	Dirty    bool   // a flash was begun but not verified: its contents are unverified
+	Flashes  int    // number of flashes that wrote something
 	Failures int
-	Verified time.Time // last; zero: never
-	Why      string    // of the last decision
+	Verified time.Time // time of the last; zero: never
+	Why      string    // reason of the last decision
 	Sectors  []SectorWear
 }
 
 // A SectorWear is one erase unit that was written or verified at least once.
 type SectorWear struct {
-	Region string // "" if the board file does not know it any more
+	Region string // "" if the board file no longer has it
 	Index  int    // in its region
 	Addr   uint64
 	Size   uint64
 	Erases int
-	Rated  int // 0: not limited, or not known
+	Rated  int // 0: unlimited or unknown
 }
 
 // wornPercent of its rated erases make a sector a worn one.
@@ -57,7 +57,7 @@ func (k *Desk) Wear() ([]DeviceWear, error) {
 		}
 		b, err := boards.Find(entry.Board, k.Path)
 		if err != nil {
-			b = &boards.Board{} // what is not known of it stays so
+			b = &boards.Board{} // unknown board: leave its fields empty
 		}
 		for _, s := range entry.Sectors {
 			w.Sectors = append(w.Sectors, sectorWear(b, s))

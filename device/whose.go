@@ -1,5 +1,6 @@
-// This file decides whose a flash is. A chip that does not answer has no identity, whatever was last seen behind its
-// probe: what is done to it is noted under the probe, and moved to the chip's entry as soon as it answers.
+// This file decides which ledger entry a flash belongs to. A chip that does not respond is unidentified, whatever
+// was last seen behind its probe: its flashes are recorded under the probe, and moved to the chip's entry when it
+// responds.
 
 package device
 
@@ -16,12 +17,12 @@ import (
 	"github.com/boardsmith/boardsmith/internal/ledger"
 )
 
-// A SwappedError is a board that holds the image now, and whose chip is another than the one that was meant. It did
-// not answer before it was flashed. The ledger has the flash on the chip that answers.
+// A SwappedError reports a board that holds the image now but whose chip is not the expected one. It did not
+// respond before it was flashed. The ledger records the flash for the chip that answers.
 type SwappedError struct {
 	Board  string
-	Chip   string // that the new firmware answers from; "" if it has no id
-	Meant  string // the chip's id by desk.json, or as the firmware answered before the flash
+	Chip   string // id of the chip that the new firmware answers from; "" if it has none
+	Meant  string // the expected id, from desk.json or the firmware's answer before the flash
 	Erased int    // sectors
 }
 
@@ -30,11 +31,11 @@ func (e *SwappedError) Error() string {
 	if e.Erased == 0 {
 		did = "was verified, and nothing was written"
 	}
-	return fmt.Sprintf("board %s %s, but is not the one that is meant: its firmware answers from chip %s, not %s",
+	return fmt.Sprintf("board %s %s, but is not the expected one: its firmware answers from chip %s, not %s",
 		e.Board, did, cmp.Or(e.Chip, "without an id"), e.Meant)
 }
 
-// FailureClass says that what was flashed is not what is meant.
+// FailureClass returns failure.Verify.
 func (e *SwappedError) FailureClass() failure.Class { return failure.Verify }
 
 // NextStep says how to go on.
@@ -42,7 +43,7 @@ func (e *SwappedError) NextStep() string {
 	return "connect the right board and flash it, or save the new one: SAVE=1 " + failure.Mage + " devices"
 }
 
-// entryOf names the ledger's entry for what answered; nil: nothing did.
+// entryOf returns the name of the ledger's entry for an answer; nil: no answer.
 func (n *attachment) entryOf(a *firmwareAnswer) string {
 	if a == nil || a.chip == "" {
 		return n.probeEntry()
@@ -50,8 +51,8 @@ func (n *attachment) entryOf(a *firmwareAnswer) string {
 	return "chip:" + a.chip
 }
 
-// probeEntry names the ledger's entry for chips that are not known. A device without a probe has none in the ledger: there it
-// is only a name.
+// probeEntry returns the name of the ledger's entry for unidentified chips. A device without a probe has none in
+// the ledger: there it is only a name.
 func (n *attachment) probeEntry() string {
 	if !n.hasProbe() {
 		return n.at()
@@ -70,9 +71,9 @@ func (n *attachment) behind(board string) ([]ledger.Entry, error) {
 	return all, nil
 }
 
-// suspect is what a chip that does not answer may be: any that was last seen behind its probe. Sectors that are in
-// work on one of them are written again. Only the latest may be too worn: else one worn chip would have all others be
-// refused for ever.
+// suspect determines what an unidentified chip may be: any that was last seen behind its probe. Sectors whose write
+// was interrupted on one of them are written again. Only the latest counts for wear: else one worn chip would block
+// all others for ever.
 func (f *flashing) suspect() error {
 	if f.facts.answer != nil {
 		return nil
@@ -93,7 +94,7 @@ func (f *flashing) suspect() error {
 	return nil
 }
 
-// known loads the entry of what answered.
+// known loads the entry of the chip that answered.
 func (f *flashing) known() (ledger.Entry, error) {
 	n := f.d.attachment
 	e, err := n.ledger.Load(n.entryOf(f.facts.answer))
@@ -103,10 +104,10 @@ func (f *flashing) known() (ledger.Entry, error) {
 	return f.adopted(e)
 }
 
-// adopted adds to a chip's entry what was noted under its probe before it answered: where it answers with the image
-// that was written then, or that flash did not end well. If by its own entry the chip holds the build that it answers
-// with, the silent chip may have been another: what was noted then stays under the probe too, until a silent chip is
-// flashed.
+// adopted adds to a chip's entry what was recorded under its probe before it answered, if the chip answers with the
+// image that was written then, or if that flash failed. If the chip's own entry already has the build that it
+// answers with, the unidentified chip may have been another: the probe's record then also stays, until an
+// unidentified chip is flashed.
 func (f *flashing) adopted(e ledger.Entry) (ledger.Entry, error) {
 	n := f.d.attachment
 	old, err := n.ledger.Load(n.probeEntry())
@@ -129,8 +130,8 @@ func (f *flashing) adopted(e ledger.Entry) (ledger.Entry, error) {
 	return e, n.ledger.Remove(old.Device)
 }
 
-// identified has the flash be that of the chip that the new firmware answers from. *SwappedError: that is another
-// than the one that answered before; or than desk.json names, and not forced.
+// identified assigns the flash to the chip that the new firmware answers from. It returns a *SwappedError if
+// another chip answered before or, unless forced, if desk.json has another chip.
 func (f *flashing) identified(a *firmwareAnswer) error {
 	n := f.d.attachment
 	meant := n.chip
@@ -140,7 +141,7 @@ func (f *flashing) identified(a *firmwareAnswer) error {
 		if err := f.move(n.entryOf(a)); err != nil {
 			return err
 		}
-	default: // the chip that answered before was taken away meanwhile, and nobody knows which one was erased
+	default: // the chip that answered before was removed meanwhile: either may have been erased
 		was := strings.TrimPrefix(f.facts.entry.Device, "chip:")
 		return errors.Join(&SwappedError{f.d.board.Name, a.chip, was, f.report.Erased}, f.doubtAll())
 	}
@@ -151,7 +152,7 @@ func (f *flashing) identified(a *firmwareAnswer) error {
 	return nil
 }
 
-// move moves what was noted under the probe to the chip's entry.
+// move moves the probe's record to the chip's entry.
 func (f *flashing) move(device string) error {
 	book, old := f.d.attachment.ledger, f.facts.entry
 	e, err := book.Load(device)
@@ -169,7 +170,7 @@ func (f *flashing) move(device string) error {
 	return book.Remove(old.Device)
 }
 
-// doubtAll notes that nobody knows what of the image the chip holds that answered before the flash, and not after it.
+// doubtAll marks the contents of a chip as unverified that answered before the flash but not after it.
 func (f *flashing) doubtAll() error {
 	e := &f.facts.entry
 	e.Dirty, e.Image, e.BuildID = true, "", ""

@@ -1,10 +1,9 @@
-// Package emulated has debug probes in software, with microcontrollers behind them that QEMU emulates: those of the
-// boards microbit and netduinoplus2. A program that hands them to its desk,
+// Package emulated provides debug probes in software, with microcontrollers emulated by QEMU, for the boards
+// microbit and netduinoplus2. A program that passes them to its desk,
 //
 //	desk := device.Desk{Probes: emulated.Probes()}
 //
-// flashes, runs and debugs these boards as it does boards with a real probe. Other boards need none of this, and a
-// program that does not import this package does not link it.
+// flashes, runs and debugs these boards as it does boards with a real probe. Other boards do not need this package.
 package emulated
 
 import (
@@ -21,9 +20,10 @@ import (
 // installKeeper installs the keeper of the boardsmith that a module requires, inside that module.
 const installKeeper = "go install github.com/boardsmith/boardsmith/cmd/" + virtualprobe.Program
 
-// Probes returns the emulated probes. Each running chip is kept by a process of the program boardsmith-keeper, which
-// ends a minute after its last client. The program is looked for with Desk.Tool; where that is nil, at
-// $BOARDSMITH_KEEPER, beside the running executable, and on PATH. Without it Attach returns a *device.MissingToolError.
+// Probes returns the emulated probes. Each running chip belongs to a process of the program boardsmith-keeper,
+// which ends a minute after its last client. Desk.Tool finds the program; if nil, it is found by
+// $BOARDSMITH_KEEPER, beside the running executable or on PATH. Without it Attach returns a
+// *device.MissingToolError.
 func Probes() device.Probes { return probes{} }
 
 type probes struct{}
@@ -74,7 +74,7 @@ func (probes) Change(ctx context.Context, folder, change string) (device.Emulate
 // Stop implements device.Probes.
 func (probes) Stop(ctx context.Context, folder string) error { return virtualprobe.Down(ctx, folder) }
 
-// stateOf is what a keeper's answer says of its chip.
+// stateOf returns the state in a keeper's answer.
 func stateOf(a virtualprobe.Answer, err error) (device.EmulatedState, error) {
 	if err != nil {
 		return device.EmulatedState{}, err

@@ -30,7 +30,7 @@ func (e *ChipError) Error() string {
 		uint64(e.Want.Address), e.Read, uint64(e.Want.Mask)&uint64(e.Read), strings.Join(values, " or "), e.Want.Source)
 }
 
-// FailureClass returns failure.Config.
+// FailureClass returns failure.Flash.
 func (e *ChipError) FailureClass() failure.Class { return failure.Flash }
 
 // NextStep returns how to go on.
