@@ -1,4 +1,4 @@
-// This file is the result of a build.
+// This file defines Image, the result of a build.
 
 package image
 
@@ -18,36 +18,36 @@ import (
 	"github.com/boardsmith/boardsmith/internal/plainfile"
 )
 
-// An Image is one built firmware. It is a value: a later build makes another one. The file under Path is that later
-// one's then, and the cache has this one's for as long as there is room; once it has not, Flash and Open refuse it.
+// An Image is one built firmware. It is a value: a later build makes another one and replaces the file at Path. The
+// cache keeps this image's file while there is room; without it, Flash and Open return an error.
 type Image struct {
 	Path     string   // of the ELF file, absolute
 	Map      string   // of the linker's map, absolute
-	Bin, Hex string   // of the same image as raw bytes and as Intel HEX, absolute; "" for a process, and where the Builder was not told to make them
+	Bin, Hex string   // of the raw bytes and of Intel HEX, absolute; "" for a process, and unless Builder.Forms is set
 	Digest   string   // SHA-256 of the ELF file, in hexadecimal
-	BuildID  [16]byte // what the running firmware says of itself
+	BuildID  [16]byte // the build id that the running firmware reports
 	Board    string
 	Size     Size
 	UpToDate bool     // nothing had to be built
-	Edited   []string // generated files that a person had changed, and that are in it as changed
+	Edited   []string // generated files that the user had changed before the build
 
-	BuildDir string // the folder that it was built in; "" if that is not known
+	BuildDir string // the folder that it was built in; "" if unknown
 
-	Landmarks firmware.Landmarks // how its template says that places in the file are found
+	Landmarks firmware.Landmarks // how to find places in the file, from its template
 }
 
-// Size is how many bytes of memory an image takes.
+// Size is the memory of an image in bytes.
 type Size struct {
 	Text int64 `json:"text"` // code and constants
-	Data int64 `json:"data"` // variables with a value to begin with
-	BSS  int64 `json:"bss"`  // variables that begin as zero, the arena included
+	Data int64 `json:"data"` // initialised variables
+	BSS  int64 `json:"bss"`  // variables that begin as zero, including the arena
 }
 
-// ID is the build id in hexadecimal.
+// ID returns the build id in hexadecimal.
 func (i *Image) ID() string { return hex.EncodeToString(i.BuildID[:]) }
 
-// ELF reads the image's file, once: what it returns is of the very bytes whose digest was compared. A file that is a later
-// build's, or no ELF file, is an error of class config.
+// ELF reads the image's file once, compares its digest and parses the same bytes. It returns an error of class
+// config if the file is a later build's or not an ELF file.
 func (i *Image) ELF() (*elf.File, error) {
 	data, err := os.ReadFile(i.Path)
 	if err != nil {
@@ -63,7 +63,7 @@ func (i *Image) ELF() (*elf.File, error) {
 	return f, nil
 }
 
-// isAnother is the error of an image whose file is a later build's.
+// isAnother returns the error for an image whose file was replaced by a later build.
 func (i *Image) isAnother() error {
 	return failure.New(failure.Config, "build again", "%s is no longer %v", i.Path, i)
 }
@@ -87,13 +87,13 @@ func SizeOf(f *elf.File) Size {
 
 func (i *Image) String() string { return fmt.Sprintf("build %s for %s", i.ID(), i.Board) }
 
-// DigestOf is the SHA-256 of data, in hexadecimal.
+// DigestOf returns the SHA-256 of data, in hexadecimal.
 func DigestOf(data []byte) string {
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:])
 }
 
-// unchanged refuses an image whose file is a later build's.
+// unchanged returns an error if a later build replaced the image's file.
 func (i *Image) unchanged() error {
 	f, err := plainfile.Open(i.Path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -1,5 +1,5 @@
-// This file finds images of earlier builds, which the cache keeps by content: what a ledger, a history or a board names can
-// be flashed, debugged and explained though its project was built anew since.
+// This file finds images of earlier builds in the cache, so that an image named by a ledger, a history or a device
+// can be flashed, debugged and explained after a later build of its project.
 
 package image
 
@@ -22,10 +22,11 @@ import (
 	"github.com/boardsmith/boardsmith/internal/firmware"
 )
 
-// A Store is where images of earlier builds are: the cache. The zero value is the user's own. Safe for many goroutines.
+// A Store holds images of earlier builds, in the cache. The zero value is the user's. It may be used from many
+// goroutines.
 type Store struct {
-	Cache *cache.Cache // nil: the user's own, or none where the system has no place for it
-	Log   hclog.Logger // nil: nothing is logged
+	Cache *cache.Cache // nil: the user's cache, or none on a system without a cache folder
+	Log   hclog.Logger // nil: no log
 }
 
 func (s Store) log() hclog.Logger {
@@ -35,13 +36,13 @@ func (s Store) log() hclog.Logger {
 	return s.Log
 }
 
-// label is what the cache knows an image by, besides its content: the build id, the board, and which landmarks it has.
+// label returns the image's label in the cache: build id, board, and digest of its landmarks.
 func (i *Image) label() string { return i.ID() + "-" + i.Board + "-" + landmarksName(i.Landmarks) }
 
 var labelRE = regexp.MustCompile(`^([0-9a-f]{32})-(.+)-([0-9a-f]{16})$`)
 
-// ParseLabel returns the build id and the board of an image in the cache; not ok where another version of boardsmith put it
-// there.
+// ParseLabel returns the build id and the board of an image in the cache. ok is false if another version of
+// boardsmith stored it.
 func ParseLabel(label string) (id, board string, ok bool) {
 	m := labelRE.FindStringSubmatch(label)
 	if m == nil {
@@ -50,10 +51,10 @@ func ParseLabel(label string) (id, board string, ok bool) {
 	return m[1], m[2], true
 }
 
-// landmarksLabel is the cache's label of the landmarks of a template, once for all its images.
+// landmarksLabel is the cache's label of a template's landmarks, which its images share.
 const landmarksLabel = "landmarks"
 
-// landmarksName is the beginning of a digest.
+// landmarksName returns the beginning of the landmarks' digest.
 func landmarksName(l firmware.Landmarks) string { return DigestOf(landmarksJSON(l))[:16] }
 
 func landmarksJSON(l firmware.Landmarks) []byte {
@@ -72,7 +73,7 @@ func keepLandmarks(c *cache.Cache, l firmware.Landmarks) error {
 	return c.PutImage(landmarksLabel, data)
 }
 
-// storedLandmarks returns those of an image in the cache.
+// storedLandmarks returns the landmarks of an image in the cache.
 func storedLandmarks(c *cache.Cache, of cache.EntryInfo) (l firmware.Landmarks, err error) {
 	m := labelRE.FindStringSubmatch(of.Label)
 	if m == nil {
@@ -96,14 +97,14 @@ func storedLandmarks(c *cache.Cache, of cache.EntryInfo) (l firmware.Landmarks, 
 	return l, errors.New("the cache lacks its landmarks")
 }
 
-// Keep puts an image into the cache, unless it is there. That the cache takes nothing is no failure.
+// Keep stores an image in the cache, unless it is there. It only logs errors of the cache.
 func (s Store) Keep(i *Image) {
 	c := cache.OrUsers(s.Cache)
 	if c == nil {
 		return
 	}
 	if err := keepImage(c, i); err != nil {
-		s.log().Warn("the image is not kept in the cache", "error", err)
+		s.log().Warn("the image could not be stored in the cache", "error", err)
 	}
 }
 
@@ -132,8 +133,8 @@ func keepImage(c *cache.Cache, i *Image) error {
 	return c.PutImage(i.label(), data)
 }
 
-// Whole is the image with a file that holds it: its own, or the cache's where a later build has replaced that. Without
-// either it is an error of class config.
+// Whole returns the image with an existing file: its own or, if a later build replaced that, the cache's. Without
+// either it returns an error of class config.
 func (s Store) Whole(i *Image) (*Image, error) {
 	changed := i.unchanged()
 	if changed == nil {
@@ -156,18 +157,19 @@ func (s Store) Whole(i *Image) (*Image, error) {
 	return nil, changed
 }
 
-// imageNameRE is the beginning of a build id or of a digest, long enough to be no accident.
+// imageNameRE matches the beginning of a build id or of a digest, long enough to avoid accidental matches.
 var imageNameRE = regexp.MustCompile(`^[0-9a-f]{6,64}$`)
 
-// Find returns an image that was built before, by the beginning of its build id or of its digest: six hexadecimal digits
-// at least. Its file is the cache's; Map, Bin and Hex are "". None or several are an error of class config.
+// Find returns an image of an earlier build by the beginning of its build id or digest, at least six hexadecimal
+// digits. Its file is the cache's; Map, Bin and Hex are "". It returns an error of class config unless exactly one
+// matches.
 func (s Store) Find(name string) (*Image, error) {
 	if !imageNameRE.MatchString(name) {
 		return nil, failure.New(failure.Config, failure.Mage+" cache:list shows those there are", "%q is not the beginning of a build id or of an image's SHA-256 (6 to 64 hexadecimal digits)", name)
 	}
 	c := cache.OrUsers(s.Cache)
 	if c == nil {
-		return nil, failure.New(failure.Config, "set HOME or BOARDSMITH_HOME", "image %s: there is no folder for a cache", name)
+		return nil, failure.New(failure.Config, "set HOME or BOARDSMITH_HOME", "image %s: this system has no cache folder", name)
 	}
 	list, err := c.Images(func(of cache.EntryInfo) bool {
 		return of.Label != landmarksLabel && (strings.HasPrefix(of.Label, name) || strings.HasPrefix(hex.EncodeToString(of.Key[:]), name))
@@ -196,7 +198,7 @@ func (s Store) Find(name string) (*Image, error) {
 		names = append(names, fmt.Sprintf("%v (SHA-256 %s)", i, i.Digest))
 	}
 	slices.Sort(names)
-	return nil, failure.New(failure.Config, "give more of its digits", "%s is the beginning of %d images: %s", name, len(found), strings.Join(names, ", "))
+	return nil, failure.New(failure.Config, "use more digits", "%s is the beginning of %d images: %s", name, len(found), strings.Join(names, ", "))
 }
 
 // storedImage is an image in the cache.

@@ -1,4 +1,5 @@
-// This file writes the C that lets models with the C interface be called by name (crt_abi.md §10, mlf.md §5).
+// This file generates C code through which models with the C interface can be called by name (crt_abi.md §10,
+// mlf.md §5).
 
 package project
 
@@ -11,10 +12,10 @@ import (
 	"github.com/boardsmith/boardsmith/mlf"
 )
 
-// adapter returns a C source that gives models with the C interface what they lack and the device's AOT executor
-// looks for: a packed entry tvmgen_<M>_run, a description tvmgen_<M>_get_c_metadata, and the system library that
-// registers both. Pools that the model wants from its caller come from the arena at the first run; constant pools lie
-// in flash. It is nil if no model needs one. The same models give the same bytes.
+// adapter returns a C source with what the device's AOT executor needs of models with the C interface: a packed
+// entry tvmgen_<M>_run, a description tvmgen_<M>_get_c_metadata, and the system library that registers both. It
+// allocates the model's pools from the arena at the first run; constant pools lie in flash. It returns nil if no
+// model needs one. Equal models give equal bytes.
 func adapter(modules ...*mlf.Model) ([]byte, error) {
 	var models []adapted
 	for _, m := range modules {
@@ -37,7 +38,7 @@ func adapter(modules ...*mlf.Model) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// An adapted model is what the template wants to know.
+// An adapted model is the input of the text template.
 type adapted struct {
 	M               string // the name in C
 	Inputs, Outputs []adaptedTensor
@@ -59,7 +60,7 @@ type adaptedTensor struct {
 func adapt(m *mlf.Model) (adapted, error) {
 	h := m.Header
 	if len(h.Devices) > 0 {
-		return adapted{}, fmt.Errorf("it wants the devices %q from its caller", h.Devices)
+		return adapted{}, fmt.Errorf("unsupported device contexts %q", h.Devices)
 	}
 	a := adapted{M: h.Name, Pools: h.Pools, Mapped: h.Mapped}
 	for i, t := range m.Inputs {
@@ -67,14 +68,14 @@ func adapt(m *mlf.Model) (adapted, error) {
 		a.Inputs = append(a.Inputs, adaptTensor(t, field, field, i))
 	}
 	for i, t := range m.Outputs {
-		// TVM counts the outputs in its descriptions, whatever their names are.
+		// In its descriptions TVM numbers the outputs, whatever their names are.
 		a.Outputs = append(a.Outputs, adaptTensor(t, h.Outputs[i].Name, fmt.Sprintf("output%d", i), len(m.Inputs)+i))
 	}
 	for _, param := range h.Run {
 		a.Run = append(a.Run, "&"+param)
 	}
 	if h.Mapped == strings.Contains(strings.Join(h.Run, " "), "puts") {
-		return adapted{}, fmt.Errorf("its header gives the inputs' place and wants it too, or neither")
+		return adapted{}, fmt.Errorf("its header must either return the inputs' places or take them as arguments")
 	}
 	return a, nil
 }
@@ -87,10 +88,11 @@ func adaptTensor(t mlf.Tensor, field, name string, arg int) adaptedTensor {
 	return adaptedTensor{field, name, arg, t.Bytes, shape, fmt.Sprintf("{%dU, %dU, %dU}", t.DType.Code, t.DType.Bits, t.DType.Lanes)}
 }
 
-// Args is the number of the packed entry's arguments.
+// Args returns the number of the packed entry's arguments.
 func (a adapted) Args() int { return len(a.Inputs) + len(a.Outputs) }
 
-// registryNames is the registry's literal for all models: their number, two functions each, in two bytes, and the names.
+// registryNames returns the registry's literal for all models: the number of functions, two per model, in two
+// bytes, and the names.
 func registryNames(models []adapted) string {
 	n := 2 * len(models)
 	var b strings.Builder

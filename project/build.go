@@ -1,4 +1,4 @@
-// This file builds a project, or finds that it is built.
+// This file builds a project, or determines that it is up to date.
 
 package project
 
@@ -34,27 +34,27 @@ import (
 )
 
 const (
-	recordFile     = "build.json"        // in the build folder: what was built last
-	unfinishedFile = ".boardsmith.begun" // there while a build is under way: what it leaves behind is not to be trusted
+	recordFile     = "build.json"        // in the build folder: the last build
+	unfinishedFile = ".boardsmith.begun" // exists during a build: without a finished build the folder's content is invalid
 	recordFormat   = 1
-	orphanTimeout  = 30 * time.Second // for a compiler to end whose build was killed
+	orphanTimeout  = 30 * time.Second // limit for compilers of a killed build to end
 )
 
-// A buildRecord is build.json, format 1: what the results in the build folder are made of.
+// A buildRecord is build.json, format 1: the inputs and results of the last build.
 type buildRecord struct {
 	Format  int               `json:"format"`
 	BuildID string            `json:"build_id"`
-	Runtime string            `json:"runtime"` // key of all that does not depend on the model
+	Runtime string            `json:"runtime"` // key of the part that does not depend on the model
 	Digest  string            `json:"digest"`  // SHA-256 of the ELF file
-	Others  map[string]string `json:"others"`  // the results beside it, name to digest; "" where the build made none
+	Others  map[string]string `json:"others"`  // the other results, name to digest; "" if the build made none
 	Size    image.Size        `json:"size"`
 	Tools   []toolState       `json:"tools"`
 	Edited  []string          `json:"edited,omitempty"`
 	Inputs  map[string]string `json:"inputs"`  // name to digest
-	Setting string            `json:"setting"` // key of what the build command does not see change
+	Setting string            `json:"setting"` // key of inputs whose changes the build command does not detect
 }
 
-// A recipe is all that makes a build: what goes into it, and the names that follow from that.
+// A recipe holds all inputs of a build, and the keys derived from them.
 type recipe struct {
 	inputs  map[string]string
 	outside map[string]string // those that are not in the project
@@ -66,10 +66,10 @@ type recipe struct {
 	runtime cache.Key // of what does not depend on the model
 }
 
-// Build makes the firmware, with the files as they are, a person's changes included; where nothing has changed since
-// the last time it only looks. It is one command of the template's, and the compiled runtime comes from the cache where
-// it has one. After a cancel or a failure no half-made result counts. Errors: *FitError, *ToolError, *MissingToolError,
-// *ObjectError, those of mlf and of the file system; of class config where a file changed while it was built.
+// Build makes the firmware from the files as they are, with the user's changes. If nothing has changed since the
+// last build, it only checks that. It runs the template's build command; the compiled runtime comes from the cache
+// if it is there. A cancelled or failed build leaves no result. Errors: *FitError, *ToolError, *MissingToolError,
+// *ObjectError, those of mlf and of the file system; class config if a file changed during the build.
 func (p *Project) Build(ctx context.Context) (*image.Image, error) {
 	t, err := openTree(p.dir)
 	if err != nil {
@@ -107,7 +107,7 @@ func (p *Project) image(r *buildRecord, upToDate bool) *image.Image {
 	return i
 }
 
-// formOf is the path of another form of the image; "" where the build made none.
+// formOf returns the path of another form of the image, or "" if the build made none.
 func (p *Project) formOf(r *buildRecord, name string) string {
 	if r.Others[name] == "" {
 		return ""
@@ -115,7 +115,7 @@ func (p *Project) formOf(r *buildRecord, name string) string {
 	return filepath.Join(p.dir, filepath.FromSlash(name))
 }
 
-// otherForms are the image's other forms, of a board that has a memory map.
+// otherForms returns the image's other forms, for a board with a memory map.
 func (p *Project) otherForms() []string {
 	if len(p.state.Board.Memory) == 0 {
 		return nil
@@ -123,7 +123,7 @@ func (p *Project) otherForms() []string {
 	return p.state.Template.Forms.names()
 }
 
-// wantedForms are those that the build command is told to make.
+// wantedForms returns the forms that the build command is asked for.
 func (p *Project) wantedForms() []string {
 	if !p.builder.Forms || !p.state.Template.makesForms() {
 		return nil
@@ -131,12 +131,12 @@ func (p *Project) wantedForms() []string {
 	return p.otherForms()
 }
 
-// hasForms says whether a build made all forms that are wanted.
+// hasForms reports whether a build made all requested forms.
 func (p *Project) hasForms(r *buildRecord) bool {
 	return !slices.ContainsFunc(p.wantedForms(), func(name string) bool { return r.Others[name] == "" })
 }
 
-// recipe reads the inputs and asks the compiler what it is.
+// recipe reads the inputs and identifies the compiler.
 func (p *Project) recipe(ctx context.Context, t *tree) (*recipe, error) {
 	if ctx.Err() != nil {
 		return nil, failure.Stopped(ctx, "build")
@@ -178,7 +178,7 @@ func (p *Project) recipe(ctx context.Context, t *tree) (*recipe, error) {
 
 func (p *Project) folders() firmware.Folders { return p.state.Template.Landmarks.Folders }
 
-// readInputs reads the inputs, and the other files of the project for what people changed in them.
+// readInputs reads the inputs, and detects user changes in the project's other files.
 func (p *Project) readInputs(t *tree, r *recipe) error {
 	names, err := t.list(p.state.Template.Inputs)
 	if err != nil {
@@ -198,8 +198,8 @@ func (p *Project) readInputs(t *tree, r *recipe) error {
 	return nil
 }
 
-// unchanged reports inputs that are no longer what r has read: nobody knows which content was compiled, so neither the result
-// nor the runtime may be kept under r's names.
+// unchanged returns an error if inputs differ from what r has read: it is unknown which content was compiled, so
+// that neither the result nor the runtime may be stored under r's keys.
 func (p *Project) unchanged(t *tree, r *recipe) error {
 	var now recipe
 	if err := p.readInputs(t, &now); err != nil {
@@ -218,12 +218,12 @@ func (p *Project) unchanged(t *tree, r *recipe) error {
 	}
 	slices.Sort(names)
 	if len(names) > 0 {
-		return failure.New(failure.Config, "build again", "%s changed while it was built", strings.Join(names, ", "))
+		return failure.New(failure.Config, "build again", "%s changed during the build", strings.Join(names, ", "))
 	}
 	return nil
 }
 
-// sentence says everything that could change the result of compiling the inputs that of picks.
+// sentence lists everything that determines the result of compiling the inputs that of selects.
 func (p *Project) sentence(step string, r *recipe, of func(string) bool) *cache.Sentence {
 	s := cache.NewSentence(step)
 	for _, t := range r.tools {
@@ -231,7 +231,7 @@ func (p *Project) sentence(step string, r *recipe, of func(string) bool) *cache.
 	}
 	s.Say("command", p.state.Template.Build...) // without the number of jobs
 	for _, name := range slices.Sorted(maps.Keys(p.state.Template.Env)) {
-		s.Say("environment", name, p.state.Template.Env[name]) // not the user's value: it is a place, and outside says what lies there
+		s.Say("environment", name, p.state.Template.Env[name]) // not the user's value, which is a path; outside has the files' digests
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.outside)) {
 		s.Say("outside", name, r.outside[name])
@@ -246,8 +246,7 @@ func (p *Project) sentence(step string, r *recipe, of func(string) bool) *cache.
 
 func (p *Project) inBuild(name string) string { return path.Join(p.state.Template.buildFolder(), name) }
 
-// lastBuild is what the build folder holds, nil if that is nothing to build on: no build was finished there, or its
-// result is no longer what it was.
+// lastBuild returns the record of the last build, or nil if no build was finished or its results have changed.
 func (p *Project) lastBuild(t *tree) *buildRecord {
 	if _, err := t.root.Lstat(filepath.FromSlash(p.inBuild(unfinishedFile))); err == nil {
 		return nil
@@ -271,8 +270,7 @@ func (p *Project) lastBuild(t *tree) *buildRecord {
 	return r
 }
 
-// results are the digests of all that a build makes for others to use: of the ELF file, and by name of its other
-// forms and the map.
+// results returns the digests of a build's results: of the ELF file and, by name, of its other forms and the map.
 func (p *Project) results(t *tree) (elf string, others map[string]string, err error) {
 	sums, err := t.digests(append(p.otherForms(), p.state.Template.Map, p.state.Template.ELF))
 	elf = sums[p.state.Template.ELF]
@@ -293,7 +291,7 @@ func parseBuildRecord(data []byte) (*buildRecord, error) {
 	return &r, nil
 }
 
-// make checks what can be checked before, and builds while nobody else has the folder open.
+// make checks the model and the tools, and builds with exclusive use of the folder.
 func (p *Project) make(ctx context.Context, t *tree, r *recipe, last *buildRecord) (*buildRecord, error) {
 	a, m, err := p.Model()
 	if err != nil {
@@ -319,7 +317,7 @@ func (p *Project) make(ctx context.Context, t *tree, r *recipe, last *buildRecor
 	return now, nil
 }
 
-// compile runs the build command, the program at the path, on a build folder that is empty or holds last, and records the result.
+// compile runs the build command on a build folder that is empty or holds last, and records the result.
 func (p *Project) compile(ctx context.Context, t *tree, r *recipe, last *buildRecord, build string) (*buildRecord, error) {
 	held, err := p.begin(ctx, t, r, last)
 	if err != nil {
@@ -356,7 +354,8 @@ func (p *Project) compile(ctx context.Context, t *tree, r *recipe, last *buildRe
 	return p.finish(t, r, size)
 }
 
-// findTools returns the path of the build command's program, once it and all it calls are there.
+// findTools returns the path of the build command's program, or an error if it or a program that it calls is
+// missing.
 func (p *Project) findTools() (build string, err error) {
 	for _, tool := range p.state.Template.Tools {
 		if _, err := command.Find(tool.Name, tool.Install); err != nil {
@@ -366,9 +365,9 @@ func (p *Project) findTools() (build string, err error) {
 	return command.Find(p.state.Template.Build[0], "")
 }
 
-// begin makes the build folder ready: emptied unless all that was made of last's inputs may stay, marked as
-// unfinished, and with what has changed since last newer than what was made of it, whatever the times of the files
-// say. The mark is returned, locked; the tools inherit it.
+// begin prepares the build folder. It empties the folder unless last can be reused, marks it as unfinished, and
+// gives inputs that changed since last a newer time than last's results. It returns the locked mark, which the
+// tools inherit.
 func (p *Project) begin(ctx context.Context, t *tree, r *recipe, last *buildRecord) (*os.File, error) {
 	if err := p.awaitOrphans(ctx, t); err != nil {
 		return nil, err
@@ -396,9 +395,9 @@ func (p *Project) begin(ctx context.Context, t *tree, r *recipe, last *buildReco
 	return f, nil
 }
 
-var errStillRuns = errors.New("tools of a build that was killed still run")
+var errStillRuns = errors.New("tools of a killed build still run")
 
-// awaitOrphans waits until the tools of a build whose process was killed have ended: they still write.
+// awaitOrphans waits until the tools of a killed build, which may still write, have ended.
 func (p *Project) awaitOrphans(ctx context.Context, t *tree) error {
 	name := p.inBuild(unfinishedFile)
 	f, err := t.root.OpenFile(filepath.FromSlash(name), os.O_RDWR, 0)
@@ -425,7 +424,7 @@ func (p *Project) awaitOrphans(ctx context.Context, t *tree) error {
 	}
 }
 
-// hasMore reports whether an input of r's last build is gone: what was made of it must not be used.
+// hasMore reports whether an input of the last build was removed: its results must not be used.
 func (last *buildRecord) hasMore(r *recipe) bool {
 	for name := range last.Inputs {
 		if _, ok := r.inputs[name]; !ok {
@@ -435,8 +434,8 @@ func (last *buildRecord) hasMore(r *recipe) bool {
 	return false
 }
 
-// freshen prepares a build folder that holds last: what changed since is newer than what was made of it, and forms of the
-// old image that nothing makes anew are removed.
+// freshen prepares a build folder that holds last: it gives changed inputs a newer time than last's results, and
+// removes forms of the old image that this build does not make.
 func (p *Project) freshen(t *tree, r *recipe, last *buildRecord) error {
 	if err := t.touch(r.inputs, last.Inputs); err != nil {
 		return err
@@ -455,7 +454,7 @@ func (p *Project) freshen(t *tree, r *recipe, last *buildRecord) error {
 	return nil
 }
 
-// touch gives the files that differ from last the present time.
+// touch sets the time of files that differ from last to now.
 func (t *tree) touch(inputs, last map[string]string) error {
 	now := time.Now()
 	for name, sum := range inputs {
@@ -469,8 +468,8 @@ func (t *tree) touch(inputs, last map[string]string) error {
 	return nil
 }
 
-// reuse brings the compiled runtime into the build folder, and reports whether there is one. If there is none, this build is
-// the only one of its Builder that compiles it until release: others wait for it, and take it from the cache then.
+// reuse copies the compiled runtime into the build folder and reports whether the cache has it. If not, only this
+// build of the Builder compiles it until release: others wait and then take it from the cache.
 func (p *Project) reuse(ctx context.Context, t *tree, r *recipe, last *buildRecord) (reused bool, release func(), err error) {
 	nothing := func() {}
 	if p.restore(t, r, last) {
@@ -490,8 +489,8 @@ func (p *Project) reuse(ctx context.Context, t *tree, r *recipe, last *buildReco
 	return false, release, nil
 }
 
-// restore puts the compiled runtime into the build folder, if it is not there already and the cache has it. It reports
-// whether the runtime is there.
+// restore copies the compiled runtime from the cache into the build folder unless it is there. It reports whether
+// it is there afterwards.
 func (p *Project) restore(t *tree, r *recipe, last *buildRecord) bool {
 	key := hex.EncodeToString(r.runtime[:])
 	if _, err := t.root.Stat(filepath.FromSlash(p.inBuild(recordFile))); err == nil && last != nil && last.Runtime == key {
@@ -506,10 +505,10 @@ func (p *Project) restore(t *tree, r *recipe, last *buildRecord) bool {
 		return false
 	}
 	if err := p.unpack(t, files); err != nil {
-		p.builder.log().Warn("the runtime cannot be taken from the cache", "error", err)
+		p.builder.log().Warn("the runtime could not be restored from the cache", "error", err)
 		return false
 	}
-	p.builder.log().Debug("took the runtime from the cache", "key", key)
+	p.builder.log().Debug("restored the runtime from the cache", "key", key)
 	return true
 }
 
@@ -530,8 +529,8 @@ func (p *Project) unpack(t *tree, files []cache.File) error {
 	})
 }
 
-// store puts the compiled runtime into the cache. That the cache takes nothing is no failure of the build; that the
-// same inputs gave other results is.
+// store puts the compiled runtime into the cache. It returns an error only if equal inputs gave different results;
+// other failures of the cache are logged.
 func (p *Project) store(t *tree, r *recipe) error {
 	c := cache.OrUsers(p.builder.Cache)
 	if c == nil {
@@ -539,7 +538,7 @@ func (p *Project) store(t *tree, r *recipe) error {
 	}
 	var files []cache.File
 	for _, pattern := range p.state.Template.Reuse {
-		names, _ := fs.Glob(t.root.FS(), pattern) // check has tried the pattern
+		names, _ := fs.Glob(t.root.FS(), pattern) // check has validated the pattern
 		for _, name := range names {
 			data, err := t.root.ReadFile(filepath.FromSlash(name))
 			if err != nil {
@@ -554,12 +553,12 @@ func (p *Project) store(t *tree, r *recipe) error {
 		return err
 	}
 	if err != nil {
-		p.builder.log().Warn("the runtime is not kept in the cache", "error", err)
+		p.builder.log().Warn("the runtime could not be stored in the cache", "error", err)
 	}
 	return nil
 }
 
-// runBuild runs the template's command and counts the sources that it names on the way.
+// runBuild runs the template's command and shows progress by the sources that it prints.
 func (p *Project) runBuild(ctx context.Context, path string, held *os.File, r *recipe, reused bool) error {
 	total, compiled := 0, 0
 	for name := range r.inputs {
@@ -606,7 +605,7 @@ func isSource(name string) bool {
 	return strings.HasSuffix(name, ".c") || strings.HasSuffix(name, ".S")
 }
 
-// finish records what was built and takes the mark away, in this order.
+// finish writes the build record, then removes the mark.
 func (p *Project) finish(t *tree, r *recipe, size image.Size) (*buildRecord, error) {
 	elf, others, err := p.results(t)
 	if err != nil {
@@ -629,7 +628,7 @@ func (p *Project) finish(t *tree, r *recipe, size image.Size) (*buildRecord, err
 	return now, t.error("remove", mark, t.root.Remove(filepath.FromSlash(mark)))
 }
 
-// writeFile writes a file in the build folder, where the mark says that it may be half-written.
+// writeFile writes a file in the build folder, not atomically: the mark shows an unfinished build.
 func (t *tree) writeFile(name string, data []byte) error {
 	err := t.root.MkdirAll(filepath.FromSlash(path.Dir(name)), 0o755)
 	if err == nil {
@@ -638,7 +637,7 @@ func (t *tree) writeFile(name string, data []byte) error {
 	return t.error("write", name, err)
 }
 
-// buildIDBytes names the build, as a linker script may include it, and C with a macro of that name.
+// buildIDBytes returns the build id as text that a linker script may include, and C with a macro of that name.
 func buildIDBytes(id [16]byte) []byte {
 	var w bytes.Buffer
 	for _, b := range id {
@@ -647,7 +646,7 @@ func buildIDBytes(id [16]byte) []byte {
 	return w.Bytes()
 }
 
-// inspect checks that the build made what the board runs, and measures it.
+// inspect checks that the result can run on the board, and measures it.
 func (p *Project) inspect(path string) (image.Size, error) {
 	f, err := elf.Open(path)
 	if err != nil {
@@ -662,7 +661,7 @@ func (p *Project) inspect(path string) (image.Size, error) {
 			p.state.Template.ELF, is, p.state.Board.Name, p.state.Board.ELF)
 	}
 	if len(p.state.Board.Memory) == 0 {
-		return image.SizeOf(f), nil // the system loads it
+		return image.SizeOf(f), nil // the operating system loads it
 	}
 	parts, err := p.state.Template.Landmarks.FindParts(f, p.state.Template.ELF)
 	if err != nil {

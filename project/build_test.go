@@ -211,7 +211,7 @@ func TestInputChangesDuringTheBuild(t *testing.T) {
 			}}
 			p := generated(t, dir, Spec{Model: model}, in)
 			_, err := p.Build(t.Context())
-			if err == nil || !strings.Contains(err.Error(), c.file+" changed while it was built") || failure.Of(err) != failure.Config {
+			if err == nil || !strings.Contains(err.Error(), c.file+" changed during the build") || failure.Of(err) != failure.Config {
 				t.Errorf("got %v", err)
 			}
 			if before == nil {

@@ -16,28 +16,28 @@ import (
 	"github.com/boardsmith/boardsmith/progress"
 )
 
-// A Builder is what generating and building need of this computer. The zero value is the normal case. Many goroutines may use
-// it at once, once its fields are set: Progress must allow for that. All its builds together run at most Jobs compilers, the
-// runtime that several projects have in common is compiled once, and each compiler is asked once what it is.
+// A Builder generates and builds projects. The zero value is the usual one. After its fields are set, it may be
+// used from many goroutines; Progress must allow for that. All its builds together run at most Jobs compilers,
+// compile a runtime that several projects share once, and identify each compiler once.
 //
 // A Builder must not be copied after its first use.
 type Builder struct {
-	Path     []string      // folders whose boards/ and templates/ are looked into before the shipped ones
-	Log      hclog.Logger  // nil: nothing is logged
-	Progress progress.Func // told as steps go on, from any goroutine; nil: nobody is
-	Cache    *cache.Cache  // nil: the user's own, or none where the system has no place for it
+	Path     []string      // folders whose boards/ and templates/ are searched before the shipped ones
+	Log      hclog.Logger  // nil: no log
+	Progress progress.Func // called during steps, from any goroutine; nil: not called
+	Cache    *cache.Cache  // nil: the user's cache, or none on a system without a cache folder
 	Jobs     int           // compilers at once; 0 means one per processor
 	Forms    bool          // Build also makes the image's raw and Intel HEX files, for tools other than boardsmith's programmers
 
 	mu      sync.Mutex
-	slots   chan struct{}         // a compiler's turn each; nil until one is taken
+	slots   chan struct{}         // tokens for compilers; nil until one is taken
 	answers map[any]*answer       // of tools
-	working map[any]chan struct{} // what somebody makes just now; closed when it is done
+	working map[any]chan struct{} // keys of results being made; closed when done
 
-	open openset.Set[*Project] // what it has generated or opened, and nobody has closed
+	open openset.Set[*Project] // projects generated or opened and not closed
 }
 
-// An answer is what a tool said of itself.
+// An answer is a tool's identification.
 type answer struct {
 	done  chan struct{}
 	value any
@@ -51,7 +51,7 @@ func (b *Builder) log() hclog.Logger {
 	return b.Log.Named("project")
 }
 
-// Close closes the projects that b has generated or opened, and nobody has closed. b can be used again.
+// Close closes b's projects that were not closed. b can be used again.
 func (b *Builder) Close() error { return b.open.Close() }
 
 func (b *Builder) images() image.Store { return image.Store{Cache: b.Cache, Log: b.log()} }
@@ -63,7 +63,7 @@ func (b *Builder) jobs() int {
 	return runtime.NumCPU()
 }
 
-// takeJobs waits for a compiler's turn, and takes as many as are free, up to the wanted. give returns them.
+// takeJobs waits for a free token, and takes as many as are free, up to want. give returns them.
 func (b *Builder) takeJobs(ctx context.Context, wanted int) (n int, give func(), err error) {
 	b.mu.Lock()
 	if b.slots == nil {
@@ -93,7 +93,7 @@ func (b *Builder) takeJobs(ctx context.Context, wanted int) (n int, give func(),
 	}, nil
 }
 
-// claim waits until nobody of this Builder makes what the key names. release lets the next one.
+// claim waits until no other build of this Builder makes the key's result. release admits the next one.
 func (b *Builder) claim(ctx context.Context, key any) (release func(), err error) {
 	for {
 		b.mu.Lock()
@@ -121,7 +121,7 @@ func (b *Builder) claim(ctx context.Context, key any) (release func(), err error
 	}
 }
 
-// A toolKey is a program as it lies on disk, and what it is asked.
+// A toolKey is a program's file and the question.
 type toolKey struct {
 	path     string
 	size     int64
@@ -129,11 +129,11 @@ type toolKey struct {
 	question string
 }
 
-// askOnce asks the program at path, unless it was asked before and is the same file still. A failure is not remembered.
+// askOnce asks the program at path, unless it was asked before and its file is unchanged. Failures are not cached.
 func askOnce[T any](ctx context.Context, b *Builder, path, question string, ask func() (T, error)) (value T, err error) {
 	info, err := os.Stat(path)
 	if err != nil {
-		return ask() // which says it better
+		return ask() // whose error is clearer
 	}
 	key := toolKey{path, info.Size(), info.ModTime(), question}
 	for {
@@ -161,7 +161,7 @@ func askOnce[T any](ctx context.Context, b *Builder, path, question string, ask 
 	}
 }
 
-// answered asks, and lets those know who wait for the answer.
+// answered asks and wakes those who wait for the answer.
 func answered[T any](b *Builder, key any, a *answer, ask func() (T, error)) (T, error) {
 	defer close(a.done)
 	value, err := ask()

@@ -1,4 +1,4 @@
-// This file refuses, before anything is generated or compiled, a model that cannot run on the board.
+// This file rejects a model that cannot run on the board before anything is generated or compiled.
 
 package project
 
@@ -12,8 +12,8 @@ import (
 	"github.com/boardsmith/boardsmith/mlf"
 )
 
-// checkModel reports the first thing about the model that no compiler accepts, no firmware can call, or this board
-// has not.
+// checkModel returns an error for a model that cannot be compiled or called, or that needs something this board
+// does not have.
 func checkModel(b *boards.Board, a *mlf.Archive, m *mlf.Model) error {
 	if err := a.CheckModel(m); err != nil {
 		return err
@@ -31,7 +31,7 @@ func checkModel(b *boards.Board, a *mlf.Archive, m *mlf.Model) error {
 	return nil
 }
 
-// machineNames are the names that board files use, by what ELF calls them.
+// machineNames maps ELF's machines to the names in board files.
 var machineNames = map[elf.Machine]string{
 	elf.EM_386: "386", elf.EM_X86_64: "x86-64", elf.EM_ARM: "arm", elf.EM_AARCH64: "aarch64", elf.EM_RISCV: "riscv",
 	elf.EM_LOONGARCH: "loongarch", elf.EM_PPC64: "ppc64", elf.EM_S390: "s390", elf.EM_XTENSA: "xtensa", elf.EM_ARC_COMPACT: "arc",
@@ -44,7 +44,7 @@ func machineName(m elf.Machine) string {
 	return m.String()
 }
 
-// checkObject compares what the object was made for with what the board takes.
+// checkObject compares the object's target with the board.
 func checkObject(b *boards.Board, f mlf.File) error {
 	info, err := f.Info()
 	if err != nil {
@@ -65,7 +65,7 @@ func checkObject(b *boards.Board, f mlf.File) error {
 // armArch are the names of Tag_CPU_arch's values for microcontrollers (Arm's ABI addenda, build attributes).
 var armArch = map[int]string{11: "v6-m", 12: "v6-m", 10: "v7-m", 13: "v7e-m", 16: "v8-m.base", 17: "v8-m.main", 21: "v8.1-m"}
 
-// instructionSet names what an object was compiled for as board files do, "" where it does not say.
+// instructionSet returns an object's instruction set as named in board files, or "" if unknown.
 func instructionSet(o mlf.ObjectInfo) string {
 	if o.Machine == elf.EM_ARM {
 		return armArch[o.Arch]
@@ -93,8 +93,8 @@ func checkNeed(b *boards.Board, n mlf.Need) error {
 	}
 	if n.Kind == mlf.NeedDSP {
 		return failure.New(failure.Config, "export the model for this board's processor, or choose a board whose core has them",
-			"%s uses Arm's DSP instructions (%s), which board %s has not", n.Where, n.Name, b.Name)
+			"%s uses Arm's DSP instructions (%s), which board %s does not support", n.Where, n.Name, b.Name)
 	}
 	return failure.New(failure.Config, "export the model for a target that needs no library",
-		"%s includes %s, which is of no library that board %s has", n.Where, fmt.Sprintf("<%s>", n.Name), b.Name)
+		"%s includes %s, which is not in a library of board %s", n.Where, fmt.Sprintf("<%s>", n.Name), b.Name)
 }

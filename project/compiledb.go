@@ -1,4 +1,4 @@
-// This file generates compile_commands.json, from which editors (clangd) know how each file is compiled.
+// This file generates compile_commands.json, the flags of each file for editors (clangd).
 
 package project
 
@@ -15,12 +15,12 @@ import (
 
 const compileDatabase = "compile_commands.json"
 
-// A compileStep is how a template compiles the files that match a pattern: template.json says it for editors, what
-// counts is its build command.
+// A compileStep describes for editors how a template compiles the files that match a pattern. The build command
+// does not use it.
 type compileStep struct {
 	Files []string `json:"files"` // patterns of C files in the project
-	// Flags are those that decide what the code means: warnings and names of outputs are left out. {cflags} stands for
-	// the board's flags, {runtime_opt} and {operator_opt} for the options of those names.
+	// Flags are those that affect the code's meaning, without warnings and output names. {cflags} stands for the
+	// board's flags, {runtime_opt} and {operator_opt} for the options of those names.
 	Flags []string `json:"flags"`
 }
 
@@ -57,7 +57,7 @@ func compileCommands(steps []compileStep, b *boards.Board, o boards.Options, nam
 
 func (s compileStep) compiles(name string) bool {
 	return slices.ContainsFunc(s.Files, func(pattern string) bool {
-		ok, _ := path.Match(pattern, name) // check has tried the pattern
+		ok, _ := path.Match(pattern, name) // check has validated the pattern
 		return ok
 	})
 }

@@ -1,5 +1,5 @@
-// This file finds out, before anything is flashed, whether the firmware and its model fit the board: its memories, the
-// arena, the stack and the packet buffer.
+// This file checks before flashing whether the firmware and its model fit the board: its memories, the arena, the
+// stack and the packet buffer.
 
 package project
 
@@ -19,12 +19,12 @@ import (
 	"github.com/boardsmith/boardsmith/mlf"
 )
 
-// configured reads a number of the project's configuration, which a person may have changed; else it is the option's.
+// configured reads a number from the project's configuration, which a user may have changed, else from the options.
 func (p *Project) configured(macro string, option func(boards.Options) int) int64 {
 	data, err := os.ReadFile(filepath.Join(p.dir, filepath.FromSlash(configFile)))
 	if err == nil {
 		if m := regexp.MustCompile(`(?m)^#define ` + macro + `\s+\(?(\d{1,15})[uUlL]*\)?\s*$`).FindSubmatch(data); m != nil {
-			n, _ := strconv.ParseInt(string(m[1]), 10, 64) // so few digits are a number
+			n, _ := strconv.ParseInt(string(m[1]), 10, 64) // few enough digits not to overflow
 			return n
 		}
 	}
@@ -43,8 +43,8 @@ func (p *Project) packetBytes() int64 {
 	return p.configured("TVM_CRT_MAX_PACKET_SIZE_BYTES", func(o boards.Options) int { return o.PacketBytes })
 }
 
-// checkModelFits reports, before anything is compiled, a model that cannot run with the packet buffer or the arena
-// there is. A template that leaves one of them to others is not held to it.
+// checkModelFits returns an error, before anything is compiled, if the packet buffer or the arena is too small for
+// the model. It skips what the template does not configure.
 func (p *Project) checkModelFits(a *mlf.Archive, m *mlf.Model) error {
 	if !p.takesArena() {
 		return nil
@@ -59,13 +59,13 @@ func (p *Project) checkModelFits(a *mlf.Archive, m *mlf.Model) error {
 	return p.checkArena(need)
 }
 
-// takesArena says whether the firmware's memory is the arena that the board's options size.
+// takesArena reports whether the firmware allocates from the arena that the board's options size.
 func (p *Project) takesArena() bool {
 	return slices.Contains(p.state.Template.Options, "arena_kib") && fit.Knows(p.Board())
 }
 
-// checkStack refuses firmware that can need more stack than it has, by its machine code. A template without the option
-// for it is not held to it.
+// checkStack returns an error if the firmware's machine code may need more stack than it has. It skips templates
+// without that option.
 func (p *Project) checkStack() error {
 	if !slices.Contains(p.state.Template.Options, "stack_bytes") {
 		return nil
@@ -104,7 +104,8 @@ func (p *Project) checkStack() error {
 	return e
 }
 
-// checkPacket refuses a model one of whose calls is too long. Copies of tensors stream, however long they are.
+// checkPacket returns an error if a call of the model exceeds the packet buffer. Copies of tensors stream and may
+// have any length.
 func (p *Project) checkPacket(need fit.ArenaNeed) error {
 	have := p.packetBytes()
 	if need.Packet <= have {
@@ -124,10 +125,10 @@ func (p *Project) checkArena(need fit.ArenaNeed) error {
 	}
 	e := &FitError{
 		Board: p.Board().Name, What: "arena", Region: p.Board().Place.ArenaRegion(), Over: max(need.Bytes-have, 1), Need: need.Bytes, Have: have,
-		Why: "what the model takes while it runs",
+		Why: "memory of the running model",
 	}
 	if !need.Sure {
-		e.Why += ", at a guess: not all of its code can be read"
+		e.Why += ", estimated: not all of its code can be read"
 	}
 	if p.canHave(func(o *boards.Options) { o.ArenaKiB = need.KiB }) {
 		e.Option = fmt.Sprintf("arena_kib=%d", need.KiB)
@@ -135,7 +136,7 @@ func (p *Project) checkArena(need fit.ArenaNeed) error {
 	return e
 }
 
-// canHave says whether the board takes the project's options with a change.
+// canHave reports whether the board accepts the project's options with a change.
 func (p *Project) canHave(change func(*boards.Options)) bool {
 	o := p.state.Options
 	change(&o)
@@ -146,7 +147,8 @@ func (p *Project) canHave(change func(*boards.Options)) bool {
 // shownOption is the option that makes operators smaller.
 const shownOption = "operator_opt=Os"
 
-// linkFits makes a *FitError of the linker's complaint that a region is too small; other errors it returns as they are.
+// linkFits converts the linker's error that a region is too small to a *FitError, and returns other errors
+// unchanged.
 func (p *Project) linkFits(err error, a *mlf.Archive, m *mlf.Model) error {
 	var tool *ToolError
 	if !errors.As(err, &tool) || tool.Class != failure.DoesNotFit {
@@ -161,7 +163,7 @@ func (p *Project) linkFits(err error, a *mlf.Archive, m *mlf.Model) error {
 	return e
 }
 
-// makesRoom is an option that frees as many bytes of a region, "" if there is none.
+// makesRoom returns an option that frees that many bytes of a region, or "".
 func (p *Project) makesRoom(region string, over int64, a *mlf.Archive, m *mlf.Model) string {
 	b := p.Board()
 	if region == b.Place.ArenaRegion() {
@@ -177,5 +179,5 @@ func (p *Project) makesRoom(region string, over int64, a *mlf.Archive, m *mlf.Mo
 	return ""
 }
 
-// A FitError is a firmware or a model that does not fit.
+// A FitError reports a firmware or a model that does not fit the board.
 type FitError = fit.Error

@@ -1,4 +1,4 @@
-// This file makes a project's files, and makes them again where they have to change.
+// This file generates a project's files, and updates them.
 
 package project
 
@@ -30,16 +30,16 @@ import (
 )
 
 const (
-	stageFolder = ".boardsmith.stage" // where new files are complete before any takes its place
+	stageFolder = ".boardsmith.stage" // where new files are written before they are moved into place
 	sourceDir   = "src"
 	adapterFile = "codegen/host/src/boardsmith_adapter.c" // beside the model's sources
 )
 
-// Generate makes the project in dir, which must be empty, absent, or a project already, of an earlier version too; there it
-// changes only what differs. A file that a person changed is never overwritten unless s.Force says so, and then a copy is kept:
-// *EditedError lists such files, and nothing has been touched. When it fails, or the process dies in it, the folder is
-// as before or one that the next Generate repairs. The caller must Close the project. Errors: *EditedError,
-// *LockedError, *ObjectError, those of boards and mlf, and others of class config.
+// Generate makes the project in dir, which must be empty, absent, or a project, possibly of an earlier version; in
+// a project it changes only files that differ. If a user has changed files that it would overwrite, it changes
+// nothing and returns an *EditedError, or with s.Force keeps a copy of each. After a failure, or the end of the
+// process, the folder is unchanged or the next Generate repairs it. The caller must Close the project. Errors:
+// *EditedError, *LockedError, *ObjectError, those of boards and mlf, and others of class config.
 func (b *Builder) Generate(ctx context.Context, dir string, s Spec) (*Project, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -77,7 +77,8 @@ func (b *Builder) Generate(ctx context.Context, dir string, s Spec) (*Project, e
 	return b.open.Add(p), nil
 }
 
-// Generate makes the project again, so that nobody else's change comes between; otherwise it does what the Builder's does. When it fails p is as before, or one that only another Generate repairs.
+// Generate is the Builder's Generate for an open project, without letting others change the folder in between.
+// After a failure p is unchanged, or another Generate must repair it.
 func (p *Project) Generate(ctx context.Context, s Spec) error {
 	if ctx.Err() != nil {
 		return failure.Stopped(ctx, "generate")
@@ -94,7 +95,7 @@ func (p *Project) Generate(ctx context.Context, s Spec) error {
 	return nil
 }
 
-// goodFolder refuses a path that make cannot work in.
+// goodFolder returns an error for a path that make does not support.
 func goodFolder(dir string) error {
 	if strings.ContainsAny(dir, "\n\r\x00") {
 		return failure.New(failure.Config, "choose another folder", "project folder %q has a line break in its name", dir)
@@ -107,7 +108,7 @@ func notOurs(dir string) error {
 		"%s holds files and is not a project: it has no %s", dir, stateFile)
 }
 
-// makeFolder makes dir and returns the topmost folder that it had to make, "" if none.
+// makeFolder creates dir and returns the topmost folder that it created, or "".
 func makeFolder(dir string) (made string, err error) {
 	for up := dir; ; up = filepath.Dir(up) {
 		if _, err := os.Stat(up); err == nil || up == filepath.Dir(up) {
@@ -121,11 +122,11 @@ func makeFolder(dir string) (made string, err error) {
 	return made, nil
 }
 
-// removeEmpty removes what makeFolder made, as far as nothing but the locks lies in it.
+// removeEmpty removes what makeFolder created, if it holds only lock files.
 func removeEmpty(dir, made string) {
 	l := newLock(dir)
 	if l.change(context.Background()) != nil {
-		return // someone else uses it
+		return // another process uses it
 	}
 	if mayUse(dir) != nil || Exists(dir) {
 		l.release()
@@ -137,7 +138,7 @@ func removeEmpty(dir, made string) {
 	}
 }
 
-// A plan is what the folder is to hold.
+// A plan is the intended content of the folder.
 type plan struct {
 	state   state // with Files
 	files   map[string]planned
@@ -191,7 +192,7 @@ func (b *Builder) makePlan(s Spec) (*plan, error) {
 	return pl, pl.settle()
 }
 
-// archive is the one that the project is to be made of.
+// archive returns the archive to generate from.
 func (s Spec) archive() (*mlf.Archive, error) {
 	switch {
 	case s.Archive != nil && s.Model != "":
@@ -221,7 +222,7 @@ func (b *Builder) chooseTemplate(board *boards.Board, s Spec) (*foundTemplate, e
 
 func (pl *plan) add(b *boards.Board, o boards.Options, t *foundTemplate, a *mlf.Archive, m *mlf.Model) error {
 	isC := func(name string) bool { return strings.HasSuffix(name, ".c") || strings.HasSuffix(name, ".h") }
-	if err := pl.addTree(crt.FS, t.Landmarks.Folders.OfRuntime(), isC); err != nil { // not what a tool left there when the binary was built
+	if err := pl.addTree(crt.FS, t.Landmarks.Folders.OfRuntime(), isC); err != nil { // not files that a tool left there when the binary was built
 		return err
 	}
 	notCopied := []string{templateFile, portFolder, t.buildFolder(), ".git"}
@@ -251,7 +252,7 @@ func (pl *plan) add(b *boards.Board, o boards.Options, t *foundTemplate, a *mlf.
 	return pl.addCompileCommands(b, o, t)
 }
 
-// addTree plans a copy of the plain files that wanted picks of a file system, in a folder of the project.
+// addTree plans copies of the plain files of a file system that wanted selects, in a folder of the project.
 func (pl *plan) addTree(files fs.FS, to string, wanted func(name string) bool) error {
 	return fs.WalkDir(files, ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -285,16 +286,17 @@ func (pl *plan) addSource(t *foundTemplate, src boards.Source) error {
 	}
 	to := path.Join(sourceDir, strings.TrimPrefix(src.Name, portFolder+"/"))
 	if _, taken := pl.files[to]; taken {
-		return failure.New(failure.Config, "rename it", "source %q of the board and the template both want to be %s", src.Name, to)
+		return failure.New(failure.Config, "rename it", "source %q of the board and a file of the template have the same name %s", src.Name, to)
 	}
 	pl.files[to] = planned{files: files, name: src.Name, mode: 0o644}
 	return nil
 }
 
-// sourceMissing says where the source was named, where it was looked for, and its new name or the nearest known one.
+// sourceMissing returns an error with the source's origin, the searched folder, and its new name or the most
+// similar known one.
 func sourceMissing(t *foundTemplate, src boards.Source) error {
 	where := "the template " + t.name
-	known, _ := fs.Glob(t.files, path.Dir(src.Name)+"/*.[cSh]") // goodSource has kept the folder free of patterns
+	known, _ := fs.Glob(t.files, path.Dir(src.Name)+"/*.[cSh]") // goodSource has rejected patterns in the folder's name
 	if src.Dir != "" {
 		where = src.Dir + " and " + where
 		beside, _ := fs.Glob(os.DirFS(src.Dir), path.Join(path.Dir(src.Name), "*.[cSh]"))
@@ -316,13 +318,13 @@ func portsOf(files fs.FS) (names []string) {
 		if err == nil && d.Type().IsRegular() {
 			names = append(names, name)
 		}
-		return nil // what cannot be read is not suggested
+		return nil // unreadable folders give no suggestions
 	})
 	return names
 }
 
-// addModel plans the archive as it was given and, extracted, what is of this model: TVM's own runtime and other
-// models' code stay in the archive.
+// addModel plans the archive itself and the extracted files of this model, without TVM's runtime and other models'
+// code.
 func (pl *plan) addModel(folder string, a *mlf.Archive, m *mlf.Model) {
 	others := map[string]bool{}
 	for _, o := range a.Models {
@@ -375,7 +377,7 @@ func (f planned) read() ([]byte, error) {
 	return fs.ReadFile(f.files, f.name)
 }
 
-// generate carries out the plan, if the folder differs from it.
+// generate carries out the plan if the folder differs from it.
 func (p *Project) generate(ctx context.Context, s Spec, pl *plan) error {
 	t, err := openTree(p.dir)
 	if err != nil {
@@ -397,7 +399,7 @@ func (p *Project) generate(ctx context.Context, s Spec, pl *plan) error {
 	if err := p.lock.change(ctx); err != nil {
 		return err
 	}
-	if old, err = oldState(t); err == nil { // others may have noted a flash
+	if old, err = oldState(t); err == nil { // others may have recorded a flash
 		p.state = pl.state
 		if old != nil && old.Pending == nil {
 			p.state.Tools, p.state.Flashes = old.Tools, old.Flashes
@@ -407,7 +409,7 @@ func (p *Project) generate(ctx context.Context, s Spec, pl *plan) error {
 	return errors.Join(err, p.lock.share())
 }
 
-// oldState is what the folder holds so far, nil for an empty one.
+// oldState returns the folder's current state, nil if it is empty.
 func oldState(t *tree) (*state, error) {
 	if Exists(t.dir) {
 		return readAnyState(t.dir)
@@ -415,17 +417,17 @@ func oldState(t *tree) (*state, error) {
 	return nil, mayUse(t.dir) // once more, now that it is locked
 }
 
-// todo is what differs between the folder and the plan.
+// todo lists the differences between the folder and the plan.
 type todo struct {
 	write  []string
 	remove []string
-	keep   []string          // changed by people, to be kept under another name first
-	ours   map[string]string // what lies there as we left it, with its digest
+	keep   []string          // changed by the user; keep a copy first
+	ours   map[string]string // unchanged generated files, with their digests
 }
 
 func (d todo) empty() bool { return len(d.write)+len(d.remove) == 0 }
 
-// compare finds what has to be done, and refuses if a person's change would be lost.
+// compare determines what to do. It returns an error if a user's change would be lost.
 func (p *Project) compare(t *tree, old *state, pl *plan, force bool) (todo, error) {
 	d := todo{ours: map[string]string{}}
 	if old == nil {
@@ -487,7 +489,7 @@ func (s *state) names() []string {
 	return slices.Compact(all)
 }
 
-// changed reports whether the file, of which have is the digest, is there and not as old says that we left it.
+// changed reports whether the file, with digest have, exists and differs from what old records.
 func (t *tree) changed(name, have string, old *state) bool {
 	if have != "" && (have == old.Files[name] || have == old.Pending[name]) {
 		return false
@@ -496,14 +498,14 @@ func (t *tree) changed(name, have string, old *state) bool {
 	return err == nil
 }
 
-// carryOut writes project.json with what is to come, then the files, each in one step, then project.json as it stays.
+// carryOut writes project.json with the intended state, then each file atomically, then the final project.json.
 func (p *Project) carryOut(ctx context.Context, t *tree, pl *plan, d todo) error {
 	during := p.state
 	during.Files, during.Pending = d.ours, pl.state.Files
 	if err := p.stage(ctx, t, pl, d.write); err != nil {
 		return err
 	}
-	defer func() { _ = t.root.RemoveAll(stageFolder) }() // what is left there is removed by the next run
+	defer func() { _ = t.root.RemoveAll(stageFolder) }() // the next run removes what remains
 	if err := during.write(p.dir); err != nil {
 		return err
 	}
@@ -539,7 +541,7 @@ func (p *Project) carryOut(ctx context.Context, t *tree, pl *plan, d todo) error
 	return nil
 }
 
-// merged is what an interrupted run may have left of either set of files.
+// merged returns the files that an interrupted run may have left, of either set.
 func merged(old *state) map[string]string {
 	all := map[string]string{}
 	for _, name := range old.names() {
@@ -551,14 +553,14 @@ func merged(old *state) map[string]string {
 	return all
 }
 
-// stage makes the files in a folder of their own, so that a full disk or a cancel leaves the project as it was.
+// stage writes the files into a separate folder, so that a full disk or a cancel leaves the project unchanged.
 func (p *Project) stage(ctx context.Context, t *tree, pl *plan, names []string) (err error) {
 	if err := t.sweep(); err != nil {
 		return err
 	}
 	defer func() {
 		if err != nil {
-			_ = t.root.RemoveAll(stageFolder) // the first error counts
+			_ = t.root.RemoveAll(stageFolder) // keep the first error
 		}
 	}()
 	if err := t.root.Mkdir(stageFolder, 0o755); err != nil {
@@ -572,8 +574,8 @@ func (p *Project) stage(ctx context.Context, t *tree, pl *plan, names []string) 
 	})
 }
 
-// staged is where file i of those to be written waits, in one flat folder: making folders twice would cost more than
-// the files.
+// staged returns the path of file i in the flat staging folder: creating folders twice would cost more than the
+// files.
 func staged(i int) string { return fmt.Sprintf("%s/%d", stageFolder, i) }
 
 // stage writes the file under another name, with its mode.
@@ -595,9 +597,9 @@ func (t *tree) place(from, name string) error {
 	return t.error("write", name, t.root.Rename(from, filepath.FromSlash(name)))
 }
 
-// Clean removes what Generate and Build made in dir, an earlier version's too, and the folder if nothing else is in it; a folder that does not
-// exist is clean. Files that a person changed are an *EditedError, and nothing is removed, unless force says so; other
-// files of people stay.
+// Clean removes the files of Generate and Build in dir, also of an earlier version, and the folder if it is empty
+// then. A missing folder is clean. If the user has changed generated files, Clean removes nothing and returns an
+// *EditedError, unless force is set. The user's own files stay.
 func (b *Builder) Clean(ctx context.Context, dir string, force bool) error {
 	if ctx.Err() != nil {
 		return failure.Stopped(ctx, "clean")
@@ -621,7 +623,7 @@ func (b *Builder) Clean(ctx context.Context, dir string, force bool) error {
 		return err
 	}
 	l.discard()
-	_ = os.Remove(dir) // fails if a person's files are in it, and is meant to
+	_ = os.Remove(dir) // fails, as intended, if it holds the user's files
 	b.log().Info("cleaned", "dir", dir)
 	return nil
 }

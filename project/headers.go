@@ -1,5 +1,5 @@
-// This file generates what varies from board to board: crt_config.h for C, board.mk for make, memory.h for the linker
-// script.
+// This file generates the files that depend on the board: crt_config.h for C, board.mk for make, memory.h for the
+// linker script.
 
 package project
 
@@ -14,9 +14,9 @@ import (
 	"github.com/boardsmith/boardsmith/internal/command"
 )
 
-// generators are the files that a template may ask for. They depend on the board and its settled options only, so
-// that one compiled runtime serves every model of a board. One that returns nil has nothing to say about the board, and
-// the file is left out.
+// generators maps the files that a template may request to their generators. They depend only on the board and its
+// settled options, so that one compiled runtime serves all models of a board. A file is omitted if its generator
+// returns nil.
 var generators = map[string]func(*blueprint, *boards.Board, boards.Options) []byte{
 	configFile: func(_ *blueprint, b *boards.Board, o boards.Options) []byte { return configHeader(b, o) },
 
@@ -27,7 +27,7 @@ var generators = map[string]func(*blueprint, *boards.Board, boards.Options) []by
 // configFile configures the runtime.
 const configFile = "crt_config/crt_config.h"
 
-// configHeader sets no limit on rank, arguments or names: the runtime has none.
+// configHeader sets no limits on rank, arguments or names: the runtime has none.
 func configHeader(b *boards.Board, o boards.Options) []byte {
 	var w strings.Builder
 	fmt.Fprintf(&w, `// SPDX-License-Identifier: 0BSD
@@ -66,7 +66,7 @@ func configHeader(b *boards.Board, o boards.Options) []byte {
 	return []byte(w.String())
 }
 
-// regions is the memory map for C; "" for a process.
+// regions returns the memory map for C, or "" for a process.
 func regions(b *boards.Board) string {
 	if len(b.Memory) == 0 {
 		return ""
@@ -79,7 +79,7 @@ func regions(b *boards.Board) string {
 	return w.String() + "\n"
 }
 
-// regionKind is what a region is to the memory protection unit (port/cpu/cortexm/mpu.h).
+// regionKind returns a region's kind for the memory protection unit (port/cpu/cortexm/mpu.h).
 func regionKind(p boards.Place, r boards.Region) string {
 	isCode := r.Name == p.Code
 	holdsVariables := slices.Contains([]string{p.Data, p.StackRegion(), p.ArenaRegion(), p.NoinitRegion()}, r.Name)
@@ -101,7 +101,7 @@ func zeroOrOne(b bool) int {
 	return 0
 }
 
-// memoryHeader says to the linker script which memory there is and what lies in which region; nil for a process.
+// memoryHeader returns the memory map and the placement of parts for the linker script; nil for a process.
 func memoryHeader(b *boards.Board, o boards.Options) []byte {
 	if len(b.Memory) == 0 {
 		return nil
@@ -135,20 +135,20 @@ func memoryHeader(b *boards.Board, o boards.Options) []byte {
 	return []byte(w.String())
 }
 
-// modelBlock is what the model part's place is a multiple of where the code's region has no sectors.
+// modelBlock divides the model part's address if the code's region has no sectors.
 const modelBlock = 4096
 
-// codeSectors are the region of the code and its sectors.
+// codeSectors returns the region of the code and its sectors.
 func codeSectors(b *boards.Board) (r boards.Region, sectors []boards.Sectors) {
 	r, _ = b.Region(b.Place.Code) // boards has checked
 	if len(r.Sectors) > 0 {
 		return r, r.Sectors
 	}
-	return r, []boards.Sectors{{Count: 1, Size: modelBlock}} // the last size holds on
+	return r, []boards.Sectors{{Count: 1, Size: modelBlock}} // the last size continues
 }
 
-// modelAt is an expression of the linker script: the board's choice, and for a user's options that make the part
-// before it longer than that, the next start of a sector.
+// modelAt returns an expression of the linker script for the model part's address: the board's choice or, if
+// options make the part before it longer, the start of the next sector.
 func modelAt(b *boards.Board) string {
 	var w strings.Builder
 	r, sectors := codeSectors(b)
@@ -171,7 +171,7 @@ func modelAt(b *boards.Board) string {
 	return w.String()
 }
 
-// modelAlign divides every place that modelAt may give.
+// modelAlign returns a divisor of every address that modelAt can have.
 func modelAlign(b *boards.Board) uint64 {
 	r, sectors := codeSectors(b)
 	all := uint64(r.Origin | b.ModelAt)
@@ -181,7 +181,7 @@ func modelAlign(b *boards.Board) uint64 {
 	return all & -all
 }
 
-// access is a region's attributes as the linker writes them.
+// access returns a region's attributes for the linker.
 func access(r boards.Region) string {
 	s := "r"
 	if !r.Nonvolatile {
@@ -209,7 +209,7 @@ OBJCOPY := %s
 		o.RuntimeOpt, o.OperatorOpt, linkerScript(t, b), makeWords(b.Toolchain.Objcopy())[1:])
 }
 
-// linkerScript is the template's one linker script, for a board with a memory map.
+// linkerScript returns the template's linker script, for a board with a memory map.
 func linkerScript(t *blueprint, b *boards.Board) string {
 	if len(b.Memory) == 0 || t.LinkerScript == "" {
 		return ""
@@ -217,7 +217,7 @@ func linkerScript(t *blueprint, b *boards.Board) string {
 	return makeWords(t.LinkerScript)
 }
 
-// makeWords writes words as a recipe of make hands them to the shell, each preceded by a blank.
+// makeWords quotes words for a recipe of make, each preceded by a space.
 func makeWords(words ...string) string {
 	var w strings.Builder
 	for _, word := range words {

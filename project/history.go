@@ -1,4 +1,4 @@
-// This file keeps a project's history of flashes, in its project.json.
+// This file records a project's history of flashes, in its project.json.
 
 package project
 
@@ -10,7 +10,7 @@ import (
 	"github.com/boardsmith/boardsmith/image"
 )
 
-// maxFlashes is how many flashes are remembered.
+// maxFlashes limits the history.
 const maxFlashes = 20
 
 // A FlashRecord is one flash of the project's firmware.
@@ -23,11 +23,11 @@ type FlashRecord struct {
 	Why        string        `json:"why"`
 	Bytes      int64         `json:"bytes"`           // written
 	Sectors    int           `json:"sectors"`         // erased
-	Class      failure.Class `json:"class,omitempty"` // of its failure; "" means that it was verified and answered
+	Class      failure.Class `json:"class,omitempty"` // class of its failure; "" means that it was verified and answered
 }
 
-// RecordFlash adds what Flash did, or how it failed, to the history of the last 20. One that loads its image when the link
-// opens has none, and one that wrote nothing takes the place of another such before it.
+// RecordFlash adds the result of Flash to the history, which holds the last 20. It records nothing for a device
+// that loads its image when the link opens. A flash that wrote nothing replaces a preceding one that wrote nothing.
 func (p *Project) RecordFlash(i *image.Image, r device.FlashReport, failed error) error {
 	if r.Device == "" {
 		return nil
@@ -49,11 +49,11 @@ func (f FlashRecord) idle() bool { return f.Sectors == 0 && f.Class == "" }
 
 func (f FlashRecord) same(g FlashRecord) bool { return f.Device == g.Device && f.Image == g.Image }
 
-// Flashes is the history, oldest first.
+// Flashes returns the history, oldest first.
 func (p *Project) Flashes() []FlashRecord { return append([]FlashRecord(nil), p.state.Flashes...) }
 
-// Built is the image that the project's last build made; nil if there is none, or something has changed it since. Whether
-// a build now would make another one is not asked.
+// Built returns the image of the project's last build, or nil if there is none or its files have changed. It does
+// not check whether a new build would give another image.
 func (p *Project) Built() (*image.Image, error) {
 	t, err := openTree(p.dir)
 	if err != nil {

@@ -1,9 +1,10 @@
-// This file lets many read a project's folder at once, processes and goroutines, and one at a time change it.
+// This file locks a project's folder: many processes and goroutines may read it at once, or one may change it.
 //
-// Two files are locked. lockFile: shared by everyone who has the folder open, exclusively by the one who changes its files.
-// turnFile: exclusively by whoever changes anything, from before the wait for readers to the end. Only its holder asks for
-// lockFile exclusively, so that a reader can become the one who changes files, and a reader again, without anyone else's change in
-// between. A change of project.json alone, which is replaced in one step, takes the turn only, and leaves no note in holderFile.
+// Two files are locked. lockFile: shared by everyone who has the folder open, exclusively by the one who changes
+// its files. turnFile: exclusively by whoever changes anything, from before the wait for readers to the end. Only
+// its holder asks for lockFile exclusively, so that a reader can become the one who changes files, and a reader
+// again, without anyone else's change in between. A change of project.json alone, which is replaced in one step,
+// takes the turn only, and leaves no note in holderFile.
 
 package project
 
@@ -22,18 +23,18 @@ import (
 )
 
 const (
-	lockFile   = ".boardsmith.lock"   // stays when nobody holds it; what counts is the lock on it, which ends with the process
+	lockFile   = ".boardsmith.lock"   // the file stays; the lock on it ends with the process
 	turnFile   = ".boardsmith.turn"   // as lockFile
-	holderFile = ".boardsmith.holder" // names who changes files: Windows lets nobody write to a file that is locked
+	holderFile = ".boardsmith.holder" // names the process that changes files: on Windows a locked file cannot be written
 )
 
 const (
-	readersWait = 2 * time.Second  // of a change, until those who read have closed the folder
-	turnWait    = 10 * time.Second // longer than anyone has the turn while this one reads
+	readersWait = 2 * time.Second  // how long a change waits for readers
+	turnWait    = 10 * time.Second // longer than others hold the turn while this one reads
 	lockPoll    = 10 * time.Millisecond
 )
 
-// A lock is what one Project holds of its folder.
+// A lock holds the locks of one Project.
 type lock struct {
 	dir   string
 	files *flock.Flock // lockFile
@@ -47,7 +48,7 @@ func newLock(dir string) *lock {
 	return &lock{dir, at(lockFile), at(turnFile)}
 }
 
-// shareLock opens the folder for reading, or says who changes it: *LockedError. It does not wait.
+// shareLock opens the folder for reading, without waiting. Errors: *LockedError.
 func shareLock(dir string) (*lock, error) {
 	l := newLock(dir)
 	ok, err := try(l.files, l.files.TryRLock)
@@ -60,8 +61,9 @@ func shareLock(dir string) (*lock, error) {
 	return l, nil
 }
 
-// change lets nobody else use the folder until share or release. It waits a little for readers, but not where another one waits
-// already: that one waits for this one. After an error l is as before. Errors: *LockedError; ctx's.
+// change gives l exclusive use of the folder until share or release. It waits briefly for readers, but not if
+// another change already waits, which would wait for l. After an error l is unchanged. Errors: *LockedError; those
+// of ctx.
 func (l *lock) change(ctx context.Context) error {
 	if err := l.takeTurnAlone(ctx); err != nil {
 		return err
@@ -69,19 +71,19 @@ func (l *lock) change(ctx context.Context) error {
 	reads := l.files.RLocked()
 	err := l.takeFiles(ctx)
 	if err != nil && reads {
-		_ = l.share() // nobody else can have changed anything
+		_ = l.share() // no one else can have changed anything
 	} else if err != nil {
 		l.release()
 	}
 	return err
 }
 
-// takeTurn waits while someone else changes project.json, or waits to change files.
+// takeTurn waits while another one changes project.json or waits to change files.
 func (l *lock) takeTurn(ctx context.Context) error {
 	return l.await(ctx, turnWait, func() (bool, error) { return try(l.turn, l.turn.TryLock) })
 }
 
-// takeTurnAlone refuses where someone changes files, or waits to.
+// takeTurnAlone returns an error if another one changes files or waits to.
 func (l *lock) takeTurnAlone(ctx context.Context) error {
 	return l.await(ctx, turnWait, func() (bool, error) {
 		ok, err := try(l.turn, l.turn.TryLock)
@@ -92,13 +94,13 @@ func (l *lock) takeTurnAlone(ctx context.Context) error {
 	})
 }
 
-// takeFiles waits for readers, once l has the turn.
+// takeFiles waits for readers. l must have the turn.
 func (l *lock) takeFiles(ctx context.Context) error {
 	who := fmt.Sprintf("process %d (%s)\n", os.Getpid(), filepath.Base(os.Args[0]))
 	if err := os.WriteFile(l.note(), []byte(who), 0o644); err != nil {
 		return plainfile.Error("lock", l.note(), err)
 	}
-	_ = l.files.Unlock() // a shared lock becomes no exclusive one on every system
+	_ = l.files.Unlock() // not every system can convert a shared lock to an exclusive one
 	return l.await(ctx, readersWait, func() (bool, error) { return try(l.files, l.files.TryLock) })
 }
 
@@ -108,7 +110,7 @@ func (l *lock) share() error {
 	ok, err := try(l.files, l.files.TryRLock)
 	l.endTurn()
 	if err == nil && !ok {
-		return l.locked() // by something that knows of no turns
+		return l.locked() // by a program that does not use turns
 	}
 	return err
 }
@@ -121,7 +123,7 @@ func (l *lock) endTurn() {
 	}
 }
 
-// release may be called again, and on nil. The locks end with the process at the latest.
+// release may be called again, and on nil. The end of the process also releases the locks.
 func (l *lock) release() {
 	if l == nil {
 		return
@@ -130,7 +132,7 @@ func (l *lock) release() {
 	l.endTurn()
 }
 
-// discard releases a lock that is held for a change, and removes its files.
+// discard releases a lock held for a change and removes its files.
 func (l *lock) discard() {
 	var left []string
 	for _, f := range []*flock.Flock{l.files, l.turn} {
@@ -140,7 +142,7 @@ func (l *lock) discard() {
 	}
 	l.release()
 	for _, path := range left {
-		_ = os.Remove(path) // Windows removes no open file, and so none that someone else has locked meanwhile
+		_ = os.Remove(path) // Windows does not remove an open file, and so none that was locked meanwhile
 	}
 }
 
@@ -161,7 +163,7 @@ func (l *lock) await(ctx context.Context, limit time.Duration, take func() (bool
 	}
 }
 
-// try takes a lock on the file that lies in the folder: one that was removed since it was opened locks nobody out.
+// try locks the file in the folder, and tries again if it was removed after it was opened.
 func try(f *flock.Flock, take func() (bool, error)) (bool, error) {
 	for {
 		ok, err := take()
@@ -179,8 +181,8 @@ func try(f *flock.Flock, take func() (bool, error)) (bool, error) {
 
 func (l *lock) note() string { return filepath.Join(l.dir, holderFile) }
 
-// locked says who changes the folder, as far as that is known.
+// locked returns the error that names who changes the folder, if known.
 func (l *lock) locked() *LockedError {
-	holder, _ := os.ReadFile(l.note()) // only for the message
+	holder, _ := os.ReadFile(l.note()) // for the message only
 	return &LockedError{l.dir, strings.TrimSpace(string(holder))}
 }

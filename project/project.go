@@ -1,8 +1,7 @@
-// Package project makes one firmware of a board, a template and a model, in a folder that can be loaded again, and
-// opens it.
+// Package project generates and builds the firmware of a board, a template and a model, in a folder that can be
+// opened again, and runs it on a device.
 //
-// It neither compares boards nor repeats measurements, prints nothing, and reads no environment but what tools need to
-// run. What a board, a template or an archive is, the packages of those names say.
+// It does not print anything, and reads no environment variables except those that tools need.
 package project
 
 import (
@@ -22,23 +21,25 @@ import (
 	"github.com/boardsmith/boardsmith/rpc"
 )
 
-// A Spec is all Generate needs; only Board and Model, or Archive in its place, must be set.
+// A Spec is the input of Generate. Only Board and Model, or Archive instead, must be set.
 type Spec struct {
 	Board     string         // a name, or the path of a board file
-	Template  string         // a name, or the path of a folder with a template.json; "" is the board's own
+	Template  string         // a name, or the path of a folder with a template.json; "": the board's first
 	Model     string         // the path of an archive
-	Archive   *mlf.Archive   // in place of Model: an archive that was opened, or parsed from bytes; its Path names it
-	ModelName string         // which of the archive's models; "" is the only one
+	Archive   *mlf.Archive   // instead of Model: an archive that was opened, or parsed from bytes; its Path names it
+	ModelName string         // which of the archive's models; "": the only one
 	Options   boards.Options // zero fields are the board's own
-	Force     bool           // replace files that a person changed, keeping a copy of each
+	Force     bool           // replace files that the user has changed, and keep a copy of each
 }
 
-// A Project is a folder made by Generate, open until Close. One goroutine at a time may use it; several projects may be used at
-// once, also of one folder and of one Builder, and an Image that one has built by anybody.
+// A Project is a folder made by Generate, open until Close. Only one goroutine at a time may use it. Several
+// projects may be used at once, also of one folder and one Builder. An Image that it has built may be used from any
+// goroutine.
 //
-// While a Project is open nobody else changes the folder's files; others may open it too, in this process and in others. Methods
-// that change files (Generate and Build, where something differs) let nobody else have the folder open meanwhile: they wait two
-// seconds for others to close it, then they are a *LockedError. The locks are flock's, on Windows LockFileEx's.
+// While a Project is open no one else can change the folder's files; others may open it too, in this process and in
+// others. Methods that change files (Generate and Build, if something differs) need exclusive use of the folder:
+// they wait two seconds for others to close it, then return a *LockedError. The locks are flock's, on Windows
+// LockFileEx's.
 type Project struct {
 	dir     string // absolute
 	builder *Builder
@@ -50,8 +51,9 @@ type Project struct {
 	devices []*device.Device // attached by Run
 }
 
-// Open opens an existing folder; it changes and rebuilds nothing. Errors: *LockedError while someone changes the folder, *EarlierError; of class config for a
-// folder that is not a project, whose project.json cannot be used, or which Generate did not finish (errors.Is ErrUnfinished).
+// Open opens an existing project without changing it. Errors: *LockedError while another one changes the folder;
+// *EarlierError; class config for a folder that is not a project, has an invalid project.json, or was not finished
+// by Generate (errors.Is ErrUnfinished).
 func (b *Builder) Open(dir string) (*Project, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -75,7 +77,7 @@ func (b *Builder) Open(dir string) (*Project, error) {
 	return b.open.Add(&Project{dir: dir, builder: b, state: *s, lock: l}), nil
 }
 
-// ErrUnfinished is in the chain of Open's error for a folder in which Generate was interrupted.
+// ErrUnfinished is wrapped by Open's error for a folder in which Generate was interrupted.
 var ErrUnfinished = errors.New("generating it was interrupted")
 
 func notAProject(dir string, err error) error {
@@ -91,7 +93,7 @@ func Exists(dir string) bool {
 	return err == nil
 }
 
-// Close detaches what Run attached and lets others use the folder. Later calls do nothing.
+// Close closes the device that Run attached and releases the folder. Later calls do nothing.
 func (p *Project) Close() error {
 	var errs []error
 	for _, d := range p.devices {
@@ -103,32 +105,32 @@ func (p *Project) Close() error {
 	return errors.Join(errs...)
 }
 
-// Dir is the project's folder, absolute.
+// Dir returns the project's folder, absolute.
 func (p *Project) Dir() string { return p.dir }
 
-// Board is the board it was generated for, as its file said then.
+// Board returns the board that the project was generated for, as its file was then.
 func (p *Project) Board() *boards.Board { return &p.state.Board.Board }
 
-// Template is the name of its template.
+// Template returns the name of its template.
 func (p *Project) Template() string { return p.state.Template.Name }
 
-// Options are the user's choices it was generated with; zero fields are the board's own.
+// Options returns the user's choices that it was generated with; zero fields mean the board's defaults.
 func (p *Project) Options() boards.Options { return p.state.Options }
 
-// ModelName is which of the archive's models it is about, by its name.
+// ModelName returns the name of its model in the archive.
 func (p *Project) ModelName() string { return p.state.Model.ModelName }
 
-// ArchiveName and ArchiveDigest say what archive it was generated from: the file's name, and the SHA-256 of its tar.
+// ArchiveName returns the file name of the archive that it was generated from.
 func (p *Project) ArchiveName() string { return p.state.Model.Name }
 
-// ArchiveDigest is the SHA-256, in hexadecimal, of the archive's uncompressed tar.
+// ArchiveDigest returns the SHA-256, in hexadecimal, of the archive's uncompressed tar.
 func (p *Project) ArchiveDigest() string { return p.state.Model.Digest }
 
-// Wrote lists the files that Generate wrote or removed, sorted; none means that all was up to date, or that the
-// project was loaded.
+// Wrote lists the files that Generate wrote or removed, sorted. It is empty if all were up to date or the project
+// was opened.
 func (p *Project) Wrote() []string { return slices.Clone(p.wrote) }
 
-// Model reads the project's archive and returns it with the model the project is about.
+// Model reads the project's archive and returns it with the project's model.
 func (p *Project) Model() (*mlf.Archive, *mlf.Model, error) {
 	if p.model == nil {
 		a, err := mlf.Open(filepath.Join(p.dir, modelTar))
@@ -141,7 +143,7 @@ func (p *Project) Model() (*mlf.Archive, *mlf.Model, error) {
 	return p.model, m, err
 }
 
-// Edited lists the generated files that a person has changed or removed since, sorted.
+// Edited lists the generated files that the user has changed or removed, sorted.
 func (p *Project) Edited() ([]string, error) {
 	t, err := openTree(p.dir)
 	if err != nil {
@@ -151,8 +153,8 @@ func (p *Project) Edited() ([]string, error) {
 	return t.edited(p.state.Files, nil)
 }
 
-// Run is the whole of it for one device: Build, and the desk's Attach, Flash, Open. The device stays attached until p is
-// closed. A nil desk is the zero value.
+// Run builds the project, attaches a device of the desk, flashes it and opens a session: Build, Attach, Flash,
+// Open. The device stays attached until p is closed. A nil desk means the zero value.
 func (p *Project) Run(ctx context.Context, desk *device.Desk, which string) (*rpc.Session, error) {
 	if desk == nil {
 		desk = &device.Desk{}

@@ -1,4 +1,4 @@
-// This file is the format of project.json: what a project was made of, for later steps and for people.
+// This file defines project.json, which records what a project was generated from.
 
 package project
 
@@ -26,31 +26,31 @@ const (
 	stateFile   = "project.json"
 	stateFormat = 2
 	modelTar    = "model.tar"
-	// writingPrefix begins the names under which project.json is written before it takes its name.
+	// writingPrefix begins the temporary names of project.json.
 	writingPrefix = ".tmp-" + stateFile
-	maxStateSize  = 16 << 20 // bytes; one of 10,000 files has 2 MB
+	maxStateSize  = 16 << 20 // bytes; a project of 10,000 files needs 2 MB
 )
 
-// state is project.json, format 2. No absolute path, date or user's name is in it, so that the same inputs give the
-// same bytes; the times of Flashes, which only flashing adds, are the one exception. Files are named by slash paths in the
+// state is project.json, format 2. It contains no absolute path, date or user name, so that equal inputs give equal
+// bytes; the times in Flashes, which only flashing adds, are the exception. Files are named by slash paths in the
 // folder, digests are SHA-256 in hexadecimal.
 type state struct {
 	Format   int               `json:"format"`
 	Board    boardState        `json:"board"`
 	Template templateState     `json:"template"`
 	Model    modelState        `json:"model"`
-	Options  boards.Options    `json:"options"` // as the user chose them
-	Inputs   string            `json:"inputs"`  // digest of all that Generate was given, its own version included
+	Options  boards.Options    `json:"options"` // the user's choices
+	Inputs   string            `json:"inputs"`  // digest of all inputs of Generate, with its version
 	Tools    []toolState       `json:"tools,omitempty"`
-	Edited   []string          `json:"edited,omitempty"` // generated files that a person had changed at the last build
-	Files    map[string]string `json:"files"`            // what Generate wrote: name to digest
-	// Pending is there while Generate writes: what Files is to become. A file is unchanged by people if it has its
-	// digest of either.
+	Edited   []string          `json:"edited,omitempty"` // generated files that the user had changed at the last build
+	Files    map[string]string `json:"files"`            // files that Generate wrote: name to digest
+	// Pending is set while Generate writes: the future Files. A file with its digest in either is unchanged by the
+	// user.
 	Pending map[string]string `json:"pending,omitempty"`
 	Flashes []FlashRecord     `json:"flashes,omitempty"` // the last ones, oldest first
 }
 
-// boardState is the merged board, so that later steps need no board file.
+// boardState is the merged board, so that later steps need no board files.
 type boardState struct {
 	Name         string `json:"name"`
 	boards.Board        // a different Name, which is not written
@@ -67,7 +67,7 @@ type modelState struct {
 	Digest    string `json:"digest"`     // of the uncompressed tar, which is model.tar
 }
 
-// toolState is what a tool said of itself at the last build.
+// toolState is a tool's identification at the last build.
 type toolState struct {
 	Name    string `json:"name"`
 	Version string `json:"version"` // the first line of --version
@@ -110,7 +110,7 @@ func readAnyState(dir string) (*state, error) {
 
 var errLaterFormat = fmt.Errorf("its format is later than %d, the latest that this version reads", stateFormat)
 
-// parseState reads a project.json and refuses what no Generate writes.
+// parseState parses a project.json. It returns an error for content that Generate does not write.
 func parseState(data []byte) (*state, error) {
 	if len(data) > maxStateSize {
 		return nil, errors.New("larger than any project's")
@@ -134,7 +134,7 @@ func parseState(data []byte) (*state, error) {
 		return nil, err
 	}
 	if _, err := dec.Token(); err != io.EOF {
-		return nil, errors.New("something follows its closing brace")
+		return nil, errors.New("text after the closing brace")
 	}
 	s.Board.Board.Name = s.Board.Name
 	return &s, s.check()
@@ -171,7 +171,7 @@ func parseEarlier(data []byte) (*state, error) {
 
 func (s *state) check() error {
 	if s.Board.Name == "" || s.Board.Toolchain.CC == "" || s.Board.Toolchain.AR == "" {
-		return errors.New("names no board, compiler or archiver")
+		return errors.New("no board, compiler or archiver")
 	}
 	if err := s.Template.check(); err != nil {
 		return fmt.Errorf("template: %w", err)
@@ -179,11 +179,11 @@ func (s *state) check() error {
 	return s.checkFiles()
 }
 
-// checkFiles refuses generated files outside of the project, which would be removed with it, and a build folder that holds
-// some: all in it is removed.
+// checkFiles returns an error for generated files outside the project, which Clean would remove, or inside the
+// build folder, which is emptied.
 func (s *state) checkFiles() error {
 	if s.Files == nil {
-		return errors.New("lists no files")
+		return errors.New("no files")
 	}
 	built := s.Template.buildFolder() + "/"
 	for _, m := range []map[string]string{s.Files, s.Pending} {
@@ -213,7 +213,7 @@ func (s *state) bytes() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// write replaces project.json in one step.
+// write replaces project.json atomically.
 func (s *state) write(dir string) error {
 	data, err := s.bytes()
 	if err != nil {
@@ -226,9 +226,9 @@ func (s *state) write(dir string) error {
 	return nil
 }
 
-// update changes project.json, of which others that have the folder open may have changed a part since p has read it.
+// update changes project.json after reading it again, because others that have the folder open may have changed it.
 func (p *Project) update(change func(*state)) error {
-	if err := p.lock.takeTurn(context.Background()); err != nil { // what was done is to be noted, also after a cancel
+	if err := p.lock.takeTurn(context.Background()); err != nil { // record what was done, also after a cancel
 		return err
 	}
 	defer p.lock.endTurn()
@@ -244,7 +244,7 @@ func (p *Project) update(change func(*state)) error {
 	return nil
 }
 
-// noteBuild records what a build found, if that is new.
+// noteBuild records a build's findings if they are new.
 func (p *Project) noteBuild(tools []toolState, edited []string) error {
 	if reflect.DeepEqual(tools, p.state.Tools) && reflect.DeepEqual(edited, p.state.Edited) {
 		return nil

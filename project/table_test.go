@@ -340,7 +340,7 @@ flash + RAM:
 * **RAM** is all variables, and what the runtime and the model take of the arena while the host runs them; the stack comes on top.
 
 Where there is no time, the archive was refused before anything was flashed: *region* −*n*: the region, the arena or the packet
-buffer is *n* too small, and no option mends it; *needs DSP*: the C uses Arm's DSP instructions, which the core has not;
+buffer is *n* too small, and no option fixes it; *needs DSP*: the C uses Arm's DSP instructions, which the core lacks;
 *other core*: the archive holds objects for another one; *incomplete*: TVM leaves the entry and the constants out of such archives.
 A ¹ marks options other than the board's own, listed below. K is 1,024 bytes.
 `

@@ -1,4 +1,4 @@
-// This file reads template.json, in which a template says how it is built. No code here knows a template by name.
+// This file reads template.json, which describes how to build a template. No code depends on a template's name.
 
 package project
 
@@ -38,23 +38,23 @@ const (
 type blueprint struct {
 	Doc      string         `json:"doc"`      // one line for people
 	Build    []string       `json:"build"`    // the one command that builds, see command
-	Tools    []templateTool `json:"tools"`    // what it calls besides the board's compiler
-	Generate []string       `json:"generate"` // which of the files in generators it wants
-	Inputs   []string       `json:"inputs"`   // files, and folders with all in them, that make the firmware
+	Tools    []templateTool `json:"tools"`    // programs that it calls besides the board's compiler
+	Generate []string       `json:"generate"` // files of generators that it needs
+	Inputs   []string       `json:"inputs"`   // files and folders that determine the firmware
 	Reuse    []string       `json:"reuse"`    // patterns of results that do not depend on the model
 	BuildID  string         `json:"build_id"` // the file that gets the build id, in the build folder
 	ELF      string         `json:"elf"`      // the result
 	Map      string         `json:"map"`      // the linker's map
-	Options  []string       `json:"options"`  // the board's options that it heeds
-	Compile  []compileStep  `json:"compile"`  // how it compiles, for compile_commands.json; empty where its build command writes that
+	Options  []string       `json:"options"`  // the board's options that it uses
+	Compile  []compileStep  `json:"compile"`  // for compile_commands.json; empty if its build command writes that
 
 	Env          map[string]string  `json:"env,omitempty"`           // of the build command, see environment
-	Outside      []string           `json:"outside,omitempty"`       // inputs outside of the project, as $VARIABLE/PATH, the variable being one of Env
+	Outside      []string           `json:"outside,omitempty"`       // inputs outside the project, as $VARIABLE/PATH with a variable of Env
 	Forms        forms              `json:"forms,omitzero"`          // the image in other forms, for a board with a memory map
 	LinkerScript string             `json:"linker_script,omitempty"` // for a board with a memory map; board.mk names it
-	Landmarks    firmware.Landmarks `json:"landmarks,omitzero"`      // how places in the ELF file are found
+	Landmarks    firmware.Landmarks `json:"landmarks,omitzero"`      // how to find places in the ELF file
 	Areas        fit.Areas          `json:"areas,omitzero"`          // sections that are stacks or the arena
-	Calls        fit.Calls          `json:"calls,omitzero"`          // what the depth of the stacks follows from besides the machine code
+	Calls        fit.Calls          `json:"calls,omitzero"`          // facts for computing the stacks' depth that are not in the machine code
 }
 
 // forms are the image as raw bytes and as Intel HEX.
@@ -70,7 +70,7 @@ func (f forms) names() []string {
 // Words of a template's build command and environment that are replaced.
 const (
 	jobsWord      = "{jobs}"         // the number of jobs
-	formsWord     = "{forms}"        // a word alone: the forms of the image that are wanted, each a word
+	formsWord     = "{forms}"        // must be a whole word: the requested forms of the image, one word each
 	boardWord     = "{zephyr_board}" // Zephyr's name of the board
 	toolchainWord = "{toolchain}"    // the folder whose bin/ holds the compiler
 )
@@ -80,7 +80,7 @@ type templateTool struct {
 	Install string `json:"install"` // one command that installs it on Debian
 }
 
-// foundTemplate is a template and the folder that holds it.
+// foundTemplate is a template and its folder.
 type foundTemplate struct {
 	blueprint
 	Renamed map[string]string `json:"renamed"` // the new name of a source that board files may name by its old one
@@ -88,7 +88,7 @@ type foundTemplate struct {
 	files   fs.FS // rooted in the template's folder
 }
 
-// findTemplate looks the template up: a path's folder, else each folder's templates/, else the shipped ones.
+// findTemplate finds a template by its path, else in each folder's templates/, else among the shipped ones.
 func findTemplate(name string, folders []string) (*foundTemplate, error) {
 	if strings.ContainsRune(name, '/') || strings.ContainsRune(name, filepath.Separator) {
 		return readTemplate(filepath.Base(filepath.Clean(name)), os.DirFS(name))
@@ -111,7 +111,7 @@ func findTemplate(name string, folders []string) (*foundTemplate, error) {
 }
 
 func templateNames(folders []string) []string {
-	found, _ := fs.Glob(templates.FS, "*/"+templateFile) // the pattern is good
+	found, _ := fs.Glob(templates.FS, "*/"+templateFile) // the pattern is valid
 	for _, f := range folders {
 		more, _ := fs.Glob(os.DirFS(f), "templates/*/"+templateFile)
 		found = append(found, more...)
@@ -144,13 +144,13 @@ func readTemplate(name string, files fs.FS) (*foundTemplate, error) {
 	return t, nil
 }
 
-// check refuses a template whose paths leave the project's folder or are missing.
+// check returns an error if a path of the template is missing or leads out of the project's folder.
 func (t *blueprint) check() error {
 	if len(t.Build) == 0 || t.Build[0] == "" {
-		return errors.New("has no build command")
+		return errors.New("no build command")
 	}
 	if len(t.Inputs) == 0 {
-		return errors.New("names no inputs")
+		return errors.New("no inputs")
 	}
 	for _, p := range slices.Concat(t.Inputs, t.Reuse, []string{t.BuildID, t.Map}, t.Forms.names()) {
 		if err := checkPath(p); err != nil {
@@ -183,7 +183,7 @@ func (t *blueprint) check() error {
 	return cmp.Or(t.checkOutside(), t.Landmarks.Check())
 }
 
-// checkPath refuses a path that leads out of the project's folder, or is all of it.
+// checkPath returns an error for a path that is or leads out of the project's folder.
 func checkPath(p string) error {
 	if !filepath.IsLocal(filepath.FromSlash(p)) || path.Clean(p) != p || p == "." {
 		return fmt.Errorf("%q is not a path in the project", p)
@@ -191,7 +191,7 @@ func checkPath(p string) error {
 	return nil
 }
 
-// checkELF refuses a result that lies in no folder: the build folder is the first of its path.
+// checkELF returns an error for a result without a folder: the build folder is the first part of its path.
 func (t *blueprint) checkELF() error {
 	if err := checkPath(t.ELF); err != nil {
 		return err
@@ -218,12 +218,12 @@ func (t *blueprint) checkFolders() error {
 	return nil
 }
 
-// checkOutside refuses inputs outside of the project that no variable leads to.
+// checkOutside returns an error for outside inputs that do not begin with a variable.
 func (t *blueprint) checkOutside() error {
 	for _, p := range t.Outside {
 		name, below, _ := strings.Cut(strings.TrimPrefix(p, "$"), "/")
 		if t.Env[name] != "$"+name || !strings.HasPrefix(p, "$") {
-			return fmt.Errorf("outside: %q begins with no variable that env takes from the user", p)
+			return fmt.Errorf("outside: %q does not begin with a user's variable of env", p)
 		}
 		if !filepath.IsLocal(filepath.FromSlash(below)) || path.Clean(below) != below {
 			return fmt.Errorf("outside: %q is not a path below $%s", p, name)
@@ -232,13 +232,13 @@ func (t *blueprint) checkOutside() error {
 	return nil
 }
 
-// buildFolder holds all that the build command makes; nothing else lies in it.
+// buildFolder returns the folder that holds all results of the build command, and nothing else.
 func (t *blueprint) buildFolder() string {
 	first, _, _ := strings.Cut(t.ELF, "/")
 	return first
 }
 
-// heeds reports an option chosen by the user that the template does nothing with.
+// heeds returns an error if the user has set an option that the template does not use.
 func (t *blueprint) heeds(o boards.Options) error {
 	for _, name := range o.Set() {
 		if !slices.Contains(t.Options, name) {
@@ -248,7 +248,7 @@ func (t *blueprint) heeds(o boards.Options) error {
 	return nil
 }
 
-// command is the build command for so many jobs, which makes these forms.
+// command returns the build command with a number of jobs and the forms to make.
 func (t *blueprint) command(b *boards.Board, jobs int, forms []string) (args []string) {
 	words := strings.NewReplacer(jobsWord, fmt.Sprint(jobs), boardWord, b.Zephyr())
 	for _, word := range t.Build {
@@ -261,11 +261,11 @@ func (t *blueprint) command(b *boards.Board, jobs int, forms []string) (args []s
 	return args
 }
 
-// makesForms says whether the build command makes the other forms of the image only where it is told to.
+// makesForms reports whether the build command makes the image's other forms only on request.
 func (t *blueprint) makesForms() bool { return slices.Contains(t.Build, formsWord) }
 
-// environment is what the build command gets beside what every tool has: a value $NAME is the user's variable of that
-// name, any other is as it stands. cc is the path of the board's compiler.
+// environment returns the build command's variables in addition to those of every tool. A value $NAME is the user's
+// variable of that name; others are literal. cc is the path of the board's compiler.
 func (t *blueprint) environment(cc string) (env []string, err error) {
 	for _, name := range slices.Sorted(maps.Keys(t.Env)) {
 		value := strings.ReplaceAll(t.Env[name], toolchainWord, filepath.Dir(filepath.Dir(cc)))
@@ -279,7 +279,7 @@ func (t *blueprint) environment(cc string) (env []string, err error) {
 	return env, nil
 }
 
-// outside returns the digests of the inputs outside of the project, by their names in the template.
+// outside returns the digests of the inputs outside the project, by their names in the template.
 func (t *blueprint) outside() (map[string]string, error) {
 	sums := map[string]string{}
 	for _, p := range t.Outside {
@@ -292,7 +292,7 @@ func (t *blueprint) outside() (map[string]string, error) {
 	return sums, nil
 }
 
-// digestsBelow adds the digests of a file, or of all files in a folder, that has a name.
+// digestsBelow adds the digest of a file, or of all files in a folder, under a name.
 func digestsBelow(at, name string, sums map[string]string) error {
 	return filepath.WalkDir(at, func(file string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {

@@ -1,4 +1,4 @@
-// This file runs compilers and build tools, and understands what they print.
+// This file runs compilers and build tools, and parses their output.
 
 package project
 
@@ -20,18 +20,18 @@ import (
 )
 
 const (
-	tailBytes  = 4 << 10         // kept of the end of a tool's standard error
+	tailBytes  = 4 << 10         // bytes kept of the end of a tool's standard error
 	toolGrace  = 3 * time.Second // to clean up after a cancel
 	askTimeout = 20 * time.Second
 )
 
-// A ToolError is an external command that failed.
+// A ToolError reports an external command that failed.
 type ToolError struct {
 	Tool    string
 	Class   failure.Class // compile, link or does-not-fit
 	Message string        // the first error it printed, with the source line; "" if it printed none
 	Tail    []byte        // the last 4 KiB of its standard error
-	Command string        // runs it again, in a shell
+	Command string        // a shell command that runs it again
 	Err     error         // how it ended
 }
 
@@ -46,13 +46,13 @@ func (e *ToolError) Error() string {
 	return e.Tool + ": " + e.Err.Error() + "\n" + what
 }
 
-// Unwrap returns how it ended.
+// Unwrap returns Err.
 func (e *ToolError) Unwrap() error { return e.Err }
 
-// FailureClass says whether compiling or linking failed.
+// FailureClass returns failure.Compile, failure.Link or failure.DoesNotFit.
 func (e *ToolError) FailureClass() failure.Class { return e.Class }
 
-// NextStep is the command that reproduces it.
+// NextStep returns the command that reproduces it.
 func (e *ToolError) NextStep() string { return "to see it again: " + e.Command }
 
 // A toolRun is one run of a build tool.
@@ -66,7 +66,8 @@ type toolRun struct {
 	line func(string) // and so does this
 }
 
-// run runs it to its end. A *ToolError, or ctx's error after a cancel; then the whole process group is gone.
+// run runs the tool to its end. Errors: *ToolError, or ctx's after a cancel. When it returns, the whole process
+// group has ended.
 func (r toolRun) run(ctx context.Context) error {
 	c := command.Command{Path: r.path, Args: r.args, Dir: r.dir, Env: r.env, Grace: toolGrace}
 	c.Out = func(s string) {
@@ -91,7 +92,7 @@ func (r toolRun) run(ctx context.Context) error {
 	}
 }
 
-// typed is the command as one would type it in a shell.
+// typed returns the command as typed in a shell.
 func (r toolRun) typed() string {
 	words := []string{"cd", command.Quote(r.dir), "&&"}
 	for _, v := range r.env {
@@ -101,7 +102,7 @@ func (r toolRun) typed() string {
 	return strings.Join(append(words, command.Command{Path: r.path, Args: r.args}.Typed()), " ")
 }
 
-// identify asks a compiler what it is.
+// identify asks a compiler for its version.
 func identify(ctx context.Context, name, path string) (toolState, error) {
 	flags := []string{"--version", "-dumpmachine"}
 	answers := make([]string, len(flags))
@@ -114,13 +115,13 @@ func identify(ctx context.Context, name, path string) (toolState, error) {
 	return toolState{name, answers[0], answers[1]}, err
 }
 
-// libraries identifies the C library that is linked into firmware without an operating system, and the compiler's own:
-// they come in packages of their own, and go into every image. One that lies where only the linker looks is left out. The
-// compiler is asked once where it looks, and a library is read once, as long as they are the same files.
+// libraries identifies the C library of firmware without an operating system and the compiler's own libraries,
+// which come in separate packages and go into every image. It omits libraries in folders that only the linker
+// searches. It asks a compiler for its folders once, and reads a library once, as long as the files are unchanged.
 func (p *Project) libraries(ctx context.Context, cc string) ([]toolState, error) {
 	b := p.Board()
 	if len(b.Memory) == 0 {
-		return nil, nil // the system's, shared
+		return nil, nil // the system's shared library
 	}
 	flags := slices.Concat(b.CFlags, b.LDFlags)
 	folders, err := askOnce(ctx, p.builder, cc, "folders\x00"+strings.Join(flags, "\x00"), func() ([]string, error) {
@@ -157,7 +158,7 @@ const libraryFile = "libc.a"
 
 var errNoLibrary = errors.New("no C library")
 
-// linkFolders lists where the compiler lets the linker look for libraries, in order.
+// linkFolders lists the linker's library folders, in order.
 func linkFolders(ctx context.Context, cc string, flags []string) ([]string, error) {
 	_, said, err := command.Command{Path: cc, Args: slices.Concat(flags, []string{"-###", os.DevNull}), Dir: "/", Timeout: askTimeout}.Capture(ctx)
 	if ctx.Err() != nil {

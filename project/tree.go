@@ -1,5 +1,4 @@
-// This file reads and changes the files in a project's folder. Nothing outside the folder is touched, whatever links
-// lie in it.
+// This file reads and changes the files in a project's folder. It never follows links out of the folder.
 
 package project
 
@@ -36,13 +35,13 @@ func openTree(dir string) (*tree, error) {
 	return &tree{dir, r}, nil
 }
 
-func (t *tree) close() { _ = t.root.Close() } // nothing was written through it that could still fail
+func (t *tree) close() { _ = t.root.Close() } // no write through it can still fail
 
 func (t *tree) error(op, name string, err error) error {
 	return plainfile.Error(op, filepath.Join(t.dir, filepath.FromSlash(name)), err)
 }
 
-// digest is the SHA-256 of a file; "" for one that is not there or is no plain file.
+// digest returns the SHA-256 of a file, or "" if it is missing or not a plain file.
 func (t *tree) digest(name string) (string, error) {
 	f, err := t.root.OpenFile(filepath.FromSlash(name), os.O_RDONLY|plainfile.NoWait, 0)
 	if err != nil {
@@ -70,8 +69,8 @@ func notThere(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, plainfile.ErrNotFolder)
 }
 
-// edited lists, sorted, the files of old that are there with another digest than that, and not that of also either. A
-// file that is gone is not listed: it will be written again.
+// edited lists, sorted, the files of old that exist with a digest that is neither old's nor also's. It omits
+// missing files, which will be written again.
 func (t *tree) edited(old, also map[string]string) ([]string, error) {
 	have, err := t.digests(slices.Collect(maps.Keys(old)))
 	if err != nil {
@@ -132,7 +131,7 @@ func (t *tree) digests(names []string) (map[string]string, error) {
 	return all, err
 }
 
-// keep moves a file away to a copy's name, NAME.orig or, where that is taken, NAME.orig.1 and so on.
+// keep renames a file to NAME.orig or, if that exists, to NAME.orig.1 and so on.
 func (t *tree) keep(name string) (string, error) {
 	for i := range 1000 {
 		to := name + ".orig"
@@ -147,7 +146,7 @@ func (t *tree) keep(name string) (string, error) {
 	return "", fmt.Errorf("%s: there are 1000 copies of it", filepath.Join(t.dir, name))
 }
 
-// isKeptCopy reports whether keep made the name. Such a file is no input of a build.
+// isKeptCopy reports whether keep made the name. Builds ignore such files.
 func isKeptCopy(name string) bool {
 	base := path.Base(name)
 	if i := strings.LastIndex(base, ".orig."); i >= 0 && strings.Trim(base[i+len(".orig."):], "0123456789") == "" {
@@ -156,7 +155,7 @@ func isKeptCopy(name string) bool {
 	return strings.HasSuffix(base, ".orig")
 }
 
-// makeFolders makes the folders that the files lie in.
+// makeFolders creates the files' folders.
 func (t *tree) makeFolders(names []string) error {
 	made := map[string]bool{}
 	for _, name := range names {
@@ -199,7 +198,7 @@ func inParallel(n int, do func(i int) error) error {
 	return first
 }
 
-// remove takes a file away, and the folders that are empty without it.
+// remove removes a file and the folders that are empty then.
 func (t *tree) remove(name string) error {
 	if err := t.root.Remove(filepath.FromSlash(name)); err != nil && !notThere(err) {
 		return t.error("remove", name, err)
@@ -212,13 +211,13 @@ func (t *tree) remove(name string) error {
 	return nil
 }
 
-// scaffold reports whether an entry of the folder is neither a person's nor part of a project: the lock, and what a
-// killed Generate may leave before there is a project.json.
+// scaffold reports whether an entry of the folder is neither the user's nor part of a project: a lock file, or a
+// file that a killed Generate may leave before it writes project.json.
 func scaffold(name string) bool {
 	return name == lockFile || name == turnFile || name == holderFile || name == stageFolder || strings.HasPrefix(name, writingPrefix)
 }
 
-// sweep removes what a killed run left of files that it was about to replace.
+// sweep removes temporary files of a killed run.
 func (t *tree) sweep() error {
 	entries, err := fs.ReadDir(t.root.FS(), ".")
 	if err != nil {
@@ -232,8 +231,8 @@ func (t *tree) sweep() error {
 	return t.error("sweep", ".", errors.Join(err, t.root.RemoveAll(stageFolder)))
 }
 
-// mayUse reports, as an error, a folder that is neither empty nor a project: nothing of ours is to be written or
-// removed there. A folder that does not exist may be used.
+// mayUse returns an error for a folder that is neither empty nor a project, which must not be changed. A missing
+// folder may be used.
 func mayUse(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

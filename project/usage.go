@@ -1,4 +1,4 @@
-// This file says what of an image lies in which memory.
+// This file measures how much of each memory an image takes.
 
 package project
 
@@ -15,10 +15,10 @@ import (
 	"github.com/boardsmith/boardsmith/templates"
 )
 
-// A Usage is what an image takes of a board's memory.
+// A Usage is how much of a board's memory an image takes.
 type Usage = fit.Usage
 
-// Usage reads the image and its map. Errors: of class config where the build folder holds something else.
+// Usage reads the image and its map. Errors: class config if the build folder holds another image.
 func (p *Project) Usage(i *image.Image) (*Usage, error) {
 	l, err := p.layout(i.Path, i.Map)
 	if err != nil {
@@ -56,7 +56,7 @@ func (p *Project) layout(image, mapFile string) (*fit.Layout, error) {
 	return fit.Open(image, mapFile, of)
 }
 
-// shippedSources are those that are, byte by byte, a template's own in the binary.
+// shippedSources returns the sources that equal, byte by byte, those of an embedded template.
 func (p *Project) shippedSources() (names []string) {
 	own := map[string][]byte{}
 	_ = fs.WalkDir(templates.FS, ".", func(name string, _ fs.DirEntry, _ error) error {
@@ -78,7 +78,7 @@ func (p *Project) shippedSources() (names []string) {
 	return names
 }
 
-// memory is the board's memory map.
+// memory returns the board's memory map.
 func (p *Project) memory() (all []fit.RegionUse) {
 	for _, r := range p.state.Board.Memory {
 		all = append(all, fit.RegionUse{Name: r.Name, Origin: uint64(r.Origin), Size: int64(r.Size)})
