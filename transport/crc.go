@@ -4,8 +4,8 @@ package transport
 // nothing reflected, no final XOR; "123456789" gives 0x29b1.
 
 // crcTable[k][b] is the CRC of the byte b followed by k zero bytes, from a zero start: sixteen input bytes are
-// looked up independently of each other, and only the first two of them wait for the CRC so far. Its elements are
-// wider than they need to be, because processors combine a load with an operation of 32 bits and not of 16.
+// looked up independently, and only the first two depend on the CRC so far. Elements are 32 bits wide because
+// processors combine a load with an operation of 32 bits but not of 16.
 var crcTable = makeCRCTable()
 
 func makeCRCTable() *[16][256]uint32 {

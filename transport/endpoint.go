@@ -1,7 +1,6 @@
 package transport
 
-// This file is the session layer without any waiting (wire.md §2): what one end knows, and what it makes of a
-// message. Session gives it bytes and time.
+// This file is the state machine of the session layer (wire.md §2). It does no I/O and does not wait: Session does.
 
 import "math/rand/v2"
 
@@ -23,11 +22,11 @@ type state uint8
 
 const (
 	noSession   state = iota
-	startSent         // an Init is on its way
+	startSent         // an Init was sent
 	established       //
 )
 
-// A notice is what an incoming message means to the owner of an endpoint.
+// A notice is the meaning of a received message for the owner of an endpoint.
 type notice uint8
 
 const (
@@ -36,22 +35,22 @@ const (
 	sessionEnded          // the other side terminated
 	gotMessage            // a message of this session; its body follows the header
 	gotLog                // a log line
-	wrongVersion          // the other side speaks another version of the session layer
-	strayMessage          // a message that belongs to no session of ours: ignored
-	initiatorAgain        // an Init while established, which replaced the session
+	wrongVersion          // the other side uses another version of the session layer
+	strayMessage          // a message of another session: ignored
+	initiatorAgain        // an Init in an established session, which it replaces
 )
 
-// A session id as it goes over the wire: the initiator's nonce, then the responder's.
+// A session id as sent: the initiator's nonce, then the responder's.
 type sessionID [2]byte
 
-// An endpoint is one end of a session, initiator or responder. It never dies of what it receives.
+// An endpoint is one end of a session, initiator or responder. No received message makes it fail.
 type endpoint struct {
 	state state
-	nonce byte // the last one used; not 0 once one was
+	nonce byte // the last nonce used; 0 before the first
 	id    sessionID
 }
 
-// nextNonce makes the nonce of the next attempt (wire.md §2.2).
+// nextNonce returns the nonce of the next attempt (wire.md §2.2).
 func (e *endpoint) nextNonce() byte {
 	e.nonce = (e.nonce<<5 | e.nonce>>5) + 1
 	if e.nonce == 0 {
@@ -60,7 +59,7 @@ func (e *endpoint) nextNonce() byte {
 	return e.nonce
 }
 
-// terminate forgets the session and returns the message that tells the other side.
+// terminate ends the session and returns the message for the other side.
 func (e *endpoint) terminate() []byte {
 	e.state, e.id = noSession, sessionID{}
 	return []byte{0, 0, typeTerminate}
@@ -75,12 +74,12 @@ func (e *endpoint) begin() []byte {
 // header returns the header of the next message of this session.
 func (e *endpoint) header() [headerSize]byte { return [headerSize]byte{e.id[0], e.id[1], typeNormal} }
 
-// belongs says whether a message, perhaps a damaged one, carries this session's id and type.
+// belongs reports whether a message, possibly damaged, has this session's id and type.
 func (e *endpoint) belongs(msg []byte) bool {
 	return e.state == established && len(msg) >= headerSize && [headerSize]byte(msg) == e.header()
 }
 
-// receive takes a message whose frame was good. reply is a message to send back, or nil.
+// receive handles a message of an undamaged frame. reply is a message to send back, or nil.
 func (e *endpoint) receive(msg []byte) (n notice, reply []byte) {
 	if len(msg) < headerSize {
 		return strayMessage, nil
@@ -114,12 +113,12 @@ func (e *endpoint) receiveInit(id sessionID, body []byte) (notice, []byte) {
 	if theirs == 0 || len(body) < 1 {
 		return strayMessage, nil
 	}
-	if e.state == startSent { // both sides began at once: the lower nonce stays initiator
+	if e.state == startSent { // both sides began at once: the side with the lower nonce stays initiator
 		switch {
 		case theirs > e.nonce:
 			return nothing, nil
 		case theirs == e.nonce:
-			e.nonce ^= byte(rand.Uint32()) // else two of a kind would tie for ever
+			e.nonce ^= byte(rand.Uint32()) // else equal sides would tie for ever
 			return nothing, e.begin()
 		case body[0] != sessionVersion:
 			return wrongVersion, nil
@@ -134,7 +133,7 @@ func (e *endpoint) receiveInit(id sessionID, body []byte) (notice, []byte) {
 	return sessionBegan, reply
 }
 
-// receiveReply ignores a reply to an earlier attempt, and a stray one in the middle of a session.
+// receiveReply handles a reply. It ignores one to an earlier attempt, or during a session.
 func (e *endpoint) receiveReply(id sessionID, body []byte) notice {
 	if e.state != startSent || id[0] != e.nonce || id[1] == 0 || len(body) < 1 {
 		return strayMessage

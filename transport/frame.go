@@ -5,25 +5,25 @@ import (
 	"encoding/binary"
 )
 
-// The bytes that mean something to the framing (wire.md §1.1). All but escape are ordinary unless an escape
-// goes before them.
+// The bytes with a meaning in the framing (wire.md §1.1). All but escape are ordinary unless an escape precedes
+// them.
 const (
 	escape     = 0xff
 	nop        = 0xfe
 	frameStart = 0xfd
 )
 
-// A Framer turns messages into frames: ff fd, the length, the payload, a CRC-16, with each data byte ff doubled
+// A Framer encodes messages as frames: ff fd, the length, the payload, a CRC-16, with each data byte ff doubled
 // (wire.md §1). The zero Framer is in its reset state: its next frame begins with the reset nop.
 type Framer struct {
 	running bool
 }
 
-// Reset makes the next frame begin with the reset nop, as it must after a write that failed within a frame.
+// Reset makes the next frame begin with the reset nop, as required after a write that failed within a frame.
 func (f *Framer) Reset() { f.running = false }
 
 // Append appends one frame to dst and returns the extended slice. The payload is the concatenation of parts and
-// must be shorter than 4 GiB. It allocates only where dst is too small.
+// must be shorter than 4 GiB. It allocates only if dst is too small.
 func (f *Framer) Append(dst []byte, parts ...[]byte) []byte {
 	if !f.running {
 		f.running = true
@@ -47,7 +47,7 @@ func (f *Framer) Append(dst []byte, parts ...[]byte) []byte {
 	return appendEscaped(dst, field[:2])
 }
 
-// appendPayload appends p escaped and continues crc over what it appended, in blocks that stay in the nearest cache.
+// appendPayload appends p escaped and updates crc, in blocks that fit the L1 cache.
 func appendPayload(dst, p []byte, crc uint16) ([]byte, uint16) {
 	const block = 8 << 10
 	for len(p) > 0 {

@@ -11,26 +11,26 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 )
 
-// ProcessConfig says what to run. Only Path must be set.
+// ProcessConfig describes the program to run. Only Path must be set.
 type ProcessConfig struct {
 	Path  string
 	Args  []string // without the program's own name
 	Env   []string // "NAME=value"; nil means an empty environment, not this process's
 	Dir   string   // working folder; "" means this process's
 	Grace time.Duration
-	// Grace is how long Close lets the process end by itself after its input was closed, and once more after it
-	// was asked to; 0 means 500 ms. Then its whole process group is killed.
-	StaysOnEOF bool         // it does not end when its input is closed: Close asks it to at once
-	Log        hclog.Logger // takes the lines of its standard error, named "stderr"; nil drops them
+	// Grace is how long Close waits for the process to end after closing its input, and again after asking it to
+	// stop, before it kills the process group; 0 means 500 ms.
+	StaysOnEOF bool         // it does not end when its input is closed: Close asks it to stop at once
+	Log        hclog.Logger // logs the lines of its standard error, named "stderr"; nil drops them
 }
 
 const defaultGrace = 500 * time.Millisecond
 
-// A ProcessError is a device process that ended, or closed its output, while somebody still used it. It is an
-// ErrClosed to errors.Is.
+// A ProcessError reports a device process that ended, or closed its output, during use. errors.Is matches it with
+// ErrClosed.
 type ProcessError struct {
 	Path  string
-	State *os.ProcessState // nil if it had not ended yet
+	State *os.ProcessState // nil if it has not ended
 	Tail  []byte           // the last 4 KiB of its standard error
 }
 
@@ -49,7 +49,7 @@ func (e *ProcessError) Error() string {
 // Is makes ErrClosed match.
 func (e *ProcessError) Is(target error) bool { return target == ErrClosed }
 
-// FailureClass says that the device is gone.
+// FailureClass returns failure.Transport.
 func (e *ProcessError) FailureClass() failure.Class { return failure.Transport }
 
 // A tail keeps the last bytes written to it.

@@ -24,12 +24,12 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 )
 
-// A Process is a Link to a child process by its standard input and output. It is the leader of a process group of
-// its own, all of which ends with the link, and on Linux also with this process.
+// A Process is a Link to a child process by its standard input and output. The child leads a process group of its
+// own, which ends with the link and, on Linux, with this process.
 type Process struct {
 	path  string
 	grace time.Duration
-	stays bool     // it outlives its input
+	stays bool     // it does not end when its input is closed
 	in    *pipeEnd // the child's standard input
 	out   *pipeEnd // its standard output
 	errs  *stderrReader
@@ -41,8 +41,8 @@ type Process struct {
 	closed atomic.Bool
 }
 
-// StartProcess runs a device process and links to it. ctx is looked at before the start only: Close ends the
-// process. It answers once the program runs; what the program then says is for Dial to wait for.
+// StartProcess starts a device process and returns a link to it. ctx only limits the start: Close ends the process.
+// Errors: those of the start; ctx's.
 func StartProcess(ctx context.Context, c ProcessConfig) (*Process, error) {
 	if ctx.Err() != nil {
 		return nil, failure.Stopped(ctx, "start %s", c.Path)
@@ -96,34 +96,34 @@ func (p *Process) run(cmd *exec.Cmd) error {
 			return
 		}
 		awaitEnd(cmd)
-		p.signalGroup(unix.SIGKILL) // what the child left behind; its number is still taken until Wait
-		_ = cmd.Wait()              // the state tells what happened
+		p.signalGroup(unix.SIGKILL) // the child's remaining children; its PID is in use until Wait
+		_ = cmd.Wait()              // the state has the result
 		p.state = cmd.ProcessState
 		close(p.exited)
 	}()
 	return <-started
 }
 
-func (p *Process) signalGroup(s unix.Signal) { _ = unix.Kill(-p.pid, s) } // an error means that it is empty
+func (p *Process) signalGroup(s unix.Signal) { _ = unix.Kill(-p.pid, s) } // an error means that the group is empty
 
-// PID is the process's number, and that of its group.
+// PID returns the PID of the process and of its group.
 func (p *Process) PID() int { return p.pid }
 
-// Lossy is false: a pipe keeps every byte.
+// Lossy returns false: a pipe loses no bytes.
 func (p *Process) Lossy() bool { return false }
 
-// Read is as Link says. The end of the child's output is a *ProcessError.
+// Read implements Link. It returns a *ProcessError at the end of the child's output.
 func (p *Process) Read(ctx context.Context, buf []byte) (int, error) {
 	n, err := p.out.read(ctx, buf)
 	return n, p.explain(err)
 }
 
-// Write is as Link says.
+// Write implements Link.
 func (p *Process) Write(ctx context.Context, data []byte) error {
 	return p.explain(p.in.write(ctx, data))
 }
 
-// explain turns the end of a pipe into what became of the process.
+// explain converts the end of a pipe to the process's end.
 func (p *Process) explain(err error) error {
 	switch {
 	case err == nil:
@@ -136,7 +136,7 @@ func (p *Process) explain(err error) error {
 	return err
 }
 
-// ended tells how the process ended. It waits a moment for that: a pipe's end is seen before the exit is.
+// ended returns how the process ended. It waits briefly, because a pipe's end precedes the exit.
 func (p *Process) ended() error {
 	e := &ProcessError{Path: p.path}
 	timer := time.NewTimer(250 * time.Millisecond)
@@ -151,13 +151,13 @@ func (p *Process) ended() error {
 	return e
 }
 
-// Close ends the process and waits for it: first its input ends, then it is asked to stop, then its process group
-// is killed. It takes twice ProcessConfig.Grace at most, and no time if the process ends at once.
+// Close ends the process and waits for it: it closes the input, asks the process to stop, then kills its process
+// group. It takes at most twice ProcessConfig.Grace.
 func (p *Process) Close() error {
 	p.close.Do(func() {
 		p.closed.Store(true)
 		p.in.f.Close()
-		p.out.f.Close() // before the wait, so that a child that writes without end gets an error
+		p.out.f.Close() // before the wait, so that a child that writes endlessly gets an error
 		if p.stays || !p.exitsWithin(p.grace) {
 			p.signalGroup(unix.SIGTERM)
 		}
@@ -198,17 +198,17 @@ func openPipes() (*pipes, error) {
 	return &p, nil
 }
 
-// Closing a nil *os.File is an error without harm.
+// Closing a nil *os.File only returns an error.
 func (p *pipes) closeChildEnds() { p.stdin[0].Close(); p.stdout[1].Close(); p.stderr[1].Close() }
 func (p *pipes) closeOurEnds()   { p.stdin[1].Close(); p.stdout[0].Close(); p.stderr[0].Close() }
 
-// A pipeEnd is our end of a pipe, read or written in the caller's goroutine.
+// A pipeEnd is this side's end of a pipe, read or written in the caller's goroutine.
 type pipeEnd struct {
 	f    *os.File
 	conn syscall.RawConn
 	waiter
 
-	// What transfer works on: fields and not variables of a closure, so that a call allocates nothing.
+	// The arguments of transfer: fields instead of a closure's variables, so that a call does not allocate.
 	transfer func(fd uintptr)
 	p        []byte
 	n        int
@@ -233,7 +233,7 @@ func newPipeEnd(f *os.File) *pipeEnd {
 	return e
 }
 
-// atOnce transfers what can be without a wait, or next to none.
+// atOnce transfers what is possible without waiting, or almost.
 func (e *pipeEnd) atOnce(p []byte) (int, error) {
 	e.p, e.n, e.err = p, 0, nil
 	if err := e.conn.Control(e.transfer); err != nil {
@@ -256,11 +256,11 @@ func (e *pipeEnd) read(ctx context.Context, p []byte) (int, error) {
 	return e.wait(ctx, "read", func() (int, error) { return e.f.Read(p) })
 }
 
-// spinTime is how long a read asks the kernel again before it goes to sleep. An empty call takes a few microseconds
-// on the device's side; to put this thread to sleep and wake it costs ten times that, on a virtual machine more.
+// spinTime is how long a read polls the kernel before it sleeps. The device answers an empty call in a few
+// microseconds; putting this thread to sleep and waking it takes ten times as long, on a virtual machine more.
 const spinTime = 100 * time.Microsecond
 
-// readSoon reads what is there or comes within spinTime; 0 bytes without an error mean that nothing did.
+// readSoon reads data that is available or arrives within spinTime. It returns 0 and no error if none arrived.
 func (e *pipeEnd) readSoon(fd uintptr) {
 	for began := time.Now(); ; yield() {
 		n, err := unix.Read(int(fd), e.p)
@@ -291,7 +291,7 @@ func (e *pipeEnd) write(ctx context.Context, p []byte) error {
 	return err
 }
 
-// writeNow writes what the pipe takes without waiting.
+// writeNow writes what the pipe accepts without waiting.
 func (e *pipeEnd) writeNow(fd uintptr) {
 	n, err := unix.Write(int(fd), e.p)
 	switch {
@@ -302,7 +302,7 @@ func (e *pipeEnd) writeNow(fd uintptr) {
 	}
 }
 
-// A stderrReader logs the lines of a child's standard error and keeps the last of them.
+// A stderrReader logs the lines of a child's standard error and keeps the last bytes.
 type stderrReader struct {
 	f    *os.File
 	done chan struct{}
@@ -324,7 +324,7 @@ func (r *stderrReader) wait(end <-chan time.Time) {
 	}
 }
 
-// stop ends the reading, also where somebody else still holds the other end.
+// stop ends the reading, even if another process holds the other end.
 func (r *stderrReader) stop() {
 	_ = r.f.SetReadDeadline(time.Now().Add(50 * time.Millisecond)) // time for what is in the pipe
 	<-r.done
@@ -344,7 +344,7 @@ func (r *stderrReader) run(log hclog.Logger) {
 	defer close(r.done)
 	lines := bufio.NewReaderSize(r.f, tailSize)
 	for {
-		line, err := lines.ReadSlice('\n') // a longer line comes in pieces
+		line, err := lines.ReadSlice('\n') // a longer line is logged in pieces
 		if len(line) > 0 {
 			r.mu.Lock()
 			r.last.add(line)

@@ -6,18 +6,18 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 )
 
-// A Process is a Link to a child process. There is none on Windows: its pipes know no deadlines.
+// A Process is a Link to a child process. Windows has none: its pipes have no deadlines.
 type Process struct{}
 
-// StartProcess is an error on Windows.
+// StartProcess returns an error on Windows.
 func StartProcess(context.Context, ProcessConfig) (*Process, error) {
-	return nil, failure.New(failure.Config, "use a QEMU board or real hardware", "a process as device: not on Windows")
+	return nil, failure.New(failure.Config, "use a QEMU board or real hardware", "a process as device is not supported on Windows")
 }
 
 // PID is 0.
 func (*Process) PID() int { return 0 }
 
-// Lossy is false.
+// Lossy returns false.
 func (*Process) Lossy() bool { return false }
 
 // Read reports that the link is closed.

@@ -14,11 +14,12 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 )
 
-// This file records what goes over a link, and replays it.
+// This file records the traffic of a link, and replays it.
 //
 // A recording is text, one JSON object per line. The first is {"boardsmith_recording":1,"lossy":false}. Each other
-// is one read or write, in order: "us", microseconds since the recording began; "to", "device" or "host"; and either
-// "hex", the bytes, or "end", how it ended without: "timeout", "canceled" or "closed". A write stands where it began.
+// is one read or write, in order: "us", microseconds since the recording began; "to", "device" or "host"; and
+// either "hex", the bytes, or "end", how it ended without: "timeout", "canceled" or "closed". A write is placed
+// where it began.
 
 const recordingVersion = 1
 
@@ -39,7 +40,7 @@ const (
 	toHost   = "host"
 )
 
-// endNames are the ends of a wait that a replay can repeat.
+// endNames maps the ends of a wait, which a replay repeats, to their names.
 var endNames = []struct {
 	name string
 	err  error
@@ -58,16 +59,16 @@ func endName(err error) string {
 	return "closed"
 }
 
-// A Recorder is a Link that writes down what goes through another one.
+// A Recorder is a Link that records the traffic of another one.
 type Recorder struct {
 	link  Link
 	began time.Time
 	mu    sync.Mutex
 	to    *json.Encoder
-	err   error // the first of writing the recording
+	err   error // the first error of writing the recording
 }
 
-// Record returns a link that records everything that goes over link to w. Closing it closes link, not w.
+// Record returns a link that records the traffic of link to w. Closing it closes link, not w.
 func Record(link Link, w io.Writer) *Recorder {
 	r := &Recorder{link: link, began: time.Now(), to: json.NewEncoder(w)}
 	r.err = r.to.Encode(recordingHead{recordingVersion, link.Lossy()})
@@ -89,7 +90,7 @@ func (r *Recorder) Read(ctx context.Context, p []byte) (int, error) {
 	switch {
 	case n > 0:
 		r.add(toHost, p[:n], "")
-	case err != nil && !late: // a read that never began is nothing of the device's
+	case err != nil && !late: // a read that did not begin is not recorded
 		r.add(toHost, nil, endName(err))
 	}
 	return n, err
@@ -108,10 +109,10 @@ func (r *Recorder) Write(ctx context.Context, p []byte) error {
 	return err
 }
 
-// Lossy is the recorded link's.
+// Lossy returns the recorded link's.
 func (r *Recorder) Lossy() bool { return r.link.Lossy() }
 
-// Close closes the recorded link. It reports if the recording could not be written.
+// Close closes the recorded link. It returns an error if the recording could not be written.
 func (r *Recorder) Close() error {
 	err := r.link.Close()
 	r.mu.Lock()
@@ -123,10 +124,10 @@ func (r *Recorder) Close() error {
 	return err
 }
 
-// A ReplayError is the first place where the host does something else than in the recording.
+// A ReplayError reports the first difference between the host and the recording.
 type ReplayError struct {
 	Offset    int    // bytes that the host had sent before
-	Want, Got []byte // what was recorded from there on, and what was sent; at most 32 bytes of each
+	Want, Got []byte // the recorded and the sent bytes from there on; at most 32 of each
 	What      string
 }
 
@@ -138,21 +139,21 @@ func (e *ReplayError) Error() string {
 	return s
 }
 
-// FailureClass says that the link said something else than expected.
+// FailureClass returns failure.Transport.
 func (e *ReplayError) FailureClass() failure.Class { return failure.Transport }
 
 // A replayed event is one read, or the end of a write.
 type replayed struct {
-	after int // bytes from the host that must have come first
+	after int // bytes from the host that must precede it
 	data  []byte
 	end   error // nil if there is data
 }
 
-// A Replay is a Link that plays the device of a recording: it checks the host's bytes against it and answers with
-// the device's, without the recorded delays. A wait that ended without data does so again at once.
+// A Replay is a Link that replays the device of a recording: it compares the host's bytes with the recording and
+// returns the device's, without the recorded delays. A wait that ended without data ends at once.
 type Replay struct {
 	lossy     bool
-	host      []byte // all bytes from the host
+	host      []byte // all recorded bytes from the host
 	reads     []replayed
 	writeEnds []replayed
 
@@ -218,7 +219,7 @@ func (r *Replay) load(l recordingLine) error {
 	return nil
 }
 
-// Done is nil if the host has sent all that was recorded and read all that the device said.
+// Done returns nil if the host has sent all recorded bytes and read all of the device's.
 func (r *Replay) Done() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -233,7 +234,7 @@ func (r *Replay) Done() error {
 	return nil
 }
 
-// Lossy is as recorded.
+// Lossy returns the recorded value.
 func (r *Replay) Lossy() bool { return r.lossy }
 
 // Close ends the replay.
@@ -289,7 +290,7 @@ func (r *Replay) compare(p []byte) error {
 	if same == len(p) {
 		return nil
 	}
-	what := "the host sends something else"
+	what := "the host sends other bytes"
 	if same == len(want) {
 		what = "the host sends more"
 	}
@@ -297,7 +298,7 @@ func (r *Replay) compare(p []byte) error {
 	return &ReplayError{Offset: r.pos + same, Want: excerpt(want[same:]), Got: excerpt(p[same:]), What: what}
 }
 
-// Read returns what the device said in the recording, once the host has sent what went before it.
+// Read returns the device's recorded bytes, after the host has sent the bytes that precede them.
 func (r *Replay) Read(ctx context.Context, p []byte) (int, error) {
 	began := time.Now()
 	for {
@@ -330,7 +331,7 @@ func (r *Replay) tryRead(p []byte) (int, <-chan struct{}, error) {
 	case len(p) == 0:
 		return 0, nil, nil
 	case len(r.reads) == 0 && r.pos == len(r.host):
-		return 0, nil, &ReplayError{Offset: r.pos, What: "the recording ends, the host still reads"}
+		return 0, nil, &ReplayError{Offset: r.pos, What: "the recording has ended, but the host reads"}
 	case len(r.reads) == 0 || r.reads[0].after > r.pos:
 		return 0, r.changed, nil
 	}
@@ -344,7 +345,7 @@ func (r *Replay) tryRead(p []byte) (int, <-chan struct{}, error) {
 	return n, nil, end
 }
 
-// replayedEnd makes the error of a recorded end.
+// replayedEnd returns the error of a recorded end.
 func replayedEnd(err error, op string, began time.Time) error {
 	if err == context.DeadlineExceeded {
 		return &TimeoutError{Op: op, Waited: time.Since(began)}

@@ -85,7 +85,7 @@ func TestReplayDifference(t *testing.T) {
 		seed     byte
 		want     string
 	}{
-		"another nonce": {4, 0x23, "after 18 bytes from the host: the host sends something else: recorded 4"},
+		"another nonce": {4, 0x23, "after 18 bytes from the host: the host sends other bytes: recorded 4"},
 		"fewer":         {3, 0x22, ""},
 		"more":          {5, 0x22, "the host sends more"},
 	} {

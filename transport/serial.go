@@ -13,7 +13,7 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 )
 
-// SerialConfig says which port. Only Port must be set.
+// SerialConfig describes a serial port. Only Port must be set.
 type SerialConfig struct {
 	Port string // its name or path, as in "/dev/ttyACM0", "COM3"
 	Baud int    // bits a second; 0 means 115200
@@ -21,12 +21,13 @@ type SerialConfig struct {
 
 const (
 	defaultBaud = 115200
-	readAhead   = 1 << 20 // bytes that nobody has asked for yet; then the port is not read on
-	writePart   = 4096    // bytes handed to the driver at once, so that a cancel is soon seen
+	readAhead   = 1 << 20 // maximum of unread bytes; beyond it the port is not read
+	writePart   = 4096    // bytes per write to the driver, so that a cancel takes effect soon
 )
 
-// A SerialError is a port that cannot be opened, or that vanished while it was open. The latter is an ErrClosed to
-// errors.Is; after a replug the port can be opened again, under its new name.
+// A SerialError reports a port that cannot be opened, or that vanished while it was open. In the latter case
+// errors.Is matches it with ErrClosed; after the device is plugged in again, the port can be opened under its new
+// name.
 type SerialError struct {
 	Port string
 	Gone bool // it was open
@@ -41,7 +42,7 @@ func (e *SerialError) Unwrap() error { return e.Err }
 // Is makes ErrClosed match a port that is gone.
 func (e *SerialError) Is(target error) bool { return e.Gone && target == ErrClosed }
 
-// FailureClass says what the port's failure is to a user.
+// FailureClass returns failure.BoardLost for a port that vanished, else failure.ProbeMissing.
 func (e *SerialError) FailureClass() failure.Class {
 	if e.Gone {
 		return failure.BoardLost
@@ -49,7 +50,7 @@ func (e *SerialError) FailureClass() failure.Class {
 	return failure.ProbeMissing
 }
 
-// NextStep is what helps.
+// NextStep returns what to do.
 func (e *SerialError) NextStep() string {
 	var p *serial.PortError
 	switch {
@@ -64,24 +65,24 @@ func (e *SerialError) NextStep() string {
 	}
 }
 
-// A Serial is a Link over a UART. It is Lossy: a UART has no flow control, and noise.
+// A Serial is a Link over a UART. It is Lossy: a UART has noise and no flow control.
 type Serial struct {
 	name string
 	port serial.Port
 
 	mu     sync.Mutex
 	have   []byte
-	err    error         // of the port, once it has one
-	news   chan struct{} // has an item when have or err has changed
-	room   chan struct{} // has an item when have was emptied
+	err    error         // the port's error, if any
+	news   chan struct{} // signals that have or err has changed
+	room   chan struct{} // signals that have was emptied
 	closed chan struct{}
 	done   chan struct{} // the reader has ended
 	once   sync.Once
 
-	writing chan struct{} // holds an item while a write is on its way
+	writing chan struct{} // holds a token during a write
 }
 
-// OpenSerial opens a port for itself alone: eight bits, no parity, one stop bit. *SerialError.
+// OpenSerial opens a port exclusively: eight bits, no parity, one stop bit. Errors: *SerialError.
 func OpenSerial(c SerialConfig) (*Serial, error) {
 	if c.Baud == 0 {
 		c.Baud = defaultBaud
@@ -90,7 +91,7 @@ func OpenSerial(c SerialConfig) (*Serial, error) {
 	if err != nil {
 		return nil, &SerialError{Port: c.Port, Err: err}
 	}
-	if err := port.ResetInputBuffer(); err != nil { // what was said before is not for us
+	if err := port.ResetInputBuffer(); err != nil { // drop bytes received before
 		return nil, errors.Join(&SerialError{Port: c.Port, Err: err}, port.Close())
 	}
 	return newSerial(c.Port, port), nil
@@ -105,19 +106,19 @@ func newSerial(name string, port serial.Port) *Serial {
 	return s
 }
 
-// Lossy is true.
+// Lossy returns true.
 func (s *Serial) Lossy() bool { return true }
 
-// Name is the port's.
+// Name returns the port's name.
 func (s *Serial) Name() string { return s.name }
 
-// read reads the port until it is gone.
+// read reads the port until it vanishes or is closed.
 func (s *Serial) read() {
 	defer close(s.done)
 	buf := make([]byte, 16<<10)
 	for {
 		n, err := s.port.Read(buf)
-		if n == 0 && err == nil { // the driver's way to report a port that was closed or unplugged
+		if n == 0 && err == nil { // how the driver reports a port that was closed or unplugged
 			err = errors.New("no longer there")
 		}
 		s.mu.Lock()
@@ -188,8 +189,8 @@ func (s *Serial) take(p []byte) (int, error) {
 	return n, nil
 }
 
-// Write implements Link. The driver may take less than it is given, and may block while the other side does not read;
-// after a deadline what it has taken is still on its way.
+// Write implements Link. The driver may accept less than it is given, and may block while the other side does not
+// read; after a deadline it still sends what it has accepted.
 func (s *Serial) Write(ctx context.Context, p []byte) error {
 	start := time.Now()
 	for len(p) > 0 {
@@ -248,7 +249,7 @@ func (s *Serial) Close() error {
 	var err error
 	s.once.Do(func() {
 		close(s.closed)
-		_ = s.port.ResetOutputBuffer() // lets a blocked write go; a port that is gone has none
+		_ = s.port.ResetOutputBuffer() // unblocks a write; fails on a port that has vanished
 		if e := s.port.Close(); e != nil {
 			s.mu.Lock()
 			gone := s.err != nil

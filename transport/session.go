@@ -16,14 +16,14 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 )
 
-// SessionOptions says how to open a session. The zero value is the normal case.
+// SessionOptions configure a session. The zero value is the usual one.
 type SessionOptions struct {
 	Log          hclog.Logger  // takes the device's log lines, named "device"; nil drops them
-	StartTimeout time.Duration // for the whole handshake; 0 means 10 s. ctx may end it sooner
-	Retry        time.Duration // wait for an answer before asking again; doubles up to 2 s; 0 means 250 ms
-	FrameGap     time.Duration // silence inside a frame that damages it, on a lossy link; 0 means 1 s
+	StartTimeout time.Duration // for the whole handshake; 0 means 10 s. ctx may end it earlier
+	Retry        time.Duration // time between attempts of the handshake; doubles up to 2 s; 0 means 250 ms
+	FrameGap     time.Duration // silence inside a frame after which it counts as damaged, on a lossy link; 0 means 1 s
 	MaxMessage   int           // longest message accepted from the device, bytes; 0 means DefaultLimit
-	Seed         byte          // of this side's nonces; 0 means a random one
+	Seed         byte          // initial value of this side's nonces; 0 means a random one
 }
 
 const (
@@ -34,8 +34,8 @@ const (
 	readSize            = 64 << 10
 )
 
-// A Session is one end of an established session: whole messages to and from the device (wire.md §2 and §5).
-// It is not safe for use by several goroutines at once.
+// A Session is one end of an established session: whole messages to and from the device (wire.md §2 and §5). Only
+// one goroutine at a time may use it.
 type Session struct {
 	link      Link
 	log       hclog.Logger
@@ -58,13 +58,13 @@ type Session struct {
 	version  bool  // the device answered with another version
 }
 
-// A HandshakeError says that no session came about: the firmware never answered, or not as it should.
+// A HandshakeError reports a session that could not be opened: the firmware did not respond, or not correctly.
 type HandshakeError struct {
 	Attempts int
-	Received int64 // bytes that came from the device meanwhile
+	Received int64 // bytes received from the device meanwhile
 	Damaged  int   // damaged frames among them
 	Version  bool  // the device answered, with another version of the session layer
-	Err      error // why the waiting ended
+	Err      error // why the wait ended
 }
 
 func (e *HandshakeError) Error() string {
@@ -89,17 +89,17 @@ func (e *HandshakeError) linkBroke() bool {
 	return errors.Is(e.Err, ErrClosed) && !errors.As(e.Err, &firmware)
 }
 
-// NextStep says what the device's behaviour hints at.
+// NextStep returns the likely cause of the device's behaviour.
 func (e *HandshakeError) NextStep() string {
 	switch {
 	case e.linkBroke():
 		return "" // Err's own
 	case e.Version:
-		return "the firmware speaks another version of the session protocol; build and flash it again"
+		return "the firmware uses another version of the session protocol; build and flash it again"
 	case e.Received == 0:
 		return "the device sent nothing: check that it runs this firmware, and its link"
 	default:
-		return "the device sent something else than a session reply: check the link's speed and the firmware"
+		return "the device sent data but no session reply: check the link's speed and the firmware"
 	}
 }
 
@@ -132,8 +132,8 @@ func newSession(link Link, o SessionOptions) (*Session, error) {
 	return s, nil
 }
 
-// Dial opens a session as its initiator: it says Terminate and Init until the device replies (wire.md §5).
-// The session owns link from then on. After an error link is still the caller's; the error is a *HandshakeError.
+// Dial opens a session as its initiator: it sends Terminate and Init until the device replies (wire.md §5). The
+// session takes ownership of link. After an error, a *HandshakeError, the caller still owns link.
 func Dial(ctx context.Context, link Link, o SessionOptions) (*Session, error) {
 	s, err := newSession(link, o)
 	if err != nil {
@@ -146,8 +146,8 @@ func Dial(ctx context.Context, link Link, o SessionOptions) (*Session, error) {
 }
 
 // Redial opens a new session on the same link, with the same options, after Send or Recv returned a
-// *TerminatedError. Nothing of the old session is received any more. The error is a *HandshakeError; Redial may be
-// called again then.
+// *TerminatedError. It drops messages of the old session. Errors: *HandshakeError, after which Redial may be called
+// again.
 func (s *Session) Redial(ctx context.Context) error {
 	if s.responder {
 		return failure.New(failure.Internal, "", "a responder cannot redial")
@@ -174,7 +174,7 @@ func (s *Session) dial(caller context.Context) error {
 	}
 }
 
-// attempt asks once, and waits at most wait for the reply.
+// attempt sends one Init and waits at most wait for the reply.
 func (s *Session) attempt(ctx context.Context, wait time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
@@ -184,7 +184,7 @@ func (s *Session) attempt(ctx context.Context, wait time.Duration) error {
 	return s.establish(ctx)
 }
 
-// establish takes messages until a session is established.
+// establish receives messages until a session is established.
 func (s *Session) establish(ctx context.Context) error {
 	for s.end.state != established {
 		msg, err := s.next(ctx)
@@ -198,7 +198,7 @@ func (s *Session) establish(ctx context.Context) error {
 	return nil
 }
 
-// handshake takes a message while no session is established yet.
+// handshake handles a message before the session is established.
 func (s *Session) handshake(ctx context.Context, msg []byte) error {
 	booted := s.end.state == startSent && len(msg) >= headerSize && msg[2] == typeTerminate
 	n, reply := s.end.receive(msg)
@@ -208,7 +208,7 @@ func (s *Session) handshake(ctx context.Context, msg []byte) error {
 	case n == wrongVersion:
 		s.version = true
 	case booted && s.link.Lossy():
-		// It has only just booted, so our Init probably met nobody. On a pipe it waits there to be read.
+		// The device has just booted and probably missed the Init; on a pipe the Init waits to be read.
 		reply = s.end.begin()
 	}
 	if reply == nil {
@@ -217,8 +217,8 @@ func (s *Session) handshake(ctx context.Context, msg []byte) error {
 	return s.write(ctx, reply)
 }
 
-// Accept opens a session as its responder, the device's side: it says Terminate and waits for an Init. Where the
-// other side begins again, Recv goes on with the new session. The session owns link from then on.
+// Accept opens a session as its responder, the device's side: it sends Terminate and waits for an Init. If the
+// other side begins again, Recv continues with the new session. The session takes ownership of link.
 func Accept(ctx context.Context, link Link, o SessionOptions) (*Session, error) {
 	s, err := newSession(link, o)
 	if err != nil {
@@ -231,14 +231,14 @@ func Accept(ctx context.Context, link Link, o SessionOptions) (*Session, error) 
 	return s, s.establish(ctx)
 }
 
-// Lossy says whether the session's link is.
+// Lossy reports whether the session's link is lossy.
 func (s *Session) Lossy() bool { return s.link.Lossy() }
 
-// Close closes the link. The device is told nothing: its next initiator replaces this session.
+// Close closes the link without a message to the device: the next initiator replaces this session.
 func (s *Session) Close() error { return s.link.Close() }
 
-// Send sends one message, the concatenation of parts. After an error the device may have got any part of it, and
-// the session should be given up.
+// Send sends one message, the concatenation of parts. After an error the device may have received any part of it:
+// close the session.
 func (s *Session) Send(ctx context.Context, parts ...[]byte) error {
 	if s.end.state != established {
 		return &TerminatedError{Why: "no session"}
@@ -256,7 +256,7 @@ func (s *Session) Send(ctx context.Context, parts ...[]byte) error {
 	return s.flush(ctx)
 }
 
-// SendLog sends a log line, as only a responder does. An empty one is not sent: no TVM host survives it.
+// SendLog sends a log line, as only a responder does. It does not send an empty one, which would crash TVM's hosts.
 func (s *Session) SendLog(ctx context.Context, text string) error {
 	if text == "" {
 		return nil
@@ -281,9 +281,9 @@ func (s *Session) flush(ctx context.Context) error {
 	return err
 }
 
-// Recv waits for the next message of the session and returns its body, which is valid until the next call. Log
-// lines that come before it are logged, anything else that is not of this session is ignored. Errors: those of
-// Link.Read, *TerminatedError, and *DamagedError if the answer came damaged.
+// Recv waits for the next message of the session and returns its body, which is valid until the next call. It logs
+// preceding log lines and ignores messages of other sessions. Errors: those of Link.Read, *TerminatedError, and
+// *DamagedError if the answer arrived damaged.
 func (s *Session) Recv(ctx context.Context) ([]byte, error) {
 	body, err := s.receive(ctx)
 	if err == nil {
@@ -296,8 +296,8 @@ func (s *Session) Recv(ctx context.Context) ([]byte, error) {
 	return nil, err
 }
 
-// receiveAfterCut waits a moment for what cut the answer short, because a device that fails a check or is reset
-// while it answers says so there: first perhaps a log line, then Terminate.
+// receiveAfterCut waits briefly for messages after a truncated answer: a device that fails a check or is reset
+// while it answers sends perhaps a log line, then Terminate.
 func (s *Session) receiveAfterCut(ctx context.Context, cut *DamagedError) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.gap)
 	defer cancel()
@@ -335,12 +335,12 @@ func (s *Session) receive(ctx context.Context) ([]byte, error) {
 				return nil, err
 			}
 		default:
-			s.log.Debug("ignored a message of no session", "bytes", len(msg))
+			s.log.Debug("ignored a message of another session", "bytes", len(msg))
 		}
 	}
 }
 
-// ended is what follows when the other side terminates the session or begins a new one.
+// ended handles the other side's end of the session, or its start of a new one.
 func (s *Session) ended(ctx context.Context, n notice) error {
 	switch {
 	case s.responder:
@@ -352,7 +352,7 @@ func (s *Session) ended(ctx context.Context, n notice) error {
 	}
 }
 
-// next returns the next message whose frame is good, header included, valid until the next call.
+// next returns the next message of an undamaged frame, header included, valid until the next call.
 func (s *Session) next(ctx context.Context) ([]byte, error) {
 	for {
 		n, ev := s.un.Next(s.in)
@@ -374,8 +374,7 @@ func (s *Session) next(ctx context.Context) ([]byte, error) {
 	}
 }
 
-// damage counts a damaged frame. It is an error if the frame was this session's, because then it was the answer
-// that somebody waits for.
+// damage counts a damaged frame. It returns an error if the frame was this session's, and so the expected answer.
 func (s *Session) damage(ev Event) error {
 	s.damaged++
 	s.log.Debug("damaged frame", "why", ev, "bytes", len(s.un.Payload()))
@@ -385,8 +384,8 @@ func (s *Session) damage(ev Event) error {
 	return nil
 }
 
-// fill reads from the link. On a lossy link it does not wait longer than the frame gap inside a frame: a byte of it
-// got lost, so that its end will never come.
+// fill reads from the link. Inside a frame on a lossy link it waits at most the frame gap: after a lost byte the
+// frame's end would never come.
 func (s *Session) fill(ctx context.Context) error {
 	if !s.link.Lossy() || s.un.Idle() {
 		return s.read(ctx)
@@ -407,14 +406,14 @@ func (s *Session) read(ctx context.Context) error {
 	return err
 }
 
-// logLine logs a device's log message, made safe for a terminal.
+// logLine logs a device's log message without control characters.
 func (s *Session) logLine(msg []byte) {
 	if s.log.IsInfo() {
 		s.log.Info(printable(msg[headerSize:]))
 	}
 }
 
-// printable makes one line of text that cannot steer a terminal out of any bytes.
+// printable converts any bytes to one line without control characters.
 func printable(b []byte) string {
 	return strings.Map(func(r rune) rune {
 		switch {

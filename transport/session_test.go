@@ -152,7 +152,7 @@ func TestHandshakeErrors(t *testing.T) {
 		next  string
 	}{
 		"silence":       {"", failure.Boot, "sent nothing"},
-		"garbage":       {"55 aa 55 aa", failure.Boot, "something else"},
+		"garbage":       {"55 aa 55 aa", failure.Boot, "no session reply"},
 		"other version": {"ff fd 04 00 00 00 42 83 01 02 87 3b", failure.Boot, "another version"},
 	} {
 		t.Run(name, func(t *testing.T) {

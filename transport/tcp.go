@@ -13,20 +13,20 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 )
 
-// TCPConfig says what to connect to. Only Address must be set.
+// TCPConfig describes a connection. Only Address must be set.
 type TCPConfig struct {
 	Address string        // host and port, as in "192.0.2.7:4000", "localhost:4000"
-	Lossy   bool          // the peer is a serial server, and a UART lies behind it
+	Lossy   bool          // the peer is a serial server with a UART
 	Within  time.Duration // for a connection to come about; 0 means 10 s. ctx may end it sooner
 }
 
 const defaultConnect = 10 * time.Second
 
-// A TCPError is an address that cannot be reached or listened on, or a connection that broke. The latter is an ErrClosed
-// to errors.Is.
+// A TCPError reports an address that cannot be reached or listened on, or a connection that broke. In the latter
+// case errors.Is matches it with ErrClosed.
 type TCPError struct {
 	Address string
-	Gone    bool // it was connected
+	Gone    bool // the connection was open
 	Err     error
 }
 
@@ -38,7 +38,7 @@ func (e *TCPError) Unwrap() error { return e.Err }
 // Is makes ErrClosed match a connection that broke.
 func (e *TCPError) Is(target error) bool { return e.Gone && target == ErrClosed }
 
-// FailureClass says that the peer is not there, or not any more.
+// FailureClass returns the class of a missing or lost device.
 func (e *TCPError) FailureClass() failure.Class {
 	if e.Gone {
 		return failure.Transport
@@ -66,7 +66,7 @@ func (e *TCPError) NextStep() string {
 	return ""
 }
 
-// A TCP is a Link over a TCP connection. What is written is sent at once (TCP_NODELAY).
+// A TCP is a Link over a TCP connection. It sends data at once (TCP_NODELAY).
 type TCP struct {
 	conn     *net.TCPConn
 	lossy    bool
@@ -99,7 +99,7 @@ func newTCP(conn *net.TCPConn, lossy bool) *TCP {
 	return &TCP{conn: conn, lossy: lossy, in: newWaiter(conn.SetReadDeadline), out: newWaiter(conn.SetWriteDeadline)}
 }
 
-// cause leaves the address out, which our own error names.
+// cause removes the address, which TCPError has.
 func cause(err error) error {
 	var op *net.OpError
 	if errors.As(err, &op) {
@@ -108,10 +108,10 @@ func cause(err error) error {
 	return err
 }
 
-// Lossy says whether a UART lies behind the peer. TCP itself loses nothing.
+// Lossy reports whether the peer is a serial server with a UART. TCP itself loses nothing.
 func (l *TCP) Lossy() bool { return l.lossy }
 
-// Peer is the address of the other side, as in "192.0.2.7:4000".
+// Peer returns the address of the other side, as in "192.0.2.7:4000".
 func (l *TCP) Peer() string { return l.conn.RemoteAddr().String() }
 
 // Read implements Link.
@@ -144,7 +144,7 @@ func (l *TCP) Write(ctx context.Context, p []byte) error {
 	return nil
 }
 
-// explain makes what Link promises of the network's errors; ctx's own stay.
+// explain converts the network's errors to those of Link, except ctx's.
 func (l *TCP) explain(err error) error {
 	var timeout *TimeoutError
 	switch {
@@ -170,7 +170,8 @@ type TCPListener struct {
 	waiter
 }
 
-// ListenTCP listens on an address; port 0 stands for any free one. The caller closes the listener. Errors: as of DialTCP.
+// ListenTCP listens on an address; port 0 means any free one. The caller closes the listener. Errors: as of
+// DialTCP.
 func ListenTCP(ctx context.Context, address string) (*TCPListener, error) {
 	began := time.Now()
 	if ctx.Err() != nil {
@@ -187,11 +188,11 @@ func ListenTCP(ctx context.Context, address string) (*TCPListener, error) {
 	return &TCPListener{t, newWaiter(t.SetDeadline)}, nil
 }
 
-// Address is what it listens on, with its port.
+// Address returns the address and port that it listens on.
 func (l *TCPListener) Address() string { return l.listener.Addr().String() }
 
-// Accept waits for a peer that connects. The link is not Lossy. Errors: ErrClosed after Close; *TCPError; those of ctx as
-// DialTCP's, after which the listener stays usable.
+// Accept waits for a peer to connect. The link is not Lossy. Errors: ErrClosed after Close; *TCPError; those of ctx
+// as DialTCP's, after which the listener stays usable.
 func (l *TCPListener) Accept(ctx context.Context) (*TCP, error) {
 	if ctx.Err() != nil {
 		return nil, waitError(ctx, "accept", time.Now())
@@ -213,7 +214,7 @@ func (l *TCPListener) Accept(ctx context.Context) (*TCP, error) {
 	return nil, &TCPError{Address: l.Address(), Err: cause(err)}
 }
 
-// Close ends the listening. Links that were accepted stay open. Later calls do nothing.
+// Close stops listening. Accepted links stay open. Later calls do nothing.
 func (l *TCPListener) Close() error {
 	if err := l.listener.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
 		return &TCPError{Address: l.Address(), Err: cause(err)}

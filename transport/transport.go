@@ -1,8 +1,7 @@
-// Package transport carries messages between this host and one device: a byte link, frames on it, and a session
-// in the frames, as Apache TVM's microTVM speaks them.
+// Package transport carries messages between this host and one device: a byte link, frames on it, and a session in
+// the frames, in the protocol of Apache TVM's microTVM.
 //
-// It knows bytes and messages, not what they mean: calls, tensors and handles are package rpc's. It starts no
-// firmware build, chooses no board and repeats no request.
+// Package rpc defines the content of the messages. This package does not repeat requests.
 package transport
 
 import (
@@ -15,19 +14,19 @@ import (
 
 // A Link is a byte stream to one device. One goroutine may read while another writes; Close may be called from any.
 type Link interface {
-	// Read waits for at least one byte and reads up to len(p). It returns an error that wraps ErrClosed once the
-	// peer or this side has closed the link, a *TimeoutError when ctx's deadline passed, and ctx's own error when
-	// ctx was cancelled; the link stays usable after the last two. A read of n > 0 bytes has no error.
+	// Read waits for at least one byte and reads up to len(p). It returns an error that wraps ErrClosed after the
+	// peer or this side has closed the link, a *TimeoutError when ctx's deadline has passed, and ctx's error when
+	// ctx was cancelled; after the last two the link stays usable. If n > 0, the error is nil.
 	Read(ctx context.Context, p []byte) (int, error)
-	// Write sends all of p or returns an error, as Read does. After an error an unknown part of p has been sent.
+	// Write sends all of p or returns an error, as Read does. After an error an unknown part of p was sent.
 	Write(ctx context.Context, p []byte) error
-	// Close frees whatever the link holds, and ends the process behind it if there is one. Later calls do nothing.
+	// Close releases the link's resources, and ends its process, if any. Later calls do nothing.
 	Close() error
-	// Lossy says whether bytes may change or vanish on the way, as they do on a UART.
+	// Lossy reports whether bytes may be changed or lost in transfer, as on a UART.
 	Lossy() bool
 }
 
-// ErrClosed is in the chain of every error that says that a link is gone: closed here, or by the peer.
+// ErrClosed is wrapped by every error about a link that was closed, here or by the peer.
 var ErrClosed error = closedError{}
 
 type closedError struct{}
@@ -35,12 +34,12 @@ type closedError struct{}
 func (closedError) Error() string               { return "link closed" }
 func (closedError) FailureClass() failure.Class { return failure.Transport }
 
-// A TimeoutError is a wait that a deadline ended. It is a context.DeadlineExceeded to errors.Is.
+// A TimeoutError reports a wait that a deadline ended. errors.Is matches it with context.DeadlineExceeded.
 type TimeoutError struct {
 	Op      string        // what waited: "read", "write"
 	Waited  time.Duration // how long this wait was
-	Damaged int           // damaged frames that came in meanwhile, one of which may have been the answer
-	Cause   error         // context.Cause of the context that ended; nil for a limit of another kind
+	Damaged int           // damaged frames received meanwhile, one of which may have been the answer
+	Cause   error         // context.Cause of the context that ended; nil for other limits
 }
 
 func (e *TimeoutError) Error() string {
@@ -57,14 +56,14 @@ func (e *TimeoutError) Unwrap() error { return e.Cause }
 // Is makes the deadline errors of the standard library match.
 func (e *TimeoutError) Is(target error) bool { return target == context.DeadlineExceeded }
 
-// Timeout is true, as in net.Error.
+// Timeout returns true, as in net.Error.
 func (e *TimeoutError) Timeout() bool { return true }
 
-// FailureClass says that an answer did not come in time.
+// FailureClass returns failure.Timeout.
 func (e *TimeoutError) FailureClass() failure.Class { return failure.Timeout }
 
-// A TerminatedError says that the device ended the session by itself: it was reset, or crashed and started again.
-// The session is over; the link still works, so Dial may be called on it again.
+// A TerminatedError reports that the device ended the session: it was reset, or crashed and restarted. The session
+// is over; the link still works, so that Dial may be called on it again.
 type TerminatedError struct {
 	Why string // what the device sent
 }
@@ -73,27 +72,27 @@ func (e *TerminatedError) Error() string {
 	return "the device ended the session (" + e.Why + "): it was reset, or crashed and restarted"
 }
 
-// FailureClass says that the device stopped.
+// FailureClass returns failure.Fault.
 func (e *TerminatedError) FailureClass() failure.Class { return failure.Fault }
 
-// NextStep says where to look.
+// NextStep returns where to look.
 func (e *TerminatedError) NextStep() string {
-	return "look at the device's log above for the check or fault that stopped it"
+	return "look for the failed check or fault in the device's log above"
 }
 
-// A DamagedError is a message of the current session that arrived damaged: its frame's header was the answer's,
-// its content cannot be trusted. The session goes on.
+// A DamagedError reports an answer of the current session that arrived damaged: its header was recognised, its
+// content is unreliable. The session goes on.
 type DamagedError struct {
-	Why string // how the damage showed
+	Why string // how the damage was detected
 	cut bool   // another frame began inside it
 }
 
 func (e *DamagedError) Error() string { return "message from the device arrived damaged: " + e.Why }
 
-// FailureClass says that the link is at fault.
+// FailureClass returns failure.Transport.
 func (e *DamagedError) FailureClass() failure.Class { return failure.Transport }
 
-// waitError turns the end of a wait that began at since into what Link promises: the context's own error after a cancel, a
+// waitError returns Link's error for the end of a wait that began at since: the context's error after a cancel, a
 // *TimeoutError after a deadline.
 func waitError(ctx context.Context, op string, since time.Time) error {
 	if ctx.Err() == context.Canceled {

@@ -5,23 +5,23 @@ import (
 	"encoding/binary"
 )
 
-// An Event is what an Unframer found.
+// An Event is a result of an Unframer.
 type Event uint8
 
-// What Next reports. After any of them the next call goes on with the rest of the input.
+// The results of Next. After each, the next call continues with the rest of the input.
 const (
-	NeedMore  Event = iota // the input is used up, no frame ended in it
+	NeedMore  Event = iota // the input is used up without the end of a frame
 	Frame                  // a whole frame: Payload is its payload
-	BadCRC                 // a whole frame whose checksum is wrong: Payload is what arrived
-	Abandoned              // a new frame began inside another: Payload is what had arrived of the old one
-	BadEscape              // an impossible escape inside a frame, which is dropped: Payload is what had arrived
-	TooLong                // a frame announced more than the limit, and is skipped: no payload
-	Silence                // the rest of a frame did not come (a Session's finding, not Next's): Payload is what had
+	BadCRC                 // a whole frame with a wrong checksum: Payload is what arrived
+	Abandoned              // a new frame began inside another: Payload is the received part of the old one
+	BadEscape              // an invalid escape inside a frame, which is dropped: Payload is the received part
+	TooLong                // a frame with a length beyond the limit, which is skipped: no payload
+	Silence                // the rest of a frame did not arrive (reported by Session, not by Next)
 )
 
 var eventNames = [...]string{
 	NeedMore: "need more", Frame: "frame", BadCRC: "wrong checksum", Abandoned: "cut short by another frame",
-	BadEscape: "impossible escape", TooLong: "length beyond the limit", Silence: "its end did not come",
+	BadEscape: "impossible escape", TooLong: "length beyond the limit", Silence: "its end did not arrive",
 }
 
 func (e Event) String() string { return eventNames[e] }
@@ -38,30 +38,30 @@ const (
 	inCRC                         // its two bytes
 )
 
-// An Unframer finds frames in a stream of bytes that may hold anything (wire.md §1.6). It never gets stuck:
-// whatever came before, a whole frame that follows is found. The zero Unframer is ready to use. It keeps memory
-// for the payload that really arrived, not for the length that a frame announced.
+// An Unframer finds frames in a stream of arbitrary bytes (wire.md §1.6). It finds every whole frame, whatever
+// precedes it. The zero Unframer is ready to use. It allocates memory for the payload that arrives, not for the
+// length that a frame announces.
 type Unframer struct {
 	Limit int // longest payload, bytes; 0 means DefaultLimit
 
 	state   unframeState
-	escaped bool // the last byte was an ff that the next byte gives its meaning
+	escaped bool // the last byte was an ff, whose meaning depends on the next byte
 	crc     uint16
 	size    int     // announced payload length
-	field   [4]byte // length or CRC, as far as it has come
+	field   [4]byte // received part of length or CRC
 	have    int     // bytes in field
 	buf     []byte  // payload so far
 	ended   []byte  // what Payload returns: a part of buf's memory
 }
 
-// Payload returns what the last event brought, until the next call of Next.
+// Payload returns the payload of the last event. It is valid until the next call of Next.
 func (u *Unframer) Payload() []byte { return u.ended }
 
-// Idle says that no frame is under way.
+// Idle reports whether the Unframer is between frames.
 func (u *Unframer) Idle() bool { return u.state == hunting }
 
-// Needed is how many more bytes the current field needs at least, 1 between frames. It is a lower bound that never
-// reaches into the next frame.
+// Needed returns the minimum number of bytes that the current field still needs, 1 between frames. It never reaches
+// into the next frame.
 func (u *Unframer) Needed() int {
 	switch u.state {
 	case inLength:
@@ -75,8 +75,8 @@ func (u *Unframer) Needed() int {
 	}
 }
 
-// Next decodes from p until something happened or p is used up, and says how many bytes it took: all of p if the
-// event is NeedMore.
+// Next decodes p up to the next event or its end. It returns the number of bytes used: all of p if the event is
+// NeedMore.
 func (u *Unframer) Next(p []byte) (int, Event) {
 	u.ended = nil
 	taken := 0
@@ -91,7 +91,7 @@ func (u *Unframer) Next(p []byte) (int, Event) {
 	return taken, NeedMore
 }
 
-// step takes at least one byte of p, which is not empty, within one state.
+// step uses at least one byte of p, which is not empty, within one state.
 func (u *Unframer) step(p []byte) (int, Event) {
 	if u.state == hunting {
 		return u.hunt(p), NeedMore
@@ -110,7 +110,7 @@ func (u *Unframer) step(p []byte) (int, Event) {
 	return n, u.advance()
 }
 
-// hunt takes bytes up to and including a frame's start.
+// hunt skips bytes up to and including a frame's start.
 func (u *Unframer) hunt(p []byte) int {
 	if !u.escaped {
 		i := bytes.IndexByte(p, escape)
@@ -123,7 +123,7 @@ func (u *Unframer) hunt(p []byte) int {
 	switch p[0] {
 	case frameStart:
 		u.start()
-	case escape: // this one may be the start's
+	case escape: // this byte may begin a start
 	default:
 		u.escaped = false
 	}
@@ -142,8 +142,8 @@ func (u *Unframer) drop() {
 	u.state, u.escaped = hunting, false
 }
 
-// takeRun decodes payload bytes and doubled ff as far as nothing else comes, in a block that stays in the nearest
-// cache for the checksum. It is the fast way through most of a frame; take does the rest.
+// takeRun decodes a run of payload bytes and doubled ff, in a block that fits the L1 cache for the checksum. It is
+// the fast path for most of a frame; take does the rest.
 func (u *Unframer) takeRun(p []byte) int {
 	const block = 8 << 10
 	if u.state != inPayload || u.escaped {
@@ -210,7 +210,7 @@ func (u *Unframer) store(data []byte) {
 	u.have += copy(u.field[u.have:], data)
 }
 
-// advance goes on to the next field if the current one is complete.
+// advance moves to the next field if the current one is complete.
 func (u *Unframer) advance() Event {
 	if u.escaped {
 		return NeedMore
@@ -226,7 +226,7 @@ func (u *Unframer) advance() Event {
 	return NeedMore
 }
 
-// endLength checks the announced length before anything is made of it.
+// endLength checks the announced length before it is used.
 func (u *Unframer) endLength() Event {
 	limit := u.Limit
 	if limit == 0 {
@@ -254,7 +254,7 @@ func (u *Unframer) endFrame() Event {
 	return BadCRC
 }
 
-// abandon gives up the frame under way, because nothing more comes.
+// abandon drops the current frame, because no more data arrives.
 func (u *Unframer) abandon() Event {
 	u.drop()
 	return Silence

@@ -7,17 +7,17 @@ import (
 	"time"
 )
 
-// A waiter makes reads or writes of a file or a connection end with a context. One goroutine at a time may use it.
+// A waiter ends reads or writes of a file or a connection with a context. Only one goroutine at a time may use it.
 type waiter struct {
 	setDeadline func(time.Time) error
-	interrupt   func() // makes a wait end; made once, so that a wait allocates nothing
+	interrupt   func() // ends a wait; created once, so that a wait does not allocate
 }
 
 func newWaiter(setDeadline func(time.Time) error) waiter {
 	return waiter{setDeadline, func() { _ = setDeadline(time.Unix(1, 0)) }}
 }
 
-// wait runs io, which may wait, until it is done or ctx is. An io that made progress is done.
+// wait runs io, which may wait, until it completes or ctx ends. An io that made progress is complete.
 func (w *waiter) wait(ctx context.Context, op string, io func() (int, error)) (int, error) {
 	began := time.Now()
 	for {
@@ -31,7 +31,7 @@ func (w *waiter) wait(ctx context.Context, op string, io func() (int, error)) (i
 		switch {
 		case n > 0:
 			if errors.Is(err, os.ErrDeadlineExceeded) {
-				err = nil // of the rest; the next wait reports it
+				err = nil // ignore it: the next wait reports it
 			}
 			return n, err
 		case !errors.Is(err, os.ErrDeadlineExceeded):
@@ -39,11 +39,12 @@ func (w *waiter) wait(ctx context.Context, op string, io func() (int, error)) (i
 		case ended(ctx):
 			return 0, waitError(ctx, op, began)
 		}
-		// An interrupt that was meant for an earlier wait: go on.
+		// An interrupt of an earlier wait: continue.
 	}
 }
 
-// ended says whether ctx has ended, also where its own timer is a moment late: what it returns true for, ctx.Err knows.
+// ended reports whether ctx has ended. It waits for a timer that is slightly late, so that ctx.Err is set when it
+// returns true.
 func ended(ctx context.Context) bool {
 	deadline, limited := ctx.Deadline()
 	if ctx.Err() == nil && (!limited || time.Now().Before(deadline)) {

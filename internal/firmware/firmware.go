@@ -1,5 +1,5 @@
-// Package firmware reads what a firmware's ELF file puts into memory, and which of these bytes the firmware computes its
-// checksum over.
+// Package firmware reads from a firmware's ELF file the bytes that it loads into memory, and the ranges of the
+// firmware's checksum.
 package firmware
 
 import (
@@ -13,16 +13,16 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 )
 
-// A Segment is bytes and the address that they belong to.
+// A Segment is data with its address.
 type Segment struct {
 	Addr uint64
 	Data []byte
 }
 
-// End is the address behind its last byte.
+// End returns the first address after it.
 func (s Segment) End() uint64 { return s.Addr + uint64(len(s.Data)) }
 
-// Loads are the bytes that the file wants in memory before it starts, and where they are put, by address.
+// Loads returns the data that must be in memory before the start, at their load addresses, sorted.
 func Loads(f *elf.File, path string) (loads []Segment, err error) {
 	for _, p := range f.Progs {
 		if p.Type != elf.PT_LOAD || p.Filesz == 0 {
@@ -38,7 +38,7 @@ func Loads(f *elf.File, path string) (loads []Segment, err error) {
 	return loads, nil
 }
 
-// Symbols are the file's symbols by their names. path is for errors, as in all of this package.
+// Symbols returns the file's symbols by name. path is for errors, as in this whole package.
 func Symbols(f *elf.File, path string) (map[string]uint64, error) {
 	symbols, err := f.Symbols()
 	if err != nil {
@@ -51,8 +51,8 @@ func Symbols(f *elf.File, path string) (map[string]uint64, error) {
 	return at, nil
 }
 
-// CheckCovered refuses an image with bytes outside of its parts: they would be written, and no checksum would tell if they
-// changed. An image without parts is one whose template names none.
+// CheckCovered returns an error for an image with data outside its parts: the checksum would not cover them. An
+// image has no parts if its template names none.
 func CheckCovered(f *elf.File, parts []Range) error {
 	if len(parts) == 0 {
 		return nil
@@ -64,7 +64,7 @@ func CheckCovered(f *elf.File, parts []Range) error {
 		for addr, end := p.Paddr, p.Paddr+p.Filesz; addr < end; {
 			i := slices.IndexFunc(parts, func(r Range) bool { return addr >= r.Start && addr < r.End })
 			if i < 0 {
-				return fmt.Errorf("what is loaded at 0x%08x%s is outside of the parts that the firmware's checksum covers", addr, sectionAt(f, p, addr))
+				return fmt.Errorf("the data loaded at 0x%08x%s are outside the ranges of the firmware's checksum", addr, sectionAt(f, p, addr))
 			}
 			addr = parts[i].End
 		}
@@ -72,7 +72,7 @@ func CheckCovered(f *elf.File, parts []Range) error {
 	return nil
 }
 
-// sectionAt names the section that a segment loads at an address.
+// sectionAt returns the name of the section that a segment loads at an address.
 func sectionAt(f *elf.File, p *elf.Prog, addr uint64) string {
 	offset := p.Off + (addr - p.Paddr)
 	for _, s := range f.Sections {
@@ -83,10 +83,11 @@ func sectionAt(f *elf.File, p *elf.Prog, addr uint64) string {
 	return ""
 }
 
-// Parts are the bytes that the firmware computes its CRC-32 over, in this order.
+// Parts are the data of the firmware's CRC-32, in this order.
 type Parts [][]byte
 
-// ReadParts reads them from the file; nil where the template names none. hole is what memory has between the loads.
+// ReadParts reads them from the file; nil if the template names none. hole is the content of memory between the
+// loads.
 func ReadParts(f *elf.File, l Landmarks, path string, hole byte) (Parts, error) {
 	ranges, err := l.FindParts(f, path)
 	if err != nil || len(ranges) == 0 {
@@ -99,7 +100,7 @@ func ReadParts(f *elf.File, l Landmarks, path string, hole byte) (Parts, error) 
 	return PartsOf(ranges, loads, path, hole)
 }
 
-// maxHole is how many bytes the linker may leave out to align what follows.
+// maxHole limits the padding that the linker may insert for alignment.
 const maxHole = 64 << 10
 
 // PartsOf returns the bytes of each range.
@@ -126,7 +127,7 @@ func PartsOf(ranges []Range, loads []Segment, path string, hole byte) (Parts, er
 	return parts, nil
 }
 
-// CRC is the CRC-32 of a nonce and the parts, as the firmware computes it.
+// CRC returns the CRC-32 of a nonce and the parts, as the firmware computes it.
 func (p Parts) CRC(nonce []byte) uint32 {
 	sum := crc32.ChecksumIEEE(nonce)
 	for _, part := range p {

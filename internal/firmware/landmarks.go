@@ -1,4 +1,4 @@
-// This file finds places in a template's image whose names only the template knows.
+// This file finds places in an image by names that its template defines.
 
 package firmware
 
@@ -11,12 +11,12 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 )
 
-// Landmarks say how to find in a template's ELF file what the host has to know of the firmware. A template without one of
-// them leaves it out.
+// Landmarks describe how to find places in a template's ELF file that the host needs. A template may omit any of
+// them.
 type Landmarks struct {
-	Parts      []Place `json:"parts,omitempty"`      // what the firmware's checksum covers, in its order, at load addresses
+	Parts      []Place `json:"parts,omitempty"`      // the ranges of the firmware's checksum, in its order, at load addresses
 	BuildID    Place   `json:"build_id,omitzero"`    // the sector with it is erased first and written last
-	Kept       Place   `json:"kept,omitzero"`        // what outlasts a reset, the fault record among it
+	Kept       Place   `json:"kept,omitzero"`        // memory that outlasts a reset, including the fault record
 	ResetCause Place   `json:"reset_cause,omitzero"` // a word, see docs/templates.md
 	Stacks     []Place `json:"stacks,omitempty"`     // the thread's stack, then the handlers'
 	Folders    Folders `json:"folders,omitzero"`     // where the sources lie
@@ -41,10 +41,10 @@ func (f Folders) InModel(name string) bool { return strings.HasPrefix(name, f.Of
 // InRuntime says whether a slash path leads into the runtime's folder.
 func (f Folders) InRuntime(name string) bool { return strings.HasPrefix(name, f.OfRuntime()+"/") }
 
-// A Place is a symbol with its size, what lies between two symbols, or a section.
+// A Place is a symbol with its size, the range between two symbols, or a section.
 type Place struct {
 	Symbol  string `json:"symbol,omitempty"`
-	End     string `json:"end,omitempty"` // the symbol behind it; "" where Symbol has a size
+	End     string `json:"end,omitempty"` // the symbol after it; "" if Symbol has a size
 	Section string `json:"section,omitempty"`
 }
 
@@ -54,7 +54,7 @@ type Range struct{ Start, End uint64 }
 // Size is its number of bytes.
 func (r Range) Size() uint64 { return r.End - r.Start }
 
-// Check refuses places that are named in no way, or in two.
+// Check returns an error for a place without a name, or with two kinds of name.
 func (l Landmarks) Check() error {
 	for _, p := range append(append([]Place{}, l.Parts...), l.Stacks...) {
 		if err := p.check(); err != nil {
@@ -80,7 +80,7 @@ func (p Place) String() string {
 	return strings.TrimSuffix(p.Symbol+p.Section+" to "+p.End, " to ")
 }
 
-// Find returns the addresses of a place as the firmware uses them. It is not ok where the file has no such place.
+// Find returns the addresses of a place as the firmware uses them. ok is false if the file has no such place.
 func (p Place) Find(f *elf.File) (r Range, ok bool) {
 	if p.Section != "" {
 		s := f.Section(p.Section)
@@ -113,8 +113,8 @@ func symbolNamed(symbols []elf.Symbol, name string) (elf.Symbol, bool) {
 	return elf.Symbol{}, false
 }
 
-// FindParts returns where the parts are loaded; none where the template names none. A part that the file lacks is an error of
-// class config.
+// FindParts returns the load addresses of the parts; none if the template names none. It returns an error of class
+// config if the file lacks a part.
 func (l Landmarks) FindParts(f *elf.File, path string) ([]Range, error) {
 	var ranges []Range
 	for _, p := range l.Parts {
@@ -130,7 +130,7 @@ func (l Landmarks) FindParts(f *elf.File, path string) ([]Range, error) {
 	return ranges, nil
 }
 
-// loaded moves a section's addresses to where a segment loads it.
+// loaded converts a section's addresses to load addresses.
 func loaded(f *elf.File, r Range) Range {
 	for _, p := range f.Progs {
 		if p.Type == elf.PT_LOAD && r.Start >= p.Vaddr && r.End <= p.Vaddr+p.Filesz {

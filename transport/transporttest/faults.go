@@ -10,8 +10,7 @@ import (
 	"github.com/boardsmith/boardsmith/transport"
 )
 
-// CutAfter returns a link that ends after n bytes in both directions together: what goes beyond fails, as on a
-// cable that was pulled.
+// CutAfter returns a link that ends after n bytes in both directions together, as if its cable were unplugged.
 func CutAfter(n int, link transport.Link) transport.Link { return &cutter{Link: link, left: n} }
 
 type cutter struct {
@@ -20,7 +19,7 @@ type cutter struct {
 	left int
 }
 
-// take returns how many of n bytes still pass.
+// take returns how many of n bytes may still pass.
 func (c *cutter) take(n int) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -56,7 +55,7 @@ func (c *cutter) Write(ctx context.Context, p []byte) error {
 	return nil
 }
 
-// Count returns a link and a function that says how many bytes went through it so far, both directions together.
+// Count returns a link and a function that returns how many bytes it has carried, in both directions together.
 func Count(link transport.Link) (transport.Link, func() int) {
 	const plenty = math.MaxInt
 	c := &cutter{Link: link, left: plenty}
@@ -67,7 +66,7 @@ func Count(link transport.Link) (transport.Link, func() int) {
 	}
 }
 
-// A Direction is which way bytes go.
+// A Direction is a direction of transfer.
 type Direction bool
 
 // The two directions.
@@ -76,8 +75,8 @@ const (
 	ToHost   Direction = true
 )
 
-// Tamper returns a lossy link that lets change have its way with the bytes of each write and each read. What change
-// returns may be shorter or longer than what it got; it must not keep the slice.
+// Tamper returns a lossy link that passes the bytes of each write and each read through change. Its result may have
+// another length; it must not retain its argument.
 func Tamper(link transport.Link, change func(Direction, []byte) []byte) transport.Link {
 	return &tamperer{Link: link, change: change, buf: make([]byte, 4<<10)}
 }
@@ -108,11 +107,11 @@ func (t *tamperer) Write(ctx context.Context, p []byte) error {
 	return t.Link.Write(ctx, t.change(ToDevice, bytes.Clone(p)))
 }
 
-// Noise says how often each byte suffers what: probabilities from 0 to 1.
+// Noise holds the probabilities, from 0 to 1, of each kind of damage to a byte.
 type Noise struct{ Flip, Drop, Duplicate float64 }
 
-// Damage returns a lossy link that damages bytes in both directions, always in the same way for the same seed and
-// the same reads and writes.
+// Damage returns a lossy link that damages bytes in both directions, reproducibly for a seed and the same reads and
+// writes.
 func Damage(link transport.Link, seed uint64, noise Noise) transport.Link {
 	r := [2]*rand.Rand{rand.New(rand.NewPCG(seed, 0)), rand.New(rand.NewPCG(seed, 1))}
 	return Tamper(link, func(d Direction, p []byte) []byte {

@@ -1,7 +1,7 @@
-// Package transporttest tests links, and what stands on them: a contract suite that every transport.Link passes, a
-// link in memory, and links that cut, damage or reroute what goes through them.
+// Package transporttest tests links and their users: a contract suite that every transport.Link passes, a link in
+// memory, and links that cut, damage or reroute traffic.
 //
-// It is for tests only. It holds no device: that is rpctest's.
+// Package rpctest provides a simulated device.
 package transporttest
 
 import (
@@ -13,16 +13,16 @@ import (
 	"github.com/boardsmith/boardsmith/transport"
 )
 
-// pipeSize is what a direction of a loopback holds before writes wait, as a pipe's.
+// pipeSize is the buffer size of one direction of a loopback.
 const pipeSize = 64 << 10
 
-// Pair returns the two ends of a link in memory. What one writes, the other reads.
+// Pair returns the two ends of a link in memory.
 func Pair() (host, device transport.Link) {
 	toDevice, toHost := newPipe(), newPipe()
 	return &loopback{in: toHost, out: toDevice}, &loopback{in: toDevice, out: toHost}
 }
 
-// LossyPair is Pair with ends that say that they may lose bytes. They lose none.
+// LossyPair is Pair with ends whose Lossy returns true. They lose no bytes.
 func LossyPair() (host, device transport.Link) {
 	host, device = Pair()
 	host.(*loopback).lossy, device.(*loopback).lossy = true, true
@@ -133,7 +133,7 @@ func (p *pipe) wait(ctx context.Context, op string, try func() bool) error {
 	}
 }
 
-// ended is what a Link's wait says when ctx ended it.
+// ended returns a Link's error for a wait that ctx ended.
 func ended(ctx context.Context, op string, began time.Time) error {
 	if ctx.Err() == context.Canceled {
 		return failure.Stopped(ctx, "%s", op)

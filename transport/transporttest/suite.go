@@ -13,11 +13,11 @@ import (
 	"github.com/boardsmith/boardsmith/transport"
 )
 
-// patience is how long anything that works may take here.
+// patience limits every operation that should succeed.
 const patience = 20 * time.Second
 
-// Run tests what transport.Link promises. open returns a link whose peer sends back every byte that it gets, and
-// nothing else; it is called once per test.
+// Run tests the contract of transport.Link. open returns a link whose peer sends back exactly the bytes that it
+// receives; it is called once per test.
 func Run(t *testing.T, open func(t *testing.T) transport.Link) {
 	for name, test := range map[string]func(*testing.T, transport.Link){
 		"echo":             testEcho,
@@ -41,7 +41,7 @@ func Run(t *testing.T, open func(t *testing.T) transport.Link) {
 	}
 }
 
-// settle waits for the goroutines that a link had.
+// settle waits for a link's goroutines to end.
 func settle(t *testing.T, before int) {
 	t.Helper()
 	for end := time.Now().Add(5 * time.Second); runtime.NumGoroutine() > before; time.Sleep(time.Millisecond) {
@@ -66,7 +66,7 @@ func randomBytes(n int) []byte {
 	return p
 }
 
-// readFull reads as many bytes as want has and compares them.
+// readFull reads len(want) bytes and compares them with want.
 func readFull(ctx context.Context, link transport.Link, want []byte) error {
 	got := make([]byte, len(want))
 	for have := 0; have < len(got); {
@@ -98,7 +98,7 @@ func testEcho(t *testing.T, link transport.Link) {
 	}
 }
 
-// testLongEcho sends more than any buffer on the way holds, so that reading and writing must go on together.
+// testLongEcho sends more than all buffers hold, so that reading and writing must run concurrently.
 func testLongEcho(t *testing.T, link transport.Link) {
 	ctx := soon(t)
 	p := randomBytes(1 << 20)
@@ -178,7 +178,7 @@ func testCloseInterrupts(t *testing.T, link transport.Link) {
 	}
 }
 
-// Echo sends back what it reads until the link ends, as open's peer in Run must.
+// Echo sends back what it reads until the link ends, as required of the peer in Run.
 func Echo(link transport.Link) {
 	buf := make([]byte, 32<<10)
 	for {
