@@ -20,7 +20,7 @@ import (
 )
 
 // boardCheck loads the board, generates a project of the bundled sample for each of its templates, and builds them
-// where its compiler is here. What is missing to build or run is told last, so that the rest has been checked.
+// if its compiler is installed. It reports missing tools last, after all other checks.
 func (v *invocation) boardCheck(ctx context.Context, name string) error {
 	search, err := v.search()
 	if err != nil {
@@ -53,7 +53,7 @@ func (v *invocation) boardCheck(ctx context.Context, name string) error {
 	return nil
 }
 
-// tryBoard makes a project of the sample in a folder that goes away again, and builds it if told so.
+// tryBoard makes a project of the sample in a temporary folder, and builds it if build is set.
 func (v *invocation) tryBoard(ctx context.Context, board, template string, search []string, build bool) (*image.Size, error) {
 	dir, err := os.MkdirTemp("", "boardsmith-")
 	if err != nil {
@@ -86,7 +86,7 @@ func (v *invocation) tryBoard(ctx context.Context, board, template string, searc
 	return &image.Size, nil
 }
 
-// lacking is one error for all tools that are not here, with one command for each way to install them.
+// lacking returns one error for all missing tools, with the commands that install them.
 func lacking(compiler, emulator []*project.MissingToolError) error {
 	var what, how []string
 	for _, e := range slices.Concat(compiler, emulator) {

@@ -20,7 +20,7 @@ func (v *invocation) boards(context.Context) error {
 	}
 	for _, name := range boards.List(in) {
 		b, err := boards.Find(name, in)
-		if err != nil { // the others are good all the same
+		if err != nil { // the others can be used
 			v.Notef("note: %s cannot be used: %v", name, err)
 			continue
 		}
@@ -30,7 +30,7 @@ func (v *invocation) boards(context.Context) error {
 	return nil
 }
 
-// search is where boards and templates are looked for besides the shipped ones.
+// search returns the folders with further boards and templates.
 func (v *invocation) search() ([]string, error) {
 	c, err := findConfig(v.Dir)
 	if err != nil {
@@ -39,7 +39,7 @@ func (v *invocation) search() ([]string, error) {
 	return searchPath(v.Env, c), nil
 }
 
-// boardOf is the board that BOARD names, for targets that need no project.
+// boardOf returns the board named by BOARD, for targets that need no project.
 func (v *invocation) boardOf() (*inputs, *boards.Board, error) {
 	in, err := v.inputs()
 	if err != nil {
@@ -88,14 +88,14 @@ func optionRange(o boards.Option) string {
 	return strings.TrimSpace(fmt.Sprintf("%d to %d %s", o.Min, o.Max, o.Unit))
 }
 
-// A fieldLine is one value of a merged board, and where it was written.
+// A fieldLine is one value of a merged board, with its origin.
 type fieldLine struct {
 	field, text string
 	origin      boards.Origin
 }
 
-// fieldLines are the merged board's values as its files write them, by the fields' names. A list that several files
-// add to, and the memory map, take one line for each element.
+// fieldLines returns the merged board's values as in its files, by the fields' names. A list that several files add
+// to, and the memory map, have one line per element.
 func fieldLines(b *boards.Board) ([]fieldLine, error) {
 	data, err := json.Marshal(b)
 	if err != nil {
@@ -111,7 +111,7 @@ func fieldLines(b *boards.Board) ([]fieldLine, error) {
 	return merge(lines), nil
 }
 
-// merge puts elements of a list that stand in one line of a file into one line here too; regions keep theirs.
+// merge joins list elements from one line of a file into one line, except memory regions.
 func merge(lines []fieldLine) []fieldLine {
 	var merged []fieldLine
 	for _, l := range lines {
@@ -126,13 +126,13 @@ func merge(lines []fieldLine) []fieldLine {
 	return merged
 }
 
-// listName is the field of an element.
+// listName returns an element's field.
 func listName(field string) string {
 	name, _, _ := strings.Cut(field, "[")
 	return name
 }
 
-// flatten gives each value below raw, in the order of the elements where it is a list.
+// flatten calls add for each value below raw, in the order of lists.
 func flatten(at string, raw json.RawMessage, give func(field, text string)) {
 	var object map[string]json.RawMessage
 	var list []json.RawMessage

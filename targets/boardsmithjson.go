@@ -20,14 +20,13 @@ import (
 	"github.com/boardsmith/boardsmith/internal/plainfile"
 )
 
-// configName is looked for in the working folder and upward.
+// configName is searched for in the working folder and its parents.
 const configName = "boardsmith.json"
 
-// maxConfigBytes bounds the file; a real one has a few hundred bytes.
+// maxConfigBytes limits the file; a real one has a few hundred bytes.
 const maxConfigBytes = 1 << 20
 
-// A choice is what boardsmith.json can say for all targets and for each named one. "" leaves an input to the next
-// place.
+// A choice holds the inputs that boardsmith.json can set, for all targets and for each named one. "" means not set.
 type choice struct {
 	Board     string     `json:"board"`
 	Model     string     `json:"model"`      // relative to the file's folder
@@ -40,7 +39,7 @@ type choice struct {
 	Device    string     `json:"device"` // as DEVICE
 }
 
-// A config is boardsmith.json. The zero value is the one of a repository without.
+// A config is boardsmith.json. The zero value is that of a repository without one.
 type config struct {
 	choice
 	Path    []string          `json:"path"` // folders with boards/ and templates/, relative to the file's folder
@@ -49,7 +48,7 @@ type config struct {
 	file string // where it was read from; "" without one
 }
 
-// An optionList is options as OPTIONS has them, written in the file as an object.
+// An optionList holds options as in OPTIONS; the file has them as an object.
 type optionList []string
 
 // UnmarshalJSON reads {"arena_kib": 64} as ["arena_kib=64"], in the order of the names.
@@ -148,7 +147,7 @@ func (c *choice) resolve(dir string) {
 	}
 }
 
-// below is path as seen from dir; "" and absolute paths stay what they are.
+// below returns path relative to dir; "" and absolute paths stay unchanged.
 func below(dir, path string) string {
 	if path == "" || filepath.IsAbs(path) {
 		return path
@@ -167,7 +166,7 @@ func (c *config) target(name string) (choice, error) {
 	}
 	sort.Strings(known)
 	if c.file == "" {
-		return choice{}, failure.New(failure.Config, "name targets in a "+configName, "TARGET=%s: there is no %s here or above", name, configName)
+		return choice{}, failure.New(failure.Config, "define targets in a "+configName, "TARGET=%s: there is no %s here or above", name, configName)
 	}
 	return choice{}, failure.New(failure.Config, "the targets are: "+strings.Join(known, ", "),
 		"TARGET=%s: %s has no such target%s", name, c.file, jsonfile.DidYouMean(name, known))
@@ -175,7 +174,7 @@ func (c *config) target(name string) (choice, error) {
 
 var unknownFieldRE = regexp.MustCompile(`unknown field "(.*)"`)
 
-// configError puts file and line before what the decoder says, and the nearest name after it.
+// configError adds file, line and the most similar name to the decoder's error.
 func configError(file string, data []byte, offset int64, err error) error {
 	var syntax *json.SyntaxError
 	var typ *json.UnmarshalTypeError
@@ -195,7 +194,7 @@ func configError(file string, data []byte, offset int64, err error) error {
 			hint = fmt.Sprintf(": it is now %q", now)
 		}
 		err = fmt.Errorf("field %q is not known%s", m[1], hint)
-		if i := bytes.Index(data, []byte(`"`+m[1]+`"`)); i >= 0 { // the decoder does not say where
+		if i := bytes.Index(data, []byte(`"`+m[1]+`"`)); i >= 0 { // the decoder does not report the position
 			offset = int64(i)
 		}
 	}
@@ -203,7 +202,7 @@ func configError(file string, data []byte, offset int64, err error) error {
 	return failure.New(failure.Config, "docs/inputs.md lists the fields", "%s:%d: %w", file, line, err)
 }
 
-// renamedFields are fields of earlier versions, and what they are called now.
+// renamedFields maps fields of earlier versions to their new names.
 var renamedFields = map[string]string{"module": "model_name"}
 
 func fieldNames(t reflect.Type) []string {

@@ -1,4 +1,4 @@
-// This file looks after the cache of what was built.
+// This file lists, verifies and reduces the cache of builds.
 
 package targets
 

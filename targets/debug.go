@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// debug flashes the image where the board does not hold it, and starts gdb on it.
+// debug flashes the image unless the board holds it, and starts gdb on it.
 func (v *invocation) debug(ctx context.Context) (err error) {
 	if v.Env.On("DRYRUN") {
 		return v.dryRunDebug(ctx)
@@ -36,7 +36,8 @@ func (v *invocation) debug(ctx context.Context) (err error) {
 	})
 }
 
-// gdbArgs start gdb on an image, connected, before its first instruction. The sources lie in the project's folder.
+// gdbArgs returns gdb's arguments for an image: connected to the server, before the first instruction. The sources
+// lie in the project's folder.
 func gdbArgs(project, image, address string) []string {
 	return []string{
 		"-q", "-d", project, "-ex", "set confirm off", "-ex", "set pagination off", "-ex", "target extended-remote " + address,
@@ -44,7 +45,7 @@ func gdbArgs(project, image, address string) []string {
 	}
 }
 
-// dryRunDebug prints what debug would run.
+// dryRunDebug prints the commands of debug.
 func (v *invocation) dryRunDebug(ctx context.Context) error {
 	in, err := v.inputs()
 	if err != nil {
@@ -72,7 +73,7 @@ func (v *invocation) dryRunDebug(ctx context.Context) error {
 	return nil
 }
 
-// typed is a command as one would type it in a shell.
+// typed returns a command as typed in a shell.
 func typed(program string, args []string) string {
 	words := []string{program}
 	for _, a := range args {
@@ -84,8 +85,8 @@ func typed(program string, args []string) string {
 	return strings.Join(words, " ")
 }
 
-// runGDB runs gdb on this process's own input and output; where stdout is for JSON lines, on stderr. On a terminal,
-// Ctrl-C is gdb's.
+// runGDB runs gdb with this process's input and output, or stderr if stdout is for JSON lines. On a terminal,
+// Ctrl-C goes to gdb.
 func (v *invocation) runGDB(ctx context.Context, path string, args []string) error {
 	cmd := exec.CommandContext(ctx, path, args...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
@@ -99,7 +100,7 @@ func (v *invocation) runGDB(ctx context.Context, path string, args []string) err
 	err := cmd.Run()
 	var exit *exec.ExitError
 	if errors.As(err, &exit) && ctx.Err() == nil {
-		return nil // what a person did in gdb is no failure of ours
+		return nil // gdb's exit status is not an error of the target
 	}
 	return err
 }

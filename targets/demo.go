@@ -1,4 +1,4 @@
-// This file is the first thing a newcomer types.
+// This file holds the demo, for new users.
 
 package targets
 
@@ -14,7 +14,7 @@ import (
 	"github.com/boardsmith/boardsmith/samples"
 )
 
-// demoShown is how many digits are drawn.
+// demoShown is the number of digits that are drawn.
 const demoShown = 4
 
 // demoInputs replaces the user's inputs: the demo is always the same.
@@ -48,8 +48,7 @@ func (v *invocation) demo(ctx context.Context) error {
 	return v.withModel(ctx, func(c *connection) error { return v.readDigits(ctx, c, module.Inputs[0].Name, set) })
 }
 
-// demoBuild builds the bundled model's firmware. On a fresh system, what is missing is installed first where that needs
-// no question.
+// demoBuild builds the bundled model's firmware. It first installs missing tools if that needs no password.
 func (v *invocation) demoBuild(ctx context.Context) error {
 	v.Printf("Building firmware for this computer from the bundled model, a network that reads handwritten digits …")
 	err := v.build(ctx)
@@ -67,12 +66,12 @@ func (v *invocation) demoBuild(ctx context.Context) error {
 	return v.build(ctx)
 }
 
-// A score is how the firmware did on the test set.
+// A score is the firmware's result on the test set.
 type score struct {
 	right, exact, all int
 }
 
-// readDigits lets the firmware read the whole test set and compares each answer with the reference, bit for bit.
+// readDigits runs the firmware on the whole test set and compares each output with the reference, bit for bit.
 func (v *invocation) readDigits(ctx context.Context, c *connection, input string, set *samples.TestSet) error {
 	var sc score
 	var wrong []string
@@ -86,7 +85,7 @@ func (v *invocation) readDigits(ctx context.Context, c *connection, input string
 		bar.Add(1)
 		said, ok := argMax(outputs[0])
 		if !ok {
-			return failure.New(failure.WrongAnswer, "", "the firmware answered %v %s, which is no digit", outputs[0].DType, ndarray.ShapeString(outputs[0].Shape))
+			return failure.New(failure.WrongAnswer, "", "the firmware returned %v %s instead of one score per digit", outputs[0].DType, ndarray.ShapeString(outputs[0].Shape))
 		}
 		label := set.Labels.Int(i)
 		if i < demoShown {
@@ -99,7 +98,7 @@ func (v *invocation) readDigits(ctx context.Context, c *connection, input string
 		if outputs[0].Equal(set.Logit(i)) {
 			sc.exact++
 		} else if len(wrong) < 3 {
-			wrong = append(wrong, fmt.Sprintf("image %d gave %s, the reference says %s", i, firstValues(outputs[0]), firstValues(set.Logit(i))))
+			wrong = append(wrong, fmt.Sprintf("image %d: %s instead of %s", i, firstValues(outputs[0]), firstValues(set.Logit(i))))
 		}
 	}
 	t, err := v.time(ctx, c, bar)
@@ -118,7 +117,7 @@ func (v *invocation) drawDigit(image *ndarray.Array, said, label int64) {
 	for y, line := range picture(image) {
 		note := ""
 		if y == 3 {
-			note = fmt.Sprintf("   the firmware says %d (%s)", said, verdict)
+			note = fmt.Sprintf("   recognised as %d (%s)", said, verdict)
 		}
 		v.Printf("    %s%s", line, note)
 	}

@@ -1,4 +1,4 @@
-// This file shows what is attached, listens to it, and handles emulated boards.
+// This file lists attached devices and saves them in desk.json.
 
 package targets
 
@@ -16,7 +16,8 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 )
 
-// devices lists probes, ports and emulated boards; with SAVE=1 it asks those that can be asked, and writes desk.json.
+// devices lists probes, ports and emulated boards; with SAVE=1 it asks known boards for their chips and writes
+// desk.json.
 func (v *invocation) devices(ctx context.Context) error {
 	in, err := v.inputs()
 	if err != nil {
@@ -42,7 +43,7 @@ func (v *invocation) devices(ctx context.Context) error {
 }
 
 func (v *invocation) printDevice(in *inputs, d device.Attached, all []device.Attached) {
-	words := []string{cmp.Or(strings.Join(d.Boards, " or "), "of no known board")}
+	words := []string{cmp.Or(strings.Join(d.Boards, " or "), "unknown board")}
 	if d.What != "" {
 		words = append(words, d.What)
 	}
@@ -53,7 +54,7 @@ func (v *invocation) printDevice(in *inputs, d device.Attached, all []device.Att
 		}
 	}
 	if !d.Runs {
-		words = append(words, "not running, starts when it is used")
+		words = append(words, "not running; starts when used")
 	}
 	for _, b := range in.deskFile.Devices {
 		if (b.Probe != "" || b.Link.Address != "") && isNoted(b, d, all) {
@@ -65,8 +66,8 @@ func (v *invocation) printDevice(in *inputs, d device.Attached, all []device.Att
 	v.JSONLine(r)
 }
 
-// saveDeskFile notes the attached devices: each that could be one board only, or the one that DEVICE names for BOARD. Each
-// is asked for its chip.
+// saveDeskFile saves the attached devices: each that may be only one kind of board, or the one that DEVICE names
+// for BOARD. It asks each for its chip.
 func (v *invocation) saveDeskFile(ctx context.Context, in *inputs, all []device.Attached) error {
 	path := deskFilePath(v.Dir)
 	noted := 0
@@ -80,11 +81,11 @@ func (v *invocation) saveDeskFile(ctx context.Context, in *inputs, all []device.
 			return fmt.Errorf("%s: %w", cmp.Or(d.Probe, d.Port), err)
 		}
 		if !answers && severalPorts(b, d, all) {
-			continue // the UART may be another one
+			continue // another port may be the UART
 		}
 		n = in.deskFile.Note(n)
 		noted++
-		chip := cmp.Or(n.Chip, "not known: no firmware of boardsmith's answered")
+		chip := cmp.Or(n.Chip, "unknown: no boardsmith firmware responded")
 		if answers && n.Chip == "" {
 			chip = "without an id"
 		}
@@ -102,7 +103,7 @@ func (v *invocation) saveDeskFile(ctx context.Context, in *inputs, all []device.
 	return nil
 }
 
-// kindOf is the board that a device is, nil if that is not known.
+// kindOf returns a device's kind of board, or nil if unknown.
 func (v *invocation) kindOf(in *inputs, d device.Attached) *boards.Board {
 	name := ""
 	switch asked := v.Env("BOARD"); {
@@ -118,7 +119,7 @@ func (v *invocation) kindOf(in *inputs, d device.Attached) *boards.Board {
 	return b
 }
 
-// isNoted says whether an attached device is one of desk.json; all are those that there are.
+// isNoted reports whether an attached device is the one in desk.json; all are the attached devices.
 func isNoted(noted device.DeskDevice, d device.Attached, all []device.Attached) bool {
 	if noted.Probe == "" && noted.Link.Address != "" {
 		return noted.Link.Address == d.Port
@@ -127,20 +128,20 @@ func isNoted(noted device.DeskDevice, d device.Attached, all []device.Attached) 
 	return noted.Probe == d.Probe && (noted.Link.Path == d.Path || noted.Probe != "" && !shared)
 }
 
-// isUART says whether a port may be the board's, by its USB interface.
+// isUART reports whether a port may be the board's, by its USB interface.
 func isUART(b *boards.Board, d device.Attached) bool {
 	want := b.Link.Interface
 	return want == nil || d.Interface == "" || d.Interface == strconv.Itoa(*want)
 }
 
-// severalPorts says whether a device has other ports that may be its UART.
+// severalPorts reports whether a device has other ports that may be its UART.
 func severalPorts(b *boards.Board, d device.Attached, all []device.Attached) bool {
 	return d.Port != "" && slices.ContainsFunc(all, func(o device.Attached) bool {
 		return isUART(b, o) && o.Port != "" && o.Port != d.Port && o.Probe == d.Probe && o.Path == d.Path && o.USB == d.USB
 	})
 }
 
-// ask attaches a device and asks it what it is.
+// ask attaches a device and identifies it.
 func (v *invocation) ask(ctx context.Context, in *inputs, b *boards.Board, d device.Attached) (n device.DeskDevice, answers bool, err error) {
 	n = device.DeskDevice{Name: v.Env("NAME"), Board: b.Name, Probe: d.Probe}
 	desk := v.desk(in)

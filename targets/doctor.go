@@ -1,4 +1,4 @@
-// This file tells which tools are here, and what stands between this user and a board.
+// This file checks the installed tools and this user's access to boards.
 
 package targets
 
@@ -30,7 +30,7 @@ func (v *invocation) doctor(ctx context.Context) error {
 		toolbox.Print(v.Console, f)
 	}
 	if runtime.GOOS != "linux" {
-		v.Printf("The host board runs on Linux; here build and flash hardware boards, or use a QEMU board.")
+		v.Printf("The host board needs Linux; on this system use a hardware or a QEMU board.")
 	}
 	if len(lacking) > 0 {
 		return failure.New(failure.ToolMissing, toolbox.HowToInstall(all), "missing: %s", strings.Join(lacking, ", "))

@@ -6,7 +6,7 @@ import (
 	"context"
 )
 
-// emulated tells BOARD's emulated chip to do something.
+// emulated runs an action on BOARD's emulated chip.
 func (v *invocation) emulated(ctx context.Context, do string) error {
 	in, b, err := v.boardOf()
 	if err != nil {

@@ -1,4 +1,4 @@
-// This file makes a firmware: generate, build, flash, size, clean.
+// This file holds the targets generate, build and clean.
 
 package targets
 
@@ -38,7 +38,7 @@ func (v *invocation) generate(ctx context.Context) error {
 	return nil
 }
 
-// makeProject generates the project that the inputs describe and tells what that changed.
+// makeProject generates the project of the inputs and prints what changed.
 func (v *invocation) makeProject(ctx context.Context, in *inputs) error {
 	spec := project.Spec{
 		Board: in.board.value, ModelName: in.modelName.value, Template: in.template.value, Options: in.options,
@@ -54,7 +54,7 @@ func (v *invocation) makeProject(ctx context.Context, in *inputs) error {
 	spec.Archive = archive
 	bar := v.Start("generate", 0)
 	builder, p := v.builder(in), v.project
-	if p != nil { // held since it was loaded: nobody may come between
+	if p != nil { // keep the lock since it was loaded
 		err = p.Generate(ctx, spec)
 	} else {
 		p, err = builder.Generate(ctx, in.project, spec)
@@ -77,8 +77,8 @@ func (v *invocation) makeProject(ctx context.Context, in *inputs) error {
 	return nil
 }
 
-// runsHere refuses a board that is a process where such a firmware cannot be built and run. An unknown board is left to
-// Generate, which says more.
+// runsHere returns an error for a board that is a process, except on Linux. It accepts an unknown board, for which
+// Generate returns a better error.
 func runsHere(system string, in *inputs) error {
 	b, err := boards.Find(in.board.value, in.path)
 	if err != nil || b.Link.Kind != "process" || system == "linux" {
@@ -88,7 +88,7 @@ func runsHere(system string, in *inputs) error {
 		"board %s is a process of Linux, and this is %s", b.Name, system)
 }
 
-// projectFields begins a JSON line about the project.
+// projectFields returns the first fields of a JSON line about the project.
 func (v *invocation) projectFields() fields {
 	p := v.project
 	return fields{
@@ -97,8 +97,8 @@ func (v *invocation) projectFields() fields {
 	}
 }
 
-// imageFields begins a JSON line about the image that is flashed or run. Of one that IMAGE names it is not known which
-// model it was built from.
+// imageFields returns the first fields of a JSON line about the image that is flashed or run. The model of an image
+// named by IMAGE is unknown.
 func (v *invocation) imageFields(image *image.Image) fields {
 	r := v.projectFields()
 	if v.picked {
@@ -109,7 +109,7 @@ func (v *invocation) imageFields(image *image.Image) fields {
 	return r
 }
 
-// archive is the one to generate from: what was asked for, else the project's own, else the bundled sample.
+// archive returns the archive to generate from: the requested one, else the project's, else the bundled sample.
 func (v *invocation) archive(in *inputs) (*mlf.Archive, error) {
 	switch {
 	case in.model.value != "" && (in.model.asked || v.project == nil):
@@ -124,8 +124,8 @@ func (v *invocation) archive(in *inputs) (*mlf.Archive, error) {
 	return mlf.Parse(v.project.ArchiveName(), a.Raw)
 }
 
-// ready makes the project what was asked for: it generates one where there is none, and renews what depends on a
-// changed archive, option or board file. A project that nobody asked anything of is used as it is.
+// ready generates the project if there is none, or if a requested archive, option or board file differs. Without
+// requests it uses the project as it is.
 func (v *invocation) ready(ctx context.Context) error {
 	in, err := v.inputs()
 	if err != nil {
@@ -133,7 +133,7 @@ func (v *invocation) ready(ctx context.Context) error {
 	}
 	if v.project == nil {
 		if v.unusable != nil && !in.derived {
-			return v.unusable // what it was to be, only the user knows
+			return v.unusable // only the user knows its inputs
 		}
 		return v.makeProject(ctx, in)
 	}
@@ -152,7 +152,7 @@ func (v *invocation) ready(ctx context.Context) error {
 		return err
 	}
 	if current && len(edited) > 0 && !v.forced() {
-		return nil // generating would want to replace a person's work
+		return nil // generating would replace the user's changes
 	}
 	return v.makeProject(ctx, in)
 }
@@ -171,7 +171,7 @@ func (v *invocation) build(ctx context.Context) error {
 	return v.makeImage(ctx)
 }
 
-// makeImage builds the project that is ready and tells what that took.
+// makeImage builds the project and prints the image's size.
 func (v *invocation) makeImage(ctx context.Context) error {
 	bar := v.Start("build", 0)
 	image, err := v.project.Build(ctx)

@@ -11,7 +11,7 @@ import (
 	"github.com/boardsmith/boardsmith/image"
 )
 
-// flash writes the image. The device stays attached for the targets after it.
+// flash writes the image. The device stays attached for later targets.
 func (v *invocation) flash(ctx context.Context) error {
 	if v.Env.On("DRYRUN") {
 		return v.dryRunFlash(ctx)
@@ -61,8 +61,8 @@ func (v *invocation) warnWorn(report device.FlashReport) {
 	}
 }
 
-// notFlashed says what an interrupted or failed flash leaves. Of one that wrote and verified the image, the error
-// says so too.
+// notFlashed prints the state after an interrupted or failed flash. If the image was written and verified, the
+// error itself says so.
 func (v *invocation) notFlashed(ctx context.Context, report device.FlashReport, err error) error {
 	if report.Erased == 0 {
 		return err
@@ -76,16 +76,16 @@ func (v *invocation) notFlashed(ctx context.Context, report device.FlashReport, 
 	return err
 }
 
-// sameChip tells when desk.json has another chip under the device's name, which was flashed because that was forced.
+// sameChip warns if FORCE flashed a chip that differs from desk.json's for the device.
 func (v *invocation) sameChip(report device.FlashReport) {
 	d := v.in.deskFile.Find(v.in.device)
 	chip, known := strings.CutPrefix(report.Device, "chip:")
 	if d != nil && d.Chip != "" && known && chip != d.Chip {
-		v.Notef("warning: %s has chip %s, but by desk.json it has %s; SAVE=1 %s saves the new one", d.Name, chip, d.Chip, v.Mage("devices"))
+		v.Notef("warning: %s has chip %s, but desk.json has %s; SAVE=1 %s saves the new one", d.Name, chip, d.Chip, v.Mage("devices"))
 	}
 }
 
-// dryRunFlash prints what flash would run.
+// dryRunFlash prints the commands of flash.
 func (v *invocation) dryRunFlash(ctx context.Context) error {
 	in, err := v.inputs()
 	if err != nil {
@@ -98,7 +98,7 @@ func (v *invocation) dryRunFlash(ctx context.Context) error {
 	return v.printCommands(would, fmt.Sprintf("flash %s to board %s", in.project, in.board.value))
 }
 
-// printCommands prints what would be run to do what the text says.
+// printCommands prints the commands of an action.
 func (v *invocation) printCommands(would device.Commands, text string) error {
 	for _, f := range would.Files {
 		v.Printf("# %s", f)
@@ -111,7 +111,7 @@ func (v *invocation) printCommands(would device.Commands, text string) error {
 	return nil
 }
 
-// commands returns what would be run for the image as it was last built; nothing where there is none.
+// commands returns the commands for the last built image, or nothing without one.
 func (v *invocation) commands(ctx context.Context, in *inputs) (device.Commands, error) {
 	if v.project == nil {
 		return device.Commands{}, nil
@@ -148,12 +148,12 @@ func (v *invocation) erase(ctx context.Context) error {
 	if err != nil {
 		return v.notFlashed(ctx, report, err)
 	}
-	v.Printf("erase: erased %d of %d sectors of %s, the others were blank; all is verified to be", report.Erased, report.Sectors, report.Device)
+	v.Printf("erase: erased %d of %d sectors of %s, the others were blank; all verified", report.Erased, report.Sectors, report.Device)
 	v.JSONLine(fields{"status": "done", "device": report.Device, "programmer": report.Programmer, "erased": report.Erased, "sectors": report.Sectors})
 	return nil
 }
 
-// planned is the image that a dry run is about, nil if there is none yet. No board is asked which one it holds.
+// planned returns the image of a dry run, or nil if there is none. It does not ask the board.
 func (v *invocation) planned(in *inputs) (*image.Image, error) {
 	if name := v.Env("IMAGE"); name != "" && name != imageOnBoard {
 		return v.images().Find(name)

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/term"
 )
 
-// foreground lets a command have the terminal to itself, if there is one: what is typed there, Ctrl-C too, is its. The
-// function that it returns takes the terminal back.
+// foreground gives a command the terminal, if there is one, so that it gets all input and Ctrl-C. The returned
+// function takes the terminal back.
 func foreground(cmd *exec.Cmd) (restore func()) {
 	terminal := int(os.Stdin.Fd())
 	if !term.IsTerminal(terminal) {

@@ -1,5 +1,5 @@
-// This file decides each input of a run: from the environment, else from PROJECT's project.json, else from
-// boardsmith.json, else its default. docs/inputs.md says the same for users.
+// This file determines each input of a run: from the environment, else PROJECT's project.json, else
+// boardsmith.json, else its default (docs/inputs.md).
 
 package targets
 
@@ -26,8 +26,8 @@ const (
 	maxRepeat      = 1_000_000
 )
 
-// An input is a value, and whether the user asked for it in this very call: in the environment, directly or by
-// TARGET. What was only found in a file may be overruled by the project; what was asked for may not.
+// An input is a value, and whether the user set it for this run: in the environment, directly or by TARGET. The
+// project takes precedence over other sources, but not over the user.
 type input struct {
 	value string
 	asked bool
@@ -50,22 +50,21 @@ type inputs struct {
 	path         []string // folders with boards/ and templates/
 	device       string   // which one of the board: a name in desk.json, a probe's serial, a USB path, a port
 	deskFile     *device.DeskFile
-	deskFileMade string        // what was done to have it; "" for nothing
+	deskFileMade string        // note if it was made from the former file; else ""
 	timeout      time.Duration // of one call
-	wait         time.Duration // for a board that somebody else uses
+	wait         time.Duration // how long to wait for a device that another process uses
 	input        string
 	output       string
 	repeat       int
 }
 
-// made is what a project.json says the project was made of.
+// made holds a project's inputs, from project.json.
 type made struct {
 	board, template, model, modelName string
 	options                           boards.Options
 }
 
-// resolve reads everything but what depends on a project. load returns what the project in a folder was made of, or
-// nil if there is none.
+// resolve determines the inputs. load returns the inputs of the project in a folder, or nil if there is none.
 func resolve(env console.Environ, dir string, load func(dir string) (*made, error)) (*inputs, error) {
 	c, err := findConfig(dir)
 	if err != nil {
@@ -86,7 +85,7 @@ func resolve(env console.Environ, dir string, load func(dir string) (*made, erro
 	}
 	in.board = asked(env("BOARD"), named.Board)
 	if d := in.deskFile.Find(in.device); d != nil && !in.board.asked {
-		in.board = input{d.Board, true} // who names a device names its kind
+		in.board = input{d.Board, true} // a named device determines its board
 	}
 	in.model = asked(env("MODEL"), named.Model)
 	in.modelName = asked(env("MODEL_NAME"), named.ModelName)
@@ -106,9 +105,9 @@ func resolve(env console.Environ, dir string, load func(dir string) (*made, erro
 	in.project = cmp.Or(env("PROJECT"), named.Project, c.Project)
 	if in.project == "" {
 		if !in.model.asked {
-			in.modelName.value = cmp.Or(in.modelName.value, c.ModelName) // of boardsmith.json's own model
+			in.modelName.value = cmp.Or(in.modelName.value, c.ModelName) // of boardsmith.json's model
 		}
-		// The folder's name says board and model, so both are as good as asked for.
+		// The folder's name contains board and model, so that both count as set by the user.
 		in.board = input{cmp.Or(in.board.value, c.Board, defaultBoard), true}
 		in.model = input{cmp.Or(in.model.value, c.Model), true}
 		in.derived = true
@@ -122,7 +121,7 @@ func resolve(env console.Environ, dir string, load func(dir string) (*made, erro
 	return in, nil
 }
 
-// fill gives what was not asked for: the project's own, else boardsmith.json's, else the default.
+// fill sets inputs that the user did not set: the project's, else boardsmith.json's, else the default.
 func (in *inputs) fill(m *made) {
 	c := in.config
 	if m == nil {
@@ -145,7 +144,7 @@ func (in *inputs) fill(m *made) {
 	}
 }
 
-// plain reads the inputs that no project.json has.
+// plain reads the inputs that are not in project.json.
 func (in *inputs) plain(env console.Environ, named choice) error {
 	in.input = cmp.Or(env("INPUT"), named.Input, in.config.Input)
 	in.output = env("OUTPUT")
@@ -172,7 +171,7 @@ func (in *inputs) plain(env console.Environ, named choice) error {
 	return nil
 }
 
-// duration reads 2m30s, or a plain number of seconds.
+// duration parses 2m30s, or a plain number of seconds.
 func duration(name, text string) (time.Duration, error) {
 	d, err := time.ParseDuration(text)
 	if seconds, numErr := strconv.ParseFloat(text, 64); numErr == nil && seconds > 0 && seconds < 1e6 {
@@ -189,7 +188,7 @@ func asked(fromEnv, fromTarget string) input {
 	return input{v, v != ""}
 }
 
-// searchPath is where a user's own boards and templates lie: BOARDSMITH_PATH, then boardsmith.json's path.
+// searchPath returns the folders of the user's boards and templates: BOARDSMITH_PATH, then boardsmith.json's path.
 func searchPath(env console.Environ, c *config) []string {
 	var path []string
 	for _, p := range filepath.SplitList(env("BOARDSMITH_PATH")) {
@@ -200,14 +199,14 @@ func searchPath(env console.Environ, c *config) []string {
 	return append(path, c.Path...)
 }
 
-// deskFileName is looked for as boardsmith.json is, but about this computer's desk, not about a repository.
+// deskFileName is searched for like boardsmith.json, but describes this computer's desk, not a repository.
 const deskFileName = "desk.json"
 
-// formerDeskFileName is what desk.json was called.
+// formerDeskFileName is the former name of desk.json.
 const formerDeskFileName = "bench.json"
 
-// readDeskFile reads the desk.json at path. Where there is none but one of the former name, it makes one of that, and
-// says so.
+// readDeskFile reads the desk.json at path. If there is only one of the former name, it converts that and returns a
+// note.
 func readDeskFile(path string) (f *device.DeskFile, made string, err error) {
 	former := filepath.Join(filepath.Dir(path), formerDeskFileName)
 	if exists(path) || !exists(former) {
@@ -217,11 +216,11 @@ func readDeskFile(path string) (f *device.DeskFile, made string, err error) {
 	if f, err = device.ReadDeskFile(former); err == nil {
 		err = f.Write(path)
 	}
-	return f, fmt.Sprintf("made %s of %s, which is not read any more", path, former), err
+	return f, fmt.Sprintf("made %s from %s, which is no longer read", path, former), err
 }
 
-// deskFilePath is the desk.json of dir or of the nearest folder above it that has one, or has one of the former name;
-// else dir's, which is not there.
+// deskFilePath returns the path of the nearest desk.json, or one of the former name, in dir and its parents; else
+// that of a new one in dir.
 func deskFilePath(dir string) string {
 	for d := dir; ; d = filepath.Dir(d) {
 		path := filepath.Join(d, deskFileName)
@@ -239,7 +238,7 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// means says whether DEVICE is an attached device; all are those that there are.
+// means reports whether DEVICE names an attached device; all are the attached devices.
 func (in *inputs) means(d device.Attached, all []device.Attached) bool {
 	if noted := in.deskFile.Find(in.device); noted != nil {
 		return isNoted(*noted, d, all)
@@ -247,7 +246,7 @@ func (in *inputs) means(d device.Attached, all []device.Attached) bool {
 	return in.device == d.Probe || in.device == d.Port || in.device == d.Path
 }
 
-// archiveName is the archive's file name without its ending, of the bundled sample for "".
+// archiveName returns the archive's file name without extension, the bundled sample's for "".
 func archiveName(model string) string {
 	if model == "" {
 		model = samples.Name
@@ -259,7 +258,7 @@ func archiveName(model string) string {
 	return name
 }
 
-// projectName is the folder's for an archive, or one of several models in it.
+// projectName returns the folder name for an archive, or for one of several models in it.
 func projectName(model, module string) string {
 	if module == "" {
 		return archiveName(model)
@@ -267,10 +266,10 @@ func projectName(model, module string) string {
 	return archiveName(model) + "." + module
 }
 
-// baseName is a board's name, of a board file's path too.
+// baseName returns a board's name, also from a board file's path.
 func baseName(board string) string { return strings.TrimSuffix(filepath.Base(board), ".json") }
 
-// shown is a path as the user would type it: relative to the working folder where it lies below.
+// shown returns a path for display: relative to the working folder if it is below.
 func shown(dir, path string) string {
 	abs, err := filepath.Abs(path)
 	if err != nil {

@@ -1,4 +1,4 @@
-// This file holds what the targets of one mage run share: the inputs, and the project with its lock.
+// This file holds the state that the targets of one mage run share: the inputs, and the project with its lock.
 
 package targets
 
@@ -32,13 +32,13 @@ type invocation struct {
 	making   *project.Builder // nil until builder
 	project  *project.Project // nil until loaded or generated; its lock is held until the process ends
 	image    *image.Image     // nil until built, or found built
-	picked   bool             // the image is the one that IMAGE names
+	picked   bool             // IMAGE names the image
 	device   *device.Device   // nil until attached
-	unusable error            // why an existing project could not be loaded, where generating it again helps
+	unusable error            // why an existing project could not be loaded, if generating it again helps
 }
 
-// current is the invocation that the targets of one mage run share: it holds the project's lock from the first step to
-// the end of the process. mage's targets are plain functions, so it has no other place.
+// current returns the invocation that the targets of one mage run share. It holds the project's lock from the first
+// step to the end of the process. It is global because mage's targets are plain functions.
 var current = sync.OnceValue(func() *invocation { return newInvocation(console.Current()) })
 
 func newInvocation(c *console.Console) *invocation {
@@ -50,7 +50,7 @@ func newInvocation(c *console.Console) *invocation {
 	return &invocation{Console: c, log: log}
 }
 
-// fields are those of one JSON line.
+// fields are the fields of one JSON line.
 type fields = console.Fields
 
 // do runs one target.
@@ -59,7 +59,7 @@ func do(ctx context.Context, step string, f func(*invocation, context.Context) e
 	return v.Do(ctx, step, func(ctx context.Context) error { return f(v, ctx) })
 }
 
-// inputs are read once, by the first target that needs them.
+// inputs returns the inputs, which it reads once.
 func (v *invocation) inputs() (*inputs, error) {
 	if v.in != nil {
 		return v.in, nil
@@ -75,7 +75,7 @@ func (v *invocation) inputs() (*inputs, error) {
 	return in, nil
 }
 
-// forget lets go of the project, for a target that works on another one.
+// forget closes the project, for a target that uses another one.
 func (v *invocation) forget() error {
 	p := v.project
 	v.in, v.project, v.image, v.picked, v.unusable = nil, nil, nil, false, nil
@@ -85,7 +85,7 @@ func (v *invocation) forget() error {
 	return p.Close()
 }
 
-// load takes the project in dir and says what it was made of; nil if there is none.
+// load opens the project in dir and returns its inputs, or nil if there is none.
 func (v *invocation) load(dir string) (*made, error) {
 	if !project.Exists(dir) {
 		return nil, nil
@@ -102,7 +102,7 @@ func (v *invocation) load(dir string) (*made, error) {
 	return &made{board: p.Board().Name, template: p.Template(), model: p.ArchiveName(), modelName: p.ModelName(), options: p.Options()}, nil
 }
 
-// builder is what generating and building need, one for the whole run; in may be nil, before the inputs are known.
+// builder returns the run's Builder; in is nil before the inputs are known.
 func (v *invocation) builder(in *inputs) *project.Builder {
 	if v.making == nil {
 		v.making = &project.Builder{Log: v.log, Progress: v.progressed, Cache: v.usableCache(), Forms: true}
@@ -113,7 +113,7 @@ func (v *invocation) builder(in *inputs) *project.Builder {
 	return v.making
 }
 
-// desk is what using attached devices needs.
+// desk returns a Desk with the run's inputs.
 func (v *invocation) desk(in *inputs) *device.Desk {
 	return &device.Desk{
 		Path: in.path, Log: v.log, Progress: v.progressed, Cache: v.usableCache(), Programmer: v.Env("PROGRAMMER"),
@@ -122,10 +122,10 @@ func (v *invocation) desk(in *inputs) *device.Desk {
 	}
 }
 
-// images are those of earlier builds.
+// images returns the images of earlier builds.
 func (v *invocation) images() image.Store { return image.Store{Cache: v.usableCache(), Log: v.log} }
 
-// usableCache is the cache; nil where CACHE_MIB is wrong, which cache:gc tells.
+// usableCache returns the cache, or nil if CACHE_MIB is invalid, which cache:gc reports.
 func (v *invocation) usableCache() *cache.Cache {
 	c, err := v.cache()
 	if err != nil {
@@ -134,7 +134,7 @@ func (v *invocation) usableCache() *cache.Cache {
 	return c
 }
 
-// cache is what was built before, at most CACHE_MIB large.
+// cache returns the cache, limited to CACHE_MIB.
 func (v *invocation) cache() (*cache.Cache, error) {
 	dir, err := cache.DefaultDir()
 	if err != nil {
@@ -144,7 +144,7 @@ func (v *invocation) cache() (*cache.Cache, error) {
 	return cache.New(dir, cache.Options{Limit: limit}), err
 }
 
-// cacheLimit is CACHE_MIB in bytes.
+// cacheLimit returns CACHE_MIB in bytes.
 func (v *invocation) cacheLimit() (int64, error) {
 	text := v.Env("CACHE_MIB")
 	if text == "" {
@@ -157,7 +157,7 @@ func (v *invocation) cacheLimit() (int64, error) {
 	return n << 20, nil
 }
 
-// forced says whether FORCE is about files: a step that only comes upon a person's changes lets them be.
+// forced reports whether FORCE applies to files: only in the steps that may replace or remove them.
 func (v *invocation) forced() bool {
 	switch v.Step() {
 	case "generate", "build", "clean":
@@ -166,12 +166,12 @@ func (v *invocation) forced() bool {
 	return false
 }
 
-// progressed shows how far a step of package project is.
+// progressed shows the progress of a step.
 func (v *invocation) progressed(e progress.Event) {
 	v.Update(e.Step+": "+e.Detail, e.Done, e.Total)
 }
 
-// matches says whether the project is for the board and the model that were asked for.
+// matches returns an error unless the project is for the requested board and model.
 func (v *invocation) matches(in *inputs) error {
 	p := v.project
 	if in.board.asked && baseName(in.board.value) != p.Board().Name {
@@ -191,7 +191,7 @@ func (v *invocation) madeFor(what, is, asked string) error {
 		"project %s was made for %s %s, not for %s", shown(v.Dir, v.project.Dir()), what, is, asked)
 }
 
-// current says whether the project holds what was asked for, so that using it as it is gives no surprise.
+// isCurrent reports whether the project matches the requested inputs and its own are up to date.
 func (v *invocation) isCurrent(in *inputs) (bool, error) {
 	p := v.project
 	if in.optioned && in.options != p.Options() {

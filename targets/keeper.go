@@ -1,5 +1,5 @@
-// This file makes sure that emulated boards find their keeper: where none is installed, Go builds the one that belongs
-// to the boardsmith of the user's module.
+// This file provides the keeper of emulated boards: if none is installed, Go builds that of the boardsmith version
+// in the user's module.
 
 package targets
 
@@ -22,10 +22,10 @@ import (
 
 const (
 	keeperPackage = "github.com/boardsmith/boardsmith/cmd/" + virtualprobe.Program
-	keeperTimeout = 5 * time.Minute // to compile it, on a slow computer
+	keeperTimeout = 5 * time.Minute // limit for compiling it, on a slow computer
 )
 
-// attach is Desk.Attach, after the keeper of an emulated board was built.
+// attach builds the keeper of an emulated board if necessary, then calls Desk.Attach.
 func (v *invocation) attach(ctx context.Context, b *boards.Board, which string, desk *device.Desk) (*device.Device, error) {
 	if desk.Programmer != "none" {
 		if err := v.needKeeper(ctx, b); err != nil {
@@ -35,15 +35,15 @@ func (v *invocation) attach(ctx context.Context, b *boards.Board, which string, 
 	return desk.Attach(ctx, b, which)
 }
 
-// needKeeper builds the keeper of an emulated board, unless one is installed or setup's own is up to date.
+// needKeeper builds the keeper of an emulated board, unless one is installed or setup's is up to date.
 func (v *invocation) needKeeper(ctx context.Context, b *boards.Board) error {
 	if _, err := virtualprobe.Find(); err == nil || !errors.Is(err, exec.ErrNotFound) || !b.Flash.Emulated {
-		return nil // what is wrong with BOARDSMITH_KEEPER, its use tells
+		return nil // its use reports an invalid BOARDSMITH_KEEPER
 	}
 	return v.buildKeeper(ctx)
 }
 
-// buildKeeper has Go build setup's own keeper, which takes a moment where it is up to date.
+// buildKeeper runs Go to build setup's keeper, which is quick if it is up to date.
 func (v *invocation) buildKeeper(ctx context.Context) error {
 	path, err := ownKeeper()
 	if err != nil {
@@ -55,17 +55,17 @@ func (v *invocation) buildKeeper(ctx context.Context) error {
 	install := "go install " + keeperPackage
 	compiler, err := exec.LookPath("go")
 	if err != nil {
-		return failure.New(failure.ToolMissing, install, "%s is not installed, and there is no Go to build it", virtualprobe.Program)
+		return failure.New(failure.ToolMissing, install, "%s is not installed, and Go, which could build it, is not either", virtualprobe.Program)
 	}
 	bar := v.Start("building "+virtualprobe.Program, 0)
 	defer bar.End()
 	err = command.Command{
 		Path: compiler, Args: []string{"build", "-o", path, keeperPackage}, Dir: v.Dir, Timeout: keeperTimeout,
-		// Go alone builds it, without a C compiler; from GOTMPDIR it is renamed, so that it is never half there.
+		// Go builds it without a C compiler; renaming it from GOTMPDIR is atomic.
 		Env: append(console.ToolEnv(), "CGO_ENABLED=0", "GOTMPDIR="+filepath.Dir(path)),
 	}.Run(ctx)
 	if err != nil && ctx.Err() == nil {
-		return failure.New(failure.ToolMissing, install, "%s is not installed, and cannot be built here: %w", virtualprobe.Program, err)
+		return failure.New(failure.ToolMissing, install, "%s is not installed and could not be built: %w", virtualprobe.Program, err)
 	}
 	return err
 }
@@ -78,7 +78,7 @@ func findProgram(env console.Environ, name string) (string, error) {
 	return toolbox.Find(env, name)
 }
 
-// findKeeper returns the path of the keeper: an installed one, else setup's own.
+// findKeeper returns the path of the keeper: an installed one, else setup's.
 func findKeeper() (string, error) {
 	path, err := virtualprobe.Find()
 	if !errors.Is(err, exec.ErrNotFound) {
@@ -94,7 +94,7 @@ func findKeeper() (string, error) {
 	return own, nil
 }
 
-// ownKeeper is where setup's own keeper lies, built or not.
+// ownKeeper returns the path of setup's keeper, built or not.
 func ownKeeper() (string, error) {
 	dir, err := toolbox.Folder()
 	if err != nil {

@@ -1,4 +1,4 @@
-// This file says how much memory each part of a firmware takes, and how much the board has.
+// This file prints how much memory each part of a firmware takes, and how much the board has.
 
 package targets
 
@@ -36,7 +36,7 @@ func (v *invocation) size(ctx context.Context) error {
 	return nil
 }
 
-// printKinds is for a process: how much memory there is only the system knows.
+// printKinds prints the sizes of a process, whose memory has no limits known here.
 func (v *invocation) printKinds(u *fit.Usage) {
 	v.Printf("%-18s %10s %10s %10s   bytes", "", "text", "data", "bss")
 	for _, p := range append(u.Parts, fit.PartUse{Name: "all", Size: u.Total()}) {
@@ -46,7 +46,7 @@ func (v *invocation) printKinds(u *fit.Usage) {
 	}
 }
 
-// printRegions is for a board: a column for each of its memories.
+// printRegions prints a column for each memory of a board.
 func (v *invocation) printRegions(u *fit.Usage) {
 	row := func(name string, cell func(i int) string) {
 		line := fmt.Sprintf("%-18s", name)
@@ -111,7 +111,7 @@ func (v *invocation) printArena(a fit.ArenaUse) fields {
 	if !a.Sure {
 		about = "about "
 	}
-	v.Printf("arena: the model takes %s%d of %d bytes while it runs", about, a.Need, a.Have)
+	v.Printf("arena: the running model takes %s%d of %d bytes", about, a.Need, a.Have)
 	r["need"], r["sure"] = a.Need, a.Sure
 	return r
 }

@@ -1,4 +1,4 @@
-// This file chooses what a model is fed with.
+// This file determines a model's input data.
 
 package targets
 
@@ -17,7 +17,7 @@ import (
 	"github.com/boardsmith/boardsmith/samples"
 )
 
-// modelInputs are the arrays to run with, and where they come from, in words.
+// modelInputs holds the arrays to run with, and a description of their source.
 func (v *invocation) modelInputs(m *mlf.Model) ([]ndarray.Named, string, error) {
 	if v.in.input != "" {
 		arrays, err := readInputs(v.in.input, m)
@@ -30,7 +30,7 @@ func (v *invocation) modelInputs(m *mlf.Model) ([]ndarray.Named, string, error) 
 	return v.inventInputs(m)
 }
 
-// readInputs reads INPUT and refuses what is not an input, or too little, before anything is sent.
+// readInputs reads INPUT. It returns an error for an unknown or a missing input before anything is sent.
 func readInputs(path string, m *mlf.Model) ([]ndarray.Named, error) {
 	arrays, err := ndarray.ReadNPZ(path)
 	if err != nil {
@@ -62,8 +62,8 @@ func readInputs(path string, m *mlf.Model) ([]ndarray.Named, error) {
 	return arrays, nil
 }
 
-// inventInputs makes numbers up: floats in -1 to 1 and bytes of any value, drawn by SEED; wider integers may be indices
-// and are zero.
+// inventInputs generates random data by SEED: floats from -1 to 1 and any bytes; wider integers, which may be
+// indices, are zero.
 func (v *invocation) inventInputs(m *mlf.Model) ([]ndarray.Named, string, error) {
 	seed, err := strconv.ParseUint(cmp.Or(v.Env("SEED"), "0"), 10, 64)
 	if err != nil {
@@ -79,7 +79,7 @@ func (v *invocation) inventInputs(m *mlf.Model) ([]ndarray.Named, string, error)
 		fill(a, r)
 		arrays = append(arrays, ndarray.Named{Name: t.Name, Array: a})
 	}
-	return arrays, fmt.Sprintf("random input, seed %d (INPUT gives real ones)", seed), nil
+	return arrays, fmt.Sprintf("random input, seed %d (set INPUT for real data)", seed), nil
 }
 
 func fill(a *ndarray.Array, r *rand.Rand) {

@@ -1,4 +1,4 @@
-// This file shows what goes over a device's link.
+// This file shows the traffic of a device's link.
 
 package targets
 
@@ -12,7 +12,7 @@ import (
 	"github.com/boardsmith/boardsmith/image"
 )
 
-// monitor shows what goes over the device's link until it is interrupted.
+// monitor shows the traffic of the device's link until it is interrupted.
 func (v *invocation) monitor(ctx context.Context) error {
 	d, image, err := v.monitored(ctx)
 	if err != nil {
@@ -39,7 +39,7 @@ func (v *invocation) monitor(ctx context.Context) error {
 		v.Notef("wrote %s", v.in.output)
 	}
 	if ctx.Err() != nil {
-		return nil // that is how it ends
+		return nil // the usual end
 	}
 	return err
 }

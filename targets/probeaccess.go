@@ -1,4 +1,4 @@
-// This file looks whether this user may use probes and ports, and what is known of the probes' firmware (Linux).
+// This file checks this user's access to probes and ports, and reports the probes' firmware (Linux).
 
 package targets
 
@@ -17,7 +17,7 @@ import (
 	"github.com/boardsmith/boardsmith/internal/toolbox"
 )
 
-// access is what stands between this user and a board on the desk.
+// access returns findings about this user's access to boards.
 func access() []toolbox.Finding {
 	if runtime.GOOS != "linux" {
 		return nil
@@ -32,7 +32,7 @@ func access() []toolbox.Finding {
 	return list
 }
 
-// inGroup asks whether the user is in a group; root needs none.
+// inGroup checks whether the user is in a group; root needs none.
 func inGroup(group, use string) toolbox.Finding {
 	f := toolbox.Finding{Tool: toolbox.Tool{Name: "group " + group, Use: use}, Fix: "sudo usermod -aG " + group + " $USER, then log in again"}
 	if os.Geteuid() == 0 {
@@ -41,10 +41,10 @@ func inGroup(group, use string) toolbox.Finding {
 	}
 	g, err := user.LookupGroup(group)
 	if err != nil {
-		f.Why, f.Fix = "there is no such group", "whoever sits at the computer may use them by udev rules with uaccess"
+		f.Why, f.Fix = "there is no such group", "udev rules with uaccess give access to the user at the computer"
 		return f
 	}
-	mine, _ := os.Getgroups() // an error leaves none
+	mine, _ := os.Getgroups() // after an error there are none
 	for _, id := range mine {
 		if fmt.Sprint(id) == g.Gid {
 			f.Here, f.Version = true, "this user is in it"
@@ -55,16 +55,16 @@ func inGroup(group, use string) toolbox.Finding {
 	return f
 }
 
-// ruleFolders are where udev looks for rules.
+// ruleFolders are udev's folders of rules.
 var ruleFolders = []string{"/etc/udev/rules.d", "/run/udev/rules.d", "/usr/local/lib/udev/rules.d", "/usr/lib/udev/rules.d", "/lib/udev/rules.d"}
 
-// probeRule is a rule about a debug probe: by ST's, Arm's or SEGGER's vendor id.
+// probeRule matches a rule about a debug probe: by ST's, Arm's or SEGGER's vendor id.
 var probeRule = regexp.MustCompile(`(?i)idVendor\}=="(0483|0d28|1366)"|CMSIS-DAP`)
 
 func udevRules() toolbox.Finding {
 	f := toolbox.Finding{Tool: toolbox.Tool{Name: "udev rules", Use: "debug probes without root"}}
 	for _, dir := range ruleFolders {
-		files, _ := filepath.Glob(filepath.Join(dir, "*.rules")) // the pattern is good
+		files, _ := filepath.Glob(filepath.Join(dir, "*.rules")) // the pattern is valid
 		for _, file := range files {
 			if text, err := os.ReadFile(file); err == nil && probeRule.Match(text) {
 				f.Here, f.Version = true, file
@@ -80,7 +80,7 @@ func udevRules() toolbox.Finding {
 	return f
 }
 
-// firmwareHints say how the firmware of a kind of probe is brought up to date.
+// firmwareHints maps kinds of probe to how to update their firmware.
 var firmwareHints = []struct{ kind, hint string }{
 	{"ST-Link", "an old one cannot do SWD multi-drop and is slow: ST's STSW-LINK007 updates it"},
 	{"STLINK", "ST's STSW-LINK007 updates it"},
@@ -90,7 +90,7 @@ var firmwareHints = []struct{ kind, hint string }{
 	{"MCU-Link", "NXP's MCU-Link installer updates it"},
 }
 
-// canOpen asks whether this user can open a probe, and says what its firmware says of itself.
+// canOpen checks whether this user can open a probe, and reports its firmware release.
 func canOpen(d device.USBDevice, kind string) toolbox.Finding {
 	f := toolbox.Finding{Tool: toolbox.Tool{Name: "probe " + d.Path, Use: kind}, Here: true}
 	f.Version = fmt.Sprintf("%s, serial %s, firmware release %s", d.What, d.Serial, d.Release)

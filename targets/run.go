@@ -1,4 +1,4 @@
-// This file runs a model on a board and shows what it answered.
+// This file runs a model on a board and prints its outputs.
 
 package targets
 
@@ -21,8 +21,7 @@ import (
 	"github.com/boardsmith/boardsmith/rpc"
 )
 
-// built is the image to use: the one that IMAGE names, else the project's: what build made before in this run, else
-// what it makes now.
+// built returns the image to use: the one named by IMAGE, else the project's, which it builds if this run has not.
 func (v *invocation) built(ctx context.Context) (*image.Image, error) {
 	if name := v.Env("IMAGE"); name != "" && !v.picked {
 		if err := v.pick(ctx, name); err != nil {
@@ -40,10 +39,10 @@ func (v *invocation) built(ctx context.Context) (*image.Image, error) {
 	return v.image, nil
 }
 
-// imageOnBoard is what IMAGE says for the image that the board holds.
+// imageOnBoard is IMAGE's value for the image that the board holds.
 const imageOnBoard = "running"
 
-// pick finds an image that was built before.
+// pick finds an image of an earlier build.
 func (v *invocation) pick(ctx context.Context, name string) error {
 	if err := v.ready(ctx); err != nil {
 		return err
@@ -65,7 +64,7 @@ func (v *invocation) pick(ctx context.Context, name string) error {
 	return nil
 }
 
-// attached is the board's device, leased until the run target or the process ends.
+// attached returns the board's device, leased until the run target or the process ends.
 func (v *invocation) attached(ctx context.Context) (*device.Device, error) {
 	if v.device == nil {
 		d, err := v.attach(ctx, v.project.Board(), v.in.device, v.desk(v.in))
@@ -93,7 +92,7 @@ type connection struct {
 	limit time.Duration // of each call
 }
 
-// call runs f with the deadline of one call. Its error says which call it was, and how to wait longer.
+// call runs f with the deadline of one call. The error names the call and how to wait longer.
 func (c *connection) call(ctx context.Context, what string, f func(context.Context) error) error {
 	limited, cancel := context.WithTimeout(ctx, c.limit)
 	defer cancel()
@@ -107,7 +106,7 @@ func (c *connection) call(ctx context.Context, what string, f func(context.Conte
 	return fmt.Errorf("%s: %w", what, err)
 }
 
-// withModel opens the link, gives f the model, and closes everything again, whatever happens.
+// withModel opens the link, calls f with the model, and closes everything.
 func (v *invocation) withModel(ctx context.Context, f func(*connection) error) (err error) {
 	image, err := v.built(ctx)
 	if err != nil {
@@ -188,14 +187,14 @@ func (v *invocation) run(ctx context.Context) error {
 	})
 }
 
-// canWriteOutput finds out before the work, not after it, that OUTPUT lies nowhere.
+// canWriteOutput checks, before the work, that OUTPUT's folder exists.
 func (v *invocation) canWriteOutput() error {
 	if v.in.output == "" {
 		return nil
 	}
 	folder := filepath.Dir(v.in.output)
 	if info, err := os.Stat(folder); err != nil || !info.IsDir() {
-		return failure.New(failure.Config, "make the folder first", "OUTPUT=%s: %s is not a folder", v.in.output, folder)
+		return failure.New(failure.Config, "create the folder first", "OUTPUT=%s: %s is not a folder", v.in.output, folder)
 	}
 	return nil
 }
@@ -225,13 +224,13 @@ func (c *connection) infer(ctx context.Context, arrays []ndarray.Named) ([]*ndar
 	return outputs, nil
 }
 
-// sampleTime is how long the calls of one sample take together at least, so that a coarse clock will do.
+// sampleTime is the minimum time of all calls of one sample, so that a coarse clock suffices.
 const sampleTime = time.Millisecond
 
-// A timing is how long inferences took, in seconds.
+// A timing holds times of inferences, in seconds.
 type timing struct {
 	samples   []float64               // one per REPEAT
-	platform  *rpc.Platform           // what the device says of itself; nil if it cannot
+	platform  *rpc.Platform           // the device's clocks and caches; nil if it does not report them
 	operators []executor.OperatorTime // with VERBOSE, of a graph
 }
 
@@ -262,7 +261,7 @@ func (v *invocation) time(ctx context.Context, c *connection, bar *console.Progr
 	})
 }
 
-// ask notes what the device was while it measured.
+// ask records the device's settings during the measurement.
 func (t *timing) ask(ctx context.Context, c *connection) error {
 	p, err := c.rpc.Platform(ctx)
 	if missing := new(rpc.NotFoundError); errors.As(err, &missing) {
@@ -311,8 +310,8 @@ func (v *invocation) tell(c *connection, from string, outputs []*ndarray.Array, 
 
 func shape(a *ndarray.Array) []int64 { return append([]int64{}, a.Shape...) } // [] for a scalar, not null
 
-// elements are the first ones for JSON, as their texts where these are JSON: numbers and booleans. What JSON has no
-// word for, NaN, infinities and vectors, becomes a string.
+// elements returns the first elements for JSON: numbers and booleans as such; NaN, infinities and vectors, which
+// JSON lacks, as strings.
 func elements(a *ndarray.Array) []any {
 	var all []any
 	for i := range min(a.Len(), shownValues) {
@@ -325,7 +324,7 @@ func elements(a *ndarray.Array) []any {
 	return all
 }
 
-// hex says whether the elements' texts are their bytes in hexadecimal.
+// hex reports whether the elements' texts are their bytes in hexadecimal.
 func hex(a *ndarray.Array) bool {
 	return a.DType.Lanes != 1 || a.DType.Size() > 8 || a.DType.Code == ndarray.Handle
 }

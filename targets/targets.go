@@ -1,4 +1,4 @@
-// Package targets holds the mage targets that people type. A magefile has them all by one line,
+// Package targets holds the mage targets for users. A magefile imports them all with one line,
 //
 //	//mage:import
 //	_ "github.com/boardsmith/boardsmith/targets"
@@ -6,8 +6,8 @@
 // as boardsmith's own magefile does, which also imports those that check boardsmith itself. Inputs come from the environment, from PROJECT's project.json and from a
 // boardsmith.json; docs/inputs.md lists them.
 //
-// A target parses, calls and prints. What it calls lies in project, boards and executor. Package internal/console prints,
-// and turns errors into words, JSON lines and exit codes.
+// A target parses inputs, calls project, device, boards or executor, and prints. Package internal/console prints,
+// and converts errors to text, JSON lines and exit codes.
 package targets
 
 import (

@@ -1,4 +1,4 @@
-// This file writes tensors and times as people read them.
+// This file formats tensors and times for display.
 
 package targets
 
@@ -10,10 +10,10 @@ import (
 	"github.com/boardsmith/boardsmith/ndarray"
 )
 
-// shownValues is how many elements of an output are printed.
+// shownValues is the number of elements of an output that are printed.
 const shownValues = 10
 
-// firstValues is the array's first elements in one line.
+// firstValues returns the array's first elements in one line.
 func firstValues(a *ndarray.Array) string {
 	n := min(a.Len(), shownValues)
 	words := make([]string, n)
@@ -26,11 +26,11 @@ func firstValues(a *ndarray.Array) string {
 	return strings.Join(words, " ")
 }
 
-// maxClasses is how many classes a classifier has at most; ImageNet's are 1,000 or 1,001.
+// maxClasses limits the classes of a classifier; ImageNet has 1,000 or 1,001.
 const maxClasses = 1024
 
-// argMax returns the position of the largest element if the array looks like one value per class: one axis of 2 to
-// maxClasses elements, all others of length 1. Of equal ones it is the first.
+// argMax returns the position of the first largest element if the array looks like one value per class: one axis of
+// 2 to maxClasses elements, all others of length 1.
 func argMax(a *ndarray.Array) (int, bool) {
 	long := 0
 	for _, d := range a.Shape {
@@ -50,7 +50,7 @@ func argMax(a *ndarray.Array) (int, bool) {
 	return best, true
 }
 
-// seconds is a time with a unit that gives it one to three digits before the point.
+// seconds formats a time with a unit that gives it one to three digits before the point.
 func seconds(s float64) string {
 	for _, u := range []struct {
 		unit string
@@ -63,7 +63,7 @@ func seconds(s float64) string {
 	return fmt.Sprintf("%.4g ns", s*1e9)
 }
 
-// bytesText is a size in bytes, and in KiB where that says more.
+// bytesText formats a size in bytes, and for large ones also in KiB.
 func bytesText(n int64) string {
 	if n < 10<<10 {
 		return fmt.Sprintf("%d B", n)

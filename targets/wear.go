@@ -1,4 +1,4 @@
-// This file shows how often the flash of boards was erased.
+// This file prints how often the flash of each device was erased.
 
 package targets
 
@@ -12,7 +12,7 @@ import (
 	"github.com/boardsmith/boardsmith/device"
 )
 
-// wear shows how often the sectors of the flash of each device were erased.
+// wear prints how often the sectors of each device's flash were erased.
 func (v *invocation) wear(context.Context) error {
 	in, err := v.inputs()
 	if err != nil {
@@ -54,11 +54,11 @@ func (v *invocation) printWear(w device.DeviceWear) {
 	state := "holds build " + w.BuildID
 	switch {
 	case w.Dirty:
-		state = "dirty: a flash of it was not finished"
+		state = "dirty: a flash was not finished"
 	case w.BuildID == "" && !w.Verified.IsZero():
 		state = "holds no image: " + w.Why
 	case w.BuildID == "":
-		state = "what it holds is not known"
+		state = "its contents are unverified"
 	}
 	v.Printf("%s, board %s, probe %s: %d flashes, %d failed; %s", w.Device, w.Board, w.Probe, w.Flashes, w.Failures, state)
 	var sectors []fields
@@ -79,14 +79,14 @@ func (v *invocation) printWear(w device.DeviceWear) {
 	v.JSONLine(r)
 }
 
-// wearBar draws how much of a sector's rated life is gone: at least one mark for any erase.
+// wearBar draws the used part of a sector's rated life: at least one mark after any erase.
 func wearBar(s device.SectorWear) string {
 	n := min(barWidth, (s.Erases*barWidth+s.Rated-1)/s.Rated)
 	percent := 100 * float64(s.Erases) / float64(s.Rated)
 	text := fmt.Sprintf("[%s%s] %.3g %%", strings.Repeat("#", n), strings.Repeat(".", barWidth-n), percent)
 	switch {
 	case percent >= 100:
-		text += " worn out: FORCE=1 writes to it all the same"
+		text += " worn out: FORCE=1 writes to it anyway"
 	case s.Worn():
 		text += " worn"
 	}
