@@ -40,7 +40,10 @@ func (b *Board) check() error {
 	if len(b.Templates) == 0 {
 		return b.wrong("templates", "no template")
 	}
-	for _, check := range []func() error{b.checkLink, b.checkFlash, b.checkToolchain, b.checkSources, b.checkDefines, b.checkTimer, b.checkIdentification, b.checkNumbers, b.checkMemory, b.checkPlace, b.checkModelAt} {
+	for _, check := range []func() error{
+		b.checkLink, b.checkFlash, b.checkToolchain, b.checkSources, b.checkDefines,
+		b.checkTimer, b.checkIdentification, b.checkNumbers, b.checkMemory, b.checkPlace, b.checkModelAt,
+	} {
 		if err := check(); err != nil {
 			return err
 		}
@@ -87,7 +90,9 @@ func (b *Board) checkSources() error {
 	}
 	for _, f := range b.Functions {
 		if !functionRE.MatchString(f.Name) || !symbolRE.MatchString(f.Symbol) {
-			return b.wrong("functions", "name %q or symbol %q: a name has letters, digits, dots and underscores, a symbol is a C identifier", f.Name, f.Symbol)
+			return b.wrong("functions",
+				"name %q or symbol %q: a name has letters, digits, dots and underscores, a symbol is a C identifier", f.Name,
+				f.Symbol)
 		}
 	}
 	return nil
@@ -302,7 +307,13 @@ type placed struct{ part, region string }
 
 // parts lists the region of each part, the code first.
 func (p Place) parts() []placed {
-	return []placed{{"code", p.Code}, {"data", p.Data}, {"stack", p.StackRegion()}, {"arena", p.ArenaRegion()}, {"noinit", p.NoinitRegion()}}
+	return []placed{
+		{"code", p.Code},
+		{"data", p.Data},
+		{"stack", p.StackRegion()},
+		{"arena", p.ArenaRegion()},
+		{"noinit", p.NoinitRegion()},
+	}
 }
 
 // wrong returns an error about a field, or an element of one ("memory[2]"), with its origin.

@@ -88,7 +88,8 @@ func Find(name string, folders []string) (*Board, error) {
 }
 
 func isPath(name string) bool {
-	return strings.ContainsRune(name, '/') || strings.ContainsRune(name, filepath.Separator) || strings.HasSuffix(name, ".json")
+	return strings.ContainsRune(name, '/') || strings.ContainsRune(name, filepath.Separator) ||
+		strings.HasSuffix(name, ".json")
 }
 
 // List returns the names of all boards on the search path and of the shipped ones, sorted.

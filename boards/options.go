@@ -193,7 +193,8 @@ func (b *Board) Settle(o Options) (Options, error) {
 	with := *b
 	with.ArenaKiB, with.StackBytes = o.ArenaKiB, o.StackBytes
 	if err := with.checkPlace(); err != nil {
-		return Options{}, failure.New(failure.DoesNotFit, "choose a smaller arena_kib or stack_bytes", "board %s: %w", b.Name, err)
+		return Options{}, failure.New(failure.DoesNotFit, "choose a smaller arena_kib or stack_bytes", "board %s: %w",
+			b.Name, err)
 	}
 	return o, nil
 }

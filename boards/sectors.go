@@ -27,7 +27,8 @@ func (b *Board) SectorAt(addr uint64) (s Sector, rated int, err error) {
 			continue
 		}
 		if r.Reserved {
-			return s, 0, failure.New(failure.Config, "link the firmware elsewhere", "the image has bytes at 0x%08x, in region %s, which board %s reserves", addr, r.Name, b.Name)
+			return s, 0, failure.New(failure.Config, "link the firmware elsewhere",
+				"the image has bytes at 0x%08x, in region %s, which board %s reserves", addr, r.Name, b.Name)
 		}
 		at := uint64(r.Origin)
 		for index, run := 0, 0; run < len(r.Sectors); run++ {
@@ -39,5 +40,6 @@ func (b *Board) SectorAt(addr uint64) (s Sector, rated int, err error) {
 			index += r.Sectors[run].Count
 		}
 	}
-	return s, 0, failure.New(failure.Config, failure.Mage+" board:show shows the board's memory map", "the image has bytes at 0x%08x, but board %s has no flash with sectors there", addr, b.Name)
+	return s, 0, failure.New(failure.Config, failure.Mage+" board:show shows the board's memory map",
+		"the image has bytes at 0x%08x, but board %s has no flash with sectors there", addr, b.Name)
 }

@@ -83,7 +83,7 @@ func TestWhichIsMeant(t *testing.T) {
 		{&plain, "1-3", two, nil, "b0", "", ""}, // by desk.json
 		{&plain, "1-2", two, nil, "", failure.Config, "DEVICE=a0"},
 		{&plain, "left", two, nil, "b0", "", ""},
-		{&plain, "S9", two, nil, "", failure.ProbeMissing, `is "S9"`},
+		{&plain, "S9", two, nil, "", failure.ProbeMissing, `is called "S9"`},
 		{&second, "", two, nil, "", failure.Config, "DEVICE=1-2"},
 		{&second, "S3", two, nil, "c1", "", ""},
 		{&second, "1-2", two, nil, "a1", "", ""},

@@ -31,7 +31,8 @@ func TestTVMsArchives(t *testing.T) {
 			continue
 		}
 		if a.Version != 7 || len(m.Sources)+len(m.Objects) == 0 || len(m.Targets) != 1 {
-			t.Errorf("%s: version %d, %d sources, %d objects, targets %q", name, a.Version, len(m.Sources), len(m.Objects), m.Targets)
+			t.Errorf("%s: version %d, %d sources, %d objects, targets %q", name, a.Version, len(m.Sources), len(m.Objects),
+				m.Targets)
 		}
 		checkKind(t, name, m)
 		inputs, outputs := mlftest.Arrays(path)
@@ -73,7 +74,8 @@ func checkKind(t *testing.T, name string, m *mlf.Model) {
 	if m.SystemLib == (m.Interface == mlf.C) || (len(m.Functions) == 0) == m.SystemLib {
 		t.Errorf("%s: system library %v with functions %q", name, m.SystemLib, m.Functions)
 	}
-	if dsp := len(m.Needs) == 1 && m.Needs[0].Kind == mlf.NeedDSP && m.Needs[0].Name == "arm_acle.h"; dsp != (variant == "aot_c_dsp") || len(m.Needs) > 1 {
+	if dsp := len(m.Needs) == 1 && m.Needs[0].Kind == mlf.NeedDSP &&
+		m.Needs[0].Name == "arm_acle.h"; dsp != (variant == "aot_c_dsp") || len(m.Needs) > 1 {
 		t.Errorf("%s needs %v", name, m.Needs)
 	}
 	pools := []mlf.Pool(nil)
@@ -141,7 +143,8 @@ func TestOpenTellsByContent(t *testing.T) {
 }
 
 func TestExtract(t *testing.T) {
-	a := mlftest.Parse(t, append(graphModel(), member("runtime/crt.c", "int x;"), member("templates/platform.c.template", ""))...)
+	a := mlftest.Parse(t, append(graphModel(), member("runtime/crt.c", "int x;"),
+		member("templates/platform.c.template", ""))...)
 	dir := t.TempDir()
 	if err := a.Extract(dir); err != nil {
 		t.Fatal(err)
@@ -152,7 +155,8 @@ func TestExtract(t *testing.T) {
 		if skipped != os.IsNotExist(err) || !skipped && !bytes.Equal(got, f.Data) {
 			t.Errorf("%s: %d bytes, %v", f.Name, len(got), err)
 		}
-		if info, err := os.Stat(filepath.Join(dir, filepath.FromSlash(f.Name))); err == nil && info.Mode() != 0o644 && runtime.GOOS != "windows" {
+		if info, err := os.Stat(filepath.Join(dir, filepath.FromSlash(f.Name))); err == nil && info.Mode() != 0o644 &&
+			runtime.GOOS != "windows" {
 			t.Errorf("%s has mode %v", f.Name, info.Mode())
 		}
 	}

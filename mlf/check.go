@@ -49,15 +49,18 @@ func (a *Archive) CheckModel(m *Model) error {
 	}
 	switch s := m.scan; {
 	case m.ABI == ABITVMFFI:
-		return a.fault(where, "export the model with TVM 0.9 to 0.18", "model %s: the runtime does not support its operators' calling convention (TVM 0.21 and later)", m.Name)
+		return a.fault(where, "export the model with TVM 0.9 to 0.18",
+			"model %s: the runtime does not support its operators' calling convention (TVM 0.21 and later)", m.Name)
 	case m.cxx() != "":
-		return a.fault(m.cxx(), `export it for a target that generates C, such as "c"`, "model %s: C++ sources are not supported", m.Name)
+		return a.fault(m.cxx(), `export it for a target that generates C, such as "c"`,
+			"model %s: C++ sources are not supported", m.Name)
 	case m.Interface == C && m.SystemLib:
 		return a.fault(where, nextNoSystemLib, "model %s: C interface together with a system library: TVM declares tvmgen_%s_run twice, with different arguments, and no C compiler accepts that", m.Name, m.Name)
 	case s.unpacked != "" && m.SystemLib:
 		return a.fault(where, nextNoSystemLib, "model %s: unpacked-api together with a system library: TVM registers %s as a packed function and defines it with other arguments, and no C compiler accepts that", m.Name, s.unpacked)
 	case s.badPool != "":
-		return a.fault(where, nextRename, "model %s: memory pool %q is not a C identifier, and TVM does not convert it", m.Name, strings.TrimSuffix(s.badPool, "_var"))
+		return a.fault(where, nextRename, "model %s: memory pool %q is not a C identifier, and TVM does not convert it",
+			m.Name, strings.TrimSuffix(s.badPool, "_var"))
 	case m.Interface == C:
 		return a.checkC(m)
 	}
@@ -77,12 +80,16 @@ func (m *Model) cxx() string {
 func (a *Archive) checkC(m *Model) error {
 	h, file := m.Header, m.Headers[0].Name
 	if m.Name != strings.ToLower(m.Name) {
-		return a.fault(file, nextRename, "model %s: with the C interface, TVM writes a model name with capitals differently into sources and header", m.Name)
+		return a.fault(file, nextRename,
+			"model %s: with the C interface, TVM writes a model name with capitals differently into sources and header", m.Name)
 	}
 	for _, group := range []struct {
 		kind   string
 		fields []string
-	}{{"inputs", fieldNames(h.Inputs)}, {"outputs", fieldNames(h.Outputs)}, {"pools", poolNames(h.Pools)}, {"devices", h.Devices}} {
+	}{{"inputs", fieldNames(h.Inputs)}, {"outputs", fieldNames(h.Outputs)}, {"pools", poolNames(h.Pools)}, {
+		"devices",
+		h.Devices,
+	}} {
 		for i, name := range group.fields {
 			if slices.Contains(group.fields[:i], name) {
 				return a.fault(file, nextRename, "model %s: two %s are both called %q in C", m.Name, group.kind, name)
@@ -93,7 +100,8 @@ func (a *Archive) checkC(m *Model) error {
 		}
 	}
 	if len(h.Devices) > 0 || slices.Contains(h.Run, "devices") {
-		return a.fault(file, "export it for a target without device contexts, such as plain \"c\"", "model %s: unsupported device contexts %q", m.Name, h.Devices)
+		return a.fault(file, "export it for a target without device contexts, such as plain \"c\"",
+			"model %s: unsupported device contexts %q", m.Name, h.Devices)
 	}
 	return nil
 }
@@ -139,7 +147,8 @@ func (a *Archive) checkEntry(m *Model) error {
 		return nil
 	case len(m.Objects) > 0:
 		return a.fault(m.Objects[0].Name, `export it with target "c", or with Executor("graph")`,
-			"model %s: TVM's LLVM backend omits an ahead-of-time model's entry, description and %d bytes of constants", m.Name, m.Constants)
+			"model %s: TVM's LLVM backend omits an ahead-of-time model's entry, description and %d bytes of constants", m.Name,
+			m.Constants)
 	}
 	return a.fault("", "export the model with TVM 0.9 to 0.18",
 		"model %s: its system library lacks %s, the AOT executor's entry function", m.Name, missing)

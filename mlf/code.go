@@ -185,12 +185,14 @@ func (s *codeScan) readDeclarations(src []byte) {
 func isPacked(params string) bool {
 	list := strings.Split(params, ",")
 	first := strings.TrimSpace(list[0])
-	return len(list) == 6 && (strings.HasPrefix(first, "TVMValue*") || strings.HasPrefix(first, "void*")) && strings.Contains(list[2], "num_args")
+	return len(list) == 6 && (strings.HasPrefix(first, "TVMValue*") || strings.HasPrefix(first, "void*")) &&
+		strings.Contains(list[2], "num_args")
 }
 
 // known lists the headers that every build has: those of C, and TVM's, which the runtime provides.
 var known = []string{
-	"assert.h", "complex.h", "ctype.h", "errno.h", "fenv.h", "float.h", "inttypes.h", "limits.h", "math.h", "stdarg.h", "stdbool.h",
+	"assert.h", "complex.h", "ctype.h", "errno.h", "fenv.h", "float.h", "inttypes.h", "limits.h", "math.h", "stdarg.h",
+	"stdbool.h",
 	"stddef.h", "stdint.h", "stdio.h", "stdlib.h", "string.h", "tgmath.h", "dlpack/dlpack.h",
 }
 
@@ -213,5 +215,6 @@ func (m *Model) readIncludes(f File, a *Archive) {
 // findHeaderFile reports whether the archive has a header, ignoring case: Check explains names that differ in case
 // only.
 func (a *Archive) findHeaderFile(name string) bool {
-	return slices.ContainsFunc(a.Files, func(f File) bool { return strings.EqualFold(f.Name, "codegen/host/include/"+name) })
+	return slices.ContainsFunc(a.Files,
+		func(f File) bool { return strings.EqualFold(f.Name, "codegen/host/include/"+name) })
 }

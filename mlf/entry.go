@@ -235,7 +235,8 @@ func agree(known map[string]Tensor, ts []Tensor) error {
 		}
 	}
 	if len(known) > 0 && len(ts) != len(known) {
-		return fmt.Errorf("there are %d tensors, but by %s %d: %s", len(ts), metadataFile, len(known), strings.Join(sorted(known), ", "))
+		return fmt.Errorf("there are %d tensors, but by %s %d: %s", len(ts), metadataFile, len(known),
+			strings.Join(sorted(known), ", "))
 	}
 	return nil
 }

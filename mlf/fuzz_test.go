@@ -315,7 +315,8 @@ func relayText(r *mlf.Relay) string {
 		if len(t.Shape) == 0 {
 			return t.DType.String()
 		}
-		return "Tensor[(" + strings.Trim(strings.Join(strings.Fields(fmt.Sprint(t.Shape)), ", "), "[]") + "), " + t.DType.String() + "]"
+		return "Tensor[(" + strings.Trim(strings.Join(strings.Fields(fmt.Sprint(t.Shape)), ", "), "[]") + "), " +
+			t.DType.String() + "]"
 	}
 	var args, results, names []string
 	for _, p := range r.Params {

@@ -37,7 +37,10 @@ const metadata7 = `{"version": 7, "modules": {"net": {"model_name": "net", "styl
 
 // graphModel is a small archive with a graph, in version 7.
 func graphModel() []mlf.File {
-	params, err := mlf.EncodeParams([]ndarray.Named{{Name: "p0", Array: &ndarray.Array{DType: ndarray.DType{Bits: 8, Lanes: 1}, Shape: []int64{3}, Data: []byte{1, 2, 3}}}})
+	params, err := mlf.EncodeParams([]ndarray.Named{{
+		Name:  "p0",
+		Array: &ndarray.Array{DType: ndarray.DType{Bits: 8, Lanes: 1}, Shape: []int64{3}, Data: []byte{1, 2, 3}},
+	}})
 	if err != nil {
 		panic(err)
 	}
@@ -75,7 +78,10 @@ func older(version int) []mlf.File {
 	sids := []any{map[string]any{"storage_id": 0, "size_bytes": 6, "input_binding": "x"}}
 	flat["memory"] = any(sids)
 	if version >= 2 {
-		flat["memory"] = map[string]any{"functions": map[string]any{"main": []any{map[string]any{"device": 1, "workspace_size_bytes": 5, "constants_size_bytes": 3, "io_size_bytes": 12}}}, "sids": sids}
+		flat["memory"] = map[string]any{"functions": map[string]any{"main": []any{map[string]any{
+			"device":               1,
+			"workspace_size_bytes": 5, "constants_size_bytes": 3, "io_size_bytes": 12,
+		}}}, "sids": sids}
 	}
 	flat["target"] = map[string]string{"12": "ext", "1": "c -model=host"}
 	if version >= 6 {
@@ -84,7 +90,10 @@ func older(version int) []mlf.File {
 	if version >= 4 {
 		flat["style"] = "full-model"
 	}
-	names := map[string]string{"src/net.relay": "-> src/relay.txt", "executor-config/graph/net.graph": "-> executor-config/graph/graph.json"}
+	names := map[string]string{
+		"src/net.relay":                   "-> src/relay.txt",
+		"executor-config/graph/net.graph": "-> executor-config/graph/graph.json",
+	}
 	flat["executors"] = []string{"graph"}
 	if version < 5 {
 		flat["runtimes"] = flat["executors"]
@@ -120,10 +129,12 @@ func TestAllVersions(t *testing.T) {
 		}
 		a := mlftest.Parse(t, files...)
 		m := a.Models[0]
-		if a.Version != version || m.Name != "net" || m.Executor != mlf.Graph || m.Style != mlf.FullModel || len(m.Sources) != 2 || !slices.Equal(m.Targets, want) {
+		if a.Version != version || m.Name != "net" || m.Executor != mlf.Graph || m.Style != mlf.FullModel ||
+			len(m.Sources) != 2 || !slices.Equal(m.Targets, want) {
 			t.Errorf("version %d reads as %d %+v", version, a.Version, m)
 		}
-		if fmt.Sprint(m.Inputs) != "[x int8 (2, 3)]" || fmt.Sprint(m.Outputs) != "["+output+" int8 (2, 3)]" || m.Workspace != workspace {
+		if fmt.Sprint(m.Inputs) != "[x int8 (2, 3)]" || fmt.Sprint(m.Outputs) != "["+output+" int8 (2, 3)]" ||
+			m.Workspace != workspace {
 			t.Errorf("version %d: %v -> %v, workspace %d", version, m.Inputs, m.Outputs, m.Workspace)
 		}
 		if err := a.Check(); err != nil || !slices.Equal(m.Functions, []string{"tvmgen_net_add"}) {
@@ -170,9 +181,11 @@ func cModel(name, more, inputs, pool string) []mlf.File {
 	low := strings.ToLower(name)
 	return []mlf.File{
 		member("metadata.json", `{"version": 7, "modules": {`+cModule(name)+`}}`),
-		member("codegen/host/include/tvmgen_"+low+".h", "#include <stdint.h>\nstruct tvmgen_"+low+"_inputs { "+inputs+" };\nstruct tvmgen_"+low+"_outputs { void* y; };\n"+
-			"int32_t tvmgen_"+low+"_run(struct tvmgen_"+low+"_inputs* inputs, struct tvmgen_"+low+"_outputs* outputs);\n"),
-		member("codegen/host/src/"+name+"_lib0.c", more+"#include <tvmgen_"+name+".h>\nTVM_DLL int32_t tvmgen_"+name+"___tvm_main__(void* x,void* y,"+pool+");\n"),
+		member("codegen/host/include/tvmgen_"+low+".h",
+			"#include <stdint.h>\nstruct tvmgen_"+low+"_inputs { "+inputs+" };\nstruct tvmgen_"+low+"_outputs { void* y; };\n"+
+				"int32_t tvmgen_"+low+"_run(struct tvmgen_"+low+"_inputs* inputs, struct tvmgen_"+low+"_outputs* outputs);\n"),
+		member("codegen/host/src/"+name+"_lib0.c",
+			more+"#include <tvmgen_"+name+".h>\nTVM_DLL int32_t tvmgen_"+name+"___tvm_main__(void* x,void* y,"+pool+");\n"),
 		member("src/"+name+".relay", "def @main(%x-in:0: Tensor[(2, 3), int8]) -> Tensor[(6), int8] {\n}\n"),
 	}
 }
@@ -190,31 +203,46 @@ func TestCheckExplains(t *testing.T) {
 		"executor-config/graph/net.graph": "",
 	})
 	clash := cModel("small", "", "void* x_in_0; void* x_in_0;", "uint8_t* p_var")
-	clash[0].Data = []byte(strings.Replace(string(clash[0].Data), `"x-in:0"`, `"x.in:0": {"size": 6, "dtype": "int8"}, "x-in:0"`, 1))
+	clash[0].Data = []byte(strings.Replace(string(clash[0].Data), `"x-in:0"`,
+		`"x.in:0": {"size": 6, "dtype": "int8"}, "x-in:0"`, 1))
 	for name, c := range map[string]struct {
 		files []mlf.File
 		want  string
 	}{
-		"C interface and system library": {cModel("small", "const TVMModule* TVMSystemLibEntryPoint(void) {", "void* x_in_0;", "uint8_t* p_var"), "declares tvmgen_small_run twice"},
-		"unpacked and system library":    {aot, "registers tvmgen_net___tvm_main__ as a packed function"},
-		"capitals":                       {cModel("Small", "", "void* x_in_0;", "uint8_t* p_var"), "capitals"},
-		"pool name":                      {cModel("small", "", "void* x_in_0;", "uint8_t* sram-1_0_var"), `"sram-1_0"`},
-		"clash":                          {clash, `both called "x_in_0"`},
-		"no system library":              {change(graphModel(), map[string]string{"codegen/host/src/net_lib0.c": ""}), "without a system library"},
-		"no entry":                       {change(aot, map[string]string{"codegen/host/src/net_lib0.c": graphLib}), "lacks tvmgen_net_get_c_metadata"},
-		"no run function":                {change(aot, map[string]string{"codegen/host/src/net_lib0.c": strings.Replace(graphLib, "tvmgen_net_add", "tvmgen_net_get_c_metadata", -1)}), "lacks tvmgen_net_run"},
-		"operator missing":               {change(graphModel(), map[string]string{"codegen/host/src/net_lib0.c": packed}), `calls "tvmgen_net_add"`},
+		"C interface and system library": {cModel("small", "const TVMModule* TVMSystemLibEntryPoint(void) {",
+			"void* x_in_0;", "uint8_t* p_var"), "declares tvmgen_small_run twice"},
+		"unpacked and system library": {aot, "registers tvmgen_net___tvm_main__ as a packed function"},
+		"capitals":                    {cModel("Small", "", "void* x_in_0;", "uint8_t* p_var"), "capitals"},
+		"pool name":                   {cModel("small", "", "void* x_in_0;", "uint8_t* sram-1_0_var"), `"sram-1_0"`},
+		"clash":                       {clash, `both called "x_in_0"`},
+		"no system library": {
+			change(graphModel(), map[string]string{"codegen/host/src/net_lib0.c": ""}),
+			"without a system library",
+		},
+		"no entry": {
+			change(aot, map[string]string{"codegen/host/src/net_lib0.c": graphLib}),
+			"lacks tvmgen_net_get_c_metadata",
+		},
+		"no run function": {change(aot,
+			map[string]string{"codegen/host/src/net_lib0.c": strings.Replace(graphLib, "tvmgen_net_add",
+				"tvmgen_net_get_c_metadata", -1)}), "lacks tvmgen_net_run"},
+		"operator missing": {
+			change(graphModel(), map[string]string{"codegen/host/src/net_lib0.c": packed}),
+			`calls "tvmgen_net_add"`,
+		},
 		"new convention": {
 			change(graphModel(), map[string]string{"codegen/host/src/net_lib1.c": "int32_t __tvm_ffi_main(void* self, TVMFFIAny* args, int32_t n, TVMFFIAny* result) {"}),
 			"TVM 0.21",
 		},
-		"C++": {change(graphModel(), map[string]string{"codegen/host/src/net_lib1.c": "-> codegen/host/src/net_lib1.cc"}), "C++"},
+		"C++": {change(graphModel(),
+			map[string]string{"codegen/host/src/net_lib1.c": "-> codegen/host/src/net_lib1.cc"}), "C++"},
 	} {
 		a, err := mlf.Parse("x.tar", mlftest.Tar(t, c.files...))
 		if err == nil {
 			err = a.Check()
 		}
-		if err == nil || !strings.Contains(err.Error(), c.want) || failure.Of(err) != failure.Config || failure.Next(err) == "" || !strings.Contains(err.Error(), "x.tar") {
+		if err == nil || !strings.Contains(err.Error(), c.want) || failure.Of(err) != failure.Config ||
+			failure.Next(err) == "" || !strings.Contains(err.Error(), "x.tar") {
 			t.Errorf("%s: %v (next: %s), want %q", name, err, failure.Next(err), c.want)
 		}
 	}
@@ -232,7 +260,8 @@ func TestCInterfaceOrder(t *testing.T) {
 		}
 	}
 	_, err := mlf.Lookup("input", m.Inputs, "x-in")
-	if err == nil || failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "x-in:0 int8 (2, 3)") || failure.Next(err) != `did you mean "x-in:0"?` {
+	if err == nil || failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "x-in:0 int8 (2, 3)") ||
+		failure.Next(err) != `did you mean "x-in:0"?` {
 		t.Errorf("%v, next %q", err, failure.Next(err))
 	}
 	both := []mlf.Tensor{{Name: "a-b"}, {Name: "a.b"}}
@@ -255,9 +284,18 @@ func TestOperators(t *testing.T) {
 	}
 	sig := "    def f(A: T.Buffer((4,), \"int8\"), b: T.Buffer((), \"float32\"), c_d: T.Buffer((2,), \"int32\")):\n"
 	for _, c := range []struct{ tir, inputs, outputs string }{
-		{sig + "        for i in range(4):\n            c_d[i] = A[i] * 2\n", "[A int8 (4,) b float32 ()]", "[c_d int32 (2,)]"},
-		{sig + "        C_1 = T.Buffer((2,), \"int32\", data=A.data)\n        C_1[0] = 1\n        c_d[b] = C_1[1]\n", "[b float32 ()]", "[A int8 (4,) c_d int32 (2,)]"},
-		{sig + "        T.call_extern(\"int32\", \"f\", A.data, c_d.data)\n", "[A int8 (4,) b float32 ()]", "[c_d int32 (2,)]"},
+		{
+			sig + "        for i in range(4):\n            c_d[i] = A[i] * 2\n", "[A int8 (4,) b float32 ()]",
+			"[c_d int32 (2,)]",
+		},
+		{
+			sig + "        C_1 = T.Buffer((2,), \"int32\", data=A.data)\n        C_1[0] = 1\n        c_d[b] = C_1[1]\n",
+			"[b float32 ()]", "[A int8 (4,) c_d int32 (2,)]",
+		},
+		{
+			sig + "        T.call_extern(\"int32\", \"f\", A.data, c_d.data)\n", "[A int8 (4,) b float32 ()]",
+			"[c_d int32 (2,)]",
+		},
 		{"primfn(A_1: handle) -> ()", "[arg0 int8 (4,) arg1 float32 ()]", "[arg2 int32 (2,)]"},
 		{"", "[arg0 int8 (4,) arg1 float32 ()]", "[arg2 int32 (2,)]"},
 	} {

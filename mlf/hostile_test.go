@@ -72,7 +72,8 @@ func TestHostileMembers(t *testing.T) {
 		{tar.Header{Name: "l", Typeflag: tar.TypeFifo}, "a pipe"},
 	} {
 		a, err := mlf.Parse("x.tar", tarOf(t, c.h, ""))
-		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "x.tar") || failure.Of(err) != failure.Config || failure.Next(err) == "" {
+		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "x.tar") ||
+			failure.Of(err) != failure.Config || failure.Next(err) == "" {
 			t.Errorf("%q (type %c): %v, %v, want %q", c.h.Name, c.h.Typeflag, a != nil, err, c.want)
 		}
 	}
@@ -118,7 +119,8 @@ func TestHostileFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err := mlf.Open(path)
-		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), path) || failure.Of(err) != failure.Config || failure.Next(err) == "" {
+		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), path) ||
+			failure.Of(err) != failure.Config || failure.Next(err) == "" {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
 		}
 	}
@@ -174,24 +176,30 @@ func TestBadMetadata(t *testing.T) {
 		change map[string]string
 		want   string
 	}{
-		"missing":          {map[string]string{"metadata.json": ""}, "no metadata.json"},
-		"not JSON":         {map[string]string{"metadata.json": "{"}, "metadata.json"},
-		"version 8":        {meta(`"version": 7`, `"version": 8`), "version 8"},
-		"version 0":        {meta(`"version": 7`, `"version": 0`), "version 0"},
-		"no version":       {meta(`"version": 7, `, ``), "version"},
-		"executor":         {meta(`["graph"]`, `["vm"]`), `"vm"`},
-		"no executor":      {meta(`["graph"]`, `[]`), "executors"},
-		"style":            {meta(`full-model`, `half-model`), "half-model"},
-		"name":             {meta(`{"net": {`, `{"../net": {`), "../net"},
-		"null module":      {map[string]string{"metadata.json": `{"version": 7, "modules": {"net": null}}`}, "net"},
-		"negative memory":  {meta(`"workspace_size_bytes": 5`, `"workspace_size_bytes": -5`), "negative"},
-		"huge tensor":      {meta(`"size": 6`, `"size": 9999999999999`), "invalid size"},
-		"type":             {meta(`"dtype": "int8"`, `"dtype": "string"`), "string"},
-		"other size":       {meta(`"size": 6`, `"size": 7`), "by metadata.json"},
-		"no graph":         {map[string]string{"executor-config/graph/net.graph": ""}, "graph is missing"},
-		"bad params":       {map[string]string{"parameters/net.params": "short"}, "parameters/net.params"},
-		"no code":          {map[string]string{"codegen/host/src/net_lib0.c": "", "codegen/host/src/net_lib1.c": ""}, "no code"},
-		"no object":        {map[string]string{"codegen/host/src/net_lib1.c": "-> codegen/host/lib/net_lib1.o"}, "not an object"},
+		"missing":         {map[string]string{"metadata.json": ""}, "no metadata.json"},
+		"not JSON":        {map[string]string{"metadata.json": "{"}, "metadata.json"},
+		"version 8":       {meta(`"version": 7`, `"version": 8`), "version 8"},
+		"version 0":       {meta(`"version": 7`, `"version": 0`), "version 0"},
+		"no version":      {meta(`"version": 7, `, ``), "version"},
+		"executor":        {meta(`["graph"]`, `["vm"]`), `"vm"`},
+		"no executor":     {meta(`["graph"]`, `[]`), "executors"},
+		"style":           {meta(`full-model`, `half-model`), "half-model"},
+		"name":            {meta(`{"net": {`, `{"../net": {`), "../net"},
+		"null module":     {map[string]string{"metadata.json": `{"version": 7, "modules": {"net": null}}`}, "net"},
+		"negative memory": {meta(`"workspace_size_bytes": 5`, `"workspace_size_bytes": -5`), "negative"},
+		"huge tensor":     {meta(`"size": 6`, `"size": 9999999999999`), "invalid size"},
+		"type":            {meta(`"dtype": "int8"`, `"dtype": "string"`), "string"},
+		"other size":      {meta(`"size": 6`, `"size": 7`), "by metadata.json"},
+		"no graph":        {map[string]string{"executor-config/graph/net.graph": ""}, "graph is missing"},
+		"bad params":      {map[string]string{"parameters/net.params": "short"}, "parameters/net.params"},
+		"no code": {
+			map[string]string{"codegen/host/src/net_lib0.c": "", "codegen/host/src/net_lib1.c": ""},
+			"no code",
+		},
+		"no object": {
+			map[string]string{"codegen/host/src/net_lib1.c": "-> codegen/host/lib/net_lib1.o"},
+			"not an object",
+		},
 		"later node":       {graph(`[[0, 0, 0], [1, 0, 0]]}]`, `[[2, 0, 0], [1, 0, 0]]}]`), "node 2"},
 		"no such output":   {graph(`[[0, 0, 0], [1, 0, 0]]}]`, `[[0, 1, 0], [1, 0, 0]]}]`), "output 1"},
 		"rows":             {graph(`[0, 1, 2, 3]`, `[0, 1, 1, 3]`), "node_row_ptr"},
@@ -205,10 +213,14 @@ func TestBadMetadata(t *testing.T) {
 		"counts":           {graph(`"num_inputs": "2"`, `"num_inputs": "3"`), "num_inputs"},
 		"control":          {graph(`"name": "n",`, `"name": "n", "control_deps": [0],`), "control_deps"},
 		"copy":             {graph(`tvmgen_net_add`, `__copy`), "__copy"},
-		"storage scope":    {graph(`"attrs": {"dltype"`, `"attrs": {"storage_scope": ["list_str", []], "dltype"`), "storage_scope"},
+		"storage scope": {
+			graph(`"attrs": {"dltype"`, `"attrs": {"storage_scope": ["list_str", []], "dltype"`),
+			"storage_scope",
+		},
 	} {
 		_, err := mlf.Parse("x.tar", mlftest.Tar(t, change(graphModel(), c.change)...))
-		if err == nil || !strings.Contains(err.Error(), c.want) || failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "x.tar") {
+		if err == nil || !strings.Contains(err.Error(), c.want) || failure.Of(err) != failure.Config ||
+			!strings.Contains(err.Error(), "x.tar") {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
 		}
 	}

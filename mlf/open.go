@@ -161,7 +161,8 @@ func (a *Archive) addMember(r io.Reader, h *tar.Header, tree map[string]bool) er
 		return a.addFolder(name, tree)
 	case tar.TypeReg:
 	default:
-		return a.fault(name, "do not use this archive unless you trust its source", "it is %s; only plain files and folders are supported", kindName(h.Typeflag))
+		return a.fault(name, "do not use this archive unless you trust its source",
+			"it is %s; only plain files and folders are supported", kindName(h.Typeflag))
 	}
 	for k := range h.PAXRecords {
 		if strings.HasPrefix(k, "GNU.sparse.") {

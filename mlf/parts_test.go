@@ -23,8 +23,14 @@ func TestRelay(t *testing.T) {
 			"[serving_default_dense_input:0 int8 (1, 1) p.1/x int32 (16,)]", "[ int8 (1, 1)  float32 ()]", "[a, b) c]",
 		},
 		{"#[version = \"0.0.5\"]\ndef @main(%x: float32 /* ty=float32 */) {\n", "[x float32 ()]", "[]", "[]"},
-		{"def @main(%x: Tensor[(?, 3), int8], %y: Tensor[(2), bool]) -> Tensor[(?, 3), int8] {\n", "[y bool (2,)]", "[]", "[]"},
-		{"def @main(%t: (Tensor[(2), int8], int8), %s: Tensor[(), int8]) -> ((int8, int8), Tensor[(2, 2), float16]) {\n", "[s int8 ()]", "[ int8 ()  int8 ()  float16 (2, 2)]", "[]"},
+		{
+			"def @main(%x: Tensor[(?, 3), int8], %y: Tensor[(2), bool]) -> Tensor[(?, 3), int8] {\n", "[y bool (2,)]",
+			"[]", "[]",
+		},
+		{
+			"def @main(%t: (Tensor[(2), int8], int8), %s: Tensor[(), int8]) -> ((int8, int8), Tensor[(2, 2), float16]) {\n",
+			"[s int8 ()]", "[ int8 ()  int8 ()  float16 (2, 2)]", "[]",
+		},
 		{"def @main() -> int8 {\n", "[]", "[ int8 ()]", "[]"},
 		{"fn (%x: int8) { %x }", "[]", "[]", "[]"},
 		{"def @main(%x: Tensor[(2, int8] {\n", "[]", "[]", "[]"},
@@ -50,7 +56,10 @@ func TestOutputNames(t *testing.T) {
 	for i := range 11 {
 		eleven = append(eleven, fmt.Sprintf("output%d", i))
 	}
-	results := []Tensor{{DType: ndarray.DType{Bits: 8, Lanes: 1}, Bytes: 1}, {DType: ndarray.DType{Bits: 8, Lanes: 1}, Bytes: 0}}
+	results := []Tensor{{DType: ndarray.DType{Bits: 8, Lanes: 1}, Bytes: 1}, {
+		DType: ndarray.DType{Bits: 8, Lanes: 1},
+		Bytes: 0,
+	}}
 	for _, c := range []struct {
 		relay *relayText
 		known figures
@@ -72,14 +81,17 @@ func TestOutputNames(t *testing.T) {
 
 // TestParamsExample is the worked example of crt_abi.md §11.
 func TestParamsExample(t *testing.T) {
-	text := "b79c04054f8de5f7" + "0000000000000000" + "0100000000000000" + "0200000000000000" + "7030" + "0100000000000000" +
-		"3fa1b496f0405edd" + "0000000000000000" + "0100000000000000" + "01000000" + "00080100" + "0200000000000000" + "0200000000000000" + "0102"
+	text := "b79c04054f8de5f7" + "0000000000000000" + "0100000000000000" + "0200000000000000" + "7030" +
+		"0100000000000000" +
+		"3fa1b496f0405edd" + "0000000000000000" + "0100000000000000" + "01000000" + "00080100" + "0200000000000000" +
+		"0200000000000000" + "0102"
 	blob, err := hex.DecodeString(text)
 	if err != nil {
 		t.Fatal(err)
 	}
 	params, err := ParseParams(blob)
-	if err != nil || len(params) != 1 || params[0].Name != "p0" || params[0].DType.String() != "int8" || !slices.Equal(params[0].Shape, []int64{2}) || string(params[0].Data) != "\x01\x02" {
+	if err != nil || len(params) != 1 || params[0].Name != "p0" || params[0].DType.String() != "int8" ||
+		!slices.Equal(params[0].Shape, []int64{2}) || string(params[0].Data) != "\x01\x02" {
 		t.Errorf("%+v, %v", params, err)
 	}
 	if back, err := EncodeParams(params); err != nil || !bytes.Equal(back, blob) {
@@ -90,7 +102,10 @@ func TestParamsExample(t *testing.T) {
 			t.Errorf("the first %d bytes were accepted", n)
 		}
 	}
-	for at, what := range map[int]string{0: "magic", 8: "reserved", 16: "count", 34: "second count", 42: "array magic", 58: "device", 62: "device id", 66: "rank", 72: "lanes", 74: "shape", 82: "length"} {
+	for at, what := range map[int]string{
+		0: "magic", 8: "reserved", 16: "count", 34: "second count", 42: "array magic",
+		58: "device", 62: "device id", 66: "rank", 72: "lanes", 74: "shape", 82: "length",
+	} {
 		bad := slices.Clone(blob)
 		bad[at] ^= 0x40
 		if _, err := ParseParams(bad); err == nil {
@@ -117,7 +132,8 @@ func TestRegistryNames(t *testing.T) {
 func TestObjects(t *testing.T) {
 	dir := t.TempDir()
 	src := filepath.Join(dir, "a.c")
-	if err := os.WriteFile(src, []byte("extern float g(float); float f(float x) { return g(x) * 2.0f; }\n"), 0o644); err != nil {
+	if err := os.WriteFile(src, []byte("extern float g(float); float f(float x) { return g(x) * 2.0f; }\n"),
+		0o644); err != nil {
 		t.Fatal(err)
 	}
 	tried := 0
@@ -126,10 +142,22 @@ func TestObjects(t *testing.T) {
 		want      ObjectInfo
 	}{
 		{"gcc", "", ObjectInfo{}},
-		{"arm-none-eabi-gcc", "-mcpu=cortex-m4 -mthumb -mfloat-abi=hard -mfpu=fpv4-sp-d16", ObjectInfo{Machine: elf.EM_ARM, Class: elf.ELFCLASS32, Data: elf.ELFDATA2LSB, FloatABI: "hard", Arch: 13}},
-		{"arm-none-eabi-gcc", "-mcpu=cortex-m0 -mthumb", ObjectInfo{Machine: elf.EM_ARM, Class: elf.ELFCLASS32, Data: elf.ELFDATA2LSB, FloatABI: "soft", Arch: 12}},
-		{"riscv64-unknown-elf-gcc", "-march=rv32imac -mabi=ilp32", ObjectInfo{Machine: elf.EM_RISCV, Class: elf.ELFCLASS32, Data: elf.ELFDATA2LSB, FloatABI: "soft"}},
-		{"riscv64-unknown-elf-gcc", "-march=rv64imafdc -mabi=lp64d", ObjectInfo{Machine: elf.EM_RISCV, Class: elf.ELFCLASS64, Data: elf.ELFDATA2LSB, FloatABI: "double"}},
+		{
+			"arm-none-eabi-gcc", "-mcpu=cortex-m4 -mthumb -mfloat-abi=hard -mfpu=fpv4-sp-d16",
+			ObjectInfo{Machine: elf.EM_ARM, Class: elf.ELFCLASS32, Data: elf.ELFDATA2LSB, FloatABI: "hard", Arch: 13},
+		},
+		{"arm-none-eabi-gcc", "-mcpu=cortex-m0 -mthumb", ObjectInfo{
+			Machine: elf.EM_ARM, Class: elf.ELFCLASS32,
+			Data: elf.ELFDATA2LSB, FloatABI: "soft", Arch: 12,
+		}},
+		{"riscv64-unknown-elf-gcc", "-march=rv32imac -mabi=ilp32", ObjectInfo{
+			Machine: elf.EM_RISCV, Class: elf.ELFCLASS32,
+			Data: elf.ELFDATA2LSB, FloatABI: "soft",
+		}},
+		{
+			"riscv64-unknown-elf-gcc", "-march=rv64imafdc -mabi=lp64d",
+			ObjectInfo{Machine: elf.EM_RISCV, Class: elf.ELFCLASS64, Data: elf.ELFDATA2LSB, FloatABI: "double"},
+		},
 	} {
 		if _, err := exec.LookPath(c.cc); err != nil {
 			t.Logf("%s is not installed: not tested", c.cc)
@@ -158,7 +186,8 @@ func checkObject(t *testing.T, what string, data []byte, want ObjectInfo) {
 	if err != nil || !slices.Equal(got.Defined, []string{"f"}) || !slices.Contains(got.Undefined, "g") {
 		t.Errorf("%s: %+v, %v", what, got, err)
 	}
-	if want.Machine != 0 && (got.Machine != want.Machine || got.Class != want.Class || got.Data != want.Data || got.FloatABI != want.FloatABI || got.Arch != want.Arch) {
+	if want.Machine != 0 && (got.Machine != want.Machine || got.Class != want.Class || got.Data != want.Data ||
+		got.FloatABI != want.FloatABI || got.Arch != want.Arch) {
 		t.Errorf("%s: %+v, want %+v", what, got, want)
 	}
 	for n := 0; n < len(data); n += 7 {
@@ -181,7 +210,8 @@ func TestAttributes(t *testing.T) {
 	if err := readScopes([]byte(scope), o.order(), armIsText, found); err != nil {
 		t.Fatal(err)
 	}
-	if found[armCPUName].text != "cortex-m7" || found[armCPUArch].number != 13 || found[armVFPArgs].number != 1 || found[67].text != "2.09" {
+	if found[armCPUName].text != "cortex-m7" || found[armCPUArch].number != 13 || found[armVFPArgs].number != 1 ||
+		found[67].text != "2.09" {
 		t.Errorf("%v", found)
 	}
 	for i := range scope {
@@ -197,8 +227,10 @@ func TestAttributes(t *testing.T) {
 func TestBadHeaders(t *testing.T) {
 	run := "int32_t tvmgen_m_run(struct tvmgen_m_inputs* inputs);\n"
 	for _, text := range []string{
-		"", "int32_t tvmgen_m_run(void* x);", run + "struct tvmgen_m_inputs { int x; };", run + "struct tvmgen_other_inputs { void* x; };",
-		"int32_t tvmgen_m_run(struct tvmgen_m_inputs* a, struct tvmgen_m_inputs* b);", run + "#define TVMGEN_M_X_SIZE 99999999999999999999\n",
+		"", "int32_t tvmgen_m_run(void* x);", run + "struct tvmgen_m_inputs { int x; };",
+		run + "struct tvmgen_other_inputs { void* x; };",
+		"int32_t tvmgen_m_run(struct tvmgen_m_inputs* a, struct tvmgen_m_inputs* b);",
+		run + "#define TVMGEN_M_X_SIZE 99999999999999999999\n",
 	} {
 		if h, err := parseHeader([]byte(text)); err == nil {
 			t.Errorf("%q reads as %+v", text, h)
@@ -217,7 +249,8 @@ func TestBomb(t *testing.T) {
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if raw, err := unpack(bytes.NewReader(b.Bytes()), limit); err == nil || !strings.Contains(err.Error(), "unpacks to more") {
+	if raw, err := unpack(bytes.NewReader(b.Bytes()), limit); err == nil ||
+		!strings.Contains(err.Error(), "unpacks to more") {
 		t.Errorf("unpacked %d bytes of zeroes, %v", len(raw), err)
 	}
 	if raw, err := unpack(bytes.NewReader(b.Bytes()), limit+1); err != nil || len(raw) != limit+1 {

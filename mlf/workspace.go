@@ -112,7 +112,8 @@ func (a *Archive) metadataWorkspace(m *Model, steps map[string][]WorkStep) {
 		module = named
 	}
 	var memory rawFunctions
-	if json.Unmarshal(module.Memory, &memory) != nil { // the metadata of a single operator has another form, without these numbers
+	if json.Unmarshal(module.Memory,
+		&memory) != nil { // the metadata of a single operator has another form, without these numbers
 		return
 	}
 	for _, o := range memory.Functions.Operators {

@@ -69,7 +69,10 @@ func Tiny(t testing.TB, changes map[string]string) string {
 	var buf bytes.Buffer
 	w := tar.NewWriter(&buf)
 	for _, name := range names {
-		if err := w.WriteHeader(&tar.Header{Name: "./" + name, Mode: 0o644, Size: int64(len(files[name])), Typeflag: tar.TypeReg}); err != nil {
+		if err := w.WriteHeader(&tar.Header{
+			Name: "./" + name, Mode: 0o644, Size: int64(len(files[name])),
+			Typeflag: tar.TypeReg,
+		}); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := w.Write([]byte(files[name])); err != nil {
