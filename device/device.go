@@ -30,10 +30,10 @@ type Device struct {
 	attachment   *attachment // of a device that keeps its image; nil where the image is loaded when the link opens
 }
 
-// Attach takes hold of a device of the board. which tells apart several of them: a name in Desk.File, a probe's serial, a USB
-// path, the name of a port, or the address of a board without a probe that is reached over TCP; a process or an emulator has
-// none, and which must be "". All others are leased until Close: *LeaseError, *AmbiguousError, *NoDeviceError; *NoProbesError
-// for one whose probe is emulated, on a Desk without Probes.
+// Attach opens a device of the board for exclusive use. which selects one of several: a name in Desk.File, a probe's
+// serial, a USB path, a port's name, or the address of a board that is reached over TCP without a probe; it must be ""
+// for a process or an emulator. All other devices are leased until Close. Errors: *LeaseError, *AmbiguousError,
+// *NoDeviceError; *NoProbesError for an emulated probe on a Desk without Probes.
 func (k *Desk) Attach(ctx context.Context, b *boards.Board, which string) (*Device, error) {
 	if ctx.Err() != nil {
 		return nil, failure.Stopped(ctx, "attach")
@@ -75,11 +75,11 @@ func (d *Device) Close() error {
 	return nil
 }
 
-// Flash makes the device hold the image, has verified that it does, and has been answered by it when it returns
-// without an error. Where the board has no programmer, the device must hold it already: *NoProgrammerError. Other errors:
-// *WrongBoardError and *WearError, before anything is written; *SwappedError, *BootError,
-// *WrongImageError where another firmware answers, those of flasher; where the board was plugged in elsewhere
-// *LeaseError, if another process leases it there, and *AmbiguousError.
+// Flash writes the image to the device as far as necessary. When it returns nil, the flash was verified and the new
+// firmware has answered. A board without a programmer must hold the image already: *NoProgrammerError. Further errors:
+// *WrongBoardError and *WearError, before any write; *SwappedError; *BootError; *WrongImageError if another firmware
+// answers; those of flasher; if the board was plugged in elsewhere, *AmbiguousError and, if another process leases that
+// place, *LeaseError.
 func (d *Device) Flash(ctx context.Context, i *image.Image) (FlashReport, error) {
 	if ctx.Err() != nil {
 		return FlashReport{}, failure.Stopped(ctx, "flash")
@@ -138,9 +138,9 @@ func (d *Device) open(ctx context.Context, i *image.Image) (*rpc.Session, error)
 	return s, nil
 }
 
-// Link opens the raw link below a session, for gateways: nothing is asked or checked of the firmware. The image is that which an
-// emulator or a process is to run; nil where the device keeps its image. The caller closes the link, which ends a process. Errors:
-// those of transport; of class config for an image of another board.
+// Link opens the raw link below a session, for gateways, without checking the firmware. i is what an emulator or a
+// process runs; nil for a device that keeps its image. The caller closes the link, which ends a process. Errors: those
+// of transport; class config for an image of another board.
 func (d *Device) Link(ctx context.Context, i *image.Image) (transport.Link, error) {
 	if ctx.Err() != nil {
 		return nil, failure.Stopped(ctx, "link")

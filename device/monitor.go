@@ -24,8 +24,8 @@ type Monitoring struct {
 	Record io.Writer         // receives a recording of every byte, in transport's format; nil: none
 }
 
-// Monitor opens the link, begins a session, and shows logs and traffic until ctx ends, or the link does. The image is
-// that which an emulator or a process is to run; nil where the device keeps its image.
+// Monitor opens the link, begins a session, and shows logs and traffic until ctx or the link ends. i is what an
+// emulator or a process runs; nil for a device that keeps its image.
 func (d *Device) Monitor(ctx context.Context, i *image.Image, m Monitoring) error {
 	if m.Show == nil {
 		m.Show = func(string) {}
