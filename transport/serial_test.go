@@ -37,7 +37,7 @@ func TestWithoutTerminals(t *testing.T) {
 		t.Skipf("no namespace to hide the pseudo-terminals in: %v: %s", err, said)
 	}
 	said, err := exec.Command("unshare", "--mount", "sh", "-c", without+` && exec "$0" -test.v -test.run='^TestSerialUnplugged$'`, os.Args[0]).CombinedOutput()
-	if err != nil || !strings.Contains(string(said), "no pseudo-terminal to use for a serial port") || !strings.Contains(string(said), "--- SKIP") {
+	if err != nil || !strings.Contains(string(said), "no pseudo-terminal to use as a serial port") || !strings.Contains(string(said), "--- SKIP") {
 		t.Errorf("%v\n%s", err, said)
 	}
 }
