@@ -72,6 +72,9 @@ int TVMFuncCall(TVMFunctionHandle func, TVMValue* arg_values, int* type_codes, i
   void* resource = (void*)(uintptr_t)index;
   if (call == NULL) {
     call = slot->module->registry->funcs[index];
+    if (call == NULL) {  // an optional part that was left out
+      return bad_handle(func);
+    }
     resource = (module_index < MODULE_GLOBAL) ? (void*)(uintptr_t)slot->module->registry : NULL;
   }
   ret_val->v_int64 = 0;
