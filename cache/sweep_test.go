@@ -66,7 +66,7 @@ func TestLeastRecentlyUsedGoesFirst(t *testing.T) {
 		t.Fatalf("list: %v, %v", all, err)
 	}
 	limit := all[0].Bytes + all[1].Bytes + all[2].Bytes
-	s, err := c.GC(limit + 1)
+	s, err := c.GC(limit)
 	if err != nil || s.Entries != 3 || s.Bytes != limit || s.Removed != 2 || s.Freed != all[3].Bytes+all[4].Bytes {
 		t.Errorf("%+v, %v", s, err)
 	}
