@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 )
@@ -71,8 +72,11 @@ func TestLandmarks(t *testing.T) {
 	if err := CheckCovered(f, ranges); err != nil {
 		t.Error(err)
 	}
-	if err := CheckCovered(f, ranges[:1]); err == nil {
-		t.Error("variables without a checksum are taken")
+	if err := CheckCovered(f, ranges[:1]); err == nil || !strings.Contains(err.Error(), "0x00000400 (section .data)") {
+		t.Errorf("variables without a checksum: %v", err)
+	}
+	if err := CheckCovered(f, nil); err != nil {
+		t.Errorf("a template without parts: %v", err)
 	}
 	parts, err := ReadParts(f, both, "a.elf", 0)
 	if err != nil || len(parts) != 2 || len(parts[1]) != 16 || parts[1][0] != 7 {
@@ -129,5 +133,21 @@ func TestCutFile(t *testing.T) {
 	}
 	if _, err := ReadParts(f, Landmarks{Parts: []Place{{Section: ".data"}}}, "a.elf", 0); !errors.Is(err, io.EOF) {
 		t.Error(err)
+	}
+}
+
+// What is loaded is sorted by address; a segment without bytes in the file, or of another kind, is not loaded.
+func TestLoads(t *testing.T) {
+	t.Parallel()
+	prog := func(kind elf.ProgType, addr uint64, text string) *elf.Prog {
+		h := elf.ProgHeader{Type: kind, Paddr: addr, Filesz: uint64(len(text)), Memsz: 8}
+		return &elf.Prog{ProgHeader: h, ReaderAt: strings.NewReader(text)}
+	}
+	f := &elf.File{Progs: []*elf.Prog{
+		prog(elf.PT_LOAD, 0x300, "late"), prog(elf.PT_LOAD, 0x200, ""), prog(elf.PT_NOTE, 0x180, "note"), prog(elf.PT_LOAD, 0x100, "b"),
+	}}
+	got, err := Loads(f, "a.elf")
+	if want := []Segment{{0x100, []byte("b")}, {0x300, []byte("late")}}; err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("%v, %v", got, err)
 	}
 }
