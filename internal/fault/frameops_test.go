@@ -45,8 +45,8 @@ func TestFrameInstructions(t *testing.T) {
 		{"nop", "00" + last, 0x1000, "r13+48 r5=[-12]"},
 		{"advance_loc", "43" + last, 0x1005, "r13+16 r5=[-12]"},
 		{"advance_loc", "43" + last, 0x1006, "r13+48 r5=[-12]"},
-		{"set_loc", "01 10100000" + last, 0x100f, "r13+16 r5=[-12]"},
-		{"set_loc", "01 10100000" + last, 0x1010, "r13+48 r5=[-12]"},
+		{"set_loc", "01 1010" + last, 0x100f, "r13+16 r5=[-12]"},
+		{"set_loc", "01 1010" + last, 0x1010, "r13+48 r5=[-12]"},
 		{"advance_loc1", "02 81" + last, 0x1101, "r13+16 r5=[-12]"},
 		{"advance_loc1", "02 81" + last, 0x1102, "r13+48 r5=[-12]"},
 		{"advance_loc2", "03 0181" + last, 0x11201, "r13+16 r5=[-12]"},
@@ -86,7 +86,7 @@ func TestFrameInstructions(t *testing.T) {
 		calls := callFrames{order: binary.LittleEndian, word: 4}
 		f := frameFDE{
 			low: 0x1000, high: 0x10000000, program: unhexed(t, c.program),
-			cie: &frameCIE{codeAlign: 2, dataAlign: -4, returns: 14, program: unhexed(t, "0c 0d 10 85 03")},
+			cie: &frameCIE{codeAlign: 2, dataAlign: -4, returns: 14, pointers: 0x02, program: unhexed(t, "0c 0d 10 85 03")},
 		}
 		row, err := calls.row(f, c.pc)
 		if (err != nil) != (c.want == "") || err == nil && rowText(row) != c.want {
