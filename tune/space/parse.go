@@ -225,11 +225,11 @@ func (r *reader) array(a *arrayFile, to **File) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
-	h := sha256.New()
-	n, err := io.Copy(h, io.LimitReader(f, maxDataBytes+1))
-	if err == nil && n > maxDataBytes {
-		err = fmt.Errorf("%s is larger than %d MiB", path, maxDataBytes>>20)
+	if info, err := f.Stat(); err == nil && info.Size() > maxDataBytes {
+		return nil, fmt.Errorf("%s is larger than %d MiB", path, maxDataBytes>>20)
 	}
+	h := sha256.New()
+	_, err = io.Copy(h, io.LimitReader(f, maxDataBytes))
 	*to = &File{path, a.Array}
 	return h.Sum(nil), err
 }

@@ -55,10 +55,9 @@ type FileError = jsonfile.Error
 
 // A constraint is a condition that each configuration satisfies.
 type constraint struct {
-	text  string
-	line  int // in the file
-	node  *node
-	knobs []int // that it names
+	text string
+	line int // in the file
+	node *node
 }
 
 // Size returns the number of combinations of values, including those that violate a constraint.

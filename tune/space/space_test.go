@@ -599,6 +599,19 @@ func TestBadArgs(t *testing.T) {
 	}
 }
 
+func TestLargeArgument(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "a.npy")
+	if err := os.WriteFile(file, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(file, maxDataBytes+1); err != nil {
+		t.Fatal(err)
+	}
+	checkBad(t, fmt.Sprintf(`{"kernel": ["matmul.c"], "entry": "f", "knobs": [{"name": "a", "define": [1]}],
+"args": [{"dtype": "int8", "data": {"file": %q}}]}`, filepath.ToSlash(file)), "a.npy is larger than 513 MiB")
+}
+
 func checkBad(t *testing.T, text, want string) {
 	t.Helper()
 	_, err := Parse([]byte(text), "testdata/x.json")
