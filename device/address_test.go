@@ -51,8 +51,8 @@ func TestAddress(t *testing.T) {
 		{"by name", own, "right", two, "right:1"},
 		{"the only one", own, "", noted(own.Name, [2]string{"left", "left:1"}), "left:1"},
 		{"of another board", own, "", noted("other", [2]string{"left", "left:1"}), "own:1"},
-		{"one of two", own, "", two, "2 attached devices could be board nucleo_f746zg: left:1, right:1"},
-		{"neither name nor address", own, "middle", two, `no attached device of board nucleo_f746zg is "middle"`},
+		{"one of two", own, "", two, "2 attached devices may be board nucleo_f746zg: left:1, right:1"},
+		{"neither name nor address", own, "middle", two, `no attached device of board nucleo_f746zg is called "middle"`},
 		{"a name without an address", own, "bare", two, "nothing names its address"},
 		{"nowhere", remoteBoard(t, "", ""), "", nil, "nothing names its address"},
 	} {

@@ -121,7 +121,7 @@ func (f flashFacts) doubt() string {
 	case !bytes.Equal(a.buildID[:], f.image.BuildID[:]):
 		return fmt.Sprintf("firmware answered with build %x", a.buildID)
 	case a.crc != f.image.parts.CRC(a.nonce):
-		return "the firmware's flash has changed since its build"
+		return "the firmware's flash has changed since it was built"
 	case a.nonce == nil:
 		return "the firmware is of an older boardsmith, whose answer may be outdated"
 	}
