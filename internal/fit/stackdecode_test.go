@@ -342,6 +342,7 @@ func TestRISCVInstructions(t *testing.T) {
 		want   string
 	}{
 		{"c.lw x9,4(x15)", 0x43c4, true, "r9=4533, below r9 false"},
+		{"c.lw x13,4(x15)", 0x43d4, true, "r13=4533"},
 		{"c.lw x9,124(x15)", 0x5fe4, true, "r9=4893, below r9 false"},
 		{"c.lw x9,4(x11)", 0x41c4, true, "r9?, below r9 false"},
 		{"c.addi4spn x9,x2,4", 0x44, true, "r9?, below r9 false"},
@@ -382,6 +383,7 @@ func TestRISCVInstructions(t *testing.T) {
 		{"c.mv x15,x9", 0x87a6, true, "r15=907, below r15 true"},
 		{"c.mv x9,x2", 0x848a, true, "r9?, below r9 false"},
 		{"c.add x15,x13", 0x97b6, true, "r15?"},
+		{"c.add x15,x1", 0x9786, true, "r15?"},
 		{"c.add x2,x15", 0x913e, true, ""},
 		{"c.add x2,x11", 0x912e, true, "dynamic"},
 		{"c.sw x15,4(x13)", 0xc2dc, true, ""},
@@ -452,6 +454,7 @@ func TestRISCVInstructions(t *testing.T) {
 		{"jalr x1,4(x5)", 0x4280e7, false, "call 0x1ff, pointer, scratch?"},
 		{"jalr x1,4(x0)", 0x4000e7, false, "pointer, indirect, scratch?"},
 		{"lw x15,1(x10)", 0x152783, false, "r15=3024"},
+		{"lw x15,1(x15)", 0x0017a783, false, "r15=4524"},
 		{"lw x15,-5(x10)", 0xffb52783, false, "r15=3006"},
 		{"ld x15,1(x10)", 0x153783, false, "r15=3024"},
 		{"ld x9,1(x10)", 0x153483, false, "r9=3024, below r9 false"},
