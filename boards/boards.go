@@ -27,6 +27,7 @@ type Board struct {
 	Place         Place    `json:"place,omitzero"`          // which region holds what
 	ModelAt       Number   `json:"model_at,omitzero"`       // address in the code's region at which everything that depends on the model starts; 0 means right after the rest
 	ArenaKiB      int      `json:"arena_kib,omitzero"`      // KiB of memory for tensors and the runtime
+	UploadKiB     int      `json:"upload_kib,omitzero"`     // KiB of RAM that the host may upload code to; 0 means none
 	PacketBytes   int      `json:"packet_bytes,omitzero"`   // bytes of the RPC server's receive buffer
 	RegistryBytes int      `json:"registry_bytes,omitzero"` // bytes for functions registered at run time
 	StackBytes    int      `json:"stack_bytes,omitzero"`    // bytes of stack; 0 means the operating system's
@@ -105,6 +106,7 @@ type Place struct {
 	Stack  string `json:"stack,omitzero"`  // "" means where data is, as in the next two
 	Arena  string `json:"arena,omitzero"`  // memory for tensors and the runtime
 	Noinit string `json:"noinit,omitzero"` // memory that outlasts a reset: the fault record
+	Upload string `json:"upload,omitzero"` // code that the host uploads
 }
 
 // A Timer is the counter that times are measured with.

@@ -237,7 +237,28 @@ func (b *Board) checkPlace() error {
 			return b.wrong("place."+p.part, "region %q cannot be written to like RAM", r.Name)
 		}
 	}
+	if err := b.checkUpload(); err != nil {
+		return err
+	}
 	return b.checkArena()
+}
+
+// checkUpload returns an error if memory for uploaded code cannot be a region of a memory protection unit, or if code
+// cannot run from it.
+func (b *Board) checkUpload() error {
+	r, _ := b.Region(b.Place.UploadRegion())
+	switch bytes := uint64(b.UploadKiB) * 1024; {
+	case bytes == 0:
+		return nil
+	case bytes&(bytes-1) != 0:
+		return b.wrong("upload_kib", "%d is not a power of two", b.UploadKiB)
+	case !r.Exec:
+		return b.wrong("place.upload", "code cannot run from region %q", r.Name)
+	case bytes > uint64(r.Size):
+		return b.wrong("upload_kib", "%d KiB do not fit into region %q of %d bytes: %d bytes too many",
+			b.UploadKiB, r.Name, r.Size, bytes-uint64(r.Size))
+	}
+	return nil
 }
 
 // checkModelAt returns an error if the model part starts inside a sector, or if variables of the part before it,
@@ -287,6 +308,10 @@ func (b *Board) checkArena() error {
 		need += uint64(b.StackBytes)
 		with = fmt.Sprintf(", with a stack of %d bytes,", b.StackBytes)
 	}
+	if b.UploadKiB > 0 && b.Place.UploadRegion() == r.Name {
+		need += uint64(b.UploadKiB) * 1024
+		with += fmt.Sprintf(", with %d KiB for uploaded code,", b.UploadKiB)
+	}
 	if need > uint64(r.Size) {
 		return b.wrong("arena_kib", "an arena of %d KiB%s does not fit into region %q of %d bytes: %d bytes too many",
 			b.ArenaKiB, with, r.Name, r.Size, need-uint64(r.Size))
@@ -303,6 +328,9 @@ func (p Place) ArenaRegion() string { return cmp.Or(p.Arena, p.Data) }
 // NoinitRegion returns the region of memory that outlasts a reset.
 func (p Place) NoinitRegion() string { return cmp.Or(p.Noinit, p.Data) }
 
+// UploadRegion returns the region of code that the host uploads.
+func (p Place) UploadRegion() string { return cmp.Or(p.Upload, p.Data) }
+
 type placed struct{ part, region string }
 
 // parts lists the region of each part, the code first.
@@ -313,6 +341,7 @@ func (p Place) parts() []placed {
 		{"stack", p.StackRegion()},
 		{"arena", p.ArenaRegion()},
 		{"noinit", p.NoinitRegion()},
+		{"upload", p.UploadRegion()},
 	}
 }
 

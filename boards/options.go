@@ -15,6 +15,7 @@ import (
 // Options are a user's choices for one project. A zero field means the board's default.
 type Options struct {
 	ArenaKiB      int    `json:"arena_kib,omitempty"`      // KiB
+	UploadKiB     int    `json:"upload_kib,omitempty"`     // KiB
 	PacketBytes   int    `json:"packet_bytes,omitempty"`   // bytes of one RPC message on the device
 	RegistryBytes int    `json:"registry_bytes,omitempty"` // bytes for functions registered at run time
 	StackBytes    int    `json:"stack_bytes,omitempty"`    // bytes of stack
@@ -53,6 +54,10 @@ var table = []option{
 		Help: "memory for tensors, parameters and the runtime",
 	}, number: func(o *Options) *int { return &o.ArenaKiB }},
 	{Option: Option{
+		Name: "upload_kib", Type: "int", Unit: "KiB", Min: 0, Max: 1 << 16,
+		Help: "memory that the host may upload code to, a power of two; 0: it cannot",
+	}, number: func(o *Options) *int { return &o.UploadKiB }},
+	{Option: Option{
 		Name: "packet_bytes", Type: "int", Unit: "bytes", Min: 256, Max: 1 << 20,
 		Help: "receive buffer of the RPC server; TVM's host splits its copies to fit",
 	}, number: func(o *Options) *int { return &o.PacketBytes }},
@@ -81,7 +86,7 @@ var table = []option{
 // own returns the board's defaults.
 func (b *Board) own() Options {
 	return Options{
-		ArenaKiB: b.ArenaKiB, PacketBytes: b.PacketBytes, RegistryBytes: b.RegistryBytes, StackBytes: b.StackBytes,
+		ArenaKiB: b.ArenaKiB, UploadKiB: b.UploadKiB, PacketBytes: b.PacketBytes, RegistryBytes: b.RegistryBytes, StackBytes: b.StackBytes,
 		LogLevel: b.LogLevel, RuntimeOpt: b.RuntimeOpt, OperatorOpt: b.OperatorOpt,
 	}
 }
@@ -191,10 +196,10 @@ func (b *Board) Settle(o Options) (Options, error) {
 		}
 	}
 	with := *b
-	with.ArenaKiB, with.StackBytes = o.ArenaKiB, o.StackBytes
+	with.ArenaKiB, with.StackBytes, with.UploadKiB = o.ArenaKiB, o.StackBytes, o.UploadKiB
 	if err := with.checkPlace(); err != nil {
-		return Options{}, failure.New(failure.DoesNotFit, "choose a smaller arena_kib or stack_bytes", "board %s: %w",
-			b.Name, err)
+		return Options{}, failure.New(failure.DoesNotFit, "choose a smaller arena_kib, stack_bytes or upload_kib",
+			"board %s: %w", b.Name, err)
 	}
 	return o, nil
 }

@@ -9,3 +9,8 @@ import "embed"
 //
 //go:embed all:include all:src
 var FS embed.FS
+
+// Shim is the C file that takes the runtime's place in uploaded code.
+//
+//go:embed candidate/shim.c
+var Shim []byte

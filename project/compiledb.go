@@ -40,6 +40,9 @@ const here = "/proc/self/cwd"
 func compileCommands(steps []compileStep, b *boards.Board, o boards.Options, names []string) ([]byte, error) {
 	entries := []compileCommand{}
 	for _, name := range slices.Sorted(slices.Values(names)) {
+		if slices.ContainsFunc(leftOut(o), func(file string) bool { return strings.HasSuffix(name, "/src/"+file) }) {
+			continue
+		}
 		if i := slices.IndexFunc(steps, func(s compileStep) bool { return s.compiles(name) }); i >= 0 {
 			args := slices.Concat([]string{b.Toolchain.CC}, steps[i].flags(b, o), []string{"-c", name})
 			entries = append(entries, compileCommand{here, name, args})
@@ -66,11 +69,14 @@ func (s compileStep) flags(b *boards.Board, o boards.Options) []string {
 	var flags []string
 	options := strings.NewReplacer("{runtime_opt}", o.RuntimeOpt, "{operator_opt}", o.OperatorOpt)
 	for _, f := range s.Flags {
-		if f == "{cflags}" {
+		switch f {
+		case "{cflags}":
 			flags = append(flags, b.CFlags...)
-			continue
+		case "{ldflags}":
+			flags = append(flags, b.LDFlags...)
+		default:
+			flags = append(flags, options.Replace(f))
 		}
-		flags = append(flags, options.Replace(f))
 	}
 	return flags
 }

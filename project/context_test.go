@@ -9,6 +9,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/failure/failuretest"
 	"github.com/boardsmith/boardsmith/mlf/mlftest"
+	"github.com/boardsmith/boardsmith/rpc"
 )
 
 // TestContexts ends the contexts of all that this package does before it begins.
@@ -17,7 +18,14 @@ func TestContexts(t *testing.T) {
 	spec := Spec{Board: "host", Model: mlftest.Tiny(t, nil)}
 	p := generated(t, dir, spec)
 	built(t, p)
+	linker, err := p.OperatorLinker(t.Context())
+	must(t, err)
 	failuretest.Ended(t, failuretest.Calls{
+		"Project.OperatorLinker": func(ctx context.Context) error { _, err := p.OperatorLinker(ctx); return err },
+		"OperatorLinker.Link": func(ctx context.Context) error {
+			_, err := linker.Link(ctx, ramProgram("-DCANCELLED"), rpc.Window{Base: 1 << 30, Bytes: 1 << 14, Alignment: 64})
+			return err
+		},
 		"Builder.Generate": func(ctx context.Context) error {
 			_, err := generate(ctx, filepath.Join(t.TempDir(), "q"), spec, testEnv())
 			return err

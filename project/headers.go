@@ -47,7 +47,11 @@ func configHeader(b *boards.Board, o boards.Options) []byte {
 #define BOARDSMITH_BUDGET_MS %d
 #define BOARDSMITH_BAUD %d
 #define BOARDSMITH_EMULATED %d
-`, o.StackBytes, b.CoreHz, cmp.Or(b.Timer.Hz, b.CoreHz), b.WatchdogMS, b.BudgetMS, b.Link.BitRate(), zeroOrOne(!b.KeepsHostTime()))
+#define BOARDSMITH_UPLOAD_BYTES %d
+`, o.StackBytes, b.CoreHz, cmp.Or(b.Timer.Hz, b.CoreHz), b.WatchdogMS, b.BudgetMS, b.Link.BitRate(), zeroOrOne(!b.KeepsHostTime()), o.UploadKiB*1024)
+	if o.UploadKiB > 0 {
+		w.WriteString("#define TVM_CRT_MAX_REGISTERED_MODULES 6\n") // the library, an executor, and what is uploaded
+	}
 	w.WriteString(regions(b))
 	if len(b.Defines) > 0 {
 		w.WriteString("\n// What the board file says to its drivers.\n")
@@ -122,15 +126,19 @@ func memoryHeader(b *boards.Board, o boards.Options) []byte {
 #define BOARDSMITH_IN_STACK %s
 #define BOARDSMITH_IN_ARENA %s
 #define BOARDSMITH_IN_NOINIT %s
+#define BOARDSMITH_IN_UPLOAD %s
 #define BOARDSMITH_STACK_BYTES %d
 #define BOARDSMITH_ARENA_BYTES %d
+#define BOARDSMITH_UPLOAD_BYTES %d
+#define BOARDSMITH_UPLOAD_ALIGN %d
 
 // Where the model part starts, if the part before it ends at (end), and what divides all such places.
 #define BOARDSMITH_MODEL_AT(end) %s
 #define BOARDSMITH_MODEL_ALIGN %d
 
 #endif  // BOARDSMITH_MEMORY_H_
-`, b.Place.Code, b.Place.Data, b.Place.StackRegion(), b.Place.ArenaRegion(), b.Place.NoinitRegion(), o.StackBytes, o.ArenaKiB*1024,
+`, b.Place.Code, b.Place.Data, b.Place.StackRegion(), b.Place.ArenaRegion(), b.Place.NoinitRegion(), b.Place.UploadRegion(), o.StackBytes, o.ArenaKiB*1024,
+		o.UploadKiB*1024, max(o.UploadKiB*1024, 16),
 		modelAt(b), modelAlign(b))
 	return []byte(w.String())
 }
@@ -205,8 +213,18 @@ OPERATOR_OPT := %s
 # The linker script; empty where the system's own is meant. With one, a .bin and a .hex can be made beside the .elf.
 BOARD_LDSCRIPT :=%s
 OBJCOPY := %s
+# Files of the runtime that this firmware has no use for.
+CRT_LEFT_OUT :=%s
 `, b.Name, makeWords(b.Toolchain.CC)[1:], makeWords(b.Toolchain.AR)[1:], makeWords(b.CFlags...), makeWords(b.LDFlags...),
-		o.RuntimeOpt, o.OperatorOpt, linkerScript(t, b), makeWords(b.Toolchain.Objcopy())[1:])
+		o.RuntimeOpt, o.OperatorOpt, linkerScript(t, b), makeWords(b.Toolchain.Objcopy())[1:], makeWords(leftOut(o)...))
+}
+
+// leftOut are the runtime's files, in crt/src, that firmware with these options does without.
+func leftOut(o boards.Options) []string {
+	if o.UploadKiB > 0 {
+		return nil
+	}
+	return []string{"runtime/upload.c"}
 }
 
 // linkerScript returns the template's linker script, for a board with a memory map.

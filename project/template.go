@@ -53,8 +53,16 @@ type blueprint struct {
 	Forms        forms              `json:"forms,omitzero"`          // the image in other forms, for a board with a memory map
 	LinkerScript string             `json:"linker_script,omitempty"` // for a board with a memory map; board.mk names it
 	Landmarks    firmware.Landmarks `json:"landmarks,omitzero"`      // how to find places in the ELF file
+	Operators    operatorSteps      `json:"operators,omitzero"`      // how operators for a device's RAM are compiled and linked
 	Areas        fit.Areas          `json:"areas,omitzero"`          // sections that are stacks or the arena
 	Calls        fit.Calls          `json:"calls,omitzero"`          // facts for computing the stacks' depth that are not in the machine code
+}
+
+// operatorSteps are the flags of the compiler and of the linker for operators that are uploaded. {cflags}, {ldflags},
+// {runtime_opt} and {operator_opt} are as in compileStep; an -I is of a folder of the project.
+type operatorSteps struct {
+	Compile []string `json:"compile"`
+	Link    []string `json:"link"`
 }
 
 // forms are the image as raw bytes and as Intel HEX.

@@ -87,13 +87,19 @@ func TestContexts(t *testing.T) {
 		"Module.Function":  func(ctx context.Context) error { _, err := u.lib.Function(ctx, "fail"); return err },
 		"Module.Time":      func(ctx context.Context) error { _, err := u.lib.Time(ctx, "negate", rpc.TimeOptions{}); return err },
 		"Module.Free":      u.lib.Free,
-		"Function.Free":    u.negate.Free,
-		"Function.Call":    func(ctx context.Context) error { _, err := u.negate.Call(ctx, u.tensor, u.tensor); return err },
-		"Tensor.CopyTo":    func(ctx context.Context) error { return u.tensor.CopyTo(ctx, u.tensor) },
-		"Tensor.Write":     func(ctx context.Context) error { return u.tensor.Write(ctx, bytes) },
-		"Tensor.Read":      func(ctx context.Context) error { return u.tensor.Read(ctx, bytes) },
-		"Tensor.Array":     func(ctx context.Context) error { _, err := u.tensor.Array(ctx); return err },
-		"Tensor.Free":      u.tensor.Free,
+		"Module.Unlink":    u.lib.Unlink,
+		"Session.Windows":  func(ctx context.Context) error { _, err := u.Windows(ctx); return err },
+		"Session.Upload": func(ctx context.Context) error {
+			_, err := u.Upload(ctx, rpc.Program{Base: 16, Bytes: bytes})
+			return err
+		},
+		"Function.Free": u.negate.Free,
+		"Function.Call": func(ctx context.Context) error { _, err := u.negate.Call(ctx, u.tensor, u.tensor); return err },
+		"Tensor.CopyTo": func(ctx context.Context) error { return u.tensor.CopyTo(ctx, u.tensor) },
+		"Tensor.Write":  func(ctx context.Context) error { return u.tensor.Write(ctx, bytes) },
+		"Tensor.Read":   func(ctx context.Context) error { return u.tensor.Read(ctx, bytes) },
+		"Tensor.Array":  func(ctx context.Context) error { _, err := u.tensor.Array(ctx); return err },
+		"Tensor.Free":   u.tensor.Free,
 	})
 	if err := u.tensor.Write(within(t, 10*time.Second), bytes); err != nil {
 		t.Errorf("after contexts that had ended before anything was sent: %v", err)

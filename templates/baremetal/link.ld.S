@@ -123,6 +123,15 @@ SECTIONS {
     KEEP(RESIDENT(.boardsmith.noinit))
   } >BOARDSMITH_IN_NOINIT :NONE
 
+#if BOARDSMITH_UPLOAD_BYTES > 0
+  /* Code that the host uploads. The window is a region of the memory protection unit, so its size is its alignment. */
+  .upload (NOLOAD) : ALIGN(BOARDSMITH_UPLOAD_ALIGN) {
+    . += (ABSOLUTE(.) == 0) ? BOARDSMITH_UPLOAD_ALIGN : 0; /* a null pointer is no window */
+    bare_upload_start = .;
+    . += BOARDSMITH_UPLOAD_BYTES;
+  } >BOARDSMITH_IN_UPLOAD :NONE
+#endif
+
   .arena (NOLOAD) : {
     KEEP(RESIDENT(.bss.boardsmith_arena))
   } >BOARDSMITH_IN_ARENA :NONE
@@ -151,6 +160,9 @@ SECTIONS {
      are stored explicitly, because they would otherwise follow the model part's initialised ones. */
   .tdata : ALIGN_WITH_INPUT {
     bare_tls_start = .;
+#if BOARDSMITH_UPLOAD_BYTES > 0 && defined(__riscv)
+    QUAD(0) QUAD(0) /* for the errno of uploaded code's C library, which lies at the thread pointer */
+#endif
     KEEP(RESIDENT(.tdata .tdata.* .tbss .tbss.*))
     *(.tdata .tdata.* .tbss .tbss.*)
     . = ALIGN(16);

@@ -9,3 +9,5 @@ OPERATOR_OPT := O2
 # The linker script; empty where the system's own is meant. With one, a .bin and a .hex can be made beside the .elf.
 BOARD_LDSCRIPT :=
 OBJCOPY := objcopy
+# Files of the runtime that this firmware has no use for.
+CRT_LEFT_OUT := runtime/upload.c

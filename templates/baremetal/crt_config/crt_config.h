@@ -14,6 +14,7 @@
 #define BOARDSMITH_BUDGET_MS 600000
 #define BOARDSMITH_BAUD 115200
 #define BOARDSMITH_EMULATED 0
+#define BOARDSMITH_UPLOAD_BYTES 0
 
 // Functions of the board's own: the name the host finds it by, and the C function.
 #define BOARDSMITH_BOARD_FUNCTIONS(X) \

@@ -12,6 +12,9 @@
 
 #include "bare_model.h"
 #include "port.h"
+#if (BOARDSMITH_UPLOAD_BYTES) > 0
+#include <boardsmith/upload.h>
+#endif
 
 #define WEAK __attribute__((weak))
 
@@ -221,6 +224,19 @@ static struct bare_platform read_platform(void) {
   return p;
 }
 
+#if (BOARDSMITH_UPLOAD_BYTES) > 0
+static int executable(void* base, size_t size_bytes, int on) {
+  return (int)cpu_executable(base, (uint32_t)size_bytes, on);
+}
+
+static void open_window(void) {
+  enum { CACHE_LINE_BYTES = 32 };
+  boardsmith_upload_open(bare_upload_start, BOARDSMITH_UPLOAD_BYTES, CACHE_LINE_BYTES, executable);
+}
+#else
+static void open_window(void) {}
+#endif
+
 uint32_t bare_reset_cause;
 
 static int32_t bare_init(void* ctx) {
@@ -236,6 +252,7 @@ static int32_t bare_init(void* ctx) {
   const int32_t by_watchdog = ((p.reset_cause & BARE_RESET_WATCHDOG) != 0) ? 1 : 0;
   fault_start((p.reset_cause < 0) ? -1 : by_watchdog);
   uart_init();
+  open_window();
 #if (BOARDSMITH_WATCHDOG_MS) > 0
   bare_watchdog_start(BOARDSMITH_WATCHDOG_MS);
 #endif

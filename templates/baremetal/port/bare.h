@@ -117,6 +117,10 @@ void cpu_irq_disable(uint32_t number);
 // Sets flags (caches, FPU) and cpuid from the core's registers.
 void cpu_platform(struct bare_platform* p);
 
+// Makes writes to the upload window visible to instruction fetches, and the window executable (on is 1) or not (0) if
+// the core can enforce that. Returns 0. Only with BOARDSMITH_UPLOAD_BYTES.
+int32_t cpu_executable(void* base, uint32_t size_bytes, int32_t on);
+
 // A CPU file with a write-back data cache also defines fault_sync (fault.h), and cleans the whole cache in cpu_reset.
 
 // ---- Functions of a chip file ------------------------------------------------------------------------------------
@@ -236,5 +240,6 @@ extern uint32_t bare_bss_start[];              // of the resident part
 extern uint32_t bare_bss_end[];
 extern const uint8_t bare_image_start[];  // programmed bytes of the resident part: vectors, code, constants
 extern const uint8_t bare_resident_end[];
+extern uint8_t bare_upload_start[];  // BOARDSMITH_UPLOAD_BYTES, aligned to their number; undefined if they are 0
 
 #endif  // BOARDSMITH_BARE_H_

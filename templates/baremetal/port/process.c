@@ -11,6 +11,7 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE 1  // environ
 #endif
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -32,6 +33,9 @@
 
 #include "fault.h"
 #include "port.h"
+#if (BOARDSMITH_UPLOAD_BYTES) > 0
+#include <boardsmith/upload.h>
+#endif
 
 enum { EXIT_ABORT = 2, LINK_IN = 0, LINK_OUT = 1 };
 
@@ -236,6 +240,39 @@ static int32_t handle_faults(void) {
   return handle(SIGALRM, SA_RESTART, on_alarm);
 }
 
+// ---- Uploaded code ------------------------------------------------------------------------------------------------
+
+#if (BOARDSMITH_UPLOAD_BYTES) > 0
+static int executable(void* base, size_t size_bytes, int on) {
+  __builtin___clear_cache(base, &((char*)base)[size_bytes]);
+  return mprotect(base, size_bytes, PROT_READ | PROT_WRITE | ((on != 0) ? PROT_EXEC : 0));
+}
+
+void* boardsmith_upload_symbol(const char* name) {
+  void* found = dlsym(RTLD_DEFAULT, name);
+  if (found == NULL) {  // the linker leaves out a library that the firmware itself does not use
+    void* const library = dlopen("libm.so.6", RTLD_LAZY);
+    found = (library != NULL) ? dlsym(library, name) : NULL;
+  }
+  return found;
+}
+
+// Maps the window at the same address in every process if it is free, so that code linked for one fits the next.
+static int32_t open_window(void) {
+  enum { ALIGNMENT = 64 };
+  void* const wanted = (void*)(uintptr_t)0x40000000U;
+  void* const window =
+      mmap(wanted, BOARDSMITH_UPLOAD_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (window == MAP_FAILED) {
+    return -1;
+  }
+  boardsmith_upload_open(window, BOARDSMITH_UPLOAD_BYTES, ALIGNMENT, executable);
+  return 0;
+}
+#else
+static int32_t open_window(void) { return 0; }
+#endif
+
 static int32_t process_init(void* ctx) {
   process_t* p = ctx;
   const char* file = getenv("BOARDSMITH_FAULT_FILE");
@@ -244,7 +281,8 @@ static int32_t process_init(void* ctx) {
   p->stack_end = ((uintptr_t)top > (uintptr_t)&here) ? top : &here;
   p->page_bytes = (uintptr_t)sysconf(_SC_PAGESIZE);  // never fails
   if ((sigprocmask(SIG_SETMASK, NULL, &p->mask) != 0) ||
-      (signal(SIGPIPE, SIG_IGN) == SIG_ERR)) {  // a closed link is an error of write, not a signal
+      (signal(SIGPIPE, SIG_IGN) == SIG_ERR) ||  // a closed link is an error of write, not a signal
+      (open_window() != 0)) {
     return -1;
   }
   if ((file != NULL) && (file[0] != '\0')) {

@@ -15,6 +15,9 @@
 #include "about.h"
 #include "crt_config.h"
 #include "port.h"
+#if (BOARDSMITH_UPLOAD_BYTES) > 0
+#include <boardsmith/upload.h>
+#endif
 
 #ifndef BOARDSMITH_WATCHDOG_MS
 #define BOARDSMITH_WATCHDOG_MS 0
@@ -282,7 +285,12 @@ uint32_t fault_budget_ms(void) { return running.budget_ms; }
 
 int32_t fault_call_runs(void) { return running.called; }
 
-void boardsmith_session_begins(void) { running.budget_ms = BOARDSMITH_BUDGET_MS; }
+void boardsmith_session_begins(void) {
+  running.budget_ms = BOARDSMITH_BUDGET_MS;
+#if (BOARDSMITH_UPLOAD_BYTES) > 0
+  boardsmith_upload_session_begins();
+#endif
+}
 
 // ---- For the host ------------------------------------------------------------------------------------------------
 

@@ -15,6 +15,9 @@
 #include "crt_config.h"
 #include "fault.h"
 #include "port.h"
+#if (BOARDSMITH_UPLOAD_BYTES) > 0
+#include <boardsmith/upload.h>
+#endif
 
 // The server is called at least every TICK_MS until no byte has arrived for QUIET_TICKS, which is longer than the pause
 // after which the server abandons a frame. Then the firmware sleeps until a byte arrives.
@@ -27,12 +30,18 @@
 #ifndef BOARDSMITH_BOARD_FUNCTIONS
 #define BOARDSMITH_BOARD_FUNCTIONS(X)
 #endif
+#if (BOARDSMITH_UPLOAD_BYTES) > 0
+#define UPLOAD_FUNCTIONS BOARDSMITH_UPLOAD_FUNCTIONS
+#else
+#define UPLOAD_FUNCTIONS(X)
+#endif
 #define FUNCTIONS(X)                              \
   X("boardsmith.crc32", boardsmith_crc32_packed)  \
   X("boardsmith.build_id", about_build_id_packed) \
   X("boardsmith.fault", fault_packed)             \
   X("boardsmith.budget", fault_budget_packed)     \
   X("boardsmith.platform", about_platform_packed) \
+  UPLOAD_FUNCTIONS(X)                             \
   BOARDSMITH_BOARD_FUNCTIONS(X)
 
 #define DECLARE(name, fn) \

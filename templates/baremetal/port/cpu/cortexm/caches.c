@@ -51,6 +51,15 @@ void cortexm_caches_on(void) {
   }
 }
 
+#if (BOARDSMITH_UPLOAD_BYTES) > 0
+void cortexm_caches_code(void) {
+  if ((CLIDR & 1U) != 0U) {
+    ICIALLU = 0;
+    barrier();
+  }
+}
+#endif
+
 void fault_sync(const void* data, uint32_t size_bytes) {
   enum { LINE_BYTES = 32 };
   if ((CCR & CCR_DC) == 0U) {

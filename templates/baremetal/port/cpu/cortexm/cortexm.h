@@ -41,13 +41,18 @@ void cortexm_caches_clean(void);
 // Returns BARE_FLAG_ICACHE and BARE_FLAG_DCACHE for the caches that are on.
 uint32_t cortexm_caches_flags(void);
 
+// Invalidates the instruction cache if the core has one. Only with BOARDSMITH_UPLOAD_BYTES.
+void cortexm_caches_code(void);
+
 // ---- mpu_v7.c, mpu_v8.c ---------------------------------------------------------------------------------------------
 
 // Configures the memory protection unit: code becomes read-only, RAM not executable, and the guards inaccessible. The
 // first 256 bytes become inaccessible if the board's memory map has nothing in them, else read-only. Weak default in
-// core.c, for cores without such a unit: no effect. To make a window of RAM executable for a while, add a region
-// between the areas and the guards (ARMv7-M), or split its area in two around the window (ARMv8-M).
+// core.c, for cores without such a unit: no effect.
 void cortexm_protect(void);
+
+// Makes the upload window executable (on is 1) or not (0). Weak default in upload.c: no effect.
+void cortexm_window(int32_t on);
 
 // From the linker script: the guards of BARE_GUARD_BYTES below each stack, and the lower end of the handlers' stack.
 extern uint8_t bare_guard_start[];

@@ -17,6 +17,18 @@ enum {
 #error "crt_config.h must define the memory map"
 #endif
 
+// The upload window (bare_upload_start) has the size and place of a region.
+#if (BOARDSMITH_UPLOAD_BYTES) > 0
+#define UPLOAD_REGIONS 1
+#else
+#define UPLOAD_REGIONS 0
+#endif
+
+// The number of regions of the chip's unit, which the board file defines if it is more than that of every unit.
+#ifndef CPU_MPU_REGIONS
+#define CPU_MPU_REGIONS 8
+#endif
+
 // For sums over the map: the number of memories of a kind, the start and end of code.
 #define IS_LOW_RAM_REGION(origin, kind) (((origin) < 0x20000000U) && ((kind) == REGION_RAM))
 #define IS_LOW_RAM(origin, bytes, kind) +(IS_LOW_RAM_REGION(origin, kind) ? 1 : 0)

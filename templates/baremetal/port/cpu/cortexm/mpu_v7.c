@@ -49,14 +49,14 @@
   +((IS_LOW_RAM_REGION(origin, kind) || (HOLDS_CODE(kind) && !IS_LOW_CODE(origin, kind))) ? 1 : 0)
 
 enum {
-  REGIONS = 8,     // of every unit
   LOG2_LEAST = 8,  // of the smallest region with parts, or on ARMv6-M
   FIXED = 6,       // regions of every board: three areas, null, both guards
 };
 _Static_assert(((BARE_GUARD_BYTES) == 0) ||
                    (((BARE_GUARD_BYTES) >= 256) && (((BARE_GUARD_BYTES) & ((BARE_GUARD_BYTES)-1)) == 0)),
                "a guard must be a region");
-_Static_assert(((int)FIXED + (0 BOARDSMITH_REGIONS(IS_APART))) <= (int)REGIONS, "too many memories below 0x20000000");
+_Static_assert(((int)FIXED + (int)UPLOAD_REGIONS + (0 BOARDSMITH_REGIONS(IS_APART))) <= (int)(CPU_MPU_REGIONS),
+               "too many memories below 0x20000000");
 
 static void region(uint32_t number, uint32_t base, uint32_t attributes, uint32_t log2_bytes) {
   MPU_RNR = number;
@@ -79,6 +79,21 @@ static void cover(uint32_t number, uint32_t base, uint32_t bytes, uint32_t attri
   const uint32_t in = ((1U << end) - 1U) & ~((1U << first) - 1U);
   region(number, base - from, attributes | RASR_LEFT_OUT(~in & 0xFFU), log2_bytes);
 }
+
+#if (BOARDSMITH_UPLOAD_BYTES) > 0
+_Static_assert(((BOARDSMITH_UPLOAD_BYTES) >= 256) && (((BOARDSMITH_UPLOAD_BYTES) & ((BOARDSMITH_UPLOAD_BYTES)-1)) == 0),
+               "an upload window must be a region");
+
+static uint32_t window_number;
+
+void cortexm_window(int32_t on) {
+  if ((MPU_TYPE & MPU_TYPE_DREGION) != 0U) {
+    const uint32_t log2_bytes = 31U - (uint32_t)__builtin_clz((uint32_t)(BOARDSMITH_UPLOAD_BYTES));
+    region(window_number, (uint32_t)(uintptr_t)bare_upload_start,
+           RASR_READ_WRITE | RASR_WRITE_BACK | ((on != 0) ? 0U : RASR_XN), log2_bytes);
+  }
+}
+#endif
 
 // The last regions, which take precedence over all others.
 static void guards_on(uint32_t number) {
@@ -140,6 +155,11 @@ void cortexm_protect(void) {
   } else {
     // Code is at 0, which is read-only already.
   }
+#if (BOARDSMITH_UPLOAD_BYTES) > 0
+  window_number = next;
+  cortexm_window(0);
+  next++;
+#endif
   guards_on(next);
   MPU_CTRL = MPU_CTRL_ON;
   barrier();

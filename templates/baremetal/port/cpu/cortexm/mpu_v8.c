@@ -29,40 +29,85 @@
 #define RLAR_WRITE_BACK (1U << 1)
 #define MAIR0_BOTH 0xFFAAU  // 0: write-through, 1: write-back, which also allocates at a write
 
+// For sums over the map: memories of code, and those that split an area.
+#define IS_CODE(origin, bytes, kind) +(((kind) == REGION_CODE) ? 1 : 0)
+#define SPLITS(origin, bytes, kind) +((HOLDS_CODE(kind) && ((origin) >= 0x20000000U)) ? 1 : 0)
+
 enum {
-  REGIONS = 8,  // of every unit
-  FIXED = 7,    // at most, of every board: null twice, code, both areas, one of which may be split by code
   NULL_BYTES = 256,
+  NULL_REGIONS =
+      ((0 BOARDSMITH_REGIONS(HOLDS_NULL)) == 0) ? 2 : (((0 BOARDSMITH_REGIONS(NULL_IS_NO_CODE)) != 0) ? 1 : 0),
+  AREA_REGIONS = 2 + (0 BOARDSMITH_REGIONS(SPLITS)),
+  WINDOW_REGIONS = 2 * UPLOAD_REGIONS,  // it splits the memory around it
 };
-_Static_assert(((int)FIXED + (0 BOARDSMITH_REGIONS(IS_LOW_RAM))) <= (int)REGIONS, "too many memories below 0x20000000");
+_Static_assert(((int)NULL_REGIONS + (int)AREA_REGIONS + (int)WINDOW_REGIONS + (0 BOARDSMITH_REGIONS(IS_CODE)) +
+                (0 BOARDSMITH_REGIONS(IS_LOW_RAM))) <= (int)(CPU_MPU_REGIONS),
+               "too many memories below 0x20000000");
 
 static uint32_t used;
 
+static void set(uint32_t number, uint32_t first, uint32_t last, uint32_t access, uint32_t memory) {
+  MPU_RNR = number;
+  MPU_RBAR = first | access;
+  MPU_RLAR = (last & ~31U) | memory | RLAR_ENABLE;
+}
+
 static void region(uint32_t first, uint32_t last, uint32_t access, uint32_t memory) {
   if (first < last) {
-    MPU_RNR = used;
-    MPU_RBAR = first | access;
-    MPU_RLAR = (last & ~31U) | memory | RLAR_ENABLE;
+    set(used, first, last, access, memory);
     used++;
   }
 }
+
+#if (BOARDSMITH_UPLOAD_BYTES) > 0
+_Static_assert(((BOARDSMITH_UPLOAD_BYTES) % 32) == 0, "an upload window must be a region");
+
+static uint32_t window_number;
+static uint32_t window_memory;  // the cache attributes of the memory around it
+
+void cortexm_window(int32_t on) {
+  const uint32_t first = (uint32_t)(uintptr_t)bare_upload_start;
+  if ((MPU_TYPE & MPU_TYPE_DREGION) != 0U) {
+    set(window_number, first, first + (uint32_t)(BOARDSMITH_UPLOAD_BYTES)-1U,
+        RBAR_READ_WRITE | ((on != 0) ? 0U : (uint32_t)RBAR_XN), window_memory);
+  }
+}
+
+// Makes variables not executable. The window in them has a region of its own, because regions must not overlap.
+static void variables(uint32_t first, uint32_t last, uint32_t memory) {
+  const uint32_t window = (uint32_t)(uintptr_t)bare_upload_start;
+  if ((window < first) || (window > last)) {
+    region(first, last, RBAR_XN | RBAR_READ_WRITE, memory);
+    return;
+  }
+  region(first, window - 1U, RBAR_XN | RBAR_READ_WRITE, memory);
+  window_number = used;
+  window_memory = memory;
+  used++;
+  cortexm_window(0);
+  region(window + (uint32_t)(BOARDSMITH_UPLOAD_BYTES), last, RBAR_XN | RBAR_READ_WRITE, memory);
+}
+#else
+static void variables(uint32_t first, uint32_t last, uint32_t memory) {
+  region(first, last, RBAR_XN | RBAR_READ_WRITE, memory);
+}
+#endif
 
 // Makes an area not executable, except code (or the memory that holds code and variables).
 static void area(uint32_t first, uint32_t last, uint32_t memory) {
   const uint32_t origin = 0U BOARDSMITH_REGIONS(CODE_ORIGIN);
   const uint32_t end = 0U BOARDSMITH_REGIONS(CODE_END);
   if ((end <= first) || (origin > last)) {
-    region(first, last, RBAR_XN | RBAR_READ_WRITE, memory);
+    variables(first, last, memory);
   } else {
-    region(first, origin - 1U, RBAR_XN | RBAR_READ_WRITE, memory);
-    region(end, last, RBAR_XN | RBAR_READ_WRITE, memory);
+    variables(first, origin - 1U, memory);
+    variables(end, last, memory);
   }
 }
 
-#define LOW_RAM(origin, bytes, kind)                                                                                 \
-  if (IS_LOW_RAM_REGION(origin, kind)) {                                                                             \
-    region(((origin) == 0U) ? (uint32_t)NULL_BYTES : (origin), ((origin) + (bytes)) - 1U, RBAR_XN | RBAR_READ_WRITE, \
-           RLAR_WRITE_BACK);                                                                                         \
+#define LOW_RAM(origin, bytes, kind)                                                                           \
+  if (IS_LOW_RAM_REGION(origin, kind)) {                                                                       \
+    variables(((origin) == 0U) ? (uint32_t)NULL_BYTES : (origin), ((origin) + (bytes)) - 1U, RLAR_WRITE_BACK); \
   }
 #define CODE(origin, bytes, kind)                                                    \
   if ((kind) == REGION_CODE) {                                                       \

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What uploaded code has in place of the runtime: every function goes through the table whose address
+// boardsmith.upload_and_link stores here (boardsmith/upload.h). Linked with the code, never with a firmware.
+#include <boardsmith/upload.h>
+#include <tvm/runtime/crt/platform.h>
+
+extern const TVMBackendLinkTable* _tvm_backend_functions;
+const TVMBackendLinkTable* _tvm_backend_functions __attribute__((section(".data")));
+
+void* TVMBackendAllocWorkspace(int device_type, int device_id, uint64_t nbytes, int dtype_code_hint,
+                               int dtype_bits_hint) {
+  return _tvm_backend_functions->alloc_workspace(device_type, device_id, nbytes, dtype_code_hint, dtype_bits_hint);
+}
+
+int TVMBackendFreeWorkspace(int device_type, int device_id, void* ptr) {
+  return _tvm_backend_functions->free_workspace(device_type, device_id, ptr);
+}
+
+int TVMBackendParallelLaunch(FTVMParallelLambda flambda, void* cdata, int num_task) {
+  return _tvm_backend_functions->parallel_launch(flambda, cdata, num_task);
+}
+
+void TVMAPISetLastError(const char* msg) { _tvm_backend_functions->set_last_error(msg); }
+
+const char* TVMGetLastError(void) { return _tvm_backend_functions->get_last_error(); }
+
+int TVMFuncGetGlobal(const char* name, TVMFunctionHandle* out) {
+  return _tvm_backend_functions->func_get_global(name, out);
+}
+
+int TVMFuncCall(TVMFunctionHandle func, TVMValue* arg_values, int* type_codes, int num_args, TVMValue* ret_val,
+                int* ret_type_code) {
+  return _tvm_backend_functions->func_call(func, arg_values, type_codes, num_args, ret_val, ret_type_code);
+}
+
+int TVMCFuncSetReturn(TVMRetValueHandle ret, TVMValue* value, int* type_code, int num_ret) {
+  return _tvm_backend_functions->set_return(ret, value, type_code, num_ret);
+}
+
+void TVMPlatformAbort(tvm_crt_error_t code) {
+  _tvm_backend_functions->abort(code);
+  for (;;) {
+    // The firmware's does not return.
+  }
+}
+
+// ---- Before the first call -------------------------------------------------------------------------------------------
+
+// What the program takes from the system's libraries, where it is a process: a list of names, which ends with an empty one,
+// and their addresses. The linker script has both; boardsmith writes the names' source.
+extern const char boardsmith_import_names[] __attribute__((weak));
+extern void* boardsmith_imports[] __attribute__((weak));
+
+// Constructors.
+extern void (*const boardsmith_constructors[])(void);
+extern void (*const boardsmith_constructors_end[])(void);
+
+int boardsmith_program_init(TVMValue* args, int* type_codes, int num_args, TVMValue* out_value, int* out_type,
+                            void* resource_handle);
+int boardsmith_program_init(TVMValue* args, int* type_codes, int num_args, TVMValue* out_value, int* out_type,
+                            void* resource_handle) {
+  (void)args;
+  (void)type_codes;
+  (void)num_args;
+  (void)out_value;
+  (void)out_type;
+  (void)resource_handle;
+  if (boardsmith_imports != NULL) {
+    const char* name = boardsmith_import_names;
+    for (int i = 0; *name != '\0'; i++) {
+      boardsmith_imports[i] = _tvm_backend_functions->symbol(name);
+      if (boardsmith_imports[i] == NULL) {
+        TVMAPISetLastError(name);
+        return (int)kTvmErrorFunctionNameNotFound;
+      }
+      while (*name != '\0') {
+        name++;
+      }
+      name++;
+    }
+  }
+  for (void (*const* constructor)(void) = boardsmith_constructors; constructor < boardsmith_constructors_end;
+       constructor++) {
+    (*constructor)();
+  }
+  return 0;
+}
+
+// abort() of the C library, and what it ends in elsewhere.
+void abort(void);
+void abort(void) { TVMPlatformAbort(kTvmErrorPlatformCheckFailure); }

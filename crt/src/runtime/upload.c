@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Modules in RAM (boardsmith/upload.h): one window, the modules in it, and the free parts between them, which are the
+// windows that the host may write to.
+//
+// A module that the host frees, or that ends with its session, is found to be gone by its slot, which no longer names it:
+// nothing else tells.
+#include <boardsmith/boardsmith.h>
+#include <boardsmith/upload.h>
+#include <stdbool.h>
+#include <string.h>
+#include <tvm/runtime/crt/crt.h>
+#include <tvm/runtime/crt/platform.h>
+
+#include "functions.h"
+#include "state.h"
+
+enum {
+  UPLOADS = MODULE_GLOBAL,  // at once
+  FREE_PARTS = UPLOADS + 1,
+  PART_BYTES = 24,  // of the answer of boardsmith.memory
+  VERSION = 1,
+  EXECUTABLE = 1  // a flag there
+};
+
+typedef struct upload {
+  TVMModule module;  // what the slot points to
+  uintptr_t base;
+  size_t size_bytes;  // with what was cleared; 0: there is no module
+  size_t code_bytes;  // without
+  TVMModuleHandle handle;
+} upload_t;
+
+typedef struct uploads {
+  uintptr_t base;
+  size_t size_bytes;
+  size_t alignment;
+  boardsmith_executable_t executable;
+  bool is_executable;
+  upload_t all[UPLOADS];
+  boardsmith_window_t parts[FREE_PARTS];
+  TVMByteArray answer;
+  uint8_t answer_bytes[2 + (FREE_PARTS * PART_BYTES)];
+} uploads_t;
+
+static uploads_t uploads;
+
+// ---- The free parts --------------------------------------------------------------------------------------------------
+
+// The module with the lowest address that is at least from; NULL if there is none.
+static const upload_t* next_upload(uintptr_t from) {
+  const upload_t* next = NULL;
+  for (unsigned i = 0; i < (unsigned)UPLOADS; i++) {
+    const upload_t* const u = &uploads.all[i];
+    if ((u->size_bytes != 0U) && (u->base >= from) && ((next == NULL) || (u->base < next->base))) {
+      next = u;
+    }
+  }
+  return next;
+}
+
+// Registers the free parts as windows, each from the first aligned address.
+static void free_parts(void) {
+  uintptr_t at = uploads.base;
+  const uintptr_t end = uploads.base + uploads.size_bytes;
+  for (unsigned i = 0; i < (unsigned)FREE_PARTS; i++) {
+    const upload_t* const u = next_upload(at);
+    const uintptr_t part_end = (u != NULL) ? u->base : end;
+    boardsmith_window_remove(&uploads.parts[i]);
+    uploads.parts[i].size_bytes = 0;
+    if (at < part_end) {
+      boardsmith_window_add(&uploads.parts[i], (void*)at, part_end - at, 1);
+    }
+    if (u != NULL) {
+      at = ((u->base + u->size_bytes) + (uploads.alignment - 1U)) & ~(uintptr_t)(uploads.alignment - 1U);
+    } else {
+      at = end;
+    }
+  }
+}
+
+// Forgets modules that are gone; with the last one the window is no longer executable.
+static void forget_gone(void) {
+  bool any = false;
+  for (unsigned i = 0; i < (unsigned)UPLOADS; i++) {
+    upload_t* const u = &uploads.all[i];
+    const unsigned slot = (unsigned)(uintptr_t)u->handle ^ HANDLE_VALID;
+    if ((u->size_bytes != 0U) && (boardsmith_runtime.modules[slot].module != &u->module)) {
+      u->size_bytes = 0;
+    }
+    any = any || (u->size_bytes != 0U);
+  }
+  if (uploads.is_executable && !any) {
+    (void)uploads.executable((void*)uploads.base, uploads.size_bytes, 0);
+    uploads.is_executable = false;
+  }
+  free_parts();
+}
+
+void boardsmith_upload_open(void* base, size_t size_bytes, size_t alignment, boardsmith_executable_t executable) {
+  uploads.base = (uintptr_t)base;
+  uploads.size_bytes = size_bytes;
+  uploads.alignment = alignment;
+  uploads.executable = executable;
+  forget_gone();
+}
+
+void boardsmith_upload_session_begins(void) { forget_gone(); }
+
+// ---- boardsmith.memory -----------------------------------------------------------------------------------------------
+
+static uint8_t* put_le(uint8_t* at, uint64_t value, unsigned bytes) {
+  for (unsigned i = 0; i < bytes; i++) {
+    at[i] = (uint8_t)(value & 0xFFU);
+    value >>= 8;
+  }
+  return &at[bytes];
+}
+
+int boardsmith_memory_packed(PACKED_PARAMETERS) {
+  (void)args;  // it takes none
+  (void)type_codes;
+  (void)resource_handle;
+  if (num_args != 0) {
+    return (int)kTvmErrorFunctionCallNumArguments;
+  }
+  forget_gone();
+  uint8_t* at = &uploads.answer_bytes[2];
+  unsigned count = 0;
+  for (unsigned i = 0; i < (unsigned)FREE_PARTS; i++) {
+    const boardsmith_window_t* const part = &uploads.parts[i];
+    if (part->size_bytes != 0U) {
+      at = put_le(at, part->base, 8);
+      at = put_le(at, part->size_bytes, 8);
+      at = put_le(at, EXECUTABLE, 4);
+      at = put_le(at, uploads.alignment, 4);
+      count++;
+    }
+  }
+  uploads.answer_bytes[0] = VERSION;
+  uploads.answer_bytes[1] = (uint8_t)count;
+  uploads.answer.data = (const char*)uploads.answer_bytes;
+  uploads.answer.size = 2U + (count * (size_t)PART_BYTES);
+  out_value->v_handle = &uploads.answer;
+  *out_type = (int)kTVMBytes;
+  return 0;
+}
+
+// ---- boardsmith.upload_and_link --------------------------------------------------------------------------------------
+
+TVM_WEAK void* boardsmith_upload_symbol(const char* name) {
+  (void)name;
+  return NULL;
+}
+
+static const TVMBackendLinkTable link_table = {
+    .size_bytes = sizeof(TVMBackendLinkTable),
+    .alloc_workspace = TVMBackendAllocWorkspace,
+    .free_workspace = TVMBackendFreeWorkspace,
+    .parallel_launch = TVMBackendParallelLaunch,
+    .set_last_error = TVMAPISetLastError,
+    .get_last_error = TVMGetLastError,
+    .func_get_global = TVMFuncGetGlobal,
+    .func_call = TVMFuncCall,
+    .set_return = TVMCFuncSetReturn,
+    .abort = TVMPlatformAbort,
+    .symbol = boardsmith_upload_symbol,
+};
+
+static int refuse(const char* why) {
+  TVMAPISetLastError(why);
+  return (int)kTvmErrorFunctionCallInvalidArg;
+}
+
+// Returns 1 if size_bytes at address lie among the first limit bytes of the upload.
+static bool inside(const upload_t* u, size_t limit, uintptr_t address, size_t size_bytes) {
+  const uintptr_t offset = address - u->base;  // large if it lies before base
+  return (size_bytes <= limit) && (offset <= (limit - size_bytes));
+}
+
+// Returns 1 if the names are as many as the count says, and end inside the upload with an empty one.
+static bool names_end(const upload_t* u, const TVMFuncRegistry* registry) {
+  const char* at = &registry->names[sizeof(uint16_t)];
+  const char* const end = (const char*)(u->base + u->code_bytes);
+  unsigned names = 0;
+  while ((at < end) && (*at != '\0')) {
+    while ((at < end) && (*at != '\0')) {
+      at++;
+    }
+    at++;
+    names++;
+  }
+  return (at < end) && (names == registry_count(registry));
+}
+
+// Returns 1 if the registry, its names and its functions lie in the upload's code, whatever its bytes are.
+static bool registry_good(const upload_t* u, uintptr_t address) {
+  if (((address % _Alignof(TVMFuncRegistry)) != 0U) || !inside(u, u->code_bytes, address, sizeof(TVMFuncRegistry))) {
+    return false;
+  }
+  const TVMFuncRegistry* const registry = (const TVMFuncRegistry*)address;
+  if (!inside(u, u->code_bytes, (uintptr_t)registry->names, sizeof(uint16_t)) || !names_end(u, registry)) {
+    return false;
+  }
+  const uintptr_t funcs = (uintptr_t)registry->funcs;
+  const unsigned count = registry_count(registry);
+  if (((funcs % _Alignof(TVMBackendPackedCFunc)) != 0U) ||
+      !inside(u, u->code_bytes, funcs, count * sizeof(TVMBackendPackedCFunc))) {
+    return false;
+  }
+  for (unsigned i = 0; i < count; i++) {
+    if (!inside(u, u->code_bytes, (uintptr_t)registry->funcs[i], 1)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+// Returns 1 if all of it lies in one free part, as aligned as the host was told.
+static bool is_free(const upload_t* u) {
+  bool free_part = false;
+  for (unsigned i = 0; i < (unsigned)FREE_PARTS; i++) {
+    const boardsmith_window_t* const part = &uploads.parts[i];
+    const uintptr_t offset = u->base - part->base;
+    free_part = free_part || ((u->size_bytes <= part->size_bytes) && (offset <= (part->size_bytes - u->size_bytes)));
+  }
+  return free_part && (u->size_bytes != 0U) && ((u->base % uploads.alignment) == 0U);
+}
+
+// Clears what has to be, gives the code its table and makes it a module.
+static int link(upload_t* u, uintptr_t backend, uintptr_t registry, TVMModuleHandle* out) {
+  (void)memset((void*)(u->base + u->code_bytes), 0, u->size_bytes - u->code_bytes);
+  if (backend != 0U) {
+    *(const TVMBackendLinkTable**)backend = &link_table;
+  }
+  if (uploads.executable((void*)uploads.base, uploads.size_bytes, 1) != 0) {
+    TVMAPISetLastError("upload: this memory cannot be made executable");
+    return (int)kTvmErrorPlatformCheckFailure;
+  }
+  uploads.is_executable = true;
+  u->module.registry = (const TVMFuncRegistry*)registry;
+  return boardsmith_module_add(&u->module, NULL, out);
+}
+
+static upload_t* unused(void) {
+  for (unsigned i = 0; i < (unsigned)UPLOADS; i++) {
+    if (uploads.all[i].size_bytes == 0U) {
+      return &uploads.all[i];
+    }
+  }
+  return NULL;
+}
+
+int boardsmith_upload_and_link_packed(PACKED_PARAMETERS) {
+  (void)resource_handle;
+  enum { BASE, SIZE, ZERO, CRC, BACKEND, REGISTRY };
+  int error = boardsmith_arguments(type_codes, num_args, "AAAAAA");
+  if (error != 0) {
+    return error;
+  }
+  forget_gone();
+  upload_t* const u = unused();
+  if (u == NULL) {
+    return refuse("upload: too many modules");
+  }
+  for (int i = 0; i <= (int)REGISTRY; i++) {
+    if ((uint64_t)args[i].v_int64 > UINTPTR_MAX) {
+      return refuse("upload: no such address");
+    }
+  }
+  upload_t want = {.base = (uintptr_t)args[BASE].v_int64, .code_bytes = (size_t)args[SIZE].v_int64};
+  want.size_bytes = want.code_bytes + (size_t)args[ZERO].v_int64;
+  const uintptr_t backend = (uintptr_t)args[BACKEND].v_int64;
+  if ((want.size_bytes < want.code_bytes) || !is_free(&want)) {
+    return refuse("upload: not in a free part of the window");
+  }
+  if ((backend != 0U) &&
+      (((backend % _Alignof(void*)) != 0U) || !inside(&want, want.size_bytes, backend, sizeof(void*)))) {
+    return refuse("upload: the table's pointer lies outside");
+  }
+  if (boardsmith_crc32((const void*)want.base, want.code_bytes) != (uint32_t)args[CRC].v_int64) {
+    return refuse("upload: damaged: the CRC differs");
+  }
+  if (!registry_good(&want, (uintptr_t)args[REGISTRY].v_int64)) {
+    return refuse("upload: bad registry");
+  }
+  *u = want;
+  error = link(u, backend, (uintptr_t)args[REGISTRY].v_int64, &u->handle);
+  if (error != 0) {
+    u->size_bytes = 0;
+  } else {
+    out_value->v_handle = u->handle;
+    *out_type = (int)kTVMModuleHandle;
+  }
+  forget_gone();
+  return error;
+}
+
+int boardsmith_unlink_packed(PACKED_PARAMETERS) {
+  (void)out_value;
+  (void)out_type;
+  (void)resource_handle;
+  const int error = boardsmith_arguments(type_codes, num_args, "J");
+  if (error != 0) {
+    return error;
+  }
+  forget_gone();
+  for (unsigned i = 0; i < (unsigned)UPLOADS; i++) {
+    upload_t* const u = &uploads.all[i];
+    if ((u->size_bytes != 0U) && (u->handle == args[0].v_handle)) {
+      (void)TVMModFree(u->handle);
+      forget_gone();
+      return 0;
+    }
+  }
+  return refuse("unlink: no module of upload_and_link");
+}

@@ -1,0 +1,447 @@
+// This file compiles and links operators for the RAM of a device that runs the project's firmware: one run of the compiler and
+// one of the linker, and nothing in the project's folder is written.
+
+package project
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"debug/elf"
+	"fmt"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/cache"
+	"github.com/boardsmith/boardsmith/crt"
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/command"
+	"github.com/boardsmith/boardsmith/internal/firmware"
+	"github.com/boardsmith/boardsmith/internal/fit"
+	"github.com/boardsmith/boardsmith/rpc"
+)
+
+// Operators are C files and objects that hold packed functions.
+type Operators struct {
+	Files   []OperatorFile
+	Entries []string // the functions to be called, by their C names; at least one
+	Flags   []string // of the compiler, behind the board's
+}
+
+// An OperatorFile is a C file (.c), a header (.h) that C files include by its name, or an object (.o).
+type OperatorFile struct {
+	Name string // without a folder; unique
+	Data []byte
+}
+
+// An OperatorLinker makes programs for the RAM of devices that run one project's firmware. Many goroutines may use it, also
+// after the project was closed; generating the project again ends its use.
+type OperatorLinker struct {
+	builder *Builder
+	board   *boards.Board
+	compile []string // the compiler and its flags
+	link    []string // the linker and its arguments before the objects
+	libs    []string // its arguments behind them
+	process bool     // programs take the C library from the system's, by stubs
+	about   []string // what an object is made with besides its own flags and files
+	shim    []byte   // an object
+}
+
+// OperatorLinker asks the tools, once, what it takes to link for the RAM of the project's firmware. Errors: *MissingToolError,
+// *ToolError; of class config if the template does not say how.
+func (p *Project) OperatorLinker(ctx context.Context) (*OperatorLinker, error) {
+	steps := p.state.Template.Operators
+	if len(steps.Compile) == 0 {
+		return nil, failure.New(failure.Config, "", "template %s does not say how operators for RAM are made", p.state.Template.Name)
+	}
+	b := p.Board()
+	o, err := b.Settle(p.state.Options)
+	if err != nil {
+		return nil, err
+	}
+	cc, err := command.Find(b.Toolchain.CC, b.Toolchain.Install)
+	if err != nil {
+		return nil, err
+	}
+	is, err := askOnce(ctx, p.builder, cc, b.Toolchain.CC, func() (toolState, error) { return identify(ctx, b.Toolchain.CC, cc) })
+	if err != nil {
+		return nil, err
+	}
+	l := &OperatorLinker{builder: p.builder, board: b, process: len(b.Memory) == 0}
+	l.about = slices.Concat([]string{is.Name, is.Version, is.Target}, steps.Compile, b.CFlags, []string{o.OperatorOpt, o.RuntimeOpt}, p.headers())
+	l.compile = append([]string{cc}, p.words(steps.Compile, b, o)...)
+	if err := l.askLinker(ctx, cc, p.words(steps.Link, b, o)); err != nil {
+		return nil, err
+	}
+	err = inTemp(func(dir string) error {
+		objects, err := l.objects(ctx, dir, Operators{Files: []OperatorFile{{"shim.c", crt.Shim}}})
+		if err == nil {
+			l.shim = objects[0].Data
+		}
+		return err
+	})
+	return l, err
+}
+
+// headers says, by name and digest, what C files of operators may include of the project.
+func (p *Project) headers() (all []string) {
+	folders := p.state.Template.Landmarks.Folders
+	for _, name := range slices.Sorted(maps.Keys(p.state.Files)) {
+		if strings.HasSuffix(name, ".h") && !folders.InModel(name) {
+			all = append(all, name, p.state.Files[name])
+		}
+	}
+	return all
+}
+
+// words are a template's flags for the board. Folders of headers are the project's, whatever folder the tool runs in.
+func (p *Project) words(flags []string, b *boards.Board, o boards.Options) []string {
+	all := compileStep{Flags: flags}.flags(b, o)
+	for i, w := range all {
+		if name, ok := strings.CutPrefix(w, "-I"); ok {
+			all[i] = "-I" + filepath.Join(p.dir, filepath.FromSlash(name))
+		}
+	}
+	return all
+}
+
+const (
+	operatorScript = "operators.ld"
+	linkedFile     = "operators.elf"
+	initFunction   = "boardsmith_program_init"
+	tablePointer   = "_tvm_backend_functions"
+	importNames    = "boardsmith_import_names"
+	importPointers = "boardsmith_imports"
+)
+
+// askLinker finds out how the compiler calls the linker, which it says without doing it: without the compiler in between a link
+// takes a third of the time.
+func (l *OperatorLinker) askLinker(ctx context.Context, cc string, flags []string) error {
+	const object = "operators.o"
+	isLibrary := func(w string) bool { return strings.HasPrefix(w, "-l") }
+	var libraries []string
+	for _, w := range flags {
+		if isLibrary(w) {
+			libraries = append(libraries, w)
+		}
+	}
+	args := slices.Concat(slices.DeleteFunc(slices.Clone(flags), isLibrary),
+		[]string{"-nostartfiles", "-static", "-###", "-T" + operatorScript, object}, libraries)
+	said, err := askOnce(ctx, l.builder, cc, strings.Join(args, "\x00"), func() (string, error) {
+		_, said, err := command.Command{Path: cc, Args: args, Timeout: askTimeout}.Capture(ctx)
+		return said, err
+	})
+	if err != nil {
+		return err
+	}
+	ld, err := askOnce(ctx, l.builder, cc, "-print-prog-name=ld", func() (string, error) { return command.Ask(ctx, cc, "-print-prog-name=ld") })
+	if err != nil {
+		return err
+	}
+	if ld, err = command.Find(ld, l.board.Toolchain.Install); err != nil {
+		return err
+	}
+	l.link = []string{ld}
+	var words []string
+	for line := range strings.SplitSeq(said, "\n") {
+		if strings.HasPrefix(line, " ") { // a command line; the last one links
+			words = quotedWords(line)
+		}
+	}
+	at := slices.Index(words, object)
+	if at < 1 {
+		return fmt.Errorf("%s does not say how it links: %q", command.Name(cc), said)
+	}
+	l.link = append(l.link, linkerWords(words[1:at])...)
+	l.libs = linkerWords(words[at+1:])
+	return nil
+}
+
+// linkerWords leaves out what a link of operators says otherwise, and the compiler's own plug-in.
+func linkerWords(words []string) (kept []string) {
+	for i := 0; i < len(words); i++ {
+		switch w := words[i]; {
+		case w == "-plugin", w == "-o", w == "-T", w == "-dynamic-linker":
+			i++
+		case strings.HasPrefix(w, "-plugin-opt"), strings.HasPrefix(w, "-T"):
+		default:
+			kept = append(kept, w)
+		}
+	}
+	return kept
+}
+
+// quotedWords takes a command line apart as GCC prints it with -###.
+func quotedWords(line string) (words []string) {
+	var word strings.Builder
+	quoted, begun := false, false
+	for i := 0; i < len(line); i++ {
+		switch c := line[i]; {
+		case c == '"':
+			quoted, begun = !quoted, true
+		case c == ' ' && !quoted:
+			if begun {
+				words = append(words, word.String())
+			}
+			word.Reset()
+			begun = false
+		default:
+			if c == '\\' && i+1 < len(line) {
+				i++
+			}
+			word.WriteByte(line[i])
+			begun = true
+		}
+	}
+	if begun {
+		words = append(words, word.String())
+	}
+	return words
+}
+
+func inTemp(do func(dir string) error) error {
+	dir, err := os.MkdirTemp("", "boardsmith-operators")
+	if err != nil {
+		return err
+	}
+	err = do(dir)
+	return cmp.Or(err, os.RemoveAll(dir))
+}
+
+func writeAll(dir string, files []OperatorFile) error {
+	for _, f := range files {
+		if f.Name != filepath.Base(f.Name) || f.Name == "." || f.Name == ".." {
+			return failure.New(failure.Config, "", "operators: %q is no name of a file without a folder", f.Name)
+		}
+		if err := os.WriteFile(filepath.Join(dir, f.Name), f.Data, 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// objects compiles the C files in dir, in one run of the compiler, unless the cache has what they make.
+func (l *OperatorLinker) objects(ctx context.Context, dir string, o Operators) (objects []OperatorFile, err error) {
+	var sources []string
+	said := cache.NewSentence("operators v1").Say("made with", l.about...).Say("flags", o.Flags...)
+	for _, f := range o.Files {
+		switch path.Ext(f.Name) {
+		case ".o":
+			objects = append(objects, f)
+			continue
+		case ".c":
+			sources = append(sources, f.Name)
+		}
+		said.Say("file", f.Name, string(f.Data))
+	}
+	if len(sources) == 0 {
+		return objects, nil
+	}
+	key := said.Key()
+	kept := cache.OrUsers(l.builder.Cache)
+	if kept != nil {
+		if made, ok := kept.Get(key); ok && len(made) == len(sources) {
+			for _, f := range made {
+				objects = append(objects, OperatorFile{f.Name, f.Data})
+			}
+			return objects, nil
+		}
+	}
+	if err := writeAll(dir, o.Files); err != nil {
+		return nil, err
+	}
+	if err := l.run(ctx, dir, slices.Concat(l.compile, o.Flags, []string{"-c"}, sources)); err != nil {
+		return nil, err
+	}
+	var made []cache.File
+	for _, name := range sources {
+		name = strings.TrimSuffix(name, ".c") + ".o"
+		data, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			return nil, err
+		}
+		objects = append(objects, OperatorFile{name, data})
+		made = append(made, cache.File{Name: name, Data: data})
+	}
+	if kept != nil {
+		_ = kept.Put(key, made) // else it is compiled again the next time
+	}
+	return objects, nil
+}
+
+// run runs a compiler or linker when its turn comes.
+func (l *OperatorLinker) run(ctx context.Context, dir string, words []string) error {
+	_, give, err := l.builder.takeJobs(ctx, 1)
+	if err != nil {
+		return err
+	}
+	defer give()
+	return toolRun{dir: dir, path: words[0], args: words[1:], log: l.builder.log(), line: func(string) {}}.run(ctx)
+}
+
+// script places operators at an address: what is uploaded, with room for the registry at its end, then what begins as zero.
+const script = `SECTIONS {
+  . = 0x%x;
+  .text : { *(.text .text.*) *(.glue_7 .glue_7t .v4_bx) }
+  .rodata : { *(.rodata .rodata.* .srodata .srodata.*) *(.got .got.plt) }
+  .init_array : ALIGN(8) {
+    boardsmith_constructors = .;
+    KEEP(*(SORT_BY_INIT_PRIORITY(.init_array.*)))
+    KEEP(*(.init_array))
+    boardsmith_constructors_end = .;
+  }
+  .data : { *(.data .data.* .sdata .sdata.*) }
+  .tdata : { *(.tdata .tdata.*) }
+  .tbss : { *(.tbss .tbss.*) }
+  boardsmith_registry = ALIGN(16);
+  . = boardsmith_registry + %d;
+  boardsmith_zero = .;
+  .bss (NOLOAD) : { *(.bss .bss.* .sbss .sbss.* COMMON) }
+  boardsmith_end = .;
+  /DISCARD/ : {
+    *(.comment .note .note.* .eh_frame .ARM.exidx .ARM.exidx.* .ARM.extab .ARM.extab.* .ARM.attributes .riscv.attributes)
+    *(.fini_array .fini_array.*)
+  }
+}
+`
+
+// Link makes a program of operators for a window. Errors: a *ToolError where the compiler or the linker fails, a *FitError
+// where the window is too small; of class link for an entry that is not there and for variables of threads.
+func (l *OperatorLinker) Link(ctx context.Context, o Operators, w rpc.Window) (program rpc.Program, err error) {
+	if len(o.Entries) == 0 {
+		return program, failure.New(failure.Config, "", "operators: no entry is named")
+	}
+	err = inTemp(func(dir string) error {
+		program, err = l.linkIn(ctx, dir, o, w)
+		return err
+	})
+	return program, err
+}
+
+func (l *OperatorLinker) linkIn(ctx context.Context, dir string, o Operators, w rpc.Window) (rpc.Program, error) {
+	objects, err := l.objects(ctx, dir, o)
+	if err != nil {
+		return rpc.Program{}, err
+	}
+	stubs, err := l.stubs(ctx, dir, objects)
+	if err != nil {
+		return rpc.Program{}, err
+	}
+	objects = slices.Concat([]OperatorFile{{"boardsmith_shim.o", l.shim}}, stubs, objects)
+	layout := firmware.Registry{Entries: append([]string{initFunction}, o.Entries...), WordBytes: l.board.ELF.Class / 8}
+	if l.board.ELF.Class == 0 {
+		layout.WordBytes = 8
+	}
+	files := append([]OperatorFile{{operatorScript, fmt.Appendf(nil, script, w.Base, layout.Bytes())}}, objects...)
+	if err := writeAll(dir, files); err != nil {
+		return rpc.Program{}, err
+	}
+	words := slices.Concat(l.link, []string{"-T", operatorScript, "-o", linkedFile, "--gc-sections", "-e", o.Entries[0], "-u", tablePointer})
+	for _, e := range layout.Entries {
+		words = append(words, "-u", e)
+	}
+	for _, f := range objects {
+		words = append(words, f.Name)
+	}
+	if err := l.run(ctx, dir, append(words, l.libs...)); err != nil {
+		return rpc.Program{}, err
+	}
+	f, err := elf.Open(filepath.Join(dir, linkedFile))
+	if err != nil {
+		return rpc.Program{}, err
+	}
+	defer f.Close()
+	return l.program(f, layout, w)
+}
+
+// program takes the linked bytes, checks that they fit, and adds the registry.
+func (l *OperatorLinker) program(f *elf.File, r firmware.Registry, w rpc.Window) (rpc.Program, error) {
+	at, err := firmware.Symbols(f, "the operators")
+	if err != nil {
+		return rpc.Program{}, err
+	}
+	p := rpc.Program{
+		Base: w.Base, Zero: at["boardsmith_end"] - at["boardsmith_zero"], Table: at[tablePointer], Registry: at["boardsmith_registry"],
+	}
+	if at["boardsmith_constructors"] != at["boardsmith_constructors_end"] || at[importPointers] != 0 {
+		p.Init = initFunction
+	}
+	if need := at["boardsmith_end"] - w.Base; need > w.Bytes {
+		return rpc.Program{}, &fit.Error{Board: l.board.Name, What: "upload window", Over: int64(need - w.Bytes), Need: int64(need), Have: int64(w.Bytes), Option: fmt.Sprintf("upload_kib=%d", roundUp(need))}
+	}
+	p.Bytes, err = r.Append(f, at, w.Base, at["boardsmith_registry"], at["boardsmith_zero"])
+	return p, err
+}
+
+// roundUp is the least power of two of KiB that holds so many bytes.
+func roundUp(bytes uint64) (kib int) {
+	for kib = 1; uint64(kib)*1024 < bytes; kib *= 2 {
+	}
+	return kib
+}
+
+// stubs returns an object with what the operators lack of the C library where they run in a process: its functions lie in the
+// system's libraries, whose addresses only the process has. Nothing for a chip.
+func (l *OperatorLinker) stubs(ctx context.Context, dir string, objects []OperatorFile) ([]OperatorFile, error) {
+	if !l.process {
+		return nil, nil
+	}
+	lacking, defined := map[string]bool{}, map[string]bool{}
+	for _, o := range append([]OperatorFile{{"", l.shim}}, objects...) {
+		f, err := elf.NewFile(bytes.NewReader(o.Data))
+		if err != nil {
+			return nil, failure.New(failure.Link, "", "%s: %w", o.Name, err)
+		}
+		symbols, err := f.Symbols()
+		if err != nil {
+			return nil, failure.New(failure.Link, "", "%s: %w", o.Name, err)
+		}
+		for _, s := range symbols {
+			if elf.ST_BIND(s.Info) == elf.STB_LOCAL || s.Name == "" {
+				continue
+			}
+			if s.Section == elf.SHN_UNDEF {
+				lacking[s.Name] = true
+			} else {
+				defined[s.Name] = true
+			}
+		}
+	}
+	names := slices.DeleteFunc(slices.Sorted(maps.Keys(lacking)), func(name string) bool {
+		return defined[name] || strings.HasPrefix(name, "boardsmith_") || name == "_GLOBAL_OFFSET_TABLE_"
+	})
+	if len(names) == 0 {
+		return nil, nil
+	}
+	made, err := l.objects(ctx, dir, Operators{Files: []OperatorFile{{"boardsmith_stubs.c", stubsSource(names)}}})
+	return made, err
+}
+
+// stubsSource is the C of functions that jump to where the pointers lead.
+func stubsSource(names []string) []byte {
+	var w bytes.Buffer
+	fmt.Fprintf(&w, "extern const char %s[];\nextern void* %s[];\nconst char %s[] =", importNames, importPointers, importNames)
+	for _, name := range names {
+		fmt.Fprintf(&w, "\n  %q \"\\0\"", name)
+	}
+	fmt.Fprintf(&w, ";\nvoid* %s[%d];\n", importPointers, len(names))
+	w.WriteString(`#if defined(__x86_64__)
+#define STUB(name, offset) __asm__(".text\n.globl " #name "\n" #name ": jmp *` + importPointers + `+" #offset "(%rip)\n")
+#elif defined(__aarch64__)
+#define STUB(name, offset) \
+  __asm__(".text\n.globl " #name "\n" #name ": adrp x16, ` + importPointers + `+" #offset "\n" \
+          " ldr x16, [x16, #:lo12:` + importPointers + `+" #offset "]\n br x16\n")
+#else
+#error "stubs for this processor are not known"
+#endif
+`)
+	for i, name := range names {
+		fmt.Fprintf(&w, "STUB(%s, %d);\n", name, 8*i)
+	}
+	return w.Bytes()
+}

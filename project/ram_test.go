@@ -1,0 +1,235 @@
+package project
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/drawn"
+	"github.com/boardsmith/boardsmith/mlf/mlftest"
+	"github.com/boardsmith/boardsmith/rpc"
+)
+
+// ramOperators are operators that need something of the firmware, of the C library or of a start.
+const ramOperators = `
+#include <errno.h>
+#include <math.h>
+#include <tvm/runtime/c_backend_api.h>
+#include <tvm/runtime/c_runtime_api.h>
+#define PACKED(name) int name(TVMValue* args, int* codes, int n, TVMValue* out, int* type, void* resource)
+static int calls;
+static float table[3] = {1, 2, 3};
+static int started = STARTED;
+__attribute__((constructor)) static void start(void) { started += 40; }
+PACKED(count) {  // static data: what begins as zero and what does not
+  calls++;
+  table[1] += 1;
+  out->v_int64 = args[0].v_int64 + 10 * calls + (int)table[1];
+  *type = kTVMArgInt;
+  return 0;
+}
+PACKED(begun) { out->v_int64 = started; *type = kTVMArgInt; return 0; }
+PACKED(root) {
+  out->v_int64 = (int64_t)sqrtf((float)args[0].v_int64);
+  *type = kTVMArgInt;
+  return 0;
+}
+PACKED(overflow) {  // errno is a variable of the thread in some C libraries, of which not all have expf set it
+  volatile float x = 1e9f;
+  errno = EDOM;
+  const float y = expf(x);
+  out->v_int64 = isinf(y) && (errno == EDOM || errno == ERANGE);
+  *type = kTVMArgInt;
+  return 0;
+}
+PACKED(workspace) {
+  unsigned char* w = TVMBackendAllocWorkspace(1, 0, 100, 2, 8);
+  if (w == 0) return -1;
+  w[99] = 7;
+  out->v_int64 = w[99];
+  *type = kTVMArgInt;
+  return TVMBackendFreeWorkspace(1, 0, w);
+}
+PACKED(fails) { TVMAPISetLastError("no such luck"); return -1; }
+`
+
+var ramEntries = []string{"count", "begun", "root", "overflow", "workspace", "fails"}
+
+func ramProgram(flags ...string) Operators {
+	return Operators{Files: []OperatorFile{{"a.c", []byte(ramOperators)}}, Entries: ramEntries, Flags: append([]string{"-DSTARTED=2"}, flags...)}
+}
+
+// ramBoards are the emulated boards with RAM to spare for a window, with the options that make room for it.
+func ramBoards(t *testing.T) (names []string) {
+	for _, name := range emulated(t) {
+		b, err := boards.Find(name, nil)
+		must(t, err)
+		if _, err := b.Settle(ramOptions(name)); err == nil && slices.Contains(b.Templates, "baremetal") {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+func ramOptions(board string) boards.Options {
+	o := boards.Options{UploadKiB: 16}
+	switch board {
+	case "netduinoplus2":
+		o.ArenaKiB = 48
+	case "lm3s6965evb":
+		o.ArenaKiB = 16
+	}
+	return o
+}
+
+// openRAM runs firmware with a window for code, and asks what it takes to link for it.
+func openRAM(t *testing.T, board string) (*rpc.Session, *OperatorLinker, *Project) {
+	t.Helper()
+	needBoardTools(t, board, nil)
+	p := generated(t, t.TempDir()+"/p", Spec{Board: board, Model: mlftest.Tiny(t, nil), Options: ramOptions(board)}, testEnv())
+	s, err := p.Run(t.Context(), testEnv().desk(), "")
+	must(t, err)
+	t.Cleanup(func() { _ = s.Close(t.Context()) })
+	l, err := p.OperatorLinker(t.Context())
+	must(t, err)
+	return s, l, p
+}
+
+// uploaded links operators for the first free part and uploads them.
+func uploaded(t *testing.T, s *rpc.Session, l *OperatorLinker, o Operators) rpc.Module {
+	t.Helper()
+	windows, err := s.Windows(t.Context())
+	must(t, err)
+	if len(windows) == 0 {
+		t.Fatal("no part of the window is free")
+	}
+	p, err := l.Link(t.Context(), o, windows[len(windows)-1])
+	must(t, err)
+	m, err := s.Upload(t.Context(), p)
+	must(t, err)
+	return m
+}
+
+func callIn(t *testing.T, m rpc.Module, name string, args ...any) (int64, error) {
+	t.Helper()
+	f, err := m.Function(t.Context(), name)
+	must(t, err)
+	n, err := f.Call(t.Context(), args...)
+	number, _ := n.(int64)
+	return number, err
+}
+
+// TestOperatorsInRAM uploads operators and calls them, two programs at once, over unlinking, a reset and a new program.
+func TestOperatorsInRAM(t *testing.T) {
+	t.Parallel()
+	for _, board := range drawn.Of(t, "ram", ramBoards(t), 2) {
+		t.Run(board, func(t *testing.T) {
+			s, l, p := openRAM(t, board)
+			before, err := s.Windows(t.Context())
+			must(t, err)
+			first := uploaded(t, s, l, ramProgram())
+			second := uploaded(t, s, l, ramProgram("-O1"))
+			for i, m := range []rpc.Module{first, first, second} {
+				calls := int64([]int{1, 2, 1}[i])
+				const large = int64(1) << 40
+				for _, c := range []struct {
+					name string
+					want int64
+				}{
+					{"count", large + 11*calls + 2}, {"begun", 42}, {"root", 1 << 20}, {"overflow", 1}, {"workspace", 7},
+				} {
+					if got, err := callIn(t, m, c.name, large); err != nil || got != c.want {
+						t.Errorf("%s of program %d: %d, %v, want %d", c.name, i, got, err, c.want)
+					}
+				}
+			}
+			if _, err := callIn(t, first, "fails"); err == nil || !strings.Contains(err.Error(), "no such luck") {
+				t.Errorf("an operator's error: %v", err)
+			}
+			f, err := first.Function(t.Context(), "root")
+			must(t, err)
+			must(t, first.Unlink(t.Context()))
+			if _, err := f.Call(t.Context(), 16); err == nil {
+				t.Error("an unlinked function was called")
+			}
+			if got, err := callIn(t, second, "root", 16); err != nil || got != 4 {
+				t.Errorf("after the other program was unlinked: %d, %v", got, err)
+			}
+			if err := s.Close(t.Context()); err != nil {
+				t.Error(err)
+			}
+			again, err := p.Run(t.Context(), testEnv().desk(), "")
+			must(t, err)
+			defer again.Close(t.Context())
+			after, err := again.Windows(t.Context())
+			must(t, err)
+			if board != "host" && fmt.Sprint(before) != fmt.Sprint(after) {
+				t.Errorf("windows %v, after another start %v", before, after)
+			}
+		})
+	}
+}
+
+// TestOperatorsRefused: each failure of a program has its class.
+func TestOperatorsRefused(t *testing.T) {
+	t.Parallel()
+	needBoardTools(t, "mps2_an385", nil)
+	p := generated(t, t.TempDir()+"/p", Spec{Board: "mps2_an385", Model: mlftest.Tiny(t, nil), Options: ramOptions("mps2_an385")}, testEnv())
+	l, err := p.OperatorLinker(t.Context())
+	must(t, err)
+	w := rpc.Window{Base: 0x20010000, Bytes: 4096, Alignment: 32}
+	for _, c := range []struct {
+		name, source, entry string
+		class               failure.Class
+		tool                bool
+	}{
+		{"a syntax error", "int f( {", "f", failure.Compile, true},
+		{"an unknown function", "int g(void); int f(void) { return g(); }", "f", failure.Link, true},
+		{"no entry", "int g(void) { return 1; }", "f", failure.Link, false},
+		{"a thread's variable", "__thread int v = 3; int f(void) { return v++; } void* __aeabi_read_tp(void) { return 0; }", "f", failure.Link, false},
+		{"too large", "static char all[5000]; int f(int i) { return all[i]++; }", "f", failure.DoesNotFit, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := l.Link(t.Context(), Operators{Files: []OperatorFile{{"a.c", []byte(c.source)}}, Entries: []string{c.entry}}, w)
+			var tool *ToolError
+			if failure.Of(err) != c.class || errors.As(err, &tool) != c.tool {
+				t.Errorf("class %q: %v", failure.Of(err), err)
+			}
+			var fit *FitError
+			if c.class == failure.DoesNotFit && (!errors.As(err, &fit) || fit.Option != "upload_kib=8") {
+				t.Errorf("%v does not name upload_kib=8", err)
+			}
+		})
+	}
+}
+
+// TestOperatorLinkerShared has goroutines link with one linker: equal operators become equal programs.
+func TestOperatorLinkerShared(t *testing.T) {
+	t.Parallel()
+	needBoardTools(t, "mps2_an385", nil)
+	p := generated(t, t.TempDir()+"/p", Spec{Board: "mps2_an385", Model: mlftest.Tiny(t, nil), Options: ramOptions("mps2_an385")}, testEnv())
+	l, err := p.OperatorLinker(t.Context())
+	must(t, err)
+	w := rpc.Window{Base: 0x20010000, Bytes: 16384, Alignment: 32}
+	var all [4]rpc.Program
+	var group sync.WaitGroup
+	for i := range all {
+		group.Go(func() {
+			var err error
+			if all[i], err = l.Link(t.Context(), ramProgram(), w); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	group.Wait()
+	for i := range all {
+		if string(all[i].Bytes) != string(all[0].Bytes) || len(all[i].Bytes) == 0 {
+			t.Errorf("program %d differs", i)
+		}
+	}
+}

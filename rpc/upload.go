@@ -1,0 +1,136 @@
+// This file uploads code into the device's RAM and calls it as a module (SPEC.md, "Code in RAM").
+
+package rpc
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+
+	"github.com/boardsmith/boardsmith/ndarray"
+)
+
+// A Window is free memory of the device that code can be uploaded to. Its base is a multiple of the alignment.
+type Window struct {
+	Base, Bytes uint64
+	Alignment   uint64 // of code: a power of two
+}
+
+// A Program is code for one address of a window, as a linker made it.
+type Program struct {
+	Base     uint64 // the address of Bytes, in a window
+	Bytes    []byte
+	Zero     uint64 // bytes behind them that begin as zero
+	Table    uint64 // address of its pointer to a TVMBackendLinkTable, among all these bytes; 0: it has none
+	Registry uint64 // address of its TVMFuncRegistry, among Bytes
+	Init     string // a function of it that Upload calls once, first; "": none
+}
+
+const (
+	windowVersion = 1
+	windowBytes   = 24 // of one in the answer
+)
+
+// Windows returns the free memory for code, in the order of its addresses. It is a *NotFoundError if the firmware takes none.
+func (s *Session) Windows(ctx context.Context) ([]Window, error) {
+	f, err := s.Function(ctx, "boardsmith.memory")
+	if err != nil {
+		return nil, err
+	}
+	result, err := f.Call(ctx)
+	if err != nil {
+		return nil, err
+	}
+	b, ok := result.([]byte)
+	if !ok {
+		return nil, protocolErrorf("%s returned %T, not bytes", f.name, result)
+	}
+	return parseWindows(b)
+}
+
+func parseWindows(b []byte) ([]Window, error) {
+	if len(b) < 2 || b[0] != windowVersion || len(b) != 2+int(b[1])*windowBytes {
+		return nil, protocolErrorf("memory: %d bytes that are not windows of version %d", len(b), windowVersion)
+	}
+	var all []Window
+	for b = b[2:]; len(b) > 0; b = b[windowBytes:] {
+		w := Window{
+			Base: binary.LittleEndian.Uint64(b), Bytes: binary.LittleEndian.Uint64(b[8:]),
+			Alignment: uint64(binary.LittleEndian.Uint32(b[20:])),
+		}
+		if w.Alignment == 0 || w.Alignment&(w.Alignment-1) != 0 || w.Base%w.Alignment != 0 || w.Base+w.Bytes < w.Base {
+			return nil, protocolErrorf("memory: a window of %d bytes at %#x, aligned to %d", w.Bytes, w.Base, w.Alignment)
+		}
+		all = append(all, w)
+	}
+	return all, nil
+}
+
+// Upload writes code into a window and links it. The module that it returns is to be freed by Unlink; until then nobody can
+// write to the code but itself. The device refuses code that does not lie in a window, that arrived damaged, or whose
+// functions do not lie in it: a *DeviceError.
+func (s *Session) Upload(ctx context.Context, p Program) (Module, error) {
+	f, err := s.Function(ctx, "boardsmith.upload_and_link")
+	if err != nil {
+		return Module{}, err
+	}
+	bytes := ndarray.DType{Code: ndarray.UInt, Bits: 8, Lanes: 1}
+	t, err := s.TensorAt(ctx, Handle(p.Base), bytes, []int64{int64(len(p.Bytes))})
+	if err != nil {
+		return Module{}, err
+	}
+	if err := t.Write(ctx, p.Bytes); err != nil {
+		return Module{}, fmt.Errorf("uploading %d bytes to %#x: %w", len(p.Bytes), p.Base, err)
+	}
+	sum := crc32.ChecksumIEEE(p.Bytes)
+	result, err := f.Call(ctx, p.Base, len(p.Bytes), p.Zero, sum, p.Table, p.Registry)
+	if err != nil {
+		return Module{}, err
+	}
+	m, ok := result.(Module)
+	if !ok {
+		return Module{}, protocolErrorf("%s returned %T, not a module", f.name, result)
+	}
+	if p.Init == "" {
+		return m, nil
+	}
+	start, err := m.Function(ctx, p.Init)
+	if err == nil {
+		_, err = start.Call(ctx)
+	}
+	if err != nil {
+		return Module{}, errors.Join(fmt.Errorf("starting uploaded code: %w", err), m.Unlink(ctx))
+	}
+	return m, nil
+}
+
+// Unlink frees a module that Upload returned: its functions can no longer be called, and its memory is free. Another call does
+// nothing, nor does one after a reset of the device.
+func (m Module) Unlink(ctx context.Context) error {
+	s := m.session
+	if s == nil {
+		return errNoSession("module")
+	}
+	f, err := s.Function(ctx, "boardsmith.unlink")
+	if err != nil {
+		return err
+	}
+	if !s.drop(ctx, m) {
+		return nil
+	}
+	_, err = f.Call(ctx, m)
+	return err
+}
+
+// drop forgets that the session has to free the module; false if there is nothing to free.
+func (s *Session) drop(ctx context.Context, m Module) bool {
+	if s.enter(ctx) != nil {
+		return false
+	}
+	defer s.leave()
+	_, there := s.live[m]
+	delete(s.live, m)
+	return there && m.life == s.life
+}

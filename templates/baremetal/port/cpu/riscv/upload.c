@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// cpu_executable (bare.h) of RISC-V. Machine mode may execute any RAM that no locked rule of the PMP forbids (Privileged
+// Architecture §3.7.1), and a locked rule stays until a reset: so only the instruction fetches are told.
+#include <stdint.h>
+
+#include "bare.h"
+
+#if (BOARDSMITH_UPLOAD_BYTES) > 0
+int32_t cpu_executable(void* base, uint32_t size_bytes, int32_t on) {
+  (void)base;
+  (void)size_bytes;
+  (void)on;
+  __asm volatile("fence.i" ::: "memory");
+  return 0;
+}
+#endif
