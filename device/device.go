@@ -196,6 +196,13 @@ func (d *Device) checked(ctx context.Context, t *transport.Session, i *image.Ima
 	return s, nil
 }
 
+// Confirm asks the firmware of a session that Open returned again. It returns a *WrongImageError if the build id or a byte
+// of the flash differs from the image's. Call it between two programs of others that run on the device.
+func (d *Device) Confirm(ctx context.Context, s *rpc.Session, i *image.Image) error {
+	_, err := d.confirm(ctx, s, i)
+	return err
+}
+
 // confirm checks that the firmware's build id and CRC are the image's.
 func (d *Device) confirm(ctx context.Context, s *rpc.Session, i *image.Image) (*firmwareAnswer, error) {
 	wrong := &WrongImageError{Device: d.board.Name, Want: i.ID()}

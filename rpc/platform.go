@@ -5,7 +5,9 @@ package rpc
 import (
 	"context"
 	"encoding/binary"
+	"encoding/hex"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -79,6 +81,12 @@ type HexBytes []byte
 // MarshalText implements encoding.TextMarshaler.
 func (h HexBytes) MarshalText() ([]byte, error) { return fmt.Appendf(nil, "%x", []byte(h)), nil }
 
+// UnmarshalText reads what MarshalText wrote.
+func (h *HexBytes) UnmarshalText(text []byte) (err error) {
+	*h, err = hex.DecodeString(string(text))
+	return err
+}
+
 // A ResetCause is the set of causes of a device's last reset.
 type ResetCause uint8
 
@@ -99,6 +107,22 @@ func (r ResetCause) String() string {
 
 // MarshalText implements encoding.TextMarshaler.
 func (r ResetCause) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
+
+// UnmarshalText reads what MarshalText wrote.
+func (r *ResetCause) UnmarshalText(text []byte) error {
+	*r = 0
+	if string(text) == ResetCause(0).String() {
+		return nil
+	}
+	for name := range strings.SplitSeq(string(text), ", ") {
+		i := slices.Index(resetCauses, name)
+		if i < 0 {
+			return fmt.Errorf("no cause of a reset: %q", name)
+		}
+		*r |= 1 << i
+	}
+	return nil
+}
 
 // ParsePlatform decodes the result of boardsmith.platform. It skips unknown items. It returns a *ProtocolError for
 // an item that occurs twice or has a wrong length.

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"hash/crc32"
 
+	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/ndarray"
 )
 
@@ -70,7 +71,8 @@ func parseWindows(b []byte) ([]Window, error) {
 
 // Upload writes code into a window and links it. The module that it returns is to be freed by Unlink; until then nobody can
 // write to the code but itself. The device refuses code that does not lie in a window, that arrived damaged, or whose
-// functions do not lie in it: a *DeviceError.
+// functions do not lie in it: a *DeviceError. Code that wants a function of the system's libraries which these do not have is an
+// error of class link.
 func (s *Session) Upload(ctx context.Context, p Program) (Module, error) {
 	f, err := s.Function(ctx, "boardsmith.upload_and_link")
 	if err != nil {
@@ -100,10 +102,16 @@ func (s *Session) Upload(ctx context.Context, p Program) (Module, error) {
 	if err == nil {
 		_, err = start.Call(ctx)
 	}
-	if err != nil {
-		return Module{}, errors.Join(fmt.Errorf("starting uploaded code: %w", err), m.Unlink(ctx))
+	var refused *DeviceError
+	switch {
+	case err == nil:
+		return m, nil
+	case errors.As(err, &refused): // it names what it did not find
+		err = failure.New(failure.Link, "", "uploaded code: the system's libraries have no %s", refused.Message)
+	default:
+		err = fmt.Errorf("starting uploaded code: %w", err)
 	}
-	return m, nil
+	return Module{}, errors.Join(err, m.Unlink(ctx))
 }
 
 // Unlink frees a module that Upload returned: its functions can no longer be called, and its memory is free. Another call does

@@ -16,7 +16,7 @@ const module = "github.com/boardsmith/boardsmith"
 var mayImport = map[string][]string{
 	magefile:  {"targets", "internal/develop"},
 	"cmd":     {"internal/virtualprobe"},
-	"targets": {"project", "executor", "device", "emulated", "image", "internal/fit", "progress", "cache", "rpc", "boards", "mlf", "ndarray", "samples", "failure", "internal/command", "internal/console", "internal/jsonfile", "internal/plainfile", "internal/toolbox", "internal/virtualprobe"},
+	"targets": {"tune", "project", "executor", "device", "emulated", "image", "internal/fit", "progress", "cache", "rpc", "boards", "mlf", "ndarray", "samples", "failure", "internal/command", "internal/console", "internal/jsonfile", "internal/plainfile", "internal/toolbox", "internal/virtualprobe"},
 
 	// A project is a folder, and the way from it to a device. What stands in one line imports nothing of it but to its
 	// right.
@@ -31,6 +31,9 @@ var mayImport = map[string][]string{
 	"progress":          {},
 	"tune/space":        {"ndarray", "failure", "internal/jsonfile", "internal/plainfile"},
 	"executor":          {"rpc", "mlf", "ndarray", "failure"},
+
+	// Measures on devices what a project's linker made.
+	"tune": {"project", "device", "image", "rpc", "transport", "boards", "mlf", "ndarray", "failure", "internal/command", "internal/filelock"},
 
 	"cache":     {"failure"},
 	"flasher":   {"boards", "failure", "internal/command"},

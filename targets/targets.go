@@ -34,6 +34,9 @@ func Erase(ctx context.Context) error { return do(ctx, "erase", (*invocation).er
 // Run runs the model on the board with INPUT, prints outputs and times, and writes OUTPUT.
 func Run(ctx context.Context) error { return do(ctx, "run", (*invocation).run) }
 
+// Tune measures the archives of one operator each in CANDIDATES on the boards of BOARD, in RAM, and prints the fastest first.
+func Tune(ctx context.Context) error { return do(ctx, "tune", (*invocation).tune) }
+
 // Size prints how much memory each part of the built firmware takes.
 func Size(ctx context.Context) error { return do(ctx, "size", (*invocation).size) }
 

@@ -68,7 +68,7 @@ func TestOwnTools(t *testing.T) {
 	}
 	want := []string{"C compiler", "make"}
 	if runtime.GOOS == "linux" {
-		want = append(want, "cmocka", "cppcheck", "clang-format", "clang", "strace", "debootstrap")
+		want = append(want, "cmocka", "cppcheck", "clang-format", "clang", "strace", "Chromium", "debootstrap")
 	}
 	for _, name := range want {
 		if !slices.Contains(names, name) {

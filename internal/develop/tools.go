@@ -42,6 +42,10 @@ var tools = []toolbox.Tool{
 		Command: []string{"strace", "--version"},
 	},
 	{
+		Name: "Chromium", Use: "the test of the report of tuning runs", Apt: "chromium-headless-shell", Linux: true,
+		Command: []string{"chromium-headless-shell", "--version"},
+	},
+	{
 		Name: "debootstrap", Use: "test:debian", Apt: "debootstrap", Linux: true,
 		Command: []string{"debootstrap", "--version"},
 	},

@@ -127,8 +127,8 @@ func (c Config) String() string {
 	return strings.Join(words, " ")
 }
 
-// MarshalJSON returns an object with the value of each knob, in the order of the space file: a number, a text, or a list
-// of flags. Decode reads it.
+// MarshalJSON returns an object with the value of each knob, in the order of the space file: a number, a text, or a
+// list of flags. Decode reads it.
 func (c Config) MarshalJSON() ([]byte, error) {
 	if c.space == nil {
 		return []byte("null"), nil

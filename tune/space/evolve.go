@@ -24,8 +24,8 @@ func (o EvolveOptions) withDefaults(knobs int) EvolveOptions {
 }
 
 // An Evolve is an evolutionary search. It proposes random configurations until as many as its population were
-// reported, then variations of the best ones that were reported so far. Failed configurations rank behind all others. Where
-// variations yield nothing new, it proposes a random configuration, so that it can propose the whole space.
+// reported, then variations of the best ones that were reported so far. Failed configurations rank behind all others.
+// Where variations yield nothing new, it proposes a random configuration, so that it can propose the whole space.
 type Evolve struct {
 	mu      sync.Mutex
 	o       EvolveOptions

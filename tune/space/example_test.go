@@ -8,8 +8,8 @@ import (
 	"github.com/boardsmith/boardsmith/tune/space"
 )
 
-// The cost of a configuration comes from a formula here. A program would compile matmul.c with the flags, measure it, and
-// report the seconds.
+// The cost of a configuration comes from a formula here. A program would compile matmul.c with the flags, measure it,
+// and report the seconds.
 func Example() {
 	s, err := space.Read("testdata/matmul.json")
 	if err != nil {

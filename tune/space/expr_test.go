@@ -96,8 +96,8 @@ func TestBadConditions(t *testing.T) {
 	}
 }
 
-// FuzzCondition compares conditions with Go's parser and unlimited integers, and checks that the span of a condition over
-// ranges of knobs holds its values at all points that were tried.
+// FuzzCondition compares conditions with Go's parser and unlimited integers, and checks that the span of a condition
+// over ranges of knobs holds its values at all points that were tried.
 func FuzzCondition(f *testing.F) {
 	for _, text := range []string{
 		"a + b * c == 7", "!(a % b == 1) || c / b < a", "-a - -3 * (b - 1) >= c && a != b",

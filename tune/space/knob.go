@@ -85,7 +85,8 @@ func (k *Knob) number(i int) int64 {
 	return k.values.at(i)
 }
 
-// span returns all numbers from value lo to value hi - 1, for the evaluation of constraints. These name numeric knobs only.
+// span returns all numbers from value lo to value hi - 1, for the evaluation of constraints. These name numeric knobs
+// only.
 func (k *Knob) span(lo, hi int) span {
 	switch {
 	case !k.numeric():

@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// A Proposer chooses which configurations to measure. It proposes each one at most once. Any number of goroutines may use
-// it, and several proposals may be measured at the same time.
+// A Proposer chooses which configurations to measure. It proposes each one at most once. Any number of goroutines may
+// use it, and several proposals may be measured at the same time.
 type Proposer interface {
 	// Next returns a configuration to measure. It returns false if there is none left, or if none was found: see Err.
 	// It may take about a second if constraints leave few configurations.
@@ -78,8 +78,8 @@ func (w *walker) unseen(seen map[Config]bool) (Config, bool) {
 	}
 }
 
-// A Random proposes configurations in random order. In a space of at most 65,536 combinations, and in a larger one as long
-// as a thousand random combinations hold a configuration, each is as likely as any other.
+// A Random proposes configurations in random order. In a space of at most 65,536 combinations, and in a larger one as
+// long as a thousand random combinations hold a configuration, each is as likely as any other.
 type Random struct {
 	mu      sync.Mutex
 	sampler sampler

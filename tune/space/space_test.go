@@ -119,7 +119,8 @@ func TestProposersCoverTheSpaceOnce(t *testing.T) {
 				seen[c] = true
 			}
 			if len(got) != len(want) || len(seen) != len(want) {
-				t.Errorf("%s: %s proposes %d configurations, %d different; the space has %d", name, kind, len(got), len(seen), len(want))
+				t.Errorf("%s: %s proposes %d configurations, %d different; the space has %d", name, kind, len(got), len(seen),
+					len(want))
 			}
 			for _, c := range want {
 				if !seen[c] {
@@ -144,7 +145,8 @@ func TestProposalsAboveTheListedSize(t *testing.T) {
 			for len(seen) < want {
 				c, ok := p.Next()
 				if !ok || seen[c] || s.violated(c.Indices()) >= 0 {
-					t.Fatalf("%s, %s: proposal %d is %v, %v, seen before: %v; %v", constraint, kind, len(seen), c, ok, seen[c], p.Err())
+					t.Fatalf("%s, %s: proposal %d is %v, %v, seen before: %v; %v", constraint, kind, len(seen), c, ok, seen[c],
+						p.Err())
 				}
 				seen[c] = true
 				p.Tell(c, float64(c.Indices()[0]), true)
@@ -187,7 +189,10 @@ func TestSeedsDecide(t *testing.T) {
 func TestToldConfigurations(t *testing.T) {
 	s := spaces(t)["matmul"]
 	all := everything(s)
-	for name, p := range map[string]Proposer{"grid": NewGrid(s), "random": NewRandom(s, 1), "evolve": NewEvolve(s, 1, EvolveOptions{})} {
+	for name, p := range map[string]Proposer{
+		"grid": NewGrid(s), "random": NewRandom(s, 1),
+		"evolve": NewEvolve(s, 1, EvolveOptions{}),
+	} {
 		for _, c := range all[:len(all)/2] {
 			p.Tell(c, 1, true)
 		}
@@ -205,7 +210,10 @@ func TestToldConfigurations(t *testing.T) {
 
 func TestManyGoroutines(t *testing.T) {
 	s := spaces(t)["matmul"]
-	for name, p := range map[string]Proposer{"grid": NewGrid(s), "random": NewRandom(s, 1), "evolve": NewEvolve(s, 1, EvolveOptions{})} {
+	for name, p := range map[string]Proposer{
+		"grid": NewGrid(s), "random": NewRandom(s, 1),
+		"evolve": NewEvolve(s, 1, EvolveOptions{}),
+	} {
 		var mu sync.Mutex
 		seen := map[Config]bool{}
 		var done sync.WaitGroup
@@ -308,7 +316,10 @@ func TestHugeSpaces(t *testing.T) {
 	if s.Size().String() != "1000000000000000000" {
 		t.Errorf("size %v", s.Size())
 	}
-	for name, p := range map[string]Proposer{"grid": NewGrid(s), "random": NewRandom(s, 1), "evolve": NewEvolve(s, 1, EvolveOptions{})} {
+	for name, p := range map[string]Proposer{
+		"grid": NewGrid(s), "random": NewRandom(s, 1),
+		"evolve": NewEvolve(s, 1, EvolveOptions{}),
+	} {
 		for range 1000 {
 			c, ok := p.Next()
 			if !ok {
@@ -326,7 +337,10 @@ func TestFewInAHugeSpace(t *testing.T) {
 		`"a > 999999", "a + b + c >= 2999999"`: 3, `"c - b - a >= 999997"`: 4, `"c / (a * b) == 1000000"`: 1,
 	} {
 		s := parse(t, million3, constraints)
-		for name, p := range map[string]Proposer{"grid": NewGrid(s), "random": NewRandom(s, 1), "evolve": NewEvolve(s, 1, EvolveOptions{})} {
+		for name, p := range map[string]Proposer{
+			"grid": NewGrid(s), "random": NewRandom(s, 1),
+			"evolve": NewEvolve(s, 1, EvolveOptions{}),
+		} {
 			if got := drain(t, p); len(got) != want {
 				t.Errorf("%s: %s proposes %v, want %d", constraints, name, got, want)
 			}
@@ -362,7 +376,8 @@ func TestSearchGivesUp(t *testing.T) {
 			`no configuration was found in 262144 steps; most were rejected by the constraint "c % 2 == 1 && c % 2 == 0"`,
 		},
 		{
-			`{"name": "a", "range": {"from": 1, "to": 9}}, {"name": "b", "range": {"from": 1, "to": 9}}`, `"a > 2", "b % 2 == 1 && b % 2 == 0"`,
+			`{"name": "a", "range": {"from": 1, "to": 9}}, {"name": "b", "range": {"from": 1, "to": 9}}`,
+			`"a > 2", "b % 2 == 1 && b % 2 == 0"`,
 			`there is no configuration that satisfies all constraints; most were rejected by the constraint "b % 2 == 1 && b % 2 == 0"`,
 		},
 	} {
@@ -378,7 +393,8 @@ func TestSearchGivesUp(t *testing.T) {
 		}
 		for _, err := range []error{all, grid.Err(), random.Err(), evolve.Err()} {
 			var fe *FileError
-			if !errors.As(err, &fe) || fe.Line != s.constraints[1].line || fe.Err.Error() != c.want || failure.Of(err) != failure.Config || failure.Next(err) == "" {
+			if !errors.As(err, &fe) || fe.Line != s.constraints[1].line || fe.Err.Error() != c.want ||
+				failure.Of(err) != failure.Config || failure.Next(err) == "" {
 				t.Errorf("got  %v\nwant %s", err, c.want)
 			}
 		}
@@ -416,7 +432,10 @@ func TestConfigByHand(t *testing.T) {
 	}
 	for _, x := range []struct{ what, got, want string }{
 		{"text", c.String(), `TILE_M=2 TILE_N=4 TILE_K=8 UNROLL=4 ACC=int16_t opt="-O3 -funroll-loops"`},
-		{"flags", strings.Join(c.Flags(), " "), `-DTILE_M=2 -DTILE_N=4 -DTILE_K=8 -DUNROLL=4 -DACC=int16_t -O3 -funroll-loops`},
+		{
+			"flags", strings.Join(c.Flags(), " "),
+			`-DTILE_M=2 -DTILE_N=4 -DTILE_K=8 -DUNROLL=4 -DACC=int16_t -O3 -funroll-loops`,
+		},
 		{"JSON", string(data), `{"TILE_M":2,"TILE_N":4,"TILE_K":8,"UNROLL":4,"ACC":"int16_t","opt":["-O3","-funroll-loops"]}`},
 	} {
 		if x.got != x.want {
@@ -432,9 +451,13 @@ func TestConfigByHand(t *testing.T) {
 		{strings.Replace(string(data), `"int16_t"`, `16`, 1), "knob ACC does not have the value 16"},
 		{strings.Replace(string(data), `"-O3",`, ``, 1), `knob opt does not have the value ["-funroll-loops"]`},
 		{strings.Replace(string(data), `{`, `{"TILE_O":1,`, 1), `knob "TILE_O" is not known; did you mean "TILE_M"?`},
-		{strings.Replace(string(data), `"UNROLL":4`, `"UNROLL":16`, 1), `it violates the constraint "UNROLL == 0 || TILE_N % UNROLL == 0"`},
+		{
+			strings.Replace(string(data), `"UNROLL":4`, `"UNROLL":16`, 1),
+			`it violates the constraint "UNROLL == 0 || TILE_N % UNROLL == 0"`,
+		},
 	} {
-		if _, err := s.Decode([]byte(x.text)); err == nil || !strings.Contains(err.Error(), x.want) || failure.Of(err) != failure.Config {
+		if _, err := s.Decode([]byte(x.text)); err == nil || !strings.Contains(err.Error(), x.want) ||
+			failure.Of(err) != failure.Config {
 			t.Errorf("%s: got %v, want %s", x.text, err, x.want)
 		}
 	}
@@ -445,7 +468,8 @@ func TestConfigByHand(t *testing.T) {
 	}
 }
 
-// TestFlagsCompile gives the flags of some configurations to a compiler. The kernel does not compile without its macros.
+// TestFlagsCompile gives the flags of some configurations to a compiler. The kernel does not compile without its
+// macros.
 func TestFlagsCompile(t *testing.T) {
 	cc, err := exec.LookPath("gcc")
 	if err != nil {
@@ -454,7 +478,8 @@ func TestFlagsCompile(t *testing.T) {
 	r := NewRandom(spaces(t)["matmul"], 1)
 	for range 3 {
 		c, _ := r.Next()
-		args := append(c.Flags(), "-std=c11", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-I../../crt/include", "testdata/matmul.c")
+		args := append(c.Flags(), "-std=c11", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-I../../crt/include",
+			"testdata/matmul.c")
 		if out, err := exec.Command(cc, args...).CombinedOutput(); err != nil {
 			t.Errorf("%q: %v\n%s", args, err, out)
 		}
@@ -524,21 +549,36 @@ func TestBadFiles(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{head + "\n\"knob\": []}", `x.json:2: field "knob" is not known; did you mean "knobs"?`},
 		{knob(`"nam": "a"`), `x.json:3: field "knobs[].nam" is not known; did you mean "knobs[].name"?`},
-		{knob(`"name": "a", "range": {"form": 1}`), `x.json:3: field "knobs[].range.form" is not known; did you mean "knobs[].range.from"?`},
+		{
+			knob(`"name": "a", "range": {"form": 1}`),
+			`x.json:3: field "knobs[].range.form" is not known; did you mean "knobs[].range.from"?`,
+		},
 		{head + "\n\"Knobs\": []}", `x.json:2: field "Knobs" is not known; did you mean "knobs"?`},
 		{head + "\n\"knobs\": 3}", `x.json:2: json: cannot unmarshal number`},
 		{head, `x.json:1: unexpected`},
 		{"[]", `x.json:1: the file is not one object`},
 		{head + "\n\"knobs\": []}", `x.json:2: knobs: 0 knobs; a space has 1 to 1000`},
-		{head + "\n\"knobs\": [" + strings.Repeat("{},", 1000) + "{}]}", `x.json:2: knobs: 1001 knobs; a space has 1 to 1000`},
-		{strings.Replace(head, `"f"`, "\n\"f g\"", 1) + `"knobs": []}`, `x.json:1: entry: "f g" is not the name of a C function`},
+		{
+			head + "\n\"knobs\": [" + strings.Repeat("{},", 1000) + "{}]}",
+			`x.json:2: knobs: 1001 knobs; a space has 1 to 1000`,
+		},
+		{
+			strings.Replace(head, `"f"`, "\n\"f g\"", 1) + `"knobs": []}`,
+			`x.json:1: entry: "f g" is not the name of a C function`,
+		},
 		{`{"entry": "f",` + "\n" + `"kernel": []}`, `x.json:2: kernel: it names no .c file`},
-		{`{"entry": "f", "kernel": [` + "\n" + `"../matmul.c"]}`, `x.json:2: kernel[0]: "../matmul.c" is not the name of a .c or .h file beside the space file`},
+		{
+			`{"entry": "f", "kernel": [` + "\n" + `"../matmul.c"]}`,
+			`x.json:2: kernel[0]: "../matmul.c" is not the name of a .c or .h file beside the space file`,
+		},
 		{`{"entry": "f", "kernel": ["matmul.c",` + "\n" + `"matmul.o"]}`, `x.json:2: kernel[1]: "matmul.o" is not`},
 		{`{"entry": "f", "kernel": ["matmul.c",` + "\n" + `"matmul.c"]}`, `x.json:2: kernel[1]: "matmul.c" is named twice`},
 		{`{"entry": "f", "kernel": ["missing.c"]}`, `x.json:1: kernel[0]: open testdata/missing.c: `},
 		{knob(`"name": "a b", "define": [1]`), `x.json:3: knobs[0]: the name "a b" is not a C identifier`},
-		{knob("\"name\": \"a\", \"define\": [1]},\n{\"name\": \"a\", \"define\": [1]"), `x.json:4: knobs[1]: there are two knobs "a"`},
+		{
+			knob("\"name\": \"a\", \"define\": [1]},\n{\"name\": \"a\", \"define\": [1]"),
+			`x.json:4: knobs[1]: there are two knobs "a"`,
+		},
 		{knob(`"name": "a"`), `x.json:3: knobs[0]: a: a knob has one of define, range and flags`},
 		{knob(`"name": "a", "define": [1], "flags": [[]]`), `a knob has one of define, range and flags`},
 		{knob(`"name": "a", "define": []`), `x.json:3: knobs[0]: a: it has no values`},
@@ -556,12 +596,21 @@ func TestBadFiles(t *testing.T) {
 		{knob(`"name": "a", "range": {"from": 1}`), `a range needs from and to`},
 		{knob(`"name": "a", "range": {"from": 2, "to": 1}`), `the range from 2 to 1 is empty`},
 		{knob(`"name": "a", "range": {"from": 1, "to": 2, "step": 0}`), `the step 0 is not positive`},
-		{knob(`"name": "a", "range": {"from": 1, "to": 2, "step": 1, "powers_of_two": true}`), `a range has a step or powers_of_two, not both`},
+		{
+			knob(`"name": "a", "range": {"from": 1, "to": 2, "step": 1, "powers_of_two": true}`),
+			`a range has a step or powers_of_two, not both`,
+		},
 		{knob(`"name": "a", "range": {"from": 0, "to": 2, "powers_of_two": true}`), `powers of two start at 1, not at 0`},
 		{knob(`"name": "a", "range": {"from": 5, "to": 7, "powers_of_two": true}`), `there is no power of two from 5 to 7`},
-		{knob(`"name": "a", "range": {"from": 4611686018427387905, "to": 9223372036854775807, "powers_of_two": true}`), `there is no power of two`},
+		{
+			knob(`"name": "a", "range": {"from": 4611686018427387905, "to": 9223372036854775807, "powers_of_two": true}`),
+			`there is no power of two`,
+		},
 		{knob(`"name": "a", "range": {"from": 1, "to": 1048577}`), `the range has more than 1048576 values`},
-		{knob(`"name": "a", "range": {"from": -9223372036854775808, "to": 9223372036854775807}`), `the range has more than 1048576 values`},
+		{
+			knob(`"name": "a", "range": {"from": -9223372036854775808, "to": 9223372036854775807}`),
+			`the range has more than 1048576 values`,
+		},
 	} {
 		checkBad(t, c.text, c.want)
 	}
@@ -590,12 +639,19 @@ func TestBadArgs(t *testing.T) {
 		{`"dtype": "int8", "rel_tol": 1`, `args[0]: it has a tolerance, but no want`},
 		{`"dtype": "int8", "abs_tol": -1`, `args[0]: a tolerance is negative`},
 		{`"dtype": "int8", "want": {"file": "a.bin"}`, `args[0]: want: "a.bin" is neither an .npy nor an .npz`},
-		{`"dtype": "int8", "data": {"file": "a.npz"}`, `args[0]: data: array names one of the arrays in an .npz; an .npy has no names`},
+		{
+			`"dtype": "int8", "data": {"file": "a.npz"}`,
+			`args[0]: data: array names one of the arrays in an .npz; an .npy has no names`,
+		},
 		{`"dtype": "int8", "data": {"file": "a.npy", "array": "a"}`, `args[0]: data: array names one of the arrays`},
 		{`"dtype": "int8", "data": {"file": "a.npy"}`, `args[0]: data: open testdata/a.npy: `},
-		{`"dtype": "int8", "data": {"fil": "a.npy"}`, `x.json:2: field "args[].data.fil" is not known; did you mean "args[].data.file"?`},
+		{
+			`"dtype": "int8", "data": {"fil": "a.npy"}`,
+			`x.json:2: field "args[].data.fil" is not known; did you mean "args[].data.file"?`,
+		},
 	} {
-		checkBad(t, `{"kernel": ["matmul.c"], "entry": "f", "knobs": [{"name": "a", "define": [1]}], "args": [`+"\n{"+c.text+"}]}", c.want)
+		checkBad(t, `{"kernel": ["matmul.c"], "entry": "f", "knobs": [{"name": "a", "define": [1]}], "args": [`+"\n{"+
+			c.text+"}]}", c.want)
 	}
 }
 
@@ -640,7 +696,8 @@ func TestRead(t *testing.T) {
 	if !reflect.DeepEqual(s.Kernel, []Source{{"matmul.c", source}}) || s.Entry != "matmul" || len(s.Args) != 3 {
 		t.Errorf("kernel %d files, entry %s, %d arguments", len(s.Kernel), s.Entry, len(s.Args))
 	}
-	if a := s.Args[1]; a.DType.String() != "int8" || !slices.Equal(a.Shape, []int64{64, 64}) || a.Seed == nil || *a.Seed != 2 {
+	if a := s.Args[1]; a.DType.String() != "int8" || !slices.Equal(a.Shape, []int64{64, 64}) || a.Seed == nil ||
+		*a.Seed != 2 {
 		t.Errorf("argument %+v", a)
 	}
 	if a := s.Args[2]; a.Data != nil || a.Seed != nil || a.Want != nil {
@@ -648,7 +705,8 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// TestDocumentedFormat compares docs/search-spaces.md with the file that the tests read and with the fields that are read.
+// TestDocumentedFormat compares docs/search-spaces.md with the file that the tests read and with the fields that are
+// read.
 func TestDocumentedFormat(t *testing.T) {
 	page, err := os.ReadFile("../../docs/search-spaces.md")
 	if err != nil {
@@ -677,7 +735,8 @@ func FuzzParse(f *testing.F) {
 	}
 	f.Add(matmul)
 	f.Add([]byte(`{"kernel": ["matmul.c"], "entry": "f", "knobs": [{"name": "a", "define": ["4", 5, "05", ""]}]}`))
-	f.Add([]byte(`{"kernel": ["matmul.c"], "entry": "f", "knobs": [` + million3 + `], "constraints": ["a % b == c", "!(a < b)"]}`))
+	f.Add([]byte(`{"kernel": ["matmul.c"], "entry": "f", "knobs": [` + million3 +
+		`], "constraints": ["a % b == c", "!(a < b)"]}`))
 	f.Add([]byte(`{"kernel": ["matmul.c"], "entry": "f", "knobs": [{"name": "a", "range": {"from": -9223372036854775808, "to": 9223372036854775807, "step": 9223372036854775807}}]}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		s, err := Parse(data, "testdata/fuzz.json")

@@ -1,0 +1,483 @@
+package tune
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"math"
+	"syscall"
+	"time"
+
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/ndarray"
+	"github.com/boardsmith/boardsmith/rpc"
+	"github.com/boardsmith/boardsmith/transport"
+)
+
+// serve measures jobs until ctx ends, or the place cannot be brought back.
+func (p *place) serve(ctx context.Context) error {
+	if err := p.reference(ctx); err != nil {
+		if err = p.recover(ctx, err); err != nil {
+			return err
+		}
+	}
+	for {
+		j := p.kind.queue.pop(ctx)
+		if j == nil {
+			return nil
+		}
+		if j.ctx.Err() != nil {
+			continue // nobody waits any more
+		}
+		if err := p.do(ctx, j); err != nil {
+			return err
+		}
+	}
+}
+
+// What could be a board's fault is the candidate's if it happens suspectTries times, on boards that do well with the
+// reference afterwards. What surely is the board's fails a job after boardTries.
+const (
+	suspectTries = 3
+	boardTries   = 10
+)
+
+// do measures one job. An error means that the place is given up.
+func (p *place) do(ctx context.Context, j *job) error {
+	wait := time.Since(j.queued)
+	result, err := p.measure(ctx, j.candidate, &j.program)
+	if err == nil && result.Failure != nil && !p.fresh {
+		// What another candidate has left may be why: only a device that was reset since shows that it is this one's fault.
+		if err = p.renew(ctx); err == nil {
+			result, err = p.measure(ctx, j.candidate, &j.program)
+		}
+	}
+	if err == nil {
+		err = p.confirm(ctx)
+	}
+	if err == nil {
+		result.Wait, result.Board, result.Image, result.Tier, result.Platform = wait, p.name, p.imageID(), RAM, p.platform
+		p.fresh = false
+		p.answer(j, result)
+		return p.now(ctx)
+	}
+	if ctx.Err() != nil {
+		j.fail(failure.New(failure.Interrupted, "", "measure %s: the run was closed", j.candidate.ID))
+		return nil
+	}
+	// The candidate may have broken the board, or the board the candidate's measurement.
+	j.failed++
+	if !killed(err) {
+		j.suspect++
+	}
+	lost := p.recover(ctx, err)
+	if lost != nil || j.suspect < suspectTries && j.failed < boardTries {
+		p.kind.queue.again <- j
+		return lost
+	}
+	f := failureOf(err, BlameCandidate)
+	if j.suspect < suspectTries {
+		f.Class, f.Blame, f.Retry = failure.BoardLost, BlameBoard, true
+	}
+	f.Message = fmt.Sprintf("%s (after %d measurements on boards that do well with others)", f.Message, j.failed)
+	p.answer(j, Result{Failure: f, Board: p.name, Image: p.imageID(), Tier: RAM, Wait: wait})
+	return nil
+}
+
+// killed says whether an emulator or a process was ended from outside, which no candidate can do.
+func killed(err error) bool {
+	var ended *transport.ProcessError
+	if !errors.As(err, &ended) || ended.State == nil {
+		return false
+	}
+	status, ok := ended.State.Sys().(interface{ Signal() syscall.Signal })
+	return ok && (status.Signal() == syscall.SIGKILL || status.Signal() == syscall.SIGTERM)
+}
+
+// renew gives the place a device that was just reset.
+func (p *place) renew(ctx context.Context) error {
+	p.closeSession()
+	limited, cancel := context.WithTimeout(ctx, 10*p.run.o.StepTimeout)
+	defer cancel()
+	if err := p.Reset(limited, resetByProbe); err != nil {
+		return err
+	}
+	return p.openSession(ctx)
+}
+
+// answer gives a job its result. Until the reference is right the next time the job may be repeated.
+func (p *place) answer(j *job, result Result) {
+	if result.Failure == nil && p.run.o.Reference != nil {
+		p.unproven = append(p.unproven, j)
+	}
+	j.done(p.run, result)
+}
+
+// now measures the reference where it is its turn.
+func (p *place) now(ctx context.Context) error {
+	if len(p.unproven) < p.run.o.Every {
+		return nil
+	}
+	if err := p.reference(ctx); err != nil {
+		return p.recover(ctx, err)
+	}
+	return nil
+}
+
+func (p *place) imageID() string {
+	if d, ok := p.Place.(*devicePlace); ok {
+		return d.image.ID()
+	}
+	return ""
+}
+
+func (p *place) confirm(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, p.run.o.StepTimeout)
+	defer cancel()
+	return p.Confirm(ctx, p.session)
+}
+
+// reference measures the reference: its outputs must be right, and its time what it was at first. What was measured
+// since the last time is measured again if it is not.
+func (p *place) reference(ctx context.Context) error {
+	c := p.run.o.Reference
+	if c == nil || (c.Kind != "" && c.Kind != p.kind.name) {
+		return nil
+	}
+	took, err := p.timeReference(ctx, c)
+	if err == nil && p.expected != 0 && !p.run.close(took, p.expected) {
+		err = failure.New(failure.Verify, "", "it takes %v, and took %v before", seconds(took), seconds(p.expected))
+	}
+	unproven := p.unproven
+	p.unproven = nil
+	if err != nil {
+		for _, j := range unproven {
+			p.kind.queue.repeat(j)
+		}
+		return fmt.Errorf("the reference: %w", err)
+	}
+	if p.expected == 0 {
+		p.expected = took
+		p.kind.compare(p.name, took)
+	}
+	return nil
+}
+
+func (p *place) timeReference(ctx context.Context, c *Candidate) (float64, error) {
+	if p.program == nil {
+		program, err := p.kind.build(ctx, *c, p.kind.window)
+		if err != nil {
+			return 0, err
+		}
+		p.program = &program
+	}
+	result, err := p.measure(ctx, *c, p.program)
+	if err == nil && result.Failure != nil {
+		err = failure.New(result.Failure.Class, "", "%s", result.Failure.Message)
+	}
+	if err != nil {
+		return 0, err
+	}
+	return result.Time.Median, nil
+}
+
+// close says whether two times of the reference differ by no more than the drift that is accepted.
+func (r *Run) close(a, b float64) bool { return math.Abs(a-b) <= r.o.Drift*b }
+
+// compare tells of a board whose reference takes another time than those of the same kind.
+func (k *kind) compare(name string, took float64) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for other, t := range k.references {
+		if !k.run.close(took, t) {
+			k.run.tell(Event{Board: name, What: fmt.Sprintf("the reference takes %v here, and %v on %s", seconds(took),
+				seconds(t), other)})
+		}
+	}
+	k.references[name] = took
+}
+
+func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+
+// measure loads a program, checks what it computes, and times it. An error is one that could be the board's fault; what
+// is surely the candidate's is a failure in the result.
+func (p *place) measure(ctx context.Context, c Candidate, program *rpc.Program) (result Result, err error) {
+	ctx, cancel := context.WithTimeout(ctx, 10*p.run.o.CallTimeout+p.run.o.StepTimeout)
+	defer cancel()
+	result = Result{Base: program.Base, Bytes: len(program.Bytes)}
+	began := time.Now()
+	module, err := p.session.Upload(ctx, *program)
+	if failure.Of(err) == failure.Link {
+		result.Failure = failureOf(err, BlameCandidate)
+		return result, nil
+	}
+	if err != nil {
+		return result, err
+	}
+	held, err := p.hold(ctx, c.Args)
+	if err != nil {
+		return result, errors.Join(err, module.Unlink(ctx))
+	}
+	result.Load = time.Since(began)
+	began = time.Now()
+	err = p.call(ctx, module, c, held, &result)
+	result.Run = time.Since(began)
+	f := p.candidates(err)
+	if f != nil {
+		result.Failure, err = f, nil
+	}
+	if err == nil && p.held != nil { // not reset
+		err = module.Unlink(ctx)
+	}
+	return result, err
+}
+
+// candidates is the failure of an error that is the candidate's own: what its function returned, and what the device
+// said of it when it stopped. After that the device has begun anew, and nothing is held on it.
+func (p *place) candidates(err error) *Failure {
+	var fault *rpc.FaultError
+	var refused *rpc.DeviceError
+	switch {
+	case errors.As(err, &fault) && !fault.Prior:
+		p.held = nil
+		f := failureOf(err, BlameCandidate)
+		if fault.Record.Reason == rpc.ReasonTimeout {
+			f.Class = failure.Timeout
+		}
+		return f
+	case errors.As(err, &refused):
+		return failureOf(err, BlameCandidate)
+	case failure.Of(err) == failure.WrongAnswer:
+		return failureOf(err, BlameCandidate)
+	}
+	return nil
+}
+
+// call calls the function once and compares its outputs, and then times it.
+func (p *place) call(ctx context.Context, m rpc.Module, c Candidate, held *arguments, result *Result) error {
+	f, err := m.Function(ctx, c.Entry)
+	if err != nil {
+		return err
+	}
+	limited, cancel := context.WithTimeout(ctx, p.run.o.CallTimeout)
+	defer cancel()
+	if err := held.unsettle(ctx, p.session); err != nil {
+		return err
+	}
+	if _, err := f.Call(limited, held.values()...); err != nil {
+		return err
+	}
+	if err := held.compare(ctx, p.session); err != nil {
+		return err
+	}
+	o := rpc.TimeOptions{Number: 1, Repeat: p.run.o.Samples, MinRepeat: p.run.o.MinSample}
+	if best := p.kind.bestTime(); best > 0 && p.run.o.GiveUp > 0 {
+		one, err := m.Time(limited, c.Entry, rpc.TimeOptions{Number: 1, Repeat: 1}, held.values()...)
+		if err != nil {
+			return err
+		}
+		if one[0] > best*p.run.o.GiveUp {
+			result.Cut = true
+			return p.times(one, result)
+		}
+	}
+	samples, err := m.Time(ctx, c.Entry, o, held.values()...)
+	if err != nil {
+		return err
+	}
+	if err := held.unchanged(ctx, p.session); err != nil {
+		return err
+	}
+	p.kind.noteBest(samples)
+	return p.times(samples, result)
+}
+
+func (p *place) times(samples []float64, result *Result) error {
+	stats := rpc.StatsOf(samples)
+	result.Time, result.Samples = &stats, samples
+	return nil
+}
+
+func (k *kind) bestTime() float64 {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.best
+}
+
+func (k *kind) noteBest(samples []float64) {
+	t := rpc.StatsOf(samples).Median
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.best == 0 || t < k.best {
+		k.best = t
+	}
+}
+
+// ---- Arguments ----------------------------------------------------------------------------------------------------------
+
+// arguments are tensors on the device.
+type arguments struct {
+	of      []Arg
+	tensors []*rpc.Tensor
+}
+
+func sameArgs(a, b []Arg) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		x, y := &a[i], &b[i]
+		if x.DType != y.DType || fmt.Sprint(x.Shape) != fmt.Sprint(y.Shape) || !bytes.Equal(x.Data, y.Data) ||
+			(x.Data == nil) != (y.Data == nil) {
+			return false
+		}
+	}
+	return true
+}
+
+// hold has the arguments on the device: those of the candidate before, where they are equal.
+func (p *place) hold(ctx context.Context, args []Arg) (*arguments, error) {
+	if p.held != nil && sameArgs(p.held.of, args) {
+		p.held.of = args // what is wanted may be another
+		return p.held, nil
+	}
+	if p.held != nil {
+		for _, t := range p.held.tensors {
+			if err := t.Free(ctx); err != nil {
+				return nil, err
+			}
+		}
+		p.held = nil
+	}
+	h := &arguments{of: args}
+	for i, a := range args {
+		t, err := p.session.Empty(ctx, a.DType, a.Shape)
+		if err != nil {
+			return nil, fmt.Errorf("argument %d: %w", i, err)
+		}
+		h.tensors = append(h.tensors, t)
+		if a.Data != nil {
+			if err := t.Write(ctx, a.Data); err != nil {
+				return nil, fmt.Errorf("argument %d: %w", i, err)
+			}
+		}
+	}
+	p.held = h
+	return h, nil
+}
+
+func (h *arguments) values() (all []any) {
+	for _, t := range h.tensors {
+		all = append(all, t)
+	}
+	return all
+}
+
+// unsettle fills outputs with what nobody wants, so that what the candidate before has left is not taken for an answer.
+func (h *arguments) unsettle(ctx context.Context, s *rpc.Session) error {
+	for i, a := range h.of {
+		if a.Want == nil || a.Data != nil {
+			continue
+		}
+		f, err := s.Function(ctx, "tvm.contrib.random.random_fill")
+		if err != nil {
+			return err
+		}
+		if _, err := f.Call(ctx, h.tensors[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sum is the CRC-32 of a tensor, computed on the device.
+func sum(ctx context.Context, s *rpc.Session, t *rpc.Tensor) (uint32, error) {
+	f, err := s.Function(ctx, "boardsmith.crc32")
+	if err != nil {
+		return 0, err
+	}
+	result, err := f.Call(ctx, t)
+	if err != nil {
+		return 0, err
+	}
+	v, ok := result.(int64)
+	if !ok {
+		return 0, failure.New(failure.Transport, "", "boardsmith.crc32 answered %T", result)
+	}
+	return uint32(v), nil
+}
+
+// compare looks at the outputs: by their CRC, and where that differs by their content.
+func (h *arguments) compare(ctx context.Context, s *rpc.Session) error {
+	for i, a := range h.of {
+		if a.Want == nil {
+			continue
+		}
+		got, err := sum(ctx, s, h.tensors[i])
+		if err != nil {
+			return err
+		}
+		if got == crc32.ChecksumIEEE(a.Want) {
+			continue
+		}
+		data := make([]byte, h.tensors[i].Bytes())
+		if err := h.tensors[i].Read(ctx, data); err != nil {
+			return err
+		}
+		if err := differs(i, a, data); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// differs says how an output differs from what is wanted, beyond what is allowed.
+func differs(n int, a Arg, got []byte) error {
+	want, is := ndarray.Array{DType: a.DType, Shape: a.Shape, Data: a.Want},
+		ndarray.Array{DType: a.DType, Shape: a.Shape, Data: got}
+	if err := want.Check(); err != nil {
+		return failure.New(failure.Config, "", "what is wanted of argument %d: %w", n, err)
+	}
+	wrong, first, worst := 0, -1, 0.0
+	for i := range want.Len() {
+		w, g := want.Float(i), is.Float(i)
+		if off := math.Abs(w - g); !(off <= a.AbsTol+a.RelTol*math.Abs(w)) && !(math.IsNaN(w) && math.IsNaN(g)) {
+			if wrong++; first < 0 {
+				first = i
+			}
+			worst = max(worst, off)
+		}
+	}
+	if wrong == 0 && (a.AbsTol > 0 || a.RelTol > 0) {
+		return nil
+	}
+	if wrong == 0 {
+		return failure.New(failure.WrongAnswer, "", "argument %d: other bytes, of equal value", n)
+	}
+	return failure.New(failure.WrongAnswer, "",
+		"argument %d: %d of %d elements differ, the first is %d: %v, wanted %v; the largest difference is %v",
+		n, wrong, want.Len(), first, is.Float(first), want.Float(first), worst)
+}
+
+// unchanged reports inputs that the candidate has written to: they are sent again for the next one.
+func (h *arguments) unchanged(ctx context.Context, s *rpc.Session) error {
+	for i, a := range h.of {
+		if a.Data == nil || a.Want != nil {
+			continue
+		}
+		got, err := sum(ctx, s, h.tensors[i])
+		if err != nil {
+			return err
+		}
+		if got == crc32.ChecksumIEEE(a.Data) {
+			continue
+		}
+		if err := h.tensors[i].Write(ctx, a.Data); err != nil {
+			return err
+		}
+		return failure.New(failure.WrongAnswer, "", "argument %d: the candidate changes its input", i)
+	}
+	return nil
+}

@@ -1,0 +1,304 @@
+package tune
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/device"
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/project"
+	"github.com/boardsmith/boardsmith/rpc"
+)
+
+// A Place is somewhere that programs can be loaded and called: an attached device, or what else knows how. One
+// goroutine at a time uses it.
+type Place interface {
+	// Prepare makes it hold the firmware, which may take as long as writing flash does.
+	Prepare(ctx context.Context) error
+	// Open begins a session with the firmware. The caller closes it.
+	Open(ctx context.Context) (*rpc.Session, error)
+	// Confirm fails if the firmware at the other end of the session is no longer whole.
+	Confirm(ctx context.Context, s *rpc.Session) error
+	// Reset brings it back as far as it can, by stronger means the more often it was tried in a row, from 1 on.
+	Reset(ctx context.Context, try int) error
+	// Close lets others use it.
+	Close() error
+}
+
+// A devicePlace is a Place on the desk.
+type devicePlace struct {
+	desk   *device.Desk
+	board  *boards.Board
+	which  string
+	image  *image.Image
+	device *device.Device
+}
+
+func (p *devicePlace) Prepare(ctx context.Context) (err error) {
+	if p.device == nil {
+		if p.device, err = p.desk.Attach(ctx, p.board, p.which); err != nil {
+			return err
+		}
+	}
+	_, err = p.device.Flash(ctx, p.image)
+	return err
+}
+
+func (p *devicePlace) Open(ctx context.Context) (*rpc.Session, error) {
+	return p.device.Open(ctx, p.image)
+}
+
+func (p *devicePlace) Confirm(ctx context.Context, s *rpc.Session) error {
+	if !p.device.KeepsImage() && len(p.board.Memory) == 0 {
+		return nil // a process has no flash
+	}
+	return p.device.Confirm(ctx, s, p.image)
+}
+
+// resetByProbe is the try from which on Reset uses a device's probe.
+const resetByProbe = 2
+
+// Reset detaches the device, so that a process or an emulator starts anew; one with a probe is reset by it from the
+// second try on, and looked for again.
+func (p *devicePlace) Reset(ctx context.Context, try int) error {
+	if p.device == nil {
+		return p.Prepare(ctx)
+	}
+	if p.device.KeepsImage() && try >= resetByProbe {
+		if err := p.device.Debug(ctx, func(context.Context, string) error { return nil }); err != nil {
+			return err
+		}
+	}
+	err := p.device.Close()
+	p.device = nil
+	return errors.Join(err, p.Prepare(ctx))
+}
+
+func (p *devicePlace) Close() error {
+	if p.device == nil {
+		return nil
+	}
+	return p.device.Close()
+}
+
+// A place is one Place of a run, and what it has at the moment.
+type place struct {
+	Place
+	name string
+	kind *kind
+	run  *Run
+
+	session  *rpc.Session // nil: none is open
+	platform rpc.Platform
+	held     *arguments   // on the device; nil: none
+	fresh    bool         // nothing ran since its reset that could have changed more than its own memory
+	unproven []*job       // measured since the reference was right the last time
+	expected float64      // the reference's time; 0: not measured yet
+	program  *rpc.Program // the reference; nil: not built yet
+}
+
+// newPlace makes the place that a word of OpenRun names, and its kind's firmware where it is the first.
+func (r *Run) newPlace(ctx context.Context, desk *device.Desk, word string, n int) (*place, error) {
+	name, which, _ := strings.Cut(word, "=")
+	b, err := boards.Find(name, r.o.Builder.Path)
+	if err != nil {
+		return nil, err
+	}
+	k := r.kinds[b.Name]
+	if k == nil {
+		k = &kind{
+			name: b.Name, run: r, queue: newQueue(2), opened: make(chan struct{}), measured: map[[sha256.Size]byte]*twin{},
+			references: map[string]float64{},
+		}
+		r.kinds[b.Name] = k
+		if err := k.firmware(ctx, name, b); err != nil {
+			return nil, err
+		}
+	}
+	i, err := k.folder.Built()
+	if err == nil && i == nil {
+		err = failure.New(failure.Internal, "", "firmware of board %s: it is not built", b.Name)
+	}
+	if err != nil {
+		return nil, err
+	}
+	k.places++
+	at := &devicePlace{desk: desk, board: k.folder.Board(), which: which, image: i}
+	return &place{Place: at, name: fmt.Sprintf("%s#%d", word, n), kind: k, run: r}, nil
+}
+
+// firmware generates and builds what all boards of the kind run: the runtime, without a model.
+func (k *kind) firmware(ctx context.Context, name string, b *boards.Board) error {
+	o, err := k.run.memory(b)
+	if err != nil {
+		return err
+	}
+	spec := project.Spec{Board: name, Template: k.run.o.Template, Archive: blank(), Options: o}
+	if k.folder, err = k.run.o.Builder.Generate(ctx, k.run.kindDir(b.Name), spec); err != nil {
+		return err
+	}
+	if _, err := k.folder.Build(ctx); err != nil {
+		return err
+	}
+	k.linker, err = k.folder.OperatorLinker(ctx)
+	return err
+}
+
+// memory divides a board's memory between uploaded code and all else.
+func (r *Run) memory(b *boards.Board) (boards.Options, error) {
+	o := boards.Options{UploadKiB: r.o.UploadKiB, ArenaKiB: r.o.ArenaKiB}
+	if o.UploadKiB == 0 {
+		o.UploadKiB = b.UploadKiB
+	}
+	region, mapped := b.Region(b.Place.UploadRegion())
+	if o.UploadKiB == 0 {
+		for o.UploadKiB = 64; mapped && uint64(o.UploadKiB)*1024 > uint64(region.Size)/4; o.UploadKiB /= 2 {
+		}
+	}
+	if o.UploadKiB == 0 {
+		return o, failure.New(failure.DoesNotFit, "", "board %s has no room for uploaded code", b.Name)
+	}
+	if o.ArenaKiB == 0 && mapped && b.Place.ArenaRegion() == region.Name {
+		// The window and its alignment come out of what the arena had.
+		if room := int(region.Size)/1024 - 2*o.UploadKiB - b.StackBytes/1024 - 8; b.ArenaKiB > room {
+			o.ArenaKiB = max(room, 1)
+		}
+	}
+	return o, nil
+}
+
+// work measures what the queue holds until ctx ends or the place is given up.
+func (p *place) work(ctx context.Context) {
+	err := p.begin(ctx)
+	if err == nil {
+		p.kind.open(p)
+		err = p.serve(ctx)
+	}
+	p.closeSession()
+	err = errors.Join(err, p.Close())
+	if ctx.Err() == nil && err != nil {
+		p.run.tell(Event{Board: p.name, What: "given up", Err: err})
+		p.kind.lose(err)
+	}
+}
+
+// begin prepares and opens the place, with as many tries as it has.
+func (p *place) begin(ctx context.Context) error {
+	limited, cancel := context.WithTimeout(ctx, 10*p.run.o.StepTimeout) // flash may have to be written
+	defer cancel()
+	if err := p.Prepare(limited); err != nil {
+		return err
+	}
+	if err := p.openSession(ctx); err != nil {
+		return p.recover(ctx, err)
+	}
+	return nil
+}
+
+func (p *place) openSession(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, p.run.o.StepTimeout)
+	defer cancel()
+	s, err := p.Open(ctx)
+	if err != nil {
+		return err
+	}
+	p.session, p.held, p.fresh = s, nil, true
+	windows, err := s.Windows(ctx)
+	if err == nil && len(windows) != 1 {
+		err = failure.New(failure.Transport, "", "%s has %d windows for code, not one", p.name, len(windows))
+	}
+	if err == nil {
+		p.platform, err = s.Platform(ctx)
+	}
+	if err != nil {
+		p.closeSession()
+		return err
+	}
+	return p.kind.accept(windows[0])
+}
+
+func (p *place) closeSession() {
+	if p.session == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	_ = p.session.Close(ctx) // it may be broken
+	p.session, p.held = nil, nil
+}
+
+// accept takes the window of the first place, and compares it with all others'.
+func (k *kind) accept(w rpc.Window) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.window.Bytes == 0 {
+		k.window = w
+	}
+	if k.window != w {
+		return failure.New(failure.Internal, "", "boards %s have different windows: %v and %v", k.name, k.window, w)
+	}
+	return nil
+}
+
+// open lets candidates be built for the kind.
+func (k *kind) open(p *place) {
+	k.run.tell(Event{Board: p.name, What: "ready"})
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	select {
+	case <-k.opened:
+	default:
+		close(k.opened)
+	}
+}
+
+// lose counts a place that was given up; without the last one the queue ends.
+func (k *kind) lose(err error) {
+	k.mu.Lock()
+	k.places--
+	k.lost = err
+	last := k.places == 0
+	if last {
+		select {
+		case <-k.opened:
+		default:
+			close(k.opened)
+		}
+	}
+	k.mu.Unlock()
+	if last {
+		k.queue.close()
+	}
+}
+
+// recover brings a place back after an error that may be its own: reset after reset, each stronger, until the
+// reference's time is what it was.
+func (p *place) recover(ctx context.Context, why error) error {
+	for try := 1; try <= p.run.o.MaxRecoveries; try++ {
+		if ctx.Err() != nil {
+			return failure.Stopped(ctx, "recover %s", p.name)
+		}
+		p.run.tell(Event{Board: p.name, What: fmt.Sprintf("recovering, try %d", try), Err: why})
+		p.closeSession()
+		limited, cancel := context.WithTimeout(ctx, 10*p.run.o.StepTimeout)
+		err := p.Reset(limited, try)
+		cancel()
+		if err == nil {
+			err = p.openSession(ctx)
+		}
+		if err == nil {
+			err = p.reference(ctx)
+		}
+		if err == nil {
+			return nil
+		}
+		why = errors.Join(why, err)
+	}
+	return why
+}

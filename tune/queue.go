@@ -1,0 +1,120 @@
+package tune
+
+import (
+	"context"
+	"time"
+
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/rpc"
+)
+
+// A job is a candidate that waits for a place.
+type job struct {
+	ctx       context.Context // of whoever waits for the answer
+	candidate Candidate
+	program   rpc.Program
+	built     time.Duration // that compiling and linking took
+	queued    time.Time
+	answer    chan answer // takes one; nil: nobody waits, the result takes the place of an earlier one
+	failed    int         // times that it failed by what could be a board's fault
+	suspect   int         // those of them that could be the candidate's, too
+}
+
+// done gives whoever waits the result.
+func (j *job) done(r *Run, result Result) {
+	result.Build = j.built
+	if j.answer != nil {
+		j.answer <- answer{result: result}
+		return
+	}
+	k, err := r.kindOf(j.candidate)
+	if err == nil {
+		_, err = r.keep(k, j.candidate, result)
+	}
+	if err != nil {
+		r.tell(Event{What: "measured " + j.candidate.ID + " again", Err: err})
+	}
+}
+
+func (j *job) fail(err error) {
+	if j.answer != nil {
+		j.answer <- answer{err: err}
+	}
+}
+
+type answer struct {
+	result Result
+	err    error
+}
+
+// A queue holds the jobs of one kind: a bounded number, so that builders do not run ahead of the boards.
+type queue struct {
+	jobs  chan *job
+	again chan *job     // jobs that a board has failed, which come first
+	ended chan struct{} // no place is left
+}
+
+func newQueue(bound int) *queue {
+	return &queue{jobs: make(chan *job, bound), again: make(chan *job, 1024), ended: make(chan struct{})}
+}
+
+var errNoPlace = failure.New(failure.BoardLost, "", "no board is left")
+
+func (q *queue) push(ctx context.Context, j *job) error {
+	select {
+	case q.jobs <- j:
+		return nil
+	case <-q.ended:
+		return errNoPlace
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// repeat queues a job that has been answered once more, as far as there is room.
+func (q *queue) repeat(j *job) {
+	again := *j
+	again.ctx, again.answer, again.queued = context.Background(), nil, time.Now()
+	again.failed, again.suspect = 0, 0
+	select {
+	case q.again <- &again:
+	default:
+	}
+}
+
+// pop waits for a job; nil once ctx has ended.
+func (q *queue) pop(ctx context.Context) *job {
+	select {
+	case j := <-q.again:
+		return j
+	default:
+	}
+	select {
+	case j := <-q.again:
+		return j
+	case j := <-q.jobs:
+		return j
+	case <-ctx.Done():
+		return nil
+	}
+}
+
+// close ends waiting pushes; what is queued is answered that no place is left.
+func (q *queue) close() {
+	select {
+	case <-q.ended:
+		return
+	default:
+	}
+	close(q.ended)
+	for {
+		select {
+		case j := <-q.again:
+			j.fail(errNoPlace)
+		case j := <-q.jobs:
+			j.fail(errNoPlace)
+		default:
+			return
+		}
+	}
+}

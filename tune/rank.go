@@ -1,0 +1,67 @@
+package tune
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/boardsmith/boardsmith/rpc"
+)
+
+// A Ranking holds results whose times may be compared: of one kind of board, loaded in one way, on platforms with the
+// same clocks, caches, wait states and processor.
+type Ranking struct {
+	Of       string   // kind, tier and platform, as text; equal for rankings of several runs whose times may be compared
+	Results  []Result // with a time, by their median from the fastest on; equal ones in order of finishing
+	Baseline Result   // the first that finished and was not cut short, or else the first that finished
+}
+
+// Rank sorts the results that have a time. It returns one Ranking for each kind, tier and platform, in the order of
+// their first results. Results without a time, or with one that is no number from 0 on, are in none.
+func Rank(results []Result) []Ranking {
+	var all []Ranking
+	for _, r := range results {
+		if r.Time == nil || !(r.Time.Median >= 0) || math.IsInf(r.Time.Median, 1) {
+			continue
+		}
+		of := r.conditions()
+		i := slices.IndexFunc(all, func(k Ranking) bool { return k.Of == of })
+		if i < 0 {
+			i = len(all)
+			all = append(all, Ranking{Of: of, Baseline: r})
+		}
+		if all[i].Baseline.Cut && !r.Cut {
+			all[i].Baseline = r
+		}
+		all[i].Results = append(all[i].Results, r)
+	}
+	for _, k := range all {
+		slices.SortStableFunc(k.Results, func(a, b Result) int { return cmp.Compare(a.Time.Median, b.Time.Median) })
+	}
+	return all
+}
+
+// conditions names what decides a time besides the candidate. The device's identity, why it was reset and what it lost
+// do not.
+func (r *Result) conditions() string {
+	text := r.Kind
+	if r.Tier != "" {
+		text += ", " + string(r.Tier)
+	}
+	if p := r.Platform.String(); p != "" {
+		text += ", " + p
+	}
+	if id := r.Platform.CPUID; id != nil {
+		text += fmt.Sprintf(", CPUID %#08x", *id)
+	}
+	return text
+}
+
+// SpeedUp is how many times faster than the baseline a time is; 0 if it is not known, as one of them is 0.
+func (k Ranking) SpeedUp(t *rpc.Stats) float64 {
+	if t == nil || t.Median <= 0 || k.Baseline.Time.Median <= 0 {
+		return 0
+	}
+	return k.Baseline.Time.Median / t.Median
+}

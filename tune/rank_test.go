@@ -1,0 +1,94 @@
+package tune_test
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/rpc"
+	"github.com/boardsmith/boardsmith/tune"
+)
+
+// timedResult is a result on a platform with a clock.
+func timedResult(id, kind string, hz uint32, median float64) tune.Result {
+	return tune.Result{
+		ID: id, Kind: kind, Tier: tune.RAM, Platform: rpc.Platform{CoreHz: &hz}, Time: &rpc.Stats{N: 3, Median: median},
+	}
+}
+
+func ranked(results ...tune.Result) (all []string) {
+	for _, k := range tune.Rank(results) {
+		text := k.Of + ": over " + k.Baseline.ID + ":"
+		for _, r := range k.Results {
+			text += " " + r.ID
+		}
+		all = append(all, text)
+	}
+	return all
+}
+
+// TestRank: the fastest is first, and what else decides a time keeps results apart.
+func TestRank(t *testing.T) {
+	a, b, c := timedResult("a", "k", 25e6, 3), timedResult("b", "k", 25e6, 1), timedResult("c", "k", 25e6, 3)
+	want := []string{"k, ram, core 25 MHz: over a: b a c"}
+	if got := ranked(a, b, c); !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	states, other, on, id := uint8(2), uint32(25000001), true, uint32(0x410fc241)
+	for name, change := range map[string]func(*tune.Result){
+		"kind": func(r *tune.Result) { r.Kind = "l" }, "tier": func(r *tune.Result) { r.Tier = "flash" },
+		"clock":       func(r *tune.Result) { r.Platform.CoreHz = &other },
+		"timer":       func(r *tune.Result) { r.Platform.TicksHz = &other },
+		"i-cache":     func(r *tune.Result) { r.Platform.ICache = &on },
+		"d-cache":     func(r *tune.Result) { r.Platform.DCache = &on },
+		"prefetch":    func(r *tune.Result) { r.Platform.Prefetch = &on },
+		"FPU":         func(r *tune.Result) { r.Platform.FPU = &on },
+		"wait states": func(r *tune.Result) { r.Platform.WaitStates = &states },
+		"processor":   func(r *tune.Result) { r.Platform.CPUID = &id },
+		"emulated":    func(r *tune.Result) { r.Platform.Emulated = &on },
+	} {
+		changed := b
+		change(&changed)
+		got := tune.Rank([]tune.Result{a, changed, c})
+		if len(got) != 2 || len(got[0].Results) != 2 || got[1].Baseline.ID != "b" {
+			t.Errorf("another %s: %+v", name, got)
+		}
+	}
+	reset, lost := rpc.ResetCause(4), uint32(3)
+	same := b
+	same.Platform.Reset, same.Platform.ChipID, same.Platform.Lost, same.Board = &reset, rpc.HexBytes{1}, &lost, "other"
+	if got := ranked(a, same, c); !slices.Equal(got, want) {
+		t.Errorf("another device: got %q, want %q", got, want)
+	}
+}
+
+// TestRankWithout: results without a time that is a number are in no ranking, and one that was cut short is no baseline
+// if there is another.
+func TestRankWithout(t *testing.T) {
+	cut, whole := timedResult("cut", "k", 25e6, 9), timedResult("whole", "k", 25e6, 3)
+	cut.Cut = true
+	all := []tune.Result{{ID: "failed", Kind: "k", Failure: &tune.Failure{Class: failure.Link}}, cut, whole}
+	for i, x := range []float64{math.NaN(), math.Inf(1), math.Inf(-1), -1} {
+		all = append(all, timedResult(fmt.Sprint(i), "k", 25e6, x))
+	}
+	if got, want := ranked(all...), []string{"k, ram, core 25 MHz: over whole: whole cut"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if got, want := ranked(cut), []string{"k, ram, core 25 MHz: over cut: cut"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if got := tune.Rank(nil); got != nil {
+		t.Errorf("no results: %+v", got)
+	}
+}
+
+func TestSpeedUp(t *testing.T) {
+	for _, c := range []struct{ baseline, time, want float64 }{{3, 1, 3}, {1, 4, 0.25}, {0, 1, 0}, {1, 0, 0}} {
+		k := tune.Rank([]tune.Result{timedResult("a", "k", 1, c.baseline), timedResult("b", "k", 1, c.time)})[0]
+		if got := k.SpeedUp(&rpc.Stats{Median: c.time}); got != c.want {
+			t.Errorf("%v over %v: %v, want %v", c.time, c.baseline, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,83 @@
+// This file reads the folder of a run that another process may be writing.
+
+package tune
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/boardsmith/boardsmith/failure"
+)
+
+// ReadResults returns the results in a run's folder, in order of finishing; of a candidate that was measured again, the
+// last. The folder may be in use by a run, of this or of another process: a last line without a newline is still being
+// written, and is left out. ReadResults locks and changes nothing. Its error is of class config for a folder without a
+// run, and for a line that is not a result.
+func ReadResults(dir string) ([]Result, error) {
+	f, err := os.Open(filepath.Join(dir, resultsFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, failure.New(failure.Config, "choose the folder of a run", "%s: no run: %w", dir, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() // it was only read
+	results, _, err := readResults(f, f.Name())
+	return latest(results), err
+}
+
+// latest leaves the last result of each candidate.
+func latest(results []Result) (last []Result) {
+	at := map[string]int{}
+	for i, r := range results {
+		at[r.ID] = i
+	}
+	for i, r := range results {
+		if at[r.ID] == i {
+			last = append(last, r)
+		}
+	}
+	return last
+}
+
+// readResults reads results until the last newline, and says how many bytes that is.
+func readResults(from io.Reader, name string) (results []Result, whole int64, err error) {
+	r := bufio.NewReader(from)
+	for n := 1; ; n++ {
+		line, err := r.ReadBytes('\n')
+		if errors.Is(err, io.EOF) {
+			return results, whole, nil
+		}
+		if err != nil {
+			return nil, 0, err
+		}
+		var result Result
+		if err = json.Unmarshal(line, &result); err == nil {
+			err = result.check()
+		}
+		if err != nil {
+			return nil, 0, failure.New(failure.Config, "choose another folder, or repair the file",
+				"%s:%d: not a result: %w", name, n, err)
+		}
+		results, whole = append(results, result), whole+int64(len(line))
+	}
+}
+
+// check fails for what no run writes.
+func (r *Result) check() error {
+	if r.ID == "" {
+		return errors.New("it has no id")
+	}
+	if (r.Time == nil) == (r.Failure == nil) {
+		return errors.New("it has neither a time nor a failure, or both")
+	}
+	if r.Time != nil && r.Time.Median < 0 {
+		return errors.New("its time is below 0")
+	}
+	return nil
+}

@@ -1,0 +1,81 @@
+package tune_test
+
+import (
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"reflect"
+	"testing"
+
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/rpc"
+	"github.com/boardsmith/boardsmith/tune"
+)
+
+// TestReadResults reads a file that ends anywhere, as one does that is being written: all whole lines are results.
+func TestReadResults(t *testing.T) {
+	dir := t.TempDir()
+	reset := rpc.ResetCause(3)
+	var want []tune.Result
+	var file []byte
+	var ends []int
+	for _, id := range []string{"a", "b\n", "c"} {
+		r := timedResult(id, "k", 25e6, 1e-3)
+		r.Platform.Reset, r.Platform.ChipID = &reset, rpc.HexBytes{1, 255}
+		line, err := json.Marshal(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, file = append(want, r), append(append(file, line...), '\n')
+		ends = append(ends, len(file))
+	}
+	whole := 0
+	for n := range len(file) + 1 {
+		if whole < len(ends) && n == ends[whole] {
+			whole++
+		}
+		if err := os.WriteFile(filepath.Join(dir, "results.jsonl"), file[:n], 0o644); err != nil {
+			t.Fatal(err)
+		}
+		got, err := tune.ReadResults(dir)
+		if err != nil || len(got) != whole || whole > 0 && !reflect.DeepEqual(got, want[:whole]) {
+			t.Fatalf("%d of %d bytes: %+v, %v", n, len(file), got, err)
+		}
+	}
+}
+
+// TestReadResultsAgain: of a candidate that was measured again, the last result counts.
+func TestReadResultsAgain(t *testing.T) {
+	dir := t.TempDir()
+	const lines = `{"id": "a", "time": {"Median": 1}}
+{"id": "b", "failure": {"class": "boot"}}
+{"id": "a", "time": {"Median": 2}}
+`
+	if err := os.WriteFile(filepath.Join(dir, "results.jsonl"), []byte(lines), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	got, err := tune.ReadResults(dir)
+	if err != nil || len(got) != 2 || got[0].ID != "b" || got[1].ID != "a" || got[1].Time.Median != 2 {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+func TestReadResultsErrors(t *testing.T) {
+	dir := t.TempDir()
+	if _, err := tune.ReadResults(dir); failure.Of(err) != failure.Config || !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a folder without a run: %v", err)
+	}
+	for _, line := range []string{
+		"", "{}", "null", "[]", `{"id": ""}`, `{"id": "a"}`, `{"id": "a", "time": {"Median": -1}}`,
+		`{"id": "a", "time": {"Median": 1}, "failure": {"class": "link"}}`, `{"id": "a", "time": {"Median": 1e999}}`,
+	} {
+		if err := os.WriteFile(filepath.Join(dir, "results.jsonl"), []byte(line+"\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := tune.ReadResults(dir); failure.Of(err) != failure.Config || got != nil {
+			t.Errorf("%q: %+v, %v", line, got, err)
+		}
+	}
+}

@@ -1,0 +1,266 @@
+// This file draws charts as SVG, whose colours the page's style sheet replaces in a dark mode.
+
+package report
+
+import (
+	"bytes"
+	"fmt"
+	"html/template"
+	"image/color"
+	"math"
+	"strconv"
+
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+	"gonum.org/v1/plot/vg/vgsvg"
+)
+
+// A tone is one colour on a light and on a dark page, as #RRGGBB in capitals. Charts are drawn with the light one; the
+// page's style sheet finds it in the SVG by its text.
+type tone struct{ Light, Dark string }
+
+// tones are those of series; a seventh series is drawn like the first, with another dash. TestContrast checks them.
+var tones = []tone{
+	{"#0072B2", "#56B4E9"},
+	{"#C2500A", "#FF8C42"},
+	{"#00795A", "#2FC79A"},
+	{"#9B4F96", "#D59BD2"},
+	{"#8A6D00", "#E3C044"},
+	{"#5F6B7A", "#A9B4C0"},
+}
+
+func (t tone) color() color.Color {
+	c := color.RGBA{A: 255}
+	_, _ = fmt.Sscanf(t.Light, "#%02X%02X%02X", &c.R, &c.G, &c.B) // it is in the table above
+	return c
+}
+
+func toneOf(series int) tone { return tones[series%len(tones)] }
+
+// dashOf is how a series' line is interrupted, so that lines differ by more than by colour.
+func dashOf(series int) []vg.Length {
+	if series == 0 {
+		return nil
+	}
+	return []vg.Length{vg.Points(float64(2 + 2*series)), vg.Points(2)}
+}
+
+func lineStyle(series int) draw.LineStyle {
+	return draw.LineStyle{Color: toneOf(series).color(), Width: vg.Points(1.5), Dashes: dashOf(series)}
+}
+
+// maxDots is how many candidates of one run a chart shows as dots.
+const maxDots = 2000
+
+// A curve is the times of one run's candidates, in the chart's unit.
+type curve struct {
+	series int
+	dots   plotter.XYs // a candidate each
+	best   plotter.XYs // where the best time changed, and at the end
+}
+
+const (
+	chartWidth  = 680
+	chartHeight = 300
+	barHeight   = 26 // of the chart's height, for one bar
+)
+
+// A scale maps times to an axis: by their logarithm where they differ much.
+type scale struct {
+	min, max float64
+	log      bool
+}
+
+func (s *scale) add(v float64) { s.min, s.max = min(s.min, v), max(s.max, v) }
+
+func newScale() scale { return scale{min: math.Inf(1), max: math.Inf(-1)} }
+
+// fix chooses the kind of scale; it needs all values. An axis with fewer than two decades would have no second label.
+func (s *scale) fix() { s.log = s.min > 0 && s.max/s.min > 100 }
+
+func (s scale) axis(a *plot.Axis) {
+	if s.log {
+		a.Scale, a.Tick.Marker = plot.LogScale{}, plot.LogTicks{Prec: -1}
+	}
+}
+
+// ticks are those of a linear axis, with labels that are as short as they can be.
+type ticks struct{ whole bool } // label only whole numbers
+
+// Ticks is of plot.Ticker.
+func (t ticks) Ticks(least, most float64) []plot.Tick {
+	all := plot.DefaultTicks{}.Ticks(least, most)
+	for i, tick := range all {
+		switch {
+		case tick.Label == "":
+		case t.whole && tick.Value != math.Trunc(tick.Value):
+			all[i].Label = ""
+		default:
+			all[i].Label = strconv.FormatFloat(tick.Value, 'g', 6, 64)
+		}
+	}
+	return all
+}
+
+// newPlot has no background, so that the page's is seen, and one font.
+func newPlot(x, y string) *plot.Plot {
+	p := plot.New()
+	p.BackgroundColor = nil
+	p.X.Label.Text, p.Y.Label.Text = x, y
+	for _, a := range []*plot.Axis{&p.X, &p.Y} {
+		a.Label.TextStyle.Font.Variant, a.Tick.Label.Font.Variant = "Sans", "Sans"
+		a.Tick.Marker = ticks{}
+	}
+	return p
+}
+
+// svg draws a plot of a height in points, as an element for an HTML page.
+func svg(p *plot.Plot, height float64) (template.HTML, error) {
+	c := vgsvg.NewWith(vgsvg.UseWH(chartWidth, vg.Points(height)))
+	p.Draw(draw.Crop(draw.New(c), vg.Points(6), vg.Points(-14), 0, vg.Points(-6))) // room for what labels jut out
+	var b bytes.Buffer
+	if _, err := c.WriteTo(&b); err != nil {
+		return "", err
+	}
+	_, element, found := bytes.Cut(b.Bytes(), []byte("<svg")) // after the declaration of an XML file
+	if !found {
+		return "", fmt.Errorf("a chart of %d bytes is no SVG", b.Len())
+	}
+	return template.HTML("<svg" + string(element)), nil // the library escapes texts
+}
+
+// drawCurves shows each candidate as a dot, and the best time so far as a line.
+func drawCurves(x, y string, curves []curve) (template.HTML, error) {
+	p := newPlot(x, y)
+	s := newScale()
+	for _, c := range curves {
+		for _, d := range c.dots {
+			s.add(d.Y)
+		}
+	}
+	s.fix()
+	s.axis(&p.Y)
+	for _, c := range curves {
+		dots, err := plotter.NewScatter(thin(c.dots))
+		if err != nil {
+			return "", err
+		}
+		dots.GlyphStyle = draw.GlyphStyle{Color: toneOf(c.series).color(), Radius: vg.Points(1.7), Shape: draw.CircleGlyph{}}
+		line, err := plotter.NewLine(c.best)
+		if err != nil {
+			return "", err
+		}
+		line.StepStyle, line.LineStyle = plotter.PostStep, lineStyle(c.series)
+		p.Add(dots, line)
+	}
+	p.X.Min = 0
+	return svg(p, chartHeight)
+}
+
+// thin leaves every n-th dot, so that at most maxDots are left.
+func thin(dots plotter.XYs) plotter.XYs {
+	every := (len(dots) + maxDots - 1) / maxDots
+	if every <= 1 {
+		return dots
+	}
+	var some plotter.XYs
+	for i := 0; i < len(dots); i += every {
+		some = append(some, dots[i])
+	}
+	return some
+}
+
+// A histogram counts the times of several runs in the same bins.
+type histogram struct {
+	scale  scale
+	edges  []float64
+	counts [][]int // of each run, in each bin
+}
+
+// newHistogram puts times, in the chart's unit, into as many bins as the square root of their number.
+func newHistogram(runs [][]float64) histogram {
+	h := histogram{scale: newScale()}
+	most := 0
+	for _, times := range runs {
+		most = max(most, len(times))
+		for _, t := range times {
+			h.scale.add(t)
+		}
+	}
+	h.scale.fix()
+	if h.scale.min == h.scale.max {
+		h.scale.min, h.scale.max = 0.9*h.scale.min, 1.1*h.scale.max+math.SmallestNonzeroFloat64
+	}
+	n := min(max(int(math.Sqrt(float64(most))), 8), 40)
+	for i := range n + 1 {
+		h.edges = append(h.edges, h.edge(float64(i)/float64(n)))
+	}
+	for _, times := range runs {
+		counts := make([]int, n)
+		for _, t := range times {
+			counts[h.bin(t)]++
+		}
+		h.counts = append(h.counts, counts)
+	}
+	return h
+}
+
+func (h *histogram) edge(part float64) float64 {
+	if h.scale.log {
+		return h.scale.min * math.Pow(h.scale.max/h.scale.min, part)
+	}
+	return h.scale.min + part*(h.scale.max-h.scale.min)
+}
+
+// bin is the last one whose lower edge is not above the time.
+func (h *histogram) bin(t float64) int {
+	last := len(h.edges) - 2
+	for i := last; i > 0; i-- {
+		if t >= h.edges[i] {
+			return i
+		}
+	}
+	return 0
+}
+
+// draw shows one run as filled bars, and several as outlines.
+func (h *histogram) draw(x string, series []int) (template.HTML, error) {
+	p := newPlot(x, "candidates")
+	h.scale.axis(&p.X)
+	for i, counts := range h.counts {
+		bars := &plotter.Histogram{LineStyle: lineStyle(series[i])}
+		if len(h.counts) == 1 {
+			bars.FillColor, bars.LineStyle = toneOf(series[i]).color(), draw.LineStyle{}
+		}
+		for b, n := range counts {
+			bars.Bins = append(bars.Bins, plotter.HistogramBin{Min: h.edges[b], Max: h.edges[b+1], Weight: float64(n)})
+		}
+		p.Add(bars)
+	}
+	p.Y.Min, p.Y.Tick.Marker = 0, ticks{whole: true}
+	return svg(p, chartHeight)
+}
+
+// drawBars shows one bar for each name, made of as many parts as there are series; values has a row for each series.
+func drawBars(x string, names []string, values [][]float64) (template.HTML, error) {
+	p := newPlot(x, "")
+	var below *plotter.BarChart
+	for i, row := range values {
+		bars, err := plotter.NewBarChart(plotter.Values(row), vg.Points(barHeight/2))
+		if err != nil {
+			return "", err
+		}
+		bars.Horizontal, bars.Color, bars.LineStyle = true, toneOf(i).color(), draw.LineStyle{}
+		if below != nil {
+			bars.StackOn(below)
+		}
+		below = bars
+		p.Add(bars)
+	}
+	p.NominalY(names...)
+	p.Y.Scale = plot.InvertedScale{Normalizer: plot.LinearScale{}} // the first one on top
+	p.X.Min, p.Y.Padding = 0, vg.Points(4)
+	return svg(p, float64(barHeight*len(names)+50))
+}

@@ -1,0 +1,470 @@
+// This file makes the HTML page.
+
+package report
+
+import (
+	"cmp"
+	_ "embed"
+	"fmt"
+	"html/template"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+	"time"
+
+	"gonum.org/v1/plot/plotter"
+
+	"github.com/boardsmith/boardsmith/tune"
+)
+
+// A Run is a tuning run to be shown.
+type Run struct {
+	Name       string
+	Results    []tune.Result  // in order of finishing, as tune.ReadResults and tune.Run.Results return them
+	Recoveries map[string]int // of each board, by its name in the results; nil: not known
+}
+
+//go:embed page.html
+var pageText string
+
+var pageTemplate = template.Must(template.New("page").Parse(pageText))
+
+type page struct {
+	Tones  []tone
+	Runs   table
+	Groups []group // rankings of all runs whose times may be compared
+	Others []figure
+	Failed table
+}
+
+// A group has what is known of times that may be compared.
+type group struct {
+	Of      string
+	Figures []figure
+	Fastest []fastest
+}
+
+type fastest struct {
+	Run      string
+	Baseline string // whose time speed-ups are over
+	Unit     string
+	More     int
+	Rows     []row
+}
+
+// A figure is a chart, what it shows in words, and its numbers.
+type figure struct {
+	ID, Title string
+	Words     string
+	SVG       template.HTML
+	Legend    []legend
+	Table     table
+}
+
+type legend struct {
+	Tone int
+	Name string
+}
+
+type table struct {
+	Head []string
+	Rows [][]string
+}
+
+func (t *table) add(cells ...string) { t.Rows = append(t.Rows, cells) }
+
+// fastestRows is how many of the fastest candidates the page lists.
+const fastestRows = 20
+
+// WriteHTML writes one page that compares runs: the fastest candidates, the best time so far by candidates and by time,
+// the distribution of times, the time that each step took, failures by class, and what each board did. Times are shown
+// together only where tune.Rank puts them into one ranking. The page needs nothing else: its charts are SVG inside it,
+// it has no script, and its security policy keeps a browser from loading or running anything, whatever the names in the
+// results are. The same runs give the same bytes.
+func WriteHTML(w io.Writer, runs ...Run) error {
+	p := page{Tones: tones, Runs: table{Head: []string{
+		"run", "candidates", "with a time", "measured as another's", "failed", "from", "worked for", "candidates a minute",
+	}}}
+	shown := make([]shownRun, len(runs))
+	for i, r := range runs {
+		shown[i] = show(i, r)
+		shown[i].summary(&p.Runs)
+	}
+	for n, of := range conditionsOf(shown) {
+		g, err := newGroup(n, of, shown)
+		if err != nil {
+			return err
+		}
+		p.Groups = append(p.Groups, g)
+	}
+	for _, draw := range []func([]shownRun) (figure, error){stepsFigure, failuresFigure, boardsFigure} {
+		f, err := draw(shown)
+		if err != nil {
+			return fmt.Errorf("chart %s: %w", f.ID, err)
+		}
+		p.Others = append(p.Others, f)
+	}
+	p.Failed = failedTable(shown)
+	return pageTemplate.Execute(w, p)
+}
+
+// A shownRun is a run and what is computed of it once.
+type shownRun struct {
+	Run
+	number   int    // from 0
+	label    string // number from 1 and name: names may be equal
+	rankings []tune.Ranking
+	work     work
+	boards   []board
+}
+
+func show(i int, r Run) shownRun {
+	return shownRun{
+		Run: r, number: i, label: fmt.Sprintf("%d: %s", i+1, short(r.Name, 40)),
+		rankings: tune.Rank(r.Results), work: workOf(r.Results), boards: boardsOf(r.Results),
+	}
+}
+
+func (s *shownRun) summary(t *table) {
+	timed, same, failed := 0, 0, 0
+	for _, r := range s.Results {
+		switch {
+		case r.Failure != nil:
+			failed++
+		case r.Same != "":
+			same++
+			timed++
+		default:
+			timed++
+		}
+	}
+	from, rate := "-", "-"
+	if len(s.work) > 0 {
+		from = s.work[0].from.UTC().Format(time.DateTime) + " UTC"
+	}
+	if minutes := s.work.total().Minutes(); minutes > 0 {
+		rate = fmt.Sprintf("%.1f", float64(len(s.Results))/minutes)
+	}
+	t.add(s.label, strconv.Itoa(len(s.Results)), strconv.Itoa(timed), strconv.Itoa(same), strconv.Itoa(failed), from,
+		s.work.total().Round(time.Second/10).String(), rate)
+}
+
+// ranking is the run's one of a group; nil if it has none.
+func (s *shownRun) ranking(of string) *tune.Ranking {
+	i := slices.IndexFunc(s.rankings, func(k tune.Ranking) bool { return k.Of == of })
+	if i < 0 {
+		return nil
+	}
+	return &s.rankings[i]
+}
+
+// conditionsOf names the groups of all runs, in the order of their first results.
+func conditionsOf(runs []shownRun) (all []string) {
+	for _, s := range runs {
+		for _, k := range s.rankings {
+			if !slices.Contains(all, k.Of) {
+				all = append(all, k.Of)
+			}
+		}
+	}
+	return all
+}
+
+// A member is a run's part of a group.
+type member struct {
+	run    *shownRun
+	k      tune.Ranking
+	points []point // its results, in order of finishing
+}
+
+// A point is a candidate with a time.
+type point struct {
+	tried  int           // candidates of this kind of board that the run had finished then, this one included
+	worked time.Duration // that the run had worked then
+	result tune.Result
+}
+
+func newMember(run *shownRun, k tune.Ranking) member {
+	m := member{run: run, k: k}
+	ranked := map[string]bool{}
+	for _, r := range k.Results {
+		ranked[r.ID] = true
+	}
+	tried := 0
+	for _, r := range run.Results {
+		if r.Kind != k.Results[0].Kind {
+			continue
+		}
+		tried++
+		if ranked[r.ID] {
+			m.points = append(m.points, point{tried, run.work.until(r.Finished), r})
+		}
+	}
+	return m
+}
+
+func (m member) legend() legend { return legend{Tone: m.run.number % len(tones), Name: m.run.label} }
+
+func newGroup(n int, of string, runs []shownRun) (group, error) {
+	g := group{Of: printable(of)}
+	var members []member
+	var rankings []tune.Ranking
+	for i := range runs {
+		if k := runs[i].ranking(of); k != nil {
+			members, rankings = append(members, newMember(&runs[i], *k)), append(rankings, *k)
+		}
+	}
+	u := unitOf(rankings...)
+	for _, m := range members {
+		g.Fastest = append(g.Fastest, fastest{
+			Run: m.run.label, Baseline: short(m.k.Baseline.ID, 48), Unit: u.name,
+			More: max(len(m.k.Results)-fastestRows, 0), Rows: rowsOf(m.k, u, fastestRows),
+		})
+	}
+	for _, draw := range []func([]member, unit) (figure, error){bestByCandidate, bestByTime, distribution} {
+		f, err := draw(members, u)
+		if err != nil {
+			return g, fmt.Errorf("chart %s of %s: %w", f.ID, g.Of, err)
+		}
+		f.ID = fmt.Sprintf("%s-%d", f.ID, n+1)
+		g.Figures = append(g.Figures, f)
+	}
+	return g, nil
+}
+
+func bestByCandidate(members []member, u unit) (figure, error) {
+	f := figure{ID: "best-by-candidate", Title: "Best time by candidates"}
+	return best(f, members, u, "candidates tried", func(p point) float64 { return float64(p.tried) })
+}
+
+func bestByTime(members []member, u unit) (figure, error) {
+	longest := time.Duration(0)
+	for _, m := range members {
+		longest = max(longest, m.run.work.total())
+	}
+	name, scale := "seconds", time.Second
+	if longest > 2*time.Hour {
+		name, scale = "hours", time.Hour
+	} else if longest > 2*time.Minute {
+		name, scale = "minutes", time.Minute
+	}
+	f := figure{ID: "best-by-time", Title: "Best time by time"}
+	return best(f, members, u, name+" of work", func(p point) float64 { return p.worked.Seconds() / scale.Seconds() })
+}
+
+// best draws times as dots over x, and the best one so far as a line.
+func best(f figure, members []member, u unit, x string, of func(point) float64) (figure, error) {
+	f.Table.Head = []string{"run", x, "best so far, " + u.name, "candidate"}
+	var curves []curve
+	for _, m := range members {
+		c := curve{series: m.run.number}
+		least, end := math.Inf(1), 0.0
+		for _, p := range m.points {
+			at, t := max(of(p), end), p.result.Time.Median // results that finish together may be out of order
+			end = at
+			c.dots = append(c.dots, plotter.XY{X: at, Y: t * u.second})
+			if t < least {
+				least = t
+				c.best = append(c.best, plotter.XY{X: at, Y: t * u.second})
+				f.Table.add(m.run.label, strconv.FormatFloat(at, 'f', -1, 64), u.text(t), short(p.result.ID, 48))
+			}
+		}
+		c.best = append(c.best, plotter.XY{X: end, Y: least * u.second})
+		curves, f.Legend = append(curves, c), append(f.Legend, m.legend())
+		first := m.points[0].result.Time.Median
+		f.Words += fmt.Sprintf("Run %s: from %s %s at first to %s %s, in %d improvements. ",
+			m.run.label, u.text(first), u.name, u.text(least), u.name, len(c.best)-2)
+		if len(c.dots) > maxDots {
+			f.Words += fmt.Sprintf("The chart shows %d of its %d candidates. ", len(thin(c.dots)), len(c.dots))
+		}
+	}
+	f.Words = fmt.Sprintf("Each dot is a candidate, the line is the best time so far, over %s. %s", x, f.Words)
+	var err error
+	f.SVG, err = drawCurves(x, "time per call, "+u.name, curves)
+	return f, err
+}
+
+func distribution(members []member, u unit) (figure, error) {
+	f := figure{ID: "times", Title: "Distribution of times", Table: table{Head: []string{"from, " + u.name, "to"}}}
+	var times [][]float64
+	var series []int
+	for _, m := range members {
+		var all []float64
+		for _, r := range m.k.Results {
+			all = append(all, r.Time.Median*u.second)
+		}
+		times, series, f.Legend = append(times, all), append(series, m.run.number), append(f.Legend, m.legend())
+		f.Table.Head = append(f.Table.Head, m.run.label)
+		last := len(m.k.Results) - 1
+		f.Words += fmt.Sprintf("Run %s: %d with a time, from %s to %s %s, half of them at most %s %s. ", m.run.label, last+1,
+			u.text(m.k.Results[0].Time.Median), u.text(m.k.Results[last].Time.Median), u.name,
+			u.text(m.k.Results[last/2].Time.Median), u.name)
+	}
+	h := newHistogram(times)
+	for b := range len(h.edges) - 1 {
+		line := []string{u.text(h.edges[b] / u.second), u.text(h.edges[b+1] / u.second)}
+		for _, counts := range h.counts {
+			line = append(line, strconv.Itoa(counts[b]))
+		}
+		f.Table.add(line...)
+	}
+	var err error
+	f.SVG, err = h.draw("time per call, "+u.name, series)
+	return f, err
+}
+
+// bars fills a figure of bars: a name and its values in each series, of which there is a legend.
+func (f figure) bars(x string, names []string, values [][]float64) (figure, error) {
+	if len(names) == 0 {
+		f.Words = "There are none."
+		return f, nil
+	}
+	for i, n := range names {
+		names[i] = short(n, 28)
+	}
+	var err error
+	f.SVG, err = drawBars(x, names, values)
+	return f, err
+}
+
+// steps are those of a candidate, in order.
+var steps = []struct {
+	name string
+	of   func(tune.Result) time.Duration
+}{
+	{"build", func(r tune.Result) time.Duration { return r.Build }},
+	{"wait", func(r tune.Result) time.Duration { return r.Wait }},
+	{"load", func(r tune.Result) time.Duration { return r.Load }},
+	{"run", func(r tune.Result) time.Duration { return r.Run }},
+}
+
+func stepsFigure(runs []shownRun) (figure, error) {
+	f := figure{
+		ID: "steps", Title: "Time by step", Table: table{Head: []string{"run", "kind"}},
+		Words: "Mean milliseconds that a candidate took to be compiled and linked (build), waited for a board (wait), and " +
+			"took to be loaded (load), and to be called and checked (run). ",
+	}
+	values := make([][]float64, len(steps))
+	for i, s := range steps {
+		f.Legend = append(f.Legend, legend{Tone: i, Name: s.name})
+		f.Table.Head = append(f.Table.Head, s.name+", ms")
+	}
+	var names []string
+	for _, s := range runs {
+		for _, kind := range kindsOf(s.Results) {
+			line := []string{s.label, printable(kind)}
+			for i, step := range steps {
+				mean := meanOf(s.Results, kind, step.of)
+				values[i] = append(values[i], mean)
+				line = append(line, fmt.Sprintf("%.2f", mean))
+			}
+			names = append(names, fmt.Sprintf("%d: %s", s.number+1, kind))
+			f.Table.add(line...)
+		}
+	}
+	return f.bars("ms", names, values)
+}
+
+// meanOf is a step's mean in milliseconds.
+func meanOf(results []tune.Result, kind string, of func(tune.Result) time.Duration) float64 {
+	sum, n := 0.0, 0
+	for _, r := range results {
+		if r.Kind == kind {
+			sum += float64(max(of(r), 0)) / float64(time.Millisecond)
+			n++
+		}
+	}
+	return sum / float64(n)
+}
+
+// kindsOf are the kinds of board of results, in order of appearance.
+func kindsOf(results []tune.Result) (all []string) {
+	for _, r := range results {
+		if !slices.Contains(all, r.Kind) {
+			all = append(all, r.Kind)
+		}
+	}
+	return all
+}
+
+func failuresFigure(runs []shownRun) (figure, error) {
+	f := figure{
+		ID: "failures", Title: "Failures by class", Table: table{Head: []string{"class"}},
+		Words: "Candidates without a time. ",
+	}
+	var names []string
+	counts := map[string][]float64{} // by class, of each run
+	for i, s := range runs {
+		f.Legend = append(f.Legend, legend{Tone: i % len(tones), Name: s.label})
+		f.Table.Head = append(f.Table.Head, s.label)
+		for _, r := range reasonsOf(s.Results) {
+			class := string(r.class)
+			if counts[class] == nil {
+				counts[class] = make([]float64, len(runs))
+				names = append(names, class)
+			}
+			counts[class][i] += float64(r.n)
+		}
+	}
+	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(sum(counts[b]), sum(counts[a])) })
+	values := make([][]float64, len(runs))
+	for _, class := range names {
+		line := []string{printable(class)}
+		for i, n := range counts[class] {
+			values[i] = append(values[i], n)
+			line = append(line, fmt.Sprint(n))
+		}
+		f.Table.add(line...)
+		f.Words += fmt.Sprintf("%s: %g. ", printable(class), sum(counts[class]))
+	}
+	return f.bars("candidates", names, values)
+}
+
+func sum(all []float64) (s float64) {
+	for _, x := range all {
+		s += x
+	}
+	return s
+}
+
+// failedTable lists failures by class and blame, with the first of each.
+func failedTable(runs []shownRun) table {
+	t := table{Head: []string{"run", "kind", "class", "blame", "number", "first"}}
+	for _, s := range runs {
+		for _, r := range reasonsOf(s.Results) {
+			t.add(s.label, printable(r.kind), printable(string(r.class)), printable(string(r.blame)),
+				strconv.Itoa(r.n), r.first)
+		}
+	}
+	return t
+}
+
+func boardsFigure(runs []shownRun) (figure, error) {
+	f := figure{
+		ID: "boards", Title: "Boards", Legend: []legend{{0, "busy"}, {1, "idle"}},
+		Table: table{Head: []string{"run", "board", "kind", "candidates", "busy", "idle", "recoveries"}},
+		Words: "Share of the time in which the run worked that a board loaded and called candidates. Resets and " +
+			"the reference count as idle. ",
+	}
+	var names []string
+	values := make([][]float64, 2)
+	for _, s := range runs {
+		for _, b := range s.boards {
+			busy := 0.0
+			if total := s.work.total(); total > 0 {
+				busy = 100 * min(1, float64(b.busy)/float64(total))
+			}
+			recoveries := "-"
+			if s.Recoveries != nil {
+				recoveries = strconv.Itoa(s.Recoveries[b.name])
+			}
+			values[0], values[1] = append(values[0], busy), append(values[1], 100-busy)
+			names = append(names, fmt.Sprintf("%d: %s", s.number+1, b.name))
+			f.Table.add(s.label, printable(b.name), printable(b.kind), strconv.Itoa(b.candidates),
+				fmt.Sprintf("%.1f %%", busy), fmt.Sprintf("%.1f %%", 100-busy), recoveries)
+			f.Words += fmt.Sprintf("Run %s, %s: %.0f %% busy. ", s.label, printable(b.name), busy)
+		}
+	}
+	return f.bars("per cent", names, values)
+}

@@ -1,0 +1,447 @@
+package tune
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"iter"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/boardsmith/boardsmith/device"
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/project"
+	"github.com/boardsmith/boardsmith/rpc"
+)
+
+// A Run measures candidates and keeps what it found in a folder: stopped at any moment, it goes on where it was. Many
+// goroutines may use it.
+type Run struct {
+	dir   string
+	o     Options
+	kinds map[string]*kind
+	store *store
+	ctx   context.Context // of the places; ends with Close
+	stop  context.CancelFunc
+	done  sync.WaitGroup
+
+	own     *project.Builder // to be closed with the run; nil: the caller's is used
+	mu      sync.Mutex
+	working map[string]chan struct{} // candidates that are being measured, by their IDs
+}
+
+// A kind is one kind of board, and all of the run that are of it.
+type kind struct {
+	name   string
+	run    *Run
+	queue  *queue
+	linker *project.OperatorLinker
+	folder *project.Project
+
+	mu         sync.Mutex
+	opened     chan struct{} // closed when the first place has opened, or the last one is given up
+	window     rpc.Window
+	places     int   // that are not given up
+	lost       error // why the last one was
+	best       float64
+	references map[string]float64          // seconds, by place
+	measured   map[[sha256.Size]byte]*twin // by linked bytes and arguments
+}
+
+// A twin is a measurement that candidates with the same bytes share.
+type twin struct {
+	done   chan struct{}
+	result Result
+}
+
+// OpenRun begins a run, or goes on with the one in the folder. Each word of boards is a place to measure: the name of a
+// board, or NAME=DEVICE for one of several that are attached, as Desk.Attach takes it; a process or an emulated board
+// may be named more than once. Firmware is built for each kind, and written to boards that do not hold it. Errors:
+// those of project and device; of class config for a folder that another process uses.
+func OpenRun(ctx context.Context, dir string, desk *device.Desk, boards []string, o Options) (*Run, error) {
+	if len(boards) == 0 {
+		return nil, failure.New(failure.Config, "name at least one board", "a run without boards")
+	}
+	o = o.settled()
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, err
+	}
+	st, err := openStore(dir)
+	if err != nil {
+		return nil, err
+	}
+	r := &Run{dir: dir, o: o, kinds: map[string]*kind{}, store: st, working: map[string]chan struct{}{}}
+	if r.o.Builder == nil {
+		r.own = &project.Builder{}
+		r.o.Builder = r.own
+	}
+	r.ctx, r.stop = context.WithCancel(context.WithoutCancel(ctx))
+	if err := r.start(ctx, desk, boards); err != nil {
+		return nil, errors.Join(err, r.Close())
+	}
+	return r, nil
+}
+
+func (o Options) settled() Options {
+	if o.Samples <= 0 {
+		o.Samples = 3
+	}
+	if o.MinSample <= 0 {
+		o.MinSample = time.Millisecond
+	}
+	if o.BuildTimeout <= 0 {
+		o.BuildTimeout = time.Minute
+	}
+	if o.CallTimeout <= 0 {
+		o.CallTimeout = 10 * time.Second
+	}
+	if o.StepTimeout <= 0 {
+		o.StepTimeout = 30 * time.Second
+	}
+	if o.Every <= 0 {
+		o.Every = 100
+	}
+	if o.Drift <= 0 {
+		o.Drift = 0.05
+	}
+	if o.MaxRecoveries <= 0 {
+		o.MaxRecoveries = 3
+	}
+	return o
+}
+
+// start makes the kinds and begins to open the places.
+func (r *Run) start(ctx context.Context, desk *device.Desk, boards []string) error {
+	var places []*place
+	for n, word := range boards {
+		p, err := r.newPlace(ctx, desk, word, n)
+		if err != nil {
+			return err
+		}
+		places = append(places, p)
+	}
+	for _, p := range places {
+		r.done.Go(func() { p.work(r.ctx) })
+	}
+	return nil
+}
+
+// Close ends the run: what is being measured is interrupted, and measured again when the run is opened the next time.
+func (r *Run) Close() error {
+	r.stop()
+	for _, k := range r.kinds {
+		k.queue.close()
+	}
+	r.done.Wait()
+	var errs []error
+	for _, k := range r.kinds {
+		if k.folder != nil {
+			errs = append(errs, k.folder.Close())
+		}
+	}
+	if r.own != nil {
+		errs = append(errs, r.own.Close())
+	}
+	return errors.Join(append(errs, r.store.close())...)
+}
+
+// Results returns what is finished, in order of finishing.
+func (r *Run) Results() []Result { return r.store.all() }
+
+// Measure compiles, loads, checks and times one candidate, and returns when its result is in the run's folder. One
+// whose ID is finished costs nothing: its result is returned. What goes wrong with a candidate is a Failure in its
+// result; an error means that nothing is known of it: ctx ended, or there is no board left to measure it on.
+func (r *Run) Measure(ctx context.Context, c Candidate) (Result, error) {
+	if c.ID == "" || c.Entry == "" {
+		return Result{}, failure.New(failure.Config, "", "a candidate without ID or entry")
+	}
+	k, err := r.kindOf(c)
+	if err != nil {
+		return Result{}, err
+	}
+	for {
+		if result, ok := r.store.find(c.ID); ok {
+			return result, nil
+		}
+		r.mu.Lock()
+		busy, taken := r.working[c.ID]
+		if !taken {
+			mine := make(chan struct{})
+			r.working[c.ID] = mine
+			r.mu.Unlock()
+			defer func() {
+				r.mu.Lock()
+				delete(r.working, c.ID)
+				r.mu.Unlock()
+				close(mine)
+			}()
+			return r.finish(ctx, k, c)
+		}
+		r.mu.Unlock()
+		select {
+		case <-busy:
+		case <-ctx.Done():
+			return Result{}, failure.Stopped(ctx, "measure %s", c.ID)
+		}
+	}
+}
+
+func (r *Run) kindOf(c Candidate) (*kind, error) {
+	if k := r.kinds[c.Kind]; k != nil {
+		return k, nil
+	}
+	if c.Kind == "" && len(r.kinds) == 1 {
+		for _, k := range r.kinds {
+			return k, nil
+		}
+	}
+	return nil, failure.New(failure.Config, "", "candidate %s: the run has no board %q", c.ID, c.Kind)
+}
+
+// finish measures a candidate that nobody else measures, and keeps the result.
+func (r *Run) finish(ctx context.Context, k *kind, c Candidate) (Result, error) {
+	result, err := k.measure(ctx, c)
+	if err != nil {
+		return Result{}, err
+	}
+	return r.keep(k, c, result)
+}
+
+// keep writes a candidate's result into the run's folder.
+func (r *Run) keep(k *kind, c Candidate, result Result) (Result, error) {
+	result.ID, result.Kind, result.Record, result.Finished = c.ID, k.name, c.Record, time.Now().UTC()
+	if err := r.store.add(result); err != nil {
+		return Result{}, err
+	}
+	r.tell(Event{Board: result.Board, What: "finished " + c.ID, Result: &result})
+	return result, nil
+}
+
+func (r *Run) tell(e Event) {
+	if r.o.Told != nil {
+		r.o.Told(e)
+	}
+}
+
+// measure builds the candidate, and waits for a place to measure it, or for another one with the same bytes.
+func (k *kind) measure(ctx context.Context, c Candidate) (Result, error) {
+	window, err := k.windowOf(ctx)
+	if err != nil {
+		return Result{}, err
+	}
+	began := time.Now()
+	program, err := k.build(ctx, c, window)
+	built := time.Since(began)
+	if err != nil {
+		f := failureOf(err, BlameCandidate)
+		switch f.Class {
+		case failure.Compile, failure.Link, failure.DoesNotFit, failure.Timeout:
+			return Result{Failure: f, Build: built}, nil
+		case failure.Config:
+			return Result{Failure: f, Build: built}, nil
+		}
+		return Result{}, err
+	}
+	key := twinKey(program, c)
+	k.mu.Lock()
+	t, known := k.measured[key]
+	if !known {
+		t = &twin{done: make(chan struct{})}
+		k.measured[key] = t
+	}
+	k.mu.Unlock()
+	if known {
+		select {
+		case <-t.done:
+		case <-ctx.Done():
+			return Result{}, failure.Stopped(ctx, "measure %s", c.ID)
+		}
+		if t.result.ID != "" {
+			same := t.result
+			same.Same, same.Build, same.Wait, same.Load, same.Run = same.ID, built, 0, 0, 0
+			return same, nil
+		}
+		return k.submit(ctx, c, program, built)
+	}
+	defer close(t.done)
+	result, err := k.submit(ctx, c, program, built)
+	if err == nil && (result.Failure == nil || !result.Failure.Retry) {
+		t.result = result
+		t.result.ID = c.ID
+		return result, nil
+	}
+	k.mu.Lock()
+	delete(k.measured, key)
+	k.mu.Unlock()
+	return result, err
+}
+
+// twinKey is of everything that decides what a measurement gives.
+func twinKey(p rpc.Program, c Candidate) [sha256.Size]byte {
+	h := sha256.New()
+	part := func(b []byte) {
+		_ = binary.Write(h, binary.LittleEndian, int64(len(b))) // a hash takes all
+		h.Write(b)
+	}
+	part(p.Bytes)
+	_ = binary.Write(h, binary.LittleEndian, []uint64{p.Base, p.Zero, p.Registry, uint64(len(c.Args))})
+	part([]byte(c.Entry))
+	for _, a := range c.Args {
+		part(fmt.Append(nil, a.DType, a.Shape, a.RelTol, a.AbsTol, a.Data == nil, a.Want == nil))
+		part(a.Data)
+		part(a.Want)
+	}
+	return [sha256.Size]byte(h.Sum(nil))
+}
+
+func (k *kind) build(ctx context.Context, c Candidate, w rpc.Window) (rpc.Program, error) {
+	limited, cancel := context.WithTimeout(ctx, k.run.o.BuildTimeout)
+	defer cancel()
+	o := c.Operators
+	if len(o.Entries) == 0 {
+		o.Entries = []string{c.Entry}
+	}
+	p, err := k.linker.Link(limited, o, w)
+	if err != nil && ctx.Err() == nil && limited.Err() != nil {
+		return p, failure.New(failure.Timeout, "", "building took longer than %v", k.run.o.BuildTimeout)
+	}
+	return p, err
+}
+
+// submit queues a program and waits for its result.
+func (k *kind) submit(ctx context.Context, c Candidate, p rpc.Program, built time.Duration) (Result, error) {
+	j := &job{ctx: ctx, candidate: c, program: p, built: built, queued: time.Now(), answer: make(chan answer, 1)}
+	if err := k.queue.push(ctx, j); err != nil {
+		return Result{}, k.ended(ctx, err)
+	}
+	select {
+	case a := <-j.answer:
+		return a.result, a.err
+	case <-ctx.Done():
+		return Result{}, failure.Stopped(ctx, "measure %s", c.ID)
+	case <-k.run.ctx.Done():
+		return Result{}, failure.New(failure.Interrupted, "", "measure %s: the run was closed", c.ID)
+	case <-k.queue.ended:
+		select {
+		case a := <-j.answer:
+			return a.result, a.err
+		default:
+			return Result{}, k.ended(ctx, errNoPlace)
+		}
+	}
+}
+
+// ended says why nothing can be queued any more.
+func (k *kind) ended(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return failure.Stopped(ctx, "measure")
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.lost != nil {
+		return fmt.Errorf("no board %s is left: %w", k.name, k.lost)
+	}
+	return err
+}
+
+// windowOf is where candidates are linked to lie, once a place has opened.
+func (k *kind) windowOf(ctx context.Context) (rpc.Window, error) {
+	select {
+	case <-k.opened:
+	case <-ctx.Done():
+		return rpc.Window{}, failure.Stopped(ctx, "wait for a board %s", k.name)
+	case <-k.run.ctx.Done():
+		return rpc.Window{}, failure.New(failure.Interrupted, "", "the run was closed")
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.places == 0 {
+		return rpc.Window{}, fmt.Errorf("no board %s is left: %w", k.name, k.lost)
+	}
+	return k.window, nil
+}
+
+// All measures candidates as places come free: it draws as many ahead as builders and places need. Results come in
+// order of finishing. It ends with the sequence, or after the first error.
+func (r *Run) All(ctx context.Context, candidates iter.Seq[Candidate]) iter.Seq2[Result, error] {
+	return func(yield func(Result, error) bool) {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		type outcome struct {
+			result Result
+			err    error
+		}
+		results, slots := make(chan outcome), make(chan struct{}, r.ahead())
+		var workers sync.WaitGroup
+		workers.Go(func() {
+			for c := range candidates {
+				select {
+				case slots <- struct{}{}:
+				case <-ctx.Done():
+					return
+				}
+				workers.Go(func() {
+					defer func() { <-slots }()
+					result, err := r.Measure(ctx, c)
+					select {
+					case results <- outcome{result, err}:
+					case <-ctx.Done():
+					}
+				})
+			}
+		})
+		go func() {
+			workers.Wait()
+			close(results)
+		}()
+		for o := range results {
+			if !yield(o.result, o.err) || o.err != nil {
+				cancel()
+				for range results {
+				}
+				return
+			}
+		}
+		if ctx.Err() != nil {
+			yield(Result{}, failure.Stopped(ctx, "measure"))
+		}
+	}
+}
+
+// ahead is how many candidates are in work at once.
+func (r *Run) ahead() int {
+	n := runtime.NumCPU()
+	if r.o.Builder.Jobs > 0 {
+		n = r.o.Builder.Jobs
+	}
+	for _, k := range r.kinds {
+		k.mu.Lock()
+		n += 2 * k.places
+		k.mu.Unlock()
+	}
+	return n
+}
+
+// failureOf makes a failure of an error.
+func failureOf(err error, blame Blame) *Failure {
+	return &Failure{Class: failure.Of(err), Blame: blame, Message: err.Error()}
+}
+
+// kindDir is where the firmware of a kind is built.
+func (r *Run) kindDir(name string) string { return filepath.Join(r.dir, "firmware", name) }
+
+// Kinds are the names of the run's kinds of board, sorted.
+func (r *Run) Kinds() []string {
+	var names []string
+	for name := range r.kinds {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}

@@ -1,0 +1,130 @@
+package tune
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/filelock"
+)
+
+const (
+	resultsFile = "results.jsonl"
+	lockFile    = ".boardsmith.lock"
+)
+
+// A store is the folder of a run: a line of results.jsonl for each candidate that is finished, written before anybody
+// learns of it. Others may read the file meanwhile.
+type store struct {
+	lock *os.File
+
+	mu    sync.Mutex
+	file  *os.File
+	list  []Result
+	index map[string]int // by ID
+}
+
+// openStore locks the folder and reads what is finished. A last line that was cut off is of a process that was killed:
+// it is taken away.
+func openStore(dir string) (*store, error) {
+	lock, err := os.OpenFile(filepath.Join(dir, lockFile), os.O_RDWR|os.O_CREATE, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	ok, err := filelock.Try(lock)
+	if err == nil && !ok {
+		err = failure.New(failure.Config, "wait for it, or choose another folder", "another process uses the run in %s", dir)
+	}
+	if err != nil {
+		return nil, errors.Join(err, lock.Close())
+	}
+	s := &store{lock: lock, index: map[string]int{}}
+	s.file, err = os.OpenFile(filepath.Join(dir, resultsFile), os.O_RDWR|os.O_CREATE, 0o644)
+	if err == nil {
+		err = s.read()
+	}
+	if err != nil {
+		return nil, errors.Join(err, s.close())
+	}
+	return s, nil
+}
+
+func (s *store) read() error {
+	results, whole, err := readResults(s.file, s.file.Name())
+	if err != nil {
+		return err
+	}
+	for _, r := range results {
+		s.note(r)
+	}
+	if err := s.file.Truncate(whole); err != nil {
+		return err
+	}
+	_, err = s.file.Seek(whole, io.SeekStart)
+	return err
+}
+
+func (s *store) note(r Result) {
+	s.index[r.ID] = len(s.list)
+	s.list = append(s.list, r)
+}
+
+// add writes a result. A line that could not be written whole is taken away again.
+func (s *store) add(r Result) error {
+	line, err := json.Marshal(r)
+	if err != nil {
+		return fmt.Errorf("result %s: %w", r.ID, err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.file == nil {
+		return failure.New(failure.Interrupted, "", "the run was closed")
+	}
+	at, err := s.file.Seek(0, io.SeekCurrent)
+	if err != nil {
+		return err
+	}
+	if _, err := s.file.Write(append(line, '\n')); err != nil {
+		cut := s.file.Truncate(at)
+		_, back := s.file.Seek(at, io.SeekStart)
+		return errors.Join(err, cut, back)
+	}
+	s.note(r)
+	return nil
+}
+
+func (s *store) find(id string) (Result, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n, ok := s.index[id]
+	if !ok {
+		return Result{}, false
+	}
+	return s.list[n], true
+}
+
+func (s *store) all() []Result {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return latest(s.list)
+}
+
+func (s *store) close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var err error
+	if s.file != nil {
+		err = errors.Join(s.file.Sync(), s.file.Close())
+		s.file = nil
+	}
+	if s.lock != nil {
+		err = errors.Join(err, s.lock.Close())
+		s.lock = nil
+	}
+	return err
+}

@@ -1,0 +1,120 @@
+// Package tune measures candidates on several boards: it compiles them in parallel, loads them into the RAM of boards
+// that keep one firmware, checks what they compute, and times them.
+//
+// It proposes no candidates: that loop is the caller's. It writes no flash for a candidate.
+package tune
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/ndarray"
+	"github.com/boardsmith/boardsmith/project"
+	"github.com/boardsmith/boardsmith/rpc"
+)
+
+// A Candidate is one way to compute something: a packed function, and what it is called with.
+type Candidate struct {
+	ID        string            // the caller's, unique in a run
+	Kind      string            // of board, by its name; "" is the run's only one
+	Entry     string            // the packed function, by its C name
+	Operators project.Operators // files and flags; its Entries may be empty
+	Args      []Arg
+	Record    json.RawMessage // AutoTVM's "input" and "config" as an object, for the log in its format; may be nil
+}
+
+// An Arg is a tensor that a candidate is called with. Candidates whose arguments are equal find them on the device
+// already.
+type Arg struct {
+	DType ndarray.DType
+	Shape []int64
+	Data  []byte // before the first call, row-major, little-endian; nil: of an output, whose content does not matter
+	Want  []byte // after it; nil: is not looked at
+	// RelTol and AbsTol allow a float to differ from what is wanted by AbsTol + RelTol × |wanted|. Both zero: it must be
+	// equal.
+	RelTol, AbsTol float64
+}
+
+// A Result is a Time or a Failure, and what it takes to trust it.
+type Result struct {
+	ID    string `json:"id"`
+	Kind  string `json:"kind"`            // of board
+	Board string `json:"board,omitempty"` // the place, by its name in this run; "" if it came to none
+	Image string `json:"image,omitempty"` // build id of the firmware
+	Tier  Tier   `json:"tier,omitempty"`
+	Same  string `json:"same,omitempty"` // the ID of the candidate with the same bytes that was measured in its place
+
+	Time    *rpc.Stats `json:"time,omitempty"`    // seconds per call; nil: see Failure
+	Samples []float64  `json:"samples,omitempty"` // seconds per call
+	Cut     bool       `json:"cut,omitempty"`     // it was far slower than the best: one call was timed
+	Failure *Failure   `json:"failure,omitempty"`
+
+	Base  uint64 `json:"base,omitempty"`  // its address on the device
+	Bytes int    `json:"bytes,omitempty"` // that were uploaded
+
+	Platform rpc.Platform    `json:"platform,omitzero"`
+	Build    time.Duration   `json:"build_ns,omitempty"` // compiling and linking
+	Wait     time.Duration   `json:"wait_ns,omitempty"`  // for a board
+	Load     time.Duration   `json:"load_ns,omitempty"`  // into its memory
+	Run      time.Duration   `json:"run_ns,omitempty"`   // calls, with the check of what they computed
+	Finished time.Time       `json:"finished"`
+	Record   json.RawMessage `json:"record,omitempty"` // the candidate's
+}
+
+// A Tier says how a candidate came onto the device.
+type Tier string
+
+// RAM: loaded beside the firmware, which stayed.
+const RAM Tier = "ram"
+
+// A Blame says whose fault a failure is.
+type Blame string
+
+// Whom there is to blame.
+const (
+	BlameCandidate Blame = "candidate"
+	BlameBoard     Blame = "board"
+	BlameHost      Blame = "host"
+)
+
+// A Failure is why a candidate has no time.
+type Failure struct {
+	Class   failure.Class `json:"class"`
+	Blame   Blame         `json:"blame"`
+	Message string        `json:"message"`
+	Retry   bool          `json:"retry,omitempty"` // it may go better another time
+}
+
+// Options say how a run measures. The zero value measures three samples of at least a millisecond.
+type Options struct {
+	Builder   *project.Builder // compiles; nil: one of the run's own
+	Template  string           // of the firmware; "": the board's own
+	UploadKiB int              // memory for a candidate; 0: what the board has room for, at most 64
+	ArenaKiB  int              // memory for arguments and workspace; 0: the board's own, or what is left
+
+	Samples   int           // 0: 3
+	MinSample time.Duration // a sample takes at least as long; 0: 1 ms
+	GiveUp    float64       // a candidate this many times slower than the best so far is timed once; 0: never
+
+	BuildTimeout time.Duration // of one candidate; 0: 60 s
+	// of one call of a candidate, its whole measurement takes at most ten times as long; 0: 10 s
+	CallTimeout time.Duration
+	StepTimeout time.Duration // of all else that is asked of a board; 0: 30 s
+
+	// is measured at the start, every Every candidates and after each recovery of a board; nil: none
+	Reference     *Candidate
+	Every         int     // 0: 100
+	Drift         float64 // of the reference's time that is accepted, as a part of it; 0: 0.05
+	MaxRecoveries int     // of a board, one after the other, until it is given up; 0: 3
+
+	Told func(Event) // of all that happens, from any goroutine; nil: nobody is
+}
+
+// An Event is something that happened in a run.
+type Event struct {
+	Board  string  // the place; "" if it is about none
+	What   string  // in a few words
+	Result *Result // a candidate is finished; nil otherwise
+	Err    error   // what went wrong; nil otherwise
+}

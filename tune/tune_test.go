@@ -1,0 +1,323 @@
+//go:build linux
+
+package tune_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/boardsmith/boardsmith/device"
+	"github.com/boardsmith/boardsmith/emulated"
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/mlf"
+	"github.com/boardsmith/boardsmith/mlf/mlftest"
+	"github.com/boardsmith/boardsmith/ndarray"
+	"github.com/boardsmith/boardsmith/project"
+	"github.com/boardsmith/boardsmith/tune"
+)
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// matmuls are the 32 candidates of one matrix multiplication that TVM made.
+func matmuls(t testing.TB) (all []tune.Candidate) {
+	dir := filepath.Join(mlftest.Dir(t), "candidates")
+	inputs, err := ndarray.ReadNPZ(filepath.Join(dir, "matmul.inputs.npz"))
+	must(t, err)
+	outputs, err := ndarray.ReadNPZ(filepath.Join(dir, "matmul.outputs.npz"))
+	must(t, err)
+	var args []tune.Arg
+	for _, a := range inputs {
+		args = append(args, tune.Arg{DType: a.Array.DType, Shape: a.Array.Shape, Data: a.Array.Data})
+	}
+	for _, a := range outputs {
+		args = append(args, tune.Arg{DType: a.Array.DType, Shape: a.Array.Shape, Want: a.Array.Data})
+	}
+	names, err := filepath.Glob(filepath.Join(dir, "matmul_*.tar.gz"))
+	must(t, err)
+	for _, name := range names {
+		a, err := mlf.Open(name)
+		must(t, err)
+		source := a.Find("codegen/host/src/lib1.c")
+		all = append(all, tune.Candidate{
+			ID: mlftest.Name(name), Entry: "matmul", Args: args,
+			Operators: project.Operators{Files: []project.OperatorFile{{Name: "lib1.c", Data: source.Data}}},
+		})
+	}
+	return all
+}
+
+// operator is a candidate for out[i] = in[i] * 2 of 4 numbers, whose function body is given.
+func operator(id, body string) tune.Candidate {
+	source := `#include <stdint.h>
+#include <tvm/runtime/c_runtime_api.h>
+#include <tvm/runtime/c_backend_api.h>
+int twice(TVMValue* args, int* codes, int n, TVMValue* out_value, int* out_type, void* resource) {
+  int32_t* in = (int32_t*)((DLTensor*)args[0].v_handle)->data;
+  int32_t* out = (int32_t*)((DLTensor*)args[1].v_handle)->data;
+  ` + body + `
+  return 0;
+}
+`
+	int32s := ndarray.DType{Code: ndarray.Int, Bits: 32, Lanes: 1}
+	return tune.Candidate{
+		ID: id, Entry: "twice", Operators: project.Operators{Files: []project.OperatorFile{{
+			Name: "twice.c",
+			Data: []byte(source),
+		}}},
+		Args: []tune.Arg{
+			{DType: int32s, Shape: []int64{4}, Data: []byte{1, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0, 4, 0, 0, 0}},
+			{DType: int32s, Shape: []int64{4}, Want: []byte{2, 0, 0, 0, 4, 0, 0, 0, 6, 0, 0, 0, 8, 0, 0, 0}},
+		},
+		Record: []byte(`{"input": ["c", "twice", [], {}], "config": {"index": 0, "code_hash": null, "entity": []}}`),
+	}
+}
+
+const right = "for (int i = 0; i < 4; i++) out[i] = in[i] * 2;"
+
+// TestFailures measures candidates that go wrong in every way, among good ones: each gets its own failure, and all good
+// ones a time.
+func TestFailures(t *testing.T) {
+	bad := map[string]struct {
+		body string
+		want failure.Class
+	}{
+		"no C":           {"this is no C;", failure.Compile},
+		"no such symbol": {"extern int nowhere(void); out[0] = nowhere();", failure.Link},
+		"too large": {
+			"static int32_t large[1 << 20]; large[in[0]] = in[1]; out[0] = large[in[2]];",
+			failure.DoesNotFit,
+		},
+		"wrong":           {"for (int i = 0; i < 4; i++) out[i] = in[i] * 2 + (i == 2);", failure.WrongAnswer},
+		"nothing":         {"", failure.WrongAnswer},
+		"changes input":   {right + " in[0] = 7;", failure.WrongAnswer},
+		"refuses":         {`TVMAPISetLastError("I will not"); return -1;`, failure.Fault},
+		"crashes":         {"*(volatile int*)0 = 1;" + right, failure.Fault},
+		"never ends":      {"for (volatile int on = 1; on;) {} " + right, failure.Timeout},
+		"aborts":          {"TVMPlatformAbort(5);", failure.Fault},
+		"never returns":   {"for (;;) out[0]++;", failure.Timeout},
+		"stack overflows": {"volatile char deep[1 << 24]; deep[0] = 1; deep[in[0]] = 2; out[0] = deep[1]; for (long i = 0; i < (1 << 24); i += 64) deep[i] = 1;", failure.Fault},
+	}
+	for _, board := range []string{"host", "mps2_an385"} {
+		t.Run(board, func(t *testing.T) {
+			var cs []tune.Candidate
+			for name, b := range bad {
+				c := operator(name, b.body)
+				if name == "aborts" {
+					c.Operators.Files[0].Data = append([]byte("#include <tvm/runtime/crt/platform.h>\n"), c.Operators.Files[0].Data...)
+				}
+				cs = append(cs, c, operator("good after "+name, right+fmt.Sprintf("volatile int k = %d; (void)k;", len(cs))))
+			}
+			reference := operator("reference", right)
+			r, err := tune.OpenRun(t.Context(), t.TempDir(), &device.Desk{}, []string{board, board}, tune.Options{
+				Reference: &reference, CallTimeout: time.Second, Every: 5, Drift: 1000,
+				Told: func(e tune.Event) {
+					if e.Err != nil {
+						t.Logf("%s: %s: %v", e.Board, e.What, e.Err)
+					}
+				},
+			})
+			must(t, err)
+			defer func() { must(t, r.Close()) }()
+			seen := 0
+			for result, err := range r.All(t.Context(), slices.Values(cs)) {
+				must(t, err)
+				seen++
+				b, isBad := bad[result.ID]
+				switch {
+				case !isBad && (result.Failure != nil || result.Time == nil):
+					t.Errorf("%s: %+v", result.ID, result.Failure)
+				case isBad && (result.Failure == nil || result.Failure.Class != b.want ||
+					result.Failure.Blame != tune.BlameCandidate):
+					t.Errorf("%s: %+v, want %s", result.ID, result.Failure, b.want)
+				case isBad:
+					t.Logf("%s: %s: %s", result.ID, result.Failure.Class, result.Failure.Message)
+				}
+			}
+			if seen != len(cs) || len(r.Results()) != len(cs) {
+				t.Errorf("%d results, %d kept, of %d candidates", seen, len(r.Results()), len(cs))
+			}
+		})
+	}
+}
+
+// goods are so many good candidates, no two of the same bytes.
+func goods(n int) (all []tune.Candidate) {
+	for i := range n {
+		all = append(all, operator(fmt.Sprintf("good %d", i), right+fmt.Sprintf("volatile int k = %d; (void)k;", i)))
+	}
+	return all
+}
+
+// TestBoardsVanish kills emulators while they measure: every candidate has a time in the end, and none is blamed.
+func TestBoardsVanish(t *testing.T) {
+	reference := operator("reference", right)
+	r, err := tune.OpenRun(t.Context(), t.TempDir(), &device.Desk{}, []string{"mps2_an385", "mps2_an385"}, tune.Options{
+		Reference: &reference, StepTimeout: 5 * time.Second, MaxRecoveries: 20, Drift: 1000,
+	})
+	must(t, err)
+	defer func() { must(t, r.Close()) }()
+	ctx, cancel := context.WithCancel(t.Context())
+	killed := make(chan int)
+	go func() {
+		n := 0
+		for random := rand.New(rand.NewPCG(1, 2)); ctx.Err() == nil; {
+			time.Sleep(time.Duration(200+random.IntN(500)) * time.Millisecond)
+			if pids := emulators(t); len(pids) > 0 && syscall.Kill(pids[random.IntN(len(pids))], syscall.SIGKILL) == nil {
+				n++
+			}
+		}
+		killed <- n
+	}()
+	cs := goods(40)
+	for result, err := range r.All(t.Context(), slices.Values(cs)) {
+		must(t, err)
+		if result.Failure != nil {
+			t.Errorf("%s: %+v", result.ID, result.Failure)
+		}
+	}
+	cancel()
+	if n := <-killed; n < 3 {
+		t.Errorf("only %d emulators were killed", n)
+	}
+	if len(r.Results()) != len(cs) {
+		t.Errorf("%d results of %d candidates", len(r.Results()), len(cs))
+	}
+}
+
+// emulators lists the QEMUs that this process has started, directly or not.
+func emulators(t *testing.T) (pids []int) {
+	t.Helper()
+	parent := map[int]int{}
+	var candidates []int
+	entries, err := os.ReadDir("/proc")
+	must(t, err)
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil {
+			continue
+		}
+		stat, err := os.ReadFile(filepath.Join("/proc", e.Name(), "stat"))
+		if err != nil {
+			continue // it has ended
+		}
+		open, end := bytes.IndexByte(stat, '('), bytes.LastIndexByte(stat, ')')
+		fields := strings.Fields(string(stat[end+1:]))
+		parent[pid], _ = strconv.Atoi(fields[1])
+		if strings.HasPrefix(string(stat[open+1:end]), "qemu-system") {
+			candidates = append(candidates, pid)
+		}
+	}
+	for _, pid := range candidates {
+		for up := pid; up > 1; up = parent[up] {
+			if up == os.Getpid() {
+				pids = append(pids, pid)
+				break
+			}
+		}
+	}
+	return pids
+}
+
+// TestKilled kills the measuring process at any moment and goes on, until all candidates are finished: each once.
+func TestKilled(t *testing.T) {
+	dir := t.TempDir()
+	kills := map[string]int{"": 3, "full": 10, "soak": 50}[os.Getenv("BOARDSMITH_TESTS")]
+	random := rand.New(rand.NewPCG(3, 4))
+	finished := false
+	for n := 0; n < kills || !finished; n++ {
+		cmd := exec.Command(os.Args[0], "-test.run=^TestChild$", "-test.v")
+		cmd.Env = append(os.Environ(), "TUNE_CHILD="+dir)
+		var out bytes.Buffer
+		cmd.Stdout, cmd.Stderr = &out, &out
+		must(t, cmd.Start())
+		if n < kills {
+			time.AfterFunc(time.Duration(300+random.IntN(1500))*time.Millisecond, func() { _ = cmd.Process.Kill() })
+		}
+		err := cmd.Wait()
+		finished = err == nil
+		if n >= kills && err != nil {
+			t.Fatalf("%v\n%s", err, &out)
+		}
+	}
+	data, err := os.ReadFile(filepath.Join(dir, "results.jsonl"))
+	must(t, err)
+	seen := map[string]bool{}
+	for line := range bytes.Lines(data) {
+		var r tune.Result
+		must(t, json.Unmarshal(line, &r))
+		if seen[r.ID] {
+			t.Errorf("%s is there twice", r.ID)
+		}
+		seen[r.ID] = true
+		if r.Time == nil {
+			t.Errorf("%s: %+v", r.ID, r.Failure)
+		}
+	}
+	if len(seen) != childCandidates {
+		t.Errorf("%d of %d candidates are finished", len(seen), childCandidates)
+	}
+}
+
+const childCandidates = 60
+
+func TestChild(t *testing.T) {
+	dir := os.Getenv("TUNE_CHILD")
+	if dir == "" {
+		t.Skip("it is TestKilled's child")
+	}
+	r, err := tune.OpenRun(t.Context(), dir, &device.Desk{}, []string{"host"}, tune.Options{})
+	must(t, err)
+	for _, err := range r.All(t.Context(), slices.Values(goods(childCandidates))) {
+		must(t, err)
+	}
+	must(t, r.Close())
+}
+
+func TestMatmul(t *testing.T) {
+	for _, board := range []string{"host", "mps2_an385", "qemu_riscv32"} {
+		t.Run(board, func(t *testing.T) {
+			desk := &device.Desk{Probes: emulated.Probes()}
+			cs := matmuls(t)
+			began := time.Now()
+			r, err := tune.OpenRun(t.Context(), t.TempDir(), desk, []string{board},
+				tune.Options{Reference: &cs[0], Told: func(e tune.Event) {
+					if os.Getenv("V") != "" {
+						fmt.Println(e.Board, e.What, e.Err)
+					}
+				}})
+			must(t, err)
+			defer r.Close()
+			fmt.Println("open", time.Since(began))
+			began = time.Now()
+			for result, err := range r.All(t.Context(), slices.Values(cs)) {
+				must(t, err)
+				if result.Failure != nil {
+					t.Errorf("%s: %+v", result.ID, result.Failure)
+					continue
+				}
+				if os.Getenv("V") != "" {
+					fmt.Printf("%s %v %v build %v load %v run %v wait %v same %s\n", result.ID, result.Time.Median, result.Bytes,
+						result.Build, result.Load, result.Run, result.Wait, result.Same)
+				}
+			}
+			fmt.Println(board, len(cs), time.Since(began))
+		})
+	}
+}
