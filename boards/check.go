@@ -247,16 +247,21 @@ func (b *Board) checkPlace() error {
 // cannot run from it.
 func (b *Board) checkUpload() error {
 	r, _ := b.Region(b.Place.UploadRegion())
-	switch bytes := uint64(b.UploadKiB) * 1024; {
+	bytes := uint64(b.UploadKiB) * 1024
+	need := bytes
+	if r.Origin == 0 {
+		need *= 2 // the window does not start at a null pointer, and its size divides its address
+	}
+	switch {
 	case bytes == 0:
 		return nil
 	case bytes&(bytes-1) != 0:
 		return b.wrong("upload_kib", "%d is not a power of two", b.UploadKiB)
 	case !r.Exec:
 		return b.wrong("place.upload", "code cannot run from region %q", r.Name)
-	case bytes > uint64(r.Size):
+	case need > uint64(r.Size):
 		return b.wrong("upload_kib", "%d KiB do not fit into region %q of %d bytes: %d bytes too many",
-			b.UploadKiB, r.Name, r.Size, bytes-uint64(r.Size))
+			b.UploadKiB, r.Name, r.Size, need-uint64(r.Size))
 	}
 	return nil
 }
@@ -310,7 +315,7 @@ func (b *Board) checkArena() error {
 	}
 	if b.UploadKiB > 0 && b.Place.UploadRegion() == r.Name {
 		need += uint64(b.UploadKiB) * 1024
-		with += fmt.Sprintf(", with %d KiB for uploaded code,", b.UploadKiB)
+		with = strings.TrimSuffix(with, ",") + fmt.Sprintf(", with %d KiB for uploaded code,", b.UploadKiB)
 	}
 	if need > uint64(r.Size) {
 		return b.wrong("arena_kib", "an arena of %d KiB%s does not fit into region %q of %d bytes: %d bytes too many",

@@ -258,11 +258,12 @@ type mpuModel struct {
 
 type mpuRegion struct{ base, attributes uint32 }
 
-// mpuOf compiles the board's file for the unit, unchanged, for this computer, and reads what it writes.
-func mpuOf(t *testing.T, b *boards.Board) mpuModel {
+// mpuOf compiles the board's file for the unit, unchanged, for this computer, and reads what it writes. The window for
+// uploaded code, if the options have one, lies at the address, and is opened (1) and closed (0) in that order.
+func mpuOf(t *testing.T, b *boards.Board, o boards.Options, window uint64, turns ...string) mpuModel {
 	t.Helper()
 	dir := t.TempDir()
-	settled, err := b.Settle(boards.Options{})
+	settled, err := b.Settle(o)
 	must(t, err)
 	must(t, os.WriteFile(filepath.Join(dir, "crt_config.h"), configHeader(b, settled), 0o644))
 	m := mpuModel{v8: slices.ContainsFunc(b.Sources, func(s boards.Source) bool { return s.Name == mpuV8 })}
@@ -280,7 +281,8 @@ func mpuOf(t *testing.T, b *boards.Board) mpuModel {
 	args := []string{
 		"-std=gnu11", "-O1", "-no-pie", "-Wall", "-Wextra", "-Wconversion", "-Wundef", "-Werror", "-fsanitize=undefined", "-fno-sanitize-recover=all",
 		"-I" + dir, "-I../templates/baremetal/port", "-I../templates/baremetal/src", "-I../crt/include", "-Itestdata/mpu", "-include", "mpu.h",
-		fmt.Sprintf("-Wl,--defsym=bare_guard_start=%#x,--defsym=bare_handler_guard_start=%#x", uint64(stack.Origin), uint64(stack.Origin)+0x1000),
+		fmt.Sprintf("-Wl,--defsym=bare_guard_start=%#x,--defsym=bare_handler_guard_start=%#x,--defsym=bare_upload_start=%#x",
+			uint64(stack.Origin), uint64(stack.Origin)+0x1000, window),
 		"-o", filepath.Join(dir, "mpu"), "testdata/mpu/mpu.c", source,
 	}
 	if b.ELF.Arch == "v6-m" {
@@ -289,9 +291,9 @@ func mpuOf(t *testing.T, b *boards.Board) mpuModel {
 	if out, err := exec.Command("cc", args...).CombinedOutput(); err != nil {
 		t.Fatalf("cc %s: %v\n%s", strings.Join(args, " "), err, out)
 	}
-	out, err := exec.Command(filepath.Join(dir, "mpu")).Output()
+	out, err := exec.Command(filepath.Join(dir, "mpu"), turns...).Output()
 	must(t, err)
-	m.regions = make([]mpuRegion, 8)
+	m.regions = make([]mpuRegion, 16)
 	for line := range strings.Lines(string(out)) {
 		var n, base, attributes uint32
 		if _, err := fmt.Sscanf(line, "control %x", &n); err == nil {
@@ -361,7 +363,7 @@ func TestMemoryProtection(t *testing.T) {
 			continue
 		}
 		t.Run(b.Name, func(t *testing.T) {
-			m := mpuOf(t, b)
+			m := mpuOf(t, b, boards.Options{}, 0)
 			if m.control != 5 {
 				t.Errorf("the unit's control register is %#x", m.control)
 			}
@@ -393,6 +395,40 @@ func TestMemoryProtection(t *testing.T) {
 			}
 			external := b.Defines["CPU_NO_EXTERNAL_MEMORY"] == ""
 			m.want(t, 0x9FFFFFF0, external, external, false)
+		})
+	}
+}
+
+// TestUploadWindow asks what each board's unit allows of the window for uploaded code, closed and open, and around it.
+func TestUploadWindow(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("cc"); err != nil {
+		t.Skip("no C compiler for this computer: " + err.Error())
+	}
+	for _, b := range drawn.Of(t, "window", bareBoards(t), 6) {
+		o := boards.Options{UploadKiB: 4, ArenaKiB: 4}
+		r, _ := b.Region(b.Place.UploadRegion())
+		if _, err := b.Settle(o); !isProtected(b) || err != nil {
+			t.Logf("without %s: no unit, or no room: %v", b.Name, err)
+			continue
+		}
+		t.Run(b.Name, func(t *testing.T) {
+			const bytes = 4096
+			start := (uint64(r.Origin) + uint64(r.Size)/2) &^ (bytes - 1)
+			for _, c := range []struct {
+				turns []string
+				opens bool
+			}{{nil, false}, {[]string{"1"}, true}, {[]string{"1", "0"}, false}} {
+				m := mpuOf(t, b, o, start, c.turns...)
+				for _, at := range []uint64{start, start + bytes - 4} {
+					m.want(t, uint32(at), true, true, c.opens)
+				}
+				for _, at := range []uint64{start - 4, start + bytes} {
+					if at < uint64(r.Origin+r.Size) {
+						m.want(t, uint32(at), true, true, r.Name == b.Place.Code)
+					}
+				}
+			}
 		})
 	}
 }

@@ -1,6 +1,7 @@
 package project
 
 import (
+	"debug/elf"
 	"errors"
 	"fmt"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/drawn"
+	"github.com/boardsmith/boardsmith/internal/firmware"
 	"github.com/boardsmith/boardsmith/mlf/mlftest"
 	"github.com/boardsmith/boardsmith/rpc"
 )
@@ -203,6 +205,33 @@ func TestOperatorsRefused(t *testing.T) {
 			var fit *FitError
 			if c.class == failure.DoesNotFit && (!errors.As(err, &fit) || fit.Option != "upload_kib=8") {
 				t.Errorf("%v does not name upload_kib=8", err)
+			}
+		})
+	}
+}
+
+// TestUploadIntoITCM builds for Cortex-M7 boards, whose window is in the memory that needs no cache, and not at 0.
+func TestUploadIntoITCM(t *testing.T) {
+	t.Parallel()
+	for _, c := range drawn.Of(t, "itcm", []struct {
+		board string
+		kib   int
+	}{{"nucleo_f746zg", 8}, {"stm32f746g_disco", 8}, {"nucleo_h743zi", 32}, {"mimxrt1060_evk", 64}}, 1) {
+		t.Run(c.board, func(t *testing.T) {
+			needBoardTools(t, c.board, nil)
+			spec := Spec{Board: c.board, Model: mlftest.Tiny(t, nil), Options: boards.Options{UploadKiB: c.kib}}
+			i := built(t, generated(t, t.TempDir()+"/p", spec))
+			f, err := elf.Open(i.Path)
+			must(t, err)
+			defer f.Close()
+			at, err := firmware.Symbols(f, i.Path)
+			must(t, err)
+			if got := at["bare_upload_start"]; got != uint64(c.kib)*1024 {
+				t.Errorf("the window of %d KiB begins at %#x", c.kib, got)
+			}
+			spec.Options.UploadKiB *= 2
+			if _, err := generate(t.Context(), t.TempDir()+"/q", spec, testEnv()); failure.Of(err) != failure.DoesNotFit {
+				t.Errorf("a window of twice the size: %v", err)
 			}
 		})
 	}

@@ -6,6 +6,7 @@
 #define BOARDSMITH_TEST_DEVICE_H_
 
 #include <boardsmith/boardsmith.h>
+#include <boardsmith/upload.h>
 #include <setjmp.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -276,8 +277,11 @@ static const TVMModule lib_module = {&lib_registry};
 
 const TVMModule* TVMSystemLibEntryPoint(void) { return &lib_module; }
 
-static const TVMBackendPackedCFunc device_functions[] = {boardsmith_crc32_packed};
-const TVMFuncRegistry boardsmith_functions = {"\001\000boardsmith.crc32\000", device_functions};
+static const TVMBackendPackedCFunc device_functions[] = {boardsmith_crc32_packed, boardsmith_memory_packed,
+                                                         boardsmith_upload_and_link_packed, boardsmith_unlink_packed};
+const TVMFuncRegistry boardsmith_functions = {
+    "\004\000boardsmith.crc32\000boardsmith.memory\000boardsmith.upload_and_link\000boardsmith.unlink\000",
+    device_functions};
 
 // ---- Device -------------------------------------------------------------------------------------
 

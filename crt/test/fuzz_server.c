@@ -5,7 +5,8 @@
 // so that the parsers after the CRC are reached. Afterwards a valid session must work.
 //
 // Inputs cannot contain valid addresses. In requests, each u64 of this form therefore stands for an address near one of
-// those returned so far: u8 which, u8 0, i16 distance, "HAND". The first two are the firmware's own memory.
+// those returned so far: u8 which, u8 0, i16 distance, "HAND". The first two are the firmware's own memory,
+// the third is the window for uploaded code.
 //
 // lib_check (device.h) checks the arguments of operators.
 #define _DEFAULT_SOURCE  // MAP_ANONYMOUS
@@ -109,6 +110,25 @@ static void own_memory(void) {
   learn((uint64_t)(uintptr_t)own_block);
 }
 
+// Opens the window for uploaded code, which is never made executable: what a fuzzer uploads must not run.
+static int refuse(void* base, size_t size_bytes, int on) {
+  (void)base, (void)size_bytes;
+  return (on != 0) ? -1 : 0;
+}
+
+static uint8_t* code_window(void) {
+  static uint8_t* pages;
+  const size_t page = 4096;
+  if (pages == NULL) {
+    pages = mmap(NULL, 3U * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if ((pages == MAP_FAILED) || (mprotect(&pages[page], page, PROT_READ | PROT_WRITE) != 0)) {
+      abort();
+    }
+  }
+  boardsmith_upload_open(&pages[page], page, 16, refuse);
+  return &pages[page];
+}
+
 // Frees the allocations of own_memory, which must still exist.
 static void own_memory_freed(void) {
   const DLDevice cpu = {kDLCPU, 0};
@@ -124,6 +144,8 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   }
   device_boot();
   own_memory();
+  uint8_t* const code = code_window();
+  learn((uint64_t)(uintptr_t)code);
   if (!host_start(0x21)) {
     abort();
   }
@@ -146,6 +168,9 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     host_at = 0;
   } else {
     feed_requests(&data[1], size - 1U);
+  }
+  if (boardsmith_memory_known(code, 4096, 1) == 0) {
+    abort();  // nothing was loaded, so all of the window is free
   }
   device_memory_left = SIZE_MAX;
   if (!host_start(0x33) || (host_global("runtime.SystemLib") != 0x80028000U)) {

@@ -7,7 +7,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#ifdef CPU_MPU_REGIONS
+enum { REGIONS = CPU_MPU_REGIONS };
+#else
 enum { REGIONS = 8 };
+#endif
 
 static uint32_t type = REGIONS << 8;
 static uint32_t control;
@@ -49,9 +53,17 @@ static void boot(void) {
   }
 }
 
-int main(void) {
+int main(int argc, char** argv) {
   boot();
   cortexm_protect();
+#if (BOARDSMITH_UPLOAD_BYTES) > 0
+  for (int i = 1; i < argc; i++) {  // open, or closed
+    cortexm_window(argv[i][0] == '1');
+  }
+#else
+  (void)argc;
+  (void)argv;
+#endif
   (void)printf("control %x\nmemory %x\n", (unsigned)control, (unsigned)memory);
   for (unsigned i = 0; i < REGIONS; i++) {
     (void)printf("%u %x %x\n", i, (unsigned)base[i], (unsigned)attributes[i]);
