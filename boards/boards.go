@@ -23,36 +23,44 @@ type Board struct {
 
 	ZephyrBoard string `json:"zephyr_board,omitzero"` // Zephyr's name for it; "" means the file's name
 
-	Memory        []Region `json:"memory,omitzero"`         // the memory map; none for a process
-	Place         Place    `json:"place,omitzero"`          // which region holds what
-	ModelAt       Number   `json:"model_at,omitzero"`       // address in the code's region at which everything that depends on the model starts; 0 means right after the rest
-	ArenaKiB      int      `json:"arena_kib,omitzero"`      // KiB of memory for tensors and the runtime
-	UploadKiB     int      `json:"upload_kib,omitzero"`     // KiB of RAM that the host may upload code to; 0 means none
-	PacketBytes   int      `json:"packet_bytes,omitzero"`   // bytes of the RPC server's receive buffer
-	RegistryBytes int      `json:"registry_bytes,omitzero"` // bytes for functions registered at run time
-	StackBytes    int      `json:"stack_bytes,omitzero"`    // bytes of stack; 0 means the operating system's
-	WatchdogMS    int      `json:"watchdog_ms,omitzero"`    // milliseconds after which a stuck firmware is reset; 0 means never
-	BudgetMS      int      `json:"budget_ms,omitzero"`      // time budget of a call in milliseconds unless the host sets one; 0 means none
-	LogLevel      string   `json:"log_level,omitzero"`      // error, warn, info or debug
+	Memory []Region `json:"memory,omitzero"` // the memory map; none for a process
+	Place  Place    `json:"place,omitzero"`  // which region holds what
+	// address in the code's region at which everything that depends on the model starts; 0 means right after the rest
+	ModelAt       Number `json:"model_at,omitzero"`
+	ArenaKiB      int    `json:"arena_kib,omitzero"`      // KiB of memory for tensors and the runtime
+	UploadKiB     int    `json:"upload_kib,omitzero"`     // KiB of RAM that the host may upload code to; 0 means none
+	PacketBytes   int    `json:"packet_bytes,omitzero"`   // bytes of the RPC server's receive buffer
+	RegistryBytes int    `json:"registry_bytes,omitzero"` // bytes for functions registered at run time
+	StackBytes    int    `json:"stack_bytes,omitzero"`    // bytes of stack; 0 means the operating system's
+	// milliseconds after which a stuck firmware is reset; 0 means never
+	WatchdogMS int `json:"watchdog_ms,omitzero"`
+	// time budget of a call in milliseconds unless the host sets one; 0 means none
+	BudgetMS int    `json:"budget_ms,omitzero"`
+	LogLevel string `json:"log_level,omitzero"` // error, warn, info or debug
 
 	CFlags      []string `json:"cflags,omitzero"`       // for every C file; accumulates over the levels
 	LDFlags     []string `json:"ldflags,omitzero"`      // for the link; accumulates over the levels
 	RuntimeOpt  string   `json:"runtime_opt,omitzero"`  // optimisation of the runtime and the port, as in "Os"
 	OperatorOpt string   `json:"operator_opt,omitzero"` // optimisation of the model's operators, as in "O2"
-	Sources     []Source `json:"sources,omitzero"`      // the port's C and assembler files and headers; accumulates over the levels
+	// the port's C and assembler files and headers; accumulates over the levels
+	Sources []Source `json:"sources,omitzero"`
 
-	Defines map[string]string `json:"defines,omitzero"` // macros of crt_config.h that configure the drivers; merged name by name
+	// macros of crt_config.h that configure the drivers; merged name by name
+	Defines map[string]string `json:"defines,omitzero"`
 
 	Functions []Function `json:"functions,omitzero"` // C functions of the port that the host finds by name; accumulates
 
-	Provides []string `json:"provides,omitzero"` // features that models may need: "arm-dsp", or the name of a library's header; accumulates
+	// features that models may need: "arm-dsp", or the name of a library's header; accumulates
+	Provides []string `json:"provides,omitzero"`
 
-	CoreHz    int      `json:"core_hz,omitzero"`    // the core's clock in Hz after the port has set it; 0 if unknown
-	Timer     Timer    `json:"timer,omitzero"`      // what the firmware measures time with
-	Platform  Platform `json:"platform,omitzero"`   // what boardsmith.platform must return
-	HostClock *bool    `json:"host_clock,omitzero"` // false: its time does not follow the host's, as in an emulator that counts instructions
+	CoreHz   int      `json:"core_hz,omitzero"`  // the core's clock in Hz after the port has set it; 0 if unknown
+	Timer    Timer    `json:"timer,omitzero"`    // what the firmware measures time with
+	Platform Platform `json:"platform,omitzero"` // what boardsmith.platform must return
+	// false: its time does not follow the host's, as in an emulator that counts instructions
+	HostClock *bool `json:"host_clock,omitzero"`
 
-	Identification Identification `json:"identification,omitzero"` // the chip's identification register, checked before anything is erased
+	// the chip's identification register, checked before anything is erased
+	Identification Identification `json:"identification,omitzero"`
 
 	Toolchain Toolchain `json:"toolchain,omitzero"`
 	ELF       ELF       `json:"elf,omitzero"`
@@ -66,14 +74,16 @@ type Board struct {
 
 // A Region is one range of the memory map.
 type Region struct {
-	Name        string    `json:"name,omitzero"`
-	Origin      Number    `json:"origin,omitzero"` // first address
-	Size        Number    `json:"size,omitzero"`   // bytes
-	Exec        bool      `json:"exec,omitzero"`   // code can run from it
-	Nonvolatile bool      `json:"nonvolatile,omitzero"`
-	Sectors     []Sectors `json:"sectors,omitzero"`      // erase units from the origin on; none if the memory is not erased
+	Name        string `json:"name,omitzero"`
+	Origin      Number `json:"origin,omitzero"` // first address
+	Size        Number `json:"size,omitzero"`   // bytes
+	Exec        bool   `json:"exec,omitzero"`   // code can run from it
+	Nonvolatile bool   `json:"nonvolatile,omitzero"`
+	// erase units from the origin on; none if the memory is not erased
+	Sectors     []Sectors `json:"sectors,omitzero"`
 	EraseCycles int       `json:"erase_cycles,omitzero"` // rated; 0 means not limited
-	Reserved    bool      `json:"reserved,omitzero"`     // reserved for a bootloader, for example: never linked to, erased or written
+	// reserved for a bootloader, for example: never linked to, erased or written
+	Reserved bool `json:"reserved,omitzero"`
 }
 
 // Sectors are Count erase units of Size bytes, one after the other.
@@ -91,10 +101,12 @@ type Toolchain struct {
 
 // ELF describes the objects that can be linked for the board. An empty field accepts anything.
 type ELF struct {
-	Machine  string `json:"machine,omitzero"`   // as in "arm", "riscv", "x86-64"; "native" is the machine this program runs on
-	Class    int    `json:"class,omitzero"`     // 32 or 64
-	Endian   string `json:"endian,omitzero"`    // little or big
-	FloatABI string `json:"float_abi,omitzero"` // soft or hard, where the machine has both; of RISC-V soft, single or double
+	// as in "arm", "riscv", "x86-64"; "native" is the machine this program runs on
+	Machine string `json:"machine,omitzero"`
+	Class   int    `json:"class,omitzero"`  // 32 or 64
+	Endian  string `json:"endian,omitzero"` // little or big
+	// soft or hard, where the machine has both; of RISC-V soft, single or double
+	FloatABI string `json:"float_abi,omitzero"`
 	// Arch is the core's instruction set, as in "v7e-m" or "rv32imac". An object may need a subset of it.
 	Arch string `json:"arch,omitzero"`
 }
@@ -147,9 +159,10 @@ type Link struct {
 	// qemu: an emulator runs the image, its first serial port is the link;
 	// serial: a UART;
 	// tcp: a UART or the like behind a bridge that is reached over TCP.
-	Kind    string   `json:"kind,omitzero"`
-	Program string   `json:"program,omitzero"` // of qemu: the emulator
-	Args    []string `json:"args,omitzero"`    // of qemu: the machine; "{image}" stands for the ELF file, which is else given by -kernel
+	Kind    string `json:"kind,omitzero"`
+	Program string `json:"program,omitzero"` // of qemu: the emulator
+	// of qemu: the machine; "{image}" stands for the ELF file, which is else given by -kernel
+	Args    []string `json:"args,omitzero"`
 	Install string   `json:"install,omitzero"` // of qemu: one command that installs it on Debian, for messages
 	// MinVersion is, of qemu, the first version of the emulator that has the machine, as in "9.1"; "" means any.
 	MinVersion string `json:"min_version,omitzero"`
@@ -165,9 +178,12 @@ type Link struct {
 type Flash struct {
 	Programmer string   `json:"programmer,omitzero"` // a programmer; none: there is nothing to write
 	Scripts    []string `json:"scripts,omitzero"`    // of openocd: its configuration files
-	Chip       string   `json:"chip,omitzero"`       // of pyocd: its name of the chip; of west with pyocd: instead of the build's
-	USB        string   `json:"usb,omitzero"`        // vendor and product of the probe, where the UART is another USB device
-	Emulated   bool     `json:"emulated,omitzero"`   // the probe and the chip behind it are emulated; their state is kept between runs
+	// of pyocd: its name of the chip; of west with pyocd: instead of the build's
+	Chip string `json:"chip,omitzero"`
+	// vendor and product of the probe, where the UART is another USB device
+	USB string `json:"usb,omitzero"`
+	// the probe and the chip behind it are emulated; their state is kept between runs
+	Emulated bool `json:"emulated,omitzero"`
 }
 
 // A Source is a file of the board's port: beside the board file that names it, or in the template.

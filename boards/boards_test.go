@@ -156,7 +156,8 @@ func TestThreeLevels(t *testing.T) {
 	if b.Toolchain.CC != "bcc" || b.Toolchain.Install != "apt" {
 		t.Errorf("toolchain %+v: a child changes only what it names", b.Toolchain)
 	}
-	if len(b.Sources) != 2 || b.Sources[0].Dir != filepath.Join(dir, "boards", "chip") || b.Sources[1].Dir != filepath.Join(dir, "boards") {
+	if len(b.Sources) != 2 || b.Sources[0].Dir != filepath.Join(dir, "boards", "chip") ||
+		b.Sources[1].Dir != filepath.Join(dir, "boards") {
 		t.Errorf("sources %+v", b.Sources)
 	}
 	if r, ok := b.Region("ram"); !ok || r.Origin != 0x20000000 {
@@ -178,11 +179,26 @@ func TestThreeLevels(t *testing.T) {
 func TestBadFiles(t *testing.T) {
 	const rest = `"inherits": "cpu/native", "templates": ["baremetal"], "link": {"kind": "process"}, "flash": {"programmer": "none"}`
 	for _, c := range []struct{ name, text, want string }{
-		{"unknown field", "{" + rest + ",\n\n\"arena_kb\": 3}", `x.json:3: field "arena_kb" is not known; did you mean "arena_kib"?`},
-		{"renamed field", "{" + rest + ",\n\"emulated\": true}", `x.json:2: field "emulated" is not known: it is now "host_clock": false`},
-		{"renamed field of flash", "{\"inherits\": \"cpu/native\",\n\"flash\": {\"runner\": \"none\"}}", `x.json:2: field "flash.runner" is not known: it is now "flash.programmer"`},
-		{"unknown nested field", "{" + rest + ",\n\"elf\": {\"machin\": \"arm\"}}", `x.json:2: field "elf.machin" is not known; did you mean "elf.machine"?`},
-		{"unknown field of a region", "{" + rest + ",\n\"memory\": [{\"nam\": \"arm\"}]}", `x.json:2: field "memory[].nam" is not known; did you mean "memory[].name"?`},
+		{
+			"unknown field", "{" + rest + ",\n\n\"arena_kb\": 3}",
+			`x.json:3: field "arena_kb" is not known; did you mean "arena_kib"?`,
+		},
+		{
+			"renamed field", "{" + rest + ",\n\"emulated\": true}",
+			`x.json:2: field "emulated" is not known: it is now "host_clock": false`,
+		},
+		{
+			"renamed field of flash", "{\"inherits\": \"cpu/native\",\n\"flash\": {\"runner\": \"none\"}}",
+			`x.json:2: field "flash.runner" is not known: it is now "flash.programmer"`,
+		},
+		{
+			"unknown nested field", "{" + rest + ",\n\"elf\": {\"machin\": \"arm\"}}",
+			`x.json:2: field "elf.machin" is not known; did you mean "elf.machine"?`,
+		},
+		{
+			"unknown field of a region", "{" + rest + ",\n\"memory\": [{\"nam\": \"arm\"}]}",
+			`x.json:2: field "memory[].nam" is not known; did you mean "memory[].name"?`,
+		},
 		{"other case", "{" + rest + ",\n\"Doc\": \"\"}", `x.json:2: field "Doc" is not known; did you mean "doc"?`},
 		{"given twice", "{" + rest + ",\n\"doc\": \"\",\n\"doc\": \"\"}", `x.json:3: "doc" is given twice`},
 		{"wrong type", "{" + rest + ",\n\"doc\": 3}", `x.json:2: json: cannot unmarshal number`},
@@ -190,53 +206,173 @@ func TestBadFiles(t *testing.T) {
 		{"cut off", "{" + rest + ",\n\"doc\": \"a\"\n", `x.json:3: unexpected`},
 		{"not an object", "[]", `x.json:1: the file is not one object in braces`},
 		{"two values", "{" + rest + "} {}", `x.json:1: text after the closing brace`},
-		{"unknown parent", "{\n\"inherits\": \"cpu/nativ\"}", `x.json:2: inherits "cpu/nativ", which is not known; did you mean "cpu/native"?`},
-		{"a board as parent", "{\n\"inherits\": \"host\"}", `x.json:2: inherits "host": a board inherits from chip/NAME or cpu/NAME`},
+		{
+			"unknown parent", "{\n\"inherits\": \"cpu/nativ\"}",
+			`x.json:2: inherits "cpu/nativ", which is not known; did you mean "cpu/native"?`,
+		},
+		{
+			"a board as parent", "{\n\"inherits\": \"host\"}",
+			`x.json:2: inherits "host": a board inherits from chip/NAME or cpu/NAME`,
+		},
 		{"parent climbs", "{\n\"inherits\": \"cpu/../host\"}", `x.json:2: inherits "cpu/../host": a board`},
 		{"longer cycle", "{\n\"inherits\": \"chip/loop2\"}", `c2.json:1: inherits "chip/loop2": a cpu inherits from nothing`},
 		{"cycle", "{\n\"inherits\": \"chip/loop\"}", `loop.json:1: inherits "chip/loop": a chip inherits from cpu/NAME`},
-		{"link", `{"inherits": "cpu/native", "templates": ["baremetal"],` + "\n" + `"link": {"kind": "proces"}}`, `x.json:2: link.kind: "proces" is not a link; did you mean "process"?`},
-		{"runner", `{"inherits": "cpu/native", "templates": ["baremetal"],` + "\n" + `"link": {"kind": "process"}}`, `flash.programmer: no programmer`},
+		{
+			"link", `{"inherits": "cpu/native", "templates": ["baremetal"],` + "\n" + `"link": {"kind": "proces"}}`,
+			`x.json:2: link.kind: "proces" is not a link; did you mean "process"?`,
+		},
+		{
+			"runner", `{"inherits": "cpu/native", "templates": ["baremetal"],` + "\n" + `"link": {"kind": "process"}}`,
+			`flash.programmer: no programmer`,
+		},
 		{"source climbs", "{" + rest + ",\n\"sources\": [\"../x.c\"]}", `x.json:2: sources: "../x.c" is not a relative path`},
 		{"option out of range", "{" + rest + ",\n\"arena_kib\": 0}", `x.json:2: arena_kib: 0 KiB is not between`},
-		{"arena does not fit", "{" + rest + ",\n\"arena_kib\": 2,\n\"place\": {\"code\": \"ram\", \"data\": \"ram\"},\n\"memory\": [{\"name\": \"ram\", \"exec\": true, \"size\": 1024}]}", `x.json:2: arena_kib: an arena of 2 KiB, with a stack of 0 bytes, does not fit into region "ram" of 1024 bytes: 1024 bytes too many`},
-		{"source of no kind", "{" + rest + ",\n\"sources\": [\"a.c\",\n\"x.cpp\"]}", `x.json:3: sources: "x.cpp" is none of .c, .S, .h`},
-		{"define's name", "{" + rest + ",\n\"defines\": {\"A\": \"1\",\n\"uart\": \"2\"}}", `x.json:3: defines.uart: a name has capitals`},
-		{"define's value", "{" + rest + ",\n\"defines\": {\"A\": \"1\\n#error\"}}", `x.json:2: defines.A: "1\n#error" is not one line of C`},
+		{"arena does not fit", "{" + rest +
+			",\n\"arena_kib\": 2,\n\"place\": {\"code\": \"ram\", \"data\": \"ram\"},\n\"memory\": [{\"name\": \"ram\", \"exec\": true, \"size\": 1024}]}", `x.json:2: arena_kib: an arena of 2 KiB, with a stack of 0 bytes, does not fit into region "ram" of 1024 bytes: 1024 bytes too many`},
+		{
+			"source of no kind", "{" + rest + ",\n\"sources\": [\"a.c\",\n\"x.cpp\"]}",
+			`x.json:3: sources: "x.cpp" is none of .c, .S, .h`,
+		},
+		{
+			"define's name", "{" + rest + ",\n\"defines\": {\"A\": \"1\",\n\"uart\": \"2\"}}",
+			`x.json:3: defines.uart: a name has capitals`,
+		},
+		{
+			"define's value", "{" + rest + ",\n\"defines\": {\"A\": \"1\\n#error\"}}",
+			`x.json:2: defines.A: "1\n#error" is not one line of C`,
+		},
 		{"define's type", "{" + rest + ",\n\"defines\": {\"A\": 3}}", `x.json:2: json: cannot unmarshal number`},
-		{"defines are flat", "{" + rest + ",\n\"defines\": {\"A\": {\"B\": \"\"}}}", `x.json:2: json: cannot unmarshal object`},
-		{"unknown field of place", "{" + rest + ",\n\"place\": {\"stak\": \"a\"}}", `x.json:2: field "place.stak" is not known; did you mean "place.stack"?`},
-		{"unknown field of platform", "{" + rest + ",\n\"platform\": {\"icach\": true}}", `x.json:2: field "platform.icach" is not known; did you mean "platform.icache"?`},
-		{"place without memory", "{" + rest + ",\n\"place\": {\"data\": \"ram\"}}", `x.json:2: place.data: there is no region "ram"`},
-		{"place misspelt", "{" + rest + ",\n\"place\": {\"code\": \"ram\",\n\"data\": \"rram\"}, \"memory\": [{\"name\": \"ram\", \"size\": 65536}]}", `x.json:3: place.data: there is no region "rram"; did you mean "ram"?`},
-		{"code in no program memory", "{" + rest + ",\n\"place\": {\"code\": \"ram\", \"data\": \"ram\"}, \"memory\": [{\"name\": \"ram\", \"size\": 65536}]}", `x.json:2: place.code: code cannot run from region "ram"`},
-		{"data in flash", "{" + rest + ",\n\"place\": {\"code\": \"rom\", \"data\": \"rom\"}, \"memory\": [{\"name\": \"rom\", \"size\": 65536, \"exec\": true, \"nonvolatile\": true}]}", `x.json:2: place.data: region "rom" cannot be written to`},
-		{"sectors too small", "{" + rest + ",\n\"memory\": [{\"name\": \"a\", \"size\": 4096, \"sectors\": [{\"count\": 3, \"size\": 1024}]}]}", `x.json:2: memory: region "a": its sectors add up to 3072 bytes, not to 4096`},
-		{"sectors too large", "{" + rest + ",\n\"memory\": [{\"name\": \"a\", \"size\": 4096, \"sectors\": [{\"count\": 3, \"size\": 2048}]}]}", `x.json:2: memory: region "a": its sectors are larger than its 4096 bytes`},
-		{"sectors without size", "{" + rest + ",\n\"memory\": [{\"name\": \"a\", \"size\": 4096, \"sectors\": [{\"count\": 3}]}]}", `x.json:2: memory: region "a": 3 sectors of 0 bytes`},
-		{"region's name", "{" + rest + ",\n\"memory\": [{\"name\": \"a b\", \"size\": 4}]}", `x.json:2: memory: region "a b": a name has small letters`},
-		{"two of a name", "{" + rest + ",\n\"memory\": [{\"name\": \"a\", \"size\": 4},\n{\"name\": \"a\", \"origin\": 8, \"size\": 4}]}", `x.json:3: memory: there are two regions "a"`},
-		{"negative number", "{" + rest + ",\n\"memory\": [{\"name\": \"a\", \"size\": -4}]}", `x.json:2: json: cannot unmarshal number -4`},
-		{"unknown runner", `{"inherits": "cpu/native", "templates": ["baremetal"], "link": {"kind": "process"},` + "\n" + `"flash": {"programmer": "openodc", "scripts": ["a"]}}`, `x.json:2: flash.programmer: "openodc" is no programmer; did you mean "openocd"?`},
-		{"runner without scripts", `{"inherits": "cpu/native", "templates": ["baremetal"], "link": {"kind": "process"},` + "\n" + `"flash": {"programmer": "openocd"}}`, `x.json:2: flash: the programmer openocd needs scripts`},
-		{"identification's address", "{" + rest + ",\n\"identification\": {\"address\": 3, \"mask\": 1, \"values\": [1], \"source\": \"s\"}}", `x.json:2: identification.address: 0x3 is not the address of a word`},
-		{"identification without mask", "{" + rest + ",\n\"identification\": {\"address\": 4, \"values\": [1], \"source\": \"s\"}}", `identification.mask: 0x0 is not a mask`},
-		{"identification without values", "{" + rest + ",\n\"identification\": {\"address\": 4, \"mask\": 1, \"source\": \"s\"}}", `x.json:2: identification: no values`},
-		{"identification without source", "{" + rest + ",\n\"identification\": {\"address\": 4, \"mask\": 1, \"values\": [1]}}", `x.json:2: identification: no source`},
-		{"identification beyond its mask", "{" + rest + ",\n\"identification\": {\"address\": 4, \"mask\": 6, \"values\": [1], \"source\": \"s\"}}", `x.json:2: identification.values: 0x1 has bits that the mask 0x6 leaves out`},
+		{
+			"defines are flat", "{" + rest + ",\n\"defines\": {\"A\": {\"B\": \"\"}}}",
+			`x.json:2: json: cannot unmarshal object`,
+		},
+		{
+			"unknown field of place", "{" + rest + ",\n\"place\": {\"stak\": \"a\"}}",
+			`x.json:2: field "place.stak" is not known; did you mean "place.stack"?`,
+		},
+		{
+			"unknown field of platform", "{" + rest + ",\n\"platform\": {\"icach\": true}}",
+			`x.json:2: field "platform.icach" is not known; did you mean "platform.icache"?`,
+		},
+		{
+			"place without memory", "{" + rest + ",\n\"place\": {\"data\": \"ram\"}}",
+			`x.json:2: place.data: there is no region "ram"`,
+		},
+		{
+			"place misspelt", "{" + rest +
+				",\n\"place\": {\"code\": \"ram\",\n\"data\": \"rram\"}, \"memory\": [{\"name\": \"ram\", \"size\": 65536}]}",
+			`x.json:3: place.data: there is no region "rram"; did you mean "ram"?`,
+		},
+		{
+			"code in no program memory", "{" + rest +
+				",\n\"place\": {\"code\": \"ram\", \"data\": \"ram\"}, \"memory\": [{\"name\": \"ram\", \"size\": 65536}]}",
+			`x.json:2: place.code: code cannot run from region "ram"`,
+		},
+		{"data in flash", "{" + rest +
+			",\n\"place\": {\"code\": \"rom\", \"data\": \"rom\"}, \"memory\": [{\"name\": \"rom\", \"size\": 65536, \"exec\": true, \"nonvolatile\": true}]}", `x.json:2: place.data: region "rom" cannot be written to`},
+		{
+			"sectors too small", "{" + rest +
+				",\n\"memory\": [{\"name\": \"a\", \"size\": 4096, \"sectors\": [{\"count\": 3, \"size\": 1024}]}]}",
+			`x.json:2: memory: region "a": its sectors add up to 3072 bytes, not to 4096`,
+		},
+		{
+			"sectors too large", "{" + rest +
+				",\n\"memory\": [{\"name\": \"a\", \"size\": 4096, \"sectors\": [{\"count\": 3, \"size\": 2048}]}]}",
+			`x.json:2: memory: region "a": its sectors are larger than its 4096 bytes`,
+		},
+		{
+			"sectors without size", "{" + rest +
+				",\n\"memory\": [{\"name\": \"a\", \"size\": 4096, \"sectors\": [{\"count\": 3}]}]}",
+			`x.json:2: memory: region "a": 3 sectors of 0 bytes`,
+		},
+		{
+			"region's name", "{" + rest + ",\n\"memory\": [{\"name\": \"a b\", \"size\": 4}]}",
+			`x.json:2: memory: region "a b": a name has small letters`,
+		},
+		{
+			"two of a name", "{" + rest +
+				",\n\"memory\": [{\"name\": \"a\", \"size\": 4},\n{\"name\": \"a\", \"origin\": 8, \"size\": 4}]}",
+			`x.json:3: memory: there are two regions "a"`,
+		},
+		{
+			"negative number", "{" + rest + ",\n\"memory\": [{\"name\": \"a\", \"size\": -4}]}",
+			`x.json:2: json: cannot unmarshal number -4`,
+		},
+		{
+			"unknown runner", `{"inherits": "cpu/native", "templates": ["baremetal"], "link": {"kind": "process"},` + "\n" +
+				`"flash": {"programmer": "openodc", "scripts": ["a"]}}`,
+			`x.json:2: flash.programmer: "openodc" is no programmer; did you mean "openocd"?`,
+		},
+		{"runner without scripts", `{"inherits": "cpu/native", "templates": ["baremetal"], "link": {"kind": "process"},` +
+			"\n" + `"flash": {"programmer": "openocd"}}`, `x.json:2: flash: the programmer openocd needs scripts`},
+		{
+			"identification's address", "{" + rest +
+				",\n\"identification\": {\"address\": 3, \"mask\": 1, \"values\": [1], \"source\": \"s\"}}",
+			`x.json:2: identification.address: 0x3 is not the address of a word`,
+		},
+		{
+			"identification without mask",
+			"{" + rest + ",\n\"identification\": {\"address\": 4, \"values\": [1], \"source\": \"s\"}}",
+			`identification.mask: 0x0 is not a mask`,
+		},
+		{
+			"identification without values",
+			"{" + rest + ",\n\"identification\": {\"address\": 4, \"mask\": 1, \"source\": \"s\"}}",
+			`x.json:2: identification: no values`,
+		},
+		{
+			"identification without source",
+			"{" + rest + ",\n\"identification\": {\"address\": 4, \"mask\": 1, \"values\": [1]}}",
+			`x.json:2: identification: no source`,
+		},
+		{
+			"identification beyond its mask",
+			"{" + rest + ",\n\"identification\": {\"address\": 4, \"mask\": 6, \"values\": [1], \"source\": \"s\"}}",
+			`x.json:2: identification.values: 0x1 has bits that the mask 0x6 leaves out`,
+		},
 		{"unknown timer", `{"inherits": "cpu/native", "templates": ["baremetal"], "link": {"kind": "process"}, "flash": {"programmer": "none"},` + "\n" + `"timer": {"kind": "systik"}}`, `x.json:2: timer.kind: "systik" is not a kind of timer (chip, mcycle, mtime, systick); did you mean "systick"?`},
-		{"emulator without program", `{"inherits": "cpu/native", "templates": ["baremetal"],` + "\n" + `"link": {"kind": "qemu"}, "flash": {"programmer": "none"}}`, `x.json:2: link: a link of kind qemu needs program and args`},
-		{"adapter's name", `{"inherits": "cpu/native", "templates": ["baremetal"],` + "\n" + `"link": {"kind": "serial", "usb": "ST-Link"}, "flash": {"programmer": "none"}}`, `x.json:2: link.usb: "ST-Link" is not vendor:product`},
-		{"interface", `{"inherits": "cpu/native", "templates": ["baremetal"],` + "\n" + `"link": {"kind": "serial", "interface": 256}, "flash": {"programmer": "none"}}`, `x.json:2: link.interface: 256 is not between 0 and 255`},
-		{"emulator's version", `{"inherits": "cpu/native", "templates": ["baremetal"], "flash": {"programmer": "none"},` + "\n" + `"link": {"kind": "qemu", "program": "q", "args": ["m"], "min_version": "QEMU 9"}}`, `x.json:2: link.min_version: "QEMU 9" is not a version, as in 9.1`},
-		{"version of a UART", `{"inherits": "cpu/native", "templates": ["baremetal"], "flash": {"programmer": "none"},` + "\n" + `"link": {"kind": "serial", "min_version": "9.1"}}`, `x.json:2: link.min_version: a link of kind serial has no min_version: it is for qemu`},
-		{"adapter of a process", `{"inherits": "cpu/native", "templates": ["baremetal"], "flash": {"programmer": "none"},` + "\n" + `"link": {"kind": "process", "usb": "0483:374b"}}`, `x.json:2: link.usb: a link of kind process has no usb: it is for serial`},
+		{
+			"emulator without program", `{"inherits": "cpu/native", "templates": ["baremetal"],` + "\n" +
+				`"link": {"kind": "qemu"}, "flash": {"programmer": "none"}}`,
+			`x.json:2: link: a link of kind qemu needs program and args`,
+		},
+		{
+			"adapter's name", `{"inherits": "cpu/native", "templates": ["baremetal"],` + "\n" +
+				`"link": {"kind": "serial", "usb": "ST-Link"}, "flash": {"programmer": "none"}}`,
+			`x.json:2: link.usb: "ST-Link" is not vendor:product`,
+		},
+		{
+			"interface", `{"inherits": "cpu/native", "templates": ["baremetal"],` + "\n" +
+				`"link": {"kind": "serial", "interface": 256}, "flash": {"programmer": "none"}}`,
+			`x.json:2: link.interface: 256 is not between 0 and 255`,
+		},
+		{
+			"emulator's version", `{"inherits": "cpu/native", "templates": ["baremetal"], "flash": {"programmer": "none"},` +
+				"\n" + `"link": {"kind": "qemu", "program": "q", "args": ["m"], "min_version": "QEMU 9"}}`,
+			`x.json:2: link.min_version: "QEMU 9" is not a version, as in 9.1`,
+		},
+		{
+			"version of a UART", `{"inherits": "cpu/native", "templates": ["baremetal"], "flash": {"programmer": "none"},` +
+				"\n" + `"link": {"kind": "serial", "min_version": "9.1"}}`,
+			`x.json:2: link.min_version: a link of kind serial has no min_version: it is for qemu`,
+		},
+		{
+			"adapter of a process", `{"inherits": "cpu/native", "templates": ["baremetal"], "flash": {"programmer": "none"},` +
+				"\n" + `"link": {"kind": "process", "usb": "0483:374b"}}`,
+			`x.json:2: link.usb: a link of kind process has no usb: it is for serial`,
+		},
 		{"address without a port", `{"inherits": "cpu/native", "templates": ["baremetal"], "flash": {"programmer": "none"},` + "\n" + `"link": {"kind": "tcp", "address": "bridge"}}`, `x.json:2: link.address: "bridge" is not host:port, as in 192.0.2.7:4000`},
-		{"port that is none", `{"inherits": "cpu/native", "templates": ["baremetal"], "flash": {"programmer": "none"},` + "\n" + `"link": {"kind": "tcp", "address": "bridge:70000"}}`, `"bridge:70000" is not host:port`},
+		{"port that is none", `{"inherits": "cpu/native", "templates": ["baremetal"], "flash": {"programmer": "none"},` +
+			"\n" + `"link": {"kind": "tcp", "address": "bridge:70000"}}`, `"bridge:70000" is not host:port`},
 		{"probe beside a bridge", `{"inherits": "cpu/native", "templates": ["baremetal"], "link": {"kind": "tcp", "address": "bridge:4000"},` + "\n" + `"flash": {"programmer": "openocd", "scripts": ["a"]}}`, `x.json:2: flash: with a link of kind tcp, openocd needs usb, vendor`},
-		{"probe's name", `{"inherits": "cpu/native", "templates": ["baremetal"], "link": {"kind": "process"},` + "\n" + `"flash": {"programmer": "none", "usb": "0483"}}`, `x.json:2: flash.usb: "0483" is not vendor:product`},
+		{"probe's name", `{"inherits": "cpu/native", "templates": ["baremetal"], "link": {"kind": "process"},` + "\n" +
+			`"flash": {"programmer": "none", "usb": "0483"}}`, `x.json:2: flash.usb: "0483" is not vendor:product`},
 		{"clock", "{" + rest + ",\n\"core_hz\": -1}", `x.json:2: core_hz: -1 is not between`},
-		{"regions overlap", "{" + rest + ",\n\"memory\": [{\"name\": \"a\", \"size\": 4}, {\"name\": \"b\", \"origin\": 3, \"size\": 4}]}", `x.json:2: memory: regions "a" and "b" overlap`},
+		{
+			"regions overlap", "{" + rest +
+				",\n\"memory\": [{\"name\": \"a\", \"size\": 4}, {\"name\": \"b\", \"origin\": 3, \"size\": 4}]}",
+			`x.json:2: memory: regions "a" and "b" overlap`,
+		},
 		{"region wraps", "{" + rest + ",\n\"memory\": [{\"name\": \"a\", \"origin\": \"0xffffffffffffffff\", \"size\": 4}]}", `x.json:2: memory: region "a"`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -279,7 +415,10 @@ func TestOptions(t *testing.T) {
 		t.Fatal(err)
 	}
 	full, err := b.Settle(o)
-	want := Options{ArenaKiB: 64, PacketBytes: 1024, RegistryBytes: 512, LogLevel: "warn", RuntimeOpt: "Os", OperatorOpt: "O2"}
+	want := Options{
+		ArenaKiB: 64, PacketBytes: 1024, RegistryBytes: 512, LogLevel: "warn", RuntimeOpt: "Os",
+		OperatorOpt: "O2",
+	}
 	if err != nil || full != want {
 		t.Fatalf("got %+v, %v; want %+v", full, err, want)
 	}
@@ -291,7 +430,8 @@ func TestOptions(t *testing.T) {
 		{"arena_kib=99999999999999999999", "not a whole number"},
 		{"log_level=loud", `"loud" is none of`},
 	} {
-		if _, err := ParseOptions([]string{c.word}); err == nil || !strings.Contains(err.Error(), c.want) || failure.Of(err) != failure.Config {
+		if _, err := ParseOptions([]string{c.word}); err == nil || !strings.Contains(err.Error(), c.want) ||
+			failure.Of(err) != failure.Config {
 			t.Errorf("%s: %v", c.word, err)
 		}
 	}

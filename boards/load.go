@@ -150,7 +150,10 @@ func (b *Board) load(shelves []shelf, level, name string, from *Origin) error {
 		here := Origin{where, lines["inherits"]}
 		up, parent, ok := strings.Cut(head.Inherits, "/")
 		if !ok || !slices.Contains(levels[level], up) || !nameRE.MatchString(parent) {
-			return &FileError{File: here.File, Line: here.Line, Err: fmt.Errorf("inherits %q: %s", head.Inherits, mayInherit(level))}
+			return &FileError{
+				File: here.File, Line: here.Line,
+				Err: fmt.Errorf("inherits %q: %s", head.Inherits, mayInherit(level)),
+			}
 		}
 		if err := b.load(shelves, up, parent, &here); err != nil {
 			return err
@@ -224,7 +227,8 @@ func readLimited(files fs.FS, name string) ([]byte, error) {
 // ldflags, sources, functions and provides accumulate; defines are merged name by name.
 func (b *Board) decode(data []byte, where, dir string, lines, items map[string]int) error {
 	old := *b
-	b.Templates, b.Memory, b.Link.Args, b.Flash.Scripts = nil, nil, nil, nil // else the decoder would write into the parent's arrays
+	// else the decoder would write into the parent's arrays
+	b.Templates, b.Memory, b.Link.Args, b.Flash.Scripts = nil, nil, nil, nil
 	b.CFlags, b.LDFlags, b.Sources, b.Functions, b.Provides = nil, nil, nil, nil, nil
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.DisallowUnknownFields()

@@ -86,8 +86,9 @@ var table = []option{
 // own returns the board's defaults.
 func (b *Board) own() Options {
 	return Options{
-		ArenaKiB: b.ArenaKiB, UploadKiB: b.UploadKiB, PacketBytes: b.PacketBytes, RegistryBytes: b.RegistryBytes, StackBytes: b.StackBytes,
-		LogLevel: b.LogLevel, RuntimeOpt: b.RuntimeOpt, OperatorOpt: b.OperatorOpt,
+		ArenaKiB: b.ArenaKiB, UploadKiB: b.UploadKiB, PacketBytes: b.PacketBytes, RegistryBytes: b.RegistryBytes,
+		StackBytes: b.StackBytes,
+		LogLevel:   b.LogLevel, RuntimeOpt: b.RuntimeOpt, OperatorOpt: b.OperatorOpt,
 	}
 }
 

@@ -13,7 +13,11 @@ import (
 )
 
 func entry() []File {
-	return []File{{"crt/libcrt.a", []byte("archive")}, {"src/empty.o", []byte{}}, {"src/main.o", bytes.Repeat([]byte{0, 255}, 3000)}}
+	return []File{
+		{"crt/libcrt.a", []byte("archive")},
+		{"src/empty.o", []byte{}},
+		{"src/main.o", bytes.Repeat([]byte{0, 255}, 3000)},
+	}
 }
 
 func TestGetAfterPut(t *testing.T) {

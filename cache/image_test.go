@@ -51,7 +51,8 @@ func TestImages(t *testing.T) {
 	for _, e := range list {
 		path, ok := c.Image(e)
 		data, err := os.ReadFile(path)
-		if !ok || err != nil || len(data) != 3 || !c.HasImage(e.Key, e.Label, 3) || c.HasImage(e.Key, e.Label, 2) || c.HasImage(e.Key, "other", 3) {
+		if !ok || err != nil || len(data) != 3 || !c.HasImage(e.Key, e.Label, 3) || c.HasImage(e.Key, e.Label, 2) ||
+			c.HasImage(e.Key, "other", 3) {
 			t.Errorf("%v, %v, %q", ok, err, data)
 		}
 	}

@@ -149,7 +149,8 @@ func TestVerifyRemovesDamage(t *testing.T) {
 func TestLeftovers(t *testing.T) {
 	c := New(t.TempDir(), Options{})
 	keep(t, c, 1)
-	old, young := filepath.Join(filepath.Dir(c.path(key(1))), ".tmp-1"), filepath.Join(filepath.Dir(c.path(key(1))), ".tmp-2")
+	old, young := filepath.Join(filepath.Dir(c.path(key(1))), ".tmp-1"),
+		filepath.Join(filepath.Dir(c.path(key(1))), ".tmp-2")
 	for _, name := range []string{old, young} {
 		if err := os.WriteFile(name, []byte("half"), 0o600); err != nil {
 			t.Fatal(err)

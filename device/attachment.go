@@ -98,8 +98,9 @@ func (d *Device) attach(ctx context.Context, programmer, which string) (err erro
 		return err
 	}
 	n.conf = flasher.Config{
-		Flash: d.board.Flash, Chip: d.board.Identification, AnyChip: d.desk.Reflash, Probe: n.probe, Reserved: reserved(d.board),
-		Find: d.desk.tool, Log: d.desk.log(), Held: n.lease.File(),
+		Flash: d.board.Flash, Chip: d.board.Identification, AnyChip: d.desk.Reflash, Probe: n.probe,
+		Reserved: reserved(d.board),
+		Find:     d.desk.tool, Log: d.desk.log(), Held: n.lease.File(),
 		Step: func(s string) { d.desk.Progress.Tell(progress.Event{Step: "flash", Detail: s}) },
 	}
 	if err := n.take(nil); err != nil {

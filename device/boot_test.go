@@ -17,8 +17,8 @@ import (
 	"github.com/boardsmith/boardsmith/rpc"
 )
 
-// Firmware that is flashed and verified and then does not answer is an error of class boot: with the fault record that it kept,
-// or with what a debugger sees.
+// Firmware that is flashed and verified and then does not answer is an error of class boot: with the fault record that
+// it kept, or with what a debugger sees.
 func TestFirmwareThatDoesNotBoot(t *testing.T) {
 	t.Parallel()
 	const start = "int main(void) {\n"
@@ -29,9 +29,19 @@ func TestFirmwareThatDoesNotBoot(t *testing.T) {
 		flashes           int
 		says              []string
 	}{
-		{"hangs", "microbit", "openocd", "boardsmith_port.init(boardsmith_port.ctx); for (;;) {}", false, 2, []string{"in main at src/main.c:", "last reset by"}},
-		{"hangs at once", "microbit", "pyocd", "for (;;) {}", false, 1, []string{"in main at src/main.c:", "before it read its reset cause"}},
-		{"faults", "netduinoplus2", "openocd", "boardsmith_port.init(boardsmith_port.ctx); *(volatile uint32_t*)0xB0000000U = 1;", true, 1, []string{"its fault record", "in main at src/main.c:"}},
+		{
+			"hangs", "microbit", "openocd", "boardsmith_port.init(boardsmith_port.ctx); for (;;) {}", false, 2,
+			[]string{"in main at src/main.c:", "last reset by"},
+		},
+		{
+			"hangs at once", "microbit", "pyocd", "for (;;) {}", false, 1,
+			[]string{"in main at src/main.c:", "before it read its reset cause"},
+		},
+		{
+			"faults", "netduinoplus2", "openocd",
+			"boardsmith_port.init(boardsmith_port.ctx); *(volatile uint32_t*)0xB0000000U = 1;", true, 1,
+			[]string{"its fault record", "in main at src/main.c:"},
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

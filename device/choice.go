@@ -28,7 +28,11 @@ type PortInfo struct {
 // describe names the port with what is known of its USB device.
 func (p PortInfo) describe() string {
 	var words []string
-	for _, w := range []struct{ name, value string }{{"serial ", p.Serial}, {"USB path ", p.Path}, {"interface ", p.Interface}} {
+	for _, w := range []struct{ name, value string }{
+		{"serial ", p.Serial},
+		{"USB path ", p.Path},
+		{"interface ", p.Interface},
+	} {
 		if w.value != "" {
 			words = append(words, w.name+w.value)
 		}
@@ -130,7 +134,8 @@ func (u usbUnit) portNames() string {
 
 // called reports whether a user's name is that of the unit or of one of its ports.
 func (u usbUnit) called(which string) bool {
-	return u.serial == which || u.path == which || slices.ContainsFunc(u.ports, func(p PortInfo) bool { return p.Name == which })
+	return u.serial == which || u.path == which ||
+		slices.ContainsFunc(u.ports, func(p PortInfo) bool { return p.Name == which })
 }
 
 // again lists the units that may be the one found before: by its serial if that was unique, else by its place.
@@ -152,7 +157,8 @@ func (u usbUnit) again(all []usbUnit) (fit []usbUnit) {
 			fit = append(fit, o)
 		}
 	}
-	if there := slices.IndexFunc(fit, func(o usbUnit) bool { return u.path != "" && o.path == u.path }); len(fit) > 1 && there >= 0 {
+	if there := slices.IndexFunc(fit, func(o usbUnit) bool { return u.path != "" && o.path == u.path }); len(fit) > 1 &&
+		there >= 0 {
 		return fit[there : there+1] // another one with its serial was plugged in
 	}
 	return fit
@@ -249,7 +255,8 @@ func (p place) again(b *boards.Board, all []usbUnit) (place, error) {
 				now.adapter = &owner
 			}
 			for _, now.uart = range owner.ports {
-				if now.uart.Interface == p.uart.Interface && (now.uart.Interface != "" || len(owner.ports) == 1 || now.uart.Name == p.uart.Name) {
+				if now.uart.Interface == p.uart.Interface &&
+					(now.uart.Interface != "" || len(owner.ports) == 1 || now.uart.Name == p.uart.Name) {
 					found = append(found, now)
 				}
 			}
@@ -373,16 +380,19 @@ func adapterOf(b *boards.Board, noted DeskDevice) string {
 func (c *choice) probes() (fit []usbUnit) {
 	byKind := c.which == ""
 	if adapter := adapterOf(c.board, DeskDevice{}); adapter != "" && c.named() == nil {
-		byKind = byKind || slices.ContainsFunc(c.all, func(u usbUnit) bool { return strings.EqualFold(u.id, adapter) && u.called(c.which) })
+		byKind = byKind || slices.ContainsFunc(c.all,
+			func(u usbUnit) bool { return strings.EqualFold(u.id, adapter) && u.called(c.which) })
 	}
 	for _, u := range c.all {
 		named := c.named()
 		switch {
-		case named != nil && c.isNoted(u, *named), named == nil && !byKind && u.called(c.which), byKind && u.id != "" && strings.EqualFold(u.id, probeOf(c.board)):
+		case named != nil && c.isNoted(u, *named), named == nil && !byKind && u.called(c.which), byKind && u.id != "" &&
+			strings.EqualFold(u.id, probeOf(c.board)):
 			fit = append(fit, u)
 		}
 	}
-	if d := c.named(); len(fit) == 0 && d != nil && d.Probe != "" && adapterOf(c.board, *d) != "" && len(USBDevices()) == 0 {
+	if d := c.named(); len(fit) == 0 && d != nil && d.Probe != "" && adapterOf(c.board, *d) != "" &&
+		len(USBDevices()) == 0 {
 		return []usbUnit{{serial: d.Probe, told: true}}
 	}
 	return fit

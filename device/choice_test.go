@@ -77,7 +77,10 @@ func TestWhichIsMeant(t *testing.T) {
 		says  string
 	}{
 		{&plain, "", two, nil, "", failure.Config, "5 attached devices"},
-		{&plain, "S3", two, nil, "", failure.Config, "DEVICE=c0, or name the interface of the board's UART as link.interface in its board file: 1 or 3"},
+		{
+			&plain, "S3", two, nil, "", failure.Config,
+			"DEVICE=c0, or name the interface of the board's UART as link.interface in its board file: 1 or 3",
+		},
 		{&plain, "S1", two, nil, "", failure.Config, "3 attached devices"},
 		{&plain, "a1", two, nil, "a1", "", ""},
 		{&plain, "1-3", two, nil, "b0", "", ""}, // by desk.json
@@ -123,8 +126,8 @@ func TestWhichIsMeant(t *testing.T) {
 	}
 }
 
-// Of two probes with one serial, one that is taken away is not replaced by the other; one with a serial of its own is found
-// wherever it comes back, with the port of the same interface.
+// Of two probes with one serial, one that is taken away is not replaced by the other; one with a serial of its own is
+// found wherever it comes back, with the port of the same interface.
 func TestFoundAgain(t *testing.T) {
 	b, err := boards.Find("nucleo_f746zg", nil)
 	must(t, err)
@@ -145,15 +148,18 @@ func TestFoundAgain(t *testing.T) {
 		must(t, d.Close())
 	}
 	var taken interface{ FailureClass() failure.Class }
-	if d, err := desk.Attach(t.Context(), b, "b0"); d != nil || !errors.As(err, &taken) || !strings.Contains(err.Error(), "in use") {
+	if d, err := desk.Attach(t.Context(), b, "b0"); d != nil || !errors.As(err, &taken) ||
+		!strings.Contains(err.Error(), "in use") {
 		t.Errorf("the other port of a probe that is leased: %v", err)
 	}
 	plugged(t, PortInfo{Name: "x0", USB: usb, Serial: "S1", Path: "1-2", Interface: "3"},
-		PortInfo{Name: "x1", USB: usb, Serial: "S3", Path: "3-1", Interface: "1"}, PortInfo{Name: "x2", USB: usb, Serial: "S3", Path: "3-1", Interface: "3"})
+		PortInfo{Name: "x1", USB: usb, Serial: "S3", Path: "3-1", Interface: "1"},
+		PortInfo{Name: "x2", USB: usb, Serial: "S3", Path: "3-1", Interface: "3"})
 	if err := shared.attachment.again(t.Context(), b); failure.Of(err) != failure.ProbeMissing {
 		t.Errorf("found as %s: %v", shared.attachment.port, err)
 	}
-	if err := own.attachment.again(t.Context(), b); err != nil || own.attachment.port != "x2" || own.attachment.probe.USBPath != "3-1" {
+	if err := own.attachment.again(t.Context(), b); err != nil || own.attachment.port != "x2" ||
+		own.attachment.probe.USBPath != "3-1" {
 		t.Errorf("found as %s: %v", own.attachment.port, err)
 	}
 	if d, err := desk.Attach(t.Context(), b, "x1"); d != nil || !strings.Contains(err.Error(), "in use") {

@@ -107,7 +107,8 @@ func (f flashFacts) withInWork(why string, differ []imageSector) flashDecision {
 		return flashDecision{flashNothing, nil, why}
 	}
 	if begun > 0 {
-		why = fmt.Sprintf("%s; %d of %d sectors were being written when a flash was interrupted", why, begun, len(f.image.sectors))
+		why = fmt.Sprintf("%s; %d of %d sectors were being written when a flash was interrupted", why, begun,
+			len(f.image.sectors))
 	}
 	return flashDecision{flashWrite, list, why}
 }

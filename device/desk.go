@@ -26,9 +26,10 @@ type Desk struct {
 	File       *DeskFile     // named devices, with commands for their power; nil: none
 	StateDir   string        // folder of the ledger and of emulated chips with their leases; "": the user's
 	Ledger     string        // folder of the ledger, which users or computers may share; "": in StateDir
-	LeaseDir   string        // folder of the leases of real probes and of addresses; "" is the one of all users of this computer
-	Tool       FindTool      // finds programmers and the programs of Probes; nil: on PATH
-	Probes     Probes        // emulated probes, for boards such as microbit; nil: *NoProbesError for such boards
+	// folder of the leases of real probes and of addresses; "" is the one of all users of this computer
+	LeaseDir string
+	Tool     FindTool // finds programmers and the programs of Probes; nil: on PATH
+	Probes   Probes   // emulated probes, for boards such as microbit; nil: *NoProbesError for such boards
 
 	attached openset.Set[*Device] // and not closed
 }

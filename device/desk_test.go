@@ -30,7 +30,10 @@ import (
 func TestFlashAfterOthers(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, "microbit", "openocd")
-	images := [2]*image.Image{d.image(mlftest.Tiny(t, nil), boards.Options{}), d.image(mlftest.Tiny(t, nil), boards.Options{OperatorOpt: "O0"})}
+	images := [2]*image.Image{
+		d.image(mlftest.Tiny(t, nil), boards.Options{}),
+		d.image(mlftest.Tiny(t, nil), boards.Options{OperatorOpt: "O0"}),
+	}
 	d.reaches(images[0])
 	dir := filepath.Join(d.state, "ledger")
 	files := func() []string {
@@ -99,8 +102,8 @@ func TestByteChangedByOthers(t *testing.T) {
 	}
 }
 
-// A sector that was in work when a flash was interrupted may read right once, and its firmware answer right: it is erased
-// and written again.
+// A sector that was in work when a flash was interrupted may read right once, and its firmware answer right: it is
+// erased and written again.
 func TestSectorInWorkIsWrittenAgain(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, "microbit", "openocd")
@@ -186,7 +189,8 @@ func TestFirmwareWithoutNonce(t *testing.T) {
 	i := built(t, p)
 	d.reaches(i)
 	r, err := d.attach().Flash(t.Context(), i)
-	if err != nil || r.Erased != 0 || !strings.Contains(r.Why, "older boardsmith") || !strings.Contains(r.Why, "read back") {
+	if err != nil || r.Erased != 0 || !strings.Contains(r.Why, "older boardsmith") ||
+		!strings.Contains(r.Why, "read back") {
 		t.Errorf("%+v, %v", r, err)
 	}
 }
@@ -200,7 +204,8 @@ func changeLastByte(t *testing.T, dev *device.Device, i *image.Image) {
 	data := bytes.Clone(s.Data)
 	last := len(bytes.TrimRight(data, string([]byte{device.ErasedByte}))) - 1
 	data[last] ^= 0x10
-	must(t, dev.Programmer().Do(t.Context(), flasher.Job{Erase: []flasher.Sector{s.Sector}, Write: []flasher.Segment{{Addr: s.Addr, Data: data}}, Restart: true}))
+	must(t, dev.Programmer().Do(t.Context(),
+		flasher.Job{Erase: []flasher.Sector{s.Sector}, Write: []flasher.Segment{{Addr: s.Addr, Data: data}}, Restart: true}))
 }
 
 // A chip that is another than the board file says is not erased, unless that is forced.
@@ -247,8 +252,8 @@ func TestSwapBetweenFlashes(t *testing.T) {
 	}
 }
 
-// A device that desk.json, the ledger or its firmware takes for another board is neither flashed nor erased, unless that is
-// forced; nothing was written to it.
+// A device that desk.json, the ledger or its firmware takes for another board is neither flashed nor erased, unless
+// that is forced; nothing was written to it.
 func TestFlashOfAnotherBoard(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, "microbit", "openocd")
@@ -303,7 +308,8 @@ func TestTwoHostsOneBoard(t *testing.T) {
 	second.state = t.TempDir()
 	second.env.StateDir = second.state
 	must(t, os.Symlink(filepath.Join(first.state, "virtual"), filepath.Join(second.state, "virtual")))
-	one, two := first.image(mlftest.Tiny(t, nil), boards.Options{}), first.image(mlftest.Tiny(t, nil), boards.Options{OperatorOpt: "O0"})
+	one, two := first.image(mlftest.Tiny(t, nil), boards.Options{}),
+		first.image(mlftest.Tiny(t, nil), boards.Options{OperatorOpt: "O0"})
 	first.reaches(one)
 	second.reaches(two)
 	first.reaches(one)
@@ -319,7 +325,8 @@ func TestTwoHostsOneBoard(t *testing.T) {
 func TestCellThatDoesNotTake(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, "microbit", "openocd")
-	one, two := d.image(mlftest.Tiny(t, nil), boards.Options{}), d.image(mlftest.Tiny(t, nil), boards.Options{OperatorOpt: "O0"})
+	one, two := d.image(mlftest.Tiny(t, nil), boards.Options{}),
+		d.image(mlftest.Tiny(t, nil), boards.Options{OperatorOpt: "O0"})
 	d.reaches(one)
 	b, err := boards.Find(d.board, d.env.Path)
 	must(t, err)
@@ -361,7 +368,8 @@ func TestStuckErase(t *testing.T) {
 	for _, tool := range drawn.Of(t, "tool of TestStuckErase", []string{"openocd", "pyocd"}, 1) {
 		t.Run(tool, func(t *testing.T) {
 			d := newDesk(t, "microbit", tool)
-			one, two := d.image(mlftest.Tiny(t, nil), boards.Options{}), d.image(mlftest.Tiny(t, nil), boards.Options{OperatorOpt: "O0"})
+			one, two := d.image(mlftest.Tiny(t, nil), boards.Options{}),
+				d.image(mlftest.Tiny(t, nil), boards.Options{OperatorOpt: "O0"})
 			d.reaches(one)
 			stuck := map[int]bool{}
 			for page := range nrfPages {
@@ -388,7 +396,10 @@ const nrfPages = 256 // of an nRF51822's flash
 func TestTwoFlashers(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, "microbit", "openocd")
-	images := [2]*image.Image{d.image(mlftest.Tiny(t, nil), boards.Options{}), d.image(mlftest.Tiny(t, nil), boards.Options{OperatorOpt: "O0"})}
+	images := [2]*image.Image{
+		d.image(mlftest.Tiny(t, nil), boards.Options{}),
+		d.image(mlftest.Tiny(t, nil), boards.Options{OperatorOpt: "O0"}),
+	}
 	d.reaches(images[0])
 	for round := range 3 {
 		var all sync.WaitGroup
@@ -411,7 +422,8 @@ func TestTwoFlashers(t *testing.T) {
 	dev := d.attach()
 	cmd := d.job(images[0])
 	cmd.Env = append(cmd.Env, "PROJECT_TEST_WAIT=0s")
-	if said, err := cmd.CombinedOutput(); err == nil || !bytes.Contains(said, fmt.Appendf(nil, "is in use by process %d", os.Getpid())) {
+	if said, err := cmd.CombinedOutput(); err == nil ||
+		!bytes.Contains(said, fmt.Appendf(nil, "is in use by process %d", os.Getpid())) {
 		t.Errorf("while this process has it: %v\n%s", err, said)
 	}
 	must(t, dev.Close())
@@ -434,7 +446,10 @@ func TestWearBudget(t *testing.T) {
 	must(t, err)
 	must(t, os.WriteFile(filepath.Join(d.env.Path[0], "boards", "microbit.json"),
 		[]byte(strings.Replace(string(text), `"erase_cycles": 20000`, `"erase_cycles": 3`, 1)), 0o644))
-	images := [2]*image.Image{d.image(mlftest.Tiny(t, nil), boards.Options{}), d.image(mlftest.Tiny(t, nil), boards.Options{OperatorOpt: "O0"})}
+	images := [2]*image.Image{
+		d.image(mlftest.Tiny(t, nil), boards.Options{}),
+		d.image(mlftest.Tiny(t, nil), boards.Options{OperatorOpt: "O0"}),
+	}
 	dev := d.attach()
 	for n := range 3 {
 		r, err := dev.Flash(t.Context(), images[n%2])
@@ -456,14 +471,15 @@ func TestWearBudget(t *testing.T) {
 	}
 }
 
-// Erases that never began are not counted: a tool that is not there, a probe that is not plugged in, and what was to come
-// behind a sector at which the probe was lost. What is clean stays so where nothing was begun.
+// Erases that never began are not counted: a tool that is not there, a probe that is not plugged in, and what was to
+// come behind a sector at which the probe was lost. What is clean stays so where nothing was begun.
 func TestErasesThatNeverBegan(t *testing.T) {
 	t.Parallel()
 	for _, tool := range drawn.Of(t, "tool of TestErasesThatNeverBegan", []string{"openocd", "pyocd"}, 1) {
 		t.Run(tool, func(t *testing.T) {
 			d := newDesk(t, "microbit", tool)
-			one, two := d.image(mlftest.Tiny(t, nil), boards.Options{}), d.image(mlftest.Tiny(t, nil), boards.Options{RuntimeOpt: "O2"})
+			one, two := d.image(mlftest.Tiny(t, nil), boards.Options{}),
+				d.image(mlftest.Tiny(t, nil), boards.Options{RuntimeOpt: "O2"})
 			d.reaches(one)
 			entry := func() ledger.Entry {
 				all, err := ledger.New(filepath.Join(d.state, "ledger")).List()
@@ -504,7 +520,8 @@ func TestErasesThatNeverBegan(t *testing.T) {
 			d.tell(virtualprobe.Request{Do: "faults", Faults: &virtualprobe.Faults{UnplugAfter: 1}})
 			fails()
 			got := entry()
-			if got.Dirty || got.Image != one.Digest || got.Flashes != clean.Flashes || !slices.Equal(got.Sectors, clean.Sectors) || r.Erased != 0 || r.Wrote != 0 {
+			if got.Dirty || got.Image != one.Digest || got.Flashes != clean.Flashes ||
+				!slices.Equal(got.Sectors, clean.Sectors) || r.Erased != 0 || r.Wrote != 0 {
 				t.Errorf("%+v, was %+v; %+v", got, clean, r)
 			}
 			if got.Failures != clean.Failures+2 {
@@ -515,7 +532,8 @@ func TestErasesThatNeverBegan(t *testing.T) {
 				r = fails()
 			}
 			d.tell(virtualprobe.Request{Do: "faults", Faults: &virtualprobe.Faults{}})
-			if n, truth := counted(entry().Sectors), inTruth(); n < truth || n > truth+1 || r.Erased >= r.Sectors || !entry().Dirty {
+			if n, truth := counted(entry().Sectors), inTruth(); n < truth || n > truth+1 || r.Erased >= r.Sectors ||
+				!entry().Dirty {
 				t.Errorf("%d erases are counted, %d were done; %+v", n, truth, r)
 			}
 			must(t, dev.Close())
@@ -537,7 +555,8 @@ func TestManyFlashes(t *testing.T) {
 	var images []*image.Image
 	for n := range 10 {
 		operator := strings.Replace(mlftest.TinyOperator, "in[i] * 2", fmt.Sprintf("in[i] * %d", 3+n), 1)
-		images = append(images, d.image(mlftest.Tiny(t, map[string]string{"codegen/host/src/lib1.c": operator}), boards.Options{}))
+		images = append(images, d.image(mlftest.Tiny(t, map[string]string{"codegen/host/src/lib1.c": operator}),
+			boards.Options{}))
 	}
 	dev := d.attach()
 	whole := 0

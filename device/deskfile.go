@@ -44,12 +44,13 @@ type DeskDevice struct {
 
 // A DeskLink is how the device was attached when it was saved.
 type DeskLink struct {
-	Kind      string `json:"kind"`
-	Path      string `json:"path,omitempty"`      // USB path
-	Interface *int   `json:"interface,omitempty"` // USB interface of the UART, if the USB device has several; nil: the board file's
-	USB       string `json:"usb,omitempty"`       // vendor and product of the UART's adapter, if that is not the probe
-	Serial    string `json:"serial,omitempty"`    // serial of that adapter
-	Address   string `json:"address,omitempty"`   // host and port of a link over TCP; "", behind a probe: the board file's
+	Kind string `json:"kind"`
+	Path string `json:"path,omitempty"` // USB path
+	// USB interface of the UART, if the USB device has several; nil: the board file's
+	Interface *int   `json:"interface,omitempty"`
+	USB       string `json:"usb,omitempty"`     // vendor and product of the UART's adapter, if that is not the probe
+	Serial    string `json:"serial,omitempty"`  // serial of that adapter
+	Address   string `json:"address,omitempty"` // host and port of a link over TCP; "", behind a probe: the board file's
 }
 
 // ReadDeskFile reads a desk.json. A missing file counts as empty. An invalid one is an error of class config.
@@ -68,7 +69,8 @@ func ReadDeskFile(path string) (*DeskFile, error) {
 		return nil, plainfile.Error("read", path, err)
 	}
 	if b, err = parseDeskFile(data); err != nil {
-		return nil, failure.New(failure.Config, "fix it, or remove it and write it again: SAVE=1 "+failure.Mage+" devices", "%s: %w", path, err)
+		return nil, failure.New(failure.Config, "fix it, or remove it and write it again: SAVE=1 "+failure.Mage+" devices",
+			"%s: %w", path, err)
 	}
 	return b, nil
 }

@@ -17,7 +17,10 @@ func TestBenchFile(t *testing.T) {
 	if err != nil || len(b.Devices) != 0 {
 		t.Fatalf("of no file: %+v, %v", b, err)
 	}
-	first := b.Note(DeskDevice{Board: "nucleo_f746zg", Probe: "P1", Chip: "c1", Link: DeskLink{Kind: "serial", Path: "1-2"}})
+	first := b.Note(DeskDevice{
+		Board: "nucleo_f746zg", Probe: "P1", Chip: "c1",
+		Link: DeskLink{Kind: "serial", Path: "1-2"},
+	})
 	if first.Name != "nucleo-f746zg-1" {
 		t.Errorf("it is called %q", first.Name)
 	}
@@ -25,18 +28,34 @@ func TestBenchFile(t *testing.T) {
 	if n := b.Note(DeskDevice{Board: "nucleo_f746zg", Probe: "P2"}); n.Name != "nucleo-f746zg-2" {
 		t.Errorf("the second is called %q", n.Name)
 	}
-	moved := b.Note(DeskDevice{Board: "nucleo_f746zg", Probe: "P9", Chip: "c1", Link: DeskLink{Kind: "serial", Path: "3-1"}}) // by its chip
-	want := DeskDevice{"nucleo-f746zg-1", "nucleo_f746zg", "P9", "c1", DeskLink{Kind: "serial", Path: "3-1"}, "relay 3", "antenna removed", false}
+	// by its chip
+	moved := b.Note(DeskDevice{
+		Board: "nucleo_f746zg", Probe: "P9", Chip: "c1",
+		Link: DeskLink{Kind: "serial", Path: "3-1"},
+	})
+	want := DeskDevice{
+		"nucleo-f746zg-1", "nucleo_f746zg", "P9", "c1",
+		DeskLink{Kind: "serial", Path: "3-1"},
+		"relay 3",
+		"antenna removed", false,
+	}
 	if moved != want {
 		t.Errorf("moved: %+v", moved)
 	}
-	if n := b.Note(DeskDevice{Name: "left", Board: "nucleo_f746zg", Probe: "P2", Chip: "c2"}); n.Name != "left" || len(b.Devices) != 2 {
+	if n := b.Note(DeskDevice{Name: "left", Board: "nucleo_f746zg", Probe: "P2", Chip: "c2"}); n.Name != "left" ||
+		len(b.Devices) != 2 {
 		t.Errorf("renamed: %+v of %d", n, len(b.Devices))
 	}
 	one := 1
 	for range 2 { // two probes of one serial, by where they are
-		b.Note(DeskDevice{Board: "nucleo_f401re", Probe: "P3", Link: DeskLink{Kind: "serial", Path: "1-3", Interface: &one}, Shared: true})
-		b.Note(DeskDevice{Board: "nucleo_f401re", Probe: "P3", Link: DeskLink{Kind: "serial", Path: "1-4", USB: "1a86:7523", Serial: "A"}, Shared: true})
+		b.Note(DeskDevice{
+			Board: "nucleo_f401re", Probe: "P3", Link: DeskLink{Kind: "serial", Path: "1-3", Interface: &one},
+			Shared: true,
+		})
+		b.Note(DeskDevice{
+			Board: "nucleo_f401re", Probe: "P3",
+			Link: DeskLink{Kind: "serial", Path: "1-4", USB: "1a86:7523", Serial: "A"}, Shared: true,
+		})
 	}
 	if len(b.Devices) != 4 || b.Devices[2].Link.Path != "1-3" || b.Devices[3].Link.Path != "1-4" {
 		t.Errorf("%+v", b.Devices)
@@ -49,8 +68,10 @@ func TestBenchFile(t *testing.T) {
 		t.Errorf("read back: %+v, %v", again, err)
 	}
 	for _, bad := range []string{
-		"", "{", `{"format": 2}`, `{"format": 1, "devices": [{"name": "a"}]}`, `{"format": 1, "nonsense": 3}`, `{"format": 1} more`,
-		`{"format": 1, "devices": [{"name": "a", "board": "b"}, {"name": "a", "board": "c"}]}`, strings.Repeat(" ", maxDeskFileBytes+1),
+		"", "{", `{"format": 2}`, `{"format": 1, "devices": [{"name": "a"}]}`, `{"format": 1, "nonsense": 3}`,
+		`{"format": 1} more`,
+		`{"format": 1, "devices": [{"name": "a", "board": "b"}, {"name": "a", "board": "c"}]}`,
+		strings.Repeat(" ", maxDeskFileBytes+1),
 	} {
 		must(t, os.WriteFile(path, []byte(bad), 0o644))
 		if _, err := ReadDeskFile(path); failure.Of(err) != failure.Config {
@@ -68,7 +89,8 @@ func TestNoteAddress(t *testing.T) {
 	for _, d := range []DeskDevice{at("a:1", ""), at("b:1", ""), at("a:1", "c1"), at("c:1", "c1")} {
 		b.Note(d)
 	}
-	if len(b.Devices) != 2 || b.Devices[0].Link.Address != "c:1" || b.Devices[0].Chip != "c1" || b.Devices[1].Link.Address != "b:1" {
+	if len(b.Devices) != 2 || b.Devices[0].Link.Address != "c:1" || b.Devices[0].Chip != "c1" ||
+		b.Devices[1].Link.Address != "b:1" {
 		t.Errorf("noted %+v", b.Devices)
 	}
 }

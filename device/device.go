@@ -53,7 +53,8 @@ func (k *Desk) Attach(ctx context.Context, b *boards.Board, which string) (*Devi
 		return nil, failure.New(failure.Config, "choose a programmer, as in PROGRAMMER=openocd",
 			"board %s, with link %s, needs a programmer", b.Name, b.Link.Kind)
 	case which != "":
-		return nil, failure.New(failure.Config, "leave it out", "board %s starts each time it is opened: there is no device %q", b.Name, which)
+		return nil, failure.New(failure.Config, "leave it out",
+			"board %s starts each time it is opened: there is no device %q", b.Name, which)
 	}
 	return k.attached.Add(d), nil
 }
@@ -146,7 +147,8 @@ func (d *Device) Link(ctx context.Context, i *image.Image) (transport.Link, erro
 		return nil, failure.Stopped(ctx, "link")
 	}
 	if d.attachment == nil && i == nil {
-		return nil, failure.New(failure.Config, "name the image to start", "board %s starts each time its link is opened", d.board.Name)
+		return nil, failure.New(failure.Config, "name the image to start", "board %s starts each time its link is opened",
+			d.board.Name)
 	}
 	if d.attachment == nil {
 		var err error
@@ -173,7 +175,8 @@ func (d *Device) emulatorEnded(err error, i *image.Image) error {
 	if l.Program == "" || !errors.As(err, &ended) || ended.State == nil || len(bytes.TrimSpace(ended.Tail)) == 0 {
 		return err
 	}
-	return failure.New(failure.Boot, "check args of the board's link; to see it again: "+command.Command{Path: l.Program, Args: emulatorArgs(l.Args, i.Path), Dir: "/"}.Typed(),
+	return failure.New(failure.Boot, "check args of the board's link; to see it again: "+
+		command.Command{Path: l.Program, Args: emulatorArgs(l.Args, i.Path), Dir: "/"}.Typed(),
 		"%s of board %s: %s: %s", l.Program, d.board.Name, ended.State, bytes.TrimSpace(ended.Tail))
 }
 
@@ -196,8 +199,8 @@ func (d *Device) checked(ctx context.Context, t *transport.Session, i *image.Ima
 	return s, nil
 }
 
-// Confirm asks the firmware of a session that Open returned again. It returns a *WrongImageError if the build id or a byte
-// of the flash differs from the image's. Call it between two programs of others that run on the device.
+// Confirm asks the firmware of a session that Open returned again. It returns a *WrongImageError if the build id or a
+// byte of the flash differs from the image's. Call it between two programs of others that run on the device.
 func (d *Device) Confirm(ctx context.Context, s *rpc.Session, i *image.Image) error {
 	_, err := d.confirm(ctx, s, i)
 	return err

@@ -63,8 +63,8 @@ func ProbeKind(usb string) string {
 	return ""
 }
 
-// Devices lists what is attached, the devices of File that are reached over TCP, and, on a Desk with Probes, the emulated
-// chips that have been used.
+// Devices lists what is attached, the devices of File that are reached over TCP, and, on a Desk with Probes, the
+// emulated chips that have been used.
 func (k *Desk) Devices(ctx context.Context) ([]Attached, error) {
 	dir, err := k.stateDir()
 	if err != nil {
@@ -79,11 +79,17 @@ func (k *Desk) Devices(ctx context.Context) ([]Attached, error) {
 	seen := map[string]bool{} // USB paths
 	for _, p := range ports {
 		seen[p.Path] = true
-		list = append(list, Attached{Boards: couldBe(kinds, p.USB), Probe: p.Serial, Port: p.Name, USB: p.USB, Path: p.Path, Interface: p.Interface, What: p.What, Runs: true})
+		list = append(list, Attached{
+			Boards: couldBe(kinds, p.USB), Probe: p.Serial, Port: p.Name, USB: p.USB, Path: p.Path,
+			Interface: p.Interface, What: p.What, Runs: true,
+		})
 	}
 	for _, u := range USBDevices() {
 		if kind := ProbeKind(u.ID); kind != "" && !seen[u.Path] {
-			list = append(list, Attached{Boards: couldBe(kinds, u.ID), Probe: u.Serial, USB: u.ID, Path: u.Path, What: strings.TrimSpace(u.What + " (" + kind + ")"), Runs: true})
+			list = append(list, Attached{
+				Boards: couldBe(kinds, u.ID), Probe: u.Serial, USB: u.ID, Path: u.Path,
+				What: strings.TrimSpace(u.What + " (" + kind + ")"), Runs: true,
+			})
 		}
 	}
 	for _, b := range kinds {
@@ -136,7 +142,10 @@ func (k *Desk) emulatedChips(ctx context.Context, stateDir string, b *boards.Boa
 		return nil
 	}
 	s := k.emulatedState(ctx, b)
-	return []Attached{{Boards: []string{b.Name}, Probe: s.Probe, Port: s.Port, What: "emulated " + b.Flash.Chip, Emulated: true, Runs: s.Runs}}
+	return []Attached{{
+		Boards: []string{b.Name}, Probe: s.Probe, Port: s.Port, What: "emulated " + b.Flash.Chip,
+		Emulated: true, Runs: s.Runs,
+	}}
 }
 
 // An Identity describes a device, from its probe and its firmware's answer.

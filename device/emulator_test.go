@@ -27,13 +27,14 @@ func TestNoEmulator(t *testing.T) {
 	if !errors.As(err, &missing) || !strings.Contains(missing.NextStep(), "apt-get install qemu-system-arm") {
 		t.Errorf("got %v", err)
 	}
-	if _, emulator, err := MissingTools(t.Context(), b); err != nil || len(emulator) != 1 || emulator[0].Tool != b.Link.Program {
+	if _, emulator, err := MissingTools(t.Context(), b); err != nil || len(emulator) != 1 ||
+		emulator[0].Tool != b.Link.Program {
 		t.Errorf("missing: %v", emulator)
 	}
 }
 
-// emulatorSaying puts a program into PATH that says this of its version, notes each time that it is asked, and ends at once
-// when it is to emulate.
+// emulatorSaying puts a program into PATH that says this of its version, notes each time that it is asked, and ends at
+// once when it is to emulate.
 func emulatorSaying(t *testing.T, said string) (name, asked string) {
 	t.Helper()
 	bin := t.TempDir()
@@ -47,7 +48,10 @@ func emulatorSaying(t *testing.T, said string) (name, asked string) {
 // TestEmulatorTooOld has emulators say their versions to a board that needs a certain one.
 func TestEmulatorTooOld(t *testing.T) {
 	for _, c := range []struct{ said, needs, refused string }{
-		{"QEMU emulator version 7.2.22 (Debian 1:7.2+dfsg-7+deb12u18)\nCopyright", "9.1", "qemu-system-told has version 7.2.22; 9.1 or newer is required"},
+		{
+			"QEMU emulator version 7.2.22 (Debian 1:7.2+dfsg-7+deb12u18)\nCopyright", "9.1",
+			"qemu-system-told has version 7.2.22; 9.1 or newer is required",
+		},
 		{"QEMU emulator version 9.0.4", "9.1", "qemu-system-told has version 9.0.4; 9.1 or newer is required"},
 		{"QEMU emulator version 9.1.0", "9.1", ""},
 		{"QEMU emulator version 10.0.13 (Debian 1:10.0.13+ds-0+deb13u1)", "9.1", ""},
@@ -66,10 +70,12 @@ func TestEmulatorTooOld(t *testing.T) {
 			continue
 		}
 		var missing *command.MissingToolError
-		if !errors.As(err, &missing) || err.Error() != c.refused || failure.Of(err) != failure.ToolMissing || !strings.Contains(failure.Next(err), "backports") {
+		if !errors.As(err, &missing) || err.Error() != c.refused || failure.Of(err) != failure.ToolMissing ||
+			!strings.Contains(failure.Next(err), "backports") {
 			t.Errorf("%q: got %v (%s)", c.said, err, failure.Next(err))
 		}
-		if _, emulator, err := MissingTools(t.Context(), b); err != nil || len(emulator) != 1 || emulator[0].Error() != c.refused {
+		if _, emulator, err := MissingTools(t.Context(), b); err != nil || len(emulator) != 1 ||
+			emulator[0].Error() != c.refused {
 			t.Errorf("%q: missing: %v", c.said, emulator)
 		}
 	}
@@ -114,13 +120,16 @@ func TestEmulatorEnds(t *testing.T) {
 	b, err := boards.Find("mps2_an385", nil)
 	must(t, err)
 	b.Link.Program, b.Link.Args = "sh", []string{"-c", "echo first reason >&2; echo second line >&2; exit 3", "{image}"}
-	link, err := transport.StartProcess(t.Context(), transport.ProcessConfig{Path: "/bin/sh", Args: b.Link.Args[:2], StaysOnEOF: true})
+	link, err := transport.StartProcess(t.Context(),
+		transport.ProcessConfig{Path: "/bin/sh", Args: b.Link.Args[:2], StaysOnEOF: true})
 	must(t, err)
 	defer link.Close()
 	d := &Device{board: b, desk: &Desk{}}
-	_, err = begin(t.Context(), func(context.Context) (transport.Link, error) { return link, nil }, transport.SessionOptions{})
+	_, err = begin(t.Context(), func(context.Context) (transport.Link, error) { return link, nil },
+		transport.SessionOptions{})
 	err = d.emulatorEnded(err, &image.Image{Path: "/x"})
-	if failure.Of(err) != failure.Boot || !strings.Contains(err.Error(), "first reason\nsecond line") || !strings.Contains(failure.Next(err), "cd / && sh") {
+	if failure.Of(err) != failure.Boot || !strings.Contains(err.Error(), "first reason\nsecond line") ||
+		!strings.Contains(failure.Next(err), "cd / && sh") {
 		t.Errorf("got %v (%s)", err, failure.Next(err))
 	}
 }

@@ -20,12 +20,14 @@ import (
 // erasing was interrupted. When it returns nil, all of them were verified to be blank. Errors: as of Flash.
 func (d *Device) Erase(ctx context.Context) (FlashReport, error) {
 	if d.attachment == nil || !d.attachment.hasProbe() {
-		return FlashReport{}, failure.New(failure.Config, chooseProbe, "board %s has no debug probe to erase it with", d.board.Name)
+		return FlashReport{}, failure.New(failure.Config, chooseProbe, "board %s has no debug probe to erase it with",
+			d.board.Name)
 	}
 	d.desk.Progress.Tell(progress.Event{Step: "erase", Detail: d.board.Name})
 	f := flashing{d: d, power: powerCycle{d: d}, facts: flashFacts{image: blankFlash(d.board)}}
 	if len(f.facts.image.sectors) == 0 {
-		return FlashReport{}, failure.New(failure.Config, failure.Mage+" board:show shows the board's memory map", "board %s has no flash with sectors", d.board.Name)
+		return FlashReport{}, failure.New(failure.Config, failure.Mage+" board:show shows the board's memory map",
+			"board %s has no flash with sectors", d.board.Name)
 	}
 	if err := f.look(ctx); err != nil {
 		return FlashReport{}, err
@@ -50,7 +52,8 @@ func blankFlash(b *boards.Board) *flashImage {
 			sum := sha256.Sum256(data)
 			for range run.Count {
 				s := flasher.Sector{Index: index, Addr: at, Size: uint64(run.Size)}
-				img.sectors = append(img.sectors, imageSector{Sector: s, data: data, digest: hex.EncodeToString(sum[:]), rated: r.EraseCycles})
+				img.sectors = append(img.sectors,
+					imageSector{Sector: s, data: data, digest: hex.EncodeToString(sum[:]), rated: r.EraseCycles})
 				at, index = at+s.Size, index+1
 			}
 		}

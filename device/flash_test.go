@@ -48,7 +48,8 @@ func newDesk(t *testing.T, name, tool string) *desk {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "boards", name+".json"))
 	must(t, err)
-	path := boardstest.Shelf(t, map[string]string{name + ".json": strings.Replace(string(text), `"flash": {"programmer": "none"}`, flashers[name], 1)})
+	path := boardstest.Shelf(t, map[string]string{name +
+		".json": strings.Replace(string(text), `"flash": {"programmer": "none"}`, flashers[name], 1)})
 	return deskWith(t, path, name, tool)
 }
 
@@ -94,7 +95,8 @@ func programmerPath(tool string) (string, error) {
 	return path, err
 }
 
-// image builds a model for the board on the desk. Options make another build of it. West has a folder of a Zephyr build with it.
+// image builds a model for the board on the desk. Options make another build of it. West has a folder of a Zephyr build
+// with it.
 func (d *desk) image(model string, o boards.Options) *image.Image {
 	d.t.Helper()
 	p := generated(d.t, filepath.Join(d.t.TempDir(), "p"), project.Spec{Board: d.board, Model: model, Options: o}, d.env)
@@ -203,7 +205,8 @@ func TestFlashOnTheDesk(t *testing.T) {
 		for _, tool := range drawn.Of(t, "tool of TestFlashOnTheDesk on "+board, []string{"openocd", "pyocd"}, 1) {
 			t.Run(board+"/"+tool, func(t *testing.T) {
 				d := newDesk(t, board, tool)
-				one, two := d.image(mlftest.Tiny(t, nil), boards.Options{}), d.image(mlftest.Tiny(t, nil), boards.Options{OperatorOpt: "O0"})
+				one, two := d.image(mlftest.Tiny(t, nil), boards.Options{}),
+					d.image(mlftest.Tiny(t, nil), boards.Options{OperatorOpt: "O0"})
 				dev := d.attach()
 				for n, step := range []struct {
 					image  *image.Image
@@ -238,7 +241,8 @@ func TestFlashOnTheDesk(t *testing.T) {
 	}
 }
 
-// The right firmware answers, from another chip than desk.json has behind this probe: the answer may be another board's.
+// The right firmware answers, from another chip than desk.json has behind this probe: the answer may be another
+// board's.
 func TestAnswerOfAnotherChip(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, "microbit", "openocd")
@@ -247,7 +251,10 @@ func TestAnswerOfAnotherChip(t *testing.T) {
 	_, err := dev.Flash(t.Context(), i)
 	must(t, err)
 	must(t, dev.Close())
-	d.env.Bench = &device.DeskFile{Devices: []device.DeskDevice{{Board: d.board, Probe: virtualprobe.SerialOf(device.EmulatedDir(d.state, d.board)), Chip: "0123"}}}
+	d.env.Bench = &device.DeskFile{Devices: []device.DeskDevice{{
+		Board: d.board,
+		Probe: virtualprobe.SerialOf(device.EmulatedDir(d.state, d.board)), Chip: "0123",
+	}}}
 	_, err = d.attach().Flash(t.Context(), i)
 	var wrong *device.WrongBoardError
 	if !errors.As(err, &wrong) || !strings.Contains(err.Error(), "not 0123") {

@@ -80,7 +80,8 @@ func (img *flashImage) sectorAt(b *boards.Board, addr uint64) (*imageSector, err
 	if err != nil {
 		return nil, err
 	}
-	img.sectors = append(img.sectors, imageSector{Sector: at, data: bytes.Repeat([]byte{erasedByte}, int(at.Size)), rated: rated})
+	img.sectors = append(img.sectors,
+		imageSector{Sector: at, data: bytes.Repeat([]byte{erasedByte}, int(at.Size)), rated: rated})
 	return &img.sectors[len(img.sectors)-1], nil
 }
 
@@ -88,7 +89,8 @@ func (img *flashImage) sectorAt(b *boards.Board, addr uint64) (*imageSector, err
 func (img *flashImage) identify(f *elf.File, loads []firmware.Segment) error {
 	ranges, err := img.Landmarks.FindParts(f, img.Path)
 	if err == nil && len(ranges) == 0 {
-		err = failure.New(failure.Config, "add them to its template.json", "%s: the template does not define the ranges of the firmware's checksum", img.Path)
+		err = failure.New(failure.Config, "add them to its template.json",
+			"%s: the template does not define the ranges of the firmware's checksum", img.Path)
 	}
 	if err != nil {
 		return err

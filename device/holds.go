@@ -13,7 +13,8 @@ import (
 // Identify.
 func (d *Device) Holds(ctx context.Context) (*image.Image, error) {
 	if d.attachment == nil {
-		return nil, failure.New(failure.Config, "leave IMAGE out", "board %s holds no image before it is opened", d.board.Name)
+		return nil, failure.New(failure.Config, "leave IMAGE out", "board %s holds no image before it is opened",
+			d.board.Name)
 	}
 	a, err := d.ask(ctx, nil)
 	if err != nil {
@@ -27,7 +28,8 @@ func (d *Device) Holds(ctx context.Context) (*image.Image, error) {
 		return nil, err
 	}
 	if len(seen) == 0 || seen[0].Image == "" {
-		return nil, failure.New(failure.Verify, "flash it", "%s did not respond, and the ledger has no image for it: its contents are unverified", d.attachment.probeEntry())
+		return nil, failure.New(failure.Verify, "flash it",
+			"%s did not respond, and the ledger has no image for it: its contents are unverified", d.attachment.probeEntry())
 	}
 	return d.desk.images().Find(seen[0].Image)
 }

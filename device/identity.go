@@ -29,7 +29,8 @@ func (e *WrongBoardError) FailureClass() failure.Class { return failure.Config }
 
 // NextStep says how to go on.
 func (e *WrongBoardError) NextStep() string {
-	return "choose the right BOARD and DEVICE, or save the change: SAVE=1 " + failure.Mage + " devices; FORCE=1 flashes anyway"
+	return "choose the right BOARD and DEVICE, or save the change: SAVE=1 " + failure.Mage +
+		" devices; FORCE=1 flashes anyway"
 }
 
 // identityFacts are known facts of a device, apart from the user's choice.
@@ -111,7 +112,10 @@ func (f *flashing) plausible() error {
 	if err != nil {
 		return err
 	}
-	facts := identityFacts{board: f.d.board.Name, which: n.which(), noted: desk.File.behind(n), file: desk.File, ledger: all, answer: f.facts.answer}
+	facts := identityFacts{
+		board: f.d.board.Name, which: n.which(), noted: desk.File.behind(n), file: desk.File,
+		ledger: all, answer: f.facts.answer,
+	}
 	if a := f.facts.answer; a != nil && a.buildID != f.facts.image.BuildID {
 		facts.builtAs = desk.boardOf(a.buildID, all)
 	}
@@ -146,5 +150,8 @@ func (d *Device) sameChip(chip string) error {
 	if d.attachment == nil || d.attachment.chip == "" || d.attachment.chip == chip || d.desk.Reflash {
 		return nil
 	}
-	return &WrongBoardError{d.board.Name, []string{fmt.Sprintf("the firmware answers from chip %s, not %s", cmp.Or(chip, "without an id"), d.attachment.chip)}}
+	return &WrongBoardError{
+		d.board.Name,
+		[]string{fmt.Sprintf("the firmware answers from chip %s, not %s", cmp.Or(chip, "without an id"), d.attachment.chip)},
+	}
 }

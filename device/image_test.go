@@ -45,7 +45,8 @@ func TestImageOutlastsItsFile(t *testing.T) {
 	t.Parallel()
 	env := testEnv()
 	env.Cache = cache.New(t.TempDir(), cache.Options{})
-	first, second := rebuilt(t, project.Spec{Board: "host", Model: mlftest.Tiny(t, nil)}, env, boards.Options{ArenaKiB: 512})
+	first, second := rebuilt(t, project.Spec{Board: "host", Model: mlftest.Tiny(t, nil)}, env,
+		boards.Options{ArenaKiB: 512})
 	b, err := boards.Find("host", nil)
 	must(t, err)
 	d, err := attach(t.Context(), b, "", env)
@@ -72,10 +73,12 @@ func TestImageOutlastsItsFile(t *testing.T) {
 	}
 	path, _ := env.Cache.Image(list[0])
 	must(t, os.Truncate(path, 1000))
-	if _, err := d.Flash(t.Context(), first); failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "is no longer") {
+	if _, err := d.Flash(t.Context(), first); failure.Of(err) != failure.Config ||
+		!strings.Contains(err.Error(), "is no longer") {
 		t.Errorf("with a truncated entry: %v", err)
 	}
-	if _, err := env.images().Find(first.ID()); failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "not in the cache") {
+	if _, err := env.images().Find(first.ID()); failure.Of(err) != failure.Config ||
+		!strings.Contains(err.Error(), "not in the cache") {
 		t.Errorf("afterwards: %v", err)
 	}
 	for _, bad := range []string{"", "12345", "xyzxyz", strings.Repeat("0", 65), first.Digest + "/../x"} {
@@ -92,7 +95,10 @@ func TestImageNamesApart(t *testing.T) {
 	env.Cache = cache.New(t.TempDir(), cache.Options{})
 	for n := range 2 {
 		data := append(minimalELF(t), byte(n))
-		i := &image.Image{Path: filepath.Join(t.TempDir(), "a.elf"), Digest: image.DigestOf(data), BuildID: [16]byte(bytes.Repeat([]byte{0xab}, 16)), Board: "host"}
+		i := &image.Image{
+			Path: filepath.Join(t.TempDir(), "a.elf"), Digest: image.DigestOf(data),
+			BuildID: [16]byte(bytes.Repeat([]byte{0xab}, 16)), Board: "host",
+		}
 		must(t, os.WriteFile(i.Path, data, 0o600))
 		env.images().Keep(i)
 	}
@@ -115,7 +121,8 @@ func TestImageOnTheBoard(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, "microbit", "openocd")
 	d.env.Cache = cache.New(t.TempDir(), cache.Options{})
-	first, _ := rebuilt(t, project.Spec{Board: "microbit", Model: mlftest.Tiny(t, nil)}, d.env, boards.Options{OperatorOpt: "O0"})
+	first, _ := rebuilt(t, project.Spec{Board: "microbit", Model: mlftest.Tiny(t, nil)}, d.env,
+		boards.Options{OperatorOpt: "O0"})
 	dev := d.attach()
 	if _, err := dev.Holds(t.Context()); failure.Of(err) != failure.Verify {
 		t.Errorf("of a new chip: %v", err)
@@ -164,7 +171,11 @@ func TestFaultOfAnEarlierBuild(t *testing.T) {
 	var log bytes.Buffer
 	d.env.Log = hclog.New(&hclog.LoggerOptions{Output: &log, Level: hclog.Warn})
 	broken := strings.Replace(mlftest.TinyOperator, "return 0;", "return *(volatile int*)0x18000000U;", 1)
-	first, second := rebuilt(t, project.Spec{Board: "microbit", Model: mlftest.Tiny(t, map[string]string{"codegen/host/src/lib1.c": broken})}, d.env, boards.Options{OperatorOpt: "O0"})
+	first, second := rebuilt(t, project.Spec{
+		Board: "microbit",
+		Model: mlftest.Tiny(t, map[string]string{"codegen/host/src/lib1.c": broken}),
+	}, d.env,
+		boards.Options{OperatorOpt: "O0"})
 	dev := d.attach()
 	_, err := dev.Flash(t.Context(), first)
 	must(t, err)
@@ -206,7 +217,8 @@ func TestImageIsReadOnce(t *testing.T) {
 	t.Parallel()
 	b, err := boards.Find("microbit", nil)
 	must(t, err)
-	i := built(t, generated(t, filepath.Join(t.TempDir(), "p"), project.Spec{Board: "microbit", Model: mlftest.Tiny(t, nil)}))
+	i := built(t, generated(t, filepath.Join(t.TempDir(), "p"),
+		project.Spec{Board: "microbit", Model: mlftest.Tiny(t, nil)}))
 	_, err = device.SectorsOf(b, i)
 	must(t, err)
 	data, err := os.ReadFile(i.Path)
@@ -214,7 +226,8 @@ func TestImageIsReadOnce(t *testing.T) {
 	at := bytes.LastIndex(data, i.BuildID[:])
 	data[at-1] ^= 1
 	must(t, os.WriteFile(i.Path, data, 0o644))
-	if _, err := device.SectorsOf(b, i); failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "is no longer") {
+	if _, err := device.SectorsOf(b, i); failure.Of(err) != failure.Config ||
+		!strings.Contains(err.Error(), "is no longer") {
 		t.Errorf("%v", err)
 	}
 }

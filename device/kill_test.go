@@ -63,7 +63,10 @@ const (
 )
 
 func (k killKind) String() string {
-	return [...]string{"unplugged", "tool killed", "we are killed", "interrupted", "we are killed at a line", "interrupted at a line", "power cut in erase", "power cut in word"}[k]
+	return [...]string{
+		"unplugged", "tool killed", "we are killed", "interrupted", "we are killed at a line",
+		"interrupted at a line", "power cut in erase", "power cut in word",
+	}[k]
 }
 
 func (k killPoint) String() string { return fmt.Sprintf("%v at %d", k.kind, k.at) }
@@ -79,7 +82,10 @@ func TestFlashNeverLies(t *testing.T) {
 			t.Parallel()
 			shelf := reservedShelf(t)
 			first := deskWith(t, shelf, "microbit", tool)
-			images := [2]*image.Image{first.image(mlftest.Tiny(t, nil), boards.Options{}), first.image(mlftest.Tiny(t, nil), boards.Options{OperatorOpt: "O0"})}
+			images := [2]*image.Image{
+				first.image(mlftest.Tiny(t, nil), boards.Options{}),
+				first.image(mlftest.Tiny(t, nil), boards.Options{OperatorOpt: "O0"}),
+			}
 			first.reaches(images[0])
 			first.tell(virtualprobe.Request{Do: "faults", Faults: &virtualprobe.Faults{}})
 			lines := first.linesOf(images[1])
@@ -126,7 +132,8 @@ func TestFlashNeverLies(t *testing.T) {
 				})
 			}
 			running.Wait()
-			t.Logf("%d points in %v: one in %v", len(points), time.Since(start).Round(time.Second), (time.Since(start) / time.Duration(len(points))).Round(time.Millisecond))
+			t.Logf("%d points in %v: one in %v", len(points), time.Since(start).Round(time.Second),
+				(time.Since(start) / time.Duration(len(points))).Round(time.Millisecond))
 			for _, d := range desks {
 				erases := d.tell(virtualprobe.Request{Do: "status"}).State.Erases
 				if len(erases) == 0 || len(erases) > reservedPage {
@@ -141,7 +148,8 @@ func TestFlashNeverLies(t *testing.T) {
 func TestKilledBehindWrapper(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, "microbit", "openocd")
-	one, two := d.image(mlftest.Tiny(t, nil), boards.Options{}), d.image(mlftest.Tiny(t, nil), boards.Options{OperatorOpt: "O0"})
+	one, two := d.image(mlftest.Tiny(t, nil), boards.Options{}),
+		d.image(mlftest.Tiny(t, nil), boards.Options{OperatorOpt: "O0"})
 	d.reaches(one)
 	real, err := programmerPath("openocd")
 	must(t, err)
@@ -363,7 +371,8 @@ func (d *desk) hit(k killPoint, i *image.Image) {
 		_ = cmd.Process.Kill()
 		<-ended
 	}
-	for begun = time.Now(); toolAt(at) || d.tell(virtualprobe.Request{Do: "status"}).Busy; time.Sleep(5 * time.Millisecond) {
+	for begun = time.Now(); toolAt(at) ||
+		d.tell(virtualprobe.Request{Do: "status"}).Busy; time.Sleep(5 * time.Millisecond) {
 		if time.Since(begun) > 5*time.Second {
 			d.t.Errorf("%v: the tool is still there\n%s", k, said.String())
 			return

@@ -20,8 +20,9 @@ import (
 // A linker implements one kind of link. It has start, open or both: a chip emulated by QEMU may or may not be
 // behind an emulated probe.
 type linker struct {
-	start func(context.Context, *Device, *image.Image) (transport.Link, error)      // runs the image
-	open  func(context.Context, *attachment, *boards.Board) (transport.Link, error) // opens the link of a device that keeps its image
+	start func(context.Context, *Device, *image.Image) (transport.Link, error) // runs the image
+	// opens the link of a device that keeps its image
+	open func(context.Context, *attachment, *boards.Board) (transport.Link, error)
 }
 
 // linkers has each of boards.LinkKinds.

@@ -20,8 +20,9 @@ import (
 
 // Monitoring configures Monitor. Show must be set.
 type Monitoring struct {
-	Show   func(line string) // called with a line for each message in either direction and for each line that the device logs
-	Record io.Writer         // receives a recording of every byte, in transport's format; nil: none
+	// called with a line for each message in either direction and for each line that the device logs
+	Show   func(line string)
+	Record io.Writer // receives a recording of every byte, in transport's format; nil: none
 }
 
 // Monitor opens the link, begins a session, and shows logs and traffic until ctx or the link ends. i is what an
@@ -149,7 +150,8 @@ func (w *watched) frame(d *direction, event transport.Event) {
 	if len(body) > 3+shownBytes {
 		more = " …"
 	}
-	w.line(d.sign, fmt.Sprintf("%-10s session %02x%02x, %5d bytes  % x%s", kind, body[0], body[1], len(body)-3, body[3:min(len(body), 3+shownBytes)], more))
+	w.line(d.sign, fmt.Sprintf("%-10s session %02x%02x, %5d bytes  % x%s", kind, body[0], body[1], len(body)-3,
+		body[3:min(len(body), 3+shownBytes)], more))
 }
 
 // outside takes a byte outside of frames, such as a boot loader's output, and shows whole lines. It skips 0xff and

@@ -24,7 +24,10 @@ func TestWatchedInPieces(t *testing.T) {
 		return strings.Join(lines, "\n")
 	}
 	whole := show(bytes)
-	for _, want := range []string{`outside of frames: "boot"`, "between", "Init reply session 0102", "log        session 0102"} {
+	for _, want := range []string{
+		`outside of frames: "boot"`, "between", "Init reply session 0102",
+		"log        session 0102",
+	} {
 		if !strings.Contains(whole, want) {
 			t.Errorf("%q is not shown:\n%s", want, whole)
 		}

@@ -129,7 +129,9 @@ func TestReset(t *testing.T) {
 func TestWrongImage(t *testing.T) {
 	t.Parallel()
 	first := generated(t, filepath.Join(t.TempDir(), "first"), project.Spec{Model: mlftest.Tiny(t, nil)})
-	second := generated(t, filepath.Join(t.TempDir(), "second"), project.Spec{Model: mlftest.Tiny(t, map[string]string{"codegen/host/src/lib1.c": mlftest.TinyOperator + "// other\n"})})
+	second := generated(t, filepath.Join(t.TempDir(), "second"),
+		project.Spec{Model: mlftest.Tiny(t,
+			map[string]string{"codegen/host/src/lib1.c": mlftest.TinyOperator + "// other\n"})})
 	i, j, d := built(t, first), built(t, second), attached(t, first)
 
 	swapped := *i // what flashing the wrong file would amount to
@@ -165,8 +167,10 @@ func TestWrongImage(t *testing.T) {
 // with the firmware started anew.
 func TestAbort(t *testing.T) {
 	t.Parallel()
-	aborts := strings.Replace(mlftest.TinyOperator, "return 0;", "extern void TVMPlatformAbort(int); TVMPlatformAbort(0x1234); return 0;", 1)
-	p := generated(t, filepath.Join(t.TempDir(), "p"), project.Spec{Model: mlftest.Tiny(t, map[string]string{"codegen/host/src/lib1.c": aborts})})
+	aborts := strings.Replace(mlftest.TinyOperator, "return 0;",
+		"extern void TVMPlatformAbort(int); TVMPlatformAbort(0x1234); return 0;", 1)
+	p := generated(t, filepath.Join(t.TempDir(), "p"),
+		project.Spec{Model: mlftest.Tiny(t, map[string]string{"codegen/host/src/lib1.c": aborts})})
 	s, err := p.Run(t.Context(), testEnv().desk(), "")
 	must(t, err)
 	defer s.Close(t.Context())

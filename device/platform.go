@@ -111,7 +111,8 @@ type ClockError struct {
 
 func (e *ClockError) Error() string {
 	off := (e.Measured/float64(e.Says) - 1) * 100
-	return fmt.Sprintf("board %s: its timer makes %.0f ticks a second by the host's clock, %+.1f %% off the reported %d", e.Board, e.Measured, off, e.Says)
+	return fmt.Sprintf("board %s: its timer makes %.0f ticks a second by the host's clock, %+.1f %% off the reported %d",
+		e.Board, e.Measured, off, e.Says)
 }
 
 // FailureClass returns failure.Config.
@@ -164,7 +165,9 @@ type clockReading struct {
 
 // measureClock reads the device's ticks twice, long enough apart that the time of a request does not matter. It
 // returns 0 for a device that does not report ticks.
-func measureClock(ctx context.Context, ask func(context.Context) (rpc.Platform, error)) (says uint32, measured float64, err error) {
+func measureClock(ctx context.Context, ask func(context.Context) (rpc.Platform, error)) (says uint32,
+	measured float64, err error,
+) {
 	first, err := readClock(ctx, ask)
 	if err != nil || first.hz == 0 {
 		return 0, 0, err

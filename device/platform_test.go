@@ -14,9 +14,13 @@ import (
 func TestPlatformDiffers(t *testing.T) {
 	t.Parallel()
 	b := &boards.Board{Name: "b", Platform: boards.Platform{
-		CoreHz: new(216000000), ICache: new(true), DCache: new(true), WaitStates: new(7), CPUID: new(boards.Number(0x411fc271)), FPU: new(true),
+		CoreHz: new(216000000), ICache: new(true), DCache: new(true), WaitStates: new(7),
+		CPUID: new(boards.Number(0x411fc271)), FPU: new(true),
 	}}
-	p := rpc.Platform{CoreHz: new(uint32(16000000)), ICache: new(true), DCache: new(false), WaitStates: new(uint8(7)), CPUID: new(uint32(0x411fc271))}
+	p := rpc.Platform{
+		CoreHz: new(uint32(16000000)), ICache: new(true), DCache: new(false), WaitStates: new(uint8(7)),
+		CPUID: new(uint32(0x411fc271)),
+	}
 	err := comparePlatform(b, p)
 	const want = "board b: core_hz is 216000000 in the board file, but 16000000 on the device; " +
 		"dcache is on in the board file, but off on the device; fpu is on in the board file, but unknown on the device"
@@ -50,7 +54,11 @@ func TestMeasureClock(t *testing.T) {
 		delay time.Duration
 		right bool
 	}{
-		{1e6, 0, true}, {1.03e6, 0, false}, {0.97e6, 0, false}, {1e6, 2 * time.Millisecond, true}, {1.05e6, 2 * time.Millisecond, false},
+		{1e6, 0, true},
+		{1.03e6, 0, false},
+		{0.97e6, 0, false},
+		{1e6, 2 * time.Millisecond, true},
+		{1.05e6, 2 * time.Millisecond, false},
 	} {
 		f := &fakeClock{1e6, c.rate, c.delay, time.Now()}
 		says, got, err := measureClock(t.Context(), f.ask)

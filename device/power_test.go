@@ -76,7 +76,8 @@ func TestPowerWhileFlashing(t *testing.T) {
 	dir := t.TempDir()
 	i := d.image(mlftest.Tiny(t, nil), boards.Options{})
 	ran, back := filepath.Join(dir, "ran"), filepath.Join(dir, "back")
-	dev := d.powered(fmt.Sprintf("echo x >>%s; for i in $(seq 200); do [ -e %s ] && exit 0; sleep 0.05; done; exit 1", ran, back))
+	dev := d.powered(fmt.Sprintf("echo x >>%s; for i in $(seq 200); do [ -e %s ] && exit 0; sleep 0.05; done; exit 1",
+		ran, back))
 	d.tell(virtualprobe.Request{Do: "faults", Faults: &virtualprobe.Faults{UnplugAfter: 3000}})
 	go func() {
 		for times(t, ran) == 0 && t.Context().Err() == nil {
@@ -102,7 +103,14 @@ func TestPowerInVain(t *testing.T) {
 	if _, err := dev.Open(t.Context(), i); failure.Of(err) != failure.Boot {
 		t.Errorf("%v", err)
 	}
-	for _, b := range []*device.DeskFile{nil, {}, {Devices: []device.DeskDevice{{Board: "microbit", Power: "x"}, {Board: "host", Probe: dev.ProbeSerial(), Power: "x"}}}} {
+	for _, b := range []*device.DeskFile{
+		nil,
+		{},
+		{Devices: []device.DeskDevice{
+			{Board: "microbit", Power: "x"},
+			{Board: "host", Probe: dev.ProbeSerial(), Power: "x"},
+		}},
+	} {
 		if noted := dev.NotedPower(b, "microbit"); noted != "" {
 			t.Errorf("%+v: %+v", b, noted)
 		}

@@ -105,7 +105,8 @@ func (k *Desk) Emulated(ctx context.Context, b *boards.Board, do string) (Emulat
 	case "erase", "swap":
 		return k.changeEmulated(ctx, b, do)
 	}
-	return EmulatedState{}, failure.New(failure.Config, "use up, down, erase or swap", "an emulated board does not support %q", do)
+	return EmulatedState{}, failure.New(failure.Config, "use up, down, erase or swap",
+		"an emulated board does not support %q", do)
 }
 
 func (k *Desk) emulatedDown(ctx context.Context, b *boards.Board) (EmulatedState, error) {

@@ -52,7 +52,8 @@ func attachingChild() int {
 	return 0
 }
 
-// TestAttachStartsNoCopyOfItself runs a program that has no keeper on its PATH. It is started once, and says what is missing.
+// TestAttachStartsNoCopyOfItself runs a program that has no keeper on its PATH. It is started once, and says what is
+// missing.
 func TestAttachStartsNoCopyOfItself(t *testing.T) {
 	t.Parallel()
 	starts := filepath.Join(t.TempDir(), "starts")

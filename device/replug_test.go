@@ -18,7 +18,8 @@ import (
 	"github.com/boardsmith/boardsmith/transport/transporttest"
 )
 
-// A board that was plugged in again is the same one, wherever it is now; while it is out, its port's name may be another's.
+// A board that was plugged in again is the same one, wherever it is now; while it is out, its port's name may be
+// another's.
 func TestReplug(t *testing.T) {
 	_, far := transporttest.Terminal(t)
 	b, err := boards.Find("nucleo_f746zg", nil)
@@ -38,7 +39,8 @@ func TestReplug(t *testing.T) {
 			t.Errorf("with %v: %v", now, err)
 		}
 	}
-	plugged(t, PortInfo{Name: taken.Name(), USB: b.Link.USB, Serial: "S2", Path: "1-2"}, PortInfo{Name: far.Name(), USB: b.Link.USB, Serial: "S1", Path: "3-1"})
+	plugged(t, PortInfo{Name: taken.Name(), USB: b.Link.USB, Serial: "S2", Path: "1-2"},
+		PortInfo{Name: far.Name(), USB: b.Link.USB, Serial: "S1", Path: "3-1"})
 	link, err := d.attachment.open(t.Context(), b)
 	must(t, err)
 	must(t, link.Close())
@@ -57,7 +59,8 @@ func TestAmbiguousPorts(t *testing.T) {
 	desk := testDesk(t)
 	desk.Programmer, desk.StateDir = "openocd", t.TempDir()
 	for serial, want := range map[string]string{"S2": "DEVICE=S1", "S1": "DEVICE=1-2"} {
-		plugged(t, PortInfo{Name: "a", USB: b.Link.USB, Serial: "S1", Path: "1-2"}, PortInfo{Name: "b", USB: b.Link.USB, Serial: serial, Path: "1-3"})
+		plugged(t, PortInfo{Name: "a", USB: b.Link.USB, Serial: "S1", Path: "1-2"},
+			PortInfo{Name: "b", USB: b.Link.USB, Serial: serial, Path: "1-3"})
 		d, err := desk.Attach(t.Context(), b, "")
 		if d != nil || failure.Of(err) != failure.Config || !strings.Contains(failure.Next(err), want) {
 			t.Errorf("%v, %v: %s", d, err, failure.Next(err))
@@ -86,7 +89,8 @@ func TestOneLeaseForAllHomes(t *testing.T) {
 	must(t, err)
 	other := testDesk(t)
 	other.Programmer, other.LeaseDir = desk.Programmer, desk.LeaseDir
-	if second, err := other.Attach(t.Context(), b, ""); second != nil || failure.Of(err) != failure.ProbeMissing || !strings.Contains(err.Error(), "in use by process") {
+	if second, err := other.Attach(t.Context(), b, ""); second != nil || failure.Of(err) != failure.ProbeMissing ||
+		!strings.Contains(err.Error(), "in use by process") {
 		t.Errorf("%v, %v", second, err)
 	}
 	must(t, d.Close())

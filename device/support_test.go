@@ -107,7 +107,8 @@ func (e env) builder() *project.Builder {
 
 func (e env) desk() *device.Desk {
 	return &device.Desk{
-		Path: e.Path, Log: e.Log, Progress: e.Progress, Cache: e.Cache, Programmer: e.Programmer, Reflash: e.Reflash, Wait: e.Wait,
+		Path: e.Path, Log: e.Log, Progress: e.Progress, Cache: e.Cache, Programmer: e.Programmer, Reflash: e.Reflash,
+		Wait: e.Wait,
 		File: e.Bench, StateDir: e.StateDir, Ledger: e.Ledger, LeaseDir: e.LeaseDir, Tool: e.Tool,
 		Probes: emulated.Probes(),
 	}

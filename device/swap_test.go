@@ -119,7 +119,8 @@ func TestSilentChipIsTheSame(t *testing.T) {
 		r, err := dev.Flash(t.Context(), i)
 		must(t, err)
 		must(t, dev.Close())
-		if r.Device != before.Device || !strings.Contains(r.Why, "did not answer") || !strings.Contains(r.Why, "were being written") {
+		if r.Device != before.Device || !strings.Contains(r.Why, "did not answer") ||
+			!strings.Contains(r.Why, "were being written") {
 			t.Errorf("%+v", r)
 		}
 	}
@@ -139,8 +140,12 @@ func TestSilentChipMayBeWorn(t *testing.T) {
 	path := filepath.Join(d.env.Path[0], "boards", "microbit.json")
 	text, err := os.ReadFile(path)
 	must(t, err)
-	must(t, os.WriteFile(path, []byte(strings.Replace(string(text), `"erase_cycles": 20000`, `"erase_cycles": 9`, 1)), 0o644))
-	images := [2]*image.Image{d.image(mlftest.Tiny(t, nil), boards.Options{}), d.image(mlftest.Tiny(t, nil), boards.Options{OperatorOpt: "O0"})}
+	must(t, os.WriteFile(path, []byte(strings.Replace(string(text), `"erase_cycles": 20000`, `"erase_cycles": 9`, 1)),
+		0o644))
+	images := [2]*image.Image{
+		d.image(mlftest.Tiny(t, nil), boards.Options{}),
+		d.image(mlftest.Tiny(t, nil), boards.Options{OperatorOpt: "O0"}),
+	}
 	d.reaches(images[0])
 	worn := d.only()
 	for n := range worn.Sectors {
@@ -179,12 +184,16 @@ func TestSwapBehindBench(t *testing.T) {
 	d.reaches(i)
 	first := d.only()
 	meant := strings.TrimPrefix(first.Device, "chip:")
-	d.env.Bench = &device.DeskFile{Devices: []device.DeskDevice{{Name: "left", Board: d.board, Probe: first.Probe, Chip: meant}}}
+	d.env.Bench = &device.DeskFile{Devices: []device.DeskDevice{{
+		Name: "left", Board: d.board, Probe: first.Probe,
+		Chip: meant,
+	}}}
 	d.tell(virtualprobe.Request{Do: "swap"})
 	dev := d.attach()
 	r, err := dev.Flash(t.Context(), i)
 	var other *device.SwappedError
-	if !errors.As(err, &other) || other.Meant != meant || "chip:"+other.Chip != r.Device || failure.Of(err) != failure.Verify {
+	if !errors.As(err, &other) || other.Meant != meant || "chip:"+other.Chip != r.Device ||
+		failure.Of(err) != failure.Verify {
 		t.Fatalf("%+v, %v", r, err)
 	}
 	if !r.Holds || r.Erased == 0 || !strings.Contains(err.Error(), "was flashed") {

@@ -13,8 +13,11 @@ func TestUSB(t *testing.T) {
 	sysfs = t.TempDir()
 	bus := filepath.Join(sysfs, "bus", "usb", "devices")
 	for dir, files := range map[string]map[string]string{
-		"1-2.3": {"idVendor": "0483", "idProduct": "374B", "serial": "066D", "manufacturer": "ST", "product": "STM32 STLink", "bcdDevice": "0100", "busnum": "1", "devnum": "12"},
-		"1-4":   {"idVendor": "046d", "idProduct": "c31c", "product": "Keyboard"},
+		"1-2.3": {
+			"idVendor": "0483", "idProduct": "374B", "serial": "066D", "manufacturer": "ST",
+			"product": "STM32 STLink", "bcdDevice": "0100", "busnum": "1", "devnum": "12",
+		},
+		"1-4": {"idVendor": "046d", "idProduct": "c31c", "product": "Keyboard"},
 	} {
 		must(t, os.MkdirAll(filepath.Join(bus, dir), 0o755))
 		for name, text := range files {
@@ -35,7 +38,8 @@ func TestUSB(t *testing.T) {
 	}
 	want := USBDevice{"0483:374b", "066D", "1-2.3", "ST STM32 STLink", "0100", "/dev/bus/usb/001/012"}
 	all := USBDevices()
-	if len(all) != 2 || all[0] != want || ProbeKind(all[0].ID) != "ST-Link/V2-1" || ProbeKind(all[1].ID) != "" || ProbeKind("1366:1015") != "J-Link" {
+	if len(all) != 2 || all[0] != want || ProbeKind(all[0].ID) != "ST-Link/V2-1" || ProbeKind(all[1].ID) != "" ||
+		ProbeKind("1366:1015") != "J-Link" {
 		t.Errorf("%+v", all)
 	}
 }

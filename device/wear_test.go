@@ -19,8 +19,13 @@ func TestWearList(t *testing.T) {
 	must(t, l.Save(ledger.Entry{Device: "probe:Q", Board: "gone"}))
 	got, err := (&Desk{StateDir: t.TempDir(), Ledger: dir}).Wear()
 	must(t, err)
-	want := []SectorWear{{"flash", 0, 0x08000000, 0x4000, 3, 10000}, {"flash", 5, 0x08020000, 0x20000, 2, 10000}, {"", 0, 0x90000000, 0x1000, 1, 0}}
-	if len(got) != 2 || !got[0].Dirty || got[0].Flashes != 3 || !reflect.DeepEqual(got[0].Sectors, want) || got[1].Board != "gone" {
+	want := []SectorWear{
+		{"flash", 0, 0x08000000, 0x4000, 3, 10000},
+		{"flash", 5, 0x08020000, 0x20000, 2, 10000},
+		{"", 0, 0x90000000, 0x1000, 1, 0},
+	}
+	if len(got) != 2 || !got[0].Dirty || got[0].Flashes != 3 || !reflect.DeepEqual(got[0].Sectors, want) ||
+		got[1].Board != "gone" {
 		t.Errorf("%+v", got)
 	}
 }

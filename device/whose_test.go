@@ -12,7 +12,8 @@ import (
 	"github.com/boardsmith/boardsmith/internal/ledger"
 )
 
-// A chip that was known before, behind another probe, keeps its erases and gets those that were counted while it was silent.
+// A chip that was known before, behind another probe, keeps its erases and gets those that were counted while it was
+// silent.
 func TestAdoptedErases(t *testing.T) {
 	t.Parallel()
 	l := ledger.New(t.TempDir())
@@ -22,7 +23,10 @@ func TestAdoptedErases(t *testing.T) {
 	silent := ledger.Entry{Device: "probe:P", Probe: "P", Board: "microbit", Dirty: true}
 	silent.Sector(0, 1024).Erases = 7
 	must(t, l.Save(silent))
-	d := &Device{board: &boards.Board{Name: "microbit"}, attachment: &attachment{ledger: l, probe: flasher.Probe{Serial: "P"}}}
+	d := &Device{
+		board:      &boards.Board{Name: "microbit"},
+		attachment: &attachment{ledger: l, probe: flasher.Probe{Serial: "P"}},
+	}
 	f := flashing{d: d, facts: flashFacts{answer: &firmwareAnswer{chip: "c1"}}}
 	for range 2 {
 		e, err := f.known()

@@ -108,7 +108,8 @@ func (a *aot) deviceNames(ctx context.Context) ([]string, error) {
 
 // otherModel returns the error for firmware that was built from another archive.
 func otherModel(format string, args ...any) error {
-	return failure.New(failure.Config, "build and flash this archive, then open it again", "the device runs another model: "+format, args...)
+	return failure.New(failure.Config, "build and flash this archive, then open it again",
+		"the device runs another model: "+format, args...)
 }
 
 // arrays fetches the device's arrays of one kind. place maps each tensor to the device's index. Shapes that the
@@ -165,7 +166,8 @@ func agree(t *mlf.Tensor, array *rpc.Tensor) error {
 		t.Shape = slices.Clone(array.Shape())
 	}
 	if t.DType != array.DType() || !slices.Equal(t.Shape, array.Shape()) {
-		return otherModel("its %s is %v %s, the archive has %v %s", t.Name, array.DType(), ndarray.ShapeString(array.Shape()), t.DType, ndarray.ShapeString(t.Shape))
+		return otherModel("its %s is %v %s, the archive has %v %s", t.Name, array.DType(),
+			ndarray.ShapeString(array.Shape()), t.DType, ndarray.ShapeString(t.Shape))
 	}
 	return nil
 }

@@ -62,7 +62,8 @@ var enterable = []mlf.ABI{mlf.ABIPacked, mlf.ABIUnpacked}
 func Open(ctx context.Context, s *rpc.Session, m *mlf.Model) (Executor, error) {
 	open := openers[m.Executor]
 	if open == nil || !slices.Contains(enterable, m.ABI) {
-		return nil, failure.New(failure.Config, "", "model %s: unsupported executor %q with ABI %q", m.Name, m.Executor, m.ABI)
+		return nil, failure.New(failure.Config, "", "model %s: unsupported executor %q with ABI %q", m.Name, m.Executor,
+			m.ABI)
 	}
 	e, err := open(ctx, s, m)
 	if err != nil {
@@ -100,8 +101,10 @@ func (m *model) check(name string, a *ndarray.Array) (int, error) {
 	if a.DType == want.DType && slices.Equal(a.Shape, want.Shape) {
 		return i, nil
 	}
-	return 0, failure.New(failure.Config, fmt.Sprintf("convert it first, in Python: x.astype(%q).reshape(%s)", want.DType, ndarray.ShapeString(want.Shape)),
-		"input %q wants %v %s, not %v %s", want.Name, want.DType, ndarray.ShapeString(want.Shape), a.DType, ndarray.ShapeString(a.Shape))
+	return 0, failure.New(failure.Config,
+		fmt.Sprintf("convert it first, in Python: x.astype(%q).reshape(%s)", want.DType, ndarray.ShapeString(want.Shape)),
+		"input %q wants %v %s, not %v %s", want.Name, want.DType, ndarray.ShapeString(want.Shape), a.DType,
+		ndarray.ShapeString(a.Shape))
 }
 
 // begin prepares a run: it checks that all inputs have been set, and sends those that are not on the device.

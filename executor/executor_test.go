@@ -50,7 +50,8 @@ func openOver(t *testing.T, a *mlf.Archive, between func(rpc.Transport) rpc.Tran
 		t.Fatal(err)
 	}
 	build := filepath.Join(dir, "build")
-	make := exec.Command("make", "-j2", "-C", filepath.Join("..", "templates", "baremetal"), "CRT=../../crt", "MODEL="+model, "BUILD="+build)
+	make := exec.Command("make", "-j2", "-C", filepath.Join("..", "templates", "baremetal"), "CRT=../../crt",
+		"MODEL="+model, "BUILD="+build)
 	if out, err := make.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %v\n%s", make.Args, err, out)
 	}
@@ -321,15 +322,20 @@ func graphArchive(t *testing.T, linked bool, storage int) *mlf.Archive {
 	if linked {
 		source = strings.Replace(strings.Replace(graphOperators, `%o`, "02", 1), "%s", `_lookup_linked_param\000`, 1)
 	} else {
-		params = []ndarray.Named{{Name: "p0", Array: &ndarray.Array{DType: ndarray.DType{Bits: 8, Lanes: 1}, Shape: []int64{2, 2}, Data: []byte{10, 20, 30, 40}}}}
+		params = []ndarray.Named{{
+			Name:  "p0",
+			Array: &ndarray.Array{DType: ndarray.DType{Bits: 8, Lanes: 1}, Shape: []int64{2, 2}, Data: []byte{10, 20, 30, 40}},
+		}}
 	}
 	blob, err := mlf.EncodeParams(params)
 	if err != nil {
 		t.Fatal(err)
 	}
 	file := func(name, text string) mlf.File { return mlf.File{Name: name, Data: []byte(text)} }
-	return mlftest.Parse(t, file("metadata.json", `{"version": 7, "modules": {"g": {"style": "full-model", "executors": ["graph"], "target": ["c"], "memory": {}}}}`),
-		file("codegen/host/src/g_lib0.c", source), file("parameters/g.params", string(blob)), file("executor-config/graph/g.graph", tinyGraph("tvmgen_g_add", storage)))
+	return mlftest.Parse(t, file("metadata.json",
+		`{"version": 7, "modules": {"g": {"style": "full-model", "executors": ["graph"], "target": ["c"], "memory": {}}}}`),
+		file("codegen/host/src/g_lib0.c", source), file("parameters/g.params", string(blob)),
+		file("executor-config/graph/g.graph", tinyGraph("tvmgen_g_add", storage)))
 }
 
 // TestGraphs runs what TVM's archives do not have: flat tensors, a scalar, a parameter that is an output, parameters
@@ -341,7 +347,9 @@ func TestGraphs(t *testing.T) {
 		storage int
 		second  []byte // the second output is p0's memory
 	}{
-		{"parameters", false, 2, []byte{10, 20, 30, 40}}, {"linked", true, 2, []byte{10, 20, 30, 40}}, {"overwritten", false, 1, []byte{11, 22, 33, 44}},
+		{"parameters", false, 2, []byte{10, 20, 30, 40}},
+		{"linked", true, 2, []byte{10, 20, 30, 40}},
+		{"overwritten", false, 1, []byte{11, 22, 33, 44}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			a := graphArchive(t, c.linked, c.storage)
@@ -439,7 +447,8 @@ func TestGraphWithoutParameters(t *testing.T) {
 	ctx, s := open(t, a)
 	m := *a.Models[0]
 	m.Params = nil
-	if _, err := executor.Open(ctx, s, &m); err == nil || !strings.Contains(err.Error(), `"p0" is neither in the archive nor linked`) {
+	if _, err := executor.Open(ctx, s, &m); err == nil ||
+		!strings.Contains(err.Error(), `"p0" is neither in the archive nor linked`) {
 		t.Error(err)
 	}
 	m = *a.Models[0]

@@ -50,8 +50,8 @@ func (f *failure) Unwrap() error       { return f.err }
 func (f *failure) FailureClass() Class { return f.class }
 func (f *failure) NextStep() string    { return f.next }
 
-// New returns an error of a class. next says what the reader should do about it: a sentence without a full stop, which may
-// hold Mage, or "" where the message is enough. The format may wrap an error with %w.
+// New returns an error of a class. next says what the reader should do about it: a sentence without a full stop, which
+// may hold Mage, or "" where the message is enough. The format may wrap an error with %w.
 func New(c Class, next, format string, args ...any) error {
 	return &failure{c, next, fmt.Errorf(format, args...)}
 }
@@ -86,8 +86,8 @@ func Stopped(ctx context.Context, format string, args ...any) error {
 	return &stopped{fmt.Errorf(format, args...), ctx.Err(), context.Cause(ctx)}
 }
 
-// Of returns the class of an error of Stopped in err's chain, else that of the outermost error that has one. A cancelled
-// context is Interrupted and an expired one Timeout; anything else is Internal. Of(nil) is "".
+// Of returns the class of an error of Stopped in err's chain, else that of the outermost error that has one. A
+// cancelled context is Interrupted and an expired one Timeout; anything else is Internal. Of(nil) is "".
 func Of(err error) Class {
 	var c classed
 	var s *stopped

@@ -46,7 +46,8 @@ func TestStopped(t *testing.T) {
 	cancel(why)
 	inner := errors.New("inner")
 	err := fmt.Errorf("outer: %w", failure.Stopped(ctx, "read: %w", inner))
-	if !errors.Is(err, context.Canceled) || !errors.Is(err, why) || !errors.Is(err, inner) || err.Error() != "outer: read: inner: no more" {
+	if !errors.Is(err, context.Canceled) || !errors.Is(err, why) || !errors.Is(err, inner) ||
+		err.Error() != "outer: read: inner: no more" {
 		t.Errorf("got %v", err)
 	}
 	if err := failure.Stopped(ctx, "read: %w", why); err.Error() != "read: no more" {

@@ -25,8 +25,9 @@ func TestContexts(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := Config{
-		Flash: boards.Flash{Chip: "nrf51", Scripts: []string{"target/nrf51.cfg"}}, Probe: Probe{Emulated: &Emulated{"localhost:1", "localhost:2"}},
-		Find: func(string) (string, error) { return tool, nil }, Log: hclog.NewNullLogger(),
+		Flash: boards.Flash{Chip: "nrf51", Scripts: []string{"target/nrf51.cfg"}},
+		Probe: Probe{Emulated: &Emulated{"localhost:1", "localhost:2"}},
+		Find:  func(string) (string, error) { return tool, nil }, Log: hclog.NewNullLogger(),
 	}
 	job := Job{Erase: []Sector{{Size: 1024}}, Write: []Segment{{Data: []byte{1}}}, Verify: []Segment{{Data: []byte{1}}}}
 	for _, name := range []string{"openocd", "pyocd"} {
@@ -97,7 +98,10 @@ func TestFailedFolder(t *testing.T) {
 	if err := os.WriteFile(tool, []byte("#!/bin/sh\nls segment0.bin\nexit 3\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	p, err := New("openocd", Config{Flash: boards.Flash{Chip: "nrf51"}, Find: func(string) (string, error) { return tool, nil }})
+	p, err := New("openocd", Config{
+		Flash: boards.Flash{Chip: "nrf51"},
+		Find:  func(string) (string, error) { return tool, nil },
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,7 +119,10 @@ func TestFailedFolder(t *testing.T) {
 	}
 
 	ctx, cancel := context.WithCancel(t.Context())
-	p, err = New("openocd", Config{Flash: boards.Flash{Chip: "nrf51"}, Find: func(string) (string, error) { cancel(); return tool, nil }})
+	p, err = New("openocd", Config{
+		Flash: boards.Flash{Chip: "nrf51"},
+		Find:  func(string) (string, error) { cancel(); return tool, nil },
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

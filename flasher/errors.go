@@ -68,8 +68,8 @@ func (e *ToolError) NextStep() string {
 	return strings.Join(steps, "; ")
 }
 
-// knownFailures are common failures by what openocd, pyocd and west print. The first that matches counts: a likely cause
-// stands before its consequences, such as a probe that cannot be opened.
+// knownFailures are common failures by what openocd, pyocd and west print. The first that matches counts: a likely
+// cause stands before its consequences, such as a probe that cannot be opened.
 var knownFailures = []struct {
 	printed *regexp.Regexp
 	class   failure.Class
@@ -87,7 +87,8 @@ var knownFailures = []struct {
 		"pip install -r zephyr/scripts/requirements-base.txt",
 	},
 	{
-		printed(`argument -r/--runner: invalid choice`, `unrecognized arguments`, `runner .* does not support`), failure.Config,
+		printed(`argument -r/--runner: invalid choice`, `unrecognized arguments`, `runner .* does not support`),
+		failure.Config,
 		"this Zephyr's west does not support an option of its runner", "",
 	},
 	{

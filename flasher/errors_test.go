@@ -25,8 +25,14 @@ func TestHints(t *testing.T) {
 		{"No connected debug probe matches unique ID '0669'", failure.ProbeMissing, "no probe"},
 		{"No available debug probes are connected", failure.ProbeMissing, "no probe"},
 		{"usb.core.USBError: [Errno 13] Access denied (insufficient permissions)", failure.ProbeMissing, "udev"},
-		{"Info : Target voltage: 0.003171\nError: init mode failed (unable to connect to the target)", failure.ProbeMissing, "power"},
-		{"Info : Target voltage: 3.260465\nError: init mode failed (unable to connect to the target)", failure.Flash, "does not respond"},
+		{
+			"Info : Target voltage: 0.003171\nError: init mode failed (unable to connect to the target)", failure.ProbeMissing,
+			"power",
+		},
+		{
+			"Info : Target voltage: 3.260465\nError: init mode failed (unable to connect to the target)", failure.Flash,
+			"does not respond",
+		},
 		{"Error: Error connecting DP: cannot read IDR", failure.Flash, "does not respond"},
 		{"pyocd.core.exceptions.TransferError: SWD/JTAG communication failure (No ACK)", failure.Flash, "does not respond"},
 		{"Warn : JTAG tap: stm32f4x.cpu       UNEXPECTED idcode: 0x0bb11477", failure.Flash, "not the one in the board file"},
@@ -46,10 +52,12 @@ func TestHints(t *testing.T) {
 	} {
 		err := explain(&command.Error{Tool: "tool", Text: c.says, Command: "tool -x", Err: errors.New("exit status 1")})
 		var e *ToolError
-		if !errors.As(err, &e) || e.Class != c.class || !strings.Contains(e.Hint, c.hint) || (c.hint == "") != (e.Hint == "") {
+		if !errors.As(err, &e) || e.Class != c.class || !strings.Contains(e.Hint, c.hint) ||
+			(c.hint == "") != (e.Hint == "") {
 			t.Errorf("%s: %+v", c.says, e)
 		}
-		if !strings.Contains(err.Error(), c.says[strings.LastIndex(c.says, "\n")+1:]) || !strings.Contains(failure.Next(err), "tool -x") {
+		if !strings.Contains(err.Error(), c.says[strings.LastIndex(c.says, "\n")+1:]) ||
+			!strings.Contains(failure.Next(err), "tool -x") {
 			t.Errorf("%s: its own words are lost: %v; %s", c.says, err, failure.Next(err))
 		}
 	}

@@ -30,7 +30,8 @@ func Names() []string { return slices.Sorted(maps.Keys(programmers)) }
 func New(name string, c Config) (Programmer, error) {
 	make, ok := programmers[name]
 	if !ok {
-		return nil, failure.New(failure.Config, "the programmers are: "+strings.Join(Names(), ", ")+", and none", "unknown programmer %q", name)
+		return nil, failure.New(failure.Config, "the programmers are: "+strings.Join(Names(), ", ")+", and none",
+			"unknown programmer %q", name)
 	}
 	if c.Find == nil {
 		c.Find = exec.LookPath

@@ -55,7 +55,10 @@ func TestReserved(t *testing.T) {
 			}
 		}
 	}
-	if err := (Config{Reserved: []Range{{0x1000, 0x1000}}}).allows(Job{Erase: []Sector{{Index: 0, Addr: 0x800, Size: 0x800}, {Index: 2, Addr: 0x2000, Size: 0x800}}}); err != nil {
+	if err := (Config{Reserved: []Range{{0x1000, 0x1000}}}).allows(Job{Erase: []Sector{{
+		Index: 0, Addr: 0x800,
+		Size: 0x800,
+	}, {Index: 2, Addr: 0x2000, Size: 0x800}}}); err != nil {
 		t.Error(err)
 	}
 }
@@ -64,7 +67,8 @@ func TestReserved(t *testing.T) {
 func TestProbeOnUSB(t *testing.T) {
 	t.Parallel()
 	c := Config{Probe: Probe{Serial: "S1", USBPath: "1-2.3"}, Find: func(n string) (string, error) { return n, nil }}
-	if got := newOpenOCD(c).Commands(Job{})[0]; !strings.Contains(got, "'adapter serial S1'") || !strings.Contains(got, "'adapter usb location 1-2.3'") {
+	if got := newOpenOCD(c).Commands(Job{})[0]; !strings.Contains(got, "'adapter serial S1'") ||
+		!strings.Contains(got, "'adapter usb location 1-2.3'") {
 		t.Error(got)
 	}
 }

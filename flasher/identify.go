@@ -59,9 +59,11 @@ func (c Config) openocdIdentify(r *toolRun, j Job) []string {
 	if c.Chip.Address == 0 || !j.changes() {
 		return nil
 	}
-	step := fmt.Sprintf(`regexp {: ([0-9a-fA-F]+)} [capture "mdw 0x%x"] all id; echo "`+mark+identification+`0x$id"`, uint64(c.Chip.Address))
+	step := fmt.Sprintf(`regexp {: ([0-9a-fA-F]+)} [capture "mdw 0x%x"] all id; echo "`+mark+identification+`0x$id"`,
+		uint64(c.Chip.Address))
 	if values := c.values(" "); values != "" {
-		step += fmt.Sprintf(`; if {[lsearch -exact {%s} [expr "0x$id & 0x%x"]] < 0} {error "another chip"}`, values, uint64(c.Chip.Mask))
+		step += fmt.Sprintf(`; if {[lsearch -exact {%s} [expr "0x$id & 0x%x"]] < 0} {error "another chip"}`, values,
+			uint64(c.Chip.Mask))
 	}
 	return []string{r.done(step, identified)}
 }

@@ -21,7 +21,9 @@ type Inspector interface {
 const register = mark + "register %s 0x%x"
 
 // inspected runs a tool with a configuration that collects the registers, and returns the result.
-func (c Config) inspected(ctx context.Context, ranges []Range, run func(c Config, dir string, timeout time.Duration) error) (core Core, got []Segment, err error) {
+func (c Config) inspected(ctx context.Context, ranges []Range,
+	run func(c Config, dir string, timeout time.Duration) error,
+) (core Core, got []Segment, err error) {
 	at := map[string]*uint32{"pc": &core.PC, "lr": &core.LR, "sp": &core.SP}
 	c.told = func(line string) {
 		var name string
@@ -42,7 +44,8 @@ func (c Config) inspected(ctx context.Context, ranges []Range, run func(c Config
 
 // openocdInspect returns the commands for Inspect.
 func openocdInspect(r *toolRun, ranges []Range) []string {
-	registers := `foreach name {pc lr sp} {regexp {: (0x[0-9a-fA-F]+)} [capture "reg $name"] all value; echo "` + mark + `register $name $value"}`
+	registers := `foreach name {pc lr sp} {regexp {: (0x[0-9a-fA-F]+)} [capture "reg $name"] all value; echo "` + mark +
+		`register $name $value"}`
 	steps := []string{r.done("halt", "halted"), r.done(registers, "registers")}
 	steps = append(steps, openocdDumps(r, ranges)...)
 	steps = append(steps, r.done("resume", "resumed"))

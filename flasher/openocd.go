@@ -72,7 +72,8 @@ func (c Config) chooseProbe() (commands []string) {
 // find finds OpenOCD. It returns an error if only the USB path identifies the probe and the probe is a CMSIS-DAP,
 // whose driver ignores that path (src/jtag/drivers/cmsis_dap*.c).
 func (o *openocd) find() (string, error) {
-	byPath := o.Probe.USBPath != "" && !slices.ContainsFunc(o.Flash.Scripts, func(s string) bool { return strings.Contains(s, "cmsis-dap") })
+	byPath := o.Probe.USBPath != "" &&
+		!slices.ContainsFunc(o.Flash.Scripts, func(s string) bool { return strings.Contains(s, "cmsis-dap") })
 	if o.Probe.Shared && !byPath {
 		return "", o.Probe.sharedBy("openocd")
 	}
@@ -195,7 +196,10 @@ func openocdVerdict(err error, j Job) error {
 	var c *command.Error
 	if errors.As(err, &c) {
 		if m := openocdDiff.FindStringSubmatch(c.Text); m != nil {
-			return &VerifyError{Addr: hex(m[1]), Got: byte(hex(m[2])), Want: byte(hex(m[3])), Bytes: strings.Count(c.Text, "Was 0x")}
+			return &VerifyError{
+				Addr: hex(m[1]), Got: byte(hex(m[2])), Want: byte(hex(m[3])),
+				Bytes: strings.Count(c.Text, "Was 0x"),
+			}
 		}
 		if len(j.Verify) > 0 && strings.Contains(c.Text, "contents differ") {
 			return &VerifyError{Addr: j.Verify[0].Addr}

@@ -96,14 +96,16 @@ type Emulated struct {
 type Config struct {
 	Flash    boards.Flash
 	Probe    Probe
-	Reserved []Range                                    // a job that touches these is rejected
-	Chip     boards.Identification                      // compared before a job erases or writes anything: *ChipError; the zero value: not compared
-	AnyChip  bool                                       // only warn if the chip differs
-	Build    string                                     // folder of the build that the image is from; west needs it
-	Find     func(name string) (path string, err error) // finds a tool; nil: on PATH
-	Held     *os.File                                   // kept open by all processes of the tool, such as a lease; nil: none
-	Log      hclog.Logger                               // nil: no log
-	Step     func(string)                               // called after each step; nil: not called
+	Reserved []Range // a job that touches these is rejected
+	// compared before a job erases or writes anything: *ChipError; the zero value: not compared
+	Chip    boards.Identification
+	AnyChip bool                                       // only warn if the chip differs
+	Build   string                                     // folder of the build that the image is from; west needs it
+	Find    func(name string) (path string, err error) // finds a tool; nil: on PATH
+	// kept open by all processes of the tool, such as a lease; nil: none
+	Held *os.File
+	Log  hclog.Logger // nil: no log
+	Step func(string) // called after each step; nil: not called
 
 	told func(line string) // receives the tool's output; nil: dropped
 
@@ -136,7 +138,9 @@ func (c Config) allows(j Job) error {
 	for _, r := range c.Reserved {
 		for _, t := range touched {
 			if t.Addr < r.Addr+r.Size && r.Addr < t.Addr+t.Size {
-				return failure.New(failure.Config, "link the firmware elsewhere", "the job writes or erases %d bytes at 0x%08x, but the board reserves %d bytes at 0x%08x", t.Size, t.Addr, r.Size, r.Addr)
+				return failure.New(failure.Config, "link the firmware elsewhere",
+					"the job writes or erases %d bytes at 0x%08x, but the board reserves %d bytes at 0x%08x", t.Size, t.Addr, r.Size,
+					r.Addr)
 			}
 		}
 	}

@@ -61,5 +61,6 @@ func (p Probe) sharedBy(tool string) error {
 	if tool != "openocd" {
 		next += ", or use openocd with a probe other than CMSIS-DAP, which it can select by USB path"
 	}
-	return failure.New(failure.Config, next, "%s selects probes by serial, and another attached one also has the serial %q", tool, p.Serial)
+	return failure.New(failure.Config, next,
+		"%s selects probes by serial, and another attached one also has the serial %q", tool, p.Serial)
 }

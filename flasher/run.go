@@ -59,7 +59,8 @@ func (c Config) run(ctx context.Context, cmd command.Command, timeout time.Durat
 	}
 	cmd.Out, cmd.Err, cmd.Timeout = line, line, timeout
 	stdout, stderr, err := cmd.Capture(ctx)
-	if connected := len(marks) < len(r.marks); err != nil && connected && !endedAlone(ctx, err) { // it may have done more than it reported
+	// it may have done more than it reported
+	if connected := len(marks) < len(r.marks); err != nil && connected && !endedAlone(ctx, err) {
 		for _, m := range marks {
 			r.begun(m)
 		}

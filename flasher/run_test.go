@@ -110,7 +110,11 @@ func TestErasingsThatBegan(t *testing.T) {
 		}
 		return text
 	}
-	job := Job{Erase: []Sector{{Index: 0, Addr: 0x0, Size: 64}, {Index: 1, Addr: 0x40, Size: 64}, {Index: 2, Addr: 0x80, Size: 64}}}
+	job := Job{Erase: []Sector{
+		{Index: 0, Addr: 0x0, Size: 64},
+		{Index: 1, Addr: 0x40, Size: 64},
+		{Index: 2, Addr: 0x80, Size: 64},
+	}}
 	for _, c := range []struct {
 		name string
 		tool string // a script; "" means that there is none
@@ -125,7 +129,10 @@ func TestErasingsThatBegan(t *testing.T) {
 		{"it stops without a word", says("say connected", "say erased 0x0", "exit 0"), []uint64{0, 0x40}},
 		{"it is killed", says("say connected", "say erased 0x0", "kill -9 $$"), []uint64{0, 0x40}},
 		{"it hangs", says("say connected", "exec sleep 60"), []uint64{0, 0x40, 0x80}},
-		{"all", says("say connected", "say erased 0x0", "say erased 0x40", "say erased 0x80", "say finished"), []uint64{0, 0x40, 0x80}},
+		{
+			"all", says("say connected", "say erased 0x0", "say erased 0x40", "say erased 0x80", "say finished"),
+			[]uint64{0, 0x40, 0x80},
+		},
 	} {
 		path := filepath.Join(t.TempDir(), "tool") // written before others are started, which would inherit it open
 		if err := os.WriteFile(path, []byte(c.tool), 0o755); err != nil {
@@ -171,13 +178,15 @@ func TestSharedSerial(t *testing.T) {
 		{"openocd", stlink, "1-2", false},
 	} {
 		conf := Config{
-			Log: hclog.NewNullLogger(), Build: build, Probe: Probe{Serial: "S1", Shared: true, USBPath: c.path}, Flash: boards.Flash{Scripts: c.scripts},
-			Find: func(string) (string, error) { return "/bin/false", nil },
+			Log: hclog.NewNullLogger(), Build: build, Probe: Probe{Serial: "S1", Shared: true, USBPath: c.path},
+			Flash: boards.Flash{Scripts: c.scripts},
+			Find:  func(string) (string, error) { return "/bin/false", nil },
 		}
 		p := programmers[c.programmer](conf)
 		_, readErr := p.Read(t.Context(), []Range{{0, 64}})
 		for what, err := range map[string]error{"do": p.Do(t.Context(), Job{}), "read": readErr} {
-			if refused := failure.Of(err) == failure.Config && strings.Contains(err.Error(), `has the serial "S1" too`); refused != c.refused || err == nil {
+			if refused := failure.Of(err) == failure.Config &&
+				strings.Contains(err.Error(), `has the serial "S1" too`); refused != c.refused || err == nil {
 				t.Errorf("%s, %v, path %q, %s: %v", c.programmer, c.scripts, c.path, what, err)
 			}
 		}

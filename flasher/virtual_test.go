@@ -113,7 +113,10 @@ func (b *bench) pattern(i int, seed byte) Segment {
 	}
 	if i == 0 {
 		entry := uint32(b.base) + 9
-		copy(data, []byte{0x00, 0x40, 0x00, 0x20, byte(entry), byte(entry >> 8), byte(entry >> 16), byte(entry >> 24), 0x30, 0xBF, 0xFD, 0xE7})
+		copy(data, []byte{
+			0x00, 0x40, 0x00, 0x20, byte(entry), byte(entry >> 8), byte(entry >> 16), byte(entry >> 24), 0x30,
+			0xBF, 0xFD, 0xE7,
+		})
 	}
 	return Segment{b.sector(i).Addr, data}
 }
@@ -187,7 +190,10 @@ func TestJob(t *testing.T) {
 			t.Fatal(err)
 		}
 		one := b.pattern(1, 77)
-		if err := p.Do(t.Context(), Job{Erase: []Sector{b.sector(1)}, Write: []Segment{one}, Verify: []Segment{all.Write[0], one, all.Write[2]}, Restart: true}); err != nil {
+		if err := p.Do(t.Context(), Job{
+			Erase: []Sector{b.sector(1)}, Write: []Segment{one},
+			Verify: []Segment{all.Write[0], one, all.Write[2]}, Restart: true,
+		}); err != nil {
 			t.Fatal(err)
 		}
 		flash := b.flash()
@@ -201,7 +207,8 @@ func TestJob(t *testing.T) {
 			t.Errorf("erases %v, want [1 2 1]", erases)
 		}
 		got, err := p.Read(t.Context(), []Range{{one.Addr, b.size}, {all.Write[0].Addr, 64}})
-		if err != nil || len(got) != 2 || !bytes.Equal(got[0].Data, one.Data) || !bytes.Equal(got[1].Data, all.Write[0].Data[:64]) {
+		if err != nil || len(got) != 2 || !bytes.Equal(got[0].Data, one.Data) ||
+			!bytes.Equal(got[1].Data, all.Write[0].Data[:64]) {
 			t.Errorf("read something else: %v", err)
 		}
 	}
@@ -237,7 +244,8 @@ func TestIdentification(t *testing.T) {
 			err := p.Do(t.Context(), Job{Erase: []Sector{b.sector(0)}, Write: data, Verify: data})
 			erased := !slices.Equal(b.ask(virtualprobe.Request{Do: "status"}).State.Erases, before)
 			var other *ChipError
-			if c.works != (err == nil) || c.works != erased || !c.works && (!errors.As(err, &other) || chip.Mask&boards.Number(other.Read) != chip.Values[1]) {
+			if c.works != (err == nil) || c.works != erased || !c.works &&
+				(!errors.As(err, &other) || chip.Mask&boards.Number(other.Read) != chip.Values[1]) {
 				t.Errorf("%s: erased: %v, %v", c.name, erased, err)
 			}
 			if err := p.Do(t.Context(), Job{Verify: data}); c.works && err != nil {
@@ -260,7 +268,8 @@ func TestInspect(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if core.PC&^2 != uint32(b.base)+8 || core.SP != 0x20004000 || len(got) != 2 || !bytes.Equal(got[0].Data, data[0].Data[:8]) || got[1].Data[3] != 0x41 {
+			if core.PC&^2 != uint32(b.base)+8 || core.SP != 0x20004000 || len(got) != 2 ||
+				!bytes.Equal(got[0].Data, data[0].Data[:8]) || got[1].Data[3] != 0x41 {
 				t.Errorf("core %+v, read %v", core, got)
 			}
 		}
@@ -322,7 +331,10 @@ func TestNoProbe(t *testing.T) {
 				t.Skipf("%s is not installed", tool)
 			}
 			f := boardsUnderTest[0].flash
-			p := programmers[tool](Config{Flash: f, Build: zephyrtest.Build(t, runner, f.Chip), Find: findTool, Log: hclog.NewNullLogger(), Probe: Probe{Emulated: &Emulated{"127.0.0.1:1", "127.0.0.1:1"}}})
+			p := programmers[tool](Config{
+				Flash: f, Build: zephyrtest.Build(t, runner, f.Chip), Find: findTool,
+				Log: hclog.NewNullLogger(), Probe: Probe{Emulated: &Emulated{"127.0.0.1:1", "127.0.0.1:1"}},
+			})
 			err := p.Do(t.Context(), Job{Verify: []Segment{{0, make2(4)}}})
 			if failure.Of(err) != failure.ProbeMissing {
 				t.Errorf("class %v: %v", failure.Of(err), err)
@@ -340,7 +352,8 @@ func TestCancel(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	stopped := errors.New("stopped by the user")
 	b.conf.Step = func(s string) { cancel(stopped) }
-	err := newOpenOCD(b.conf).Do(ctx, Job{Erase: []Sector{b.sector(0)}, Write: []Segment{b.pattern(0, 0)}, Verify: []Segment{b.pattern(0, 0)}})
+	err := newOpenOCD(b.conf).Do(ctx,
+		Job{Erase: []Sector{b.sector(0)}, Write: []Segment{b.pattern(0, 0)}, Verify: []Segment{b.pattern(0, 0)}})
 	if !errors.Is(err, stopped) {
 		t.Errorf("got %v", err)
 	}

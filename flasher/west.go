@@ -49,7 +49,8 @@ func (w *west) runner() (westRunner, error) {
 		}
 		return &westPyOCD{c, b, &pyocd{c}}, nil
 	}
-	return nil, failure.New(failure.Config, "add one to the board's board.cmake, as in include(${ZEPHYR_BASE}/boards/common/openocd.board.cmake)",
+	return nil, failure.New(failure.Config,
+		"add one to the board's board.cmake, as in include(${ZEPHYR_BASE}/boards/common/openocd.board.cmake)",
 		"%s has no runner that can verify (openocd, pyocd); it has %s", b.file, strings.Join(b.runners, ", "))
 }
 
@@ -171,7 +172,9 @@ func (w *westOpenOCD) read(ctx context.Context, dir string, ranges []Range) erro
 	return w.execute(ctx, dir, steps, r, w.readTimeout(ranges))
 }
 
-func (w *westOpenOCD) execute(ctx context.Context, dir string, steps []string, r *toolRun, timeout time.Duration) error {
+func (w *westOpenOCD) execute(ctx context.Context, dir string, steps []string, r *toolRun,
+	timeout time.Duration,
+) error {
 	o := &openocd{w.Config}
 	if _, err := o.find(); err != nil {
 		return err

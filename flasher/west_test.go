@@ -23,12 +23,15 @@ func TestZephyrBuild(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := map[string][]string{
-		"jlink": {"--device=x"}, "openocd": {"--cmd-load", "flash write_image erase", "--cmd-verify", "verify_image"}, "pyocd": {"--target=nrf51"},
+		"jlink": {"--device=x"}, "openocd": {"--cmd-load", "flash write_image erase", "--cmd-verify", "verify_image"},
+		"pyocd": {"--target=nrf51"},
 	}
-	if !reflect.DeepEqual(b.args, want) || !reflect.DeepEqual(b.runners, []string{"jlink", "openocd", "pyocd"}) || b.usual != "jlink" {
+	if !reflect.DeepEqual(b.args, want) || !reflect.DeepEqual(b.runners, []string{"jlink", "openocd", "pyocd"}) ||
+		b.usual != "jlink" {
 		t.Errorf("%+v", b)
 	}
-	if b.runner() != "openocd" || b.argument("pyocd", "--target") != "nrf51" || b.argument("openocd", "--cmd-verify") != "verify_image" || b.argument("openocd", "--x") != "" {
+	if b.runner() != "openocd" || b.argument("pyocd", "--target") != "nrf51" ||
+		b.argument("openocd", "--cmd-verify") != "verify_image" || b.argument("openocd", "--x") != "" {
 		t.Errorf("runner %s, target %q", b.runner(), b.argument("pyocd", "--target"))
 	}
 	for name, dir := range map[string]string{"none": "", "an empty folder": t.TempDir()} {
@@ -61,7 +64,8 @@ func TestHex(t *testing.T) {
 	if err := writeHex(hex, []Segment{one, two}); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := exec.Command(objcopy, "-I", "ihex", "-O", "binary", "--gap-fill", "0xff", hex, bin).CombinedOutput(); err != nil {
+	if out, err := exec.Command(objcopy, "-I", "ihex", "-O", "binary", "--gap-fill", "0xff", hex,
+		bin).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	got, err := os.ReadFile(bin)
@@ -105,10 +109,14 @@ func TestWestCommands(t *testing.T) {
 	}
 	job.Verify = job.Write
 	for runner, want := range map[string]int{"openocd": 1, "pyocd": 3} {
-		w := newWest(Config{Build: zephyrtest.Build(t, runner, "nrf51"), Log: hclog.NewNullLogger(), Find: func(n string) (string, error) { return n, nil }, Probe: Probe{Serial: "S1"}})
+		w := newWest(Config{
+			Build: zephyrtest.Build(t, runner, "nrf51"), Log: hclog.NewNullLogger(),
+			Find: func(n string) (string, error) { return n, nil }, Probe: Probe{Serial: "S1"},
+		})
 		got := w.Commands(job)
 		all := strings.Join(got, "\n")
-		if len(got) != want || !strings.Contains(strings.ReplaceAll(all, "'", ""), "west flash --build-dir=") || !strings.Contains(all, "S1") || !strings.HasPrefix(got[want/2], "ZEPHYR_BASE=") {
+		if len(got) != want || !strings.Contains(strings.ReplaceAll(all, "'", ""), "west flash --build-dir=") ||
+			!strings.Contains(all, "S1") || !strings.HasPrefix(got[want/2], "ZEPHYR_BASE=") {
 			t.Errorf("%s: %s", runner, all)
 		}
 		t.Log(all)

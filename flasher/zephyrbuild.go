@@ -29,7 +29,8 @@ type zephyrBuild struct {
 // openZephyrBuild reads a build's folder. Errors have class config.
 func openZephyrBuild(dir string) (*zephyrBuild, error) {
 	if dir == "" {
-		return nil, failure.New(failure.Config, "flash a Zephyr project that was built, or choose another PROGRAMMER", "west flashes from the folder of a Zephyr build, and this image has none")
+		return nil, failure.New(failure.Config, "flash a Zephyr project that was built, or choose another PROGRAMMER",
+			"west flashes from the folder of a Zephyr build, and this image has none")
 	}
 	b := &zephyrBuild{dir: dir, file: filepath.Join(dir, "zephyr", "runners.yaml")}
 	cache, err := os.ReadFile(filepath.Join(dir, "CMakeCache.txt"))
@@ -40,7 +41,8 @@ func openZephyrBuild(dir string) (*zephyrBuild, error) {
 		}
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, failure.New(failure.Config, "build a Zephyr project, or choose another PROGRAMMER", "%s is not the folder of a Zephyr build: %w", dir, err)
+		return nil, failure.New(failure.Config, "build a Zephyr project, or choose another PROGRAMMER",
+			"%s is not the folder of a Zephyr build: %w", dir, err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("zephyr build: %w", err)
@@ -52,7 +54,8 @@ func openZephyrBuild(dir string) (*zephyrBuild, error) {
 		}
 	}
 	if b.base == "" {
-		return nil, failure.New(failure.Config, "build it again", "%s does not contain Zephyr's folder", filepath.Join(dir, "CMakeCache.txt"))
+		return nil, failure.New(failure.Config, "build it again", "%s does not contain Zephyr's folder",
+			filepath.Join(dir, "CMakeCache.txt"))
 	}
 	return b, nil
 }
@@ -115,8 +118,8 @@ func (b *zephyrBuild) argument(runner, option string) string {
 	return ""
 }
 
-// writeHex writes segments as Intel HEX (Intel, Hexadecimal Object File Format, rev. A): 32 bytes to a record, and a record
-// with the upper half of the address wherever that changes.
+// writeHex writes segments as Intel HEX (Intel, Hexadecimal Object File Format, rev. A): 32 bytes to a record, and a
+// record with the upper half of the address wherever that changes.
 func writeHex(path string, segments []Segment) error {
 	const line, half = 32, 1 << 16
 	var w bytes.Buffer

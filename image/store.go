@@ -165,14 +165,17 @@ var imageNameRE = regexp.MustCompile(`^[0-9a-f]{6,64}$`)
 // matches.
 func (s Store) Find(name string) (*Image, error) {
 	if !imageNameRE.MatchString(name) {
-		return nil, failure.New(failure.Config, failure.Mage+" cache:list shows those there are", "%q is not the beginning of a build id or of an image's SHA-256 (6 to 64 hexadecimal digits)", name)
+		return nil, failure.New(failure.Config, failure.Mage+" cache:list shows those there are",
+			"%q is not the beginning of a build id or of an image's SHA-256 (6 to 64 hexadecimal digits)", name)
 	}
 	c := cache.OrUsers(s.Cache)
 	if c == nil {
-		return nil, failure.New(failure.Config, "set HOME or BOARDSMITH_HOME", "image %s: this system has no cache folder", name)
+		return nil, failure.New(failure.Config, "set HOME or BOARDSMITH_HOME", "image %s: this system has no cache folder",
+			name)
 	}
 	list, err := c.Images(func(of cache.EntryInfo) bool {
-		return of.Label != landmarksLabel && (strings.HasPrefix(of.Label, name) || strings.HasPrefix(hex.EncodeToString(of.Key[:]), name))
+		return of.Label != landmarksLabel &&
+			(strings.HasPrefix(of.Label, name) || strings.HasPrefix(hex.EncodeToString(of.Key[:]), name))
 	})
 	if err != nil {
 		return nil, err
@@ -189,7 +192,9 @@ func (s Store) Find(name string) (*Image, error) {
 	}
 	switch len(found) {
 	case 0:
-		return nil, failure.New(failure.Config, failure.Mage+" cache:list shows those there are; build it again from its sources", "image %s is not in the cache", name)
+		return nil, failure.New(failure.Config,
+			failure.Mage+" cache:list shows those there are; build it again from its sources", "image %s is not in the cache",
+			name)
 	case 1:
 		return found[0], nil
 	}
@@ -198,7 +203,8 @@ func (s Store) Find(name string) (*Image, error) {
 		names = append(names, fmt.Sprintf("%v (SHA-256 %s)", i, i.Digest))
 	}
 	slices.Sort(names)
-	return nil, failure.New(failure.Config, "use more digits", "%s is the beginning of %d images: %s", name, len(found), strings.Join(names, ", "))
+	return nil, failure.New(failure.Config, "use more digits", "%s is the beginning of %d images: %s", name, len(found),
+		strings.Join(names, ", "))
 }
 
 // storedImage is an image in the cache.

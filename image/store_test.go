@@ -146,7 +146,8 @@ func TestNoCache(t *testing.T) {
 	if _, err := s.Whole(i); failure.Of(err) != failure.Config {
 		t.Error(err)
 	}
-	if _, err := s.Find(i.ID()); failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "no folder for a cache") {
+	if _, err := s.Find(i.ID()); failure.Of(err) != failure.Config ||
+		!strings.Contains(err.Error(), "no folder for a cache") {
 		t.Error(err)
 	}
 	quiet := Store{Cache: cache.New(t.TempDir(), cache.Options{})}

@@ -47,7 +47,8 @@ func graphModel() []mlf.File {
 	return []mlf.File{
 		member("metadata.json", metadata7),
 		member("codegen/host/src/net_lib0.c", graphLib),
-		member("codegen/host/src/net_lib1.c", "TVM_DLL int32_t tvmgen_net_add(void* args, int32_t* arg_type_ids, int32_t num_args, void* out_ret_value, int32_t* out_ret_tcode, void* resource_handle) {\n"),
+		member("codegen/host/src/net_lib1.c",
+			"TVM_DLL int32_t tvmgen_net_add(void* args, int32_t* arg_type_ids, int32_t num_args, void* out_ret_value, int32_t* out_ret_tcode, void* resource_handle) {\n"),
 		member("parameters/net.params", string(params)),
 		member("src/net.relay", "def @main(%x: Tensor[(2, 3), int8], %p0: Tensor[(3), int8]) -> Tensor[(2, 3), int8] {\n}\n"),
 		member("executor-config/graph/net.graph", graphJSON),

@@ -77,7 +77,8 @@ func (a *Archive) readMetadata() error {
 	case raw.Version == nil:
 		return a.fault(metadataFile, "", "it has no version")
 	case *raw.Version < minVersion || *raw.Version > maxVersion:
-		return a.fault(metadataFile, "export the model with TVM 0.8 to 0.18", "unsupported version %d; versions %d to %d are supported", *raw.Version, minVersion, maxVersion)
+		return a.fault(metadataFile, "export the model with TVM 0.8 to 0.18",
+			"unsupported version %d; versions %d to %d are supported", *raw.Version, minVersion, maxVersion)
 	}
 	a.Version = *raw.Version
 	models := raw.Modules

@@ -91,7 +91,8 @@ type Model struct {
 	Executor  Executor
 	Interface Interface
 	ABI       ABI
-	Entry     string     // operator style: the operator's function; ahead of time, packed: the function that the executor calls
+	// operator style: the operator's function; ahead of time, packed: the function that the executor calls
+	Entry     string
 	Arguments []Argument // operator style: all of Entry's arguments, in order
 	Targets   []string   // TVM's targets, as TVM prints them
 

@@ -12,15 +12,19 @@ import (
 
 // An ObjectInfo describes an ELF object.
 type ObjectInfo struct {
-	Machine   elf.Machine
-	Class     elf.Class // 32 or 64 bits
-	Data      elf.Data  // byte order
-	FloatABI  string    // float ABI: "soft", "hard" (ARM), "soft", "single", "double", "quad" (RISC-V); "" if there is one only or none is used
-	CPU       string    // ARM: the core or architecture by the compiler's name, such as "cortex-m3" or "7E-M"; RISC-V: the ISA string; else ""
-	Arch      int       // ARM: Tag_CPU_arch (10 is ARMv7, 11 v6-M, 13 v7E-M, 16 v8-M baseline, 17 v8-M mainline, 21 v8.1-M); else 0
-	Embedded  bool      // RISC-V: the ABI of RV32E
-	Defined   []string  // global symbols that it defines
-	Undefined []string  // undefined global symbols
+	Machine elf.Machine
+	Class   elf.Class // 32 or 64 bits
+	Data    elf.Data  // byte order
+	// float ABI: "soft", "hard" (ARM), "soft", "single", "double", "quad" (RISC-V); "" if there is one only or none is
+	// used
+	FloatABI string
+	// ARM: the core or architecture by the compiler's name, such as "cortex-m3" or "7E-M"; RISC-V: the ISA string; else ""
+	CPU string
+	// ARM: Tag_CPU_arch (10 is ARMv7, 11 v6-M, 13 v7E-M, 16 v8-M baseline, 17 v8-M mainline, 21 v8.1-M); else 0
+	Arch      int
+	Embedded  bool     // RISC-V: the ABI of RV32E
+	Defined   []string // global symbols that it defines
+	Undefined []string // undefined global symbols
 }
 
 // Info reads an object's ELF header, attributes and symbols.
@@ -137,7 +141,9 @@ var errAttributes = errors.New("its build attributes are damaged")
 
 // attributes reads the attributes of a whole file from a section of format 'A': sections by vendor, in them
 // subsections by scope, in them pairs of tag and value. A missing section has no attributes.
-func attributes(e *elf.File, section, vendor string, order binary.ByteOrder, isText func(uint64) bool) (map[uint64]attribute, error) {
+func attributes(e *elf.File, section, vendor string, order binary.ByteOrder,
+	isText func(uint64) bool,
+) (map[uint64]attribute, error) {
 	found := map[uint64]attribute{}
 	s := e.Section(section)
 	if s == nil {

@@ -19,7 +19,10 @@ func TestDTypeNames(t *testing.T) {
 			t.Errorf("%q prints as %q, which reads as %v, %v", name, got, back, err)
 		}
 	}
-	for _, bad := range []string{"", "int8 ", "int0", "int-8", "int+8", "float999", "int8x0", "int8x", "int8x99999", "string", "8int"} {
+	for _, bad := range []string{
+		"", "int8 ", "int0", "int-8", "int+8", "float999", "int8x0", "int8x", "int8x99999",
+		"string", "8int",
+	} {
 		if d, err := ParseDType(bad); err == nil {
 			t.Errorf("ParseDType(%q) = %v, want an error", bad, d)
 		}
@@ -30,7 +33,13 @@ func TestSizes(t *testing.T) {
 	for _, c := range []struct {
 		d    DType
 		want int
-	}{{DType{UInt, 1, 1}, 1}, {DType{Int, 4, 1}, 1}, {DType{Int, 4, 3}, 2}, {DType{Float, 64, 4}, 32}, {DType{Int, 0, 1}, 0}} {
+	}{
+		{DType{UInt, 1, 1}, 1},
+		{DType{Int, 4, 1}, 1},
+		{DType{Int, 4, 3}, 2},
+		{DType{Float, 64, 4}, 32},
+		{DType{Int, 0, 1}, 0},
+	} {
 		if got := c.d.Size(); got != c.want {
 			t.Errorf("%v has %d bytes, want %d", c.d, got, c.want)
 		}
@@ -39,7 +48,14 @@ func TestSizes(t *testing.T) {
 
 func TestNewRefusesWhatCannotBe(t *testing.T) {
 	f32 := DType{Float, 32, 1}
-	for _, shape := range [][]int64{{-1}, {0, -1}, {math.MaxInt64}, {1 << 32, 1 << 32}, {MaxBytes/4 + 1}, {1 << 62, 4, 0, 1 << 62, -1}} {
+	for _, shape := range [][]int64{
+		{-1},
+		{0, -1},
+		{math.MaxInt64},
+		{1 << 32, 1 << 32},
+		{MaxBytes/4 + 1},
+		{1 << 62, 4, 0, 1 << 62, -1},
+	} {
 		if a, err := New(f32, shape...); err == nil {
 			t.Errorf("New(%v) made %d bytes, want an error", shape, len(a.Data))
 		}

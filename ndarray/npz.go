@@ -123,7 +123,8 @@ func WriteNPZ(path string, arrays []Named) error {
 		return failure.New(failure.Config, "", "%s: %w", path, err)
 	}
 	if err := atomicwriter.WriteFile(path, data, 0o644); err != nil {
-		return failure.New(failure.Config, "choose an existing, writable folder on a disk with free space", "write %s: %w", path, err)
+		return failure.New(failure.Config, "choose an existing, writable folder on a disk with free space", "write %s: %w",
+			path, err)
 	}
 	return nil
 }

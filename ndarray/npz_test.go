@@ -40,7 +40,8 @@ func TestFilesSurviveARoundTrip(t *testing.T) {
 			t.Fatal(err)
 		}
 		again, err := ReadNPZ(out)
-		if err != nil || !slices.EqualFunc(arrays, again, func(a, b Named) bool { return a.Name == b.Name && a.Equal(b.Array) }) {
+		if err != nil || !slices.EqualFunc(arrays, again,
+			func(a, b Named) bool { return a.Name == b.Name && a.Equal(b.Array) }) {
 			t.Errorf("%s changed: %v", path, err)
 		}
 		compareInPython(t, out, path)
@@ -130,10 +131,22 @@ func TestOtherOrders(t *testing.T) {
 		file []byte
 		want Array
 	}{
-		{npyFile(fmt.Sprintf(head, ">i2", "False", "(2,)"), 1, 2, 3, 4), Array{DType{Int, 16, 1}, []int64{2}, []byte{2, 1, 4, 3}}},
-		{npyFile(fmt.Sprintf(head, ">c8", "False", "()"), 1, 2, 3, 4, 5, 6, 7, 8), Array{DType{Complex, 64, 1}, []int64{}, []byte{4, 3, 2, 1, 8, 7, 6, 5}}},
-		{npyFile(fmt.Sprintf(head, "|i1", "True", "(2, 3)"), 1, 4, 2, 5, 3, 6), Array{DType{Int, 8, 1}, []int64{2, 3}, []byte{1, 2, 3, 4, 5, 6}}},
-		{npyFile(fmt.Sprintf(head, "|u1", "True", "(2, 1, 2)"), 1, 3, 2, 4), Array{DType{UInt, 8, 1}, []int64{2, 1, 2}, []byte{1, 2, 3, 4}}},
+		{
+			npyFile(fmt.Sprintf(head, ">i2", "False", "(2,)"), 1, 2, 3, 4),
+			Array{DType{Int, 16, 1}, []int64{2}, []byte{2, 1, 4, 3}},
+		},
+		{
+			npyFile(fmt.Sprintf(head, ">c8", "False", "()"), 1, 2, 3, 4, 5, 6, 7, 8),
+			Array{DType{Complex, 64, 1}, []int64{}, []byte{4, 3, 2, 1, 8, 7, 6, 5}},
+		},
+		{
+			npyFile(fmt.Sprintf(head, "|i1", "True", "(2, 3)"), 1, 4, 2, 5, 3, 6),
+			Array{DType{Int, 8, 1}, []int64{2, 3}, []byte{1, 2, 3, 4, 5, 6}},
+		},
+		{
+			npyFile(fmt.Sprintf(head, "|u1", "True", "(2, 1, 2)"), 1, 3, 2, 4),
+			Array{DType{UInt, 8, 1}, []int64{2, 1, 2}, []byte{1, 2, 3, 4}},
+		},
 		{npyFile(fmt.Sprintf(head, "|b1", "True", "(2,)"), 1, 0), Array{DType{UInt, 1, 1}, []int64{2}, []byte{1, 0}}},
 	} {
 		got, err := ReadNPY(bytes.NewReader(c.file))
@@ -205,7 +218,8 @@ func TestHostileArchives(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err := ReadNPZ(path)
-		if err == nil || !strings.Contains(err.Error(), path) || failure.Of(err) != failure.Config || failure.Next(err) == "" {
+		if err == nil || !strings.Contains(err.Error(), path) || failure.Of(err) != failure.Config ||
+			failure.Next(err) == "" {
 			t.Errorf("%s: %v (class %s, next %q)", name, err, failure.Of(err), failure.Next(err))
 		}
 	}

@@ -85,7 +85,10 @@ func adaptTensor(t mlf.Tensor, field, name string, arg int) adaptedTensor {
 	if shape == nil { // unknown: as many elements as fill the bytes
 		shape = []int64{t.Bytes / int64(t.DType.Size())}
 	}
-	return adaptedTensor{field, name, arg, t.Bytes, shape, fmt.Sprintf("{%dU, %dU, %dU}", t.DType.Code, t.DType.Bits, t.DType.Lanes)}
+	return adaptedTensor{
+		field, name, arg, t.Bytes, shape,
+		fmt.Sprintf("{%dU, %dU, %dU}", t.DType.Code, t.DType.Bits, t.DType.Lanes),
+	}
 }
 
 // Args returns the number of the packed entry's arguments.

@@ -45,8 +45,9 @@ func refused(name string) string {
 	return ""
 }
 
-// TestEveryArchive takes archives that TVM made, all but some schedules of one operator, from their files to their answers:
-// generate, build, flash, open, run. What cannot run on this board is refused before anything is written, and says why.
+// TestEveryArchive takes archives that TVM made, all but some schedules of one operator, from their files to their
+// answers: generate, build, flash, open, run. What cannot run on this board is refused before anything is written, and
+// says why.
 func TestEveryArchive(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {
@@ -76,7 +77,8 @@ func TestEveryArchive(t *testing.T) {
 			defer cancel()
 			p, err := builder.Generate(ctx, dir, spec)
 			if why := refused(name); why != "" {
-				if err == nil || !strings.Contains(err.Error(), why) || failure.Of(err) != failure.Config || failure.Next(err) == "" || project.Exists(dir) {
+				if err == nil || !strings.Contains(err.Error(), why) || failure.Of(err) != failure.Config ||
+					failure.Next(err) == "" || project.Exists(dir) {
 					t.Errorf("%v (next: %s), want %q", err, failure.Next(err), why)
 				}
 				return
@@ -268,7 +270,8 @@ func TestEarlierEntry(t *testing.T) {
 		old := earlier(t, model)
 		return builder.Generate(t.Context(), filepath.Join(t.TempDir(), "p"), project.Spec{Board: "host", Model: old})
 	}
-	if _, err := open("conv_f32"); err == nil || !strings.Contains(err.Error(), "pool for constants") || failure.Next(err) == "" {
+	if _, err := open("conv_f32"); err == nil || !strings.Contains(err.Error(), "pool for constants") ||
+		failure.Next(err) == "" {
 		t.Errorf("a model with a pool for constants: %v", err)
 	}
 	p, err := open("twoin")
@@ -334,7 +337,8 @@ func TestSeveralModels(t *testing.T) {
 	if _, err := a.Model("other"); err == nil {
 		t.Error("a model that is not there")
 	}
-	_, err = new(project.Builder).Generate(context.Background(), filepath.Join(t.TempDir(), "p"), project.Spec{Board: "host", Model: two, ModelName: "twoim"})
+	_, err = new(project.Builder).Generate(context.Background(), filepath.Join(t.TempDir(), "p"),
+		project.Spec{Board: "host", Model: two, ModelName: "twoim"})
 	if err == nil || !strings.Contains(failure.Next(err), "twoin") {
 		t.Errorf("%v (next: %s)", err, failure.Next(err))
 	}

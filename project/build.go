@@ -151,7 +151,8 @@ func (p *Project) recipe(ctx context.Context, t *tree) (*recipe, error) {
 	err = inParallel(3, func(i int) (err error) {
 		switch i {
 		case 0:
-			r.tools[0], err = askOnce(ctx, p.builder, cc, chain.CC, func() (toolState, error) { return identify(ctx, chain.CC, cc) })
+			r.tools[0], err = askOnce(ctx, p.builder, cc, chain.CC,
+				func() (toolState, error) { return identify(ctx, chain.CC, cc) })
 		case 1:
 			library, err = p.libraries(ctx, cc)
 		default:
@@ -231,7 +232,8 @@ func (p *Project) sentence(step string, r *recipe, of func(string) bool) *cache.
 	}
 	s.Say("command", p.state.Template.Build...) // without the number of jobs
 	for _, name := range slices.Sorted(maps.Keys(p.state.Template.Env)) {
-		s.Say("environment", name, p.state.Template.Env[name]) // not the user's value, which is a path; outside has the files' digests
+		// not the user's value, which is a path; outside has the files' digests
+		s.Say("environment", name, p.state.Template.Env[name])
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.outside)) {
 		s.Say("outside", name, r.outside[name])
@@ -318,7 +320,9 @@ func (p *Project) make(ctx context.Context, t *tree, r *recipe, last *buildRecor
 }
 
 // compile runs the build command on a build folder that is empty or holds last, and records the result.
-func (p *Project) compile(ctx context.Context, t *tree, r *recipe, last *buildRecord, build string) (*buildRecord, error) {
+func (p *Project) compile(ctx context.Context, t *tree, r *recipe, last *buildRecord, build string) (*buildRecord,
+	error,
+) {
 	held, err := p.begin(ctx, t, r, last)
 	if err != nil {
 		return nil, err
@@ -470,7 +474,9 @@ func (t *tree) touch(inputs, last map[string]string) error {
 
 // reuse copies the compiled runtime into the build folder and reports whether the cache has it. If not, only this
 // build of the Builder compiles it until release: others wait and then take it from the cache.
-func (p *Project) reuse(ctx context.Context, t *tree, r *recipe, last *buildRecord) (reused bool, release func(), err error) {
+func (p *Project) reuse(ctx context.Context, t *tree, r *recipe, last *buildRecord) (reused bool, release func(),
+	err error,
+) {
 	nothing := func() {}
 	if p.restore(t, r, last) {
 		return true, nothing, nil
@@ -589,7 +595,8 @@ func (p *Project) runBuild(ctx context.Context, path string, held *os.File, r *r
 		}
 	}
 	err = tool.run(ctx)
-	if failed := (*ToolError)(nil); errors.As(err, &failed) && !r.hasLibrary(p.Board()) && libraryMissing.Match(failed.Tail) {
+	if failed := (*ToolError)(nil); errors.As(err, &failed) && !r.hasLibrary(p.Board()) &&
+		libraryMissing.Match(failed.Tail) {
 		chain := p.Board().Toolchain
 		return &MissingToolError{Tool: "the C library of " + chain.CC, Install: chain.Install}
 	}
@@ -613,7 +620,8 @@ func (p *Project) finish(t *tree, r *recipe, size image.Size) (*buildRecord, err
 	}
 	now := &buildRecord{
 		Format: recordFormat, BuildID: hex.EncodeToString(r.id[:]), Runtime: hex.EncodeToString(r.runtime[:]),
-		Digest: elf, Others: others, Size: size, Tools: r.tools, Edited: r.edited, Inputs: r.inputs, Setting: hex.EncodeToString(r.setting[:]),
+		Digest: elf, Others: others, Size: size, Tools: r.tools, Edited: r.edited, Inputs: r.inputs,
+		Setting: hex.EncodeToString(r.setting[:]),
 	}
 	data, err := json.MarshalIndent(now, "", "  ")
 	if err != nil {
@@ -651,13 +659,15 @@ func (p *Project) inspect(path string) (image.Size, error) {
 	f, err := elf.Open(path)
 	if err != nil {
 		if os.IsNotExist(err) {
-			return image.Size{}, failure.New(failure.Link, "", "the build command succeeded but made no %s", p.state.Template.ELF)
+			return image.Size{}, failure.New(failure.Link, "", "the build command succeeded but made no %s",
+				p.state.Template.ELF)
 		}
 		return image.Size{}, failure.New(failure.Link, "", "%s: %w", path, err)
 	}
 	defer f.Close()
 	if is := objectKind(f.Machine, f.Class, f.Data); !p.state.Board.ELF.Accepts(is) {
-		return image.Size{}, failure.New(failure.Config, "check the compiler "+p.state.Board.Toolchain.CC, "%s is for %s, but board %s takes %s",
+		return image.Size{}, failure.New(failure.Config, "check the compiler "+p.state.Board.Toolchain.CC,
+			"%s is for %s, but board %s takes %s",
 			p.state.Template.ELF, is, p.state.Board.Name, p.state.Board.ELF)
 	}
 	if len(p.state.Board.Memory) == 0 {

@@ -31,11 +31,15 @@ func TestSameInputSameBytes(t *testing.T) {
 	var trees []map[string]string
 	for i, name := range []string{"p", "it's a $folder #1"} {
 		if i == 1 {
-			for _, v := range []string{"CFLAGS", "CPATH", "BOARD", "MODEL", "PROJECT", "VERBOSE", "MAKEFLAGS", "CC", "CRT", "BUILD", "LDFLAGS", "GCC_EXEC_PREFIX"} {
+			for _, v := range []string{
+				"CFLAGS", "CPATH", "BOARD", "MODEL", "PROJECT", "VERBOSE", "MAKEFLAGS", "CC", "CRT",
+				"BUILD", "LDFLAGS", "GCC_EXEC_PREFIX",
+			} {
 				t.Setenv(v, "-nonsense")
 			}
 		}
-		p := generated(t, filepath.Join(t.TempDir(), name), Spec{Model: model}, env{Cache: cache.New(t.TempDir(), cache.Options{})})
+		p := generated(t, filepath.Join(t.TempDir(), name), Spec{Model: model},
+			env{Cache: cache.New(t.TempDir(), cache.Options{})})
 		images = append(images, built(t, p))
 		all := contents(t, p.Dir())
 		for name, text := range all {
@@ -169,7 +173,8 @@ func TestCachedRuntime(t *testing.T) {
 	cold := built(t, generated(t, filepath.Join(t.TempDir(), "cold"), Spec{Model: model}, env))
 	between := time.Now()
 	warm := built(t, generated(t, filepath.Join(t.TempDir(), "warm"), Spec{Model: model}, env))
-	t.Logf("from an archive to an image: %v with nothing cached, %v with the runtime", between.Sub(begin), time.Since(between))
+	t.Logf("from an archive to an image: %v with nothing cached, %v with the runtime", between.Sub(begin),
+		time.Since(between))
 	if cold.Digest != warm.Digest || cold.ID() != warm.ID() {
 		t.Error("the runtime from the cache gives another image")
 	}
@@ -182,19 +187,23 @@ func TestCachedRuntime(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	must(t, os.WriteFile(file, nil, 0o644))
 	env.Cache = cache.New(file, cache.Options{})
-	if without := built(t, generated(t, filepath.Join(t.TempDir(), "without"), Spec{Model: model}, env)); without.Digest != cold.Digest {
+	if without := built(t, generated(t, filepath.Join(t.TempDir(), "without"), Spec{Model: model},
+		env)); without.Digest != cold.Digest {
 		t.Error("without a cache the image differs")
 	}
 }
 
-// TestInputChangesDuringTheBuild changes a file of the runtime before it is compiled, and back again afterwards: neither the
-// project nor the cache may believe the result.
+// TestInputChangesDuringTheBuild changes a file of the runtime before it is compiled, and back again afterwards:
+// neither the project nor the cache may believe the result.
 func TestInputChangesDuringTheBuild(t *testing.T) {
 	t.Parallel()
 	model, store := mlftest.Tiny(t, nil), cache.New(t.TempDir(), cache.Options{})
 	want := built(t, generated(t, filepath.Join(t.TempDir(), "clean"), Spec{Model: model}))
 
-	for _, c := range []struct{ name, file string }{{"a file changes", "crt/src/rpc/server.c"}, {"a file appears", "src/new.c"}} {
+	for _, c := range []struct{ name, file string }{
+		{"a file changes", "crt/src/rpc/server.c"},
+		{"a file appears", "src/new.c"},
+	} {
 		t.Run(c.name, func(t *testing.T) {
 			var once sync.Once
 			var before []byte
@@ -202,7 +211,8 @@ func TestInputChangesDuringTheBuild(t *testing.T) {
 			file := filepath.Join(dir, filepath.FromSlash(c.file))
 			change := func() {
 				before, _ = os.ReadFile(file) // nil: it is new
-				must(t, os.WriteFile(file, append([]byte("extern const char changed[];\nconst char changed[] = \"changed\";\n"), before...), 0o644))
+				must(t, os.WriteFile(file, append([]byte("extern const char changed[];\nconst char changed[] = \"changed\";\n"),
+					before...), 0o644))
 			}
 			in := env{Cache: store, Jobs: 1, Progress: func(e progress.Event) {
 				if e.Step == "build" && e.Total > 0 {
@@ -211,7 +221,8 @@ func TestInputChangesDuringTheBuild(t *testing.T) {
 			}}
 			p := generated(t, dir, Spec{Model: model}, in)
 			_, err := p.Build(t.Context())
-			if err == nil || !strings.Contains(err.Error(), c.file+" changed during the build") || failure.Of(err) != failure.Config {
+			if err == nil || !strings.Contains(err.Error(), c.file+" changed during the build") ||
+				failure.Of(err) != failure.Config {
 				t.Errorf("got %v", err)
 			}
 			if before == nil {
@@ -233,13 +244,17 @@ func TestInputChangesDuringTheBuild(t *testing.T) {
 func TestCompileError(t *testing.T) {
 	t.Parallel()
 	broken := strings.Replace(mlftest.TinyOperator, "in[i] * 2;", "in[i] * 2 +;", 1)
-	p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Model: mlftest.Tiny(t, map[string]string{"codegen/host/src/lib1.c": broken})})
+	p := generated(t, filepath.Join(t.TempDir(), "p"),
+		Spec{Model: mlftest.Tiny(t, map[string]string{"codegen/host/src/lib1.c": broken})})
 	_, err := p.Build(t.Context())
 	var te *ToolError
 	if !errors.As(err, &te) || failure.Of(err) != failure.Compile {
 		t.Fatalf("got %v (%s)", err, failure.Of(err))
 	}
-	for _, want := range []string{"model/codegen/host/src/lib1.c:11:", "error: expected expression", "out[i] = in[i] * 2 +;", "make: exit status 2"} {
+	for _, want := range []string{
+		"model/codegen/host/src/lib1.c:11:", "error: expected expression",
+		"out[i] = in[i] * 2 +;", "make: exit status 2",
+	} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("the message has not %q:\n%v", want, err)
 		}
@@ -255,15 +270,18 @@ func TestCompileError(t *testing.T) {
 	// The next run is not fooled by what the failed one left.
 	p = generated(t, p.Dir(), Spec{Model: mlftest.Tiny(t, nil)})
 	got := built(t, p)
-	if want := built(t, generated(t, filepath.Join(t.TempDir(), "q"), Spec{Model: mlftest.Tiny(t, nil)})); got.Digest != want.Digest {
+	if want := built(t, generated(t, filepath.Join(t.TempDir(), "q"),
+		Spec{Model: mlftest.Tiny(t, nil)})); got.Digest != want.Digest {
 		t.Error("after a failed build the next one differs")
 	}
 }
 
 func TestLinkError(t *testing.T) {
 	t.Parallel()
-	broken := strings.Replace(mlftest.TinyOperator, "return 0;", "extern int nowhere_to_be_found(void); return nowhere_to_be_found();", 1)
-	p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Model: mlftest.Tiny(t, map[string]string{"codegen/host/src/lib1.c": broken})})
+	broken := strings.Replace(mlftest.TinyOperator, "return 0;",
+		"extern int nowhere_to_be_found(void); return nowhere_to_be_found();", 1)
+	p := generated(t, filepath.Join(t.TempDir(), "p"),
+		Spec{Model: mlftest.Tiny(t, map[string]string{"codegen/host/src/lib1.c": broken})})
 	_, err := p.Build(t.Context())
 	if failure.Of(err) != failure.Link || !strings.Contains(err.Error(), "nowhere_to_be_found") {
 		t.Errorf("got %v (%s)", err, failure.Of(err))

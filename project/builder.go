@@ -27,7 +27,8 @@ type Builder struct {
 	Progress progress.Func // called during steps, from any goroutine; nil: not called
 	Cache    *cache.Cache  // nil: the user's cache, or none on a system without a cache folder
 	Jobs     int           // compilers at once; 0 means one per processor
-	Forms    bool          // Build also makes the image's raw and Intel HEX files, for tools other than boardsmith's programmers
+	// Build also makes the image's raw and Intel HEX files, for tools other than boardsmith's programmers
+	Forms bool
 
 	mu      sync.Mutex
 	slots   chan struct{}         // tokens for compilers; nil until one is taken
@@ -130,7 +131,9 @@ type toolKey struct {
 }
 
 // askOnce asks the program at path, unless it was asked before and its file is unchanged. Failures are not cached.
-func askOnce[T any](ctx context.Context, b *Builder, path, question string, ask func() (T, error)) (value T, err error) {
+func askOnce[T any](ctx context.Context, b *Builder, path, question string, ask func() (T, error)) (value T,
+	err error,
+) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return ask() // whose error is clearer

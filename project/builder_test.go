@@ -25,7 +25,8 @@ import (
 	"github.com/boardsmith/boardsmith/mlf/mlftest"
 )
 
-// toldCompiler is a compiler on PATH that notes each of its runs, as it begins and as it ends, in the file that is returned.
+// toldCompiler is a compiler on PATH that notes each of its runs, as it begins and as it ends, in the file that is
+// returned.
 func toldCompiler(t *testing.T, name string) (log string) {
 	t.Helper()
 	cc, err := exec.LookPath("cc")
@@ -40,8 +41,8 @@ func toldCompiler(t *testing.T, name string) (log string) {
 	return log
 }
 
-// TestOneBuilder has projects build at once: the compiler is asked once what it is, compiles the runtime once, and is never
-// run more often at a time than the Builder lets it.
+// TestOneBuilder has projects build at once: the compiler is asked once what it is, compiles the runtime once, and is
+// never run more often at a time than the Builder lets it.
 func TestOneBuilder(t *testing.T) {
 	const jobs, projects = 2, 4
 	log := toldCompiler(t, "told-cc")
@@ -50,7 +51,8 @@ func TestOneBuilder(t *testing.T) {
 	b := &Builder{Path: []string{shelf}, Jobs: jobs, Cache: cache.New(t.TempDir(), cache.Options{})}
 	var all sync.WaitGroup
 	for n := range projects {
-		model := mlftest.Tiny(t, map[string]string{"codegen/host/src/lib1.c": mlftest.TinyOperator + fmt.Sprintf("// %d\n", n)})
+		model := mlftest.Tiny(t, map[string]string{"codegen/host/src/lib1.c": mlftest.TinyOperator + fmt.Sprintf("// %d\n",
+			n)})
 		all.Go(func() {
 			p, err := b.Generate(t.Context(), filepath.Join(t.TempDir(), "p"), Spec{Board: "told", Model: model})
 			if err != nil {

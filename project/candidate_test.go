@@ -17,8 +17,8 @@ import (
 	"github.com/boardsmith/boardsmith/mlf/mlftest"
 )
 
-// What another operator may cost a tuner in a folder that is built: the processes of a build, whatever has changed, and those of
-// each source that has changed. GCC's driver starts two for a source: the compiler itself and the assembler.
+// What another operator may cost a tuner in a folder that is built: the processes of a build, whatever has changed, and
+// those of each source that has changed. GCC's driver starts two for a source: the compiler itself and the assembler.
 const (
 	candidateProcesses = 6 // make, and what ends it if boardsmith dies; the driver, collect2 and ld to link; mv
 	sourceProcesses    = 3
@@ -59,8 +59,10 @@ func TestCandidateCost(t *testing.T) {
 		programs := programsIn(part)
 		changed := n + 1
 		t.Logf("%d changed: %q", changed, programs)
-		if most := candidateProcesses + changed*sourceProcesses; len(programs) == 0 || len(programs) > min(most, mostProcesses) {
-			t.Errorf("%d processes for %d changed sources, want at most %d: %q", len(programs), changed, min(most, mostProcesses), programs)
+		if most := candidateProcesses + changed*sourceProcesses; len(programs) == 0 ||
+			len(programs) > min(most, mostProcesses) {
+			t.Errorf("%d processes for %d changed sources, want at most %d: %q", len(programs), changed,
+				min(most, mostProcesses), programs)
 		}
 	}
 	before := run(model("4", "2"))
@@ -74,7 +76,8 @@ func TestCandidateCost(t *testing.T) {
 	slices.Sort(written)
 	want := []string{
 		"build/build.json", "build/build_id.inc", "build/firmware.elf", "build/firmware.map",
-		"build/model/lib1.ci", "build/model/lib1.d", "build/model/lib1.o", "model.tar", "model/codegen/host/src/lib1.c", "project.json",
+		"build/model/lib1.ci", "build/model/lib1.d", "build/model/lib1.o", "model.tar", "model/codegen/host/src/lib1.c",
+		"project.json",
 	}
 	if !slices.Equal(written, want) {
 		t.Errorf("written:\n%s\nwant:\n%s", strings.Join(written, "\n"), strings.Join(want, "\n"))

@@ -34,7 +34,8 @@ func checkModel(b *boards.Board, a *mlf.Archive, m *mlf.Model) error {
 // machineNames maps ELF's machines to the names in board files.
 var machineNames = map[elf.Machine]string{
 	elf.EM_386: "386", elf.EM_X86_64: "x86-64", elf.EM_ARM: "arm", elf.EM_AARCH64: "aarch64", elf.EM_RISCV: "riscv",
-	elf.EM_LOONGARCH: "loongarch", elf.EM_PPC64: "ppc64", elf.EM_S390: "s390", elf.EM_XTENSA: "xtensa", elf.EM_ARC_COMPACT: "arc",
+	elf.EM_LOONGARCH: "loongarch", elf.EM_PPC64: "ppc64", elf.EM_S390: "s390", elf.EM_XTENSA: "xtensa",
+	elf.EM_ARC_COMPACT: "arc",
 }
 
 func machineName(m elf.Machine) string {
@@ -63,7 +64,10 @@ func checkObject(b *boards.Board, f mlf.File) error {
 }
 
 // armArch are the names of Tag_CPU_arch's values for microcontrollers (Arm's ABI addenda, build attributes).
-var armArch = map[int]string{11: "v6-m", 12: "v6-m", 10: "v7-m", 13: "v7e-m", 16: "v8-m.base", 17: "v8-m.main", 21: "v8.1-m"}
+var armArch = map[int]string{
+	11: "v6-m", 12: "v6-m", 10: "v7-m", 13: "v7e-m", 16: "v8-m.base", 17: "v8-m.main",
+	21: "v8.1-m",
+}
 
 // instructionSet returns an object's instruction set as named in board files, or "" if unknown.
 func instructionSet(o mlf.ObjectInfo) string {
@@ -92,7 +96,8 @@ func checkNeed(b *boards.Board, n mlf.Need) error {
 		return nil
 	}
 	if n.Kind == mlf.NeedDSP {
-		return failure.New(failure.Config, "export the model for this board's processor, or choose a board whose core has them",
+		return failure.New(failure.Config,
+			"export the model for this board's processor, or choose a board whose core has them",
 			"%s uses Arm's DSP instructions (%s), which board %s does not support", n.Where, n.Name, b.Name)
 	}
 	return failure.New(failure.Config, "export the model for a target that needs no library",

@@ -100,7 +100,8 @@ func TestKilled(t *testing.T) {
 	}
 	t.Logf("seed %d (PROJECT_TEST_SEED)", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
-	first, second := mlftest.Tiny(t, nil), mlftest.Tiny(t, map[string]string{"codegen/host/src/lib1.c": mlftest.TinyOperator + "// second\n"})
+	first, second := mlftest.Tiny(t, nil),
+		mlftest.Tiny(t, map[string]string{"codegen/host/src/lib1.c": mlftest.TinyOperator + "// second\n"})
 	want := built(t, generated(t, filepath.Join(t.TempDir(), "whole"), Spec{Model: second}))
 
 	for round := range 6 {

@@ -31,7 +31,8 @@ func TestMemoryReachesTheLinker(t *testing.T) {
 		},
 		"crt_config/crt_config.h": {
 			"#define BOARDSMITH_STACK_BYTES 1024\n", "#define BOARDSMITH_CORE_HZ 1000000\n#define BOARDSMITH_TIMER_HZ 1000000\n",
-			"#define BOARDSMITH_WATCHDOG_MS 20\n", "#define BOARDSMITH_EMULATED 0\n", "#define A 1\n#define UART_BASE 0x40004000\n",
+			"#define BOARDSMITH_WATCHDOG_MS 20\n", "#define BOARDSMITH_EMULATED 0\n",
+			"#define A 1\n#define UART_BASE 0x40004000\n",
 		},
 		"crt_config/board.mk": {"BOARD_LDSCRIPT := link.ld.S\n", "OBJCOPY := objcopy\n"},
 	} {

@@ -49,7 +49,10 @@ func asRecorded(map[string]any) {}
 
 // withFlash adds a flash as format 1 has it.
 func withFlash(project map[string]any) {
-	project["flashes"] = []any{map[string]any{"time": "2026-11-21T08:00:00Z", "device": "chip:1", "tool": "openocd", "sectors": 3}}
+	project["flashes"] = []any{map[string]any{
+		"time": "2026-11-21T08:00:00Z", "device": "chip:1", "tool": "openocd",
+		"sectors": 3,
+	}}
 }
 
 // TestEarlierFolder generates over a folder of an earlier version and removes one, and loses no file of a person's.
@@ -117,7 +120,8 @@ func TestOpenEarlier(t *testing.T) {
 	}
 	later := earlierFolder(t, func(p map[string]any) { p["format"] = stateFormat + 1 })
 	_, err = b.Open(later)
-	if errors.As(err, &earlier) || failure.Of(err) != failure.Config || !strings.Contains(failure.Next(err), "use the version") {
+	if errors.As(err, &earlier) || failure.Of(err) != failure.Config ||
+		!strings.Contains(failure.Next(err), "use the version") {
 		t.Errorf("of a later version: %v (%s)", err, failure.Next(err))
 	}
 	if err := b.Clean(t.Context(), later, true); failure.Of(err) != failure.Config {

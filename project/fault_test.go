@@ -32,7 +32,10 @@ type faultBoard struct {
 
 // faultBoards are one core of each kind.
 var faultBoards = []faultBoard{
-	{"host", 0x18000000, map[string]string{"interrupt": "a process has no interrupts", "watchdog": "nothing but the host watches a process"}},
+	{"host", 0x18000000, map[string]string{
+		"interrupt": "a process has no interrupts",
+		"watchdog":  "nothing but the host watches a process",
+	}},
 	{"microbit", 0xc0000000, map[string]string{"watchdog": "QEMU's nRF51 has none"}},
 	{"lm3s6965evb", 0, map[string]string{"address": "QEMU's lm3s6965evb lets accesses to nowhere pass"}},
 	{"mps2_an385", 0xc0000000, nil},
@@ -172,10 +175,12 @@ func (c faultCase) check(t *testing.T, s *rpc.Session, nowhere int64) {
 	}
 	t.Log(err)
 	if fault.Record.Reason != c.reason || failure.Of(err) != c.class || !strings.Contains(err.Error(), c.text) {
-		t.Errorf("reason %v, class %s: %v\nwant reason %v, class %s, and in the text %q", fault.Record.Reason, failure.Of(err), err, c.reason, c.class, c.text)
+		t.Errorf("reason %v, class %s: %v\nwant reason %v, class %s, and in the text %q", fault.Record.Reason,
+			failure.Of(err), err, c.reason, c.class, c.text)
 	}
 	if c.reason == rpc.ReasonWatchdog && !fault.Record.PCValid {
-		if fault.Record.Ticks != 0 { // the watchdog gave no warning: the record is of the next start, whose counter is another
+		// the watchdog gave no warning: the record is of the next start, whose counter is another
+		if fault.Record.Ticks != 0 {
 			t.Errorf("elapsed is %v, which no reset leaves", fault.Record.Elapsed())
 		}
 		return
@@ -208,8 +213,8 @@ func checkFrame(t *testing.T, f rpc.Frame, mark string) {
 	}
 }
 
-// TestStuckMainLoop has the firmware hang outside any call, interrupts on: the watchdog resets it, and the record says where
-// it stood.
+// TestStuckMainLoop has the firmware hang outside any call, interrupts on: the watchdog resets it, and the record says
+// where it stood.
 func TestStuckMainLoop(t *testing.T) {
 	t.Parallel()
 	const stuck = `#include <tvm/runtime/c_runtime_api.h>
@@ -229,7 +234,8 @@ int stuck(TVMValue* args, int* type_codes, int num_args, TVMValue* out_value, in
 `
 	text, err := os.ReadFile(filepath.Join("..", "boards", "mps2_an385.json"))
 	must(t, err)
-	board := strings.Replace(string(text), "{", `{"watchdog_ms": 300, "sources": ["stuck.c"], "functions": [{"name": "test.stuck", "symbol": "stuck"}],`, 1)
+	board := strings.Replace(string(text), "{",
+		`{"watchdog_ms": 300, "sources": ["stuck.c"], "functions": [{"name": "test.stuck", "symbol": "stuck"}],`, 1)
 	e := testEnv()
 	e.Path = []string{boardstest.Shelf(t, map[string]string{"stuck.json": board, "stuck.c": stuck})}
 	needBoardTools(t, "stuck", e.Path)
@@ -238,7 +244,8 @@ int stuck(TVMValue* args, int* type_codes, int num_args, TVMValue* out_value, in
 	source := filepath.Join(dir, "src", "main.c")
 	text, err = os.ReadFile(source)
 	must(t, err)
-	loop := strings.Replace(string(text), "  fault_tell();\n", "  fault_tell();\n  extern volatile int is_stuck;\n  while (is_stuck != 0) {\n  }\n", 1)
+	loop := strings.Replace(string(text), "  fault_tell();\n",
+		"  fault_tell();\n  extern volatile int is_stuck;\n  while (is_stuck != 0) {\n  }\n", 1)
 	if loop == string(text) {
 		t.Fatal("main.c has no call of fault_tell")
 	}
@@ -262,8 +269,8 @@ int stuck(TVMValue* args, int* type_codes, int num_args, TVMValue* out_value, in
 	}
 }
 
-// TestLongWatchdog runs watchdogs of 171.8 s, of which a counter of 32 bits at 25 MHz reaches 171.798: they do not bite at
-// once.
+// TestLongWatchdog runs watchdogs of 171.8 s, of which a counter of 32 bits at 25 MHz reaches 171.798: they do not bite
+// at once.
 func TestLongWatchdog(t *testing.T) {
 	t.Parallel()
 	for _, board := range []string{"lm3s6965evb", "mps2_an385"} {
@@ -271,7 +278,8 @@ func TestLongWatchdog(t *testing.T) {
 			text, err := os.ReadFile(filepath.Join("..", "boards", board+".json"))
 			must(t, err)
 			e := testEnv()
-			e.Path = []string{boardstest.Shelf(t, map[string]string{"long.json": strings.Replace(string(text), "{", `{"watchdog_ms": 171800,`, 1)})}
+			e.Path = []string{boardstest.Shelf(t,
+				map[string]string{"long.json": strings.Replace(string(text), "{", `{"watchdog_ms": 171800,`, 1)})}
 			needBoardTools(t, "long", e.Path)
 			p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Board: "long", Model: mlftest.Tiny(t, nil)}, e)
 			s, err := p.Run(t.Context(), testEnv().desk(), "")
@@ -290,7 +298,8 @@ func TestOperatorFault(t *testing.T) {
 	}
 	env := testEnv()
 	env.Cache = cache.New(t.TempDir(), cache.Options{})
-	p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Model: mlftest.Tiny(t, map[string]string{"codegen/host/src/lib1.c": broken})}, env)
+	p := generated(t, filepath.Join(t.TempDir(), "p"),
+		Spec{Model: mlftest.Tiny(t, map[string]string{"codegen/host/src/lib1.c": broken})}, env)
 	s, err := p.Run(t.Context(), testEnv().desk(), "")
 	must(t, err)
 	defer s.Close(context.Background())
@@ -304,7 +313,8 @@ func TestOperatorFault(t *testing.T) {
 	must(t, err)
 	_, err = twice.Call(t.Context(), x, x)
 	var fault *rpc.FaultError
-	if !errors.As(err, &fault) || fault.Operator != "twice" || !strings.Contains(err.Error(), "fault in operator twice: ") {
+	if !errors.As(err, &fault) || fault.Operator != "twice" ||
+		!strings.Contains(err.Error(), "fault in operator twice: ") {
 		t.Errorf("got %v", err)
 	}
 	i := built(t, p)
@@ -337,7 +347,8 @@ __attribute__((noinline)) static int boom(int n) { int (*volatile jump)(int) = (
 			t.Run(board+" "+call, func(t *testing.T) {
 				broken := strings.Replace(mlftest.TinyOperator, "return 0;", "return "+call+" + 1;", 1)
 				broken = strings.Replace(broken, "TVM_DLL", helpers+"TVM_DLL", 1)
-				p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Board: board, Model: mlftest.Tiny(t, map[string]string{"codegen/host/src/lib1.c": broken})})
+				p := generated(t, filepath.Join(t.TempDir(), "p"),
+					Spec{Board: board, Model: mlftest.Tiny(t, map[string]string{"codegen/host/src/lib1.c": broken})})
 				needTools(t, p, "make", p.Board().Toolchain.CC)
 				needBoardTools(t, board, nil)
 				s, err := p.Run(t.Context(), testEnv().desk(), "")
@@ -353,7 +364,8 @@ __attribute__((noinline)) static int boom(int n) { int (*volatile jump)(int) = (
 				must(t, err)
 				_, err = twice.Call(t.Context(), x, x)
 				var fault *rpc.FaultError
-				if !errors.As(err, &fault) || fault.Operator != "twice" || !strings.Contains(err.Error(), "fault in operator twice: ") {
+				if !errors.As(err, &fault) || fault.Operator != "twice" ||
+					!strings.Contains(err.Error(), "fault in operator twice: ") {
 					t.Fatalf("got %v", err)
 				}
 				t.Log(err)

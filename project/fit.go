@@ -70,7 +70,8 @@ func (p *Project) checkStack() error {
 	if !slices.Contains(p.state.Template.Options, "stack_bytes") {
 		return nil
 	}
-	l, err := p.layout(filepath.Join(p.dir, filepath.FromSlash(p.state.Template.ELF)), filepath.Join(p.dir, filepath.FromSlash(p.state.Template.Map)))
+	l, err := p.layout(filepath.Join(p.dir, filepath.FromSlash(p.state.Template.ELF)),
+		filepath.Join(p.dir, filepath.FromSlash(p.state.Template.Map)))
 	if err != nil {
 		return err
 	}
@@ -96,7 +97,8 @@ func (p *Project) checkStack() error {
 			e.Option = fmt.Sprintf("stack_bytes=%d", wanted)
 		}
 	case u.Handlers > u.Room:
-		e.What, e.Need, e.Have, e.Why = fit.HandlersStack, u.Handlers, u.Room, "an interrupt's deepest calls: "+strings.Join(u.HandlerPath, ", ")
+		e.What, e.Need, e.Have, e.Why = fit.HandlersStack, u.Handlers, u.Room,
+			"an interrupt's deepest calls: "+strings.Join(u.HandlerPath, ", ")
 	default:
 		return nil
 	}
@@ -124,7 +126,8 @@ func (p *Project) checkArena(need fit.ArenaNeed) error {
 		return nil
 	}
 	e := &FitError{
-		Board: p.Board().Name, What: "arena", Region: p.Board().Place.ArenaRegion(), Over: max(need.Bytes-have, 1), Need: need.Bytes, Have: have,
+		Board: p.Board().Name, What: "arena", Region: p.Board().Place.ArenaRegion(), Over: max(need.Bytes-have, 1),
+		Need: need.Bytes, Have: have,
 		Why: "memory of the running model",
 	}
 	if !need.Sure {

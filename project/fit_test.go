@@ -120,7 +120,8 @@ func TestArenaNeed(t *testing.T) {
 		{"qemu_riscv64", "matmul_00", 256},
 	}, 5) {
 		t.Run(c.board+" "+c.model, func(t *testing.T) {
-			p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Board: c.board, Model: mlftest.Path(t, c.model), Options: boards.Options{PacketBytes: c.packet}})
+			p := generated(t, filepath.Join(t.TempDir(), "p"),
+				Spec{Board: c.board, Model: mlftest.Path(t, c.model), Options: boards.Options{PacketBytes: c.packet}})
 			needTools(t, p, "make", p.Board().Toolchain.CC, cmp.Or(p.Board().Link.Program, "make"))
 			testArenaNeed(t, p)
 		})
@@ -153,12 +154,36 @@ func TestDoesNotFit(t *testing.T) {
 	}
 	for _, c := range drawn.Of(t, "refusals", []refusal{
 		{"arena", "host", "digits_i8.graph", boards.Options{ArenaKiB: 1}, FitError{What: "arena", Option: "arena_kib=7"}},
-		{"arena of an operator", "host", "matmul_00", boards.Options{ArenaKiB: 2, PacketBytes: 512}, FitError{What: "arena", Option: "arena_kib=4"}},
-		{"arena of a board", "mps2_an385", "conv_f32.graph", boards.Options{ArenaKiB: 4, PacketBytes: 1024}, FitError{What: "arena", Region: "ram", Option: "arena_kib=24"}},
-		{"packet buffer", "host", "digits_i8.graph", boards.Options{PacketBytes: 256}, FitError{What: "packet buffer", Option: "packet_bytes=384"}},
-		{"stack", "mps2_an385", "digits_i8.aot_packed", boards.Options{StackBytes: 512}, FitError{What: "stack", Region: "ram", Option: "stack_bytes="}},
-		{"stack", "qemu_riscv32", "digits_i8.graph", boards.Options{StackBytes: 512}, FitError{What: "stack", Region: "ram", Option: "stack_bytes="}},
-		{"memory", "mps2_an385", "digits_i8.aot_packed", boards.Options{ArenaKiB: 4090, StackBytes: 4096}, FitError{What: "memory", Region: "ram", Option: "arena_kib="}},
+		{
+			"arena of an operator", "host", "matmul_00",
+			boards.Options{ArenaKiB: 2, PacketBytes: 512},
+			FitError{What: "arena", Option: "arena_kib=4"},
+		},
+		{
+			"arena of a board", "mps2_an385", "conv_f32.graph",
+			boards.Options{ArenaKiB: 4, PacketBytes: 1024},
+			FitError{What: "arena", Region: "ram", Option: "arena_kib=24"},
+		},
+		{
+			"packet buffer", "host", "digits_i8.graph",
+			boards.Options{PacketBytes: 256},
+			FitError{What: "packet buffer", Option: "packet_bytes=384"},
+		},
+		{
+			"stack", "mps2_an385", "digits_i8.aot_packed",
+			boards.Options{StackBytes: 512},
+			FitError{What: "stack", Region: "ram", Option: "stack_bytes="},
+		},
+		{
+			"stack", "qemu_riscv32", "digits_i8.graph",
+			boards.Options{StackBytes: 512},
+			FitError{What: "stack", Region: "ram", Option: "stack_bytes="},
+		},
+		{
+			"memory", "mps2_an385", "digits_i8.aot_packed",
+			boards.Options{ArenaKiB: 4090, StackBytes: 4096},
+			FitError{What: "memory", Region: "ram", Option: "arena_kib="},
+		},
 	}, 4) {
 		t.Run(c.name+" "+c.board, func(t *testing.T) {
 			spec := Spec{Board: c.board, Model: mlftest.Path(t, c.model), Options: c.options}
@@ -169,10 +194,12 @@ func TestDoesNotFit(t *testing.T) {
 			if !errors.As(err, &e) {
 				t.Fatalf("%v", err)
 			}
-			if e.What != c.want.What || e.Region != c.want.Region || !strings.HasPrefix(e.Option, c.want.Option) || e.Over <= 0 || e.What != "memory" && e.Need-e.Have != e.Over {
+			if e.What != c.want.What || e.Region != c.want.Region || !strings.HasPrefix(e.Option, c.want.Option) ||
+				e.Over <= 0 || e.What != "memory" && e.Need-e.Have != e.Over {
 				t.Errorf("%+v", e)
 			}
-			if failure.Of(err) != failure.DoesNotFit || !strings.Contains(failure.Next(err), e.Option) || !strings.Contains(err.Error(), strconv.FormatInt(e.Over, 10)) {
+			if failure.Of(err) != failure.DoesNotFit || !strings.Contains(failure.Next(err), e.Option) ||
+				!strings.Contains(err.Error(), strconv.FormatInt(e.Over, 10)) {
 				t.Errorf("%v: %v; %s", failure.Of(err), err, failure.Next(err))
 			}
 			helped, err := boards.ParseOptions([]string{e.Option})
@@ -189,7 +216,8 @@ func TestDoesNotFit(t *testing.T) {
 // TestNothingIsBuiltForNothing has what does not fit by the archive's own figures refused before a compiler runs.
 func TestNothingIsBuiltForNothing(t *testing.T) {
 	t.Parallel()
-	p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Model: mlftest.Path(t, "digits_i8.graph"), Options: boards.Options{ArenaKiB: 1}})
+	p := generated(t, filepath.Join(t.TempDir(), "p"),
+		Spec{Model: mlftest.Path(t, "digits_i8.graph"), Options: boards.Options{ArenaKiB: 1}})
 	if _, err := p.Build(t.Context()); failure.Of(err) != failure.DoesNotFit {
 		t.Fatal(err)
 	}
@@ -205,7 +233,8 @@ func TestEditedConfigFits(t *testing.T) {
 	config := filepath.Join(p.dir, "crt_config", "crt_config.h")
 	data, err := os.ReadFile(config)
 	must(t, err)
-	must(t, os.WriteFile(config, regexp.MustCompile(`BOARDSMITH_ARENA_BYTES \d+`).ReplaceAll(data, []byte("BOARDSMITH_ARENA_BYTES (2000U)")), 0o644))
+	must(t, os.WriteFile(config, regexp.MustCompile(`BOARDSMITH_ARENA_BYTES \d+`).ReplaceAll(data,
+		[]byte("BOARDSMITH_ARENA_BYTES (2000U)")), 0o644))
 	_, err = p.Build(t.Context())
 	var e *FitError
 	if !errors.As(err, &e) || e.Have != 2000 {
@@ -217,7 +246,10 @@ func TestEditedConfigFits(t *testing.T) {
 func TestLinkFits(t *testing.T) {
 	t.Parallel()
 	p := &Project{}
-	p.state.Board.Board = boards.Board{Name: "b", Place: boards.Place{Code: "flash", Data: "ram"}, OperatorOpt: "O2", RuntimeOpt: "Os", LogLevel: "info"}
+	p.state.Board.Board = boards.Board{
+		Name: "b", Place: boards.Place{Code: "flash", Data: "ram"}, OperatorOpt: "O2",
+		RuntimeOpt: "Os", LogLevel: "info",
+	}
 	p.state.Board.Name = "b"
 	for _, c := range []struct{ said, want string }{
 		{
@@ -281,9 +313,11 @@ func TestStackNeed(t *testing.T) {
 // TestUsage holds the sizes by part against the image's own, for each kind of toolchain.
 func TestUsage(t *testing.T) {
 	t.Parallel()
-	for _, board := range drawn.Of(t, "sizes", []string{"host", "mps2_an385", "mps2_an521", "microbit", "qemu_riscv32", "qemu_riscv64"}, 3) {
+	for _, board := range drawn.Of(t, "sizes",
+		[]string{"host", "mps2_an385", "mps2_an521", "microbit", "qemu_riscv32", "qemu_riscv64"}, 3) {
 		t.Run(board, func(t *testing.T) {
-			p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Board: board, Model: mlftest.Path(t, "digits_i8.aot_packed")})
+			p := generated(t, filepath.Join(t.TempDir(), "p"),
+				Spec{Board: board, Model: mlftest.Path(t, "digits_i8.aot_packed")})
 			needTools(t, p, "make", p.Board().Toolchain.CC)
 			made := built(t, p)
 			u, err := p.Usage(made)
@@ -297,7 +331,8 @@ func TestUsage(t *testing.T) {
 					t.Errorf("there is no %s", part.Name)
 				}
 			}
-			if u.Arena.Have != p.arenaBytes() || partOf(u, "workspace").BSS < 816 || partOf(u, "parameters").Text+partOf(u, "parameters").Data < 2000 {
+			if u.Arena.Have != p.arenaBytes() || partOf(u, "workspace").BSS < 816 ||
+				partOf(u, "parameters").Text+partOf(u, "parameters").Data < 2000 {
 				t.Errorf("arena %d, workspace %+v, parameters %+v", u.Arena.Have, partOf(u, "workspace"), partOf(u, "parameters"))
 			}
 			if other := partOf(u, "other"); other.Text+other.Data+other.BSS > 1024 {

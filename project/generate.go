@@ -215,14 +215,16 @@ func (b *Builder) chooseTemplate(board *boards.Board, s Spec) (*foundTemplate, e
 		return nil, err
 	}
 	if !slices.Contains(board.Templates, t.name) {
-		return nil, failure.New(failure.Config, "choose one of: "+strings.Join(board.Templates, ", "), "board %s does not build with template %s", board.Name, t.name)
+		return nil, failure.New(failure.Config, "choose one of: "+strings.Join(board.Templates, ", "),
+			"board %s does not build with template %s", board.Name, t.name)
 	}
 	return t, t.heeds(s.Options)
 }
 
 func (pl *plan) add(b *boards.Board, o boards.Options, t *foundTemplate, a *mlf.Archive, m *mlf.Model) error {
 	isC := func(name string) bool { return strings.HasSuffix(name, ".c") || strings.HasSuffix(name, ".h") }
-	if err := pl.addTree(crt.FS, t.Landmarks.Folders.OfRuntime(), isC); err != nil { // not files that a tool left there when the binary was built
+	// not files that a tool left there when the binary was built
+	if err := pl.addTree(crt.FS, t.Landmarks.Folders.OfRuntime(), isC); err != nil {
 		return err
 	}
 	notCopied := []string{templateFile, portFolder, t.buildFolder(), ".git"}
@@ -286,7 +288,8 @@ func (pl *plan) addSource(t *foundTemplate, src boards.Source) error {
 	}
 	to := path.Join(sourceDir, strings.TrimPrefix(src.Name, portFolder+"/"))
 	if _, taken := pl.files[to]; taken {
-		return failure.New(failure.Config, "rename it", "source %q of the board and a file of the template have the same name %s", src.Name, to)
+		return failure.New(failure.Config, "rename it",
+			"source %q of the board and a file of the template have the same name %s", src.Name, to)
 	}
 	pl.files[to] = planned{files: files, name: src.Name, mode: 0o644}
 	return nil
@@ -465,7 +468,8 @@ func (p *Project) compare(t *tree, old *state, pl *plan, force bool) (todo, erro
 	return d, nil
 }
 
-// replaces notes a file that does not stay as it is, of which have is the digest, and reports whether a person has changed it.
+// replaces notes a file that does not stay as it is, of which have is the digest, and reports whether a person has
+// changed it.
 func (d *todo) replaces(t *tree, old *state, name, have string) (edited bool) {
 	edited = t.changed(name, have, old)
 	if edited {

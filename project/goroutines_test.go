@@ -13,8 +13,8 @@ import (
 	"github.com/boardsmith/boardsmith/progress"
 )
 
-// TestAtOnce does at once what may be done at once, with the race detector looking on: projects build in goroutines of their own,
-// share an env and its cache, and hand their images to another goroutine's device.
+// TestAtOnce does at once what may be done at once, with the race detector looking on: projects build in goroutines of
+// their own, share an env and its cache, and hand their images to another goroutine's device.
 func TestAtOnce(t *testing.T) {
 	if _, err := command.Find("cc", ""); err != nil {
 		t.Skip("no C compiler")

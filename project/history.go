@@ -33,8 +33,9 @@ func (p *Project) RecordFlash(i *image.Image, r device.FlashReport, failed error
 		return nil
 	}
 	now := FlashRecord{
-		Time: time.Now().UTC().Round(time.Second), Device: r.Device, Programmer: r.Programmer, Image: i.Digest, BuildID: i.ID(),
-		Why: r.Why, Bytes: r.Wrote, Sectors: r.Erased, Class: failure.Of(failed),
+		Time: time.Now().UTC().Round(time.Second), Device: r.Device, Programmer: r.Programmer, Image: i.Digest,
+		BuildID: i.ID(),
+		Why:     r.Why, Bytes: r.Wrote, Sectors: r.Erased, Class: failure.Of(failed),
 	}
 	return p.update(func(s *state) {
 		if n := len(s.Flashes); n > 0 && s.Flashes[n-1].idle() && now.idle() && s.Flashes[n-1].same(now) {

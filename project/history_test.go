@@ -35,13 +35,15 @@ func TestFlashHistory(t *testing.T) {
 	must(t, err)
 	defer p.Close()
 	got := p.Flashes()
-	if len(got) != maxFlashes || got[0].Sectors != 8 || got[17].Sectors != 25 || got[18].Why != "it answered" || got[19].Class != failure.Verify {
+	if len(got) != maxFlashes || got[0].Sectors != 8 || got[17].Sectors != 25 || got[18].Why != "it answered" ||
+		got[19].Class != failure.Verify {
 		t.Errorf("%+v", got)
 	}
 	if got[19].Device != "chip:2" || time.Since(got[19].Time) > time.Hour || got[19].BuildID != i.ID() {
 		t.Errorf("%+v", got[19])
 	}
-	must(t, p.Generate(t.Context(), Spec{Board: "host", Model: mlftest.Tiny(t, nil), Options: boards.Options{ArenaKiB: 512}}))
+	must(t, p.Generate(t.Context(),
+		Spec{Board: "host", Model: mlftest.Tiny(t, nil), Options: boards.Options{ArenaKiB: 512}}))
 	if len(p.Flashes()) != maxFlashes {
 		t.Error("generating again forgets what was flashed")
 	}

@@ -23,9 +23,12 @@ const sampleArchive = "../samples/digits_i8.aot_packed.tar"
 // layoutBoards has every kind of core and of sectors; a full run takes all boards.
 var layoutBoards = []string{"microbit", "mps2_an385", "netduinoplus2", "qemu_riscv32", "nucleo_f746zg"}
 
-// layoutModels are as unlike as they come: packed and C interface, graph and ahead of time, integers and floats, objects
-// of another compiler. Not each fits each board.
-var layoutModels = []string{"add.aot_c", "sine.graph_linked", "conv_f32.graph", "dscnn_i8.aot_packed", "digits_i8.graph_llvm_thumbv7m", "digits_i8.graph_llvm_rv32"}
+// layoutModels are as unlike as they come: packed and C interface, graph and ahead of time, integers and floats,
+// objects of another compiler. Not each fits each board.
+var layoutModels = []string{
+	"add.aot_c", "sine.graph_linked", "conv_f32.graph", "dscnn_i8.aot_packed",
+	"digits_i8.graph_llvm_thumbv7m", "digits_i8.graph_llvm_rv32",
+}
 
 // TestLayout links different models for one board and compares all that lies before the model's sectors.
 func TestLayout(t *testing.T) {
@@ -128,7 +131,8 @@ func sameResident(t *testing.T, b *boards.Board, archives []string, o boards.Opt
 		l := readLinked(t, b, p, i)
 		must(t, p.Close())
 		if o == (boards.Options{}) && l.at != uint64(b.ModelAt) {
-			t.Errorf("%s: the table is at 0x%x, not at 0x%x; the resident part has %d bytes", a, l.at, uint64(b.ModelAt), len(l.resident))
+			t.Errorf("%s: the table is at 0x%x, not at 0x%x; the resident part has %d bytes", a, l.at, uint64(b.ModelAt),
+				len(l.resident))
 		}
 		if first == nil {
 			first = l
@@ -190,7 +194,8 @@ func readLinked(t *testing.T, b *boards.Board, p *Project, i *image.Image) *link
 		t.Errorf("the build id is at 0x%x, not right behind the table at 0x%x", at["boardsmith_build_id"], l.at)
 	}
 	if at["bare_resident_end"] > l.at || at["bare_image_end"] <= l.at {
-		t.Errorf("the resident part ends at 0x%x, the model part begins at 0x%x and ends at 0x%x", at["bare_resident_end"], l.at, at["bare_image_end"])
+		t.Errorf("the resident part ends at 0x%x, the model part begins at 0x%x and ends at 0x%x", at["bare_resident_end"],
+			l.at, at["bare_image_end"])
 	}
 	mustAskNothingElse(t, filepath.Join(p.Dir(), "build", "resident.o"))
 	return l
@@ -211,7 +216,8 @@ func mustAskNothingElse(t *testing.T, object string) {
 			continue
 		}
 		ours := bytes.Contains(script, []byte(" "+s.Name+" = ")) || bytes.Contains(script, []byte("("+s.Name+" = "))
-		if !ours || strings.HasPrefix(s.Name, "bare_model") || s.Name == "bare_data_end" || s.Name == "bare_data_load" || s.Name == "bare_image_end" {
+		if !ours || strings.HasPrefix(s.Name, "bare_model") || s.Name == "bare_data_end" || s.Name == "bare_data_load" ||
+			s.Name == "bare_image_end" {
 			t.Errorf("the resident part asks for %s, which depends on the model", s.Name)
 		}
 	}

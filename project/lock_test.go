@@ -13,8 +13,8 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 )
 
-// TestLock: many read, one changes, and says so; nothing but the lock's own files stays, which nobody has written to: on Windows
-// nobody can.
+// TestLock: many read, one changes, and says so; nothing but the lock's own files stays, which nobody has written to:
+// on Windows nobody can.
 func TestLock(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -1,5 +1,5 @@
-// This file compiles and links operators for the RAM of a device that runs the project's firmware: one run of the compiler and
-// one of the linker, and nothing in the project's folder is written.
+// This file compiles and links operators for the RAM of a device that runs the project's firmware: one run of the
+// compiler and one of the linker, and nothing in the project's folder is written.
 
 package project
 
@@ -39,8 +39,8 @@ type OperatorFile struct {
 	Data []byte
 }
 
-// An OperatorLinker makes programs for the RAM of devices that run one project's firmware. Many goroutines may use it, also
-// after the project was closed; generating the project again ends its use.
+// An OperatorLinker makes programs for the RAM of devices that run one project's firmware. Many goroutines may use it,
+// also after the project was closed; generating the project again ends its use.
 type OperatorLinker struct {
 	builder *Builder
 	board   *boards.Board
@@ -52,12 +52,14 @@ type OperatorLinker struct {
 	shim    []byte   // an object
 }
 
-// OperatorLinker asks the tools, once, what it takes to link for the RAM of the project's firmware. Errors: *MissingToolError,
+// OperatorLinker asks the tools, once, what it takes to link for the RAM of the project's firmware. Errors:
+// *MissingToolError,
 // *ToolError; of class config if the template does not say how.
 func (p *Project) OperatorLinker(ctx context.Context) (*OperatorLinker, error) {
 	steps := p.state.Template.Operators
 	if len(steps.Compile) == 0 {
-		return nil, failure.New(failure.Config, "", "template %s does not say how operators for RAM are made", p.state.Template.Name)
+		return nil, failure.New(failure.Config, "", "template %s does not say how operators for RAM are made",
+			p.state.Template.Name)
 	}
 	b := p.Board()
 	o, err := b.Settle(p.state.Options)
@@ -68,12 +70,14 @@ func (p *Project) OperatorLinker(ctx context.Context) (*OperatorLinker, error) {
 	if err != nil {
 		return nil, err
 	}
-	is, err := askOnce(ctx, p.builder, cc, b.Toolchain.CC, func() (toolState, error) { return identify(ctx, b.Toolchain.CC, cc) })
+	is, err := askOnce(ctx, p.builder, cc, b.Toolchain.CC,
+		func() (toolState, error) { return identify(ctx, b.Toolchain.CC, cc) })
 	if err != nil {
 		return nil, err
 	}
 	l := &OperatorLinker{builder: p.builder, board: b, process: len(b.Memory) == 0}
-	l.about = slices.Concat([]string{is.Name, is.Version, is.Target}, steps.Compile, b.CFlags, []string{o.OperatorOpt, o.RuntimeOpt}, p.headers())
+	l.about = slices.Concat([]string{is.Name, is.Version, is.Target}, steps.Compile, b.CFlags,
+		[]string{o.OperatorOpt, o.RuntimeOpt}, p.headers())
 	l.compile = append([]string{cc}, p.words(steps.Compile, b, o)...)
 	if err := l.askLinker(ctx, cc, p.words(steps.Link, b, o)); err != nil {
 		return nil, err
@@ -119,8 +123,8 @@ const (
 	importPointers = "boardsmith_imports"
 )
 
-// askLinker finds out how the compiler calls the linker, which it says without doing it: without the compiler in between a link
-// takes a third of the time.
+// askLinker finds out how the compiler calls the linker, which it says without doing it: without the compiler in
+// between a link takes a third of the time.
 func (l *OperatorLinker) askLinker(ctx context.Context, cc string, flags []string) error {
 	const object = "operators.o"
 	isLibrary := func(w string) bool { return strings.HasPrefix(w, "-l") }
@@ -139,7 +143,8 @@ func (l *OperatorLinker) askLinker(ctx context.Context, cc string, flags []strin
 	if err != nil {
 		return err
 	}
-	ld, err := askOnce(ctx, l.builder, cc, "-print-prog-name=ld", func() (string, error) { return command.Ask(ctx, cc, "-print-prog-name=ld") })
+	ld, err := askOnce(ctx, l.builder, cc, "-print-prog-name=ld",
+		func() (string, error) { return command.Ask(ctx, cc, "-print-prog-name=ld") })
 	if err != nil {
 		return err
 	}
@@ -284,7 +289,8 @@ func (l *OperatorLinker) run(ctx context.Context, dir string, words []string) er
 	return toolRun{dir: dir, path: words[0], args: words[1:], log: l.builder.log(), line: func(string) {}}.run(ctx)
 }
 
-// script places operators at an address: what is uploaded, with room for the registry at its end, then what begins as zero.
+// script places operators at an address: what is uploaded, with room for the registry at its end, then what begins as
+// zero.
 const script = `SECTIONS {
   . = 0x%x;
   .text : { *(.text .text.*) *(.glue_7 .glue_7t .v4_bx) }
@@ -310,8 +316,8 @@ const script = `SECTIONS {
 }
 `
 
-// Link makes a program of operators for a window. Errors: a *ToolError where the compiler or the linker fails, a *FitError
-// where the window is too small; of class link for an entry that is not there and for variables of threads.
+// Link makes a program of operators for a window. Errors: a *ToolError where the compiler or the linker fails, a
+// *FitError where the window is too small; of class link for an entry that is not there and for variables of threads.
 func (l *OperatorLinker) Link(ctx context.Context, o Operators, w rpc.Window) (program rpc.Program, err error) {
 	if len(o.Entries) == 0 {
 		return program, failure.New(failure.Config, "", "operators: no entry is named")
@@ -341,7 +347,8 @@ func (l *OperatorLinker) linkIn(ctx context.Context, dir string, o Operators, w 
 	if err := writeAll(dir, files); err != nil {
 		return rpc.Program{}, err
 	}
-	words := slices.Concat(l.link, []string{"-T", operatorScript, "-o", linkedFile, "--gc-sections", "-e", o.Entries[0], "-u", tablePointer})
+	words := slices.Concat(l.link,
+		[]string{"-T", operatorScript, "-o", linkedFile, "--gc-sections", "-e", o.Entries[0], "-u", tablePointer})
 	for _, e := range layout.Entries {
 		words = append(words, "-u", e)
 	}
@@ -366,13 +373,17 @@ func (l *OperatorLinker) program(f *elf.File, r firmware.Registry, w rpc.Window)
 		return rpc.Program{}, err
 	}
 	p := rpc.Program{
-		Base: w.Base, Zero: at["boardsmith_end"] - at["boardsmith_zero"], Table: at[tablePointer], Registry: at["boardsmith_registry"],
+		Base: w.Base, Zero: at["boardsmith_end"] - at["boardsmith_zero"], Table: at[tablePointer],
+		Registry: at["boardsmith_registry"],
 	}
 	if at["boardsmith_constructors"] != at["boardsmith_constructors_end"] || at[importPointers] != 0 {
 		p.Init = initFunction
 	}
 	if need := at["boardsmith_end"] - w.Base; need > w.Bytes {
-		return rpc.Program{}, &fit.Error{Board: l.board.Name, What: "upload window", Over: int64(need - w.Bytes), Need: int64(need), Have: int64(w.Bytes), Option: fmt.Sprintf("upload_kib=%d", roundUp(need))}
+		return rpc.Program{}, &fit.Error{
+			Board: l.board.Name, What: "upload window", Over: int64(need - w.Bytes),
+			Need: int64(need), Have: int64(w.Bytes), Option: fmt.Sprintf("upload_kib=%d", roundUp(need)),
+		}
 	}
 	p.Bytes, err = r.Append(f, at, w.Base, at["boardsmith_registry"], at["boardsmith_zero"])
 	return p, err
@@ -385,8 +396,8 @@ func roundUp(bytes uint64) (kib int) {
 	return kib
 }
 
-// stubs returns an object with what the operators lack of the C library where they run in a process: its functions lie in the
-// system's libraries, whose addresses only the process has. Nothing for a chip.
+// stubs returns an object with what the operators lack of the C library where they run in a process: its functions lie
+// in the system's libraries, whose addresses only the process has. Nothing for a chip.
 func (l *OperatorLinker) stubs(ctx context.Context, dir string, objects []OperatorFile) ([]OperatorFile, error) {
 	if !l.process {
 		return nil, nil
@@ -425,7 +436,8 @@ func (l *OperatorLinker) stubs(ctx context.Context, dir string, objects []Operat
 // stubsSource is the C of functions that jump to where the pointers lead.
 func stubsSource(names []string) []byte {
 	var w bytes.Buffer
-	fmt.Fprintf(&w, "extern const char %s[];\nextern void* %s[];\nconst char %s[] =", importNames, importPointers, importNames)
+	fmt.Fprintf(&w, "extern const char %s[];\nextern void* %s[];\nconst char %s[] =", importNames, importPointers,
+		importNames)
 	for _, name := range names {
 		fmt.Fprintf(&w, "\n  %q \"\\0\"", name)
 	}

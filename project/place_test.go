@@ -115,8 +115,12 @@ func TestUnknownSection(t *testing.T) {
 	t.Parallel()
 	needBoardTools(t, "mps2_an385", nil)
 	const here = `volatile const int32_t here[4] __attribute__((section(".my_weights"))) = {2, 2, 2, 2};` + "\n"
-	operator := strings.NewReplacer("TVM_DLL int32_t twice", here+"TVM_DLL int32_t twice", "in[i] * 2", "in[i] * here[i]").Replace(mlftest.TinyOperator)
-	mustNotLink(t, Spec{Board: "mps2_an385", Model: mlftest.Tiny(t, map[string]string{"codegen/host/src/lib1.c": operator})}, testEnv())
+	operator := strings.NewReplacer("TVM_DLL int32_t twice", here+"TVM_DLL int32_t twice", "in[i] * 2",
+		"in[i] * here[i]").Replace(mlftest.TinyOperator)
+	mustNotLink(t, Spec{
+		Board: "mps2_an385",
+		Model: mlftest.Tiny(t, map[string]string{"codegen/host/src/lib1.c": operator}),
+	}, testEnv())
 
 	name, path := boardstest.With(t, "mps2_an385", "own.c", inOwnSection, map[string]string{"own.value": "own_value"})
 	e := testEnv()

@@ -166,7 +166,10 @@ func sorted(m map[string]string) func(func(string) bool) {
 func TestOptionsReachTheHeader(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "p")
-	p := generated(t, dir, Spec{Model: mlftest.Tiny(t, nil), Options: boards.Options{ArenaKiB: 64, PacketBytes: 1024, LogLevel: "error", OperatorOpt: "O3"}})
+	p := generated(t, dir, Spec{
+		Model:   mlftest.Tiny(t, nil),
+		Options: boards.Options{ArenaKiB: 64, PacketBytes: 1024, LogLevel: "error", OperatorOpt: "O3"},
+	})
 	all := contents(t, dir)
 	for name, want := range map[string]string{
 		"crt_config/crt_config.h": "#define BOARDSMITH_ARENA_BYTES 65536\n#define TVM_CRT_MAX_PACKET_SIZE_BYTES 1024\n",
@@ -184,8 +187,10 @@ func TestOptionsReachTheHeader(t *testing.T) {
 	if q.Options() != p.Options() || q.Options().ArenaKiB != 64 {
 		t.Errorf("after loading: %+v", q.Options())
 	}
-	if q.Board().Name != "host" || q.Template() != "baremetal" || q.ArchiveName() != "tiny.tar" || len(q.ArchiveDigest()) != 64 {
-		t.Errorf("after loading: board %s, template %s, model %s %s", q.Board().Name, q.Template(), q.ArchiveName(), q.ArchiveDigest())
+	if q.Board().Name != "host" || q.Template() != "baremetal" || q.ArchiveName() != "tiny.tar" ||
+		len(q.ArchiveDigest()) != 64 {
+		t.Errorf("after loading: board %s, template %s, model %s %s", q.Board().Name, q.Template(), q.ArchiveName(),
+			q.ArchiveDigest())
 	}
 	if a, m, err := q.Model(); err != nil || m.Name != "twice" || a.Digest != q.ArchiveDigest() {
 		t.Errorf("model: %v", err)
@@ -209,7 +214,10 @@ func TestGenerateAgain(t *testing.T) {
 	}
 	must(t, p.Close())
 
-	other := mlftest.Tiny(t, map[string]string{"codegen/host/src/lib1.c": mlftest.TinyOperator + "// longer\n", "src/tir-1.txt": "", "src/new.txt": "new"})
+	other := mlftest.Tiny(t, map[string]string{
+		"codegen/host/src/lib1.c": mlftest.TinyOperator + "// longer\n",
+		"src/tir-1.txt":           "", "src/new.txt": "new",
+	})
 	p = generated(t, dir, Spec{Model: other})
 	want := []string{"model.tar", "model/codegen/host/src/lib1.c", "model/src/new.txt", "model/src/tir-1.txt"}
 	if !slices.Equal(p.Wrote(), want) {
@@ -269,7 +277,8 @@ func TestEditedFiles(t *testing.T) {
 	before := contents(t, dir)
 	_, err = generate(t.Context(), dir, Spec{Board: "host", Model: model}, testEnv())
 	var edited *EditedError
-	if !errors.As(err, &edited) || !slices.Equal(edited.Files, []string{"src/main.c"}) || failure.Of(err) != failure.Config {
+	if !errors.As(err, &edited) || !slices.Equal(edited.Files, []string{"src/main.c"}) ||
+		failure.Of(err) != failure.Config {
 		t.Fatalf("generate over an edited file: %v", err)
 	}
 	if !same(before, contents(t, dir)) {
@@ -344,15 +353,30 @@ func TestBadSpecs(t *testing.T) {
 		want string
 	}{
 		{"board", Spec{Board: "hots", Model: good}, `did you mean "host"?`},
-		{"template", Spec{Board: "host", Template: "baremetl", Model: good}, `template "baremetl" is not known; did you mean "baremetal"?`},
+		{
+			"template",
+			Spec{Board: "host", Template: "baremetl", Model: good},
+			`template "baremetl" is not known; did you mean "baremetal"?`,
+		},
 		{"template folder", Spec{Board: "host", Template: "./no", Model: good}, `template.json`},
 		{"no model", Spec{Board: "host"}, "no model"},
 		{"model", Spec{Board: "host", Model: good + "x"}, "no such file"},
 		{"not an archive", Spec{Board: "host", Model: file}, "empty"},
 		{"module", Spec{Board: "host", Model: good, ModelName: "thrice"}, `no model "thrice"`},
 		{"option", Spec{Board: "host", Model: good, Options: boards.Options{PacketBytes: 3}}, "packet_bytes"},
-		{"C++", Spec{Board: "host", Model: mlftest.Tiny(t, map[string]string{"codegen/host/src/lib2.cc": "class X;"})}, "C++ sources are not supported"},
-		{"library", Spec{Board: "host", Model: mlftest.Tiny(t, map[string]string{"codegen/host/src/lib2.c": "#include <arm_nnfunctions.h>\n"})}, "arm_nnfunctions.h"},
+		{
+			"C++",
+			Spec{Board: "host", Model: mlftest.Tiny(t, map[string]string{"codegen/host/src/lib2.cc": "class X;"})},
+			"C++ sources are not supported",
+		},
+		{
+			"library",
+			Spec{
+				Board: "host",
+				Model: mlftest.Tiny(t, map[string]string{"codegen/host/src/lib2.c": "#include <arm_nnfunctions.h>\n"}),
+			},
+			"arm_nnfunctions.h",
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "a", "b")
@@ -399,13 +423,15 @@ func TestUsersBoardAndTemplate(t *testing.T) {
 	if i := built(t, own); filepath.Base(i.Path) != "a.elf" {
 		t.Errorf("built %s", i.Path)
 	}
-	_, err := generate(t.Context(), filepath.Join(t.TempDir(), "x"), Spec{Board: "mine", Model: model, Options: boards.Options{LogLevel: "warn"}}, env)
+	_, err := generate(t.Context(), filepath.Join(t.TempDir(), "x"),
+		Spec{Board: "mine", Model: model, Options: boards.Options{LogLevel: "warn"}}, env)
 	if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "log_level has no effect") {
 		t.Errorf("an option that the template does not heed: %v", err)
 	}
 	p := generated(t, filepath.Join(t.TempDir(), "bare"), Spec{Board: "mine", Template: "baremetal", Model: model}, env)
 	built(t, p)
-	_, err = generate(t.Context(), filepath.Join(t.TempDir(), "y"), Spec{Board: "host", Template: "small", Model: model}, env)
+	_, err = generate(t.Context(), filepath.Join(t.TempDir(), "y"), Spec{Board: "host", Template: "small", Model: model},
+		env)
 	if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "does not build with template small") {
 		t.Errorf("a template that the board does not name: %v", err)
 	}
@@ -423,10 +449,14 @@ func TestLaunchScript(t *testing.T) {
 		out, err := cmd.CombinedOutput()
 		return string(out), err
 	}
-	if out, err := start(); err == nil || !strings.Contains(out, "go install github.com/boardsmith/boardsmith/cmd/microtvm-api-server") {
+	if out, err := start(); err == nil ||
+		!strings.Contains(out, "go install github.com/boardsmith/boardsmith/cmd/microtvm-api-server") {
 		t.Errorf("without a server: %v, %s", err, out)
 	}
-	for _, path := range []string{filepath.Join(onPath, "microtvm-api-server"), filepath.Join(p.Dir(), "microtvm-api-server"), filepath.Join(onPath, "mine")} {
+	for _, path := range []string{
+		filepath.Join(onPath, "microtvm-api-server"),
+		filepath.Join(p.Dir(), "microtvm-api-server"), filepath.Join(onPath, "mine"),
+	} {
 		must(t, os.WriteFile(path, server, 0o755))
 		env := "NOTHING=1"
 		if filepath.Base(path) == "mine" {
@@ -455,9 +485,18 @@ func TestReadOnlyFolder(t *testing.T) {
 
 func FuzzProjectJSON(f *testing.F) {
 	s := state{
-		Format: stateFormat, Board: boardState{Name: "host", Board: boards.Board{Toolchain: boards.Toolchain{CC: "cc", AR: "ar"}}},
-		Template: templateState{"baremetal", blueprint{Build: []string{"make"}, Inputs: []string{"src"}, BuildID: "build/id.c", ELF: "build/a.elf", Map: "build/a.map"}},
-		Files:    map[string]string{"src/main.c": image.DigestOf(nil)},
+		Format: stateFormat, Board: boardState{
+			Name:  "host",
+			Board: boards.Board{Toolchain: boards.Toolchain{CC: "cc", AR: "ar"}},
+		},
+		Template: templateState{
+			"baremetal",
+			blueprint{
+				Build: []string{"make"}, Inputs: []string{"src"}, BuildID: "build/id.c", ELF: "build/a.elf",
+				Map: "build/a.map",
+			},
+		},
+		Files: map[string]string{"src/main.c": image.DigestOf(nil)},
 	}
 	good, err := s.bytes()
 	if err != nil {
@@ -475,7 +514,10 @@ func FuzzProjectJSON(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Add(earlier)
-	for _, bad := range []string{`{}`, `{"format": 3}`, `[]`, `{"format":2,"files":{"../x":""}}`, `{"format":1,"template":{"elf":"/a/b"}}`, string(good) + "{}", string(good[:len(good)/2])} {
+	for _, bad := range []string{
+		`{}`, `{"format": 3}`, `[]`, `{"format":2,"files":{"../x":""}}`,
+		`{"format":1,"template":{"elf":"/a/b"}}`, string(good) + "{}", string(good[:len(good)/2]),
+	} {
 		f.Add([]byte(bad))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -526,7 +568,8 @@ func (e env) builder() *Builder {
 
 func (e env) desk() *device.Desk {
 	return &device.Desk{
-		Path: e.Path, Log: e.Log, Progress: e.Progress, Cache: e.Cache, Programmer: e.Programmer, Reflash: e.Reflash, Wait: e.Wait,
+		Path: e.Path, Log: e.Log, Progress: e.Progress, Cache: e.Cache, Programmer: e.Programmer, Reflash: e.Reflash,
+		Wait: e.Wait,
 		File: e.Bench, StateDir: e.StateDir, Ledger: e.Ledger, LeaseDir: e.LeaseDir, Tool: e.Tool,
 	}
 }

@@ -26,14 +26,19 @@ func otherNames(t *testing.T) (dir string) {
 	must(t, os.CopyFS(dir, files))
 	for name, pairs := range map[string][]string{
 		"template.json": {
-			`"build/`, `"stuff/`, `"crt", "crt_config"`, `"tvm", "crt_config"`, `"model/codegen"`, `"graph/codegen"`, `"landmarks": {`,
-			`"landmarks": {"folders": {"model": "graph", "runtime": "tvm"},`, `".stack"`, `".depth"`, `".handler_stack"`, `".handler_depth"`, `".arena"`, `".pages"`,
+			`"build/`, `"stuff/`, `"crt", "crt_config"`, `"tvm", "crt_config"`, `"model/codegen"`, `"graph/codegen"`,
+			`"landmarks": {`,
+			`"landmarks": {"folders": {"model": "graph", "runtime": "tvm"},`, `".stack"`, `".depth"`, `".handler_stack"`,
+			`".handler_depth"`, `".arena"`, `".pages"`,
 		},
 		"Makefile": {
 			"CRT := crt\n", "CRT := tvm\n", "MODEL := model\n", "MODEL := graph\n", "BUILD := build\n", "BUILD := stuff\n",
 			"$(BUILD)/model", "$(BUILD)/graph", "$(BUILD)/crt/", "$(BUILD)/tvm/",
 		},
-		"link.ld.S": {"  .stack (NOLOAD)", "  .depth (NOLOAD)", "  .handler_stack (NOLOAD)", "  .handler_depth (NOLOAD)", "  .arena (NOLOAD)", "  .pages (NOLOAD)"},
+		"link.ld.S": {
+			"  .stack (NOLOAD)", "  .depth (NOLOAD)", "  .handler_stack (NOLOAD)", "  .handler_depth (NOLOAD)",
+			"  .arena (NOLOAD)", "  .pages (NOLOAD)",
+		},
 	} {
 		at := filepath.Join(dir, name)
 		text, err := os.ReadFile(at)
@@ -49,14 +54,15 @@ func otherNames(t *testing.T) (dir string) {
 	return dir
 }
 
-// TestOtherNames: a template whose folders and sections have other names gives the same sizes, parts and stack depth, and its
-// faults name the operator.
+// TestOtherNames: a template whose folders and sections have other names gives the same sizes, parts and stack depth,
+// and its faults name the operator.
 func TestOtherNames(t *testing.T) {
 	t.Parallel()
 	const board = "mps2_an385"
 	needBoardTools(t, board, nil)
 	broken := mlftest.Tiny(t, map[string]string{
-		"codegen/host/src/lib1.c": strings.Replace(mlftest.TinyOperator, "return 0;", "*(volatile int*)0xdead0000 = 1; return 0;", 1),
+		"codegen/host/src/lib1.c": strings.Replace(mlftest.TinyOperator, "return 0;",
+			"*(volatile int*)0xdead0000 = 1; return 0;", 1),
 	})
 	var usages [2]*Usage
 	var images [2]*image.Image
@@ -93,7 +99,8 @@ func TestOtherNames(t *testing.T) {
 		}
 	}
 	if !reflect.DeepEqual(usages[0], usages[1]) {
-		t.Errorf("the shipped template's image has\n%+v\n%+v\nthis one\n%+v\n%+v", usages[0], usages[0].Stack, usages[1], usages[1].Stack)
+		t.Errorf("the shipped template's image has\n%+v\n%+v\nthis one\n%+v\n%+v", usages[0], usages[0].Stack, usages[1],
+			usages[1].Stack)
 	}
 	if images[0].Size != images[1].Size {
 		t.Errorf("sizes %+v and %+v", images[0].Size, images[1].Size)
@@ -104,14 +111,17 @@ func TestOtherNames(t *testing.T) {
 func TestFoldersAreChecked(t *testing.T) {
 	t.Parallel()
 	for _, folders := range []string{
-		`{"model": "../x"}`, `{"model": "crt"}`, `{"runtime": "model/tvm"}`, `{"runtime": "build"}`, `{"model": "build/net"}`, `{"model": "."}`,
+		`{"model": "../x"}`, `{"model": "crt"}`, `{"runtime": "model/tvm"}`, `{"runtime": "build"}`,
+		`{"model": "build/net"}`, `{"model": "."}`,
 	} {
 		dir := otherNames(t)
 		at := filepath.Join(dir, templateFile)
 		text, err := fs.ReadFile(templates.FS, "baremetal/"+templateFile)
 		must(t, err)
-		must(t, os.WriteFile(at, []byte(strings.Replace(string(text), `"landmarks": {`, `"landmarks": {"folders": `+folders+`,`, 1)), 0o644))
-		_, err = generate(t.Context(), filepath.Join(t.TempDir(), "p"), Spec{Board: "host", Template: dir, Model: mlftest.Tiny(t, nil)}, testEnv())
+		must(t, os.WriteFile(at, []byte(strings.Replace(string(text), `"landmarks": {`,
+			`"landmarks": {"folders": `+folders+`,`, 1)), 0o644))
+		_, err = generate(t.Context(), filepath.Join(t.TempDir(), "p"),
+			Spec{Board: "host", Template: dir, Model: mlftest.Tiny(t, nil)}, testEnv())
 		if failure.Of(err) != failure.Config {
 			t.Errorf("%s: %v", folders, err)
 		}

@@ -142,7 +142,8 @@ func TestManyRead(t *testing.T) {
 	if err := b.Clean(t.Context(), dir, true); !errors.As(err, &locked) {
 		t.Errorf("cleaned under readers: %v", err)
 	}
-	if err := p.Generate(t.Context(), Spec{Board: "host", Model: mlftest.Tiny(t, map[string]string{"x.txt": "x"})}); !errors.As(err, &locked) {
+	if err := p.Generate(t.Context(),
+		Spec{Board: "host", Model: mlftest.Tiny(t, map[string]string{"x.txt": "x"})}); !errors.As(err, &locked) {
 		t.Errorf("generated under readers: %v", err)
 	}
 	for _, end := range ends {

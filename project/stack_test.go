@@ -25,7 +25,10 @@ func needTools(t *testing.T, p *Project, tools ...string) {
 // TestParallelLoops follows LLVM's loops, whose address is computed from PC on Arm.
 func TestParallelLoops(t *testing.T) {
 	t.Parallel()
-	for board, model := range map[string]string{"mps2_an385": "digits_i8.graph_llvm_thumbv7m", "qemu_riscv32": "digits_i8.graph_llvm_rv32"} {
+	for board, model := range map[string]string{
+		"mps2_an385":   "digits_i8.graph_llvm_thumbv7m",
+		"qemu_riscv32": "digits_i8.graph_llvm_rv32",
+	} {
 		t.Run(board, func(t *testing.T) {
 			p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Board: board, Model: mlftest.Path(t, model)})
 			needTools(t, p, "make", p.Board().Toolchain.CC)
@@ -96,7 +99,8 @@ func TestStackDoubts(t *testing.T) {
 			if !ok || !ok2 {
 				t.Fatalf("%s", text)
 			}
-			text = []byte(begin + helpers + "TVM_DLL int32_t tvmgen_add_fused_add(" + head + "{\n  switched += helped(num_args);\n" + body)
+			text = []byte(begin + helpers + "TVM_DLL int32_t tvmgen_add_fused_add(" + head +
+				"{\n  switched += helped(num_args);\n" + body)
 			must(t, os.WriteFile(operator, text, 0o644))
 			cmd := exec.Command("make", "-C", p.dir) // not Build, which refuses what needs so much stack
 			if out, err := cmd.CombinedOutput(); err != nil {
@@ -109,7 +113,10 @@ func TestStackDoubts(t *testing.T) {
 				name, _, _ := strings.Cut(why, " ")
 				of[name] = true
 			}
-			for _, name := range []string{"recursive", "by_table", "by_volatile", "by_struct", "by_jump", "qsort", "med3.constprop.0"} {
+			for _, name := range []string{
+				"recursive", "by_table", "by_volatile", "by_struct", "by_jump", "qsort",
+				"med3.constprop.0",
+			} {
 				if !of[name] && !strings.HasPrefix(name, "med3") { // that is in newlib's qsort, or a part of it
 					t.Errorf("%s is not in doubt: %q", name, u.Stack.Unsure)
 				}
@@ -125,8 +132,8 @@ func TestStackDoubts(t *testing.T) {
 	}
 }
 
-// TestChangedTemplateIsDoubted trusts the template's own pointers as long as nobody has changed the file they are in. The
-// board is an STM32, whose chip_init calls through a table.
+// TestChangedTemplateIsDoubted trusts the template's own pointers as long as nobody has changed the file they are in.
+// The board is an STM32, whose chip_init calls through a table.
 func TestChangedTemplateIsDoubted(t *testing.T) {
 	t.Parallel()
 	p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Board: "netduinoplus2", Model: mlftest.Path(t, "add.graph")})

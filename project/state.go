@@ -100,7 +100,8 @@ func readAnyState(dir string) (*state, error) {
 	}
 	s, err := parseState(data)
 	if errors.Is(err, errLaterFormat) {
-		return nil, failure.New(failure.Config, "use the version of boardsmith that generated it, or choose another folder", "%s: %w", path, err)
+		return nil, failure.New(failure.Config, "use the version of boardsmith that generated it, or choose another folder",
+			"%s: %w", path, err)
 	}
 	if err != nil {
 		return nil, failure.New(failure.Config, "restore "+stateFile+", or choose another folder", "%s: %w", path, err)
@@ -140,8 +141,8 @@ func parseState(data []byte) (*state, error) {
 	return &s, s.check()
 }
 
-// parseEarlier reads of format 1 what replacing or removing the project takes, whatever its other fields are: which files
-// are generated and their digests, the build folder, the flashes, and the names of the board and the archive.
+// parseEarlier reads of format 1 what replacing or removing the project takes, whatever its other fields are: which
+// files are generated and their digests, the build folder, the flashes, and the names of the board and the archive.
 func parseEarlier(data []byte) (*state, error) {
 	var old struct {
 		Format       int

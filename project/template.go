@@ -48,14 +48,18 @@ type blueprint struct {
 	Options  []string       `json:"options"`  // the board's options that it uses
 	Compile  []compileStep  `json:"compile"`  // for compile_commands.json; empty if its build command writes that
 
-	Env          map[string]string  `json:"env,omitempty"`           // of the build command, see environment
-	Outside      []string           `json:"outside,omitempty"`       // inputs outside the project, as $VARIABLE/PATH with a variable of Env
-	Forms        forms              `json:"forms,omitzero"`          // the image in other forms, for a board with a memory map
+	Env map[string]string `json:"env,omitempty"` // of the build command, see environment
+	// inputs outside the project, as $VARIABLE/PATH with a variable of Env
+	Outside []string `json:"outside,omitempty"`
+	// the image in other forms, for a board with a memory map
+	Forms        forms              `json:"forms,omitzero"`
 	LinkerScript string             `json:"linker_script,omitempty"` // for a board with a memory map; board.mk names it
 	Landmarks    firmware.Landmarks `json:"landmarks,omitzero"`      // how to find places in the ELF file
-	Operators    operatorSteps      `json:"operators,omitzero"`      // how operators for a device's RAM are compiled and linked
-	Areas        fit.Areas          `json:"areas,omitzero"`          // sections that are stacks or the arena
-	Calls        fit.Calls          `json:"calls,omitzero"`          // facts for computing the stacks' depth that are not in the machine code
+	// how operators for a device's RAM are compiled and linked
+	Operators operatorSteps `json:"operators,omitzero"`
+	Areas     fit.Areas     `json:"areas,omitzero"` // sections that are stacks or the arena
+	// facts for computing the stacks' depth that are not in the machine code
+	Calls fit.Calls `json:"calls,omitzero"`
 }
 
 // operatorSteps are the flags of the compiler and of the linker for operators that are uploaded. {cflags}, {ldflags},
@@ -109,7 +113,8 @@ func findTemplate(name string, folders []string) (*foundTemplate, error) {
 	}
 	known := templateNames(folders)
 	if !slices.Contains(known, name) {
-		return nil, failure.New(failure.Config, "choose one of: "+strings.Join(known, ", "), "template %q is not known%s", name, jsonfile.DidYouMean(name, known))
+		return nil, failure.New(failure.Config, "choose one of: "+strings.Join(known, ", "), "template %q is not known%s",
+			name, jsonfile.DidYouMean(name, known))
 	}
 	files, err := fs.Sub(templates.FS, name)
 	if err != nil {

@@ -18,7 +18,8 @@ import (
 
 // tickBoards are emulated; on all but the last two the tick itself is what counts, as no cycle counter does.
 var tickBoards = []string{
-	"microbit", "lm3s6965evb", "mps2_an385", "mps2_an386", "mps2_an500", "mps2_an521", "mps3_an547", "netduinoplus2", "b_l475e_iot01a",
+	"microbit", "lm3s6965evb", "mps2_an385", "mps2_an386", "mps2_an500", "mps2_an521", "mps3_an547", "netduinoplus2",
+	"b_l475e_iot01a",
 	"qemu_riscv32", "qemu_riscv64",
 }
 
@@ -34,7 +35,8 @@ func someOf(these ...string) []string {
 func ticksOf(t *testing.T, board, operator string) func() ([]float64, error) {
 	t.Helper()
 	needBoardTools(t, board, nil)
-	p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Board: board, Model: mlftest.Tiny(t, map[string]string{"codegen/host/src/lib1.c": operator})})
+	p := generated(t, filepath.Join(t.TempDir(), "p"),
+		Spec{Board: board, Model: mlftest.Tiny(t, map[string]string{"codegen/host/src/lib1.c": operator})})
 	image := built(t, p)
 	b, err := boards.Find(board, nil)
 	must(t, err)
@@ -86,8 +88,8 @@ func TestTimesAreEqual(t *testing.T) {
 	}
 }
 
-// TestClockTree times the same function by a SysTick whose clock is fixed and by one that runs on what the port made of the
-// clock tree: an emulator's instruction takes as long on either.
+// TestClockTree times the same function by a SysTick whose clock is fixed and by one that runs on what the port made of
+// the clock tree: an emulator's instruction takes as long on either.
 func TestClockTree(t *testing.T) {
 	t.Parallel()
 	const fixed, tree = "mps2_an386", "b_l475e_iot01a" // Cortex-M4, both
@@ -110,8 +112,8 @@ var masks = map[string][2]string{
 	"riscv": {`__asm volatile("csrci mstatus, 8");`, `__asm volatile("csrsi mstatus, 8");`},
 }
 
-// delayOf runs an operator on the board that loops as many rounds as its input says, and masks interrupts meanwhile if the
-// input says so. It returns how to time it.
+// delayOf runs an operator on the board that loops as many rounds as its input says, and masks interrupts meanwhile if
+// the input says so. It returns how to time it.
 func delayOf(t *testing.T, board string) func(rounds int, masked bool) (float64, error) {
 	t.Helper()
 	needBoardTools(t, board, nil)
@@ -119,7 +121,8 @@ func delayOf(t *testing.T, board string) func(rounds int, masked bool) (float64,
 	must(t, err)
 	mask := masks[b.ELF.Machine]
 	operator := withDelay("in[0]", "if (in[1] != 0) {"+mask[0]+"}", "if (in[1] != 0) {"+mask[1]+"}")
-	p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Board: board, Model: mlftest.Tiny(t, map[string]string{"codegen/host/src/lib1.c": operator})}, testEnv())
+	p := generated(t, filepath.Join(t.TempDir(), "p"),
+		Spec{Board: board, Model: mlftest.Tiny(t, map[string]string{"codegen/host/src/lib1.c": operator})}, testEnv())
 	s, err := p.Run(t.Context(), testEnv().desk(), "")
 	must(t, err)
 	t.Cleanup(func() { s.Close(context.Background()) })
@@ -145,8 +148,8 @@ func delayOf(t *testing.T, board string) func(rounds int, masked bool) (float64,
 	}
 }
 
-// TestTimesOfMaskedTicks has a function mask interrupts over none to four edges of the tick, until several parts of a tick
-// after the last. What port/bare.h says of cpu_ticks is what comes of it.
+// TestTimesOfMaskedTicks has a function mask interrupts over none to four edges of the tick, until several parts of a
+// tick after the last. What port/bare.h says of cpu_ticks is what comes of it.
 func TestTimesOfMaskedTicks(t *testing.T) {
 	t.Parallel()
 	const tick = 10e-3

@@ -160,7 +160,10 @@ var errNoLibrary = errors.New("no C library")
 
 // linkFolders lists the linker's library folders, in order.
 func linkFolders(ctx context.Context, cc string, flags []string) ([]string, error) {
-	_, said, err := command.Command{Path: cc, Args: slices.Concat(flags, []string{"-###", os.DevNull}), Dir: "/", Timeout: askTimeout}.Capture(ctx)
+	_, said, err := command.Command{
+		Path: cc, Args: slices.Concat(flags, []string{"-###", os.DevNull}), Dir: "/",
+		Timeout: askTimeout,
+	}.Capture(ctx)
 	if ctx.Err() != nil {
 		return nil, err
 	}

@@ -22,7 +22,8 @@ var (
 	overflowed = regexp.MustCompile("region " + quoted + " " + overflowWords + ` (\d+) bytes?`)
 	inNoRegion = regexp.MustCompile("section " + quoted + ` (?:` + willNotFitWords + `|is not within region) ` + quoted)
 	linkFailed = regexp.MustCompile(`undefined reference|multiple definition|ld returned|linker command failed|cannot find -l|ld: error|collect2: error`)
-	errorLine  = regexp.MustCompile(`(?i)(^|[: ])(fatal )?error: |undefined reference|multiple definition|` + overflowWords + `|^make: \*\*\*|cannot find`)
+	errorLine  = regexp.MustCompile(`(?i)(^|[: ])(fatal )?error: |undefined reference|multiple definition|` +
+		overflowWords + `|^make: \*\*\*|cannot find`)
 	linkerEnd  = regexp.MustCompile(`^collect2: error: ld returned`) // also where a warning was fatal
 	warning    = regexp.MustCompile(`\bld(\.\w+)?: warning: `)
 	sourceLine = regexp.MustCompile(`^\s*(\d+ )?\s*\|`)
@@ -59,8 +60,8 @@ func firstError(text string) string {
 	return ""
 }
 
-// tooSmall returns the region that GNU ld said is too small, by how many bytes, and the sections that it names; "" if it said so of
-// none. Of several regions it is the one that lacks most.
+// tooSmall returns the region that GNU ld said is too small, by how many bytes, and the sections that it names; "" if
+// it said so of none. Of several regions it is the one that lacks most.
 func tooSmall(text string) (region string, over int64, sections string) {
 	for _, found := range overflowed.FindAllStringSubmatch(text, -1) {
 		if n, err := strconv.ParseInt(found[2], 10, 64); err == nil && n > over {

@@ -214,7 +214,8 @@ func (t *tree) remove(name string) error {
 // scaffold reports whether an entry of the folder is neither the user's nor part of a project: a lock file, or a
 // file that a killed Generate may leave before it writes project.json.
 func scaffold(name string) bool {
-	return name == lockFile || name == turnFile || name == holderFile || name == stageFolder || strings.HasPrefix(name, writingPrefix)
+	return name == lockFile || name == turnFile || name == holderFile || name == stageFolder ||
+		strings.HasPrefix(name, writingPrefix)
 }
 
 // sweep removes temporary files of a killed run.

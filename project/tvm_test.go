@@ -43,7 +43,8 @@ func tvmPython(t *testing.T) string {
 	if python == "" {
 		t.Skip(tvmVariable + " names no Python that has TVM with its micro part")
 	}
-	if said, err := exec.CommandContext(t.Context(), python, "-c", "import tvm.micro; tvm.micro.Session").CombinedOutput(); err != nil {
+	if said, err := exec.CommandContext(t.Context(), python, "-c",
+		"import tvm.micro; tvm.micro.Session").CombinedOutput(); err != nil {
 		t.Fatalf("%s=%s has no TVM with its micro part: %v\n%s", tvmVariable, python, err, said)
 	}
 	return python

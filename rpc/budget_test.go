@@ -26,7 +26,10 @@ func budgeted(told *[]int64) *rpctest.Device {
 	}
 	d.Module["endless"] = func(d *rpctest.Device, _ []rpc.Value) ([]rpc.Value, error) {
 		time.Sleep(budget)
-		r := rpc.FaultRecord{Reason: rpc.ReasonTimeout, WordBytes: 4, Code: uint32(budget.Milliseconds()), Function: d.Running()}
+		r := rpc.FaultRecord{
+			Reason: rpc.ReasonTimeout, WordBytes: 4, Code: uint32(budget.Milliseconds()),
+			Function: d.Running(),
+		}
 		d.Reset(r.Append(nil))
 		return rpctest.Nothing(), nil
 	}
@@ -43,7 +46,8 @@ func TestBudget(t *testing.T) {
 	ctx := within(t, 10*time.Second)
 	var told []int64
 	s := opened(t, budgeted(&told), rpc.Options{Budget: 19*time.Millisecond + 1})
-	if err := callOnce(ctx, t, s, "bad"); failure.Of(err) != failure.Timeout || !strings.Contains(err.Error(), "timeout in bad: still running after its time budget of 20ms") {
+	if err := callOnce(ctx, t, s, "bad"); failure.Of(err) != failure.Timeout ||
+		!strings.Contains(err.Error(), "timeout in bad: still running after its time budget of 20ms") {
 		t.Errorf("got %v", err)
 	}
 	_ = callOnce(ctx, t, s, "fail") // after the reset the budget is sent again

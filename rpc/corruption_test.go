@@ -71,7 +71,8 @@ func recordSession(ctx context.Context, t *testing.T, p transport.Link) [][]byte
 		}
 		must[*ndarray.Array](t)(out.Array(ctx))
 	}
-	if _, err := must[rpc.Function](t)(m.Function(ctx, "fail")).Call(ctx, "text", []byte{1, 0xff}, 3.5, nil, i8); err == nil {
+	if _, err := must[rpc.Function](t)(m.Function(ctx, "fail")).Call(ctx, "text", []byte{1, 0xff}, 3.5, nil,
+		i8); err == nil {
 		t.Fatal("fail returned no error")
 	}
 	must[[]float64](t)(m.Time(ctx, "count", rpc.TimeOptions{Number: 2, Repeat: 2}))
@@ -154,7 +155,10 @@ func shortTrip(ctx context.Context, s *rpc.Session, value uint64) error {
 	if err != nil {
 		return err
 	}
-	in, err := s.NewArray(ctx, &ndarray.Array{DType: i8, Shape: []int64{8}, Data: binary.LittleEndian.AppendUint64(nil, value)})
+	in, err := s.NewArray(ctx, &ndarray.Array{
+		DType: i8, Shape: []int64{8},
+		Data: binary.LittleEndian.AppendUint64(nil, value),
+	})
 	if err != nil {
 		return err
 	}

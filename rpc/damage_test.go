@@ -47,7 +47,10 @@ func TestWeakDamagePassesCRC16(t *testing.T) {
 
 // A copy with damage that CRC-16 does not detect is detected and repeated, in both directions.
 func TestWeakDamageIsCaught(t *testing.T) {
-	for name, direction := range map[string]transporttest.Direction{"to device": transporttest.ToDevice, "to host": transporttest.ToHost} {
+	for name, direction := range map[string]transporttest.Direction{
+		"to device": transporttest.ToDevice,
+		"to host":   transporttest.ToHost,
+	} {
 		t.Run(name, func(t *testing.T) {
 			ctx := within(t, 20*time.Second)
 			hits := 0

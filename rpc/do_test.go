@@ -129,7 +129,8 @@ func TestGateway(t *testing.T) {
 	kept := use(second, 5)
 	must[any](t)(must[rpc.Function](t)(first.Function(ctx, "make")).Call(ctx))
 	must[any](t)(must[rpc.Function](t)(first.Function(ctx, "echo")).Call(ctx, one(t, first)))
-	if _, err := must[rpc.Function](t)(first.Function(ctx, "fail")).Call(ctx); err == nil || err.Error() != "calling fail: device: boom" {
+	if _, err := must[rpc.Function](t)(first.Function(ctx, "fail")).Call(ctx); err == nil ||
+		err.Error() != "calling fail: device: boom" {
 		t.Errorf("got %v", err)
 	}
 	g.leave(t, first)
@@ -141,7 +142,8 @@ func TestGateway(t *testing.T) {
 		t.Fatal(err)
 	}
 	freed := slices.Compact(slices.Sorted(slices.Values(d.Freed)))
-	if want := []rpc.TypeCode{rpc.TypeHandle, rpc.TypeModule, rpc.TypeNDArray}; d.Live() != 0 || !slices.Equal(freed, want) {
+	if want := []rpc.TypeCode{rpc.TypeHandle, rpc.TypeModule, rpc.TypeNDArray}; d.Live() != 0 ||
+		!slices.Equal(freed, want) {
 		t.Errorf("%d allocations left, freed %v", d.Live(), d.Freed)
 	}
 }
@@ -174,10 +176,14 @@ func TestDoCopies(t *testing.T) {
 			ref := rpc.DLTensor{Device: rpc.CPU, DType: i8, Shape: []int64{5000}}
 			made := ask(&rpc.Packet{Code: rpc.CodeAllocDataWithScope, Args: []rpc.Value{rpc.TensorOf(&ref), rpc.Null()}})
 			ref.Data, ref.ByteOffset = made.Args[0].Word, 4
-			if got := ask(&rpc.Packet{Code: rpc.CodeCopyToRemote, Tensor: ref, Size: 4990, Data: random(4990)}); got.Code != rpc.CodeReturn {
+			if got := ask(&rpc.Packet{
+				Code: rpc.CodeCopyToRemote, Tensor: ref, Size: 4990,
+				Data: random(4990),
+			}); got.Code != rpc.CodeReturn {
 				t.Errorf("%+v", got)
 			}
-			if got := ask(&rpc.Packet{Code: rpc.CodeCopyFromRemote, Tensor: ref, Size: 4990}); !bytes.Equal(got.Data, random(4990)) {
+			if got := ask(&rpc.Packet{Code: rpc.CodeCopyFromRemote, Tensor: ref, Size: 4990}); !bytes.Equal(got.Data,
+				random(4990)) {
 				t.Errorf("%v: %d bytes", got.Code, len(got.Data))
 			}
 			if got := ask(&rpc.Packet{Code: rpc.CodeCopyFromRemote, Tensor: ref, Size: 1 << 40}); got.Code != rpc.CodeException {
@@ -219,7 +225,10 @@ func TestDoAfterReset(t *testing.T) {
 	d := faulty(busFault())
 	d.Globals["crash"] = d.Module["bad"]
 	s := opened(t, d, rpc.Options{})
-	made, err := s.Do(ctx, &rpc.Packet{Code: rpc.CodeAllocData, Args: []rpc.Value{rpc.OnDevice(rpc.CPU), rpc.Int(8), rpc.Int(8), rpc.DType(i8)}})
+	made, err := s.Do(ctx, &rpc.Packet{
+		Code: rpc.CodeAllocData,
+		Args: []rpc.Value{rpc.OnDevice(rpc.CPU), rpc.Int(8), rpc.Int(8), rpc.DType(i8)},
+	})
 	if err != nil || len(made.Made) != 1 {
 		t.Fatalf("%+v, %v", made, err)
 	}
@@ -231,7 +240,8 @@ func TestDoAfterReset(t *testing.T) {
 		}
 	}
 	var fault *rpc.FaultError
-	if _, err := s.Do(ctx, &rpc.Packet{Code: rpc.CodeCallFunc, Handle: found.Packet.Args[0].Word}); !errors.As(err, &fault) || fault.Function != "crash" {
+	if _, err := s.Do(ctx, &rpc.Packet{Code: rpc.CodeCallFunc, Handle: found.Packet.Args[0].Word}); !errors.As(err,
+		&fault) || fault.Function != "crash" {
 		t.Errorf("got %v", err)
 	}
 	if err := errors.Join(made.Made[0].Free(ctx), s.Close(ctx)); err != nil || len(d.Freed) > 0 {

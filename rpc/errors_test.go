@@ -39,7 +39,8 @@ func TestDeviceError(t *testing.T) {
 // If the device has too little memory, the advice is to give it more.
 func TestDeviceErrorClass(t *testing.T) {
 	for message, want := range map[string]failure.Class{
-		"out of memory": failure.DoesNotFit, "out of workspace memory": failure.DoesNotFit, "boardsmith: damaged request": failure.Transport, "boom": failure.Fault, "": failure.Fault,
+		"out of memory": failure.DoesNotFit, "out of workspace memory": failure.DoesNotFit,
+		"boardsmith: damaged request": failure.Transport, "boom": failure.Fault, "": failure.Fault,
 	} {
 		e := &rpc.DeviceError{Message: message}
 		if got := failure.Of(e); got != want || (failure.Next(e) != "") != (want == failure.DoesNotFit) {

@@ -23,7 +23,8 @@ import (
 func busFault() *rpc.FaultRecord {
 	return &rpc.FaultRecord{
 		Reason: rpc.ReasonHardware, WordBytes: 4, Arch: rpc.ArchCortexM, PCValid: true, SPValid: true, Code: 3,
-		Ticks: 2500, TicksHz: 1000, Build: [8]byte{1, 2, 3, 4, 5, 6, 7, 8}, PC: 0x1234, LR: 0x2001, SP: 0x20000f00, Status: 0x21000000,
+		Ticks: 2500, TicksHz: 1000, Build: [8]byte{1, 2, 3, 4, 5, 6, 7, 8}, PC: 0x1234, LR: 0x2001, SP: 0x20000f00,
+		Status:    0x21000000,
 		Registers: make([]uint64, 13), More: []uint64{0x8200, 0x40000000, 0, 0xe0000000, 0xfffffff9},
 		Stack: []byte{1, 2, 3, 4}, Message: "",
 	}
@@ -31,14 +32,16 @@ func busFault() *rpc.FaultRecord {
 
 func riscvFault() *rpc.FaultRecord {
 	return &rpc.FaultRecord{
-		Reason: rpc.ReasonHardware, WordBytes: 8, Arch: rpc.ArchRISCV, PCValid: true, SPValid: true, Code: 5, Function: 0xffffffff,
-		PC: 0x80000010, SP: 0x80010000, Status: 5, Registers: make([]uint64, 31), More: []uint64{0x1000, 0x1800},
+		Reason: rpc.ReasonHardware, WordBytes: 8, Arch: rpc.ArchRISCV, PCValid: true, SPValid: true, Code: 5,
+		Function: 0xffffffff,
+		PC:       0x80000010, SP: 0x80010000, Status: 5, Registers: make([]uint64, 31), More: []uint64{0x1000, 0x1800},
 	}
 }
 
 func checkFailed() *rpc.FaultRecord {
 	return &rpc.FaultRecord{
-		Reason: rpc.ReasonCheck, WordBytes: 8, Arch: rpc.ArchProcess, Code: 0x8001, Function: 0xfffffffe, Message: "graph\x1b[31m\n",
+		Reason: rpc.ReasonCheck, WordBytes: 8, Arch: rpc.ArchProcess, Code: 0x8001, Function: 0xfffffffe,
+		Message: "graph\x1b[31m\n",
 	}
 }
 
@@ -123,17 +126,32 @@ func TestCauses(t *testing.T) {
 		want   string
 	}{
 		{func(*rpc.FaultRecord) {}, "hard fault (CFSR 0x00008200, HFSR 0x40000000: precise data bus error at 0xe0000000)"},
-		{func(r *rpc.FaultRecord) { r.Code, r.More = 6, []uint64{1 << 16} }, "usage fault (CFSR 0x00010000, HFSR 0x00000000: undefined instruction)"},
+		{
+			func(r *rpc.FaultRecord) { r.Code, r.More = 6, []uint64{1 << 16} },
+			"usage fault (CFSR 0x00010000, HFSR 0x00000000: undefined instruction)",
+		},
 		{func(r *rpc.FaultRecord) { r.More = nil }, "hard fault"},
-		{func(r *rpc.FaultRecord) { r.Reason, r.More = rpc.ReasonStack, []uint64{1 << 20} }, "stack overflow (CFSR 0x00100000, HFSR 0x00000000: stack limit)"},
+		{
+			func(r *rpc.FaultRecord) { r.Reason, r.More = rpc.ReasonStack, []uint64{1 << 20} },
+			"stack overflow (CFSR 0x00100000, HFSR 0x00000000: stack limit)",
+		},
 		{func(r *rpc.FaultRecord) { *r = *riscvFault() }, "hardware fault (load access fault at 0x1000)"},
 		{func(r *rpc.FaultRecord) { *r = *riscvFault(); r.Code = 2 }, "hardware fault (illegal instruction 0x1000)"},
 		{func(r *rpc.FaultRecord) { *r = *checkFailed() }, "failed check (error 0x8001): graph.[31m"},
-		{func(r *rpc.FaultRecord) { *r = *checkFailed(); r.Reason, r.Code = rpc.ReasonHardware, 11 }, "hardware fault (SIGSEGV, invalid memory access)"},
-		{func(r *rpc.FaultRecord) { r.Reason, r.Code = rpc.ReasonTimeout, 1500 }, "still running after its time budget of 1.5s"},
+		{
+			func(r *rpc.FaultRecord) { *r = *checkFailed(); r.Reason, r.Code = rpc.ReasonHardware, 11 },
+			"hardware fault (SIGSEGV, invalid memory access)",
+		},
+		{
+			func(r *rpc.FaultRecord) { r.Reason, r.Code = rpc.ReasonTimeout, 1500 },
+			"still running after its time budget of 1.5s",
+		},
 		{func(r *rpc.FaultRecord) { r.Reason = rpc.ReasonWatchdog }, "watchdog reset"},
 		{func(r *rpc.FaultRecord) { r.Reason, r.Code = rpc.ReasonInterrupt, 7 }, "interrupt 7, which has no handler"},
-		{func(r *rpc.FaultRecord) { *r = *riscvFault(); r.Reason, r.Code = rpc.ReasonInterrupt, 1<<31|3 }, "interrupt of the core, mcause 3, which has no handler"},
+		{
+			func(r *rpc.FaultRecord) { *r = *riscvFault(); r.Reason, r.Code = rpc.ReasonInterrupt, 1<<31|3 },
+			"interrupt of the core, mcause 3, which has no handler",
+		},
 	} {
 		r := busFault()
 		c.change(r)
@@ -193,7 +211,8 @@ func TestFaultAndOn(t *testing.T) {
 				t.Errorf("function %q was reported as called", called)
 			}
 			return rpc.Explanation{Frames: []rpc.Frame{
-				{PC: r.PC, Function: "bad", File: "model/bad.c", Line: 3}, {PC: 0x2000, Function: "main", File: "src/main.c", Line: 9},
+				{PC: r.PC, Function: "bad", File: "model/bad.c", Line: 3},
+				{PC: 0x2000, Function: "main", File: "src/main.c", Line: 9},
 			}}
 		},
 	})
@@ -355,7 +374,8 @@ func TestPriorFault(t *testing.T) {
 	s := opened(t, d, rpc.Options{})
 	for range 2 {
 		prior, err := s.PriorFault(ctx)
-		if err != nil || prior == nil || !prior.Prior || prior.Record.PC != 0x1234 || !strings.HasPrefix(prior.Error(), "earlier fault in function 0x0: hard fault") {
+		if err != nil || prior == nil || !prior.Prior || prior.Record.PC != 0x1234 ||
+			!strings.HasPrefix(prior.Error(), "earlier fault in function 0x0: hard fault") {
 			t.Errorf("got %v, %v", prior, err)
 		}
 	}

@@ -69,9 +69,10 @@ type FaultRecord struct {
 	PC, LR, SP uint64
 	Status     uint64   // xPSR or mcause; of a process, its load address
 	Registers  []uint64 // Cortex-M: r0 to r12; RISC-V: x1 to x31
-	More       []uint64 // Cortex-M: CFSR, HFSR, MMFAR, BFAR, EXC_RETURN; RISC-V: mtval, mstatus; of a process where Stack begins
-	Stack      []byte   // from SP upwards, or from the stack's lowest address if SP is below that
-	Message    string   // text of a failed check, as the device wrote it
+	// Cortex-M: CFSR, HFSR, MMFAR, BFAR, EXC_RETURN; RISC-V: mtval, mstatus; of a process where Stack begins
+	More    []uint64
+	Stack   []byte // from SP upwards, or from the stack's lowest address if SP is below that
+	Message string // text of a failed check, as the device wrote it
 }
 
 const (
@@ -308,7 +309,8 @@ func (rec *FaultRecord) hardware() string {
 
 // exceptionNames are the Cortex-M's faults, by exception number (ARMv7-M ARM, B1.5.2; SecureFault: ARMv8-M ARM, B3.9).
 var exceptionNames = map[uint32]string{
-	2: "non-maskable interrupt", 3: "hard fault", 4: "memory management fault", 5: "bus fault", 6: "usage fault", 7: "secure fault",
+	2: "non-maskable interrupt", 3: "hard fault", 4: "memory management fault", 5: "bus fault", 6: "usage fault",
+	7: "secure fault",
 }
 
 // A faultBit is one bit of CFSR and what it means (ARMv7-M ARM, B3.2.15; bit 20: ARMv8-M ARM, D1.2.46).

@@ -196,7 +196,8 @@ func TestFirmwareWeakDamage(t *testing.T) {
 		}
 	})))
 	tensor := must[*rpc.Tensor](t)(s.NewArray(ctx, &ndarray.Array{DType: i8, Shape: []int64{8000}, Data: calm(8000)}))
-	if got := must[*ndarray.Array](t)(tensor.Array(ctx)); !bytes.Equal(got.Data, calm(8000)) || hits != 2 || damages(t, s) != 2 {
+	if got := must[*ndarray.Array](t)(tensor.Array(ctx)); !bytes.Equal(got.Data, calm(8000)) || hits != 2 ||
+		damages(t, s) != 2 {
 		t.Errorf("%d messages damaged, %d detected", hits, damages(t, s))
 	}
 }

@@ -89,13 +89,15 @@ func TestOperator(t *testing.T) {
 	s := open(t, d, nil)
 	m := must[rpc.Module](t)(s.SystemLib(ctx))
 	f := must[rpc.Function](t)(m.Function(ctx, "negate"))
-	in := must[*rpc.Tensor](t)(s.NewArray(ctx, &ndarray.Array{DType: i8, Shape: []int64{2, 3}, Data: []byte{1, 2, 3, 0xff, 0, 5}}))
+	in := must[*rpc.Tensor](t)(s.NewArray(ctx,
+		&ndarray.Array{DType: i8, Shape: []int64{2, 3}, Data: []byte{1, 2, 3, 0xff, 0, 5}}))
 	out := must[*rpc.Tensor](t)(s.Empty(ctx, i8, in.Shape()))
 	if _, err := f.Call(ctx, in, out); err != nil {
 		t.Fatal(err)
 	}
 	got := must[*ndarray.Array](t)(out.Array(ctx))
-	if want := []byte{0xff, 0xfe, 0xfd, 1, 0, 0xfb}; !bytes.Equal(got.Data, want) || got.DType != i8 || !slices.Equal(got.Shape, []int64{2, 3}) {
+	if want := []byte{0xff, 0xfe, 0xfd, 1, 0, 0xfb}; !bytes.Equal(got.Data, want) || got.DType != i8 ||
+		!slices.Equal(got.Shape, []int64{2, 3}) {
 		t.Errorf("got %+v, want % x", got, want)
 	}
 	if err := in.CopyTo(ctx, out); err != nil {

@@ -125,7 +125,10 @@ func TestHostileResults(t *testing.T) {
 		}
 	}
 	// A tensor with a huge declared size takes no host memory until it is read, and then only what arrives.
-	s := rpc.New(&switching{says: typed(rpc.TypeNDArray, rpc.TensorOf(shape(1<<28)), rpc.Opaque(1)), first: returned(rpc.Opaque(5))}, rpc.Options{})
+	s := rpc.New(&switching{
+		says:  typed(rpc.TypeNDArray, rpc.TensorOf(shape(1<<28)), rpc.Opaque(1)),
+		first: returned(rpc.Opaque(5)),
+	}, rpc.Options{})
 	f := must[rpc.Function](t)(s.Function(context.Background(), "f"))
 	tensor := must[any](t)(f.Call(context.Background())).(*rpc.Tensor)
 	if _, err := tensor.Array(context.Background()); err == nil {

@@ -67,7 +67,10 @@ var examples = map[string]struct {
 	},
 	"AllocDataWithScope": {
 		"38 00 00 00 00 00 00 00  11 00 00 00  02 00 00 00  07 00 00 00 04 00 00 00  00 00 00 00 00 00 00 00  01 00 00 00 00 00 00 00  01 00 00 00  00 08 01 00  02 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00",
-		Packet{Code: CodeAllocDataWithScope, Args: []Value{TensorOf(&DLTensor{Device: CPU, DType: i8, Shape: []int64{2}}), Null()}},
+		Packet{
+			Code: CodeAllocDataWithScope,
+			Args: []Value{TensorOf(&DLTensor{Device: CPU, DType: i8, Shape: []int64{2}}), Null()},
+		},
 	},
 	"its address": {
 		"14 00 00 00 00 00 00 00  04 00 00 00  01 00 00 00  03 00 00 00  20 ec b0 2b 8b 55 00 00",

@@ -151,7 +151,8 @@ func ParsePlatform(b []byte) (Platform, error) {
 
 // platformSizes maps items to their lengths in bytes; other items have any length.
 var platformSizes = map[byte]int{
-	tagCoreHz: 4, tagTicksHz: 4, tagTicks: 8, tagFlags: 1, tagWaitStates: 1, tagReset: 1, tagCPUID: 4, tagEmulated: 1, tagLost: 4,
+	tagCoreHz: 4, tagTicksHz: 4, tagTicks: 8, tagFlags: 1, tagWaitStates: 1, tagReset: 1, tagCPUID: 4, tagEmulated: 1,
+	tagLost: 4,
 }
 
 func (p *Platform) set(tag byte, v []byte) error {

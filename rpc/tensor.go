@@ -188,7 +188,8 @@ func (t *Tensor) View(dtype ndarray.DType, shape []int64) (*Tensor, error) {
 		return nil, failure.New(failure.Config, "", "view %v%s: %w", dtype, ndarray.ShapeString(shape), err)
 	}
 	if n > t.bytes {
-		return nil, failure.New(failure.Config, "", "view %v%s: %d bytes of %d", dtype, ndarray.ShapeString(shape), n, t.bytes)
+		return nil, failure.New(failure.Config, "", "view %v%s: %d bytes of %d", dtype, ndarray.ShapeString(shape), n,
+			t.bytes)
 	}
 	view := &Tensor{memory: t.memory, ref: t.ref, bytes: n}
 	view.ref.DType, view.ref.Shape = dtype, slices.Clone(shape)
@@ -275,7 +276,8 @@ func (t *Tensor) fits(s *Session, data []byte) error {
 		return err
 	}
 	if len(data) != t.bytes {
-		return failure.New(failure.Config, "", "%d bytes for %v%s, which takes %d", len(data), t.ref.DType, ndarray.ShapeString(t.ref.Shape), t.bytes)
+		return failure.New(failure.Config, "", "%d bytes for %v%s, which takes %d", len(data), t.ref.DType,
+			ndarray.ShapeString(t.ref.Shape), t.bytes)
 	}
 	return nil
 }
@@ -434,7 +436,8 @@ func (s *Session) block(ctx context.Context, t *Tensor) (int, error) {
 		head := copyHead + 8*len(t.ref.Shape)
 		if limit <= head {
 			return 0, &LimitError{
-				What: fmt.Sprintf("copy of a tensor of rank %d", len(t.ref.Shape)), Bytes: head + 1, Limit: limit, Macro: packetMacro,
+				What: fmt.Sprintf("copy of a tensor of rank %d", len(t.ref.Shape)), Bytes: head + 1, Limit: limit,
+				Macro: packetMacro,
 			}
 		}
 		n = min(n, limit-head)

@@ -24,7 +24,8 @@ func TestTensorAt(t *testing.T) {
 	if err := tensor.Write(ctx, []byte{1, 2, 3, 4}); err != nil {
 		t.Fatal(err)
 	}
-	if got := must[*ndarray.Array](t)(tensor.Array(ctx)); len(got.Shape) != 0 || !bytes.Equal(got.Data, []byte{1, 2, 3, 4}) {
+	if got := must[*ndarray.Array](t)(tensor.Array(ctx)); len(got.Shape) != 0 ||
+		!bytes.Equal(got.Data, []byte{1, 2, 3, 4}) {
 		t.Errorf("got %+v", got)
 	}
 	if err := errors.Join(tensor.Free(ctx), s.Close(ctx)); err != nil || d.Live() != 1 || len(d.Freed) > 0 {

@@ -83,7 +83,8 @@ func (s *Session) time(ctx context.Context, m Module, fn string, o TimeOptions, 
 	for i := range samples {
 		samples[i] = math.Float64frombits(binary.LittleEndian.Uint64(raw[8*i:]))
 		if !(samples[i] >= 0) || math.IsInf(samples[i], 1) {
-			return nil, failure.New(failure.Fault, "check TVMPlatformTimerStop in the firmware's platform code", "the device's timer measured %v s", samples[i])
+			return nil, failure.New(failure.Fault, "check TVMPlatformTimerStop in the firmware's platform code",
+				"the device's timer measured %v s", samples[i])
 		}
 	}
 	return samples, nil

@@ -34,7 +34,8 @@ const (
 	windowBytes   = 24 // of one in the answer
 )
 
-// Windows returns the free memory for code, in the order of its addresses. It is a *NotFoundError if the firmware takes none.
+// Windows returns the free memory for code, in the order of its addresses. It is a *NotFoundError if the firmware takes
+// none.
 func (s *Session) Windows(ctx context.Context) ([]Window, error) {
 	f, err := s.Function(ctx, "boardsmith.memory")
 	if err != nil {
@@ -69,10 +70,10 @@ func parseWindows(b []byte) ([]Window, error) {
 	return all, nil
 }
 
-// Upload writes code into a window and links it. The module that it returns is to be freed by Unlink; until then nobody can
-// write to the code but itself. The device refuses code that does not lie in a window, that arrived damaged, or whose
-// functions do not lie in it: a *DeviceError. Code that wants a function of the system's libraries which these do not have is an
-// error of class link.
+// Upload writes code into a window and links it. The module that it returns is to be freed by Unlink; until then nobody
+// can write to the code but itself. The device refuses code that does not lie in a window, that arrived damaged, or
+// whose functions do not lie in it: a *DeviceError. Code that wants a function of the system's libraries which these do
+// not have is an error of class link.
 func (s *Session) Upload(ctx context.Context, p Program) (Module, error) {
 	f, err := s.Function(ctx, "boardsmith.upload_and_link")
 	if err != nil {
@@ -114,8 +115,8 @@ func (s *Session) Upload(ctx context.Context, p Program) (Module, error) {
 	return Module{}, errors.Join(err, m.Unlink(ctx))
 }
 
-// Unlink frees a module that Upload returned: its functions can no longer be called, and its memory is free. Another call does
-// nothing, nor does one after a reset of the device.
+// Unlink frees a module that Upload returned: its functions can no longer be called, and its memory is free. Another
+// call does nothing, nor does one after a reset of the device.
 func (m Module) Unlink(ctx context.Context) error {
 	s := m.session
 	if s == nil {

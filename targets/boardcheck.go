@@ -54,7 +54,9 @@ func (v *invocation) boardCheck(ctx context.Context, name string) error {
 }
 
 // tryBoard makes a project of the sample in a temporary folder, and builds it if build is set.
-func (v *invocation) tryBoard(ctx context.Context, board, template string, search []string, build bool) (*image.Size, error) {
+func (v *invocation) tryBoard(ctx context.Context, board, template string, search []string, build bool) (*image.Size,
+	error,
+) {
 	dir, err := os.MkdirTemp("", "boardsmith-")
 	if err != nil {
 		return nil, err
@@ -82,7 +84,8 @@ func (v *invocation) tryBoard(ctx context.Context, board, template string, searc
 	if err != nil {
 		return nil, err
 	}
-	v.Printf("board %s: the sample builds: text %d, data %d, bss %d bytes", p.Board().Name, image.Size.Text, image.Size.Data, image.Size.BSS)
+	v.Printf("board %s: the sample builds: text %d, data %d, bss %d bytes", p.Board().Name, image.Size.Text,
+		image.Size.Data, image.Size.BSS)
 	return &image.Size, nil
 }
 

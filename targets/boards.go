@@ -50,7 +50,8 @@ func (v *invocation) boardOf() (*inputs, *boards.Board, error) {
 		return nil, nil, err
 	}
 	if d := in.deskFile.Find(in.device); d != nil && d.Board != b.Name {
-		return nil, nil, failure.New(failure.Config, "leave BOARD out", "%s in desk.json is a %s, not a %s", d.Name, d.Board, b.Name)
+		return nil, nil, failure.New(failure.Config, "leave BOARD out", "%s in desk.json is a %s, not a %s", d.Name,
+			d.Board, b.Name)
 	}
 	return in, b, nil
 }
@@ -75,7 +76,10 @@ func (v *invocation) boardShow(name string) error {
 	v.Printf("options:")
 	for _, o := range b.Options() {
 		v.Printf("  %-18s %s (%s)", o.Name+"="+o.Default, o.Help, optionRange(o))
-		v.JSONLine(fields{"status": "done", "board": b.Name, "option": o.Name, "default": o.Default, "help": o.Help, "range": optionRange(o)})
+		v.JSONLine(fields{
+			"status": "done", "board": b.Name, "option": o.Name, "default": o.Default, "help": o.Help,
+			"range": optionRange(o),
+		})
 	}
 	v.JSONLine(fields{"status": "done", "board": b.Name, "doc": b.Doc, "files": b.Files, "merged": b})
 	return nil
@@ -117,7 +121,8 @@ func merge(lines []fieldLine) []fieldLine {
 	for _, l := range lines {
 		list := strings.HasSuffix(l.field, "]")
 		l.field = listName(l.field)
-		if n := len(merged); list && n > 0 && merged[n-1].field == l.field && merged[n-1].origin == l.origin && l.text[0] != '{' {
+		if n := len(merged); list && n > 0 && merged[n-1].field == l.field && merged[n-1].origin == l.origin &&
+			l.text[0] != '{' {
 			merged[n-1].text += ", " + l.text
 			continue
 		}

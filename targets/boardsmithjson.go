@@ -166,7 +166,8 @@ func (c *config) target(name string) (choice, error) {
 	}
 	sort.Strings(known)
 	if c.file == "" {
-		return choice{}, failure.New(failure.Config, "define targets in a "+configName, "TARGET=%s: there is no %s here or above", name, configName)
+		return choice{}, failure.New(failure.Config, "define targets in a "+configName,
+			"TARGET=%s: there is no %s here or above", name, configName)
 	}
 	return choice{}, failure.New(failure.Config, "the targets are: "+strings.Join(known, ", "),
 		"TARGET=%s: %s has no such target%s", name, c.file, jsonfile.DidYouMean(name, known))

@@ -42,7 +42,8 @@ func TestConfig(t *testing.T) {
 		t.Errorf("options %q, want %q", c.Options, want)
 	}
 	x, err := c.target("x")
-	if err != nil || x.Board != filepath.Join(dir, "b", "x.json") || x.Model != "/abs/x.tar" || x.Project != filepath.Join(dir, "out") {
+	if err != nil || x.Board != filepath.Join(dir, "b", "x.json") || x.Model != "/abs/x.tar" ||
+		x.Project != filepath.Join(dir, "out") {
 		t.Errorf("target x: %+v, %v", x, err)
 	}
 	if _, err := c.target("y"); failure.Of(err) != failure.Config || !strings.Contains(failure.Next(err), "x") {

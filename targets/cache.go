@@ -23,7 +23,10 @@ func (v *invocation) cacheList(context.Context) error {
 	var sum int64
 	for _, e := range list {
 		sum += e.Bytes
-		r := fields{"status": "done", "key": fmt.Sprintf("%x", e.Key), "bytes": e.Bytes, "used": e.Used.UTC().Format(time.RFC3339)}
+		r := fields{
+			"status": "done", "key": fmt.Sprintf("%x", e.Key), "bytes": e.Bytes,
+			"used": e.Used.UTC().Format(time.RFC3339),
+		}
 		what := ""
 		if id, board, ok := image.ParseLabel(e.Label); ok {
 			r["build_id"], r["board"] = id, board
@@ -80,6 +83,10 @@ func (v *invocation) cacheGC(context.Context) error {
 }
 
 func (v *invocation) tellSweep(sweep cache.Sweep, which string) {
-	v.Printf("cache: %d entries, %s; removed %d %s, %s", sweep.Entries, bytesText(sweep.Bytes), sweep.Removed, which, bytesText(sweep.Freed))
-	v.JSONLine(fields{"status": "done", "entries": sweep.Entries, "bytes": sweep.Bytes, "removed": sweep.Removed, "freed": sweep.Freed})
+	v.Printf("cache: %d entries, %s; removed %d %s, %s", sweep.Entries, bytesText(sweep.Bytes), sweep.Removed, which,
+		bytesText(sweep.Freed))
+	v.JSONLine(fields{
+		"status": "done", "entries": sweep.Entries, "bytes": sweep.Bytes, "removed": sweep.Removed,
+		"freed": sweep.Freed,
+	})
 }

@@ -40,7 +40,8 @@ func (v *invocation) debug(ctx context.Context) (err error) {
 // lie in the project's folder.
 func gdbArgs(project, image, address string) []string {
 	return []string{
-		"-q", "-d", project, "-ex", "set confirm off", "-ex", "set pagination off", "-ex", "target extended-remote " + address,
+		"-q", "-d", project, "-ex", "set confirm off", "-ex", "set pagination off", "-ex",
+		"target extended-remote " + address,
 		"-ex", "monitor reset halt", "-ex", "maintenance flush register-cache", image,
 	}
 }

@@ -18,7 +18,10 @@ import (
 const demoShown = 4
 
 // demoInputs replaces the user's inputs: the demo is always the same.
-var demoInputs = map[string]string{"BOARD": "host", "MODEL": "", "MODEL_NAME": "", "PROJECT": "", "TEMPLATE": "", "OPTIONS": "", "TARGET": ""}
+var demoInputs = map[string]string{
+	"BOARD": "host", "MODEL": "", "MODEL_NAME": "", "PROJECT": "", "TEMPLATE": "",
+	"OPTIONS": "", "TARGET": "",
+}
 
 func (v *invocation) demo(ctx context.Context) error {
 	outer := v.Env
@@ -85,7 +88,8 @@ func (v *invocation) readDigits(ctx context.Context, c *connection, input string
 		bar.Add(1)
 		said, ok := argMax(outputs[0])
 		if !ok {
-			return failure.New(failure.WrongAnswer, "", "the firmware returned %v %s instead of one score per digit", outputs[0].DType, ndarray.ShapeString(outputs[0].Shape))
+			return failure.New(failure.WrongAnswer, "", "the firmware returned %v %s instead of one score per digit",
+				outputs[0].DType, ndarray.ShapeString(outputs[0].Shape))
 		}
 		label := set.Labels.Int(i)
 		if i < demoShown {
@@ -98,7 +102,8 @@ func (v *invocation) readDigits(ctx context.Context, c *connection, input string
 		if outputs[0].Equal(set.Logit(i)) {
 			sc.exact++
 		} else if len(wrong) < 3 {
-			wrong = append(wrong, fmt.Sprintf("image %d: %s instead of %s", i, firstValues(outputs[0]), firstValues(set.Logit(i))))
+			wrong = append(wrong, fmt.Sprintf("image %d: %s instead of %s", i, firstValues(outputs[0]),
+				firstValues(set.Logit(i))))
 		}
 	}
 	t, err := v.time(ctx, c, bar)
@@ -130,11 +135,13 @@ func (v *invocation) demoResult(sc score, wrong []string, times timing) error {
 	v.Printf("logits equal to the reference bit for bit: %d of %d images", sc.exact, sc.all)
 	took := v.tellTime(times)
 	if sc.exact != sc.all {
-		return failure.New(failure.WrongAnswer, "", "%d answers differ from the reference: %s", sc.all-sc.exact, strings.Join(wrong, "; "))
+		return failure.New(failure.WrongAnswer, "", "%d answers differ from the reference: %s", sc.all-sc.exact,
+			strings.Join(wrong, "; "))
 	}
 	r := v.projectFields()
 	r["accuracy"], r["right"], r["exact"], r["images"], r["time"] = accuracy, sc.right, sc.exact, sc.all, took
 	v.JSONLine(r)
-	v.Printf("The firmware is in %s. Next: MODEL=your.tar INPUT=your.npz %s", shown(v.Dir, v.project.Dir()), v.Mage("build flash run"))
+	v.Printf("The firmware is in %s. Next: MODEL=your.tar INPUT=your.npz %s", shown(v.Dir, v.project.Dir()),
+		v.Mage("build flash run"))
 	return nil
 }

@@ -31,7 +31,8 @@ func (v *invocation) devices(ctx context.Context) error {
 		v.printDevice(in, d, all)
 	}
 	if len(all) == 0 {
-		v.Printf("devices: no probe, no serial port, and no emulated board was used yet (BOARD=microbit %s starts one)", v.Mage("emulated:up"))
+		v.Printf("devices: no probe, no serial port, and no emulated board was used yet (BOARD=microbit %s starts one)",
+			v.Mage("emulated:up"))
 	}
 	if v.Env.On("SAVE") {
 		if err := v.saveDeskFile(ctx, in, all); err != nil {
@@ -47,8 +48,17 @@ func (v *invocation) printDevice(in *inputs, d device.Attached, all []device.Att
 	if d.What != "" {
 		words = append(words, d.What)
 	}
-	r := fields{"status": "done", "boards": append([]string{}, d.Boards...), "probe": d.Probe, "port": d.Port, "usb": d.USB, "path": d.Path, "interface": d.Interface, "what": d.What, "emulated": d.Emulated, "runs": d.Runs}
-	for _, f := range []struct{ name, value string }{{"serial", d.Probe}, {"port", d.Port}, {"USB", d.USB}, {"path", d.Path}, {"interface", d.Interface}} {
+	r := fields{
+		"status": "done", "boards": append([]string{}, d.Boards...), "probe": d.Probe, "port": d.Port,
+		"usb": d.USB, "path": d.Path, "interface": d.Interface, "what": d.What, "emulated": d.Emulated, "runs": d.Runs,
+	}
+	for _, f := range []struct{ name, value string }{
+		{"serial", d.Probe},
+		{"port", d.Port},
+		{"USB", d.USB},
+		{"path", d.Path},
+		{"interface", d.Interface},
+	} {
 		if f.value != "" {
 			words = append(words, f.name+" "+f.value)
 		}
@@ -93,7 +103,8 @@ func (v *invocation) saveDeskFile(ctx context.Context, in *inputs, all []device.
 		v.JSONLine(fields{"status": "done", "name": n.Name, "board": n.Board, "probe": n.Probe, "chip": n.Chip})
 	}
 	if noted == 0 {
-		return failure.New(failure.ProbeMissing, "name its board: BOARD=… DEVICE=<serial, path or port> SAVE=1 "+failure.Mage+" devices",
+		return failure.New(failure.ProbeMissing, "name its board: BOARD=… DEVICE=<serial, path or port> SAVE=1 "+
+			failure.Mage+" devices",
 			"no device is known to be one board")
 	}
 	if err := in.deskFile.Write(path); err != nil {
@@ -142,7 +153,9 @@ func severalPorts(b *boards.Board, d device.Attached, all []device.Attached) boo
 }
 
 // ask attaches a device and identifies it.
-func (v *invocation) ask(ctx context.Context, in *inputs, b *boards.Board, d device.Attached) (n device.DeskDevice, answers bool, err error) {
+func (v *invocation) ask(ctx context.Context, in *inputs, b *boards.Board, d device.Attached) (n device.DeskDevice,
+	answers bool, err error,
+) {
 	n = device.DeskDevice{Name: v.Env("NAME"), Board: b.Name, Probe: d.Probe}
 	desk := v.desk(in)
 	if desk.Programmer == "none" {

@@ -24,7 +24,8 @@ func readDoc(t *testing.T, name string) string {
 func TestJSONLinesAreDocumented(t *testing.T) {
 	s := openShop(t)
 	doc := readDoc(t, "json-lines.md")
-	cmd := exec.Command(filepath.Join(s.bin, "mage"), "demo", "build", "flash", "run", "size", "clean", "boards", "board:show", "host")
+	cmd := exec.Command(filepath.Join(s.bin, "mage"), "demo", "build", "flash", "run", "size", "clean", "boards",
+		"board:show", "host")
 	cmd.Dir, cmd.Env = t.TempDir(), append(s.environment(), "JSON=1", "VERBOSE=1", "OUTPUT=out.npz")
 	out, err := cmd.Output()
 	if err != nil {
@@ -58,7 +59,8 @@ func probeLines(t *testing.T, s shop) []byte {
 	dir := t.TempDir()
 	mage := func(env []string, targets ...string) []byte {
 		cmd := exec.Command(filepath.Join(s.bin, "mage"), targets...)
-		cmd.Dir, cmd.Env = dir, append(append(s.environment(), "JSON=1", "BOARDSMITH_HOME="+filepath.Join(dir, "home")), env...)
+		cmd.Dir, cmd.Env = dir, append(append(s.environment(), "JSON=1", "BOARDSMITH_HOME="+filepath.Join(dir, "home")),
+			env...)
 		out, err := cmd.Output()
 		if err != nil {
 			t.Fatalf("%v: %v", targets, err)
@@ -85,7 +87,10 @@ var (
 // TestCitationsOfFormats finds each page and section of docs/formats that a comment cites.
 func TestCitationsOfFormats(t *testing.T) {
 	cited := 0
-	for _, pattern := range []string{"../*/*.go", "../internal/*/*.go", "../crt/*/*/*.[ch]", "../crt/include/tvm/runtime/*/*.h", "../templates/*/*/*.[ch]"} {
+	for _, pattern := range []string{
+		"../*/*.go", "../internal/*/*.go", "../crt/*/*/*.[ch]",
+		"../crt/include/tvm/runtime/*/*.h", "../templates/*/*/*.[ch]",
+	} {
 		files, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)

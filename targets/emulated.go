@@ -27,6 +27,9 @@ func (v *invocation) emulated(ctx context.Context, do string) error {
 	}
 	done := map[string]string{"erase": ", its flash was erased", "swap": ", a new chip is on it"}[do]
 	v.Printf("emulated: board %s, probe %s, %s%s", b.Name, chip.Probe, state, done)
-	v.JSONLine(fields{"status": "done", "board": b.Name, "probe": chip.Probe, "port": chip.Port, "runs": chip.Runs, "chips": chip.Chip})
+	v.JSONLine(fields{
+		"status": "done", "board": b.Name, "probe": chip.Probe, "port": chip.Port, "runs": chip.Runs,
+		"chips": chip.Chip,
+	})
 	return nil
 }

@@ -33,7 +33,8 @@ func (v *invocation) generate(ctx context.Context) error {
 		return err
 	}
 	if !in.optioned && in.usual != v.project.Options() && in.config.file != "" {
-		v.Notef("note: the project keeps its own options, which differ from those in %s; OPTIONS sets them", shown(v.Dir, in.config.file))
+		v.Notef("note: the project keeps its own options, which differ from those in %s; OPTIONS sets them",
+			shown(v.Dir, in.config.file))
 	}
 	return nil
 }
@@ -184,7 +185,8 @@ func (v *invocation) makeImage(ctx context.Context) error {
 		v.Notef("note: built with files that were changed by hand: %s", strings.Join(image.Edited, ", "))
 	}
 	r := v.projectFields()
-	r["step"], r["image"], r["sha256"], r["build_id"], r["edited"] = "build", shown(v.Dir, image.Path), image.Digest, image.ID(), append([]string{}, image.Edited...)
+	r["step"], r["image"], r["sha256"], r["build_id"], r["edited"] = "build", shown(v.Dir, image.Path), image.Digest,
+		image.ID(), append([]string{}, image.Edited...)
 	r["text"], r["data"], r["bss"] = image.Size.Text, image.Size.Data, image.Size.BSS
 	if image.UpToDate {
 		v.Printf("build: %s is up to date", shown(v.Dir, image.Path))

@@ -43,7 +43,8 @@ func (v *invocation) flash(ctx context.Context) error {
 		v.Printf("flash: up to date, nothing written: %s", report.Why)
 		r["status"] = "up-to-date"
 	} else {
-		v.Printf("flash: wrote %s, erased %d of the image's %d sectors, verified, answers: %s", bytesText(report.Wrote), report.Erased, report.Sectors, report.Why)
+		v.Printf("flash: wrote %s, erased %d of the image's %d sectors, verified, answers: %s", bytesText(report.Wrote),
+			report.Erased, report.Sectors, report.Why)
 	}
 	v.JSONLine(r)
 	return nil
@@ -81,7 +82,8 @@ func (v *invocation) sameChip(report device.FlashReport) {
 	d := v.in.deskFile.Find(v.in.device)
 	chip, known := strings.CutPrefix(report.Device, "chip:")
 	if d != nil && d.Chip != "" && known && chip != d.Chip {
-		v.Notef("warning: %s has chip %s, but desk.json has %s; SAVE=1 %s saves the new one", d.Name, chip, d.Chip, v.Mage("devices"))
+		v.Notef("warning: %s has chip %s, but desk.json has %s; SAVE=1 %s saves the new one", d.Name, chip, d.Chip,
+			v.Mage("devices"))
 	}
 }
 
@@ -107,7 +109,10 @@ func (v *invocation) printCommands(would device.Commands, text string) error {
 		v.Printf("%s", c)
 	}
 	v.Printf("%s: would %s", v.Step(), text)
-	v.JSONLine(fields{"status": "dry-run", "would": text, "commands": append([]string{}, would.Flash...), "files": append([]string{}, would.Files...)})
+	v.JSONLine(fields{
+		"status": "dry-run", "would": text, "commands": append([]string{}, would.Flash...),
+		"files": append([]string{}, would.Files...),
+	})
 	return nil
 }
 
@@ -148,8 +153,12 @@ func (v *invocation) erase(ctx context.Context) error {
 	if err != nil {
 		return v.notFlashed(ctx, report, err)
 	}
-	v.Printf("erase: erased %d of %d sectors of %s, the others were blank; all verified", report.Erased, report.Sectors, report.Device)
-	v.JSONLine(fields{"status": "done", "device": report.Device, "programmer": report.Programmer, "erased": report.Erased, "sectors": report.Sectors})
+	v.Printf("erase: erased %d of %d sectors of %s, the others were blank; all verified", report.Erased, report.Sectors,
+		report.Device)
+	v.JSONLine(fields{
+		"status": "done", "device": report.Device, "programmer": report.Programmer,
+		"erased": report.Erased, "sectors": report.Sectors,
+	})
 	return nil
 }
 

@@ -22,8 +22,14 @@ func TestNotFlashed(t *testing.T) {
 		want   string // of the line
 	}{
 		{device.FlashReport{Device: "chip:1"}, ""},
-		{device.FlashReport{Device: "chip:1", Erased: 2, Wrote: 9}, `{"device":"chip:1","erased":2,"status":"dirty","step":"","v":1}` + "\n"},
-		{device.FlashReport{Device: "chip:1", Erased: 2, Wrote: 9, Holds: true}, `{"device":"chip:1","erased":2,"status":"written","step":"","v":1,"wrote":9}` + "\n"},
+		{
+			device.FlashReport{Device: "chip:1", Erased: 2, Wrote: 9},
+			`{"device":"chip:1","erased":2,"status":"dirty","step":"","v":1}` + "\n",
+		},
+		{
+			device.FlashReport{Device: "chip:1", Erased: 2, Wrote: 9, Holds: true},
+			`{"device":"chip:1","erased":2,"status":"written","step":"","v":1,"wrote":9}` + "\n",
+		},
 	} {
 		var out bytes.Buffer
 		v := newInvocation(console.New(jsonLines, &out, io.Discard))

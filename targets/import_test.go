@@ -14,14 +14,25 @@ const module = "github.com/boardsmith/boardsmith"
 
 // mayImport says which packages of ours each package may import. One that is not listed has no place yet.
 var mayImport = map[string][]string{
-	magefile:  {"targets", "internal/develop"},
-	"cmd":     {"internal/virtualprobe"},
-	"targets": {"tune", "project", "executor", "device", "emulated", "image", "internal/fit", "progress", "cache", "rpc", "boards", "mlf", "ndarray", "samples", "failure", "internal/command", "internal/console", "internal/jsonfile", "internal/plainfile", "internal/toolbox", "internal/virtualprobe"},
+	magefile: {"targets", "internal/develop"},
+	"cmd":    {"internal/virtualprobe"},
+	"targets": {
+		"tune", "project", "executor", "device", "emulated", "image", "internal/fit", "progress", "cache", "rpc",
+		"boards", "mlf", "ndarray", "samples", "failure", "internal/command", "internal/console", "internal/jsonfile",
+		"internal/plainfile", "internal/toolbox", "internal/virtualprobe",
+	},
 
 	// A project is a folder, and the way from it to a device. What stands in one line imports nothing of it but to its
 	// right.
-	"project":           {"device", "internal/fit", "image", "internal/firmware", "progress", "cache", "rpc", "boards", "mlf", "crt", "templates", "failure", "internal/command", "internal/filelock", "internal/jsonfile", "internal/openset", "internal/plainfile"},
-	"device":            {"internal/fault", "image", "internal/firmware", "internal/ledger", "flasher", "progress", "cache", "rpc", "transport", "boards", "failure", "internal/command", "internal/openset", "internal/plainfile"},
+	"project": {
+		"device", "internal/fit", "image", "internal/firmware", "progress", "cache", "rpc", "boards",
+		"mlf", "crt", "templates", "failure", "internal/command", "internal/filelock", "internal/jsonfile",
+		"internal/openset", "internal/plainfile",
+	},
+	"device": {
+		"internal/fault", "image", "internal/firmware", "internal/ledger", "flasher", "progress",
+		"cache", "rpc", "transport", "boards", "failure", "internal/command", "internal/openset", "internal/plainfile",
+	},
 	"emulated":          {"device", "flasher", "failure", "internal/virtualprobe"},
 	"internal/fit":      {"image", "internal/firmware", "boards", "mlf", "ndarray", "failure"},
 	"internal/fault":    {"internal/firmware", "rpc"},
@@ -33,7 +44,10 @@ var mayImport = map[string][]string{
 	"executor":          {"rpc", "mlf", "ndarray", "failure"},
 
 	// Measures on devices what a project's linker made.
-	"tune": {"project", "device", "image", "rpc", "transport", "boards", "mlf", "ndarray", "failure", "internal/command", "internal/filelock"},
+	"tune": {
+		"project", "device", "image", "rpc", "transport", "boards", "mlf", "ndarray", "failure", "internal/command",
+		"internal/filelock",
+	},
 
 	"cache":     {"failure"},
 	"flasher":   {"boards", "failure", "internal/command"},

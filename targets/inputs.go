@@ -125,7 +125,10 @@ func resolve(env console.Environ, dir string, load func(dir string) (*made, erro
 func (in *inputs) fill(m *made) {
 	c := in.config
 	if m == nil {
-		m = &made{board: cmp.Or(c.Board, defaultBoard), model: c.Model, modelName: c.ModelName, template: c.Template, options: in.usual}
+		m = &made{
+			board: cmp.Or(c.Board, defaultBoard), model: c.Model, modelName: c.ModelName, template: c.Template,
+			options: in.usual,
+		}
 	}
 	if !in.board.asked {
 		in.board.value = m.board
@@ -152,7 +155,10 @@ func (in *inputs) plain(env console.Environ, named choice) error {
 	for _, d := range []struct {
 		name, text string
 		to         *time.Duration
-	}{{"TIMEOUT", cmp.Or(env("TIMEOUT"), named.Timeout, in.config.Timeout), &in.timeout}, {"WAIT", env("WAIT"), &in.wait}} {
+	}{
+		{"TIMEOUT", cmp.Or(env("TIMEOUT"), named.Timeout, in.config.Timeout), &in.timeout},
+		{"WAIT", env("WAIT"), &in.wait},
+	} {
 		if d.text == "" {
 			continue
 		}
@@ -178,7 +184,8 @@ func duration(name, text string) (time.Duration, error) {
 		d, err = time.Duration(seconds*float64(time.Second)), nil
 	}
 	if err != nil || d <= 0 {
-		return 0, failure.New(failure.Config, fmt.Sprintf("write %[1]s=60 or %[1]s=2m30s", name), "%s=%s is not a positive duration", name, text)
+		return 0, failure.New(failure.Config, fmt.Sprintf("write %[1]s=60 or %[1]s=2m30s", name),
+			"%s=%s is not a positive duration", name, text)
 	}
 	return d, nil
 }

@@ -42,16 +42,23 @@ func TestPrecedence(t *testing.T) {
 			arena: 1, project: "p", timeout: 5 * time.Second,
 		},
 		{
-			name: "environment over all", env: map[string]string{"PROJECT": "p", "BOARD": "envboard", "MODEL": "e.tar", "OPTIONS": " arena_kib=9  log_level=warn ", "TIMEOUT": "7"},
-			made: project, board: "envboard", model: "e.tar", arena: 9, project: "p", boardAsked: true, timeout: 7 * time.Second, optionsOfUser: true,
+			name: "environment over all", env: map[string]string{
+				"PROJECT": "p", "BOARD": "envboard", "MODEL": "e.tar",
+				"OPTIONS": " arena_kib=9  log_level=warn ", "TIMEOUT": "7",
+			},
+			made: project, board: "envboard", model: "e.tar", arena: 9, project: "p", boardAsked: true,
+			timeout: 7 * time.Second, optionsOfUser: true,
 		},
 		{
-			name: "target over project", env: map[string]string{"PROJECT": "p", "TARGET": "t"}, made: project, board: "targetboard", model: "m.tar",
+			name: "target over project", env: map[string]string{"PROJECT": "p", "TARGET": "t"}, made: project,
+			board: "targetboard", model: "m.tar",
 			arena: 2, project: "p", boardAsked: true, timeout: 5 * time.Second, optionsOfUser: true,
 		},
 		{
-			name: "environment over target", env: map[string]string{"BOARD": "envboard", "TARGET": "t"}, board: "envboard", model: filepath.Join(dir, "f.tar"),
-			arena: 2, project: filepath.Join("build", "envboard", "f"), boardAsked: true, timeout: 5 * time.Second, optionsOfUser: true,
+			name: "environment over target", env: map[string]string{"BOARD": "envboard", "TARGET": "t"}, board: "envboard",
+			model: filepath.Join(dir, "f.tar"),
+			arena: 2, project: filepath.Join("build", "envboard", "f"), boardAsked: true, timeout: 5 * time.Second,
+			optionsOfUser: true,
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -60,7 +67,8 @@ func TestPrecedence(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if in.board.value != c.board || in.model.value != c.model || in.options.ArenaKiB != c.arena || in.project != c.project {
+			if in.board.value != c.board || in.model.value != c.model || in.options.ArenaKiB != c.arena ||
+				in.project != c.project {
 				t.Errorf("board %q, model %q, options %v, project %q", in.board.value, in.model.value, in.options, in.project)
 			}
 			if in.board.asked != c.boardAsked || in.optioned != c.optionsOfUser || in.timeout != c.timeout {
@@ -91,7 +99,10 @@ func TestBadInputs(t *testing.T) {
 }
 
 func TestArchiveName(t *testing.T) {
-	for in, want := range map[string]string{"": "digits_i8.aot_packed", "a/kws.tar": "kws", "kws.tar.gz": "kws", "kws.tgz": "kws", "kws": "kws"} {
+	for in, want := range map[string]string{
+		"": "digits_i8.aot_packed", "a/kws.tar": "kws", "kws.tar.gz": "kws",
+		"kws.tgz": "kws", "kws": "kws",
+	} {
 		if got := archiveName(in); got != want {
 			t.Errorf("archiveName(%q) = %q, want %q", in, got, want)
 		}
@@ -115,12 +126,14 @@ func TestModelName(t *testing.T) {
 		{map[string]string{"PROJECT": "p"}, &made{board: "host", model: "m.tar", modelName: "third"}, "third", "p", false},
 		{map[string]string{"PROJECT": "p"}, nil, "first", "p", false},
 	} {
-		in, err := resolve(func(name string) string { return c.env[name] }, dir, func(string) (*made, error) { return c.made, nil })
+		in, err := resolve(func(name string) string { return c.env[name] }, dir,
+			func(string) (*made, error) { return c.made, nil })
 		if err != nil {
 			t.Fatal(err)
 		}
 		if in.modelName.value != c.module || in.modelName.asked != c.asked || filepath.Base(in.project) != c.project {
-			t.Errorf("%v: module %+v in %s, want %q (asked: %v) in %s", c.env, in.modelName, in.project, c.module, c.asked, c.project)
+			t.Errorf("%v: module %+v in %s, want %q (asked: %v) in %s", c.env, in.modelName, in.project, c.module, c.asked,
+				c.project)
 		}
 	}
 }
@@ -132,7 +145,8 @@ func TestFormerDeskFile(t *testing.T) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	writeFile(t, filepath.Join(top, "bench.json"), `{"format": 1, "devices": [{"name": "left", "board": "microbit", "link": {"kind": "serial"}}]}`)
+	writeFile(t, filepath.Join(top, "bench.json"),
+		`{"format": 1, "devices": [{"name": "left", "board": "microbit", "link": {"kind": "serial"}}]}`)
 	for n := range 2 {
 		in, err := resolve(func(string) string { return "" }, dir, func(string) (*made, error) { return nil, nil })
 		if err != nil {
@@ -141,7 +155,8 @@ func TestFormerDeskFile(t *testing.T) {
 		if d := in.deskFile.Find("left"); d == nil || d.Board != "microbit" {
 			t.Errorf("read %+v", in.deskFile)
 		}
-		if told := in.deskFileMade != ""; told != (n == 0) || told && !strings.Contains(in.deskFileMade, filepath.Join(top, "desk.json")) {
+		if told := in.deskFileMade != ""; told != (n == 0) || told &&
+			!strings.Contains(in.deskFileMade, filepath.Join(top, "desk.json")) {
 			t.Errorf("the %d. time it said %q", n+1, in.deskFileMade)
 		}
 		writeFile(t, filepath.Join(top, "bench.json"), "not read any more")

@@ -143,7 +143,8 @@ func TestInterruptedFlash(t *testing.T) {
 		code := cmd.ProcessState.ExitCode()
 		t.Logf("interrupted after %v of %v: status %d, begun: %v", moment, whole, code, begun)
 		switch wear := must("wear"); {
-		case code != 130 && (code != 0 || !strings.Contains(said.String(), `"wrote":`)) && code != -1: // -1: before it had begun to listen
+		// -1: before it had begun to listen
+		case code != 130 && (code != 0 || !strings.Contains(said.String(), `"wrote":`)) && code != -1:
 			t.Errorf("status %d\n%s", code, said.String())
 		case begun && !strings.Contains(wear, `"dirty":true`):
 			t.Errorf("the board is not dirty\n%s\n%s", said.String(), wear)

@@ -99,7 +99,10 @@ func (v *invocation) load(dir string) (*made, error) {
 		return nil, err
 	}
 	v.project = p
-	return &made{board: p.Board().Name, template: p.Template(), model: p.ArchiveName(), modelName: p.ModelName(), options: p.Options()}, nil
+	return &made{
+		board: p.Board().Name, template: p.Template(), model: p.ArchiveName(), modelName: p.ModelName(),
+		options: p.Options(),
+	}, nil
 }
 
 // builder returns the run's Builder; in is nil before the inputs are known.

@@ -26,7 +26,9 @@ const (
 )
 
 // attach builds the keeper of an emulated board if necessary, then calls Desk.Attach.
-func (v *invocation) attach(ctx context.Context, b *boards.Board, which string, desk *device.Desk) (*device.Device, error) {
+func (v *invocation) attach(ctx context.Context, b *boards.Board, which string, desk *device.Desk) (*device.Device,
+	error,
+) {
 	if desk.Programmer != "none" {
 		if err := v.needKeeper(ctx, b); err != nil {
 			return nil, err
@@ -55,7 +57,8 @@ func (v *invocation) buildKeeper(ctx context.Context) error {
 	install := "go install " + keeperPackage
 	compiler, err := exec.LookPath("go")
 	if err != nil {
-		return failure.New(failure.ToolMissing, install, "%s is not installed, and Go, which could build it, is not either", virtualprobe.Program)
+		return failure.New(failure.ToolMissing, install, "%s is not installed, and Go, which could build it, is not either",
+			virtualprobe.Program)
 	}
 	bar := v.Start("building "+virtualprobe.Program, 0)
 	defer bar.End()
@@ -65,7 +68,8 @@ func (v *invocation) buildKeeper(ctx context.Context) error {
 		Env: append(console.ToolEnv(), "CGO_ENABLED=0", "GOTMPDIR="+filepath.Dir(path)),
 	}.Run(ctx)
 	if err != nil && ctx.Err() == nil {
-		return failure.New(failure.ToolMissing, install, "%s is not installed and could not be built: %w", virtualprobe.Program, err)
+		return failure.New(failure.ToolMissing, install, "%s is not installed and could not be built: %w",
+			virtualprobe.Program, err)
 	}
 	return err
 }

@@ -39,7 +39,8 @@ func TestKeeperIsBuiltAtFirstUse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if said, err := exec.Command(path, "-protocol", "0").CombinedOutput(); err == nil || !strings.Contains(string(said), "this keeper speaks protocol") {
+	if said, err := exec.Command(path, "-protocol", "0").CombinedOutput(); err == nil ||
+		!strings.Contains(string(said), "this keeper speaks protocol") {
 		t.Errorf("%v: %s", err, said)
 	}
 	if err := v.buildKeeper(t.Context()); err != nil {

@@ -97,7 +97,10 @@ func partLines(u *fit.Usage) (lines []fields) {
 
 func regionLines(u *fit.Usage) (lines []fields) {
 	for _, r := range u.Regions {
-		lines = append(lines, fields{"region": r.Name, "origin": r.Origin, "size": r.Size, "used": r.Used, "free": r.Size - r.Used})
+		lines = append(lines, fields{
+			"region": r.Name, "origin": r.Origin, "size": r.Size, "used": r.Used,
+			"free": r.Size - r.Used,
+		})
 	}
 	return lines
 }

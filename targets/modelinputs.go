@@ -57,7 +57,8 @@ func readInputs(path string, m *mlf.Model) ([]ndarray.Named, error) {
 		}
 	}
 	if len(missing) > 0 {
-		return nil, failure.New(failure.Config, "give an array for each input", "INPUT %s: no array for %s", path, strings.Join(missing, ", "))
+		return nil, failure.New(failure.Config, "give an array for each input", "INPUT %s: no array for %s", path,
+			strings.Join(missing, ", "))
 	}
 	return arrays, nil
 }

@@ -44,7 +44,8 @@ func (v *invocation) monitor(ctx context.Context) error {
 	return err
 }
 
-// monitored is the device to listen to: one that keeps its image is taken as it is, any other runs the image that was built.
+// monitored is the device to listen to: one that keeps its image is taken as it is, any other runs the image that was
+// built.
 func (v *invocation) monitored(ctx context.Context) (*device.Device, *image.Image, error) {
 	in, b, err := v.boardOf()
 	if err != nil {

@@ -52,7 +52,10 @@ func TestPortingNamesEveryUART(t *testing.T) {
 			t.Errorf("docs/PORTING.md does not list %s", d)
 		}
 	}
-	folders := map[string]string{"port": "../templates/baremetal/port", "chip": "../boards/chip", "cpu": "../boards/cpu", "boards": "../boards"}
+	folders := map[string]string{
+		"port": "../templates/baremetal/port", "chip": "../boards/chip", "cpu": "../boards/cpu",
+		"boards": "../boards",
+	}
 	named := regexp.MustCompile("`(port|chip|cpu|boards)/([a-z0-9_./-]+\\.(?:c|S|h|json))`").FindAllStringSubmatch(doc, -1)
 	if len(named) < 10 {
 		t.Fatalf("only %d files are named", len(named))

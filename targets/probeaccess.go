@@ -34,7 +34,10 @@ func access() []toolbox.Finding {
 
 // inGroup checks whether the user is in a group; root needs none.
 func inGroup(group, use string) toolbox.Finding {
-	f := toolbox.Finding{Tool: toolbox.Tool{Name: "group " + group, Use: use}, Fix: "sudo usermod -aG " + group + " $USER, then log in again"}
+	f := toolbox.Finding{
+		Tool: toolbox.Tool{Name: "group " + group, Use: use},
+		Fix:  "sudo usermod -aG " + group + " $USER, then log in again",
+	}
 	if os.Geteuid() == 0 {
 		f.Here, f.Version = true, "root may open them all"
 		return f
@@ -56,7 +59,10 @@ func inGroup(group, use string) toolbox.Finding {
 }
 
 // ruleFolders are udev's folders of rules.
-var ruleFolders = []string{"/etc/udev/rules.d", "/run/udev/rules.d", "/usr/local/lib/udev/rules.d", "/usr/lib/udev/rules.d", "/lib/udev/rules.d"}
+var ruleFolders = []string{
+	"/etc/udev/rules.d", "/run/udev/rules.d", "/usr/local/lib/udev/rules.d",
+	"/usr/lib/udev/rules.d", "/lib/udev/rules.d",
+}
 
 // probeRule matches a rule about a debug probe: by ST's, Arm's or SEGGER's vendor id.
 var probeRule = regexp.MustCompile(`(?i)idVendor\}=="(0483|0d28|1366)"|CMSIS-DAP`)
@@ -94,7 +100,8 @@ var firmwareHints = []struct{ kind, hint string }{
 func canOpen(d device.USBDevice, kind string) toolbox.Finding {
 	f := toolbox.Finding{Tool: toolbox.Tool{Name: "probe " + d.Path, Use: kind}, Here: true}
 	f.Version = fmt.Sprintf("%s, serial %s, firmware release %s", d.What, d.Serial, d.Release)
-	if i := slices.IndexFunc(firmwareHints, func(h struct{ kind, hint string }) bool { return strings.HasPrefix(kind, h.kind) }); i >= 0 {
+	if i := slices.IndexFunc(firmwareHints,
+		func(h struct{ kind, hint string }) bool { return strings.HasPrefix(kind, h.kind) }); i >= 0 {
 		f.Version += "; " + firmwareHints[i].hint
 	}
 	file, err := os.OpenFile(d.Node, os.O_RDWR, 0)

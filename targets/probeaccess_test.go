@@ -15,7 +15,8 @@ func TestUdevRules(t *testing.T) {
 	t.Cleanup(func() { ruleFolders = old })
 	dir := t.TempDir()
 	ruleFolders = []string{filepath.Join(dir, "none"), dir}
-	if err := os.WriteFile(filepath.Join(dir, "70-other.rules"), []byte(`ATTRS{idVendor}=="1234", MODE="660"`), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "70-other.rules"), []byte(`ATTRS{idVendor}=="1234", MODE="660"`),
+		0o644); err != nil {
 		t.Fatal(err)
 	}
 	if f := udevRules(); f.Here || !strings.Contains(f.Fix, "udevadm control --reload") {
@@ -53,7 +54,8 @@ func TestProbeAccess(t *testing.T) {
 		t.Fatal(err)
 	}
 	f := canOpen(d, device.ProbeKind(d.ID))
-	if !f.Here || !strings.Contains(f.Version, "066D") || !strings.Contains(f.Version, "release 0100") || !strings.Contains(f.Version, "STSW-LINK007") {
+	if !f.Here || !strings.Contains(f.Version, "066D") || !strings.Contains(f.Version, "release 0100") ||
+		!strings.Contains(f.Version, "STSW-LINK007") {
 		t.Errorf("%+v", f)
 	}
 }

@@ -39,7 +39,8 @@ func TestReadme(t *testing.T) {
 		t.Fatal(err)
 	}
 	class, _ := argMax(outputs[0].Array)
-	if line := fmt.Sprintf("output0  int32 (1, 10)  %s  arg-max %d\n", firstValues(outputs[0].Array), class); !strings.Contains(string(readme), line) {
+	if line := fmt.Sprintf("output0  int32 (1, 10)  %s  arg-max %d\n", firstValues(outputs[0].Array),
+		class); !strings.Contains(string(readme), line) {
 		t.Errorf("README.md does not show what run prints: %s", line)
 	}
 	for _, command := range []string{"go tool mage demo", "go tool mage test", "go tool mage build flash run"} {

@@ -101,7 +101,8 @@ func (c *connection) call(ctx context.Context, what string, f func(context.Conte
 		return nil
 	}
 	if ctx.Err() == nil && limited.Err() != nil {
-		return failure.New(failure.Timeout, "the board may hang; TIMEOUT=2m waits longer", "%s did not end within %v: %w", what, c.limit, err)
+		return failure.New(failure.Timeout, "the board may hang; TIMEOUT=2m waits longer", "%s did not end within %v: %w",
+			what, c.limit, err)
 	}
 	return fmt.Errorf("%s: %w", what, err)
 }
@@ -202,7 +203,8 @@ func (v *invocation) canWriteOutput() error {
 // infer sets the inputs, runs the model once and fetches all outputs.
 func (c *connection) infer(ctx context.Context, arrays []ndarray.Named) ([]*ndarray.Array, error) {
 	for _, a := range arrays {
-		err := c.call(ctx, "setting an input", func(ctx context.Context) error { return c.model.SetInput(ctx, a.Name, a.Array) })
+		err := c.call(ctx, "setting an input",
+			func(ctx context.Context) error { return c.model.SetInput(ctx, a.Name, a.Array) })
 		if err != nil {
 			return nil, err
 		}
@@ -284,7 +286,10 @@ func (v *invocation) tell(c *connection, from string, outputs []*ndarray.Array, 
 		name := "output" + strconv.Itoa(i)
 		named = append(named, ndarray.Named{Name: name, Array: a})
 		text := fmt.Sprintf("%s  %v %s  %s", name, a.DType, ndarray.ShapeString(a.Shape), firstValues(a))
-		line := fields{"name": name, "model_name": c.model.Outputs()[i].Name, "dtype": a.DType.String(), "shape": shape(a), "first": elements(a)}
+		line := fields{
+			"name": name, "model_name": c.model.Outputs()[i].Name, "dtype": a.DType.String(), "shape": shape(a),
+			"first": elements(a),
+		}
 		if class, ok := argMax(a); ok {
 			text += fmt.Sprintf("  arg-max %d", class)
 			line["argmax"] = class
@@ -334,7 +339,10 @@ func (v *invocation) tellTime(t timing) fields {
 	st := rpc.StatsOf(t.samples)
 	v.Printf("time per inference, %d samples: mean %s, median %s, min %s, max %s, 95 %% interval of the mean %s to %s",
 		st.N, seconds(st.Mean), seconds(st.Median), seconds(st.Min), seconds(st.Max), seconds(st.Low), seconds(st.High))
-	r := fields{"samples": st.N, "mean": st.Mean, "median": st.Median, "min": st.Min, "max": st.Max, "low95": st.Low, "high95": st.High}
+	r := fields{
+		"samples": st.N, "mean": st.Mean, "median": st.Median, "min": st.Min, "max": st.Max, "low95": st.Low,
+		"high95": st.High,
+	}
 	if t.platform != nil {
 		v.Printf("measured with: %v", t.platform)
 		r["platform"] = t.platform

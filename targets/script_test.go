@@ -94,7 +94,8 @@ func compileMagefile(repo, bin string) error {
 
 // environment is a user's: nothing that this run of the tests was given.
 func (s shop) environment() []string {
-	return append(console.ToolEnv(), "BOARDSMITH_HOME="+s.home, "PATH="+s.bin+string(os.PathListSeparator)+os.Getenv("PATH"))
+	return append(console.ToolEnv(), "BOARDSMITH_HOME="+s.home,
+		"PATH="+s.bin+string(os.PathListSeparator)+os.Getenv("PATH"))
 }
 
 // TestScript runs the stories in testdata/script on the compiled magefile.

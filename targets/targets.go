@@ -3,8 +3,8 @@
 //	//mage:import
 //	_ "github.com/boardsmith/boardsmith/targets"
 //
-// as boardsmith's own magefile does, which also imports those that check boardsmith itself. Inputs come from the environment, from PROJECT's project.json and from a
-// boardsmith.json; docs/inputs.md lists them.
+// as boardsmith's own magefile does, which also imports those that check boardsmith itself. Inputs come from the
+// environment, from PROJECT's project.json and from a boardsmith.json; docs/inputs.md lists them.
 //
 // A target parses inputs, calls project, device, boards or executor, and prints. Package internal/console prints,
 // and converts errors to text, JSON lines and exit codes.
@@ -34,7 +34,8 @@ func Erase(ctx context.Context) error { return do(ctx, "erase", (*invocation).er
 // Run runs the model on the board with INPUT, prints outputs and times, and writes OUTPUT.
 func Run(ctx context.Context) error { return do(ctx, "run", (*invocation).run) }
 
-// Tune measures the archives of one operator each in CANDIDATES on the boards of BOARD, in RAM, and prints the fastest first.
+// Tune measures the archives of one operator each in CANDIDATES on the boards of BOARD, in RAM, and prints the fastest
+// first.
 func Tune(ctx context.Context) error { return do(ctx, "tune", (*invocation).tune) }
 
 // Size prints how much memory each part of the built firmware takes.

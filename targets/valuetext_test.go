@@ -46,11 +46,18 @@ func TestElements(t *testing.T) {
 	}{
 		{ndarray.DType{Code: ndarray.UInt, Bits: 1, Lanes: 1}, []byte{1, 0}, `[true,false]`},
 		{ndarray.DType{Code: ndarray.Int, Bits: 8, Lanes: 1}, []byte{0xFF, 7}, `[-1,7]`},
-		{ndarray.DType{Code: ndarray.Float, Bits: 32, Lanes: 1}, []byte{0, 0, 0xC0, 0x7F, 0, 0, 0x80, 0xFF, 0, 0, 0, 0x3F}, `["NaN","-Inf",0.5]`},
+		{
+			ndarray.DType{Code: ndarray.Float, Bits: 32, Lanes: 1},
+			[]byte{0, 0, 0xC0, 0x7F, 0, 0, 0x80, 0xFF, 0, 0, 0, 0x3F},
+			`["NaN","-Inf",0.5]`,
+		},
 		{ndarray.DType{Code: ndarray.Float, Bits: 32, Lanes: 1}, []byte{0, 0, 0x80, 0x7F}, `["+Inf"]`},
 		{ndarray.DType{Code: ndarray.Int, Bits: 8, Lanes: 4}, []byte{1, 2, 3, 4}, `["01020304"]`},
 	} {
-		got, err := json.Marshal(elements(&ndarray.Array{DType: c.dtype, Shape: []int64{int64(len(c.data) / c.dtype.Size())}, Data: c.data}))
+		got, err := json.Marshal(elements(&ndarray.Array{
+			DType: c.dtype,
+			Shape: []int64{int64(len(c.data) / c.dtype.Size())}, Data: c.data,
+		}))
 		if err != nil || string(got) != c.want {
 			t.Errorf("%v: %s, want %s: %v", c.dtype, got, c.want, err)
 		}
@@ -58,7 +65,10 @@ func TestElements(t *testing.T) {
 }
 
 func TestSeconds(t *testing.T) {
-	for s, want := range map[float64]string{2.5: "2.5 s", 0.0123: "12.3 ms", 19.64e-6: "19.64 µs", 3e-9: "3 ns", 0: "0 ns"} {
+	for s, want := range map[float64]string{
+		2.5: "2.5 s", 0.0123: "12.3 ms", 19.64e-6: "19.64 µs", 3e-9: "3 ns",
+		0: "0 ns",
+	} {
 		if got := seconds(s); got != want {
 			t.Errorf("seconds(%g) = %q, want %q", s, got, want)
 		}

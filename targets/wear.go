@@ -64,7 +64,8 @@ func (v *invocation) printWear(w device.DeviceWear) {
 	var sectors []fields
 	for _, c := range w.Sectors {
 		r := fields{"region": c.Region, "sector": c.Index, "addr": c.Addr, "size": c.Size, "erases": c.Erases}
-		text := fmt.Sprintf("  %-8s %4d  0x%08x %8s  %6d erases", c.Region, c.Index, c.Addr, bytesText(int64(c.Size)), c.Erases)
+		text := fmt.Sprintf("  %-8s %4d  0x%08x %8s  %6d erases", c.Region, c.Index, c.Addr, bytesText(int64(c.Size)),
+			c.Erases)
 		if c.Rated > 0 {
 			r["rated"] = c.Rated
 			text += fmt.Sprintf(" of %6d  %s", c.Rated, wearBar(c))
@@ -72,7 +73,10 @@ func (v *invocation) printWear(w device.DeviceWear) {
 		v.Printf("%s", text)
 		sectors = append(sectors, r)
 	}
-	r := fields{"status": "done", "device": w.Device, "board": w.Board, "probe": w.Probe, "build_id": w.BuildID, "dirty": w.Dirty, "flashes": w.Flashes, "failures": w.Failures, "why": w.Why, "sectors": sectors}
+	r := fields{
+		"status": "done", "device": w.Device, "board": w.Board, "probe": w.Probe, "build_id": w.BuildID,
+		"dirty": w.Dirty, "flashes": w.Flashes, "failures": w.Failures, "why": w.Why, "sectors": sectors,
+	}
 	if !w.Verified.IsZero() {
 		r["verified"] = w.Verified.Format(time.RFC3339)
 	}

@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// TestRuntimeAlone builds the program of examples/crt-alone in a folder of its own, with make and with CMake, and has it add.
+// TestRuntimeAlone builds the program of examples/crt-alone in a folder of its own, with make and with CMake, and has
+// it add.
 func TestRuntimeAlone(t *testing.T) {
 	t.Parallel()
 	crt, err := filepath.Abs("../crt")

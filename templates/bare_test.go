@@ -96,7 +96,10 @@ func TestWatchdogCounts(t *testing.T) {
 		{2, 256},
 		{999, 1000},
 	} {
-		for _, ms := range []uint64{1, 2, 499, 500, 501, 999, 1000, 1001, 8000, 171_798, 171_799, 171_800, 1 << 20, math.MaxUint32} {
+		for _, ms := range []uint64{
+			1, 2, 499, 500, 501, 999, 1000, 1001, 8000, 171_798, 171_799, 171_800, 1 << 20,
+			math.MaxUint32,
+		} {
 			want := min((ms*chip.hz+999)/1000, chip.most)
 			said := runFake(t, program, "watchdog-start", number(chip.hz), number(chip.most), number(ms))
 			if got := said["counts"]; got != number(want) {
@@ -123,8 +126,8 @@ func TestRecordAfterReset(t *testing.T) {
 	}
 }
 
-// TestRandomIsSeededOnce: the chip's generator, which may take a millisecond for a byte, gives a seed and no more. Without
-// it the seed is the port's own.
+// TestRandomIsSeededOnce: the chip's generator, which may take a millisecond for a byte, gives a seed and no more.
+// Without it the seed is the port's own.
 func TestRandomIsSeededOnce(t *testing.T) {
 	program := buildScenes(t)
 	seen := map[string]bool{}

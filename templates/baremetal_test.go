@@ -29,7 +29,8 @@ func byHand(t *testing.T) string {
 		t.Skip("make is not installed")
 	}
 	build := t.TempDir()
-	cmd := exec.Command("make", "-j2", "-C", "baremetal", "CRT=../../crt", "MODEL="+t.TempDir(), "BUILD="+build, "WERROR=-Werror")
+	cmd := exec.Command("make", "-j2", "-C", "baremetal", "CRT=../../crt", "MODEL="+t.TempDir(), "BUILD="+build,
+		"WERROR=-Werror")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %v\n%s", cmd.Args, err, out)
 	}
@@ -73,7 +74,8 @@ func TestNewerCompiler(t *testing.T) {
 		"src/extra.c":                       fmt.Sprintf(loose, "extra") + "static int unused(void) { return 1; }\n",
 		"model/codegen/host/src/operator.c": fmt.Sprintf(loose, "operator"),
 	} {
-		if err := errors.Join(os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755), os.WriteFile(filepath.Join(dir, name), []byte(text), 0o755)); err != nil {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755),
+			os.WriteFile(filepath.Join(dir, name), []byte(text), 0o755)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -88,7 +90,10 @@ func TestNewerCompiler(t *testing.T) {
 		}
 	}
 	out, err := build("src/extra.o", "WERROR=-Werror", "-B")
-	for _, name := range []string{"incompatible-pointer-types", "int-conversion", "implicit-function-declaration", "implicit-int", "unused-function"} {
+	for _, name := range []string{
+		"incompatible-pointer-types", "int-conversion", "implicit-function-declaration",
+		"implicit-int", "unused-function",
+	} {
 		if refused := regexp.MustCompile(` error: .*\[-W(error=)?` + name + `\]`); err == nil || !refused.MatchString(out) {
 			t.Errorf("with WERROR %s is no error: %v\n%s", name, err, out)
 		}
@@ -104,7 +109,8 @@ func started(t *testing.T, program, record string, log *bytes.Buffer) (*transpor
 			t.Fatal(err)
 		}
 	}
-	p, err := transport.StartProcess(t.Context(), transport.ProcessConfig{Path: program, Env: []string{"BOARDSMITH_FAULT_FILE=" + file}})
+	p, err := transport.StartProcess(t.Context(),
+		transport.ProcessConfig{Path: program, Env: []string{"BOARDSMITH_FAULT_FILE=" + file}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,7 +131,10 @@ func aRecord() string {
 	le := binary.LittleEndian
 	b := le.AppendUint32(nil, 0x544c4642)
 	b = append(b, 2, 0, 100, 0, 1, 4, 1, 3)
-	for _, word := range []uint32{3, 0x80028001, 500, 0, 1000, 0x1a2b3c4d, 0x5e6f7080, 0x1234, 0x5678, 0x20000100, 0x61000000, 0, 0} {
+	for _, word := range []uint32{
+		3, 0x80028001, 500, 0, 1000, 0x1a2b3c4d, 0x5e6f7080, 0x1234, 0x5678, 0x20000100,
+		0x61000000, 0, 0,
+	} {
 		b = le.AppendUint32(b, word)
 	}
 	b = append(b, 8, 0, 4, 0)
@@ -221,7 +230,8 @@ func testBudgetEndsWithSession(t *testing.T, program string) {
 		t.Fatal(err)
 	}
 	var fault *rpc.FaultError
-	if _, err := call(t, s, "boardsmith.crc32", long); !errors.As(err, &fault) || fault.Record.Reason != rpc.ReasonTimeout || fault.Record.Code != 1 {
+	if _, err := call(t, s, "boardsmith.crc32", long); !errors.As(err, &fault) ||
+		fault.Record.Reason != rpc.ReasonTimeout || fault.Record.Code != 1 {
 		t.Fatalf("with a budget of 1 ms: %v", err)
 	}
 	if _, err := call(t, s, "boardsmith.build_id"); err != nil { // the device, started anew, has its budget again
@@ -247,7 +257,10 @@ func testBudgetEndsWithSession(t *testing.T, program string) {
 		return reply
 	}
 	array := rpc.DLTensor{Device: rpc.CPU, DType: long.DType(), Shape: long.Shape()}
-	array.Data = ask(&rpc.Packet{Code: rpc.CodeAllocDataWithScope, Args: []rpc.Value{rpc.TensorOf(&array), rpc.Null()}}).Args[0].Word
+	array.Data = ask(&rpc.Packet{
+		Code: rpc.CodeAllocDataWithScope,
+		Args: []rpc.Value{rpc.TensorOf(&array), rpc.Null()},
+	}).Args[0].Word
 	crc32 := ask(&rpc.Packet{Code: rpc.CodeGetGlobalFunc, Args: []rpc.Value{rpc.Text("boardsmith.crc32")}}).Args[0].Word
 	ask(&rpc.Packet{Code: rpc.CodeCallFunc, Handle: crc32, Args: []rpc.Value{rpc.TensorOf(&array)}})
 }

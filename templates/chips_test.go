@@ -260,17 +260,20 @@ var broken = map[string]map[string]string{
 var causes = map[string]map[string]int{
 	"nrf52840dk": {
 		"reset=0": causePower, "reset=1": causePin, "reset=5": causePin, "reset=2": causeWatchdog, "reset=4": causeSoftware,
-		"reset=8": causeFault, "reset=10000": causeOther, "reset=100000": causeOther, "reset=6": causeWatchdog | causeSoftware,
+		"reset=8": causeFault, "reset=10000": causeOther, "reset=100000": causeOther,
+		"reset=6": causeWatchdog | causeSoftware,
 	},
 	"nrf5340dk": {
-		"reset=0": causePower, "reset=1": causePin, "reset=2": causeWatchdog, "reset=2000000": causeWatchdog, "reset=8": causeSoftware,
+		"reset=0": causePower, "reset=1": causePin, "reset=2": causeWatchdog, "reset=2000000": causeWatchdog,
+		"reset=8":  causeSoftware,
 		"reset=10": causeFault, "reset=4": causeOther, "reset=1000000": causeOther, "reset=80": causeOther,
 	},
 	"rpi_pico": {
 		"after=power": causePower, "after=run": causePin, "after=watchdog": causeWatchdog, "after=software": causeSoftware,
 	},
 	"mimxrt1060_evk": {
-		"reset=1": causePower, "reset=2": causeSoftware, "reset=8": causePin, "reset=10": causeWatchdog, "reset=80": causeWatchdog,
+		"reset=1": causePower, "reset=2": causeSoftware, "reset=8": causePin, "reset=10": causeWatchdog,
+		"reset=80": causeWatchdog,
 		"reset=20": causeOther, "reset=100": causeOther,
 	},
 }

@@ -83,7 +83,8 @@ func TestRegisters(t *testing.T) {
 	}
 	for _, name := range files {
 		if (len(byFile[name]) > 0) == (undescribed[name] != "") {
-			t.Errorf("%s has %d rows in the table, and is left out of it because %q: it is one or the other", name, len(byFile[name]), undescribed[name])
+			t.Errorf("%s has %d rows in the table, and is left out of it because %q: it is one or the other", name,
+				len(byFile[name]), undescribed[name])
 		}
 		if len(byFile[name]) > 0 {
 			macros := macrosOf(t, filepath.Join(port, name))

@@ -125,25 +125,37 @@ func TestSTM32(t *testing.T) {
 	}{
 		{
 			board: "netduinoplus2", model: "sim_f.c", fallbackHz: hsiF, uartHz: 84_000_000, irq: 37, waitStates: 5,
-			flags:      []string{"-DSIM_F7=0", "-DSIM_USART=1", "-DSIM_CORE_MAX=168000000U", "-DSIM_APB1_MAX=42000000U", "-DSIM_APB2_MAX=84000000U"},
+			flags: []string{
+				"-DSIM_F7=0", "-DSIM_USART=1", "-DSIM_CORE_MAX=168000000U", "-DSIM_APB1_MAX=42000000U",
+				"-DSIM_APB2_MAX=84000000U",
+			},
 			platform:   icache | dcache | prefetch,
 			conditions: []string{"no-hse", "no-pll"}, lsiMaxHz: 47_000, hasRNG: true,
 		},
 		{
 			board: "nucleo_f401re", model: "sim_f.c", fallbackHz: hsiF, uartHz: 42_000_000, irq: 38, waitStates: 2,
-			flags:      []string{"-DSIM_F7=0", "-DSIM_USART=2", "-DSIM_CORE_MAX=84000000U", "-DSIM_APB1_MAX=42000000U", "-DSIM_APB2_MAX=84000000U"},
+			flags: []string{
+				"-DSIM_F7=0", "-DSIM_USART=2", "-DSIM_CORE_MAX=84000000U", "-DSIM_APB1_MAX=42000000U",
+				"-DSIM_APB2_MAX=84000000U",
+			},
 			platform:   icache | dcache | prefetch,
 			conditions: []string{"no-hse", "no-pll"}, lsiMaxHz: 47_000,
 		},
 		{
 			board: "nucleo_f746zg", model: "sim_f.c", fallbackHz: hsiF, uartHz: 54_000_000, irq: 39, waitStates: 7,
-			flags:      []string{"-DSIM_F7=1", "-DSIM_USART=3", "-DSIM_CORE_MAX=216000000U", "-DSIM_APB1_MAX=54000000U", "-DSIM_APB2_MAX=108000000U"},
+			flags: []string{
+				"-DSIM_F7=1", "-DSIM_USART=3", "-DSIM_CORE_MAX=216000000U", "-DSIM_APB1_MAX=54000000U",
+				"-DSIM_APB2_MAX=108000000U",
+			},
 			platform:   prefetch,
 			conditions: []string{"no-hse", "no-pll", "no-over-drive"}, lsiMaxHz: 47_000, hasRNG: true,
 		},
 		{
 			board: "stm32f746g_disco", model: "sim_f.c", fallbackHz: hsiF, uartHz: 108_000_000, irq: 37, waitStates: 7,
-			flags:      []string{"-DSIM_F7=1", "-DSIM_USART=1", "-DSIM_CORE_MAX=216000000U", "-DSIM_APB1_MAX=54000000U", "-DSIM_APB2_MAX=108000000U"},
+			flags: []string{
+				"-DSIM_F7=1", "-DSIM_USART=1", "-DSIM_CORE_MAX=216000000U", "-DSIM_APB1_MAX=54000000U",
+				"-DSIM_APB2_MAX=108000000U",
+			},
 			platform:   prefetch,
 			conditions: []string{"no-hse", "no-pll", "no-over-drive"}, lsiMaxHz: 47_000, hasRNG: true,
 		},
@@ -164,7 +176,8 @@ func TestSTM32(t *testing.T) {
 			conditions: []string{"no-hse", "no-pll"}, lsiMaxHz: 33_600, hasRNG: true, fallbackRNG: true,
 		},
 		{
-			board: "nucleo_h743zi", coreHz: 480_000_000, model: "sim_h7.c", fallbackHz: hsiH7, uartHz: 120_000_000, irq: 39, waitStates: 4,
+			board: "nucleo_h743zi", coreHz: 480_000_000, model: "sim_h7.c", fallbackHz: hsiH7, uartHz: 120_000_000, irq: 39,
+			waitStates: 4,
 			conditions: []string{"no-hse", "no-pll", "revision-y"}, lsiMaxHz: 33_600, hasRNG: true, fallbackRNG: true,
 		},
 	} {
@@ -253,7 +266,8 @@ func (s *stm32) common(t *testing.T, r run, coreHz int) {
 func (s *stm32) random(t *testing.T, r run, generator bool) {
 	t.Helper()
 	const nothing = "00000000000000000000"
-	if got := r.values["random"]; (r.values["random_result"] == "0") != generator || generator && got == nothing || len(got) != len(nothing) {
+	if got := r.values["random"]; (r.values["random_result"] == "0") != generator || generator && got == nothing ||
+		len(got) != len(nothing) {
 		t.Errorf("random bytes %s, result %s, generator expected: %v", got, r.values["random_result"], generator)
 	}
 }
@@ -295,8 +309,8 @@ func TestSTM32Emulated(t *testing.T) {
 	}
 }
 
-// TestSTM32WithoutFlash starts the STM32L475's port with clocks and without flash interface and unique id, as in QEMU: it
-// reaches its clock all the same, and reports what is not there as unknown.
+// TestSTM32WithoutFlash starts the STM32L475's port with clocks and without flash interface and unique id, as in QEMU:
+// it reaches its clock all the same, and reports what is not there as unknown.
 func TestSTM32WithoutFlash(t *testing.T) {
 	s := buildSTM32(t, "b_l475e_iot01a", "sim_l4.c", 0, "-DSIM_L475=1")
 	r := s.start(t, "no-flash")
@@ -304,7 +318,8 @@ func TestSTM32WithoutFlash(t *testing.T) {
 		t.Errorf("rule of the manual: %s", breach)
 	}
 	for name, want := range map[string]string{
-		"core_hz": "80000000", "real_core_hz": "80000000", "wait_states": "-1", "flags": "0", "id": "", "reset_cause": "1", "sent": "a5",
+		"core_hz": "80000000", "real_core_hz": "80000000", "wait_states": "-1", "flags": "0", "id": "", "reset_cause": "1",
+		"sent": "a5",
 	} {
 		if got := r.values[name]; got != want {
 			t.Errorf("%s is %q, want %q", name, got, want)
@@ -312,7 +327,8 @@ func TestSTM32WithoutFlash(t *testing.T) {
 	}
 }
 
-// TestSTM32Revision: on the first STM32F405, which has the STM32F2's DEV_ID (ES0182), prefetch is broken, and stays off.
+// TestSTM32Revision: on the first STM32F405, which has the STM32F2's DEV_ID (ES0182), prefetch is broken, and stays
+// off.
 func TestSTM32Revision(t *testing.T) {
 	s := buildSTM32(t, "netduinoplus2", "sim_f.c", 0,
 		"-DSIM_F7=0", "-DSIM_USART=1", "-DSIM_CORE_MAX=168000000U", "-DSIM_APB1_MAX=42000000U", "-DSIM_APB2_MAX=84000000U")
@@ -382,8 +398,8 @@ func (b *earlyBus) enters(pc uint32) bool {
 	return b.core.stopped
 }
 
-// TestSTM32H7Early runs the first instructions of an STM32H743, built without optimisation: it leaves RAM alone until the supply is
-// confirmed, and gives up waiting for that.
+// TestSTM32H7Early runs the first instructions of an STM32H743, built without optimisation: it leaves RAM alone until
+// the supply is confirmed, and gives up waiting for that.
 func TestSTM32H7Early(t *testing.T) {
 	_, program, _ := built(t, "nucleo_h743zi", boards.Options{RuntimeOpt: "O0"})
 	image, err := elf.Open(program)
@@ -405,7 +421,8 @@ func TestSTM32H7Early(t *testing.T) {
 		b.core = c
 		c.run(t, at["bare_entry"])
 		if !c.stopped || b.control != 2 || b.polls < ready {
-			t.Errorf("supply after %d polls: PWR_CR3 is %#x after %d of them, the rest reached: %v", ready, b.control, b.polls, c.stopped)
+			t.Errorf("supply after %d polls: PWR_CR3 is %#x after %d of them, the rest reached: %v", ready, b.control, b.polls,
+				c.stopped)
 		}
 	}
 }

@@ -47,14 +47,16 @@ func buildTime(t *testing.T, b *boards.Board) string {
 			continue
 		}
 		dir := t.TempDir()
-		if err := os.WriteFile(filepath.Join(dir, "crt_config.h"), []byte(fakeConfig(b, b.Link.BitRate())), 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, "crt_config.h"), []byte(fakeConfig(b, b.Link.BitRate())),
+			0o644); err != nil {
 			t.Fatal(err)
 		}
 		program := filepath.Join(dir, "sim")
 		args := []string{
 			"-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror", "-fsanitize=undefined", "-fno-sanitize-recover=all",
 			"-I", dir, "-I", "baremetal/src", "-I", "baremetal/port", "-I", "../crt/include", "-I", "testdata/time",
-			fmt.Sprintf("-DSIM_CPU_HEADER=%q", part.header), fmt.Sprintf("-DBOARDSMITH_TIMER_HZ=%d", cmp.Or(b.Timer.Hz, b.CoreHz)),
+			fmt.Sprintf("-DSIM_CPU_HEADER=%q", part.header),
+			fmt.Sprintf("-DBOARDSMITH_TIMER_HZ=%d", cmp.Or(b.Timer.Hz, b.CoreHz)),
 			"-D__riscv_xlen=32", "-include", "sim.h", "-o", program,
 			"testdata/time/sim.c", "testdata/time/" + part.model, "baremetal/" + s.Name,
 		}
@@ -79,7 +81,8 @@ func TestTimeGoesOnInSleep(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		key := fmt.Sprint(b.Files[0], b.Defines["CPU_SLEEP_STOPS_TICK"], b.Defines["MTIME_HZ"]) // the CPU, and what it is told
+		// the CPU, and what it is told
+		key := fmt.Sprint(b.Files[0], b.Defines["CPU_SLEEP_STOPS_TICK"], b.Defines["MTIME_HZ"])
 		if tried[key] {
 			continue
 		}

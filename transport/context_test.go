@@ -21,7 +21,8 @@ func TestContexts(t *testing.T) {
 	defer other.Close()
 	full := bytes.Repeat([]byte{1}, 1<<20)
 	child := func(part string) *transport.Process {
-		p, err := transport.StartProcess(t.Context(), transport.ProcessConfig{Path: os.Args[0], Env: []string{childVariable + "=" + part}})
+		p, err := transport.StartProcess(t.Context(),
+			transport.ProcessConfig{Path: os.Args[0], Env: []string{childVariable + "=" + part}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -88,7 +89,8 @@ func TestContexts(t *testing.T) {
 		"Session.Recv":    func(ctx context.Context) error { _, err := session().Recv(ctx); return err },
 	})
 	failuretest.Waiting(t, failuretest.Calls{
-		"Process.Read": reads(process), "Link.Read": reads(mute), "Serial.Read": reads(serial), "Recorder.Read": reads(recorder),
+		"Process.Read": reads(process), "Link.Read": reads(mute), "Serial.Read": reads(serial),
+		"Recorder.Read": reads(recorder),
 		"Process.Write": writes(process), "Link.Write": writes(mute), "Serial.Write": writes(serial),
 		"TCP.Read": reads(tcp), "TCP.Write": endless(tcp), "TCPListener.Accept": acceptTCP,
 		"Dial": dial, "Accept": accept,

@@ -70,7 +70,8 @@ func TestFrameExamples(t *testing.T) {
 		if got := f.Append(nil, payload); !bytes.Equal(got, append([]byte{nop}, want...)) {
 			t.Errorf("first frame of %q: % x", c.payload, got)
 		}
-		if got := f.Append([]byte("before"), payload[:len(payload)/2], payload[len(payload)/2:]); !bytes.Equal(got[6:], want) {
+		if got := f.Append([]byte("before"), payload[:len(payload)/2], payload[len(payload)/2:]); !bytes.Equal(got[6:],
+			want) {
 			t.Errorf("frame of %q: % x, want %s", c.payload, got[6:], c.wire)
 		}
 		var u Unframer
@@ -115,15 +116,36 @@ func TestUnframerRobust(t *testing.T) {
 		"nop after open escape": {"ff fe " + good, []string{"frame 01020304"}},
 		"double escape before":  {"ff " + good, []string{"frame 01020304"}},
 		"two frames":            {good + good, []string{"frame 01020304", "frame 01020304"}},
-		"wrong checksum":        {"ff fd 04 00 00 00 01 02 03 05 09 c4" + good, []string{"wrong checksum 01020305", "frame 01020304"}},
-		"cut in length":         {"ff fd 04 00 " + good, []string{"cut short by another frame ", "frame 01020304"}},
-		"cut in payload":        {"ff fd 04 00 00 00 01 02 " + good, []string{"cut short by another frame 0102", "frame 01020304"}},
-		"cut in checksum":       {"ff fd 04 00 00 00 01 02 03 04 09 " + good, []string{"cut short by another frame 01020304", "frame 01020304"}},
-		"cut by reset nop":      {"ff fd 04 00 00 00 01 fe " + good, []string{"cut short by another frame 01fe", "frame 01020304"}},
-		"cut after open escape": {"ff fd 04 00 00 00 01 ff fe " + good, []string{"cut short by another frame 01", "frame 01020304"}},
-		"impossible escape":     {"ff fd 04 00 00 00 01 ff 00 02 03 04" + good, []string{"impossible escape 01", "frame 01020304"}},
-		"length beyond limit":   {"ff fd 01 10 00 00 01" + good, []string{"length beyond the limit ", "frame 01020304"}},
-		"length far beyond":     {"ff fd ff ff ff ff ff ff ff ff 01" + good, []string{"length beyond the limit ", "frame 01020304"}},
+		"wrong checksum": {
+			"ff fd 04 00 00 00 01 02 03 05 09 c4" + good,
+			[]string{"wrong checksum 01020305", "frame 01020304"},
+		},
+		"cut in length": {"ff fd 04 00 " + good, []string{"cut short by another frame ", "frame 01020304"}},
+		"cut in payload": {
+			"ff fd 04 00 00 00 01 02 " + good,
+			[]string{"cut short by another frame 0102", "frame 01020304"},
+		},
+		"cut in checksum": {
+			"ff fd 04 00 00 00 01 02 03 04 09 " + good,
+			[]string{"cut short by another frame 01020304", "frame 01020304"},
+		},
+		"cut by reset nop": {
+			"ff fd 04 00 00 00 01 fe " + good,
+			[]string{"cut short by another frame 01fe", "frame 01020304"},
+		},
+		"cut after open escape": {
+			"ff fd 04 00 00 00 01 ff fe " + good,
+			[]string{"cut short by another frame 01", "frame 01020304"},
+		},
+		"impossible escape": {
+			"ff fd 04 00 00 00 01 ff 00 02 03 04" + good,
+			[]string{"impossible escape 01", "frame 01020304"},
+		},
+		"length beyond limit": {"ff fd 01 10 00 00 01" + good, []string{"length beyond the limit ", "frame 01020304"}},
+		"length far beyond": {
+			"ff fd ff ff ff ff ff ff ff ff 01" + good,
+			[]string{"length beyond the limit ", "frame 01020304"},
+		},
 		"the old payload is gone": {good + "ff fd 03 00 " + good, []string{
 			"frame 01020304", "cut short by another frame ", "frame 01020304",
 		}},

@@ -11,7 +11,8 @@ type Process struct{}
 
 // StartProcess returns an error on Windows.
 func StartProcess(context.Context, ProcessConfig) (*Process, error) {
-	return nil, failure.New(failure.Config, "use a QEMU board or real hardware", "a process as device is not supported on Windows")
+	return nil, failure.New(failure.Config, "use a QEMU board or real hardware",
+		"a process as device is not supported on Windows")
 }
 
 // PID is 0.

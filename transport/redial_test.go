@@ -34,7 +34,10 @@ func restless(link transport.Link) {
 }
 
 func TestRedial(t *testing.T) {
-	for name, pair := range map[string]func() (transport.Link, transport.Link){"pipe": transporttest.Pair, "UART": transporttest.LossyPair} {
+	for name, pair := range map[string]func() (transport.Link, transport.Link){
+		"pipe": transporttest.Pair,
+		"UART": transporttest.LossyPair,
+	} {
 		t.Run(name, func(t *testing.T) {
 			host, device := pair()
 			done := make(chan struct{})
@@ -88,7 +91,8 @@ func TestRedialFails(t *testing.T) {
 		t.Errorf("a responder redials: %v", err)
 	}
 	var failed *transport.HandshakeError
-	if err := s.Redial(within(t, 100*time.Millisecond)); !errors.As(err, &failed) || failed.Received != 0 || failed.Damaged != 0 {
+	if err := s.Redial(within(t, 100*time.Millisecond)); !errors.As(err, &failed) || failed.Received != 0 ||
+		failed.Damaged != 0 {
 		t.Errorf("nobody answers: %v", err)
 	}
 	if err := s.Send(t.Context(), []byte("x")); failure.Of(err) != failure.Fault {

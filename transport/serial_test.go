@@ -36,8 +36,10 @@ func TestWithoutTerminals(t *testing.T) {
 	if said, err := exec.Command("unshare", "--mount", "sh", "-c", without).CombinedOutput(); err != nil {
 		t.Skipf("no namespace to hide the pseudo-terminals in: %v: %s", err, said)
 	}
-	said, err := exec.Command("unshare", "--mount", "sh", "-c", without+` && exec "$0" -test.v -test.run='^TestSerialUnplugged$'`, os.Args[0]).CombinedOutput()
-	if err != nil || !strings.Contains(string(said), "no pseudo-terminal to use as a serial port") || !strings.Contains(string(said), "--- SKIP") {
+	said, err := exec.Command("unshare", "--mount", "sh", "-c",
+		without+` && exec "$0" -test.v -test.run='^TestSerialUnplugged$'`, os.Args[0]).CombinedOutput()
+	if err != nil || !strings.Contains(string(said), "no pseudo-terminal to use as a serial port") ||
+		!strings.Contains(string(said), "--- SKIP") {
 		t.Errorf("%v\n%s", err, said)
 	}
 }

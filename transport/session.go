@@ -74,8 +74,8 @@ func (e *HandshakeError) Error() string {
 
 func (e *HandshakeError) Unwrap() error { return e.Err }
 
-// FailureClass says that the firmware never answered, or that the link broke. Where the caller's context ended, failure.Of
-// finds that instead.
+// FailureClass says that the firmware never answered, or that the link broke. Where the caller's context ended,
+// failure.Of finds that instead.
 func (e *HandshakeError) FailureClass() failure.Class {
 	if e.linkBroke() {
 		return failure.Of(e.Err)

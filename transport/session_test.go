@@ -399,7 +399,8 @@ func FuzzSession(f *testing.F) {
 	reply := unhex("ff fd 04 00 00 00 42 83 01 01 e4 0b")
 	answer := frame(0x42, 0x83, 0x10, 'o', 'k')
 	f.Add(join(reply, answer), false)
-	f.Add(join(unhex("fe ff fd 03 00 00 00 00 00 02 66 77"), reply, answer[:8], unhex("fe ff fd 03 00 00 00 00 00 02 66 77")), true)
+	f.Add(join(unhex("fe ff fd 03 00 00 00 00 00 02 66 77"), reply, answer[:8],
+		unhex("fe ff fd 03 00 00 00 00 00 02 66 77")), true)
 	f.Add(join(frame(0x41, 0, 0, 1), frame(0x41, 0x49, 0x10, 1), frame(0x43, 0, 0, 1)), false)
 	f.Add(join(reply, frame(0, 0, 3, 'l', 'o', 'g'), frame(7, 0, 0, 1), answer), false)
 	f.Fuzz(func(t *testing.T, says []byte, lossy bool) {

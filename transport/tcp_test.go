@@ -74,7 +74,8 @@ func TestTCPPeerCloses(t *testing.T) {
 		have += n
 	}
 	_, err := dialled.Read(ctx, got)
-	if string(got) != "last" || !errors.Is(err, transport.ErrClosed) || !errors.Is(err, io.EOF) || failure.Of(err) != failure.Transport {
+	if string(got) != "last" || !errors.Is(err, transport.ErrClosed) || !errors.Is(err, io.EOF) ||
+		failure.Of(err) != failure.Transport {
 		t.Errorf("read %q, then %v of class %s", got, err, failure.Of(err))
 	}
 	for err = nil; err == nil; {

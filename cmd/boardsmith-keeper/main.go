@@ -1,5 +1,6 @@
-// Command boardsmith-keeper keeps one emulated chip with its debug probe, from one command to the next, as a desk holds a
-// board. Package emulated starts it when an emulated board is first used; it ends by itself a minute after its last client.
+// Command boardsmith-keeper keeps one emulated chip with its debug probe, from one command to the next, as a desk holds
+// a board. Package emulated starts it when an emulated board is first used; it ends by itself a minute after its last
+// client.
 package main
 
 import (

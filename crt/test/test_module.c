@@ -338,18 +338,12 @@ static void test_streams(void** state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_global_handles),
-      cmocka_unit_test(test_register),
-      cmocka_unit_test(test_modules),
-      cmocka_unit_test(test_left_out),
-      cmocka_unit_test(test_bad_handles),
-      cmocka_unit_test(test_module_get_function),
-      cmocka_unit_test(test_packet_size),
-      cmocka_unit_test(test_system_lib_without_slot),
-      cmocka_unit_test(test_last_error),
-      cmocka_unit_test(test_packed_func),
-      cmocka_unit_test(test_set_return),
-      cmocka_unit_test(test_streams),
+      cmocka_unit_test(test_global_handles), cmocka_unit_test(test_register),
+      cmocka_unit_test(test_modules),        cmocka_unit_test(test_left_out),
+      cmocka_unit_test(test_bad_handles),    cmocka_unit_test(test_module_get_function),
+      cmocka_unit_test(test_packet_size),    cmocka_unit_test(test_system_lib_without_slot),
+      cmocka_unit_test(test_last_error),     cmocka_unit_test(test_packed_func),
+      cmocka_unit_test(test_set_return),     cmocka_unit_test(test_streams),
   };
   (void)int8;
   return cmocka_run_group_tests_name("module", tests, NULL, NULL);

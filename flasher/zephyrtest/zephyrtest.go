@@ -67,10 +67,11 @@ func Build(t testing.TB, runner, target string) string {
 		"zephyr/west.yml":                  "manifest:\n  self:\n    path: zephyr\n    west-commands: scripts/west-commands.yml\n",
 		"zephyr/scripts/west-commands.yml": "west-commands:\n  - file: scripts/flash.py\n    commands:\n      - name: flash\n        class: Flash\n",
 		"zephyr/scripts/flash.py":          flashCommand,
-		"build/CMakeCache.txt":             "# This is the CMakeCache file.\nCACHED_BOARD:STRING=b\nZEPHYR_BASE:PATH=" + base + "\n",
-		"build/zephyr/.config":             "CONFIG_BOARD=\"b\"\nCONFIG_FLASH_BASE_ADDRESS=0x0\nCONFIG_FLASH_LOAD_OFFSET=0x0\nCONFIG_HAS_FLASH_LOAD_OFFSET=y\n",
-		"support/openocd.cfg":              "# the board's own: the emulated probe's configuration takes its place\n",
-		"build/zephyr/runners.yaml":        runnersText(runner, target, top),
+		"build/CMakeCache.txt": "# This is the CMakeCache file.\nCACHED_BOARD:STRING=b\nZEPHYR_BASE:PATH=" +
+			base + "\n",
+		"build/zephyr/.config":      "CONFIG_BOARD=\"b\"\nCONFIG_FLASH_BASE_ADDRESS=0x0\nCONFIG_FLASH_LOAD_OFFSET=0x0\nCONFIG_HAS_FLASH_LOAD_OFFSET=y\n",
+		"support/openocd.cfg":       "# the board's own: the emulated probe's configuration takes its place\n",
+		"build/zephyr/runners.yaml": runnersText(runner, target, top),
 	} {
 		path := filepath.Join(top, filepath.FromSlash(name))
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {

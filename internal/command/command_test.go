@@ -64,13 +64,16 @@ func TestFailure(t *testing.T) {
 		t.Fatalf("got %v", err)
 	}
 	var exit *exec.ExitError
-	if !errors.As(err, &exit) || exit.ExitCode() != 3 || failed.Stderr != "it broke\n" || !strings.Contains(failed.Text, "trying\n") || failed.LastLine() == "" {
+	if !errors.As(err, &exit) || exit.ExitCode() != 3 || failed.Stderr != "it broke\n" ||
+		!strings.Contains(failed.Text, "trying\n") || failed.LastLine() == "" {
 		t.Errorf("%+v", failed)
 	}
-	if want := `cd / && sh -c 'echo trying; echo '\''it broke'\'' >&2; exit 3'`; failed.Command != want && failed.Command != strings.Replace(want, "sh", "/bin/sh", 1) {
+	if want := `cd / && sh -c 'echo trying; echo '\''it broke'\'' >&2; exit 3'`; failed.Command != want &&
+		failed.Command != strings.Replace(want, "sh", "/bin/sh", 1) {
 		t.Errorf("typed %s", failed.Command)
 	}
-	if err := (Command{Path: "/not/there"}).Run(t.Context()); err == nil || errors.As(err, &failed) && failed.Tool == "there" {
+	if err := (Command{Path: "/not/there"}).Run(t.Context()); err == nil || errors.As(err, &failed) &&
+		failed.Tool == "there" {
 		t.Errorf("a missing program: %v", err)
 	}
 }
@@ -79,7 +82,8 @@ func TestFailure(t *testing.T) {
 func TestMuchOutput(t *testing.T) {
 	err := sh(`echo first; yes | head -c 1000000; echo last; exit 1`).Run(t.Context())
 	var failed *Error
-	if !errors.As(err, &failed) || !strings.HasPrefix(failed.Text, "first\n") || !strings.HasSuffix(failed.Text, "last\n") || len(failed.Text) > headBytes+tailBytes {
+	if !errors.As(err, &failed) || !strings.HasPrefix(failed.Text, "first\n") ||
+		!strings.HasSuffix(failed.Text, "last\n") || len(failed.Text) > headBytes+tailBytes {
 		t.Errorf("%d bytes, %v", len(failed.Text), err)
 	}
 }
@@ -235,13 +239,17 @@ func TestEnvironment(t *testing.T) {
 	c := sh(`env`)
 	c.Env = []string{"MINE=1"}
 	out, _, err := c.Capture(t.Context())
-	if err != nil || strings.Contains(out, "BOARD=") || strings.Contains(out, "CFLAGS") || !strings.Contains(out, "LC_ALL=C\n") || !strings.Contains(out, "MINE=1\n") || !strings.Contains(out, "PWD=/\n") {
+	if err != nil || strings.Contains(out, "BOARD=") || strings.Contains(out, "CFLAGS") ||
+		!strings.Contains(out, "LC_ALL=C\n") || !strings.Contains(out, "MINE=1\n") || !strings.Contains(out, "PWD=/\n") {
 		t.Errorf("%v\n%s", err, out)
 	}
 }
 
 func TestQuote(t *testing.T) {
-	for word, want := range map[string]string{"": "''", "a-b_c=+.,/:@%9": "a-b_c=+.,/:@%9", "a b": "'a b'", "it's": `'it'\''s'`, "$x": "'$x'", "ü": "'ü'"} {
+	for word, want := range map[string]string{
+		"": "''", "a-b_c=+.,/:@%9": "a-b_c=+.,/:@%9", "a b": "'a b'",
+		"it's": `'it'\''s'`, "$x": "'$x'", "ü": "'ü'",
+	} {
 		if got := Quote(word); got != want {
 			t.Errorf("%q: %s, want %s", word, got, want)
 		}

@@ -49,7 +49,8 @@ func (g *group) started() error {
 	}
 	defer windows.CloseHandle(h)
 	err = windows.AssignProcessToJobObject(g.job, h)
-	if ended, _ := windows.WaitForSingleObject(h, 0); err != nil && ended != windows.WAIT_OBJECT_0 { // a process that has ended joins no job
+	// a process that has ended joins no job
+	if ended, _ := windows.WaitForSingleObject(h, 0); err != nil && ended != windows.WAIT_OBJECT_0 {
 		return fmt.Errorf("job: %w", err)
 	}
 	return nil

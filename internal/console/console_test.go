@@ -116,7 +116,8 @@ func TestRenamedVariables(t *testing.T) {
 		c := New(func(name string) string { return map[string]string{old: "x"}[name] }, &out, &errs)
 		done := false
 		err := c.Do(t.Context(), "build", func(context.Context) error { done = true; return nil })
-		if want := "boardsmith: error: " + old + " is now " + now + "\n"; err == nil || done || !bytes.HasPrefix(errs.Bytes(), []byte(want)) {
+		if want := "boardsmith: error: " + old + " is now " + now + "\n"; err == nil || done ||
+			!bytes.HasPrefix(errs.Bytes(), []byte(want)) {
 			t.Errorf("%s: %v, done: %v, stderr %q", old, err, done, errs.String())
 		}
 	}

@@ -20,7 +20,8 @@ var (
 	mageTool = regexp.MustCompile(`(?m)^(tool)?[ \t]+github\.com/magefile/mage[ \t]*(//.*)?$`)
 )
 
-// Mage returns the command line that runs targets: "go tool mage build run" for "build run", in a module with that tool.
+// Mage returns the command line that runs targets: "go tool mage build run" for "build run", in a module with that
+// tool.
 func (c *Console) Mage(targets string) string { return c.mage + " " + targets }
 
 // NextStep returns the advice of err, with the command that runs targets here.

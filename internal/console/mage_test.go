@@ -20,8 +20,11 @@ import (
 func TestMageCommand(t *testing.T) {
 	const byMage = "/home/u/.magefile/a22eedf78da6c87a4267e19b0aca502f1fcef19bb594a11e432459a142e42f47"
 	for name, c := range map[string]struct{ program, goMod, want string }{
-		"a tool":            {byMage, "module x\n\ntool github.com/magefile/mage\n", "go tool mage"},
-		"a block of tools":  {byMage, "module x\r\n\r\ntool (\r\n\tgithub.com/magefile/mage // runs targets\r\n)\r\n", "go tool mage"},
+		"a tool": {byMage, "module x\n\ntool github.com/magefile/mage\n", "go tool mage"},
+		"a block of tools": {
+			byMage, "module x\r\n\r\ntool (\r\n\tgithub.com/magefile/mage // runs targets\r\n)\r\n",
+			"go tool mage",
+		},
 		"a library only":    {byMage, "module x\n\nrequire (\n\tgithub.com/magefile/mage v1.15.0\n)\n", "mage"},
 		"no module":         {byMage + ".exe", "", "mage"},
 		"an older mage":     {byMage[:len(byMage)-24], "", "mage"},
@@ -82,7 +85,8 @@ func TestOneCommandForTargets(t *testing.T) {
 		switch {
 		case err != nil:
 			return err
-		case d.IsDir() && (d.Name() == "testdata" || rel != "." && d.Name()[0] == '.' || rel == "tools" || rel == "internal/develop"):
+		case d.IsDir() && (d.Name() == "testdata" || rel != "." && d.Name()[0] == '.' || rel == "tools" ||
+			rel == "internal/develop"):
 			return filepath.SkipDir
 		case d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go"):
 			return nil

@@ -17,7 +17,8 @@ import (
 
 const maxColumns = 120
 
-// checkedNames are the ends of the names of files whose lines are checked. Files of a testdata folder are data, except C.
+// checkedNames are the ends of the names of files whose lines are checked. Files of a testdata folder are data, except
+// C.
 var checkedNames = []string{
 	".S", ".c", ".clang-format", ".h", ".json", ".ld", ".md", ".mk", ".mod", ".py", ".sh", "CMakeLists.txt", "Makefile",
 }

@@ -30,7 +30,8 @@ func (r *repository) writeReport(ctx context.Context, t *tally, commit string, s
 	b.WriteString("# Report of a full test run\n\n")
 	b.WriteString("Written by `go tool mage test:full`; nothing in it is edited by hand.\n\n")
 	fmt.Fprintf(&b, "| | |\n|---|---|\n| commit | %s |\n| day | %s |\n", commit, time.Now().UTC().Format(time.DateOnly))
-	fmt.Fprintf(&b, "| system | %s, %s/%s, %d cores |\n", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU())
+	fmt.Fprintf(&b, "| system | %s, %s/%s, %d cores |\n", runtime.Version(), runtime.GOOS, runtime.GOARCH,
+		runtime.NumCPU())
 	fmt.Fprintf(&b, "| took | %.0f s |\n", spent.Seconds())
 	fmt.Fprintf(&b, "| result | **%d passed, 0 failed, %d skipped** |\n\n", t.passed, t.skipped)
 	fmt.Fprintf(&b, "## Tests\n\n```\n%s\n```\n\n", strings.Join(t.sections, "\n"))

@@ -15,7 +15,8 @@ import (
 	"github.com/boardsmith/boardsmith/rpc"
 )
 
-// inlining is a source of functions that are inlined into each other, with blocks of their own, and of one that is left out.
+// inlining is a source of functions that are inlined into each other, with blocks of their own, and of one that is left
+// out.
 const inlining = `
 volatile int sink, count;
 __attribute__((always_inline)) static inline int inner(int x) {
@@ -57,7 +58,8 @@ func TestAddresses(t *testing.T) {
 				must(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
 			}
 			args := append([]string{"-g", "-O2"}, cc[1:]...)
-			args = append(args, "-fdebug-prefix-map="+dir+"=.", "-ffunction-sections", "-Wl,--gc-sections", "-nostdlib", "-Wl,-e,main")
+			args = append(args, "-fdebug-prefix-map="+dir+"=.", "-ffunction-sections", "-Wl,--gc-sections", "-nostdlib",
+				"-Wl,-e,main")
 			args = append(args, "-o", "a.elf", "model/a.c", "crt/b.c")
 			cmd := exec.Command(cc[0], args...)
 			cmd.Dir = dir
@@ -117,7 +119,8 @@ func compareAddresses(t *testing.T, p *Program, tool, file string) {
 	}
 }
 
-// checkOperator checks what an image says of a fault in its function outer, of the model, which main of the runtime calls.
+// checkOperator checks what an image says of a fault in its function outer, of the model, which main of the runtime
+// calls.
 func checkOperator(t *testing.T, p *Program) {
 	t.Helper()
 	at := map[string]uint64{}
@@ -133,7 +136,8 @@ func checkOperator(t *testing.T, p *Program) {
 		return // its return address is on the stack
 	}
 	rec := rpc.FaultRecord{
-		Arch: rpc.ArchCortexM, WordBytes: 4, PCValid: true, SPValid: true, SP: 0x20000000, PC: at["outer"], LR: at["main"] + 5,
+		Arch: rpc.ArchCortexM, WordBytes: 4, PCValid: true, SPValid: true, SP: 0x20000000, PC: at["outer"],
+		LR: at["main"] + 5,
 	}
 	is := p.Explain(&rec, "")
 	if is.Operator != "outer" || len(is.Frames) < 2 || is.Frames[len(is.Frames)-1].Function != "main" {

@@ -421,7 +421,9 @@ type frameState map[uint64]uint64
 
 // caller returns the registers of the caller of the function at pc, and its return address. sp is the stack
 // pointer's register number. memory reads one word; ok is false if the word was not recorded.
-func (c *callFrames) caller(pc uint64, s frameState, sp uint64, memory func(uint64) (v uint64, ok bool)) (frameState, uint64, bool) {
+func (c *callFrames) caller(pc uint64, s frameState, sp uint64, memory func(uint64) (v uint64, ok bool)) (frameState,
+	uint64, bool,
+) {
 	f, ok := c.find(pc)
 	if !ok {
 		return nil, 0, false

@@ -169,7 +169,8 @@ const maxGuessed = 8
 // guess assumes that each word on the stack that points after a call instruction is a return address.
 func (w *walk) guess() {
 	found := 0
-	for at := max(w.state[w.kind.sp], w.stack.at); found < maxGuessed && len(w.frames) < maxFrames; at += uint64(w.stack.word) {
+	for at := max(w.state[w.kind.sp], w.stack.at); found < maxGuessed &&
+		len(w.frames) < maxFrames; at += uint64(w.stack.word) {
 		v, ok := w.stack.read(at)
 		if !ok {
 			return

@@ -59,7 +59,10 @@ func TestCallers(t *testing.T) {
 			t.Errorf("RV32 at %#x: %v, %#x, %v", c.pc, up, back, ok)
 		}
 	}
-	for pc, s := range map[uint64]frameState{0x0ffe: {sp: 0x100, ra: 1}, 0x1016: {sp: 0x100, ra: 1}, 0x10: {sp: 0x100, ra: 1}, 0x1008: {ra: 1}} {
+	for pc, s := range map[uint64]frameState{
+		0x0ffe: {sp: 0x100, ra: 1}, 0x1016: {sp: 0x100, ra: 1},
+		0x10: {sp: 0x100, ra: 1}, 0x1008: {ra: 1},
+	} {
 		if _, _, ok := rv.caller(pc, s, sp, stack); ok {
 			t.Errorf("RV32 at %#x with %v has a caller", pc, s)
 		}
@@ -70,7 +73,9 @@ func TestCallers(t *testing.T) {
 	const rsp, rbp = 7, 6
 	x := framesOf(t, binary.LittleEndian, 8, x64Frames, true, 0x2000)
 	for _, c := range []struct{ pc, sp, bp, wantSP, wantBP, wantPC uint64 }{
-		{0x1100, 0x100, 9, 0x108, 9, 0x70000100}, {0x1101, 0x100, 9, 0x110, 0x70000100, 0x70000108}, {0x1110, 0, 0x120, 0x130, 0x70000120, 0x70000128},
+		{0x1100, 0x100, 9, 0x108, 9, 0x70000100},
+		{0x1101, 0x100, 9, 0x110, 0x70000100, 0x70000108},
+		{0x1110, 0, 0x120, 0x130, 0x70000120, 0x70000128},
 	} {
 		up, back, ok := x.caller(c.pc, frameState{rsp: c.sp, rbp: c.bp}, rsp, stack)
 		if !ok || back != c.wantPC || up[rsp] != c.wantSP || up[rbp] != c.wantBP {
@@ -173,7 +178,10 @@ func TestGuesses(t *testing.T) {
 	t.Parallel()
 	code := bytes.Repeat(unhexed(t, "00f0 10f8 00bf 00bf"), 8) // BL, NOP, NOP: calls return to 0x1004, 0x100c and so on
 	p := faultImage(elf.EM_ARM, elf.ELFCLASS32, 0x1000, code)
-	rec := &rpc.FaultRecord{WordBytes: 4, Arch: rpc.ArchCortexM, PCValid: true, SPValid: true, PC: 0x1010, LR: 0x1005, SP: 0x20000000}
+	rec := &rpc.FaultRecord{
+		WordBytes: 4, Arch: rpc.ArchCortexM, PCValid: true, SPValid: true, PC: 0x1010, LR: 0x1005,
+		SP: 0x20000000,
+	}
 	// A return address, one that is even, one in the middle of nothing, a number, a return address.
 	for _, w := range []uint32{0x100d, 0x1014, 0x1011, 7, 0x1015} {
 		rec.Stack = binary.LittleEndian.AppendUint32(rec.Stack, w)
@@ -212,8 +220,8 @@ func TestGuesses(t *testing.T) {
 	}
 }
 
-// TestChainEnds: a chain that leads to nothing ends at the program's start, which no code calls; what leads elsewhere is an
-// error, and the rest is guessed.
+// TestChainEnds: a chain that leads to nothing ends at the program's start, which no code calls; what leads elsewhere
+// is an error, and the rest is guessed.
 func TestChainEnds(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -242,7 +250,8 @@ func TestChainEnds(t *testing.T) {
 			binary.LittleEndian.PutUint32(rec.Stack[16:], 0x1004)
 		}
 		frames := p.frames(rec)
-		if last := frames[len(frames)-1]; last.Guessed != c.guessed || last.Guessed && last.PC != 0x1003 || !last.Guessed && len(frames) != 1 {
+		if last := frames[len(frames)-1]; last.Guessed != c.guessed || last.Guessed && last.PC != 0x1003 || !last.Guessed &&
+			len(frames) != 1 {
 			t.Errorf("%v to %#x: %+v", c.machine, c.back, frames)
 		}
 	}
@@ -272,10 +281,14 @@ func TestSymbolAt(t *testing.T) {
 	t.Parallel()
 	p := faultImage(elf.EM_ARM, elf.ELFCLASS32, 0x1000, make([]byte, 0x40))
 	p.symbol = []elf.Symbol{
-		{Name: "sized", Value: 0x1000, Size: 8}, {Name: "start", Value: 0x1010}, {Name: "next", Value: 0x1020}, {Name: "last", Value: 0x1030, Size: 8},
+		{Name: "sized", Value: 0x1000, Size: 8},
+		{Name: "start", Value: 0x1010},
+		{Name: "next", Value: 0x1020},
+		{Name: "last", Value: 0x1030, Size: 8},
 	}
 	for pc, want := range map[uint64]string{
-		0xffe: "", 0x1000: "sized", 0x1006: "sized", 0x1008: "", 0x1010: "start", 0x101e: "start", 0x1020: "next", 0x1036: "last", 0x1038: "", 0x1040: "",
+		0xffe: "", 0x1000: "sized", 0x1006: "sized", 0x1008: "", 0x1010: "start", 0x101e: "start", 0x1020: "next",
+		0x1036: "last", 0x1038: "", 0x1040: "",
 	} {
 		if got := p.symbolAt(pc); got != want {
 			t.Errorf("%#x: %q, want %q", pc, got, want)
@@ -293,12 +306,18 @@ func TestSymbolAt(t *testing.T) {
 func TestStackAt(t *testing.T) {
 	t.Parallel()
 	p := &Program{stacks: []uint64{0x20000100, 0x20010000}}
-	for sp, want := range map[uint64]uint64{0x20000200: 0x20000200, 0x1fff0100: 0x20000100, 0x200000f0: 0x20000100, 0x20010010: 0x20010010, 0x30000000: 0x30000000} {
+	for sp, want := range map[uint64]uint64{
+		0x20000200: 0x20000200, 0x1fff0100: 0x20000100, 0x200000f0: 0x20000100,
+		0x20010010: 0x20010010, 0x30000000: 0x30000000,
+	} {
 		if got := p.stackAt(&rpc.FaultRecord{SP: sp, Reason: rpc.ReasonStack}); got != want {
 			t.Errorf("%#x: %#x, want %#x", sp, got, want)
 		}
 	}
-	if got := p.stackAt(&rpc.FaultRecord{Arch: rpc.ArchProcess, SP: 0x7ffc1230, More: []uint64{0x7ffc5000}}); got != 0x7ffc5000 {
+	if got := p.stackAt(&rpc.FaultRecord{
+		Arch: rpc.ArchProcess, SP: 0x7ffc1230,
+		More: []uint64{0x7ffc5000},
+	}); got != 0x7ffc5000 {
 		t.Errorf("of a process: %#x", got)
 	}
 	if got := p.stackAt(&rpc.FaultRecord{Arch: rpc.ArchProcess, SP: 0x7ffc1230}); got != 0x7ffc1230 {

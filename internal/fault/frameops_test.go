@@ -30,9 +30,9 @@ func rowText(row frameRow) string {
 	return text
 }
 
-// TestFrameInstructions runs each call frame instruction, for a function at 0x1000 that begins with r5 at the frame's address
-// less 12. Its numbers show a wrong size, sign or alignment (2 for code, -4 for data). The last instruction of most programs
-// says what follows the number: a wrong length is noticed.
+// TestFrameInstructions runs each call frame instruction, for a function at 0x1000 that begins with r5 at the frame's
+// address less 12. Its numbers show a wrong size, sign or alignment (2 for code, -4 for data). The last instruction of
+// most programs says what follows the number: a wrong length is noticed.
 func TestFrameInstructions(t *testing.T) {
 	t.Parallel()
 	const last = " 0e 30" // the frame's address is r13+48
@@ -109,9 +109,18 @@ func TestFrameNumbers(t *testing.T) {
 		{"uleb", func(r *frameReader) uint64 { return r.uleb() }, "e5 8e 26 55", 624485, 1},
 		{"sleb", func(r *frameReader) uint64 { return uint64(r.sleb()) }, "c0 bb 78 55", ^uint64(123456) + 1, 1},
 		{"sleb", func(r *frameReader) uint64 { return uint64(r.sleb()) }, "3f 55", 63, 1},
-		{"a uleb of 64 bits", func(r *frameReader) uint64 { return r.uleb() }, "ff ff ff ff ff ff ff ff ff 01", ^uint64(0), 0},
-		{"a sleb of 64 bits", func(r *frameReader) uint64 { return uint64(r.sleb()) }, "80 80 80 80 80 80 80 80 80 7f", 1 << 63, 0},
-		{"a uleb that is too long", func(r *frameReader) uint64 { return r.uleb() }, "80 80 80 80 80 80 80 80 80 80 00", 0, -1},
+		{
+			"a uleb of 64 bits", func(r *frameReader) uint64 { return r.uleb() }, "ff ff ff ff ff ff ff ff ff 01", ^uint64(0),
+			0,
+		},
+		{
+			"a sleb of 64 bits", func(r *frameReader) uint64 { return uint64(r.sleb()) }, "80 80 80 80 80 80 80 80 80 7f",
+			1 << 63, 0,
+		},
+		{
+			"a uleb that is too long", func(r *frameReader) uint64 { return r.uleb() }, "80 80 80 80 80 80 80 80 80 80 00", 0,
+			-1,
+		},
 		{"a uleb that is cut off", func(r *frameReader) uint64 { return r.uleb() }, "80", 0, -1},
 		{"absptr", pointerIn(0x00, at), "01 02 03 84 55", 0x84030201, 1},
 		{"uleb128", pointerIn(0x01, at), "e5 8e 26 55", 624485, 1},
@@ -140,8 +149,8 @@ func pointerIn(encoding byte, at uint64) func(r *frameReader) uint64 {
 	return func(r *frameReader) uint64 { return r.pointer(encoding, at) }
 }
 
-// lsdaFrames is .eh_frame of one function at 0x1100 whose description has a pointer of its own, to a table of exceptions: its
-// bytes would be instructions that move the frame's address.
+// lsdaFrames is .eh_frame of one function at 0x1100 whose description has a pointer of its own, to a table of
+// exceptions: its bytes would be instructions that move the frame's address.
 const lsdaFrames = "1c000000 00000000 01 7a504c5200 01 78 10 07 9b 0e700e70 1b 1b 0c0708 9001 0000" +
 	"14000000 24000000 d8f0ffff 20000000 04 0e700e70 41 0e10"
 

@@ -10,7 +10,8 @@ import (
 func TestOperatorOf(t *testing.T) {
 	frame := func(name, file string) rpc.Frame { return rpc.Frame{Function: name, File: file} }
 	deep, op := frame("deep", "model/src/lib1.c"), frame("fused_add", "model/src/lib1.c")
-	runs, runtime, library := frame("add___tvm_main__", "model/src/lib2.c"), frame("TVMFuncCall", "crt/src/runtime/packed_func.c"), frame("qsort", "")
+	runs, runtime, library := frame("add___tvm_main__", "model/src/lib2.c"),
+		frame("TVMFuncCall", "crt/src/runtime/packed_func.c"), frame("qsort", "")
 	guessed := runtime
 	guessed.Guessed = true
 	for _, c := range []struct {

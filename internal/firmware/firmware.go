@@ -64,7 +64,8 @@ func CheckCovered(f *elf.File, parts []Range) error {
 		for addr, end := p.Paddr, p.Paddr+p.Filesz; addr < end; {
 			i := slices.IndexFunc(parts, func(r Range) bool { return addr >= r.Start && addr < r.End })
 			if i < 0 {
-				return fmt.Errorf("the data loaded at 0x%08x%s are outside the ranges of the firmware's checksum", addr, sectionAt(f, p, addr))
+				return fmt.Errorf("the data loaded at 0x%08x%s are outside the ranges of the firmware's checksum", addr,
+					sectionAt(f, p, addr))
 			}
 			addr = parts[i].End
 		}

@@ -24,7 +24,8 @@ func TestPartsOf(t *testing.T) {
 		{"nothing", nil, "", ""},
 	} {
 		parts, err := PartsOf(ranges, c.loads, "f", '-')
-		if (err != nil) != (c.resident == "") || err == nil && (string(parts[0]) != c.resident || string(parts[1]) != c.model) {
+		if (err != nil) != (c.resident == "") || err == nil &&
+			(string(parts[0]) != c.resident || string(parts[1]) != c.model) {
 			t.Errorf("%s: %q, %v", c.name, parts, err)
 		}
 	}

@@ -14,7 +14,8 @@ import (
 // Landmarks describe how to find places in a template's ELF file that the host needs. A template may omit any of
 // them.
 type Landmarks struct {
-	Parts      []Place `json:"parts,omitempty"`      // the ranges of the firmware's checksum, in its order, at load addresses
+	// the ranges of the firmware's checksum, in its order, at load addresses
+	Parts      []Place `json:"parts,omitempty"`
 	BuildID    Place   `json:"build_id,omitzero"`    // the sector with it is erased first and written last
 	Kept       Place   `json:"kept,omitzero"`        // memory that outlasts a reset, including the fault record
 	ResetCause Place   `json:"reset_cause,omitzero"` // a word, see docs/templates.md
@@ -22,8 +23,8 @@ type Landmarks struct {
 	Folders    Folders `json:"folders,omitzero"`     // where the sources lie
 }
 
-// Folders name the folders of a project for the archive's files and for the runtime. The paths of objects, below the build folder,
-// and of sources in debugging information begin with them, too.
+// Folders name the folders of a project for the archive's files and for the runtime. The paths of objects, below the
+// build folder, and of sources in debugging information begin with them, too.
 type Folders struct {
 	Model   string `json:"model,omitempty"`   // "" is "model"
 	Runtime string `json:"runtime,omitempty"` // "" is "crt"

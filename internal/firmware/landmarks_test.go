@@ -128,7 +128,8 @@ func TestCutFile(t *testing.T) {
 	f := &elf.File{
 		Sections: []*elf.Section{{SectionHeader: elf.SectionHeader{Name: ".data", Addr: 0x100, Size: 8}}},
 		Progs: []*elf.Prog{{
-			ProgHeader: elf.ProgHeader{Type: elf.PT_LOAD, Vaddr: 0x100, Paddr: 0x100, Filesz: 8}, ReaderAt: strings.NewReader("7 bytes"),
+			ProgHeader: elf.ProgHeader{Type: elf.PT_LOAD, Vaddr: 0x100, Paddr: 0x100, Filesz: 8},
+			ReaderAt:   strings.NewReader("7 bytes"),
 		}},
 	}
 	if _, err := ReadParts(f, Landmarks{Parts: []Place{{Section: ".data"}}}, "a.elf", 0); !errors.Is(err, io.EOF) {
@@ -144,7 +145,8 @@ func TestLoads(t *testing.T) {
 		return &elf.Prog{ProgHeader: h, ReaderAt: strings.NewReader(text)}
 	}
 	f := &elf.File{Progs: []*elf.Prog{
-		prog(elf.PT_LOAD, 0x300, "late"), prog(elf.PT_LOAD, 0x200, ""), prog(elf.PT_NOTE, 0x180, "note"), prog(elf.PT_LOAD, 0x100, "b"),
+		prog(elf.PT_LOAD, 0x300, "late"), prog(elf.PT_LOAD, 0x200, ""), prog(elf.PT_NOTE, 0x180, "note"),
+		prog(elf.PT_LOAD, 0x100, "b"),
 	}}
 	got, err := Loads(f, "a.elf")
 	if want := []Segment{{0x100, []byte("b")}, {0x300, []byte("late")}}; err != nil || !reflect.DeepEqual(got, want) {

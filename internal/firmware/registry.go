@@ -26,14 +26,15 @@ func (r Registry) Bytes() int {
 }
 
 // Append returns what the file has in memory from base on up to the address at, and behind it the registry, up to end.
-// symbols are the file's. An entry that is not among them, what lies elsewhere, and variables of threads that do not begin as
-// zero are errors of class link.
+// symbols are the file's. An entry that is not among them, what lies elsewhere, and variables of threads that do not
+// begin as zero are errors of class link.
 func (r Registry) Append(f *elf.File, symbols map[string]uint64, base, at, end uint64) ([]byte, error) {
 	all := make([]byte, end-base)
 	for _, s := range f.Sections {
 		switch {
 		case s.Flags&elf.SHF_TLS != 0 && (s.Type != elf.SHT_NOBITS || s.Size > maxThreadBytes):
-			return nil, failure.New(failure.Link, "make them plain variables", "operators have variables of a thread (section %s)", s.Name)
+			return nil, failure.New(failure.Link, "make them plain variables",
+				"operators have variables of a thread (section %s)", s.Name)
 		case s.Flags&elf.SHF_ALLOC == 0 || s.Type == elf.SHT_NOBITS || s.Size == 0:
 			continue
 		case s.Addr < base || s.Addr+s.Size > at:

@@ -307,15 +307,16 @@ func (d *modelDevice) runAOT(m *mlf.Model) {
 		pools = 1 // TVM's own; code of an object is not read
 	}
 	n := int64(len(tensors) + pools)
-	d.request("creating the executor", handleBytes, []callArgument{wordArgument, wordArgument, textArgument(m.Name)}, func() {
-		d.block(n*d.sizes.Array, d.sizes.Executor+n*(8+4))
-		for _, t := range tensors {
-			d.array(t)
-		}
-		for _, p := range m.ExecutorPools() {
-			d.block(p.Bytes, (p.Bytes+7)/8*8-p.Bytes+8)
-		}
-	})
+	d.request("creating the executor", handleBytes, []callArgument{wordArgument, wordArgument, textArgument(m.Name)},
+		func() {
+			d.block(n*d.sizes.Array, d.sizes.Executor+n*(8+4))
+			for _, t := range tensors {
+				d.array(t)
+			}
+			for _, p := range m.ExecutorPools() {
+				d.block(p.Bytes, (p.Bytes+7)/8*8-p.Bytes+8)
+			}
+		})
 	for _, name := range []string{"get_input_name", "get_num_outputs", "run"} {
 		d.find(name)
 	}

@@ -34,7 +34,10 @@ _Static_assert(sizeof(rpc_server_t) == offsetof(rpc_server_t, unused) + %d, "unu
 	}{
 		{32, []string{"arm-none-eabi-gcc", "-mcpu=cortex-m0", "-mthumb"}},
 		{32, []string{"riscv64-unknown-elf-gcc", "-march=rv32imac", "-mabi=ilp32", "--specs=picolibc.specs"}},
-		{64, []string{"riscv64-unknown-elf-gcc", "-march=rv64imac", "-mabi=lp64", "-mcmodel=medany", "--specs=picolibc.specs"}},
+		{64, []string{
+			"riscv64-unknown-elf-gcc", "-march=rv64imac", "-mabi=lp64", "-mcmodel=medany",
+			"--specs=picolibc.specs",
+		}},
 		{strconv.IntSize, []string{"cc"}},
 	} {
 		t.Run(fmt.Sprint(c.cc[0], c.class), func(t *testing.T) {
@@ -42,8 +45,10 @@ _Static_assert(sizeof(rpc_server_t) == offsetof(rpc_server_t, unused) + %d, "unu
 				t.Skipf("no %s", c.cc[0])
 			}
 			s := sizesOf[c.class]
-			cmd := exec.Command(c.cc[0], append(c.cc[1:], "-std=c11", "-fsyntax-only", "-I../../crt/include", "-I../../crt/src", "-I../../templates/baremetal/crt_config", "-xc", "-")...)
-			cmd.Stdin = strings.NewReader(fmt.Sprintf(source, s.Server, s.Block, s.BlockAt, s.Array, s.Tensor, s.Executor, s.ByteArray, s.Manager, unusedValues))
+			cmd := exec.Command(c.cc[0], append(c.cc[1:], "-std=c11", "-fsyntax-only", "-I../../crt/include",
+				"-I../../crt/src", "-I../../templates/baremetal/crt_config", "-xc", "-")...)
+			cmd.Stdin = strings.NewReader(fmt.Sprintf(source, s.Server, s.Block, s.BlockAt, s.Array, s.Tensor, s.Executor,
+				s.ByteArray, s.Manager, unusedValues))
 			if out, err := cmd.CombinedOutput(); err != nil {
 				t.Errorf("%v\n%s", err, out)
 			}

@@ -34,6 +34,7 @@ func (p *program) MakesCall(f *codeFunction, name string) bool {
 	return slices.ContainsFunc(slices.Concat(f.calls, f.tails), func(addr uint64) bool {
 		addr = p.codeAddress(addr)
 		g := p.function(addr)
-		return g != nil && strings.TrimPrefix(PlainName(g.name), "__wrap_") == name || known && p.codeAddress(alias.Value) == addr
+		return g != nil && strings.TrimPrefix(PlainName(g.name), "__wrap_") == name || known &&
+			p.codeAddress(alias.Value) == addr
 	})
 }

@@ -92,7 +92,8 @@ func TestFrames(t *testing.T) {
 			if out, err := cmd.CombinedOutput(); err != nil {
 				t.Fatalf("%v\n%s", err, out)
 			}
-			l, err := fit.Open(filepath.Join(p.Dir(), "build/firmware.elf"), filepath.Join(p.Dir(), "build/firmware.map"), fit.Sources{Dir: p.Dir(), Build: "build"})
+			l, err := fit.Open(filepath.Join(p.Dir(), "build/firmware.elf"), filepath.Join(p.Dir(), "build/firmware.map"),
+				fit.Sources{Dir: p.Dir(), Build: "build"})
 			must(t, err)
 			defer l.Close()
 			code, err := fit.ReadCode(l)

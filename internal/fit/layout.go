@@ -81,8 +81,8 @@ func (of Sources) shippedObjects() map[string]bool {
 	return objects
 }
 
-// parts tells by an object's name what it was compiled from: an archive keeps no folders. A source of the project's own goes
-// before one of the runtime that has the same name.
+// parts tells by an object's name what it was compiled from: an archive keeps no folders. A source of the project's own
+// goes before one of the runtime that has the same name.
 func (of Sources) parts() map[string]string {
 	parts := map[string]string{}
 	for _, name := range of.Names {

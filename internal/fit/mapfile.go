@@ -40,7 +40,8 @@ type mapSection struct {
 
 // A mapPiece is what one object, or the linker itself, puts into a section.
 type mapPiece struct {
-	name          string // of the object's section; "*fill*" for a gap, "LONG" and the like for what the linker script puts
+	// of the object's section; "*fill*" for a gap, "LONG" and the like for what the linker script puts
+	name          string
 	address, size uint64
 	object        string // path, of the archive if member is not ""; "" if the linker made it
 	member        string // of the archive
@@ -225,8 +226,8 @@ func (m *linkMap) objects() (all []string) {
 	return all
 }
 
-// open puts, for the pieces of an object that the linker made of others before, those of the others in their place. of is
-// the map of that link, in which each section of the object is one of the image.
+// open puts, for the pieces of an object that the linker made of others before, those of the others in their place. of
+// is the map of that link, in which each section of the object is one of the image.
 func (m *linkMap) open(object string, of *linkMap) {
 	for i := range m.sections {
 		s := &m.sections[i]

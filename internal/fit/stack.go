@@ -1,9 +1,9 @@
 // This file computes how deep the firmware's stack can become, from the machine code of the linked image.
 //
-// Each function's frame and calls are read off its instructions (stackcode.go): a test holds them against what GCC says of
-// the functions that it compiles. Calls through pointers are resolved by who makes them, as the runtime and the template are written.
-// What cannot be known (a frame that depends on data, recursion, a pointer in anybody else's code) makes the result unsure, and
-// says where: without a doubt, every call in the code that is reached is resolved.
+// Each function's frame and calls are read off its instructions (stackcode.go): a test holds them against what GCC says
+// of the functions that it compiles. Calls through pointers are resolved by who makes them, as the runtime and the
+// template are written. What cannot be known (a frame that depends on data, recursion, a pointer in anybody else's
+// code) makes the result unsure, and says where: without a doubt, every call in the code that is reached is resolved.
 
 package fit
 
@@ -24,11 +24,13 @@ type Calls struct {
 	Thread []string `json:"thread,omitempty"` // where the thread's stack begins
 	// Handlers are handlers that may stand on the handlers' stack together, each interrupting the one before by its
 	// priority. The last of them is interrupted by a fault at worst, which must have its frame there and nothing else.
-	Handlers      [][]string         `json:"handlers,omitempty"`
-	Uninterrupted []string           `json:"uninterrupted,omitempty"` // run with interrupts masked, so that only the last of a nest can stand in them
-	Port          Callees            `json:"port,omitzero"`           // what main.c and the platform's functions call through pointers
-	Send          Callees            `json:"send,omitzero"`           // what the RPC server does
-	Pointers      map[string]Callees `json:"pointers,omitempty"`      // what certain functions do, by name
+	Handlers [][]string `json:"handlers,omitempty"`
+	// run with interrupts masked, so that only the last of a nest can stand in them
+	Uninterrupted []string `json:"uninterrupted,omitempty"`
+	// what main.c and the platform's functions call through pointers
+	Port     Callees            `json:"port,omitzero"`
+	Send     Callees            `json:"send,omitzero"`      // what the RPC server does
+	Pointers map[string]Callees `json:"pointers,omitempty"` // what certain functions do, by name
 }
 
 // Callees are functions by name, and those that tables of pointers in the image lead to.
@@ -89,16 +91,21 @@ func (c chain) deeper(d chain) chain {
 
 // newStackWalk lists what is called through pointers, by who calls.
 func newStackWalk(p *program, m *mlf.Model) *stackWalk {
-	w := &stackWalk{program: p, deep: map[*codeFunction]*stackDepth{}, under: map[*codeFunction]bool{}, unsure: map[string]bool{}}
+	w := &stackWalk{
+		program: p, deep: map[*codeFunction]*stackDepth{}, under: map[*codeFunction]bool{},
+		unsure: map[string]bool{},
+	}
 	w.calls = p.layout.of.Calls
 	w.port = p.callees(w.calls.Port)
 	w.send = p.callees(w.calls.Send)
-	w.packed = slices.Concat(p.registered("boardsmith_builtins"), p.registered("boardsmith_functions"), p.named(m.Functions...))
+	w.packed = slices.Concat(p.registered("boardsmith_builtins"), p.registered("boardsmith_functions"),
+		p.named(m.Functions...))
 	if m.Header != nil {
 		w.packed = append(w.packed, p.named(m.Header.Name+"_run", m.Header.Name+"_get_c_metadata")...)
 	}
 	w.packed = append(w.packed, p.tabled(partRuntime, partExecutor)...)
-	w.packed = append(w.packed, p.takenFrom(slices.Concat(p.named(w.calls.Thread...), w.packed, w.port, w.send), partRuntime, partExecutor)...)
+	w.packed = append(w.packed, p.takenFrom(slices.Concat(p.named(w.calls.Thread...), w.packed, w.port, w.send),
+		partRuntime, partExecutor)...)
 	w.packed = unique(w.packed)
 	for _, f := range w.packed {
 		if strings.HasSuffix(f.name, "_get_c_metadata") {
@@ -165,8 +172,8 @@ func (w *stackWalk) circle(f *codeFunction) string {
 	return said
 }
 
-// follow adds a call of the function at an address. Inside a function of the C library's assembler there are entries of its
-// own. To go to where the firmware starts is to give the stack up.
+// follow adds a call of the function at an address. Inside a function of the C library's assembler there are entries of
+// its own. To go to where the firmware starts is to give the stack up.
 func (w *stackWalk) follow(d *stackDepth, f *codeFunction, addr uint64, frame int64) {
 	g := w.function(w.codeAddress(addr))
 	switch {
@@ -194,7 +201,8 @@ func (w *stackWalk) followRefs(d *stackDepth, f *codeFunction, frame int64) {
 	}
 }
 
-// doubtPointer adds all that a pointer can lead to in code that is not ours: the deepest of it stands for what is called.
+// doubtPointer adds all that a pointer can lead to in code that is not ours: the deepest of it stands for what is
+// called.
 func (w *stackWalk) doubtPointer(d *stackDepth, f *codeFunction) {
 	w.unsure[f.name+" calls through a pointer"] = true
 	w.addAll(d, f, slices.Concat(w.known[f.name], w.taken))
@@ -217,8 +225,9 @@ func (w *stackWalk) add(d *stackDepth, f, g *codeFunction, frame int64) {
 	}
 }
 
-// followPointer adds calls through pointers. Those of our own code are known: of the template, if nobody has changed it,
-// what else its drivers call so are the RP2040's boot ROM and what is there to wait with, early, where nothing is deep.
+// followPointer adds calls through pointers. Those of our own code are known: of the template, if nobody has changed
+// it, what else its drivers call so are the RP2040's boot ROM and what is there to wait with, early, where nothing is
+// deep.
 func (w *stackWalk) followPointer(d *stackDepth, f *codeFunction) {
 	targets, ok := w.known[f.name]
 	switch {

@@ -300,7 +300,8 @@ func (f *codeFunction) thumb32Flow(s *thumbState, h, h2 uint32, pc uint64, v cod
 		f.floats = true
 	case h&0xFF7F == 0xF85F && h2>>12 == 15: // LDR PC, [PC, #imm]: a veneer of the linker's
 		f.goTo(s, thumbLiteral(h, h2, pc), v)
-	case h&0xFFF0 == 0xE8D0 && h2&0xFFE0 == 0xF000, h&0xFFF0 == 0xF850 && h2&0xFFC0 == 0xF000: // TBB, TBH; LDR PC, [Rn, Rm]
+	// TBB, TBH; LDR PC, [Rn, Rm]
+	case h&0xFFF0 == 0xE8D0 && h2&0xFFE0 == 0xF000, h&0xFFF0 == 0xF850 && h2&0xFFC0 == 0xF000:
 		s.ended, f.flow.table = true, true
 	case h&0xFF70 == 0xF850 && h2>>12 == 15: // LDR PC, [Rn, #imm]
 		s.ended = true

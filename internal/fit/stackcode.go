@@ -1,5 +1,5 @@
-// This file reads the functions of a linked image: each one's frame, its calls and the addresses that it computes, off its
-// instructions, which the objects of an archive and the C library have as well as what we compiled. How one kind of
+// This file reads the functions of a linked image: each one's frame, its calls and the addresses that it computes, off
+// its instructions, which the objects of an archive and the C library have as well as what we compiled. How one kind of
 // processor's instructions are read is in stackarm.go and stackriscv.go; what the functions amount to, in stack.go.
 
 package fit
@@ -29,9 +29,10 @@ type codeFunction struct {
 	refs     []uint64 // addresses that it computes
 	indirect bool     // it calls or jumps through a pointer whose value is not plain
 	pointers bool     // it calls or jumps through a pointer
-	jumps    int      // jumps of RISC-V through a pointer whose value is not plain: by a switch's table, or in place of returning
-	floats   bool     // it uses floating-point registers
-	narrow   bool     // of a machine of 32 bits
+	// jumps of RISC-V through a pointer whose value is not plain: by a switch's table, or in place of returning
+	jumps  int
+	floats bool // it uses floating-point registers
+	narrow bool // of a machine of 32 bits
 
 	flow codeFlow
 }
@@ -166,7 +167,10 @@ func readProgram(l *Layout) (*program, error) {
 	if decoders[l.image.Machine] == nil {
 		return nil, nil
 	}
-	p := &program{layout: l, machine: l.image.Machine, order: l.image.ByteOrder, pointer: 4, symbols: map[string]elf.Symbol{}}
+	p := &program{
+		layout: l, machine: l.image.Machine, order: l.image.ByteOrder, pointer: 4,
+		symbols: map[string]elf.Symbol{},
+	}
 	if l.image.Class == elf.ELFCLASS64 {
 		p.pointer = 8
 	}
@@ -212,7 +216,8 @@ func (f *codeFunction) savesForCaller() bool {
 	return f.part == partLibc && strings.HasPrefix(f.name, "__riscv_save_")
 }
 
-// addSaved adds to the frames of functions what is saved for them: ra and s0 to s11 at most, in whole units of 16 bytes.
+// addSaved adds to the frames of functions what is saved for them: ra and s0 to s11 at most, in whole units of 16
+// bytes.
 func (p *program) addSaved() {
 	const saved = 13
 	for _, f := range p.functions {
@@ -244,7 +249,8 @@ func (p *program) decode(f *codeFunction) {
 	f.indirect = f.indirect || f.jumps > 0 && f.jumps > p.switches(f)
 }
 
-// switches counts the tables of a function that have it jump within itself: of addresses, or of distances from the table.
+// switches counts the tables of a function that have it jump within itself: of addresses, or of distances from the
+// table.
 func (p *program) switches(f *codeFunction) (count int) {
 	refs := slices.Clone(f.refs)
 	slices.Sort(refs)
@@ -266,7 +272,8 @@ func (f *codeFunction) within(addr uint64) bool { return addr > f.addr && addr <
 func (p *program) addNameless() bool {
 	var found []uint64
 	for _, f := range p.functions {
-		refs := slices.DeleteFunc(slices.Clone(f.refs), func(a uint64) bool { return p.codeAddress(a) == a && p.machine == elf.EM_ARM })
+		refs := slices.DeleteFunc(slices.Clone(f.refs),
+			func(a uint64) bool { return p.codeAddress(a) == a && p.machine == elf.EM_ARM })
 		for _, addr := range slices.Concat(f.calls, f.tails, refs) {
 			addr = p.codeAddress(addr)
 			if p.isCode(addr) && p.function(addr) == nil {
@@ -290,7 +297,8 @@ func (p *program) addNameless() bool {
 }
 
 func (p *program) isCode(addr uint64) bool {
-	return slices.ContainsFunc(p.sections, func(s loaded) bool { return s.code && addr-s.addr < uint64(len(s.bytes)) }) && !p.data.has(addr)
+	return slices.ContainsFunc(p.sections,
+		func(s loaded) bool { return s.code && addr-s.addr < uint64(len(s.bytes)) }) && !p.data.has(addr)
 }
 
 // codeEnd is the end of the section, or the beginning of the next function.
@@ -489,8 +497,8 @@ func (p *program) registered(symbol string) (all []*codeFunction) {
 	return all
 }
 
-// takenFrom are the functions of these parts whose address code of these parts takes, as far as that code is reached from
-// some: of the modules that the runtime itself has, to be called like a model's.
+// takenFrom are the functions of these parts whose address code of these parts takes, as far as that code is reached
+// from some: of the modules that the runtime itself has, to be called like a model's.
 func (p *program) takenFrom(from []*codeFunction, parts ...string) (all []*codeFunction) {
 	p.reach(from, func(f *codeFunction) (more []*codeFunction) {
 		for _, ref := range f.refs {

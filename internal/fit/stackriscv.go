@@ -11,7 +11,8 @@ import (
 const (
 	riscvRA = 1
 	riscvSP = 2
-	riscvT0 = 5 // the return address of functions that work on their caller's frame; compilers jump through it for nothing else
+	// the return address of functions that work on their caller's frame; compilers jump through it for nothing else
+	riscvT0 = 5
 )
 
 // A riscvState is what is known of registers, for large frames, calls of far functions and pointers.

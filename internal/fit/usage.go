@@ -57,7 +57,8 @@ const (
 )
 
 var partNames = []string{
-	partRuntime, partRPC, partExecutor, partOperators, partParameters, partWorkspace, partLibc, partMain, partStack, partArena, partOther,
+	partRuntime, partRPC, partExecutor, partOperators, partParameters, partWorkspace, partLibc, partMain, partStack,
+	partArena, partOther,
 }
 
 // partOf says whose a piece is.
@@ -78,7 +79,10 @@ func (l *Layout) partOf(s *mapSection, piece *mapPiece) string {
 }
 
 // cLibrary are the beginnings of the names of libraries and objects that belong to C itself.
-var cLibrary = []string{"libc.", "libc_", "libm.", "libm_", "libg.", "libg_", "libgcc", "libnosys", "libsemihost", "crt", "Scrt", "gcrt", "rcrt", "libdummyhost"}
+var cLibrary = []string{
+	"libc.", "libc_", "libm.", "libm_", "libg.", "libg_", "libgcc", "libnosys", "libsemihost",
+	"crt", "Scrt", "gcrt", "rcrt", "libdummyhost",
+}
 
 func (l *Layout) objectPart(piece *mapPiece) string {
 	object := strings.TrimPrefix(path.Clean(piece.object), "./")
@@ -108,7 +112,8 @@ func (l *Layout) ownerOf(piece *mapPiece) owner {
 	return owner{part, part == partRuntime || part == partExecutor || part == partRPC || l.shipped[object]}
 }
 
-// Usage adds up the pieces of all sections that are in memory. Without regions it takes those that the linker was given.
+// Usage adds up the pieces of all sections that are in memory. Without regions it takes those that the linker was
+// given.
 func (l *Layout) Usage(regions []RegionUse) *Usage {
 	given := regions == nil
 	for _, r := range l.from.regions {

@@ -1,5 +1,5 @@
-// Package jsonfile checks JSON files that people write: an error has a file and a line, and an unknown field is an error
-// that names the most similar known one.
+// Package jsonfile checks JSON files that people write: an error has a file and a line, and an unknown field is an
+// error that names the most similar known one.
 //
 // It decodes nothing; encoding/json does.
 package jsonfile

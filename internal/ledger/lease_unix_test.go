@@ -22,7 +22,8 @@ func TestUnsharedLeases(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, dir := range []string{private, link} {
-		if err := ShareLeases(dir); failure.Of(err) != failure.Config || !strings.Contains(failure.Next(err), "chmod 1777 "+dir) {
+		if err := ShareLeases(dir); failure.Of(err) != failure.Config ||
+			!strings.Contains(failure.Next(err), "chmod 1777 "+dir) {
 			t.Errorf("%s: %v (%s)", dir, err, failure.Next(err))
 		}
 	}
@@ -87,7 +88,8 @@ func TestLeaseOfAnotherUser(t *testing.T) {
 	old := syscall.Umask(0o077)
 	defer syscall.Umask(old)
 	l := mustTake(t, dir, "probe:1")
-	if said, err := other(); err == nil || !strings.Contains(said, "is in use by process ") || !strings.Contains(said, "of user root") {
+	if said, err := other(); err == nil || !strings.Contains(said, "is in use by process ") ||
+		!strings.Contains(said, "of user root") {
 		t.Errorf("while root has it: %v\n%s", err, said)
 	}
 	l.Release()
@@ -100,7 +102,8 @@ func TestLeaseOfAnotherUser(t *testing.T) {
 	defer l.Release()
 }
 
-// A process that finds the shared folder made by another one in the meantime takes that one, and leaves none of its own.
+// A process that finds the shared folder made by another one in the meantime takes that one, and leaves none of its
+// own.
 func TestMakeSharedTwice(t *testing.T) {
 	parent := t.TempDir()
 	dir := filepath.Join(parent, "leases")

@@ -49,14 +49,16 @@ const (
 
 // An Entry is the ledger's record of one device. With only Device set it is the entry of an unknown device.
 type Entry struct {
-	Format   int           `json:"format"`
-	Device   string        `json:"device"`             // "chip:" and the chip's unique id, else "probe:" and the probe's serial
-	Probe    string        `json:"probe,omitempty"`    // serial of the probe it was last seen behind
-	Board    string        `json:"board,omitempty"`    // the kind
-	Image    string        `json:"image,omitempty"`    // SHA-256 of the image that it holds, in hexadecimal
-	BuildID  string        `json:"build_id,omitempty"` // of that image
-	Dirty    bool          `json:"dirty"`              // a programmer was started and its result was not verified
-	Verified time.Time     `json:"verified,omitzero"`  // when the whole image was last read back or confirmed by the firmware
+	Format int `json:"format"`
+	// "chip:" and the chip's unique id, else "probe:" and the probe's serial
+	Device  string `json:"device"`
+	Probe   string `json:"probe,omitempty"`    // serial of the probe it was last seen behind
+	Board   string `json:"board,omitempty"`    // the kind
+	Image   string `json:"image,omitempty"`    // SHA-256 of the image that it holds, in hexadecimal
+	BuildID string `json:"build_id,omitempty"` // of that image
+	Dirty   bool   `json:"dirty"`              // a programmer was started and its result was not verified
+	// when the whole image was last read back or confirmed by the firmware
+	Verified time.Time     `json:"verified,omitzero"`
 	Seen     time.Time     `json:"seen,omitzero"`      // when this was written
 	Flashes  int           `json:"flashes"`            // number of flashes that wrote something
 	Failures int           `json:"failures"`           // number of flashes without a verified image

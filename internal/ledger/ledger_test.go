@@ -120,7 +120,8 @@ func TestDamagedLedger(t *testing.T) {
 		{`SN/1`, `SN/2`},
 		{`"dirty"`, `"dusty"`},
 	} {
-		if err := os.WriteFile(l.path(e.Device), []byte(strings.Replace(string(good), swap[0], swap[1], 1)), 0o644); err != nil {
+		if err := os.WriteFile(l.path(e.Device), []byte(strings.Replace(string(good), swap[0], swap[1], 1)),
+			0o644); err != nil {
 			t.Fatal(err)
 		}
 		if got, err := l.Load(e.Device); err != nil || got.Lost == "" {
@@ -198,7 +199,11 @@ func TestCorrectedSectorSize(t *testing.T) {
 // Old files with overlapping sectors keep their counts.
 func TestOverlappingSectors(t *testing.T) {
 	l := New(t.TempDir())
-	e := Entry{Device: "chip:1", Sectors: []SectorEntry{{0, 4096, "aa", 40000}, {1024, 1024, "bb", 7}, {4096, 4096, "cc", 2}}}
+	e := Entry{Device: "chip:1", Sectors: []SectorEntry{
+		{0, 4096, "aa", 40000},
+		{1024, 1024, "bb", 7},
+		{4096, 4096, "cc", 2},
+	}}
 	if err := l.Save(e); err != nil {
 		t.Fatal(err)
 	}
@@ -219,7 +224,10 @@ func TestAdopt(t *testing.T) {
 		return list
 	}
 	chip := Entry{Device: "chip:1", Image: "i1", BuildID: "b1", Seen: sooner, Flashes: 3, Sectors: sectors("d1", 10, 4)}
-	probe := Entry{Device: "probe:1", Image: "i2", BuildID: "b2", Dirty: true, Seen: later, Flashes: 2, Failures: 1, Sectors: sectors("d2", 7, 0, 5)}
+	probe := Entry{
+		Device: "probe:1", Image: "i2", BuildID: "b2", Dirty: true, Seen: later, Flashes: 2, Failures: 1,
+		Sectors: sectors("d2", 7, 0, 5),
+	}
 	got := chip
 	got.Sectors = slices.Clone(chip.Sectors)
 	got.Adopt(probe)
@@ -263,7 +271,8 @@ func TestLedgerSyncsFolder(t *testing.T) {
 	if err := l.Remove(sample().Device); err != nil {
 		t.Fatal(err)
 	}
-	if want := []string{filepath.Base(home) + "0", "state0", "boardsmith0", "ledger1", "ledger0"}; !slices.Equal(synced, want) {
+	if want := []string{filepath.Base(home) + "0", "state0", "boardsmith0", "ledger1", "ledger0"}; !slices.Equal(synced,
+		want) {
 		t.Errorf("synced %v, want %v", synced, want)
 	}
 	l.sync = func(string) error { return broken }

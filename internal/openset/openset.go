@@ -9,7 +9,8 @@ import (
 	"sync"
 )
 
-// A Set is what is open. The zero value is empty. Many goroutines may use it at once; it must not be copied after its first use.
+// A Set is what is open. The zero value is empty. Many goroutines may use it at once; it must not be copied after its
+// first use.
 type Set[T interface {
 	comparable
 	io.Closer

@@ -59,7 +59,8 @@ func Error(op, path string, err error) error {
 		next = "make room on the disk that holds " + filepath.Dir(path)
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
 		class, next = failure.Config, "choose a folder that can be written to, or change its permissions"
-	case errors.Is(err, ErrFolder), errors.Is(err, ErrSpecial), errors.Is(err, syscall.ENOTDIR), errors.Is(err, fs.ErrExist), errors.Is(err, syscall.EISDIR):
+	case errors.Is(err, ErrFolder), errors.Is(err, ErrSpecial), errors.Is(err, syscall.ENOTDIR),
+		errors.Is(err, fs.ErrExist), errors.Is(err, syscall.EISDIR):
 		class, next = failure.Config, "move away what is in the way, or choose another folder"
 	}
 	var pe *fs.PathError

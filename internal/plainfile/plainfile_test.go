@@ -26,7 +26,10 @@ func TestOpen(t *testing.T) {
 	if text, err := io.ReadAll(f); err != nil || string(text) != "text" {
 		t.Errorf("%q, %v", text, err)
 	}
-	for path, want := range map[string]error{dir: ErrFolder, pipe: ErrSpecial, "/dev/zero": ErrSpecial, filepath.Join(dir, "none"): fs.ErrNotExist} {
+	for path, want := range map[string]error{
+		dir: ErrFolder, pipe: ErrSpecial, "/dev/zero": ErrSpecial,
+		filepath.Join(dir, "none"): fs.ErrNotExist,
+	} {
 		if f, err := Open(path); !errors.Is(err, want) {
 			t.Errorf("%s: %v, %v", path, f, err)
 		}

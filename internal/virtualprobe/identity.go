@@ -1,5 +1,5 @@
-// This file gives an emulated chip that was swapped an id of its own. QEMU's nRF51822 has a fixed one, in a constant of the
-// program: in the memory of that process it is changed.
+// This file gives an emulated chip that was swapped an id of its own. QEMU's nRF51822 has a fixed one, in a constant of
+// the program: in the memory of that process it is changed.
 
 package virtualprobe
 

@@ -34,9 +34,11 @@ const (
 var tapNext = [...][2]tapState{
 	tapReset: {tapIdle, tapReset}, tapIdle: {tapIdle, tapSelectDR},
 	tapSelectDR: {tapCaptureDR, tapSelectIR}, tapCaptureDR: {tapShiftDR, tapExit1DR}, tapShiftDR: {tapShiftDR, tapExit1DR},
-	tapExit1DR: {tapPauseDR, tapUpdateDR}, tapPauseDR: {tapPauseDR, tapExit2DR}, tapExit2DR: {tapShiftDR, tapUpdateDR}, tapUpdateDR: {tapIdle, tapSelectDR},
+	tapExit1DR: {tapPauseDR, tapUpdateDR}, tapPauseDR: {tapPauseDR, tapExit2DR}, tapExit2DR: {tapShiftDR, tapUpdateDR},
+	tapUpdateDR: {tapIdle, tapSelectDR},
 	tapSelectIR: {tapCaptureIR, tapReset}, tapCaptureIR: {tapShiftIR, tapExit1IR}, tapShiftIR: {tapShiftIR, tapExit1IR},
-	tapExit1IR: {tapPauseIR, tapUpdateIR}, tapPauseIR: {tapPauseIR, tapExit2IR}, tapExit2IR: {tapShiftIR, tapUpdateIR}, tapUpdateIR: {tapIdle, tapSelectDR},
+	tapExit1IR: {tapPauseIR, tapUpdateIR}, tapPauseIR: {tapPauseIR, tapExit2IR}, tapExit2IR: {tapShiftIR, tapUpdateIR},
+	tapUpdateIR: {tapIdle, tapSelectDR},
 }
 
 // Instructions of the debug port (IHI 0031 §B3.4), four bits.

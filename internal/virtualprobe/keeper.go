@@ -89,14 +89,17 @@ type Request struct {
 
 // Faults are what is to go wrong, for tests. The zero value is a good probe.
 type Faults struct {
-	UnplugAfter int             `json:"unplug_after,omitempty"` // transfers until the probe vanishes, once; 0: never
-	HangAfter   int             `json:"hang_after,omitempty"`   // transfers until the probe stops answering, until the next faults request
-	Stuck       map[int]bool    `json:"stuck,omitempty"`        // sectors that no longer erase
-	Weak        map[uint32]byte `json:"weak,omitempty"`         // by offset in flash: bits that stay 1
-	Cut         *Cut            `json:"cut,omitempty"`          // of the power of board and probe, once
-	Fall        map[uint32]byte `json:"fall,omitempty"`         // by offset in flash: bits that become 0 by themselves, once
-	FallAfter   int             `json:"fall_after,omitempty"`   // transfers until then; 0: at once
-	Waits       int             `json:"waits,omitempty"`        // each so many accesses WAIT is answered first, three times; 0: never
+	UnplugAfter int `json:"unplug_after,omitempty"` // transfers until the probe vanishes, once; 0: never
+	// transfers until the probe stops answering, until the next faults request
+	HangAfter int             `json:"hang_after,omitempty"`
+	Stuck     map[int]bool    `json:"stuck,omitempty"` // sectors that no longer erase
+	Weak      map[uint32]byte `json:"weak,omitempty"`  // by offset in flash: bits that stay 1
+	Cut       *Cut            `json:"cut,omitempty"`   // of the power of board and probe, once
+	// by offset in flash: bits that become 0 by themselves, once
+	Fall      map[uint32]byte `json:"fall,omitempty"`
+	FallAfter int             `json:"fall_after,omitempty"` // transfers until then; 0: at once
+	// each so many accesses WAIT is answered first, three times; 0: never
+	Waits int `json:"waits,omitempty"`
 }
 
 // An Answer is the keeper's line.
@@ -112,7 +115,8 @@ type Answer struct {
 func Keep(args []string) error {
 	flags := flag.NewFlagSet(Program, flag.ContinueOnError)
 	flags.Usage = func() {
-		fmt.Fprintf(flags.Output(), "%s keeps one emulated chip. Package emulated starts it; nobody types its arguments.\n", Program)
+		fmt.Fprintf(flags.Output(), "%s keeps one emulated chip. Package emulated starts it; nobody types its arguments.\n",
+			Program)
 	}
 	protocol := flags.Int("protocol", 0, "")
 	stays := flags.Duration("stays", lingers, "")
@@ -219,7 +223,8 @@ func firstState(dir, model string) error {
 // startKeeper starts the keeper's executable in a session of its own. The channel gets how it ended: nil if another
 // keeper was there already.
 func startKeeper(program, dir string) (<-chan error, error) {
-	log, err := os.OpenFile(filepath.Join(dir, logName), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644) // it empties it when it has the chip
+	// it empties it when it has the chip
+	log, err := os.OpenFile(filepath.Join(dir, logName), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
 	if err != nil {
 		return nil, err
 	}
@@ -372,7 +377,10 @@ func (k *keeper) powerUp() error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	wear := &Wear{Erases: slices.Clone(k.state.Erases), Stuck: maps.Clone(k.state.Stuck), Weak: maps.Clone(k.state.Weak), Unstable: maps.Clone(k.state.Unstable)}
+	wear := &Wear{
+		Erases: slices.Clone(k.state.Erases), Stuck: maps.Clone(k.state.Stuck), Weak: maps.Clone(k.state.Weak),
+		Unstable: maps.Clone(k.state.Unstable),
+	}
 	k.chip, err = New(context.Background(), model, Options{Flash: flash, Wear: wear, Chip: k.state.Chip, Log: k.log})
 	return err
 }

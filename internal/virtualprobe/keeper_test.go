@@ -27,7 +27,8 @@ func TestMain(m *testing.M) { keepertest.Main(m, keeperFlags...) }
 func TestKeeper(t *testing.T) {
 	t.Parallel()
 	needs(t, NRF51.Program)
-	dir := filepath.Join(t.TempDir(), "a folder whose name is much longer than the name of a socket can ever be, as people's folders are", "chip")
+	dir := filepath.Join(t.TempDir(),
+		"a folder whose name is much longer than the name of a socket can ever be, as people's folders are", "chip")
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	a, err := Up(ctx, keepertest.Path, dir, NRF51.Name)
@@ -36,8 +37,11 @@ func TestKeeper(t *testing.T) {
 	}
 	defer Down(ctx, dir)
 	name, want := image(t, 3000, 0)
-	run(t, "openocd", "-s", jtagScripts(t), "-c", "adapter driver remote_bitbang; remote_bitbang host localhost; remote_bitbang port "+portOf(a.Address.Bitbang)+"; transport select jtag",
-		"-c", "gdb_port disabled; tcl_port disabled; telnet_port disabled", "-f", "target/nrf51.cfg", "-c", "program "+name+" verify reset exit 0")
+	run(t, "openocd", "-s", jtagScripts(t), "-c",
+		"adapter driver remote_bitbang; remote_bitbang host localhost; remote_bitbang port "+portOf(a.Address.Bitbang)+
+			"; transport select jtag",
+		"-c", "gdb_port disabled; tcl_port disabled; telnet_port disabled", "-f", "target/nrf51.cfg", "-c",
+		"program "+name+" verify reset exit 0")
 	again, err := Up(ctx, keepertest.Path, dir, NRF51.Name)
 	if err != nil || again.Address != a.Address {
 		t.Fatalf("a second keeper: %+v, %v", again, err)

@@ -132,7 +132,8 @@ func (l *loader) wrote(addr uint32, width int, v uint32) {
 	line := l.lines[addr/cacheLine]
 	switch {
 	case !l.c.plain(addr):
-		maps.DeleteFunc(l.lines, func(n uint32, _ []uint32) bool { return !isRAM(n * cacheLine) }) // a controller may change flash
+		// a controller may change flash
+		maps.DeleteFunc(l.lines, func(n uint32, _ []uint32) bool { return !isRAM(n * cacheLine) })
 	case line != nil && isRAM(addr):
 		mask := uint32(1<<(8*width)-1) << (8 * (addr & 3))
 		w := &line[addr%cacheLine/4]

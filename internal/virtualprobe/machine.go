@@ -63,7 +63,8 @@ func (m *machine) start(ctx context.Context) error {
 	defer cancel()
 	ends := make([]*net.UnixListener, 3) // the emulator connects to them
 	for i, name := range []string{"qtest", "gdb", "serial"} {
-		l, err := net.ListenUnix("unix", &net.UnixAddr{Name: filepath.Join(m.dir, name), Net: "unix"}) // gone when it is closed
+		// gone when it is closed
+		l, err := net.ListenUnix("unix", &net.UnixAddr{Name: filepath.Join(m.dir, name), Net: "unix"})
 		if err != nil {
 			return fmt.Errorf("emulator: %w", err)
 		}
@@ -76,7 +77,8 @@ func (m *machine) start(ctx context.Context) error {
 		"-chardev", "socket,id=gdb,path=" + filepath.Join(m.dir, "gdb"), "-gdb", "chardev:gdb",
 		"-chardev", "socket,id=serial,path=" + filepath.Join(m.dir, "serial"), "-serial", "chardev:serial",
 	}, m.args...)
-	p, err := transport.StartProcess(ctx, transport.ProcessConfig{Path: m.program, Args: all, Env: []string{"PATH=" + os.Getenv("PATH")}, Log: m.log})
+	p, err := transport.StartProcess(ctx,
+		transport.ProcessConfig{Path: m.program, Args: all, Env: []string{"PATH=" + os.Getenv("PATH")}, Log: m.log})
 	if err != nil {
 		return err
 	}

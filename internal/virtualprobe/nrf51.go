@@ -197,7 +197,8 @@ func (n *nrf51) fall(off uint32, bits byte) error {
 	n.flash[off] &^= bits
 	n.unsaved = true
 	word := binary.LittleEndian.Uint32(n.flash[off&^3:])
-	return errors.Join(n.machine.Write(nrfConfig, 4, 1), n.machine.Write(off&^3, 4, word), n.machine.Write(nrfConfig, 4, n.config))
+	return errors.Join(n.machine.Write(nrfConfig, 4, 1), n.machine.Write(off&^3, 4, word),
+		n.machine.Write(nrfConfig, 4, n.config))
 }
 
 func (n *nrf51) preload(flash []byte) error {

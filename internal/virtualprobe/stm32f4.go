@@ -101,7 +101,8 @@ func (f *stm32f4) inFlash(addr uint32) (uint32, bool) {
 
 // f4Identity are words that tools look at: device and revision, flash size in KiB, unique id (RM0402 §30.6, §31).
 var f4Identity = map[uint32]uint32{
-	0xE0042000: 0x10006441, 0x1FFF7A20: 512<<16 | 0xFFFF, 0x1FFF7A10: 0x00320041, 0x1FFF7A14: 0x3437510B, 0x1FFF7A18: 0x34333834,
+	0xE0042000: 0x10006441, 0x1FFF7A20: 512<<16 | 0xFFFF, 0x1FFF7A10: 0x00320041, 0x1FFF7A14: 0x3437510B,
+	0x1FFF7A18: 0x34333834,
 }
 
 func (f *stm32f4) Read(addr uint32, width int) (uint32, error) {

@@ -143,7 +143,8 @@ func (t *thumb) step() (stop bool, err error) {
 			known = t.wide(at, op)
 		} else {
 			known = t.narrow(at, op)
-			if quiet && op>>11 != 5 && op>>8 != 0x45 && op>>6 != 0x10A && op>>6 != 0x10B && op>>6 != 0x108 { // compares do set them
+			// compares do set them
+			if quiet && op>>11 != 5 && op>>8 != 0x45 && op>>6 != 0x10A && op>>6 != 0x10B && op>>6 != 0x108 {
 				t.n, t.z, t.c, t.v = n, z, c, v
 			}
 		}

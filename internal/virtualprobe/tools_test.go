@@ -142,8 +142,10 @@ func TestOpenOCDOverJTAG(t *testing.T) {
 	c := powerUp(t, NRF51)
 	port := listen(t, c.serveBitbang)
 	name, want := image(t, 8192, 0)
-	run(t, "openocd", "-s", jtagScripts(t), "-c", "adapter driver remote_bitbang; remote_bitbang host localhost; remote_bitbang port "+port+"; transport select jtag",
-		"-c", "gdb_port disabled; tcl_port disabled; telnet_port disabled", "-f", "target/nrf51.cfg", "-c", "program "+name+" verify reset exit 0")
+	run(t, "openocd", "-s", jtagScripts(t), "-c",
+		"adapter driver remote_bitbang; remote_bitbang host localhost; remote_bitbang port "+port+"; transport select jtag",
+		"-c", "gdb_port disabled; tcl_port disabled; telnet_port disabled", "-f", "target/nrf51.cfg", "-c",
+		"program "+name+" verify reset exit 0")
 	mustHold(t, c, 0, want)
 }
 
@@ -152,7 +154,8 @@ func TestPyOCD(t *testing.T) {
 	c := powerUp(t, NRF51)
 	port := listen(t, c.serveRemote)
 	name, want := image(t, 8192, 0)
-	run(t, "pyocd", "load", "--no-config", "--no-wait", "-t", "nrf51", "-u", "remote:localhost:"+port, "--format", "bin", name)
+	run(t, "pyocd", "load", "--no-config", "--no-wait", "-t", "nrf51", "-u", "remote:localhost:"+port, "--format", "bin",
+		name)
 	mustHold(t, c, 0, want)
 }
 
@@ -160,8 +163,10 @@ func TestOpenOCDOverSWD(t *testing.T) {
 	t.Parallel()
 	c := powerUp(t, NRF51)
 	name, want := image(t, 8192, 0)
-	run(t, "openocd", "-c", "adapter driver buspirate; buspirate port "+terminal(t, c.serveBusPirate)+"; transport select swd",
-		"-c", "gdb_port disabled; tcl_port disabled; telnet_port disabled", "-f", "target/nrf51.cfg", "-c", "program "+name+" verify reset exit 0")
+	run(t, "openocd", "-c", "adapter driver buspirate; buspirate port "+terminal(t, c.serveBusPirate)+
+		"; transport select swd",
+		"-c", "gdb_port disabled; tcl_port disabled; telnet_port disabled", "-f", "target/nrf51.cfg", "-c",
+		"program "+name+" verify reset exit 0")
 	mustHold(t, c, 0, want)
 }
 
@@ -181,14 +186,17 @@ func TestSTM32F4(t *testing.T) {
 	t.Run("openocd", func(t *testing.T) {
 		c := powerUp(t, STM32F412)
 		name, want := image(t, 40000, 0)
-		run(t, "openocd", "-c", "adapter driver buspirate; buspirate port "+terminal(t, c.serveBusPirate)+"; transport select swd",
-			"-c", "gdb_port disabled; tcl_port disabled; telnet_port disabled", "-f", "target/stm32f4x.cfg", "-c", "program "+name+" 0x08000000 verify reset exit")
+		run(t, "openocd", "-c", "adapter driver buspirate; buspirate port "+terminal(t, c.serveBusPirate)+
+			"; transport select swd",
+			"-c", "gdb_port disabled; tcl_port disabled; telnet_port disabled", "-f", "target/stm32f4x.cfg", "-c",
+			"program "+name+" 0x08000000 verify reset exit")
 		mustHold(t, c, 0, want)
 	})
 	t.Run("pyocd", func(t *testing.T) {
 		c := powerUp(t, STM32F412)
 		name, want := image(t, 40000, 0)
-		run(t, "pyocd", "load", "--no-config", "--no-wait", "-t", "stm32f412xe", "-u", "remote:localhost:"+listen(t, c.serveRemote), "--format", "bin", name)
+		run(t, "pyocd", "load", "--no-config", "--no-wait", "-t", "stm32f412xe", "-u",
+			"remote:localhost:"+listen(t, c.serveRemote), "--format", "bin", name)
 		mustHold(t, c, 0, want)
 	})
 }
@@ -213,8 +221,11 @@ func TestLockup(t *testing.T) {
 		}
 	}
 	mustHold(t, c, 0, bad)
-	run(t, "openocd", "-s", jtagScripts(t), "-c", "adapter driver remote_bitbang; remote_bitbang host localhost; remote_bitbang port "+listen(t, c.serveBitbang)+"; transport select jtag",
-		"-c", "gdb_port disabled; tcl_port disabled; telnet_port disabled", "-f", "target/nrf51.cfg", "-c", "program "+name+" verify reset exit 0")
+	run(t, "openocd", "-s", jtagScripts(t), "-c",
+		"adapter driver remote_bitbang; remote_bitbang host localhost; remote_bitbang port "+listen(t, c.serveBitbang)+
+			"; transport select jtag",
+		"-c", "gdb_port disabled; tcl_port disabled; telnet_port disabled", "-f", "target/nrf51.cfg", "-c",
+		"program "+name+" verify reset exit 0")
 	mustHold(t, c, 0, good)
 	if c.machine.dead.Load() {
 		t.Error("it locked up again")
@@ -226,7 +237,8 @@ func TestResetLoop(t *testing.T) {
 	t.Parallel()
 	c := powerUp(t, NRF51)
 	_, b := image(t, 4096, 0)
-	copy(b[8:], []byte{0x01, 0x48, 0x02, 0x49, 0x01, 0x60, 0xFE, 0xE7}) // ldr r0, =AIRCR; ldr r1, =reset; str r1, [r0]; b .
+	// ldr r0, =AIRCR; ldr r1, =reset; str r1, [r0]; b .
+	copy(b[8:], []byte{0x01, 0x48, 0x02, 0x49, 0x01, 0x60, 0xFE, 0xE7})
 	copy(b[0x10:], []byte{0x0C, 0xED, 0x00, 0xE0, 0x04, 0x00, 0xFA, 0x05})
 	copy(b[0x14:], []byte{0x04, 0x00, 0xFA, 0x05})
 	if err := c.Load(b); err != nil {

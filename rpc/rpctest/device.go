@@ -25,12 +25,13 @@ type Func func(d *Device, args []rpc.Value) ([]rpc.Value, error)
 type Device struct {
 	Globals map[string]Func // in addition to those that every device has
 	Module  map[string]Func // the system library
-	Packet  int             // longest message, bytes, as GetCRTMaxPacketSize returns it; 0 means that there is no such function
-	Streams bool            // it has boardsmith.crc32
-	Seed    byte            // its session's nonce; 0 means a random one
-	Damage  string          // its answer to a damaged request; "" means none
-	Unit    float64         // seconds; the time evaluator's samples are 1, 2, 3 … times Unit; 0 means a microsecond
-	Record  []byte          // its next answer to boardsmith.fault, if Globals has rpctest.Fault
+	// longest message, bytes, as GetCRTMaxPacketSize returns it; 0 means that there is no such function
+	Packet  int
+	Streams bool    // it has boardsmith.crc32
+	Seed    byte    // its session's nonce; 0 means a random one
+	Damage  string  // its answer to a damaged request; "" means none
+	Unit    float64 // seconds; the time evaluator's samples are 1, 2, 3 … times Unit; 0 means a microsecond
+	Record  []byte  // its next answer to boardsmith.fault, if Globals has rpctest.Fault
 
 	// Counters of what it did so far.
 	Requests []rpc.Code

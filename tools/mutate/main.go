@@ -1,10 +1,11 @@
-// Command mutate checks the tests: it changes single lines of the sources, one at a time, and looks whether a test fails.
+// Command mutate checks the tests: it changes single lines of the sources, one at a time, and looks whether a test
+// fails.
 //
 //	go run -C tools ./mutate -n 200 -seed 1 -out mutants.md
 //
-// A change is a comparison, a logical operator or a constant that becomes another one, or a statement that is left out. Each
-// is tried in a copy of the tree: one in Go with the tests that run its line, one in C with those that the table below names.
-// It reports which changes no test noticed; a person then decides which of those make no difference.
+// A change is a comparison, a logical operator or a constant that becomes another one, or a statement that is left out.
+// Each is tried in a copy of the tree: one in Go with the tests that run its line, one in C with those that the table
+// below names. It reports which changes no test noticed; a person then decides which of those make no difference.
 //
 // It takes hours and is not part of any test run.
 package main
@@ -150,8 +151,8 @@ func run(ctx context.Context, root string, n int, seed uint64, only string, limi
 	return errors.Join(failed, ctx.Err())
 }
 
-// unchanged runs all tests in question once without a change: what fails then notices nothing. It returns which Go tests
-// run a line.
+// unchanged runs all tests in question once without a change: what fails then notices nothing. It returns which Go
+// tests run a line.
 func unchanged(ctx context.Context, root string, all []mutant) (coverage, error) {
 	done := map[string]bool{}
 	covers := coverage{}
@@ -294,7 +295,8 @@ func try(ctx context.Context, root string, m mutant, tests []goTested, limit tim
 		}
 		if err != nil {
 			r.outcome, r.by = killed, firstFailure(said)
-			if within.Err() != nil || bytes.Contains(said, []byte("panic: test timed out")) || strings.Contains(r.by, "Error 124") {
+			if within.Err() != nil || bytes.Contains(said, []byte("panic: test timed out")) ||
+				strings.Contains(r.by, "Error 124") {
 				r.outcome = hung
 			}
 			break
@@ -307,7 +309,10 @@ func try(ctx context.Context, root string, m mutant, tests []goTested, limit tim
 func compiles(ctx context.Context, root, file string) bool {
 	args := []string{"go", "build", "-o", os.DevNull, "./" + filepath.Dir(file)}
 	if strings.HasSuffix(file, ".c") {
-		args = []string{"gcc", "-std=c11", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror", "-O1", "-Icrt/include", "-Icrt/src", "-Icrt/test/config", "-c", "-o", os.DevNull, file}
+		args = []string{
+			"gcc", "-std=c11", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror", "-O1",
+			"-Icrt/include", "-Icrt/src", "-Icrt/test/config", "-c", "-o", os.DevNull, file,
+		}
 	}
 	_, err := command(ctx, root, args...)
 	return err == nil
@@ -325,7 +330,10 @@ func command(ctx context.Context, dir string, args ...string) ([]byte, error) {
 // firstFailure is the line that names a failed test.
 func firstFailure(said []byte) string {
 	for line := range strings.Lines(string(said)) {
-		for _, mark := range []string{"--- FAIL: ", "[  FAILED  ] ", "ERROR: AddressSanitizer", "runtime error:", "Error 124", "panic: "} {
+		for _, mark := range []string{
+			"--- FAIL: ", "[  FAILED  ] ", "ERROR: AddressSanitizer", "runtime error:",
+			"Error 124", "panic: ",
+		} {
 			if strings.Contains(line, mark) {
 				return strings.TrimSpace(line)
 			}
@@ -344,7 +352,8 @@ func report(tried []result, seed uint64) string {
 		seed, len(tried), count[killed], count[hung], count[survived])
 	b.WriteString("| where | change | outcome | by |\n|---|---|---|---|\n")
 	for _, r := range tried {
-		fmt.Fprintf(&b, "| %s:%d | `%s` | %s | %s |\n", r.file, r.line, strings.ReplaceAll(r.what, "|", "\\|"), r.outcome, strings.ReplaceAll(r.by, "|", "\\|"))
+		fmt.Fprintf(&b, "| %s:%d | `%s` | %s | %s |\n", r.file, r.line, strings.ReplaceAll(r.what, "|", "\\|"), r.outcome,
+			strings.ReplaceAll(r.by, "|", "\\|"))
 	}
 	return b.String()
 }

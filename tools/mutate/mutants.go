@@ -49,7 +49,10 @@ func goMutants(name string, src []byte) ([]mutant, error) {
 	var all []mutant
 	add := func(from, end token.Pos, to, what string) {
 		at := set.Position(from)
-		all = append(all, mutant{file: name, line: at.Line, what: what, from: at.Offset, end: set.Position(end).Offset, to: to})
+		all = append(all, mutant{
+			file: name, line: at.Line, what: what, from: at.Offset, end: set.Position(end).Offset,
+			to: to,
+		})
 	}
 	text := func(n ast.Node) string { return short(src[set.Position(n.Pos()).Offset:set.Position(n.End()).Offset]) }
 	ast.Inspect(file, func(n ast.Node) bool {
@@ -101,7 +104,10 @@ func cMutants(name string, src []byte) []mutant {
 	code := cSkipped.ReplaceAllFunc(src, blank)
 	var all []mutant
 	add := func(from, end int, to, what string) {
-		all = append(all, mutant{file: name, line: 1 + bytes.Count(src[:from], []byte("\n")), what: what, from: from, end: end, to: to})
+		all = append(all, mutant{
+			file: name, line: 1 + bytes.Count(src[:from], []byte("\n")), what: what, from: from,
+			end: end, to: to,
+		})
 	}
 	lineAt := func(at int) string {
 		begin, end := bytes.LastIndexByte(src[:at], '\n')+1, bytes.IndexByte(src[at:], '\n')

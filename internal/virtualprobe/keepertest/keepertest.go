@@ -20,8 +20,8 @@ var (
 	flags  []string // to build it with
 )
 
-// Path returns the path of the executable: the one that $BOARDSMITH_KEEPER names, else it is built at the first call. Then the
-// variable names it, so that this process and its children find it.
+// Path returns the path of the executable: the one that $BOARDSMITH_KEEPER names, else it is built at the first call.
+// Then the variable names it, so that this process and its children find it.
 var Path = sync.OnceValues(func() (string, error) {
 	if path := os.Getenv(variable); path != "" {
 		return path, nil
