@@ -186,7 +186,7 @@ func refusal(x trial, err error) (why string, bad error) {
 		return fmt.Sprintf("%s −%s", where, kib(fit.Over)), nil
 	case errors.As(err, &object) && strings.Contains(name, "_llvm_"):
 		return "other core", nil
-	case strings.Contains(err.Error(), "constants out of the objects") && strings.Contains(name, "aot_packed_llvm"):
+	case strings.Contains(err.Error(), "bytes of constants") && strings.Contains(name, "aot_packed_llvm"):
 		return "incomplete", nil
 	case strings.HasSuffix(name, "_dsp") && !dsp && strings.Contains(err.Error(), "DSP"):
 		return "needs DSP", nil

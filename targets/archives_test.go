@@ -24,7 +24,7 @@ func caseOf(file string) archiveCase {
 	c := archiveCase{archive: file}
 	switch {
 	case strings.HasPrefix(kind, "aot_packed_llvm"):
-		c.refused = "2016 bytes of constants out of the objects" // in no file of the archive
+		c.refused = "2016 bytes of constants" // in no file of the archive
 	case strings.Contains(kind, "llvm_thumb"):
 		c.refused = "is for arm 32-bit"
 	case strings.Contains(kind, "llvm_rv32"):
