@@ -159,6 +159,17 @@ func TestOperatorsInRAM(t *testing.T) {
 			if _, err := f.Call(t.Context(), 16); err == nil {
 				t.Error("an unlinked function was called")
 			}
+			third := uploaded(t, s, l, ramProgram("-O0")) // takes the place and the handle of the first
+			if _, err := f.Call(t.Context(), 16); err == nil {
+				t.Error("a function of an unlinked module led into the module that came after it")
+			}
+			if _, err := first.Function(t.Context(), "root"); err == nil {
+				t.Error("an unlinked module led to the one that came after it")
+			}
+			must(t, first.Unlink(t.Context()))
+			if got, err := callIn(t, third, "root", 16); err != nil || got != 4 {
+				t.Errorf("after another Unlink of the first: %d, %v", got, err)
+			}
 			if got, err := callIn(t, second, "root", 16); err != nil || got != 4 {
 				t.Errorf("after the other program was unlinked: %d, %v", got, err)
 			}

@@ -13,12 +13,14 @@ import (
 // A Handle is an opaque value of the device.
 type Handle uint64
 
-// A Function is a function on the device. It belongs to its session and is valid until the device is reset.
+// A Function is a function on the device. It belongs to its session and is valid until the device is reset, or its module
+// unlinked.
 type Function struct {
 	session *Session
 	handle  uint64
 	name    string
 	life    int // the session's number of resets when it was looked up
+	of      Module
 }
 
 // A Module is a set of functions on the device. It is valid until the device is reset.
@@ -26,6 +28,7 @@ type Module struct {
 	session *Session
 	handle  uint64
 	life    int // the session's number of resets when it was returned
+	upload  int // which of the session's uploads it is; 0: none
 }
 
 // Name returns the name that the function was looked up by, or a description of its origin.
@@ -60,7 +63,7 @@ func (s *Session) global(ctx context.Context, name string) (Function, error) {
 // function returns a function that is valid until the next reset.
 func (s *Session) function(handle uint64, name string) Function {
 	s.names[uint32(handle)] = name
-	return Function{s, handle, name, s.life}
+	return Function{session: s, handle: handle, name: name, life: s.life}
 }
 
 // globalOnce looks up a function and caches the result.
@@ -109,6 +112,9 @@ func (s *Session) ofModule(ctx context.Context, m Module, name string) (Function
 	if m.life != s.life {
 		return Function{}, &StaleError{m.String()}
 	}
+	if err := s.unlinked(m); err != nil {
+		return Function{}, err
+	}
 	if err := s.globalOnce(ctx, &s.known.moduleGet, moduleGetFunction); err != nil {
 		return Function{}, err
 	}
@@ -121,6 +127,7 @@ func (s *Session) ofModule(ctx context.Context, m Module, name string) (Function
 	}
 	switch f := result.(type) {
 	case Function:
+		f.of = m
 		return f, nil
 	case nil:
 		return Function{}, &NotFoundError{name, "module"}
@@ -205,6 +212,9 @@ func (s *Session) callFunction(ctx context.Context, f Function, args []any) (any
 	}
 	if f.life != s.life {
 		return nil, &StaleError{f.String()}
+	}
+	if err := s.unlinked(f.of); err != nil {
+		return nil, err
 	}
 	if err := s.grant(ctx); err != nil {
 		return nil, err
@@ -311,6 +321,9 @@ func (s *Session) ownValue(arg any) (Value, error) {
 		if v.life != s.life {
 			return Value{}, &StaleError{v.String()}
 		}
+		if err := s.unlinked(v); err != nil {
+			return Value{}, err
+		}
 		return Value{Type: TypeModule, Word: v.handle}, nil
 	case Function:
 		if v.session != s {
@@ -318,6 +331,9 @@ func (s *Session) ownValue(arg any) (Value, error) {
 		}
 		if v.life != s.life {
 			return Value{}, &StaleError{v.String()}
+		}
+		if err := s.unlinked(v.of); err != nil {
+			return Value{}, err
 		}
 		return Value{Type: TypeFunction, Word: v.handle}, nil
 	}
@@ -366,7 +382,7 @@ func (s *Session) result(args []Value, name string) (any, error) {
 	if kind == TypeFunction {
 		return s.function(v.Word, name), nil
 	}
-	m := Module{s, v.Word, s.life}
+	m := Module{session: s, handle: v.Word, life: s.life}
 	s.own(m)
 	return m, nil
 }

@@ -96,6 +96,9 @@ func (s *Session) Upload(ctx context.Context, p Program) (Module, error) {
 	if !ok {
 		return Module{}, protocolErrorf("%s returned %T, not a module", f.name, result)
 	}
+	if m, err = s.tag(ctx, m); err != nil {
+		return Module{}, err
+	}
 	if p.Init == "" {
 		return m, nil
 	}
@@ -129,8 +132,30 @@ func (m Module) Unlink(ctx context.Context) error {
 	if !s.drop(ctx, m) {
 		return nil
 	}
+	m.upload = 0 // as the device knows it
 	_, err = f.Call(ctx, m)
 	return err
+}
+
+// tag makes a module distinct from others that had its handle before, or will have it after it was unlinked: a handle is
+// an index on the device.
+func (s *Session) tag(ctx context.Context, m Module) (Module, error) {
+	if err := s.enter(ctx); err != nil {
+		return Module{}, err
+	}
+	defer s.leave()
+	delete(s.live, m)
+	m.upload = s.count + 1
+	s.own(m)
+	return m, nil
+}
+
+// unlinked returns an error if a module was uploaded and is gone.
+func (s *Session) unlinked(m Module) error {
+	if _, there := s.live[m]; m.upload == 0 || there {
+		return nil
+	}
+	return failure.New(failure.Config, "look up the function of a loaded module", "%v was unlinked", m)
 }
 
 // drop forgets that the session has to free the module; false if there is nothing to free.
