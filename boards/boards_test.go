@@ -222,7 +222,7 @@ func TestBadFiles(t *testing.T) {
 			`x.json:2: link.kind: "proces" is not a link; did you mean "process"?`,
 		},
 		{
-			"runner", `{"inherits": "cpu/native", "templates": ["baremetal"],` + "\n" + `"link": {"kind": "process"}}`,
+			"programmer", `{"inherits": "cpu/native", "templates": ["baremetal"],` + "\n" + `"link": {"kind": "process"}}`,
 			`flash.programmer: no programmer`,
 		},
 		{"source climbs", "{" + rest + ",\n\"sources\": [\"../x.c\"]}", `x.json:2: sources: "../x.c" is not a relative path`},
@@ -299,11 +299,11 @@ func TestBadFiles(t *testing.T) {
 			`x.json:2: json: cannot unmarshal number -4`,
 		},
 		{
-			"unknown runner", `{"inherits": "cpu/native", "templates": ["baremetal"], "link": {"kind": "process"},` + "\n" +
+			"unknown programmer", `{"inherits": "cpu/native", "templates": ["baremetal"], "link": {"kind": "process"},` + "\n" +
 				`"flash": {"programmer": "openodc", "scripts": ["a"]}}`,
 			`x.json:2: flash.programmer: "openodc" is no programmer; did you mean "openocd"?`,
 		},
-		{"runner without scripts", `{"inherits": "cpu/native", "templates": ["baremetal"], "link": {"kind": "process"},` +
+		{"programmer without scripts", `{"inherits": "cpu/native", "templates": ["baremetal"], "link": {"kind": "process"},` +
 			"\n" + `"flash": {"programmer": "openocd"}}`, `x.json:2: flash: the programmer openocd needs scripts`},
 		{
 			"identification's address", "{" + rest +

@@ -67,7 +67,7 @@ func (b *Board) checkFlash() error {
 	case r == "openocd" && len(b.Flash.Scripts) == 0:
 		return b.wrong("flash", "the programmer openocd needs scripts")
 	case r == "pyocd" && b.Flash.Chip == "":
-		return b.wrong("flash", "the runner pyocd needs a target")
+		return b.wrong("flash", "the programmer pyocd needs a chip")
 	}
 	return nil
 }

@@ -84,7 +84,7 @@ type Pool struct {
 	Data  string // macro with a constant pool's initialiser; "" for workspace
 }
 
-// A Module is one model of an archive.
+// A Model is one model of an archive.
 type Model struct {
 	Name      string
 	Style     Style
@@ -146,7 +146,7 @@ func (a *Archive) Find(name string) *File {
 	return nil
 }
 
-// Module returns the module of that name; with "" the only one. Anything else is an error that lists them.
+// Model returns the model of that name; with "" the only one. Anything else is an error that lists them.
 func (a *Archive) Model(name string) (*Model, error) {
 	if name == "" && len(a.Models) == 1 {
 		return a.Models[0], nil
@@ -164,7 +164,7 @@ func (a *Archive) Model(name string) (*Model, error) {
 	return nil, a.fault("", nearest(name, names), "there is no model %q; it holds %q", name, names)
 }
 
-// Prefix is what the names of the module's functions begin with.
+// Prefix is what the names of the model's functions begin with.
 func (m *Model) Prefix() string { return "tvmgen_" + m.Name }
 
 // Has reports whether the system library registers a function.

@@ -68,7 +68,7 @@ type pageArena struct {
 
 type pageRun struct{ at, pages int64 }
 
-// take returns what give wants.
+// take allocates pages. Its result is give's argument.
 func (a *pageArena) take(bytes int64) int64 {
 	want := (max(bytes, 1)-1)>>a.log + 1
 	at, i := int64(0), 0

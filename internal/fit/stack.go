@@ -39,7 +39,7 @@ type Callees struct {
 	In        []firmware.Place `json:"in,omitempty"`
 }
 
-// A StackUse says how deep the stacks become at worst.
+// A StackUse is the worst-case depth of the stacks.
 type StackUse struct {
 	Need        int64    // bytes of the thread's stack, an interrupt's frame included
 	Have        int64    // bytes there are

@@ -35,7 +35,7 @@ func (s *thumbState) forget(registers ...int) {
 	}
 }
 
-// afterCall knows what a function keeps: r4 to r11.
+// afterCall keeps the registers that a called function preserves: r4 to r11.
 func (s *thumbState) afterCall() { s.forget(0, 1, 2, 3, 12, armLR) }
 
 func decodeThumb(f *codeFunction, code []byte, v codeView) {

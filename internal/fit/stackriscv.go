@@ -32,7 +32,7 @@ func (s *riscvState) get(r uint32) (int64, bool) {
 	return s.value[r], s.known[r]
 }
 
-// afterCall knows what a function keeps: s0 to s11.
+// afterCall keeps the registers that a called function preserves: s0 to s11.
 func (s *riscvState) afterCall() {
 	for r := range uint32(32) {
 		if r != 8 && r != 9 && (r < 18 || r > 27) {

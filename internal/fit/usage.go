@@ -1,4 +1,4 @@
-// This file says what of an image lies in which memory, by the parts that people think in.
+// This file assigns the memory of an image to its parts, such as runtime and operators.
 
 package fit
 
