@@ -21,6 +21,7 @@ import (
 
 // An attachment is one attached board: its probe, its port and its ledger.
 type attachment struct {
+	closed     bool // the lease was released
 	programmer flasher.Programmer
 	conf       flasher.Config // the programmer's configuration
 	tool       string         // its name; "none": there is none, and no probe
@@ -212,6 +213,9 @@ func (n *attachment) findEmulated(ctx context.Context, k *Desk, b *boards.Board,
 // follows the probe, even if the UART is missing (*NoDeviceError). After any other error, such as *LeaseError if
 // another process leases the new place, n is unchanged and the device must not be used.
 func (n *attachment) again(ctx context.Context, b *boards.Board) error {
+	if n.closed {
+		return errClosed(b)
+	}
 	if n.probe.Emulated != nil || !n.hasProbe() {
 		return nil // it is not on USB
 	}

@@ -21,6 +21,9 @@ func TestContexts(t *testing.T) {
 	spec := project.Spec{Board: "host", Model: mlftest.Tiny(t, nil)}
 	p := generated(t, dir, spec)
 	i, host := built(t, p), attached(t, p)
+	session, err := host.Open(t.Context(), i)
+	must(t, err)
+	t.Cleanup(func() { must(t, session.Close(context.Background())) })
 
 	device.Plugged(t, device.PortInfo{Name: "/dev/ttyTEST", USB: "0483:374b", Serial: "0670FF"})
 	b, err := boards.Find("nucleo_f746zg", nil)
@@ -53,10 +56,11 @@ func TestContexts(t *testing.T) {
 			_, err := emulated.Probes().Change(ctx, t.TempDir(), "erase")
 			return err
 		},
-		"Probes.Stop":  func(ctx context.Context) error { return emulated.Probes().Stop(ctx, t.TempDir()) },
-		"Device.Flash": func(ctx context.Context) error { _, err := host.Flash(ctx, i); return err },
-		"Device.Open":  func(ctx context.Context) error { _, err := host.Open(ctx, i); return err },
-		"Device.Link":  func(ctx context.Context) error { _, err := host.Link(ctx, i); return err },
+		"Probes.Stop":    func(ctx context.Context) error { return emulated.Probes().Stop(ctx, t.TempDir()) },
+		"Device.Flash":   func(ctx context.Context) error { _, err := host.Flash(ctx, i); return err },
+		"Device.Open":    func(ctx context.Context) error { _, err := host.Open(ctx, i); return err },
+		"Device.Confirm": func(ctx context.Context) error { return host.Confirm(ctx, session, i) },
+		"Device.Link":    func(ctx context.Context) error { _, err := host.Link(ctx, i); return err },
 		"Device.Monitor": func(ctx context.Context) error {
 			return host.Monitor(ctx, i, device.Monitoring{Show: func(string) {}})
 		},

@@ -28,6 +28,7 @@ type Device struct {
 	clockChecked bool        // compared with the host's
 	emulator     string      // its path, after its version was checked
 	attachment   *attachment // of a device that keeps its image; nil where the image is loaded when the link opens
+	closed       bool
 }
 
 // Attach opens a device of the board for exclusive use. which selects one of several: a name in Desk.File, a probe's
@@ -67,13 +68,21 @@ func (k *Desk) programmerOf(b *boards.Board) string {
 	return cmp.Or(k.Programmer, b.Flash.Programmer)
 }
 
-// Close releases the device for others. Its sessions must be closed by whoever opened them.
+// Close releases the device for others. Its sessions must be closed by whoever opened them. All other methods of a closed
+// device return an error of class internal.
 func (d *Device) Close() error {
+	d.closed = true
 	if d.attachment != nil {
+		d.attachment.closed = true
 		d.attachment.lease.Release()
 	}
 	d.desk.attached.Remove(d)
 	return nil
+}
+
+// errClosed is for a device that others may have by now.
+func errClosed(b *boards.Board) error {
+	return failure.New(failure.Internal, "attach it again", "device of board %s: it was closed", b.Name)
 }
 
 // Flash writes the image to the device as far as necessary. When it returns nil, the flash was verified and the new
@@ -97,9 +106,12 @@ func (d *Device) Flash(ctx context.Context, i *image.Image) (FlashReport, error)
 	return FlashReport{Why: "nothing to write: the image is loaded when the link opens"}, nil
 }
 
-// accepts returns an error for an image of another board. If a later build replaced the image's file, it finds the
-// image in the cache.
+// accepts returns an error for an image of another board, and for a closed device. If a later build replaced the image's
+// file, it finds the image in the cache.
 func (d *Device) accepts(i *image.Image) (*image.Image, error) {
+	if d.closed {
+		return nil, errClosed(d.board)
+	}
 	if i.Board != d.board.Name {
 		return nil, failure.New(failure.Config, "build for this board", "%v cannot run on board %s", i, d.board.Name)
 	}

@@ -1,0 +1,58 @@
+//go:build linux
+
+package device_test
+
+import (
+	"context"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/device"
+	"github.com/boardsmith/boardsmith/mlf/mlftest"
+	"github.com/boardsmith/boardsmith/project"
+)
+
+// TestClosedDevice uses devices that others may have leased since.
+func TestClosedDevice(t *testing.T) {
+	p := generated(t, filepath.Join(t.TempDir(), "p"), project.Spec{Board: "host", Model: mlftest.Tiny(t, nil)})
+	i, host := built(t, p), attached(t, p)
+
+	device.Plugged(t, device.PortInfo{Name: "/dev/ttyTEST", USB: "0483:374b", Serial: "0670FF"})
+	b, err := boards.Find("nucleo_f746zg", nil)
+	must(t, err)
+	env := testEnv()
+	env.StateDir, env.Programmer = t.TempDir(), "openocd"
+	env.Tool = func(name string) (string, error) {
+		t.Errorf("%s was looked for", name)
+		return name, nil
+	}
+	probed, err := attach(t.Context(), b, "", env)
+	must(t, err)
+	must(t, host.Close())
+	must(t, probed.Close())
+	must(t, probed.Close())
+
+	other := *i
+	other.Board = b.Name
+	debug := func(context.Context, string) error { return nil }
+	for name, err := range map[string]error{
+		"Open of a process": last(host.Open(t.Context(), i)),
+		"Link of a process": last(host.Link(t.Context(), i)),
+		"Flash":             last(probed.Flash(t.Context(), &other)),
+		"Open":              last(probed.Open(t.Context(), &other)),
+		"Link":              last(probed.Link(t.Context(), nil)),
+		"Erase":             last(probed.Erase(t.Context())),
+		"Identify":          last(probed.Identify(t.Context())),
+		"Holds":             last(probed.Holds(t.Context())),
+		"Debug":             probed.Debug(t.Context(), debug),
+		"Monitor":           probed.Monitor(t.Context(), nil, device.Monitoring{}),
+	} {
+		if err == nil || !strings.Contains(err.Error(), "was closed") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func last[T any](_ T, err error) error { return err }
