@@ -26,6 +26,13 @@ import (
 // TestSameInputSameBytes builds in two folders, one of a name that shells and make stumble over, nothing cached, with
 // an environment that would change the result if a tool saw it.
 func TestSameInputSameBytes(t *testing.T) {
+	for _, board := range []string{"host", "mps2_an385"} { // a chip's port has files in assembler
+		t.Run(board, func(t *testing.T) { sameBytes(t, board) })
+	}
+}
+
+func sameBytes(t *testing.T, board string) {
+	needBoardTools(t, board, nil)
 	model := mlftest.Tiny(t, nil)
 	var images []*image.Image
 	var trees []map[string]string
@@ -38,7 +45,7 @@ func TestSameInputSameBytes(t *testing.T) {
 				t.Setenv(v, "-nonsense")
 			}
 		}
-		p := generated(t, filepath.Join(t.TempDir(), name), Spec{Model: model},
+		p := generated(t, filepath.Join(t.TempDir(), name), Spec{Board: board, Model: model},
 			env{Cache: cache.New(t.TempDir(), cache.Options{})})
 		images = append(images, built(t, p))
 		all := contents(t, p.Dir())

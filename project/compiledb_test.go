@@ -14,7 +14,7 @@ import (
 )
 
 // plainFlag are flags of the Makefile that change nothing of what the code means.
-var plainFlag = regexp.MustCompile(`^(-pipe|-g1|-f(function|data)-sections|-ffile-prefix-map=.*|-fcallgraph-info=su|-W.*|-w|-Iport|-MMD|-MP)$`)
+var plainFlag = regexp.MustCompile(`^(-pipe|-g1|-f(function|data)-sections|-f(file|debug)-prefix-map=.*|-fcallgraph-info=su|-W.*|-w|-Iport|-MMD|-MP)$`)
 
 // TestCompileCommands compares compile_commands.json with what make would run.
 func TestCompileCommands(t *testing.T) {

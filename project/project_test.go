@@ -515,7 +515,7 @@ func FuzzProjectJSON(f *testing.F) {
 	}
 	f.Add(earlier)
 	for _, bad := range []string{
-		`{}`, `{"format": 3}`, `[]`, `{"format":2,"files":{"../x":""}}`,
+		`{}`, `{"format": 4}`, `[]`, `{"format":2,"files":{"../x":""}}`,
 		`{"format":1,"template":{"elf":"/a/b"}}`, string(good) + "{}", string(good[:len(good)/2]),
 	} {
 		f.Add([]byte(bad))

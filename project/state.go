@@ -24,14 +24,14 @@ import (
 
 const (
 	stateFile   = "project.json"
-	stateFormat = 2
+	stateFormat = 3
 	modelTar    = "model.tar"
 	// writingPrefix begins the temporary names of project.json.
 	writingPrefix = ".tmp-" + stateFile
 	maxStateSize  = 16 << 20 // bytes; a project of 10,000 files needs 2 MB
 )
 
-// state is project.json, format 2. It contains no absolute path, date or user name, so that equal inputs give equal
+// state is project.json, format 3. It contains no absolute path, date or user name, so that equal inputs give equal
 // bytes; the times in Flashes, which only flashing adds, are the exception. Files are named by slash paths in the
 // folder, digests are SHA-256 in hexadecimal.
 type state struct {
@@ -141,7 +141,7 @@ func parseState(data []byte) (*state, error) {
 	return &s, s.check()
 }
 
-// parseEarlier reads of format 1 what replacing or removing the project takes, whatever its other fields are: which
+// parseEarlier reads of formats 1 and 2 what replacing or removing the project takes, whatever its other fields are: which
 // files are generated and their digests, the build folder, the flashes, and the names of the board and the archive.
 func parseEarlier(data []byte) (*state, error) {
 	var old struct {

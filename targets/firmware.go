@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"runtime"
 	"strings"
 
@@ -113,6 +114,8 @@ func (v *invocation) imageFields(image *image.Image) fields {
 // archive returns the archive to generate from: the requested one, else the project's, else the bundled sample.
 func (v *invocation) archive(in *inputs) (*mlf.Archive, error) {
 	switch {
+	case v.unusable != nil && !in.derived && !in.model.asked:
+		return formerArchive(in.project, v.unusable)
 	case in.model.value != "" && (in.model.asked || v.project == nil):
 		return mlf.Open(in.model.value)
 	case in.model.asked || v.project == nil:
@@ -123,6 +126,19 @@ func (v *invocation) archive(in *inputs) (*mlf.Archive, error) {
 		return nil, err
 	}
 	return mlf.Parse(v.project.ArchiveName(), a.Raw)
+}
+
+// formerArchive returns the archive in the folder of a project that cannot be opened, which is to be generated again.
+func formerArchive(dir string, unusable error) (*mlf.Archive, error) {
+	a, err := mlf.Open(filepath.Join(dir, "model.tar"))
+	if err != nil {
+		return nil, failure.New(failure.Config, "name the archive: MODEL=PATH", "%w; its archive: %w", unusable, err)
+	}
+	earlier := (*project.EarlierError)(nil)
+	if errors.As(unusable, &earlier) && earlier.Archive != "" {
+		a.Path = earlier.Archive
+	}
+	return a, nil
 }
 
 // ready generates the project if there is none, or if a requested archive, option or board file differs. Without
