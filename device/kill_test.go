@@ -312,9 +312,10 @@ func (d *desk) linesOf(i *image.Image) int {
 }
 
 // hit begins to flash the image in another process and lets the point come. Then that process has ended, and soon its
-// tool.
+// tool, which holds the lease a moment longer than it can be seen.
 func (d *desk) hit(k killPoint, i *image.Image) {
 	d.t.Helper()
+	d.env.Wait = 5 * time.Second
 	cmd := d.job(i)
 	var faults virtualprobe.Faults
 	awaited := false // that the flash comes to a transfer, for us to act

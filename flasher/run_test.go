@@ -186,7 +186,7 @@ func TestSharedSerial(t *testing.T) {
 		_, readErr := p.Read(t.Context(), []Range{{0, 64}})
 		for what, err := range map[string]error{"do": p.Do(t.Context(), Job{}), "read": readErr} {
 			if refused := failure.Of(err) == failure.Config &&
-				strings.Contains(err.Error(), `has the serial "S1" too`); refused != c.refused || err == nil {
+				strings.Contains(err.Error(), `also has the serial "S1"`); refused != c.refused || err == nil {
 				t.Errorf("%s, %v, path %q, %s: %v", c.programmer, c.scripts, c.path, what, err)
 			}
 		}

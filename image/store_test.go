@@ -147,7 +147,7 @@ func TestNoCache(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err := s.Find(i.ID()); failure.Of(err) != failure.Config ||
-		!strings.Contains(err.Error(), "no folder for a cache") {
+		!strings.Contains(err.Error(), "no cache folder") {
 		t.Error(err)
 	}
 	quiet := Store{Cache: cache.New(t.TempDir(), cache.Options{})}
@@ -167,7 +167,7 @@ func TestNotKept(t *testing.T) {
 		i := built(t, 1, 1)
 		spoil(i)
 		s.Keep(i)
-		if !strings.Contains(log.String(), "not kept") {
+		if !strings.Contains(log.String(), "could not be stored") {
 			t.Errorf("%s: logged %q", name, log.String())
 		}
 		if _, err := s.Find(i.ID()); err == nil || !strings.Contains(err.Error(), "is not in the cache") {

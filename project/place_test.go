@@ -149,7 +149,7 @@ func TestEveryByteHasAChecksum(t *testing.T) {
 	if out, err := exec.Command("make", "-C", p.Dir(), "STRICT=").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	const want = "(section .my_weights) is outside of the parts"
+	const want = "(section .my_weights) are outside the ranges"
 	file := filepath.Join(p.Dir(), "build", "firmware.elf")
 	data, err := os.ReadFile(file)
 	must(t, err)

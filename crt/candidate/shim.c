@@ -45,10 +45,10 @@ void TVMPlatformAbort(tvm_crt_error_t code) {
   }
 }
 
-// ---- Before the first call -------------------------------------------------------------------------------------------
+// ---- Before the first call -----------------------------------------------------------------------------------------
 
-// What the program takes from the system's libraries, where it is a process: a list of names, which ends with an empty one,
-// and their addresses. The linker script has both; boardsmith writes the names' source.
+// What the program takes from the system's libraries, where it is a process: a list of names, which ends with an
+// empty one, and their addresses. The linker script has both; boardsmith writes the names' source.
 extern const char boardsmith_import_names[] __attribute__((weak));
 extern void* boardsmith_imports[] __attribute__((weak));
 

@@ -163,7 +163,8 @@ static void expect_bad_call(uintptr_t handle) {
   assert_string_equal(TVMGetLastError(), text);
 }
 
-// A function of the table that the image does not have, as the AOT executor's where a linker took it out of the archive.
+// A function of the table that the image does not have, as the AOT executor's where a linker took it out of the
+// archive.
 static void test_left_out(void** state) {
   (void)state;
   TVMValue r;

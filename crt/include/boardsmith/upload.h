@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Code that the host uploads into RAM, links into the firmware and calls as a module. Optional: a firmware that opens a
-// window and registers the functions below has it, any other carries none of it.
+// Code that the host uploads into RAM, links into the firmware and calls as a module. Optional: a firmware that opens
+// a window and registers the functions below has it, any other carries none of it.
 //
-// The host writes the code with CopyToRemote into a window, linked for the address where it will lie. upload_and_link checks
-// it, and from then on until the module is freed the host can no longer write there. The code calls the runtime through one
-// table alone, whose address upload_and_link stores where the code expects it.
+// The host writes the code with CopyToRemote into a window, linked for the address where it will lie. upload_and_link
+// checks it, and from then on until the module is freed the host can no longer write there. The code calls the
+// runtime through one table alone, whose address upload_and_link stores where the code expects it.
 #ifndef BOARDSMITH_UPLOAD_H_
 #define BOARDSMITH_UPLOAD_H_
 
@@ -19,10 +19,10 @@
 extern "C" {
 #endif
 
-// ---- What uploaded code calls ----------------------------------------------------------------------------------------
+// ---- What uploaded code calls --------------------------------------------------------------------------------------
 
-// The functions of the runtime that operators call, in this order for ever: later versions add at the end. A NULL stands for
-// a function that this firmware lacks.
+// The functions of the runtime that operators call, in this order for ever: later versions add at the end. A NULL
+// stands for a function that this firmware lacks.
 typedef struct TVMBackendLinkTable {
   uint32_t size_bytes;  // of this table: what lies beyond it is not there
   void* (*alloc_workspace)(int device_type, int device_id, uint64_t nbytes, int dtype_code_hint, int dtype_bits_hint);
@@ -35,35 +35,37 @@ typedef struct TVMBackendLinkTable {
                    int* ret_type_code);
   int (*set_return)(TVMRetValueHandle ret, TVMValue* value, int* type_code, int num_ret);
   void (*abort)(tvm_crt_error_t code);  // does not return
-  // The address of a function of the system's libraries, NULL if there is none. A chip has no such libraries: what its
-  // operators need of the C library is linked with them.
+  // The address of a function of the system's libraries, NULL if there is none. A chip has no such libraries: what
+  // its operators need of the C library is linked with them.
   void* (*symbol)(const char* name);
 } TVMBackendLinkTable;
 
 // Default (weak): NULL. The table's symbol.
 void* boardsmith_upload_symbol(const char* name);
 
-// ---- What a firmware does --------------------------------------------------------------------------------------------
+// ---- What a firmware does ------------------------------------------------------------------------------------------
 
-// Makes a window executable (on is 1) or not (0), and in either case makes what was written to it visible to instruction
-// fetches. Returns 0, or a negative number where this cannot be done.
+// Makes a window executable (on is 1) or not (0), and in either case makes what was written to it visible to
+// instruction fetches. Returns 0, or a negative number where this cannot be done.
 typedef int (*boardsmith_executable_t)(void* base, size_t size_bytes, int on);
 
-// Opens the firmware's one window. Its memory is the caller's, for ever. alignment is of what the host may place there: a
-// power of two, at least 4. Call it once, before the first session.
+// Opens the firmware's one window. Its memory is the caller's, for ever. alignment is of what the host may place
+// there: a power of two, at least 4. Call it once, before the first session.
 void boardsmith_upload_open(void* base, size_t size_bytes, size_t alignment, boardsmith_executable_t executable);
 
-// Call it from boardsmith_session_begins: modules of the session before are gone, and the window is no longer executable.
+// Call it from boardsmith_session_begins: modules of the session before are gone, and the window is no longer
+// executable.
 void boardsmith_upload_session_begins(void);
 
 // For the table of the firmware's functions.
 //
-// boardsmith.memory() -> bytes: the parts of the window that are free, which the host may write to. SPEC.md has the format.
+// boardsmith.memory() -> bytes: the parts of the window that are free, which the host may write to. SPEC.md has the
+// format.
 int boardsmith_memory_packed(TVMValue* args, int* type_codes, int num_args, TVMValue* out_value, int* out_type,
                              void* resource_handle);
 
-// boardsmith.upload_and_link(base, size, zero, crc, backend, registry) -> module: size bytes at base were written, whose
-// CRC-32 is crc; zero bytes behind them are to be cleared. backend is the address of the code's pointer to a
+// boardsmith.upload_and_link(base, size, zero, crc, backend, registry) -> module: size bytes at base were written,
+// whose CRC-32 is crc; zero bytes behind them are to be cleared. backend is the address of the code's pointer to a
 // TVMBackendLinkTable, 0 if it has none; registry that of its TVMFuncRegistry.
 int boardsmith_upload_and_link_packed(TVMValue* args, int* type_codes, int num_args, TVMValue* out_value, int* out_type,
                                       void* resource_handle);

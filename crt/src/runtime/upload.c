@@ -3,8 +3,8 @@
 // Modules in RAM (boardsmith/upload.h): one window, the modules in it, and the free parts between them, which are the
 // windows that the host may write to.
 //
-// A module that the host frees, or that ends with its session, is found to be gone by its slot, which no longer names it:
-// nothing else tells.
+// A module that the host frees, or that ends with its session, is found to be gone by its slot, which no longer names
+// it: nothing else tells.
 #include <boardsmith/boardsmith.h>
 #include <boardsmith/upload.h>
 #include <stdbool.h>
@@ -45,7 +45,7 @@ typedef struct uploads {
 
 static uploads_t uploads;
 
-// ---- The free parts --------------------------------------------------------------------------------------------------
+// ---- The free parts ------------------------------------------------------------------------------------------------
 
 // The module with the lowest address that is at least from; NULL if there is none.
 static const upload_t* next_upload(uintptr_t from) {
@@ -107,7 +107,7 @@ void boardsmith_upload_open(void* base, size_t size_bytes, size_t alignment, boa
 
 void boardsmith_upload_session_begins(void) { forget_gone(); }
 
-// ---- boardsmith.memory -----------------------------------------------------------------------------------------------
+// ---- boardsmith.memory ---------------------------------------------------------------------------------------------
 
 static uint8_t* put_le(uint8_t* at, uint64_t value, unsigned bytes) {
   for (unsigned i = 0; i < bytes; i++) {
@@ -146,7 +146,7 @@ int boardsmith_memory_packed(PACKED_PARAMETERS) {
   return 0;
 }
 
-// ---- boardsmith.upload_and_link --------------------------------------------------------------------------------------
+// ---- boardsmith.upload_and_link ------------------------------------------------------------------------------------
 
 TVM_WEAK void* boardsmith_upload_symbol(const char* name) {
   (void)name;
