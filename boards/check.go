@@ -220,6 +220,8 @@ func (b *Board) checkPlace() error {
 	}
 	for _, p := range b.Place.parts() {
 		switch {
+		case p.part == "upload" && b.UploadKiB == 0:
+			// A board with other memory than its chip file's need not have this region.
 		case p.region != "" && !slices.Contains(names, p.region):
 			return b.wrong("place."+p.part, "there is no region %q%s", p.region, jsonfile.DidYouMean(p.region, names))
 		case p.region == "" && len(b.Memory) > 0:
