@@ -377,7 +377,7 @@ func (p *Project) begin(ctx context.Context, t *tree, r *recipe, last *buildReco
 		return nil, err
 	}
 	folder := p.state.Template.buildFolder()
-	if last == nil || last.hasMore(r) || last.Setting != hex.EncodeToString(r.setting[:]) {
+	if last == nil || last.differs(r) || last.Setting != hex.EncodeToString(r.setting[:]) {
 		if err := t.root.RemoveAll(folder); err != nil {
 			return nil, t.error("remove", folder, err)
 		}
@@ -428,10 +428,16 @@ func (p *Project) awaitOrphans(ctx context.Context, t *tree) error {
 	}
 }
 
-// hasMore reports whether an input of the last build was removed: its results must not be used.
-func (last *buildRecord) hasMore(r *recipe) bool {
+// differs reports whether the last build's results must not be used: an input of it was removed, or there is a new one
+// that compilers may now find in place of another, which no dependency names.
+func (last *buildRecord) differs(r *recipe) bool {
 	for name := range last.Inputs {
 		if _, ok := r.inputs[name]; !ok {
+			return true
+		}
+	}
+	for name := range r.inputs {
+		if _, ok := last.Inputs[name]; !ok && !slices.Contains([]string{".c", ".S", ".o"}, path.Ext(name)) {
 			return true
 		}
 	}

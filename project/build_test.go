@@ -69,6 +69,19 @@ func sameBytes(t *testing.T, board string) {
 	}
 }
 
+// TestNewHeader adds a header that compilers find in place of another one.
+func TestNewHeader(t *testing.T) {
+	t.Parallel()
+	p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Model: mlftest.Tiny(t, nil)})
+	built(t, p)
+	must(t, os.MkdirAll(filepath.Join(p.Dir(), "crt_config", "boardsmith"), 0o755))
+	must(t, os.WriteFile(filepath.Join(p.Dir(), "crt_config", "boardsmith", "boardsmith.h"), []byte("#error new\n"), 0o644))
+	var failed *ToolError
+	if _, err := p.Build(t.Context()); !errors.As(err, &failed) || failed.Class != failure.Compile {
+		t.Errorf("built with what the header replaces: %v", err)
+	}
+}
+
 func TestUpToDate(t *testing.T) {
 	t.Parallel()
 	p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Model: mlftest.Tiny(t, nil)})
