@@ -41,6 +41,16 @@ type lock struct {
 	turn  *flock.Flock // turnFile
 }
 
+// plain returns an error for a lock's file that is a link, which could lead out of the folder, or a pipe, whose opening
+// would wait. A file that does not exist is fine.
+func plain(path string) error {
+	info, err := os.Lstat(path)
+	if err != nil || info.Mode().IsRegular() {
+		return nil // opening it reports the rest
+	}
+	return failure.New(failure.Config, "remove it", "%s is not a plain file (%v)", path, info.Mode().Type())
+}
+
 func newLock(dir string) *lock {
 	at := func(name string) *flock.Flock {
 		return flock.New(filepath.Join(dir, name), flock.SetPermissions(0o644))
@@ -97,6 +107,9 @@ func (l *lock) takeTurnAlone(ctx context.Context) error {
 // takeFiles waits for readers. l must have the turn.
 func (l *lock) takeFiles(ctx context.Context) error {
 	who := fmt.Sprintf("process %d (%s)\n", os.Getpid(), filepath.Base(os.Args[0]))
+	if err := plain(l.note()); err != nil {
+		return err
+	}
 	if err := os.WriteFile(l.note(), []byte(who), 0o644); err != nil {
 		return plainfile.Error("lock", l.note(), err)
 	}
@@ -165,6 +178,9 @@ func (l *lock) await(ctx context.Context, limit time.Duration, take func() (bool
 
 // try locks the file in the folder, and tries again if it was removed after it was opened.
 func try(f *flock.Flock, take func() (bool, error)) (bool, error) {
+	if err := plain(f.Path()); err != nil {
+		return false, err
+	}
 	for {
 		ok, err := take()
 		if err != nil || !ok {
@@ -183,6 +199,9 @@ func (l *lock) note() string { return filepath.Join(l.dir, holderFile) }
 
 // locked returns the error that names who changes the folder, if known.
 func (l *lock) locked() *LockedError {
+	if plain(l.note()) != nil {
+		return &LockedError{Dir: l.dir}
+	}
 	holder, _ := os.ReadFile(l.note()) // for the message only
 	return &LockedError{l.dir, strings.TrimSpace(string(holder))}
 }
