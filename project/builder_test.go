@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -224,6 +225,25 @@ func TestLibrariesOnce(t *testing.T) {
 	}
 	if times, err := os.ReadFile(asked); err != nil || len(times) != 1 {
 		t.Errorf("the compiler was asked %d times (%v)", len(times), err)
+	}
+}
+
+// TestLibraryOfSpecs: a library that a specs file puts in place of the C library is identified, too.
+func TestLibraryOfSpecs(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	cc, nano := filepath.Join(dir, "cc"), filepath.Join(dir, "libc_nano.a")
+	must(t, os.WriteFile(cc, []byte("#!/bin/sh\necho ' \"-L"+dir+"\" -lgcc -lc_nano' >&2\n"), 0o755))
+	p := &Project{builder: &Builder{}}
+	p.state.Board.Memory = []boards.Region{{Name: "ram"}}
+	for _, text := range []string{"one", "other"} {
+		must(t, os.WriteFile(nano, []byte(text), 0o644))
+		found, err := p.libraries(t.Context(), cc)
+		must(t, err)
+		want := toolState{Name: "libc_nano.a", Version: "SHA-256 " + image.DigestOf([]byte(text))}
+		if !slices.Contains(found, want) {
+			t.Errorf("got %v, want %v", found, want)
+		}
 	}
 }
 

@@ -124,12 +124,12 @@ func (p *Project) libraries(ctx context.Context, cc string) ([]toolState, error)
 		return nil, nil // the system's shared library
 	}
 	flags := slices.Concat(b.CFlags, b.LDFlags)
-	folders, err := askOnce(ctx, p.builder, cc, "folders\x00"+strings.Join(flags, "\x00"), func() ([]string, error) {
-		folders, err := linkFolders(ctx, cc, flags)
-		if err == nil && folders == nil {
+	links, err := askOnce(ctx, p.builder, cc, "libraries\x00"+strings.Join(flags, "\x00"), func() (linking, error) {
+		links, err := linkingOf(ctx, cc, flags)
+		if err == nil && links.folders == nil {
 			err = errNoLibrary // it may be installed before the next build
 		}
-		return folders, err
+		return links, err
 	})
 	if errors.Is(err, errNoLibrary) {
 		return nil, nil // compiling tells
@@ -138,8 +138,8 @@ func (p *Project) libraries(ctx context.Context, cc string) ([]toolState, error)
 		return nil, fmt.Errorf("%s: %w", b.Toolchain.CC, err)
 	}
 	var found []toolState
-	for _, name := range []string{libraryFile, "libgcc.a"} {
-		for _, dir := range folders {
+	for _, name := range links.files {
+		for _, dir := range links.folders {
 			at := filepath.Join(dir, name)
 			digest, err := askOnce(ctx, p.builder, at, "digest", func() (string, error) {
 				data, err := os.ReadFile(at)
@@ -158,24 +158,35 @@ const libraryFile = "libc.a"
 
 var errNoLibrary = errors.New("no C library")
 
-// linkFolders lists the linker's library folders, in order.
-func linkFolders(ctx context.Context, cc string, flags []string) ([]string, error) {
+// linking is what the compiler tells the linker of libraries.
+type linking struct {
+	folders []string // in the order in which they are searched
+	files   []string // such as libc_nano.a, which a specs file puts in place of libc.a
+}
+
+// linkingOf asks the compiler how it links. Besides the libraries that it names, an image may have the usual three.
+func linkingOf(ctx context.Context, cc string, flags []string) (links linking, err error) {
 	_, said, err := command.Command{
 		Path: cc, Args: slices.Concat(flags, []string{"-###", os.DevNull}), Dir: "/",
 		Timeout: askTimeout,
 	}.Capture(ctx)
 	if ctx.Err() != nil {
-		return nil, err
+		return links, err
 	}
 	if err != nil && libraryMissing.MatchString(said) {
-		return nil, nil // compiling tells
+		return links, nil // compiling tells
 	}
 	if err != nil {
-		return nil, failure.New(failure.Config, "check the board's cflags and ldflags", "%w: %s", err, firstError(said))
+		return links, failure.New(failure.Config, "check the board's cflags and ldflags", "%w: %s", err, firstError(said))
 	}
-	var folders []string
 	for _, m := range linkFolder.FindAllStringSubmatch(said, -1) {
-		folders = append(folders, m[1]+m[2])
+		links.folders = append(links.folders, m[1]+m[2])
 	}
-	return folders, nil
+	links.files = []string{libraryFile, "libgcc.a", "libm.a"}
+	for _, m := range linkLibrary.FindAllStringSubmatch(said, -1) {
+		if name := "lib" + m[1] + ".a"; !slices.Contains(links.files, name) {
+			links.files = append(links.files, name)
+		}
+	}
+	return links, nil
 }

@@ -80,5 +80,8 @@ func tooSmall(text string) (region string, over int64, sections string) {
 // libraryMissing is what a compiler says that finds no C library.
 var libraryMissing = regexp.MustCompile(`\.h: No such file|cannot find -l(c|m|gcc|c_nano)\b|cannot read spec file|nano\.specs|picolibc\.specs`)
 
+// linkLibrary is a library on the linker's command line as gcc -### prints it.
+var linkLibrary = regexp.MustCompile(`(?:^|\s)"?-l([\w+.-]+)"?`)
+
 // linkFolder is a folder on the linker's command line as gcc -### prints it.
 var linkFolder = regexp.MustCompile(`(?:^|\s)(?:"-L([^"]+)"|-L(\S+))`)
