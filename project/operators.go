@@ -56,6 +56,9 @@ type OperatorLinker struct {
 // *MissingToolError,
 // *ToolError; of class config if the template does not say how.
 func (p *Project) OperatorLinker(ctx context.Context) (*OperatorLinker, error) {
+	if ctx.Err() != nil {
+		return nil, failure.Stopped(ctx, "prepare operators")
+	}
 	steps := p.state.Template.Operators
 	if len(steps.Compile) == 0 {
 		return nil, failure.New(failure.Config, "", "template %s does not say how operators for RAM are made",
@@ -319,6 +322,9 @@ const script = `SECTIONS {
 // Link makes a program of operators for a window. Errors: a *ToolError where the compiler or the linker fails, a
 // *FitError where the window is too small; of class link for an entry that is not there and for variables of threads.
 func (l *OperatorLinker) Link(ctx context.Context, o Operators, w rpc.Window) (program rpc.Program, err error) {
+	if ctx.Err() != nil {
+		return program, failure.Stopped(ctx, "link operators")
+	}
 	if len(o.Entries) == 0 {
 		return program, failure.New(failure.Config, "", "operators: no entry is named")
 	}
