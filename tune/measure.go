@@ -280,7 +280,8 @@ func (p *place) call(ctx context.Context, m rpc.Module, c Candidate, held *argum
 		}
 		if one[0] > best*p.run.o.GiveUp {
 			result.Cut = true
-			return p.times(one, result)
+			result.time(one)
+			return nil
 		}
 	}
 	samples, err := m.Time(ctx, c.Entry, o, held.values()...)
@@ -291,13 +292,13 @@ func (p *place) call(ctx context.Context, m rpc.Module, c Candidate, held *argum
 		return err
 	}
 	p.kind.noteBest(samples)
-	return p.times(samples, result)
+	result.time(samples)
+	return nil
 }
 
-func (p *place) times(samples []float64, result *Result) error {
+func (r *Result) time(samples []float64) {
 	stats := rpc.StatsOf(samples)
-	result.Time, result.Samples = &stats, samples
-	return nil
+	r.Time, r.Samples = &stats, samples
 }
 
 func (k *kind) bestTime() float64 {

@@ -2,6 +2,7 @@ package tune
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/boardsmith/boardsmith/failure"
@@ -52,6 +53,7 @@ type queue struct {
 	jobs  chan *job
 	again chan *job     // jobs that a board has failed, which come first
 	ended chan struct{} // no place is left
+	end   sync.Once
 }
 
 func newQueue(bound int) *queue {
@@ -101,12 +103,7 @@ func (q *queue) pop(ctx context.Context) *job {
 
 // close ends waiting pushes; what is queued is answered that no place is left.
 func (q *queue) close() {
-	select {
-	case <-q.ended:
-		return
-	default:
-	}
-	close(q.ended)
+	q.end.Do(func() { close(q.ended) }) // the last place and Close may come here at once
 	for {
 		select {
 		case j := <-q.again:

@@ -322,7 +322,7 @@ func (k *kind) submit(ctx context.Context, c Candidate, p rpc.Program, built tim
 	}
 	select {
 	case a := <-j.answer:
-		return a.result, a.err
+		return k.answered(ctx, a)
 	case <-ctx.Done():
 		return Result{}, failure.Stopped(ctx, "measure %s", c.ID)
 	case <-k.run.ctx.Done():
@@ -330,11 +330,19 @@ func (k *kind) submit(ctx context.Context, c Candidate, p rpc.Program, built tim
 	case <-k.queue.ended:
 		select {
 		case a := <-j.answer:
-			return a.result, a.err
+			return k.answered(ctx, a)
 		default:
 			return Result{}, k.ended(ctx, errNoPlace)
 		}
 	}
+}
+
+// answered adds to the answer of a queue that has ended why it has.
+func (k *kind) answered(ctx context.Context, a answer) (Result, error) {
+	if errors.Is(a.err, errNoPlace) {
+		return Result{}, k.ended(ctx, a.err)
+	}
+	return a.result, a.err
 }
 
 // ended says why nothing can be queued any more.

@@ -201,6 +201,25 @@ func TestBoardsVanish(t *testing.T) {
 	}
 }
 
+// TestDrift allows the reference no drift at all, on a computer whose times always differ: the board is given up with the
+// reason.
+func TestDrift(t *testing.T) {
+	reference := operator("reference", right)
+	r, err := tune.OpenRun(t.Context(), t.TempDir(), &device.Desk{}, []string{"host"}, tune.Options{
+		Reference: &reference, Every: 1, Drift: 1e-12, MaxRecoveries: 1,
+	})
+	must(t, err)
+	defer func() { must(t, r.Close()) }()
+	for _, c := range goods(20) {
+		if _, err = r.Measure(t.Context(), c); err != nil {
+			break
+		}
+	}
+	if err == nil || !strings.Contains(err.Error(), "the reference: it takes") {
+		t.Errorf("20 candidates beside a reference that drifts: %v", err)
+	}
+}
+
 // emulators lists the QEMUs that this process has started, directly or not.
 func emulators(t *testing.T) (pids []int) {
 	t.Helper()
