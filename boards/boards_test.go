@@ -227,8 +227,12 @@ func TestBadFiles(t *testing.T) {
 		},
 		{"source climbs", "{" + rest + ",\n\"sources\": [\"../x.c\"]}", `x.json:2: sources: "../x.c" is not a relative path`},
 		{"option out of range", "{" + rest + ",\n\"arena_kib\": 0}", `x.json:2: arena_kib: 0 KiB is not between`},
-		{"arena does not fit", "{" + rest +
-			",\n\"arena_kib\": 2,\n\"place\": {\"code\": \"ram\", \"data\": \"ram\"},\n\"memory\": [{\"name\": \"ram\", \"exec\": true, \"size\": 1024}]}", `x.json:2: arena_kib: an arena of 2 KiB, with a stack of 0 bytes, does not fit into region "ram" of 1024 bytes: 1024 bytes too many`},
+		{
+			"arena does not fit", "{" + rest +
+				",\n\"arena_kib\": 2,\n\"place\": {\"code\": \"ram\", \"data\": \"ram\"},\n" +
+				"\"memory\": [{\"name\": \"ram\", \"exec\": true, \"size\": 1024}]}",
+			`x.json:2: arena_kib: an arena of 2 KiB, with a stack of 0 bytes, does not fit into region "ram" of 1024 bytes: 1024 bytes too many`,
+		},
 		{
 			"source of no kind", "{" + rest + ",\n\"sources\": [\"a.c\",\n\"x.cpp\"]}",
 			`x.json:3: sources: "x.cpp" is none of .c, .S, .h`,
@@ -269,7 +273,8 @@ func TestBadFiles(t *testing.T) {
 			`x.json:2: place.code: code cannot run from region "ram"`,
 		},
 		{"data in flash", "{" + rest +
-			",\n\"place\": {\"code\": \"rom\", \"data\": \"rom\"}, \"memory\": [{\"name\": \"rom\", \"size\": 65536, \"exec\": true, \"nonvolatile\": true}]}", `x.json:2: place.data: region "rom" cannot be written to`},
+			",\n\"place\": {\"code\": \"rom\", \"data\": \"rom\"}, \"memory\": [{\"name\": \"rom\", \"size\": 65536, " +
+			"\"exec\": true, \"nonvolatile\": true}]}", `x.json:2: place.data: region "rom" cannot be written to`},
 		{
 			"sectors too small", "{" + rest +
 				",\n\"memory\": [{\"name\": \"a\", \"size\": 4096, \"sectors\": [{\"count\": 3, \"size\": 1024}]}]}",
@@ -373,7 +378,10 @@ func TestBadFiles(t *testing.T) {
 				",\n\"memory\": [{\"name\": \"a\", \"size\": 4}, {\"name\": \"b\", \"origin\": 3, \"size\": 4}]}",
 			`x.json:2: memory: regions "a" and "b" overlap`,
 		},
-		{"region wraps", "{" + rest + ",\n\"memory\": [{\"name\": \"a\", \"origin\": \"0xffffffffffffffff\", \"size\": 4}]}", `x.json:2: memory: region "a"`},
+		{
+			"region wraps", "{" + rest +
+				",\n\"memory\": [{\"name\": \"a\", \"origin\": \"0xffffffffffffffff\", \"size\": 4}]}", `x.json:2: memory: region "a"`,
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := shelfOf(t, map[string]string{

@@ -117,7 +117,8 @@ var timers = []string{"chip", "mcycle", "mtime", "systick"}
 
 func (b *Board) checkTimer() error {
 	if k := b.Timer.Kind; k != "" && !slices.Contains(timers, k) {
-		return b.wrong("timer.kind", "%q is not a kind of timer (%s)%s", k, strings.Join(timers, ", "), jsonfile.DidYouMean(k, timers))
+		return b.wrong("timer.kind", "%q is not a kind of timer (%s)%s", k, strings.Join(timers, ", "),
+			jsonfile.DidYouMean(k, timers))
 	}
 	return nil
 }

@@ -42,10 +42,16 @@ func TestContexts(t *testing.T) {
 			_, _, err := device.MissingTools(ctx, virtual)
 			return err
 		},
-		"Desk.Attach":        func(ctx context.Context) error { _, err := attach(ctx, virtual, "", env); return err },
-		"Desk.Devices":       func(ctx context.Context) error { _, err := env.desk().Devices(ctx); return err },
-		"Desk.Emulated":      func(ctx context.Context) error { _, err := env.desk().Emulated(ctx, virtual, "down"); return err },
-		"Desk.FlashCommands": func(ctx context.Context) error { _, err := env.desk().FlashCommands(ctx, b, "", i); return err },
+		"Desk.Attach":  func(ctx context.Context) error { _, err := attach(ctx, virtual, "", env); return err },
+		"Desk.Devices": func(ctx context.Context) error { _, err := env.desk().Devices(ctx); return err },
+		"Desk.Emulated": func(ctx context.Context) error {
+			_, err := env.desk().Emulated(ctx, virtual, "down")
+			return err
+		},
+		"Desk.FlashCommands": func(ctx context.Context) error {
+			_, err := env.desk().FlashCommands(ctx, b, "", i)
+			return err
+		},
 		"Desk.EraseCommands": func(ctx context.Context) error { _, err := env.desk().EraseCommands(ctx, b, ""); return err },
 		"Probes.Start": func(ctx context.Context) error {
 			_, err := emulated.Probes().Start(ctx, t.TempDir(), "nrf51", nil)

@@ -68,8 +68,8 @@ func (k *Desk) programmerOf(b *boards.Board) string {
 	return cmp.Or(k.Programmer, b.Flash.Programmer)
 }
 
-// Close releases the device for others. Its sessions must be closed by whoever opened them. All other methods of a closed
-// device return an error of class internal.
+// Close releases the device for others. Its sessions must be closed by whoever opened them. All other methods of a
+// closed device return an error of class internal.
 func (d *Device) Close() error {
 	d.closed = true
 	if d.attachment != nil {
@@ -106,8 +106,8 @@ func (d *Device) Flash(ctx context.Context, i *image.Image) (FlashReport, error)
 	return FlashReport{Why: "nothing to write: the image is loaded when the link opens"}, nil
 }
 
-// accepts returns an error for an image of another board, and for a closed device. If a later build replaced the image's
-// file, it finds the image in the cache.
+// accepts returns an error for an image of another board, and for a closed device. If a later build replaced the
+// image's file, it finds the image in the cache.
 func (d *Device) accepts(i *image.Image) (*image.Image, error) {
 	if d.closed {
 		return nil, errClosed(d.board)

@@ -160,11 +160,12 @@ func TestKilledBehindWrapper(t *testing.T) {
 	cmd := d.job(two)
 	cmd.Env = append(cmd.Env, "PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"))
 	must(t, cmd.Start())
-	for begun := time.Now(); d.tell(virtualprobe.Request{Do: "status"}).Transfers < into; time.Sleep(3 * time.Millisecond) {
+	for begun := time.Now(); d.tell(virtualprobe.Request{Do: "status"}).Transfers < into; {
 		if time.Since(begun) > time.Minute {
-			t.Error("it did not come in a minute")
+			t.Error("OpenOCD did not reach this transfer within a minute")
 			break
 		}
+		time.Sleep(3 * time.Millisecond)
 	}
 	must(t, cmd.Process.Kill())
 	_ = cmd.Wait() // it was killed

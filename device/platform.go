@@ -120,7 +120,8 @@ func (e *ClockError) FailureClass() failure.Class { return failure.Config }
 
 // NextStep says how to go on.
 func (e *ClockError) NextStep() string {
-	return "correct the port's clock setup, or core_hz and timer in the board file; for an emulator set host_clock to false there"
+	return "correct the port's clock setup, or core_hz and timer in the board file; for an emulator set host_clock to " +
+		"false there"
 }
 
 // verify compares the device with its board file. It measures the clock once.

@@ -26,7 +26,8 @@ func (e *ChipError) Error() string {
 	for _, v := range e.Want.Values {
 		values = append(values, fmt.Sprintf("0x%x", uint64(v)))
 	}
-	return fmt.Sprintf("the chip behind the probe differs from the board file: register 0x%08x reads 0x%08x; its masked value 0x%x is not %s (%s)",
+	return fmt.Sprintf("the chip behind the probe differs from the board file: register 0x%08x reads 0x%08x; its "+
+		"masked value 0x%x is not %s (%s)",
 		uint64(e.Want.Address), e.Read, uint64(e.Want.Mask)&uint64(e.Read), strings.Join(values, " or "), e.Want.Source)
 }
 
@@ -35,7 +36,8 @@ func (e *ChipError) FailureClass() failure.Class { return failure.Flash }
 
 // NextStep returns how to go on.
 func (e *ChipError) NextStep() string {
-	return "choose this chip's board; if the board file is right for the chip, add the value to its identification.values, or use FORCE=1"
+	return "choose this chip's board; if the board file is right for the chip, add the value to its " +
+		"identification.values, or use FORCE=1"
 }
 
 const (

@@ -288,12 +288,14 @@ func TestFailures(t *testing.T) {
 		}
 		job.Write[0] = b.pattern(0, 9) // what is there already need not be written
 		job.Verify = job.Write
+		first := job.Write[0].Data[0x20]
+		weak := 0x10&^(first&0x10) | 1&^first | 2&^first
 		for _, c := range []struct {
 			name   string
 			faults virtualprobe.Faults
 			want   failure.Class
 		}{
-			{"a weak bit", virtualprobe.Faults{Weak: map[uint32]byte{0x20: 0x10&^(job.Write[0].Data[0x20]&0x10) | 1&^job.Write[0].Data[0x20] | 2&^job.Write[0].Data[0x20]}}, failure.Verify},
+			{"a weak bit", virtualprobe.Faults{Weak: map[uint32]byte{0x20: weak}}, failure.Verify},
 			{"unplugged", virtualprobe.Faults{UnplugAfter: 300}, failure.Flash},
 		} {
 			b.ask(virtualprobe.Request{Do: "faults", Faults: &c.faults})

@@ -56,10 +56,12 @@ func (a *Archive) CheckModel(m *Model) error {
 			"model %s: C++ sources are not supported", m.Name)
 	case m.Interface == C && m.SystemLib:
 		return a.fault(where, nextNoSystemLib,
-			"model %s: C interface together with a system library: TVM declares tvmgen_%s_run twice, with different arguments, and no C compiler accepts that", m.Name, m.Name)
+			"model %s: C interface together with a system library: TVM declares tvmgen_%s_run twice, with different "+
+				"arguments, and no C compiler accepts that", m.Name, m.Name)
 	case s.unpacked != "" && m.SystemLib:
 		return a.fault(where, nextNoSystemLib,
-			"model %s: unpacked-api together with a system library: TVM registers %s as a packed function and defines it with other arguments, and no C compiler accepts that", m.Name, s.unpacked)
+			"model %s: unpacked-api together with a system library: TVM registers %s as a packed function and defines it "+
+				"with other arguments, and no C compiler accepts that", m.Name, s.unpacked)
 	case s.badPool != "":
 		return a.fault(where, nextRename, "model %s: memory pool %q is not a C identifier, and TVM does not convert it",
 			m.Name, strings.TrimSuffix(s.badPool, "_var"))

@@ -48,7 +48,8 @@ func graphModel() []mlf.File {
 		member("metadata.json", metadata7),
 		member("codegen/host/src/net_lib0.c", graphLib),
 		member("codegen/host/src/net_lib1.c",
-			"TVM_DLL int32_t tvmgen_net_add(void* args, int32_t* arg_type_ids, int32_t num_args, void* out_ret_value, int32_t* out_ret_tcode, void* resource_handle) {\n"),
+			"TVM_DLL int32_t tvmgen_net_add(void* args, int32_t* arg_type_ids, int32_t num_args, void* out_ret_value, "+
+				"int32_t* out_ret_tcode, void* resource_handle) {\n"),
 		member("parameters/net.params", string(params)),
 		member("src/net.relay", "def @main(%x: Tensor[(2, 3), int8], %p0: Tensor[(3), int8]) -> Tensor[(2, 3), int8] {\n}\n"),
 		member("executor-config/graph/net.graph", graphJSON),
@@ -232,7 +233,8 @@ func TestCheckExplains(t *testing.T) {
 			`calls "tvmgen_net_add"`,
 		},
 		"new convention": {
-			change(graphModel(), map[string]string{"codegen/host/src/net_lib1.c": "int32_t __tvm_ffi_main(void* self, TVMFFIAny* args, int32_t n, TVMFFIAny* result) {"}),
+			change(graphModel(), map[string]string{"codegen/host/src/net_lib1.c": "int32_t __tvm_ffi_main(void* self, " +
+				"TVMFFIAny* args, int32_t n, TVMFFIAny* result) {"}),
 			"TVM 0.21",
 		},
 		"C++": {change(graphModel(),

@@ -19,7 +19,8 @@ import (
 func TestRelay(t *testing.T) {
 	for _, c := range []struct{ text, params, results, names string }{
 		{
-			"def @main(%serving_default_dense_input:0: Tensor[(1, 1), int8] /* ty=Tensor[(1, 1), int8] span=a:0:0 */, %p.1/x: Tensor[(16), int32], output_tensor_names=[\"a, b)\", \"c\"]) -> (Tensor[(1, 1), int8], float32) {\n",
+			"def @main(%serving_default_dense_input:0: Tensor[(1, 1), int8] /* ty=Tensor[(1, 1), int8] span=a:0:0 */, " +
+				"%p.1/x: Tensor[(16), int32], output_tensor_names=[\"a, b)\", \"c\"]) -> (Tensor[(1, 1), int8], float32) {\n",
 			"[serving_default_dense_input:0 int8 (1, 1) p.1/x int32 (16,)]", "[ int8 (1, 1)  float32 ()]", "[a, b) c]",
 		},
 		{"#[version = \"0.0.5\"]\ndef @main(%x: float32 /* ty=float32 */) {\n", "[x float32 ()]", "[]", "[]"},

@@ -25,7 +25,8 @@ TVM_DLL int32_t tvmgen_m___tvm_main__(void* x) {
   void* huge = TVMBackendAllocWorkspace(1, 0, (uint64_t)99999999999999999999, 2, 8);
   if (TVMBackendFreeWorkspace(1, 0, sid_1) != 0) {
 }`), steps)
-	want := "map[tvmgen_m___tvm_main__:[{64 sid_1 } {0  tvmgen_m_fused_a} {0 sid_1 }] tvmgen_m_fused_a:[{16000 pad } {32 conv } {0 conv } {0 pad }]]"
+	want := "map[tvmgen_m___tvm_main__:[{64 sid_1 } {0  tvmgen_m_fused_a} {0 sid_1 }] tvmgen_m_fused_a:[{16000 pad } " +
+		"{32 conv } {0 conv } {0 pad }]]"
 	if got := fmt.Sprint(steps); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}

@@ -75,7 +75,8 @@ func TestNewHeader(t *testing.T) {
 	p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Model: mlftest.Tiny(t, nil)})
 	built(t, p)
 	must(t, os.MkdirAll(filepath.Join(p.Dir(), "crt_config", "boardsmith"), 0o755))
-	must(t, os.WriteFile(filepath.Join(p.Dir(), "crt_config", "boardsmith", "boardsmith.h"), []byte("#error new\n"), 0o644))
+	must(t, os.WriteFile(filepath.Join(p.Dir(), "crt_config", "boardsmith", "boardsmith.h"), []byte("#error new\n"),
+		0o644))
 	var failed *ToolError
 	if _, err := p.Build(t.Context()); !errors.As(err, &failed) || failed.Class != failure.Compile {
 		t.Errorf("built with what the header replaces: %v", err)
@@ -155,7 +156,8 @@ func TestContentDecides(t *testing.T) {
 		t.Error("a changed file with an old time was not compiled")
 	}
 	extra := filepath.Join(p.Dir(), "src", "extra.c")
-	must(t, os.WriteFile(extra, []byte("const char boardsmith_extra[] = \"x\";\nextern const char boardsmith_extra[];\n"), 0o644))
+	must(t, os.WriteFile(extra, []byte("const char boardsmith_extra[] = \"x\";\n"+
+		"extern const char boardsmith_extra[];\n"), 0o644))
 	third := built(t, p)
 	if third.ID() == second.ID() {
 		t.Error("an added file does not show in the build id")
@@ -329,7 +331,8 @@ func TestFirstError(t *testing.T) {
 	t.Parallel()
 	const warned = "/usr/bin/../bin/ld: warning: a.o: missing .note.GNU-stack section"
 	for text, want := range map[string]string{
-		"a.c:1:2: error: expected ';'\n    1 | x\nmake: *** [Makefile:1: a.o] Error 1": "a.c:1:2: error: expected ';'\n    1 | x",
+		"a.c:1:2: error: expected ';'\n    1 | x\nmake: *** [Makefile:1: a.o] Error 1": "a.c:1:2: error: expected ';'\n" +
+			"    1 | x",
 		warned + "\ncollect2: error: ld returned 1 exit status\nmake: *** [a] Error 1": warned,
 		warned + "\nld: a.o: undefined reference to `g'\ncollect2: error: ld returned": "ld: a.o: undefined reference to `g'",
 		"nothing of note": "",
@@ -346,12 +349,14 @@ func TestMissingTools(t *testing.T) {
 	t.Setenv("PATH", bin)
 	_, err := p.Build(t.Context())
 	var missing *MissingToolError
-	if !errors.As(err, &missing) || missing.Tool != "cc" || failure.Of(err) != failure.ToolMissing || !strings.Contains(failure.Next(err), "apt-get install gcc") {
+	if !errors.As(err, &missing) || missing.Tool != "cc" || failure.Of(err) != failure.ToolMissing ||
+		!strings.Contains(failure.Next(err), "apt-get install gcc") {
 		t.Errorf("without a compiler: %v (%s)", err, failure.Next(err))
 	}
 	must(t, os.WriteFile(filepath.Join(bin, "cc"), []byte("#!/bin/sh\necho some compiler\n"), 0o755))
 	_, err = p.Build(t.Context())
-	if !errors.As(err, &missing) || missing.Tool != "make" || !strings.Contains(failure.Next(err), "apt-get install make") {
+	if !errors.As(err, &missing) || missing.Tool != "make" ||
+		!strings.Contains(failure.Next(err), "apt-get install make") {
 		t.Errorf("without make: %v (%s)", err, failure.Next(err))
 	}
 	must(t, os.WriteFile(filepath.Join(bin, "cc"), []byte("#!/bin/sh\nexit 1\n"), 0o755))
@@ -382,7 +387,9 @@ func object(machine elf.Machine, class elf.Class) string {
 func TestObjectsForOtherCores(t *testing.T) {
 	host, err := boards.Find("host", nil)
 	must(t, err)
-	for machine, class := range map[elf.Machine]elf.Class{elf.EM_ARM: elf.ELFCLASS32, elf.EM_RISCV: elf.ELFCLASS32, elf.EM_S390: elf.ELFCLASS64} {
+	for machine, class := range map[elf.Machine]elf.Class{
+		elf.EM_ARM: elf.ELFCLASS32, elf.EM_RISCV: elf.ELFCLASS32, elf.EM_S390: elf.ELFCLASS64,
+	} {
 		model := mlftest.Tiny(t, map[string]string{"codegen/host/lib/lib0.o": object(machine, class)})
 		_, err := generate(t.Context(), filepath.Join(t.TempDir(), "p"), Spec{Board: "host", Model: model}, testEnv())
 		var oe *ObjectError
@@ -405,7 +412,8 @@ func TestObjectsForOtherCores(t *testing.T) {
 func TestCancel(t *testing.T) {
 	t.Parallel()
 	model := mlftest.Tiny(t, nil)
-	p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Model: model}, env{Cache: cache.New(t.TempDir(), cache.Options{})})
+	own := env{Cache: cache.New(t.TempDir(), cache.Options{})}
+	p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Model: model}, own)
 	ctx, cancel := context.WithCancel(t.Context())
 	p.builder.Progress = func(e progress.Event) {
 		if e.Done == 3 {
@@ -431,7 +439,8 @@ func TestCancel(t *testing.T) {
 	if want := built(t, generated(t, filepath.Join(t.TempDir(), "q"), Spec{Model: model})); got.Digest != want.Digest {
 		t.Error("the build after a cancelled one differs")
 	}
-	if _, err := generate(ctx, filepath.Join(t.TempDir(), "r"), Spec{Board: "host", Model: model}, testEnv()); failure.Of(err) != failure.Interrupted {
+	_, err = generate(ctx, filepath.Join(t.TempDir(), "r"), Spec{Board: "host", Model: model}, testEnv())
+	if failure.Of(err) != failure.Interrupted {
 		t.Errorf("generate after a cancel: %v", err)
 	}
 }

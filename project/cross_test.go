@@ -25,8 +25,10 @@ func TestMemoryReachesTheLinker(t *testing.T) {
 	all := contents(t, dir)
 	for name, want := range map[string][]string{
 		"crt_config/memory.h": {
-			"#define BOARDSMITH_MEMORY rom (rx) : ORIGIN = 0x00000000, LENGTH = 0x00010000 ram (rw) : ORIGIN = 0x20000000, LENGTH = 0x00008000 fast (rw) : ORIGIN = 0x10000000, LENGTH = 0x00001000\n",
-			"#define BOARDSMITH_IN_CODE rom\n#define BOARDSMITH_IN_DATA ram\n#define BOARDSMITH_IN_STACK fast\n#define BOARDSMITH_IN_ARENA ram\n#define BOARDSMITH_IN_NOINIT ram\n",
+			"#define BOARDSMITH_MEMORY rom (rx) : ORIGIN = 0x00000000, LENGTH = 0x00010000 ram (rw) : ORIGIN = 0x20000000, " +
+				"LENGTH = 0x00008000 fast (rw) : ORIGIN = 0x10000000, LENGTH = 0x00001000\n",
+			"#define BOARDSMITH_IN_CODE rom\n#define BOARDSMITH_IN_DATA ram\n#define BOARDSMITH_IN_STACK fast\n" +
+				"#define BOARDSMITH_IN_ARENA ram\n#define BOARDSMITH_IN_NOINIT ram\n",
 			"#define BOARDSMITH_STACK_BYTES 1024\n#define BOARDSMITH_ARENA_BYTES 4096\n",
 		},
 		"crt_config/crt_config.h": {

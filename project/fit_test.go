@@ -253,11 +253,13 @@ func TestLinkFits(t *testing.T) {
 	p.state.Board.Name = "b"
 	for _, c := range []struct{ said, want string }{
 		{
-			"ld: build/firmware.elf.part section `.bss' will not fit in region `ram'\nld: region `ram' overflowed by 2400 bytes\n",
+			"ld: build/firmware.elf.part section `.bss' will not fit in region `ram'\n" +
+				"ld: region `ram' overflowed by 2400 bytes\n",
 			"region ram of board b is 2400 bytes too small (.bss)",
 		},
 		{"ld: region ‘flash’ overflowed by 1 byte\n", "region flash of board b is 1 bytes too small"},
-		{"ld: region `flash' overflowed by 10 bytes\nld: region `ram' overflowed by 20 bytes\n", "region ram of board b is 20 bytes too small"},
+		{"ld: region `flash' overflowed by 10 bytes\nld: region `ram' overflowed by 20 bytes\n", "region ram of board b " +
+			"is 20 bytes too small"},
 		{"ld: region `ram' overflowed by 99999999999999999999 bytes\n", ""},
 		{"ld: not enough room for program headers\n", ""},
 	} {

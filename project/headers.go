@@ -48,7 +48,8 @@ func configHeader(b *boards.Board, o boards.Options) []byte {
 #define BOARDSMITH_BAUD %d
 #define BOARDSMITH_EMULATED %d
 #define BOARDSMITH_UPLOAD_BYTES %d
-`, o.StackBytes, b.CoreHz, cmp.Or(b.Timer.Hz, b.CoreHz), b.WatchdogMS, b.BudgetMS, b.Link.BitRate(), zeroOrOne(!b.KeepsHostTime()), o.UploadKiB*1024)
+`, o.StackBytes, b.CoreHz, cmp.Or(b.Timer.Hz, b.CoreHz), b.WatchdogMS, b.BudgetMS, b.Link.BitRate(),
+		zeroOrOne(!b.KeepsHostTime()), o.UploadKiB*1024)
 	if o.UploadKiB > 0 {
 		w.WriteString("#define TVM_CRT_MAX_REGISTERED_MODULES 6\n") // the library, an executor, and what is uploaded
 	}
@@ -60,7 +61,8 @@ func configHeader(b *boards.Board, o boards.Options) []byte {
 		fmt.Fprintf(&w, "#define %s %s\n", name, b.Defines[name]) // one line without comments: boards has checked
 	}
 	if len(b.Functions) > 0 {
-		w.WriteString("\n// Functions of the board's own: the name the host finds it by, and the C function.\n#define BOARDSMITH_BOARD_FUNCTIONS(X)")
+		w.WriteString("\n// Functions of the board's own: the name the host finds it by, and the C function.\n" +
+			"#define BOARDSMITH_BOARD_FUNCTIONS(X)")
 		for _, f := range b.Functions {
 			fmt.Fprintf(&w, " \\\n  X(\"%s\", %s)", f.Name, f.Symbol) // both are plain words: boards has checked
 		}
@@ -137,8 +139,8 @@ func memoryHeader(b *boards.Board, o boards.Options) []byte {
 #define BOARDSMITH_MODEL_ALIGN %d
 
 #endif  // BOARDSMITH_MEMORY_H_
-`, b.Place.Code, b.Place.Data, b.Place.StackRegion(), b.Place.ArenaRegion(), b.Place.NoinitRegion(), b.Place.UploadRegion(), o.StackBytes, o.ArenaKiB*1024,
-		o.UploadKiB*1024, max(o.UploadKiB*1024, 16),
+`, b.Place.Code, b.Place.Data, b.Place.StackRegion(), b.Place.ArenaRegion(), b.Place.NoinitRegion(),
+		b.Place.UploadRegion(), o.StackBytes, o.ArenaKiB*1024, o.UploadKiB*1024, max(o.UploadKiB*1024, 16),
 		modelAt(b), modelAlign(b))
 	return []byte(w.String())
 }

@@ -153,10 +153,13 @@ func TestEveryByteHasAChecksum(t *testing.T) {
 	file := filepath.Join(p.Dir(), "build", "firmware.elf")
 	data, err := os.ReadFile(file)
 	must(t, err)
-	loose := &image.Image{Path: file, Digest: image.DigestOf(data), Board: p.Board().Name, Landmarks: p.state.Template.Landmarks}
+	loose := &image.Image{
+		Path: file, Digest: image.DigestOf(data), Board: p.Board().Name, Landmarks: p.state.Template.Landmarks,
+	}
 	e.Programmer, e.StateDir = "openocd", t.TempDir()
 	e.Tool = func(name string) (string, error) { return name, nil }
-	if _, err := e.desk().FlashCommands(t.Context(), p.Board(), "", loose); failure.Of(err) != failure.Config || !strings.Contains(err.Error(), want) {
+	if _, err := e.desk().FlashCommands(t.Context(), p.Board(), "", loose); failure.Of(err) != failure.Config ||
+		!strings.Contains(err.Error(), want) {
 		t.Errorf("got %v", err)
 	}
 	if _, err := p.inspect(loose.Path); failure.Of(err) != failure.Link || !strings.Contains(err.Error(), want) {

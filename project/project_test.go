@@ -401,11 +401,13 @@ func TestUsersBoardAndTemplate(t *testing.T) {
 			"functions": [{"name": "mine.answer", "symbol": "answer_packed"}]}`,
 		"boards/extra.c": "#include <tvm/runtime/c_runtime_api.h>\n" +
 			"int answer_packed(TVMValue* a, int* c, int n, TVMValue* v, int* t, void* h);\n" +
-			"int answer_packed(TVMValue* a, int* c, int n, TVMValue* v, int* t, void* h) { (void)a; (void)c; (void)n; (void)h;\n" +
+			"int answer_packed(TVMValue* a, int* c, int n, TVMValue* v, int* t, void* h) { (void)a; (void)c; (void)n; " +
+			"(void)h;\n" +
 			"  const char* q = QUOTED; v->v_int64 = q[0] == 'i' ? 42 : 0; *t = kTVMArgInt; return 0; }\n",
 		"templates/small/template.json": `{"doc": "small", "build": ["sh", "build.sh"], "inputs": ["build.sh", "crt"], "generate": ["crt_config/crt_config.h"],
 			"build_id": "out/id.c", "elf": "out/a.elf", "map": "out/a.map", "reuse": [], "tools": [], "options": ["arena_kib"]}`,
-		"templates/small/build.sh":       "set -e\nprintf 'int main(void) { return 0; }' > out/m.c\ncc -o out/a.elf out/m.c\n",
+		"templates/small/build.sh": "set -e\nprintf 'int main(void) { return 0; }' > out/m.c\n" +
+			"cc -o out/a.elf out/m.c\n",
 		"templates/small/port/process.c": "", "templates/small/out/old.o": "not copied",
 	} {
 		path := filepath.Join(home, name)

@@ -156,14 +156,21 @@ func TestMemoryRules(t *testing.T) {
 	}
 }
 
-// TestHandlersStack has handlers need more stack than there is: each board finds it in its own way, and none takes what is
-// far below a stack for an overflow.
+// TestHandlersStack has handlers need more stack than there is: each board finds it in its own way, and none takes what
+// is far below a stack for an overflow.
 func TestHandlersStack(t *testing.T) {
 	t.Parallel()
 	for _, c := range drawn.Of(t, "handlers", []struct {
 		board     string
 		overflows bool // it has room for the vectors of a handler that does
-	}{{"microbit", false}, {"mps2_an385", true}, {"mps2_an386", true}, {"mps2_an521", true}, {"netduinoplus2", false}, {"qemu_riscv32", false}}, 3) {
+	}{
+		{"microbit", false},
+		{"mps2_an385", true},
+		{"mps2_an386", true},
+		{"mps2_an521", true},
+		{"netduinoplus2", false},
+		{"qemu_riscv32", false},
+	}, 3) {
 		t.Run(c.board, func(t *testing.T) {
 			m, p := openMemory(t, c.board)
 			m.expect(rpc.ReasonStack, "mark")
@@ -178,8 +185,8 @@ func TestHandlersStack(t *testing.T) {
 	}
 }
 
-// TestOverflowOfFrames has the thread's stack overflow by frames of each size: large ones step over its guard, some into
-// memory where the chip lets accesses pass.
+// TestOverflowOfFrames has the thread's stack overflow by frames of each size: large ones step over its guard, some
+// into memory where the chip lets accesses pass.
 func TestOverflowOfFrames(t *testing.T) {
 	t.Parallel()
 	for _, board := range drawn.Of(t, "frames", emulated(t), 3) {
@@ -221,8 +228,10 @@ func TestGuardsAligned(t *testing.T) {
 			t.Errorf("%s is %#x, no multiple of its 256 bytes", name, at[name])
 		}
 	}
-	if at["bare_handler_guard_start"] < at["bare_stack_end"] || at["bare_handler_mark"] != at["bare_handler_guard_start"]+256 {
-		t.Errorf("the handlers' guard is from %#x to %#x, the thread's stack ends at %#x", at["bare_handler_guard_start"], at["bare_handler_mark"], at["bare_stack_end"])
+	if at["bare_handler_guard_start"] < at["bare_stack_end"] ||
+		at["bare_handler_mark"] != at["bare_handler_guard_start"]+256 {
+		t.Errorf("the handlers' guard is from %#x to %#x, the thread's stack ends at %#x", at["bare_handler_guard_start"],
+			at["bare_handler_mark"], at["bare_stack_end"])
 	}
 }
 
@@ -236,7 +245,8 @@ func (m memoryProbe) checkUse(p *Project) {
 		m.expect(0, "constant")
 	}
 	used, _ := m.call("used")
-	m.Logf("%d bytes of the handlers' %d are used, %d may be: %q", used, u.Stack.Room, u.Stack.Handlers, u.Stack.HandlerPath)
+	m.Logf("%d bytes of the handlers' %d are used, %d may be: %q", used, u.Stack.Room, u.Stack.Handlers,
+		u.Stack.HandlerPath)
 	if used == 0 || used > u.Stack.Handlers {
 		m.Errorf("%d bytes are used, %d are said to be", used, u.Stack.Handlers)
 	}
@@ -279,8 +289,10 @@ func mpuOf(t *testing.T, b *boards.Board, o boards.Options, window uint64, turns
 	}
 	stack, _ := b.Region(b.Place.StackRegion())
 	args := []string{
-		"-std=gnu11", "-O1", "-no-pie", "-Wall", "-Wextra", "-Wconversion", "-Wundef", "-Werror", "-fsanitize=undefined", "-fno-sanitize-recover=all",
-		"-I" + dir, "-I../templates/baremetal/port", "-I../templates/baremetal/src", "-I../crt/include", "-Itestdata/mpu", "-include", "mpu.h",
+		"-std=gnu11", "-O1", "-no-pie", "-Wall", "-Wextra", "-Wconversion", "-Wundef", "-Werror", "-fsanitize=undefined",
+		"-fno-sanitize-recover=all",
+		"-I" + dir, "-I../templates/baremetal/port", "-I../templates/baremetal/src", "-I../crt/include", "-Itestdata/mpu",
+		"-include", "mpu.h",
 		fmt.Sprintf("-Wl,--defsym=bare_guard_start=%#x,--defsym=bare_handler_guard_start=%#x,--defsym=bare_upload_start=%#x",
 			uint64(stack.Origin), uint64(stack.Origin)+0x1000, window),
 		"-o", filepath.Join(dir, "mpu"), "testdata/mpu/mpu.c", source,

@@ -63,7 +63,10 @@ PACKED(fails) { TVMAPISetLastError("no such luck"); return -1; }
 var ramEntries = []string{"count", "begun", "root", "overflow", "workspace", "fails"}
 
 func ramProgram(flags ...string) Operators {
-	return Operators{Files: []OperatorFile{{"a.c", []byte(ramOperators)}}, Entries: ramEntries, Flags: append([]string{"-DSTARTED=2"}, flags...)}
+	return Operators{
+		Files: []OperatorFile{{"a.c", []byte(ramOperators)}}, Entries: ramEntries,
+		Flags: append([]string{"-DSTARTED=2"}, flags...),
+	}
 }
 
 // ramBoards are the emulated boards with RAM to spare for a window, with the options that make room for it.
@@ -93,7 +96,8 @@ func ramOptions(board string) boards.Options {
 func openRAM(t *testing.T, board string) (*rpc.Session, *OperatorLinker, *Project) {
 	t.Helper()
 	needBoardTools(t, board, nil)
-	p := generated(t, t.TempDir()+"/p", Spec{Board: board, Model: mlftest.Tiny(t, nil), Options: ramOptions(board)}, testEnv())
+	p := generated(t, t.TempDir()+"/p", Spec{Board: board, Model: mlftest.Tiny(t, nil), Options: ramOptions(board)},
+		testEnv())
 	s, err := p.Run(t.Context(), testEnv().desk(), "")
 	must(t, err)
 	t.Cleanup(func() { _ = s.Close(t.Context()) })
@@ -192,7 +196,8 @@ func TestOperatorsInRAM(t *testing.T) {
 func TestOperatorsRefused(t *testing.T) {
 	t.Parallel()
 	needBoardTools(t, "mps2_an385", nil)
-	p := generated(t, t.TempDir()+"/p", Spec{Board: "mps2_an385", Model: mlftest.Tiny(t, nil), Options: ramOptions("mps2_an385")}, testEnv())
+	p := generated(t, t.TempDir()+"/p",
+		Spec{Board: "mps2_an385", Model: mlftest.Tiny(t, nil), Options: ramOptions("mps2_an385")}, testEnv())
 	l, err := p.OperatorLinker(t.Context())
 	must(t, err)
 	w := rpc.Window{Base: 0x20010000, Bytes: 4096, Alignment: 32}
@@ -204,11 +209,17 @@ func TestOperatorsRefused(t *testing.T) {
 		{"a syntax error", "int f( {", "f", failure.Compile, true},
 		{"an unknown function", "int g(void); int f(void) { return g(); }", "f", failure.Link, true},
 		{"no entry", "int g(void) { return 1; }", "f", failure.Link, false},
-		{"a thread's variable", "__thread int v = 3; int f(void) { return v++; } void* __aeabi_read_tp(void) { return 0; }", "f", failure.Link, false},
+		{
+			"a thread's variable", "__thread int v = 3; int f(void) { return v++; } void* __aeabi_read_tp(void) { return 0; }",
+			"f", failure.Link, false,
+		},
 		{"too large", "static char all[5000]; int f(int i) { return all[i]++; }", "f", failure.DoesNotFit, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			_, err := l.Link(t.Context(), Operators{Files: []OperatorFile{{"a.c", []byte(c.source)}}, Entries: []string{c.entry}}, w)
+			_, err := l.Link(t.Context(), Operators{
+				Files:   []OperatorFile{{"a.c", []byte(c.source)}},
+				Entries: []string{c.entry},
+			}, w)
 			var tool *ToolError
 			if failure.Of(err) != c.class || errors.As(err, &tool) != c.tool {
 				t.Errorf("class %q: %v", failure.Of(err), err)
@@ -252,7 +263,8 @@ func TestUploadIntoITCM(t *testing.T) {
 func TestOperatorLinkerShared(t *testing.T) {
 	t.Parallel()
 	needBoardTools(t, "mps2_an385", nil)
-	p := generated(t, t.TempDir()+"/p", Spec{Board: "mps2_an385", Model: mlftest.Tiny(t, nil), Options: ramOptions("mps2_an385")}, testEnv())
+	p := generated(t, t.TempDir()+"/p",
+		Spec{Board: "mps2_an385", Model: mlftest.Tiny(t, nil), Options: ramOptions("mps2_an385")}, testEnv())
 	l, err := p.OperatorLinker(t.Context())
 	must(t, err)
 	w := rpc.Window{Base: 0x20010000, Bytes: 16384, Alignment: 32}

@@ -141,8 +141,9 @@ func parseState(data []byte) (*state, error) {
 	return &s, s.check()
 }
 
-// parseEarlier reads of formats 1 and 2 what replacing or removing the project takes, whatever its other fields are: which
-// files are generated and their digests, the build folder, the flashes, and the names of the board and the archive.
+// parseEarlier reads of formats 1 and 2 what replacing or removing the project takes, whatever its other fields are:
+// which files are generated and their digests, the build folder, the flashes, and the names of the board and the
+// archive.
 func parseEarlier(data []byte) (*state, error) {
 	var old struct {
 		Format       int

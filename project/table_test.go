@@ -369,7 +369,8 @@ func writeTable(t *testing.T, all []*boards.Board, archives []string, results ma
 				mark := ""
 				if v.why == "" && len(v.options) > 0 {
 					mark = "¹"
-					notes = append(notes, fmt.Sprintf("%s on %s: `OPTIONS=\"%s\"`", mlftest.Name(a), b.Name, strings.Join(v.options, " ")))
+					notes = append(notes, fmt.Sprintf("%s on %s: `OPTIONS=\"%s\"`", mlftest.Name(a), b.Name,
+						strings.Join(v.options, " ")))
 				}
 				fmt.Fprintf(&w, " %s%s |", v, mark)
 			}

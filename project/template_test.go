@@ -19,8 +19,8 @@ import (
 	"github.com/boardsmith/boardsmith/mlf/mlftest"
 )
 
-// TestNoTemplateInGo: what is particular to a template is in its template.json. No name in its linker script or its port is in
-// Go code.
+// TestNoTemplateInGo checks that template.json holds everything particular to a template: Go code contains no name of
+// its linker script or its port.
 func TestNoTemplateInGo(t *testing.T) {
 	t.Parallel()
 	name := regexp.MustCompile(`\bbare_\w+|\blink\.ld\.S\b|"(stm32_chip|cortexm_\w+|take_pages|send_bytes|boardsmith_port)"`)
@@ -47,8 +47,8 @@ func TestNoTemplateInGo(t *testing.T) {
 	}
 }
 
-// An outsideTemplate is a template as for an operating system with a tree of its own: its build command takes its environment
-// from the template and the user, and compiles what lies outside of the project.
+// An outsideTemplate stands for a template of an operating system with a source tree of its own. Its build command
+// takes its environment from the template and from the user, and compiles files outside of the project.
 const outsideTemplate = `{"doc": "outside", "build": ["sh", "build.sh", "{jobs}", "{zephyr_board}"], "inputs": ["build.sh"],
 	"env": {"OS_BASE": "$OS_BASE", "VARIANT": "gnu tools", "TOOLCHAIN_PATH": "{toolchain}"}, "outside": ["$OS_BASE/VERSION", "$OS_BASE/kernel"],
 	"generate": [], "reuse": [], "tools": [], "options": [],
@@ -74,8 +74,8 @@ func outsideProject(t *testing.T, script string) (p *Project, base string) {
 	return generated(t, filepath.Join(t.TempDir(), "p"), Spec{Board: "mine", Model: mlftest.Tiny(t, nil)}, e), base
 }
 
-// TestOutside: the build command gets the environment that the template names, and what lies outside of the project enters the
-// build id by its content: not by its place.
+// TestOutside checks that the build command gets the environment that the template names. Files outside of the project
+// enter the build id by their content, not by their path.
 func TestOutside(t *testing.T) {
 	p, base := outsideProject(t, `set -e
 mkdir -p out/deep; test ! -f out/object || { echo "an object of the old kernel" >&2; exit 1; }
@@ -117,7 +117,8 @@ printf '#include <arch/a.h>\nint main(void) { return CODE; }' > out/m.c; cc -I"$
 		t.Errorf("without the variable: %v", err)
 	}
 	t.Setenv("OS_BASE", filepath.Join(moved, "kernel"))
-	if _, err := p.Build(t.Context()); failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "$OS_BASE/VERSION") {
+	if _, err := p.Build(t.Context()); failure.Of(err) != failure.Config ||
+		!strings.Contains(err.Error(), "$OS_BASE/VERSION") {
 		t.Errorf("without an input: %v", err)
 	}
 }
@@ -126,7 +127,8 @@ printf '#include <arch/a.h>\nint main(void) { return CODE; }' > out/m.c; cc -I"$
 func TestOutsideFails(t *testing.T) {
 	p, base := outsideProject(t, "exit 1\n")
 	_, err := p.Build(t.Context())
-	if next := failure.Next(err); !strings.Contains(next, "&& OS_BASE="+base+" ") || !strings.Contains(next, " VARIANT='gnu tools' ") {
+	if next := failure.Next(err); !strings.Contains(next, "&& OS_BASE="+base+" ") ||
+		!strings.Contains(next, " VARIANT='gnu tools' ") {
 		t.Errorf("to see it again: %s", next)
 	}
 }
@@ -140,7 +142,8 @@ func TestAnotherTool(t *testing.T) {
 	home := t.TempDir()
 	cc := filepath.Join(home, "cc")
 	script := func(version string) {
-		must(t, os.WriteFile(cc, []byte("#!/bin/sh\ncase \"$1\" in --version) echo "+version+";; *) exec gcc -DOWN_VERSION="+version+" \"$@\";; esac\n"), 0o755))
+		must(t, os.WriteFile(cc, []byte("#!/bin/sh\ncase \"$1\" in --version) echo "+version+";; *) exec gcc "+
+			"-DOWN_VERSION="+version+" \"$@\";; esac\n"), 0o755))
 	}
 	script("1")
 	path := boardstest.Shelf(t, map[string]string{
@@ -224,8 +227,10 @@ func TestTemplateRefused(t *testing.T) {
 		"a form elsewhere":              func(b *blueprint) { b.Forms.Hex = "src/a.hex" },
 		"a landmark without a name":     func(b *blueprint) { b.Landmarks.Stacks = []firmware.Place{{}} },
 		"a landmark with two":           func(b *blueprint) { b.Landmarks.Kept = firmware.Place{Symbol: "a", Section: ".b"} },
-		"the end of a section":          func(b *blueprint) { b.Landmarks.Parts = []firmware.Place{{Section: ".a", End: "b"}} },
-		"a reset cause that only ends":  func(b *blueprint) { b.Landmarks.ResetCause = firmware.Place{End: "b"} },
+		"the end of a section": func(b *blueprint) {
+			b.Landmarks.Parts = []firmware.Place{{Section: ".a", End: "b"}}
+		},
+		"a reset cause that only ends": func(b *blueprint) { b.Landmarks.ResetCause = firmware.Place{End: "b"} },
 	} {
 		bad := good
 		change(&bad)

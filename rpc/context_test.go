@@ -25,7 +25,10 @@ type used struct {
 func use(t *testing.T) used {
 	release := make(chan struct{})
 	d := device()
-	d.Globals["slow"] = func(*rpctest.Device, []rpc.Value) ([]rpc.Value, error) { <-release; return rpctest.Nothing(), nil }
+	d.Globals["slow"] = func(*rpctest.Device, []rpc.Value) ([]rpc.Value, error) {
+		<-release
+		return rpctest.Nothing(), nil
+	}
 	s := open(t, d, nil)
 	t.Cleanup(func() { close(release) }) // before open's deadline, which waits for the device
 	ctx := within(t, 10*time.Second)
@@ -85,10 +88,13 @@ func TestContexts(t *testing.T) {
 		"Session.Shutdown": func(ctx context.Context) error { return u.Shutdown(ctx) },
 		"Session.Close":    func(ctx context.Context) error { return use(t).Close(ctx) },
 		"Module.Function":  func(ctx context.Context) error { _, err := u.lib.Function(ctx, "fail"); return err },
-		"Module.Time":      func(ctx context.Context) error { _, err := u.lib.Time(ctx, "negate", rpc.TimeOptions{}); return err },
-		"Module.Free":      u.lib.Free,
-		"Module.Unlink":    u.lib.Unlink,
-		"Session.Windows":  func(ctx context.Context) error { _, err := u.Windows(ctx); return err },
+		"Module.Time": func(ctx context.Context) error {
+			_, err := u.lib.Time(ctx, "negate", rpc.TimeOptions{})
+			return err
+		},
+		"Module.Free":     u.lib.Free,
+		"Module.Unlink":   u.lib.Unlink,
+		"Session.Windows": func(ctx context.Context) error { _, err := u.Windows(ctx); return err },
 		"Session.Upload": func(ctx context.Context) error {
 			_, err := u.Upload(ctx, rpc.Program{Base: 16, Bytes: bytes})
 			return err

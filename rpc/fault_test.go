@@ -224,8 +224,8 @@ func TestFaultAndOn(t *testing.T) {
 	if !errors.As(err, &fault) || fault.Function != "bad" || fault.Prior || fault.Record.PC != 0x1234 {
 		t.Fatalf("got %v", err)
 	}
-	const want = "calling bad: fault in bad: hard fault (CFSR 0x00008200, HFSR 0x40000000: precise data bus error at 0xe0000000)" +
-		", in bad at model/bad.c:3, called from main at src/main.c:9"
+	const want = "calling bad: fault in bad: hard fault (CFSR 0x00008200, HFSR 0x40000000: " +
+		"precise data bus error at 0xe0000000), in bad at model/bad.c:3, called from main at src/main.c:9"
 	if err.Error() != want {
 		t.Errorf("got  %v\nwant %v", err, want)
 	}
@@ -415,7 +415,8 @@ func TestChainInWords(t *testing.T) {
 	e := &rpc.FaultError{Record: &rpc.FaultRecord{Reason: rpc.ReasonStack, Function: 0xffffffff}}
 	e.Frames = []rpc.Frame{f("r", 1), f("r", 2), f("r", 2), f("r", 2), {PC: 0x10, Guessed: true}}
 	e.Frames[0].Inlined = true
-	const want = "fault while nothing was called: stack overflow, in r at f.c:1, part of r at f.c:2 (3 times), called from 0x10 (perhaps)"
+	const want = "fault while nothing was called: stack overflow, in r at f.c:1, part of r at f.c:2 (3 times), called " +
+		"from 0x10 (perhaps)"
 	if e.Error() != want {
 		t.Errorf("got  %v\nwant %v", e, want)
 	}

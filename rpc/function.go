@@ -13,8 +13,8 @@ import (
 // A Handle is an opaque value of the device.
 type Handle uint64
 
-// A Function is a function on the device. It belongs to its session and is valid until the device is reset, or its module
-// unlinked.
+// A Function is a function on the device. It belongs to its session and is valid until the device is reset, or its
+// module unlinked.
 type Function struct {
 	session *Session
 	handle  uint64

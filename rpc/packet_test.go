@@ -26,7 +26,8 @@ var (
 	example = DLTensor{Data: 0x558b2bb0ec20, Device: CPU, DType: i8, Shape: []int64{2}}
 )
 
-const exampleHex = "20 ec b0 2b 8b 55 00 00  01 00 00 00 00 00 00 00  01 00 00 00  00 08 01 00  02 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00"
+const exampleHex = "20 ec b0 2b 8b 55 00 00  01 00 00 00 00 00 00 00  01 00 00 00  00 08 01 00  " +
+	"02 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00"
 
 // examples are all packets of rpc.md §3, §6 and §10, and of wire.md §2.5.
 var examples = map[string]struct {
@@ -38,7 +39,8 @@ var examples = map[string]struct {
 		Packet{Code: CodeReturn, Args: []Value{Null()}},
 	},
 	"look up SystemLib": {
-		"25 00 00 00 00 00 00 00  09 00 00 00  01 00 00 00  0b 00 00 00  11 00 00 00 00 00 00 00  72 75 6e 74 69 6d 65 2e 53 79 73 74 65 6d 4c 69 62",
+		"25 00 00 00 00 00 00 00  09 00 00 00  01 00 00 00  0b 00 00 00  11 00 00 00 00 00 00 00  " +
+			"72 75 6e 74 69 6d 65 2e 53 79 73 74 65 6d 4c 69 62",
 		Packet{Code: CodeGetGlobalFunc, Args: []Value{Text("runtime.SystemLib")}},
 	},
 	"its handle": {
@@ -50,15 +52,19 @@ var examples = map[string]struct {
 		Packet{Code: CodeCallFunc, Handle: 0x80028000},
 	},
 	"module result": {
-		"20 00 00 00 00 00 00 00  04 00 00 00  02 00 00 00  00 00 00 00 03 00 00 00  09 00 00 00 00 00 00 00  00 80 00 00 00 00 00 00",
+		"20 00 00 00 00 00 00 00  04 00 00 00  02 00 00 00  00 00 00 00 03 00 00 00  09 00 00 00 00 00 00 00  " +
+			"00 80 00 00 00 00 00 00",
 		Packet{Code: CodeReturn, Args: []Value{Int(9), Opaque(0x8000)}},
 	},
 	"ModuleGetFunction": {
-		"37 00 00 00 00 00 00 00  03 00 00 00  01 80 02 80 00 00 00 00  03 00 00 00  09 00 00 00 0b 00 00 00 00 00 00 00  00 80 00 00 00 00 00 00  03 00 00 00 00 00 00 00 61 64 64  01 00 00 00 00 00 00 00",
+		"37 00 00 00 00 00 00 00  03 00 00 00  01 80 02 80 00 00 00 00  03 00 00 00  " +
+			"09 00 00 00 0b 00 00 00 00 00 00 00  00 80 00 00 00 00 00 00  " +
+			"03 00 00 00 00 00 00 00 61 64 64  01 00 00 00 00 00 00 00",
 		Packet{Code: CodeCallFunc, Handle: 0x80028001, Args: []Value{{Type: TypeModule, Word: 0x8000}, Text("add"), Int(1)}},
 	},
 	"function result": {
-		"20 00 00 00 00 00 00 00  04 00 00 00  02 00 00 00  00 00 00 00 03 00 00 00  0a 00 00 00 00 00 00 00  00 80 00 80 00 00 00 00",
+		"20 00 00 00 00 00 00 00  04 00 00 00  02 00 00 00  00 00 00 00 03 00 00 00  0a 00 00 00 00 00 00 00  " +
+			"00 80 00 80 00 00 00 00",
 		Packet{Code: CodeReturn, Args: []Value{Int(10), Opaque(0x80008000)}},
 	},
 	"null result": {
@@ -66,7 +72,8 @@ var examples = map[string]struct {
 		Packet{Code: CodeReturn, Args: []Value{Int(4), Null()}},
 	},
 	"AllocDataWithScope": {
-		"38 00 00 00 00 00 00 00  11 00 00 00  02 00 00 00  07 00 00 00 04 00 00 00  00 00 00 00 00 00 00 00  01 00 00 00 00 00 00 00  01 00 00 00  00 08 01 00  02 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00",
+		"38 00 00 00 00 00 00 00  11 00 00 00  02 00 00 00  07 00 00 00 04 00 00 00  00 00 00 00 00 00 00 00  " +
+			"01 00 00 00 00 00 00 00  01 00 00 00  00 08 01 00  02 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00",
 		Packet{
 			Code: CodeAllocDataWithScope,
 			Args: []Value{TensorOf(&DLTensor{Device: CPU, DType: i8, Shape: []int64{2}}), Null()},
@@ -89,11 +96,13 @@ var examples = map[string]struct {
 		Packet{Code: CodeCopyAck, Data: []byte{6, 3}},
 	},
 	"packet size result": {
-		"20 00 00 00 00 00 00 00  04 00 00 00  02 00 00 00  00 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00  f5 07 00 00 00 00 00 00",
+		"20 00 00 00 00 00 00 00  04 00 00 00  02 00 00 00  00 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00  " +
+			"f5 07 00 00 00 00 00 00",
 		Packet{Code: CodeReturn, Args: []Value{Int(0), Int(2037)}},
 	},
 	"time evaluator result": {
-		"30 00 00 00 00 00 00 00  04 00 00 00  02 00 00 00  00 00 00 00 0c 00 00 00  0c 00 00 00 00 00 00 00  10 00 00 00 00 00 00 00  00 00 00 00 00 00 f0 3f  00 00 00 00 00 00 00 40",
+		"30 00 00 00 00 00 00 00  04 00 00 00  02 00 00 00  00 00 00 00 0c 00 00 00  0c 00 00 00 00 00 00 00  " +
+			"10 00 00 00 00 00 00 00  00 00 00 00 00 00 f0 3f  00 00 00 00 00 00 00 40",
 		Packet{Code: CodeReturn, Args: []Value{Int(12), Raw([]byte{6: 0xf0, 7: 0x3f, 15: 0x40})}},
 	},
 	"Exception": {
@@ -101,15 +110,18 @@ var examples = map[string]struct {
 		Packet{Code: CodeException, Args: []Value{Text("boom")}},
 	},
 	"FreeHandle": {
-		"20 00 00 00 00 00 00 00  0a 00 00 00  02 00 00 00  03 00 00 00 00 00 00 00  00 80 00 80 00 00 00 00  0a 00 00 00 00 00 00 00",
+		"20 00 00 00 00 00 00 00  0a 00 00 00  02 00 00 00  03 00 00 00 00 00 00 00  00 80 00 80 00 00 00 00  " +
+			"0a 00 00 00 00 00 00 00",
 		Packet{Code: CodeFreeHandle, Args: []Value{Opaque(0x80008000), Int(10)}},
 	},
 	"StreamSync": {
-		"20 00 00 00 00 00 00 00  0f 00 00 00  02 00 00 00  06 00 00 00 03 00 00 00  01 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00",
+		"20 00 00 00 00 00 00 00  0f 00 00 00  02 00 00 00  06 00 00 00 03 00 00 00  01 00 00 00 00 00 00 00  " +
+			"00 00 00 00 00 00 00 00",
 		Packet{Code: CodeStreamSync, Args: []Value{OnDevice(CPU), Opaque(0)}},
 	},
 	"AllocData": {
-		"38 00 00 00 00 00 00 00  0d 00 00 00  04 00 00 00  06 00 00 00 00 00 00 00 00 00 00 00 05 00 00 00  01 00 00 00 00 00 00 00  10 00 00 00 00 00 00 00  40 00 00 00 00 00 00 00  00 08 01 00 00 00 00 00",
+		"38 00 00 00 00 00 00 00  0d 00 00 00  04 00 00 00  06 00 00 00 00 00 00 00 00 00 00 00 05 00 00 00  " +
+			"01 00 00 00 00 00 00 00  10 00 00 00 00 00 00 00  40 00 00 00 00 00 00 00  00 08 01 00 00 00 00 00",
 		Packet{Code: CodeAllocData, Args: []Value{OnDevice(CPU), Int(16), Int(64), DType(i8)}},
 	},
 	"Shutdown": {
@@ -163,23 +175,24 @@ func TestArgsSize(t *testing.T) {
 
 func TestBadPackets(t *testing.T) {
 	for name, s := range map[string]string{
-		"empty":                  "",
-		"short length":           "04 00 00 00",
-		"length too great":       "05 00 00 00 00 00 00 00  01 00 00 00",
-		"length too small":       "03 00 00 00 00 00 00 00  01 00 00 00",
-		"length enormous":        "ff ff ff ff ff ff ff ff  01 00 00 00",
-		"short code":             "02 00 00 00 00 00 00 00  01 00",
-		"code 0":                 "04 00 00 00 00 00 00 00  00 00 00 00",
-		"negative code":          "04 00 00 00 00 00 00 00  ff ff ff ff",
-		"shutdown with more":     "05 00 00 00 00 00 00 00  01 00 00 00  00",
-		"negative count":         "08 00 00 00 00 00 00 00  04 00 00 00  ff ff ff ff",
-		"count without types":    "0c 00 00 00 00 00 00 00  04 00 00 00  02 00 00 00  04 00 00 00",
-		"type without value":     "0c 00 00 00 00 00 00 00  04 00 00 00  01 00 00 00  00 00 00 00",
-		"object":                 "14 00 00 00 00 00 00 00  04 00 00 00  01 00 00 00  08 00 00 00  00 00 00 00 00 00 00 00",
-		"unknown type":           "14 00 00 00 00 00 00 00  04 00 00 00  01 00 00 00  ff ff ff ff  00 00 00 00 00 00 00 00",
-		"text beyond the end":    "14 00 00 00 00 00 00 00  05 00 00 00  01 00 00 00  0b 00 00 00  01 00 00 00 00 00 00 00",
-		"text of 2^64-1":         "14 00 00 00 00 00 00 00  05 00 00 00  01 00 00 00  0b 00 00 00  ff ff ff ff ff ff ff ff",
-		"rank beyond the end":    "34 00 00 00 00 00 00 00  06 00 00 00  00 00 00 00 00 00 00 00  01 00 00 00 00 00 00 00  ff ff ff 7f  00 08 01 00  02 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00 02 00 00 00 00 00 00 00",
+		"empty":               "",
+		"short length":        "04 00 00 00",
+		"length too great":    "05 00 00 00 00 00 00 00  01 00 00 00",
+		"length too small":    "03 00 00 00 00 00 00 00  01 00 00 00",
+		"length enormous":     "ff ff ff ff ff ff ff ff  01 00 00 00",
+		"short code":          "02 00 00 00 00 00 00 00  01 00",
+		"code 0":              "04 00 00 00 00 00 00 00  00 00 00 00",
+		"negative code":       "04 00 00 00 00 00 00 00  ff ff ff ff",
+		"shutdown with more":  "05 00 00 00 00 00 00 00  01 00 00 00  00",
+		"negative count":      "08 00 00 00 00 00 00 00  04 00 00 00  ff ff ff ff",
+		"count without types": "0c 00 00 00 00 00 00 00  04 00 00 00  02 00 00 00  04 00 00 00",
+		"type without value":  "0c 00 00 00 00 00 00 00  04 00 00 00  01 00 00 00  00 00 00 00",
+		"object":              "14 00 00 00 00 00 00 00  04 00 00 00  01 00 00 00  08 00 00 00  00 00 00 00 00 00 00 00",
+		"unknown type":        "14 00 00 00 00 00 00 00  04 00 00 00  01 00 00 00  ff ff ff ff  00 00 00 00 00 00 00 00",
+		"text beyond the end": "14 00 00 00 00 00 00 00  05 00 00 00  01 00 00 00  0b 00 00 00  01 00 00 00 00 00 00 00",
+		"text of 2^64-1":      "14 00 00 00 00 00 00 00  05 00 00 00  01 00 00 00  0b 00 00 00  ff ff ff ff ff ff ff ff",
+		"rank beyond the end": "34 00 00 00 00 00 00 00  06 00 00 00  00 00 00 00 00 00 00 00  01 00 00 00 00 00 00 00  " +
+			"ff ff ff 7f  00 08 01 00  02 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00 02 00 00 00 00 00 00 00",
 		"copy with less data":    "35 00 00 00 00 00 00 00  07 00 00 00 " + exampleHex + " 02 00 00 00 00 00 00 00  02",
 		"copy with more data":    "37 00 00 00 00 00 00 00  07 00 00 00 " + exampleHex + " 02 00 00 00 00 00 00 00  02 03 04",
 		"copy of 2^64-1":         "36 00 00 00 00 00 00 00  07 00 00 00 " + exampleHex + " ff ff ff ff ff ff ff ff  02 03",

@@ -345,7 +345,8 @@ func (h *tvmHost) compare(theirs, ours []byte) {
 	if err := errors.Join(want.Parse(theirs[3:]), got.Parse(ours[3:])); err != nil {
 		h.t.Fatal(err)
 	}
-	if [2]byte(ours) != h.id || got.Code != want.Code || len(got.Args) != len(want.Args) || !bytes.Equal(got.Data, want.Data) {
+	if [2]byte(ours) != h.id || got.Code != want.Code || len(got.Args) != len(want.Args) ||
+		!bytes.Equal(got.Data, want.Data) {
 		h.t.Fatalf("%v answered by %+v, want %+v", h.asked.Code, got, want)
 	}
 	for i, w := range want.Args {

@@ -137,8 +137,8 @@ func (m Module) Unlink(ctx context.Context) error {
 	return err
 }
 
-// tag makes a module distinct from others that had its handle before, or will have it after it was unlinked: a handle is
-// an index on the device.
+// tag makes a module distinct from others that had its handle before, or will have it after it was unlinked: a handle
+// is an index on the device.
 func (s *Session) tag(ctx context.Context, m Module) (Module, error) {
 	if err := s.enter(ctx); err != nil {
 		return Module{}, err

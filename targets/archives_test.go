@@ -45,7 +45,8 @@ func TestArchives(t *testing.T) {
 		t.Skip("takes a minute: not with -short")
 	}
 	s := openShop(t)
-	for _, file := range drawn.Of(t, "archives", slices.Concat(mlftest.Archives(t), mlftest.OtherVersions(t)), archivesDrawn) {
+	for _, file := range drawn.Of(t, "archives", slices.Concat(mlftest.Archives(t), mlftest.OtherVersions(t)),
+		archivesDrawn) {
 		c := caseOf(file)
 		t.Run(filepath.Base(filepath.Dir(file))+"/"+mlftest.Name(file), func(t *testing.T) {
 			t.Parallel()
@@ -58,7 +59,8 @@ func (c archiveCase) run(t *testing.T, s shop) {
 	out := filepath.Join(t.TempDir(), "out.npz")
 	cmd := exec.Command(filepath.Join(s.bin, "mage"), "build", "flash", "run")
 	cmd.Dir = t.TempDir()
-	cmd.Env = append(s.environment(), "MODEL="+absolute(t, c.archive), "INPUT="+absolute(t, c.inputs), "OUTPUT="+out, "REPEAT=1")
+	cmd.Env = append(s.environment(), "MODEL="+absolute(t, c.archive), "INPUT="+absolute(t, c.inputs), "OUTPUT="+out,
+		"REPEAT=1")
 	said, err := cmd.CombinedOutput()
 	if c.refused != "" {
 		if err == nil || cmd.ProcessState.ExitCode() != 2 || !bytes.Contains(said, []byte(c.refused)) {

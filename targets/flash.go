@@ -72,7 +72,8 @@ func (v *invocation) notFlashed(ctx context.Context, report device.FlashReport, 
 		v.JSONLine(fields{"status": "written", "device": report.Device, "wrote": report.Wrote, "erased": report.Erased})
 		return err
 	}
-	v.Notef("note: flashing %s was not finished: the board is marked as dirty; %s writes what is missing and verifies all", report.Device, v.Mage("flash"))
+	v.Notef("note: flashing %s was not finished: the board is marked as dirty; %s writes what is missing and verifies "+
+		"all", report.Device, v.Mage("flash"))
 	v.JSONLine(fields{"status": "dirty", "device": report.Device, "erased": report.Erased})
 	return err
 }

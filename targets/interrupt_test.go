@@ -18,9 +18,12 @@ import (
 // hang is a firmware that never answers; slow is a source that takes long to compile.
 const (
 	hang = "#include <unistd.h>\n__attribute__((constructor)) static void hang(void) { for (;;) { (void)pause(); } }\n"
-	slow = "#define A(x) B(x) B(x##0) B(x##1) B(x##2) B(x##3) B(x##4) B(x##5)\n#define B(x) C(x) C(x##0) C(x##1) C(x##2) C(x##3) C(x##4) C(x##5)\n" +
-		"#define C(x) D(x) D(x##0) D(x##1) D(x##2) D(x##3) D(x##4) D(x##5)\n#define D(x) E(x) E(x##0) E(x##1) E(x##2) E(x##3) E(x##4) E(x##5)\n" +
-		"#define E(x) F(x) F(x##0) F(x##1) F(x##2) F(x##3) F(x##4) F(x##5)\n#define F(x) extern int v##x; int v##x = 1;\nA(a)\n"
+	slow = "#define A(x) B(x) B(x##0) B(x##1) B(x##2) B(x##3) B(x##4) B(x##5)\n" +
+		"#define B(x) C(x) C(x##0) C(x##1) C(x##2) C(x##3) C(x##4) C(x##5)\n" +
+		"#define C(x) D(x) D(x##0) D(x##1) D(x##2) D(x##3) D(x##4) D(x##5)\n" +
+		"#define D(x) E(x) E(x##0) E(x##1) E(x##2) E(x##3) E(x##4) E(x##5)\n" +
+		"#define E(x) F(x) F(x##0) F(x##1) F(x##2) F(x##3) F(x##4) F(x##5)\n#define F(x) extern int v##x; int v##x = 1;\n" +
+		"A(a)\n"
 )
 
 // TestInterrupted stops steps in their middle, as Ctrl-C and a signal do: status 130, soon, nobody left behind, and the

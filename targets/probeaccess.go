@@ -79,7 +79,8 @@ func udevRules() toolbox.Finding {
 		}
 	}
 	f.Why = "no rule lets users open debug probes"
-	f.Fix = "sudo apt-get install openocd brings /lib/udev/rules.d/60-openocd.rules; then: sudo udevadm control --reload && sudo udevadm trigger"
+	f.Fix = "sudo apt-get install openocd brings /lib/udev/rules.d/60-openocd.rules; then: sudo udevadm control " +
+		"--reload && sudo udevadm trigger"
 	if _, err := exec.LookPath("udevadm"); err != nil {
 		f.Why += ", and there is no udev here (a container has its host's)"
 	}

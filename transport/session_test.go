@@ -89,7 +89,8 @@ func TestHandshakeBytes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	request := unhex("25 00 00 00 00 00 00 00 09 00 00 00 01 00 00 00 0b 00 00 00 11 00 00 00 00 00 00 00 72 75 6e 74 69 6d 65 2e 53 79 73 74 65 6d 4c 69 62")
+	request := unhex("25 00 00 00 00 00 00 00 09 00 00 00 01 00 00 00 0b 00 00 00 11 00 00 00 00 00 00 00 72 75 6e 74 " +
+		"69 6d 65 2e 53 79 73 74 65 6d 4c 69 62")
 	if err := s.Send(ctx, request); err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +107,8 @@ func TestHandshakeBytes(t *testing.T) {
 	if !bytes.Equal(got, want) {
 		t.Errorf("host sent\n% x\nwant\n% x", got, want)
 	}
-	reply := unhex("ff fd 1f 00 00 00 42 83 10 14 00 00 00 00 00 00 00 04 00 00 00 01 00 00 00 03 00 00 00 00 80 02 80 00 00 00 00 a1 56")
+	reply := unhex("ff fd 1f 00 00 00 42 83 10 14 00 00 00 00 00 00 00 04 00 00 00 01 00 00 00 03 00 00 00 00 80 02 80 " +
+		"00 00 00 00 a1 56")
 	if err := device.Write(ctx, reply); err != nil {
 		t.Fatal(err)
 	}

@@ -316,8 +316,6 @@ func (k *kind) noteBest(samples []float64) {
 	}
 }
 
-// ---- Arguments ----------------------------------------------------------------------------------------------------------
-
 // arguments are tensors on the device.
 type arguments struct {
 	of      []Arg

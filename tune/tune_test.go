@@ -104,15 +104,16 @@ func TestFailures(t *testing.T) {
 			"static int32_t large[1 << 20]; large[in[0]] = in[1]; out[0] = large[in[2]];",
 			failure.DoesNotFit,
 		},
-		"wrong":           {"for (int i = 0; i < 4; i++) out[i] = in[i] * 2 + (i == 2);", failure.WrongAnswer},
-		"nothing":         {"", failure.WrongAnswer},
-		"changes input":   {right + " in[0] = 7;", failure.WrongAnswer},
-		"refuses":         {`TVMAPISetLastError("I will not"); return -1;`, failure.Fault},
-		"crashes":         {"*(volatile int*)0 = 1;" + right, failure.Fault},
-		"never ends":      {"for (volatile int on = 1; on;) {} " + right, failure.Timeout},
-		"aborts":          {"TVMPlatformAbort(5);", failure.Fault},
-		"never returns":   {"for (;;) out[0]++;", failure.Timeout},
-		"stack overflows": {"volatile char deep[1 << 24]; deep[0] = 1; deep[in[0]] = 2; out[0] = deep[1]; for (long i = 0; i < (1 << 24); i += 64) deep[i] = 1;", failure.Fault},
+		"wrong":         {"for (int i = 0; i < 4; i++) out[i] = in[i] * 2 + (i == 2);", failure.WrongAnswer},
+		"nothing":       {"", failure.WrongAnswer},
+		"changes input": {right + " in[0] = 7;", failure.WrongAnswer},
+		"refuses":       {`TVMAPISetLastError("I will not"); return -1;`, failure.Fault},
+		"crashes":       {"*(volatile int*)0 = 1;" + right, failure.Fault},
+		"never ends":    {"for (volatile int on = 1; on;) {} " + right, failure.Timeout},
+		"aborts":        {"TVMPlatformAbort(5);", failure.Fault},
+		"never returns": {"for (;;) out[0]++;", failure.Timeout},
+		"stack overflows": {"volatile char deep[1 << 24]; deep[0] = 1; deep[in[0]] = 2; out[0] = deep[1]; for (long i = " +
+			"0; i < (1 << 24); i += 64) deep[i] = 1;", failure.Fault},
 	}
 	for _, board := range []string{"host", "mps2_an385"} {
 		t.Run(board, func(t *testing.T) {
@@ -201,8 +202,8 @@ func TestBoardsVanish(t *testing.T) {
 	}
 }
 
-// TestDrift allows the reference no drift at all, on a computer whose times always differ: the board is given up with the
-// reason.
+// TestDrift allows the reference no drift at all, on a computer whose times always differ: the board is given up with
+// the reason.
 func TestDrift(t *testing.T) {
 	reference := operator("reference", right)
 	r, err := tune.OpenRun(t.Context(), t.TempDir(), &device.Desk{}, []string{"host"}, tune.Options{

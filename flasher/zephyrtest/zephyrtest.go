@@ -63,13 +63,16 @@ func Build(t testing.TB, runner, target string) string {
 	}
 	build := filepath.Join(top, "build")
 	for name, text := range map[string]string{
-		".west/config":                     "[manifest]\npath = zephyr\nfile = west.yml\n[zephyr]\nbase = zephyr\n",
-		"zephyr/west.yml":                  "manifest:\n  self:\n    path: zephyr\n    west-commands: scripts/west-commands.yml\n",
-		"zephyr/scripts/west-commands.yml": "west-commands:\n  - file: scripts/flash.py\n    commands:\n      - name: flash\n        class: Flash\n",
-		"zephyr/scripts/flash.py":          flashCommand,
+		".west/config": "[manifest]\npath = zephyr\nfile = west.yml\n[zephyr]\nbase = zephyr\n",
+		"zephyr/west.yml": "manifest:\n  self:\n    path: zephyr\n" +
+			"    west-commands: scripts/west-commands.yml\n",
+		"zephyr/scripts/west-commands.yml": "west-commands:\n  - file: scripts/flash.py\n    commands:\n" +
+			"      - name: flash\n        class: Flash\n",
+		"zephyr/scripts/flash.py": flashCommand,
 		"build/CMakeCache.txt": "# This is the CMakeCache file.\nCACHED_BOARD:STRING=b\nZEPHYR_BASE:PATH=" +
 			base + "\n",
-		"build/zephyr/.config":      "CONFIG_BOARD=\"b\"\nCONFIG_FLASH_BASE_ADDRESS=0x0\nCONFIG_FLASH_LOAD_OFFSET=0x0\nCONFIG_HAS_FLASH_LOAD_OFFSET=y\n",
+		"build/zephyr/.config": "CONFIG_BOARD=\"b\"\nCONFIG_FLASH_BASE_ADDRESS=0x0\nCONFIG_FLASH_LOAD_OFFSET=0x0\n" +
+			"CONFIG_HAS_FLASH_LOAD_OFFSET=y\n",
 		"support/openocd.cfg":       "# the board's own: the emulated probe's configuration takes its place\n",
 		"build/zephyr/runners.yaml": runnersText(runner, target, top),
 	} {

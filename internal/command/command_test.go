@@ -125,10 +125,11 @@ func TestGroupEnds(t *testing.T) {
 			if err != nil {
 				t.Skipf("the child had not started: %v", err)
 			}
-			for deadline := time.Now().Add(5 * time.Second); alive(strings.TrimSpace(string(text))); time.Sleep(10 * time.Millisecond) {
+			for deadline := time.Now().Add(5 * time.Second); alive(strings.TrimSpace(string(text))); {
 				if time.Now().After(deadline) {
 					t.Fatal("the child is still running")
 				}
+				time.Sleep(10 * time.Millisecond)
 			}
 		})
 	}

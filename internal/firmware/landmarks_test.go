@@ -21,7 +21,8 @@ func image(t *testing.T) *elf.File {
 	}
 	dir := t.TempDir()
 	for name, text := range map[string]string{
-		"a.c": "unsigned word = 7; const char text[12] = \"01234567890\"; extern int gone; int *use(void) { return &gone; }\n",
+		"a.c": "unsigned word = 7; const char text[12] = \"01234567890\"; " +
+			"extern int gone; int *use(void) { return &gone; }\n",
 		"a.ld": `SECTIONS { gone = 0x1; .text 0x100 : { first = .; *(.text) *(.rodata) *(.ARM*) behind = .; }
 			.data 0x2000 : AT(0x400) { *(.data) . = ALIGN(16); } .bss : { *(.bss) } .comment 0 : { *(.comment) } }`,
 	} {

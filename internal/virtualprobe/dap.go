@@ -138,7 +138,8 @@ func (d *dap) writeDP(reg, v uint32) ack {
 		}
 	case dpStat:
 		if d.sel&0xF == 0 {
-			d.ctrl = v & (statDebugReq | statSystemReq | statOrunDetect | 0x00FFFFFF&^uint32(statStickyErr|statStickyCmp|statStickyOrun|statWDataErr|statReadOK))
+			const readOnly = statStickyErr | statStickyCmp | statStickyOrun | statWDataErr | statReadOK
+			d.ctrl = v & (statDebugReq | statSystemReq | statOrunDetect | 0x00FFFFFF&^uint32(readOnly))
 		}
 	case dpSelect:
 		d.sel = v

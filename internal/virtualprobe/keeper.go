@@ -124,7 +124,8 @@ func Keep(args []string) error {
 		return err
 	}
 	if *protocol != keeperProtocol || flags.NArg() != 1 {
-		return fmt.Errorf("this keeper speaks protocol %d, and was started for %d with %d folders: install the one of this boardsmith",
+		return fmt.Errorf("this keeper speaks protocol %d, and was started for %d with %d folders: install the one of "+
+			"this boardsmith",
 			keeperProtocol, *protocol, flags.NArg())
 	}
 	lingers = *stays

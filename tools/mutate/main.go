@@ -348,7 +348,8 @@ func report(tried []result, seed uint64) string {
 	for _, r := range tried {
 		count[r.outcome]++
 	}
-	fmt.Fprintf(&b, "# Changes that the tests noticed\n\nSeed %d: %d tried, %d noticed by a failing test, %d by a hanging one, %d not noticed.\n\n",
+	fmt.Fprintf(&b, "# Changes that the tests noticed\n\nSeed %d: %d tried, %d noticed by a failing test, %d by a "+
+		"hanging one, %d not noticed.\n\n",
 		seed, len(tried), count[killed], count[hung], count[survived])
 	b.WriteString("| where | change | outcome | by |\n|---|---|---|---|\n")
 	for _, r := range tried {
