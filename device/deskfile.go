@@ -3,18 +3,19 @@
 package device
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"reflect"
 	"slices"
 	"strings"
 
 	"github.com/moby/sys/atomicwriter"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/jsonfile"
 	"github.com/boardsmith/boardsmith/internal/plainfile"
 )
 
@@ -68,33 +69,44 @@ func ReadDeskFile(path string) (*DeskFile, error) {
 	if err != nil {
 		return nil, plainfile.Error("read", path, err)
 	}
-	if b, err = parseDeskFile(data); err != nil {
-		return nil, failure.New(failure.Config, "fix it, or remove it and write it again: SAVE=1 "+failure.Mage+" devices",
-			"%s: %w", path, err)
+	if b, err = parseDeskFile(path, data); err != nil {
+		return nil, failure.New(failure.Config, "fix it there: docs/devices.md describes the file", "%w", err)
 	}
 	return b, nil
 }
 
-func parseDeskFile(data []byte) (*DeskFile, error) {
-	if len(data) > maxDeskFileBytes {
-		return nil, errors.New("larger than 1 MiB")
+var deskFileFields = jsonfile.Fields(reflect.TypeFor[DeskFile]())
+
+// parseDeskFile reads the text of the file at path: *jsonfile.Error.
+func parseDeskFile(path string, data []byte) (*DeskFile, error) {
+	wrong := func(line int, err error) (*DeskFile, error) {
+		return nil, &jsonfile.Error{File: path, Line: line, Err: err}
 	}
-	b := &DeskFile{}
-	dec := json.NewDecoder(bytes.NewReader(data))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(b); err != nil {
+	if len(data) > maxDeskFileBytes {
+		return wrong(0, errors.New("larger than 1 MiB"))
+	}
+	keys, items, err := jsonfile.Scan(data)
+	if err != nil {
+		return wrong(jsonfile.Line(data, err), err)
+	}
+	if err := jsonfile.CheckFields(path, keys, deskFileFields, nil); err != nil {
 		return nil, err
 	}
-	if b.Format != deskFileFormat || dec.More() {
-		return nil, fmt.Errorf("unsupported format: not %d", deskFileFormat)
+	b := &DeskFile{}
+	if err := json.Unmarshal(data, b); err != nil {
+		return wrong(jsonfile.Line(data, err), err)
+	}
+	if b.Format != deskFileFormat {
+		return wrong(keys["format"], fmt.Errorf("unsupported format: not %d", deskFileFormat))
 	}
 	names := map[string]bool{}
-	for _, d := range b.Devices {
+	for i, d := range b.Devices {
+		line := items[fmt.Sprintf("devices[%d]", i)]
 		switch {
 		case d.Name == "" || d.Board == "":
-			return nil, errors.New("a device has no name or no board")
+			return wrong(line, errors.New("a device has no name or no board"))
 		case names[d.Name]:
-			return nil, fmt.Errorf("two devices are called %q", d.Name)
+			return wrong(line, fmt.Errorf("two devices are called %q", d.Name))
 		}
 		names[d.Name] = true
 	}

@@ -95,10 +95,37 @@ func TestNoteAddress(t *testing.T) {
 	}
 }
 
+// TestDeskFileLines: an error names the line, and its next step loses nothing of what users wrote.
+func TestDeskFileLines(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "desk.json")
+	const device = `{"name": "a", "board": "b"}`
+	for text, want := range map[string]string{
+		"":                                ":1: the file is truncated",
+		"{\"format\": 1,\n\"devices\": [": ":2: unexpected EOF",
+		"{\"format\": 1,\n\"devices\": [" + device + `,
+			{"name": "c", "bord": "b"}]}`: `:3: field "devices[].bord" is not known; did you mean "devices[].board"?`,
+		"{\"format\": 1,\n\"devices\": [\n" + device + ",\n" + device + "]}": `:4: two devices are called "a"`,
+		"{\"format\": 1,\n\"devices\": [\n\n{\"name\": \"a\"}]}":             ":4: a device has no name or no board",
+		"{\n\"format\": 2}":                ":2: unsupported format: not 1",
+		"{\"format\": 1}\n more":           ":2: ",
+		"{\"format\": 1,\n\"format\": 1}":  `:2: "format" is given twice`,
+		"{\"format\": 1,\n\"devices\": 3}": ":2: ",
+	} {
+		must(t, os.WriteFile(path, []byte(text), 0o644))
+		_, err := ReadDeskFile(path)
+		if err == nil || !strings.HasPrefix(err.Error(), path+want) || failure.Of(err) != failure.Config {
+			t.Errorf("%q: %v, want %q", text, err, want)
+		}
+		if next := failure.Next(err); next == "" || strings.Contains(next, "remove") {
+			t.Errorf("%q: next step %q", text, next)
+		}
+	}
+}
+
 func FuzzDeskFile(f *testing.F) {
 	f.Add([]byte(`{"format": 1, "devices": [{"name": "a", "board": "b", "link": {"kind": "serial"}}]}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		b, err := parseDeskFile(data)
+		b, err := parseDeskFile("desk.json", data)
 		if err != nil {
 			return
 		}

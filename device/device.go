@@ -9,6 +9,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
@@ -147,6 +148,45 @@ func (d *Device) open(ctx context.Context, i *image.Image) (*rpc.Session, error)
 	s, err := d.checked(ctx, t, i)
 	if err != nil {
 		return nil, errors.Join(d.emulatorEnded(err, i), t.Close())
+	}
+	return s, nil
+}
+
+const (
+	busyWithin = 2 * time.Second // for a bridge to restart, or to see that its last connection has ended
+	busyEvery  = 50 * time.Millisecond
+)
+
+// begin opens a link and begins a session on it, which owns the link. A bridge refuses connections while it restarts;
+// one that serves one client at a time closes them until it has seen the end of the last one: begin tries again for a
+// while.
+func begin(
+	ctx context.Context, open func(context.Context) (transport.Link, error), o transport.SessionOptions,
+) (*transport.Session, error) {
+	for began := time.Now(); ; {
+		s, err := beginOnce(ctx, open, o)
+		var bridge *transport.TCPError
+		if err == nil || !errors.As(err, &bridge) || !bridge.Temporary() || time.Since(began) > busyWithin {
+			return s, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, failure.Stopped(ctx, "%w", err)
+		case <-time.After(busyEvery):
+		}
+	}
+}
+
+func beginOnce(
+	ctx context.Context, open func(context.Context) (transport.Link, error), o transport.SessionOptions,
+) (*transport.Session, error) {
+	link, err := open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s, err := transport.Dial(ctx, link, o)
+	if err != nil {
+		return nil, errors.Join(err, link.Close())
 	}
 	return s, nil
 }

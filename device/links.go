@@ -8,10 +8,8 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/boardsmith/boardsmith/boards"
-	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/command"
 	"github.com/boardsmith/boardsmith/transport"
@@ -31,38 +29,6 @@ var linkers = map[string]linker{
 	"qemu":    {start: startEmulator, open: openUART},
 	"serial":  {open: openUART},
 	"tcp":     {open: openTCP},
-}
-
-const (
-	busyWithin = 2 * time.Second // for a bridge to see that its last connection has ended
-	busyEvery  = 50 * time.Millisecond
-)
-
-// begin opens a link and begins a session on it, which owns the link. A bridge that serves one client at a time closes
-// new connections until it has seen the end of the last one: begin tries again for a while.
-func begin(
-	ctx context.Context, open func(context.Context) (transport.Link, error), o transport.SessionOptions,
-) (*transport.Session, error) {
-	for began := time.Now(); ; {
-		link, err := open(ctx)
-		if err != nil {
-			return nil, err
-		}
-		s, err := transport.Dial(ctx, link, o)
-		if err == nil {
-			return s, nil
-		}
-		err = errors.Join(err, link.Close())
-		var closed *transport.TCPError
-		if !errors.As(err, &closed) || time.Since(began) > busyWithin {
-			return nil, err
-		}
-		select {
-		case <-ctx.Done():
-			return nil, failure.Stopped(ctx, "%w", err)
-		case <-time.After(busyEvery):
-		}
-	}
 }
 
 // startProcess runs the image as a program, with an environment that names the file for its fault record only.

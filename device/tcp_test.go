@@ -45,7 +45,12 @@ type bridge struct {
 // openBridge starts a bridge before a board, which ends with the test.
 func openBridge(t *testing.T, board transport.Link) *bridge {
 	t.Helper()
-	l, err := transport.ListenTCP(t.Context(), "127.0.0.1:0")
+	return openBridgeAt(t, "127.0.0.1:0", board)
+}
+
+func openBridgeAt(t *testing.T, address string, board transport.Link) *bridge {
+	t.Helper()
+	l, err := transport.ListenTCP(t.Context(), address)
 	must(t, err)
 	b := &bridge{TCPListener: l, board: board}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -273,6 +278,30 @@ func TestTCPNotThere(t *testing.T) {
 			t.Errorf("the bridge is not there: %v", err)
 		}
 	}
+}
+
+// TestTCPBridgeRestarts: a bridge that refuses connections while it restarts is waited for.
+func TestTCPBridgeRestarts(t *testing.T) {
+	t.Parallel()
+	e := bridgedEnv(t)
+	b, i := bridgedImage(t, e, boards.Options{})
+	board := process(t, i)
+	l, err := transport.ListenTCP(t.Context(), "127.0.0.1:0")
+	must(t, err)
+	must(t, l.Close()) // its port refuses connections
+	d, err := attach(t.Context(), b, l.Address(), e)
+	must(t, err)
+	defer d.Close()
+	started := make(chan struct{})
+	time.AfterFunc(300*time.Millisecond, func() {
+		defer close(started)
+		openBridgeAt(t, l.Address(), board)
+	})
+	s, err := d.Open(t.Context(), i)
+	<-started
+	must(t, err)
+	rpctest.CallTwice(t, s)
+	must(t, s.Close(t.Context()))
 }
 
 // TestTCPSilent: a bridge whose board says nothing ends by a deadline, and is not taken for one that is not there.

@@ -4,6 +4,7 @@ package targets
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -81,6 +82,10 @@ func (v *invocation) tryBoard(ctx context.Context, board, template string, searc
 		return nil, nil
 	}
 	image, err := p.Build(ctx)
+	if tool := (*project.ToolError)(nil); errors.As(err, &tool) { // its command is for the temporary folder
+		return nil, failure.New(failure.Of(err), fmt.Sprintf("to see it again: BOARD=%s TEMPLATE=%s %s build", board,
+			template, failure.Mage), "%w", err)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -91,7 +91,9 @@ func (v *invocation) saveDeskFile(ctx context.Context, in *inputs, all []device.
 			return fmt.Errorf("%s: %w", cmp.Or(d.Probe, d.Port), err)
 		}
 		if !answers && severalPorts(b, d, all) {
-			continue // another port may be the UART
+			v.Notef("%s: not saved: no boardsmith firmware responded, and the UART may be another port of its USB device",
+				d.Port)
+			continue
 		}
 		n = in.deskFile.Note(n)
 		noted++
@@ -99,13 +101,19 @@ func (v *invocation) saveDeskFile(ctx context.Context, in *inputs, all []device.
 		if answers && n.Chip == "" {
 			chip = "without an id"
 		}
-		v.Printf("%s: %s, probe %s, chip %s", n.Name, n.Board, cmp.Or(n.Probe, "none"), chip)
-		v.JSONLine(fields{"status": "done", "name": n.Name, "board": n.Board, "probe": n.Probe, "chip": n.Chip})
+		place := "probe " + cmp.Or(n.Probe, "none")
+		if n.Probe == "" && n.Link.Address != "" {
+			place = "address " + n.Link.Address
+		}
+		v.Printf("%s: %s, %s, chip %s", n.Name, n.Board, place, chip)
+		v.JSONLine(fields{
+			"status": "done", "name": n.Name, "board": n.Board, "probe": n.Probe, "address": n.Link.Address, "chip": n.Chip,
+		})
 	}
 	if noted == 0 {
 		return failure.New(failure.ProbeMissing, "name its board: BOARD=… DEVICE=<serial, path or port> SAVE=1 "+
 			failure.Mage+" devices",
-			"no device is known to be one board")
+			"no device was saved: of none is known which board it is, and which port is its UART")
 	}
 	if err := in.deskFile.Write(path); err != nil {
 		return err
@@ -145,9 +153,9 @@ func isUART(b *boards.Board, d device.Attached) bool {
 	return want == nil || d.Interface == "" || d.Interface == strconv.Itoa(*want)
 }
 
-// severalPorts reports whether a device has other ports that may be its UART.
+// severalPorts reports whether a device's USB device has other ports that may be its UART.
 func severalPorts(b *boards.Board, d device.Attached, all []device.Attached) bool {
-	return d.Port != "" && slices.ContainsFunc(all, func(o device.Attached) bool {
+	return d.USB != "" && d.Port != "" && slices.ContainsFunc(all, func(o device.Attached) bool {
 		return isUART(b, o) && o.Port != "" && o.Port != d.Port && o.Probe == d.Probe && o.Path == d.Path && o.USB == d.USB
 	})
 }

@@ -31,7 +31,8 @@ var mayImport = map[string][]string{
 	},
 	"device": {
 		"internal/fault", "image", "internal/firmware", "internal/ledger", "flasher", "progress",
-		"cache", "rpc", "transport", "boards", "failure", "internal/command", "internal/openset", "internal/plainfile",
+		"cache", "rpc", "transport", "boards", "failure", "internal/command", "internal/jsonfile", "internal/openset",
+		"internal/plainfile",
 	},
 	"emulated":          {"device", "flasher", "failure", "internal/virtualprobe"},
 	"internal/fit":      {"image", "internal/firmware", "boards", "mlf", "ndarray", "failure"},

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -46,11 +48,23 @@ func (e *TCPError) FailureClass() failure.Class {
 	return failure.ProbeMissing
 }
 
-// NextStep is what helps.
+// Temporary reports whether the address may soon accept a connection: its peer refused or reset this one, as a serial
+// server does that restarts or has another client.
+func (e *TCPError) Temporary() bool {
+	var op *os.SyscallError
+	connecting := errors.As(e.Err, &op) && strings.HasPrefix(op.Syscall, "connect") // on Windows: connectex
+	return e.Gone || connecting && !timedOut(e.Err)
+}
+
+func timedOut(err error) bool {
+	var late net.Error
+	return errors.As(err, &late) && late.Timeout()
+}
+
+// NextStep returns what to check.
 func (e *TCPError) NextStep() string {
 	var name *net.DNSError
 	var form *net.AddrError
-	var late net.Error
 	switch {
 	case e.Gone:
 		return "check that the peer still runs, and that no other client uses it: a serial server often takes one at a time"
@@ -60,7 +74,9 @@ func (e *TCPError) NextStep() string {
 		return "write the address as host:port, as in 192.0.2.7:4000"
 	case errors.Is(e.Err, syscall.ECONNREFUSED):
 		return "start the program that is to listen there, or correct the port"
-	case errors.As(e.Err, &late) && late.Timeout():
+	case e.Temporary():
+		return "check the address, and that the peer still runs and does not restart again and again"
+	case timedOut(e.Err):
 		return "check the address, the network, and that the peer is switched on"
 	}
 	return ""
@@ -83,11 +99,10 @@ func DialTCP(ctx context.Context, c TCPConfig) (*TCP, error) {
 	}
 	d := net.Dialer{Timeout: cmp.Or(c.Within, defaultConnect)}
 	conn, err := d.DialContext(ctx, "tcp", c.Address)
-	var late net.Error
 	switch {
 	case err != nil && ended(ctx):
 		return nil, waitError(ctx, "dial", began)
-	case errors.As(err, &late) && late.Timeout():
+	case timedOut(err):
 		return nil, &TCPError{Address: c.Address, Err: fmt.Errorf("no connection within %v: %w", d.Timeout, cause(err))}
 	case err != nil:
 		return nil, &TCPError{Address: c.Address, Err: cause(err)}

@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net"
+	"os"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -160,6 +163,27 @@ func TestTCPAdvice(t *testing.T) {
 		var tcp *transport.TCPError
 		if !errors.As(err, &tcp) || tcp.Gone || !strings.Contains(failure.Next(err), c.next) {
 			t.Errorf("%s: %v; next step %q, want one with %q", c.address, err, failure.Next(err), c.next)
+		}
+	}
+}
+
+// TestTCPTemporary: a connection that a bridge refuses or resets, as one does that restarts, may soon be accepted, and
+// has a next step; an address that is wrong, or where nothing answers, has another one.
+func TestTCPTemporary(t *testing.T) {
+	op := func(e syscall.Errno) error { return os.NewSyscallError("connect", e) }
+	for _, c := range []struct {
+		err  transport.TCPError
+		want bool
+	}{
+		{transport.TCPError{Err: op(syscall.ECONNREFUSED)}, true},
+		{transport.TCPError{Err: op(syscall.ECONNRESET)}, true},
+		{transport.TCPError{Err: io.EOF, Gone: true}, true},
+		{transport.TCPError{Err: op(syscall.ETIMEDOUT)}, false},
+		{transport.TCPError{Err: &net.DNSError{}}, false},
+		{transport.TCPError{Err: &net.AddrError{}}, false},
+	} {
+		if got := c.err.Temporary(); got != c.want || c.err.NextStep() == "" {
+			t.Errorf("%v: temporary %v, want %v; next step %q", &c.err, got, c.want, c.err.NextStep())
 		}
 	}
 }
