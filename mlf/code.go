@@ -189,7 +189,7 @@ func isPacked(params string) bool {
 		strings.Contains(list[2], "num_args")
 }
 
-// known lists the headers that every build has: those of C, and TVM's, which the runtime provides.
+// known lists the headers that every build has: those of C. The runtime provides TVM's and its own.
 var known = []string{
 	"assert.h", "complex.h", "ctype.h", "errno.h", "fenv.h", "float.h", "inttypes.h", "limits.h", "math.h", "stdarg.h",
 	"stdbool.h",
@@ -201,7 +201,8 @@ func (m *Model) readIncludes(f File, a *Archive) {
 		name := string(match[1])
 		need := Need{NeedHeader, name, f.Name}
 		switch {
-		case slices.Contains(known, name), strings.HasPrefix(name, "tvm/runtime/"), a.findHeaderFile(name):
+		case slices.Contains(known, name), strings.HasPrefix(name, "tvm/runtime/"), strings.HasPrefix(name, "boardsmith/"),
+			a.findHeaderFile(name):
 			continue
 		case name == "arm_acle.h":
 			need.Kind = NeedDSP

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"math"
+	"slices"
 	"syscall"
 	"time"
 
@@ -24,15 +25,21 @@ func (p *place) serve(ctx context.Context) error {
 		}
 	}
 	for {
-		j := p.kind.queue.pop(ctx)
-		if j == nil {
+		jobs := p.kind.queue.pop(ctx)
+		jobs = slices.DeleteFunc(jobs, func(j *job) bool { return j.ctx.Err() != nil }) // nobody waits for it any more
+		if ctx.Err() != nil {
 			return nil
 		}
-		if j.ctx.Err() != nil {
-			continue // nobody waits any more
+		if len(jobs) > 0 && jobs[0].load.waits() {
+			jobs = p.together(ctx, jobs)
 		}
-		if err := p.do(ctx, j); err != nil {
-			return err
+		for i, j := range jobs {
+			if err := p.do(ctx, j); err != nil {
+				for _, left := range jobs[i+1:] {
+					p.kind.queue.again <- left
+				}
+				return err
+			}
 		}
 	}
 }
@@ -47,18 +54,24 @@ const (
 // do measures one job. An error means that the place is given up.
 func (p *place) do(ctx context.Context, j *job) error {
 	wait := time.Since(j.queued)
-	result, err := p.measure(ctx, j.candidate, &j.program)
+	var result Result
+	ready := p.needs(ctx, &j.load)
+	err := ready
+	if err == nil {
+		result, err = p.measure(ctx, j.candidate, &j.load)
+	}
 	if err == nil && result.Failure != nil && !p.fresh {
 		// What another candidate has left may be why: only a device that was reset since shows that it is this one's fault.
 		if err = p.renew(ctx); err == nil {
-			result, err = p.measure(ctx, j.candidate, &j.program)
+			result, err = p.measure(ctx, j.candidate, &j.load)
 		}
 	}
 	if err == nil {
 		err = p.confirm(ctx)
 	}
 	if err == nil {
-		result.Wait, result.Board, result.Image, result.Tier, result.Platform = wait, p.name, p.imageID(), RAM, p.platform
+		result.Wait, result.Platform = wait, p.platform
+		p.describe(j, &result)
 		p.fresh = false
 		p.answer(j, result)
 		return p.now(ctx)
@@ -69,8 +82,11 @@ func (p *place) do(ctx context.Context, j *job) error {
 	}
 	// The candidate may have broken the board, or the board the candidate's measurement.
 	j.failed++
-	if !killed(err) {
+	if !killed(err) && ready == nil {
 		j.suspect++
+	}
+	if worn(err) != nil {
+		j.failed = boardTries // the next try would be refused as well
 	}
 	lost := p.recover(ctx, err)
 	if lost != nil || j.suspect < suspectTries && j.failed < boardTries {
@@ -78,12 +94,25 @@ func (p *place) do(ctx context.Context, j *job) error {
 		return lost
 	}
 	f := failureOf(err, BlameCandidate)
-	if j.suspect < suspectTries {
+	switch {
+	case worn(err) != nil:
+		f.Blame = BlameBoard
+	case j.suspect < suspectTries:
 		f.Class, f.Blame, f.Retry = failure.BoardLost, BlameBoard, true
 	}
 	f.Message = fmt.Sprintf("%s (after %d measurements on boards that do well with others)", f.Message, j.failed)
-	p.answer(j, Result{Failure: f, Board: p.name, Image: p.imageID(), Tier: RAM, Wait: wait})
+	result = Result{Failure: f, Wait: wait}
+	p.describe(j, &result)
+	p.answer(j, result)
 	return nil
+}
+
+// describe says where and how a job was measured.
+func (p *place) describe(j *job, r *Result) {
+	r.Board, r.Image, r.Tier, r.Why = p.name, p.image.ID(), RAM, j.load.why
+	if j.load.program == nil {
+		r.Tier, r.Why = p.tier, j.load.why+"; "+p.why
+	}
 }
 
 // killed says whether an emulator or a process was ended from outside, which no candidate can do.
@@ -102,6 +131,9 @@ func (p *place) renew(ctx context.Context) error {
 	limited, cancel := context.WithTimeout(ctx, 10*p.run.o.StepTimeout)
 	defer cancel()
 	if err := p.Reset(limited, resetByProbe); err != nil {
+		return err
+	}
+	if err := p.prepare(limited, p.image); err != nil {
 		return err
 	}
 	return p.openSession(ctx)
@@ -126,17 +158,10 @@ func (p *place) now(ctx context.Context) error {
 	return nil
 }
 
-func (p *place) imageID() string {
-	if d, ok := p.Place.(*devicePlace); ok {
-		return d.image.ID()
-	}
-	return ""
-}
-
 func (p *place) confirm(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, p.run.o.StepTimeout)
 	defer cancel()
-	return p.Confirm(ctx, p.session)
+	return p.Confirm(ctx, p.session, p.image)
 }
 
 // reference measures the reference: its outputs must be right, and its time what it was at first. What was measured
@@ -166,14 +191,20 @@ func (p *place) reference(ctx context.Context) error {
 }
 
 func (p *place) timeReference(ctx context.Context, c *Candidate) (float64, error) {
-	if p.program == nil {
-		program, err := p.kind.build(ctx, *c, p.kind.window)
+	if p.load == nil {
+		l, err := p.kind.prepare(ctx, *c)
 		if err != nil {
 			return 0, err
 		}
-		p.program = &program
+		if l.program == nil {
+			return 0, failure.New(failure.DoesNotFit, "", "%s", l.why)
+		}
+		p.load = &l
 	}
-	result, err := p.measure(ctx, *c, p.program)
+	if err := p.needs(ctx, p.load); err != nil {
+		return 0, err
+	}
+	result, err := p.measure(ctx, *c, p.load)
 	if err == nil && result.Failure != nil {
 		err = failure.New(result.Failure.Class, "", "%s", result.Failure.Message)
 	}
@@ -203,12 +234,21 @@ func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Se
 
 // measure loads a program, checks what it computes, and times it. An error is one that could be the board's fault; what
 // is surely the candidate's is a failure in the result.
-func (p *place) measure(ctx context.Context, c Candidate, program *rpc.Program) (result Result, err error) {
+func (p *place) measure(ctx context.Context, c Candidate, l *load) (result Result, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*p.run.o.CallTimeout+p.run.o.StepTimeout)
 	defer cancel()
-	result = Result{Base: program.Base, Bytes: len(program.Bytes)}
 	began := time.Now()
-	module, err := p.session.Upload(ctx, *program)
+	entry := c.Entry
+	var module rpc.Module
+	unload := func() error { return nil }
+	if l.program != nil {
+		result = Result{Base: l.program.Base, Bytes: len(l.program.Bytes)}
+		module, err = p.session.Upload(ctx, *l.program)
+		unload = func() error { return module.Unlink(ctx) }
+	} else {
+		entry = l.function
+		module, err = p.session.SystemLib(ctx)
+	}
 	if failure.Of(err) == failure.Link {
 		result.Failure = failureOf(err, BlameCandidate)
 		return result, nil
@@ -218,18 +258,18 @@ func (p *place) measure(ctx context.Context, c Candidate, program *rpc.Program) 
 	}
 	held, err := p.hold(ctx, c.Args)
 	if err != nil {
-		return result, errors.Join(err, module.Unlink(ctx))
+		return result, errors.Join(err, unload())
 	}
 	result.Load = time.Since(began)
 	began = time.Now()
-	err = p.call(ctx, module, c, held, &result)
+	err = p.call(ctx, module, entry, held, &result)
 	result.Run = time.Since(began)
 	f := p.candidates(err)
 	if f != nil {
 		result.Failure, err = f, nil
 	}
 	if err == nil && p.held != nil { // not reset
-		err = module.Unlink(ctx)
+		err = unload()
 	}
 	return result, err
 }
@@ -256,8 +296,8 @@ func (p *place) candidates(err error) *Failure {
 }
 
 // call calls the function once and compares its outputs, and then times it.
-func (p *place) call(ctx context.Context, m rpc.Module, c Candidate, held *arguments, result *Result) error {
-	f, err := m.Function(ctx, c.Entry)
+func (p *place) call(ctx context.Context, m rpc.Module, entry string, held *arguments, result *Result) error {
+	f, err := m.Function(ctx, entry)
 	if err != nil {
 		return err
 	}
@@ -274,7 +314,7 @@ func (p *place) call(ctx context.Context, m rpc.Module, c Candidate, held *argum
 	}
 	o := rpc.TimeOptions{Number: 1, Repeat: p.run.o.Samples, MinRepeat: p.run.o.MinSample}
 	if best := p.kind.bestTime(); best > 0 && p.run.o.GiveUp > 0 {
-		one, err := m.Time(limited, c.Entry, rpc.TimeOptions{Number: 1, Repeat: 1}, held.values()...)
+		one, err := m.Time(limited, entry, rpc.TimeOptions{Number: 1, Repeat: 1}, held.values()...)
 		if err != nil {
 			return err
 		}
@@ -284,7 +324,7 @@ func (p *place) call(ctx context.Context, m rpc.Module, c Candidate, held *argum
 			return nil
 		}
 	}
-	samples, err := m.Time(ctx, c.Entry, o, held.values()...)
+	samples, err := m.Time(ctx, entry, o, held.values()...)
 	if err != nil {
 		return err
 	}
@@ -329,7 +369,7 @@ func sameArgs(a, b []Arg) bool {
 	for i := range a {
 		x, y := &a[i], &b[i]
 		if x.DType != y.DType || fmt.Sprint(x.Shape) != fmt.Sprint(y.Shape) || !bytes.Equal(x.Data, y.Data) ||
-			(x.Data == nil) != (y.Data == nil) {
+			(x.Data == nil) != (y.Data == nil) || x.Flash != y.Flash {
 			return false
 		}
 	}
@@ -343,7 +383,10 @@ func (p *place) hold(ctx context.Context, args []Arg) (*arguments, error) {
 		return p.held, nil
 	}
 	if p.held != nil {
-		for _, t := range p.held.tensors {
+		for i, t := range p.held.tensors {
+			if p.held.of[i].Flash {
+				continue
+			}
 			if err := t.Free(ctx); err != nil {
 				return nil, err
 			}
@@ -352,19 +395,46 @@ func (p *place) hold(ctx context.Context, args []Arg) (*arguments, error) {
 	}
 	h := &arguments{of: args}
 	for i, a := range args {
-		t, err := p.session.Empty(ctx, a.DType, a.Shape)
+		t, err := holdOne(ctx, p.session, a)
 		if err != nil {
 			return nil, fmt.Errorf("argument %d: %w", i, err)
 		}
 		h.tensors = append(h.tensors, t)
-		if a.Data != nil {
-			if err := t.Write(ctx, a.Data); err != nil {
-				return nil, fmt.Errorf("argument %d: %w", i, err)
-			}
-		}
 	}
 	p.held = h
 	return h, nil
+}
+
+func holdOne(ctx context.Context, s *rpc.Session, a Arg) (*rpc.Tensor, error) {
+	if a.Flash {
+		return constant(ctx, s, a)
+	}
+	t, err := s.Empty(ctx, a.DType, a.Shape)
+	if err == nil && a.Data != nil {
+		err = t.Write(ctx, a.Data)
+	}
+	return t, err
+}
+
+// constant is an argument that lies in flash.
+func constant(ctx context.Context, s *rpc.Session, a Arg) (*rpc.Tensor, error) {
+	m, err := s.SystemLib(ctx)
+	if err != nil {
+		return nil, err
+	}
+	f, err := m.Function(ctx, constantName(a))
+	if err != nil {
+		return nil, err
+	}
+	at, err := f.Call(ctx)
+	if err != nil {
+		return nil, err
+	}
+	address, ok := at.(int64)
+	if !ok {
+		return nil, failure.New(failure.Transport, "", "%s returned %T, not an address", f.Name(), at)
+	}
+	return s.TensorAt(ctx, rpc.Handle(address), a.DType, a.Shape)
 }
 
 func (h *arguments) values() (all []any) {

@@ -19,13 +19,15 @@ import (
 // A Place is somewhere that programs can be loaded and called: an attached device, or what else knows how. One
 // goroutine at a time uses it.
 type Place interface {
-	// Prepare makes it hold the firmware, which may take as long as writing flash does.
-	Prepare(ctx context.Context) error
+	// Prepare makes it hold the firmware, which may take as long as writing flash does. It returns how much was written
+	// for that, and why.
+	Prepare(ctx context.Context, i *image.Image) (Tier, string, error)
 	// Open begins a session with the firmware. The caller closes it.
-	Open(ctx context.Context) (*rpc.Session, error)
+	Open(ctx context.Context, i *image.Image) (*rpc.Session, error)
 	// Confirm fails if the firmware at the other end of the session is no longer whole.
-	Confirm(ctx context.Context, s *rpc.Session) error
-	// Reset brings it back as far as it can, by stronger means the more often it was tried in a row, from 1 on.
+	Confirm(ctx context.Context, s *rpc.Session, i *image.Image) error
+	// Reset brings it back as far as it can, by stronger means the more often it was tried in a row, from 1 on. Prepare
+	// follows.
 	Reset(ctx context.Context, try int) error
 	// Close lets others use it.
 	Close() error
@@ -36,29 +38,32 @@ type devicePlace struct {
 	desk   *device.Desk
 	board  *boards.Board
 	which  string
-	image  *image.Image
 	device *device.Device
 }
 
-func (p *devicePlace) Prepare(ctx context.Context) (err error) {
+func (p *devicePlace) Prepare(ctx context.Context, i *image.Image) (Tier, string, error) {
 	if p.device == nil {
+		var err error
 		if p.device, err = p.desk.Attach(ctx, p.board, p.which); err != nil {
-			return err
+			return "", "", err
 		}
 	}
-	_, err = p.device.Flash(ctx, p.image)
-	return err
+	report, err := p.device.Flash(ctx, i)
+	if report.Erased < report.Sectors {
+		return Sectors, report.Why, err
+	}
+	return Image, report.Why, err
 }
 
-func (p *devicePlace) Open(ctx context.Context) (*rpc.Session, error) {
-	return p.device.Open(ctx, p.image)
+func (p *devicePlace) Open(ctx context.Context, i *image.Image) (*rpc.Session, error) {
+	return p.device.Open(ctx, i)
 }
 
-func (p *devicePlace) Confirm(ctx context.Context, s *rpc.Session) error {
+func (p *devicePlace) Confirm(ctx context.Context, s *rpc.Session, i *image.Image) error {
 	if !p.device.KeepsImage() && len(p.board.Memory) == 0 {
 		return nil // a process has no flash
 	}
-	return p.device.Confirm(ctx, s, p.image)
+	return p.device.Confirm(ctx, s, i)
 }
 
 // resetByProbe is the try from which on Reset uses a device's probe.
@@ -68,7 +73,7 @@ const resetByProbe = 2
 // second try on, and looked for again.
 func (p *devicePlace) Reset(ctx context.Context, try int) error {
 	if p.device == nil {
-		return p.Prepare(ctx)
+		return nil
 	}
 	if p.device.KeepsImage() && try >= resetByProbe {
 		if err := p.device.Debug(ctx, func(context.Context, string) error { return nil }); err != nil {
@@ -77,7 +82,7 @@ func (p *devicePlace) Reset(ctx context.Context, try int) error {
 	}
 	err := p.device.Close()
 	p.device = nil
-	return errors.Join(err, p.Prepare(ctx))
+	return err
 }
 
 func (p *devicePlace) Close() error {
@@ -94,13 +99,19 @@ type place struct {
 	kind *kind
 	run  *Run
 
+	image    *image.Image // that it holds, or is to hold
+	prepared *image.Image // the last that came there, by
+	tier     Tier
+	why      string
+	window   rpc.Window // for code
+
 	session  *rpc.Session // nil: none is open
 	platform rpc.Platform
-	held     *arguments   // on the device; nil: none
-	fresh    bool         // nothing ran since its reset that could have changed more than its own memory
-	unproven []*job       // measured since the reference was right the last time
-	expected float64      // the reference's time; 0: not measured yet
-	program  *rpc.Program // the reference; nil: not built yet
+	held     *arguments // on the device; nil: none
+	fresh    bool       // nothing ran since its reset that could have changed more than its own memory
+	unproven []*job     // measured since the reference was right the last time
+	expected float64    // the reference's time; 0: not measured yet
+	load     *load      // of the reference; nil: not built yet
 }
 
 // newPlace makes the place that a word of OpenRun names, and its kind's firmware where it is the first.
@@ -121,16 +132,9 @@ func (r *Run) newPlace(ctx context.Context, desk *device.Desk, word string, n in
 			return nil, err
 		}
 	}
-	i, err := k.folder.Built()
-	if err == nil && i == nil {
-		err = failure.New(failure.Internal, "", "firmware of board %s: it is not built", b.Name)
-	}
-	if err != nil {
-		return nil, err
-	}
 	k.places++
-	at := &devicePlace{desk: desk, board: k.folder.Board(), which: which, image: i}
-	return &place{Place: at, name: fmt.Sprintf("%s#%d", word, n), kind: k, run: r}, nil
+	at := &devicePlace{desk: desk, board: k.folder.Board(), which: which}
+	return &place{Place: at, image: k.resident, name: fmt.Sprintf("%s#%d", word, n), kind: k, run: r}, nil
 }
 
 // firmware generates and builds what all boards of the kind run: the runtime, without a model.
@@ -139,11 +143,15 @@ func (k *kind) firmware(ctx context.Context, name string, b *boards.Board) error
 	if err != nil {
 		return err
 	}
-	spec := project.Spec{Board: name, Template: k.run.o.Template, Archive: blank(), Options: o}
-	if k.folder, err = k.run.o.Builder.Generate(ctx, k.run.kindDir(b.Name), spec); err != nil {
+	blank, err := project.BlankArchive()
+	if err != nil {
 		return err
 	}
-	if _, err := k.folder.Build(ctx); err != nil {
+	k.spec = project.Spec{Board: name, Template: k.run.o.Template, Archive: blank, Options: o}
+	if k.folder, err = k.run.o.Builder.Generate(ctx, k.run.kindDir(b.Name), k.spec); err != nil {
+		return err
+	}
+	if k.resident, err = k.folder.Build(ctx); err != nil {
 		return err
 	}
 	k.linker, err = k.folder.OperatorLinker(ctx)
@@ -192,7 +200,7 @@ func (p *place) work(ctx context.Context) {
 func (p *place) begin(ctx context.Context) error {
 	limited, cancel := context.WithTimeout(ctx, 10*p.run.o.StepTimeout) // flash may have to be written
 	defer cancel()
-	if err := p.Prepare(limited); err != nil {
+	if err := p.prepare(limited, p.image); err != nil {
 		return err
 	}
 	if err := p.openSession(ctx); err != nil {
@@ -201,10 +209,40 @@ func (p *place) begin(ctx context.Context) error {
 	return nil
 }
 
+// prepare makes the place hold an image.
+func (p *place) prepare(ctx context.Context, i *image.Image) (err error) {
+	p.image = i
+	tier, why, err := p.Prepare(ctx, i)
+	if err == nil && (p.tier == "" || p.prepared != i) {
+		p.tier, p.why, p.prepared = tier, why, i
+	}
+	return err
+}
+
+// needs makes the place hold what a job needs, with a session open.
+func (p *place) needs(ctx context.Context, l *load) error {
+	i := l.image
+	if i == nil && p.window != p.kind.windowNow() {
+		i = p.kind.resident
+	}
+	if i == nil || i == p.image {
+		return nil
+	}
+	p.closeSession()
+	limited, cancel := context.WithTimeout(ctx, 10*p.run.o.StepTimeout) // flash may have to be written
+	defer cancel()
+	was := p.image
+	if err := p.prepare(limited, i); err != nil {
+		p.image = was
+		return err
+	}
+	return p.openSession(ctx)
+}
+
 func (p *place) openSession(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, p.run.o.StepTimeout)
 	defer cancel()
-	s, err := p.Open(ctx)
+	s, err := p.Open(ctx, p.image)
 	if err != nil {
 		return err
 	}
@@ -220,7 +258,8 @@ func (p *place) openSession(ctx context.Context) error {
 		p.closeSession()
 		return err
 	}
-	return p.kind.accept(windows[0])
+	p.window = windows[0]
+	return p.kind.accept(p.image, p.window)
 }
 
 func (p *place) closeSession() {
@@ -233,14 +272,21 @@ func (p *place) closeSession() {
 	p.session, p.held = nil, nil
 }
 
-// accept takes the window of the first place, and compares it with all others'.
-func (k *kind) accept(w rpc.Window) error {
+// windowNow is where the kind's candidates are linked to lie.
+func (k *kind) windowNow() rpc.Window {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.window
+}
+
+// accept takes the window of the first place, and compares it with all others' that hold the same image.
+func (k *kind) accept(i *image.Image, w rpc.Window) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.window.Bytes == 0 {
 		k.window = w
 	}
-	if k.window != w {
+	if k.window != w && i == k.resident {
 		return failure.New(failure.Internal, "", "boards %s have different windows: %v and %v", k.name, k.window, w)
 	}
 	return nil
@@ -288,6 +334,9 @@ func (p *place) recover(ctx context.Context, why error) error {
 		p.closeSession()
 		limited, cancel := context.WithTimeout(ctx, 10*p.run.o.StepTimeout)
 		err := p.Reset(limited, try)
+		if err == nil {
+			err = p.prepare(limited, p.image)
+		}
 		cancel()
 		if err == nil {
 			err = p.openSession(ctx)

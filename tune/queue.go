@@ -6,16 +6,16 @@ import (
 	"time"
 
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/rpc"
 )
 
 // A job is a candidate that waits for a place.
 type job struct {
 	ctx       context.Context // of whoever waits for the answer
 	candidate Candidate
-	program   rpc.Program
+	load      load
 	built     time.Duration // that compiling and linking took
 	queued    time.Time
+	of        string      // the candidate that it confirms; "" for all others
 	answer    chan answer // takes one; nil: nobody waits, the result takes the place of an earlier one
 	failed    int         // times that it failed by what could be a board's fault
 	suspect   int         // those of them that could be the candidate's, too
@@ -23,7 +23,7 @@ type job struct {
 
 // done gives whoever waits the result.
 func (j *job) done(r *Run, result Result) {
-	result.Build = j.built
+	result.Build, result.Of = j.built, j.of
 	if j.answer != nil {
 		j.answer <- answer{result: result}
 		return
@@ -52,12 +52,16 @@ type answer struct {
 type queue struct {
 	jobs  chan *job
 	again chan *job     // jobs that a board has failed, which come first
+	flash chan []*job   // jobs that go into one firmware together
 	ended chan struct{} // no place is left
 	end   sync.Once
 }
 
 func newQueue(bound int) *queue {
-	return &queue{jobs: make(chan *job, bound), again: make(chan *job, 1024), ended: make(chan struct{})}
+	return &queue{
+		jobs: make(chan *job, bound), again: make(chan *job, 1024), flash: make(chan []*job),
+		ended: make(chan struct{}),
+	}
 }
 
 var errNoPlace = failure.New(failure.BoardLost, "", "no board is left")
@@ -84,18 +88,33 @@ func (q *queue) repeat(j *job) {
 	}
 }
 
-// pop waits for a job; nil once ctx has ended.
-func (q *queue) pop(ctx context.Context) *job {
+// together queues jobs that go into one firmware, without waiting for a place to take them.
+func (q *queue) together(jobs []*job) {
+	go func() {
+		select {
+		case q.flash <- jobs:
+		case <-q.ended:
+			for _, j := range jobs {
+				j.fail(errNoPlace)
+			}
+		}
+	}()
+}
+
+// pop waits for a job, or for several that go into one firmware; nil once ctx has ended.
+func (q *queue) pop(ctx context.Context) []*job {
 	select {
 	case j := <-q.again:
-		return j
+		return []*job{j}
 	default:
 	}
 	select {
 	case j := <-q.again:
-		return j
+		return []*job{j}
 	case j := <-q.jobs:
-		return j
+		return []*job{j}
+	case all := <-q.flash:
+		return all
 	case <-ctx.Done():
 		return nil
 	}

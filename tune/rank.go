@@ -6,6 +6,8 @@ import (
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/stat"
+
 	"github.com/boardsmith/boardsmith/rpc"
 )
 
@@ -64,4 +66,45 @@ func (k Ranking) SpeedUp(t *rpc.Stats) float64 {
 		return 0
 	}
 	return k.Baseline.Time.Median / t.Median
+}
+
+// Correlation compares the times of candidates in RAM with those that Confirm measured in flash: it returns how many
+// there are with both, and Spearman's rank correlation of the two, from -1 to 1; 0 for less than two pairs.
+func Correlation(results []Result) (pairs int, rho float64) {
+	ram := map[string]float64{}
+	for _, r := range results {
+		if r.Of == "" && r.Tier == RAM && r.Time != nil {
+			ram[r.ID] = r.Time.Median
+		}
+	}
+	var x, y []float64
+	for _, r := range results {
+		if t, ok := ram[r.Of]; ok && r.Time != nil {
+			x, y = append(x, t), append(y, r.Time.Median)
+		}
+	}
+	if len(x) < 2 {
+		return len(x), 0
+	}
+	rho = stat.Correlation(ranks(x), ranks(y), nil)
+	if math.IsNaN(rho) { // all are equal
+		rho = 0
+	}
+	return len(x), rho
+}
+
+// ranks are the places of values in their order; equal ones share the mean of theirs.
+func ranks(values []float64) []float64 {
+	all := make([]float64, len(values))
+	for i, v := range values {
+		for _, other := range values {
+			switch {
+			case other < v:
+				all[i]++
+			case other == v:
+				all[i] += 0.5
+			}
+		}
+	}
+	return all
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/project"
 	"github.com/boardsmith/boardsmith/rpc"
 )
@@ -43,8 +44,18 @@ type kind struct {
 	queue  *queue
 	linker *project.OperatorLinker
 	folder *project.Project
+	spec   project.Spec // of its firmware without candidates
+
+	resident *image.Image // that firmware
+
+	building  sync.Mutex        // of other firmware
+	constants map[string][]byte // that lie in flash, by name
+	constant  *image.Image      // the firmware that they are in; nil: there are none
 
 	mu         sync.Mutex
+	active     int           // candidates that are being measured
+	waiting    []*job        // those of them that wait for others to be put into firmware with
+	flashing   int           // those of them that are in firmware, or that it is being built of
 	opened     chan struct{} // closed when the first place has opened, or the last one is given up
 	window     rpc.Window
 	places     int   // that are not given up
@@ -112,6 +123,9 @@ func (o Options) settled() Options {
 	}
 	if o.MaxRecoveries <= 0 {
 		o.MaxRecoveries = 3
+	}
+	if o.FlashBatch == 0 {
+		o.FlashBatch = 8
 	}
 	return o
 }
@@ -206,6 +220,9 @@ func (r *Run) kindOf(c Candidate) (*kind, error) {
 
 // finish measures a candidate that nobody else measures, and keeps the result.
 func (r *Run) finish(ctx context.Context, k *kind, c Candidate) (Result, error) {
+	if err := r.store.keepCandidate(k.name, c); err != nil {
+		return Result{}, err
+	}
 	result, err := k.measure(ctx, c)
 	if err != nil {
 		return Result{}, err
@@ -231,24 +248,23 @@ func (r *Run) tell(e Event) {
 
 // measure builds the candidate, and waits for a place to measure it, or for another one with the same bytes.
 func (k *kind) measure(ctx context.Context, c Candidate) (Result, error) {
-	window, err := k.windowOf(ctx)
-	if err != nil {
+	if _, err := k.windowOf(ctx); err != nil { // until a board has opened
 		return Result{}, err
 	}
+	defer k.begins()()
 	began := time.Now()
-	program, err := k.build(ctx, c, window)
+	l, err := k.prepare(ctx, c)
 	built := time.Since(began)
 	if err != nil {
-		f := failureOf(err, BlameCandidate)
-		switch f.Class {
-		case failure.Compile, failure.Link, failure.DoesNotFit, failure.Timeout:
-			return Result{Failure: f, Build: built}, nil
-		case failure.Config:
+		if f := buildFailure(err); f != nil && ctx.Err() == nil {
 			return Result{Failure: f, Build: built}, nil
 		}
 		return Result{}, err
 	}
-	key := twinKey(program, c)
+	if l.waits() {
+		return k.submit(ctx, c, l, built)
+	}
+	key := twinKey(l, c)
 	k.mu.Lock()
 	t, known := k.measured[key]
 	if !known {
@@ -267,10 +283,10 @@ func (k *kind) measure(ctx context.Context, c Candidate) (Result, error) {
 			same.Same, same.Build, same.Wait, same.Load, same.Run = same.ID, built, 0, 0, 0
 			return same, nil
 		}
-		return k.submit(ctx, c, program, built)
+		return k.submit(ctx, c, l, built)
 	}
 	defer close(t.done)
-	result, err := k.submit(ctx, c, program, built)
+	result, err := k.submit(ctx, c, l, built)
 	if err == nil && (result.Failure == nil || !result.Failure.Retry) {
 		t.result = result
 		t.result.ID = c.ID
@@ -283,8 +299,8 @@ func (k *kind) measure(ctx context.Context, c Candidate) (Result, error) {
 }
 
 // twinKey is of everything that decides what a measurement gives.
-func twinKey(p rpc.Program, c Candidate) [sha256.Size]byte {
-	h := sha256.New()
+func twinKey(l load, c Candidate) [sha256.Size]byte {
+	h, p := sha256.New(), l.program
 	part := func(b []byte) {
 		_ = binary.Write(h, binary.LittleEndian, int64(len(b))) // a hash takes all
 		h.Write(b)
@@ -293,7 +309,7 @@ func twinKey(p rpc.Program, c Candidate) [sha256.Size]byte {
 	_ = binary.Write(h, binary.LittleEndian, []uint64{p.Base, p.Zero, p.Registry, uint64(len(c.Args))})
 	part([]byte(c.Entry))
 	for _, a := range c.Args {
-		part(fmt.Append(nil, a.DType, a.Shape, a.RelTol, a.AbsTol, a.Data == nil, a.Want == nil))
+		part(fmt.Append(nil, a.DType, a.Shape, a.RelTol, a.AbsTol, a.Data == nil, a.Want == nil, a.Flash))
 		part(a.Data)
 		part(a.Want)
 	}
@@ -303,30 +319,34 @@ func twinKey(p rpc.Program, c Candidate) [sha256.Size]byte {
 func (k *kind) build(ctx context.Context, c Candidate, w rpc.Window) (rpc.Program, error) {
 	limited, cancel := context.WithTimeout(ctx, k.run.o.BuildTimeout)
 	defer cancel()
-	o := c.Operators
-	if len(o.Entries) == 0 {
-		o.Entries = []string{c.Entry}
-	}
-	p, err := k.linker.Link(limited, o, w)
+	p, err := k.linker.Link(limited, c.operators(), w)
 	if err != nil && ctx.Err() == nil && limited.Err() != nil {
 		return p, failure.New(failure.Timeout, "", "building took longer than %v", k.run.o.BuildTimeout)
 	}
 	return p, err
 }
 
-// submit queues a program and waits for its result.
-func (k *kind) submit(ctx context.Context, c Candidate, p rpc.Program, built time.Duration) (Result, error) {
-	j := &job{ctx: ctx, candidate: c, program: p, built: built, queued: time.Now(), answer: make(chan answer, 1)}
-	if err := k.queue.push(ctx, j); err != nil {
+// submit queues a candidate and waits for its result.
+func (k *kind) submit(ctx context.Context, c Candidate, l load, built time.Duration) (Result, error) {
+	j := &job{ctx: ctx, candidate: c, load: l, built: built, queued: time.Now(), answer: make(chan answer, 1)}
+	if l.waits() {
+		k.wait(j)
+		defer k.flashed()
+	} else if err := k.queue.push(ctx, j); err != nil {
 		return Result{}, k.ended(ctx, err)
 	}
+	return k.wanted(ctx, j)
+}
+
+// wanted waits for the result of a job.
+func (k *kind) wanted(ctx context.Context, j *job) (Result, error) {
 	select {
 	case a := <-j.answer:
 		return k.answered(ctx, a)
 	case <-ctx.Done():
-		return Result{}, failure.Stopped(ctx, "measure %s", c.ID)
+		return Result{}, failure.Stopped(ctx, "measure %s", j.candidate.ID)
 	case <-k.run.ctx.Done():
-		return Result{}, failure.New(failure.Interrupted, "", "measure %s: the run was closed", c.ID)
+		return Result{}, failure.New(failure.Interrupted, "", "measure %s: the run was closed", j.candidate.ID)
 	case <-k.queue.ended:
 		select {
 		case a := <-j.answer:

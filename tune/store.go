@@ -1,6 +1,7 @@
 package tune
 
 import (
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -21,12 +22,17 @@ const (
 // A store is the folder of a run: a line of results.jsonl for each candidate that is finished, written before anybody
 // learns of it. Others may read the file meanwhile.
 type store struct {
+	dir  string
 	lock *os.File
 
 	mu    sync.Mutex
 	file  *os.File
 	list  []Result
 	index map[string]int // by ID
+
+	sources    *os.File                     // candidates.jsonl
+	candidates map[string]int64             // where its lines begin, by ID
+	blobs      map[[sha256.Size]byte]string // names of some that are there
 }
 
 // openStore locks the folder and reads what is finished. A last line that was cut off is of a process that was killed:
@@ -43,10 +49,15 @@ func openStore(dir string) (*store, error) {
 	if err != nil {
 		return nil, errors.Join(err, lock.Close())
 	}
-	s := &store{lock: lock, index: map[string]int{}}
+	s := &store{
+		dir: dir, lock: lock, index: map[string]int{}, candidates: map[string]int64{}, blobs: map[[sha256.Size]byte]string{},
+	}
 	s.file, err = os.OpenFile(filepath.Join(dir, resultsFile), os.O_RDWR|os.O_CREATE, 0o644)
 	if err == nil {
 		err = s.read()
+	}
+	if err == nil {
+		err = s.openSources()
 	}
 	if err != nil {
 		return nil, errors.Join(err, s.close())
@@ -121,6 +132,10 @@ func (s *store) close() error {
 	if s.file != nil {
 		err = errors.Join(s.file.Sync(), s.file.Close())
 		s.file = nil
+	}
+	if s.sources != nil {
+		err = errors.Join(err, s.sources.Close())
+		s.sources = nil
 	}
 	if s.lock != nil {
 		err = errors.Join(err, s.lock.Close())

@@ -31,6 +31,9 @@ type Arg struct {
 	Shape []int64
 	Data  []byte // before the first call, row-major, little-endian; nil: of an output, whose content does not matter
 	Want  []byte // after it; nil: is not looked at
+	// Flash has Data lie in flash, with the firmware, as a constant does in production. The firmware is built and written
+	// again for the first candidate that has such an argument; others with equal ones find it there.
+	Flash bool
 	// RelTol and AbsTol allow a float to differ from what is wanted by AbsTol + RelTol × |wanted|. Both zero: it must be
 	// equal.
 	RelTol, AbsTol float64
@@ -43,7 +46,9 @@ type Result struct {
 	Board string `json:"board,omitempty"` // the place, by its name in this run; "" if it came to none
 	Image string `json:"image,omitempty"` // build id of the firmware
 	Tier  Tier   `json:"tier,omitempty"`
+	Why   string `json:"why,omitempty"`  // the reason for the tier
 	Same  string `json:"same,omitempty"` // the ID of the candidate with the same bytes that was measured in its place
+	Of    string `json:"of,omitempty"`   // the ID of the candidate that Confirm measured again; "" for all other results
 
 	Time    *rpc.Stats `json:"time,omitempty"`    // seconds per call; nil: see Failure
 	Samples []float64  `json:"samples,omitempty"` // seconds per call
@@ -65,8 +70,12 @@ type Result struct {
 // A Tier says how a candidate came onto the device.
 type Tier string
 
-// RAM: loaded beside the firmware, which stayed.
-const RAM Tier = "ram"
+// The tiers, from the one that costs least.
+const (
+	RAM     Tier = "ram"           // loaded beside the firmware, which stayed
+	Sectors Tier = "flash-sectors" // in firmware of which only some sectors were written
+	Image   Tier = "flash-image"   // in firmware that was written whole, or that an emulator or a process was started with
+)
 
 // A Blame says whose fault a failure is.
 type Blame string
@@ -107,6 +116,10 @@ type Options struct {
 	Every         int     // 0: 100
 	Drift         float64 // of the reference's time that is accepted, as a part of it; 0: 0.05
 	MaxRecoveries int     // of a board, one after the other, until it is given up; 0: 3
+
+	// Candidates that do not fit into RAM are put into firmware, as many together as wait, up to FlashBatch. 0: 8;
+	// negative: none, they fail with class does-not-fit.
+	FlashBatch int
 
 	Told func(Event) // of all that happens, from any goroutine; nil: nobody is
 }

@@ -123,6 +123,9 @@ func TestFailures(t *testing.T) {
 				if name == "aborts" {
 					c.Operators.Files[0].Data = append([]byte("#include <tvm/runtime/crt/platform.h>\n"), c.Operators.Files[0].Data...)
 				}
+				if name == "too large" && board == "host" {
+					continue // a process has room for it
+				}
 				cs = append(cs, c, operator("good after "+name, right+fmt.Sprintf("volatile int k = %d; (void)k;", len(cs))))
 			}
 			reference := operator("reference", right)

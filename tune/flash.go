@@ -1,0 +1,281 @@
+// This file puts candidates and constants into firmware: what does not fit into RAM, what is confirmed in flash, and
+// arguments that lie there.
+
+package tune
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+
+	"github.com/boardsmith/boardsmith/device"
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/project"
+	"github.com/boardsmith/boardsmith/rpc"
+)
+
+// A load says how a candidate comes onto a device: as a program for its RAM, or in firmware. One that has neither a
+// program nor a function waits for firmware to be built.
+type load struct {
+	program  *rpc.Program
+	function string       // the candidate's name in the firmware
+	image    *image.Image // the firmware that it needs; nil: any of its kind
+	why      string       // it is so
+}
+
+func (l *load) waits() bool { return l.program == nil && l.function == "" }
+
+// prepare builds a candidate for RAM. One that does not fit gets a load that waits.
+func (k *kind) prepare(ctx context.Context, c Candidate) (l load, err error) {
+	if l.image, err = k.withConstants(ctx, c); err != nil {
+		return l, err
+	}
+	window, err := k.windowOf(ctx)
+	if err != nil {
+		return l, err
+	}
+	program, err := k.build(ctx, c, window)
+	var large *project.FitError
+	if errors.As(err, &large) && k.run.o.FlashBatch > 0 {
+		l.why = fmt.Sprintf("it does not fit into RAM: %d bytes too many for the window of %d bytes", large.Over, large.Have)
+		return l, nil
+	}
+	l.program, l.why = &program, fmt.Sprintf("it fits: %d of %d bytes", uint64(len(program.Bytes))+program.Zero,
+		window.Bytes)
+	return l, err
+}
+
+// constantName is the name of an argument that lies in flash.
+func constantName(a Arg) string {
+	sum := sha256.Sum256(a.Data)
+	return "boardsmith_constant_" + hex.EncodeToString(sum[:8])
+}
+
+// constantsOf are the candidate's arguments that lie in flash.
+func constantsOf(c Candidate) map[string][]byte {
+	all := map[string][]byte{}
+	for _, a := range c.Args {
+		if a.Flash {
+			all[constantName(a)] = a.Data
+		}
+	}
+	return all
+}
+
+// withConstants returns firmware in which the candidate's constants lie, besides those of earlier candidates as long as
+// they fit; nil if it has none.
+func (k *kind) withConstants(ctx context.Context, c Candidate) (*image.Image, error) {
+	need := constantsOf(c)
+	if len(need) == 0 {
+		return nil, nil
+	}
+	k.building.Lock()
+	defer k.building.Unlock()
+	all, missing := map[string][]byte{}, false
+	for name, data := range k.constants {
+		all[name] = data
+	}
+	for name, data := range need {
+		if _, there := all[name]; !there {
+			all[name], missing = data, true
+		}
+	}
+	if !missing {
+		return k.constant, nil
+	}
+	i, err := k.image(ctx, nil, all)
+	var large *project.FitError
+	if errors.As(err, &large) && len(all) > len(need) {
+		all = need
+		i, err = k.image(ctx, nil, all)
+	}
+	if err != nil {
+		return nil, err
+	}
+	k.constants, k.constant = all, i
+	return i, nil
+}
+
+// image builds firmware with operators and constants. Its caller holds k.building.
+func (k *kind) image(ctx context.Context, functions map[string]project.Operators,
+	constants map[string][]byte,
+) (i *image.Image, err error) {
+	limited, cancel := context.WithTimeout(ctx, 10*k.run.o.BuildTimeout)
+	defer cancel()
+	spec := k.spec
+	if spec.Archive, err = k.linker.Archive(limited, functions, constants); err != nil {
+		return nil, err
+	}
+	p, err := k.run.o.Builder.Generate(limited, filepath.Join(k.run.dir, "firmware", k.name+".flash"), spec)
+	if err != nil {
+		return nil, err
+	}
+	i, err = p.Build(limited)
+	return i, errors.Join(err, p.Close())
+}
+
+// operators are the candidate's, with its entry.
+func (c *Candidate) operators() project.Operators {
+	o := c.Operators
+	if len(o.Entries) == 0 {
+		o.Entries = []string{c.Entry}
+	}
+	return o
+}
+
+// together builds firmware of jobs that wait for one, and returns those that can be measured now. If they do not fit
+// together, they are queued in two parts.
+func (p *place) together(ctx context.Context, jobs []*job) (ready []*job) {
+	functions, constants := map[string]project.Operators{}, map[string][]byte{}
+	for n, j := range jobs {
+		functions[fmt.Sprintf("boardsmith_candidate_%d", n)] = j.candidate.operators()
+		for name, data := range constantsOf(j.candidate) {
+			constants[name] = data
+		}
+	}
+	p.run.tell(Event{Board: p.name, What: fmt.Sprintf("building firmware of %d candidates", len(jobs))})
+	p.kind.building.Lock()
+	i, err := p.kind.image(ctx, functions, constants)
+	p.kind.building.Unlock()
+	if err != nil && len(jobs) > 1 && ctx.Err() == nil {
+		half := len(jobs) / 2
+		p.kind.queue.together(slices.Clone(jobs[:half]))
+		p.kind.queue.together(slices.Clone(jobs[half:]))
+		return nil
+	}
+	for n, j := range jobs {
+		if err == nil {
+			j.load.image, j.load.function = i, fmt.Sprintf("boardsmith_candidate_%d", n)
+			ready = append(ready, j)
+		} else if f := buildFailure(err); f != nil {
+			j.done(p.run, Result{Failure: f, Why: j.load.why})
+		} else {
+			j.fail(err)
+		}
+	}
+	return ready
+}
+
+// buildFailure is the failure of a candidate that could not be built; nil for an error that is not its own.
+func buildFailure(err error) *Failure {
+	f := failureOf(err, BlameCandidate)
+	switch f.Class {
+	case failure.Compile, failure.Link, failure.DoesNotFit, failure.Timeout, failure.Config:
+		return f
+	}
+	return nil
+}
+
+// ---- Jobs that wait for firmware ---------------------------------------------------------------------------------------
+
+// begins counts a candidate that is being measured, until the function that it returns is called.
+func (k *kind) begins() (ends func()) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.active++
+	return func() {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		k.active--
+		k.flush()
+	}
+}
+
+// wait adds a job to those that go into one firmware together.
+func (k *kind) wait(j *job) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.waiting = append(k.waiting, j)
+	k.flush()
+}
+
+// flush queues the jobs that wait, if there are enough of them, or if nothing else is in work that could add one. Its
+// caller holds k.mu.
+func (k *kind) flush() {
+	if n := len(k.waiting); n > 0 && (n >= k.run.o.FlashBatch || n+k.flashing >= k.active) {
+		k.queue.together(k.waiting)
+		k.flashing += n
+		k.waiting = nil
+	}
+}
+
+// flashed counts a job that was in firmware and is done.
+func (k *kind) flashed() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.flashing--
+}
+
+// Confirm measures the best candidates of each kind of board again, all in one firmware that is written to one board:
+// code that runs from flash can take another time than from RAM. Their results have the same ID with "@flash", and
+// their candidate's in Of; Correlation compares them with those from RAM. What is confirmed already is not measured
+// again. Candidates that share a time, or were measured in flash, are left out.
+func (r *Run) Confirm(ctx context.Context, best int) ([]Result, error) {
+	var all []Result
+	for _, name := range r.Kinds() {
+		k := r.kinds[name]
+		results, err := k.confirm(ctx, best)
+		if err != nil {
+			return all, err
+		}
+		all = append(all, results...)
+	}
+	return all, nil
+}
+
+func (k *kind) confirm(ctx context.Context, best int) (results []Result, err error) {
+	if _, err := k.windowOf(ctx); err != nil { // until a board has opened
+		return nil, err
+	}
+	var jobs []*job
+	for _, ranking := range Rank(k.run.Results()) {
+		for _, was := range ranking.Results {
+			if was.Kind != k.name || was.Tier != RAM || was.Same != "" || len(jobs)+len(results) == best {
+				continue
+			}
+			if is, ok := k.run.store.find(was.ID + inFlash); ok {
+				results = append(results, is)
+				continue
+			}
+			c, err := k.run.store.candidate(was.ID)
+			if err != nil {
+				return nil, err
+			}
+			c.ID += inFlash
+			jobs = append(jobs, &job{
+				ctx: ctx, candidate: c, load: load{why: "it is confirmed"}, answer: make(chan answer, 1), of: was.ID,
+			})
+		}
+	}
+	if len(jobs) == 0 {
+		return results, nil
+	}
+	k.queue.together(slices.Clone(jobs))
+	for _, j := range jobs {
+		result, err := k.wanted(ctx, j)
+		if err != nil {
+			return results, err
+		}
+		if result, err = k.run.keep(k, j.candidate, result); err != nil {
+			return results, err
+		}
+		results = append(results, result)
+	}
+	return results, nil
+}
+
+const inFlash = "@flash"
+
+// worn is the error of a board whose flash must not be written any more, nil for all others.
+func worn(err error) error {
+	var w *device.WearError
+	if errors.As(err, &w) {
+		return w
+	}
+	return nil
+}

@@ -1,0 +1,242 @@
+//go:build linux
+
+package tune_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/device"
+	"github.com/boardsmith/boardsmith/emulated"
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/virtualprobe/keepertest"
+	"github.com/boardsmith/boardsmith/ndarray"
+	"github.com/boardsmith/boardsmith/tune"
+)
+
+// opened is a run on one board in a new folder.
+func opened(t *testing.T, o tune.Options, boards ...string) (*tune.Run, string) {
+	t.Helper()
+	dir := t.TempDir()
+	r, err := tune.OpenRun(t.Context(), dir, desk(t), boards, o)
+	must(t, err)
+	t.Cleanup(func() { must(t, r.Close()) })
+	return r, dir
+}
+
+// desk is one with emulated chips of its own, which end with the test.
+func desk(t *testing.T) *device.Desk {
+	t.Helper()
+	keepertest.Use(t)
+	d := &device.Desk{Probes: emulated.Probes(), StateDir: t.TempDir(), LeaseDir: t.TempDir()}
+	t.Cleanup(func() {
+		b, err := boards.Find("netduinoplus2", nil)
+		must(t, err)
+		_, err = d.Emulated(context.Background(), b, "down")
+		must(t, errors.Join(err, d.Close()))
+	})
+	return d
+}
+
+// large doubles by a table of so many bytes, which make it too large for a window of 4 KiB.
+func large(id string, bytes int) tune.Candidate {
+	return operator(id, fmt.Sprintf("static const signed char table[%d] = {%s}; %s if (table[in[0]] != 2) out[0] = 0;",
+		bytes, strings.Repeat("1,", 1)+"2", right))
+}
+
+// TestFlashTier measures candidates that do not fit into RAM among others that do: those go into firmware, together,
+// and say why.
+func TestFlashTier(t *testing.T) {
+	for _, board := range []string{"host", "mps2_an385", "netduinoplus2"} {
+		t.Run(board, func(t *testing.T) {
+			var images []string
+			r, _ := opened(t, tune.Options{UploadKiB: 4, Told: func(e tune.Event) {
+				if strings.HasPrefix(e.What, "building firmware") {
+					images = append(images, e.What)
+				}
+			}}, board)
+			cs := slices.Concat(goods(3), []tune.Candidate{
+				large("large a", 5000), large("large b", 6000),
+				operator("wrong", "static const char t[5000] = {1}; out[0] = t[in[0]];"),
+			})
+			for result, err := range r.All(t.Context(), slices.Values(cs)) {
+				must(t, err)
+				small := strings.HasPrefix(result.ID, "good")
+				switch {
+				case small && (result.Tier != tune.RAM || !strings.Contains(result.Why, "it fits: ")):
+					t.Errorf("%s: %s, %s", result.ID, result.Tier, result.Why)
+				case !small && (result.Tier == tune.RAM ||
+					!strings.Contains(result.Why, "bytes too many for the window of 4096 bytes; ")):
+					t.Errorf("%s: %s, %s", result.ID, result.Tier, result.Why)
+				case (result.ID == "wrong") != (result.Failure != nil):
+					t.Errorf("%s: %+v", result.ID, result.Failure)
+				case result.ID == "wrong" && (result.Failure.Class != failure.WrongAnswer ||
+					result.Failure.Blame != tune.BlameCandidate):
+					t.Errorf("%s: %+v", result.ID, result.Failure)
+				}
+			}
+			if len(images) != 1 || !strings.Contains(images[0], "3 candidates") {
+				t.Errorf("firmware was built: %q", images)
+			}
+			// What is much larger than memory is the candidate's fault, and the others of its firmware are measured.
+			huge := slices.Values([]tune.Candidate{operator("huge",
+				"static volatile char a[1 << 30]; static volatile char b[1 << 30]; static volatile char c[1 << 30]; a[in[0]] = b[in[1]] = c[in[2]];"), large("large c", 7000)})
+			for result, err := range r.All(t.Context(), huge) {
+				must(t, err)
+				if result.ID == "huge" && result.Failure == nil || result.ID != "huge" && result.Time == nil {
+					t.Errorf("%s: %+v", result.ID, result.Failure)
+				}
+			}
+			none, _ := opened(t, tune.Options{UploadKiB: 4, FlashBatch: -1}, board)
+			result, err := none.Measure(t.Context(), large("large", 5000))
+			must(t, err)
+			if result.Failure == nil || result.Failure.Class != failure.DoesNotFit {
+				t.Errorf("without firmware: %+v", result)
+			}
+		})
+	}
+}
+
+// TestConfirm measures the best again from flash, in one firmware.
+func TestConfirm(t *testing.T) {
+	for _, board := range []string{"host", "netduinoplus2"} {
+		t.Run(board, func(t *testing.T) {
+			images := 0
+			r, dir := opened(t, tune.Options{Told: func(e tune.Event) {
+				if strings.HasPrefix(e.What, "building firmware") {
+					images++
+				}
+			}}, board)
+			cs := matmuls(t)[:6]
+			for _, err := range r.All(t.Context(), slices.Values(cs)) {
+				must(t, err)
+			}
+			for range 2 { // the second time costs nothing
+				confirmed, err := r.Confirm(t.Context(), 4)
+				must(t, err)
+				if len(confirmed) != 4 || images != 1 {
+					t.Fatalf("%d confirmed, by %d images", len(confirmed), images)
+				}
+				for i, c := range confirmed {
+					if c.Time == nil || c.Tier == tune.RAM || c.ID != c.Of+"@flash" {
+						t.Errorf("%d: %+v", i, c)
+					}
+				}
+			}
+			all, err := tune.ReadResults(dir)
+			must(t, err)
+			if len(all) != 10 {
+				t.Errorf("%d results", len(all))
+			}
+			pairs, rho := tune.Correlation(all)
+			if pairs != 4 || rho < -1 || rho > 1 {
+				t.Errorf("%d pairs, correlation %g", pairs, rho)
+			}
+			if board != "host" && rho < 0.5 {
+				t.Errorf("instructions of an emulator have another order in flash: %g", rho)
+			}
+		})
+	}
+}
+
+// TestFlashArguments has an input lie in flash: in one more firmware for both candidates, and a candidate that writes
+// to it fails.
+func TestFlashArguments(t *testing.T) {
+	for _, board := range []string{"host", "mps2_an385", "netduinoplus2"} {
+		t.Run(board, func(t *testing.T) {
+			r, _ := opened(t, tune.Options{}, board)
+			images := map[string]bool{}
+			for i, c := range append(goods(3), operator("writes", right+"*(volatile int32_t*)in = 7;")) {
+				if i > 0 {
+					c.Args = slices.Clone(c.Args)
+					c.Args[0].Flash = true
+				}
+				result, err := r.Measure(t.Context(), c)
+				must(t, err)
+				if (result.Failure != nil) != (c.ID == "writes") {
+					t.Errorf("%s: %+v", c.ID, result.Failure)
+				}
+				images[result.Image] = true
+			}
+			if len(images) != 2 {
+				t.Errorf("images %v", images)
+			}
+		})
+	}
+}
+
+// TestCorrelation: of a known order.
+func TestCorrelation(t *testing.T) {
+	var all []tune.Result
+	for i, of := range []float64{1, 2, 3, 4, 5} {
+		id := fmt.Sprint(i)
+		all = append(all, timedResult(id, "k", 1, of))
+		flash := timedResult(id+"@flash", "k", 1, []float64{2, 1, 4, 3, 5}[i])
+		flash.Of, flash.Tier = id, tune.Image
+		all = append(all, flash)
+	}
+	if n, rho := tune.Correlation(all); n != 5 || rho < 0.7999 || rho > 0.8001 {
+		t.Errorf("%d pairs, %g, want 0.8", n, rho)
+	}
+	if n, _ := tune.Correlation(all[:1]); n != 0 {
+		t.Errorf("%d pairs of one result", n)
+	}
+}
+
+// TestGiveUp cuts a candidate short that is far slower than the best.
+func TestGiveUp(t *testing.T) {
+	r, _ := opened(t, tune.Options{GiveUp: 10, Samples: 5}, "mps2_an385")
+	slow := "for (volatile int i = 0; i < 100000; i++) {} " + right
+	for i, c := range []tune.Candidate{
+		operator("fast", right), operator("slow", slow),
+		operator("fast again", right+"volatile int k = 1; (void)k;"),
+	} {
+		result, err := r.Measure(t.Context(), c)
+		must(t, err)
+		if want := i == 1; result.Failure != nil || result.Cut != want || (len(result.Samples) == 1) != want {
+			t.Errorf("%s: cut %v, %d samples, %+v", c.ID, result.Cut, len(result.Samples), result.Failure)
+		}
+	}
+}
+
+func compact(text []byte) []byte {
+	var b bytes.Buffer
+	_ = json.Compact(&b, text) // it is the test's own
+	return b.Bytes()
+}
+
+// TestReadCandidate: what was measured is read back from the run's folder, and a changed file is noticed.
+func TestReadCandidate(t *testing.T) {
+	r, dir := opened(t, tune.Options{}, "host")
+	c := operator("one", right)
+	c.Operators.Flags, c.Args[1].RelTol = []string{"-O1"}, 0.5
+	c.Args = append(c.Args, tune.Arg{
+		DType: ndarray.DType{Code: ndarray.Int, Bits: 8, Lanes: 1}, Shape: []int64{0},
+		Data: []byte{},
+	})
+	_, err := r.Measure(t.Context(), c)
+	must(t, err)
+	is, err := tune.ReadCandidate(dir, "one")
+	must(t, err)
+	if is.Entry != c.Entry || is.Kind != "host" || !slices.Equal(is.Operators.Flags, c.Operators.Flags) ||
+		len(is.Args) != 3 ||
+		!bytes.Equal(is.Operators.Files[0].Data, c.Operators.Files[0].Data) ||
+		!bytes.Equal(is.Args[1].Want, c.Args[1].Want) ||
+		is.Args[1].RelTol != 0.5 || is.Args[1].Data != nil || is.Args[2].Data == nil ||
+		!bytes.Equal(is.Record, compact(c.Record)) {
+		t.Errorf("%+v, want %+v", is, c)
+	}
+	if _, err := tune.ReadCandidate(dir, "two"); failure.Of(err) != failure.Config {
+		t.Errorf("one that is not there: %v", err)
+	}
+	if _, err := tune.ReadCandidate(t.TempDir(), "one"); failure.Of(err) != failure.Config {
+		t.Errorf("no run: %v", err)
+	}
+}

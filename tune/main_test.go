@@ -1,0 +1,11 @@
+//go:build linux
+
+package tune_test
+
+import (
+	"testing"
+
+	"github.com/boardsmith/boardsmith/internal/virtualprobe/keepertest"
+)
+
+func TestMain(m *testing.M) { keepertest.Main(m) }
