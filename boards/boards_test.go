@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -413,6 +414,24 @@ func TestUnknownBoard(t *testing.T) {
 	}
 }
 
+func TestOperatorFlags(t *testing.T) {
+	o, err := ParseOptions([]string{"operator_flags=-O3,lib1.c:-Os,-funroll-loops,lib1.c:--param=max-unroll-times=16,lib2.c:-O1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for file, want := range map[string]string{
+		"": "-O3 -funroll-loops", "lib0.c": "-O3 -funroll-loops", "lib2.c": "-O3 -funroll-loops -O1",
+		"lib1.c": "-O3 -funroll-loops -Os --param=max-unroll-times=16",
+	} {
+		if got := strings.Join(o.OperatorFlagsOf(file), " "); got != want {
+			t.Errorf("%s: %s, want %s", file, got, want)
+		}
+	}
+	if files := o.OperatorFiles(); !slices.Equal(files, []string{"lib1.c", "lib2.c"}) {
+		t.Errorf("files %v", files)
+	}
+}
+
 func TestOptions(t *testing.T) {
 	b, err := Find("host", nil)
 	if err != nil {
@@ -437,6 +456,12 @@ func TestOptions(t *testing.T) {
 		{"arena_kib=0", "not between"},
 		{"arena_kib=99999999999999999999", "not a whole number"},
 		{"log_level=loud", `"loud" is none of`},
+		{"operator_flags=-O3,", `"" is neither -O`},
+		{"operator_flags=-I/etc", `"-I/etc" is neither -O`},
+		{"operator_flags=-fplugin=/tmp/x.so", "is neither -O"},
+		{"operator_flags=-fx$(shell,id)", "is neither -O"},
+		{"operator_flags=-mfloat-abi=soft", "is neither -O"},
+		{"operator_flags=../lib1.c:-O3", "is neither -O"},
 	} {
 		if _, err := ParseOptions([]string{c.word}); err == nil || !strings.Contains(err.Error(), c.want) ||
 			failure.Of(err) != failure.Config {

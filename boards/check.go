@@ -147,8 +147,9 @@ func (b *Board) checkIdentification() error {
 }
 
 func (b *Board) checkNumbers() error {
-	for _, o := range b.Options() {
-		if err := o.check(o.Default); err != nil {
+	own := b.own()
+	for _, o := range table {
+		if err := o.check(o.get(&own)); err != nil {
 			return b.wrong(o.Name, "%v", err)
 		}
 	}

@@ -4,6 +4,7 @@ package boards
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,6 +23,57 @@ type Options struct {
 	LogLevel      string `json:"log_level,omitempty"`      // error, warn, info, debug
 	RuntimeOpt    string `json:"runtime_opt,omitempty"`    // O0, O1, O2, O3, Og, Os
 	OperatorOpt   string `json:"operator_opt,omitempty"`   // O0, O1, O2, O3, Og, Os
+	OperatorFlags string `json:"operator_flags,omitempty"` // -FLAG or FILE.c:-FLAG, separated by commas
+}
+
+// OperatorFlagsOf returns the flags of OperatorFlags for a C file of the model, by its name without a folder: those for
+// all files, then its own. The file "" has none of its own.
+func (o Options) OperatorFlagsOf(file string) []string {
+	var all, own []string
+	for word := range strings.SplitSeq(o.OperatorFlags, ",") {
+		switch of, flag, _ := cutFile(word); {
+		case flag == "":
+		case of == "":
+			all = append(all, flag)
+		case of == file:
+			own = append(own, flag)
+		}
+	}
+	return append(all, own...)
+}
+
+// OperatorFiles returns the files that OperatorFlags names, each once.
+func (o Options) OperatorFiles() []string {
+	var files []string
+	for word := range strings.SplitSeq(o.OperatorFlags, ",") {
+		if file, _, _ := cutFile(word); file != "" && !slices.Contains(files, file) {
+			files = append(files, file)
+		}
+	}
+	return files
+}
+
+// operatorFlag matches one flag of operator_flags: what changes how code is generated, and nothing that names a file or
+// changes how functions call each other.
+var operatorFlag = regexp.MustCompile(
+	`^(?:([A-Za-z0-9_][A-Za-z0-9_.-]*\.c):)?(-O[0-3gs]|-f[a-z0-9-]+(?:=[a-z0-9-]+)?|--param=[a-z0-9-]+=[0-9]+)$`)
+
+// cutFile splits FILE.c:-FLAG.
+func cutFile(word string) (file, flag string, ok bool) {
+	m := operatorFlag.FindStringSubmatch(word)
+	if m == nil {
+		return "", "", false
+	}
+	return m[1], m[2], true
+}
+
+func checkOperatorFlags(value string) error {
+	for word := range strings.SplitSeq(value, ",") {
+		if _, _, ok := cutFile(word); !ok {
+			return fmt.Errorf("%q is neither -O, -f nor --param=NAME=NUMBER, nor one of these after FILE.c:", word)
+		}
+	}
+	return nil
 }
 
 // An Option describes one of the Options for one board.
@@ -41,6 +93,7 @@ type option struct {
 	Option
 	number func(*Options) *int
 	text   func(*Options) *string
+	syntax func(value string) error // of a text without Choices
 }
 
 var (
@@ -81,6 +134,10 @@ var table = []option{
 		Name: "operator_opt", Type: "string", Choices: optNames,
 		Help: "the compiler's optimisation of the model's operators",
 	}, text: func(o *Options) *string { return &o.OperatorOpt }},
+	{Option: Option{
+		Name: "operator_flags", Type: "string",
+		Help: "more flags for the model's operators, as in -O3,-funroll-loops; FILE.c:-O3 is for one of its files",
+	}, text: func(o *Options) *string { return &o.OperatorFlags }, syntax: checkOperatorFlags},
 }
 
 // own returns the board's defaults.
@@ -111,7 +168,13 @@ func (r option) get(o *Options) string {
 }
 
 // check returns an error for an invalid value of the option.
-func (o Option) check(value string) error {
+func (o option) check(value string) error {
+	if o.syntax != nil {
+		if value == "" {
+			return nil
+		}
+		return o.syntax(value)
+	}
 	if o.Type == "string" {
 		if !slices.Contains(o.Choices, value) {
 			return fmt.Errorf("%q is none of %s%s", value, strings.Join(o.Choices, ", "), jsonfile.DidYouMean(value, o.Choices))

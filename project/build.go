@@ -171,10 +171,15 @@ func (p *Project) recipe(ctx context.Context, t *tree) (*recipe, error) {
 		return nil, err
 	}
 	r.setting = p.sentence("setting v1", r, func(string) bool { return false }).Key()
-	r.runtime = p.sentence("runtime v1", r, func(name string) bool { return !p.folders().InModel(name) }).Key()
+	r.runtime = p.sentence("runtime v1", r, p.ofRuntime).Key()
 	id := p.sentence("build v1", r, func(string) bool { return true }).Key()
 	r.id = [16]byte(id[:16])
 	return r, nil
+}
+
+// ofRuntime reports whether the compiled runtime depends on an input.
+func (p *Project) ofRuntime(name string) bool {
+	return !p.folders().InModel(name) && name != operatorsFile
 }
 
 func (p *Project) folders() firmware.Folders { return p.state.Template.Landmarks.Folders }

@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hashicorp/go-hclog"
+
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/failure"
@@ -217,6 +219,39 @@ func TestCachedRuntime(t *testing.T) {
 
 // TestInputChangesDuringTheBuild changes a file of the runtime before it is compiled, and back again afterwards:
 // neither the project nor the cache may believe the result.
+// TestOperatorFlags: flags of operators change the model's objects, but not the runtime, which is not compiled again.
+func TestOperatorFlags(t *testing.T) {
+	t.Parallel()
+	var log bytes.Buffer
+	c := cache.New(t.TempDir(), cache.Options{})
+	ids := map[string]bool{}
+	for _, flags := range []string{"", "-O3", "lib1.c:-O3", "-O3,lib1.c:-O1"} {
+		dir := filepath.Join(t.TempDir(), "p")
+		log.Reset()
+		b := &Builder{Cache: c, Log: hclog.New(&hclog.LoggerOptions{Level: hclog.Debug, Output: &log})}
+		p, err := b.Generate(t.Context(), dir, Spec{
+			Board: "host", Model: mlftest.Tiny(t, nil), Options: boards.Options{OperatorFlags: flags},
+		})
+		must(t, err)
+		i, err := p.Build(t.Context())
+		must(t, err)
+		must(t, p.Close())
+		ids[i.ID()] = true
+		if compiled := strings.Contains(log.String(), "crt/src/rpc"); compiled != (flags == "") {
+			t.Errorf("flags %q: the runtime is compiled: %v\n%s", flags, compiled, &log)
+		}
+	}
+	if len(ids) != 4 {
+		t.Errorf("%d build ids of 4 choices of flags", len(ids))
+	}
+	_, err := (&Builder{}).Generate(t.Context(), t.TempDir(), Spec{
+		Board: "host", Model: mlftest.Tiny(t, nil), Options: boards.Options{OperatorFlags: "lib9.c:-O3"},
+	})
+	if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "the model has no C file lib9.c") {
+		t.Errorf("flags of a file that the model does not have: %v", err)
+	}
+}
+
 func TestInputChangesDuringTheBuild(t *testing.T) {
 	t.Parallel()
 	model, store := mlftest.Tiny(t, nil), cache.New(t.TempDir(), cache.Options{})

@@ -20,7 +20,8 @@ const compileDatabase = "compile_commands.json"
 type compileStep struct {
 	Files []string `json:"files"` // patterns of C files in the project
 	// Flags are those that affect the code's meaning, without warnings and output names. {cflags} stands for the
-	// board's flags, {runtime_opt} and {operator_opt} for the options of those names.
+	// board's flags, {runtime_opt} and {operator_opt} for the options of those names, {operator_flags} for the
+	// file's flags of that option.
 	Flags []string `json:"flags"`
 }
 
@@ -44,7 +45,7 @@ func compileCommands(steps []compileStep, b *boards.Board, o boards.Options, nam
 			continue
 		}
 		if i := slices.IndexFunc(steps, func(s compileStep) bool { return s.compiles(name) }); i >= 0 {
-			args := slices.Concat([]string{b.Toolchain.CC}, steps[i].flags(b, o), []string{"-c", name})
+			args := slices.Concat([]string{b.Toolchain.CC}, steps[i].flags(b, o, path.Base(name)), []string{"-c", name})
 			entries = append(entries, compileCommand{here, name, args})
 		}
 	}
@@ -65,13 +66,16 @@ func (s compileStep) compiles(name string) bool {
 	})
 }
 
-func (s compileStep) flags(b *boards.Board, o boards.Options) []string {
+// flags returns the flags for a C file, by its name without a folder.
+func (s compileStep) flags(b *boards.Board, o boards.Options, file string) []string {
 	var flags []string
 	options := strings.NewReplacer("{runtime_opt}", o.RuntimeOpt, "{operator_opt}", o.OperatorOpt)
 	for _, f := range s.Flags {
 		switch f {
 		case "{cflags}":
 			flags = append(flags, b.CFlags...)
+		case "{operator_flags}":
+			flags = append(flags, o.OperatorFlagsOf(file)...)
 		case "{ldflags}":
 			flags = append(flags, b.LDFlags...)
 		default:

@@ -16,6 +16,9 @@ import (
 // plainFlag are flags of the Makefile that change nothing of what the code means.
 var plainFlag = regexp.MustCompile(`^(-pipe|-g1|-f(function|data)-sections|-f(file|debug)-prefix-map=.*|-fcallgraph-info=su|-W.*|-w|-Iport|-MMD|-MP)$`)
 
+// chosenFlag are the flags that options add.
+var chosenFlag = regexp.MustCompile(`^-(O3|funroll-loops|fno-gcse)$`)
+
 // TestCompileCommands compares compile_commands.json with what make would run.
 func TestCompileCommands(t *testing.T) {
 	t.Parallel()
@@ -23,10 +26,14 @@ func TestCompileCommands(t *testing.T) {
 		t.Skip("no make")
 	}
 	dir := filepath.Join(t.TempDir(), "p")
-	generated(t, dir, Spec{Model: mlftest.Tiny(t, nil), Options: boards.Options{RuntimeOpt: "O1", OperatorOpt: "O3"}})
+	flags := "-funroll-loops,lib1.c:-fno-gcse"
+	generated(t, dir, Spec{
+		Model:   mlftest.Tiny(t, nil),
+		Options: boards.Options{RuntimeOpt: "O1", OperatorOpt: "O3", OperatorFlags: flags},
+	})
 	var entries []compileCommand
 	must(t, json.Unmarshal([]byte(contents(t, dir)[compileDatabase]), &entries))
-	said := map[string][]string{}
+	said, flagged := map[string][]string{}, map[string][]string{}
 	for _, e := range entries {
 		if e.Directory != here || e.Arguments[len(e.Arguments)-1] != e.File {
 			t.Errorf("entry %+v", e)
@@ -48,7 +55,15 @@ func TestCompileCommands(t *testing.T) {
 		if !slices.Equal(said[file], runs) {
 			t.Errorf("%s: the file has %q, make runs %q", file, said[file], runs)
 		}
+		flagged[file] = slices.DeleteFunc(runs, func(w string) bool { return !chosenFlag.MatchString(w) })
 		delete(said, file)
+	}
+	for file, want := range map[string]string{
+		"lib0.c": "-O3 -funroll-loops", "lib1.c": "-O3 -funroll-loops -fno-gcse",
+	} {
+		if words := strings.Join(flagged["model/codegen/host/src/"+file], " "); words != want {
+			t.Errorf("%s is compiled with %q, want %q", file, words, want)
+		}
 	}
 	if len(entries) < 10 || len(said) > 0 {
 		t.Errorf("of %d entries, make does not compile %v", len(entries), said)

@@ -251,6 +251,11 @@ func (pl *plan) add(b *boards.Board, o boards.Options, t *foundTemplate, a *mlf.
 	if err := pl.addAdapter(folder, m); err != nil {
 		return err
 	}
+	for _, file := range o.OperatorFiles() {
+		if name := path.Join(folder, "codegen/host/src", file); pl.files[name].mode == 0 {
+			return failure.New(failure.Config, "", "option operator_flags: the model has no C file %s", file)
+		}
+	}
 	return pl.addCompileCommands(b, o, t)
 }
 

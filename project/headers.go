@@ -21,7 +21,25 @@ var generators = map[string]func(*blueprint, *boards.Board, boards.Options) []by
 	configFile: func(_ *blueprint, b *boards.Board, o boards.Options) []byte { return configHeader(b, o) },
 
 	"crt_config/board.mk": boardMakefile,
+	operatorsFile:         operatorsMakefile,
+
 	"crt_config/memory.h": func(_ *blueprint, b *boards.Board, o boards.Options) []byte { return memoryHeader(b, o) },
+}
+
+// operatorsFile has the compiler's flags for the model. The runtime does not depend on it.
+const operatorsFile = "crt_config/operators.mk"
+
+func operatorsMakefile(_ *blueprint, _ *boards.Board, o boards.Options) []byte {
+	var w strings.Builder
+	fmt.Fprintf(&w, `# SPDX-License-Identifier: 0BSD
+# The compiler's flags for the model's operators, for the Makefile.
+OPERATOR_OPT := %s
+OPERATOR_FLAGS :=%s
+`, o.OperatorOpt, makeWords(o.OperatorFlagsOf("")...))
+	for _, file := range o.OperatorFiles() {
+		fmt.Fprintf(&w, "OPERATOR_FLAGS_%s :=%s\n", strings.TrimSuffix(file, ".c"), makeWords(o.OperatorFlagsOf(file)...))
+	}
+	return []byte(w.String())
 }
 
 // configFile configures the runtime.
@@ -211,14 +229,13 @@ AR := %s
 BOARD_CFLAGS :=%s
 BOARD_LDFLAGS :=%s
 RUNTIME_OPT := %s
-OPERATOR_OPT := %s
 # The linker script; empty where the system's own is meant. With one, a .bin and a .hex can be made beside the .elf.
 BOARD_LDSCRIPT :=%s
 OBJCOPY := %s
 # Files of the runtime that this firmware has no use for.
 CRT_LEFT_OUT :=%s
 `, b.Name, makeWords(b.Toolchain.CC)[1:], makeWords(b.Toolchain.AR)[1:], makeWords(b.CFlags...), makeWords(b.LDFlags...),
-		o.RuntimeOpt, o.OperatorOpt, linkerScript(t, b), makeWords(b.Toolchain.Objcopy())[1:], makeWords(leftOut(o)...))
+		o.RuntimeOpt, linkerScript(t, b), makeWords(b.Toolchain.Objcopy())[1:], makeWords(leftOut(o)...))
 }
 
 // leftOut are the runtime's files, in crt/src, that firmware with these options does without.

@@ -80,7 +80,8 @@ func (p *Project) OperatorLinker(ctx context.Context) (*OperatorLinker, error) {
 	}
 	l := &OperatorLinker{builder: p.builder, board: b, process: len(b.Memory) == 0}
 	l.about = slices.Concat([]string{is.Name, is.Version, is.Target}, steps.Compile, b.CFlags,
-		[]string{o.OperatorOpt, o.RuntimeOpt}, p.headers())
+		[]string{o.OperatorOpt, o.OperatorFlags, o.RuntimeOpt},
+		p.headers())
 	l.compile = append([]string{cc}, p.words(steps.Compile, b, o)...)
 	if err := l.askLinker(ctx, cc, p.words(steps.Link, b, o)); err != nil {
 		return nil, err
@@ -108,7 +109,7 @@ func (p *Project) headers() (all []string) {
 
 // words are a template's flags for the board. Folders of headers are the project's, whatever folder the tool runs in.
 func (p *Project) words(flags []string, b *boards.Board, o boards.Options) []string {
-	all := compileStep{Flags: flags}.flags(b, o)
+	all := compileStep{Flags: flags}.flags(b, o, "") // the flags of a model's files are not for candidates
 	for i, w := range all {
 		if name, ok := strings.CutPrefix(w, "-I"); ok {
 			all[i] = "-I" + filepath.Join(p.dir, filepath.FromSlash(name))

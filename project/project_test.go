@@ -173,7 +173,7 @@ func TestOptionsReachTheHeader(t *testing.T) {
 	all := contents(t, dir)
 	for name, want := range map[string]string{
 		"crt_config/crt_config.h": "#define BOARDSMITH_ARENA_BYTES 65536\n#define TVM_CRT_MAX_PACKET_SIZE_BYTES 1024\n",
-		"crt_config/board.mk":     "OPERATOR_OPT := O3\n",
+		"crt_config/operators.mk": "OPERATOR_OPT := O3\n",
 	} {
 		if !strings.Contains(all[name], want) {
 			t.Errorf("%s has not\n%s:\n%s", name, want, all[name])

@@ -63,7 +63,7 @@ type blueprint struct {
 }
 
 // operatorSteps are the flags of the compiler and of the linker for operators that are uploaded. {cflags}, {ldflags},
-// {runtime_opt} and {operator_opt} are as in compileStep; an -I is of a folder of the project.
+// {runtime_opt}, {operator_opt} and {operator_flags} are as in compileStep; an -I is of a folder of the project.
 type operatorSteps struct {
 	Compile []string `json:"compile"`
 	Link    []string `json:"link"`
