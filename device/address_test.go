@@ -74,7 +74,7 @@ func TestAddress(t *testing.T) {
 	k := testDesk(t)
 	k.File = two
 	_, err := k.Attach(t.Context(), own, "")
-	if !errors.As(err, &several) || !strings.HasSuffix(failure.Next(err), "DEVICE=left:1") {
+	if !errors.As(err, &several) || !strings.HasSuffix(failure.Next(err), "which=left:1") {
 		t.Errorf("%v, next step %q", err, failure.Next(err))
 	}
 }

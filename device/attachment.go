@@ -185,7 +185,8 @@ func (n *attachment) find(b *boards.Board, which string, noted *DeskFile) error 
 func (n *attachment) reachAt(b *boards.Board, address string) error {
 	if address == "" {
 		return failure.New(failure.Config,
-			"name it: link.address in the board file, or for one device in desk.json (of one without a probe, DEVICE=host:port)",
+			"name it: link.address in the board file, or for one device in desk.json (of one without a probe, "+
+				failure.Option("which", "host:port")+")",
 			"board %s is reached over TCP, and nothing names its address", b.Name)
 	}
 	n.found.address, n.port = address, address

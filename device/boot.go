@@ -87,7 +87,7 @@ func (e *BootError) NextStep() string {
 	if e.Fault != nil {
 		return e.Fault.NextStep()
 	}
-	return failure.Mage + " debug halts it after its reset; or check the link: UART, pins and baud rate"
+	return failure.Target("debug") + " halts it after its reset; or check the link: UART, pins and baud rate"
 }
 
 // answers asks the new firmware for its identity and assigns the flash to its chip.

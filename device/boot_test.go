@@ -30,7 +30,8 @@ func TestFirmwareThatDoesNotBoot(t *testing.T) {
 		says              []string
 	}{
 		{
-			"hangs", "microbit", "openocd", "boardsmith_port.init(boardsmith_port.ctx); for (;;) {}", false, 2,
+			"hangs", "microbit", "openocd",
+			`boardsmith_port.init(boardsmith_port.ctx); __asm__ volatile("cpsid i"); for (;;) {}`, false, 2,
 			[]string{"in main at src/main.c:", "last reset by"},
 		},
 		{

@@ -73,7 +73,7 @@ func (e *AmbiguousError) NextStep() string {
 	} {
 		mine := of(e.Ports[0])
 		if mine != "" && !slices.ContainsFunc(e.Ports[1:], func(o PortInfo) bool { return of(o) == mine }) {
-			return "choose one, as in DEVICE=" + mine + e.interfaces()
+			return "choose one, as in " + failure.Option("which", mine) + e.interfaces()
 		}
 	}
 	return "name the probe and its UART in desk.json (docs/devices.md)"
@@ -107,7 +107,9 @@ func (e *NoDeviceError) Error() string {
 func (e *NoDeviceError) FailureClass() failure.Class { return failure.ProbeMissing }
 
 // NextStep returns what to check.
-func (e *NoDeviceError) NextStep() string { return failure.Mage + " devices lists what is attached" }
+func (e *NoDeviceError) NextStep() string {
+	return failure.Target("devices") + " lists what is attached"
+}
 
 // A usbUnit is one USB device (a probe, an adapter, or both), or one port that is not on USB.
 type usbUnit struct {

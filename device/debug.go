@@ -42,7 +42,8 @@ func (d *Device) debugServer() (flasher.DebugServer, error) {
 	}
 	server, ok := d.attachment.programmer.(flasher.DebugServer)
 	if !ok {
-		return nil, failure.New(failure.Config, "use PROGRAMMER=openocd or PROGRAMMER=pyocd", "%s has no gdb server",
+		return nil, failure.New(failure.Config, "use "+failure.Option("Desk.Programmer", "openocd")+" or "+
+			failure.Option("Desk.Programmer", "pyocd"), "%s has no gdb server",
 			d.attachment.tool)
 	}
 	return server, nil

@@ -52,7 +52,7 @@ func (k *Desk) Attach(ctx context.Context, b *boards.Board, which string) (*Devi
 		}
 		return k.attached.Add(d), nil
 	case link.start == nil:
-		return nil, failure.New(failure.Config, "choose a programmer, as in PROGRAMMER=openocd",
+		return nil, failure.New(failure.Config, "choose a programmer, as in "+failure.Option("Desk.Programmer", "openocd"),
 			"board %s, with link %s, needs a programmer", b.Name, b.Link.Kind)
 	case which != "":
 		return nil, failure.New(failure.Config, "leave it out",

@@ -26,7 +26,7 @@ func (d *Device) Erase(ctx context.Context) (FlashReport, error) {
 	d.desk.Progress.Tell(progress.Event{Step: "erase", Detail: d.board.Name})
 	f := flashing{d: d, power: powerCycle{d: d}, facts: flashFacts{image: blankFlash(d.board)}}
 	if len(f.facts.image.sectors) == 0 {
-		return FlashReport{}, failure.New(failure.Config, failure.Mage+" board:show shows the board's memory map",
+		return FlashReport{}, failure.New(failure.Config, failure.Target("board:show")+" shows the board's memory map",
 			"board %s has no flash with sectors", d.board.Name)
 	}
 	if err := f.look(ctx); err != nil {

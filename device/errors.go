@@ -9,7 +9,8 @@ import (
 )
 
 // chooseProbe is the next step where a device without a probe was told to do what needs one.
-const chooseProbe = "choose a board with a probe, as in BOARD=microbit, and another PROGRAMMER than none"
+var chooseProbe = "choose a board with a probe, as in " + failure.Option("Spec.Board", "microbit") +
+	", and another programmer than none"
 
 // A WrongImageError reports a device that runs another image than the requested one.
 type WrongImageError struct {

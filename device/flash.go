@@ -63,9 +63,11 @@ func (e *WearError) FailureClass() failure.Class { return failure.Flash }
 // NextStep returns how to go on.
 func (e *WearError) NextStep() string {
 	if e.Perhaps != "" {
-		return "use FORCE=1 if it is another chip, which its new firmware will identify"
+		return "use " + failure.Option("Desk.Reflash", "true") +
+			" if it is another chip, which its new firmware will identify"
 	}
-	return "use another board, or FORCE=1 to write to a worn one (all data are verified)"
+	return "use another board, or " + failure.Option("Desk.Reflash", "true") +
+		" to write to a worn one (all data are verified)"
 }
 
 // tool finds a programmer.
@@ -75,7 +77,7 @@ func (k *Desk) tool(name string) (string, error) {
 	}
 	path, err := exec.LookPath(name)
 	if err != nil {
-		return "", &command.MissingToolError{Tool: name, Install: failure.Mage + " setup"}
+		return "", &command.MissingToolError{Tool: name, Install: failure.Target("setup")}
 	}
 	return path, nil
 }

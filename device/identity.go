@@ -29,8 +29,8 @@ func (e *WrongBoardError) FailureClass() failure.Class { return failure.Config }
 
 // NextStep says how to go on.
 func (e *WrongBoardError) NextStep() string {
-	return "choose the right BOARD and DEVICE, or save the change: SAVE=1 " + failure.Mage +
-		" devices; FORCE=1 flashes anyway"
+	return "choose the right board and device, or save the change: " + failure.Option("DeskFile.Note", "") + "; " +
+		failure.Option("Desk.Reflash", "true") + " flashes anyway"
 }
 
 // identityFacts are known facts of a device, apart from the user's choice.

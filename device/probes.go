@@ -81,7 +81,7 @@ func (k *Desk) emulatedUp(ctx context.Context, b *boards.Board) (EmulatedState, 
 	}
 	up, err := probes.Start(ctx, folder, b.Flash.Chip, k.Tool)
 	if err != nil && ctx.Err() == nil && failure.Of(err) != failure.ToolMissing {
-		err = failure.New(failure.ProbeMissing, "stop it, and try again: "+failure.Mage+" emulated:down",
+		err = failure.New(failure.ProbeMissing, "stop it, and try again: "+failure.Target("emulated:down"),
 			"emulated board %s: %w", b.Name, err)
 	}
 	return up, err
@@ -95,7 +95,8 @@ func (k *Desk) Emulated(ctx context.Context, b *boards.Board, do string) (Emulat
 	}
 	if !b.Flash.Emulated {
 		return EmulatedState{}, failure.New(failure.Config,
-			"choose one whose chip is emulated behind a probe, as in BOARD=microbit", "board %s has no emulated chip", b.Name)
+			"choose one whose chip is emulated behind a probe, as in "+failure.Option("Spec.Board", "microbit"),
+			"board %s has no emulated chip", b.Name)
 	}
 	switch do {
 	case "up":

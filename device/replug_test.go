@@ -58,7 +58,7 @@ func TestAmbiguousPorts(t *testing.T) {
 	must(t, err)
 	desk := testDesk(t)
 	desk.Programmer, desk.StateDir = "openocd", t.TempDir()
-	for serial, want := range map[string]string{"S2": "DEVICE=S1", "S1": "DEVICE=1-2"} {
+	for serial, want := range map[string]string{"S2": "which=S1", "S1": "which=1-2"} {
 		plugged(t, PortInfo{Name: "a", USB: b.Link.USB, Serial: "S1", Path: "1-2"},
 			PortInfo{Name: "b", USB: b.Link.USB, Serial: serial, Path: "1-3"})
 		d, err := desk.Attach(t.Context(), b, "")

@@ -40,7 +40,7 @@ func (e *SwappedError) FailureClass() failure.Class { return failure.Verify }
 
 // NextStep says how to go on.
 func (e *SwappedError) NextStep() string {
-	return "connect the right board and flash it, or save the new one: SAVE=1 " + failure.Mage + " devices"
+	return "connect the right board and flash it, or save the new one: " + failure.Option("DeskFile.Note", "")
 }
 
 // entryOf returns the name of the ledger's entry for an answer; nil: no answer.

@@ -7,7 +7,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
+	"net/url"
+	"regexp"
 )
 
 // A Class is the kind of step that failed, which shows where the cause lies.
@@ -36,7 +37,7 @@ const (
 // A classed error has a class.
 type classed interface{ FailureClass() Class }
 
-// An advised error returns what its reader should do next. The text may hold Mage.
+// An advised error returns what its reader should do next. The text may hold options and targets.
 type advised interface{ NextStep() string }
 
 type failure struct {
@@ -51,7 +52,7 @@ func (f *failure) FailureClass() Class { return f.class }
 func (f *failure) NextStep() string    { return f.next }
 
 // New returns an error of a class. next says what the reader should do about it: a sentence without a full stop, which
-// may hold Mage, or "" where the message is enough. The format may wrap an error with %w.
+// may hold Option and Target, or "" where the message is enough. The format may wrap an error with %w.
 func New(c Class, next, format string, args ...any) error {
 	return &failure{c, next, fmt.Errorf(format, args...)}
 }
@@ -106,16 +107,47 @@ func Of(err error) Class {
 	return Internal
 }
 
-// Mage is the placeholder in an advice for the command that runs mage targets, as in Mage + " devices". The command
-// differs (mage, go tool mage, a compiled magefile); NextFor inserts it.
-const Mage = "{mage}"
+// Option names an option in an advice, as data: a field of this module's Go API such as "Desk.Reflash", a call such as
+// "DeskFile.Note" or a parameter such as "which", with the value to give it, "" of a call. Next prints its Go name;
+// NextFor lets a command line print what its user types.
+func Option(name, value string) string {
+	if value == "" {
+		return "{option:" + name + "}"
+	}
+	return "{option:" + name + "=" + url.QueryEscape(value) + "}"
+}
 
-// Next is NextFor with the command mage.
-func Next(err error) string { return NextFor(err, "mage") }
+// Target names a mage target in an advice, as in Target("devices") + " lists the ports". How it is called differs:
+// mage, go tool mage or a compiled magefile, and the name under which a magefile imports the targets.
+func Target(name string) string { return "{target:" + name + "}" }
 
-// NextFor returns the advice of the outermost error in err's chain that has one, with mage in place of Mage. It
-// returns "" if no error has advice, or if the caller cancelled the work.
-func NextFor(err error, mage string) string { return strings.ReplaceAll(next(err), Mage, mage) }
+var inAdvice = regexp.MustCompile(`\{(option|target):([^{}=]+)(?:=([^{}=]*))?\}`)
+
+// Next returns the advice for a Go program: options by their Go names, targets as arguments of mage.
+func Next(err error) string {
+	return NextFor(err, func(name, value string) string {
+		if value == "" {
+			return name
+		}
+		return name + "=" + value
+	}, func(name string) string { return "mage " + name })
+}
+
+// NextFor returns the advice of the outermost error in err's chain that has one, with the texts that option and target
+// return. It returns "" if no error has advice, or if the caller cancelled the work.
+func NextFor(err error, option func(name, value string) string, target func(name string) string) string {
+	return inAdvice.ReplaceAllStringFunc(next(err), func(found string) string {
+		m := inAdvice.FindStringSubmatch(found)
+		if m[1] == "target" {
+			return target(m[2])
+		}
+		value, err := url.QueryUnescape(m[3])
+		if err != nil {
+			value = m[3] // not of Option
+		}
+		return option(m[2], value)
+	})
+}
 
 func next(err error) string {
 	var s *stopped

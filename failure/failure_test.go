@@ -40,6 +40,21 @@ func TestOf(t *testing.T) {
 	}
 }
 
+// TestAdvice: a Go program gets options by their Go names; a command line gets what its user types.
+func TestAdvice(t *testing.T) {
+	next := "use " + failure.Option("Desk.Wait", "}=60 s%") + ", " + failure.Option("DeskFile.Note", "") + " or " +
+		failure.Target("cache:list") + "; {it}"
+	err := fmt.Errorf("outer: %w", failure.New(failure.Config, next, "x"))
+	if got, want := failure.Next(err), "use Desk.Wait=}=60 s%, DeskFile.Note or mage cache:list; {it}"; got != want {
+		t.Errorf("next step %q, want %q", got, want)
+	}
+	got := failure.NextFor(err, func(name, value string) string { return "<" + name + "|" + value + ">" },
+		func(name string) string { return "./ci " + name })
+	if want := "use <Desk.Wait|}=60 s%>, <DeskFile.Note|> or ./ci cache:list; {it}"; got != want {
+		t.Errorf("next step %q, want %q", got, want)
+	}
+}
+
 func TestStopped(t *testing.T) {
 	why := errors.New("no more")
 	ctx, cancel := context.WithCancelCause(context.Background())

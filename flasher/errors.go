@@ -106,7 +106,7 @@ var knownFailures = []struct {
 	},
 	{
 		printed(`LIBUSB_ERROR_ACCESS`, `insufficient permissions`, `permission denied`), failure.ProbeMissing,
-		"this user may not open the probe: udev rules are missing", failure.Mage + " doctor shows the rules",
+		"this user may not open the probe: udev rules are missing", failure.Target("doctor") + " shows the rules",
 	},
 	{
 		printed(`target voltage (may be )?too low`, `target voltage: 0\.`, `no target power`), failure.ProbeMissing,
@@ -125,7 +125,7 @@ var knownFailures = []struct {
 			`unable to find (a matching )?(CMSIS-DAP|device|Nu-Link)`, `Failed to connect`, `Connection refused`,
 			`No available debug probes`, `can't connect`, `couldn't connect`),
 		failure.ProbeMissing, "no probe found",
-		"plug it in; " + failure.Mage + " doctor checks whether this user may open it",
+		"plug it in; " + failure.Target("doctor") + " checks whether this user may open it",
 	},
 	{
 		printed(

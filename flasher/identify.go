@@ -37,7 +37,7 @@ func (e *ChipError) FailureClass() failure.Class { return failure.Flash }
 // NextStep returns how to go on.
 func (e *ChipError) NextStep() string {
 	return "choose this chip's board; if the board file is right for the chip, add the value to its " +
-		"identification.values, or use FORCE=1"
+		"identification.values, or use " + failure.Option("Desk.Reflash", "true")
 }
 
 const (

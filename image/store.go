@@ -165,7 +165,7 @@ var imageNameRE = regexp.MustCompile(`^[0-9a-f]{6,64}$`)
 // matches.
 func (s Store) Find(name string) (*Image, error) {
 	if !imageNameRE.MatchString(name) {
-		return nil, failure.New(failure.Config, failure.Mage+" cache:list shows those there are",
+		return nil, failure.New(failure.Config, failure.Target("cache:list")+" shows those there are",
 			"%q is not the beginning of a build id or of an image's SHA-256 (6 to 64 hexadecimal digits)", name)
 	}
 	c := cache.OrUsers(s.Cache)
@@ -193,7 +193,8 @@ func (s Store) Find(name string) (*Image, error) {
 	switch len(found) {
 	case 0:
 		return nil, failure.New(failure.Config,
-			failure.Mage+" cache:list shows those there are; build it again from its sources", "image %s is not in the cache",
+			failure.Target("cache:list")+" shows those there are; build it again from its sources",
+			"image %s is not in the cache",
 			name)
 	case 1:
 		return found[0], nil

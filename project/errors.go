@@ -25,7 +25,8 @@ func (e *EditedError) FailureClass() failure.Class { return failure.Config }
 
 // NextStep returns how to go on.
 func (e *EditedError) NextStep() string {
-	return "build uses the changed files as they are; to replace them and keep a copy of each, generate with FORCE=1"
+	return "build uses the changed files as they are; to replace them and keep a copy of each, generate with " +
+		failure.Option("Spec.Force", "true")
 }
 
 // An EarlierError reports a folder whose project.json was written by an earlier version of boardsmith. Generate and

@@ -39,7 +39,7 @@ func (e *DeviceError) FailureClass() failure.Class {
 func (e *DeviceError) NextStep() string {
 	switch e.FailureClass() {
 	case failure.DoesNotFit:
-		return "give the board more memory with OPTIONS=arena_kib=…"
+		return "give the board more memory with " + failure.Option("Spec.Options", "arena_kib=…")
 	case failure.Config:
 		return "close the other executor of this session first"
 	}
@@ -104,7 +104,7 @@ func (e *LimitError) FailureClass() failure.Class { return failure.DoesNotFit }
 
 // NextStep returns the option to change.
 func (e *LimitError) NextStep() string {
-	return "raise the limit with OPTIONS=packet_bytes=…, then build and flash again"
+	return "raise the limit with " + failure.Option("Spec.Options", "packet_bytes=…") + ", then build and flash again"
 }
 
 const packetMacro = "TVM_CRT_MAX_PACKET_SIZE_BYTES"

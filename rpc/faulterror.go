@@ -160,7 +160,8 @@ func (e *FaultError) FailureClass() failure.Class {
 func (e *FaultError) NextStep() string {
 	switch e.Record.Reason {
 	case ReasonTimeout:
-		return "the function may not terminate; TIMEOUT=2m gives it more time"
+		return "the function may not terminate; a later deadline gives it more time, as in " +
+			failure.Option("deadline", "2m")
 	case ReasonStack:
 		return "give the board more stack: stack_bytes in its board file"
 	case ReasonInterrupt:

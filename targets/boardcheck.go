@@ -83,8 +83,8 @@ func (v *invocation) tryBoard(ctx context.Context, board, template string, searc
 	}
 	image, err := p.Build(ctx)
 	if tool := (*project.ToolError)(nil); errors.As(err, &tool) { // its command is for the temporary folder
-		return nil, failure.New(failure.Of(err), fmt.Sprintf("to see it again: BOARD=%s TEMPLATE=%s %s build", board,
-			template, failure.Mage), "%w", err)
+		return nil, failure.New(failure.Of(err), fmt.Sprintf("to see it again: BOARD=%s TEMPLATE=%s %s", board,
+			template, failure.Target("build")), "%w", err)
 	}
 	if err != nil {
 		return nil, err

@@ -112,7 +112,7 @@ func (v *invocation) saveDeskFile(ctx context.Context, in *inputs, all []device.
 	}
 	if noted == 0 {
 		return failure.New(failure.ProbeMissing, "name its board: BOARD=… DEVICE=<serial, path or port> SAVE=1 "+
-			failure.Mage+" devices",
+			failure.Target("devices"),
 			"no device was saved: of none is known which board it is, and which port is its UART")
 	}
 	if err := in.deskFile.Write(path); err != nil {

@@ -86,7 +86,8 @@ func runsHere(system string, in *inputs) error {
 	if err != nil || b.Link.Kind != "process" || system == "linux" {
 		return nil
 	}
-	return failure.New(failure.Config, "use an emulated (QEMU) or a hardware board: "+failure.Mage+" boards lists them",
+	return failure.New(failure.Config, "use an emulated (QEMU) or a hardware board: "+failure.Target("boards")+
+		" lists them",
 		"board %s is a process of Linux, and this is %s", b.Name, system)
 }
 

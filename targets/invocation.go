@@ -190,7 +190,7 @@ func (v *invocation) matches(in *inputs) error {
 }
 
 func (v *invocation) madeFor(what, is, asked string) error {
-	return failure.New(failure.Config, "choose another PROJECT, or generate it again: "+failure.Mage+" generate",
+	return failure.New(failure.Config, "choose another PROJECT, or generate it again: "+failure.Target("generate"),
 		"project %s was made for %s %s, not for %s", shown(v.Dir, v.project.Dir()), what, is, asked)
 }
 

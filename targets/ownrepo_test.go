@@ -25,6 +25,27 @@ func TestOwnFunctions(t *testing.T) {
 	}
 }
 
+// TestAlias: advice names targets as a magefile imports them: in its folder and, called with such a name, in another
+// one.
+func TestAlias(t *testing.T) {
+	s := openShop(t)
+	repo := filepath.Join(t.TempDir(), "repo")
+	bin := t.TempDir()
+	if err := compileMagefile(repo, bin, "bs"); err != nil {
+		t.Fatal(err)
+	}
+	mage := filepath.Join(bin, "mage")
+	for _, dir := range []string{repo, t.TempDir()} {
+		cmd := exec.Command(mage, "bs:flash")
+		cmd.Dir, cmd.Env = dir, append(s.environment(), "IMAGE=abcdef")
+		said, err := cmd.CombinedOutput()
+		want := "hint: " + mage + " bs:cache:list shows those there are"
+		if err == nil || !strings.Contains(string(said), want) {
+			t.Errorf("%v\n%s\nwant %s", err, said, want)
+		}
+	}
+}
+
 // developers are targets that only boardsmith's own repository has.
 var developers = []string{"bench", "lint", "test", "test:debian", "test:full", "test:soak"}
 

@@ -55,7 +55,10 @@ func openShop(t testing.TB) shop {
 		theShop.dir, theShop.err = os.MkdirTemp("", "boardsmith-shop-")
 		if theShop.err == nil {
 			theShop.bin, theShop.home = filepath.Join(theShop.dir, "bin"), filepath.Join(theShop.dir, "home")
-			theShop.err = compileMagefile(filepath.Join(theShop.dir, "repo"), theShop.bin)
+			theShop.err = compileMagefile(filepath.Join(theShop.dir, "repo"), theShop.bin, "")
+		}
+		if theShop.err == nil {
+			theShop.err = keepertest.Build(filepath.Join(theShop.bin, "boardsmith-keeper"))
 		}
 	})
 	if theShop.err != nil {
@@ -64,7 +67,9 @@ func openShop(t testing.TB) shop {
 	return theShop.shop
 }
 
-func compileMagefile(repo, bin string) error {
+// compileMagefile compiles a copy of the magefile, in folder repo, to a program in bin. It imports the targets under an
+// alias unless that is "".
+func compileMagefile(repo, bin, alias string) error {
 	root, err := filepath.Abs("..")
 	if err != nil {
 		return err
@@ -80,6 +85,7 @@ func compileMagefile(repo, bin string) error {
 			return err
 		}
 		data = bytes.ReplaceAll(data, []byte("=> ../.."), []byte("=> "+strconv.Quote(root)))
+		data = bytes.ReplaceAll(data, []byte("//mage:import\n"), []byte("//mage:import "+alias+"\n"))
 		if err := os.WriteFile(filepath.Join(repo, name), data, 0o644); err != nil {
 			return err
 		}
@@ -89,7 +95,7 @@ func compileMagefile(repo, bin string) error {
 	if said, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("%s: %w\n%s", strings.Join(cmd.Args, " "), err, said)
 	}
-	return keepertest.Build(filepath.Join(bin, "boardsmith-keeper"))
+	return nil
 }
 
 // environment is a user's: nothing that this run of the tests was given.

@@ -59,9 +59,9 @@ func (e *SerialError) NextStep() string {
 	case errors.As(e.Err, &p) && p.Code() == serial.PortBusy:
 		return "close the other program that has it open"
 	case errors.As(e.Err, &p) && p.Code() == serial.PermissionDenied, errors.Is(e.Err, fs.ErrPermission):
-		return "give this user access to it: " + failure.Mage + " doctor shows how"
+		return "give this user access to it: " + failure.Target("doctor") + " shows how"
 	default:
-		return failure.Mage + " devices lists the ports"
+		return failure.Target("devices") + " lists the ports"
 	}
 }
 

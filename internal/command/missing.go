@@ -11,7 +11,7 @@ import (
 // A MissingToolError reports a program that is not installed or too old.
 type MissingToolError struct {
 	Tool    string
-	Install string // a command that installs it, which may hold failure.Mage; "" if unknown
+	Install string // a command that installs it, which may hold failure.Target; "" if unknown
 	Version string // the installed version, if Needs is set; "" if the program prints none
 	Needs   string // the oldest supported version; "" if the program is not installed
 }

@@ -27,6 +27,7 @@ type Console struct {
 	people   io.Writer // results for people
 	notes    io.Writer // stderr
 	mage     string    // the command that runs targets
+	args     []string  // of this program
 	json     io.Writer // nil unless JSON=1
 	terminal bool      // notes is a terminal
 	step     string    // the running target's name
@@ -45,7 +46,7 @@ func New(env Environ, stdout, stderr io.Writer) *Console {
 	if err != nil {
 		dir = "." // relative paths then stay as given
 	}
-	c := &Console{Env: env, Dir: dir, people: stdout, notes: stderr, mage: mageCommand(os.Args[0], dir)}
+	c := &Console{Env: env, Dir: dir, people: stdout, notes: stderr, mage: mageCommand(os.Args[0], dir), args: os.Args[1:]}
 	if env.On("JSON") {
 		c.people, c.json = stderr, stdout
 	}

@@ -3,6 +3,9 @@
 package console
 
 import (
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,11 +24,107 @@ var (
 )
 
 // Mage returns the command line that runs targets: "go tool mage build run" for "build run", in a module with that
-// tool.
-func (c *Console) Mage(targets string) string { return c.mage + " " + targets }
+// tool, and "mage bs:build bs:run" for a magefile that imports the targets as bs.
+func (c *Console) Mage(targets string) string {
+	prefix := c.prefix()
+	words := strings.Fields(targets)
+	for i, w := range words {
+		words[i] = prefix + w
+	}
+	return c.mage + " " + strings.Join(words, " ")
+}
 
-// NextStep returns the advice of err, with the command that runs targets here.
-func (c *Console) NextStep(err error) string { return failure.NextFor(err, c.mage) }
+// NextStep returns the advice of err, with what the user types for its options and targets.
+func (c *Console) NextStep(err error) string { return failure.NextFor(err, c.typedOption, c.Mage) }
+
+// variables are the inputs for options of the Go API, as package failure's Option names them.
+var variables = map[string]string{
+	"Desk.Programmer": "PROGRAMMER",
+	"Desk.Reflash":    "FORCE",
+	"Desk.Wait":       "WAIT",
+	"Spec.Board":      "BOARD",
+	"Spec.Force":      "FORCE",
+	"Spec.Options":    "OPTIONS",
+	"deadline":        "TIMEOUT", // of a call's context
+	"which":           "DEVICE",  // of Desk.Attach
+}
+
+// saveDevices is the option that is a target with an input.
+const saveDevices = "DeskFile.Note"
+
+func (c *Console) typedOption(name, value string) string {
+	if name == saveDevices {
+		return "SAVE=1 " + c.Mage("devices")
+	}
+	if value == "true" {
+		value = "1"
+	}
+	return variables[name] + "=" + value
+}
+
+// prefix returns what precedes the names of targets: "bs:" if the magefile imports them as bs, else "".
+func (c *Console) prefix() string {
+	if alias, found := importedAs(c.Dir); found {
+		return alias
+	}
+	for _, arg := range c.args {
+		if alias, ok := strings.CutSuffix(strings.ToLower(arg), ":"+c.step); ok {
+			return alias + ":" // as the user called the running target
+		}
+	}
+	return ""
+}
+
+// importedAs returns the prefix of the targets that the magefile of a folder imports; false if none imports them.
+func importedAs(dir string) (prefix string, found bool) {
+	for _, pattern := range []string{"*.go", filepath.Join("magefiles", "*.go")} {
+		files, _ := filepath.Glob(filepath.Join(dir, pattern)) // of a folder with [ in its name: none
+		for _, file := range files {
+			f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ImportsOnly|parser.ParseComments)
+			if err != nil {
+				continue
+			}
+			for _, decl := range f.Decls {
+				if prefix, found := imports(decl.(*ast.GenDecl)); found {
+					return prefix, true
+				}
+			}
+		}
+	}
+	return "", false
+}
+
+// imports looks for the targets in a declaration of imports, as mage does.
+func imports(decl *ast.GenDecl) (prefix string, found bool) {
+	for _, spec := range decl.Specs {
+		spec, ok := spec.(*ast.ImportSpec)
+		if !ok || spec.Path.Value != `"github.com/boardsmith/boardsmith/targets"` {
+			continue
+		}
+		comments := []*ast.CommentGroup{spec.Doc, spec.Comment}
+		if !decl.Lparen.IsValid() {
+			comments = append(comments, decl.Doc)
+		}
+		for _, c := range comments {
+			switch words := lastWords(c); {
+			case len(words) == 0 || words[0] != "mage:import":
+			case len(words) == 1:
+				return "", true
+			default:
+				return words[1] + ":", true
+			}
+		}
+	}
+	return "", false
+}
+
+// lastWords returns the words of a comment's last line, in lower case.
+func lastWords(c *ast.CommentGroup) []string {
+	if c == nil {
+		return nil
+	}
+	return strings.Fields(strings.ToLower(c.List[len(c.List)-1].Text[len("//"):]))
+}
 
 // mageCommand returns the command that runs targets in a folder, from the path of this program: the program itself
 // if mage -compile made it, else go tool mage if the folder's module has that tool, else mage.

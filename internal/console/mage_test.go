@@ -5,10 +5,14 @@ import (
 	"go/parser"
 	"go/token"
 	"io"
+	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -59,57 +63,121 @@ func TestCommandOnPath(t *testing.T) {
 	}
 }
 
-// TestNextStep prints the user's own command in an advice.
+// TestNextStep prints options and targets of an advice as the user types them.
 func TestNextStep(t *testing.T) {
 	c := New(noVariables, io.Discard, io.Discard)
-	c.mage = "./ci"
-	err := failure.New(failure.Config, "SAVE=1 "+failure.Mage+" devices", "x")
-	if got := c.NextStep(err); got != "SAVE=1 ./ci devices" {
-		t.Errorf("next step %q", got)
+	c.mage, c.Dir = "./ci", t.TempDir()
+	save := failure.Option("DeskFile.Note", "") + "; " + failure.Option("Desk.Reflash", "true") + " and " +
+		failure.Option("which", "a b}=%{") + ": " + failure.Target("board:show") + " {it}"
+	const want = "SAVE=1 ./ci devices; FORCE=1 and DEVICE=a b}=%{: ./ci board:show {it}"
+	if got := c.NextStep(failure.New(failure.Config, save, "x")); got != want {
+		t.Errorf("next step %q, want %q", got, want)
 	}
-	if got := c.Mage("wear"); got != "./ci wear" {
+	if got := c.Mage("build wear"); got != "./ci build wear" {
 		t.Errorf("command line %q", got)
 	}
 }
 
-// TestOneCommandForTargets: code of all packages but boardsmith's own checks names targets by failure.Mage or
-// Console.Mage, since a user's command for them may be another one.
-func TestOneCommandForTargets(t *testing.T) {
-	root, err := filepath.Abs("../..")
-	if err != nil {
-		t.Fatal(err)
+// TestImportedAs: targets that a magefile imports under a name are called by it.
+func TestImportedAs(t *testing.T) {
+	const targets = ` _ "github.com/boardsmith/boardsmith/targets"`
+	for name, c := range map[string]struct {
+		file, text, want string
+		args             []string
+	}{
+		"no alias":    {"magefile.go", "import (\n//mage:import\n" + targets + "\n)", "mage build board:show", nil},
+		"an alias":    {"magefile.go", "import (\n// mage:import BS\n" + targets + "\n)", "mage bs:build bs:board:show", nil},
+		"one import":  {"x.go", "// Theirs.\n//mage:import bs\nimport" + targets, "mage bs:build bs:board:show", nil},
+		"after it":    {"x.go", "import" + targets + " //mage:import bs", "mage bs:build bs:board:show", nil},
+		"in a folder": {"magefiles/x.go", "//mage:import bs\nimport" + targets, "mage bs:build bs:board:show", nil},
+		"of another":  {"x.go", "//mage:import bs\nimport _ \"other/targets\"", "mage build board:show", nil},
+		"as called":   {"x.txt", "", "mage bs:build bs:board:show", []string{"-v", "Bs:Cache:List"}},
+		"as its own":  {"x.txt", "", "mage build board:show", []string{"cache:list", "ci"}},
+		"unreadable":  {"x.go", "import (", "mage build board:show", nil},
+	} {
+		dir := t.TempDir()
+		file := filepath.Join(dir, c.file)
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte("//go:build mage\n\npackage main\n\n"+c.text+"\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		console := &Console{Dir: dir, mage: "mage", args: c.args, step: "cache:list"}
+		if got := console.Mage("build board:show"); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
 	}
-	seen := 0
-	err = filepath.WalkDir(root, func(path string, d os.DirEntry, err error) error {
-		rel, _ := filepath.Rel(root, path)
+}
+
+// TestAdviceIsData: the text that a user types for a target or an option is in package console only, since it differs:
+// a user's command, or a name under which a magefile imports the targets. The code of targets may name variables, but
+// no library may, because Go programs have none.
+func TestAdviceIsData(t *testing.T) {
+	variable := regexp.MustCompile(`\b(` + strings.Join(slices.Collect(maps.Keys(isInput)), "|") + `)=`)
+	for _, file := range sources(t) {
+		dir := path.Dir(file)
+		commandLine := dir == "targets" || dir == "internal/toolbox" || dir == "internal/drawn"
+		for _, text := range stringsOf(t, file) {
+			if dir != "failure" && typedMage.MatchString(text) || !commandLine && variable.MatchString(text) {
+				t.Errorf("%s: %q", file, text)
+			}
+		}
+	}
+}
+
+// TestAdviceHasInputs: each option that an advice names has an input, or a target.
+func TestAdviceHasInputs(t *testing.T) {
+	option := regexp.MustCompile(`failure\.Option\("([^"]+)"`)
+	used := map[string]bool{}
+	for _, file := range sources(t) {
+		text, err := os.ReadFile(filepath.Join("..", "..", file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range option.FindAllSubmatch(text, -1) {
+			name := string(m[1])
+			used[name] = true
+			if variables[name] == "" && name != saveDevices {
+				t.Errorf("%s: option %s has no input", file, name)
+			}
+		}
+	}
+	for name, variable := range variables {
+		if !used[name] || !isInput[variable] {
+			t.Errorf("option %s: used %v, %s is an input: %v", name, used[name], variable, isInput[variable])
+		}
+	}
+}
+
+// sources lists boardsmith's Go files by slash paths, without tests, this package and boardsmith's own checks.
+func sources(t *testing.T) (list []string) {
+	t.Helper()
+	root := os.DirFS(filepath.Join("..", ".."))
+	err := fs.WalkDir(root, ".", func(file string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
-		case d.IsDir() && (d.Name() == "testdata" || rel != "." && d.Name()[0] == '.' || rel == "tools" ||
-			rel == "internal/develop"):
-			return filepath.SkipDir
-		case d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go"):
-			return nil
-		}
-		seen++
-		for _, text := range stringsOf(t, path) {
-			if typedMage.MatchString(text) && rel != filepath.Join("internal", "console", "mage.go") {
-				t.Errorf("%s: %q", rel, text)
-			}
+		case d.IsDir() && (d.Name() == "testdata" || file != "." && d.Name()[0] == '.' || file == "tools" ||
+			file == "internal/develop" || file == "internal/console"):
+			return fs.SkipDir
+		case !d.IsDir() && strings.HasSuffix(file, ".go") && !strings.HasSuffix(file, "_test.go"):
+			list = append(list, file)
 		}
 		return nil
 	})
-	if err != nil || seen < 100 {
-		t.Errorf("%d files: %v", seen, err)
+	if err != nil || len(list) < 100 {
+		t.Fatalf("%d files: %v", len(list), err)
 	}
+	return list
 }
 
 var typedMage = regexp.MustCompile(`go tool mage|\bmage [a-z]`)
 
 // stringsOf returns the values of a Go file's string literals.
-func stringsOf(t *testing.T, path string) []string {
+func stringsOf(t *testing.T, file string) []string {
 	t.Helper()
-	f, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
+	f, err := parser.ParseFile(token.NewFileSet(), filepath.Join("..", "..", file), nil, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -93,12 +93,12 @@ func (r *repository) canMakeSystems() error {
 	case runtime.GOOS != "linux":
 		return failure.New(failure.Config, "", "test:debian needs Linux")
 	case os.Geteuid() != 0:
-		return failure.New(failure.Config, `sudo env PATH="$PATH" `+failure.Mage+" test:debian",
+		return failure.New(failure.Config, `sudo env PATH="$PATH" `+failure.Target("test:debian"),
 			"test:debian needs root: it makes systems with mounts of their own")
 	}
 	for _, tool := range []string{"debootstrap", "unshare", "git"} {
 		if _, err := exec.LookPath(tool); err != nil {
-			how := failure.Mage + " setup, or: apt-get install " + tool
+			how := failure.Target("setup") + ", or: apt-get install " + tool
 			return failure.New(failure.ToolMissing, how, "%s is not on PATH", tool)
 		}
 	}

@@ -53,5 +53,5 @@ func (e *Error) NextStep() string {
 	case e.Option == "":
 		return "choose a smaller model, or a board with more memory"
 	}
-	return "generate again with OPTIONS=" + e.Option
+	return "generate again with " + failure.Option("Spec.Options", e.Option)
 }

@@ -69,7 +69,7 @@ func (e *LeaseError) FailureClass() failure.Class { return failure.ProbeMissing 
 
 // NextStep returns what to do.
 func (e *LeaseError) NextStep() string {
-	return "wait for it, with WAIT=60s for instance, or choose another device"
+	return "wait for it, with " + failure.Option("Desk.Wait", "60s") + " for instance, or choose another device"
 }
 
 // sharedMode is the mode of a folder in which every user may create files and remove only their own.

@@ -45,7 +45,7 @@ func findPythonProgram(name string) (string, error) {
 	if _, err := os.Stat(path); err == nil {
 		return path, nil
 	}
-	return "", failure.New(failure.ToolMissing, failure.Mage+" setup", "%s is not on PATH", name)
+	return "", failure.New(failure.ToolMissing, failure.Target("setup"), "%s is not on PATH", name)
 }
 
 // Folder returns the folder in which targets install programs.

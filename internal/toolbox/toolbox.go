@@ -174,14 +174,14 @@ func HowToInstall(all []Finding) string {
 	pkgs := aptNames(missing(all, byApt))
 	if len(pkgs) == 0 {
 		if len(missing(all, byPython)) > 0 {
-			return failure.Mage + " setup"
+			return failure.Target("setup")
 		}
 		return ""
 	}
 	if !OnDebian() {
 		return "install what Debian calls: " + strings.Join(pkgs, " ")
 	}
-	return failure.Mage + " setup, or: apt-get install " + strings.Join(pkgs, " ")
+	return failure.Target("setup") + ", or: apt-get install " + strings.Join(pkgs, " ")
 }
 
 // missing lists the missing tools that are installed in that way.
