@@ -53,8 +53,8 @@ func TestAddress(t *testing.T) {
 		{"of another board", own, "", noted("other", [2]string{"left", "left:1"}), "own:1"},
 		{"one of two", own, "", two, "2 attached devices may be board nucleo_f746zg: left:1, right:1"},
 		{"neither name nor address", own, "middle", two, `no attached device of board nucleo_f746zg is called "middle"`},
-		{"a name without an address", own, "bare", two, "nothing names its address"},
-		{"nowhere", remoteBoard(t, "", ""), "", nil, "nothing names its address"},
+		{"a name without an address", own, "bare", two, "its address is not configured"},
+		{"nowhere", remoteBoard(t, "", ""), "", nil, "its address is not configured"},
 	} {
 		k := testDesk(t)
 		k.File = c.file

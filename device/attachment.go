@@ -187,7 +187,7 @@ func (n *attachment) reachAt(b *boards.Board, address string) error {
 		return failure.New(failure.Config,
 			"name it: link.address in the board file, or for one device in desk.json (of one without a probe, "+
 				failure.Option("which", "host:port")+")",
-			"board %s is reached over TCP, and nothing names its address", b.Name)
+			"board %s is reached over TCP, but its address is not configured", b.Name)
 	}
 	n.found.address, n.port = address, address
 	return nil

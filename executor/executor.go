@@ -103,7 +103,7 @@ func (m *model) check(name string, a *ndarray.Array) (int, error) {
 	}
 	return 0, failure.New(failure.Config,
 		fmt.Sprintf("convert it first, in Python: x.astype(%q).reshape(%s)", want.DType, ndarray.ShapeString(want.Shape)),
-		"input %q wants %v %s, not %v %s", want.Name, want.DType, ndarray.ShapeString(want.Shape), a.DType,
+		"input %q must be %v %s, not %v %s", want.Name, want.DType, ndarray.ShapeString(want.Shape), a.DType,
 		ndarray.ShapeString(a.Shape))
 }
 

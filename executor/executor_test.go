@@ -218,9 +218,9 @@ func TestWrongInputs(t *testing.T) {
 		want, next string
 	}{
 		{"imag", good, `no input "imag"; its inputs are: image int8 (1, 1, 8, 8)`, `did you mean "image"?`},
-		{"image", flat, `input "image" wants int8 (1, 1, 8, 8), not int8 (64,)`, "reshape((1, 1, 8, 8))"},
-		{"image", float, `wants int8 (1, 1, 8, 8), not float32 (1, 1, 8, 8)`, `astype("int8")`},
-		{"image", &ndarray.Array{DType: i8, Shape: good.Shape, Data: good.Data[:1]}, "wants 64 bytes, not 1", ""},
+		{"image", flat, `input "image" must be int8 (1, 1, 8, 8), not int8 (64,)`, "reshape((1, 1, 8, 8))"},
+		{"image", float, `must be int8 (1, 1, 8, 8), not float32 (1, 1, 8, 8)`, `astype("int8")`},
+		{"image", &ndarray.Array{DType: i8, Shape: good.Shape, Data: good.Data[:1]}, "must have 64 bytes, not 1", ""},
 	} {
 		err := e.SetInput(ctx, c.name, c.a)
 		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(failure.Next(err), c.next) {

@@ -208,7 +208,7 @@ func kindName(flag byte) string {
 	case tar.TypeFifo:
 		return "a pipe"
 	}
-	return fmt.Sprintf("of the unknown kind %q", flag)
+	return fmt.Sprintf("of unknown kind %q", flag)
 }
 
 // cleanName returns a member's name relative to the folder for extraction. It returns an error for a name that
@@ -225,14 +225,14 @@ func cleanName(name string) (string, error) {
 	for _, part := range strings.Split(name, "/") {
 		switch {
 		case part == "..":
-			return "", errors.New("its name leads out of the archive")
+			return "", errors.New("its name refers to a place outside of the archive")
 		case len(part) > maxPart:
 			return "", fmt.Errorf("a part of its name is longer than %d bytes", maxPart)
 		}
 	}
 	clean := path.Clean(name)
 	if strings.HasPrefix(clean, "codegen/") && strings.ContainsFunc(clean, notInSource) {
-		return "", errors.New("names of generated code may hold letters, digits and . _ + - only")
+		return "", errors.New("names of generated code may contain only letters, digits and . _ + -")
 	}
 	return clean, nil
 }

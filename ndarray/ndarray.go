@@ -71,7 +71,7 @@ func (a *Array) Check() error {
 		return err
 	}
 	if len(a.Data) != n {
-		return fmt.Errorf("an array %s of %v wants %d bytes, not %d", ShapeString(a.Shape), a.DType, n, len(a.Data))
+		return fmt.Errorf("an array %s of %v must have %d bytes, not %d", ShapeString(a.Shape), a.DType, n, len(a.Data))
 	}
 	return nil
 }

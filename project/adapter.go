@@ -75,7 +75,7 @@ func adapt(m *mlf.Model) (adapted, error) {
 		a.Run = append(a.Run, "&"+param)
 	}
 	if h.Mapped == strings.Contains(strings.Join(h.Run, " "), "puts") {
-		return adapted{}, fmt.Errorf("its header must either return the inputs' places or take them as arguments")
+		return adapted{}, fmt.Errorf("its header must either return the inputs' addresses or take them as arguments")
 	}
 	return a, nil
 }
@@ -189,7 +189,7 @@ static int {{.M}}_run(TVMValue* args, int* type_codes, int num_args, TVMValue* o
   (void)out_type;
   (void)resource;
   if (num_args < {{.Args}}) {
-    return refuse(kTvmErrorFunctionCallNumArguments, "tvmgen_{{.M}}_run wants {{.Args}} tensors");
+    return refuse(kTvmErrorFunctionCallNumArguments, "tvmgen_{{.M}}_run needs {{.Args}} tensors");
   }
 {{- range .Inputs}}
   given[{{.Arg}}] = tensor(args, type_codes, {{.Arg}}, {{.Bytes}}U);

@@ -230,7 +230,7 @@ func TestAdaptersRun(t *testing.T) {
 	want := strings.Join([]string{
 		"4 tvmgen_pools x_in_0/2 2",
 		"11 22 33 44, taken 1",
-		"800 tvmgen_pools_run wants 2 tensors",
+		"800 tvmgen_pools_run needs 2 tensors",
 		"801 tvmgen_pools_run: an argument is no tensor or too small",
 		"503 no memory for mapped's pool ram, 8 bytes",
 		"3, rank 0 output0", "",

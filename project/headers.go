@@ -73,13 +73,13 @@ func configHeader(b *boards.Board, o boards.Options) []byte {
 	}
 	w.WriteString(regions(b))
 	if len(b.Defines) > 0 {
-		w.WriteString("\n// What the board file says to its drivers.\n")
+		w.WriteString("\n// Defines of the board file, for its drivers.\n")
 	}
 	for _, name := range slices.Sorted(maps.Keys(b.Defines)) {
 		fmt.Fprintf(&w, "#define %s %s\n", name, b.Defines[name]) // one line without comments: boards has checked
 	}
 	if len(b.Functions) > 0 {
-		w.WriteString("\n// Functions of the board's own: the name the host finds it by, and the C function.\n" +
+		w.WriteString("\n// The board's own functions: the name for the host, and the C function.\n" +
 			"#define BOARDSMITH_BOARD_FUNCTIONS(X)")
 		for _, f := range b.Functions {
 			fmt.Fprintf(&w, " \\\n  X(\"%s\", %s)", f.Name, f.Symbol) // both are plain words: boards has checked

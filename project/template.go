@@ -178,19 +178,19 @@ func (t *blueprint) check() error {
 			return fmt.Errorf("%q is not in the build folder %q", p, t.buildFolder())
 		}
 		if _, err := path.Match(p, ""); err != nil {
-			return fmt.Errorf("%q is not a pattern", p)
+			return fmt.Errorf("invalid pattern %q", p)
 		}
 	}
 	for _, s := range t.Compile {
 		for _, p := range s.Files {
 			if _, err := path.Match(p, ""); err != nil {
-				return fmt.Errorf("%q is not a pattern", p)
+				return fmt.Errorf("invalid pattern %q", p)
 			}
 		}
 	}
 	for _, g := range t.Generate {
 		if generators[g] == nil {
-			return fmt.Errorf("there is no generator of %q", g)
+			return fmt.Errorf("no generator for %q", g)
 		}
 	}
 	return cmp.Or(t.checkOutside(), t.Landmarks.Check())
@@ -199,7 +199,7 @@ func (t *blueprint) check() error {
 // checkPath returns an error for a path that is or leads out of the project's folder.
 func checkPath(p string) error {
 	if !filepath.IsLocal(filepath.FromSlash(p)) || path.Clean(p) != p || p == "." {
-		return fmt.Errorf("%q is not a path in the project", p)
+		return fmt.Errorf("%q is not a path inside the project", p)
 	}
 	return nil
 }

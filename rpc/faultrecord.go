@@ -91,7 +91,7 @@ type recordReader struct {
 
 func (r *recordReader) take(n int) []byte {
 	if r.err == nil && len(r.left) < n {
-		r.err = fmt.Errorf("it ends %d bytes early", n-len(r.left))
+		r.err = fmt.Errorf("its last %d bytes are missing", n-len(r.left))
 	}
 	if r.err != nil {
 		return make([]byte, min(n, 8))
@@ -116,7 +116,7 @@ func (r *recordReader) aWord() uint64 {
 func (r *recordReader) words() []uint64 {
 	n := r.aWord()
 	if n > maxRegisters && r.err == nil {
-		r.err = fmt.Errorf("%#x registers", n)
+		r.err = fmt.Errorf("more than %d registers: %#x", maxRegisters, n)
 	}
 	if r.err != nil || n == 0 {
 		return nil
@@ -163,7 +163,7 @@ func (r *recordReader) record() (*FaultRecord, error) {
 		return nil, fmt.Errorf("invalid word size of %d bytes", rec.WordBytes)
 	}
 	if flags > 3 {
-		return nil, fmt.Errorf("flags %#x", flags)
+		return nil, fmt.Errorf("unknown flags %#x", flags)
 	}
 	r.word = rec.WordBytes
 	rec.PCValid, rec.SPValid = flags&1 != 0, flags&2 != 0
@@ -173,7 +173,8 @@ func (r *recordReader) record() (*FaultRecord, error) {
 	rec.Registers, rec.More = r.words(), r.words()
 	stack, message := int(r.u16()), int(r.u16())
 	if r.err == nil && stack+message != len(r.left) {
-		r.err = fmt.Errorf("%d bytes of stack and %d of message in %d", stack, message, len(r.left))
+		r.err = fmt.Errorf("its stack of %d and message of %d bytes do not fill its last %d bytes", stack, message,
+			len(r.left))
 	}
 	if r.err != nil {
 		return nil, r.err

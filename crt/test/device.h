@@ -168,7 +168,7 @@ static inline int lib_add(TVMValue* args, int* codes, int n, TVMValue* out, int*
   lib_check(args, codes, n);
   if ((n != 3) || (codes[0] != kTVMDLTensorHandle) || (codes[1] != kTVMDLTensorHandle) ||
       (codes[2] != kTVMDLTensorHandle)) {
-    TVMAPISetLastError("add: wants three tensors");
+    TVMAPISetLastError("add: needs three tensors");
     return -1;
   }
   const DLTensor* a = args[0].v_handle;
@@ -178,7 +178,7 @@ static inline int lib_add(TVMValue* args, int* codes, int n, TVMValue* out, int*
     const DLTensor* t = args[i].v_handle;
     if ((t->ndim != 1) || (t->dtype.bits != 8U) || (t->dtype.lanes != 1U) || (t->shape[0] != a->shape[0]) ||
         ((i == 2) && (boardsmith_memory_known(t->data, (size_t)t->shape[0], 1) == 0))) {
-      TVMAPISetLastError("add: wants tensors of one length");
+      TVMAPISetLastError("add: needs tensors of one length");
       return -1;
     }
   }

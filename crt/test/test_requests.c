@@ -158,7 +158,7 @@ static void test_calls(void** state) {
   message_t* m = msg_call(0);
   msg_u32(m, 0);
   msg_request_send(m);
-  expect_exception("add: wants three tensors");
+  expect_exception("add: needs three tensors");
   m = msg_call(3);
   msg_u32(m, 0);
   msg_request_send(m);

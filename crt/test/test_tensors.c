@@ -98,7 +98,7 @@ static void test_tensors_of_calls(void** state) {
   }
   const described_t none = {a + 64U, 0, {0, 0}, 1, INT8};  // no bytes, at its block's end
   assert_int_equal(add_with(&none, 1, a), 5);
-  assert_string_equal(host_text(), "add: wants tensors of one length");
+  assert_string_equal(host_text(), "add: needs tensors of one length");
   boardsmith_window_remove(&window);
   assert_int_equal(add_with(&good[3], 0, a), 5);
   assert_string_equal(host_text(), OUTSIDE);

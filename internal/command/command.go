@@ -64,7 +64,7 @@ func (e *Error) LastLine() string {
 }
 
 // ErrTooLong reports a run that exceeded its Timeout.
-var ErrTooLong = errors.New("took too long")
+var ErrTooLong = errors.New("time limit exceeded")
 
 // Environment returns the environment of a program with working folder dir.
 func Environment(dir string) []string {
@@ -116,7 +116,7 @@ func (c Command) run(ctx context.Context, both, out, errs *keeper) error {
 		return failure.Stopped(ctx, "%s", Name(c.Path))
 	}
 	if inner.Err() != nil {
-		err = fmt.Errorf("%w: more than %v", ErrTooLong, c.Timeout)
+		err = fmt.Errorf("%w: %v", ErrTooLong, c.Timeout)
 	}
 	var exit *exec.ExitError
 	if !errors.As(err, &exit) && !errors.Is(err, exec.ErrWaitDelay) && !errors.Is(err, ErrTooLong) {

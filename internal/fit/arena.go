@@ -1,8 +1,7 @@
-// This file computes what a model takes of the arena and of the packet buffer while our host runs it.
+// This file computes how much of the arena and of the packet buffer a model needs while our host runs it.
 //
-// It follows the same steps as packages executor and rpc on the host and crt/ on the device, with the device's own
-// allocator: what it says is what a device takes, to the page. Sizes of the runtime's structs are in a table that a
-// test holds against the compilers.
+// It repeats the steps of packages executor and rpc on the host and of crt/ on the device, with a copy of the device's
+// allocator. The result is exact to the page. A test compares the table of struct sizes with the compilers.
 
 package fit
 
@@ -31,23 +30,23 @@ type runtimeSizes struct {
 	Share     int64 // SHARE in request.c
 }
 
-// By the class of the board's ELF files.
+// sizesOf has these sizes by the class of the board's ELF files.
 var sizesOf = map[int]runtimeSizes{
 	32: {Server: 48, Block: 16, BlockAt: 4, Array: 48, Tensor: 40, Executor: 40, ByteArray: 8, Manager: 28, Share: 4},
 	64: {Server: 72, Block: 32, BlockAt: 8, Array: 56, Tensor: 48, Executor: 56, ByteArray: 16, Manager: 56, Share: 1},
 }
 
-// unusedValues is what stands behind the last argument of a call: UNUSED_VALUES in server.h, in bytes.
+// unusedValues is the number of bytes that follow a call's last argument: UNUSED_VALUES in server.h.
 const unusedValues = 64
 
 const (
 	maxPages     = 32767
-	largeArena   = 1 << 20 // bytes; from here on templates/baremetal's platform.c has large pages
+	largeArena   = 1 << 20 // bytes; from this size on, templates/baremetal's platform.c uses large pages
 	smallPageLog = 8
 	largePageLog = 12
 )
 
-// pageLog is the size of a page of an arena, as a power of two.
+// pageLog returns the logarithm to base 2 of the size of an arena's pages.
 func pageLog(arena int64, fixed int64) uint {
 	log := uint(smallPageLog)
 	if arena >= largeArena {
@@ -59,16 +58,17 @@ func pageLog(arena int64, fixed int64) uint {
 	return log
 }
 
-// A pageArena hands out pages like crt/src/runtime/page_allocator.c: the first gap that is large enough. It has no end.
+// A pageArena allocates pages as crt/src/runtime/page_allocator.c does: in the first gap that is large enough. Its size
+// is unlimited.
 type pageArena struct {
 	log  uint
 	used []pageRun // sorted
-	high int64     // pages ever needed
+	high int64     // highest number of pages used so far
 }
 
 type pageRun struct{ at, pages int64 }
 
-// take allocates pages. Its result is give's argument.
+// take allocates pages and returns the argument for give.
 func (a *pageArena) take(bytes int64) int64 {
 	want := (max(bytes, 1)-1)>>a.log + 1
 	at, i := int64(0), 0
@@ -84,17 +84,17 @@ func (a *pageArena) give(at int64) {
 	a.used = slices.DeleteFunc(a.used, func(r pageRun) bool { return r.at == at })
 }
 
-// A modelDevice is a device that is asked to run a model.
+// A modelDevice counts the memory of a device that runs a model.
 type modelDevice struct {
 	sizes  runtimeSizes
 	packet int64 // bytes of its packet buffer
 	arena  pageArena
 
-	longest     int64 // bytes of the longest message it was sent, of those that it has to take as a whole
+	longest     int64 // bytes of the longest message that the device must buffer as a whole
 	longestCall string
 
-	steps map[string][]mlf.WorkStep // what functions take while they run
-	calls int                       // how deep functions are within each other
+	steps map[string][]mlf.WorkStep // workspace that functions allocate while they run
+	calls int                       // depth of nested calls of functions
 }
 
 func newModelDevice(sizes runtimeSizes, packet int64, log uint) *modelDevice {
@@ -103,7 +103,7 @@ func newModelDevice(sizes runtimeSizes, packet int64, log uint) *modelDevice {
 	return d
 }
 
-// An argument of a call, by what it takes in a message.
+// A callArgument is an argument of a call, with the bytes that it takes in a message.
 type callArgument struct{ message int64 }
 
 var (
@@ -122,8 +122,8 @@ const (
 	handleBytes = 8
 )
 
-// request is a message to the device; while its arguments are decoded, run happens. What does not fit behind the
-// message in the packet buffer is taken from the arena.
+// request counts one message to the device. run is called while the message's arguments are decoded. Decoded arguments
+// that do not fit behind the message in the packet buffer take memory of the arena.
 func (d *modelDevice) request(what string, handle int64, args []callArgument, run func()) {
 	length := messageHead + handle + 4
 	for _, a := range args {
@@ -133,7 +133,7 @@ func (d *modelDevice) request(what string, handle int64, args []callArgument, ru
 		d.longest, d.longestCall = length, what
 	}
 	room := (d.packet+5+7)/8*8 - (length+5+7)/8*8
-	// As arguments_decode has it.
+	// The same computation as in arguments_decode.
 	count := int64(len(args))
 	values := length - messageHead - handle - 4 - 4*count
 	need := (values + 8*count + values/d.sizes.Share + 7) / 8 * 8
@@ -153,13 +153,13 @@ func (d *modelDevice) find(name string) {
 	d.request("looking up "+name, handleBytes, []callArgument{wordArgument, textArgument(name), wordArgument}, nothing)
 }
 
-// block is boardsmith_block_take.
+// block counts the memory of boardsmith_block_take.
 func (d *modelDevice) block(bytes, extra int64) {
 	at := (bytes + extra + d.sizes.BlockAt) &^ (d.sizes.BlockAt - 1)
 	d.arena.take(at + d.sizes.Block)
 }
 
-// empty is AllocDataWithScope.
+// empty counts the memory of AllocDataWithScope.
 func (d *modelDevice) empty(what string, rank int, bytes int64) {
 	d.request("memory for "+what, 0, []callArgument{d.tensorArgument(rank), nullArgument}, func() { d.block(bytes, 0) })
 }
@@ -173,16 +173,16 @@ func (d *modelDevice) call(name string, args []callArgument) {
 	}
 	d.request("timing "+name, handleBytes, append(evaluator, textArgument("")), nothing)
 	d.request("the timed call of "+name, handleBytes, args, func() {
-		const samples = 1 // what a caller wants beyond is its own matter
+		const samples = 1 // callers with more samples reserve memory for them
 		result := d.arena.take(d.sizes.ByteArray + 8*samples)
 		d.run(name)
 		d.arena.give(result)
 	})
 }
 
-const deepestCall = 16 // of generated functions within each other; there are two levels
+const deepestCall = 16 // nested calls of generated functions; in practice there are two levels
 
-// run is what a function of the model does with memory.
+// run counts the memory that a function of the model allocates and frees.
 func (d *modelDevice) run(name string) {
 	if d.calls == deepestCall {
 		return
@@ -200,13 +200,13 @@ func (d *modelDevice) run(name string) {
 			delete(taken, s.Name)
 		}
 	}
-	for _, at := range taken { // an error path's, or what has no name
+	for _, at := range taken { // left by an error path, or without a name
 		d.arena.give(at)
 	}
 	d.calls--
 }
 
-// runModel has the model run once and timed, as package executor does it.
+// runModel runs and times the model once, as package executor does.
 func (d *modelDevice) runModel(m *mlf.Model) error {
 	switch m.Executor {
 	case mlf.Graph:
@@ -272,8 +272,8 @@ func (d *modelDevice) runGraph(m *mlf.Model) error {
 	return nil
 }
 
-// linkedParameters are the storage ids of the arguments that neither the archive's parameters nor a caller gives: the
-// firmware has them.
+// linkedParameters returns the storage ids of arguments that are linked into the firmware: neither the archive's
+// parameters nor a caller provides them.
 func linkedParameters(g *mlf.GraphModel, m *mlf.Model) (map[int]bool, error) {
 	given := map[string]bool{}
 	for _, t := range m.Inputs {
@@ -302,9 +302,9 @@ func (d *modelDevice) runAOT(m *mlf.Model) {
 	pools := len(m.Pools)
 	switch {
 	case m.ABI == mlf.ABIUnpacked:
-		pools = 0 // the adapter brings them
+		pools = 0 // the adapter has them
 	case len(m.Objects) > 0 && m.Workspace > 0:
-		pools = 1 // TVM's own; code of an object is not read
+		pools = 1 // TVM's workspace; the code of an object file is not read
 	}
 	n := int64(len(tensors) + pools)
 	d.request("creating the executor", handleBytes, []callArgument{wordArgument, wordArgument, textArgument(m.Name)},
@@ -328,11 +328,11 @@ func (d *modelDevice) runAOT(m *mlf.Model) {
 	d.call("run", nil)
 }
 
-// array is boardsmith_array_make: the data, then, aligned, the shape.
+// array counts the memory of boardsmith_array_make: the data, then the aligned shape.
 func (d *modelDevice) array(t mlf.Tensor) {
 	rank := int64(len(t.Shape))
 	if t.Shape == nil {
-		rank = 4 // the archive does not say
+		rank = 4 // the archive has no shape
 		if m, err := ndarray.Bytes(t.DType, nil); err == nil && t.Bytes == int64(m) {
 			rank = 0
 		}
@@ -340,7 +340,8 @@ func (d *modelDevice) array(t mlf.Tensor) {
 	d.block(t.Bytes, (t.Bytes+7)/8*8-t.Bytes+8*rank)
 }
 
-// adapterPools are what our adapter of the C interface takes at the first run, with room to align it.
+// adapterPools returns the sizes of the pools that our adapter of the C interface allocates at the first run, with
+// space to align them.
 func adapterPools(m *mlf.Model) (pools []int64) {
 	if m.ABI != mlf.ABIUnpacked || m.Header == nil {
 		return nil
@@ -353,29 +354,29 @@ func adapterPools(m *mlf.Model) (pools []int64) {
 	return pools
 }
 
-// An ArenaNeed is what running a model takes of the arena and of the packet buffer.
+// An ArenaNeed is the memory of the arena and of the packet buffer that a model needs to run.
 type ArenaNeed struct {
 	Bytes  int64  // the smallest arena
-	KiB    int    // the same, as the option arena_kib takes it
+	KiB    int    // the same in KiB, for the option arena_kib
 	Packet int64  // bytes of the longest message
-	Call   string // what that message is for
-	Sure   bool   // false where the model's code could not be read: then it is an estimate
+	Call   string // the purpose of that message
+	Sure   bool   // false if the model's code could not be read: the numbers are then estimates
 
 	pages map[uint]int64 // by the logarithm of their size
-	fixed int64          // bytes besides the pages
+	fixed int64          // bytes in addition to the pages
 }
 
-// Knows says whether what a model needs can be computed for the board.
+// Knows reports whether needs can be computed for the board.
 func Knows(b *boards.Board) bool { _, ok := sizesOf[b.ELF.Class]; return ok }
 
-// NeedOf computes what the model needs on a board whose packet buffer has so many bytes. It follows the host's
-// executors and their timing of each function.
+// NeedOf computes what the model needs on a board with a packet buffer of this size. It follows the host's executors,
+// which also time each function.
 func NeedOf(b *boards.Board, a *mlf.Archive, m *mlf.Model, packet int) (ArenaNeed, error) {
 	return needOf(b.ELF.Class, a, m, int64(packet))
 }
 
-// pageLogs are the sizes of pages there are: templates/baremetal's two, and what PageMemoryManagerCreate makes of the
-// second for up to a GiB.
+// pageLogs are the logarithms of all page sizes: two of templates/baremetal, and those that PageMemoryManagerCreate
+// derives from the second for arenas of up to 1 GiB.
 var pageLogs = []uint{smallPageLog, largePageLog, largePageLog + 1, largePageLog + 2, largePageLog + 3}
 
 func needOf(class int, a *mlf.Archive, m *mlf.Model, packet int64) (ArenaNeed, error) {
@@ -408,10 +409,10 @@ func needOf(class int, a *mlf.Archive, m *mlf.Model, packet int64) (ArenaNeed, e
 	return n, nil
 }
 
-// bytes is the smallest arena with pages of this size.
+// bytes returns the size of the smallest arena with pages of this size.
 func (n ArenaNeed) bytes(log uint) int64 { return n.fixed + n.pages[log]*(1<<log+2) }
 
-// Holds says whether the model runs in an arena of so many bytes.
+// Holds reports whether the model runs in an arena of this size.
 func (n ArenaNeed) Holds(arena int64) bool {
 	log := pageLog(arena, n.fixed)
 	if _, known := n.pages[log]; !known {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestRuntimeSizes holds the table of the runtime's structs against the compilers.
+// TestRuntimeSizes compares the table of the runtime's structs with the compilers.
 func TestRuntimeSizes(t *testing.T) {
 	t.Parallel()
 	const source = `#include "crt_config.h"

@@ -7,10 +7,10 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 )
 
-// HandlersStack is what an Error calls the stack of interrupts' handlers.
+// HandlersStack is the Error.What of the interrupt handlers' stack.
 const HandlersStack = "interrupt handlers' stack"
 
-// A Error is a firmware or a model that does not fit.
+// An Error reports a firmware or a model that does not fit.
 type Error struct {
 	Board  string
 	What   string // what is too small: "memory", "arena", "packet buffer", "stack" or "interrupt handlers' stack"
@@ -42,7 +42,7 @@ func (e *Error) Error() string {
 // Unwrap returns the linker's error.
 func (e *Error) Unwrap() error { return e.Err }
 
-// FailureClass says that something is too small.
+// FailureClass returns DoesNotFit.
 func (e *Error) FailureClass() failure.Class { return failure.DoesNotFit }
 
 // NextStep names the option to change.

@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// What tests that build firmware see of its machine code.
+// This file gives tests that build firmware access to its decoded machine code.
 
 type (
 	Code     = program
 	Function = codeFunction
 )
 
-// IndirectCall is GCC's name for what a pointer points to.
+// IndirectCall is GCC's name for the callee of a pointer.
 const IndirectCall = "__indirect_call"
 
 func ReadCode(l *Layout) (*Code, error)       { return readProgram(l) }
@@ -25,7 +25,7 @@ func PlainName(title string) string {
 	return name
 }
 
-// MakesCall says whether a function calls another, or a pointer, by its machine code.
+// MakesCall reports whether, by its machine code, a function calls another one, or calls through a pointer.
 func (p *program) MakesCall(f *codeFunction, name string) bool {
 	if name == IndirectCall {
 		return f.pointers

@@ -21,13 +21,13 @@ var edgeLine = regexp.MustCompile(`edge: \{ sourcename: "([^"]*)" targetname: "(
 
 var suLine = regexp.MustCompile(`title: "([^"]*)" label: "[^"]*\\n(\d+) bytes \(([a-z,]+)\)`)
 
-// A compiled is what GCC says of all functions of one name (-fcallgraph-info=su).
+// A compiled is GCC's report about all functions of one name (-fcallgraph-info=su).
 type compiled struct {
 	frames []int64
 	calls  []string
 }
 
-// compilerSays reads what GCC wrote beside its objects, by name.
+// compilerSays reads the reports that GCC wrote next to its objects, by function name.
 func compilerSays(t *testing.T, dir string) map[string]*compiled {
 	t.Helper()
 	all := map[string]*compiled{}
@@ -59,8 +59,8 @@ func compilerSays(t *testing.T, dir string) map[string]*compiled {
 	return all
 }
 
-// TestFrames holds the frames that are read off machine code against those that the compiler says it made, on every
-// kind of core, with and without optimisation.
+// TestFrames compares the frames read from machine code with those that the compiler reports, on every kind of core,
+// with and without optimisation.
 func TestFrames(t *testing.T) {
 	t.Parallel()
 	type build struct {
@@ -132,8 +132,8 @@ func TestFrames(t *testing.T) {
 	}
 }
 
-// argumentsPushed are bytes of arguments that came in registers and that a function pushes before all else, which GCC
-// counts as its caller's: of functions with "...", and with a struct half in registers.
+// argumentsPushed returns the bytes of arguments that came in registers and that a function pushes first. GCC counts
+// them for the caller: functions with "..." and with a struct half in registers.
 var argumentsPushed = map[string]int64{"TVMLogf": 16, "TVMAPIErrorf": 16, "TVMNDArray_Create": 8, "TVMNDArray_Empty": 8}
 
 func must(t testing.TB, err error) {

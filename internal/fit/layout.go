@@ -11,36 +11,37 @@ import (
 	"github.com/boardsmith/boardsmith/internal/firmware"
 )
 
-// This file opens an image with its map, and says by the names of objects what they were compiled from.
+// This file opens an image with its map, and finds the source of each object by the object's name.
 
 // A Layout is an image with its map. Close it when done.
 type Layout struct {
 	image   *elf.File
 	from    *linkMap
-	sources map[string]string // part of an object that an archive holds without its folder, by its name
-	shipped map[string]bool   // objects of the template's sources that nobody has changed
+	// the part of an object in an archive, by the object's name, because an archive stores no folders
+	sources map[string]string
+	shipped map[string]bool   // objects of unmodified sources of the template
 	of      Sources
 }
 
 // Sources are what an image was compiled from.
 type Sources struct {
-	Dir     string           // the project's folder, which objects in the map are named from
+	Dir     string           // the project's folder; paths of objects in the map are relative to it
 	Build   string           // the build folder in Dir
-	Names   []string         // of all, slash paths in Dir
-	Shipped []string         // of them, those of the template that are byte by byte as it was tested
-	Folders firmware.Folders // of the model's and the runtime's
+	Names   []string         // all sources, as slash paths in Dir
+	Shipped []string         // sources of the template that are byte for byte as they were tested
+	Folders firmware.Folders // those of the model and of the runtime
 	Stacks  []firmware.Place // the thread's, then the handlers'
 	Areas   Areas
 	Calls   Calls
 }
 
-// Areas are the names of sections, of the image or of an object in it, that are nothing but stacks or the arena.
+// Areas are the names of sections, of the image or of an object in it, that contain only stacks or only the arena.
 type Areas struct {
 	Stacks []string `json:"stacks,omitempty"`
 	Arena  []string `json:"arena,omitempty"`
 }
 
-// Open reads an image and its map. Errors are of class config: the build folder holds something else.
+// Open reads an image and its map. Errors are of class config, because the build folder then contains something else.
 func Open(image, mapFile string, of Sources) (*Layout, error) {
 	m, err := openMap(mapFile)
 	if err != nil {
@@ -52,7 +53,7 @@ func Open(image, mapFile string, of Sources) (*Layout, error) {
 			continue
 		}
 		if _, err := os.Stat(made); err != nil {
-			continue // not one that the linker made of others
+			continue // the linker did not combine this object from others
 		}
 		inner, err := openMap(made)
 		if err != nil {
@@ -70,7 +71,7 @@ func Open(image, mapFile string, of Sources) (*Layout, error) {
 // Close closes the image.
 func (l *Layout) Close() error { return l.image.Close() }
 
-// shippedObjects are the objects of the shipped sources outside of the runtime.
+// shippedObjects returns the objects of the template's unmodified sources outside of the runtime.
 func (of Sources) shippedObjects() map[string]bool {
 	objects := map[string]bool{}
 	for _, name := range of.Shipped {
@@ -81,8 +82,8 @@ func (of Sources) shippedObjects() map[string]bool {
 	return objects
 }
 
-// parts tells by an object's name what it was compiled from: an archive keeps no folders. A source of the project's own
-// goes before one of the runtime that has the same name.
+// parts returns, by the name of an object, the part that its source belongs to. An archive stores no folders, so two
+// sources may have objects of one name: a source of the project itself then has priority over one of the runtime.
 func (of Sources) parts() map[string]string {
 	parts := map[string]string{}
 	for _, name := range of.Names {
@@ -94,10 +95,10 @@ func (of Sources) parts() map[string]string {
 	return parts
 }
 
-// objectOf names the object of a source.
+// objectOf returns the name of a source's object.
 func objectOf(name string) string { return strings.TrimSuffix(name, ".c") + ".o" }
 
-// part is that of a source, or of its object in the build folder.
+// part returns the part of a source, or of its object in the build folder.
 func (of Sources) part(name string) string {
 	switch base := path.Base(name); {
 	case of.Folders.InModel(name):

@@ -1,7 +1,7 @@
-// This file reads the map that GNU ld writes: which piece of which object lies where in the image.
+// This file reads the map that GNU ld writes: which piece of which object is at which address of the image.
 //
-// It knows nothing of boards or of what the objects are for. A map is text for people with no grammar of its own; what
-// is taken for one here was seen in ld 2.35 to 2.40 for Arm, RISC-V and x86-64.
+// It has no information about boards or about the purpose of objects. A map is text for people and has no specified
+// grammar; this reader follows the output of ld 2.35 to 2.40 for Arm, RISC-V and x86-64.
 
 package fit
 
@@ -18,7 +18,7 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 )
 
-// A linkMap is what a linker's map says.
+// A linkMap is the content of a linker's map.
 type linkMap struct {
 	regions  []mapRegion
 	sections []mapSection
@@ -34,13 +34,13 @@ type mapRegion struct {
 type mapSection struct {
 	name          string
 	address, size uint64
-	load          uint64 // where its contents lie until they are copied; address where the map does not say
+	load          uint64 // where its contents are stored until they are copied; equal to address if the map names no other
 	pieces        []mapPiece
 }
 
-// A mapPiece is what one object, or the linker itself, puts into a section.
+// A mapPiece is the contribution of one object, or of the linker itself, to a section.
 type mapPiece struct {
-	// of the object's section; "*fill*" for a gap, "LONG" and the like for what the linker script puts
+	// the name of the object's section; "*fill*" for a gap, "LONG" and the like for data of the linker script
 	name          string
 	address, size uint64
 	object        string // path, of the archive if member is not ""; "" if the linker made it
@@ -49,13 +49,12 @@ type mapPiece struct {
 
 const (
 	maxMapLine   = 1 << 20 // bytes
-	maxMapPieces = 1 << 22 // a firmware of four million sections is none
+	maxMapPieces = 1 << 22 // no firmware has four million sections
 )
 
 var errNoMap = errors.New("not a map of GNU ld")
 
-// readMap reads a map. What it does not understand in one it passes over; sizes may therefore be checked against the
-// image's own.
+// readMap reads a map and skips what it does not recognise. Callers should therefore compare sizes with the image's.
 func readMap(r io.Reader) (*linkMap, error) {
 	m := &mapReader{lines: bufio.NewScanner(r), into: &linkMap{}}
 	m.lines.Buffer(nil, maxMapLine)
@@ -71,7 +70,7 @@ func readMap(r io.Reader) (*linkMap, error) {
 type mapReader struct {
 	lines *bufio.Scanner
 	into  *linkMap
-	// A name too long for its column has the numbers on the next line: where they go then, else nil.
+	// If a name is too long for its column, its numbers are on the next line: waiting then adds them, else it is nil.
 	waiting func(n mapNumbers)
 	pieces  int
 }
@@ -144,7 +143,7 @@ func (m *mapReader) readLine(line string) {
 	}
 }
 
-// named splits a line into a name and numbers, which may come with the next line.
+// named splits a line into a name and numbers; the numbers may be on the next line.
 func (m *mapReader) named(body string, add func(name string, n mapNumbers)) {
 	name, rest, _ := strings.Cut(body, " ")
 	if strings.ContainsAny(name, "()") { // a pattern of the linker script
@@ -177,7 +176,7 @@ func (m *mapReader) addPiece(name string, n mapNumbers) {
 		return
 	}
 	p := mapPiece{name: name, address: n.address, size: n.size}
-	if name != "*fill*" { // there the rest is what fills it
+	if name != "*fill*" { // the rest of such a line is the value that fills the gap
 		p.object = n.rest
 		if at := strings.LastIndexByte(p.object, '('); at > 0 && strings.HasSuffix(p.object, ")") {
 			p.object, p.member = p.object[:at], p.object[at+1:len(p.object)-1]
@@ -188,7 +187,7 @@ func (m *mapReader) addPiece(name string, n mapNumbers) {
 	m.pieces++
 }
 
-// mapNumbers are an address, a size and what follows them on the line.
+// mapNumbers are an address, a size and the rest of their line.
 type mapNumbers struct {
 	address, size uint64
 	rest          string
@@ -204,7 +203,7 @@ func readNumbers(text string) (n mapNumbers, ok bool) {
 	return n, ok
 }
 
-// mapNumber reads a number in hexadecimal, as all in a map are.
+// mapNumber reads a hexadecimal number; a map has no others.
 func mapNumber(word string) (uint64, bool) {
 	digits, ok := strings.CutPrefix(word, "0x")
 	if !ok {
@@ -214,7 +213,7 @@ func mapNumber(word string) (uint64, bool) {
 	return n, err == nil
 }
 
-// objects are the objects that pieces come from, without those in archives, each once.
+// objects returns each object that pieces come from once, without those in archives.
 func (m *linkMap) objects() (all []string) {
 	for _, s := range m.sections {
 		for _, p := range s.pieces {
@@ -226,8 +225,8 @@ func (m *linkMap) objects() (all []string) {
 	return all
 }
 
-// open puts, for the pieces of an object that the linker made of others before, those of the others in their place. of
-// is the map of that link, in which each section of the object is one of the image.
+// open replaces the pieces of an object that an earlier link combined from others by the pieces of those others. of is
+// the map of that earlier link; each section of the object is one of its sections.
 func (m *linkMap) open(object string, of *linkMap) {
 	for i := range m.sections {
 		s := &m.sections[i]
@@ -243,7 +242,8 @@ func (m *linkMap) open(object string, of *linkMap) {
 	}
 }
 
-// within is what of a piece comes from where. A later link may have made it shorter: what its end held is cut off.
+// within returns the pieces that piece p was combined from. If a later link shortened p, it drops what was cut off at
+// the end.
 func (m *linkMap) within(p mapPiece) (pieces []mapPiece) {
 	at := slices.IndexFunc(m.sections, func(s mapSection) bool { return s.name == p.name })
 	if at < 0 {

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// The maps in testdata/maps are of small.c.txt, linked by small.ld with Debian's gcc 12.2 for Arm (out of an archive)
-// and RISC-V, and by the host's own.
+// The maps in testdata/maps are of small.c.txt, linked by small.ld: with Debian's gcc 12.2 for Arm (from an archive)
+// and for RISC-V, and by the host's linker.
 func TestReadMaps(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -90,7 +90,7 @@ func TestMapLoadAddress(t *testing.T) {
 
 const mapHead = "Linker script and memory map\n\n"
 
-// TestOddMaps has what is no map, or no good one: an error, or what can be read of it.
+// TestOddMaps reads texts that are no map, or a damaged one: the result is an error, or what can be read.
 func TestOddMaps(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]error{

@@ -1,9 +1,9 @@
-// This file computes how deep the firmware's stack can become, from the machine code of the linked image.
+// This file computes the maximum depth of the firmware's stacks from the machine code of the linked image.
 //
-// Each function's frame and calls are read off its instructions (stackcode.go): a test holds them against what GCC says
-// of the functions that it compiles. Calls through pointers are resolved by who makes them, as the runtime and the
-// template are written. What cannot be known (a frame that depends on data, recursion, a pointer in anybody else's
-// code) makes the result unsure, and says where: without a doubt, every call in the code that is reached is resolved.
+// stackcode.go reads each function's frame and calls from its instructions; a test compares them with GCC's own report.
+// Calls through pointers are resolved by caller, following the structure of the runtime and the template. Where the
+// depth cannot be known (a frame whose size depends on data, recursion, a pointer in other code), the result is marked
+// as unsure with the function and the reason. A result that is sure has resolved every call in the reached code.
 
 package fit
 
@@ -18,22 +18,22 @@ import (
 	"github.com/boardsmith/boardsmith/mlf"
 )
 
-// Calls say what the machine code of a template's image does not show: who runs on which stack, and where calls through
-// pointers lead. The zero value is a template whose stacks are not computed.
+// Calls describe what a template's machine code does not show: which functions run on which stack, and where calls
+// through pointers lead. With the zero value, no stack is computed.
 type Calls struct {
-	Thread []string `json:"thread,omitempty"` // where the thread's stack begins
-	// Handlers are handlers that may stand on the handlers' stack together, each interrupting the one before by its
-	// priority. The last of them is interrupted by a fault at worst, which must have its frame there and nothing else.
+	Thread []string `json:"thread,omitempty"` // functions in which the thread's stack starts
+	// Each of Handlers is a nest of handlers that may be on the handlers' stack at the same time, each interrupting the
+	// previous one by its priority. In the worst case a fault interrupts the last one; only its frame must fit there.
 	Handlers [][]string `json:"handlers,omitempty"`
-	// run with interrupts masked, so that only the last of a nest can stand in them
+	// functions that run with interrupts masked, so that only the last of a nest can be in them
 	Uninterrupted []string `json:"uninterrupted,omitempty"`
-	// what main.c and the platform's functions call through pointers
+	// callees through pointers in main.c and the platform's functions
 	Port     Callees            `json:"port,omitzero"`
-	Send     Callees            `json:"send,omitzero"`      // what the RPC server does
-	Pointers map[string]Callees `json:"pointers,omitempty"` // what certain functions do, by name
+	Send     Callees            `json:"send,omitzero"`      // callees through pointers in the RPC server
+	Pointers map[string]Callees `json:"pointers,omitempty"` // callees of other functions, by the caller's name
 }
 
-// Callees are functions by name, and those that tables of pointers in the image lead to.
+// Callees are functions, by name or as entries of tables of pointers in the image.
 type Callees struct {
 	Functions []string         `json:"functions,omitempty"`
 	In        []firmware.Place `json:"in,omitempty"`
@@ -41,44 +41,45 @@ type Callees struct {
 
 // A StackUse is the worst-case depth of the stacks.
 type StackUse struct {
-	Need        int64    // bytes of the thread's stack, an interrupt's frame included
+	Need        int64    // bytes of the thread's stack, with the frame of an interrupt
 	Have        int64    // bytes there are
 	Path        []string // the functions of the deepest call chain, each with the bytes of its frame, main first
-	Handlers    int64    // bytes of the handlers' stack, with handlers that interrupt each other
-	Room        int64    // bytes there are for them; 0 where the image has no such stack
+	Handlers    int64    // bytes of the handlers' stack, with nested handlers
+	Room        int64    // bytes available for them; 0 if the image has no such stack
 	HandlerPath []string // their deepest call chains, the first handler first
-	Unsure      []string // why it may be more: functions and what they do; empty if every call that is reached is resolved
+	// why more may be needed: functions with the reason; empty if every call in the reached code is resolved
+	Unsure      []string
 }
 
 // A stackWalk finds the deepest chains of calls.
 type stackWalk struct {
 	*program
 	calls  Calls
-	port   []*codeFunction            // what main.c and platform.c call through pointers
-	send   []*codeFunction            // what the RPC server does
-	packed []*codeFunction            // what the runtime does: all that the host can have called
-	tells  []*codeFunction            // of those, what describes a model
-	taken  []*codeFunction            // what a pointer in code that is not ours can lead to
+	port   []*codeFunction            // callees through pointers in main.c and platform.c
+	send   []*codeFunction            // callees through pointers in the RPC server
+	packed []*codeFunction            // callees of the runtime: all functions that the host can call
+	tells  []*codeFunction            // those of packed that describe a model
+	taken  []*codeFunction            // possible callees of pointers in code that is not ours
 	known  map[string][]*codeFunction // what certain functions do
 	deep   map[*codeFunction]*stackDepth
-	under  map[*codeFunction]bool // on the way from the entry
-	way    []*codeFunction        // the same, in order
+	under  map[*codeFunction]bool // functions on the current path from the entry
+	way    []*codeFunction        // the same functions, in order
 	unsure map[string]bool
 
 	without []*codeFunction // not followed
 }
 
-// A stackDepth is how deep the stack becomes in a function and below.
+// A stackDepth is the depth of the stack in a function and its callees.
 type stackDepth struct {
-	whole chain // without what is called through the runtime
-	hub   chain // to the place where something is called through the runtime; bytes is -1 if there is none
+	whole chain // without functions called through the runtime
+	hub   chain // up to a call through the runtime; bytes is -1 if there is none
 }
 
 // A chain is a chain of calls.
 type chain struct {
 	bytes int64
 	first *codeFunction
-	frame int64 // of first in this chain: 0 if it jumped away
+	frame int64 // frame of first in this chain; 0 if it calls by a jump
 	next  *chain
 }
 
@@ -89,7 +90,7 @@ func (c chain) deeper(d chain) chain {
 	return c
 }
 
-// newStackWalk lists what is called through pointers, by who calls.
+// newStackWalk lists the possible callees of pointers, by caller.
 func newStackWalk(p *program, m *mlf.Model) *stackWalk {
 	w := &stackWalk{
 		program: p, deep: map[*codeFunction]*stackDepth{}, under: map[*codeFunction]bool{},
@@ -112,23 +113,23 @@ func newStackWalk(p *program, m *mlf.Model) *stackWalk {
 			w.tells = append(w.tells, f)
 		}
 	}
-	w.known = map[string][]*codeFunction{parallelLaunch: nil} // its caller says what: see depth
+	w.known = map[string][]*codeFunction{parallelLaunch: nil} // resolved by its caller: see depth
 	for name, to := range w.calls.Pointers {
 		w.known[name] = p.callees(to)
 	}
 	for _, f := range p.takenElsewhere() {
-		if !slices.Contains(w.packed, f) { // else the runtime calls it
+		if !slices.Contains(w.packed, f) { // those in packed are called by the runtime
 			w.taken = append(w.taken, f)
 		}
 	}
-	w.taken = unique(slices.Concat(w.taken, w.port)) // a template that was changed still calls its port
+	w.taken = unique(slices.Concat(w.taken, w.port)) // a modified template still calls its port
 	return w
 }
 
-// parallelLaunch calls a function of its caller's own.
+// parallelLaunch names the function that calls a function of its caller.
 const parallelLaunch = "TVMBackendParallelLaunch"
 
-// depth computes, or recalls, how deep the stack becomes from a function on.
+// depth returns the depth of the stack from a function on. It computes each function once.
 func (w *stackWalk) depth(f *codeFunction) *stackDepth {
 	if d := w.deep[f]; d != nil {
 		return d
@@ -139,10 +140,10 @@ func (w *stackWalk) depth(f *codeFunction) *stackDepth {
 	}
 	w.under[f], w.way = true, append(w.way, f)
 	if f.dynamic {
-		w.unsure[f.name+" takes as much stack as its data say"] = true
+		w.unsure[f.name+" has a frame whose size depends on data"] = true
 	}
 	if !f.decoded() {
-		w.unsure[f.name+" has no code that can be read"] = true
+		w.unsure[f.name+" has code that cannot be decoded"] = true
 	}
 	d := &stackDepth{chain{f.frame, f, f.frame, nil}, chain{bytes: -1}}
 	for _, addr := range f.calls {
@@ -163,17 +164,17 @@ func (w *stackWalk) depth(f *codeFunction) *stackDepth {
 	return d
 }
 
-// circle says how a function comes to call itself.
+// circle describes a recursion: the functions through which f calls itself.
 func (w *stackWalk) circle(f *codeFunction) string {
-	said := f.name + " calls itself"
+	path := f.name + " calls itself"
 	for _, g := range w.way[slices.Index(w.way, f)+1:] {
-		said += " through " + g.name
+		path += " through " + g.name
 	}
-	return said
+	return path
 }
 
-// follow adds a call of the function at an address. Inside a function of the C library's assembler there are entries of
-// its own. To go to where the firmware starts is to give the stack up.
+// follow adds a call of the function at an address. Assembler functions of the C library may jump to entries within
+// themselves. A jump to where the firmware starts abandons the stack, so it adds nothing.
 func (w *stackWalk) follow(d *stackDepth, f *codeFunction, addr uint64, frame int64) {
 	g := w.function(w.codeAddress(addr))
 	switch {
@@ -183,11 +184,11 @@ func (w *stackWalk) follow(d *stackDepth, f *codeFunction, addr uint64, frame in
 	case g != nil:
 		w.add(d, f, g, frame)
 	default:
-		w.unsure[fmt.Sprintf("%s calls %#x, where no code is known", f.name, addr)] = true
+		w.unsure[fmt.Sprintf("%s calls %#x, which is in no known function", f.name, addr)] = true
 	}
 }
 
-// followRefs adds the functions whose addresses f computes, of which it has one called in parallel.
+// followRefs adds the functions whose addresses f computes: parallelLaunch calls one of them.
 func (w *stackWalk) followRefs(d *stackDepth, f *codeFunction, frame int64) {
 	found := false
 	for _, ref := range f.refs {
@@ -201,14 +202,13 @@ func (w *stackWalk) followRefs(d *stackDepth, f *codeFunction, frame int64) {
 	}
 }
 
-// doubtPointer adds all that a pointer can lead to in code that is not ours: the deepest of it stands for what is
-// called.
+// doubtPointer handles a pointer in code that is not ours: it adds every possible callee, of which the deepest counts.
 func (w *stackWalk) doubtPointer(d *stackDepth, f *codeFunction) {
 	w.unsure[f.name+" calls through a pointer"] = true
 	w.addAll(d, f, slices.Concat(w.known[f.name], w.taken))
 }
 
-// addAll adds calls of functions, but for those that the way from the entry leads through.
+// addAll adds calls of functions that are not on the current path.
 func (w *stackWalk) addAll(d *stackDepth, f *codeFunction, targets []*codeFunction) {
 	for _, g := range targets {
 		if !w.under[g] {
@@ -225,9 +225,9 @@ func (w *stackWalk) add(d *stackDepth, f, g *codeFunction, frame int64) {
 	}
 }
 
-// followPointer adds calls through pointers. Those of our own code are known: of the template, if nobody has changed
-// it, what else its drivers call so are the RP2040's boot ROM and what is there to wait with, early, where nothing is
-// deep.
+// followPointer adds calls through pointers. Pointers of our own code have known callees. In an unmodified template,
+// the drivers' other pointers lead to the RP2040's boot ROM and to early wait functions, which are called where the
+// stack is shallow.
 func (w *stackWalk) followPointer(d *stackDepth, f *codeFunction) {
 	targets, ok := w.known[f.name]
 	switch {
@@ -244,8 +244,9 @@ func (w *stackWalk) followPointer(d *stackDepth, f *codeFunction) {
 	}
 }
 
-// deepest is the deepest chain from a function on, what the host has called included: each packed function that calls
-// through the runtime itself once (the time evaluator, an executor's run), and in the end the deepest of them all.
+// deepest returns the deepest chain from a function on, with the functions that the host calls: each packed function
+// that itself calls through the runtime occurs once (the time evaluator, an executor's run), followed by the deepest of
+// all packed functions.
 func (w *stackWalk) deepest(f *codeFunction) (int64, []string) {
 	d := w.depth(f)
 	bytes, names := d.whole.bytes, d.whole.names()
@@ -270,7 +271,7 @@ func (w *stackWalk) deepest(f *codeFunction) (int64, []string) {
 		}
 		n, through := last.bytes, []string(nil)
 		for _, hub := range hubs {
-			if hub.first != g { // it ends in g, which is there once
+			if hub.first != g { // the chain ends in g, which occurs once
 				n += hub.bytes
 				through = append(through, hub.names()...)
 			}
@@ -282,10 +283,10 @@ func (w *stackWalk) deepest(f *codeFunction) (int64, []string) {
 	return bytes, names
 }
 
-// createsExecutor calls through the runtime only what describes the model.
+// createsExecutor names the function that calls only descriptions of the model through the runtime.
 const createsExecutor = "boardsmith_aot_create"
 
-// then is a chain that goes on as another.
+// then returns chain c continued by chain d.
 func (c chain) then(d chain) chain {
 	if c.next == nil {
 		return chain{c.bytes + d.bytes, c.first, c.frame, &d}
@@ -310,9 +311,9 @@ func (c *chain) names() (all []string) {
 	return all
 }
 
-// interruptFrame is what the core itself puts on the stack of code that is interrupted: on Cortex-M eight words, with
-// floating point 18 more, and a word for alignment (ARMv7-M ARM, B1.5.6, B1.5.7). The RISC-V port puts it on the
-// handlers' stack.
+// interruptFrame returns the bytes that the core pushes onto the stack of interrupted code: on Cortex-M eight words,
+// with floating point 18 more, and a word for alignment (ARMv7-M ARM, B1.5.6, B1.5.7). The RISC-V port saves registers
+// on the handlers' stack.
 func (w *stackWalk) interruptFrame(code []*codeFunction) int64 {
 	if w.machine != elf.EM_ARM {
 		return 0
@@ -323,7 +324,7 @@ func (w *stackWalk) interruptFrame(code []*codeFunction) int64 {
 	return 4 * (8 + 1)
 }
 
-// handlers computes how deep the handlers' stack becomes.
+// handlers returns the maximum depth of the handlers' stack and its path.
 func (w *stackWalk) handlers() (deepest int64, path []string) {
 	others := *w
 	others.without, others.deep = w.named(w.calls.Uninterrupted...), map[*codeFunction]*stackDepth{}
@@ -348,7 +349,7 @@ func (w *stackWalk) handlers() (deepest int64, path []string) {
 	return deepest, path
 }
 
-// stackBytes is the size of a stack by its number among the template's; 0 where the image has no such stack.
+// stackBytes returns the size of the template's stack number n, or 0 if the image has no such stack.
 func (l *Layout) stackBytes(n int) int64 {
 	if n >= len(l.of.Stacks) {
 		return 0
@@ -357,8 +358,8 @@ func (l *Layout) stackBytes(n int) int64 {
 	return int64(r.Size())
 }
 
-// Stack computes the depth of an image's stacks; nil where it has no stack of its own, or its machine code cannot
-// be read.
+// Stack computes the depth of an image's stacks. It returns nil if the image has no stack of its own, or its machine
+// code cannot be read.
 func (l *Layout) Stack(m *mlf.Model) (*StackUse, error) {
 	p, err := readProgram(l)
 	if p == nil || err != nil {
@@ -370,7 +371,7 @@ func (l *Layout) Stack(m *mlf.Model) (*StackUse, error) {
 	if len(entries) == 0 || u.Have == 0 {
 		return nil, nil
 	}
-	entries[0].frame = 0 // what it does to SP is to set it
+	entries[0].frame = 0 // it sets SP to the stack's start instead of moving it
 	u.Need, u.Path = w.deepest(entries[0])
 	u.Need += w.interruptFrame(w.functions)
 	u.Handlers, u.HandlerPath = w.handlers()

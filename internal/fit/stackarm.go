@@ -1,5 +1,5 @@
-// This file reads off Thumb code what it does with the stack (ARMv7-M and ARMv8-M Architecture Reference Manuals,
-// chapter A7 and C2: encodings; M-profile cores run no other).
+// This file reads from Thumb code how it uses the stack (ARMv7-M and ARMv8-M Architecture Reference Manuals, chapters
+// A7 and C2: encodings; M-profile cores run no other instruction set).
 
 package fit
 
@@ -13,14 +13,15 @@ const (
 	armLR = 14
 )
 
-// A thumbState is what is known of registers, for frames whose size, and pointers whose value, passes through one.
+// A thumbState is what is known of the registers, for frames whose size and pointers whose value pass through
+// registers.
 type thumbState struct {
 	registers
-	slack [16]int64 // bytes that a copy of SP was aligned by
-	below [16]bool  // a copy of SP less something that is not known
-	maybe int       // instructions that are still executed under a condition
-	ended bool      // the next instruction is not reached from this one
-	kept  [16]bool  // what POP took off the stack: to go there is to return
+	slack [16]int64 // bytes by which a copy of SP was aligned
+	below [16]bool  // a copy of SP minus an unknown number
+	maybe int       // number of following instructions that are conditional
+	ended bool      // the preceding instruction does not continue here
+	kept  [16]bool  // loaded by POP: a jump to it is a return
 }
 
 func (s *thumbState) set(r int, v int64) {
@@ -67,7 +68,7 @@ func decodeThumb(f *codeFunction, code []byte, v codeView) {
 	}
 }
 
-// load is LDR from an address of which the base is in a register.
+// load decodes LDR from an address whose base is in a register.
 func (s *thumbState) load(rt, rn int, offset int64, v codeView) {
 	base, ok := s.get(rn)
 	s.forget(rt)
@@ -79,7 +80,7 @@ func (s *thumbState) load(rt, rn int, offset int64, v codeView) {
 	}
 }
 
-// literal is LDR from a place near by.
+// literal decodes LDR from an address relative to PC.
 func (f *codeFunction) literal(s *thumbState, rt int, address uint64, v codeView) {
 	s.forget(rt)
 	if n, ok := v.constant(address, 4); ok {
@@ -88,7 +89,7 @@ func (f *codeFunction) literal(s *thumbState, rt int, address uint64, v codeView
 	}
 }
 
-// through is BLX Rm, or BX Rm in place of a return.
+// through decodes BLX Rm, or BX Rm instead of a return.
 func (f *codeFunction) through(s *thumbState, rm int, list *[]uint64, v codeView) {
 	f.pointers = true
 	if n, ok := s.get(rm); ok && n&1 == 1 && !f.flow.table {
@@ -100,7 +101,7 @@ func (f *codeFunction) through(s *thumbState, rm int, list *[]uint64, v codeView
 	f.indirect = true
 }
 
-// goTo is LDR PC from a place near by.
+// goTo decodes LDR PC from an address relative to PC.
 func (f *codeFunction) goTo(s *thumbState, address uint64, v codeView) {
 	s.ended, f.pointers = true, true
 	if n, ok := v.constant(address, 4); ok {
@@ -114,14 +115,14 @@ func (f *codeFunction) goTo(s *thumbState, address uint64, v codeView) {
 
 func signed(v uint32, width uint) int64 { return int64(int32(v<<(32-width))) >> (32 - width) }
 
-// thumb16 takes in one instruction of 16 bits.
+// thumb16 decodes one instruction of 16 bits.
 func (f *codeFunction) thumb16(s *thumbState, h uint32, pc uint64, v codeView) {
 	if !f.thumb16Flow(s, h, pc, v) {
 		f.thumb16Value(s, h, pc, v)
 	}
 }
 
-// thumb16Flow takes in an instruction that moves the stack pointer or goes on elsewhere; false if it is none.
+// thumb16Flow decodes an instruction that moves the stack pointer or jumps, and reports whether it was one.
 func (f *codeFunction) thumb16Flow(s *thumbState, h uint32, pc uint64, v codeView) bool {
 	rm := int(h >> 3 & 15)
 	switch {
@@ -170,7 +171,7 @@ func (f *codeFunction) thumb16Flow(s *thumbState, h uint32, pc uint64, v codeVie
 	return true
 }
 
-// thumb16Value takes in what an instruction leaves in registers.
+// thumb16Value decodes the effect of an instruction on registers.
 func (f *codeFunction) thumb16Value(s *thumbState, h uint32, pc uint64, v codeView) {
 	low, mid, high := int(h&7), int(h>>3&7), int(h>>8&7)
 	rd, rm := int(h&7|h>>4&8), int(h>>3&15)
@@ -222,7 +223,7 @@ func (f *codeFunction) compute(s *thumbState, rd, rm int, of func(int64) int64) 
 	}
 }
 
-// addToSP is ADD SP, Rm: a large frame, or its end.
+// addToSP decodes ADD SP, Rm: the start or end of a large frame.
 func (f *codeFunction) addToSP(s *thumbState, rm int) {
 	v, ok := s.get(rm)
 	if !ok {
@@ -232,13 +233,13 @@ func (f *codeFunction) addToSP(s *thumbState, rm int) {
 	f.frame += max(-v, 0)
 }
 
-// moveToSP is MOV SP, Rm: a frame's end, its alignment, or room for data.
+// moveToSP decodes MOV SP, Rm: a frame's end, its alignment, or room for data.
 func (f *codeFunction) moveToSP(s *thumbState, rm int) {
 	f.frame += s.slack[rm]
 	f.dynamic = f.dynamic || s.below[rm]
 }
 
-// thumbImmediate is ThumbExpandImm (ARMv7-M ARM A5.3.2) for the values that a frame can have.
+// thumbImmediate computes ThumbExpandImm (ARMv7-M ARM A5.3.2) for the values that a frame can have.
 func thumbImmediate(h, h2 uint32) int64 {
 	imm := h>>10&1<<11 | h2>>12&7<<8 | h2&0xFF
 	low := imm & 0xFF
@@ -255,21 +256,21 @@ func thumbImmediate(h, h2 uint32) int64 {
 	return int64(bits.RotateLeft32(low&0x7F|0x80, -int(imm>>7)))
 }
 
-// thumb32 takes in one instruction of 32 bits.
+// thumb32 decodes one instruction of 32 bits.
 func (f *codeFunction) thumb32(s *thumbState, h, h2 uint32, pc uint64, v codeView) {
 	if !f.thumb32Flow(s, h, h2, pc, v) {
 		f.thumb32Value(s, h, h2, pc, v)
 	}
 }
 
-// thumb32Flow takes in an instruction that moves the stack pointer or goes on elsewhere; false if it is none.
+// thumb32Flow decodes an instruction that moves the stack pointer or jumps, and reports whether it was one.
 func (f *codeFunction) thumb32Flow(s *thumbState, h, h2 uint32, pc uint64, v codeView) bool {
 	rn, rd, rm := int(h&15), int(h2>>8&15), int(h2&15)
 	switch {
 	case h&0xF800 == 0xF000 && h2&0xD000 == 0xD000: // BL
 		f.calls = append(f.calls, pc+4+uint64(branchOffset(h, h2)))
 		s.afterCall()
-		f.flow.table = f.flow.table || v.isData(pc+4) // one of libgcc's, which goes on by the table there
+		f.flow.table = f.flow.table || v.isData(pc+4) // one of libgcc's functions that jump by a table after the call
 	case h&0xF800 == 0xF000 && h2&0xD000 == 0x9000: // B.W
 		s.ended = true
 		f.jump(pc+4+uint64(branchOffset(h, h2)), s.registers)
@@ -305,7 +306,7 @@ func (f *codeFunction) thumb32Flow(s *thumbState, h, h2 uint32, pc uint64, v cod
 		s.ended, f.flow.table = true, true
 	case h&0xFF70 == 0xF850 && h2>>12 == 15: // LDR PC, [Rn, #imm]
 		s.ended = true
-		f.indirect = f.indirect || rn != armSP // else a return
+		f.indirect = f.indirect || rn != armSP // loaded from the stack, it is a return
 		f.pointers = f.pointers || rn != armSP
 	case h&0xFE50 == 0xE810: // LDM
 		s.ended = h2>>15 == 1
@@ -316,7 +317,7 @@ func (f *codeFunction) thumb32Flow(s *thumbState, h, h2 uint32, pc uint64, v cod
 	return true
 }
 
-// thumb32Value takes in what an instruction leaves in registers.
+// thumb32Value decodes the effect of an instruction on registers.
 func (f *codeFunction) thumb32Value(s *thumbState, h, h2 uint32, pc uint64, v codeView) {
 	rn, rd, rm := int(h&15), int(h2>>8&15), int(h2&15)
 	imm16 := int64(h&15<<12) | thumbImm12(h, h2)
@@ -351,15 +352,15 @@ func (f *codeFunction) thumb32Value(s *thumbState, h, h2 uint32, pc uint64, v co
 	case h&0xEC00 == 0xEC00 && h2&0x0E00 == 0x0A00: // coprocessors 10 and 11
 		f.floats = true
 		s.forget(int(h2 >> 12))
-	default: // all others have the register that they write in one of these places
+	default: // all others write to a register named in one of these places
 		s.forget(rd, int(h2>>12), rm)
 	}
 }
 
-// thumbImm12 is a constant of 12 bits as ADDW, SUBW and MOVW have it.
+// thumbImm12 returns the constant of 12 bits of ADDW, SUBW and MOVW.
 func thumbImm12(h, h2 uint32) int64 { return int64(h>>10&1<<11 | h2>>12&7<<8 | h2&0xFF) }
 
-// thumbLiteral is the address that LDR takes a word from, relative to the program counter.
+// thumbLiteral returns the address that LDR relative to PC loads from.
 func thumbLiteral(h, h2 uint32, pc uint64) uint64 {
 	if h&0x80 == 0 {
 		return (pc+4)&^3 - uint64(h2&0xFFF)
@@ -367,10 +368,10 @@ func thumbLiteral(h, h2 uint32, pc uint64) uint64 {
 	return (pc+4)&^3 + uint64(h2&0xFFF)
 }
 
-// copySP notes that a register holds SP, or a place in the frame: to move it back is the frame's end.
+// copySP records that a register holds SP, or an address in the frame. Moving it back to SP ends the frame.
 func (s *thumbState) copySP(rd int) { s.slack[rd], s.below[rd], s.known[rd] = 0, false, false }
 
-// subtract is SUB Rd, SP, #n.
+// subtract decodes SUB Rd, SP, #n.
 func (f *codeFunction) subtract(s *thumbState, rd int, n int64) {
 	if rd == armSP {
 		f.frame += n
@@ -379,7 +380,7 @@ func (f *codeFunction) subtract(s *thumbState, rd int, n int64) {
 	s.copySP(rd)
 }
 
-// branchOffset is that of BL and B.W (encoding T1 and T4).
+// branchOffset returns the offset of BL and B.W (encodings T1 and T4).
 func branchOffset(h, h2 uint32) int64 {
 	s, j1, j2 := h>>10&1, h2>>13&1, h2>>11&1
 	i1, i2 := ^(j1^s)&1, ^(j2^s)&1

@@ -1,6 +1,6 @@
-// This file reads the functions of a linked image: each one's frame, its calls and the addresses that it computes, off
-// its instructions, which the objects of an archive and the C library have as well as what we compiled. How one kind of
-// processor's instructions are read is in stackarm.go and stackriscv.go; what the functions amount to, in stack.go.
+// This file reads the functions of a linked image from their instructions: each one's frame, its calls and the
+// addresses that it computes. Instructions are available for the C library and the objects of an archive too. The
+// decoders for each kind of processor are in stackarm.go and stackriscv.go; stack.go combines the functions.
 
 package fit
 
@@ -16,47 +16,47 @@ import (
 	"github.com/boardsmith/boardsmith/internal/firmware"
 )
 
-// A codeFunction is what one function does with the stack.
+// A codeFunction is one function's use of the stack.
 type codeFunction struct {
 	name string
 	addr uint64
 	size uint64
 	owner
 	frame    int64
-	dynamic  bool     // its frame depends on data
-	calls    []uint64 // addresses of functions, and of places in functions
-	tails    []uint64 // those that it jumps to in place of returning
+	dynamic  bool     // the size of its frame depends on data
+	calls    []uint64 // addresses of functions, or within functions
+	tails    []uint64 // addresses that it jumps to instead of returning
 	refs     []uint64 // addresses that it computes
-	indirect bool     // it calls or jumps through a pointer whose value is not plain
+	indirect bool     // it calls or jumps through a pointer whose value is unknown
 	pointers bool     // it calls or jumps through a pointer
-	// jumps of RISC-V through a pointer whose value is not plain: by a switch's table, or in place of returning
+	// jumps of RISC-V through a pointer whose value is unknown: by a switch's table, or instead of returning
 	jumps  int
 	floats bool // it uses floating-point registers
-	narrow bool // of a machine of 32 bits
+	narrow bool // the machine has 32 bits
 
 	flow codeFlow
 }
 
-// An owner says whose code or data lies somewhere.
+// An owner tells which part code or data belongs to.
 type owner struct {
 	part string
-	ours bool // as it was shipped: what its pointers lead to is known
+	ours bool // unmodified, so that the callees of its pointers are known
 }
 
-// decoded says whether there was code to read.
+// decoded reports whether the function's code was read.
 func (f *codeFunction) decoded() bool { return f.flow.arrive != nil }
 
-// A codeFlow is what is known of a function's registers, by where it jumps within itself. It is found by reading the
-// function until nothing new comes out: what two ways to a place do not agree on is unknown there.
+// A codeFlow holds what is known of a function's registers at the targets of its jumps. The function is read repeatedly
+// until nothing changes. Where two paths to one address disagree about a register, it is unknown there.
 type codeFlow struct {
 	read    bool
 	arrive  map[uint64]registers // at the targets of jumps
 	changed bool
-	table   bool // it jumps to places that are not found
-	lost    bool // nothing is known to come here, so far
+	table   bool // it jumps to unknown addresses
+	lost    bool // no path to the current instruction is known so far
 }
 
-// registers are the constants in registers, as far as they are known.
+// registers holds the registers whose values are known constants.
 type registers struct {
 	value [32]int64
 	known [32]bool
@@ -64,14 +64,14 @@ type registers struct {
 
 func (r *registers) forgetAll() { r.known = [32]bool{} }
 
-// meet keeps what r and o agree on.
+// meet keeps the values that r and o agree on.
 func (r *registers) meet(o registers) {
 	for i := range r.known {
 		r.known[i] = r.known[i] && o.known[i] && r.value[i] == o.value[i]
 	}
 }
 
-// jump notes a branch: within the function, or in place of a return.
+// jump records a branch: within the function, or instead of a return.
 func (f *codeFunction) jump(to uint64, now registers) {
 	if to < f.addr || to >= f.addr+f.size {
 		f.tails = append(f.tails, to)
@@ -93,7 +93,7 @@ func (f *codeFunction) jump(to uint64, now registers) {
 	f.flow.arrive[to] = there
 }
 
-// at is what is known at an address; falls says whether the instruction before it can get there.
+// at sets now to what is known at an address. falls tells whether the preceding instruction can continue there.
 func (f *codeFunction) at(pc uint64, now *registers, falls bool) {
 	there, ok := f.flow.arrive[pc]
 	switch {
@@ -109,28 +109,29 @@ func (f *codeFunction) at(pc uint64, now *registers, falls bool) {
 
 const mostReadings = 50
 
-// settle reads a function until its flow is known.
+// settle reads a function repeatedly until its flow no longer changes.
 func (f *codeFunction) settle(read func(*codeFunction)) {
 	plain := codeFunction{name: f.name, addr: f.addr, size: f.size, owner: f.owner, narrow: f.narrow}
 	flow := codeFlow{read: true, arrive: map[uint64]registers{}, changed: true}
 	for n := 0; flow.changed; n++ {
 		flow.changed, flow.lost = false, false
-		flow.table = flow.table || n == mostReadings // then nothing that comes from a register is believed
+		flow.table = flow.table || n == mostReadings // then no value of a register is used
 		*f = plain
 		f.flow = flow
 		read(f)
-		f.flow.changed = f.flow.changed || f.flow.table && !flow.table // what lies before the switch was read without it
+		// read again: the code before the switch was read without this fact
+		f.flow.changed = f.flow.changed || f.flow.table && !flow.table
 		if flow = f.flow; n > mostReadings {
 			return
 		}
 	}
 }
 
-// A codeView is what a decoder may ask of the image.
+// A codeView gives a decoder access to the image.
 type codeView interface {
-	isData(addr uint64) bool                           // there is data in the code
+	isData(addr uint64) bool                           // the address holds data within code
 	constant(addr uint64, bytes int) (uint64, bool)    // a number in flash
-	begins(pointer uint64) (addr uint64, isThere bool) // a function begins where the pointer points to
+	begins(pointer uint64) (addr uint64, isThere bool) // reports whether a function starts at the pointer's target
 }
 
 // decoders read the instructions of a function.
@@ -152,7 +153,7 @@ type program struct {
 	sections  []loaded
 }
 
-// loaded is a section of the image with its contents.
+// A loaded is a section of the image with its contents.
 type loaded struct {
 	addr     uint64
 	bytes    []byte
@@ -162,7 +163,7 @@ type loaded struct {
 
 const maxFunctionBytes = 8 << 20
 
-// readProgram decodes all functions of an image, nil where its machine code cannot be read.
+// readProgram decodes all functions of an image. It returns nil if the machine has no decoder.
 func readProgram(l *Layout) (*program, error) {
 	if decoders[l.image.Machine] == nil {
 		return nil, nil
@@ -203,21 +204,21 @@ func (p *program) load() error {
 		if err != nil {
 			return fmt.Errorf("the firmware's section %s: %w", s.Name, err)
 		}
-		// TVM's constants make the section of constants look as if it could be written to; it stays in flash.
+		// TVM's constants make the section of constants writable, but it stays in flash.
 		readOnly := s.Flags&elf.SHF_WRITE == 0 || strings.HasPrefix(s.Name, ".rodata") && p.layout.section(s).load == s.Addr
 		p.sections = append(p.sections, loaded{s.Addr, b, readOnly, s.Flags&elf.SHF_EXECINSTR != 0})
 	}
 	return nil
 }
 
-// savesForCaller says whether it is one of libgcc's that save registers on their caller's stack, and leave them there
-// (-msave-restore, of which RISC-V's newlib is made).
+// savesForCaller reports whether f is one of libgcc's functions that save registers on their caller's stack and leave
+// them there (-msave-restore, used by RISC-V's newlib).
 func (f *codeFunction) savesForCaller() bool {
 	return f.part == partLibc && strings.HasPrefix(f.name, "__riscv_save_")
 }
 
-// addSaved adds to the frames of functions what is saved for them: ra and s0 to s11 at most, in whole units of 16
-// bytes.
+// addSaved adds the registers saved by these functions to their callers' frames: at most ra and s0 to s11, rounded up
+// to 16 bytes.
 func (p *program) addSaved() {
 	const saved = 13
 	for _, f := range p.functions {
@@ -249,8 +250,7 @@ func (p *program) decode(f *codeFunction) {
 	f.indirect = f.indirect || f.jumps > 0 && f.jumps > p.switches(f)
 }
 
-// switches counts the tables of a function that have it jump within itself: of addresses, or of distances from the
-// table.
+// switches counts the jump tables of a function's switches: tables of addresses, or of distances from the table.
 func (p *program) switches(f *codeFunction) (count int) {
 	refs := slices.Clone(f.refs)
 	slices.Sort(refs)
@@ -264,11 +264,11 @@ func (p *program) switches(f *codeFunction) (count int) {
 	return count
 }
 
-// within says whether an address lies in a function, behind its beginning.
+// within reports whether an address is inside a function, after its first instruction.
 func (f *codeFunction) within(addr uint64) bool { return addr > f.addr && addr < f.addr+f.size }
 
-// addNameless makes functions of code that is called, or whose address is taken, and has no symbol: of LLVM's parallel
-// loops. It reports whether there are any.
+// addNameless adds functions for code that is called or whose address is taken but that has no symbol, such as LLVM's
+// parallel loops. It reports whether it found any.
 func (p *program) addNameless() bool {
 	var found []uint64
 	for _, f := range p.functions {
@@ -301,7 +301,7 @@ func (p *program) isCode(addr uint64) bool {
 		func(s loaded) bool { return s.code && addr-s.addr < uint64(len(s.bytes)) }) && !p.data.has(addr)
 }
 
-// codeEnd is the end of the section, or the beginning of the next function.
+// codeEnd returns the end of the section or the start of the next function, whichever comes first.
 func (p *program) codeEnd(addr uint64) uint64 {
 	end := addr + 2
 	for _, s := range p.sections {
@@ -339,8 +339,8 @@ func (p *program) begins(pointer uint64) (uint64, bool) {
 	return p.codeAddress(pointer), len(f) > 0
 }
 
-// addFunctions lists the functions by address; of several names of one the first in the alphabet counts, a global
-// one before.
+// addFunctions lists the functions by address. Of several symbols at one address it takes a global one first, then the
+// first by alphabet.
 func (p *program) addFunctions(symbols []elf.Symbol) {
 	byAddr := map[uint64]*codeFunction{}
 	slices.SortStableFunc(symbols, func(a, b elf.Symbol) int {
@@ -368,7 +368,7 @@ func (p *program) addFunctions(symbols []elf.Symbol) {
 	sort.Slice(p.functions, func(i, j int) bool { return p.functions[i].addr < p.functions[j].addr })
 }
 
-// codeAddress takes the bit off a function's address that says Thumb.
+// codeAddress clears the Thumb bit of a function's address.
 func (p *program) codeAddress(a uint64) uint64 {
 	if p.machine == elf.EM_ARM {
 		return a &^ 1
@@ -376,7 +376,7 @@ func (p *program) codeAddress(a uint64) uint64 {
 	return a
 }
 
-// ownersByAddress tells whose the code at an address is.
+// ownersByAddress returns a function that returns the owner of the code or data at an address.
 func (p *program) ownersByAddress() func(uint64) owner {
 	type span struct {
 		from, to uint64
@@ -410,7 +410,7 @@ func (p *program) ownersByAddress() func(uint64) owner {
 	}
 }
 
-// bytes are what lies at an address of the image, nil if it is not there as a whole.
+// bytes returns the image's contents at an address, or nil if not all of them are there.
 func (p *program) bytes(addr, size uint64) []byte {
 	for _, s := range p.sections {
 		if at := addr - s.addr; at < uint64(len(s.bytes)) && size <= uint64(len(s.bytes))-at {
@@ -420,7 +420,7 @@ func (p *program) bytes(addr, size uint64) []byte {
 	return nil
 }
 
-// function finds the one that an address lies in.
+// function returns the function that contains an address, or nil.
 func (p *program) function(addr uint64) *codeFunction {
 	i := sort.Search(len(p.functions), func(i int) bool { return p.functions[i].addr > addr }) - 1
 	if i < 0 || addr-p.functions[i].addr >= max(p.functions[i].size, 1) {
@@ -429,7 +429,7 @@ func (p *program) function(addr uint64) *codeFunction {
 	return p.functions[i]
 }
 
-// named are the functions of these names that there are.
+// named returns the functions with these names.
 func (p *program) named(names ...string) (all []*codeFunction) {
 	for _, f := range p.functions {
 		if slices.Contains(names, f.name) {
@@ -439,7 +439,7 @@ func (p *program) named(names ...string) (all []*codeFunction) {
 	return all
 }
 
-// callees are the functions that a template names.
+// callees returns the functions that a template names.
 func (p *program) callees(c Callees) []*codeFunction {
 	all := p.named(c.Functions...)
 	for _, in := range c.In {
@@ -448,7 +448,7 @@ func (p *program) callees(c Callees) []*codeFunction {
 	return all
 }
 
-// pointersIn are the functions that a list of pointers leads to; none where the image has no such list.
+// pointersIn returns the functions in a list of pointers; none if the image has no such list.
 func (p *program) pointersIn(in firmware.Place) (all []*codeFunction) {
 	r, ok := in.Find(p.layout.image)
 	if !ok || r.Size() > maxFunctionBytes {
@@ -467,7 +467,7 @@ func (p *program) pointerOf(b []byte) uint64 {
 	return uint64(p.order.Uint32(b))
 }
 
-// at is the function that begins at an address as a pointer has it.
+// at returns the function that starts at a pointer's target.
 func (p *program) at(pointer uint64) []*codeFunction {
 	if f := p.function(p.codeAddress(pointer)); f != nil && f.addr == p.codeAddress(pointer) {
 		return []*codeFunction{f}
@@ -475,7 +475,7 @@ func (p *program) at(pointer uint64) []*codeFunction {
 	return nil
 }
 
-// registered are the functions of a registry in flash: {names, functions}, and names begin with their number.
+// registered returns the functions of a registry in flash: {names, functions}. The names start with their count.
 func (p *program) registered(symbol string) (all []*codeFunction) {
 	s, ok := p.symbols[symbol]
 	if !ok {
@@ -497,8 +497,8 @@ func (p *program) registered(symbol string) (all []*codeFunction) {
 	return all
 }
 
-// takenFrom are the functions of these parts whose address code of these parts takes, as far as that code is reached
-// from some: of the modules that the runtime itself has, to be called like a model's.
+// takenFrom returns functions of these parts whose address is taken by code of these parts that is reachable from the
+// given functions. The runtime's own modules have such functions; they are called like a model's.
 func (p *program) takenFrom(from []*codeFunction, parts ...string) (all []*codeFunction) {
 	p.reach(from, func(f *codeFunction) (more []*codeFunction) {
 		for _, ref := range f.refs {
@@ -513,12 +513,12 @@ func (p *program) takenFrom(from []*codeFunction, parts ...string) (all []*codeF
 	return unique(all)
 }
 
-// reached are the functions that some call, directly or through others, and these themselves.
+// reached returns these functions and all that they call, directly or through others.
 func (p *program) reached(from []*codeFunction) []*codeFunction {
 	return p.reach(from, func(*codeFunction) []*codeFunction { return nil })
 }
 
-// reach follows calls, and whatever else also finds in a function.
+// reach follows calls, and the functions that also returns for each function.
 func (p *program) reach(from []*codeFunction, also func(*codeFunction) []*codeFunction) (all []*codeFunction) {
 	reached := map[*codeFunction]bool{}
 	for todo := slices.Clone(from); len(todo) > 0; {
@@ -539,8 +539,8 @@ func (p *program) reach(from []*codeFunction, also func(*codeFunction) []*codeFu
 	return all
 }
 
-// tabled are the functions of these parts that the data of these parts point to: code copies such a table, or reads it
-// from an anchor near by, and never computes the function's own address.
+// tabled returns functions of these parts that data of these parts points to. Code copies such a table or addresses it
+// through a nearby anchor, so that it never computes the function's own address.
 func (p *program) tabled(parts ...string) (all []*codeFunction) {
 	p.eachTabled(func(by owner, f *codeFunction) {
 		if slices.Contains(parts, f.part) && slices.Contains(parts, by.part) {
@@ -550,7 +550,7 @@ func (p *program) tabled(parts ...string) (all []*codeFunction) {
 	return unique(all)
 }
 
-// eachTabled gives the functions that data point to, and whose data they are.
+// eachTabled calls give with each function that data points to, and with the owner of the data.
 func (p *program) eachTabled(give func(by owner, f *codeFunction)) {
 	for _, s := range p.sections {
 		step := uint64(p.pointer)
@@ -563,7 +563,7 @@ func (p *program) eachTabled(give func(by owner, f *codeFunction)) {
 	}
 }
 
-// takenElsewhere are the functions whose address code or data takes that is not ours.
+// takenElsewhere returns the functions whose address is taken by code or data that is not ours.
 func (p *program) takenElsewhere() (all []*codeFunction) {
 	p.eachTabled(func(by owner, f *codeFunction) {
 		if !by.ours {
@@ -580,11 +580,11 @@ func (p *program) takenElsewhere() (all []*codeFunction) {
 	return unique(all)
 }
 
-// isPointer says whether a number can be a function's address: on Arm it has the bit that says Thumb.
+// isPointer reports whether a number can be a function's address: on Arm it has the Thumb bit.
 func (p *program) isPointer(n uint64) bool { return p.machine != elf.EM_ARM || n&1 == 1 }
 
-// dataInCode are the places in code that hold data, by the mapping symbols of the ABI (ELF for the Arm Architecture,
-// 5.5.5): $d begins data, $t and $a code.
+// dataInCode lists where code contains data, by the mapping symbols of the ABI (ELF for the Arm Architecture, 5.5.5):
+// $d starts data, $t and $a start code.
 type dataInCode struct{ addrs []dataMark }
 
 type dataMark struct {
@@ -596,7 +596,7 @@ func dataRanges(symbols []elf.Symbol, sections []*elf.Section) dataInCode {
 	var d dataInCode
 	for _, s := range symbols {
 		if int(s.Section) >= len(sections) || sections[s.Section].Flags&elf.SHF_EXECINSTR == 0 {
-			continue // of debug information, at an address that is none
+			continue // a symbol of debug information, whose value is not an address in memory
 		}
 		name, _, _ := strings.Cut(s.Name, ".")
 		switch name {

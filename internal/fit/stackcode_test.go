@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestLoadOfPC tells the ways to load PC on Arm apart: a veneer, a switch, a call in place of returning, a return.
+// TestLoadOfPC distinguishes the ways to load PC on Arm: a veneer, a switch, a call instead of a return, a return.
 func TestLoadOfPC(t *testing.T) {
 	for _, c := range []struct {
 		name     string
@@ -28,7 +28,7 @@ func TestLoadOfPC(t *testing.T) {
 	}
 }
 
-// FuzzStackCode gives the decoders any code: they end, and find no frame that is negative.
+// FuzzStackCode decodes arbitrary code: the decoders end, and no frame is negative.
 func FuzzStackCode(f *testing.F) {
 	// push, sub sp, bx, b, tbb
 	f.Add([]byte{0x2d, 0xe9, 0xf0, 0x4f, 0x89, 0xb0, 0x00, 0x47, 0xfe, 0xe7, 0xdf, 0xe8, 0x00, 0xf0})
@@ -46,7 +46,7 @@ func FuzzStackCode(f *testing.F) {
 	})
 }
 
-// blindView knows of nothing but code.
+// A blindView has code only, no data.
 type blindView struct{}
 
 func (blindView) isData(uint64) bool { return false }

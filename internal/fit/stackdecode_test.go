@@ -1,7 +1,7 @@
 package fit
 
-// This file gives the decoders single instructions, of which each has a register or a number with its lowest bit set: a
-// mask or a value that is wrong by one takes it for another instruction.
+// This file decodes single instructions. Each has a register or a number with its lowest bit set, so that a mask or
+// value that is wrong by one decodes a different instruction.
 
 import (
 	"debug/elf"
@@ -13,7 +13,7 @@ import (
 
 const (
 	decodePC = 0x1002
-	// What the state before an instruction has of these registers; the others are known, r0 being 7, r1 107 and so on.
+	// The registers that are special before the instruction; the others are known: r0 is 7, r1 is 107 and so on.
 	unknownRegister = 11 // and SP
 	belowRegister   = 9
 	slackRegister   = 10
@@ -27,15 +27,15 @@ func registersBefore(n, sp int) (r registers) {
 	return r
 }
 
-// shorter names registers that are forgotten together.
+// shorter has short names for registers that are forgotten together.
 var shorter = strings.NewReplacer(
 	"r0?, r1?, r2?, r3?, r4?, r5?, r6?, r7?, r8?, r9?, r10?, r12?, r14?, r15?", "all?",
 	"r0?, r1?, r2?, r3?, r12?, r14?", "scratch?",
 	"r1?, r3?, r4?, r5?, r6?, r7?, r10?, r12?, r13?, r14?, r15?, r16?, r17?, r28?, r29?, r30?, r31?", "scratch?",
 )
 
-// effect says what an instruction did to a function, and to the registers: r3? is no longer known, below r3 is SP less
-// something unknown, and so on, as the states name it.
+// effect describes what an instruction did to a function and to the registers: "r3?" means that r3 is no longer known,
+// "below r3" that r3 is SP minus an unknown number, and so on, with the names of the states.
 func effect(f *codeFunction, before, after registers) string {
 	var all []string
 	say := func(is bool, format string, args ...any) {
@@ -333,7 +333,7 @@ func TestThumbInstructions(t *testing.T) {
 	}
 }
 
-// TestRISCVInstructions decodes one instruction of each kind, on 32 bits what is different or shorter there.
+// TestRISCVInstructions decodes one instruction of each kind; for 32 bits those that differ or are shorter.
 func TestRISCVInstructions(t *testing.T) {
 	for _, c := range []struct {
 		text   string
@@ -492,7 +492,7 @@ func TestRISCVInstructions(t *testing.T) {
 	}
 }
 
-// dataView has data where its number says, and nothing else but code.
+// A dataView has data at one address and code elsewhere.
 type dataView struct {
 	blindView
 	data uint64
@@ -500,7 +500,7 @@ type dataView struct {
 
 func (v dataView) isData(addr uint64) bool { return addr == v.data }
 
-// TestKnownRegister follows what a register holds to a call through it, or to where it is no longer known.
+// TestKnownRegister follows a register's value to a call through it, or to where it becomes unknown.
 func TestKnownRegister(t *testing.T) {
 	type words = []uint16
 	const data = 0x1002

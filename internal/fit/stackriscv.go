@@ -1,5 +1,5 @@
-// This file reads off RISC-V code what it does with the stack (The RISC-V Instruction Set Manual, volume I, chapters 2,
-// 16 and 24).
+// This file reads from RISC-V code how it uses the stack (The RISC-V Instruction Set Manual, volume I, chapters 2, 16
+// and 24).
 
 package fit
 
@@ -11,16 +11,16 @@ import (
 const (
 	riscvRA = 1
 	riscvSP = 2
-	// the return address of functions that work on their caller's frame; compilers jump through it for nothing else
+	// the return address of functions that use their caller's frame; compilers jump through it only to return
 	riscvT0 = 5
 )
 
-// A riscvState is what is known of registers, for large frames, calls of far functions and pointers.
+// A riscvState is what is known of the registers, for large frames, calls of distant functions and pointers.
 type riscvState struct {
 	registers
-	below [32]bool // SP less something that is not known
-	ended bool     // the next instruction is not reached from this one
-	near  uint32   // the register that the instruction before set by AUIPC, 0 if it was another
+	below [32]bool // SP minus an unknown number
+	ended bool     // the preceding instruction does not continue here
+	near  uint32   // the register that the preceding instruction set by AUIPC; 0 if it was another instruction
 }
 
 func (s *riscvState) set(r uint32, v int64) { s.value[r], s.known[r] = v, r != 0 }
@@ -41,10 +41,10 @@ func (s *riscvState) afterCall() {
 	}
 }
 
-// forget is for a register that something else is written to.
+// forget marks a register as unknown.
 func (s *riscvState) forget(r uint32) { s.known[r], s.below[r] = false, false }
 
-// knownOpcodes are those that riscv32 says by itself what becomes of their register.
+// knownOpcodes are the opcodes whose effect on the destination register riscv32 decodes.
 var knownOpcodes = []uint32{0x03, 0x6F, 0x67, 0x17, 0x37, 0x13, 0x1B, 0x33, 0x63, 0x23, 0x27}
 
 func decodeRISCV(f *codeFunction, code []byte, v codeView) {
@@ -75,7 +75,7 @@ func (f *codeFunction) riscv16(s *riscvState, h uint32, pc uint64, v codeView) {
 	f.riscv16Flow(s, h, pc)
 }
 
-// riscv16Value takes in loads, and what else is left in a register without being known.
+// riscv16Value decodes loads and other instructions that leave an unknown value in a register.
 func (f *codeFunction) riscv16Value(s *riscvState, h uint32, v codeView) {
 	rd, rs2 := h>>7&31, h>>2&31
 	switch h & 0xE003 {
@@ -95,7 +95,7 @@ func (f *codeFunction) riscv16Value(s *riscvState, h uint32, v codeView) {
 	}
 }
 
-// riscv16Flow takes in what moves the stack pointer or goes on elsewhere, and arithmetic.
+// riscv16Flow decodes instructions that move the stack pointer or jump, and arithmetic.
 func (f *codeFunction) riscv16Flow(s *riscvState, h uint32, pc uint64) {
 	rd, rs2 := h>>7&31, h>>2&31
 	imm6 := signed(h>>7&0x20|h>>2&31, 6)
@@ -106,7 +106,7 @@ func (f *codeFunction) riscv16Flow(s *riscvState, h uint32, pc uint64) {
 		f.frame += max(-signed(h>>3&0x200|h>>2&0x10|h<<1&0x40|h<<4&0x180|h<<3&0x20, 10), 0)
 	case h&0xE003 == 0x0001: // C.ADDI
 		f.addImmediate(s, rd, rd, imm6)
-	case h&0xE003 == 0x2001: // C.JAL; on 64 bits C.ADDIW, which is no function's business
+	case h&0xE003 == 0x2001: // C.JAL; on 64 bits C.ADDIW, which is never used on a function's address
 		if f.narrow {
 			f.calls = append(f.calls, pc+uint64(compressedJump(h)))
 			s.afterCall()
@@ -134,7 +134,7 @@ func (f *codeFunction) riscv16Flow(s *riscvState, h uint32, pc uint64) {
 	}
 }
 
-// compressedJump is the offset of C.J and C.JAL.
+// compressedJump returns the offset of C.J and C.JAL.
 func compressedJump(h uint32) int64 {
 	return signed(h>>1&0x800|h<<2&0x400|h>>1&0x300|h<<1&0x80|h>>1&0x40|h<<3&0x20|h>>7&0x10|h>>2&0xE, 12)
 }
@@ -165,7 +165,7 @@ func (f *codeFunction) riscv32(s *riscvState, w uint32, pc uint64, v codeView) {
 		s.load(rd, rs1, imm12, 8, v)
 	case opcode == 0x67 && rd == 0 && (rs1 == riscvRA || rs1 == riscvT0) && imm12 == 0: // RET, and JR t0
 		s.ended = true
-	case opcode == 0x67 && rd == 0: // JALR without a way back
+	case opcode == 0x67 && rd == 0: // JALR without a return address
 		s.ended = true
 		f.jumpTo(s, rs1, imm12)
 	case opcode == 0x67: // JALR
@@ -196,7 +196,7 @@ func (f *codeFunction) riscv32(s *riscvState, w uint32, pc uint64, v codeView) {
 
 func (f *codeFunction) addImmediate(s *riscvState, rd, rs uint32, n int64) {
 	if _, ok := s.get(riscvSP); ok && rs == riscvSP && rd == riscvSP {
-		s.forget(rd) // the second half of setting SP to a place, not of moving it
+		s.forget(rd) // the second half of loading an address into SP, not of moving it
 	} else if rd == riscvSP && rs == riscvSP {
 		f.frame += max(-n, 0)
 	} else if rd == riscvSP {
@@ -214,7 +214,7 @@ func (f *codeFunction) addImmediate(s *riscvState, rd, rs uint32, n int64) {
 	}
 }
 
-// move is MV: to SP it is a frame's end, or room for data.
+// move decodes MV: to SP it ends a frame, or makes room for data.
 func (f *codeFunction) move(s *riscvState, rd, rs uint32) {
 	if rd == riscvSP {
 		f.dynamic = f.dynamic || s.below[rs]
@@ -258,7 +258,7 @@ func (f *codeFunction) subtractRegister(s *riscvState, rd, rs1, rs2 uint32) {
 	}
 }
 
-// load is LW or LD from an address of which the base is in a register.
+// load decodes LW or LD from an address whose base is in a register.
 func (s *riscvState) load(rd, rs uint32, offset int64, bytes int, v codeView) {
 	base, ok := s.get(rs)
 	s.forget(rd)
@@ -274,7 +274,7 @@ func (s *riscvState) load(rd, rs uint32, offset int64, bytes int, v codeView) {
 	}
 }
 
-// callTo and jumpTo go to an address in a register: known, of a function that is far away, or a pointer's.
+// callTo and jumpTo go to an address in a register: a known one, of a distant function, or a pointer's.
 func (f *codeFunction) callTo(s *riscvState, near, r uint32, offset int64) {
 	if n, ok := s.get(r); ok && r != 0 && (r == near || !f.flow.table) {
 		f.calls = append(f.calls, f.address(n+offset))
@@ -295,7 +295,7 @@ func (f *codeFunction) jumpTo(s *riscvState, r uint32, offset int64) {
 	f.jumps++
 }
 
-// address is a number as a register of the machine holds it.
+// address returns a number as a register of the machine holds it.
 func (f *codeFunction) address(v int64) uint64 {
 	if f.narrow {
 		return uint64(uint32(v))

@@ -11,49 +11,49 @@ import (
 	"github.com/boardsmith/boardsmith/image"
 )
 
-// A Usage is what an image takes of a board's memory.
+// A Usage is the memory of a board that an image uses.
 type Usage struct {
 	Parts   []PartUse
 	Regions []RegionUse // in the board's order; none for a process
 	Arena   ArenaUse
-	Stack   *StackUse // nil where the operating system has it, or nothing is known of it
+	Stack   *StackUse // nil if the operating system owns the stack, or nothing is known about it
 }
 
-// An ArenaUse is what the model takes of the arena while it runs.
+// An ArenaUse is the part of the arena that the model uses while it runs.
 type ArenaUse struct {
-	Need int64 // bytes; 0 if that is not known
+	Need int64 // bytes; 0 if unknown
 	Have int64 // bytes
 	Sure bool  // false if Need is an estimate
 }
 
-// A PartUse is what one part takes.
+// A PartUse is the memory that one part uses.
 type PartUse struct {
 	Name string
 	image.Size
-	In []int64 // bytes in each of Usage.Regions: what is copied at start lies in two of them
+	In []int64 // bytes in each of Usage.Regions; data that is copied at start counts in two of them
 }
 
-// A RegionUse is how full a memory region is.
+// A RegionUse is the use of one memory region.
 type RegionUse struct {
 	Name   string
 	Origin uint64
-	Size   int64 // bytes there are
-	Used   int64 // bytes taken; more than Size if they do not fit
+	Size   int64 // bytes available
+	Used   int64 // bytes used; more than Size if they do not fit
 }
 
-// The parts of an image, in the order they are shown in.
+// The parts of an image, in the order in which they are shown.
 const (
 	partRuntime    = "runtime"
 	partRPC        = "RPC"
 	partExecutor   = "executor"
 	partOperators  = "operators"
 	partParameters = "parameters"
-	partWorkspace  = "workspace" // static memory for what lies between operators
-	partLibc       = "libc"      // with libm, libgcc and what starts a program
+	partWorkspace  = "workspace" // static memory for intermediate tensors
+	partLibc       = "libc"      // with libm, libgcc and the startup code
 	partMain       = "main and port"
 	partStack      = "stack"
 	partArena      = "arena"
-	partOther      = "other" // other libraries, and gaps that alignment leaves
+	partOther      = "other" // other libraries, and gaps for alignment
 )
 
 var partNames = []string{
@@ -61,7 +61,7 @@ var partNames = []string{
 	partArena, partOther,
 }
 
-// partOf says whose a piece is.
+// partOf returns the part that a piece belongs to.
 func (l *Layout) partOf(s *mapSection, piece *mapPiece) string {
 	part := l.objectPart(piece)
 	switch name := piece.name; {
@@ -70,7 +70,8 @@ func (l *Layout) partOf(s *mapSection, piece *mapPiece) string {
 	case slices.Contains(l.of.Areas.Arena, s.name), slices.Contains(l.of.Areas.Arena, name):
 		return partArena
 	case part != partOperators:
-	case strings.HasPrefix(name, ".rodata.tvm"): // of C; LLVM's objects do not tell constants from code's
+	// from C; LLVM's objects do not distinguish a model's constants from those of code
+	case strings.HasPrefix(name, ".rodata.tvm"):
 		return partParameters
 	case strings.HasPrefix(name, ".bss.noinit.tvm"):
 		return partWorkspace
@@ -78,7 +79,7 @@ func (l *Layout) partOf(s *mapSection, piece *mapPiece) string {
 	return part
 }
 
-// cLibrary are the beginnings of the names of libraries and objects that belong to C itself.
+// cLibrary lists the prefixes of the names of libraries and objects that belong to C itself.
 var cLibrary = []string{
 	"libc.", "libc_", "libm.", "libm_", "libg.", "libg_", "libgcc", "libnosys", "libsemihost",
 	"crt", "Scrt", "gcrt", "rcrt", "libdummyhost",
@@ -105,15 +106,14 @@ func (l *Layout) objectPart(piece *mapPiece) string {
 	return partOther
 }
 
-// ownerOf says whose the code and data of a piece are.
+// ownerOf returns the owner of a piece's code and data.
 func (l *Layout) ownerOf(piece *mapPiece) owner {
 	part := l.objectPart(piece)
 	object := strings.TrimPrefix(path.Clean(piece.object), "./")
 	return owner{part, part == partRuntime || part == partExecutor || part == partRPC || l.shipped[object]}
 }
 
-// Usage adds up the pieces of all sections that are in memory. Without regions it takes those that the linker was
-// given.
+// Usage adds up the pieces of all sections in memory. If regions is nil, it uses the regions that the linker was given.
 func (l *Layout) Usage(regions []RegionUse) *Usage {
 	given := regions == nil
 	for _, r := range l.from.regions {
@@ -156,7 +156,8 @@ func (l *Layout) section(sec *elf.Section) *mapSection {
 	return &mapSection{name: sec.Name, address: sec.Addr, size: sec.Size, load: sec.Addr}
 }
 
-// taken is what piece i takes of its section: of strings that were merged with others' the map has the size before.
+// taken returns the bytes of piece i in its section. For merged strings the map has the size before merging, so that
+// the result is smaller.
 func (s *mapSection) taken(i int) uint64 {
 	p := s.pieces[i]
 	end := s.address + s.size
@@ -189,7 +190,7 @@ func (u *Usage) add(sec *elf.Section, s *mapSection, part string, address, bytes
 func (u *Usage) place(p *PartUse, address uint64, n int64) {
 	for i := range u.Regions {
 		r := &u.Regions[i]
-		if address-r.Origin < uint64(max(r.Size, 0)) { // also what lies below the origin is too large
+		if address-r.Origin < uint64(max(r.Size, 0)) { // wraps for an address below the origin, which is then too large
 			r.Used += n
 			p.In[i] += n
 			return
@@ -197,7 +198,7 @@ func (u *Usage) place(p *PartUse, address uint64, n int64) {
 	}
 }
 
-// Total is what all parts take together.
+// Total returns the sum over all parts.
 func (u *Usage) Total() image.Size {
 	var all image.Size
 	for _, p := range u.Parts {
@@ -206,5 +207,5 @@ func (u *Usage) Total() image.Size {
 	return all
 }
 
-// part is what the part of that name takes.
+// part returns the use of the part of that name.
 func (u *Usage) part(name string) PartUse { return u.Parts[slices.Index(partNames, name)] }

@@ -30,11 +30,11 @@ type busPirate struct {
 	swd  *swd
 	raw  bool
 	lsb  bool  // least significant bit first
-	data uint8 // level of the data line
-	last uint8 // what the device drove last
+	data uint8 // level of the data line, driven by the host
+	last uint8 // the last bit that the device drove
 }
 
-// serveBusPirate speaks to one client until it leaves.
+// serveBusPirate serves one client until it disconnects.
 func (c *Chip) serveBusPirate(rw io.ReadWriter) error {
 	free := c.claim(claimsWire)
 	if free == nil {
@@ -115,7 +115,7 @@ func (p *busPirate) bitbang(b byte, w *bufio.Writer) (err error) {
 	return err
 }
 
-// bulk sends n bytes, each answered.
+// bulk sends n bytes and answers each.
 func (p *busPirate) bulk(n int, r *bufio.Reader, w *bufio.Writer) error {
 	if err := w.WriteByte(1); err != nil {
 		return err
@@ -154,7 +154,7 @@ func (p *busPirate) transmit(b byte, n int) {
 	}
 }
 
-// receive clocks n bits in, while nobody here drives the line.
+// receive clocks n bits in while the host does not drive the line.
 func (p *busPirate) receive(n int) (b byte) {
 	for i := range n {
 		p.last = p.swd.edge(1)

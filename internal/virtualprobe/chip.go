@@ -1,4 +1,4 @@
-// This file is an emulated chip behind a probe: what a front end is given.
+// This file implements an emulated chip behind a probe, which the front ends use.
 
 package virtualprobe
 
@@ -28,17 +28,18 @@ type Chip struct {
 	dap     *dap
 	wear    *Wear
 	held    bool      // its reset line is low
-	rests   time.Time // until then, from firmware that only resets itself; zero: it runs
-	resets  int64     // as pace saw them last
-	looked  int64     // transfers, likewise
+	rests   time.Time // paused until then, because its firmware only resets the chip; zero: it runs
+	resets  int64     // the value at the last call of pace
+	looked  int64     // transfers at the last call of pace
 
 	faults    Faults
 	hangs     chan struct{} // closed by the next Break, while the probe hangs; else nil
 	transfers int64
-	claimed   chan struct{} // holds one while a client has the probe
+	claimed   chan struct{} // contains an element while a client has the probe
 }
 
-// How long a new client waits for the one before it, which may have left unnoticed: pyOCD itself waits for 100 ms.
+// The time that a new client waits for the previous one, whose disconnection may be noticed late: pyOCD itself waits
+// for 100 ms.
 const (
 	claimsRemote = 80 * time.Millisecond
 	claimsWire   = 2 * time.Second
@@ -46,8 +47,8 @@ const (
 
 func (c *Chip) busy() bool { return len(c.claimed) > 0 }
 
-// claim takes the probe for one client, as opening it on USB does. It returns what lets it go, nil if another client
-// has it.
+// claim reserves the probe for one client, as opening it on USB does. It returns a function that releases it, or nil if
+// another client has it.
 func (c *Chip) claim(within time.Duration) (free func()) {
 	select {
 	case c.claimed <- struct{}{}:
@@ -61,20 +62,20 @@ func (c *Chip) claim(within time.Duration) (free func()) {
 type Model struct {
 	Name    string
 	Program string   // the emulator
-	Args    []string // that choose the machine
-	dpID    uint32   // of the debug port over SWD
+	Args    []string // arguments that choose the machine
+	dpID    uint32   // DPIDR over SWD
 	jtagID  uint32
 	apID    uint32
-	apBlock uint32 // bytes that its address counts through by itself
+	apBlock uint32 // bytes within which its address increments automatically
 	bsID    uint32 // id code of a second TAP, 0 if there is none
-	bsIR    int    // its instruction length
+	bsIR    int    // length of its instruction register
 	flash   span
 	wrap    func(*machine, *Wear) chipModel
 
-	identify func(m *machine, number int) error // gives the emulated chip the id of the nth; nil: it has none
+	identify func(m *machine, number int) error // sets the id of chip number n; nil: the id cannot be set
 }
 
-// A span is a stretch of addresses.
+// A span is a range of addresses.
 type span struct{ base, size uint32 }
 
 func (m Model) secondTAP() *bypassTAP {
@@ -84,15 +85,15 @@ func (m Model) secondTAP() *bypassTAP {
 	return &bypassTAP{irLength: m.bsIR, idcode: m.bsID}
 }
 
-// Options of a chip; the zero value is a new one.
+// Options configure a chip; the zero value is a new chip.
 type Options struct {
-	Flash []byte       // what its flash holds; the rest is erased
-	Wear  *Wear        // what has become of it; nil: nothing yet
-	Chip  int          // its number, of the chips that have been on the board: each has an id of its own
-	Log   hclog.Logger // nil: nobody is told
+	Flash []byte       // the content of its flash; the rest is erased
+	Wear  *Wear        // its wear and defects; nil: none yet
+	Chip  int          // its number among the chips that have been on the board; each has an id of its own
+	Log   hclog.Logger // nil: no log
 }
 
-// New powers a chip up.
+// New creates a chip and powers it up.
 func New(ctx context.Context, model Model, o Options) (*Chip, error) {
 	if len(o.Flash) > int(model.flash.size) {
 		return nil, fmt.Errorf("%s has %d bytes of flash, not %d", model.Name, model.flash.size, len(o.Flash))
@@ -122,7 +123,7 @@ func New(ctx context.Context, model Model, o Options) (*Chip, error) {
 	return c, nil
 }
 
-// erasedTo fills up with erased bytes.
+// erasedTo pads the content with erased bytes.
 func erasedTo(b []byte, size int) []byte {
 	full := bytes.Repeat([]byte{0xFF}, size)
 	copy(full, b)
@@ -132,7 +133,7 @@ func erasedTo(b []byte, size int) []byte {
 // Erase erases the whole flash, as another tool would, and resets the chip.
 func (c *Chip) Erase() error { return c.Load(nil) }
 
-// Load puts other content into the flash, past its wear, and resets the chip.
+// Load replaces the content of the flash without wear, and resets the chip.
 func (c *Chip) Load(flash []byte) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -140,23 +141,24 @@ func (c *Chip) Load(flash []byte) error {
 	if err := c.ready(); err != nil {
 		return err
 	}
-	if err := c.machine.gdb.halt(); err != nil { // the core must not run where the flash changes
+	if err := c.machine.gdb.halt(); err != nil { // the core must not run while the flash changes
 		return err
 	}
 	c.wear.Unstable = nil
 	return errors.Join(c.core.preload(erasedTo(flash, int(c.model.flash.size))), c.core.systemReset())
 }
 
-// Swap puts another, new chip of the same kind on the board, the nth, with an id of its own where the model has one.
+// Swap replaces the chip by a new one of the same kind with number n. The new chip has an id of its own if the model
+// supports that.
 func (c *Chip) Swap(number int) error {
 	c.mu.Lock()
-	*c.wear = Wear{off: true} // it is not done under power
+	*c.wear = Wear{off: true} // a chip is not swapped under power
 	err := c.number(number)
 	c.mu.Unlock()
 	return errors.Join(err, c.Load(nil))
 }
 
-// number gives the chip its id, now and whenever its emulator starts. The first one has QEMU's.
+// number sets the chip's id, now and whenever its emulator starts. The first chip has QEMU's id.
 func (c *Chip) number(n int) error {
 	c.machine.adapt = nil
 	if n == 0 || c.model.identify == nil {
@@ -164,12 +166,12 @@ func (c *Chip) number(n int) error {
 	}
 	c.machine.adapt = func(m *machine) error { return c.model.identify(m, n) }
 	if c.wear.off {
-		return nil // it is about to start
+		return nil // restarting sets the id
 	}
 	return c.machine.adapt(c.machine)
 }
 
-// Break makes things go wrong from now on.
+// Break sets the faults that occur from now on.
 func (c *Chip) Break(f Faults) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -185,7 +187,7 @@ func (c *Chip) Break(f Faults) {
 	}
 }
 
-// fall lets the bits fall that are to. It is under the chip's lock.
+// fall clears the bits that are due to change. The caller holds the chip's lock.
 func (c *Chip) fall() {
 	all := maps.Clone(c.faults.Fall)
 	maps.DeleteFunc(all, func(off uint32, _ byte) bool { return off >= c.model.flash.size })
@@ -198,14 +200,14 @@ func (c *Chip) fall() {
 	}
 }
 
-// Transfers counts those on the debug port since power-up or Break.
+// Transfers returns the number of transfers on the debug port since power-up or Break.
 func (c *Chip) Transfers() int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.transfers
 }
 
-// transfer counts one, and makes the probe vanish when its time has come: once. It is under the chip's lock.
+// transfer counts a transfer, and unplugs the probe once, when its time has come. The caller holds the chip's lock.
 func (c *Chip) transfer() error {
 	c.transfers++
 	if err := c.ready(); err != nil {
@@ -222,7 +224,7 @@ func (c *Chip) transfer() error {
 		c.mu.Unlock()
 		<-again
 		c.mu.Lock()
-		return errUnplugged // what was under way is cancelled
+		return errUnplugged // the transfer in progress is cancelled
 	}
 	if n := c.faults.FallAfter; n > 0 && c.transfers >= int64(n) {
 		c.fall()
@@ -230,9 +232,9 @@ func (c *Chip) transfer() error {
 	return nil
 }
 
-// revive starts the emulator again if it has ended: QEMU does when its core would lock up. The chip then is locked up,
-// with its flash as it was and its RAM lost, until a debugger or a reset helps. Where the power was cut it is there
-// again, and the chip starts. Under the chip's lock.
+// revive starts the emulator again if it has ended, as QEMU does when its core would lock up. The chip is then locked
+// up until a debugger or a reset changes that; it keeps its flash and loses its RAM. If the power was cut, the chip has
+// power again and starts. The caller holds the chip's lock.
 func (c *Chip) revive() error {
 	if !c.machine.dead.Load() && !c.wear.off {
 		return nil
@@ -248,19 +250,19 @@ func (c *Chip) revive() error {
 	return c.core.powerUp()
 }
 
-// ready is called before anything is done with the chip, under its lock.
+// ready is called before every operation on the chip. The caller holds the chip's lock.
 func (c *Chip) ready() error {
 	return errors.Join(c.revive(), c.wake())
 }
 
-// Firmware that resets the chip more often than a few times in a paceStep would keep this computer busy for nobody.
+// Firmware that resets the chip more than a few times per paceStep would use a core of this computer without a purpose.
 const (
 	paceStep   = 100 * time.Millisecond
 	paceResets = 3
 	paceRest   = time.Second
 )
 
-// pace has a chip rest whose firmware does nothing but reset it, while no debugger looks. It is to be called every
+// pace pauses a chip whose firmware does nothing but reset it, while no debugger uses it. It must be called every
 // paceStep.
 func (c *Chip) pace() error {
 	c.mu.Lock()
@@ -281,7 +283,7 @@ func (c *Chip) pace() error {
 	return c.machine.gdb.halt()
 }
 
-// wake ends a rest.
+// wake ends a pause.
 func (c *Chip) wake() error {
 	if c.rests.IsZero() {
 		return nil
@@ -293,21 +295,21 @@ func (c *Chip) wake() error {
 	return c.machine.gdb.resume()
 }
 
-// Alive revives the chip if need be; after an error there is no chip any more.
+// Alive restarts the emulator if it has ended. After an error there is no chip any more.
 func (c *Chip) Alive() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.revive()
 }
 
-// changed reports, once, that the flash may have changed.
+// changed reports once that the flash may have changed.
 func (c *Chip) changed() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.core.dirty()
 }
 
-// worn returns copies.
+// worn returns a copy of the wear.
 func (c *Chip) worn() Wear {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -317,7 +319,7 @@ func (c *Chip) worn() Wear {
 	}
 }
 
-// Close takes the power away.
+// Close removes the power.
 func (c *Chip) Close() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -348,7 +350,7 @@ func (c *Chip) exclusively(f func()) {
 	f()
 }
 
-// resetLine drives the reset pin: the chip is reset when it is let go.
+// resetLine drives the reset pin; releasing it resets the chip.
 func (c *Chip) resetLine(low bool) {
 	if c.held && !low {
 		if err := c.ready(); err != nil {

@@ -1,4 +1,4 @@
-// This file is what a keeper does when told, and how it keeps the chip's state and serves its serial line.
+// This file executes a keeper's requests, keeps the chip's state and serves its serial line.
 
 package virtualprobe
 
@@ -29,7 +29,7 @@ func (k *keeper) control(l net.Listener) {
 		_ = conn.SetDeadline(time.Now().Add(answerTimeout))
 		var q Request
 		if err := json.NewDecoder(io.LimitReader(conn, maxRequest)).Decode(&q); err == nil {
-			_ = json.NewEncoder(conn).Encode(k.obey(q)) // a client that left wants no answer
+			_ = json.NewEncoder(conn).Encode(k.obey(q)) // a client that has disconnected needs no answer
 		}
 		conn.Close()
 		k.left()
@@ -40,7 +40,7 @@ func (k *keeper) control(l net.Listener) {
 	}
 }
 
-// orders are what a keeper can be told.
+// orders are the requests that a keeper executes.
 var orders = map[string]func(*keeper, Request) error{
 	"status": func(*keeper, Request) error { return nil },
 	"down":   func(*keeper, Request) error { return nil },
@@ -62,7 +62,7 @@ func (k *keeper) obey(q Request) Answer {
 		return Answer{Error: fmt.Sprintf("a keeper cannot %q; it can: %v", q.Do, slices.Sorted(maps.Keys(orders)))}
 	}
 	err := do(k, q)
-	if err == nil && q.Do != "status" { // which many may ask often
+	if err == nil && q.Do != "status" { // status requests may be frequent
 		err = k.save()
 	}
 	a := Answer{State: k.now(), Address: k.address, Busy: k.chip.busy(), Transfers: k.chip.Transfers()}
@@ -72,7 +72,7 @@ func (k *keeper) obey(q Request) Answer {
 	return a
 }
 
-// swap puts another chip on the board.
+// swap replaces the chip on the board.
 func (k *keeper) swap() error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -80,7 +80,7 @@ func (k *keeper) swap() error {
 	return k.chip.Swap(k.state.Chip)
 }
 
-// now is the state as it is now.
+// now returns the current state.
 func (k *keeper) now() State {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -88,20 +88,20 @@ func (k *keeper) now() State {
 	return k.state
 }
 
-// look takes the wear from the chip. The lock is held.
+// look copies the wear from the chip. The caller holds the lock.
 func (k *keeper) look() {
 	w := k.chip.worn()
 	k.state.Erases, k.state.Stuck, k.state.Weak, k.state.Unstable = w.Erases, w.Stuck, w.Weak, w.Unstable
 }
 
-// saveNow saves where nobody waits for it.
+// saveNow saves; it logs an error, because its callers cannot return one.
 func (k *keeper) saveNow() {
 	if err := k.save(); err != nil {
 		k.log.Warn("save", "error", err)
 	}
 }
 
-// save writes what has changed of the flash, and the state. What could not be written is written the next time.
+// save writes the changes of the flash, and the state. If a write fails, the next call repeats it.
 func (k *keeper) save() error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -134,7 +134,7 @@ func (k *keeper) saveState() error {
 	return err
 }
 
-// SerialOf is the serial of the probe in front of the chip in dir, whether it runs or not.
+// SerialOf returns the serial number of the probe of the chip in dir, whether the chip runs or not.
 func SerialOf(dir string) string {
 	var s State
 	b, err := os.ReadFile(filepath.Join(dir, stateName))
@@ -144,11 +144,11 @@ func SerialOf(dir string) string {
 	return s.Serial
 }
 
-// newSerial is the serial of a new probe.
+// newSerial returns a serial number for a new probe.
 func newSerial(dir string) string { return "VIRTUAL-" + strings.ToUpper(filepath.Base(dir)) }
 
-// serveUART carries bytes between the chip's first UART and the terminal. What the chip says while nobody listens is
-// lost, as on a cable.
+// serveUART copies bytes between the chip's first UART and the terminal. Bytes that the chip sends while no program has
+// the terminal open are lost, as on a cable.
 func (k *keeper) serveUART(f *os.File) {
 	go k.toTerminal(f)
 	for k.awaitClient(f) {
@@ -159,7 +159,7 @@ func (k *keeper) serveUART(f *os.File) {
 	}
 }
 
-// toTerminal carries what the chip says, whichever emulator it is in.
+// toTerminal copies the chip's output to the terminal. It continues when the emulator is restarted.
 func (k *keeper) toTerminal(f *os.File) {
 	buf := make([]byte, 4096)
 	for {
@@ -170,7 +170,7 @@ func (k *keeper) toTerminal(f *os.File) {
 		}
 		n, err := (*conn).Read(buf)
 		if err != nil {
-			time.Sleep(awaitStep) // for the next one
+			time.Sleep(awaitStep) // wait for the next emulator
 			continue
 		}
 		open, err := terminalOpen(f)
@@ -179,12 +179,12 @@ func (k *keeper) toTerminal(f *os.File) {
 		}
 		if open {
 			_ = f.SetWriteDeadline(time.Now().Add(time.Second))
-			_, _ = f.Write(buf[:n]) // a listener that does not read loses it
+			_, _ = f.Write(buf[:n]) // lost if the listener does not read
 		}
 	}
 }
 
-// fromTerminal carries bytes to the chip until the client leaves.
+// fromTerminal copies bytes to the chip until the client disconnects.
 func (k *keeper) fromTerminal(f *os.File) {
 	buf := make([]byte, 4096)
 	for {
@@ -193,7 +193,7 @@ func (k *keeper) fromTerminal(f *os.File) {
 			return
 		}
 		if conn := k.chip.machine.serial.Load(); conn != nil {
-			_, _ = (*conn).Write(buf[:n]) // a chip that has ended hears nothing
+			_, _ = (*conn).Write(buf[:n]) // lost if the emulator has ended
 		}
 	}
 }

@@ -1,4 +1,5 @@
-// This file is the core's debug registers (DDI 0419 and DDI 0403, chapters C1), on top of the emulator's run control.
+// This file implements the core's debug registers (DDI 0419 and DDI 0403, chapters C1) by means of the emulator's run
+// control.
 
 package virtualprobe
 
@@ -39,7 +40,7 @@ const (
 
 	breakpoints = 4
 
-	sysTickOn  = 3  // of its control register: enabled, with its interrupt
+	sysTickOn  = 3  // in its control register: enabled, with its interrupt
 	sysTickNo  = 15 // number of its exception
 	firstIRQ   = 16 // number of the exception of interrupt 0
 	iserWords  = 8
@@ -47,24 +48,24 @@ const (
 	primaskBit = 1 << 0
 )
 
-// A chipModel is what differs from chip to chip: memories, overridden words, a flash controller of ours.
+// A chipModel is the part that differs between chips: memories, overridden words, a flash controller model.
 type chipModel interface {
 	Bus
-	// plain reports memory without side effects, that may be read ahead.
+	// plain reports whether an address is in memory without side effects, which may be read ahead.
 	plain(addr uint32) bool
-	// runnable reports that code can be at the address.
+	// runnable reports whether code can be at the address.
 	runnable(addr uint32) bool
-	// beforeRun brings the emulator's memory in line with the model's, before its core runs.
+	// beforeRun updates the emulator's memory from the model's, before its core runs.
 	beforeRun() error
-	// afterReset is told that the core was reset.
+	// afterReset is called after the core was reset.
 	afterReset() error
-	// preload gives the flash its content, all of it, without wear.
+	// preload replaces the whole content of the flash, without wear.
 	preload(flash []byte) error
-	// restarted is told that the emulator is another, which holds nothing.
+	// restarted is called after the emulator was started again, with empty memory.
 	restarted() error
-	// fall makes bits 0 at an offset of the flash, as age or a disturbance does.
+	// fall clears bits at an offset of the flash, as ageing or a disturbance does.
 	fall(off uint32, bits byte) error
-	// dirty reports, once, that the flash may have changed.
+	// dirty reports once that the flash may have changed.
 	dirty() bool
 }
 
@@ -79,12 +80,12 @@ type core struct {
 	dfsr   uint32
 	fpCtrl uint32
 	comp   [breakpoints]uint32
-	shadow map[uint32]uint32 // registers that the emulator does not show
+	shadow map[uint32]uint32 // registers that the emulator does not provide
 	active map[uint32]bool   // breakpoints set in the emulator
-	loader *loader           // code in RAM that runs; nil if the emulator's core has the registers
+	loader *loader           // running code in RAM; nil if the emulator's core has the registers
 	lockup bool
 	wasRst bool
-	seen   func() // told that memory may have changed
+	seen   func() // called when memory may have changed
 }
 
 func newCore(m *machine, model chipModel) *core {
@@ -116,7 +117,7 @@ func (c *core) ReadBlock(addr uint32, words []uint32) error {
 	return c.chipModel.ReadBlock(addr, words)
 }
 
-// progress lets code in RAM run on: a debugger that reads memory waits for it.
+// progress continues code in RAM, because a debugger that reads memory waits for it.
 func (c *core) progress() error {
 	if c.loader == nil {
 		return nil
@@ -136,7 +137,7 @@ func (c *core) Write(addr uint32, width int, v uint32) error {
 	if err := c.chipModel.Write(addr, width, v); err != nil || !c.runs() {
 		return err
 	}
-	return c.m.settle() // running code waits for it
+	return c.m.settle() // a debugger waits for running code
 }
 
 // romWord is the ROM table through which debuggers find the core (IHI 0031 chapter D3): SCS, DWT, FPB.
@@ -189,7 +190,7 @@ func (c *core) readDebug(addr uint32) (uint32, bool, error) {
 	return 0, false, nil
 }
 
-// poll finds out whether the core has stopped by itself.
+// poll checks whether the core has stopped by itself.
 func (c *core) poll() error {
 	if !c.runs() {
 		return nil
@@ -268,7 +269,7 @@ func (c *core) writeDebug(addr, v uint32) (bool, error) {
 	return true, nil
 }
 
-// control does what a write to DHCSR asks for.
+// control executes a write to DHCSR.
 func (c *core) control(bits uint32) error {
 	if bits&cDebugEn == 0 {
 		bits &^= cHalt | cStep | cMaskInts
@@ -316,7 +317,7 @@ func (c *core) step() error {
 	return c.m.gdb.step()
 }
 
-// resume lets the core run, unless nothing there can run: it locks up then, as the emulator would end.
+// resume runs the core. If there is nothing to run, the core locks up instead, because the emulator would end.
 func (c *core) resume() error {
 	if c.runs() || c.lockup {
 		return nil
@@ -352,7 +353,7 @@ func (c *core) canRun(pc uint32) (bool, error) {
 	return half != 0xFFFF, err
 }
 
-// wanted are the breakpoints in the comparators.
+// wanted returns the breakpoints in the comparators.
 func (c *core) wanted() map[uint32]bool {
 	want := map[uint32]bool{}
 	if c.fpCtrl&1 == 0 {
@@ -369,12 +370,12 @@ func (c *core) wanted() map[uint32]bool {
 	return want
 }
 
-// breaks reports a breakpoint on code in RAM: comparators reach code only.
+// breaks reports whether code in RAM has a breakpoint. The comparators only cover the code region.
 func (c *core) breaks(addr uint32) bool {
 	return c.fpCtrl&1 != 0 && addr < 0x20000000 && c.wanted()[addr]
 }
 
-// setBreakpoints brings the emulator's breakpoints in line with the comparators.
+// setBreakpoints sets the emulator's breakpoints from the comparators.
 func (c *core) setBreakpoints() error {
 	want := c.wanted()
 	for a := range c.active {
@@ -396,8 +397,8 @@ func (c *core) setBreakpoints() error {
 	return nil
 }
 
-// interrupt returns where the vector is of an interrupt that firmware has left enabled and nothing holds off, 0 if
-// there is none.
+// interrupt returns the address of the vector of a pending interrupt that firmware left enabled and that is not masked,
+// or 0.
 func (c *core) interrupt() (uint32, error) {
 	if c.ctrl&cMaskInts != 0 || c.shadow[coreMasks]&primaskBit != 0 {
 		return 0, nil
@@ -418,7 +419,8 @@ func (c *core) interrupt() (uint32, error) {
 	return 0, nil
 }
 
-// transfer moves a core register to or from DCRDR. Those that the emulator does not show keep what was written.
+// transfer copies a core register to or from DCRDR. Registers that the emulator does not provide keep the value last
+// written.
 func (c *core) transfer(reg uint32, write bool) error {
 	if c.runs() || c.lockup {
 		return nil
@@ -427,7 +429,7 @@ func (c *core) transfer(reg uint32, write bool) error {
 	if reg == 16 {
 		n, real = gdbXPSR, true
 	}
-	if reg == 17 { // the main stack pointer is the one in use
+	if reg == 17 { // the main stack pointer is in use
 		n, real = 13, true
 	}
 	var err error
@@ -454,7 +456,7 @@ func (c *core) systemReset() error {
 	if err := c.m.gdb.halt(); err != nil {
 		return err
 	}
-	if err := c.beforeRun(); err != nil { // at a reset the core reads its vectors
+	if err := c.beforeRun(); err != nil { // the core reads its vectors at a reset
 		return err
 	}
 	if err := c.m.reset(); err != nil {
@@ -475,7 +477,7 @@ func (c *core) systemReset() error {
 	return c.resume()
 }
 
-// powerUp takes another emulator in the place of one whose power was cut, with all registers as they begin.
+// powerUp uses a new emulator after a power cut; all registers have their reset values.
 func (c *core) powerUp() error {
 	*c = core{chipModel: c.chipModel, m: c.m, shadow: map[uint32]uint32{}, active: map[uint32]bool{}, seen: c.seen}
 	if err := c.restarted(); err != nil {
@@ -484,7 +486,7 @@ func (c *core) powerUp() error {
 	return c.systemReset()
 }
 
-// fallen makes bits of the flash 0, whether the core runs or not.
+// fallen clears bits of the flash, whether the core runs or not.
 func (c *core) fallen(all map[uint32]byte) error {
 	ran := c.m.gdb.running
 	if err := c.m.gdb.halt(); err != nil {
@@ -502,7 +504,7 @@ func (c *core) fallen(all map[uint32]byte) error {
 	return errors.Join(c.beforeRun(), c.m.gdb.resume())
 }
 
-// relive takes another emulator in the place of one that ended because its core would have locked up: it has.
+// relive uses a new emulator after one that ended because its core locked up. The core is then locked up.
 func (c *core) relive() error {
 	if err := c.restarted(); err != nil {
 		return err

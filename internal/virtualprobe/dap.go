@@ -1,4 +1,4 @@
-// This file is the debug port and its one memory access port (ADIv5.2, IHI 0031: chapters B2 and C2).
+// This file implements the debug port and its one memory access port (ADIv5.2, IHI 0031: chapters B2 and C2).
 
 package virtualprobe
 
@@ -48,41 +48,41 @@ const (
 
 const romTable = 0xE00FF000
 
-// readAhead is how many words a run of sequential reads takes from the chip at once.
+// readAhead is the number of words that a run of sequential reads reads from the chip at once.
 const readAhead = 256
 
-// A dap is the debug access of one chip. Several front ends may be in front of it, one at a time.
+// A dap is the debug access of one chip. It may have several front ends, of which one is used at a time.
 type dap struct {
 	bus *core
 	log hclog.Logger
 
 	id        uint32 // DPIDR
 	apID      uint32
-	block     uint32 // bytes that TAR counts through
+	block     uint32 // bytes within which TAR increments
 	ctrl, sel uint32
 	csw, tar  uint32
 	readBuf   uint32 // result of the last read of the access port
 	sticky    bool
-	overrun   bool // STICKYORUN: WAIT was answered while overruns were to be detected
+	overrun   bool // STICKYORUN: WAIT was answered while overrun detection was on
 
 	waits   int // Faults.Waits
-	access  int // of the access port, since the last that was answered WAIT
-	waiting int // times that WAIT is still to be answered
+	access  int // accesses of the access port since the last one answered with WAIT
+	waiting int // remaining number of WAIT answers
 
 	ahead     []uint32 // words read ahead, from aheadAddr
 	aheadAddr uint32
 
-	fault func() error // asked before each transfer; an error ends the link, for tests
+	fault func() error // called before each transfer; an error ends the link, for tests
 }
 
-// An ack is what a transfer ends in.
+// An ack is the acknowledgement of a transfer.
 type ack int
 
 const (
 	ackOK ack = iota
 	ackFault
-	ackWait // the access port is still busy: the transfer has not begun
-	ackGone // the probe is no longer there
+	ackWait // the access port is busy: the transfer has not started
+	ackGone // the probe was unplugged
 )
 
 func (d *dap) reset() {
@@ -90,7 +90,7 @@ func (d *dap) reset() {
 	d.ahead = nil
 }
 
-// readDP reads a debug port register at once. reg is the address: 0, 4, 8 or C.
+// readDP reads a debug port register. reg is the address: 0, 4, 8 or C.
 func (d *dap) readDP(reg uint32) (uint32, ack) {
 	if d.fault != nil && d.fault() != nil {
 		return 0, ackGone
@@ -147,7 +147,7 @@ func (d *dap) writeDP(reg, v uint32) ack {
 	return ackOK
 }
 
-// readAP reads a register of the selected access port and returns its value at once; it is in RDBUFF too.
+// readAP reads a register of the selected access port and returns its value immediately; RDBUFF has it too.
 func (d *dap) readAP(reg uint32) (uint32, ack) {
 	if d.fault != nil && d.fault() != nil {
 		return 0, ackGone
@@ -176,11 +176,11 @@ func (d *dap) writeAP(reg, v uint32) ack {
 	return ackOK
 }
 
-// waitsInRow is how often WAIT is answered before the access port takes the access.
+// waitsInRow is the number of WAIT answers before the access port accepts the access.
 const waitsInRow = 3
 
-// busy reports that the access port does not take an access yet, and WAIT is the answer. Where the host asked for
-// overruns to be detected, that is one: all is answered FAULT until it clears the flag (§B1.2).
+// busy reports that the access port does not accept an access yet, so that the answer is WAIT. With overrun detection,
+// that counts as an overrun: every answer is FAULT until the host clears the flag (§B1.2).
 func (d *dap) busy() bool {
 	if d.waits == 0 || d.refuses() {
 		return false
@@ -198,7 +198,7 @@ func (d *dap) busy() bool {
 	return true
 }
 
-// refuses reports that all is answered FAULT, after an error.
+// refuses reports that every answer is FAULT, because of an error.
 func (d *dap) refuses() bool { return d.sticky || d.overrun }
 
 func (d *dap) faulted(err error) ack {
@@ -266,7 +266,7 @@ func (d *dap) accessWrite(reg, v uint32) error {
 	return nil
 }
 
-// advance adds the width to TAR, which counts round within a block.
+// advance adds the width to TAR, which wraps within a block.
 func (d *dap) advance() {
 	if d.csw&0x30 == 0x10 {
 		width := uint32(1) << (d.csw & 7)
@@ -274,7 +274,7 @@ func (d *dap) advance() {
 	}
 }
 
-// memoryRead reads at TAR into the byte lanes that its address selects.
+// memoryRead reads at TAR into the byte lanes of its address.
 func (d *dap) memoryRead() (uint32, error) {
 	width := 1 << (d.csw & 7)
 	if width == 4 && d.csw&0x30 == 0x10 && d.bus.plain(d.tar) {
@@ -284,7 +284,7 @@ func (d *dap) memoryRead() (uint32, error) {
 	return v << (8 * (d.tar & 3 &^ uint32(width-1))), err
 }
 
-// sequential reads a word out of a run. While the core runs memory may change, and nothing is read ahead.
+// sequential reads a word of a run. Nothing is read ahead while the core runs, because memory may then change.
 func (d *dap) sequential() (uint32, error) {
 	i := (d.tar - d.aheadAddr) / 4
 	if d.tar >= d.aheadAddr && i < uint32(len(d.ahead)) && !d.bus.runs() {
@@ -302,5 +302,5 @@ func (d *dap) sequential() (uint32, error) {
 	return words[0], nil
 }
 
-// forget drops what was read ahead: the core was resumed, stepped or reset.
+// forget discards words read ahead, because the core was resumed, stepped or reset.
 func (d *dap) forget() { d.ahead = nil }

@@ -30,8 +30,8 @@ func nrfDo(t *testing.T, c *Chip, erase bool, addr, v uint32) error {
 	return c.core.Write(to, 4, v)
 }
 
-// A cut inside an erase leaves a page that is neither what it was nor erased, and reads differently each time; nothing
-// else has changed, and an erase heals it. A cut inside a program leaves one word so.
+// A power cut inside an erase leaves a page that is neither as before nor erased and reads differently each time.
+// Nothing else has changed, and an erase repairs it. A cut inside programming leaves one word in this state.
 func TestPowerCut(t *testing.T) {
 	t.Parallel()
 	c := powerUp(t, NRF51)
@@ -105,8 +105,8 @@ func TestPowerCut(t *testing.T) {
 	}
 }
 
-// The power's end is the probe's end, too: the tool fails. With the power the chip starts, and what was not written is
-// written by the next run.
+// The probe loses power together with the board, so the tool fails. When the power is back, the chip starts, and the
+// next run writes the rest.
 func TestPowerCutUnderTools(t *testing.T) {
 	t.Parallel()
 	for _, m := range []Model{NRF51, STM32F412} {
@@ -128,7 +128,7 @@ func TestPowerCutUnderTools(t *testing.T) {
 	}
 }
 
-// Bits fall, in the flash that a debugger sees and in the one that firmware sees.
+// Bits change by themselves, in the flash as a debugger reads it and as firmware reads it.
 func TestBitsFall(t *testing.T) {
 	t.Parallel()
 	for _, m := range []Model{NRF51, STM32F412} {
@@ -156,8 +156,8 @@ func TestBitsFall(t *testing.T) {
 	}
 }
 
-// An access that is answered WAIT is not done, and done once when it is repeated; where overruns are detected all is
-// FAULT until the flag is cleared.
+// An access answered with WAIT has no effect, and takes effect once when it is repeated. With overrun detection, every
+// answer is FAULT until the flag is cleared.
 func TestWait(t *testing.T) {
 	t.Parallel()
 	c := powerUp(t, NRF51)
@@ -182,7 +182,7 @@ func TestWait(t *testing.T) {
 	acks = nil
 	write(false, dpStat, statDebugReq|statSystemReq|statOrunDetect)
 	c.dap.waiting, c.dap.access = 0, 2
-	write(true, apDRW, 3) // WAIT, and with it an overrun
+	write(true, apDRW, 3) // WAIT, which is an overrun
 	write(true, apDRW, 3)
 	if v, _ := c.dap.readDP(dpStat); v&statStickyOrun == 0 {
 		t.Error("no overrun")
@@ -241,8 +241,8 @@ func b2u(b bool) uint64 {
 	return 0
 }
 
-// Real tools meet WAIT: pyOCD's probe repeats the access; OpenOCD 0.12 over JTAG repeats a batch, and gives up where it
-// loses a result by that. Neither is content with a wrong flash.
+// Real tools handle WAIT: pyOCD's probe repeats the access; OpenOCD 0.12 over JTAG repeats a batch, and stops with an
+// error if that loses a result. Both report an error rather than leave wrong flash.
 func TestWaitUnderTools(t *testing.T) {
 	t.Parallel()
 	c := powerUp(t, NRF51)
@@ -261,8 +261,8 @@ func TestWaitUnderTools(t *testing.T) {
 	mustHold(t, c, 0, want)
 }
 
-// One client has the probe, on whichever front end; another one is refused as a probe on USB would be, until the first
-// has left.
+// One client has the probe, through any front end. Another client is refused, as a probe on USB refuses it, until the
+// first has disconnected.
 func TestSecondClient(t *testing.T) {
 	t.Parallel()
 	c := powerUp(t, NRF51)
@@ -300,7 +300,8 @@ func TestSecondClient(t *testing.T) {
 	within(t, 10*time.Second, "the probe's release", func() bool { return ask().Status == remoteOK })
 }
 
-// A chip that was swapped has an id of its own, for debuggers and firmware alike, and keeps it over its emulator's end.
+// A swapped chip has an id of its own, which debuggers and firmware read alike. It keeps the id when its emulator is
+// restarted.
 func TestSwappedIdentity(t *testing.T) {
 	t.Parallel()
 	c := powerUp(t, NRF51)

@@ -1,5 +1,5 @@
-// This file controls the emulated core through QEMU's gdbstub: halt, resume, step, registers, breakpoints. Memory is
-// not read here: any packet pauses the machine, and writes bypass the flash controller.
+// This file controls the emulated core through QEMU's gdbstub: halt, resume, step, registers, breakpoints. It does not
+// access memory: any packet pauses the machine, and writes bypass the flash controller.
 
 package virtualprobe
 
@@ -15,11 +15,11 @@ import (
 // A gdbStub is a connection to QEMU's gdbstub. The machine is halted when it is made.
 type gdbStub struct {
 	conn    net.Conn
-	said    chan string // packets from the stub; closed when it has gone
+	said    chan string // packets from the stub; closed when the connection has ended
 	running bool
 }
 
-// dialGDB says hello: the stub refuses single registers until the description was read.
+// dialGDB connects and reads the target description, without which the stub refuses access to single registers.
 func dialGDB(conn net.Conn) (*gdbStub, error) {
 	g := &gdbStub{conn: conn, said: make(chan string, 16)}
 	go g.listen()
@@ -43,7 +43,7 @@ func (g *gdbStub) listen() {
 		if err != nil {
 			return
 		}
-		if _, err := r.Discard(2); err != nil { // the checksum: the socket loses nothing
+		if _, err := r.Discard(2); err != nil { // the checksum, which is not needed on a socket
 			return
 		}
 		if _, err := g.conn.Write([]byte("+")); err != nil {
@@ -91,7 +91,7 @@ func (g *gdbStub) ask(packet string) (string, error) {
 	return answer, err
 }
 
-// resume lets the core run.
+// resume runs the core.
 func (g *gdbStub) resume() error {
 	if g.running {
 		return nil
@@ -100,7 +100,7 @@ func (g *gdbStub) resume() error {
 	return g.send("c")
 }
 
-// halt stops the core, which may have stopped by itself.
+// halt stops the core. It may already have stopped by itself.
 func (g *gdbStub) halt() error {
 	if !g.running {
 		return nil
@@ -165,9 +165,9 @@ func (g *gdbStub) setBreakpoint(addr uint32, on bool) error {
 	return err
 }
 
-// load writes memory where the guest itself could not: a flash that QEMU has as plain ROM.
+// load writes memory that the guest itself cannot write: a flash that QEMU emulates as plain ROM.
 func (g *gdbStub) load(addr uint32, data []byte) error {
-	const most = 2000 // bytes of one packet: the stub takes 4 KiB of text
+	const most = 2000 // bytes of one packet: the stub accepts 4 KiB of text
 	for len(data) > 0 {
 		n := min(len(data), most)
 		if _, err := g.ask(fmt.Sprintf("M%x,%x:%x", addr, n, data[:n])); err != nil {

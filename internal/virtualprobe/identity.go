@@ -1,5 +1,5 @@
-// This file gives an emulated chip that was swapped an id of its own. QEMU's nRF51822 has a fixed one, in a constant of
-// the program: in the memory of that process it is changed.
+// This file sets the id of a swapped emulated chip. QEMU's nRF51822 has a fixed id in a constant of the program, so the
+// constant is changed in the memory of its process.
 
 package virtualprobe
 
@@ -15,13 +15,15 @@ import (
 // nrfDeviceID is DEVICEID in QEMU's factory information (hw/nvram/nrf51_nvm.c).
 const nrfDeviceID uint64 = 0x9ABCDEF1_12345678
 
-// nrfIdentity is what comes before the id there (CODEPAGESIZE to CONFIGID are further up), and the id of the nth chip.
+// nrfIdentity returns the words before the id in that constant (CODEPAGESIZE to CONFIGID precede them), and the id of
+// chip number n.
 func nrfIdentity(n int) []byte {
 	before := append(bytes.Repeat([]byte{0xFF}, 16), 3, 0, 0, 0)
 	return binary.LittleEndian.AppendUint64(before, nrfDeviceID+uint64(n))
 }
 
-// replaceConstant changes a constant of a running program, which must occur once in what was mapped of its file.
+// replaceConstant changes a constant of a running program. The constant must occur exactly once in the mapped parts of
+// its file.
 func replaceConstant(pid int, program string, old, new []byte) error {
 	maps, err := os.Open(fmt.Sprintf("/proc/%d/maps", pid))
 	if err != nil {
@@ -44,7 +46,7 @@ func replaceConstant(pid int, program string, old, new []byte) error {
 		}
 		text := make([]byte, to-from)
 		if _, err := memory.ReadAt(text, from); err != nil {
-			continue // of a mapping that cannot be read
+			continue // this mapping cannot be read
 		}
 		if i := bytes.Index(text, old); i >= 0 {
 			found = append(found, from+int64(i))

@@ -1,5 +1,5 @@
-// This file is the JTAG front end: test access ports in a chain (IEEE 1149.1) and OpenOCD's remote_bitbang protocol, in
-// which each character sets the lines or asks for TDO.
+// This file implements the JTAG front end: a chain of test access ports (IEEE 1149.1) and OpenOCD's remote_bitbang
+// protocol, in which each character sets the lines or requests TDO.
 
 package virtualprobe
 
@@ -30,7 +30,7 @@ const (
 	tapUpdateIR
 )
 
-// tapNext is the next state for TMS 0 and 1.
+// tapNext has the next state for TMS 0 and 1.
 var tapNext = [...][2]tapState{
 	tapReset: {tapIdle, tapReset}, tapIdle: {tapIdle, tapSelectDR},
 	tapSelectDR: {tapCaptureDR, tapSelectIR}, tapCaptureDR: {tapShiftDR, tapExit1DR}, tapShiftDR: {tapShiftDR, tapExit1DR},
@@ -49,14 +49,14 @@ const (
 	irIDCode = 0xE
 )
 
-// The acknowledgements of a JTAG-DP: WAIT, and OK or fault, which CTRL/STAT tells apart.
+// The acknowledgements of a JTAG-DP: WAIT, and one for both OK and fault, which CTRL/STAT distinguishes.
 const (
 	jtagAckWait = 1
 	jtagAckOK   = 2
 )
 
-// A jtag is the debug port's TAP and its scan registers. A chip with a second TAP (a boundary scan of another
-// instruction length) has it nearer to TDI; it is always in bypass or shows its id code.
+// A jtag is the debug port's TAP with its scan registers. A second TAP (for boundary scan, with another instruction
+// length) is nearer to TDI; it is in bypass or shows its id code.
 type jtag struct {
 	dap    *dap
 	idcode uint32
@@ -64,16 +64,16 @@ type jtag struct {
 	ir     uint8
 	shift  uint64 // the register being shifted, next bit out lowest
 	length int
-	result uint32 // of the last scan, captured by the next
-	began  bool   // the last scan began an access of the access port
-	wait   bool   // which is not done: this scan is answered WAIT, and nothing comes of it
+	result uint32 // result of the last scan, captured by the next
+	began  bool   // the last scan started an access of the access port
+	wait   bool   // that access is not done: this scan is answered WAIT and has no effect
 	tdo    uint8
 	gone   bool
 
 	second *bypassTAP
 }
 
-// A bypassTAP stands for a TAP that nobody uses.
+// A bypassTAP is a TAP that is not used.
 type bypassTAP struct {
 	irLength int
 	idcode   uint32
@@ -96,7 +96,7 @@ func (j *jtag) testReset() {
 	}
 }
 
-// clock is one rising edge of TCK. The bit that comes out is on TDO until the next.
+// clock executes one rising edge of TCK. The resulting bit stays on TDO until the next edge.
 func (j *jtag) clock(tms, tdi uint8) {
 	if j.second != nil {
 		tdi = j.second.clock(tms, tdi)
@@ -195,7 +195,7 @@ func (t *bypassTAP) clock(tms, tdi uint8) uint8 {
 	return out
 }
 
-// serveBitbang speaks remote_bitbang until the peer quits or leaves.
+// serveBitbang serves remote_bitbang until the client quits or disconnects.
 func (c *Chip) serveBitbang(rw io.ReadWriter) error {
 	free := c.claim(claimsWire)
 	if free == nil {

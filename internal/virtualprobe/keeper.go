@@ -1,5 +1,5 @@
-// This file keeps an emulated chip between commands, as a board on the desk keeps its flash: one process for each,
-// which owns the emulator, the probe's front ends and the serial line, and ends a while after its last client.
+// This file keeps an emulated chip between commands, as a board on a desk keeps its flash. One process per chip owns
+// the emulator, the probe's front ends and the serial line. It ends some time after its last client has disconnected.
 
 package virtualprobe
 
@@ -36,43 +36,45 @@ import (
 // Program is the name of the keeper's executable, cmd/boardsmith-keeper.
 const Program = "boardsmith-keeper"
 
-// programEnv names the keeper's executable where it is neither beside this one nor on PATH.
+// programEnv names the variable with the path of the keeper's executable, if that is neither beside this one nor on
+// PATH.
 const programEnv = "BOARDSMITH_KEEPER"
 
-// keeperProtocol is what this package and the keeper's executable agree on: its arguments, requests and answers.
+// keeperProtocol is the version of the keeper's arguments, requests and answers, which this package and the executable
+// must have in common.
 const keeperProtocol = 1
 
 const (
 	stateName    = "chip.json"
 	flashName    = "flash.bin"
-	addressName  = "address.json" // there while the keeper runs
+	addressName  = "address.json" // exists while the keeper runs
 	controlName  = "control"
 	logName      = "keeper.log"
 	saveEvery    = 500 * time.Millisecond
-	firstAnswers = 90 * time.Second // for a keeper to start; one that cannot says so at once
+	firstAnswers = 90 * time.Second // limit for a keeper's start; one that fails reports it before
 	asksEvery    = 10 * time.Millisecond
 	awaitStep    = 15 * time.Millisecond
 )
 
-// lingers is how long a keeper stays after its last client. Tests shorten it.
+// lingers is the time for which a keeper runs after its last client. Tests shorten it.
 var lingers = 60 * time.Second
 
-// Models are the chips that can be kept, by the name that pyOCD has for them.
+// Models are the supported chips, by pyOCD's names.
 var Models = map[string]Model{NRF51.Name: NRF51, STM32F412.Name: STM32F412}
 
-// A State is what a chip keeps without power, besides its flash.
+// A State is the part of a chip that outlasts a loss of power, except its flash.
 type State struct {
 	Model  string          `json:"model"`  // of the chip
 	Serial string          `json:"serial"` // of the probe
-	Chip   int             `json:"chip"`   // counts the chips that have been on the board: swap puts another one there
+	Chip   int             `json:"chip"`   // number of the chip on the board; swap increments it
 	Erases []int           `json:"erases"` // by sector
 	Stuck  map[int]bool    `json:"stuck,omitempty"`
 	Weak   map[uint32]byte `json:"weak,omitempty"`
 
-	Unstable map[uint32]byte `json:"unstable,omitempty"` // by offset in flash: bits that read by chance
+	Unstable map[uint32]byte `json:"unstable,omitempty"` // by offset in flash: bits that read randomly
 }
 
-// An Address says where a running keeper is reached.
+// An Address has the addresses of a running keeper.
 type Address struct {
 	PID       int    `json:"pid"`
 	Bitbang   string `json:"bitbang"`   // host:port of remote_bitbang
@@ -87,31 +89,33 @@ type Request struct {
 	Faults *Faults `json:"faults,omitempty"`
 }
 
-// Faults are what is to go wrong, for tests. The zero value is a good probe.
+// Faults are the faults to inject, for tests. The zero value is a probe without faults.
 type Faults struct {
-	UnplugAfter int `json:"unplug_after,omitempty"` // transfers until the probe vanishes, once; 0: never
+	UnplugAfter int `json:"unplug_after,omitempty"` // transfers until the probe is unplugged, once; 0: never
 	// transfers until the probe stops answering, until the next faults request
 	HangAfter int             `json:"hang_after,omitempty"`
 	Stuck     map[int]bool    `json:"stuck,omitempty"` // sectors that no longer erase
 	Weak      map[uint32]byte `json:"weak,omitempty"`  // by offset in flash: bits that stay 1
-	Cut       *Cut            `json:"cut,omitempty"`   // of the power of board and probe, once
+	Cut       *Cut            `json:"cut,omitempty"`   // power loss of board and probe, once
 	// by offset in flash: bits that become 0 by themselves, once
 	Fall      map[uint32]byte `json:"fall,omitempty"`
 	FallAfter int             `json:"fall_after,omitempty"` // transfers until then; 0: at once
-	// each so many accesses WAIT is answered first, three times; 0: never
+	// number of accesses between those that are answered with WAIT three times; 0: none is
 	Waits int `json:"waits,omitempty"`
 }
 
-// An Answer is the keeper's line.
+// An Answer is the keeper's answer, one line.
 type Answer struct {
 	Error     string  `json:"error,omitempty"`
 	State     State   `json:"state"`
 	Address   Address `json:"address"`
 	Busy      bool    `json:"busy"`      // a client has the probe
-	Transfers int64   `json:"transfers"` // of the debug port since the keeper began, or since the last faults request
+	// transfers of the debug port since the keeper started or since the last faults request
+	Transfers int64   `json:"transfers"`
 }
 
-// Keep is the keeper's executable: it keeps the chip that its arguments name until it has had no client for a while.
+// Keep is the keeper's main function: it keeps the chip that its arguments name until there has been no client for some
+// time.
 func Keep(args []string) error {
 	flags := flag.NewFlagSet(Program, flag.ContinueOnError)
 	flags.Usage = func() {
@@ -132,8 +136,8 @@ func Keep(args []string) error {
 	return keep(flags.Arg(0))
 }
 
-// Find returns the path of the keeper's executable: what $BOARDSMITH_KEEPER names, else the one beside this executable,
-// else the one on PATH. Where there is none, errors.Is(err, exec.ErrNotFound).
+// Find returns the path of the keeper's executable: the value of $BOARDSMITH_KEEPER, else the one beside this
+// executable, else the one on PATH. If there is none, errors.Is(err, exec.ErrNotFound).
 func Find() (string, error) {
 	if named := os.Getenv(programEnv); named != "" {
 		path, err := exec.LookPath(named)
@@ -150,9 +154,9 @@ func Find() (string, error) {
 	return exec.LookPath(Program)
 }
 
-// Up makes sure that the emulated chip in dir (a folder of its own; made if need be) has its keeper, and returns where.
-// find returns the path of the keeper's executable, and is called only if no keeper runs; its error is returned as it
-// is.
+// Up starts the keeper of the emulated chip in dir unless it runs, and returns its address. Each chip has a folder of
+// its own, which Up creates if necessary. find returns the path of the keeper's executable; it is called only if no
+// keeper runs, and its error is returned unchanged.
 func Up(ctx context.Context, find func() (string, error), dir, model string) (Answer, error) {
 	if _, ok := Models[model]; !ok {
 		return Answer{}, fmt.Errorf("there is no emulated chip %q", model)
@@ -166,7 +170,7 @@ func Up(ctx context.Context, find func() (string, error), dir, model string) (An
 	caller := ctx
 	ctx, cancel := context.WithTimeout(ctx, firstAnswers)
 	defer cancel()
-	var ended <-chan error // of the keeper that was started here; nil: none runs
+	var ended <-chan error // receives the end of the keeper started here; nil: none was started
 	program := ""
 	for {
 		if a, err := Ask(ctx, dir, Request{Do: "status"}); err == nil {
@@ -188,7 +192,7 @@ func Up(ctx context.Context, find func() (string, error), dir, model string) (An
 			if err != nil {
 				return Answer{}, fmt.Errorf("the emulated chip does not start: %w%s", err, lastWords(dir))
 			}
-			ended = nil // another's keeper is there: it begins, or ends
+			ended = nil // another process started a keeper, which is starting or ending
 		case <-ctx.Done():
 			if caller.Err() != nil {
 				return Answer{}, failure.Stopped(caller, "start of the emulated chip")
@@ -204,7 +208,7 @@ func Up(ctx context.Context, find func() (string, error), dir, model string) (An
 	}
 }
 
-// lastWords are the end of what keepers said.
+// lastWords returns the end of the keeper's log.
 func lastWords(dir string) string {
 	log, _ := os.ReadFile(filepath.Join(dir, logName))
 	if len(log) == 0 {
@@ -221,10 +225,10 @@ func firstState(dir, model string) error {
 	return writeJSON(name, State{Model: model, Serial: newSerial(dir)})
 }
 
-// startKeeper starts the keeper's executable in a session of its own. The channel gets how it ended: nil if another
-// keeper was there already.
+// startKeeper starts the keeper's executable in a session of its own. The channel receives its result: nil if another
+// keeper was already running.
 func startKeeper(program, dir string) (<-chan error, error) {
-	// it empties it when it has the chip
+	// the keeper empties its log once it owns the chip
 	log, err := os.OpenFile(filepath.Join(dir, logName), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
 	if err != nil {
 		return nil, err
@@ -276,7 +280,7 @@ func ask(ctx context.Context, dir string, q Request) (Answer, error) {
 	return a, nil
 }
 
-// Down ends the keeper of the chip in dir, if there is one, and waits until it has saved what it kept.
+// Down ends the keeper of the chip in dir, if one runs, and waits until it has saved its state.
 func Down(ctx context.Context, dir string) error {
 	caller := ctx
 	ctx, cancel := context.WithTimeout(ctx, firstAnswers)
@@ -299,7 +303,8 @@ func Down(ctx context.Context, dir string) error {
 	}
 }
 
-// dialShort connects to a socket whose path may be longer than a socket's name can be, through the folder's descriptor.
+// dialShort connects to a socket through the folder's descriptor, because its path may be longer than a socket's
+// address allows.
 func dialShort(ctx context.Context, d *net.Dialer, path string) (net.Conn, error) {
 	dir, err := os.Open(filepath.Dir(path))
 	if err != nil {
@@ -328,20 +333,20 @@ type keeper struct {
 	done    chan struct{}
 	once    sync.Once
 
-	mu    sync.Mutex // of what follows; taken before the chip's
+	mu    sync.Mutex // protects the following fields; locked before the chip's lock
 	state State
-	saved []byte // the state as it is on disk
-	owes  bool   // the flash on disk is not the chip's
+	saved []byte // the state on disk
+	owes  bool   // the flash on disk differs from the chip's
 }
 
 func keep(dir string) error {
 	lock := flock.New(filepath.Join(dir, "lock"))
 	if ok, err := lock.TryLock(); err != nil || !ok {
-		return err // another keeper is there
+		return err // another keeper runs
 	}
 	defer lock.Close()
 	if err := os.Truncate(filepath.Join(dir, logName), 0); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err // what earlier keepers said
+		return err // the log of earlier keepers
 	}
 	k := &keeper{dir: dir, log: hclog.New(&hclog.LoggerOptions{Output: os.Stderr}), done: make(chan struct{})}
 	b, err := os.ReadFile(filepath.Join(dir, stateName))
@@ -368,7 +373,7 @@ func keep(dir string) error {
 	return k.save()
 }
 
-// powerUp starts the chip with the flash that it has.
+// powerUp starts the chip with its saved flash.
 func (k *keeper) powerUp() error {
 	model, ok := Models[k.state.Model]
 	if !ok {
@@ -386,7 +391,7 @@ func (k *keeper) powerUp() error {
 	return err
 }
 
-// open makes the front ends and serves them.
+// open creates the front ends and serves them.
 func (k *keeper) open() (closers []io.Closer, err error) {
 	control, err := k.listenControl()
 	if err != nil {
@@ -416,7 +421,7 @@ func (k *keeper) open() (closers []io.Closer, err error) {
 		closers = append(closers, ours)
 		_, err = term.MakeRaw(int(theirs.Fd()))
 		*f.path = theirs.Name()
-		theirs.Close() // a terminal with no one on its other side reports that to ours
+		theirs.Close() // reading our side of a terminal then fails while no program has the other side open
 		if err != nil {
 			return closers, err
 		}
@@ -431,11 +436,11 @@ func (k *keeper) open() (closers []io.Closer, err error) {
 }
 
 func (k *keeper) listenControl() (net.Listener, error) {
-	if err := os.Chdir(k.dir); err != nil { // a socket's name has about 100 characters at most
+	if err := os.Chdir(k.dir); err != nil { // the address of a socket has about 100 characters at most
 		return nil, err
 	}
 	if err := os.Remove(controlName); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, err // of a keeper that was killed: the lock is ours
+		return nil, err // left by a killed keeper: this process holds the lock
 	}
 	return net.Listen("unix", controlName)
 }
@@ -461,7 +466,7 @@ func (k *keeper) accept(l net.Listener, serve func(io.ReadWriter) error) {
 
 func (k *keeper) left() { k.since.Store(time.Now().UnixNano()) }
 
-// busPirate serves one program after the other.
+// busPirate serves one client after the other.
 func (k *keeper) busPirate(f *os.File) {
 	for k.awaitClient(f) {
 		k.clients.Add(1)
@@ -474,7 +479,7 @@ func (k *keeper) busPirate(f *os.File) {
 	}
 }
 
-// awaitClient waits until somebody has the terminal's other side open.
+// awaitClient waits until a program has the terminal's other side open.
 func (k *keeper) awaitClient(f *os.File) bool {
 	for {
 		open, err := terminalOpen(f)
@@ -489,7 +494,7 @@ func (k *keeper) awaitClient(f *os.File) bool {
 	}
 }
 
-// wait returns when the keeper is to end: told so, by a signal, or alone for a while.
+// wait returns when the keeper must end: on a request, on a signal, or after some time without a client.
 func (k *keeper) wait() {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)

@@ -23,7 +23,7 @@ import (
 
 func TestMain(m *testing.M) { keepertest.Main(m, keeperFlags...) }
 
-// A kept chip has its flash and its wear from command to command, and from keeper to keeper.
+// A kept chip has its flash and its wear in each later command, also after its keeper was restarted.
 func TestKeeper(t *testing.T) {
 	t.Parallel()
 	needs(t, NRF51.Program)
@@ -77,7 +77,7 @@ func up(t *testing.T) (string, Answer) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = Down(context.Background(), dir) }) // it may have ended
+	t.Cleanup(func() { _ = Down(context.Background(), dir) }) // the keeper may already have ended
 	return dir, a
 }
 
@@ -95,14 +95,14 @@ func gone(pid int) bool {
 	return err != nil || bytes.Contains(text, []byte(") Z "))
 }
 
-// emulatorOf is the one child of a keeper.
+// emulatorOf returns the only child of a keeper.
 func emulatorOf(t *testing.T, keeper int) int {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", keeper, keeper))
 	if err != nil {
 		t.Skipf("no list of children: %v", err)
 	}
-	tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", keeper)) // a child is its thread's
+	tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", keeper)) // the kernel lists children by thread
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +118,7 @@ func emulatorOf(t *testing.T, keeper int) int {
 	return pid
 }
 
-// A keeper ends a while after its last client, 60 s, and not before; then its chip can be had again.
+// A keeper ends 60 s after its last client, not before. Afterwards the chip can be used again.
 func TestKeeperLingers(t *testing.T) {
 	t.Parallel()
 	if lingers != 60*time.Second {
@@ -148,7 +148,7 @@ func TestKeeperLingers(t *testing.T) {
 	}
 }
 
-// The emulator ends with a keeper that is killed, and the chip comes back with the flash that was saved.
+// When a keeper is killed, its emulator ends too; the chip then restarts with the saved flash.
 func TestKeeperKilled(t *testing.T) {
 	t.Parallel()
 	dir, a := up(t)
@@ -163,7 +163,7 @@ func TestKeeperKilled(t *testing.T) {
 	}
 }
 
-// A keeper that cannot start says why at once, not after the deadline.
+// A keeper that cannot start reports the reason immediately, not after the time limit.
 func TestKeeperThatCannotStart(t *testing.T) {
 	t.Parallel()
 	needs(t, NRF51.Program)
@@ -178,7 +178,7 @@ func TestKeeperThatCannotStart(t *testing.T) {
 	}
 }
 
-// Many start one chip at once: there is one keeper.
+// If many processes start one chip at the same time, one keeper runs.
 func TestManyUps(t *testing.T) {
 	t.Parallel()
 	needs(t, NRF51.Program)
@@ -203,7 +203,7 @@ func TestManyUps(t *testing.T) {
 	}
 }
 
-// newKeeper is one in this process, for what is not seen from outside.
+// newKeeper creates a keeper in this process, to test what no client can observe.
 func newKeeper(t *testing.T) *keeper {
 	t.Helper()
 	needs(t, NRF51.Program)
@@ -219,7 +219,7 @@ func newKeeper(t *testing.T) *keeper {
 	return k
 }
 
-// A keeper is asked, saves and swaps at once; the race detector looks on.
+// A keeper answers, saves and swaps at the same time, under the race detector.
 func TestKeeperAtOnce(t *testing.T) {
 	t.Parallel()
 	k := newKeeper(t)

@@ -1,5 +1,4 @@
-// This file lets code in RAM run in the interpreter, a slice of it at each access of the debugger, over memory that is
-// read ahead.
+// This file runs code in RAM in the interpreter: a slice at each access of the debugger, with memory read ahead.
 
 package virtualprobe
 
@@ -13,20 +12,20 @@ const (
 	cacheLine = 1024  // bytes
 )
 
-// A loader is code in RAM that runs. Its memory is the model's, ordinary memory through lines read ahead.
+// A loader is running code in RAM. It accesses the model's memory, and reads ordinary memory ahead in lines.
 type loader struct {
 	cpu   thumb
 	c     *core
 	lines map[uint32][]uint32
-	asked bool // a peripheral was read: what it answers may change by itself
+	asked bool // a peripheral was read, whose value may change by itself
 
-	vector uint32 // of an interrupt that comes while the code runs; 0: none does
+	vector uint32 // vector of an interrupt that occurs while the code runs; 0: none
 }
 
-// errLockup is code that was interrupted where no handler is.
+// errLockup reports code that was interrupted and has no handler.
 var errLockup = errors.New("interrupted, and the handler's flash is erased")
 
-// startLoader takes over the registers.
+// startLoader takes the registers from the emulator.
 func startLoader(c *core) (*loader, error) {
 	l := &loader{c: c, lines: map[uint32][]uint32{}}
 	l.cpu.mem = l
@@ -46,7 +45,7 @@ func startLoader(c *core) (*loader, error) {
 	return l, err
 }
 
-// interrupted lets the interrupt come: a handler that is there returns, without one the core locks up.
+// interrupted handles the interrupt: an existing handler returns, else the core locks up.
 func (l *loader) interrupted() error {
 	if l.vector == 0 {
 		return nil
@@ -63,8 +62,8 @@ func (l *loader) interrupted() error {
 
 const erasedWord = 0xFFFFFFFF
 
-// run runs a slice, or less if the code only waits for the debugger: a loop came round with all registers as they were,
-// and asked no peripheral. It reports whether the code has stopped at a breakpoint.
+// run executes a slice. It stops earlier if the code only waits for the debugger: if a loop repeats with unchanged
+// registers and without reading a peripheral. It reports whether the code has stopped at a breakpoint.
 func (l *loader) run() (stopped bool, err error) {
 	if err := l.interrupted(); err != nil {
 		return true, err
@@ -89,7 +88,7 @@ func (l *loader) run() (stopped bool, err error) {
 	return false, nil
 }
 
-// finish gives the registers back.
+// finish returns the registers to the emulator.
 func (l *loader) finish() error {
 	psr := uint32(1 << 24)
 	for i, f := range []bool{l.cpu.v, l.cpu.c, l.cpu.z, l.cpu.n} {
@@ -104,7 +103,7 @@ func (l *loader) finish() error {
 	return errors.Join(append(errs, l.c.m.gdb.writeRegister(gdbXPSR, psr))...)
 }
 
-// Read is the code's own access.
+// Read is a read access of the code.
 func (l *loader) Read(addr uint32, width int) (uint32, error) {
 	if !l.c.plain(addr) {
 		l.asked = true
@@ -121,13 +120,14 @@ func (l *loader) Read(addr uint32, width int) (uint32, error) {
 	return line[addr%cacheLine/4] >> (8 * (addr & 3)) & (1<<(8*width) - 1), nil
 }
 
-// Write is the code's own access.
+// Write is a write access of the code.
 func (l *loader) Write(addr uint32, width int, v uint32) error {
 	l.wrote(addr, width, v)
 	return l.c.chipModel.Write(addr, width, v)
 }
 
-// wrote keeps the lines in step with a write by anybody. What a flash makes of one is for the model to say.
+// wrote updates the lines after a write by the code or the debugger. The effect of a write to flash is defined by the
+// model.
 func (l *loader) wrote(addr uint32, width int, v uint32) {
 	line := l.lines[addr/cacheLine]
 	switch {
@@ -143,5 +143,5 @@ func (l *loader) wrote(addr uint32, width int, v uint32) {
 	}
 }
 
-// isRAM reports the addresses where code of a debugger's own can be (DDI 0403 §B3.1: SRAM).
+// isRAM reports whether a debugger's code can be at the address (DDI 0403 §B3.1: SRAM).
 func isRAM(addr uint32) bool { return addr-0x20000000 < 0x20000000 }

@@ -22,18 +22,18 @@ import (
 // startTimeout bounds the emulator's start.
 const startTimeout = 20 * time.Second
 
-// A machine is one running emulator. Not safe for use from several goroutines, but for dead and serial; the chip's lock
-// keeps them apart.
+// A machine is one running emulator. It is not safe for concurrent use, except dead and serial; the chip's lock
+// protects the rest.
 type machine struct {
 	program string
 	args    []string
 	log     hclog.Logger
 	dead    atomic.Bool        // the emulator has ended
-	process *transport.Process // its standard input and output speak QMP
-	said    chan qmpLine       // that matters; closed when it has ended
-	resets  atomic.Int64       // that the chip did by itself
+	process *transport.Process // QMP uses its standard input and output
+	said    chan qmpLine       // relevant lines; closed when the emulator has ended
+	resets  atomic.Int64       // resets by the chip itself
 	dir     string
-	adapt   func(*machine) error // called when it has started, before it runs; nil: it is as QEMU has it
+	adapt   func(*machine) error // called after the start, before the core runs; nil: nothing to adapt
 	*qtest
 	gdb    *gdbStub
 	serial atomic.Pointer[net.Conn] // the first UART
@@ -52,9 +52,9 @@ func startMachine(ctx context.Context, program string, args []string, log hclog.
 	return m, nil
 }
 
-// restart starts the emulator again after it has ended; all that it held is gone.
+// restart starts the emulator again after it has ended. All its memory is lost.
 func (m *machine) restart(ctx context.Context) error {
-	_ = m.end() // it says how it ended: that was logged
+	_ = m.end() // the reason of the end was logged
 	return m.start(ctx)
 }
 
@@ -86,10 +86,10 @@ func (m *machine) start(ctx context.Context) error {
 	var conns [3]net.Conn
 	for i, l := range ends {
 		if d, ok := ctx.Deadline(); ok {
-			_ = l.SetDeadline(d) // an error shows in Accept
+			_ = l.SetDeadline(d) // Accept returns the error
 		}
 		if conns[i], err = l.Accept(); err != nil {
-			_, ended := p.Read(ctx, make([]byte, 1)) // says why
+			_, ended := p.Read(ctx, make([]byte, 1)) // its error is the reason
 			return fmt.Errorf("emulator: %w: %w", err, ended)
 		}
 	}
@@ -108,18 +108,17 @@ func (m *machine) start(ctx context.Context) error {
 	return m.qmp("qmp_capabilities", "")
 }
 
-// A qmpLine is what the emulator says on its control channel.
+// A qmpLine is a line of the emulator on its control channel.
 type qmpLine struct {
 	Return *json.RawMessage
 	Error  *struct{ Desc string }
 	Event  string
 	Data   struct {
-		Guest bool // the chip did it by itself
+		Guest bool // the chip reset itself
 	}
 }
 
-// listen reads the control channel to its end: firmware that crashes at once has the emulator tell of resets without
-// end.
+// listen reads the control channel to its end. If firmware crashes at once, the emulator reports resets without end.
 func (m *machine) listen(p *transport.Process, into chan<- qmpLine) {
 	defer close(into)
 	defer m.dead.Store(true)
@@ -139,7 +138,7 @@ func (m *machine) listen(p *transport.Process, into chan<- qmpLine) {
 		case said.Return != nil || said.Error != nil || said.Event == resetEvent:
 			select {
 			case into <- said:
-			case <-time.After(answerTimeout): // nobody asked
+			case <-time.After(answerTimeout): // no function waits for it
 			}
 		}
 	}
@@ -184,12 +183,12 @@ func (m *machine) reset() error {
 	return m.qmp("system_reset", resetEvent)
 }
 
-// close ends the emulator for good.
+// close ends the emulator and removes its folder.
 func (m *machine) close() error { return errors.Join(m.end(), os.RemoveAll(m.dir)) }
 
 func (m *machine) end() error {
 	if c := m.serial.Swap(nil); c != nil {
-		_ = (*c).Close() // whatever was still on its way
+		_ = (*c).Close() // discards what was not read yet
 	}
 	if m.qtest != nil {
 		_ = m.qtest.conn.Close()

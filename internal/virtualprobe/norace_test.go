@@ -2,5 +2,5 @@
 
 package virtualprobe
 
-// keeperFlags build a keeper without the race detector, as this program is.
+// keeperFlags build a keeper without the race detector, like this program.
 var keeperFlags []string

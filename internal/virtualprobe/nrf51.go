@@ -1,5 +1,5 @@
-// This file is the nRF51822 of the machine microbit: QEMU emulates its flash controller (nRF51 reference manual v3.0.1,
-// chapter 6), but some words of its factory information are not where they belong.
+// This file models the nRF51822 of the machine microbit. QEMU emulates its flash controller (nRF51 reference manual
+// v3.0.1, chapter 6), but has some words of its factory information at wrong addresses.
 
 package virtualprobe
 
@@ -32,8 +32,8 @@ const (
 type nrf51 struct {
 	*machine
 	wear    *Wear
-	flash   []byte // what debuggers made of it
-	config  uint32 // what the controller allows: 0 reading, 1 writing, 2 erasing
+	flash   []byte // the flash's content as debuggers wrote it
+	config  uint32 // operations that the controller allows: 0 reading, 1 writing, 2 erasing
 	unsaved bool
 }
 
@@ -41,12 +41,14 @@ func newNRF51(m *machine, w *Wear) chipModel {
 	return &nrf51{machine: m, wear: w, flash: make([]byte, nrfBytes)}
 }
 
-// factory overrides what QEMU misplaces (nRF51 reference manual §7: CODEPAGESIZE, CODESIZE, CLENR0, NUMRAMBLOCK, ...).
+// factory overrides words that QEMU has at wrong addresses (nRF51 reference manual §7: CODEPAGESIZE, CODESIZE, CLENR0,
+// NUMRAMBLOCK, ...).
 var factory = map[uint32]uint32{
 	0x10000028: 0xFFFFFFFF, 0x1000002C: 0xFFFFFFFF, 0x10000034: 1, 0x10000038: 0x4000, 0x1000005C: 0x1D,
 }
 
-// Read answers for the flash controller itself, which is always ready here: loaders ask after each word.
+// Read returns the flash controller's registers without QEMU. The controller is always ready; loaders read that after
+// each word.
 func (n *nrf51) Read(addr uint32, width int) (uint32, error) {
 	switch addr {
 	case nrfReady:
@@ -64,7 +66,7 @@ func (n *nrf51) Read(addr uint32, width int) (uint32, error) {
 	return v, err
 }
 
-// seen is what cells at an address read as that the emulator has as v.
+// seen returns the value that cells at an address read as, when the emulator has v there.
 func (n *nrf51) seen(addr uint32, width int, v uint32) (got uint32) {
 	for i := range uint32(width) {
 		got |= uint32(n.wear.seen(addr+i, byte(v>>(8*i)))) << (8 * i)
@@ -88,12 +90,12 @@ func (n *nrf51) plain(addr uint32) bool {
 
 func (n *nrf51) runnable(addr uint32) bool { return n.plain(addr) }
 
-func (n *nrf51) beforeRun() error { return nil } // its flash is the emulator's
+func (n *nrf51) beforeRun() error { return nil } // the flash is in the emulator
 
 func (n *nrf51) afterReset() error {
 	n.config = 0
 	if len(n.wear.Unstable) > 0 {
-		return n.fill() // cells that read by chance do so for firmware as well
+		return n.fill() // so that firmware too reads cells that are random
 	}
 	return nil
 }
@@ -104,7 +106,7 @@ func (n *nrf51) dirty() bool {
 	return was
 }
 
-// Write watches the flash controller, and makes it fail where the flash is worn.
+// Write models accesses of the flash controller, and makes them fail where the flash is worn.
 func (n *nrf51) Write(addr uint32, width int, v uint32) error {
 	switch {
 	case addr == nrfConfig:
@@ -133,7 +135,7 @@ func (n *nrf51) WriteBlock(addr uint32, words []uint32) error {
 
 func (n *nrf51) size() uint32 { return nrfBytes }
 
-// eraseAll erases page by page if some no longer erase.
+// eraseAll erases page by page if some pages can no longer be erased.
 func (n *nrf51) eraseAll(v uint32) error {
 	whole := true
 	for page := range int(n.size() / nrfPage) {
@@ -177,7 +179,7 @@ func (n *nrf51) blank(page uint32) {
 
 var erasedPage = bytes.Repeat([]byte{0xFF}, nrfPage)
 
-// program leaves ones where bits no longer become 0.
+// program leaves bits at 1 that can no longer become 0.
 func (n *nrf51) program(addr uint32, width int, v uint32) error {
 	cells, after := n.flash[addr:][:width], make([]byte, width)
 	for i := range uint32(width) {
@@ -207,7 +209,7 @@ func (n *nrf51) preload(flash []byte) error {
 	return n.fill()
 }
 
-// fill erases the emulator's flash and writes it through its controller, past the wear.
+// fill erases the emulator's flash and writes it through its controller, without wear.
 func (n *nrf51) fill() error {
 	flash := n.wear.seenAll(n.flash)
 	for _, w := range []struct{ addr, v uint32 }{{nrfConfig, 2}, {nrfEraseAll, 1}, {nrfConfig, 1}} {

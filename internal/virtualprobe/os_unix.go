@@ -1,6 +1,6 @@
 //go:build !windows
 
-// This file is what a keeper asks of the operating system.
+// This file has the operating system's functions that a keeper needs.
 
 package virtualprobe
 
@@ -12,10 +12,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ownSession lets a process outlive the terminal it was started from.
+// ownSession detaches a process from the terminal that it was started from.
 func ownSession(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} }
 
-// terminalOpen reports whether anybody has the other side of a terminal open.
+// terminalOpen reports whether a program has the other side of a terminal open.
 func terminalOpen(f *os.File) (bool, error) {
 	raw, err := f.SyscallConn()
 	if err != nil {

@@ -1,5 +1,4 @@
-// This file is what a keeper asks of the operating system, which here has no terminals of the kind that it makes:
-// nothing is emulated on Windows.
+// Windows has no terminals of the kind that a keeper creates, so nothing is emulated there.
 
 package virtualprobe
 

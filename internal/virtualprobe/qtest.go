@@ -1,5 +1,5 @@
-// This file reads and writes the emulated chip's memory through QEMU's qtest socket: it goes through the CPU's address
-// space, peripherals and flash controller included, and works while the guest runs.
+// This file accesses the emulated chip's memory through QEMU's qtest socket. Accesses go through the CPU's address
+// space, with peripherals and the flash controller, also while the guest runs.
 
 package virtualprobe
 
@@ -21,7 +21,7 @@ type qtest struct {
 	conn net.Conn
 	r    *bufio.Reader
 	w    *bufio.Writer
-	owed int // replies to writes that nobody has waited for yet
+	owed int // replies to writes that were not read yet
 }
 
 func newQtest(conn net.Conn) *qtest {
@@ -30,15 +30,15 @@ func newQtest(conn net.Conn) *qtest {
 
 var widths = map[int]string{1: "b", 2: "w", 4: "l"}
 
-// answerTimeout bounds the wait for QEMU: it answers in microseconds unless it hangs.
+// answerTimeout is the time limit for an answer of QEMU, which takes microseconds unless QEMU hangs.
 const answerTimeout = 10 * time.Second
 
-// reply waits for the answer to the oldest command.
+// reply waits for the answer to the oldest pending command.
 func (q *qtest) reply() (string, error) {
 	if err := q.w.Flush(); err != nil {
 		return "", fmt.Errorf("%w: %w", ErrGone, err)
 	}
-	_ = q.conn.SetReadDeadline(time.Now().Add(answerTimeout)) // an error shows in the read
+	_ = q.conn.SetReadDeadline(time.Now().Add(answerTimeout)) // the read returns the error
 	for {
 		line, err := q.r.ReadString('\n')
 		if err != nil {
@@ -56,7 +56,7 @@ func (q *qtest) reply() (string, error) {
 	}
 }
 
-// settle waits for the answers that are owed.
+// settle waits for all pending answers.
 func (q *qtest) settle() error {
 	for q.owed > 0 {
 		q.owed--
@@ -68,7 +68,7 @@ func (q *qtest) settle() error {
 	return nil
 }
 
-// maxOwed keeps QEMU's answers from filling the socket while nobody reads them.
+// maxOwed limits the pending answers, so that they fit the socket's buffer.
 const maxOwed = 256
 
 func (q *qtest) Write(addr uint32, width int, v uint32) error {
@@ -102,7 +102,7 @@ func (q *qtest) ReadBlock(addr uint32, words []uint32) error {
 	}
 	for len(words) > 0 {
 		n := min(len(words), maxBlock)
-		fmt.Fprintf(q.w, "b64read 0x%x 0x%x\n", addr, 4*n) // its plain read formats byte by byte
+		fmt.Fprintf(q.w, "b64read 0x%x 0x%x\n", addr, 4*n) // the plain read command is slower: it formats byte by byte
 		s, err := q.reply()
 		if err != nil {
 			return err
@@ -119,7 +119,7 @@ func (q *qtest) ReadBlock(addr uint32, words []uint32) error {
 	return nil
 }
 
-// WriteBlock writes word by word: a flash controller wants each as one access.
+// WriteBlock writes word by word, because a flash controller must receive each word as one access.
 func (q *qtest) WriteBlock(addr uint32, words []uint32) error {
 	for i, v := range words {
 		if err := q.Write(addr+uint32(4*i), 4, v); err != nil {

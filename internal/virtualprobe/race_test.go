@@ -2,5 +2,5 @@
 
 package virtualprobe
 
-// keeperFlags build a keeper that has the race detector, as this program has.
+// keeperFlags build a keeper with the race detector, like this program.
 var keeperFlags = []string{"-race"}

@@ -1,5 +1,5 @@
-// This file is the front end for pyOCD: its remote probe protocol, version 1. One JSON object per line, request then
-// answer.
+// This file implements the front end for pyOCD: its remote probe protocol, version 1. A request is one line of JSON,
+// and so is its answer.
 
 package virtualprobe
 
@@ -21,7 +21,7 @@ const (
 	remoteFault        = 12
 )
 
-// maxRequest bounds one line.
+// maxRequest is the maximum length of a line.
 const maxRequest = 4 << 20
 
 type remoteRequest struct {
@@ -38,23 +38,23 @@ type remoteAnswer struct {
 }
 
 var (
-	errFault = errors.New("transfer fault")                              // the chip refused it
-	errWait  = errors.New("the chip answered WAIT, time and time again") // as often as a probe repeats it
+	errFault = errors.New("transfer fault")                              // the chip answered FAULT
+	errWait  = errors.New("the chip kept answering WAIT") // to each repetition by the probe
 	errBusy  = errors.New("the probe is busy: another program has it open")
 )
 
-// probeRepeats is how often a probe of that kind repeats a transfer that is answered WAIT.
+// probeRepeats is the number of times that such a probe repeats a transfer that is answered with WAIT.
 const probeRepeats = 100
 
 // A remote is one client of the remote probe protocol.
 type remote struct {
 	chip     *Chip
-	protocol any // the wire protocol's name once connected
+	protocol any // name of the wire protocol once connected
 	gone     bool
 	busy     bool // another client has the probe
 }
 
-// serveRemote answers requests until the client leaves.
+// serveRemote answers requests until the client disconnects.
 func (c *Chip) serveRemote(rw io.ReadWriter) error {
 	s := &remote{chip: c}
 	free := c.claim(claimsRemote)
@@ -74,14 +74,14 @@ func (c *Chip) serveRemote(rw io.ReadWriter) error {
 		if err := w.Flush(); err != nil {
 			return err
 		}
-		if gone != nil { // told, as a driver tells its program that the device has left, whatever it asks for then
+		if gone != nil { // reported for any request, as a driver reports that the device was unplugged
 			s.gone = true
 		}
 	}
 	return lines.Err()
 }
 
-// answer answers one request; an error says that the probe has gone.
+// answer answers one request. An error means that the probe was unplugged.
 func (s *remote) answer(line []byte) (a remoteAnswer, err error) {
 	var q remoteRequest
 	if err := json.Unmarshal(line, &q); err != nil {
@@ -117,7 +117,7 @@ func (s *remote) answer(line []byte) (a remoteAnswer, err error) {
 	return a, nil
 }
 
-// remoteHandlers are the requests there are. Those that only move lines do nothing.
+// remoteHandlers has a function for each request. Requests that only move lines do nothing.
 var remoteHandlers = map[string]func(*remote, []json.RawMessage) (any, error){
 	"hello":        nothing,
 	"open":         nothing,
@@ -213,7 +213,7 @@ func (s *remote) readAP(args []json.RawMessage) (any, error) {
 	return v, a.error()
 }
 
-// access reads a register of the access port as a probe does, which repeats it while the answer is WAIT.
+// access reads a register of the access port. Like a probe, it repeats the read while the answer is WAIT.
 func (s *remote) access(reg uint32) (v uint32, a ack) {
 	if !s.ready() {
 		return 0, ackWait
@@ -228,7 +228,7 @@ func (s *remote) change(reg, v uint32) ack {
 	return s.chip.dap.writeAP(reg&0xC, v)
 }
 
-// ready repeats a transfer until it is not answered WAIT, and clears what that leaves behind.
+// ready repeats a transfer until the answer is not WAIT, and clears the resulting flags.
 func (s *remote) ready() bool {
 	for range probeRepeats {
 		if !s.chip.dap.busy() {
@@ -292,7 +292,7 @@ func (a ack) error() error {
 	return nil
 }
 
-// decode reads the arguments; there may be more than are wanted.
+// decode reads the arguments. It ignores additional ones.
 func decode(args []json.RawMessage, into ...any) error {
 	if len(args) < len(into) {
 		return fmt.Errorf("%d arguments where %d are needed", len(args), len(into))

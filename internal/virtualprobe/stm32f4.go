@@ -1,6 +1,6 @@
-// This file is an STM32F412xE on the machine netduinoplus2. QEMU has its flash as plain ROM and no flash controller, so
-// both are modelled here (RM0402 rev 7, chapter 3: sectors, unlock keys, erase, programming, status), and the ROM is
-// brought in line before the emulator's core runs.
+// This file models an STM32F412xE on the machine netduinoplus2. QEMU has its flash as plain ROM and no flash
+// controller, so both are modelled here (RM0402 rev 7, chapter 3: sectors, unlock keys, erase, programming, status).
+// The ROM is updated before the emulator's core runs.
 
 package virtualprobe
 
@@ -45,7 +45,7 @@ const (
 	f4Start = 1 << 16
 	f4Lock  = 1 << 31
 
-	f4BusyReads = 2 // reads of the status during which an operation lasts
+	f4BusyReads = 2 // number of status reads during which an operation is busy
 )
 
 // f4Sectors are the sizes of the sectors, in KiB.
@@ -57,10 +57,10 @@ type stm32f4 struct {
 	ctrl   uint32
 	stat   uint32
 	busy   int
-	keys   int // of the unlock sequence
+	keys   int // number of keys received of the unlock sequence
 	jammed bool
-	rom    []byte // what the emulator has
-	stale  bool   // which may differ from flash
+	rom    []byte // the emulator's content
+	stale  bool   // rom may differ from flash
 	wear   *Wear
 
 	unsaved bool
@@ -89,7 +89,7 @@ func (f *stm32f4) plain(addr uint32) bool {
 
 func (f *stm32f4) runnable(addr uint32) bool { return f.plain(addr) }
 
-// inFlash returns the offset of an address in flash, at its own place or at the alias from which the chip boots.
+// inFlash returns the offset of an address in flash, at its normal address or at the alias for booting.
 func (f *stm32f4) inFlash(addr uint32) (uint32, bool) {
 	for _, base := range []uint32{f4Flash, 0} {
 		if off := addr - base; off < uint32(len(f.flash)) {
@@ -99,7 +99,7 @@ func (f *stm32f4) inFlash(addr uint32) (uint32, bool) {
 	return 0, false
 }
 
-// f4Identity are words that tools look at: device and revision, flash size in KiB, unique id (RM0402 §30.6, §31).
+// f4Identity has words that tools read: device and revision, flash size in KiB, unique id (RM0402 §30.6, §31).
 var f4Identity = map[uint32]uint32{
 	0xE0042000: 0x10006441, 0x1FFF7A20: 512<<16 | 0xFFFF, 0x1FFF7A10: 0x00320041, 0x1FFF7A14: 0x3437510B,
 	0x1FFF7A18: 0x34333834,
@@ -171,7 +171,7 @@ func (f *stm32f4) Write(addr uint32, width int, v uint32) error {
 	switch addr {
 	case f4Key:
 		f.key(v)
-	case f4Opt, f4OptCR, f4Base: // option bytes stay as they are
+	case f4Opt, f4OptCR, f4Base: // option bytes do not change
 	case f4Stat:
 		f.stat &^= v
 	case f4Ctrl:
@@ -182,7 +182,7 @@ func (f *stm32f4) Write(addr uint32, width int, v uint32) error {
 	return nil
 }
 
-// key takes the unlock sequence; a wrong one locks until the next reset (RM0402 §3.5.1).
+// key receives the unlock sequence. A wrong key locks the controller until the next reset (RM0402 §3.5.1).
 func (f *stm32f4) key(v uint32) {
 	want := [2]uint32{f4Key1, f4Key2}
 	if f.jammed || f.keys > 1 || v != want[f.keys] {
@@ -252,7 +252,7 @@ func (f *stm32f4) fall(off uint32, bits byte) error {
 	return nil
 }
 
-// program clears bits, if the controller is told to, in units of the width that PSIZE says (§3.5.4).
+// program clears bits, if programming is enabled, in units of the width in PSIZE (§3.5.4).
 func (f *stm32f4) program(off uint32, width int, v uint32) error {
 	switch {
 	case f.ctrl&f4Lock != 0 || f.ctrl&f4PG == 0:
@@ -279,7 +279,7 @@ func (f *stm32f4) program(off uint32, width int, v uint32) error {
 
 func (f *stm32f4) afterReset() error {
 	f.ctrl, f.stat, f.busy, f.keys, f.jammed = f4Lock, 0, 0, 0, false
-	f.stale = f.stale || len(f.wear.Unstable) > 0 // cells that read by chance do so for firmware as well
+	f.stale = f.stale || len(f.wear.Unstable) > 0 // so that firmware too reads cells that are random
 	return nil
 }
 
@@ -289,7 +289,7 @@ func (f *stm32f4) restarted() error {
 	return f.afterReset()
 }
 
-// beforeRun writes what has changed of the ROM, past the guest.
+// beforeRun writes the changed parts of the ROM directly into the emulator's memory.
 func (f *stm32f4) beforeRun() error {
 	const part = 4 << 10
 	flash := f.wear.seenAll(f.flash)

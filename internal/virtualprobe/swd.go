@@ -1,18 +1,18 @@
-// This file is the serial wire debug port, edge by edge (IHI 0031 chapter B4): the device samples the line on the
-// rising edge of the clock and changes it there.
+// This file implements the serial wire debug port edge by edge (IHI 0031 chapter B4): the device samples the line on
+// the rising edge of the clock and changes it there.
 
 package virtualprobe
 
 import "math/bits"
 
-// lineResetEdges is how many ones in a row reset the line.
+// lineResetEdges is the number of ones in a row that reset the line.
 const lineResetEdges = 50
 
-// A phase is where in a transfer the line is.
+// A phase is the line's position in a transfer.
 type phase uint8
 
 const (
-	swdLost    phase = iota // waits for a line reset
+	swdLost    phase = iota // ignores everything but a line reset
 	swdIdle                 // waits for a start bit
 	swdRequest              // the rest of the request
 	swdAck                  // turn and acknowledge
@@ -21,7 +21,7 @@ const (
 	swdWrite                // data from the host
 )
 
-// A swd is the line's state.
+// A swd is the state of the line.
 type swd struct {
 	dap     *dap
 	phase   phase
@@ -29,7 +29,7 @@ type swd struct {
 	ones    int
 	shift   uint64
 	request uint8
-	out     uint64 // bits to come, the next one lowest
+	out     uint64 // bits to send, the next one lowest
 	posted  uint32 // result of the last read of the access port
 	refused bool   // the write was not acknowledged as OK
 	gone    bool
@@ -37,8 +37,8 @@ type swd struct {
 
 func newSWD(d *dap) *swd { return &swd{dap: d} }
 
-// edge is one rising edge with that bit on the line (1 where nobody drives it). It returns the bit that the device
-// drives after it, 1 if it drives none.
+// edge executes one rising edge with this bit on the line (1 if the line is not driven). It returns the bit that the
+// device drives after it, or 1 if it drives none.
 func (s *swd) edge(bit uint8) uint8 {
 	if bit == 1 {
 		s.ones++
@@ -74,7 +74,7 @@ func (s *swd) edge(bit uint8) uint8 {
 	return 1
 }
 
-// take begins the transfer that a request asks for: start, APnDP, RnW, A[2:3], parity, stop, park.
+// take starts the transfer of a request: start, APnDP, RnW, A[2:3], parity, stop, park.
 func (s *swd) take(request uint8) {
 	parity := bits.OnesCount8(request>>1&0xF) & 1
 	if request>>5&1 != uint8(parity) || request>>6&1 != 0 || request>>7&1 != 1 {
@@ -100,7 +100,7 @@ func (s *swd) take(request uint8) {
 	s.gone = s.gone || a == ackGone
 }
 
-// read does a read. One of the access port gives the result of the one before (§B4.2.4).
+// read executes a read. A read of the access port returns the result of the previous one (§B4.2.4).
 func (s *swd) read(ap bool, reg uint32) (uint32, ack) {
 	if !ap {
 		v, a := s.dap.readDP(reg)

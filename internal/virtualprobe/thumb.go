@@ -1,6 +1,6 @@
-// This file runs the code that debuggers put into RAM (flash loaders, checksums) against the chip's model, instruction
-// by instruction: the model's flash controller must see each of their accesses, and the emulator's own CPU cannot show
-// them. It knows ARMv6-M and of ARMv7-M what such loaders use (DDI 0403, chapter A7); anything else stops it with an
+// This file interprets code that debuggers put into RAM (flash loaders, checksums) on the chip's model: the model's
+// flash controller must receive each access, and the emulator's own CPU cannot report them. It implements ARMv6-M and
+// the instructions of ARMv7-M that such loaders use (DDI 0403, chapter A7). Any other instruction stops it with an
 // error.
 
 package virtualprobe
@@ -25,13 +25,13 @@ type thumb struct {
 	err        error // of the last access
 }
 
-// thumbMemory is what the code sees; accesses are aligned.
+// thumbMemory is the memory of the code; accesses are aligned.
 type thumbMemory interface {
 	Read(addr uint32, width int) (uint32, error)
 	Write(addr uint32, width int, v uint32) error
 }
 
-// An UnknownInstruction is one that the interpreter does not know.
+// An UnknownInstruction reports an instruction that the interpreter does not implement.
 type UnknownInstruction struct {
 	Addr   uint32
 	Opcode uint32
@@ -70,7 +70,7 @@ func (t *thumb) setNZ(v uint32) uint32 {
 	return v
 }
 
-// add is AddWithCarry, with the flags.
+// add computes AddWithCarry and sets the flags.
 func (t *thumb) add(a, b, carry uint32) uint32 {
 	sum := uint64(a) + uint64(b) + uint64(carry)
 	v := uint32(sum)
@@ -143,7 +143,7 @@ func (t *thumb) step() (stop bool, err error) {
 			known = t.wide(at, op)
 		} else {
 			known = t.narrow(at, op)
-			// compares do set them
+			// comparisons set them anyway
 			if quiet && op>>11 != 5 && op>>8 != 0x45 && op>>6 != 0x10A && op>>6 != 0x10B && op>>6 != 0x108 {
 				t.n, t.z, t.c, t.v = n, z, c, v
 			}
@@ -182,7 +182,7 @@ func (t *thumb) narrow(at, op uint32) bool {
 		t.r[op>>8&7] = t.add(t.r[op>>8&7], ^(op & 0xFF), 1)
 	case 8:
 		return t.processing(at, op)
-	case 9: // LDR from behind the code
+	case 9: // LDR relative to PC
 		t.r[op>>8&7] = t.load((at+4)&^3+op&0xFF*4, 4)
 	case 10, 11:
 		t.indexed(op)
@@ -227,7 +227,7 @@ func (t *thumb) narrow(at, op uint32) bool {
 	return true
 }
 
-// shift shifts by a constant or, if not immediate, by a register's low byte, and sets the carry.
+// shift shifts by a constant, or by a register's low byte if immediate is false, and sets the carry.
 func (t *thumb) shift(kind, v, by uint32, immediate bool) uint32 {
 	if by == 0 {
 		if !immediate || kind == 0 {
@@ -386,7 +386,7 @@ func (t *thumb) multiple(base, list uint32, load bool) {
 	if list>>base&1 == 0 || !load {
 		t.r[base] = from + uint32(4*bits.OnesCount32(list))
 	}
-	if !load && list>>base&1 != 0 && list&(1<<base-1) == 0 { // the base is stored as it was
+	if !load && list>>base&1 != 0 && list&(1<<base-1) == 0 { // the base is stored with its original value
 		after := t.r[base]
 		t.r[base] = from
 		t.transfer(from, list, false)
@@ -489,7 +489,7 @@ func (t *thumb) modified(op uint32) bool {
 	return true
 }
 
-// expand is ThumbExpandImm (§A5.3.2).
+// expand computes ThumbExpandImm (§A5.3.2).
 func expand(op uint32) uint32 {
 	code := op>>26&1<<11 | op>>12&7<<8 | op&0xFF
 	b := code & 0xFF

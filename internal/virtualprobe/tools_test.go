@@ -18,7 +18,7 @@ import (
 	"github.com/boardsmith/boardsmith/transport/transporttest"
 )
 
-// powerUp starts an emulated chip that ends with the test.
+// powerUp starts an emulated chip that the test closes at its end.
 func powerUp(t *testing.T, m Model) *Chip {
 	t.Helper()
 	needs(t, m.Program)
@@ -60,14 +60,14 @@ func listen(t *testing.T, serve func(io.ReadWriter) error) string {
 			if err != nil {
 				return
 			}
-			_ = serve(conn) // a client that leaves is not our error
+			_ = serve(conn) // the error of a disconnected client
 			conn.Close()
 		}
 	}()
 	return portOf(l.Addr().String())
 }
 
-// image is a firmware that loops, and enough behind it to fill pages.
+// image returns a firmware that loops, padded so that it fills several pages.
 func image(t *testing.T, size int, seed byte) (string, []byte) {
 	t.Helper()
 	b := make([]byte, size)
@@ -123,7 +123,7 @@ func mustHold(t *testing.T, c *Chip, at int, want []byte) {
 	}
 }
 
-// jtagScripts shadows a file of OpenOCD's that says no instruction length for chips it knows over SWD only.
+// jtagScripts replaces a file of OpenOCD's that has no instruction length for chips that it supports over SWD only.
 func jtagScripts(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -201,8 +201,7 @@ func TestSTM32F4(t *testing.T) {
 	})
 }
 
-// Firmware that was half-written may lock the core up, which QEMU does not survive. The chip does: with its flash, and
-// a tool programs it.
+// Half-written firmware may lock the core up, which ends QEMU. The chip keeps its flash, and a tool can program it.
 func TestLockup(t *testing.T) {
 	t.Parallel()
 	c := powerUp(t, NRF51)
@@ -232,7 +231,7 @@ func TestLockup(t *testing.T) {
 	}
 }
 
-// Firmware that does nothing but reset the chip rests most of the time, and a debugger finds it running all the same.
+// Firmware that only resets the chip is paused most of the time, but a debugger always finds it running.
 func TestResetLoop(t *testing.T) {
 	t.Parallel()
 	c := powerUp(t, NRF51)

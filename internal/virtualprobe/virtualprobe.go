@@ -2,9 +2,9 @@
 // (JTAG over remote_bitbang, SWD over an emulated Bus Pirate) and real pyOCD (its remote probe protocol) program it as
 // they program a board on the desk.
 //
-// It is for tests and for trying things without hardware. It knows no programmer's options, no board file and no
-// image: flasher does. Sources: Arm Debug Interface v5.2 (IHI 0031), ARMv6-M and ARMv7-M architecture reference manuals
-// (DDI 0419, DDI 0403), and what the tools were seen to need.
+// It is for tests, and for trying boardsmith without hardware. It has no programmer's options, board files or images:
+// these are in package flasher. Sources: Arm Debug Interface v5.2 (IHI 0031), ARMv6-M and ARMv7-M architecture
+// reference manuals (DDI 0419, DDI 0403), and the observed behaviour of the tools.
 package virtualprobe
 
 import (
@@ -12,7 +12,7 @@ import (
 	"fmt"
 )
 
-// A Bus is the memory of the chip as a debugger's access port sees it. Addresses are aligned to the width.
+// A Bus is the chip's memory as accessed by a debugger's access port. Addresses are aligned to the width.
 type Bus interface {
 	// Read reads one item of width 1, 2 or 4 bytes.
 	Read(addr uint32, width int) (uint32, error)
@@ -23,10 +23,10 @@ type Bus interface {
 	WriteBlock(addr uint32, words []uint32) error
 }
 
-// ErrGone is the emulated chip's end: its process died.
+// ErrGone reports that the emulator's process ended.
 var ErrGone = errors.New("the emulated chip has ended")
 
-// A BusError is an access that the chip answered with a fault.
+// A BusError reports an access that the chip answered with a fault.
 type BusError struct {
 	Addr  uint32
 	Write bool

@@ -7,31 +7,32 @@ import (
 	"math/rand/v2"
 )
 
-// Wear is what has become of a flash: how often each sector was erased, and what is broken in it. The zero value is a
-// new flash. It is used under the chip's lock.
+// Wear is the state of a flash: the erases of each sector, and its defects. The zero value is a new flash. It is
+// protected by the chip's lock.
 type Wear struct {
 	Erases   []int           // by sector; grows as needed
-	Stuck    map[int]bool    // sectors that no longer erase
-	Weak     map[uint32]byte // by offset: bits that no longer become 0
-	Unstable map[uint32]byte // by offset: bits that read as 0 or 1 by chance, until they are erased
+	Stuck    map[int]bool    // sectors that can no longer be erased
+	Weak     map[uint32]byte // by offset: bits that can no longer become 0
+	Unstable map[uint32]byte // by offset: bits that read randomly as 0 or 1 until they are erased
 
-	cut *Cut // that is to come
+	cut *Cut // pending power loss
 	off bool // the power is off since the cut
 	dim *rand.Rand
 }
 
-// A Cut is power that fails inside an erase or inside the programming of a word, once. What was being changed is left
-// partly changed: some of its bits are as before, some as they were to become, and some read differently each time.
+// A Cut is a loss of power inside an erase or inside the programming of a word, once. It leaves the cells partly
+// changed: some bits as before, some as intended, and some that read differently each time.
 type Cut struct {
-	Erase bool   `json:"erase"`          // else a program
-	After int    `json:"after"`          // erases of a sector, or words programmed, from now: 1 is the next one
-	Seed  uint64 `json:"seed,omitempty"` // of what becomes of the bits, and of how far it had got
+	Erase bool   `json:"erase"`          // in an erase, else in programming
+	// number of the erase of a sector, or of the programmed word, from now: 1 is the next one
+	After int    `json:"after"`
+	Seed  uint64 `json:"seed,omitempty"` // seed of the resulting bits and of the progress
 }
 
-// errPowerCut ends all that the chip and its probe were doing.
+// errPowerCut ends all operations of the chip and its probe.
 var errPowerCut = errors.New("the power was cut")
 
-// erased counts, and reports whether the sector was erased.
+// erased counts an erase, and reports whether it succeeded.
 func (w *Wear) erased(sector int) bool {
 	for len(w.Erases) <= sector {
 		w.Erases = append(w.Erases, 0)
@@ -42,7 +43,7 @@ func (w *Wear) erased(sector int) bool {
 
 func (w *Wear) weak(off uint32) byte { return w.Weak[off] }
 
-// cuts reports that the power fails in this erase, or else this program.
+// cuts reports whether the power fails in this erase or programming operation.
 func (w *Wear) cuts(erase bool) bool {
 	if w.cut == nil || w.cut.Erase != erase {
 		return false
@@ -57,13 +58,13 @@ func (w *Wear) cuts(erase bool) bool {
 
 func (w *Wear) chance(seed uint64) { w.dim = rand.New(rand.NewPCG(seed, 1)) }
 
-// Of how many bits one has not got there when the power fails, and how many of those read by chance.
+// Shares of bits that were not changed yet when the power failed, and of those that read randomly: one in so many.
 var (
 	cutShares   = []int{2, 8, 4096} // early, halfway, at the very end
 	unstableOne = 2
 )
 
-// torn is what becomes of bytes at an offset on their way from old to new when the power fails.
+// torn returns the bytes at an offset after a power loss on their way from old to new.
 func (w *Wear) torn(off uint32, old, new []byte) []byte {
 	share := cutShares[w.dim.IntN(len(cutShares))]
 	all := make([]byte, len(old))
@@ -81,7 +82,7 @@ func (w *Wear) torn(off uint32, old, new []byte) []byte {
 			}
 		}
 	}
-	for i := 0; left == 0 && i < len(old); i++ { // at the very end: one bit
+	for i := 0; left == 0 && i < len(old); i++ { // at the very end, one bit remains
 		if d := old[i] ^ new[i]; d != 0 {
 			w.unsettle(off+uint32(i), d&-d)
 			left++
@@ -97,7 +98,7 @@ func (w *Wear) unsettle(off uint32, bits byte) {
 	w.Unstable[off] |= bits
 }
 
-// settled notes cells that have a value again: those of a stretch that was erased, or bits that were programmed.
+// settled records cells that have a defined value again: an erased range, or programmed bits.
 func (w *Wear) settled(off uint32, data []byte, erased bool) {
 	for i := range data {
 		at := off + uint32(i)
@@ -113,7 +114,7 @@ func (w *Wear) settled(off uint32, data []byte, erased bool) {
 	}
 }
 
-// seen is what cells read as, this time.
+// seen returns the value that cells read as, this time.
 func (w *Wear) seen(off uint32, cell byte) byte {
 	mask := w.Unstable[off]
 	if mask == 0 {
@@ -125,7 +126,7 @@ func (w *Wear) seen(off uint32, cell byte) byte {
 	return cell&^mask | byte(w.dim.Uint32())&mask
 }
 
-// seenAll is that of a whole flash.
+// seenAll returns that of a whole flash.
 func (w *Wear) seenAll(flash []byte) []byte {
 	if len(w.Unstable) == 0 {
 		return flash

@@ -220,10 +220,10 @@ func parseCondition(text string, knob func(name string) (int, error)) (*node, er
 	p.next()
 	n := p.binary(0)
 	if p.token != "" {
-		p.fail("%q is not expected here", p.token)
+		p.fail("unexpected %q", p.token)
 	}
 	if !n.condition {
-		p.failAt(0, "it is a number, not a condition")
+		p.failAt(0, "a number instead of a condition")
 	}
 	if p.err != nil {
 		return nil, fmt.Errorf("constraint %q: %w", text, p.err)
@@ -318,12 +318,12 @@ func (p *parser) unary() *node {
 func (p *parser) primary() *node {
 	switch {
 	case p.token == "":
-		p.fail("a number, a knob or a parenthesis is expected")
+		p.fail("expected a number, a knob or a parenthesis")
 	case p.token == "(":
 		p.next()
 		n := p.binary(0)
 		if p.token != ")" {
-			p.fail("a closing parenthesis is expected")
+			p.fail("expected a closing parenthesis")
 		}
 		p.next()
 		return n
@@ -337,7 +337,7 @@ func (p *parser) primary() *node {
 		p.next()
 		return &node{op: "knob", knob: k}
 	default:
-		p.fail("%q is not expected here", p.token)
+		p.fail("unexpected %q", p.token)
 	}
 	return &node{op: "number"}
 }

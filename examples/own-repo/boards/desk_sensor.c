@@ -38,13 +38,13 @@ int desk_capture(TVMValue* args, int* type_codes, int num_args, TVMValue* out_va
 int desk_scale(TVMValue* args, int* type_codes, int num_args, TVMValue* out_value, int* out_type,
                void* resource_handle);
 
-// desk.capture(samples: int16 [n]) -> n: fills samples with what the sensor gives from now on.
+// desk.capture(samples: int16 [n]) -> n: fills samples with new values of the sensor.
 int desk_capture(TVMValue* args, int* type_codes, int num_args, TVMValue* out_value, int* out_type,
                  void* resource_handle) {
-  static uint32_t clock;  // the made-up sensor's
+  static uint32_t clock;  // of the simulated sensor
   (void)resource_handle;
   if ((num_args != 1) || !is_vector(&args[0], type_codes[0], kDLInt, 16)) {
-    return refuse("desk.capture: wants one int16 vector");
+    return refuse("desk.capture: needs one int16 vector");
   }
   const DLTensor* samples = args[0].v_handle;
   int16_t* data = samples->data;
@@ -57,13 +57,13 @@ int desk_capture(TVMValue* args, int* type_codes, int num_args, TVMValue* out_va
   return 0;
 }
 
-// desk.scale(samples: int16 [n], features: float32 [n]): takes the mean away, and divides by what is the largest then.
+// desk.scale(samples: int16 [n], features: float32 [n]): subtracts the mean, and divides by the largest magnitude.
 int desk_scale(TVMValue* args, int* type_codes, int num_args, TVMValue* out_value, int* out_type,
                void* resource_handle) {
   (void)resource_handle;
   if ((num_args != 2) || !is_vector(&args[0], type_codes[0], kDLInt, 16) ||
       !is_vector(&args[1], type_codes[1], kDLFloat, 32)) {
-    return refuse("desk.scale: wants an int16 and a float32 vector");
+    return refuse("desk.scale: needs an int16 and a float32 vector");
   }
   const DLTensor* samples = args[0].v_handle;
   const DLTensor* features = args[1].v_handle;

@@ -12,16 +12,16 @@ import (
 	"testing"
 )
 
-// variable names the executable, as users name it.
+// variable is the environment variable that names the executable.
 const variable = "BOARDSMITH_KEEPER"
 
 var (
-	folder string   // of what was built here; "" before
+	folder string   // folder of the executable built here; "" before
 	flags  []string // to build it with
 )
 
-// Path returns the path of the executable: the one that $BOARDSMITH_KEEPER names, else it is built at the first call.
-// Then the variable names it, so that this process and its children find it.
+// Path returns the path of the executable: the value of $BOARDSMITH_KEEPER, or else the one that the first call builds.
+// The variable then names it, so that this process and its children find it.
 var Path = sync.OnceValues(func() (string, error) {
 	if path := os.Getenv(variable); path != "" {
 		return path, nil
@@ -50,7 +50,7 @@ func Build(path string) error {
 	return nil
 }
 
-// Use lets a test's programs find the executable.
+// Use sets the variable, so that a test's programs find the executable.
 func Use(t testing.TB) {
 	t.Helper()
 	if _, err := Path(); err != nil {
@@ -58,7 +58,7 @@ func Use(t testing.TB) {
 	}
 }
 
-// Main runs a package's tests, with an executable that is built with these flags, and ends the process.
+// Main builds the executable with these flags, runs a package's tests, and ends the process.
 func Main(m *testing.M, buildFlags ...string) {
 	flags = buildFlags
 	code := m.Run()
@@ -66,7 +66,7 @@ func Main(m *testing.M, buildFlags ...string) {
 	os.Exit(code)
 }
 
-// Clean removes what was built. Keepers that run keep running.
+// Clean removes the executable. Running keepers continue.
 func Clean() {
 	if folder != "" {
 		_ = os.RemoveAll(folder)
