@@ -20,13 +20,13 @@ import (
 type check struct {
 	name   string
 	argv   []string
-	env    []string // added to the environment
-	silent bool     // any line of standard output is a failure too: the tool lists what is wrong and exits with 0
+	env    []string // variables added to the environment
+	silent bool     // standard output is a failure too, because the tool lists errors there and exits with 0
 	needs  string   // a program without which the check is skipped; "" for none
 
-	ignore func(output string) bool // says of a failure that it is none; nil: each is one
+	ignore func(output string) bool // reports that a failure counts as success; nil: none does
 
-	// In place of argv: returns what to print. argv is then the command that repeats the check.
+	// Used instead of argv: returns the text to print. argv is then the command that repeats the check.
 	run func(ctx context.Context) (printed string, err error)
 }
 
@@ -48,7 +48,7 @@ func (r *repository) runChecks(ctx context.Context, checks []check, t *tally) er
 	}
 	what, total := "checks", len(checks)
 	if total == 1 {
-		what, total = checks[0].name, 0 // not to be counted
+		what, total = checks[0].name, 0 // a single check has no counter
 	}
 	p := r.Start(what, total)
 	defer p.End()
@@ -76,7 +76,7 @@ func (r *repository) runChecks(ctx context.Context, checks []check, t *tally) er
 		o := <-ended
 		p.Add(1)
 		switch {
-		case ctx.Err() != nil: // it failed because it was stopped
+		case ctx.Err() != nil: // the user stopped it
 		case o.err != nil:
 			r.fail(t, o.name, fmt.Sprintf("%s%v\nto repeat: %s", o.printed, o.err, o.typed()))
 		default:
@@ -104,13 +104,13 @@ func (r *repository) runCheck(ctx context.Context, c check) (printed string, err
 	if err != nil && ctx.Err() == nil && c.ignore != nil && c.ignore(out+errs) {
 		err = nil
 	}
-	if err == nil && c.silent && strings.TrimSpace(out) != "" { // on standard error go may name what it downloads
+	if err == nil && c.silent && strings.TrimSpace(out) != "" { // go reports downloads on standard error
 		err = errors.New("the files above differ from what it would write")
 	}
 	return out + errs, err
 }
 
-// typed is the check as a person would type it.
+// typed returns the command that repeats the check by hand.
 func (c check) typed() string {
 	return strings.Join(append(c.env[:len(c.env):len(c.env)], c.argv...), " ")
 }

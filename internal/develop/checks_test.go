@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// A fresh machine's go says on standard error what it downloads: no check may fail for that.
+// On a fresh computer, go lists its downloads on standard error. No check may fail because of that.
 func TestSilentCheck(t *testing.T) {
 	for _, c := range []struct {
 		script string
@@ -24,7 +24,7 @@ func TestSilentCheck(t *testing.T) {
 	}
 }
 
-// What a failed check said is shown, of both streams.
+// The output of a failed check is shown, of both streams.
 func TestCheckSays(t *testing.T) {
 	r := inFolder(t.TempDir())
 	printed, err := r.runCheck(t.Context(), check{argv: []string{"sh", "-c", "echo out; echo err >&2; exit 1"}})

@@ -1,4 +1,4 @@
-// This file tests boardsmith on other systems than this one: on releases of Debian, each made bare by debootstrap.
+// This file tests boardsmith on releases of Debian, each in a bare system made by debootstrap.
 
 package develop
 
@@ -22,8 +22,8 @@ var debians = []struct{ release, name string }{{"bookworm", "Debian 12"}, {"trix
 // debianLimit is the time to make one system, to install the tools, and to run the whole test in it.
 const debianLimit = testLimit + 30*time.Minute
 
-// errSlow is the cause of a context whose system has used up its time. What it stops has failed; the next system is
-// tested.
+// errSlow is the cause of a context whose system has exceeded its time limit. The stopped check has failed; the next
+// system is tested.
 var errSlow = errors.New("the tests of one system took too long")
 
 // withSystemLimit limits the tests of one system.
@@ -31,7 +31,7 @@ func withSystemLimit(ctx context.Context, limit time.Duration) (context.Context,
 	return context.WithTimeoutCause(ctx, limit, fmt.Errorf("%w: more than %v", errSlow, limit))
 }
 
-// stoppedFromOutside returns why all tests shall end; nil if they go on, as they do after the limit of one system.
+// stoppedFromOutside returns why all tests must end, or nil if they continue, as after the time limit of one system.
 func stoppedFromOutside(ctx context.Context) error {
 	if cause := context.Cause(ctx); !errors.Is(cause, errSlow) {
 		return cause
@@ -43,7 +43,7 @@ func stoppedFromOutside(ctx context.Context) error {
 type systemReport struct {
 	name    string
 	results map[string]string // by check
-	tools   map[string]string // versions; nil: not known
+	tools   map[string]string // versions; nil: unknown
 }
 
 // A systemCheck is a command that must succeed in the repository of a system.
@@ -78,7 +78,7 @@ func (r *repository) testDebian(ctx context.Context) error {
 	return r.conclude(&t)
 }
 
-// briefDebians is the part of test:full.
+// briefDebians tests the releases briefly, as part of test:full.
 func (r *repository) briefDebians(ctx context.Context, t *tally) error {
 	if err := r.canMakeSystems(); err != nil {
 		r.skip(t, "other releases of Debian", err.Error())
@@ -147,7 +147,7 @@ func (r *repository) tryDebian(ctx context.Context, t *tally, release, name stri
 	return r.checkSystem(ctx, t, sys, checks)
 }
 
-// checkSystem runs the checks in a system. Those that are left after its limit fail.
+// checkSystem runs the checks in a system. Checks that did not run before its time limit fail.
 func (r *repository) checkSystem(ctx context.Context, t *tally, sys *system, checks []systemCheck) error {
 	report := systemReport{name: sys.name, results: map[string]string{}}
 	for _, c := range checks {
@@ -185,10 +185,10 @@ func (r *repository) trySystem(ctx context.Context, t *tally, sys *system, c sys
 	return nil
 }
 
-// toolsOf returns the versions of the system's tools; nil after its limit.
+// toolsOf returns the versions of the system's tools, or nil after its time limit.
 func (r *repository) toolsOf(ctx context.Context, sys *system) map[string]string {
 	versions := map[string]string{}
-	_ = sys.run(ctx, "JSON=1 go tool mage doctor", func(line string) { // it fails where a tool is missing
+	_ = sys.run(ctx, "JSON=1 go tool mage doctor", func(line string) { // it fails if a tool is missing
 		var r struct{ Tool, Version string }
 		if json.Unmarshal([]byte(line), &r) == nil && r.Tool != "" {
 			versions[r.Tool] = r.Version

@@ -1,8 +1,8 @@
-// Package develop holds the targets that boardsmith's own repository has besides those of package targets: lint, the
-// tests, and speed. Only that repository's magefile imports it. It needs the sources and the tools of that repository,
-// so a user's repository can neither import it nor has any of its targets.
+// Package develop contains the targets of boardsmith's own repository that package targets does not have: lint, the
+// tests and speed. Only that repository's magefile imports it. It needs that repository's sources and tools. A user's
+// repository cannot import it and has none of its targets.
 //
-// It knows how to check boardsmith, not what boardsmith does: of boardsmith's other packages it imports those that run
+// It checks boardsmith and does not use boardsmith's functions: of the other packages, it imports only those that run
 // commands and print.
 package develop
 
@@ -17,15 +17,15 @@ import (
 // Test runs all checks: lint, Go and C tests, the examples; at most 15 minutes.
 func Test(ctx context.Context) error { return do(ctx, "test", (*repository).test) }
 
-// TEST holds the longer tests. Its name is in capitals because a package cannot have both a function and a type
-// called Test; mage shows and takes them as test:full, test:soak and test:debian.
+// TEST contains the longer tests. Its name is in capitals because a package cannot have both a function and a type with
+// the name Test; mage shows and accepts them as test:full, test:soak and test:debian.
 type TEST mg.Namespace
 
 // Full runs the tests with ten times as many cases, then every fuzz target for FUZZTIME, other releases of Debian, and
 // benchmarks; writes docs/report.
 func (TEST) Full(ctx context.Context) error { return do(ctx, "test:full", (*repository).testFull) }
 
-// Soak runs all tests with every case that the others draw from, and every fuzz target for FUZZTIME; it has no limit.
+// Soak runs all tests with all cases, and every fuzz target for FUZZTIME; it has no limit.
 func (TEST) Soak(ctx context.Context) error { return do(ctx, "test:soak", (*repository).testSoak) }
 
 // Debian runs the demo and the tests in a bare Debian 12 and a bare Debian 13 that it makes (as root, by debootstrap).
@@ -36,7 +36,7 @@ func (TEST) Debian(ctx context.Context) error {
 // Lint checks the sources: vet, staticcheck, gofumpt, cppcheck with MISRA, clang-format.
 func Lint(ctx context.Context) error { return do(ctx, "lint", (*repository).lint) }
 
-// Bench measures speed and prints it beside the targets.
+// Bench measures speed and prints it next to its goals.
 func Bench(ctx context.Context) error { return do(ctx, "bench", (*repository).bench) }
 
 // A repository is boardsmith's own, in the console's working folder.

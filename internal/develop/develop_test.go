@@ -15,13 +15,13 @@ import (
 	"github.com/boardsmith/boardsmith/internal/toolbox"
 )
 
-// quietRepository is a repository whose console has no variables and prints into a buffer.
+// quietRepository returns a repository whose console has no variables and prints into a buffer.
 func quietRepository() (*repository, *bytes.Buffer) {
 	var b bytes.Buffer
 	return &repository{console.New(func(string) string { return "" }, &b, &b)}, &b
 }
 
-// inFolder is a quiet repository in the folder.
+// inFolder returns a quiet repository in the folder.
 func inFolder(dir string) *repository {
 	r, _ := quietRepository()
 	r.Dir = dir
@@ -38,7 +38,8 @@ func writeFile(t *testing.T, path, text string) {
 	}
 }
 
-// TestOwnTargets: boardsmith's own magefile has the targets of users and of developers, each with one line of help.
+// TestOwnTargets checks that boardsmith's own magefile has the targets of users and of developers, each with one line
+// of help.
 func TestOwnTargets(t *testing.T) {
 	root := filepath.Join("..", "..")
 	info, err := parse.PrimaryPackage("go", root, []string{"magefile.go"}, false)
@@ -60,7 +61,8 @@ func TestOwnTargets(t *testing.T) {
 	}
 }
 
-// TestOwnTools: with this package imported, doctor and setup look for the tools of boardsmith's own checks too.
+// TestOwnTools checks that with this package imported, doctor and setup also look for the tools of boardsmith's own
+// checks.
 func TestOwnTools(t *testing.T) {
 	var names []string
 	for _, tool := range toolbox.Tools() {

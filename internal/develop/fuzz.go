@@ -15,7 +15,7 @@ import (
 	"github.com/boardsmith/boardsmith/internal/console"
 )
 
-// fuzz runs every fuzz target for FUZZTIME, or as long as usual. Each is one check.
+// fuzz runs every fuzz target for FUZZTIME, or for its default time. Each target is one check.
 func (r *repository) fuzz(ctx context.Context, t *tally, usual string) error {
 	cmd := exec.CommandContext(ctx, "go", "test", "-list=^Fuzz", "./...")
 	cmd.Dir, cmd.Env = r.Dir, console.ToolEnv()
@@ -37,7 +37,7 @@ func (r *repository) fuzz(ctx context.Context, t *tally, usual string) error {
 	return nil
 }
 
-// fuzzChecks reads what go test -list prints: the names of a package's targets, then "ok" and the package.
+// fuzzChecks reads the output of go test -list: the names of a package's targets, then "ok" and the package.
 func fuzzChecks(list, fuzzTime string) []check {
 	var all []check
 	var names []string
@@ -60,13 +60,13 @@ func fuzzChecks(list, fuzzTime string) []check {
 
 var fuzzTimeOver = regexp.MustCompile(`(?m)^--- FAIL: Fuzz\w+ \(\d+\.\d+s\)\n    context deadline exceeded\nFAIL$`)
 
-// foundNothing says whether fuzzing ended only because its time was over, which Go 1.26 sometimes reports as a failure
-// (golang/go#75804).
+// foundNothing reports whether fuzzing ended only because its time was over, which Go 1.26 sometimes reports as a
+// failure (golang/go#75804).
 func foundNothing(output string) bool {
 	return fuzzTimeOver.MatchString(output) && !strings.Contains(output, "Failing input written to")
 }
 
-// cFuzzCheck is the RPC server in C under libFuzzer.
+// cFuzzCheck fuzzes the RPC server in C with libFuzzer.
 func cFuzzCheck(fuzzTime string) (check, error) {
 	d, err := time.ParseDuration(fuzzTime)
 	if err != nil {

@@ -2,7 +2,7 @@ package develop
 
 import "testing"
 
-// TestFoundNothing ignores the end of fuzzing, and nothing else.
+// TestFoundNothing checks that only the end of the fuzzing time is ignored.
 func TestFoundNothing(t *testing.T) {
 	const over = "fuzz: elapsed: 15s, execs: 474900 (0/sec), new interesting: 83 (total: 87)\n" +
 		"--- FAIL: FuzzRecord (15.04s)\n    context deadline exceeded\nFAIL\nexit status 1\n"

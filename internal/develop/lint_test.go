@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// newCppcheck is cppcheck 2.17 as far as it differs from 2.10: unless told how deep to look, it says of each file that
-// it did not look at all branches. It finds MISRA's rule 1.1 broken.
+// newCppcheck behaves as cppcheck 2.17 where it differs from 2.10: unless its depth is set, it reports for each file
+// that it did not check all branches. It also reports a violation of MISRA's rule 1.1.
 const newCppcheck = `#!/bin/sh
 case "$*" in
   *--version*) echo 'Cppcheck 2.17.1' ;;
@@ -20,7 +20,8 @@ case "$*" in *--addon=misra*) printf 'misra-c2012-1.1\tsrc/a.c\t1\tmisra violati
 case "$*" in *FIND*) printf 'uninitvar\tsrc/a.c\t1\tUninitialized variable\n' ;; esac
 `
 
-// TestLintByNewerCppcheck lints with a cppcheck that tells more than the one that the list of deviations is of.
+// TestLintByNewerCppcheck lints with a cppcheck that reports more than the version for which the list of deviations was
+// written.
 func TestLintByNewerCppcheck(t *testing.T) {
 	if _, err := exec.LookPath("sh"); err != nil {
 		t.Skip("no sh to run lint.sh with")
@@ -58,8 +59,8 @@ func TestLintByNewerCppcheck(t *testing.T) {
 	}
 }
 
-// TestLayout has C laid out well, laid out badly, and looked at by another version of clang-format than the one that
-// .clang-format is for.
+// TestLayout checks C with the right layout, C with a wrong layout, and a version of clang-format that differs from the
+// one that .clang-format is for.
 func TestLayout(t *testing.T) {
 	for _, tool := range []string{"make", "clang-format"} {
 		if _, err := exec.LookPath(tool); err != nil {

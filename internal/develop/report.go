@@ -18,7 +18,7 @@ import (
 	"github.com/boardsmith/boardsmith/internal/toolbox"
 )
 
-// reportFile is written by a full run, and then committed by a person.
+// reportFile is written by a full run. A person commits it.
 const reportFile = "docs/report/README.md"
 
 func (r *repository) writeReport(ctx context.Context, t *tally, commit string, spent time.Duration) error {
@@ -103,12 +103,13 @@ func (r systemReport) absent() string {
 	return "missing"
 }
 
-// isClean says whether a text that commit returned names a commit without changes.
+// isClean reports whether a text returned by commit names a commit without changes.
 func isClean(commit string) bool {
 	return !strings.HasSuffix(commit, "-dirty") && !strings.Contains(commit, " ")
 }
 
-// commit is the checked-out commit, marked as dirty if files differ from it or are not under version control.
+// commit returns the checked-out commit. It is marked as dirty if files differ from it or are not under version
+// control.
 func (r *repository) commit(ctx context.Context) string {
 	cmd := exec.CommandContext(ctx, "git", "describe", "--always", "--dirty", "--abbrev=12")
 	cmd.Dir = r.Dir

@@ -29,7 +29,7 @@ func TestReportOfSystems(t *testing.T) {
 	}
 }
 
-// TestReportedCommit tells a commit's tree from one with changes, or with files that git does not know.
+// TestReportedCommit distinguishes a commit's tree from one with changes, or with untracked files.
 func TestReportedCommit(t *testing.T) {
 	dir := t.TempDir()
 	r, _ := quietRepository()

@@ -1,4 +1,4 @@
-// This file reports the C runtime's size and speed, so that each change's cost is seen.
+// This file reports the C runtime's size and speed, so that the cost of each change is visible.
 
 package develop
 
@@ -10,15 +10,15 @@ import (
 	"time"
 )
 
-// runtimeFigures is the check that measures the runtime on an emulated Cortex-M3, and fails above the ceilings that are
-// committed beside it.
+// runtimeFigures is a check: it measures the runtime on an emulated Cortex-M3, and fails if a figure exceeds its
+// committed ceiling.
 var runtimeFigures = check{name: "crt measure", argv: []string{"make", "-s", "-C", "crt", "measure"}}
 
-// runtimeTools are what it needs.
+// runtimeTools are the tools that it needs.
 var runtimeTools = []string{"make", "arm-none-eabi-gcc", "qemu-system-arm"}
 
-// runtimeTable measures, and returns the table of figures, ceilings and budget; where it cannot, missing says why. An
-// error has what was printed.
+// runtimeTable measures, and returns the table of figures, ceilings and budget. If it cannot measure, missing is the
+// reason. An error contains the output.
 func (r *repository) runtimeTable(ctx context.Context) (table, missing string, err error) {
 	for _, tool := range runtimeTools {
 		if _, err := exec.LookPath(tool); err != nil {

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestRuntimeFigures has the check print its table, or say why it cannot.
+// TestRuntimeFigures checks that the check prints its table, or the reason why it cannot measure.
 func TestRuntimeFigures(t *testing.T) {
 	r, printed := quietRepository()
 	r.Dir = filepath.Join("..", "..")
@@ -30,7 +30,8 @@ func TestRuntimeFigures(t *testing.T) {
 	}
 }
 
-// TestFiguresOfAnotherCompiler measures with a compiler of another version than the ceilings are of: the budget holds.
+// TestFiguresOfAnotherCompiler measures with another version of the compiler than the ceilings are for: only the budget
+// applies.
 func TestFiguresOfAnotherCompiler(t *testing.T) {
 	for _, tool := range runtimeTools {
 		if _, err := exec.LookPath(tool); err != nil {

@@ -15,16 +15,16 @@ import (
 
 // A goal is a figure of one benchmark and its promised bound.
 type goal struct {
-	benchmark string // its package, and the name that go test prints without the number of processors
+	benchmark string // its package, and its name in the output of go test without the number of processors
 	what      string
-	unit      string // of the benchmark's figure, as go test prints it
+	unit      string // unit of the benchmark's figure in the output of go test
 	scale     float64
 	shown     string  // the unit in the table: the figure times scale
 	bound     float64 // in the shown unit
 	atLeast   bool    // else at most
 }
 
-// goals are boardsmith's; two cores are assumed.
+// goals are boardsmith's speed goals, on two cores.
 var goals = []goal{
 	{"transport.BenchmarkFrame/4096", "framing random payloads of 4 KiB", "MB/s", 1, "MB/s", 1000, true},
 	{"transport.BenchmarkFrame/65536", "framing random payloads of 64 KiB", "MB/s", 1, "MB/s", 1000, true},
@@ -72,7 +72,7 @@ func (r *repository) bench(ctx context.Context) error {
 
 const missed = "MISSED"
 
-// benchRuntime prints the C runtime's figures, where its tools are.
+// benchRuntime prints the C runtime's figures if its tools are installed.
 func (r *repository) benchRuntime(ctx context.Context) error {
 	figures, missing, err := r.runtimeTable(ctx)
 	switch {

@@ -1,5 +1,5 @@
-// This file makes a bare Debian in a folder, and runs commands in it. What runs there has mounts and processes of its
-// own, which the kernel ends with it.
+// This file creates a bare Debian in a folder, and runs commands in it. They have mount and process namespaces of their
+// own, so that the kernel removes their mounts and processes when they end.
 
 package develop
 
@@ -17,25 +17,25 @@ import (
 	"github.com/boardsmith/boardsmith/internal/command"
 )
 
-// A system is a bare Debian in a folder. It has Go, this repository's last commit, and this computer's settings of
+// A system is a bare Debian in a folder. It has Go, this repository's last commit, and this computer's settings for
 // package mirrors, proxies and certificates.
 type system struct {
-	name  string // of the release, for people
+	name  string // name of the release, for people
 	dir   string
-	env   []string          // of what runs in it
-	shown map[string]string // folders of this computer to where the system sees them, read-only
-	grace time.Duration     // that commands have to end after a cancel; 0 means 3 s
+	env   []string          // environment of its commands
+	shown map[string]string // folders of this computer, with their path in the system, read-only
+	grace time.Duration     // time for commands to end after a cancel; 0 means 3 s
 }
 
 // ---- Making a system -----------------------------------------------------------------------------------------------
 
-// goSettings are the variables of Go that decide where modules come from.
+// goSettings are Go's variables for the origin of modules.
 var goSettings = []string{
 	"GOROOT", "GOMODCACHE", "GOPROXY", "GONOPROXY", "GOSUMDB", "GONOSUMDB", "GOPRIVATE", "GOINSECURE", "GOFLAGS",
 	"GOTOOLCHAIN",
 }
 
-// Where folders of this computer are seen in a system.
+// Paths in a system of folders of this computer.
 const (
 	goAt      = "/usr/local/go"
 	modulesAt = "/srv/modules"
@@ -50,7 +50,7 @@ func (r *repository) makeSystem(ctx context.Context, release, name, dir string) 
 	if err := r.bootstrap(ctx, release, dir); err != nil {
 		return nil, err
 	}
-	if err := os.Chmod(dir, 0o755); err != nil { // all users of the system go through its root
+	if err := os.Chmod(dir, 0o755); err != nil { // all users of the system must have access to its root
 		return nil, err
 	}
 	sys := &system{
@@ -98,7 +98,7 @@ func (r *repository) hostTool(ctx context.Context, name string, args ...string) 
 	return err
 }
 
-// debianMirror is where this computer's apt gets Debian from; "" leaves it to debootstrap.
+// debianMirror returns the mirror of this computer's apt; "" leaves the choice to debootstrap.
 func debianMirror(ctx context.Context) string {
 	args := []string{"indextargets", "--format", "$(ORIGIN)|$(LABEL)|$(REPO_URI)", "Created-By: Packages"}
 	printed, err := exec.CommandContext(ctx, "apt-get", args...).Output()
@@ -129,7 +129,8 @@ func goEnv(ctx context.Context) (map[string]string, error) {
 	return settings, nil
 }
 
-// systemEnv is the environment in a system. Modules come from this computer's cache, then from its proxy.
+// systemEnv returns the environment of commands in a system. Modules come from this computer's cache, then from its
+// proxy.
 func systemEnv(settings map[string]string, environ []string) []string {
 	path := goAt + "/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 	env := append(passedOn(environ), "HOME=/root", "TMPDIR=/tmp", "PATH="+path)
@@ -146,7 +147,7 @@ func systemEnv(settings map[string]string, environ []string) []string {
 	return env
 }
 
-// passedOn are the variables about proxies, certificates and Python's packages.
+// passedOn are the variables for proxies, certificates and Python's packages.
 func passedOn(environ []string) []string {
 	var env []string
 	for _, v := range environ {
@@ -159,16 +160,16 @@ func passedOn(environ []string) []string {
 	return env
 }
 
-// giveNetwork copies the host names, certificates and settings with which this computer reaches the network.
+// giveNetwork copies the host names, certificates and settings that this computer uses for the network.
 func giveNetwork(ctx context.Context, dir string) error {
 	files := map[string][]byte{"/etc/hosts": []byte("127.0.0.1 localhost\n::1 localhost\n")}
-	// If ca-certificates is installed later, it makes its list anew, of these too.
+	// ca-certificates, if installed later, includes these in its new list.
 	own, err := filepath.Glob("/usr/local/share/ca-certificates/*.crt")
 	if err != nil {
 		return err
 	}
 	for _, name := range append(own, "/etc/resolv.conf", "/etc/ssl/certs/ca-certificates.crt", "/etc/pip.conf") {
-		if data, err := os.ReadFile(name); err == nil { // the system needs only what this computer has
+		if data, err := os.ReadFile(name); err == nil { // copies only what this computer has
 			files[name] = data
 		}
 	}
@@ -184,7 +185,7 @@ func giveNetwork(ctx context.Context, dir string) error {
 	return nil
 }
 
-// acquireSettings returns those of apt's settings that say how to reach mirrors.
+// acquireSettings returns apt's settings about the access to mirrors.
 func acquireSettings(dump string) []byte {
 	var kept []string
 	for line := range strings.Lines(dump) {
@@ -195,12 +196,12 @@ func acquireSettings(dump string) []byte {
 	return []byte(strings.Join(kept, ""))
 }
 
-// removeSystem removes a system's folder; nothing is mounted in it outside of its own namespace. After a cancel it does
-// not wait: mage gives a target 5 s to end, and removing so many files may take longer.
+// removeSystem removes a system's folder. No mount of its namespace is visible here. After a cancel it does not wait:
+// mage gives a target 5 s to end, and removing so many files may take longer.
 func removeSystem(ctx context.Context, dir string) {
 	cmd := exec.Command("setsid", "rm", "-rf", "--one-file-system", dir)
 	if err := cmd.Start(); err == nil && stoppedFromOutside(ctx) == nil {
-		_ = cmd.Wait() // what is left lies in the folder for temporary files
+		_ = cmd.Wait() // remaining files are in the folder for temporary files
 	}
 }
 
@@ -210,7 +211,7 @@ func removeSystem(ctx context.Context, dir string) {
 func ownNamespaces() []string { return []string{"--mount", "--pid", "--fork", "--kill-child"} }
 
 // enter mounts what a system needs, and runs a command in it. The system's root becomes a mount point, so that programs
-// in it can make mount namespaces in turn. The shell waits for the command as process 1, so that it collects orphaned
+// in it can make mount namespaces in turn. The shell waits for the command as process 1, and thereby reaps orphaned
 // processes.
 const enter = `
 root=$1 folder=$2 command=$3
@@ -246,7 +247,7 @@ func (sys *system) runIn(ctx context.Context, folder, shell string, line func(st
 	err = command.Command{Path: unshare, Args: args, Env: sys.env, Out: line, Err: line, Grace: sys.grace}.Run(ctx)
 	var ended *command.Error
 	if errors.As(err, &ended) {
-		return ended.Err // what it printed was shown
+		return ended.Err // its output was shown
 	}
 	return err
 }

@@ -48,7 +48,7 @@ func TestAcquireSettings(t *testing.T) {
 	}
 }
 
-// smallSystem is a system of nothing but a shell and the program that sleeps, out of this computer's.
+// smallSystem creates a system with only a shell and the program sleep, copied from this computer.
 func smallSystem(t *testing.T) *system {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -88,7 +88,7 @@ func smallSystem(t *testing.T) *system {
 	}
 }
 
-// TestSystemRuns runs commands in a system: it has mounts and processes of its own, and leaves none.
+// TestSystemRuns runs commands in a system: they have mounts and processes of their own, and none remain.
 func TestSystemRuns(t *testing.T) {
 	sys := smallSystem(t)
 	var printed []string
@@ -109,7 +109,7 @@ func TestSystemRuns(t *testing.T) {
 	mustBeAlone(t, sys)
 }
 
-// TestSystemCancelled stops a command in a system that does not care, with a process that has lost its parent.
+// TestSystemCancelled stops a command that ignores signals, with an orphaned process.
 func TestSystemCancelled(t *testing.T) {
 	sys := smallSystem(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -125,8 +125,8 @@ func TestSystemCancelled(t *testing.T) {
 	mustBeAlone(t, sys)
 }
 
-// TestSystemTooSlow: the end of a system's time fails the check that it stops and those that are left, keeps what was
-// found before, and ends nothing else, as a cancel does.
+// TestSystemTooSlow checks the time limit of a system: the stopped check and those that did not run have failed,
+// earlier results are kept, and other systems are still tested, unlike after a cancel.
 func TestSystemTooSlow(t *testing.T) {
 	sys := smallSystem(t)
 	if err := os.MkdirAll(filepath.Join(sys.dir, sourceAt), 0o755); err != nil {
@@ -174,7 +174,7 @@ func mustBeAlone(t *testing.T, sys *system) {
 	if strings.Contains(string(mounts), sys.dir) {
 		t.Errorf("something is mounted in %s", sys.dir)
 	}
-	deadline := time.Now().Add(10 * time.Second) // the kernel ends them a moment after process 1
+	deadline := time.Now().Add(10 * time.Second) // the kernel ends them shortly after process 1
 	for {
 		var left []string
 		roots, _ := filepath.Glob("/proc/[0-9]*/root")

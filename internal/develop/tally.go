@@ -11,14 +11,14 @@ import (
 	"github.com/boardsmith/boardsmith/internal/console"
 )
 
-// A tally counts results, and keeps the texts that the end of the run and the report need.
+// A tally counts results, and keeps the texts for the end of the run and for the report.
 type tally struct {
 	passed, failed, skipped int
 	failures                []string          // names
 	skips                   map[string]string // name to reason
 	order                   []string          // names of skips
 	sections                []string          // one line each, for the report
-	systems                 []systemReport    // other systems that were tried
+	systems                 []systemReport    // results of other systems
 }
 
 func (r *repository) pass(t *tally, name string, d time.Duration) {
@@ -47,7 +47,7 @@ func (r *repository) skip(t *tally, name, reason string) {
 	r.Printf("skipped %s: %s", name, reason)
 }
 
-// conclude prints the closing line, and makes an error of failures.
+// conclude prints the closing line, and returns an error if there were failures.
 func (r *repository) conclude(t *tally) error {
 	for _, name := range t.failures {
 		r.Printf("failed: %s", name)

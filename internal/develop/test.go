@@ -1,4 +1,4 @@
-// This file runs all tests: lint, the Go tests, the C tests, and at higher levels what takes longer.
+// This file runs all tests: lint, the Go tests, the C tests, and at higher levels those that take longer.
 
 package develop
 
@@ -22,7 +22,7 @@ const (
 	fullLimit = 120 * time.Minute
 )
 
-// fuzzTimes are how long each fuzz target runs where FUZZTIME does not say it.
+// fuzzTimes are the default times for each fuzz target, if FUZZTIME is not set.
 var fuzzTimes = map[string]string{drawn.Full: "15s", drawn.Soak: "10m"}
 
 func (r *repository) test(ctx context.Context) error {
@@ -62,7 +62,7 @@ func (r *repository) testFull(ctx context.Context) error {
 
 // testAll runs every check into t. A level of package drawn adds what takes long.
 func (r *repository) testAll(ctx context.Context, t *tally, level string) error {
-	each := "-timeout=0" // of one package
+	each := "-timeout=0" // limit of one package
 	if limit := map[string]time.Duration{"": testLimit, drawn.Full: fullLimit}[level]; limit > 0 {
 		each = fmt.Sprintf("-timeout=%v", limit-time.Minute)
 		var cancel context.CancelFunc
@@ -78,7 +78,7 @@ func (r *repository) testAll(ctx context.Context, t *tally, level string) error 
 		func(ctx context.Context, t *tally) error { return r.runChecks(ctx, r.lintChecks(), t) },
 		func(ctx context.Context, t *tally) error {
 			raceEnv, race := r.raceDetector()
-			args := append(race, "-count=1", "-vet=off", each, // lint has vetted them
+			args := append(race, "-count=1", "-vet=off", each, // lint runs vet
 				"-shuffle="+seed, "./...")
 			return r.goTest(ctx, t, append(raceEnv, env...), args...)
 		},
@@ -101,8 +101,8 @@ func (r *repository) testAll(ctx context.Context, t *tally, level string) error 
 	return nil
 }
 
-// testSeed returns the seed of what the Go tests draw and of their order, which must not matter. It is the same in
-// every run unless SEED is another number or "random"; it is printed so that a run can be repeated.
+// testSeed returns the seed for the random data of the Go tests and for their order. It is the same in every run unless
+// SEED is another number or "random". It is printed so that a run can be repeated.
 func (r *repository) testSeed() (string, error) {
 	seed := cmp.Or(r.Env("SEED"), "1")
 	if seed == "random" {
@@ -115,8 +115,8 @@ func (r *repository) testSeed() (string, error) {
 	return seed, nil
 }
 
-// setupForTests installs missing tools if that needs no password and CHECK is not set; else the tests that need them
-// are skipped, with that reason.
+// setupForTests installs missing tools if that needs no password and CHECK is not set. Otherwise the tests that need
+// them are skipped with that reason.
 func (r *repository) setupForTests(ctx context.Context) error {
 	if r.Env.On("CHECK") {
 		return nil
@@ -130,8 +130,8 @@ func (r *repository) setupForTests(ctx context.Context) error {
 	return nil
 }
 
-// raceDetector returns the environment and the flag with which the Go tests run under the race detector. It needs a C
-// compiler. Most of the tests' time is that of compilers and emulators, which it does not slow down.
+// raceDetector returns the environment and the flag to run the Go tests under the race detector, which needs a C
+// compiler. It does not slow down compilers and emulators, which take most of the tests' time.
 func (r *repository) raceDetector() (env, args []string) {
 	if _, err := exec.LookPath("gcc"); err != nil {
 		r.Notef("the tests run without the race detector: gcc is not installed")

@@ -27,7 +27,7 @@ func TestSeedOfTests(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range 3 { // two equal draws of 32 bits are rare, four are a fault
+	for range 3 { // two equal random numbers of 32 bits may occur, four mean an error
 		if other, err := seed("random"); err != nil || other != one {
 			return
 		}

@@ -1,4 +1,5 @@
-// This file runs test programs and counts their results: go test by its JSON, cmocka by its lines.
+// This file runs test programs and counts their results: those of go test from its JSON, those of cmocka from its
+// lines.
 
 package develop
 
@@ -22,7 +23,7 @@ import (
 type testEvent struct {
 	Action     string
 	Package    string
-	ImportPath string // of a build's events
+	ImportPath string // set in events of a build
 	Test       string
 	Output     string
 	Elapsed    float64
@@ -32,16 +33,16 @@ type testEvent struct {
 type goTests struct {
 	r      *repository
 	t      *tally
-	output map[string][]string // by package and test, until it has ended
+	output map[string][]string // by package and test, until the test ends
 	counts map[string]int      // tests by package
-	broken map[string]bool     // packages, and tests by package and name, in which a test failed
+	broken map[string]bool     // packages, and tests by package and name, that contain a failed test
 }
 
 func newGoTests(r *repository, t *tally) *goTests {
 	return &goTests{r: r, t: t, output: map[string][]string{}, counts: map[string]int{}, broken: map[string]bool{}}
 }
 
-// maxKept bounds the lines of output kept for each test.
+// maxKept is the maximum number of output lines kept for each test.
 const maxKept = 400
 
 // event counts one event.
@@ -87,12 +88,12 @@ func (g *goTests) testEnd(e testEvent, key string) {
 	}
 }
 
-// packageEnd prints how a package ended. One that failed without a failed test did not build, or crashed.
+// packageEnd prints the result of a package. A package that failed without a failed test did not build, or crashed.
 func (g *goTests) packageEnd(e testEvent, key string) {
 	name := short(e.Package)
 	if e.Action == "fail" && !g.broken[e.Package] {
 		printed := g.output[key]
-		for k, lines := range g.output { // the output of the build, and of tests that never ended
+		for k, lines := range g.output { // the output of the build, and of tests that did not end
 			if strings.HasPrefix(k, e.Package+" ") && k != key || strings.HasPrefix(k, e.Package+".test") {
 				printed = append(printed, lines...)
 			}
@@ -114,13 +115,14 @@ func verdict(good bool) string {
 	return "FAILED"
 }
 
-// logRE is the first line of what a test logs: its file and line. Lines that follow it are indented deeper.
+// logRE matches the first line that a test logs: its file and line. Further lines are indented deeper.
 var logRE = regexp.MustCompile(`^ {4}(\S+\.go):\d+: `)
 
 // transcriptFile is the source file in which testscript logs what a script did, after the reason why it was skipped.
 const transcriptFile = "testscript.go"
 
-// skipReason is what the test gave t.Skip: the first line of what it logged last, but for a script's transcript.
+// skipReason returns the argument of t.Skip: the first line of the last log entry, or of the one before a script's
+// transcript.
 func skipReason(lines []string) string {
 	for _, line := range slices.Backward(lines) {
 		if m := logRE.FindStringSubmatch(line); m != nil && m[1] != transcriptFile {
@@ -130,7 +132,7 @@ func skipReason(lines []string) string {
 	return "no reason given"
 }
 
-// short is a package's path within its module.
+// short returns a package's path within its module.
 func short(pkg string) string {
 	if rest, ok := strings.CutPrefix(pkg, "github.com/boardsmith/boardsmith/"); ok {
 		return rest
@@ -145,25 +147,25 @@ func (r *repository) goTest(ctx context.Context, t *tally, env []string, args ..
 	return r.tests(ctx, t, strings.Join(argv, " "), argv, env, func(line string) {
 		var e testEvent
 		if json.Unmarshal([]byte(line), &e) != nil {
-			fmt.Fprintln(r.Console, line) // printed by go itself
+			fmt.Fprintln(r.Console, line) // a line of go itself
 			return
 		}
 		g.event(e)
 	})
 }
 
-// A cmockaTests reads what programs that use cmocka print.
+// A cmockaTests reads the output of programs that use cmocka.
 type cmockaTests struct {
 	r       *repository
 	t       *tally
-	running string   // the test that has begun and not ended
-	printed []string // since it began
+	running string   // the test that is running
+	printed []string // lines since its start
 	count   int
 }
 
 var cmockaRE = regexp.MustCompile(`^\[\s*([A-Z]+)\s*\] (.*)$`)
 
-// line counts one line. A failed test is named twice, when it ends and in a list: only the first counts.
+// line reads one line. A failed test is named twice, when it ends and in a list; only the first counts.
 func (c *cmockaTests) line(text string) {
 	state, name := "", ""
 	if m := cmockaRE.FindStringSubmatch(text); m != nil {
@@ -222,8 +224,8 @@ func (r *repository) cTest(ctx context.Context, t *tally, env []string, argv ...
 	return nil
 }
 
-// tests runs a test command and gives each line of its output to line. A command that fails without one failed test
-// is a failure of its own. An error is returned only if the user stopped it.
+// tests runs a test command and calls line with each line of its output. A command that fails without a failed test is
+// a failure itself. It returns an error only if the user stopped it.
 func (r *repository) tests(ctx context.Context, t *tally, name string, argv, env []string, line func(string)) error {
 	program, err := exec.LookPath(argv[0])
 	if err != nil {

@@ -47,8 +47,8 @@ func TestGoTestEvents(t *testing.T) {
 	}
 }
 
-// TestSkipReason reads why tests were skipped from what go test prints: a plain test, one that logged more, and a
-// script, whose transcript testscript logs after the reason.
+// TestSkipReason reads from the output of go test why tests were skipped: a plain test, one that logged more, and a
+// script, whose transcript follows the reason.
 func TestSkipReason(t *testing.T) {
 	for _, c := range []struct{ output, want string }{
 		{"=== RUN   A\n    a_test.go:3: no probe\n--- SKIP: A (0.00s)\n", "no probe"},
@@ -103,7 +103,7 @@ needs a big-endian machine
 	}
 }
 
-// TestInterruptedTests stops a test program that does not heed it, nor does its child: both are ended.
+// TestInterruptedTests stops a test program that ignores the signal, with a child that does so too: both end.
 func TestInterruptedTests(t *testing.T) {
 	r := inFolder(t.TempDir())
 	ctx, cancel := context.WithCancel(t.Context())
@@ -120,7 +120,7 @@ func TestInterruptedTests(t *testing.T) {
 	}
 	for _, p := range processes {
 		for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
-			if _, err := os.Readlink(filepath.Join("/proc", p, "exe")); err != nil { // it has ended, collected or not
+			if _, err := os.Readlink(filepath.Join("/proc", p, "exe")); err != nil { // it has ended, reaped or not
 				break
 			}
 			if time.Now().After(deadline) {

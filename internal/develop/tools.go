@@ -10,7 +10,7 @@ import (
 
 func init() { toolbox.Add(tools...) }
 
-// tools are what doctor and setup look for in this repository, besides what users need.
+// tools lists what doctor and setup look for in this repository, in addition to the users' tools.
 var tools = []toolbox.Tool{
 	{
 		Name: "C++ compiler", Use: "checking the runtime's headers as C++", Apt: "g++", Linux: true,
@@ -51,7 +51,7 @@ var tools = []toolbox.Tool{
 	},
 }
 
-// cmocka is what the C unit tests need.
+// cmocka is the library that the C unit tests need.
 var cmocka = toolbox.Tool{
 	Name: "cmocka", Use: "the C unit tests", Apt: "libcmocka-dev", Linux: true,
 	Command: []string{"cc", "-fsyntax-only", "-x", "c", "-"},

@@ -9,14 +9,14 @@ import (
 	"strings"
 )
 
-// windowsPackages are those whose tests need no compiler, emulator or programmer.
+// windowsPackages are the packages whose tests need no compiler, emulator or programmer.
 var windowsPackages = []string{
 	"./boards", "./cache", "./executor", "./failure", "./flasher", "./mlf", "./ndarray",
 	"./rpc", "./samples", "./transport",
 }
 
-// windowsTests are a part of test:full. Wine treats locked files and links otherwise than Windows does: tests of these
-// look at what boardsmith does, not at its effect.
+// windowsTests is part of test:full. Wine handles locked files and links differently from Windows, so the tests of
+// these check boardsmith's actions, not their effect.
 func (r *repository) windowsTests(ctx context.Context, t *tally) error {
 	const name = "Go tests as Windows programs, under Wine"
 	wine, err := findWine()
@@ -43,7 +43,7 @@ func (r *repository) windowsTests(ctx context.Context, t *tally) error {
 	return r.runChecks(ctx, []check{c}, t)
 }
 
-// findWine is the loader of 64-bit programs, which Debian does not put on PATH.
+// findWine returns the loader of 64-bit programs, which Debian does not put on PATH.
 func findWine() (string, error) {
 	if path, err := exec.LookPath("wine64"); err == nil {
 		return path, nil

@@ -15,11 +15,11 @@ import (
 
 // A Layout is an image with its map. Close it when done.
 type Layout struct {
-	image   *elf.File
-	from    *linkMap
+	image *elf.File
+	from  *linkMap
 	// the part of an object in an archive, by the object's name, because an archive stores no folders
 	sources map[string]string
-	shipped map[string]bool   // objects of unmodified sources of the template
+	shipped map[string]bool // objects of unmodified sources of the template
 	of      Sources
 }
 

@@ -48,7 +48,7 @@ type StackUse struct {
 	Room        int64    // bytes available for them; 0 if the image has no such stack
 	HandlerPath []string // their deepest call chains, the first handler first
 	// why more may be needed: functions with the reason; empty if every call in the reached code is resolved
-	Unsure      []string
+	Unsure []string
 }
 
 // A stackWalk finds the deepest chains of calls.

@@ -16,8 +16,8 @@ import (
 	"github.com/boardsmith/boardsmith/internal/console"
 )
 
-// installPython installs programs written in Python into setup's virtual environment. An incomplete environment is
-// made again, with the programs that it held. It returns what it installed.
+// installPython installs programs written in Python into setup's virtual environment. It recreates an incomplete
+// environment with the programs that it contained. It returns what it installed.
 func installPython(ctx context.Context, c *console.Console, list []Tool) ([]string, error) {
 	dir, err := pythonDir()
 	if err != nil {
@@ -74,8 +74,8 @@ func installInto(ctx context.Context, c *console.Console, dir string, steps [][]
 // unfinished is the file that marks an environment that is being changed, or whose last change failed.
 func unfinished(dir string) string { return dir + ".unfinished" }
 
-// isWhole reports whether packages can be added to the environment in dir: its last change succeeded and its pip
-// runs, which it does not after an upgrade of the system's python3.
+// isWhole reports whether packages can be added to the environment in dir: its last change succeeded, and its pip runs.
+// After an upgrade of the system's python3, it does not.
 func isWhole(ctx context.Context, dir, python string) bool {
 	if _, err := os.Stat(unfinished(dir)); err == nil {
 		return false

@@ -40,13 +40,14 @@ pip)
 esac
 `
 
-// TestSetupAfterAnInterruption: setup repairs what an interrupted setup left, and reinstalls what it had to remove.
+// TestSetupAfterAnInterruption checks that setup repairs the environment that an interrupted setup left, and reinstalls
+// what it had to remove.
 func TestSetupAfterAnInterruption(t *testing.T) {
 	pyocd := Tool{Name: "pyOCD", Python: "pyocd==0.46.0", Command: []string{"pyocd"}}
 	west := Tool{Name: "west", Python: "west==1.5.0", Command: []string{"west"}}
 	for name, test := range map[string]struct {
 		before []Tool // installed without interruption
-		stop   string // where installing west stops
+		stop   string // step at which installing west stops
 		spoil  string // a file of the environment that is removed then
 	}{
 		"undisturbed":                    {before: []Tool{pyocd}},

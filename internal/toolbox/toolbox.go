@@ -1,6 +1,6 @@
 // Package toolbox finds and installs the external programs that boardsmith calls.
 //
-// Its table lists what users need. A package whose targets need more adds to it, for the targets doctor and setup
+// Its table lists what users need. A package whose targets need more tools adds them for the targets doctor and setup
 // of the same magefile. The package runs a program only to check that it works.
 package toolbox
 
@@ -22,7 +22,7 @@ import (
 // A Tool is a program or library that some targets need.
 type Tool struct {
 	Name    string
-	Use     string   // what it is needed for
+	Use     string   // its purpose
 	Apt     string   // apt's name of the package, or one that the package provides; "" if Debian has none
 	Python  string   // pip's requirement, if Apt is ""
 	Needed  bool     // required to build for the host board
@@ -130,7 +130,7 @@ func Probe(ctx context.Context, t Tool) Finding {
 	return f
 }
 
-// Look looks for all tools. Errors: that of ctx.
+// Look looks for all tools. It returns an error only if ctx ended.
 func Look(ctx context.Context) ([]Finding, error) {
 	var all []Finding
 	for _, t := range Tools() {
@@ -169,7 +169,7 @@ func getIt(c *console.Console, t Tool) string {
 	return "your system's package of " + t.Apt
 }
 
-// HowToInstall is the next step of an error: one command for all that is missing.
+// HowToInstall returns the next step of an error: one command that installs everything that is missing.
 func HowToInstall(all []Finding) string {
 	pkgs := aptNames(missing(all, byApt))
 	if len(pkgs) == 0 {
@@ -184,7 +184,7 @@ func HowToInstall(all []Finding) string {
 	return failure.Target("setup") + ", or: apt-get install " + strings.Join(pkgs, " ")
 }
 
-// missing lists the missing tools that are installed in that way.
+// missing returns the missing tools that are installed in that way.
 func missing(all []Finding, way func(Tool) bool) []Tool {
 	var list []Tool
 	for _, f := range all {

@@ -106,12 +106,12 @@ type Faults struct {
 
 // An Answer is the keeper's answer, one line.
 type Answer struct {
-	Error     string  `json:"error,omitempty"`
-	State     State   `json:"state"`
-	Address   Address `json:"address"`
-	Busy      bool    `json:"busy"`      // a client has the probe
+	Error   string  `json:"error,omitempty"`
+	State   State   `json:"state"`
+	Address Address `json:"address"`
+	Busy    bool    `json:"busy"` // a client has the probe
 	// transfers of the debug port since the keeper started or since the last faults request
-	Transfers int64   `json:"transfers"`
+	Transfers int64 `json:"transfers"`
 }
 
 // Keep is the keeper's main function: it keeps the chip that its arguments name until there has been no client for some

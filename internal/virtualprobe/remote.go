@@ -38,7 +38,7 @@ type remoteAnswer struct {
 }
 
 var (
-	errFault = errors.New("transfer fault")                              // the chip answered FAULT
+	errFault = errors.New("transfer fault")               // the chip answered FAULT
 	errWait  = errors.New("the chip kept answering WAIT") // to each repetition by the probe
 	errBusy  = errors.New("the probe is busy: another program has it open")
 )

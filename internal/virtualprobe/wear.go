@@ -23,7 +23,7 @@ type Wear struct {
 // A Cut is a loss of power inside an erase or inside the programming of a word, once. It leaves the cells partly
 // changed: some bits as before, some as intended, and some that read differently each time.
 type Cut struct {
-	Erase bool   `json:"erase"`          // in an erase, else in programming
+	Erase bool `json:"erase"` // in an erase, else in programming
 	// number of the erase of a sector, or of the programmed word, from now: 1 is the next one
 	After int    `json:"after"`
 	Seed  uint64 `json:"seed,omitempty"` // seed of the resulting bits and of the progress

@@ -17,7 +17,7 @@ import (
 
 const module = "github.com/boardsmith/boardsmith/"
 
-// covered returns the packages of which it is known which test runs a line: those with sources in Go.
+// covered returns the packages with known coverage: those with sources in Go.
 func covered() string {
 	var packages []string
 	for _, s := range suites {
@@ -28,11 +28,11 @@ func covered() string {
 	return strings.Join(packages, ",")
 }
 
-// A coverage says which tests run a line, by file and number. A line that is in no statement of its own, as a case's
-// condition, is nil; one in a statement that no test runs is empty.
+// A coverage lists the tests that run a line, by file and number. The list of a line in no statement of its own, such
+// as a case's condition, is nil. The list of a line that no test runs is empty.
 type coverage map[string][]goTested
 
-// of returns the tests that run a line, or the statement above it where it is in none.
+// of returns the tests that run a line. For a line in no statement, it uses the statement above.
 func (c coverage) of(file string, line int) []goTested {
 	for ; line > 0; line-- {
 		if tests, ok := c[fmt.Sprintf("%s:%d", file, line)]; ok {
@@ -48,10 +48,10 @@ type goTested struct {
 	took      time.Duration
 }
 
-// quick is how long a test may take to be among the first that look at a change.
+// quick is the maximum time of a test that is run first on a change.
 const quick = 3 * time.Second
 
-// cover runs each test of a package alone and notes in covers which lines it runs, by file and number.
+// cover runs each test of a package alone and records in covers which lines it runs, by file and number.
 func cover(ctx context.Context, root, pkg string, covers coverage) error {
 	dir, err := os.MkdirTemp("", "cover-")
 	if err != nil {
@@ -87,7 +87,7 @@ func cover(ctx context.Context, root, pkg string, covers coverage) error {
 				began := time.Now()
 				said, err := command(ctx, here, program, "-test.run=^"+name+"$", "-test.timeout=10m", "-test.coverprofile="+profile)
 				took := time.Since(began)
-				if err != nil { // it may be the coverage's fault, of which children speak that the test has started
+				if err != nil { // coverage may cause the failure: children that a test starts print about it
 					said, err = command(ctx, root, goTest("./"+pkg, "^"+name+"$")...)
 				}
 				mu.Lock()
@@ -109,17 +109,18 @@ func cover(ctx context.Context, root, pkg string, covers coverage) error {
 	return nil
 }
 
-// note reads a profile: lines as "file.go:3.12,5.2 1 1", from where to where, statements, and whether they ran.
+// note reads a profile with lines such as "file.go:3.12,5.2 1 1": start, end, number of statements, and whether they
+// ran.
 func note(profile string, test goTested, covers coverage) error {
 	f, err := os.Open(profile)
 	if os.IsNotExist(err) {
-		return nil // it was no test of this system
+		return nil // not a test of this system
 	} else if err != nil {
 		return err
 	}
 	defer f.Close()
 	r := bufio.NewReader(f)
-	if _, err := r.ReadString('\n'); err != nil { // the mode
+	if _, err := r.ReadString('\n'); err != nil { // skips the line with the mode
 		return err
 	}
 	seen := map[string]bool{}
@@ -148,7 +149,8 @@ func note(profile string, test goTested, covers coverage) error {
 	}
 }
 
-// commandsOf are the runs of these tests: the quick ones of each package, the nearest first, then the slow ones.
+// commandsOf returns the commands that run these tests: the quick tests of each package, the nearest package first,
+// then the slow ones.
 func commandsOf(tests []goTested, packages []string) [][]string {
 	var quickOnes, slowOnes [][]string
 	for _, pkg := range packages {

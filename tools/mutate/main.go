@@ -1,11 +1,11 @@
-// Command mutate checks the tests: it changes single lines of the sources, one at a time, and looks whether a test
+// Command mutate checks the tests: it changes single lines of the sources, one at a time, and checks whether a test
 // fails.
 //
 //	go run -C tools ./mutate -n 200 -seed 1 -out mutants.md
 //
-// A change is a comparison, a logical operator or a constant that becomes another one, or a statement that is left out.
-// Each is tried in a copy of the tree: one in Go with the tests that run its line, one in C with those that the table
-// below names. It reports which changes no test noticed; a person then decides which of those make no difference.
+// A change replaces a comparison, a logical operator or a constant by another one, or removes a statement. Each is
+// tried in a copy of the tree: one in Go with the tests that run its line, one in C with those that the table below
+// names. It reports the changes that no test detected. A person then decides which of them are equivalent.
 //
 // It takes hours and is not part of any test run.
 package main
@@ -31,11 +31,11 @@ import (
 	"time"
 )
 
-// A suite is a group of sources and the tests that must notice a change in one of them.
+// A suite is a group of sources and the tests that must detect a change in one of them.
 type suite struct {
 	sources  string     // pattern, from the tree's root
-	packages []string   // of Go sources: whose tests are asked, the nearest first
-	tests    [][]string // of C sources: commands, the quickest first
+	packages []string   // for Go sources: packages whose tests are run, the nearest first
+	tests    [][]string // for C sources: commands, the quickest first
 }
 
 var suites = []suite{
@@ -151,8 +151,8 @@ func run(ctx context.Context, root string, n int, seed uint64, only string, limi
 	return errors.Join(failed, ctx.Err())
 }
 
-// unchanged runs all tests in question once without a change: what fails then notices nothing. It returns which Go
-// tests run a line.
+// unchanged runs all tests concerned once without a change, because a test that fails anyway detects nothing. It
+// returns which Go tests run a line.
 func unchanged(ctx context.Context, root string, all []mutant) (coverage, error) {
 	done := map[string]bool{}
 	covers := coverage{}
@@ -181,7 +181,7 @@ func unchanged(ctx context.Context, root string, all []mutant) (coverage, error)
 	return covers, ctx.Err()
 }
 
-// copyTree copies what git knows of the tree at root.
+// copyTree copies the files that git tracks in the tree at root.
 func copyTree(ctx context.Context, root, to string) error {
 	list := exec.CommandContext(ctx, "git", "ls-files", "-z")
 	list.Dir = root
@@ -264,7 +264,7 @@ func (r result) String() string {
 	return fmt.Sprintf("%s:%d %s: %s (%s)", r.file, r.line, r.what, r.outcome, r.by)
 }
 
-// try applies the change, runs its tests and takes it back.
+// try applies the change, runs its tests and reverts it.
 func try(ctx context.Context, root string, m mutant, tests []goTested, limit time.Duration) (result, error) {
 	path := filepath.Join(root, m.file)
 	whole, err := os.ReadFile(path)
@@ -305,7 +305,7 @@ func try(ctx context.Context, root string, m mutant, tests []goTested, limit tim
 	return r, nil
 }
 
-// compiles says whether the changed file does; a change that the compiler refuses says nothing of the tests.
+// compiles reports whether the changed file compiles; a change that the compiler refuses tests nothing.
 func compiles(ctx context.Context, root, file string) bool {
 	args := []string{"go", "build", "-o", os.DevNull, "./" + filepath.Dir(file)}
 	if strings.HasSuffix(file, ".c") {
@@ -327,7 +327,7 @@ func command(ctx context.Context, dir string, args ...string) ([]byte, error) {
 	return cmd.CombinedOutput()
 }
 
-// firstFailure is the line that names a failed test.
+// firstFailure returns the line that names a failed test.
 func firstFailure(said []byte) string {
 	for line := range strings.Lines(string(said)) {
 		for _, mark := range []string{

@@ -12,18 +12,18 @@ import (
 	"strings"
 )
 
-// A mutant is one change: the bytes from..end of a file become to.
+// A mutant is one change: it replaces the bytes from..end of a file by to.
 type mutant struct {
 	file      string
 	line      int
 	what      string // for people
 	from, end int
 	to        string
-	tests     [][]string // commands, or none:
-	packages  []string   // whose tests are asked, as far as they run the line
+	tests     [][]string // commands; if there are none, packages applies
+	packages  []string   // packages whose tests are run, if they run the line
 }
 
-// others has, for each operator, the one that takes its place.
+// others has the replacement of each operator.
 var others = map[string]string{
 	"==": "!=", "!=": "==", "<": "<=", "<=": "<", ">": ">=", ">=": ">", "&&": "||", "||": "&&", "+": "-", "-": "+",
 }
@@ -79,7 +79,7 @@ func goMutants(name string, src []byte) ([]mutant, error) {
 	return all, nil
 }
 
-// droppable says whether a statement can be left out without the compiler noticing, for most names.
+// droppable reports whether a statement can be removed without an error of the compiler, in most cases.
 func droppable(s ast.Stmt) bool {
 	switch s := s.(type) {
 	case *ast.ExprStmt, *ast.IncDecStmt, *ast.DeferStmt:
@@ -99,7 +99,7 @@ var (
 	cStatement = regexp.MustCompile(`(?m)^ +((?:[\w.>\[\]*()-]+ (?:[-+|&^]?=|<<=|>>=) [^;{}\n]+|(?:\(void\))?[a-z_]\w*\([^;{}\n]*\)|[\w.>-]+(?:\+\+|--));)$`)
 )
 
-// cMutants finds changes by patterns, outside comments, texts and the preprocessor's lines.
+// cMutants finds changes by patterns, outside of comments, strings and preprocessor lines.
 func cMutants(name string, src []byte) []mutant {
 	code := cSkipped.ReplaceAllFunc(src, blank)
 	var all []mutant
@@ -127,7 +127,7 @@ func cMutants(name string, src []byte) []mutant {
 	return all
 }
 
-// blank returns as many spaces, on as many lines.
+// blank replaces a text by spaces and keeps its line breaks.
 func blank(text []byte) []byte {
 	spaces := bytes.Repeat([]byte(" "), len(text))
 	for i, c := range text {

@@ -10,7 +10,8 @@ import (
 	"strings"
 )
 
-// The patterns follow what svd2rust 0.19 to 0.36 write: documentation lines that say offset or bits, before each name.
+// The patterns match the output of svd2rust 0.19 to 0.36: documentation lines with the offset or bits, before each
+// name.
 var (
 	peripheral = regexp.MustCompile(`\*const (\w+)::RegisterBlock = (0x[0-9a-fA-F_]+) as`)
 	owner      = regexp.MustCompile(`(?:impl|pub type) (\w+) (?:\{|=)`)
@@ -73,7 +74,7 @@ func (c *chip) readBlock(path, name string, base uint64) error {
 		inner, err := os.ReadFile(filepath.Join(path, reg+".rs"))
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
-			continue // shares another one's module
+			continue // uses another peripheral's module
 		case err != nil:
 			return err
 		case register.Match(inner):

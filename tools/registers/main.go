@@ -1,4 +1,5 @@
-// Command registers fills in where vendors' register descriptions place what templates/baremetal/port/ uses.
+// Command registers writes the addresses and bits of the registers in templates/baremetal/port/ from vendors' register
+// descriptions.
 //
 //	go run -C tools ./registers -crates ~/.cargo/registry/src/INDEX -svd svd_data.zip
 //
@@ -21,7 +22,7 @@ import (
 	"strings"
 )
 
-// A chip is what a source says of one chip. Names are in capitals.
+// A chip is the description of one chip in one source. Names are in capitals.
 type chip struct {
 	bases     map[string]uint64 // peripherals
 	registers map[string]uint64 // "RCC.CR": addresses
@@ -35,7 +36,7 @@ func newChip() *chip {
 	return &chip{map[string]uint64{}, map[string]uint64{}, map[string]field{}, map[string]uint64{}}
 }
 
-// crates are the sources that are crates: chip, then crate and the module in it ("" for a crate of one chip).
+// crates lists the sources that are crates: chip, then crate and the module in it ("" for a crate of one chip).
 var crates = map[string][2]string{
 	"stm32f100": {"stm32f1-0.15.*", "stm32f100"}, "stm32f401": {"stm32f4-0.15.*", "stm32f401"},
 	"stm32f405": {"stm32f4-0.15.*", "stm32f405"},
@@ -44,7 +45,7 @@ var crates = map[string][2]string{
 	"rp2040": {"rp2040-pac-0.6.*", ""}, "nrf5340": {"nrf5340-app-pac-0.12.*", ""}, "fe310": {"e310x-0.12.*", ""},
 }
 
-// svds are the sources that are SVD files.
+// svds lists the sources that are SVD files.
 var svds = map[string]string{"nrf51": "nrf51.svd", "nrf52840": "nrf52840.svd", "imxrt1062": "MIMXRT1062.xml"}
 
 func main() {
@@ -97,7 +98,7 @@ func (s *sources) chip(name string) (*chip, error) {
 	return c, nil
 }
 
-// fact is what the source says of a path such as "RCC.CR.HSEON" or "irq USART1".
+// fact returns the source's number for a path such as "RCC.CR.HSEON" or "irq USART1".
 func (s *sources) fact(name, path string) (string, error) {
 	c, err := s.chip(name)
 	if err != nil {
@@ -132,7 +133,7 @@ func (s *sources) fact(name, path string) (string, error) {
 	return "", fmt.Errorf("%s has no %s", name, path)
 }
 
-// fill renews the facts. Columns: file, name, how the C states it, chip, path, fact, note.
+// fill updates the facts. Columns: file, name, how the C states it, chip, path, fact, note.
 func (s *sources) fill(table string) error {
 	data, err := os.ReadFile(table)
 	if err != nil {

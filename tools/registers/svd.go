@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// svdNode is a peripheral, cluster, register or field of an SVD file (CMSIS-SVD 1.3), as far as places go.
+// svdNode is a peripheral, cluster, register or field of an SVD file (CMSIS-SVD 1.3), with what addresses need.
 type svdNode struct {
 	Name        string    `xml:"name"`
 	From        string    `xml:"derivedFrom,attr"`
@@ -85,7 +85,7 @@ func (c *chip) addAll(prefix string, base uint64, registers, clusters []svdNode)
 	return nil
 }
 
-// add adds a register or cluster, as many times as its dim says.
+// add adds a register or cluster, repeated by its dim.
 func (c *chip) add(prefix string, base uint64, n svdNode) error {
 	offset, err := number(n.Offset)
 	if err != nil {
@@ -119,7 +119,7 @@ func (c *chip) add(prefix string, base uint64, n svdNode) error {
 	return nil
 }
 
-// bits reads the three ways in which a field may say where it is.
+// bits reads the position of a field, which SVD can state in three ways.
 func (n svdNode) bits() (field, error) {
 	if n.BitOffset != "" {
 		lsb, err := number(n.BitOffset)
