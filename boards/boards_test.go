@@ -224,7 +224,16 @@ func TestBadFiles(t *testing.T) {
 		},
 		{
 			"programmer", `{"inherits": "cpu/native", "templates": ["baremetal"],` + "\n" + `"link": {"kind": "process"}}`,
-			`flash.programmer: no programmer`,
+			`x.json:1: flash.programmer: no programmer`,
+		},
+		{
+			"no arena", "{\"inherits\": \"cpu/cortex-m3\",\n" +
+				"\"link\": {\"kind\": \"serial\", \"usb\": \"0483:374b\"}, \"flash\": {\"programmer\": \"none\"}}",
+			`x.json:1: arena_kib: missing`,
+		},
+		{
+			"no kind of link", "{\"inherits\": \"cpu/cortex-m3\",\n\"link\": {}}",
+			`x.json:2: link.kind: "" is not a link`,
 		},
 		{"source climbs", "{" + rest + ",\n\"sources\": [\"../x.c\"]}", `x.json:2: sources: "../x.c" is not a relative path`},
 		{"option out of range", "{" + rest + ",\n\"arena_kib\": 0}", `x.json:2: arena_kib: 0 KiB is not between`},

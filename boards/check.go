@@ -4,6 +4,7 @@ package boards
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -149,7 +150,11 @@ func (b *Board) checkIdentification() error {
 func (b *Board) checkNumbers() error {
 	own := b.own()
 	for _, o := range table {
-		if err := o.check(o.get(&own)); err != nil {
+		err := o.check(o.get(&own))
+		if _, given := b.Origin[o.Name]; err != nil && !given && len(b.Files) > 0 {
+			err = errors.New("missing")
+		}
+		if err != nil {
 			return b.wrong(o.Name, "%v", err)
 		}
 	}
@@ -356,15 +361,27 @@ func (p Place) parts() []placed {
 
 // wrong returns an error about a field, or an element of one ("memory[2]"), with its origin.
 func (b *Board) wrong(field, format string, args ...any) error {
-	at, ok := b.Origin[field]
+	at := b.origin(field)
 	field, _, _ = strings.Cut(field, "[")
 	if len(b.Files) == 0 { // read from a project: no origin
 		return failure.New(failure.Config, "", field+": "+format, args...)
 	}
-	if !ok {
-		at = Origin{File: b.Files[len(b.Files)-1]}
-	}
 	return &FileError{File: at.File, Line: at.Line, Err: fmt.Errorf(field+": "+format, args...)}
+}
+
+// origin returns where a field was set. If it is missing, origin returns where the nearest field around it was set, or
+// the start of the board's own file.
+func (b *Board) origin(field string) Origin {
+	for field != "" {
+		if at, ok := b.Origin[field]; ok {
+			return at
+		}
+		field = field[:max(strings.LastIndexByte(field, '.'), 0)]
+	}
+	if len(b.Files) == 0 {
+		return Origin{}
+	}
+	return Origin{File: b.Files[len(b.Files)-1], Line: 1}
 }
 
 // goodSource returns an error for a source outside its folder, a name unsuitable for a Makefile, or an unsupported

@@ -2,17 +2,25 @@ package targets
 
 import (
 	"encoding/json"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/hashicorp/go-hclog"
+
 	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/mlf"
+	"github.com/boardsmith/boardsmith/project"
+	"github.com/boardsmith/boardsmith/samples"
 )
 
-// TestPortingNamesEveryField holds docs/PORTING.md to what a board file may say.
+// TestPortingNamesEveryField checks that docs/PORTING.md names every field of a board file.
 func TestPortingNamesEveryField(t *testing.T) {
 	doc := readDoc(t, "PORTING.md")
 	for _, field := range jsonFields(reflect.TypeFor[boards.Board]()) {
@@ -22,7 +30,7 @@ func TestPortingNamesEveryField(t *testing.T) {
 	}
 }
 
-// jsonFields are the names of a struct's fields in JSON, and of the structs' in it.
+// jsonFields returns the JSON names of a struct's fields and of those of its structs.
 func jsonFields(of reflect.Type) []string {
 	for of.Kind() == reflect.Slice || of.Kind() == reflect.Pointer || of.Kind() == reflect.Map {
 		of = of.Elem()
@@ -40,7 +48,7 @@ func jsonFields(of reflect.Type) []string {
 	return names
 }
 
-// TestPortingNamesEveryUART holds the table of drivers to the files there are, and each file that is named to exist.
+// TestPortingNamesEveryUART checks that the table of drivers lists every file, and that every named file exists.
 func TestPortingNamesEveryUART(t *testing.T) {
 	doc := readDoc(t, "PORTING.md")
 	drivers, err := filepath.Glob("../templates/baremetal/port/uart/*.c")
@@ -68,7 +76,7 @@ func TestPortingNamesEveryUART(t *testing.T) {
 	}
 }
 
-// TestPortingsBoard loads the board that the page shows, and merges the memory map that it shows into it.
+// TestPortingsBoard loads the board that the page shows, also with each further block of fields merged into it.
 func TestPortingsBoard(t *testing.T) {
 	doc := readDoc(t, "PORTING.md")
 	blocks := regexp.MustCompile("(?s)```json\n(.*?)```").FindAllStringSubmatch(doc, -1)
@@ -91,7 +99,86 @@ func TestPortingsBoard(t *testing.T) {
 	}
 }
 
-// merged is a JSON object with some more fields.
+// TestPortingsBoardBuilds builds the bundled sample for the board that the page shows first.
+func TestPortingsBoardBuilds(t *testing.T) {
+	block := regexp.MustCompile("(?s)```json\n(.*?)```").FindStringSubmatch(readDoc(t, "PORTING.md"))
+	if block == nil {
+		t.Fatal("no JSON")
+	}
+	file := filepath.Join(t.TempDir(), "kiln.json")
+	if err := os.WriteFile(file, []byte(block[1]), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	model, err := mlf.Parse(samples.Name, samples.Archive())
+	if err != nil {
+		t.Fatal(err)
+	}
+	builder := &project.Builder{Log: hclog.NewNullLogger()}
+	p, err := builder.Generate(t.Context(), filepath.Join(t.TempDir(), "p"), project.Spec{Board: file, Archive: model})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	if _, err := p.Build(t.Context()); failure.Of(err) == failure.ToolMissing {
+		t.Skip(err)
+	} else if err != nil {
+		t.Error(err)
+	}
+}
+
+// TestPortingNamesEveryDefine compares the page's table of required defines with those of the shipped board files,
+// except those that have defaults.
+func TestPortingNamesEveryDefine(t *testing.T) {
+	required := map[string][]string{}
+	var above []string
+	names := regexp.MustCompile("`([A-Z0-9_]+)`")
+	for _, row := range regexp.MustCompile("(?m)^\\| (`chip/[^|]*) \\| ([^|]*) \\|$").FindAllStringSubmatch(
+		readDoc(t, "PORTING.md"), -1) {
+		var defines []string
+		if strings.HasPrefix(row[2], "the same, and ") {
+			defines = slices.Clone(above)
+		}
+		for _, m := range names.FindAllStringSubmatch(row[2], -1) {
+			defines = append(defines, m[1])
+		}
+		above = defines
+		for _, chip := range regexp.MustCompile("`(chip/[a-z0-9_]+)`").FindAllStringSubmatch(row[1], -1) {
+			required[chip[1]] = slices.Sorted(slices.Values(defines))
+		}
+	}
+	files, err := filepath.Glob("../boards/*.json")
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	tried := map[string]bool{}
+	for _, file := range files {
+		var b struct {
+			Inherits string
+			Defines  map[string]string
+		}
+		data, err := os.ReadFile(file)
+		if err == nil {
+			err = json.Unmarshal(data, &b)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		maps.DeleteFunc(b.Defines, func(name, _ string) bool {
+			return strings.HasPrefix(name, "BARE_") || strings.HasPrefix(name, "BOARDSMITH_")
+		})
+		if set := slices.Sorted(maps.Keys(b.Defines)); !slices.Equal(set, required[b.Inherits]) {
+			t.Errorf("%s sets %q; docs/PORTING.md requires %q of boards with %s", file, set, required[b.Inherits], b.Inherits)
+		}
+		tried[b.Inherits] = true
+	}
+	for chip := range required {
+		if !tried[chip] {
+			t.Errorf("docs/PORTING.md lists %s, which no shipped board inherits from", chip)
+		}
+	}
+}
+
+// merged returns a JSON object with more fields.
 func merged(t *testing.T, object, fields string) string {
 	t.Helper()
 	all := map[string]json.RawMessage{}
