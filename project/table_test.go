@@ -328,24 +328,41 @@ func shortTime(s float64) string {
 
 const tableIntro = `# Boards × archives
 
-Written by ` + "`go tool mage test:soak` (`TestBoardsAndArchives`)" + `: every archive on every emulated board, generated,
-built and run as ` + "`BOARD=… MODEL=… go tool mage build flash run`" + ` does it. A cell with a time means that all outputs were right:
-integers equal, floats within 1e-5·max(1, |expected|) of what TVM itself computed. It has the time of one inference, and below it
-flash + RAM:
+Written by ` + "`go tool mage test:soak`" + ` (` + "`TestBoardsAndArchives`" + `), which builds every archive for every emulated board and
+runs it, as ` + "`BOARD=… MODEL=… go tool mage build flash run`" + ` does. The figures are those of the last such run. A cell with
+a time means that all outputs were right: integers are equal, and floats within 1e-5·max(1, |expected|) of TVM's own
+results. It contains the time of one inference, and below it flash + RAM:
 
-* **time** is QEMU's under ` + "`-icount shift=4`" + `, where every instruction takes 16 ns. It counts instructions, to the grain of the board's
-  timer; it is the same in every run, and says nothing of cycles, caches or wait states.
-* **flash** is all that lies where code does: operators, parameters, runtime and RPC server, and what variables begin with. In a
-  ` + "`graph`" + ` archive the parameters are not in the image; the host sends them into RAM.
-* **RAM** is all variables, and what the runtime and the model take of the arena while the host runs them; the stack comes on top.
+* **time** is virtual time of QEMU with ` + "`-icount shift=4`" + `: every instruction takes 16 ns. It counts instructions, at the
+  resolution of the board's timer. It is the same in every run, and does not depend on cycles, caches or wait states.
+* **flash** is everything in the region of the code: operators, parameters, runtime, RPC server, and the initial values
+  of variables. The parameters of a ` + "`graph`" + ` archive are not in the image; the host sends them into RAM.
+* **RAM** is all variables, and the part of the arena that runtime and model use while the host runs them. The stack is
+  not included.
 
-Where there is no time, the archive was refused before anything was flashed: *region* −*n*: the region, the arena or the packet
-buffer is *n* too small, and no option fixes it; *needs DSP*: the C uses Arm's DSP instructions, which the core lacks;
-*other core*: the archive holds objects for another one; *incomplete*: TVM leaves the entry and the constants out of such archives.
+A cell without a time gives the reason why the archive was refused before anything was flashed:
+
+* *region* −*n*: the region, the arena or the packet buffer is *n* too small, and no option fixes it
+* *needs DSP*: the C code uses Arm's DSP instructions, which the core does not have
+* *other core*: the archive contains objects for another core
+* *incomplete*: TVM does not write the entry and the constants of such archives
+
 A ¹ marks options other than the board's own, listed below. K is 1,024 bytes.
 `
 
-// isTiny says whether an archive is of MLPerf Tiny's networks, which this repository does not contain.
+// TestTableIntro checks that the page has the text that would be written now.
+func TestTableIntro(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile(tableFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.HasPrefix(string(page), tableIntro) {
+		t.Errorf("%s does not begin with\n%s", tableFile, tableIntro)
+	}
+}
+
+// isTiny reports whether an archive is one of MLPerf Tiny's networks, which this repository does not contain.
 func isTiny(archive string) bool { return filepath.Base(filepath.Dir(archive)) == "mlperf_tiny" }
 
 func writeTable(t *testing.T, all []*boards.Board, archives []string, results map[trial]verdict) {

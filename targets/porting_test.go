@@ -11,13 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/hashicorp/go-hclog"
-
 	"github.com/boardsmith/boardsmith/boards"
-	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/mlf"
-	"github.com/boardsmith/boardsmith/project"
-	"github.com/boardsmith/boardsmith/samples"
 )
 
 // TestPortingNamesEveryField checks that docs/PORTING.md names every field of a board file.
@@ -109,21 +103,7 @@ func TestPortingsBoardBuilds(t *testing.T) {
 	if err := os.WriteFile(file, []byte(block[1]), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	model, err := mlf.Parse(samples.Name, samples.Archive())
-	if err != nil {
-		t.Fatal(err)
-	}
-	builder := &project.Builder{Log: hclog.NewNullLogger()}
-	p, err := builder.Generate(t.Context(), filepath.Join(t.TempDir(), "p"), project.Spec{Board: file, Archive: model})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer p.Close()
-	if _, err := p.Build(t.Context()); failure.Of(err) == failure.ToolMissing {
-		t.Skip(err)
-	} else if err != nil {
-		t.Error(err)
-	}
+	sampleUsage(t, file)
 }
 
 // TestPortingNamesEveryDefine compares the page's table of required defines with those of the shipped board files,

@@ -16,7 +16,7 @@
 #define BOARDSMITH_EMULATED 0
 #define BOARDSMITH_UPLOAD_BYTES 0
 
-// Functions of the board's own: the name the host finds it by, and the C function.
+// The board's own functions: the name for the host, and the C function.
 #define BOARDSMITH_BOARD_FUNCTIONS(X) \
   X("tvm.testing.reset_server", process_reset_packed)
 
