@@ -424,7 +424,9 @@ func TestUnknownBoard(t *testing.T) {
 }
 
 func TestOperatorFlags(t *testing.T) {
-	o, err := ParseOptions([]string{"operator_flags=-O3,lib1.c:-Os,-funroll-loops,lib1.c:--param=max-unroll-times=16,lib2.c:-O1"})
+	o, err := ParseOptions([]string{
+		"operator_flags=-O3,lib1.c:-Os,-funroll-loops,lib1.c:--param=max-unroll-times=16,lib2.c:-O1",
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -171,7 +171,7 @@ func buildFailure(err error) *Failure {
 	return nil
 }
 
-// ---- Jobs that wait for firmware ---------------------------------------------------------------------------------------
+// ---- Jobs that wait for firmware ----
 
 // begins counts a candidate that is being measured, until the function that it returns is called.
 func (k *kind) begins() (ends func()) {

@@ -87,7 +87,8 @@ func TestFlashTier(t *testing.T) {
 			}
 			// What is much larger than memory is the candidate's fault, and the others of its firmware are measured.
 			huge := slices.Values([]tune.Candidate{operator("huge",
-				"static volatile char a[1 << 30]; static volatile char b[1 << 30]; static volatile char c[1 << 30]; a[in[0]] = b[in[1]] = c[in[2]];"), large("large c", 7000)})
+				"static volatile char a[1 << 30]; static volatile char b[1 << 30]; static volatile char c[1 << 30]; "+
+					"a[in[0]] = b[in[1]] = c[in[2]];"), large("large c", 7000)})
 			for result, err := range r.All(t.Context(), huge) {
 				must(t, err)
 				if result.ID == "huge" && result.Failure == nil || result.ID != "huge" && result.Time == nil {
