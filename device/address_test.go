@@ -34,7 +34,7 @@ func noted(board string, devices ...[2]string) *DeskFile {
 	return f
 }
 
-// TestAddress chooses between the addresses in the board file, in desk.json and the one that is asked for.
+// TestAddress checks which address is used: that of the board file, of desk.json, or of the caller.
 func TestAddress(t *testing.T) {
 	own := remoteBoard(t, "own:1", "")
 	two := noted(own.Name, [2]string{"left", "left:1"}, [2]string{"right", "right:1"}, [2]string{"bare", ""})

@@ -17,8 +17,8 @@ import (
 	"github.com/boardsmith/boardsmith/rpc"
 )
 
-// Firmware that is flashed and verified and then does not answer is an error of class boot: with the fault record that
-// it kept, or with what a debugger sees.
+// If firmware was flashed and verified but does not answer, the error has class boot. It has the fault record in RAM,
+// or the core's state as a debugger reads it.
 func TestFirmwareThatDoesNotBoot(t *testing.T) {
 	t.Parallel()
 	const start = "int main(void) {\n"

@@ -12,7 +12,7 @@ import (
 
 const childMode = "DEVICE_TEST_CHILD"
 
-// child is the second process: it does what childMode says.
+// child is the main function of the second process. childMode selects what it does.
 func child() int {
 	switch os.Getenv(childMode) {
 	case "flash":

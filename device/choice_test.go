@@ -19,7 +19,7 @@ func plugged(t *testing.T, ports ...PortInfo) {
 	t.Cleanup(func() { listPorts = old })
 }
 
-// pluggedUSB makes these the USB devices that the system tells of: "path vendor:product serial".
+// pluggedUSB replaces the system's list of USB devices: "path vendor:product serial".
 func pluggedUSB(t *testing.T, devices ...string) {
 	t.Helper()
 	old := sysfs
@@ -51,7 +51,7 @@ func attachable(usb string) []PortInfo {
 	}
 }
 
-// Whatever is attached, a device is found by what tells it from others, and found again as the same.
+// A device is chosen by the property that distinguishes it from other attached ones, and is found again later.
 func TestWhichIsMeant(t *testing.T) {
 	shipped, err := boards.Find("nucleo_f746zg", nil)
 	must(t, err)
@@ -167,7 +167,7 @@ func TestFoundAgain(t *testing.T) {
 	}
 }
 
-// TestPortsUnknown: where the system cannot list its ports, the board is not said to be absent.
+// TestPortsUnknown checks that no error calls the board absent if the system cannot list its ports.
 func TestPortsUnknown(t *testing.T) {
 	b, err := boards.Find("nucleo_f746zg", nil)
 	must(t, err)

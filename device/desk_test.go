@@ -26,7 +26,7 @@ import (
 	"github.com/boardsmith/boardsmith/project"
 )
 
-// Whatever becomes of the board or of what we remember, the next flash is right.
+// The next flash is right after any change of the board or loss of recorded data.
 func TestFlashAfterOthers(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, "microbit", "openocd")
@@ -85,7 +85,8 @@ func TestFlashAfterOthers(t *testing.T) {
 	}
 }
 
-// Another tool changes one byte, behind the ledger's back, and the firmware still answers with its name: its CRC tells.
+// Another tool changes one byte, unknown to the ledger. The firmware still answers with its build id, but with another
+// CRC.
 func TestByteChangedByOthers(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, "microbit", "openocd")
@@ -177,7 +178,8 @@ func TestOpenOnAnotherChip(t *testing.T) {
 	}
 }
 
-// Firmware of an older boardsmith takes no nonce: its answer alone is no proof for flash, but a session opens.
+// Firmware of an older boardsmith ignores the nonce. Its answer does not prove the image for flash, but a session
+// opens.
 func TestFirmwareWithoutNonce(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, "microbit", "openocd")
@@ -208,7 +210,7 @@ func changeLastByte(t *testing.T, dev *device.Device, i *image.Image) {
 		flasher.Job{Erase: []flasher.Sector{s.Sector}, Write: []flasher.Segment{{Addr: s.Addr, Data: data}}, Restart: true}))
 }
 
-// A chip that is another than the board file says is not erased, unless that is forced.
+// A chip of another kind than in the board file is not erased, unless that is forced.
 func TestFlashOfAnotherChip(t *testing.T) {
 	t.Parallel()
 	for _, tool := range drawn.Of(t, "tool of TestFlashOfAnotherChip", []string{"openocd", "pyocd"}, 1) {
@@ -237,7 +239,7 @@ func TestFlashOfAnotherChip(t *testing.T) {
 	}
 }
 
-// A chip that is swapped between two flashes of one device is flashed: only desk.json says which one it has to be.
+// If a chip is swapped between two flashes, the new one is flashed, unless desk.json names the expected chip.
 func TestSwapBetweenFlashes(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, "microbit", "openocd")
@@ -438,7 +440,7 @@ func trailingOnes(v byte) (n int) {
 	return n
 }
 
-// Wear is counted, warned of, and refused at the end of the rated life unless it is asked for.
+// Wear is counted. Near the rated life there is a warning, and at its end an error, unless the flash is forced.
 func TestWearBudget(t *testing.T) {
 	t.Parallel()
 	d := newReservedDesk(t, "openocd")

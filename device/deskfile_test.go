@@ -80,7 +80,7 @@ func TestBenchFile(t *testing.T) {
 	}
 }
 
-// TestNoteAddress: devices without probes are told apart by their addresses, where nobody knows their chips.
+// TestNoteAddress checks that addresses distinguish devices without probes if their chips are unknown.
 func TestNoteAddress(t *testing.T) {
 	b := &DeskFile{Format: deskFileFormat}
 	at := func(address, chip string) DeskDevice {

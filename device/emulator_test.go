@@ -33,8 +33,8 @@ func TestNoEmulator(t *testing.T) {
 	}
 }
 
-// emulatorSaying puts a program into PATH that says this of its version, notes each time that it is asked, and ends at
-// once when it is to emulate.
+// emulatorSaying puts a program on PATH that prints this version, records each query, and exits at once when it should
+// emulate.
 func emulatorSaying(t *testing.T, said string) (name, asked string) {
 	t.Helper()
 	bin := t.TempDir()
@@ -45,7 +45,7 @@ func emulatorSaying(t *testing.T, said string) (name, asked string) {
 	return name, asked
 }
 
-// TestEmulatorTooOld has emulators say their versions to a board that needs a certain one.
+// TestEmulatorTooOld tries emulators of several versions with a board that needs a minimum version.
 func TestEmulatorTooOld(t *testing.T) {
 	for _, c := range []struct{ said, needs, refused string }{
 		{
@@ -81,7 +81,7 @@ func TestEmulatorTooOld(t *testing.T) {
 	}
 }
 
-// A device's emulator is asked once.
+// A device's emulator is asked for its version only once.
 func TestEmulatorAskedOnce(t *testing.T) {
 	b, err := boards.Find("mps2_an385", nil)
 	must(t, err)
@@ -114,7 +114,7 @@ func TestEmulatorArgs(t *testing.T) {
 	}
 }
 
-// An emulator that does not know the machine is quoted.
+// If an emulator does not support the machine, its message is in the error.
 func TestEmulatorEnds(t *testing.T) {
 	t.Parallel()
 	b, err := boards.Find("mps2_an385", nil)

@@ -9,7 +9,7 @@ import (
 	"github.com/boardsmith/boardsmith/transport"
 )
 
-// What the tests outside of the package, which build firmware, see of its inside.
+// This file gives access to internals for tests that build firmware and are therefore outside of the package.
 
 const ErasedByte = erasedByte
 
@@ -36,7 +36,7 @@ func (d *Device) NotedPower(b *DeskFile, board string) string {
 	return b.noted(board, d.attachment).Power
 }
 
-// A FlashSector is a sector and the bytes that an image wants in it.
+// A FlashSector is a sector and the image's bytes in it.
 type FlashSector struct {
 	flasher.Sector
 	Data   []byte

@@ -116,7 +116,7 @@ func minimalELF(t *testing.T) []byte {
 	return h
 }
 
-// The board says which build it runs, and the ledger does where it says nothing: both lead to the image.
+// The build id comes from the board's answer, or else from the ledger. Both lead to the image.
 func TestImageOnTheBoard(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, "microbit", "openocd")
@@ -150,7 +150,7 @@ func mustBe(t *testing.T, d *device.Device, want *image.Image) *image.Image {
 	return i
 }
 
-// A muteLink can be told to hear nothing more of the device.
+// A muteLink can drop everything that the device sends.
 type muteLink struct {
 	transport.Link
 	mute atomic.Bool
@@ -164,7 +164,7 @@ func (m *muteLink) Read(ctx context.Context, p []byte) (int, error) {
 	return m.Link.Read(ctx, p)
 }
 
-// A fault that nobody was told of is explained by the build that it happened in, before another one takes its place.
+// A fault that was not reported yet is resolved with the build that caused it, before another build is flashed.
 func TestFaultOfAnEarlierBuild(t *testing.T) {
 	d := newDesk(t, "microbit", "openocd")
 	d.env.Cache = cache.New(t.TempDir(), cache.Options{})

@@ -71,9 +71,9 @@ func (k killKind) String() string {
 
 func (k killPoint) String() string { return fmt.Sprintf("%v at %d", k.kind, k.at) }
 
-// Whatever is killed, whenever: the ledger does not believe what is not so, no tool is left, and the next flash ends
-// with the right image, by objcopy's account of it, and a good session. West is tried at every westEach-th moment: it
-// runs the same tools.
+// After any process is killed at any moment, the ledger contains nothing false, no tool is left, and the next flash
+// ends with the right image, as GNU objcopy computes it, and a working session. West is tried at every westEach-th
+// moment, because it runs the same tools.
 func TestFlashNeverLies(t *testing.T) {
 	t.Parallel()
 	const westEach = 8
@@ -144,7 +144,8 @@ func TestFlashNeverLies(t *testing.T) {
 	}
 }
 
-// A tool behind a wrapper is no child of ours: nobody gets the board while it is there, and it ends when we are killed.
+// A tool started by a wrapper is not our child. The board stays leased while the tool runs, and the tool ends if our
+// process is killed.
 func TestKilledBehindWrapper(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, "microbit", "openocd")
@@ -276,7 +277,8 @@ func (d *desk) reach(i *image.Image) error {
 	return nil
 }
 
-// believes reports a ledger that takes the chip for clean when it does not hold the image that it names.
+// believes reports that the ledger marks the chip as clean although it does not contain the image that the ledger
+// names.
 func (d *desk) believes(images [2]*image.Image) error {
 	all, err := ledger.New(filepath.Join(d.state, "ledger")).List()
 	for _, e := range all {
@@ -436,7 +438,7 @@ type flashJob struct {
 	Build        string // the image's
 }
 
-// flashingChild flashes, and ends itself at the line of its log that it is told.
+// flashingChild flashes, and kills itself at the given line of its log.
 func flashingChild(file string) int {
 	data, err := os.ReadFile(file)
 	if err != nil {

@@ -25,7 +25,7 @@ func (d *desk) powered(command string) *device.Device {
 	return d.attach()
 }
 
-// times says how often the command ran that appends to a file.
+// times returns how often a command ran that appends to a file.
 func times(t *testing.T, path string) int {
 	t.Helper()
 	text, err := os.ReadFile(path)

@@ -22,7 +22,7 @@ import (
 // startsFile names the file in which each start of attachingChild is a byte.
 const startsFile = "PROJECT_TEST_STARTS"
 
-// attachingChild is a program that attaches an emulated board, and knows of no keeper.
+// attachingChild is a program that attaches an emulated board and cannot find a keeper.
 func attachingChild() int {
 	const enough = 3
 	f, err := os.OpenFile(os.Getenv(startsFile), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
@@ -52,8 +52,8 @@ func attachingChild() int {
 	return 0
 }
 
-// TestAttachStartsNoCopyOfItself runs a program that has no keeper on its PATH. It is started once, and says what is
-// missing.
+// TestAttachStartsNoCopyOfItself runs a program that has no keeper on its PATH. It runs only once, and its error names
+// what is missing.
 func TestAttachStartsNoCopyOfItself(t *testing.T) {
 	t.Parallel()
 	starts := filepath.Join(t.TempDir(), "starts")

@@ -52,7 +52,7 @@ func TestReplug(t *testing.T) {
 	}
 }
 
-// Of several boards none is guessed, and what is proposed tells them apart.
+// If several boards match, none is chosen. The hint distinguishes them.
 func TestAmbiguousPorts(t *testing.T) {
 	b, err := boards.Find("nucleo_f746zg", nil)
 	must(t, err)
@@ -77,7 +77,8 @@ func TestAmbiguousPorts(t *testing.T) {
 	}
 }
 
-// A probe is one for all users: who has another home is told who has it. What is known of it may lie where they choose.
+// A probe is leased for all users of a computer: a user with another home gets the name of the holder. The ledger may
+// be anywhere.
 func TestOneLeaseForAllHomes(t *testing.T) {
 	b, err := boards.Find("nucleo_f746zg", nil)
 	must(t, err)

@@ -21,7 +21,7 @@ import (
 	"github.com/boardsmith/boardsmith/project"
 )
 
-// sharedCache holds the runtime for all tests that do not ask for a cache of their own.
+// sharedCache has the compiled runtime for all tests that need no cache of their own.
 var sharedCache string
 
 func TestMain(m *testing.M) {

@@ -45,7 +45,7 @@ func (d *desk) entries() map[string]ledger.Entry {
 	return all
 }
 
-// note has the ledger say it.
+// note writes an entry into the ledger.
 func (d *desk) note(e ledger.Entry) {
 	d.t.Helper()
 	must(d.t, ledger.New(filepath.Join(d.state, "ledger")).Save(e))
@@ -132,8 +132,8 @@ func TestSilentChipIsTheSame(t *testing.T) {
 	d.mustCount(after) // the first sector's by another tool are as many as the third's that never began
 }
 
-// A chip that does not answer may be the worn one that was behind its probe last: that is asked. It is not refused
-// once it is known to be another.
+// A chip that does not answer may be the worn one last seen at its probe, so the flash must be forced. It is not
+// refused after it has answered as another chip.
 func TestSilentChipMayBeWorn(t *testing.T) {
 	t.Parallel()
 	d := newReservedDesk(t, "openocd")
@@ -175,8 +175,8 @@ func TestSilentChipMayBeWorn(t *testing.T) {
 	}
 }
 
-// The chip that desk.json names was swapped for one that does not answer before it is flashed: the error says that
-// it was flashed, and the ledger that it is that chip.
+// The chip in desk.json was swapped for one that does not answer before the flash. The error reports that it was
+// flashed, and the ledger has the flash for the new chip.
 func TestSwapBehindBench(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, "microbit", "openocd")

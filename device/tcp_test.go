@@ -2,8 +2,8 @@
 
 package device_test
 
-// This file reaches real firmware over TCP: a process, or an emulated chip behind an emulated probe, behind a bridge as
-// ser2net is one. Such a bridge goes on reading the UART when nobody is connected, and takes one client at a time.
+// This file connects to real firmware over TCP: to a process, or to an emulated chip with an emulated probe, behind a
+// bridge such as ser2net. Such a bridge reads the UART also without a client, and accepts one client at a time.
 
 import (
 	"context"
@@ -304,7 +304,8 @@ func TestTCPBridgeRestarts(t *testing.T) {
 	must(t, s.Close(t.Context()))
 }
 
-// TestTCPSilent: a bridge whose board says nothing ends by a deadline, and is not taken for one that is not there.
+// TestTCPSilent checks that a session with a bridge whose board sends nothing ends by a time limit, with another error
+// than for a missing bridge.
 func TestTCPSilent(t *testing.T) {
 	t.Parallel()
 	e := bridgedEnv(t)
@@ -322,8 +323,8 @@ func TestTCPSilent(t *testing.T) {
 	}
 }
 
-// TestTCPNoise: what is left of an earlier session comes first, and one byte changes or vanishes on the way. What was
-// asked has the right answer or an error that blames the link, and afterwards the device works.
+// TestTCPNoise sends leftovers of an earlier session first, and changes or drops one byte. Each call returns the right
+// answer or an error about the link, and afterwards the device works.
 func TestTCPNoise(t *testing.T) {
 	t.Parallel()
 	e := bridgedEnv(t)

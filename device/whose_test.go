@@ -40,8 +40,8 @@ func TestAdoptedErases(t *testing.T) {
 	}
 }
 
-// What was noted under the probe goes to the chip that answers. It stays there too where that chip holds just what
-// its own entry says: then the silent one may have been another.
+// The record under the probe is moved to the chip that answers. It also stays under the probe if the chip's own entry
+// already lists its build, because the silent chip may then have been another one.
 func TestAdoptedByOneThatMayBeAnother(t *testing.T) {
 	t.Parallel()
 	l := ledger.New(t.TempDir())

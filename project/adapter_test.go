@@ -84,8 +84,8 @@ func TestAdaptersOfTVMsArchivesCompile(t *testing.T) {
 	}
 }
 
-// Two models in one archive: one wants a workspace pool and a constant pool from its caller, the other keeps its
-// inputs and outputs in a pool.
+// Two models in one archive: one needs a workspace pool and a constant pool from its caller, the other has its inputs
+// and outputs in a pool.
 var adapterArchive = []mlf.File{
 	member("metadata.json", `{"version": 7, "modules": {
 		"pools": {"model_name": "pools", "style": "full-model", "executors": ["aot"], "target": ["c"], "memory": {"functions": {"main": [{

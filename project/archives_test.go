@@ -29,7 +29,7 @@ import (
 	"github.com/boardsmith/boardsmith/rpc"
 )
 
-// refused says why an archive of TVM's cannot run on the host board, as a part of the error's text, or is "".
+// refused returns why an archive of TVM cannot run on the host board, as a part of the error's text, or "".
 func refused(name string) string {
 	switch {
 	case strings.Contains(name, "aot_packed_llvm"):
@@ -45,9 +45,9 @@ func refused(name string) string {
 	return ""
 }
 
-// TestEveryArchive takes archives that TVM made, all but some schedules of one operator, from their files to their
-// answers: generate, build, flash, open, run. What cannot run on this board is refused before anything is written, and
-// says why.
+// TestEveryArchive runs TVM's archives, except some schedules of one operator, from the file to the outputs: generate,
+// build, flash, open, run. An archive that cannot run on this board is refused with the reason before anything is
+// written.
 func TestEveryArchive(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {
@@ -170,8 +170,8 @@ func compare(t *testing.T, got, want []ndarray.Named) {
 	}
 }
 
-// differs says where got is not want, "" if it is: type, shape and integers are to be exact, and floats within 1e-5 of
-// the larger of 1 and the expected.
+// differs describes the first difference between got and want, or returns "". Type, shape and integers must be equal,
+// and floats within 1e-5 of the larger of 1 and the expected value.
 func differs(got, want []ndarray.Named) string {
 	if len(got) != len(want) {
 		return fmt.Sprintf("%d outputs, want %d", len(got), len(want))
@@ -250,7 +250,7 @@ func weights(archive string, n int) ([]float64, error) {
 	return nil, fmt.Errorf("no constant of %d numbers in %s", n, archive)
 }
 
-// TestConvolved holds the computation against TVM's own answer for the same network with other weights.
+// TestConvolved compares the computation with TVM's own result for the same network with other weights.
 func TestConvolved(t *testing.T) {
 	t.Parallel()
 	in, out := mlftest.Arrays(mlftest.Path(t, "conv_f32.aot_c"))

@@ -71,7 +71,7 @@ func sameBytes(t *testing.T, board string) {
 	}
 }
 
-// TestNewHeader adds a header that compilers find in place of another one.
+// TestNewHeader adds a header that compilers find before an existing one.
 func TestNewHeader(t *testing.T) {
 	t.Parallel()
 	p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Model: mlftest.Tiny(t, nil)})
@@ -217,9 +217,8 @@ func TestCachedRuntime(t *testing.T) {
 	}
 }
 
-// TestInputChangesDuringTheBuild changes a file of the runtime before it is compiled, and back again afterwards:
-// neither the project nor the cache may believe the result.
-// TestOperatorFlags: flags of operators change the model's objects, but not the runtime, which is not compiled again.
+// TestOperatorFlags checks that flags of operators change the model's objects, and that the runtime is not compiled
+// again.
 func TestOperatorFlags(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
@@ -252,6 +251,8 @@ func TestOperatorFlags(t *testing.T) {
 	}
 }
 
+// TestInputChangesDuringTheBuild changes a file of the runtime before it is compiled, and back again afterwards.
+// Neither the project nor the cache may keep the result.
 func TestInputChangesDuringTheBuild(t *testing.T) {
 	t.Parallel()
 	model, store := mlftest.Tiny(t, nil), cache.New(t.TempDir(), cache.Options{})

@@ -42,8 +42,8 @@ func toldCompiler(t *testing.T, name string) (log string) {
 	return log
 }
 
-// TestOneBuilder has projects build at once: the compiler is asked once what it is, compiles the runtime once, and is
-// never run more often at a time than the Builder lets it.
+// TestOneBuilder builds several projects at the same time. The compiler's version is queried once, the runtime is
+// compiled once, and no more compilers run at a time than the Builder allows.
 func TestOneBuilder(t *testing.T) {
 	const jobs, projects = 2, 4
 	log := toldCompiler(t, "told-cc")
@@ -204,7 +204,8 @@ func TestOpenedArchive(t *testing.T) {
 	}
 }
 
-// TestLibrariesOnce: the compiler is asked once where libraries lie, and one that is replaced meanwhile is noticed.
+// TestLibrariesOnce checks that the compiler is asked for its libraries once, and that a library replaced meanwhile is
+// detected.
 func TestLibrariesOnce(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -228,7 +229,7 @@ func TestLibrariesOnce(t *testing.T) {
 	}
 }
 
-// TestLibraryOfSpecs: a library that a specs file puts in place of the C library is identified, too.
+// TestLibraryOfSpecs checks that a library that a specs file substitutes for the C library is identified too.
 func TestLibraryOfSpecs(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

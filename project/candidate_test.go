@@ -17,8 +17,8 @@ import (
 	"github.com/boardsmith/boardsmith/mlf/mlftest"
 )
 
-// What another operator may cost a tuner in a folder that is built: the processes of a build, whatever has changed, and
-// those of each source that has changed. GCC's driver starts two for a source: the compiler itself and the assembler.
+// The cost of a changed operator in a built folder: the processes of every build, and those of each changed source.
+// GCC's driver starts two for a source: the compiler itself and the assembler.
 const (
 	candidateProcesses = 6 // make, and what ends it if boardsmith dies; the driver, collect2 and ld to link; mv
 	sourceProcesses    = 3

@@ -26,7 +26,7 @@ import (
 
 const childMode = "PROJECT_TEST_CHILD"
 
-// child is the second process: it does what childMode says in the folder of its first argument.
+// child is the main function of the second process. childMode selects what it does in the folder of its first argument.
 func child() int {
 	if mode := modes[os.Getenv(childMode)]; mode != nil {
 		return mode()
@@ -59,7 +59,7 @@ var modes = map[string]func() int{"candidates": candidates, "hold": hold, "chang
 // candidateBoard is what a tuner's candidates are built for.
 const candidateBoard = "mps2_an385"
 
-// mark is no program: that somebody tries to run it tells where a candidate begins and ends.
+// mark is not an executable: attempts to run it mark the start and end of a candidate in the trace.
 const mark = "/boardsmith/mark"
 
 // candidates is the second process of TestCandidateCost: one Builder, one folder, one model after the other.

@@ -108,7 +108,7 @@ func TestEarlierFolder(t *testing.T) {
 	}
 }
 
-// TestOpenEarlier says what to do with a folder of an earlier version, and of a later one.
+// TestOpenEarlier checks the hints for folders of an earlier version, and of a later one.
 func TestOpenEarlier(t *testing.T) {
 	t.Parallel()
 	var b Builder

@@ -8,8 +8,8 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 )
 
-// NewEnough says whether the board's emulator, where it is installed, has its machine already. Tests of all emulated
-// boards leave out one of which it does not, with the reason in their log.
+// NewEnough reports whether the installed emulator supports the board's machine. Tests of all emulated boards skip a
+// board for which it does not, with the reason in their log.
 func NewEnough(t *testing.T, b *boards.Board) bool {
 	t.Helper()
 	_, emulator, err := device.MissingTools(t.Context(), b)

@@ -141,8 +141,8 @@ func runFaulty(t *testing.T, board string) *rpc.Session {
 	return s
 }
 
-// TestDeadlineOnDevice calls a function that never ends with a deadline: the device ends it before, and tells where it
-// stood. On the host's process, whose clock is the host's: an emulator under load may be late.
+// TestDeadlineOnDevice calls an endless function with a deadline: the device ends it earlier and reports its position.
+// It uses the host's process, which has the host's clock: an emulator under load may be late.
 func TestDeadlineOnDevice(t *testing.T) {
 	t.Parallel()
 	s := runFaulty(t, "host")
@@ -205,7 +205,7 @@ func (c faultCase) check(t *testing.T, s *rpc.Session, nowhere int64) {
 	checkFrame(t, frames[1], "caller of fault."+c.kind)
 }
 
-// checkFrame wants a frame at one of the lines of that mark.
+// checkFrame fails unless a frame is at a line with that mark.
 func checkFrame(t *testing.T, f rpc.Frame, mark string) {
 	t.Helper()
 	if lines := faultLines(t, mark); f.File != "src/faults.c" || !slices.Contains(lines, f.Line) {
@@ -213,8 +213,8 @@ func checkFrame(t *testing.T, f rpc.Frame, mark string) {
 	}
 }
 
-// TestStuckMainLoop has the firmware hang outside any call, interrupts on: the watchdog resets it, and the record says
-// where it stood.
+// TestStuckMainLoop runs firmware that hangs outside of any call, with interrupts on: the watchdog resets it, and the
+// record has its position.
 func TestStuckMainLoop(t *testing.T) {
 	t.Parallel()
 	const stuck = `#include <tvm/runtime/c_runtime_api.h>
@@ -379,7 +379,7 @@ __attribute__((noinline)) static int boom(int n) { int (*volatile jump)(int) = (
 	}
 }
 
-// TestClockDiffers builds firmware whose timer says that it is a tenth slower than it is.
+// TestClockDiffers builds firmware whose timer is declared a tenth slower than it is.
 func TestClockDiffers(t *testing.T) {
 	p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Model: mlftest.Tiny(t, nil)})
 	port := filepath.Join(p.Dir(), "src", "process.c")

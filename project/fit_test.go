@@ -94,8 +94,8 @@ func runOnce(t *testing.T, p *Project, image *image.Image) error {
 	return err
 }
 
-// TestArenaNeed runs models with the arena that they are said to need, and with a byte less, which must be too little:
-// what is computed is what the device takes.
+// TestArenaNeed runs models with the computed arena, and with one byte less, which must be too little: the computed
+// figure is what the device uses.
 func TestArenaNeed(t *testing.T) {
 	t.Parallel()
 	type need struct {
@@ -242,7 +242,7 @@ func TestEditedConfigFits(t *testing.T) {
 	}
 }
 
-// TestLinkFits reads what linkers say.
+// TestLinkFits parses the messages of linkers.
 func TestLinkFits(t *testing.T) {
 	t.Parallel()
 	p := &Project{}
@@ -274,8 +274,7 @@ func TestLinkFits(t *testing.T) {
 	}
 }
 
-// TestStackNeed runs models with the stack that they are said to need, and with a third less, which must be too
-// little.
+// TestStackNeed runs models with the computed stack, and with a third less, which must be too little.
 func TestStackNeed(t *testing.T) {
 	t.Parallel()
 	type need struct {
@@ -312,7 +311,7 @@ func TestStackNeed(t *testing.T) {
 	}
 }
 
-// TestUsage holds the sizes by part against the image's own, for each kind of toolchain.
+// TestUsage compares the sizes by part with the image's own, for each kind of toolchain.
 func TestUsage(t *testing.T) {
 	t.Parallel()
 	for _, board := range drawn.Of(t, "sizes",

@@ -63,7 +63,7 @@ func hasEmulator(t *testing.T, b *boards.Board) (why string) {
 var unwanted = regexp.MustCompile(`^_*(malloc|calloc|realloc|reallocarray|free|memalign|aligned_alloc|posix_memalign|malloc_usable_size|sbrk|brk)(_r)?$` +
 	`|printf|scanf|^_*(f?puts|f?putc|putchar|fwrite|fopen|fflush)(_r)?$|^_Z|^__cxa_|^__gxx_|^_Unwind_|^__dso_handle$`)
 
-// TestUnwanted holds the pattern against names of the C libraries and of ours.
+// TestUnwanted tries the pattern on names of the C libraries and of ours.
 func TestUnwanted(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]bool{

@@ -201,7 +201,8 @@ func readLinked(t *testing.T, b *boards.Board, p *Project, i *image.Image) *link
 	return l
 }
 
-// mustAskNothingElse reports what the resident part wants besides what the linker script and the table's place say.
+// mustAskNothingElse reports symbols that the resident part needs, except those of the linker script and the table's
+// address.
 func mustAskNothingElse(t *testing.T, object string) {
 	t.Helper()
 	f, err := elf.Open(object)

@@ -13,8 +13,8 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 )
 
-// TestLock: many read, one changes, and says so; nothing but the lock's own files stays, which nobody has written to:
-// on Windows nobody can.
+// TestLock checks that many can read, one can change, and the holder is named. Only the lock's own files remain, and
+// they are empty: on Windows, a locked file cannot be written.
 func TestLock(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -57,7 +57,8 @@ func TestLock(t *testing.T) {
 	}
 }
 
-// TestLockWaits: a change waits for readers, and gives up; of two readers who both want to change something one does.
+// TestLockWaits checks that a change waits for readers and then fails. If two readers both want to change something,
+// one succeeds.
 func TestLockWaits(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -13,8 +13,7 @@ import (
 	"github.com/boardsmith/boardsmith/mlf/mlftest"
 )
 
-// TestLockFilesAreOurs puts links and pipes in place of the locks' files: nothing is written through them, and nothing
-// waits.
+// TestLockFilesAreOurs replaces the lock files by links and pipes: nothing is written through them, and no call blocks.
 func TestLockFilesAreOurs(t *testing.T) {
 	for _, name := range []string{lockFile, turnFile, holderFile} {
 		for what, make := range map[string]func(path, victim string) error{

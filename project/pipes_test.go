@@ -15,7 +15,7 @@ import (
 	"github.com/boardsmith/boardsmith/mlf/mlftest"
 )
 
-// TestPipesAreRefused names pipes that nobody writes to where files are meant: nothing waits for them.
+// TestPipesAreRefused passes pipes without a writer instead of files: no call blocks.
 func TestPipesAreRefused(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "p")

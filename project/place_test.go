@@ -18,8 +18,8 @@ import (
 	"github.com/boardsmith/boardsmith/rpc/rpctest"
 )
 
-// This file is about where the linker script puts what is not ordinary: variables with an alignment of their own,
-// constructors, sections that it does not know.
+// This file tests where the linker script places unusual sections: variables with an alignment of their own,
+// constructors, sections with unknown names.
 
 // ownVariables gives the resident part variables with a value, and constructors.
 const ownVariables = `#include <stdint.h>
@@ -40,7 +40,7 @@ int own_value(TVMValue* args, int* type_codes, int num_args, TVMValue* out_value
 }
 `
 
-// alignedOperator multiplies by variables that want to lie at a cache line, and that a constructor has been at.
+// alignedOperator multiplies by variables that are aligned to a cache line and changed by a constructor.
 var alignedOperator = strings.NewReplacer(
 	"TVM_DLL int32_t twice", `static volatile int32_t before = 7;
 static volatile int32_t factors[20] __attribute__((aligned(64))) = {0, 2, 2, 2, 2};
@@ -74,8 +74,8 @@ func TestAlignedData(t *testing.T) {
 	}
 }
 
-// checkLoadAddresses wants one distance between where all variables are loaded and where they are used, and no more in
-// the raw image than in the ELF file's segments.
+// checkLoadAddresses checks that the distance between load address and address is the same for all variables, and that
+// the raw image contains no more than the ELF file's segments.
 func checkLoadAddresses(t *testing.T, i *image.Image) {
 	t.Helper()
 	f, err := elf.Open(i.Path)

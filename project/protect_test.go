@@ -28,7 +28,7 @@ import (
 // This file is about what memory a board's firmware may read, write and execute: on emulators, and for boards without
 // one by what the port writes to a model of the memory protection unit.
 
-// A nullCell says which accesses to address 0 are a fault.
+// A nullCell lists which accesses to address 0 are a fault.
 type nullCell struct{ read, write bool }
 
 var nullRow = regexp.MustCompile("(?m)^\\| `(\\w+)` \\| (fault|returns) \\| (fault|returns) \\|")
@@ -66,7 +66,7 @@ func emulated(t *testing.T) (names []string) {
 // The files of a port that set up a memory protection unit, by kind.
 const mpuV7, mpuV8 = "port/cpu/cortexm/mpu_v7.c", "port/cpu/cortexm/mpu_v8.c"
 
-// isProtected says whether a board's core has a memory protection unit that the port uses.
+// isProtected reports whether a board's core has a memory protection unit that the port uses.
 func isProtected(b *boards.Board) bool {
 	return slices.ContainsFunc(b.Sources, func(s boards.Source) bool {
 		return s.Name == mpuV7 || s.Name == mpuV8
@@ -156,8 +156,8 @@ func TestMemoryRules(t *testing.T) {
 	}
 }
 
-// TestHandlersStack has handlers need more stack than there is: each board finds it in its own way, and none takes what
-// is far below a stack for an overflow.
+// TestHandlersStack runs handlers that need more stack than there is. Each board detects that in its own way, and none
+// reports an access far below a stack as an overflow.
 func TestHandlersStack(t *testing.T) {
 	t.Parallel()
 	for _, c := range drawn.Of(t, "handlers", []struct {
@@ -235,7 +235,7 @@ func TestGuardsAligned(t *testing.T) {
 	}
 }
 
-// checkUse compares how much of the handlers' stack a busy time used with what is said to be needed at most.
+// checkUse compares the use of the handlers' stack under load with the computed maximum.
 func (m memoryProbe) checkUse(p *Project) {
 	m.Helper()
 	u, err := p.Usage(built(m.T, p))
@@ -326,7 +326,7 @@ const (
 	executes
 )
 
-// allows says whether an access is none that faults. Sources: as of the port's files.
+// allows reports whether an access does not fault. Sources: those of the port's files.
 func (m mpuModel) allows(a mpuAccess, addr uint32) bool {
 	if m.v8 {
 		return m.allows8(a, addr)
@@ -360,7 +360,7 @@ func (m mpuModel) allows8(a mpuAccess, addr uint32) bool {
 	return len(found) == 1 && map[mpuAccess]bool{reads: true, writes: !readOnly, executes: !xn}[a]
 }
 
-// TestMemoryProtection asks what each board's unit allows.
+// TestMemoryProtection checks the accesses that each board's unit allows.
 func TestMemoryProtection(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("cc"); err != nil {
@@ -411,7 +411,8 @@ func TestMemoryProtection(t *testing.T) {
 	}
 }
 
-// TestUploadWindow asks what each board's unit allows of the window for uploaded code, closed and open, and around it.
+// TestUploadWindow checks the accesses that each board's unit allows to the window for uploaded code, closed and open,
+// and around it.
 func TestUploadWindow(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("cc"); err != nil {

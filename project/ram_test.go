@@ -92,7 +92,7 @@ func ramOptions(board string) boards.Options {
 	return o
 }
 
-// openRAM runs firmware with a window for code, and asks what it takes to link for it.
+// openRAM runs firmware with a window for code, and reads what linking for it requires.
 func openRAM(t *testing.T, board string) (*rpc.Session, *OperatorLinker, *Project) {
 	t.Helper()
 	needBoardTools(t, board, nil)

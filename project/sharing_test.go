@@ -89,7 +89,7 @@ func held(t *testing.T, mode, dir string) (cmd *exec.Cmd, end func()) {
 	})
 }
 
-// TestManyRead has processes and goroutines read one folder at once; nobody changes its files meanwhile.
+// TestManyRead lets processes and goroutines read one folder at the same time. During this, no file changes.
 func TestManyRead(t *testing.T) {
 	t.Parallel()
 	dir, model := filepath.Join(t.TempDir(), "p"), mlftest.Tiny(t, nil)
@@ -155,7 +155,8 @@ func TestManyRead(t *testing.T) {
 	must(t, p.Close())
 }
 
-// TestChangeIsAlone: nobody opens a folder while its files are changed, and the lock of a killed process is gone.
+// TestChangeIsAlone checks that a folder cannot be opened while its files are changed, and that the lock of a killed
+// process is released.
 func TestChangeIsAlone(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "p")

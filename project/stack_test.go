@@ -42,7 +42,7 @@ func TestParallelLoops(t *testing.T) {
 	}
 }
 
-// helpers are code that an operator of a user's calls: the depth of what cannot be followed is said to be unsure.
+// helpers is code that a user's operator calls. The depth of what cannot be followed must be marked as unsure.
 const helpers = `
 #include <stdlib.h>
 typedef int (*helper_t)(int);
@@ -132,8 +132,8 @@ func TestStackDoubts(t *testing.T) {
 	}
 }
 
-// TestChangedTemplateIsDoubted trusts the template's own pointers as long as nobody has changed the file they are in.
-// The board is an STM32, whose chip_init calls through a table.
+// TestChangedTemplateIsDoubted checks that the template's own pointers count as resolved only while their file is
+// unmodified. The board is an STM32, whose chip_init calls through a table.
 func TestChangedTemplateIsDoubted(t *testing.T) {
 	t.Parallel()
 	p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Board: "netduinoplus2", Model: mlftest.Path(t, "add.graph")})

@@ -29,10 +29,10 @@ import (
 	"github.com/boardsmith/boardsmith/rpc"
 )
 
-// tableFile is written where every pair is tried.
+// tableFile is written by a run that tries every pair.
 const tableFile = "../docs/boards-x-archives.md"
 
-// trialsDrawn is how many pairs of a board and an archive a plain run draws.
+// trialsDrawn is the number of pairs of a board and an archive that a plain run draws.
 const trialsDrawn = 8
 
 // A trial is one archive on one board.
@@ -41,7 +41,7 @@ type trial struct {
 	archive string // path
 }
 
-// A verdict is what came of a trial.
+// A verdict is the result of a trial.
 type verdict struct {
 	why     string   // why it does not run there, in a few words; "" if its answers are right
 	options []string // that it needed
@@ -51,8 +51,8 @@ type verdict struct {
 	err     error    // what must not be
 }
 
-// TestBoardsAndArchives takes each archive to each emulated board: its answers are right there, or it is refused for a
-// reason that a person can act on. A run without a limit tries all pairs and writes the table of them.
+// TestBoardsAndArchives runs each archive on each emulated board: its outputs are right, or it is refused with a reason
+// that the user can act on. A run without a limit tries all pairs and writes the table of them.
 func TestBoardsAndArchives(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {
@@ -119,7 +119,7 @@ func TestBoardsAndArchives(t *testing.T) {
 	}
 }
 
-// try makes the archive's project for the board and runs it. Where an option is said to help it is taken.
+// try generates the archive's project for the board and runs it. If the hint names an option, it uses that option.
 func try(t *testing.T, x trial, c *cache.Cache) (v verdict) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
@@ -162,8 +162,8 @@ func merged(options, later []string) []string {
 	return list
 }
 
-// refusal names the reason for which an archive is refused, in a few words. An error that is none, or that has no
-// business on this board, is returned.
+// refusal returns in a few words why an archive was refused. It returns the error itself if it is no refusal, or not
+// one that this board may have.
 func refusal(x trial, err error) (why string, bad error) {
 	name := mlftest.Name(x.archive)
 	dsp := slices.Contains(x.board.Provides, "arm-dsp")
@@ -194,7 +194,7 @@ func refusal(x trial, err error) (why string, bad error) {
 	return "", err
 }
 
-// run takes the archive through generate, build, flash and open to its answers.
+// run takes the archive through generate, build, flash and open to its outputs.
 func (v *verdict) run(ctx context.Context, x trial, b *project.Builder, s project.Spec, dir string) (err error) {
 	p, err := b.Generate(ctx, dir, s)
 	if err != nil {
@@ -264,7 +264,7 @@ func (v *verdict) infer(ctx context.Context, e executor.Executor, archive string
 	return nil
 }
 
-// measure looks up what the image takes.
+// measure returns the memory that the image uses.
 func (v *verdict) measure(p *project.Project, i *image.Image) error {
 	u, err := p.Usage(i)
 	if err != nil {
@@ -313,7 +313,7 @@ func (v verdict) String() string {
 	return fmt.Sprintf("%s<br>%s + %s", shortTime(v.seconds), kib(v.flash), kib(v.ram))
 }
 
-// shortTime has three digits that count.
+// shortTime formats a time with three significant digits.
 func shortTime(s float64) string {
 	unit, scale := "µs", 1e6
 	switch {
@@ -404,7 +404,7 @@ func writeTable(t *testing.T, all []*boards.Board, archives []string, results ma
 	}
 }
 
-// expected is what TVM computed, or what the test computes where TVM left nothing.
+// expected returns TVM's results, or the test's own computation if TVM has none.
 func expected(archive, in, out string) ([]ndarray.Named, error) {
 	if out != "" {
 		return ndarray.ReadNPZ(out)

@@ -133,7 +133,8 @@ func TestOutsideFails(t *testing.T) {
 	}
 }
 
-// TestAnotherTool: a compiler that is not the last build's compiles all anew, whatever the times of the files say.
+// TestAnotherTool checks that another compiler than the last build's compiles everything again, whatever the files'
+// times are.
 func TestAnotherTool(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {
@@ -168,7 +169,8 @@ func TestAnotherTool(t *testing.T) {
 	}
 }
 
-// TestForms: the raw and the Intel HEX file are made where a Builder wants them, and never those of another image.
+// TestForms checks that the raw and the Intel HEX file are made if the Builder requests them, and are never those of
+// another image.
 func TestForms(t *testing.T) {
 	t.Parallel()
 	needBoardTools(t, "mps2_an385", nil)

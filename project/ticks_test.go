@@ -112,8 +112,8 @@ var masks = map[string][2]string{
 	"riscv": {`__asm volatile("csrci mstatus, 8");`, `__asm volatile("csrsi mstatus, 8");`},
 }
 
-// delayOf runs an operator on the board that loops as many rounds as its input says, and masks interrupts meanwhile if
-// the input says so. It returns how to time it.
+// delayOf builds an operator that loops as many rounds as its input specifies, with interrupts masked if the input says
+// so. It returns a function that times it.
 func delayOf(t *testing.T, board string) func(rounds int, masked bool) (float64, error) {
 	t.Helper()
 	needBoardTools(t, board, nil)
@@ -148,8 +148,8 @@ func delayOf(t *testing.T, board string) func(rounds int, masked bool) (float64,
 	}
 }
 
-// TestTimesOfMaskedTicks has a function mask interrupts over none to four edges of the tick, until several parts of a
-// tick after the last. What port/bare.h says of cpu_ticks is what comes of it.
+// TestTimesOfMaskedTicks masks interrupts for none to four edges of the tick, until several fractions of a tick after
+// the last edge. The result must be as port/bare.h specifies cpu_ticks.
 func TestTimesOfMaskedTicks(t *testing.T) {
 	t.Parallel()
 	const tick = 10e-3

@@ -19,7 +19,8 @@ import (
 	"github.com/boardsmith/boardsmith/transport"
 )
 
-// tvmVariable names the Python. TVM is no tool of ours: where nobody names one, these tests are skipped.
+// tvmVariable names the environment variable with the path of Python. TVM is not a tool of boardsmith: without the
+// variable, these tests are skipped.
 const tvmVariable = "BOARDSMITH_TVM_PYTHON"
 
 // TestTVMSession has a tvm.micro.Session use firmware whose packet buffer is longer than the 2048 bytes that TVM's own
