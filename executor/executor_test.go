@@ -285,7 +285,7 @@ func tinyGraph(function string, storage int) string {
 		function, storage, storage)
 }
 
-// graphOperators returns C code of the operator, and of a linked parameter if asked.
+// graphOperators is C code of the operator, and of a linked parameter if LINKED is defined.
 const graphOperators = `#include <boardsmith/boardsmith.h>
 #include <tvm/runtime/c_runtime_api.h>
 #include <tvm/runtime/crt/module.h>

@@ -80,7 +80,7 @@ func TestHex(t *testing.T) {
 	}
 }
 
-// Outside of a Zephyr workspace west has no command flash: the error says so and what to do.
+// Outside of a Zephyr workspace, west has no command flash. The error names this and the next step.
 func TestWestWithoutZephyr(t *testing.T) {
 	t.Parallel()
 	if _, err := findTool("west"); err != nil {

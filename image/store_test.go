@@ -154,7 +154,7 @@ func TestNoCache(t *testing.T) {
 	quiet.Keep(i) // it is another build's; nobody asked to hear of it
 }
 
-// What is not what it says is not kept, with a warning, and is no image of another build either.
+// A damaged entry is not stored, with a warning, and is not found as another build's image.
 func TestNotKept(t *testing.T) {
 	for name, spoil := range map[string]func(*Image){
 		"another file":  func(i *Image) { replace(t, i) },

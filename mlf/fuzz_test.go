@@ -20,8 +20,8 @@ import (
 	"github.com/boardsmith/boardsmith/ndarray"
 )
 
-// FuzzOpen reads arbitrary tars: reading an accepted one again gives the same, and extracting writes only below the
-// folder.
+// FuzzOpen reads arbitrary tars. Reading an accepted one again gives the same result, and extraction writes only below
+// the folder.
 func FuzzOpen(f *testing.F) {
 	f.Add(mlftest.Tar(f, graphModel()...))
 	f.Add(mlftest.Tar(f, older(1)...))

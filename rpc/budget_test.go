@@ -61,8 +61,8 @@ func TestBudget(t *testing.T) {
 	}
 }
 
-// TestDeadlineIsBudget: a call that never ends is stopped by the device before its context ends, and the session
-// goes on.
+// TestDeadlineIsBudget checks that the device stops an endless call before its context ends, and that the session
+// continues.
 func TestDeadlineIsBudget(t *testing.T) {
 	var told []int64
 	s := opened(t, budgeted(&told), rpc.Options{})
@@ -140,7 +140,7 @@ func TestShortBudgetIsNotLeft(t *testing.T) {
 	}
 }
 
-// TestNoBudgets: a device without budgets is asked for them once, and calls work.
+// TestNoBudgets checks that a device without budgets is asked for them once, and that calls work.
 func TestNoBudgets(t *testing.T) {
 	d := device()
 	s := opened(t, d, rpc.Options{})

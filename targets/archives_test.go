@@ -88,7 +88,7 @@ func absolute(t *testing.T, path string) string {
 	return abs
 }
 
-// TestExampleRepository runs examples/own-repo as its README says, with go tool mage itself.
+// TestExampleRepository runs examples/own-repo by the commands of its README, with go tool mage itself.
 func TestExampleRepository(t *testing.T) {
 	s := openShop(t)
 	out := filepath.Join(t.TempDir(), "out.npz")

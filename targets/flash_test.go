@@ -13,8 +13,8 @@ import (
 // jsonLines are the variables of a run with JSON lines.
 func jsonLines(name string) string { return map[string]string{"JSON": "1"}[name] }
 
-// TestNotFlashed demands that a flash that failed says whether it wrote something, and whether the board holds the
-// image.
+// TestNotFlashed checks that the error of a failed flash tells whether something was written, and whether the board
+// holds the image.
 func TestNotFlashed(t *testing.T) {
 	failed := errors.New("failed")
 	for _, c := range []struct {

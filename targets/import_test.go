@@ -12,7 +12,7 @@ import (
 
 const module = "github.com/boardsmith/boardsmith"
 
-// mayImport says which packages of ours each package may import. One that is not listed has no place yet.
+// mayImport lists the packages of ours that each package may import. Every package must be listed.
 var mayImport = map[string][]string{
 	magefile: {"targets", "internal/develop"},
 	"cmd":    {"internal/virtualprobe"},

@@ -11,7 +11,7 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 )
 
-// TestPrecedence asks for each input in the four places that can have it.
+// TestPrecedence sets each input in the four places that can have it.
 func TestPrecedence(t *testing.T) {
 	dir := t.TempDir()
 	writeFile(t, filepath.Join(dir, configName), `{"board": "fileboard", "model": "f.tar", "options": {"arena_kib": 1},
@@ -109,7 +109,7 @@ func TestArchiveName(t *testing.T) {
 	}
 }
 
-// TestModelName asks for one of an archive's models.
+// TestModelName selects one of an archive's models.
 func TestModelName(t *testing.T) {
 	dir := t.TempDir()
 	writeFile(t, filepath.Join(dir, configName), `{"model": "f.tar", "model_name": "first"}`)

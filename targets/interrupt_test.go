@@ -26,8 +26,8 @@ const (
 		"A(a)\n"
 )
 
-// TestInterrupted stops steps in their middle, as Ctrl-C and a signal do: status 130, soon, nobody left behind, and the
-// next run is as good as ever.
+// TestInterrupted stops steps midway, as Ctrl-C and a signal do: the status is 130, soon, no process is left, and the
+// next run succeeds.
 func TestInterrupted(t *testing.T) {
 	s := openShop(t)
 	for _, c := range []struct {
@@ -91,8 +91,8 @@ var dirtyChip = regexp.MustCompile(`"device":"chip:[0-9a-f]+","dirty":true`)
 // flashRounds are how many moments of a flash are drawn for TestInterruptedFlash.
 const flashRounds = 4
 
-// TestInterruptedFlash stops flashing at drawn moments: nobody but the emulated board is left, its probe is free at
-// once, it is known to be dirty where anything was begun, and the next flash mends it.
+// TestInterruptedFlash stops flashing at drawn moments: only the emulated board still runs, its probe is free
+// immediately, the ledger marks it as dirty if an erase was started, and the next flash repairs it.
 func TestInterruptedFlash(t *testing.T) {
 	s := openShop(t)
 	for _, tool := range []string{"openocd", "arm-none-eabi-gcc", "qemu-system-arm"} {

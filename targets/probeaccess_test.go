@@ -9,7 +9,7 @@ import (
 	"github.com/boardsmith/boardsmith/device"
 )
 
-// What doctor finds lacking it says how to mend.
+// For each problem that doctor finds, it prints how to fix it.
 func TestUdevRules(t *testing.T) {
 	old := ruleFolders
 	t.Cleanup(func() { ruleFolders = old })

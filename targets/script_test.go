@@ -44,8 +44,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// openShop compiles examples/own-repo's magefile, what a user's one line gives. It works on a copy: mage writes its
-// main file beside the magefile, and two of them would meet there.
+// openShop compiles examples/own-repo's magefile, which has a user's one line. It uses a copy, because mage writes its
+// main file next to the magefile, and two processes would write the same file.
 func openShop(t testing.TB) shop {
 	t.Helper()
 	if runtime.GOOS != "linux" {
@@ -194,7 +194,7 @@ func writeArray(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(ndarray.WriteNPZ(ts.MkAbs(args[0]), []ndarray.Named{{Name: args[1], Array: a}}))
 }
 
-// same GOT WANT compares two .npz as the data's own comparison does.
+// same GOT WANT compares two .npz by the rules of sameArrays.
 func same(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: same GOT WANT")
@@ -202,7 +202,7 @@ func same(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(sameArrays(ts.MkAbs(args[0]), ts.MkAbs(args[1])))
 }
 
-// sameArrays wants output0, output1, … with the same types and shapes: integers equal, floats within
+// sameArrays checks that output0, output1, … have the same types and shapes, equal integers, and floats within
 // 1e-5·max(1, |expected|).
 func sameArrays(got, want string) error {
 	g, err := ndarray.ReadNPZ(got)

@@ -25,8 +25,8 @@ func sampleSpec(b *testing.B) (*project.Builder, project.Spec) {
 	return builder, project.Spec{Board: "host", Model: model}
 }
 
-// BenchmarkEmptyCall calls a function without arguments that returns a number; the median says more than the mean where
-// other programs run.
+// BenchmarkEmptyCall calls a function without arguments that returns a number. It reports the median too, which other
+// running programs affect less than the mean.
 func BenchmarkEmptyCall(b *testing.B) {
 	ctx := b.Context()
 	builder, spec := sampleSpec(b)

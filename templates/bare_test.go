@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// This file plays scenes on the part of the ports that knows no chip and no core, compiled for this computer
-// (testdata/bare): the watchdog, time budgets, what is kept over a reset, random numbers.
+// This file tests the part of the ports that depends on no chip and no core, compiled for this computer
+// (testdata/bare): the watchdog, time budgets, data kept over a reset, random numbers.
 
 const (
 	sceneBudgetMS = 60_000 // the board's time budget of a call
@@ -82,8 +82,8 @@ func TestWatchdogIsFed(t *testing.T) {
 	}
 }
 
-// TestWatchdogCounts: a watchdog bites no sooner than it was asked to, and with its most counts where it reaches no
-// further.
+// TestWatchdogCounts checks that a watchdog never resets before its time, and uses its maximum count if the time is
+// longer than that.
 func TestWatchdogCounts(t *testing.T) {
 	program := buildScenes(t)
 	number := func(n uint64) string { return strconv.FormatUint(n, 10) }
@@ -110,7 +110,8 @@ func TestWatchdogCounts(t *testing.T) {
 	}
 }
 
-// TestRecordAfterReset: what is made at the start after a watchdog's reset knows what ran, not how long.
+// TestRecordAfterReset checks that a record made at the start after a watchdog's reset has the function, but no running
+// time.
 func TestRecordAfterReset(t *testing.T) {
 	program := buildScenes(t)
 	const inCall = 16_000_000 * 10 // ticks of its counter in the scene's call
@@ -127,8 +128,8 @@ func TestRecordAfterReset(t *testing.T) {
 	}
 }
 
-// TestRandomIsSeededOnce: the chip's generator, which may take a millisecond for a byte, gives a seed and no more.
-// Without it the seed is the port's own.
+// TestRandomIsSeededOnce checks that the chip's generator, which may take a millisecond per byte, is only used for a
+// seed. Without a generator, the port has its own seed.
 func TestRandomIsSeededOnce(t *testing.T) {
 	program := buildScenes(t)
 	seen := map[string]bool{}

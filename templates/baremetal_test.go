@@ -37,7 +37,7 @@ func byHand(t *testing.T) string {
 	return filepath.Join(build, "firmware.elf")
 }
 
-// newerCompiler is gcc, but what GCC 14 made errors are errors: unless their options say otherwise, -w or not.
+// newerCompiler is gcc with GCC 14's new errors switched on, unless the options set them otherwise; -w does not.
 const newerCompiler = `#!/bin/sh
 for a do shift; [ "$a" = -w ] || set -- "$@" "$a"; done
 exec gcc -Werror=incompatible-pointer-types -Werror=int-conversion -Werror=implicit-function-declaration -Werror=implicit-int "$@"
@@ -162,8 +162,8 @@ func TestByHand(t *testing.T) {
 	t.Run("budget", func(t *testing.T) { testBudgetEndsWithSession(t, program) })
 }
 
-// testFaultLine is of a host that does not ask for a kept fault: it is told by one line of log, after its first call,
-// and may still ask, once.
+// testFaultLine tests a host that does not read a stored fault: a log line reports it after the host's first call, and
+// the host may still read it once.
 func testFaultLine(t *testing.T, program string) {
 	var log bytes.Buffer
 	link, file := started(t, program, aRecord(), &log)

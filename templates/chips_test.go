@@ -85,8 +85,8 @@ func (f fakeBoard) build(t *testing.T, baud int) string {
 	return program
 }
 
-// noteFiles opens what other programs read, with all in the folders among it, so that go test does not take an old
-// result for it.
+// noteFiles opens all files in these folders, which other programs read, so that go test does not use a cached result
+// after a change.
 func noteFiles(t *testing.T, patterns ...string) {
 	t.Helper()
 	for _, pattern := range patterns {
@@ -121,7 +121,7 @@ func fakeConfig(b *boards.Board, baud int) string {
 	return s.String()
 }
 
-// runFake starts the program with conditions, and returns what it says.
+// runFake starts the program with conditions, and returns its output.
 func runFake(t *testing.T, program string, conditions ...string) map[string]string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -238,7 +238,8 @@ func (f fakeBoard) checkRandom(t *testing.T, program string, good map[string]str
 	expect(t, runFake(t, program, "after=power", bad), map[string]string{"random_error": "1"})
 }
 
-// checkBroken tries chips where a clock or voltage never comes: the port goes on and says what it runs at.
+// checkBroken tries chips with a clock or voltage that never starts: the port continues, and reports the clock that it
+// runs at.
 func (f fakeBoard) checkBroken(t *testing.T, program string) {
 	t.Helper()
 	for condition, hz := range broken[f.board] {
@@ -278,7 +279,7 @@ var causes = map[string]map[string]int{
 	},
 }
 
-// TestBaudRates tries rates that a board file or a project may ask for.
+// TestBaudRates tries rates that a board file or a project may set.
 func TestBaudRates(t *testing.T) {
 	for _, f := range fakeBoards {
 		rates := []int{9600, 1000000}
@@ -293,7 +294,7 @@ func TestBaudRates(t *testing.T) {
 	}
 }
 
-// TestWatchdogLimits asks for times beyond what the hardware counts.
+// TestWatchdogLimits sets times longer than the hardware can count.
 func TestWatchdogLimits(t *testing.T) {
 	for board, limits := range map[string]map[string]string{
 		"rpi_pico":       {"64": "100", "186a0": "8388"},                // 0.1 s; 100 s: 24 bits of half microseconds

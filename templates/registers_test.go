@@ -19,7 +19,7 @@ import (
 	"testing"
 )
 
-// This file compares every register address and bit field in port/ with what others' descriptions of the chips say
+// This file compares every register address and bit field in port/ with descriptions of the chips by others
 // (testdata/registers.tsv, which tools/registers fills in).
 
 // A registerRow is a line of the table: what a name in the C stands for.
@@ -244,7 +244,7 @@ func readFact(fact string) (at, offset, mask, lsb uint64, err error) {
 	return 0, 0, mask, lsb, nil
 }
 
-// checkCovered wants a row for every name that may be an address, a field or a bit.
+// checkCovered checks that there is a row for every name that may be an address, a field or a bit.
 func checkCovered(t *testing.T, file string, rows []registerRow, macros map[string]string) {
 	t.Helper()
 	for name := range macros {

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// This file is about what only an RP2040 has: the second stage of its boot, which is run on a core in software
-// (thumb_test.go), and the code that asks the flash for its id.
+// This file tests the parts specific to an RP2040: the second stage of its boot, which runs on an interpreted core
+// (thumb_test.go), and the code that reads the flash's id.
 
 // bootCRC is the boot ROM's check (RP2040 datasheet §2.8.1.3.1), bit by bit.
 func bootCRC(b []byte) uint32 {
@@ -30,7 +30,7 @@ func bootCRC(b []byte) uint32 {
 	return crc
 }
 
-// TestBootCRC holds the check against the published value of CRC-32/MPEG-2.
+// TestBootCRC compares the check with the published value of CRC-32/MPEG-2.
 func TestBootCRC(t *testing.T) {
 	if got := bootCRC([]byte("123456789")); got != 0x0376E6E7 {
 		t.Errorf("CRC-32/MPEG-2 of 123456789: %#x", got)
@@ -85,7 +85,7 @@ func TestRP2040Boot(t *testing.T) {
 	}
 }
 
-// A bootBus is what the second stage sees: itself, the vector table behind it, and the flash interface.
+// A bootBus is the memory of the second stage: its own code, the vector table behind it, and the flash interface.
 type bootBus struct {
 	t      *testing.T
 	code   []byte
@@ -131,7 +131,7 @@ func (b *bootBus) store(addr uint32, _ int, v uint32) {
 	b.writes = append(b.writes, fmt.Sprintf("%08x=%x", addr, v))
 }
 
-// check holds what was written against the datasheets.
+// check compares the written values with the datasheets.
 func (b *bootBus) check(t *testing.T, lr uint32) {
 	t.Helper()
 	const quad = 2<<21 | 31<<16 | 3<<8 // CTRLR0: SPI_FRF, DFS_32, TMOD (§4.10.13)
@@ -175,8 +175,8 @@ func TestRP2040Image(t *testing.T) {
 	checkFlashID(t, program)
 }
 
-// A flashBus is what ask_flash of rp2040.c sees: RAM, the boot ROM's functions, and the flash behind its interface,
-// which from exit_xip to the second stage cannot be read in place.
+// A flashBus is the memory of ask_flash in rp2040.c: RAM, the boot ROM's functions, and the flash behind its interface.
+// From exit_xip to the second stage, the flash cannot be read directly.
 type flashBus struct {
 	t        *testing.T
 	ram      map[uint32]byte

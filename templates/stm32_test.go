@@ -101,7 +101,7 @@ func (s *stm32) start(t *testing.T, condition string, args ...string) run {
 	return r
 }
 
-// TestSTM32 starts each board's port on its chip in software, which knows the manual's rules, sound and with faults.
+// TestSTM32 starts each board's port on a model of its chip that checks the manual's rules, without and with faults.
 func TestSTM32(t *testing.T) {
 	const (
 		hsiF, hsiH7    = 16_000_000, 64_000_000
@@ -235,7 +235,7 @@ func TestSTM32(t *testing.T) {
 	}
 }
 
-// common holds what is true of every run: the port tells the truth, the USART works, no rule is broken.
+// common checks what must be true in every run: the port reports the real state, the USART works, no rule is broken.
 func (s *stm32) common(t *testing.T, r run, coreHz int) {
 	t.Helper()
 	for _, breach := range r.breaches {
@@ -262,7 +262,7 @@ func (s *stm32) common(t *testing.T, r run, coreHz int) {
 	}
 }
 
-// random: the generator gives bytes, or says that it gives none.
+// random checks that the generator returns bytes, or reports that it has none.
 func (s *stm32) random(t *testing.T, r run, generator bool) {
 	t.Helper()
 	const nothing = "00000000000000000000"
@@ -272,7 +272,8 @@ func (s *stm32) random(t *testing.T, r run, generator bool) {
 	}
 }
 
-// watchdog: it bites neither before ms at its oscillator's fastest, nor much later where it can count as far.
+// watchdog checks that the reset comes not before ms with the oscillator at its fastest, and not much later if the
+// counter is long enough.
 func (s *stm32) watchdog(t *testing.T, r run, ms, lsiMaxHz int) {
 	t.Helper()
 	if r.number(t, "watchdog_started") != 1 || r.number(t, "watchdog_fed") != 2 {
@@ -340,7 +341,8 @@ func TestSTM32Revision(t *testing.T) {
 	h.common(t, r, 400_000_000) // with the work-around for AXI SRAM, which the model looks for
 }
 
-// TestSTM32WithoutLSE: MSI runs free, and the clock says so.
+// TestSTM32WithoutLSE checks that MSI runs free without the crystal, and that the reported clock is that of
+// free-running MSI.
 func TestSTM32WithoutLSE(t *testing.T) {
 	s := buildSTM32(t, "nucleo_l4r5zi", "sim_l4.c", 0, "-DSIM_L475=0")
 	s.common(t, s.start(t, "no-lse"), 120_000_000)
@@ -398,8 +400,8 @@ func (b *earlyBus) enters(pc uint32) bool {
 	return b.core.stopped
 }
 
-// TestSTM32H7Early runs the first instructions of an STM32H743, built without optimisation: it leaves RAM alone until
-// the supply is confirmed, and gives up waiting for that.
+// TestSTM32H7Early runs the first instructions of an STM32H743, built without optimisation: they do not use RAM until
+// the supply is confirmed, and their wait has a limit.
 func TestSTM32H7Early(t *testing.T) {
 	_, program, _ := built(t, "nucleo_h743zi", boards.Options{RuntimeOpt: "O0"})
 	image, err := elf.Open(program)

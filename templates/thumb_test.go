@@ -16,11 +16,12 @@ type core struct {
 	stopped    bool
 }
 
-// A bus is what the core sees; it reports what may not be by failing the test.
+// A bus is the core's memory. It fails the test at an access that is not allowed.
 type bus interface {
 	load(addr uint32, width int) uint32
 	store(addr uint32, width int, v uint32)
-	// enters is asked before each instruction; true: what is there has been done instead, and the core returns to LR.
+	// enters is called before each instruction. If it returns true, it has executed the function at that address, and the
+	// core returns to LR.
 	enters(pc uint32) bool
 }
 
@@ -159,7 +160,7 @@ func (c *core) execute(op uint32) bool {
 	return true
 }
 
-// executeWide knows BL, MSR, barriers, and of ARMv7-M the MOV of a byte that is rotated.
+// executeWide executes BL, MSR, barriers, and of ARMv7-M the MOV of a rotated byte.
 func (c *core) executeWide(op uint32) bool {
 	second := c.bus.load(c.r[15], 2)
 	c.r[15] += 2

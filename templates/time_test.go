@@ -68,8 +68,8 @@ func buildTime(t *testing.T, b *boards.Board) string {
 	return ""
 }
 
-// TestTimeGoesOnInSleep idles for a second on each board's counters: what the port counts, which is what
-// boardsmith.platform tells and the host compares with its clock, is that second, whichever counters sleep.
+// TestTimeGoesOnInSleep idles for a second on each board's counters. The port's counter, which boardsmith.platform
+// reports and the host compares with its clock, must count that second, whichever counters stop in sleep.
 func TestTimeGoesOnInSleep(t *testing.T) {
 	if _, err := exec.LookPath("cc"); err != nil {
 		t.Skip("no C compiler for this computer: " + err.Error())
@@ -81,7 +81,7 @@ func TestTimeGoesOnInSleep(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// the CPU, and what it is told
+		// the CPU, and its defines
 		key := fmt.Sprint(b.Files[0], b.Defines["CPU_SLEEP_STOPS_TICK"], b.Defines["MTIME_HZ"])
 		if tried[key] {
 			continue

@@ -89,7 +89,7 @@ func TestFrameEscapedLength(t *testing.T) {
 	}
 }
 
-// events decodes everything in one go or byte by byte, and says what happened, a payload with each event.
+// events decodes the input at once or byte by byte, and returns the events, each with its payload.
 func events(u *Unframer, in []byte, step int) (out []string) {
 	for len(in) > 0 {
 		piece := in[:min(step, len(in))]

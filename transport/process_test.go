@@ -91,7 +91,7 @@ func must[T any](v T, err error) T {
 
 func sleep() { time.Sleep(time.Minute) }
 
-// answer takes one message, answers with half a frame, and goes on with then.
+// answer reads one message, sends half a frame, and continues with then.
 func answer(then func()) {
 	link := &stdio{}
 	s := must(transport.Accept(context.Background(), link, transport.SessionOptions{}))

@@ -123,7 +123,7 @@ func TestBadRecordings(t *testing.T) {
 	}
 }
 
-// A recorder whose file is full says so.
+// A recorder returns an error if its disk is full.
 func TestRecordingNotWritten(t *testing.T) {
 	host, _ := transporttest.Pair()
 	full := errors.New("no space left")

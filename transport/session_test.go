@@ -285,7 +285,7 @@ func TestRecv(t *testing.T) {
 	}
 }
 
-// On a lossy link half an answer is damage as soon as nothing more comes of it.
+// On a lossy link, half an answer counts as damaged as soon as no more bytes come.
 func TestFrameGap(t *testing.T) {
 	s, device := established(t, true)
 	answer := frame(0x42, 0x83, 0x10, 'o', 'k')
@@ -395,8 +395,8 @@ func TestNoise(t *testing.T) {
 	}
 }
 
-// FuzzSession lets a hostile device say anything: the host's session ends in time, with an error that has a class,
-// or with a message that really was in it.
+// FuzzSession has a hostile device that sends anything: the host's session ends in time, with an error that has a
+// class, or with a message that was really in the input.
 func FuzzSession(f *testing.F) {
 	reply := unhex("ff fd 04 00 00 00 42 83 01 01 e4 0b")
 	answer := frame(0x42, 0x83, 0x10, 'o', 'k')
@@ -427,7 +427,7 @@ func FuzzSession(f *testing.F) {
 	})
 }
 
-// script is a link whose device says something, is silent a few times, and goes away. Nothing of it takes time.
+// script is a link with a scripted device, which sends, is silent a few times, and disconnects, all without delay.
 type script struct {
 	says     []byte
 	lossy    bool

@@ -89,7 +89,7 @@ func TestTCPPeerCloses(t *testing.T) {
 	}
 }
 
-// TestTCPNotThere: an address that nobody listens on, or that is none, is a missing device.
+// TestTCPNotThere checks that an invalid address, and one without a listener, count as a missing device.
 func TestTCPNotThere(t *testing.T) {
 	l := listen(t)
 	if err := errors.Join(l.Close(), l.Close()); err != nil {
@@ -148,7 +148,7 @@ func TestTCPSession(t *testing.T) {
 	}
 }
 
-// TestTCPAdvice: each way in which a connection does not come about, or ends, says what to look at.
+// TestTCPAdvice checks the hint for each way in which a connection fails or ends.
 func TestTCPAdvice(t *testing.T) {
 	closed := listen(t)
 	if err := closed.Close(); err != nil {

@@ -38,7 +38,7 @@ int unused(int x) { return middle(x) + 1; }
 // caller is a source of another folder.
 const caller = "int outer(int x); int main(void) { return outer(1) + 1; }"
 
-// TestAddresses compares what an image says of each address with what binutils' addr2line reads off the same file.
+// TestAddresses compares an image's line for each address with the output of binutils' addr2line for the same file.
 func TestAddresses(t *testing.T) {
 	t.Parallel()
 	for _, cc := range [][]string{
@@ -77,7 +77,7 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
-// addressLine is what addr2line prints of one frame: the function, then file, line and what else it knows.
+// addressLine is a frame in addr2line's output: the function, then file, line and additional data.
 var addressLine = regexp.MustCompile(`(?m)^(\S+)\n(\S+):(\d+|\?)[^\n]*$`)
 
 func compareAddresses(t *testing.T, p *Program, tool, file string) {
@@ -119,8 +119,8 @@ func compareAddresses(t *testing.T, p *Program, tool, file string) {
 	}
 }
 
-// checkOperator checks what an image says of a fault in its function outer, of the model, which main of the runtime
-// calls.
+// checkOperator checks the operator that an image reports for a fault in the model's function outer, which the
+// runtime's main calls.
 func checkOperator(t *testing.T, p *Program) {
 	t.Helper()
 	at := map[string]uint64{}

@@ -257,7 +257,8 @@ func TestChainEnds(t *testing.T) {
 	}
 }
 
-// TestMoved: a process lies where its record says, by the address at which its file's first segment wants to lie.
+// TestMoved checks the distance by which a process was moved: from its file's first loaded segment to the address in
+// the record.
 func TestMoved(t *testing.T) {
 	t.Parallel()
 	p := &Program{File: &elf.File{Progs: []*elf.Prog{

@@ -30,9 +30,9 @@ func rowText(row frameRow) string {
 	return text
 }
 
-// TestFrameInstructions runs each call frame instruction, for a function at 0x1000 that begins with r5 at the frame's
-// address less 12. Its numbers show a wrong size, sign or alignment (2 for code, -4 for data). The last instruction of
-// most programs says what follows the number: a wrong length is noticed.
+// TestFrameInstructions runs each call frame instruction, for a function at 0x1000 whose first rule saves r5 at the
+// frame's address less 12. Its numbers show a wrong size, sign or alignment (2 for code, -4 for data). The last
+// instruction of most programs defines the number that follows, so that a wrong length is detected.
 func TestFrameInstructions(t *testing.T) {
 	t.Parallel()
 	const last = " 0e 30" // the frame's address is r13+48

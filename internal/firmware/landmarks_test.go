@@ -123,7 +123,7 @@ func TestPlaceNames(t *testing.T) {
 	}
 }
 
-// A file that ends before what it says that it loads is refused with that reason.
+// A file that ends before the end of its segments is refused with that reason.
 func TestCutFile(t *testing.T) {
 	t.Parallel()
 	f := &elf.File{
