@@ -19,8 +19,11 @@ import (
 	"github.com/boardsmith/boardsmith/internal/jsonfile"
 )
 
-// programmers lists the programmers of board files; package flasher implements them.
-var programmers = []string{"none", "openocd", "pyocd", "west"}
+// NoProgrammer is the programmer of a board to which nothing is written.
+const NoProgrammer = "none"
+
+// Programmers lists the programmers of board files; package flasher implements all but NoProgrammer.
+func Programmers() []string { return []string{NoProgrammer, "openocd", "pyocd", "west"} }
 
 // sourceKinds lists the file name extensions of a port's files.
 var sourceKinds = []string{".c", ".S", ".h"}
@@ -63,8 +66,8 @@ func (b *Board) checkFlash() error {
 	switch r := b.Flash.Programmer; {
 	case r == "":
 		return b.wrong("flash.programmer", `no programmer ("none" if nothing is written)`)
-	case !slices.Contains(programmers, r):
-		return b.wrong("flash.programmer", "%q is no programmer%s", r, jsonfile.DidYouMean(r, programmers))
+	case !slices.Contains(Programmers(), r):
+		return b.wrong("flash.programmer", "%q is no programmer%s", r, jsonfile.DidYouMean(r, Programmers()))
 	case r == "openocd" && len(b.Flash.Scripts) == 0:
 		return b.wrong("flash", "the programmer openocd needs scripts")
 	case r == "pyocd" && b.Flash.Chip == "":

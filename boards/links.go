@@ -86,7 +86,7 @@ func (b *Board) checkLink() error {
 	if err := b.checkLinkFields(k); err != nil {
 		return err
 	}
-	if f := b.Flash; k.remote && f.Programmer != "none" && f.USB == "" && !f.Emulated {
+	if f := b.Flash; k.remote && f.Programmer != NoProgrammer && f.USB == "" && !f.Emulated {
 		return b.wrong("flash", "with a link of kind %s, %s needs usb, vendor and product of the debug probe",
 			l.Kind, f.Programmer)
 	}

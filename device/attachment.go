@@ -21,18 +21,18 @@ import (
 
 // An attachment is one attached board: its probe, its port and its ledger.
 type attachment struct {
-	closed     bool // the lease was released
-	programmer flasher.Programmer
-	conf       flasher.Config // the programmer's configuration
-	tool       string         // its name; "none": there is none, and no probe
-	probe      flasher.Probe
-	port       string // of its UART; the address of a link over TCP
-	found      place  // where both are; of emulated ones only the address, if they have one
-	power      string // desk.json's command that cycles the board's power; "" if there is none
-	chip       string // its chip's id, from desk.json or the last flash; "" if unknown
-	ledger     *ledger.Ledger
-	leases     string // folder of the lease
-	lease      *ledger.Lease
+	closed         bool // the lease was released
+	programmer     flasher.Programmer
+	conf           flasher.Config // the programmer's configuration
+	programmerName string         // boards.NoProgrammer: there is none, and no probe
+	probe          flasher.Probe
+	port           string // of its UART; the address of a link over TCP
+	found          place  // where both are; of emulated ones only the address, if they have one
+	power          string // desk.json's command that cycles the board's power; "" if there is none
+	chip           string // its chip's id, from desk.json or the last flash; "" if unknown
+	ledger         *ledger.Ledger
+	leases         string // folder of the lease
+	lease          *ledger.Lease
 }
 
 // stateDir returns the folder of state that must outlast the cache.
@@ -73,7 +73,7 @@ func (k *Desk) leaseDir(b *boards.Board) (string, error) {
 
 // attach finds a device that keeps its image, leases it, and makes its programmer.
 func (d *Device) attach(ctx context.Context, programmer, which string) (err error) {
-	n := &attachment{tool: programmer}
+	n := &attachment{programmerName: programmer}
 	if n.ledger, err = d.desk.ledger(); err != nil {
 		return err
 	}
@@ -146,7 +146,7 @@ func (n *attachment) which() string {
 }
 
 // hasProbe says whether the device is programmed through a probe.
-func (n *attachment) hasProbe() bool { return n.tool != "none" }
+func (n *attachment) hasProbe() bool { return n.programmerName != boards.NoProgrammer }
 
 // take makes the programmer, for an image unless that is nil.
 func (n *attachment) take(i *image.Image) (err error) {
@@ -156,13 +156,13 @@ func (n *attachment) take(i *image.Image) (err error) {
 	if i != nil {
 		n.conf.Build = i.BuildDir
 	}
-	n.programmer, err = flasher.New(n.tool, n.conf)
+	n.programmer, err = flasher.New(n.programmerName, n.conf)
 	return err
 }
 
 // find finds the device among those attached.
 func (n *attachment) find(b *boards.Board, which string, noted *DeskFile) error {
-	if n.tool == "none" {
+	if !n.hasProbe() {
 		address, err := (&choice{board: b, which: which, file: noted}).onlyAddress()
 		if err != nil {
 			return err
@@ -195,12 +195,16 @@ func (n *attachment) reachAt(b *boards.Board, address string) error {
 
 // findEmulated starts the emulated board unless it runs.
 func (n *attachment) findEmulated(ctx context.Context, k *Desk, b *boards.Board, which string) error {
-	up, err := k.emulatedUp(ctx, b)
+	up, err := k.StartEmulated(ctx, b)
 	if err != nil {
 		return err
 	}
 	if noted := (&choice{which: which, file: k.File}).named(); noted != nil {
 		which = noted.Probe
+	}
+	if former, ok := strings.CutPrefix(which, "VIRTUAL-"); ok && up.Probe == "EMULATED-"+former {
+		return failure.New(failure.Config, "name it so, or save it again: "+failure.Option("DeskFile.Note", ""),
+			"probe %s is now %s", which, up.Probe)
 	}
 	if which != "" && which != up.Probe && which != up.Port {
 		return &NoDeviceError{Board: b.Name, Which: which}

@@ -58,7 +58,7 @@ func (k *Desk) commands(
 		return Commands{}, failure.Stopped(ctx, "dry run")
 	}
 	name := k.programmerOf(b)
-	if name == "none" {
+	if name == boards.NoProgrammer {
 		return Commands{}, nil
 	}
 	job, dir, err := jobOf()

@@ -34,20 +34,22 @@ func TestContexts(t *testing.T) {
 	probed, err := attach(t.Context(), b, "", env)
 	must(t, err)
 	t.Cleanup(func() { must(t, probed.Close()) })
-	virtual, err := boards.Find("microbit", nil)
+	chip, err := boards.Find("microbit", nil)
 	must(t, err)
+
+	emulate := func(_ device.EmulatedState, err error) error { return err }
 
 	failuretest.Ended(t, failuretest.Calls{
 		"MissingTools": func(ctx context.Context) error {
-			_, _, err := device.MissingTools(ctx, virtual)
+			_, _, err := device.MissingTools(ctx, chip)
 			return err
 		},
-		"Desk.Attach":  func(ctx context.Context) error { _, err := attach(ctx, virtual, "", env); return err },
-		"Desk.Devices": func(ctx context.Context) error { _, err := env.desk().Devices(ctx); return err },
-		"Desk.Emulated": func(ctx context.Context) error {
-			_, err := env.desk().Emulated(ctx, virtual, "down")
-			return err
-		},
+		"Desk.Attach":        func(ctx context.Context) error { _, err := attach(ctx, chip, "", env); return err },
+		"Desk.Devices":       func(ctx context.Context) error { _, err := env.desk().Devices(ctx); return err },
+		"Desk.StartEmulated": func(ctx context.Context) error { return emulate(env.desk().StartEmulated(ctx, chip)) },
+		"Desk.StopEmulated":  func(ctx context.Context) error { return emulate(env.desk().StopEmulated(ctx, chip)) },
+		"Desk.EraseEmulated": func(ctx context.Context) error { return emulate(env.desk().EraseEmulated(ctx, chip)) },
+		"Desk.SwapEmulated":  func(ctx context.Context) error { return emulate(env.desk().SwapEmulated(ctx, chip)) },
 		"Desk.FlashCommands": func(ctx context.Context) error {
 			_, err := env.desk().FlashCommands(ctx, b, "", i)
 			return err
@@ -57,11 +59,9 @@ func TestContexts(t *testing.T) {
 			_, err := emulated.Probes().Start(ctx, t.TempDir(), "nrf51", nil)
 			return err
 		},
-		"Probes.State": func(ctx context.Context) error { _, err := emulated.Probes().State(ctx, t.TempDir()); return err },
-		"Probes.Change": func(ctx context.Context) error {
-			_, err := emulated.Probes().Change(ctx, t.TempDir(), "erase")
-			return err
-		},
+		"Probes.State":   func(ctx context.Context) error { _, err := emulated.Probes().State(ctx, t.TempDir()); return err },
+		"Probes.Erase":   func(ctx context.Context) error { return emulate(emulated.Probes().Erase(ctx, t.TempDir())) },
+		"Probes.Swap":    func(ctx context.Context) error { return emulate(emulated.Probes().Swap(ctx, t.TempDir())) },
 		"Probes.Stop":    func(ctx context.Context) error { return emulated.Probes().Stop(ctx, t.TempDir()) },
 		"Device.Flash":   func(ctx context.Context) error { _, err := host.Flash(ctx, i); return err },
 		"Device.Open":    func(ctx context.Context) error { _, err := host.Open(ctx, i); return err },

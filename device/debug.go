@@ -44,7 +44,7 @@ func (d *Device) debugServer() (flasher.DebugServer, error) {
 	if !ok {
 		return nil, failure.New(failure.Config, "use "+failure.Option("Desk.Programmer", "openocd")+" or "+
 			failure.Option("Desk.Programmer", "pyocd"), "%s has no gdb server",
-			d.attachment.tool)
+			d.attachment.programmerName)
 	}
 	return server, nil
 }

@@ -276,9 +276,9 @@ func TestFlashOfAnotherBoard(t *testing.T) {
 			}
 		}
 	}
-	d.env.Bench = &device.DeskFile{Devices: []device.DeskDevice{{Name: "n1", Board: "nucleo_f401re", Probe: probe}}}
+	d.env.File = &device.DeskFile{Devices: []device.DeskDevice{{Name: "n1", Board: "nucleo_f401re", Probe: probe}}}
 	refused("desk.json", "n1, a board nucleo_f401re")
-	d.env.Bench = nil
+	d.env.File = nil
 
 	book := ledger.New(filepath.Join(d.state, "ledger"))
 	all, err := book.List()
@@ -309,7 +309,7 @@ func TestTwoHostsOneBoard(t *testing.T) {
 	second := *first
 	second.state = t.TempDir()
 	second.env.StateDir = second.state
-	must(t, os.Symlink(filepath.Join(first.state, "virtual"), filepath.Join(second.state, "virtual")))
+	must(t, os.Symlink(filepath.Join(first.state, "emulated"), filepath.Join(second.state, "emulated")))
 	one, two := first.image(mlftest.Tiny(t, nil), boards.Options{}),
 		first.image(mlftest.Tiny(t, nil), boards.Options{OperatorOpt: "O0"})
 	first.reaches(one)

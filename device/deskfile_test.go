@@ -10,7 +10,7 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 )
 
-func TestBenchFile(t *testing.T) {
+func TestDeskFile(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "desk.json")
 	b, err := ReadDeskFile(path)

@@ -42,7 +42,7 @@ func (k *Desk) Attach(ctx context.Context, b *boards.Board, which string) (*Devi
 	}
 	d := &Device{board: b, desk: k}
 	programmer, link := k.programmerOf(b), linkers[b.Link.Kind]
-	switch keeps := programmer != "none" || b.Link.Remote(); {
+	switch keeps := programmer != boards.NoProgrammer || b.Link.Remote(); {
 	case keeps && link.open == nil:
 		return nil, failure.New(failure.Config, "leave the programmer out",
 			"board %s starts each time it is opened: %s cannot program it", b.Name, programmer)
@@ -61,10 +61,10 @@ func (k *Desk) Attach(ctx context.Context, b *boards.Board, which string) (*Devi
 	return k.attached.Add(d), nil
 }
 
-// programmerOf returns the programmer to use, "none" if nothing is programmed.
+// programmerOf returns the programmer to use, boards.NoProgrammer if nothing is programmed.
 func (k *Desk) programmerOf(b *boards.Board) string {
-	if b.Flash.Programmer == "none" && b.Flash.Chip == "" && len(b.Flash.Scripts) == 0 {
-		return "none" // there is nothing to program
+	if b.Flash.Programmer == boards.NoProgrammer && b.Flash.Chip == "" && len(b.Flash.Scripts) == 0 {
+		return boards.NoProgrammer // there is nothing to program
 	}
 	return cmp.Or(k.Programmer, b.Flash.Programmer)
 }

@@ -138,7 +138,7 @@ func couldBe(kinds []*boards.Board, usb string) (names []string) {
 
 // emulatedChips returns the emulated chip of a board, or nothing if it was never used.
 func (k *Desk) emulatedChips(ctx context.Context, stateDir string, b *boards.Board) []Attached {
-	if _, err := os.Stat(EmulatedDir(stateDir, b.Name)); err != nil {
+	if _, err := os.Stat(emulatedDir(stateDir, b.Name)); err != nil {
 		return nil
 	}
 	s := k.emulatedState(ctx, b)

@@ -16,6 +16,8 @@ const ErasedByte = erasedByte
 var (
 	ResetCause = resetCause
 	Plugged    = plugged
+
+	EmulatedDir = emulatedDir
 )
 
 func (d *Device) Board() *boards.Board              { return d.board }

@@ -116,7 +116,7 @@ func (d *Device) holdsAlready(ctx context.Context, i *image.Image) (FlashReport,
 		return FlashReport{}, err
 	}
 	why := "firmware answered with build " + i.ID()
-	return FlashReport{Holds: true, Why: why, Device: d.attachment.entryOf(answer), Programmer: d.attachment.tool}, nil
+	return FlashReport{Holds: true, Why: why, Device: d.attachment.entryOf(answer), Programmer: d.attachment.programmerName}, nil
 }
 
 // A flashing is one run of program.
@@ -151,7 +151,7 @@ func (f *flashing) look(ctx context.Context) error {
 	}
 	entry.Probe, entry.Board = n.which(), f.d.board.Name
 	f.facts.entry, f.facts.inWork = entry, sectorsInWork(entry)
-	f.report = FlashReport{Device: entry.Device, Programmer: n.tool, Sectors: len(f.facts.image.sectors)}
+	f.report = FlashReport{Device: entry.Device, Programmer: n.programmerName, Sectors: len(f.facts.image.sectors)}
 	return f.suspect()
 }
 

@@ -251,7 +251,7 @@ func TestAnswerOfAnotherChip(t *testing.T) {
 	_, err := dev.Flash(t.Context(), i)
 	must(t, err)
 	must(t, dev.Close())
-	d.env.Bench = &device.DeskFile{Devices: []device.DeskDevice{{
+	d.env.File = &device.DeskFile{Devices: []device.DeskDevice{{
 		Board: d.board,
 		Probe: virtualprobe.SerialOf(device.EmulatedDir(d.state, d.board)), Chip: "0123",
 	}}}

@@ -18,7 +18,7 @@ import (
 // powered is a device whose desk.json has a command for its power.
 func (d *desk) powered(command string) *device.Device {
 	d.t.Helper()
-	d.env.Bench = &device.DeskFile{Devices: []device.DeskDevice{
+	d.env.File = &device.DeskFile{Devices: []device.DeskDevice{
 		{Name: "other", Board: d.board, Probe: "ANOTHER", Power: "false"},
 		{Name: "this", Board: d.board, Probe: virtualprobe.SerialOf(device.EmulatedDir(d.state, d.board)), Power: command},
 	}}

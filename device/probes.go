@@ -6,6 +6,7 @@ package device
 import (
 	"context"
 	"fmt"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -15,7 +16,7 @@ import (
 )
 
 // Probes are debug probes in software with emulated chips behind them, for boards with flash.emulated in their
-// file. Package emulated implements them. Each chip has its own folder (EmulatedDir), with its flash; the caller
+// file. Package emulated implements them. Each chip has its own folder, with its flash; the caller
 // passes it to every call. Several goroutines and processes may use one folder at once. Each method ends with its
 // context, with an error of failure.Stopped.
 type Probes interface {
@@ -26,9 +27,10 @@ type Probes interface {
 	// State asks the chip for its state. If the chip does not run, or does not respond before ctx ends, the state
 	// has only its probe's serial.
 	State(ctx context.Context, folder string) (EmulatedState, error)
-	// Change erases the whole flash of a running chip without a programmer ("erase"), or replaces it by a new chip
-	// ("swap").
-	Change(ctx context.Context, folder, change string) (EmulatedState, error)
+	// Erase erases the whole flash of a running chip without a programmer.
+	Erase(ctx context.Context, folder string) (EmulatedState, error)
+	// Swap replaces a running chip by a new one.
+	Swap(ctx context.Context, folder string) (EmulatedState, error)
 	// Stop ends a running chip. Its folder stays.
 	Stop(ctx context.Context, folder string) error
 }
@@ -63,18 +65,33 @@ func (e *NoProbesError) NextStep() string {
 	return "import github.com/boardsmith/boardsmith/emulated, and set device.Desk{Probes: emulated.Probes()}"
 }
 
-// probesFor returns the emulated probes and the folder of a board's chip: *NoProbesError.
+// probesFor returns the emulated probes and the folder of a board's chip: *NoProbesError; class config for a board that
+// is not emulated.
 func (k *Desk) probesFor(b *boards.Board) (Probes, string, error) {
+	if !b.Flash.Emulated {
+		return nil, "", failure.New(failure.Config,
+			"choose one whose chip is emulated behind a probe, as in "+failure.Option("Spec.Board", "microbit"),
+			"board %s has no emulated chip", b.Name)
+	}
 	if k.Probes == nil {
 		return nil, "", &NoProbesError{b.Name}
 	}
 	dir, err := k.stateDir()
-	return k.Probes, EmulatedDir(dir, b.Name), err
+	if err != nil {
+		return nil, "", err
+	}
+	folder := emulatedDir(dir, b.Name)
+	former := filepath.Join(dir, "virtual", b.Name)
+	if _, err := os.Stat(former); err == nil {
+		return nil, "", failure.New(failure.Config, "move it there, or remove it",
+			"emulated board %s: its folder %s is now %s", b.Name, former, folder)
+	}
+	return k.Probes, folder, nil
 }
 
-// emulatedUp starts the board's emulated chip unless it runs. Errors: *MissingToolError, *NoProbesError; class
-// probe-missing.
-func (k *Desk) emulatedUp(ctx context.Context, b *boards.Board) (EmulatedState, error) {
+// StartEmulated starts the board's emulated chip unless it runs. Errors: *MissingToolError, *NoProbesError; class
+// config for a board that is not emulated; class probe-missing.
+func (k *Desk) StartEmulated(ctx context.Context, b *boards.Board) (EmulatedState, error) {
 	probes, folder, err := k.probesFor(b)
 	if err != nil {
 		return EmulatedState{}, err
@@ -87,30 +104,8 @@ func (k *Desk) emulatedUp(ctx context.Context, b *boards.Board) (EmulatedState, 
 	return up, err
 }
 
-// Emulated controls an emulated board: action is up, down, erase (its whole flash, without a programmer) or swap (a
-// new chip). Errors: class config for another action or a board that is not emulated; *NoProbesError.
-func (k *Desk) Emulated(ctx context.Context, b *boards.Board, do string) (EmulatedState, error) {
-	if ctx.Err() != nil {
-		return EmulatedState{}, failure.Stopped(ctx, "emulated board")
-	}
-	if !b.Flash.Emulated {
-		return EmulatedState{}, failure.New(failure.Config,
-			"choose one whose chip is emulated behind a probe, as in "+failure.Option("Spec.Board", "microbit"),
-			"board %s has no emulated chip", b.Name)
-	}
-	switch do {
-	case "up":
-		return k.emulatedUp(ctx, b)
-	case "down":
-		return k.emulatedDown(ctx, b)
-	case "erase", "swap":
-		return k.changeEmulated(ctx, b, do)
-	}
-	return EmulatedState{}, failure.New(failure.Config, "use up, down, erase or swap",
-		"an emulated board does not support %q", do)
-}
-
-func (k *Desk) emulatedDown(ctx context.Context, b *boards.Board) (EmulatedState, error) {
+// StopEmulated ends the board's emulated chip; its flash is kept. Errors: as of StartEmulated.
+func (k *Desk) StopEmulated(ctx context.Context, b *boards.Board) (EmulatedState, error) {
 	probes, folder, err := k.probesFor(b)
 	if err != nil {
 		return EmulatedState{}, err
@@ -126,15 +121,28 @@ func (k *Desk) emulatedDown(ctx context.Context, b *boards.Board) (EmulatedState
 	return s, nil
 }
 
-func (k *Desk) changeEmulated(ctx context.Context, b *boards.Board, change string) (EmulatedState, error) {
-	if _, err := k.emulatedUp(ctx, b); err != nil {
+// EraseEmulated starts the board's emulated chip and erases its whole flash, without a programmer. Errors: as of
+// StartEmulated.
+func (k *Desk) EraseEmulated(ctx context.Context, b *boards.Board) (EmulatedState, error) {
+	return k.changeEmulated(ctx, b, Probes.Erase)
+}
+
+// SwapEmulated starts the board's emulated chip and replaces it by a new one. Errors: as of StartEmulated.
+func (k *Desk) SwapEmulated(ctx context.Context, b *boards.Board) (EmulatedState, error) {
+	return k.changeEmulated(ctx, b, Probes.Swap)
+}
+
+func (k *Desk) changeEmulated(
+	ctx context.Context, b *boards.Board, change func(Probes, context.Context, string) (EmulatedState, error),
+) (EmulatedState, error) {
+	if _, err := k.StartEmulated(ctx, b); err != nil {
 		return EmulatedState{}, err
 	}
 	probes, folder, err := k.probesFor(b)
 	if err != nil {
 		return EmulatedState{}, err
 	}
-	s, err := probes.Change(ctx, folder, change)
+	s, err := change(probes, ctx, folder)
 	if err != nil {
 		return EmulatedState{}, failure.New(failure.ProbeMissing, "", "emulated board %s: %w", b.Name, err)
 	}
@@ -156,5 +164,5 @@ func (k *Desk) emulatedState(ctx context.Context, b *boards.Board) EmulatedState
 	return s
 }
 
-// EmulatedDir returns the folder of a board's emulated chip, below the state folder.
-func EmulatedDir(stateDir, board string) string { return filepath.Join(stateDir, "virtual", board) }
+// emulatedDir returns the folder of a board's emulated chip, below the state folder.
+func emulatedDir(stateDir, board string) string { return filepath.Join(stateDir, "emulated", board) }

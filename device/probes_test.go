@@ -15,6 +15,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/device"
+	"github.com/boardsmith/boardsmith/emulated"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/project"
 )
@@ -68,6 +69,31 @@ func TestAttachStartsNoCopyOfItself(t *testing.T) {
 	}
 }
 
+var emulatedCalls = map[string]func(*device.Desk, context.Context, *boards.Board) (device.EmulatedState, error){
+	"start": (*device.Desk).StartEmulated, "stop": (*device.Desk).StopEmulated,
+	"erase": (*device.Desk).EraseEmulated, "swap": (*device.Desk).SwapEmulated,
+}
+
+// TestNotEmulated: a board whose chip is not emulated, and a chip in the folder of earlier versions, are refused.
+func TestNotEmulated(t *testing.T) {
+	k := &device.Desk{StateDir: t.TempDir(), LeaseDir: t.TempDir(), Probes: emulated.Probes()}
+	former := filepath.Join(k.StateDir, "virtual", "microbit")
+	must(t, os.MkdirAll(former, 0o755))
+	for board, want := range map[string]string{
+		"host":     "no emulated chip",
+		"microbit": former + " is now " + device.EmulatedDir(k.StateDir, "microbit"),
+	} {
+		b, err := boards.Find(board, nil)
+		must(t, err)
+		for name, do := range emulatedCalls {
+			_, err := do(k, t.Context(), b)
+			if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), want) || failure.Next(err) == "" {
+				t.Errorf("%s %s: %v, want %q", name, board, err, want)
+			}
+		}
+	}
+}
+
 // TestNoProbes uses an emulated board on a desk without emulated probes: the error names the package and the field.
 func TestNoProbes(t *testing.T) {
 	b, err := boards.Find("microbit", nil)
@@ -77,8 +103,8 @@ func TestNoProbes(t *testing.T) {
 	tries := map[string]func() error{
 		"attach": func() error { _, err := k.Attach(t.Context(), b, ""); return err },
 	}
-	for _, do := range []string{"up", "down", "erase", "swap"} {
-		tries[do] = func() error { _, err := k.Emulated(t.Context(), b, do); return err }
+	for name, do := range emulatedCalls {
+		tries[name] = func() error { _, err := do(k, t.Context(), b); return err }
 	}
 	for name, try := range tries {
 		err := try()

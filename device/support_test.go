@@ -94,7 +94,7 @@ type env struct {
 	Programmer string
 	Reflash    bool
 	Wait       time.Duration
-	Bench      *device.DeskFile
+	File       *device.DeskFile
 	StateDir   string
 	Ledger     string
 	LeaseDir   string
@@ -109,7 +109,7 @@ func (e env) desk() *device.Desk {
 	return &device.Desk{
 		Path: e.Path, Log: e.Log, Progress: e.Progress, Cache: e.Cache, Programmer: e.Programmer, Reflash: e.Reflash,
 		Wait: e.Wait,
-		File: e.Bench, StateDir: e.StateDir, Ledger: e.Ledger, LeaseDir: e.LeaseDir, Tool: e.Tool,
+		File: e.File, StateDir: e.StateDir, Ledger: e.Ledger, LeaseDir: e.LeaseDir, Tool: e.Tool,
 		Probes: emulated.Probes(),
 	}
 }

@@ -177,14 +177,14 @@ func TestSilentChipMayBeWorn(t *testing.T) {
 
 // The chip in desk.json was swapped for one that does not answer before the flash. The error reports that it was
 // flashed, and the ledger has the flash for the new chip.
-func TestSwapBehindBench(t *testing.T) {
+func TestSwapBehindDeskFile(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, "microbit", "openocd")
 	i := d.image(mlftest.Tiny(t, nil), boards.Options{})
 	d.reaches(i)
 	first := d.only()
 	meant := strings.TrimPrefix(first.Device, "chip:")
-	d.env.Bench = &device.DeskFile{Devices: []device.DeskDevice{{
+	d.env.File = &device.DeskFile{Devices: []device.DeskDevice{{
 		Name: "left", Board: d.board, Probe: first.Probe,
 		Chip: meant,
 	}}}

@@ -229,7 +229,7 @@ func TestTCPLease(t *testing.T) {
 	d, err := attach(t.Context(), b, address, e)
 	must(t, err)
 	link := device.DeskLink{Kind: "tcp", Address: strings.ToLower(address)}
-	e.Bench = &device.DeskFile{Devices: []device.DeskDevice{{Name: "left", Board: "bridged", Link: link}}}
+	e.File = &device.DeskFile{Devices: []device.DeskDevice{{Name: "left", Board: "bridged", Link: link}}}
 	_, err = attach(t.Context(), b, "left", e)
 	var taken *device.LeaseError
 	if !errors.As(err, &taken) || taken.Device != "tcp:"+strings.ToLower(address) {
@@ -422,14 +422,14 @@ func TestTCPBesideProbe(t *testing.T) {
 	d := deskWith(t, path, "microbit", "openocd")
 	b, err := boards.Find("microbit", d.env.Path)
 	must(t, err)
-	chip, err := d.env.desk().Emulated(t.Context(), b, "up")
+	chip, err := d.env.desk().StartEmulated(t.Context(), b)
 	must(t, err)
 	uart, err := transport.OpenSerial(transport.SerialConfig{Port: chip.Port})
 	must(t, err)
 	address := openBridge(t, uart).Address()
 	left := device.DeskDevice{Name: "left", Board: "microbit", Probe: chip.Probe}
 	left.Link = device.DeskLink{Kind: "tcp", Address: address}
-	d.env.Bench = &device.DeskFile{Devices: []device.DeskDevice{left}}
+	d.env.File = &device.DeskFile{Devices: []device.DeskDevice{left}}
 	dev, err := attach(t.Context(), b, "left", d.env)
 	must(t, err)
 	defer dev.Close()

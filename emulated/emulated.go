@@ -8,17 +8,12 @@ package emulated
 
 import (
 	"context"
-	"errors"
-	"os/exec"
 
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/flasher"
 	"github.com/boardsmith/boardsmith/internal/virtualprobe"
 )
-
-// installKeeper installs the keeper of the boardsmith that a module requires, inside that module.
-const installKeeper = "go install github.com/boardsmith/boardsmith/cmd/" + virtualprobe.Program
 
 // Probes returns the emulated probes. Each running chip belongs to a process of the program boardsmith-keeper,
 // which ends a minute after its last client. Desk.Tool finds the program; if nil, it is found by
@@ -33,21 +28,12 @@ func (probes) Start(ctx context.Context, folder, model string, find device.FindT
 	if ctx.Err() != nil {
 		return device.EmulatedState{}, failure.Stopped(ctx, "start of the emulated chip")
 	}
-	keeper := findKeeper
+	keeper := func() (string, error) { return virtualprobe.Find("") }
 	if find != nil {
 		keeper = func() (string, error) { return find(virtualprobe.Program) }
 	}
 	up, err := virtualprobe.Up(ctx, keeper, folder, model)
 	return stateOf(up, err)
-}
-
-// findKeeper returns the path of the keeper's executable: *device.MissingToolError.
-func findKeeper() (string, error) {
-	path, err := virtualprobe.Find()
-	if errors.Is(err, exec.ErrNotFound) {
-		return "", &device.MissingToolError{Tool: virtualprobe.Program, Install: installKeeper}
-	}
-	return path, err
 }
 
 // State implements device.Probes.
@@ -66,9 +52,14 @@ func (probes) State(ctx context.Context, folder string) (device.EmulatedState, e
 	return silent, nil
 }
 
-// Change implements device.Probes.
-func (probes) Change(ctx context.Context, folder, change string) (device.EmulatedState, error) {
-	return stateOf(virtualprobe.Ask(ctx, folder, virtualprobe.Request{Do: change}))
+// Erase implements device.Probes.
+func (probes) Erase(ctx context.Context, folder string) (device.EmulatedState, error) {
+	return stateOf(virtualprobe.Ask(ctx, folder, virtualprobe.Request{Do: "erase"}))
+}
+
+// Swap implements device.Probes.
+func (probes) Swap(ctx context.Context, folder string) (device.EmulatedState, error) {
+	return stateOf(virtualprobe.Ask(ctx, folder, virtualprobe.Request{Do: "swap"}))
 }
 
 // Stop implements device.Probes.

@@ -18,7 +18,7 @@ import (
 // A DebugServer is a programmer with a gdb server.
 type DebugServer interface {
 	// Serve runs a gdb server on a local TCP port, with the core halted after a reset, and calls use when gdb can
-	// connect. The server ends when use returns, before Serve returns. Errors: *ToolError, those of use and of ctx.
+	// connect. The server ends when use returns, before Serve returns. Errors: *ProgrammerError, those of use and of ctx.
 	Serve(ctx context.Context, port int, use func(context.Context) error) error
 	// ServeCommand returns the server's command line, for display.
 	ServeCommand(port int) string
@@ -109,7 +109,7 @@ func serve(ctx context.Context, c command.Command, ready string, use func(contex
 		stop()
 		<-ended
 		hung := &command.Error{Tool: command.Name(c.Path), Command: c.Typed(), Err: errNotServing}
-		return &ToolError{Class: failure.Timeout, Hint: "the gdb server hangs", Err: hung}
+		return &ProgrammerError{Class: failure.Timeout, Hint: "the gdb server hangs", Err: hung}
 	}
 	err := use(ctx)
 	stop()

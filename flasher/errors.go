@@ -34,15 +34,15 @@ func (e *VerifyError) NextStep() string {
 	return "flash again; if the same address differs, that flash is worn or protected"
 }
 
-// A ToolError reports a programmer that failed.
-type ToolError struct {
+// A ProgrammerError reports a programmer that failed.
+type ProgrammerError struct {
 	Class failure.Class // probe-missing, flash or timeout
 	Hint  string        // the cause in plain words; "" if unknown
 	Next  string        // what the reader should do; "" if there is no advice for this cause
 	Err   error         // a *command.Error with the tool's own words
 }
 
-func (e *ToolError) Error() string {
+func (e *ProgrammerError) Error() string {
 	if e.Hint != "" {
 		return e.Hint + " (" + e.Err.Error() + ")"
 	}
@@ -50,13 +50,13 @@ func (e *ToolError) Error() string {
 }
 
 // Unwrap returns the command's own error.
-func (e *ToolError) Unwrap() error { return e.Err }
+func (e *ProgrammerError) Unwrap() error { return e.Err }
 
 // FailureClass is the error's class.
-func (e *ToolError) FailureClass() failure.Class { return e.Class }
+func (e *ProgrammerError) FailureClass() failure.Class { return e.Class }
 
 // NextStep returns the advice for the cause, and the command that shows all that the programmer prints.
-func (e *ToolError) NextStep() string {
+func (e *ProgrammerError) NextStep() string {
 	var steps []string
 	if e.Next != "" {
 		steps = append(steps, e.Next)
@@ -166,19 +166,19 @@ func printed(patterns ...string) *regexp.Regexp {
 	return regexp.MustCompile(`(?i)` + strings.Join(patterns, "|"))
 }
 
-// explain converts a command's error to a *ToolError and returns other errors unchanged.
+// explain converts a command's error to a *ProgrammerError and returns other errors unchanged.
 func explain(err error) error {
 	var c *command.Error
 	if !errors.As(err, &c) {
 		return err
 	}
 	if errors.Is(err, command.ErrTooLong) {
-		return &ToolError{Class: failure.Timeout, Hint: "the programmer hangs", Err: err}
+		return &ProgrammerError{Class: failure.Timeout, Hint: "the programmer hangs", Err: err}
 	}
 	for _, k := range knownFailures {
 		if k.printed.MatchString(c.Text) {
-			return &ToolError{k.class, k.hint, k.next, err}
+			return &ProgrammerError{k.class, k.hint, k.next, err}
 		}
 	}
-	return &ToolError{Class: failure.Flash, Err: err}
+	return &ProgrammerError{Class: failure.Flash, Err: err}
 }

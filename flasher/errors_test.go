@@ -51,7 +51,7 @@ func TestHints(t *testing.T) {
 		{"something else", failure.Flash, ""},
 	} {
 		err := explain(&command.Error{Tool: "tool", Text: c.says, Command: "tool -x", Err: errors.New("exit status 1")})
-		var e *ToolError
+		var e *ProgrammerError
 		if !errors.As(err, &e) || e.Class != c.class || !strings.Contains(e.Hint, c.hint) ||
 			(c.hint == "") != (e.Hint == "") {
 			t.Errorf("%s: %+v", c.says, e)

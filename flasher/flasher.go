@@ -5,32 +5,27 @@
 package flasher
 
 import (
-	"maps"
 	"os/exec"
-	"slices"
 	"strings"
 
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
 )
 
-// programmers maps the names in board files to programmers. "none" is not among them: the image is then loaded when
-// the link opens.
+// programmers has each of boards.Programmers but boards.NoProgrammer.
 var programmers = map[string]func(Config) Programmer{
 	"openocd": newOpenOCD,
 	"pyocd":   newPyOCD,
 	"west":    newWest,
 }
 
-// Names lists the programmers, sorted.
-func Names() []string { return slices.Sorted(maps.Keys(programmers)) }
-
 // New returns the programmer of that name. An unknown one is an error of class config.
 func New(name string, c Config) (Programmer, error) {
 	make, ok := programmers[name]
 	if !ok {
-		return nil, failure.New(failure.Config, "the programmers are: "+strings.Join(Names(), ", ")+", and none",
+		return nil, failure.New(failure.Config, "the programmers are: "+strings.Join(boards.Programmers(), ", "),
 			"unknown programmer %q", name)
 	}
 	if c.Find == nil {

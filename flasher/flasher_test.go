@@ -1,6 +1,8 @@
 package flasher
 
 import (
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -10,19 +12,12 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 )
 
-func TestEveryBoardsRunnerExists(t *testing.T) {
+// TestEveryProgrammer: each programmer that a board file may name is implemented, and no other.
+func TestEveryProgrammer(t *testing.T) {
 	t.Parallel()
-	for _, name := range boards.List(nil) {
-		b, err := boards.Find(name, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if b.Flash.Programmer == "none" {
-			continue
-		}
-		if _, err := New(b.Flash.Programmer, Config{Flash: b.Flash}); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
+	have := append(slices.Sorted(maps.Keys(programmers)), boards.NoProgrammer)
+	if want := boards.Programmers(); !slices.Equal(slices.Sorted(slices.Values(have)), slices.Sorted(slices.Values(want))) {
+		t.Errorf("implemented are %q, board files may name %q", have, want)
 	}
 }
 
@@ -40,7 +35,7 @@ func TestReserved(t *testing.T) {
 		t.Error("a tool was looked up")
 		return "", nil
 	}
-	for _, name := range Names() {
+	for name := range programmers {
 		p, err := New(name, Config{Reserved: []Range{{0x1000, 0x1000}}, Find: find, Log: hclog.NewNullLogger()})
 		if err != nil {
 			t.Fatal(err)

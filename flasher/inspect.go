@@ -13,7 +13,7 @@ type Core struct{ PC, LR, SP uint32 }
 
 // An Inspector is a programmer that can read a board's state without a reset.
 type Inspector interface {
-	// Inspect halts the core, reads its registers and the ranges, and resumes it. Errors: *ToolError, those of ctx.
+	// Inspect halts the core, reads its registers and the ranges, and resumes it. Errors: *ProgrammerError, those of ctx.
 	Inspect(ctx context.Context, ranges []Range) (Core, []Segment, error)
 }
 

@@ -65,7 +65,7 @@ func (j Job) changes() bool { return j.first || len(j.Erase) > 0 || len(j.Write)
 // program in a process group of its own; it has a deadline of its own besides ctx's, and leaves no process behind.
 // Each resets and halts the core before anything else: interrupts of firmware whose flash is being erased would
 // crash it. A run has failed unless the tool reported each of its steps as done, whatever its exit status. After an
-// error the content of the job's sectors is undefined. Errors: *ChipError, *ToolError, *VerifyError, and those of
+// error the content of the job's sectors is undefined. Errors: *ChipError, *ProgrammerError, *VerifyError, and those of
 // ctx.
 type Programmer interface {
 	// Do does the job.

@@ -44,7 +44,7 @@ func wrapped(t *testing.T, tool, script string) func(string) (string, error) {
 // A step that was not done is an error even if a wrapper makes the exit status 0.
 func TestExitStatusOfWrapper(t *testing.T) {
 	t.Parallel()
-	onMicrobit(t, func(t *testing.T, b *bench, tool string) {
+	onMicrobit(t, func(t *testing.T, b *rig, tool string) {
 		b.conf.Find, b.conf.Timeout = wrapped(t, tool, `TOOL "$@" 2>&1 | tee log`), 30*time.Second
 		p := programmers[b.conf.Flash.Programmer](b.conf)
 		job := Job{Restart: true}
@@ -86,7 +86,7 @@ func TestExitStatusOfWrapper(t *testing.T) {
 // Output besides marks, and repeated marks, are ignored.
 func TestOtherLines(t *testing.T) {
 	t.Parallel()
-	onMicrobit(t, func(t *testing.T, b *bench, tool string) {
+	onMicrobit(t, func(t *testing.T, b *rig, tool string) {
 		b.conf.Find = wrapped(t, tool, `echo '0000042 W sector E of bank C was slow, see /srv/lab E left/notes C [x]'
 TOOL "$@" 2>&1 | tee /dev/stderr`)
 		var steps []string

@@ -26,8 +26,8 @@ import (
 
 func TestMain(m *testing.M) { keepertest.Main(m) }
 
-// A bench is an emulated board and its programmers.
-type bench struct {
+// A rig is an emulated board and its programmers.
+type rig struct {
 	t    *testing.T
 	dir  string
 	base uint64
@@ -50,7 +50,7 @@ func findTool(name string) (string, error) {
 	return path, err
 }
 
-func openBench(t *testing.T, f boards.Flash, base, size uint64) *bench {
+func openRig(t *testing.T, f boards.Flash, base, size uint64) *rig {
 	t.Helper()
 	tools := []string{virtualprobe.Models[f.Chip].Program}
 	for _, tool := range append(tools, strings.Split(f.Programmer, "/")...) {
@@ -58,7 +58,7 @@ func openBench(t *testing.T, f boards.Flash, base, size uint64) *bench {
 			t.Skipf("%s is not installed", tool)
 		}
 	}
-	b := &bench{t: t, dir: t.TempDir(), base: base, size: size}
+	b := &rig{t: t, dir: t.TempDir(), base: base, size: size}
 	up, err := virtualprobe.Up(t.Context(), keepertest.Path, b.dir, f.Chip)
 	if err != nil {
 		t.Fatal(err)
@@ -79,7 +79,7 @@ func openBench(t *testing.T, f boards.Flash, base, size uint64) *bench {
 	return b
 }
 
-func (b *bench) ask(q virtualprobe.Request) virtualprobe.Answer {
+func (b *rig) ask(q virtualprobe.Request) virtualprobe.Answer {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
@@ -91,7 +91,7 @@ func (b *bench) ask(q virtualprobe.Request) virtualprobe.Answer {
 }
 
 // flash returns the chip's content without using a programmer.
-func (b *bench) flash() []byte {
+func (b *rig) flash() []byte {
 	b.t.Helper()
 	b.ask(virtualprobe.Request{Do: "save"})
 	data, err := os.ReadFile(filepath.Join(b.dir, "flash.bin"))
@@ -101,12 +101,12 @@ func (b *bench) flash() []byte {
 	return data
 }
 
-func (b *bench) sector(i int) Sector {
+func (b *rig) sector(i int) Sector {
 	return Sector{Index: i, Addr: b.base + uint64(i)*b.size, Size: b.size}
 }
 
 // pattern fills a sector; the first holds a firmware that sleeps.
-func (b *bench) pattern(i int, seed byte) Segment {
+func (b *rig) pattern(i int, seed byte) Segment {
 	data := make([]byte, b.size)
 	for k := range data {
 		data[k] = byte(k)*3 + byte(k>>8)*5 + byte(i) + seed
@@ -135,21 +135,21 @@ var boardsUnderTest = []struct {
 var ways = []string{"openocd", "pyocd", "west/openocd", "west/pyocd"}
 
 // onEach runs each programmer on the first of the boards; in the full test on the second too.
-func onEach(t *testing.T, do func(t *testing.T, b *bench, p Programmer)) {
+func onEach(t *testing.T, do func(t *testing.T, b *rig, p Programmer)) {
 	onFirst(t, do)
 	if drawn.InFull() {
 		onSecond(t, do)
 	}
 }
 
-func onFirst(t *testing.T, do func(t *testing.T, b *bench, p Programmer)) {
+func onFirst(t *testing.T, do func(t *testing.T, b *rig, p Programmer)) {
 	for _, way := range ways {
 		onBoard(t, 0, way, do)
 	}
 }
 
 // onSecond leaves west out: it runs the same tools.
-func onSecond(t *testing.T, do func(t *testing.T, b *bench, p Programmer)) {
+func onSecond(t *testing.T, do func(t *testing.T, b *rig, p Programmer)) {
 	for _, way := range ways {
 		if !strings.HasPrefix(way, "west/") {
 			onBoard(t, 1, way, do)
@@ -157,20 +157,20 @@ func onSecond(t *testing.T, do func(t *testing.T, b *bench, p Programmer)) {
 	}
 }
 
-func onBoard(t *testing.T, board int, way string, do func(t *testing.T, b *bench, p Programmer)) {
+func onBoard(t *testing.T, board int, way string, do func(t *testing.T, b *rig, p Programmer)) {
 	k := boardsUnderTest[board]
 	t.Run(k.name+"/"+way, func(t *testing.T) {
 		f := k.flash
 		f.Programmer = way
-		b := openBench(t, f, k.base, k.size)
+		b := openRig(t, f, k.base, k.size)
 		do(t, b, programmers[b.conf.Flash.Programmer](b.conf))
 	})
 }
 
 // onMicrobit runs each programmer on the first of the boards, with the name of the tool that reaches the probe.
-func onMicrobit(t *testing.T, do func(t *testing.T, b *bench, tool string)) {
+func onMicrobit(t *testing.T, do func(t *testing.T, b *rig, tool string)) {
 	for _, way := range ways {
-		onBoard(t, 0, way, func(t *testing.T, b *bench, _ Programmer) {
+		onBoard(t, 0, way, func(t *testing.T, b *rig, _ Programmer) {
 			do(t, b, way[strings.LastIndex(way, "/")+1:])
 		})
 	}
@@ -179,7 +179,7 @@ func onMicrobit(t *testing.T, do func(t *testing.T, b *bench, tool string)) {
 // A job erases and writes exactly what it names; the result is verified and can be read.
 func TestJob(t *testing.T) {
 	t.Parallel()
-	job := func(t *testing.T, b *bench, p Programmer) {
+	job := func(t *testing.T, b *rig, p Programmer) {
 		all := Job{Restart: true}
 		for i := range 3 {
 			all.Erase = append(all.Erase, b.sector(i))
@@ -224,7 +224,7 @@ func TestIdentification(t *testing.T) {
 		"nrf51":       {Address: 0x1000005C, Mask: 0xFFFF, Values: []boards.Number{0x20, 0x1D}, Source: "s"},
 		"stm32f412xe": {Address: 0xE0042000, Mask: 0xFFF, Values: []boards.Number{0x413, 0x441}, Source: "s"},
 	}
-	onEach(t, func(t *testing.T, b *bench, _ Programmer) {
+	onEach(t, func(t *testing.T, b *rig, _ Programmer) {
 		chip := right[b.conf.Flash.Chip]
 		for n, c := range []struct {
 			name   string
@@ -258,7 +258,7 @@ func TestIdentification(t *testing.T) {
 // Inspect returns the core's registers and memory, and neither resets nor stops it.
 func TestInspect(t *testing.T) {
 	t.Parallel()
-	onEach(t, func(t *testing.T, b *bench, p Programmer) {
+	onEach(t, func(t *testing.T, b *rig, p Programmer) {
 		data := []Segment{b.pattern(0, 0)} // it sleeps at its ninth byte, with the stack at 0x20004000
 		if err := p.Do(t.Context(), Job{Erase: []Sector{b.sector(0)}, Write: data, Verify: data, Restart: true}); err != nil {
 			t.Fatal(err)
@@ -279,7 +279,7 @@ func TestInspect(t *testing.T) {
 // Errors name the cause: a difference, a sector that cannot be erased, a probe that vanishes or hangs.
 func TestFailures(t *testing.T) {
 	t.Parallel()
-	onEach(t, func(t *testing.T, b *bench, _ Programmer) {
+	onEach(t, func(t *testing.T, b *rig, _ Programmer) {
 		b.conf.Timeout = 15 * time.Second
 		p := programmers[b.conf.Flash.Programmer](b.conf)
 		job := Job{Erase: []Sector{b.sector(0)}, Write: []Segment{b.pattern(0, 0)}, Verify: []Segment{b.pattern(0, 0)}}
@@ -350,7 +350,7 @@ func make2(n int) []byte { return make([]byte, n) }
 // A cancel ends the tool and its children.
 func TestCancel(t *testing.T) {
 	t.Parallel()
-	b := openBench(t, boards.Flash{Programmer: "openocd", Scripts: []string{"target/nrf51.cfg"}, Chip: "nrf51"}, 0, 1024)
+	b := openRig(t, boards.Flash{Programmer: "openocd", Scripts: []string{"target/nrf51.cfg"}, Chip: "nrf51"}, 0, 1024)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	stopped := errors.New("stopped by the user")
 	b.conf.Step = func(s string) { cancel(stopped) }
@@ -364,7 +364,7 @@ func TestCancel(t *testing.T) {
 // Firmware that left an interrupt enabled does not run its handler while the flash below that is being erased.
 func TestInterruptsWhileErasing(t *testing.T) {
 	t.Parallel()
-	onMicrobit(t, func(t *testing.T, b *bench, _ string) {
+	onMicrobit(t, func(t *testing.T, b *rig, _ string) {
 		b.conf.Timeout = time.Minute
 		p := programmers[b.conf.Flash.Programmer](b.conf)
 		busy := b.pattern(0, 0)

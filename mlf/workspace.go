@@ -107,14 +107,13 @@ func (a *Archive) metadataWorkspace(m *Model, steps map[string][]WorkStep) {
 	if f == nil || json.Unmarshal(f.Data, &raw) != nil {
 		return
 	}
-	module := &raw.rawModel
+	model := &raw.rawModel
 	if named := raw.Modules[m.Name]; named != nil {
-		module = named
+		model = named
 	}
 	var memory rawFunctions
-	if json.Unmarshal(module.Memory,
-		&memory) != nil { // the metadata of a single operator has another form, without these numbers
-		return
+	if json.Unmarshal(model.Memory, &memory) != nil {
+		return // the metadata of a single operator has another form, without these numbers
 	}
 	for _, o := range memory.Functions.Operators {
 		for _, w := range o.Workspace {

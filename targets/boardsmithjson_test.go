@@ -23,7 +23,7 @@ func writeFile(t *testing.T, path, text string) {
 func TestConfig(t *testing.T) {
 	dir := t.TempDir()
 	writeFile(t, filepath.Join(dir, configName), `{
-	"board": "bench", "model": "models/a.tar", "path": ["."],
+	"board": "desk", "model": "models/a.tar", "path": ["."],
 	"options": {"packet_bytes": 1024, "arena_kib": 64, "log_level": "warn"},
 	"targets": {"x": {"board": "b/x.json", "model": "/abs/x.tar", "project": "out"}}
 }`)
@@ -35,7 +35,7 @@ func TestConfig(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.Board != "bench" || c.Model != filepath.Join(dir, "models", "a.tar") || c.Path[0] != dir {
+	if c.Board != "desk" || c.Model != filepath.Join(dir, "models", "a.tar") || c.Path[0] != dir {
 		t.Errorf("got %+v", c)
 	}
 	if want := (optionList{"arena_kib=64", "log_level=warn", "packet_bytes=1024"}); !reflect.DeepEqual(c.Options, want) {

@@ -41,14 +41,14 @@ func (v *invocation) demo(ctx context.Context) error {
 	if err := v.demoBuild(ctx); err != nil {
 		return err
 	}
-	_, module, err := v.project.Model()
+	_, model, err := v.project.Model()
 	if err != nil {
 		return err
 	}
-	if len(module.Inputs) != 1 {
+	if len(model.Inputs) != 1 {
 		return errors.New("the bundled model has changed: one input is expected")
 	}
-	return v.withModel(ctx, func(c *connection) error { return v.readDigits(ctx, c, module.Inputs[0].Name, set) })
+	return v.withModel(ctx, func(c *connection) error { return v.readDigits(ctx, c, model.Inputs[0].Name, set) })
 }
 
 // demoBuild builds the bundled model's firmware. It first installs missing tools if that needs no password.

@@ -166,7 +166,7 @@ func (v *invocation) ask(ctx context.Context, in *inputs, b *boards.Board, d dev
 ) {
 	n = device.DeskDevice{Name: v.Env("NAME"), Board: b.Name, Probe: d.Probe}
 	desk := v.desk(in)
-	if desk.Programmer == "none" {
+	if desk.Programmer == boards.NoProgrammer {
 		desk.Programmer = ""
 	}
 	which := cmp.Or(d.Port, d.Path, d.Probe)

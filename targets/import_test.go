@@ -72,7 +72,7 @@ var mayImport = map[string][]string{
 	"internal/openset":      {},
 	"internal/plainfile":    {"failure"},
 	"internal/toolbox":      {"internal/console", "internal/ledger", "failure"},
-	"internal/virtualprobe": {"transport", "failure"},
+	"internal/virtualprobe": {"transport", "failure", "internal/command"},
 }
 
 // magefile is the place of boardsmith's own magefile, the package in the root.

@@ -266,11 +266,11 @@ func archiveName(model string) string {
 }
 
 // projectName returns the folder name for an archive, or for one of several models in it.
-func projectName(model, module string) string {
-	if module == "" {
+func projectName(model, modelName string) string {
+	if modelName == "" {
 		return archiveName(model)
 	}
-	return archiveName(model) + "." + module
+	return archiveName(model) + "." + modelName
 }
 
 // baseName returns a board's name, also from a board file's path.

@@ -29,7 +29,7 @@ const (
 func (v *invocation) attach(ctx context.Context, b *boards.Board, which string, desk *device.Desk) (*device.Device,
 	error,
 ) {
-	if desk.Programmer != "none" {
+	if desk.Programmer != boards.NoProgrammer {
 		if err := v.needKeeper(ctx, b); err != nil {
 			return nil, err
 		}
@@ -39,7 +39,8 @@ func (v *invocation) attach(ctx context.Context, b *boards.Board, which string, 
 
 // needKeeper builds the keeper of an emulated board, unless one is installed or setup's is up to date.
 func (v *invocation) needKeeper(ctx context.Context, b *boards.Board) error {
-	if _, err := virtualprobe.Find(); err == nil || !errors.Is(err, exec.ErrNotFound) || !b.Flash.Emulated {
+	var missing *device.MissingToolError
+	if _, err := virtualprobe.Find(""); !errors.As(err, &missing) || !b.Flash.Emulated {
 		return nil // its use reports an invalid BOARDSMITH_KEEPER
 	}
 	return v.buildKeeper(ctx)
@@ -54,11 +55,10 @@ func (v *invocation) buildKeeper(ctx context.Context) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return failure.New(failure.Config, "", "tools: %w", err)
 	}
-	install := "go install " + keeperPackage
 	compiler, err := exec.LookPath("go")
 	if err != nil {
-		return failure.New(failure.ToolMissing, install, "%s is not installed, and Go, which could build it, is not either",
-			virtualprobe.Program)
+		return failure.New(failure.ToolMissing, virtualprobe.Install,
+			"%s is not installed, and Go, which could build it, is not either", virtualprobe.Program)
 	}
 	bar := v.Start("building "+virtualprobe.Program, 0)
 	defer bar.End()
@@ -68,7 +68,7 @@ func (v *invocation) buildKeeper(ctx context.Context) error {
 		Env: append(console.ToolEnv(), "CGO_ENABLED=0", "GOTMPDIR="+filepath.Dir(path)),
 	}.Run(ctx)
 	if err != nil && ctx.Err() == nil {
-		return failure.New(failure.ToolMissing, install, "%s is not installed and could not be built: %w",
+		return failure.New(failure.ToolMissing, virtualprobe.Install, "%s is not installed and could not be built: %w",
 			virtualprobe.Program, err)
 	}
 	return err
@@ -84,18 +84,11 @@ func findProgram(env console.Environ, name string) (string, error) {
 
 // findKeeper returns the path of the keeper: an installed one, else setup's.
 func findKeeper() (string, error) {
-	path, err := virtualprobe.Find()
-	if !errors.Is(err, exec.ErrNotFound) {
-		return path, err
-	}
 	own, err := ownKeeper()
 	if err != nil {
 		return "", err
 	}
-	if _, err := os.Stat(own); err != nil {
-		return "", failure.New(failure.ToolMissing, "go install "+keeperPackage, "%s is not installed", virtualprobe.Program)
-	}
-	return own, nil
+	return virtualprobe.Find(own)
 }
 
 // ownKeeper returns the path of setup's keeper, built or not.

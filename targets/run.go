@@ -113,7 +113,7 @@ func (v *invocation) withModel(ctx context.Context, f func(*connection) error) (
 	if err != nil {
 		return err
 	}
-	_, module, err := v.project.Model()
+	_, model, err := v.project.Model()
 	if err != nil {
 		return err
 	}
@@ -134,7 +134,7 @@ func (v *invocation) withModel(ctx context.Context, f func(*connection) error) (
 		err = firstError(err, c.call(context.WithoutCancel(ctx), "closing the link", c.rpc.Close))
 	}()
 	err = c.call(ctx, "preparing the model", func(ctx context.Context) error {
-		c.model, err = executor.Open(ctx, c.rpc, module)
+		c.model, err = executor.Open(ctx, c.rpc, model)
 		return err
 	})
 	if err != nil {
@@ -161,11 +161,11 @@ func (v *invocation) run(ctx context.Context) error {
 	if _, err := v.built(ctx); err != nil {
 		return err
 	}
-	_, module, err := v.project.Model()
+	_, model, err := v.project.Model()
 	if err != nil {
 		return err
 	}
-	arrays, from, err := v.modelInputs(module)
+	arrays, from, err := v.modelInputs(model)
 	if err != nil {
 		return err
 	}

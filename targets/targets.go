@@ -57,19 +57,21 @@ func Debug(ctx context.Context) error { return do(ctx, "debug", (*invocation).de
 type Emulated mg.Namespace
 
 // Up starts the emulated chip of BOARD, which otherwise starts when it is used.
-func (Emulated) Up(ctx context.Context) error { return doEmulated(ctx, "up") }
+func (Emulated) Up(ctx context.Context) error { return doEmulated(ctx, "up", emulatedUp) }
 
 // Down ends the emulated chip of BOARD; what its flash holds is kept.
-func (Emulated) Down(ctx context.Context) error { return doEmulated(ctx, "down") }
+func (Emulated) Down(ctx context.Context) error {
+	return do(ctx, "emulated:down", (*invocation).emulatedDown)
+}
 
 // Erase erases the whole flash of the emulated chip of BOARD, as another tool would.
-func (Emulated) Erase(ctx context.Context) error { return doEmulated(ctx, "erase") }
+func (Emulated) Erase(ctx context.Context) error { return doEmulated(ctx, "erase", emulatedErase) }
 
 // Swap puts another, new chip on the emulated BOARD, behind the same probe.
-func (Emulated) Swap(ctx context.Context) error { return doEmulated(ctx, "swap") }
+func (Emulated) Swap(ctx context.Context) error { return doEmulated(ctx, "swap", emulatedSwap) }
 
-func doEmulated(ctx context.Context, what string) error {
-	return do(ctx, "emulated:"+what, func(s *invocation, ctx context.Context) error { return s.emulated(ctx, what) })
+func doEmulated(ctx context.Context, name string, a emulatedAction) error {
+	return do(ctx, "emulated:"+name, func(v *invocation, ctx context.Context) error { return v.emulated(ctx, a) })
 }
 
 // Cache holds the targets about what was built before, and is kept.
@@ -97,12 +99,12 @@ type Board mg.Namespace
 
 // Show prints a board with all it inherits, the file that set each field, and its options.
 func (Board) Show(ctx context.Context, name string) error {
-	return do(ctx, "board:show", func(s *invocation, ctx context.Context) error { return s.boardShow(name) })
+	return do(ctx, "board:show", func(v *invocation, ctx context.Context) error { return v.boardShow(name) })
 }
 
 // Check validates a board by name or file, without hardware: it loads, its parts exist, and the sample builds for it.
 func (Board) Check(ctx context.Context, nameOrFile string) error {
-	return do(ctx, "board:check", func(s *invocation, ctx context.Context) error { return s.boardCheck(ctx, nameOrFile) })
+	return do(ctx, "board:check", func(v *invocation, ctx context.Context) error { return v.boardCheck(ctx, nameOrFile) })
 }
 
 // Doctor lists the tools that are here and what is missing, and changes nothing.

@@ -39,7 +39,7 @@ func desk(t *testing.T) *device.Desk {
 	t.Cleanup(func() {
 		b, err := boards.Find("netduinoplus2", nil)
 		must(t, err)
-		_, err = d.Emulated(context.Background(), b, "down")
+		_, err = d.StopEmulated(context.Background(), b)
 		must(t, errors.Join(err, d.Close()))
 	})
 	return d

@@ -135,17 +135,7 @@ func (k *keeper) saveState() error {
 }
 
 // SerialOf returns the serial number of the probe of the chip in dir, whether the chip runs or not.
-func SerialOf(dir string) string {
-	var s State
-	b, err := os.ReadFile(filepath.Join(dir, stateName))
-	if err != nil || json.Unmarshal(b, &s) != nil || s.Serial == "" {
-		return newSerial(dir)
-	}
-	return s.Serial
-}
-
-// newSerial returns a serial number for a new probe.
-func newSerial(dir string) string { return "VIRTUAL-" + strings.ToUpper(filepath.Base(dir)) }
+func SerialOf(dir string) string { return "EMULATED-" + strings.ToUpper(filepath.Base(dir)) }
 
 // serveUART copies bytes between the chip's first UART and the terminal. Bytes that the chip sends while no program has
 // the terminal open are lost, as on a cable.

@@ -31,6 +31,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/command"
 )
 
 // Program is the name of the keeper's executable, cmd/boardsmith-keeper.
@@ -136,9 +137,12 @@ func Keep(args []string) error {
 	return keep(flags.Arg(0))
 }
 
+// Install is the command that installs the keeper of the boardsmith that a module requires, inside that module.
+const Install = "go install github.com/boardsmith/boardsmith/cmd/" + Program
+
 // Find returns the path of the keeper's executable: the value of $BOARDSMITH_KEEPER, else the one beside this
-// executable, else the one on PATH. If there is none, errors.Is(err, exec.ErrNotFound).
-func Find() (string, error) {
+// executable, else the one on PATH, else last, if that is an executable. Otherwise: *command.MissingToolError.
+func Find(last string) (string, error) {
 	if named := os.Getenv(programEnv); named != "" {
 		path, err := exec.LookPath(named)
 		if err != nil {
@@ -151,7 +155,12 @@ func Find() (string, error) {
 			return path, nil
 		}
 	}
-	return exec.LookPath(Program)
+	for _, name := range []string{Program, last} {
+		if path, err := exec.LookPath(name); err == nil {
+			return path, nil
+		}
+	}
+	return "", &command.MissingToolError{Tool: Program, Install: Install}
 }
 
 // Up starts the keeper of the emulated chip in dir unless it runs, and returns its address. Each chip has a folder of
@@ -222,7 +231,7 @@ func firstState(dir, model string) error {
 	if _, err := os.Stat(name); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	return writeJSON(name, State{Model: model, Serial: newSerial(dir)})
+	return writeJSON(name, State{Model: model})
 }
 
 // startKeeper starts the keeper's executable in a session of its own. The channel receives its result: nil if another
@@ -356,6 +365,7 @@ func keep(dir string) error {
 	if err := json.Unmarshal(b, &k.state); err != nil {
 		return fmt.Errorf("%s: %w", stateName, err)
 	}
+	k.state.Serial = SerialOf(dir)
 	if err := k.powerUp(); err != nil {
 		return err
 	}
