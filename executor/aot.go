@@ -21,13 +21,13 @@ type aot struct {
 	in, out []*rpc.Tensor // the device's own arrays
 }
 
-func openAOT(ctx context.Context, s *rpc.Session, m *mlf.Model) (Executor, error) {
+func openAOT(ctx context.Context, s *rpc.Session, lib rpc.Module, m *mlf.Model) (Executor, error) {
 	base, err := newModel(ctx, s, m)
 	if err != nil {
 		return nil, err
 	}
 	a := &aot{model: base}
-	if err := a.create(ctx, s, m.Name); err != nil {
+	if err := a.create(ctx, s, lib, m.Name); err != nil {
 		return nil, err
 	}
 	if err := a.connect(ctx); err != nil {
@@ -37,14 +37,10 @@ func openAOT(ctx context.Context, s *rpc.Session, m *mlf.Model) (Executor, error
 	return a, nil
 }
 
-func (a *aot) create(ctx context.Context, s *rpc.Session, name string) error {
+func (a *aot) create(ctx context.Context, s *rpc.Session, lib rpc.Module, name string) error {
 	create, err := s.Function(ctx, "tvm.aot_executor.create")
 	if err != nil {
 		return fmt.Errorf("the firmware has no executor for ahead-of-time models: %w", err)
-	}
-	lib, err := s.SystemLib(ctx)
-	if err != nil {
-		return err
 	}
 	got, err := create.Call(ctx, lib, rpc.CPU, name)
 	if err != nil {

@@ -15,10 +15,11 @@ func TestContexts(t *testing.T) {
 	a := graphArchive(t, false, 2)
 	ctx, s := open(t, a)
 	m := a.Models[0]
-	g, err := executor.OpenGraph(ctx, s, m)
+	opened, err := executor.Open(ctx, s, m)
 	if err != nil {
 		t.Fatal(err)
 	}
+	g := opened.(*executor.Graph)
 	x := &ndarray.Array{DType: ndarray.DType{Bits: 8, Lanes: 1}, Shape: []int64{2, 2}, Data: []byte{1, 2, 3, 4}}
 	if err := g.SetInput(ctx, "x", x); err != nil {
 		t.Fatal(err)
@@ -38,7 +39,7 @@ func TestContexts(t *testing.T) {
 	time := func(ctx context.Context) error { _, err := e.Time(ctx, rpc.TimeOptions{}); return err }
 	calls := failuretest.Calls{
 		"Open":        func(ctx context.Context) error { _, err := executor.Open(ctx, s, m); return err },
-		"OpenGraph":   func(ctx context.Context) error { _, err := executor.OpenGraph(ctx, s, m); return err },
+		"OpenLoaded":  func(ctx context.Context) error { _, err := executor.OpenLoaded(ctx, s, rpc.Module{}, m); return err },
 		"Graph.Debug": func(ctx context.Context) error { _, err := g.Debug(ctx, rpc.TimeOptions{}); return err },
 	}
 	both := failuretest.Calls{"SetInput": setInput, "Output": output, "Time": time, "Close": e.Close}

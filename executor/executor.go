@@ -45,12 +45,10 @@ type Executor interface {
 }
 
 // openers has one line per way to run a model.
-var openers = map[mlf.Executor]func(context.Context, *rpc.Session, *mlf.Model) (Executor, error){
-	mlf.Graph: func(ctx context.Context, s *rpc.Session, m *mlf.Model) (Executor, error) {
-		return OpenGraph(ctx, s, m)
-	},
-	mlf.AOT:  openAOT,
-	mlf.None: openOperator,
+var openers = map[mlf.Executor]func(context.Context, *rpc.Session, rpc.Module, *mlf.Model) (Executor, error){
+	mlf.Graph: openGraph,
+	mlf.AOT:   openAOT,
+	mlf.None:  openOperator,
 }
 
 // enterable lists the operator ABIs that firmware can call: packed, or through a generated adapter.
@@ -60,12 +58,22 @@ var enterable = []mlf.ABI{mlf.ABIPacked, mlf.ABIUnpacked}
 // has an executor of an ahead-of-time model open (see Executor) or the device runs another model; those of the
 // session.
 func Open(ctx context.Context, s *rpc.Session, m *mlf.Model) (Executor, error) {
+	lib, err := s.SystemLib(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return OpenLoaded(ctx, s, lib, m)
+}
+
+// OpenLoaded is Open for a model whose functions are in a module that was loaded (rpc.Session.Upload), not in the
+// firmware. The module must stay until the executor is closed.
+func OpenLoaded(ctx context.Context, s *rpc.Session, lib rpc.Module, m *mlf.Model) (Executor, error) {
 	open := openers[m.Executor]
 	if open == nil || !slices.Contains(enterable, m.ABI) {
 		return nil, failure.New(failure.Config, "", "model %s: unsupported executor %q with ABI %q", m.Name, m.Executor,
 			m.ABI)
 	}
-	e, err := open(ctx, s, m)
+	e, err := open(ctx, s, lib, m)
 	if err != nil {
 		return nil, fmt.Errorf("model %s: %w", m.Name, err)
 	}

@@ -40,8 +40,8 @@ type step struct {
 	args []any
 }
 
-// OpenGraph prepares a model with a graph: it allocates the model's memory on the device and sends the parameters.
-func OpenGraph(ctx context.Context, s *rpc.Session, m *mlf.Model) (*Graph, error) {
+// openGraph prepares a model with a graph: it allocates the model's memory on the device and sends the parameters.
+func openGraph(ctx context.Context, s *rpc.Session, lib rpc.Module, m *mlf.Model) (Executor, error) {
 	parsed, err := mlf.ParseGraph(m.Graph)
 	if err != nil {
 		return nil, err
@@ -50,7 +50,7 @@ func OpenGraph(ctx context.Context, s *rpc.Session, m *mlf.Model) (*Graph, error
 	if err != nil {
 		return nil, err
 	}
-	g := &Graph{model: base, graph: parsed, storage: map[int]*rpc.Tensor{}, overwritten: map[int]bool{}}
+	g := &Graph{model: base, graph: parsed, storage: map[int]*rpc.Tensor{}, overwritten: map[int]bool{}, lib: lib}
 	if err := g.prepare(ctx, s, m); err != nil {
 		_ = g.Close(context.WithoutCancel(ctx)) // the first error says more
 		return nil, err
@@ -59,9 +59,6 @@ func OpenGraph(ctx context.Context, s *rpc.Session, m *mlf.Model) (*Graph, error
 }
 
 func (g *Graph) prepare(ctx context.Context, s *rpc.Session, m *mlf.Model) (err error) {
-	if g.lib, err = s.SystemLib(ctx); err != nil {
-		return err
-	}
 	params, err := mlf.ParseParams(m.Params)
 	if m.Params != nil && err != nil {
 		return err

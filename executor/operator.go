@@ -21,15 +21,12 @@ type operator struct {
 	in, out []int         // arguments of inputs and outputs
 }
 
-func openOperator(ctx context.Context, s *rpc.Session, m *mlf.Model) (_ Executor, err error) {
+func openOperator(ctx context.Context, s *rpc.Session, lib rpc.Module, m *mlf.Model) (_ Executor, err error) {
 	base, err := newModel(ctx, s, m)
 	if err != nil {
 		return nil, err
 	}
-	o := &operator{model: base, name: m.Entry}
-	if o.lib, err = s.SystemLib(ctx); err != nil {
-		return nil, err
-	}
+	o := &operator{model: base, name: m.Entry, lib: lib}
 	if o.f, err = o.lib.Function(ctx, m.Entry); err != nil {
 		return nil, err
 	}

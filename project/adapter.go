@@ -172,7 +172,10 @@ static int {{$m.M}}_take_{{.Name}}(void) {
 }
 {{end}}{{end}}
 // tvmgen_{{.M}}_run({{range .Inputs}}{{.Field}}, {{end}}{{range $i, $t := .Outputs}}{{if $i}}, {{end}}{{.Field}}{{end}}): tensors, inputs first.
-static int {{.M}}_run(TVMValue* args, int* type_codes, int num_args, TVMValue* out_value, int* out_type, void* resource) {
+int32_t boardsmith_{{.M}}_run(TVMValue* args, int* type_codes, int num_args, TVMValue* out_value, int* out_type,
+                              void* resource);
+int32_t boardsmith_{{.M}}_run(TVMValue* args, int* type_codes, int num_args, TVMValue* out_value, int* out_type,
+                              void* resource) {
 {{- if .Mapped}}
   struct tvmgen_{{.M}}_inputs inputs;
   struct tvmgen_{{.M}}_outputs outputs;
@@ -268,8 +271,10 @@ static const struct TVMMetadata {{.M}}_metadata = {
     .mod_name = "tvmgen_{{.M}}",
 };
 
-static int {{.M}}_get_c_metadata(TVMValue* args, int* type_codes, int num_args, TVMValue* out_value, int* out_type,
-                                 void* resource) {
+int32_t boardsmith_{{.M}}_get_c_metadata(TVMValue* args, int* type_codes, int num_args, TVMValue* out_value, int* out_type,
+                                         void* resource);
+int32_t boardsmith_{{.M}}_get_c_metadata(TVMValue* args, int* type_codes, int num_args, TVMValue* out_value, int* out_type,
+                                         void* resource) {
   (void)args;
   (void)type_codes;
   (void)num_args;
@@ -283,8 +288,8 @@ static int {{.M}}_get_c_metadata(TVMValue* args, int* type_codes, int num_args, 
 
 static const TVMBackendPackedCFunc functions[] = {
 {{- range .}}
-    {{.M}}_run,
-    {{.M}}_get_c_metadata,
+    boardsmith_{{.M}}_run,
+    boardsmith_{{.M}}_get_c_metadata,
 {{- end}}
 };
 

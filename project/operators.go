@@ -28,8 +28,9 @@ import (
 
 // Operators are C files and objects that hold packed functions.
 type Operators struct {
-	Files   []OperatorFile
-	Entries []string // the functions to be called, by their C names; at least one
+	Files []OperatorFile
+	// the functions to be called, by their C names; at least one. NAME=SYMBOL registers the C function SYMBOL as NAME.
+	Entries []string
 	Flags   []string // of the compiler, behind the board's
 }
 
@@ -264,7 +265,7 @@ func (l *OperatorLinker) objects(ctx context.Context, dir string, o Operators) (
 	if err := writeAll(dir, o.Files); err != nil {
 		return nil, err
 	}
-	if err := l.run(ctx, dir, slices.Concat(l.compile, o.Flags, []string{"-c"}, sources)); err != nil {
+	if err := l.run(ctx, dir, slices.Concat(l.compile, o.Flags, []string{"-I.", "-c"}, sources)); err != nil {
 		return nil, err
 	}
 	var made []cache.File
@@ -355,9 +356,10 @@ func (l *OperatorLinker) linkIn(ctx context.Context, dir string, o Operators, w 
 		return rpc.Program{}, err
 	}
 	words := slices.Concat(l.link,
-		[]string{"-T", operatorScript, "-o", linkedFile, "--gc-sections", "-e", o.Entries[0], "-u", tablePointer})
+		[]string{"-T", operatorScript, "-o", linkedFile, "--gc-sections", "-e", initFunction, "-u", tablePointer})
 	for _, e := range layout.Entries {
-		words = append(words, "-u", e)
+		_, symbol := firmware.EntryNames(e)
+		words = append(words, "-u", symbol)
 	}
 	for _, f := range objects {
 		words = append(words, f.Name)

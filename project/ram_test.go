@@ -114,7 +114,7 @@ func uploaded(t *testing.T, s *rpc.Session, l *OperatorLinker, o Operators) rpc.
 	if len(windows) == 0 {
 		t.Fatal("no part of the window is free")
 	}
-	p, err := l.Link(t.Context(), o, windows[len(windows)-1])
+	p, err := l.Link(t.Context(), o, windows[0])
 	must(t, err)
 	m, err := s.Upload(t.Context(), p)
 	must(t, err)
@@ -163,7 +163,7 @@ func TestOperatorsInRAM(t *testing.T) {
 			if _, err := f.Call(t.Context(), 16); err == nil {
 				t.Error("an unlinked function was called")
 			}
-			third := uploaded(t, s, l, ramProgram("-O0")) // takes the place and the handle of the first
+			third := uploaded(t, s, l, ramProgram("-Os")) // takes the place and the handle of the first
 			if _, err := f.Call(t.Context(), 16); err == nil {
 				t.Error("a function of an unlinked module led into the module that came after it")
 			}

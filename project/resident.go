@@ -15,6 +15,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/command"
+	"github.com/boardsmith/boardsmith/internal/firmware"
 	"github.com/boardsmith/boardsmith/mlf"
 )
 
@@ -71,7 +72,8 @@ func (l *OperatorLinker) renamed(ctx context.Context, dir string, o Operators, n
 	if err := l.run(ctx, dir, words); err != nil {
 		return nil, err
 	}
-	rename := []string{objcopy, "--redefine-sym", o.Entries[0] + "=" + name, "--keep-global-symbol", name, whole}
+	_, entry := firmware.EntryNames(o.Entries[0])
+	rename := []string{objcopy, "--redefine-sym", entry + "=" + name, "--keep-global-symbol", name, whole}
 	if err := l.run(ctx, dir, rename); err != nil {
 		return nil, err
 	}
@@ -81,7 +83,7 @@ func (l *OperatorLinker) renamed(ctx context.Context, dir string, o Operators, n
 	}
 	info, err := mlf.File{Name: name + ".o", Data: data}.Info()
 	if err == nil && !slices.Contains(info.Defined, name) {
-		err = failure.New(failure.Link, "", "the operators have no function %s", o.Entries[0])
+		err = failure.New(failure.Link, "", "the operators have no function %s", entry)
 	}
 	return data, err
 }

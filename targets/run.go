@@ -89,6 +89,7 @@ func (v *invocation) detach() error {
 type connection struct {
 	rpc   *rpc.Session
 	model executor.Executor
+	load  modelLoad
 	limit time.Duration // of each call
 }
 
@@ -109,10 +110,16 @@ func (c *connection) call(ctx context.Context, what string, f func(context.Conte
 
 // withModel opens the link, calls f with the model, and closes everything.
 func (v *invocation) withModel(ctx context.Context, f func(*connection) error) (err error) {
-	image, err := v.built(ctx)
+	load, err := v.prepared(ctx)
 	if err != nil {
 		return err
 	}
+	defer func() { err = firstError(err, load.Close()) }()
+	return v.withLoad(ctx, load, f)
+}
+
+// withLoad is withModel for a model that was prepared.
+func (v *invocation) withLoad(ctx context.Context, load modelLoad, f func(*connection) error) (err error) {
 	_, model, err := v.project.Model()
 	if err != nil {
 		return err
@@ -122,9 +129,14 @@ func (v *invocation) withModel(ctx context.Context, f func(*connection) error) (
 		return err
 	}
 	defer func() { err = firstError(err, v.detach()) }()
-	c := &connection{limit: v.in.timeout}
+	if load.resident != nil {
+		if _, err := d.Flash(ctx, load.image); err != nil {
+			return err
+		}
+	}
+	c := &connection{limit: v.in.timeout, load: load}
 	err = c.call(ctx, "opening the link", func(ctx context.Context) error {
-		c.rpc, err = d.Open(ctx, image)
+		c.rpc, err = d.Open(ctx, load.image)
 		return err
 	})
 	if err != nil {
@@ -134,7 +146,7 @@ func (v *invocation) withModel(ctx context.Context, f func(*connection) error) (
 		err = firstError(err, c.call(context.WithoutCancel(ctx), "closing the link", c.rpc.Close))
 	}()
 	err = c.call(ctx, "preparing the model", func(ctx context.Context) error {
-		c.model, err = executor.Open(ctx, c.rpc, model)
+		c.model, err = load.open(ctx, c.rpc, model)
 		return err
 	})
 	if err != nil {
@@ -150,7 +162,7 @@ func firstError(a, b error) error {
 	return b
 }
 
-func (v *invocation) run(ctx context.Context) error {
+func (v *invocation) run(ctx context.Context) (err error) {
 	if v.Env.On("DRYRUN") {
 		in, err := v.inputs()
 		if err != nil {
@@ -158,9 +170,11 @@ func (v *invocation) run(ctx context.Context) error {
 		}
 		return v.Would("run %s on board %s", in.project, in.board.value)
 	}
-	if _, err := v.built(ctx); err != nil {
+	load, err := v.prepared(ctx)
+	if err != nil {
 		return err
 	}
+	defer func() { err = firstError(err, load.Close()) }()
 	_, model, err := v.project.Model()
 	if err != nil {
 		return err
@@ -172,7 +186,7 @@ func (v *invocation) run(ctx context.Context) error {
 	if err := v.canWriteOutput(); err != nil {
 		return err
 	}
-	return v.withModel(ctx, func(c *connection) error {
+	return v.withLoad(ctx, load, func(c *connection) error {
 		bar := v.Start("run", 0)
 		defer bar.End()
 		outputs, err := c.infer(ctx, arrays)
@@ -279,7 +293,11 @@ func (v *invocation) tell(c *connection, from string, outputs []*ndarray.Array, 
 	if v.picked {
 		what = v.image.String()
 	}
-	v.Printf("run: %s on board %s, %s", what, v.project.Board().Name, from)
+	where := v.project.Board().Name
+	if c.load.resident != nil {
+		where += ", in RAM"
+	}
+	v.Printf("run: %s on board %s, %s", what, where, from)
 	var lines []fields
 	var named []ndarray.Named
 	for i, a := range outputs {
@@ -297,7 +315,10 @@ func (v *invocation) tell(c *connection, from string, outputs []*ndarray.Array, 
 		v.Printf("%s", text)
 		lines = append(lines, line)
 	}
-	r := v.imageFields(v.image)
+	r := v.imageFields(c.load.image)
+	if c.load.resident != nil {
+		r["load"] = "ram"
+	}
 	r["input"], r["outputs"], r["time"] = from, lines, v.tellTime(t)
 	if len(t.operators) > 0 {
 		r["operators"] = v.tellOperators(t.operators)

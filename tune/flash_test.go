@@ -241,3 +241,32 @@ func TestReadCandidate(t *testing.T) {
 		t.Errorf("no run: %v", err)
 	}
 }
+
+// TestReproduce: an emulator's times are the same again, in RAM and in flash, and a failure is the same failure.
+func TestReproduce(t *testing.T) {
+	r, dir := opened(t, tune.Options{Samples: 2}, "mps2_an385")
+	for _, c := range []tune.Candidate{operator("one", right), operator("wrong", "out[0] = 1;")} {
+		_, err := r.Measure(t.Context(), c)
+		must(t, err)
+	}
+	_, err := r.Confirm(t.Context(), 1)
+	must(t, err)
+	for _, id := range []string{"one", "wrong", "one@flash"} {
+		was, is, err := tune.Reproduce(t.Context(), dir, id, desk(t), "", tune.Options{})
+		must(t, err)
+		switch {
+		case id == "wrong" && (is.Failure == nil || *is.Failure != *was.Failure):
+			t.Errorf("%+v, then %+v", was.Failure, is.Failure)
+		case id != "wrong" && (is.Tier != was.Tier || !slices.Equal(is.Samples, was.Samples) || len(is.Samples) != 2):
+			t.Errorf("%s: %s %v, then %s %v", id, was.Tier, was.Samples, is.Tier, is.Samples)
+		}
+	}
+	if _, _, err := tune.Reproduce(t.Context(), dir, "two", desk(t), "",
+		tune.Options{}); failure.Of(err) != failure.Config {
+		t.Errorf("one that is not there: %v", err)
+	}
+	if _, _, err := tune.Reproduce(t.Context(), dir, "one", desk(t), "host",
+		tune.Options{}); failure.Of(err) != failure.Config {
+		t.Errorf("another kind of board: %v", err)
+	}
+}

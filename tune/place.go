@@ -172,13 +172,7 @@ func (r *Run) memory(b *boards.Board) (boards.Options, error) {
 	if o.UploadKiB == 0 {
 		return o, failure.New(failure.DoesNotFit, "", "board %s has no room for uploaded code", b.Name)
 	}
-	if o.ArenaKiB == 0 && mapped && b.Place.ArenaRegion() == region.Name {
-		// The window and its alignment come out of what the arena had.
-		if room := int(region.Size)/1024 - 2*o.UploadKiB - b.StackBytes/1024 - 8; b.ArenaKiB > room {
-			o.ArenaKiB = max(room, 1)
-		}
-	}
-	return o, nil
+	return project.MakeRoom(b, o)
 }
 
 // work measures what the queue holds until ctx ends or the place is given up.

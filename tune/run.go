@@ -93,6 +93,9 @@ func OpenRun(ctx context.Context, dir string, desk *device.Desk, boards []string
 		r.o.Builder = r.own
 	}
 	r.ctx, r.stop = context.WithCancel(context.WithoutCancel(ctx))
+	if err := st.keepSettings(o); err != nil {
+		return nil, errors.Join(err, r.Close())
+	}
 	if err := r.start(ctx, desk, boards); err != nil {
 		return nil, errors.Join(err, r.Close())
 	}

@@ -344,3 +344,64 @@ func TestMatmul(t *testing.T) {
 		})
 	}
 }
+
+// TestDriftRepeats slows the reference down for a while: what was measured since it was right the last time is measured
+// again, and nothing else.
+func TestDriftRepeats(t *testing.T) {
+	slow := filepath.Join(t.TempDir(), "slow")
+	reference := operator("reference", fmt.Sprintf(
+		`extern int access(const char*, int); for (volatile int i = 0; i < 20000000 && access("%s", 0) == 0; i++) {} %s`,
+		slow, right))
+	dir := t.TempDir()
+	recovered := make(chan struct{}, 10)
+	r, err := tune.OpenRun(t.Context(), dir, &device.Desk{}, []string{"host"}, tune.Options{
+		Reference: &reference, Every: 5, Drift: 100, MaxRecoveries: 5,
+		Told: func(e tune.Event) {
+			if strings.HasPrefix(e.What, "recovering") {
+				_ = os.Remove(slow) // the next try finds it gone
+				recovered <- struct{}{}
+			}
+		},
+	})
+	must(t, err)
+	cs := goods(20)
+	for i, c := range cs {
+		if i == 8 { // after the fifth the reference was right
+			must(t, os.WriteFile(slow, nil, 0o600))
+		}
+		_, err := r.Measure(t.Context(), c)
+		must(t, err)
+	}
+	select {
+	case <-recovered:
+	default:
+		t.Error("nothing drifted")
+	}
+	times := map[string]int{}
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
+		data, err := os.ReadFile(filepath.Join(dir, "results.jsonl"))
+		must(t, err)
+		clear(times)
+		for line := range bytes.Lines(data) {
+			var result tune.Result
+			must(t, json.Unmarshal(line, &result))
+			times[result.ID]++
+		}
+		if times["good 9"] == 2 || time.Now().After(deadline) {
+			break
+		}
+	}
+	must(t, r.Close())
+	for i, c := range cs {
+		want := 1
+		if i >= 5 && i < 10 {
+			want = 2
+		}
+		if times[c.ID] != want {
+			t.Errorf("%s was measured %d times, want %d", c.ID, times[c.ID], want)
+		}
+	}
+	if all := r.Results(); len(all) != len(cs) {
+		t.Errorf("%d results of %d candidates", len(all), len(cs))
+	}
+}

@@ -2,6 +2,7 @@
 //
 // What uploaded code has in place of the runtime: every function goes through the table whose address
 // boardsmith.upload_and_link stores here (boardsmith/upload.h). Linked with the code, never with a firmware.
+#include <boardsmith/boardsmith.h>
 #include <boardsmith/upload.h>
 #include <tvm/runtime/crt/platform.h>
 
@@ -36,6 +37,14 @@ int TVMFuncCall(TVMFunctionHandle func, TVMValue* arg_values, int* type_codes, i
 
 int TVMCFuncSetReturn(TVMRetValueHandle ret, TVMValue* value, int* type_code, int num_ret) {
   return _tvm_backend_functions->set_return(ret, value, type_code, num_ret);
+}
+
+tvm_crt_error_t TVMPlatformMemoryAllocate(size_t num_bytes, DLDevice dev, void** out_ptr) {
+  return _tvm_backend_functions->memory_allocate(num_bytes, dev, out_ptr);
+}
+
+int boardsmith_tensor_bytes(int32_t ndim, const int64_t* shape, DLDataType dtype, size_t* size_bytes) {
+  return _tvm_backend_functions->tensor_bytes(ndim, shape, dtype, size_bytes);
 }
 
 void TVMPlatformAbort(tvm_crt_error_t code) {

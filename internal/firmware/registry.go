@@ -4,13 +4,14 @@ import (
 	"bytes"
 	"debug/elf"
 	"fmt"
+	"strings"
 
 	"github.com/boardsmith/boardsmith/failure"
 )
 
 // A Registry is a TVMFuncRegistry with its names and functions (crt_abi.md §4), to be put behind linked operators.
 type Registry struct {
-	Entries   []string // the functions, by their C names
+	Entries   []string // the functions, by their C names; as NAME=SYMBOL if they are registered under another
 	WordBytes int      // of a pointer
 }
 
@@ -20,7 +21,8 @@ const registryAlign = 16
 func (r Registry) Bytes() int {
 	n := (2+len(r.Entries))*r.WordBytes + 2 + 1 // names and functions; the functions; the count; the end of the names
 	for _, e := range r.Entries {
-		n += len(e) + 1
+		name, _ := EntryNames(e)
+		n += len(name) + 1
 	}
 	return (n + registryAlign - 1) / registryAlign * registryAlign
 }
@@ -72,17 +74,28 @@ func (r Registry) encode(f *elf.File, symbols map[string]uint64, at uint64) ([]b
 	word(functions + uint64(len(r.Entries)*r.WordBytes)) // where the names are
 	word(functions)
 	for _, e := range r.Entries {
-		if symbols[e] == 0 {
-			return nil, failure.New(failure.Link, "", "the operators have no function %s", e)
+		_, symbol := EntryNames(e)
+		if symbols[symbol] == 0 {
+			return nil, failure.New(failure.Link, "", "the operators have no function %s", symbol)
 		}
-		word(symbols[e])
+		word(symbols[symbol])
 	}
 	count := make([]byte, 2)
 	f.ByteOrder.PutUint16(count, uint16(len(r.Entries)))
 	w.Write(count)
 	for _, e := range r.Entries {
-		fmt.Fprintf(&w, "%s\x00", e)
+		name, _ := EntryNames(e)
+		fmt.Fprintf(&w, "%s\x00", name)
 	}
 	w.WriteByte(0)
 	return w.Bytes(), nil
+}
+
+// EntryNames returns the name that an entry is registered under, and its C name.
+func EntryNames(entry string) (name, symbol string) {
+	name, symbol, differ := strings.Cut(entry, "=")
+	if !differ {
+		symbol = name
+	}
+	return name, symbol
 }

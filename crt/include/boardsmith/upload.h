@@ -38,6 +38,9 @@ typedef struct TVMBackendLinkTable {
   // The address of a function of the system's libraries, NULL if there is none. A chip has no such libraries: what
   // its operators need of the C library is linked with them.
   void* (*symbol)(const char* name);
+  // Memory until the session ends, and the size of a tensor: models with the C interface need them.
+  tvm_crt_error_t (*memory_allocate)(size_t num_bytes, DLDevice dev, void** out);
+  int (*tensor_bytes)(int32_t ndim, const int64_t* shape, DLDataType dtype, size_t* size_bytes);
 } TVMBackendLinkTable;
 
 // Default (weak): NULL. The table's symbol.

@@ -13,6 +13,7 @@
 #include <tvm/runtime/crt/platform.h>
 
 #include "functions.h"
+#include "memory.h"
 #include "state.h"
 
 enum {
@@ -153,6 +154,12 @@ TVM_WEAK void* boardsmith_upload_symbol(const char* name) {
   return NULL;
 }
 
+// The code may be unlinked at any time: what it takes is the session's.
+static tvm_crt_error_t allocate(size_t num_bytes, DLDevice dev, void** out) {
+  (void)dev;
+  return (tvm_crt_error_t)boardsmith_data_allocate(num_bytes, 16, out);
+}
+
 static const TVMBackendLinkTable link_table = {
     .size_bytes = sizeof(TVMBackendLinkTable),
     .alloc_workspace = TVMBackendAllocWorkspace,
@@ -165,6 +172,8 @@ static const TVMBackendLinkTable link_table = {
     .set_return = TVMCFuncSetReturn,
     .abort = TVMPlatformAbort,
     .symbol = boardsmith_upload_symbol,
+    .memory_allocate = allocate,
+    .tensor_bytes = boardsmith_tensor_bytes,
 };
 
 static int refuse(const char* why) {

@@ -1,0 +1,93 @@
+//go:build linux
+
+package project_test
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/cache"
+	"github.com/boardsmith/boardsmith/executor"
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/drawn"
+	"github.com/boardsmith/boardsmith/mlf/mlftest"
+	"github.com/boardsmith/boardsmith/project"
+)
+
+// TestModelsInRAM loads whole models into RAM beside firmware without one: their answers are right, or the model is
+// refused with the bytes that are missing.
+func TestModelsInRAM(t *testing.T) {
+	t.Parallel()
+	type pair struct{ board, archive string }
+	var pairs []pair
+	for _, path := range mlftest.Archives(t) {
+		if name := mlftest.Name(path); !strings.HasPrefix(name, "matmul_") && !strings.Contains(name, "llvm") &&
+			!strings.HasSuffix(name, "_dsp") {
+			for _, board := range []string{"host", "mps2_an385", "mps2_an500", "qemu_riscv32"} {
+				pairs = append(pairs, pair{board, path})
+			}
+		}
+	}
+	builder := &project.Builder{Cache: cache.New(t.TempDir(), cache.Options{})}
+	for _, x := range drawn.Of(t, "models in RAM", pairs, 8) {
+		t.Run(x.board+"/"+mlftest.Name(x.archive), func(t *testing.T) {
+			b, err := boards.Find(x.board, nil)
+			fatal(t, err)
+			if why := hasCompiler(t, b) + hasEmulator(t, b); why != "" {
+				t.Skip(why)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+			defer cancel()
+			dir := t.TempDir()
+			p, err := builder.Generate(ctx, filepath.Join(dir, "p"), project.Spec{Board: x.board, Model: x.archive})
+			fatal(t, err)
+			defer p.Close()
+			r, err := p.Resident(ctx, filepath.Join(dir, "r"))
+			var fit *project.FitError
+			if errors.As(err, &fit) {
+				if fit.Over <= 0 || failure.Of(err) != failure.DoesNotFit {
+					t.Errorf("%v: %d bytes too many", err, fit.Over)
+				}
+				t.Log(err)
+				return
+			}
+			fatal(t, err)
+			defer r.Close()
+			inRAM(t, ctx, p, r, x.archive)
+		})
+	}
+}
+
+// inRAM loads the model of p beside the firmware of r, and runs it.
+func inRAM(t *testing.T, ctx context.Context, p, r *project.Project, archive string) {
+	t.Helper()
+	s, err := r.Run(ctx, nil, "")
+	fatal(t, err)
+	defer func() { fatal(t, s.Close(ctx)) }()
+	o, err := p.ModelOperators()
+	fatal(t, err)
+	lib, err := r.LoadRAM(ctx, s, o)
+	fatal(t, err)
+	_, m, err := p.Model()
+	fatal(t, err)
+	e, err := executor.OpenLoaded(ctx, s, lib, m)
+	fatal(t, err)
+	in, out := mlftest.Arrays(archive)
+	want, err := expected(archive, in, out)
+	fatal(t, err)
+	compare(t, answer(t, ctx, e, in), want)
+	fatal(t, e.Close(ctx))
+	fatal(t, lib.Unlink(ctx))
+}
+
+func fatal(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,82 @@
+// This file loads a model into a board's RAM instead of its flash.
+
+package targets
+
+import (
+	"context"
+
+	"github.com/boardsmith/boardsmith/executor"
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/mlf"
+	"github.com/boardsmith/boardsmith/project"
+	"github.com/boardsmith/boardsmith/rpc"
+)
+
+// loadsIntoRAM returns whether LOAD asks for it.
+func (v *invocation) loadsIntoRAM() (bool, error) {
+	switch load := v.Env("LOAD"); load {
+	case "", "flash":
+		return false, nil
+	case "ram":
+		return true, nil
+	default:
+		return false, failure.New(failure.Config, "LOAD=ram loads the model into RAM, LOAD=flash does not",
+			"LOAD=%s: unknown",
+			load)
+	}
+}
+
+// prepared makes what a run needs that can be made before its inputs are read, and returns how the model comes onto the
+// board. The caller closes it.
+func (v *invocation) prepared(ctx context.Context) (modelLoad, error) {
+	ram, err := v.loadsIntoRAM()
+	if err != nil {
+		return modelLoad{}, err
+	}
+	if !ram {
+		i, err := v.built(ctx)
+		return modelLoad{image: i}, err
+	}
+	if err := v.ready(ctx); err != nil {
+		return modelLoad{}, err
+	}
+	operators, err := v.project.ModelOperators()
+	if err != nil {
+		return modelLoad{}, err
+	}
+	bar := v.Start("build: firmware that stays", 0)
+	r, err := v.project.Resident(ctx, v.project.Dir()+".ram")
+	bar.End()
+	if err != nil {
+		return modelLoad{}, err
+	}
+	i, err := r.Built()
+	return modelLoad{i, r, operators}, err
+}
+
+// A modelLoad is the way in which a model comes onto a board: with its firmware, or into RAM beside a resident one.
+type modelLoad struct {
+	image     *image.Image     // to run
+	resident  *project.Project // nil: with its firmware
+	operators project.Operators
+}
+
+// open prepares the model in the firmware of a session.
+func (l modelLoad) open(ctx context.Context, s *rpc.Session, m *mlf.Model) (executor.Executor, error) {
+	if l.resident == nil {
+		return executor.Open(ctx, s, m)
+	}
+	lib, err := l.resident.LoadRAM(ctx, s, l.operators)
+	if err != nil {
+		return nil, err
+	}
+	return executor.OpenLoaded(ctx, s, lib, m)
+}
+
+func (l modelLoad) Close() error {
+	if l.resident == nil {
+		return nil
+	}
+	return l.resident.Close()
+}

@@ -1,0 +1,100 @@
+// This file measures a candidate of an earlier run again.
+
+package tune
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/boardsmith/boardsmith/device"
+	"github.com/boardsmith/boardsmith/failure"
+)
+
+const settingsFile = "run.json"
+
+// Settings are what decides the times of a run, in its folder.
+type settings struct {
+	Template  string        `json:"template,omitempty"`
+	UploadKiB int           `json:"upload_kib,omitempty"`
+	ArenaKiB  int           `json:"arena_kib,omitempty"`
+	Samples   int           `json:"samples"`
+	MinSample time.Duration `json:"min_sample_ns"`
+}
+
+func (s *store) keepSettings(o Options) error {
+	text, err := json.Marshal(settings{o.Template, o.UploadKiB, o.ArenaKiB, o.Samples, o.MinSample})
+	if err != nil {
+		return err
+	}
+	new := filepath.Join(s.dir, settingsFile+".new")
+	if err := os.WriteFile(new, append(text, '\n'), 0o644); err != nil {
+		return err
+	}
+	return os.Rename(new, filepath.Join(s.dir, settingsFile))
+}
+
+// Reproduce measures a candidate of the run in dir once more, on a board of the same kind, with the run's settings
+// where o has none; dir's own results stay as they are. It returns the result of then and of now. A result of Confirm
+// is measured in flash again. board is as a word of OpenRun's; "" is the kind. Errors: those of OpenRun and Measure; of
+// class config if the run has no such candidate, or board is of another kind.
+func Reproduce(ctx context.Context, dir, id string, desk *device.Desk, board string, o Options) (was, is Result,
+	err error,
+) {
+	all, err := ReadResults(dir)
+	if err != nil {
+		return was, is, err
+	}
+	i := slices.IndexFunc(all, func(r Result) bool { return r.ID == id })
+	if i < 0 {
+		return was, is, failure.New(failure.Config, "choose the id of a result", "%s: no result %s", dir, id)
+	}
+	was = all[i]
+	c, err := ReadCandidate(dir, cmp.Or(was.Of, id))
+	if err != nil {
+		return was, is, err
+	}
+	text, err := os.ReadFile(filepath.Join(dir, settingsFile))
+	if err != nil {
+		return was, is, err
+	}
+	var then settings
+	if err := json.Unmarshal(text, &then); err != nil {
+		return was, is, failure.New(failure.Config, "", "%s: %w", filepath.Join(dir, settingsFile), err)
+	}
+	o.Template, o.UploadKiB = cmp.Or(o.Template, then.Template), cmp.Or(o.UploadKiB, then.UploadKiB)
+	o.ArenaKiB, o.Samples = cmp.Or(o.ArenaKiB, then.ArenaKiB), cmp.Or(o.Samples, then.Samples)
+	o.MinSample = cmp.Or(o.MinSample, then.MinSample)
+	own, err := os.MkdirTemp("", "boardsmith-reproduce")
+	if err != nil {
+		return was, is, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(own)) }()
+	board = cmp.Or(board, was.Kind)
+	r, err := OpenRun(ctx, own, desk, []string{board}, o)
+	if err != nil {
+		return was, is, err
+	}
+	defer func() { err = errors.Join(err, r.Close()) }()
+	if kinds := r.Kinds(); kinds[0] != was.Kind {
+		return was, is, failure.New(failure.Config, "", "%s was measured on board %s, not on %s", id, was.Kind,
+			strings.Join(kinds, ", "))
+	}
+	if is, err = r.Measure(ctx, c); err != nil || was.Of == "" {
+		return was, is, err
+	}
+	confirmed, err := r.Confirm(ctx, 1)
+	if err == nil && len(confirmed) == 0 {
+		err = failure.New(failure.Config, "", "%s has no time in RAM now: %s", was.Of, is.Failure.Message)
+	}
+	if err != nil {
+		return was, is, err
+	}
+	return was, confirmed[0], nil
+}
