@@ -103,7 +103,7 @@ taken=$(awk '$1 == "taken" { print $2 }' "$build/figures")
 awk -v parts="$build/parts" -v compiler="$($cc -dumpversion)" '
   BEGIN {
     n = split("image ram call_1 call_128 copy_to_1 copy_to_128 packet_copy_to_1 packet_copy_to_128 " \
-              "copy_from_1 copy_from_128", order, " ")
+              "ff_copy_to_1 ff_copy_to_128 copy_from_1 copy_from_128 ff_copy_from_1 ff_copy_from_128", order, " ")
     text["image"] = "image, bytes"; budget["image"] = 9500; tvm["image"] = 29184
     text["ram"] = "RAM, bytes"; budget["ram"] = 1800; tvm["ram"] = 4492
     text["call_1"] = "empty call, by 1"; budget["call_1"] = 2100; tvm["call_1"] = 12400
@@ -115,6 +115,10 @@ awk -v parts="$build/parts" -v compiler="$($cc -dumpversion)" '
     tvm["packet_copy_to_128"] = 32.7
     text["copy_from_1"] = "CopyFromRemote, by 1"; budget["copy_from_1"] = 12; tvm["copy_from_1"] = 30.9
     text["copy_from_128"] = "CopyFromRemote, by 128"; budget["copy_from_128"] = 12; tvm["copy_from_128"] = 30.9
+    text["ff_copy_to_1"] = "  all bytes ff, by 1"; budget["ff_copy_to_1"] = 160
+    text["ff_copy_to_128"] = "  all bytes ff, by 128"; budget["ff_copy_to_128"] = 24
+    text["ff_copy_from_1"] = text["ff_copy_to_1"]; budget["ff_copy_from_1"] = 24
+    text["ff_copy_from_128"] = text["ff_copy_to_128"]; budget["ff_copy_from_128"] = 24
   }
   FILENAME ~ /ceilings$/ { if ($0 !~ /^#/ && NF == 2) ceiling[$1] = $2; next }
   { figure[$1] = ($1 ~ /copy_/) ? $2 / 4096 : $2 }
@@ -122,7 +126,7 @@ awk -v parts="$build/parts" -v compiler="$($cc -dumpversion)" '
     printf "%-24s %9s %9s %9s %9s\n", "", "measured", "ceiling", "budget", "TVM 0.14"
     for (i = 1; i <= n; i++) {
       k = order[i]
-      format = (k ~ /copy_/) ? "%-24s %9.2f %9.2f %9.1f %9.1f%s\n" : "%-24s %9d %9d %9d %9d%s\n"
+      format = (k ~ /copy_/) ? "%-24s %9.2f %9.2f %9.1f %9s%s\n" : "%-24s %9d %9d %9d %9s%s\n"
       if (compiler != ceiling["compiler"]) ceiling[k] = budget[k]
       if (!(k in figure) || !(k in ceiling)) {
         printf "measure: error: no figure or ceiling for %s\n", k
@@ -134,7 +138,8 @@ awk -v parts="$build/parts" -v compiler="$($cc -dumpversion)" '
       printf format, text[k], figure[k], ceiling[k], budget[k], tvm[k], note
       if (k == "image") while ((getline line < parts) > 0) print line
     }
-    if (figure["copied"] != 1 || figure["packet_copied"] != 1 || figure["answered"] < 4096) {
+    if (figure["copied"] != 1 || figure["packet_copied"] != 1 || figure["ff_copied"] != 1 ||
+        figure["packet_ff_copied"] != 1 || figure["answered"] < 4096 || figure["ff_answered"] < 8192) {
       print "measure: error: the copies did not arrive"
       failed = 1
     }

@@ -19,6 +19,28 @@ static void test_stream(void** state) {
   expect_alive();
 }
 
+// Runs of ff, alone and beside other bytes, in parts of every length: each ff is two bytes on the wire.
+static void test_escapes(void** state) {
+  (void)state;
+  static uint8_t bytes[LONG_COPY];
+  for (size_t run = 0; run <= 9U; run++) {
+    for (size_t i = 0; i < sizeof bytes; i++) {
+      bytes[i] = ((run == 9U) || ((i % (run + 1U + (i / 512U))) < run)) ? 0xFFU : (uint8_t)(0xFDU + (i % 2U));
+    }
+    for (device_step = 1; device_step <= 17U; device_step++) {
+      boot();
+      const uint64_t a = host_allocate(LONG_COPY);
+      msg_send(msg_copy_to(a, LONG_COPY, 0, bytes, LONG_COPY));
+      assert_int_equal(host_answer(), 4);
+      assert_memory_equal((const void*)(uintptr_t)a, bytes, LONG_COPY);
+      assert_int_equal(host_copy_from(a, LONG_COPY, 0, LONG_COPY), 8);
+      assert_memory_equal(&host_reply[15], bytes, LONG_COPY);
+    }
+  }
+  device_step = SIZE_MAX;
+  expect_alive();
+}
+
 // Feeds a long message until its answer, which must come before its last kilobyte; then the rest, without effect.
 static void expect_refused(message_t* m, const char* text) {
   const size_t n = msg_wire(m);
@@ -105,6 +127,7 @@ static void test_too_long(void** state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_stream),
+      cmocka_unit_test(test_escapes),
       cmocka_unit_test(test_stream_outside),
       cmocka_unit_test(test_too_long),
   };

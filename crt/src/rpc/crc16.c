@@ -16,26 +16,30 @@ __attribute__((always_inline)) static inline uint32_t fold(uint32_t u) {
   return u ^ (u << 5) ^ (u << 12);
 }
 
-uint16_t crc16_pair(uint16_t crc, uint32_t pair) { return (uint16_t)fold(crc ^ pair); }
-
 // Returns whether one of the four bytes of word is ff: the complement then has a zero byte, which borrows.
 static inline int has_ff(uint32_t word) { return (((~word - 0x01010101U) & word) & 0x80808080U) != 0U; }
 
-size_t crc16_span(uint16_t* crc, uint8_t* dst, const uint8_t* src, size_t n) {
+const uint8_t* crc16_span(crc16_run_t* run, const uint8_t* src, size_t n) {
   // Offsets from the end, so that one register is both counter and index: saves 7 % of a long copy's instructions.
   const uint8_t* const end = &src[n];
   ptrdiff_t at = -(ptrdiff_t)n;
   const ptrdiff_t words_end = (WIRE_UNALIGNED != 0) ? -(ptrdiff_t)(n & 3U) : at;
-  uint32_t sum = *crc;
+  uint32_t sum = run->crc;
+  uint8_t* to = run->to;
   if (at != words_end) {
     do {
       uint32_t word = wire_get32(&end[at]);
       if (has_ff(word)) {
-        break;
-      }
-      if (dst != NULL) {
-        (void)memcpy(dst, &word, 4);
-        dst += 4;
+        if ((to == NULL) || (word != UINT32_MAX)) {
+          break;
+        }
+        (void)memcpy(to, &word, 2);  // two bytes, escaped
+        to += 2;
+      } else if (to != NULL) {
+        (void)memcpy(to, &word, 4);
+        to += 4;
+      } else {
+        // Nothing is copied.
       }
       word = (word << 24) | ((word & 0xFF00U) << 8) | ((word >> 8) & 0xFF00U) | (word >> 24);
       word ^= sum << 16;
@@ -50,14 +54,27 @@ size_t crc16_span(uint16_t* crc, uint8_t* dst, const uint8_t* src, size_t n) {
       if (byte == 0xFFU) {
         break;
       }
-      if (dst != NULL) {
-        *dst = byte;
-        dst++;
+      if (to != NULL) {
+        *to = byte;
+        to++;
       }
       sum = crc16_byte(sum, byte);
       at++;
     } while (at != 0);
   }
-  *crc = (uint16_t)sum;
-  return n + (size_t)at;
+  run->to = to;
+  run->crc = (uint16_t)sum;
+  return &end[at];
+}
+
+const uint8_t* crc16_escapes(crc16_run_t* run, const uint8_t* src, size_t n) {
+  const uint8_t* const end = &src[n];
+  ptrdiff_t at = -(ptrdiff_t)n;
+  uint32_t sum = run->crc;
+  do {
+    sum = fold(~sum & 0xFFFFU);
+    at++;
+  } while ((at != 0) && (end[at] == 0xFFU));
+  run->crc = (uint16_t)sum;
+  return &end[at];
 }

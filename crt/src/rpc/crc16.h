@@ -22,11 +22,18 @@ static inline uint32_t crc16_byte(uint32_t crc, uint8_t byte) {
   return x ^ (crc << 8) ^ (x << 12) ^ (x << 5);
 }
 
-// Returns crc after the 16 bits of pair, the earlier byte in its upper half.
-uint16_t crc16_pair(uint16_t crc, uint32_t pair);
+// Bytes of a frame that are received or sent one after the other.
+typedef struct crc16_run {
+  uint16_t crc;
+  uint8_t* to;  // the next byte of contents is copied here; NULL: none is
+} crc16_run_t;
 
-// Processes bytes of src up to the first ff, at most n, and returns their number. Adds each to *crc and, unless dst is
-// NULL, copies it to dst. dst and src must not overlap.
-size_t crc16_span(uint16_t* crc, uint8_t* dst, const uint8_t* src, size_t n);
+// Processes bytes of src up to an ff, at most n, and returns the end of them. If they are copied, they are escaped ones:
+// four ff are two bytes of contents and do not end the run. What is copied must not overlap src.
+const uint8_t* crc16_span(crc16_run_t* run, const uint8_t* src, size_t n);
+
+// Processes the ff bytes that src begins with, at least 1 and at most n, and returns the end of them. Each is escaped:
+// counts twice.
+const uint8_t* crc16_escapes(crc16_run_t* run, const uint8_t* src, size_t n);
 
 #endif  // BOARDSMITH_RPC_CRC16_H_

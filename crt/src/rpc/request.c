@@ -280,7 +280,7 @@ static int copy(rpc_server_t* s, const uint8_t* body, uint32_t bytes, int to_dev
           return DONE;
         }
         s->state = FIND_COPY;
-        s->at = &address[bytes];
+        s->rx.to = &address[bytes];
         s->end = &address[count];
         return ANSWERED;
       }

@@ -21,7 +21,7 @@ static bool is_request(rpc_server_t* s) { return (wire_get32(server_message(s)) 
 // Enters another state; so many of its bytes go into `field`.
 static void enter(rpc_server_t* s, unsigned state, uint32_t bytes) {
   s->state = (uint8_t)state;
-  s->at = s->field;
+  s->rx.to = s->field;
   s->idle_at = NULL;  // `field` is reused, so an equal address does not prove that no byte came
   s->end = &s->field[bytes];
 }
@@ -102,7 +102,8 @@ static void frame_done(rpc_server_t* s) {
 static void long_message(rpc_server_t* s) {
   uint8_t* const message = server_message(s);
   const bool request = is_request(s);
-  if (request && (s->at == &message[MESSAGE_BODY]) && (wire_get32(&message[MESSAGE_CODE]) == (uint32_t)RPC_COPY_TO)) {
+  if (request && (s->rx.to == &message[MESSAGE_BODY]) &&
+      (wire_get32(&message[MESSAGE_CODE]) == (uint32_t)RPC_COPY_TO)) {
     s->end = &message[PACKET_BYTES];
     return;
   }
@@ -115,6 +116,9 @@ static void long_message(rpc_server_t* s) {
 // Leaves a state after its last byte.
 static void state_done(rpc_server_t* s) {
   uint8_t* const message = server_message(s);
+  if (s->state < (unsigned)FIND_LENGTH) {
+    return;
+  }
   if (s->state >= (unsigned)FIND_MESSAGE_CRC) {
     frame_done(s);
     return;
@@ -123,7 +127,7 @@ static void state_done(rpc_server_t* s) {
     s->length = wire_get32(s->field);
     message[MESSAGE_TYPE] = SESSION_INIT;  // not a request yet
     s->state = FIND_MESSAGE;
-    s->at = message;
+    s->rx.to = message;
     s->end = &message[(s->length <= PACKET_BYTES) ? s->length : MESSAGE_BODY];
   } else if ((s->state == (unsigned)FIND_MESSAGE) && (s->length > PACKET_BYTES)) {
     long_message(s);
@@ -131,45 +135,42 @@ static void state_done(rpc_server_t* s) {
   } else {
     // The payload is complete.
   }
-  if (s->at == s->end) {
-    s->frame_crc = s->crc;
+  if (s->rx.to == s->end) {
+    s->frame_crc = s->rx.crc;
     enter(s, (s->state == (unsigned)FIND_COPY) ? FIND_COPY_CRC : FIND_MESSAGE_CRC, 2);
   }
 }
 
 // Processes an ff, or the byte after one.
 static void escape(rpc_server_t* s, uint8_t byte) {
+  s->rx.crc = (uint16_t)crc16_byte(s->rx.crc, byte);
   s->escaped = (uint8_t)~s->escaped;
   if (s->escaped != 0U) {
     return;
   }
   if ((byte == 0xFDU) && (s->state != (unsigned)SHUT_DOWN)) {
-    s->crc = CRC16_FRAME_START;
+    s->rx.crc = CRC16_FRAME_START;
     enter(s, FIND_LENGTH, 4);
-  } else if (s->at == s->end) {
+  } else if (s->rx.to == s->end) {
     // Inside a refused message ff bytes come in pairs; otherwise any of several ff may begin a frame.
     s->escaped = ((byte == 0xFFU) && (s->state == (unsigned)FIND_START)) ? 0xFFU : 0U;
-  } else {
-    s->crc = crc16_pair(s->crc, 0xFF00U | byte);
-    if (byte != 0xFEU) {
-      if (byte != 0xFFU) {
-        s->crc = (uint16_t)~s->crc;  // invalid escape: make the CRC wrong
-      }
-      uint8_t* const at = s->at;
-      s->at = &at[1];
-      *at = byte;
-      if (s->at == s->end) {
-        state_done(s);
-      }
+  } else if (byte != 0xFEU) {
+    if (byte != 0xFFU) {
+      s->rx.crc = (uint16_t)~s->rx.crc;  // invalid escape: make the CRC wrong
     }
+    uint8_t* const at = s->rx.to;
+    s->rx.to = &at[1];
+    *at = byte;
+  } else {
+    // A nop.
   }
 }
 
 // Called without bytes: detects a frame that has stopped.
 static void idle(rpc_server_t* s) {
   const uint32_t now = boardsmith_now_ms();
-  if (s->idle_at != s->at) {
-    s->idle_at = s->at;
+  if (s->idle_at != s->rx.to) {
+    s->idle_at = s->rx.to;
     s->idle_since_ms = now;
     return;
   }
@@ -180,7 +181,7 @@ static void idle(rpc_server_t* s) {
 
 // Leaves the loop and updates `slow`.
 static tvm_crt_error_t leave(rpc_server_t* s) {
-  s->slow = (uint8_t)(s->escaped | ((s->at == s->end) ? 1U : 0U));
+  s->slow = (uint8_t)(s->escaped | ((s->rx.to == s->end) ? 1U : 0U));
   return (s->state == (unsigned)SHUT_DOWN) ? kTvmErrorPlatformShutdown : kTvmErrorNoError;
 }
 
@@ -198,17 +199,21 @@ static tvm_crt_error_t receive(rpc_server_t* s, uint8_t** new_data, size_t* new_
       if ((*p | s->escaped) == 0xFFU) {
         escape(s, *p);
         p++;
-      } else if (s->at == s->end) {
-        p++;
-      } else {
-        const size_t bytes = (size_t)(end - p);
-        const size_t want = (size_t)(s->end - s->at);
-        const size_t run = crc16_span(&s->crc, s->at, p, (bytes < want) ? bytes : want);
-        p += run;
-        s->at += run;
-        if (s->at == s->end) {
-          state_done(s);
+        if (s->escaped != 0U) {
+          continue;
         }
+      } else if (s->rx.to == s->end) {
+        p++;  // dropped
+      } else {
+        // A byte of a frame's contents.
+      }
+      if (p != end) {
+        const size_t bytes = (size_t)(end - p);
+        const size_t want = (size_t)(s->end - s->rx.to);
+        p = crc16_span(&s->rx, p, (bytes < want) ? bytes : want);
+      }
+      if (s->rx.to == s->end) {
+        state_done(s);
       }
     }
     TVMPlatformYield();
@@ -233,11 +238,11 @@ tvm_crt_error_t MicroTVMRpcServerLoop(microtvm_rpc_server_t server, uint8_t** ne
   const uint8_t byte = *data;
   *new_data = &data[1];
   *new_data_size_bytes = 0;
-  s->crc = (uint16_t)crc16_byte(s->crc, byte);
-  uint8_t* const at = s->at;
+  s->rx.crc = (uint16_t)crc16_byte(s->rx.crc, byte);
+  uint8_t* const at = s->rx.to;
   const uint8_t* const end = s->end;
   *at = byte;
-  s->at = &at[1];
+  s->rx.to = &at[1];
   if (&at[1] == end) {
     return last_byte(s);
   }

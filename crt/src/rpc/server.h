@@ -11,6 +11,7 @@
 #include <tvm/runtime/c_runtime_api.h>
 #include <tvm/runtime/crt/microtvm_rpc_server.h>
 
+#include "crc16.h"
 #include "crt_config.h"
 
 // Offsets in a session message of type NORMAL.
@@ -103,24 +104,25 @@ enum {
 #define UNUSED_VALUES 8U
 
 typedef struct rpc_server {
-  // Receiver. The next unescaped bytes go to `at`, up to `end`; if both are equal, bytes are dropped.
-  uint8_t* at;
+  // Receiver. The next unescaped bytes go to `rx.to`, up to `end`; if both are equal, bytes are dropped.
+  crc16_run_t rx;
   uint8_t* end;
-  uint16_t crc;         // over the frame so far
   uint8_t slow;         // not 0: the next byte needs more than being stored
   uint8_t state;        // see FIND_START
   uint16_t frame_crc;   // over the whole frame, while its CRC is received
   uint8_t escaped;      // ff: the last byte was an unpaired ff; else 0
   uint8_t transmitter;  // see TRANSMIT_IDLE
   uint32_t length;      // of the frame's payload
-  uint8_t* idle_at;     // `at` when the loop was last called without bytes, NULL if some came since
+  uint8_t* idle_at;     // `rx.to` when the loop was last called without bytes, NULL if some came since
   uint32_t idle_since_ms;
   uint8_t field[4];  // the frame's length, then its CRC
 
   // Session.
   uint32_t header;  // first bytes of its requests; NO_SESSION: no session
-  uint16_t tx_crc;  // over the frame that is being sent
   uint8_t nonce;    // of this or the last session
+
+  // Transmitter; its `tx.to` is NULL.
+  crc16_run_t tx;
 
   // The port.
   microtvm_rpc_channel_write_t write;

@@ -20,18 +20,18 @@ static void put_raw(rpc_server_t* s, const uint8_t* data, size_t bytes) {
   }
 }
 
-// Sends `before` bytes that precede p in memory unescaped, then the bytes at p escaped.
+// Sends `before` bytes that precede p in memory unescaped, then the bytes at p escaped: each run of ff is sent twice.
 static void put(rpc_server_t* s, const uint8_t* p, size_t bytes, size_t before) {
-  while ((bytes | before) != 0U) {
-    const size_t run = crc16_span(&s->tx_crc, NULL, p, bytes);
-    const size_t stop = (run != bytes) ? 1U : 0U;  // at an ff, which is sent twice
-    put_raw(s, p - before, before + run + stop);
-    if (stop != 0U) {
-      s->tx_crc = crc16_pair(s->tx_crc, 0xFFFFU);
+  const uint8_t* const end = &p[bytes];
+  const uint8_t* from = p - before;
+  while (from != end) {
+    const uint8_t* const run = crc16_span(&s->tx, p, (size_t)(end - p));
+    p = run;
+    if (p != end) {
+      p = crc16_escapes(&s->tx, p, (size_t)(end - p));
     }
-    p += run + stop;
-    bytes -= run + stop;
-    before = stop;
+    put_raw(s, from, (size_t)(p - from));
+    from = run;
   }
 }
 
@@ -54,13 +54,13 @@ void transmit_begin(rpc_server_t* s, uint32_t header, uint32_t* words, size_t co
   words[2] = ((uint32_t)bytes >> 24) | (header << 8);
   const size_t nop = (s->transmitter == TRANSMIT_RESET) ? 1U : 0U;
   s->transmitter = TRANSMIT_SENDING;
-  s->tx_crc = CRC16_FRAME_START;
+  s->tx.crc = CRC16_FRAME_START;
   put(s, &((uint8_t*)words)[5], (4U * count) - 5U, 2U + nop);
 }
 
 void transmit_end(rpc_server_t* s, const void* data, size_t bytes) {
   transmit_put(s, data, bytes);
-  const uint16_t crc = s->tx_crc;
+  const uint16_t crc = s->tx.crc;
   transmit_put(s, &crc, sizeof crc);
   if (s->transmitter == TRANSMIT_SENDING) {
     s->transmitter = TRANSMIT_IDLE;
