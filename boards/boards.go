@@ -254,22 +254,13 @@ func (l Link) BitRate() int {
 	return 115200
 }
 
-// tool returns the name of another program of the toolchain.
-func (t Toolchain) tool(name string) string {
-	if prefix, ok := strings.CutSuffix(t.CC, "gcc"); ok {
-		return prefix + name
-	}
-	return name
-}
-
-// NM returns the toolchain's program that lists symbols.
-func (t Toolchain) NM() string { return t.tool("nm") }
-
 // Objcopy returns the toolchain's program that converts ELF files.
-func (t Toolchain) Objcopy() string { return t.tool("objcopy") }
-
-// Size returns the toolchain's program that measures ELF files.
-func (t Toolchain) Size() string { return t.tool("size") }
+func (t Toolchain) Objcopy() string {
+	if prefix, ok := strings.CutSuffix(t.CC, "gcc"); ok {
+		return prefix + "objcopy"
+	}
+	return "objcopy"
+}
 
 // Zephyr returns Zephyr's name of the board.
 func (b *Board) Zephyr() string {

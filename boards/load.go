@@ -52,9 +52,9 @@ func (e *NotFoundError) NextStep() string {
 // A FileError reports an error in a board file, with its line.
 type FileError = jsonfile.Error
 
-// Fields are the paths that a board file may use, sorted: "link.kind", "memory[].name". Below one that ends in ".*" any
-// name may stand.
-var Fields = jsonfile.Fields(reflect.TypeFor[Board]())
+// fieldPaths are the paths that a board file may use, sorted: "link.kind", "memory[].name". Below one that ends in ".*"
+// any name may stand.
+var fieldPaths = jsonfile.Fields(reflect.TypeFor[Board]())
 
 // renamed maps fields of earlier versions to their new names.
 var renamed = map[string]string{
@@ -139,7 +139,7 @@ func (b *Board) load(shelves []shelf, level, name string, from *Origin) error {
 	if err != nil {
 		return &FileError{File: where, Line: jsonfile.Line(data, err), Err: err}
 	}
-	if err := jsonfile.CheckFields(where, lines, Fields, renamed); err != nil {
+	if err := jsonfile.CheckFields(where, lines, fieldPaths, renamed); err != nil {
 		return err
 	}
 	var head struct{ Inherits string }

@@ -166,8 +166,8 @@ func (u usbUnit) again(all []usbUnit) (fit []usbUnit) {
 	return fit
 }
 
-// listPorts is Ports, except in tests.
-var listPorts = Ports
+// listPorts is systemPorts, except in tests.
+var listPorts = systemPorts
 
 // attachedUnits lists the USB devices that are probes or have ports, and other ports.
 func attachedUnits(b *boards.Board) (all []usbUnit, err error) {

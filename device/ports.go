@@ -12,8 +12,8 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 )
 
-// Ports lists the attached serial ports. A probe and its board's UART are one USB device, and have one serial.
-func Ports() ([]PortInfo, error) {
+// systemPorts lists the attached serial ports. A probe and its board's UART are one USB device, and have one serial.
+func systemPorts() ([]PortInfo, error) {
 	list, err := enumerator.GetDetailedPortsList()
 	if err != nil {
 		return nil, failure.New(failure.ProbeMissing, "", "serial ports: %w", err)

@@ -10,8 +10,8 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 )
 
-// Ports lists the attached serial ports, by name only.
-func Ports() ([]PortInfo, error) {
+// systemPorts lists the attached serial ports, by name only.
+func systemPorts() ([]PortInfo, error) {
 	names, err := serial.GetPortsList()
 	if err != nil {
 		return nil, failure.New(failure.ProbeMissing, "", "serial ports: %w", err)

@@ -107,7 +107,7 @@ func TestEveryChipBuilds(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			symbols, err := exec.CommandContext(ctx, b.Toolchain.NM(), i.Path).Output()
+			symbols, err := exec.CommandContext(ctx, strings.TrimSuffix(b.Toolchain.Objcopy(), "objcopy")+"nm", i.Path).Output()
 			if err != nil {
 				t.Fatal(err)
 			}
