@@ -32,6 +32,7 @@ func TestJSONLinesAreDocumented(t *testing.T) {
 		t.Fatal(err)
 	}
 	out = append(out, probeLines(t, s)...)
+	out = append(out, tuneLines(t, s)...)
 	lines := 0
 	for line := range strings.Lines(string(out)) {
 		lines++
@@ -77,6 +78,30 @@ func probeLines(t *testing.T, s shop) []byte {
 	all = append(all, mage([]string{"BOARD=microbit"}, "build", "flash", "wear")...)
 	all = append(all, mage([]string{"BOARD=microbit", "DRYRUN=1"}, "flash", "debug")...)
 	return append(all, mage([]string{"BOARD=microbit", "SAVE=1"}, "devices", "emulated:swap", "emulated:down")...)
+}
+
+// tuneLines are the JSON lines of tuning, of a failed candidate too.
+func tuneLines(t *testing.T, s shop) (all []byte) {
+	dir := t.TempDir()
+	writeFile(t, filepath.Join(dir, "k.c"), tunedKernel)
+	writeFile(t, filepath.Join(dir, "k.json"), tunedSpace)
+	for _, env := range [][]string{
+		{"tune", "SPACE=k.json", "TRIALS=3", "PROPOSER=grid"},
+		{"tune", "MODEL=" + tunedModel(t), "TRIALS=2"},
+		{"report", "RUN=build/tune/k/host", "CSV=k.csv"},
+	} {
+		cmd := exec.Command(filepath.Join(s.bin, "mage"), env[0])
+		cmd.Dir, cmd.Env = dir, append(append(s.environment(), "JSON=1"), env[1:]...)
+		out, err := cmd.Output()
+		if err != nil {
+			t.Fatalf("%v: %v", env, err)
+		}
+		all = append(all, out...)
+	}
+	if !strings.Contains(string(all), `"status":"failed"`) {
+		t.Errorf("no line of a failed candidate:\n%s", all)
+	}
+	return all
 }
 
 var (

@@ -17,7 +17,7 @@ var mayImport = map[string][]string{
 	magefile: {"targets", "internal/develop"},
 	"cmd":    {"internal/virtualprobe"},
 	"targets": {
-		"tune", "project", "executor", "device", "emulated", "image", "internal/fit", "progress", "cache", "rpc",
+		"tune", "tune/search", "tune/space", "tune/report", "project", "executor", "device", "emulated", "image", "internal/fit", "progress", "cache", "rpc",
 		"boards", "mlf", "ndarray", "samples", "failure", "internal/command", "internal/console", "internal/jsonfile",
 		"internal/plainfile", "internal/toolbox", "internal/virtualprobe",
 	},
@@ -43,6 +43,12 @@ var mayImport = map[string][]string{
 	"progress":          {},
 	"tune/space":        {"ndarray", "failure", "internal/jsonfile", "internal/plainfile"},
 	"executor":          {"rpc", "mlf", "ndarray", "failure"},
+
+	// Chooses what is measured next.
+	"tune/search": {
+		"tune", "tune/space", "project", "executor", "device", "image", "rpc", "mlf", "ndarray", "failure",
+		"internal/filelock",
+	},
 
 	// Measures on devices what a project's linker made.
 	"tune": {

@@ -66,9 +66,9 @@ func readInputs(path string, m *mlf.Model) ([]ndarray.Named, error) {
 // inventInputs generates random data by SEED: floats from -1 to 1 and any bytes; wider integers, which may be
 // indices, are zero.
 func (v *invocation) inventInputs(m *mlf.Model) ([]ndarray.Named, string, error) {
-	seed, err := strconv.ParseUint(cmp.Or(v.Env("SEED"), "0"), 10, 64)
+	seed, err := v.seed()
 	if err != nil {
-		return nil, "", failure.New(failure.Config, "", "SEED=%s is not a number", v.Env("SEED"))
+		return nil, "", err
 	}
 	r := rand.New(rand.NewPCG(seed, 0))
 	var arrays []ndarray.Named
@@ -81,6 +81,15 @@ func (v *invocation) inventInputs(m *mlf.Model) ([]ndarray.Named, string, error)
 		arrays = append(arrays, ndarray.Named{Name: t.Name, Array: a})
 	}
 	return arrays, fmt.Sprintf("random input, seed %d (set INPUT for real data)", seed), nil
+}
+
+// seed returns SEED.
+func (v *invocation) seed() (uint64, error) {
+	seed, err := strconv.ParseUint(cmp.Or(v.Env("SEED"), "0"), 10, 64)
+	if err != nil {
+		return 0, failure.New(failure.Config, "", "SEED=%s is not a number", v.Env("SEED"))
+	}
+	return seed, nil
 }
 
 func fill(a *ndarray.Array, r *rand.Rand) {

@@ -117,6 +117,8 @@ func TestScript(t *testing.T) {
 			e.Setenv("PATH", s.bin+string(os.PathListSeparator)+os.Getenv("PATH"))
 			e.Setenv("BOARDSMITH_HOME", s.home)
 			e.Setenv("SAMPLES", filepath.Join(root, "samples"))
+			e.Setenv("CANDIDATES_OF_TVM", filepath.Join(root, "testdata", "archives", "candidates"))
+			e.Setenv("CRT_INCLUDE", filepath.Join(root, "crt", "include"))
 			e.Setenv("OWN", filepath.Join(root, "examples", "own-repo"))
 			e.Setenv("HOME", e.WorkDir)
 			e.Setenv("MAGE", filepath.Join(s.bin, "mage"))

@@ -1,4 +1,4 @@
-// This file measures candidates on boards.
+// This file measures candidates on boards, and what all kinds of tuning share.
 
 package targets
 
@@ -10,65 +10,151 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
-	"sync"
 
+	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/console"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/tune"
+	"github.com/boardsmith/boardsmith/tune/report"
 )
 
-// tune measures the archives in CANDIDATES on the boards of BOARD.
-func (v *invocation) tune(ctx context.Context) (err error) {
+// A tuning is one run of the target tune.
+type tuning struct {
+	*invocation
+	in     *inputs
+	dir    string // of the run
+	boards []string
+	view   *tuneView
+	bar    *console.Progress
+}
+
+// tune searches the fastest of the archives in CANDIDATES, of the configurations of SPACE, or of the flags for MODEL.
+func (v *invocation) tune(ctx context.Context) error {
 	in, err := v.inputs()
 	if err != nil {
 		return err
 	}
-	names, err := candidateFiles(v.Env("CANDIDATES"))
-	if err != nil {
-		return err
+	t := &tuning{invocation: v, in: in, boards: strings.Split(in.board.value, ",")}
+	space, candidates := v.Env("SPACE"), v.Env("CANDIDATES")
+	switch {
+	case space != "" && candidates != "":
+		return failure.New(failure.Config, "unset one of them", "both SPACE and CANDIDATES are set")
+	case space != "":
+		return t.space(ctx, space)
+	case candidates != "":
+		return t.candidates(ctx, candidates)
+	case v.Env("MODEL") != "":
+		return t.network(ctx)
 	}
-	inputs, err := arraysOf("INPUT", in.input)
-	if err != nil {
-		return err
-	}
-	want, err := arraysOf("EXPECT", v.Env("EXPECT"))
-	if err != nil {
-		return err
-	}
-	dir := cmp.Or(in.output, filepath.Join("build", "tune", strings.ReplaceAll(in.board.value, ",", "+")))
-	if v.Env.On("DRYRUN") {
-		return v.Would("measure %d candidates on %s, in %s", len(names), in.board.value, dir)
-	}
-	desk := v.desk(in)
-	defer func() { err = firstError(err, desk.Close()) }()
-	watch := &tuneWatch{v: v, total: len(names)}
-	bar := v.Start("tune: building firmware", len(names))
-	defer bar.End()
-	run, err := tune.OpenRun(ctx, dir, desk, strings.Split(in.board.value, ","), tune.Options{
-		Builder: v.builder(in), Template: in.template.value, Samples: in.repeat, CallTimeout: in.timeout, Told: watch.told,
+	return failure.New(failure.Config,
+		"CANDIDATES=FOLDER has archives of one operator each, SPACE=FILE a kernel with knobs, MODEL=FILE a network",
+		"nothing to tune is named")
+}
+
+// folder sets the run's folder: OUTPUT, or one for these boards.
+func (t *tuning) folder(name string) {
+	t.dir = cmp.Or(t.in.output, filepath.Join("build", "tune", name, strings.ReplaceAll(t.in.board.value, ",", "+")))
+}
+
+// open opens a run of package tune, and begins to show how it gets on. total is the number of candidates.
+func (t *tuning) open(ctx context.Context, desk *device.Desk, total int) (*tune.Run, error) {
+	t.view = t.newTuneView(total)
+	t.bar = t.Start("tune: building firmware", 0)
+	run, err := tune.OpenRun(ctx, t.dir, desk, t.boards, tune.Options{
+		Builder: t.builder(t.in), Template: t.in.template.value, Samples: t.in.repeat, CallTimeout: t.in.timeout,
+		Told: t.view.told,
 	})
+	if err != nil {
+		return nil, err
+	}
+	t.bar.ShowLines(t.view.lines)
+	return run, nil
+}
+
+// stopped returns err, after a note of how to go on if the user has stopped the run.
+func (t *tuning) stopped(ctx context.Context, err error, finished int) error {
+	if ctx.Err() != nil {
+		t.Notef("%d candidates are finished, in %s; the same command goes on from there", finished, t.dir)
+	}
+	return err
+}
+
+// tableRows is how many of the fastest candidates of each kind are printed.
+const tableRows = 20
+
+// printResults prints the fastest candidates and why others have no time.
+func (t *tuning) printResults(results []tune.Result) error {
+	var text strings.Builder
+	if err := report.WriteTable(&text, results, tableRows); err != nil {
+		return err
+	}
+	t.bar.End()
+	failed := 0
+	for _, r := range results {
+		if r.Failure != nil {
+			failed++
+		}
+	}
+	t.Printf("%s", strings.TrimRight(text.String(), "\n"))
+	t.Printf("tune: %d candidates, %d failed; %s has all of it", len(results), failed, t.dir)
+	return nil
+}
+
+// candidates measures the archives in a folder.
+func (t *tuning) candidates(ctx context.Context, folder string) (err error) {
+	names, err := candidateFiles(folder)
+	if err != nil {
+		return err
+	}
+	inputs, err := arraysOf("INPUT", t.in.input)
+	if err != nil {
+		return err
+	}
+	want, err := arraysOf("EXPECT", t.Env("EXPECT"))
+	if err != nil {
+		return err
+	}
+	t.folder("")
+	if t.Env.On("DRYRUN") {
+		return t.Would("measure %d candidates on %s, in %s", len(names), t.in.board.value, t.dir)
+	}
+	desk := t.desk(t.in)
+	defer func() { err = firstError(err, desk.Close()) }()
+	run, err := t.open(ctx, desk, 0)
 	if err != nil {
 		return err
 	}
 	defer func() { err = firstError(err, run.Close()) }()
-	watch.total *= len(run.Kinds())
-	watch.done(len(run.Results()))
-	for _, err := range run.All(ctx, candidatesOf(names, run.Kinds(), inputs, want, &err)) {
-		if err != nil {
-			return err
+	kinds := run.Kinds()
+	asked := map[string]bool{}
+	for _, name := range names {
+		for _, kind := range kinds {
+			asked[candidateID(name, kind, kinds)] = true
 		}
 	}
-	bar.End()
-	return v.printTuned(dir, names, run.Kinds(), run.Results())
+	of := func(results []tune.Result) []tune.Result {
+		return slices.DeleteFunc(results, func(r tune.Result) bool { return !asked[r.ID] })
+	}
+	t.view.expect(len(asked))
+	t.view.resumed(of(run.Results())...)
+	for r, err := range run.All(ctx, candidatesOf(names, kinds, inputs, want, &err)) {
+		if err != nil {
+			return t.stopped(ctx, err, len(of(run.Results())))
+		}
+		t.resultLine(r)
+	}
+	if err != nil {
+		return err
+	}
+	return t.printResults(of(run.Results()))
 }
 
 // candidateFiles lists the archives in a folder.
 func candidateFiles(dir string) ([]string, error) {
-	if dir == "" {
-		return nil, failure.New(failure.Config, "CANDIDATES=FOLDER names it", "no folder with candidates")
-	}
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, failure.New(failure.Config, "", "CANDIDATES: %w", err)
@@ -97,7 +183,8 @@ func arraysOf(variable, path string) ([]ndarray.Named, error) {
 	return arrays, nil
 }
 
-// candidatesOf reads the archives as they are needed, for each kind of board. What is no candidate ends the sequence.
+// candidatesOf reads the archives as they are needed, for each kind of board. An archive that is no candidate ends the
+// sequence.
 func candidatesOf(names, kinds []string, inputs, want []ndarray.Named, failed *error) iter.Seq[tune.Candidate] {
 	return func(yield func(tune.Candidate) bool) {
 		for _, name := range names {
@@ -133,82 +220,15 @@ func candidateName(path string) string {
 	return strings.TrimSuffix(strings.TrimSuffix(filepath.Base(path), ".gz"), ".tar")
 }
 
-// A tuneWatch shows how a run gets on.
-type tuneWatch struct {
-	v     *invocation
-	total int
-
-	mu       sync.Mutex
-	finished int
-	failed   int
-	best     tune.Result
-}
-
-func (w *tuneWatch) done(n int) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.finished += n
-}
-
-func (w *tuneWatch) told(e tune.Event) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if e.Err != nil {
-		w.v.Notef("%s: %s: %v", e.Board, e.What, e.Err)
+// trials returns TRIALS, or the default.
+func (v *invocation) trials(otherwise int) (int, error) {
+	text := v.Env("TRIALS")
+	if text == "" {
+		return otherwise, nil
 	}
-	if e.Result == nil {
-		return
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 {
+		return 0, failure.New(failure.Config, "", "TRIALS=%s is not a number of trials from 1", text)
 	}
-	w.finished++
-	switch r := *e.Result; {
-	case r.Failure != nil:
-		w.failed++
-	case w.best.Time == nil || r.Time.Median < w.best.Time.Median:
-		w.best = r
-	}
-	text := fmt.Sprintf("tune: %d failed", w.failed)
-	if w.best.Time != nil {
-		text += fmt.Sprintf(", best %s %s", w.best.ID, seconds(w.best.Time.Median))
-	}
-	w.v.Update(text, w.finished, w.total)
-}
-
-// printTuned prints what is known of the candidates, by kind of board and the fastest first.
-func (v *invocation) printTuned(dir string, names, kinds []string, results []tune.Result) error {
-	asked := map[string]bool{}
-	for _, name := range names {
-		for _, kind := range kinds {
-			asked[candidateID(name, kind, kinds)] = true
-		}
-	}
-	results = slices.DeleteFunc(results, func(r tune.Result) bool { return !asked[r.ID] })
-	for _, ranking := range tune.Rank(results) {
-		v.Printf("%s:", ranking.Of)
-		for _, r := range ranking.Results {
-			cut := ""
-			if r.Cut {
-				cut = ", one call"
-			}
-			v.Printf("%-32s %12s  %.2f×%s", r.ID, seconds(r.Time.Median), ranking.SpeedUp(r.Time), cut)
-			v.JSONLine(fields{
-				"status": "done", "id": r.ID, "board": r.Kind, "place": r.Board, "median_s": r.Time.Median, "min_s": r.Time.Min,
-				"max_s": r.Time.Max, "bytes": r.Bytes, "cut": r.Cut,
-			})
-		}
-	}
-	failed := 0
-	for _, r := range results {
-		if r.Failure == nil {
-			continue
-		}
-		failed++
-		v.Printf("%-32s %s: %s", r.ID, r.Failure.Class, r.Failure.Message)
-		v.JSONLine(fields{
-			"status": "failed", "id": r.ID, "board": r.Kind, "place": r.Board, "class": r.Failure.Class,
-			"blame": r.Failure.Blame,
-			"error": r.Failure.Message,
-		})
-	}
-	v.Printf("tune: %d candidates, %d failed; %s has all of it", len(results), failed, dir)
-	return nil
+	return n, nil
 }

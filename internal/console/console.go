@@ -24,13 +24,14 @@ type Console struct {
 	Env Environ
 	Dir string // the working folder
 
-	people   io.Writer // results for people
-	notes    io.Writer // stderr
-	mage     string    // the command that runs targets
-	args     []string  // of this program
-	json     io.Writer // nil unless JSON=1
-	terminal bool      // notes is a terminal
-	step     string    // the running target's name
+	people   io.Writer  // results for people
+	notes    io.Writer  // stderr
+	mage     string     // the command that runs targets
+	args     []string   // of this program
+	json     io.Writer  // nil unless JSON=1
+	terminal bool       // notes is a terminal
+	columns  func() int // of the terminal
+	step     string     // the running target's name
 
 	mu   sync.Mutex // guards notes, bar and lost
 	bar  *Progress  // nil while nothing is in progress
@@ -52,8 +53,18 @@ func New(env Environ, stdout, stderr io.Writer) *Console {
 	}
 	if f, ok := stderr.(*os.File); ok {
 		c.terminal = term.IsTerminal(int(f.Fd()))
+		c.columns = func() int { return columnsOf(f) }
 	}
 	return c
+}
+
+// columnsOf returns a terminal's width; 80 if it has none, as some in tests.
+func columnsOf(f *os.File) int {
+	columns, _, err := term.GetSize(int(f.Fd()))
+	if err != nil || columns < 1 {
+		return 80
+	}
+	return columns
 }
 
 // Step returns the name of the running target.
@@ -126,6 +137,9 @@ func (c *Console) written() error {
 func (c *Console) clearBar() {
 	if c.bar != nil && c.bar.drawn != nil {
 		_ = c.bar.drawn.Clear()
+	}
+	if c.bar != nil {
+		c.bar.clearLines()
 	}
 }
 

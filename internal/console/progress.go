@@ -21,6 +21,8 @@ type Progress struct {
 	ended sync.WaitGroup
 
 	// guarded by c.mu
+	lines  func() []string // in place of a bar; nil: none
+	shown  int             // lines on the terminal
 	done   int
 	drawn  *progressbar.ProgressBar
 	nextAt time.Duration
@@ -71,6 +73,15 @@ func (p *Progress) Show(what string, done, total int) {
 	if p.drawn != nil {
 		p.drawn.Describe(what)
 	}
+}
+
+// ShowLines shows lines in place of a bar on a terminal, else only the first of them from time to time. lines is called
+// from another goroutine for each picture, and must not call the Console.
+func (p *Progress) ShowLines(lines func() []string) {
+	p.c.mu.Lock()
+	defer p.c.mu.Unlock()
+	p.c.clearBar()
+	p.lines, p.drawn = lines, nil
 }
 
 // Update calls Show of the current progress, if any.
@@ -126,6 +137,10 @@ func (p *Progress) print() {
 		return
 	}
 	p.nextAt = spent + min(quietest, spent)
+	if p.lines != nil {
+		fmt.Fprintf(p.c.notes, "boardsmith: %s\n", p.lines()[0])
+		return
+	}
 	if p.total > 0 {
 		fmt.Fprintf(p.c.notes, "boardsmith: %s: %d of %d, %.0f s\n", p.what, p.done, p.total, spent.Seconds())
 		return
@@ -133,7 +148,32 @@ func (p *Progress) print() {
 	fmt.Fprintf(p.c.notes, "boardsmith: %s: %.0f s\n", p.what, spent.Seconds())
 }
 
+// drawLines draws the lines over those drawn before, each cut to the terminal's width.
+func (p *Progress) drawLines() {
+	lines := p.lines()
+	p.c.clearBar()
+	for _, line := range lines {
+		if all := []rune(line); len(all) > p.c.columns() {
+			line = string(all[:p.c.columns()-1]) + "…"
+		}
+		fmt.Fprintln(p.c.notes, line)
+	}
+	p.shown = len(lines)
+}
+
+// clearLines erases what drawLines has drawn.
+func (p *Progress) clearLines() {
+	if p.shown > 0 {
+		fmt.Fprintf(p.c.notes, "\x1b[%dA\x1b[J", p.shown)
+	}
+	p.shown = 0
+}
+
 func (p *Progress) draw() {
+	if p.lines != nil {
+		p.drawLines()
+		return
+	}
 	if p.drawn == nil {
 		total := p.total
 		if total == 0 {

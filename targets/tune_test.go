@@ -1,0 +1,143 @@
+//go:build linux
+
+package targets
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/creack/pty"
+)
+
+// tunedKernel takes as long as KNOB says, and does not compile with 0.
+const tunedKernel = `#include <stdint.h>
+#include <tvm/runtime/c_runtime_api.h>
+#if KNOB == 0
+#error no knob
+#endif
+int kernel(TVMValue* args, int* codes, int n, TVMValue* out_value, int* out_type, void* resource) {
+  for (volatile int i = 0; i < 1000 * KNOB; i++) {
+  }
+  return 0;
+}
+`
+
+const tunedSpace = `{
+  "kernel": ["k.c"], "entry": "kernel", "args": [{"dtype": "int32", "shape": [4]}],
+  "knobs": [{"name": "KNOB", "range": {"from": 0, "to": 4000}}]
+}
+`
+
+func tunedModel(t *testing.T) string {
+	t.Helper()
+	root, err := filepath.Abs("..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return filepath.Join(root, "samples", "digits_i8.aot_packed.tar")
+}
+
+// tuning is a mage run that searches the space of tunedKernel, in a folder of its own.
+func tuningSpace(t *testing.T, s shop, dir string, env ...string) *exec.Cmd {
+	t.Helper()
+	writeFile(t, filepath.Join(dir, "k.c"), tunedKernel)
+	writeFile(t, filepath.Join(dir, "k.json"), tunedSpace)
+	cmd := exec.Command(filepath.Join(s.bin, "mage"), "tune")
+	cmd.Dir, cmd.Env = dir, append(append(s.environment(), "SPACE=k.json", "PROPOSER=grid"), env...)
+	return cmd
+}
+
+var escapes = regexp.MustCompile(`\x1b\[[0-9;?]*[A-Za-z]`)
+
+// TestTuneOnATerminal: while a run measures, a terminal shows what is done, the best and each board, in lines that fit;
+// in the end it shows the table alone.
+func TestTuneOnATerminal(t *testing.T) {
+	s := openShop(t)
+	const columns = 66
+	cmd := tuningSpace(t, s, t.TempDir(), "TRIALS=60", "BOARD=host,host", "REPEAT=20")
+	terminal, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 40, Cols: columns})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer terminal.Close()
+	var said bytes.Buffer
+	_, _ = said.ReadFrom(terminal) // it ends with an error when the program does
+	if err := cmd.Wait(); err != nil {
+		t.Fatalf("%v\n%s", err, said.String())
+	}
+	view, table, found := strings.Cut(said.String(), "host, ram")
+	if !found {
+		t.Fatalf("no table:\n%q", said.String())
+	}
+	for _, want := range []string{
+		`tune: \d+ of 60 done, best [\d.]+ [nµm]s, failed: 1 compile, \d+`, `  best [\d.]+ [nµm]s \(.*× the first\): KNOB=\d+ `,
+		`  host#0 +\d+ measured, +\d+ % idle  measuring`, `  host#1 +\d+ measured, +\d+ % idle  measuring`, `\x1b\[4A\x1b\[J`,
+	} {
+		if !regexp.MustCompile(want).MatchString(view) {
+			t.Errorf("the view has no %s; its end: %q", want, view[max(0, len(view)-1000):])
+		}
+	}
+	for line := range strings.Lines(escapes.ReplaceAllString(view, "")) {
+		if n := len([]rune(strings.TrimRight(line, "\r\n"))); n > columns {
+			t.Errorf("a line of %d columns: %q", n, line)
+		}
+	}
+	if strings.Contains(table, "% idle") {
+		t.Errorf("the view is still there after the table: %q", table)
+	}
+}
+
+// TestTuneInterrupted stops a run as Ctrl-C does: it says how to go on, nothing is left behind, and the same command
+// measures only what is not finished.
+func TestTuneInterrupted(t *testing.T) {
+	s := openShop(t)
+	dir := t.TempDir()
+	results := filepath.Join(dir, "build", "tune", "k", "host", "results.jsonl")
+	cmd := tuningSpace(t, s, dir, "TRIALS=40", "REPEAT=20")
+	var said bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &said, &said
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := func() [][]byte {
+		data, _ := os.ReadFile(results)
+		return bytes.Split(bytes.TrimSpace(data), []byte("\n"))
+	}
+	waitFor(t, "results", func() bool { return len(lines()) > 5 })
+	if err := cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait() // the status is looked at below
+	if code := cmd.ProcessState.ExitCode(); code != 130 ||
+		!regexp.MustCompile(`\d+ candidates are finished, in build/tune/k/host; the same command goes on`).Match(said.Bytes()) {
+		t.Errorf("status %d, want 130\n%s", code, said.String())
+	}
+	waitFor(t, "every process to end", func() bool { return running(dir, "") == "" })
+	before := len(lines())
+	if before >= 40 {
+		t.Fatal("it was not interrupted in its middle")
+	}
+	if out, err := tuningSpace(t, s, dir, "TRIALS=40", "REPEAT=20").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	seen := map[string]bool{}
+	for _, line := range lines() {
+		var r struct{ ID string }
+		if err := json.Unmarshal(line, &r); err != nil {
+			t.Fatal(err)
+		}
+		if seen[r.ID] {
+			t.Errorf("%s was measured twice", r.ID)
+		}
+		seen[r.ID] = true
+	}
+	if len(seen) != 40 {
+		t.Errorf("%d of 40 are finished, %d before", len(seen), before)
+	}
+}

@@ -1,0 +1,159 @@
+// This file searches compiler flags that make a network faster.
+
+package targets
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"path/filepath"
+	"strings"
+
+	"github.com/moby/sys/atomicwriter"
+
+	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/mlf"
+	"github.com/boardsmith/boardsmith/project"
+	"github.com/boardsmith/boardsmith/tune/search"
+)
+
+// network searches flags for MODEL.
+func (t *tuning) network(ctx context.Context) (err error) {
+	if err := t.oneKind(); err != nil {
+		return err
+	}
+	if p := t.Env("PROPOSER"); p != "" {
+		return failure.New(failure.Config, "unset it", "PROPOSER=%s is for a SPACE; flags of a network are tried one by one", p)
+	}
+	n, err := t.networkOf()
+	if err != nil {
+		return err
+	}
+	t.folder(projectName(t.in.model.value, t.in.modelName.value))
+	if t.Env.On("DRYRUN") {
+		return t.Would("measure %s with at most %d choices of compiler flags on %s, in %s", archiveName(t.in.model.value),
+			n.Trials, t.in.board.value, t.dir)
+	}
+	desk := t.desk(t.in)
+	defer func() { err = firstError(err, desk.Close()) }()
+	t.view = t.newTuneView(n.Trials)
+	n.Told = t.view.told
+	t.bar = t.Start("tune", 0)
+	t.bar.ShowLines(t.view.lines)
+	trials, err := search.Flags(ctx, t.dir, desk, t.boards, n)
+	t.bar.End()
+	if err != nil {
+		return t.stopped(ctx, err, len(trials))
+	}
+	for _, trial := range trials {
+		t.resultLine(trial.Result)
+	}
+	return t.printFront(n.Spec, trials)
+}
+
+// networkOf reads what to search.
+func (t *tuning) networkOf() (n search.Network, err error) {
+	name, _, _ := strings.Cut(t.boards[0], "=")
+	n = search.Network{Builder: t.builder(t.in), Limit: t.in.timeout, Spec: project.Spec{
+		Board: name, Model: t.in.model.value, ModelName: t.in.modelName.value, Template: t.in.template.value,
+		Options: t.in.options,
+	}}
+	if n.Trials, err = t.trials(defaultTrials); err != nil {
+		return n, err
+	}
+	a, err := mlf.Open(n.Spec.Model)
+	if err != nil {
+		return n, err
+	}
+	m, err := a.Model(n.Spec.ModelName)
+	if err != nil {
+		return n, err
+	}
+	if t.in.input != "" {
+		n.Inputs, err = readInputs(t.in.input, m)
+	} else {
+		n.Inputs, _, err = t.inventInputs(m)
+	}
+	if err != nil {
+		return n, err
+	}
+	n.Want, err = arraysOf("EXPECT", t.Env("EXPECT"))
+	return n, err
+}
+
+// bestOptions is the file with the options of the fastest choice, in the form of a boardsmith.json.
+const bestOptions = "best.json"
+
+// printFront prints the choices of flags that are worth considering, and writes the fastest into the run's folder.
+func (t *tuning) printFront(spec project.Spec, trials []search.NetworkTrial) error {
+	front := search.Front(trials)
+	if len(front) == 0 {
+		return failure.New(failure.Internal, "", "no choice of flags could be measured")
+	}
+	board, err := boards.Find(spec.Board, t.in.path)
+	if err != nil {
+		return err
+	}
+	t.Printf("%-14s %12s %12s %10s  %s", "", costName(board), "flash bytes", "RAM bytes", "operator_flags")
+	row := func(what string, n search.NetworkTrial) {
+		t.Printf("%-14s %12s %12d %10d  %s", what, cost(board, n), n.Flash, n.RAM, n.Flags)
+	}
+	row("untuned", trials[0])
+	for i, n := range front {
+		what := ""
+		if i == 0 {
+			what = "fastest"
+		}
+		row(what, n)
+	}
+	best := front[0]
+	spec.Options.OperatorFlags = best.Flags
+	file := filepath.Join(t.dir, bestOptions)
+	if err := writeOptions(file, spec.Options); err != nil {
+		return err
+	}
+	t.Printf("tune: %s with OPTIONS=operator_flags=%s; %s has it for boardsmith.json",
+		speedUp(trials[0], best), best.Flags, file)
+	t.JSONLine(fields{
+		"status": "done", "operator_flags": best.Flags, "median_s": best.Result.Time.Median, "flash": best.Flash,
+		"ram": best.RAM, "untuned_s": trials[0].Result.Time.Median, "candidates": len(trials), "folder": t.dir,
+	})
+	return nil
+}
+
+func speedUp(first, best search.NetworkTrial) string {
+	return fmt.Sprintf("%.2f times as fast", first.Result.Time.Median/best.Result.Time.Median)
+}
+
+// emulatedSecond is how many instructions an emulated board executes in a second of its own time (QEMU's -icount
+// shift=4: 16 ns each).
+const emulatedSecond = 62_500_000
+
+func costName(b *boards.Board) string {
+	if b.KeepsHostTime() {
+		return "time"
+	}
+	return "instructions"
+}
+
+// cost is the time of an inference, on an emulated board the number of its instructions.
+func cost(b *boards.Board, n search.NetworkTrial) string {
+	s := n.Result.Time.Median
+	if b.KeepsHostTime() {
+		return seconds(s)
+	}
+	return fmt.Sprintf("%.0f", math.Round(s*emulatedSecond))
+}
+
+// writeOptions writes options as a boardsmith.json.
+func writeOptions(file string, o boards.Options) error {
+	data, err := json.MarshalIndent(struct {
+		Options boards.Options `json:"options"`
+	}{o}, "", "  ")
+	if err != nil {
+		return err
+	}
+	return atomicwriter.WriteFile(file, append(data, '\n'), 0o644)
+}

@@ -1,0 +1,168 @@
+// This file searches the fastest configuration of a C kernel.
+
+package targets
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/jsonfile"
+	"github.com/boardsmith/boardsmith/tune"
+	"github.com/boardsmith/boardsmith/tune/search"
+	"github.com/boardsmith/boardsmith/tune/space"
+)
+
+// proposers are the values of PROPOSER.
+var proposers = map[string]func(s *space.Space, seed uint64) space.Proposer{
+	"grid":   func(s *space.Space, _ uint64) space.Proposer { return space.NewGrid(s) },
+	"random": func(s *space.Space, seed uint64) space.Proposer { return space.NewRandom(s, seed) },
+	"evolve": func(s *space.Space, seed uint64) space.Proposer {
+		return space.NewEvolve(s, seed, space.EvolveOptions{})
+	},
+}
+
+const (
+	defaultProposer = "evolve"
+	defaultTrials   = 100
+)
+
+// space searches the space in a file.
+func (t *tuning) space(ctx context.Context, file string) (err error) {
+	s, err := space.Read(file)
+	if err != nil {
+		return err
+	}
+	seed, err := t.seed()
+	if err != nil {
+		return err
+	}
+	trials, err := t.trials(defaultTrials)
+	if err != nil {
+		return err
+	}
+	how := cmp.Or(t.Env("PROPOSER"), defaultProposer)
+	propose := proposers[how]
+	if propose == nil {
+		return failure.New(failure.Config, "choose grid, random or evolve", "PROPOSER=%s is not known%s", how,
+			jsonfile.DidYouMean(how, []string{"grid", "random", "evolve"}))
+	}
+	if err := t.oneKind(); err != nil {
+		return err
+	}
+	t.folder(strings.TrimSuffix(filepath.Base(file), ".json"))
+	if t.Env.On("DRYRUN") {
+		return t.Would("measure at most %d of %v combinations in %s on %s, chosen by %s with seed %d, in %s", trials, s.Size(),
+			file, t.in.board.value, how, seed, t.dir)
+	}
+	desk := t.desk(t.in)
+	defer func() { err = firstError(err, desk.Close()) }()
+	run, err := t.open(ctx, desk, trials)
+	if err != nil {
+		return err
+	}
+	defer func() { err = firstError(err, run.Close()) }()
+	before := map[string]bool{}
+	for _, r := range run.Results() {
+		before[r.ID] = true
+	}
+	var best search.Trial
+	var results []tune.Result
+	for trial, err := range search.Measure(ctx, run, s, propose(s, seed), trials) {
+		if err != nil {
+			return t.stopped(ctx, err, len(results))
+		}
+		r := trial.Result
+		if before[r.ID] {
+			t.view.resumed(r)
+		}
+		t.resultLine(r)
+		results = append(results, r)
+		if r.Time != nil && !r.Cut && (best.Result.Time == nil || r.Time.Median < best.Result.Time.Median) {
+			best = trial
+		}
+	}
+	if err := t.printResults(results); err != nil {
+		return err
+	}
+	return t.printBest(s, best)
+}
+
+// oneKind fails if the boards are of several kinds.
+func (t *tuning) oneKind() error {
+	first, _, _ := strings.Cut(t.boards[0], "=")
+	for _, b := range t.boards {
+		if name, _, _ := strings.Cut(b, "="); name != first {
+			return failure.New(failure.Config, "search for one of them after the other", "boards of two kinds, %s and %s, "+
+				"have different fastest configurations", first, name)
+		}
+	}
+	return nil
+}
+
+// printBest prints the fastest configuration and writes it into the run's folder.
+func (t *tuning) printBest(s *space.Space, best search.Trial) error {
+	if best.Result.Time == nil {
+		return failure.New(failure.Config, "", "no configuration could be measured")
+	}
+	config, err := json.MarshalIndent(best.Config, "", "  ")
+	if err != nil {
+		return err
+	}
+	folder := filepath.Join(t.dir, "best")
+	if err := writeBest(folder, s, best.Config, append(config, '\n')); err != nil {
+		return err
+	}
+	t.Printf("tune: the fastest is %v, %s; %s has its C and its configuration", best.Config,
+		seconds(best.Result.Time.Median), folder)
+	t.JSONLine(fields{
+		"status": "done", "best": json.RawMessage(config), "flags": best.Config.Flags(),
+		"median_s": best.Result.Time.Median, "folder": folder,
+	})
+	return nil
+}
+
+// configFile has the values of the knobs, as space.Space.Decode reads them.
+const configFile = "config.json"
+
+// writeBest writes the kernel's files with the configuration's macros defined in them, and the configuration.
+func writeBest(folder string, s *space.Space, c space.Config, config []byte) error {
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return err
+	}
+	head := bestHead(c)
+	for _, f := range s.Kernel {
+		data := f.Data
+		if strings.HasSuffix(f.Name, ".c") {
+			data = append([]byte(head), data...)
+		}
+		if err := os.WriteFile(filepath.Join(folder, f.Name), data, 0o644); err != nil {
+			return err
+		}
+	}
+	return os.WriteFile(filepath.Join(folder, configFile), config, 0o644)
+}
+
+// bestHead begins a C file of the kernel: the flags that a build has to pass, and the macros.
+func bestHead(c space.Config) string {
+	var macros bytes.Buffer
+	var flags []string
+	for _, f := range c.Flags() {
+		name, value, given := strings.Cut(strings.TrimPrefix(f, "-D"), "=")
+		switch {
+		case !strings.HasPrefix(f, "-D"):
+			flags = append(flags, f)
+		case given:
+			fmt.Fprintf(&macros, "#define %s %s\n", name, value)
+		default:
+			fmt.Fprintf(&macros, "#define %s 1\n", name)
+		}
+	}
+	return fmt.Sprintf("// Compiler flags: %s\n%s\n", cmp.Or(strings.Join(flags, " "), "none"), &macros)
+}

@@ -1,0 +1,185 @@
+// This file shows how a tuning run gets on.
+
+package targets
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/tune"
+)
+
+// A tuneView collects what has happened in a run. Its methods may be called from many goroutines.
+type tuneView struct {
+	v     *invocation
+	total int // candidates that are to be finished; 0: not known
+
+	mu       sync.Mutex
+	began    time.Time
+	earlier  int // finished before this run of mage
+	finished int
+	failed   map[failure.Class]int
+	best     tune.Result
+	first    tune.Result // with a time
+	places   map[string]*placeView
+}
+
+// A placeView is what is known of one board.
+type placeView struct {
+	state    string
+	ready    time.Time // zero: not yet
+	busy     time.Duration
+	measured int
+}
+
+func (v *invocation) newTuneView(total int) *tuneView {
+	return &tuneView{
+		v: v, total: total, began: time.Now(), failed: map[failure.Class]int{}, places: map[string]*placeView{},
+	}
+}
+
+// told takes an event of the run.
+func (w *tuneView) told(e tune.Event) {
+	if e.Err != nil {
+		w.v.Notef("%s: %s: %v", e.Board, e.What, e.Err)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if e.Board != "" {
+		w.place(e)
+	}
+	if e.Result != nil {
+		w.finished++
+		w.note(*e.Result)
+	}
+}
+
+func (w *tuneView) place(e tune.Event) {
+	p := w.places[e.Board]
+	if p == nil {
+		p = &placeView{}
+		w.places[e.Board] = p
+	}
+	if e.Result == nil {
+		p.state = e.What
+		if e.Err == nil && p.ready.IsZero() {
+			p.ready = time.Now()
+		}
+		return
+	}
+	p.state = "measuring"
+	if p.ready.IsZero() {
+		p.ready = time.Now().Add(-e.Result.Load - e.Result.Run)
+	}
+	if e.Result.Same == "" {
+		p.busy += e.Result.Load + e.Result.Run
+		p.measured++
+	}
+}
+
+// note counts a result. The caller holds w.mu.
+func (w *tuneView) note(r tune.Result) {
+	switch {
+	case r.Failure != nil:
+		w.failed[r.Failure.Class]++
+	case w.best.Time == nil || r.Time.Median < w.best.Time.Median:
+		w.best = r
+	}
+	if w.first.Time == nil && r.Time != nil {
+		w.first = r
+	}
+}
+
+// resumed counts results of an earlier run of mage.
+func (w *tuneView) resumed(results ...tune.Result) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.earlier += len(results)
+	for _, r := range results {
+		w.note(r)
+	}
+}
+
+// lines returns the state in lines: the run, the best candidate, each board.
+func (w *tuneView) lines() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	now := time.Now()
+	all := []string{"tune: " + w.progress(now)}
+	if w.best.Time != nil {
+		all = append(all, "  best "+w.bestText())
+	}
+	for _, name := range slices.Sorted(maps.Keys(w.places)) {
+		p := w.places[name]
+		line := fmt.Sprintf("  %-14s %6d measured", name, p.measured)
+		if alive := now.Sub(p.ready); !p.ready.IsZero() && alive > 0 {
+			line += fmt.Sprintf(", %3.0f %% idle", 100*max(0, 1-p.busy.Seconds()/alive.Seconds()))
+		}
+		all = append(all, line+"  "+p.state)
+	}
+	return all
+}
+
+// progress is the first line: what a log needs, without the boards.
+func (w *tuneView) progress(now time.Time) string {
+	done := w.earlier + w.finished
+	text := fmt.Sprintf("%d done", done)
+	if w.total > 0 {
+		text = fmt.Sprintf("%d of %d done", done, w.total)
+	}
+	if w.best.Time != nil {
+		text += ", best " + seconds(w.best.Time.Median)
+	}
+	if words := w.failures(); len(words) > 0 {
+		text += ", failed: " + strings.Join(words, ", ")
+	}
+	if rate := float64(w.finished) / now.Sub(w.began).Minutes(); w.finished > 0 {
+		text += fmt.Sprintf(", %.0f a minute", rate)
+		if left := w.total - done; left > 0 {
+			text += fmt.Sprintf(", %v left", time.Duration(float64(left)/rate*float64(time.Minute)).Round(time.Second))
+		}
+	}
+	return text
+}
+
+func (w *tuneView) failures() (words []string) {
+	for _, class := range slices.Sorted(maps.Keys(w.failed)) {
+		words = append(words, fmt.Sprintf("%d %s", w.failed[class], class))
+	}
+	return words
+}
+
+func (w *tuneView) bestText() string {
+	text := seconds(w.best.Time.Median)
+	if w.first.Time.Median > 0 && w.best.Time.Median > 0 {
+		text += fmt.Sprintf(" (%.2f× the first)", w.first.Time.Median/w.best.Time.Median)
+	}
+	return text + ": " + w.best.ID
+}
+
+// expect sets the number of candidates.
+func (w *tuneView) expect(total int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.total = total
+}
+
+// resultLine prints the JSON line of a candidate that is finished.
+func (v *invocation) resultLine(r tune.Result) {
+	if r.Failure != nil {
+		v.JSONLine(fields{
+			"status": "failed", "id": r.ID, "board": r.Kind, "place": r.Board, "class": r.Failure.Class,
+			"blame": r.Failure.Blame, "error": r.Failure.Message,
+		})
+		return
+	}
+	v.JSONLine(fields{
+		"status": "done", "id": r.ID, "board": r.Kind, "place": r.Board, "median_s": r.Time.Median, "min_s": r.Time.Min,
+		"max_s": r.Time.Max, "bytes": r.Bytes, "cut": r.Cut,
+	})
+}

@@ -1,0 +1,350 @@
+// This file searches the compiler flags of a network's operators.
+
+package search
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/boardsmith/boardsmith/device"
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/mlf"
+	"github.com/boardsmith/boardsmith/ndarray"
+	"github.com/boardsmith/boardsmith/project"
+	"github.com/boardsmith/boardsmith/tune"
+)
+
+// A Network is a model whose operators' compiler flags are searched. Spec, with Board and the model, and Inputs must be
+// set.
+type Network struct {
+	Builder *project.Builder // nil: one of the search's own
+	Spec    project.Spec     // its option OperatorFlags is where the search begins
+	Inputs  []ndarray.Named
+	// Want has the expected outputs, by name or else in the model's order; nil: they are not compared. In any case the
+	// outputs with other flags must have the same bytes as those with the flags that the search begins with.
+	Want   []ndarray.Named
+	Trials int              // at most; 0: 400
+	Limit  time.Duration    // of each call on a board; 0: 60 s
+	Told   func(tune.Event) // of all that happens, from any goroutine; nil: nobody is
+}
+
+// A NetworkTrial is a choice of flags, and what a network with these flags takes.
+type NetworkTrial struct {
+	Flags  string      // value of the option operator_flags
+	Flash  int64       // bytes of the region that holds the code; of a process, its code and constants
+	RAM    int64       // bytes of all variables, and of what the model takes of the arena; of a process, its variables
+	Result tune.Result // of one inference
+}
+
+// Flags searches flags that make a network faster, and returns all trials in order of finishing, those of earlier
+// searches in the same folder first. Each word of places is a place to measure, as in tune.OpenRun, all of one kind:
+// processes, or boards that are emulated without a probe, because each trial is a firmware image. The folder has the
+// form of a tuning run (tune.ReadResults); what is finished is not measured again.
+//
+// The search changes one flag at a time. It keeps a change that makes the network faster by at least a thousandth, or
+// smaller and at most a thousandth slower, and ends when no single change does either. Equal times give equal results
+// on any number of places. Errors: those of project, device and executor for the flags that the search begins with; of
+// class config for a board whose flash would be written, and for a folder of another network or compiler.
+func Flags(ctx context.Context, dir string, desk *device.Desk, places []string, n Network) ([]NetworkTrial, error) {
+	if len(places) == 0 {
+		return nil, failure.New(failure.Config, "name at least one board", "a search without boards")
+	}
+	if ctx.Err() != nil {
+		return nil, failure.Stopped(ctx, "search flags")
+	}
+	n.Trials, n.Limit = cmp.Or(n.Trials, 400), cmp.Or(n.Limit, time.Minute)
+	files, err := n.read()
+	if err != nil {
+		return nil, err
+	}
+	st, err := openStore(dir)
+	if err != nil {
+		return nil, err
+	}
+	s := &networkSearch{
+		Network: n, store: st, idle: make(chan *networkPlace, len(places)), files: files, seen: map[string]NetworkTrial{},
+	}
+	for _, t := range st.earlier {
+		s.note(t)
+	}
+	if s.Builder == nil {
+		s.Builder = &project.Builder{}
+		defer s.Builder.Close() // it holds nothing that was not written
+	}
+	var all []*networkPlace
+	for i, word := range places {
+		p := &networkPlace{search: s, desk: desk, name: fmt.Sprintf("%s#%d", word, i), dir: st.firmware(i)}
+		_, p.which, _ = strings.Cut(word, "=")
+		all = append(all, p)
+		s.idle <- p
+	}
+	err = s.climb(ctx)
+	for _, p := range all {
+		err = errors.Join(err, p.close())
+	}
+	return s.trials, errors.Join(err, st.close())
+}
+
+// read opens the archive, once for all trials, and returns the C files with loops, if there are several.
+func (n *Network) read() ([]string, error) {
+	if n.Spec.Archive == nil {
+		a, err := mlf.Open(n.Spec.Model)
+		if err != nil {
+			return nil, err
+		}
+		n.Spec.Archive, n.Spec.Model = a, ""
+	}
+	m, err := n.Spec.Archive.Model(n.Spec.ModelName)
+	if err != nil {
+		return nil, err
+	}
+	return filesWithLoops(m), nil
+}
+
+// Front returns the trials to choose from: each is faster than all that take less flash. The fastest is first.
+func Front(trials []NetworkTrial) []NetworkTrial {
+	var front []NetworkTrial
+	timed := slices.DeleteFunc(slices.Clone(trials), func(t NetworkTrial) bool { return t.Result.Time == nil })
+	slices.SortStableFunc(timed, func(a, b NetworkTrial) int {
+		return cmp.Or(cmp.Compare(a.seconds(), b.seconds()), cmp.Compare(a.Flash, b.Flash))
+	})
+	for _, t := range timed {
+		if len(front) == 0 || t.Flash < front[len(front)-1].Flash {
+			front = append(front, t)
+		}
+	}
+	return front
+}
+
+func (t NetworkTrial) seconds() float64 { return t.Result.Time.Median }
+
+// better reports whether t is to be kept in place of the best so far.
+func (t NetworkTrial) better(best NetworkTrial) bool {
+	const thousandth = 0.001
+	if t.Result.Time == nil {
+		return false
+	}
+	a, b := t.seconds(), best.seconds()
+	return a < b*(1-thousandth) || a < b*(1+thousandth) && t.Flash < best.Flash
+}
+
+// A networkSearch is a search that is going on.
+type networkSearch struct {
+	Network
+	store *store
+	idle  chan *networkPlace // places that measure nothing at the moment
+
+	files []string         // the model's C files with loops, if there are several
+	right []*ndarray.Array // the outputs of the flags that the search begins with
+
+	mu     sync.Mutex
+	trials []NetworkTrial
+	seen   map[string]NetworkTrial // by flags
+}
+
+func (s *networkSearch) note(t NetworkTrial) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.seen[t.Flags] = t
+	s.trials = append(s.trials, t)
+}
+
+// window is how many changes are tried at once. It does not depend on the number of places, so that the result does
+// not either.
+const window = 4
+
+func (s *networkSearch) climb(ctx context.Context) error {
+	best, err := s.begin(ctx)
+	if err != nil {
+		return err
+	}
+	measured := 1
+	for improved := true; improved; {
+		improved = false
+		queue := s.changes()
+		for len(queue) > 0 && measured < s.Trials {
+			n := min(window, len(queue), s.Trials-measured)
+			tried := queue[:n]
+			queue = queue[n:]
+			trials, err := s.try(ctx, listOf(best.Flags), tried)
+			if err != nil {
+				return err
+			}
+			measured += n
+			kept := -1
+			for i, t := range trials {
+				if t.better(best) && (kept < 0 || t.seconds() < trials[kept].seconds()) {
+					kept = i
+				}
+			}
+			if kept < 0 {
+				continue
+			}
+			for i, t := range trials { // tried again together with the change that is kept
+				if i != kept && t.better(best) {
+					queue = append([]string{tried[i]}, queue...)
+				}
+			}
+			best, improved = trials[kept], true
+		}
+	}
+	return nil
+}
+
+// changes lists the flags that may be added to the best ones, or taken from them.
+func (s *networkSearch) changes() []string {
+	all := slices.Clone(choices)
+	for _, file := range s.files {
+		for _, c := range choices {
+			all = append(all, file+":"+c)
+		}
+	}
+	return all
+}
+
+// try measures the flags with one change each, on all places.
+func (s *networkSearch) try(ctx context.Context, flags flagList, changes []string) ([]NetworkTrial, error) {
+	trials, errs := make([]NetworkTrial, len(changes)), make([]error, len(changes))
+	var all sync.WaitGroup
+	for i, c := range changes {
+		all.Go(func() { trials[i], errs[i] = s.measure(ctx, flags.with(c).String()) })
+	}
+	all.Wait()
+	return trials, errors.Join(errs...)
+}
+
+// measure returns the trial of some flags, which it makes unless it is known.
+func (s *networkSearch) measure(ctx context.Context, flags string) (NetworkTrial, error) {
+	s.mu.Lock()
+	t, known := s.seen[flags]
+	s.mu.Unlock()
+	if known {
+		return t, nil
+	}
+	t, _, err := s.onPlace(ctx, flags, true)
+	if err != nil {
+		return t, err
+	}
+	return t, s.keep(t)
+}
+
+// onPlace measures on the next place that is idle. Without failures any error is returned, else those of the
+// candidate's are in the trial.
+func (s *networkSearch) onPlace(ctx context.Context, flags string, failures bool) (t NetworkTrial,
+	outputs []*ndarray.Array, err error,
+) {
+	queued := time.Now()
+	select {
+	case p := <-s.idle:
+		defer func() { s.idle <- p }()
+		t = NetworkTrial{Flags: flags}
+		t.Result.ID, t.Result.Wait = cmp.Or(flags, noFlags), time.Since(queued)
+		outputs, err = p.measure(ctx, &t, failures)
+		if err != nil && ctx.Err() == nil && failures {
+			err = p.renew(err)
+			if err == nil {
+				outputs, err = p.measure(ctx, &t, failures)
+			}
+		}
+		t.Result.Finished = time.Now().UTC()
+		return t, outputs, err
+	case <-ctx.Done():
+		return t, nil, failure.Stopped(ctx, "search flags")
+	}
+}
+
+// noFlags is the ID of the network without further flags.
+const noFlags = "no flags"
+
+func (s *networkSearch) keep(t NetworkTrial) error {
+	if err := s.store.add(t); err != nil {
+		return err
+	}
+	s.note(t)
+	s.tell(tune.Event{Board: t.Result.Board, What: "finished " + t.Result.ID, Result: &t.Result})
+	return nil
+}
+
+func (s *networkSearch) tell(e tune.Event) {
+	if s.Told != nil {
+		s.Told(e)
+	}
+}
+
+// begin measures the network with the flags that the search begins with, also if that was done before: its outputs are
+// needed, and its build id shows whether the earlier trials are of the same network.
+func (s *networkSearch) begin(ctx context.Context) (NetworkTrial, error) {
+	t, outputs, err := s.onPlace(ctx, listOf(s.Spec.Options.OperatorFlags).String(), false)
+	if err != nil {
+		return t, err
+	}
+	if err := s.compareWant(outputs); err != nil {
+		return t, err
+	}
+	s.right = outputs
+	if earlier, known := s.seen[t.Flags]; known {
+		if earlier.Result.Image != t.Result.Image {
+			return t, failure.New(failure.Config, "choose another folder",
+				"the search in %s was of another model, board or compiler", s.store.dir)
+		}
+		return earlier, nil
+	}
+	if len(s.seen) > 0 {
+		return t, failure.New(failure.Config, "choose another folder", "the search in %s began with other flags", s.store.dir)
+	}
+	return t, s.keep(t)
+}
+
+// compareWant compares outputs with the expected ones: floats within 1e-5 of max(1, |expected|), all else exactly.
+func (s *networkSearch) compareWant(outputs []*ndarray.Array) error {
+	if s.Want == nil {
+		return nil
+	}
+	if len(s.Want) != len(outputs) {
+		return failure.New(failure.Config, "", "%d arrays are expected, and the model has %d outputs", len(s.Want),
+			len(outputs))
+	}
+	for i, got := range outputs {
+		want := s.Want[i].Array
+		if got.DType != want.DType || got.Len() != want.Len() {
+			return failure.New(failure.Config, "", "output %d is %v %s, not %v %s", i, got.DType,
+				ndarray.ShapeString(got.Shape), want.DType, ndarray.ShapeString(want.Shape))
+		}
+		for k := range got.Len() {
+			g, w := got.Float(k), want.Float(k)
+			limit := 0.0
+			if want.DType.Code == ndarray.Float {
+				limit = 1e-5 * max(1, max(w, -w))
+			}
+			if !(max(g-w, w-g) <= limit) {
+				return failure.New(failure.WrongAnswer, "", "output %d: element %d is %v, expected %v", i, k, g, w)
+			}
+		}
+	}
+	return nil
+}
+
+// loop matches the head of a loop in C.
+var loop = regexp.MustCompile(`\b(for|while) ?\(`)
+
+// filesWithLoops lists the model's C files whose flags matter, if there are several.
+func filesWithLoops(m *mlf.Model) []string {
+	var all []string
+	for _, f := range m.Sources {
+		if strings.HasSuffix(f.Name, ".c") && loop.Match(f.Data) {
+			all = append(all, path.Base(f.Name))
+		}
+	}
+	if len(all) < 2 {
+		return nil
+	}
+	return all
+}

@@ -1,0 +1,216 @@
+// This file builds a network with some flags, and measures it on one board.
+
+package search
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"time"
+
+	"github.com/boardsmith/boardsmith/device"
+	"github.com/boardsmith/boardsmith/executor"
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/ndarray"
+	"github.com/boardsmith/boardsmith/project"
+	"github.com/boardsmith/boardsmith/rpc"
+	"github.com/boardsmith/boardsmith/tune"
+)
+
+// A networkPlace is a board with a project of its own.
+type networkPlace struct {
+	search *networkSearch
+	desk   *device.Desk
+	name   string
+	which  string // device, as Desk.Attach takes it
+	dir    string // of the project
+
+	project *project.Project // nil: not generated yet
+	device  *device.Device   // nil: not attached
+}
+
+func (p *networkPlace) close() error {
+	var err error
+	if p.device != nil {
+		err = p.device.Close()
+	}
+	if p.project != nil {
+		err = errors.Join(err, p.project.Close())
+	}
+	p.device, p.project = nil, nil
+	return err
+}
+
+// renew lets go of the board after an error that may be its own.
+func (p *networkPlace) renew(why error) error {
+	p.search.tell(tune.Event{Board: p.name, What: "recovering", Err: why})
+	d := p.device
+	p.device = nil
+	if d == nil {
+		return nil
+	}
+	return d.Close()
+}
+
+// measure builds the network with the trial's flags, runs it, and fills in the rest of the trial. What goes wrong with
+// the flags is a failure in the trial if failures is set, else an error.
+func (p *networkPlace) measure(ctx context.Context, t *NetworkTrial, failures bool) ([]*ndarray.Array, error) {
+	r := &t.Result
+	r.Board, r.Tier = p.name, tune.Image
+	began := time.Now()
+	i, err := p.build(ctx, t)
+	r.Build = time.Since(began)
+	var outputs []*ndarray.Array
+	if err == nil {
+		r.Kind, r.Image = p.project.Board().Name, i.ID()
+		outputs, err = p.run(ctx, i, r)
+	}
+	if err == nil && p.search.right != nil {
+		err = same(outputs, p.search.right)
+	}
+	if err == nil {
+		return outputs, nil
+	}
+	if !failures || ctx.Err() != nil {
+		return nil, err
+	}
+	switch class := failure.Of(err); class {
+	case failure.Compile, failure.Link, failure.DoesNotFit, failure.WrongAnswer, failure.Fault, failure.Timeout:
+		r.Time, r.Samples = nil, nil
+		r.Failure = &tune.Failure{Class: class, Blame: tune.BlameCandidate, Message: err.Error()}
+		if class == failure.Fault || class == failure.Timeout { // the board may not answer any more
+			return nil, p.renew(err)
+		}
+		return nil, nil
+	}
+	return nil, err
+}
+
+func (p *networkPlace) build(ctx context.Context, t *NetworkTrial) (i *image.Image, err error) {
+	spec := p.search.Spec
+	spec.Options.OperatorFlags = t.Flags
+	if p.project == nil {
+		p.project, err = p.search.Builder.Generate(ctx, p.dir, spec)
+	} else {
+		err = p.project.Generate(ctx, spec)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if i, err = p.project.Build(ctx); err != nil {
+		return nil, err
+	}
+	u, err := p.project.Usage(i)
+	if err != nil {
+		return nil, err
+	}
+	t.Flash, t.RAM = int64(i.Size.Text+i.Size.Data), int64(i.Size.Data+i.Size.BSS)
+	if len(u.Regions) > 0 {
+		t.Flash, t.RAM = 0, u.Arena.Need
+	}
+	for n, region := range u.Regions {
+		if region.Name == p.project.Board().Place.Code {
+			t.Flash = region.Used
+			continue
+		}
+		t.RAM += region.Used
+		for _, part := range u.Parts {
+			if part.Name == "arena" || part.Name == "stack" { // as large as the board's options say
+				t.RAM -= part.In[n]
+			}
+		}
+	}
+	t.Result.Bytes = int(t.Flash)
+	return i, nil
+}
+
+// run runs the network once for its outputs, and then for its time.
+func (p *networkPlace) run(ctx context.Context, i *image.Image, r *tune.Result) (outputs []*ndarray.Array, err error) {
+	began := time.Now()
+	_, model, err := p.project.Model()
+	if err != nil {
+		return nil, err
+	}
+	if err := p.attach(ctx); err != nil {
+		return nil, err
+	}
+	limited, cancel := context.WithTimeout(ctx, p.search.Limit)
+	defer cancel()
+	if _, err := p.device.Flash(limited, i); err != nil {
+		return nil, err
+	}
+	session, err := p.device.Open(limited, i)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = cmp.Or(err, session.Close(context.WithoutCancel(ctx))) }()
+	if r.Platform, err = session.Platform(limited); err != nil {
+		return nil, err
+	}
+	e, err := executor.Open(limited, session, model)
+	if err != nil {
+		return nil, err
+	}
+	for _, in := range p.search.Inputs {
+		if err := e.SetInput(limited, in.Name, in.Array); err != nil {
+			return nil, err
+		}
+	}
+	r.Load = time.Since(began)
+	began = time.Now()
+	defer func() { r.Run = time.Since(began) }()
+	calls, cancelCalls := context.WithTimeout(ctx, p.search.Limit)
+	defer cancelCalls()
+	if err := e.Run(calls); err != nil {
+		return nil, err
+	}
+	for n := range e.Outputs() {
+		a, err := e.Output(calls, n)
+		if err != nil {
+			return nil, err
+		}
+		outputs = append(outputs, a)
+	}
+	o := rpc.TimeOptions{Number: 1, Repeat: 1}
+	if p.project.Board().KeepsHostTime() { // its times vary
+		o.Repeat, o.MinRepeat = 10, 10*time.Millisecond
+	}
+	if r.Samples, err = e.Time(calls, o); err != nil {
+		return nil, err
+	}
+	stats := rpc.StatsOf(r.Samples)
+	r.Time = &stats
+	return outputs, nil
+}
+
+// attach attaches a process, or a board that keeps no image.
+func (p *networkPlace) attach(ctx context.Context) (err error) {
+	if p.device != nil {
+		return nil
+	}
+	limited, cancel := context.WithTimeout(ctx, p.search.Limit)
+	defer cancel()
+	d, err := p.desk.Attach(limited, p.project.Board(), p.which)
+	if err != nil {
+		return err
+	}
+	if d.KeepsImage() {
+		err := failure.New(failure.Config, "name an emulated board without a probe, such as mps2_an386",
+			"each trial would write the flash of board %s", p.project.Board().Name)
+		return errors.Join(err, d.Close())
+	}
+	p.device = d
+	return nil
+}
+
+// same fails if outputs differ in any byte.
+func same(got, want []*ndarray.Array) error {
+	for i := range want {
+		if !bytes.Equal(got[i].Data, want[i].Data) {
+			return failure.New(failure.WrongAnswer, "", "output %d has other bytes than without further flags", i)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,192 @@
+// Package search finds fast configurations: of a C kernel with knobs (tune/space), and of the compiler flags of a whole
+// network.
+//
+// It proposes candidates and has them measured. Package tune measures operators; this package measures networks itself,
+// because each of their candidates is a firmware image.
+package search
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"iter"
+	"math"
+	"math/rand/v2"
+	"strings"
+
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/ndarray"
+	"github.com/boardsmith/boardsmith/project"
+	"github.com/boardsmith/boardsmith/tune"
+	"github.com/boardsmith/boardsmith/tune/space"
+)
+
+// inFlight is how many configurations are measured before the result of the first of them is reported to the proposer.
+// It does not depend on the number of boards, so that equal seeds give equal proposals on any number of them.
+const inFlight = 8
+
+// A Trial is a configuration and what was measured.
+type Trial struct {
+	Config space.Config
+	Result tune.Result
+}
+
+// Measure measures configurations of a space as the proposer returns them, at most trials, and reports each to the
+// proposer, in the order of the proposals. The run's boards are all of one kind. A configuration that is finished in
+// the run is not measured again. Errors: those of tune.Run.Measure and of the proposer; of class config for a file of
+// the space.
+func Measure(ctx context.Context, run *tune.Run, s *space.Space, p space.Proposer, trials int) iter.Seq2[Trial, error] {
+	return func(yield func(Trial, error) bool) {
+		args, err := arguments(s)
+		if err != nil {
+			yield(Trial{}, err)
+			return
+		}
+		ctx, cancel := context.WithCancel(ctx)
+		var waiting []chan outcome
+		defer func() {
+			cancel()
+			for _, w := range waiting {
+				<-w
+			}
+		}()
+		for n := 0; ; {
+			for ; len(waiting) < inFlight && n < trials; n++ {
+				c, ok := p.Next()
+				if !ok {
+					trials = n
+					break
+				}
+				done := make(chan outcome, 1)
+				waiting = append(waiting, done)
+				go func() {
+					result, err := run.Measure(ctx, candidate(s, c, args))
+					done <- outcome{Trial{c, result}, err}
+				}()
+			}
+			if len(waiting) == 0 {
+				if err := p.Err(); err != nil {
+					yield(Trial{}, err)
+				}
+				return
+			}
+			o := <-waiting[0]
+			waiting = waiting[1:]
+			if o.err != nil {
+				yield(Trial{}, o.err)
+				return
+			}
+			tell(p, o.trial)
+			if !yield(o.trial, nil) {
+				return
+			}
+		}
+	}
+}
+
+type outcome struct {
+	trial Trial
+	err   error
+}
+
+func tell(p space.Proposer, t Trial) {
+	if t.Result.Time == nil {
+		p.Tell(t.Config, 0, false)
+		return
+	}
+	p.Tell(t.Config, t.Result.Time.Median, true)
+}
+
+// Candidate returns what to measure for a configuration of a space. Errors are of class config: a file of the space's
+// arguments cannot be read, or has another type or shape.
+func Candidate(s *space.Space, c space.Config) (tune.Candidate, error) {
+	args, err := arguments(s)
+	return candidate(s, c, args), err
+}
+
+// shownBytes limits the part of an ID that is for people.
+const shownBytes = 80
+
+// candidate has an ID of the configuration's values, as far as there is room, and of its hash.
+func candidate(s *space.Space, c space.Config, args []tune.Arg) tune.Candidate {
+	shown := c.String()
+	if len(shown) > shownBytes {
+		shown = strings.ToValidUTF8(shown[:shownBytes], "") + "…"
+	}
+	t := tune.Candidate{ID: shown + " " + c.ID(), Entry: s.Entry, Args: args}
+	for _, f := range s.Kernel {
+		t.Operators.Files = append(t.Operators.Files, project.OperatorFile{Name: f.Name, Data: f.Data})
+	}
+	t.Operators.Flags = c.Flags()
+	return t
+}
+
+// arguments reads the files of a space's arguments.
+func arguments(s *space.Space) ([]tune.Arg, error) {
+	var all []tune.Arg
+	for i, a := range s.Args {
+		t := tune.Arg{DType: a.DType, Shape: a.Shape, RelTol: a.RelTol, AbsTol: a.AbsTol}
+		var err error
+		switch {
+		case a.Data != nil:
+			t.Data, err = content(a, a.Data)
+		case a.Seed != nil:
+			t.Data, err = random(a, *a.Seed)
+		}
+		if err == nil && a.Want != nil {
+			t.Want, err = content(a, a.Want)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("argument %d: %w", i, err)
+		}
+		all = append(all, t)
+	}
+	return all, nil
+}
+
+// content reads an array that has the argument's type and size.
+func content(a space.Arg, f *space.File) ([]byte, error) {
+	arrays, err := ndarray.ReadNPZ(f.Path)
+	if err != nil {
+		return nil, err
+	}
+	for _, named := range arrays {
+		if named.Name != f.Array {
+			continue
+		}
+		if named.Array.DType != a.DType || ndarray.ShapeString(named.Array.Shape) != ndarray.ShapeString(a.Shape) {
+			return nil, failure.New(failure.Config, "", "%s %s is %v %s, not %v %s", f.Path, f.Array, named.Array.DType,
+				ndarray.ShapeString(named.Array.Shape), a.DType, ndarray.ShapeString(a.Shape))
+		}
+		return named.Array.Data, nil
+	}
+	return nil, failure.New(failure.Config, "", "%s has no array %q", f.Path, f.Array)
+}
+
+// random returns content that depends on the seed alone: floats from -1 to 1, of all else any bits.
+func random(a space.Arg, seed uint64) ([]byte, error) {
+	bytes, err := ndarray.Bytes(a.DType, a.Shape)
+	if err != nil {
+		return nil, err
+	}
+	data, r := make([]byte, bytes), rand.New(rand.NewPCG(seed, 0))
+	switch {
+	case a.DType.Code == ndarray.Float && a.DType.Bits == 32:
+		for i := 0; i+4 <= len(data); i += 4 {
+			binary.LittleEndian.PutUint32(data[i:], math.Float32bits(2*r.Float32()-1))
+		}
+	case a.DType.Code == ndarray.Float && a.DType.Bits == 64:
+		for i := 0; i+8 <= len(data); i += 8 {
+			binary.LittleEndian.PutUint64(data[i:], math.Float64bits(2*r.Float64()-1))
+		}
+	case a.DType.Bits == 1:
+		for i := range data {
+			data[i] = byte(r.Uint32() & 1)
+		}
+	default:
+		for i := range data {
+			data[i] = byte(r.Uint32())
+		}
+	}
+	return data, nil
+}
