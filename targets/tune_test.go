@@ -1,5 +1,3 @@
-//go:build linux
-
 package targets
 
 import (
@@ -76,7 +74,8 @@ func TestTuneOnATerminal(t *testing.T) {
 		t.Fatalf("no table:\n%q", said.String())
 	}
 	for _, want := range []string{
-		`tune: \d+ of 60 done, best [\d.]+ [nµm]s, failed: 1 compile, \d+`, `  best [\d.]+ [nµm]s \(.*× the first\): KNOB=\d+ `,
+		`tune: \d+ of 60 done, best [\d.]+ [nµm]s, failed: 1 compile, \d+`,
+		`  best [\d.]+ [nµm]s \(.*× the first\): KNOB=\d+ `,
 		`  host#0 +\d+ measured, +\d+ % idle  measuring`, `  host#1 +\d+ measured, +\d+ % idle  measuring`, `\x1b\[4A\x1b\[J`,
 	} {
 		if !regexp.MustCompile(want).MatchString(view) {

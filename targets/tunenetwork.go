@@ -25,7 +25,8 @@ func (t *tuning) network(ctx context.Context) (err error) {
 		return err
 	}
 	if p := t.Env("PROPOSER"); p != "" {
-		return failure.New(failure.Config, "unset it", "PROPOSER=%s is for a SPACE; flags of a network are tried one by one", p)
+		return failure.New(failure.Config, "unset it",
+			"PROPOSER=%s is for a SPACE; flags of a network are tried one by one", p)
 	}
 	n, err := t.networkOf()
 	if err != nil {

@@ -58,7 +58,8 @@ func (t *tuning) space(ctx context.Context, file string) (err error) {
 	}
 	t.folder(strings.TrimSuffix(filepath.Base(file), ".json"))
 	if t.Env.On("DRYRUN") {
-		return t.Would("measure at most %d of %v combinations in %s on %s, chosen by %s with seed %d, in %s", trials, s.Size(),
+		return t.Would("measure at most %d of %v combinations in %s on %s, chosen by %s with seed %d, in %s", trials,
+			s.Size(),
 			file, t.in.board.value, how, seed, t.dir)
 	}
 	desk := t.desk(t.in)
