@@ -35,7 +35,7 @@ func LinkKinds() (names []string) {
 	return names
 }
 
-// kind is the line of the table for the link's kind; ok is false where there is none.
+// kind returns the table's row for the link's kind; ok is false if there is none.
 func (l Link) kind() (k linkKind, ok bool) {
 	i := slices.IndexFunc(linkKinds, func(k linkKind) bool { return k.name == l.Kind })
 	if i < 0 {

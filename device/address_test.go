@@ -157,6 +157,6 @@ func TestPowerOfBridge(t *testing.T) {
 	case l := <-again:
 		must(t, l.Close())
 	default:
-		t.Error("it did not wait for the bridge")
+		t.Error("Open did not wait for the bridge")
 	}
 }

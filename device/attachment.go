@@ -145,7 +145,7 @@ func (n *attachment) which() string {
 	return cmp.Or(n.probe.USBPath, n.port)
 }
 
-// hasProbe says whether the device is programmed through a probe.
+// hasProbe reports whether the device is programmed through a probe.
 func (n *attachment) hasProbe() bool { return n.programmerName != boards.NoProgrammer }
 
 // take makes the programmer, for an image unless that is nil.

@@ -31,7 +31,7 @@ type BootError struct {
 	Board string
 	Fault *rpc.FaultError // its fault record, read through the probe; nil: none
 	State *CoreState      // state of the core; nil: the probe could not read it
-	Err   error           // what the link said
+	Err   error           // the last output of the link
 }
 
 // A CoreState is the state of a core that was halted without a reset.

@@ -356,7 +356,7 @@ func TestCellThatDoesNotTake(t *testing.T) {
 		failures += e.Failures
 	}
 	if !dirty || failures == 0 {
-		t.Errorf("the ledger says dirty %v, %d failures", dirty, failures)
+		t.Errorf("the ledger has dirty %v, %d failures", dirty, failures)
 	}
 	if s, err := dev.Open(t.Context(), two); err == nil {
 		s.Close(t.Context())

@@ -159,8 +159,8 @@ type Identity struct {
 	BuildID string
 }
 
-// KeepsImage says whether the device keeps its image while nobody uses it. A process or an emulator gets one each time
-// that it is opened.
+// KeepsImage reports whether the device keeps its image while it is not used. A process or an emulator gets one each
+// time that it is opened.
 func (d *Device) KeepsImage() bool { return d.attachment != nil }
 
 // Identify asks the device for its identity. A device without a probe has no firmware before it is opened. No

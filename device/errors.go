@@ -8,7 +8,7 @@ import (
 	"github.com/boardsmith/boardsmith/internal/ledger"
 )
 
-// chooseProbe is the next step where a device without a probe was told to do what needs one.
+// chooseProbe is the next step if an operation needs a probe and the device has none.
 var chooseProbe = "choose a board with a probe, as in " + failure.Option("Spec.Board", "microbit") +
 	", and another programmer than none"
 
@@ -33,7 +33,7 @@ func (e *WrongImageError) Error() string {
 // FailureClass returns failure.Verify.
 func (e *WrongImageError) FailureClass() failure.Class { return failure.Verify }
 
-// NextStep says how to go on.
+// NextStep returns the next step for the user.
 func (e *WrongImageError) NextStep() string { return "build and flash again" }
 
 // A NoProgrammerError is an image for a device that has no programmer, and that does not run it.
@@ -50,10 +50,10 @@ func (e *NoProgrammerError) Error() string {
 // Unwrap returns how the device answered.
 func (e *NoProgrammerError) Unwrap() error { return e.Err }
 
-// FailureClass says that the user has to write the image.
+// FailureClass returns failure.Config: the user must write the image.
 func (e *NoProgrammerError) FailureClass() failure.Class { return failure.Config }
 
-// NextStep says how to go on.
+// NextStep returns the next step for the user.
 func (e *NoProgrammerError) NextStep() string {
 	return "write " + e.Image + " to it with the board's own tool and try again, or name a programmer in its board file"
 }

@@ -27,7 +27,7 @@ func (e *WrongBoardError) Error() string {
 // FailureClass returns failure.Config.
 func (e *WrongBoardError) FailureClass() failure.Class { return failure.Config }
 
-// NextStep says how to go on.
+// NextStep returns the next step for the user.
 func (e *WrongBoardError) NextStep() string {
 	return "choose the right board and device, or save the change: " + failure.Option("DeskFile.Note", "") + "; " +
 		failure.Option("Desk.Reflash", "true") + " flashes anyway"

@@ -208,7 +208,7 @@ func TestFaultOfAnEarlierBuild(t *testing.T) {
 	_, err = dev.Flash(t.Context(), second)
 	must(t, err)
 	if !strings.Contains(log.String(), "fault in operator twice") {
-		t.Errorf("it said: %s", log.String())
+		t.Errorf("the log has: %s", log.String())
 	}
 }
 

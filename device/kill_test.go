@@ -361,7 +361,7 @@ func (d *desk) hit(k killPoint, i *image.Image) {
 			break
 		}
 		if time.Since(begun) > time.Minute {
-			d.t.Errorf("%v: it did not come in a minute", k)
+			d.t.Errorf("%v: this moment was not reached within a minute", k)
 			break
 		}
 	}

@@ -44,7 +44,7 @@ func (e *PlatformError) Error() string {
 // FailureClass returns failure.Config.
 func (e *PlatformError) FailureClass() failure.Class { return failure.Config }
 
-// NextStep says how to go on.
+// NextStep returns the next step for the user.
 func (e *PlatformError) NextStep() string {
 	return "correct platform in the board file, or the port's chip_init"
 }
@@ -118,7 +118,7 @@ func (e *ClockError) Error() string {
 // FailureClass returns failure.Config.
 func (e *ClockError) FailureClass() failure.Class { return failure.Config }
 
-// NextStep says how to go on.
+// NextStep returns the next step for the user.
 func (e *ClockError) NextStep() string {
 	return "correct the port's clock setup, or core_hz and timer in the board file; for an emulator set host_clock to " +
 		"false there"

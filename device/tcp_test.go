@@ -177,7 +177,7 @@ func TestTCPBoard(t *testing.T) {
 
 	r, err := d.Flash(t.Context(), i)
 	if err != nil || r.Wrote != 0 || !r.Holds || !strings.Contains(r.Why, i.ID()) || r.Device != "tcp:"+address {
-		t.Errorf("flash of what it holds: %+v, %v", r, err)
+		t.Errorf("flash of the image that the board has: %+v, %v", r, err)
 	}
 	for range 3 {
 		s, err := d.Open(t.Context(), i)
@@ -406,7 +406,7 @@ func writeAndRead(ctx context.Context, t *testing.T, d *device.Device, i *image.
 		return err
 	}
 	if !slices.Equal(got, want) {
-		t.Error("what was read back is not what was written, and nothing has failed")
+		t.Error("the data read back differ from the written data, without an error")
 	}
 	return nil
 }

@@ -38,7 +38,7 @@ func (e *SwappedError) Error() string {
 // FailureClass returns failure.Verify.
 func (e *SwappedError) FailureClass() failure.Class { return failure.Verify }
 
-// NextStep says how to go on.
+// NextStep returns the next step for the user.
 func (e *SwappedError) NextStep() string {
 	return "connect the right board and flash it, or save the new one: " + failure.Option("DeskFile.Note", "")
 }
@@ -71,9 +71,9 @@ func (n *attachment) behind(board string) ([]ledger.Entry, error) {
 	return all, nil
 }
 
-// suspect determines what an unidentified chip may be: any that was last seen behind its probe. Sectors whose write
-// was interrupted on one of them are written again. Only the latest counts for wear: else one worn chip would block
-// all others for ever.
+// suspect determines what an unidentified chip may be: any that was last seen behind its probe. Sectors whose write was
+// interrupted on one of them are written again. Only the latest counts for wear; otherwise one worn chip would block
+// all others permanently.
 func (f *flashing) suspect() error {
 	if f.facts.answer != nil {
 		return nil

@@ -51,8 +51,8 @@ func (f *failure) Unwrap() error       { return f.err }
 func (f *failure) FailureClass() Class { return f.class }
 func (f *failure) NextStep() string    { return f.next }
 
-// New returns an error of a class. next says what the reader should do about it: a sentence without a full stop, which
-// may hold Option and Target, or "" where the message is enough. The format may wrap an error with %w.
+// New returns an error of a class. next is advice for the reader: a sentence without a full stop, which may contain
+// Option and Target, or "" if the message is enough. The format may wrap an error with %w.
 func New(c Class, next, format string, args ...any) error {
 	return &failure{c, next, fmt.Errorf(format, args...)}
 }

@@ -109,7 +109,7 @@ func TestFailedFolder(t *testing.T) {
 	err = p.Do(t.Context(), job)
 	again, ok := strings.CutPrefix(failure.Next(err), "to see its whole output: ")
 	if said, _ := exec.Command("sh", "-c", again).Output(); !ok || string(said) != "segment0.bin\n" {
-		t.Errorf("%s says %q", again, said)
+		t.Errorf("%s printed %q", again, said)
 	}
 	if _, err := os.Stat(old); err == nil {
 		t.Error("the folder of an earlier run was not removed")

@@ -26,7 +26,7 @@ func (e *VerifyError) Error() string {
 	return fmt.Sprintf("verify: read 0x%02x at 0x%08x instead of 0x%02x (%d bytes differ)", e.Got, e.Addr, e.Want, e.Bytes)
 }
 
-// FailureClass says that verifying failed.
+// FailureClass returns failure.Verify.
 func (e *VerifyError) FailureClass() failure.Class { return failure.Verify }
 
 // NextStep is what people try first.

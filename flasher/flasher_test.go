@@ -16,7 +16,8 @@ import (
 func TestEveryProgrammer(t *testing.T) {
 	t.Parallel()
 	have := append(slices.Sorted(maps.Keys(programmers)), boards.NoProgrammer)
-	if want := boards.Programmers(); !slices.Equal(slices.Sorted(slices.Values(have)), slices.Sorted(slices.Values(want))) {
+	if want := boards.Programmers(); !slices.Equal(slices.Sorted(slices.Values(have)),
+		slices.Sorted(slices.Values(want))) {
 		t.Errorf("implemented are %q, board files may name %q", have, want)
 	}
 }

@@ -313,7 +313,7 @@ func TestFailures(t *testing.T) {
 			}
 			var tool *command.Error
 			if errors.As(err, &tool) {
-				t.Logf("it said: %s", tool.Text)
+				t.Logf("the tool printed: %s", tool.Text)
 			}
 		}
 		b.ask(virtualprobe.Request{Do: "faults", Faults: &virtualprobe.Faults{}})

@@ -1,6 +1,6 @@
-// This file drives west, Zephyr's own tool: "west flash" in the folder of a Zephyr build, which says how its board
-// is reached. West's runner starts openocd or pyocd with the job's commands, so that only the job's sectors are
-// erased and all data are read back.
+// This file runs west, Zephyr's own tool: "west flash" in the folder of a Zephyr build, which contains the settings for
+// its board. West's runner starts openocd or pyocd with the job's commands, so that only the job's sectors are erased
+// and all data are read back.
 
 package flasher
 

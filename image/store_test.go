@@ -104,7 +104,7 @@ func TestWhole(t *testing.T) {
 			t.Error(err)
 		}
 		if _, err := s.Whole(lost); failure.Of(err) != failure.Config {
-			t.Errorf("nobody has it: %v", err)
+			t.Errorf("found neither in the cache nor in the file: %v", err)
 		}
 	}
 	if _, err := kept.ELF(); err == nil {

@@ -42,7 +42,7 @@ func TestTVMsArchives(t *testing.T) {
 		}
 		// TVM's LLVM leaves the entry and the constants of ahead-of-time models out.
 		if err := a.Check(); (err == nil) == strings.Contains(name, "aot_packed_llvm") {
-			t.Errorf("%s: Check says %v", name, err)
+			t.Errorf("%s: Check returned %v", name, err)
 		}
 	}
 }
@@ -89,7 +89,7 @@ func checkKind(t *testing.T, name string, m *mlf.Model) {
 		}
 	}
 	if !slices.Equal(m.Pools, pools) {
-		t.Errorf("%s wants pools %v", name, m.Pools)
+		t.Errorf("%s needs pools %v", name, m.Pools)
 	}
 }
 

@@ -36,7 +36,7 @@ func FuzzOpen(f *testing.F) {
 			t.Fatalf("it reads again as %v, %v", again, err)
 		}
 		if want, got := fmt.Sprint(a.Check()), fmt.Sprint(again.Check()); want != got {
-			t.Fatalf("Check says %s, then %s", want, got)
+			t.Fatalf("Check returned %s, then %s", want, got)
 		}
 		checkTensors(t, a)
 		top := t.TempDir()
@@ -196,7 +196,7 @@ func FuzzObject(f *testing.F) {
 		}
 		defined, undefined := globals(t, data)
 		if !slices.Equal(o.Defined, defined) || !slices.Equal(o.Undefined, undefined) {
-			t.Fatalf("defines %q and wants %q, by its table %q and %q", o.Defined, o.Undefined, defined, undefined)
+			t.Fatalf("defines %q and needs %q; its symbol table has %q and %q", o.Defined, o.Undefined, defined, undefined)
 		}
 		if o.Machine != elf.EM_ARM && (o.Arch != 0 || o.FloatABI != "" && o.Machine != elf.EM_RISCV) {
 			t.Fatalf("%+v is for neither Arm nor RISC-V", o)

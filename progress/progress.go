@@ -1,7 +1,7 @@
-// Package progress tells how far a step is: generating, building, flashing, opening.
+// Package progress reports the progress of a step: generating, building, flashing, opening.
 package progress
 
-// An Event says how far a step is.
+// An Event is the progress of a step.
 type Event struct {
 	Step   string // generate, build, flash, erase, power, open
 	Detail string // what is being done, in a few words
@@ -9,10 +9,10 @@ type Event struct {
 	Total  int    // 0: not known
 }
 
-// A Func is told as steps go on, from any goroutine. A nil one is nobody.
+// A Func receives the events of steps, from any goroutine. A nil Func receives none.
 type Func func(Event)
 
-// Tell tells f, if there is one.
+// Tell calls f unless it is nil.
 func (f Func) Tell(e Event) {
 	if f != nil {
 		f(e)

@@ -236,7 +236,7 @@ func TestAdaptersRun(t *testing.T) {
 		"3, rank 0 output0", "",
 	}, "\n")
 	if err != nil || string(got) != want {
-		t.Errorf("%v, the models said\n%s\nwant\n%s", err, got, want)
+		t.Errorf("%v, the models returned\n%s\nwant\n%s", err, got, want)
 	}
 }
 
@@ -253,6 +253,6 @@ func TestAdapterRefusesDevices(t *testing.T) {
 		t.Errorf("%d bytes, %v", len(src), err)
 	}
 	if err := a.Check(); err == nil || !strings.Contains(fmt.Sprint(err), "npu") {
-		t.Errorf("Check says %v", err)
+		t.Errorf("Check returned %v", err)
 	}
 }

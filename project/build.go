@@ -433,8 +433,8 @@ func (p *Project) awaitOrphans(ctx context.Context, t *tree) error {
 	}
 }
 
-// differs reports whether the last build's results must not be used: an input of it was removed, or there is a new one
-// that compilers may now find in place of another, which no dependency names.
+// differs reports whether the last build's results must not be used: an input was removed, or there is a new one that
+// compilers may now find before another file. No dependency file lists such a file.
 func (last *buildRecord) differs(r *recipe) bool {
 	for name := range last.Inputs {
 		if _, ok := r.inputs[name]; !ok {

@@ -81,7 +81,7 @@ func TestNewHeader(t *testing.T) {
 		0o644))
 	var failed *ToolError
 	if _, err := p.Build(t.Context()); !errors.As(err, &failed) || failed.Class != failure.Compile {
-		t.Errorf("built with what the header replaces: %v", err)
+		t.Errorf("built without the new header: %v", err)
 	}
 }
 
@@ -166,7 +166,7 @@ func TestContentDecides(t *testing.T) {
 	}
 	must(t, os.Remove(extra))
 	if fourth := built(t, p); fourth.Digest != second.Digest || fourth.ID() != second.ID() {
-		t.Error("after the file was taken away again the build is not what it was")
+		t.Error("after the file was removed again, the build differs from the first one")
 	}
 }
 

@@ -387,7 +387,7 @@ func TestClockDiffers(t *testing.T) {
 	must(t, err)
 	wrong := strings.Replace(string(text), "return 1000000000U;", "return 900000000U;", 1)
 	if wrong == string(text) {
-		t.Fatal("the port says its ticks per second in another way")
+		t.Fatal("the port defines its ticks per second in another way")
 	}
 	must(t, os.WriteFile(port, []byte(wrong), 0o644))
 	_, err = p.Run(t.Context(), testEnv().desk(), "")

@@ -337,7 +337,7 @@ func TestUsage(t *testing.T) {
 				t.Errorf("arena %d, workspace %+v, parameters %+v", u.Arena.Have, partOf(u, "workspace"), partOf(u, "parameters"))
 			}
 			if other := partOf(u, "other"); other.Text+other.Data+other.BSS > 1024 {
-				t.Errorf("%+v is nobody's", other)
+				t.Errorf("%+v belongs to no part", other)
 			}
 			var sum int64
 			for i, r := range u.Regions {

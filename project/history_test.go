@@ -45,6 +45,6 @@ func TestFlashHistory(t *testing.T) {
 	must(t, p.Generate(t.Context(),
 		Spec{Board: "host", Model: mlftest.Tiny(t, nil), Options: boards.Options{ArenaKiB: 512}}))
 	if len(p.Flashes()) != maxFlashes {
-		t.Error("generating again forgets what was flashed")
+		t.Error("generating again loses the list of flashes")
 	}
 }

@@ -53,9 +53,8 @@ type OperatorLinker struct {
 	shim    []byte   // an object
 }
 
-// OperatorLinker asks the tools, once, what it takes to link for the RAM of the project's firmware. Errors:
-// *MissingToolError,
-// *ToolError; of class config if the template does not say how.
+// OperatorLinker reads from the tools, once, what linking for the RAM of the project's firmware requires. Errors:
+// *MissingToolError, *ToolError; of class config if the template does not support it.
 func (p *Project) OperatorLinker(ctx context.Context) (*OperatorLinker, error) {
 	if ctx.Err() != nil {
 		return nil, failure.Stopped(ctx, "prepare operators")
@@ -97,7 +96,7 @@ func (p *Project) OperatorLinker(ctx context.Context) (*OperatorLinker, error) {
 	return l, err
 }
 
-// headers says, by name and digest, what C files of operators may include of the project.
+// headers returns the names and digests of the project's headers that C files of operators may include.
 func (p *Project) headers() (all []string) {
 	folders := p.state.Template.Landmarks.Folders
 	for _, name := range slices.Sorted(maps.Keys(p.state.Files)) {
@@ -128,8 +127,8 @@ const (
 	importPointers = "boardsmith_imports"
 )
 
-// askLinker finds out how the compiler calls the linker, which it says without doing it: without the compiler in
-// between a link takes a third of the time.
+// askLinker reads from the compiler's output how it would call the linker: without the compiler in between, a link
+// takes a third of the time.
 func (l *OperatorLinker) askLinker(ctx context.Context, cc string, flags []string) error {
 	const object = "operators.o"
 	isLibrary := func(w string) bool { return strings.HasPrefix(w, "-l") }
@@ -172,7 +171,7 @@ func (l *OperatorLinker) askLinker(ctx context.Context, cc string, flags []strin
 	return nil
 }
 
-// linkerWords leaves out what a link of operators says otherwise, and the compiler's own plug-in.
+// linkerWords removes the words that a link of operators sets itself, and the compiler's own plug-in.
 func linkerWords(words []string) (kept []string) {
 	for i := 0; i < len(words); i++ {
 		switch w := words[i]; {

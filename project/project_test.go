@@ -536,7 +536,7 @@ func FuzzProjectJSON(f *testing.F) {
 		must(t, err)
 		twice, err := parseState(again)
 		if err != nil {
-			t.Fatalf("it does not read what it wrote: %v\n%s", err, again)
+			t.Fatalf("the written state cannot be read: %v\n%s", err, again)
 		}
 		third, err := twice.bytes()
 		must(t, err)

@@ -44,7 +44,7 @@ func nullTable(t *testing.T) map[string]nullCell {
 	}
 	for _, name := range boards.List(nil) {
 		if _, ok := table[name]; !ok {
-			t.Errorf("docs/faults.md does not say what a null pointer does on %s", name)
+			t.Errorf("docs/faults.md does not list the effect of a null pointer on %s", name)
 		}
 	}
 	return table
@@ -370,7 +370,7 @@ func TestMemoryProtection(t *testing.T) {
 	for _, b := range bareBoards(t) {
 		if !isProtected(b) {
 			if b.Link.Kind == "serial" {
-				t.Errorf("nothing tries what a null pointer does on %s", b.Name)
+				t.Errorf("no test tries a null pointer on %s", b.Name)
 			}
 			continue
 		}

@@ -150,7 +150,7 @@ func TestManyRead(t *testing.T) {
 		end()
 	}
 	if i, err := p.Build(t.Context()); err != nil || i.UpToDate {
-		t.Errorf("built with nobody else: %v, %v", i, err)
+		t.Errorf("built while no other process has the folder open: %v, %v", i, err)
 	}
 	must(t, p.Close())
 }

@@ -177,7 +177,7 @@ func refusal(x trial, err error) (why string, bad error) {
 	case failure.Next(err) == "":
 		return "", fmt.Errorf("without a hint: %w", err)
 	case errors.As(err, &fit) && !slices.Contains([]string{"memory", "arena", "stack", "packet buffer"}, fit.What):
-		return "", fmt.Errorf("what no model has a part in: %w", err)
+		return "", fmt.Errorf("an error that does not depend on the model: %w", err)
 	case errors.As(err, &fit):
 		where := fit.Region
 		if fit.What != "memory" {

@@ -158,13 +158,14 @@ const libraryFile = "libc.a"
 
 var errNoLibrary = errors.New("no C library")
 
-// linking is what the compiler tells the linker of libraries.
+// linking is the part of the compiler's linker command that concerns libraries.
 type linking struct {
 	folders []string // in the order in which they are searched
-	files   []string // such as libc_nano.a, which a specs file puts in place of libc.a
+	files   []string // such as libc_nano.a, which a specs file substitutes for libc.a
 }
 
-// linkingOf asks the compiler how it links. Besides the libraries that it names, an image may have the usual three.
+// linkingOf reads from the compiler how it links. An image may have the usual three libraries in addition to those that
+// it names.
 func linkingOf(ctx context.Context, cc string, flags []string) (links linking, err error) {
 	_, said, err := command.Command{
 		Path: cc, Args: slices.Concat(flags, []string{"-###", os.DevNull}), Dir: "/",
@@ -174,7 +175,7 @@ func linkingOf(ctx context.Context, cc string, flags []string) (links linking, e
 		return links, err
 	}
 	if err != nil && libraryMissing.MatchString(said) {
-		return links, nil // compiling tells
+		return links, nil // compiling reports it
 	}
 	if err != nil {
 		return links, failure.New(failure.Config, "check the board's cflags and ldflags", "%w: %s", err, firstError(said))

@@ -1,4 +1,4 @@
-// This file knows the words of compilers and linkers: what they print when something is wrong.
+// This file recognises the error messages of compilers and linkers.
 
 package project
 
@@ -29,7 +29,7 @@ var (
 	sourceLine = regexp.MustCompile(`^\s*(\d+ )?\s*\|`)
 )
 
-// classify tells from a tool's messages which step failed.
+// classify returns the failed step, by a tool's messages.
 func classify(text string) failure.Class {
 	switch {
 	case noRoom.MatchString(text):
@@ -60,8 +60,8 @@ func firstError(text string) string {
 	return ""
 }
 
-// tooSmall returns the region that GNU ld said is too small, by how many bytes, and the sections that it names; "" if
-// it said so of none. Of several regions it is the one that lacks most.
+// tooSmall returns the region that is too small by GNU ld's messages, the missing bytes, and the sections named; or "".
+// Of several regions it is the one that lacks most.
 func tooSmall(text string) (region string, over int64, sections string) {
 	for _, found := range overflowed.FindAllStringSubmatch(text, -1) {
 		if n, err := strconv.ParseInt(found[2], 10, 64); err == nil && n > over {
@@ -77,7 +77,7 @@ func tooSmall(text string) (region string, over int64, sections string) {
 	return region, over, strings.Join(names, ", ")
 }
 
-// libraryMissing is what a compiler says that finds no C library.
+// libraryMissing matches the messages of a compiler that finds no C library.
 var libraryMissing = regexp.MustCompile(`\.h: No such file|cannot find -l(c|m|gcc|c_nano)\b|cannot read spec file|nano\.specs|picolibc\.specs`)
 
 // linkLibrary is a library on the linker's command line as gcc -### prints it.

@@ -93,7 +93,7 @@ func TestBudgetFollowsDeadline(t *testing.T) {
 			s := opened(t, budgeted(&told), o)
 			_ = callOnce(ctx, t, s, "fail")
 			if len(told) != 1 {
-				t.Fatalf("%s of %v: told %v", name, c.limit, told)
+				t.Fatalf("%s of %v: the device received %v", name, c.limit, told)
 			}
 			if got := time.Duration(told[0]) * time.Millisecond; got < c.least || got > c.most {
 				t.Errorf("%s of %v: budget %v", name, c.limit, got)

@@ -7,7 +7,7 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 )
 
-// A DeviceError is an Exception: the device did not carry out the request. The session goes on.
+// A DeviceError is an Exception: the device did not carry out the request. The session continues.
 type DeviceError struct {
 	Message string // the device's text; may be empty
 }
@@ -124,8 +124,8 @@ func (e *DamagedCopyError) NextStep() string {
 	return "open the device again; if it happens often, lower the link's speed or shorten its cable"
 }
 
-// A BrokenError reports a request on a session that an earlier error ended: its replies could no longer be told
-// apart.
+// A BrokenError reports a request on a session that an earlier error ended, because its replies could no longer be
+// assigned to requests.
 type BrokenError struct{ Cause error }
 
 func (e *BrokenError) Error() string { return "the session ended before: " + e.Cause.Error() }

@@ -45,8 +45,8 @@ type Explanation struct {
 	Build    string  // the image that the device ran then, if it differs from today's; else ""
 }
 
-// A FaultError reports a device that stopped, recorded why, and was reset. All objects on it are lost; the session
-// goes on.
+// A FaultError reports a device that stopped, recorded the reason, and was reset. All objects on it are lost; the
+// session continues.
 type FaultError struct {
 	Record   *FaultRecord
 	Function string // name of the function that the host had called; "" if unknown
@@ -173,10 +173,10 @@ func (e *FaultError) NextStep() string {
 	return "check the function that ran; the addresses are the image's"
 }
 
-// A ResetError reports a device that was reset without a fault record: by its reset button or its supply, or
-// because its firmware keeps none. All objects on it are lost. The session goes on if Why is nil.
+// A ResetError reports a device that was reset without a fault record: by its reset button or its supply, or because
+// its firmware keeps none. All objects on it are lost. The session continues if Why is nil.
 type ResetError struct {
-	Err error // what the link said
+	Err error // the last output of the link
 	Why error // why the device could not be asked for its record; nil if it has none
 }
 
@@ -212,7 +212,7 @@ func (e *StaleError) Error() string { return e.What + " was lost when the device
 // FailureClass returns the class of the reset's error.
 func (e *StaleError) FailureClass() failure.Class { return failure.Fault }
 
-// NextStep says how to go on.
+// NextStep returns the next step for the user.
 func (e *StaleError) NextStep() string { return "look it up, or allocate it, again" }
 
 // lives is the state that a session keeps over resets of the device.

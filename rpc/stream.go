@@ -25,7 +25,7 @@ const (
 	streamBlock = 64 << 10 // bytes allocated before data arrive
 )
 
-// Recv implements Transport. It skips empty packets. After an error of ctx the next Recv goes on with the same
+// Recv implements Transport. It skips empty packets. After an error of ctx the next Recv continues with the same
 // packet. Recv returns a *ProtocolError for a packet that is too long; nothing can be received after it.
 func (s *Stream) Recv(ctx context.Context) ([]byte, error) {
 	for {

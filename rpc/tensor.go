@@ -340,7 +340,7 @@ const (
 // copyHead is the size of a copy's message without data and shape: session header, packet, tensor, size.
 const copyHead = 3 + 8 + 44
 
-// learn asks the device, once, whether it streams.
+// learn asks the device, once, whether it supports streaming.
 func (s *Session) learn(ctx context.Context) error {
 	a := &s.known.abilities
 	if a.known {

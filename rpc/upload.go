@@ -70,10 +70,10 @@ func parseWindows(b []byte) ([]Window, error) {
 	return all, nil
 }
 
-// Upload writes code into a window and links it. The module that it returns is to be freed by Unlink; until then nobody
-// can write to the code but itself. The device refuses code that does not lie in a window, that arrived damaged, or
-// whose functions do not lie in it: a *DeviceError. Code that wants a function of the system's libraries which these do
-// not have is an error of class link.
+// Upload writes code into a window and links it. The returned module must be freed by Unlink; until then only the code
+// itself can change it. The device refuses code that is not in a window, that arrived damaged, or whose functions are
+// outside of it: a *DeviceError. Code that needs a function that the system's libraries do not have is an error of
+// class link.
 func (s *Session) Upload(ctx context.Context, p Program) (Module, error) {
 	f, err := s.Function(ctx, "boardsmith.upload_and_link")
 	if err != nil {

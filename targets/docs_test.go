@@ -45,7 +45,7 @@ func TestJSONLinesAreDocumented(t *testing.T) {
 		}
 		for name := range fields {
 			if !strings.Contains(doc, "`"+name+"`") {
-				t.Errorf("docs/json-lines.md does not say what %s is: %s", name, line)
+				t.Errorf("docs/json-lines.md does not describe %s: %s", name, line)
 			}
 		}
 	}

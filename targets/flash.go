@@ -62,8 +62,8 @@ func (v *invocation) warnWorn(report device.FlashReport) {
 	}
 }
 
-// notFlashed prints the state after an interrupted or failed flash. If the image was written and verified, the
-// error itself says so.
+// notFlashed prints the state after an interrupted or failed flash. If the image was written and verified, the error
+// reports that itself.
 func (v *invocation) notFlashed(ctx context.Context, report device.FlashReport, err error) error {
 	if report.Erased == 0 {
 		return err

@@ -157,7 +157,7 @@ func TestFormerDeskFile(t *testing.T) {
 		}
 		if told := in.deskFileMade != ""; told != (n == 0) || told &&
 			!strings.Contains(in.deskFileMade, filepath.Join(top, "desk.json")) {
-			t.Errorf("the %d. time it said %q", n+1, in.deskFileMade)
+			t.Errorf("call %d printed %q", n+1, in.deskFileMade)
 		}
 		writeFile(t, filepath.Join(top, "bench.json"), "not read any more")
 	}

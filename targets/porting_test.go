@@ -19,7 +19,7 @@ func TestPortingNamesEveryField(t *testing.T) {
 	doc := readDoc(t, "PORTING.md")
 	for _, field := range jsonFields(reflect.TypeFor[boards.Board]()) {
 		if !strings.Contains(doc, "`"+field+"`") && !strings.Contains(doc, `"`+field+`"`) {
-			t.Errorf("docs/PORTING.md does not say what %s is", field)
+			t.Errorf("docs/PORTING.md does not describe %s", field)
 		}
 	}
 }

@@ -22,7 +22,7 @@ func Demo(ctx context.Context) error { return do(ctx, "demo", (*invocation).demo
 // Generate makes or renews the firmware project of BOARD and MODEL in PROJECT.
 func Generate(ctx context.Context) error { return do(ctx, "generate", (*invocation).generate) }
 
-// Build compiles the project's firmware, generating the project first where there is none.
+// Build compiles the project's firmware; it generates the project first if there is none.
 func Build(ctx context.Context) error { return do(ctx, "build", (*invocation).build) }
 
 // Flash makes the board hold the built firmware, writing only what differs, and verifies it.

@@ -208,7 +208,7 @@ func candidatesOf(names, kinds []string, inputs, want []ndarray.Named, failed *e
 	}
 }
 
-// candidateID tells an archive's measurements apart where there are several kinds of board.
+// candidateID names an archive's measurements so that those of different kinds of board differ.
 func candidateID(path, kind string, kinds []string) string {
 	if len(kinds) == 1 {
 		return candidateName(path)

@@ -36,7 +36,7 @@ func TestRuntimeAlone(t *testing.T) {
 				runHere(t, dir, argv...)
 			}
 			if got := runHere(t, dir, filepath.Join(dir, "alone")); strings.TrimSpace(got) != strings.TrimSpace(want.String()) {
-				t.Errorf("it says %s", got)
+				t.Errorf("the program printed %s", got)
 			}
 		})
 	}

@@ -203,7 +203,7 @@ func (f fakeBoard) checkGood(t *testing.T, b *boards.Board, said map[string]stri
 		want["burst4"] = "received 256 lost 0 in_order 1"
 		want["sent"], want["sent_polled"] = "256", "256"
 		if said := said["burst20"]; !strings.HasSuffix(said, " lost 1 in_order 1") {
-			t.Errorf("20 bytes before the interrupt is served: %q; what is lost must be told, the others come once", said)
+			t.Errorf("20 bytes before the interrupt is served: %q; lost bytes must be reported, the others arrive once", said)
 		}
 	}
 	expect(t, said, want)

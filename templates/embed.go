@@ -1,7 +1,7 @@
 // Package templates holds what firmware projects are made of, in the binary.
 //
-// Each folder is one template and says in its template.json how it is built; package project reads that, copies the
-// folder and fills in what varies. No code here, and none elsewhere, knows a template by name.
+// Each folder is one template, described by its template.json. Package project reads that file, copies the folder and
+// generates what varies. No Go code contains a template's name.
 package templates
 
 import "embed"

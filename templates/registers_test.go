@@ -216,7 +216,7 @@ func (r registerRow) agrees(value uint64) error {
 			return fmt.Errorf("outside of the bits 0x%x", mask)
 		}
 	case !ok:
-		return fmt.Errorf("%q is none of the ways to state it", r.is)
+		return fmt.Errorf("%q is not a supported way to state it", r.is)
 	case value != w:
 		return fmt.Errorf("want 0x%x", w)
 	}

@@ -159,7 +159,7 @@ func (b *bootBus) check(t *testing.T, lr uint32) {
 		t.Errorf("called from %#x it goes to %#x", lr, b.left)
 	}
 	if lr == 0 && (b.left != 0x10000200 || b.core.msp != 0x20010000) {
-		t.Errorf("goes to %#x with SP %#x, not as the vector table says", b.left, b.core.msp)
+		t.Errorf("jumps to %#x with SP %#x, unlike the vector table", b.left, b.core.msp)
 	}
 }
 

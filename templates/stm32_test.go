@@ -203,7 +203,7 @@ func TestSTM32(t *testing.T) {
 					t.Errorf("the board file does not say platform.core_hz %d", s.coreHz)
 				}
 				if p := s.board.Platform; p.WaitStates != nil && c.coreHz == 0 && *p.WaitStates != c.waitStates {
-					t.Errorf("the board file says platform.wait_states %d", *p.WaitStates)
+					t.Errorf("the board file has platform.wait_states %d", *p.WaitStates)
 				}
 				s.random(t, r, c.hasRNG)
 			})
@@ -242,10 +242,10 @@ func (s *stm32) common(t *testing.T, r run, coreHz int) {
 		t.Errorf("rule of the manual: %s", breach)
 	}
 	if got, real := r.number(t, "core_hz"), r.number(t, "real_core_hz"); got != coreHz || real != coreHz {
-		t.Errorf("the core runs at %d Hz and chip_core_hz says %d, want %d", real, got, coreHz)
+		t.Errorf("the core runs at %d Hz and chip_core_hz returns %d, want %d", real, got, coreHz)
 	}
 	if got, real := r.number(t, "uart_hz"), r.number(t, "real_uart_hz"); got != real {
-		t.Errorf("the USART divides %d Hz and chip_uart_hz says %d", real, got)
+		t.Errorf("the USART divides %d Hz and chip_uart_hz returns %d", real, got)
 	}
 	want := s.board.Link.BitRate()
 	within := max(want/500, want/(2*r.number(t, "brr"))) // half a step of the divisor, where that is more

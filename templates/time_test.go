@@ -92,7 +92,7 @@ func TestTimeGoesOnInSleep(t *testing.T) {
 			program := buildTime(t, b)
 			if program == "" {
 				if len(b.Memory) > 0 {
-					t.Errorf("no file of its port keeps time, as far as this test knows")
+					t.Errorf("this test finds no file of its port that keeps time")
 				}
 				return
 			}

@@ -118,7 +118,7 @@ func (e *endpoint) receiveInit(id sessionID, body []byte) (notice, []byte) {
 		case theirs > e.nonce:
 			return nothing, nil
 		case theirs == e.nonce:
-			e.nonce ^= byte(rand.Uint32()) // else equal sides would tie for ever
+			e.nonce ^= byte(rand.Uint32()) // otherwise two equal sides would conflict repeatedly
 			return nothing, e.begin()
 		case body[0] != sessionVersion:
 			return wrongVersion, nil

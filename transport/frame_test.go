@@ -252,7 +252,7 @@ func FuzzUnframer(f *testing.F) {
 			}
 			again := events(&Unframer{Limit: limit}, framer.Append(nil, wire(t, payload)), int(step)+1)
 			if len(again) != 1 || again[0] != ev {
-				t.Fatalf("%q encodes to what decodes to %q", ev, again)
+				t.Fatalf("%q was encoded and decoded to %q", ev, again)
 			}
 		}
 		framer.Reset()

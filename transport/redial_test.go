@@ -93,7 +93,7 @@ func TestRedialFails(t *testing.T) {
 	var failed *transport.HandshakeError
 	if err := s.Redial(within(t, 100*time.Millisecond)); !errors.As(err, &failed) || failed.Received != 0 ||
 		failed.Damaged != 0 {
-		t.Errorf("nobody answers: %v", err)
+		t.Errorf("no answer: %v", err)
 	}
 	if err := s.Send(t.Context(), []byte("x")); failure.Of(err) != failure.Fault {
 		t.Errorf("without a session: %v", err)

@@ -74,8 +74,8 @@ func (e *HandshakeError) Error() string {
 
 func (e *HandshakeError) Unwrap() error { return e.Err }
 
-// FailureClass says that the firmware never answered, or that the link broke. Where the caller's context ended,
-// failure.Of finds that instead.
+// FailureClass returns the class for firmware that never answered, or for a link that broke. If the caller's context
+// ended, failure.Of returns that class instead.
 func (e *HandshakeError) FailureClass() failure.Class {
 	if e.linkBroke() {
 		return failure.Of(e.Err)
@@ -83,7 +83,7 @@ func (e *HandshakeError) FailureClass() failure.Class {
 	return failure.Boot
 }
 
-// linkBroke says whether it was the link that ended. A process that ends is the firmware.
+// linkBroke reports whether the link ended. If a process ends, its firmware has ended.
 func (e *HandshakeError) linkBroke() bool {
 	var firmware *ProcessError
 	return errors.Is(e.Err, ErrClosed) && !errors.As(e.Err, &firmware)

@@ -110,7 +110,7 @@ func TestTCPNotThere(t *testing.T) {
 func TestTCPListenerCloses(t *testing.T) {
 	l := listen(t)
 	if _, err := l.Accept(within(t, time.Millisecond)); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("nobody connects: %v", err)
+		t.Errorf("no connection: %v", err)
 	}
 	time.AfterFunc(10*time.Millisecond, func() { _ = l.Close() })
 	for range 2 {

@@ -80,8 +80,8 @@ func (e *TerminatedError) NextStep() string {
 	return "look for the failed check or fault in the device's log above"
 }
 
-// A DamagedError reports an answer of the current session that arrived damaged: its header was recognised, its
-// content is unreliable. The session goes on.
+// A DamagedError reports an answer of the current session that arrived damaged: its header was recognised, its content
+// is unreliable. The session continues.
 type DamagedError struct {
 	Why string // how the damage was detected
 	cut bool   // another frame began inside it

@@ -26,7 +26,7 @@ var eventNames = [...]string{
 
 func (e Event) String() string { return eventNames[e] }
 
-// DefaultLimit is the longest payload that an Unframer accepts unless told otherwise.
+// DefaultLimit is the longest payload that an Unframer accepts by default.
 const DefaultLimit = 16 << 20
 
 type unframeState uint8

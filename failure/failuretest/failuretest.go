@@ -71,7 +71,7 @@ func Ended(t *testing.T, calls Calls) {
 	run(t, calls, 0)
 }
 
-// Waiting runs calls that would wait for ever, with contexts that end meanwhile.
+// Waiting runs calls that would wait indefinitely, with contexts that end meanwhile.
 func Waiting(t *testing.T, calls Calls) {
 	t.Helper()
 	run(t, calls, soon)

@@ -204,7 +204,7 @@ func TestKilledWithGrandchildren(t *testing.T) {
 			}
 			for deadline := time.Now().Add(20 * time.Second); written() == 0; time.Sleep(5 * time.Millisecond) {
 				if time.Now().After(deadline) {
-					t.Fatal("it did not start")
+					t.Fatal("the child did not start")
 				}
 			}
 			_ = child.Process.Kill()

@@ -29,6 +29,6 @@ func TestCheckSays(t *testing.T) {
 	r := inFolder(t.TempDir())
 	printed, err := r.runCheck(t.Context(), check{argv: []string{"sh", "-c", "echo out; echo err >&2; exit 1"}})
 	if err == nil || !strings.Contains(string(printed), "out") || !strings.Contains(string(printed), "err") {
-		t.Errorf("said %q, %v", printed, err)
+		t.Errorf("printed %q, %v", printed, err)
 	}
 }

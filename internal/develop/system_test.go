@@ -151,7 +151,7 @@ func TestSystemTooSlow(t *testing.T) {
 		t.Errorf("reported %+v", report)
 	}
 	if !strings.Contains(printed.String(), "more than 2s") {
-		t.Errorf("said\n%s", printed)
+		t.Errorf("printed\n%s", printed)
 	}
 	mustBeAlone(t, sys)
 

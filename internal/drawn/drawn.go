@@ -1,5 +1,5 @@
-// Package drawn lets a test try a part of what there is to try. Which part, BOARDSMITH_TESTS and SEED say: a plain run
-// draws a few cases, a full one ("full") ten times as many, and one without a limit ("soak") takes all.
+// Package drawn selects the cases that a test tries. BOARDSMITH_TESTS and SEED control the selection: a plain run draws
+// a few cases, a full one ("full") ten times as many, and one without a limit ("soak") takes all.
 package drawn
 
 import (
@@ -36,10 +36,10 @@ func level() string {
 	return l
 }
 
-// InFull says whether this is a full run or one without a limit.
+// InFull reports whether this is a full run or one without a limit.
 func InFull() bool { return level() != "" }
 
-// InSoak says whether everything is tried.
+// InSoak reports whether all cases are tried.
 func InSoak() bool { return level() == Soak }
 
 // Count returns how many times to repeat what a plain run does n times, and a run without a limit all times.

@@ -322,7 +322,7 @@ func TestStackAt(t *testing.T) {
 		t.Errorf("of a process: %#x", got)
 	}
 	if got := p.stackAt(&rpc.FaultRecord{Arch: rpc.ArchProcess, SP: 0x7ffc1230}); got != 0x7ffc1230 {
-		t.Errorf("of a process that says no more: %#x", got)
+		t.Errorf("of a process without more data: %#x", got)
 	}
 }
 

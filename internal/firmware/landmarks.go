@@ -36,10 +36,10 @@ func (f Folders) OfModel() string { return cmp.Or(f.Model, "model") }
 // OfRuntime is the runtime's folder.
 func (f Folders) OfRuntime() string { return cmp.Or(f.Runtime, "crt") }
 
-// InModel says whether a slash path leads into the archive's folder.
+// InModel reports whether a slash path is in the archive's folder.
 func (f Folders) InModel(name string) bool { return strings.HasPrefix(name, f.OfModel()+"/") }
 
-// InRuntime says whether a slash path leads into the runtime's folder.
+// InRuntime reports whether a slash path is in the runtime's folder.
 func (f Folders) InRuntime(name string) bool { return strings.HasPrefix(name, f.OfRuntime()+"/") }
 
 // A Place is a symbol with its size, the range between two symbols, or a section.

@@ -111,7 +111,7 @@ func TestFrames(t *testing.T) {
 					frame -= argumentsPushed[f.Name()]
 				}
 				if !slices.Contains(want.frames, frame) {
-					t.Errorf("%s: %d bytes, the compiler says %d", f.Name(), frame, want.frames)
+					t.Errorf("%s: %d bytes, the compiler reports %d", f.Name(), frame, want.frames)
 				}
 				if len(want.frames) > 1 {
 					continue // who of them calls whom is not known

@@ -44,7 +44,7 @@ func TestLease(t *testing.T) {
 		t.Error(err)
 	}
 	if h := holder(filepath.Join(dir, deviceFile("chip:1"))); h != (Holder{}) {
-		t.Errorf("a lease that was given back is still said to be held: %v", h)
+		t.Errorf("a released lease still has a holder: %v", h)
 	}
 }
 

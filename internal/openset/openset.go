@@ -1,4 +1,4 @@
-// Package openset closes together what was opened one by one. It does not know what is open.
+// Package openset closes together values that were opened one by one. It does not depend on their types.
 package openset
 
 import (

@@ -75,7 +75,7 @@ func TestSetupAfterAnInterruption(t *testing.T) {
 			if test.stop != "" {
 				t.Setenv("STOP", test.stop)
 				if _, err := installPython(t.Context(), c, []Tool{west}); err == nil {
-					t.Fatal("it did not stop")
+					t.Fatal("setup did not stop")
 				}
 				t.Setenv("STOP", "")
 			}

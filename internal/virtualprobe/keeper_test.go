@@ -61,7 +61,7 @@ func TestKeeper(t *testing.T) {
 		t.Errorf("erases are %v, want one of each of three pages", e)
 	}
 	if third.Address.PID == a.Address.PID {
-		t.Error("the keeper was told to end, and did not")
+		t.Error("the keeper did not end on request")
 	}
 	if _, err := Ask(ctx, dir, Request{Do: "dance"}); err == nil {
 		t.Error("it dances")

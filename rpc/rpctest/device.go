@@ -255,7 +255,7 @@ func (d *Device) copyAmong(from, to *rpc.DLTensor) error {
 	return err
 }
 
-// lookUp returns a handle for a function, 0 if there is none.
+// lookUp returns a handle for a function, or 0 if the device has no such function.
 func (d *Device) lookUp(base uint64, in map[string]Func, name string) uint64 {
 	f, ok := in[name]
 	if !ok {
