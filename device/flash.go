@@ -116,8 +116,10 @@ func (d *Device) holdsAlready(ctx context.Context, i *image.Image) (FlashReport,
 		return FlashReport{}, err
 	}
 	why := "firmware answered with build " + i.ID()
-	return FlashReport{Holds: true, Why: why, Device: d.attachment.entryOf(answer),
-		Programmer: d.attachment.programmerName}, nil
+	return FlashReport{
+		Holds: true, Why: why, Device: d.attachment.entryOf(answer),
+		Programmer: d.attachment.programmerName,
+	}, nil
 }
 
 // A flashing is one run of program.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Damaged and incomplete frames: what is answered, and when.
+// Damaged and incomplete frames: which answers are sent, and when.
 #include "client.h"
 
 static void test_damaged_request(void** state) {

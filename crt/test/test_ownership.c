@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a session owns, what the firmware owns, and who may free it.
+// Ownership by a session and by the firmware, and who may free what.
 #include "client.h"
 
 // Creates an executor of the idle model; returns its module, 0 when refused.
@@ -24,7 +24,7 @@ static uint64_t create_executor(void) {
   return module;
 }
 
-// What a host that died has left is gone with the next session; what the firmware has taken itself stays.
+// Memory left by a host that disconnected is freed with the next session; memory that the firmware allocated stays.
 static void test_former_session(void** state) {
   (void)state;
   const DLDevice cpu = {kDLCPU, 0};
@@ -116,7 +116,7 @@ static void call_for_array(uint64_t function, uint64_t* data, uint64_t* handle) 
   (void)memcpy(handle, &host_reply[79], 8);
 }
 
-// The host frees what it allocated, and gives back what it was given; the rest has another owner.
+// The host frees what it allocated and what was returned to it; everything else has another owner.
 static void test_owners(void** state) {
   (void)state;
   const DLDevice cpu = {kDLCPU, 0};
@@ -158,7 +158,7 @@ static void test_owners(void** state) {
   assert_int_equal(free_handle(handle, 13), 4);
   assert_int_equal(free_handle(handle, 13), 5);
   assert_int_equal(device_allocations, live);
-  // What the firmware has taken itself the host may use, and not free.
+  // The host may use what the firmware allocated, but not free it.
   assert_int_equal(free_data((uint64_t)(uintptr_t)own), 5);
   assert_int_equal(free_data((uint64_t)(uintptr_t)lib_own->data), 5);
   for (int i = 0; i < 3; i++) {  // a reference more, for the host, is no reference less for the firmware

@@ -52,7 +52,7 @@ static void test_empty_registry(void** state) {
   assert_int_equal(TVMFuncRegistry_GetByIndex(&none, 0, &f), kTvmErrorFunctionIndexInvalid);
 }
 
-// The registry's buffer is as large as it says: AddressSanitizer guards both ends.
+// The registry uses no byte outside of its buffer: AddressSanitizer guards both ends.
 static void test_mutable_registry(void** state) {
   (void)state;
   const size_t bytes = 8U * TVM_AVERAGE_FUNC_ENTRY_SIZE_BYTES;  // a multiple of 8

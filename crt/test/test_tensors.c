@@ -152,7 +152,7 @@ static void test_tensors_of_requests(void** state) {
       assert_int_equal(host_answer(), (k == 0) ? write : read);
     }
   }
-  message_t* m = msg_request(16);  // into what is smaller
+  message_t* m = msg_request(16);  // into a smaller tensor
   msg_u32(m, 3);
   msg_u32(m, 7);
   msg_u32(m, 7);
@@ -162,7 +162,7 @@ static void test_tensors_of_requests(void** state) {
   msg_u64(m, 0);
   msg_request_send(m);
   expect_exception(OUTSIDE);
-  m = msg_request(17);  // what is to be allocated has no address
+  m = msg_request(17);  // memory to be allocated has no address
   msg_u32(m, 2);
   msg_u32(m, 7);
   msg_u32(m, 4);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Modules in RAM: what is linked and called, what is refused, what can be written to meanwhile.
+// Modules in RAM: linking, calls, refused requests, and which memory can be written to.
 #define _DEFAULT_SOURCE  // MAP_ANONYMOUS
 #include <boardsmith/upload.h>
 #include <sys/mman.h>
@@ -56,7 +56,7 @@ typedef struct part {
   uint64_t bytes;
 } part_t;
 
-// Asks for the free parts.
+// Requests the list of free parts.
 static unsigned free_parts(part_t* parts) {
   TVMValue r;
   int error = 0;

@@ -10,7 +10,7 @@ static struct {
   double now;  // seconds; the timed function advances it
   double start;
   int running;
-  int start_error, stop_error;  // what the functions answer
+  int start_error, stop_error;  // results of the functions
   int starts, stops;
 } timer;
 

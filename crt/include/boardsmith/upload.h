@@ -21,10 +21,10 @@ extern "C" {
 
 // ---- What uploaded code calls --------------------------------------------------------------------------------------
 
-// The functions of the runtime that operators call, in this order for ever: later versions add at the end. A NULL
-// stands for a function that this firmware lacks.
+// The functions of the runtime that operators call. Their order never changes; later versions add members at the end.
+// NULL stands for a function that this firmware does not have.
 typedef struct TVMBackendLinkTable {
-  uint32_t size_bytes;  // of this table: what lies beyond it is not there
+  uint32_t size_bytes;  // of this table: members beyond it do not exist
   void* (*alloc_workspace)(int device_type, int device_id, uint64_t nbytes, int dtype_code_hint, int dtype_bits_hint);
   int (*free_workspace)(int device_type, int device_id, void* ptr);
   int (*parallel_launch)(FTVMParallelLambda flambda, void* cdata, int num_task);
@@ -35,8 +35,8 @@ typedef struct TVMBackendLinkTable {
                    int* ret_type_code);
   int (*set_return)(TVMRetValueHandle ret, TVMValue* value, int* type_code, int num_ret);
   void (*abort)(tvm_crt_error_t code);  // does not return
-  // The address of a function of the system's libraries, NULL if there is none. A chip has no such libraries: what
-  // its operators need of the C library is linked with them.
+  // The address of a function of the system's libraries, or NULL. A chip has no such libraries: functions of the C
+  // library that its operators need are linked with them.
   void* (*symbol)(const char* name);
   // Memory until the session ends, and the size of a tensor: models with the C interface need them.
   tvm_crt_error_t (*memory_allocate)(size_t num_bytes, DLDevice dev, void** out);
@@ -52,11 +52,11 @@ void* boardsmith_upload_symbol(const char* name);
 // instruction fetches. Returns 0, or a negative number where this cannot be done.
 typedef int (*boardsmith_executable_t)(void* base, size_t size_bytes, int on);
 
-// Opens the firmware's one window. Its memory is the caller's, for ever. alignment is of what the host may place
-// there: a power of two, at least 4. Call it once, before the first session.
+// Opens the firmware's one window. The caller must keep its memory. alignment applies to what the host places there:
+// a power of two, at least 4. Call it once, before the first session.
 void boardsmith_upload_open(void* base, size_t size_bytes, size_t alignment, boardsmith_executable_t executable);
 
-// Call it from boardsmith_session_begins: modules of the session before are gone, and the window is no longer
+// Call it from boardsmith_session_begins: it removes the modules of the previous session, and the window is no longer
 // executable.
 void boardsmith_upload_session_begins(void);
 

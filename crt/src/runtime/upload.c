@@ -3,8 +3,8 @@
 // Modules in RAM (boardsmith/upload.h): one window, the modules in it, and the free parts between them, which are the
 // windows that the host may write to.
 //
-// A module that the host frees, or that ends with its session, is found to be gone by its slot, which no longer names
-// it: nothing else tells.
+// When the host frees a module, or its session ends, only the slot changes: it no longer points to the module. That is
+// how its end is detected.
 #include <boardsmith/boardsmith.h>
 #include <boardsmith/upload.h>
 #include <stdbool.h>
@@ -25,7 +25,7 @@ enum {
 };
 
 typedef struct upload {
-  TVMModule module;  // what the slot points to
+  TVMModule module;  // the slot points to it
   uintptr_t base;
   size_t size_bytes;  // with what was cleared; 0: there is no module
   size_t code_bytes;  // without
