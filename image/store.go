@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"regexp"
 	"slices"
@@ -161,8 +162,8 @@ func (s Store) Whole(i *Image) (*Image, error) {
 var imageNameRE = regexp.MustCompile(`^[0-9a-f]{6,64}$`)
 
 // Find returns an image of an earlier build by the beginning of its build id or digest, at least six hexadecimal
-// digits. Its file is the cache's; Map, Bin and Hex are "". It returns an error of class config unless exactly one
-// matches.
+// digits. Its file is the cache's; Map, Bin and Hex are "". Of several files of one build that load the same bytes, it
+// returns the last used. It returns an error of class config unless exactly one image matches.
 func (s Store) Find(name string) (*Image, error) {
 	if !imageNameRE.MatchString(name) {
 		return nil, failure.New(failure.Config, failure.Target("cache:list")+" shows those there are",
@@ -180,16 +181,17 @@ func (s Store) Find(name string) (*Image, error) {
 	if err != nil {
 		return nil, err
 	}
-	var found []*Image
-	for _, of := range list {
+	newest := map[string]*Image{}
+	for _, of := range slices.Backward(list) { // reading marks as used: the newest last
 		if path, ok := c.Image(of); ok {
-			i, err := storedImage(c, path, of)
+			i, loads, err := storedImage(c, path, of)
 			if err != nil {
 				return nil, err
 			}
-			found = append(found, i)
+			newest[i.String()+loads] = i
 		}
 	}
+	found := slices.Collect(maps.Values(newest))
 	switch len(found) {
 	case 0:
 		return nil, failure.New(failure.Config,
@@ -208,20 +210,28 @@ func (s Store) Find(name string) (*Image, error) {
 		strings.Join(names, ", "))
 }
 
-// storedImage is an image in the cache.
-func storedImage(c *cache.Cache, path string, of cache.EntryInfo) (*Image, error) {
+// storedImage returns an image in the cache, and the digest of the bytes that it loads.
+func storedImage(c *cache.Cache, path string, of cache.EntryInfo) (i *Image, loads string, err error) {
 	marks, err := storedLandmarks(c, of)
 	if err != nil {
-		return nil, failure.New(failure.Config, "build it again", "%s: %w", path, err)
+		return nil, "", failure.New(failure.Config, "build it again", "%s: %w", path, err)
 	}
 	id, board, _ := ParseLabel(of.Label)
-	i := &Image{Path: path, Digest: hex.EncodeToString(of.Key[:]), Board: board, UpToDate: true, Landmarks: marks}
+	i = &Image{Path: path, Digest: hex.EncodeToString(of.Key[:]), Board: board, UpToDate: true, Landmarks: marks}
 	_, _ = hex.Decode(i.BuildID[:], []byte(id)) // the label's pattern says that it is one
 	f, err := elf.Open(path)
 	if err != nil {
-		return nil, failure.New(failure.Config, "build it again", "%s: %w", path, err)
+		return nil, "", failure.New(failure.Config, "build it again", "%s: %w", path, err)
 	}
 	defer f.Close()
 	i.Size = SizeOf(f)
-	return i, nil
+	segments, err := firmware.Loads(f, path)
+	if err != nil {
+		return nil, "", err
+	}
+	h := sha256.New()
+	for _, s := range segments {
+		fmt.Fprintf(h, "%x %x\n", s.Addr, sha256.Sum256(s.Data))
+	}
+	return i, hex.EncodeToString(h.Sum(nil)), nil
 }

@@ -48,6 +48,23 @@ func elfFile(t *testing.T, last byte) []byte {
 	return b.Bytes()
 }
 
+// elfLoading returns elfFile with a segment of one byte.
+func elfLoading(t *testing.T, loaded, last byte) []byte {
+	t.Helper()
+	data := elfFile(t, last)
+	const headerBytes = 56
+	at := uint64(len(data))
+	binary.LittleEndian.PutUint64(data[32:], at)          // e_phoff
+	binary.LittleEndian.PutUint16(data[54:], headerBytes) // e_phentsize
+	binary.LittleEndian.PutUint16(data[56:], 1)           // e_phnum
+	p := elf.Prog64{Type: uint32(elf.PT_LOAD), Off: at + headerBytes, Filesz: 1, Memsz: 1, Paddr: 0x8000}
+	b := bytes.NewBuffer(data)
+	if err := binary.Write(b, binary.LittleEndian, p); err != nil {
+		t.Fatal(err)
+	}
+	return append(b.Bytes(), loaded)
+}
+
 // built writes an image's file.
 func built(t *testing.T, id, last byte) *Image {
 	t.Helper()
@@ -213,6 +230,35 @@ func TestFind(t *testing.T) {
 		if _, err := s.Find(name); failure.Of(err) != failure.Config || !strings.Contains(err.Error(), why) {
 			t.Errorf("%q: %v, want %s", name, err, why)
 		}
+	}
+}
+
+// Files of one build that load the same bytes, as earlier versions made them in several folders, are one image: the
+// newest. Files that load other bytes are several.
+func TestFindOneOfEqualLoads(t *testing.T) {
+	c := cache.New(t.TempDir(), cache.Options{})
+	s := Store{Cache: c}
+	keep := func(id, loaded, last byte) *Image {
+		i := built(t, id, last)
+		data := elfLoading(t, loaded, last)
+		i.Digest = DigestOf(data)
+		if err := os.WriteFile(i.Path, data, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		s.Keep(i)
+		return i
+	}
+	keep(1, 7, 1)
+	newest := keep(1, 7, 2)
+	for range 2 { // finding one must not make another the newest
+		if i, err := s.Find(newest.ID()); err != nil || i.Digest != newest.Digest {
+			t.Errorf("got %v, %v, want %s", i, err, newest.Digest)
+		}
+	}
+	keep(1, 8, 3)
+	const why = "the beginning of 2 images"
+	if i, err := s.Find(newest.ID()); failure.Of(err) != failure.Config || !strings.Contains(err.Error(), why) {
+		t.Errorf("other bytes are loaded: %v, %v, want %s", i, err, why)
 	}
 }
 
