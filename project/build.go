@@ -71,6 +71,9 @@ type recipe struct {
 // if it is there. A cancelled or failed build leaves no result. Errors: *FitError, *ToolError, *MissingToolError,
 // *ObjectError, those of mlf and of the file system; class config if a file changed during the build.
 func (p *Project) Build(ctx context.Context) (*image.Image, error) {
+	if err := p.errIfClosed(); err != nil {
+		return nil, err
+	}
 	t, err := openTree(p.dir)
 	if err != nil {
 		return nil, err

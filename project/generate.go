@@ -80,6 +80,9 @@ func (b *Builder) Generate(ctx context.Context, dir string, s Spec) (*Project, e
 // Generate is the Builder's Generate for an open project, without letting others change the folder in between.
 // After a failure p is unchanged, or another Generate must repair it.
 func (p *Project) Generate(ctx context.Context, s Spec) error {
+	if err := p.errIfClosed(); err != nil {
+		return err
+	}
 	if ctx.Err() != nil {
 		return failure.Stopped(ctx, "generate")
 	}

@@ -29,6 +29,9 @@ type FlashRecord struct {
 // RecordFlash adds the result of Flash to the history, which holds the last 20. It records nothing for a device
 // that loads its image when the link opens. A flash that wrote nothing replaces a preceding one that wrote nothing.
 func (p *Project) RecordFlash(i *image.Image, r device.FlashReport, failed error) error {
+	if err := p.errIfClosed(); err != nil {
+		return err
+	}
 	if r.Device == "" {
 		return nil
 	}
@@ -56,6 +59,9 @@ func (p *Project) Flashes() []FlashRecord { return append([]FlashRecord(nil), p.
 // Built returns the image of the project's last build, or nil if there is none or its files have changed. It does
 // not check whether a new build would give another image.
 func (p *Project) Built() (*image.Image, error) {
+	if err := p.errIfClosed(); err != nil {
+		return nil, err
+	}
 	t, err := openTree(p.dir)
 	if err != nil {
 		return nil, err

@@ -56,6 +56,9 @@ type OperatorLinker struct {
 // OperatorLinker reads from the tools, once, what linking for the RAM of the project's firmware requires. Errors:
 // *MissingToolError, *ToolError; of class config if the template does not support it.
 func (p *Project) OperatorLinker(ctx context.Context) (*OperatorLinker, error) {
+	if err := p.errIfClosed(); err != nil {
+		return nil, err
+	}
 	if ctx.Err() != nil {
 		return nil, failure.Stopped(ctx, "prepare operators")
 	}

@@ -45,6 +45,7 @@ type Project struct {
 	builder *Builder
 	state   state
 	lock    *lock
+	closed  bool
 	wrote   []string
 	model   *mlf.Archive // nil until asked for
 
@@ -93,8 +94,10 @@ func Exists(dir string) bool {
 	return err == nil
 }
 
-// Close closes the device that Run attached and releases the folder. Later calls do nothing.
+// Close closes the device that Run attached and releases the folder. Later calls do nothing. The other methods of a
+// closed project that return an error return one of class internal.
 func (p *Project) Close() error {
+	p.closed = true
 	var errs []error
 	for _, d := range p.devices {
 		errs = append(errs, d.Close())
@@ -103,6 +106,14 @@ func (p *Project) Close() error {
 	p.lock.release()
 	p.builder.open.Remove(p)
 	return errors.Join(errs...)
+}
+
+// errIfClosed returns an error for a project whose folder others may have changed since Close.
+func (p *Project) errIfClosed() error {
+	if p.closed {
+		return failure.New(failure.Internal, "open it again", "project %s: it was closed", p.dir)
+	}
+	return nil
 }
 
 // Dir returns the project's folder, absolute.
@@ -132,6 +143,9 @@ func (p *Project) Wrote() []string { return slices.Clone(p.wrote) }
 
 // Model reads the project's archive and returns it with the project's model.
 func (p *Project) Model() (*mlf.Archive, *mlf.Model, error) {
+	if err := p.errIfClosed(); err != nil {
+		return nil, nil, err
+	}
 	if p.model == nil {
 		a, err := mlf.Open(filepath.Join(p.dir, modelTar))
 		if err != nil {
@@ -145,6 +159,9 @@ func (p *Project) Model() (*mlf.Archive, *mlf.Model, error) {
 
 // Edited lists the generated files that the user has changed or removed, sorted.
 func (p *Project) Edited() ([]string, error) {
+	if err := p.errIfClosed(); err != nil {
+		return nil, err
+	}
 	t, err := openTree(p.dir)
 	if err != nil {
 		return nil, err

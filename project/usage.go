@@ -20,6 +20,9 @@ type Usage = fit.Usage
 
 // Usage reads the image and its map. Errors: class config if the build folder holds another image.
 func (p *Project) Usage(i *image.Image) (*Usage, error) {
+	if err := p.errIfClosed(); err != nil {
+		return nil, err
+	}
 	l, err := p.layout(i.Path, i.Map)
 	if err != nil {
 		return nil, err
