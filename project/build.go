@@ -61,6 +61,7 @@ type recipe struct {
 	tools   []toolState
 	edited  []string
 	env     []string  // of the build command
+	values  []string  // of the user's variables in env that no outside inputs stand for
 	setting cache.Key // of the tools, the command and what is outside of the project
 	id      [16]byte  // of the whole
 	runtime cache.Key // of what does not depend on the model
@@ -139,7 +140,7 @@ func (p *Project) hasForms(r *buildRecord) bool {
 	return !slices.ContainsFunc(p.wantedForms(), func(name string) bool { return r.Others[name] == "" })
 }
 
-// recipe reads the inputs and identifies the compiler.
+// recipe reads the inputs and identifies the tools.
 func (p *Project) recipe(ctx context.Context, t *tree) (*recipe, error) {
 	if ctx.Err() != nil {
 		return nil, failure.Stopped(ctx, "build")
@@ -150,14 +151,16 @@ func (p *Project) recipe(ctx context.Context, t *tree) (*recipe, error) {
 		return nil, err
 	}
 	r := &recipe{tools: make([]toolState, 1)}
-	var library []toolState
-	err = inParallel(3, func(i int) (err error) {
+	var library, others []toolState
+	err = inParallel(4, func(i int) (err error) {
 		switch i {
 		case 0:
 			r.tools[0], err = askOnce(ctx, p.builder, cc, chain.CC,
 				func() (toolState, error) { return identify(ctx, chain.CC, cc) })
 		case 1:
 			library, err = p.libraries(ctx, cc)
+		case 2:
+			others, err = p.otherTools(ctx)
 		default:
 			err = p.readInputs(t, r)
 		}
@@ -166,8 +169,8 @@ func (p *Project) recipe(ctx context.Context, t *tree) (*recipe, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.tools = append(r.tools, library...)
-	if r.env, err = p.state.Template.environment(cc); err != nil {
+	r.tools = slices.Concat(r.tools, library, others)
+	if r.env, r.values, err = p.state.Template.environment(cc); err != nil {
 		return nil, err
 	}
 	if r.outside, err = p.state.Template.outside(); err != nil {
@@ -214,22 +217,31 @@ func (p *Project) unchanged(t *tree, r *recipe) error {
 	if err := p.readInputs(t, &now); err != nil {
 		return err
 	}
-	var names []string
-	for name, sum := range r.inputs {
-		if now.inputs[name] != sum {
-			names = append(names, name)
-		}
+	var err error
+	if now.outside, err = p.state.Template.outside(); err != nil {
+		return err
 	}
-	for name := range now.inputs {
-		if _, known := r.inputs[name]; !known {
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names)
+	names := slices.Concat(changes(r.inputs, now.inputs), changes(r.outside, now.outside))
 	if len(names) > 0 {
 		return failure.New(failure.Config, "build again", "%s changed during the build", strings.Join(names, ", "))
 	}
 	return nil
+}
+
+// changes lists, sorted, the names whose digests differ or that only one of the two has.
+func changes(before, now map[string]string) (names []string) {
+	for name, sum := range before {
+		if now[name] != sum {
+			names = append(names, name)
+		}
+	}
+	for name := range now {
+		if _, known := before[name]; !known {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
 }
 
 // sentence lists everything that determines the result of compiling the inputs that of selects.
@@ -240,9 +252,9 @@ func (p *Project) sentence(step string, r *recipe, of func(string) bool) *cache.
 	}
 	s.Say("command", p.state.Template.Build...) // without the number of jobs
 	for _, name := range slices.Sorted(maps.Keys(p.state.Template.Env)) {
-		// not the user's value, which is a path; outside has the files' digests
 		s.Say("environment", name, p.state.Template.Env[name])
 	}
+	s.Say("values", r.values...)
 	for _, name := range slices.Sorted(maps.Keys(r.outside)) {
 		s.Say("outside", name, r.outside[name])
 	}
@@ -313,7 +325,7 @@ func (p *Project) make(ctx context.Context, t *tree, r *recipe, last *buildRecor
 	if err := p.checkModelFits(a, m); err != nil {
 		return nil, err
 	}
-	build, err := p.findTools()
+	build, err := command.Find(p.state.Template.Build[0], "")
 	if err != nil {
 		return nil, err
 	}
@@ -364,17 +376,6 @@ func (p *Project) compile(ctx context.Context, t *tree, r *recipe, last *buildRe
 		release()
 	}
 	return p.finish(t, r, size)
-}
-
-// findTools returns the path of the build command's program, or an error if it or a program that it calls is
-// missing.
-func (p *Project) findTools() (build string, err error) {
-	for _, tool := range p.state.Template.Tools {
-		if _, err := command.Find(tool.Name, tool.Install); err != nil {
-			return "", err
-		}
-	}
-	return command.Find(p.state.Template.Build[0], "")
 }
 
 // begin prepares the build folder. It empties the folder unless last can be reused, marks it as unfinished, and

@@ -278,18 +278,24 @@ func (t *blueprint) command(b *boards.Board, jobs int, forms []string) (args []s
 func (t *blueprint) makesForms() bool { return slices.Contains(t.Build, formsWord) }
 
 // environment returns the build command's variables in addition to those of every tool. A value $NAME is the user's
-// variable of that name; others are literal. cc is the path of the board's compiler.
-func (t *blueprint) environment(cc string) (env []string, err error) {
+// variable of that name; others are literal. cc is the path of the board's compiler. values are those of the user's
+// variables, except paths of outside inputs, whose contents count instead.
+func (t *blueprint) environment(cc string) (env, values []string, err error) {
 	for _, name := range slices.Sorted(maps.Keys(t.Env)) {
 		value := strings.ReplaceAll(t.Env[name], toolchainWord, filepath.Dir(filepath.Dir(cc)))
 		if from, ok := strings.CutPrefix(value, "$"); ok {
 			if value = os.Getenv(from); value == "" {
-				return nil, failure.New(failure.Config, "set it", "the template needs the variable %s, which is not set", from)
+				return nil, nil, failure.New(failure.Config, "set it", "the template needs the variable %s, which is not set",
+					from)
+			}
+			isPath := func(outside string) bool { return strings.HasPrefix(outside, "$"+from+"/") }
+			if !slices.ContainsFunc(t.Outside, isPath) {
+				values = append(values, name+"="+value)
 			}
 		}
 		env = append(env, name+"="+value)
 	}
-	return env, nil
+	return env, values, nil
 }
 
 // outside returns the digests of the inputs outside the project, by their names in the template.

@@ -1,6 +1,7 @@
 package project
 
 import (
+	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/boards/boardstest"
+	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/firmware"
@@ -54,12 +56,13 @@ const outsideTemplate = `{"doc": "outside", "build": ["sh", "build.sh", "{jobs}"
 	"generate": [], "reuse": [], "tools": [], "options": [],
 	"build_id": "out/id.c", "elf": "out/deep/a.elf", "map": "out/deep/a.map", "forms": {"bin": "out/deep/a.bin"}}`
 
-func outsideProject(t *testing.T, script string) (p *Project, base string) {
+func outsideProject(t *testing.T, script string, changes ...string) (p *Project, base string) {
 	t.Helper()
+	template := strings.NewReplacer(changes...).Replace(outsideTemplate)
 	home, base := t.TempDir(), t.TempDir()
 	for name, text := range map[string]string{
 		"boards/mine.json":                `{"doc": "mine", "inherits": "cpu/native", "templates": ["outside"], "link": {"kind": "process"}, "flash": {"programmer": "none"}}`,
-		"templates/outside/template.json": outsideTemplate, "templates/outside/build.sh": script,
+		"templates/outside/template.json": template, "templates/outside/build.sh": script,
 	} {
 		file := filepath.Join(home, name)
 		must(t, os.MkdirAll(filepath.Dir(file), 0o755))
@@ -120,6 +123,87 @@ printf '#include <arch/a.h>\nint main(void) { return CODE; }' > out/m.c; cc -I"$
 	if _, err := p.Build(t.Context()); failure.Of(err) != failure.Config ||
 		!strings.Contains(err.Error(), "$OS_BASE/VERSION") {
 		t.Errorf("without an input: %v", err)
+	}
+}
+
+// TestOutsideChanges: an outside input that changes during a build is an error, and no image is stored under its former
+// content.
+func TestOutsideChanges(t *testing.T) {
+	p, _ := outsideProject(t, `set -e
+echo '#define CODE 2' > "$OS_BASE/kernel/arch/a.h"
+mkdir -p out/deep; touch out/deep/a.map
+printf '#include <arch/a.h>\nint main(void) { return CODE; }' > out/m.c; cc -I"$OS_BASE/kernel" -o out/deep/a.elf out/m.c
+`)
+	p.builder.Cache = cache.New(t.TempDir(), cache.Options{})
+	_, err := p.Build(t.Context())
+	if failure.Of(err) != failure.Config ||
+		!strings.Contains(err.Error(), "$OS_BASE/kernel/arch/a.h changed during the build") {
+		t.Errorf("got %v", err)
+	}
+	if list, err := p.builder.Cache.List(); err != nil || len(list) != 0 {
+		t.Errorf("the cache has %v, %v", list, err)
+	}
+}
+
+// TestUsersVariable: another value of a user's variable is another build, unless outside inputs stand for its value.
+func TestUsersVariable(t *testing.T) {
+	t.Setenv("FLAVOUR", "1")
+	p, base := outsideProject(t, `set -e
+mkdir -p out/deep; touch out/deep/a.map
+cc -x c -DFLAVOUR="$FLAVOUR" -o out/deep/a.elf - <<'END'
+int main(void) { return FLAVOUR; }
+END
+`, `"VARIANT"`, `"FLAVOUR": "$FLAVOUR", "VARIANT"`)
+	first := built(t, p)
+	if again := built(t, p); !again.UpToDate {
+		t.Error("nothing has changed, but it is built again")
+	}
+	t.Setenv("FLAVOUR", "2")
+	second := built(t, p)
+	if second.UpToDate || second.BuildID == first.BuildID || second.Digest == first.Digest {
+		t.Errorf("with another value: up to date %v, build id %s after %s", second.UpToDate, second.ID(), first.ID())
+	}
+	moved := filepath.Join(t.TempDir(), "moved")
+	must(t, os.Rename(base, moved))
+	t.Setenv("OS_BASE", moved)
+	if third := built(t, p); !third.UpToDate {
+		t.Error("the outside inputs moved, and it is built again")
+	}
+}
+
+// TestToolVersion: another version of a program that the template names is another build, also of a program that does
+// not tell its version.
+func TestToolVersion(t *testing.T) {
+	for name, script := range map[string]string{
+		"with a version": "#!/bin/sh\ncase \"$1\" in --version) echo generator VERSION;; *) echo VERSION;; esac\n",
+		"without":        "#!/bin/sh\ncase \"$1\" in --version) exit 1;; *) echo VERSION;; esac\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			bin := t.TempDir()
+			tool := filepath.Join(bin, "generator")
+			install := func(version string) {
+				must(t, os.WriteFile(tool, []byte(strings.ReplaceAll(script, "VERSION", version)), 0o755))
+			}
+			t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
+			p, _ := outsideProject(t, `set -e
+mkdir -p out/deep; touch out/deep/a.map
+printf 'int main(void) { return %s; }' $(generator) > out/m.c; cc -o out/deep/a.elf out/m.c
+`, `"tools": []`, `"tools": [{"name": "generator", "install": "apt-get install generator"}]`)
+			install("1")
+			first := built(t, p)
+			if again := built(t, p); !again.UpToDate {
+				t.Error("nothing has changed, but it is built again")
+			}
+			install("23")
+			if second := built(t, p); second.UpToDate || second.BuildID == first.BuildID || second.Digest == first.Digest {
+				t.Errorf("with another version: up to date %v, build id %s after %s", second.UpToDate, second.ID(), first.ID())
+			}
+			must(t, os.Remove(tool))
+			var missing *MissingToolError
+			if _, err := p.Build(t.Context()); !errors.As(err, &missing) || missing.Tool != "generator" {
+				t.Errorf("without it: %v", err)
+			}
+		})
 	}
 }
 

@@ -115,6 +115,36 @@ func identify(ctx context.Context, name, path string) (toolState, error) {
 	return toolState{name, answers[0], answers[1]}, err
 }
 
+// otherTools identifies the template's programs besides the compiler: by the first line of --version or, if they have
+// no such flag, by their files. Errors: *MissingToolError.
+func (p *Project) otherTools(ctx context.Context) ([]toolState, error) {
+	var found []toolState
+	for _, tool := range p.state.Template.Tools {
+		path, err := command.Find(tool.Name, tool.Install)
+		if err != nil {
+			return nil, err
+		}
+		version, err := askOnce(ctx, p.builder, path, "--version or digest", func() (string, error) {
+			version, err := command.Ask(ctx, path, "--version")
+			if err == nil && version != "" || ctx.Err() != nil {
+				return version, err
+			}
+			return digestOfFile(path)
+		})
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", tool.Name, err)
+		}
+		found = append(found, toolState{Name: tool.Name, Version: version})
+	}
+	return found, nil
+}
+
+// digestOfFile returns a file's digest as a version.
+func digestOfFile(path string) (string, error) {
+	data, err := os.ReadFile(path)
+	return "SHA-256 " + image.DigestOf(data), err
+}
+
 // libraries identifies the C library of firmware without an operating system and the compiler's own libraries,
 // which come in separate packages and go into every image. It omits libraries in folders that only the linker
 // searches. It asks a compiler for its folders once, and reads a library once, as long as the files are unchanged.
@@ -141,12 +171,9 @@ func (p *Project) libraries(ctx context.Context, cc string) ([]toolState, error)
 	for _, name := range links.files {
 		for _, dir := range links.folders {
 			at := filepath.Join(dir, name)
-			digest, err := askOnce(ctx, p.builder, at, "digest", func() (string, error) {
-				data, err := os.ReadFile(at)
-				return image.DigestOf(data), err
-			})
+			digest, err := askOnce(ctx, p.builder, at, "digest", func() (string, error) { return digestOfFile(at) })
 			if err == nil {
-				found = append(found, toolState{Name: name, Version: "SHA-256 " + digest})
+				found = append(found, toolState{Name: name, Version: digest})
 				break
 			}
 		}
