@@ -52,6 +52,7 @@ type buildRecord struct {
 	Edited  []string          `json:"edited,omitempty"`
 	Inputs  map[string]string `json:"inputs"`  // name to digest
 	Setting string            `json:"setting"` // key of inputs whose changes the build command does not detect
+	Objects string            `json:"objects"` // digest of the build folder, see objects
 }
 
 // A recipe holds all inputs of a build, and the keys derived from them.
@@ -378,15 +379,16 @@ func (p *Project) compile(ctx context.Context, t *tree, r *recipe, last *buildRe
 	return p.finish(t, r, size)
 }
 
-// begin prepares the build folder. It empties the folder unless last can be reused, marks it as unfinished, and
-// gives inputs that changed since last a newer time than last's results. It returns the locked mark, which the
+// begin prepares the build folder. It empties the folder unless last can be reused and all files are as last left
+// them. It marks the folder as unfinished, and gives inputs that changed since last a newer time than last's results. It returns the locked mark, which the
 // tools inherit.
 func (p *Project) begin(ctx context.Context, t *tree, r *recipe, last *buildRecord) (*os.File, error) {
 	if err := p.awaitOrphans(ctx, t); err != nil {
 		return nil, err
 	}
 	folder := p.state.Template.buildFolder()
-	if last == nil || last.differs(r) || last.Setting != hex.EncodeToString(r.setting[:]) {
+	if last == nil || last.differs(r) || last.Setting != hex.EncodeToString(r.setting[:]) ||
+		last.Objects == "" || last.Objects != p.objects(t) {
 		if err := t.root.RemoveAll(folder); err != nil {
 			return nil, t.error("remove", folder, err)
 		}
@@ -451,6 +453,31 @@ func (last *buildRecord) differs(r *recipe) bool {
 		}
 	}
 	return false
+}
+
+// objects returns a digest of all files in the build folder, with their times, which build commands compare. Other
+// programs may have changed them since the last build. It returns "" if they cannot be read.
+func (p *Project) objects(t *tree) string {
+	names, err := t.list([]string{p.state.Template.buildFolder()})
+	if err != nil {
+		return ""
+	}
+	own := []string{p.inBuild(recordFile), p.inBuild(unfinishedFile)}
+	names = slices.DeleteFunc(names, func(name string) bool { return slices.Contains(own, name) })
+	sums, err := t.digests(names)
+	if err != nil {
+		return ""
+	}
+	s := cache.NewSentence("objects v1")
+	for _, name := range names { // sorted, as the folder is walked
+		info, err := t.root.Lstat(filepath.FromSlash(name))
+		if err != nil {
+			return ""
+		}
+		s.Say("file", name, sums[name], fmt.Sprint(info.ModTime().UnixNano()))
+	}
+	key := s.Key()
+	return hex.EncodeToString(key[:])
 }
 
 // freshen prepares a build folder that holds last: it gives changed inputs a newer time than last's results, and
@@ -636,7 +663,7 @@ func (p *Project) finish(t *tree, r *recipe, size image.Size) (*buildRecord, err
 	now := &buildRecord{
 		Format: recordFormat, BuildID: hex.EncodeToString(r.id[:]), Runtime: hex.EncodeToString(r.runtime[:]),
 		Digest: elf, Others: others, Size: size, Tools: r.tools, Edited: r.edited, Inputs: r.inputs,
-		Setting: hex.EncodeToString(r.setting[:]),
+		Setting: hex.EncodeToString(r.setting[:]), Objects: p.objects(t),
 	}
 	data, err := json.MarshalIndent(now, "", "  ")
 	if err != nil {

@@ -188,6 +188,69 @@ func TestByHand(t *testing.T) {
 	}
 }
 
+// TestObjectsByHand makes an object from a changed source by hand, restores the source and changes another one. The next
+// build must neither link that object nor store a runtime that contains it.
+func TestObjectsByHand(t *testing.T) {
+	t.Parallel()
+	model := mlftest.Tiny(t, nil)
+	for _, c := range []struct{ name, source, object, other string }{
+		{"of the model", "model/codegen/host/src/lib1.c", "build/model/lib1.o", "model/codegen/host/src/lib0.c"},
+		{"of the runtime", "crt/src/rpc/server.c", "build/crt/rpc/server.o", "src/main.c"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			store := cache.New(t.TempDir(), cache.Options{})
+			change := func(p *Project) { appendTo(t, filepath.Join(p.Dir(), c.other), "// changed\n") }
+			clean := generated(t, filepath.Join(t.TempDir(), "clean"), Spec{Model: model})
+			change(clean)
+			want := built(t, clean)
+
+			p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Model: model}, env{Cache: store})
+			built(t, p)
+			source := filepath.Join(p.Dir(), c.source)
+			before, err := os.ReadFile(source)
+			must(t, err)
+			info, err := os.Stat(source)
+			must(t, err)
+			appendTo(t, source, "extern const char by_hand[];\nconst char by_hand[] = \"by hand\";\n")
+			if out, err := exec.Command("make", "-C", p.Dir(), c.object).CombinedOutput(); err != nil {
+				t.Fatalf("make: %v\n%s", err, out)
+			}
+			must(t, os.WriteFile(source, before, 0o644))
+			must(t, os.Chtimes(source, info.ModTime(), info.ModTime()))
+			change(p)
+			if got := built(t, p); got.Digest != want.Digest || got.ID() != want.ID() {
+				t.Errorf("built %s, %s; in a clean folder %s, %s", got.ID(), got.Digest, want.ID(), want.Digest)
+			}
+			other := generated(t, filepath.Join(t.TempDir(), "other"), Spec{Model: model}, env{Cache: store})
+			change(other)
+			if got := built(t, other); got.Digest != want.Digest {
+				t.Error("another project got a runtime made by hand from the cache")
+			}
+		})
+	}
+}
+
+// TestTimeOfAnObject: an object with another time than the build gave it is made again, because its build command
+// would take it for newer than a changed source.
+func TestTimeOfAnObject(t *testing.T) {
+	t.Parallel()
+	change := func(p *Project) {
+		source := filepath.Join(p.Dir(), "model", "codegen", "host", "src", "lib1.c")
+		must(t, os.WriteFile(source, []byte(strings.Replace(mlftest.TinyOperator, "* 2", "* 3", 1)), 0o644))
+	}
+	clean := generated(t, filepath.Join(t.TempDir(), "clean"), Spec{Model: mlftest.Tiny(t, nil)})
+	change(clean)
+	want := built(t, clean)
+	p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Model: mlftest.Tiny(t, nil)})
+	built(t, p)
+	future := time.Now().Add(time.Hour)
+	must(t, os.Chtimes(filepath.Join(p.Dir(), "build", "model", "lib1.o"), future, future))
+	change(p)
+	if got := built(t, p); got.Digest != want.Digest {
+		t.Error("a changed source was not compiled")
+	}
+}
+
 func TestCachedRuntime(t *testing.T) {
 	t.Parallel()
 	store := t.TempDir()
