@@ -387,6 +387,9 @@ func (p *Project) begin(ctx context.Context, t *tree, r *recipe, last *buildReco
 		return nil, err
 	}
 	folder := p.state.Template.buildFolder()
+	if err := t.buildIn(folder); err != nil {
+		return nil, err
+	}
 	if last == nil || last.differs(r) || last.Setting != hex.EncodeToString(r.setting[:]) ||
 		last.Objects == "" || last.Objects != p.objects(t) {
 		if err := t.root.RemoveAll(folder); err != nil {

@@ -31,6 +31,7 @@ func earlierFolder(t *testing.T, change func(project map[string]any)) (dir strin
 		writeIn(t, dir, name, text)
 	}
 	writeIn(t, dir, "build/firmware.elf", "built")
+	writeIn(t, dir, "build/build.json", `{"format": 1, "build_id": "00112233445566778899aabbccddeeff"}`)
 	change(project)
 	data, err := json.Marshal(project)
 	must(t, err)

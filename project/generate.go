@@ -235,6 +235,9 @@ func (pl *plan) add(b *boards.Board, o boards.Options, t *foundTemplate, a *mlf.
 		top, _, _ := strings.Cut(name, "/")
 		return !slices.Contains(notCopied, top)
 	}
+	if err := t.checkNames(); err != nil {
+		return err
+	}
 	if err := pl.addTree(t.files, "", isCopied); err != nil {
 		return err
 	}
@@ -365,7 +368,12 @@ func (pl *plan) addAdapter(folder string, m *mlf.Model) error {
 // settle computes the digests.
 func (pl *plan) settle() error {
 	pl.state.Files = make(map[string]string, len(pl.files))
+	built := pl.state.Template.buildFolder() + "/"
 	for name, f := range pl.files {
+		if strings.HasPrefix(name, built) {
+			return failure.New(failure.Config, "", "template %s: its file %q is in its build folder",
+				pl.state.Template.Name, name)
+		}
 		data, err := f.read()
 		if err != nil {
 			return failure.New(failure.Config, "", "template: %w", err)
@@ -407,6 +415,9 @@ func (p *Project) generate(ctx context.Context, s Spec, pl *plan) error {
 		p.state = *old
 		return nil
 	}
+	if err := t.ownsBuild(pl.state.Template.buildFolder()); err != nil {
+		return err
+	}
 	if err := p.lock.change(ctx); err != nil {
 		return err
 	}
@@ -444,7 +455,15 @@ func (p *Project) compare(t *tree, old *state, pl *plan, force bool) (todo, erro
 	if old == nil {
 		old = &state{}
 	}
+	former, err := t.builtFolder()
+	if err != nil {
+		return d, err
+	}
 	for name, want := range pl.state.Files {
+		if strings.HasPrefix(name, former+"/") { // buildIn will empty it
+			d.write = append(d.write, name)
+			continue
+		}
 		have, err := t.digest(name)
 		if err != nil {
 			return d, err
@@ -519,6 +538,9 @@ func (p *Project) carryOut(ctx context.Context, t *tree, pl *plan, d todo) error
 	}
 	defer func() { _ = t.root.RemoveAll(stageFolder) }() // the next run removes what remains
 	if err := during.write(p.dir); err != nil {
+		return err
+	}
+	if err := t.buildIn(p.state.Template.buildFolder()); err != nil {
 		return err
 	}
 	for _, name := range d.keep {
@@ -657,10 +679,11 @@ func cleanLocked(ctx context.Context, dir string, force bool) error {
 	if len(edited) > 0 && !force {
 		return &EditedError{dir, edited}
 	}
-	for _, folder := range []string{s.Template.buildFolder(), stageFolder} {
-		if err := t.root.RemoveAll(folder); err != nil {
-			return t.error("remove", folder, err)
-		}
+	if err := t.removeBuilt(s.Template.buildFolder()); err != nil {
+		return err
+	}
+	if err := t.root.RemoveAll(stageFolder); err != nil {
+		return t.error("remove", stageFolder, err)
 	}
 	for _, name := range s.names() {
 		if ctx.Err() != nil {

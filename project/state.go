@@ -26,9 +26,9 @@ const (
 	stateFile   = "project.json"
 	stateFormat = 3
 	modelTar    = "model.tar"
-	// writingPrefix begins the temporary names of project.json.
-	writingPrefix = ".tmp-" + stateFile
-	maxStateSize  = 16 << 20 // bytes; a project of 10,000 files needs 2 MB
+	// temporaryPrefix begins the names of files that are written and then renamed.
+	temporaryPrefix = ".tmp-"
+	maxStateSize    = 16 << 20 // bytes; a project of 10,000 files needs 2 MB
 )
 
 // state is project.json, format 3. It contains no absolute path, date or user name, so that equal inputs give equal

@@ -212,6 +212,36 @@ func (t *blueprint) checkELF() error {
 	if !strings.Contains(t.ELF, "/") {
 		return fmt.Errorf("elf %q is not in a build folder", t.ELF)
 	}
+	return checkBuildFolder(t.buildFolder())
+}
+
+// checkBuildFolder returns an error for a name that is not of a folder in the project, or reserved.
+func checkBuildFolder(name string) error {
+	if strings.Contains(name, "/") {
+		return fmt.Errorf("%q is not one folder", name)
+	}
+	return cmp.Or(checkPath(name), checkReserved(name))
+}
+
+// checkReserved returns an error for a path that begins with a name of boardsmith's own.
+func checkReserved(path string) error {
+	if top, _, _ := strings.Cut(path, "/"); reserved(top) {
+		return fmt.Errorf("%q: the name is reserved for boardsmith's own files", top)
+	}
+	return nil
+}
+
+// checkNames returns an error for a file or folder of the template that has a reserved name.
+func (t *foundTemplate) checkNames() error {
+	entries, err := fs.ReadDir(t.files, ".")
+	if err != nil {
+		return failure.New(failure.Config, "", "template %s: %w", t.name, err)
+	}
+	for _, e := range entries {
+		if err := checkReserved(e.Name()); err != nil {
+			return failure.New(failure.Config, "rename or remove it", "template %s: %w", t.name, err)
+		}
+	}
 	return nil
 }
 
@@ -219,7 +249,7 @@ func (t *blueprint) checkELF() error {
 func (t *blueprint) checkFolders() error {
 	all := []string{t.Landmarks.Folders.OfModel(), t.Landmarks.Folders.OfRuntime(), t.buildFolder()}
 	for i, a := range all {
-		if err := checkPath(a); err != nil {
+		if err := cmp.Or(checkPath(a), checkReserved(a)); err != nil {
 			return err
 		}
 		for j, b := range all {

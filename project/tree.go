@@ -214,8 +214,18 @@ func (t *tree) remove(name string) error {
 // scaffold reports whether an entry of the folder is neither the user's nor part of a project: a lock file, or a
 // file that a killed Generate may leave before it writes project.json.
 func scaffold(name string) bool {
-	return name == lockFile || name == turnFile || name == holderFile || name == stageFolder ||
-		strings.HasPrefix(name, writingPrefix)
+	return name == lockFile || name == turnFile || name == holderFile || name == stageFolder || isTemporary(name)
+}
+
+// isTemporary reports whether a file is a new project.json or builtFile that a killed run did not finish.
+func isTemporary(name string) bool {
+	return strings.HasPrefix(name, temporaryPrefix+stateFile) || strings.HasPrefix(name, temporaryPrefix+builtFile)
+}
+
+// reserved reports whether a file or folder of that name in a project is boardsmith's own, on any file system.
+func reserved(name string) bool {
+	name = strings.ToLower(name)
+	return strings.HasPrefix(name, ".boardsmith.") || isTemporary(name) || name == stateFile || name == modelTar
 }
 
 // sweep removes temporary files of a killed run.
@@ -225,7 +235,7 @@ func (t *tree) sweep() error {
 		return t.error("read", ".", err)
 	}
 	for _, e := range entries {
-		if strings.HasPrefix(e.Name(), writingPrefix) {
+		if isTemporary(e.Name()) {
 			err = errors.Join(err, t.root.Remove(e.Name()))
 		}
 	}
