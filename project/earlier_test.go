@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/mlf/mlftest"
@@ -113,11 +114,32 @@ func TestEarlierFolder(t *testing.T) {
 func TestOpenEarlier(t *testing.T) {
 	t.Parallel()
 	var b Builder
-	var earlier *EarlierError
+	var earlier *StaleError
 	_, err := b.Open(earlierFolder(t, asRecorded))
 	if !errors.As(err, &earlier) || failure.Of(err) != failure.Config ||
 		failure.Next(err) != "generate it again, for board lm3s6965evb from matmul_00.tar.gz" {
 		t.Errorf("%v (%s)", err, failure.Next(err))
+	}
+	if earlier.Interrupted || earlier.ModelName != "matmul" || earlier.Template != "baremetal" ||
+		len(earlier.ArchiveDigest) != 64 {
+		t.Errorf("what it was generated from: %+v", earlier)
+	}
+	_, err = b.Open(earlierFolder(t, func(p map[string]any) {
+		p["options"] = map[string]any{"log_level": "error", "arena_kib": 64, "of_then": 1}
+	}))
+	if want := (boards.Options{LogLevel: "error", ArenaKiB: 64}); !errors.As(err, &earlier) || earlier.Options != want {
+		t.Errorf("options: %+v, want %+v", earlier.Options, want)
+	}
+	_, err = b.Open(earlierFolder(t, func(p map[string]any) { p["options"] = "in another format" }))
+	if !errors.As(err, &earlier) || earlier.Options != (boards.Options{}) {
+		t.Errorf("options in another format: %v, %+v", err, earlier.Options)
+	}
+	_, err = b.Open(earlierFolder(t, func(p map[string]any) {
+		p["board"] = map[string]any{"name": "\x1b[31mhost"}
+		p["model"] = map[string]any{"name": "a\nb.tar"}
+	}))
+	if next := failure.Next(err); next != `generate it again, for board "\x1b[31mhost" from "a\nb.tar"` {
+		t.Errorf("with control characters: %s", next)
 	}
 	later := earlierFolder(t, func(p map[string]any) { p["format"] = stateFormat + 1 })
 	_, err = b.Open(later)

@@ -423,7 +423,7 @@ func (p *Project) generate(ctx context.Context, s Spec, pl *plan) error {
 	}
 	if old, err = oldState(t); err == nil { // others may have recorded a flash
 		p.state = pl.state
-		if old != nil && old.Pending == nil {
+		if old != nil {
 			p.state.Tools, p.state.Flashes = old.Tools, old.Flashes
 		}
 		err = p.carryOut(ctx, t, pl, todo)

@@ -53,8 +53,7 @@ type Project struct {
 }
 
 // Open opens an existing project without changing it. Errors: *LockedError while another one changes the folder;
-// *EarlierError; class config for a folder that is not a project, has an invalid project.json, or was not finished
-// by Generate (errors.Is ErrUnfinished).
+// *StaleError; class config for a folder that is not a project or has an invalid project.json.
 func (b *Builder) Open(dir string) (*Project, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -69,7 +68,7 @@ func (b *Builder) Open(dir string) (*Project, error) {
 	}
 	s, err := readState(dir)
 	if err == nil && s.Pending != nil {
-		err = failure.New(failure.Config, "generate the project again", "project %s: %w", dir, ErrUnfinished)
+		err = s.stale(dir)
 	}
 	if err != nil {
 		l.release()
@@ -77,9 +76,6 @@ func (b *Builder) Open(dir string) (*Project, error) {
 	}
 	return b.open.Add(&Project{dir: dir, builder: b, state: *s, lock: l}), nil
 }
-
-// ErrUnfinished is wrapped by Open's error for a folder in which Generate was interrupted.
-var ErrUnfinished = errors.New("generating it was interrupted")
 
 func notAProject(dir string, err error) error {
 	if errors.Is(err, fs.ErrNotExist) {

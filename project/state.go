@@ -74,14 +74,14 @@ type toolState struct {
 	Target  string `json:"target,omitempty"`
 }
 
-// readState reads the project.json of a folder. Errors: *EarlierError; others of class config.
+// readState reads the project.json of a folder. Errors: *StaleError; others of class config.
 func readState(dir string) (*state, error) {
 	s, err := readAnyState(dir)
 	if err != nil {
 		return nil, err
 	}
 	if s.Format != stateFormat {
-		return nil, &EarlierError{Dir: dir, Board: s.Board.Name, Archive: s.Model.Name}
+		return nil, s.stale(dir)
 	}
 	return s, nil
 }
@@ -142,16 +142,20 @@ func parseState(data []byte) (*state, error) {
 }
 
 // parseEarlier reads of formats 1 and 2 what replacing or removing the project takes, whatever its other fields are:
-// which files are generated and their digests, the build folder, the flashes, and the names of the board and the
-// archive.
+// which files are generated and their digests, the build folder, the flashes, and what it was generated from.
 func parseEarlier(data []byte) (*state, error) {
 	var old struct {
-		Format       int
-		Board, Model struct{ Name string }
-		Template     struct{ ELF string }
-		Files        map[string]string
-		Pending      map[string]string
-		Flashes      []struct {
+		Format int
+		Board  struct{ Name string }
+		Model  struct {
+			modelState
+			Module string // since format 2 model_name
+		}
+		Template struct{ Name, ELF string }
+		Options  json.RawMessage
+		Files    map[string]string
+		Pending  map[string]string
+		Flashes  []struct {
 			FlashRecord
 			Tool string // since format 2 Programmer
 		}
@@ -164,7 +168,12 @@ func parseEarlier(data []byte) (*state, error) {
 		f.Programmer = cmp.Or(f.Programmer, f.Tool)
 		s.Flashes = append(s.Flashes, f.FlashRecord)
 	}
-	s.Board.Name, s.Model.Name, s.Template.ELF = old.Board.Name, old.Model.Name, old.Template.ELF
+	s.Board.Name, s.Model = old.Board.Name, old.Model.modelState
+	s.Model.ModelName = cmp.Or(s.Model.ModelName, old.Model.Module)
+	s.Template.Name, s.Template.ELF = old.Template.Name, old.Template.ELF
+	if json.Unmarshal(old.Options, &s.Options) != nil {
+		s.Options = boards.Options{} // of another kind than today's
+	}
 	if err := s.Template.checkELF(); err != nil {
 		return nil, fmt.Errorf("template: %w", err)
 	}

@@ -3,6 +3,7 @@
 package targets
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -24,8 +25,8 @@ func (v *invocation) generate(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if v.unusable != nil && !in.derived && !in.board.asked {
-		return v.unusable // the default board is not what it was for
+	if v.stale != nil && v.stale.Board == "" && !in.board.asked {
+		return v.stale // the default board is not what it was for
 	}
 	if v.Env.On("DRYRUN") {
 		return v.Would("generate %s for board %s from %s", in.project, in.board.value, archiveName(in.model.value))
@@ -65,7 +66,7 @@ func (v *invocation) makeProject(ctx context.Context, in *inputs) error {
 	if err != nil {
 		return err
 	}
-	v.project, v.image, v.unusable = p, nil, nil
+	v.project, v.image, v.stale = p, nil, nil
 	r := v.projectFields()
 	if n := len(p.Wrote()); n > 0 {
 		v.Printf("generate: %s for board %s from %s, %d files", in.project, p.Board().Name, archiveName(p.ArchiveName()), n)
@@ -115,8 +116,8 @@ func (v *invocation) imageFields(image *image.Image) fields {
 // archive returns the archive to generate from: the requested one, else the project's, else the bundled sample.
 func (v *invocation) archive(in *inputs) (*mlf.Archive, error) {
 	switch {
-	case v.unusable != nil && !in.derived && !in.model.asked:
-		return formerArchive(in.project, v.unusable)
+	case v.stale != nil && !in.model.asked:
+		return formerArchive(in.project, v.stale)
 	case in.model.value != "" && (in.model.asked || v.project == nil):
 		return mlf.Open(in.model.value)
 	case in.model.asked || v.project == nil:
@@ -130,15 +131,15 @@ func (v *invocation) archive(in *inputs) (*mlf.Archive, error) {
 }
 
 // formerArchive returns the archive in the folder of a project that cannot be opened, which is to be generated again.
-func formerArchive(dir string, unusable error) (*mlf.Archive, error) {
+func formerArchive(dir string, stale *project.StaleError) (*mlf.Archive, error) {
 	a, err := mlf.Open(filepath.Join(dir, "model.tar"))
+	if err == nil && stale.Interrupted && a.Digest != stale.ArchiveDigest {
+		err = errors.New("it was not yet written")
+	}
 	if err != nil {
-		return nil, failure.New(failure.Config, "name the archive: MODEL=PATH", "%w; its archive: %w", unusable, err)
+		return nil, failure.New(failure.Config, "name the archive: MODEL=PATH", "%w; its archive: %w", stale, err)
 	}
-	earlier := (*project.EarlierError)(nil)
-	if errors.As(unusable, &earlier) && earlier.Archive != "" {
-		a.Path = earlier.Archive
-	}
+	a.Path = cmp.Or(stale.Archive, a.Path)
 	return a, nil
 }
 
@@ -150,8 +151,8 @@ func (v *invocation) ready(ctx context.Context) error {
 		return err
 	}
 	if v.project == nil {
-		if v.unusable != nil && !in.derived {
-			return v.unusable // only the user knows its inputs
+		if v.stale != nil && !in.derived {
+			return v.stale // generating it again replaces files
 		}
 		return v.makeProject(ctx, in)
 	}

@@ -28,13 +28,14 @@ type invocation struct {
 	*console.Console
 	log hclog.Logger
 
-	in       *inputs          // nil until a target needs them
-	making   *project.Builder // nil until builder
-	project  *project.Project // nil until loaded or generated; its lock is held until the process ends
-	image    *image.Image     // nil until built, or found built
-	picked   bool             // IMAGE names the image
-	device   *device.Device   // nil until attached
-	unusable error            // why an existing project could not be loaded, if generating it again helps
+	in      *inputs          // nil until a target needs them
+	making  *project.Builder // nil until builder
+	project *project.Project // nil until loaded or generated; its lock is held until the process ends
+	image   *image.Image     // nil until built, or found built
+	picked  bool             // IMAGE names the image
+	device  *device.Device   // nil until attached
+	// why an existing project could not be loaded, if generating it again helps
+	stale *project.StaleError
 }
 
 // current returns the invocation that the targets of one mage run share. It holds the project's lock from the first
@@ -78,7 +79,7 @@ func (v *invocation) inputs() (*inputs, error) {
 // forget closes the project, for a target that uses another one.
 func (v *invocation) forget() error {
 	p := v.project
-	v.in, v.project, v.image, v.picked, v.unusable = nil, nil, nil, false, nil
+	v.in, v.project, v.image, v.picked, v.stale = nil, nil, nil, false, nil
 	if p == nil {
 		return nil
 	}
@@ -91,9 +92,14 @@ func (v *invocation) load(dir string) (*made, error) {
 		return nil, nil
 	}
 	p, err := v.builder(nil).Open(dir)
-	if earlier := (*project.EarlierError)(nil); errors.Is(err, project.ErrUnfinished) || errors.As(err, &earlier) {
-		v.unusable = err
-		return nil, nil
+	if errors.As(err, &v.stale) {
+		if v.stale.Board == "" {
+			return nil, nil
+		}
+		return &made{
+			board: v.stale.Board, template: v.stale.Template, model: v.stale.Archive, modelName: v.stale.ModelName,
+			options: v.stale.Options,
+		}, nil
 	}
 	if err != nil {
 		return nil, err
