@@ -391,7 +391,7 @@ func (p *Project) begin(ctx context.Context, t *tree, r *recipe, last *buildReco
 		return nil, err
 	}
 	if last == nil || last.differs(r) || last.Setting != hex.EncodeToString(r.setting[:]) ||
-		last.Objects == "" || last.Objects != p.objects(t) {
+		!p.untouched(t, last) {
 		if err := t.root.RemoveAll(folder); err != nil {
 			return nil, t.error("remove", folder, err)
 		}
@@ -458,29 +458,38 @@ func (last *buildRecord) differs(r *recipe) bool {
 	return false
 }
 
-// objects returns a digest of all files in the build folder, with their times, which build commands compare. Other
-// programs may have changed them since the last build. It returns "" if they cannot be read.
-func (p *Project) objects(t *tree) string {
+// untouched reports whether the build folder's files are as last left them, and older than sources that change now.
+func (p *Project) untouched(t *tree, last *buildRecord) bool {
+	digest, newest := p.objects(t)
+	return digest != "" && digest == last.Objects && !newest.After(time.Now())
+}
+
+// objects returns a digest of all files in the build folder, and the time of the newest. The digest is "" if they cannot
+// be read.
+func (p *Project) objects(t *tree) (digest string, newest time.Time) {
 	names, err := t.list([]string{p.state.Template.buildFolder()})
 	if err != nil {
-		return ""
+		return "", newest
 	}
 	own := []string{p.inBuild(recordFile), p.inBuild(unfinishedFile)}
 	names = slices.DeleteFunc(names, func(name string) bool { return slices.Contains(own, name) })
 	sums, err := t.digests(names)
 	if err != nil {
-		return ""
+		return "", newest
 	}
 	s := cache.NewSentence("objects v1")
 	for _, name := range names { // sorted, as the folder is walked
 		info, err := t.root.Lstat(filepath.FromSlash(name))
 		if err != nil {
-			return ""
+			return "", newest
 		}
-		s.Say("file", name, sums[name], fmt.Sprint(info.ModTime().UnixNano()))
+		if info.ModTime().After(newest) {
+			newest = info.ModTime()
+		}
+		s.Say("file", name, sums[name])
 	}
 	key := s.Key()
-	return hex.EncodeToString(key[:])
+	return hex.EncodeToString(key[:]), newest
 }
 
 // freshen prepares a build folder that holds last: it gives changed inputs a newer time than last's results, and
@@ -666,8 +675,9 @@ func (p *Project) finish(t *tree, r *recipe, size image.Size) (*buildRecord, err
 	now := &buildRecord{
 		Format: recordFormat, BuildID: hex.EncodeToString(r.id[:]), Runtime: hex.EncodeToString(r.runtime[:]),
 		Digest: elf, Others: others, Size: size, Tools: r.tools, Edited: r.edited, Inputs: r.inputs,
-		Setting: hex.EncodeToString(r.setting[:]), Objects: p.objects(t),
+		Setting: hex.EncodeToString(r.setting[:]),
 	}
+	now.Objects, _ = p.objects(t)
 	data, err := json.MarshalIndent(now, "", "  ")
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", recordFile, err)
