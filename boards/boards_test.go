@@ -167,7 +167,8 @@ func TestThreeLevels(t *testing.T) {
 	if p, err := Find(filepath.Join(dir, "boards", "b.json"), nil); err != nil || p.Name != "b" {
 		t.Errorf("by path: %v", err)
 	}
-	if _, err := b.Settle(Options{ArenaKiB: 129}); failure.Of(err) != failure.DoesNotFit {
+	_, err = b.Settle(Options{ArenaKiB: 129})
+	if failure.Of(err) != failure.DoesNotFit || strings.Contains(err.Error(), ".json") {
 		t.Errorf("an arena larger than RAM: %v", err)
 	}
 	read := *b // as read from a project, without origins

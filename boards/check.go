@@ -272,8 +272,8 @@ func (b *Board) checkUpload() error {
 	case !r.Exec:
 		return b.wrong("place.upload", "code cannot run from region %q", r.Name)
 	case need > uint64(r.Size):
-		return b.wrong("upload_kib", "%d KiB do not fit into region %q of %d bytes: %d bytes too many",
-			b.UploadKiB, r.Name, r.Size, need-uint64(r.Size))
+		return b.wrong("upload_kib", "%w",
+			&overfull{r, need, fmt.Sprintf("a window of %d KiB for uploaded code", b.UploadKiB)})
 	}
 	return nil
 }
@@ -330,10 +330,28 @@ func (b *Board) checkArena() error {
 		with = strings.TrimSuffix(with, ",") + fmt.Sprintf(", with %d KiB for uploaded code,", b.UploadKiB)
 	}
 	if need > uint64(r.Size) {
-		return b.wrong("arena_kib", "an arena of %d KiB%s does not fit into region %q of %d bytes: %d bytes too many",
-			b.ArenaKiB, with, r.Name, r.Size, need-uint64(r.Size))
+		o := &overfull{r, need, fmt.Sprintf("an arena of %d KiB%s", b.ArenaKiB, with)}
+		return b.wrong("arena_kib", "%w", o)
 	}
 	return nil
+}
+
+// An overfull region is too small for what the options place there.
+type overfull struct {
+	region Region
+	need   uint64
+	parts  string
+}
+
+func (e *overfull) Error() string {
+	size := uint64(e.region.Size)
+	return fmt.Sprintf("%s does not fit into region %q of %d bytes: %d bytes too many", e.parts, e.region.Name, size,
+		e.need-size)
+}
+
+// Overfull returns the region, the bytes that are needed and there, and what needs them.
+func (e *overfull) Overfull() (region string, need, have int64, parts string) {
+	return e.region.Name, int64(e.need), int64(e.region.Size), strings.TrimSuffix(e.parts, ",")
 }
 
 // StackRegion returns the region of the stack, or "" on a board without a memory map.

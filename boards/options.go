@@ -261,6 +261,7 @@ func (b *Board) Settle(o Options) (Options, error) {
 	}
 	with := *b
 	with.ArenaKiB, with.StackBytes, with.UploadKiB = o.ArenaKiB, o.StackBytes, o.UploadKiB
+	with.Files = nil // an error is the options', not a board file's
 	if err := with.checkPlace(); err != nil {
 		return Options{}, failure.New(failure.DoesNotFit, "choose a smaller arena_kib, stack_bytes or upload_kib",
 			"board %s: %w", b.Name, err)

@@ -4,8 +4,12 @@
 package project
 
 import (
+	"cmp"
+	"debug/elf"
 	"errors"
 	"fmt"
+	"io/fs"
+	"math/bits"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -93,9 +97,7 @@ func (p *Project) checkStack() error {
 		const step = 256
 		wanted := int((u.Need + step - 1) / step * step)
 		e.Need, e.Have, e.Why = u.Need, u.Have, "the deepest calls: "+strings.Join(u.Path, ", ")
-		if p.canHave(func(o *boards.Options) { o.StackBytes = wanted }) {
-			e.Option = fmt.Sprintf("stack_bytes=%d", wanted)
-		}
+		p.suggest(e, fmt.Sprintf("stack_bytes=%d", wanted), func(o *boards.Options) { o.StackBytes = wanted })
 	case u.Handlers > u.Room:
 		e.What, e.Need, e.Have, e.Why = fit.HandlersStack, u.Handlers, u.Room,
 			"an interrupt's deepest calls: "+strings.Join(u.HandlerPath, ", ")
@@ -114,10 +116,13 @@ func (p *Project) checkPacket(need fit.ArenaNeed) error {
 		return nil
 	}
 	const step = 64
-	return &FitError{
+	wanted := int((need.Packet + step - 1) / step * step)
+	e := &FitError{
 		Board: p.Board().Name, What: "packet buffer", Over: need.Packet - have, Need: need.Packet, Have: have,
-		Why: need.Call, Option: fmt.Sprintf("packet_bytes=%d", (need.Packet+step-1)/step*step),
+		Why: need.Call,
 	}
+	p.suggest(e, fmt.Sprintf("packet_bytes=%d", wanted), func(o *boards.Options) { o.PacketBytes = wanted })
+	return e
 }
 
 func (p *Project) checkArena(need fit.ArenaNeed) error {
@@ -133,22 +138,74 @@ func (p *Project) checkArena(need fit.ArenaNeed) error {
 	if !need.Sure {
 		e.Why += ", estimated: not all of its code can be read"
 	}
-	if p.canHave(func(o *boards.Options) { o.ArenaKiB = need.KiB }) {
-		e.Option = fmt.Sprintf("arena_kib=%d", need.KiB)
-	}
+	p.suggest(e, fmt.Sprintf("arena_kib=%d", need.KiB), func(o *boards.Options) { o.ArenaKiB = need.KiB })
 	return e
 }
 
-// canHave reports whether the board accepts the project's options with a change.
-func (p *Project) canHave(change func(*boards.Options)) bool {
+// suggest sets the error's option, and in a project with edited files its lines, if the template uses the option and the
+// board accepts the change.
+func (p *Project) suggest(e *FitError, option string, change func(*boards.Options)) {
+	name, _, _ := strings.Cut(option, "=")
 	o := p.state.Options
 	change(&o)
-	_, err := p.Board().Settle(o)
-	return err == nil
+	now, err := p.Board().Settle(o)
+	if err != nil || !slices.Contains(p.state.Template.Options, name) {
+		return
+	}
+	e.Option = option
+	if edited, err := p.Edited(); err != nil || len(edited) == 0 {
+		return // if they cannot be read, the next step reports it
+	}
+	before, err := p.Board().Settle(p.state.Options)
+	if err != nil {
+		return
+	}
+	for _, name := range p.state.Template.Generate {
+		lines := func(o boards.Options) []string {
+			return strings.Split(string(generators[name](&p.state.Template.blueprint, p.Board(), o)), "\n")
+		}
+		was := lines(before)
+		for _, line := range lines(now) {
+			if !slices.Contains(was, line) {
+				e.Lines = append(e.Lines, name+": "+line)
+			}
+		}
+	}
 }
 
-// shownOption is the option that makes operators smaller.
-const shownOption = "operator_opt=Os"
+// optionsFit converts the error of options for which a region is too small to a *FitError, and returns other errors
+// unchanged.
+func optionsFit(b *boards.Board, o boards.Options, err error) error {
+	var over interface {
+		Overfull() (region string, need, have int64, parts string)
+	}
+	if !errors.As(err, &over) {
+		return err
+	}
+	e := &FitError{Board: b.Name, What: "memory", Err: err}
+	e.Region, e.Need, e.Have, e.Why = over.Overfull()
+	e.Over = e.Need - e.Have
+	arena, stack := int64(cmp.Or(o.ArenaKiB, b.ArenaKiB)), int64(cmp.Or(o.StackBytes, b.StackBytes))
+	upload := max(int64(cmp.Or(o.UploadKiB, b.UploadKiB))*1024-e.Over, 0) / 1024
+	for _, smaller := range []struct {
+		name  string
+		value int64
+		of    *int
+	}{
+		{"arena_kib", (arena*1024 - e.Over) / 1024, &o.ArenaKiB},
+		{"stack_bytes", stack - e.Over, &o.StackBytes},
+		{"upload_kib", (int64(1) << bits.Len64(uint64(upload))) / 2, &o.UploadKiB}, // a power of two
+	} {
+		was := *smaller.of
+		*smaller.of = int(smaller.value)
+		if _, err := b.Settle(o); err == nil && smaller.value > 0 {
+			e.Option = fmt.Sprintf("%s=%d", smaller.name, smaller.value)
+			return e
+		}
+		*smaller.of = was
+	}
+	return e
+}
 
 // linkFits converts the linker's error that a region is too small to a *FitError, and returns other errors
 // unchanged.
@@ -162,24 +219,45 @@ func (p *Project) linkFits(err error, a *mlf.Archive, m *mlf.Model) error {
 	if e.Region == "" {
 		return err
 	}
-	e.Option = p.makesRoom(e.Region, e.Over, a, m)
+	p.makeRoom(e, a, m)
 	return e
 }
 
-// makesRoom returns an option that frees that many bytes of a region, or "".
-func (p *Project) makesRoom(region string, over int64, a *mlf.Archive, m *mlf.Model) string {
+// makeRoom suggests an option that frees the missing bytes, if there is one.
+func (p *Project) makeRoom(e *FitError, a *mlf.Archive, m *mlf.Model) {
 	b := p.Board()
-	if region == b.Place.ArenaRegion() {
-		smaller := (p.arenaBytes() - over) / 1024
-		if need, err := fit.NeedOf(b, a, m, int(p.packetBytes())); err == nil && smaller >= 1 && need.Holds(smaller*1024) {
-			return fmt.Sprintf("arena_kib=%d", smaller)
+	if e.Region == b.Place.ArenaRegion() {
+		smaller := int((p.arenaBytes() - e.Over) / 1024)
+		need, err := fit.NeedOf(b, a, m, int(p.packetBytes()))
+		if err == nil && smaller >= 1 && need.Holds(int64(smaller)*1024) {
+			p.suggest(e, fmt.Sprintf("arena_kib=%d", smaller), func(o *boards.Options) { o.ArenaKiB = smaller })
+			return
 		}
 	}
 	settled, err := b.Settle(p.state.Options)
-	if err == nil && region == b.Place.Code && len(m.Sources) > 0 && settled.OperatorOpt != "Os" {
-		return shownOption
+	if err == nil && e.Region == b.Place.Code && settled.OperatorOpt != "Os" && p.operatorCode() > e.Over {
+		p.suggest(e, "operator_opt=Os", func(o *boards.Options) { o.OperatorOpt = "Os" })
 	}
-	return ""
+}
+
+// operatorCode returns the bytes of machine code in the objects of the model's C files. Optimising for size can save
+// fewer, and none of parameters and objects in the archive.
+func (p *Project) operatorCode() (bytes int64) {
+	folder := filepath.Join(p.dir, p.state.Template.buildFolder(), filepath.FromSlash(p.folders().OfModel()))
+	_ = filepath.WalkDir(folder, func(path string, _ fs.DirEntry, err error) error {
+		f, failed := elf.Open(path)
+		if err != nil || failed != nil {
+			return nil // no object
+		}
+		defer f.Close()
+		for _, s := range f.Sections {
+			if s.Flags&elf.SHF_EXECINSTR != 0 {
+				bytes += int64(s.Size)
+			}
+		}
+		return nil
+	})
+	return bytes
 }
 
 // A FitError reports a firmware or a model that does not fit the board.

@@ -163,7 +163,7 @@ func (b *Builder) makePlan(s Spec) (*plan, error) {
 	}
 	settled, err := board.Settle(s.Options)
 	if err != nil {
-		return nil, err
+		return nil, optionsFit(board, s.Options, err)
 	}
 	t, err := b.chooseTemplate(board, s)
 	if err != nil {

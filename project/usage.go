@@ -15,8 +15,12 @@ import (
 	"github.com/boardsmith/boardsmith/templates"
 )
 
-// A Usage is how much of a board's memory an image takes.
-type Usage = fit.Usage
+// A Usage is how much of a board's memory an image takes, by its parts and by the board's regions.
+type (
+	Usage     = fit.Usage
+	PartUse   = fit.PartUse
+	RegionUse = fit.RegionUse
+)
 
 // Usage reads the image and its map. Errors: class config if the build folder holds another image.
 func (p *Project) Usage(i *image.Image) (*Usage, error) {
@@ -82,9 +86,9 @@ func (p *Project) shippedSources() (names []string) {
 }
 
 // memory returns the board's memory map.
-func (p *Project) memory() (all []fit.RegionUse) {
+func (p *Project) memory() (all []RegionUse) {
 	for _, r := range p.state.Board.Memory {
-		all = append(all, fit.RegionUse{Name: r.Name, Origin: uint64(r.Origin), Size: int64(r.Size)})
+		all = append(all, RegionUse{Name: r.Name, Origin: uint64(r.Origin), Size: int64(r.Size)})
 	}
 	return all
 }

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/boardsmith/boardsmith/image"
-	"github.com/boardsmith/boardsmith/internal/fit"
+	"github.com/boardsmith/boardsmith/project"
 )
 
 func (v *invocation) size(ctx context.Context) error {
@@ -28,18 +28,18 @@ func (v *invocation) size(ctx context.Context) error {
 		r["regions"] = regionLines(u)
 	}
 	r["sizes"] = partLines(u)
-	r["arena"] = v.printArena(u.Arena)
+	r["arena"] = v.printArena(u)
 	if u.Stack != nil {
-		r["stack"] = v.printStack(u.Stack)
+		r["stack"] = v.printStack(u)
 	}
 	v.JSONLine(r)
 	return nil
 }
 
 // printKinds prints the sizes of a process, whose memory has no limits known here.
-func (v *invocation) printKinds(u *fit.Usage) {
+func (v *invocation) printKinds(u *project.Usage) {
 	v.Printf("%-18s %10s %10s %10s   bytes", "", "text", "data", "bss")
-	for _, p := range append(u.Parts, fit.PartUse{Name: "all", Size: u.Total()}) {
+	for _, p := range append(u.Parts, project.PartUse{Name: "all", Size: u.Total()}) {
 		if p.Size != (image.Size{}) {
 			v.Printf("%-18s %10d %10d %10d", p.Name, p.Text, p.Data, p.BSS)
 		}
@@ -47,7 +47,7 @@ func (v *invocation) printKinds(u *fit.Usage) {
 }
 
 // printRegions prints a column for each memory of a board.
-func (v *invocation) printRegions(u *fit.Usage) {
+func (v *invocation) printRegions(u *project.Usage) {
 	row := func(name string, cell func(i int) string) {
 		line := fmt.Sprintf("%-18s", name)
 		for i := range u.Regions {
@@ -55,7 +55,7 @@ func (v *invocation) printRegions(u *fit.Usage) {
 		}
 		v.Printf("%s", line)
 	}
-	number := func(f func(r fit.RegionUse) int64) func(int) string {
+	number := func(f func(r project.RegionUse) int64) func(int) string {
 		return func(i int) string { return fmt.Sprint(f(u.Regions[i])) }
 	}
 	row("", func(i int) string { return u.Regions[i].Name })
@@ -70,16 +70,16 @@ func (v *invocation) printRegions(u *fit.Usage) {
 			return fmt.Sprint(p.In[i])
 		})
 	}
-	row("used", number(func(r fit.RegionUse) int64 { return r.Used }))
-	row("free", number(func(r fit.RegionUse) int64 { return r.Size - r.Used }))
-	row("of", number(func(r fit.RegionUse) int64 { return r.Size }))
+	row("used", number(func(r project.RegionUse) int64 { return r.Used }))
+	row("free", number(func(r project.RegionUse) int64 { return r.Size - r.Used }))
+	row("of", number(func(r project.RegionUse) int64 { return r.Size }))
 	row("", func(i int) string {
 		return fmt.Sprintf("%.1f %%", 100*float64(u.Regions[i].Used)/float64(max(u.Regions[i].Size, 1)))
 	})
 }
 
-func partLines(u *fit.Usage) (lines []fields) {
-	for _, p := range append(u.Parts, fit.PartUse{Name: "all", Size: u.Total()}) {
+func partLines(u *project.Usage) (lines []fields) {
+	for _, p := range append(u.Parts, project.PartUse{Name: "all", Size: u.Total()}) {
 		l := fields{"part": p.Name, "text": p.Text, "data": p.Data, "bss": p.BSS}
 		if len(p.In) > 0 {
 			in := map[string]int64{}
@@ -95,7 +95,7 @@ func partLines(u *fit.Usage) (lines []fields) {
 	return lines
 }
 
-func regionLines(u *fit.Usage) (lines []fields) {
+func regionLines(u *project.Usage) (lines []fields) {
 	for _, r := range u.Regions {
 		lines = append(lines, fields{
 			"region": r.Name, "origin": r.Origin, "size": r.Size, "used": r.Used,
@@ -105,7 +105,8 @@ func regionLines(u *fit.Usage) (lines []fields) {
 	return lines
 }
 
-func (v *invocation) printArena(a fit.ArenaUse) fields {
+func (v *invocation) printArena(usage *project.Usage) fields {
+	a := usage.Arena
 	r := fields{"have": a.Have}
 	if a.Need == 0 {
 		return r
@@ -119,7 +120,8 @@ func (v *invocation) printArena(a fit.ArenaUse) fields {
 	return r
 }
 
-func (v *invocation) printStack(u *fit.StackUse) fields {
+func (v *invocation) printStack(usage *project.Usage) fields {
+	u := usage.Stack
 	v.Printf("stack: %d of %d bytes at worst: %s", u.Need, u.Have, strings.Join(u.Path, ", "))
 	for _, why := range u.Unsure {
 		v.Printf("stack: it may be more: %s", why)

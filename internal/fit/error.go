@@ -21,6 +21,10 @@ type Error struct {
 	Why    string // what needs them; may be ""
 	Option string // what to change and to what, as in "arena_kib=40"; "" where no option helps
 	Err    error  // the linker's; may be nil
+
+	// "FILE: LINE", what Option would write: in a project with edited files, which generating would replace, lines to
+	// change by hand instead
+	Lines []string
 }
 
 func (e *Error) Error() string {
@@ -52,6 +56,9 @@ func (e *Error) NextStep() string {
 		return fmt.Sprintf("set BARE_HANDLER_STACK_BYTES to at least %d in the defines of the board file", e.Need)
 	case e.Option == "":
 		return "choose a smaller model, or a board with more memory"
+	}
+	if len(e.Lines) > 0 {
+		return "generating again would replace files changed by hand, so change by hand: " + strings.Join(e.Lines, "; ")
 	}
 	return "generate again with " + failure.Option("Spec.Options", e.Option)
 }
