@@ -44,6 +44,8 @@ var mayImport = map[string][]string{
 	"tune/space":        {"ndarray", "failure", "internal/jsonfile", "internal/plainfile"},
 	"executor":          {"rpc", "mlf", "ndarray", "failure"},
 
+	"examples": {"tune", "project", "device", "ndarray"}, // programs as users write them
+
 	// Chooses what is measured next.
 	"tune/search": {
 		"tune", "tune/space", "project", "executor", "device", "image", "rpc", "mlf", "ndarray", "failure",

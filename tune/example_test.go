@@ -1,0 +1,70 @@
+//go:build linux
+
+package tune_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"os"
+	"slices"
+
+	"github.com/boardsmith/boardsmith/device"
+	"github.com/boardsmith/boardsmith/ndarray"
+	"github.com/boardsmith/boardsmith/project"
+	"github.com/boardsmith/boardsmith/tune"
+)
+
+// Measures two ways to add up numbers, on two processes of this computer. One of them forgets the last number.
+func Example() {
+	ctx := context.Background()
+	dir, err := os.MkdirTemp("", "tune-")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	run, err := tune.OpenRun(ctx, dir, &device.Desk{}, []string{"host", "host"}, tune.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer run.Close()
+
+	const source = `#include <tvm/runtime/c_runtime_api.h>
+int sum(TVMValue* args, int* codes, int count, TVMValue* result, int* result_code, void* resource) {
+  const signed char* in = (const signed char*)((DLTensor*)args[0].v_handle)->data;
+  signed char* out = (signed char*)((DLTensor*)args[1].v_handle)->data;
+  out[0] = 0;
+  for (int i = 0; i < N; i++) {
+    out[0] += in[i];
+  }
+  return 0;
+}`
+	bytes := ndarray.DType{Code: ndarray.Int, Bits: 8, Lanes: 1}
+	var candidates []tune.Candidate
+	for _, n := range []int{3, 4} {
+		candidates = append(candidates, tune.Candidate{
+			ID: fmt.Sprintf("sum of %d", n), Entry: "sum",
+			Operators: project.Operators{
+				Files: []project.OperatorFile{{Name: "sum.c", Data: []byte(source)}},
+				Flags: []string{fmt.Sprintf("-DN=%d", n)},
+			},
+			Args: []tune.Arg{
+				{DType: bytes, Shape: []int64{4}, Data: []byte{1, 2, 3, 4}},
+				{DType: bytes, Shape: []int64{1}, Want: []byte{10}},
+			},
+		})
+	}
+	for r, err := range run.All(ctx, slices.Values(candidates)) {
+		switch {
+		case err != nil:
+			log.Fatal(err)
+		case r.Failure != nil:
+			fmt.Println(r.ID, "fails:", r.Failure.Message)
+		default:
+			fmt.Println(r.ID, "takes less than a millisecond:", r.Time.Median < 1e-3)
+		}
+	}
+	// Unordered output:
+	// sum of 4 takes less than a millisecond: true
+	// sum of 3 fails: argument 1: 1 of 1 elements differ, the first is 0: 6, wanted 10; the largest difference is 4
+}
