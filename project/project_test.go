@@ -145,7 +145,7 @@ func TestGolden(t *testing.T) {
 		}
 	}
 	// The template's own defaults are what is generated for the host.
-	for _, name := range []string{"crt_config/crt_config.h", "crt_config/board.mk"} {
+	for _, name := range []string{"crt_config/crt_config.h", "crt_config/board.mk", "crt_config/operators.mk"} {
 		want, err := os.ReadFile(filepath.Join("..", "templates", "baremetal", name))
 		must(t, err)
 		if strings.Join(strings.Fields(all[name]), " ") != strings.Join(strings.Fields(string(want)), " ") {

@@ -28,8 +28,8 @@ typedef struct crc16_run {
   uint8_t* to;  // the next byte of contents is copied here; NULL: none is
 } crc16_run_t;
 
-// Processes bytes of src up to an ff, at most n, and returns the end of them. If they are copied, they are escaped ones:
-// four ff are two bytes of contents and do not end the run. What is copied must not overlap src.
+// Processes bytes of src up to an ff, at most n, and returns the end of them. With a copy, they are escaped bytes: four
+// ff are two bytes of contents and do not end the run. The copy must not overlap src.
 const uint8_t* crc16_span(crc16_run_t* run, const uint8_t* src, size_t n);
 
 // Processes the ff bytes that src begins with, at least 1 and at most n, and returns the end of them. Each is escaped:

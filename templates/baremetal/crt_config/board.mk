@@ -5,7 +5,6 @@ AR := ar
 BOARD_CFLAGS :=
 BOARD_LDFLAGS :=
 RUNTIME_OPT := Os
-OPERATOR_OPT := O2
 # The linker script; empty where the system's own is meant. With one, a .bin and a .hex can be made beside the .elf.
 BOARD_LDSCRIPT :=
 OBJCOPY := objcopy

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // cpu_executable (bare.h) of RISC-V. Machine mode may execute any RAM that no locked rule of the PMP forbids
-// (Privileged Architecture §3.7.1), and a locked rule stays until a reset. So this only synchronises instruction fetches.
+// (Privileged Architecture §3.7.1), and a locked rule stays until a reset. So this only runs a fence for instructions.
 #include <stdint.h>
 
 #include "bare.h"
