@@ -26,6 +26,18 @@ func TestContexts(t *testing.T) {
 			_, err := linker.Link(ctx, ramProgram("-DCANCELLED"), rpc.Window{Base: 1 << 30, Bytes: 1 << 14, Alignment: 64})
 			return err
 		},
+		"OperatorLinker.Archive": func(ctx context.Context) error {
+			_, err := linker.Archive(ctx, map[string]Operators{"f": ramProgram("-DCANCELLED")}, nil)
+			return err
+		},
+		"Project.Resident": func(ctx context.Context) error {
+			_, err := p.Resident(ctx, filepath.Join(t.TempDir(), "resident"))
+			return err
+		},
+		"Project.LoadRAM": func(ctx context.Context) error {
+			_, err := p.LoadRAM(ctx, nil, ramProgram("-DCANCELLED"))
+			return err
+		},
 		"Builder.Generate": func(ctx context.Context) error {
 			_, err := generate(ctx, filepath.Join(t.TempDir(), "q"), spec, testEnv())
 			return err
