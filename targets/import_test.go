@@ -17,7 +17,8 @@ var mayImport = map[string][]string{
 	magefile: {"targets", "internal/develop"},
 	"cmd":    {"internal/virtualprobe"},
 	"targets": {
-		"tune", "tune/search", "tune/space", "tune/report", "project", "executor", "device", "emulated", "image", "progress", "cache", "rpc",
+		"tune", "tune/search", "tune/space", "tune/report", "project", "executor", "device", "emulated", "image",
+		"progress", "cache", "rpc",
 		"boards", "mlf", "ndarray", "samples", "failure", "internal/command", "internal/console", "internal/jsonfile",
 		"internal/plainfile", "internal/toolbox", "internal/virtualprobe",
 	},

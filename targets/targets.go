@@ -34,8 +34,8 @@ func Erase(ctx context.Context) error { return do(ctx, "erase", (*invocation).er
 // Run runs the model on the board with INPUT, prints outputs and times, and writes OUTPUT.
 func Run(ctx context.Context) error { return do(ctx, "run", (*invocation).run) }
 
-// Tune finds the fastest of the operators in CANDIDATES, of the configurations of SPACE, or of the flags for MODEL, on the
-// boards of BOARD.
+// Tune finds the fastest of the operators in CANDIDATES, of the configurations of SPACE, or of the flags for MODEL, on
+// the boards of BOARD.
 func Tune(ctx context.Context) error { return do(ctx, "tune", (*invocation).tune) }
 
 // Report writes the tuning runs in RUN as an HTML page to OUTPUT, and as a table to CSV.
