@@ -136,21 +136,31 @@ func (t *tuning) candidates(ctx context.Context, folder string) (err error) {
 			asked[candidateID(name, kind, kinds)] = true
 		}
 	}
-	of := func(results []tune.Result) []tune.Result {
-		return slices.DeleteFunc(results, func(r tune.Result) bool { return !asked[r.ID] })
+	finished := func() ([]tune.Result, error) {
+		all, err := run.Results()
+		return slices.DeleteFunc(all, func(r tune.Result) bool { return !asked[r.ID] }), err
+	}
+	before, err := finished()
+	if err != nil {
+		return err
 	}
 	t.view.expect(len(asked))
-	t.view.resumed(of(run.Results())...)
+	t.view.resumed(before...)
 	for r, err := range run.All(ctx, candidatesOf(names, kinds, inputs, want, &err)) {
 		if err != nil {
-			return t.stopped(ctx, err, len(of(run.Results())))
+			done, _ := finished() // the first error says more
+			return t.stopped(ctx, err, len(done))
 		}
 		t.resultLine(r)
 	}
 	if err != nil {
 		return err
 	}
-	return t.printResults(of(run.Results()))
+	done, err := finished()
+	if err != nil {
+		return err
+	}
+	return t.printResults(done)
 }
 
 // candidateFiles lists the archives in a folder.

@@ -69,8 +69,12 @@ func (t *tuning) space(ctx context.Context, file string) (err error) {
 		return err
 	}
 	defer func() { err = firstError(err, run.Close()) }()
+	finished, err := run.Results()
+	if err != nil {
+		return err
+	}
 	before := map[string]bool{}
-	for _, r := range run.Results() {
+	for _, r := range finished {
 		before[r.ID] = true
 	}
 	var best search.Trial

@@ -233,12 +233,18 @@ func (k *kind) confirm(ctx context.Context, best int) (results []Result, err err
 		return nil, err
 	}
 	var jobs []*job
-	for _, ranking := range Rank(k.run.Results()) {
+	known, err := k.run.Results()
+	if err != nil {
+		return nil, err
+	}
+	for _, ranking := range Rank(known) {
 		for _, was := range ranking.Results {
 			if was.Kind != k.name || was.Tier != RAM || was.Same != "" || len(jobs)+len(results) == best {
 				continue
 			}
-			if is, ok := k.run.store.find(was.ID + inFlash); ok {
+			if is, ok, err := k.run.store.find(was.ID + inFlash); err != nil {
+				return nil, err
+			} else if ok {
 				results = append(results, is)
 				continue
 			}

@@ -32,7 +32,7 @@ func opened(t *testing.T, o tune.Options, boards ...string) (*tune.Run, string) 
 }
 
 // desk is one with emulated chips of its own, which end with the test.
-func desk(t *testing.T) *device.Desk {
+func desk(t testing.TB) *device.Desk {
 	t.Helper()
 	keepertest.Use(t)
 	d := &device.Desk{Probes: emulated.Probes(), StateDir: t.TempDir(), LeaseDir: t.TempDir()}

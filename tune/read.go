@@ -27,7 +27,8 @@ func ReadResults(dir string) ([]Result, error) {
 		return nil, err
 	}
 	defer f.Close() // it was only read
-	results, _, err := readResults(f, f.Name())
+	var results []Result
+	_, err = eachResult(f, f.Name(), func(_ int64, r Result) { results = append(results, r) })
 	return latest(results), err
 }
 
@@ -45,26 +46,28 @@ func latest(results []Result) (last []Result) {
 	return last
 }
 
-// readResults reads results until the last newline, and says how many bytes that is.
-func readResults(from io.Reader, name string) (results []Result, whole int64, err error) {
+// eachResult calls f with each result until the last newline, and where its line begins. It returns how many bytes that
+// is.
+func eachResult(from io.Reader, name string, f func(at int64, r Result)) (whole int64, err error) {
 	r := bufio.NewReader(from)
 	for n := 1; ; n++ {
 		line, err := r.ReadBytes('\n')
 		if errors.Is(err, io.EOF) {
-			return results, whole, nil
+			return whole, nil
 		}
 		if err != nil {
-			return nil, 0, err
+			return 0, err
 		}
 		var result Result
 		if err = json.Unmarshal(line, &result); err == nil {
 			err = result.check()
 		}
 		if err != nil {
-			return nil, 0, failure.New(failure.Config, "choose another folder, or repair the file",
+			return 0, failure.New(failure.Config, "choose another folder, or repair the file",
 				"%s:%d: not a result: %w", name, n, err)
 		}
-		results, whole = append(results, result), whole+int64(len(line))
+		f(whole, result)
+		whole += int64(len(line))
 	}
 }
 

@@ -67,8 +67,8 @@ type kind struct {
 
 // A twin is a measurement that candidates with the same bytes share.
 type twin struct {
-	done   chan struct{}
-	result Result
+	done chan struct{}
+	id   string // whose result it is; "": it has none
 }
 
 // OpenRun begins a run, or goes on with the one in the folder. Each word of boards is a place to measure: the name of a
@@ -168,8 +168,8 @@ func (r *Run) Close() error {
 	return errors.Join(append(errs, r.store.close())...)
 }
 
-// Results returns what is finished, in order of finishing.
-func (r *Run) Results() []Result { return r.store.all() }
+// Results reads what is finished, in order of finishing, from the run's folder.
+func (r *Run) Results() ([]Result, error) { return ReadResults(r.dir) }
 
 // Measure compiles, loads, checks and times one candidate, and returns when its result is in the run's folder. One
 // whose ID is finished costs nothing: its result is returned. What goes wrong with a candidate is a Failure in its
@@ -183,8 +183,8 @@ func (r *Run) Measure(ctx context.Context, c Candidate) (Result, error) {
 		return Result{}, err
 	}
 	for {
-		if result, ok := r.store.find(c.ID); ok {
-			return result, nil
+		if result, ok, err := r.store.find(c.ID); ok || err != nil {
+			return result, err
 		}
 		r.mu.Lock()
 		busy, taken := r.working[c.ID]
@@ -227,8 +227,8 @@ func (r *Run) finish(ctx context.Context, k *kind, c Candidate) (Result, error) 
 		return Result{}, err
 	}
 	result, err := k.measure(ctx, c)
-	if err != nil {
-		return Result{}, err
+	if err != nil || result.kept {
+		return result, err
 	}
 	return r.keep(k, c, result)
 }
@@ -281,19 +281,19 @@ func (k *kind) measure(ctx context.Context, c Candidate) (Result, error) {
 		case <-ctx.Done():
 			return Result{}, failure.Stopped(ctx, "measure %s", c.ID)
 		}
-		if t.result.ID != "" {
-			same := t.result
+		if same, ok, err := k.run.store.find(t.id); ok || err != nil {
 			same.Same, same.Build, same.Wait, same.Load, same.Run = same.ID, built, 0, 0, 0
-			return same, nil
+			return same, err
 		}
 		return k.submit(ctx, c, l, built)
 	}
 	defer close(t.done)
 	result, err := k.submit(ctx, c, l, built)
 	if err == nil && (result.Failure == nil || !result.Failure.Retry) {
-		t.result = result
-		t.result.ID = c.ID
-		return result, nil
+		if result, err = k.run.keep(k, c, result); err == nil {
+			t.id, result.kept = c.ID, true
+		}
+		return result, err
 	}
 	k.mu.Lock()
 	delete(k.measured, key)

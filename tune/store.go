@@ -1,6 +1,7 @@
 package tune
 
 import (
+	"bufio"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
@@ -27,8 +28,7 @@ type store struct {
 
 	mu    sync.Mutex
 	file  *os.File
-	list  []Result
-	index map[string]int // by ID
+	index map[string]int64 // where the last line of each candidate begins, by ID
 
 	sources    *os.File                     // candidates.jsonl
 	candidates map[string]int64             // where its lines begin, by ID
@@ -50,7 +50,8 @@ func openStore(dir string) (*store, error) {
 		return nil, errors.Join(err, lock.Close())
 	}
 	s := &store{
-		dir: dir, lock: lock, index: map[string]int{}, candidates: map[string]int64{}, blobs: map[[sha256.Size]byte]string{},
+		dir: dir, lock: lock, index: map[string]int64{}, candidates: map[string]int64{},
+		blobs: map[[sha256.Size]byte]string{},
 	}
 	s.file, err = os.OpenFile(filepath.Join(dir, resultsFile), os.O_RDWR|os.O_CREATE, 0o644)
 	if err == nil {
@@ -66,23 +67,15 @@ func openStore(dir string) (*store, error) {
 }
 
 func (s *store) read() error {
-	results, whole, err := readResults(s.file, s.file.Name())
+	whole, err := eachResult(s.file, s.file.Name(), func(at int64, r Result) { s.index[r.ID] = at })
 	if err != nil {
 		return err
-	}
-	for _, r := range results {
-		s.note(r)
 	}
 	if err := s.file.Truncate(whole); err != nil {
 		return err
 	}
 	_, err = s.file.Seek(whole, io.SeekStart)
 	return err
-}
-
-func (s *store) note(r Result) {
-	s.index[r.ID] = len(s.list)
-	s.list = append(s.list, r)
 }
 
 // add writes a result. A line that could not be written whole is taken away again.
@@ -105,24 +98,31 @@ func (s *store) add(r Result) error {
 		_, back := s.file.Seek(at, io.SeekStart)
 		return errors.Join(err, cut, back)
 	}
-	s.note(r)
+	s.index[r.ID] = at
 	return nil
 }
 
-func (s *store) find(id string) (Result, bool) {
+// find returns a candidate's result, false if it has none yet. Results are in the file alone: a run may have many.
+func (s *store) find(id string) (r Result, ok bool, err error) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	n, ok := s.index[id]
+	at, ok := s.index[id]
+	s.mu.Unlock()
 	if !ok {
-		return Result{}, false
+		return Result{}, false, nil
 	}
-	return s.list[n], true
-}
-
-func (s *store) all() []Result {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return latest(s.list)
+	f, err := os.Open(filepath.Join(s.dir, resultsFile))
+	if err != nil {
+		return Result{}, false, err
+	}
+	defer f.Close() // it was only read
+	line, err := bufio.NewReader(io.NewSectionReader(f, at, 1<<40)).ReadBytes('\n')
+	if err == nil {
+		err = json.Unmarshal(line, &r)
+	}
+	if err == nil && r.ID != id {
+		err = failure.New(failure.Config, "measure in another folder", "%s was changed by others", f.Name())
+	}
+	return r, err == nil, err
 }
 
 func (s *store) close() error {

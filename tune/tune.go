@@ -65,6 +65,8 @@ type Result struct {
 	Run      time.Duration   `json:"run_ns,omitempty"`   // calls, with the check of what they computed
 	Finished time.Time       `json:"finished"`
 	Record   json.RawMessage `json:"record,omitempty"` // the candidate's
+
+	kept bool // it is in the run's folder
 }
 
 // A Tier says how a candidate came onto the device.

@@ -19,8 +19,8 @@ import (
 	"time"
 
 	"github.com/boardsmith/boardsmith/device"
-	"github.com/boardsmith/boardsmith/emulated"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/drawn"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/mlf/mlftest"
 	"github.com/boardsmith/boardsmith/ndarray"
@@ -33,6 +33,13 @@ func must(t testing.TB, err error) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+func results(t testing.TB, r *tune.Run) []tune.Result {
+	t.Helper()
+	all, err := r.Results()
+	must(t, err)
+	return all
 }
 
 // matmuls are the 32 candidates of one matrix multiplication that TVM made.
@@ -154,8 +161,8 @@ func TestFailures(t *testing.T) {
 					t.Logf("%s: %s: %s", result.ID, result.Failure.Class, result.Failure.Message)
 				}
 			}
-			if seen != len(cs) || len(r.Results()) != len(cs) {
-				t.Errorf("%d results, %d kept, of %d candidates", seen, len(r.Results()), len(cs))
+			if kept := len(results(t, r)); seen != len(cs) || kept != len(cs) {
+				t.Errorf("%d results, %d kept, of %d candidates", seen, kept, len(cs))
 			}
 		})
 	}
@@ -200,8 +207,8 @@ func TestBoardsVanish(t *testing.T) {
 	if n := <-killed; n < 3 {
 		t.Errorf("only %d emulators were killed", n)
 	}
-	if len(r.Results()) != len(cs) {
-		t.Errorf("%d results of %d candidates", len(r.Results()), len(cs))
+	if n := len(results(t, r)); n != len(cs) {
+		t.Errorf("%d results of %d candidates", n, len(cs))
 	}
 }
 
@@ -313,34 +320,47 @@ func TestChild(t *testing.T) {
 	must(t, r.Close())
 }
 
+// TestMatmul measures the 32 schedules of one matrix multiplication: all compute the same, each emulator counts the
+// same instructions in two runs, and no flash is written after the first image.
 func TestMatmul(t *testing.T) {
-	for _, board := range []string{"host", "mps2_an385", "qemu_riscv32"} {
+	for _, board := range drawn.Of(t, "matmul",
+		[]string{"host", "mps2_an385", "mps2_an500", "qemu_riscv32", "netduinoplus2"}, 2) {
 		t.Run(board, func(t *testing.T) {
-			desk := &device.Desk{Probes: emulated.Probes()}
 			cs := matmuls(t)
-			began := time.Now()
-			r, err := tune.OpenRun(t.Context(), t.TempDir(), desk, []string{board},
-				tune.Options{Reference: &cs[0], Told: func(e tune.Event) {
-					if os.Getenv("V") != "" {
-						fmt.Println(e.Board, e.What, e.Err)
-					}
-				}})
-			must(t, err)
-			defer r.Close()
-			fmt.Println("open", time.Since(began))
-			began = time.Now()
-			for result, err := range r.All(t.Context(), slices.Values(cs)) {
+			d := desk(t)
+			var times [2]map[string][]float64
+			for i := range times {
+				r, err := tune.OpenRun(t.Context(), t.TempDir(), d, []string{board}, tune.Options{Reference: &cs[0]})
 				must(t, err)
-				if result.Failure != nil {
-					t.Errorf("%s: %+v", result.ID, result.Failure)
-					continue
+				times[i] = map[string][]float64{}
+				for result, err := range r.All(t.Context(), slices.Values(cs)) {
+					must(t, err)
+					if result.Failure != nil || result.Tier != tune.RAM {
+						t.Errorf("%s: %s, %+v", result.ID, result.Tier, result.Failure)
+						continue
+					}
+					times[i][result.ID] = result.Samples
 				}
-				if os.Getenv("V") != "" {
-					fmt.Printf("%s %v %v build %v load %v run %v wait %v same %s\n", result.ID, result.Time.Median, result.Bytes,
-						result.Build, result.Load, result.Run, result.Wait, result.Same)
+				must(t, r.Close())
+			}
+			if len(times[0]) != 32 {
+				t.Errorf("%d times", len(times[0]))
+			}
+			for id := range times[0] {
+				if board != "host" && !slices.Equal(times[0][id], times[1][id]) {
+					t.Errorf("%s: %v, then %v", id, times[0][id], times[1][id])
 				}
 			}
-			fmt.Println(board, len(cs), time.Since(began))
+			wear, err := d.Wear()
+			must(t, err)
+			for _, w := range wear {
+				if w.Flashes != 1 {
+					t.Errorf("%s: flashed %d times", w.Device, w.Flashes)
+				}
+			}
+			if (board == "netduinoplus2") != (len(wear) == 1) {
+				t.Errorf("%d devices with flash", len(wear))
+			}
 		})
 	}
 }
@@ -401,7 +421,7 @@ func TestDriftRepeats(t *testing.T) {
 			t.Errorf("%s was measured %d times, want %d", c.ID, times[c.ID], want)
 		}
 	}
-	if all := r.Results(); len(all) != len(cs) {
+	if all := results(t, r); len(all) != len(cs) {
 		t.Errorf("%d results of %d candidates", len(all), len(cs))
 	}
 }

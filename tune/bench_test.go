@@ -1,0 +1,191 @@
+//go:build linux
+
+package tune_test
+
+import (
+	"bytes"
+	"fmt"
+	"io/fs"
+	"iter"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/boardsmith/boardsmith/cache"
+	"github.com/boardsmith/boardsmith/device"
+	"github.com/boardsmith/boardsmith/internal/drawn"
+	"github.com/boardsmith/boardsmith/internal/virtualprobe/keepertest"
+	"github.com/boardsmith/boardsmith/project"
+	"github.com/boardsmith/boardsmith/rpc"
+	"github.com/boardsmith/boardsmith/tune"
+)
+
+// variants are n candidates of TVM's, no two of which compile to the same bytes.
+func variants(t testing.TB, n int) iter.Seq[tune.Candidate] {
+	schedules := matmuls(t)
+	return func(yield func(tune.Candidate) bool) {
+		for i := range n {
+			c := schedules[i%len(schedules)]
+			source := c.Operators.Files[0]
+			at := bytes.LastIndex(source.Data, []byte("int32_t matmul("))
+			at += bytes.Index(source.Data[at:], []byte(") {")) + 3
+			source.Data = fmt.Appendf(nil, "%s\n  __asm__ volatile(\"\" ::\"r\"(%d));\n%s", source.Data[:at], i,
+				source.Data[at:])
+			c.ID, c.Operators.Files = fmt.Sprintf("%s.%d", c.ID, i), []project.OperatorFile{source}
+			if !yield(c) {
+				return
+			}
+		}
+	}
+}
+
+// childSeconds is the processor time that the programs took which this process has started and that have ended.
+func childSeconds(t testing.TB) float64 {
+	t.Helper()
+	var u syscall.Rusage
+	must(t, syscall.Getrusage(syscall.RUSAGE_CHILDREN, &u))
+	return float64(u.Utime.Nano()+u.Stime.Nano()) / 1e9
+}
+
+// bound is how many candidates a minute this computer's processors could compile and link, if they did nothing else.
+func bound(b testing.TB, board string) float64 {
+	b.Helper()
+	builder := &project.Builder{Cache: cache.New(b.TempDir(), cache.Options{})}
+	blank, err := project.BlankArchive()
+	must(b, err)
+	p, err := builder.Generate(b.Context(), filepath.Join(b.TempDir(), "p"), project.Spec{Board: board, Archive: blank})
+	must(b, err)
+	defer p.Close()
+	l, err := p.OperatorLinker(b.Context())
+	must(b, err)
+	const n = 32
+	before := childSeconds(b)
+	for c := range variants(b, n) {
+		c.Operators.Entries = []string{c.Entry}
+		_, err := l.Link(b.Context(), c.Operators, rpc.Window{Base: 0x40000000, Bytes: 1 << 20, Alignment: 32})
+		must(b, err)
+	}
+	return 60 * float64(runtime.NumCPU()) / ((childSeconds(b) - before) / n)
+}
+
+// BenchmarkCandidates takes candidates from C source to a verified time: three samples of at least a millisecond, on
+// one board, with an empty cache.
+func BenchmarkCandidates(b *testing.B) {
+	for _, boards := range [][]string{
+		{"host"},
+		{"host", "host"},
+		{"mps2_an385"},
+		{"mps2_an385", "mps2_an385"},
+		{"mps2_an385", "mps2_an385", "mps2_an385", "mps2_an385"},
+		{"mps2_an385", "qemu_riscv32"},
+	} {
+		b.Run(strings.Join(boards, ","), func(b *testing.B) {
+			most := bound(b, boards[0])
+			builder := &project.Builder{Cache: cache.New(b.TempDir(), cache.Options{})}
+			r, err := tune.OpenRun(b.Context(), b.TempDir(), &device.Desk{}, boards, tune.Options{Builder: builder})
+			must(b, err)
+			kinds := r.Kinds()
+			var build, wait, load, run time.Duration
+			n := 0
+			each := func(yield func(tune.Candidate) bool) {
+				for c := range variants(b, b.N) {
+					c.Kind = kinds[n%len(kinds)]
+					n++
+					if !yield(c) {
+						return
+					}
+				}
+			}
+			_, err = r.Measure(b.Context(), operator("warm", right)) // until a board has opened
+			if len(kinds) == 1 {
+				must(b, err)
+			}
+			b.ResetTimer()
+			for result, err := range r.All(b.Context(), each) {
+				must(b, err)
+				if result.Failure != nil || result.Same != "" || len(result.Samples) != 3 {
+					b.Errorf("%s: %+v", result.ID, result)
+				}
+				build, wait, load, run = build+result.Build, wait+result.Wait, load+result.Load, run+result.Run
+			}
+			b.StopTimer()
+			perMinute := 60 * float64(b.N) / b.Elapsed().Seconds()
+			each1 := func(d time.Duration) float64 { return d.Seconds() * 1000 / float64(b.N) }
+			b.ReportMetric(perMinute, "candidates/min")
+			b.ReportMetric(100*perMinute/most, "%bound")
+			b.ReportMetric(each1(build), "build-ms")
+			b.ReportMetric(each1(wait), "wait-ms")
+			b.ReportMetric(each1(load), "load-ms")
+			b.ReportMetric(each1(run), "run-ms")
+			b.ReportMetric(100*each1(load+run)*float64(b.N)/1000/(b.Elapsed().Seconds()*float64(len(boards))), "%busy")
+			must(b, r.Close())
+		})
+	}
+}
+
+// TestManyCandidates measures so many that what each leaves behind would show: memory, descriptors, processes, files.
+func TestManyCandidates(t *testing.T) {
+	n := 200
+	switch {
+	case drawn.InSoak():
+		n = 10000
+	case drawn.InFull():
+		n = 1000
+	}
+	keepertest.Use(t) // it is built for all tests
+	t.Setenv("TMPDIR", t.TempDir())
+	r, dir := opened(t, tune.Options{Builder: &project.Builder{Cache: cache.New(t.TempDir(),
+		cache.Options{Limit: 16 << 20})}}, "host")
+	type state struct{ heap, descriptors, temporary int }
+	now := func() state {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return state{int(m.HeapAlloc), len(entries(t, "/proc/self/fd")), len(entries(t, os.TempDir()))}
+	}
+	var first state
+	seen := 0
+	for result, err := range r.All(t.Context(), variants(t, n)) {
+		must(t, err)
+		if result.Failure != nil {
+			t.Fatalf("%s: %+v", result.ID, result.Failure)
+		}
+		if seen++; seen == n/10 {
+			first = now()
+		}
+	}
+	last := now()
+	t.Logf("after %d candidates: %+v, after %d: %+v", n/10, first, n, last)
+	if perCandidate := (last.heap - first.heap) / (n - n/10); perCandidate > 1000 && last.heap-first.heap > 4<<20 {
+		t.Errorf("%d bytes of memory stay for each candidate", perCandidate)
+	}
+	if last.descriptors > first.descriptors+4 || last.temporary > first.temporary+4 {
+		t.Errorf("descriptors or temporary files stay: %+v, then %+v", first, last)
+	}
+	bytes := 0
+	must(t, filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		info, err := e.Info()
+		if err == nil {
+			bytes += int(info.Size())
+		}
+		return err
+	}))
+	if limit := 8<<20 + n*16<<10; bytes > limit {
+		t.Errorf("the run's folder has %d bytes, more than %d", bytes, limit)
+	}
+	t.Logf("the run's folder has %d bytes", bytes)
+}
+
+func entries(t testing.TB, dir string) []os.DirEntry {
+	t.Helper()
+	all, err := os.ReadDir(dir)
+	must(t, err)
+	return all
+}
