@@ -98,7 +98,11 @@ func search(ctx context.Context, w io.Writer, dir string, boards []string) (time
 				best, times[1], improved = around[r.ID], r.Time.Median, true
 			}
 		}
-		fmt.Fprintf(w, "%d measured, best %+v: %.0f µs\n", len(run.Results()), best, times[1]*1e6)
+		all, err := run.Results()
+		if err != nil {
+			return times, err
+		}
+		fmt.Fprintf(w, "%d measured, best %+v: %.0f µs\n", len(all), best, times[1]*1e6)
 	}
 	return times, nil
 }
