@@ -380,8 +380,8 @@ func (p *Project) compile(ctx context.Context, t *tree, r *recipe, last *buildRe
 }
 
 // begin prepares the build folder. It empties the folder unless last can be reused and all files are as last left
-// them. It marks the folder as unfinished, and gives inputs that changed since last a newer time than last's results. It returns the locked mark, which the
-// tools inherit.
+// them. It marks the folder as unfinished, and gives inputs that changed since last a newer time than last's results.
+// It returns the locked mark, which the tools inherit.
 func (p *Project) begin(ctx context.Context, t *tree, r *recipe, last *buildRecord) (*os.File, error) {
 	if err := p.awaitOrphans(ctx, t); err != nil {
 		return nil, err
@@ -464,8 +464,8 @@ func (p *Project) untouched(t *tree, last *buildRecord) bool {
 	return digest != "" && digest == last.Objects && !newest.After(time.Now())
 }
 
-// objects returns a digest of all files in the build folder, and the time of the newest. The digest is "" if they cannot
-// be read.
+// objects returns a digest of all files in the build folder, and the time of the newest. The digest is "" if they
+// cannot be read.
 func (p *Project) objects(t *tree) (digest string, newest time.Time) {
 	names, err := t.list([]string{p.state.Template.buildFolder()})
 	if err != nil {

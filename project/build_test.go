@@ -188,8 +188,8 @@ func TestByHand(t *testing.T) {
 	}
 }
 
-// TestObjectsByHand makes an object from a changed source by hand, restores the source and changes another one. The next
-// build must neither link that object nor store a runtime that contains it.
+// TestObjectsByHand makes an object from a changed source by hand, restores the source and changes another one. The
+// next build must neither link that object nor store a runtime that contains it.
 func TestObjectsByHand(t *testing.T) {
 	t.Parallel()
 	model := mlftest.Tiny(t, nil)

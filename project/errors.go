@@ -37,9 +37,9 @@ func (e *EditedError) NextStep() string {
 		failure.Option("Spec.Force", "true")
 }
 
-// A StaleError reports a project folder that must be generated again, because an earlier version of boardsmith generated
-// it or Generate was interrupted. Generate and Clean accept it. The folder's model.tar is the archive if it has
-// ArchiveDigest.
+// A StaleError reports a project folder that must be generated again, because an earlier version of boardsmith
+// generated it or Generate was interrupted. Generate and Clean accept it. The folder's model.tar is the archive if it
+// has ArchiveDigest.
 type StaleError struct {
 	Dir         string
 	Interrupted bool // Generate was interrupted; else an earlier version generated it

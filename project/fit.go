@@ -142,8 +142,8 @@ func (p *Project) checkArena(need fit.ArenaNeed) error {
 	return e
 }
 
-// suggest sets the error's option, and in a project with edited files its lines, if the template uses the option and the
-// board accepts the change.
+// suggest sets the error's option, and in a project with edited files its lines, if the template uses the option and
+// the board accepts the change.
 func (p *Project) suggest(e *FitError, option string, change func(*boards.Options)) {
 	name, _, _ := strings.Cut(option, "=")
 	o := p.state.Options

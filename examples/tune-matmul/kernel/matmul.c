@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: 0BSD
-// C = A × B for matrices of 48 × 48 numbers. ROWS × COLUMNS sums are kept at a time, DEPTH products are added to each of
-// them in one pass of the loop over k; the loops over these three are unrolled.
+// C = A × B for matrices of 48 × 48 numbers. ROWS × COLUMNS sums are kept at a time. One pass of the loop over k adds
+// DEPTH products to each of them. The loops over these three are unrolled.
 #include <stdint.h>
 #include <tvm/runtime/c_runtime_api.h>
 
