@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -35,42 +34,6 @@ type attachment struct {
 	lease          *ledger.Lease
 }
 
-// stateDir returns the folder of state that must outlast the cache.
-func (k *Desk) stateDir() (string, error) {
-	if k.StateDir != "" {
-		return k.StateDir, nil
-	}
-	return ledger.StateDir()
-}
-
-// ledger returns the ledger of devices.
-func (k *Desk) ledger() (*ledger.Ledger, error) {
-	if k.Ledger != "" {
-		return ledger.New(k.Ledger), nil
-	}
-	dir, err := k.stateDir()
-	if err != nil {
-		return nil, err
-	}
-	return ledger.New(filepath.Join(dir, "ledger")), nil
-}
-
-// leaseDir returns the folder of leases: for a real probe the one of all users, for an emulated one this user's.
-func (k *Desk) leaseDir(b *boards.Board) (string, error) {
-	if b.Flash.Emulated {
-		dir, err := k.stateDir()
-		return filepath.Join(dir, "lease"), err
-	}
-	dir := k.LeaseDir
-	if dir == "" {
-		var err error
-		if dir, err = ledger.LeaseDir(); err != nil {
-			return "", err
-		}
-	}
-	return dir, ledger.ShareLeases(dir)
-}
-
 // attach finds a device that keeps its image, leases it, and makes its programmer.
 func (d *Device) attach(ctx context.Context, programmer, which string) (err error) {
 	n := &attachment{programmerName: programmer}
@@ -85,7 +48,7 @@ func (d *Device) attach(ctx context.Context, programmer, which string) (err erro
 	if err != nil {
 		return err
 	}
-	noted := d.desk.File.noted(d.board.Name, n)
+	noted := d.desk.File.noted(d.board.Name, n.address(), n.probe)
 	n.power, n.chip = noted.Power, noted.Chip
 	if d.board.Link.Remote() && n.found.address == "" {
 		if err := n.reachAt(d.board, cmp.Or(noted.Link.Address, d.board.Link.Address)); err != nil {
@@ -143,6 +106,14 @@ func (n *attachment) which() string {
 		return n.probe.Serial
 	}
 	return cmp.Or(n.probe.USBPath, n.port)
+}
+
+// address returns the address of a device without a probe, else "".
+func (n *attachment) address() string {
+	if n.hasProbe() {
+		return ""
+	}
+	return n.port
 }
 
 // hasProbe reports whether the device is programmed through a probe.
@@ -264,7 +235,7 @@ func (n *attachment) move(ctx context.Context, to place) (err error) {
 // settle sets the device's place.
 func (n *attachment) settle(p place) {
 	n.found, n.port = p, cmp.Or(p.address, p.uart.Name)
-	n.probe = flasher.Probe{Serial: p.probe.serial, USBPath: p.probe.path, Shared: p.probe.shared}
+	n.probe = p.probe.probe()
 }
 
 // open opens the link. It finds the device first, because the board may have been plugged in elsewhere and its
@@ -278,5 +249,24 @@ func (n *attachment) open(ctx context.Context, b *boards.Board) (transport.Link,
 
 // openFound opens the link that again has just found.
 func (n *attachment) openFound(ctx context.Context, b *boards.Board) (transport.Link, error) {
-	return linkers[b.Link.Kind].open(ctx, n, b)
+	return linkers[b.Link.Kind].open(ctx, n.port, b.Link)
+}
+
+// reserved returns the board's regions that programmers must not touch.
+func reserved(b *boards.Board) (list []flasher.Range) {
+	for _, r := range b.Memory {
+		if r.Reserved {
+			list = append(list, flasher.Range{Addr: uint64(r.Origin), Size: uint64(r.Size)})
+		}
+	}
+	return list
+}
+
+// probeEntry returns the name of the ledger's entry for unidentified chips. A device without a probe has none in
+// the ledger: there it is only a name.
+func (n *attachment) probeEntry() string {
+	if !n.hasProbe() {
+		return n.at()
+	}
+	return "probe:" + n.which()
 }

@@ -13,38 +13,8 @@ import (
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/flasher"
 )
-
-// A PortInfo is a serial port that is attached.
-type PortInfo struct {
-	Name      string // its path, as in "/dev/ttyACM0"
-	USB       string // vendor and product, as in "0483:374b"; "" if it is not on USB
-	Serial    string // of the USB device
-	Path      string // of the USB device: bus and ports, as in "1-2.3"; "" if unknown
-	Interface string // number of the USB interface, as in "2"; "" if unknown
-	What      string // its product name
-}
-
-// describe names the port with what is known of its USB device.
-func (p PortInfo) describe() string {
-	var words []string
-	for _, w := range []struct{ name, value string }{
-		{"serial ", p.Serial},
-		{"USB path ", p.Path},
-		{"interface ", p.Interface},
-	} {
-		if w.value != "" {
-			words = append(words, w.name+w.value)
-		}
-	}
-	switch {
-	case len(words) == 0:
-		return p.Name
-	case p.Name == "":
-		return strings.Join(words, ", ")
-	}
-	return p.Name + " (" + strings.Join(words, ", ") + ")"
-}
 
 // An AmbiguousError reports a choice that several attached devices match.
 type AmbiguousError struct {
@@ -132,6 +102,11 @@ func (u usbUnit) portNames() string {
 		names = append(names, p.Name)
 	}
 	return strings.Join(names, " ")
+}
+
+// probe returns the unit as a programmer's probe.
+func (u usbUnit) probe() flasher.Probe {
+	return flasher.Probe{Serial: u.serial, USBPath: u.path, Shared: u.shared}
 }
 
 // called reports whether a user's name is that of the unit or of one of its ports.
@@ -354,9 +329,7 @@ func (c *choice) noted(probe usbUnit) DeskDevice {
 	if d := c.named(); d != nil {
 		return *d
 	}
-	n := &attachment{}
-	n.settle(place{probe: probe})
-	return c.file.noted(c.board.Name, n)
+	return c.file.noted(c.board.Name, "", probe.probe())
 }
 
 // named returns the device in desk.json whose name is which, or nil.

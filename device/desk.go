@@ -1,12 +1,18 @@
 package device
 
 import (
+	"os/exec"
+	"path/filepath"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/cache"
+	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/internal/command"
+	"github.com/boardsmith/boardsmith/internal/ledger"
 	"github.com/boardsmith/boardsmith/internal/openset"
 	"github.com/boardsmith/boardsmith/progress"
 )
@@ -45,3 +51,51 @@ func (k *Desk) log() hclog.Logger {
 }
 
 func (k *Desk) images() image.Store { return image.Store{Cache: k.Cache, Log: k.log()} }
+
+// stateDir returns the folder of state that must outlast the cache.
+func (k *Desk) stateDir() (string, error) {
+	if k.StateDir != "" {
+		return k.StateDir, nil
+	}
+	return ledger.StateDir()
+}
+
+// ledger returns the ledger of devices.
+func (k *Desk) ledger() (*ledger.Ledger, error) {
+	if k.Ledger != "" {
+		return ledger.New(k.Ledger), nil
+	}
+	dir, err := k.stateDir()
+	if err != nil {
+		return nil, err
+	}
+	return ledger.New(filepath.Join(dir, "ledger")), nil
+}
+
+// leaseDir returns the folder of leases: for a real probe the one of all users, for an emulated one this user's.
+func (k *Desk) leaseDir(b *boards.Board) (string, error) {
+	if b.Flash.Emulated {
+		dir, err := k.stateDir()
+		return filepath.Join(dir, "lease"), err
+	}
+	dir := k.LeaseDir
+	if dir == "" {
+		var err error
+		if dir, err = ledger.LeaseDir(); err != nil {
+			return "", err
+		}
+	}
+	return dir, ledger.ShareLeases(dir)
+}
+
+// tool finds a programmer.
+func (k *Desk) tool(name string) (string, error) {
+	if k.Tool != nil {
+		return k.Tool(name)
+	}
+	path, err := exec.LookPath(name)
+	if err != nil {
+		return "", &command.MissingToolError{Tool: name, Install: failure.Target("setup")}
+	}
+	return path, nil
+}

@@ -15,6 +15,7 @@ import (
 	"github.com/moby/sys/atomicwriter"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/flasher"
 	"github.com/boardsmith/boardsmith/internal/jsonfile"
 	"github.com/boardsmith/boardsmith/internal/plainfile"
 )
@@ -134,26 +135,6 @@ func (b *DeskFile) Find(name string) *DeskDevice {
 	return &b.Devices[i]
 }
 
-// behind lists desk.json's devices behind a probe or port.
-func (b *DeskFile) behind(n *attachment) (list []DeskDevice) {
-	if b == nil {
-		return nil
-	}
-	for _, d := range b.Devices {
-		if !n.hasProbe() {
-			if d.Link.Address == n.port {
-				list = append(list, d)
-			}
-			continue
-		}
-		here := d.Link.Path != "" && d.Link.Path == n.probe.USBPath
-		if d.Probe == n.probe.Serial && d.Probe != "" && (here || !n.probe.Shared) || d.Probe == "" && here {
-			list = append(list, d)
-		}
-	}
-	return list
-}
-
 // addresses are those of the devices of a board that have one.
 func (b *DeskFile) addresses(board string) (list []string) {
 	if b == nil {
@@ -165,16 +146,6 @@ func (b *DeskFile) addresses(board string) (list []string) {
 		}
 	}
 	return list
-}
-
-// noted returns desk.json's device of a board behind a probe or port, or the zero value.
-func (b *DeskFile) noted(board string, n *attachment) DeskDevice {
-	for _, d := range b.behind(n) {
-		if d.Board == board {
-			return d
-		}
-	}
-	return DeskDevice{}
 }
 
 // Note adds a device or updates its entry: the one with the same chip, else with the same probe and board (and
@@ -213,4 +184,34 @@ func (b *DeskFile) newName(board string) string {
 			return name
 		}
 	}
+}
+
+// behind lists desk.json's devices at an address, or behind a probe if the address is "".
+func (b *DeskFile) behind(address string, probe flasher.Probe) (list []DeskDevice) {
+	if b == nil {
+		return nil
+	}
+	for _, d := range b.Devices {
+		if address != "" {
+			if d.Link.Address == address {
+				list = append(list, d)
+			}
+			continue
+		}
+		here := d.Link.Path != "" && d.Link.Path == probe.USBPath
+		if d.Probe == probe.Serial && d.Probe != "" && (here || !probe.Shared) || d.Probe == "" && here {
+			list = append(list, d)
+		}
+	}
+	return list
+}
+
+// noted returns the device of a board that behind lists, or the zero value.
+func (b *DeskFile) noted(board, address string, probe flasher.Probe) DeskDevice {
+	for _, d := range b.behind(address, probe) {
+		if d.Board == board {
+			return d
+		}
+	}
+	return DeskDevice{}
 }

@@ -216,7 +216,15 @@ func (d *Device) openLink(ctx context.Context, i *image.Image) (transport.Link, 
 	if d.attachment != nil {
 		return d.attachment.open(ctx, d.board)
 	}
-	return linkers[d.board.Link.Kind].start(ctx, d, i)
+	l := d.board.Link
+	if d.emulator == "" && l.Program != "" {
+		path, err := findEmulator(ctx, l)
+		if err != nil {
+			return nil, err
+		}
+		d.emulator = path
+	}
+	return linkers[l.Kind].start(ctx, starting{link: l, emulator: d.emulator, image: i.Path, log: d.desk.log()})
 }
 
 // emulatorEnded returns an error with the output of an emulator that ended before the firmware responded, and the

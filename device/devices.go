@@ -28,41 +28,6 @@ type Attached struct {
 	Runs      bool   // emulated: its keeper runs; else: it is plugged in, or has an address
 }
 
-// probeIDs lists debug probes by USB vendor and product; product "" matches any.
-var probeIDs = []struct{ id, what string }{
-	{"0483:3744", "ST-Link"},
-	{"0483:3748", "ST-Link/V2"},
-	{"0483:374a", "ST-Link/V2-1"},
-	{"0483:374b", "ST-Link/V2-1"},
-	{"0483:374d", "STLINK-V3"},
-	{"0483:374e", "STLINK-V3"},
-	{"0483:374f", "STLINK-V3"},
-	{"0483:3752", "ST-Link/V2-1"},
-	{"0483:3753", "STLINK-V3"},
-	{"0483:3754", "STLINK-V3"},
-	{"0483:3757", "STLINK-V3"},
-	{"0d28:0204", "CMSIS-DAP (DAPLink)"},
-	{"1366:", "J-Link"},
-	{"03eb:2111", "EDBG"},
-	{"2e8a:000c", "Raspberry Pi Debug Probe"},
-	{"1fc9:0090", "LPC-Link2"},
-	{"1fc9:0132", "LPC-Link2"},
-	{"1fc9:0143", "MCU-Link"},
-	{"0403:6010", "FTDI"},
-	{"0403:6014", "FTDI"},
-	{"15ba:002a", "Olimex ARM-USB-TINY-H"},
-}
-
-// ProbeKind returns the kind of debug probe with a USB vendor and product, or "".
-func ProbeKind(usb string) string {
-	for _, p := range probeIDs {
-		if p.id == usb || strings.HasSuffix(p.id, ":") && strings.HasPrefix(usb, p.id) {
-			return p.what
-		}
-	}
-	return ""
-}
-
 // Devices lists what is attached, the devices of File that are reached over TCP, and, on a Desk with Probes, the
 // emulated chips that have been used.
 func (k *Desk) Devices(ctx context.Context) ([]Attached, error) {

@@ -22,7 +22,7 @@ func TestNoEmulator(t *testing.T) {
 	must(t, err)
 	b.Link.Program = "qemu-that-is-not-there"
 	d.board = b
-	_, err = startEmulator(t.Context(), d, &image.Image{Path: "x"})
+	_, err = d.openLink(t.Context(), &image.Image{Path: "x"})
 	var missing *command.MissingToolError
 	if !errors.As(err, &missing) || !strings.Contains(missing.NextStep(), "apt-get install qemu-system-arm") {
 		t.Errorf("got %v", err)
@@ -63,7 +63,7 @@ func TestEmulatorTooOld(t *testing.T) {
 		b, err := boards.Find("mps2_an385", nil)
 		must(t, err)
 		b.Link.Program, b.Link.MinVersion, b.Link.Install = name, c.needs, "apt-get install qemu-told, of backports"
-		link, err := startEmulator(t.Context(), &Device{board: b, desk: &Desk{}}, &image.Image{Path: "x"})
+		link, err := (&Device{board: b, desk: &Desk{}}).openLink(t.Context(), &image.Image{Path: "x"})
 		if c.refused == "" {
 			must(t, err)
 			link.Close()
@@ -89,7 +89,7 @@ func TestEmulatorAskedOnce(t *testing.T) {
 	b.Link.Program, b.Link.MinVersion = name, "9.1"
 	d := &Device{board: b, desk: &Desk{}}
 	for range 3 {
-		link, err := startEmulator(t.Context(), d, &image.Image{Path: "x"})
+		link, err := d.openLink(t.Context(), &image.Image{Path: "x"})
 		must(t, err)
 		link.Close()
 	}

@@ -85,13 +85,3 @@ func (f *flashing) erase(ctx context.Context) error {
 	}
 	return f.save()
 }
-
-// reserved returns the board's regions that programmers must not touch.
-func reserved(b *boards.Board) (list []flasher.Range) {
-	for _, r := range b.Memory {
-		if r.Reserved {
-			list = append(list, flasher.Range{Addr: uint64(r.Origin), Size: uint64(r.Size)})
-		}
-	}
-	return list
-}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/flasher"
 	"github.com/boardsmith/boardsmith/internal/command"
 	"github.com/boardsmith/boardsmith/internal/ledger"
 )
@@ -63,3 +64,33 @@ type LeaseError = ledger.LeaseError
 
 // A MissingToolError reports a program that is not installed or too old.
 type MissingToolError = command.MissingToolError
+
+// A WearError reports a sector that has reached its rated number of erases.
+type WearError struct {
+	Device  string
+	Perhaps string // the chip that Device may be, because it was last behind its probe; "" if it answers
+	Sector  flasher.Sector
+	Erases  int // erases, including those of Perhaps
+	Rated   int
+}
+
+func (e *WearError) Error() string {
+	device := e.Device
+	if e.Perhaps != "" {
+		device += ", which does not respond and may be " + e.Perhaps
+	}
+	return fmt.Sprintf("%s: %v was erased %d times and is rated for %d", device, e.Sector, e.Erases, e.Rated)
+}
+
+// FailureClass returns failure.Flash.
+func (e *WearError) FailureClass() failure.Class { return failure.Flash }
+
+// NextStep returns how to go on.
+func (e *WearError) NextStep() string {
+	if e.Perhaps != "" {
+		return "use " + failure.Option("Desk.Reflash", "true") +
+			" if it is another chip, which its new firmware will identify"
+	}
+	return "use another board, or " + failure.Option("Desk.Reflash", "true") +
+		" to write to a worn one (all data are verified)"
+}

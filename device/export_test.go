@@ -35,7 +35,7 @@ func (d *Device) OpenPort(ctx context.Context) (transport.Link, error) {
 
 // NotedPower is the command that b has for the device as a board of that kind.
 func (d *Device) NotedPower(b *DeskFile, board string) string {
-	return b.noted(board, d.attachment).Power
+	return b.noted(board, d.attachment.address(), d.attachment.probe).Power
 }
 
 // A FlashSector is a sector and the image's bytes in it.

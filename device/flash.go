@@ -10,14 +10,12 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os/exec"
 	"slices"
 	"time"
 
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/flasher"
 	"github.com/boardsmith/boardsmith/image"
-	"github.com/boardsmith/boardsmith/internal/command"
 	"github.com/boardsmith/boardsmith/internal/ledger"
 	"github.com/boardsmith/boardsmith/rpc"
 	"github.com/boardsmith/boardsmith/transport"
@@ -38,48 +36,6 @@ type FlashReport struct {
 	Device     string   // "chip:" and its id, else "probe:" and its serial; "" without a probe
 	Programmer string   // the programmer
 	Warn       []string // sectors near the end of their rated life
-}
-
-// A WearError reports a sector that has reached its rated number of erases.
-type WearError struct {
-	Device  string
-	Perhaps string // the chip that Device may be, because it was last behind its probe; "" if it answers
-	Sector  flasher.Sector
-	Erases  int // erases, including those of Perhaps
-	Rated   int
-}
-
-func (e *WearError) Error() string {
-	device := e.Device
-	if e.Perhaps != "" {
-		device += ", which does not respond and may be " + e.Perhaps
-	}
-	return fmt.Sprintf("%s: %v was erased %d times and is rated for %d", device, e.Sector, e.Erases, e.Rated)
-}
-
-// FailureClass returns failure.Flash.
-func (e *WearError) FailureClass() failure.Class { return failure.Flash }
-
-// NextStep returns how to go on.
-func (e *WearError) NextStep() string {
-	if e.Perhaps != "" {
-		return "use " + failure.Option("Desk.Reflash", "true") +
-			" if it is another chip, which its new firmware will identify"
-	}
-	return "use another board, or " + failure.Option("Desk.Reflash", "true") +
-		" to write to a worn one (all data are verified)"
-}
-
-// tool finds a programmer.
-func (k *Desk) tool(name string) (string, error) {
-	if k.Tool != nil {
-		return k.Tool(name)
-	}
-	path, err := exec.LookPath(name)
-	if err != nil {
-		return "", &command.MissingToolError{Tool: name, Install: failure.Target("setup")}
-	}
-	return path, nil
 }
 
 // program writes the image to the board as far as necessary.
@@ -136,7 +92,8 @@ type flashing struct {
 // probe. It returns a *WrongBoardError if known facts contradict the chosen board.
 func (f *flashing) look(ctx context.Context) error {
 	n := f.d.attachment
-	n.chip = f.d.desk.File.noted(f.d.board.Name, n).Chip // the board of an earlier flash may have been swapped
+	// the board of an earlier flash may have been swapped
+	n.chip = f.d.desk.File.noted(f.d.board.Name, n.address(), n.probe).Chip
 	answer, err := f.d.ask(ctx, f.facts.image.Image)
 	if err != nil {
 		return err
@@ -373,4 +330,14 @@ func askBuild(ctx context.Context, f rpc.Function) (*firmwareAnswer, error) {
 	a := &firmwareAnswer{buildID: [16]byte(b), nonce: nonce, chip: hex.EncodeToString(b[idBytes+crcBytes:])}
 	a.crc = binary.LittleEndian.Uint32(b[idBytes:])
 	return a, nil
+}
+
+// warn adds the last job's sectors near the end of their rated life to the report.
+func (f *flashing) warn() {
+	f.report.Warn = nil
+	for _, s := range f.erasing {
+		if n, rated := f.erases(s), f.rated(s.Addr); (SectorWear{Erases: n, Rated: rated}).Worn() {
+			f.report.Warn = append(f.report.Warn, fmt.Sprintf("%v: %d of %d erases", s, n, rated))
+		}
+	}
 }

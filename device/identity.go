@@ -113,7 +113,7 @@ func (f *flashing) plausible() error {
 		return err
 	}
 	facts := identityFacts{
-		board: f.d.board.Name, which: n.which(), noted: desk.File.behind(n), file: desk.File,
+		board: f.d.board.Name, which: n.which(), noted: desk.File.behind(n.address(), n.probe), file: desk.File,
 		ledger: all, answer: f.facts.answer,
 	}
 	if a := f.facts.answer; a != nil && a.buildID != f.facts.image.BuildID {

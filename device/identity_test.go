@@ -105,7 +105,7 @@ func TestAgainst(t *testing.T) {
 		f.board, f.which = "ours", "P"
 		n := &attachment{}
 		n.probe.Serial = "P"
-		f.noted = f.file.behind(n)
+		f.noted = f.file.behind(n.address(), n.probe)
 		got := f.against()
 		if len(got) != len(c.want) {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)

@@ -6,21 +6,32 @@ import (
 	"context"
 	"errors"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
+	"github.com/hashicorp/go-hclog"
+
 	"github.com/boardsmith/boardsmith/boards"
-	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/command"
+	"github.com/boardsmith/boardsmith/internal/plainfile"
 	"github.com/boardsmith/boardsmith/transport"
 )
 
 // A linker implements one kind of link. It has start, open or both: a chip emulated by QEMU may or may not be
 // behind an emulated probe.
 type linker struct {
-	start func(context.Context, *Device, *image.Image) (transport.Link, error) // runs the image
-	// opens the link of a device that keeps its image
-	open func(context.Context, *attachment, *boards.Board) (transport.Link, error)
+	start func(context.Context, starting) (transport.Link, error) // runs the image
+	// opens the link of a device that keeps its image at its UART's port, or at its address
+	open func(ctx context.Context, at string, l boards.Link) (transport.Link, error)
+}
+
+// A starting is an image to run.
+type starting struct {
+	link     boards.Link
+	emulator string // path of link.Program; "" of a process
+	image    string // path of the ELF file
+	log      hclog.Logger
 }
 
 // linkers has each of boards.LinkKinds.
@@ -32,12 +43,12 @@ var linkers = map[string]linker{
 }
 
 // startProcess runs the image as a program, with an environment that names the file for its fault record only.
-func startProcess(ctx context.Context, d *Device, i *image.Image) (transport.Link, error) {
+func startProcess(ctx context.Context, s starting) (transport.Link, error) {
 	folder, env, err := keepFaults()
 	if err != nil {
 		return nil, err
 	}
-	p, err := transport.StartProcess(ctx, transport.ProcessConfig{Path: i.Path, Env: env, Log: d.desk.log()})
+	p, err := transport.StartProcess(ctx, transport.ProcessConfig{Path: s.image, Env: env, Log: s.log})
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(folder)) // not p: a nil *Process is not a nil Link
 	}
@@ -46,18 +57,10 @@ func startProcess(ctx context.Context, d *Device, i *image.Image) (transport.Lin
 
 // startEmulator runs the image in the board's emulator, whose first serial port is the link. The emulator counts
 // instructions as time, 16 ns each, and sleeps through real time while the firmware idles.
-func startEmulator(ctx context.Context, d *Device, i *image.Image) (transport.Link, error) {
-	l := d.board.Link
-	if d.emulator == "" {
-		path, err := findEmulator(ctx, l)
-		if err != nil {
-			return nil, err
-		}
-		d.emulator = path
-	}
+func startEmulator(ctx context.Context, s starting) (transport.Link, error) {
 	p, err := transport.StartProcess(ctx, transport.ProcessConfig{
-		Path: d.emulator, Args: emulatorArgs(l.Args, i.Path), Env: command.Environment("/"), Dir: "/",
-		StaysOnEOF: true, Log: d.desk.log(),
+		Path: s.emulator, Args: emulatorArgs(s.link.Args, s.image), Env: command.Environment("/"), Dir: "/",
+		StaysOnEOF: true, Log: s.log,
 	})
 	if err != nil {
 		return nil, err // as in startProcess
@@ -84,8 +87,8 @@ func emulatorArgs(own []string, image string) []string {
 }
 
 // openUART opens the serial port of a board, or the terminal of an emulated chip.
-func openUART(_ context.Context, n *attachment, b *boards.Board) (transport.Link, error) {
-	s, err := transport.OpenSerial(transport.SerialConfig{Port: n.port, Baud: b.Link.Baud})
+func openUART(_ context.Context, port string, l boards.Link) (transport.Link, error) {
+	s, err := transport.OpenSerial(transport.SerialConfig{Port: port, Baud: l.Baud})
 	if err != nil {
 		return nil, err // as in startProcess
 	}
@@ -93,10 +96,30 @@ func openUART(_ context.Context, n *attachment, b *boards.Board) (transport.Link
 }
 
 // openTCP connects to the bridge before a board. What lies between bridge and firmware is a UART, which loses bytes.
-func openTCP(ctx context.Context, n *attachment, _ *boards.Board) (transport.Link, error) {
-	c, err := transport.DialTCP(ctx, transport.TCPConfig{Address: n.port, Lossy: true})
+func openTCP(ctx context.Context, address string, _ boards.Link) (transport.Link, error) {
+	c, err := transport.DialTCP(ctx, transport.TCPConfig{Address: address, Lossy: true})
 	if err != nil {
 		return nil, err // as in startProcess
 	}
 	return c, nil
+}
+
+// A keptProcess is a process that keeps its fault record in a file, which is removed with the link.
+type keptProcess struct {
+	*transport.Process
+	folder string
+}
+
+// Close implements transport.Link.
+func (k keptProcess) Close() error {
+	return errors.Join(k.Process.Close(), os.RemoveAll(k.folder))
+}
+
+// keepFaults makes a folder for a process's fault record, and returns the environment that names it.
+func keepFaults() (folder string, env []string, err error) {
+	folder, err = os.MkdirTemp("", "boardsmith-device-")
+	if err != nil {
+		return "", nil, plainfile.Error("make a folder for the fault record in", os.TempDir(), err)
+	}
+	return folder, []string{"BOARDSMITH_FAULT_FILE=" + filepath.Join(folder, "fault")}, nil
 }

@@ -8,16 +8,12 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/plainfile"
 	"github.com/boardsmith/boardsmith/rpc"
-	"github.com/boardsmith/boardsmith/transport"
 )
 
 // A PlatformError reports a device whose settings differ from its board file.
@@ -222,24 +218,4 @@ func sleep(ctx context.Context, d time.Duration) error {
 	case <-ctx.Done():
 		return failure.Stopped(ctx, "measuring the device's clock")
 	}
-}
-
-// A keptProcess is a process that keeps its fault record in a file, which is removed with the link.
-type keptProcess struct {
-	*transport.Process
-	folder string
-}
-
-// Close implements transport.Link.
-func (k keptProcess) Close() error {
-	return errors.Join(k.Process.Close(), os.RemoveAll(k.folder))
-}
-
-// keepFaults makes a folder for a process's fault record, and returns the environment that names it.
-func keepFaults() (folder string, env []string, err error) {
-	folder, err = os.MkdirTemp("", "boardsmith-device-")
-	if err != nil {
-		return "", nil, plainfile.Error("make a folder for the fault record in", os.TempDir(), err)
-	}
-	return folder, []string{"BOARDSMITH_FAULT_FILE=" + filepath.Join(folder, "fault")}, nil
 }

@@ -1,31 +1,36 @@
-//go:build !darwin || cgo
-
-// This file lists serial ports and the USB devices that they belong to.
+// This file describes serial ports.
 
 package device
 
-import (
-	"strings"
+import "strings"
 
-	"go.bug.st/serial/enumerator"
+// A PortInfo is a serial port that is attached.
+type PortInfo struct {
+	Name      string // its path, as in "/dev/ttyACM0"
+	USB       string // vendor and product, as in "0483:374b"; "" if it is not on USB
+	Serial    string // of the USB device
+	Path      string // of the USB device: bus and ports, as in "1-2.3"; "" if unknown
+	Interface string // number of the USB interface, as in "2"; "" if unknown
+	What      string // its product name
+}
 
-	"github.com/boardsmith/boardsmith/failure"
-)
-
-// systemPorts lists the attached serial ports. A probe and its board's UART are one USB device, and have one serial.
-func systemPorts() ([]PortInfo, error) {
-	list, err := enumerator.GetDetailedPortsList()
-	if err != nil {
-		return nil, failure.New(failure.ProbeMissing, "", "serial ports: %w", err)
-	}
-	var ports []PortInfo
-	for _, p := range list {
-		info := PortInfo{Name: p.Name, Serial: p.SerialNumber, What: p.Product}
-		info.Path, info.Interface = usbPlaceOf(p.Name)
-		if p.IsUSB {
-			info.USB = strings.ToLower(p.VID + ":" + p.PID)
+// describe names the port with what is known of its USB device.
+func (p PortInfo) describe() string {
+	var words []string
+	for _, w := range []struct{ name, value string }{
+		{"serial ", p.Serial},
+		{"USB path ", p.Path},
+		{"interface ", p.Interface},
+	} {
+		if w.value != "" {
+			words = append(words, w.name+w.value)
 		}
-		ports = append(ports, info)
 	}
-	return ports, nil
+	switch {
+	case len(words) == 0:
+		return p.Name
+	case p.Name == "":
+		return strings.Join(words, ", ")
+	}
+	return p.Name + " (" + strings.Join(words, ", ") + ")"
 }

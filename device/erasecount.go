@@ -5,7 +5,6 @@ package device
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/boardsmith/boardsmith/flasher"
@@ -58,16 +57,6 @@ func (f *flashing) dirty(sectors []flasher.Sector) error {
 // erases returns how often a sector was erased, by the entry and by that of the chip that it may be.
 func (f *flashing) erases(s flasher.Sector) int {
 	return f.facts.entry.Sector(s.Addr, s.Size).Erases + f.perhaps.Sector(s.Addr, s.Size).Erases
-}
-
-// warn adds the last job's sectors near the end of their rated life to the report.
-func (f *flashing) warn() {
-	f.report.Warn = nil
-	for _, s := range f.erasing {
-		if n, rated := f.erases(s), f.rated(s.Addr); (SectorWear{Erases: n, Rated: rated}).Worn() {
-			f.report.Warn = append(f.report.Warn, fmt.Sprintf("%v: %d of %d erases", s, n, rated))
-		}
-	}
 }
 
 func (f *flashing) rated(addr uint64) int {

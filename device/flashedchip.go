@@ -51,15 +51,6 @@ func (n *attachment) entryOf(a *firmwareAnswer) string {
 	return "chip:" + a.chip
 }
 
-// probeEntry returns the name of the ledger's entry for unidentified chips. A device without a probe has none in
-// the ledger: there it is only a name.
-func (n *attachment) probeEntry() string {
-	if !n.hasProbe() {
-		return n.at()
-	}
-	return "probe:" + n.which()
-}
-
 // behind lists the entries of boards of that kind whose chip was last seen behind this probe, the latest first.
 func (n *attachment) behind(board string) ([]ledger.Entry, error) {
 	all, err := n.ledger.List()

@@ -1,0 +1,31 @@
+//go:build !darwin || cgo
+
+// This file lists serial ports and the USB devices that they belong to.
+
+package device
+
+import (
+	"strings"
+
+	"go.bug.st/serial/enumerator"
+
+	"github.com/boardsmith/boardsmith/failure"
+)
+
+// systemPorts lists the attached serial ports. A probe and its board's UART are one USB device, and have one serial.
+func systemPorts() ([]PortInfo, error) {
+	list, err := enumerator.GetDetailedPortsList()
+	if err != nil {
+		return nil, failure.New(failure.ProbeMissing, "", "serial ports: %w", err)
+	}
+	var ports []PortInfo
+	for _, p := range list {
+		info := PortInfo{Name: p.Name, Serial: p.SerialNumber, What: p.Product}
+		info.Path, info.Interface = usbPlaceOf(p.Name)
+		if p.IsUSB {
+			info.USB = strings.ToLower(p.VID + ":" + p.PID)
+		}
+		ports = append(ports, info)
+	}
+	return ports, nil
+}
