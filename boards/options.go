@@ -70,7 +70,7 @@ func cutFile(word string) (file, flag string, ok bool) {
 func checkOperatorFlags(value string) error {
 	for word := range strings.SplitSeq(value, ",") {
 		if _, _, ok := cutFile(word); !ok {
-			return fmt.Errorf("%q is neither -O…, -f… nor --param=KEY=NUMBER, with FILE.c: before it or without", word)
+			return fmt.Errorf("%q is neither -O…, -f… nor --param=KEY=NUMBER, after FILE.c: or without it", word)
 		}
 	}
 	return nil
