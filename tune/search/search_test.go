@@ -6,16 +6,20 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/drawn"
 	"github.com/boardsmith/boardsmith/mlf/mlftest"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/project"
@@ -321,6 +325,49 @@ func TestFlagsChangeOutputs(t *testing.T) {
 	_, err = Flags(t.Context(), t.TempDir(), &device.Desk{}, []string{"host"}, n)
 	if failure.Of(err) != failure.WrongAnswer {
 		t.Errorf("other outputs than expected: %v", err)
+	}
+}
+
+// tableRow matches a row of the table in docs/tuning.md: network, flags, instructions, bytes of flash and of RAM.
+var tableRow = regexp.MustCompile("(?m)^\\| (\\w+) \\| (?:`([^`]*)`|none) \\| ([0-9]+) \\| ([0-9]+) \\| ([0-9]+) \\|$")
+
+// TestTableOfNetworks measures each row of the table in docs/tuning.md. Other versions of GCC may differ by 2 %.
+func TestTableOfNetworks(t *testing.T) {
+	doc, err := os.ReadFile("../../docs/tuning.md")
+	must(t, err)
+	rows := tableRow.FindAllStringSubmatch(string(doc), -1)
+	if len(rows) < 8 {
+		t.Fatalf("%d rows", len(rows))
+	}
+	archives := map[string]string{}
+	for _, a := range mlftest.Archives(t) {
+		archives[mlftest.Name(a)] = a
+	}
+	if archives["kws.aot_packed"] == "" || !drawn.InFull() {
+		t.Skip("BOARDSMITH_ARCHIVES names no mlperf_tiny, or this is not the full test")
+	}
+	needsQEMU(t)
+	for _, row := range rows {
+		base := strings.TrimSuffix(archives[row[1]+".aot_packed"], ".aot_packed.tar.gz")
+		in, err := ndarray.ReadNPZ(base + ".inputs.npz")
+		must(t, err)
+		want, err := ndarray.ReadNPZ(base + ".outputs.npz")
+		must(t, err)
+		trials, err := Flags(t.Context(), t.TempDir(), &device.Desk{}, []string{"mps2_an386"}, Network{
+			Spec: project.Spec{
+				Board: "mps2_an386", Model: base + ".aot_packed.tar.gz", Options: boards.Options{OperatorFlags: row[2]},
+			},
+			Inputs: in, Want: want, Trials: 1,
+		})
+		must(t, err)
+		got := []float64{trials[0].seconds() / 16e-9, float64(trials[0].Flash), float64(trials[0].RAM)}
+		for i, name := range []string{"instructions", "flash", "RAM"} {
+			want, err := strconv.ParseFloat(row[3+i], 64)
+			must(t, err)
+			if math.Abs(got[i]-want) > 0.02*want {
+				t.Errorf("%s with %q: %.0f %s, the table has %.0f", row[1], row[2], got[i], name, want)
+			}
+		}
 	}
 }
 
