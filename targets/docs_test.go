@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -89,7 +90,12 @@ func tuneLines(t *testing.T, s shop) (all []byte) {
 		{"tune", "SPACE=k.json", "TRIALS=3", "PROPOSER=grid"},
 		{"tune", "MODEL=" + tunedModel(t), "TRIALS=2"},
 		{"report", "RUN=build/tune/k/host", "CSV=k.csv"},
+		{"reproduce", "RUN=build/tune/k/host", "ID="},
 	} {
+		if env[0] == "reproduce" {
+			first := regexp.MustCompile(`"id":("[^"]*")`).FindSubmatch(all)
+			env[2] += unquoted(t, string(first[1]))
+		}
 		cmd := exec.Command(filepath.Join(s.bin, "mage"), env[0])
 		cmd.Dir, cmd.Env = dir, append(append(s.environment(), "JSON=1"), env[1:]...)
 		out, err := cmd.Output()
@@ -102,6 +108,15 @@ func tuneLines(t *testing.T, s shop) (all []byte) {
 		t.Errorf("no line of a failed candidate:\n%s", all)
 	}
 	return all
+}
+
+func unquoted(t *testing.T, text string) string {
+	t.Helper()
+	text, err := strconv.Unquote(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
 }
 
 var (

@@ -41,6 +41,9 @@ func Tune(ctx context.Context) error { return do(ctx, "tune", (*invocation).tune
 // Report writes the tuning runs in RUN as an HTML page to OUTPUT, and as a table to CSV.
 func Report(ctx context.Context) error { return do(ctx, "report", (*invocation).report) }
 
+// Reproduce measures the candidate ID of the tuning run RUN once more.
+func Reproduce(ctx context.Context) error { return do(ctx, "reproduce", (*invocation).reproduce) }
+
 // Size prints how much memory each part of the built firmware takes.
 func Size(ctx context.Context) error { return do(ctx, "size", (*invocation).size) }
 

@@ -118,6 +118,10 @@ func (t *tuning) candidates(ctx context.Context, folder string) (err error) {
 	if err != nil {
 		return err
 	}
+	best, err := t.confirms()
+	if err != nil {
+		return err
+	}
 	t.folder("")
 	if t.Env.On("DRYRUN") {
 		return t.Would("measure %d candidates on %s, in %s", len(names), t.in.board.value, t.dir)
@@ -138,7 +142,7 @@ func (t *tuning) candidates(ctx context.Context, folder string) (err error) {
 	}
 	finished := func() ([]tune.Result, error) {
 		all, err := run.Results()
-		return slices.DeleteFunc(all, func(r tune.Result) bool { return !asked[r.ID] }), err
+		return slices.DeleteFunc(all, func(r tune.Result) bool { return !asked[cmp.Or(r.Of, r.ID)] }), err
 	}
 	before, err := finished()
 	if err != nil {
@@ -156,11 +160,34 @@ func (t *tuning) candidates(ctx context.Context, folder string) (err error) {
 	if err != nil {
 		return err
 	}
+	if best > 0 {
+		if _, err := run.Confirm(ctx, best); err != nil {
+			return err
+		}
+	}
 	done, err := finished()
 	if err != nil {
 		return err
 	}
-	return t.printResults(done)
+	if err := t.printResults(done); err != nil || best == 0 {
+		return err
+	}
+	pairs, rho := tune.Correlation(done)
+	t.Printf("tune: %d confirmed in flash, rank correlation of flash and RAM %.2f", pairs, rho)
+	return nil
+}
+
+// confirms returns how many of the best CONFIRM says.
+func (t *tuning) confirms() (int, error) {
+	text := t.Env("CONFIRM")
+	if text == "" {
+		return 0, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 {
+		return 0, failure.New(failure.Config, "", "CONFIRM=%s: it is the number of candidates to measure again in flash", text)
+	}
+	return n, nil
 }
 
 // candidateFiles lists the archives in a folder.
