@@ -69,7 +69,8 @@ func configHeader(b *boards.Board, o boards.Options) []byte {
 `, o.StackBytes, b.CoreHz, cmp.Or(b.Timer.Hz, b.CoreHz), b.WatchdogMS, b.BudgetMS, b.Link.BitRate(),
 		zeroOrOne(!b.KeepsHostTime()), o.UploadKiB*1024)
 	if o.UploadKiB > 0 {
-		w.WriteString("#define TVM_CRT_MAX_REGISTERED_MODULES 6\n") // the library, an executor, and what is uploaded
+		// The library, an executor, and what is uploaded.
+		w.WriteString("#define TVM_CRT_MAX_REGISTERED_MODULES 6\n#define BOARDSMITH_SAMPLE_HOOK\n")
 	}
 	w.WriteString(regions(b))
 	if len(b.Defines) > 0 {

@@ -192,6 +192,78 @@ func TestOperatorsInRAM(t *testing.T) {
 	}
 }
 
+// pendOperators are operators that take as many steps as their first argument says. In each step, pend has the UART
+// interrupt without a byte of the host: on a Cortex-M all enabled interrupts are set pending; on RISC-V the UART
+// receives its own byte, a 0 between two frames.
+const pendOperators = `
+#include <tvm/runtime/c_runtime_api.h>
+#define PACKED(name) int name(TVMValue* args, int* codes, int n, TVMValue* out, int* type, void* resource)
+static volatile int sink;
+#if defined(__arm__)
+static void interrupt(void) {
+  for (int i = 0; i < 8; i++) ((volatile uint32_t*)0xE000E200)[i] = ((volatile uint32_t*)0xE000E100)[i];
+  __asm__ volatile("dsb\nisb");
+}
+#else
+static void interrupt(void) {
+  volatile uint8_t* const uart = (volatile uint8_t*)0x10000000;
+  const uint8_t before = uart[4];
+  uart[4] = before | 0x10;
+  uart[0] = 0;
+  uart[4] = before;
+}
+#endif
+PACKED(quiet) { for (int64_t i = 0; i < args[0].v_int64; i++) sink++; return 0; }
+PACKED(pend) { for (int64_t i = 0; i < args[0].v_int64; i++) { sink++; interrupt(); } return 0; }
+`
+
+// TestInterruptsOfMeasurements has the device count the interrupts during each sample, other than its tick.
+func TestInterruptsOfMeasurements(t *testing.T) {
+	t.Parallel()
+	for _, board := range []string{"mps2_an385", "qemu_riscv32", "host"} {
+		t.Run(board, func(t *testing.T) {
+			s, l, _ := openRAM(t, board)
+			o := Operators{Files: []OperatorFile{{"a.c", []byte(pendOperators)}}, Entries: []string{"quiet", "pend"}}
+			if board == "host" {
+				o = ramProgram()
+			}
+			m := uploaded(t, s, l, o)
+			measure := func(name string, repeat, n int) []int {
+				t.Helper()
+				samples, err := m.Time(t.Context(), name, rpc.TimeOptions{Number: 2, Repeat: repeat}, n)
+				must(t, err)
+				counts, err := s.TimedInterrupts(t.Context())
+				must(t, err)
+				if counts != nil && len(counts) != len(samples) {
+					t.Fatalf("%d counts of %d samples", len(counts), len(samples))
+				}
+				return counts
+			}
+			if board == "host" {
+				if counts := measure("begun", 3, 0); counts != nil {
+					t.Errorf("a process counts interrupts: %v", counts)
+				}
+				return
+			}
+			const ticks = 3_000_000 // steps: some of the device's ticks long
+			for _, c := range []struct {
+				name      string
+				repeat, n int
+			}{{"quiet", 3, ticks}, {"pend", 3, 5}, {"pend", 70, 1}, {"quiet", 2, 5}, {"pend", 1, 130}} {
+				want := 0
+				if c.name == "pend" {
+					want = min(2*c.n, 255)
+				}
+				for i, got := range measure(c.name, c.repeat, c.n) {
+					if got != want {
+						t.Errorf("%s(%d): sample %d had %d interrupts, want %d", c.name, c.n, i, got, want)
+					}
+				}
+			}
+		})
+	}
+}
+
 // TestOperatorsRefused: each failure of a program has its class.
 func TestOperatorsRefused(t *testing.T) {
 	t.Parallel()

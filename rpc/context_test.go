@@ -92,9 +92,10 @@ func TestContexts(t *testing.T) {
 			_, err := u.lib.Time(ctx, "negate", rpc.TimeOptions{})
 			return err
 		},
-		"Module.Free":     u.lib.Free,
-		"Module.Unlink":   u.lib.Unlink,
-		"Session.Windows": func(ctx context.Context) error { _, err := u.Windows(ctx); return err },
+		"Module.Free":             u.lib.Free,
+		"Module.Unlink":           u.lib.Unlink,
+		"Session.Windows":         func(ctx context.Context) error { _, err := u.Windows(ctx); return err },
+		"Session.TimedInterrupts": func(ctx context.Context) error { _, err := u.TimedInterrupts(ctx); return err },
 		"Session.Upload": func(ctx context.Context) error {
 			_, err := u.Upload(ctx, rpc.Program{Base: 16, Bytes: bytes})
 			return err

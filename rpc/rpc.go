@@ -86,6 +86,9 @@ type known struct {
 	platform  Function // boardsmith.platform
 	abilities abilities
 	budgets   budgets
+
+	interrupts Function // boardsmith.timed_interrupts
+	samples    int      // of the last time evaluator
 }
 
 // A freeable is an object on the device that a request frees.

@@ -79,6 +79,7 @@ func (s *Session) time(ctx context.Context, m Module, fn string, o TimeOptions, 
 	if !ok || len(raw) != 8*repeat {
 		return nil, s.breakUp(protocolErrorf("timing returned %T of %d bytes instead of %d", result, len(raw), 8*repeat))
 	}
+	s.known.samples = repeat
 	samples := make([]float64, repeat)
 	for i := range samples {
 		samples[i] = math.Float64frombits(binary.LittleEndian.Uint64(raw[8*i:]))
@@ -89,6 +90,40 @@ func (s *Session) time(ctx context.Context, m Module, fn string, o TimeOptions, 
 	}
 	return samples, nil
 }
+
+// TimedInterrupts returns how many interrupts the device processed, besides its tick, during each sample of the last
+// Module.Time; 255 stands for more. From the 64th sample on the largest number is that of all. Nil if the firmware does
+// not count them: only firmware that takes code into RAM does, on a chip.
+func (s *Session) TimedInterrupts(ctx context.Context) ([]int, error) {
+	if err := s.enter(ctx); err != nil {
+		return nil, err
+	}
+	defer s.leave()
+	const name = "boardsmith.timed_interrupts"
+	err := s.globalOnce(ctx, &s.known.interrupts, name)
+	if isNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	result, err := s.callFunction(ctx, s.known.interrupts, nil)
+	if err != nil || result == nil {
+		return nil, err
+	}
+	raw, ok := result.([]byte)
+	if !ok || len(raw) != min(s.known.samples, timedSamples) {
+		return nil, protocolErrorf("%s returned %T of %d bytes after %d samples", name, result, len(raw), s.known.samples)
+	}
+	counts := make([]int, s.known.samples)
+	for i := range counts {
+		counts[i] = int(raw[min(i, timedSamples-1)])
+	}
+	return counts, nil
+}
+
+// timedSamples is the number of samples for which the device counts interrupts.
+const timedSamples = 64
 
 // Stats summarises samples, in their unit.
 type Stats struct {

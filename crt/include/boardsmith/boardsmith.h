@@ -79,6 +79,11 @@ uint32_t boardsmith_now_ms(void);
 // arithmetic, which is large on a core without doubles.
 double boardsmith_seconds(uint64_t count, uint32_t per_second);
 
+// If crt_config.h defines BOARDSMITH_SAMPLE_HOOK, the firmware defines this function, which the time evaluator calls
+// after it has taken what TVMPlatformTimerStop returned last as its result number index, from 0. Batches of calls that
+// took too little time are measured again and are no results.
+void boardsmith_sample_timed(uint32_t index);
+
 // ---- Calls ----------------------------------------------------------------------
 
 // Called before and after every call of a packed function by its handle, from the RPC server, a time evaluator or the

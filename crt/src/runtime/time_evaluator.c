@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Measures a function's run time on the device: runtime.RPCTimeEvaluator.
+#include <boardsmith/boardsmith.h>
 #include <stdbool.h>
 #include <string.h>
 
@@ -151,6 +152,9 @@ int boardsmith_time_evaluator_call(PACKED_PARAMETERS) {
         zeros++;
       }
       if ((upper_of(seconds) >= upper_of(least)) || ((zeros >= settings[ZERO_LIMIT]) && (upper_of(seconds) == 0U))) {
+#ifdef BOARDSMITH_SAMPLE_HOOK
+        boardsmith_sample_timed(settings[REPEAT] - left);
+#endif
         result++;
         left--;
         zeros = 0;

@@ -41,6 +41,9 @@ typedef struct bare {
   volatile uint32_t held_irq;  // NO_IRQ, or the interrupt that is disabled until there is space
   volatile uint32_t alive;     // the main loop has run since the watchdog was fed
   uint32_t entropy;
+#if (BOARDSMITH_UPLOAD_BYTES) > 0
+  volatile uint32_t interrupts;  // besides the tick
+#endif
   uint32_t random[RANDOM_WORDS];  // the generator's state
   int32_t seeded;
 } bare_t;
@@ -83,6 +86,9 @@ void bare_received(uint8_t byte) {
 void bare_lost(uint32_t count) { bare.lost += count; }
 
 int32_t bare_irq(uint32_t number) {
+#if (BOARDSMITH_UPLOAD_BYTES) > 0
+  bare.interrupts++;
+#endif
   const int32_t error = chip_irq(number);
   if ((error == 0) && (((uint32_t)(BARE_RX_BYTES) - (bare.head - bare.tail)) < (uint32_t)RESERVE_BYTES)) {
     cpu_irq_disable(number);
@@ -185,6 +191,13 @@ static void bare_ticks_align(void* ctx) {
   (void)ctx;
   cpu_ticks_align();
 }
+
+#if (BOARDSMITH_UPLOAD_BYTES) > 0
+static uint32_t bare_interrupts(void* ctx) {
+  (void)ctx;
+  return bare.interrupts;
+}
+#endif
 
 // Returns whether the mark below the handlers' stack was overwritten, for chips without a guard.
 static bool handlers_overflowed(void) { return bare_handler_mark[0] != HANDLER_MARK; }
@@ -395,6 +408,9 @@ const boardsmith_port_t boardsmith_port = {
     .ticks = bare_ticks,
     .ticks_hz = bare_ticks_hz,
     .ticks_align = bare_ticks_align,
+#if (BOARDSMITH_UPLOAD_BYTES) > 0
+    .interrupts = bare_interrupts,
+#endif
     .random = bare_random,
     .image_crc = bare_image_crc,
     .chip_id = bare_chip_id,

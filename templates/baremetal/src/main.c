@@ -15,6 +15,7 @@
 #include "crt_config.h"
 #include "fault.h"
 #include "port.h"
+#include "samples.h"
 #if (BOARDSMITH_UPLOAD_BYTES) > 0
 #include <boardsmith/upload.h>
 #endif
@@ -31,7 +32,9 @@
 #define BOARDSMITH_BOARD_FUNCTIONS(X)
 #endif
 #if (BOARDSMITH_UPLOAD_BYTES) > 0
-#define UPLOAD_FUNCTIONS BOARDSMITH_UPLOAD_FUNCTIONS
+#define UPLOAD_FUNCTIONS(X)      \
+  BOARDSMITH_UPLOAD_FUNCTIONS(X) \
+  X("boardsmith.timed_interrupts", samples_interrupts_packed)
 #else
 #define UPLOAD_FUNCTIONS(X)
 #endif

@@ -12,6 +12,7 @@
 #include "crt_config.h"
 #include "fault.h"
 #include "port.h"
+#include "samples.h"
 
 // Computers with a large arena have vector instructions that need 64-byte alignment; large pages are acceptable there.
 #if (BOARDSMITH_ARENA_BYTES) >= 1048576
@@ -70,6 +71,7 @@ tvm_crt_error_t TVMPlatformTimerStart(void) {
   }
   timer_runs = true;
   boardsmith_port.ticks_align(boardsmith_port.ctx);
+  samples_start();
   timer_start = boardsmith_port.ticks(boardsmith_port.ctx);
   return kTvmErrorNoError;
 }
@@ -77,6 +79,7 @@ tvm_crt_error_t TVMPlatformTimerStart(void) {
 // A counter that stopped or lost counts is a bad state too: an error is better than a wrong time.
 tvm_crt_error_t TVMPlatformTimerStop(double* elapsed_seconds) {
   const uint64_t now = boardsmith_port.ticks(boardsmith_port.ctx);
+  samples_stop();
   if (!timer_runs) {
     return kTvmErrorPlatformTimerBadState;
   }

@@ -8,6 +8,7 @@
 
 #include <stdint.h>
 
+#include "crt_config.h"
 #include "fault.h"
 
 // Value of receive's timeout_ms: no timeout.
@@ -68,6 +69,11 @@ typedef struct boardsmith_port {
 
   // Called before a measurement: aligns the counter to its next step, if the port supports that.
   void (*ticks_align)(void* ctx);
+
+#if (BOARDSMITH_UPLOAD_BYTES) > 0
+  // Returns the number of interrupts, besides the tick, since the start; wraps. NULL: the port has none.
+  uint32_t (*interrupts)(void* ctx);
+#endif
 
   // Fills data with bytes that differ from reset to reset. Returns 0, or a negative number without a source.
   int32_t (*random)(void* ctx, uint8_t* data, uint32_t size_bytes);
