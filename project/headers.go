@@ -244,7 +244,7 @@ func leftOut(o boards.Options) []string {
 	if o.UploadKiB > 0 {
 		return nil
 	}
-	return []string{"runtime/upload.c"}
+	return []string{"runtime/upload.c", "runtime/fill.c"}
 }
 
 // linkerScript returns the template's linker script, for a board with a memory map.

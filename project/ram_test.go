@@ -14,6 +14,7 @@ import (
 	"github.com/boardsmith/boardsmith/internal/drawn"
 	"github.com/boardsmith/boardsmith/internal/firmware"
 	"github.com/boardsmith/boardsmith/mlf/mlftest"
+	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/rpc"
 )
 
@@ -192,6 +193,45 @@ func TestOperatorsInRAM(t *testing.T) {
 	}
 }
 
+// TestFill: a device computes the same numbers of a seed as the host.
+func TestFill(t *testing.T) {
+	t.Parallel()
+	for _, board := range []string{"mps2_an385", "qemu_riscv32", "host"} {
+		t.Run(board, func(t *testing.T) {
+			s, _, _ := openRAM(t, board)
+			for _, name := range []string{
+				"int8", "uint16", "int32", "uint64", "bool", "float16", "float32", "float64", "bfloat16", "float32x2",
+			} {
+				d, err := ndarray.ParseDType(name)
+				must(t, err)
+				for _, shape := range [][]int64{{}, {3}, {37, 11}} {
+					for _, seed := range []uint64{1, 0x8000000000000001} {
+						want, err := ndarray.Fill(d, shape, seed)
+						must(t, err)
+						x, err := s.Empty(t.Context(), d, shape)
+						must(t, err)
+						must(t, x.Fill(t.Context(), seed))
+						got, err := x.Array(t.Context())
+						must(t, err)
+						if !got.Equal(want) {
+							t.Errorf("%s%v of %#x: % .40x, want % .40x", name, shape, seed, got.Data, want.Data)
+						}
+						must(t, x.Free(t.Context()))
+					}
+				}
+			}
+			d, err := ndarray.ParseDType("handle")
+			must(t, err)
+			x, err := s.Empty(t.Context(), d, []int64{2})
+			must(t, err)
+			var refused *rpc.DeviceError
+			if err := x.Fill(t.Context(), 1); !errors.As(err, &refused) {
+				t.Errorf("handles were filled: %v", err)
+			}
+		})
+	}
+}
+
 // pendOperators are operators that take as many steps as their first argument says. In each step, pend has the UART
 // interrupt without a byte of the host: on a Cortex-M all enabled interrupts are set pending; on RISC-V the UART
 // receives its own byte, a 0 between two frames.
@@ -246,6 +286,16 @@ func TestInterruptsOfMeasurements(t *testing.T) {
 				return
 			}
 			const ticks = 3_000_000 // steps: some of the device's ticks long
+			timeOf := func(n int) float64 {
+				samples, err := m.Time(t.Context(), "quiet", rpc.TimeOptions{Number: 1}, n)
+				must(t, err)
+				return samples[0]
+			}
+			short, twice, long := timeOf(10_000), timeOf(20_000), timeOf(ticks)
+			undisturbed := short + (twice-short)*(ticks/10_000-1)
+			if share := long/undisturbed - 1; !(share > 0 && share < 1./1000) {
+				t.Errorf("of %v s, the tick takes the share %v", long, share)
+			}
 			for _, c := range []struct {
 				name      string
 				repeat, n int

@@ -95,6 +95,7 @@ func TestContexts(t *testing.T) {
 		"Module.Free":             u.lib.Free,
 		"Module.Unlink":           u.lib.Unlink,
 		"Session.Windows":         func(ctx context.Context) error { _, err := u.Windows(ctx); return err },
+		"Tensor.Fill":             func(ctx context.Context) error { return u.tensor.Fill(ctx, 1) },
 		"Session.TimedInterrupts": func(ctx context.Context) error { _, err := u.TimedInterrupts(ctx); return err },
 		"Session.Upload": func(ctx context.Context) error {
 			_, err := u.Upload(ctx, rpc.Program{Base: 16, Bytes: bytes})

@@ -89,6 +89,7 @@ type known struct {
 
 	interrupts Function // boardsmith.timed_interrupts
 	samples    int      // of the last time evaluator
+	fill       Function // boardsmith.fill
 }
 
 // A freeable is an object on the device that a request frees.

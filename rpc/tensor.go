@@ -271,6 +271,28 @@ func (t *Tensor) Write(ctx context.Context, data []byte) error {
 	return nil
 }
 
+// Fill fills the tensor with ndarray.Fill's numbers, which the device computes: nothing but the seed goes over the link.
+// It is a *NotFoundError if the firmware does not support that.
+func (t *Tensor) Fill(ctx context.Context, seed uint64) error {
+	s := t.memory.session
+	if err := s.enter(ctx); err != nil {
+		return err
+	}
+	defer s.leave()
+	err := t.valid(s)
+	if err == nil {
+		err = s.globalOnce(ctx, &s.known.fill, "boardsmith.fill")
+	}
+	if err == nil {
+		t.known.Store(int64(s.damages)) // its content so far does not matter
+		_, err = s.callFunction(ctx, s.known.fill, []any{t, int64(seed)})
+	}
+	if err != nil {
+		return fmt.Errorf("filling a tensor: %w", err)
+	}
+	return nil
+}
+
 func (t *Tensor) fits(s *Session, data []byte) error {
 	if err := t.valid(s); err != nil {
 		return err

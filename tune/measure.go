@@ -320,25 +320,46 @@ func (p *place) call(ctx context.Context, m rpc.Module, entry string, held *argu
 		}
 		if one[0] > best*p.run.o.GiveUp {
 			result.Cut = true
-			result.time(one)
-			return nil
+			return result.time(ctx, p.session, one)
 		}
 	}
 	samples, err := m.Time(ctx, entry, o, held.values()...)
 	if err != nil {
 		return err
 	}
+	if err := result.time(ctx, p.session, samples); err != nil {
+		return err
+	}
 	if err := held.unchanged(ctx, p.session); err != nil {
 		return err
 	}
-	p.kind.noteBest(samples)
-	result.time(samples)
+	if !result.Disturbed {
+		p.kind.noteBest(samples)
+	}
 	return nil
 }
 
-func (r *Result) time(samples []float64) {
-	stats := rpc.StatsOf(samples)
+// time takes the samples that were just measured. Those with an interrupt do not count, unless all have one.
+func (r *Result) time(ctx context.Context, s *rpc.Session, samples []float64) error {
+	interrupts, err := s.TimedInterrupts(ctx)
+	if err != nil {
+		return err
+	}
+	var quiet []float64
+	for i, sample := range samples {
+		if interrupts == nil || interrupts[i] == 0 {
+			quiet = append(quiet, sample)
+		}
+	}
+	if len(quiet) < len(samples) {
+		r.Interrupts = interrupts
+	}
+	if r.Disturbed = len(quiet) == 0; r.Disturbed {
+		quiet = samples
+	}
+	stats := rpc.StatsOf(quiet)
 	r.Time, r.Samples = &stats, samples
+	return nil
 }
 
 func (k *kind) bestTime() float64 {
@@ -369,7 +390,7 @@ func sameArgs(a, b []Arg) bool {
 	for i := range a {
 		x, y := &a[i], &b[i]
 		if x.DType != y.DType || fmt.Sprint(x.Shape) != fmt.Sprint(y.Shape) || !bytes.Equal(x.Data, y.Data) ||
-			(x.Data == nil) != (y.Data == nil) || x.Flash != y.Flash {
+			(x.Data == nil) != (y.Data == nil) || x.Seed != y.Seed || x.Flash != y.Flash {
 			return false
 		}
 	}
@@ -410,10 +431,41 @@ func holdOne(ctx context.Context, s *rpc.Session, a Arg) (*rpc.Tensor, error) {
 		return constant(ctx, s, a)
 	}
 	t, err := s.Empty(ctx, a.DType, a.Shape)
-	if err == nil && a.Data != nil {
-		err = t.Write(ctx, a.Data)
+	if err == nil && a.isInput() {
+		err = a.write(ctx, t)
 	}
 	return t, err
+}
+
+// isInput reports whether the argument's content before the call matters.
+func (a *Arg) isInput() bool { return a.Data != nil || a.Seed != 0 }
+
+// content is the argument's before the call.
+func (a *Arg) content() ([]byte, error) {
+	if a.Data != nil {
+		return a.Data, nil
+	}
+	of, err := ndarray.Fill(a.DType, a.Shape, a.Seed)
+	if err != nil {
+		return nil, failure.New(failure.Config, "", "%w", err)
+	}
+	return of.Data, nil
+}
+
+// write gives a tensor the argument's content, which the device computes where it can.
+func (a *Arg) write(ctx context.Context, t *rpc.Tensor) error {
+	if a.Data == nil {
+		err := t.Fill(ctx, a.Seed)
+		var absent *rpc.NotFoundError
+		if !errors.As(err, &absent) {
+			return err
+		}
+	}
+	data, err := a.content()
+	if err != nil {
+		return err
+	}
+	return t.Write(ctx, data)
 }
 
 // constant is an argument that lies in flash.
@@ -447,7 +499,7 @@ func (h *arguments) values() (all []any) {
 // unsettle fills outputs with what nobody wants, so that what the candidate before has left is not taken for an answer.
 func (h *arguments) unsettle(ctx context.Context, s *rpc.Session) error {
 	for i, a := range h.of {
-		if a.Want == nil || a.Data != nil {
+		if a.Want == nil || a.isInput() {
 			continue
 		}
 		f, err := s.Function(ctx, "tvm.contrib.random.random_fill")
@@ -533,17 +585,21 @@ func differs(n int, a Arg, got []byte) error {
 // unchanged reports inputs that the candidate has written to: they are sent again for the next one.
 func (h *arguments) unchanged(ctx context.Context, s *rpc.Session) error {
 	for i, a := range h.of {
-		if a.Data == nil || a.Want != nil {
+		if !a.isInput() || a.Want != nil {
 			continue
 		}
 		got, err := sum(ctx, s, h.tensors[i])
 		if err != nil {
 			return err
 		}
-		if got == crc32.ChecksumIEEE(a.Data) {
+		data, err := a.content()
+		if err != nil {
+			return err
+		}
+		if got == crc32.ChecksumIEEE(data) {
 			continue
 		}
-		if err := h.tensors[i].Write(ctx, a.Data); err != nil {
+		if err := a.write(ctx, h.tensors[i]); err != nil {
 			return err
 		}
 		return failure.New(failure.WrongAnswer, "", "argument %d: the candidate changes its input", i)

@@ -20,11 +20,11 @@ type Ranking struct {
 }
 
 // Rank sorts the results that have a time. It returns one Ranking for each kind, tier and platform, in the order of
-// their first results. Results without a time, or with one that is no number from 0 on, are in none.
+// their first results. Results without a time, with one that is no number from 0 on, or Disturbed, are in none.
 func Rank(results []Result) []Ranking {
 	var all []Ranking
 	for _, r := range results {
-		if r.Time == nil || !(r.Time.Median >= 0) || math.IsInf(r.Time.Median, 1) {
+		if r.Time == nil || r.Disturbed || !(r.Time.Median >= 0) || math.IsInf(r.Time.Median, 1) {
 			continue
 		}
 		of := r.conditions()

@@ -29,6 +29,15 @@ func ranked(results ...tune.Result) (all []string) {
 	return all
 }
 
+// TestRankDisturbed: a time with interrupts in every sample is not compared.
+func TestRankDisturbed(t *testing.T) {
+	a, b := timedResult("a", "k", 25e6, 3), timedResult("b", "k", 25e6, 1)
+	b.Interrupts, b.Disturbed = []int{1, 1, 2}, true
+	if got, want := ranked(a, b), []string{"k, ram, core 25 MHz: over a: a"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 // TestRank: the fastest is first, and what else decides a time keeps results apart.
 func TestRank(t *testing.T) {
 	a, b, c := timedResult("a", "k", 25e6, 3), timedResult("b", "k", 25e6, 1), timedResult("c", "k", 25e6, 3)

@@ -312,7 +312,7 @@ func twinKey(l load, c Candidate) [sha256.Size]byte {
 	_ = binary.Write(h, binary.LittleEndian, []uint64{p.Base, p.Zero, p.Registry, uint64(len(c.Args))})
 	part([]byte(c.Entry))
 	for _, a := range c.Args {
-		part(fmt.Append(nil, a.DType, a.Shape, a.RelTol, a.AbsTol, a.Data == nil, a.Want == nil, a.Flash))
+		part(fmt.Append(nil, a.DType, a.Shape, a.RelTol, a.AbsTol, a.Data == nil, a.Want == nil, a.Seed, a.Flash))
 		part(a.Data)
 		part(a.Want)
 	}

@@ -51,6 +51,7 @@ type argLine struct {
 	RelTol float64 `json:"rel_tol,omitempty"`
 	AbsTol float64 `json:"abs_tol,omitempty"`
 	Flash  bool    `json:"flash,omitempty"`
+	Seed   uint64  `json:"seed,omitempty"`
 }
 
 // keepCandidate writes a candidate, unless it is there.
@@ -72,7 +73,7 @@ func (s *store) keepCandidate(kind string, c Candidate) error {
 		line.Files = append(line.Files, fileLine{f.Name, blob})
 	}
 	for _, a := range c.Args {
-		l := argLine{DType: a.DType.String(), Shape: a.Shape, RelTol: a.RelTol, AbsTol: a.AbsTol, Flash: a.Flash}
+		l := argLine{DType: a.DType.String(), Shape: a.Shape, RelTol: a.RelTol, AbsTol: a.AbsTol, Seed: a.Seed, Flash: a.Flash}
 		var err error
 		if a.Data != nil {
 			l.Data, err = s.keepBlob(a.Data)
@@ -247,7 +248,7 @@ func readParts(dir string, l candidateLine, err error) (Candidate, error) {
 		c.Operators.Files = append(c.Operators.Files, project.OperatorFile{Name: f.Name, Data: data})
 	}
 	for _, a := range l.Args {
-		arg := Arg{Shape: a.Shape, RelTol: a.RelTol, AbsTol: a.AbsTol, Flash: a.Flash}
+		arg := Arg{Shape: a.Shape, RelTol: a.RelTol, AbsTol: a.AbsTol, Seed: a.Seed, Flash: a.Flash}
 		if arg.DType, err = ndarray.ParseDType(a.DType); err != nil {
 			return Candidate{}, failure.New(failure.Config, "", "candidate %s: %w", l.ID, err)
 		}

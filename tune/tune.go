@@ -30,6 +30,7 @@ type Arg struct {
 	DType ndarray.DType
 	Shape []int64
 	Data  []byte // before the first call, row-major, little-endian; nil: of an output, whose content does not matter
+	Seed  uint64 // if Data is nil and this is not 0: the content before the first call is ndarray.Fill's of this seed
 	Want  []byte // after it; nil: is not looked at
 	// Flash has Data lie in flash, with the firmware, as a constant does in production. The firmware is built and written
 	// again for the first candidate that has such an argument; others with equal ones find it there.
@@ -53,7 +54,11 @@ type Result struct {
 	Time    *rpc.Stats `json:"time,omitempty"`    // seconds per call; nil: see Failure
 	Samples []float64  `json:"samples,omitempty"` // seconds per call
 	Cut     bool       `json:"cut,omitempty"`     // it was far slower than the best: one call was timed
-	Failure *Failure   `json:"failure,omitempty"`
+	// Interrupts are the device's during each sample, besides its tick; nil if there was none, or if the device does not
+	// count them. Time is of the samples without one. Disturbed: each had one, and Time is of all.
+	Interrupts []int    `json:"interrupts,omitempty"`
+	Disturbed  bool     `json:"disturbed,omitempty"`
+	Failure    *Failure `json:"failure,omitempty"`
 
 	Base  uint64 `json:"base,omitempty"`  // its address on the device
 	Bytes int    `json:"bytes,omitempty"` // that were uploaded

@@ -5,6 +5,7 @@ package tune_test
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -165,6 +166,64 @@ func TestFailures(t *testing.T) {
 				t.Errorf("%d results, %d kept, of %d candidates", seen, kept, len(cs))
 			}
 		})
+	}
+}
+
+// TestSeed: an input may be named by a seed. One that a candidate changes is found, and restored for the next one.
+func TestSeed(t *testing.T) {
+	r, err := tune.OpenRun(t.Context(), t.TempDir(), &device.Desk{}, []string{"mps2_an385"}, tune.Options{})
+	must(t, err)
+	defer func() { must(t, r.Close()) }()
+	for _, c := range []struct {
+		id, body string
+		seed     uint64
+		want     failure.Class
+	}{
+		{"right", right, 7, ""},
+		{"changes", right + " in[0]++;", 7, failure.WrongAnswer},
+		{"again", right + " out[0] += 0;", 7, ""},
+		{"another seed", right, 8, ""},
+		{"no input", right, 0, failure.WrongAnswer},
+	} {
+		candidate := operator(c.id, c.body)
+		in, out := &candidate.Args[0], &candidate.Args[1]
+		numbers, err := ndarray.Fill(in.DType, in.Shape, max(c.seed, 1))
+		must(t, err)
+		in.Data, in.Seed = nil, c.seed
+		for i := range numbers.Len() {
+			out.Want = binary.LittleEndian.AppendUint32(out.Want[:4*i], uint32(2*numbers.Int(i)))
+		}
+		result, err := r.Measure(t.Context(), candidate)
+		must(t, err)
+		if (result.Failure == nil) != (c.want == "") || result.Failure != nil && result.Failure.Class != c.want {
+			t.Errorf("%s: %+v", c.id, result.Failure)
+		}
+	}
+}
+
+// TestDisturbed: a sample with an interrupt does not enter a time, and a time without other samples is marked. The
+// candidates set all enabled interrupts pending in the calls that they count: the first is the check, the second warms
+// up.
+func TestDisturbed(t *testing.T) {
+	r, err := tune.OpenRun(t.Context(), t.TempDir(), &device.Desk{}, []string{"mps2_an385"}, tune.Options{
+		MinSample: time.Microsecond, // one call is enough
+	})
+	must(t, err)
+	defer func() { must(t, r.Close()) }()
+	for when, want := range map[string][]int{"0": nil, "calls == 4": {0, 1, 0}, "1": {1, 1, 1}} {
+		result, err := r.Measure(t.Context(), operator(when, right+"static int calls; calls++; if ("+when+
+			") *(volatile uint32_t*)0xE000E200 = *(volatile uint32_t*)0xE000E100;"))
+		must(t, err)
+		if result.Failure != nil {
+			t.Fatalf("%s: %+v", when, result.Failure)
+		}
+		undisturbed := 3
+		if when == "calls == 4" {
+			undisturbed = 2
+		}
+		if !slices.Equal(result.Interrupts, want) || result.Disturbed != (when == "1") || result.Time.N != undisturbed {
+			t.Errorf("if (%s): %+v, of %d samples, disturbed: %v", when, result.Interrupts, result.Time.N, result.Disturbed)
+		}
 	}
 }
 

@@ -77,8 +77,14 @@ int boardsmith_upload_and_link_packed(TVMValue* args, int* type_codes, int num_a
 int boardsmith_unlink_packed(TVMValue* args, int* type_codes, int num_args, TVMValue* out_value, int* out_type,
                              void* resource_handle);
 
+// boardsmith.fill(tensor, seed): fills the tensor with numbers that follow from the seed, so that inputs of candidates
+// need not be sent. SPEC.md defines them.
+int boardsmith_fill_packed(TVMValue* args, int* type_codes, int num_args, TVMValue* out_value, int* out_type,
+                           void* resource_handle);
+
 // The names of these functions, for a list as main.c has it: X(name, function).
 #define BOARDSMITH_UPLOAD_FUNCTIONS(X)                               \
+  X("boardsmith.fill", boardsmith_fill_packed)                       \
   X("boardsmith.memory", boardsmith_memory_packed)                   \
   X("boardsmith.upload_and_link", boardsmith_upload_and_link_packed) \
   X("boardsmith.unlink", boardsmith_unlink_packed)

@@ -12,8 +12,8 @@
 enum { SAMPLES = 64, MANY = 255 };
 
 static struct {
-  uint32_t before;         // of interrupts, when the timer was started
-  uint32_t during;         // those between its start and its stop
+  uint32_t before;          // of interrupts, when the timer was started
+  uint32_t during;          // those between its start and its stop
   uint8_t counts[SAMPLES];  // of the last measurement, at most MANY; the last one is the largest of all from there on
   TVMByteArray answer;
 } samples;
