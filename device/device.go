@@ -242,7 +242,7 @@ func (d *Device) emulatorEnded(err error, i *image.Image) error {
 
 // checked asks the firmware of a session all that Open says.
 func (d *Device) checked(ctx context.Context, t *transport.Session, i *image.Image) (*rpc.Session, error) {
-	s := rpc.New(t, rpc.Options{Log: d.desk.log(), Explain: d.explain(i)})
+	s := rpc.New(t, rpc.Options{Log: d.desk.log(), Explain: d.explain(i), Locate: locate})
 	answer, err := d.confirm(ctx, s, i)
 	if err != nil {
 		return nil, err

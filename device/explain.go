@@ -3,11 +3,14 @@
 package device
 
 import (
+	"bytes"
+	"debug/elf"
 	"encoding/hex"
 
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/fault"
+	"github.com/boardsmith/boardsmith/internal/firmware"
 	"github.com/boardsmith/boardsmith/rpc"
 )
 
@@ -43,6 +46,19 @@ func (k *Desk) explain(i *image.Image, rec *rpc.FaultRecord, called string) (rpc
 	is = p.Explain(rec, called)
 	is.Build = build
 	return is, nil
+}
+
+// locate finds a function and line in a linked file.
+func locate(file []byte, pc uint64) []rpc.Frame {
+	f, err := elf.NewFile(bytes.NewReader(file))
+	if err != nil {
+		return nil
+	}
+	p, err := fault.Read(f, firmware.Landmarks{})
+	if err != nil {
+		return nil
+	}
+	return p.At(pc)
 }
 
 // explain is Explain for a session. It logs errors.

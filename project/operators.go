@@ -267,7 +267,7 @@ func (l *OperatorLinker) objects(ctx context.Context, dir string, o Operators) (
 	if err := writeAll(dir, o.Files); err != nil {
 		return nil, err
 	}
-	if err := l.run(ctx, dir, slices.Concat(l.compile, o.Flags, []string{"-I.", "-c"}, sources)); err != nil {
+	if err := l.run(ctx, dir, slices.Concat(l.compile, o.Flags, []string{"-ffile-prefix-map=" + dir + "=.", "-I.", "-c"}, sources)); err != nil {
 		return nil, err
 	}
 	var made []cache.File
@@ -369,12 +369,17 @@ func (l *OperatorLinker) linkIn(ctx context.Context, dir string, o Operators, w 
 	if err := l.run(ctx, dir, append(words, l.libs...)); err != nil {
 		return rpc.Program{}, err
 	}
-	f, err := elf.Open(filepath.Join(dir, linkedFile))
+	linked, err := os.ReadFile(filepath.Join(dir, linkedFile))
 	if err != nil {
 		return rpc.Program{}, err
 	}
-	defer f.Close()
-	return l.program(f, layout, w)
+	f, err := elf.NewFile(bytes.NewReader(linked))
+	if err != nil {
+		return rpc.Program{}, err
+	}
+	p, err := l.program(f, layout, w)
+	p.ELF = linked
+	return p, err
 }
 
 // program takes the linked bytes, checks that they fit, and adds the registry.

@@ -4,6 +4,7 @@ import (
 	"debug/elf"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -188,6 +189,43 @@ func TestOperatorsInRAM(t *testing.T) {
 			must(t, err)
 			if board != "host" && fmt.Sprint(before) != fmt.Sprint(after) {
 				t.Errorf("windows %v, after another start %v", before, after)
+			}
+		})
+	}
+}
+
+// TestFaultInRAM: a fault in uploaded code is explained by its function and line, as one of the firmware is.
+func TestFaultInRAM(t *testing.T) {
+	t.Parallel()
+	const source = `#include <tvm/runtime/c_runtime_api.h>
+static __attribute__((noinline)) void fails(void) {
+  __builtin_trap();
+}
+int crash(TVMValue* args, int* codes, int n, TVMValue* out, int* type, void* resource) { fails(); return 1; }
+int good(TVMValue* args, int* codes, int n, TVMValue* out, int* type, void* resource) { return 0; }
+`
+	for _, board := range []string{"mps2_an385", "qemu_riscv32", "host"} {
+		t.Run(board, func(t *testing.T) {
+			s, l, _ := openRAM(t, board)
+			o := Operators{Files: []OperatorFile{{"bad.c", []byte(source)}}, Entries: []string{"crash", "good"}}
+			for range 2 { // the session goes on with the device that was reset
+				m := uploaded(t, s, l, o)
+				_, err := callIn(t, m, "crash", 1)
+				var fault *rpc.FaultError
+				if !errors.As(err, &fault) || len(fault.Frames) == 0 {
+					t.Fatalf("no fault with frames: %v", err)
+				}
+				at := fault.Frames[0]
+				if at.Function != "fails" || filepath.Base(at.File) != "bad.c" || at.Line != 3 {
+					t.Errorf("the fault is at %+v, not in fails, bad.c:3", at)
+				}
+				if strings.Contains(at.File, "/") || !strings.Contains(err.Error(), "in fails at bad.c:3") {
+					t.Errorf("the error's text is %q", err)
+				}
+			}
+			windows, err := s.Windows(t.Context())
+			if err != nil || len(windows) != 1 {
+				t.Errorf("windows after a reset: %v, %v", windows, err)
 			}
 		})
 	}

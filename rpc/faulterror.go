@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -223,7 +224,10 @@ type lives struct {
 
 	names   map[uint32]string // of functions, by the handle's part that a record holds
 	explain func(*FaultRecord, string) Explanation
-	budget  time.Duration // set by SetBudget or Options.Budget; 0: it follows each call's deadline
+	locate  func([]byte, uint64) []Frame
+	loaded  map[Module]*Program // uploaded, and not unlinked
+	ended   map[Module]*Program // that were loaded before the last reset
+	budget  time.Duration       // set by SetBudget or Options.Budget; 0: it follows each call's deadline
 
 	asked bool        // the device was asked for a record from before the session
 	prior *FaultError // that fault, or one while no request was waiting
@@ -238,6 +242,7 @@ func wasReset(err error) bool {
 func (s *Session) lose(err error) {
 	if s.gone == nil {
 		s.life++
+		s.ended, s.loaded = s.loaded, nil
 	}
 	s.gone = err
 	s.known = known{}
@@ -325,10 +330,54 @@ func (s *Session) fault(rec *FaultRecord, cause error) *FaultError {
 	if s.explain != nil {
 		e.Explanation = s.explain(rec, e.Function)
 	}
+	s.locateLoaded(e)
 	if e.Build != "" {
 		e.Function = "" // the names are those of the current image
 	}
 	return e
+}
+
+// locateLoaded finds the frames in uploaded programs, of which Explain knows nothing.
+func (s *Session) locateLoaded(e *FaultError) {
+	if s.locate == nil || !e.Record.PCValid {
+		return
+	}
+	frames := e.Frames
+	if len(frames) == 0 || frames[0].Function != "" {
+		frames = slices.Insert(frames, 0, Frame{PC: e.Record.PC})
+		if s.loadedAt(e.Record.PC) == nil {
+			return
+		}
+	}
+	e.Frames = nil
+	for i, f := range frames {
+		pc := f.PC
+		switch {
+		case i == 0:
+			pc = e.Record.PC
+		case e.Record.Arch == ArchProcess:
+			pc += e.Record.Status // Explain's addresses are the file's
+		}
+		p := s.loadedAt(pc)
+		if f.Function != "" || p == nil {
+			e.Frames = append(e.Frames, f)
+			continue
+		}
+		for _, at := range s.locate(p.ELF, pc) {
+			at.Guessed = f.Guessed
+			e.Frames = append(e.Frames, at)
+		}
+	}
+}
+
+// loadedAt returns the program with an address, among those that were loaded before the last reset, or nil.
+func (s *Session) loadedAt(pc uint64) *Program {
+	for _, p := range s.ended {
+		if p.ELF != nil && pc-p.Base < uint64(len(p.Bytes)) {
+			return p
+		}
+	}
+	return nil
 }
 
 func (s *Session) keepPrior(rec *FaultRecord) {

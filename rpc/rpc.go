@@ -42,6 +42,9 @@ type Options struct {
 	// only. It is called once for each fault, before the failed request returns. called is the function that the
 	// host had called, or "" if unknown.
 	Explain func(rec *FaultRecord, called string) Explanation
+	// Locate finds the function and line of an address in uploaded code, by Program.ELF. Nil: faults there have
+	// addresses only.
+	Locate func(file []byte, pc uint64) []Frame
 }
 
 const defaultTimeout = 60 * time.Second
@@ -102,7 +105,7 @@ func New(t Transport, o Options) *Session {
 	s := &Session{
 		transport: t, timeout: o.Timeout, log: o.Log,
 		turn: make(chan struct{}, 1), live: map[freeable]int{},
-		lives: lives{explain: o.Explain, budget: o.Budget, names: map[uint32]string{}},
+		lives: lives{explain: o.Explain, locate: o.Locate, budget: o.Budget, names: map[uint32]string{}},
 	}
 	if s.timeout == 0 {
 		s.timeout = defaultTimeout

@@ -27,6 +27,7 @@ type Program struct {
 	Table    uint64 // address of its pointer to a TVMBackendLinkTable, among all these bytes; 0: it has none
 	Registry uint64 // address of its TVMFuncRegistry, among Bytes
 	Init     string // a function of it that Upload calls once, first; "": none
+	ELF      []byte // the linked file, for the functions and lines in a *FaultError; it is not uploaded; nil: none
 }
 
 const (
@@ -96,7 +97,7 @@ func (s *Session) Upload(ctx context.Context, p Program) (Module, error) {
 	if !ok {
 		return Module{}, protocolErrorf("%s returned %T, not a module", f.name, result)
 	}
-	if m, err = s.tag(ctx, m); err != nil {
+	if m, err = s.tag(ctx, m, &p); err != nil {
 		return Module{}, err
 	}
 	if p.Init == "" {
@@ -139,7 +140,7 @@ func (m Module) Unlink(ctx context.Context) error {
 
 // tag makes a module distinct from others that had its handle before, or will have it after it was unlinked: a handle
 // is an index on the device.
-func (s *Session) tag(ctx context.Context, m Module) (Module, error) {
+func (s *Session) tag(ctx context.Context, m Module, p *Program) (Module, error) {
 	if err := s.enter(ctx); err != nil {
 		return Module{}, err
 	}
@@ -147,6 +148,10 @@ func (s *Session) tag(ctx context.Context, m Module) (Module, error) {
 	delete(s.live, m)
 	m.upload = s.count + 1
 	s.own(m)
+	if s.loaded == nil {
+		s.loaded = map[Module]*Program{}
+	}
+	s.loaded[m] = p
 	return m, nil
 }
 
@@ -166,5 +171,6 @@ func (s *Session) drop(ctx context.Context, m Module) bool {
 	defer s.leave()
 	_, there := s.live[m]
 	delete(s.live, m)
+	delete(s.loaded, m)
 	return there && m.life == s.life
 }

@@ -158,6 +158,8 @@ func TestFailures(t *testing.T) {
 				case isBad && (result.Failure == nil || result.Failure.Class != b.want ||
 					result.Failure.Blame != tune.BlameCandidate):
 					t.Errorf("%s: %+v, want %s", result.ID, result.Failure, b.want)
+				case result.ID == "crashes" && !strings.Contains(result.Failure.Message, "in twice at twice.c:9"):
+					t.Errorf("%s: %s does not name its line", result.ID, result.Failure.Message)
 				case isBad:
 					t.Logf("%s: %s: %s", result.ID, result.Failure.Class, result.Failure.Message)
 				}
