@@ -327,10 +327,10 @@ func (p *place) call(ctx context.Context, m rpc.Module, entry string, held *argu
 	if err != nil {
 		return err
 	}
-	if err := result.time(ctx, p.session, samples); err != nil {
+	if err := held.unchanged(ctx, p.session); err != nil {
 		return err
 	}
-	if err := held.unchanged(ctx, p.session); err != nil {
+	if err := result.time(ctx, p.session, samples); err != nil {
 		return err
 	}
 	if !result.Disturbed {

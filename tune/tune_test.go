@@ -158,7 +158,7 @@ func TestFailures(t *testing.T) {
 				case isBad && (result.Failure == nil || result.Failure.Class != b.want ||
 					result.Failure.Blame != tune.BlameCandidate):
 					t.Errorf("%s: %+v, want %s", result.ID, result.Failure, b.want)
-				case result.ID == "crashes" && !strings.Contains(result.Failure.Message, "in twice at twice.c:9"):
+				case result.ID == "crashes" && !strings.Contains(result.Failure.Message, "in twice at twice.c:7"):
 					t.Errorf("%s: %s does not name its line", result.ID, result.Failure.Message)
 				case isBad:
 					t.Logf("%s: %s: %s", result.ID, result.Failure.Class, result.Failure.Message)
