@@ -169,8 +169,9 @@ judge() {
 
 # Works on a copy, because the add-on writes its dump files beside the sources; each board has its own copy.
 failed=0
-cp -R include src test "$tmp"
-(cd "$tmp" && findings -Iinclude -Isrc -Itest/config src) >"$tmp/runtime" &
+cp -R include src candidate test "$tmp"
+# A candidate is another program: its shim defines functions that the runtime has.
+(cd "$tmp" && findings -Iinclude -Isrc -Itest/config src && findings -Iinclude -Itest/config candidate) >"$tmp/runtime" &
 [ ! -d ../templates/baremetal ] || template_findings >"$tmp/template"
 wait
 judge . "${1:-}" <"$tmp/runtime" || failed=1

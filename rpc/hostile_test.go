@@ -5,6 +5,7 @@ package rpc_test
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"testing"
 
@@ -133,5 +134,50 @@ func TestHostileResults(t *testing.T) {
 	tensor := must[any](t)(f.Call(context.Background())).(*rpc.Tensor)
 	if _, err := tensor.Array(context.Background()); err == nil {
 		t.Error("a quarter of a gigabyte was read")
+	}
+}
+
+// TestHostileWindows: answers about a window and a measurement that cannot be right are protocol errors.
+func TestHostileWindows(t *testing.T) {
+	ctx := context.Background()
+	window := func(count byte, base, size uint64, alignment uint32) []byte {
+		b := []byte{1, count}
+		b = binary.LittleEndian.AppendUint64(b, base)
+		b = binary.LittleEndian.AppendUint64(b, size)
+		return binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint32(b, 1), alignment)
+	}
+	bytesOf := func(b []byte) says { return typed(rpc.TypeBytes, rpc.Value{Type: rpc.TypeBytes, Data: b}) }
+	ask := func(answer says) *rpc.Session {
+		return rpc.New(&switching{says: answer, first: returned(rpc.Opaque(5))}, rpc.Options{})
+	}
+	good, err := ask(bytesOf(window(1, 0x20000000, 4096, 32))).Windows(ctx)
+	if err != nil || len(good) != 1 || good[0] != (rpc.Window{Base: 0x20000000, Bytes: 4096, Alignment: 32}) {
+		t.Errorf("a window: %v, %v", good, err)
+	}
+	for name, answer := range map[string]says{
+		"nothing":           typed(rpc.TypeNull, rpc.Null()),
+		"a number":          typed(rpc.TypeInt, rpc.Int(1)),
+		"no bytes":          bytesOf(nil),
+		"another version":   bytesOf(append([]byte{2}, window(1, 0, 32, 32)[1:]...)),
+		"too many":          bytesOf(window(2, 0, 32, 32)),
+		"too few":           bytesOf(window(0, 0, 32, 32)),
+		"cut":               bytesOf(window(1, 0, 32, 32)[:20]),
+		"no alignment":      bytesOf(window(1, 0, 32, 0)),
+		"alignment 24":      bytesOf(window(1, 0, 48, 24)),
+		"unaligned":         bytesOf(window(1, 8, 32, 32)),
+		"beyond all memory": bytesOf(window(1, 1<<63, 1<<63+32, 32)),
+	} {
+		var e *rpc.ProtocolError
+		if got, err := ask(answer).Windows(ctx); !errors.As(err, &e) {
+			t.Errorf("%s: %v, %v", name, got, err)
+		}
+	}
+	for name, answer := range map[string]says{
+		"a number": typed(rpc.TypeInt, rpc.Int(1)), "counts of no samples": bytesOf([]byte{1}),
+	} {
+		var e *rpc.ProtocolError
+		if got, err := ask(answer).TimedInterrupts(ctx); !errors.As(err, &e) {
+			t.Errorf("interrupts, %s: %v, %v", name, got, err)
+		}
 	}
 }

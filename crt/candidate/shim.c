@@ -77,9 +77,10 @@ int boardsmith_program_init(TVMValue* args, int* type_codes, int num_args, TVMVa
   (void)resource_handle;
   if (boardsmith_imports != NULL) {
     const char* name = boardsmith_import_names;
-    for (int i = 0; *name != '\0'; i++) {
-      boardsmith_imports[i] = _tvm_backend_functions->symbol(name);
-      if (boardsmith_imports[i] == NULL) {
+    void** import = boardsmith_imports;
+    while (*name != '\0') {
+      *import = _tvm_backend_functions->symbol(name);
+      if (*import == NULL) {
         TVMAPISetLastError(name);
         return (int)kTvmErrorFunctionNameNotFound;
       }
@@ -87,6 +88,7 @@ int boardsmith_program_init(TVMValue* args, int* type_codes, int num_args, TVMVa
         name++;
       }
       name++;
+      import++;
     }
   }
   for (void (*const* constructor)(void) = boardsmith_constructors; constructor < boardsmith_constructors_end;

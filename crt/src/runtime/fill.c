@@ -72,7 +72,7 @@ static uint64_t float_of(const element_t* e, uint64_t random) {
   return (exponent << e->mantissa) | (bits & (((uint64_t)1U << e->mantissa) - 1U));
 }
 
-static void fill(const element_t* e, uint64_t state, uint8_t* data, size_t bytes) {
+static void fill_from(const element_t* e, uint64_t state, uint8_t* data, size_t bytes) {
   const size_t step = (e->mantissa != 0U) ? e->bytes : 8U;
   for (size_t at = 0; at < bytes; at += step) {
     uint64_t random = next(&state);
@@ -102,6 +102,6 @@ int boardsmith_fill_packed(PACKED_PARAMETERS) {
       (boardsmith_tensor_holds(t, bytes, 1) == 0)) {
     return (int)kTvmErrorFunctionCallInvalidArg;
   }
-  fill(&e, (uint64_t)args[1].v_int64, tensor_data(t), bytes);
+  fill_from(&e, (uint64_t)args[1].v_int64, tensor_data(t), bytes);
   return 0;
 }
