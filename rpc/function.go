@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/ndarray"
@@ -47,7 +48,11 @@ func (s *Session) Function(ctx context.Context, name string) (Function, error) {
 	return s.global(ctx, name)
 }
 
+// global looks up a global function. Those of boardsmith's runtime, which keep their handles, are asked for once.
 func (s *Session) global(ctx context.Context, name string) (Function, error) {
+	if f, ok := s.known.functions[name]; ok {
+		return f, nil
+	}
 	p := s.begin(CodeGetGlobalFunc)
 	p.Args = append(p.Args, Text(name))
 	h, err := s.exchangeHandle(ctx)
@@ -57,7 +62,14 @@ func (s *Session) global(ctx context.Context, name string) (Function, error) {
 	if h == 0 {
 		return Function{}, &NotFoundError{name, "device"}
 	}
-	return s.function(h, name), nil
+	f := s.function(h, name)
+	if strings.HasPrefix(name, "boardsmith.") {
+		if s.known.functions == nil {
+			s.known.functions = map[string]Function{}
+		}
+		s.known.functions[name] = f
+	}
+	return f, nil
 }
 
 // function returns a function that is valid until the next reset.

@@ -89,6 +89,7 @@ type known struct {
 	platform  Function // boardsmith.platform
 	abilities abilities
 	budgets   budgets
+	functions map[string]Function // of boardsmith's runtime, by name
 
 	interrupts Function // boardsmith.timed_interrupts
 	samples    int      // of the last time evaluator

@@ -4,6 +4,7 @@ package tune_test
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io/fs"
 	"iter"
@@ -11,16 +12,19 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/device"
+	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/drawn"
 	"github.com/boardsmith/boardsmith/internal/virtualprobe/keepertest"
 	"github.com/boardsmith/boardsmith/project"
 	"github.com/boardsmith/boardsmith/rpc"
+	"github.com/boardsmith/boardsmith/transport"
 	"github.com/boardsmith/boardsmith/tune"
 )
 
@@ -124,6 +128,110 @@ func BenchmarkCandidates(b *testing.B) {
 			b.ReportMetric(100*each1(load+run)*float64(b.N)/1000/(b.Elapsed().Seconds()*float64(len(boards))), "%busy")
 			must(b, r.Close())
 		})
+	}
+}
+
+// A pacedPlace sends as a UART of 115,200 baud does, and counts.
+type pacedPlace struct {
+	tune.Place
+	baud int // 0: as fast as the link is
+	sent *atomic.Int64
+}
+
+// linked is what a Place on the desk has besides.
+type linked interface {
+	Link(ctx context.Context, i *image.Image) (transport.Link, error)
+}
+
+func (p pacedPlace) Open(ctx context.Context, i *image.Image) (*rpc.Session, error) {
+	link, err := p.Place.(linked).Link(ctx, i)
+	if err != nil {
+		return nil, err
+	}
+	t, err := transport.Dial(ctx, &pacedLink{Link: link, place: p}, transport.SessionOptions{})
+	if err != nil {
+		return nil, err
+	}
+	return rpc.New(t, rpc.Options{}), nil
+}
+
+type pacedLink struct {
+	transport.Link
+	place pacedPlace
+	free  [2]time.Time // when the line can take the next byte, to the device and back
+}
+
+// pass waits as long as n bytes take on the line, with a start and a stop bit each.
+func (l *pacedLink) pass(line, n int) {
+	if l.place.baud == 0 {
+		return
+	}
+	if now := time.Now(); l.free[line].Before(now) {
+		l.free[line] = now
+	}
+	l.free[line] = l.free[line].Add(time.Duration(n) * 10 * time.Second / time.Duration(l.place.baud))
+	time.Sleep(time.Until(l.free[line]))
+}
+
+func (l *pacedLink) Write(ctx context.Context, p []byte) error {
+	l.place.sent.Add(int64(len(p)))
+	l.pass(0, len(p))
+	return l.Link.Write(ctx, p)
+}
+
+func (l *pacedLink) Read(ctx context.Context, p []byte) (int, error) {
+	n, err := l.Link.Read(ctx, p)
+	l.pass(1, n)
+	return n, err
+}
+
+// BenchmarkPacedLink measures candidates over a link as slow as a UART.
+func BenchmarkPacedLink(b *testing.B) {
+	const baud = 115200
+	var sent atomic.Int64
+	r, err := tune.OpenRun(b.Context(), b.TempDir(), &device.Desk{}, []string{"mps2_an385"}, tune.Options{
+		Place: func(_ string, p tune.Place) tune.Place { return pacedPlace{p, baud, &sent} },
+	})
+	must(b, err)
+	for range r.All(b.Context(), variants(b, 1)) {
+	}
+	before := sent.Load()
+	b.ResetTimer()
+	for result, err := range r.All(b.Context(), variants(b, b.N+1)) {
+		must(b, err)
+		if result.Failure != nil {
+			b.Errorf("%s: %+v", result.ID, result.Failure)
+		}
+	}
+	b.StopTimer()
+	perCandidate := float64(sent.Load()-before) / float64(b.N)
+	perMinute := 60 * float64(b.N) / b.Elapsed().Seconds()
+	b.ReportMetric(perCandidate, "sentB/candidate")
+	b.ReportMetric(perMinute, "candidates/min")
+	b.ReportMetric(100*perMinute/(60*baud/10/perCandidate), "%link")
+	must(b, r.Close())
+}
+
+// TestBytesPerCandidate: what is sent for a candidate is its code and little else. Its arguments are on the device.
+func TestBytesPerCandidate(t *testing.T) {
+	var sent atomic.Int64
+	r, _ := opened(t, tune.Options{
+		Place: func(_ string, p tune.Place) tune.Place { return pacedPlace{p, 0, &sent} },
+	}, "mps2_an385")
+	before := int64(0)
+	for c := range variants(t, 5) {
+		result, err := r.Measure(t.Context(), c)
+		must(t, err)
+		if result.Failure != nil {
+			t.Fatalf("%+v", result.Failure)
+		}
+		now := sent.Load()
+		rest := int(now-before) - result.Bytes
+		t.Logf("%s: %d bytes of code, %d others", c.ID, result.Bytes, rest)
+		if before > 0 && rest > 1500 {
+			t.Errorf("%s: %d bytes were sent besides its %d", c.ID, rest, result.Bytes)
+		}
+		before = now
 	}
 }
 

@@ -159,7 +159,7 @@ func (p *place) now(ctx context.Context) error {
 }
 
 func (p *place) confirm(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, p.run.o.StepTimeout)
+	ctx, cancel := context.WithTimeout(ctx, p.run.o.wholeTimeout())
 	defer cancel()
 	return p.Confirm(ctx, p.session, p.image)
 }
@@ -235,7 +235,7 @@ func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Se
 // measure loads a program, checks what it computes, and times it. An error is one that could be the board's fault; what
 // is surely the candidate's is a failure in the result.
 func (p *place) measure(ctx context.Context, c Candidate, l *load) (result Result, err error) {
-	ctx, cancel := context.WithTimeout(ctx, 10*p.run.o.CallTimeout+p.run.o.StepTimeout)
+	ctx, cancel := context.WithTimeout(ctx, p.run.o.wholeTimeout())
 	defer cancel()
 	began := time.Now()
 	entry := c.Entry
@@ -303,13 +303,13 @@ func (p *place) call(ctx context.Context, m rpc.Module, entry string, held *argu
 	}
 	limited, cancel := context.WithTimeout(ctx, p.run.o.CallTimeout)
 	defer cancel()
-	if err := held.unsettle(ctx, p.session); err != nil {
+	if err := held.unsettle(limited); err != nil {
 		return err
 	}
 	if _, err := f.Call(limited, held.values()...); err != nil {
 		return err
 	}
-	if err := held.compare(ctx, p.session); err != nil {
+	if err := held.compare(limited, p.session); err != nil {
 		return err
 	}
 	o := rpc.TimeOptions{Number: 1, Repeat: p.run.o.Samples, MinRepeat: p.run.o.MinSample}
@@ -496,17 +496,15 @@ func (h *arguments) values() (all []any) {
 	return all
 }
 
+const unsettlingSeed = 0x9e3779b97f4a7c15 // any
+
 // unsettle fills outputs with what nobody wants, so that what the candidate before has left is not taken for an answer.
-func (h *arguments) unsettle(ctx context.Context, s *rpc.Session) error {
+func (h *arguments) unsettle(ctx context.Context) error {
 	for i, a := range h.of {
 		if a.Want == nil || a.isInput() {
 			continue
 		}
-		f, err := s.Function(ctx, "tvm.contrib.random.random_fill")
-		if err != nil {
-			return err
-		}
-		if _, err := f.Call(ctx, h.tensors[i]); err != nil {
+		if err := h.tensors[i].Fill(ctx, unsettlingSeed); err != nil {
 			return err
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/project"
 	"github.com/boardsmith/boardsmith/rpc"
+	"github.com/boardsmith/boardsmith/transport"
 )
 
 // A Place is somewhere that programs can be loaded and called: an attached device, or what else knows how. One
@@ -53,6 +54,11 @@ func (p *devicePlace) Prepare(ctx context.Context, i *image.Image) (Tier, string
 		return Sectors, report.Why, err
 	}
 	return Image, report.Why, err
+}
+
+// Link is the raw link below a session, for a Place around this one.
+func (p *devicePlace) Link(ctx context.Context, i *image.Image) (transport.Link, error) {
+	return p.device.Link(ctx, i)
 }
 
 func (p *devicePlace) Open(ctx context.Context, i *image.Image) (*rpc.Session, error) {
@@ -133,7 +139,10 @@ func (r *Run) newPlace(ctx context.Context, desk *device.Desk, word string, n in
 		}
 	}
 	k.places++
-	at := &devicePlace{desk: desk, board: k.folder.Board(), which: which}
+	var at Place = &devicePlace{desk: desk, board: k.folder.Board(), which: which}
+	if r.o.Place != nil {
+		at = r.o.Place(word, at)
+	}
 	return &place{Place: at, image: k.resident, name: fmt.Sprintf("%s#%d", word, n), kind: k, run: r}, nil
 }
 

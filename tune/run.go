@@ -133,6 +133,10 @@ func (o Options) settled() Options {
 	return o
 }
 
+// wholeTimeout is of a candidate's whole measurement. What goes before and after it has the same limit, since another
+// one would be sent to the device each time.
+func (o *Options) wholeTimeout() time.Duration { return 10*o.CallTimeout + o.StepTimeout }
+
 // start makes the kinds and begins to open the places.
 func (r *Run) start(ctx context.Context, desk *device.Desk, boards []string) error {
 	var places []*place

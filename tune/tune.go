@@ -128,6 +128,10 @@ type Options struct {
 	// negative: none, they fail with class does-not-fit.
 	FlashBatch int
 
+	// Place returns what is used in place of a device that a word of OpenRun's boards names, such as one behind a link of
+	// the program's own; nil: the devices themselves.
+	Place func(word string, p Place) Place
+
 	Told func(Event) // of all that happens, from any goroutine; nil: nobody is
 }
 
