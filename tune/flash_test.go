@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -268,5 +269,39 @@ func TestReproduce(t *testing.T) {
 	if _, _, err := tune.Reproduce(t.Context(), dir, "one", desk(t), "host",
 		tune.Options{}); failure.Of(err) != failure.Config {
 		t.Errorf("another kind of board: %v", err)
+	}
+}
+
+// TestPrograms: the linked files of the fastest and of those that failed on the device are kept, over a second opening.
+func TestPrograms(t *testing.T) {
+	dir := t.TempDir()
+	measure := func(cs []tune.Candidate) {
+		r, err := tune.OpenRun(t.Context(), dir, desk(t), []string{"host"}, tune.Options{})
+		must(t, err)
+		for _, c := range cs {
+			_, err := r.Measure(t.Context(), c)
+			must(t, err)
+		}
+		must(t, r.Close())
+	}
+	measure(append(goods(8), operator("wrong", "out[0] = 1;"), operator("no C", "this is no C;")))
+	measure(goods(16)[8:])
+	results, err := tune.ReadResults(dir)
+	must(t, err)
+	best := tune.Rank(results)[0].Results
+	for i, r := range best {
+		data, err := tune.ReadProgram(dir, r.ID)
+		if kept := err == nil && bytes.HasPrefix(data, []byte("\x7fELF")); kept != (i < 10) {
+			t.Errorf("%s, place %d of %d: %v", r.ID, i, len(best), err)
+		}
+	}
+	if _, err := tune.ReadProgram(dir, "wrong"); err != nil {
+		t.Error(err)
+	}
+	if _, err := tune.ReadProgram(dir, "no C"); failure.Of(err) != failure.Config {
+		t.Errorf("what was never linked: %v", err)
+	}
+	if n := len(entries(t, filepath.Join(dir, "programs"))); n != 11 {
+		t.Errorf("%d files", n)
 	}
 }

@@ -242,7 +242,7 @@ func (p *place) measure(ctx context.Context, c Candidate, l *load) (result Resul
 	var module rpc.Module
 	unload := func() error { return nil }
 	if l.program != nil {
-		result = Result{Base: l.program.Base, Bytes: len(l.program.Bytes)}
+		result = Result{Base: l.program.Base, Bytes: len(l.program.Bytes), elf: l.program.ELF}
 		module, err = p.session.Upload(ctx, *l.program)
 		unload = func() error { return module.Unlink(ctx) }
 	} else {

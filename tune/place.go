@@ -131,9 +131,12 @@ func (r *Run) newPlace(ctx context.Context, desk *device.Desk, word string, n in
 	if k == nil {
 		k = &kind{
 			name: b.Name, run: r, queue: newQueue(2), opened: make(chan struct{}), measured: map[[sha256.Size]byte]*twin{},
-			references: map[string]float64{},
+			references: map[string]float64{}, programs: programs{dir: r.dir},
 		}
 		r.kinds[b.Name] = k
+		if err := k.resume(); err != nil {
+			return nil, err
+		}
 		if err := k.firmware(ctx, name, b); err != nil {
 			return nil, err
 		}

@@ -33,11 +33,7 @@ func (s *store) keepSettings(o Options) error {
 	if err != nil {
 		return err
 	}
-	new := filepath.Join(s.dir, settingsFile+".new")
-	if err := os.WriteFile(new, append(text, '\n'), 0o644); err != nil {
-		return err
-	}
-	return os.Rename(new, filepath.Join(s.dir, settingsFile))
+	return writeWhole(filepath.Join(s.dir, settingsFile), append(text, '\n'))
 }
 
 // Reproduce measures a candidate of the run in dir once more, on a board of the same kind, with the run's settings

@@ -61,6 +61,7 @@ type kind struct {
 	places     int   // that are not given up
 	lost       error // why the last one was
 	best       float64
+	programs   programs
 	references map[string]float64          // seconds, by place
 	measured   map[[sha256.Size]byte]*twin // by linked bytes and arguments
 }
@@ -240,6 +241,15 @@ func (r *Run) finish(ctx context.Context, k *kind, c Candidate) (Result, error) 
 // keep writes a candidate's result into the run's folder.
 func (r *Run) keep(k *kind, c Candidate, result Result) (Result, error) {
 	result.ID, result.Kind, result.Record, result.Finished = c.ID, k.name, c.Record, time.Now().UTC()
+	if result.elf != nil {
+		k.mu.Lock()
+		err := k.programs.keep(result, result.elf)
+		k.mu.Unlock()
+		if err != nil {
+			return Result{}, err
+		}
+		result.elf = nil
+	}
 	if err := r.store.add(result); err != nil {
 		return Result{}, err
 	}

@@ -122,19 +122,8 @@ func (s *store) keepBlob(data []byte) (string, error) {
 	if info, err := os.Stat(path); err == nil && info.Size() == int64(len(data)) {
 		return name, nil
 	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+	if err := writeWhole(path, data); err != nil {
 		return "", err
-	}
-	f, err := os.CreateTemp(filepath.Dir(path), ".new")
-	if err != nil {
-		return "", err
-	}
-	_, err = f.Write(data)
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		return "", errors.Join(err, os.Remove(f.Name()))
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -142,6 +131,25 @@ func (s *store) keepBlob(data []byte) (string, error) {
 		s.blobs[sum] = name
 	}
 	return name, nil
+}
+
+// writeWhole writes a file whole or not at all. After a loss of power it may be empty, as what it is read for notices.
+func writeWhole(path string, data []byte) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), ".new")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	if err = errors.Join(err, f.Chmod(0o644), f.Close()); err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return nil
 }
 
 const knownBlobs = 4096 // whose presence is remembered

@@ -71,7 +71,8 @@ type Result struct {
 	Finished time.Time       `json:"finished"`
 	Record   json.RawMessage `json:"record,omitempty"` // the candidate's
 
-	kept bool // it is in the run's folder
+	kept bool   // it is in the run's folder
+	elf  []byte // the linked file, of one that was loaded into RAM
 }
 
 // A Tier says how a candidate came onto the device.

@@ -1,0 +1,99 @@
+// This file keeps what was linked of some candidates: of the best, and of those that failed on a device.
+
+package tune
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/boardsmith/boardsmith/failure"
+)
+
+const (
+	programsFolder = "programs"
+	keptBest       = 10  // of each kind of board
+	keptFailures   = 100 // of each kind of board
+)
+
+// programs lists the candidates of a kind whose linked file is kept.
+type programs struct {
+	dir    string
+	best   []timed  // the fastest first
+	failed []string // the latest last
+}
+
+type timed struct {
+	id     string
+	median float64
+}
+
+func programPath(dir, id string) string {
+	sum := sha256.Sum256([]byte(id))
+	return filepath.Join(dir, programsFolder, fmt.Sprintf("%x.elf", sum[:16]))
+}
+
+// keep writes the linked file of a result that is among those to keep, and removes that of another one. A
+// run that goes on passes results without files first.
+func (p *programs) keep(r Result, elf []byte) error {
+	drop := ""
+	switch {
+	case r.Time != nil:
+		at, _ := slices.BinarySearchFunc(p.best, r.Time.Median, func(t timed, m float64) int {
+			if t.median <= m {
+				return -1
+			}
+			return 1
+		})
+		if at == keptBest {
+			return nil
+		}
+		p.best = slices.Insert(p.best, at, timed{r.ID, r.Time.Median})
+		if len(p.best) > keptBest {
+			drop = p.best[keptBest].id
+			p.best = p.best[:keptBest]
+		}
+	default:
+		p.failed = append(p.failed, r.ID)
+		if len(p.failed) > keptFailures {
+			drop = p.failed[0]
+			p.failed = p.failed[1:]
+		}
+	}
+	var errs []error
+	if drop != "" {
+		if err := os.Remove(programPath(p.dir, drop)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			errs = append(errs, err)
+		}
+	}
+	if elf != nil {
+		errs = append(errs, writeWhole(programPath(p.dir, r.ID), elf))
+	}
+	return errors.Join(errs...)
+}
+
+// resume notes the results of the kind whose linked file an earlier process has kept.
+func (k *kind) resume() error {
+	results, err := k.run.Results()
+	for _, r := range results {
+		if _, none := os.Stat(programPath(k.run.dir, r.ID)); r.Kind == k.name && none == nil {
+			err = errors.Join(err, k.programs.keep(r, nil))
+		}
+	}
+	return err
+}
+
+// ReadProgram returns the ELF file of what was linked of a candidate, from a run's folder. The folder has those of the
+// ten fastest candidates of each kind of board, and of the last hundred that failed on a device. Its error is of class
+// config for any other.
+func ReadProgram(dir, id string) ([]byte, error) {
+	data, err := os.ReadFile(programPath(dir, id))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, failure.New(failure.Config, "measure it again", "%s: no linked file of %s is kept", dir, id)
+	}
+	return data, err
+}
