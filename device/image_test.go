@@ -97,7 +97,7 @@ func TestImageNamesApart(t *testing.T) {
 		data := append(minimalELF(t), byte(n))
 		i := &image.Image{
 			Path: filepath.Join(t.TempDir(), "a.elf"), Digest: image.DigestOf(data),
-			BuildID: [16]byte(bytes.Repeat([]byte{0xab}, 16)), Board: "host",
+			BuildID: [16]byte(append(bytes.Repeat([]byte{0xab}, 15), byte(n))), Board: "host",
 		}
 		must(t, os.WriteFile(i.Path, data, 0o600))
 		env.images().Keep(i)

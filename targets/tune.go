@@ -185,7 +185,8 @@ func (t *tuning) confirms() (int, error) {
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 1 {
-		return 0, failure.New(failure.Config, "", "CONFIRM=%s: it is the number of candidates to measure again in flash", text)
+		return 0, failure.New(failure.Config, "", "CONFIRM=%s: it is the number of candidates to measure again in flash",
+			text)
 	}
 	return n, nil
 }

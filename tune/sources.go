@@ -73,7 +73,9 @@ func (s *store) keepCandidate(kind string, c Candidate) error {
 		line.Files = append(line.Files, fileLine{f.Name, blob})
 	}
 	for _, a := range c.Args {
-		l := argLine{DType: a.DType.String(), Shape: a.Shape, RelTol: a.RelTol, AbsTol: a.AbsTol, Seed: a.Seed, Flash: a.Flash}
+		l := argLine{
+			DType: a.DType.String(), Shape: a.Shape, RelTol: a.RelTol, AbsTol: a.AbsTol, Seed: a.Seed, Flash: a.Flash,
+		}
 		var err error
 		if a.Data != nil {
 			l.Data, err = s.keepBlob(a.Data)
