@@ -144,8 +144,8 @@ func (p *place) together(ctx context.Context, jobs []*job) (ready []*job) {
 	p.kind.building.Unlock()
 	if err != nil && len(jobs) > 1 && ctx.Err() == nil {
 		half := len(jobs) / 2
-		p.kind.queue.together(slices.Clone(jobs[:half]))
-		p.kind.queue.together(slices.Clone(jobs[half:]))
+		p.kind.queue.again(jobs[:half:half]...)
+		p.kind.queue.again(jobs[half:]...)
 		return nil
 	}
 	for n, j := range jobs {
@@ -198,7 +198,7 @@ func (k *kind) wait(j *job) {
 // caller holds k.mu.
 func (k *kind) flush() {
 	if n := len(k.waiting); n > 0 && (n >= k.run.o.FlashBatch || n+k.flashing >= k.active) {
-		k.queue.together(k.waiting)
+		k.queue.again(k.waiting...)
 		k.flashing += n
 		k.waiting = nil
 	}
@@ -261,7 +261,7 @@ func (k *kind) confirm(ctx context.Context, best int) (results []Result, err err
 	if len(jobs) == 0 {
 		return results, nil
 	}
-	k.queue.together(slices.Clone(jobs))
+	k.queue.again(slices.Clone(jobs)...)
 	for _, j := range jobs {
 		result, err := k.wanted(ctx, j)
 		if err != nil {

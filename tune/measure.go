@@ -36,7 +36,7 @@ func (p *place) serve(ctx context.Context) error {
 		for i, j := range jobs {
 			if err := p.do(ctx, j); err != nil {
 				for _, left := range jobs[i+1:] {
-					p.kind.queue.again <- left
+					p.kind.queue.again(left)
 				}
 				return err
 			}
@@ -90,7 +90,7 @@ func (p *place) do(ctx context.Context, j *job) error {
 	}
 	lost := p.recover(ctx, err)
 	if lost != nil || j.suspect < suspectTries && j.failed < boardTries {
-		p.kind.queue.again <- j
+		p.kind.queue.again(j)
 		return lost
 	}
 	f := failureOf(err, BlameCandidate)

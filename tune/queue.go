@@ -48,24 +48,25 @@ type answer struct {
 	err    error
 }
 
-// A queue holds the jobs of one kind: a bounded number, so that builders do not run ahead of the boards.
+// A queue holds the jobs of one kind: a bounded number, so that builders do not run ahead of the boards, and besides
+// those that a board has failed and those that go into firmware.
 type queue struct {
 	jobs  chan *job
-	again chan *job     // jobs that a board has failed, which come first
-	flash chan []*job   // jobs that go into one firmware together
 	ended chan struct{} // no place is left
 	end   sync.Once
+
+	mu    sync.Mutex
+	first [][]*job      // come before jobs; those of one list go into one firmware, or are one
+	wake  chan struct{} // holds one where first is not empty
 }
 
 func newQueue(bound int) *queue {
-	return &queue{
-		jobs: make(chan *job, bound), again: make(chan *job, 1024), flash: make(chan []*job),
-		ended: make(chan struct{}),
-	}
+	return &queue{jobs: make(chan *job, bound), ended: make(chan struct{}), wake: make(chan struct{}, 1)}
 }
 
 var errNoPlace = failure.New(failure.BoardLost, "", "no board is left")
 
+// push waits until there is room for a job.
 func (q *queue) push(ctx context.Context, j *job) error {
 	select {
 	case q.jobs <- j:
@@ -77,60 +78,86 @@ func (q *queue) push(ctx context.Context, j *job) error {
 	}
 }
 
-// repeat queues a job that has been answered once more, as far as there is room.
+// again queues jobs that go into one firmware, or one that a board has failed. It does not wait.
+func (q *queue) again(jobs ...*job) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	select {
+	case <-q.ended:
+		for _, j := range jobs {
+			j.fail(errNoPlace)
+		}
+	default:
+		q.first = append(q.first, jobs)
+		q.signal()
+	}
+}
+
+// signal wakes one pop. Its caller holds q.mu.
+func (q *queue) signal() {
+	select {
+	case q.wake <- struct{}{}:
+	default: // one will wake anyway
+	}
+}
+
+// repeat queues a job that has been answered once more.
 func (q *queue) repeat(j *job) {
 	again := *j
 	again.ctx, again.answer, again.queued = context.Background(), nil, time.Now()
 	again.failed, again.suspect = 0, 0
-	select {
-	case q.again <- &again:
-	default:
-	}
-}
-
-// together queues jobs that go into one firmware, without waiting for a place to take them.
-func (q *queue) together(jobs []*job) {
-	go func() {
-		select {
-		case q.flash <- jobs:
-		case <-q.ended:
-			for _, j := range jobs {
-				j.fail(errNoPlace)
-			}
-		}
-	}()
+	q.again(&again)
 }
 
 // pop waits for a job, or for several that go into one firmware; nil once ctx has ended.
 func (q *queue) pop(ctx context.Context) []*job {
-	select {
-	case j := <-q.again:
-		return []*job{j}
-	default:
+	for {
+		if jobs := q.popFirst(); jobs != nil {
+			return jobs
+		}
+		select {
+		case <-q.wake:
+		case j := <-q.jobs:
+			return []*job{j}
+		case <-ctx.Done():
+			return nil
+		}
 	}
-	select {
-	case j := <-q.again:
-		return []*job{j}
-	case j := <-q.jobs:
-		return []*job{j}
-	case all := <-q.flash:
-		return all
-	case <-ctx.Done():
+}
+
+func (q *queue) popFirst() []*job {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.first) == 0 {
 		return nil
 	}
+	jobs := q.first[0]
+	q.first = q.first[1:]
+	if len(q.first) > 0 {
+		q.signal()
+	}
+	return jobs
 }
 
 // close ends waiting pushes; what is queued is answered that no place is left.
 func (q *queue) close() {
-	q.end.Do(func() { close(q.ended) }) // the last place and Close may come here at once
+	q.end.Do(func() { // the last place and Close may come here at once
+		q.mu.Lock()
+		close(q.ended)
+		q.mu.Unlock()
+	})
 	for {
-		select {
-		case j := <-q.again:
+		jobs := q.popFirst()
+		if jobs == nil {
+			select {
+			case j := <-q.jobs:
+				jobs = []*job{j}
+			default:
+				return
+			}
+		}
+		for _, j := range jobs {
 			j.fail(errNoPlace)
-		case j := <-q.jobs:
-			j.fail(errNoPlace)
-		default:
-			return
 		}
 	}
 }
