@@ -15,6 +15,7 @@ import (
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/internal/command"
 	"github.com/boardsmith/boardsmith/internal/plainfile"
+	"github.com/boardsmith/boardsmith/internal/scratch"
 	"github.com/boardsmith/boardsmith/transport"
 )
 
@@ -50,7 +51,7 @@ func startProcess(ctx context.Context, s starting) (transport.Link, error) {
 	}
 	p, err := transport.StartProcess(ctx, transport.ProcessConfig{Path: s.image, Env: env, Log: s.log})
 	if err != nil {
-		return nil, errors.Join(err, os.RemoveAll(folder)) // not p: a nil *Process is not a nil Link
+		return nil, errors.Join(err, folder.Remove()) // not p: a nil *Process is not a nil Link
 	}
 	return keptProcess{p, folder}, nil
 }
@@ -107,19 +108,19 @@ func openTCP(ctx context.Context, address string, _ boards.Link) (transport.Link
 // A keptProcess is a process that keeps its fault record in a file, which is removed with the link.
 type keptProcess struct {
 	*transport.Process
-	folder string
+	folder *scratch.Folder
 }
 
 // Close implements transport.Link.
 func (k keptProcess) Close() error {
-	return errors.Join(k.Process.Close(), os.RemoveAll(k.folder))
+	return errors.Join(k.Process.Close(), k.folder.Remove())
 }
 
 // keepFaults makes a folder for a process's fault record, and returns the environment that names it.
-func keepFaults() (folder string, env []string, err error) {
-	folder, err = os.MkdirTemp("", "boardsmith-device-")
+func keepFaults() (folder *scratch.Folder, env []string, err error) {
+	folder, err = scratch.Make("boardsmith-device-")
 	if err != nil {
-		return "", nil, plainfile.Error("make a folder for the fault record in", os.TempDir(), err)
+		return nil, nil, plainfile.Error("make a folder for the fault record in", os.TempDir(), err)
 	}
-	return folder, []string{"BOARDSMITH_FAULT_FILE=" + filepath.Join(folder, "fault")}, nil
+	return folder, []string{"BOARDSMITH_FAULT_FILE=" + filepath.Join(folder.Dir, "fault")}, nil
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/boardsmith/boardsmith/internal/command"
 	"github.com/boardsmith/boardsmith/internal/firmware"
 	"github.com/boardsmith/boardsmith/internal/fit"
+	"github.com/boardsmith/boardsmith/internal/scratch"
 	"github.com/boardsmith/boardsmith/rpc"
 )
 
@@ -217,12 +218,12 @@ func quotedWords(line string) (words []string) {
 }
 
 func inTemp(do func(dir string) error) error {
-	dir, err := os.MkdirTemp("", "boardsmith-operators")
+	folder, err := scratch.Make("boardsmith-operators")
 	if err != nil {
 		return err
 	}
-	err = do(dir)
-	return cmp.Or(err, os.RemoveAll(dir))
+	err = do(folder.Dir)
+	return cmp.Or(err, folder.Remove())
 }
 
 func writeAll(dir string, files []OperatorFile) error {

@@ -28,12 +28,12 @@ var mayImport = map[string][]string{
 	"project": {
 		"device", "internal/fit", "image", "internal/firmware", "progress", "cache", "rpc", "boards",
 		"mlf", "crt", "templates", "failure", "internal/command", "internal/filelock", "internal/jsonfile",
-		"internal/openset", "internal/plainfile",
+		"internal/openset", "internal/plainfile", "internal/scratch",
 	},
 	"device": {
 		"internal/fault", "image", "internal/firmware", "internal/ledger", "flasher", "progress",
 		"cache", "rpc", "transport", "boards", "failure", "internal/command", "internal/jsonfile", "internal/openset",
-		"internal/plainfile",
+		"internal/plainfile", "internal/scratch",
 	},
 	"emulated":          {"device", "flasher", "failure", "internal/virtualprobe"},
 	"internal/fit":      {"image", "internal/firmware", "boards", "mlf", "ndarray", "failure"},
@@ -56,7 +56,7 @@ var mayImport = map[string][]string{
 	// Measures on devices what a project's linker made.
 	"tune": {
 		"project", "device", "image", "rpc", "transport", "boards", "mlf", "ndarray", "failure", "internal/command",
-		"internal/filelock",
+		"internal/filelock", "internal/scratch",
 	},
 
 	"cache":     {"failure"},
@@ -80,6 +80,7 @@ var mayImport = map[string][]string{
 	"internal/jsonfile":     {"failure"},
 	"internal/openset":      {},
 	"internal/plainfile":    {"failure"},
+	"internal/scratch":      {"internal/filelock"},
 	"internal/toolbox":      {"internal/console", "internal/ledger", "failure"},
 	"internal/virtualprobe": {"transport", "failure", "internal/command"},
 }

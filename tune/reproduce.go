@@ -15,6 +15,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/scratch"
 )
 
 const settingsFile = "run.json"
@@ -67,13 +68,13 @@ func Reproduce(ctx context.Context, dir, id string, desk *device.Desk, board str
 	o.Template, o.UploadKiB = cmp.Or(o.Template, then.Template), cmp.Or(o.UploadKiB, then.UploadKiB)
 	o.ArenaKiB, o.Samples = cmp.Or(o.ArenaKiB, then.ArenaKiB), cmp.Or(o.Samples, then.Samples)
 	o.MinSample = cmp.Or(o.MinSample, then.MinSample)
-	own, err := os.MkdirTemp("", "boardsmith-reproduce")
+	own, err := scratch.Make("boardsmith-reproduce")
 	if err != nil {
 		return was, is, err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(own)) }()
+	defer func() { err = errors.Join(err, own.Remove()) }()
 	board = cmp.Or(board, was.Kind)
-	r, err := OpenRun(ctx, own, desk, []string{board}, o)
+	r, err := OpenRun(ctx, own.Dir, desk, []string{board}, o)
 	if err != nil {
 		return was, is, err
 	}
