@@ -6,7 +6,8 @@
 //
 // Inputs cannot contain valid addresses. In requests, each u64 of this form therefore stands for an address near one of
 // those returned so far: u8 which, u8 0, i16 distance, "HAND". The first two are the firmware's own memory,
-// the third is the window for uploaded code.
+// the third is the window for uploaded code. Each u64 of the form u16 size, u16 offset, "CRC4" stands for the CRC-32 of
+// so many bytes at that offset of the window.
 //
 // lib_check (device.h) checks the arguments of operators.
 #define _DEFAULT_SOURCE  // MAP_ANONYMOUS
@@ -16,7 +17,11 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
 
-enum { KNOWN = 32 };
+enum { KNOWN = 32, WINDOW_BYTES = 4096 };
+
+static uint8_t* code_pages;          // the second of three is the window for uploaded code
+static unsigned code_uploads;        // so many were accepted
+static const uint8_t* code_request;  // the request that the server gets; NULL if it gets other bytes
 
 static uint64_t known[KNOWN];
 static unsigned known_count;
@@ -43,10 +48,15 @@ static void learn_answer(size_t bytes) {
   }
 }
 
-// Replaces the placeholders in a request by addresses.
-static void put_addresses(uint8_t* body, size_t size) {
+// Replaces the placeholders in a request.
+static void put_values(uint8_t* body, size_t size) {
   for (size_t i = 0; (i + 8U) <= size; i++) {
-    if (memcmp(&body[i + 4U], "HAND", 4) == 0) {
+    uint16_t part[2];  // size and offset
+    (void)memcpy(part, &body[i], sizeof part);
+    if ((memcmp(&body[i + 4U], "CRC4", 4) == 0) && (((size_t)part[0] + part[1]) <= WINDOW_BYTES)) {
+      const uint64_t crc = boardsmith_crc32(&code_pages[WINDOW_BYTES + part[1]], part[0]);
+      (void)memcpy(&body[i], &crc, 8);
+    } else if (memcmp(&body[i + 4U], "HAND", 4) == 0) {
       int16_t distance;
       (void)memcpy(&distance, &body[i + 2U], 2);
       const uint64_t value = known[body[i] % KNOWN] + (uint64_t)(int64_t)distance;
@@ -65,11 +75,13 @@ static void feed_requests(const uint8_t* data, size_t size) {
     msg_u64(m, n);
     msg_raw(m, data, n);
     uint8_t* const body = &m->bytes[m->size - n];
-    put_addresses(body, n);
+    put_values(body, n);
     if ((n >= 4U) && (memcmp(body, "\1\0\0\0", 4) == 0)) {
       return;  // Shutdown: no further answers
     }
+    code_request = body;
     msg_send(m);
+    code_request = NULL;
     const int32_t code = host_answer();
     if (code < 0) {
       abort();  // more than one answer
@@ -110,23 +122,49 @@ static void own_memory(void) {
   learn((uint64_t)(uintptr_t)own_block);
 }
 
-// Opens the window for uploaded code, which is never made executable: what a fuzzer uploads must not run.
-static int refuse(void* base, size_t size_bytes, int on) {
-  (void)base, (void)size_bytes;
-  return (on != 0) ? -1 : 0;
+// Returns 1 if a pointer leads into the window for uploaded code.
+static bool in_window(const void* pointer) {
+  return ((uintptr_t)pointer - (uintptr_t)&code_pages[WINDOW_BYTES]) < WINDOW_BYTES;
 }
 
-static uint8_t* code_window(void) {
-  static uint8_t* pages;
-  const size_t page = 4096;
-  if (pages == NULL) {
-    pages = mmap(NULL, 3U * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if ((pages == MAP_FAILED) || (mprotect(&pages[page], page, PROT_READ | PROT_WRITE) != 0)) {
+// Checks the registry of a call of upload_and_link that the server has accepted.
+static void check_upload(const uint8_t* request) {
+  enum { REGISTRY_AT = 4 + 8 + 4 + (6 * 4) + (5 * 8) };  // code, function, count, type codes, five values
+  const TVMFuncRegistry* registry;
+  (void)memcpy((void*)&registry, &request[REGISTRY_AT], sizeof registry);
+  if (!in_window(registry) || !in_window(registry->names) || !in_window((const void*)registry->funcs)) {
+    abort();
+  }
+  for (unsigned i = 0; i < ((uint8_t)registry->names[0] | ((unsigned)(uint8_t)registry->names[1] << 8)); i++) {
+    if (!in_window((const void*)(uintptr_t)registry->funcs[i])) {
       abort();
     }
   }
-  boardsmith_upload_open(&pages[page], page, 16, refuse);
-  return &pages[page];
+}
+
+// Opens the window for uploaded code, which is never made executable: what a fuzzer uploads must not run.
+static int refuse(void* base, size_t size_bytes, int on) {
+  (void)base, (void)size_bytes;
+  if (on == 0) {
+    return 0;
+  }
+  code_uploads++;
+  if (code_request != NULL) {
+    check_upload(code_request);
+  }
+  return -1;
+}
+
+static uint8_t* code_window(void) {
+  const size_t page = WINDOW_BYTES;
+  if (code_pages == NULL) {
+    code_pages = mmap(NULL, 3U * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if ((code_pages == MAP_FAILED) || (mprotect(&code_pages[page], page, PROT_READ | PROT_WRITE) != 0)) {
+      abort();
+    }
+  }
+  boardsmith_upload_open(&code_pages[page], page, 16, refuse);
+  return &code_pages[page];
 }
 
 // Frees the allocations of own_memory, which must still exist.
@@ -169,7 +207,7 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   } else {
     feed_requests(&data[1], size - 1U);
   }
-  if (boardsmith_memory_known(code, 4096, 1) == 0) {
+  if (boardsmith_memory_known(code, WINDOW_BYTES, 1) == 0) {
     abort();  // nothing was loaded, so all of the window is free
   }
   device_memory_left = SIZE_MAX;
@@ -193,7 +231,8 @@ int main(int argc, char** argv) {
     (void)fclose(f);
     (void)LLVMFuzzerTestOneInput(input, n);
   }
-  (void)printf("%d inputs of the fuzzer, none of which stopped the server\n", argc - 1);
-  return (argc > 1) ? 0 : 1;
+  (void)printf("%d inputs of the fuzzer, none of which stopped the server; %u uploads were accepted\n", argc - 1,
+               code_uploads);
+  return (code_uploads != 0U) ? 0 : 1;
 }
 #endif

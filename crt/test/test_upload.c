@@ -267,6 +267,17 @@ static void test_registries(void** state) {
     args[3] = boardsmith_crc32(c, CANDIDATE_BYTES);
     link(args, "upload: bad registry");
   }
+  // Registries that the table's pointer overwrites.
+  for (int i = 0; i < 3; i++) {
+    int64_t args[6];
+    start();
+    const candidate_t* const c = upload(64, args);
+    const void* const words[] = {&c->registry.names, &c->registry.funcs, &c->funcs[0]};
+    args[4] = (int64_t)(uintptr_t)words[i];
+    link(args, "upload: bad registry");
+    assert_int_equal(executable_now, 0);
+    assert_true(boardsmith_memory_known(window, WINDOW_BYTES, 1));
+  }
   int64_t args[6];
   start();
   (void)upload(64, args);

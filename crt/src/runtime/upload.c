@@ -236,12 +236,16 @@ static bool is_free(const upload_t* u) {
   return free_part && (u->size_bytes != 0U) && ((u->base % uploads.alignment) == 0U);
 }
 
-// Clears what has to be, gives the code its table and makes it a module.
-static int link(upload_t* u, uintptr_t backend, uintptr_t registry, TVMModuleHandle* out) {
+// Clears what begins as zero and stores the table's pointer. Afterwards the upload's bytes are final.
+static void complete(const upload_t* u, uintptr_t backend) {
   (void)memset((void*)(u->base + u->code_bytes), 0, u->size_bytes - u->code_bytes);
   if (backend != 0U) {
     *(const TVMBackendLinkTable**)backend = &link_table;
   }
+}
+
+// Makes the upload executable, and a module.
+static int link(upload_t* u, uintptr_t registry, TVMModuleHandle* out) {
   if (uploads.executable((void*)uploads.base, uploads.size_bytes, 1) != 0) {
     TVMAPISetLastError("upload: this memory cannot be made executable");
     return (int)kTvmErrorPlatformCheckFailure;
@@ -290,11 +294,12 @@ int boardsmith_upload_and_link_packed(PACKED_PARAMETERS) {
   if (boardsmith_crc32((const void*)want.base, want.code_bytes) != (uint32_t)args[CRC].v_int64) {
     return refuse("upload: damaged: the CRC differs");
   }
+  complete(&want, backend);  // before the registry is checked, because the pointer may lie in it
   if (!registry_good(&want, (uintptr_t)args[REGISTRY].v_int64)) {
     return refuse("upload: bad registry");
   }
   *u = want;
-  error = link(u, backend, (uintptr_t)args[REGISTRY].v_int64, &u->handle);
+  error = link(u, (uintptr_t)args[REGISTRY].v_int64, &u->handle);
   if (error != 0) {
     u->size_bytes = 0;
   } else {
