@@ -150,8 +150,8 @@ func (b *DeskFile) addresses(board string) (list []string) {
 
 // Note adds a device or updates its entry: the one with the same chip, else with the same probe and board (and
 // place, if the probe's serial is not unique). It keeps power command, notes and, unless d has one, the name. It
-// returns the entry.
-func (b *DeskFile) Note(d DeskDevice) DeskDevice {
+// returns the entry. A name of another device is an error of class config, and changes nothing.
+func (b *DeskFile) Note(d DeskDevice) (DeskDevice, error) {
 	i := slices.IndexFunc(b.Devices, func(o DeskDevice) bool { return d.Chip != "" && o.Chip == d.Chip })
 	if i < 0 {
 		i = slices.IndexFunc(b.Devices, func(o DeskDevice) bool {
@@ -159,12 +159,15 @@ func (b *DeskFile) Note(d DeskDevice) DeskDevice {
 			return sameProbe && o.Board == d.Board && (d.Probe != "" || o.Link.Address == d.Link.Address)
 		})
 	}
+	if j := slices.IndexFunc(b.Devices, func(o DeskDevice) bool { return o.Name == d.Name }); j >= 0 && j != i {
+		return DeskDevice{}, failure.New(failure.Config, "", "another device is called %q", d.Name)
+	}
 	if i < 0 {
 		if d.Name == "" {
 			d.Name = b.newName(d.Board)
 		}
 		b.Devices = append(b.Devices, d)
-		return d
+		return d, nil
 	}
 	old := &b.Devices[i]
 	if d.Name == "" {
@@ -175,7 +178,7 @@ func (b *DeskFile) Note(d DeskDevice) DeskDevice {
 		d.Chip = old.Chip
 	}
 	*old = d
-	return d
+	return d, nil
 }
 
 func (b *DeskFile) newName(board string) string {

@@ -4,11 +4,20 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/boardsmith/boardsmith/failure"
 )
+
+// note is Note, which must succeed.
+func note(t *testing.T, b *DeskFile, d DeskDevice) DeskDevice {
+	t.Helper()
+	d, err := b.Note(d)
+	must(t, err)
+	return d
+}
 
 func TestDeskFile(t *testing.T) {
 	t.Parallel()
@@ -17,7 +26,7 @@ func TestDeskFile(t *testing.T) {
 	if err != nil || len(b.Devices) != 0 {
 		t.Fatalf("of no file: %+v, %v", b, err)
 	}
-	first := b.Note(DeskDevice{
+	first := note(t, b, DeskDevice{
 		Board: "nucleo_f746zg", Probe: "P1", Chip: "c1",
 		Link: DeskLink{Kind: "serial", Path: "1-2"},
 	})
@@ -25,11 +34,11 @@ func TestDeskFile(t *testing.T) {
 		t.Errorf("it is called %q", first.Name)
 	}
 	b.Find(first.Name).Power, b.Find(first.Name).Notes = "relay 3", "antenna removed"
-	if n := b.Note(DeskDevice{Board: "nucleo_f746zg", Probe: "P2"}); n.Name != "nucleo-f746zg-2" {
+	if n := note(t, b, DeskDevice{Board: "nucleo_f746zg", Probe: "P2"}); n.Name != "nucleo-f746zg-2" {
 		t.Errorf("the second is called %q", n.Name)
 	}
 	// by its chip
-	moved := b.Note(DeskDevice{
+	moved := note(t, b, DeskDevice{
 		Board: "nucleo_f746zg", Probe: "P9", Chip: "c1",
 		Link: DeskLink{Kind: "serial", Path: "3-1"},
 	})
@@ -42,17 +51,26 @@ func TestDeskFile(t *testing.T) {
 	if moved != want {
 		t.Errorf("moved: %+v", moved)
 	}
-	if n := b.Note(DeskDevice{Name: "left", Board: "nucleo_f746zg", Probe: "P2", Chip: "c2"}); n.Name != "left" ||
+	if n := note(t, b, DeskDevice{Name: "left", Board: "nucleo_f746zg", Probe: "P2", Chip: "c2"}); n.Name != "left" ||
 		len(b.Devices) != 2 {
 		t.Errorf("renamed: %+v of %d", n, len(b.Devices))
 	}
+	before := slices.Clone(b.Devices)
+	for _, d := range []DeskDevice{
+		{Name: "left", Board: "nucleo_f746zg", Probe: "P9", Chip: "c1"}, // another one of the file
+		{Name: "left", Board: "nucleo_f746zg", Probe: "P4", Chip: "c4"}, // a new one
+	} {
+		if _, err := b.Note(d); failure.Of(err) != failure.Config || !reflect.DeepEqual(b.Devices, before) {
+			t.Errorf("a second device called left: %v, %+v", err, b.Devices)
+		}
+	}
 	one := 1
 	for range 2 { // two probes of one serial, by where they are
-		b.Note(DeskDevice{
+		note(t, b, DeskDevice{
 			Board: "nucleo_f401re", Probe: "P3", Link: DeskLink{Kind: "serial", Path: "1-3", Interface: &one},
 			Shared: true,
 		})
-		b.Note(DeskDevice{
+		note(t, b, DeskDevice{
 			Board: "nucleo_f401re", Probe: "P3",
 			Link: DeskLink{Kind: "serial", Path: "1-4", USB: "1a86:7523", Serial: "A"}, Shared: true,
 		})
@@ -87,7 +105,7 @@ func TestNoteAddress(t *testing.T) {
 		return DeskDevice{Board: "kiln", Chip: chip, Link: DeskLink{Kind: "tcp", Address: address}}
 	}
 	for _, d := range []DeskDevice{at("a:1", ""), at("b:1", ""), at("a:1", "c1"), at("c:1", "c1")} {
-		b.Note(d)
+		note(t, b, d)
 	}
 	if len(b.Devices) != 2 || b.Devices[0].Link.Address != "c:1" || b.Devices[0].Chip != "c1" ||
 		b.Devices[1].Link.Address != "b:1" {

@@ -95,7 +95,10 @@ func (v *invocation) saveDeskFile(ctx context.Context, in *inputs, all []device.
 				d.Port)
 			continue
 		}
-		n = in.deskFile.Note(n)
+		if n, err = in.deskFile.Note(n); err != nil {
+			return failure.New(failure.Config, "NAME=… names the one device that DEVICE=… chooses", "%s: %w", shown(v.Dir, path),
+				err)
+		}
 		noted++
 		chip := cmp.Or(n.Chip, "unknown: no boardsmith firmware responded")
 		if answers && n.Chip == "" {
