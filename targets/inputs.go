@@ -26,8 +26,9 @@ const (
 	maxRepeat      = 1_000_000
 )
 
-// An input is a value, and whether the user set it for this run: in the environment, directly or by TARGET. The
-// project takes precedence over other sources, but not over the user.
+// An input is a value, and whether the user set it for this run: in the environment, directly or by TARGET, or as
+// something from which the project's folder follows. The project takes precedence over other sources, but not over the
+// user.
 type input struct {
 	value string
 	asked bool
@@ -41,8 +42,9 @@ type inputs struct {
 	project   string // folder
 	derived   bool   // the folder follows from board and model
 	board     input
-	model     input // path of an archive; "" is the bundled sample
-	modelName input // which of the archive's models; "" is the only one
+	named     string // the board that BOARD, TARGET or a device of desk.json names; "": none does
+	model     input  // path of an archive; "" is the bundled sample
+	modelName input  // which of the archive's models; "" is the only one
 	template  input
 	options   boards.Options
 	optioned  bool // the options were asked for
@@ -87,6 +89,7 @@ func resolve(env console.Environ, dir string, load func(dir string) (*made, erro
 	if d := in.deskFile.Find(in.device); d != nil && !in.board.asked {
 		in.board = input{d.Board, true} // a named device determines its board
 	}
+	in.named = in.board.value
 	in.model = asked(env("MODEL"), named.Model)
 	in.modelName = asked(env("MODEL_NAME"), named.ModelName)
 	in.template = asked(env("TEMPLATE"), named.Template)

@@ -21,10 +21,6 @@ func (v *invocation) reproduce(ctx context.Context) (err error) {
 	if dir == "" || id == "" {
 		return failure.New(failure.Config, "RUN=FOLDER ID=CANDIDATE names both", "no candidate of a tuning run is named")
 	}
-	board := ""
-	if in.board.asked {
-		board = in.board.value
-	}
 	if v.Env.On("DRYRUN") {
 		return v.Would("measure %s of %s again", id, dir)
 	}
@@ -32,7 +28,7 @@ func (v *invocation) reproduce(ctx context.Context) (err error) {
 	defer func() { err = firstError(err, desk.Close()) }()
 	bar := v.Start("reproduce", 0)
 	defer bar.End()
-	was, is, err := tune.Reproduce(ctx, dir, id, desk, board, tune.Options{
+	was, is, err := tune.Reproduce(ctx, dir, id, desk, in.named, tune.Options{
 		Builder: v.builder(in), CallTimeout: in.timeout,
 	})
 	if err != nil {
