@@ -150,15 +150,17 @@ func (t *tuning) candidates(ctx context.Context, folder string) (err error) {
 	}
 	t.view.expect(len(asked))
 	t.view.resumed(before...)
-	for r, err := range run.All(ctx, candidatesOf(names, kinds, inputs, want, &err)) {
+	bad := 0
+	all := candidatesOf(names, kinds, inputs, want, func(name string, err error) {
+		bad++
+		t.notMeasured(name, kinds, err)
+	})
+	for r, err := range run.All(ctx, all) {
 		if err != nil {
 			done, _ := finished() // the first error says more
 			return t.stopped(ctx, err, len(done))
 		}
 		t.resultLine(r)
-	}
-	if err != nil {
-		return err
 	}
 	if best > 0 {
 		if _, err := run.Confirm(ctx, best); err != nil {
@@ -169,12 +171,32 @@ func (t *tuning) candidates(ctx context.Context, folder string) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := t.printResults(done); err != nil || best == 0 {
+	if err := t.printResults(done); err != nil {
 		return err
 	}
-	pairs, rho := tune.Correlation(done)
-	t.Printf("tune: %d confirmed in flash, rank correlation of flash and RAM %.2f", pairs, rho)
+	if best > 0 {
+		pairs, rho := tune.Correlation(done)
+		t.Printf("tune: %d confirmed in flash, rank correlation of flash and RAM %.2f", pairs, rho)
+	}
+	if bad > 0 {
+		return failure.New(failure.Config, "after they are corrected, the same command measures them",
+			"%s: %d of %d archives not measured", folder, bad, len(names))
+	}
 	return nil
+}
+
+// notMeasured reports an archive that is no candidate. It is no result of the run, so that the run measures it once it
+// is one.
+func (t *tuning) notMeasured(name string, kinds []string, err error) {
+	t.Notef("%s: not measured: %v", name, err)
+	for _, kind := range kinds {
+		r := tune.Result{
+			ID: candidateID(name, kind, kinds), Kind: kind,
+			Failure: &tune.Failure{Class: failure.Of(err), Blame: tune.BlameCandidate, Message: err.Error()},
+		}
+		t.view.told(tune.Event{Result: &r})
+		t.resultLine(r)
+	}
 }
 
 // confirms returns how many of the best CONFIRM says.
@@ -221,9 +243,10 @@ func arraysOf(variable, path string) ([]ndarray.Named, error) {
 	return arrays, nil
 }
 
-// candidatesOf reads the archives as they are needed, for each kind of board. An archive that is no candidate ends the
-// sequence.
-func candidatesOf(names, kinds []string, inputs, want []ndarray.Named, failed *error) iter.Seq[tune.Candidate] {
+// candidatesOf reads the archives as they are needed, for each kind of board. It calls bad for an archive that is no
+// candidate.
+func candidatesOf(names, kinds []string, inputs, want []ndarray.Named, bad func(name string, err error),
+) iter.Seq[tune.Candidate] {
 	return func(yield func(tune.Candidate) bool) {
 		for _, name := range names {
 			a, err := mlf.Open(name)
@@ -232,8 +255,8 @@ func candidatesOf(names, kinds []string, inputs, want []ndarray.Named, failed *e
 				c, err = tune.CandidateOf(candidateName(name), a, inputs, want)
 			}
 			if err != nil {
-				*failed = err
-				return
+				bad(name, err)
+				continue
 			}
 			for _, kind := range kinds {
 				each := c
