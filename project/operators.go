@@ -37,7 +37,8 @@ type Operators struct {
 
 // An OperatorFile is a C file (.c), a header (.h) that C files include by its name, or an object (.o).
 type OperatorFile struct {
-	Name string // without a folder; unique
+	// Without a folder, and not an option (-…). Unique, also as the object (.o) that a C file is compiled to.
+	Name string
 	Data []byte
 }
 
@@ -121,6 +122,14 @@ func (p *Project) words(flags []string, b *boards.Board, o boards.Options) []str
 	}
 	return all
 }
+
+// An operator's files are in one folder, in which the tools run; the linker's own are in another one, so that no name
+// of an operator's file is one of theirs.
+const (
+	operatorsPart = "operators"
+	linkPart      = "link"
+	toLinkPart    = "../" + linkPart + "/"
+)
 
 const (
 	operatorScript = "operators.ld"
@@ -226,11 +235,41 @@ func inTemp(do func(dir string) error) error {
 	return cmp.Or(err, folder.Remove())
 }
 
-func writeAll(dir string, files []OperatorFile) error {
+// checkNames returns an error of class config if a tool would not take a name as a file's, or if two files are written
+// under one name.
+func checkNames(files []OperatorFile) error {
+	written := map[string]string{}
 	for _, f := range files {
-		if f.Name != filepath.Base(f.Name) || f.Name == "." || f.Name == ".." {
+		switch {
+		case f.Name != filepath.Base(f.Name) || f.Name == "." || f.Name == "..":
 			return failure.New(failure.Config, "", "operators: %q is no name of a file without a folder", f.Name)
+		case strings.HasPrefix(f.Name, "-"):
+			return failure.New(failure.Config, "", "operators: file name %q begins like an option", f.Name)
 		}
+		names := []string{f.Name}
+		if path.Ext(f.Name) == ".c" {
+			names = append(names, objectName(f.Name))
+		}
+		for _, name := range names {
+			if other, ok := written[name]; ok {
+				return failure.New(failure.Config, "rename one of them", "operators: files %q and %q both make %q", other, f.Name,
+					name)
+			}
+			written[name] = f.Name
+		}
+	}
+	return nil
+}
+
+// objectName returns the name of the object that a C file is compiled to.
+func objectName(source string) string { return strings.TrimSuffix(source, ".c") + ".o" }
+
+// writeAll writes files into a folder, which it makes.
+func writeAll(dir string, files []OperatorFile) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	for _, f := range files {
 		if err := os.WriteFile(filepath.Join(dir, f.Name), f.Data, 0o600); err != nil {
 			return err
 		}
@@ -240,8 +279,8 @@ func writeAll(dir string, files []OperatorFile) error {
 
 // objects compiles the C files in dir, in one run of the compiler, unless the cache has what they make.
 func (l *OperatorLinker) objects(ctx context.Context, dir string, o Operators) (objects []OperatorFile, err error) {
-	var sources []string
-	said := cache.NewSentence("operators v1").Say("made with", l.about...).Say("flags", o.Flags...)
+	var sources, words []string
+	said := cache.NewSentence("operators v2").Say("made with", l.about...).Say("flags", o.Flags...)
 	for _, f := range o.Files {
 		switch path.Ext(f.Name) {
 		case ".o":
@@ -249,6 +288,7 @@ func (l *OperatorLinker) objects(ctx context.Context, dir string, o Operators) (
 			continue
 		case ".c":
 			sources = append(sources, f.Name)
+			words = append(words, "./"+f.Name)
 		}
 		said.Say("file", f.Name, string(f.Data))
 	}
@@ -268,12 +308,13 @@ func (l *OperatorLinker) objects(ctx context.Context, dir string, o Operators) (
 	if err := writeAll(dir, o.Files); err != nil {
 		return nil, err
 	}
-	if err := l.run(ctx, dir, slices.Concat(l.compile, o.Flags, []string{"-ffile-prefix-map=" + dir + "=.", "-I.", "-c"}, sources)); err != nil {
+	flags := []string{"-ffile-prefix-map=" + dir + "=.", "-I.", "-c"}
+	if err := l.run(ctx, dir, slices.Concat(l.compile, o.Flags, flags, words)); err != nil {
 		return nil, err
 	}
 	var made []cache.File
 	for _, name := range sources {
-		name = strings.TrimSuffix(name, ".c") + ".o"
+		name = objectName(name)
 		data, err := os.ReadFile(filepath.Join(dir, name))
 		if err != nil {
 			return nil, err
@@ -325,13 +366,16 @@ const script = `SECTIONS {
 `
 
 // Link makes a program of operators for a window. Errors: a *ToolError where the compiler or the linker fails, a
-// *FitError where the window is too small; of class link for an entry that is not there and for variables of threads.
+// *FitError where the window is too small; of class config for names of files; of class link for an entry that is not there and for variables of threads.
 func (l *OperatorLinker) Link(ctx context.Context, o Operators, w rpc.Window) (program rpc.Program, err error) {
 	if ctx.Err() != nil {
 		return program, failure.Stopped(ctx, "link operators")
 	}
 	if len(o.Entries) == 0 {
 		return program, failure.New(failure.Config, "", "operators: no entry is named")
+	}
+	if err := checkNames(o.Files); err != nil {
+		return program, err
 	}
 	err = inTemp(func(dir string) error {
 		program, err = l.linkIn(ctx, dir, o, w)
@@ -341,36 +385,42 @@ func (l *OperatorLinker) Link(ctx context.Context, o Operators, w rpc.Window) (p
 }
 
 func (l *OperatorLinker) linkIn(ctx context.Context, dir string, o Operators, w rpc.Window) (rpc.Program, error) {
-	objects, err := l.objects(ctx, dir, o)
+	operatorsDir, linkDir := filepath.Join(dir, operatorsPart), filepath.Join(dir, linkPart)
+	objects, err := l.objects(ctx, operatorsDir, o)
 	if err != nil {
 		return rpc.Program{}, err
 	}
-	stubs, err := l.stubs(ctx, dir, objects)
+	own, err := l.stubs(ctx, linkDir, objects)
 	if err != nil {
 		return rpc.Program{}, err
 	}
-	objects = slices.Concat([]OperatorFile{{"boardsmith_shim.o", l.shim}}, stubs, objects)
+	own = append([]OperatorFile{{"shim.o", l.shim}}, own...)
 	layout := firmware.Registry{Entries: append([]string{initFunction}, o.Entries...), WordBytes: l.board.ELF.Class / 8}
 	if l.board.ELF.Class == 0 {
 		layout.WordBytes = 8
 	}
-	files := append([]OperatorFile{{operatorScript, fmt.Appendf(nil, script, w.Base, layout.Bytes())}}, objects...)
-	if err := writeAll(dir, files); err != nil {
+	linkerScript := OperatorFile{operatorScript, fmt.Appendf(nil, script, w.Base, layout.Bytes())}
+	if err := cmp.Or(writeAll(linkDir, append(own, linkerScript)), writeAll(operatorsDir, objects)); err != nil {
 		return rpc.Program{}, err
 	}
-	words := slices.Concat(l.link,
-		[]string{"-T", operatorScript, "-o", linkedFile, "--gc-sections", "-e", initFunction, "-u", tablePointer})
+	words := slices.Concat(l.link, []string{
+		"-T", toLinkPart + operatorScript, "-o", toLinkPart + linkedFile, "--gc-sections", "-e", initFunction,
+		"-u", tablePointer,
+	})
 	for _, e := range layout.Entries {
 		_, symbol := firmware.EntryNames(e)
 		words = append(words, "-u", symbol)
 	}
-	for _, f := range objects {
-		words = append(words, f.Name)
+	for _, f := range own {
+		words = append(words, toLinkPart+f.Name)
 	}
-	if err := l.run(ctx, dir, append(words, l.libs...)); err != nil {
+	for _, f := range objects {
+		words = append(words, "./"+f.Name)
+	}
+	if err := l.run(ctx, operatorsDir, append(words, l.libs...)); err != nil {
 		return rpc.Program{}, err
 	}
-	linked, err := os.ReadFile(filepath.Join(dir, linkedFile))
+	linked, err := os.ReadFile(filepath.Join(linkDir, linkedFile))
 	if err != nil {
 		return rpc.Program{}, err
 	}
@@ -446,7 +496,7 @@ func (l *OperatorLinker) stubs(ctx context.Context, dir string, objects []Operat
 	if len(names) == 0 {
 		return nil, nil
 	}
-	made, err := l.objects(ctx, dir, Operators{Files: []OperatorFile{{"boardsmith_stubs.c", stubsSource(names)}}})
+	made, err := l.objects(ctx, dir, Operators{Files: []OperatorFile{{"stubs.c", stubsSource(names)}}})
 	return made, err
 }
 

@@ -4,6 +4,7 @@ import (
 	"debug/elf"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -389,6 +390,49 @@ func TestOperatorsRefused(t *testing.T) {
 				t.Errorf("%v does not name upload_kib=8", err)
 			}
 		})
+	}
+}
+
+// TestOperatorNames: files reach the tools as files, whatever their names are, and none replaces another one.
+func TestOperatorNames(t *testing.T) {
+	t.Parallel()
+	needBoardTools(t, "host", nil)
+	p := generated(t, t.TempDir()+"/p", Spec{Board: "host", Model: mlftest.Tiny(t, nil), Options: ramOptions("host")})
+	l, err := p.OperatorLinker(t.Context())
+	must(t, err)
+	made := filepath.Join(t.TempDir(), "made")
+	specs := OperatorFile{"spec.c", []byte(".c:\ntouch " + made + "\n\n")}
+	entry := OperatorFile{"f.c", []byte("#include <math.h>\nint f(double* x) { *x = cos(*x); return 0; }")}
+	object, err := l.objects(t.Context(), t.TempDir(), Operators{Files: []OperatorFile{entry}})
+	must(t, err)
+	for _, c := range []struct {
+		files []OperatorFile
+		class failure.Class // "": it links
+		names string        // in the error
+	}{
+		{[]OperatorFile{entry}, "", ""},
+		{[]OperatorFile{entry, {"-specs=spec.c", nil}, specs}, failure.Config, `"-specs=spec.c"`},
+		{[]OperatorFile{entry, {"-g.h", nil}}, failure.Config, `"-g.h"`},
+		{[]OperatorFile{entry, {"f.c", []byte("int g;")}}, failure.Config, `"f.c" and "f.c"`},
+		{[]OperatorFile{entry, object[0]}, failure.Config, `"f.c" and "f.o"`},
+		{[]OperatorFile{object[0], entry}, failure.Config, `"f.o" and "f.c"`},
+		{[]OperatorFile{entry, {"a/b.c", nil}}, failure.Config, `"a/b.c"`},
+		{[]OperatorFile{entry, {"..", nil}}, failure.Config, `".."`},
+		// No file with options.
+		{[]OperatorFile{entry, {"@g.c", []byte("-specs=spec.c\n")}, specs}, failure.Compile, ""},
+		// Names that the linker gives its own files, here and before.
+		{[]OperatorFile{entry, {"shim.c", []byte("int g1;")}, {"stubs.c", []byte("int g2;")}}, "", ""},
+		{[]OperatorFile{entry, {"boardsmith_shim.c", []byte("int g1;")}, {"boardsmith_stubs.c", []byte("int g2;")}}, "", ""},
+		{[]OperatorFile{entry, {"operators.ld", nil}, {"operators.elf", nil}}, "", ""},
+	} {
+		_, err := l.Link(t.Context(), Operators{Files: c.files, Entries: []string{"f"}},
+			rpc.Window{Base: 1 << 30, Bytes: 1 << 20})
+		if failure.Of(err) != c.class || err != nil && !strings.Contains(err.Error(), c.names) {
+			t.Errorf("%s, class %q: got %q, %v", c.files[len(c.files)-1].Name, c.class, failure.Of(err), err)
+		}
+		if _, err := os.Stat(made); err == nil {
+			t.Fatalf("%s: the compiler has run a command of the operators", c.files[1].Name)
+		}
 	}
 }
 
