@@ -24,10 +24,12 @@ type tuneView struct {
 	earlier  int // finished before this run of mage
 	finished int
 	failed   map[failure.Class]int
-	best     tune.Result
-	first    tune.Result // with a time
+	kinds    map[string]*kindView
 	places   map[string]*placeView
 }
+
+// A kindView is what is known of one kind of board: the first candidate with a time, and the fastest.
+type kindView struct{ first, best tune.Result }
 
 // A placeView is what is known of one board.
 type placeView struct {
@@ -39,7 +41,8 @@ type placeView struct {
 
 func (v *invocation) newTuneView(total int) *tuneView {
 	return &tuneView{
-		v: v, total: total, began: time.Now(), failed: map[failure.Class]int{}, places: map[string]*placeView{},
+		v: v, total: total, began: time.Now(), failed: map[failure.Class]int{}, kinds: map[string]*kindView{},
+		places: map[string]*placeView{},
 	}
 }
 
@@ -53,7 +56,7 @@ func (w *tuneView) told(e tune.Event) {
 	if e.Board != "" {
 		w.place(e)
 	}
-	if e.Result != nil {
+	if e.Result != nil && e.Result.Of == "" {
 		w.finished++
 		w.note(*e.Result)
 	}
@@ -84,14 +87,16 @@ func (w *tuneView) place(e tune.Event) {
 
 // note counts a result. The caller holds w.mu.
 func (w *tuneView) note(r tune.Result) {
-	switch {
-	case r.Failure != nil:
+	if r.Failure != nil {
 		w.failed[r.Failure.Class]++
-	case w.best.Time == nil || r.Time.Median < w.best.Time.Median:
-		w.best = r
+		return
 	}
-	if w.first.Time == nil && r.Time != nil {
-		w.first = r
+	k := w.kinds[r.Kind]
+	switch {
+	case k == nil:
+		w.kinds[r.Kind] = &kindView{first: r, best: r}
+	case r.Time.Median < k.best.Time.Median:
+		k.best = r
 	}
 }
 
@@ -99,20 +104,22 @@ func (w *tuneView) note(r tune.Result) {
 func (w *tuneView) resumed(results ...tune.Result) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.earlier += len(results)
 	for _, r := range results {
-		w.note(r)
+		if r.Of == "" {
+			w.earlier++
+			w.note(r)
+		}
 	}
 }
 
-// lines returns the state in lines: the run, the best candidate, each board.
+// lines returns the state in lines: the run, the best candidate of each kind of board, each board.
 func (w *tuneView) lines() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	now := time.Now()
 	all := []string{"tune: " + w.progress(now)}
-	if w.best.Time != nil {
-		all = append(all, "  best "+w.bestText())
+	for _, name := range slices.Sorted(maps.Keys(w.kinds)) {
+		all = append(all, "  best "+w.bestText(name))
 	}
 	for _, name := range slices.Sorted(maps.Keys(w.places)) {
 		p := w.places[name]
@@ -132,8 +139,8 @@ func (w *tuneView) progress(now time.Time) string {
 	if w.total > 0 {
 		text = fmt.Sprintf("%d of %d done", done, w.total)
 	}
-	if w.best.Time != nil {
-		text += ", best " + seconds(w.best.Time.Median)
+	for _, name := range slices.Sorted(maps.Keys(w.kinds)) {
+		text += ", best " + w.bestTime(name)
 	}
 	if words := w.failures(); len(words) > 0 {
 		text += ", failed: " + strings.Join(words, ", ")
@@ -154,12 +161,21 @@ func (w *tuneView) failures() (words []string) {
 	return words
 }
 
-func (w *tuneView) bestText() string {
-	text := seconds(w.best.Time.Median)
-	if w.first.Time.Median > 0 && w.best.Time.Median > 0 {
-		text += fmt.Sprintf(" (%.2f× the first)", w.first.Time.Median/w.best.Time.Median)
+func (w *tuneView) bestText(kind string) string {
+	text, k := w.bestTime(kind), w.kinds[kind]
+	if k.first.Time.Median > 0 && k.best.Time.Median > 0 {
+		text += fmt.Sprintf(" (%.2f× the first)", k.first.Time.Median/k.best.Time.Median)
 	}
-	return text + ": " + w.best.ID
+	return text + ": " + k.best.ID
+}
+
+// bestTime is the best time of a kind of board, which is named if there are several.
+func (w *tuneView) bestTime(kind string) string {
+	text := seconds(w.kinds[kind].best.Time.Median)
+	if len(w.kinds) > 1 {
+		text += " on " + kind
+	}
+	return text
 }
 
 // expect sets the number of candidates.
@@ -173,13 +189,13 @@ func (w *tuneView) expect(total int) {
 func (v *invocation) resultLine(r tune.Result) {
 	if r.Failure != nil {
 		v.JSONLine(fields{
-			"status": "failed", "id": r.ID, "board": r.Kind, "place": r.Board, "class": r.Failure.Class,
+			"status": "failed", "id": r.ID, "of": r.Of, "board": r.Kind, "place": r.Board, "class": r.Failure.Class,
 			"blame": r.Failure.Blame, "error": r.Failure.Message,
 		})
 		return
 	}
 	v.JSONLine(fields{
-		"status": "done", "id": r.ID, "board": r.Kind, "place": r.Board, "median_s": r.Time.Median, "min_s": r.Time.Min,
-		"max_s": r.Time.Max, "bytes": r.Bytes, "cut": r.Cut,
+		"status": "done", "id": r.ID, "of": r.Of, "board": r.Kind, "place": r.Board, "median_s": r.Time.Median,
+		"min_s": r.Time.Min, "max_s": r.Time.Max, "bytes": r.Bytes, "cut": r.Cut,
 	})
 }

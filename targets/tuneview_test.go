@@ -1,0 +1,31 @@
+package targets
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/boardsmith/boardsmith/rpc"
+	"github.com/boardsmith/boardsmith/tune"
+)
+
+// TestTuneViewOfTwoKinds: times of different kinds of board are not compared, and what Confirm measured again counts as
+// no further candidate.
+func TestTuneViewOfTwoKinds(t *testing.T) {
+	w := (*invocation)(nil).newTuneView(4)
+	timed := func(id, of, kind string, s float64) tune.Result {
+		return tune.Result{ID: id, Of: of, Kind: kind, Time: &rpc.Stats{N: 3, Median: s}}
+	}
+	w.resumed(timed("a@slow", "", "slow", 8), timed("a@fast", "", "fast", 0.2), timed("a@slow@flash", "a@slow", "slow", 1))
+	for _, r := range []tune.Result{timed("b@slow", "", "slow", 4), timed("a@fast@flash", "a@fast", "fast", 0.001)} {
+		w.told(tune.Event{Result: &r})
+	}
+	lines := w.lines()
+	if want := "tune: 3 of 4 done, best 200 ms on fast, best 4 s on slow, "; !strings.HasPrefix(lines[0], want) {
+		t.Errorf("%q, want %q", lines[0], want)
+	}
+	want := []string{"  best 200 ms on fast (1.00× the first): a@fast", "  best 4 s on slow (2.00× the first): b@slow"}
+	if !slices.Equal(lines[1:], want) {
+		t.Errorf("%q, want %q", lines[1:], want)
+	}
+}
