@@ -86,8 +86,17 @@ func tuneLines(t *testing.T, s shop) (all []byte) {
 	dir := t.TempDir()
 	writeFile(t, filepath.Join(dir, "k.c"), tunedKernel)
 	writeFile(t, filepath.Join(dir, "k.json"), tunedSpace)
+	operators := filepath.Join("..", "testdata", "archives", "candidates")
+	for _, name := range []string{"matmul_00.tar.gz", "matmul_01.tar.gz"} {
+		data, err := os.ReadFile(filepath.Join(operators, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		writeFile(t, filepath.Join(dir, "operators", name), string(data))
+	}
 	for _, env := range [][]string{
 		{"tune", "SPACE=k.json", "TRIALS=3", "PROPOSER=grid"},
+		{"tune", "CANDIDATES=operators", "CONFIRM=2"},
 		{"tune", "MODEL=" + tunedModel(t), "TRIALS=2"},
 		{"report", "RUN=build/tune/k/host", "CSV=k.csv"},
 		{"reproduce", "RUN=build/tune/k/host", "ID="},

@@ -24,6 +24,9 @@ func (v *invocation) reproduce(ctx context.Context) (err error) {
 	if v.Env.On("DRYRUN") {
 		return v.Would("measure %s of %s again", id, dir)
 	}
+	if err := notOfNetwork(dir, id); err != nil {
+		return err
+	}
 	desk := v.desk(in)
 	defer func() { err = firstError(err, desk.Close()) }()
 	bar := v.Start("reproduce", 0)

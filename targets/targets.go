@@ -35,7 +35,7 @@ func Erase(ctx context.Context) error { return do(ctx, "erase", (*invocation).er
 func Run(ctx context.Context) error { return do(ctx, "run", (*invocation).run) }
 
 // Tune finds the fastest of the operators in CANDIDATES, of the configurations of SPACE, or of the flags for MODEL, on
-// the boards of BOARD.
+// the boards of BOARD: docs/tuning.md.
 func Tune(ctx context.Context) error { return do(ctx, "tune", (*invocation).tune) }
 
 // Report writes the tuning runs in RUN as an HTML page to OUTPUT, and as a table to CSV.

@@ -7,12 +7,14 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/console"
@@ -40,19 +42,58 @@ func (v *invocation) tune(ctx context.Context) error {
 	}
 	t := &tuning{invocation: v, in: in, boards: strings.Split(in.board.value, ",")}
 	space, candidates := v.Env("SPACE"), v.Env("CANDIDATES")
+	form, search := "", t.network
 	switch {
 	case space != "" && candidates != "":
 		return failure.New(failure.Config, "unset one of them", "both SPACE and CANDIDATES are set")
 	case space != "":
-		return t.space(ctx, space)
+		form, search = "SPACE", func(ctx context.Context) error { return t.space(ctx, space) }
 	case candidates != "":
-		return t.candidates(ctx, candidates)
+		form, search = "CANDIDATES", func(ctx context.Context) error { return t.candidates(ctx, candidates) }
 	case v.Env("MODEL") != "":
-		return t.network(ctx)
+		form = "MODEL"
+	default:
+		return failure.New(failure.Config,
+			"CANDIDATES=FOLDER has archives of one operator each, SPACE=FILE a kernel with knobs, MODEL=FILE a network",
+			"nothing to tune is named")
 	}
-	return failure.New(failure.Config,
-		"CANDIDATES=FOLDER has archives of one operator each, SPACE=FILE a kernel with knobs, MODEL=FILE a network",
-		"nothing to tune is named")
+	if err := v.checkVariables(form); err != nil {
+		return err
+	}
+	return search(ctx)
+}
+
+// formsOf are the forms of tuning in which a variable has an effect.
+var formsOf = map[string][]string{
+	"INPUT": {"CANDIDATES", "MODEL"}, "EXPECT": {"CANDIDATES", "MODEL"}, "CONFIRM": {"CANDIDATES"},
+	"PROPOSER": {"SPACE"}, "TRIALS": {"SPACE", "MODEL"},
+}
+
+// checkVariables fails for a variable that has no effect in this form of tuning.
+func (v *invocation) checkVariables(form string) error {
+	for _, name := range slices.Sorted(maps.Keys(formsOf)) {
+		if text := v.Env(name); text != "" && !slices.Contains(formsOf[name], form) {
+			return failure.New(failure.Config, "unset it", "%s=%s is for %s, not for %s", name, text,
+				strings.Join(formsOf[name], " and "), form)
+		}
+	}
+	return nil
+}
+
+// memory returns the options that decide how much memory candidates have. A project's other options are of no use
+// here.
+func (t *tuning) memory() (boards.Options, error) {
+	if !t.in.optioned {
+		return t.in.usual, nil
+	}
+	others := slices.DeleteFunc(t.in.options.Set(), func(name string) bool {
+		return name == "arena_kib" || name == "upload_kib"
+	})
+	if len(others) > 0 {
+		return boards.Options{}, failure.New(failure.Config, "candidates are measured with arena_kib and upload_kib alone",
+			"OPTIONS has no effect on candidates with %s", strings.Join(others, ", "))
+	}
+	return t.in.options, nil
 }
 
 // folder sets the run's folder: OUTPUT, or one for these boards.
@@ -62,11 +103,15 @@ func (t *tuning) folder(name string) {
 
 // open opens a run of package tune, and begins to show how it gets on. total is the number of candidates.
 func (t *tuning) open(ctx context.Context, desk *device.Desk, total int) (*tune.Run, error) {
+	memory, err := t.memory()
+	if err != nil {
+		return nil, err
+	}
 	t.view = t.newTuneView(total)
 	t.bar = t.Start("tune: building firmware", 0)
 	run, err := tune.OpenRun(ctx, t.dir, desk, t.boards, tune.Options{
 		Builder: t.builder(t.in), Template: t.in.template.value, Samples: t.in.repeat, CallTimeout: t.in.timeout,
-		Told: t.view.told,
+		ArenaKiB: memory.ArenaKiB, UploadKiB: memory.UploadKiB, Told: t.view.told,
 	})
 	if err != nil {
 		return nil, err
@@ -93,15 +138,35 @@ func (t *tuning) printResults(results []tune.Result) error {
 		return err
 	}
 	t.bar.End()
-	failed := 0
+	total, failed := counts(results)
+	t.Printf("%s", strings.TrimRight(text.String(), "\n"))
+	t.Printf("tune: %d candidates, %d failed; %s has all of it", total, failed, t.dir)
+	return nil
+}
+
+// counts returns how many candidates have a result, and how many of them failed.
+func counts(results []tune.Result) (total, failed int) {
 	for _, r := range results {
+		if r.Of != "" {
+			continue
+		}
+		total++
 		if r.Failure != nil {
 			failed++
 		}
 	}
-	t.Printf("%s", strings.TrimRight(text.String(), "\n"))
-	t.Printf("tune: %d candidates, %d failed; %s has all of it", len(results), failed, t.dir)
-	return nil
+	return total, failed
+}
+
+// allFailed is the error of a run in which every candidate failed: the first failure.
+func allFailed(results []tune.Result) error {
+	total, failed := counts(results)
+	if total == 0 || failed < total {
+		return nil
+	}
+	first := results[slices.IndexFunc(results, func(r tune.Result) bool { return r.Of == "" })]
+	return failure.New(first.Failure.Class, "results.jsonl in the run's folder has every failure",
+		"%d of %d candidates failed; the first, %s: %s", failed, total, first.ID, first.Failure.Message)
 }
 
 // candidates measures the archives in a folder.
@@ -122,7 +187,11 @@ func (t *tuning) candidates(ctx context.Context, folder string) (err error) {
 	if err != nil {
 		return err
 	}
-	t.folder("")
+	name, err := filepath.Abs(folder)
+	if err != nil {
+		return err
+	}
+	t.folder(filepath.Base(name))
 	if t.Env.On("DRYRUN") {
 		return t.Would("measure %d candidates on %s, in %s", len(names), t.in.board.value, t.dir)
 	}
@@ -163,8 +232,14 @@ func (t *tuning) candidates(ctx context.Context, folder string) (err error) {
 		t.resultLine(r)
 	}
 	if best > 0 {
-		if _, err := run.Confirm(ctx, best); err != nil {
+		confirmed, err := run.Confirm(ctx, best)
+		if err != nil {
 			return err
+		}
+		for _, r := range confirmed {
+			if asked[r.Of] {
+				t.resultLine(r)
+			}
 		}
 	}
 	done, err := finished()
@@ -174,15 +249,27 @@ func (t *tuning) candidates(ctx context.Context, folder string) (err error) {
 	if err := t.printResults(done); err != nil {
 		return err
 	}
+	end := fields{"status": "done", "folder": t.dir}
+	end["candidates"], end["failed"] = counts(done)
 	if best > 0 {
-		pairs, rho := tune.Correlation(done)
-		t.Printf("tune: %d confirmed in flash, rank correlation of flash and RAM %.2f", pairs, rho)
+		end["correlations"] = t.printCorrelations(done)
+	}
+	if err := allFailed(done); err != nil {
+		return err
 	}
 	if bad > 0 {
 		return failure.New(failure.Config, "after they are corrected, the same command measures them",
 			"%s: %d of %d archives not measured", folder, bad, len(names))
 	}
+	t.JSONLine(end)
 	return nil
+}
+
+// printCorrelations prints how well the order in RAM predicts that in flash, and returns it for the JSON line.
+func (t *tuning) printCorrelations(done []tune.Result) []fields {
+	pairs, rho := tune.Correlation(done)
+	t.Printf("tune: %d confirmed in flash, rank correlation of flash and RAM %.2f", pairs, rho)
+	return []fields{{"pairs": pairs, "rho": rho}}
 }
 
 // notMeasured reports an archive that is no candidate. It is no result of the run, so that the run measures it once it

@@ -16,6 +16,7 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/project"
+	"github.com/boardsmith/boardsmith/tune"
 	"github.com/boardsmith/boardsmith/tune/search"
 )
 
@@ -23,10 +24,6 @@ import (
 func (t *tuning) network(ctx context.Context) (err error) {
 	if err := t.oneKind(); err != nil {
 		return err
-	}
-	if p := t.Env("PROPOSER"); p != "" {
-		return failure.New(failure.Config, "unset it",
-			"PROPOSER=%s is for a SPACE; flags of a network are tried one by one", p)
 	}
 	n, err := t.networkOf()
 	if err != nil {
@@ -82,6 +79,25 @@ func (t *tuning) networkOf() (n search.Network, err error) {
 	}
 	n.Want, err = arraysOf("EXPECT", t.Env("EXPECT"))
 	return n, err
+}
+
+// notOfNetwork fails for a run that searched flags of a network: reproduce measures candidates that are operators.
+func notOfNetwork(dir, id string) error {
+	all, err := tune.ReadResults(dir)
+	if err != nil {
+		return err
+	}
+	for _, r := range all {
+		var record struct {
+			Flags *string `json:"operator_flags"`
+		}
+		if r.ID == id && json.Unmarshal(r.Record, &record) == nil && record.Flags != nil {
+			return failure.New(failure.Config,
+				"OPTIONS=operator_flags="+*record.Flags+" mage build flash run, with that MODEL, "+
+					"measures it again", "%s: a run with compiler flags of a network, not with candidates", dir)
+		}
+	}
+	return nil
 }
 
 // bestOptions is the file with the options of the fastest choice, in the form of a boardsmith.json.

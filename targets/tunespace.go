@@ -56,11 +56,13 @@ func (t *tuning) space(ctx context.Context, file string) (err error) {
 	if err := t.oneKind(); err != nil {
 		return err
 	}
+	if size := s.Size(); size.IsInt64() {
+		trials = int(min(int64(trials), size.Int64()))
+	}
 	t.folder(strings.TrimSuffix(filepath.Base(file), ".json"))
 	if t.Env.On("DRYRUN") {
 		return t.Would("measure at most %d of %v combinations in %s on %s, chosen by %s with seed %d, in %s", trials,
-			s.Size(),
-			file, t.in.board.value, how, seed, t.dir)
+			s.Size(), file, t.in.board.value, how, seed, t.dir)
 	}
 	desk := t.desk(t.in)
 	defer func() { err = firstError(err, desk.Close()) }()
@@ -89,12 +91,19 @@ func (t *tuning) space(ctx context.Context, file string) (err error) {
 		}
 		t.resultLine(r)
 		results = append(results, r)
-		if r.Time != nil && !r.Cut && (best.Result.Time == nil || r.Time.Median < best.Result.Time.Median) {
+		if r.Time != nil && (best.Result.Time == nil || r.Time.Median < best.Result.Time.Median) {
 			best = trial
 		}
 	}
 	if err := t.printResults(results); err != nil {
 		return err
+	}
+	if err := allFailed(results); err != nil {
+		return err
+	}
+	if len(results) == 0 {
+		return failure.New(failure.Config, "its constraints contradict each other", "%s: no configuration satisfies them",
+			file)
 	}
 	return t.printBest(s, best)
 }
@@ -113,9 +122,6 @@ func (t *tuning) oneKind() error {
 
 // printBest prints the fastest configuration and writes it into the run's folder.
 func (t *tuning) printBest(s *space.Space, best search.Trial) error {
-	if best.Result.Time == nil {
-		return failure.New(failure.Config, "", "no configuration could be measured")
-	}
 	config, err := json.MarshalIndent(best.Config, "", "  ")
 	if err != nil {
 		return err

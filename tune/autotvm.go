@@ -23,9 +23,9 @@ const (
 	runTimeout    = 7
 )
 
-// WriteAutoTVM writes results that have a Record as AutoTVM's JSON lines, which its tools read (autotvm.md §4), without
-// those of Confirm, whose records are written already. Of three samples or more the smallest and the largest are left
-// out, as TVM does.
+// WriteAutoTVM writes results that have a Record as AutoTVM's JSON lines, which its tools read (autotvm.md §4),
+// without those of Confirm, whose records are written already. Of three samples or more the smallest and the largest
+// are left out, as TVM does.
 func WriteAutoTVM(w io.Writer, results []Result, tvmVersion string) error {
 	for _, r := range results {
 		if r.Record == nil || r.Of != "" {
