@@ -344,10 +344,10 @@ func (s *Session) locateLoaded(e *FaultError) {
 	}
 	frames := e.Frames
 	if len(frames) == 0 || frames[0].Function != "" {
-		frames = slices.Insert(frames, 0, Frame{PC: e.Record.PC})
 		if s.loadedAt(e.Record.PC) == nil {
 			return
 		}
+		frames = slices.Insert(frames, 0, Frame{PC: e.Record.PC})
 	}
 	e.Frames = nil
 	for i, f := range frames {
