@@ -9,4 +9,4 @@ RUNTIME_OPT := Os
 BOARD_LDSCRIPT :=
 OBJCOPY := objcopy
 # Files of the runtime that this firmware has no use for.
-CRT_LEFT_OUT := runtime/upload.c
+CRT_LEFT_OUT := runtime/upload.c runtime/fill.c
