@@ -489,3 +489,67 @@ func TestOperatorLinkerShared(t *testing.T) {
 		}
 	}
 }
+
+// residentOperators lie in flash, beside a window.
+const residentOperators = `
+#include <tvm/runtime/c_runtime_api.h>
+#define PACKED(name) int name(TVMValue* args, int* codes, int n, TVMValue* out, int* type, void* resource)
+PACKED(jump) {
+  *type = kTVMArgInt;
+  out->v_int64 = ((int (*)(void))(uintptr_t)args[0].v_int64)();
+  return 0;
+}
+PACKED(root) { *type = kTVMArgInt; out->v_int64 = 1000 + args[0].v_int64; return 0; }
+`
+
+// TestResidentBesideRAM has a program in RAM with a function that the firmware has, too: each is called by its module.
+// After the program was unlinked, a jump to where it was is a fault.
+func TestResidentBesideRAM(t *testing.T) {
+	t.Parallel()
+	for _, board := range drawn.Of(t, "resident",
+		[]string{"host", "mps2_an385", "mps2_an500", "qemu_riscv32", "qemu_riscv64"}, 2) {
+		t.Run(board, func(t *testing.T) {
+			needBoardTools(t, board, nil)
+			blank, err := BlankArchive()
+			must(t, err)
+			spec := Spec{Board: board, Archive: blank, Options: ramOptions(board)}
+			l, err := generated(t, t.TempDir()+"/p", spec, testEnv()).OperatorLinker(t.Context())
+			must(t, err)
+			own := Operators{Files: []OperatorFile{{"resident.c", []byte(residentOperators)}}}
+			jump, root := own, own
+			jump.Entries, root.Entries = []string{"jump"}, []string{"root"}
+			spec.Archive, err = l.Archive(t.Context(), map[string]Operators{"jump": jump, "root": root}, nil)
+			must(t, err)
+			p := generated(t, t.TempDir()+"/q", spec, testEnv())
+			s, err := p.Run(t.Context(), testEnv().desk(), "")
+			must(t, err)
+			defer s.Close(t.Context())
+			lib, err := s.SystemLib(t.Context())
+			must(t, err)
+			source := ramOperators + "\nint plain(void);\nint plain(void) { return 42; }\n" +
+				"PACKED(where) { out->v_int64 = (int64_t)(uintptr_t)&plain; *type = kTVMArgInt; return 0; }\n"
+			m := uploaded(t, s, l, Operators{
+				Files: []OperatorFile{{"a.c", []byte(source)}}, Entries: append(ramEntries, "where"),
+				Flags: []string{"-DSTARTED=2"},
+			})
+			if got, err := callIn(t, m, "root", 16); err != nil || got != 4 {
+				t.Errorf("in RAM: %d, %v", got, err)
+			}
+			if got, err := callIn(t, lib, "root", 16); err != nil || got != 1016 {
+				t.Errorf("in flash: %d, %v", got, err)
+			}
+			at, err := callIn(t, m, "where")
+			must(t, err)
+			if got, err := callIn(t, lib, "jump", at); err != nil || got != 42 {
+				t.Errorf("a jump into the open window: %d, %v", got, err)
+			}
+			must(t, m.Unlink(t.Context()))
+			_, err = callIn(t, lib, "jump", at)
+			var fault *rpc.FaultError
+			if !errors.As(err, &fault) {
+				t.Fatalf("a jump into the closed window: %v", err)
+			}
+			t.Log(fault)
+		})
+	}
+}

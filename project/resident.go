@@ -65,7 +65,7 @@ func (l *OperatorLinker) renamed(ctx context.Context, dir string, o Operators, n
 		return nil, err
 	}
 	const whole = "boardsmith_whole.o"
-	words := slices.Concat(l.compile, []string{"-r", "-nostdlib", "-o", whole})
+	words := append(l.emulation(), "-r", "-o", whole)
 	for _, f := range objects {
 		words = append(words, f.Name)
 	}
@@ -86,6 +86,20 @@ func (l *OperatorLinker) renamed(ctx context.Context, dir string, o Operators, n
 		err = failure.New(failure.Link, "", "the operators have no function %s", entry)
 	}
 	return data, err
+}
+
+// emulation is the linker with the words that name its output's form, without those of a whole program.
+func (l *OperatorLinker) emulation() []string {
+	words := []string{l.link[0]}
+	for i, w := range l.link {
+		switch {
+		case w == "-m" && i+1 < len(l.link):
+			words = append(words, w, l.link[i+1])
+		case len(w) > 2 && strings.HasPrefix(w, "-m"), w == "-EL", w == "-EB":
+			words = append(words, w)
+		}
+	}
+	return words
 }
 
 const (

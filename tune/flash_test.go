@@ -55,7 +55,7 @@ func large(id string, bytes int) tune.Candidate {
 // TestFlashTier measures candidates that do not fit into RAM among others that do: those go into firmware, together,
 // and say why.
 func TestFlashTier(t *testing.T) {
-	for _, board := range []string{"host", "mps2_an385", "netduinoplus2"} {
+	for _, board := range []string{"host", "mps2_an385", "netduinoplus2", "qemu_riscv32", "qemu_riscv64"} {
 		t.Run(board, func(t *testing.T) {
 			var images []string
 			r, _ := opened(t, tune.Options{UploadKiB: 4, Told: func(e tune.Event) {
