@@ -267,9 +267,12 @@ func (t *tuning) candidates(ctx context.Context, folder string) (err error) {
 
 // printCorrelations prints how well the order in RAM predicts that in flash, and returns it for the JSON line.
 func (t *tuning) printCorrelations(done []tune.Result) []fields {
-	pairs, rho := tune.Correlation(done)
-	t.Printf("tune: %d confirmed in flash, rank correlation of flash and RAM %.2f", pairs, rho)
-	return []fields{{"pairs": pairs, "rho": rho}}
+	all := []fields{}
+	for _, c := range tune.Correlations(done) {
+		t.Printf("tune: %s: %d confirmed in flash, rank correlation of flash and RAM %.2f", c.Kind, c.Pairs, c.Rho)
+		all = append(all, fields{"board": c.Kind, "pairs": c.Pairs, "rho": c.Rho})
+	}
+	return all
 }
 
 // notMeasured reports an archive that is no candidate. It is no result of the run, so that the run measures it once it

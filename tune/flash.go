@@ -7,14 +7,17 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/project"
 	"github.com/boardsmith/boardsmith/rpc"
 )
@@ -26,12 +29,26 @@ type load struct {
 	function string       // the candidate's name in the firmware
 	image    *image.Image // the firmware that it needs; nil: any of its kind
 	why      string       // it is so
+
+	args      [sha256.Size]byte // of the candidate's arguments
+	reference bool
 }
 
 func (l *load) waits() bool { return l.program == nil && l.function == "" }
 
+// apart has a candidate wait for firmware of its own, after one with others did not start.
+func (l *load) apart() {
+	if l.program == nil {
+		l.function, l.image = "", nil
+	}
+}
+
 // prepare builds a candidate for RAM. One that does not fit gets a load that waits.
 func (k *kind) prepare(ctx context.Context, c Candidate) (l load, err error) {
+	if err := checkCandidate(c); err != nil {
+		return l, err
+	}
+	l.args = argsKey(c.Args)
 	if l.image, err = k.withConstants(ctx, c); err != nil {
 		return l, err
 	}
@@ -48,6 +65,33 @@ func (k *kind) prepare(ctx context.Context, c Candidate) (l load, err error) {
 	l.program, l.why = &program, fmt.Sprintf("it fits: %d of %d bytes", uint64(len(program.Bytes))+program.Zero,
 		window.Bytes)
 	return l, err
+}
+
+// checkCandidate fails for what no device takes.
+func checkCandidate(c Candidate) error {
+	if c.Record != nil && !json.Valid(c.Record) {
+		return failure.New(failure.Config, "", "its record is no JSON")
+	}
+	for i, a := range c.Args {
+		bytes, err := ndarray.Bytes(a.DType, a.Shape)
+		switch {
+		case err != nil:
+		case a.Data != nil && len(a.Data) != bytes:
+			err = fmt.Errorf("%d bytes of data for %v%s, which takes %d", len(a.Data), a.DType, ndarray.ShapeString(a.Shape),
+				bytes)
+		case a.Want != nil && len(a.Want) != bytes:
+			err = fmt.Errorf("%d bytes are wanted of %v%s, which takes %d", len(a.Want), a.DType,
+				ndarray.ShapeString(a.Shape), bytes)
+		case a.Flash && (len(a.Data) == 0 || a.Want != nil):
+			err = errors.New("what lies in flash has data, and is no output")
+		case !(a.RelTol >= 0 && a.AbsTol >= 0):
+			err = fmt.Errorf("tolerances of %v and %v", a.RelTol, a.AbsTol)
+		}
+		if err != nil {
+			return failure.New(failure.Config, "", "argument %d: %w", i, err)
+		}
+	}
+	return nil
 }
 
 // constantName is the name of an argument that lies in flash.
@@ -149,11 +193,12 @@ func (p *place) together(ctx context.Context, jobs []*job) (ready []*job) {
 		return nil
 	}
 	for n, j := range jobs {
+		j.alone = len(jobs) == 1
 		if err == nil {
 			j.load.image, j.load.function = i, fmt.Sprintf("boardsmith_candidate_%d", n)
 			ready = append(ready, j)
 		} else if f := buildFailure(err); f != nil {
-			j.done(p.run, Result{Failure: f, Why: j.load.why})
+			j.done(p.kind, Result{Failure: f, Why: j.load.why})
 		} else {
 			j.fail(err)
 		}
@@ -232,6 +277,8 @@ func (k *kind) confirm(ctx context.Context, best int) (results []Result, err err
 	if _, err := k.windowOf(ctx); err != nil { // until a board has opened
 		return nil, err
 	}
+	k.confirming.Lock()
+	defer k.confirming.Unlock()
 	var jobs []*job
 	known, err := k.run.Results()
 	if err != nil {
@@ -254,7 +301,8 @@ func (k *kind) confirm(ctx context.Context, best int) (results []Result, err err
 			}
 			c.ID += inFlash
 			jobs = append(jobs, &job{
-				ctx: ctx, candidate: c, load: load{why: "it is confirmed"}, answer: make(chan answer, 1), of: was.ID,
+				ctx: ctx, candidate: c, load: load{why: "it is confirmed", args: argsKey(c.Args)}, queued: time.Now(),
+				answer: make(chan answer, 1), of: was.ID,
 			})
 		}
 	}
@@ -265,9 +313,6 @@ func (k *kind) confirm(ctx context.Context, best int) (results []Result, err err
 	for _, j := range jobs {
 		result, err := k.wanted(ctx, j)
 		if err != nil {
-			return results, err
-		}
-		if result, err = k.run.keep(k, j.candidate, result); err != nil {
 			return results, err
 		}
 		results = append(results, result)

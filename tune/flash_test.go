@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -88,7 +89,7 @@ func TestFlashTier(t *testing.T) {
 			}
 			// What is much larger than memory is the candidate's fault, and the others of its firmware are measured.
 			huge := slices.Values([]tune.Candidate{operator("huge",
-				"static volatile char a[1 << 30]; static volatile char b[1 << 30]; static volatile char c[1 << 30]; "+
+				"static volatile char a[1 << 27]; static volatile char b[1 << 27]; static volatile char c[1 << 27]; "+
 					"a[in[0]] = b[in[1]] = c[in[2]];"), large("large c", 7000)})
 			for result, err := range r.All(t.Context(), huge) {
 				must(t, err)
@@ -137,12 +138,12 @@ func TestConfirm(t *testing.T) {
 			if len(all) != 10 {
 				t.Errorf("%d results", len(all))
 			}
-			pairs, rho := tune.Correlation(all)
-			if pairs != 4 || rho < -1 || rho > 1 {
-				t.Errorf("%d pairs, correlation %g", pairs, rho)
+			of := tune.Correlations(all)
+			if len(of) != 1 || of[0].Kind != board || of[0].Pairs != 4 || of[0].Rho < -1 || of[0].Rho > 1 {
+				t.Fatalf("%+v", of)
 			}
-			if board != "host" && rho < 0.5 {
-				t.Errorf("instructions of an emulator have another order in flash: %g", rho)
+			if board != "host" && of[0].Rho < 0.5 {
+				t.Errorf("instructions of an emulator have another order in flash: %+v", of)
 			}
 		})
 	}
@@ -184,11 +185,14 @@ func TestCorrelation(t *testing.T) {
 		flash.Of, flash.Tier = id, tune.Image
 		all = append(all, flash)
 	}
-	if n, rho := tune.Correlation(all); n != 5 || rho < 0.7999 || rho > 0.8001 {
-		t.Errorf("%d pairs, %g, want 0.8", n, rho)
+	other := timedResult("1@flash", "other", 1, 7)
+	other.Of = "1"
+	of := tune.Correlations(append(all, other))
+	if len(of) != 1 || of[0].Kind != "k" || of[0].Pairs != 5 || math.Abs(of[0].Rho-0.8) > 1e-9 {
+		t.Errorf("%+v, want 5 pairs, 0.8", of)
 	}
-	if n, _ := tune.Correlation(all[:1]); n != 0 {
-		t.Errorf("%d pairs of one result", n)
+	if of := tune.Correlations(all[:1]); of != nil {
+		t.Errorf("of one result: %+v", of)
 	}
 }
 

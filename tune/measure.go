@@ -26,6 +26,7 @@ func (p *place) serve(ctx context.Context) error {
 	}
 	for {
 		jobs := p.kind.queue.pop(ctx)
+		p.idle = jobs == nil
 		jobs = slices.DeleteFunc(jobs, func(j *job) bool { return j.ctx.Err() != nil }) // nobody waits for it any more
 		if ctx.Err() != nil {
 			return nil
@@ -34,11 +35,20 @@ func (p *place) serve(ctx context.Context) error {
 			jobs = p.together(ctx, jobs)
 		}
 		for i, j := range jobs {
-			if err := p.do(ctx, j); err != nil {
+			apart, err := p.do(ctx, j)
+			if apart || err != nil {
 				for _, left := range jobs[i+1:] {
+					if apart {
+						left.load.apart()
+					}
 					p.kind.queue.again(left)
 				}
+			}
+			if err != nil {
 				return err
+			}
+			if apart {
+				break
 			}
 		}
 	}
@@ -51,12 +61,13 @@ const (
 	boardTries   = 10
 )
 
-// do measures one job. An error means that the place is given up.
-func (p *place) do(ctx context.Context, j *job) error {
+// do measures one job. If the firmware that it is in does not start, it is queued again, to be put into other firmware
+// apart from those that it was with. An error means that the place is given up.
+func (p *place) do(ctx context.Context, j *job) (apart bool, err error) {
 	wait := time.Since(j.queued)
 	var result Result
 	ready := p.needs(ctx, &j.load)
-	err := ready
+	err = ready
 	if err == nil {
 		result, err = p.measure(ctx, j.candidate, &j.load)
 	}
@@ -74,15 +85,15 @@ func (p *place) do(ctx context.Context, j *job) error {
 		p.describe(j, &result)
 		p.fresh = false
 		p.answer(j, result)
-		return p.now(ctx)
+		return false, p.now(ctx)
 	}
 	if ctx.Err() != nil {
 		j.fail(failure.New(failure.Interrupted, "", "measure %s: the run was closed", j.candidate.ID))
-		return nil
+		return false, nil
 	}
 	// The candidate may have broken the board, or the board the candidate's measurement.
 	j.failed++
-	if !killed(err) && ready == nil {
+	if !p.killed(err) && (ready == nil || j.alone) {
 		j.suspect++
 	}
 	if worn(err) != nil {
@@ -90,8 +101,11 @@ func (p *place) do(ctx context.Context, j *job) error {
 	}
 	lost := p.recover(ctx, err)
 	if lost != nil || j.suspect < suspectTries && j.failed < boardTries {
+		if apart = ready != nil && j.load.program == nil; apart {
+			j.load.apart()
+		}
 		p.kind.queue.again(j)
-		return lost
+		return apart, lost
 	}
 	f := failureOf(err, BlameCandidate)
 	switch {
@@ -104,7 +118,7 @@ func (p *place) do(ctx context.Context, j *job) error {
 	result = Result{Failure: f, Wait: wait}
 	p.describe(j, &result)
 	p.answer(j, result)
-	return nil
+	return false, nil
 }
 
 // describe says where and how a job was measured.
@@ -115,11 +129,15 @@ func (p *place) describe(j *job, r *Result) {
 	}
 }
 
-// killed says whether an emulator or a process was ended from outside, which no candidate can do.
-func killed(err error) bool {
+// killed says whether an emulator was ended from outside, which no candidate can do. A process may have done that
+// itself.
+func (p *place) killed(err error) bool {
 	var ended *transport.ProcessError
-	if !errors.As(err, &ended) || ended.State == nil {
+	if !errors.As(err, &ended) || ended.State == nil || len(p.kind.folder.Board().Memory) == 0 {
 		return false
+	}
+	if bytes.Contains(ended.Tail, []byte("terminating on signal")) { // QEMU ends in peace then
+		return true
 	}
 	status, ok := ended.State.Sys().(interface{ Signal() syscall.Signal })
 	return ok && (status.Signal() == syscall.SIGKILL || status.Signal() == syscall.SIGTERM)
@@ -141,10 +159,11 @@ func (p *place) renew(ctx context.Context) error {
 
 // answer gives a job its result. Until the reference is right the next time the job may be repeated.
 func (p *place) answer(j *job, result Result) {
-	if result.Failure == nil && p.run.o.Reference != nil {
+	if result.Failure == nil && p.hasReference() {
 		p.unproven = append(p.unproven, j)
+		result.Unproven = true
 	}
-	j.done(p.run, result)
+	j.done(p.kind, result)
 }
 
 // now measures the reference where it is its turn.
@@ -168,7 +187,7 @@ func (p *place) confirm(ctx context.Context) error {
 // since the last time is measured again if it is not.
 func (p *place) reference(ctx context.Context) error {
 	c := p.run.o.Reference
-	if c == nil || (c.Kind != "" && c.Kind != p.kind.name) {
+	if !p.hasReference() {
 		return nil
 	}
 	took, err := p.timeReference(ctx, c)
@@ -187,7 +206,17 @@ func (p *place) reference(ctx context.Context) error {
 		p.expected = took
 		p.kind.compare(p.name, took)
 	}
-	return nil
+	var ids []string
+	for _, j := range unproven {
+		ids = append(ids, j.candidate.ID)
+	}
+	return p.run.store.prove(ids)
+}
+
+// hasReference reports whether the run has a reference for the place's kind.
+func (p *place) hasReference() bool {
+	c := p.run.o.Reference
+	return c != nil && (c.Kind == "" || c.Kind == p.kind.name)
 }
 
 func (p *place) timeReference(ctx context.Context, c *Candidate) (float64, error) {
@@ -199,6 +228,7 @@ func (p *place) timeReference(ctx context.Context, c *Candidate) (float64, error
 		if l.program == nil {
 			return 0, failure.New(failure.DoesNotFit, "", "%s", l.why)
 		}
+		l.reference = true
 		p.load = &l
 	}
 	if err := p.needs(ctx, p.load); err != nil {
@@ -220,14 +250,17 @@ func (r *Run) close(a, b float64) bool { return math.Abs(a-b) <= r.o.Drift*b }
 // compare tells of a board whose reference takes another time than those of the same kind.
 func (k *kind) compare(name string, took float64) {
 	k.mu.Lock()
-	defer k.mu.Unlock()
+	var others []string
 	for other, t := range k.references {
 		if !k.run.close(took, t) {
-			k.run.tell(Event{Board: name, What: fmt.Sprintf("the reference takes %v here, and %v on %s", seconds(took),
-				seconds(t), other)})
+			others = append(others, fmt.Sprintf("the reference takes %v here, and %v on %s", seconds(took), seconds(t), other))
 		}
 	}
 	k.references[name] = took
+	k.mu.Unlock()
+	for _, what := range others {
+		k.run.tell(Event{Board: name, What: what})
+	}
 }
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
@@ -257,16 +290,23 @@ func (p *place) measure(ctx context.Context, c Candidate, l *load) (result Resul
 		return result, err
 	}
 	held, err := p.hold(ctx, c.Args)
+	var refused *rpc.DeviceError
+	if errors.As(err, &refused) && p.fresh {
+		result.Failure = failureOf(err, BlameCandidate)
+		result.Failure.Class = failure.DoesNotFit
+		return result, unload()
+	}
 	if err != nil {
 		return result, errors.Join(err, unload())
 	}
 	result.Load = time.Since(began)
 	began = time.Now()
-	err = p.call(ctx, module, entry, held, &result)
+	err = p.call(ctx, module, entry, held, l, &result)
 	result.Run = time.Since(began)
 	f := p.candidates(err)
 	if f != nil {
 		result.Failure, err = f, nil
+		result.Time, result.Samples, result.Cut, result.Interrupts, result.Disturbed = nil, nil, false, nil, false
 	}
 	if err == nil && p.held != nil { // not reset
 		err = unload()
@@ -296,47 +336,62 @@ func (p *place) candidates(err error) *Failure {
 }
 
 // call calls the function once and compares its outputs, and then times it.
-func (p *place) call(ctx context.Context, m rpc.Module, entry string, held *arguments, result *Result) error {
+func (p *place) call(ctx context.Context, m rpc.Module, entry string, held *arguments, l *load, result *Result) error {
 	f, err := m.Function(ctx, entry)
 	if err != nil {
 		return err
 	}
 	limited, cancel := context.WithTimeout(ctx, p.run.o.CallTimeout)
 	defer cancel()
-	if err := held.unsettle(limited); err != nil {
-		return err
-	}
-	if _, err := f.Call(limited, held.values()...); err != nil {
-		return err
-	}
-	if err := held.compare(limited, p.session); err != nil {
+	if err := p.callOnce(limited, f, held); err != nil {
 		return err
 	}
 	o := rpc.TimeOptions{Number: 1, Repeat: p.run.o.Samples, MinRepeat: p.run.o.MinSample}
-	if best := p.kind.bestTime(); best > 0 && p.run.o.GiveUp > 0 {
+	if best := p.kind.bestTime(l); best > 0 && p.run.o.GiveUp > 0 {
 		one, err := m.Time(limited, entry, rpc.TimeOptions{Number: 1, Repeat: 1}, held.values()...)
 		if err != nil {
 			return err
 		}
-		if one[0] > best*p.run.o.GiveUp {
-			result.Cut = true
-			return result.time(ctx, p.session, one)
+		if result.Cut = one[0] > best*p.run.o.GiveUp; result.Cut {
+			if err := result.time(ctx, p.session, one); err != nil {
+				return err
+			}
+			return held.unchanged(ctx, p.session)
 		}
+	}
+	if err := held.unsettle(limited); err != nil { // the calls that are timed have to write the outputs
+		return err
 	}
 	samples, err := m.Time(ctx, entry, o, held.values()...)
 	if err != nil {
 		return err
 	}
-	if err := held.unchanged(ctx, p.session); err != nil {
-		return err
-	}
 	if err := result.time(ctx, p.session, samples); err != nil {
 		return err
 	}
-	if !result.Disturbed {
-		p.kind.noteBest(samples)
+	if err := held.unchanged(ctx, p.session); err != nil {
+		return err
 	}
-	return nil
+	if held.overwrites() { // what the calls made of it depends on their number
+		err = p.callOnce(ctx, f, held)
+	} else {
+		err = held.compare(ctx, p.session)
+	}
+	if err == nil && !result.Disturbed {
+		p.kind.noteBest(l, samples)
+	}
+	return err
+}
+
+// callOnce calls a function and compares its outputs.
+func (p *place) callOnce(ctx context.Context, f rpc.Function, held *arguments) error {
+	if err := held.unsettle(ctx); err != nil {
+		return err
+	}
+	if _, err := f.Call(ctx, held.values()...); err != nil {
+		return err
+	}
+	return held.compare(ctx, p.session)
 }
 
 // time takes the samples that were just measured. Those with an interrupt do not count, unless all have one.
@@ -362,18 +417,22 @@ func (r *Result) time(ctx context.Context, s *rpc.Session, samples []float64) er
 	return nil
 }
 
-func (k *kind) bestTime() float64 {
+// bestTime is that of candidates with equal arguments; 0: there is none yet.
+func (k *kind) bestTime(l *load) float64 {
+	if l.reference {
+		return 0
+	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.best
+	return k.best[l.args]
 }
 
-func (k *kind) noteBest(samples []float64) {
+func (k *kind) noteBest(l *load, samples []float64) {
 	t := rpc.StatsOf(samples).Median
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.best == 0 || t < k.best {
-		k.best = t
+	if best := k.best[l.args]; !l.reference && (best == 0 || t < best) {
+		k.best[l.args] = t
 	}
 }
 
@@ -498,17 +557,29 @@ func (h *arguments) values() (all []any) {
 
 const unsettlingSeed = 0x9e3779b97f4a7c15 // any
 
-// unsettle fills outputs with what nobody wants, so that what the candidate before has left is not taken for an answer.
+// unsettle fills outputs with what nobody wants, so that what was there is not taken for an answer. An argument that is
+// input and output has its content again.
 func (h *arguments) unsettle(ctx context.Context) error {
 	for i, a := range h.of {
-		if a.Want == nil || a.isInput() {
+		if a.Want == nil {
 			continue
 		}
-		if err := h.tensors[i].Fill(ctx, unsettlingSeed); err != nil {
+		var err error
+		if a.isInput() {
+			err = a.write(ctx, h.tensors[i])
+		} else {
+			err = h.tensors[i].Fill(ctx, unsettlingSeed)
+		}
+		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// overwrites reports whether an argument is input and output.
+func (h *arguments) overwrites() bool {
+	return slices.ContainsFunc(h.of, func(a Arg) bool { return a.Want != nil && a.isInput() })
 }
 
 // sum is the CRC-32 of a tensor, computed on the device.

@@ -114,6 +114,7 @@ type place struct {
 	session  *rpc.Session // nil: none is open
 	platform rpc.Platform
 	held     *arguments // on the device; nil: none
+	idle     bool       // it waits for a job
 	fresh    bool       // nothing ran since its reset that could have changed more than its own memory
 	unproven []*job     // measured since the reference was right the last time
 	expected float64    // the reference's time; 0: not measured yet
@@ -131,7 +132,7 @@ func (r *Run) newPlace(ctx context.Context, desk *device.Desk, word string, n in
 	if k == nil {
 		k = &kind{
 			name: b.Name, run: r, queue: newQueue(2), opened: make(chan struct{}), measured: map[[sha256.Size]byte]*twin{},
-			references: map[string]float64{}, programs: programs{dir: r.dir},
+			references: map[string]float64{}, best: map[[sha256.Size]byte]float64{}, programs: programs{dir: r.dir},
 		}
 		r.kinds[b.Name] = k
 		if err := k.resume(); err != nil {
@@ -194,6 +195,10 @@ func (p *place) work(ctx context.Context) {
 		p.kind.open(p)
 		err = p.serve(ctx)
 	}
+	if p.idle && len(p.unproven) > 0 {
+		// The run is closed. What cannot be confirmed now is measured again when it is opened the next time.
+		_ = p.reference(context.WithoutCancel(ctx))
+	}
 	p.closeSession()
 	err = errors.Join(err, p.Close())
 	if ctx.Err() == nil && err != nil {
@@ -206,10 +211,15 @@ func (p *place) work(ctx context.Context) {
 func (p *place) begin(ctx context.Context) error {
 	limited, cancel := context.WithTimeout(ctx, 10*p.run.o.StepTimeout) // flash may have to be written
 	defer cancel()
-	if err := p.prepare(limited, p.image); err != nil {
+	err := p.prepare(limited, p.image)
+	if err == nil {
+		err = p.openSession(ctx)
+	}
+	switch failure.Of(err) {
+	case failure.Config, failure.ToolMissing: // no reset helps
 		return err
 	}
-	if err := p.openSession(ctx); err != nil {
+	if err != nil {
 		return p.recover(ctx, err)
 	}
 	return nil
@@ -340,8 +350,8 @@ func (p *place) recover(ctx context.Context, why error) error {
 		p.closeSession()
 		limited, cancel := context.WithTimeout(ctx, 10*p.run.o.StepTimeout)
 		err := p.Reset(limited, try)
-		if err == nil {
-			err = p.prepare(limited, p.image)
+		if err == nil { // firmware with candidates may be why
+			err = p.prepare(limited, p.kind.resident)
 		}
 		cancel()
 		if err == nil {

@@ -40,6 +40,8 @@ func programPath(dir, id string) string {
 // keep writes the linked file of a result that is among those to keep, and removes that of another one. A
 // run that goes on passes results without files first.
 func (p *programs) keep(r Result, elf []byte) error {
+	p.best = slices.DeleteFunc(p.best, func(t timed) bool { return t.id == r.ID }) // it may be measured again
+	p.failed = slices.DeleteFunc(p.failed, func(id string) bool { return id == r.ID })
 	drop := ""
 	switch {
 	case r.Time != nil:

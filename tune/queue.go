@@ -13,6 +13,7 @@ type job struct {
 	ctx       context.Context // of whoever waits for the answer
 	candidate Candidate
 	load      load
+	alone     bool          // it was put into firmware without others
 	built     time.Duration // that compiling and linking took
 	queued    time.Time
 	of        string      // the candidate that it confirms; "" for all others
@@ -21,19 +22,15 @@ type job struct {
 	suspect   int         // those of them that could be the candidate's, too
 }
 
-// done gives whoever waits the result.
-func (j *job) done(r *Run, result Result) {
+// done keeps the result, and gives it to whoever waits.
+func (j *job) done(k *kind, result Result) {
 	result.Build, result.Of = j.built, j.of
-	if j.answer != nil {
-		j.answer <- answer{result: result}
-		return
-	}
-	k, err := r.kindOf(j.candidate)
-	if err == nil {
-		_, err = r.keep(k, j.candidate, result)
-	}
-	if err != nil {
-		r.tell(Event{What: "measured " + j.candidate.ID + " again", Err: err})
+	result, err := k.run.keep(k, j.candidate, result)
+	switch {
+	case j.answer != nil:
+		j.answer <- answer{result, err}
+	case err != nil:
+		k.run.tell(Event{What: "measured " + j.candidate.ID + " again", Err: err})
 	}
 }
 

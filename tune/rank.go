@@ -3,6 +3,7 @@ package tune
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 
@@ -68,29 +69,39 @@ func (k Ranking) SpeedUp(t *rpc.Stats) float64 {
 	return k.Baseline.Time.Median / t.Median
 }
 
-// Correlation compares the times of candidates in RAM with those that Confirm measured in flash: it returns how many
-// there are with both, and Spearman's rank correlation of the two, from -1 to 1; 0 for less than two pairs.
-func Correlation(results []Result) (pairs int, rho float64) {
+// A Correlation compares the times of candidates in RAM with those that Confirm measured in flash, on one kind of board.
+type Correlation struct {
+	Kind  string
+	Pairs int     // candidates with both, at least two
+	Rho   float64 // Spearman's rank correlation, from -1 to 1; 0 if all of one side are equal
+}
+
+// Correlations returns one Correlation for each kind of board that has two pairs or more, sorted by kind.
+func Correlations(results []Result) (all []Correlation) {
 	ram := map[string]float64{}
 	for _, r := range results {
 		if r.Of == "" && r.Tier == RAM && r.Time != nil {
 			ram[r.ID] = r.Time.Median
 		}
 	}
-	var x, y []float64
+	inRAM, flash := map[string][]float64{}, map[string][]float64{}
 	for _, r := range results {
 		if t, ok := ram[r.Of]; ok && r.Time != nil {
-			x, y = append(x, t), append(y, r.Time.Median)
+			inRAM[r.Kind], flash[r.Kind] = append(inRAM[r.Kind], t), append(flash[r.Kind], r.Time.Median)
 		}
 	}
-	if len(x) < 2 {
-		return len(x), 0
+	for _, kind := range slices.Sorted(maps.Keys(inRAM)) {
+		x, y := inRAM[kind], flash[kind]
+		if len(x) < 2 {
+			continue
+		}
+		rho := stat.Correlation(ranks(x), ranks(y), nil)
+		if math.IsNaN(rho) { // all are equal
+			rho = 0
+		}
+		all = append(all, Correlation{kind, len(x), rho})
 	}
-	rho = stat.Correlation(ranks(x), ranks(y), nil)
-	if math.IsNaN(rho) { // all are equal
-		rho = 0
-	}
-	return len(x), rho
+	return all
 }
 
 // ranks are the places of values in their order; equal ones share the mean of theirs.

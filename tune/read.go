@@ -28,8 +28,21 @@ func ReadResults(dir string) ([]Result, error) {
 	}
 	defer f.Close() // it was only read
 	var results []Result
-	_, err = eachResult(f, f.Name(), func(_ int64, r Result) { results = append(results, r) })
-	return latest(results), err
+	proven := map[string]bool{}
+	_, err = eachLine(f, f.Name(), func(_ int64, l resultLine) {
+		for _, id := range l.Proven {
+			proven[id] = true
+		}
+		if l.ID != "" {
+			delete(proven, l.ID)
+			results = append(results, l.Result)
+		}
+	})
+	results = latest(results)
+	for i := range results {
+		results[i].Unproven = results[i].Unproven && !proven[results[i].ID]
+	}
+	return results, err
 }
 
 // latest leaves the last result of each candidate.
@@ -46,9 +59,22 @@ func latest(results []Result) (last []Result) {
 	return last
 }
 
-// eachResult calls f with each result until the last newline, and where its line begins. It returns how many bytes that
-// is.
-func eachResult(from io.Reader, name string, f func(at int64, r Result)) (whole int64, err error) {
+// A resultLine is a line of results.jsonl: a result, or the IDs of results that the reference has confirmed.
+type resultLine struct {
+	Result
+	Proven []string `json:"proven,omitempty"`
+}
+
+// MarshalJSON writes what the line holds: no result without an ID.
+func (l resultLine) MarshalJSON() ([]byte, error) {
+	if l.ID != "" {
+		return json.Marshal(l.Result)
+	}
+	return json.Marshal(map[string]any{"proven": l.Proven})
+}
+
+// eachLine calls f with each line until the last newline, and where it begins. It returns how many bytes that is.
+func eachLine(from io.Reader, name string, f func(at int64, l resultLine)) (whole int64, err error) {
 	r := bufio.NewReader(from)
 	for n := 1; ; n++ {
 		line, err := r.ReadBytes('\n')
@@ -58,15 +84,15 @@ func eachResult(from io.Reader, name string, f func(at int64, r Result)) (whole 
 		if err != nil {
 			return 0, err
 		}
-		var result Result
-		if err = json.Unmarshal(line, &result); err == nil {
-			err = result.check()
+		var is resultLine
+		if err = json.Unmarshal(line, &is); err == nil && is.Proven == nil {
+			err = is.check()
 		}
 		if err != nil {
 			return 0, failure.New(failure.Config, "choose another folder, or repair the file",
 				"%s:%d: not a result: %w", name, n, err)
 		}
-		f(whole, result)
+		f(whole, is)
 		whole += int64(len(line))
 	}
 }

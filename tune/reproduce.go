@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -27,14 +28,40 @@ type settings struct {
 	ArenaKiB  int           `json:"arena_kib,omitempty"`
 	Samples   int           `json:"samples"`
 	MinSample time.Duration `json:"min_sample_ns"`
+
+	CallTimeout time.Duration `json:"call_timeout_ns"`
 }
 
+// keepSettings writes the settings of a new run. A run that goes on has the same memory, so that times can be compared.
 func (s *store) keepSettings(o Options) error {
-	text, err := json.Marshal(settings{o.Template, o.UploadKiB, o.ArenaKiB, o.Samples, o.MinSample})
+	then, err := readSettings(s.dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return err
+	case then.Template != o.Template || then.UploadKiB != o.UploadKiB || then.ArenaKiB != o.ArenaKiB:
+		return failure.New(failure.Config, "choose another folder",
+			"the run in %s has template %q, upload_kib %d and arena_kib %d, not %q, %d and %d", s.dir, then.Template,
+			then.UploadKiB, then.ArenaKiB, o.Template, o.UploadKiB, o.ArenaKiB)
+	default:
+		return nil
+	}
+	text, err := json.Marshal(settings{o.Template, o.UploadKiB, o.ArenaKiB, o.Samples, o.MinSample, o.CallTimeout})
 	if err != nil {
 		return err
 	}
 	return writeWhole(filepath.Join(s.dir, settingsFile), append(text, '\n'))
+}
+
+func readSettings(dir string) (then settings, err error) {
+	text, err := os.ReadFile(filepath.Join(dir, settingsFile))
+	if err != nil {
+		return then, err
+	}
+	if err := json.Unmarshal(text, &then); err != nil {
+		return then, failure.New(failure.Config, "", "%s: %w", filepath.Join(dir, settingsFile), err)
+	}
+	return then, nil
 }
 
 // Reproduce measures a candidate of the run in dir once more, on a board of the same kind, with the run's settings
@@ -57,14 +84,14 @@ func Reproduce(ctx context.Context, dir, id string, desk *device.Desk, board str
 	if err != nil {
 		return was, is, err
 	}
-	text, err := os.ReadFile(filepath.Join(dir, settingsFile))
+	then, err := readSettings(dir)
 	if err != nil {
 		return was, is, err
 	}
-	var then settings
-	if err := json.Unmarshal(text, &then); err != nil {
-		return was, is, failure.New(failure.Config, "", "%s: %w", filepath.Join(dir, settingsFile), err)
+	if !was.Cut && len(was.Samples) > 0 {
+		then.Samples = len(was.Samples)
 	}
+	o.CallTimeout = cmp.Or(o.CallTimeout, then.CallTimeout)
 	o.Template, o.UploadKiB = cmp.Or(o.Template, then.Template), cmp.Or(o.UploadKiB, then.UploadKiB)
 	o.ArenaKiB, o.Samples = cmp.Or(o.ArenaKiB, then.ArenaKiB), cmp.Or(o.Samples, then.Samples)
 	o.MinSample = cmp.Or(o.MinSample, then.MinSample)
@@ -88,7 +115,14 @@ func Reproduce(ctx context.Context, dir, id string, desk *device.Desk, board str
 	}
 	confirmed, err := r.Confirm(ctx, 1)
 	if err == nil && len(confirmed) == 0 {
-		err = failure.New(failure.Config, "", "%s has no time in RAM now: %s", was.Of, is.Failure.Message)
+		why := "it came into firmware"
+		switch {
+		case is.Failure != nil:
+			why = is.Failure.Message
+		case is.Disturbed:
+			why = "every sample was interrupted"
+		}
+		err = failure.New(failure.Config, "", "%s has no time in RAM now that could be confirmed: %s", was.Of, why)
 	}
 	if err != nil {
 		return was, is, err

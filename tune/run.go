@@ -4,15 +4,19 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"hash"
 	"iter"
 	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
@@ -48,9 +52,10 @@ type kind struct {
 
 	resident *image.Image // that firmware
 
-	building  sync.Mutex        // of other firmware
-	constants map[string][]byte // that lie in flash, by name
-	constant  *image.Image      // the firmware that they are in; nil: there are none
+	confirming sync.Mutex        // one Confirm at a time
+	building   sync.Mutex        // of other firmware
+	constants  map[string][]byte // that lie in flash, by name
+	constant   *image.Image      // the firmware that they are in; nil: there are none
 
 	mu         sync.Mutex
 	active     int           // candidates that are being measured
@@ -58,9 +63,9 @@ type kind struct {
 	flashing   int           // those of them that are in firmware, or that it is being built of
 	opened     chan struct{} // closed when the first place has opened, or the last one is given up
 	window     rpc.Window
-	places     int   // that are not given up
-	lost       error // why the last one was
-	best       float64
+	places     int                           // that are not given up
+	lost       error                         // why the last one was
+	best       map[[sha256.Size]byte]float64 // seconds, by arguments
 	programs   programs
 	references map[string]float64          // seconds, by place
 	measured   map[[sha256.Size]byte]*twin // by linked bytes and arguments
@@ -77,6 +82,11 @@ type twin struct {
 // may be named more than once. Firmware is built for each kind, and written to boards that do not hold it. Errors:
 // those of project and device; of class config for a folder that another process uses.
 func OpenRun(ctx context.Context, dir string, desk *device.Desk, boards []string, o Options) (*Run, error) {
+	if o.Reference != nil {
+		if err := checkCandidate(*o.Reference); err != nil {
+			return nil, fmt.Errorf("the reference: %w", err)
+		}
+	}
 	if len(boards) == 0 {
 		return nil, failure.New(failure.Config, "name at least one board", "a run without boards")
 	}
@@ -177,18 +187,23 @@ func (r *Run) Close() error {
 func (r *Run) Results() ([]Result, error) { return ReadResults(r.dir) }
 
 // Measure compiles, loads, checks and times one candidate, and returns when its result is in the run's folder. One
-// whose ID is finished costs nothing: its result is returned. What goes wrong with a candidate is a Failure in its
+// whose ID is finished, with equal files, flags and arguments, costs nothing: its result is returned. What goes wrong with a candidate is a Failure in its
 // result; an error means that nothing is known of it: ctx ended, or there is no board left to measure it on.
 func (r *Run) Measure(ctx context.Context, c Candidate) (Result, error) {
-	if c.ID == "" || c.Entry == "" {
-		return Result{}, failure.New(failure.Config, "", "a candidate without ID or entry")
+	if c.ID == "" || c.Entry == "" || strings.HasSuffix(c.ID, inFlash) || !utf8.ValidString(c.ID) {
+		return Result{}, failure.New(failure.Config, "give it another ID, and the name of its function",
+			"candidate %q has no ID or entry, one of Confirm's IDs, or one that is not UTF-8", c.ID)
 	}
 	k, err := r.kindOf(c)
 	if err != nil {
 		return Result{}, err
 	}
+	line, content, err := r.store.describe(k.name, c)
+	if err != nil {
+		return Result{}, err
+	}
 	for {
-		if result, ok, err := r.store.find(c.ID); ok || err != nil {
+		if result, ok, err := r.store.find(c.ID); err != nil || ok && result.Content == content {
 			return result, err
 		}
 		r.mu.Lock()
@@ -203,7 +218,8 @@ func (r *Run) Measure(ctx context.Context, c Candidate) (Result, error) {
 				r.mu.Unlock()
 				close(mine)
 			}()
-			return r.finish(ctx, k, c)
+			c.content = content
+			return r.finish(ctx, k, c, line)
 		}
 		r.mu.Unlock()
 		select {
@@ -227,12 +243,12 @@ func (r *Run) kindOf(c Candidate) (*kind, error) {
 }
 
 // finish measures a candidate that nobody else measures, and keeps the result.
-func (r *Run) finish(ctx context.Context, k *kind, c Candidate) (Result, error) {
-	if err := r.store.keepCandidate(k.name, c); err != nil {
+func (r *Run) finish(ctx context.Context, k *kind, c Candidate, line []byte) (Result, error) {
+	if err := r.store.keepCandidate(c.ID, line); err != nil {
 		return Result{}, err
 	}
 	result, err := k.measure(ctx, c)
-	if err != nil || result.kept {
+	if err != nil || result.ID == c.ID { // it is kept
 		return result, err
 	}
 	return r.keep(k, c, result)
@@ -241,6 +257,10 @@ func (r *Run) finish(ctx context.Context, k *kind, c Candidate) (Result, error) 
 // keep writes a candidate's result into the run's folder.
 func (r *Run) keep(k *kind, c Candidate, result Result) (Result, error) {
 	result.ID, result.Kind, result.Record, result.Finished = c.ID, k.name, c.Record, time.Now().UTC()
+	result.Content = c.content
+	if !json.Valid(result.Record) {
+		result.Record = nil
+	}
 	if result.elf != nil {
 		k.mu.Lock()
 		err := k.programs.keep(result, result.elf)
@@ -296,7 +316,7 @@ func (k *kind) measure(ctx context.Context, c Candidate) (Result, error) {
 			return Result{}, failure.Stopped(ctx, "measure %s", c.ID)
 		}
 		if same, ok, err := k.run.store.find(t.id); ok || err != nil {
-			same.Same, same.Build, same.Wait, same.Load, same.Run = same.ID, built, 0, 0, 0
+			same.Same, same.ID, same.Build, same.Wait, same.Load, same.Run = same.ID, "", built, 0, 0, 0
 			return same, err
 		}
 		return k.submit(ctx, c, l, built)
@@ -304,10 +324,8 @@ func (k *kind) measure(ctx context.Context, c Candidate) (Result, error) {
 	defer close(t.done)
 	result, err := k.submit(ctx, c, l, built)
 	if err == nil && (result.Failure == nil || !result.Failure.Retry) {
-		if result, err = k.run.keep(k, c, result); err == nil {
-			t.id, result.kept = c.ID, true
-		}
-		return result, err
+		t.id = c.ID
+		return result, nil
 	}
 	k.mu.Lock()
 	delete(k.measured, key)
@@ -318,19 +336,27 @@ func (k *kind) measure(ctx context.Context, c Candidate) (Result, error) {
 // twinKey is of everything that decides what a measurement gives.
 func twinKey(l load, c Candidate) [sha256.Size]byte {
 	h, p := sha256.New(), l.program
-	part := func(b []byte) {
-		_ = binary.Write(h, binary.LittleEndian, int64(len(b))) // a hash takes all
-		h.Write(b)
-	}
-	part(p.Bytes)
-	_ = binary.Write(h, binary.LittleEndian, []uint64{p.Base, p.Zero, p.Registry, uint64(len(c.Args))})
-	part([]byte(c.Entry))
-	for _, a := range c.Args {
-		part(fmt.Append(nil, a.DType, a.Shape, a.RelTol, a.AbsTol, a.Data == nil, a.Want == nil, a.Seed, a.Flash))
-		part(a.Data)
-		part(a.Want)
+	part(h, p.Bytes)
+	_ = binary.Write(h, binary.LittleEndian, []uint64{p.Base, p.Zero, p.Registry})
+	part(h, []byte(c.Entry))
+	part(h, l.args[:])
+	return [sha256.Size]byte(h.Sum(nil))
+}
+
+// argsKey is of a candidate's arguments.
+func argsKey(args []Arg) [sha256.Size]byte {
+	h := sha256.New()
+	for _, a := range args {
+		part(h, fmt.Append(nil, a.DType, a.Shape, a.RelTol, a.AbsTol, a.Data == nil, a.Want == nil, a.Flash, a.Seed))
+		part(h, a.Data)
+		part(h, a.Want)
 	}
 	return [sha256.Size]byte(h.Sum(nil))
+}
+
+func part(h hash.Hash, b []byte) {
+	_ = binary.Write(h, binary.LittleEndian, int64(len(b))) // a hash takes all
+	h.Write(b)
 }
 
 func (k *kind) build(ctx context.Context, c Candidate, w rpc.Window) (rpc.Program, error) {
@@ -387,6 +413,9 @@ func (k *kind) ended(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return failure.Stopped(ctx, "measure")
 	}
+	if k.run.ctx.Err() != nil {
+		return failure.New(failure.Interrupted, "", "the run was closed")
+	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.lost != nil {
@@ -412,43 +441,34 @@ func (k *kind) windowOf(ctx context.Context) (rpc.Window, error) {
 	return k.window, nil
 }
 
-// All measures candidates as places come free: it draws as many ahead as builders and places need. Results come in
-// order of finishing. It ends with the sequence, or after the first error.
+// All measures candidates as places come free: it draws as many ahead as builders and places need, from a goroutine of
+// its own. Results come in order of finishing. It ends with the sequence, or after the first error. It does not wait for
+// a sequence that waits: one that may do so ends by itself when ctx does.
 func (r *Run) All(ctx context.Context, candidates iter.Seq[Candidate]) iter.Seq2[Result, error] {
 	return func(yield func(Result, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
-		type outcome struct {
-			result Result
-			err    error
-		}
-		results, slots := make(chan outcome), make(chan struct{}, r.ahead())
-		var workers sync.WaitGroup
-		workers.Go(func() {
+		a := all{run: r, results: make(chan outcome), slots: make(chan struct{}, r.ahead())}
+		drawn := make(chan struct{})
+		go func() {
+			defer close(drawn)
 			for c := range candidates {
-				select {
-				case slots <- struct{}{}:
-				case <-ctx.Done():
+				if !a.begin(ctx, c) {
 					return
 				}
-				workers.Go(func() {
-					defer func() { <-slots }()
-					result, err := r.Measure(ctx, c)
-					select {
-					case results <- outcome{result, err}:
-					case <-ctx.Done():
-					}
-				})
 			}
-		})
-		go func() {
-			workers.Wait()
-			close(results)
 		}()
-		for o := range results {
+		go func() {
+			select {
+			case <-drawn:
+			case <-ctx.Done():
+			}
+			a.end()
+		}()
+		for o := range a.results {
 			if !yield(o.result, o.err) || o.err != nil {
 				cancel()
-				for range results {
+				for range a.results {
 				}
 				return
 			}
@@ -457,6 +477,54 @@ func (r *Run) All(ctx context.Context, candidates iter.Seq[Candidate]) iter.Seq2
 			yield(Result{}, failure.Stopped(ctx, "measure"))
 		}
 	}
+}
+
+// An all is a call of All.
+type all struct {
+	run     *Run
+	results chan outcome
+	slots   chan struct{}
+
+	mu      sync.Mutex // no worker begins after ended
+	ended   bool
+	workers sync.WaitGroup
+}
+
+type outcome struct {
+	result Result
+	err    error
+}
+
+// begin measures a candidate once there is a slot; false if there will be none.
+func (a *all) begin(ctx context.Context, c Candidate) bool {
+	select {
+	case a.slots <- struct{}{}:
+	case <-ctx.Done():
+		return false
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.ended {
+		return false
+	}
+	a.workers.Go(func() {
+		defer func() { <-a.slots }()
+		result, err := a.run.Measure(ctx, c)
+		select {
+		case a.results <- outcome{result, err}:
+		case <-ctx.Done():
+		}
+	})
+	return true
+}
+
+// end waits for what has begun.
+func (a *all) end() {
+	a.mu.Lock()
+	a.ended = true
+	a.mu.Unlock()
+	a.workers.Wait()
+	close(a.results)
 }
 
 // ahead is how many candidates are in work at once.

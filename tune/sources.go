@@ -15,6 +15,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/ndarray"
@@ -54,21 +55,15 @@ type argLine struct {
 	Seed   uint64  `json:"seed,omitempty"`
 }
 
-// keepCandidate writes a candidate, unless it is there.
-func (s *store) keepCandidate(kind string, c Candidate) error {
-	s.mu.Lock()
-	_, there := s.candidates[c.ID]
-	s.mu.Unlock()
-	if there {
-		return nil
-	}
+// describe returns the line of candidates.jsonl for a candidate, and its digest. It keeps what the line refers to.
+func (s *store) describe(kind string, c Candidate) (text []byte, digest string, err error) {
 	line := candidateLine{
 		ID: c.ID, Kind: kind, Entry: c.Entry, Entries: c.Operators.Entries, Flags: c.Operators.Flags, Record: c.Record,
 	}
 	for _, f := range c.Operators.Files {
 		blob, err := s.keepBlob(f.Data)
 		if err != nil {
-			return err
+			return nil, "", err
 		}
 		line.Files = append(line.Files, fileLine{f.Name, blob})
 	}
@@ -84,27 +79,42 @@ func (s *store) keepCandidate(kind string, c Candidate) error {
 			l.Want, err = s.keepBlob(a.Want)
 		}
 		if err != nil {
-			return err
+			return nil, "", err
 		}
 		line.Args = append(line.Args, l)
 	}
-	text, err := json.Marshal(line)
-	if err != nil {
-		return fmt.Errorf("candidate %s: %w", c.ID, err)
+	record := line.Record
+	if line.Record != nil && !json.Valid(line.Record) {
+		line.Record = nil // it is the candidate's failure
 	}
+	if text, err = json.Marshal(line); err != nil {
+		return nil, "", fmt.Errorf("candidate %s: %w", c.ID, err)
+	}
+	sum := sha256.Sum256(append(slices.Clone(text), record...))
+	return append(text, '\n'), hex.EncodeToString(sum[:16]), nil
+}
+
+// keepCandidate writes a candidate's line, unless it is there. Of several with one ID the last counts.
+func (s *store) keepCandidate(id string, text []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if _, there := s.candidates[c.ID]; there || s.sources == nil {
+	if s.sources == nil {
 		return nil // the run was closed
+	}
+	if at, there := s.candidates[id]; there {
+		was := make([]byte, len(text))
+		if _, err := s.sources.ReadAt(was, at); err == nil && bytes.Equal(was, text) {
+			return nil
+		}
 	}
 	at, err := s.sources.Seek(0, io.SeekEnd)
 	if err == nil {
-		_, err = s.sources.Write(append(text, '\n'))
+		_, err = s.sources.Write(text)
 	}
 	if err != nil {
 		return errors.Join(err, s.sources.Truncate(at))
 	}
-	s.candidates[c.ID] = at
+	s.candidates[id] = at
 	return nil
 }
 
@@ -121,11 +131,10 @@ func (s *store) keepBlob(data []byte) (string, error) {
 	}
 	name = hex.EncodeToString(sum[:])
 	path := blobPath(s.dir, name)
-	if info, err := os.Stat(path); err == nil && info.Size() == int64(len(data)) {
-		return name, nil
-	}
-	if err := writeWhole(path, data); err != nil {
-		return "", err
+	if was, err := os.ReadFile(path); err != nil || !bytes.Equal(was, data) {
+		if err := writeWhole(path, data); err != nil {
+			return "", err
+		}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -215,19 +224,27 @@ func ReadCandidate(dir, id string) (Candidate, error) {
 		return Candidate{}, err
 	}
 	defer f.Close() // it was only read
+	var last *candidateLine
 	for r := bufio.NewReader(f); ; {
 		line, err := r.ReadBytes('\n')
 		if errors.Is(err, io.EOF) {
-			return Candidate{}, failure.New(failure.Config, "", "%s: no candidate %s", dir, id)
+			break
 		}
 		if err != nil {
 			return Candidate{}, err
 		}
 		c, err := parseLine(line)
-		if err != nil || c.ID == id {
+		if err != nil {
 			return readParts(dir, c, err)
 		}
+		if c.ID == id {
+			last = &c
+		}
 	}
+	if last == nil {
+		return Candidate{}, failure.New(failure.Config, "", "%s: no candidate %s", dir, id)
+	}
+	return readParts(dir, *last, nil)
 }
 
 func parseCandidate(dir string, line []byte) (Candidate, error) {

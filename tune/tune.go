@@ -22,6 +22,8 @@ type Candidate struct {
 	Operators project.Operators // files and flags; its Entries may be empty
 	Args      []Arg
 	Record    json.RawMessage // AutoTVM's "input" and "config" as an object, for the log in its format; may be nil
+
+	content string // its digest
 }
 
 // An Arg is a tensor that a candidate is called with. Candidates whose arguments are equal find them on the device
@@ -56,9 +58,13 @@ type Result struct {
 	Cut     bool       `json:"cut,omitempty"`     // it was far slower than the best: one call was timed
 	// Interrupts are the device's during each sample, besides its tick; nil if there was none, or if the device does not
 	// count them. Time is of the samples without one. Disturbed: each had one, and Time is of all.
-	Interrupts []int    `json:"interrupts,omitempty"`
-	Disturbed  bool     `json:"disturbed,omitempty"`
-	Failure    *Failure `json:"failure,omitempty"`
+	Interrupts []int `json:"interrupts,omitempty"`
+	Disturbed  bool  `json:"disturbed,omitempty"`
+	// the reference was not right yet since this time was measured: if it is not when it is measured the next time, this
+	// candidate is measured again
+	Unproven bool     `json:"unproven,omitempty"`
+	Content  string   `json:"content,omitempty"` // digest of the candidate: its files, flags and arguments
+	Failure  *Failure `json:"failure,omitempty"`
 
 	Base  uint64 `json:"base,omitempty"`  // its address on the device
 	Bytes int    `json:"bytes,omitempty"` // that were uploaded
@@ -71,8 +77,7 @@ type Result struct {
 	Finished time.Time       `json:"finished"`
 	Record   json.RawMessage `json:"record,omitempty"` // the candidate's
 
-	kept bool   // it is in the run's folder
-	elf  []byte // the linked file, of one that was loaded into RAM
+	elf []byte // the linked file, of one that was loaded into RAM
 }
 
 // A Tier says how a candidate came onto the device.

@@ -1,0 +1,275 @@
+//go:build linux
+
+package tune_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/ndarray"
+	"github.com/boardsmith/boardsmith/tune"
+)
+
+// inPlace is a candidate whose one argument is input and output.
+func inPlace(id, body string) tune.Candidate {
+	c := operator(id, "(void)out; "+body)
+	c.Args[0].Want = []byte{2, 0, 0, 0, 4, 0, 0, 0, 6, 0, 0, 0, 8, 0, 0, 0}
+	c.Args[1].Want = nil
+	return c
+}
+
+// TestEveryCallCounts measures candidates that are right in some calls only, or on what another one has left.
+func TestEveryCallCounts(t *testing.T) {
+	r, _ := opened(t, tune.Options{GiveUp: 20}, "mps2_an385")
+	double := "for (int i = 0; i < 4; i++) in[i] *= 2;"
+	slow := "for (volatile int i = 0; i < 100000; i++) {} "
+	for _, c := range []struct {
+		candidate tune.Candidate
+		right     bool
+	}{
+		{inPlace("doubles", double), true},
+		{inPlace("does nothing", ""), false},
+		{inPlace("doubles again", double+"volatile int k = 1; (void)k;"), true},
+		{operator("right once", "static int times; if (times++ == 0) {"+right+"} else out[0] = 99;"), false},
+		{operator("lazy", "static int times; if (times++ == 0) {"+right+"}"), false},
+		{operator("right", right), true},
+		{operator("slow", slow+right), true}, // it is cut
+		{operator("slow and changes its input", slow+right+"in[0] = 7;"), false},
+	} {
+		result, err := r.Measure(t.Context(), c.candidate)
+		must(t, err)
+		if (result.Failure == nil) != c.right || result.Failure != nil && result.Failure.Class != failure.WrongAnswer {
+			t.Errorf("%s: %v, %+v", result.ID, result.Time, result.Failure)
+		}
+	}
+}
+
+// TestOtherContent: a candidate that differs from a finished one of its ID is measured, and is what the folder keeps.
+func TestOtherContent(t *testing.T) {
+	r, dir := opened(t, tune.Options{}, "host")
+	for i, body := range []string{"out[0] = 1;", right, right} {
+		c := operator("one", body)
+		result, err := r.Measure(t.Context(), c)
+		must(t, err)
+		if (result.Failure == nil) != (i > 0) {
+			t.Errorf("%d: %+v", i, result.Failure)
+		}
+		kept, err := tune.ReadCandidate(dir, "one")
+		must(t, err)
+		if !slices.Equal(kept.Operators.Files[0].Data, c.Operators.Files[0].Data) {
+			t.Errorf("%d: another source is kept", i)
+		}
+	}
+	data, err := os.ReadFile(filepath.Join(dir, "results.jsonl"))
+	must(t, err)
+	if n := strings.Count(string(data), "\n"); n != 2 {
+		t.Errorf("%d lines, want 2", n)
+	}
+}
+
+// TestBadCandidates: what no device takes is the candidate's failure, without a reset of a board, and refuses a
+// reference.
+func TestBadCandidates(t *testing.T) {
+	r, _ := opened(t, tune.Options{Told: func(e tune.Event) {
+		if strings.HasPrefix(e.What, "recovering") {
+			t.Errorf("%s: %v", e.What, e.Err)
+		}
+	}}, "mps2_an385")
+	for name, change := range map[string]func(*tune.Candidate){
+		"short data": func(c *tune.Candidate) { c.Args[0].Data = []byte{1} },
+		"short want": func(c *tune.Candidate) { c.Args[1].Want = []byte{1} },
+		"negative":   func(c *tune.Candidate) { c.Args[0].Shape = []int64{-4} },
+		"no data":    func(c *tune.Candidate) { c.Args[0].Data, c.Args[0].Flash = nil, true },
+		"tolerance":  func(c *tune.Candidate) { c.Args[1].RelTol = -1 },
+		"record":     func(c *tune.Candidate) { c.Record = []byte("no JSON") },
+	} {
+		c := operator(name, right)
+		change(&c)
+		result, err := r.Measure(t.Context(), c)
+		must(t, err)
+		if result.Failure == nil || result.Failure.Class != failure.Config || result.Failure.Blame != tune.BlameCandidate {
+			t.Errorf("%s: %+v", name, result.Failure)
+		}
+		if r, err := tune.OpenRun(t.Context(), t.TempDir(), desk(t), []string{"host"},
+			tune.Options{Reference: &c}); err == nil {
+			t.Errorf("%s as a reference is taken", name)
+			must(t, r.Close())
+		}
+	}
+	large := operator("large", right)
+	large.Args[1] = tune.Arg{DType: ndarray.DType{Code: ndarray.Int, Bits: 32, Lanes: 1}, Shape: []int64{1 << 26}}
+	result, err := r.Measure(t.Context(), large)
+	must(t, err)
+	if result.Failure == nil || result.Failure.Class != failure.DoesNotFit {
+		t.Errorf("larger than memory: %+v", result.Failure)
+	}
+	for _, id := range []string{"", "a@flash", "\xff"} {
+		if _, err := r.Measure(t.Context(), operator(id, right)); failure.Of(err) != failure.Config {
+			t.Errorf("ID %q: %v", id, err)
+		}
+	}
+}
+
+// TestFirmwareDoesNotStart puts candidates into firmware, of which one keeps it from starting: only that one fails.
+func TestFirmwareDoesNotStart(t *testing.T) {
+	r, _ := opened(t, tune.Options{UploadKiB: 4, StepTimeout: 3 * time.Second}, "mps2_an385", "mps2_an385")
+	bad := large("bad", 5000)
+	bad.Operators.Files[0].Data = append(bad.Operators.Files[0].Data,
+		"\n__attribute__((constructor)) static void stop(void) { for (;;) {} }\n"...)
+	cs := []tune.Candidate{large("a", 5000), bad, large("b", 6000), operator("small", right)}
+	for result, err := range r.All(t.Context(), slices.Values(cs)) {
+		must(t, err)
+		if (result.Failure != nil) != (result.ID == "bad") || result.Failure != nil &&
+			result.Failure.Blame != tune.BlameCandidate {
+			t.Errorf("%s: %+v", result.ID, result.Failure)
+		}
+	}
+}
+
+// TestSequenceWaits stops All while its sequence waits for something.
+func TestSequenceWaits(t *testing.T) {
+	r, _ := opened(t, tune.Options{}, "host")
+	for _, stop := range []string{"context", "break"} {
+		ctx, cancel := context.WithCancel(t.Context())
+		never := make(chan bool)
+		sequence := func(yield func(tune.Candidate) bool) {
+			if yield(operator("before "+stop, right)) {
+				<-never
+			}
+		}
+		done := make(chan bool)
+		go func() {
+			defer close(done)
+			for range r.All(ctx, sequence) {
+				if stop == "break" {
+					return
+				}
+				cancel()
+			}
+		}()
+		select {
+		case <-done:
+		case <-time.After(20 * time.Second):
+			t.Errorf("All waits after %s", stop)
+		}
+		close(never)
+		cancel()
+	}
+}
+
+// A loosePlace fails to be prepared for the first time.
+type loosePlace struct {
+	tune.Place
+	failed *atomic.Bool
+}
+
+func (p loosePlace) Prepare(ctx context.Context, i *image.Image) (tune.Tier, string, error) {
+	if !p.failed.Swap(true) {
+		return "", "", errors.New("the cable was loose")
+	}
+	return p.Place.Prepare(ctx, i)
+}
+
+// TestPreparedAgain: a place has more than one try to begin.
+func TestPreparedAgain(t *testing.T) {
+	var failed atomic.Bool
+	r, _ := opened(t, tune.Options{Place: func(_ string, p tune.Place) tune.Place { return loosePlace{p, &failed} }},
+		"host")
+	result, err := r.Measure(t.Context(), operator("one", right))
+	must(t, err)
+	if result.Failure != nil || !failed.Load() {
+		t.Errorf("%+v", result.Failure)
+	}
+}
+
+// TestEmulatorTerminated ends emulators by the signal that lets them end in peace: no candidate is blamed.
+func TestEmulatorTerminated(t *testing.T) {
+	r, _ := opened(t, tune.Options{StepTimeout: 5 * time.Second, MaxRecoveries: 20, Told: func(e tune.Event) {}},
+		"mps2_an385")
+	slow := operator("slow", "for (volatile int i = 0; i < 40000000; i++) {} "+right)
+	done := make(chan tune.Result)
+	go func() {
+		result, err := r.Measure(t.Context(), slow)
+		if err != nil {
+			t.Error(err)
+		}
+		done <- result
+	}()
+	for range 4 {
+		time.Sleep(700 * time.Millisecond)
+		for _, pid := range emulators(t) {
+			_ = syscall.Kill(pid, syscall.SIGTERM) // it may have ended
+		}
+	}
+	if result := <-done; result.Failure != nil {
+		t.Errorf("%+v", result.Failure)
+	}
+}
+
+// TestUnproven closes a run whose reference was not measured since: its results are confirmed by then, or measured
+// again when the run is opened the next time.
+func TestUnproven(t *testing.T) {
+	slow := filepath.Join(t.TempDir(), "slow")
+	reference := operator("reference", fmt.Sprintf(
+		`extern int access(const char*, int); for (volatile int i = 0; i < 20000000 && access("%s", 0) == 0; i++) {} %s`,
+		slow, right))
+	dir := t.TempDir()
+	open := func() *tune.Run {
+		r, err := tune.OpenRun(t.Context(), dir, desk(t), []string{"host"},
+			tune.Options{Reference: &reference, Drift: 100, MaxRecoveries: 1})
+		must(t, err)
+		return r
+	}
+	twin := operator("twin of 1", right+"volatile int k = 1; (void)k;") // compiles to the same bytes
+	measure := func(r *tune.Run, cs []tune.Candidate) {
+		for _, c := range cs {
+			result, err := r.Measure(t.Context(), c)
+			must(t, err)
+			if !result.Unproven {
+				t.Errorf("%s is proven before the reference was measured", c.ID)
+			}
+		}
+	}
+	lines := func() string {
+		data, err := os.ReadFile(filepath.Join(dir, "results.jsonl"))
+		must(t, err)
+		return string(data)
+	}
+	r := open()
+	measure(r, append(goods(3), twin))
+	must(t, r.Close())
+	for _, result := range results(t, r) {
+		if result.Unproven {
+			t.Errorf("%s is unproven after Close", result.ID)
+		}
+	}
+	r = open()
+	measure(r, goods(6)[3:])
+	must(t, os.WriteFile(slow, nil, 0o600)) // until Close measures the reference
+	must(t, r.Close())
+	must(t, os.Remove(slow))
+	before := lines()
+	r = open()
+	for _, c := range goods(6) {
+		_, err := r.Measure(t.Context(), c)
+		must(t, err)
+	}
+	must(t, r.Close())
+	again := strings.TrimPrefix(lines(), before)
+	for i, c := range goods(6) {
+		if measured := strings.Contains(again, fmt.Sprintf("{\"id\":%q", c.ID)); measured != (i >= 3) {
+			t.Errorf("%s was measured again: %v\n%s", c.ID, measured, again)
+		}
+	}
+}
