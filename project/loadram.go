@@ -3,6 +3,7 @@
 package project
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -68,11 +69,22 @@ func (p *Project) Resident(ctx context.Context, dir string) (*Project, error) {
 	need := uint64(len(program.Bytes)) + program.Zero
 	s.Options.UploadKiB = roundUp(need)
 	if s.Options, err = MakeRoom(b, s.Options); err != nil && mapped {
-		have := uint64(region.Size)
+		have, all := int64(region.Size), int64(s.Options.UploadKiB)*1024
+		if region.Origin == 0 {
+			all *= 2 // as boards checks
+		}
+		if b.Place.StackRegion() == region.Name {
+			all += int64(cmp.Or(s.Options.StackBytes, b.StackBytes))
+		}
+		if b.Place.ArenaRegion() == region.Name {
+			all += int64(s.Options.ArenaKiB) * 1024
+		}
+		if all <= have {
+			return nil, err
+		}
 		return nil, &fit.Error{
-			Board: b.Name, What: fmt.Sprintf("model in RAM region %q", region.Name),
-			Over: int64(max(need, uint64(s.Options.UploadKiB)*1024)) - int64(have),
-			Need: int64(need), Have: int64(have),
+			Board: b.Name, What: fmt.Sprintf("RAM region %q, for a model of %d bytes,", region.Name, need),
+			Over: all - have, Need: all, Have: have,
 		}
 	}
 	r, err := p.builder.Generate(ctx, dir, s)
@@ -111,6 +123,9 @@ func (p *Project) LoadRAM(ctx context.Context, s *rpc.Session, o Operators) (rpc
 	return s.Upload(ctx, program)
 }
 
+// leastArenaKiB is enough for a session and small arguments.
+const leastArenaKiB = 2
+
 // MakeRoom lowers the arena of options for a board as far as their window for code needs; an arena that was asked for
 // stays. Its error is of class does-not-fit if there is no room for the window.
 func MakeRoom(b *boards.Board, o boards.Options) (boards.Options, error) {
@@ -118,7 +133,7 @@ func MakeRoom(b *boards.Board, o boards.Options) (boards.Options, error) {
 	if o.ArenaKiB == 0 && mapped && b.Place.ArenaRegion() == region.Name {
 		// The window and its alignment come out of what the arena had.
 		if room := int(region.Size)/1024 - 2*o.UploadKiB - b.StackBytes/1024 - 8; b.ArenaKiB > room {
-			o.ArenaKiB = max(room, 1)
+			o.ArenaKiB = max(room, leastArenaKiB)
 		}
 	}
 	_, err := b.Settle(o)

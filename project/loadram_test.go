@@ -50,7 +50,7 @@ func TestModelsInRAM(t *testing.T) {
 			r, err := p.Resident(ctx, filepath.Join(dir, "r"))
 			var fit *project.FitError
 			if errors.As(err, &fit) {
-				if fit.Over <= 0 || failure.Of(err) != failure.DoesNotFit {
+				if fit.Over <= 0 || fit.Over != fit.Need-fit.Have || failure.Of(err) != failure.DoesNotFit {
 					t.Errorf("%v: %d bytes too many", err, fit.Over)
 				}
 				t.Log(err)

@@ -8,7 +8,9 @@ import (
 	"cmp"
 	"context"
 	"debug/elf"
+	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"path"
@@ -47,12 +49,12 @@ type OperatorFile struct {
 type OperatorLinker struct {
 	builder *Builder
 	board   *boards.Board
-	compile []string // the compiler and its flags
-	link    []string // the linker and its arguments before the objects
-	libs    []string // its arguments behind them
-	process bool     // programs take the C library from the system's, by stubs
-	about   []string // what an object is made with besides its own flags and files
-	shim    []byte   // an object
+	compile []string       // the compiler and its flags
+	link    []string       // the linker and its arguments before the objects
+	libs    []string       // its arguments behind them
+	process bool           // programs take the C library from the system's, by stubs
+	about   []string       // what an object is made with besides its own flags and files
+	own     []OperatorFile // objects that are linked with all operators
 }
 
 // OperatorLinker reads from the tools, once, what linking for the RAM of the project's firmware requires. Errors:
@@ -91,14 +93,41 @@ func (p *Project) OperatorLinker(ctx context.Context) (*OperatorLinker, error) {
 	if err := l.askLinker(ctx, cc, p.words(steps.Link, b, o)); err != nil {
 		return nil, err
 	}
+	if l.own, err = l.compileOwn(ctx, OperatorFile{"shim.c", crt.Shim}); err != nil {
+		return nil, err
+	}
+	libc, err := p.libc(ctx, l, b, o)
+	l.own = append(l.own, libc...)
+	return l, err
+}
+
+// compileOwn compiles a file that is linked with all operators.
+func (l *OperatorLinker) compileOwn(ctx context.Context, f OperatorFile) (objects []OperatorFile, err error) {
 	err = inTemp(func(dir string) error {
-		objects, err := l.objects(ctx, dir, Operators{Files: []OperatorFile{{"shim.c", crt.Shim}}})
-		if err == nil {
-			l.shim = objects[0].Data
-		}
+		objects, err = l.objects(ctx, dir, Operators{Files: []OperatorFile{f}})
 		return err
 	})
-	return l, err
+	return objects, err
+}
+
+// ownLibC has what the runtime defines in place of the C library. With it, code takes the time in RAM that it takes in
+// flash.
+const ownLibC = "crt/src/runtime/libc.c"
+
+// libc compiles ownLibC as the firmware does. It returns nothing for a process, or if the project has no such file.
+func (p *Project) libc(ctx context.Context, l *OperatorLinker, b *boards.Board, o boards.Options) ([]OperatorFile, error) {
+	i := slices.IndexFunc(p.state.Template.Compile, func(s compileStep) bool { return s.compiles(ownLibC) })
+	data, err := os.ReadFile(filepath.Join(p.dir, filepath.FromSlash(ownLibC)))
+	if l.process || i < 0 || errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	flags := p.words(p.state.Template.Compile[i].Flags, b, o)
+	as := *l
+	as.compile, as.about = append(slices.Clone(l.compile[:1]), flags...), slices.Concat(l.about, flags)
+	return as.compileOwn(ctx, OperatorFile{path.Base(ownLibC), data})
 }
 
 // headers returns the names and digests of the project's headers that C files of operators may include.
@@ -394,7 +423,7 @@ func (l *OperatorLinker) linkIn(ctx context.Context, dir string, o Operators, w 
 	if err != nil {
 		return rpc.Program{}, err
 	}
-	own = append([]OperatorFile{{"shim.o", l.shim}}, own...)
+	own = slices.Concat(l.own, own)
 	layout := firmware.Registry{Entries: append([]string{initFunction}, o.Entries...), WordBytes: l.board.ELF.Class / 8}
 	if l.board.ELF.Class == 0 {
 		layout.WordBytes = 8
@@ -470,7 +499,7 @@ func (l *OperatorLinker) stubs(ctx context.Context, dir string, objects []Operat
 		return nil, nil
 	}
 	lacking, defined := map[string]bool{}, map[string]bool{}
-	for _, o := range append([]OperatorFile{{"", l.shim}}, objects...) {
+	for _, o := range slices.Concat(l.own, objects) {
 		f, err := elf.NewFile(bytes.NewReader(o.Data))
 		if err != nil {
 			return nil, failure.New(failure.Link, "", "%s: %w", o.Name, err)

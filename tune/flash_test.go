@@ -309,3 +309,23 @@ func TestPrograms(t *testing.T) {
 		t.Errorf("%d files", n)
 	}
 }
+
+// TestSameTimeInFlash: what clears memory takes the same instructions in RAM and in flash, as it calls the same function.
+func TestSameTimeInFlash(t *testing.T) {
+	for _, board := range []string{"mps2_an385", "qemu_riscv32"} {
+		t.Run(board, func(t *testing.T) {
+			r, _ := opened(t, tune.Options{}, board)
+			was, err := r.Measure(t.Context(), operator("clears",
+				"static char all[4000]; __builtin_memset(all, in[0], sizeof all - in[1]); if (all[7] == 1) {"+right+"}"))
+			must(t, err)
+			is, err := r.Confirm(t.Context(), 1)
+			must(t, err)
+			if was.Time == nil || len(is) != 1 || is[0].Time == nil {
+				t.Fatalf("%+v, %+v", was.Failure, is)
+			}
+			if a, b := was.Time.Median, is[0].Time.Median; math.Abs(a-b) > 0.01*a {
+				t.Errorf("%g s in RAM, %g s in flash", a, b)
+			}
+		})
+	}
+}
