@@ -262,7 +262,7 @@ func TestTCPNotThere(t *testing.T) {
 	rpctest.CallTwice(t, s)
 
 	br.serve(nil) // the bridge ends the connection
-	_, err = s.Function(t.Context(), "boardsmith.build_id")
+	_, err = s.Function(t.Context(), "runtime.SystemLib")
 	blames(t, err, failure.Transport, "peer still runs")
 	if !errors.Is(err, transport.ErrClosed) {
 		t.Errorf("the bridge has closed the connection: %v", err)

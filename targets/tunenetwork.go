@@ -93,8 +93,8 @@ func notOfNetwork(dir, id string) error {
 		}
 		if r.ID == id && json.Unmarshal(r.Record, &record) == nil && record.Flags != nil {
 			return failure.New(failure.Config,
-				"OPTIONS=operator_flags="+*record.Flags+" mage build flash run, with that MODEL, "+
-					"measures it again", "%s: a run with compiler flags of a network, not with candidates", dir)
+				"OPTIONS=operator_flags="+*record.Flags+" and that MODEL, with "+failure.Target("build flash run")+
+					", measure it again", "%s: a run with compiler flags of a network, not with candidates", dir)
 		}
 	}
 	return nil

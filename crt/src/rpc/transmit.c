@@ -22,9 +22,12 @@ static void put_raw(rpc_server_t* s, const uint8_t* data, size_t bytes) {
 
 // Sends `before` bytes that precede p in memory unescaped, then the bytes at p escaped: each run of ff is sent twice.
 static void put(rpc_server_t* s, const uint8_t* p, size_t bytes, size_t before) {
+  if (bytes == 0U) {
+    return;  // p may be NULL
+  }
   const uint8_t* const end = &p[bytes];
   const uint8_t* from = p - before;
-  while (from != end) {
+  do {
     const uint8_t* const run = crc16_span(&s->tx, p, (size_t)(end - p));
     p = run;
     if (p != end) {
@@ -32,10 +35,12 @@ static void put(rpc_server_t* s, const uint8_t* p, size_t bytes, size_t before) 
     }
     put_raw(s, from, (size_t)(p - from));
     from = run;
-  }
+  } while (from != end);
 }
 
-void transmit_put(rpc_server_t* s, const void* data, size_t bytes) { put(s, data, bytes, 0); }
+void transmit_put(rpc_server_t* s, const void* data, size_t bytes) {
+  put(s, data, bytes, 0);
+}
 
 void transmit_begin(rpc_server_t* s, uint32_t header, uint32_t* words, size_t count, size_t more_bytes) {
   uint32_t head[3];
