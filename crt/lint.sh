@@ -171,7 +171,8 @@ judge() {
 failed=0
 cp -R include src candidate test "$tmp"
 # A candidate is another program: its shim defines functions that the runtime has.
-(cd "$tmp" && findings -Iinclude -Isrc -Itest/config src && findings -Iinclude -Itest/config candidate) >"$tmp/runtime" &
+(cd "$tmp" && findings -Iinclude -Isrc -Itest/config src && findings -Iinclude -Itest/config candidate) \
+  >"$tmp/runtime" &
 [ ! -d ../templates/baremetal ] || template_findings >"$tmp/template"
 wait
 judge . "${1:-}" <"$tmp/runtime" || failed=1

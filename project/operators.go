@@ -115,7 +115,9 @@ func (l *OperatorLinker) compileOwn(ctx context.Context, f OperatorFile) (object
 const ownLibC = "crt/src/runtime/libc.c"
 
 // libc compiles ownLibC as the firmware does. It returns nothing for a process, or if the project has no such file.
-func (p *Project) libc(ctx context.Context, l *OperatorLinker, b *boards.Board, o boards.Options) ([]OperatorFile, error) {
+func (p *Project) libc(
+	ctx context.Context, l *OperatorLinker, b *boards.Board, o boards.Options,
+) ([]OperatorFile, error) {
 	i := slices.IndexFunc(p.state.Template.Compile, func(s compileStep) bool { return s.compiles(ownLibC) })
 	data, err := os.ReadFile(filepath.Join(p.dir, filepath.FromSlash(ownLibC)))
 	if l.process || i < 0 || errors.Is(err, fs.ErrNotExist) {
@@ -395,7 +397,8 @@ const script = `SECTIONS {
 `
 
 // Link makes a program of operators for a window. Errors: a *ToolError where the compiler or the linker fails, a
-// *FitError where the window is too small; of class config for names of files; of class link for an entry that is not there and for variables of threads.
+// *FitError where the window is too small; of class config for names of files; of class link for an entry that is not
+// there and for variables of threads.
 func (l *OperatorLinker) Link(ctx context.Context, o Operators, w rpc.Window) (program rpc.Program, err error) {
 	if ctx.Err() != nil {
 		return program, failure.Stopped(ctx, "link operators")

@@ -271,8 +271,8 @@ func (t *Tensor) Write(ctx context.Context, data []byte) error {
 	return nil
 }
 
-// Fill fills the tensor with ndarray.Fill's numbers, which the device computes: nothing but the seed goes over the link.
-// It is a *NotFoundError if the firmware does not support that.
+// Fill fills the tensor with ndarray.Fill's numbers, which the device computes: nothing but the seed goes over the
+// link. It is a *NotFoundError if the firmware does not support that.
 func (t *Tensor) Fill(ctx context.Context, seed uint64) error {
 	s := t.memory.session
 	if err := s.enter(ctx); err != nil {

@@ -310,7 +310,8 @@ func TestPrograms(t *testing.T) {
 	}
 }
 
-// TestSameTimeInFlash: what clears memory takes the same instructions in RAM and in flash, as it calls the same function.
+// TestSameTimeInFlash: what clears memory takes the same instructions in RAM and in flash, as it calls the same
+// function.
 func TestSameTimeInFlash(t *testing.T) {
 	for _, board := range []string{"mps2_an385", "qemu_riscv32"} {
 		t.Run(board, func(t *testing.T) {

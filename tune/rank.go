@@ -69,7 +69,8 @@ func (k Ranking) SpeedUp(t *rpc.Stats) float64 {
 	return k.Baseline.Time.Median / t.Median
 }
 
-// A Correlation compares the times of candidates in RAM with those that Confirm measured in flash, on one kind of board.
+// A Correlation compares the times of candidates in RAM with those that Confirm measured in flash, on one kind of
+// board.
 type Correlation struct {
 	Kind  string
 	Pairs int     // candidates with both, at least two

@@ -187,8 +187,9 @@ func (r *Run) Close() error {
 func (r *Run) Results() ([]Result, error) { return ReadResults(r.dir) }
 
 // Measure compiles, loads, checks and times one candidate, and returns when its result is in the run's folder. One
-// whose ID is finished, with equal files, flags and arguments, costs nothing: its result is returned. What goes wrong with a candidate is a Failure in its
-// result; an error means that nothing is known of it: ctx ended, or there is no board left to measure it on.
+// whose ID is finished, with equal files, flags and arguments, costs nothing: its result is returned. What goes wrong
+// with a candidate is a Failure in its result; an error means that nothing is known of it: ctx ended, or there is no
+// board left to measure it on.
 func (r *Run) Measure(ctx context.Context, c Candidate) (Result, error) {
 	if c.ID == "" || c.Entry == "" || strings.HasSuffix(c.ID, inFlash) || !utf8.ValidString(c.ID) {
 		return Result{}, failure.New(failure.Config, "give it another ID, and the name of its function",
@@ -442,8 +443,8 @@ func (k *kind) windowOf(ctx context.Context) (rpc.Window, error) {
 }
 
 // All measures candidates as places come free: it draws as many ahead as builders and places need, from a goroutine of
-// its own. Results come in order of finishing. It ends with the sequence, or after the first error. It does not wait for
-// a sequence that waits: one that may do so ends by itself when ctx does.
+// its own. Results come in order of finishing. It ends with the sequence, or after the first error. It does not wait
+// for a sequence that waits: one that may do so ends by itself when ctx does.
 func (r *Run) All(ctx context.Context, candidates iter.Seq[Candidate]) iter.Seq2[Result, error] {
 	return func(yield func(Result, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)

@@ -22,8 +22,8 @@ const (
 	newLock  = ".lock.new" // before it is locked
 )
 
-// Make makes a folder whose name begins with prefix. The first call with a prefix removes folders of processes that were
-// killed. The caller calls Remove.
+// Make makes a folder whose name begins with prefix. The first call with a prefix removes folders of processes that
+// were killed. The caller calls Remove.
 func Make(prefix string) (*Folder, error) {
 	once, _ := swept.LoadOrStore(prefix, &sync.Once{})
 	once.(*sync.Once).Do(func() { sweep(prefix) })
@@ -65,7 +65,8 @@ func (f *Folder) Remove() error {
 
 var swept sync.Map // *sync.Once by prefix
 
-// sweep removes the folders whose lock nobody holds. A folder without a lock is another program's, or about to be locked.
+// sweep removes the folders whose lock nobody holds. A folder without a lock is another program's, or about to be
+// locked.
 func sweep(prefix string) {
 	entries, _ := os.ReadDir(os.TempDir()) // what cannot be read stays
 	for _, e := range entries {

@@ -38,9 +38,7 @@ static void put(rpc_server_t* s, const uint8_t* p, size_t bytes, size_t before) 
   } while (from != end);
 }
 
-void transmit_put(rpc_server_t* s, const void* data, size_t bytes) {
-  put(s, data, bytes, 0);
-}
+void transmit_put(rpc_server_t* s, const void* data, size_t bytes) { put(s, data, bytes, 0); }
 
 void transmit_begin(rpc_server_t* s, uint32_t header, uint32_t* words, size_t count, size_t more_bytes) {
   uint32_t head[3];
