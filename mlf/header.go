@@ -22,6 +22,10 @@ type Header struct {
 	Run     []string // the struct that each parameter of tvmgen_<m>_run points to: "inputs", "outputs", ...
 }
 
+// Adapter returns the C name of the packed function that project generates for a function of the C interface, such as
+// "run".
+func (h *Header) Adapter(function string) string { return "boardsmith_" + h.Name + "_" + function }
+
 // A Field is a pointer in a struct of inputs or outputs.
 type Field struct {
 	Name  string

@@ -35,8 +35,8 @@ func (p *Project) ModelOperators() (Operators, error) {
 	if c != nil {
 		o.Files = append(o.Files, OperatorFile{path.Base(adapterFile), c})
 		o.Entries = nil
-		for _, function := range []string{"_run", "_get_c_metadata"} {
-			o.Entries = append(o.Entries, m.Prefix()+function+"=boardsmith_"+m.Header.Name+function)
+		for _, function := range []string{"run", "get_c_metadata"} {
+			o.Entries = append(o.Entries, m.Prefix()+"_"+function+"="+m.Header.Adapter(function))
 		}
 	}
 	return o, nil

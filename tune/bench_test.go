@@ -237,7 +237,7 @@ func TestBytesPerCandidate(t *testing.T) {
 
 // TestManyCandidates measures so many that what each leaves behind would show: memory, descriptors, processes, files.
 func TestManyCandidates(t *testing.T) {
-	n := 200
+	n := 60
 	switch {
 	case drawn.InSoak():
 		n = 10000

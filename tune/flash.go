@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"time"
@@ -159,9 +160,24 @@ func (k *kind) image(ctx context.Context, functions map[string]project.Operators
 	if err != nil {
 		return nil, err
 	}
-	i, err = p.Build(limited)
+	if i, err = p.Build(limited); err == nil {
+		i, err = k.ownFile(i)
+	}
 	return i, errors.Join(err, p.Close())
 }
+
+// ownFile returns an image whose file no later build replaces, until the run is closed: a place may need it again.
+func (k *kind) ownFile(i *image.Image) (*image.Image, error) {
+	data, err := os.ReadFile(i.Path)
+	if err != nil {
+		return nil, err
+	}
+	own := *i
+	own.Path = filepath.Join(k.imagesDir(), i.Digest+".elf")
+	return &own, writeWhole(own.Path, data, 0o755)
+}
+
+func (k *kind) imagesDir() string { return filepath.Join(k.run.dir, "firmware", k.name+".images") }
 
 // operators are the candidate's, with its entry.
 func (c *Candidate) operators() project.Operators {

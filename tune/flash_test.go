@@ -18,6 +18,7 @@ import (
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/emulated"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/drawn"
 	"github.com/boardsmith/boardsmith/internal/virtualprobe/keepertest"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/tune"
@@ -56,7 +57,8 @@ func large(id string, bytes int) tune.Candidate {
 // TestFlashTier measures candidates that do not fit into RAM among others that do: those go into firmware, together,
 // and say why.
 func TestFlashTier(t *testing.T) {
-	for _, board := range []string{"host", "mps2_an385", "netduinoplus2", "qemu_riscv32", "qemu_riscv64"} {
+	for _, board := range drawn.Of(t, "flash tier",
+		[]string{"host", "mps2_an385", "netduinoplus2", "qemu_riscv32", "qemu_riscv64"}, 2) {
 		t.Run(board, func(t *testing.T) {
 			var images []string
 			r, _ := opened(t, tune.Options{UploadKiB: 4, Told: func(e tune.Event) {
@@ -109,7 +111,7 @@ func TestFlashTier(t *testing.T) {
 
 // TestConfirm measures the best again from flash, in one firmware.
 func TestConfirm(t *testing.T) {
-	for _, board := range []string{"host", "netduinoplus2"} {
+	for _, board := range drawn.Of(t, "confirm", []string{"host", "netduinoplus2"}, 1) {
 		t.Run(board, func(t *testing.T) {
 			images := 0
 			r, dir := opened(t, tune.Options{Told: func(e tune.Event) {
@@ -152,7 +154,7 @@ func TestConfirm(t *testing.T) {
 // TestFlashArguments has an input lie in flash: in one more firmware for both candidates, and a candidate that writes
 // to it fails.
 func TestFlashArguments(t *testing.T) {
-	for _, board := range []string{"host", "mps2_an385", "netduinoplus2"} {
+	for _, board := range drawn.Of(t, "flash arguments", []string{"host", "mps2_an385", "netduinoplus2"}, 1) {
 		t.Run(board, func(t *testing.T) {
 			r, _ := opened(t, tune.Options{}, board)
 			images := map[string]bool{}
@@ -313,7 +315,7 @@ func TestPrograms(t *testing.T) {
 // TestSameTimeInFlash: what clears memory takes the same instructions in RAM and in flash, as it calls the same
 // function.
 func TestSameTimeInFlash(t *testing.T) {
-	for _, board := range []string{"mps2_an385", "qemu_riscv32"} {
+	for _, board := range drawn.Of(t, "same time", []string{"mps2_an385", "qemu_riscv32"}, 1) {
 		t.Run(board, func(t *testing.T) {
 			r, _ := opened(t, tune.Options{}, board)
 			was, err := r.Measure(t.Context(), operator("clears",

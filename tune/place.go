@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"time"
 
@@ -135,7 +136,7 @@ func (r *Run) newPlace(ctx context.Context, desk *device.Desk, word string, n in
 			references: map[string]float64{}, best: map[[sha256.Size]byte]float64{}, programs: programs{dir: r.dir},
 		}
 		r.kinds[b.Name] = k
-		if err := k.resume(); err != nil {
+		if err := errors.Join(os.RemoveAll(k.imagesDir()), k.resume()); err != nil { // images of a process that was killed
 			return nil, err
 		}
 		if err := k.firmware(ctx, name, b); err != nil {

@@ -73,7 +73,7 @@ func (p *programs) keep(r Result, elf []byte) error {
 		}
 	}
 	if elf != nil {
-		errs = append(errs, writeWhole(programPath(p.dir, r.ID), elf))
+		errs = append(errs, writeWhole(programPath(p.dir, r.ID), elf, 0o644))
 	}
 	return errors.Join(errs...)
 }

@@ -50,7 +50,7 @@ func (s *store) keepSettings(o Options) error {
 	if err != nil {
 		return err
 	}
-	return writeWhole(filepath.Join(s.dir, settingsFile), append(text, '\n'))
+	return writeWhole(filepath.Join(s.dir, settingsFile), append(text, '\n'), 0o644)
 }
 
 func readSettings(dir string) (then settings, err error) {

@@ -174,7 +174,7 @@ func (r *Run) Close() error {
 	var errs []error
 	for _, k := range r.kinds {
 		if k.folder != nil {
-			errs = append(errs, k.folder.Close())
+			errs = append(errs, k.folder.Close(), os.RemoveAll(k.imagesDir()))
 		}
 	}
 	if r.own != nil {

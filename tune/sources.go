@@ -132,7 +132,7 @@ func (s *store) keepBlob(data []byte) (string, error) {
 	name = hex.EncodeToString(sum[:])
 	path := blobPath(s.dir, name)
 	if was, err := os.ReadFile(path); err != nil || !bytes.Equal(was, data) {
-		if err := writeWhole(path, data); err != nil {
+		if err := writeWhole(path, data, 0o644); err != nil {
 			return "", err
 		}
 	}
@@ -145,7 +145,7 @@ func (s *store) keepBlob(data []byte) (string, error) {
 }
 
 // writeWhole writes a file whole or not at all. After a loss of power it may be empty, as what it is read for notices.
-func writeWhole(path string, data []byte) error {
+func writeWhole(path string, data []byte, mode os.FileMode) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
@@ -154,7 +154,7 @@ func writeWhole(path string, data []byte) error {
 		return err
 	}
 	_, err = f.Write(data)
-	if err = errors.Join(err, f.Chmod(0o644), f.Close()); err == nil {
+	if err = errors.Join(err, f.Chmod(mode), f.Close()); err == nil {
 		err = os.Rename(f.Name(), path)
 	}
 	if err != nil {

@@ -222,7 +222,7 @@ func TestEmulatorTerminated(t *testing.T) {
 func TestUnproven(t *testing.T) {
 	slow := filepath.Join(t.TempDir(), "slow")
 	reference := operator("reference", fmt.Sprintf(
-		`extern int access(const char*, int); for (volatile int i = 0; i < 20000000 && access("%s", 0) == 0; i++) {} %s`,
+		`extern int access(const char*, int); for (volatile int i = 0; i < 3000000 && access("%s", 0) == 0; i++) {} %s`,
 		slow, right))
 	dir := t.TempDir()
 	open := func() *tune.Run {

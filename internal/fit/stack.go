@@ -102,7 +102,7 @@ func newStackWalk(p *program, m *mlf.Model) *stackWalk {
 	w.packed = slices.Concat(p.registered("boardsmith_builtins"), p.registered("boardsmith_functions"),
 		p.named(m.Functions...))
 	if m.Header != nil {
-		w.packed = append(w.packed, p.named(m.Header.Name+"_run", m.Header.Name+"_get_c_metadata")...)
+		w.packed = append(w.packed, p.named(m.Header.Adapter("run"), m.Header.Adapter("get_c_metadata"))...)
 	}
 	w.packed = append(w.packed, p.tabled(partRuntime, partExecutor)...)
 	w.packed = append(w.packed, p.takenFrom(slices.Concat(p.named(w.calls.Thread...), w.packed, w.port, w.send),
