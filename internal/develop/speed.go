@@ -45,6 +45,12 @@ var goals = []goal{
 		"targets.BenchmarkNothingToDo",
 		"mage build flash with nothing to do, without mage's start", "ns/op", 1e-9, "s", 0.3, false,
 	},
+	{"tune.BenchmarkCandidates/host", "candidates to verified times, host", "candidates/min", 1, "a minute", 1200, true},
+	{"tune.BenchmarkCandidates/host", "of what the compiler allows", "%bound", 1, "%", 50, true},
+	{
+		"tune.BenchmarkCandidates/mps2_an385",
+		"candidates to verified times, mps2_an385", "candidates/min", 1, "a minute", 600, true,
+	},
 }
 
 // benchPackages hold the benchmarks of goals.
@@ -52,6 +58,7 @@ var benchPackages = []string{
 	"github.com/boardsmith/boardsmith/transport",
 	"github.com/boardsmith/boardsmith/project",
 	"github.com/boardsmith/boardsmith/targets",
+	"github.com/boardsmith/boardsmith/tune",
 }
 
 func (r *repository) bench(ctx context.Context) error {
