@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -85,7 +86,7 @@ func checkCandidate(c Candidate) error {
 				ndarray.ShapeString(a.Shape), bytes)
 		case a.Flash && (len(a.Data) == 0 || a.Want != nil):
 			err = errors.New("what lies in flash has data, and is no output")
-		case !(a.RelTol >= 0 && a.AbsTol >= 0):
+		case !isTolerance(a.RelTol) || !isTolerance(a.AbsTol):
 			err = fmt.Errorf("tolerances of %v and %v", a.RelTol, a.AbsTol)
 		}
 		if err != nil {
@@ -94,6 +95,9 @@ func checkCandidate(c Candidate) error {
 	}
 	return nil
 }
+
+// isTolerance reports whether a number can be a tolerance: it is neither negative nor infinite nor NaN.
+func isTolerance(v float64) bool { return v >= 0 && !math.IsInf(v, 1) }
 
 // constantName is the name of an argument that lies in flash.
 func constantName(a Arg) string {
@@ -274,7 +278,7 @@ func (k *kind) flashed() {
 
 // Confirm measures the best candidates of each kind of board again, all in one firmware that is written to one board:
 // code that runs from flash can take another time than from RAM. Their results have the same ID with "@flash", and
-// their candidate's in Of; Correlation compares them with those from RAM. What is confirmed already is not measured
+// their candidate's in Of; Correlations compares them with those from RAM. What is confirmed already is not measured
 // again. Candidates that share a time, or were measured in flash, are left out.
 func (r *Run) Confirm(ctx context.Context, best int) ([]Result, error) {
 	var all []Result
@@ -307,7 +311,7 @@ func (k *kind) confirm(ctx context.Context, best int) (results []Result, err err
 			}
 			if is, ok, err := k.run.store.find(was.ID + inFlash); err != nil {
 				return nil, err
-			} else if ok {
+			} else if ok && is.Content == was.Content {
 				results = append(results, is)
 				continue
 			}
@@ -315,7 +319,7 @@ func (k *kind) confirm(ctx context.Context, best int) (results []Result, err err
 			if err != nil {
 				return nil, err
 			}
-			c.ID += inFlash
+			c.ID, c.content = c.ID+inFlash, was.Content
 			jobs = append(jobs, &job{
 				ctx: ctx, candidate: c, load: load{why: "it is confirmed", args: argsKey(c.Args)}, queued: time.Now(),
 				answer: make(chan answer, 1), of: was.ID,

@@ -83,14 +83,21 @@ func (s *store) describe(kind string, c Candidate) (text []byte, digest string, 
 		}
 		line.Args = append(line.Args, l)
 	}
-	record := line.Record
+	var left []byte // out of the line: what JSON cannot hold is the candidate's failure
+	for i := range line.Args {
+		if a := &line.Args[i]; !isTolerance(a.RelTol) || !isTolerance(a.AbsTol) {
+			left = fmt.Append(left, i, a.RelTol, a.AbsTol)
+			a.RelTol, a.AbsTol = 0, 0
+		}
+	}
 	if line.Record != nil && !json.Valid(line.Record) {
-		line.Record = nil // it is the candidate's failure
+		left = append(left, line.Record...)
+		line.Record = nil
 	}
 	if text, err = json.Marshal(line); err != nil {
 		return nil, "", fmt.Errorf("candidate %s: %w", c.ID, err)
 	}
-	sum := sha256.Sum256(append(slices.Clone(text), record...))
+	sum := sha256.Sum256(append(slices.Clone(text), left...))
 	return append(text, '\n'), hex.EncodeToString(sum[:16]), nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -71,10 +72,19 @@ func TestOtherContent(t *testing.T) {
 			t.Errorf("%d: another source is kept", i)
 		}
 	}
+	first, err := r.Confirm(t.Context(), 1)
+	must(t, err)
+	_, err = r.Measure(t.Context(), operator("one", right+"volatile int k = 1; (void)k;"))
+	must(t, err)
+	second, err := r.Confirm(t.Context(), 1)
+	must(t, err)
+	if len(first) != 1 || len(second) != 1 || first[0].Content == second[0].Content {
+		t.Errorf("confirmed %+v, then %+v", first, second)
+	}
 	data, err := os.ReadFile(filepath.Join(dir, "results.jsonl"))
 	must(t, err)
-	if n := strings.Count(string(data), "\n"); n != 2 {
-		t.Errorf("%d lines, want 2", n)
+	if n := strings.Count(string(data), "\n"); n != 5 { // wrong, right, confirmed, and both of the third
+		t.Errorf("%d lines, want 5", n)
 	}
 }
 
@@ -92,6 +102,8 @@ func TestBadCandidates(t *testing.T) {
 		"negative":   func(c *tune.Candidate) { c.Args[0].Shape = []int64{-4} },
 		"no data":    func(c *tune.Candidate) { c.Args[0].Data, c.Args[0].Flash = nil, true },
 		"tolerance":  func(c *tune.Candidate) { c.Args[1].RelTol = -1 },
+		"no number":  func(c *tune.Candidate) { c.Args[1].RelTol = math.NaN() },
+		"infinite":   func(c *tune.Candidate) { c.Args[1].AbsTol = math.Inf(1) },
 		"record":     func(c *tune.Candidate) { c.Record = []byte("no JSON") },
 	} {
 		c := operator(name, right)
