@@ -125,7 +125,7 @@ func (s *store) add(r Result) error {
 		}
 		is := r
 		is.ID, is.Same, is.Build, is.Record, is.Finished = id, r.ID, was.Build, was.Record, was.Finished
-		is.Wait, is.Load, is.Run = 0, 0, 0
+		is.Content, is.Wait, is.Load, is.Run = was.Content, 0, 0, 0
 		if err := s.write(is); err != nil {
 			return err
 		}
