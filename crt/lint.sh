@@ -1,11 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# Runs cppcheck with its MISRA add-on on the runtime, and on the C of the template (../templates) with each board's
-# settings. Fails on any plain finding, on a violation of a rule that misra.md does not explain, and if a file breaks a
-# rule more often than misra.counts allows (rules explained for "everywhere" are not counted). Runtime and template each
-# have their own misra.md and misra.counts. Versions of the add-on find different violations: with another version than
-# the one that wrote misra.counts, MISRA is not checked, and a line reports it.
+# Runs cppcheck with its MISRA add-on on the runtime, and on the C of the template (../templates/baremetal with
+# ../templates/firmware as src/) with each board's settings. Fails on any plain finding, on a violation of a rule that
+# misra.md does not explain, and if a file breaks a rule more often than misra.counts allows (rules explained for
+# "everywhere" are not counted). Runtime and template each have their own misra.md and misra.counts. Versions of the
+# add-on find different violations: with another version than the one that wrote misra.counts, MISRA is not checked, and
+# a line reports it.
 #
 #   sh lint.sh            checks
 #   sh lint.sh update     rewrites misra.counts, after misra.md explains a new deviation
@@ -78,6 +79,7 @@ cpu() {
 # Checks the template with the board's settings: src/ and the board's port in one run, for rules about several files.
 board_findings() {
   cp -R ../templates/baremetal "$tmp/board.$1"
+  cp -R ../templates/firmware "$tmp/board.$1/src"
   config "$1" >"$tmp/board.$1/crt_config/crt_config.h"
   cpu=$(cpu "$1")
   sources=$(sources "$1")

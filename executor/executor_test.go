@@ -51,7 +51,7 @@ func openOver(t *testing.T, a *mlf.Archive, between func(rpc.Transport) rpc.Tran
 	}
 	build := filepath.Join(dir, "build")
 	make := exec.Command("make", "-j2", "-C", filepath.Join("..", "templates", "baremetal"), "CRT=../../crt",
-		"MODEL="+model, "BUILD="+build)
+		"SRC=../firmware", "MODEL="+model, "BUILD="+build)
 	if out, err := make.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %v\n%s", make.Args, err, out)
 	}

@@ -238,7 +238,16 @@ func (pl *plan) add(b *boards.Board, o boards.Options, t *foundTemplate, a *mlf.
 	if err := t.checkNames(); err != nil {
 		return err
 	}
-	if err := pl.addTree(t.files, "", isCopied); err != nil {
+	if t.Firmware != "" {
+		common, err := fs.Sub(templates.FS, templates.Firmware)
+		if err != nil {
+			return fmt.Errorf("template %s: %w", t.name, err)
+		}
+		if err := pl.addTree(common, t.Firmware, isC); err != nil {
+			return err
+		}
+	}
+	if err := pl.addTree(t.files, "", isCopied); err != nil { // may replace files of those above
 		return err
 	}
 	for _, src := range b.Sources {

@@ -291,7 +291,7 @@ func mpuOf(t *testing.T, b *boards.Board, o boards.Options, window uint64, turns
 	args := []string{
 		"-std=gnu11", "-O1", "-no-pie", "-Wall", "-Wextra", "-Wconversion", "-Wundef", "-Werror", "-fsanitize=undefined",
 		"-fno-sanitize-recover=all",
-		"-I" + dir, "-I../templates/baremetal/port", "-I../templates/baremetal/src", "-I../crt/include", "-Itestdata/mpu",
+		"-I" + dir, "-I../templates/baremetal/port", "-I../templates/firmware", "-I../crt/include", "-Itestdata/mpu",
 		"-include", "mpu.h",
 		fmt.Sprintf("-Wl,--defsym=bare_guard_start=%#x,--defsym=bare_handler_guard_start=%#x,--defsym=bare_upload_start=%#x",
 			uint64(stack.Origin), uint64(stack.Origin)+0x1000, window),

@@ -95,9 +95,10 @@ type templateTool struct {
 // foundTemplate is a template and its folder.
 type foundTemplate struct {
 	blueprint
-	Renamed map[string]string `json:"renamed"` // the new name of a source that board files may name by its old one
-	name    string
-	files   fs.FS // rooted in the template's folder
+	Renamed  map[string]string `json:"renamed"`  // the new name of a source that board files may name by its old one
+	Firmware string            `json:"firmware"` // the project's folder for the firmware's common C; "": not needed
+	name     string
+	files    fs.FS // rooted in the template's folder
 }
 
 // findTemplate finds a template by its path, else in each folder's templates/, else among the shipped ones.
@@ -151,7 +152,7 @@ func readTemplate(name string, files fs.FS) (*foundTemplate, error) {
 	if err := dec.Decode(t); err != nil {
 		return nil, failure.New(failure.Config, "", "template %s: %s: %w", name, templateFile, err)
 	}
-	if err := t.check(); err != nil {
+	if err := cmp.Or(t.check(), t.checkFirmware()); err != nil {
 		return nil, failure.New(failure.Config, "", "template %s: %s: %w", name, templateFile, err)
 	}
 	return t, nil
@@ -243,6 +244,15 @@ func (t *foundTemplate) checkNames() error {
 		}
 	}
 	return nil
+}
+
+// checkFirmware refuses a folder for the firmware's C outside of the project, or with a reserved name. The build folder
+// is refused when its files are planned.
+func (t *foundTemplate) checkFirmware() error {
+	if t.Firmware == "" {
+		return nil
+	}
+	return cmp.Or(checkPath(t.Firmware), checkReserved(t.Firmware))
 }
 
 // checkFolders refuses folders of the model and the runtime that lie in one another or in the build folder.

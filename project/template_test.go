@@ -1,9 +1,11 @@
 package project
 
 import (
+	"bytes"
 	"errors"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
 	"runtime"
@@ -18,7 +20,9 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/firmware"
+	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/mlf/mlftest"
+	"github.com/boardsmith/boardsmith/templates"
 )
 
 // TestNoTemplateInGo checks that template.json holds everything particular to a template: Go code contains no name of
@@ -293,6 +297,54 @@ func TestForms(t *testing.T) {
 		t.Errorf("%q and %q are of another image", i.Bin, i.Hex)
 	}
 	there(false)
+}
+
+// TestFirmwareFolder: a template gets the C that templates share in the folder that it names, and may replace files.
+func TestFirmwareFolder(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	must(t, os.MkdirAll(filepath.Join(dir, "module", "app"), 0o755))
+	must(t, os.WriteFile(filepath.Join(dir, "module", "app", "main.c"), []byte("int main(void) { return 0; }\n"), 0o644))
+	template := func(folder string) *foundTemplate {
+		text := strings.Replace(outsideTemplate, `"inputs"`, `"firmware": "`+folder+`", "inputs"`, 1)
+		must(t, os.WriteFile(filepath.Join(dir, templateFile), []byte(text), 0o644))
+		found, err := findTemplate(dir+"/", nil)
+		if err != nil && failure.Of(err) != failure.Config {
+			t.Errorf("%s: class %v", folder, failure.Of(err))
+		}
+		if err != nil {
+			return nil
+		}
+		return found
+	}
+	common, err := fs.Glob(templates.FS, templates.Firmware+"/*.[ch]")
+	must(t, err)
+	if len(common) < 5 || !slices.Contains(common, templates.Firmware+"/port.h") {
+		t.Fatalf("the common C is %q", common)
+	}
+	a, err := mlf.Open(mlftest.Tiny(t, nil))
+	must(t, err)
+	b, err := boards.Find("host", nil)
+	must(t, err)
+	b.Sources = nil
+	pl := &plan{files: map[string]planned{}}
+	must(t, pl.add(b, boards.Options{}, template("module/app"), a, a.Models[0]))
+	for _, name := range common {
+		want, err := fs.ReadFile(templates.FS, name)
+		must(t, err)
+		got, err := pl.files["module/app/"+path.Base(name)].read()
+		if path.Base(name) == "main.c" {
+			want = []byte("int main(void) { return 0; }\n")
+		}
+		if err != nil || !bytes.Equal(got, want) {
+			t.Errorf("%s is another file in the project (%v)", name, err)
+		}
+	}
+	for _, folder := range []string{"..", "/src", "a/../b", ".", ".boardsmith.stage", "project.json/x"} {
+		if template(folder) != nil {
+			t.Errorf("the folder %q is taken", folder)
+		}
+	}
 }
 
 // TestTemplateRefused: places that no file has are refused when the template is read.

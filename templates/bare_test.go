@@ -26,7 +26,7 @@ func buildScenes(t *testing.T) string {
 	if _, err := exec.LookPath("cc"); err != nil {
 		t.Skip("no C compiler for this computer: " + err.Error())
 	}
-	noteFiles(t, "testdata/bare/*", "baremetal/port/*", "baremetal/src/*")
+	noteFiles(t, "testdata/bare/*", "baremetal/port/*", "firmware/*")
 	dir := t.TempDir()
 	config := "#define BOARDSMITH_WATCHDOG_MS 8000\n#define BOARDSMITH_EMULATED 0\n#define BOARDSMITH_UPLOAD_BYTES 0\n" +
 		"#define BOARDSMITH_BUDGET_MS " +
@@ -37,7 +37,7 @@ func buildScenes(t *testing.T) string {
 	program := filepath.Join(dir, "sim")
 	args := []string{
 		"-std=gnu11", "-O1", "-no-pie", "-Wall", "-Wextra", "-Werror", "-fsanitize=undefined", "-fno-sanitize-recover=all",
-		"-I", dir, "-I", "baremetal/src", "-I", "baremetal/port", "-I", "../crt/include", "-o", program,
+		"-I", dir, "-I", "firmware", "-I", "baremetal/port", "-I", "../crt/include", "-o", program,
 		"testdata/bare/sim.c", "baremetal/port/bare.c",
 	}
 	if out, err := exec.Command("cc", args...).CombinedOutput(); err != nil {

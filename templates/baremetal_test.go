@@ -29,8 +29,8 @@ func byHand(t *testing.T) string {
 		t.Skip("make is not installed")
 	}
 	build := t.TempDir()
-	cmd := exec.Command("make", "-j2", "-C", "baremetal", "CRT=../../crt", "MODEL="+t.TempDir(), "BUILD="+build,
-		"WERROR=-Werror")
+	cmd := exec.Command("make", "-j2", "-C", "baremetal", "CRT=../../crt", "SRC=../firmware", "MODEL="+t.TempDir(),
+		"BUILD="+build, "WERROR=-Werror")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %v\n%s", cmd.Args, err, out)
 	}

@@ -60,7 +60,7 @@ func (f fakeBoard) build(t *testing.T, baud int) string {
 	if runtime.GOOS != "linux" {
 		t.Skip("the models' DMA needs a program whose variables lie below 4 GiB; this is tried on Linux")
 	}
-	noteFiles(t, "testdata/chips/*", "baremetal/port/*", "baremetal/src/*.h")
+	noteFiles(t, "testdata/chips/*", "baremetal/port/*", "firmware/*.h")
 	b, err := boards.Find(f.board, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -72,7 +72,7 @@ func (f fakeBoard) build(t *testing.T, baud int) string {
 	program := filepath.Join(dir, "fake")
 	args := slices.Concat([]string{
 		"-std=c11", "-O1", "-g", "-no-pie", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Wundef", "-Werror",
-		"-I" + dir, "-Itestdata/chips", "-Ibaremetal/port", "-Ibaremetal/src", "-I../crt/include", "-include", "fake.h",
+		"-I" + dir, "-Itestdata/chips", "-Ibaremetal/port", "-Ifirmware", "-I../crt/include", "-include", "fake.h",
 	}, f.flags, []string{"-o", program, "testdata/chips/fake.c", "testdata/chips/" + f.model})
 	for _, s := range b.Sources {
 		if filepath.Ext(s.Name) == ".c" && isDriver.MatchString(s.Name) && !strings.HasSuffix(s.Name, "_boot.c") {

@@ -1,15 +1,18 @@
 // Package templates holds what firmware projects are made of, in the binary.
 //
-// Each folder is one template, described by its template.json. Package project reads that file, copies the folder and
-// generates what varies. No Go code contains a template's name.
+// Each folder with a template.json is one template, described by that file. Package project reads it, copies the folder
+// and generates what varies. No Go code contains a template's name. The folder firmware has the C that templates share.
 package templates
 
 import "embed"
 
-// FS holds one folder per template, and the script that every project gets.
+// FS holds one folder per template, the firmware's common C, and the script that every project gets.
 //
-//go:embed all:baremetal launch_microtvm_api_server.sh
+//go:embed all:baremetal firmware launch_microtvm_api_server.sh
 var FS embed.FS
+
+// Firmware is the folder of the firmware's common C; a template names the project's folder for its files.
+const Firmware = "firmware"
 
 // LaunchScript is the name of that script, here and in a project.
 const LaunchScript = "launch_microtvm_api_server.sh"

@@ -11,7 +11,7 @@ import (
 // TestFaultRecordSpec compares the values in SPEC.md, "The fault record", with those in the C that writes the record.
 func TestFaultRecordSpec(t *testing.T) {
 	spec := readText(t, "../SPEC.md")
-	c := readText(t, "baremetal/src/fault.h") + readText(t, "baremetal/src/fault.c")
+	c := readText(t, "firmware/fault.h") + readText(t, "firmware/fault.c")
 	// For each field, the names in C of the values that its row lists, in the row's order.
 	for field, names := range map[string][]string{
 		"magic":   {"MAGIC"},

@@ -63,11 +63,11 @@ func buildSTM32(t *testing.T, board, model string, coreHz int, flags ...string) 
 	if err := os.WriteFile(filepath.Join(dir, "crt_config.h"), []byte(config.String()), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	noteFiles(t, "baremetal/port/*", "baremetal/src/*.h", "testdata/stm32/*")
+	noteFiles(t, "baremetal/port/*", "firmware/*.h", "testdata/stm32/*")
 	bin := filepath.Join(dir, "sim")
 	args := []string{
 		"-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-fsanitize=undefined", "-fno-sanitize-recover=all",
-		"-I", dir, "-I", "baremetal/src", "-I", "baremetal/port", "-I", "../crt/include", "-I", "testdata/stm32",
+		"-I", dir, "-I", "firmware", "-I", "baremetal/port", "-I", "../crt/include", "-I", "testdata/stm32",
 		"-include", "testdata/stm32/sim.h", "-o", bin, "testdata/stm32/sim.c", "testdata/stm32/" + model,
 	}
 	args = append(args, flags...)

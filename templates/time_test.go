@@ -54,7 +54,7 @@ func buildTime(t *testing.T, b *boards.Board) string {
 		program := filepath.Join(dir, "sim")
 		args := []string{
 			"-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror", "-fsanitize=undefined", "-fno-sanitize-recover=all",
-			"-I", dir, "-I", "baremetal/src", "-I", "baremetal/port", "-I", "../crt/include", "-I", "testdata/time",
+			"-I", dir, "-I", "firmware", "-I", "baremetal/port", "-I", "../crt/include", "-I", "testdata/time",
 			fmt.Sprintf("-DSIM_CPU_HEADER=%q", part.header),
 			fmt.Sprintf("-DBOARDSMITH_TIMER_HZ=%d", cmp.Or(b.Timer.Hz, b.CoreHz)),
 			"-D__riscv_xlen=32", "-include", "sim.h", "-o", program,
@@ -74,7 +74,7 @@ func TestTimeGoesOnInSleep(t *testing.T) {
 	if _, err := exec.LookPath("cc"); err != nil {
 		t.Skip("no C compiler for this computer: " + err.Error())
 	}
-	noteFiles(t, "testdata/time/*", "baremetal/port/*", "baremetal/src/*.h")
+	noteFiles(t, "testdata/time/*", "baremetal/port/*", "firmware/*.h")
 	tried := map[string]bool{}
 	for _, name := range boards.List(nil) {
 		b, err := boards.Find(name, nil)
