@@ -22,6 +22,8 @@ type Board struct {
 	Templates []string `json:"templates,omitzero"` // names of templates that build for it; the first is its own
 
 	ZephyrBoard string `json:"zephyr_board,omitzero"` // Zephyr's name for it; "" means the file's name
+	// what the board's files lack becomes known when firmware is built (Complete), and is not checked before
+	Partial bool `json:"partial,omitzero"`
 
 	Memory []Region `json:"memory,omitzero"` // the memory map; none for a process
 	Place  Place    `json:"place,omitzero"`  // which region holds what

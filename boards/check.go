@@ -64,6 +64,8 @@ func (b *Board) checkFlash() error {
 		return b.wrong("flash.usb", notUSB, u)
 	}
 	switch r := b.Flash.Programmer; {
+	case r == "" && b.Partial:
+		return nil
 	case r == "":
 		return b.wrong("flash.programmer", `no programmer ("none" if nothing is written)`)
 	case !slices.Contains(Programmers(), r):
@@ -77,6 +79,9 @@ func (b *Board) checkFlash() error {
 }
 
 func (b *Board) checkToolchain() error {
+	if b.Partial && b.Toolchain == (Toolchain{}) {
+		return nil
+	}
 	if b.Toolchain.CC == "" {
 		return b.wrong("toolchain.cc", "no compiler")
 	}
@@ -154,10 +159,11 @@ func (b *Board) checkNumbers() error {
 	own := b.own()
 	for _, o := range table {
 		err := o.check(o.get(&own))
-		if _, given := b.Origin[o.Name]; err != nil && !given && len(b.Files) > 0 {
+		_, given := b.Origin[o.Name]
+		if err != nil && !given && len(b.Files) > 0 {
 			err = errors.New("missing")
 		}
-		if err != nil {
+		if err != nil && (given || !b.Partial) {
 			return b.wrong(o.Name, "%v", err)
 		}
 	}

@@ -79,6 +79,9 @@ const (
 
 func (b *Board) checkLink() error {
 	l := b.Link
+	if l.Kind == "" && b.Partial {
+		return nil
+	}
 	k, ok := l.kind()
 	if !ok {
 		return b.wrong("link.kind", "%q is not a link%s", l.Kind, jsonfile.DidYouMean(l.Kind, LinkKinds()))

@@ -4,6 +4,7 @@ package boards
 
 import (
 	"bytes"
+	"cmp"
 	"embed"
 	"encoding/json"
 	"errors"
@@ -26,10 +27,11 @@ import (
 //go:embed *.json chip cpu
 var shipped embed.FS
 
-// maxFileBytes limits the size of a board file; real ones have a few KiB.
-const maxFileBytes = 1 << 20
-
-var nameRE = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]*$`)
+var (
+	nameRE = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]*$`)
+	// one part of the name of a family's board, as in nrf9160dk_nrf9160@1.0.0
+	memberRE = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.@-]*$`)
+)
 
 // A NotFoundError reports a board, chip or cpu that is in no folder of the search path.
 type NotFoundError struct {
@@ -64,11 +66,15 @@ var renamed = map[string]string{
 	"flash.virtual": `"flash.emulated"`,
 }
 
-// Find loads the board of that name, or the board file at that path (a name with a slash or ending in .json).
+// Find loads the board of that name; or FAMILY/NAME, a board of a family, which needs no file of its own (see member);
+// or the board file at that path (another name with a slash, or one ending in .json).
 // folders is the search path, first match wins: each folder's boards/ is looked into, then the shipped boards.
 // Errors: *NotFoundError, *FileError.
 func Find(name string, folders []string) (*Board, error) {
 	shelves := shelves(folders)
+	if family, member := member(shelves, name); family != "" {
+		return findMember(shelves, family, member)
+	}
 	if isPath(name) {
 		dir := filepath.Dir(name)
 		shelves = append([]shelf{{os.DirFS(dir), dir}}, shelves...)
@@ -86,6 +92,17 @@ func Find(name string, folders []string) (*Board, error) {
 	}
 	return b, b.check()
 }
+
+// NameOf returns the name of the board that Find loads for a name or path, without loading it.
+func NameOf(name string, folders []string) string {
+	if family, _ := member(shelves(folders), name); family != "" || !isPath(name) {
+		return name
+	}
+	return strings.TrimSuffix(filepath.Base(name), ".json")
+}
+
+// FileName returns a board's name as one part of a path. Other names give other parts.
+func FileName(name string) string { return strings.ReplaceAll(name, "/", "+") } // no name has a plus sign
 
 func isPath(name string) bool {
 	return strings.ContainsRune(name, '/') || strings.ContainsRune(name, filepath.Separator) ||
@@ -117,13 +134,27 @@ func names(shelves []shelf) []string {
 		for _, f := range found {
 			all = append(all, strings.TrimSuffix(f, ".json"))
 		}
+		families, _ := fs.Glob(s.files, familyFolder+"/*.json")
+		for _, f := range families {
+			all = append(all, members(shelves, strings.TrimSuffix(path.Base(f), ".json"))...)
+		}
 	}
 	sort.Strings(all)
 	return slices.Compact(all)
 }
 
-// levels maps a file's folder ("" for boards) to the folders that it may inherit from.
-var levels = map[string][]string{"": {"chip", "cpu"}, "chip": {"cpu"}, "cpu": {}}
+// levels maps a file's folder ("" for boards) to the folders that it may inherit from. Others are families' folders.
+var levels = map[string][]string{"": {"chip", "cpu", familyFolder}, "chip": {"cpu"}, "cpu": {}, familyFolder: {}}
+
+func isLevel(folder string) bool { return levels[folder] != nil }
+
+// mayInherit returns the folders that a file in a folder may inherit from.
+func mayInherit(level string) []string {
+	if up, ok := levels[level]; ok {
+		return up
+	}
+	return []string{familyFolder}
+}
 
 // load decodes the file level/name into b, after its parents. from is the file that names it, nil for the board.
 func (b *Board) load(shelves []shelf, level, name string, from *Origin) error {
@@ -149,10 +180,10 @@ func (b *Board) load(shelves []shelf, level, name string, from *Origin) error {
 	if head.Inherits != "" {
 		here := Origin{where, lines["inherits"]}
 		up, parent, ok := strings.Cut(head.Inherits, "/")
-		if !ok || !slices.Contains(levels[level], up) || !nameRE.MatchString(parent) {
+		if !ok || !slices.Contains(mayInherit(level), up) || !nameRE.MatchString(parent) {
 			return &FileError{
 				File: here.File, Line: here.Line,
-				Err: fmt.Errorf("inherits %q: %s", head.Inherits, mayInherit(level)),
+				Err: fmt.Errorf("inherits %q: %s", head.Inherits, mayInheritText(level)),
 			}
 		}
 		if err := b.load(shelves, up, parent, &here); err != nil {
@@ -162,15 +193,16 @@ func (b *Board) load(shelves []shelf, level, name string, from *Origin) error {
 	return b.decode(data, where, dir, lines, items)
 }
 
-func mayInherit(level string) string {
-	switch level {
-	case "":
-		return "a board inherits from chip/NAME or cpu/NAME"
-	case "chip":
-		return "a chip inherits from cpu/NAME"
-	default:
-		return "a cpu inherits from nothing"
+func mayInheritText(level string) string {
+	what := cmp.Or(level, "board")
+	if !isLevel(level) {
+		what = "board of a family"
 	}
+	up := mayInherit(level)
+	if len(up) == 0 {
+		return "a " + what + " inherits from nothing"
+	}
+	return "a " + what + " inherits from " + strings.Join(up, "/NAME or ") + "/NAME"
 }
 
 func notRead(err error, name string, known []string) error {
@@ -217,7 +249,7 @@ func readLimited(files fs.FS, name string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if info.Size() > maxFileBytes || !info.Mode().IsRegular() {
+	if info.Size() > MaxFileBytes || !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("%s is not a board file: not a plain file under 1 MiB", name)
 	}
 	return fs.ReadFile(files, name)

@@ -22,10 +22,10 @@ const (
 )
 
 // labelRE matches valid labels: they are part of a file name on any system.
-var labelRE = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,150}$`)
+var labelRE = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.+@-]{0,150}$`)
 
 // PutImage stores an image and its label under the image's digest. A label consists of letters, digits, dots,
-// dashes and underscores.
+// dashes, underscores, plus and at signs.
 func (c *Cache) PutImage(label string, data []byte) error {
 	if !labelRE.MatchString(label) {
 		return fmt.Errorf("cache: invalid image label %q", label)

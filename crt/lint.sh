@@ -79,7 +79,7 @@ cpu() {
 # Checks the template with the board's settings: src/ and the board's port in one run, for rules about several files.
 board_findings() {
   cp -R ../templates/baremetal "$tmp/board.$1"
-  cp -R ../templates/firmware "$tmp/board.$1/src"
+  cp -R ../templates/firmware/. "$tmp/board.$1/src"
   config "$1" >"$tmp/board.$1/crt_config/crt_config.h"
   cpu=$(cpu "$1")
   sources=$(sources "$1")

@@ -60,8 +60,11 @@ func MissingTools(ctx context.Context, b *boards.Board) (compiler, emulator []*c
 	if ctx.Err() != nil {
 		return nil, nil, failure.Stopped(ctx, "tools of board %s", b.Name)
 	}
-	need := []string{b.Toolchain.CC, b.Toolchain.AR}
-	if len(b.Memory) > 0 {
+	var need []string
+	if b.Toolchain.CC != "" { // else only the build finds its compiler
+		need = []string{b.Toolchain.CC, b.Toolchain.AR}
+	}
+	if len(need) > 0 && len(b.Memory) > 0 {
 		need = append(need, b.Toolchain.Objcopy())
 	}
 	for _, name := range need {

@@ -165,4 +165,6 @@ func (k *Desk) emulatedState(ctx context.Context, b *boards.Board) EmulatedState
 }
 
 // emulatedDir returns the folder of a board's emulated chip, below the state folder.
-func emulatedDir(stateDir, board string) string { return filepath.Join(stateDir, "emulated", board) }
+func emulatedDir(stateDir, board string) string {
+	return filepath.Join(stateDir, "emulated", boards.FileName(board))
+}

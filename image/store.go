@@ -38,7 +38,12 @@ func (s Store) log() hclog.Logger {
 }
 
 // label returns the image's label in the cache: build id, board, and digest of its landmarks.
-func (i *Image) label() string { return i.ID() + "-" + i.Board + "-" + landmarksName(i.Landmarks) }
+func (i *Image) label() string {
+	return i.ID() + "-" + strings.ReplaceAll(i.Board, "/", slash) + "-" + landmarksName(i.Landmarks)
+}
+
+// slash stands for the slash of a board's name, which itself has no plus sign.
+const slash = "+"
 
 var labelRE = regexp.MustCompile(`^([0-9a-f]{32})-(.+)-([0-9a-f]{16})$`)
 
@@ -49,7 +54,7 @@ func ParseLabel(label string) (id, board string, ok bool) {
 	if m == nil {
 		return "", "", false
 	}
-	return m[1], m[2], true
+	return m[1], strings.ReplaceAll(m[2], slash, "/"), true
 }
 
 // landmarksLabel is the cache's label of a template's landmarks, which its images share.

@@ -207,6 +207,7 @@ func TestFind(t *testing.T) {
 	c := cache.New(t.TempDir(), cache.Options{})
 	s := Store{Cache: c}
 	first, second := built(t, 1, 1), built(t, 2, 2)
+	first.Board = "system/vendor/kit@1.0.0"
 	s.Keep(first)
 	s.Keep(second)
 	for name, want := range map[string]*Image{
@@ -217,7 +218,7 @@ func TestFind(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		same := i.Digest == want.Digest && i.label() == want.label()
+		same := i.Digest == want.Digest && i.Board == want.Board && i.label() == want.label()
 		if !same || !i.UpToDate || i.Size != (Size{Text: 120, Data: 7, BSS: 3000}) || i.Map+i.Bin+i.Hex != "" {
 			t.Errorf("%s: %+v", name, i)
 		}
@@ -298,8 +299,9 @@ func TestLandmarksOfTheCache(t *testing.T) {
 func TestParseLabel(t *testing.T) {
 	id := strings.Repeat("0f", 16)
 	for label, want := range map[string][2]string{
-		id + "-a-board-0123456789abcdef": {id, "a-board"}, id[1:] + "-b-0123456789abcdef": {},
-		id + "-b-0123456789abcde": {}, id + "--0123456789abcdef": {}, "0" + id + "-b-0123456789abcdef": {},
+		id + "-a-board-0123456789abcdef": {id, "a-board"}, id + "-a+b@1+c-0123456789abcdef": {id, "a/b@1/c"},
+		id[1:] + "-b-0123456789abcdef": {},
+		id + "-b-0123456789abcde":      {}, id + "--0123456789abcdef": {}, "0" + id + "-b-0123456789abcdef": {},
 		id + "-b-0123456789abcdef0": {}, "landmarks": {},
 	} {
 		got, board, ok := ParseLabel(label)

@@ -114,7 +114,7 @@ func resolve(env console.Environ, dir string, load func(dir string) (*made, erro
 		in.board = input{cmp.Or(in.board.value, c.Board, defaultBoard), true}
 		in.model = input{cmp.Or(in.model.value, c.Model), true}
 		in.derived = true
-		in.project = filepath.Join("build", baseName(in.board.value), projectName(in.model.value, in.modelName.value))
+		in.project = filepath.Join("build", boards.FileName(in.boardName()), projectName(in.model.value, in.modelName.value))
 	}
 	m, err := load(in.project)
 	if err != nil {
@@ -276,8 +276,8 @@ func projectName(model, modelName string) string {
 	return archiveName(model) + "." + modelName
 }
 
-// baseName returns a board's name, also from a board file's path.
-func baseName(board string) string { return strings.TrimSuffix(filepath.Base(board), ".json") }
+// boardName returns the board's name, also from a board file's path.
+func (in *inputs) boardName() string { return boards.NameOf(in.board.value, in.path) }
 
 // shown returns a path for display: relative to the working folder if it is below.
 func shown(dir, path string) string {

@@ -16,6 +16,8 @@ func TestPrecedence(t *testing.T) {
 	dir := t.TempDir()
 	writeFile(t, filepath.Join(dir, configName), `{"board": "fileboard", "model": "f.tar", "options": {"arena_kib": 1},
 		"timeout": "5s", "targets": {"t": {"board": "targetboard", "options": {"arena_kib": 2}}}}`)
+	shelf := t.TempDir()
+	writeFile(t, filepath.Join(shelf, "boards", "family", "system.json"), "{}")
 	project := &made{board: "madeboard", model: "m.tar", options: boards.Options{ArenaKiB: 3}}
 	for _, c := range []struct {
 		name          string
@@ -53,6 +55,16 @@ func TestPrecedence(t *testing.T) {
 			name: "target over project", env: map[string]string{"PROJECT": "p", "TARGET": "t"}, made: project,
 			board: "targetboard", model: "m.tar",
 			arena: 2, project: "p", boardAsked: true, timeout: 5 * time.Second, optionsOfUser: true,
+		},
+		{
+			name: "board of a family", env: map[string]string{"BOARD": "system/vendor/kit", "BOARDSMITH_PATH": shelf},
+			board: "system/vendor/kit", model: filepath.Join(dir, "f.tar"), arena: 1, boardAsked: true,
+			project: filepath.Join("build", "system+vendor+kit", "f"), timeout: 5 * time.Second,
+		},
+		{
+			name: "board file", env: map[string]string{"BOARD": "elsewhere/kit.json", "BOARDSMITH_PATH": shelf},
+			board: "elsewhere/kit.json", model: filepath.Join(dir, "f.tar"), arena: 1, boardAsked: true,
+			project: filepath.Join("build", "kit", "f"), timeout: 5 * time.Second,
 		},
 		{
 			name: "environment over target", env: map[string]string{"BOARD": "envboard", "TARGET": "t"}, board: "envboard",

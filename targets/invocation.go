@@ -183,8 +183,8 @@ func (v *invocation) progressed(e progress.Event) {
 // matches returns an error unless the project is for the requested board and model.
 func (v *invocation) matches(in *inputs) error {
 	p := v.project
-	if in.board.asked && baseName(in.board.value) != p.Board().Name {
-		return v.madeFor("board", p.Board().Name, baseName(in.board.value))
+	if in.board.asked && in.boardName() != p.Board().Name {
+		return v.madeFor("board", p.Board().Name, in.boardName())
 	}
 	if in.model.asked && archiveName(in.model.value) != archiveName(p.ArchiveName()) {
 		return v.madeFor("model", archiveName(p.ArchiveName()), archiveName(in.model.value))

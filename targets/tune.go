@@ -98,7 +98,8 @@ func (t *tuning) memory() (boards.Options, error) {
 
 // folder sets the run's folder: OUTPUT, or one for these boards.
 func (t *tuning) folder(name string) {
-	t.dir = cmp.Or(t.in.output, filepath.Join("build", "tune", name, strings.ReplaceAll(t.in.board.value, ",", "+")))
+	folder := strings.NewReplacer(",", "+", "/", "+").Replace(t.in.board.value)
+	t.dir = cmp.Or(t.in.output, filepath.Join("build", "tune", name, folder))
 }
 
 // open opens a run of package tune, and begins to show how it gets on. total is the number of candidates.
@@ -364,7 +365,7 @@ func candidateID(path, kind string, kinds []string) string {
 	if len(kinds) == 1 {
 		return candidateName(path)
 	}
-	return candidateName(path) + "@" + kind
+	return candidateName(path) + "@" + boards.FileName(kind)
 }
 
 func candidateName(path string) string {

@@ -24,7 +24,7 @@ func (v *invocation) wear(context.Context) error {
 	}
 	shown := 0
 	for _, w := range list {
-		if in.device != "" && !v.isDevice(in, w) || v.Env("BOARD") != "" && w.Board != baseName(in.board.value) {
+		if in.device != "" && !v.isDevice(in, w) || v.Env("BOARD") != "" && w.Board != in.boardName() {
 			continue
 		}
 		shown++

@@ -160,7 +160,7 @@ func (k *kind) image(ctx context.Context, functions map[string]project.Operators
 	if spec.Archive, err = k.linker.Archive(limited, functions, constants); err != nil {
 		return nil, err
 	}
-	p, err := k.run.o.Builder.Generate(limited, filepath.Join(k.run.dir, "firmware", k.name+".flash"), spec)
+	p, err := k.run.o.Builder.Generate(limited, k.folderOf(".flash"), spec)
 	if err != nil {
 		return nil, err
 	}
@@ -181,7 +181,7 @@ func (k *kind) ownFile(i *image.Image) (*image.Image, error) {
 	return &own, writeWhole(own.Path, data, 0o755)
 }
 
-func (k *kind) imagesDir() string { return filepath.Join(k.run.dir, "firmware", k.name+".images") }
+func (k *kind) imagesDir() string { return k.folderOf(".images") }
 
 // operators are the candidate's, with its entry.
 func (c *Candidate) operators() project.Operators {

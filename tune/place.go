@@ -162,7 +162,7 @@ func (k *kind) firmware(ctx context.Context, name string, b *boards.Board) error
 		return err
 	}
 	k.spec = project.Spec{Board: name, Template: k.run.o.Template, Archive: blank, Options: o}
-	if k.folder, err = k.run.o.Builder.Generate(ctx, k.run.kindDir(b.Name), k.spec); err != nil {
+	if k.folder, err = k.run.o.Builder.Generate(ctx, k.folderOf(""), k.spec); err != nil {
 		return err
 	}
 	if k.resident, err = k.folder.Build(ctx); err != nil {

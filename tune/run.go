@@ -18,6 +18,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
@@ -547,8 +548,10 @@ func failureOf(err error, blame Blame) *Failure {
 	return &Failure{Class: failure.Of(err), Blame: blame, Message: err.Error()}
 }
 
-// kindDir is where the firmware of a kind is built.
-func (r *Run) kindDir(name string) string { return filepath.Join(r.dir, "firmware", name) }
+// folderOf returns the run's folder for firmware of the kind, and for what belongs to it.
+func (k *kind) folderOf(what string) string {
+	return filepath.Join(k.run.dir, "firmware", boards.FileName(k.name)+what)
+}
 
 // Kinds are the names of the run's kinds of board, sorted.
 func (r *Run) Kinds() []string {

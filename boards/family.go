@@ -1,0 +1,121 @@
+// This file loads the boards of a family, of which one file describes what all have in common, and completes a board
+// by what its build found out.
+
+package boards
+
+import (
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"path"
+	"strings"
+
+	"github.com/boardsmith/boardsmith/internal/jsonfile"
+)
+
+// familyFolder has a file for each family: what holds for all its boards. The folder with the family's name has those
+// boards about which more is known.
+const familyFolder = "family"
+
+// member splits the name of a board of a family, FAMILY/NAME. The family is "" if there is none, or if NAME, which may
+// have slashes itself, is not one for a board.
+func member(shelves []shelf, name string) (family, member string) {
+	family, member, _ = strings.Cut(name, "/")
+	if strings.HasSuffix(member, ".json") || !nameRE.MatchString(family) || isLevel(family) {
+		return "", ""
+	}
+	for part := range strings.SplitSeq(member, "/") {
+		if !memberRE.MatchString(part) {
+			return "", ""
+		}
+	}
+	for _, s := range shelves {
+		if _, err := fs.Stat(s.files, path.Join(familyFolder, family+".json")); err == nil {
+			return family, member
+		}
+	}
+	return "", ""
+}
+
+// findMember loads a board of a family: its own file, or else the family's for a board with that name in Zephyr.
+func findMember(shelves []shelf, family, member string) (*Board, error) {
+	b := &Board{Name: family + "/" + member, Origin: map[string]Origin{}}
+	level, file := familyFolder, family
+	for _, s := range shelves {
+		if _, err := fs.Stat(s.files, b.Name+".json"); err == nil {
+			level, file = family, member
+		}
+	}
+	if err := b.load(shelves, level, file, nil); err != nil {
+		return nil, err
+	}
+	if b.ZephyrBoard == "" {
+		b.ZephyrBoard = member
+	}
+	return b, b.check()
+}
+
+// members returns the names of the family's boards that have a file.
+func members(shelves []shelf, family string) (all []string) {
+	for _, s := range shelves {
+		_ = fs.WalkDir(s.files, family, func(name string, d fs.DirEntry, err error) error {
+			name, isBoard := strings.CutSuffix(name, ".json")
+			if _, member := member(shelves, name); err == nil && isBoard && member != "" {
+				all = append(all, name)
+			}
+			return nil // unreadable folders have no boards
+		})
+	}
+	return all
+}
+
+// MaxFileBytes limits the size of a board file; real ones have a few KiB.
+const MaxFileBytes = 1 << 20
+
+// settled are the fields that have had their effect when a project was generated.
+var settled = []string{
+	"inherits", "templates", "partial", "zephyr_board", "sources", "defines", "functions",
+}
+
+// Complete returns the board with what the file that its build wrote says, in a board file's format: one more level
+// over the board's own file. The result is checked like any board, and is not partial. b is unchanged. Errors:
+// *FileError.
+func (b *Board) Complete(file string, data []byte) (*Board, error) {
+	if len(data) > MaxFileBytes {
+		return nil, &FileError{File: file, Err: fmt.Errorf("larger than %d bytes", MaxFileBytes)}
+	}
+	lines, items, err := jsonfile.Scan(data)
+	if err != nil {
+		return nil, &FileError{File: file, Line: jsonfile.Line(data, err), Err: err}
+	}
+	if err := jsonfile.CheckFields(file, lines, fieldPaths, renamed); err != nil {
+		return nil, err
+	}
+	for _, field := range settled {
+		if line, ok := lines[field]; ok {
+			return nil, &FileError{File: file, Line: line, Err: fmt.Errorf("%s: a build cannot change it", field)}
+		}
+	}
+	whole, err := b.copied()
+	if err != nil {
+		return nil, err
+	}
+	if err := whole.decode(data, file, "", lines, items); err != nil {
+		return nil, err
+	}
+	whole.Partial = false
+	return whole, whole.check()
+}
+
+// copied returns a board that shares no memory with b, without its files.
+func (b *Board) copied() (*Board, error) {
+	data, err := json.Marshal(b)
+	if err != nil {
+		return nil, fmt.Errorf("board %s: %w", b.Name, err)
+	}
+	c := &Board{Name: b.Name, Origin: map[string]Origin{}}
+	if err := json.Unmarshal(data, c); err != nil {
+		return nil, fmt.Errorf("board %s: %w", b.Name, err)
+	}
+	return c, nil
+}

@@ -1,0 +1,192 @@
+package boards_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/boards/boardstest"
+	"github.com/boardsmith/boardsmith/failure"
+)
+
+// system is a family whose boards are known to an operating system; its file has all that can be known without a build.
+const system = `{"doc": "any board of the system", "templates": ["baremetal"], "partial": true, "packet_bytes": 1024,
+"registry_bytes": 512, "log_level": "info", "runtime_opt": "Os", "operator_opt": "O2", "cflags": ["-DSYSTEM"],
+"flash": {"programmer": "west"}}`
+
+// systemShelf has the family, one board of it with a file, one below a vendor's name, and one that is no board.
+func systemShelf(t *testing.T) string {
+	t.Helper()
+	return boardstest.Shelf(t, map[string]string{
+		"family/system.json":      system,
+		"system/kit.json":         `{"inherits": "family/system", "arena_kib": 32, "doc": "the kit"}`,
+		"system/vendor/node.json": `{"inherits": "family/system", "zephyr_board": "node@2/soc"}`,
+		"system/no board.json":    `{}`,
+		"desk.json":               `{"inherits": "family/system", "zephyr_board": "kit", "doc": "one of ours"}`,
+		"other/plain.json":        `{"inherits": "family/system"}`,
+	})
+}
+
+// TestFamily: a board of a family has a name with slashes, and is known to the system by the name behind the first one.
+// Its own file is used if there is one; it needs none.
+func TestFamily(t *testing.T) {
+	shelf := systemShelf(t)
+	for _, c := range []struct{ name, zephyr, doc string }{
+		{"system/kit", "kit", "the kit"},
+		{"system/vendor/node", "node@2/soc", "any board of the system"},
+		{"system/mps2/an385", "mps2/an385", "any board of the system"},
+		{"system/board@1.0.0", "board@1.0.0", "any board of the system"},
+		{"desk", "kit", "one of ours"},
+	} {
+		b, err := boards.Find(c.name, []string{shelf})
+		if err != nil {
+			t.Errorf("%s: %v", c.name, err)
+			continue
+		}
+		if b.Name != c.name || b.Zephyr() != c.zephyr || b.Doc != c.doc || !b.Partial || b.Flash.Programmer != "west" {
+			t.Errorf("%s: %q, to the system %q: %q", c.name, b.Name, b.Zephyr(), b.Doc)
+		}
+		if got := boards.NameOf(c.name, []string{shelf}); got != c.name {
+			t.Errorf("%s is named %s", c.name, got)
+		}
+		if _, err := b.Settle(boards.Options{}); err != nil {
+			t.Errorf("%s: %v", c.name, err)
+		}
+	}
+	list := boards.List([]string{shelf})
+	for name, want := range map[string]bool{
+		"system/kit": true, "system/vendor/node": true, "desk": true, "system": false, "family/system": false,
+		"system/no board": false, "other/plain": false,
+	} {
+		if slices.Contains(list, name) != want {
+			t.Errorf("%s is listed: %v", name, !want)
+		}
+	}
+}
+
+// TestNotOfAFamily: other names with slashes are paths of board files.
+func TestNotOfAFamily(t *testing.T) {
+	shelf := systemShelf(t)
+	for _, name := range []string{
+		"system", "system/", "system/../kit", "system//kit", "system/.kit", "family/system",
+		"cpu/native",
+	} {
+		if b, err := boards.Find(name, []string{shelf}); err == nil || failure.Of(err) != failure.Config {
+			t.Errorf("%s: %+v, %v", name, b, err)
+		}
+	}
+	t.Chdir(filepath.Join(shelf, "boards"))
+	for _, path := range []string{
+		"./system/kit", "system/kit.json", "other/plain",
+		filepath.Join(shelf, "boards", "desk"),
+	} {
+		b, err := boards.Find(path, []string{shelf})
+		want := strings.TrimSuffix(filepath.Base(path), ".json")
+		if err != nil || b.Name != want || boards.NameOf(path, []string{shelf}) != want {
+			t.Errorf("%s: %+v, %v", path, b, err)
+		}
+	}
+	for name, text := range map[string]string{
+		"family/chip.json": system, "chip/x.json": `{"inherits": "family/system"}`,
+		"wrong.json":      `{"inherits": "system/kit"}`,
+		"system/far.json": `{"inherits": "cpu/native"}`,
+	} {
+		file := filepath.Join(shelf, "boards", filepath.FromSlash(name))
+		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte(text), 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, want := range map[string]string{
+		"wrong":      `wrong.json:1: inherits "system/kit": a board inherits from chip/NAME or cpu/NAME or family/NAME`,
+		"system/far": `far.json:1: inherits "cpu/native": a board of a family inherits from family/NAME`,
+	} {
+		if _, err := boards.Find(name, []string{shelf}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if b, err := boards.Find("chip/x", []string{shelf}); err != nil || b.Name != "x" {
+		t.Errorf("the name of a level is taken for a family's: %+v, %v", b, err)
+	}
+}
+
+// TestFileName: names of boards stay apart as parts of paths.
+func TestFileName(t *testing.T) {
+	seen := map[string]string{}
+	for _, name := range []string{"kit", "system/kit", "system/kit/a", "system/kit_a", "system-kit", "system/a@1"} {
+		file := boards.FileName(name)
+		if strings.ContainsAny(file, `/\`) || seen[file] != "" {
+			t.Errorf("%s and %s are the file %s", name, seen[file], file)
+		}
+		seen[file] = name
+	}
+}
+
+// whole is what the build of a partial board finds out.
+const whole = `{"memory": [{"name": "flash", "origin": 0, "size": "0x40000", "exec": true, "nonvolatile": true},
+	{"name": "ram", "origin": "0x20000000", "size": "0x10000"}],
+"place": {"code": "flash", "data": "ram"}, "core_hz": 25000000, "arena_kib": 32, "cflags": ["-mthumb"],
+"toolchain": {"cc": "arm-none-eabi-gcc", "ar": "arm-none-eabi-ar"}, "elf": {"machine": "arm", "class": 32},
+"platform": {"core_hz": 25000000}, "host_clock": false,
+"link": {"kind": "qemu", "program": "qemu-system-arm", "args": ["-machine", "x"]}, "flash": {"programmer": "none"}}`
+
+// TestComplete: what a build found out is one more level, and the board from before is as it was.
+func TestComplete(t *testing.T) {
+	b, err := boards.Find("system/kit", []string{systemShelf(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := *b
+	c, err := b.Complete("build/board.json", []byte(whole))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Partial || c.Name != b.Name || c.Zephyr() != "kit" || c.CoreHz != 25000000 || c.Flash.Programmer != "none" ||
+		!slices.Equal(c.CFlags, []string{"-DSYSTEM", "-mthumb"}) || len(c.Memory) != 2 || c.PacketBytes != 1024 {
+		t.Errorf("%+v", c)
+	}
+	again, err := c.Complete("build/board.json", []byte(`{"platform": {"core_hz": 1}, "host_clock": true}`))
+	if err != nil || *again.Platform.CoreHz != 1 || *c.Platform.CoreHz != 25000000 || c.KeepsHostTime() {
+		t.Errorf("%v: a copy shares memory with its origin", err)
+	}
+	if !reflect.DeepEqual(*b, before) {
+		t.Errorf("the partial board has changed: %+v", b)
+	}
+}
+
+// TestCompleteRefused: the errors of a file that a build wrote name it, and their class is config.
+func TestCompleteRefused(t *testing.T) {
+	b, err := boards.Find("system/kit", []string{systemShelf(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	with := func(old, text string) string { return strings.Replace(whole, old, text, 1) }
+	for want, text := range map[string]string{
+		"built.json:1: the file is truncated":                     "",
+		"built.json:1: the file is not one object in braces":      "[]",
+		"built.json:1: invalid character":                         "{x}",
+		"built.json:1: nested too deeply":                         `{"doc": ` + strings.Repeat("[", 100),
+		"built.json: larger than":                                 strings.Repeat(" ", boards.MaxFileBytes) + "{}",
+		`built.json:1: field "memry" is not known; did you mean`:  `{"memry": 1}`,
+		"built.json:2: inherits: a build cannot change it":        "{\n\"inherits\": \"cpu/native\"}",
+		"built.json:1: sources: a build cannot change it":         `{"sources": ["../../x.c"]}`,
+		"built.json:1: partial: a build cannot change it":         `{"partial": true}`,
+		`built.json:1: link.kind: "" is not a link`:               `{}`,
+		"built.json:4: toolchain.cc: no compiler":                 with(`"cc": "arm-none-eabi-gcc"`, `"cc": ""`),
+		`built.json:3: arena_kib: an arena of 1024 KiB`:           with(`"arena_kib": 32`, `"arena_kib": 1024`),
+		`built.json:3: place.code: there is no region "rom"`:      with(`"code": "flash"`, `"code": "rom"`),
+		`built.json:1: json: cannot unmarshal number -1`:          with(`"origin": 0`, `"origin": -1`),
+		`built.json:2: memory: region "ram" is empty, nameless`:   with(`"0x10000"`, `0`),
+		`built.json:6: flash.programmer: "rm" is no programmer`:   with(`"programmer": "none"`, `"programmer": "rm"`),
+		"built.json:6: link: a link of kind qemu needs program a": with(`"program": "qemu-system-arm", `, ""),
+	} {
+		_, err := b.Complete("built.json", []byte(text))
+		if err == nil || !strings.Contains(err.Error(), want) || failure.Of(err) != failure.Config {
+			t.Errorf("%s:\n%v", want, err)
+		}
+	}
+}
