@@ -61,11 +61,14 @@ type recipe struct {
 	outside map[string]string // those that are not in the project
 	tools   []toolState
 	edited  []string
-	env     []string  // of the build command
-	values  []string  // of the user's variables in env that no outside inputs stand for
-	setting cache.Key // of the tools, the command and what is outside of the project
-	id      [16]byte  // of the whole
-	runtime cache.Key // of what does not depend on the model
+	env     []string          // of the build command
+	values  []string          // of the user's variables in env that no outside inputs stand for
+	found   toolState         // the compiler, if only the build finds it: the expected one, or none
+	trees   map[string]string // states of source trees outside of the project
+	settled cache.Key         // of what setting is of, without found
+	setting cache.Key         // of the tools, the command and what is outside of the project
+	id      [16]byte          // of the whole
+	runtime cache.Key         // of what does not depend on the model
 }
 
 // Build makes the firmware from the files as they are, with the user's changes. If nothing has changed since the
@@ -88,15 +91,19 @@ func (p *Project) Build(ctx context.Context) (*image.Image, error) {
 	}
 	last := p.lastBuild(t)
 	if last != nil && last.BuildID == hex.EncodeToString(r.id[:]) && p.hasForms(last) {
-		return p.image(last, true), p.noteBuild(last.Tools, last.Edited)
+		if p.found, err = p.completed(t); err != nil {
+			return nil, err
+		}
+		return p.image(last, true), p.noteBuild(last)
 	}
 	now, err := p.make(ctx, t, r, last)
 	if err != nil {
+		p.found = nil
 		return nil, err
 	}
 	i := p.image(now, false)
 	p.builder.images().Keep(i)
-	return i, p.noteBuild(now.Tools, now.Edited)
+	return i, p.noteBuild(now)
 }
 
 func (p *Project) image(r *buildRecord, upToDate bool) *image.Image {
@@ -120,9 +127,9 @@ func (p *Project) formOf(r *buildRecord, name string) string {
 	return filepath.Join(p.dir, filepath.FromSlash(name))
 }
 
-// otherForms returns the image's other forms, for a board with a memory map.
+// otherForms returns the image's other forms, for a board with a memory map or one that may turn out to have one.
 func (p *Project) otherForms() []string {
-	if len(p.state.Board.Memory) == 0 {
+	if len(p.state.Board.Memory) == 0 && p.state.Template.Board == "" {
 		return nil
 	}
 	return p.state.Template.Forms.names()
@@ -146,22 +153,23 @@ func (p *Project) recipe(ctx context.Context, t *tree) (*recipe, error) {
 	if ctx.Err() != nil {
 		return nil, failure.Stopped(ctx, "build")
 	}
-	chain := p.state.Board.Toolchain
-	cc, err := command.Find(chain.CC, chain.Install)
+	r := &recipe{}
+	cc, err := p.compiler()
 	if err != nil {
 		return nil, err
 	}
-	r := &recipe{tools: make([]toolState, 1)}
-	var library, others []toolState
+	if r.env, r.values, err = p.environment(cc); err != nil {
+		return nil, err
+	}
+	var compiler, others []toolState
 	err = inParallel(4, func(i int) (err error) {
 		switch i {
 		case 0:
-			r.tools[0], err = askOnce(ctx, p.builder, cc, chain.CC,
-				func() (toolState, error) { return identify(ctx, chain.CC, cc) })
+			compiler, err = p.compilers(ctx, cc)
 		case 1:
-			library, err = p.libraries(ctx, cc)
-		case 2:
 			others, err = p.otherTools(ctx)
+		case 2:
+			r.trees, err = p.treeStates(ctx)
 		default:
 			err = p.readInputs(t, r)
 		}
@@ -170,18 +178,48 @@ func (p *Project) recipe(ctx context.Context, t *tree) (*recipe, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.tools = slices.Concat(r.tools, library, others)
-	if r.env, r.values, err = p.state.Template.environment(cc); err != nil {
+	r.tools = slices.Concat(compiler, others)
+	if r.outside, err = p.outside(); err != nil {
 		return nil, err
 	}
-	if r.outside, err = p.state.Template.outside(); err != nil {
-		return nil, err
+	r.settled = p.sentence("settings v1", r, func(string) bool { return false }).Key()
+	if cc == "" {
+		return r, p.expect(ctx, r)
 	}
-	r.setting = p.sentence("setting v1", r, func(string) bool { return false }).Key()
+	p.setKeys(r)
+	return r, nil
+}
+
+// setKeys computes the recipe's keys.
+func (p *Project) setKeys(r *recipe) {
+	setting := p.sentence("setting v1", r, func(string) bool { return false })
+	r.setting = setting.Say("places", r.env...).Key() // a build folder contains them
 	r.runtime = p.sentence("runtime v1", r, p.ofRuntime).Key()
 	id := p.sentence("build v1", r, func(string) bool { return true }).Key()
 	r.id = [16]byte(id[:16])
-	return r, nil
+}
+
+// compiler returns the path of the board's compiler, or "" if only the build finds it.
+func (p *Project) compiler() (string, error) {
+	chain := p.state.Board.Toolchain
+	if chain.CC == "" {
+		return "", nil
+	}
+	return command.Find(chain.CC, chain.Install)
+}
+
+// compilers identifies the board's compiler and its libraries.
+func (p *Project) compilers(ctx context.Context, cc string) ([]toolState, error) {
+	if cc == "" {
+		return nil, nil
+	}
+	name := p.state.Board.Toolchain.CC
+	compiler, err := askOnce(ctx, p.builder, cc, name, func() (toolState, error) { return identify(ctx, name, cc) })
+	if err != nil {
+		return nil, err
+	}
+	library, err := p.libraries(ctx, cc)
+	return append([]toolState{compiler}, library...), err
 }
 
 // ofRuntime reports whether the compiled runtime depends on an input.
@@ -213,16 +251,19 @@ func (p *Project) readInputs(t *tree, r *recipe) error {
 
 // unchanged returns an error if inputs differ from what r has read: it is unknown which content was compiled, so
 // that neither the result nor the runtime may be stored under r's keys.
-func (p *Project) unchanged(t *tree, r *recipe) error {
+func (p *Project) unchanged(ctx context.Context, t *tree, r *recipe) error {
 	var now recipe
 	if err := p.readInputs(t, &now); err != nil {
 		return err
 	}
 	var err error
-	if now.outside, err = p.state.Template.outside(); err != nil {
+	if now.outside, err = p.outside(); err != nil {
 		return err
 	}
-	names := slices.Concat(changes(r.inputs, now.inputs), changes(r.outside, now.outside))
+	if now.trees, err = p.treeStates(ctx); err != nil {
+		return err
+	}
+	names := slices.Concat(changes(r.inputs, now.inputs), changes(r.outside, now.outside), changes(r.trees, now.trees))
 	if len(names) > 0 {
 		return failure.New(failure.Config, "build again", "%s changed during the build", strings.Join(names, ", "))
 	}
@@ -248,7 +289,7 @@ func changes(before, now map[string]string) (names []string) {
 // sentence lists everything that determines the result of compiling the inputs that of selects.
 func (p *Project) sentence(step string, r *recipe, of func(string) bool) *cache.Sentence {
 	s := cache.NewSentence(step)
-	for _, t := range r.tools {
+	for _, t := range r.allTools() {
 		s.Say("tool", t.Name, t.Version, t.Target)
 	}
 	s.Say("command", p.state.Template.Build...) // without the number of jobs
@@ -256,6 +297,9 @@ func (p *Project) sentence(step string, r *recipe, of func(string) bool) *cache.
 		s.Say("environment", name, p.state.Template.Env[name])
 	}
 	s.Say("values", r.values...)
+	for _, name := range slices.Sorted(maps.Keys(r.trees)) {
+		s.Say("tree", name, r.trees[name])
+	}
 	for _, name := range slices.Sorted(maps.Keys(r.outside)) {
 		s.Say("outside", name, r.outside[name])
 	}
@@ -295,7 +339,8 @@ func (p *Project) lastBuild(t *tree) *buildRecord {
 
 // results returns the digests of a build's results: of the ELF file and, by name, of its other forms and the map.
 func (p *Project) results(t *tree) (elf string, others map[string]string, err error) {
-	sums, err := t.digests(append(p.otherForms(), p.state.Template.Map, p.state.Template.ELF))
+	sums, err := t.digests(slices.Concat(p.otherForms(), p.state.Template.boardFile(),
+		[]string{p.state.Template.Map, p.state.Template.ELF}))
 	elf = sums[p.state.Template.ELF]
 	delete(sums, p.state.Template.ELF)
 	return elf, sums, err
@@ -320,13 +365,12 @@ func (p *Project) make(ctx context.Context, t *tree, r *recipe, last *buildRecor
 	if err != nil {
 		return nil, err
 	}
-	if err := checkModel(p.Board(), a, m); err != nil {
-		return nil, err
+	if !p.state.Board.Partial {
+		if err := p.checkRuns(a, m); err != nil {
+			return nil, err
+		}
 	}
-	if err := p.checkModelFits(a, m); err != nil {
-		return nil, err
-	}
-	build, err := command.Find(p.state.Template.Build[0], "")
+	build, err := p.findBuilder()
 	if err != nil {
 		return nil, err
 	}
@@ -354,14 +398,16 @@ func (p *Project) compile(ctx context.Context, t *tree, r *recipe, last *buildRe
 		return nil, err
 	}
 	defer release()
-	if err := t.writeFile(p.state.Template.BuildID, buildIDBytes(r.id)); err != nil {
+	if err := p.runBuilds(ctx, t, build, held, r, reused); err != nil {
 		return nil, err
 	}
-	if err := p.runBuild(ctx, build, held, r, reused); err != nil {
+	if err := p.unchanged(ctx, t, r); err != nil {
 		return nil, err
 	}
-	if err := p.unchanged(t, r); err != nil {
-		return nil, err
+	if p.found != nil {
+		if err := p.checkCompleted(); err != nil {
+			return nil, err
+		}
 	}
 	size, err := p.inspect(filepath.Join(p.dir, filepath.FromSlash(p.state.Template.ELF)))
 	if err != nil {
@@ -619,7 +665,7 @@ func (p *Project) store(t *tree, r *recipe) error {
 }
 
 // runBuild runs the template's command and shows progress by the sources that it prints.
-func (p *Project) runBuild(ctx context.Context, path string, held *os.File, r *recipe, reused bool) error {
+func (p *Project) runBuild(ctx context.Context, t *tree, path string, held *os.File, r *recipe, reused bool) error {
 	total, compiled := 0, 0
 	for name := range r.inputs {
 		if !isSource(name) {
@@ -640,7 +686,7 @@ func (p *Project) runBuild(ctx context.Context, path string, held *os.File, r *r
 	defer give()
 	done := 0
 	command := p.state.Template.command(p.Board(), jobs, p.wantedForms())
-	tool := toolRun{dir: p.dir, path: path, args: command[1:], env: r.env, held: held, log: p.builder.log()}
+	tool := toolRun{dir: t.dir, path: path, args: command[1:], env: r.env, held: held, log: p.builder.log()}
 	tool.line = func(line string) {
 		words := strings.Fields(line)
 		if len(words) > 0 && isSource(words[len(words)-1]) {
@@ -649,9 +695,9 @@ func (p *Project) runBuild(ctx context.Context, path string, held *os.File, r *r
 		}
 	}
 	err = tool.run(ctx)
-	if failed := (*ToolError)(nil); errors.As(err, &failed) && !r.hasLibrary(p.Board()) &&
+	if failed := (*ToolError)(nil); errors.As(err, &failed) && !r.hasLibrary(&p.state.Board.Board) &&
 		libraryMissing.Match(failed.Tail) {
-		chain := p.Board().Toolchain
+		chain := p.state.Board.Toolchain
 		return &MissingToolError{Tool: "the C library of " + chain.CC, Install: chain.Install}
 	}
 	return err
@@ -674,7 +720,7 @@ func (p *Project) finish(t *tree, r *recipe, size image.Size) (*buildRecord, err
 	}
 	now := &buildRecord{
 		Format: recordFormat, BuildID: hex.EncodeToString(r.id[:]), Runtime: hex.EncodeToString(r.runtime[:]),
-		Digest: elf, Others: others, Size: size, Tools: r.tools, Edited: r.edited, Inputs: r.inputs,
+		Digest: elf, Others: others, Size: size, Tools: r.allTools(), Edited: r.edited, Inputs: r.inputs,
 		Setting: hex.EncodeToString(r.setting[:]),
 	}
 	now.Objects, _ = p.objects(t)
@@ -720,12 +766,12 @@ func (p *Project) inspect(path string) (image.Size, error) {
 		return image.Size{}, failure.New(failure.Link, "", "%s: %w", path, err)
 	}
 	defer f.Close()
-	if is := objectKind(f.Machine, f.Class, f.Data); !p.state.Board.ELF.Accepts(is) {
-		return image.Size{}, failure.New(failure.Config, "check the compiler "+p.state.Board.Toolchain.CC,
-			"%s is for %s, but board %s takes %s",
-			p.state.Template.ELF, is, p.state.Board.Name, p.state.Board.ELF)
+	b := p.Board()
+	if is := objectKind(f.Machine, f.Class, f.Data); !b.ELF.Accepts(is) {
+		return image.Size{}, failure.New(failure.Config, "check the compiler "+b.Toolchain.CC,
+			"%s is for %s, but board %s takes %s", p.state.Template.ELF, is, b.Name, b.ELF)
 	}
-	if len(p.state.Board.Memory) == 0 {
+	if len(b.Memory) == 0 {
 		return image.SizeOf(f), nil // the operating system loads it
 	}
 	parts, err := p.state.Template.Landmarks.FindParts(f, p.state.Template.ELF)

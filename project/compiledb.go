@@ -87,8 +87,8 @@ func (s compileStep) flags(b *boards.Board, o boards.Options, file string) []str
 
 // addCompileCommands plans the file, once all others are planned.
 func (pl *plan) addCompileCommands(b *boards.Board, o boards.Options, t *foundTemplate) error {
-	if len(t.Compile) == 0 {
-		return nil // its build command makes one
+	if len(t.Compile) == 0 || b.Toolchain.CC == "" {
+		return nil // its build command makes one, or finds the compiler
 	}
 	var names []string
 	for name := range pl.files {

@@ -23,13 +23,15 @@ import (
 	"github.com/boardsmith/boardsmith/mlf"
 )
 
-// configured reads a number from the project's configuration, which a user may have changed, else from the options.
+// configured reads a number from the project's configuration, which a user may have changed, else from the options: 0
+// there leaves the number to the build, which completes the board.
 func (p *Project) configured(macro string, option func(boards.Options) int) int64 {
 	data, err := os.ReadFile(filepath.Join(p.dir, filepath.FromSlash(configFile)))
 	if err == nil {
 		if m := regexp.MustCompile(`(?m)^#define ` + macro + `\s+\(?(\d{1,15})[uUlL]*\)?\s*$`).FindSubmatch(data); m != nil {
-			n, _ := strconv.ParseInt(string(m[1]), 10, 64) // few enough digits not to overflow
-			return n
+			if n, _ := strconv.ParseInt(string(m[1]), 10, 64); n > 0 { // few enough digits not to overflow
+				return n
+			}
 		}
 	}
 	settled, err := p.Board().Settle(p.state.Options)

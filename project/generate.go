@@ -221,6 +221,10 @@ func (b *Builder) chooseTemplate(board *boards.Board, s Spec) (*foundTemplate, e
 		return nil, failure.New(failure.Config, "choose one of: "+strings.Join(board.Templates, ", "),
 			"board %s does not build with template %s", board.Name, t.name)
 	}
+	if board.Partial && t.Board == "" {
+		return nil, failure.New(failure.Config, "", "board %s is completed by its build, but that of template %s writes no "+
+			"board file", board.Name, t.name)
+	}
 	return t, t.heeds(s.Options)
 }
 
@@ -434,6 +438,9 @@ func (p *Project) generate(ctx context.Context, s Spec, pl *plan) error {
 		p.state = pl.state
 		if old != nil {
 			p.state.Tools, p.state.Flashes = old.Tools, old.Flashes
+			if old.Inputs == p.state.Inputs {
+				p.state.Built = old.Built
+			}
 		}
 		err = p.carryOut(ctx, t, pl, todo)
 	}

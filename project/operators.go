@@ -72,6 +72,9 @@ func (p *Project) OperatorLinker(ctx context.Context) (*OperatorLinker, error) {
 			p.state.Template.Name)
 	}
 	b := p.Board()
+	if b.Toolchain.CC == "" {
+		return nil, failure.New(failure.Config, "build the project first", "only the build finds the compiler of board %s", b.Name)
+	}
 	o, err := b.Settle(p.state.Options)
 	if err != nil {
 		return nil, err

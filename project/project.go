@@ -5,6 +5,7 @@
 package project
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -48,6 +49,7 @@ type Project struct {
 	closed  bool
 	wrote   []string
 	model   *mlf.Archive // nil until asked for
+	found   *boardState  // state.Built of a build that is under way
 
 	devices []*device.Device // attached by Run
 }
@@ -115,8 +117,14 @@ func (p *Project) errIfClosed() error {
 // Dir returns the project's folder, absolute.
 func (p *Project) Dir() string { return p.dir }
 
-// Board returns the board that the project was generated for, as its file was then.
-func (p *Project) Board() *boards.Board { return &p.state.Board.Board }
+// Board returns the board that the project was generated for, as its file was then. A partial board is complete once the
+// project is built: until then, what only a build finds out is missing.
+func (p *Project) Board() *boards.Board {
+	if built := cmp.Or(p.found, p.state.Built); built != nil {
+		return &built.Board
+	}
+	return &p.state.Board.Board
+}
 
 // Template returns the name of its template.
 func (p *Project) Template() string { return p.state.Template.Name }

@@ -35,15 +35,18 @@ const (
 // bytes; the times in Flashes, which only flashing adds, are the exception. Files are named by slash paths in the
 // folder, digests are SHA-256 in hexadecimal.
 type state struct {
-	Format   int               `json:"format"`
-	Board    boardState        `json:"board"`
-	Template templateState     `json:"template"`
-	Model    modelState        `json:"model"`
-	Options  boards.Options    `json:"options"` // the user's choices
-	Inputs   string            `json:"inputs"`  // digest of all inputs of Generate, with its version
-	Tools    []toolState       `json:"tools,omitempty"`
-	Edited   []string          `json:"edited,omitempty"` // generated files that the user had changed at the last build
-	Files    map[string]string `json:"files"`            // files that Generate wrote: name to digest
+	Format   int            `json:"format"`
+	Board    boardState     `json:"board"`
+	Template templateState  `json:"template"`
+	Model    modelState     `json:"model"`
+	Options  boards.Options `json:"options"` // the user's choices
+	Inputs   string         `json:"inputs"`  // digest of all inputs of Generate, with its version
+	// Built is Board with what the last build found out; nil if the template's build command writes no board file, or
+	// did not run since Generate.
+	Built  *boardState       `json:"built,omitempty"`
+	Tools  []toolState       `json:"tools,omitempty"`
+	Edited []string          `json:"edited,omitempty"` // generated files that the user had changed at the last build
+	Files  map[string]string `json:"files"`            // files that Generate wrote: name to digest
 	// Pending is set while Generate writes: the future Files. A file with its digest in either is unchanged by the
 	// user.
 	Pending map[string]string `json:"pending,omitempty"`
@@ -138,6 +141,9 @@ func parseState(data []byte) (*state, error) {
 		return nil, errors.New("text after the closing brace")
 	}
 	s.Board.Board.Name = s.Board.Name
+	if s.Built != nil {
+		s.Built.Board.Name = s.Built.Name
+	}
 	return &s, s.check()
 }
 
@@ -180,9 +186,17 @@ func parseEarlier(data []byte) (*state, error) {
 	return s, s.checkFiles()
 }
 
+// isUsable reports whether the board has a name and, unless its build finds it, a compiler.
+func (b *boardState) isUsable() bool {
+	return b.Name != "" && (b.Partial || b.Toolchain.CC != "" && b.Toolchain.AR != "")
+}
+
 func (s *state) check() error {
-	if s.Board.Name == "" || s.Board.Toolchain.CC == "" || s.Board.Toolchain.AR == "" {
+	if !s.Board.isUsable() {
 		return errors.New("no board, compiler or archiver")
+	}
+	if s.Built != nil && (!s.Built.isUsable() || s.Built.Partial || s.Built.Name != s.Board.Name) {
+		return errors.New("built is not the board, completed")
 	}
 	if err := s.Template.check(); err != nil {
 		return fmt.Errorf("template: %w", err)
@@ -256,9 +270,12 @@ func (p *Project) update(change func(*state)) error {
 }
 
 // noteBuild records a build's findings if they are new.
-func (p *Project) noteBuild(tools []toolState, edited []string) error {
-	if reflect.DeepEqual(tools, p.state.Tools) && reflect.DeepEqual(edited, p.state.Edited) {
+func (p *Project) noteBuild(b *buildRecord) error {
+	board := p.found
+	p.found = nil
+	if reflect.DeepEqual(b.Tools, p.state.Tools) && reflect.DeepEqual(b.Edited, p.state.Edited) &&
+		reflect.DeepEqual(board, p.state.Built) {
 		return nil
 	}
-	return p.update(func(s *state) { s.Tools, s.Edited = tools, edited })
+	return p.update(func(s *state) { s.Tools, s.Edited, s.Built = b.Tools, b.Edited, board })
 }

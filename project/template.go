@@ -5,14 +5,10 @@ package project
 import (
 	"bytes"
 	"cmp"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -36,21 +32,25 @@ const (
 
 // blueprint is template.json. Paths are slash paths in the project's folder.
 type blueprint struct {
-	Doc      string         `json:"doc"`      // one line for people
-	Build    []string       `json:"build"`    // the one command that builds, see command
-	Tools    []templateTool `json:"tools"`    // programs that it calls besides the board's compiler
-	Generate []string       `json:"generate"` // files of generators that it needs
-	Inputs   []string       `json:"inputs"`   // files and folders that determine the firmware
-	Reuse    []string       `json:"reuse"`    // patterns of results that do not depend on the model
-	BuildID  string         `json:"build_id"` // the file that gets the build id, in the build folder
-	ELF      string         `json:"elf"`      // the result
-	Map      string         `json:"map"`      // the linker's map
-	Options  []string       `json:"options"`  // the board's options that it uses
-	Compile  []compileStep  `json:"compile"`  // for compile_commands.json; empty if its build command writes that
+	Doc      string         `json:"doc"`             // one line for people
+	Build    []string       `json:"build"`           // the one command that builds, see command
+	Tools    []templateTool `json:"tools"`           // programs that it calls besides the board's compiler
+	Generate []string       `json:"generate"`        // files of generators that it needs
+	Inputs   []string       `json:"inputs"`          // files and folders that determine the firmware
+	Reuse    []string       `json:"reuse"`           // patterns of results that do not depend on the model
+	BuildID  string         `json:"build_id"`        // the file that gets the build id, in the build folder
+	ELF      string         `json:"elf"`             // the result
+	Map      string         `json:"map"`             // the linker's map
+	Board    string         `json:"board,omitempty"` // the board file that the build command writes, see completed
+	Options  []string       `json:"options"`         // the board's options that it uses
+	Compile  []compileStep  `json:"compile"`         // for compile_commands.json; empty if its build command writes that
 
 	Env map[string]string `json:"env,omitempty"` // of the build command, see environment
 	// inputs outside the project, as $VARIABLE/PATH with a variable of Env
 	Outside []string `json:"outside,omitempty"`
+	// source trees outside the project, as $VARIABLE or $VARIABLE/PATTERN, see treeStates
+	Trees []string `json:"trees,omitempty"`
+	Find  []search `json:"find,omitempty"` // folders for variables of Env that the user has not set
 	// the image in other forms, for a board with a memory map
 	Forms        forms              `json:"forms,omitzero"`
 	LinkerScript string             `json:"linker_script,omitempty"` // for a board with a memory map; board.mk names it
@@ -88,8 +88,9 @@ const (
 )
 
 type templateTool struct {
-	Name    string `json:"name"`
-	Install string `json:"install"` // one command that installs it on Debian
+	Name    string   `json:"name"`
+	Install string   `json:"install"`      // one command that installs it on Debian
+	In      []string `json:"in,omitempty"` // folders where it may be if it is not on PATH, see places
 }
 
 // foundTemplate is a template and its folder.
@@ -166,7 +167,7 @@ func (t *blueprint) check() error {
 	if len(t.Inputs) == 0 {
 		return errors.New("no inputs")
 	}
-	for _, p := range slices.Concat(t.Inputs, t.Reuse, []string{t.BuildID, t.Map}, t.Forms.names()) {
+	for _, p := range slices.Concat(t.Inputs, t.Reuse, t.boardFile(), []string{t.BuildID, t.Map}, t.Forms.names()) {
 		if err := checkPath(p); err != nil {
 			return err
 		}
@@ -174,7 +175,7 @@ func (t *blueprint) check() error {
 	if err := cmp.Or(t.checkELF(), t.checkFolders()); err != nil {
 		return err
 	}
-	for _, p := range slices.Concat(t.Reuse, []string{t.BuildID, t.Map}, t.Forms.names()) {
+	for _, p := range slices.Concat(t.Reuse, t.boardFile(), []string{t.BuildID, t.Map}, t.Forms.names()) {
 		if !strings.HasPrefix(p, t.buildFolder()+"/") {
 			return fmt.Errorf("%q is not in the build folder %q", p, t.buildFolder())
 		}
@@ -194,7 +195,15 @@ func (t *blueprint) check() error {
 			return fmt.Errorf("no generator for %q", g)
 		}
 	}
-	return cmp.Or(t.checkOutside(), t.Landmarks.Check())
+	if t.Board != "" && t.makesForms() {
+		return errors.New("board: what it describes is known too late for " + formsWord)
+	}
+	return cmp.Or(t.checkOutside(), t.checkFind(), t.Landmarks.Check())
+}
+
+// boardFile returns Board as a list of at most one name.
+func (t *blueprint) boardFile() []string {
+	return slices.DeleteFunc([]string{t.Board}, func(name string) bool { return name == "" })
 }
 
 // checkPath returns an error for a path that is or leads out of the project's folder.
@@ -271,20 +280,6 @@ func (t *blueprint) checkFolders() error {
 	return nil
 }
 
-// checkOutside returns an error for outside inputs that do not begin with a variable.
-func (t *blueprint) checkOutside() error {
-	for _, p := range t.Outside {
-		name, below, _ := strings.Cut(strings.TrimPrefix(p, "$"), "/")
-		if t.Env[name] != "$"+name || !strings.HasPrefix(p, "$") {
-			return fmt.Errorf("outside: %q does not begin with a user's variable of env", p)
-		}
-		if !filepath.IsLocal(filepath.FromSlash(below)) || path.Clean(below) != below {
-			return fmt.Errorf("outside: %q is not a path below $%s", p, name)
-		}
-	}
-	return nil
-}
-
 // buildFolder returns the folder that holds all results of the build command, and nothing else.
 func (t *blueprint) buildFolder() string {
 	first, _, _ := strings.Cut(t.ELF, "/")
@@ -316,58 +311,3 @@ func (t *blueprint) command(b *boards.Board, jobs int, forms []string) (args []s
 
 // makesForms reports whether the build command makes the image's other forms only on request.
 func (t *blueprint) makesForms() bool { return slices.Contains(t.Build, formsWord) }
-
-// environment returns the build command's variables in addition to those of every tool. A value $NAME is the user's
-// variable of that name; others are literal. cc is the path of the board's compiler. values are those of the user's
-// variables, except paths of outside inputs, whose contents count instead.
-func (t *blueprint) environment(cc string) (env, values []string, err error) {
-	for _, name := range slices.Sorted(maps.Keys(t.Env)) {
-		value := strings.ReplaceAll(t.Env[name], toolchainWord, filepath.Dir(filepath.Dir(cc)))
-		if from, ok := strings.CutPrefix(value, "$"); ok {
-			if value = os.Getenv(from); value == "" {
-				return nil, nil, failure.New(failure.Config, "set it", "the template needs the variable %s, which is not set",
-					from)
-			}
-			isPath := func(outside string) bool { return strings.HasPrefix(outside, "$"+from+"/") }
-			if !slices.ContainsFunc(t.Outside, isPath) {
-				values = append(values, name+"="+value)
-			}
-		}
-		env = append(env, name+"="+value)
-	}
-	return env, values, nil
-}
-
-// outside returns the digests of the inputs outside the project, by their names in the template.
-func (t *blueprint) outside() (map[string]string, error) {
-	sums := map[string]string{}
-	for _, p := range t.Outside {
-		name, below, _ := strings.Cut(strings.TrimPrefix(p, "$"), "/")
-		at := filepath.Join(os.Getenv(name), filepath.FromSlash(below))
-		if err := digestsBelow(at, p, sums); err != nil {
-			return nil, failure.New(failure.Config, "check the variable "+name, "input %s: %w", p, err)
-		}
-	}
-	return sums, nil
-}
-
-// digestsBelow adds the digest of a file, or of all files in a folder, under a name.
-func digestsBelow(at, name string, sums map[string]string) error {
-	return filepath.WalkDir(at, func(file string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
-		}
-		f, err := plainfile.Open(file)
-		if err != nil {
-			return err
-		}
-		defer f.Close()
-		h := sha256.New()
-		if _, err := io.Copy(h, f); err != nil {
-			return err
-		}
-		below, err := filepath.Rel(at, file)
-		sums[path.Join(name, filepath.ToSlash(below))] = hex.EncodeToString(h.Sum(nil))
-		return err
-	})
-}

@@ -120,7 +120,7 @@ func identify(ctx context.Context, name, path string) (toolState, error) {
 func (p *Project) otherTools(ctx context.Context) ([]toolState, error) {
 	var found []toolState
 	for _, tool := range p.state.Template.Tools {
-		path, err := command.Find(tool.Name, tool.Install)
+		path, err := p.findTool(tool)
 		if err != nil {
 			return nil, err
 		}
@@ -149,7 +149,7 @@ func digestOfFile(path string) (string, error) {
 // which come in separate packages and go into every image. It omits libraries in folders that only the linker
 // searches. It asks a compiler for its folders once, and reads a library once, as long as the files are unchanged.
 func (p *Project) libraries(ctx context.Context, cc string) ([]toolState, error) {
-	b := p.Board()
+	b := &p.state.Board.Board // the files that generated the project, whatever a build found out
 	if len(b.Memory) == 0 {
 		return nil, nil // the system's shared library
 	}

@@ -87,7 +87,7 @@ func (p *Project) shippedSources() (names []string) {
 
 // memory returns the board's memory map.
 func (p *Project) memory() (all []RegionUse) {
-	for _, r := range p.state.Board.Memory {
+	for _, r := range p.Board().Memory {
 		all = append(all, RegionUse{Name: r.Name, Origin: uint64(r.Origin), Size: int64(r.Size)})
 	}
 	return all

@@ -1,0 +1,425 @@
+package project
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/cache"
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/mlf/mlftest"
+)
+
+// systemTemplate stands for a template of an operating system that knows its boards. Its build command finds the
+// compiler, and writes the board file.
+const systemTemplate = `{"doc": "system", "build": ["sh", "build.sh", "{zephyr_board}"], "inputs": ["build.sh", "model/codegen"],
+	"env": {"OS_BASE": "$OS_BASE", "CHOICE": "$CHOICE?"}, "trees": ["$OS_BASE"], "board": "out/board.json",
+	"find": [{"name": "OS_BASE", "has": "VERSION", "in": ["{above}/system", "~/systemproject/system"]}],
+	"generate": ["crt_config/crt_config.h"], "reuse": [], "tools": [], "options": ["arena_kib"],
+	"build_id": "out/id.inc", "elf": "out/a.elf", "map": "out/a.map", "forms": {"bin": "out/a.bin"}}`
+
+const systemFamily = `{"doc": "system", "partial": true, "templates": ["system"], "packet_bytes": 1024,
+	"registry_bytes": 512, "log_level": "info", "runtime_opt": "Os", "operator_opt": "O2"}`
+
+// systemBuild compiles one file with the compiler that the tree names, and counts its runs in the folder $COUNT.
+const systemBuild = `set -e
+mkdir -p out; echo run >> out/runs; touch out/a.map
+{ echo 'const unsigned char id[] = {'; sed 's/BYTE(\(.*\))/\1,/' out/id.inc; echo '};'; } > out/id.c
+cc=$(cat "$OS_BASE/cc"); echo "int main(void) { return $(cat "$OS_BASE/VERSION"); }" > out/m.c
+"$cc" -o out/a.elf out/m.c out/id.c
+sed "s|CC|$cc|; s|BOARD|$1|" "$OS_BASE/board.json" > out/board.json
+`
+
+const systemBoard = `{"doc": "BOARD, built", "arena_kib": 64, "elf": {"machine": "native"}, "link": {"kind": "process"},
+"toolchain": {"cc": "CC", "ar": "ar"}, "flash": {"programmer": "none"}, "core_hz": 1000}`
+
+// A systemDesk is a template, a family and a source tree of a system.
+type systemDesk struct {
+	t          *testing.T
+	home, base string
+	env        env
+}
+
+func newSystem(t *testing.T, changes ...string) *systemDesk {
+	t.Helper()
+	if runtime.GOOS == "windows" {
+		t.Skip("the build command is a shell script")
+	}
+	for _, tool := range []string{"sh", "gcc"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			t.Skip(tool + " is not installed")
+		}
+	}
+	s := &systemDesk{t: t, home: t.TempDir(), base: t.TempDir(), env: testEnv()}
+	s.env.Path, s.env.Cache = []string{s.home}, cache.New(t.TempDir(), cache.Options{})
+	s.write(s.home, "boards/family/system.json", systemFamily)
+	s.write(s.home, "templates/system/template.json", strings.NewReplacer(changes...).Replace(systemTemplate))
+	s.write(s.home, "templates/system/build.sh", systemBuild)
+	s.write(s.base, "VERSION", "1\n")
+	s.write(s.base, "board.json", systemBoard)
+	s.write(s.base, "cc", "gcc\n")
+	t.Setenv("OS_BASE", s.base)
+	return s
+}
+
+func (s *systemDesk) write(dir, name, text string) {
+	s.t.Helper()
+	writeIn(s.t, dir, name, text)
+}
+
+func (s *systemDesk) spec(o boards.Options) Spec {
+	return Spec{Board: "system/kit", Model: mlftest.Tiny(s.t, nil), Options: o}
+}
+
+func (s *systemDesk) project() *Project {
+	s.t.Helper()
+	return generated(s.t, filepath.Join(s.t.TempDir(), "p"), s.spec(boards.Options{}), s.env)
+}
+
+// runs returns how often the build command ran since the build folder was emptied.
+func (s *systemDesk) runs(p *Project) int {
+	data, err := os.ReadFile(filepath.Join(p.Dir(), "out", "runs"))
+	must(s.t, err)
+	return strings.Count(string(data), "\n")
+}
+
+// TestCompletedBoard: a project has the whole board once it is built, also when it is opened again.
+func TestCompletedBoard(t *testing.T) {
+	s := newSystem(t)
+	p := s.project()
+	if b := p.Board(); !b.Partial || b.CoreHz != 0 || b.Name != "system/kit" {
+		t.Errorf("before the build: %+v", b)
+	}
+	if _, err := p.OperatorLinker(t.Context()); failure.Of(err) != failure.Config {
+		t.Errorf("operators before the build: %v", err)
+	}
+	first := built(t, p)
+	check := func(p *Project) {
+		t.Helper()
+		b := p.Board()
+		if b.Partial || b.CoreHz != 1000 || b.Doc != "kit, built" || b.PacketBytes != 1024 || b.Name != "system/kit" {
+			t.Errorf("after the build: %+v", b)
+		}
+	}
+	check(p)
+	if first.Board != "system/kit" {
+		t.Errorf("the image is for %s", first.Board)
+	}
+	again := built(t, p)
+	if !again.UpToDate || again.BuildID != first.BuildID {
+		t.Error("nothing has changed, but it is built again")
+	}
+	check(p)
+	must(t, p.Close())
+	opened, err := s.env.builder().Open(p.Dir())
+	must(t, err)
+	defer opened.Close()
+	check(opened)
+	if i, err := opened.Built(); err != nil || i == nil {
+		t.Errorf("the built image: %v, %v", i, err)
+	}
+	must(t, opened.Generate(t.Context(), s.spec(boards.Options{ArenaKiB: 32})))
+	if !opened.Board().Partial {
+		t.Error("what the build of other options found out is taken for these")
+	}
+	must(t, opened.Generate(t.Context(), s.spec(boards.Options{})))
+	built(t, opened)
+	check(opened)
+}
+
+// TestCompletedRefused: the errors of a build's board file are of class config, and name it.
+func TestCompletedRefused(t *testing.T) {
+	for name, c := range map[string]struct{ text, want string }{
+		"nothing":        {"rm out/board.json", "made no "},
+		"a folder":       {"rm out/board.json; mkdir out/board.json", "not a file"},
+		"a pipe":         {"rm out/board.json; mkfifo out/board.json", "not a file"},
+		"out of it":      {"rm out/board.json; ln -s ../../x.json out/board.json; cp build.sh ../x.json", "escapes"},
+		"no JSON":        {"echo '{' > out/board.json", "unexpected EOF"},
+		"too large":      {"head -c 2000000 /dev/zero > out/board.json", "larger than"},
+		"unknown field":  {`echo '{"core_mhz": 1}' > out/board.json`, `did you mean "core_hz"?`},
+		"sources":        {`echo '{"sources": ["x.c"]}' > out/board.json`, "a build cannot change it"},
+		"without a link": {`echo '{"arena_kib": 1}' > out/board.json`, "is not a link"},
+		"no compiler":    {`sed -i 's/"gcc"/"no-such-cc"/' out/board.json`, "no-such-cc"},
+		"another arch":   {`sed -i 's/"native"/"s390"/' out/board.json`, "out/a.elf is for"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSystem(t)
+			s.write(s.home, "templates/system/build.sh", systemBuild+c.text+"\n")
+			p := s.project()
+			_, err := p.Build(t.Context())
+			isConfig := failure.Of(err) == failure.Config || name == "no compiler"
+			if err == nil || !strings.Contains(err.Error(), c.want) || !isConfig {
+				t.Fatalf("%v: %v", failure.Of(err), err)
+			}
+			if !strings.Contains(err.Error(), "out/board.json") && name != "no compiler" && name != "another arch" {
+				t.Errorf("the file is not named: %v", err)
+			}
+			if !p.Board().Partial {
+				t.Error("the board counts as complete")
+			}
+		})
+	}
+}
+
+// TestCompletedFits: whether the model fits is checked once the memory is known.
+func TestCompletedFits(t *testing.T) {
+	s := newSystem(t)
+	s.write(s.base, "board.json", strings.Replace(systemBoard, `"arena_kib": 64`, `"arena_kib": 1`, 1))
+	p := s.project()
+	_, err := p.Build(t.Context())
+	var fit *FitError
+	if !errors.As(err, &fit) || fit.What != "arena" || fit.Option == "" {
+		t.Fatalf("%v", err)
+	}
+	name, kib, _ := strings.Cut(fit.Option, "=")
+	n, err := strconv.Atoi(kib)
+	if err != nil || name != "arena_kib" {
+		t.Fatalf("option %q", fit.Option)
+	}
+	must(t, p.Generate(t.Context(), s.spec(boards.Options{ArenaKiB: n})))
+	built(t, p)
+	other := strings.Replace(systemTemplate, `"board": "out/board.json",`, "", 1)
+	s.write(s.home, "templates/system/template.json", other)
+	if err := p.Generate(t.Context(), s.spec(boards.Options{})); failure.Of(err) != failure.Config {
+		t.Errorf("a template that completes no board: %v", err)
+	}
+}
+
+// TestFoundCompiler: the build id covers the compiler that only the build finds. Once it is known for these settings,
+// one run of the build command suffices, also for another project.
+func TestFoundCompiler(t *testing.T) {
+	s := newSystem(t)
+	cc := filepath.Join(s.home, "mycc")
+	script := func(version string) {
+		s.write(s.home, "mycc", "#!/bin/sh\ncase \"$1\" in --version) echo "+version+";; *) exec gcc \"$@\";; esac\n")
+		must(t, os.Chmod(cc, 0o755))
+	}
+	script("one")
+	s.write(s.base, "cc", cc+"\n")
+	p := s.project()
+	first := built(t, p)
+	if n := s.runs(p); n != 2 {
+		t.Errorf("%d runs before the compiler was known, want 2", n)
+	}
+	if again := built(t, p); !again.UpToDate {
+		t.Error("nothing has changed, but it is built again")
+	}
+	other := s.project()
+	if i := built(t, other); i.BuildID != first.BuildID || i.Digest != first.Digest || s.runs(other) != 1 {
+		t.Errorf("another project: %s after %d runs", i.ID(), s.runs(other))
+	}
+	script("two")
+	if i := built(t, p); i.UpToDate || i.BuildID == first.BuildID || s.runs(p) != 1 {
+		t.Errorf("another version: up to date %v, %s after %d runs", i.UpToDate, i.ID(), s.runs(p))
+	}
+	script("one")
+	if i := built(t, p); i.BuildID != first.BuildID || i.Digest != first.Digest {
+		t.Errorf("the first version again: %s", i.ID())
+	}
+	if tools := p.state.Tools; len(tools) == 0 || tools[0].Name != "mycc" || tools[0].Version != "one" {
+		t.Errorf("tools %v", tools)
+	}
+	t.Setenv("CHOICE", "another")
+	if i := built(t, p); i.BuildID == first.BuildID {
+		t.Error("a variable that may be unset does not count")
+	}
+}
+
+// TestSourceTree: the build id covers the commit of a source tree and its changed files, and not where it lies. A tree
+// without git counts by its files' times.
+func TestSourceTree(t *testing.T) {
+	if _, err := exec.LookPath("git"); err != nil {
+		t.Skip("git is not installed")
+	}
+	s := newSystem(t)
+	git := func(words ...string) {
+		t.Helper()
+		words = append([]string{
+			"-C", s.base, "-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "init.defaultBranch=main",
+		}, words...)
+		if out, err := exec.Command("git", words...).CombinedOutput(); err != nil {
+			t.Fatalf("git %v: %v\n%s", words, err, out)
+		}
+	}
+	git("init", "-q")
+	git("add", ".")
+	git("commit", "-q", "-m", "one")
+	p := s.project()
+	seen := map[[16]byte]string{}
+	fresh := func(what string) {
+		t.Helper()
+		i := built(t, p)
+		if was, known := seen[i.BuildID]; known {
+			t.Errorf("%s: the build id of %s", what, was)
+		}
+		seen[i.BuildID] = what
+		if again := built(t, p); !again.UpToDate {
+			t.Errorf("%s: built again without a change", what)
+		}
+	}
+	fresh("clean")
+	s.write(s.base, "VERSION", "2\n")
+	fresh("a changed file")
+	s.write(s.base, "VERSION", "3\n")
+	fresh("the same file, changed in another way")
+	git("commit", "-q", "-a", "-m", "three")
+	fresh("another commit")
+	git("mv", "VERSION", "other name")
+	s.write(s.base, "VERSION", "3\n")
+	fresh("a renamed file")
+	git("reset", "-q", "--hard")
+	if err := os.Remove(filepath.Join(s.base, "other name")); err != nil && !os.IsNotExist(err) {
+		t.Fatal(err)
+	}
+	if i := built(t, p); seen[i.BuildID] != "another commit" {
+		t.Errorf("reset to a commit: the build id of %q", seen[i.BuildID])
+	}
+	moved := filepath.Join(t.TempDir(), "moved")
+	must(t, os.Rename(s.base, moved))
+	t.Setenv("OS_BASE", moved)
+	if i := built(t, p); seen[i.BuildID] != "another commit" || !i.UpToDate {
+		t.Errorf("moved: the build id of %q", seen[i.BuildID])
+	}
+	s.base = moved
+	must(t, os.RemoveAll(filepath.Join(moved, ".git")))
+	fresh("without git")
+	s.write(s.base, "VERSION", "4\n")
+	fresh("without git, a changed file")
+	s.write(s.base, "new", "")
+	fresh("without git, a new file")
+}
+
+// TestTreeChanges: a source tree that changes during a build is an error, and no image is stored.
+func TestTreeChanges(t *testing.T) {
+	s := newSystem(t)
+	s.write(s.home, "templates/system/build.sh", systemBuild+`echo 5 > "$OS_BASE/VERSION"`+"\n")
+	p := s.project()
+	_, err := p.Build(t.Context())
+	if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "$OS_BASE changed during the build") {
+		t.Errorf("%v", err)
+	}
+	if images, err := s.env.Cache.Images(func(cache.EntryInfo) bool { return true }); err != nil || len(images) != 0 {
+		t.Errorf("the cache has %v, %v", images, err)
+	}
+}
+
+// TestTreePattern: a pattern stands for all folders that match it; others do not count.
+func TestTreePattern(t *testing.T) {
+	s := newSystem(t, `["$OS_BASE"]`, `["$OS_BASE/../modules/*"]`)
+	s.write(s.base, "../modules/a/x", "")
+	s.write(s.base, "../modules/file", "")
+	p := s.project()
+	states, err := p.treeStates(t.Context())
+	if err != nil || len(states) != 1 || states["$OS_BASE/../modules/a"] == "" {
+		t.Errorf("%v, %v", states, err)
+	}
+	t.Setenv("OS_BASE", "")
+	if _, err := p.treeStates(t.Context()); failure.Of(err) != failure.Config {
+		t.Errorf("without the variable: %v", err)
+	}
+	t.Setenv("OS_BASE", filepath.Join(s.base, "not there"))
+	q := newSystem(t).project()
+	t.Setenv("OS_BASE", filepath.Join(s.base, "not there"))
+	_, err = q.treeStates(t.Context())
+	if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "$OS_BASE") {
+		t.Errorf("no tree there: %v", err)
+	}
+}
+
+// TestFind: a folder whose variable is not set is found around the project, then in the user's home folder; programs
+// that are not on PATH are found where the template says, and the build command finds them too.
+func TestFind(t *testing.T) {
+	s := newSystem(t, `"tools": []`, `"tools": [{"name": "systool", "install": "pip install systool",
+		"in": ["{above}/.venv/bin", "$OS_BASE/bin", "~/.venv/bin"]}]`)
+	s.write(s.home, "templates/system/build.sh", systemBuild+"systool > out/said\n")
+	home := t.TempDir()
+	t.Setenv("HOME", home)
+	t.Setenv("OS_BASE", "")
+	around := t.TempDir()
+	p := generated(t, filepath.Join(around, "deep", "p"), s.spec(boards.Options{}), s.env)
+	_, err := p.Build(t.Context())
+	if want := "OS_BASE, which is not set, and {above}/system or"; failure.Of(err) != failure.Config ||
+		!strings.Contains(err.Error(), want) {
+		t.Errorf("nothing there: %v", err)
+	}
+	tree := func(dir, version string) {
+		t.Helper()
+		s.write(dir, "VERSION", version)
+		s.write(dir, "board.json", systemBoard)
+		s.write(dir, "cc", "gcc")
+	}
+	said := func(want string) {
+		t.Helper()
+		built(t, p)
+		m, err := os.ReadFile(filepath.Join(p.Dir(), "out", "m.c"))
+		must(t, err)
+		tool, err := os.ReadFile(filepath.Join(p.Dir(), "out", "said"))
+		must(t, err)
+		if got := strings.TrimSpace(string(m)) + " " + string(tool); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	program := func(dir, says string) {
+		t.Helper()
+		s.write(dir, "systool", "#!/bin/sh\necho "+says+"\n")
+		must(t, os.Chmod(filepath.Join(dir, "systool"), 0o755))
+	}
+	tree(filepath.Join(home, "systemproject", "system"), "1")
+	var missing *MissingToolError
+	if _, err := p.Build(t.Context()); !errors.As(err, &missing) || missing.Tool != "systool" {
+		t.Errorf("no tool: %v", err)
+	}
+	program(filepath.Join(home, ".venv", "bin"), "home")
+	said("int main(void) { return 1; } home\n")
+	tree(filepath.Join(around, "system"), "2")
+	said("int main(void) { return 2; } home\n")
+	program(filepath.Join(around, "system", "bin"), "tree")
+	said("int main(void) { return 2; } tree\n")
+	program(filepath.Join(around, ".venv", "bin"), "around")
+	said("int main(void) { return 2; } around\n")
+	onPath := t.TempDir()
+	program(onPath, "path")
+	t.Setenv("PATH", onPath+string(os.PathListSeparator)+os.Getenv("PATH"))
+	tree(filepath.Join(around, "set"), "3")
+	t.Setenv("OS_BASE", filepath.Join(around, "set"))
+	said("int main(void) { return 3; } path\n")
+}
+
+// TestTemplateOfATreeRefused: trees, searches and board files that cannot be are refused when the template is read.
+func TestTemplateOfATreeRefused(t *testing.T) {
+	t.Parallel()
+	good := blueprint{
+		Build: []string{"west"}, Inputs: []string{"src"}, BuildID: "build/id.c", ELF: "build/a.elf", Map: "build/a.map",
+		Env: map[string]string{"BASE": "$BASE", "MAYBE": "$MAYBE?"}, Trees: []string{"$BASE", "$BASE/../modules/*"},
+		Find:  []search{{Name: "BASE", Has: "VERSION", In: []string{"{above}/a", "~/a"}}},
+		Board: "build/board.json", Tools: []templateTool{{Name: "west", In: []string{"$BASE/bin"}}},
+	}
+	must(t, good.check())
+	for name, change := range map[string]func(*blueprint){
+		"a tree of no variable":         func(b *blueprint) { b.Trees = []string{"BASE"} },
+		"a tree of another variable":    func(b *blueprint) { b.Trees = []string{"$OTHER"} },
+		"a tree that may be unset":      func(b *blueprint) { b.Trees = []string{"$MAYBE"} },
+		"a tree of a wrong pattern":     func(b *blueprint) { b.Trees = []string{"$BASE/["} },
+		"a search without a file":       func(b *blueprint) { b.Find = []search{{Name: "BASE", In: []string{"~/a"}}} },
+		"a search for a file elsewhere": func(b *blueprint) { b.Find = []search{{"BASE", "../x", []string{"~/a"}}} },
+		"a search nowhere":              func(b *blueprint) { b.Find = []search{{Name: "BASE", Has: "x"}} },
+		"a search in itself":            func(b *blueprint) { b.Find = []search{{"BASE", "x", []string{"$BASE"}}} },
+		"a search in a fixed place":     func(b *blueprint) { b.Find = []search{{"BASE", "x", []string{"/opt"}}} },
+		"a tool in a fixed place":       func(b *blueprint) { b.Tools = []templateTool{{Name: "west", In: []string{"bin"}}} },
+		"a board file elsewhere":        func(b *blueprint) { b.Board = "board.json" },
+		"a board file outside":          func(b *blueprint) { b.Board = "build/../../board.json" },
+		"forms on request":              func(b *blueprint) { b.Build = []string{"make", "{forms}"} },
+	} {
+		bad := good
+		change(&bad)
+		if err := bad.check(); err == nil {
+			t.Errorf("%s: taken", name)
+		}
+	}
+}

@@ -1,0 +1,268 @@
+// This file makes the environment of a template's build command: variables of the user's, or folders that the template
+// says where to look for, and programs in them. It also digests the inputs there.
+
+package project
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/command"
+	"github.com/boardsmith/boardsmith/internal/plainfile"
+)
+
+// A search is where a folder is found whose variable the user has not set: in the first of these places that has a
+// file.
+type search struct {
+	Name string   `json:"name"` // of the variable
+	Has  string   `json:"has"`  // a file below the folder
+	In   []string `json:"in"`   // see places
+}
+
+// Words that begin a place, beside $NAME for a variable's folder.
+const (
+	aboveWord = "{above}" // the project's folder, and each one around it
+	homeWord  = "~"
+)
+
+// places returns the folders that a place of a template stands for, in the order in which they are looked into.
+func (p *Project) places(place string) (all []string) {
+	first, below, _ := strings.Cut(place, "/")
+	var roots []string
+	switch name, isVariable := strings.CutPrefix(first, "$"); {
+	case isVariable:
+		if v := p.variable(name); v != "" {
+			roots = []string{v}
+		}
+	case first == homeWord:
+		if home, err := os.UserHomeDir(); err == nil {
+			roots = []string{home}
+		}
+	case first == aboveWord:
+		for d := p.dir; ; d = filepath.Dir(d) {
+			roots = append(roots, d)
+			if d == filepath.Dir(d) {
+				break
+			}
+		}
+	}
+	for _, r := range roots {
+		all = append(all, filepath.Join(r, filepath.FromSlash(below)))
+	}
+	return all
+}
+
+// checkPlaces returns an error for a place without one of the words that begin one.
+func checkPlaces(all []string) error {
+	for _, place := range all {
+		first, _, _ := strings.Cut(place, "/")
+		if first != homeWord && first != aboveWord && !(strings.HasPrefix(first, "$") && len(first) > 1) {
+			return fmt.Errorf("the place %q begins with none of $NAME, %s and %s", place, aboveWord, homeWord)
+		}
+	}
+	return nil
+}
+
+// variable returns the value of the user's variable or, if it is not set, the folder that the template finds for it; ""
+// if there is none.
+func (p *Project) variable(name string) string {
+	if v := os.Getenv(name); v != "" {
+		return v
+	}
+	for _, s := range p.state.Template.Find {
+		if s.Name != name {
+			continue
+		}
+		for _, place := range s.In {
+			for _, dir := range p.places(place) {
+				if _, err := os.Stat(filepath.Join(dir, filepath.FromSlash(s.Has))); err == nil {
+					return dir
+				}
+			}
+		}
+	}
+	return ""
+}
+
+// variableMissing is the error for a variable that has no value.
+func (p *Project) variableMissing(name string) error {
+	for _, s := range p.state.Template.Find {
+		if s.Name == name {
+			return failure.New(failure.Config, "set it",
+				"the template needs the variable %s, which is not set, and %s has no %s", name, strings.Join(s.In, " or "), s.Has)
+		}
+	}
+	return failure.New(failure.Config, "set it", "the template needs the variable %s, which is not set", name)
+}
+
+// checkFind returns an error for a search that cannot succeed or does not end.
+func (t *blueprint) checkFind() error {
+	for _, s := range t.Find {
+		if s.Name == "" || checkPath(s.Has) != nil || len(s.In) == 0 {
+			return fmt.Errorf("find: %q has no name, no file or no place", s.Name)
+		}
+		if err := checkPlaces(s.In); err != nil {
+			return fmt.Errorf("find: %w", err)
+		}
+		if slices.ContainsFunc(s.In, func(place string) bool { return strings.HasPrefix(place, "$") }) {
+			return fmt.Errorf("find: %s is looked for below a variable", s.Name)
+		}
+	}
+	for _, tool := range t.Tools {
+		if err := checkPlaces(tool.In); err != nil {
+			return fmt.Errorf("tool %s: %w", tool.Name, err)
+		}
+	}
+	return nil
+}
+
+// findTool returns the path of one of the template's programs, on PATH or in the places where it is looked for. Errors:
+// *MissingToolError.
+func (p *Project) findTool(tool templateTool) (string, error) {
+	path, err := command.Find(tool.Name, tool.Install)
+	if err == nil || filepath.Base(tool.Name) != tool.Name {
+		return path, err
+	}
+	for _, place := range tool.In {
+		for _, dir := range p.places(place) {
+			if path, failed := command.Find(filepath.Join(dir, tool.Name), ""); failed == nil {
+				return path, nil
+			}
+		}
+	}
+	return "", err
+}
+
+// findBuilder returns the path of the program that builds.
+func (p *Project) findBuilder() (string, error) {
+	name := p.state.Template.Build[0]
+	for _, tool := range p.state.Template.Tools {
+		if tool.Name == name {
+			return p.findTool(tool)
+		}
+	}
+	return command.Find(name, "")
+}
+
+// toolFolders returns the folders, besides those of PATH, of the template's programs.
+func (p *Project) toolFolders() (all []string) {
+	for _, tool := range p.state.Template.Tools {
+		if _, err := command.Find(tool.Name, ""); err == nil {
+			continue
+		}
+		if path, err := p.findTool(tool); err == nil && !slices.Contains(all, filepath.Dir(path)) {
+			all = append(all, filepath.Dir(path))
+		}
+	}
+	return all
+}
+
+// environment returns the build command's variables in addition to those of every tool. A value $NAME is the user's
+// variable of that name, and with a question mark behind it may be unset; others are literal. cc is the path of the
+// board's compiler. values are those of the user's variables, except paths of outside inputs and of source trees, whose
+// contents count instead.
+func (p *Project) environment(cc string) (env, values []string, err error) {
+	t := &p.state.Template.blueprint
+	if folders := p.toolFolders(); len(folders) > 0 {
+		all := append(folders, os.Getenv("PATH"))
+		env = append(env, "PATH="+strings.Join(all, string(os.PathListSeparator)))
+	}
+	for _, name := range slices.Sorted(maps.Keys(t.Env)) {
+		value := t.Env[name]
+		if strings.Contains(value, toolchainWord) {
+			if cc == "" {
+				return nil, nil, failure.New(failure.Config, "", "the template needs the compiler's folder for %s, but only the "+
+					"build finds the compiler of board %s", name, p.state.Board.Name)
+			}
+			value = strings.ReplaceAll(value, toolchainWord, filepath.Dir(filepath.Dir(cc)))
+		}
+		if from, optional, isVariable := t.usersVariable(name); isVariable {
+			if value = p.variable(from); value == "" {
+				if optional {
+					continue
+				}
+				return nil, nil, p.variableMissing(from)
+			}
+			isPath := func(outside string) bool { return outside == "$"+from || strings.HasPrefix(outside, "$"+from+"/") }
+			if !slices.ContainsFunc(slices.Concat(t.Outside, t.Trees), isPath) {
+				values = append(values, name+"="+value)
+			}
+		}
+		env = append(env, name+"="+value)
+	}
+	return env, values, nil
+}
+
+// usersVariable returns the user's variable that becomes a variable of the build command.
+func (t *blueprint) usersVariable(name string) (from string, optional, ok bool) {
+	from, ok = strings.CutPrefix(t.Env[name], "$")
+	from, optional = strings.CutSuffix(from, "?")
+	return from, optional, ok
+}
+
+// outside returns the digests of the inputs outside the project, by their names in the template.
+func (p *Project) outside() (map[string]string, error) {
+	sums := map[string]string{}
+	for _, input := range p.state.Template.Outside {
+		name, below, _ := strings.Cut(strings.TrimPrefix(input, "$"), "/")
+		at := filepath.Join(p.variable(name), filepath.FromSlash(below))
+		if err := digestsBelow(at, input, sums); err != nil {
+			return nil, failure.New(failure.Config, "check the variable "+name, "input %s: %w", input, err)
+		}
+	}
+	return sums, nil
+}
+
+// digestsBelow adds the digest of a file, or of all files in a folder, under a name.
+func digestsBelow(at, name string, sums map[string]string) error {
+	return filepath.WalkDir(at, func(file string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		f, err := plainfile.Open(file)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		h := sha256.New()
+		if _, err := io.Copy(h, f); err != nil {
+			return err
+		}
+		below, err := filepath.Rel(at, file)
+		sums[path.Join(name, filepath.ToSlash(below))] = hex.EncodeToString(h.Sum(nil))
+		return err
+	})
+}
+
+// checkOutside returns an error for outside inputs and source trees that do not begin with a variable.
+func (t *blueprint) checkOutside() error {
+	for _, p := range t.Trees {
+		name, _, _ := strings.Cut(strings.TrimPrefix(p, "$"), "/")
+		if t.Env[name] != "$"+name || !strings.HasPrefix(p, "$") {
+			return fmt.Errorf("trees: %q does not begin with a user's variable of env", p)
+		}
+		if _, err := path.Match(p, ""); err != nil {
+			return fmt.Errorf("trees: invalid pattern %q", p)
+		}
+	}
+	for _, p := range t.Outside {
+		name, below, _ := strings.Cut(strings.TrimPrefix(p, "$"), "/")
+		if t.Env[name] != "$"+name || !strings.HasPrefix(p, "$") {
+			return fmt.Errorf("outside: %q does not begin with a user's variable of env", p)
+		}
+		if !filepath.IsLocal(filepath.FromSlash(below)) || path.Clean(below) != below {
+			return fmt.Errorf("outside: %q is not a path below $%s", p, name)
+		}
+	}
+	return nil
+}

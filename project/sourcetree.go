@@ -1,0 +1,162 @@
+// This file identifies source trees outside of projects, such as an operating system's with its modules: too many files
+// to read for each build.
+
+package project
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/command"
+)
+
+const gitTimeout = time.Minute
+
+// treeStates returns the state of each of the template's source trees, by its name in the template with what a pattern
+// stands for. Trees that match no pattern are none.
+func (p *Project) treeStates(ctx context.Context) (map[string]string, error) {
+	dirs := map[string]string{}
+	for _, tree := range p.state.Template.Trees {
+		name, below, isBelow := strings.Cut(strings.TrimPrefix(tree, "$"), "/")
+		base := p.variable(name)
+		if base == "" {
+			return nil, p.variableMissing(name)
+		}
+		if !isBelow {
+			dirs[tree] = base
+			continue
+		}
+		// the base's path may have characters of patterns: only what is below it is one
+		for strings.HasPrefix(below, "../") {
+			base, below = filepath.Dir(base), strings.TrimPrefix(below, "../")
+		}
+		above := strings.TrimSuffix(tree, below)
+		found, _ := fs.Glob(os.DirFS(base), below) // checkOutside has validated the pattern
+		for _, match := range found {
+			if info, err := os.Stat(filepath.Join(base, match)); err == nil && info.IsDir() {
+				dirs[above+match] = filepath.Join(base, match)
+			}
+		}
+	}
+	return statesOf(ctx, dirs)
+}
+
+func statesOf(ctx context.Context, dirs map[string]string) (map[string]string, error) {
+	names := slices.Sorted(maps.Keys(dirs))
+	states := make([]string, len(names))
+	err := inParallel(len(names), func(i int) (err error) {
+		states[i], err = stateOf(ctx, dirs[names[i]])
+		if err != nil && ctx.Err() == nil {
+			err = failure.New(failure.Config, "check the variable it begins with", "source tree %s: %w", names[i], err)
+		}
+		return err
+	})
+	all := make(map[string]string, len(names))
+	for i, name := range names {
+		all[name] = states[i]
+	}
+	return all, err
+}
+
+// stateOf returns a tree's commit and, if tracked files differ from it, a digest of these. If git does not know the
+// tree, it returns a digest of the names, sizes and times of all files.
+func stateOf(ctx context.Context, dir string) (string, error) {
+	if _, err := os.Stat(filepath.Join(dir, ".git")); err == nil {
+		if git, err := exec.LookPath("git"); err == nil {
+			state, err := gitState(ctx, git, dir)
+			if err == nil || ctx.Err() != nil {
+				return state, err
+			}
+		}
+	}
+	return fileTimes(ctx, dir)
+}
+
+var errNoCommit = errors.New("git names no commit")
+
+func gitState(ctx context.Context, git, dir string) (string, error) {
+	var out bytes.Buffer
+	// --no-optional-locks: others may use the tree
+	err := command.Command{
+		Path: git, Dir: dir, Timeout: gitTimeout, Out: func(line string) { out.WriteString(line + "\n") },
+		Args: []string{
+			"--no-optional-locks", "status", "--porcelain=v2", "--branch", "--no-ahead-behind", "-z", "--untracked-files=no",
+		},
+	}.Run(ctx)
+	if err != nil {
+		return "", err
+	}
+	commit, changed := "", false
+	h := sha256.New()
+	entries := strings.Split(strings.TrimSuffix(out.String(), "\n"), "\x00")
+	for i := 0; i < len(entries); i++ {
+		entry := entries[i]
+		if oid, ok := strings.CutPrefix(entry, "# branch.oid "); ok {
+			commit = oid
+		}
+		if fields, known := entryFields[strings.SplitN(entry, " ", 2)[0]]; known {
+			changed = true
+			words := strings.SplitN(entry, " ", fields)
+			fmt.Fprintf(h, "%q %s\n", entry, contentOf(filepath.Join(dir, filepath.FromSlash(words[len(words)-1]))))
+		}
+	}
+	if len(commit) < 40 {
+		return "", errNoCommit
+	}
+	if changed {
+		return fmt.Sprintf("git %s, changed: %x", commit, h.Sum(nil)[:16]), nil
+	}
+	return "git " + commit, nil
+}
+
+// entryFields are the numbers of fields of git's entries for changed files; the last one is the path.
+var entryFields = map[string]int{"1": 9, "2": 10, "u": 11}
+
+// contentOf returns a digest of a changed file, or what else is there.
+func contentOf(path string) string {
+	if to, err := os.Readlink(path); err == nil {
+		return "link " + to
+	}
+	sum, err := digestOfFile(path)
+	if err != nil {
+		return "unreadable"
+	}
+	return sum
+}
+
+// fileTimes returns a digest of the names, sizes and times of a tree's files.
+func fileTimes(ctx context.Context, dir string) (string, error) {
+	h := sha256.New()
+	err := filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
+		switch {
+		case ctx.Err() != nil:
+			return failure.Stopped(ctx, "build")
+		case err != nil:
+			return err
+		case d.IsDir() && d.Name() == ".git":
+			return fs.SkipDir
+		case d.IsDir():
+			return nil
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		below, err := filepath.Rel(dir, name)
+		fmt.Fprintf(h, "%q %d %d\n", filepath.ToSlash(below), info.Size(), info.ModTime().UnixNano())
+		return err
+	})
+	return fmt.Sprintf("files %x", h.Sum(nil)[:16]), err
+}
