@@ -1,5 +1,5 @@
 // Package cache stores build results: small trees of files, under the hash of everything that determines them, and
-// images, under the hash of their bytes.
+// images, under the hash of their bytes. It also keeps build folders, for the next build in them.
 //
 // Everything in it can be built again: the folder may be deleted at any time. Several processes may share one
 // cache. It builds nothing itself.

@@ -23,11 +23,12 @@ const (
 
 // An EntryInfo describes an entry that was not read.
 type EntryInfo struct {
-	Key   Key       // digest of an image
-	Label string    // label of an image; "" for a keyed entry
-	Bytes int64     // of its file
-	Used  time.Time // last
-	path  string
+	Key    Key       // digest of an image
+	Label  string    // label of an image; "" for a keyed entry
+	Folder bool      // it is a build folder, see Lend
+	Bytes  int64     // of its file or files
+	Used   time.Time // last
+	path   string
 }
 
 // used marks an entry as used now.
@@ -69,7 +70,11 @@ func (c *Cache) walk() (list []EntryInfo, strange []string, err error) {
 			return list, strange, fmt.Errorf("cache: %w", err)
 		}
 	}
-	return list, strange, nil
+	folders, others, err := c.walkKept()
+	if err != nil {
+		return list, strange, fmt.Errorf("cache: %w", err)
+	}
+	return append(list, folders...), append(strange, others...), nil
 }
 
 func unlessGone(err error) error {
@@ -110,8 +115,8 @@ type Sweep struct {
 	Freed   int64 // bytes
 }
 
-// GC removes the least recently used entries until the others take at most limit bytes. It also removes abandoned
-// temporary files.
+// GC removes the least recently used entries until the others take at most limit bytes, or are folders in use. It also
+// removes abandoned temporary files.
 func (c *Cache) GC(limit int64) (Sweep, error) {
 	list, strange, err := c.walk()
 	if err != nil {
@@ -131,13 +136,31 @@ func (c *Cache) GC(limit int64) (Sweep, error) {
 			continue
 		}
 		limit = s.Bytes // stop: do not keep an older, smaller one instead
-		if err := remove(e.path); err != nil {
+		removed, err := e.remove()
+		if err != nil {
 			return s, err
+		}
+		if !removed {
+			s.Entries++
+			s.Bytes += e.Bytes
+			limit = s.Bytes
+			continue
 		}
 		s.Removed++
 		s.Freed += e.Bytes
 	}
 	return s, nil
+}
+
+// remove removes an entry, unless it is a folder in use.
+func (e EntryInfo) remove() (removed bool, err error) {
+	if !e.Folder {
+		return true, remove(e.path)
+	}
+	if removed, err = removeKept(e.path); err != nil {
+		err = fmt.Errorf("cache: %w", err)
+	}
+	return removed, err
 }
 
 // remove removes a file that may be gone already.
@@ -148,7 +171,7 @@ func remove(path string) error {
 	return nil
 }
 
-// Verify reads every entry and removes damaged ones. After each entry it calls each, unless that is nil; an error
+// Verify reads every entry, except folders, and removes damaged ones. After each entry it calls each, unless that is nil; an error
 // of each ends Verify. An entry that cannot be read stays; Verify returns the error.
 func (c *Cache) Verify(each func(EntryInfo, bool) error) (Sweep, error) {
 	list, err := c.List()

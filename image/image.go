@@ -31,7 +31,7 @@ type Image struct {
 	UpToDate bool     // nothing had to be built
 	Edited   []string // generated files that the user had changed before the build
 
-	BuildDir string // the folder that it was built in; "" if unknown
+	BuildDir string // the folder of its build, for programmers that take settings from there; "" if unknown
 
 	Landmarks firmware.Landmarks // how to find places in the file, from its template
 }

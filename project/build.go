@@ -111,7 +111,7 @@ func (p *Project) image(r *buildRecord, upToDate bool) *image.Image {
 		Path:   filepath.Join(p.dir, filepath.FromSlash(p.state.Template.ELF)),
 		Map:    filepath.Join(p.dir, filepath.FromSlash(p.state.Template.Map)),
 		Digest: r.Digest, Board: p.state.Board.Name, Size: r.Size, UpToDate: upToDate, Edited: slices.Clone(r.Edited),
-		BuildDir:  filepath.Join(p.dir, filepath.FromSlash(p.state.Template.buildFolder())),
+		BuildDir:  filepath.Join(p.dir, filepath.FromSlash(p.state.Template.programmerFolder())),
 		Landmarks: p.state.Template.Landmarks,
 	}
 	i.Bin, i.Hex = p.formOf(r, p.state.Template.Forms.Bin), p.formOf(r, p.state.Template.Forms.Hex)
@@ -388,20 +388,23 @@ func (p *Project) make(ctx context.Context, t *tree, r *recipe, last *buildRecor
 func (p *Project) compile(ctx context.Context, t *tree, r *recipe, last *buildRecord, build string) (*buildRecord,
 	error,
 ) {
+	if p.state.Template.Kept {
+		last = nil // the project's folder has no objects
+	}
 	held, err := p.begin(ctx, t, r, last)
 	if err != nil {
 		return nil, err
 	}
 	defer held.Close()
-	reused, release, err := p.reuse(ctx, t, r, last)
+	reused, release := true, func() {}
+	if folder := p.keptFolder(r, build); folder != nil {
+		defer folder.Drop() // unless it was returned, what it has is damaged
+		err = p.compileKept(ctx, t, r, build, folder)
+	} else if reused, release, err = p.reuse(ctx, t, r, last); err == nil {
+		defer release()
+		err = p.compileHere(ctx, t, r, build, held, reused)
+	}
 	if err != nil {
-		return nil, err
-	}
-	defer release()
-	if err := p.runBuilds(ctx, t, build, held, r, reused); err != nil {
-		return nil, err
-	}
-	if err := p.unchanged(ctx, t, r); err != nil {
 		return nil, err
 	}
 	if p.found != nil {
@@ -423,6 +426,14 @@ func (p *Project) compile(ctx context.Context, t *tree, r *recipe, last *buildRe
 		release()
 	}
 	return p.finish(t, r, size)
+}
+
+// compileHere runs the build command in the project's folder.
+func (p *Project) compileHere(ctx context.Context, t *tree, r *recipe, build string, held *os.File, reused bool) error {
+	if err := p.runBuilds(ctx, t, build, held, r, reused); err != nil {
+		return err
+	}
+	return p.unchanged(ctx, t, r)
 }
 
 // begin prepares the build folder. It empties the folder unless last can be reused and all files are as last left

@@ -3,6 +3,7 @@
 package project
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/cache"
@@ -130,7 +132,7 @@ func (r *recipe) allTools() []toolState {
 // completed. It does this again if the command used another compiler than the recipe expects.
 func (p *Project) runBuilds(ctx context.Context, in *tree, build string, held *os.File, r *recipe, reused bool) error {
 	for range 2 {
-		if err := in.writeFile(p.state.Template.BuildID, buildIDBytes(r.id)); err != nil {
+		if err := in.writeBuildID(p.state.Template.BuildID, r.id); err != nil {
 			return err
 		}
 		if err := p.runBuild(ctx, in, build, held, r, reused); err != nil {
@@ -154,6 +156,20 @@ func (p *Project) runBuilds(ctx context.Context, in *tree, build string, held *o
 	}
 	return failure.New(failure.Config, "build again", "the build used another compiler each time, at last %s",
 		r.found.Name)
+}
+
+// writeBuildID writes the file unless it has that build id. Its time is later than that of results with another one, also
+// where the file system's own clock is behind.
+func (t *tree) writeBuildID(name string, id [16]byte) error {
+	data := buildIDBytes(id)
+	if was, err := t.readSome(name, int64(len(data))+1); err == nil && bytes.Equal(was, data) {
+		return nil
+	}
+	if err := t.writeFile(name, data); err != nil {
+		return err
+	}
+	now := time.Now()
+	return t.error("touch", name, t.root.Chtimes(filepath.FromSlash(name), now, now))
 }
 
 // noteCompiler records the compiler that a build found for these settings.

@@ -18,8 +18,10 @@ import (
 
 // systemTemplate stands for a template of an operating system that knows its boards. Its build command finds the
 // compiler, and writes the board file.
-const systemTemplate = `{"doc": "system", "build": ["sh", "build.sh", "{zephyr_board}"], "inputs": ["build.sh", "model/codegen"],
+const systemTemplate = `{"doc": "system", "build": ["sh", "build.sh", "{zephyr_board}"],
+	"inputs": ["build.sh", "model/codegen"],
 	"env": {"OS_BASE": "$OS_BASE", "CHOICE": "$CHOICE?"}, "trees": ["$OS_BASE"], "board": "out/board.json",
+	"programmer_folder": "out/deep",
 	"find": [{"name": "OS_BASE", "has": "VERSION", "in": ["{above}/system", "~/systemproject/system"]}],
 	"generate": ["crt_config/crt_config.h"], "reuse": [], "tools": [], "options": ["arena_kib"],
 	"build_id": "out/id.inc", "elf": "out/a.elf", "map": "out/a.map", "forms": {"bin": "out/a.bin"}}`
@@ -108,8 +110,8 @@ func TestCompletedBoard(t *testing.T) {
 		}
 	}
 	check(p)
-	if first.Board != "system/kit" {
-		t.Errorf("the image is for %s", first.Board)
+	if first.Board != "system/kit" || first.BuildDir != filepath.Join(p.Dir(), "out", "deep") {
+		t.Errorf("the image is for %s, its build %s", first.Board, first.BuildDir)
 	}
 	again := built(t, p)
 	if !again.UpToDate || again.BuildID != first.BuildID {
@@ -402,19 +404,24 @@ func TestTemplateOfATreeRefused(t *testing.T) {
 	}
 	must(t, good.check())
 	for name, change := range map[string]func(*blueprint){
-		"a tree of no variable":         func(b *blueprint) { b.Trees = []string{"BASE"} },
-		"a tree of another variable":    func(b *blueprint) { b.Trees = []string{"$OTHER"} },
-		"a tree that may be unset":      func(b *blueprint) { b.Trees = []string{"$MAYBE"} },
-		"a tree of a wrong pattern":     func(b *blueprint) { b.Trees = []string{"$BASE/["} },
-		"a search without a file":       func(b *blueprint) { b.Find = []search{{Name: "BASE", In: []string{"~/a"}}} },
-		"a search for a file elsewhere": func(b *blueprint) { b.Find = []search{{"BASE", "../x", []string{"~/a"}}} },
-		"a search nowhere":              func(b *blueprint) { b.Find = []search{{Name: "BASE", Has: "x"}} },
-		"a search in itself":            func(b *blueprint) { b.Find = []search{{"BASE", "x", []string{"$BASE"}}} },
-		"a search in a fixed place":     func(b *blueprint) { b.Find = []search{{"BASE", "x", []string{"/opt"}}} },
-		"a tool in a fixed place":       func(b *blueprint) { b.Tools = []templateTool{{Name: "west", In: []string{"bin"}}} },
-		"a board file elsewhere":        func(b *blueprint) { b.Board = "board.json" },
-		"a board file outside":          func(b *blueprint) { b.Board = "build/../../board.json" },
-		"forms on request":              func(b *blueprint) { b.Build = []string{"make", "{forms}"} },
+		"a tree of no variable":           func(b *blueprint) { b.Trees = []string{"BASE"} },
+		"a tree of another variable":      func(b *blueprint) { b.Trees = []string{"$OTHER"} },
+		"a tree that may be unset":        func(b *blueprint) { b.Trees = []string{"$MAYBE"} },
+		"a tree of a wrong pattern":       func(b *blueprint) { b.Trees = []string{"$BASE/["} },
+		"a search without a file":         func(b *blueprint) { b.Find = []search{{Name: "BASE", In: []string{"~/a"}}} },
+		"a search for a file elsewhere":   func(b *blueprint) { b.Find = []search{{"BASE", "../x", []string{"~/a"}}} },
+		"a search nowhere":                func(b *blueprint) { b.Find = []search{{Name: "BASE", Has: "x"}} },
+		"a search in itself":              func(b *blueprint) { b.Find = []search{{"BASE", "x", []string{"$BASE"}}} },
+		"a search in a fixed place":       func(b *blueprint) { b.Find = []search{{"BASE", "x", []string{"/opt"}}} },
+		"a tool in a fixed place":         func(b *blueprint) { b.Tools = []templateTool{{Name: "west", In: []string{"bin"}}} },
+		"a board file elsewhere":          func(b *blueprint) { b.Board = "board.json" },
+		"a board file outside":            func(b *blueprint) { b.Board = "build/../../board.json" },
+		"a programmer's folder elsewhere": func(b *blueprint) { b.ProgrammerFolder = "buildings/x" },
+		"results that are not kept":       func(b *blueprint) { b.Results = []string{"build/x"} },
+		"results elsewhere":               func(b *blueprint) { b.Kept, b.Results = true, []string{"x"} },
+		"results of a wrong pattern":      func(b *blueprint) { b.Kept, b.Results = true, []string{"build/["} },
+		"kept, and objects for reuse":     func(b *blueprint) { b.Kept, b.Reuse = true, []string{"build/*.o"} },
+		"forms on request":                func(b *blueprint) { b.Build = []string{"make", "{forms}"} },
 	} {
 		bad := good
 		change(&bad)

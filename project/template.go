@@ -51,6 +51,12 @@ type blueprint struct {
 	// source trees outside the project, as $VARIABLE or $VARIABLE/PATTERN, see treeStates
 	Trees []string `json:"trees,omitempty"`
 	Find  []search `json:"find,omitempty"` // folders for variables of Env that the user has not set
+	// builds in a folder of the cache, which is kept for the next ones; patterns of results that the project's build
+	// folder gets, besides those that are named here
+	Kept    bool     `json:"kept,omitempty"`
+	Results []string `json:"results,omitempty"`
+	// what the board's programmer takes for the folder of the build; "" is the build folder
+	ProgrammerFolder string `json:"programmer_folder,omitempty"`
 	// the image in other forms, for a board with a memory map
 	Forms        forms              `json:"forms,omitzero"`
 	LinkerScript string             `json:"linker_script,omitempty"` // for a board with a memory map; board.mk names it
@@ -167,7 +173,7 @@ func (t *blueprint) check() error {
 	if len(t.Inputs) == 0 {
 		return errors.New("no inputs")
 	}
-	for _, p := range slices.Concat(t.Inputs, t.Reuse, t.boardFile(), []string{t.BuildID, t.Map}, t.Forms.names()) {
+	for _, p := range slices.Concat(t.Inputs, t.Reuse, t.Results, t.boardFile(), []string{t.BuildID, t.Map}, t.Forms.names()) {
 		if err := checkPath(p); err != nil {
 			return err
 		}
@@ -175,7 +181,7 @@ func (t *blueprint) check() error {
 	if err := cmp.Or(t.checkELF(), t.checkFolders()); err != nil {
 		return err
 	}
-	for _, p := range slices.Concat(t.Reuse, t.boardFile(), []string{t.BuildID, t.Map}, t.Forms.names()) {
+	for _, p := range slices.Concat(t.Reuse, t.Results, t.boardFile(), []string{t.BuildID, t.Map}, t.Forms.names()) {
 		if !strings.HasPrefix(p, t.buildFolder()+"/") {
 			return fmt.Errorf("%q is not in the build folder %q", p, t.buildFolder())
 		}
@@ -198,8 +204,19 @@ func (t *blueprint) check() error {
 	if t.Board != "" && t.makesForms() {
 		return errors.New("board: what it describes is known too late for " + formsWord)
 	}
+	if f := t.programmerFolder(); checkPath(f) != nil || !strings.HasPrefix(f+"/", t.buildFolder()+"/") {
+		return fmt.Errorf("programmer_folder: %q is not the build folder %q or in it", f, t.buildFolder())
+	}
+	if t.Kept && len(t.Reuse) > 0 {
+		return errors.New("reuse has no effect with kept")
+	}
+	if !t.Kept && len(t.Results) > 0 {
+		return errors.New("results have no effect without kept")
+	}
 	return cmp.Or(t.checkOutside(), t.checkFind(), t.Landmarks.Check())
 }
+
+func (t *blueprint) programmerFolder() string { return cmp.Or(t.ProgrammerFolder, t.buildFolder()) }
 
 // boardFile returns Board as a list of at most one name.
 func (t *blueprint) boardFile() []string {

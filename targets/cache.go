@@ -28,6 +28,9 @@ func (v *invocation) cacheList(context.Context) error {
 			"used": e.Used.UTC().Format(time.RFC3339),
 		}
 		what := ""
+		if e.Folder {
+			r["folder"], what = true, "  build folder"
+		}
 		if id, board, ok := image.ParseLabel(e.Label); ok {
 			r["build_id"], r["board"] = id, board
 			what = fmt.Sprintf("  image of build %s for %s", id, board)

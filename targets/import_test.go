@@ -59,7 +59,7 @@ var mayImport = map[string][]string{
 		"internal/filelock", "internal/scratch",
 	},
 
-	"cache":     {"failure"},
+	"cache":     {"internal/filelock", "failure"},
 	"flasher":   {"boards", "failure", "internal/command"},
 	"rpc":       {"transport", "ndarray", "failure"},
 	"transport": {"failure"},

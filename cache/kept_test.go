@@ -1,0 +1,227 @@
+package cache
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+)
+
+func lend(t *testing.T, c *Cache, n int) *Folder {
+	t.Helper()
+	f, err := c.Lend(key(n))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(f.Drop)
+	return f
+}
+
+func (f *Folder) with(t *testing.T, name, text string) *Folder {
+	t.Helper()
+	path := filepath.Join(f.Dir, filepath.FromSlash(name))
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func giveBack(t *testing.T, f *Folder) {
+	t.Helper()
+	if err := f.Return(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestLend: a folder that was returned is lent again as it is; two users at once have two; another key has others.
+func TestLend(t *testing.T) {
+	c := New(t.TempDir(), Options{})
+	first := lend(t, c, 1)
+	if first.Whole || !filepath.IsAbs(first.Dir) {
+		t.Errorf("a new folder: %+v", first)
+	}
+	second := lend(t, c, 1)
+	if second.Dir == first.Dir {
+		t.Fatal("two have one folder")
+	}
+	giveBack(t, second.with(t, "b", "2"))
+	giveBack(t, first.with(t, "deep/a", "1"))
+	again := lend(t, c, 1)
+	data, err := os.ReadFile(filepath.Join(again.Dir, "deep", "a"))
+	if !again.Whole || again.Dir != first.Dir || string(data) != "1" {
+		t.Errorf("%+v has %q, %v", again, data, err)
+	}
+	if b := lend(t, c, 1); !b.Whole || b.Dir != second.Dir {
+		t.Errorf("%+v", b)
+	}
+	if other := lend(t, c, 2); other.Whole || filepath.Dir(other.Dir) == filepath.Dir(first.Dir) {
+		t.Errorf("another key: %+v", other)
+	}
+	giveBack(t, again)
+	if v := lend(t, New(c.dir, Options{Verify: true}), 1); v.Whole {
+		t.Error("a cache that verifies lends what was built before")
+	}
+}
+
+// TestLendDamaged: a folder that its user did not return, or that changed since, is empty.
+func TestLendDamaged(t *testing.T) {
+	for name, damage := range map[string]func(t *testing.T, c *Cache, path string){
+		"not returned": func(t *testing.T, c *Cache, _ string) {
+			t.Helper()
+			lend(t, c, 1).Drop()
+		},
+		"a file is gone": func(t *testing.T, _ *Cache, path string) {
+			t.Helper()
+			if err := os.Remove(path); err != nil {
+				t.Error(err)
+			}
+		},
+		"a file changed": func(t *testing.T, _ *Cache, path string) {
+			t.Helper()
+			if err := os.WriteFile(path, []byte("other"), 0o644); err != nil {
+				t.Error(err)
+			}
+		},
+		"a file came": func(t *testing.T, _ *Cache, path string) {
+			t.Helper()
+			if err := os.WriteFile(path+"2", nil, 0o644); err != nil {
+				t.Error(err)
+			}
+		},
+		"a link came": func(t *testing.T, _ *Cache, path string) {
+			t.Helper()
+			if err := os.Symlink("/", path+"2"); err != nil {
+				t.Skip(err)
+			}
+		},
+		"no folder": func(t *testing.T, _ *Cache, path string) {
+			t.Helper()
+			if err := os.RemoveAll(filepath.Dir(path)); err != nil {
+				t.Error(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := New(t.TempDir(), Options{})
+			f := lend(t, c, 1).with(t, "a", "1")
+			giveBack(t, f)
+			damage(t, c, filepath.Join(f.Dir, "a"))
+			again := lend(t, c, 1)
+			entries, err := os.ReadDir(again.Dir)
+			if again.Whole || again.Dir != f.Dir || err != nil || len(entries) != 0 {
+				t.Errorf("%+v has %v, %v", again, entries, err)
+			}
+		})
+	}
+	c := New(t.TempDir(), Options{})
+	f := lend(t, c, 1).with(t, "a", "1")
+	later := time.Now().Add(time.Hour)
+	if err := os.Chtimes(filepath.Join(f.Dir, "a"), later, later); err != nil {
+		t.Fatal(err)
+	}
+	giveBack(t, f)
+	if lend(t, c, 1).Whole {
+		t.Error("files of the future are kept")
+	}
+}
+
+// TestGCOfFolders: folders count to the cache's size. Those that were not used for longest are removed, and those in
+// use are not.
+func TestGCOfFolders(t *testing.T) {
+	c := New(t.TempDir(), Options{})
+	var dirs []string
+	for n := range 4 {
+		f := lend(t, c, n).with(t, "a", string(make([]byte, 1000)))
+		dirs = append(dirs, f.Dir)
+		giveBack(t, f)
+		then := time.Now().Add(time.Duration(n-10) * time.Minute)
+		if err := os.Chtimes(f.Dir+wholeSuffix, then, then); err != nil {
+			t.Fatal(err)
+		}
+	}
+	keep(t, c, 9)
+	list, err := c.List()
+	if err != nil || len(list) != 5 || list[0].Folder {
+		t.Fatalf("%+v, %v", list, err)
+	}
+	if e := list[1]; !e.Folder || e.Key != key(3) || e.Bytes != 1000 {
+		t.Errorf("%+v", e)
+	}
+	if s, err := c.Verify(nil); err != nil || s.Entries != 5 || s.Removed != 0 {
+		t.Errorf("%+v, %v", s, err)
+	}
+	used := lend(t, c, 0) // the one not used for longest until now
+	s, err := c.GC(list[0].Bytes + 2100)
+	if err != nil || s.Removed != 2 || s.Freed != 2000 || s.Entries != 3 {
+		t.Errorf("%+v, %v", s, err)
+	}
+	for n, want := range []bool{true, false, false, true} {
+		if _, err := os.Stat(dirs[n]); (err == nil) != want {
+			t.Errorf("folder %d: %v", n, err)
+		}
+	}
+	if s, err := c.GC(0); err != nil || s.Entries != 1 {
+		t.Errorf("all but that in use: %+v, %v", s, err)
+	}
+	giveBack(t, used)
+	if again := lend(t, c, 0); !again.Whole {
+		t.Error("the folder in use was removed")
+	}
+	if f := lend(t, c, 1); f.Whole {
+		t.Error("a removed folder is whole")
+	}
+	if entries, err := os.ReadDir(filepath.Join(c.dir, keptFolder)); err != nil || len(entries) != 2 {
+		t.Errorf("what is left of others: %v, %v", entries, err)
+	}
+}
+
+// TestLimitOfFolders: new folders are removed again when the cache is full, without a call of GC.
+func TestLimitOfFolders(t *testing.T) {
+	c := New(t.TempDir(), Options{Limit: 10 << 10})
+	for n := range 30 {
+		giveBack(t, lend(t, c, n).with(t, "a", string(make([]byte, 1<<10))))
+	}
+	if list, err := c.List(); err != nil || len(list) > 10 {
+		t.Errorf("%d folders, %v", len(list), err)
+	}
+}
+
+// TestFoldersAtOnce: while folders are lent, returned, dropped and removed, no two users have one.
+func TestFoldersAtOnce(t *testing.T) {
+	c := New(t.TempDir(), Options{})
+	var users sync.Map
+	var all sync.WaitGroup
+	for worker := range 8 {
+		all.Go(func() {
+			for round := range 30 {
+				f, err := c.Lend(key(round % 2))
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if other, taken := users.LoadOrStore(f.Dir, worker); taken {
+					t.Errorf("%s is lent to %v and %v", f.Dir, other, worker)
+				}
+				err = os.WriteFile(filepath.Join(f.Dir, strconv.Itoa(worker)), nil, 0o644)
+				if err != nil {
+					t.Error(err)
+				}
+				users.Delete(f.Dir)
+				if (worker+round)%5 == 0 {
+					f.Drop()
+				} else if err := f.Return(); err != nil {
+					t.Error(err)
+				}
+				if round%10 == worker {
+					if _, err := c.GC(0); err != nil {
+						t.Error(err)
+					}
+				}
+			}
+		})
+	}
+	all.Wait()
+}

@@ -1,0 +1,227 @@
+// This file builds in folders of the cache that are kept: what was compiled there before is not compiled again,
+// whatever project it was for. Into such a folder the project's inputs are copied, those that differ, and results out
+// of it.
+
+package project
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/boardsmith/boardsmith/cache"
+	"github.com/boardsmith/boardsmith/failure"
+)
+
+// keptFile is in a kept folder: what it was built with that its key does not cover.
+const keptFile = ".boardsmith.kept"
+
+// A keptRecord is keptFile.
+type keptRecord struct {
+	Found toolState `json:"found"` // the compiler, if only the build finds it
+}
+
+// keptFolder lends a folder for the build. It returns nil if the template has none, or if the cache cannot lend one:
+// the project is built in its own folder then.
+func (p *Project) keptFolder(r *recipe, build string) *cache.Folder {
+	c := cache.OrUsers(p.builder.Cache)
+	if c == nil || !p.state.Template.Kept {
+		return nil
+	}
+	f, err := c.Lend(p.keptKey(r, build))
+	if err != nil {
+		p.builder.log().Warn("no build folder of the cache can be used", "error", err)
+		return nil
+	}
+	return f
+}
+
+// keptKey covers everything that a kept folder's build command does not notice itself, but for the compiler if only the
+// build finds that.
+func (p *Project) keptKey(r *recipe, build string) cache.Key {
+	facts, err := json.Marshal([]any{p.state.Board, p.state.Template, p.state.Options})
+	if err != nil {
+		panic(err) // project.json has them in this form
+	}
+	return cache.NewSentence("kept v1").Say("settings", fmt.Sprintf("%x", r.settled)).Say("project", string(facts)).
+		Say("places", r.env...).Say("command", build).Key()
+}
+
+// compileKept builds in a kept folder, and copies the results into the project's build folder, which is empty.
+func (p *Project) compileKept(ctx context.Context, t *tree, r *recipe, build string, folder *cache.Folder) error {
+	if err := p.prepareKept(r, folder); err != nil {
+		return err
+	}
+	in, err := openTree(folder.Dir)
+	if err != nil {
+		return err
+	}
+	defer in.close()
+	if err := p.copyInputs(t, in, r, folder); err != nil {
+		return err
+	}
+	err = p.runBuilds(ctx, in, build, folder.Lock, r, false)
+	if failed := (*ToolError)(nil); errors.As(err, &failed) && folder.Whole {
+		p.returnKept(in, r, folder) // as the template promises, it can be used again
+	}
+	if err != nil {
+		return err
+	}
+	if err := p.unchanged(ctx, t, r); err != nil {
+		return err
+	}
+	if err := p.copyResults(in, t); err != nil {
+		return err
+	}
+	p.returnKept(in, r, folder)
+	return nil
+}
+
+// prepareKept empties a folder that was built with another compiler.
+func (p *Project) prepareKept(r *recipe, folder *cache.Folder) error {
+	if !folder.Whole {
+		return nil
+	}
+	var was keptRecord
+	data, err := os.ReadFile(filepath.Join(folder.Dir, keptFile))
+	if err == nil {
+		err = json.Unmarshal(data, &was)
+	}
+	if err == nil && was.Found == r.found {
+		return nil
+	}
+	return folder.Empty()
+}
+
+// returnKept gives the folder back. If this fails, the next user empties it.
+func (p *Project) returnKept(in *tree, r *recipe, folder *cache.Folder) {
+	data, err := json.Marshal(keptRecord{Found: r.found})
+	if err == nil {
+		err = in.root.WriteFile(keptFile, data, 0o644)
+	}
+	if err == nil {
+		err = folder.Return()
+	}
+	if err != nil {
+		p.builder.log().Warn("the build folder could not be kept", "error", err)
+	}
+}
+
+// copyInputs makes the inputs in a kept folder equal to the project's. It writes only files that differ, and gives them
+// a newer time than the results that are there. It empties a folder that has other inputs, unless they are only sources
+// and objects: see buildRecord.differs.
+func (p *Project) copyInputs(t, in *tree, r *recipe, folder *cache.Folder) error {
+	there, err := in.list(p.state.Template.Inputs)
+	if err != nil {
+		return err
+	}
+	have, err := in.digests(there)
+	if err != nil {
+		return err
+	}
+	if isOther(have, r.inputs) {
+		entries, err := fs.ReadDir(in.root.FS(), ".")
+		for _, e := range entries {
+			err = errors.Join(err, in.root.RemoveAll(e.Name()))
+		}
+		if err != nil {
+			return in.error("empty", ".", err)
+		}
+		have, folder.Whole = nil, false
+	}
+	for name := range have {
+		if _, still := r.inputs[name]; !still {
+			if err := in.remove(name); err != nil {
+				return err
+			}
+		}
+	}
+	var names []string
+	for name, sum := range r.inputs {
+		if sum != "" && have[name] != sum { // "" is of what is no plain file
+			names = append(names, name)
+		}
+	}
+	if err := in.makeFolders(names); err != nil {
+		return err
+	}
+	return inParallel(len(names), func(i int) error {
+		if err := copyFile(t, in, names[i]); err != nil {
+			return err
+		}
+		sum, err := in.digest(names[i])
+		if err == nil && sum != r.inputs[names[i]] {
+			err = failure.New(failure.Config, "build again", "%s changed during the build", names[i])
+		}
+		return err
+	})
+}
+
+// isOther reports whether files other than sources and objects are missing from inputs or new there.
+func isOther(have, inputs map[string]string) bool {
+	if len(have) == 0 {
+		return false
+	}
+	for _, name := range changes(have, inputs) {
+		_, had := have[name]
+		_, has := inputs[name]
+		if had != has && !slices.Contains([]string{".c", ".S", ".o"}, path.Ext(name)) {
+			return true
+		}
+	}
+	return false
+}
+
+// copyFile copies a file between two trees. The copy's time is now: a file system's own clock may be behind, and give a
+// file the same time as results that were made of its former content.
+func copyFile(from, to *tree, name string) error {
+	at := filepath.FromSlash(name)
+	source, err := from.root.Open(at)
+	if err != nil {
+		return from.error("read", name, err)
+	}
+	defer source.Close()
+	info, err := source.Stat()
+	if err != nil {
+		return from.error("read", name, err)
+	}
+	mode := fs.FileMode(0o644)
+	if info.Mode()&0o100 != 0 {
+		mode = 0o755
+	}
+	target, err := to.root.OpenFile(at, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, mode)
+	if err != nil {
+		return to.error("write", name, err)
+	}
+	_, err = io.Copy(target, source)
+	now := time.Now()
+	err = errors.Join(err, target.Close(), to.root.Chmod(at, mode), to.root.Chtimes(at, now, now))
+	return to.error("write", name, err)
+}
+
+// copyResults copies the results of a build in a kept folder.
+func (p *Project) copyResults(in, t *tree) error {
+	names := slices.Concat(p.otherForms(), p.state.Template.boardFile(),
+		[]string{p.state.Template.BuildID, p.state.Template.ELF, p.state.Template.Map})
+	for _, pattern := range p.state.Template.Results {
+		found, _ := fs.Glob(in.root.FS(), pattern) // check has validated the pattern
+		names = append(names, found...)
+	}
+	slices.Sort(names)
+	names = slices.DeleteFunc(slices.Compact(names), func(name string) bool {
+		info, err := in.root.Stat(filepath.FromSlash(name))
+		return err != nil || !info.Mode().IsRegular() // inspect reports an image that is not there
+	})
+	if err := t.makeFolders(names); err != nil {
+		return err
+	}
+	return inParallel(len(names), func(i int) error { return copyFile(in, t, names[i]) })
+}

@@ -1,0 +1,452 @@
+//go:build !windows
+
+package project
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/boardsmith/boardsmith/cache"
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/mlf/mlftest"
+)
+
+// keptTemplate builds in kept folders. Its Makefile notes what it compiles.
+const keptTemplate = `{"doc": "kept", "build": ["make", "-j{jobs}", "build/deep/a.elf"],
+	"inputs": ["Makefile", "src", "crt/include", "crt_config", "model/codegen"],
+	"kept": true, "results": ["build/compiled*"],
+	"generate": ["crt_config/crt_config.h"], "reuse": [], "tools": [{"name": "make", "install": "apt-get install make"}],
+	"options": [], "build_id": "build/id.inc", "elf": "build/deep/a.elf", "map": "build/deep/a.map"}`
+
+const keptMakefile = `SRC := $(sort $(wildcard src/*.c model/codegen/host/src/*.c))
+OBJ := $(SRC:%.c=build/%.o)
+FLAGS := -g -w -ffile-prefix-map='$(CURDIR)'=. -Icrt_config -Icrt/include -Imodel/codegen/host/include
+build/deep/a.elf: $(OBJ) build/id.o
+	mkdir -p $(@D)
+	gcc -Wl,--build-id=none -Wl,-Map=build/deep/a.map -o $@ $^
+build/id.o: build/id.inc Makefile
+	{ echo 'const unsigned char id[] = {'; sed 's/BYTE(\(.*\))/\1,/' $<; echo '};'; } | gcc $(FLAGS) -xc -c -o $@ -
+build/%.o: %.c Makefile
+	mkdir -p $(@D)
+	echo $< >>build/compiled
+	gcc $(FLAGS) -MMD -MP -c -o $@ $<
+-include $(wildcard $(OBJ:.o=.d))
+.DELETE_ON_ERROR:
+`
+
+const keptMain = "int common(void);\nint main(void) { return common(); }\n"
+
+// A keptDesk makes projects of that template, with a cache of its own.
+type keptDesk struct {
+	t    *testing.T
+	home string
+	env  env
+}
+
+func newKept(t *testing.T) *keptDesk {
+	t.Helper()
+	for _, tool := range []string{"make", "gcc"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			t.Skip(tool + " is not installed")
+		}
+	}
+	d := &keptDesk{t, t.TempDir(), testEnv()}
+	d.env.Path, d.env.Cache = []string{d.home}, cache.New(t.TempDir(), cache.Options{})
+	for name, text := range map[string]string{
+		"boards/mine.json": `{"doc": "mine", "inherits": "cpu/native", "templates": ["keeps"],
+			"link": {"kind": "process"}, "flash": {"programmer": "none"}}`,
+		"templates/keeps/template.json": keptTemplate, "templates/keeps/Makefile": keptMakefile,
+		"templates/keeps/src/main.c": keptMain, "templates/keeps/src/common.c": "int common(void) { return 0; }\n",
+	} {
+		writeIn(t, d.home, name, text)
+	}
+	return d
+}
+
+// project is one whose operator ends in a line.
+func (d *keptDesk) project(line string) *Project {
+	d.t.Helper()
+	model := mlftest.Tiny(d.t, map[string]string{"codegen/host/src/lib1.c": mlftest.TinyOperator + line + "\n"})
+	return generated(d.t, filepath.Join(d.t.TempDir(), "p"), Spec{Board: "mine", Model: model}, d.env)
+}
+
+// alone returns the image of such a project that is built from nothing.
+func (d *keptDesk) alone(line string) *image.Image {
+	d.t.Helper()
+	other := *d
+	other.env.Cache = cache.New(d.t.TempDir(), cache.Options{})
+	return built(d.t, other.project(line))
+}
+
+// compiled lists what was compiled in a project's kept folder, sorted, from the n-th on.
+func compiled(t *testing.T, p *Project, n int) []string {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(p.Dir(), "build", "compiled"))
+	must(t, err)
+	names := strings.Fields(string(data))[n:]
+	slices.Sort(names)
+	return names
+}
+
+func (d *keptDesk) folders() int {
+	d.t.Helper()
+	list, err := d.env.Cache.List()
+	must(d.t, err)
+	return len(slices.DeleteFunc(list, func(e cache.EntryInfo) bool { return !e.Folder }))
+}
+
+const keptOperator = "model/codegen/host/src/lib1.c"
+
+// TestKept: another project's build compiles only what differs, and gives the bytes of a build from nothing.
+func TestKept(t *testing.T) {
+	t.Parallel()
+	d := newKept(t)
+	first := d.project("// one")
+	built(t, first)
+	all := compiled(t, first, 0)
+	if len(all) != 4 {
+		t.Fatalf("compiled %v", all)
+	}
+	if again := built(t, first); !again.UpToDate {
+		t.Error("built again without a change")
+	}
+	done := len(all)
+	for round, line := range []string{"int two;", "// one", "int three;"} {
+		p := d.project(line)
+		got := built(t, p)
+		if now := compiled(t, p, done); !slices.Equal(now, []string{keptOperator}) {
+			t.Errorf("round %d compiles %v", round, now)
+		}
+		done++
+		if want := d.alone(line); got.Digest != want.Digest || got.BuildID != want.BuildID || got.Size != want.Size {
+			t.Errorf("%q: image %s, want %s", line, got.Digest, want.Digest)
+		}
+	}
+	if n := d.folders(); n != 1 {
+		t.Errorf("%d folders", n)
+	}
+	names := slices.Sorted(func(yield func(string) bool) {
+		for name := range contents(t, filepath.Join(first.Dir(), "build")) {
+			yield(name)
+		}
+	})
+	if want := []string{"build.json", "compiled", "deep/a.elf", "deep/a.map", "id.inc"}; !slices.Equal(names, want) {
+		t.Errorf("the project's build folder has %v, want %v", names, want)
+	}
+	out, err := exec.Command("make", "-C", first.Dir(), "build/deep/a.elf").CombinedOutput()
+	if err != nil {
+		t.Errorf("by hand: %v\n%s", err, out)
+	}
+}
+
+// TestKeptInputs: a source that comes or goes is noticed by the build command; a header that comes may be found before
+// another, and everything is compiled again. So it is if an option or the template changes.
+func TestKeptInputs(t *testing.T) {
+	t.Parallel()
+	d := newKept(t)
+	p := d.project("")
+	built(t, p)
+	done := len(compiled(t, p, 0))
+	step := func(what string, want ...string) {
+		t.Helper()
+		i := built(t, p)
+		if now := compiled(t, p, done); !slices.Equal(now, want) {
+			t.Errorf("%s compiles %v, want %v", what, now, want)
+		}
+		done += len(want)
+		if i.UpToDate {
+			t.Errorf("%s: up to date", what)
+		}
+	}
+	writeIn(t, p.Dir(), "src/extra.c", "int extra;\n")
+	step("a new source", "src/extra.c")
+	must(t, os.Remove(filepath.Join(p.Dir(), "src", "extra.c")))
+	step("a removed source")
+	data, err := os.ReadFile(filepath.Join(p.Dir(), "build", "deep", "a.elf"))
+	if err != nil || strings.Contains(string(data), "extra") {
+		t.Errorf("the removed source is in the image (%v)", err)
+	}
+	writeIn(t, p.Dir(), "src/common.c", "int common(void) { return 3; }\n")
+	step("a changed source", "src/common.c")
+	writeIn(t, p.Dir(), "crt_config/string.h", "#include_next <string.h>\n")
+	done = 0
+	step("a new header", "model/codegen/host/src/lib0.c", keptOperator, "src/common.c", "src/main.c")
+	must(t, os.Remove(filepath.Join(p.Dir(), "crt_config", "string.h")))
+	done = 0
+	step("a removed header", "model/codegen/host/src/lib0.c", keptOperator, "src/common.c", "src/main.c")
+	if n := d.folders(); n != 1 {
+		t.Errorf("%d folders", n)
+	}
+}
+
+// TestKeptAtOnce: builds at once have folders of their own, and give the same bytes as one after the other.
+func TestKeptAtOnce(t *testing.T) {
+	t.Parallel()
+	d := newKept(t)
+	builder := d.env.builder()
+	const n = 4
+	var all sync.WaitGroup
+	images := make([]*image.Image, n)
+	for i := range n {
+		operator := mlftest.TinyOperator + fmt.Sprintf("int v%d;\n", i%2)
+		model := mlftest.Tiny(t, map[string]string{"codegen/host/src/lib1.c": operator})
+		dir := filepath.Join(t.TempDir(), "p")
+		all.Go(func() {
+			for range 3 {
+				p, err := builder.Generate(t.Context(), dir, Spec{Board: "mine", Model: model})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if images[i], err = p.Build(t.Context()); err != nil {
+					t.Error(err)
+				}
+				must(t, os.RemoveAll(filepath.Join(dir, "build")))
+				must(t, p.Close())
+			}
+		})
+	}
+	all.Wait()
+	for i, got := range images {
+		if want := d.alone(fmt.Sprintf("int v%d;", i%2)); got == nil || got.Digest != want.Digest {
+			t.Errorf("build %d: %+v, want %s", i, got, want.Digest)
+		}
+	}
+	if n := d.folders(); n < 1 || n > 4 {
+		t.Errorf("%d folders", n)
+	}
+}
+
+// TestKeptFails: after a failed build the folder is used again if it had been built before; the error's command runs in
+// it.
+func TestKeptFails(t *testing.T) {
+	t.Parallel()
+	d := newKept(t)
+	var failed *ToolError
+	if _, err := d.project("wrong").Build(t.Context()); !errors.As(err, &failed) {
+		t.Fatal(err)
+	}
+	p := d.project("")
+	built(t, p)
+	done := len(compiled(t, p, 0))
+	if done != 4 {
+		t.Errorf("after a first build that failed, %d files are compiled", done)
+	}
+	bad := d.project("wrong")
+	_, err := bad.Build(t.Context())
+	if !errors.As(err, &failed) || failed.Class != failure.Compile || !strings.Contains(failed.Message, "lib1.c") {
+		t.Fatal(err)
+	}
+	if _, err := exec.Command("sh", "-c", failed.Command).Output(); err == nil {
+		t.Errorf("%s succeeds", failed.Command)
+	}
+	if i, err := bad.Built(); i != nil || err != nil {
+		t.Errorf("a failed build left %+v, %v", i, err)
+	}
+	good := d.project("int good;")
+	if got, want := built(t, good), d.alone("int good;"); got.Digest != want.Digest {
+		t.Error("other bytes after a failed build")
+	}
+	if d.folders() != 1 {
+		t.Errorf("%d folders", d.folders())
+	}
+}
+
+// TestKeptCancelled: a build that is cancelled in the middle leaves nothing that the next one uses.
+func TestKeptCancelled(t *testing.T) {
+	t.Parallel()
+	d := newKept(t)
+	built(t, d.project(""))
+	p := d.project("int cancelled;")
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	writeIn(t, p.Dir(), "Makefile", keptMakefile+"build/id.o: slow\nslow: ; sleep 60\n")
+	if _, err := p.Build(ctx); failure.Of(err) != failure.Timeout && failure.Of(err) != failure.Interrupted {
+		t.Errorf("%v", err)
+	}
+	writeIn(t, p.Dir(), "Makefile", keptMakefile)
+	if got, want := built(t, p), d.alone("int cancelled;"); got.Digest != want.Digest {
+		t.Error("other bytes after a cancelled build")
+	}
+}
+
+// keptChild is the main function of a process that builds in a kept folder and is killed.
+func keptChild() int {
+	b := &Builder{Path: []string{os.Args[1]}, Cache: cache.New(os.Args[2], cache.Options{})}
+	p, err := b.Open(os.Args[3])
+	if err == nil {
+		_, err = p.Build(context.Background())
+	}
+	fmt.Println(err)
+	return 1
+}
+
+// TestKeptKilled kills a build while its tools run. The next one gets a folder that none of them changes.
+func TestKeptKilled(t *testing.T) {
+	t.Parallel()
+	d := newKept(t)
+	store, marks := t.TempDir(), t.TempDir()
+	begun, ended := filepath.Join(marks, "begun"), filepath.Join(marks, "ended")
+	d.env.Cache = cache.New(store, cache.Options{})
+	// The first build of the operator with this word damages an object and is killed. Then the damage is younger than the
+	// sources, and two seconds later a tool would damage the object again, if it outlived the build.
+	const object = "$(CURDIR)/build/src/main.o"
+	writeIn(t, d.home, "templates/keeps/Makefile", keptMakefile+`
+build/id.o: $(if $(wildcard `+begun+`),,$(if $(shell grep killed `+keptOperator+`),slow))
+slow: $(OBJ) ; echo >`+object+`; touch `+begun+`; trap '' INT TERM; sleep 2; echo >>`+object+"; touch "+ended+"\n")
+	built(t, d.project(""))
+	p := d.project("int killed;")
+	must(t, p.Close())
+	cmd := childCommand(t, "kept", d.home, store, p.Dir())
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	must(t, cmd.Start())
+	for start := time.Now(); ; time.Sleep(5 * time.Millisecond) {
+		if _, err := os.Stat(begun); err == nil {
+			break
+		}
+		if time.Since(start) > time.Minute {
+			t.Fatal("the build has not begun")
+		}
+	}
+	must(t, cmd.Process.Kill())
+	_ = cmd.Wait()
+	again, err := d.env.builder().Open(p.Dir())
+	must(t, err)
+	defer again.Close()
+	if got, want := built(t, again), d.alone("int killed;"); got.Digest != want.Digest {
+		t.Error("other bytes after a killed build")
+	}
+	time.Sleep(2500 * time.Millisecond)
+	if _, err := os.Stat(ended); err == nil {
+		t.Error("a tool outlived its build, and changed the folder that was lent to another one")
+	}
+	for _, line := range []string{"int next;", "int last;"} {
+		if got, want := built(t, d.project(line)), d.alone(line); got.Digest != want.Digest {
+			t.Errorf("%s: other bytes a while after a killed build", line)
+		}
+	}
+}
+
+// TestKeptTools: another version of a tool has a folder of its own, and a folder that is damaged is not used.
+func TestKeptTools(t *testing.T) {
+	d := newKept(t)
+	p := d.project("")
+	first := built(t, p)
+	bin := t.TempDir()
+	writeIn(t, bin, "make", "#!/bin/sh\ncase \"$1\" in --version) echo make of another version;; *) exec "+
+		lookPath(t, "make")+" \"$@\";; esac\n")
+	must(t, os.Chmod(filepath.Join(bin, "make"), 0o755))
+	path := os.Getenv("PATH")
+	t.Setenv("PATH", bin+":"+path)
+	p.builder = d.env.builder()
+	if i := built(t, p); i.BuildID == first.BuildID || len(compiled(t, p, 0)) != 4 || d.folders() != 2 {
+		t.Errorf("%s, compiled %v in %d folders", i.ID(), compiled(t, p, 0), d.folders())
+	}
+	t.Setenv("PATH", path)
+	p.builder = d.env.builder()
+	objects, err := filepath.Glob(filepath.Join(keptDirs(t, d.env.Cache)[0], "build", "src", "*.o"))
+	if err != nil || len(objects) != 2 {
+		t.Fatalf("%v, %v", objects, err)
+	}
+	for _, dir := range keptDirs(t, d.env.Cache) {
+		must(t, os.WriteFile(filepath.Join(dir, "build", "src", "common.o"), nil, 0o644))
+	}
+	if i := built(t, p); i.Digest != first.Digest || len(compiled(t, p, 0)) != 4 {
+		t.Errorf("a damaged folder: compiled %v", compiled(t, p, 0))
+	}
+}
+
+func lookPath(t *testing.T, name string) string {
+	t.Helper()
+	path, err := exec.LookPath(name)
+	must(t, err)
+	return path
+}
+
+// keptDirs returns the kept folders of a cache.
+func keptDirs(t *testing.T, c *cache.Cache) (all []string) {
+	t.Helper()
+	f, err := c.Lend(cache.Key{})
+	must(t, err)
+	f.Drop()
+	dirs, err := filepath.Glob(filepath.Join(filepath.Dir(filepath.Dir(f.Dir)), "*", "*", "build"))
+	must(t, err)
+	for _, dir := range dirs {
+		all = append(all, filepath.Dir(dir))
+	}
+	return all
+}
+
+// TestKeptNowhere: without a usable cache the project's own folder is built in.
+func TestKeptNowhere(t *testing.T) {
+	t.Parallel()
+	d := newKept(t)
+	want := d.alone("")
+	file := filepath.Join(t.TempDir(), "file")
+	must(t, os.WriteFile(file, nil, 0o644))
+	d.env.Cache = cache.New(filepath.Join(file, "cache"), cache.Options{})
+	p := d.project("")
+	if got := built(t, p); got.Digest != want.Digest {
+		t.Error("other bytes")
+	}
+	if _, err := os.Stat(filepath.Join(p.Dir(), "build", "src", "main.o")); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestKeptInputChanges: an input that changes while it is built is an error, and the next build has its new content.
+func TestKeptInputChanges(t *testing.T) {
+	t.Parallel()
+	d := newKept(t)
+	p := d.project("")
+	built(t, p)
+	source := filepath.Join(p.Dir(), "src", "common.c")
+	writeIn(t, p.Dir(), "src/main.c", keptMain+"int changing;\n")
+	writeIn(t, p.Dir(), "Makefile", keptMakefile+"build/id.o: changes\nchanges: ; "+
+		"echo 'int common(void) { return 7; }' >"+source+"\n")
+	_, err := p.Build(t.Context())
+	if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "src/common.c changed during the build") {
+		t.Fatalf("%v", err)
+	}
+	writeIn(t, p.Dir(), "Makefile", keptMakefile)
+	i := built(t, p)
+	cmd := exec.Command(i.Path)
+	if _ = cmd.Run(); cmd.ProcessState.ExitCode() != 7 {
+		t.Errorf("it exits with %d", cmd.ProcessState.ExitCode())
+	}
+}
+
+// TestKeptFoundCompiler: the compiler that the build finds belongs to the folder, which another one empties.
+func TestKeptFoundCompiler(t *testing.T) {
+	s := newSystem(t, `"board":`, `"kept": true, "results": ["out/runs"], "board":`)
+	script := func(version string) {
+		s.write(s.home, "mycc", "#!/bin/sh\ncase \"$1\" in --version) echo "+version+";; *) exec gcc \"$@\";; esac\n")
+		must(t, os.Chmod(filepath.Join(s.home, "mycc"), 0o755))
+	}
+	script("one")
+	s.write(s.base, "cc", filepath.Join(s.home, "mycc"))
+	p := s.project()
+	first := built(t, p)
+	if !p.Board().KeepsHostTime() || p.Board().CoreHz != 1000 || s.runs(p) != 2 {
+		t.Errorf("%d runs, board %+v", s.runs(p), p.Board())
+	}
+	other := s.project()
+	if i := built(t, other); i.BuildID != first.BuildID || s.runs(other) != 3 {
+		t.Errorf("another project: %d runs", s.runs(other))
+	}
+	script("two")
+	if i := built(t, p); i.BuildID == first.BuildID || s.runs(p) != 1 {
+		t.Errorf("another version: %d runs in its folder", s.runs(p))
+	}
+}
