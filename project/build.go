@@ -17,7 +17,9 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -182,7 +184,8 @@ func (p *Project) recipe(ctx context.Context, t *tree) (*recipe, error) {
 	if r.outside, err = p.outside(); err != nil {
 		return nil, err
 	}
-	r.settled = p.sentence("settings v1", r, func(string) bool { return false }).Key()
+	settled := p.sentence("settings v1", r, func(string) bool { return false })
+	r.settled = settled.Say("board", p.state.Board.Zephyr()).Key() // the compiler that the build finds depends on it
 	if cc == "" {
 		return r, p.expect(ctx, r)
 	}
@@ -700,6 +703,12 @@ func (p *Project) runBuild(ctx context.Context, t *tree, path string, held *os.F
 	tool := toolRun{dir: t.dir, path: path, args: command[1:], env: r.env, held: held, log: p.builder.log()}
 	tool.line = func(line string) {
 		words := strings.Fields(line)
+		if m := ninjaStep.FindStringSubmatch(line); m != nil && len(words) > 0 {
+			step, _ := strconv.Atoi(m[1]) // digits
+			of, _ := strconv.Atoi(m[2])
+			p.builder.Progress.Tell(progress.Event{Step: "build", Detail: words[len(words)-1], Done: step, Total: of})
+			return
+		}
 		if len(words) > 0 && isSource(words[len(words)-1]) {
 			done++
 			p.builder.Progress.Tell(progress.Event{Step: "build", Detail: words[len(words)-1], Done: done, Total: total})
@@ -718,6 +727,9 @@ func (p *Project) runBuild(ctx context.Context, t *tree, path string, held *os.F
 func (r *recipe) hasLibrary(b *boards.Board) bool {
 	return len(b.Memory) == 0 || slices.ContainsFunc(r.tools, func(t toolState) bool { return t.Name == libraryFile })
 }
+
+// ninjaStep matches ninja's line before a command: its number and how many there are.
+var ninjaStep = regexp.MustCompile(`^\[(\d{1,9})/(\d{1,9})\] `)
 
 func isSource(name string) bool {
 	return strings.HasSuffix(name, ".c") || strings.HasSuffix(name, ".S")

@@ -15,6 +15,7 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/boardsmith/boardsmith/cache"
@@ -69,8 +70,11 @@ func (p *Project) compileKept(ctx context.Context, t *tree, r *recipe, build str
 		return err
 	}
 	err = p.runBuilds(ctx, in, build, folder.Lock, r, false)
-	if failed := (*ToolError)(nil); errors.As(err, &failed) && folder.Whole {
-		p.returnKept(in, r, folder) // as the template promises, it can be used again
+	if failed := (*ToolError)(nil); errors.As(err, &failed) {
+		if folder.Whole {
+			p.returnKept(in, r, folder) // as the template promises, it can be used again
+		}
+		failed.Message = strings.ReplaceAll(failed.Message, folder.Dir, p.dir) // the files that the user can change
 	}
 	if err != nil {
 		return err

@@ -40,7 +40,7 @@ build/id.o: build/id.inc Makefile
 build/%.o: %.c Makefile
 	mkdir -p $(@D)
 	echo $< >>build/compiled
-	gcc $(FLAGS) -MMD -MP -c -o $@ $<
+	gcc $(FLAGS) -MMD -MP -c -o $@ '$(CURDIR)/$<'
 -include $(wildcard $(OBJ:.o=.d))
 .DELETE_ON_ERROR:
 `
@@ -247,6 +247,9 @@ func TestKeptFails(t *testing.T) {
 	_, err := bad.Build(t.Context())
 	if !errors.As(err, &failed) || failed.Class != failure.Compile || !strings.Contains(failed.Message, "lib1.c") {
 		t.Fatal(err)
+	}
+	if !strings.Contains(failed.Message, filepath.Join(bad.Dir(), keptOperator)) {
+		t.Errorf("the error is not about the project's file: %s", failed.Message)
 	}
 	if _, err := exec.Command("sh", "-c", failed.Command).Output(); err == nil {
 		t.Errorf("%s succeeds", failed.Command)

@@ -28,7 +28,7 @@ const (
 // A ToolError reports an external command that failed.
 type ToolError struct {
 	Tool    string
-	Class   failure.Class // compile, link or does-not-fit
+	Class   failure.Class // compile, link, does-not-fit, or config where the build command could not configure
 	Message string        // the first error it printed, with the source line; "" if it printed none
 	Tail    []byte        // the last 4 KiB of its standard error
 	Command string        // a shell command that runs it again
@@ -49,7 +49,7 @@ func (e *ToolError) Error() string {
 // Unwrap returns Err.
 func (e *ToolError) Unwrap() error { return e.Err }
 
-// FailureClass returns failure.Compile, failure.Link or failure.DoesNotFit.
+// FailureClass returns Class.
 func (e *ToolError) FailureClass() failure.Class { return e.Class }
 
 // NextStep returns the command that reproduces it.
@@ -86,8 +86,9 @@ func (r toolRun) run(ctx context.Context) error {
 		return err
 	}
 	text := failed.Stderr
+	class, message := explain(text, failed.Text)
 	return &ToolError{
-		Tool: failed.Tool, Class: classify(text), Message: firstError(text), Tail: []byte(text[max(0, len(text)-tailBytes):]),
+		Tool: failed.Tool, Class: class, Message: message, Tail: []byte(text[max(0, len(text)-tailBytes):]),
 		Command: r.typed(), Err: failed.Err,
 	}
 }

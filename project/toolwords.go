@@ -41,6 +41,41 @@ func classify(text string) failure.Class {
 	}
 }
 
+// explain returns the class and the message of a failure by what a tool printed, on standard error and on both streams:
+// a build tool such as ninja copies compilers' errors to its standard output, and others only report that it failed.
+func explain(stderr, both string) (failure.Class, string) {
+	if message := configureError(stderr); message != "" {
+		return failure.Config, message
+	}
+	class, message := classify(stderr), firstError(stderr)
+	if message == "" || onlyFailed.MatchString(message) {
+		class = classify(both)
+		if other := firstError(both); other != "" {
+			message = other
+		}
+	}
+	return class, message
+}
+
+// onlyFailed matches messages of a tool that only says that another one failed.
+var onlyFailed = regexp.MustCompile(`command exited with status|^make: \*\*\*`)
+
+// configureError returns an error of CMake, with its indented message, and a few lines of what the tools that CMake
+// called had printed before; or "".
+func configureError(stderr string) string {
+	const before, after = 3, 5
+	lines := slices.DeleteFunc(strings.Split(stderr, "\n"), func(l string) bool { return strings.TrimSpace(l) == "" })
+	i := slices.IndexFunc(lines, func(l string) bool { return strings.HasPrefix(l, "CMake Error") })
+	if i < 0 {
+		return ""
+	}
+	end := i + 1
+	for end < min(len(lines), i+1+after) && strings.HasPrefix(lines[end], "  ") {
+		end++
+	}
+	return strings.Join(lines[max(0, i-before):end], "\n")
+}
+
 // firstError is the first error a compiler, linker or make printed, with the source lines shown below it.
 func firstError(text string) string {
 	lines := strings.Split(text, "\n")
