@@ -170,21 +170,32 @@ func allFailed(results []tune.Result) error {
 		"%d of %d candidates failed; the first, %s: %s", failed, total, first.ID, first.Failure.Message)
 }
 
+// archives are the candidates in a folder.
+type archives struct {
+	folder       string
+	names        []string
+	inputs, want []ndarray.Named // of every archive; want may be empty
+	best         int             // how many to confirm in flash
+}
+
+func (t *tuning) readArchives(folder string) (a archives, err error) {
+	a.folder = folder
+	if a.names, err = candidateFiles(folder); err != nil {
+		return a, err
+	}
+	if a.inputs, err = arraysOf("INPUT", t.in.input); err != nil {
+		return a, err
+	}
+	if a.want, err = arraysOf("EXPECT", t.Env("EXPECT")); err != nil {
+		return a, err
+	}
+	a.best, err = t.confirms()
+	return a, err
+}
+
 // candidates measures the archives in a folder.
 func (t *tuning) candidates(ctx context.Context, folder string) (err error) {
-	names, err := candidateFiles(folder)
-	if err != nil {
-		return err
-	}
-	inputs, err := arraysOf("INPUT", t.in.input)
-	if err != nil {
-		return err
-	}
-	want, err := arraysOf("EXPECT", t.Env("EXPECT"))
-	if err != nil {
-		return err
-	}
-	best, err := t.confirms()
+	a, err := t.readArchives(folder)
 	if err != nil {
 		return err
 	}
@@ -194,7 +205,7 @@ func (t *tuning) candidates(ctx context.Context, folder string) (err error) {
 	}
 	t.folder(filepath.Base(name))
 	if t.Env.On("DRYRUN") {
-		return t.Would("measure %d candidates on %s, in %s", len(names), t.in.board.value, t.dir)
+		return t.Would("measure %d candidates on %s, in %s", len(a.names), t.in.board.value, t.dir)
 	}
 	desk := t.desk(t.in)
 	defer func() { err = firstError(err, desk.Close()) }()
@@ -203,56 +214,78 @@ func (t *tuning) candidates(ctx context.Context, folder string) (err error) {
 		return err
 	}
 	defer func() { err = firstError(err, run.Close()) }()
-	kinds := run.Kinds()
-	asked := map[string]bool{}
-	for _, name := range names {
-		for _, kind := range kinds {
-			asked[candidateID(name, kind, kinds)] = true
-		}
-	}
-	finished := func() ([]tune.Result, error) {
-		all, err := run.Results()
-		return slices.DeleteFunc(all, func(r tune.Result) bool { return !asked[cmp.Or(r.Of, r.ID)] }), err
-	}
-	before, err := finished()
+	asked := a.ids(run.Kinds())
+	bad, err := t.measureAll(ctx, run, a, asked)
 	if err != nil {
 		return err
 	}
+	done, err := finished(run, asked)
+	if err != nil {
+		return err
+	}
+	return t.concludeArchives(a, done, bad)
+}
+
+// ids returns the names under which the run measures the archives on boards of the kinds.
+func (a archives) ids(kinds []string) map[string]bool {
+	ids := map[string]bool{}
+	for _, name := range a.names {
+		for _, kind := range kinds {
+			ids[candidateID(name, kind, kinds)] = true
+		}
+	}
+	return ids
+}
+
+// finished returns the results of the candidates asked for, of earlier runs too.
+func finished(run *tune.Run, asked map[string]bool) ([]tune.Result, error) {
+	all, err := run.Results()
+	return slices.DeleteFunc(all, func(r tune.Result) bool { return !asked[cmp.Or(r.Of, r.ID)] }), err
+}
+
+// measureAll measures the archives and confirms the best. It returns how many could not be read.
+func (t *tuning) measureAll(ctx context.Context, run *tune.Run, a archives, asked map[string]bool) (bad int, err error) {
+	before, err := finished(run, asked)
+	if err != nil {
+		return 0, err
+	}
 	t.view.expect(len(asked))
 	t.view.resumed(before...)
-	bad := 0
-	all := candidatesOf(names, kinds, inputs, want, func(name string, err error) {
+	kinds := run.Kinds()
+	all := candidatesOf(a.names, kinds, a.inputs, a.want, func(name string, err error) {
 		bad++
 		t.notMeasured(name, kinds, err)
 	})
 	for r, err := range run.All(ctx, all) {
 		if err != nil {
-			done, _ := finished() // the first error says more
-			return t.stopped(ctx, err, len(done))
+			done, _ := finished(run, asked) // the first error says more
+			return bad, t.stopped(ctx, err, len(done))
 		}
 		t.resultLine(r)
 	}
-	if best > 0 {
-		confirmed, err := run.Confirm(ctx, best)
-		if err != nil {
-			return err
-		}
-		for _, r := range confirmed {
-			if asked[r.Of] {
-				t.resultLine(r)
-			}
-		}
+	if a.best == 0 {
+		return bad, nil
 	}
-	done, err := finished()
+	confirmed, err := run.Confirm(ctx, a.best)
 	if err != nil {
-		return err
+		return bad, err
 	}
+	for _, r := range confirmed {
+		if asked[r.Of] {
+			t.resultLine(r)
+		}
+	}
+	return bad, nil
+}
+
+// concludeArchives prints what the run found. Archives that could not be read are an error.
+func (t *tuning) concludeArchives(a archives, done []tune.Result, bad int) error {
 	if err := t.printResults(done); err != nil {
 		return err
 	}
 	end := fields{"status": "done", "folder": t.dir}
 	end["candidates"], end["failed"] = counts(done)
-	if best > 0 {
+	if a.best > 0 {
 		end["correlations"] = t.printCorrelations(done)
 	}
 	if err := allFailed(done); err != nil {
@@ -260,7 +293,7 @@ func (t *tuning) candidates(ctx context.Context, folder string) (err error) {
 	}
 	if bad > 0 {
 		return failure.New(failure.Config, "after they are corrected, the same command measures them",
-			"%s: %d of %d archives not measured", folder, bad, len(names))
+			"%s: %d of %d archives not measured", a.folder, bad, len(a.names))
 	}
 	t.JSONLine(end)
 	return nil

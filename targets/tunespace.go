@@ -47,11 +47,9 @@ func (t *tuning) space(ctx context.Context, file string) (err error) {
 	if err != nil {
 		return err
 	}
-	how := cmp.Or(t.Env("PROPOSER"), defaultProposer)
-	propose := proposers[how]
-	if propose == nil {
-		return failure.New(failure.Config, "choose grid, random or evolve", "PROPOSER=%s is not known%s", how,
-			jsonfile.DidYouMean(how, []string{"grid", "random", "evolve"}))
+	how, propose, err := t.proposer()
+	if err != nil {
+		return err
 	}
 	if err := t.oneKind(); err != nil {
 		return err
@@ -106,6 +104,17 @@ func (t *tuning) space(ctx context.Context, file string) (err error) {
 			file)
 	}
 	return t.printBest(s, best)
+}
+
+// proposer returns the search that PROPOSER names.
+func (t *tuning) proposer() (string, func(*space.Space, uint64) space.Proposer, error) {
+	how := cmp.Or(t.Env("PROPOSER"), defaultProposer)
+	propose := proposers[how]
+	if propose == nil {
+		return how, nil, failure.New(failure.Config, "choose grid, random or evolve", "PROPOSER=%s is not known%s", how,
+			jsonfile.DidYouMean(how, []string{"grid", "random", "evolve"}))
+	}
+	return how, propose, nil
 }
 
 // oneKind fails if the boards are of several kinds.
