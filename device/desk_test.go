@@ -474,7 +474,7 @@ func TestWearBudget(t *testing.T) {
 }
 
 // Erases that never began are not counted: a tool that is not there, a probe that is not plugged in, and what was to
-// come behind a sector at which the probe was lost. What is clean stays so where nothing was begun.
+// come behind a sector at which the power failed. What is clean stays so where nothing was begun.
 func TestErasesThatNeverBegan(t *testing.T) {
 	t.Parallel()
 	for _, tool := range drawn.Of(t, "tool of TestErasesThatNeverBegan", []string{"openocd", "pyocd"}, 1) {
@@ -529,11 +529,10 @@ func TestErasesThatNeverBegan(t *testing.T) {
 			if got.Failures != clean.Failures+2 {
 				t.Errorf("%d failures", got.Failures)
 			}
-			for after := 1500; counted(entry().Sectors) == counted(clean.Sectors); after += 1500 {
-				d.tell(virtualprobe.Request{Do: "faults", Faults: &virtualprobe.Faults{UnplugAfter: after}})
-				r = fails()
-			}
-			d.tell(virtualprobe.Request{Do: "faults", Faults: &virtualprobe.Faults{}})
+			d.tell(virtualprobe.Request{Do: "faults", Faults: &virtualprobe.Faults{
+				Cut: &virtualprobe.Cut{Erase: true, After: 5, Seed: 1},
+			}})
+			r = fails()
 			if n, truth := counted(entry().Sectors), inTruth(); n < truth || n > truth+1 || r.Erased >= r.Sectors ||
 				!entry().Dirty {
 				t.Errorf("%d erases are counted, %d were done; %+v", n, truth, r)
