@@ -75,7 +75,7 @@ func (r *repository) testAll(ctx context.Context, t *tally, level string) error 
 	}
 	env := []string{"SEED=" + seed, drawn.Variable + "=" + level}
 	steps := []func(context.Context, *tally) error{
-		func(ctx context.Context, t *tally) error { return r.runChecks(ctx, r.lintChecks(), t) },
+		func(ctx context.Context, t *tally) error { return r.runChecks(ctx, r.lintChecks(level == ""), t) },
 		func(ctx context.Context, t *tally) error {
 			raceEnv, race := r.raceDetector()
 			args := append(race, "-count=1", "-vet=off", each, // lint runs vet
