@@ -37,7 +37,7 @@ import (
 // desks for each tool: most of a flash is waiting.
 const (
 	killPoints      = 520
-	killPointsDrawn = 4
+	killPointsDrawn = 2
 	cutPointsDrawn  = 1
 	killDesks       = 3
 	mostFailures    = 5 // of a tool, then no more is tried
