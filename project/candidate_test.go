@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/boardsmith/boardsmith/internal/testcache"
 	"github.com/boardsmith/boardsmith/mlf/mlftest"
 )
 
@@ -42,7 +43,7 @@ func TestCandidateCost(t *testing.T) {
 	dir, log := filepath.Join(t.TempDir(), "p"), filepath.Join(t.TempDir(), "log")
 	run := func(models ...string) map[string]fileAt {
 		t.Helper()
-		cmd := childCommand(t, "candidates", append([]string{dir, sharedCache}, models...)...)
+		cmd := childCommand(t, "candidates", append([]string{dir, testcache.Dir()}, models...)...)
 		cmd.Args = append([]string{strace, "-f", "-qq", "-o", log, "-e", "trace=execve"}, cmd.Args...)
 		cmd.Path = strace
 		if out, err := cmd.CombinedOutput(); err != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/drawn"
+	"github.com/boardsmith/boardsmith/internal/testcache"
 	"github.com/boardsmith/boardsmith/project"
 	"github.com/boardsmith/boardsmith/samples"
 )
@@ -88,7 +89,7 @@ func TestEveryChipBuilds(t *testing.T) {
 	if err := os.WriteFile(model, samples.Archive(), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	c := cache.New(t.TempDir(), cache.Options{})
+	c := cache.New(testcache.Dir(), cache.Options{})
 	for _, b := range all {
 		t.Run(b.Name, func(t *testing.T) {
 			if why := hasCompiler(t, b); why != "" {

@@ -15,6 +15,7 @@ import (
 	"github.com/boardsmith/boardsmith/executor"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/drawn"
+	"github.com/boardsmith/boardsmith/internal/testcache"
 	"github.com/boardsmith/boardsmith/mlf/mlftest"
 	"github.com/boardsmith/boardsmith/project"
 )
@@ -33,7 +34,7 @@ func TestModelsInRAM(t *testing.T) {
 			}
 		}
 	}
-	builder := &project.Builder{Cache: cache.New(t.TempDir(), cache.Options{})}
+	builder := &project.Builder{Cache: cache.New(testcache.Dir(), cache.Options{})}
 	for _, x := range drawn.Of(t, "models in RAM", pairs, 8) {
 		t.Run(x.board+"/"+mlftest.Name(x.archive), func(t *testing.T) {
 			b, err := boards.Find(x.board, nil)

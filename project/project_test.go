@@ -24,38 +24,37 @@ import (
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/internal/testcache"
 	"github.com/boardsmith/boardsmith/mlf/mlftest"
 	"github.com/boardsmith/boardsmith/progress"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// sharedCache has the compiled runtime for all tests that need no cache of their own.
-var sharedCache string
+// leaseDir takes the place of the folder for leases of real probes, which all users share.
+var leaseDir string
 
 func TestMain(m *testing.M) {
 	if os.Getenv(childMode) != "" {
 		os.Exit(child())
 	}
-	dir, err := os.MkdirTemp("", "project-test-cache")
+	dir, err := os.MkdirTemp("", "project-test-leases")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	sharedCache = dir
+	leaseDir = dir
 	code := m.Run()
 	_ = os.RemoveAll(dir)
-	_ = os.RemoveAll(dir + leaseSuffix)
+	testcache.Clean()
 	os.Exit(code)
 }
 
-// testEnv loads images directly: emulated boards behind a probe are flash_test.go's.
-// The leases of real probes, which all users share, are not touched.
+// testEnv loads images directly: emulated boards behind a probe are flash_test.go's. Its cache holds the compiled
+// runtime for all tests that need no cache of their own.
 func testEnv() env {
-	return env{Cache: cache.New(sharedCache, cache.Options{}), Programmer: "none", LeaseDir: sharedCache + leaseSuffix}
+	return env{Cache: cache.New(testcache.Dir(), cache.Options{}), Programmer: "none", LeaseDir: leaseDir}
 }
-
-const leaseSuffix = "-lease"
 
 func must(t testing.TB, err error) {
 	t.Helper()

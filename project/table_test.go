@@ -23,6 +23,7 @@ import (
 	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/drawn"
 	"github.com/boardsmith/boardsmith/internal/fit"
+	"github.com/boardsmith/boardsmith/internal/testcache"
 	"github.com/boardsmith/boardsmith/mlf/mlftest"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/project"
@@ -77,7 +78,7 @@ func TestBoardsAndArchives(t *testing.T) {
 	}
 	results := map[trial]verdict{}
 	var mu sync.Mutex
-	c := cache.New(t.TempDir(), cache.Options{})
+	c := cache.New(testcache.Dir(), cache.Options{})
 	skipped := 0
 	t.Run("board", func(t *testing.T) {
 		gate := make(chan struct{}, runtime.NumCPU())

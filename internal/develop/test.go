@@ -7,12 +7,14 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"os/exec"
 	"strconv"
 	"time"
 
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/drawn"
+	"github.com/boardsmith/boardsmith/internal/testcache"
 	"github.com/boardsmith/boardsmith/internal/toolbox"
 )
 
@@ -73,7 +75,12 @@ func (r *repository) testAll(ctx context.Context, t *tally, level string) error 
 	if err != nil {
 		return err
 	}
-	env := []string{"SEED=" + seed, drawn.Variable + "=" + level}
+	runtimes, err := os.MkdirTemp("", "boardsmith-test-cache-")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(runtimes) }()
+	env := []string{"SEED=" + seed, drawn.Variable + "=" + level, testcache.Variable + "=" + runtimes}
 	steps := []func(context.Context, *tally) error{
 		func(ctx context.Context, t *tally) error { return r.runChecks(ctx, r.lintChecks(level == ""), t) },
 		func(ctx context.Context, t *tally) error {
