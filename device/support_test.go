@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 	"time"
@@ -34,7 +35,7 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	leaseDir = dir
+	leaseDir = filepath.Join(dir, "leases")
 	code := m.Run()
 	_ = os.RemoveAll(dir)
 	keepertest.Clean()

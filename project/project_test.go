@@ -43,7 +43,7 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	leaseDir = dir
+	leaseDir = filepath.Join(dir, "leases")
 	code := m.Run()
 	_ = os.RemoveAll(dir)
 	testcache.Clean()

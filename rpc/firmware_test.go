@@ -49,7 +49,10 @@ func makeFirmware(model, build string, variables ...string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	args := []string{"-C", "../templates/baremetal", "-j4", "CRT=../../crt", "SRC=../firmware", "MODEL=" + model, "BUILD=" + build}
+	args := []string{
+		"-C", "../templates/baremetal", "-j4", "CRT=../../crt", "SRC=../firmware", "MODEL=" + model,
+		"BUILD=" + build,
+	}
 	cmd := exec.Command("make", append(args, variables...)...)
 	out, err := cmd.CombinedOutput()
 	if err != nil {

@@ -74,13 +74,14 @@ var mayImport = map[string][]string{
 
 	"internal/command":      {"failure"},
 	"internal/console":      {"rpc", "failure"},
-	"internal/develop":      {"internal/console", "internal/toolbox", "internal/command", "internal/drawn", "failure"},
+	"internal/develop":      {"internal/console", "internal/toolbox", "internal/command", "internal/drawn", "internal/testcache", "failure"},
 	"internal/drawn":        {},
 	"internal/filelock":     {},
 	"internal/jsonfile":     {"failure"},
 	"internal/openset":      {},
 	"internal/plainfile":    {"failure"},
 	"internal/scratch":      {"internal/filelock"},
+	"internal/testcache":    {},
 	"internal/toolbox":      {"internal/console", "internal/ledger", "failure"},
 	"internal/virtualprobe": {"transport", "failure", "internal/command"},
 }

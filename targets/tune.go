@@ -244,7 +244,9 @@ func finished(run *tune.Run, asked map[string]bool) ([]tune.Result, error) {
 }
 
 // measureAll measures the archives and confirms the best. It returns how many could not be read.
-func (t *tuning) measureAll(ctx context.Context, run *tune.Run, a archives, asked map[string]bool) (bad int, err error) {
+func (t *tuning) measureAll(
+	ctx context.Context, run *tune.Run, a archives, asked map[string]bool,
+) (bad int, err error) {
 	before, err := finished(run, asked)
 	if err != nil {
 		return 0, err

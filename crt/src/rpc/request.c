@@ -52,8 +52,9 @@ void request_finish(rpc_server_t* s, int result) {
   }
 }
 
-// Reads the tensor at `at`, except its shape. Returns its size in bytes, 0 if it is incomplete.
-static uint32_t tensor_read(const uint8_t* at, uint32_t bytes, DLTensor* t) {
+// Reads the tensor at `at`, except its shape. Returns its size in bytes, 0 if it is incomplete. Not inlined, which saves
+// 12 bytes of code with GCC 14.
+__attribute__((noinline)) static uint32_t tensor_read(const uint8_t* at, uint32_t bytes, DLTensor* t) {
   if (bytes < TENSOR_BYTES) {
     return 0;
   }
@@ -85,8 +86,9 @@ _Static_assert((sizeof(DLTensor) <= (32U + (32U / SHARE))) && (sizeof(TVMByteArr
    (1U << kTVMDataType) | (1U << kDLDevice) | (1U << kTVMDLTensorHandle) | (1U << kTVMModuleHandle) |             \
    (1U << kTVMPackedFuncHandle) | (1U << kTVMStr) | (1U << kTVMBytes))
 
-// Decodes the packed sequence from `at` to the message's end. Returns DONE or an error.
-static int arguments_decode(rpc_server_t* s, arguments_t* a, uint8_t* at, uint8_t* end) {
+// Decodes the packed sequence from `at` to the message's end. Returns DONE or an error. Not inlined, which saves 30 bytes
+// of code with GCC 14.
+__attribute__((noinline)) static int arguments_decode(rpc_server_t* s, arguments_t* a, uint8_t* at, uint8_t* end) {
   uint8_t* room = (uint8_t*)(((uintptr_t)end + 7U) & ~(uintptr_t)7U);
   a->taken = NULL;
   if ((end - at) < 4) {
@@ -108,14 +110,15 @@ static int arguments_decode(rpc_server_t* s, arguments_t* a, uint8_t* at, uint8_
       return error;
     }
     room = a->taken;
-    unused = &room[need];
-    (void)memset(unused, 0, sizeof s->unused);
+    unused = memset(&room[need], 0, sizeof s->unused);
   }
   // Layout: the objects that values point to, the values, the unused values.
   TVMValue* value = &((TVMValue*)(void*)unused)[-(ptrdiff_t)a->count];
   a->values = value;
-  for (uint32_t i = 0; i < a->count; i++) {
-    const unsigned code = (unsigned)a->codes[i];
+  const int* codes = a->codes;
+  for (; value != (TVMValue*)(void*)unused; value++) {
+    const unsigned code = (unsigned)*codes;
+    codes++;
     uint32_t left = (uint32_t)(end - at);
     if ((code >= 32U) || (((ARGUMENT_TYPES >> code) & 1U) == 0U)) {
       return TYPE;
@@ -138,7 +141,7 @@ static int arguments_decode(rpc_server_t* s, arguments_t* a, uint8_t* at, uint8_
         (void)memmove(t->shape, &at[TENSOR_SHAPE], more);
         room += sizeof *t + more;
         more += TENSOR_BYTES - 8U;
-        value->v_int64 = (int64_t)(uintptr_t)t;
+        value->v_handle = t;
       }
       if (code >= kTVMStr) {
         more = wire_get32(at);
@@ -148,18 +151,17 @@ static int arguments_decode(rpc_server_t* s, arguments_t* a, uint8_t* at, uint8_
         if (code == kTVMStr) {  // moved over its length field, to make room for the NUL
           (void)memmove(at, &at[8], more);
           at[more] = 0;
-          value->v_int64 = (int64_t)(uintptr_t)at;
+          value->v_handle = at;
         } else {
           TVMByteArray* array = (TVMByteArray*)(void*)room;
           array->data = (const char*)&at[8];
           array->size = more;
           room += sizeof *array;
-          value->v_int64 = (int64_t)(uintptr_t)array;
+          value->v_handle = array;
         }
       }
       at += 8U + more;
     }
-    value++;
   }
   return DONE;
 }
@@ -384,11 +386,12 @@ static int execute(rpc_server_t* s, uint32_t code, uint8_t* body, uint8_t* end) 
   }
   arguments_t a;
   int result = arguments_decode(s, &a, (code == RPC_CALL_FUNC) ? &body[8] : body, end);
-  if ((result == DONE) && (code != RPC_ALLOC_SCOPED) && !tensors_known(&a)) {
-    result = MEMORY;
-  }
   if (result == DONE) {
-    result = (code == RPC_CALL_FUNC) ? call_function(s, body, &a) : system_call(s, code, &a);
+    if ((code != RPC_ALLOC_SCOPED) && !tensors_known(&a)) {
+      result = MEMORY;
+    } else {
+      result = (code == RPC_CALL_FUNC) ? call_function(s, body, &a) : system_call(s, code, &a);
+    }
   }
   if (a.taken != NULL) {
     (void)boardsmith_give(a.taken);
