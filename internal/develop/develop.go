@@ -21,7 +21,7 @@ func Test(ctx context.Context) error { return do(ctx, "test", (*repository).test
 // the name Test; mage shows and accepts them as test:full, test:soak and test:debian.
 type TEST mg.Namespace
 
-// Full runs the tests with ten times as many cases, then every fuzz target for FUZZTIME, other releases of Debian, and
+// Full runs the tests with six times as many cases, then every fuzz target for FUZZTIME, other releases of Debian, and
 // benchmarks; writes docs/report.
 func (TEST) Full(ctx context.Context) error { return do(ctx, "test:full", (*repository).testFull) }
 

@@ -1,5 +1,5 @@
 // Package drawn selects the cases that a test tries. BOARDSMITH_TESTS and SEED control the selection: a plain run draws
-// a few cases, a full one ("full") ten times as many, and one without a limit ("soak") takes all.
+// a few cases, a full one ("full") six times as many, and one without a limit ("soak") takes all.
 package drawn
 
 import (
@@ -26,7 +26,7 @@ type T interface {
 }
 
 // more is how many times as many cases a full run draws.
-const more = 10
+const more = 6
 
 func level() string {
 	l := os.Getenv(Variable)
