@@ -19,7 +19,7 @@ func TestOf(t *testing.T) {
 		level string
 		n     int
 		want  int
-	}{{"", 3, 3}, {"", 200, 100}, {Full, 3, 30}, {Full, 11, 100}, {Soak, 3, 100}} {
+	}{{"", 3, 3}, {"", 200, 100}, {Full, 3, 18}, {Full, 17, 100}, {Soak, 3, 100}} {
 		t.Setenv(Variable, c.level)
 		got := Of(t, "a test", hundred(), c.n)
 		if len(got) != c.want || !slices.IsSorted(got) || len(slices.Compact(got)) != c.want {
