@@ -134,7 +134,10 @@ var boardsUnderTest = []struct {
 // ways lists the programmers; west with each of its runners.
 var ways = []string{"openocd", "pyocd", "west/openocd", "west/pyocd"}
 
-// onEach runs each programmer on the first of the boards; in the full test on the second too.
+// waysDrawn is how many of them a test tries in a plain run.
+const waysDrawn = 2
+
+// onEach runs programmers on the first of the boards; in the full test on the second too.
 func onEach(t *testing.T, do func(t *testing.T, b *rig, p Programmer)) {
 	onFirst(t, do)
 	if drawn.InFull() {
@@ -143,7 +146,7 @@ func onEach(t *testing.T, do func(t *testing.T, b *rig, p Programmer)) {
 }
 
 func onFirst(t *testing.T, do func(t *testing.T, b *rig, p Programmer)) {
-	for _, way := range ways {
+	for _, way := range drawn.Of(t, "ways of "+t.Name(), ways, waysDrawn) {
 		onBoard(t, 0, way, do)
 	}
 }
@@ -167,9 +170,9 @@ func onBoard(t *testing.T, board int, way string, do func(t *testing.T, b *rig, 
 	})
 }
 
-// onMicrobit runs each programmer on the first of the boards, with the name of the tool that reaches the probe.
+// onMicrobit runs programmers on the first of the boards, with the name of the tool that reaches the probe.
 func onMicrobit(t *testing.T, do func(t *testing.T, b *rig, tool string)) {
-	for _, way := range ways {
+	for _, way := range drawn.Of(t, "ways of "+t.Name(), ways, waysDrawn) {
 		onBoard(t, 0, way, func(t *testing.T, b *rig, _ Programmer) {
 			do(t, b, way[strings.LastIndex(way, "/")+1:])
 		})

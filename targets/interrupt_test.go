@@ -89,7 +89,7 @@ func TestInterrupted(t *testing.T) {
 var dirtyChip = regexp.MustCompile(`"device":"chip:[0-9a-f]+","dirty":true`)
 
 // flashRounds are how many moments of a flash are drawn for TestInterruptedFlash.
-const flashRounds = 4
+const flashRounds = 2
 
 // TestInterruptedFlash stops flashing at drawn moments: only the emulated board still runs, its probe is free
 // immediately, the ledger marks it as dirty if an erase was started, and the next flash repairs it.
@@ -124,7 +124,7 @@ func TestInterruptedFlash(t *testing.T) {
 	must("flash")
 	whole := time.Since(start)
 	random := drawn.Rand(t, "moments")
-	for range drawn.Count(flashRounds, 100*flashRounds) {
+	for range drawn.Count(flashRounds, 200*flashRounds) {
 		must("emulated:erase")
 		moment := time.Duration(random.Int64N(int64(whole)))
 		var said bytes.Buffer

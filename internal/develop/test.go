@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"runtime"
 	"strconv"
 	"time"
 
@@ -86,7 +87,8 @@ func (r *repository) testAll(ctx context.Context, t *tally, level string) error 
 		func(ctx context.Context, t *tally) error {
 			raceEnv, race := r.raceDetector()
 			args := append(race, "-count=1", "-vet=off", each, // lint runs vet
-				"-shuffle="+seed, "./...")
+				// one more package at a time than there are processors: tests wait for emulators and probes
+				fmt.Sprintf("-p=%d", runtime.NumCPU()+1), "-shuffle="+seed, "./...")
 			return r.goTest(ctx, t, append(raceEnv, env...), args...)
 		},
 		func(ctx context.Context, t *tally) error { return r.cTests(ctx, t, env) },
