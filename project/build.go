@@ -801,6 +801,10 @@ func (p *Project) inspect(path string) (image.Size, error) {
 	if err != nil {
 		return image.Size{}, err
 	}
+	if code, _ := b.Region(b.Place.Code); len(parts) < len(p.state.Template.Landmarks.Parts) && code.Nonvolatile {
+		return image.Size{}, failure.New(failure.Link, "", "%s lacks a part of the firmware in %s", p.state.Template.ELF,
+			code.Name)
+	}
 	if err := firmware.CheckCovered(f, parts); err != nil {
 		return image.Size{}, failure.New(failure.Link, "", "%s: %w", p.state.Template.ELF, err)
 	}

@@ -327,9 +327,9 @@ func TestUsage(t *testing.T) {
 				t.Errorf("the parts have %+v, the image %+v", total, made.Size)
 			}
 			for _, part := range u.Parts {
-				none := part.Size == (image.Size{})
-				if hasStack := len(u.Regions) > 0; none && (part.Name != "stack" || hasStack) {
-					t.Errorf("there is no %s", part.Name)
+				some := part.Size != (image.Size{})
+				if want := part.Name != "system" && (part.Name != "stack" || len(u.Regions) > 0); some != want {
+					t.Errorf("there is a part %s: %v", part.Name, some)
 				}
 			}
 			if u.Arena.Have != p.arenaBytes() || partOf(u, "workspace").BSS < 816 ||

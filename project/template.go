@@ -53,8 +53,9 @@ type blueprint struct {
 	Find  []search `json:"find,omitempty"` // folders for variables of Env that the user has not set
 	// builds in a folder of the cache, which is kept for the next ones; patterns of results that the project's build
 	// folder gets, besides those that are named here
-	Kept    bool     `json:"kept,omitempty"`
-	Results []string `json:"results,omitempty"`
+	Kept     bool     `json:"kept,omitempty"`
+	Results  []string `json:"results,omitempty"`
+	LinkedIn string   `json:"linked_in,omitempty"` // the folder to which the map's paths are relative; "" is the project's
 	// what the board's programmer takes for the folder of the build; "" is the build folder
 	ProgrammerFolder string `json:"programmer_folder,omitempty"`
 	// the image in other forms, for a board with a memory map
@@ -203,6 +204,14 @@ func (t *blueprint) check() error {
 	}
 	if t.Board != "" && t.makesForms() {
 		return errors.New("board: what it describes is known too late for " + formsWord)
+	}
+	for _, p := range t.Areas.Own {
+		if _, err := path.Match(p, ""); err != nil {
+			return fmt.Errorf("areas: invalid pattern %q", p)
+		}
+	}
+	if t.LinkedIn != "" && checkPath(t.LinkedIn) != nil {
+		return fmt.Errorf("linked_in: %q is not a folder of the project", t.LinkedIn)
 	}
 	if f := t.programmerFolder(); checkPath(f) != nil || !strings.HasPrefix(f+"/", t.buildFolder()+"/") {
 		return fmt.Errorf("programmer_folder: %q is not the build folder %q or in it", f, t.buildFolder())

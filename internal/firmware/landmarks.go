@@ -47,6 +47,8 @@ type Place struct {
 	Symbol  string `json:"symbol,omitempty"`
 	End     string `json:"end,omitempty"` // the symbol after it; "" if Symbol has a size
 	Section string `json:"section,omitempty"`
+	// of a part: images that no programmer writes, because they run from RAM or are programs, may lack it
+	Optional bool `json:"optional,omitempty"`
 }
 
 // A Range is the addresses from Start to below End.
@@ -115,13 +117,16 @@ func symbolNamed(symbols []elf.Symbol, name string) (elf.Symbol, bool) {
 }
 
 // FindParts returns the load addresses of the parts; none if the template names none. It returns an error of class
-// config if the file lacks a part.
+// config if the file lacks a part that is not optional.
 func (l Landmarks) FindParts(f *elf.File, path string) ([]Range, error) {
 	var ranges []Range
 	for _, p := range l.Parts {
 		r, ok := p.Find(f)
 		if p.Section != "" {
 			r = loaded(f, r)
+		}
+		if !ok && p.Optional {
+			continue
 		}
 		if !ok || r.End <= r.Start {
 			return nil, failure.New(failure.Config, "build again", "%s lacks a part that its template names: %v", path, p)

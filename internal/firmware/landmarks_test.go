@@ -91,6 +91,10 @@ func TestLandmarks(t *testing.T) {
 	if _, err := both.FindParts(f, "a.elf"); err == nil {
 		t.Error("a part that is not there is taken")
 	}
+	both.Parts[0].Optional = true
+	if ranges, err := both.FindParts(f, "a.elf"); err != nil || len(ranges) != 1 {
+		t.Errorf("an optional part that is not there: %#x, %v", ranges, err)
+	}
 	if parts, err := ReadParts(f, Landmarks{}, "a.elf", 0); parts != nil || err != nil {
 		t.Errorf("a template without parts: %x, %v", parts, err)
 	}

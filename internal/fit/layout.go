@@ -5,6 +5,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/boardsmith/boardsmith/failure"
@@ -27,6 +28,7 @@ type Layout struct {
 type Sources struct {
 	Dir     string           // the project's folder; paths of objects in the map are relative to it
 	Build   string           // the build folder in Dir
+	Linked  string           // the folder in Dir to which the map's paths are relative; "" is Dir
 	Names   []string         // all sources, as slash paths in Dir
 	Shipped []string         // sources of the template that are byte for byte as they were tested
 	Folders firmware.Folders // those of the model and of the runtime
@@ -39,6 +41,9 @@ type Sources struct {
 type Areas struct {
 	Stacks []string `json:"stacks,omitempty"`
 	Arena  []string `json:"arena,omitempty"`
+	// patterns of archives with objects of the project's sources; others in the build folder are the operating system's.
+	// None: all archives there are the project's
+	Own []string `json:"own,omitempty"`
 }
 
 // Open reads an image and its map. Errors are of class config, because the build folder then contains something else.
@@ -97,6 +102,28 @@ func (of Sources) parts() map[string]string {
 
 // objectOf returns the name of a source's object.
 func objectOf(name string) string { return strings.TrimSuffix(name, ".c") + ".o" }
+
+// member returns the object's name as objectOf has it, of a.o, a.c.o, a.obj or a.c.obj.
+func member(name string) string {
+	return objectOf(strings.TrimSuffix(strings.TrimSuffix(name, ".obj"), ".o"))
+}
+
+// object returns the path, in the project, of a piece's object or archive.
+func (l *Layout) object(piece *mapPiece) string {
+	if path.IsAbs(piece.object) {
+		return path.Clean(piece.object)
+	}
+	return path.Join(l.of.Linked, piece.object)
+}
+
+// isOwn reports whether an archive has objects of the project's sources.
+func (l *Layout) isOwn(archive string) bool {
+	own := l.of.Areas.Own
+	return len(own) == 0 || slices.ContainsFunc(own, func(pattern string) bool {
+		ok, _ := path.Match(pattern, archive) // the template's check has validated the pattern
+		return ok
+	})
+}
 
 // part returns the part of a source, or of its object in the build folder.
 func (of Sources) part(name string) string {

@@ -53,12 +53,13 @@ const (
 	partMain       = "main and port"
 	partStack      = "stack"
 	partArena      = "arena"
-	partOther      = "other" // other libraries, and gaps for alignment
+	partSystem     = "system" // an operating system that is built with the firmware
+	partOther      = "other"  // other libraries, and gaps for alignment
 )
 
 var partNames = []string{
 	partRuntime, partRPC, partExecutor, partOperators, partParameters, partWorkspace, partLibc, partMain, partStack,
-	partArena, partOther,
+	partArena, partSystem, partOther,
 }
 
 // partOf returns the part that a piece belongs to.
@@ -86,7 +87,7 @@ var cLibrary = []string{
 }
 
 func (l *Layout) objectPart(piece *mapPiece) string {
-	object := strings.TrimPrefix(path.Clean(piece.object), "./")
+	object := l.object(piece)
 	base := path.Base(object)
 	inProject, local := strings.CutPrefix(object, l.of.Build+"/")
 	switch {
@@ -96,8 +97,10 @@ func (l *Layout) objectPart(piece *mapPiece) string {
 		return partLibc
 	case piece.object == "linker stubs":
 		return partLibc
-	case local && piece.member != "" && l.sources[piece.member] != "":
-		return l.sources[piece.member]
+	case local && len(l.of.Areas.Own) > 0 && (piece.member == "" || !l.isOwn(object)):
+		return partSystem
+	case local && piece.member != "" && l.sources[member(piece.member)] != "":
+		return l.sources[member(piece.member)]
 	case local && piece.member == "":
 		return l.of.part(inProject)
 	case l.of.Folders.InModel(object):
@@ -109,8 +112,7 @@ func (l *Layout) objectPart(piece *mapPiece) string {
 // ownerOf returns the owner of a piece's code and data.
 func (l *Layout) ownerOf(piece *mapPiece) owner {
 	part := l.objectPart(piece)
-	object := strings.TrimPrefix(path.Clean(piece.object), "./")
-	return owner{part, part == partRuntime || part == partExecutor || part == partRPC || l.shipped[object]}
+	return owner{part, part == partRuntime || part == partExecutor || part == partRPC || l.shipped[l.object(piece)]}
 }
 
 // Usage adds up the pieces of all sections in memory. If regions is nil, it uses the regions that the linker was given.
