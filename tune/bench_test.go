@@ -82,17 +82,27 @@ const perOp = 160
 // BenchmarkCandidates takes candidates from C source to a verified time: three samples of at least a millisecond, on
 // one board, with an empty cache.
 func BenchmarkCandidates(b *testing.B) {
-	for _, boards := range [][]string{
-		{"host"},
-		{"host", "host"},
-		{"mps2_an385"},
-		{"mps2_an385", "mps2_an385"},
-		{"mps2_an385", "mps2_an385", "mps2_an385", "mps2_an385"},
-		{"mps2_an385", "qemu_riscv32"},
+	for _, c := range []struct {
+		boards   []string
+		builders int // 0: one for each processor
+	}{
+		{[]string{"host"}, 0},
+		{[]string{"host"}, 1},
+		{[]string{"host", "host"}, 0},
+		{[]string{"mps2_an385"}, 0},
+		{[]string{"mps2_an385"}, 1},
+		{[]string{"mps2_an385", "mps2_an385"}, 0},
+		{[]string{"mps2_an385", "mps2_an385"}, 1},
+		{[]string{"mps2_an385", "mps2_an385", "mps2_an385", "mps2_an385"}, 0},
+		{[]string{"mps2_an385", "qemu_riscv32"}, 0},
 	} {
-		b.Run(strings.Join(boards, ","), func(b *testing.B) {
+		boards, name := c.boards, strings.Join(c.boards, ",")
+		if c.builders != 0 {
+			name += fmt.Sprintf("/builders=%d", c.builders)
+		}
+		b.Run(name, func(b *testing.B) {
 			most := bound(b, boards[0])
-			builder := &project.Builder{Cache: cache.New(b.TempDir(), cache.Options{})}
+			builder := &project.Builder{Cache: cache.New(b.TempDir(), cache.Options{}), Jobs: c.builders}
 			r, err := tune.OpenRun(b.Context(), b.TempDir(), &device.Desk{}, boards, tune.Options{Builder: builder})
 			must(b, err)
 			kinds := r.Kinds()
