@@ -54,7 +54,13 @@ func TestContexts(t *testing.T) {
 		return s
 	}
 	reads := func(l transport.Link) failuretest.Call {
-		return func(ctx context.Context) error { _, err := l.Read(ctx, make([]byte, 1)); return err }
+		return func(ctx context.Context) error {
+			n, err := l.Read(ctx, make([]byte, 1))
+			if n != 0 && err != nil {
+				t.Errorf("%T: %d bytes with %v", l, n, err)
+			}
+			return err
+		}
 	}
 	writes := func(l transport.Link) failuretest.Call {
 		return func(ctx context.Context) error { return l.Write(ctx, full) }

@@ -18,6 +18,40 @@ func TestLoopbackContract(t *testing.T) {
 	transporttest.Run(t, openLoopback)
 }
 
+// A host that sends everything but does not read the last answer has not done all that was recorded.
+func TestReplayNotRead(t *testing.T) {
+	host, device := transporttest.Pair()
+	go transporttest.Echo(device)
+	var b bytes.Buffer
+	l := transport.Record(host, &b)
+	ctx := within(t, 5*time.Second)
+	if err := l.Write(ctx, []byte{1}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.Read(ctx, make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	r, err := transport.OpenReplay(&b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Write(ctx, []byte{1}); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Done(); err == nil || !strings.Contains(err.Error(), "1 more reads were recorded") {
+		t.Errorf("one answer is not read: %v", err)
+	}
+	if _, err := r.Read(ctx, make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Done(); err != nil {
+		t.Error(err)
+	}
+}
+
 func openLoopback(*testing.T) transport.Link {
 	host, device := transporttest.Pair()
 	go transporttest.Echo(device)
