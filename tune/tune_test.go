@@ -330,21 +330,19 @@ func emulators(t *testing.T) (pids []int) {
 func TestKilled(t *testing.T) {
 	dir := t.TempDir()
 	kills := map[string]int{"": 3, "full": 10, "soak": 50}[os.Getenv("BOARDSMITH_TESTS")]
+	candidates := 100 + 20*kills
 	random := rand.New(rand.NewPCG(3, 4))
-	finished := false
-	for n := 0; n < kills || !finished; n++ {
+	for killed := 0; killed <= kills; killed++ {
 		cmd := exec.Command(os.Args[0], "-test.run=^TestChild$", "-test.v")
-		cmd.Env = append(os.Environ(), "TUNE_CHILD="+dir)
+		cmd.Env = append(os.Environ(), "TUNE_CHILD="+dir, fmt.Sprintf("TUNE_CANDIDATES=%d", candidates))
 		var out bytes.Buffer
 		cmd.Stdout, cmd.Stderr = &out, &out
 		must(t, cmd.Start())
-		if n < kills {
-			time.AfterFunc(time.Duration(300+random.IntN(1500))*time.Millisecond, func() { _ = cmd.Process.Kill() })
+		if killed < kills {
+			time.AfterFunc(time.Duration(200+random.IntN(600))*time.Millisecond, func() { _ = cmd.Process.Kill() })
 		}
-		err := cmd.Wait()
-		finished = err == nil
-		if n >= kills && err != nil {
-			t.Fatalf("%v\n%s", err, &out)
+		if err := cmd.Wait(); (err == nil) != (killed == kills) {
+			t.Fatalf("after %d kills: %v\n%s", killed, err, &out)
 		}
 	}
 	data, err := os.ReadFile(filepath.Join(dir, "results.jsonl"))
@@ -361,21 +359,20 @@ func TestKilled(t *testing.T) {
 			t.Errorf("%s: %+v", r.ID, r.Failure)
 		}
 	}
-	if len(seen) != childCandidates {
-		t.Errorf("%d of %d candidates are finished", len(seen), childCandidates)
+	if len(seen) != candidates {
+		t.Errorf("%d of %d candidates are finished", len(seen), candidates)
 	}
 }
 
-const childCandidates = 60
-
 func TestChild(t *testing.T) {
 	dir := os.Getenv("TUNE_CHILD")
-	if dir == "" {
+	n, err := strconv.Atoi(os.Getenv("TUNE_CANDIDATES"))
+	if dir == "" || err != nil {
 		t.Skip("it is TestKilled's child")
 	}
 	r, err := tune.OpenRun(t.Context(), dir, &device.Desk{}, []string{"host"}, tune.Options{})
 	must(t, err)
-	for _, err := range r.All(t.Context(), slices.Values(goods(childCandidates))) {
+	for _, err := range r.All(t.Context(), slices.Values(goods(n))) {
 		must(t, err)
 	}
 	must(t, r.Close())
