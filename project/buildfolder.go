@@ -1,20 +1,28 @@
-// This file records which folder boardsmith may empty and remove. project.json is no such record: a template, or an
-// edit, can make it name a folder of the user's.
+// This file prepares the build folder: it records which folder boardsmith may empty and remove, and determines what of
+// an earlier build can be used. project.json is no such record: a template, or an edit, can make it name a folder of the
+// user's.
 
 package project
 
 import (
+	"cmp"
+	"context"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/moby/sys/atomicwriter"
 
+	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/filelock"
 )
 
 // builtFile holds the name of the build folder. Before boardsmith wrote it, the folder was absent or empty, or an
@@ -107,4 +115,151 @@ func (t *tree) removeBuilt(folder string) error {
 		}
 	}
 	return t.remove(builtFile)
+}
+
+// begin prepares the build folder. It empties the folder unless last can be reused and all files are as last left
+// them. It marks the folder as unfinished, and gives inputs that changed since last a newer time than last's results.
+// It returns the locked mark, which the tools inherit.
+func (p *Project) begin(ctx context.Context, t *tree, r *recipe, last *buildRecord) (*os.File, error) {
+	if err := p.awaitOrphans(ctx, t); err != nil {
+		return nil, err
+	}
+	folder := p.state.Template.buildFolder()
+	if err := t.buildIn(folder); err != nil {
+		return nil, err
+	}
+	if last == nil || last.differs(r) || last.Setting != hex.EncodeToString(r.setting[:]) ||
+		!p.untouched(t, last) {
+		if err := t.root.RemoveAll(folder); err != nil {
+			return nil, t.error("remove", folder, err)
+		}
+	} else if err := p.freshen(t, r, last); err != nil {
+		return nil, err
+	}
+	name := p.inBuild(unfinishedFile)
+	if err := t.writeFile(name, nil); err != nil {
+		return nil, err
+	}
+	f, err := t.root.OpenFile(filepath.FromSlash(name), os.O_RDWR, 0)
+	if err != nil {
+		return nil, t.error("open", name, err)
+	}
+	if ok, err := filelock.Try(f); err != nil || !ok {
+		f.Close()
+		return nil, t.error("lock", name, cmp.Or(err, errStillRuns))
+	}
+	return f, nil
+}
+
+var errStillRuns = errors.New("tools of a killed build still run")
+
+// awaitOrphans waits until the tools of a killed build, which may still write, have ended.
+func (p *Project) awaitOrphans(ctx context.Context, t *tree) error {
+	name := p.inBuild(unfinishedFile)
+	f, err := t.root.OpenFile(filepath.FromSlash(name), os.O_RDWR, 0)
+	if notThere(err) {
+		return nil
+	}
+	if err != nil {
+		return t.error("open", name, err)
+	}
+	defer f.Close()
+	limit := time.NewTimer(orphanTimeout)
+	defer limit.Stop()
+	for {
+		if ok, err := filelock.Try(f); err != nil || ok {
+			return t.error("lock", name, err)
+		}
+		select {
+		case <-ctx.Done():
+			return failure.Stopped(ctx, "build: %w", errStillRuns)
+		case <-limit.C:
+			return failure.New(failure.Timeout, "end them", "build: %w, after %v", errStillRuns, orphanTimeout)
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
+
+// differs reports whether the last build's results must not be used: an input was removed, or there is a new one that
+// compilers may now find before another file. No dependency file lists such a file.
+func (last *buildRecord) differs(r *recipe) bool {
+	for name := range last.Inputs {
+		if _, ok := r.inputs[name]; !ok {
+			return true
+		}
+	}
+	for name := range r.inputs {
+		if _, ok := last.Inputs[name]; !ok && !slices.Contains([]string{".c", ".S", ".o"}, path.Ext(name)) {
+			return true
+		}
+	}
+	return false
+}
+
+// untouched reports whether the build folder's files are as last left them, and older than sources that change now.
+func (p *Project) untouched(t *tree, last *buildRecord) bool {
+	digest, newest := p.objects(t)
+	return digest != "" && digest == last.Objects && !newest.After(time.Now())
+}
+
+// objects returns a digest of all files in the build folder, and the time of the newest. The digest is "" if they
+// cannot be read.
+func (p *Project) objects(t *tree) (digest string, newest time.Time) {
+	names, err := t.list([]string{p.state.Template.buildFolder()})
+	if err != nil {
+		return "", newest
+	}
+	own := []string{p.inBuild(recordFile), p.inBuild(unfinishedFile)}
+	names = slices.DeleteFunc(names, func(name string) bool { return slices.Contains(own, name) })
+	sums, err := t.digests(names)
+	if err != nil {
+		return "", newest
+	}
+	s := cache.NewSentence("objects v1")
+	for _, name := range names { // sorted, as the folder is walked
+		info, err := t.root.Lstat(filepath.FromSlash(name))
+		if err != nil {
+			return "", newest
+		}
+		if info.ModTime().After(newest) {
+			newest = info.ModTime()
+		}
+		s.Say("file", name, sums[name])
+	}
+	key := s.Key()
+	return hex.EncodeToString(key[:]), newest
+}
+
+// freshen prepares a build folder that holds last: it gives changed inputs a newer time than last's results, and
+// removes forms of the old image that this build does not make.
+func (p *Project) freshen(t *tree, r *recipe, last *buildRecord) error {
+	if err := t.touch(r.inputs, last.Inputs); err != nil {
+		return err
+	}
+	if !p.state.Template.makesForms() {
+		return nil
+	}
+	for _, name := range p.otherForms() {
+		if slices.Contains(p.wantedForms(), name) {
+			continue
+		}
+		if err := t.root.Remove(filepath.FromSlash(name)); err != nil && !notThere(err) {
+			return t.error("remove", name, err)
+		}
+	}
+	return nil
+}
+
+// touch sets the time of files that differ from last to now.
+func (t *tree) touch(inputs, last map[string]string) error {
+	now := time.Now()
+	for name, sum := range inputs {
+		if last[name] == sum {
+			continue
+		}
+		if err := t.root.Chtimes(filepath.FromSlash(name), now, now); err != nil {
+			return t.error("touch", name, err)
+		}
+	}
+	return nil
 }

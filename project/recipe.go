@@ -1,0 +1,195 @@
+// This file determines what a build depends on: its inputs, tools and settings, and the keys that follow from them.
+
+package project
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/boardsmith/boardsmith/cache"
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/command"
+	"github.com/boardsmith/boardsmith/internal/firmware"
+)
+
+// A recipe holds all inputs of a build, and the keys derived from them.
+type recipe struct {
+	inputs  map[string]string
+	outside map[string]string // those that are not in the project
+	tools   []toolState
+	edited  []string
+	env     []string          // of the build command
+	values  []string          // of the user's variables in env that no outside inputs stand for
+	found   toolState         // the compiler, if only the build finds it: the expected one, or none
+	trees   map[string]string // states of source trees outside of the project
+	settled cache.Key         // of what setting is of, without found
+	setting cache.Key         // of the tools, the command and what is outside of the project
+	id      [16]byte          // of the whole
+	runtime cache.Key         // of what does not depend on the model
+}
+
+// recipe reads the inputs and identifies the tools.
+func (p *Project) recipe(ctx context.Context, t *tree) (*recipe, error) {
+	if ctx.Err() != nil {
+		return nil, failure.Stopped(ctx, "build")
+	}
+	r := &recipe{}
+	cc, err := p.compiler()
+	if err != nil {
+		return nil, err
+	}
+	if r.env, r.values, err = p.environment(cc); err != nil {
+		return nil, err
+	}
+	var compiler, others []toolState
+	err = inParallel(4, func(i int) (err error) {
+		switch i {
+		case 0:
+			compiler, err = p.compilers(ctx, cc)
+		case 1:
+			others, err = p.otherTools(ctx)
+		case 2:
+			r.trees, err = p.treeStates(ctx)
+		default:
+			err = p.readInputs(t, r)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	r.tools = slices.Concat(compiler, others)
+	if r.outside, err = p.outside(); err != nil {
+		return nil, err
+	}
+	settled := p.sentence("settings v1", r, func(string) bool { return false })
+	r.settled = settled.Say("board", p.state.Board.Zephyr()).Key() // the compiler that the build finds depends on it
+	if cc == "" {
+		return r, p.expect(ctx, r)
+	}
+	p.setKeys(r)
+	return r, nil
+}
+
+// setKeys computes the recipe's keys.
+func (p *Project) setKeys(r *recipe) {
+	setting := p.sentence("setting v1", r, func(string) bool { return false })
+	r.setting = setting.Say("places", r.env...).Key() // a build folder contains them
+	r.runtime = p.sentence("runtime v1", r, p.ofRuntime).Key()
+	id := p.sentence("build v1", r, func(string) bool { return true }).Key()
+	r.id = [16]byte(id[:16])
+}
+
+// compiler returns the path of the board's compiler, or "" if only the build finds it.
+func (p *Project) compiler() (string, error) {
+	chain := p.state.Board.Toolchain
+	if chain.CC == "" {
+		return "", nil
+	}
+	return command.Find(chain.CC, chain.Install)
+}
+
+// compilers identifies the board's compiler and its libraries.
+func (p *Project) compilers(ctx context.Context, cc string) ([]toolState, error) {
+	if cc == "" {
+		return nil, nil
+	}
+	name := p.state.Board.Toolchain.CC
+	compiler, err := askOnce(ctx, p.builder, cc, name, func() (toolState, error) { return identify(ctx, name, cc) })
+	if err != nil {
+		return nil, err
+	}
+	library, err := p.libraries(ctx, cc)
+	return append([]toolState{compiler}, library...), err
+}
+
+// ofRuntime reports whether the compiled runtime depends on an input.
+func (p *Project) ofRuntime(name string) bool {
+	return !p.folders().InModel(name) && name != operatorsFile
+}
+
+func (p *Project) folders() firmware.Folders { return p.state.Template.Landmarks.Folders }
+
+// readInputs reads the inputs, and detects user changes in the project's other files.
+func (p *Project) readInputs(t *tree, r *recipe) error {
+	names, err := t.list(p.state.Template.Inputs)
+	if err != nil {
+		return err
+	}
+	all := slices.Concat(names, slices.Collect(maps.Keys(p.state.Files)))
+	slices.Sort(all)
+	sums, err := t.digests(slices.Compact(all))
+	if err != nil {
+		return err
+	}
+	r.inputs = make(map[string]string, len(names))
+	for _, name := range names {
+		r.inputs[name] = sums[name]
+	}
+	r.edited = t.differing(sums, p.state.Files, nil)
+	return nil
+}
+
+// unchanged returns an error if inputs differ from what r has read: it is unknown which content was compiled, so
+// that neither the result nor the runtime may be stored under r's keys.
+func (p *Project) unchanged(ctx context.Context, t *tree, r *recipe) error {
+	var now recipe
+	if err := p.readInputs(t, &now); err != nil {
+		return err
+	}
+	var err error
+	if now.outside, err = p.outside(); err != nil {
+		return err
+	}
+	if now.trees, err = p.treeStates(ctx); err != nil {
+		return err
+	}
+	names := slices.Concat(changes(r.inputs, now.inputs), changes(r.outside, now.outside), changes(r.trees, now.trees))
+	if len(names) > 0 {
+		return failure.New(failure.Config, "build again", "%s changed during the build", strings.Join(names, ", "))
+	}
+	return nil
+}
+
+// changes lists, sorted, the names whose digests differ or that only one of the two has.
+func changes(before, now map[string]string) (names []string) {
+	for name, sum := range before {
+		if now[name] != sum {
+			names = append(names, name)
+		}
+	}
+	for name := range now {
+		if _, known := before[name]; !known {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// sentence lists everything that determines the result of compiling the inputs that of selects.
+func (p *Project) sentence(step string, r *recipe, of func(string) bool) *cache.Sentence {
+	s := cache.NewSentence(step)
+	for _, t := range r.allTools() {
+		s.Say("tool", t.Name, t.Version, t.Target)
+	}
+	s.Say("command", p.state.Template.Build...) // without the number of jobs
+	for _, name := range slices.Sorted(maps.Keys(p.state.Template.Env)) {
+		s.Say("environment", name, p.state.Template.Env[name])
+	}
+	s.Say("values", r.values...)
+	for _, name := range slices.Sorted(maps.Keys(r.trees)) {
+		s.Say("tree", name, r.trees[name])
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.outside)) {
+		s.Say("outside", name, r.outside[name])
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.inputs)) {
+		if of(name) {
+			s.Say("file", name, r.inputs[name])
+		}
+	}
+	return s
+}
