@@ -32,9 +32,11 @@ type settings struct {
 	CallTimeout time.Duration `json:"call_timeout_ns"`
 }
 
-// keepSettings writes the settings of a new run. A run that goes on has the same memory, so that times can be compared.
+// keepSettings writes the settings of a new run. A run that goes on has the same memory, so that times can be compared;
+// the longest of its limits for a call is kept, with which every candidate can be measured again.
 func (s *store) keepSettings(o Options) error {
 	then, err := readSettings(s.dir)
+	now := settings{o.Template, o.UploadKiB, o.ArenaKiB, o.Samples, o.MinSample, o.CallTimeout}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 	case err != nil:
@@ -43,10 +45,13 @@ func (s *store) keepSettings(o Options) error {
 		return failure.New(failure.Config, "choose another folder",
 			"the run in %s has template %q, upload_kib %d and arena_kib %d, not %q, %d and %d", s.dir, then.Template,
 			then.UploadKiB, then.ArenaKiB, o.Template, o.UploadKiB, o.ArenaKiB)
-	default:
+	case o.CallTimeout <= then.CallTimeout:
 		return nil
+	default:
+		now = then
+		now.CallTimeout = o.CallTimeout
 	}
-	text, err := json.Marshal(settings{o.Template, o.UploadKiB, o.ArenaKiB, o.Samples, o.MinSample, o.CallTimeout})
+	text, err := json.Marshal(now)
 	if err != nil {
 		return err
 	}

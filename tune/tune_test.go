@@ -483,3 +483,26 @@ func TestDriftRepeats(t *testing.T) {
 		t.Errorf("%d results of %d candidates", len(all), len(cs))
 	}
 }
+
+// A run keeps the longest limit for a call that it had: a candidate that took longer than the first can be reproduced.
+func TestLongestLimitIsKept(t *testing.T) {
+	dir := t.TempDir()
+	for i, c := range []struct{ limit, kept time.Duration }{
+		{2 * time.Second, 2 * time.Second}, {5 * time.Second, 5 * time.Second}, {time.Second, 5 * time.Second},
+	} {
+		r, err := tune.OpenRun(t.Context(), dir, desk(t), []string{"host"},
+			tune.Options{CallTimeout: c.limit, Samples: 3 + i})
+		must(t, err)
+		must(t, r.Close())
+		text, err := os.ReadFile(filepath.Join(dir, "run.json"))
+		must(t, err)
+		var settings struct {
+			Samples     int           `json:"samples"`
+			CallTimeout time.Duration `json:"call_timeout_ns"`
+		}
+		must(t, json.Unmarshal(text, &settings))
+		if settings.CallTimeout != c.kept || settings.Samples != 3 {
+			t.Errorf("opened with %v: %+v", c.limit, settings)
+		}
+	}
+}
