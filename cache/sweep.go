@@ -171,8 +171,8 @@ func remove(path string) error {
 	return nil
 }
 
-// Verify reads every entry, except folders, and removes damaged ones. After each entry it calls each, unless that is nil; an error
-// of each ends Verify. An entry that cannot be read stays; Verify returns the error.
+// Verify reads every entry, except folders, and removes damaged ones. After each entry it calls each, unless that is
+// nil; an error of each ends Verify. An entry that cannot be read stays; Verify returns the error.
 func (c *Cache) Verify(each func(EntryInfo, bool) error) (Sweep, error) {
 	list, err := c.List()
 	var s Sweep

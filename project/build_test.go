@@ -449,7 +449,8 @@ func TestExplain(t *testing.T) {
 		},
 		"CMake": {
 			"Loading modules.\n\n/p/prj.conf:26: warning: undefined symbol NONE\n\nerror: Aborting\n\n" +
-				"CMake Error at /z/kconfig.cmake:326 (message):\n  command failed\nCall Stack:\n  x:1 (y)\n" + west, "arm:\n  board\n",
+				"CMake Error at /z/kconfig.cmake:326 (message):\n  command failed\nCall Stack:\n  x:1 (y)\n" +
+				west, "arm:\n  board\n",
 			failure.Config, "Loading modules.\n/p/prj.conf:26: warning: undefined symbol NONE\nerror: Aborting\n" +
 				"CMake Error at /z/kconfig.cmake:326 (message):\n  command failed",
 		},

@@ -1,6 +1,6 @@
 // This file prepares the build folder: it records which folder boardsmith may empty and remove, and determines what of
-// an earlier build can be used. project.json is no such record: a template, or an edit, can make it name a folder of the
-// user's.
+// an earlier build can be used. project.json is no such record: a template, or an edit, can make it name a folder of
+// the user's.
 
 package project
 

@@ -54,7 +54,10 @@ func child() int {
 }
 
 // modes are those of childMode that do something else than to generate and build.
-var modes = map[string]func() int{"candidates": candidates, "hold": hold, "change": holdChange, "count": count, "kept": keptChild}
+var modes = map[string]func() int{
+	"candidates": candidates, "hold": hold, "change": holdChange, "count": count,
+	"kept": keptChild,
+}
 
 // candidateBoard is what a tuner's candidates are built for.
 const candidateBoard = "mps2_an385"

@@ -158,8 +158,8 @@ func (p *Project) runBuilds(ctx context.Context, in *tree, build string, held *o
 		r.found.Name)
 }
 
-// writeBuildID writes the file unless it has that build id. Its time is later than that of results with another one, also
-// where the file system's own clock is behind.
+// writeBuildID writes the file unless it has that build id. Its time is later than that of results with another one,
+// also where the file system's own clock is behind.
 func (t *tree) writeBuildID(name string, id [16]byte) error {
 	data := buildIDBytes(id)
 	if was, err := t.readSome(name, int64(len(data))+1); err == nil && bytes.Equal(was, data) {

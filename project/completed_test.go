@@ -404,16 +404,18 @@ func TestTemplateOfATreeRefused(t *testing.T) {
 	}
 	must(t, good.check())
 	for name, change := range map[string]func(*blueprint){
-		"a tree of no variable":           func(b *blueprint) { b.Trees = []string{"BASE"} },
-		"a tree of another variable":      func(b *blueprint) { b.Trees = []string{"$OTHER"} },
-		"a tree that may be unset":        func(b *blueprint) { b.Trees = []string{"$MAYBE"} },
-		"a tree of a wrong pattern":       func(b *blueprint) { b.Trees = []string{"$BASE/["} },
-		"a search without a file":         func(b *blueprint) { b.Find = []search{{Name: "BASE", In: []string{"~/a"}}} },
-		"a search for a file elsewhere":   func(b *blueprint) { b.Find = []search{{"BASE", "../x", []string{"~/a"}}} },
-		"a search nowhere":                func(b *blueprint) { b.Find = []search{{Name: "BASE", Has: "x"}} },
-		"a search in itself":              func(b *blueprint) { b.Find = []search{{"BASE", "x", []string{"$BASE"}}} },
-		"a search in a fixed place":       func(b *blueprint) { b.Find = []search{{"BASE", "x", []string{"/opt"}}} },
-		"a tool in a fixed place":         func(b *blueprint) { b.Tools = []templateTool{{Name: "west", In: []string{"bin"}}} },
+		"a tree of no variable":         func(b *blueprint) { b.Trees = []string{"BASE"} },
+		"a tree of another variable":    func(b *blueprint) { b.Trees = []string{"$OTHER"} },
+		"a tree that may be unset":      func(b *blueprint) { b.Trees = []string{"$MAYBE"} },
+		"a tree of a wrong pattern":     func(b *blueprint) { b.Trees = []string{"$BASE/["} },
+		"a search without a file":       func(b *blueprint) { b.Find = []search{{Name: "BASE", In: []string{"~/a"}}} },
+		"a search for a file elsewhere": func(b *blueprint) { b.Find = []search{{"BASE", "../x", []string{"~/a"}}} },
+		"a search nowhere":              func(b *blueprint) { b.Find = []search{{Name: "BASE", Has: "x"}} },
+		"a search in itself":            func(b *blueprint) { b.Find = []search{{"BASE", "x", []string{"$BASE"}}} },
+		"a search in a fixed place":     func(b *blueprint) { b.Find = []search{{"BASE", "x", []string{"/opt"}}} },
+		"a tool in a fixed place": func(b *blueprint) {
+			b.Tools = []templateTool{{Name: "west", In: []string{"bin"}}}
+		},
 		"a board file elsewhere":          func(b *blueprint) { b.Board = "board.json" },
 		"a board file outside":            func(b *blueprint) { b.Board = "build/../../board.json" },
 		"a programmer's folder elsewhere": func(b *blueprint) { b.ProgrammerFolder = "buildings/x" },

@@ -73,7 +73,8 @@ func (p *Project) OperatorLinker(ctx context.Context) (*OperatorLinker, error) {
 	}
 	b := p.Board()
 	if b.Toolchain.CC == "" {
-		return nil, failure.New(failure.Config, "build the project first", "only the build finds the compiler of board %s", b.Name)
+		return nil, failure.New(failure.Config, "build the project first", "only the build finds the compiler of board %s",
+			b.Name)
 	}
 	o, err := b.Settle(p.state.Options)
 	if err != nil {

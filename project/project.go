@@ -117,8 +117,8 @@ func (p *Project) errIfClosed() error {
 // Dir returns the project's folder, absolute.
 func (p *Project) Dir() string { return p.dir }
 
-// Board returns the board that the project was generated for, as its file was then. A partial board is complete once the
-// project is built: until then, what only a build finds out is missing.
+// Board returns the board that the project was generated for, as its file was then. A partial board is complete once
+// the project is built: until then, what only a build finds out is missing.
 func (p *Project) Board() *boards.Board {
 	if built := cmp.Or(p.found, p.state.Built); built != nil {
 		return &built.Board

@@ -174,7 +174,8 @@ func (t *blueprint) check() error {
 	if len(t.Inputs) == 0 {
 		return errors.New("no inputs")
 	}
-	for _, p := range slices.Concat(t.Inputs, t.Reuse, t.Results, t.boardFile(), []string{t.BuildID, t.Map}, t.Forms.names()) {
+	for _, p := range slices.Concat(t.Inputs, t.Reuse, t.Results, t.boardFile(), []string{t.BuildID, t.Map},
+		t.Forms.names()) {
 		if err := checkPath(p); err != nil {
 			return err
 		}

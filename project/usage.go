@@ -51,8 +51,9 @@ func (p *Project) Usage(i *image.Image) (*Usage, error) {
 // layout opens the image with its map.
 func (p *Project) layout(image, mapFile string) (*fit.Layout, error) {
 	of := fit.Sources{
-		Dir: p.dir, Build: p.state.Template.buildFolder(), Linked: p.state.Template.LinkedIn, Shipped: p.shippedSources(), Folders: p.folders(),
-		Stacks: p.state.Template.Landmarks.Stacks, Areas: p.state.Template.Areas, Calls: p.state.Template.Calls,
+		Dir: p.dir, Build: p.state.Template.buildFolder(), Linked: p.state.Template.LinkedIn, Shipped: p.shippedSources(),
+		Folders: p.folders(),
+		Stacks:  p.state.Template.Landmarks.Stacks, Areas: p.state.Template.Areas, Calls: p.state.Template.Calls,
 	}
 	for name := range p.state.Files {
 		if isSource(name) {

@@ -72,9 +72,12 @@ var mayImport = map[string][]string{
 	"templates": {},
 	"failure":   {},
 
-	"internal/command":      {"failure"},
-	"internal/console":      {"rpc", "failure"},
-	"internal/develop":      {"internal/console", "internal/toolbox", "internal/command", "internal/drawn", "internal/testcache", "failure"},
+	"internal/command": {"failure"},
+	"internal/console": {"rpc", "failure"},
+	"internal/develop": {
+		"internal/console", "internal/toolbox", "internal/command", "internal/drawn",
+		"internal/testcache", "failure",
+	},
 	"internal/drawn":        {},
 	"internal/filelock":     {},
 	"internal/jsonfile":     {"failure"},

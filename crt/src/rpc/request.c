@@ -52,8 +52,8 @@ void request_finish(rpc_server_t* s, int result) {
   }
 }
 
-// Reads the tensor at `at`, except its shape. Returns its size in bytes, 0 if it is incomplete. Not inlined, which saves
-// 12 bytes of code with GCC 14.
+// Reads the tensor at `at`, except its shape. Returns its size in bytes, 0 if it is incomplete. Not inlined, which
+// saves 12 bytes of code with GCC 14.
 __attribute__((noinline)) static uint32_t tensor_read(const uint8_t* at, uint32_t bytes, DLTensor* t) {
   if (bytes < TENSOR_BYTES) {
     return 0;
@@ -86,8 +86,8 @@ _Static_assert((sizeof(DLTensor) <= (32U + (32U / SHARE))) && (sizeof(TVMByteArr
    (1U << kTVMDataType) | (1U << kDLDevice) | (1U << kTVMDLTensorHandle) | (1U << kTVMModuleHandle) |             \
    (1U << kTVMPackedFuncHandle) | (1U << kTVMStr) | (1U << kTVMBytes))
 
-// Decodes the packed sequence from `at` to the message's end. Returns DONE or an error. Not inlined, which saves 30 bytes
-// of code with GCC 14.
+// Decodes the packed sequence from `at` to the message's end. Returns DONE or an error. Not inlined, which saves 30
+// bytes of code with GCC 14.
 __attribute__((noinline)) static int arguments_decode(rpc_server_t* s, arguments_t* a, uint8_t* at, uint8_t* end) {
   uint8_t* room = (uint8_t*)(((uintptr_t)end + 7U) & ~(uintptr_t)7U);
   a->taken = NULL;
@@ -110,13 +110,15 @@ __attribute__((noinline)) static int arguments_decode(rpc_server_t* s, arguments
       return error;
     }
     room = a->taken;
-    unused = memset(&room[need], 0, sizeof s->unused);
+    unused = &room[need];
+    (void)memset(unused, 0, sizeof s->unused);
   }
   // Layout: the objects that values point to, the values, the unused values.
-  TVMValue* value = &((TVMValue*)(void*)unused)[-(ptrdiff_t)a->count];
+  TVMValue* const values_end = (TVMValue*)(void*)unused;
+  TVMValue* value = &values_end[-(ptrdiff_t)a->count];
   a->values = value;
   const int* codes = a->codes;
-  for (; value != (TVMValue*)(void*)unused; value++) {
+  for (; value != values_end; value++) {
     const unsigned code = (unsigned)*codes;
     codes++;
     uint32_t left = (uint32_t)(end - at);
