@@ -24,7 +24,7 @@ import (
 	"github.com/boardsmith/boardsmith/internal/jsonfile"
 )
 
-//go:embed *.json chip cpu
+//go:embed *.json chip cpu family
 var shipped embed.FS
 
 var (

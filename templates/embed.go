@@ -8,7 +8,7 @@ import "embed"
 
 // FS holds one folder per template, the firmware's common C, and the script that every project gets.
 //
-//go:embed all:baremetal firmware launch_microtvm_api_server.sh
+//go:embed all:baremetal all:zephyr firmware launch_microtvm_api_server.sh
 var FS embed.FS
 
 // Firmware is the folder of the firmware's common C; a template names the project's folder for its files.

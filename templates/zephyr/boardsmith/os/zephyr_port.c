@@ -1,0 +1,585 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// boardsmith_port on Zephyr: the link is a UART, the timer is the kernel's cycle counter. Not for Zephyr's native
+// boards, which are processes: native_port.c.
+//
+// The UART: the device tree's chosen boardsmith,uart, else zephyr,console, else zephyr,shell-uart.
+#include <boardsmith/boardsmith.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <tvm/runtime/crt/error_codes.h>
+
+#include "os.h"
+#include "port.h"
+#if (BOARDSMITH_UPLOAD_BYTES) > 0
+#include <boardsmith/upload.h>
+#endif
+
+#if DT_HAS_CHOSEN(boardsmith_uart)
+#define UART_NODE DT_CHOSEN(boardsmith_uart)
+#elif DT_HAS_CHOSEN(zephyr_console)
+#define UART_NODE DT_CHOSEN(zephyr_console)
+#elif DT_HAS_CHOSEN(zephyr_shell_uart)
+#define UART_NODE DT_CHOSEN(zephyr_shell_uart)
+#else
+#error "no UART for the link: choose one in an overlay: / { chosen { boardsmith,uart = &uart0; }; };"
+#endif
+
+// The receive buffer is a power of two that holds a packet.
+#define LEAST_RING_BYTES MAX(TVM_CRT_MAX_PACKET_SIZE_BYTES, CONFIG_BOARDSMITH_RING_BYTES)
+#define RING_BYTES (1U << LOG2CEIL(LEAST_RING_BYTES))
+
+enum {
+  TICK_MS = 10,
+  DRAINS_PER_SECOND = 20,  // the pause before an intended reset, for the longest FIFO of a UART at a low rate: 50 ms
+};
+
+typedef struct os {
+  uint8_t ring[RING_BYTES];
+  volatile uint32_t head;  // bytes received
+  volatile uint32_t tail;  // bytes that receive's caller has finished with
+  uint32_t lent;           // bytes in use by the caller
+  volatile bool held;      // the receive interrupt is disabled until there is space
+  volatile bool waiting;   // the server waits for bytes
+  volatile bool alive;     // the server has run since the watchdog was fed
+  volatile bool counts_lost;
+  int32_t lost;      // bytes that the UART lost; negative: its driver cannot tell
+  uint32_t tick_at;  // the cycle counter at the last tick
+  uint32_t cycles_at_start;
+  uint32_t entropy;
+  os_stack_t stack;
+#if (BOARDSMITH_UPLOAD_BYTES) > 0
+  volatile uint32_t interrupts;  // of the UART
+#endif
+} os_t;
+
+static os_t os;
+
+// Too large for the stacks that faults and interrupts use. Only one is recorded: a restart follows.
+static os_state_t fault_state;
+
+// Kept over a reset, so that random numbers differ between starts without an entropy device.
+static uint32_t starts __attribute__((section(".boardsmith.noinit")));
+
+// CAUSE_* of the last reset, for a debugger that inspects firmware which does not answer.
+uint32_t boardsmith_reset_cause;
+
+static const struct device* const uart = DEVICE_DT_GET(UART_NODE);
+
+// ---- Received bytes ----------------------------------------------------------------------------------------------
+
+#ifdef CONFIG_MULTITHREADING
+static K_SEM_DEFINE(arrived, 0, 1);
+#endif
+
+// Waits for an interrupt that brings bytes, at most timeout_ms.
+static void wait_for_bytes(uint32_t timeout_ms) {
+#ifdef CONFIG_MULTITHREADING
+  const k_timeout_t timeout = (timeout_ms == PORT_FOREVER) ? K_FOREVER : K_MSEC(timeout_ms);
+  os.waiting = true;
+  while ((os.head == os.tail) && (k_sem_take(&arrived, timeout) == 0)) {
+    // Taken for bytes that were read before: wait again.
+  }
+#else
+  const uint32_t since = k_uptime_get_32();
+  os.waiting = true;
+  while ((os.head == os.tail) && ((k_uptime_get_32() - since) < timeout_ms)) {
+    const unsigned int state = irq_lock();
+    if (os.head == os.tail) {
+      k_cpu_atomic_idle(state);  // the tick ends it at the latest
+    } else {
+      irq_unlock(state);
+    }
+  }
+#endif
+  os.waiting = false;
+  os.alive = true;
+}
+
+#ifdef CONFIG_UART_INTERRUPT_DRIVEN
+
+static void count_lost(void) {
+  const int errors = uart_err_check(uart);
+  if (errors < 0) {
+    os.lost = -1;
+  } else if ((errors & UART_ERROR_OVERRUN) != 0) {
+    os.lost++;
+  } else {
+    // No byte was lost.
+  }
+}
+
+// Moves bytes from the UART to the ring. Disables the interrupt if the ring is nearly full, so that the UART keeps
+// further bytes: an emulated one stops its sender.
+static void take_bytes(void) {
+  uint8_t byte;
+  while ((RING_BYTES - (os.head - os.tail)) > 0U) {
+    if (uart_fifo_read(uart, &byte, 1) != 1) {
+      return;
+    }
+    os.ring[os.head % RING_BYTES] = byte;
+    os.head++;
+  }
+  uart_irq_rx_disable(uart);
+  os.held = true;
+}
+
+static void on_uart(const struct device* device, void* unused) {
+  (void)unused;
+#if (BOARDSMITH_UPLOAD_BYTES) > 0
+  os.interrupts++;
+#endif
+  if ((uart_irq_update(device) != 0) && (uart_irq_rx_ready(device) != 0)) {
+    take_bytes();
+    count_lost();
+#ifdef CONFIG_MULTITHREADING
+    k_sem_give(&arrived);
+#endif
+  }
+}
+
+// Enables a disabled interrupt. Bytes that arrived before may cause none: they are read here.
+static void receive_again(void) {
+  const unsigned int state = irq_lock();
+  if (os.held) {
+    os.held = false;
+    uart_irq_rx_enable(uart);
+    take_bytes();
+  }
+  irq_unlock(state);
+}
+
+static int32_t start_uart(void) {
+  uart_irq_rx_disable(uart);
+  uart_irq_tx_disable(uart);
+  uart_irq_callback_set(uart, on_uart);
+  os.held = true;  // until the first receive
+  return 0;
+}
+
+static void await_bytes(uint32_t timeout_ms) { wait_for_bytes(timeout_ms); }
+
+#else  // the driver has no interrupts
+
+static void receive_again(void) {}
+
+static int32_t start_uart(void) {
+  os.lost = -1;
+  return 0;
+}
+
+static void await_bytes(uint32_t timeout_ms) {
+  const uint32_t since = k_uptime_get_32();
+  uint8_t byte;
+  do {
+    while (((RING_BYTES - (os.head - os.tail)) > 0U) && (uart_poll_in(uart, &byte) == 0)) {
+      os.ring[os.head % RING_BYTES] = byte;
+      os.head++;
+    }
+    os.alive = true;
+    k_yield();
+  } while ((os.head == os.tail) && ((k_uptime_get_32() - since) < timeout_ms));
+}
+
+#endif
+
+static int32_t os_receive(void* ctx, uint8_t** data, uint32_t timeout_ms) {
+  (void)ctx;
+  os.tail += os.lent;
+  os.lent = 0;
+  receive_again();
+  await_bytes(timeout_ms);
+  const uint32_t waiting = os.head - os.tail;
+  const uint32_t at = os.tail % RING_BYTES;
+  const uint32_t to_end = RING_BYTES - at;
+  os.lent = (waiting < to_end) ? waiting : to_end;
+  if (os.lent != 0U) {
+    os.entropy += k_cycle_get_32();
+  }
+  *data = &os.ring[at];
+  return (int32_t)os.lent;
+}
+
+// ---- Sent bytes --------------------------------------------------------------------------------------------------
+
+static int32_t os_send(void* ctx, const uint8_t* data, uint32_t size_bytes) {
+  (void)ctx;
+  for (uint32_t i = 0; i < size_bytes; i++) {
+    uart_poll_out(uart, data[i]);
+    os.alive = true;
+  }
+  return 0;
+}
+
+static int32_t os_flush(void* ctx) {
+  (void)ctx;
+  return 0;  // nothing is buffered
+}
+
+// ---- Time --------------------------------------------------------------------------------------------------------
+
+static uint32_t os_now_ms(void* ctx) {
+  (void)ctx;
+  return k_uptime_get_32();
+}
+
+static uint32_t os_ticks_hz(void* ctx) {
+  (void)ctx;
+  return (uint32_t)sys_clock_hw_cycles_per_sec();
+}
+
+static uint32_t cycles_per_tick(void) {
+  return (uint32_t)sys_clock_hw_cycles_per_sec() / (uint32_t)CONFIG_SYS_CLOCK_TICKS_PER_SEC;
+}
+
+// Returns the cycle counter, 64 bits wide. A counter of 32 bits gets its upper half from the kernel's ticks: the result
+// is the number next to the time of the ticks whose lower half is the counter.
+static uint64_t os_ticks(void* ctx) {
+  (void)ctx;
+  if (os.counts_lost) {
+    return UINT64_MAX;
+  }
+#ifdef CONFIG_TIMER_HAS_64BIT_CYCLE_COUNTER
+  return k_cycle_get_64();
+#else
+  const uint64_t about = (uint64_t)k_uptime_ticks() * cycles_per_tick();
+  const uint32_t now = k_cycle_get_32() - os.cycles_at_start;
+  return about + (uint64_t)(int64_t)(int32_t)(now - (uint32_t)about);
+#endif
+}
+
+// Waits for the kernel's next tick, so that the same instructions take the same counts in every run of an emulator.
+static void os_ticks_align(void* ctx) {
+  (void)ctx;
+#ifdef CONFIG_MULTITHREADING
+  (void)k_sleep(K_TICKS(1));
+#endif
+  const unsigned int state = irq_lock();
+  os.tick_at = k_cycle_get_32();
+  os.counts_lost = false;
+  irq_unlock(state);
+}
+
+#if (BOARDSMITH_UPLOAD_BYTES) > 0
+static uint32_t os_interrupts(void* ctx) {
+  (void)ctx;
+  return os.interrupts;
+}
+#endif
+
+// ---- Watchdog ----------------------------------------------------------------------------------------------------
+
+#if ((BOARDSMITH_WATCHDOG_MS) > 0) && defined(CONFIG_WATCHDOG) && DT_NODE_HAS_STATUS(DT_ALIAS(watchdog0), okay)
+static const struct device* const watchdog = DEVICE_DT_GET(DT_ALIAS(watchdog0));
+static int watchdog_channel = -1;
+
+static void watchdog_start(void) {
+  const struct wdt_timeout_cfg config = {
+      .window = {.min = 0, .max = (BOARDSMITH_WATCHDOG_MS)},
+      .callback = NULL,
+      .flags = WDT_FLAG_RESET_SOC,
+  };
+  if (device_is_ready(watchdog)) {
+    watchdog_channel = wdt_install_timeout(watchdog, &config);
+  }
+  if ((watchdog_channel >= 0) && (wdt_setup(watchdog, WDT_OPT_PAUSE_HALTED_BY_DBG) != 0) &&
+      (wdt_setup(watchdog, 0) != 0)) {
+    watchdog_channel = -1;
+  }
+}
+
+static void watchdog_feed(void) {
+  if (watchdog_channel >= 0) {
+    (void)wdt_feed(watchdog, watchdog_channel);
+  }
+}
+#else
+static void watchdog_start(void) {}
+static void watchdog_feed(void) {}
+#endif
+
+// ---- The tick ----------------------------------------------------------------------------------------------------
+
+// Notices a tick that came late, because interrupts were masked: SysTick's driver misses a second wrap. Other counters
+// do not depend on interrupts.
+static void check_counts(void) {
+#ifdef CONFIG_CORTEX_M_SYSTICK
+  const uint32_t now = k_cycle_get_32();
+  const uint32_t since = now - os.tick_at;
+  const uint32_t expected = (uint32_t)k_ms_to_ticks_ceil32(TICK_MS) * cycles_per_tick();
+  os.tick_at = now;
+  if (since > (expected + (expected / 4U))) {
+    os.counts_lost = true;
+  }
+#endif
+}
+
+static void on_tick(struct k_timer* timer) {
+  (void)timer;
+  check_counts();
+  if (fault_budget_used((uint32_t)TICK_MS) != 0) {
+    os_interrupted_state(&fault_state, &os.stack);
+    fault_keep(FAULT_TIMEOUT, fault_budget_ms(), &fault_state.at);
+    sys_reboot(SYS_REBOOT_COLD);
+  }
+  if (os.waiting || os.alive || (fault_call_runs() != 0)) {
+    os.alive = false;
+    watchdog_feed();
+  }
+}
+
+static K_TIMER_DEFINE(tick, on_tick, NULL);
+
+// ---- Start and stop ----------------------------------------------------------------------------------------------
+
+// Causes in the report of boardsmith.platform (SPEC.md).
+enum {
+  CAUSE_POWER = 1,
+  CAUSE_PIN = 2,
+  CAUSE_SOFTWARE = 4,
+  CAUSE_WATCHDOG = 8,
+  CAUSE_LOCKUP = 16,
+  CAUSE_OTHER = 32,
+  CAUSE_KNOWN = 128,  // set in boardsmith_reset_cause
+};
+
+static int32_t reset_cause = -1;  // CAUSE_*; -1: unknown
+
+#ifdef CONFIG_HWINFO
+static int32_t cause_if(uint32_t causes, uint32_t those, int32_t cause) { return ((causes & those) != 0U) ? cause : 0; }
+
+static void read_reset_cause(void) {
+  const uint32_t power = RESET_POR | RESET_BROWNOUT;
+  const uint32_t named = power | RESET_PIN | RESET_SOFTWARE | RESET_WATCHDOG | RESET_CPU_LOCKUP;
+  uint32_t causes = 0;
+  if (hwinfo_get_reset_cause(&causes) == 0) {
+    reset_cause = cause_if(causes, power, CAUSE_POWER) | cause_if(causes, RESET_PIN, CAUSE_PIN) |
+                  cause_if(causes, RESET_SOFTWARE, CAUSE_SOFTWARE) | cause_if(causes, RESET_WATCHDOG, CAUSE_WATCHDOG) |
+                  cause_if(causes, RESET_CPU_LOCKUP, CAUSE_LOCKUP) | cause_if(causes, ~named, CAUSE_OTHER);
+    (void)hwinfo_clear_reset_cause();
+  }
+}
+#else
+static void read_reset_cause(void) {}
+#endif
+
+#if (BOARDSMITH_UPLOAD_BYTES) > 0
+_Static_assert(((BOARDSMITH_UPLOAD_BYTES) & ((BOARDSMITH_UPLOAD_BYTES)-1)) == 0, "an upload window must be a region");
+
+static uint8_t window[BOARDSMITH_UPLOAD_BYTES]
+    __attribute__((aligned(BOARDSMITH_UPLOAD_BYTES), section(".noinit.boardsmith_upload")));
+
+static void open_window(void) {
+  enum { CACHE_LINE_BYTES = 32 };
+  boardsmith_upload_open(window, BOARDSMITH_UPLOAD_BYTES, CACHE_LINE_BYTES, os_executable);
+}
+#else
+static void open_window(void) {}
+#endif
+
+static int32_t os_init(void* ctx) {
+  (void)ctx;
+  starts++;
+#ifdef CONFIG_THREAD_STACK_INFO
+  os.stack.start = k_current_get()->stack_info.start;
+  os.stack.end = os.stack.start + k_current_get()->stack_info.size;
+#endif
+  os.cycles_at_start = k_cycle_get_32() - ((uint32_t)k_uptime_ticks() * cycles_per_tick());
+  read_reset_cause();
+  boardsmith_reset_cause = (uint32_t)CAUSE_KNOWN | ((reset_cause > 0) ? (uint32_t)reset_cause : 0U);
+  const int32_t by_watchdog = ((reset_cause & CAUSE_WATCHDOG) != 0) ? 1 : 0;
+  fault_start((reset_cause < 0) ? -1 : by_watchdog);
+  if (!device_is_ready(uart) || (start_uart() != 0)) {
+    return -1;
+  }
+  open_window();
+  k_timer_start(&tick, K_MSEC(TICK_MS), K_MSEC(TICK_MS));
+  os.tick_at = k_cycle_get_32();
+  watchdog_start();
+  return 0;
+}
+
+// Waits until the last bytes are sent. The caller may have masked interrupts.
+static void drain(void) {
+  const uint32_t since = k_cycle_get_32();
+  const uint32_t cycles = (uint32_t)sys_clock_hw_cycles_per_sec() / (uint32_t)DRAINS_PER_SECOND;
+  for (uint32_t i = 0; ((k_cycle_get_32() - since) < cycles) && (i < 10000000U); i++) {
+    // The counter may have stopped.
+  }
+}
+
+static void os_stop(void* ctx, port_stop_t why, uint32_t error) {
+  (void)ctx;
+  (void)why;  // every reason leads to a restart
+  (void)error;
+  drain();
+  fault_reset_is_meant();
+  sys_reboot(SYS_REBOOT_COLD);
+}
+
+// ---- Faults ------------------------------------------------------------------------------------------------------
+
+void os_keep_stack(fault_context_t* at, const os_stack_t* stack) {
+  const uintptr_t frame_max_bytes = 0x100000U;  // a stack pointer further below its stack is not caused by a frame
+  if ((at->sp >= stack->end) || ((at->sp + frame_max_bytes) < stack->start)) {
+    return;
+  }
+  const uintptr_t from = (at->sp > stack->start) ? at->sp : stack->start;
+  at->stack = (const uint8_t*)from;
+  at->stack_size_bytes = (uint32_t)(stack->end - from);
+}
+
+static void os_complete(void* ctx, fault_context_t* at) {
+  (void)ctx;
+  os_keep_stack(at, &os.stack);
+}
+
+static fault_reason_t reason_of(unsigned int reason, const os_state_t* state) {
+  if ((reason == (unsigned int)K_ERR_STACK_CHK_FAIL) || (state->overflow != 0)) {
+    return FAULT_STACK;
+  }
+  if (reason == (unsigned int)K_ERR_SPURIOUS_IRQ) {
+    return FAULT_INTERRUPT;
+  }
+  // An oops or a panic is a failed check of Zephyr's.
+  return (reason == (unsigned int)K_ERR_CPU_EXCEPTION) ? FAULT_HARDWARE : FAULT_CHECK;
+}
+
+// Records the fault and restarts. Call it in a k_sys_fatal_error_handler of your own, with that function's arguments.
+_Noreturn void boardsmith_fatal(unsigned int reason, const os_frame_t* frame);
+_Noreturn void boardsmith_fatal(unsigned int reason, const os_frame_t* frame) {
+  static bool again;  // a fault while recording a fault
+  if (!again) {
+    again = true;
+    os_fault_state(&fault_state, frame, &os.stack);
+    const fault_reason_t found = reason_of(reason, &fault_state);
+    const bool is_check = found == FAULT_CHECK;
+    fault_keep(found, is_check ? (uint32_t)kTvmErrorPlatformCheckFailure : fault_state.code, &fault_state.at);
+  }
+  sys_reboot(SYS_REBOOT_COLD);
+  for (;;) {
+    // sys_reboot does not return.
+  }
+}
+
+#ifdef CONFIG_BOARDSMITH_FATAL_HANDLER
+void k_sys_fatal_error_handler(unsigned int reason, const os_frame_t* frame) { boardsmith_fatal(reason, frame); }
+#endif
+
+#ifdef CONFIG_MINIMAL_LIBC
+// For math functions of the compiler's library. No operator reads it.
+int* __errno(void);
+__attribute__((weak)) int* __errno(void) {
+  static int number;
+  return &number;
+}
+#endif
+
+// ---- Random numbers ----------------------------------------------------------------------------------------------
+
+// Spreads the input over all bits (the finaliser of MurmurHash3, in the public domain).
+static uint32_t scramble(uint32_t x) {
+  x ^= x >> 16;
+  x *= 0x85EBCA6BU;
+  x ^= x >> 13;
+  x *= 0xC2B2AE35U;
+  return x ^ (x >> 16);
+}
+
+#if defined(CONFIG_ENTROPY_GENERATOR) && DT_HAS_CHOSEN(zephyr_entropy)
+static bool from_device(uint8_t* data, uint32_t size_bytes) {
+  const struct device* const source = DEVICE_DT_GET(DT_CHOSEN(zephyr_entropy));
+  return device_is_ready(source) && (entropy_get_entropy(source, data, (uint16_t)size_bytes) == 0);
+}
+#else
+static bool from_device(uint8_t* data, uint32_t size_bytes) {
+  (void)data;
+  (void)size_bytes;
+  return false;
+}
+#endif
+
+// Without an entropy device: a mix of the number of starts and of counter values when bytes arrived. They only tell
+// sessions apart; nothing secret depends on them.
+static int32_t os_random(void* ctx, uint8_t* data, uint32_t size_bytes) {
+  (void)ctx;
+  if (from_device(data, size_bytes)) {
+    return 0;
+  }
+  for (uint32_t i = 0; i < size_bytes; i++) {
+    os.entropy = scramble(os.entropy + (starts * 0x9E3779B9U) + k_cycle_get_32() + i);
+    data[i] = (uint8_t)os.entropy;
+  }
+  return 0;
+}
+
+// ---- Image, chip and platform ------------------------------------------------------------------------------------
+
+#ifdef CONFIG_XIP
+// Linker symbols (the CMake file): all programmed bytes.
+extern const uint8_t boardsmith_image_start[];
+extern const uint8_t boardsmith_image_end[];
+
+static uint32_t os_image_crc(void* ctx, uint32_t crc) {
+  (void)ctx;
+  return boardsmith_crc32_more(crc, boardsmith_image_start,
+                               (uintptr_t)boardsmith_image_end - (uintptr_t)boardsmith_image_start);
+}
+#else
+static uint32_t os_image_crc(void* ctx, uint32_t crc) {
+  (void)ctx;
+  (void)crc;
+  return 0;  // runs in RAM
+}
+#endif
+
+static uint32_t os_chip_id(void* ctx, uint8_t* id, uint32_t max_bytes) {
+  (void)ctx;
+#ifdef CONFIG_HWINFO
+  const ssize_t got = hwinfo_get_device_id(id, max_bytes);
+  return (got > 0) ? (uint32_t)got : 0U;
+#else
+  (void)id;
+  (void)max_bytes;
+  return 0;
+#endif
+}
+
+static void os_platform(void* ctx, port_platform_t* p) {
+  (void)ctx;
+  os_core(p);
+  p->reset_cause = reset_cause;
+  p->counts_lost = (os.lost >= 0) ? 1 : 0;
+  p->lost_bytes = (os.lost >= 0) ? (uint32_t)os.lost : 0U;
+}
+
+#if defined(CONFIG_CPU_CORTEX_M)
+#define ARCH FAULT_ARCH_CORTEX_M
+#elif defined(CONFIG_RISCV)
+#define ARCH FAULT_ARCH_RISCV
+#else
+#define ARCH ((fault_arch_t)0)  // the record has no registers
+#endif
+
+const boardsmith_port_t boardsmith_port = {
+    .ctx = NULL,
+    .arch = ARCH,
+    .init = os_init,
+    .receive = os_receive,
+    .send = os_send,
+    .flush = os_flush,
+    .now_ms = os_now_ms,
+    .ticks = os_ticks,
+    .ticks_hz = os_ticks_hz,
+    .ticks_align = os_ticks_align,
+#if (BOARDSMITH_UPLOAD_BYTES) > 0
+    .interrupts = os_interrupts,
+#endif
+    .random = os_random,
+    .image_crc = os_image_crc,
+    .chip_id = os_chip_id,
+    .platform = os_platform,
+    .complete = os_complete,
+    .stop = os_stop,
+};

@@ -1,0 +1,96 @@
+package templates_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// zephyrHeaders are the headers of Zephyr's that the template includes.
+var zephyrHeaders = []string{
+	"device.h", "devicetree.h", "fatal.h", "kernel.h", "version.h", "zephyr.h", "sys/reboot.h", "drivers/entropy.h",
+	"drivers/hwinfo.h", "drivers/uart.h", "drivers/watchdog.h",
+}
+
+// zephyrBuilds are configurations in which the template's C is compiled.
+var zephyrBuilds = []struct {
+	name, flags string
+	files       string
+}{
+	{
+		"arm", "-DCONFIG_CPU_CORTEX_M -DCONFIG_ARMV7_M_ARMV8_M_MAINLINE -DCONFIG_CORTEX_M_SYSTICK -DCONFIG_XIP" +
+			" -DCONFIG_UART_INTERRUPT_DRIVEN -DCONFIG_MULTITHREADING -DCONFIG_BOARDSMITH_FATAL_HANDLER" +
+			" -DCONFIG_BOARDSMITH_MAIN -DCONFIG_THREAD_STACK_INFO -DCONFIG_MINIMAL_LIBC -DCONFIG_QEMU_TARGET",
+		"zephyr_port.c fatal_arm.c server.c start.c build_id.c empty.c",
+	},
+	{
+		"everything", "-DCONFIG_CPU_CORTEX_M -DCONFIG_ARMV8_M_MAINLINE -DCONFIG_ARMV8_1_M_MAINLINE -DCONFIG_XIP" +
+			" -DCONFIG_ARMV7_M_ARMV8_M_MAINLINE -DCONFIG_UART_INTERRUPT_DRIVEN -DCONFIG_MULTITHREADING" +
+			" -DCONFIG_BOARDSMITH_FATAL_HANDLER -DCONFIG_ENTROPY_GENERATOR -DCONFIG_HWINFO -DCONFIG_WATCHDOG" +
+			" -DCONFIG_BOARDSMITH_THREAD_PRIORITY=14 -DBOARDSMITH_WATCHDOG_MS=1000 -DBOARDSMITH_UPLOAD_BYTES=4096" +
+			" -DKERNEL_VERSION_NUMBER=0x30700 -DCONFIG_THREAD_STACK_INFO -DCONFIG_TIMER_HAS_64BIT_CYCLE_COUNTER",
+		"zephyr_port.c fatal_arm.c server.c start.c",
+	},
+	{
+		"upload on ARMv7-M", "-DCONFIG_CPU_CORTEX_M -DCONFIG_ARMV7_M_ARMV8_M_MAINLINE -DBOARDSMITH_UPLOAD_BYTES=4096",
+		"fatal_arm.c",
+	},
+	{"riscv", "-DCONFIG_RISCV -D__riscv_xlen=32 -DBOARDSMITH_UPLOAD_BYTES=4096 -DCONFIG_MULTITHREADING" +
+		" -DCONFIG_UART_INTERRUPT_DRIVEN", "zephyr_port.c fatal_riscv.c"},
+	{"polled, no threads", "", "zephyr_port.c fatal_other.c"},
+	{"native", "-DCONFIG_ARCH_POSIX -DCONFIG_BOARDSMITH_MAIN", "native_port.c server.c start.c"},
+}
+
+// TestZephyrSyntax compiles the Zephyr template's C against stubs of Zephyr's headers, in their old place and in that
+// since version 3.1.
+func TestZephyrSyntax(t *testing.T) {
+	t.Parallel()
+	cc, err := exec.LookPath("gcc")
+	if err != nil {
+		t.Skip("no gcc")
+	}
+	for _, place := range []string{"zephyr", "."} {
+		headers := t.TempDir()
+		for _, name := range zephyrHeaders {
+			writeStub(t, filepath.Join(headers, place, filepath.FromSlash(name)))
+		}
+		config := t.TempDir()
+		id := []byte(strings.Repeat("BYTE(0x5a)\n", 16))
+		if err := os.WriteFile(filepath.Join(config, "build_id.inc"), id, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		for _, b := range zephyrBuilds {
+			t.Run(place+"/"+b.name, func(t *testing.T) {
+				args := []string{
+					"-fsyntax-only", "-std=gnu11", "-Wall", "-Wextra", "-Werror",
+					"-Wno-pointer-to-int-cast", "-Wno-int-to-pointer-cast", "-Wno-main",
+					"-DCONFIG_BOARDSMITH_PACKET_BYTES=512", "-DCONFIG_BOARDSMITH_RING_BYTES=256",
+					"-DCONFIG_BOARDSMITH_WATCHDOG_MS=0", "-DCONFIG_BOARDSMITH_STACK_BYTES=2048",
+					"-DCONFIG_SYS_CLOCK_TICKS_PER_SEC=1000", "-DBOARDSMITH_DEFAULT_ARENA_BYTES=32768", "-DCONFIG_SERIAL",
+					"-Izephyr/boardsmith/config", "-Izephyr/boardsmith/os", "-Ifirmware", "-I../crt/include",
+					"-isystem", headers, "-isystem", "testdata/zephyr", "-I" + config,
+				}
+				args = append(args, strings.Fields(b.flags)...)
+				for _, file := range strings.Fields(b.files) {
+					args = append(args, "zephyr/boardsmith/os/"+file)
+				}
+				if out, err := exec.Command(cc, args...).CombinedOutput(); err != nil {
+					t.Errorf("%v\n%s", err, out)
+				}
+			})
+		}
+	}
+}
+
+// writeStub writes a header that only includes the stubs.
+func writeStub(t *testing.T, path string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte("#include <stubs.h>\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
