@@ -1,0 +1,163 @@
+package project_test
+
+import (
+	"context"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/cache"
+	"github.com/boardsmith/boardsmith/executor"
+	"github.com/boardsmith/boardsmith/mlf/mlftest"
+	"github.com/boardsmith/boardsmith/ndarray"
+	"github.com/boardsmith/boardsmith/project"
+)
+
+// TestZephyr builds for an emulated board with the Zephyr in $ZEPHYR_BASE, and runs the image: the outputs are right, a
+// second build does nothing, a changed operator compiles nothing else of the project, and the parts of the image are
+// known.
+func TestZephyr(t *testing.T) {
+	t.Parallel()
+	if os.Getenv("ZEPHYR_BASE") == "" {
+		t.Skip("ZEPHYR_BASE is not set: no Zephyr to build with (docs/zephyr.md)")
+	}
+	for _, tool := range []string{"west", "cmake", "ninja", "qemu-system-arm"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			t.Skipf("no %s to build with Zephyr and run the image", tool)
+		}
+	}
+	store := t.TempDir()
+	builder := &project.Builder{Cache: cache.New(store, cache.Options{})}
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	archive := mlftest.Path(t, "add.aot_packed")
+	spec := project.Spec{Board: "zephyr/mps2_an385", Model: archive, Options: boards.Options{ArenaKiB: 64}}
+	p, err := builder.Generate(ctx, filepath.Join(t.TempDir(), "p"), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	first, err := p.Build(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkZephyrParts(t, p)
+	runProject(t, ctx, p, archive)
+	if again, err := p.Build(ctx); err != nil || !again.UpToDate || again.Digest != first.Digest {
+		t.Errorf("without a change: %+v, %v", again, err)
+	}
+
+	operator := filepath.Join(p.Dir(), "model", "codegen", "host", "src", "add_lib2.c")
+	source, err := os.ReadFile(operator)
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed := strings.Replace(string(source), "+ ((int8_t*)p1_1)", "- ((int8_t*)p1_1)", 1)
+	if err := os.WriteFile(operator, []byte(changed), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	before := time.Now()
+	second, err := p.Build(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if second.UpToDate || second.BuildID == first.BuildID {
+		t.Errorf("another operator, but image %s", second.ID())
+	}
+	want := []string{"add_lib2.c.obj", "build_id.c.obj"}
+	if got := objectsSince(t, filepath.Join(store, "kept"), before); !slices.Equal(got, want) {
+		t.Errorf("a changed operator compiles %v of the project, want %v", got, want)
+	}
+	checkDifference(t, ctx, p, archive)
+}
+
+// objectsSince lists the module's objects below a folder that are younger than a time.
+func objectsSince(t *testing.T, dir string, since time.Time) (names []string) {
+	t.Helper()
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		module := strings.Contains(filepath.ToSlash(path), "/modules/boardsmith/")
+		if err != nil || !module || filepath.Ext(path) != ".obj" {
+			return err
+		}
+		info, err := d.Info()
+		if err == nil && info.ModTime().After(since) {
+			names = append(names, d.Name())
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// checkZephyrParts holds the image to the parts that it must have. The board has 4 MiB of each memory; an image of an
+// operator may take 22 KiB of flash, and 6 KiB of RAM besides the arena.
+func checkZephyrParts(t *testing.T, p *project.Project) {
+	t.Helper()
+	i, err := p.Built()
+	if err != nil {
+		t.Fatal(err)
+	}
+	u, err := p.Usage(i)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(u.Regions) != 2 || u.Regions[0].Name != "flash" || u.Regions[1].Name != "ram" {
+		t.Fatalf("regions %+v", u.Regions)
+	}
+	bytes := map[string]int64{}
+	for _, part := range u.Parts {
+		bytes[part.Name] = part.In[0] + part.In[1]
+	}
+	t.Logf("%s: flash %d, RAM %d bytes, %v", os.Getenv("ZEPHYR_BASE"), u.Regions[0].Used, u.Regions[1].Used, bytes)
+	for _, name := range []string{"runtime", "RPC", "executor", "operators", "main and port", "system"} {
+		if bytes[name] < 100 {
+			t.Errorf("%s takes %d bytes", name, bytes[name])
+		}
+	}
+	if bytes["arena"] != 64<<10 || bytes["other"] > 200 {
+		t.Errorf("arena %d bytes, other %d", bytes["arena"], bytes["other"])
+	}
+	if flash := u.Regions[0].Used; flash > 22<<10 {
+		t.Errorf("%d bytes of flash", flash)
+	}
+	if ram := u.Regions[1].Used - bytes["arena"]; ram > 6<<10 {
+		t.Errorf("%d bytes of RAM besides the arena", ram)
+	}
+}
+
+// checkDifference runs the changed operator, which subtracts.
+func checkDifference(t *testing.T, ctx context.Context, p *project.Project, archive string) {
+	t.Helper()
+	s, err := p.Run(ctx, nil, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close(ctx)
+	_, m, err := p.Model()
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := executor.Open(ctx, s, m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	inputs, _ := mlftest.Arrays(archive)
+	given := arraysOf(t, inputs)
+	want, err := ndarray.New(given[0].DType, given[0].Shape...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range want.Data {
+		want.Data[i] = given[0].Data[i] - given[1].Data[i]
+	}
+	compare(t, answer(t, ctx, e, inputs), []ndarray.Named{{Name: "output0", Array: want}})
+}

@@ -1,0 +1,99 @@
+package project
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/cache"
+	"github.com/boardsmith/boardsmith/mlf/mlftest"
+)
+
+// recordingWest stands for west: it notes its arguments and its environment in the file LOG, and builds a program.
+const recordingWest = `#!/bin/sh
+set -e
+if [ "$1" = --version ]; then echo "West version: v1.2.0"; exit; fi
+ls CMakeLists.txt prj.conf boardsmith/zephyr/module.yml boardsmith/src/main.c >/dev/null
+ls crt/src/rpc/server.c build/build_id.inc >/dev/null
+{ echo "west $*"; env | grep "^ZEPHYR\|^GNUARMEMB\|^CROSS" | LC_ALL=C sort; } >> LOG
+mkdir -p build/west/zephyr
+echo config > build/west/zephyr/.config
+{ echo '#define BYTE(x) x,'; echo 'const unsigned char boardsmith_build_id[] = {'; cat build/build_id.inc
+  echo '}; int main(void) { return boardsmith_build_id[0]; }'; } > build/west/main.c
+gcc -Wl,-Map=build/west/zephyr/zephyr.map -o build/west/zephyr/firmware.elf build/west/main.c
+cat > build/board.json <<END
+{"doc": "$5", "arena_kib": 64, "elf": {"machine": "native"}, "link": {"kind": "process"},
+  "toolchain": {"cc": "gcc", "ar": "ar"}, "flash": {"programmer": "none"}}
+END
+`
+
+// TestZephyrProject: the files of a project for Zephyr, and the command that builds it, on a computer without Zephyr.
+// TestZephyr builds it for real.
+func TestZephyrProject(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("the build command is a shell script here")
+	}
+	if _, err := exec.LookPath("gcc"); err != nil {
+		t.Skip("gcc is not installed")
+	}
+	workspace, bin := t.TempDir(), t.TempDir()
+	log := filepath.Join(bin, "log")
+	for name, script := range map[string]string{
+		"west":  strings.ReplaceAll(recordingWest, "LOG", log),
+		"cmake": "#!/bin/sh\necho cmake version 3.20.0\n",
+		"ninja": "#!/bin/sh\necho 1.11.0\n",
+	} {
+		writeIn(t, bin, name, script)
+		must(t, os.Chmod(filepath.Join(bin, name), 0o755))
+	}
+	writeIn(t, workspace, "zephyr/VERSION", "VERSION_MAJOR = 3\nVERSION_MINOR = 2\nPATCHLEVEL = 0\n")
+	writeIn(t, workspace, "zephyr/share/zephyr-package/cmake/ZephyrConfig.cmake", "")
+	t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
+	for name, value := range map[string]string{
+		"ZEPHYR_BASE": "", "ZEPHYR_TOOLCHAIN_VARIANT": "gnuarmemb", "GNUARMEMB_TOOLCHAIN_PATH": "/usr",
+		"ZEPHYR_SDK_INSTALL_DIR": "", "CROSS_COMPILE": "",
+	} {
+		t.Setenv(name, value)
+	}
+	e := testEnv()
+	e.Cache, e.Jobs = cache.New(t.TempDir(), cache.Options{}), 3
+	dir := filepath.Join(workspace, "p") // beside the tree that is found
+	options := boards.Options{StackBytes: 4096, OperatorFlags: "-funroll-loops"}
+	p := generated(t, dir, Spec{Board: "zephyr/mps2/an385", Model: mlftest.Tiny(t, nil), Options: options}, e)
+
+	var text strings.Builder
+	all := contents(t, dir)
+	for name := range sorted(all) {
+		if strings.HasPrefix(name, "crt/") {
+			continue // as the runtime's sources are
+		}
+		info, err := os.Stat(filepath.Join(dir, name))
+		must(t, err)
+		fmt.Fprintf(&text, "%v %s\n", info.Mode(), name)
+		if strings.Contains(all[name], workspace) {
+			t.Errorf("%s has an absolute path in it", name)
+		}
+	}
+	for _, name := range []string{"crt_config/crt_config.h", "crt_config/operators.mk"} {
+		fmt.Fprintf(&text, "\n%s:\n%s", name, all[name])
+	}
+	if i := built(t, p); i.UpToDate {
+		t.Error("a first build is up to date")
+	}
+	commands, err := os.ReadFile(log)
+	must(t, err)
+	said := strings.ReplaceAll(string(commands), filepath.Join(workspace, "zephyr"), "WORKSPACE/zephyr")
+	fmt.Fprintf(&text, "\ncommands:\n%s", said)
+	golden(t, "zephyr.project", text.String())
+	if _, err := os.Stat(filepath.Join(dir, "build", "west", "zephyr", ".config")); err != nil {
+		t.Errorf("a result was not copied: %v", err)
+	}
+	if b := p.Board(); b.Doc != "mps2/an385" || b.Partial {
+		t.Errorf("the board of the build: %+v", b)
+	}
+}
