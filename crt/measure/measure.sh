@@ -99,7 +99,8 @@ taken=$(awk '$1 == "taken" { print $2 }' "$build/figures")
   cat "$build/figures" "$build/packet_figures"
 } >"$build/all"
 
-# Budgets and TVM 0.14's figures; those of copies are per byte, of 4096.
+# Budgets and TVM 0.14's figures; those of copies are per byte, of 4096. A byte ff of a long transfer may cost twice as
+# much as a random one.
 awk -v parts="$build/parts" -v compiler="$($cc -dumpversion)" '
   BEGIN {
     n = split("image ram call_1 call_128 copy_to_1 copy_to_128 packet_copy_to_1 packet_copy_to_128 " \
@@ -116,13 +117,15 @@ awk -v parts="$build/parts" -v compiler="$($cc -dumpversion)" '
     text["copy_from_1"] = "CopyFromRemote, by 1"; budget["copy_from_1"] = 12; tvm["copy_from_1"] = 30.9
     text["copy_from_128"] = "CopyFromRemote, by 128"; budget["copy_from_128"] = 12; tvm["copy_from_128"] = 30.9
     text["ff_copy_to_1"] = "  all bytes ff, by 1"; budget["ff_copy_to_1"] = 160
-    text["ff_copy_to_128"] = "  all bytes ff, by 128"; budget["ff_copy_to_128"] = 24
+    text["ff_copy_to_128"] = "  all bytes ff, by 128"
     text["ff_copy_from_1"] = text["ff_copy_to_1"]; budget["ff_copy_from_1"] = 24
-    text["ff_copy_from_128"] = text["ff_copy_to_128"]; budget["ff_copy_from_128"] = 24
+    text["ff_copy_from_128"] = text["ff_copy_to_128"]
   }
   FILENAME ~ /ceilings$/ { if ($0 !~ /^#/ && NF == 2) ceiling[$1] = $2; next }
   { figure[$1] = ($1 ~ /copy_/) ? $2 / 4096 : $2 }
   END {
+    budget["ff_copy_to_128"] = 2 * figure["copy_to_128"]
+    budget["ff_copy_from_128"] = 2 * figure["copy_from_128"]
     printf "%-24s %9s %9s %9s %9s\n", "", "measured", "ceiling", "budget", "TVM 0.14"
     for (i = 1; i <= n; i++) {
       k = order[i]
@@ -134,7 +137,7 @@ awk -v parts="$build/parts" -v compiler="$($cc -dumpversion)" '
         continue
       }
       note = (figure[k] > ceiling[k]) ? "  over its ceiling" : (figure[k] > budget[k]) ? "  over budget" : ""
-      if (figure[k] > ceiling[k]) failed = 1
+      if (note != "") failed = 1
       printf format, text[k], figure[k], ceiling[k], budget[k], tvm[k], note
       if (k == "image") while ((getline line < parts) > 0) print line
     }

@@ -141,29 +141,29 @@ static void state_done(rpc_server_t* s) {
   }
 }
 
-// Processes an ff, or the byte after one.
-static void escape(rpc_server_t* s, uint8_t byte) {
-  s->rx.crc = (uint16_t)crc16_byte(s->rx.crc, byte);
-  s->escaped = (uint8_t)~s->escaped;
-  if (s->escaped != 0U) {
-    return;
-  }
-  if ((byte == 0xFDU) && (s->state != (unsigned)SHUT_DOWN)) {
+// Processes the byte after an ff.
+static void escaped_byte(rpc_server_t* s, uint8_t byte) {
+  s->escaped = 0;
+  uint8_t* const at = s->rx.to;
+  if (byte == 0xFFU) {
+    if (at == s->end) {
+      // Inside a refused message ff bytes come in pairs; otherwise any of several ff may begin a frame.
+      if (s->state == (unsigned)FIND_START) {
+        s->escaped = byte;
+      }
+      return;
+    }
+  } else if ((byte == 0xFDU) && (s->state != (unsigned)SHUT_DOWN)) {
     s->rx.crc = CRC16_FRAME_START;
     enter(s, FIND_LENGTH, 4);
-  } else if (s->rx.to == s->end) {
-    // Inside a refused message ff bytes come in pairs; otherwise any of several ff may begin a frame.
-    s->escaped = ((byte == 0xFFU) && (s->state == (unsigned)FIND_START)) ? 0xFFU : 0U;
-  } else if (byte != 0xFEU) {
-    if (byte != 0xFFU) {
-      s->rx.crc = (uint16_t)~s->rx.crc;  // invalid escape: make the CRC wrong
-    }
-    uint8_t* const at = s->rx.to;
-    s->rx.to = &at[1];
-    *at = byte;
+    return;
+  } else if ((byte == 0xFEU) || (at == s->end)) {
+    return;  // a nop, or outside a frame's contents
   } else {
-    // A nop.
+    s->rx.crc = (uint16_t)~s->rx.crc;  // invalid escape: make the CRC wrong
   }
+  s->rx.to = &at[1];
+  *at = byte;
 }
 
 // Called without bytes: detects a frame that has stopped.
@@ -197,18 +197,22 @@ static tvm_crt_error_t receive(rpc_server_t* s, uint8_t** new_data, size_t* new_
     s->idle_at = NULL;
     while (p != end) {
       if ((*p | s->escaped) == 0xFFU) {
-        escape(s, *p);
+        const uint8_t byte = *p;
         p++;
-        if (s->escaped != 0U) {
+        s->rx.crc = (uint16_t)crc16_byte(s->rx.crc, byte);
+        if (s->escaped == 0U) {
+          s->escaped = byte;
           continue;
         }
+        escaped_byte(s, byte);
       } else if (s->rx.to == s->end) {
         p++;  // dropped
       } else {
         // A byte of a frame's contents.
       }
-      if (p != end) {
-        const size_t bytes = (size_t)(end - p);
+      // A word of ff is two bytes of contents. Fewer ff than that are for the branch above.
+      const size_t bytes = (size_t)(end - p);
+      if ((bytes > 3U) || ((bytes != 0U) && (*p != 0xFFU))) {
         const size_t want = (size_t)(s->end - s->rx.to);
         p = crc16_span(&s->rx, p, (bytes < want) ? bytes : want);
       }
