@@ -270,3 +270,8 @@ func (n *attachment) probeEntry() string {
 	}
 	return "probe:" + n.which()
 }
+
+// errClosed is for a device that others may have by now.
+func errClosed(b *boards.Board) error {
+	return failure.New(failure.Internal, "attach it again", "device of board %s: it was closed", b.Name)
+}

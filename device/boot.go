@@ -8,23 +8,13 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/flasher"
 	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/fault"
-	"github.com/boardsmith/boardsmith/progress"
 	"github.com/boardsmith/boardsmith/rpc"
-	"github.com/boardsmith/boardsmith/transport"
 )
-
-// bootWithin limits the start of new firmware, and separately its identification, for which it reads all of its
-// flash.
-const bootWithin = 5 * time.Second
-
-// bootAttempts limits how often firmware that has begun a session is asked for its identity.
-const bootAttempts = 3
 
 // A BootError reports firmware that was flashed and verified but does not respond.
 type BootError struct {
@@ -88,41 +78,6 @@ func (e *BootError) NextStep() string {
 		return e.Fault.NextStep()
 	}
 	return failure.Target("debug") + " halts it after its reset; or check the link: UART, pins and baud rate"
-}
-
-// answers asks the new firmware for its identity and assigns the flash to its chip.
-func (f *flashing) answers(ctx context.Context) error {
-	f.d.desk.Progress.Tell(progress.Event{Step: "flash", Detail: "asking the new firmware"})
-	for attempt := 1; ; attempt++ {
-		answer, err := f.d.greet(ctx, f.facts.image.Image)
-		if err == nil {
-			return f.identified(answer)
-		}
-		// Firmware that has begun a session has started: a later loss is the link's.
-		var none *transport.HandshakeError
-		lost := ctx.Err() == nil && silent(err) && !errors.As(err, &none) && attempt < bootAttempts
-		if !lost && !f.power.helps(ctx, err) {
-			return f.d.diagnosed(ctx, f.facts.image.Image, err)
-		}
-		f.d.desk.log().Debug("ask the new firmware again", "error", err)
-	}
-}
-
-// greet asks the firmware, which was just started, for its identity.
-func (d *Device) greet(ctx context.Context, i *image.Image) (*firmwareAnswer, error) {
-	link := func(ctx context.Context) (transport.Link, error) { return d.attachment.open(ctx, d.board) }
-	t, err := begin(ctx, link, transport.SessionOptions{Log: d.desk.log(), StartTimeout: bootWithin})
-	if err != nil {
-		return nil, err
-	}
-	answer, err := d.greetOn(ctx, t, i)
-	return answer, errors.Join(err, t.Close())
-}
-
-func (d *Device) greetOn(ctx context.Context, t *transport.Session, i *image.Image) (*firmwareAnswer, error) {
-	ctx, cancel := context.WithTimeout(ctx, bootWithin)
-	defer cancel()
-	return d.confirm(ctx, rpc.New(t, rpc.Options{Log: d.desk.log()}), i)
 }
 
 // diagnosed returns a *BootError with the link's error and the core's state. It returns err unchanged if the link

@@ -6,16 +6,12 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"encoding/hex"
 	"errors"
-	"fmt"
-	"time"
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/command"
-	"github.com/boardsmith/boardsmith/internal/firmware"
 	"github.com/boardsmith/boardsmith/progress"
 	"github.com/boardsmith/boardsmith/rpc"
 	"github.com/boardsmith/boardsmith/transport"
@@ -81,11 +77,6 @@ func (d *Device) Close() error {
 	return nil
 }
 
-// errClosed is for a device that others may have by now.
-func errClosed(b *boards.Board) error {
-	return failure.New(failure.Internal, "attach it again", "device of board %s: it was closed", b.Name)
-}
-
 // Flash writes the image to the device as far as necessary. When it returns nil, the flash was verified and the new
 // firmware has answered. A board without a programmer must hold the image already: *NoProgrammerError. Further errors:
 // *WrongBoardError and *WearError, before any write; *SwappedError; *BootError; *WrongImageError if another firmware
@@ -148,45 +139,6 @@ func (d *Device) open(ctx context.Context, i *image.Image) (*rpc.Session, error)
 	s, err := d.checked(ctx, t, i)
 	if err != nil {
 		return nil, errors.Join(d.emulatorEnded(err, i), t.Close())
-	}
-	return s, nil
-}
-
-const (
-	busyWithin = 2 * time.Second // for a bridge to restart, or to see that its last connection has ended
-	busyEvery  = 50 * time.Millisecond
-)
-
-// begin opens a link and begins a session on it, which owns the link. A bridge refuses connections while it restarts;
-// one that serves one client at a time closes them until it has seen the end of the last one: begin tries again for a
-// while.
-func begin(
-	ctx context.Context, open func(context.Context) (transport.Link, error), o transport.SessionOptions,
-) (*transport.Session, error) {
-	for began := time.Now(); ; {
-		s, err := beginOnce(ctx, open, o)
-		var bridge *transport.TCPError
-		if err == nil || !errors.As(err, &bridge) || !bridge.Temporary() || time.Since(began) > busyWithin {
-			return s, err
-		}
-		select {
-		case <-ctx.Done():
-			return nil, failure.Stopped(ctx, "%w", err)
-		case <-time.After(busyEvery):
-		}
-	}
-}
-
-func beginOnce(
-	ctx context.Context, open func(context.Context) (transport.Link, error), o transport.SessionOptions,
-) (*transport.Session, error) {
-	link, err := open(ctx)
-	if err != nil {
-		return nil, err
-	}
-	s, err := transport.Dial(ctx, link, o)
-	if err != nil {
-		return nil, errors.Join(err, link.Close())
 	}
 	return s, nil
 }
@@ -257,51 +209,4 @@ func (d *Device) checked(ctx context.Context, t *transport.Session, i *image.Ima
 		return nil, err
 	}
 	return s, nil
-}
-
-// Confirm asks the firmware of a session that Open returned again. It returns a *WrongImageError if the build id or a
-// byte of the flash differs from the image's. Call it between two programs of others that run on the device.
-func (d *Device) Confirm(ctx context.Context, s *rpc.Session, i *image.Image) error {
-	_, err := d.confirm(ctx, s, i)
-	return err
-}
-
-// confirm checks that the firmware's build id and CRC are the image's.
-func (d *Device) confirm(ctx context.Context, s *rpc.Session, i *image.Image) (*firmwareAnswer, error) {
-	wrong := &WrongImageError{Device: d.board.Name, Want: i.ID()}
-	f, err := s.Function(ctx, "boardsmith.build_id")
-	var none *rpc.NotFoundError
-	if errors.As(err, &none) {
-		return nil, wrong
-	}
-	if err != nil {
-		return nil, err
-	}
-	got, err := askBuild(ctx, f)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", d.board.Name, err)
-	}
-	wrong.Got = hex.EncodeToString(got.buildID[:])
-	if got.buildID != i.BuildID {
-		return nil, wrong
-	}
-	if len(d.board.Memory) == 0 {
-		return got, nil // a process: it is not in flash
-	}
-	hole := byte(0)
-	if d.attachment != nil {
-		hole = erasedByte
-	}
-	file, err := i.ELF()
-	if err != nil {
-		return nil, err
-	}
-	parts, err := firmware.ReadParts(file, i.Landmarks, i.Path, hole)
-	if err != nil {
-		return nil, err
-	}
-	if parts != nil && got.crc != parts.CRC(got.nonce) {
-		return nil, wrong
-	}
-	return got, nil
 }

@@ -1,9 +1,10 @@
-// This file lists attached and emulated devices, and identifies one.
+// This file lists attached and emulated devices, and identifies one and the image that it holds.
 
 package device
 
 import (
 	"context"
+	"encoding/hex"
 	"os"
 	"slices"
 	"strings"
@@ -148,4 +149,30 @@ func (d *Device) Identify(ctx context.Context) (Identity, error) {
 		return Identity{}, failure.Stopped(ctx, "identify")
 	}
 	return is, nil
+}
+
+// Holds finds the image that the device holds: the one that its firmware reports or, without an answer, the
+// ledger's. The image's file is the cache's. Errors: class config; class verify if the content is unknown; as of
+// Identify.
+func (d *Device) Holds(ctx context.Context) (*image.Image, error) {
+	if d.attachment == nil {
+		return nil, failure.New(failure.Config, "leave IMAGE out", "board %s holds no image before it is opened",
+			d.board.Name)
+	}
+	a, err := d.ask(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	if a != nil {
+		return d.desk.images().Find(hex.EncodeToString(a.buildID[:]))
+	}
+	seen, err := d.attachment.behind(d.board.Name)
+	if err != nil {
+		return nil, err
+	}
+	if len(seen) == 0 || seen[0].Image == "" {
+		return nil, failure.New(failure.Verify, "flash it",
+			"%s did not respond, and the ledger has no image for it: its contents are unverified", d.attachment.probeEntry())
+	}
+	return d.desk.images().Find(seen[0].Image)
 }

@@ -5,11 +5,8 @@ package device
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/binary"
 	"encoding/hex"
 	"errors"
-	"fmt"
-	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -17,13 +14,13 @@ import (
 	"github.com/boardsmith/boardsmith/flasher"
 	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/ledger"
-	"github.com/boardsmith/boardsmith/rpc"
+	"github.com/boardsmith/boardsmith/progress"
 	"github.com/boardsmith/boardsmith/transport"
 )
 
 const (
-	askWithin     = time.Second // for running firmware to identify itself
-	flashAttempts = 3           // attempts to write sectors that did not verify
+	flashAttempts = 3 // attempts to write sectors that did not verify
+	bootAttempts  = 3 // requests for the identity of new firmware that has begun a session
 )
 
 // A FlashReport is the result of Flash.
@@ -156,6 +153,24 @@ func (f *flashing) holds(ctx context.Context, anew bool) error {
 	return f.answers(ctx)
 }
 
+// answers asks the new firmware for its identity and assigns the flash to its chip.
+func (f *flashing) answers(ctx context.Context) error {
+	f.d.desk.Progress.Tell(progress.Event{Step: "flash", Detail: "asking the new firmware"})
+	for attempt := 1; ; attempt++ {
+		answer, err := f.d.greet(ctx, f.facts.image.Image)
+		if err == nil {
+			return f.identified(answer)
+		}
+		// Firmware that has begun a session has started: a later loss is the link's.
+		var none *transport.HandshakeError
+		lost := ctx.Err() == nil && silent(err) && !errors.As(err, &none) && attempt < bootAttempts
+		if !lost && !f.power.helps(ctx, err) {
+			return f.d.diagnosed(ctx, f.facts.image.Image, err)
+		}
+		f.d.desk.log().Debug("ask the new firmware again", "error", err)
+	}
+}
+
 // read reads the image's sectors back, in one run of the programmer.
 func (f *flashing) read(ctx context.Context) error {
 	sectors := f.facts.image.sectors
@@ -241,103 +256,4 @@ func (f *flashing) clean() error {
 		e.Sector(s.Addr, s.Size).Digest = s.digest
 	}
 	return f.save()
-}
-
-func (f *flashing) save() error {
-	f.facts.entry.Seen = time.Now().UTC()
-	return f.d.attachment.ledger.Save(f.facts.entry)
-}
-
-// ask asks the running firmware for its identity. It returns nil without a valid answer in time. If the firmware is
-// not next, the image about to replace it, ask logs its fault record, which would be lost otherwise. Errors:
-// *LeaseError and *AmbiguousError if the device must not be used; those of ctx.
-func (d *Device) ask(ctx context.Context, next *image.Image) (*firmwareAnswer, error) {
-	err := d.attachment.again(ctx, d.board)
-	if err != nil && !notAttached(err) {
-		return nil, err
-	}
-	var answer *firmwareAnswer
-	if err == nil {
-		answer, err = d.asked(ctx, next)
-	}
-	if ctx.Err() != nil {
-		return nil, failure.Stopped(ctx, "ask")
-	}
-	if err != nil {
-		d.desk.log().Debug("ask", "error", err)
-		return nil, nil
-	}
-	return answer, nil
-}
-
-func (d *Device) asked(ctx context.Context, next *image.Image) (*firmwareAnswer, error) {
-	ctx, cancel := context.WithTimeout(ctx, askWithin)
-	defer cancel()
-	link := func(ctx context.Context) (transport.Link, error) { return d.attachment.openFound(ctx, d.board) }
-	t, err := begin(ctx, link, transport.SessionOptions{Log: d.desk.log()})
-	if err != nil {
-		return nil, err
-	}
-	defer t.Close()
-	var answer *firmwareAnswer
-	s := rpc.New(t, rpc.Options{Log: d.desk.log(), Explain: func(rec *rpc.FaultRecord, called string) rpc.Explanation {
-		return d.explainBuild(answer, rec, called)
-	}})
-	f, err := s.Function(ctx, "boardsmith.build_id")
-	if err != nil {
-		return nil, err
-	}
-	answer, err = askBuild(ctx, f)
-	if err == nil && next != nil && answer.buildID != next.BuildID {
-		if _, err := s.PriorFault(ctx); err != nil { // this logs the fault
-			d.desk.log().Debug("ask for a fault", "error", err)
-		}
-	}
-	return answer, err
-}
-
-// explainBuild explains a fault of the build that has just answered, if the cache has its image.
-func (d *Device) explainBuild(answer *firmwareAnswer, rec *rpc.FaultRecord, called string) rpc.Explanation {
-	if answer == nil {
-		return rpc.Explanation{}
-	}
-	i, err := d.desk.images().Find(hex.EncodeToString(answer.buildID[:]))
-	if err != nil {
-		d.desk.log().Warn("the fault's place in the program is unknown", "error", err)
-		return rpc.Explanation{}
-	}
-	return d.explain(i)(rec, called)
-}
-
-// askBuild calls boardsmith.build_id with a new nonce. The answer has the build id, the CRC-32 of the nonce and of
-// the image's current flash, and the chip's id. Firmware of an older boardsmith rejects the nonce; askBuild then
-// calls without it.
-func askBuild(ctx context.Context, f rpc.Function) (*firmwareAnswer, error) {
-	nonce := binary.LittleEndian.AppendUint64(nil, rand.Uint64())
-	answer, err := f.Call(ctx, int64(binary.LittleEndian.Uint64(nonce)))
-	if refused := new(rpc.DeviceError); errors.As(err, &refused) && failure.Of(err) != failure.Transport {
-		nonce = nil
-		answer, err = f.Call(ctx)
-	}
-	if err != nil {
-		return nil, err
-	}
-	const idBytes, crcBytes = 16, 4
-	b, ok := answer.([]byte)
-	if !ok || len(b) < idBytes+crcBytes {
-		return nil, failure.New(failure.Transport, "", "boardsmith.build_id answered %T of %d bytes", answer, len(b))
-	}
-	a := &firmwareAnswer{buildID: [16]byte(b), nonce: nonce, chip: hex.EncodeToString(b[idBytes+crcBytes:])}
-	a.crc = binary.LittleEndian.Uint32(b[idBytes:])
-	return a, nil
-}
-
-// warn adds the last job's sectors near the end of their rated life to the report.
-func (f *flashing) warn() {
-	f.report.Warn = nil
-	for _, s := range f.erasing {
-		if n, rated := f.erases(s), f.rated(s.Addr); (SectorWear{Erases: n, Rated: rated}).Worn() {
-			f.report.Warn = append(f.report.Warn, fmt.Sprintf("%v: %d of %d erases", s, n, rated))
-		}
-	}
 }

@@ -1,11 +1,14 @@
-// This file counts erases: each is counted before it begins, and not if it never began.
+// This file keeps the ledger's entry of a chip while it is flashed. Each erase is counted before it begins, and not if it
+// never began.
 
 package device
 
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"time"
 
 	"github.com/boardsmith/boardsmith/flasher"
 	"github.com/boardsmith/boardsmith/internal/ledger"
@@ -83,5 +86,20 @@ func (f *flashing) giveBack(before ledger.Entry, begun, all []flasher.Sector, er
 	}
 	if other := new(flasher.ChipError); !errors.As(err, &other) {
 		e.Failures++
+	}
+}
+
+func (f *flashing) save() error {
+	f.facts.entry.Seen = time.Now().UTC()
+	return f.d.attachment.ledger.Save(f.facts.entry)
+}
+
+// warn adds the last job's sectors near the end of their rated life to the report.
+func (f *flashing) warn() {
+	f.report.Warn = nil
+	for _, s := range f.erasing {
+		if n, rated := f.erases(s), f.rated(s.Addr); (SectorWear{Erases: n, Rated: rated}).Worn() {
+			f.report.Warn = append(f.report.Warn, fmt.Sprintf("%v: %d of %d erases", s, n, rated))
+		}
 	}
 }
