@@ -9,6 +9,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/attached"
 	"github.com/boardsmith/boardsmith/transport"
 )
 
@@ -89,7 +90,7 @@ func TestAddressBesideProbe(t *testing.T) {
 	if _, err := k.Attach(t.Context(), b, ""); !errors.As(err, &none) || !strings.Contains(err.Error(), "0483:374b") {
 		t.Errorf("nothing is plugged in: %v", err)
 	}
-	port := PortInfo{Name: "/dev/ttyTEST", USB: "0483:374b", Serial: "S1", Path: "1-2"}
+	port := attached.Port{Name: "/dev/ttyTEST", USB: "0483:374b", Serial: "S1", Path: "1-2"}
 	plugged(t, port)
 	d, err := k.Attach(t.Context(), b, "")
 	must(t, err)

@@ -13,6 +13,7 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/flasher"
 	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/internal/attached"
 	"github.com/boardsmith/boardsmith/internal/ledger"
 	"github.com/boardsmith/boardsmith/progress"
 	"github.com/boardsmith/boardsmith/transport"
@@ -140,7 +141,7 @@ func (n *attachment) find(b *boards.Board, which string, noted *DeskFile) error 
 		}
 		return n.reachAt(b, address)
 	}
-	all, err := attachedUnits(b)
+	all, err := attached.Units(probeOf(b))
 	if err != nil {
 		return err
 	}
@@ -195,7 +196,7 @@ func (n *attachment) again(ctx context.Context, b *boards.Board) error {
 	if n.probe.Emulated != nil || !n.hasProbe() {
 		return nil // it is not on USB
 	}
-	all, err := attachedUnits(b)
+	all, err := attached.Units(probeOf(b))
 	if err != nil {
 		return err
 	}
@@ -235,7 +236,7 @@ func (n *attachment) move(ctx context.Context, to place) (err error) {
 // settle sets the device's place.
 func (n *attachment) settle(p place) {
 	n.found, n.port = p, cmp.Or(p.address, p.uart.Name)
-	n.probe = p.probe.probe()
+	n.probe = probeAt(p.probe)
 }
 
 // open opens the link. It finds the device first, because the board may have been plugged in elsewhere and its

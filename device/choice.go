@@ -14,7 +14,11 @@ import (
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/flasher"
+	"github.com/boardsmith/boardsmith/internal/attached"
 )
+
+// A PortInfo is a serial port that is attached.
+type PortInfo = attached.Port
 
 // An AmbiguousError reports a choice that several attached devices match.
 type AmbiguousError struct {
@@ -26,9 +30,30 @@ type AmbiguousError struct {
 func (e *AmbiguousError) Error() string {
 	var names []string
 	for _, p := range e.Ports {
-		names = append(names, p.describe())
+		names = append(names, describe(p))
 	}
 	return fmt.Sprintf("%d attached devices may be board %s: %s", len(e.Ports), e.Board, strings.Join(names, ", "))
+}
+
+// describe names the port with what is known of its USB device.
+func describe(p attached.Port) string {
+	var words []string
+	for _, w := range []struct{ name, value string }{
+		{"serial ", p.Serial},
+		{"USB path ", p.Path},
+		{"interface ", p.Interface},
+	} {
+		if w.value != "" {
+			words = append(words, w.name+w.value)
+		}
+	}
+	switch {
+	case len(words) == 0:
+		return p.Name
+	case p.Name == "":
+		return strings.Join(words, ", ")
+	}
+	return p.Name + " (" + strings.Join(words, ", ") + ")"
 }
 
 // FailureClass returns failure.Config.
@@ -36,13 +61,13 @@ func (e *AmbiguousError) FailureClass() failure.Class { return failure.Config }
 
 // NextStep returns how to choose: by the first of serial, path and name that is unique.
 func (e *AmbiguousError) NextStep() string {
-	for _, of := range []func(PortInfo) string{
-		func(p PortInfo) string { return p.Serial },
-		func(p PortInfo) string { return p.Path },
-		func(p PortInfo) string { return p.Name },
+	for _, of := range []func(attached.Port) string{
+		func(p attached.Port) string { return p.Serial },
+		func(p attached.Port) string { return p.Path },
+		func(p attached.Port) string { return p.Name },
 	} {
 		mine := of(e.Ports[0])
-		if mine != "" && !slices.ContainsFunc(e.Ports[1:], func(o PortInfo) bool { return of(o) == mine }) {
+		if mine != "" && !slices.ContainsFunc(e.Ports[1:], func(o attached.Port) bool { return of(o) == mine }) {
 			return "choose one, as in " + failure.Option("which", mine) + e.interfaces()
 		}
 	}
@@ -81,97 +106,9 @@ func (e *NoDeviceError) NextStep() string {
 	return failure.Target("devices") + " lists what is attached"
 }
 
-// A usbUnit is one USB device (a probe, an adapter, or both), or one port that is not on USB.
-type usbUnit struct {
-	id     string // vendor and product
-	serial string
-	path   string
-	shared bool // another one has the same serial, or no serial either
-	told   bool // not seen: from desk.json's serial, on a system that does not list USB devices
-	ports  []PortInfo
-}
-
-// is reports whether two are the same USB device.
-func (u usbUnit) is(o usbUnit) bool {
-	return u.path == o.path && u.serial == o.serial && (u.path != "" || u.serial != "" || u.portNames() == o.portNames())
-}
-
-func (u usbUnit) portNames() string {
-	var names []string
-	for _, p := range u.ports {
-		names = append(names, p.Name)
-	}
-	return strings.Join(names, " ")
-}
-
-// probe returns the unit as a programmer's probe.
-func (u usbUnit) probe() flasher.Probe {
-	return flasher.Probe{Serial: u.serial, USBPath: u.path, Shared: u.shared}
-}
-
-// called reports whether a user's name is that of the unit or of one of its ports.
-func (u usbUnit) called(which string) bool {
-	return u.serial == which || u.path == which ||
-		slices.ContainsFunc(u.ports, func(p PortInfo) bool { return p.Name == which })
-}
-
-// again lists the units that may be the one found before: by its serial if that was unique, else by its place.
-func (u usbUnit) again(all []usbUnit) (fit []usbUnit) {
-	if u.told {
-		return []usbUnit{u}
-	}
-	for _, o := range all {
-		same := false
-		switch {
-		case u.serial != "" && !u.shared:
-			same = o.serial == u.serial
-		case u.path != "":
-			same = o.path == u.path && o.serial == u.serial && o.id == u.id
-		case len(u.ports) > 0:
-			same = o.called(u.ports[0].Name)
-		}
-		if same {
-			fit = append(fit, o)
-		}
-	}
-	if there := slices.IndexFunc(fit, func(o usbUnit) bool { return u.path != "" && o.path == u.path }); len(fit) > 1 &&
-		there >= 0 {
-		return fit[there : there+1] // another one with its serial was plugged in
-	}
-	return fit
-}
-
-// listPorts is systemPorts, except in tests.
-var listPorts = systemPorts
-
-// attachedUnits lists the USB devices that are probes or have ports, and other ports.
-func attachedUnits(b *boards.Board) (all []usbUnit, err error) {
-	ports, err := listPorts()
-	if err != nil {
-		return nil, err
-	}
-	for _, p := range ports {
-		i := slices.IndexFunc(all, func(u usbUnit) bool {
-			return p.Path != "" && u.path == p.Path || p.Path == "" && p.Serial != "" && u.id == p.USB && u.serial == p.Serial
-		})
-		if i < 0 {
-			all, i = append(all, usbUnit{id: p.USB, serial: p.Serial, path: p.Path}), len(all)
-		}
-		all[i].ports = append(all[i].ports, p)
-	}
-	for _, d := range USBDevices() {
-		probe := ProbeKind(d.ID) != "" || strings.EqualFold(d.ID, probeOf(b))
-		if probe && !slices.ContainsFunc(all, func(u usbUnit) bool { return u.path == d.Path }) {
-			all = append(all, usbUnit{id: d.ID, serial: d.Serial, path: d.Path})
-		}
-	}
-	for i := range all {
-		for j, o := range all {
-			same := o.serial == all[i].serial && (o.serial != "" || o.id == all[i].id)
-			all[i].shared = all[i].shared || i != j && same
-		}
-	}
-	return all, nil
+// probeAt returns a USB device as a programmer's probe.
+func probeAt(u attached.Unit) flasher.Probe {
+	return flasher.Probe{Serial: u.Serial, USBPath: u.Path, Shared: u.Shared}
 }
 
 // usbOf is the USB device without which a board cannot be reached.
@@ -182,29 +119,29 @@ func probeOf(b *boards.Board) string { return cmp.Or(b.Flash.USB, b.Link.USB) }
 
 // A place is a device that was found.
 type place struct {
-	probe   usbUnit
-	adapter *usbUnit // the USB device with the UART; nil: the probe
-	uart    PortInfo
+	probe   attached.Unit
+	adapter *attached.Unit // the USB device with the UART; nil: the probe
+	uart    attached.Port
 	address string // of a link over TCP; "": the link is the UART
 }
 
 // link returns it as in desk.json.
 func (p place) link(b *boards.Board) DeskLink {
 	if p.address != "" {
-		return DeskLink{Kind: b.Link.Kind, Path: p.probe.path, Address: p.address}
+		return DeskLink{Kind: b.Link.Kind, Path: p.probe.Path, Address: p.address}
 	}
 	l := DeskLink{Kind: b.Link.Kind, Path: p.uart.Path}
-	if n, err := strconv.Atoi(p.uart.Interface); err == nil && len(p.owner().ports) > 1 {
+	if n, err := strconv.Atoi(p.uart.Interface); err == nil && len(p.owner().Ports) > 1 {
 		l.Interface = &n
 	}
 	if p.adapter != nil {
-		l.USB, l.Serial = p.adapter.id, p.adapter.serial
+		l.USB, l.Serial = p.adapter.ID, p.adapter.Serial
 	}
 	return l
 }
 
 // owner returns the USB device with the UART.
-func (p place) owner() usbUnit {
+func (p place) owner() attached.Unit {
 	if p.adapter != nil {
 		return *p.adapter
 	}
@@ -213,27 +150,27 @@ func (p place) owner() usbUnit {
 
 // again finds a place among the devices attached now. With *NoDeviceError it returns p, with the probe's new place
 // if only the UART is missing.
-func (p place) again(b *boards.Board, all []usbUnit) (place, error) {
-	none := &NoDeviceError{b.Name, cmp.Or(p.probe.serial, p.probe.path, p.uart.Name), usbOf(b)}
-	probes := p.probe.again(all)
+func (p place) again(b *boards.Board, all []attached.Unit) (place, error) {
+	none := &NoDeviceError{b.Name, cmp.Or(p.probe.Serial, p.probe.Path, p.uart.Name), usbOf(b)}
+	probes := p.probe.Again(all)
 	var found []place
 	for _, probe := range probes {
 		if p.address != "" {
 			found = append(found, place{probe: probe, address: p.address})
 			continue
 		}
-		owners := []usbUnit{probe}
+		owners := []attached.Unit{probe}
 		if p.adapter != nil {
-			owners = p.adapter.again(all)
+			owners = p.adapter.Again(all)
 		}
 		for _, owner := range owners {
 			now := place{probe: probe}
 			if p.adapter != nil {
 				now.adapter = &owner
 			}
-			for _, now.uart = range owner.ports {
+			for _, now.uart = range owner.Ports {
 				if now.uart.Interface == p.uart.Interface &&
-					(now.uart.Interface != "" || len(owner.ports) == 1 || now.uart.Name == p.uart.Name) {
+					(now.uart.Interface != "" || len(owner.Ports) == 1 || now.uart.Name == p.uart.Name) {
 					found = append(found, now)
 				}
 			}
@@ -257,11 +194,11 @@ func onlyPlace(found []place, b *boards.Board, none *NoDeviceError) (place, erro
 		return found[0], nil
 	}
 	e := &AmbiguousError{Board: b.Name, Which: none.Which}
-	probes := slices.ContainsFunc(found, func(p place) bool { return !p.probe.is(found[0].probe) })
+	probes := slices.ContainsFunc(found, func(p place) bool { return !p.probe.Same(found[0].probe) })
 	for _, p := range found {
 		port := p.uart
 		if probes { // the user chooses one of them, not an adapter
-			port.Serial, port.Path = p.probe.serial, p.probe.path
+			port.Serial, port.Path = p.probe.Serial, p.probe.Path
 		}
 		e.Ports = append(e.Ports, port)
 	}
@@ -273,7 +210,7 @@ type choice struct {
 	board *boards.Board
 	which string // a name in desk.json, a probe's serial, a USB path, a port; "": any device of the board
 	file  *DeskFile
-	all   []usbUnit
+	all   []attached.Unit
 }
 
 // only returns the chosen device.
@@ -311,9 +248,9 @@ func (c *choice) onlyAddress() (string, error) {
 	if c.which != "" {
 		return c.which, nil
 	}
-	var noted []PortInfo
+	var noted []attached.Port
 	for _, address := range c.file.addresses(c.board.Name) {
-		noted = append(noted, PortInfo{Name: address})
+		noted = append(noted, attached.Port{Name: address})
 	}
 	switch len(noted) {
 	case 0:
@@ -325,11 +262,11 @@ func (c *choice) onlyAddress() (string, error) {
 }
 
 // noted returns desk.json's entry of the device behind a probe, or of the one that was named.
-func (c *choice) noted(probe usbUnit) DeskDevice {
+func (c *choice) noted(probe attached.Unit) DeskDevice {
 	if d := c.named(); d != nil {
 		return *d
 	}
-	return c.file.noted(c.board.Name, "", probe.probe())
+	return c.file.noted(c.board.Name, "", probeAt(probe))
 }
 
 // named returns the device in desk.json whose name is which, or nil.
@@ -352,52 +289,52 @@ func adapterOf(b *boards.Board, noted DeskDevice) string {
 }
 
 // probes lists the probes that match the choice.
-func (c *choice) probes() (fit []usbUnit) {
+func (c *choice) probes() (fit []attached.Unit) {
 	byKind := c.which == ""
 	if adapter := adapterOf(c.board, DeskDevice{}); adapter != "" && c.named() == nil {
 		byKind = byKind || slices.ContainsFunc(c.all,
-			func(u usbUnit) bool { return strings.EqualFold(u.id, adapter) && u.called(c.which) })
+			func(u attached.Unit) bool { return strings.EqualFold(u.ID, adapter) && u.Called(c.which) })
 	}
 	for _, u := range c.all {
 		named := c.named()
 		switch {
-		case named != nil && c.isNoted(u, *named), named == nil && !byKind && u.called(c.which), byKind && u.id != "" &&
-			strings.EqualFold(u.id, probeOf(c.board)):
+		case named != nil && c.isNoted(u, *named), named == nil && !byKind && u.Called(c.which), byKind && u.ID != "" &&
+			strings.EqualFold(u.ID, probeOf(c.board)):
 			fit = append(fit, u)
 		}
 	}
 	if d := c.named(); len(fit) == 0 && d != nil && d.Probe != "" && adapterOf(c.board, *d) != "" &&
-		len(USBDevices()) == 0 {
-		return []usbUnit{{serial: d.Probe, told: true}}
+		len(attached.USBDevices()) == 0 {
+		return []attached.Unit{{Serial: d.Probe, Told: true}}
 	}
 	return fit
 }
 
 // isNoted reports whether a probe belongs to a device in desk.json.
-func (c *choice) isNoted(u usbUnit, d DeskDevice) bool {
+func (c *choice) isNoted(u attached.Unit, d DeskDevice) bool {
 	separate := adapterOf(c.board, d) != ""
 	switch {
 	case d.Probe != "":
-		return u.serial == d.Probe && (!u.shared || separate || u.path == d.Link.Path)
+		return u.Serial == d.Probe && (!u.Shared || separate || u.Path == d.Link.Path)
 	case separate:
-		return strings.EqualFold(u.id, probeOf(c.board))
+		return strings.EqualFold(u.ID, probeOf(c.board))
 	}
-	return d.Link.Path != "" && u.path == d.Link.Path
+	return d.Link.Path != "" && u.Path == d.Link.Path
 }
 
 // owners lists the USB devices that may have the UART.
-func (c *choice) owners(probe usbUnit, adapter string, noted DeskDevice) (fit []usbUnit) {
+func (c *choice) owners(probe attached.Unit, adapter string, noted DeskDevice) (fit []attached.Unit) {
 	if adapter == "" {
-		return []usbUnit{probe}
+		return []attached.Unit{probe}
 	}
 	for _, u := range c.all {
-		if strings.EqualFold(u.id, adapter) && !u.is(probe) && (noted.Link.Serial == "" || u.serial == noted.Link.Serial) {
+		if strings.EqualFold(u.ID, adapter) && !u.Same(probe) && (noted.Link.Serial == "" || u.Serial == noted.Link.Serial) {
 			fit = append(fit, u)
 		}
 	}
-	for _, narrower := range []func(usbUnit) bool{
-		func(u usbUnit) bool { return c.which != "" && u.called(c.which) },
-		func(u usbUnit) bool { return noted.Link.Path != "" && u.path == noted.Link.Path },
+	for _, narrower := range []func(attached.Unit) bool{
+		func(u attached.Unit) bool { return c.which != "" && u.Called(c.which) },
+		func(u attached.Unit) bool { return noted.Link.Path != "" && u.Path == noted.Link.Path },
 	} {
 		if i := slices.IndexFunc(fit, narrower); i >= 0 {
 			return fit[i : i+1]
@@ -407,14 +344,14 @@ func (c *choice) owners(probe usbUnit, adapter string, noted DeskDevice) (fit []
 }
 
 // ports lists the ports of a USB device that may be the UART.
-func (c *choice) ports(owner usbUnit, noted DeskDevice) (fit []PortInfo) {
+func (c *choice) ports(owner attached.Unit, noted DeskDevice) (fit []attached.Port) {
 	want := c.board.Link.Interface
 	if noted.Link.Interface != nil {
 		want = noted.Link.Interface
 	}
-	for _, p := range owner.ports {
+	for _, p := range owner.Ports {
 		if p.Name == c.which {
-			return []PortInfo{p}
+			return []attached.Port{p}
 		}
 		if want == nil || p.Interface == "" || p.Interface == strconv.Itoa(*want) {
 			fit = append(fit, p)

@@ -9,25 +9,26 @@ import (
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/attached"
 )
 
 // plugged makes these the ports that are attached.
-func plugged(t *testing.T, ports ...PortInfo) {
+func plugged(t *testing.T, ports ...attached.Port) {
 	t.Helper()
-	old := listPorts
-	listPorts = func() ([]PortInfo, error) { return ports, nil }
-	t.Cleanup(func() { listPorts = old })
+	old := attached.Ports
+	attached.Ports = func() ([]attached.Port, error) { return ports, nil }
+	t.Cleanup(func() { attached.Ports = old })
 }
 
 // pluggedUSB replaces the system's list of USB devices: "path vendor:product serial".
 func pluggedUSB(t *testing.T, devices ...string) {
 	t.Helper()
-	old := sysfs
-	sysfs = t.TempDir()
-	t.Cleanup(func() { sysfs = old })
+	old := attached.Sysfs
+	attached.Sysfs = t.TempDir()
+	t.Cleanup(func() { attached.Sysfs = old })
 	for _, d := range devices {
 		words := append(strings.Fields(d), "")
-		dir := filepath.Join(sysfs, "bus", "usb", "devices", words[0])
+		dir := filepath.Join(attached.Sysfs, "bus", "usb", "devices", words[0])
 		must(t, os.MkdirAll(dir, 0o755))
 		vendor, product, _ := strings.Cut(words[1], ":")
 		for name, text := range map[string]string{"idVendor": vendor, "idProduct": product, "serial": words[2]} {
@@ -40,8 +41,8 @@ func pluggedUSB(t *testing.T, devices ...string) {
 func interfaceOf(n int) *int { return &n }
 
 // attachable are the ports of two probes with two ports each and one serial, and of a third probe.
-func attachable(usb string) []PortInfo {
-	return []PortInfo{
+func attachable(usb string) []attached.Port {
+	return []attached.Port{
 		{Name: "a0", USB: usb, Serial: "S1", Path: "1-2", Interface: "1"},
 		{Name: "a1", USB: usb, Serial: "S1", Path: "1-2", Interface: "3"},
 		{Name: "b0", USB: usb, Serial: "S1", Path: "1-3", Interface: "1"},
@@ -59,7 +60,7 @@ func TestWhichIsMeant(t *testing.T) {
 	second.Link.Interface = interfaceOf(3)
 	external.Flash.USB, external.Link.USB = "0483:3748", "1a86:7523"
 	two := attachable(plain.Link.USB)
-	adapters := []PortInfo{
+	adapters := []attached.Port{
 		{Name: "u0", USB: "1a86:7523", Path: "2-1", Interface: "0"},
 		{Name: "u1", USB: "1a86:7523", Path: "2-2", Interface: "0"},
 	}
@@ -70,7 +71,7 @@ func TestWhichIsMeant(t *testing.T) {
 	for _, c := range []struct {
 		board *boards.Board
 		which string
-		ports []PortInfo
+		ports []attached.Port
 		usb   []string
 		port  string // that is found; else the class and what is said
 		class failure.Class
@@ -117,10 +118,10 @@ func TestWhichIsMeant(t *testing.T) {
 			t.Errorf("%s: port %q, %v", name, n.port, err)
 			continue
 		}
-		all, err := attachedUnits(c.board)
+		all, err := attached.Units(probeOf(c.board))
 		must(t, err)
 		again, err := n.found.again(c.board, all)
-		if err != nil || again.uart.Name != c.port || again.probe.path != n.found.probe.path {
+		if err != nil || again.uart.Name != c.port || again.probe.Path != n.found.probe.Path {
 			t.Errorf("%s: found again at %q: %v", name, again.uart.Name, err)
 		}
 	}
@@ -152,9 +153,9 @@ func TestFoundAgain(t *testing.T) {
 		!strings.Contains(err.Error(), "in use") {
 		t.Errorf("the other port of a probe that is leased: %v", err)
 	}
-	plugged(t, PortInfo{Name: "x0", USB: usb, Serial: "S1", Path: "1-2", Interface: "3"},
-		PortInfo{Name: "x1", USB: usb, Serial: "S3", Path: "3-1", Interface: "1"},
-		PortInfo{Name: "x2", USB: usb, Serial: "S3", Path: "3-1", Interface: "3"})
+	plugged(t, attached.Port{Name: "x0", USB: usb, Serial: "S1", Path: "1-2", Interface: "3"},
+		attached.Port{Name: "x1", USB: usb, Serial: "S3", Path: "3-1", Interface: "1"},
+		attached.Port{Name: "x2", USB: usb, Serial: "S3", Path: "3-1", Interface: "3"})
 	if err := shared.attachment.again(t.Context(), b); failure.Of(err) != failure.ProbeMissing {
 		t.Errorf("found as %s: %v", shared.attachment.port, err)
 	}
@@ -171,9 +172,9 @@ func TestFoundAgain(t *testing.T) {
 func TestPortsUnknown(t *testing.T) {
 	b, err := boards.Find("nucleo_f746zg", nil)
 	must(t, err)
-	old, broken := listPorts, errors.New("no access to the bus")
-	listPorts = func() ([]PortInfo, error) { return nil, broken }
-	t.Cleanup(func() { listPorts = old })
+	old, broken := attached.Ports, errors.New("no access to the bus")
+	attached.Ports = func() ([]attached.Port, error) { return nil, broken }
+	t.Cleanup(func() { attached.Ports = old })
 	desk := testDesk(t)
 	desk.Programmer, desk.StateDir = "openocd", t.TempDir()
 	if d, err := desk.Attach(t.Context(), b, ""); d != nil || !errors.Is(err, broken) {

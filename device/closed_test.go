@@ -10,6 +10,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/device"
+	"github.com/boardsmith/boardsmith/internal/attached"
 	"github.com/boardsmith/boardsmith/mlf/mlftest"
 	"github.com/boardsmith/boardsmith/project"
 )
@@ -17,9 +18,9 @@ import (
 // TestClosedDevice uses devices that others may have leased since.
 func TestClosedDevice(t *testing.T) {
 	p := generated(t, filepath.Join(t.TempDir(), "p"), project.Spec{Board: "host", Model: mlftest.Tiny(t, nil)})
-	i, host := built(t, p), attached(t, p)
+	i, host := built(t, p), attachedTo(t, p)
 
-	device.Plugged(t, device.PortInfo{Name: "/dev/ttyTEST", USB: "0483:374b", Serial: "0670FF"})
+	device.Plugged(t, attached.Port{Name: "/dev/ttyTEST", USB: "0483:374b", Serial: "0670FF"})
 	b, err := boards.Find("nucleo_f746zg", nil)
 	must(t, err)
 	env := testEnv()

@@ -11,6 +11,7 @@ import (
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/emulated"
 	"github.com/boardsmith/boardsmith/failure/failuretest"
+	"github.com/boardsmith/boardsmith/internal/attached"
 	"github.com/boardsmith/boardsmith/mlf/mlftest"
 	"github.com/boardsmith/boardsmith/project"
 )
@@ -20,12 +21,12 @@ func TestContexts(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "p")
 	spec := project.Spec{Board: "host", Model: mlftest.Tiny(t, nil)}
 	p := generated(t, dir, spec)
-	i, host := built(t, p), attached(t, p)
+	i, host := built(t, p), attachedTo(t, p)
 	session, err := host.Open(t.Context(), i)
 	must(t, err)
 	t.Cleanup(func() { must(t, session.Close(context.Background())) })
 
-	device.Plugged(t, device.PortInfo{Name: "/dev/ttyTEST", USB: "0483:374b", Serial: "0670FF"})
+	device.Plugged(t, attached.Port{Name: "/dev/ttyTEST", USB: "0483:374b", Serial: "0670FF"})
 	b, err := boards.Find("nucleo_f746zg", nil)
 	must(t, err)
 	env := testEnv()

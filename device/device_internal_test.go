@@ -7,6 +7,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/cache"
+	"github.com/boardsmith/boardsmith/internal/attached"
 )
 
 func must(t testing.TB, err error) {
@@ -28,7 +29,7 @@ func testDesk(t *testing.T) *Desk {
 func TestCloseOfDesk(t *testing.T) {
 	b, err := boards.Find("nucleo_f746zg", nil)
 	must(t, err)
-	plugged(t, PortInfo{Name: "/dev/ttyTEST", USB: "0483:374b", Serial: "0670FF"})
+	plugged(t, attached.Port{Name: "/dev/ttyTEST", USB: "0483:374b", Serial: "0670FF"})
 	k := testDesk(t)
 	k.Programmer, k.Tool = "openocd", func(name string) (string, error) { return name, nil }
 	for range 2 {

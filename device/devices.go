@@ -12,6 +12,7 @@ import (
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/internal/attached"
 )
 
 // An Attached is a debug probe or a serial port of this computer, a device of desk.json that is reached over TCP, or an
@@ -36,7 +37,7 @@ func (k *Desk) Devices(ctx context.Context) ([]Attached, error) {
 	if err != nil {
 		return nil, err
 	}
-	ports, err := listPorts()
+	ports, err := attached.Ports()
 	if err != nil {
 		return nil, err
 	}
@@ -50,8 +51,8 @@ func (k *Desk) Devices(ctx context.Context) ([]Attached, error) {
 			Interface: p.Interface, What: p.What, Runs: true,
 		})
 	}
-	for _, u := range USBDevices() {
-		if kind := ProbeKind(u.ID); kind != "" && !seen[u.Path] {
+	for _, u := range attached.USBDevices() {
+		if kind := attached.ProbeKind(u.ID); kind != "" && !seen[u.Path] {
 			list = append(list, Attached{
 				Boards: couldBe(kinds, u.ID), Probe: u.Serial, USB: u.ID, Path: u.Path,
 				What: strings.TrimSpace(u.What + " (" + kind + ")"), Runs: true,

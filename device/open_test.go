@@ -33,7 +33,7 @@ func TestRun(t *testing.T) {
 	must(t, s.Close(t.Context()))
 }
 
-func attached(t *testing.T, p *project.Project) *device.Device {
+func attachedTo(t *testing.T, p *project.Project) *device.Device {
 	t.Helper()
 	d, err := attach(t.Context(), p.Board(), "", testEnv())
 	must(t, err)
@@ -44,7 +44,7 @@ func attached(t *testing.T, p *project.Project) *device.Device {
 func TestFlashAndOpenAgain(t *testing.T) {
 	t.Parallel()
 	p := generated(t, filepath.Join(t.TempDir(), "p"), project.Spec{Model: mlftest.Tiny(t, nil)})
-	i, d := built(t, p), attached(t, p)
+	i, d := built(t, p), attachedTo(t, p)
 	r, err := d.Flash(t.Context(), i)
 	if err != nil || r.Wrote != 0 || r.Why == "" {
 		t.Errorf("flash: %+v, %v", r, err)
@@ -132,7 +132,7 @@ func TestWrongImage(t *testing.T) {
 	second := generated(t, filepath.Join(t.TempDir(), "second"),
 		project.Spec{Model: mlftest.Tiny(t,
 			map[string]string{"codegen/host/src/lib1.c": mlftest.TinyOperator + "// other\n"})})
-	i, j, d := built(t, first), built(t, second), attached(t, first)
+	i, j, d := built(t, first), built(t, second), attachedTo(t, first)
 
 	swapped := *i // what flashing the wrong file would amount to
 	swapped.Path, swapped.Digest = j.Path, j.Digest
@@ -243,7 +243,7 @@ func TestProcessPort(t *testing.T) {
 func TestLink(t *testing.T) {
 	t.Parallel()
 	p := generated(t, filepath.Join(t.TempDir(), "p"), project.Spec{Model: mlftest.Tiny(t, nil)})
-	i, d := built(t, p), attached(t, p)
+	i, d := built(t, p), attachedTo(t, p)
 	if _, err := d.Link(t.Context(), nil); failure.Of(err) != failure.Config {
 		t.Errorf("without an image: %v", err)
 	}

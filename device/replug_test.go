@@ -14,6 +14,7 @@ import (
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/flasher"
+	"github.com/boardsmith/boardsmith/internal/attached"
 	"github.com/boardsmith/boardsmith/internal/ledger"
 	"github.com/boardsmith/boardsmith/transport/transporttest"
 )
@@ -25,22 +26,22 @@ func TestReplug(t *testing.T) {
 	b, err := boards.Find("nucleo_f746zg", nil)
 	must(t, err)
 	_, taken := transporttest.Terminal(t)
-	out := PortInfo{Name: filepath.Join(t.TempDir(), "ttyACM0"), USB: b.Link.USB, Serial: "S1", Path: "1-2"}
-	plugged(t, PortInfo{Name: taken.Name(), USB: b.Link.USB, Serial: "S1", Path: "1-2"})
+	out := attached.Port{Name: filepath.Join(t.TempDir(), "ttyACM0"), USB: b.Link.USB, Serial: "S1", Path: "1-2"}
+	plugged(t, attached.Port{Name: taken.Name(), USB: b.Link.USB, Serial: "S1", Path: "1-2"})
 	desk := testDesk(t)
 	desk.Programmer, desk.StateDir, desk.Log = "openocd", t.TempDir(), hclog.NewNullLogger()
 	desk.Tool = func(name string) (string, error) { return name, nil }
 	d, err := desk.Attach(t.Context(), b, "")
 	must(t, err)
 	defer d.Close()
-	for _, now := range [][]PortInfo{nil, {out}, {{Name: taken.Name(), USB: b.Link.USB, Serial: "S2", Path: "1-2"}}} {
+	for _, now := range [][]attached.Port{nil, {out}, {{Name: taken.Name(), USB: b.Link.USB, Serial: "S2", Path: "1-2"}}} {
 		plugged(t, now...)
 		if _, err := d.attachment.open(t.Context(), b); failure.Of(err) != failure.ProbeMissing {
 			t.Errorf("with %v: %v", now, err)
 		}
 	}
-	plugged(t, PortInfo{Name: taken.Name(), USB: b.Link.USB, Serial: "S2", Path: "1-2"},
-		PortInfo{Name: far.Name(), USB: b.Link.USB, Serial: "S1", Path: "3-1"})
+	plugged(t, attached.Port{Name: taken.Name(), USB: b.Link.USB, Serial: "S2", Path: "1-2"},
+		attached.Port{Name: far.Name(), USB: b.Link.USB, Serial: "S1", Path: "3-1"})
 	link, err := d.attachment.open(t.Context(), b)
 	must(t, err)
 	must(t, link.Close())
@@ -59,8 +60,8 @@ func TestAmbiguousPorts(t *testing.T) {
 	desk := testDesk(t)
 	desk.Programmer, desk.StateDir = "openocd", t.TempDir()
 	for serial, want := range map[string]string{"S2": "which=S1", "S1": "which=1-2"} {
-		plugged(t, PortInfo{Name: "a", USB: b.Link.USB, Serial: "S1", Path: "1-2"},
-			PortInfo{Name: "b", USB: b.Link.USB, Serial: serial, Path: "1-3"})
+		plugged(t, attached.Port{Name: "a", USB: b.Link.USB, Serial: "S1", Path: "1-2"},
+			attached.Port{Name: "b", USB: b.Link.USB, Serial: serial, Path: "1-3"})
 		d, err := desk.Attach(t.Context(), b, "")
 		if d != nil || failure.Of(err) != failure.Config || !strings.Contains(failure.Next(err), want) {
 			t.Errorf("%v, %v: %s", d, err, failure.Next(err))
@@ -82,7 +83,7 @@ func TestAmbiguousPorts(t *testing.T) {
 func TestOneLeaseForAllHomes(t *testing.T) {
 	b, err := boards.Find("nucleo_f746zg", nil)
 	must(t, err)
-	plugged(t, PortInfo{Name: "a", USB: b.Link.USB, Serial: "S1", Path: "1-2"})
+	plugged(t, attached.Port{Name: "a", USB: b.Link.USB, Serial: "S1", Path: "1-2"})
 	desk := testDesk(t)
 	desk.Programmer, desk.StateDir = "openocd", t.TempDir()
 	desk.LeaseDir = filepath.Join(t.TempDir(), "shared")
@@ -121,12 +122,12 @@ func TestReplugIntoALease(t *testing.T) {
 	desk.Programmer, desk.StateDir, desk.Tool = "pyocd", t.TempDir(), func(string) (string, error) { return tool, nil }
 	desk.File = &DeskFile{Devices: []DeskDevice{{Name: "it", Board: b.Name, Probe: "S1", Power: "echo power >>" + ran}}}
 	pluggedUSB(t)
-	plugged(t, PortInfo{Name: "a", USB: usb, Serial: "S1", Path: "11-2"})
+	plugged(t, attached.Port{Name: "a", USB: usb, Serial: "S1", Path: "11-2"})
 	first, err := desk.Attach(t.Context(), b, "")
 	must(t, err)
 	defer first.Close()
 
-	plugged(t, PortInfo{Name: "b", USB: usb, Serial: "S1", Path: "13-1"})
+	plugged(t, attached.Port{Name: "b", USB: usb, Serial: "S1", Path: "13-1"})
 	second, err := desk.Attach(t.Context(), b, "")
 	must(t, err)
 	refused := func(place string) {

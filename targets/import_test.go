@@ -19,7 +19,7 @@ var mayImport = map[string][]string{
 	"targets": {
 		"tune", "tune/search", "tune/space", "tune/report", "project", "executor", "device", "emulated", "image",
 		"progress", "cache", "rpc",
-		"boards", "mlf", "ndarray", "samples", "failure", "internal/command", "internal/console", "internal/jsonfile",
+		"boards", "mlf", "ndarray", "samples", "failure", "internal/attached", "internal/command", "internal/console", "internal/jsonfile",
 		"internal/plainfile", "internal/toolbox", "internal/virtualprobe",
 	},
 
@@ -31,7 +31,7 @@ var mayImport = map[string][]string{
 		"internal/openset", "internal/plainfile", "internal/scratch",
 	},
 	"device": {
-		"internal/fault", "image", "internal/firmware", "internal/ledger", "flasher", "progress",
+		"internal/attached", "internal/fault", "image", "internal/firmware", "internal/ledger", "flasher", "progress",
 		"cache", "rpc", "transport", "boards", "failure", "internal/command", "internal/jsonfile", "internal/openset",
 		"internal/plainfile", "internal/scratch",
 	},
@@ -72,8 +72,9 @@ var mayImport = map[string][]string{
 	"templates": {},
 	"failure":   {},
 
-	"internal/command": {"failure"},
-	"internal/console": {"rpc", "failure"},
+	"internal/attached": {"failure"},
+	"internal/command":  {"failure"},
+	"internal/console":  {"rpc", "failure"},
 	"internal/develop": {
 		"internal/console", "internal/toolbox", "internal/command", "internal/drawn",
 		"internal/testcache", "failure",

@@ -13,7 +13,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/boardsmith/boardsmith/device"
+	"github.com/boardsmith/boardsmith/internal/attached"
 	"github.com/boardsmith/boardsmith/internal/toolbox"
 )
 
@@ -22,10 +22,10 @@ func access() []toolbox.Finding {
 	if runtime.GOOS != "linux" {
 		return nil
 	}
-	devices := device.USBDevices()
+	devices := attached.USBDevices()
 	list := []toolbox.Finding{inGroup("dialout", "serial ports"), inGroup("plugdev", "debug probes"), udevRules()}
 	for _, d := range devices {
-		if kind := device.ProbeKind(d.ID); kind != "" {
+		if kind := attached.ProbeKind(d.ID); kind != "" {
 			list = append(list, canOpen(d, kind))
 		}
 	}
@@ -98,7 +98,7 @@ var firmwareHints = []struct{ kind, hint string }{
 }
 
 // canOpen checks whether this user can open a probe, and reports its firmware release.
-func canOpen(d device.USBDevice, kind string) toolbox.Finding {
+func canOpen(d attached.USBDevice, kind string) toolbox.Finding {
 	f := toolbox.Finding{Tool: toolbox.Tool{Name: "probe " + d.Path, Use: kind}, Here: true}
 	f.Version = fmt.Sprintf("%s, serial %s, firmware release %s", d.What, d.Serial, d.Release)
 	if i := slices.IndexFunc(firmwareHints,

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/boardsmith/boardsmith/device"
+	"github.com/boardsmith/boardsmith/internal/attached"
 )
 
 // For each problem that doctor finds, it prints how to fix it.
@@ -46,14 +46,14 @@ func TestGroups(t *testing.T) {
 
 func TestProbeAccess(t *testing.T) {
 	node := filepath.Join(t.TempDir(), "001")
-	d := device.USBDevice{ID: "0483:374b", Serial: "066D", Path: "1-2", What: "ST-Link", Release: "0100", Node: node}
-	if f := canOpen(d, device.ProbeKind(d.ID)); f.Here || f.Why == "" || f.Fix == "" {
+	d := attached.USBDevice{ID: "0483:374b", Serial: "066D", Path: "1-2", What: "ST-Link", Release: "0100", Node: node}
+	if f := canOpen(d, attached.ProbeKind(d.ID)); f.Here || f.Why == "" || f.Fix == "" {
 		t.Errorf("one that cannot be opened: %+v", f)
 	}
 	if err := os.WriteFile(node, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	f := canOpen(d, device.ProbeKind(d.ID))
+	f := canOpen(d, attached.ProbeKind(d.ID))
 	if !f.Here || !strings.Contains(f.Version, "066D") || !strings.Contains(f.Version, "release 0100") ||
 		!strings.Contains(f.Version, "STSW-LINK007") {
 		t.Errorf("%+v", f)

@@ -1,4 +1,4 @@
-package device
+package attached
 
 import (
 	"os"
@@ -8,10 +8,10 @@ import (
 
 // TestUSB looks at a tree as Linux shows it: a probe behind a hub, with its port, and a keyboard.
 func TestUSB(t *testing.T) {
-	old := sysfs
-	defer func() { sysfs = old }()
-	sysfs = t.TempDir()
-	bus := filepath.Join(sysfs, "bus", "usb", "devices")
+	old := Sysfs
+	defer func() { Sysfs = old }()
+	Sysfs = t.TempDir()
+	bus := filepath.Join(Sysfs, "bus", "usb", "devices")
 	for dir, files := range map[string]map[string]string{
 		"1-2.3": {
 			"idVendor": "0483", "idProduct": "374B", "serial": "066D", "manufacturer": "ST",
@@ -25,9 +25,9 @@ func TestUSB(t *testing.T) {
 		}
 	}
 	must(t, os.MkdirAll(filepath.Join(bus, "1-2.3:1.2"), 0o755)) // an interface
-	port := filepath.Join(sysfs, "devices", "pci0000:00", "usb1", "1-2", "1-2.3", "1-2.3:1.2")
+	port := filepath.Join(Sysfs, "devices", "pci0000:00", "usb1", "1-2", "1-2.3", "1-2.3:1.2")
 	must(t, os.MkdirAll(port, 0o755))
-	tty := filepath.Join(sysfs, "class", "tty", "ttyACM0")
+	tty := filepath.Join(Sysfs, "class", "tty", "ttyACM0")
 	must(t, os.MkdirAll(tty, 0o755))
 	must(t, os.Symlink(port, filepath.Join(tty, "device")))
 	if path, number := usbPlaceOf("/dev/ttyACM0"); path != "1-2.3" || number != "2" {
@@ -41,5 +41,12 @@ func TestUSB(t *testing.T) {
 	if len(all) != 2 || all[0] != want || ProbeKind(all[0].ID) != "ST-Link/V2-1" || ProbeKind(all[1].ID) != "" ||
 		ProbeKind("1366:1015") != "J-Link" {
 		t.Errorf("%+v", all)
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

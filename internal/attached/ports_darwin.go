@@ -2,7 +2,7 @@
 
 // This file lists serial ports on macOS, which reports USB devices only through a C library that is not linked.
 
-package device
+package attached
 
 import (
 	"go.bug.st/serial"
@@ -11,14 +11,14 @@ import (
 )
 
 // systemPorts lists the attached serial ports, by name only.
-func systemPorts() ([]PortInfo, error) {
+func systemPorts() ([]Port, error) {
 	names, err := serial.GetPortsList()
 	if err != nil {
 		return nil, failure.New(failure.ProbeMissing, "", "serial ports: %w", err)
 	}
-	var ports []PortInfo
+	var ports []Port
 	for _, n := range names {
-		ports = append(ports, PortInfo{Name: n})
+		ports = append(ports, Port{Name: n})
 	}
 	return ports, nil
 }

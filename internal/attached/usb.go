@@ -1,6 +1,6 @@
 // This file lists USB devices from Linux's sysfs. On other systems it finds none.
 
-package device
+package attached
 
 import (
 	"os"
@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// sysfs is the mount point of the kernel's device files.
-var sysfs = "/sys"
+// Sysfs is the mount point of the kernel's device files. Tests replace it.
+var Sysfs = "/sys"
 
 // usbPath matches the kernel's name of a USB device: its bus and the ports that lead to it.
 var usbPath = regexp.MustCompile(`^[0-9]+-[0-9]+(\.[0-9]+)*$`)
@@ -21,7 +21,7 @@ var usbInterface = regexp.MustCompile(`^([0-9]+-[0-9]+(?:\.[0-9]+)*):[0-9]+\.([0
 // usbPlaceOf returns the USB path of a serial port's device and the number of its interface, both "" if it is not
 // on USB.
 func usbPlaceOf(port string) (path, number string) {
-	dir, err := filepath.EvalSymlinks(filepath.Join(sysfs, "class", "tty", filepath.Base(port), "device"))
+	dir, err := filepath.EvalSymlinks(filepath.Join(Sysfs, "class", "tty", filepath.Base(port), "device"))
 	if err != nil {
 		return "", ""
 	}
@@ -48,7 +48,7 @@ type USBDevice struct {
 
 // USBDevices lists the attached USB devices.
 func USBDevices() []USBDevice {
-	dirs, _ := filepath.Glob(filepath.Join(sysfs, "bus", "usb", "devices", "*-*")) // the pattern is valid
+	dirs, _ := filepath.Glob(filepath.Join(Sysfs, "bus", "usb", "devices", "*-*")) // the pattern is valid
 	var list []USBDevice
 	for _, dir := range dirs {
 		if !usbPath.MatchString(filepath.Base(dir)) {

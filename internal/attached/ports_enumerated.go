@@ -2,7 +2,7 @@
 
 // This file lists serial ports and the USB devices that they belong to.
 
-package device
+package attached
 
 import (
 	"strings"
@@ -13,14 +13,14 @@ import (
 )
 
 // systemPorts lists the attached serial ports. A probe and its board's UART are one USB device, and have one serial.
-func systemPorts() ([]PortInfo, error) {
+func systemPorts() ([]Port, error) {
 	list, err := enumerator.GetDetailedPortsList()
 	if err != nil {
 		return nil, failure.New(failure.ProbeMissing, "", "serial ports: %w", err)
 	}
-	var ports []PortInfo
+	var ports []Port
 	for _, p := range list {
-		info := PortInfo{Name: p.Name, Serial: p.SerialNumber, What: p.Product}
+		info := Port{Name: p.Name, Serial: p.SerialNumber, What: p.Product}
 		info.Path, info.Interface = usbPlaceOf(p.Name)
 		if p.IsUSB {
 			info.USB = strings.ToLower(p.VID + ":" + p.PID)
