@@ -14,6 +14,7 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/firmware"
+	"github.com/boardsmith/boardsmith/internal/flashplan"
 	"github.com/boardsmith/boardsmith/rpc"
 	"github.com/boardsmith/boardsmith/transport"
 )
@@ -62,12 +63,12 @@ func beginOnce(
 // ask asks the running firmware for its identity. It returns nil without a valid answer in time. If the firmware is
 // not next, the image about to replace it, ask logs its fault record, which would be lost otherwise. Errors:
 // *LeaseError and *AmbiguousError if the device must not be used; those of ctx.
-func (d *Device) ask(ctx context.Context, next *image.Image) (*firmwareAnswer, error) {
+func (d *Device) ask(ctx context.Context, next *image.Image) (*flashplan.Answer, error) {
 	err := d.attachment.again(ctx, d.board)
 	if err != nil && !notAttached(err) {
 		return nil, err
 	}
-	var answer *firmwareAnswer
+	var answer *flashplan.Answer
 	if err == nil {
 		answer, err = d.asked(ctx, next)
 	}
@@ -81,7 +82,7 @@ func (d *Device) ask(ctx context.Context, next *image.Image) (*firmwareAnswer, e
 	return answer, nil
 }
 
-func (d *Device) asked(ctx context.Context, next *image.Image) (*firmwareAnswer, error) {
+func (d *Device) asked(ctx context.Context, next *image.Image) (*flashplan.Answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, askWithin)
 	defer cancel()
 	link := func(ctx context.Context) (transport.Link, error) { return d.attachment.openFound(ctx, d.board) }
@@ -90,7 +91,7 @@ func (d *Device) asked(ctx context.Context, next *image.Image) (*firmwareAnswer,
 		return nil, err
 	}
 	defer t.Close()
-	var answer *firmwareAnswer
+	var answer *flashplan.Answer
 	s := rpc.New(t, rpc.Options{Log: d.desk.log(), Explain: func(rec *rpc.FaultRecord, called string) rpc.Explanation {
 		return d.explainBuild(answer, rec, called)
 	}})
@@ -99,7 +100,7 @@ func (d *Device) asked(ctx context.Context, next *image.Image) (*firmwareAnswer,
 		return nil, err
 	}
 	answer, err = askBuild(ctx, f)
-	if err == nil && next != nil && answer.buildID != next.BuildID {
+	if err == nil && next != nil && answer.BuildID != next.BuildID {
 		if _, err := s.PriorFault(ctx); err != nil { // this logs the fault
 			d.desk.log().Debug("ask for a fault", "error", err)
 		}
@@ -108,11 +109,11 @@ func (d *Device) asked(ctx context.Context, next *image.Image) (*firmwareAnswer,
 }
 
 // explainBuild explains a fault of the build that has just answered, if the cache has its image.
-func (d *Device) explainBuild(answer *firmwareAnswer, rec *rpc.FaultRecord, called string) rpc.Explanation {
+func (d *Device) explainBuild(answer *flashplan.Answer, rec *rpc.FaultRecord, called string) rpc.Explanation {
 	if answer == nil {
 		return rpc.Explanation{}
 	}
-	i, err := d.desk.images().Find(hex.EncodeToString(answer.buildID[:]))
+	i, err := d.desk.images().Find(hex.EncodeToString(answer.BuildID[:]))
 	if err != nil {
 		d.desk.log().Warn("the fault's place in the program is unknown", "error", err)
 		return rpc.Explanation{}
@@ -123,7 +124,7 @@ func (d *Device) explainBuild(answer *firmwareAnswer, rec *rpc.FaultRecord, call
 // askBuild calls boardsmith.build_id with a new nonce. The answer has the build id, the CRC-32 of the nonce and of
 // the image's current flash, and the chip's id. Firmware of an older boardsmith rejects the nonce; askBuild then
 // calls without it.
-func askBuild(ctx context.Context, f rpc.Function) (*firmwareAnswer, error) {
+func askBuild(ctx context.Context, f rpc.Function) (*flashplan.Answer, error) {
 	nonce := binary.LittleEndian.AppendUint64(nil, rand.Uint64())
 	answer, err := f.Call(ctx, int64(binary.LittleEndian.Uint64(nonce)))
 	if refused := new(rpc.DeviceError); errors.As(err, &refused) && failure.Of(err) != failure.Transport {
@@ -138,13 +139,13 @@ func askBuild(ctx context.Context, f rpc.Function) (*firmwareAnswer, error) {
 	if !ok || len(b) < idBytes+crcBytes {
 		return nil, failure.New(failure.Transport, "", "boardsmith.build_id answered %T of %d bytes", answer, len(b))
 	}
-	a := &firmwareAnswer{buildID: [16]byte(b), nonce: nonce, chip: hex.EncodeToString(b[idBytes+crcBytes:])}
-	a.crc = binary.LittleEndian.Uint32(b[idBytes:])
+	a := &flashplan.Answer{BuildID: [16]byte(b), Nonce: nonce, Chip: hex.EncodeToString(b[idBytes+crcBytes:])}
+	a.CRC = binary.LittleEndian.Uint32(b[idBytes:])
 	return a, nil
 }
 
 // greet asks the firmware, which was just started, for its identity.
-func (d *Device) greet(ctx context.Context, i *image.Image) (*firmwareAnswer, error) {
+func (d *Device) greet(ctx context.Context, i *image.Image) (*flashplan.Answer, error) {
 	link := func(ctx context.Context) (transport.Link, error) { return d.attachment.open(ctx, d.board) }
 	t, err := begin(ctx, link, transport.SessionOptions{Log: d.desk.log(), StartTimeout: bootWithin})
 	if err != nil {
@@ -154,7 +155,7 @@ func (d *Device) greet(ctx context.Context, i *image.Image) (*firmwareAnswer, er
 	return answer, errors.Join(err, t.Close())
 }
 
-func (d *Device) greetOn(ctx context.Context, t *transport.Session, i *image.Image) (*firmwareAnswer, error) {
+func (d *Device) greetOn(ctx context.Context, t *transport.Session, i *image.Image) (*flashplan.Answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, bootWithin)
 	defer cancel()
 	return d.confirm(ctx, rpc.New(t, rpc.Options{Log: d.desk.log()}), i)
@@ -168,7 +169,7 @@ func (d *Device) Confirm(ctx context.Context, s *rpc.Session, i *image.Image) er
 }
 
 // confirm checks that the firmware's build id and CRC are the image's.
-func (d *Device) confirm(ctx context.Context, s *rpc.Session, i *image.Image) (*firmwareAnswer, error) {
+func (d *Device) confirm(ctx context.Context, s *rpc.Session, i *image.Image) (*flashplan.Answer, error) {
 	wrong := &WrongImageError{Device: d.board.Name, Want: i.ID()}
 	f, err := s.Function(ctx, "boardsmith.build_id")
 	var none *rpc.NotFoundError
@@ -182,8 +183,8 @@ func (d *Device) confirm(ctx context.Context, s *rpc.Session, i *image.Image) (*
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", d.board.Name, err)
 	}
-	wrong.Got = hex.EncodeToString(got.buildID[:])
-	if got.buildID != i.BuildID {
+	wrong.Got = hex.EncodeToString(got.BuildID[:])
+	if got.BuildID != i.BuildID {
 		return nil, wrong
 	}
 	if len(d.board.Memory) == 0 {
@@ -191,7 +192,7 @@ func (d *Device) confirm(ctx context.Context, s *rpc.Session, i *image.Image) (*
 	}
 	hole := byte(0)
 	if d.attachment != nil {
-		hole = erasedByte
+		hole = flashplan.Erased
 	}
 	file, err := i.ELF()
 	if err != nil {
@@ -201,7 +202,7 @@ func (d *Device) confirm(ctx context.Context, s *rpc.Session, i *image.Image) (*
 	if err != nil {
 		return nil, err
 	}
-	if parts != nil && got.crc != parts.CRC(got.nonce) {
+	if parts != nil && got.CRC != parts.CRC(got.Nonce) {
 		return nil, wrong
 	}
 	return got, nil

@@ -10,6 +10,7 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/flasher"
 	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/internal/flashplan"
 )
 
 // Commands are the command lines that flashing, erasing or debugging a device would run.
@@ -30,11 +31,11 @@ func (k *Desk) FlashCommands(ctx context.Context, b *boards.Board, which string,
 		if err != nil {
 			return flasher.Job{}, "", err
 		}
-		f, err := flashImageOf(b, i)
+		f, err := flashplan.ImageOf(b, i)
 		if err != nil {
 			return flasher.Job{}, "", err
 		}
-		return f.job(f.sectors), i.BuildDir, nil
+		return f.Job(f.Sectors), i.BuildDir, nil
 	})
 }
 
@@ -43,8 +44,8 @@ func (k *Desk) FlashCommands(ctx context.Context, b *boards.Board, which string,
 func (k *Desk) EraseCommands(ctx context.Context, b *boards.Board, which string) (Commands, error) {
 	return k.commands(ctx, b, which, func() (job flasher.Job, buildDir string, err error) {
 		job.Restart = true
-		for _, s := range blankFlash(b).sectors {
-			job.Erase, job.Verify = append(job.Erase, s.Sector), append(job.Verify, s.segment())
+		for _, s := range flashplan.Blank(b).Sectors {
+			job.Erase, job.Verify = append(job.Erase, s.Sector), append(job.Verify, s.Segment())
 		}
 		return job, "", nil
 	})

@@ -20,6 +20,7 @@ import (
 	"github.com/boardsmith/boardsmith/flasher"
 	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/drawn"
+	"github.com/boardsmith/boardsmith/internal/flashplan"
 	"github.com/boardsmith/boardsmith/internal/ledger"
 	"github.com/boardsmith/boardsmith/internal/virtualprobe"
 	"github.com/boardsmith/boardsmith/mlf/mlftest"
@@ -65,11 +66,11 @@ func TestFlashAfterOthers(t *testing.T) {
 			must(t, err)
 			b, err := boards.Find(d.board, d.env.Path)
 			must(t, err)
-			img, err := device.SectorsOf(b, images[1])
+			img, err := flashplan.ImageOf(b, images[1])
 			must(t, err)
 			for _, e := range all {
 				e.Dirty, e.Image, e.BuildID = false, images[1].Digest, images[1].ID()
-				for _, s := range img {
+				for _, s := range img.Sectors {
 					e.Sector(s.Addr, s.Size).Digest = s.Digest
 				}
 				must(t, l.Save(e))
@@ -200,11 +201,11 @@ func TestFirmwareWithoutNonce(t *testing.T) {
 // changeLastByte changes the image's last byte in flash, behind the ledger's back.
 func changeLastByte(t *testing.T, dev *device.Device, i *image.Image) {
 	t.Helper()
-	img, err := device.SectorsOf(dev.Board(), i)
+	img, err := flashplan.ImageOf(dev.Board(), i)
 	must(t, err)
-	s := img[len(img)-1] // of what the model brings
+	s := img.Sectors[len(img.Sectors)-1] // of what the model brings
 	data := bytes.Clone(s.Data)
-	last := len(bytes.TrimRight(data, string([]byte{device.ErasedByte}))) - 1
+	last := len(bytes.TrimRight(data, string([]byte{flashplan.Erased}))) - 1
 	data[last] ^= 0x10
 	must(t, dev.Programmer().Do(t.Context(),
 		flasher.Job{Erase: []flasher.Sector{s.Sector}, Write: []flasher.Segment{{Addr: s.Addr, Data: data}}, Restart: true}))
@@ -332,12 +333,12 @@ func TestCellThatDoesNotTake(t *testing.T) {
 	d.reaches(one)
 	b, err := boards.Find(d.board, d.env.Path)
 	must(t, err)
-	img, err := device.SectorsOf(b, two)
+	img, err := flashplan.ImageOf(b, two)
 	must(t, err)
-	last := img[len(img)-1]
+	last := img.Sectors[len(img.Sectors)-1]
 	weak := map[uint32]byte{}
 	for i, v := range last.Data {
-		if v != device.ErasedByte {
+		if v != flashplan.Erased {
 			weak[uint32(last.Addr)+uint32(i)] = 1 << trailingOnes(v) // a zero that stays one
 			break
 		}

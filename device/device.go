@@ -199,7 +199,7 @@ func (d *Device) checked(ctx context.Context, t *transport.Session, i *image.Ima
 	if err != nil {
 		return nil, err
 	}
-	if err := d.sameChip(answer.chip); err != nil {
+	if err := d.sameChip(answer.Chip); err != nil {
 		return nil, err
 	}
 	if _, err := s.PriorFault(ctx); err != nil {

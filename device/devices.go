@@ -143,7 +143,7 @@ func (d *Device) Identify(ctx context.Context) (Identity, error) {
 		is.Probe, is.Port = d.attachment.probe.Serial, d.attachment.port
 		is.Link, is.Shared = d.attachment.found.link(d.board), d.attachment.probe.Shared
 		if a != nil {
-			is.Answers, is.Chip, is.BuildID = true, a.chip, (&image.Image{BuildID: a.buildID}).ID()
+			is.Answers, is.Chip, is.BuildID = true, a.Chip, (&image.Image{BuildID: a.BuildID}).ID()
 		}
 	}
 	if ctx.Err() != nil {
@@ -165,7 +165,7 @@ func (d *Device) Holds(ctx context.Context) (*image.Image, error) {
 		return nil, err
 	}
 	if a != nil {
-		return d.desk.images().Find(hex.EncodeToString(a.buildID[:]))
+		return d.desk.images().Find(hex.EncodeToString(a.BuildID[:]))
 	}
 	seen, err := d.attachment.behind(d.board.Name)
 	if err != nil {

@@ -3,16 +3,12 @@
 package device
 
 import (
-	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"time"
 
-	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/flasher"
-	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/internal/flashplan"
 	"github.com/boardsmith/boardsmith/progress"
 )
 
@@ -24,8 +20,8 @@ func (d *Device) Erase(ctx context.Context) (FlashReport, error) {
 			d.board.Name)
 	}
 	d.desk.Progress.Tell(progress.Event{Step: "erase", Detail: d.board.Name})
-	f := flashing{d: d, power: powerCycle{d: d}, facts: flashFacts{image: blankFlash(d.board)}}
-	if len(f.facts.image.sectors) == 0 {
+	f := flashing{d: d, power: powerCycle{d: d}, facts: flashplan.Facts{Image: flashplan.Blank(d.board)}}
+	if len(f.facts.Image.Sectors) == 0 {
 		return FlashReport{}, failure.New(failure.Config, failure.Target("board:show")+" shows the board's memory map",
 			"board %s has no flash with sectors", d.board.Name)
 	}
@@ -39,49 +35,26 @@ func (d *Device) Erase(ctx context.Context) (FlashReport, error) {
 	return f.report, f.erase(ctx)
 }
 
-// blankFlash returns blank flash contents, without reserved regions.
-func blankFlash(b *boards.Board) *flashImage {
-	img := &flashImage{Image: &image.Image{Board: b.Name}}
-	for _, r := range b.Memory {
-		if !r.Nonvolatile || r.Reserved {
-			continue
-		}
-		at, index := uint64(r.Origin), 0
-		for _, run := range r.Sectors {
-			data := bytes.Repeat([]byte{erasedByte}, int(run.Size))
-			sum := sha256.Sum256(data)
-			for range run.Count {
-				s := flasher.Sector{Index: index, Addr: at, Size: uint64(run.Size)}
-				img.sectors = append(img.sectors,
-					imageSector{Sector: s, data: data, digest: hex.EncodeToString(sum[:]), rated: r.EraseCycles})
-				at, index = at+s.Size, index+1
-			}
-		}
-	}
-	return img
-}
-
 // erase erases the sectors that are not blank. The ledger is dirty meanwhile, as during flashing.
 func (f *flashing) erase(ctx context.Context) error {
-	all := f.facts.image.sectors
+	all := f.facts.Image.Sectors
 	job := flasher.Job{Restart: true}
-	filled := differing(all, func(s imageSector) string { return f.facts.held[s.Addr] })
-	for _, s := range f.facts.withInWork("", filled).sectors {
+	for _, s := range f.facts.Differing() {
 		job.Erase = append(job.Erase, s.Sector)
 	}
 	for _, s := range all {
-		job.Verify = append(job.Verify, s.segment())
+		job.Verify = append(job.Verify, s.Segment())
 	}
 	if len(job.Erase) > 0 {
 		if err := f.write(ctx, job); err != nil {
 			return err
 		}
 	}
-	e := &f.facts.entry
+	e := &f.facts.Entry
 	e.Dirty, e.Image, e.BuildID, e.LastWhy = false, "", "", f.report.Why
 	e.Verified = time.Now().UTC().Round(time.Second)
 	for _, s := range all {
-		e.Sector(s.Addr, s.Size).Digest = s.digest
+		e.Sector(s.Addr, s.Size).Digest = s.Digest
 	}
 	return f.save()
 }

@@ -5,13 +5,10 @@ import (
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/flasher"
-	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/transport"
 )
 
 // This file gives access to internals for tests that build firmware and are therefore outside of the package.
-
-const ErasedByte = erasedByte
 
 var (
 	ResetCause = resetCause
@@ -36,24 +33,4 @@ func (d *Device) OpenPort(ctx context.Context) (transport.Link, error) {
 // NotedPower is the command that b has for the device as a board of that kind.
 func (d *Device) NotedPower(b *DeskFile, board string) string {
 	return b.noted(board, d.attachment.address(), d.attachment.probe).Power
-}
-
-// A FlashSector is a sector and the image's bytes in it.
-type FlashSector struct {
-	flasher.Sector
-	Data   []byte
-	Digest string
-}
-
-// SectorsOf cuts an image into the sectors of the board's flash.
-func SectorsOf(b *boards.Board, i *image.Image) ([]FlashSector, error) {
-	img, err := flashImageOf(b, i)
-	if err != nil {
-		return nil, err
-	}
-	var list []FlashSector
-	for _, s := range img.sectors {
-		list = append(list, FlashSector{s.Sector, s.data, s.digest})
-	}
-	return list, nil
 }

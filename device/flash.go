@@ -4,15 +4,13 @@ package device
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
-	"slices"
 	"time"
 
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/flasher"
 	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/internal/flashplan"
 	"github.com/boardsmith/boardsmith/internal/ledger"
 	"github.com/boardsmith/boardsmith/progress"
 	"github.com/boardsmith/boardsmith/transport"
@@ -40,14 +38,14 @@ func (d *Device) program(ctx context.Context, i *image.Image) (FlashReport, erro
 	if !d.attachment.hasProbe() {
 		return d.holdsAlready(ctx, i)
 	}
-	img, err := flashImageOf(d.board, i)
+	img, err := flashplan.ImageOf(d.board, i)
 	if err != nil {
 		return FlashReport{}, err
 	}
 	if err := d.attachment.take(i); err != nil {
 		return FlashReport{}, err
 	}
-	f := flashing{d: d, power: powerCycle{d: d}, facts: flashFacts{image: img, force: d.desk.Reflash}}
+	f := flashing{d: d, power: powerCycle{d: d}, facts: flashplan.Facts{Image: img, Force: d.desk.Reflash}}
 	if err := f.look(ctx); err != nil {
 		return FlashReport{}, err
 	}
@@ -58,7 +56,7 @@ func (d *Device) program(ctx context.Context, i *image.Image) (FlashReport, erro
 func (d *Device) holdsAlready(ctx context.Context, i *image.Image) (FlashReport, error) {
 	answer, err := d.greet(ctx, i)
 	if err == nil {
-		err = d.sameChip(answer.chip)
+		err = d.sameChip(answer.Chip)
 	}
 	var other *WrongImageError
 	var silent *transport.HandshakeError
@@ -78,7 +76,7 @@ func (d *Device) holdsAlready(ctx context.Context, i *image.Image) (FlashReport,
 // A flashing is one run of program.
 type flashing struct {
 	d       *Device
-	facts   flashFacts
+	facts   flashplan.Facts
 	perhaps ledger.Entry     // entry of the chip that an unidentified one may be; the zero value: unknown
 	erasing []flasher.Sector // sectors of the last job's erase
 	report  FlashReport
@@ -91,11 +89,11 @@ func (f *flashing) look(ctx context.Context) error {
 	n := f.d.attachment
 	// the board of an earlier flash may have been swapped
 	n.chip = f.d.desk.File.noted(f.d.board.Name, n.address(), n.probe).Chip
-	answer, err := f.d.ask(ctx, f.facts.image.Image)
+	answer, err := f.d.ask(ctx, f.facts.Image.Image)
 	if err != nil {
 		return err
 	}
-	f.facts.answer = answer
+	f.facts.Answer = answer
 	if err := f.plausible(); err != nil {
 		return err
 	}
@@ -107,28 +105,28 @@ func (f *flashing) look(ctx context.Context) error {
 		f.d.desk.log().Warn("the ledger's file was damaged; erase counts restart at 0", "kept", entry.Lost)
 	}
 	entry.Probe, entry.Board = n.which(), f.d.board.Name
-	f.facts.entry, f.facts.inWork = entry, sectorsInWork(entry)
-	f.report = FlashReport{Device: entry.Device, Programmer: n.programmerName, Sectors: len(f.facts.image.sectors)}
+	f.facts.Entry, f.facts.InWork = entry, flashplan.InWork(entry)
+	f.report = FlashReport{Device: entry.Device, Programmer: n.programmerName, Sectors: len(f.facts.Image.Sectors)}
 	return f.suspect()
 }
 
 // run decides and acts until the board is verified to hold the image.
 func (f *flashing) run(ctx context.Context) (FlashReport, error) {
 	for attempt := 0; ; {
-		decision := decideFlash(f.facts)
-		f.d.desk.log().Info("flash", "decision", decision.why)
-		if f.report.Wrote == 0 || decision.action == flashWrite {
-			f.report.Why = decision.why
+		decision := flashplan.Decide(f.facts)
+		f.d.desk.log().Info("flash", "decision", decision.Why)
+		if f.report.Wrote == 0 || decision.Action == flashplan.Write {
+			f.report.Why = decision.Why
 		}
-		switch decision.action {
-		case flashNothing:
-			return f.report, f.holds(ctx, f.facts.held != nil || f.report.Erased > 0)
-		case flashRead:
+		switch decision.Action {
+		case flashplan.Nothing:
+			return f.report, f.holds(ctx, f.facts.Held != nil || f.report.Erased > 0)
+		case flashplan.Read:
 			if err := f.read(ctx); err != nil && !f.power.helps(ctx, err) {
 				return f.report, err
 			}
-		case flashWrite:
-			err := f.write(ctx, f.facts.image.job(decision.sectors))
+		case flashplan.Write:
+			err := f.write(ctx, f.facts.Image.Job(decision.Sectors))
 			if err == nil {
 				return f.report, f.holds(ctx, true)
 			}
@@ -136,7 +134,7 @@ func (f *flashing) run(ctx context.Context) (FlashReport, error) {
 			if attempt++; !errors.As(err, &differs) && !f.power.helps(ctx, err) || attempt == flashAttempts {
 				return f.report, err
 			}
-			f.facts.force, f.facts.answer, f.facts.held = false, nil, nil
+			f.facts.Force, f.facts.Answer, f.facts.Held = false, nil, nil
 		}
 	}
 }
@@ -157,7 +155,7 @@ func (f *flashing) holds(ctx context.Context, anew bool) error {
 func (f *flashing) answers(ctx context.Context) error {
 	f.d.desk.Progress.Tell(progress.Event{Step: "flash", Detail: "asking the new firmware"})
 	for attempt := 1; ; attempt++ {
-		answer, err := f.d.greet(ctx, f.facts.image.Image)
+		answer, err := f.d.greet(ctx, f.facts.Image.Image)
 		if err == nil {
 			return f.identified(answer)
 		}
@@ -165,7 +163,7 @@ func (f *flashing) answers(ctx context.Context) error {
 		var none *transport.HandshakeError
 		lost := ctx.Err() == nil && silent(err) && !errors.As(err, &none) && attempt < bootAttempts
 		if !lost && !f.power.helps(ctx, err) {
-			return f.d.diagnosed(ctx, f.facts.image.Image, err)
+			return f.d.diagnosed(ctx, f.facts.Image.Image, err)
 		}
 		f.d.desk.log().Debug("ask the new firmware again", "error", err)
 	}
@@ -173,28 +171,11 @@ func (f *flashing) answers(ctx context.Context) error {
 
 // read reads the image's sectors back, in one run of the programmer.
 func (f *flashing) read(ctx context.Context) error {
-	sectors := f.facts.image.sectors
-	var ranges []flasher.Range
-	for _, s := range sectors { // adjacent sectors together
-		if n := len(ranges); n > 0 && ranges[n-1].Addr+ranges[n-1].Size == s.Addr {
-			ranges[n-1].Size += s.Size
-		} else {
-			ranges = append(ranges, flasher.Range{Addr: s.Addr, Size: s.Size})
-		}
-	}
-	got, err := f.d.attachment.programmer.Read(ctx, ranges)
+	got, err := f.d.attachment.programmer.Read(ctx, f.facts.Image.Ranges())
 	if err != nil {
 		return err
 	}
-	held := map[uint64]string{}
-	for _, part := range got {
-		for len(part.Data) > 0 {
-			s := sectors[len(held)] // those not read yet, in the same order
-			sum := sha256.Sum256(part.Data[:s.Size])
-			held[s.Addr], part.Data = hex.EncodeToString(sum[:]), part.Data[s.Size:]
-		}
-	}
-	f.facts.held = held
+	f.facts.Held = f.facts.Image.DigestsOf(got)
 	return nil
 }
 
@@ -205,7 +186,7 @@ func (f *flashing) write(ctx context.Context, job flasher.Job) error {
 	begun, err := f.do(ctx, job)
 	var differs *flasher.VerifyError
 	for _, s := range begun { // a completely programmed sector is compared by its content
-		f.facts.inWork[s.Addr] = err != nil && !errors.As(err, &differs)
+		f.facts.InWork[s.Addr] = err != nil && !errors.As(err, &differs)
 	}
 	if len(begun) > 0 {
 		for _, s := range job.Write {
@@ -215,45 +196,13 @@ func (f *flashing) write(ctx context.Context, job flasher.Job) error {
 	return err
 }
 
-// job returns the job that writes these sectors and verifies the whole image. It erases the sector with the build
-// id first and writes it last, even if that sector is unchanged.
-func (img *flashImage) job(sectors []imageSector) flasher.Job {
-	job := flasher.Job{Restart: true}
-	var id *imageSector
-	for k := range sectors {
-		s := &sectors[k]
-		if s.holdsID {
-			id = s
-			job.Erase = slices.Insert(job.Erase, 0, s.Sector)
-			continue
-		}
-		job.Erase = append(job.Erase, s.Sector)
-		job.Write = append(job.Write, s.segment())
-	}
-	if id == nil { // even if unchanged: the build id must not be valid while the rest changes
-		for _, s := range img.sectors {
-			if s.holdsID {
-				job.Erase = slices.Insert(job.Erase, 0, s.Sector)
-				id = &s
-			}
-		}
-	}
-	if id != nil {
-		job.Write = append(job.Write, id.segment())
-	}
-	for _, s := range img.sectors {
-		job.Verify = append(job.Verify, s.segment())
-	}
-	return job
-}
-
 // clean records that the board was just verified to hold the image.
 func (f *flashing) clean() error {
-	e := &f.facts.entry
-	e.Dirty, e.Image, e.BuildID = false, f.facts.image.Digest, f.facts.image.ID()
+	e := &f.facts.Entry
+	e.Dirty, e.Image, e.BuildID = false, f.facts.Image.Digest, f.facts.Image.ID()
 	e.Verified, e.LastWhy = time.Now().UTC().Round(time.Second), f.report.Why
-	for _, s := range f.facts.image.sectors {
-		e.Sector(s.Addr, s.Size).Digest = s.digest
+	for _, s := range f.facts.Image.Sectors {
+		e.Sector(s.Addr, s.Size).Digest = s.Digest
 	}
 	return f.save()
 }

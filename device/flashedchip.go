@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/flashplan"
 	"github.com/boardsmith/boardsmith/internal/ledger"
 )
 
@@ -44,11 +45,11 @@ func (e *SwappedError) NextStep() string {
 }
 
 // entryOf returns the name of the ledger's entry for an answer; nil: no answer.
-func (n *attachment) entryOf(a *firmwareAnswer) string {
-	if a == nil || a.chip == "" {
+func (n *attachment) entryOf(a *flashplan.Answer) string {
+	if a == nil || a.Chip == "" {
 		return n.probeEntry()
 	}
-	return "chip:" + a.chip
+	return "chip:" + a.Chip
 }
 
 // behind lists the entries of boards of that kind whose chip was last seen behind this probe, the latest first.
@@ -66,7 +67,7 @@ func (n *attachment) behind(board string) ([]ledger.Entry, error) {
 // interrupted on one of them are written again. Only the latest counts for wear; otherwise one worn chip would block
 // all others permanently.
 func (f *flashing) suspect() error {
-	if f.facts.answer != nil {
+	if f.facts.Answer != nil {
 		return nil
 	}
 	all, err := f.d.attachment.behind(f.d.board.Name)
@@ -75,8 +76,8 @@ func (f *flashing) suspect() error {
 	}
 	all = slices.DeleteFunc(all, func(e ledger.Entry) bool { return e.Device == f.d.attachment.probeEntry() })
 	for _, e := range all {
-		for addr := range sectorsInWork(e) {
-			f.facts.inWork[addr] = true
+		for addr := range flashplan.InWork(e) {
+			f.facts.InWork[addr] = true
 		}
 	}
 	if len(all) > 0 {
@@ -88,7 +89,7 @@ func (f *flashing) suspect() error {
 // known loads the entry of the chip that answered.
 func (f *flashing) known() (ledger.Entry, error) {
 	n := f.d.attachment
-	e, err := n.ledger.Load(n.entryOf(f.facts.answer))
+	e, err := n.ledger.Load(n.entryOf(f.facts.Answer))
 	if err != nil || e.Device == n.probeEntry() {
 		return e, err
 	}
@@ -108,7 +109,7 @@ func (f *flashing) adopted(e ledger.Entry) (ledger.Entry, error) {
 	if !old.Seen.IsZero() && old.Seen.Equal(e.Adopted) {
 		return e, nil // it was, and stayed
 	}
-	answers := hex.EncodeToString(f.facts.answer.buildID[:])
+	answers := hex.EncodeToString(f.facts.Answer.BuildID[:])
 	if len(old.Sectors) == 0 || old.Board != f.d.board.Name || old.BuildID != answers && !old.Dirty {
 		return e, nil
 	}
@@ -123,29 +124,29 @@ func (f *flashing) adopted(e ledger.Entry) (ledger.Entry, error) {
 
 // identified assigns the flash to the chip that the new firmware answers from. It returns a *SwappedError if
 // another chip answered before or, unless forced, if desk.json has another chip.
-func (f *flashing) identified(a *firmwareAnswer) error {
+func (f *flashing) identified(a *flashplan.Answer) error {
 	n := f.d.attachment
 	meant := n.chip
 	switch {
-	case a.chip == "" || f.facts.entry.Device == n.entryOf(a):
-	case f.facts.entry.Device == n.probeEntry():
+	case a.Chip == "" || f.facts.Entry.Device == n.entryOf(a):
+	case f.facts.Entry.Device == n.probeEntry():
 		if err := f.move(n.entryOf(a)); err != nil {
 			return err
 		}
 	default: // the chip that answered before was removed meanwhile: either may have been erased
-		was := strings.TrimPrefix(f.facts.entry.Device, "chip:")
-		return errors.Join(&SwappedError{f.d.board.Name, a.chip, was, f.report.Erased}, f.doubtAll())
+		was := strings.TrimPrefix(f.facts.Entry.Device, "chip:")
+		return errors.Join(&SwappedError{f.d.board.Name, a.Chip, was, f.report.Erased}, f.doubtAll())
 	}
-	if meant != "" && meant != a.chip && !f.d.desk.Reflash {
-		return &SwappedError{f.d.board.Name, a.chip, meant, f.report.Erased}
+	if meant != "" && meant != a.Chip && !f.d.desk.Reflash {
+		return &SwappedError{f.d.board.Name, a.Chip, meant, f.report.Erased}
 	}
-	n.chip = a.chip
+	n.chip = a.Chip
 	return nil
 }
 
 // move moves the probe's record to the chip's entry.
 func (f *flashing) move(device string) error {
-	book, old := f.d.attachment.ledger, f.facts.entry
+	book, old := f.d.attachment.ledger, f.facts.Entry
 	e, err := book.Load(device)
 	if err != nil {
 		return err
@@ -155,7 +156,7 @@ func (f *flashing) move(device string) error {
 	if err := book.Save(e); err != nil {
 		return err
 	}
-	f.facts.entry, f.report.Device = e, e.Device
+	f.facts.Entry, f.report.Device = e, e.Device
 	f.perhaps = ledger.Entry{}
 	f.warn()
 	return book.Remove(old.Device)
@@ -163,10 +164,10 @@ func (f *flashing) move(device string) error {
 
 // doubtAll marks the contents of a chip as unverified that answered before the flash but not after it.
 func (f *flashing) doubtAll() error {
-	e := &f.facts.entry
+	e := &f.facts.Entry
 	e.Dirty, e.Image, e.BuildID = true, "", ""
 	e.Failures++
-	for _, s := range f.facts.image.sectors {
+	for _, s := range f.facts.Image.Sectors {
 		e.Sector(s.Addr, s.Size).Digest = ""
 	}
 	f.report.Holds = false

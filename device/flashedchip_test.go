@@ -9,6 +9,8 @@ import (
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/flasher"
+	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/internal/flashplan"
 	"github.com/boardsmith/boardsmith/internal/ledger"
 )
 
@@ -27,7 +29,7 @@ func TestAdoptedErases(t *testing.T) {
 		board:      &boards.Board{Name: "microbit"},
 		attachment: &attachment{ledger: l, probe: flasher.Probe{Serial: "P"}},
 	}
-	f := flashing{d: d, facts: flashFacts{answer: &firmwareAnswer{chip: "c1"}}}
+	f := flashing{d: d, facts: flashplan.Facts{Answer: &flashplan.Answer{Chip: "c1"}}}
 	for range 2 {
 		e, err := f.known()
 		if err != nil || len(e.Sectors) != 1 || e.Sectors[0].Erases != 17 {
@@ -45,9 +47,9 @@ func TestAdoptedErases(t *testing.T) {
 func TestAdoptedByOneThatMayBeAnother(t *testing.T) {
 	t.Parallel()
 	l := ledger.New(t.TempDir())
-	answer := &firmwareAnswer{buildID: [16]byte{1}, chip: "c1"}
+	answer := &flashplan.Answer{BuildID: [16]byte{1}, Chip: "c1"}
 	chip := ledger.Entry{Device: "chip:c1", Probe: "P", Board: "microbit", Seen: time.Unix(1, 0)}
-	chip.BuildID = hex.EncodeToString(answer.buildID[:])
+	chip.BuildID = hex.EncodeToString(answer.BuildID[:])
 	*chip.Sector(0, 1024) = ledger.SectorEntry{Size: 1024, Erases: 10, Digest: "d"}
 	must(t, l.Save(chip))
 	silent := ledger.Entry{Device: "probe:P", Probe: "P", Board: "microbit", Dirty: true, Seen: time.Unix(2, 0).UTC()}
@@ -55,9 +57,9 @@ func TestAdoptedByOneThatMayBeAnother(t *testing.T) {
 	must(t, l.Save(silent))
 	n := &attachment{ledger: l, probe: flasher.Probe{Serial: "P"}}
 	for range 2 {
-		f := flashing{d: &Device{board: &boards.Board{Name: "microbit"}, attachment: n}, facts: flashFacts{answer: answer}}
+		f := flashing{d: &Device{board: &boards.Board{Name: "microbit"}, attachment: n}, facts: flashplan.Facts{Answer: answer}}
 		e, err := f.known()
-		if err != nil || !e.Dirty || e.Sectors[0].Erases != 17 || len(sectorsInWork(e)) != 1 {
+		if err != nil || !e.Dirty || e.Sectors[0].Erases != 17 || len(flashplan.InWork(e)) != 1 {
 			t.Errorf("%+v, %v", e, err)
 		}
 	}
@@ -70,21 +72,25 @@ func TestAdoptedByOneThatMayBeAnother(t *testing.T) {
 func TestSwapInFlash(t *testing.T) {
 	t.Parallel()
 	l := ledger.New(t.TempDir())
-	img := decideImage()
+	img := &flashplan.Image{Image: &image.Image{BuildID: [16]byte{1}}}
+	entry := ledger.Entry{Device: "chip:c1", Image: "x", BuildID: img.ID()}
+	for _, addr := range []uint64{0, 64, 128} {
+		img.Sectors = append(img.Sectors, flashplan.Sector{Sector: flasher.Sector{Addr: addr, Size: 64}})
+		*entry.Sector(addr, 64) = ledger.SectorEntry{Addr: addr, Size: 64, Erases: 1, Digest: "d"}
+	}
 	n := &attachment{ledger: l, probe: flasher.Probe{Serial: "P"}}
 	f := flashing{
 		d:      &Device{board: &boards.Board{Name: "microbit"}, attachment: n},
-		facts:  flashFacts{image: img, entry: ledgerSays(img.ID(), "a", "b", "c")},
+		facts:  flashplan.Facts{Image: img, Entry: entry},
 		report: FlashReport{Device: "chip:c1", Erased: 3, Holds: true},
 	}
-	f.facts.entry.Device, f.facts.entry.Sectors[1].Erases = "chip:c1", 1
-	err := f.identified(&firmwareAnswer{buildID: img.BuildID, chip: "c2"})
+	err := f.identified(&flashplan.Answer{BuildID: img.BuildID, Chip: "c2"})
 	var other *SwappedError
 	if !errors.As(err, &other) || other.Meant != "c1" || other.Chip != "c2" || f.report.Holds {
 		t.Errorf("%v, %+v", err, f.report)
 	}
 	first, err := l.Load("chip:c1")
-	if err != nil || !first.Dirty || first.Image != "" || !sectorsInWork(first)[64] {
+	if err != nil || !first.Dirty || first.Image != "" || !flashplan.InWork(first)[64] {
 		t.Errorf("%+v, %v", first, err)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/flashplan"
 	"github.com/boardsmith/boardsmith/internal/ledger"
 )
 
@@ -35,13 +36,13 @@ func (e *WrongBoardError) NextStep() string {
 
 // identityFacts are known facts of a device, apart from the user's choice.
 type identityFacts struct {
-	board   string          // the user's choice
-	which   string          // its probe, by the ledger's name
-	noted   []DeskDevice    // desk.json's devices behind its probe or port
-	file    *DeskFile       // the whole desk.json; nil: none
-	ledger  []ledger.Entry  // all of it
-	answer  *firmwareAnswer // nil: it did not answer
-	builtAs string          // the board that the answering firmware was built for; "" if unknown
+	board   string            // the user's choice
+	which   string            // its probe, by the ledger's name
+	noted   []DeskDevice      // desk.json's devices behind its probe or port
+	file    *DeskFile         // the whole desk.json; nil: none
+	ledger  []ledger.Entry    // all of it
+	answer  *flashplan.Answer // nil: it did not answer
+	builtAs string            // the board that the answering firmware was built for; "" if unknown
 }
 
 // against lists facts that contradict the choice. A chip's id counts first. A probe may have been moved, so that
@@ -56,12 +57,12 @@ func (f identityFacts) against() (evidence []string) {
 		}
 	}
 	if f.answer != nil && f.builtAs != "" && f.builtAs != f.board {
-		say("it runs build %x, which was made for board %s", f.answer.buildID, f.builtAs)
+		say("it runs build %x, which was made for board %s", f.answer.BuildID, f.builtAs)
 	}
 	known := false // the ledger has an entry of the chip
-	if f.answer != nil && f.answer.chip != "" {
-		evidence = append(evidence, f.againstChip(f.answer.chip)...)
-		known = slices.ContainsFunc(f.ledger, func(e ledger.Entry) bool { return e.Device == "chip:"+f.answer.chip })
+	if f.answer != nil && f.answer.Chip != "" {
+		evidence = append(evidence, f.againstChip(f.answer.Chip)...)
+		known = slices.ContainsFunc(f.ledger, func(e ledger.Entry) bool { return e.Device == "chip:"+f.answer.Chip })
 	}
 	if e := f.lastBehindProbe(); !known && len(f.noted) == 0 && e.Board != "" && e.Board != f.board {
 		say("by the ledger a board %s was behind this probe", e.Board)
@@ -114,10 +115,10 @@ func (f *flashing) plausible() error {
 	}
 	facts := identityFacts{
 		board: f.d.board.Name, which: n.which(), noted: desk.File.behind(n.address(), n.probe), file: desk.File,
-		ledger: all, answer: f.facts.answer,
+		ledger: all, answer: f.facts.Answer,
 	}
-	if a := f.facts.answer; a != nil && a.buildID != f.facts.image.BuildID {
-		facts.builtAs = desk.boardOf(a.buildID, all)
+	if a := f.facts.Answer; a != nil && a.BuildID != f.facts.Image.BuildID {
+		facts.builtAs = desk.boardOf(a.BuildID, all)
 	}
 	evidence := facts.against()
 	if len(evidence) == 0 {

@@ -5,13 +5,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/boardsmith/boardsmith/internal/flashplan"
 	"github.com/boardsmith/boardsmith/internal/ledger"
 )
 
 // What is known of a device, and whether it contradicts that it is the board "ours" behind probe P.
 func TestAgainst(t *testing.T) {
 	t.Parallel()
-	answers := func(chip string) *firmwareAnswer { return &firmwareAnswer{chip: chip} }
+	answers := func(chip string) *flashplan.Answer { return &flashplan.Answer{Chip: chip} }
 	entryOf := func(device, board string, seen int64) ledger.Entry {
 		return ledger.Entry{Device: device, Probe: "P", Board: board, Seen: time.Unix(seen, 0)}
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/internal/flashplan"
 	"github.com/boardsmith/boardsmith/mlf/mlftest"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/project"
@@ -219,14 +220,14 @@ func TestImageIsReadOnce(t *testing.T) {
 	must(t, err)
 	i := built(t, generated(t, filepath.Join(t.TempDir(), "p"),
 		project.Spec{Board: "microbit", Model: mlftest.Tiny(t, nil)}))
-	_, err = device.SectorsOf(b, i)
+	_, err = flashplan.ImageOf(b, i)
 	must(t, err)
 	data, err := os.ReadFile(i.Path)
 	must(t, err)
 	at := bytes.LastIndex(data, i.BuildID[:])
 	data[at-1] ^= 1
 	must(t, os.WriteFile(i.Path, data, 0o644))
-	if _, err := device.SectorsOf(b, i); failure.Of(err) != failure.Config ||
+	if _, err := flashplan.ImageOf(b, i); failure.Of(err) != failure.Config ||
 		!strings.Contains(err.Error(), "is no longer") {
 		t.Errorf("%v", err)
 	}

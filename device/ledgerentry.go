@@ -17,10 +17,10 @@ import (
 // do runs a job and counts its erases. It returns the sectors whose erasing may have begun; after success all of
 // the job's. After an error it writes the ledger; the job's other sectors are unchanged.
 func (f *flashing) do(ctx context.Context, job flasher.Job) (begun []flasher.Sector, err error) {
-	before := f.facts.entry
+	before := f.facts.Entry
 	before.Sectors = slices.Clone(before.Sectors)
 	if err := f.dirty(job.Erase); err != nil {
-		f.facts.entry = before
+		f.facts.Entry = before
 		return nil, err
 	}
 	told := map[uint64]bool{}
@@ -41,7 +41,7 @@ func (f *flashing) do(ctx context.Context, job flasher.Job) (begun []flasher.Sec
 
 // dirty records that these sectors are about to be erased. It returns an error if their wear forbids that.
 func (f *flashing) dirty(sectors []flasher.Sector) error {
-	e := &f.facts.entry
+	e := &f.facts.Entry
 	e.Dirty, e.Image, e.BuildID, e.LastWhy = true, "", "", f.report.Why
 	e.Flashes++
 	for _, s := range sectors {
@@ -59,13 +59,13 @@ func (f *flashing) dirty(sectors []flasher.Sector) error {
 
 // erases returns how often a sector was erased, by the entry and by that of the chip that it may be.
 func (f *flashing) erases(s flasher.Sector) int {
-	return f.facts.entry.Sector(s.Addr, s.Size).Erases + f.perhaps.Sector(s.Addr, s.Size).Erases
+	return f.facts.Entry.Sector(s.Addr, s.Size).Erases + f.perhaps.Sector(s.Addr, s.Size).Erases
 }
 
 func (f *flashing) rated(addr uint64) int {
-	for _, s := range f.facts.image.sectors {
+	for _, s := range f.facts.Image.Sectors {
 		if s.Addr == addr {
-			return s.rated
+			return s.Rated
 		}
 	}
 	return 0
@@ -74,7 +74,7 @@ func (f *flashing) rated(addr uint64) int {
 // giveBack restores the entry of sectors whose erasing never began. If none began, the board's content is
 // unchanged. A wrong chip is not a failed flash.
 func (f *flashing) giveBack(before ledger.Entry, begun, all []flasher.Sector, err error) {
-	e := &f.facts.entry
+	e := &f.facts.Entry
 	if len(begun) == 0 {
 		*e = before
 		f.erasing, f.report.Warn = nil, nil
@@ -90,8 +90,8 @@ func (f *flashing) giveBack(before ledger.Entry, begun, all []flasher.Sector, er
 }
 
 func (f *flashing) save() error {
-	f.facts.entry.Seen = time.Now().UTC()
-	return f.d.attachment.ledger.Save(f.facts.entry)
+	f.facts.Entry.Seen = time.Now().UTC()
+	return f.d.attachment.ledger.Save(f.facts.Entry)
 }
 
 // warn adds the last job's sectors near the end of their rated life to the report.

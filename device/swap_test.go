@@ -15,6 +15,7 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/flasher"
 	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/internal/flashplan"
 	"github.com/boardsmith/boardsmith/internal/ledger"
 	"github.com/boardsmith/boardsmith/internal/virtualprobe"
 	"github.com/boardsmith/boardsmith/mlf/mlftest"
@@ -113,9 +114,9 @@ func TestSilentChipIsTheSame(t *testing.T) {
 	for range 2 {
 		d.note(inWork(d.only(), 3))
 		dev := d.attach()
-		img, err := device.SectorsOf(dev.Board(), i)
+		img, err := flashplan.ImageOf(dev.Board(), i)
 		must(t, err)
-		must(t, dev.Programmer().Do(t.Context(), flasher.Job{Erase: []flasher.Sector{img[0].Sector}, Restart: true}))
+		must(t, dev.Programmer().Do(t.Context(), flasher.Job{Erase: []flasher.Sector{img.Sectors[0].Sector}, Restart: true}))
 		r, err := dev.Flash(t.Context(), i)
 		must(t, err)
 		must(t, dev.Close())

@@ -11,6 +11,7 @@ import (
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/internal/flashplan"
 	"github.com/boardsmith/boardsmith/mlf/mlftest"
 	"github.com/boardsmith/boardsmith/project"
 )
@@ -27,15 +28,15 @@ func TestChecksumOfTwoParts(t *testing.T) {
 	}
 	p := generated(t, filepath.Join(t.TempDir(), "p"), project.Spec{Board: b.Name, Model: mlftest.Tiny(t, nil)})
 	i := built(t, p)
-	img, err := device.SectorsOf(b, i)
+	img, err := flashplan.ImageOf(b, i)
 	must(t, err)
 	gap := 0
-	for n := 1; n < len(img); n++ {
-		before := img[n-1]
-		if end := before.Addr + before.Size; img[n].Addr != end {
+	for n := 1; n < len(img.Sectors); n++ {
+		before := img.Sectors[n-1]
+		if end := before.Addr + before.Size; img.Sectors[n].Addr != end {
 			gap++
-			if img[n].Addr != uint64(b.ModelAt) {
-				t.Errorf("sectors from 0x%x to 0x%x are not in the image", end, img[n].Addr)
+			if img.Sectors[n].Addr != uint64(b.ModelAt) {
+				t.Errorf("sectors from 0x%x to 0x%x are not in the image", end, img.Sectors[n].Addr)
 			}
 		}
 	}
@@ -44,14 +45,14 @@ func TestChecksumOfTwoParts(t *testing.T) {
 	}
 	bin, err := os.ReadFile(strings.TrimSuffix(i.Path, ".elf") + ".bin")
 	must(t, err)
-	for _, s := range img {
+	for _, s := range img.Sectors {
 		offset := s.Addr - uint64(b.Memory[0].Origin)
 		n := min(s.Size, uint64(len(bin))-offset)
 		if !bytes.Equal(bin[offset:offset+n], s.Data[:n]) {
 			t.Errorf("firmware.bin differs at 0x%x", s.Addr)
 		}
 	}
-	if last := img[len(img)-1]; uint64(len(bin)) > last.Addr+last.Size {
+	if last := img.Sectors[len(img.Sectors)-1]; uint64(len(bin)) > last.Addr+last.Size {
 		t.Errorf("firmware.bin has %d bytes", len(bin))
 	}
 	broken := *i
@@ -61,7 +62,7 @@ func TestChecksumOfTwoParts(t *testing.T) {
 	data = bytes.ReplaceAll(data, []byte("bare_resident_end"), []byte("bare_resident_exd"))
 	must(t, os.WriteFile(broken.Path, data, 0o600))
 	broken.Digest = image.DigestOf(data)
-	if _, err := device.SectorsOf(b, &broken); failure.Of(err) != failure.Config {
+	if _, err := flashplan.ImageOf(b, &broken); failure.Of(err) != failure.Config {
 		t.Errorf("an image that does not say where its parts are: %v", err)
 	}
 }

@@ -1,0 +1,187 @@
+// This file splits an image into the sectors of the board's flash.
+
+package flashplan
+
+import (
+	"bytes"
+	"cmp"
+	"debug/elf"
+	"slices"
+
+	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/flasher"
+	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/internal/firmware"
+)
+
+// An Image is the content of the flash for an image, in whole sectors.
+type Image struct {
+	*image.Image
+	Sectors []Sector // by address
+	Parts   firmware.Parts
+}
+
+// A Sector is one sector with all its bytes; bytes outside the image are as erased.
+type Sector struct {
+	flasher.Sector
+	Data    []byte
+	Digest  string // SHA-256 of data, in hexadecimal
+	HoldsID bool   // the build id lies in it
+	Rated   int    // erase cycles; 0 means not limited
+}
+
+// Segment returns the sector as data to write or verify.
+func (s Sector) Segment() flasher.Segment { return flasher.Segment{Addr: s.Addr, Data: s.Data} }
+
+// Erased is the value of an erased byte.
+const Erased = 0xFF
+
+// ImageOf reads the ELF file. It returns an error for bytes outside the board's flash or in a reserved region.
+func ImageOf(b *boards.Board, i *image.Image) (*Image, error) {
+	f, err := i.ELF()
+	if err != nil {
+		return nil, err
+	}
+	loads, err := firmware.Loads(f, i.Path)
+	if err != nil {
+		return nil, err
+	}
+	img := &Image{Image: i}
+	for _, l := range loads {
+		if err := img.put(b, l.Addr, l.Data); err != nil {
+			return nil, err
+		}
+	}
+	slices.SortFunc(img.Sectors, func(a, b Sector) int { return cmp.Compare(a.Addr, b.Addr) })
+	return img, img.identify(f, loads)
+}
+
+// put copies data into the sectors that it overlaps.
+func (img *Image) put(b *boards.Board, addr uint64, data []byte) error {
+	for len(data) > 0 {
+		s, err := img.sectorAt(b, addr)
+		if err != nil {
+			return err
+		}
+		n := copy(s.Data[addr-s.Addr:], data)
+		addr, data = addr+uint64(n), data[n:]
+	}
+	return nil
+}
+
+func (img *Image) sectorAt(b *boards.Board, addr uint64) (*Sector, error) {
+	for i := range img.Sectors {
+		if s := &img.Sectors[i]; addr-s.Addr < s.Size {
+			return s, nil
+		}
+	}
+	at, rated, err := b.SectorAt(addr)
+	if err != nil {
+		return nil, err
+	}
+	img.Sectors = append(img.Sectors,
+		Sector{Sector: at, Data: bytes.Repeat([]byte{Erased}, int(at.Size)), Rated: rated})
+	return &img.Sectors[len(img.Sectors)-1], nil
+}
+
+// identify computes the digests, and finds the image's parts and the sector with the build id.
+func (img *Image) identify(f *elf.File, loads []firmware.Segment) error {
+	ranges, err := img.Landmarks.FindParts(f, img.Path)
+	if err == nil && len(ranges) == 0 {
+		err = failure.New(failure.Config, "add them to its template.json",
+			"%s: the template does not define the ranges of the firmware's checksum", img.Path)
+	}
+	if err != nil {
+		return err
+	}
+	id, hasID := img.Landmarks.BuildID.Find(f)
+	for i := range img.Sectors {
+		s := &img.Sectors[i]
+		s.Digest = image.DigestOf(s.Data)
+		s.HoldsID = hasID && id.Start-s.Addr < s.Size
+	}
+	if err := firmware.CheckCovered(f, ranges); err != nil {
+		return failure.New(failure.Config, "build again", "%s: %w", img.Path, err)
+	}
+	img.Parts, err = firmware.PartsOf(ranges, loads, img.Path, Erased)
+	return err
+}
+
+// Blank returns blank flash contents, without reserved regions.
+func Blank(b *boards.Board) *Image {
+	img := &Image{Image: &image.Image{Board: b.Name}}
+	for _, r := range b.Memory {
+		if !r.Nonvolatile || r.Reserved {
+			continue
+		}
+		at, index := uint64(r.Origin), 0
+		for _, run := range r.Sectors {
+			data := bytes.Repeat([]byte{Erased}, int(run.Size))
+			digest := image.DigestOf(data)
+			for range run.Count {
+				s := flasher.Sector{Index: index, Addr: at, Size: uint64(run.Size)}
+				img.Sectors = append(img.Sectors,
+					Sector{Sector: s, Data: data, Digest: digest, Rated: r.EraseCycles})
+				at, index = at+s.Size, index+1
+			}
+		}
+	}
+	return img
+}
+
+// Job returns the job that writes these sectors and verifies the whole image. It erases the sector with the build
+// id first and writes it last, even if that sector is unchanged.
+func (img *Image) Job(sectors []Sector) flasher.Job {
+	job := flasher.Job{Restart: true}
+	var id *Sector
+	for k := range sectors {
+		s := &sectors[k]
+		if s.HoldsID {
+			id = s
+			job.Erase = slices.Insert(job.Erase, 0, s.Sector)
+			continue
+		}
+		job.Erase = append(job.Erase, s.Sector)
+		job.Write = append(job.Write, s.Segment())
+	}
+	if id == nil { // even if unchanged: the build id must not be valid while the rest changes
+		for _, s := range img.Sectors {
+			if s.HoldsID {
+				job.Erase = slices.Insert(job.Erase, 0, s.Sector)
+				id = &s
+			}
+		}
+	}
+	if id != nil {
+		job.Write = append(job.Write, id.Segment())
+	}
+	for _, s := range img.Sectors {
+		job.Verify = append(job.Verify, s.Segment())
+	}
+	return job
+}
+
+// Ranges returns the image's sectors as ranges to read, adjacent sectors together.
+func (img *Image) Ranges() (list []flasher.Range) {
+	for _, s := range img.Sectors {
+		if n := len(list); n > 0 && list[n-1].Addr+list[n-1].Size == s.Addr {
+			list[n-1].Size += s.Size
+		} else {
+			list = append(list, flasher.Range{Addr: s.Addr, Size: s.Size})
+		}
+	}
+	return list
+}
+
+// DigestsOf returns the digests of the image's sectors, by address, in what was read of its ranges.
+func (img *Image) DigestsOf(got []flasher.Segment) map[uint64]string {
+	held := map[uint64]string{}
+	for _, part := range got {
+		for len(part.Data) > 0 {
+			s := img.Sectors[len(held)] // those not read yet, in the same order
+			held[s.Addr], part.Data = image.DigestOf(part.Data[:s.Size]), part.Data[s.Size:]
+		}
+	}
+	return held
+}
