@@ -11,6 +11,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/boardsmithjson"
 )
 
 func (v *invocation) boards(context.Context) error {
@@ -32,7 +33,7 @@ func (v *invocation) boards(context.Context) error {
 
 // search returns the folders with further boards and templates.
 func (v *invocation) search() ([]string, error) {
-	c, err := findConfig(v.Dir)
+	c, err := boardsmithjson.Find(v.Dir)
 	if err != nil {
 		return nil, err
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/internal/valuetext"
 )
 
 func (v *invocation) cacheList(context.Context) error {
@@ -42,7 +43,7 @@ func (v *invocation) cacheList(context.Context) error {
 	if err != nil {
 		return err
 	}
-	v.Printf("cache: %d entries, %s of at most %d MiB", len(list), bytesText(sum), limit>>20)
+	v.Printf("cache: %d entries, %s of at most %d MiB", len(list), valuetext.Bytes(sum), limit>>20)
 	v.JSONLine(fields{"status": "done", "entries": len(list), "bytes": sum, "limit": limit})
 	return nil
 }
@@ -86,8 +87,8 @@ func (v *invocation) cacheGC(context.Context) error {
 }
 
 func (v *invocation) tellSweep(sweep cache.Sweep, which string) {
-	v.Printf("cache: %d entries, %s; removed %d %s, %s", sweep.Entries, bytesText(sweep.Bytes), sweep.Removed, which,
-		bytesText(sweep.Freed))
+	v.Printf("cache: %d entries, %s; removed %d %s, %s", sweep.Entries, valuetext.Bytes(sweep.Bytes), sweep.Removed, which,
+		valuetext.Bytes(sweep.Freed))
 	v.JSONLine(fields{
 		"status": "done", "entries": sweep.Entries, "bytes": sweep.Bytes, "removed": sweep.Removed,
 		"freed": sweep.Freed,

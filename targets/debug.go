@@ -10,6 +10,8 @@ import (
 	"os/exec"
 	"strings"
 	"time"
+
+	"github.com/boardsmith/boardsmith/internal/command"
 )
 
 // debug flashes the image unless the board holds it, and starts gdb on it.
@@ -96,7 +98,7 @@ func (v *invocation) runGDB(ctx context.Context, path string, args []string) err
 	}
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = 3 * time.Second
-	restore := foreground(cmd)
+	restore := command.Foreground(cmd)
 	defer restore()
 	err := cmd.Run()
 	var exit *exec.ExitError

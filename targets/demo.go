@@ -10,6 +10,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/toolbox"
+	"github.com/boardsmith/boardsmith/internal/valuetext"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/samples"
 )
@@ -86,7 +87,7 @@ func (v *invocation) readDigits(ctx context.Context, c *connection, input string
 			return err
 		}
 		bar.Add(1)
-		said, ok := argMax(outputs[0])
+		said, ok := valuetext.ArgMax(outputs[0])
 		if !ok {
 			return failure.New(failure.WrongAnswer, "", "the firmware returned %v %s instead of one score per digit",
 				outputs[0].DType, ndarray.ShapeString(outputs[0].Shape))
@@ -102,8 +103,8 @@ func (v *invocation) readDigits(ctx context.Context, c *connection, input string
 		if outputs[0].Equal(set.Logit(i)) {
 			sc.exact++
 		} else if len(wrong) < 3 {
-			wrong = append(wrong, fmt.Sprintf("image %d: %s instead of %s", i, firstValues(outputs[0]),
-				firstValues(set.Logit(i))))
+			wrong = append(wrong, fmt.Sprintf("image %d: %s instead of %s", i, valuetext.First(outputs[0]),
+				valuetext.First(set.Logit(i))))
 		}
 	}
 	t, err := v.time(ctx, c, bar)
@@ -119,7 +120,7 @@ func (v *invocation) drawDigit(image *ndarray.Array, said, label int64) {
 	if said != label {
 		verdict = fmt.Sprintf("wrong: it is a %d", label)
 	}
-	for y, line := range picture(image) {
+	for y, line := range valuetext.Picture(image) {
 		note := ""
 		if y == 3 {
 			note = fmt.Sprintf("   recognised as %d (%s)", said, verdict)

@@ -26,7 +26,7 @@ func (v *invocation) doctor(ctx context.Context) error {
 			lacking = append(lacking, f.Name)
 		}
 	}
-	for _, f := range access() {
+	for _, f := range toolbox.Access() {
 		toolbox.Print(v.Console, f)
 	}
 	if runtime.GOOS != "linux" {

@@ -1,12 +1,23 @@
-// This file starts, stops and changes the emulated chip of a board.
+// This file starts, stops and changes the emulated chip of a board, and provides its keeper: if none is installed, Go
+// builds that of the boardsmith version in the user's module.
 
 package targets
 
 import (
 	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/device"
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/command"
+	"github.com/boardsmith/boardsmith/internal/console"
+	"github.com/boardsmith/boardsmith/internal/toolbox"
+	"github.com/boardsmith/boardsmith/internal/virtualprobe"
 )
 
 // An emulatedAction is what a target does to an emulated chip.
@@ -62,4 +73,84 @@ func (v *invocation) printEmulated(b *boards.Board, chip device.EmulatedState, d
 		"status": "done", "board": b.Name, "probe": chip.Probe, "port": chip.Port, "runs": chip.Runs,
 		"chips": chip.Chip,
 	})
+}
+
+const (
+	keeperPackage = "github.com/boardsmith/boardsmith/cmd/" + virtualprobe.Program
+	keeperTimeout = 5 * time.Minute // limit for compiling it, on a slow computer
+)
+
+// attach builds the keeper of an emulated board if necessary, then calls Desk.Attach.
+func (v *invocation) attach(ctx context.Context, b *boards.Board, which string, desk *device.Desk) (*device.Device,
+	error,
+) {
+	if desk.Programmer != boards.NoProgrammer {
+		if err := v.needKeeper(ctx, b); err != nil {
+			return nil, err
+		}
+	}
+	return desk.Attach(ctx, b, which)
+}
+
+// needKeeper builds the keeper of an emulated board, unless one is installed or setup's is up to date.
+func (v *invocation) needKeeper(ctx context.Context, b *boards.Board) error {
+	var missing *device.MissingToolError
+	if _, err := virtualprobe.Find(""); !errors.As(err, &missing) || !b.Flash.Emulated {
+		return nil // its use reports an invalid BOARDSMITH_KEEPER
+	}
+	return v.buildKeeper(ctx)
+}
+
+// buildKeeper runs Go to build setup's keeper, which is quick if it is up to date.
+func (v *invocation) buildKeeper(ctx context.Context) error {
+	path, err := ownKeeper()
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return failure.New(failure.Config, "", "tools: %w", err)
+	}
+	compiler, err := exec.LookPath("go")
+	if err != nil {
+		return failure.New(failure.ToolMissing, virtualprobe.Install,
+			"%s is not installed, and Go, which could build it, is not either", virtualprobe.Program)
+	}
+	bar := v.Start("building "+virtualprobe.Program, 0)
+	defer bar.End()
+	err = command.Command{
+		Path: compiler, Args: []string{"build", "-o", path, keeperPackage}, Dir: v.Dir, Timeout: keeperTimeout,
+		// Go builds it without a C compiler; renaming it from GOTMPDIR is atomic.
+		Env: append(console.ToolEnv(), "CGO_ENABLED=0", "GOTMPDIR="+filepath.Dir(path)),
+	}.Run(ctx)
+	if err != nil && ctx.Err() == nil {
+		return failure.New(failure.ToolMissing, virtualprobe.Install, "%s is not installed and could not be built: %w",
+			virtualprobe.Program, err)
+	}
+	return err
+}
+
+// findProgram returns the path of a program that boardsmith calls, the keeper among them.
+func findProgram(env console.Environ, name string) (string, error) {
+	if name == virtualprobe.Program {
+		return findKeeper()
+	}
+	return toolbox.Find(env, name)
+}
+
+// findKeeper returns the path of the keeper: an installed one, else setup's.
+func findKeeper() (string, error) {
+	own, err := ownKeeper()
+	if err != nil {
+		return "", err
+	}
+	return virtualprobe.Find(own)
+}
+
+// ownKeeper returns the path of setup's keeper, built or not.
+func ownKeeper() (string, error) {
+	dir, err := toolbox.Folder()
+	if err != nil {
+		return "", err
+	}
+	return filepath.Join(dir, "go", virtualprobe.Program), nil
 }

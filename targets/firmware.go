@@ -34,9 +34,9 @@ func (v *invocation) generate(ctx context.Context) error {
 	if err := v.makeProject(ctx, in); err != nil {
 		return err
 	}
-	if !in.optioned && in.usual != v.project.Options() && in.config.file != "" {
+	if !in.optioned && in.usual != v.project.Options() && in.config.File != "" {
 		v.Notef("note: the project keeps its own options, which differ from those in %s; OPTIONS sets them",
-			shown(v.Dir, in.config.file))
+			shown(v.Dir, in.config.File))
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/internal/valuetext"
 )
 
 // flash writes the image. The device stays attached for later targets.
@@ -43,7 +44,7 @@ func (v *invocation) flash(ctx context.Context) error {
 		v.Printf("flash: up to date, nothing written: %s", report.Why)
 		r["status"] = "up-to-date"
 	} else {
-		v.Printf("flash: wrote %s, erased %d of the image's %d sectors, verified, answers: %s", bytesText(report.Wrote),
+		v.Printf("flash: wrote %s, erased %d of the image's %d sectors, verified, answers: %s", valuetext.Bytes(report.Wrote),
 			report.Erased, report.Sectors, report.Why)
 	}
 	v.JSONLine(r)

@@ -19,8 +19,9 @@ var mayImport = map[string][]string{
 	"targets": {
 		"tune", "tune/search", "tune/space", "tune/report", "project", "executor", "device", "emulated", "image",
 		"progress", "cache", "rpc",
-		"boards", "mlf", "ndarray", "samples", "failure", "internal/attached", "internal/command", "internal/console", "internal/jsonfile",
-		"internal/plainfile", "internal/toolbox", "internal/virtualprobe",
+		"boards", "mlf", "ndarray", "samples", "failure", "internal/boardsmithjson", "internal/command",
+		"internal/console", "internal/jsonfile", "internal/plainfile", "internal/toolbox", "internal/valuetext",
+		"internal/virtualprobe",
 	},
 
 	// A project is a folder, and the way from it to a device. What stands in one line imports nothing of it but to its
@@ -32,9 +33,8 @@ var mayImport = map[string][]string{
 	},
 	"device": {
 		"internal/attached", "internal/flashplan", "internal/fault", "image", "internal/firmware", "internal/ledger",
-		"flasher", "progress",
-		"cache", "rpc", "transport", "boards", "failure", "internal/command", "internal/jsonfile", "internal/openset",
-		"internal/plainfile", "internal/scratch",
+		"flasher", "progress", "cache", "rpc", "transport", "boards", "failure", "internal/command", "internal/jsonfile",
+		"internal/openset", "internal/plainfile", "internal/scratch",
 	},
 	"emulated":           {"device", "flasher", "failure", "internal/virtualprobe"},
 	"internal/fit":       {"image", "internal/firmware", "boards", "mlf", "ndarray", "failure"},
@@ -74,9 +74,10 @@ var mayImport = map[string][]string{
 	"templates": {},
 	"failure":   {},
 
-	"internal/attached": {"failure"},
-	"internal/command":  {"failure"},
-	"internal/console":  {"rpc", "failure"},
+	"internal/attached":       {"failure"},
+	"internal/boardsmithjson": {"internal/jsonfile", "internal/plainfile", "failure"},
+	"internal/command":        {"failure"},
+	"internal/console":        {"rpc", "failure"},
 	"internal/develop": {
 		"internal/console", "internal/toolbox", "internal/command", "internal/drawn",
 		"internal/testcache", "failure",
@@ -88,7 +89,8 @@ var mayImport = map[string][]string{
 	"internal/plainfile":    {"failure"},
 	"internal/scratch":      {"internal/filelock"},
 	"internal/testcache":    {},
-	"internal/toolbox":      {"internal/console", "internal/ledger", "failure"},
+	"internal/toolbox":      {"internal/attached", "internal/console", "internal/ledger", "failure"},
+	"internal/valuetext":    {"ndarray"},
 	"internal/virtualprobe": {"transport", "failure", "internal/command"},
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/boardsmithjson"
 	"github.com/boardsmith/boardsmith/internal/console"
 	"github.com/boardsmith/boardsmith/samples"
 )
@@ -36,7 +37,7 @@ type input struct {
 
 // inputs are what one mage run works on.
 type inputs struct {
-	config *config
+	config *boardsmithjson.Config
 	usual  boards.Options // boardsmith.json's
 
 	project   string // folder
@@ -68,13 +69,13 @@ type made struct {
 
 // resolve determines the inputs. load returns the inputs of the project in a folder, or nil if there is none.
 func resolve(env console.Environ, dir string, load func(dir string) (*made, error)) (*inputs, error) {
-	c, err := findConfig(dir)
+	c, err := boardsmithjson.Find(dir)
 	if err != nil {
 		return nil, err
 	}
-	var named choice
+	var named boardsmithjson.Choice
 	if t := env("TARGET"); t != "" {
-		if named, err = c.target(t); err != nil {
+		if named, err = c.Target(t); err != nil {
 			return nil, err
 		}
 	}
@@ -102,7 +103,7 @@ func resolve(env console.Environ, dir string, load func(dir string) (*made, erro
 		return nil, err
 	}
 	if in.usual, err = boards.ParseOptions(c.Options); err != nil {
-		return nil, failure.New(failure.Config, "", "%s: %w", c.file, err)
+		return nil, failure.New(failure.Config, "", "%s: %w", c.File, err)
 	}
 
 	in.project = cmp.Or(env("PROJECT"), named.Project, c.Project)
@@ -151,7 +152,7 @@ func (in *inputs) fill(m *made) {
 }
 
 // plain reads the inputs that are not in project.json.
-func (in *inputs) plain(env console.Environ, named choice) error {
+func (in *inputs) plain(env console.Environ, named boardsmithjson.Choice) error {
 	in.input = cmp.Or(env("INPUT"), named.Input, in.config.Input)
 	in.output = env("OUTPUT")
 	in.timeout, in.repeat = defaultTimeout, defaultRepeat
@@ -199,7 +200,7 @@ func asked(fromEnv, fromTarget string) input {
 }
 
 // searchPath returns the folders of the user's boards and templates: BOARDSMITH_PATH, then boardsmith.json's path.
-func searchPath(env console.Environ, c *config) []string {
+func searchPath(env console.Environ, c *boardsmithjson.Config) []string {
 	var path []string
 	for _, p := range filepath.SplitList(env("BOARDSMITH_PATH")) {
 		if p != "" {

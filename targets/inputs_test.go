@@ -9,12 +9,23 @@ import (
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/boardsmithjson"
 )
+
+func writeFile(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
 
 // TestPrecedence sets each input in the four places that can have it.
 func TestPrecedence(t *testing.T) {
 	dir := t.TempDir()
-	writeFile(t, filepath.Join(dir, configName), `{"board": "fileboard", "model": "f.tar", "options": {"arena_kib": 1},
+	writeFile(t, filepath.Join(dir, boardsmithjson.Name), `{"board": "fileboard", "model": "f.tar", "options": {"arena_kib": 1},
 		"timeout": "5s", "targets": {"t": {"board": "targetboard", "options": {"arena_kib": 2}}}}`)
 	shelf := t.TempDir()
 	writeFile(t, filepath.Join(shelf, "boards", "family", "system.json"), "{}")
@@ -124,7 +135,7 @@ func TestArchiveName(t *testing.T) {
 // TestModelName selects one of an archive's models.
 func TestModelName(t *testing.T) {
 	dir := t.TempDir()
-	writeFile(t, filepath.Join(dir, configName), `{"model": "f.tar", "model_name": "first"}`)
+	writeFile(t, filepath.Join(dir, boardsmithjson.Name), `{"model": "f.tar", "model_name": "first"}`)
 	for _, c := range []struct {
 		env             map[string]string
 		made            *made

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/boardsmith/boardsmith/internal/valuetext"
 	"github.com/boardsmith/boardsmith/samples"
 )
 
@@ -38,8 +39,8 @@ func TestReadme(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	class, _ := argMax(outputs[0].Array)
-	if line := fmt.Sprintf("output0  int32 (1, 10)  %s  arg-max %d\n", firstValues(outputs[0].Array),
+	class, _ := valuetext.ArgMax(outputs[0].Array)
+	if line := fmt.Sprintf("output0  int32 (1, 10)  %s  arg-max %d\n", valuetext.First(outputs[0].Array),
 		class); !strings.Contains(string(readme), line) {
 		t.Errorf("README.md does not show what run prints: %s", line)
 	}

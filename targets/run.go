@@ -4,7 +4,6 @@ package targets
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -17,6 +16,7 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/console"
+	"github.com/boardsmith/boardsmith/internal/valuetext"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/rpc"
 )
@@ -303,12 +303,12 @@ func (v *invocation) tell(c *connection, from string, outputs []*ndarray.Array, 
 	for i, a := range outputs {
 		name := "output" + strconv.Itoa(i)
 		named = append(named, ndarray.Named{Name: name, Array: a})
-		text := fmt.Sprintf("%s  %v %s  %s", name, a.DType, ndarray.ShapeString(a.Shape), firstValues(a))
+		text := fmt.Sprintf("%s  %v %s  %s", name, a.DType, ndarray.ShapeString(a.Shape), valuetext.First(a))
 		line := fields{
 			"name": name, "model_name": c.model.Outputs()[i].Name, "dtype": a.DType.String(), "shape": shape(a),
-			"first": elements(a),
+			"first": valuetext.Elements(a),
 		}
-		if class, ok := argMax(a); ok {
+		if class, ok := valuetext.ArgMax(a); ok {
 			text += fmt.Sprintf("  arg-max %d", class)
 			line["argmax"] = class
 		}
@@ -336,30 +336,11 @@ func (v *invocation) tell(c *connection, from string, outputs []*ndarray.Array, 
 
 func shape(a *ndarray.Array) []int64 { return append([]int64{}, a.Shape...) } // [] for a scalar, not null
 
-// elements returns the first elements for JSON: numbers and booleans as such; NaN, infinities and vectors, which
-// JSON lacks, as strings.
-func elements(a *ndarray.Array) []any {
-	var all []any
-	for i := range min(a.Len(), shownValues) {
-		if text := a.Text(i); json.Valid([]byte(text)) && !hex(a) {
-			all = append(all, json.RawMessage(text))
-		} else {
-			all = append(all, text)
-		}
-	}
-	return all
-}
-
-// hex reports whether the elements' texts are their bytes in hexadecimal.
-func hex(a *ndarray.Array) bool {
-	return a.DType.Lanes != 1 || a.DType.Size() > 8 || a.DType.Code == ndarray.Handle
-}
-
 // tellTime prints how long an inference takes, and returns it for JSON.
 func (v *invocation) tellTime(t timing) fields {
 	st := rpc.StatsOf(t.samples)
 	v.Printf("time per inference, %d samples: mean %s, median %s, min %s, max %s, 95 %% interval of the mean %s to %s",
-		st.N, seconds(st.Mean), seconds(st.Median), seconds(st.Min), seconds(st.Max), seconds(st.Low), seconds(st.High))
+		st.N, valuetext.Seconds(st.Mean), valuetext.Seconds(st.Median), valuetext.Seconds(st.Min), valuetext.Seconds(st.Max), valuetext.Seconds(st.Low), valuetext.Seconds(st.High))
 	r := fields{
 		"samples": st.N, "mean": st.Mean, "median": st.Median, "min": st.Min, "max": st.Max, "low95": st.Low,
 		"high95": st.High,
@@ -376,7 +357,7 @@ func (v *invocation) tellOperators(times []executor.OperatorTime) []fields {
 	var lines []fields
 	for _, t := range times {
 		median := rpc.StatsOf(t.Samples).Median
-		v.Printf("  %10s  %s", seconds(median), t.Node)
+		v.Printf("  %10s  %s", valuetext.Seconds(median), t.Node)
 		lines = append(lines, fields{"node": t.Node, "function": t.Name, "median": median})
 	}
 	return lines

@@ -14,6 +14,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/valuetext"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/project"
 	"github.com/boardsmith/boardsmith/tune"
@@ -159,7 +160,7 @@ func costName(b *boards.Board) string {
 func cost(b *boards.Board, n search.NetworkTrial) string {
 	s := n.Result.Time.Median
 	if b.KeepsHostTime() {
-		return seconds(s)
+		return valuetext.Seconds(s)
 	}
 	return fmt.Sprintf("%.0f", math.Round(s*emulatedSecond))
 }

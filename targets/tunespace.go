@@ -14,6 +14,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/jsonfile"
+	"github.com/boardsmith/boardsmith/internal/valuetext"
 	"github.com/boardsmith/boardsmith/tune"
 	"github.com/boardsmith/boardsmith/tune/search"
 	"github.com/boardsmith/boardsmith/tune/space"
@@ -140,7 +141,7 @@ func (t *tuning) printBest(s *space.Space, best search.Trial) error {
 		return err
 	}
 	t.Printf("tune: the fastest is %v, %s; %s has its C and its configuration", best.Config,
-		seconds(best.Result.Time.Median), folder)
+		valuetext.Seconds(best.Result.Time.Median), folder)
 	t.JSONLine(fields{
 		"status": "done", "best": json.RawMessage(config), "flags": best.Config.Flags(),
 		"median_s": best.Result.Time.Median, "folder": folder,

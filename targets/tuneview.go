@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/valuetext"
 	"github.com/boardsmith/boardsmith/tune"
 )
 
@@ -171,7 +172,7 @@ func (w *tuneView) bestText(kind string) string {
 
 // bestTime is the best time of a kind of board, which is named if there are several.
 func (w *tuneView) bestTime(kind string) string {
-	text := seconds(w.kinds[kind].best.Time.Median)
+	text := valuetext.Seconds(w.kinds[kind].best.Time.Median)
 	if len(w.kinds) > 1 {
 		text += " on " + kind
 	}

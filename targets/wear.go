@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/boardsmith/boardsmith/device"
+	"github.com/boardsmith/boardsmith/internal/valuetext"
 )
 
 // wear prints how often the sectors of each device's flash were erased.
@@ -64,7 +65,7 @@ func (v *invocation) printWear(w device.DeviceWear) {
 	var sectors []fields
 	for _, c := range w.Sectors {
 		r := fields{"region": c.Region, "sector": c.Index, "addr": c.Addr, "size": c.Size, "erases": c.Erases}
-		text := fmt.Sprintf("  %-8s %4d  0x%08x %8s  %6d erases", c.Region, c.Index, c.Addr, bytesText(int64(c.Size)),
+		text := fmt.Sprintf("  %-8s %4d  0x%08x %8s  %6d erases", c.Region, c.Index, c.Addr, valuetext.Bytes(int64(c.Size)),
 			c.Erases)
 		if c.Rated > 0 {
 			r["rated"] = c.Rated

@@ -1,7 +1,8 @@
 // Package toolbox finds and installs the external programs that boardsmith calls.
 //
 // Its table lists what users need. A package whose targets need more tools adds them for the targets doctor and setup
-// of the same magefile. The package runs a program only to check that it works.
+// of the same magefile. The package runs a program only to check that it works. For doctor, it also checks this user's
+// access to debug probes.
 package toolbox
 
 import (

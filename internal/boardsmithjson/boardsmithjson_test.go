@@ -1,4 +1,4 @@
-package targets
+package boardsmithjson
 
 import (
 	"os"
@@ -10,43 +10,36 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 )
 
-func writeFile(t *testing.T, path, text string) {
-	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
-}
-
 func TestConfig(t *testing.T) {
 	dir := t.TempDir()
-	writeFile(t, filepath.Join(dir, configName), `{
+	text := `{
 	"board": "desk", "model": "models/a.tar", "path": ["."],
 	"options": {"packet_bytes": 1024, "arena_kib": 64, "log_level": "warn"},
 	"targets": {"x": {"board": "b/x.json", "model": "/abs/x.tar", "project": "out"}}
-}`)
+}`
+	if err := os.WriteFile(filepath.Join(dir, Name), []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
 	deep := filepath.Join(dir, "a", "b")
 	if err := os.MkdirAll(deep, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	c, err := findConfig(deep)
+	c, err := Find(deep)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if c.Board != "desk" || c.Model != filepath.Join(dir, "models", "a.tar") || c.Path[0] != dir {
 		t.Errorf("got %+v", c)
 	}
-	if want := (optionList{"arena_kib=64", "log_level=warn", "packet_bytes=1024"}); !reflect.DeepEqual(c.Options, want) {
+	if want := (OptionList{"arena_kib=64", "log_level=warn", "packet_bytes=1024"}); !reflect.DeepEqual(c.Options, want) {
 		t.Errorf("options %q, want %q", c.Options, want)
 	}
-	x, err := c.target("x")
+	x, err := c.Target("x")
 	if err != nil || x.Board != filepath.Join(dir, "b", "x.json") || x.Model != "/abs/x.tar" ||
 		x.Project != filepath.Join(dir, "out") {
 		t.Errorf("target x: %+v, %v", x, err)
 	}
-	if _, err := c.target("y"); failure.Of(err) != failure.Config || !strings.Contains(failure.Next(err), "x") {
+	if _, err := c.Target("y"); failure.Of(err) != failure.Config || !strings.Contains(failure.Next(err), "x") {
 		t.Errorf("target y: %v", err)
 	}
 }
@@ -65,7 +58,7 @@ func TestBadConfig(t *testing.T) {
 		{"{} {}", "text after the closing brace"},
 		{"[]", "f:1:"},
 	} {
-		_, err := parseConfig("f", []byte(c.text))
+		_, err := parse("f", []byte(c.text))
 		if err == nil || !strings.Contains(err.Error(), c.want) || failure.Of(err) != failure.Config {
 			t.Errorf("%q: got %v, want %s", c.text, err, c.want)
 		}
@@ -75,7 +68,7 @@ func TestBadConfig(t *testing.T) {
 func FuzzConfig(f *testing.F) {
 	f.Add([]byte(`{"board": "host", "targets": {"a": {"options": {"arena_kib": 64}}}}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		c, err := parseConfig("f", data)
+		c, err := parse("f", data)
 		if err != nil && failure.Of(err) != failure.Config {
 			t.Errorf("class %s: %v", failure.Of(err), err)
 		}

@@ -1,6 +1,6 @@
 //go:build !windows
 
-package targets
+package command
 
 import (
 	"os"
@@ -12,9 +12,9 @@ import (
 	"golang.org/x/term"
 )
 
-// foreground gives a command the terminal, if there is one, so that it gets all input and Ctrl-C. The returned
+// Foreground gives a command the terminal, if there is one, so that it gets all input and Ctrl-C. The returned
 // function takes the terminal back.
-func foreground(cmd *exec.Cmd) (restore func()) {
+func Foreground(cmd *exec.Cmd) (restore func()) {
 	terminal := int(os.Stdin.Fd())
 	if !term.IsTerminal(terminal) {
 		return func() {}

@@ -1,8 +1,8 @@
-// This file formats tensors and times for display.
-
-package targets
+// Package valuetext formats tensors, times and sizes for display.
+package valuetext
 
 import (
+	"encoding/json"
 	"fmt"
 	"math"
 	"strings"
@@ -13,8 +13,8 @@ import (
 // shownValues is the number of elements of an output that are printed.
 const shownValues = 10
 
-// firstValues returns the array's first elements in one line.
-func firstValues(a *ndarray.Array) string {
+// First returns the array's first elements in one line.
+func First(a *ndarray.Array) string {
 	n := min(a.Len(), shownValues)
 	words := make([]string, n)
 	for i := range n {
@@ -29,9 +29,9 @@ func firstValues(a *ndarray.Array) string {
 // maxClasses limits the classes of a classifier; ImageNet has 1,000 or 1,001.
 const maxClasses = 1024
 
-// argMax returns the position of the first largest element if the array looks like one value per class: one axis of
+// ArgMax returns the position of the first largest element if the array looks like one value per class: one axis of
 // 2 to maxClasses elements, all others of length 1.
-func argMax(a *ndarray.Array) (int, bool) {
+func ArgMax(a *ndarray.Array) (int, bool) {
 	long := 0
 	for _, d := range a.Shape {
 		if d > 1 {
@@ -50,8 +50,8 @@ func argMax(a *ndarray.Array) (int, bool) {
 	return best, true
 }
 
-// seconds formats a time with a unit that gives it one to three digits before the point.
-func seconds(s float64) string {
+// Seconds formats a time with a unit that gives it one to three digits before the point.
+func Seconds(s float64) string {
 	for _, u := range []struct {
 		unit string
 		size float64
@@ -63,16 +63,16 @@ func seconds(s float64) string {
 	return fmt.Sprintf("%.4g ns", s*1e9)
 }
 
-// bytesText formats a size in bytes, and for large ones also in KiB.
-func bytesText(n int64) string {
+// Bytes formats a size in bytes, and for large ones also in KiB.
+func Bytes(n int64) string {
 	if n < 10<<10 {
 		return fmt.Sprintf("%d B", n)
 	}
 	return fmt.Sprintf("%d B (%.1f KiB)", n, float64(n)/1024)
 }
 
-// picture draws an 8×8 image of int8 as eight lines, darker for higher values.
-func picture(a *ndarray.Array) []string {
+// Picture draws an 8×8 image of int8 as eight lines, darker for higher values.
+func Picture(a *ndarray.Array) []string {
 	const shades = " .:-=+*#%@"
 	low, high := a.Int(0), a.Int(0)
 	for i := range a.Len() {
@@ -90,4 +90,23 @@ func picture(a *ndarray.Array) []string {
 		lines = append(lines, b.String())
 	}
 	return lines
+}
+
+// Elements returns the first elements for JSON: numbers and booleans as such; NaN, infinities and vectors, which
+// JSON lacks, as strings.
+func Elements(a *ndarray.Array) []any {
+	var all []any
+	for i := range min(a.Len(), shownValues) {
+		if text := a.Text(i); json.Valid([]byte(text)) && !hex(a) {
+			all = append(all, json.RawMessage(text))
+		} else {
+			all = append(all, text)
+		}
+	}
+	return all
+}
+
+// hex reports whether the elements' texts are their bytes in hexadecimal.
+func hex(a *ndarray.Array) bool {
+	return a.DType.Lanes != 1 || a.DType.Size() > 8 || a.DType.Code == ndarray.Handle
 }

@@ -1,6 +1,6 @@
 // This file checks this user's access to probes and ports, and reports the probes' firmware (Linux).
 
-package targets
+package toolbox
 
 import (
 	"fmt"
@@ -14,16 +14,15 @@ import (
 	"strings"
 
 	"github.com/boardsmith/boardsmith/internal/attached"
-	"github.com/boardsmith/boardsmith/internal/toolbox"
 )
 
-// access returns findings about this user's access to boards.
-func access() []toolbox.Finding {
+// Access returns findings about this user's access to boards.
+func Access() []Finding {
 	if runtime.GOOS != "linux" {
 		return nil
 	}
 	devices := attached.USBDevices()
-	list := []toolbox.Finding{inGroup("dialout", "serial ports"), inGroup("plugdev", "debug probes"), udevRules()}
+	list := []Finding{inGroup("dialout", "serial ports"), inGroup("plugdev", "debug probes"), udevRules()}
 	for _, d := range devices {
 		if kind := attached.ProbeKind(d.ID); kind != "" {
 			list = append(list, canOpen(d, kind))
@@ -33,9 +32,9 @@ func access() []toolbox.Finding {
 }
 
 // inGroup checks whether the user is in a group; root needs none.
-func inGroup(group, use string) toolbox.Finding {
-	f := toolbox.Finding{
-		Tool: toolbox.Tool{Name: "group " + group, Use: use},
+func inGroup(group, use string) Finding {
+	f := Finding{
+		Tool: Tool{Name: "group " + group, Use: use},
 		Fix:  "sudo usermod -aG " + group + " $USER, then log in again",
 	}
 	if os.Geteuid() == 0 {
@@ -67,8 +66,8 @@ var ruleFolders = []string{
 // probeRule matches a rule about a debug probe: by ST's, Arm's or SEGGER's vendor id.
 var probeRule = regexp.MustCompile(`(?i)idVendor\}=="(0483|0d28|1366)"|CMSIS-DAP`)
 
-func udevRules() toolbox.Finding {
-	f := toolbox.Finding{Tool: toolbox.Tool{Name: "udev rules", Use: "debug probes without root"}}
+func udevRules() Finding {
+	f := Finding{Tool: Tool{Name: "udev rules", Use: "debug probes without root"}}
 	for _, dir := range ruleFolders {
 		files, _ := filepath.Glob(filepath.Join(dir, "*.rules")) // the pattern is valid
 		for _, file := range files {
@@ -98,8 +97,8 @@ var firmwareHints = []struct{ kind, hint string }{
 }
 
 // canOpen checks whether this user can open a probe, and reports its firmware release.
-func canOpen(d attached.USBDevice, kind string) toolbox.Finding {
-	f := toolbox.Finding{Tool: toolbox.Tool{Name: "probe " + d.Path, Use: kind}, Here: true}
+func canOpen(d attached.USBDevice, kind string) Finding {
+	f := Finding{Tool: Tool{Name: "probe " + d.Path, Use: kind}, Here: true}
 	f.Version = fmt.Sprintf("%s, serial %s, firmware release %s", d.What, d.Serial, d.Release)
 	if i := slices.IndexFunc(firmwareHints,
 		func(h struct{ kind, hint string }) bool { return strings.HasPrefix(kind, h.kind) }); i >= 0 {

@@ -1,6 +1,7 @@
-// This file reads boardsmith.json, a repository's own defaults and named targets.
-
-package targets
+// Package boardsmithjson reads boardsmith.json, a repository's own defaults and named targets.
+//
+// It does not know the environment or projects: package targets decides which input counts.
+package boardsmithjson
 
 import (
 	"bytes"
@@ -20,39 +21,39 @@ import (
 	"github.com/boardsmith/boardsmith/internal/plainfile"
 )
 
-// configName is searched for in the working folder and its parents.
-const configName = "boardsmith.json"
+// Name is searched for in the working folder and its parents.
+const Name = "boardsmith.json"
 
 // maxConfigBytes limits the file; a real one has a few hundred bytes.
 const maxConfigBytes = 1 << 20
 
-// A choice holds the inputs that boardsmith.json can set, for all targets and for each named one. "" means not set.
-type choice struct {
+// A Choice holds the inputs that boardsmith.json can set, for all targets and for each named one. "" means not set.
+type Choice struct {
 	Board     string     `json:"board"`
 	Model     string     `json:"model"`      // relative to the file's folder
 	ModelName string     `json:"model_name"` // of an archive with several models
 	Template  string     `json:"template"`   // a name, or a path relative to the file's folder
 	Project   string     `json:"project"`    // relative to the file's folder
-	Options   optionList `json:"options"`
+	Options   OptionList `json:"options"`
 	Timeout   string     `json:"timeout"`
 	Input     string     `json:"input"`  // relative to the file's folder
 	Device    string     `json:"device"` // as DEVICE
 }
 
-// A config is boardsmith.json. The zero value is that of a repository without one.
-type config struct {
-	choice
+// A Config is boardsmith.json. The zero value is that of a repository without one.
+type Config struct {
+	Choice
 	Path    []string          `json:"path"` // folders with boards/ and templates/, relative to the file's folder
-	Targets map[string]choice `json:"targets"`
+	Targets map[string]Choice `json:"targets"`
 
-	file string // where it was read from; "" without one
+	File string // where it was read from; "" without one
 }
 
-// An optionList holds options as in OPTIONS; the file has them as an object.
-type optionList []string
+// An OptionList holds options as in OPTIONS; the file has them as an object.
+type OptionList []string
 
 // UnmarshalJSON reads {"arena_kib": 64} as ["arena_kib=64"], in the order of the names.
-func (o *optionList) UnmarshalJSON(data []byte) error {
+func (o *OptionList) UnmarshalJSON(data []byte) error {
 	var values map[string]any
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.UseNumber()
@@ -72,24 +73,24 @@ func (o *optionList) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// findConfig reads the boardsmith.json of dir or of the nearest folder above it that has one.
-func findConfig(dir string) (*config, error) {
+// Find reads the boardsmith.json of dir or of the nearest folder above it that has one.
+func Find(dir string) (*Config, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return nil, err
 	}
 	for {
-		file := filepath.Join(dir, configName)
+		file := filepath.Join(dir, Name)
 		data, err := readSmall(file)
 		switch {
 		case err == nil:
-			return parseConfig(file, data)
+			return parse(file, data)
 		case !errors.Is(err, fs.ErrNotExist):
 			return nil, failure.New(failure.Config, "", "%w", err)
 		}
 		up := filepath.Dir(dir)
 		if up == dir {
-			return &config{}, nil
+			return &Config{}, nil
 		}
 		dir = up
 	}
@@ -111,9 +112,9 @@ func readSmall(file string) ([]byte, error) {
 	return data, nil
 }
 
-// parseConfig reads the file's text; its relative paths become paths below the file's folder.
-func parseConfig(file string, data []byte) (*config, error) {
-	c := config{file: file}
+// parse reads the file's text; its relative paths become paths below the file's folder.
+func parse(file string, data []byte) (*Config, error) {
+	c := Config{File: file}
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.DisallowUnknownFields()
 	err := dec.Decode(&c)
@@ -124,7 +125,7 @@ func parseConfig(file string, data []byte) (*config, error) {
 		return nil, configError(file, data, dec.InputOffset(), err)
 	}
 	dir := filepath.Dir(file)
-	c.choice.resolve(dir)
+	c.Choice.resolve(dir)
 	for name, t := range c.Targets {
 		t.resolve(dir)
 		c.Targets[name] = t
@@ -135,7 +136,7 @@ func parseConfig(file string, data []byte) (*config, error) {
 	return &c, nil
 }
 
-func (c *choice) resolve(dir string) {
+func (c *Choice) resolve(dir string) {
 	c.Model = below(dir, c.Model)
 	c.Project = below(dir, c.Project)
 	c.Input = below(dir, c.Input)
@@ -155,8 +156,8 @@ func below(dir, path string) string {
 	return filepath.Join(dir, filepath.FromSlash(path))
 }
 
-// target returns the named target's choices.
-func (c *config) target(name string) (choice, error) {
+// Target returns the named target's choices.
+func (c *Config) Target(name string) (Choice, error) {
 	if t, ok := c.Targets[name]; ok {
 		return t, nil
 	}
@@ -165,12 +166,12 @@ func (c *config) target(name string) (choice, error) {
 		known = append(known, n)
 	}
 	sort.Strings(known)
-	if c.file == "" {
-		return choice{}, failure.New(failure.Config, "define targets in a "+configName,
-			"TARGET=%s: there is no %s here or above", name, configName)
+	if c.File == "" {
+		return Choice{}, failure.New(failure.Config, "define targets in a "+Name,
+			"TARGET=%s: there is no %s here or above", name, Name)
 	}
-	return choice{}, failure.New(failure.Config, "the targets are: "+strings.Join(known, ", "),
-		"TARGET=%s: %s has no such target%s", name, c.file, jsonfile.DidYouMean(name, known))
+	return Choice{}, failure.New(failure.Config, "the targets are: "+strings.Join(known, ", "),
+		"TARGET=%s: %s has no such target%s", name, c.File, jsonfile.DidYouMean(name, known))
 }
 
 var unknownFieldRE = regexp.MustCompile(`unknown field "(.*)"`)
@@ -184,12 +185,12 @@ func configError(file string, data []byte, offset int64, err error) error {
 		offset = syntax.Offset
 	case errors.As(err, &typ):
 		offset = typ.Offset
-		err = fmt.Errorf("%q cannot be a %s", strings.TrimPrefix(typ.Field, "choice."), typ.Value)
+		err = fmt.Errorf("%q cannot be a %s", strings.TrimPrefix(typ.Field, "Choice."), typ.Value)
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
 		offset, err = int64(len(data)), errors.New("the file is truncated")
 	}
 	if m := unknownFieldRE.FindStringSubmatch(err.Error()); m != nil {
-		known := append(fieldNames(reflect.TypeFor[config]()), fieldNames(reflect.TypeFor[choice]())...)
+		known := append(fieldNames(reflect.TypeFor[Config]()), fieldNames(reflect.TypeFor[Choice]())...)
 		hint := jsonfile.DidYouMean(m[1], known)
 		if now := renamedFields[m[1]]; now != "" {
 			hint = fmt.Sprintf(": it is now %q", now)

@@ -1,4 +1,4 @@
-package targets
+package valuetext
 
 import (
 	"encoding/json"
@@ -31,7 +31,7 @@ func TestArgMax(t *testing.T) {
 		{int8s([]int64{}, 1), 0, false},
 		{int8s([]int64{0}), 0, false},
 	} {
-		if got, ok := argMax(c.a); got != c.want || ok != c.ok {
+		if got, ok := ArgMax(c.a); got != c.want || ok != c.ok {
 			t.Errorf("argMax of %v %v = %d, %v; want %d, %v", c.a.Shape, c.a.Data, got, ok, c.want, c.ok)
 		}
 	}
@@ -54,7 +54,7 @@ func TestElements(t *testing.T) {
 		{ndarray.DType{Code: ndarray.Float, Bits: 32, Lanes: 1}, []byte{0, 0, 0x80, 0x7F}, `["+Inf"]`},
 		{ndarray.DType{Code: ndarray.Int, Bits: 8, Lanes: 4}, []byte{1, 2, 3, 4}, `["01020304"]`},
 	} {
-		got, err := json.Marshal(elements(&ndarray.Array{
+		got, err := json.Marshal(Elements(&ndarray.Array{
 			DType: c.dtype,
 			Shape: []int64{int64(len(c.data) / c.dtype.Size())}, Data: c.data,
 		}))
@@ -69,7 +69,7 @@ func TestSeconds(t *testing.T) {
 		2.5: "2.5 s", 0.0123: "12.3 ms", 19.64e-6: "19.64 µs", 3e-9: "3 ns",
 		0: "0 ns",
 	} {
-		if got := seconds(s); got != want {
+		if got := Seconds(s); got != want {
 			t.Errorf("seconds(%g) = %q, want %q", s, got, want)
 		}
 	}
@@ -80,7 +80,7 @@ func TestPicture(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	lines := picture(set.Image(0))
+	lines := Picture(set.Image(0))
 	if len(lines) != 8 {
 		t.Fatalf("%d lines", len(lines))
 	}
