@@ -467,16 +467,25 @@ func (p *Project) inspect(path string) (image.Size, error) {
 	if len(b.Memory) == 0 {
 		return image.SizeOf(f), nil // the operating system loads it
 	}
-	parts, err := p.state.Template.Landmarks.FindParts(f, p.state.Template.ELF)
-	if err != nil {
+	if err := p.checkParts(f); err != nil {
 		return image.Size{}, err
 	}
+	return image.SizeOf(f), nil
+}
+
+// checkParts returns an error for an image without the parts of its checksum, or with data outside of them.
+func (p *Project) checkParts(f *elf.File) error {
+	b := p.Board()
+	parts, err := p.state.Template.Landmarks.FindParts(f, p.state.Template.ELF)
+	if err != nil {
+		return err
+	}
 	if code, _ := b.Region(b.Place.Code); len(parts) < len(p.state.Template.Landmarks.Parts) && code.Nonvolatile {
-		return image.Size{}, failure.New(failure.Link, "", "%s lacks a part of the firmware in %s", p.state.Template.ELF,
+		return failure.New(failure.Link, "", "%s lacks a part of the firmware in %s", p.state.Template.ELF,
 			code.Name)
 	}
 	if err := firmware.CheckCovered(f, parts); err != nil {
-		return image.Size{}, failure.New(failure.Link, "", "%s: %w", p.state.Template.ELF, err)
+		return failure.New(failure.Link, "", "%s: %w", p.state.Template.ELF, err)
 	}
-	return image.SizeOf(f), nil
+	return nil
 }

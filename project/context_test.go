@@ -45,7 +45,11 @@ func TestContexts(t *testing.T) {
 		"Project.Generate": func(ctx context.Context) error { return p.Generate(ctx, spec) },
 		"Project.Build":    func(ctx context.Context) error { _, err := p.Build(ctx); return err },
 		"Project.Run":      func(ctx context.Context) error { _, err := p.Run(ctx, testEnv().desk(), ""); return err },
-		"Builder.Clean":    func(ctx context.Context) error { return clean(ctx, dir, true, testEnv()) },
+		"Builder.CheckTemplate": func(ctx context.Context) error {
+			trial := TemplateTrial{Spec: Spec{Template: "baremetal", Model: spec.Model}}
+			return testEnv().builder().CheckTemplate(ctx, trial, func(TemplateResult) {})
+		},
+		"Builder.Clean": func(ctx context.Context) error { return clean(ctx, dir, true, testEnv()) },
 	})
 	if !Exists(dir) {
 		t.Error("a Clean whose context had ended has cleaned")

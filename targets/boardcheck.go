@@ -1,4 +1,4 @@
-// This file validates a board file without the board.
+// This file validates board files and templates without a board.
 
 package targets
 
@@ -13,10 +13,14 @@ import (
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/device"
+	"github.com/boardsmith/boardsmith/executor"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/internal/valuetext"
 	"github.com/boardsmith/boardsmith/mlf"
+	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/project"
+	"github.com/boardsmith/boardsmith/rpc"
 	"github.com/boardsmith/boardsmith/samples"
 )
 
@@ -107,4 +111,82 @@ func lacking(compiler, emulator []*project.MissingToolError) error {
 		return nil
 	}
 	return failure.New(failure.ToolMissing, "on Debian: "+strings.Join(how, "; "), "%s", strings.Join(what, "; "))
+}
+
+// templateCheck checks a template with projects of the bundled sample.
+func (v *invocation) templateCheck(ctx context.Context, template string) error {
+	if v.Env.On("DRYRUN") {
+		var names []string
+		for _, c := range project.TemplateChecks() {
+			v.Printf("%-10s %s", c.Name, c.Doc)
+			names = append(names, c.Name)
+		}
+		return v.Would("check template %s: %s", template, strings.Join(names, ", "))
+	}
+	path, err := v.search()
+	if err != nil {
+		return err
+	}
+	model, err := mlf.Parse(samples.Name, samples.Archive())
+	if err != nil {
+		return err
+	}
+	bar := v.Start("checking template "+template, 0)
+	defer bar.End()
+	trial := project.TemplateTrial{
+		Spec: project.Spec{Board: v.Env("BOARD"), Template: template, Archive: model}, Run: runsSample,
+	}
+	builder := &project.Builder{Path: path, Log: v.log, Progress: v.progressed}
+	defer builder.Close()
+	checked, skipped := 0, 0
+	err = builder.CheckTemplate(ctx, trial, func(r project.TemplateResult) {
+		state, detail := "ok", r.Found
+		if checked++; r.Skipped != "" {
+			skipped++
+			state, detail = "skipped", r.Skipped
+		}
+		v.Printf("%-8s %-10s %s: %s", state, r.Name, r.Doc, detail)
+		v.JSONLine(fields{"status": "done", "check": r.Name, "doc": r.Doc, "found": r.Found, "skipped": r.Skipped})
+	})
+	if err != nil {
+		return fmt.Errorf("template %s: %w", filepath.Base(template), err)
+	}
+	v.Printf("template %s: good; %d checks, %d of them skipped", filepath.Base(template), checked, skipped)
+	v.JSONLine(fields{"status": "done", "template": template, "passed": checked - skipped, "skipped": skipped})
+	return nil
+}
+
+// runsSample runs the bundled model on its input, and compares the outputs.
+func runsSample(ctx context.Context, s *rpc.Session, m *mlf.Model) error {
+	inputs, err := samples.Inputs()
+	if err != nil {
+		return err
+	}
+	want, err := samples.Outputs()
+	if err != nil {
+		return err
+	}
+	e, err := executor.Open(ctx, s, m)
+	if err != nil {
+		return err
+	}
+	for _, in := range inputs {
+		if err := e.SetInput(ctx, in.Name, in.Array); err != nil {
+			return err
+		}
+	}
+	if err := e.Run(ctx); err != nil {
+		return err
+	}
+	for i, w := range want {
+		got, err := e.Output(ctx, i)
+		if err != nil {
+			return err
+		}
+		if !got.Equal(w.Array) {
+			return failure.New(failure.WrongAnswer, "", "%s is %v %s, %s instead of %s", w.Name, got.DType,
+				ndarray.ShapeString(got.Shape), valuetext.First(got), valuetext.First(w.Array))
+		}
+	}
+	return e.Close(ctx)
 }

@@ -113,6 +113,16 @@ func (Board) Check(ctx context.Context, nameOrFile string) error {
 	return do(ctx, "board:check", func(v *invocation, ctx context.Context) error { return v.boardCheck(ctx, nameOrFile) })
 }
 
+// Template holds the targets about one template.
+type Template mg.Namespace
+
+// Check checks, without hardware, that a template by name or folder does what its template.json says, for BOARD.
+func (Template) Check(ctx context.Context, nameOrFolder string) error {
+	return do(ctx, "template:check", func(v *invocation, ctx context.Context) error {
+		return v.templateCheck(ctx, nameOrFolder)
+	})
+}
+
 // Doctor lists the tools that are here and what is missing, and changes nothing.
 func Doctor(ctx context.Context) error { return do(ctx, "doctor", (*invocation).doctor) }
 

@@ -1,0 +1,242 @@
+// This file checks that a template does what its template.json says: the public part, and the list of checks, which
+// templatechecks.go has.
+
+package project
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/cache"
+	"github.com/boardsmith/boardsmith/device"
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/mlf"
+	"github.com/boardsmith/boardsmith/rpc"
+)
+
+// A TemplateCheck is one of the checks of a template.
+type TemplateCheck struct {
+	Name string
+	Doc  string // what is checked
+}
+
+// A TemplateResult is the result of a check that did not fail.
+type TemplateResult struct {
+	TemplateCheck
+	Found   string // what was found, in a few words
+	Skipped string // why the check was not made; "" if it was
+}
+
+// A TemplateError is a check that a template failed.
+type TemplateError struct {
+	Check TemplateCheck
+	Err   error
+	next  string
+}
+
+func (e *TemplateError) Error() string { return "check " + e.Check.Name + ": " + e.Err.Error() }
+
+// Unwrap returns Err.
+func (e *TemplateError) Unwrap() error { return e.Err }
+
+// FailureClass returns that of Err, or config: what template.json says is wrong.
+func (e *TemplateError) FailureClass() failure.Class {
+	if class := failure.Of(e.Err); class != failure.Internal {
+		return class
+	}
+	return failure.Config
+}
+
+// NextStep returns what to correct.
+func (e *TemplateError) NextStep() string { return e.next }
+
+// A TemplateTrial is how a template is checked.
+type TemplateTrial struct {
+	// Board, Template and the archive are as for Generate, except that without Board an emulated one is chosen. Options
+	// must be zero.
+	Spec
+	Desk *device.Desk // for boards that are not hardware; nil means the zero value
+	// Run runs the model in a session and returns an error if its outputs are wrong; nil: it is not run
+	Run func(context.Context, *rpc.Session, *mlf.Model) error
+}
+
+// TemplateChecks lists the checks in their order.
+func TemplateChecks() (list []TemplateCheck) {
+	for _, c := range templateChecks {
+		list = append(list, c.TemplateCheck)
+	}
+	return list
+}
+
+// CheckTemplate checks, without hardware, that a template does what its template.json says, in projects in a temporary
+// folder, with a cache of its own. It calls done after each check, and returns at the first that fails. If something is
+// not installed that building or emulating needs, it skips the checks that need it and returns the reason at the end.
+// Errors: *TemplateError, *MissingToolError, those of boards and mlf.
+func (b *Builder) CheckTemplate(ctx context.Context, trial TemplateTrial, done func(TemplateResult)) error {
+	if ctx.Err() != nil {
+		return failure.Stopped(ctx, "template %s", trial.Template)
+	}
+	home, err := os.MkdirTemp("", "boardsmith-")
+	if err != nil {
+		return fmt.Errorf("template: %w", err)
+	}
+	defer os.RemoveAll(home)
+	if trial.Archive, err = trial.Spec.archive(); err != nil {
+		return err
+	}
+	trial.Spec.Model = ""
+	c := &checking{TemplateTrial: trial, home: home, builder: &Builder{
+		Path: b.Path, Log: b.Log, Progress: b.Progress, Jobs: b.Jobs, Forms: true,
+		Cache: cache.New(filepath.Join(home, "cache"), cache.Options{}),
+	}}
+	defer c.builder.Close()
+	return c.all(ctx, done)
+}
+
+// A checking is one run of CheckTemplate.
+type checking struct {
+	TemplateTrial
+	home    string // a temporary folder
+	builder *Builder
+	found   *foundTemplate
+	p       *Project
+	image   *image.Image // of the first build
+	lacking error        // what is not installed
+}
+
+type templateCheck struct {
+	TemplateCheck
+	run  func(*checking, context.Context) (found string, err error)
+	next string // what to do if it fails
+}
+
+const fieldsAdvice = "correct template.json: docs/templates.md describes its fields"
+
+var templateChecks = []templateCheck{
+	{
+		TemplateCheck{"fields", "template.json is read, and its fields agree with each other"},
+		(*checking).fields,
+		fieldsAdvice,
+	},
+	{
+		TemplateCheck{"board", "a board builds with the template"},
+		(*checking).board,
+		"name the template in the field templates " +
+			"of a board file, or choose a board: " + failure.Option("Spec.Board", "NAME"),
+	},
+	{
+		TemplateCheck{"files", "a project has all files that template.json names, and what must be an input is one"},
+		(*checking).files, fieldsAdvice,
+	},
+	{TemplateCheck{"tools", "programs, variables and source trees are there"}, (*checking).tools, ""},
+	{
+		TemplateCheck{"build", "the build command makes all results"},
+		(*checking).build,
+		"correct what the command makes, or " +
+			"the fields elf, map, forms, board, results and reuse",
+	},
+	{
+		TemplateCheck{"checksum", "landmarks.parts contain every byte that is loaded"},
+		(*checking).parts,
+		"correct landmarks.parts, or the linker script",
+	},
+	{TemplateCheck{"landmarks", "the image has the other landmarks"}, (*checking).landmarks, "correct landmarks"},
+	{
+		TemplateCheck{"build id", "the image has the build id, at its landmark"},
+		(*checking).buildID,
+		"include the file build_id in what is linked, and correct landmarks.build_id",
+	},
+	{
+		TemplateCheck{"sizes", "the image's sizes by part are known"},
+		(*checking).sizes,
+		"correct areas, linked_in and landmarks.folders",
+	},
+	{TemplateCheck{"no change", "a second build does nothing"}, (*checking).again, "the build must not change inputs"},
+	{
+		TemplateCheck{"operator", "a changed operator changes the build id, and compiles nothing else"},
+		(*checking).operator,
+		"correct the dependencies of the build command",
+	},
+	{
+		TemplateCheck{"by hand", "the command alone, in another folder, makes the same bytes"},
+		(*checking).byHand,
+		"keep the folder's path out of the image: -ffile-prefix-map",
+	},
+	{
+		TemplateCheck{"errors", "an error of the compiler is reported with the project's file and line"},
+		(*checking).errors,
+		"the build command must print the compiler's messages and then fail",
+	},
+	{TemplateCheck{"run", "the firmware answers, and the model's outputs are right"}, (*checking).runs, ""},
+	{
+		TemplateCheck{"options", "each option changes the image"},
+		(*checking).options,
+		"use the option, or remove it from the field options",
+	},
+}
+
+// A skipping is why a check is not made.
+type skipping struct{ why string }
+
+func (s *skipping) Error() string { return s.why }
+
+func (c *checking) all(ctx context.Context, done func(TemplateResult)) error {
+	for _, check := range templateChecks {
+		result := TemplateResult{TemplateCheck: check.TemplateCheck}
+		found, err := check.run(c, ctx)
+		var skipped *skipping
+		switch {
+		case ctx.Err() != nil:
+			return failure.Stopped(ctx, "template %s: check %s", c.Template, check.Name)
+		case errors.As(err, &skipped):
+			result.Skipped = skipped.why
+		case err != nil:
+			return &TemplateError{check.TemplateCheck, err, c.advice(check, err)}
+		default:
+			result.Found = found
+		}
+		done(result)
+	}
+	return c.lacking
+}
+
+// advice returns the next step after a failed check: the error's own, else the check's. The command of a tool's error
+// is for the temporary folder.
+func (c *checking) advice(check templateCheck, err error) string {
+	var tool *ToolError
+	if errors.As(err, &tool) {
+		return fmt.Sprintf("to see it again: %s %s %s", failure.Option("Spec.Board", c.Board),
+			failure.Option("Spec.Template", c.Template), failure.Target("build"))
+	}
+	if failure.Next(err) != "" {
+		return ""
+	}
+	return check.next
+}
+
+// needsBuild returns an error for skipping a check of an image if none can be built.
+func (c *checking) needsBuild() error {
+	if c.lacking != nil {
+		return &skipping{"nothing can be built here"}
+	}
+	return nil
+}
+
+// chooseBoard returns the name of a board for the template: a process rather than an emulator, no hardware.
+func (c *checking) chooseBoard() (string, error) {
+	for _, kind := range []string{"process", "qemu"} {
+		for _, name := range boards.List(c.builder.Path) {
+			b, err := boards.Find(name, c.builder.Path)
+			if err == nil && b.Link.Kind == kind && slices.Contains(b.Templates, c.found.name) {
+				return name, nil
+			}
+		}
+	}
+	return "", fmt.Errorf("no emulated board names template %s", c.found.name)
+}

@@ -1,0 +1,240 @@
+//go:build !windows
+
+package project
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/drawn"
+	"github.com/boardsmith/boardsmith/mlf"
+	"github.com/boardsmith/boardsmith/mlf/mlftest"
+	"github.com/boardsmith/boardsmith/rpc"
+)
+
+// soundTemplate does what its template.json says, for a board with a memory map whose compiler is this computer's.
+var soundTemplate = map[string]string{
+	"boards/mine.json": `{"doc": "mine", "inherits": "cpu/native", "templates": ["sound"], "link": {"kind": "process"},
+		"flash": {"programmer": "none"}, "arena_kib": 4, "place": {"code": "rom", "data": "ram"}, "memory": [
+		{"name": "rom", "origin": "0x400000", "size": "0x100000", "exec": true, "nonvolatile": true},
+		{"name": "ram", "origin": "0x600000", "size": "0x100000"}]}`,
+	"templates/sound/template.json": `{"doc": "sound", "build": ["make", "-j{jobs}", "build/a.elf"],
+	"tools": [{"name": "make", "install": "apt-get install make"}],
+	"generate": ["crt_config/crt_config.h", "crt_config/operators.mk"],
+	"inputs": ["Makefile", "a.ld", "src", "crt", "crt_config", "model/codegen"],
+	"reuse": ["build/crt/*/*/*.o"], "linker_script": "a.ld",
+	"build_id": "build/id.inc", "elf": "build/a.elf", "map": "build/a.map",
+	"landmarks": {"parts": [{"symbol": "image_start", "end": "image_end"}], "build_id": {"symbol": "image_id"},
+		"kept": {"section": ".noinit"}},
+	"areas": {"arena": [".arena"]}, "renamed": {"port/old.c": "port/new.c"},
+	"compile": [{"files": ["src/*.c"], "flags": ["-Icrt_config"]}],
+	"operators": {"compile": ["-Icrt/include"], "link": []},
+	"options": ["arena_kib", "log_level", "operator_opt", "operator_flags"]}`,
+	"templates/sound/Makefile": `include crt_config/operators.mk
+SRC := src/main.c crt/src/runtime/double.c $(wildcard model/codegen/host/src/*.c)
+OBJ := $(SRC:%.c=build/%.o)
+FLAGS := -w -ffreestanding -fno-pie -fno-stack-protector -fno-asynchronous-unwind-tables -Icrt_config -Icrt/include
+build/a.elf: $(OBJ) a.ld
+	gcc -nostdlib -static -no-pie -Wl,--build-id=none,-Map=build/a.map -T a.ld -o $@ $(OBJ)
+build/src/main.o: build/id.inc
+build/%.o: %.c crt_config/operators.mk crt_config/crt_config.h Makefile
+	@mkdir -p $(@D)
+	gcc $(FLAGS) $(if $(findstring model/,$<),-$(OPERATOR_OPT) $(OPERATOR_FLAGS)) -c -o $@ $<
+`,
+	"templates/sound/a.ld": `SECTIONS {
+	. = 0x400000; image_start = .;
+	.text : { *(.text*) *(.rodata*) *(.data*) *(.note*) } image_end = .;
+	. = 0x600000; .bss (NOLOAD) : { *(.bss*) *(COMMON) }
+	.arena (NOLOAD) : { *(.arena*) } .noinit (NOLOAD) : { *(.noinit*) } }
+`,
+	"templates/sound/src/main.c": `#include "crt_config.h"
+#define BYTE(x) x,
+const volatile unsigned char image_id[] = {
+#include "../build/id.inc"
+};
+unsigned char arena[BOARDSMITH_ARENA_BYTES] __attribute__((section(".arena,\"aw\",@nobits#")));
+int record __attribute__((section(".noinit,\"aw\",@nobits#")));
+int _start(void) { return image_id[0] + arena[0] + record; }
+`,
+	"templates/sound/port/new.c": "int port;\n",
+}
+
+// defects are one change each of soundTemplate: a file's text, and what replaces it.
+var defects = []struct {
+	check, file, text, by string
+	reported              string
+}{
+	{"fields", "template.json", `"doc"`, `"docs"`, `unknown field "docs"`},
+	{"fields", "template.json", `"build/a.map"`, `"out/a.map"`, "is not in the build folder"},
+	{"board", "template.json", `"doc"`, `"doc"`, "names template"}, // the template has another name
+	{"files", "template.json", `"src", "crt"`, `"src", "lib", "crt"`, "the project has no lib"},
+	{"files", "template.json", `"crt_config", "model`, `"model`, "crt_config.h is not below inputs"},
+	{"files", "template.json", `"crt", `, ``, "is not below inputs"},
+	{
+		"files", "template.json", `"linker_script": "a.ld"`, `"linker_script": "b.ld"`,
+		"linker_script: the project has no b.ld",
+	},
+	{"files", "template.json", `"src/*.c"]`, `"source/*.c"]`, "compile: the project has no file"},
+	{"files", "template.json", `-Icrt/include`, `-Ilib/include`, "operators: the project has no folder lib/include"},
+	{"files", "template.json", `"port/new.c"`, `"port/newer.c"`, "renamed: the template has no port/newer.c"},
+	{"build", "Makefile", "-Map=build/a.map", "-Map=build/b.map", "made no build/a.map"},
+	{"build", "Makefile", "-o $@ $(OBJ)", "-o build/b.elf $(OBJ)", "made no build/a.elf"},
+	{"build", "template.json", "build/crt/*/*/*.o", "build/lib/*.o", "reuse: the build command made no build/lib/*.o"},
+	{"checksum", "a.ld", "image_end = .;", "", "lacks a part that its template names"},
+	{
+		"checksum", "a.ld", "*(.rodata*) *(.data*) *(.note*) } image_end = .;",
+		"} image_end = .; .rodata : { *(.rodata*) *(.data*) *(.note*) }", "outside the ranges",
+	},
+	{"landmarks", "template.json", `".noinit"`, `".kept"`, "kept: the image has no .kept"},
+	{
+		"build id", "template.json", `{"symbol": "image_id"}`, `{"symbol": "_start"}`,
+		"_start does not contain the build id",
+	},
+	{"build id", "src/main.c", `#include "../build/id.inc"`, "1", "does not contain the build id"},
+	{"sizes", "template.json", `[".arena"]`, `[".heap"]`, "the image has no arena"},
+	{
+		"operator", "Makefile", "build/src/main.o: build/id.inc", "build/%.o: build/id.inc\n$(OBJ): build/id.inc",
+		"was changed, but these were compiled again: double.o",
+	},
+	{"operator", "Makefile", "build/%.o: %.c crt_config", "build/model/%.o: | model/%.c\n\t@mkdir -p $(@D)\n" +
+		"\tgcc $(FLAGS) -c -o $@ model/$*.c\nbuild/%.o: %.c crt_config", "but it was not compiled again"},
+	{"by hand", "Makefile", "FLAGS := -w", "FLAGS := -w -g", "another folder gives another file"},
+	{"errors", "Makefile", "-c -o $@ $<", "-c -o $@ $< 2>/dev/null", "the build reported: make: ***"},
+	{"options", "Makefile", "-$(OPERATOR_OPT)", "-O2", "option operator_opt is listed but has no effect"},
+	{
+		"options", "src/main.c", "arena[BOARDSMITH_ARENA_BYTES]", "arena[4096]",
+		"option arena_kib is listed but has no effect",
+	},
+}
+
+// soundHome writes soundTemplate, changed.
+func soundHome(t *testing.T, file, text, by string) env {
+	t.Helper()
+	for _, tool := range []string{"make", "gcc"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			t.Skip(tool + " is not installed")
+		}
+	}
+	e, home := testEnv(), t.TempDir()
+	e.Path = []string{home}
+	for name, content := range soundTemplate {
+		if name == "templates/sound/"+file {
+			if !strings.Contains(content, text) {
+				t.Fatalf("%s has no %s", file, text)
+			}
+			content = strings.Replace(content, text, by, 1)
+		}
+		writeIn(t, home, name, content)
+	}
+	return e
+}
+
+// TestTemplateDefects checks that each defect of a template is reported by the check that is for it.
+func TestTemplateDefects(t *testing.T) {
+	t.Parallel()
+	early := []string{"fields", "board", "files"}
+	some := slices.DeleteFunc(slices.Clone(defects), func(d struct{ check, file, text, by, reported string }) bool {
+		return slices.Contains(early, d.check)
+	})
+	some = drawn.Of(t, "defects of templates", some, 2)
+	for _, d := range defects {
+		if slices.Contains(early, d.check) {
+			some = append(some, d)
+		}
+	}
+	for _, d := range some {
+		t.Run(d.check+" "+d.reported, func(t *testing.T) {
+			t.Parallel()
+			e := soundHome(t, d.file, d.text, d.by)
+			if d.check == "board" {
+				must(t, os.Rename(filepath.Join(e.Path[0], "templates/sound"), filepath.Join(e.Path[0], "templates/other")))
+			}
+			name := map[bool]string{false: "sound", true: "other"}[d.check == "board"]
+			trial := TemplateTrial{Spec: Spec{Template: name, Model: mlftest.Tiny(t, nil)}}
+			err := e.builder().CheckTemplate(t.Context(), trial, func(TemplateResult) {})
+			var failed *TemplateError
+			if !errors.As(err, &failed) || failed.Check.Name != d.check || !strings.Contains(err.Error(), d.reported) {
+				t.Fatalf("%v, want check %q with %q", err, d.check, d.reported)
+			}
+			if class := failure.Of(err); class != failure.Config && class != failure.Link || failure.Next(err) == "" {
+				t.Errorf("class %s, next step %q", class, failure.Next(err))
+			}
+		})
+	}
+}
+
+// TestTemplateSound: the template without a defect passes all checks, and what is skipped is reported.
+func TestTemplateSound(t *testing.T) {
+	t.Parallel()
+	if !drawn.InFull() {
+		t.Skip("only in the full tests")
+	}
+	e := soundHome(t, "", "", "")
+	trial := TemplateTrial{Spec: Spec{Template: "sound", Model: mlftest.Tiny(t, nil)}}
+	var skipped []string
+	n := 0
+	err := e.builder().CheckTemplate(t.Context(), trial, func(r TemplateResult) {
+		if n++; r.Skipped != "" {
+			skipped = append(skipped, r.Name)
+		}
+	})
+	if err != nil || n != len(TemplateChecks()) || !slices.Equal(skipped, []string{"run"}) {
+		t.Errorf("%v after %d checks; skipped %q", err, n, skipped)
+	}
+}
+
+// TestTemplateShipped: the bare-metal template passes all checks on a process and on an emulated board, and a model
+// whose outputs are wrong fails one.
+func TestTemplateShipped(t *testing.T) {
+	t.Parallel()
+	if !drawn.InFull() {
+		t.Skip("only in the full tests")
+	}
+	for _, board := range []string{"", "mps2_an385"} {
+		if board != "" {
+			needBoardTools(t, board, nil)
+		}
+		ran := 0
+		trial := TemplateTrial{
+			Spec: Spec{Board: board, Template: "baremetal", Model: mlftest.Path(t, "add.aot_packed")}, Desk: testEnv().desk(),
+			Run: func(context.Context, *rpc.Session, *mlf.Model) error { ran++; return nil },
+		}
+		if err := testEnv().builder().CheckTemplate(t.Context(), trial, func(TemplateResult) {}); err != nil || ran != 1 {
+			t.Errorf("%s: %v; ran %d times", board, err, ran)
+		}
+	}
+	wrong := failure.New(failure.WrongAnswer, "", "1 instead of 2")
+	trial := TemplateTrial{
+		Spec: Spec{Template: "baremetal", Model: mlftest.Tiny(t, nil)}, Desk: testEnv().desk(),
+		Run: func(context.Context, *rpc.Session, *mlf.Model) error { return wrong },
+	}
+	err := testEnv().builder().CheckTemplate(t.Context(), trial, func(TemplateResult) {})
+	var failed *TemplateError
+	if !errors.As(err, &failed) || failed.Check.Name != "run" || failure.Of(err) != failure.WrongAnswer {
+		t.Errorf("wrong outputs: %v", err)
+	}
+}
+
+// TestTemplateLacksTool: a program that is not installed is no defect, and nothing is built.
+func TestTemplateLacksTool(t *testing.T) {
+	t.Parallel()
+	e := soundHome(t, "template.json", `{"name": "make"`, `{"name": "no-such-tool"`)
+	trial := TemplateTrial{Spec: Spec{Template: "sound", Model: mlftest.Tiny(t, nil)}}
+	skipped := 0
+	err := e.builder().CheckTemplate(t.Context(), trial, func(r TemplateResult) {
+		if r.Skipped != "" {
+			skipped++
+		}
+	})
+	var missing *MissingToolError
+	if !errors.As(err, &missing) || missing.Tool != "no-such-tool" || skipped != len(TemplateChecks())-3 {
+		t.Errorf("%v, skipped %d checks", err, skipped)
+	}
+}
