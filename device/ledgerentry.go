@@ -1,5 +1,5 @@
-// This file keeps the ledger's entry of a chip while it is flashed. Each erase is counted before it begins, and not if it
-// never began.
+// This file keeps the ledger's entry of a chip while it is flashed. Each erase is counted before it begins, and not if
+// it never began.
 
 package device
 

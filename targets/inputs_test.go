@@ -25,7 +25,8 @@ func writeFile(t *testing.T, path, text string) {
 // TestPrecedence sets each input in the four places that can have it.
 func TestPrecedence(t *testing.T) {
 	dir := t.TempDir()
-	writeFile(t, filepath.Join(dir, boardsmithjson.Name), `{"board": "fileboard", "model": "f.tar", "options": {"arena_kib": 1},
+	writeFile(t, filepath.Join(dir, boardsmithjson.Name),
+		`{"board": "fileboard", "model": "f.tar", "options": {"arena_kib": 1},
 		"timeout": "5s", "targets": {"t": {"board": "targetboard", "options": {"arena_kib": 2}}}}`)
 	shelf := t.TempDir()
 	writeFile(t, filepath.Join(shelf, "boards", "family", "system.json"), "{}")

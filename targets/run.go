@@ -340,7 +340,8 @@ func shape(a *ndarray.Array) []int64 { return append([]int64{}, a.Shape...) } //
 func (v *invocation) tellTime(t timing) fields {
 	st := rpc.StatsOf(t.samples)
 	v.Printf("time per inference, %d samples: mean %s, median %s, min %s, max %s, 95 %% interval of the mean %s to %s",
-		st.N, valuetext.Seconds(st.Mean), valuetext.Seconds(st.Median), valuetext.Seconds(st.Min), valuetext.Seconds(st.Max), valuetext.Seconds(st.Low), valuetext.Seconds(st.High))
+		st.N, valuetext.Seconds(st.Mean), valuetext.Seconds(st.Median), valuetext.Seconds(st.Min),
+		valuetext.Seconds(st.Max), valuetext.Seconds(st.Low), valuetext.Seconds(st.High))
 	r := fields{
 		"samples": st.N, "mean": st.Mean, "median": st.Median, "min": st.Min, "max": st.Max, "low95": st.Low,
 		"high95": st.High,
