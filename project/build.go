@@ -29,6 +29,9 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/firmware"
+	"github.com/boardsmith/boardsmith/internal/fit"
+	"github.com/boardsmith/boardsmith/internal/parallel"
+	"github.com/boardsmith/boardsmith/internal/toolwords"
 	"github.com/boardsmith/boardsmith/progress"
 )
 
@@ -314,7 +317,7 @@ func (p *Project) unpack(t *tree, files []cache.File) error {
 	if err := t.makeFolders(names); err != nil {
 		return err
 	}
-	return inParallel(len(files), func(i int) error {
+	return parallel.Do(len(files), func(i int) error {
 		return t.error("write", names[i], t.root.WriteFile(filepath.FromSlash(names[i]), files[i].Data, 0o644))
 	})
 }
@@ -386,7 +389,7 @@ func (p *Project) runBuild(ctx context.Context, t *tree, path string, held *os.F
 	}
 	err = tool.run(ctx)
 	if failed := (*ToolError)(nil); errors.As(err, &failed) && !r.hasLibrary(&p.state.Board.Board) &&
-		libraryMissing.Match(failed.Tail) {
+		toolwords.LibraryMissing.Match(failed.Tail) {
 		chain := p.state.Board.Toolchain
 		return &MissingToolError{Tool: "the C library of " + chain.CC, Install: chain.Install}
 	}
@@ -460,7 +463,7 @@ func (p *Project) inspect(path string) (image.Size, error) {
 	}
 	defer f.Close()
 	b := p.Board()
-	if is := objectKind(f.Machine, f.Class, f.Data); !b.ELF.Accepts(is) {
+	if is := fit.ELFOf(f.Machine, f.Class, f.Data); !b.ELF.Accepts(is) {
 		return image.Size{}, failure.New(failure.Config, "check the compiler "+b.Toolchain.CC,
 			"%s is for %s, but board %s takes %s", p.state.Template.ELF, is, b.Name, b.ELF)
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/command"
+	"github.com/boardsmith/boardsmith/internal/fit"
 	"github.com/boardsmith/boardsmith/internal/plainfile"
 	"github.com/boardsmith/boardsmith/mlf"
 )
@@ -72,7 +73,7 @@ func (p *Project) checkCompleted() error {
 
 // checkRuns returns an error for a model that the board cannot run.
 func (p *Project) checkRuns(a *mlf.Archive, m *mlf.Model) error {
-	if err := checkModel(p.Board(), a, m); err != nil {
+	if err := fit.CheckModel(p.Board(), a, m); err != nil {
 		return err
 	}
 	return p.checkModelFits(a, m)

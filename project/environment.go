@@ -4,6 +4,7 @@
 package project
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -19,6 +20,7 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/command"
 	"github.com/boardsmith/boardsmith/internal/plainfile"
+	"github.com/boardsmith/boardsmith/internal/sourcetree"
 )
 
 // A search is where a folder is found whose variable the user has not set: in the first of these places that has a
@@ -265,4 +267,33 @@ func (t *blueprint) checkOutside() error {
 		}
 	}
 	return nil
+}
+
+// treeStates returns the state of each of the template's source trees, by its name in the template with what a pattern
+// stands for. Trees that match no pattern are none.
+func (p *Project) treeStates(ctx context.Context) (map[string]string, error) {
+	dirs := map[string]string{}
+	for _, tree := range p.state.Template.Trees {
+		name, below, isBelow := strings.Cut(strings.TrimPrefix(tree, "$"), "/")
+		base := p.variable(name)
+		if base == "" {
+			return nil, p.variableMissing(name)
+		}
+		if !isBelow {
+			dirs[tree] = base
+			continue
+		}
+		// the base's path may have characters of patterns: only what is below it is one
+		for strings.HasPrefix(below, "../") {
+			base, below = filepath.Dir(base), strings.TrimPrefix(below, "../")
+		}
+		above := strings.TrimSuffix(tree, below)
+		found, _ := fs.Glob(os.DirFS(base), below) // checkOutside has validated the pattern
+		for _, match := range found {
+			if info, err := os.Stat(filepath.Join(base, match)); err == nil && info.IsDir() {
+				dirs[above+match] = filepath.Join(base, match)
+			}
+		}
+	}
+	return sourcetree.States(ctx, dirs)
 }

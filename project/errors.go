@@ -12,6 +12,7 @@ import (
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/command"
+	"github.com/boardsmith/boardsmith/internal/fit"
 )
 
 // An EditedError lists files of a project that a user has changed and that Generate would overwrite.
@@ -108,24 +109,7 @@ func (e *LockedError) NextStep() string {
 }
 
 // An ObjectError reports an object in the archive that was compiled for another processor than the board's.
-type ObjectError struct {
-	Object string // its name in the archive
-	Is     string // its target
-	Board  string
-	Wants  string // what the board accepts
-}
-
-func (e *ObjectError) Error() string {
-	return fmt.Sprintf("%s is for %s, but board %s needs %s", e.Object, e.Is, e.Board, e.Wants)
-}
-
-// FailureClass returns failure.Config.
-func (e *ObjectError) FailureClass() failure.Class { return failure.Config }
-
-// NextStep returns how to go on.
-func (e *ObjectError) NextStep() string {
-	return "compile the model for this board's processor, or choose a board that has the object's"
-}
+type ObjectError = fit.ObjectError
 
 // A MissingToolError reports a program that is not installed or too old.
 type MissingToolError = command.MissingToolError

@@ -20,6 +20,7 @@ import (
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/fit"
+	"github.com/boardsmith/boardsmith/internal/toolwords"
 	"github.com/boardsmith/boardsmith/mlf"
 )
 
@@ -217,7 +218,7 @@ func (p *Project) linkFits(err error, a *mlf.Archive, m *mlf.Model) error {
 		return err
 	}
 	e := &FitError{Board: p.Board().Name, What: "memory", Err: err}
-	e.Region, e.Over, e.Why = tooSmall(tool.Message + "\n" + string(tool.Tail))
+	e.Region, e.Over, e.Why = toolwords.TooSmall(tool.Message + "\n" + string(tool.Tail))
 	if e.Region == "" {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/toolwords"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/mlf/mlftest"
 )
@@ -116,7 +117,7 @@ func TestSmallerOperatorsHelp(t *testing.T) {
 		"ld: region `flash' overflowed by 90000 bytes\n": "",
 		"ld: region `ram' overflowed by 4 bytes\n":       "",
 	} {
-		err := p.linkFits(&ToolError{Class: classify(said), Tail: []byte(said), Err: errors.New("exit status 2")},
+		err := p.linkFits(&ToolError{Class: toolwords.Classify(said), Tail: []byte(said), Err: errors.New("exit status 2")},
 			&mlf.Archive{}, m)
 		var e *FitError
 		if !errors.As(err, &e) || e.Option != want {

@@ -22,7 +22,9 @@ import (
 	"github.com/boardsmith/boardsmith/crt"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/internal/fit"
 	"github.com/boardsmith/boardsmith/internal/jsonfile"
+	"github.com/boardsmith/boardsmith/internal/parallel"
 	"github.com/boardsmith/boardsmith/internal/plainfile"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/progress"
@@ -177,7 +179,7 @@ func (b *Builder) makePlan(s Spec) (*plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := checkModel(board, a, m); err != nil {
+	if err := fit.CheckModel(board, a, m); err != nil {
 		return nil, err
 	}
 	pl := &plan{files: map[string]planned{}, archive: a}
@@ -616,7 +618,7 @@ func (p *Project) stage(ctx context.Context, t *tree, pl *plan, names []string) 
 	if err := t.root.Mkdir(stageFolder, 0o755); err != nil {
 		return t.error("make", stageFolder, err)
 	}
-	return inParallel(len(names), func(i int) error {
+	return parallel.Do(len(names), func(i int) error {
 		if ctx.Err() != nil {
 			return failure.Stopped(ctx, "generate")
 		}

@@ -20,6 +20,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/parallel"
 )
 
 // keptFile is in a kept folder: what it was built with that its key does not cover.
@@ -157,7 +158,7 @@ func (p *Project) copyInputs(t, in *tree, r *recipe, folder *cache.Folder) error
 	if err := in.makeFolders(names); err != nil {
 		return err
 	}
-	return inParallel(len(names), func(i int) error {
+	return parallel.Do(len(names), func(i int) error {
 		if err := copyFile(t, in, names[i]); err != nil {
 			return err
 		}
@@ -227,5 +228,5 @@ func (p *Project) copyResults(in, t *tree) error {
 	if err := t.makeFolders(names); err != nil {
 		return err
 	}
-	return inParallel(len(names), func(i int) error { return copyFile(in, t, names[i]) })
+	return parallel.Do(len(names), func(i int) error { return copyFile(in, t, names[i]) })
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/command"
 	"github.com/boardsmith/boardsmith/internal/firmware"
+	"github.com/boardsmith/boardsmith/internal/parallel"
 )
 
 // A recipe holds all inputs of a build, and the keys derived from them.
@@ -44,7 +45,7 @@ func (p *Project) recipe(ctx context.Context, t *tree) (*recipe, error) {
 		return nil, err
 	}
 	var compiler, others []toolState
-	err = inParallel(4, func(i int) (err error) {
+	err = parallel.Do(4, func(i int) (err error) {
 		switch i {
 		case 0:
 			compiler, err = p.compilers(ctx, cc)

@@ -17,6 +17,8 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/command"
+	"github.com/boardsmith/boardsmith/internal/parallel"
+	"github.com/boardsmith/boardsmith/internal/toolwords"
 )
 
 const (
@@ -86,7 +88,7 @@ func (r toolRun) run(ctx context.Context) error {
 		return err
 	}
 	text := failed.Stderr
-	class, message := explain(text, failed.Text)
+	class, message := toolwords.Explain(text, failed.Text)
 	return &ToolError{
 		Tool: failed.Tool, Class: class, Message: message, Tail: []byte(text[max(0, len(text)-tailBytes):]),
 		Command: r.typed(), Err: failed.Err,
@@ -107,7 +109,7 @@ func (r toolRun) typed() string {
 func identify(ctx context.Context, name, path string) (toolState, error) {
 	flags := []string{"--version", "-dumpmachine"}
 	answers := make([]string, len(flags))
-	err := inParallel(len(flags), func(i int) (err error) {
+	err := parallel.Do(len(flags), func(i int) (err error) {
 		if answers[i], err = command.Ask(ctx, path, flags[i]); err != nil {
 			err = fmt.Errorf("%s %s: %w", name, flags[i], err)
 		}
@@ -202,17 +204,18 @@ func linkingOf(ctx context.Context, cc string, flags []string) (links linking, e
 	if ctx.Err() != nil {
 		return links, err
 	}
-	if err != nil && libraryMissing.MatchString(said) {
+	if err != nil && toolwords.LibraryMissing.MatchString(said) {
 		return links, nil // compiling reports it
 	}
 	if err != nil {
-		return links, failure.New(failure.Config, "check the board's cflags and ldflags", "%w: %s", err, firstError(said))
+		return links, failure.New(failure.Config, "check the board's cflags and ldflags", "%w: %s", err,
+			toolwords.FirstError(said))
 	}
-	for _, m := range linkFolder.FindAllStringSubmatch(said, -1) {
+	for _, m := range toolwords.LinkFolder.FindAllStringSubmatch(said, -1) {
 		links.folders = append(links.folders, m[1]+m[2])
 	}
 	links.files = []string{libraryFile, "libgcc.a", "libm.a"}
-	for _, m := range linkLibrary.FindAllStringSubmatch(said, -1) {
+	for _, m := range toolwords.LinkLibrary.FindAllStringSubmatch(said, -1) {
 		if name := "lib" + m[1] + ".a"; !slices.Contains(links.files, name) {
 			links.files = append(links.files, name)
 		}

@@ -13,12 +13,11 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"sort"
 	"strings"
-	"sync/atomic"
 
+	"github.com/boardsmith/boardsmith/internal/parallel"
 	"github.com/boardsmith/boardsmith/internal/plainfile"
 )
 
@@ -120,7 +119,7 @@ func (t *tree) list(paths []string) ([]string, error) {
 // digests returns the digest of each file.
 func (t *tree) digests(names []string) (map[string]string, error) {
 	sums := make([]string, len(names))
-	err := inParallel(len(names), func(i int) (err error) {
+	err := parallel.Do(len(names), func(i int) (err error) {
 		sums[i], err = t.digest(names[i])
 		return err
 	})
@@ -169,33 +168,6 @@ func (t *tree) makeFolders(names []string) error {
 		}
 	}
 	return nil
-}
-
-// inParallel calls do for 0 to n-1, a few at a time, and returns the first error; after it no more are begun.
-func inParallel(n int, do func(i int) error) error {
-	var next atomic.Int64
-	var failed atomic.Bool
-	workers := min(n, runtime.NumCPU(), 8)
-	errs := make(chan error, workers)
-	for range workers {
-		go func() {
-			for i := int(next.Add(1) - 1); i < n && !failed.Load(); i = int(next.Add(1) - 1) {
-				if err := do(i); err != nil {
-					failed.Store(true)
-					errs <- err
-					return
-				}
-			}
-			errs <- nil
-		}()
-	}
-	var first error
-	for range workers {
-		if err := <-errs; first == nil {
-			first = err
-		}
-	}
-	return first
 }
 
 // remove removes a file and the folders that are empty then.

@@ -29,7 +29,8 @@ var mayImport = map[string][]string{
 	"project": {
 		"device", "internal/fit", "image", "internal/firmware", "progress", "cache", "rpc", "boards",
 		"mlf", "crt", "templates", "failure", "internal/command", "internal/filelock", "internal/jsonfile",
-		"internal/openset", "internal/plainfile", "internal/scratch",
+		"internal/openset", "internal/parallel", "internal/plainfile", "internal/scratch", "internal/sourcetree",
+		"internal/toolwords",
 	},
 	"device": {
 		"internal/attached", "internal/flashplan", "internal/fault", "image", "internal/firmware", "internal/ledger",
@@ -86,10 +87,13 @@ var mayImport = map[string][]string{
 	"internal/filelock":     {},
 	"internal/jsonfile":     {"failure"},
 	"internal/openset":      {},
+	"internal/parallel":     {},
 	"internal/plainfile":    {"failure"},
 	"internal/scratch":      {"internal/filelock"},
+	"internal/sourcetree":   {"internal/command", "internal/parallel", "failure"},
 	"internal/testcache":    {},
 	"internal/toolbox":      {"internal/attached", "internal/console", "internal/ledger", "failure"},
+	"internal/toolwords":    {"failure"},
 	"internal/valuetext":    {"ndarray"},
 	"internal/virtualprobe": {"transport", "failure", "internal/command"},
 }

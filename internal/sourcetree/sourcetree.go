@@ -1,7 +1,6 @@
-// This file identifies source trees outside of projects, such as an operating system's with its modules: too many files
-// to read for each build.
-
-package project
+// Package sourcetree identifies source trees outside of projects, such as an operating system's with its modules: too many
+// files to read for each build.
+package sourcetree
 
 import (
 	"bytes"
@@ -20,43 +19,17 @@ import (
 
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/command"
+	"github.com/boardsmith/boardsmith/internal/parallel"
 )
 
 const gitTimeout = time.Minute
 
-// treeStates returns the state of each of the template's source trees, by its name in the template with what a pattern
-// stands for. Trees that match no pattern are none.
-func (p *Project) treeStates(ctx context.Context) (map[string]string, error) {
-	dirs := map[string]string{}
-	for _, tree := range p.state.Template.Trees {
-		name, below, isBelow := strings.Cut(strings.TrimPrefix(tree, "$"), "/")
-		base := p.variable(name)
-		if base == "" {
-			return nil, p.variableMissing(name)
-		}
-		if !isBelow {
-			dirs[tree] = base
-			continue
-		}
-		// the base's path may have characters of patterns: only what is below it is one
-		for strings.HasPrefix(below, "../") {
-			base, below = filepath.Dir(base), strings.TrimPrefix(below, "../")
-		}
-		above := strings.TrimSuffix(tree, below)
-		found, _ := fs.Glob(os.DirFS(base), below) // checkOutside has validated the pattern
-		for _, match := range found {
-			if info, err := os.Stat(filepath.Join(base, match)); err == nil && info.IsDir() {
-				dirs[above+match] = filepath.Join(base, match)
-			}
-		}
-	}
-	return statesOf(ctx, dirs)
-}
-
-func statesOf(ctx context.Context, dirs map[string]string) (map[string]string, error) {
+// States returns the state of each of these folders, by its name: git's commit and what differs from it or, without git,
+// names, sizes and times of the files.
+func States(ctx context.Context, dirs map[string]string) (map[string]string, error) {
 	names := slices.Sorted(maps.Keys(dirs))
 	states := make([]string, len(names))
-	err := inParallel(len(names), func(i int) (err error) {
+	err := parallel.Do(len(names), func(i int) (err error) {
 		states[i], err = stateOf(ctx, dirs[names[i]])
 		if err != nil && ctx.Err() == nil {
 			err = failure.New(failure.Config, "check the variable it begins with", "source tree %s: %w", names[i], err)
@@ -129,11 +102,11 @@ func contentOf(path string) string {
 	if to, err := os.Readlink(path); err == nil {
 		return "link " + to
 	}
-	sum, err := digestOfFile(path)
+	data, err := os.ReadFile(path)
 	if err != nil {
 		return "unreadable"
 	}
-	return sum
+	return fmt.Sprintf("SHA-256 %x", sha256.Sum256(data))
 }
 
 // fileTimes returns a digest of the names, sizes and times of a tree's files.

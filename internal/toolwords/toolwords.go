@@ -1,6 +1,5 @@
-// This file recognises the error messages of compilers and linkers.
-
-package project
+// Package toolwords recognises the messages of compilers, linkers and build tools.
+package toolwords
 
 import (
 	"regexp"
@@ -29,8 +28,8 @@ var (
 	sourceLine = regexp.MustCompile(`^\s*(\d+ )?\s*\|`)
 )
 
-// classify returns the failed step, by a tool's messages.
-func classify(text string) failure.Class {
+// Classify returns the failed step, by a tool's messages.
+func Classify(text string) failure.Class {
 	switch {
 	case noRoom.MatchString(text):
 		return failure.DoesNotFit
@@ -41,16 +40,16 @@ func classify(text string) failure.Class {
 	}
 }
 
-// explain returns the class and the message of a failure by what a tool printed, on standard error and on both streams:
+// Explain returns the class and the message of a failure by what a tool printed, on standard error and on both streams:
 // a build tool such as ninja copies compilers' errors to its standard output, and others only report that it failed.
-func explain(stderr, both string) (failure.Class, string) {
+func Explain(stderr, both string) (failure.Class, string) {
 	if message := configureError(stderr); message != "" {
 		return failure.Config, message
 	}
-	class, message := classify(stderr), firstError(stderr)
+	class, message := Classify(stderr), FirstError(stderr)
 	if message == "" || onlyFailed.MatchString(message) {
-		class = classify(both)
-		if other := firstError(both); other != "" {
+		class = Classify(both)
+		if other := FirstError(both); other != "" {
 			message = other
 		}
 	}
@@ -76,8 +75,8 @@ func configureError(stderr string) string {
 	return strings.Join(lines[max(0, i-before):end], "\n")
 }
 
-// firstError is the first error a compiler, linker or make printed, with the source lines shown below it.
-func firstError(text string) string {
+// FirstError is the first error a compiler, linker or make printed, with the source lines shown below it.
+func FirstError(text string) string {
 	lines := strings.Split(text, "\n")
 	for i, l := range lines {
 		if !errorLine.MatchString(l) {
@@ -95,9 +94,9 @@ func firstError(text string) string {
 	return ""
 }
 
-// tooSmall returns the region that is too small by GNU ld's messages, the missing bytes, and the sections named; or "".
+// TooSmall returns the region that is too small by GNU ld's messages, the missing bytes, and the sections named; or "".
 // Of several regions it is the one that lacks most.
-func tooSmall(text string) (region string, over int64, sections string) {
+func TooSmall(text string) (region string, over int64, sections string) {
 	for _, found := range overflowed.FindAllStringSubmatch(text, -1) {
 		if n, err := strconv.ParseInt(found[2], 10, 64); err == nil && n > over {
 			region, over = found[1], n
@@ -112,11 +111,11 @@ func tooSmall(text string) (region string, over int64, sections string) {
 	return region, over, strings.Join(names, ", ")
 }
 
-// libraryMissing matches the messages of a compiler that finds no C library.
-var libraryMissing = regexp.MustCompile(`\.h: No such file|cannot find -l(c|m|gcc|c_nano)\b|cannot read spec file|nano\.specs|picolibc\.specs`)
+// LibraryMissing matches the messages of a compiler that finds no C library.
+var LibraryMissing = regexp.MustCompile(`\.h: No such file|cannot find -l(c|m|gcc|c_nano)\b|cannot read spec file|nano\.specs|picolibc\.specs`)
 
-// linkLibrary is a library on the linker's command line as gcc -### prints it.
-var linkLibrary = regexp.MustCompile(`(?:^|\s)"?-l([\w+.-]+)"?`)
+// LinkLibrary matches a library on the linker's command line as gcc -### prints it.
+var LinkLibrary = regexp.MustCompile(`(?:^|\s)"?-l([\w+.-]+)"?`)
 
-// linkFolder is a folder on the linker's command line as gcc -### prints it.
-var linkFolder = regexp.MustCompile(`(?:^|\s)(?:"-L([^"]+)"|-L(\S+))`)
+// LinkFolder matches a folder on the linker's command line as gcc -### prints it.
+var LinkFolder = regexp.MustCompile(`(?:^|\s)(?:"-L([^"]+)"|-L(\S+))`)

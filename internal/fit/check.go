@@ -1,6 +1,6 @@
-// This file rejects a model that cannot run on the board before anything is generated or compiled.
+// This file finds out, before anything is generated or compiled, that a model cannot run on a board.
 
-package project
+package fit
 
 import (
 	"debug/elf"
@@ -12,9 +12,9 @@ import (
 	"github.com/boardsmith/boardsmith/mlf"
 )
 
-// checkModel returns an error for a model that cannot be compiled or called, or that needs something this board
+// CheckModel returns an error for a model that cannot be compiled or called, or that needs something this board
 // does not have.
-func checkModel(b *boards.Board, a *mlf.Archive, m *mlf.Model) error {
+func CheckModel(b *boards.Board, a *mlf.Archive, m *mlf.Model) error {
 	if err := a.CheckModel(m); err != nil {
 		return err
 	}
@@ -54,7 +54,7 @@ func checkObject(b *boards.Board, f mlf.File) error {
 	if err != nil {
 		return failure.New(failure.Config, "export the model again", "%s: %w", f.Name, err)
 	}
-	is := objectKind(info.Machine, info.Class, info.Data)
+	is := ELFOf(info.Machine, info.Class, info.Data)
 	is.FloatABI, is.Arch = info.FloatABI, instructionSet(info)
 	if b.ELF.Accepts(is) {
 		return nil
@@ -83,7 +83,8 @@ func instructionSet(o mlf.ObjectInfo) string {
 	return ""
 }
 
-func objectKind(m elf.Machine, c elf.Class, d elf.Data) boards.ELF {
+// ELFOf returns the target of an object or a program by its header.
+func ELFOf(m elf.Machine, c elf.Class, d elf.Data) boards.ELF {
 	e := boards.ELF{Machine: machineName(m), Endian: "little", Class: 32}
 	if c == elf.ELFCLASS64 {
 		e.Class = 64
@@ -105,4 +106,24 @@ func checkNeed(b *boards.Board, n mlf.Need) error {
 	}
 	return failure.New(failure.Config, "export the model for a target that needs no library",
 		"%s includes %s, which is not in a library of board %s", n.Where, fmt.Sprintf("<%s>", n.Name), b.Name)
+}
+
+// An ObjectError reports an object in the archive that was compiled for another processor than the board's.
+type ObjectError struct {
+	Object string // its name in the archive
+	Is     string // its target
+	Board  string
+	Wants  string // what the board accepts
+}
+
+func (e *ObjectError) Error() string {
+	return fmt.Sprintf("%s is for %s, but board %s needs %s", e.Object, e.Is, e.Board, e.Wants)
+}
+
+// FailureClass returns failure.Config.
+func (e *ObjectError) FailureClass() failure.Class { return failure.Config }
+
+// NextStep returns how to go on.
+func (e *ObjectError) NextStep() string {
+	return "compile the model for this board's processor, or choose a board that has the object's"
 }

@@ -1,0 +1,73 @@
+package toolwords
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/boardsmith/boardsmith/failure"
+)
+
+func TestClassify(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]failure.Class{
+		"ld: region `FLASH' overflowed by 1234 bytes\ncollect2: error: ld returned 1 exit status": failure.DoesNotFit,
+		"a.o: in function `f': undefined reference to `g'":                                        failure.Link,
+		"a.c:1:2: error: expected ';'":                                                            failure.Compile,
+		"":                                                                                        failure.Compile,
+	} {
+		if got := Classify(text); got != want {
+			t.Errorf("%q is %s, want %s", text, got, want)
+		}
+	}
+}
+
+func TestExplain(t *testing.T) {
+	t.Parallel()
+	const west = "FATAL ERROR: command exited with status 1: cmake --build /p/build\n"
+	for name, c := range map[string]struct {
+		stderr, both string
+		class        failure.Class
+		message      string
+	}{
+		"a compiler's error that ninja copies": {
+			west, "[1/2] cc a.c\nFAILED: a.o\ncc -c a.c\na.c:1:2: error: expected ';'\n    1 | x\nninja: build stopped\n" + west,
+			failure.Compile, "a.c:1:2: error: expected ';'\n    1 | x",
+		},
+		"a linker's": {
+			west, "[1/2] ld\nld: region `SRAM' overflowed by 12 bytes\ncollect2: error: ld returned 1 exit status\n" + west,
+			failure.DoesNotFit, "ld: region `SRAM' overflowed by 12 bytes",
+		},
+		"nothing else": {west, west, failure.Compile, strings.TrimSpace(west)},
+		"make": {
+			"a.c:1:2: error: x\nmake: *** [a] Error 1\n", "make: error: not this\na.c:1:2: error: x\nmake: *** [a] Error 1\n",
+			failure.Compile, "a.c:1:2: error: x",
+		},
+		"CMake": {
+			"Loading modules.\n\n/p/prj.conf:26: warning: undefined symbol NONE\n\nerror: Aborting\n\n" +
+				"CMake Error at /z/kconfig.cmake:326 (message):\n  command failed\nCall Stack:\n  x:1 (y)\n" +
+				west, "arm:\n  board\n",
+			failure.Config, "Loading modules.\n/p/prj.conf:26: warning: undefined symbol NONE\nerror: Aborting\n" +
+				"CMake Error at /z/kconfig.cmake:326 (message):\n  command failed",
+		},
+	} {
+		if class, message := Explain(c.stderr, c.both); class != c.class || message != c.message {
+			t.Errorf("%s: %s, %q", name, class, message)
+		}
+	}
+}
+
+func TestFirstError(t *testing.T) {
+	t.Parallel()
+	const warned = "/usr/bin/../bin/ld: warning: a.o: missing .note.GNU-stack section"
+	for text, want := range map[string]string{
+		"a.c:1:2: error: expected ';'\n    1 | x\nmake: *** [Makefile:1: a.o] Error 1": "a.c:1:2: error: expected ';'\n" +
+			"    1 | x",
+		warned + "\ncollect2: error: ld returned 1 exit status\nmake: *** [a] Error 1": warned,
+		warned + "\nld: a.o: undefined reference to `g'\ncollect2: error: ld returned": "ld: a.o: undefined reference to `g'",
+		"nothing of note": "",
+	} {
+		if got := FirstError(text); got != want {
+			t.Errorf("of %q got %q", text, got)
+		}
+	}
+}
