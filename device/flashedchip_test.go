@@ -57,8 +57,10 @@ func TestAdoptedByOneThatMayBeAnother(t *testing.T) {
 	must(t, l.Save(silent))
 	n := &attachment{ledger: l, probe: flasher.Probe{Serial: "P"}}
 	for range 2 {
-		f := flashing{d: &Device{board: &boards.Board{Name: "microbit"}, attachment: n},
-			facts: flashplan.Facts{Answer: answer}}
+		f := flashing{
+			d:     &Device{board: &boards.Board{Name: "microbit"}, attachment: n},
+			facts: flashplan.Facts{Answer: answer},
+		}
 		e, err := f.known()
 		if err != nil || !e.Dirty || e.Sectors[0].Erases != 17 || len(flashplan.InWork(e)) != 1 {
 			t.Errorf("%+v, %v", e, err)

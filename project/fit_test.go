@@ -264,8 +264,10 @@ func TestLinkFits(t *testing.T) {
 		{"ld: region `ram' overflowed by 99999999999999999999 bytes\n", ""},
 		{"ld: not enough room for program headers\n", ""},
 	} {
-		tool := &ToolError{Tool: "make", Class: toolwords.Classify(c.said), Tail: []byte(c.said),
-			Err: errors.New("exit status 2")}
+		tool := &ToolError{
+			Tool: "make", Class: toolwords.Classify(c.said), Tail: []byte(c.said),
+			Err: errors.New("exit status 2"),
+		}
 		err := p.linkFits(tool, nil, &mlf.Model{})
 		var e *FitError
 		if got := ""; c.want == "" && errors.As(err, &e) {
