@@ -338,3 +338,23 @@ func (t *blueprint) command(b *boards.Board, jobs int, forms []string) (args []s
 
 // makesForms reports whether the build command makes the image's other forms only on request.
 func (t *blueprint) makesForms() bool { return slices.Contains(t.Build, formsWord) }
+
+func (b *Builder) chooseTemplate(board *boards.Board, s Spec) (*foundTemplate, error) {
+	name := s.Template
+	if name == "" {
+		name = board.Templates[0]
+	}
+	t, err := findTemplate(name, b.Path)
+	if err != nil {
+		return nil, err
+	}
+	if !slices.Contains(board.Templates, t.name) {
+		return nil, failure.New(failure.Config, "choose one of: "+strings.Join(board.Templates, ", "),
+			"board %s does not build with template %s", board.Name, t.name)
+	}
+	if board.Partial && t.Board == "" {
+		return nil, failure.New(failure.Config, "", "board %s is completed by its build, but that of template %s writes no "+
+			"board file", board.Name, t.name)
+	}
+	return t, t.heeds(s.Options)
+}

@@ -1,0 +1,277 @@
+// This file plans the files of a project, from its board, its template and its model.
+
+package project
+
+import (
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/cache"
+	"github.com/boardsmith/boardsmith/crt"
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/internal/fit"
+	"github.com/boardsmith/boardsmith/internal/jsonfile"
+	"github.com/boardsmith/boardsmith/mlf"
+	"github.com/boardsmith/boardsmith/templates"
+)
+
+const (
+	sourceDir   = "src"
+	adapterFile = "codegen/host/src/boardsmith_adapter.c" // beside the model's sources
+)
+
+// A plan is the intended content of the folder.
+type plan struct {
+	state   state // with Files
+	files   map[string]planned
+	archive *mlf.Archive
+}
+
+// planned is one file: from files under a name, or data.
+type planned struct {
+	files fs.FS
+	name  string
+	data  []byte
+	mode  fs.FileMode
+}
+
+func (b *Builder) makePlan(s Spec) (*plan, error) {
+	board, err := boards.Find(s.Board, b.Path)
+	if err != nil {
+		return nil, err
+	}
+	settled, err := board.Settle(s.Options)
+	if err != nil {
+		return nil, optionsFit(board, s.Options, err)
+	}
+	t, err := b.chooseTemplate(board, s)
+	if err != nil {
+		return nil, err
+	}
+	a, err := s.archive()
+	if err != nil {
+		return nil, err
+	}
+	m, err := a.Model(s.ModelName)
+	if err != nil {
+		return nil, err
+	}
+	if err := fit.CheckModel(board, a, m); err != nil {
+		return nil, err
+	}
+	pl := &plan{files: map[string]planned{}, archive: a}
+	if err := pl.add(board, settled, t, a, m); err != nil {
+		return nil, err
+	}
+	pl.state = state{
+		Format:   stateFormat,
+		Board:    boardState{board.Name, *board},
+		Template: templateState{t.name, t.blueprint},
+		Model:    modelState{filepath.Base(a.Path), m.Name, a.Digest},
+		Options:  s.Options,
+	}
+	pl.state.Board.Files, pl.state.Board.Origin = nil, nil
+	return pl, pl.settle()
+}
+
+// archive returns the archive to generate from.
+func (s Spec) archive() (*mlf.Archive, error) {
+	switch {
+	case s.Archive != nil && s.Model != "":
+		return nil, failure.New(failure.Config, "leave one of them out", "both a path and an opened archive are given")
+	case s.Archive != nil:
+		return s.Archive, nil
+	case s.Model == "":
+		return nil, failure.New(failure.Config, "give the path of an archive that TVM exported", "no model")
+	}
+	return mlf.Open(s.Model)
+}
+
+func (pl *plan) add(b *boards.Board, o boards.Options, t *foundTemplate, a *mlf.Archive, m *mlf.Model) error {
+	isC := func(name string) bool { return strings.HasSuffix(name, ".c") || strings.HasSuffix(name, ".h") }
+	// not files that a tool left there when the binary was built
+	if err := pl.addTree(crt.FS, t.Landmarks.Folders.OfRuntime(), isC); err != nil {
+		return err
+	}
+	notCopied := []string{templateFile, portFolder, t.buildFolder(), ".git"}
+	isCopied := func(name string) bool {
+		top, _, _ := strings.Cut(name, "/")
+		return !slices.Contains(notCopied, top)
+	}
+	if err := t.checkNames(); err != nil {
+		return err
+	}
+	if t.Firmware != "" {
+		common, err := fs.Sub(templates.FS, templates.Firmware)
+		if err != nil {
+			return fmt.Errorf("template %s: %w", t.name, err)
+		}
+		if err := pl.addTree(common, t.Firmware, isC); err != nil {
+			return err
+		}
+	}
+	if err := pl.addTree(t.files, "", isCopied); err != nil { // may replace files of those above
+		return err
+	}
+	for _, src := range b.Sources {
+		if err := pl.addSource(t, src); err != nil {
+			return err
+		}
+	}
+	for _, g := range t.Generate {
+		if data := generators[g](&t.blueprint, b, o); data != nil {
+			pl.files[g] = planned{data: data, mode: 0o644}
+		}
+	}
+	folder := t.Landmarks.Folders.OfModel()
+	pl.addModel(folder, a, m)
+	pl.files[templates.LaunchScript] = planned{files: templates.FS, name: templates.LaunchScript, mode: 0o755}
+	if err := pl.addAdapter(folder, m); err != nil {
+		return err
+	}
+	for _, file := range o.OperatorFiles() {
+		if name := path.Join(folder, "codegen/host/src", file); pl.files[name].mode == 0 {
+			return failure.New(failure.Config, "", "option operator_flags: the model has no C file %s", file)
+		}
+	}
+	return pl.addCompileCommands(b, o, t)
+}
+
+// addTree plans copies of the plain files of a file system that wanted selects, in a folder of the project.
+func (pl *plan) addTree(files fs.FS, to string, wanted func(name string) bool) error {
+	return fs.WalkDir(files, ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return failure.New(failure.Config, "", "template: %w", err)
+		}
+		if d.Type().IsRegular() && wanted(name) {
+			pl.files[path.Join(to, name)] = planned{files: files, name: name, mode: modeOf(name)}
+		}
+		return nil
+	})
+}
+
+func modeOf(name string) fs.FileMode {
+	if strings.HasSuffix(name, ".sh") {
+		return 0o755
+	}
+	return 0o644
+}
+
+// addSource plans a file of the port: the user's beside the board file, or the template's.
+func (pl *plan) addSource(t *foundTemplate, src boards.Source) error {
+	files := t.files
+	if src.Dir != "" {
+		beside := os.DirFS(src.Dir)
+		if _, err := fs.Stat(beside, src.Name); err == nil {
+			files = beside
+		}
+	}
+	if info, err := fs.Stat(files, src.Name); err != nil || !info.Mode().IsRegular() {
+		return sourceMissing(t, src)
+	}
+	to := path.Join(sourceDir, strings.TrimPrefix(src.Name, portFolder+"/"))
+	if _, taken := pl.files[to]; taken {
+		return failure.New(failure.Config, "rename it",
+			"source %q of the board and a file of the template have the same name %s", src.Name, to)
+	}
+	pl.files[to] = planned{files: files, name: src.Name, mode: 0o644}
+	return nil
+}
+
+// sourceMissing returns an error with the source's origin, the searched folder, and its new name or the most
+// similar known one.
+func sourceMissing(t *foundTemplate, src boards.Source) error {
+	where := "the template " + t.name
+	known, _ := fs.Glob(t.files, path.Dir(src.Name)+"/*.[cSh]") // goodSource has rejected patterns in the folder's name
+	if src.Dir != "" {
+		where = src.Dir + " and " + where
+		beside, _ := fs.Glob(os.DirFS(src.Dir), path.Join(path.Dir(src.Name), "*.[cSh]"))
+		known = slices.Concat(known, beside, portsOf(t.files))
+	}
+	hint := jsonfile.DidYouMean(src.Name, known)
+	if now := t.Renamed[src.Name]; now != "" {
+		hint = fmt.Sprintf("; it is now %q", now)
+	}
+	return failure.New(failure.Config, "", "%w", &boards.FileError{
+		File: src.At.File, Line: src.At.Line,
+		Err: fmt.Errorf("sources: %q is not in %s%s", src.Name, where, hint),
+	})
+}
+
+// portsOf returns the sources in a template's folder of ports.
+func portsOf(files fs.FS) (names []string) {
+	_ = fs.WalkDir(files, portFolder, func(name string, d fs.DirEntry, err error) error {
+		if err == nil && d.Type().IsRegular() {
+			names = append(names, name)
+		}
+		return nil // unreadable folders give no suggestions
+	})
+	return names
+}
+
+// addModel plans the archive itself and the extracted files of this model, without TVM's runtime and other models'
+// code.
+func (pl *plan) addModel(folder string, a *mlf.Archive, m *mlf.Model) {
+	others := map[string]bool{}
+	for _, o := range a.Models {
+		for _, f := range slices.Concat(o.Sources, o.Objects, o.Headers) {
+			others[f.Name] = o != m
+		}
+	}
+	for _, f := range a.Files {
+		if others[f.Name] || strings.HasPrefix(f.Name, "runtime/") || strings.HasPrefix(f.Name, "templates/") {
+			continue
+		}
+		pl.files[path.Join(folder, f.Name)] = planned{data: f.Data, mode: 0o644}
+	}
+	pl.files[modelTar] = planned{data: a.Raw, mode: 0o644}
+}
+
+// addAdapter plans the C that makes a model with the C interface callable over RPC.
+func (pl *plan) addAdapter(folder string, m *mlf.Model) error {
+	c, err := adapter(m)
+	if err != nil || c == nil {
+		return err
+	}
+	pl.files[path.Join(folder, adapterFile)] = planned{data: c, mode: 0o644}
+	return nil
+}
+
+// settle computes the digests.
+func (pl *plan) settle() error {
+	pl.state.Files = make(map[string]string, len(pl.files))
+	built := pl.state.Template.buildFolder() + "/"
+	for name, f := range pl.files {
+		if strings.HasPrefix(name, built) {
+			return failure.New(failure.Config, "", "template %s: its file %q is in its build folder",
+				pl.state.Template.Name, name)
+		}
+		data, err := f.read()
+		if err != nil {
+			return failure.New(failure.Config, "", "template: %w", err)
+		}
+		pl.state.Files[name] = image.DigestOf(data)
+	}
+	without := pl.state
+	facts, err := json.Marshal(without) // the files' digests and all that was chosen
+	if err != nil {
+		return fmt.Errorf("%s: %w", stateFile, err)
+	}
+	pl.state.Inputs = fmt.Sprintf("%x", cache.NewSentence("generate v1").Say("state", string(facts)).Key())
+	return nil
+}
+
+func (f planned) read() ([]byte, error) {
+	if f.files == nil {
+		return f.data, nil
+	}
+	return fs.ReadFile(f.files, f.name)
+}
