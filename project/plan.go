@@ -118,6 +118,11 @@ func (pl *plan) add(b *boards.Board, o boards.Options, t *foundTemplate, a *mlf.
 			return err
 		}
 	}
+	for to, files := range t.copied {
+		if err := pl.addTree(files, to, func(string) bool { return true }); err != nil {
+			return err
+		}
+	}
 	if err := pl.addTree(t.files, "", isCopied); err != nil { // may replace files of those above
 		return err
 	}

@@ -105,12 +105,38 @@ type foundTemplate struct {
 	blueprint
 	Renamed  map[string]string `json:"renamed"`  // the new name of a source that board files may name by its old one
 	Firmware string            `json:"firmware"` // the project's folder for the firmware's common C; "": not needed
-	name     string
-	files    fs.FS // rooted in the template's folder
+	// folders of other templates that a project gets: the project's folder to TEMPLATE/FOLDER
+	Copies map[string]string `json:"copies"`
+	copied map[string]fs.FS  // their files
+	name   string
+	files  fs.FS // rooted in the template's folder
 }
 
-// findTemplate finds a template by its path, else in each folder's templates/, else among the shipped ones.
+// findTemplate finds a template by its path, else in each folder's templates/, else among the shipped ones; with the
+// folders that it has from others.
 func findTemplate(name string, folders []string) (*foundTemplate, error) {
+	t, err := findAlone(name, folders)
+	if err != nil {
+		return nil, err
+	}
+	t.copied = map[string]fs.FS{}
+	for to, from := range t.Copies {
+		of, folder, _ := strings.Cut(from, "/")
+		other, err := findAlone(of, folders)
+		if err == nil {
+			t.copied[to], err = fs.Sub(other.files, folder)
+		}
+		if err == nil {
+			_, err = fs.ReadDir(t.copied[to], ".")
+		}
+		if err != nil {
+			return nil, failure.New(failure.Config, "", "template %s: copies: %s: %w", t.name, from, err)
+		}
+	}
+	return t, nil
+}
+
+func findAlone(name string, folders []string) (*foundTemplate, error) {
 	if strings.ContainsRune(name, '/') || strings.ContainsRune(name, filepath.Separator) {
 		return readTemplate(filepath.Base(filepath.Clean(name)), os.DirFS(name))
 	}
@@ -160,7 +186,7 @@ func readTemplate(name string, files fs.FS) (*foundTemplate, error) {
 	if err := dec.Decode(t); err != nil {
 		return nil, failure.New(failure.Config, "", "template %s: %s: %w", name, templateFile, err)
 	}
-	if err := cmp.Or(t.check(), t.checkFirmware()); err != nil {
+	if err := cmp.Or(t.check(), t.checkFirmware(), t.checkCopies()); err != nil {
 		return nil, failure.New(failure.Config, "", "template %s: %s: %w", name, templateFile, err)
 	}
 	return t, nil
@@ -289,6 +315,19 @@ func (t *foundTemplate) checkFirmware() error {
 		return nil
 	}
 	return cmp.Or(checkPath(t.Firmware), checkReserved(t.Firmware))
+}
+
+// checkCopies returns an error for folders outside of the project or of the other template, or with a reserved name.
+func (t *foundTemplate) checkCopies() error {
+	for to, from := range t.Copies {
+		if err := cmp.Or(checkPath(to), checkReserved(to)); err != nil {
+			return fmt.Errorf("copies: %w", err)
+		}
+		if checkPath(from) != nil || !strings.Contains(from, "/") {
+			return fmt.Errorf("copies: %q is not a template's name and its folder", from)
+		}
+	}
+	return nil
 }
 
 // checkFolders refuses folders of the model and the runtime that lie in one another or in the build folder.

@@ -377,3 +377,38 @@ func TestTemplateRefused(t *testing.T) {
 		}
 	}
 }
+
+// TestCopies: a project gets folders of other templates, in which files of its own template replace theirs.
+func TestCopies(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	writeIn(t, dir, "module/os/server.c", "int mine;\n")
+	find := func(copies string) (*foundTemplate, error) {
+		writeIn(t, dir, templateFile, strings.Replace(outsideTemplate, `"inputs"`, `"copies": {`+copies+`}, "inputs"`, 1))
+		return findTemplate(dir+"/", nil)
+	}
+	found, err := find(`"module": "zephyr/boardsmith"`)
+	must(t, err)
+	a, err := mlf.Open(mlftest.Tiny(t, nil))
+	must(t, err)
+	b, err := boards.Find("host", nil)
+	must(t, err)
+	b.Sources = nil
+	pl := &plan{files: map[string]planned{}}
+	must(t, pl.add(b, boards.Options{}, found, a, a.Models[0]))
+	shipped, err := fs.ReadFile(templates.FS, "zephyr/boardsmith/os/start.c")
+	must(t, err)
+	for name, want := range map[string]string{"module/os/start.c": string(shipped), "module/os/server.c": "int mine;\n"} {
+		if got, err := pl.files[name].read(); err != nil || string(got) != want {
+			t.Errorf("%s is %q (%v)", name, got, err)
+		}
+	}
+	for _, copies := range []string{
+		`"..": "zephyr/boardsmith"`, `"project.json": "zephyr/boardsmith"`, `"a": "zephyr"`, `"a": "zephyr/../baremetal"`,
+		`"a": "zephyr/nothing"`, `"a": "zephyr/prj.conf"`, `"a": "zephir/boardsmith"`,
+	} {
+		if _, err := find(copies); failure.Of(err) != failure.Config {
+			t.Errorf("%s: %v", copies, err)
+		}
+	}
+}

@@ -228,9 +228,10 @@ func (c *checking) needsBuild() error {
 	return nil
 }
 
-// chooseBoard returns the name of a board for the template: a process rather than an emulator, no hardware.
+// chooseBoard returns the name of a board for the template: a process rather than an emulator, rather than one whose link
+// only the build finds; no hardware.
 func (c *checking) chooseBoard() (string, error) {
-	for _, kind := range []string{"process", "qemu"} {
+	for _, kind := range []string{"process", "qemu", ""} {
 		for _, name := range boards.List(c.builder.Path) {
 			b, err := boards.Find(name, c.builder.Path)
 			if err == nil && b.Link.Kind == kind && slices.Contains(b.Templates, c.found.name) {

@@ -1,0 +1,131 @@
+package project_test
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/cache"
+	"github.com/boardsmith/boardsmith/mlf/mlftest"
+	"github.com/boardsmith/boardsmith/project"
+)
+
+const zephyrApp = "../examples/own-zephyr-app"
+
+// TestZephyrAppFiles: the template.json of the example differs from the shipped template's only where its application
+// does, and a project has the module's files.
+func TestZephyrAppFiles(t *testing.T) {
+	t.Parallel()
+	read := func(name string) (fields map[string]any) {
+		data, err := os.ReadFile(name)
+		if err == nil {
+			err = json.Unmarshal(data, &fields)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return fields
+	}
+	shipped, own := read("../templates/zephyr/template.json"), read(filepath.Join(zephyrApp, "app", "template.json"))
+	theirs := []string{"doc", "inputs", "copies", "areas", "options", "landmarks", "operators"}
+	for name, want := range shipped {
+		if !slices.Contains(theirs, name) && !reflect.DeepEqual(own[name], want) {
+			t.Errorf("%s is %v, want %v", name, own[name], want)
+		}
+	}
+	marks := own["landmarks"].(map[string]any)
+	for name, want := range shipped["landmarks"].(map[string]any) {
+		if name != "stacks" && !reflect.DeepEqual(marks[name], want) {
+			t.Errorf("landmark %s is %v, want %v", name, marks[name], want)
+		}
+	}
+
+	builder := &project.Builder{Path: []string{zephyrApp}}
+	p, err := builder.Generate(t.Context(), filepath.Join(t.TempDir(), "p"), zephyrAppSpec(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	for _, name := range []string{
+		"CMakeLists.txt", "src/main.c", "boardsmith/zephyr/module.yml",
+		"boardsmith/src/main.c",
+	} {
+		from := filepath.Join(zephyrApp, "app", name)
+		switch name {
+		case "boardsmith/zephyr/module.yml":
+			from = filepath.Join("../templates/zephyr", name)
+		case "boardsmith/src/main.c":
+			from = "../templates/firmware/main.c"
+		}
+		want, err := os.ReadFile(from)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := os.ReadFile(filepath.Join(p.Dir(), name)); err != nil || string(got) != string(want) {
+			t.Errorf("%s is not %s (%v)", name, from, err)
+		}
+	}
+}
+
+func zephyrAppSpec(t *testing.T) project.Spec {
+	t.Helper()
+	return project.Spec{
+		Board: "zephyr/mps2_an385", Template: zephyrApp + "/app", Model: mlftest.Path(t, "add.aot_packed"),
+		Options: boards.Options{ArenaKiB: 64},
+	}
+}
+
+// TestZephyrApp builds the example with the Zephyr in $ZEPHYR_BASE and runs it: the model's outputs are right, and the
+// application's own thread runs beside the server.
+func TestZephyrApp(t *testing.T) {
+	t.Parallel()
+	if os.Getenv("ZEPHYR_BASE") == "" {
+		t.Skip("ZEPHYR_BASE is not set: only TestZephyrAppFiles looks at the example (docs/zephyr.md)")
+	}
+	for _, tool := range []string{"west", "cmake", "ninja", "qemu-system-arm"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			t.Skipf("no %s to build with Zephyr and run the image", tool)
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	builder := &project.Builder{Path: []string{zephyrApp}, Cache: cache.New(t.TempDir(), cache.Options{})}
+	spec := zephyrAppSpec(t)
+	p, err := builder.Generate(ctx, filepath.Join(t.TempDir(), "p"), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	runProject(t, ctx, p, spec.Model)
+
+	s, err := p.Run(ctx, nil, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close(ctx)
+	beats, err := s.Function(ctx, "app.beats")
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, err := beats.Call(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for ctx.Err() == nil {
+		now, err := beats.Call(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if now.(int64) > first.(int64) {
+			return
+		}
+	}
+	t.Errorf("the application's thread does not run: it has counted %v", first)
+}
