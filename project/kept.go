@@ -122,7 +122,8 @@ func (p *Project) returnKept(in *tree, r *recipe, folder *cache.Folder) {
 
 // copyInputs makes the inputs in a kept folder equal to the project's. It writes only files that differ, and gives them
 // a newer time than the results that are there. It empties a folder that has other inputs, unless they are only sources
-// and objects: see buildRecord.differs.
+// and objects: see buildRecord.differs. Headers of the model are included by the model's sources only: if one comes or
+// goes, these are written, too.
 func (p *Project) copyInputs(t, in *tree, r *recipe, folder *cache.Folder) error {
 	there, err := in.list(p.state.Template.Inputs)
 	if err != nil {
@@ -132,7 +133,8 @@ func (p *Project) copyInputs(t, in *tree, r *recipe, folder *cache.Folder) error
 	if err != nil {
 		return err
 	}
-	if isOther(have, r.inputs) {
+	others := cameOrWent(have, r.inputs)
+	if slices.ContainsFunc(others, func(name string) bool { return !p.folders().InModel(name) }) {
 		entries, err := fs.ReadDir(in.root.FS(), ".")
 		for _, e := range entries {
 			err = errors.Join(err, in.root.RemoveAll(e.Name()))
@@ -151,7 +153,8 @@ func (p *Project) copyInputs(t, in *tree, r *recipe, folder *cache.Folder) error
 	}
 	var names []string
 	for name, sum := range r.inputs {
-		if sum != "" && have[name] != sum { // "" is of what is no plain file
+		again := len(others) > 0 && p.folders().InModel(name) && isSource(name)
+		if sum != "" && (have[name] != sum || again) { // "" is of what is no plain file
 			names = append(names, name)
 		}
 	}
@@ -170,19 +173,20 @@ func (p *Project) copyInputs(t, in *tree, r *recipe, folder *cache.Folder) error
 	})
 }
 
-// isOther reports whether files other than sources and objects are missing from inputs or new there.
-func isOther(have, inputs map[string]string) bool {
+// cameOrWent lists the files, other than sources and objects, that are missing from inputs or new there. Nothing came
+// into an empty folder.
+func cameOrWent(have, inputs map[string]string) (names []string) {
 	if len(have) == 0 {
-		return false
+		return nil
 	}
 	for _, name := range changes(have, inputs) {
 		_, had := have[name]
 		_, has := inputs[name]
 		if had != has && !slices.Contains([]string{".c", ".S", ".o"}, path.Ext(name)) {
-			return true
+			names = append(names, name)
 		}
 	}
-	return false
+	return names
 }
 
 // copyFile copies a file between two trees. The copy's time is now: a file system's own clock may be behind, and give a

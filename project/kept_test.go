@@ -151,7 +151,8 @@ func TestKept(t *testing.T) {
 }
 
 // TestKeptInputs: a source that comes or goes is noticed by the build command; a header that comes may be found before
-// another, and everything is compiled again. So it is if an option or the template changes.
+// another, and everything is compiled again, or the model if it is the model's. All is if an option or the template
+// changes.
 func TestKeptInputs(t *testing.T) {
 	t.Parallel()
 	d := newKept(t)
@@ -179,6 +180,11 @@ func TestKeptInputs(t *testing.T) {
 	}
 	writeIn(t, p.Dir(), "src/common.c", "int common(void) { return 3; }\n")
 	step("a changed source", "src/common.c")
+	const header = "model/codegen/host/include/string.h"
+	writeIn(t, p.Dir(), header, "#include_next <string.h>\n")
+	step("a new header of the model", "model/codegen/host/src/lib0.c", keptOperator)
+	must(t, os.Remove(filepath.Join(p.Dir(), filepath.FromSlash(header))))
+	step("a removed header of the model", "model/codegen/host/src/lib0.c", keptOperator)
 	writeIn(t, p.Dir(), "crt_config/string.h", "#include_next <string.h>\n")
 	done = 0
 	step("a new header", "model/codegen/host/src/lib0.c", keptOperator, "src/common.c", "src/main.c")
