@@ -4,7 +4,6 @@ import (
 	"context"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -24,14 +23,7 @@ import (
 // known.
 func TestZephyr(t *testing.T) {
 	t.Parallel()
-	if os.Getenv("ZEPHYR_BASE") == "" {
-		t.Skip("ZEPHYR_BASE is not set: no Zephyr to build with (docs/zephyr.md)")
-	}
-	for _, tool := range []string{"west", "cmake", "ninja", "qemu-system-arm"} {
-		if _, err := exec.LookPath(tool); err != nil {
-			t.Skipf("no %s to build with Zephyr and run the image", tool)
-		}
-	}
+	project.NeedZephyr(t, "qemu-system-arm")
 	store := t.TempDir()
 	builder := &project.Builder{Cache: cache.New(store, cache.Options{})}
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
