@@ -65,6 +65,15 @@ var faultCases = []faultCase{
 	{"watchdog", rpc.ReasonWatchdog, failure.Fault, "fault in fault.watchdog: watchdog reset"},
 }
 
+// zephyrFaultBoards are boards of Zephyr to try faults on.
+var zephyrFaultBoards = []faultBoard{
+	{"zephyr/mps2_an385", 0xc0000000, map[string]string{"watchdog": "its driver takes milliseconds for seconds"}},
+	{"zephyr/native_posix_64", 0x18000000, map[string]string{
+		"interrupt": "a process has no interrupts",
+		"watchdog":  "nothing but the host watches a process",
+	}},
+}
+
 // faultyBoard writes a board file that gives a shipped board the functions of faults.c. It returns the new board's name
 // and the folder to look for it in.
 func faultyBoard(t *testing.T, name string) (string, string) {
@@ -109,18 +118,30 @@ func faultLines(t *testing.T, mark string) (lines []int) {
 func TestFaults(t *testing.T) {
 	t.Parallel()
 	for _, board := range drawn.Of(t, "faults", faultBoards, faultBoardsDrawn) {
-		t.Run(board.name, func(t *testing.T) {
-			s := runFaulty(t, board.name)
-			rpctest.CallTwice(t, s)
-			for _, c := range faultCases {
-				t.Run(c.kind, func(t *testing.T) {
-					if why := board.not[c.kind]; why != "" {
-						t.Skip(why)
-					}
-					c.check(t, s, board.nowhere)
-					rpctest.CallTwice(t, s)
-				})
+		t.Run(board.name, board.fail)
+	}
+}
+
+// TestZephyrFaults does the same with Zephyr, whose fatal error handler records a fault.
+func TestZephyrFaults(t *testing.T) {
+	t.Parallel()
+	NeedFullZephyr(t)
+	for _, board := range zephyrFaultBoards {
+		t.Run(board.name, board.fail)
+	}
+}
+
+// fail calls the functions of faults.c on the board.
+func (b faultBoard) fail(t *testing.T) {
+	s := runFaulty(t, b.name)
+	rpctest.CallTwice(t, s)
+	for _, c := range faultCases {
+		t.Run(c.kind, func(t *testing.T) {
+			if why := b.not[c.kind]; why != "" {
+				t.Skip(why)
 			}
+			c.check(t, s, b.nowhere)
+			rpctest.CallTwice(t, s)
 		})
 	}
 }

@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"maps"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -26,17 +28,22 @@ func Shelf(t testing.TB, files map[string]string) string {
 	return dir
 }
 
-// With writes a board file that adds a C file and functions to a shipped board. It returns the new board's name and
-// the folder for the search path.
+// With writes a board file that adds a C file and functions to a shipped board, or to one of a family, FAMILY/NAME. It
+// returns the new board's name and the folder for the search path.
 func With(t testing.TB, name, file, source string, functions map[string]string) (string, string) {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("..", "boards", name+".json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	board := map[string]any{}
-	if err := json.Unmarshal(text, &board); err != nil {
-		t.Fatal(err)
+	board, own := map[string]any{}, name
+	if family, _, ok := strings.Cut(name, "/"); ok {
+		board["doc"], board["inherits"] = "with functions of its own", "family/"+family
+	} else {
+		text, err := os.ReadFile(filepath.Join("..", "boards", name+".json"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := json.Unmarshal(text, &board); err != nil {
+			t.Fatal(err)
+		}
+		own += "_own"
 	}
 	sources, _ := board["sources"].([]any)
 	board["sources"] = append(sources, file)
@@ -45,10 +52,9 @@ func With(t testing.TB, name, file, source string, functions map[string]string) 
 		list = append(list, map[string]any{"name": f, "symbol": functions[f]})
 	}
 	board["functions"] = list
-	text, err = json.Marshal(board)
+	text, err := json.Marshal(board)
 	if err != nil {
 		t.Fatal(err)
 	}
-	own := name + "_own"
-	return own, Shelf(t, map[string]string{own + ".json": string(text), file: source})
+	return own, Shelf(t, map[string]string{own + ".json": string(text), path.Join(path.Dir(own), file): source})
 }
