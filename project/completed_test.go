@@ -409,10 +409,15 @@ func TestTemplateOfATreeRefused(t *testing.T) {
 		"a tree that may be unset":      func(b *blueprint) { b.Trees = []string{"$MAYBE"} },
 		"a tree of a wrong pattern":     func(b *blueprint) { b.Trees = []string{"$BASE/["} },
 		"a search without a file":       func(b *blueprint) { b.Find = []search{{Name: "BASE", In: []string{"~/a"}}} },
-		"a search for a file elsewhere": func(b *blueprint) { b.Find = []search{{"BASE", "../x", []string{"~/a"}}} },
+		"a search for a file elsewhere": func(b *blueprint) { b.Find = []search{{Name: "BASE", Has: "../x", In: []string{"~/a"}}} },
 		"a search nowhere":              func(b *blueprint) { b.Find = []search{{Name: "BASE", Has: "x"}} },
-		"a search in itself":            func(b *blueprint) { b.Find = []search{{"BASE", "x", []string{"$BASE"}}} },
-		"a search in a fixed place":     func(b *blueprint) { b.Find = []search{{"BASE", "x", []string{"/opt"}}} },
+		"a search in itself":            func(b *blueprint) { b.Find = []search{{Name: "BASE", Has: "x", In: []string{"$BASE"}}} },
+		"a search in a fixed place":     func(b *blueprint) { b.Find = []search{{Name: "BASE", Has: "x", In: []string{"/opt"}}} },
+		"a check without a command":     func(b *blueprint) { b.Checks = []setupCheck{{Name: "a"}} },
+		"a check without a name":        func(b *blueprint) { b.Checks = []setupCheck{{Command: []string{"a"}}} },
+		"a check of another variable": func(b *blueprint) {
+			b.Checks = []setupCheck{{Name: "a", Command: []string{"a", "$OTHER/b"}}}
+		},
 		"a tool in a fixed place": func(b *blueprint) {
 			b.Tools = []templateTool{{Name: "west", In: []string{"bin"}}}
 		},

@@ -49,6 +49,7 @@ func TestContexts(t *testing.T) {
 			trial := TemplateTrial{Spec: Spec{Template: "baremetal", Model: spec.Model}}
 			return testEnv().builder().CheckTemplate(ctx, trial, func(TemplateResult) {})
 		},
+		"Builder.Needs": func(ctx context.Context) error { _, err := testEnv().builder().Needs(ctx, dir); return err },
 		"Builder.Clean": func(ctx context.Context) error { return clean(ctx, dir, true, testEnv()) },
 	})
 	if !Exists(dir) {

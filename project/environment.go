@@ -26,9 +26,10 @@ import (
 // A search is where a folder is found whose variable the user has not set: in the first of these places that has a
 // file.
 type search struct {
-	Name string   `json:"name"` // of the variable
-	Has  string   `json:"has"`  // a file below the folder
-	In   []string `json:"in"`   // see places
+	Name    string   `json:"name"`              // of the variable
+	Has     string   `json:"has"`               // a file below the folder
+	In      []string `json:"in"`                // see places
+	Install string   `json:"install,omitempty"` // how to get it
 }
 
 // Words that begin a place, beside $NAME for a variable's folder.
@@ -100,7 +101,7 @@ func (p *Project) variable(name string) string {
 func (p *Project) variableMissing(name string) error {
 	for _, s := range p.state.Template.Find {
 		if s.Name == name {
-			return failure.New(failure.Config, "set it",
+			return failure.New(failure.Config, strings.TrimSuffix("set it, or: "+s.Install, ", or: "),
 				"the template needs the variable %s, which is not set, and %s has no %s", name, strings.Join(s.In, " or "), s.Has)
 		}
 	}
@@ -147,13 +148,7 @@ func (p *Project) findTool(tool templateTool) (string, error) {
 
 // findBuilder returns the path of the program that builds.
 func (p *Project) findBuilder() (string, error) {
-	name := p.state.Template.Build[0]
-	for _, tool := range p.state.Template.Tools {
-		if tool.Name == name {
-			return p.findTool(tool)
-		}
-	}
-	return command.Find(name, "")
+	return p.findProgram(p.state.Template.Build[0])
 }
 
 // toolFolders returns the folders, besides those of PATH, of the template's programs.
@@ -169,16 +164,22 @@ func (p *Project) toolFolders() (all []string) {
 	return all
 }
 
+// toolPath returns the variable PATH with toolFolders, if there are any.
+func (p *Project) toolPath() []string {
+	folders := p.toolFolders()
+	if len(folders) == 0 {
+		return nil
+	}
+	return []string{"PATH=" + strings.Join(append(folders, os.Getenv("PATH")), string(os.PathListSeparator))}
+}
+
 // environment returns the build command's variables in addition to those of every tool. A value $NAME is the user's
 // variable of that name, and with a question mark behind it may be unset; others are literal. cc is the path of the
 // board's compiler. values are those of the user's variables, except paths of outside inputs and of source trees, whose
 // contents count instead.
 func (p *Project) environment(cc string) (env, values []string, err error) {
 	t := &p.state.Template.blueprint
-	if folders := p.toolFolders(); len(folders) > 0 {
-		all := append(folders, os.Getenv("PATH"))
-		env = append(env, "PATH="+strings.Join(all, string(os.PathListSeparator)))
-	}
+	env = p.toolPath()
 	for _, name := range slices.Sorted(maps.Keys(t.Env)) {
 		value := t.Env[name]
 		if strings.Contains(value, toolchainWord) {

@@ -49,8 +49,9 @@ type blueprint struct {
 	// inputs outside the project, as $VARIABLE/PATH with a variable of Env
 	Outside []string `json:"outside,omitempty"`
 	// source trees outside the project, as $VARIABLE or $VARIABLE/PATTERN, see treeStates
-	Trees []string `json:"trees,omitempty"`
-	Find  []search `json:"find,omitempty"` // folders for variables of Env that the user has not set
+	Trees  []string     `json:"trees,omitempty"`
+	Find   []search     `json:"find,omitempty"`   // folders for variables of Env that the user has not set
+	Checks []setupCheck `json:"checks,omitempty"` // of what else the build needs of this computer
 	// builds in a folder of the cache, which is kept for the next ones; patterns of results that the project's build
 	// folder gets, besides those that are named here
 	Kept     bool     `json:"kept,omitempty"`
@@ -249,7 +250,7 @@ func (t *blueprint) check() error {
 	if !t.Kept && len(t.Results) > 0 {
 		return errors.New("results have no effect without kept")
 	}
-	return cmp.Or(t.checkOutside(), t.checkFind(), t.Landmarks.Check())
+	return cmp.Or(t.checkOutside(), t.checkFind(), t.checkSetup(), t.Landmarks.Check())
 }
 
 func (t *blueprint) programmerFolder() string { return cmp.Or(t.ProgrammerFolder, t.buildFolder()) }

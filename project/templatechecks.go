@@ -144,6 +144,11 @@ func (c *checking) tools(ctx context.Context) (string, error) {
 		if r, err = c.p.recipe(ctx, t); err == nil {
 			_, err = c.p.findBuilder()
 		}
+		for _, check := range c.found.Checks {
+			if err == nil {
+				_, err = c.p.ask(ctx, check.Command)
+			}
+		}
 		c.lacking = err
 	}
 	if c.lacking != nil {

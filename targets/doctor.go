@@ -3,12 +3,15 @@
 package targets
 
 import (
+	"cmp"
 	"context"
 	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/toolbox"
+	"github.com/boardsmith/boardsmith/project"
 )
 
 func (v *invocation) doctor(ctx context.Context) error {
@@ -26,6 +29,9 @@ func (v *invocation) doctor(ctx context.Context) error {
 			lacking = append(lacking, f.Name)
 		}
 	}
+	if err := v.templateNeeds(ctx); err != nil {
+		return err
+	}
 	for _, f := range toolbox.Access() {
 		toolbox.Print(v.Console, f)
 	}
@@ -36,6 +42,34 @@ func (v *invocation) doctor(ctx context.Context) error {
 		return failure.New(failure.ToolMissing, toolbox.HowToInstall(all), "missing: %s", strings.Join(lacking, ", "))
 	}
 	v.JSONLine(fields{"status": "done"})
+	return nil
+}
+
+// templateNeeds prints what templates need besides the tools that doctor looks for anyway.
+func (v *invocation) templateNeeds(ctx context.Context) error {
+	path, err := v.search()
+	if err != nil {
+		return err
+	}
+	builder := &project.Builder{Path: path, Log: v.log}
+	defer builder.Close()
+	needs, err := builder.Needs(ctx, v.Dir)
+	if err != nil {
+		return err
+	}
+	for _, n := range needs {
+		if slices.ContainsFunc(toolbox.Tools(), func(t toolbox.Tool) bool { return t.Apt != "" && t.Name == n.Name }) {
+			continue
+		}
+		f := toolbox.Finding{
+			Tool: toolbox.Tool{Name: n.Name, Use: "template " + n.Template}, Here: n.Err == nil,
+			Version: cmp.Or(n.Found, "works"), Fix: "to get it: " + n.Install,
+		}
+		if n.Err != nil {
+			f.Version, f.Why = "", n.Err.Error()
+		}
+		toolbox.Print(v.Console, f)
+	}
 	return nil
 }
 

@@ -1,0 +1,173 @@
+// This file finds out what templates need of this computer, for people who set it up, and asks a template's tools.
+
+package project
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/command"
+	"github.com/boardsmith/boardsmith/internal/toolwords"
+)
+
+// A setupCheck is a command that succeeds if something is there that the build needs and that is no program: a module
+// of an interpreter, or a setting.
+type setupCheck struct {
+	Name    string   `json:"name"`
+	Command []string `json:"command"` // $NAME/PATH is below the folder of a variable of env
+	Install string   `json:"install"` // a command that installs it, or what to do
+}
+
+// A TemplateNeed is a folder, a program or something else that the builds of a template need.
+type TemplateNeed struct {
+	Template string
+	Name     string // of a variable with the folder's path, of a program or of a check
+	Found    string // the folder, the program's version, or the last line of what the check printed
+	Err      error  // why it is missing; nil if it is there
+	Install  string // how to get it
+}
+
+// Needs looks for what the builds of templates need besides compilers of boards, for projects in dir. It returns an
+// error only for a template that cannot be read, or if ctx has ended.
+func (b *Builder) Needs(ctx context.Context, dir string) (all []TemplateNeed, err error) {
+	if ctx.Err() != nil {
+		return nil, failure.Stopped(ctx, "templates")
+	}
+	if dir, err = filepath.Abs(dir); err != nil {
+		return nil, fmt.Errorf("templates: %w", err)
+	}
+	for _, name := range templateNames(b.Path) {
+		t, err := findTemplate(name, b.Path)
+		if err != nil {
+			return nil, err
+		}
+		found, err := t.in(b, dir).needs(ctx)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, found...)
+	}
+	return all, nil
+}
+
+// in returns a project that was not generated, for questions about the template.
+func (t *foundTemplate) in(b *Builder, dir string) *Project {
+	return &Project{dir: dir, builder: b, state: state{Template: templateState{t.name, t.blueprint}}}
+}
+
+func (p *Project) needs(ctx context.Context) (all []TemplateNeed, err error) {
+	t := p.state.Template
+	for _, s := range t.Find {
+		n := TemplateNeed{Name: s.Name, Found: p.variable(s.Name), Install: s.Install}
+		if n.Found == "" {
+			n.Err = p.variableMissing(s.Name)
+		}
+		all = append(all, n)
+	}
+	for _, tool := range t.Tools {
+		n := TemplateNeed{Name: tool.Name, Install: tool.Install}
+		path, err := p.findTool(tool)
+		if n.Err = err; err == nil {
+			n.Found, _ = command.Ask(ctx, path, "--version") // it need not have this flag
+		}
+		all = append(all, n)
+	}
+	for _, c := range t.Checks {
+		n := TemplateNeed{Name: c.Name, Install: c.Install}
+		n.Found, n.Err = p.ask(ctx, c.Command)
+		n.Found = lastLine(n.Found)
+		all = append(all, n)
+	}
+	for i := range all {
+		all[i].Template = t.Name
+	}
+	if ctx.Err() != nil {
+		return nil, failure.Stopped(ctx, "template %s", t.Name)
+	}
+	return all, nil
+}
+
+func lastLine(text string) string {
+	text = strings.TrimSpace(text)
+	return strings.TrimSpace(text[strings.LastIndex(text, "\n")+1:])
+}
+
+const setupTimeout = time.Minute
+
+// ask runs a command of the template's in the environment of the build command, and returns what it printed.
+func (p *Project) ask(ctx context.Context, words []string) (string, error) {
+	path, err := p.findProgram(words[0])
+	if err != nil {
+		return "", err
+	}
+	c := command.Command{Path: path, Dir: os.TempDir(), Timeout: setupTimeout}
+	for _, word := range words[1:] {
+		if first, below, _ := strings.Cut(word, "/"); strings.HasPrefix(first, "$") {
+			folder := p.variable(first[1:])
+			if folder == "" {
+				return "", p.variableMissing(first[1:])
+			}
+			word = filepath.Join(folder, filepath.FromSlash(below))
+		}
+		c.Args = append(c.Args, word)
+	}
+	if c.Env, _, err = p.environment(""); err != nil {
+		c.Env = p.toolPath() // a variable that no word begins with is not needed here
+	}
+	out, _, err := c.Capture(ctx)
+	if failed := (*command.Error)(nil); errors.As(err, &failed) {
+		class, message := toolwords.Explain(failed.Stderr, failed.Text)
+		message = cmp.Or(message, failed.LastLine())
+		return "", failure.New(class, "to see it again: "+failed.Command, "%s: %w: %s", failed.Tool, failed.Err,
+			strings.Join(strings.Fields(message), " "))
+	}
+	return out, err
+}
+
+// findProgram returns the path of a program: one of the template's tools, one beside them, or one on PATH.
+func (p *Project) findProgram(name string) (string, error) {
+	for _, tool := range p.state.Template.Tools {
+		if tool.Name == name {
+			return p.findTool(tool)
+		}
+	}
+	for _, dir := range p.toolFolders() {
+		if path, err := command.Find(filepath.Join(dir, name), ""); err == nil {
+			return path, nil
+		}
+	}
+	return command.Find(name, "")
+}
+
+// checkSetup returns an error for commands that cannot be run.
+func (t *blueprint) checkSetup() error {
+	for _, c := range t.Checks {
+		if c.Name == "" {
+			return errors.New("checks: one has no name")
+		}
+		if err := t.checkCommand("checks: "+c.Name, c.Command); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *blueprint) checkCommand(field string, words []string) error {
+	if len(words) == 0 || words[0] == "" {
+		return fmt.Errorf("%s: no command", field)
+	}
+	for _, word := range words[1:] {
+		name, _, _ := strings.Cut(strings.TrimPrefix(word, "$"), "/")
+		if strings.HasPrefix(word, "$") && t.Env[name] != "$"+name {
+			return fmt.Errorf("%s: %q does not begin with a user's variable of env", field, word)
+		}
+	}
+	return nil
+}
