@@ -413,8 +413,7 @@ func TestBadFiles(t *testing.T) {
 
 func TestUnknownBoard(t *testing.T) {
 	_, err := Find("hots", nil)
-	var nf *NotFoundError
-	if !errors.As(err, &nf) || !strings.Contains(err.Error(), `did you mean "host"?`) {
+	if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), `did you mean "host"?`) {
 		t.Fatalf("got %v", err)
 	}
 	for _, n := range []string{"", "..", "a b", "no/such.json", "cpu/native"} {

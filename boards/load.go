@@ -33,22 +33,10 @@ var (
 	memberRE = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.@-]*$`)
 )
 
-// A NotFoundError reports a board, chip or cpu that is in no folder of the search path.
-type NotFoundError struct {
-	Name  string
-	Known []string // the available names
-}
-
-func (e *NotFoundError) Error() string {
-	return fmt.Sprintf("board %q is not known%s", e.Name, jsonfile.DidYouMean(e.Name, e.Known))
-}
-
-// FailureClass returns failure.Config.
-func (e *NotFoundError) FailureClass() failure.Class { return failure.Config }
-
-// NextStep lists the available boards.
-func (e *NotFoundError) NextStep() string {
-	return "choose one of: " + strings.Join(e.Known, ", ")
+// notFound returns the error for a board, chip or cpu that is in no folder of the search path.
+func notFound(name string, known []string) error {
+	return failure.New(failure.Config, "choose one of: "+strings.Join(known, ", "), "board %q is not known%s", name,
+		jsonfile.DidYouMean(name, known))
 }
 
 // A FileError reports an error in a board file, with its line.
@@ -69,7 +57,7 @@ var renamed = map[string]string{
 // Find loads the board of that name; or FAMILY/NAME, a board of a family, which needs no file of its own (see member);
 // or the board file at that path (another name with a slash, or one ending in .json).
 // folders is the search path, first match wins: each folder's boards/ is looked into, then the shipped boards.
-// Errors: *NotFoundError, *FileError.
+// Errors: *FileError; class config for a name that is not known.
 func Find(name string, folders []string) (*Board, error) {
 	shelves := shelves(folders)
 	if family, member := member(shelves, name); family != "" {
@@ -84,7 +72,7 @@ func Find(name string, folders []string) (*Board, error) {
 		}
 	}
 	if !nameRE.MatchString(name) || strings.HasSuffix(name, ".json") {
-		return nil, &NotFoundError{name, names(shelves)}
+		return nil, notFound(name, names(shelves))
 	}
 	b := &Board{Name: name, Origin: map[string]Origin{}}
 	if err := b.load(shelves, "", name, nil); err != nil {
@@ -207,7 +195,7 @@ func mayInheritText(level string) string {
 
 func notRead(err error, name string, known []string) error {
 	if errors.Is(err, fs.ErrNotExist) {
-		return &NotFoundError{name, known}
+		return notFound(name, known)
 	}
 	return failure.New(failure.Config, "", "board %s: %w", name, err)
 }

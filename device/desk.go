@@ -34,8 +34,9 @@ type Desk struct {
 	Ledger     string        // folder of the ledger, which users or computers may share; "": in StateDir
 	// folder of the leases of real probes and of addresses; "" is the one of all users of this computer
 	LeaseDir string
-	Tool     FindTool // finds programmers and the programs of Probes; nil: on PATH
-	Probes   Probes   // emulated probes, for boards such as microbit; nil: *NoProbesError for such boards
+	// returns the path of a programmer, or of a program of Probes, by its name: *MissingToolError; nil: looks on PATH
+	Tool   func(program string) (path string, err error)
+	Probes Probes // emulated probes, for boards such as microbit; nil: such boards cannot be attached
 
 	attached openset.Set[*Device] // and not closed
 }

@@ -5,7 +5,6 @@ package device
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"path/filepath"
 	"time"
@@ -23,7 +22,7 @@ type Probes interface {
 	// Start starts the chip unless it runs, and creates the folder if necessary. model is the chip's name in the
 	// board file. The chip continues after this process has ended. find returns the path of a program that Start
 	// needs; if nil, Start finds it itself. Errors: find's; *MissingToolError; others have no class.
-	Start(ctx context.Context, folder, model string, find FindTool) (EmulatedState, error)
+	Start(ctx context.Context, folder, model string, find func(program string) (path string, err error)) (EmulatedState, error)
 	// State asks the chip for its state. If the chip does not run, or does not respond before ctx ends, the state
 	// has only its probe's serial.
 	State(ctx context.Context, folder string) (EmulatedState, error)
@@ -35,9 +34,6 @@ type Probes interface {
 	Stop(ctx context.Context, folder string) error
 }
 
-// A FindTool returns the path of a program by its name: *MissingToolError.
-type FindTool = func(program string) (path string, err error)
-
 // An EmulatedState is the state of an emulated board.
 type EmulatedState struct {
 	Runs   bool
@@ -48,25 +44,8 @@ type EmulatedState struct {
 	Erases []int            // erases of this chip, by sector
 }
 
-// A NoProbesError reports a board with an emulated probe on a Desk without Probes.
-type NoProbesError struct {
-	Board string
-}
-
-func (e *NoProbesError) Error() string {
-	return fmt.Sprintf("board %s needs an emulated debug probe, but Desk.Probes is nil", e.Board)
-}
-
-// FailureClass returns failure.Config.
-func (e *NoProbesError) FailureClass() failure.Class { return failure.Config }
-
-// NextStep returns the package and the field.
-func (e *NoProbesError) NextStep() string {
-	return "import github.com/boardsmith/boardsmith/emulated, and set device.Desk{Probes: emulated.Probes()}"
-}
-
-// probesFor returns the emulated probes and the folder of a board's chip: *NoProbesError; class config for a board that
-// is not emulated.
+// probesFor returns the emulated probes and the folder of a board's chip: class config for a board that is not
+// emulated, and for a Desk without Probes.
 func (k *Desk) probesFor(b *boards.Board) (Probes, string, error) {
 	if !b.Flash.Emulated {
 		return nil, "", failure.New(failure.Config,
@@ -74,7 +53,9 @@ func (k *Desk) probesFor(b *boards.Board) (Probes, string, error) {
 			"board %s has no emulated chip", b.Name)
 	}
 	if k.Probes == nil {
-		return nil, "", &NoProbesError{b.Name}
+		return nil, "", failure.New(failure.Config,
+			"import github.com/boardsmith/boardsmith/emulated, and set device.Desk{Probes: emulated.Probes()}",
+			"board %s needs an emulated debug probe, but Desk.Probes is nil", b.Name)
 	}
 	dir, err := k.stateDir()
 	if err != nil {
@@ -89,8 +70,8 @@ func (k *Desk) probesFor(b *boards.Board) (Probes, string, error) {
 	return k.Probes, folder, nil
 }
 
-// StartEmulated starts the board's emulated chip unless it runs. Errors: *MissingToolError, *NoProbesError; class
-// config for a board that is not emulated; class probe-missing.
+// StartEmulated starts the board's emulated chip unless it runs. Errors: *MissingToolError; class config for a
+// board that is not emulated, and for a Desk without Probes; class probe-missing.
 func (k *Desk) StartEmulated(ctx context.Context, b *boards.Board) (EmulatedState, error) {
 	probes, folder, err := k.probesFor(b)
 	if err != nil {

@@ -108,8 +108,7 @@ func TestNoProbes(t *testing.T) {
 	}
 	for name, try := range tries {
 		err := try()
-		var none *device.NoProbesError
-		if !errors.As(err, &none) || none.Board != b.Name || failure.Of(err) != failure.Config {
+		if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), b.Name) {
 			t.Errorf("%s: %v of class %s", name, err, failure.Of(err))
 		}
 		if next := failure.Next(err); !strings.Contains(next, "boardsmith/emulated") || !strings.Contains(next, "Probes") {

@@ -327,7 +327,7 @@ func graphArchive(t *testing.T, linked bool, storage int) *mlf.Archive {
 			Array: &ndarray.Array{DType: ndarray.DType{Bits: 8, Lanes: 1}, Shape: []int64{2, 2}, Data: []byte{10, 20, 30, 40}},
 		}}
 	}
-	blob, err := mlf.EncodeParams(params)
+	blob, err := mlftest.EncodeParams(params)
 	if err != nil {
 		t.Fatal(err)
 	}

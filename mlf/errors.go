@@ -5,6 +5,7 @@ import (
 	"sort"
 
 	"github.com/agext/levenshtein"
+
 	"github.com/boardsmith/boardsmith/failure"
 )
 

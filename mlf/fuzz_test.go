@@ -168,7 +168,7 @@ func FuzzParams(f *testing.F) {
 		if err != nil {
 			return
 		}
-		back, err := mlf.EncodeParams(params)
+		back, err := mlftest.EncodeParams(params)
 		if err != nil || !bytes.Equal(back, data) {
 			t.Fatalf("%x\nis written as\n%x, %v", data, back, err)
 		}

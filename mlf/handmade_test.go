@@ -37,7 +37,7 @@ const metadata7 = `{"version": 7, "modules": {"net": {"model_name": "net", "styl
 
 // graphModel is a small archive with a graph, in version 7.
 func graphModel() []mlf.File {
-	params, err := mlf.EncodeParams([]ndarray.Named{{
+	params, err := mlftest.EncodeParams([]ndarray.Named{{
 		Name:  "p0",
 		Array: &ndarray.Array{DType: ndarray.DType{Bits: 8, Lanes: 1}, Shape: []int64{3}, Data: []byte{1, 2, 3}},
 	}})

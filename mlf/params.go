@@ -58,7 +58,6 @@ func (b *blob) want(what string, got, want uint64) {
 }
 
 // ParseParams parses a blob of named arrays. The arrays' data lie in the blob, which must not be changed.
-// EncodeParams returns the same bytes for the result.
 func ParseParams(data []byte) ([]ndarray.Named, error) {
 	b := &blob{left: data}
 	b.want("magic number of the parameters", b.u64(), paramsMagic)
@@ -120,34 +119,4 @@ func (b *blob) array() *ndarray.Array {
 		return nil
 	}
 	return &ndarray.Array{DType: d, Shape: shape, Data: raw}
-}
-
-// EncodeParams writes a blob of named arrays, in their order.
-func EncodeParams(params []ndarray.Named) ([]byte, error) {
-	le := binary.LittleEndian
-	out := le.AppendUint64(nil, paramsMagic)
-	out = le.AppendUint64(out, 0)
-	out = le.AppendUint64(out, uint64(len(params)))
-	for _, p := range params {
-		out = le.AppendUint64(out, uint64(len(p.Name)))
-		out = append(out, p.Name...)
-	}
-	out = le.AppendUint64(out, uint64(len(params)))
-	for _, p := range params {
-		if err := p.Check(); err != nil {
-			return nil, fmt.Errorf("parameter %q: %w", p.Name, err)
-		}
-		out = le.AppendUint64(out, arrayMagic)
-		out = le.AppendUint64(out, 0)
-		out = le.AppendUint64(out, cpu)
-		out = le.AppendUint32(out, uint32(len(p.Shape)))
-		out = append(out, p.DType.Code, p.DType.Bits)
-		out = le.AppendUint16(out, p.DType.Lanes)
-		for _, v := range p.Shape {
-			out = le.AppendUint64(out, uint64(v))
-		}
-		out = le.AppendUint64(out, uint64(len(p.Data)))
-		out = append(out, p.Data...)
-	}
-	return out, nil
 }

@@ -15,7 +15,7 @@ func FuzzNPY(f *testing.F) {
 			return
 		}
 		var b bytes.Buffer
-		if err := WriteNPY(&b, a); err != nil {
+		if err := writeNPY(&b, a); err != nil {
 			t.Fatal(err)
 		}
 		again, err := ReadNPY(&b)

@@ -176,9 +176,9 @@ func fromFortran(a *Array) []byte {
 	return out
 }
 
-// WriteNPY writes one array as .npy version 1.0, byte for byte what NumPy writes. It does not use npyio's writer,
+// writeNPY writes one array as .npy version 1.0, byte for byte what NumPy writes. It does not use npyio's writer,
 // which derives the shape from a Go type and so loses the rank of flat data, empty dimensions and half floats.
-func WriteNPY(w io.Writer, a *Array) error {
+func writeNPY(w io.Writer, a *Array) error {
 	if err := a.Check(); err != nil {
 		return err
 	}

@@ -12,10 +12,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/plainfile"
 	"github.com/moby/sys/atomicwriter"
 	"github.com/sbinet/npyio/npz"
+
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/plainfile"
 )
 
 // maxMembers limits the arrays of one file.
@@ -142,7 +143,7 @@ func encodeNPZ(arrays []Named) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := WriteNPY(m, a.Array); err != nil {
+		if err := writeNPY(m, a.Array); err != nil {
 			return nil, fmt.Errorf("array %q: %w", a.Name, err)
 		}
 	}

@@ -120,7 +120,7 @@ func TestWritesAsNumPyDoes(t *testing.T) {
 		t.Fatal(err)
 	}
 	var got bytes.Buffer
-	if err := WriteNPY(&got, a); err != nil || !bytes.Equal(got.Bytes(), want.Bytes()) {
+	if err := writeNPY(&got, a); err != nil || !bytes.Equal(got.Bytes(), want.Bytes()) {
 		t.Errorf("%v, got header %q, want %q", err, got.Bytes()[:128], want.Bytes()[:128])
 	}
 }

@@ -64,7 +64,6 @@ func TestContexts(t *testing.T) {
 	failuretest.Ended(t, failuretest.Calls{
 		"Transport.Send":            func(ctx context.Context) error { return device.Send(ctx, bytes) },
 		"Transport.Recv":            func(ctx context.Context) error { _, err := device.Recv(ctx); return err },
-		"Redialer.Redial":           func(ctx context.Context) error { return rpc.Redialer(dial()).Redial(ctx) },
 		"Session.Sync":              u.Sync,
 		"Session.Platform":          func(ctx context.Context) error { _, err := u.Platform(ctx); return err },
 		"Session.PriorFault":        func(ctx context.Context) error { _, err := u.PriorFault(ctx); return err },

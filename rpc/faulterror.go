@@ -287,7 +287,7 @@ func (s *Session) redial(ctx context.Context) (*FaultRecord, error) {
 	defer func() { s.reviving = false }()
 	ctx, cancel := s.limit(ctx)
 	defer cancel()
-	again, ok := s.transport.(Redialer)
+	again, ok := s.transport.(redialer)
 	if !ok {
 		return nil, s.gone // lose is not called then
 	}

@@ -124,9 +124,9 @@ func (r *ResetCause) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// ParsePlatform decodes the result of boardsmith.platform. It skips unknown items. It returns a *ProtocolError for
+// parsePlatform decodes the result of boardsmith.platform. It skips unknown items. It returns a *ProtocolError for
 // an item that occurs twice or has a wrong length.
-func ParsePlatform(b []byte) (Platform, error) {
+func parsePlatform(b []byte) (Platform, error) {
 	if len(b) == 0 || b[0] != 1 {
 		return Platform{}, protocolErrorf("platform of %d bytes: unsupported version", len(b))
 	}
@@ -207,5 +207,5 @@ func (s *Session) Platform(ctx context.Context) (Platform, error) {
 	if !ok {
 		return Platform{}, s.breakUp(protocolErrorf("%s returned %T", platformFunction, result))
 	}
-	return ParsePlatform(b)
+	return parsePlatform(b)
 }

@@ -18,7 +18,9 @@ import (
 	"github.com/boardsmith/boardsmith/transport"
 )
 
-// A Transport carries whole messages to the device and back, such as *transport.Session.
+// A Transport carries whole messages to the device and back, such as *transport.Session. One whose device may be reset
+// has a method Redial(context.Context) error too: after a *transport.TerminatedError, it begins a new session over the
+// same link. Deadlines are as for Recv.
 type Transport interface {
 	Send(ctx context.Context, parts ...[]byte) error // sends one message, the concatenation of parts
 	Recv(ctx context.Context) ([]byte, error)        // the message is valid until the next Recv
@@ -26,9 +28,8 @@ type Transport interface {
 	Lossy() bool
 }
 
-// A Redialer is a Transport whose device may be reset: after a *transport.TerminatedError, Redial begins a new
-// session over the same link. Deadlines are as for Recv.
-type Redialer interface {
+// A redialer is a Transport whose device may be reset.
+type redialer interface {
 	Redial(ctx context.Context) error
 }
 
@@ -59,7 +60,7 @@ const attempts = 4
 // for the next one. Later requests return a *BrokenError. An error that the device reports does not end the
 // session.
 //
-// Neither does a reset of the device, if the transport is a Redialer: the current request returns a *FaultError or
+// Neither does a reset of the device, if the transport has Redial: the current request returns a *FaultError or
 // a *ResetError, objects from before the reset return a *StaleError when used, and new requests work.
 type Session struct {
 	transport Transport
@@ -229,7 +230,7 @@ func (s *Session) limit(ctx context.Context) (context.Context, context.CancelFun
 
 // breakUp ends the session or, after a reset, discards its state of the device.
 func (s *Session) breakUp(err error) error {
-	if _, again := s.transport.(Redialer); again && wasReset(err) {
+	if _, again := s.transport.(redialer); again && wasReset(err) {
 		s.lose(err)
 		return err
 	}

@@ -11,8 +11,8 @@ import "embed"
 //go:embed all:baremetal all:zephyr firmware launch_microtvm_api_server.sh
 var FS embed.FS
 
-// Firmware is the folder of the firmware's common C; a template names the project's folder for its files.
-const Firmware = "firmware"
-
-// LaunchScript is the name of that script, here and in a project.
-const LaunchScript = "launch_microtvm_api_server.sh"
+// Names in FS that are no templates.
+const (
+	Firmware     = "firmware"                      // the folder of the firmware's common C
+	LaunchScript = "launch_microtvm_api_server.sh" // the script, which has the same name in a project
+)

@@ -59,8 +59,8 @@ func endName(err error) string {
 	return "closed"
 }
 
-// A Recorder is a Link that records the traffic of another one.
-type Recorder struct {
+// A recorder is a Link that records the traffic of another one.
+type recorder struct {
 	link  Link
 	began time.Time
 	mu    sync.Mutex
@@ -68,14 +68,15 @@ type Recorder struct {
 	err   error // the first error of writing the recording
 }
 
-// Record returns a link that records the traffic of link to w. Closing it closes link, not w.
-func Record(link Link, w io.Writer) *Recorder {
-	r := &Recorder{link: link, began: time.Now(), to: json.NewEncoder(w)}
+// Record returns a link that records the traffic of link to w. Closing it closes link, not w, and returns an error if the
+// recording could not be written.
+func Record(link Link, w io.Writer) Link {
+	r := &recorder{link: link, began: time.Now(), to: json.NewEncoder(w)}
 	r.err = r.to.Encode(recordingHead{recordingVersion, link.Lossy()})
 	return r
 }
 
-func (r *Recorder) add(to string, p []byte, end string) {
+func (r *recorder) add(to string, p []byte, end string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.err == nil {
@@ -84,7 +85,7 @@ func (r *Recorder) add(to string, p []byte, end string) {
 }
 
 // Read reads from the recorded link.
-func (r *Recorder) Read(ctx context.Context, p []byte) (int, error) {
+func (r *recorder) Read(ctx context.Context, p []byte) (int, error) {
 	late := ctx.Err() != nil
 	n, err := r.link.Read(ctx, p)
 	switch {
@@ -97,7 +98,7 @@ func (r *Recorder) Read(ctx context.Context, p []byte) (int, error) {
 }
 
 // Write writes to the recorded link.
-func (r *Recorder) Write(ctx context.Context, p []byte) error {
+func (r *recorder) Write(ctx context.Context, p []byte) error {
 	if ctx.Err() == nil && len(p) > 0 {
 		r.add(toDevice, p, "")
 	}
@@ -110,10 +111,10 @@ func (r *Recorder) Write(ctx context.Context, p []byte) error {
 }
 
 // Lossy returns the recorded link's.
-func (r *Recorder) Lossy() bool { return r.link.Lossy() }
+func (r *recorder) Lossy() bool { return r.link.Lossy() }
 
 // Close closes the recorded link. It returns an error if the recording could not be written.
-func (r *Recorder) Close() error {
+func (r *recorder) Close() error {
 	err := r.link.Close()
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -25,25 +25,25 @@ const (
 	writePart   = 4096    // bytes per write to the driver, so that a cancel takes effect soon
 )
 
-// A SerialError reports a port that cannot be opened, or that vanished while it was open. In the latter case
+// A serialError reports a port that cannot be opened, or that vanished while it was open. In the latter case
 // errors.Is matches it with ErrClosed; after the device is plugged in again, the port can be opened under its new
 // name.
-type SerialError struct {
+type serialError struct {
 	Port string
 	Gone bool // it was open
 	Err  error
 }
 
-func (e *SerialError) Error() string { return fmt.Sprintf("serial port %s: %v", e.Port, e.Err) }
+func (e *serialError) Error() string { return fmt.Sprintf("serial port %s: %v", e.Port, e.Err) }
 
 // Unwrap returns the driver's error.
-func (e *SerialError) Unwrap() error { return e.Err }
+func (e *serialError) Unwrap() error { return e.Err }
 
 // Is makes ErrClosed match a port that is gone.
-func (e *SerialError) Is(target error) bool { return e.Gone && target == ErrClosed }
+func (e *serialError) Is(target error) bool { return e.Gone && target == ErrClosed }
 
 // FailureClass returns failure.BoardLost for a port that vanished, else failure.ProbeMissing.
-func (e *SerialError) FailureClass() failure.Class {
+func (e *serialError) FailureClass() failure.Class {
 	if e.Gone {
 		return failure.BoardLost
 	}
@@ -51,7 +51,7 @@ func (e *SerialError) FailureClass() failure.Class {
 }
 
 // NextStep returns what to do.
-func (e *SerialError) NextStep() string {
+func (e *serialError) NextStep() string {
 	var p *serial.PortError
 	switch {
 	case e.Gone:
@@ -82,17 +82,18 @@ type Serial struct {
 	writing chan struct{} // holds a token during a write
 }
 
-// OpenSerial opens a port exclusively: eight bits, no parity, one stop bit. Errors: *SerialError.
+// OpenSerial opens a port exclusively: eight bits, no parity, one stop bit. Errors: class probe-missing. Once the
+// port has vanished, errors of the link are of class board-lost and match ErrClosed.
 func OpenSerial(c SerialConfig) (*Serial, error) {
 	if c.Baud == 0 {
 		c.Baud = defaultBaud
 	}
 	port, err := serial.Open(c.Port, &serial.Mode{BaudRate: c.Baud})
 	if err != nil {
-		return nil, &SerialError{Port: c.Port, Err: err}
+		return nil, &serialError{Port: c.Port, Err: err}
 	}
 	if err := port.ResetInputBuffer(); err != nil { // drop bytes received before
-		return nil, errors.Join(&SerialError{Port: c.Port, Err: err}, port.Close())
+		return nil, errors.Join(&serialError{Port: c.Port, Err: err}, port.Close())
 	}
 	return newSerial(c.Port, port), nil
 }
@@ -124,7 +125,7 @@ func (s *Serial) read() {
 		s.mu.Lock()
 		s.have = append(s.have, buf[:n]...)
 		if err != nil {
-			s.err = &SerialError{Port: s.name, Gone: true, Err: err}
+			s.err = &serialError{Port: s.name, Gone: true, Err: err}
 		}
 		full := len(s.have) > readAhead
 		s.mu.Unlock()
@@ -240,7 +241,7 @@ func (s *Serial) gone(err error) error {
 	case <-s.closed:
 		return ErrClosed
 	default:
-		return &SerialError{Port: s.name, Gone: true, Err: err}
+		return &serialError{Port: s.name, Gone: true, Err: err}
 	}
 }
 
@@ -255,7 +256,7 @@ func (s *Serial) Close() error {
 			gone := s.err != nil
 			s.mu.Unlock()
 			if !gone {
-				err = &SerialError{Port: s.name, Err: e}
+				err = &serialError{Port: s.name, Err: e}
 			}
 		}
 		<-s.done

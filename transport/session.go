@@ -22,7 +22,7 @@ type SessionOptions struct {
 	StartTimeout time.Duration // for the whole handshake; 0 means 10 s. ctx may end it earlier
 	Retry        time.Duration // time between attempts of the handshake; doubles up to 2 s; 0 means 250 ms
 	FrameGap     time.Duration // silence inside a frame after which it counts as damaged, on a lossy link; 0 means 1 s
-	MaxMessage   int           // longest message accepted from the device, bytes; 0 means DefaultLimit
+	MaxMessage   int           // longest message accepted from the device, bytes; 0 means 16 MiB
 	Seed         byte          // initial value of this side's nonces; 0 means a random one
 }
 

@@ -26,8 +26,8 @@ var eventNames = [...]string{
 
 func (e Event) String() string { return eventNames[e] }
 
-// DefaultLimit is the longest payload that an Unframer accepts by default.
-const DefaultLimit = 16 << 20
+// defaultLimit is the longest payload that an Unframer accepts by default.
+const defaultLimit = 16 << 20
 
 type unframeState uint8
 
@@ -42,7 +42,7 @@ const (
 // precedes it. The zero Unframer is ready to use. It allocates memory for the payload that arrives, not for the
 // length that a frame announces.
 type Unframer struct {
-	Limit int // longest payload, bytes; 0 means DefaultLimit
+	Limit int // longest payload, bytes; 0 means 16 MiB
 
 	state   unframeState
 	escaped bool // the last byte was an ff, whose meaning depends on the next byte
@@ -230,7 +230,7 @@ func (u *Unframer) advance() Event {
 func (u *Unframer) endLength() Event {
 	limit := u.Limit
 	if limit == 0 {
-		limit = DefaultLimit
+		limit = defaultLimit
 	}
 	size := binary.LittleEndian.Uint32(u.field[:])
 	if uint64(size) > uint64(limit) {

@@ -1,0 +1,4 @@
+package rpc
+
+// ParsePlatform gives the tests outside of the package access to the parser.
+var ParsePlatform = parsePlatform
