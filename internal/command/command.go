@@ -32,7 +32,8 @@ type Command struct {
 	Env     []string      // "NAME=value", added to the environment that Environment makes
 	Held    []*os.File    // kept open, with locks on them, by all processes of the run; the first must be empty
 	Out     func(string)  // takes the lines of standard output, and a last line without newline; nil drops them
-	Err     func(string)  // takes the lines of standard error; nil drops them
+	Err     func(string)  // takes the lines of standard error; nil drops them. Of a line, Out and Err get 64 KiB
+	Stdout  io.Writer     // takes standard output whole, as it is; nil drops it
 	Grace   time.Duration // time to stop after ctx has ended, before the group is killed; 0 means 3 s
 	Timeout time.Duration // maximum run time; 0 means that only ctx limits it
 }
@@ -101,6 +102,9 @@ func (c Command) run(ctx context.Context, both, out, errs *keeper) error {
 	cmd.Dir, cmd.Env = c.Dir, append(Environment(c.Dir), c.Env...)
 	outLines, errLines := both.stream(c.Out), both.stream(c.Err)
 	cmd.Stdout, cmd.Stderr = io.MultiWriter(outLines, out.stream(nil)), io.MultiWriter(errLines, errs.stream(nil))
+	if c.Stdout != nil {
+		cmd.Stdout = io.MultiWriter(cmd.Stdout, c.Stdout)
+	}
 	cmd.WaitDelay = c.Grace
 	if cmd.WaitDelay == 0 {
 		cmd.WaitDelay = defaultGrace

@@ -3,6 +3,7 @@
 package command
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -55,6 +56,24 @@ func lines(t *testing.T, script string) (both [2][]string) {
 	c.Timeout, c.Grace = time.Second, 100*time.Millisecond
 	_ = c.Run(t.Context()) // whether it succeeds or fails
 	return both
+}
+
+// TestLongOutput: Stdout gets all of a long line; Out gets its beginning, whatever the sizes of the writes.
+func TestLongOutput(t *testing.T) {
+	const size = 3*headBytes + 1
+	var whole bytes.Buffer
+	var got []string
+	c := sh(fmt.Sprintf("head -c %d /dev/zero | tr '\\0' x; echo; echo y", size))
+	c.Stdout, c.Out = &whole, func(l string) { got = append(got, l) }
+	if err := c.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if whole.String() != strings.Repeat("x", size)+"\ny\n" {
+		t.Errorf("Stdout got %d bytes", whole.Len())
+	}
+	if want := []string{strings.Repeat("x", headBytes), "y"}; !slices.Equal(got, want) {
+		t.Errorf("Out got %d lines, the first of %d bytes", len(got), len(got[0]))
+	}
 }
 
 func TestFailure(t *testing.T) {

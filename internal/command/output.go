@@ -53,15 +53,16 @@ func (s *stream) Write(p []byte) (int, error) {
 		if i < 0 {
 			break
 		}
-		s.part = append(s.part, rest[:i]...)
+		s.keep(rest[:i])
 		s.handOn()
 		rest = rest[i+1:]
 	}
-	if len(s.part) < headBytes {
-		s.part = append(s.part, rest...)
-	}
+	s.keep(rest)
 	return len(p), nil
 }
+
+// keep adds to the line, up to its longest.
+func (s *stream) keep(p []byte) { s.part = append(s.part, p[:min(len(p), headBytes-len(s.part))]...) }
 
 func (s *stream) handOn() {
 	s.line(string(bytes.TrimRight(s.part, "\r")))

@@ -63,7 +63,7 @@ func gitState(ctx context.Context, git, dir string) (string, error) {
 	var out bytes.Buffer
 	// --no-optional-locks: others may use the tree
 	err := command.Command{
-		Path: git, Dir: dir, Timeout: gitTimeout, Out: func(line string) { out.WriteString(line + "\n") },
+		Path: git, Dir: dir, Timeout: gitTimeout, Stdout: &out,
 		Args: []string{
 			"--no-optional-locks", "status", "--porcelain=v2", "--branch", "--no-ahead-behind", "-z", "--untracked-files=no",
 		},
@@ -73,7 +73,7 @@ func gitState(ctx context.Context, git, dir string) (string, error) {
 	}
 	commit, changed := "", false
 	h := sha256.New()
-	entries := strings.Split(strings.TrimSuffix(out.String(), "\n"), "\x00")
+	entries := strings.Split(out.String(), "\x00")
 	for i := 0; i < len(entries); i++ {
 		entry := entries[i]
 		if oid, ok := strings.CutPrefix(entry, "# branch.oid "); ok {
