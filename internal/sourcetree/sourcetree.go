@@ -46,7 +46,7 @@ func States(ctx context.Context, dirs map[string]string) (map[string]string, err
 // stateOf returns a tree's commit and, if tracked files differ from it, a digest of these. If git does not know the
 // tree, it returns a digest of the names, sizes and times of all files.
 func stateOf(ctx context.Context, dir string) (string, error) {
-	if _, err := os.Stat(filepath.Join(dir, ".git")); err == nil {
+	if isRepository(dir) {
 		if git, err := exec.LookPath("git"); err == nil {
 			state, err := gitState(ctx, git, dir)
 			if err == nil || ctx.Err() != nil {
@@ -57,8 +57,14 @@ func stateOf(ctx context.Context, dir string) (string, error) {
 	return fileTimes(ctx, dir)
 }
 
+func isRepository(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, ".git"))
+	return err == nil
+}
+
 var errNoCommit = errors.New("git names no commit")
 
+// gitState returns the commit of a tree, and a digest of what differs from it, in submodules too.
 func gitState(ctx context.Context, git, dir string) (string, error) {
 	var out bytes.Buffer
 	// --no-optional-locks: others may use the tree
@@ -66,6 +72,7 @@ func gitState(ctx context.Context, git, dir string) (string, error) {
 		Path: git, Dir: dir, Timeout: gitTimeout, Stdout: &out,
 		Args: []string{
 			"--no-optional-locks", "status", "--porcelain=v2", "--branch", "--no-ahead-behind", "-z", "--untracked-files=no",
+			"--ignore-submodules=untracked",
 		},
 	}.Run(ctx)
 	if err != nil {
@@ -82,7 +89,14 @@ func gitState(ctx context.Context, git, dir string) (string, error) {
 		if fields, known := entryFields[strings.SplitN(entry, " ", 2)[0]]; known {
 			changed = true
 			words := strings.SplitN(entry, " ", fields)
-			fmt.Fprintf(h, "%q %s\n", entry, contentOf(filepath.Join(dir, filepath.FromSlash(words[len(words)-1]))))
+			at := filepath.Join(dir, filepath.FromSlash(words[len(words)-1]))
+			content := contentOf(at)
+			if isRepository(at) {
+				if content, err = gitState(ctx, git, at); err != nil {
+					return "", err
+				}
+			}
+			fmt.Fprintf(h, "%q %s\n", entry, content)
 		}
 	}
 	if len(commit) < 40 {

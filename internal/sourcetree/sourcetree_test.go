@@ -81,3 +81,45 @@ func TestManyChanged(t *testing.T) {
 		t.Errorf("the last file has changed, but the state is %s again", now)
 	}
 }
+
+// TestSubmodules: a submodule's commit and its changed files count, also those of submodules in it; its untracked files
+// do not.
+func TestSubmodules(t *testing.T) {
+	t.Parallel()
+	deep, sub, top := newTree(t, "x.c"), newTree(t, "x.c"), newTree(t, "x.c")
+	sub.git("submodule", "--quiet", "add", deep.dir, "deep")
+	sub.git("commit", "-q", "-m", "deep")
+	top.git("submodule", "--quiet", "add", sub.dir, "sub")
+	top.git("submodule", "--quiet", "update", "--init", "--recursive")
+	top.git("commit", "-q", "-m", "sub")
+	in := tree{t, filepath.Join(top.dir, "sub")}
+	clean := top.state()
+	in.write("new.c", "int untracked;\n")
+	if now := top.state(); now != clean {
+		t.Errorf("an untracked file counts: %s, before %s", now, clean)
+	}
+	seen := map[string]string{clean: "no change"}
+	for _, step := range []struct {
+		name string
+		do   func()
+	}{
+		{"a changed file", func() { in.write("x.c", "int y;\n") }},
+		{"other content of it", func() { in.write("x.c", "int z;\n") }},
+		{"another commit", func() { in.git("commit", "-q", "-a", "-m", "y") }},
+		{"one more commit", func() { in.git("commit", "-q", "--allow-empty", "-m", "z") }},
+		{"a changed file in a submodule's submodule", func() { in.write("deep/x.c", "int y;\n") }},
+		{"other content of that file", func() { in.write("deep/x.c", "int z;\n") }},
+		{"no submodule", func() {
+			if err := os.RemoveAll(in.dir); err != nil {
+				t.Fatal(err)
+			}
+		}},
+	} {
+		step.do()
+		state := top.state()
+		if was, ok := seen[state]; ok {
+			t.Errorf("%s: the state of %s", step.name, was)
+		}
+		seen[state] = step.name
+	}
+}
