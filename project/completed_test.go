@@ -334,6 +334,43 @@ func TestTreePattern(t *testing.T) {
 	}
 }
 
+// TestTreeAbove: trees beside the variable's folder are found however its value is written, and a tree without a pattern
+// must be there.
+func TestTreeAbove(t *testing.T) {
+	s := newSystem(t, `["$OS_BASE"]`, `["$OS_BASE/..", "$OS_BASE/../modules/*", "$OS_BASE/sub"]`)
+	top := t.TempDir()
+	base := filepath.Join(top, "os")
+	must(t, os.Rename(s.base, base))
+	writeIn(t, base, "sub/x.c", "int x;\n")
+	writeIn(t, top, "modules/hal/x.c", "int x;\n")
+	p := s.project()
+	for _, value := range []string{base, base + "/", base + "/.", base + "/sub/.."} {
+		t.Setenv("OS_BASE", value)
+		states, err := p.treeStates(t.Context())
+		if err != nil || len(states) != 3 || states["$OS_BASE/../modules/hal"] == "" || states["$OS_BASE/.."] == "" {
+			t.Errorf("OS_BASE=%s: %v, %v", value, states, err)
+		}
+	}
+	must(t, os.RemoveAll(filepath.Join(base, "sub")))
+	_, err := p.treeStates(t.Context())
+	if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "$OS_BASE/sub") {
+		t.Errorf("a tree that is not there: %v", err)
+	}
+}
+
+// TestRelativeVariable: a variable's value may be relative to this process's folder, which is not the build command's.
+func TestRelativeVariable(t *testing.T) {
+	s := newSystem(t, `"board":`, `"kept": true, "board":`)
+	p := s.project()
+	first := built(t, p)
+	t.Chdir(filepath.Dir(s.base))
+	t.Setenv("OS_BASE", filepath.Base(s.base))
+	s.write(s.base, "VERSION", "2\n")
+	if i := built(t, p); i.BuildID == first.BuildID {
+		t.Error("the changed tree does not count")
+	}
+}
+
 // TestFind: a folder whose variable is not set is found around the project, then in the user's home folder; programs
 // that are not on PATH are found where the template says, and the build command finds them too.
 func TestFind(t *testing.T) {
@@ -408,6 +445,8 @@ func TestTemplateOfATreeRefused(t *testing.T) {
 		"a tree of another variable":    func(b *blueprint) { b.Trees = []string{"$OTHER"} },
 		"a tree that may be unset":      func(b *blueprint) { b.Trees = []string{"$MAYBE"} },
 		"a tree of a wrong pattern":     func(b *blueprint) { b.Trees = []string{"$BASE/["} },
+		"a tree's parent in its middle": func(b *blueprint) { b.Trees = []string{"$BASE/a/../b"} },
+		"a tree's parent at its end":    func(b *blueprint) { b.Trees = []string{"$BASE/a/.."} },
 		"a search without a file":       func(b *blueprint) { b.Find = []search{{Name: "BASE", In: []string{"~/a"}}} },
 		"a search for a file elsewhere": func(b *blueprint) { b.Find = []search{{Name: "BASE", Has: "../x", In: []string{"~/a"}}} },
 		"a search nowhere":              func(b *blueprint) { b.Find = []search{{Name: "BASE", Has: "x"}} },

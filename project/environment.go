@@ -77,9 +77,14 @@ func checkPlaces(all []string) error {
 }
 
 // variable returns the value of the user's variable or, if it is not set, the folder that the template finds for it; ""
-// if there is none.
+// if there is none. A folder's path is absolute: the build command runs elsewhere than this process.
 func (p *Project) variable(name string) string {
 	if v := os.Getenv(name); v != "" {
+		if p.state.Template.isFolder(name) {
+			if abs, err := filepath.Abs(v); err == nil {
+				return abs
+			}
+		}
 		return v
 	}
 	for _, s := range p.state.Template.Find {
@@ -95,6 +100,19 @@ func (p *Project) variable(name string) string {
 		}
 	}
 	return ""
+}
+
+// isFolder reports whether the value of a user's variable is a folder: the template looks for something below it.
+func (t *blueprint) isFolder(name string) bool {
+	isFound := func(s search) bool { return s.Name == name }
+	isBelow := func(tool templateTool) bool { return slices.ContainsFunc(tool.In, beginsWith(name)) }
+	return slices.ContainsFunc(slices.Concat(t.Outside, t.Trees), beginsWith(name)) ||
+		slices.ContainsFunc(t.Find, isFound) || slices.ContainsFunc(t.Tools, isBelow)
+}
+
+// beginsWith returns a function that reports whether a path is $NAME or below it.
+func beginsWith(name string) func(path string) bool {
+	return func(path string) bool { return path == "$"+name || strings.HasPrefix(path, "$"+name+"/") }
 }
 
 // variableMissing is the error for a variable that has no value.
@@ -196,8 +214,7 @@ func (p *Project) environment(cc string) (env, values []string, err error) {
 				}
 				return nil, nil, p.variableMissing(from)
 			}
-			isPath := func(outside string) bool { return outside == "$"+from || strings.HasPrefix(outside, "$"+from+"/") }
-			if !slices.ContainsFunc(slices.Concat(t.Outside, t.Trees), isPath) {
+			if !slices.ContainsFunc(slices.Concat(t.Outside, t.Trees), beginsWith(from)) {
 				values = append(values, name+"="+value)
 			}
 		}
@@ -250,11 +267,11 @@ func digestsBelow(at, name string, sums map[string]string) error {
 // checkOutside returns an error for outside inputs and source trees that do not begin with a variable.
 func (t *blueprint) checkOutside() error {
 	for _, p := range t.Trees {
-		name, _, _ := strings.Cut(strings.TrimPrefix(p, "$"), "/")
+		name, _, pattern := splitTree(p)
 		if t.Env[name] != "$"+name || !strings.HasPrefix(p, "$") {
 			return fmt.Errorf("trees: %q does not begin with a user's variable of env", p)
 		}
-		if _, err := path.Match(p, ""); err != nil {
+		if _, err := path.Match(pattern, ""); err != nil || pattern != "" && !fs.ValidPath(pattern) {
 			return fmt.Errorf("trees: invalid pattern %q", p)
 		}
 	}
@@ -271,30 +288,38 @@ func (t *blueprint) checkOutside() error {
 }
 
 // treeStates returns the state of each of the template's source trees, by its name in the template with what a pattern
-// stands for. Trees that match no pattern are none.
+// stands for. A pattern may stand for none; a tree without a pattern must be there.
 func (p *Project) treeStates(ctx context.Context) (map[string]string, error) {
 	dirs := map[string]string{}
 	for _, tree := range p.state.Template.Trees {
-		name, below, isBelow := strings.Cut(strings.TrimPrefix(tree, "$"), "/")
+		name, above, pattern := splitTree(tree)
 		base := p.variable(name)
 		if base == "" {
 			return nil, p.variableMissing(name)
 		}
-		if !isBelow {
-			dirs[tree] = base
+		for range above {
+			base = filepath.Dir(base)
+		}
+		if !strings.ContainsAny(pattern, `*?[\`) {
+			dirs[tree] = filepath.Join(base, filepath.FromSlash(pattern))
 			continue
 		}
-		// the base's path may have characters of patterns: only what is below it is one
-		for strings.HasPrefix(below, "../") {
-			base, below = filepath.Dir(base), strings.TrimPrefix(below, "../")
-		}
-		above := strings.TrimSuffix(tree, below)
-		found, _ := fs.Glob(os.DirFS(base), below) // checkOutside has validated the pattern
+		found, _ := fs.Glob(os.DirFS(base), pattern) // checkOutside has validated the pattern
 		for _, match := range found {
 			if info, err := os.Stat(filepath.Join(base, match)); err == nil && info.IsDir() {
-				dirs[above+match] = filepath.Join(base, match)
+				dirs[strings.TrimSuffix(tree, pattern)+match] = filepath.Join(base, match)
 			}
 		}
 	}
 	return sourcetree.States(ctx, dirs)
+}
+
+// splitTree returns the variable that a source tree begins with, how many folders above its value are meant, and the
+// path or pattern below that. The value's own path is no pattern, whatever characters it has.
+func splitTree(tree string) (name string, above int, pattern string) {
+	name, pattern, _ = strings.Cut(strings.TrimPrefix(tree, "$"), "/")
+	for pattern == ".." || strings.HasPrefix(pattern, "../") {
+		above, pattern = above+1, strings.TrimPrefix(pattern[len(".."):], "/")
+	}
+	return name, above, pattern
 }
