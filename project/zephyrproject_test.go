@@ -21,11 +21,11 @@ if [ "$1" = --version ]; then echo "West version: v1.2.0"; exit; fi
 ls CMakeLists.txt prj.conf boardsmith/zephyr/module.yml boardsmith/src/main.c >/dev/null
 ls crt/src/rpc/server.c build/build_id.inc >/dev/null
 { echo "west $*"; env | grep "^ZEPHYR\|^GNUARMEMB\|^CROSS" | LC_ALL=C sort; } >> LOG
-mkdir -p build/west/zephyr
-echo config > build/west/zephyr/.config
+mkdir -p build/app/zephyr
+echo config > build/app/zephyr/.config
 { echo '#define BYTE(x) x,'; echo 'const unsigned char boardsmith_build_id[] = {'; cat build/build_id.inc
-  echo '}; int main(void) { return boardsmith_build_id[0]; }'; } > build/west/main.c
-gcc -Wl,-Map=build/west/zephyr/zephyr.map -o build/west/zephyr/firmware.elf build/west/main.c
+  echo '}; int main(void) { return boardsmith_build_id[0]; }'; } > build/app/main.c
+gcc -Wl,-Map=build/app/zephyr/zephyr.map -o build/app/zephyr/firmware.elf build/app/main.c
 cat > build/board.json <<END
 {"doc": "$5", "arena_kib": 64, "elf": {"machine": "native"}, "link": {"kind": "process"},
   "toolchain": {"cc": "gcc", "ar": "ar"}, "flash": {"programmer": "none"}}
@@ -90,7 +90,7 @@ func TestZephyrProject(t *testing.T) {
 	said := strings.ReplaceAll(string(commands), filepath.Join(workspace, "zephyr"), "WORKSPACE/zephyr")
 	fmt.Fprintf(&text, "\ncommands:\n%s", said)
 	golden(t, "zephyr.project", text.String())
-	if _, err := os.Stat(filepath.Join(dir, "build", "west", "zephyr", ".config")); err != nil {
+	if _, err := os.Stat(filepath.Join(dir, "build", "app", "zephyr", ".config")); err != nil {
 		t.Errorf("a result was not copied: %v", err)
 	}
 	if b := p.Board(); b.Doc != "mps2/an385" || b.Partial {
