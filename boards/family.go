@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/boardsmith/boardsmith/internal/jsonfile"
@@ -35,6 +36,18 @@ func member(shelves []shelf, name string) (family, member string) {
 		}
 	}
 	return "", ""
+}
+
+// Families returns the names of the families of boards on the search path and of the shipped ones, sorted.
+func Families(folders []string) (names []string) {
+	for _, s := range shelves(folders) {
+		found, _ := fs.Glob(s.files, familyFolder+"/*.json") // the pattern is valid
+		for _, f := range found {
+			names = append(names, strings.TrimSuffix(path.Base(f), ".json"))
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // findMember loads a board of a family: its own file, or else the family's for a board with that name in Zephyr.

@@ -190,3 +190,11 @@ func TestCompleteRefused(t *testing.T) {
 		}
 	}
 }
+
+// TestFamilies lists each family once, with those that are shipped.
+func TestFamilies(t *testing.T) {
+	shelf := systemShelf(t)
+	if got := boards.Families([]string{shelf, shelf}); !slices.Equal(got, []string{"system", "zephyr"}) {
+		t.Errorf("%q", got)
+	}
+}

@@ -85,7 +85,7 @@ func (p *Project) Build(ctx context.Context) (*image.Image, error) {
 	now, err := p.make(ctx, t, r, last)
 	if err != nil {
 		p.found = nil
-		return nil, err
+		return nil, p.checkBoard(ctx, err)
 	}
 	i := p.image(now, false)
 	p.builder.images().Keep(i)

@@ -453,6 +453,7 @@ func TestTemplateOfATreeRefused(t *testing.T) {
 		"a search in itself":            func(b *blueprint) { b.Find = []search{{Name: "BASE", Has: "x", In: []string{"$BASE"}}} },
 		"a search in a fixed place":     func(b *blueprint) { b.Find = []search{{Name: "BASE", Has: "x", In: []string{"/opt"}}} },
 		"a check without a command":     func(b *blueprint) { b.Checks = []setupCheck{{Name: "a"}} },
+		"no command for boards":         func(b *blueprint) { b.Boards = []string{""} },
 		"a check without a name":        func(b *blueprint) { b.Checks = []setupCheck{{Command: []string{"a"}}} },
 		"a check of another variable": func(b *blueprint) {
 			b.Checks = []setupCheck{{Name: "a", Command: []string{"a", "$OTHER/b"}}}

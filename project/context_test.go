@@ -50,6 +50,10 @@ func TestContexts(t *testing.T) {
 			return testEnv().builder().CheckTemplate(ctx, trial, func(TemplateResult) {})
 		},
 		"Builder.Needs": func(ctx context.Context) error { _, err := testEnv().builder().Needs(ctx, dir); return err },
+		"Builder.SystemBoards": func(ctx context.Context) error {
+			_, _, err := testEnv().builder().SystemBoards(ctx, dir)
+			return err
+		},
 		"Builder.Clean": func(ctx context.Context) error { return clean(ctx, dir, true, testEnv()) },
 	})
 	if !Exists(dir) {

@@ -1,4 +1,4 @@
-// This file finds out what templates need of this computer, for people who set it up, and asks a template's tools.
+// This file asks a template's tools: whether what the template needs is on this computer, and which boards they know.
 
 package project
 
@@ -9,11 +9,14 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/command"
+	"github.com/boardsmith/boardsmith/internal/jsonfile"
 	"github.com/boardsmith/boardsmith/internal/toolwords"
 )
 
@@ -156,7 +159,10 @@ func (t *blueprint) checkSetup() error {
 			return err
 		}
 	}
-	return nil
+	if len(t.Boards) == 0 {
+		return nil
+	}
+	return t.checkCommand("boards", t.Boards)
 }
 
 func (t *blueprint) checkCommand(field string, words []string) error {
@@ -170,4 +176,70 @@ func (t *blueprint) checkCommand(field string, words []string) error {
 		}
 	}
 	return nil
+}
+
+// SystemBoards lists the names of the boards that templates find out about, such as those of an operating system's
+// tree, for projects in dir. unlisted are families of boards of which no list could be made, with the reasons.
+func (b *Builder) SystemBoards(ctx context.Context, dir string) (names []string, unlisted map[string]error, err error) {
+	if ctx.Err() != nil {
+		return nil, nil, failure.Stopped(ctx, "boards")
+	}
+	if dir, err = filepath.Abs(dir); err != nil {
+		return nil, nil, fmt.Errorf("boards: %w", err)
+	}
+	unlisted = map[string]error{}
+	for _, family := range boards.Families(b.Path) {
+		any, err := boards.Find(family+"/any", b.Path)
+		if err != nil {
+			unlisted[family] = err
+			continue
+		}
+		t, err := findTemplate(any.Templates[0], b.Path)
+		if err != nil {
+			return nil, nil, err
+		}
+		known, err := t.in(b, dir).knownBoards(ctx)
+		if ctx.Err() != nil {
+			return nil, nil, failure.Stopped(ctx, "boards")
+		}
+		if err != nil {
+			unlisted[family] = err
+		}
+		for _, name := range known {
+			names = append(names, family+"/"+name)
+		}
+	}
+	return names, unlisted, nil
+}
+
+// knownBoards returns the first words of the lines that the template's command for it prints.
+func (p *Project) knownBoards(ctx context.Context) (names []string, err error) {
+	if len(p.state.Template.Boards) == 0 {
+		return nil, errors.New("the template names no command that lists them")
+	}
+	out, err := p.ask(ctx, p.state.Template.Boards)
+	for line := range strings.Lines(out) {
+		if words := strings.Fields(line); len(words) > 0 {
+			names = append(names, words[0])
+		}
+	}
+	return names, err
+}
+
+// checkBoard adds to an error of a build that could not be configured that the board is not in the template's list. The
+// list may lack boards from folders of the user's.
+func (p *Project) checkBoard(ctx context.Context, err error) error {
+	var tool *ToolError
+	if !errors.As(err, &tool) || tool.Class != failure.Config || len(p.state.Template.Boards) == 0 {
+		return err
+	}
+	known, failed := p.knownBoards(ctx)
+	name := p.state.Board.Zephyr()
+	base, _, _ := strings.Cut(name, "/") // the list may have no variants
+	base, _, _ = strings.Cut(base, "@")  // and no revisions
+	if failed != nil || slices.Contains(known, name) || slices.Contains(known, base) {
+		return err
+	}
+	return failure.New(failure.Config, "choose one that "+failure.Target("boards")+" lists", "%w\nboard %q is not known%s",
+		err, name, jsonfile.DidYouMean(name, known))
 }

@@ -5,9 +5,11 @@ package project
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
 )
 
@@ -74,4 +76,45 @@ func TestNeeds(t *testing.T) {
 	check(all, "OS_BASE", filepath.Join(workspace, "system"), "")
 	check(all, "tree", "3.2.0", "")
 	check(all, "missing", "", "no-such-interpreter is not installed")
+}
+
+// TestSystemBoards: the boards that a template's command prints are listed, and a build for a board that is not among
+// them reports the nearest name if it could not be configured.
+func TestSystemBoards(t *testing.T) {
+	s := newSystem(t, `"board": "out`, `"boards": ["sh", "$OS_BASE/list.sh"], "board": "out`)
+	s.write(s.base, "list.sh", "echo kit arm; echo; echo node riscv\n")
+	s.write(s.home, "boards/family/bare.json", strings.ReplaceAll(systemFamily, `"system"`, `"baremetal"`))
+	names, unlisted, err := s.env.builder().SystemBoards(t.Context(), t.TempDir())
+	must(t, err)
+	want := []string{"system/kit", "system/node"}
+	if !slices.Equal(names, want) || unlisted["bare"] == nil || unlisted["system"] != nil {
+		t.Errorf("boards %q, not listed: %v", names, unlisted)
+	}
+
+	fails := func(board, message string) error {
+		t.Helper()
+		s.write(s.home, "templates/system/build.sh", "echo '"+message+"' >&2; exit 1\n")
+		spec := s.spec(boards.Options{})
+		spec.Board = board
+		_, err := generated(t, filepath.Join(t.TempDir(), "p"), spec, s.env).Build(t.Context())
+		return err
+	}
+	err = fails("system/nood", "CMake Error: no such board")
+	if failure.Of(err) != failure.Config || !strings.Contains(failure.Next(err), "mage boards") ||
+		!strings.Contains(err.Error(), `board "nood" is not known; did you mean "node"?`) ||
+		!strings.Contains(err.Error(), "no such board") {
+		t.Errorf("%v\n%s", err, failure.Next(err))
+	}
+	for board, message := range map[string]string{
+		"system/node": "CMake Error: no such shield", "system/node/soc": "CMake Error: no such shield",
+		"system/node@2": "CMake Error: no such shield", "system/nood": "main.c:1: error: no such variable",
+	} {
+		if err := fails(board, message); err == nil || strings.Contains(err.Error(), "is not known") {
+			t.Errorf("%s: %v", board, err)
+		}
+	}
+	s.write(s.base, "list.sh", "exit 1\n")
+	if _, unlisted, err = s.env.builder().SystemBoards(t.Context(), t.TempDir()); err != nil || unlisted["system"] == nil {
+		t.Errorf("a command that fails: %v, not listed: %v", err, unlisted)
+	}
 }

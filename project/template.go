@@ -52,6 +52,7 @@ type blueprint struct {
 	Trees  []string     `json:"trees,omitempty"`
 	Find   []search     `json:"find,omitempty"`   // folders for variables of Env that the user has not set
 	Checks []setupCheck `json:"checks,omitempty"` // of what else the build needs of this computer
+	Boards []string     `json:"boards,omitempty"` // the command that lists the boards that the build command knows
 	// builds in a folder of the cache, which is kept for the next ones; patterns of results that the project's build
 	// folder gets, besides those that are named here
 	Kept     bool     `json:"kept,omitempty"`

@@ -6,20 +6,23 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/boardsmithjson"
+	"github.com/boardsmith/boardsmith/project"
 )
 
-func (v *invocation) boards(context.Context) error {
+func (v *invocation) boards(ctx context.Context) error {
 	in, err := v.search()
 	if err != nil {
 		return err
 	}
-	for _, name := range boards.List(in) {
+	listed := boards.List(in)
+	for _, name := range listed {
 		b, err := boards.Find(name, in)
 		if err != nil { // the others can be used
 			v.Notef("note: %s cannot be used: %v", name, err)
@@ -27,6 +30,24 @@ func (v *invocation) boards(context.Context) error {
 		}
 		v.Printf("%-20s %s", name, b.Doc)
 		v.JSONLine(fields{"status": "done", "board": name, "doc": b.Doc})
+	}
+	builder := &project.Builder{Path: in, Log: v.log}
+	defer builder.Close()
+	more, unlisted, err := builder.SystemBoards(ctx, v.Dir)
+	if err != nil {
+		return err
+	}
+	for _, name := range more {
+		if slices.Contains(listed, name) {
+			continue
+		}
+		family, _, _ := strings.Cut(name, "/")
+		doc := "a board that the builds of family " + family + " know"
+		v.Printf("%-20s %s", name, doc)
+		v.JSONLine(fields{"status": "done", "board": name, "doc": doc})
+	}
+	for _, family := range slices.Sorted(maps.Keys(unlisted)) {
+		v.Notef("note: boards of family %s are not listed: %v", family, unlisted[family])
 	}
 	return nil
 }
