@@ -208,7 +208,7 @@ func changeLastByte(t *testing.T, dev *device.Device, i *image.Image) {
 	last := len(bytes.TrimRight(data, string([]byte{flashplan.Erased}))) - 1
 	data[last] ^= 0x10
 	must(t, dev.Programmer().Do(t.Context(),
-		flasher.Job{Erase: []flasher.Sector{s.Sector}, Write: []flasher.Segment{{Addr: s.Addr, Data: data}}, Restart: true}))
+		flasher.Job{Erase: []boards.Sector{s.Sector}, Write: []flasher.Segment{{Addr: s.Addr, Data: data}}, Restart: true}))
 }
 
 // A chip of another kind than in the board file is not erased, unless that is forced.

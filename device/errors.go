@@ -3,8 +3,8 @@ package device
 import (
 	"fmt"
 
+	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/flasher"
 	"github.com/boardsmith/boardsmith/internal/command"
 	"github.com/boardsmith/boardsmith/internal/ledger"
 )
@@ -69,7 +69,7 @@ type MissingToolError = command.MissingToolError
 type WearError struct {
 	Device  string
 	Perhaps string // the chip that Device may be, because it was last behind its probe; "" if it answers
-	Sector  flasher.Sector
+	Sector  boards.Sector
 	Erases  int // erases, including those of Perhaps
 	Rated   int
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/flasher"
 	"github.com/boardsmith/boardsmith/image"
@@ -77,8 +78,8 @@ func (d *Device) holdsAlready(ctx context.Context, i *image.Image) (FlashReport,
 type flashing struct {
 	d       *Device
 	facts   flashplan.Facts
-	perhaps ledger.Entry     // entry of the chip that an unidentified one may be; the zero value: unknown
-	erasing []flasher.Sector // sectors of the last job's erase
+	perhaps ledger.Entry    // entry of the chip that an unidentified one may be; the zero value: unknown
+	erasing []boards.Sector // sectors of the last job's erase
 	report  FlashReport
 	power   powerCycle
 }

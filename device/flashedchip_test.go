@@ -78,7 +78,7 @@ func TestSwapInFlash(t *testing.T) {
 	img := &flashplan.Image{Image: &image.Image{BuildID: [16]byte{1}}}
 	entry := ledger.Entry{Device: "chip:c1", Image: "x", BuildID: img.ID()}
 	for _, addr := range []uint64{0, 64, 128} {
-		img.Sectors = append(img.Sectors, flashplan.Sector{Sector: flasher.Sector{Addr: addr, Size: 64}})
+		img.Sectors = append(img.Sectors, flashplan.Sector{Sector: boards.Sector{Addr: addr, Size: 64}})
 		*entry.Sector(addr, 64) = ledger.SectorEntry{Addr: addr, Size: 64, Erases: 1, Digest: "d"}
 	}
 	n := &attachment{ledger: l, probe: flasher.Probe{Serial: "P"}}

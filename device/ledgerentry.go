@@ -10,13 +10,14 @@ import (
 	"slices"
 	"time"
 
+	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/flasher"
 	"github.com/boardsmith/boardsmith/internal/ledger"
 )
 
 // do runs a job and counts its erases. It returns the sectors whose erasing may have begun; after success all of
 // the job's. After an error it writes the ledger; the job's other sectors are unchanged.
-func (f *flashing) do(ctx context.Context, job flasher.Job) (begun []flasher.Sector, err error) {
+func (f *flashing) do(ctx context.Context, job flasher.Job) (begun []boards.Sector, err error) {
 	before := f.facts.Entry
 	before.Sectors = slices.Clone(before.Sectors)
 	if err := f.dirty(job.Erase); err != nil {
@@ -40,7 +41,7 @@ func (f *flashing) do(ctx context.Context, job flasher.Job) (begun []flasher.Sec
 }
 
 // dirty records that these sectors are about to be erased. It returns an error if their wear forbids that.
-func (f *flashing) dirty(sectors []flasher.Sector) error {
+func (f *flashing) dirty(sectors []boards.Sector) error {
 	e := &f.facts.Entry
 	e.Dirty, e.Image, e.BuildID, e.LastWhy = true, "", "", f.report.Why
 	e.Flashes++
@@ -58,7 +59,7 @@ func (f *flashing) dirty(sectors []flasher.Sector) error {
 }
 
 // erases returns how often a sector was erased, by the entry and by that of the chip that it may be.
-func (f *flashing) erases(s flasher.Sector) int {
+func (f *flashing) erases(s boards.Sector) int {
 	return f.facts.Entry.Sector(s.Addr, s.Size).Erases + f.perhaps.Sector(s.Addr, s.Size).Erases
 }
 
@@ -73,7 +74,7 @@ func (f *flashing) rated(addr uint64) int {
 
 // giveBack restores the entry of sectors whose erasing never began. If none began, the board's content is
 // unchanged. A wrong chip is not a failed flash.
-func (f *flashing) giveBack(before ledger.Entry, begun, all []flasher.Sector, err error) {
+func (f *flashing) giveBack(before ledger.Entry, begun, all []boards.Sector, err error) {
 	e := &f.facts.Entry
 	if len(begun) == 0 {
 		*e = before

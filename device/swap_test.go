@@ -116,7 +116,7 @@ func TestSilentChipIsTheSame(t *testing.T) {
 		dev := d.attach()
 		img, err := flashplan.ImageOf(dev.Board(), i)
 		must(t, err)
-		must(t, dev.Programmer().Do(t.Context(), flasher.Job{Erase: []flasher.Sector{img.Sectors[0].Sector}, Restart: true}))
+		must(t, dev.Programmer().Do(t.Context(), flasher.Job{Erase: []boards.Sector{img.Sectors[0].Sector}, Restart: true}))
 		r, err := dev.Flash(t.Context(), i)
 		must(t, err)
 		must(t, dev.Close())

@@ -42,7 +42,7 @@ func TestReserved(t *testing.T) {
 			t.Fatal(err)
 		}
 		for what, j := range map[string]Job{
-			"erase":        {Erase: []Sector{{Index: 0, Addr: 0x800, Size: 0x800}, {Index: 1, Addr: 0x1800, Size: 0x800}}},
+			"erase":        {Erase: []boards.Sector{{Index: 0, Addr: 0x800, Size: 0x800}, {Index: 1, Addr: 0x1800, Size: 0x800}}},
 			"a first byte": {Write: []Segment{{0xfff, []byte{1, 2}}}},
 			"a last byte":  {Write: []Segment{{0x1fff, []byte{1, 2}}}},
 		} {
@@ -51,7 +51,7 @@ func TestReserved(t *testing.T) {
 			}
 		}
 	}
-	if err := (Config{Reserved: []Range{{0x1000, 0x1000}}}).allows(Job{Erase: []Sector{{
+	if err := (Config{Reserved: []Range{{0x1000, 0x1000}}}).allows(Job{Erase: []boards.Sector{{
 		Index: 0, Addr: 0x800,
 		Size: 0x800,
 	}, {Index: 2, Addr: 0x2000, Size: 0x800}}}); err != nil {

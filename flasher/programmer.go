@@ -39,13 +39,10 @@ func merged(list []Segment) (all []Segment) {
 	return all
 }
 
-// A Sector is one erase unit of flash.
-type Sector = boards.Sector
-
 // A Job is one run of a programmer on one board. It does the steps in the order of the fields and of each list, so
 // that the sector with the build id can be erased first and written last.
 type Job struct {
-	Erase   []Sector
+	Erase   []boards.Sector
 	Write   []Segment // each inside erased sectors
 	Verify  []Segment // read back and compared: *VerifyError
 	Restart bool      // reset the board afterwards and let it run

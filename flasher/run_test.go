@@ -91,7 +91,7 @@ func TestOtherLines(t *testing.T) {
 TOOL "$@" 2>&1 | tee /dev/stderr`)
 		var steps []string
 		b.conf.Step = func(s string) { steps = append(steps, s) }
-		job := Job{Erase: []Sector{b.sector(0)}, Write: []Segment{b.pattern(0, 3)}, Verify: []Segment{b.pattern(0, 3)}}
+		job := Job{Erase: []boards.Sector{b.sector(0)}, Write: []Segment{b.pattern(0, 3)}, Verify: []Segment{b.pattern(0, 3)}}
 		if err := programmers[b.conf.Flash.Programmer](b.conf).Do(t.Context(), job); err != nil {
 			t.Error(err)
 		}
@@ -110,7 +110,7 @@ func TestErasingsThatBegan(t *testing.T) {
 		}
 		return text
 	}
-	job := Job{Erase: []Sector{
+	job := Job{Erase: []boards.Sector{
 		{Index: 0, Addr: 0x0, Size: 64},
 		{Index: 1, Addr: 0x40, Size: 64},
 		{Index: 2, Addr: 0x80, Size: 64},

@@ -101,8 +101,8 @@ func (b *rig) flash() []byte {
 	return data
 }
 
-func (b *rig) sector(i int) Sector {
-	return Sector{Index: i, Addr: b.base + uint64(i)*b.size, Size: b.size}
+func (b *rig) sector(i int) boards.Sector {
+	return boards.Sector{Index: i, Addr: b.base + uint64(i)*b.size, Size: b.size}
 }
 
 // pattern fills a sector; the first holds a firmware that sleeps.
@@ -194,7 +194,7 @@ func TestJob(t *testing.T) {
 		}
 		one := b.pattern(1, 77)
 		if err := p.Do(t.Context(), Job{
-			Erase: []Sector{b.sector(1)}, Write: []Segment{one},
+			Erase: []boards.Sector{b.sector(1)}, Write: []Segment{one},
 			Verify: []Segment{all.Write[0], one, all.Write[2]}, Restart: true,
 		}); err != nil {
 			t.Fatal(err)
@@ -244,7 +244,7 @@ func TestIdentification(t *testing.T) {
 			b.conf.Chip.Values = c.values
 			p := programmers[b.conf.Flash.Programmer](b.conf)
 			data := []Segment{b.pattern(0, byte(n))} // another one each time: west's pyocd does not erase what is there
-			err := p.Do(t.Context(), Job{Erase: []Sector{b.sector(0)}, Write: data, Verify: data})
+			err := p.Do(t.Context(), Job{Erase: []boards.Sector{b.sector(0)}, Write: data, Verify: data})
 			erased := !slices.Equal(b.ask(virtualprobe.Request{Do: "status"}).State.Erases, before)
 			var other *ChipError
 			if c.works != (err == nil) || c.works != erased || !c.works &&
@@ -263,7 +263,7 @@ func TestInspect(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, b *rig, p Programmer) {
 		data := []Segment{b.pattern(0, 0)} // it sleeps at its ninth byte, with the stack at 0x20004000
-		if err := p.Do(t.Context(), Job{Erase: []Sector{b.sector(0)}, Write: data, Verify: data, Restart: true}); err != nil {
+		if err := p.Do(t.Context(), Job{Erase: []boards.Sector{b.sector(0)}, Write: data, Verify: data, Restart: true}); err != nil {
 			t.Fatal(err)
 		}
 		for range 2 {
@@ -285,7 +285,7 @@ func TestFailures(t *testing.T) {
 	onEach(t, func(t *testing.T, b *rig, _ Programmer) {
 		b.conf.Timeout = 15 * time.Second
 		p := programmers[b.conf.Flash.Programmer](b.conf)
-		job := Job{Erase: []Sector{b.sector(0)}, Write: []Segment{b.pattern(0, 0)}, Verify: []Segment{b.pattern(0, 0)}}
+		job := Job{Erase: []boards.Sector{b.sector(0)}, Write: []Segment{b.pattern(0, 0)}, Verify: []Segment{b.pattern(0, 0)}}
 		if err := p.Do(t.Context(), job); err != nil {
 			t.Fatal(err)
 		}
@@ -358,7 +358,7 @@ func TestCancel(t *testing.T) {
 	stopped := errors.New("stopped by the user")
 	b.conf.Step = func(s string) { cancel(stopped) }
 	err := newOpenOCD(b.conf).Do(ctx,
-		Job{Erase: []Sector{b.sector(0)}, Write: []Segment{b.pattern(0, 0)}, Verify: []Segment{b.pattern(0, 0)}})
+		Job{Erase: []boards.Sector{b.sector(0)}, Write: []Segment{b.pattern(0, 0)}, Verify: []Segment{b.pattern(0, 0)}})
 	if !errors.Is(err, stopped) {
 		t.Errorf("got %v", err)
 	}
@@ -377,11 +377,11 @@ func TestInterruptsWhileErasing(t *testing.T) {
 			0x01, 0x20, 0x01, 0x49, 0x08, 0x60, 0xFE, 0xE7, // movs r0, #1; ldr r1, =NVIC_ISER; str r0, [r1]; b .
 			0x00, 0xE1, 0x00, 0xE0,
 		})
-		job := Job{Erase: []Sector{b.sector(0)}, Write: []Segment{busy}, Verify: []Segment{busy}, Restart: true}
+		job := Job{Erase: []boards.Sector{b.sector(0)}, Write: []Segment{busy}, Verify: []Segment{busy}, Restart: true}
 		if err := p.Do(t.Context(), job); err != nil {
 			t.Fatal(err)
 		}
-		next := Job{Erase: []Sector{b.sector(0), b.sector(1)}, Write: []Segment{b.pattern(1, 5), b.pattern(0, 5)}}
+		next := Job{Erase: []boards.Sector{b.sector(0), b.sector(1)}, Write: []Segment{b.pattern(1, 5), b.pattern(0, 5)}}
 		next.Verify = next.Write
 		if err := p.Do(t.Context(), next); err != nil {
 			t.Error(err)

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/command"
 )
@@ -232,7 +233,7 @@ func (w *westPyOCD) parts(j Job) (before Job, middle []Segment, after Job) {
 	return before, middle, after
 }
 
-func touches(list []Segment, s Sector) bool {
+func touches(list []Segment, s boards.Sector) bool {
 	return slices.ContainsFunc(list, func(m Segment) bool { return m.Addr < s.Addr+s.Size && s.Addr < m.End() })
 }
 

@@ -103,7 +103,7 @@ func TestWestCommands(t *testing.T) {
 	t.Parallel()
 	job := Job{Restart: true}
 	for i := range uint64(3) {
-		s := Sector{Index: int(i), Addr: i * 1024, Size: 1024}
+		s := boards.Sector{Index: int(i), Addr: i * 1024, Size: 1024}
 		job.Erase = append(job.Erase, s)
 		job.Write = append(job.Write, Segment{s.Addr, make([]byte, 1024)})
 	}

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/boardsmith/boardsmith/flasher"
+	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/firmware"
 	"github.com/boardsmith/boardsmith/internal/ledger"
@@ -17,7 +17,7 @@ func threeSectors() *Image {
 		Parts: firmware.Parts{[]byte("resident"), []byte("model")},
 	}
 	for i, d := range []string{"a", "b", "c"} {
-		sector := flasher.Sector{Index: i, Addr: uint64(i) * 64, Size: 64}
+		sector := boards.Sector{Index: i, Addr: uint64(i) * 64, Size: 64}
 		img.Sectors = append(img.Sectors, Sector{Sector: sector, Digest: d, HoldsID: d == "c"})
 	}
 	return img

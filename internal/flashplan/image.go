@@ -24,7 +24,7 @@ type Image struct {
 
 // A Sector is one sector with all its bytes; bytes outside the image are as erased.
 type Sector struct {
-	flasher.Sector
+	boards.Sector
 	Data    []byte
 	Digest  string // SHA-256 of data, in hexadecimal
 	HoldsID bool   // the build id lies in it
@@ -120,7 +120,7 @@ func Blank(b *boards.Board) *Image {
 			data := bytes.Repeat([]byte{Erased}, int(run.Size))
 			digest := image.DigestOf(data)
 			for range run.Count {
-				s := flasher.Sector{Index: index, Addr: at, Size: uint64(run.Size)}
+				s := boards.Sector{Index: index, Addr: at, Size: uint64(run.Size)}
 				img.Sectors = append(img.Sectors,
 					Sector{Sector: s, Data: data, Digest: digest, Rated: r.EraseCycles})
 				at, index = at+s.Size, index+1
