@@ -169,6 +169,26 @@ func TestCompletedRefused(t *testing.T) {
 	}
 }
 
+// TestPartialWithoutBoardFile: a project of a partial board whose template writes no board file is refused, as Generate
+// refuses to make one.
+func TestPartialWithoutBoardFile(t *testing.T) {
+	s := newSystem(t)
+	p := s.project()
+	must(t, p.Close())
+	name := filepath.Join(p.Dir(), stateFile)
+	data, err := os.ReadFile(name)
+	must(t, err)
+	text := strings.Replace(string(data), `"board": "out/board.json",`, "", 1)
+	if text == string(data) {
+		t.Fatal("project.json has no board file")
+	}
+	must(t, os.WriteFile(name, []byte(text), 0o644))
+	_, err = s.env.builder().Open(p.Dir())
+	if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), "writes no board file") {
+		t.Errorf("%v", err)
+	}
+}
+
 // TestCompletedFits: whether the model fits is checked once the memory is known.
 func TestCompletedFits(t *testing.T) {
 	s := newSystem(t)

@@ -14,6 +14,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -53,15 +54,38 @@ func (p *Project) keptKey(r *recipe, build string) cache.Key {
 	if err != nil {
 		panic(err) // project.json has them in this form
 	}
-	return cache.NewSentence("kept v1").Say("settings", fmt.Sprintf("%x", r.settled)).Say("project", string(facts)).
-		Say("places", r.env...).Say("command", build).Key()
+	tools := []string{build} // the folder may have their paths
+	for _, tool := range p.state.Template.Tools {
+		path, _ := p.findTool(tool) // otherTools has found it
+		tools = append(tools, path)
+	}
+	return cache.NewSentence("kept v2").Say("settings", fmt.Sprintf("%x", r.settled)).Say("project", string(facts)).
+		Say("places", r.env...).Say("tools", tools...).Key()
 }
 
-// compileKept builds in a kept folder, and copies the results into the project's build folder, which is empty.
+// compileKept builds in a kept folder, and copies the results into the project's build folder, which is empty. A failure
+// can come from what is in the folder, such as the path of a program that was moved: unless it is an error in one of the
+// inputs, the build is repeated in the emptied folder.
 func (p *Project) compileKept(ctx context.Context, t *tree, r *recipe, build string, folder *cache.Folder) error {
 	if err := p.prepareKept(r, folder); err != nil {
 		return err
 	}
+	err := p.compileIn(ctx, t, r, build, folder)
+	if failed := (*ToolError)(nil); errors.As(err, &failed) && folder.Whole && !failed.isOfInput(r) {
+		p.builder.log().Info("build again in an emptied folder", "folder", folder.Dir, "error", err)
+		if err := folder.Empty(); err != nil {
+			return err
+		}
+		err = p.compileIn(ctx, t, r, build, folder)
+	}
+	if failed := (*ToolError)(nil); errors.As(err, &failed) {
+		failed.Message = strings.ReplaceAll(failed.Message, folder.Dir, p.dir) // the files that the user can change
+	}
+	return err
+}
+
+// compileIn is one attempt of compileKept. After an error in an input, a folder that was built before is kept.
+func (p *Project) compileIn(ctx context.Context, t *tree, r *recipe, build string, folder *cache.Folder) error {
 	in, err := openTree(folder.Dir)
 	if err != nil {
 		return err
@@ -71,11 +95,8 @@ func (p *Project) compileKept(ctx context.Context, t *tree, r *recipe, build str
 		return err
 	}
 	err = p.runBuilds(ctx, in, build, folder.Lock, r, false)
-	if failed := (*ToolError)(nil); errors.As(err, &failed) {
-		if folder.Whole {
-			p.returnKept(in, r, folder) // as the template promises, it can be used again
-		}
-		failed.Message = strings.ReplaceAll(failed.Message, folder.Dir, p.dir) // the files that the user can change
+	if failed := (*ToolError)(nil); errors.As(err, &failed) && folder.Whole && failed.isOfInput(r) {
+		p.returnKept(in, r, folder)
 	}
 	if err != nil {
 		return err
@@ -89,6 +110,26 @@ func (p *Project) compileKept(ctx context.Context, t *tree, r *recipe, build str
 	p.returnKept(in, r, folder)
 	return nil
 }
+
+// isOfInput reports whether the failure is the inputs' own: a compiler's error in one of them, or too large an image.
+func (e *ToolError) isOfInput(r *recipe) bool {
+	if e.Class == failure.DoesNotFit {
+		return true
+	}
+	found := compilerError.FindStringSubmatch(e.Message)
+	if e.Class != failure.Compile || found == nil {
+		return false
+	}
+	for name := range r.inputs {
+		if strings.HasSuffix("/"+filepath.ToSlash(found[1]), "/"+name) {
+			return true
+		}
+	}
+	return false
+}
+
+// compilerError matches a compiler's error, with its file.
+var compilerError = regexp.MustCompile(`^(.+?):\d+(?::\d+)?: (?:fatal )?error: `)
 
 // prepareKept empties a folder that was built with another compiler.
 func (p *Project) prepareKept(r *recipe, folder *cache.Folder) error {

@@ -267,8 +267,51 @@ func TestKeptFails(t *testing.T) {
 	if got, want := built(t, good), d.alone("int good;"); got.Digest != want.Digest {
 		t.Error("other bytes after a failed build")
 	}
+	done = len(compiled(t, good, 0))
+	if _, err := d.project("wrong too").Build(t.Context()); err == nil {
+		t.Error("a wrong operator is built")
+	}
+	last := d.project("int last;")
+	built(t, last)
+	if now := compiled(t, last, done); !slices.Equal(now, []string{keptOperator, keptOperator}) {
+		t.Errorf("a wrong operator and another one compile %v", now)
+	}
 	if d.folders() != 1 {
 		t.Errorf("%d folders", d.folders())
+	}
+}
+
+// TestKeptMovedTool: a kept folder may have the path of a tool that was moved since, which its key does not cover. Then
+// the build begins anew in an empty folder, and the next one goes on in it.
+func TestKeptMovedTool(t *testing.T) {
+	d := newKept(t)
+	writeIn(t, d.home, "templates/keeps/Makefile", keptMakefile+`
+build/id.o: build/configured uses
+build/configured:
+	command -v helper >$@
+uses: build/configured ; $$(cat build/configured)
+`)
+	path := os.Getenv("PATH")
+	tool := func() (dir string) {
+		dir = t.TempDir()
+		writeIn(t, dir, "helper", "#!/bin/sh\n")
+		must(t, os.Chmod(filepath.Join(dir, "helper"), 0o755))
+		t.Setenv("PATH", dir+":"+path)
+		return dir
+	}
+	was := tool()
+	built(t, d.project("int one;"))
+	must(t, os.Remove(filepath.Join(was, "helper")))
+	tool()
+	p := d.project("int two;")
+	built(t, p)
+	if n := len(compiled(t, p, 0)); n != 4 {
+		t.Errorf("%d files are compiled after the tool was moved", n)
+	}
+	p = d.project("int three;")
+	built(t, p)
+	if now := compiled(t, p, 4); !slices.Equal(now, []string{keptOperator}) {
+		t.Errorf("then %v are compiled", now)
 	}
 }
 
