@@ -198,8 +198,8 @@ func (s *state) check() error {
 	if s.Built != nil && (!s.Built.isUsable() || s.Built.Partial || s.Built.Name != s.Board.Name) {
 		return errors.New("built is not the board, completed")
 	}
-	if err := s.Template.check(); err != nil {
-		return fmt.Errorf("template: %w", err)
+	if err := cmp.Or(s.Template.check(), s.Template.completes(&s.Board.Board)); err != nil {
+		return fmt.Errorf("template %s: %w", s.Template.Name, err)
 	}
 	return s.checkFiles()
 }

@@ -393,9 +393,16 @@ func (b *Builder) chooseTemplate(board *boards.Board, s Spec) (*foundTemplate, e
 		return nil, failure.New(failure.Config, "choose one of: "+strings.Join(board.Templates, ", "),
 			"board %s does not build with template %s", board.Name, t.name)
 	}
-	if board.Partial && t.Board == "" {
-		return nil, failure.New(failure.Config, "", "board %s is completed by its build, but that of template %s writes no "+
-			"board file", board.Name, t.name)
+	if err := t.completes(board); err != nil {
+		return nil, failure.New(failure.Config, "choose another template", "template %s: %w", t.name, err)
 	}
 	return t, t.heeds(s.Options)
+}
+
+// completes returns an error for a board that only its build completes if the build command writes no board file.
+func (t *blueprint) completes(b *boards.Board) error {
+	if b.Partial && t.Board == "" {
+		return fmt.Errorf("the build completes board %s, but writes no board file", b.Name)
+	}
+	return nil
 }
