@@ -1,11 +1,15 @@
 package templates_test
 
 import (
+	"io/fs"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/boardsmith/boardsmith/templates"
 )
 
 // zephyrHeaders are the headers of Zephyr's that the template includes.
@@ -41,6 +45,32 @@ var zephyrBuilds = []struct {
 		" -DCONFIG_UART_INTERRUPT_DRIVEN", "zephyr_port.c fatal_riscv.c"},
 	{"polled, no threads", "", "zephyr_port.c fatal_other.c"},
 	{"native", "-DCONFIG_ARCH_POSIX -DCONFIG_BOARDSMITH_MAIN", "native_port.c server.c start.c"},
+}
+
+// TestGlobsAreChecked: each list of sources that CMake makes by a pattern is made again when files come or go, because
+// folders that are kept have the former list.
+func TestGlobsAreChecked(t *testing.T) {
+	t.Parallel()
+	lists := 0
+	err := fs.WalkDir(templates.FS, ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || path.Base(name) != "CMakeLists.txt" && path.Ext(name) != ".cmake" {
+			return err
+		}
+		text, err := fs.ReadFile(templates.FS, name)
+		for i, line := range strings.Split(string(text), "\n") {
+			if !strings.Contains(line, "file(GLOB") {
+				continue
+			}
+			lists++
+			if !strings.Contains(line, " CONFIGURE_DEPENDS ") {
+				t.Errorf("%s:%d: %s", name, i+1, line)
+			}
+		}
+		return err
+	})
+	if err != nil || lists < 4 {
+		t.Errorf("%d lists of sources, %v", lists, err)
+	}
 }
 
 // TestZephyrSyntax compiles the Zephyr template's C against stubs of Zephyr's headers, in their old place and in that
