@@ -372,7 +372,7 @@ func (p *Project) runBuild(ctx context.Context, t *tree, path string, held *os.F
 	}
 	defer give()
 	done := 0
-	command := p.state.Template.command(p.Board(), jobs, p.wantedForms())
+	command := p.command(p.Board(), jobs, p.wantedForms())
 	tool := toolRun{dir: t.dir, path: path, args: command[1:], env: r.env, held: held, log: p.builder.log()}
 	tool.line = func(line string) {
 		words := strings.Fields(line)

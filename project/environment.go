@@ -230,12 +230,17 @@ func (t *blueprint) usersVariable(name string) (from string, optional, ok bool) 
 	return from, optional, ok
 }
 
-// outside returns the digests of the inputs outside the project, by their names in the template.
+// outside returns the digests of the inputs outside the project, by their names in the template, without those below a
+// variable that may be unset and is.
 func (p *Project) outside() (map[string]string, error) {
 	sums := map[string]string{}
 	for _, input := range p.state.Template.Outside {
 		name, below, _ := strings.Cut(strings.TrimPrefix(input, "$"), "/")
-		at := filepath.Join(p.variable(name), filepath.FromSlash(below))
+		folder := p.variable(name)
+		if folder == "" && p.state.Template.Env[name] == "$"+name+"?" {
+			continue
+		}
+		at := filepath.Join(folder, filepath.FromSlash(below))
 		if err := digestsBelow(at, input, sums); err != nil {
 			return nil, failure.New(failure.Config, "check the variable "+name, "input %s: %w", input, err)
 		}
@@ -277,7 +282,7 @@ func (t *blueprint) checkOutside() error {
 	}
 	for _, p := range t.Outside {
 		name, below, _ := strings.Cut(strings.TrimPrefix(p, "$"), "/")
-		if t.Env[name] != "$"+name || !strings.HasPrefix(p, "$") {
+		if v := t.Env[name]; v != "$"+name && v != "$"+name+"?" || !strings.HasPrefix(p, "$") {
 			return fmt.Errorf("outside: %q does not begin with a user's variable of env", p)
 		}
 		if !filepath.IsLocal(filepath.FromSlash(below)) || path.Clean(below) != below {

@@ -94,6 +94,7 @@ const (
 	formsWord     = "{forms}"        // must be a whole word: the requested forms of the image, one word each
 	boardWord     = "{zephyr_board}" // Zephyr's name of the board
 	toolchainWord = "{toolchain}"    // the folder whose bin/ holds the compiler
+	ifWord        = "{if "           // {if $NAME/PATH}WORD is WORD if that is there, else nothing
 )
 
 type templateTool struct {
@@ -251,7 +252,7 @@ func (t *blueprint) check() error {
 	if !t.Kept && len(t.Results) > 0 {
 		return errors.New("results have no effect without kept")
 	}
-	return cmp.Or(t.checkOutside(), t.checkFind(), t.checkSetup(), t.Landmarks.Check())
+	return cmp.Or(t.checkOutside(), t.checkFind(), t.checkSetup(), t.checkIfs(), t.Landmarks.Check())
 }
 
 func (t *blueprint) programmerFolder() string { return cmp.Or(t.ProgrammerFolder, t.buildFolder()) }
@@ -365,16 +366,45 @@ func (t *blueprint) heeds(o boards.Options) error {
 }
 
 // command returns the build command with a number of jobs and the forms to make.
-func (t *blueprint) command(b *boards.Board, jobs int, forms []string) (args []string) {
+func (p *Project) command(b *boards.Board, jobs int, forms []string) (args []string) {
 	words := strings.NewReplacer(jobsWord, fmt.Sprint(jobs), boardWord, b.Zephyr())
-	for _, word := range t.Build {
+	for _, word := range p.state.Template.Build {
 		if word == formsWord {
 			args = append(args, forms...)
 			continue
 		}
+		if place, then, conditional := cutIf(word); conditional {
+			name, below, _ := strings.Cut(strings.TrimPrefix(place, "$"), "/")
+			if _, err := os.Stat(filepath.Join(p.variable(name), filepath.FromSlash(below))); err != nil {
+				continue
+			}
+			word = then
+		}
 		args = append(args, words.Replace(word))
 	}
 	return args
+}
+
+// cutIf splits a word of the build command that depends on a place.
+func cutIf(word string) (place, then string, ok bool) {
+	after, ok := strings.CutPrefix(word, ifWord)
+	place, then, closed := strings.Cut(after, "}")
+	return place, then, ok && closed
+}
+
+// checkIfs returns an error for a word that depends on a place that is not below a user's variable.
+func (t *blueprint) checkIfs() error {
+	for _, word := range t.Build {
+		place, then, conditional := cutIf(word)
+		if !conditional {
+			continue
+		}
+		name, below, _ := strings.Cut(strings.TrimPrefix(place, "$"), "/")
+		if t.Env[name] != "$"+name || checkPath(below) != nil || then == "" {
+			return fmt.Errorf("build: %q is not %s$NAME/PATH}WORD with a user's variable of env", word, ifWord)
+		}
+	}
+	return nil
 }
 
 // makesForms reports whether the build command makes the image's other forms only on request.

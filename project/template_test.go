@@ -412,3 +412,64 @@ func TestCopies(t *testing.T) {
 		}
 	}
 }
+
+// TestOutsideOptional: an input outside of the project that begins with a variable that may be unset counts if the
+// variable is set, by its content. It must be there then.
+func TestOutsideOptional(t *testing.T) {
+	t.Setenv("SDK", "")
+	p, _ := outsideProject(t, `set -e
+mkdir -p out/deep; touch out/deep/a.map
+echo 'int main(void) { return 0; }' > out/m.c; cc -o out/deep/a.elf out/m.c
+`, `"VARIANT"`, `"SDK": "$SDK?", "VARIANT"`, `"outside": [`, `"outside": ["$SDK/sdk_version", `)
+	sdk := func(version string) string {
+		dir := t.TempDir()
+		writeIn(t, dir, "sdk_version", version)
+		t.Setenv("SDK", dir)
+		return dir
+	}
+	ids := map[[16]byte]string{built(t, p).BuildID: "unset"}
+	for _, version := range []string{"0.15.2", "0.16.1"} {
+		sdk(version)
+		i := built(t, p)
+		if other, known := ids[i.BuildID]; known || i.UpToDate {
+			t.Errorf("SDK %s has the build id of %s", version, other)
+		}
+		ids[i.BuildID] = version
+	}
+	sdk("0.16.1")
+	if i := built(t, p); !i.UpToDate {
+		t.Error("the same SDK in another folder is another build")
+	}
+	t.Setenv("SDK", t.TempDir())
+	if _, err := p.Build(t.Context()); failure.Of(err) != failure.Config || failure.Next(err) != "check the variable SDK" {
+		t.Errorf("a folder without an SDK: %v", err)
+	}
+}
+
+// TestIfWord: a word of the build command that depends on a place is there only with that place. Zephyr's build has
+// --no-sysbuild where Zephyr has sysbuild.
+func TestIfWord(t *testing.T) {
+	workspace := t.TempDir()
+	t.Setenv("ZEPHYR_BASE", workspace)
+	b, err := boards.Find("zephyr/mps2_an385", nil)
+	must(t, err)
+	found, err := findTemplate("zephyr", nil)
+	must(t, err)
+	command := func() string {
+		return strings.Join(found.in(testEnv().builder(), workspace).command(b, 2, nil), " ")
+	}
+	const want = "west build -d build/app -b mps2_an385 -o=-j2"
+	if got := command(); got != want {
+		t.Errorf("without sysbuild: %s", got)
+	}
+	must(t, os.MkdirAll(filepath.Join(workspace, "share", "sysbuild"), 0o755))
+	if got := command(); got != want+" --no-sysbuild" {
+		t.Errorf("with sysbuild: %s", got)
+	}
+	for _, word := range []string{"{if $HOME/x}-a", "{if $BASE}-a", "{if $BASE/../x}-a", "{if /x}-a", "{if $BASE/x}"} {
+		bad := blueprint{Build: []string{"make", word}, Env: map[string]string{"BASE": "$BASE"}}
+		if bad.checkIfs() == nil {
+			t.Errorf("%s: taken", word)
+		}
+	}
+}

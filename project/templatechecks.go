@@ -497,7 +497,7 @@ func (c *checking) byHand(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	words := p.state.Template.command(c.p.Board(), c.builder.jobs(), nil)
+	words := p.command(c.p.Board(), c.builder.jobs(), nil)
 	run := toolRun{dir: p.dir, path: build, args: words[1:], env: env, log: c.builder.log(), line: func(string) {}}
 	if err := run.run(ctx); err != nil {
 		return "", err

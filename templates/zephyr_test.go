@@ -124,3 +124,31 @@ func writeStub(t *testing.T, path string) {
 		t.Fatal(err)
 	}
 }
+
+// TestZephyrVersions: a Zephyr that is too old is refused with its version, and 2.10 would be later than 2.7.
+func TestZephyrVersions(t *testing.T) {
+	t.Parallel()
+	cmake, err := exec.LookPath("cmake")
+	if err != nil {
+		t.Skip("no cmake")
+	}
+	for version, want := range map[string]string{
+		"1.14": "Zephyr 1.14 in BASE is too old: use 2.7 or later", "2.6": "Zephyr 2.6 in BASE is too old: use 2.7 or later",
+		"2.7": "", "2.10": "", "4.1": "", "main": "BASE/VERSION has no version number",
+	} {
+		base, build := t.TempDir(), t.TempDir()
+		major, minor, _ := strings.Cut(version, ".")
+		text := "VERSION_MAJOR = " + major + "\nVERSION_MINOR = " + minor + "\nPATCHLEVEL = 0\n"
+		if err := os.WriteFile(filepath.Join(base, "VERSION"), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		cmd := exec.Command(cmake, "-S", "zephyr", "-B", build)
+		cmd.Env = append(os.Environ(), "ZEPHYR_BASE="+base)
+		out, err := cmd.CombinedOutput()
+		said := strings.ReplaceAll(strings.Join(strings.Fields(string(out)), " "), base, "BASE")
+		refused := strings.Contains(said, "boardsmith:")
+		if err == nil || refused != (want != "") || !strings.Contains(said, want) {
+			t.Errorf("Zephyr %s: %v, %s", version, err, said)
+		}
+	}
+}
