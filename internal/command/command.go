@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -31,6 +32,7 @@ type Command struct {
 	Dir     string        // working folder; "" means this process's
 	Env     []string      // "NAME=value", added to the environment that Environment makes
 	Held    []*os.File    // kept open, with locks on them, by all processes of the run; the first must be empty
+	Files   []*os.File    // inherited by the command, from descriptor 3 + len(Held) on; not on Windows
 	Out     func(string)  // takes the lines of standard output, and a last line without newline; nil drops them
 	Err     func(string)  // takes the lines of standard error; nil drops them. Of a line, Out and Err get 64 KiB
 	Stdout  io.Writer     // takes standard output whole, as it is; nil drops it
@@ -110,7 +112,7 @@ func (c Command) run(ctx context.Context, both, out, errs *keeper) error {
 		cmd.WaitDelay = defaultGrace
 	}
 	ownGroup(cmd)
-	err := pinned(func() error { return runGroup(cmd, c.Held) })
+	err := pinned(func() error { return runGroup(cmd, c.Held, c.Files) })
 	outLines.end()
 	errLines.end()
 	if err == nil {
@@ -130,11 +132,12 @@ func (c Command) run(ctx context.Context, both, out, errs *keeper) error {
 }
 
 // runGroup runs the command and then ends processes that outlived the group's leader.
-func runGroup(cmd *exec.Cmd, held []*os.File) error {
+func runGroup(cmd *exec.Cmd, held, files []*os.File) error {
 	g, err := newGroup(cmd, held)
 	if err != nil {
 		return err
 	}
+	cmd.ExtraFiles = append(slices.Clip(cmd.ExtraFiles), files...)
 	defer g.end()
 	cmd.Cancel = g.interrupt
 	if err := cmd.Start(); err != nil {

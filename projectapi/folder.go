@@ -1,0 +1,315 @@
+package projectapi
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/device"
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/project"
+	"github.com/boardsmith/boardsmith/transport"
+)
+
+// TemplateFile configures a template folder for TVM. Without it, the board is host.
+const TemplateFile = "microtvm_template.json"
+
+// templateConfig is the content of TemplateFile.
+type templateConfig struct {
+	Board    string `json:"board"`              // the board of projects that name none
+	Template string `json:"template,omitempty"` // "": the board's first
+}
+
+// A Folder is a template folder or a generated project, and the device that firmware runs on. It implements Methods.
+// Its fields are set before the first call.
+type Folder struct {
+	Dir     string           // absolute
+	Builder *project.Builder // also of files below Dir: boards/ and templates/ of a template folder
+	Desk    *device.Desk
+	Log     hclog.Logger // nil: no log; its level becomes debug for a call with verbose
+	// path of the executable that generate_project puts into projects, so that they are complete; "": none
+	Executable string
+
+	device *device.Device // from flash or open_transport to close_transport
+	link   transport.Link // from open_transport to close_transport
+}
+
+// isTemplate reports whether the folder is no generated project.
+func (f *Folder) isTemplate() bool { return !project.Exists(f.Dir) }
+
+// config reads the file of a template folder.
+func (f *Folder) config() (c templateConfig, err error) {
+	path := filepath.Join(f.Dir, TemplateFile)
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return templateConfig{Board: "host"}, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(data, &c)
+	}
+	if err != nil {
+		return c, failure.New(failure.Config, "", "%s: %w", path, err)
+	}
+	return c, nil
+}
+
+// supported are the versions of TVM that have this protocol and our archives: 0.9 to 0.18.
+var supported = regexp.MustCompile(`^0\.(\d+)(\.|$)`)
+
+// Info describes the folder.
+func (f *Folder) Info(_ context.Context, tvm string) (Info, error) {
+	if m := supported.FindStringSubmatch(tvm); m == nil {
+		return Info{}, failure.New(failure.Config, "", "%w: TVM %q is none of 0.9 to 0.18", ErrVersion, tvm)
+	} else if minor, err := strconv.Atoi(m[1]); err != nil || minor < 9 || minor > 18 {
+		return Info{}, failure.New(failure.Config, "", "%w: TVM %q is none of 0.9 to 0.18", ErrVersion, tvm)
+	}
+	if f.isTemplate() {
+		c, err := f.config()
+		if err != nil {
+			return Info{}, err
+		}
+		b, err := boards.Find(c.Board, f.Builder.Path)
+		if err != nil {
+			return Info{}, err
+		}
+		var names []string
+		if !b.Partial { // of the boards of a family there is no list
+			names = boards.List(f.Builder.Path)
+		}
+		return Info{Platform: b.Name, Template: true, Options: optionsOf(b, names)}, nil
+	}
+	p, err := f.Builder.Open(f.Dir)
+	if err != nil {
+		return Info{}, err
+	}
+	defer p.Close()
+	b := p.Board()
+	options := optionsOf(b, []string{b.Name})
+	return Info{Platform: b.Name, Archive: filepath.Join(f.Dir, "model.tar"), Options: options}, nil
+}
+
+// Generate makes a project of the folder's template.
+func (f *Folder) Generate(ctx context.Context, g Generation, v Values) (err error) {
+	if err := f.verbose(v); err != nil {
+		return err
+	}
+	if !f.isTemplate() {
+		return failure.New(failure.Config, "", "%s is a generated project, not a template", f.Dir)
+	}
+	c, err := f.config()
+	if err != nil {
+		return err
+	}
+	s, err := specOf(v, c.Board)
+	if err != nil {
+		return err
+	}
+	s.Model, s.Template = g.Archive, c.Template
+	if _, err := os.Lstat(g.Dir); err == nil {
+		return failure.New(failure.Config, "", "%s exists already", g.Dir)
+	}
+	p, err := f.Builder.Generate(ctx, g.Dir, s)
+	if err == nil {
+		err = errors.Join(f.install(g.Dir), p.Close())
+	}
+	if err != nil {
+		_ = os.RemoveAll(g.Dir)
+	}
+	return err
+}
+
+// install puts the executable into a project: as a second name of its file, or a copy on another file system.
+func (f *Folder) install(dir string) error {
+	if f.Executable == "" {
+		return nil
+	}
+	to := filepath.Join(dir, Program)
+	if os.Link(f.Executable, to) == nil {
+		return nil
+	}
+	data, err := os.ReadFile(f.Executable)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(to, data, 0o755)
+}
+
+// Program is the name of the server's executable, in folders and on PATH.
+const Program = "microtvm-api-server"
+
+// project opens the folder, which is a generated project.
+func (f *Folder) project() (*project.Project, error) {
+	if f.isTemplate() {
+		return nil, failure.New(failure.Config, "call generate_project first", "%s is a template", f.Dir)
+	}
+	return f.Builder.Open(f.Dir)
+}
+
+// Build builds the project's firmware.
+func (f *Folder) Build(ctx context.Context, v Values) error {
+	if err := f.verbose(v); err != nil {
+		return err
+	}
+	p, err := f.project()
+	if err != nil {
+		return err
+	}
+	_, err = p.Build(ctx)
+	return errors.Join(err, p.Close())
+}
+
+// Flash writes the firmware to the device, as far as it does not hold it. A process or an emulator gets it when the
+// transport is opened.
+func (f *Folder) Flash(ctx context.Context, v Values) (err error) {
+	if err := f.verbose(v); err != nil {
+		return err
+	}
+	p, err := f.project()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, p.Close()) }()
+	i, err := p.Build(ctx)
+	if err != nil {
+		return err
+	}
+	d, err := f.attach(ctx, p, v)
+	if err != nil || !d.KeepsImage() {
+		return err
+	}
+	report, err := d.Flash(ctx, i)
+	return errors.Join(err, p.RecordFlash(i, report, err))
+}
+
+// attach attaches the project's device, once.
+func (f *Folder) attach(ctx context.Context, p *project.Project, v Values) (*device.Device, error) {
+	if f.device != nil {
+		return f.device, nil
+	}
+	serial, err := v.Text(optSerial)
+	if err != nil {
+		return nil, err
+	}
+	if f.Desk.Programmer, err = v.Text(optProgram); err != nil {
+		return nil, err
+	}
+	if f.Desk.Reflash, err = v.Bool(optReflash); err != nil {
+		return nil, err
+	}
+	f.device, err = f.Desk.Attach(ctx, p.Board(), serial)
+	return f.device, err
+}
+
+// Open opens the transport, and starts a process or an emulator. An open transport stays as it is.
+func (f *Folder) Open(ctx context.Context, v Values) (t Timeouts, err error) {
+	if err := f.verbose(v); err != nil {
+		return t, err
+	}
+	p, err := f.project()
+	if err != nil {
+		return t, err
+	}
+	defer func() { err = errors.Join(err, p.Close()) }()
+	t = timeoutsOf(p.Board())
+	if f.link != nil {
+		return t, nil
+	}
+	i, err := p.Built()
+	if err != nil {
+		return t, err
+	}
+	if i == nil {
+		return t, failure.New(failure.Config, "call build first", "%s has no firmware", f.Dir)
+	}
+	d, err := f.attach(ctx, p, v)
+	if err != nil {
+		return t, err
+	}
+	if f.link, err = d.Link(ctx, i); err != nil {
+		return t, errors.Join(err, f.CloseTransport(ctx))
+	}
+	return t, nil
+}
+
+// timeoutsOf returns the limits of a session. A device that starts needs some seconds at most; a call may take its
+// budget, after which the firmware answers by itself.
+func timeoutsOf(b *boards.Board) Timeouts {
+	t := Timeouts{StartRetry: 2, Start: 30}
+	if b.BudgetMS != 0 {
+		t.Established = float64(b.BudgetMS)/1000 + 10
+	}
+	return t
+}
+
+// CloseTransport ends the transport, and the process or the emulator.
+func (f *Folder) CloseTransport(context.Context) (err error) {
+	if f.link != nil {
+		err = f.link.Close()
+		f.link = nil
+	}
+	if f.device != nil {
+		err = errors.Join(err, f.device.Close())
+		f.device = nil
+	}
+	return err
+}
+
+// Close releases what the folder's methods have opened.
+func (f *Folder) Close() error {
+	return errors.Join(f.CloseTransport(context.Background()), f.Desk.Close(), f.Builder.Close())
+}
+
+// most is how much one read returns. A client that asks for less than what has arrived gets all of it, which saves it
+// many calls: TVM's host asks for the parts of a message one by one, and accepts more (docs/formats/wire.md §5).
+const most = 64 << 10
+
+// Read returns what has arrived.
+func (f *Folder) Read(ctx context.Context, _ int) ([]byte, error) {
+	if f.link == nil {
+		return nil, ErrClosed
+	}
+	buffer := make([]byte, most)
+	got, err := f.link.Read(ctx, buffer)
+	if err != nil {
+		return nil, ofLink(err)
+	}
+	return buffer[:got], nil
+}
+
+// Write sends data.
+func (f *Folder) Write(ctx context.Context, data []byte) error {
+	if f.link == nil {
+		return ErrClosed
+	}
+	return ofLink(f.link.Write(ctx, data))
+}
+
+// ofLink gives errors of a link their class in the protocol.
+func ofLink(err error) error {
+	var late *transport.TimeoutError
+	switch {
+	case errors.As(err, &late):
+		return failure.New(failure.Timeout, "", "%w: %w", ErrTimeout, err)
+	case errors.Is(err, transport.ErrClosed):
+		return failure.New(failure.Transport, "", "%w: %w", ErrClosed, err)
+	default:
+		return err
+	}
+}
+
+// verbose sets the log's level.
+func (f *Folder) verbose(v Values) error {
+	more, err := v.Bool(optVerbose)
+	if err == nil && more && f.Log != nil {
+		f.Log.SetLevel(hclog.Debug)
+	}
+	return err
+}

@@ -1,0 +1,49 @@
+package projectapi
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"testing"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/boardsmith/boardsmith/cache"
+	"github.com/boardsmith/boardsmith/device"
+	"github.com/boardsmith/boardsmith/internal/testcache"
+	"github.com/boardsmith/boardsmith/project"
+)
+
+// serverVariable makes the test program a server: of this package's Folder, or of an echo.
+const serverVariable = "PROJECTAPI_TEST_SERVER"
+
+func TestMain(m *testing.M) {
+	kind := os.Getenv(serverVariable)
+	if kind == "" {
+		os.Exit(m.Run())
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	dir, err := os.Getwd()
+	if err == nil {
+		err = Serve(ctx, os.NewFile(3, "read"), os.NewFile(4, "write"), methodsOf(kind, dir))
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func methodsOf(kind, dir string) Methods {
+	if kind == "echo" {
+		return &echo{}
+	}
+	log := hclog.New(&hclog.LoggerOptions{Level: hclog.Warn})
+	store := cache.New(testcache.Dir(), cache.Options{})
+	return &Folder{
+		Dir: dir, Executable: kind, Log: log,
+		Builder: &project.Builder{Path: []string{dir}, Log: log, Cache: store},
+		Desk:    &device.Desk{Path: []string{dir}, Log: log, Cache: store},
+	}
+}

@@ -1,0 +1,189 @@
+package projectapi
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/project"
+)
+
+// The options of a folder's methods, by their names in the protocol. A name that TVM's own templates have means the same
+// here. All other options of generate_project are those of boards.Options.
+const (
+	optVerbose   = "verbose"
+	optType      = "project_type"
+	optBoard     = "board"
+	optWorkspace = "workspace_size_bytes"   // bytes; arena_kib
+	optStack     = "config_main_stack_size" // bytes; stack_bytes
+	optDefines   = "compile_definitions"    // words such as -DX=1, for the model's C files; operator_flags
+	optSerial    = "serial_number"
+	optProgram   = "programmer"
+	optReflash   = "reflash"
+)
+
+// hostDriven is the only project_type: firmware that executes what the host sends.
+const hostDriven = "host_driven"
+
+var (
+	atGenerate  = []string{"generate_project"}
+	onTheDevice = []string{"flash", "open_transport"}
+	atEachStep  = []string{"generate_project", "build", "flash", "open_transport"}
+)
+
+// optionsOf describes the options of a template for a board. Defaults that a board has are null, because clients send
+// defaults back, also for another board.
+func optionsOf(b *boards.Board, names []string) []Option {
+	options := []Option{
+		{Name: optVerbose, Type: "bool", Default: false, Optional: atEachStep, Help: "Log each step and command"},
+		{
+			Name: optType, Type: "str", Choices: []string{hostDriven}, Default: hostDriven, Optional: atGenerate,
+			Help: "What the firmware does: " + hostDriven + " executes what the host sends",
+		},
+		{
+			Name: optBoard, Type: "str", Choices: names, Default: b.Name, Optional: atGenerate,
+			Help: "Board that the firmware is for",
+		},
+		{
+			Name: optWorkspace, Type: "int", Optional: atGenerate,
+			Help: fmt.Sprintf("Bytes of memory for tensors and the runtime; %s has %d", b.Name, b.ArenaKiB<<10),
+		},
+		{Name: optStack, Type: "int", Optional: atGenerate, Help: "Bytes of stack"},
+		{
+			Name: optDefines, Type: "str", Optional: atGenerate,
+			Help: "Flags -DNAME=VALUE for the C files of the model, separated by blanks or commas",
+		},
+		{
+			Name: optSerial, Type: "str", Optional: onTheDevice,
+			Help: "Which of several devices: serial of its probe, USB path, serial port, or name in desk.json",
+		},
+		{
+			Name: optProgram, Type: "str", Choices: boards.Programmers(), Optional: onTheDevice,
+			Help: "Programmer instead of the board's",
+		},
+		{
+			Name: optReflash, Type: "bool", Default: false, Optional: []string{"flash"},
+			Help: "Write whole images, whatever the device holds",
+		},
+	}
+	for _, o := range b.Options() {
+		kind := map[string]string{"int": "int"}[o.Type]
+		if kind == "" {
+			kind = "str"
+		}
+		help := o.Help
+		if o.Unit != "" {
+			help += ", in " + o.Unit
+		}
+		if o.Default != "" {
+			help += "; " + b.Name + " has " + o.Default
+		}
+		options = append(options, Option{
+			Name: o.Name, Type: kind, Choices: o.Choices, Optional: atGenerate, Help: help,
+		})
+	}
+	return options
+}
+
+// specOf returns what generate_project is to make: the board, or the folder's, and the options that have a value.
+func specOf(v Values, folderBoard string) (s project.Spec, err error) {
+	kind, err := v.Text(optType)
+	if err != nil {
+		return s, err
+	}
+	if kind != "" && kind != hostDriven {
+		return s, failure.New(failure.Config, "", "option %s: %q is not %s", optType, kind, hostDriven)
+	}
+	if s.Board, err = v.Text(optBoard); err != nil {
+		return s, err
+	}
+	if s.Board == "" {
+		s.Board = folderBoard
+	}
+	words, err := optionWords(v)
+	if err != nil {
+		return s, err
+	}
+	s.Options, err = boards.ParseOptions(words)
+	return s, err
+}
+
+// optionWords returns the values of boards.Options as name=value, with those of TVM's names.
+func optionWords(v Values) (words []string, err error) {
+	for _, name := range boardOptions {
+		s, err := v.Text(name)
+		if err != nil {
+			return nil, err
+		}
+		if s != "" {
+			words = append(words, name+"="+s)
+		}
+	}
+	workspace, err := v.Int(optWorkspace)
+	if err != nil {
+		return nil, err
+	}
+	if workspace != 0 && !v.given("arena_kib") {
+		words = append(words, fmt.Sprintf("arena_kib=%d", (workspace+1023)/1024))
+	}
+	if v.given(optStack) && !v.given("stack_bytes") {
+		stack, err := v.Int(optStack)
+		if err != nil {
+			return nil, err
+		}
+		words = append(words, fmt.Sprintf("stack_bytes=%d", stack))
+	}
+	defines, err := v.Text(optDefines)
+	if err != nil {
+		return nil, err
+	}
+	if flags := strings.FieldsFunc(defines, func(r rune) bool { return r == ' ' || r == ',' }); len(flags) > 0 {
+		if i := slices.IndexFunc(flags, func(f string) bool { return !strings.HasPrefix(f, "-D") }); i >= 0 {
+			return nil, failure.New(failure.Config, "", "option %s: %s does not begin with -D", optDefines, flags[i])
+		}
+		if v.given("operator_flags") {
+			return nil, failure.New(failure.Config, "", "options %s and operator_flags exclude each other", optDefines)
+		}
+		words = append(words, "operator_flags="+strings.Join(flags, ","))
+	}
+	return words, nil
+}
+
+// boardOptions are the names of boards.Options.
+var boardOptions = func() (names []string) {
+	for _, o := range new(boards.Board).Options() {
+		names = append(names, o.Name)
+	}
+	return names
+}()
+
+// advice returns what a client prints below the message of an error: the next step, with the protocol's names of
+// options, and the end of a tool's output.
+func advice(err error) string {
+	text := failure.NextFor(err, func(name, value string) string {
+		switch name {
+		case "Desk.Programmer":
+			name = optProgram
+		case "Desk.Reflash":
+			name = optReflash
+		case "Spec.Board":
+			name = optBoard
+		case "Spec.Options":
+			return value
+		case "which":
+			name = optSerial
+		}
+		if value == "" {
+			return name
+		}
+		return name + "=" + value
+	}, func(target string) string { return "mage " + target })
+	var tool *project.ToolError
+	if errors.As(err, &tool) && tool.Message != "" {
+		text += "\n" + strings.TrimRight(string(tool.Tail), "\n")
+	}
+	return strings.TrimPrefix(text, "\n")
+}

@@ -1,0 +1,195 @@
+// Package projectapi speaks TVM's Project API, protocol version 1, on two pipes: as the server that TVM's Python starts
+// in a folder, and as the client of somebody else's server.
+//
+// It is not a tuner, and no part of TVM: what the methods do is in packages project and device. docs/formats/
+// project_api.md has the protocol.
+package projectapi
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/boardsmith/boardsmith/failure"
+)
+
+// ProtocolVersion is the version of the Project API.
+const ProtocolVersion = 1
+
+// Info is what a server tells of its folder.
+type Info struct {
+	Platform string   `json:"platform_name"`
+	Template bool     `json:"is_template"`                // else a generated project
+	Archive  string   `json:"model_library_format_path"` // path of a generated project's archive; "" of a template
+	Options  []Option `json:"project_options"`
+	Protocol int      `json:"protocol_version"`
+}
+
+// An Option describes one of the values that methods take besides their parameters.
+type Option struct {
+	Name     string   `json:"name"`
+	Choices  []string `json:"choices"`  // nil: any value of the type
+	Default  any      `json:"default"`  // nil: none
+	Type     string   `json:"type"`     // str, bool or int
+	Required []string `json:"required"` // methods that need a value
+	Optional []string `json:"optional"` // methods that accept one
+	Help     string   `json:"help"`
+}
+
+// Values are the options of one call, by name. A value is null, a string, a bool, or a number.
+type Values map[string]json.RawMessage
+
+// The error of Values has class config and names the option.
+func (v Values) invalid(name, want string) error {
+	return failure.New(failure.Config, "", "option %s: %s is not %s", name, v[name], want)
+}
+
+// given reports whether an option has a value.
+func (v Values) given(name string) bool { return len(v[name]) > 0 && string(v[name]) != "null" }
+
+// Text returns a value as text, and "" if there is none.
+func (v Values) Text(name string) (string, error) {
+	if !v.given(name) {
+		return "", nil
+	}
+	var s string
+	if json.Unmarshal(v[name], &s) == nil {
+		return s, nil
+	}
+	if c := v[name][0]; c == '{' || c == '[' {
+		return "", v.invalid(name, "one value")
+	}
+	return string(v[name]), nil
+}
+
+// Int returns a number, also one that is written as a string, and 0 if there is none.
+func (v Values) Int(name string) (int, error) {
+	s, err := v.Text(name)
+	if err != nil || s == "" {
+		return 0, err
+	}
+	f, err := strconv.ParseFloat(s, 64)
+	if err != nil || f != math.Trunc(f) || math.Abs(f) > 1<<53 {
+		return 0, v.invalid(name, "an integer")
+	}
+	return int(f), nil
+}
+
+// Bool returns a truth value, also a string or the numbers 0 and 1, and false if there is none.
+func (v Values) Bool(name string) (bool, error) {
+	s, err := v.Text(name)
+	if err != nil || s == "" {
+		return false, err
+	}
+	b, err := strconv.ParseBool(s)
+	if err != nil {
+		return false, v.invalid(name, "true or false")
+	}
+	return b, nil
+}
+
+// A Generation is the input of generate_project.
+type Generation struct {
+	Archive string // path of an uncompressed tar in the Model Library Format
+	CRT     string // TVM's own runtime, which is not used
+	Dir     string // does not exist yet
+}
+
+// Timeouts are those of a session on the transport, in seconds. Zero means without limit.
+type Timeouts struct {
+	StartRetry  float64 `json:"session_start_retry_timeout_sec"` // until the host asks again for a session
+	Start       float64 `json:"session_start_timeout_sec"`
+	Established float64 `json:"session_established_timeout_sec"` // for each reply
+}
+
+// Methods are the Project API's. One goroutine calls them, one after the other. The error that a client gets as a class
+// of its own is one that wraps ErrTimeout, ErrClosed or ErrVersion; each other is a ServerError with the error's text.
+type Methods interface {
+	Info(ctx context.Context, tvm string) (Info, error)
+	Generate(ctx context.Context, g Generation, v Values) error
+	Build(ctx context.Context, v Values) error
+	Flash(ctx context.Context, v Values) error
+	Open(ctx context.Context, v Values) (Timeouts, error)
+	CloseTransport(ctx context.Context) error
+	// Read waits until ctx ends for at least one byte. It may return more than n.
+	Read(ctx context.Context, n int) ([]byte, error)
+	// Write sends all of data or returns an error.
+	Write(ctx context.Context, data []byte) error
+}
+
+// Errors that have a class of their own in TVM's Python.
+var (
+	ErrTimeout = errors.New("IoTimeoutError")
+	ErrClosed  = errors.New("TransportClosedError")
+	ErrVersion = errors.New("UnsupportedTVMVersionError")
+)
+
+// The codes of errors. TVM's client accepts no others.
+const (
+	codeServer   = -32000
+	codeRequest  = -32600
+	codeMethod   = -32601
+	codeParams   = -32602
+	codeInternal = -32603
+	codeParse    = -32700
+)
+
+// An Error is one that a server reports.
+type Error struct {
+	Method    string
+	Code      int
+	Message   string
+	Traceback string // what the server adds to it, as text
+}
+
+// Error returns the message, and what the server adds.
+func (e *Error) Error() string {
+	text := fmt.Sprintf("%s: %s", e.Method, e.Message)
+	if e.Code != codeServer {
+		text += fmt.Sprintf(" (JSON-RPC error %d)", e.Code)
+	}
+	if e.Traceback != "" {
+		text += "\n" + e.Traceback
+	}
+	return text
+}
+
+// Is reports whether the message is one of a class: ErrTimeout, ErrClosed or ErrVersion.
+func (e *Error) Is(target error) bool {
+	return e.Code == codeServer && (target == ErrTimeout || target == ErrClosed || target == ErrVersion) &&
+		target.Error() == e.Message
+}
+
+// FailureClass returns the class of the method.
+func (e *Error) FailureClass() failure.Class {
+	switch {
+	case e.Is(ErrTimeout):
+		return failure.Timeout
+	case e.Is(ErrVersion):
+		return failure.Config
+	case e.Code != codeServer:
+		return failure.Internal
+	case e.Method == "build":
+		return failure.Compile
+	case e.Method == "flash":
+		return failure.Flash
+	case e.Method == "generate_project":
+		return failure.Config
+	default:
+		return failure.Transport
+	}
+}
+
+// limit returns a context for a timeout of the protocol: nil is none, 0 does not wait.
+func limit(ctx context.Context, seconds *float64) (context.Context, context.CancelFunc) {
+	if seconds == nil {
+		return context.WithCancel(ctx)
+	}
+	// A link may need a moment to hand out what has arrived.
+	d := time.Duration(min(max(*seconds, 0.001), 1e9) * float64(time.Second))
+	return context.WithTimeout(ctx, d)
+}
