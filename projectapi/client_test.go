@@ -55,9 +55,8 @@ func started(t *testing.T, dir string) *Client {
 	return c
 }
 
-// TestLink: the transport of a server is a link like others.
+// TestLink: the transport of a server is a link like others. It runs alone, because the suite counts goroutines.
 func TestLink(t *testing.T) {
-	t.Parallel()
 	dir := folderOf(t, "echo")
 	c := started(t, dir)
 	transporttest.Run(t, func(t *testing.T) transport.Link {

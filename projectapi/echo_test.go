@@ -14,7 +14,7 @@ type echo struct {
 	open    bool
 }
 
-func (e *echo) Info(_ context.Context, tvm string) (Info, error) {
+func (e *echo) Info(tvm string) (Info, error) {
 	if tvm == "0.8.0" {
 		return Info{}, ErrVersion
 	}
@@ -42,7 +42,7 @@ func (e *echo) Open(context.Context, Values) (Timeouts, error) {
 	return Timeouts{StartRetry: 1.5, Start: 3}, nil
 }
 
-func (e *echo) CloseTransport(context.Context) error {
+func (e *echo) CloseTransport() error {
 	e.open = false
 	return nil
 }

@@ -65,7 +65,7 @@ func (f *Folder) config() (c templateConfig, err error) {
 var supported = regexp.MustCompile(`^0\.(\d+)(\.|$)`)
 
 // Info describes the folder.
-func (f *Folder) Info(_ context.Context, tvm string) (Info, error) {
+func (f *Folder) Info(tvm string) (Info, error) {
 	if m := supported.FindStringSubmatch(tvm); m == nil {
 		return Info{}, failure.New(failure.Config, "", "%w: TVM %q is none of 0.9 to 0.18", ErrVersion, tvm)
 	} else if minor, err := strconv.Atoi(m[1]); err != nil || minor < 9 || minor > 18 {
@@ -210,6 +210,9 @@ func (f *Folder) attach(ctx context.Context, p *project.Project, v Values) (*dev
 
 // Open opens the transport, and starts a process or an emulator. An open transport stays as it is.
 func (f *Folder) Open(ctx context.Context, v Values) (t Timeouts, err error) {
+	if ctx.Err() != nil {
+		return t, failure.Stopped(ctx, "open the transport")
+	}
 	if err := f.verbose(v); err != nil {
 		return t, err
 	}
@@ -234,7 +237,7 @@ func (f *Folder) Open(ctx context.Context, v Values) (t Timeouts, err error) {
 		return t, err
 	}
 	if f.link, err = d.Link(ctx, i); err != nil {
-		return t, errors.Join(err, f.CloseTransport(ctx))
+		return t, errors.Join(err, f.CloseTransport())
 	}
 	return t, nil
 }
@@ -250,7 +253,7 @@ func timeoutsOf(b *boards.Board) Timeouts {
 }
 
 // CloseTransport ends the transport, and the process or the emulator.
-func (f *Folder) CloseTransport(context.Context) (err error) {
+func (f *Folder) CloseTransport() (err error) {
 	if f.link != nil {
 		err = f.link.Close()
 		f.link = nil
@@ -264,7 +267,7 @@ func (f *Folder) CloseTransport(context.Context) (err error) {
 
 // Close releases what the folder's methods have opened.
 func (f *Folder) Close() error {
-	return errors.Join(f.CloseTransport(context.Background()), f.Desk.Close(), f.Builder.Close())
+	return errors.Join(f.CloseTransport(), f.Desk.Close(), f.Builder.Close())
 }
 
 // most is how much one read returns. A client that asks for less than what has arrived gets all of it, which saves it

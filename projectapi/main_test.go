@@ -42,7 +42,7 @@ func methodsOf(kind, dir string) Methods {
 	log := hclog.New(&hclog.LoggerOptions{Level: hclog.Warn})
 	store := cache.New(testcache.Dir(), cache.Options{})
 	return &Folder{
-		Dir: dir, Executable: kind, Log: log,
+		Dir: dir, Log: log,
 		Builder: &project.Builder{Path: []string{dir}, Log: log, Cache: store},
 		Desk:    &device.Desk{Path: []string{dir}, Log: log, Cache: store},
 	}

@@ -109,12 +109,12 @@ type Timeouts struct {
 // Methods are the Project API's. One goroutine calls them, one after the other. The error that a client gets as a class
 // of its own is one that wraps ErrTimeout, ErrClosed or ErrVersion; each other is a ServerError with the error's text.
 type Methods interface {
-	Info(ctx context.Context, tvm string) (Info, error)
+	Info(tvm string) (Info, error)
 	Generate(ctx context.Context, g Generation, v Values) error
 	Build(ctx context.Context, v Values) error
 	Flash(ctx context.Context, v Values) error
 	Open(ctx context.Context, v Values) (Timeouts, error)
-	CloseTransport(ctx context.Context) error
+	CloseTransport() error
 	// Read waits until ctx ends for at least one byte. It may return more than n.
 	Read(ctx context.Context, n int) ([]byte, error)
 	// Write sends all of data or returns an error.

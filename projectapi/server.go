@@ -238,8 +238,8 @@ func value[T any](params map[string]json.RawMessage, name string) (v T) {
 var calls = map[string]call{
 	"server_info_query": {
 		[]string{"tvm_version"},
-		func(ctx context.Context, m Methods, p map[string]json.RawMessage) (any, error) {
-			i, err := m.Info(ctx, value[string](p, "tvm_version"))
+		func(_ context.Context, m Methods, p map[string]json.RawMessage) (any, error) {
+			i, err := m.Info(value[string](p, "tvm_version"))
 			i.Protocol = ProtocolVersion
 			return i, err
 		},
@@ -266,8 +266,8 @@ var calls = map[string]call{
 			return map[string]Timeouts{"timeouts": t}, err
 		},
 	},
-	"close_transport": {nil, func(ctx context.Context, m Methods, _ map[string]json.RawMessage) (any, error) {
-		return nil, m.CloseTransport(ctx)
+	"close_transport": {nil, func(_ context.Context, m Methods, _ map[string]json.RawMessage) (any, error) {
+		return nil, m.CloseTransport()
 	}},
 	"read_transport": {
 		[]string{"n", "timeout_sec"},

@@ -15,7 +15,7 @@ const module = "github.com/boardsmith/boardsmith"
 // mayImport lists the packages of ours that each package may import. Every package must be listed.
 var mayImport = map[string][]string{
 	magefile: {"targets", "internal/develop"},
-	"cmd":    {"internal/virtualprobe"},
+	"cmd":    {"projectapi", "emulated", "project", "device", "internal/virtualprobe"},
 	"targets": {
 		"tune", "tune/search", "tune/space", "tune/report", "project", "executor", "device", "emulated", "image",
 		"progress", "cache", "rpc",
@@ -47,6 +47,9 @@ var mayImport = map[string][]string{
 	"progress":           {},
 	"tune/space":         {"ndarray", "failure", "internal/jsonfile", "internal/plainfile"},
 	"executor":           {"rpc", "mlf", "ndarray", "failure"},
+
+	// TVM's Project API: a project and its device, for somebody else's program.
+	"projectapi": {"project", "device", "transport", "boards", "templates", "failure", "internal/command"},
 
 	"examples/tune-matmul": {"tune", "project", "device", "ndarray"}, // programs as users write them
 

@@ -50,6 +50,8 @@ func run(args []string) (err error) {
 		flags.Usage()
 		return errors.New("--read-fd and --write-fd are needed")
 	}
+	keepFromChildren(*read)
+	keepFromChildren(*write)
 	dir, err := os.Getwd()
 	if err != nil {
 		return err

@@ -313,6 +313,9 @@ static inline tvm_crt_error_t device_feed(const uint8_t* data, size_t bytes) {
     while (left != 0U) {
       error = MicroTVMRpcServerLoop(device, &p, &left);
     }
+    if (p != &copy[part]) {
+      abort();  // the caller would feed bytes again
+    }
     free(copy);
     data += part;
     bytes -= part;

@@ -79,6 +79,21 @@ static void test_no_start(void** state) {
   }
 }
 
+// Before its first session a server answers no request, not even of the session 0 with the type 0.
+static void test_no_session(void** state) {
+  (void)state;
+  device_boot();
+  host_at = device_out_bytes;
+  (void)memset(host_id, 0, sizeof host_id);
+  for (unsigned type = 0; type <= 0x10U; type += 0x10U) {
+    message_t* m = msg_begin((uint8_t)type);
+    msg_u64(m, 4);
+    msg_u32(m, 9);
+    msg_send(m);
+    expect_silence();
+  }
+}
+
 static void test_captured_frames(void** state) {
   (void)state;
   boot_captured();
@@ -91,6 +106,10 @@ static void test_captured_frames(void** state) {
   expect_wire("", "ff fd 05 00 00 00 00 00 03 68 69 1a 8f");
   assert_int_equal(device_log_bytes, 2);
   assert_memory_equal(device_log, "hi", 2);
+  TVMLogf("%d and %s%c", -12, "more", '\n');
+  assert_int_equal(device_log_bytes, 12);
+  assert_memory_equal(device_log, "-12 and more", 12);
+  device_out_bytes = 0;
   // StreamSync's answer is the captured void reply, frame and all.
   expect_wire("ff fd 04 00 00 00 01 02 03 04 09 c4", "");              // too short for a request, whole
   expect_wire("ff fd 07 00 00 00 11 22 10 ff ff 00 fe fd 0b f3", "");  // an escaped data byte, another session
@@ -270,7 +289,7 @@ int main(void) {
       cmocka_unit_test(test_captured_frames),   cmocka_unit_test(test_no_start),
       cmocka_unit_test(test_captured_requests), cmocka_unit_test(test_captured_copies),
       cmocka_unit_test(test_captured_timer),    cmocka_unit_test(test_captured_packet_size),
-      cmocka_unit_test(test_shutdown),
+      cmocka_unit_test(test_shutdown),          cmocka_unit_test(test_no_session),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

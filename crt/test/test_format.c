@@ -56,6 +56,7 @@ static void test_room(void** state) {
 // From an unknown conversion on, the format is printed unchanged.
 static void test_unknown_conversion(void** state) {
   (void)state;
+  EXPECT("1 %3:d %s", "%d %3:d %s", 1, 2, "three");
   EXPECT("1 %f %d %s", "%d %f %d %s", 1, 2.5, 3, "four");
   EXPECT("%.2f ms in %s", "%.2f ms in %s", 2.5, "conv");
   EXPECT("%-5s|%d", "%-5s|%d", "x", 1);

@@ -43,7 +43,7 @@ var suites = []suite{
 		{"make", "-s", "-C", "crt", "test"},
 		{"make", "-s", "-C", "crt", "measure"},
 		goTest("./rpc", "."),
-		goTest("./project", "TestEveryArchive|TestFaults|TestOperatorFault|TestStuckMainLoop"),
+		goTest("./project", "TestEveryArchive|TestFaults|TestOperatorFault|TestStuckMainLoop|TestFill"),
 	}},
 	{sources: "transport/*.go", packages: []string{"transport", "rpc"}},
 	{sources: "rpc/*.go", packages: []string{"rpc", "executor", "device"}},

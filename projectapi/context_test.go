@@ -1,0 +1,64 @@
+package projectapi
+
+import (
+	"context"
+	"io"
+	"path/filepath"
+	"testing"
+
+	"github.com/boardsmith/boardsmith/failure/failuretest"
+	"github.com/boardsmith/boardsmith/mlf/mlftest"
+)
+
+// TestContexts calls every function of this package with contexts that have ended.
+func TestContexts(t *testing.T) {
+	t.Parallel()
+	dir := folderOf(t, "echo")
+	template := methodsOf("folder", folderOf(t, "folder")).(*Folder)
+	defer template.Close()
+	archive := mlftest.Path(t, "add.aot_packed")
+	made := filepath.Join(t.TempDir(), "p")
+	if err := template.Generate(t.Context(), Generation{Archive: archive, Dir: made}, nil); err != nil {
+		t.Fatal(err)
+	}
+	f := methodsOf("folder", made).(*Folder)
+	defer f.Close()
+	if err := f.Build(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	r, w := io.Pipe()
+	defer w.Close()
+	calls := failuretest.Calls{
+		"Serve": func(ctx context.Context) error { return Serve(ctx, r, io.Discard, &echo{}) },
+		"Start": func(ctx context.Context) error { _, err := Start(ctx, dir, ClientOptions{}); return err },
+		"Client.Generate": func(ctx context.Context) error {
+			return started(t, dir).Generate(ctx, archive, "", made, nil)
+		},
+		"Client.Build": func(ctx context.Context) error { return started(t, dir).Build(ctx, nil) },
+		"Client.Flash": func(ctx context.Context) error { return started(t, dir).Flash(ctx, nil) },
+		"Client.Open":  func(ctx context.Context) error { _, _, err := started(t, dir).Open(ctx, nil); return err },
+		"Folder.Generate": func(ctx context.Context) error {
+			return template.Generate(ctx, Generation{Archive: archive, Dir: made + "2"}, nil)
+		},
+		"Folder.Build":          func(ctx context.Context) error { return f.Build(ctx, nil) },
+		"Folder.Flash":          func(ctx context.Context) error { return f.Flash(ctx, nil) },
+		"Folder.Open":           func(ctx context.Context) error { _, err := f.Open(ctx, nil); return err },
+		"Folder.Read": func(ctx context.Context) error {
+			if _, err := f.Open(context.Background(), nil); err != nil {
+				return err
+			}
+			_, err := f.Read(ctx, 1)
+			return err
+		},
+		"Folder.Write": func(ctx context.Context) error {
+			if _, err := f.Open(context.Background(), nil); err != nil {
+				return err
+			}
+			return f.Write(ctx, []byte{1})
+		},
+	}
+	for _, name := range []string{"Generate", "Build", "Flash", "Open", "Read", "Write"} {
+		calls["Methods."+name] = calls["Folder."+name]
+	}
+	failuretest.Ended(t, calls)
+}

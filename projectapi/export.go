@@ -1,0 +1,107 @@
+package projectapi
+
+import (
+	"embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+
+	cp "github.com/otiai10/copy"
+
+	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/templates"
+)
+
+// exported is what TVM copies from a template folder into archives, for programs without a host.
+//
+//go:embed export
+var exported embed.FS
+
+// An Export is a template folder for TVM.
+type Export struct {
+	Board      string   // the board of projects whose options name none; "": host
+	Template   string   // "": the board's first
+	Path       []string // folders whose boards/ and templates/ go into it
+	Executable string   // path of the server
+}
+
+// Write makes the folder dir, which must not exist or must be empty, complete in itself: it needs no file outside
+// of it but compilers and programmers. TVM takes it as platform or by TemplateProject.from_directory.
+func (e Export) Write(dir string) (err error) {
+	if e.Board == "" {
+		e.Board = "host"
+	}
+	if _, err := boards.Find(e.Board, e.Path); err != nil {
+		return err
+	}
+	if found, err := os.ReadDir(dir); err == nil && len(found) > 0 || err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return failure.New(failure.Config, "name another folder, or remove this one", "%s is not an empty folder", dir)
+	}
+	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
+		return err
+	}
+	// Beside its place, and renamed to it when it is whole.
+	partial, err := os.MkdirTemp(filepath.Dir(dir), "."+filepath.Base(dir)+"-")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.RemoveAll(partial))
+		}
+	}()
+	if err := e.fill(partial); err != nil {
+		return err
+	}
+	if err := os.Chmod(partial, 0o755); err != nil {
+		return err
+	}
+	if err := os.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return os.Rename(partial, dir)
+}
+
+// fill writes the files of an export.
+func (e Export) fill(dir string) error {
+	for _, root := range e.Path {
+		for _, kind := range []string{"boards", "templates"} {
+			from := filepath.Join(root, kind)
+			if _, err := os.Stat(from); errors.Is(err, fs.ErrNotExist) {
+				continue
+			}
+			if err := cp.Copy(from, filepath.Join(dir, kind)); err != nil {
+				return fmt.Errorf("copy %s: %w", from, err)
+			}
+		}
+	}
+	if err := os.MkdirAll(filepath.Join(dir, "templates"), 0o755); err != nil {
+		return err
+	}
+	config, err := json.MarshalIndent(templateConfig{e.Board, e.Template}, "", "  ")
+	if err != nil {
+		return err
+	}
+	script, err := templates.FS.ReadFile(templates.LaunchScript)
+	if err != nil {
+		return err
+	}
+	server, err := os.ReadFile(e.Executable)
+	if err != nil {
+		return failure.New(failure.ToolMissing, "", "%s: %w", Program, err)
+	}
+	err = errors.Join(
+		os.WriteFile(filepath.Join(dir, TemplateFile), append(config, '\n'), 0o644),
+		os.WriteFile(filepath.Join(dir, templates.LaunchScript), script, 0o755),
+		os.WriteFile(filepath.Join(dir, Program), server, 0o755))
+	for _, name := range []string{"crt_config.h.template", "platform.c.template"} {
+		data, readErr := exported.ReadFile(path.Join("export", name))
+		err = errors.Join(err, readErr, os.WriteFile(filepath.Join(dir, "templates", name), data, 0o644))
+	}
+	return err
+}

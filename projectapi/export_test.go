@@ -1,0 +1,125 @@
+package projectapi
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/boardsmith/boardsmith/mlf/mlftest"
+)
+
+// executable compiles the server's executable.
+func executable(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), Program)
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", path, "../cmd/"+Program)
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	return path
+}
+
+// TestExport drives the real executable in an exported folder, from which nothing else is needed: archive, project,
+// build, run.
+func TestExport(t *testing.T) {
+	t.Parallel()
+	_ = folderOf(t, "none") // skips on Windows
+	needTools(t, "host")
+	own := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(own, "boards"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	host, err := os.ReadFile("../boards/host.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(own, "boards", "mine.json"), host, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(t.TempDir(), "a", "template")
+	e := Export{Board: "mine", Path: []string{own}, Executable: executable(t)}
+	if err := e.Write(dir); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Write(dir); err == nil || !strings.Contains(err.Error(), "is not an empty folder") {
+		t.Errorf("a second time: %v", err)
+	}
+	if err := (Export{Board: "nobody", Executable: e.Executable}).Write(dir + "2"); err == nil {
+		t.Error("a board that does not exist was accepted")
+	}
+	if err := (Export{Executable: dir + "/no"}).Write(dir + "3"); err == nil {
+		t.Error("an executable that does not exist was accepted")
+	}
+	left, err := os.ReadDir(filepath.Dir(dir))
+	if err != nil || len(left) != 1 {
+		t.Errorf("failed exports left %v, %v", left, err)
+	}
+	if err := os.RemoveAll(own); err != nil {
+		t.Fatal(err)
+	}
+
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	env := ClientOptions{Env: []string{"BOARDSMITH_HOME=" + t.TempDir()}}
+	template, err := Start(ctx, dir, env)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer template.Close()
+	archive := mlftest.Path(t, "add.aot_packed")
+	made := filepath.Join(t.TempDir(), "p")
+	if err := template.Generate(ctx, archive, "", made, nil); err != nil {
+		t.Fatal(err)
+	}
+	// A project does not need the template.
+	if err := errors.Join(template.Close(), os.RemoveAll(dir)); err != nil {
+		t.Fatal(err)
+	}
+	p, err := Start(ctx, made, env)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	if p.Info.Platform != "mine" {
+		t.Errorf("the project's board is %s", p.Info.Platform)
+	}
+	if err := errors.Join(p.Build(ctx, nil), p.Flash(ctx, nil)); err != nil {
+		t.Fatal(err)
+	}
+	l, _, err := p.Open(ctx, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(runOver(ctx, l, archive), l.Close()); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestExportedC compiles what TVM copies from a template folder into archives.
+func TestExportedC(t *testing.T) {
+	t.Parallel()
+	gcc, err := exec.LookPath("gcc")
+	if err != nil {
+		t.Skip("no gcc")
+	}
+	dir := t.TempDir()
+	for from, to := range map[string]string{"crt_config.h.template": "crt_config.h", "platform.c.template": "platform.c"} {
+		data, err := exported.ReadFile("export/" + from)
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dir, to), data, 0o644)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	cmd := exec.CommandContext(t.Context(), gcc, "-std=c11", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-I"+dir,
+		"-I../crt/include", filepath.Join(dir, "platform.c"))
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%v: %s", err, out)
+	}
+}

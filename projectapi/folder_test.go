@@ -1,0 +1,185 @@
+package projectapi
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/device"
+	"github.com/boardsmith/boardsmith/executor"
+	"github.com/boardsmith/boardsmith/mlf"
+	"github.com/boardsmith/boardsmith/mlf/mlftest"
+	"github.com/boardsmith/boardsmith/ndarray"
+	"github.com/boardsmith/boardsmith/rpc"
+	"github.com/boardsmith/boardsmith/transport"
+)
+
+// TestFolder takes an archive through a template's server and a project's server, as TVM does, and runs it over the
+// transport.
+func TestFolder(t *testing.T) {
+	t.Parallel()
+	for _, board := range []string{"host", "mps2_an385"} {
+		t.Run(board, func(t *testing.T) {
+			t.Parallel()
+			needTools(t, board)
+			throughServers(t, board)
+		})
+	}
+}
+
+// needTools skips a test for whose board a tool is missing.
+func needTools(t *testing.T, board string) {
+	t.Helper()
+	b, err := boards.Find(board, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	compiler, emulator, err := device.MissingTools(t.Context(), b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range append(compiler, emulator...) {
+		t.Skipf("board %s: %v", board, e)
+	}
+}
+
+func throughServers(t *testing.T, board string) {
+	dir := folderOf(t, "folder")
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	template := started(t, dir)
+	if i := template.Info; !i.Template || i.Archive != "" || i.Platform != "host" {
+		t.Errorf("template: %+v", i)
+	}
+	archive := mlftest.Path(t, "add.aot_packed")
+	made := filepath.Join(t.TempDir(), "p")
+	// tvmc gives all values as strings.
+	options := map[string]any{"board": board, "workspace_size_bytes": "65536", "verbose": "false"}
+	if err := template.Generate(ctx, archive, "", made, options); err != nil {
+		t.Fatal(err)
+	}
+	launcher(t, made, "folder")
+	p := started(t, made)
+	if i := p.Info; i.Template || i.Archive != filepath.Join(made, "model.tar") || i.Platform != board {
+		t.Errorf("project: %+v", i)
+	}
+	if _, _, err := p.Open(ctx, nil); err == nil || !strings.Contains(err.Error(), "call build first") {
+		t.Errorf("without a build: %v", err)
+	}
+	for range 2 { // a project is used again
+		if err := errors.Join(p.Build(ctx, nil), p.Flash(ctx, nil)); err != nil {
+			t.Fatal(err)
+		}
+		l, timeouts, err := p.Open(ctx, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if timeouts.StartRetry <= 0 || timeouts.Start < timeouts.StartRetry || timeouts.Established < 10 {
+			t.Errorf("timeouts %+v", timeouts)
+		}
+		if err := runOver(ctx, l, archive); err != nil {
+			t.Error(err)
+		}
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// runOver runs an archive's model over a link and compares the outputs.
+func runOver(ctx context.Context, l transport.Link, archive string) (err error) {
+	base, err := transport.Dial(ctx, l, transport.SessionOptions{})
+	if err != nil {
+		return err
+	}
+	s := rpc.New(base, rpc.Options{})
+	defer func() { err = errors.Join(err, s.Close(ctx)) }()
+	a, err := mlf.Open(archive)
+	if err != nil {
+		return err
+	}
+	m, err := a.Model("")
+	if err != nil {
+		return err
+	}
+	e, err := executor.Open(ctx, s, m)
+	if err != nil {
+		return err
+	}
+	in, out := mlftest.Arrays(archive)
+	given, err := ndarray.ReadNPZ(in)
+	if err != nil {
+		return err
+	}
+	want, err := ndarray.ReadNPZ(out)
+	if err != nil {
+		return err
+	}
+	for _, g := range given {
+		if err := e.SetInput(ctx, g.Name, g.Array); err != nil {
+			return err
+		}
+	}
+	if err := e.Run(ctx); err != nil {
+		return err
+	}
+	for i, w := range want {
+		if got, err := e.Output(ctx, i); err != nil || !bytes.Equal(got.Data, w.Array.Data) {
+			return fmt.Errorf("output %d differs: %w", i, err)
+		}
+	}
+	return e.Close(ctx)
+}
+
+// TestFolderErrors: what fails in a folder is reported with its cause, and leaves nothing.
+func TestFolderErrors(t *testing.T) {
+	t.Parallel()
+	dir := folderOf(t, "folder")
+	c := started(t, dir)
+	archive := mlftest.Path(t, "add.aot_packed")
+	made := filepath.Join(t.TempDir(), "p")
+	for want, options := range map[string]map[string]any{
+		"mps2_an385":                      {"board": "mps2_an38"},
+		`"demo" is not host_driven`:       {"project_type": "demo"},
+		"option workspace_size_bytes":     {"workspace_size_bytes": "much"},
+		"arena":                           {"workspace_size_bytes": 1 << 40},
+		"-include does not begin with -D": {"compile_definitions": "-DX=1 -include x"},
+	} {
+		err := c.Generate(t.Context(), archive, "", made, options)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("options %v: %v, want an error with %q", options, err, want)
+		}
+		if _, err := os.Stat(made); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("options %v: a project was left", options)
+		}
+	}
+	broken := filepath.Join(t.TempDir(), "broken.tar")
+	if err := os.WriteFile(broken, []byte("no archive"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Generate(t.Context(), broken, "", made, nil); err == nil || !strings.Contains(err.Error(), "broken.tar") {
+		t.Errorf("no archive: %v", err)
+	}
+	if err := c.Build(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "generate_project") {
+		t.Errorf("build in a template: %v", err)
+	}
+	wrong := mlftest.Tiny(t, map[string]string{"codegen/host/src/lib1.c": "int x = y;\n"})
+	if err := c.Generate(t.Context(), wrong, "", made, nil); err != nil {
+		t.Fatal(err)
+	}
+	launcher(t, made, "folder")
+	if err := started(t, made).Build(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "y") ||
+		!strings.Contains(err.Error(), "undeclared") {
+		t.Errorf("C that does not compile: %v", err)
+	}
+	if err := c.Generate(t.Context(), archive, "", made, nil); err == nil || !strings.Contains(err.Error(), "exists") {
+		t.Errorf("a folder that exists: %v", err)
+	}
+}
