@@ -40,9 +40,9 @@ func TestContexts(t *testing.T) {
 		"Folder.Generate": func(ctx context.Context) error {
 			return template.Generate(ctx, Generation{Archive: archive, Dir: made + "2"}, nil)
 		},
-		"Folder.Build":          func(ctx context.Context) error { return f.Build(ctx, nil) },
-		"Folder.Flash":          func(ctx context.Context) error { return f.Flash(ctx, nil) },
-		"Folder.Open":           func(ctx context.Context) error { _, err := f.Open(ctx, nil); return err },
+		"Folder.Build": func(ctx context.Context) error { return f.Build(ctx, nil) },
+		"Folder.Flash": func(ctx context.Context) error { return f.Flash(ctx, nil) },
+		"Folder.Open":  func(ctx context.Context) error { _, err := f.Open(ctx, nil); return err },
 		"Folder.Read": func(ctx context.Context) error {
 			if _, err := f.Open(context.Background(), nil); err != nil {
 				return err

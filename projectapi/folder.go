@@ -145,6 +145,9 @@ func (f *Folder) install(dir string) error {
 // Program is the name of the server's executable, in folders and on PATH.
 const Program = "microtvm-api-server"
 
+// Install is the command that installs it.
+const Install = "go install github.com/boardsmith/boardsmith/cmd/" + Program + "@latest"
+
 // project opens the folder, which is a generated project.
 func (f *Folder) project() (*project.Project, error) {
 	if f.isTemplate() {

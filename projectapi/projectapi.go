@@ -23,7 +23,7 @@ const ProtocolVersion = 1
 // Info is what a server tells of its folder.
 type Info struct {
 	Platform string   `json:"platform_name"`
-	Template bool     `json:"is_template"`                // else a generated project
+	Template bool     `json:"is_template"`               // else a generated project
 	Archive  string   `json:"model_library_format_path"` // path of a generated project's archive; "" of a template
 	Options  []Option `json:"project_options"`
 	Protocol int      `json:"protocol_version"`

@@ -76,8 +76,8 @@ func (v *invocation) printEmulated(b *boards.Board, chip device.EmulatedState, d
 }
 
 const (
-	keeperPackage = "github.com/boardsmith/boardsmith/cmd/" + virtualprobe.Program
-	keeperTimeout = 5 * time.Minute // limit for compiling it, on a slow computer
+	programs       = "github.com/boardsmith/boardsmith/cmd/" // packages of boardsmith's programs
+	programTimeout = 5 * time.Minute                         // limit for compiling one, on a slow computer
 )
 
 // attach builds the keeper of an emulated board if necessary, then calls Desk.Attach.
@@ -110,21 +110,25 @@ func (v *invocation) buildKeeper(ctx context.Context) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return failure.New(failure.Config, "", "tools: %w", err)
 	}
+	return v.buildProgram(ctx, virtualprobe.Program, path, virtualprobe.Install)
+}
+
+// buildProgram runs Go to build one of boardsmith's programs at a path. install is the advice if that fails.
+func (v *invocation) buildProgram(ctx context.Context, name, path, install string) error {
 	compiler, err := exec.LookPath("go")
 	if err != nil {
-		return failure.New(failure.ToolMissing, virtualprobe.Install,
-			"%s is not installed, and Go, which could build it, is not either", virtualprobe.Program)
+		return failure.New(failure.ToolMissing, install,
+			"%s is not installed, and Go, which could build it, is not either", name)
 	}
-	bar := v.Start("building "+virtualprobe.Program, 0)
+	bar := v.Start("building "+name, 0)
 	defer bar.End()
 	err = command.Command{
-		Path: compiler, Args: []string{"build", "-o", path, keeperPackage}, Dir: v.Dir, Timeout: keeperTimeout,
+		Path: compiler, Args: []string{"build", "-o", path, programs + name}, Dir: v.Dir, Timeout: programTimeout,
 		// Go builds it without a C compiler; renaming it from GOTMPDIR is atomic.
 		Env: append(console.ToolEnv(), "CGO_ENABLED=0", "GOTMPDIR="+filepath.Dir(path)),
 	}.Run(ctx)
 	if err != nil && ctx.Err() == nil {
-		return failure.New(failure.ToolMissing, virtualprobe.Install, "%s is not installed and could not be built: %w",
-			virtualprobe.Program, err)
+		return failure.New(failure.ToolMissing, install, "%s is not installed and could not be built: %w", name, err)
 	}
 	return err
 }

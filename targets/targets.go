@@ -123,6 +123,13 @@ func (Template) Check(ctx context.Context, nameOrFolder string) error {
 	})
 }
 
+// Export writes a template folder for TVM's Python: projects of it are for BOARD, by TEMPLATE.
+func (Template) Export(ctx context.Context, folder string) error {
+	return do(ctx, "template:export", func(v *invocation, ctx context.Context) error {
+		return v.templateExport(ctx, folder)
+	})
+}
+
 // Doctor lists the tools that are here and what is missing, and changes nothing.
 func Doctor(ctx context.Context) error { return do(ctx, "doctor", (*invocation).doctor) }
 

@@ -1,0 +1,275 @@
+package projectapi
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/boardsmith/boardsmith/rpc"
+	"github.com/boardsmith/boardsmith/transport"
+)
+
+// A recorded message of testdata/tvm_sessions.
+type recorded struct {
+	Server string   `json:"server"`
+	To     *request `json:"to"`
+	From   *struct {
+		Result json.RawMessage
+		Error  json.RawMessage
+	} `json:"from"`
+}
+
+// TestSessionsOfTVM repeats what TVM 0.14's own host said in its tests, first to our template's server, then to the
+// server and the firmware of the project that it has made, and compares the answers.
+func TestSessionsOfTVM(t *testing.T) {
+	t.Parallel()
+	_ = folderOf(t, "none") // skips on Windows
+	needTools(t, "host")
+	files, err := filepath.Glob("testdata/tvm_sessions/*.jsonl.gz")
+	if err != nil || len(files) != 8 {
+		t.Fatalf("%d sessions, %v", len(files), err)
+	}
+	for _, file := range files {
+		name := strings.TrimSuffix(filepath.Base(file), ".jsonl.gz")
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			repeat(t, readSession(t, file), strings.TrimSuffix(file, ".jsonl.gz")+".tar.gz")
+		})
+	}
+}
+
+func unzipped(t *testing.T, file string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	z, err := gzip.NewReader(bytes.NewReader(data))
+	if err == nil {
+		data, err = io.ReadAll(z)
+	}
+	if err != nil {
+		t.Fatalf("%s: %v", file, err)
+	}
+	return data
+}
+
+func readSession(t *testing.T, file string) (all []recorded) {
+	t.Helper()
+	lines := bufio.NewScanner(bytes.NewReader(unzipped(t, file)))
+	lines.Buffer(nil, maxLine)
+	for lines.Scan() {
+		var r recorded
+		if err := json.Unmarshal(lines.Bytes(), &r); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, r)
+	}
+	return all
+}
+
+// repeat sends the calls of both servers. Of what goes over the transport it takes the requests, with the replies that
+// TVM's runtime gave, and repeats these over ours.
+func repeat(t *testing.T, session []recorded, archive string) {
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	plain := filepath.Join(t.TempDir(), "model.tar")
+	if err := os.WriteFile(plain, unzipped(t, archive), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	made := filepath.Join(t.TempDir(), "project")
+	clients := map[string]*Client{"template": started(t, folderOf(t, "folder"))}
+	var written, read []byte
+	for i, r := range session {
+		if r.To == nil {
+			continue
+		}
+		switch q := r.To; q.Method {
+		case "server_info_query":
+			if r.Server == "project" {
+				launcher(t, made, "folder")
+				clients["project"] = started(t, made)
+			}
+		case "generate_project", "build", "flash":
+			params := map[string]any{}
+			for name, v := range q.Params {
+				params[name] = v
+			}
+			if q.Method == "generate_project" {
+				params["project_dir"], params["model_library_format_path"] = made, plain
+			}
+			if err := clients[r.Server].call(ctx, q.Method, params, nil); err != nil {
+				t.Fatalf("%s: %v", q.Method, err)
+			}
+		case "write_transport":
+			written = append(written, dataOf(t, q.Params["data"])...)
+		case "read_transport":
+			var result struct{ Data json.RawMessage }
+			if from := session[i+1].From; from != nil && json.Unmarshal(from.Result, &result) == nil && result.Data != nil {
+				read = append(read, dataOf(t, result.Data)...)
+			}
+		}
+	}
+	l, _, err := clients["project"].Open(ctx, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	base, err := transport.Dial(ctx, l, transport.SessionOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := rpc.New(base, rpc.Options{})
+	defer s.Close(ctx)
+	requests, replies := packets(t, written), packets(t, read)
+	if len(requests) == 0 || len(replies) < len(requests)-1 {
+		t.Fatalf("%d requests, %d replies recorded", len(requests), len(replies))
+	}
+	same := own{ids: map[uint64]uint64{}}
+	for i, q := range requests {
+		if q.Code == rpc.CodeShutdown || i >= len(replies) {
+			continue
+		}
+		if err := same.repeat(ctx, s, q, replies[i]); err != nil {
+			t.Fatalf("request %d of %d, %v: %v", i+1, len(requests), q.Code, err)
+		}
+	}
+}
+
+func dataOf(t *testing.T, raw json.RawMessage) []byte {
+	t.Helper()
+	var text string
+	err := json.Unmarshal(raw, &text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := decodeBase85(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+// packets returns the RPC packets in a recorded stream.
+func packets(t *testing.T, stream []byte) (all []*rpc.Packet) {
+	t.Helper()
+	var u transport.Unframer
+	for len(stream) > 0 {
+		n, event := u.Next(stream)
+		stream = stream[n:]
+		if event != transport.Frame {
+			continue
+		}
+		const header, normal = 3, 0x10
+		message := bytes.Clone(u.Payload())
+		if len(message) < header || message[2] != normal {
+			continue
+		}
+		p := new(rpc.Packet)
+		if err := p.Parse(message[header:]); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, p)
+	}
+	return all
+}
+
+// own maps the recorded device's handles and addresses to those of this one.
+type own struct{ ids map[uint64]uint64 }
+
+// repeat sends a recorded request, and compares the answer with the recorded one, but for handles, addresses and times.
+func (o own) repeat(ctx context.Context, s *rpc.Session, q, want *rpc.Packet) error {
+	mine := *q
+	mine.Handle = o.id(q.Handle)
+	mine.Tensor.Data = o.id(q.Tensor.Data)
+	mine.Args = nil
+	for _, a := range q.Args {
+		if isID(a.Type) {
+			a.Word = o.id(a.Word)
+		}
+		if a.Tensor != nil {
+			moved := *a.Tensor
+			moved.Data = o.id(moved.Data)
+			a.Tensor = &moved
+		}
+		mine.Args = append(mine.Args, a)
+	}
+	if mine.Code == rpc.CodeInitServer {
+		return nil // the session has done so
+	}
+	answer, err := s.Do(ctx, &mine)
+	if err != nil {
+		return err
+	}
+	got := &answer.Packet
+	if got.Code != want.Code {
+		return fmt.Errorf("answer %v %v, TVM's was %v %v", got.Code, got.Args, want.Code, want.Args)
+	}
+	if want.Code == rpc.CodeException {
+		return nil // texts are our own
+	}
+	if !bytes.Equal(got.Data, want.Data) {
+		return fmt.Errorf("%d bytes % .32x, TVM's were %d: % .32x", len(got.Data), got.Data, len(want.Data), want.Data)
+	}
+	if len(got.Args) != len(want.Args) {
+		return fmt.Errorf("%d values, TVM's were %d", len(got.Args), len(want.Args))
+	}
+	for i, w := range want.Args {
+		if err := o.sameValue(got.Args[i], w); err != nil {
+			return fmt.Errorf("value %d: %w", i+1, err)
+		}
+	}
+	return nil
+}
+
+// sameValue compares a value of an answer; a handle or an address becomes known.
+func (o own) sameValue(got, want rpc.Value) error {
+	switch {
+	case got.Type != want.Type:
+		return fmt.Errorf("type %v, TVM's was %v", got.Type, want.Type)
+	case isID(want.Type):
+		if (got.Word == 0) != (want.Word == 0) {
+			return fmt.Errorf("%#x, TVM's was %#x", got.Word, want.Word)
+		}
+		o.ids[want.Word] = got.Word
+	case want.Type == rpc.TypeBytes:
+		if len(got.Data) != len(want.Data) { // times
+			return fmt.Errorf("%d bytes, TVM's were %d", len(got.Data), len(want.Data))
+		}
+	case want.Tensor != nil:
+		if got.Tensor == nil || fmt.Sprint(got.Tensor.Shape, got.Tensor.DType) != fmt.Sprint(want.Tensor.Shape,
+			want.Tensor.DType) {
+			return errors.New("another tensor")
+		}
+		o.ids[want.Tensor.Data] = got.Tensor.Data
+	case got.Word != want.Word || !bytes.Equal(got.Data, want.Data):
+		return fmt.Errorf("%#x %q, TVM's was %#x %q", got.Word, got.Data, want.Word, want.Data)
+	}
+	return nil
+}
+
+func (o own) id(theirs uint64) uint64 {
+	if mine, ok := o.ids[theirs]; ok {
+		return mine
+	}
+	return theirs
+}
+
+// isID reports whether a value is a handle or an address of the device.
+func isID(t rpc.TypeCode) bool {
+	switch t {
+	case rpc.TypeHandle, rpc.TypeModule, rpc.TypeFunction, rpc.TypeNDArray:
+		return true
+	}
+	return false
+}

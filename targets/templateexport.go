@@ -1,0 +1,40 @@
+package targets
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+
+	"github.com/boardsmith/boardsmith/projectapi"
+)
+
+// templateExport writes a folder that TVM's Python takes as a template.
+func (v *invocation) templateExport(ctx context.Context, folder string) error {
+	path, err := v.search()
+	if err != nil {
+		return err
+	}
+	e := projectapi.Export{Board: v.Env("BOARD"), Template: v.Env("TEMPLATE"), Path: path}
+	dir := folder
+	if !filepath.IsAbs(dir) {
+		dir = filepath.Join(v.Dir, dir)
+	}
+	if v.Env.On("DRYRUN") {
+		return v.Would("write a template folder for TVM to %s", shown(v.Dir, dir))
+	}
+	built, err := os.MkdirTemp("", "boardsmith-export-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(built)
+	e.Executable = filepath.Join(built, projectapi.Program)
+	if err := v.buildProgram(ctx, projectapi.Program, e.Executable, projectapi.Install); err != nil {
+		return err
+	}
+	if err := e.Write(dir); err != nil {
+		return err
+	}
+	v.Printf("template:export: %s is a template for TVM's Python", shown(v.Dir, dir))
+	v.JSONLine(fields{"status": "done", "folder": dir})
+	return nil
+}
