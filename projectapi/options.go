@@ -11,8 +11,8 @@ import (
 	"github.com/boardsmith/boardsmith/project"
 )
 
-// The options of a folder's methods, by their names in the protocol. A name that TVM's own templates have means the same
-// here. All other options of generate_project are those of boards.Options.
+// The options of a folder's methods, by their names in the protocol. A name of TVM's own templates means the same here.
+// All other options of generate_project are those of boards.Options.
 const (
 	optVerbose   = "verbose"
 	optType      = "project_type"
