@@ -113,7 +113,7 @@ func (p *Project) lastCompiler(settled cache.Key) string {
 
 // identifyFound identifies a compiler by its path or name. Its folder does not determine what it makes.
 func (p *Project) identifyFound(ctx context.Context, cc string) (toolState, error) {
-	path, err := command.Find(cc, "")
+	path, err := p.findProgram(cc, "")
 	if err != nil {
 		return toolState{}, err
 	}

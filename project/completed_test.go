@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -448,6 +449,37 @@ func TestFind(t *testing.T) {
 	tree(filepath.Join(around, "set"), "3")
 	t.Setenv("OS_BASE", filepath.Join(around, "set"))
 	said("int main(void) { return 3; } path\n")
+}
+
+// TestFoundBeside: a program that is on PATH and also beside a tool that is not on PATH, such as a cmake in the virtual
+// environment of west, is identified as the one that the build command runs.
+func TestFoundBeside(t *testing.T) {
+	s := newSystem(t, `"tools": []`, `"tools": [{"name": "helper", "install": ""},
+		{"name": "systool", "install": "pip install systool", "in": ["$OS_BASE/bin"]}]`)
+	s.write(s.home, "templates/system/build.sh", systemBuild+"helper > out/said\n")
+	script := func(dir, name, says string) {
+		t.Helper()
+		s.write(dir, name, "#!/bin/sh\necho "+says+"\n")
+		must(t, os.Chmod(filepath.Join(dir, name), 0o755))
+	}
+	onPath := t.TempDir()
+	script(onPath, "helper", "on PATH")
+	script(filepath.Join(s.base, "bin"), "systool", "1")
+	t.Setenv("PATH", onPath+string(os.PathListSeparator)+os.Getenv("PATH"))
+	p := s.project()
+	for _, want := range []string{"on PATH", "beside systool"} {
+		if want != "on PATH" {
+			script(filepath.Join(s.base, "bin"), "helper", want)
+		}
+		built(t, p)
+		said, err := os.ReadFile(filepath.Join(p.Dir(), "out", "said"))
+		must(t, err)
+		isHelper := func(tool toolState) bool { return tool.Name == "helper" }
+		i := slices.IndexFunc(p.state.Tools, isHelper)
+		if string(said) != want+"\n" || i < 0 || p.state.Tools[i].Version != want {
+			t.Errorf("the helper %q ran, and %v were identified", said, p.state.Tools)
+		}
+	}
 }
 
 // TestTemplateOfATreeRefused: trees, searches and board files that cannot be are refused when the template is read.

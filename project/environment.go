@@ -147,39 +147,57 @@ func (t *blueprint) checkFind() error {
 	return nil
 }
 
-// findTool returns the path of one of the template's programs, on PATH or in the places where it is looked for. Errors:
-// *MissingToolError.
-func (p *Project) findTool(tool templateTool) (string, error) {
-	path, err := command.Find(tool.Name, tool.Install)
-	if err == nil || filepath.Base(tool.Name) != tool.Name {
-		return path, err
-	}
+// toolFolder returns the folder of one of the template's programs that is not on PATH, or "" if it is in none of the
+// places where it is looked for.
+func (p *Project) toolFolder(tool templateTool) string {
 	for _, place := range tool.In {
 		for _, dir := range p.places(place) {
-			if path, failed := command.Find(filepath.Join(dir, tool.Name), ""); failed == nil {
+			if _, err := command.Find(filepath.Join(dir, tool.Name), ""); err == nil {
+				return dir
+			}
+		}
+	}
+	return ""
+}
+
+// toolFolders returns the folders of the template's programs that are not on PATH. The build command's PATH begins with
+// them: see toolPath.
+func (p *Project) toolFolders() (all []string) {
+	for _, tool := range p.state.Template.Tools {
+		if _, err := command.Find(tool.Name, ""); err == nil || filepath.Base(tool.Name) != tool.Name {
+			continue
+		}
+		if dir := p.toolFolder(tool); dir != "" && !slices.Contains(all, dir) {
+			all = append(all, dir)
+		}
+	}
+	return all
+}
+
+// findProgram returns the path of the program that the build command runs by this name. Errors: *MissingToolError, with
+// how to install it.
+func (p *Project) findProgram(name, install string) (string, error) {
+	if filepath.Base(name) == name {
+		for _, dir := range p.toolFolders() {
+			if path, err := command.Find(filepath.Join(dir, name), ""); err == nil {
 				return path, nil
 			}
 		}
 	}
-	return "", err
+	return command.Find(name, install)
 }
+
+func (p *Project) findTool(tool templateTool) (string, error) { return p.findProgram(tool.Name, tool.Install) }
 
 // findBuilder returns the path of the program that builds.
 func (p *Project) findBuilder() (string, error) {
-	return p.findProgram(p.state.Template.Build[0])
-}
-
-// toolFolders returns the folders, besides those of PATH, of the template's programs.
-func (p *Project) toolFolders() (all []string) {
+	name := p.state.Template.Build[0]
 	for _, tool := range p.state.Template.Tools {
-		if _, err := command.Find(tool.Name, ""); err == nil {
-			continue
-		}
-		if path, err := p.findTool(tool); err == nil && !slices.Contains(all, filepath.Dir(path)) {
-			all = append(all, filepath.Dir(path))
+		if tool.Name == name {
+			return p.findTool(tool)
 		}
 	}
-	return all
+	return p.findProgram(name, "")
 }
 
 // toolPath returns the variable PATH with toolFolders, if there are any.

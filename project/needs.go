@@ -106,7 +106,7 @@ const setupTimeout = time.Minute
 
 // ask runs a command of the template's in the environment of the build command, and returns what it printed.
 func (p *Project) ask(ctx context.Context, words []string) (string, error) {
-	path, err := p.findProgram(words[0])
+	path, err := p.findProgram(words[0], "")
 	if err != nil {
 		return "", err
 	}
@@ -132,21 +132,6 @@ func (p *Project) ask(ctx context.Context, words []string) (string, error) {
 			strings.Join(strings.Fields(message), " "))
 	}
 	return out, err
-}
-
-// findProgram returns the path of a program: one of the template's tools, one beside them, or one on PATH.
-func (p *Project) findProgram(name string) (string, error) {
-	for _, tool := range p.state.Template.Tools {
-		if tool.Name == name {
-			return p.findTool(tool)
-		}
-	}
-	for _, dir := range p.toolFolders() {
-		if path, err := command.Find(filepath.Join(dir, name), ""); err == nil {
-			return path, nil
-		}
-	}
-	return command.Find(name, "")
 }
 
 // checkSetup returns an error for commands that cannot be run.

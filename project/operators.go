@@ -80,12 +80,12 @@ func (p *Project) OperatorLinker(ctx context.Context) (*OperatorLinker, error) {
 	if err != nil {
 		return nil, err
 	}
-	cc, err := command.Find(b.Toolchain.CC, b.Toolchain.Install)
+	cc, err := p.findProgram(b.Toolchain.CC, b.Toolchain.Install)
 	if err != nil {
 		return nil, err
 	}
-	is, err := askOnce(ctx, p.builder, cc, b.Toolchain.CC,
-		func() (toolState, error) { return identify(ctx, b.Toolchain.CC, cc) })
+	name := command.Name(cc) // its folder does not determine what it makes
+	is, err := askOnce(ctx, p.builder, cc, name, func() (toolState, error) { return identify(ctx, name, cc) })
 	if err != nil {
 		return nil, err
 	}

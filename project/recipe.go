@@ -10,7 +10,6 @@ import (
 
 	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/command"
 	"github.com/boardsmith/boardsmith/internal/firmware"
 	"github.com/boardsmith/boardsmith/internal/parallel"
 )
@@ -89,7 +88,7 @@ func (p *Project) compiler() (string, error) {
 	if chain.CC == "" {
 		return "", nil
 	}
-	return command.Find(chain.CC, chain.Install)
+	return p.findProgram(chain.CC, chain.Install)
 }
 
 // compilers identifies the board's compiler and its libraries.
