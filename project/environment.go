@@ -187,7 +187,9 @@ func (p *Project) findProgram(name, install string) (string, error) {
 	return command.Find(name, install)
 }
 
-func (p *Project) findTool(tool templateTool) (string, error) { return p.findProgram(tool.Name, tool.Install) }
+func (p *Project) findTool(tool templateTool) (string, error) {
+	return p.findProgram(tool.Name, tool.Install)
+}
 
 // findBuilder returns the path of the program that builds.
 func (p *Project) findBuilder() (string, error) {

@@ -6,9 +6,11 @@ import (
 	"os/exec"
 	"path"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
+	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/templates"
 )
 
@@ -45,6 +47,72 @@ var zephyrBuilds = []struct {
 		" -DCONFIG_UART_INTERRUPT_DRIVEN", "zephyr_port.c fatal_riscv.c"},
 	{"polled, no threads", "", "zephyr_port.c fatal_other.c"},
 	{"native", "-DCONFIG_ARCH_POSIX -DCONFIG_BOARDSMITH_MAIN", "native_port.c server.c start.c"},
+}
+
+// TestZephyrBoardFile: what board_json.cmake writes is a board file, with the compiler's path, which need not be on PATH,
+// and the kind of ELF file that this compiler makes.
+func TestZephyrBoardFile(t *testing.T) {
+	t.Parallel()
+	cmake, err := exec.LookPath("cmake")
+	if err != nil {
+		t.Skip("no cmake")
+	}
+	sdk := filepath.ToSlash(t.TempDir())
+	cc := sdk + "/bin/x-gcc"
+	if err := os.MkdirAll(filepath.Dir(cc), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(cc, []byte("#!/bin/sh\necho nothing\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	emulated := []string{"CONFIG_QEMU_TARGET=1", "QEMU_FLAGS_any=-nographic", "ARCH=any", "CONFIG_SRAM_SIZE=64"}
+	for _, c := range []struct {
+		name string
+		set  []string
+		want boards.ELF
+	}{
+		{"posix", []string{"CONFIG_ARCH_POSIX=1"}, boards.ELF{Machine: "native"}},
+		{"x86", append(emulated, "CONFIG_X86=1"), boards.ELF{Machine: "386", Class: 32, Endian: "little"}},
+		{
+			"x86_64", append(emulated, "CONFIG_X86=1", "CONFIG_X86_64=1", "CONFIG_64BIT=1"),
+			boards.ELF{Machine: "x86-64", Class: 64, Endian: "little"},
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := filepath.ToSlash(t.TempDir())
+			words := []string{
+				"CMAKE_C_COMPILER=" + cc, "CMAKE_AR=" + sdk + "/bin/x-ar", "APPLICATION_SOURCE_DIR=" + dir,
+				"PROJECT_BINARY_DIR=" + dir, "BOARD=" + c.name, "boardsmith_arena_bytes=65536",
+				"CONFIG_BOARDSMITH_STACK_BYTES=2048", "CONFIG_SRAM_BASE_ADDRESS=0x20000000",
+			}
+			var args []string
+			for _, word := range append(words, c.set...) {
+				args = append(args, "-D"+word)
+			}
+			args = append(args, "-P", "zephyr/boardsmith/cmake/board_json.cmake")
+			if out, err := exec.Command(cmake, args...).CombinedOutput(); err != nil {
+				t.Fatalf("%v\n%s", err, out)
+			}
+			data, err := os.ReadFile(dir + "/build/board.json")
+			if err != nil {
+				t.Fatal(err)
+			}
+			family, err := boards.Find("zephyr/" + c.name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			b, err := family.Complete("board.json", data)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if b.Toolchain.CC != cc || b.Toolchain.AR != sdk+"/bin/x-ar" {
+				t.Errorf("toolchain %+v, want one in %s", b.Toolchain, sdk)
+			}
+			if !reflect.DeepEqual(b.ELF, c.want) {
+				t.Errorf("ELF %+v, want %+v", b.ELF, c.want)
+			}
+		})
+	}
 }
 
 // TestGlobsAreChecked: each list of sources that CMake makes by a pattern is made again when files come or go, because
