@@ -16,6 +16,14 @@ endfunction()
 
 # ---- ELF and compiler ------------------------------------------------------------------------------------------------
 
+set(class 32)
+if(CONFIG_64BIT)
+  set(class 64)
+endif()
+set(endian little)
+if(CONFIG_BIG_ENDIAN)
+  set(endian big)
+endif()
 if(CONFIG_ARCH_POSIX)
   set(elf "\"machine\": \"native\"")
 elseif(CONFIG_ARM)
@@ -37,12 +45,8 @@ elseif(CONFIG_ARM)
     set(float_abi hard)
   endif()
   set(elf "\"machine\": \"arm\", \"arch\": \"${arch}\", \"class\": 32, ")
-  string(APPEND elf "\"endian\": \"little\", \"float_abi\": \"${float_abi}\"")
+  string(APPEND elf "\"endian\": \"${endian}\", \"float_abi\": \"${float_abi}\"")
 elseif(CONFIG_RISCV)
-  set(class 32)
-  if(CONFIG_64BIT)
-    set(class 64)
-  endif()
   string(REGEX MATCH "-march=(rv[0-9a-z]+)" ignored "${TOOLCHAIN_C_FLAGS}")
   set(arch "${CMAKE_MATCH_1}")
   set(float_abi soft)
@@ -54,7 +58,11 @@ elseif(CONFIG_RISCV)
   set(elf "\"machine\": \"riscv\", \"arch\": \"${arch}\", \"class\": ${class}, ")
   string(APPEND elf "\"endian\": \"little\", \"float_abi\": \"${float_abi}\"")
 elseif(CONFIG_X86)
-  set(elf "\"machine\": \"i386\", \"class\": 32, \"endian\": \"little\"")
+  set(machine 386)
+  if(CONFIG_X86_64)
+    set(machine x86-64)
+  endif()
+  set(elf "\"machine\": \"${machine}\", \"class\": ${class}, \"endian\": \"${endian}\"")
 else()
   set(elf "")
 endif()
@@ -81,8 +89,6 @@ if(NOT CONFIG_ARCH_POSIX)
 endif()
 boardsmith_words(ldflags ${ldflags})
 boardsmith_words(cflags ${cflags})
-get_filename_component(cc "${CMAKE_C_COMPILER}" NAME)
-get_filename_component(ar "${CMAKE_AR}" NAME)
 
 # ---- Link ------------------------------------------------------------------------------------------------------------
 
@@ -159,7 +165,7 @@ file(CONFIGURE OUTPUT "${APPLICATION_SOURCE_DIR}/build/board.json" @ONLY CONTENT
   "stack_bytes": @CONFIG_BOARDSMITH_STACK_BYTES@,
   @memory@@core@@host_clock@"cflags": @cflags@,
   "ldflags": @ldflags@,
-  "toolchain": {"cc": "@cc@", "ar": "@ar@"},
+  "toolchain": {"cc": "@CMAKE_C_COMPILER@", "ar": "@CMAKE_AR@"},
   "elf": {@elf@},
   "link": {@link@},
   "flash": {"programmer": "@programmer@"}
