@@ -431,3 +431,26 @@ func cleanLocked(ctx context.Context, dir string, force bool) error {
 	}
 	return t.remove(stateFile)
 }
+
+// An EditedError lists files of a project that a user has changed and that Generate would overwrite.
+type EditedError struct {
+	Dir   string
+	Files []string // slash paths in Dir, sorted
+}
+
+func (e *EditedError) Error() string {
+	var names []string
+	for _, name := range e.Files {
+		names = append(names, printable(name))
+	}
+	return fmt.Sprintf("project %s: changed by hand since they were generated: %s", e.Dir, strings.Join(names, ", "))
+}
+
+// FailureClass returns failure.Config.
+func (e *EditedError) FailureClass() failure.Class { return failure.Config }
+
+// NextStep returns how to go on.
+func (e *EditedError) NextStep() string {
+	return "build uses the changed files as they are; to replace them and keep a copy of each, generate with " +
+		failure.Option("Spec.Force", "true")
+}

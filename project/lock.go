@@ -205,3 +205,26 @@ func (l *lock) locked() *LockedError {
 	holder, _ := os.ReadFile(l.note()) // for the message only
 	return &LockedError{l.dir, strings.TrimSpace(string(holder))}
 }
+
+// A LockedError reports a project folder that is in use: somebody else changes it, or has it open while this call
+// would change it. The user may be another process or another part of this one.
+type LockedError struct {
+	Dir    string
+	Holder string // the process that changes it; "" if it is open for reading
+}
+
+func (e *LockedError) Error() string {
+	who := printable(e.Holder)
+	if who == "" {
+		who = "a reader, in another process or in this one"
+	}
+	return fmt.Sprintf("project %s is in use by %s", e.Dir, who)
+}
+
+// FailureClass returns failure.Config.
+func (e *LockedError) FailureClass() failure.Class { return failure.Config }
+
+// NextStep returns how to go on.
+func (e *LockedError) NextStep() string {
+	return "wait until that has ended, or choose another project folder"
+}

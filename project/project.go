@@ -13,10 +13,16 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/command"
+	"github.com/boardsmith/boardsmith/internal/fit"
 	"github.com/boardsmith/boardsmith/internal/plainfile"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/rpc"
@@ -194,4 +200,18 @@ func (p *Project) Run(ctx context.Context, desk *device.Desk, which string) (*rp
 		return nil, err
 	}
 	return d.Open(ctx, i)
+}
+
+// An ObjectError reports an object in the archive that was compiled for another processor than the board's.
+type ObjectError = fit.ObjectError
+
+// A MissingToolError reports a program that is not installed or too old.
+type MissingToolError = command.MissingToolError
+
+// printable returns a text from a folder that others may have written, quoted if it has control characters.
+func printable(s string) string {
+	if strings.ContainsFunc(s, func(r rune) bool { return r == utf8.RuneError || !unicode.IsPrint(r) }) {
+		return strconv.Quote(s)
+	}
+	return s
 }
