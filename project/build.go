@@ -404,10 +404,6 @@ func (r *recipe) hasLibrary(b *boards.Board) bool {
 // ninjaStep matches ninja's line before a command: its number and how many there are.
 var ninjaStep = regexp.MustCompile(`^\[(\d{1,9})/(\d{1,9})\] `)
 
-func isSource(name string) bool {
-	return strings.HasSuffix(name, ".c") || strings.HasSuffix(name, ".S")
-}
-
 // finish writes the build record, then removes the mark.
 func (p *Project) finish(t *tree, r *recipe, size image.Size) (*buildRecord, error) {
 	elf, others, err := p.results(t)

@@ -25,10 +25,6 @@ import (
 	"github.com/boardsmith/boardsmith/internal/filelock"
 )
 
-// builtFile holds the name of the build folder. Before boardsmith wrote it, the folder was absent or empty, or an
-// earlier version of boardsmith had built in it.
-const builtFile = ".boardsmith.built"
-
 // builtFolder returns the name in builtFile, or "" if there is none.
 func (t *tree) builtFolder() (string, error) {
 	at := filepath.Join(t.dir, builtFile)

@@ -20,9 +20,6 @@ import (
 	"github.com/boardsmith/boardsmith/progress"
 )
 
-// stageFolder is where new files are written before they are moved into place.
-const stageFolder = ".boardsmith.stage"
-
 // Generate makes the project in dir, which must be empty, absent, or a project, possibly of an earlier version; in
 // a project it changes only files that differ. If a user has changed files that it would overwrite, it changes
 // nothing and returns an *EditedError, or with s.Force keeps a copy of each. After a failure, or the end of the
@@ -92,11 +89,6 @@ func goodFolder(dir string) error {
 		return failure.New(failure.Config, "choose another folder", "project folder %q has a line break in its name", dir)
 	}
 	return nil
-}
-
-func notOurs(dir string) error {
-	return failure.New(failure.Config, "choose an empty folder, or one that does not exist yet",
-		"%s holds files and is not a project: it has no %s", dir, stateFile)
 }
 
 // makeFolder creates dir and returns the topmost folder that it created, or "".

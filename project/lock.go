@@ -13,8 +13,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/gofrs/flock"
 
@@ -227,4 +230,12 @@ func (e *LockedError) FailureClass() failure.Class { return failure.Config }
 // NextStep returns how to go on.
 func (e *LockedError) NextStep() string {
 	return "wait until that has ended, or choose another project folder"
+}
+
+// printable returns a text from a folder that others may have written, quoted if it has control characters.
+func printable(s string) string {
+	if strings.ContainsFunc(s, func(r rune) bool { return r == utf8.RuneError || !unicode.IsPrint(r) }) {
+		return strconv.Quote(s)
+	}
+	return s
 }

@@ -6,26 +6,19 @@ package project
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
-	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/command"
+	"github.com/boardsmith/boardsmith/internal/firmware"
 	"github.com/boardsmith/boardsmith/internal/fit"
-	"github.com/boardsmith/boardsmith/internal/plainfile"
 	"github.com/boardsmith/boardsmith/mlf"
-	"github.com/boardsmith/boardsmith/rpc"
 )
 
 // A Spec is the input of Generate. Only Board and Model, or Archive instead, must be set.
@@ -83,13 +76,6 @@ func (b *Builder) Open(dir string) (*Project, error) {
 		return nil, err
 	}
 	return b.open.Add(&Project{dir: dir, builder: b, state: *s, lock: l}), nil
-}
-
-func notAProject(dir string, err error) error {
-	if errors.Is(err, fs.ErrNotExist) {
-		return failure.New(failure.Config, "generate it first", "%s is not a project: it has no %s", dir, stateFile)
-	}
-	return plainfile.Error("project", dir, err)
 }
 
 // Exists reports whether the folder is a project, finished or not.
@@ -180,38 +166,10 @@ func (p *Project) Edited() ([]string, error) {
 	return t.edited(p.state.Files, nil)
 }
 
-// Run builds the project, attaches a device of the desk, flashes it and opens a session: Build, Attach, Flash,
-// Open. The device stays attached until p is closed. A nil desk means the zero value.
-func (p *Project) Run(ctx context.Context, desk *device.Desk, which string) (*rpc.Session, error) {
-	if desk == nil {
-		desk = &device.Desk{}
-	}
-	i, err := p.Build(ctx)
-	if err != nil {
-		return nil, err
-	}
-	d, err := desk.Attach(ctx, p.Board(), which)
-	if err != nil {
-		return nil, err
-	}
-	p.devices = append(p.devices, d)
-	r, err := d.Flash(ctx, i)
-	if err := errors.Join(err, p.RecordFlash(i, r, err)); err != nil {
-		return nil, err
-	}
-	return d.Open(ctx, i)
-}
-
 // An ObjectError reports an object in the archive that was compiled for another processor than the board's.
 type ObjectError = fit.ObjectError
 
 // A MissingToolError reports a program that is not installed or too old.
 type MissingToolError = command.MissingToolError
 
-// printable returns a text from a folder that others may have written, quoted if it has control characters.
-func printable(s string) string {
-	if strings.ContainsFunc(s, func(r rune) bool { return r == utf8.RuneError || !unicode.IsPrint(r) }) {
-		return strconv.Quote(s)
-	}
-	return s
-}
+func (p *Project) folders() firmware.Folders { return p.state.Template.Landmarks.Folders }

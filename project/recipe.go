@@ -10,7 +10,6 @@ import (
 
 	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/firmware"
 	"github.com/boardsmith/boardsmith/internal/parallel"
 )
 
@@ -109,8 +108,6 @@ func (p *Project) compilers(ctx context.Context, cc string) ([]toolState, error)
 func (p *Project) ofRuntime(name string) bool {
 	return !p.folders().InModel(name) && name != operatorsFile
 }
-
-func (p *Project) folders() firmware.Folders { return p.state.Template.Landmarks.Folders }
 
 // readInputs reads the inputs, and detects user changes in the project's other files.
 func (p *Project) readInputs(t *tree, r *recipe) error {

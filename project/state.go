@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"path/filepath"
 	"reflect"
 	"strings"
@@ -23,12 +24,8 @@ import (
 )
 
 const (
-	stateFile   = "project.json"
-	stateFormat = 3
-	modelTar    = "model.tar"
-	// temporaryPrefix begins the names of files that are written and then renamed.
-	temporaryPrefix = ".tmp-"
-	maxStateSize    = 16 << 20 // bytes; a project of 10,000 files needs 2 MB
+	stateFormat  = 3
+	maxStateSize = 16 << 20 // bytes; a project of 10,000 files needs 2 MB
 )
 
 // state is project.json, format 3. It contains no absolute path, date or user name, so that equal inputs give equal
@@ -317,4 +314,11 @@ func (e *StaleError) NextStep() string {
 		return "generate it again"
 	}
 	return fmt.Sprintf("generate it again, for board %s from %s", printable(e.Board), printable(e.Archive))
+}
+
+func notAProject(dir string, err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return failure.New(failure.Config, "generate it first", "%s is not a project: it has no %s", dir, stateFile)
+	}
+	return plainfile.Error("project", dir, err)
 }

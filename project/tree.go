@@ -17,8 +17,21 @@ import (
 	"sort"
 	"strings"
 
+	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/parallel"
 	"github.com/boardsmith/boardsmith/internal/plainfile"
+)
+
+// Names of boardsmith's own files in a project's folder, besides those of the locks.
+const (
+	stateFile   = "project.json"
+	modelTar    = "model.tar"
+	stageFolder = ".boardsmith.stage" // where new files are written before they are moved into place
+	// builtFile holds the name of the build folder. Before boardsmith wrote it, the folder was absent or empty, or an
+	// earlier version of boardsmith had built in it.
+	builtFile = ".boardsmith.built"
+	// temporaryPrefix begins the names of files that are written and then renamed.
+	temporaryPrefix = ".tmp-"
 )
 
 type tree struct {
@@ -235,4 +248,13 @@ func mayUse(dir string) error {
 		}
 	}
 	return nil
+}
+
+func notOurs(dir string) error {
+	return failure.New(failure.Config, "choose an empty folder, or one that does not exist yet",
+		"%s holds files and is not a project: it has no %s", dir, stateFile)
+}
+
+func isSource(name string) bool {
+	return strings.HasSuffix(name, ".c") || strings.HasSuffix(name, ".S")
 }

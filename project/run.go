@@ -1,13 +1,16 @@
-// This file records a project's history of flashes, in its project.json.
+// This file takes a project to a device, and records its history of flashes in its project.json.
 
 package project
 
 import (
+	"context"
+	"errors"
 	"time"
 
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/rpc"
 )
 
 // maxFlashes limits the history.
@@ -72,4 +75,26 @@ func (p *Project) Built() (*image.Image, error) {
 		return nil, nil
 	}
 	return p.image(last, true), nil
+}
+
+// Run builds the project, attaches a device of the desk, flashes it and opens a session: Build, Attach, Flash,
+// Open. The device stays attached until p is closed. A nil desk means the zero value.
+func (p *Project) Run(ctx context.Context, desk *device.Desk, which string) (*rpc.Session, error) {
+	if desk == nil {
+		desk = &device.Desk{}
+	}
+	i, err := p.Build(ctx)
+	if err != nil {
+		return nil, err
+	}
+	d, err := desk.Attach(ctx, p.Board(), which)
+	if err != nil {
+		return nil, err
+	}
+	p.devices = append(p.devices, d)
+	r, err := d.Flash(ctx, i)
+	if err := errors.Join(err, p.RecordFlash(i, r, err)); err != nil {
+		return nil, err
+	}
+	return d.Open(ctx, i)
 }
