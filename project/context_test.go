@@ -47,7 +47,7 @@ func TestContexts(t *testing.T) {
 		"Project.Run":      func(ctx context.Context) error { _, err := p.Run(ctx, testEnv().desk(), ""); return err },
 		"Builder.CheckTemplate": func(ctx context.Context) error {
 			trial := TemplateTrial{Spec: Spec{Template: "baremetal", Model: spec.Model}}
-			return testEnv().builder().CheckTemplate(ctx, trial, func(TemplateResult) {})
+			return testEnv().builder().CheckTemplate(ctx, trial, func(TemplateCheck) {})
 		},
 		"Builder.Needs": func(ctx context.Context) error { _, err := testEnv().builder().Needs(ctx, dir); return err },
 		"Builder.SystemBoards": func(ctx context.Context) error {

@@ -20,15 +20,10 @@ import (
 	"github.com/boardsmith/boardsmith/rpc"
 )
 
-// A TemplateCheck is one of the checks of a template.
+// A TemplateCheck is one of the checks of a template, and its result unless it failed.
 type TemplateCheck struct {
-	Name string
-	Doc  string // what is checked
-}
-
-// A TemplateResult is the result of a check that did not fail.
-type TemplateResult struct {
-	TemplateCheck
+	Name    string
+	Doc     string // what is checked
 	Found   string // what was found, in a few words
 	Skipped string // why the check was not made; "" if it was
 }
@@ -69,7 +64,7 @@ type TemplateTrial struct {
 // TemplateChecks lists the checks in their order.
 func TemplateChecks() (list []TemplateCheck) {
 	for _, c := range templateChecks {
-		list = append(list, c.TemplateCheck)
+		list = append(list, TemplateCheck{Name: c.name, Doc: c.doc})
 	}
 	return list
 }
@@ -78,7 +73,7 @@ func TemplateChecks() (list []TemplateCheck) {
 // folder, with a cache of its own. It calls done after each check, and returns at the first that fails. If something is
 // not installed that building or emulating needs, it skips the checks that need it and returns the reason at the end.
 // Errors: *TemplateError, *MissingToolError, those of boards and mlf.
-func (b *Builder) CheckTemplate(ctx context.Context, trial TemplateTrial, done func(TemplateResult)) error {
+func (b *Builder) CheckTemplate(ctx context.Context, trial TemplateTrial, done func(TemplateCheck)) error {
 	if ctx.Err() != nil {
 		return failure.Stopped(ctx, "template %s", trial.Template)
 	}
@@ -111,7 +106,8 @@ type checking struct {
 }
 
 type templateCheck struct {
-	TemplateCheck
+	name, doc string
+
 	run  func(*checking, context.Context) (found string, err error)
 	next string // what to do if it fails
 }
@@ -120,62 +116,62 @@ const fieldsAdvice = "correct template.json: docs/templates.md describes its fie
 
 var templateChecks = []templateCheck{
 	{
-		TemplateCheck{"fields", "template.json is read, and its fields agree with each other"},
+		"fields", "template.json is read, and its fields agree with each other",
 		(*checking).fields,
 		fieldsAdvice,
 	},
 	{
-		TemplateCheck{"board", "a board builds with the template"},
+		"board", "a board builds with the template",
 		(*checking).board,
 		"name the template in the field templates " +
 			"of a board file, or choose a board: " + failure.Option("Spec.Board", "NAME"),
 	},
 	{
-		TemplateCheck{"files", "a project has all files that template.json names, and what must be an input is one"},
+		"files", "a project has all files that template.json names, and what must be an input is one",
 		(*checking).files, fieldsAdvice,
 	},
-	{TemplateCheck{"tools", "programs, variables and source trees are there"}, (*checking).tools, ""},
+	{"tools", "programs, variables and source trees are there", (*checking).tools, ""},
 	{
-		TemplateCheck{"build", "the build command makes all results"},
+		"build", "the build command makes all results",
 		(*checking).build,
 		"correct what the command makes, or " +
 			"the fields elf, map, forms, board, results and reuse",
 	},
 	{
-		TemplateCheck{"checksum", "landmarks.parts contain every byte that is loaded"},
+		"checksum", "landmarks.parts contain every byte that is loaded",
 		(*checking).parts,
 		"correct landmarks.parts, or the linker script",
 	},
-	{TemplateCheck{"landmarks", "the image has the other landmarks"}, (*checking).landmarks, "correct landmarks"},
+	{"landmarks", "the image has the other landmarks", (*checking).landmarks, "correct landmarks"},
 	{
-		TemplateCheck{"build id", "the image has the build id, at its landmark"},
+		"build id", "the image has the build id, at its landmark",
 		(*checking).buildID,
 		"include the file build_id in what is linked, and correct landmarks.build_id",
 	},
 	{
-		TemplateCheck{"sizes", "the image's sizes by part are known"},
+		"sizes", "the image's sizes by part are known",
 		(*checking).sizes,
 		"correct areas, linked_in and landmarks.folders",
 	},
-	{TemplateCheck{"no change", "a second build does nothing"}, (*checking).again, "the build must not change inputs"},
+	{"no change", "a second build does nothing", (*checking).again, "the build must not change inputs"},
 	{
-		TemplateCheck{"operator", "a changed operator changes the build id, and compiles nothing else"},
+		"operator", "a changed operator changes the build id, and compiles nothing else",
 		(*checking).operator,
 		"correct the dependencies of the build command",
 	},
 	{
-		TemplateCheck{"by hand", "the command alone, in another folder, makes the same bytes"},
+		"by hand", "the command alone, in another folder, makes the same bytes",
 		(*checking).byHand,
 		"keep the folder's path out of the image: -ffile-prefix-map",
 	},
 	{
-		TemplateCheck{"errors", "an error of the compiler is reported with the project's file and line"},
+		"errors", "an error of the compiler is reported with the project's file and line",
 		(*checking).errors,
 		"the build command must print the compiler's messages and then fail",
 	},
-	{TemplateCheck{"run", "the firmware answers, and the model's outputs are right"}, (*checking).runs, ""},
+	{"run", "the firmware answers, and the model's outputs are right", (*checking).runs, ""},
 	{
-		TemplateCheck{"options", "each option changes the image"},
+		"options", "each option changes the image",
 		(*checking).options,
 		"use the option, or remove it from the field options",
 	},
@@ -186,18 +182,18 @@ type skipping struct{ why string }
 
 func (s *skipping) Error() string { return s.why }
 
-func (c *checking) all(ctx context.Context, done func(TemplateResult)) error {
+func (c *checking) all(ctx context.Context, done func(TemplateCheck)) error {
 	for _, check := range templateChecks {
-		result := TemplateResult{TemplateCheck: check.TemplateCheck}
+		result := TemplateCheck{Name: check.name, Doc: check.doc}
 		found, err := check.run(c, ctx)
 		var skipped *skipping
 		switch {
 		case ctx.Err() != nil:
-			return failure.Stopped(ctx, "template %s: check %s", c.Template, check.Name)
+			return failure.Stopped(ctx, "template %s: check %s", c.Template, check.name)
 		case errors.As(err, &skipped):
 			result.Skipped = skipped.why
 		case err != nil:
-			return &TemplateError{check.TemplateCheck, err, c.advice(check, err)}
+			return &TemplateError{result, err, c.advice(check, err)}
 		default:
 			result.Found = found
 		}

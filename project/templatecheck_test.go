@@ -158,7 +158,7 @@ func TestTemplateDefects(t *testing.T) {
 			}
 			name := map[bool]string{false: "sound", true: "other"}[d.check == "board"]
 			trial := TemplateTrial{Spec: Spec{Template: name, Model: mlftest.Tiny(t, nil)}}
-			err := e.builder().CheckTemplate(t.Context(), trial, func(TemplateResult) {})
+			err := e.builder().CheckTemplate(t.Context(), trial, func(TemplateCheck) {})
 			var failed *TemplateError
 			if !errors.As(err, &failed) || failed.Check.Name != d.check || !strings.Contains(err.Error(), d.reported) {
 				t.Fatalf("%v, want check %q with %q", err, d.check, d.reported)
@@ -180,7 +180,7 @@ func TestTemplateSound(t *testing.T) {
 	trial := TemplateTrial{Spec: Spec{Template: "sound", Model: mlftest.Tiny(t, nil)}}
 	var skipped []string
 	n := 0
-	err := e.builder().CheckTemplate(t.Context(), trial, func(r TemplateResult) {
+	err := e.builder().CheckTemplate(t.Context(), trial, func(r TemplateCheck) {
 		if n++; r.Skipped != "" {
 			skipped = append(skipped, r.Name)
 		}
@@ -206,7 +206,7 @@ func TestTemplateShipped(t *testing.T) {
 			Spec: Spec{Board: board, Template: "baremetal", Model: mlftest.Path(t, "add.aot_packed")}, Desk: testEnv().desk(),
 			Run: func(context.Context, *rpc.Session, *mlf.Model) error { ran++; return nil },
 		}
-		if err := testEnv().builder().CheckTemplate(t.Context(), trial, func(TemplateResult) {}); err != nil || ran != 1 {
+		if err := testEnv().builder().CheckTemplate(t.Context(), trial, func(TemplateCheck) {}); err != nil || ran != 1 {
 			t.Errorf("%s: %v; ran %d times", board, err, ran)
 		}
 	}
@@ -215,7 +215,7 @@ func TestTemplateShipped(t *testing.T) {
 		Spec: Spec{Template: "baremetal", Model: mlftest.Tiny(t, nil)}, Desk: testEnv().desk(),
 		Run: func(context.Context, *rpc.Session, *mlf.Model) error { return wrong },
 	}
-	err := testEnv().builder().CheckTemplate(t.Context(), trial, func(TemplateResult) {})
+	err := testEnv().builder().CheckTemplate(t.Context(), trial, func(TemplateCheck) {})
 	var failed *TemplateError
 	if !errors.As(err, &failed) || failed.Check.Name != "run" || failure.Of(err) != failure.WrongAnswer {
 		t.Errorf("wrong outputs: %v", err)
@@ -228,7 +228,7 @@ func TestTemplateLacksTool(t *testing.T) {
 	e := soundHome(t, "template.json", `{"name": "make"`, `{"name": "no-such-tool"`)
 	trial := TemplateTrial{Spec: Spec{Template: "sound", Model: mlftest.Tiny(t, nil)}}
 	skipped := 0
-	err := e.builder().CheckTemplate(t.Context(), trial, func(r TemplateResult) {
+	err := e.builder().CheckTemplate(t.Context(), trial, func(r TemplateCheck) {
 		if r.Skipped != "" {
 			skipped++
 		}

@@ -139,7 +139,7 @@ func (v *invocation) templateCheck(ctx context.Context, template string) error {
 	builder := &project.Builder{Path: path, Log: v.log, Progress: v.progressed}
 	defer builder.Close()
 	checked, skipped := 0, 0
-	err = builder.CheckTemplate(ctx, trial, func(r project.TemplateResult) {
+	err = builder.CheckTemplate(ctx, trial, func(r project.TemplateCheck) {
 		state, detail := "ok", r.Found
 		if checked++; r.Skipped != "" {
 			skipped++
