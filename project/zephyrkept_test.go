@@ -100,8 +100,8 @@ func byHand(t *testing.T, p *Project) {
 	}
 }
 
-// killBuild builds in another process, and kills it once the kept folder has an object of that name that is younger than
-// the build.
+// killBuild builds in another process, and kills it once the kept folder has an object of that name that is younger
+// than the build.
 func killBuild(t *testing.T, store, dir, object string) {
 	t.Helper()
 	begun := time.Now()
