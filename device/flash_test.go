@@ -156,12 +156,15 @@ func (d *desk) holds(i *image.Image) error {
 	if err != nil {
 		return err
 	}
+	return holdsAt(d.flash(), uint64(b.Memory[0].Origin), i)
+}
+
+// holdsAt is an error if the content of a flash from base on is not the image.
+func holdsAt(flash []byte, base uint64, i *image.Image) error {
 	parts, err := objcopied(i.Path)
 	if err != nil {
 		return err
 	}
-	flash := d.flash()
-	base := uint64(b.Memory[0].Origin)
 	for _, s := range parts {
 		if s.Addr < base || s.End() > base+uint64(len(flash)) {
 			return fmt.Errorf("objcopy has %d bytes at 0x%x, where no flash is", len(s.Data), s.Addr)

@@ -92,11 +92,20 @@ boardsmith_words(cflags ${cflags})
 
 # ---- Link ------------------------------------------------------------------------------------------------------------
 
-set(programmer west)
+# The chip in QEMU whose flash boardsmith's emulated debug probe can program: the nRF51 of QEMU's micro:bit.
+set(emulated_chip "")
+if(CONFIG_QEMU_TARGET AND CONFIG_SOC_SERIES_NRF51X)
+  set(emulated_chip nrf51)
+  # For PROGRAMMER=west: QEMU's board has no runner. That for openocd needs files of the board.
+  board_runner_args(pyocd "--target=nrf51")
+  include("${ZEPHYR_BASE}/boards/common/pyocd.board.cmake")
+endif()
+
+set(flash "\"programmer\": \"west\"")
 set(host_clock "")
 if(CONFIG_ARCH_POSIX)
   set(link "\"kind\": \"process\"")
-  set(programmer none)
+  set(flash "\"programmer\": \"none\"")
 elseif(CONFIG_QEMU_TARGET AND DEFINED QEMU_FLAGS_${ARCH})
   if(NOT DEFINED QEMU_binary_suffix)
     set(QEMU_binary_suffix ${ARCH})
@@ -107,7 +116,11 @@ elseif(CONFIG_QEMU_TARGET AND DEFINED QEMU_FLAGS_${ARCH})
   separate_arguments(words UNIX_COMMAND "${words}")
   boardsmith_words(words ${words})
   set(link "\"kind\": \"qemu\", \"program\": \"qemu-system-${QEMU_binary_suffix}\", \"args\": ${words}")
-  set(programmer none)
+  set(flash "\"programmer\": \"none\"")
+  if(emulated_chip)
+    set(flash "\"programmer\": \"openocd\", \"scripts\": [\"target/${emulated_chip}.cfg\"], ")
+    string(APPEND flash "\"chip\": \"${emulated_chip}\", \"emulated\": true")
+  endif()
   set(host_clock "\"host_clock\": false,\n  ")
 else()
   set(speed 115200)
@@ -135,10 +148,10 @@ if(NOT CONFIG_ARCH_POSIX)
     set(code flash)
     math(EXPR flash_bytes "${CONFIG_FLASH_SIZE} * 1024" OUTPUT_FORMAT HEXADECIMAL)
     set(wear "")
-    dt_chosen(flash PROPERTY "zephyr,flash")
-    if(DEFINED flash AND NOT CONFIG_QEMU_TARGET)
+    dt_chosen(flash_node PROPERTY "zephyr,flash")
+    if(DEFINED flash_node AND (emulated_chip OR NOT CONFIG_QEMU_TARGET))
       string(APPEND wear ", \"nonvolatile\": true")
-      dt_prop(sector PATH "${flash}" PROPERTY "erase-block-size")
+      dt_prop(sector PATH "${flash_node}" PROPERTY "erase-block-size")
       if(sector)
         math(EXPR sectors "${CONFIG_FLASH_SIZE} * 1024 / ${sector}")
         string(APPEND wear ", \"sectors\": [{\"count\": ${sectors}, \"size\": ${sector}}]")
@@ -168,7 +181,7 @@ file(CONFIGURE OUTPUT "${APPLICATION_SOURCE_DIR}/build/board.json" @ONLY CONTENT
   "toolchain": {"cc": "@CMAKE_C_COMPILER@", "ar": "@CMAKE_AR@"},
   "elf": {@elf@},
   "link": {@link@},
-  "flash": {"programmer": "@programmer@"}
+  "flash": {@flash@}
 }
 ]])
 

@@ -1,0 +1,84 @@
+//go:build !windows
+
+package device_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/boardsmith/boardsmith/boards/boardstest"
+	"github.com/boardsmith/boardsmith/device"
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/drawn"
+	"github.com/boardsmith/boardsmith/mlf/mlftest"
+	"github.com/boardsmith/boardsmith/project"
+)
+
+// microbitInZephyr is Zephyr's board for the chip that is emulated behind the probe.
+const microbitInZephyr = `{"doc": "behind an emulated probe", "inherits": "family/zephyr",
+	"flash": {"scripts": ["target/nrf51.cfg"], "chip": "nrf51", "emulated": true}}`
+
+// TestZephyrFlash programs the emulated nRF51 with images of Zephyr: all sectors, then none, then those that differ.
+// Zephyr's micro:bit is programmed too, but its clock is one that QEMU lacks: it does not boot.
+func TestZephyrFlash(t *testing.T) {
+	if !drawn.InFull() || os.Getenv("ZEPHYR_BASE") == "" {
+		t.Skip("only in a full run, with a Zephyr in ZEPHYR_BASE (docs/zephyr.md)")
+	}
+	if _, err := os.Stat(filepath.Join(os.Getenv("ZEPHYR_BASE"), "..", "modules", "hal", "nordic")); err != nil {
+		t.Skip("the workspace has no module hal_nordic")
+	}
+	shelf := boardstest.Shelf(t, map[string]string{"zephyr/bbc_microbit.json": microbitInZephyr})
+	for _, c := range []struct {
+		board, tool string
+		boots       bool
+	}{
+		{"zephyr/qemu_cortex_m0", "openocd", true},
+		{"zephyr/qemu_cortex_m0", "west", true},
+		{"zephyr/bbc_microbit", "west", false},
+	} {
+		t.Run(c.board+"/"+c.tool, func(t *testing.T) {
+			for _, tool := range []string{"west", "cmake", "ninja", "pyocd"} {
+				if _, err := programmerPath(tool); err != nil {
+					t.Skipf("%s is not installed", tool)
+				}
+			}
+			d := deskWith(t, shelf, c.board, c.tool)
+			with := func(line string) *project.Project {
+				operator := strings.Replace(mlftest.TinyOperator, "  return 0;", line+"  return 0;", 1)
+				model := mlftest.Tiny(t, map[string]string{"codegen/host/src/lib1.c": operator})
+				return generated(t, filepath.Join(t.TempDir(), "p"), project.Spec{Board: c.board, Model: model}, d.env)
+			}
+			p := with("")
+			one, two := built(t, p), built(t, with("  out[1] = in[1] * in[2] + in[3];\n"))
+			dev, err := attach(t.Context(), p.Board(), "", d.env)
+			must(t, err)
+			defer dev.Close()
+			first, err := dev.Flash(t.Context(), one)
+			if boot := new(device.BootError); !c.boots {
+				if !errors.As(err, &boot) || failure.Of(err) != failure.Boot || !first.Holds {
+					t.Errorf("%+v, %v", first, err)
+				}
+				must(t, holdsAt(d.flash(), 0, one))
+				return
+			}
+			must(t, err)
+			must(t, holdsAt(d.flash(), 0, one))
+			again, err := dev.Flash(t.Context(), one)
+			must(t, err)
+			changed, err := dev.Flash(t.Context(), two)
+			must(t, err)
+			must(t, holdsAt(d.flash(), 0, two))
+			t.Logf("erased %d of %d sectors, then %d, and %d for another operator", first.Erased, first.Sectors,
+				again.Erased, changed.Erased)
+			if first.Erased < 20 || again.Erased != 0 || again.Wrote != 0 || changed.Erased == 0 {
+				t.Errorf("%+v\n%+v\n%+v", first, again, changed)
+			}
+			s, err := dev.Open(t.Context(), two)
+			must(t, err)
+			must(t, s.Close(t.Context()))
+		})
+	}
+}
