@@ -183,3 +183,41 @@ func TestFolderErrors(t *testing.T) {
 		t.Errorf("a folder that exists: %v", err)
 	}
 }
+
+// TestReadReturnsAll: a read returns what has arrived, also more than the client has asked for.
+func TestReadReturnsAll(t *testing.T) {
+	t.Parallel()
+	needTools(t, "host")
+	template := methodsOf("folder", folderOf(t, "none")).(*Folder)
+	defer template.Close()
+	made := filepath.Join(t.TempDir(), "p")
+	generation := Generation{Archive: mlftest.Path(t, "add.aot_packed"), Dir: made}
+	if err := template.Generate(t.Context(), generation, nil); err != nil {
+		t.Fatal(err)
+	}
+	f := methodsOf("folder", made).(*Folder)
+	defer f.Close()
+	if err := f.Build(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Open(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	// Terminate and Init (wire.md §4): the firmware answers with 12 and more bytes in one write.
+	hello := []byte("\xfe\xff\xfd\x03\x00\x00\x00\x00\x00\x02\x66\x77\xff\xfd\x04\x00\x00\x00\x42\x00\x00\x01\xdf\x5a")
+	if err := f.Write(t.Context(), hello); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	for total := 0; total < 24; {
+		data, err := f.Read(ctx, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if total += len(data); len(data) > 1 {
+			return
+		}
+	}
+	t.Error("each read returned one byte")
+}
