@@ -72,6 +72,8 @@ type Board struct {
 	Name   string            `json:"-"` // the file's name without .json
 	Files  []string          `json:"-"` // the files it was merged from, parents first
 	Origin map[string]Origin `json:"-"` // file and line of each field ("link.kind") and of each list element ("cflags[2]")
+	// of a partial board, the fields that its own file sets, besides lists that accumulate; Complete leaves them
+	Own json.RawMessage `json:"-"`
 }
 
 // A Region is one range of the memory map.

@@ -90,9 +90,27 @@ var settled = []string{
 	"inherits", "templates", "partial", "zephyr_board", "sources", "defines", "functions",
 }
 
-// Complete returns the board with what the file that its build wrote says, in a board file's format: one more level
-// over the board's own file. The result is checked like any board, and is not partial. b is unchanged. Errors:
-// *FileError.
+// accumulated are the other fields that a build may set and that accumulate over the levels.
+var accumulated = []string{"cflags", "ldflags", "provides"}
+
+// ownFields returns those of a board file that a build may set, too, and the file replaces.
+func ownFields(data []byte) (json.RawMessage, error) {
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(data, &fields); err != nil {
+		return nil, err
+	}
+	for _, name := range slices.Concat(settled, accumulated) {
+		delete(fields, name)
+	}
+	if len(fields) == 0 {
+		return nil, nil
+	}
+	return json.Marshal(fields)
+}
+
+// Complete returns the board with what the file that its build wrote says, in a board file's format: one level between
+// the family's file and the board's own. The result is checked like any board, and is not partial. b is unchanged.
+// Errors: *FileError.
 func (b *Board) Complete(file string, data []byte) (*Board, error) {
 	if len(data) > MaxFileBytes {
 		return nil, &FileError{File: file, Err: fmt.Errorf("larger than %d bytes", MaxFileBytes)}
@@ -115,6 +133,11 @@ func (b *Board) Complete(file string, data []byte) (*Board, error) {
 	}
 	if err := whole.decode(data, file, "", lines, items); err != nil {
 		return nil, err
+	}
+	if b.Own != nil {
+		if err := whole.decode(b.Own, file, "", nil, nil); err != nil {
+			return nil, err
+		}
 	}
 	whole.Partial = false
 	return whole, whole.check()

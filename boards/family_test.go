@@ -2,6 +2,7 @@ package boards_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -158,9 +159,39 @@ func TestComplete(t *testing.T) {
 	}
 }
 
+// TestCompleteKeepsOwn: what a board's own file sets stays when its build completes it; lists accumulate.
+func TestCompleteKeepsOwn(t *testing.T) {
+	own := `{"inherits": "family/system", %s "doc": "mine", "cflags": ["-DOWN"], "core_hz": 1,
+		"link": {"kind": "serial", "usb": "0483:374b", "baud": 921600},
+		"flash": {"programmer": "openocd", "scripts": ["target/x.cfg"]}}`
+	shelf := boardstest.Shelf(t, map[string]string{
+		"family/system.json": system,
+		"system/kit.json":    fmt.Sprintf(own, ""),
+		"desk.json":          fmt.Sprintf(own, `"zephyr_board": "kit",`),
+	})
+	built := strings.Replace(whole, `{"kind": "qemu", "program": "qemu-system-arm", "args": ["-machine", "x"]}`,
+		`{"kind": "serial", "baud": 115200}`, 1)
+	for _, name := range []string{"system/kit", "desk"} {
+		b, err := boards.Find(name, []string{shelf})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := b.Complete("build/board.json", []byte(built))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.Flash.Programmer != "openocd" || c.Link.Baud != 921600 || c.Doc != "mine" || c.CoreHz != 1 || c.Partial {
+			t.Errorf("%s: the build replaces what the board's own file sets: %+v", name, c)
+		}
+		if !slices.Equal(c.CFlags, []string{"-DSYSTEM", "-DOWN", "-mthumb"}) || c.ArenaKiB != 32 || len(c.Memory) != 2 {
+			t.Errorf("%s: what only the build knows is lost: %+v", name, c)
+		}
+	}
+}
+
 // TestCompleteRefused: the errors of a file that a build wrote name it, and their class is config.
 func TestCompleteRefused(t *testing.T) {
-	b, err := boards.Find("system/kit", []string{systemShelf(t)})
+	b, err := boards.Find("system/other", []string{systemShelf(t)})
 	if err != nil {
 		t.Fatal(err)
 	}

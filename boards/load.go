@@ -178,6 +178,13 @@ func (b *Board) load(shelves []shelf, level, name string, from *Origin) error {
 			return err
 		}
 	}
+	if b.Partial {
+		own, err := ownFields(data)
+		if err != nil {
+			return &FileError{File: where, Line: jsonfile.Line(data, err), Err: err}
+		}
+		b.Own = own
+	}
 	return b.decode(data, where, dir, lines, items)
 }
 

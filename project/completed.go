@@ -42,7 +42,7 @@ func (p *Project) completed(in *tree) (*boardState, error) {
 		return nil, err
 	}
 	b.Files, b.Origin = nil, nil
-	return &boardState{b.Name, *b}, nil
+	return &boardState{Name: b.Name, Board: *b}, nil
 }
 
 // readSome returns the first bytes of a plain file.

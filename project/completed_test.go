@@ -136,6 +136,27 @@ func TestCompletedBoard(t *testing.T) {
 	check(opened)
 }
 
+// TestCompletedKeepsOwn: what the board's own file sets stays, also when the project is opened again.
+func TestCompletedKeepsOwn(t *testing.T) {
+	s := newSystem(t)
+	s.write(s.home, "boards/system/kit.json", `{"inherits": "family/system", "core_hz": 7}`)
+	p := s.project()
+	must(t, p.Close())
+	opened, err := s.env.builder().Open(p.Dir())
+	must(t, err)
+	defer opened.Close()
+	built(t, opened)
+	if b := opened.Board(); b.CoreHz != 7 || b.ArenaKiB != 64 {
+		t.Errorf("the board is %+v", b)
+	}
+	same := opened.state.Inputs
+	s.write(s.home, "boards/system/kit.json", `{"inherits": "family/system", "core_hz": 7, "packet_bytes": 1024}`)
+	must(t, opened.Generate(t.Context(), s.spec(boards.Options{})))
+	if opened.state.Inputs == same {
+		t.Error("a field that the board's own file sets does not count")
+	}
+}
+
 // TestCompletedRefused: the errors of a build's board file are of class config, and name it.
 func TestCompletedRefused(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{

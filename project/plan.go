@@ -73,7 +73,7 @@ func (b *Builder) makePlan(s Spec) (*plan, error) {
 	}
 	pl.state = state{
 		Format:   stateFormat,
-		Board:    boardState{board.Name, *board},
+		Board:    boardState{board.Name, board.Own, *board},
 		Template: templateState{t.name, t.blueprint},
 		Model:    modelState{filepath.Base(a.Path), m.Name, a.Digest},
 		Options:  s.Options,

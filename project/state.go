@@ -52,8 +52,9 @@ type state struct {
 
 // boardState is the merged board, so that later steps need no board files.
 type boardState struct {
-	Name         string `json:"name"`
-	boards.Board        // a different Name, which is not written
+	Name         string          `json:"name"`
+	Own          json.RawMessage `json:"own,omitempty"`
+	boards.Board                 // a different Name and Own, which are not written
 }
 
 type templateState struct {
@@ -137,7 +138,7 @@ func parseState(data []byte) (*state, error) {
 	if _, err := dec.Token(); err != io.EOF {
 		return nil, errors.New("text after the closing brace")
 	}
-	s.Board.Board.Name = s.Board.Name
+	s.Board.Board.Name, s.Board.Board.Own = s.Board.Name, s.Board.Own
 	if s.Built != nil {
 		s.Built.Board.Name = s.Built.Name
 	}
