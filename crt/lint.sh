@@ -1,12 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# Runs cppcheck with its MISRA add-on on the runtime, and on the C of the template (../templates/baremetal with
-# ../templates/firmware as src/) with each board's settings. Fails on any plain finding, on a violation of a rule that
-# misra.md does not explain, and if a file breaks a rule more often than misra.counts allows (rules explained for
-# "everywhere" are not counted). Runtime and template each have their own misra.md and misra.counts. Versions of the
-# add-on find different violations: with another version than the one that wrote misra.counts, MISRA is not checked, and
-# a line reports it.
+# Runs cppcheck with its MISRA add-on on the runtime; on the C of the template baremetal (with ../templates/firmware as
+# src/) with each board's settings; and on that of the template zephyr (as os/) against stubs of Zephyr's headers, in
+# the configurations of testdata/zephyr/builds.txt. Fails on any plain finding, on a violation of a rule that misra.md
+# does not explain, and if a file breaks a rule more often than misra.counts allows (rules explained for "everywhere"
+# are not counted). Runtime and templates each have their own misra.md and misra.counts. Versions of the add-on find
+# different violations: with another version than the one that wrote misra.counts, MISRA is not checked, and a line
+# reports it.
 #
 #   sh lint.sh            checks
 #   sh lint.sh brief      checks less: the whole template with one board of each kind of CPU, of other boards only files
@@ -105,18 +106,46 @@ template_findings() {
     comm -23 "$tmp/has" "$tmp/seen" >"$tmp/new"
     [ -s "$tmp/new" ] || continue
     if [ "$mode" != brief ] || grep -q '^-D' "$tmp/new"; then
-      board_findings "$board" src $(sources "$board") >"$tmp/found.$board" &
+      board_findings "$board" src $(sources "$board") >"$tmp/found.board.$board" &
     else
-      board_findings "$board" $(cat "$tmp/new") | grep -v "^misra-c2012-\($of_programs\)$tab" >"$tmp/found.$board" &
+      board_findings "$board" $(cat "$tmp/new") | grep -v "^misra-c2012-\($of_programs\)$tab" \
+        >"$tmp/found.board.$board" &
     fi
     started=$((started + 1))
     [ $((started % at_once)) != 0 ] || wait
     sort -u -o "$tmp/seen" "$tmp/seen" "$tmp/has"
   done
   wait
-  cat "$tmp"/found.*
+  cat "$tmp"/found.board.*
   (cd ../templates/baremetal && find port -name '*.c' | sort) | comm -23 - "$tmp/seen" >"$tmp/unseen"
   sed "s/.*/unchecked$tab&${tab}0${tab}no board has this file/" "$tmp/unseen"
+}
+
+# Prints the macros of a compiler for a configuration of Zephyr's.
+zephyr_cpu() {
+  case $1 in
+    *CONFIG_RISCV*) echo '-DUINTPTR_MAX=0xFFFFFFFFU' ;;
+    *CONFIG_ARCH_POSIX*) echo '-DUINTPTR_MAX=0xFFFFFFFFFFFFFFFFU -DPATH_MAX=4096 -D__linux__' ;;
+    *) echo '-DUINTPTR_MAX=0xFFFFFFFFU -D__arm__ -D__ARM_ARCH_7M__' ;;
+  esac
+}
+
+# Checks the C of the template zephyr. cppcheck has no __has_include, so that the stubs are where old headers were.
+zephyr_findings() {
+  cp -R ../templates/zephyr/boardsmith "$tmp/zephyr"
+  cp -R ../templates/firmware "$tmp/zephyr/src"
+  stubs=../templates/testdata/zephyr
+  mkdir -p "$tmp/zephyr/stubs/sys" "$tmp/zephyr/stubs/drivers"
+  cp $stubs/stubs.h "$tmp/zephyr/stubs"
+  while read -r header; do
+    echo '#include <stubs.h>' >"$tmp/zephyr/stubs/$header"
+  done <$stubs/headers.txt
+  yes 'BYTE(0x5a)' | head -n 16 >"$tmp/zephyr/stubs/build_id.inc"
+  grep -v '^#' $stubs/builds.txt | while IFS=: read -r name files flags; do
+    [ "$name" != all ] || { common=$flags && continue; }
+    (cd "$tmp/zephyr/os" && findings $(zephyr_cpu "$flags") $common $flags -I../config -I. -I../src -I../../include \
+      -I../stubs $files) | grep "^[^$tab]*$tab[a-z_]*\.[ch]$tab" || true
+  done | sed "s/$tab/${tab}os\//" >"$tmp/found.zephyr"
 }
 
 # ---- Judgement of the findings ---------------------------------------------------------------------------------------
@@ -186,8 +215,12 @@ cp -R include src candidate test "$tmp"
 # A candidate is another program: its shim defines functions that the runtime has.
 (cd "$tmp" && findings -Iinclude -Isrc -Itest/config src && findings -Iinclude -Itest/config candidate) \
   >"$tmp/runtime" &
-[ ! -d ../templates/baremetal ] || template_findings >"$tmp/template"
+if [ -d ../templates/baremetal ]; then
+  zephyr_findings &
+  template_findings >"$tmp/template"
+fi
 wait
+[ ! -e "$tmp/found.zephyr" ] || cat "$tmp/found.zephyr" >>"$tmp/template"
 judge . "$mode" <"$tmp/runtime" || failed=1
 if [ -d ../templates/baremetal ]; then
   judge ../templates "$mode" <"$tmp/template" || failed=1

@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -13,39 +14,41 @@ import (
 	"github.com/boardsmith/boardsmith/templates"
 )
 
-// zephyrHeaders are the headers of Zephyr's that the template includes.
-var zephyrHeaders = []string{
-	"device.h", "devicetree.h", "fatal.h", "kernel.h", "version.h", "zephyr.h", "sys/reboot.h", "drivers/entropy.h",
-	"drivers/hwinfo.h", "drivers/uart.h", "drivers/watchdog.h",
+// A zephyrBuild is a configuration in which the template's C is compiled.
+type zephyrBuild struct {
+	name         string
+	files, flags []string
 }
 
-// zephyrBuilds are configurations in which the template's C is compiled.
-var zephyrBuilds = []struct {
-	name, flags string
-	files       string
-}{
-	{
-		"arm", "-DCONFIG_CPU_CORTEX_M -DCONFIG_ARMV7_M_ARMV8_M_MAINLINE -DCONFIG_CORTEX_M_SYSTICK -DCONFIG_XIP" +
-			" -DCONFIG_UART_INTERRUPT_DRIVEN -DCONFIG_MULTITHREADING -DCONFIG_BOARDSMITH_FATAL_HANDLER" +
-			" -DCONFIG_BOARDSMITH_MAIN -DCONFIG_THREAD_STACK_INFO -DCONFIG_MINIMAL_LIBC -DCONFIG_QEMU_TARGET",
-		"zephyr_port.c fatal_arm.c server.c start.c build_id.c empty.c",
-	},
-	{
-		"everything", "-DCONFIG_CPU_CORTEX_M -DCONFIG_ARMV8_M_MAINLINE -DCONFIG_ARMV8_1_M_MAINLINE -DCONFIG_XIP" +
-			" -DCONFIG_ARMV7_M_ARMV8_M_MAINLINE -DCONFIG_UART_INTERRUPT_DRIVEN -DCONFIG_MULTITHREADING" +
-			" -DCONFIG_BOARDSMITH_FATAL_HANDLER -DCONFIG_ENTROPY_GENERATOR -DCONFIG_HWINFO -DCONFIG_WATCHDOG" +
-			" -DCONFIG_BOARDSMITH_THREAD_PRIORITY=14 -DBOARDSMITH_WATCHDOG_MS=1000 -DBOARDSMITH_UPLOAD_BYTES=4096" +
-			" -DKERNEL_VERSION_NUMBER=0x30700 -DCONFIG_THREAD_STACK_INFO -DCONFIG_TIMER_HAS_64BIT_CYCLE_COUNTER",
-		"zephyr_port.c fatal_arm.c server.c start.c",
-	},
-	{
-		"upload on ARMv7-M", "-DCONFIG_CPU_CORTEX_M -DCONFIG_ARMV7_M_ARMV8_M_MAINLINE -DBOARDSMITH_UPLOAD_BYTES=4096",
-		"fatal_arm.c",
-	},
-	{"riscv", "-DCONFIG_RISCV -D__riscv_xlen=32 -DBOARDSMITH_UPLOAD_BYTES=4096 -DCONFIG_MULTITHREADING" +
-		" -DCONFIG_UART_INTERRUPT_DRIVEN", "zephyr_port.c fatal_riscv.c"},
-	{"polled, no threads", "", "zephyr_port.c fatal_other.c"},
-	{"native", "-DCONFIG_ARCH_POSIX -DCONFIG_BOARDSMITH_MAIN", "native_port.c server.c start.c"},
+// zephyrBuilds reads testdata/zephyr/builds.txt, which crt/lint.sh reads too.
+func zephyrBuilds(t *testing.T) (all []zephyrBuild) {
+	t.Helper()
+	var common []string
+	for _, line := range linesOf(t, "testdata/zephyr/builds.txt") {
+		words := strings.SplitN(line, ":", 3)
+		if strings.HasPrefix(line, "#") {
+			continue
+		}
+		if len(words) != 3 {
+			t.Fatalf("builds.txt: %q", line)
+		}
+		b := zephyrBuild{words[0], strings.Fields(words[1]), append(slices.Clone(common), strings.Fields(words[2])...)}
+		if b.name == "all" {
+			common = b.flags
+			continue
+		}
+		all = append(all, b)
+	}
+	return all
+}
+
+func linesOf(t *testing.T, name string) []string {
+	t.Helper()
+	data, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Split(strings.TrimSpace(string(data)), "\n")
 }
 
 // TestZephyrBoardFile: what board_json.cmake writes is a board file, with the compiler's path, which need not be on PATH,
@@ -150,7 +153,7 @@ func TestZephyrSyntax(t *testing.T) {
 	}
 	for _, place := range []string{"zephyr", "."} {
 		headers := t.TempDir()
-		for _, name := range zephyrHeaders {
+		for _, name := range linesOf(t, "testdata/zephyr/headers.txt") {
 			writeStub(t, filepath.Join(headers, place, filepath.FromSlash(name)))
 		}
 		config := t.TempDir()
@@ -158,19 +161,16 @@ func TestZephyrSyntax(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(config, "build_id.inc"), id, 0o644); err != nil {
 			t.Fatal(err)
 		}
-		for _, b := range zephyrBuilds {
+		for _, b := range zephyrBuilds(t) {
 			t.Run(place+"/"+b.name, func(t *testing.T) {
 				args := []string{
 					"-fsyntax-only", "-std=gnu11", "-Wall", "-Wextra", "-Werror",
 					"-Wno-pointer-to-int-cast", "-Wno-int-to-pointer-cast", "-Wno-main",
-					"-DCONFIG_BOARDSMITH_PACKET_BYTES=512", "-DCONFIG_BOARDSMITH_RING_BYTES=256",
-					"-DCONFIG_BOARDSMITH_WATCHDOG_MS=0", "-DCONFIG_BOARDSMITH_STACK_BYTES=2048",
-					"-DCONFIG_SYS_CLOCK_TICKS_PER_SEC=1000", "-DBOARDSMITH_DEFAULT_ARENA_BYTES=32768", "-DCONFIG_SERIAL",
 					"-Izephyr/boardsmith/config", "-Izephyr/boardsmith/os", "-Ifirmware", "-I../crt/include",
 					"-isystem", headers, "-isystem", "testdata/zephyr", "-I" + config,
 				}
-				args = append(args, strings.Fields(b.flags)...)
-				for _, file := range strings.Fields(b.files) {
+				args = append(args, b.flags...)
+				for _, file := range b.files {
 					args = append(args, "zephyr/boardsmith/os/"+file)
 				}
 				if out, err := exec.Command(cc, args...).CombinedOutput(); err != nil {

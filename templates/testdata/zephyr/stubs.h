@@ -63,6 +63,7 @@ struct k_thread {
 };
 struct k_thread* k_current_get(void);
 #define K_THREAD_DEFINE(name, stack_bytes, entry, a, b, c, priority, options, delay) \
+  extern void (*const name)(void*, void*, void*);                                    \
   void (*const name)(void*, void*, void*) = entry
 
 uint32_t k_cycle_get_32(void);

@@ -56,6 +56,7 @@ typedef struct seen {
   uint32_t sp;  // of the exception's frame
 } seen_t;
 
+extern seen_t boardsmith_arm_seen;  // assembly names it
 seen_t boardsmith_arm_seen;
 
 void boardsmith_arm_look(uint32_t msp, uint32_t psp, uint32_t exc_return);

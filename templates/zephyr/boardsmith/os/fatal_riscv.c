@@ -36,30 +36,30 @@ static void begin(os_state_t* state) {
   state->extra[1] = READ_CSR("mstatus");
 }
 
-// x1 is regs[0].
+static void set_x(os_state_t* state, uint32_t number, uintptr_t value) { state->regs[number - 1U] = value; }
+
 static void read_frame(os_state_t* state, const os_frame_t* frame) {
-  uintptr_t* x = &state->regs[0] - 1;
-  x[1] = frame->ra;
-  x[5] = frame->t0;
-  x[6] = frame->t1;
-  x[7] = frame->t2;
-  x[10] = frame->a0;
-  x[11] = frame->a1;
-  x[12] = frame->a2;
-  x[13] = frame->a3;
-  x[14] = frame->a4;
-  x[15] = frame->a5;
+  set_x(state, 1, frame->ra);
+  set_x(state, 5, frame->t0);
+  set_x(state, 6, frame->t1);
+  set_x(state, 7, frame->t2);
+  set_x(state, 10, frame->a0);
+  set_x(state, 11, frame->a1);
+  set_x(state, 12, frame->a2);
+  set_x(state, 13, frame->a3);
+  set_x(state, 14, frame->a4);
+  set_x(state, 15, frame->a5);
 #ifndef CONFIG_RISCV_ISA_RV32E
-  x[16] = frame->a6;
-  x[17] = frame->a7;
-  x[28] = frame->t3;
-  x[29] = frame->t4;
-  x[30] = frame->t5;
-  x[31] = frame->t6;
+  set_x(state, 16, frame->a6);
+  set_x(state, 17, frame->a7);
+  set_x(state, 28, frame->t3);
+  set_x(state, 29, frame->t4);
+  set_x(state, 30, frame->t5);
+  set_x(state, 31, frame->t6);
 #endif
-  x[2] = (uintptr_t)frame + sizeof(*frame);
+  set_x(state, 2, (uintptr_t)frame + sizeof(*frame));
   state->at.lr = frame->ra;
-  state->at.sp = x[2];
+  state->at.sp = (uintptr_t)frame + sizeof(*frame);
   state->at.pc = frame->mepc;
   state->extra[1] = frame->mstatus;
   state->at.flags = FAULT_PC_VALID | FAULT_SP_VALID;

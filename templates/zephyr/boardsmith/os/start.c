@@ -12,13 +12,13 @@ int main(void) { return boardsmith_main(); }
 void main(void) { (void)boardsmith_main(); }
 #endif
 #else
-static void serve(void* a, void* b, void* c) {
+static void server_thread(void* a, void* b, void* c) {
   (void)a;  // it takes none
   (void)b;
   (void)c;
   (void)boardsmith_main();
 }
 
-K_THREAD_DEFINE(boardsmith, CONFIG_BOARDSMITH_STACK_BYTES, serve, NULL, NULL, NULL, CONFIG_BOARDSMITH_THREAD_PRIORITY,
-                0, 0);
+K_THREAD_DEFINE(boardsmith, CONFIG_BOARDSMITH_STACK_BYTES, server_thread, NULL, NULL, NULL,
+                CONFIG_BOARDSMITH_THREAD_PRIORITY, 0, 0);
 #endif

@@ -63,6 +63,7 @@ static os_state_t fault_state;
 static uint32_t starts __attribute__((section(".boardsmith.noinit")));
 
 // CAUSE_* of the last reset, for a debugger that inspects firmware which does not answer.
+extern uint32_t boardsmith_reset_cause;
 uint32_t boardsmith_reset_cause;
 
 static const struct device* const uart = DEVICE_DT_GET(UART_NODE);
