@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"github.com/boardsmith/boardsmith/boards"
-	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/boardsmithjson"
 	"github.com/boardsmith/boardsmith/project"
 )
@@ -59,23 +58,6 @@ func (v *invocation) search() ([]string, error) {
 		return nil, err
 	}
 	return searchPath(v.Env, c), nil
-}
-
-// boardOf returns the board named by BOARD, for targets that need no project.
-func (v *invocation) boardOf() (*inputs, *boards.Board, error) {
-	in, err := v.inputs()
-	if err != nil {
-		return nil, nil, err
-	}
-	b, err := boards.Find(in.board.value, in.path)
-	if err != nil {
-		return nil, nil, err
-	}
-	if d := in.deskFile.Find(in.device); d != nil && d.Board != b.Name {
-		return nil, nil, failure.New(failure.Config, "leave BOARD out", "%s in desk.json is a %s, not a %s", d.Name,
-			d.Board, b.Name)
-	}
-	return in, b, nil
 }
 
 func (v *invocation) boardShow(name string) error {

@@ -1,4 +1,4 @@
-// This file lists attached devices and saves them in desk.json.
+// This file lists attached devices, saves them in desk.json, and attaches the one to use.
 
 package targets
 
@@ -141,15 +141,6 @@ func (v *invocation) kindOf(in *inputs, d device.Attached) *boards.Board {
 	return b
 }
 
-// isNoted reports whether an attached device is the one in desk.json; all are the attached devices.
-func isNoted(noted device.DeskDevice, d device.Attached, all []device.Attached) bool {
-	if noted.Probe == "" && noted.Link.Address != "" {
-		return noted.Link.Address == d.Port
-	}
-	shared := slices.ContainsFunc(all, func(o device.Attached) bool { return o.Probe == d.Probe && o.Path != d.Path })
-	return noted.Probe == d.Probe && (noted.Link.Path == d.Path || noted.Probe != "" && !shared)
-}
-
 // isUART reports whether a port may be the board's, by its USB interface.
 func isUART(b *boards.Board, d device.Attached) bool {
 	want := b.Link.Interface
@@ -183,4 +174,25 @@ func (v *invocation) ask(ctx context.Context, in *inputs, b *boards.Board, d dev
 	is, err := dev.Identify(ctx)
 	n.Chip, n.Link, n.Shared = is.Chip, is.Link, is.Shared
 	return n, is.Answers, errors.Join(err, dev.Close())
+}
+
+// attached returns the board's device, leased until the run target or the process ends.
+func (v *invocation) attached(ctx context.Context) (*device.Device, error) {
+	if v.device == nil {
+		d, err := v.attach(ctx, v.project.Board(), v.in.device, v.desk(v.in))
+		if err != nil {
+			return nil, err
+		}
+		v.device = d
+	}
+	return v.device, nil
+}
+
+func (v *invocation) detach() error {
+	d := v.device
+	v.device = nil
+	if d == nil {
+		return nil
+	}
+	return d.Close()
 }

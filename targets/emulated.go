@@ -16,7 +16,6 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/command"
 	"github.com/boardsmith/boardsmith/internal/console"
-	"github.com/boardsmith/boardsmith/internal/toolbox"
 	"github.com/boardsmith/boardsmith/internal/virtualprobe"
 )
 
@@ -131,30 +130,4 @@ func (v *invocation) buildProgram(ctx context.Context, name, path, install strin
 		return failure.New(failure.ToolMissing, install, "%s is not installed and could not be built: %w", name, err)
 	}
 	return err
-}
-
-// findProgram returns the path of a program that boardsmith calls, the keeper among them.
-func findProgram(env console.Environ, name string) (string, error) {
-	if name == virtualprobe.Program {
-		return findKeeper()
-	}
-	return toolbox.Find(env, name)
-}
-
-// findKeeper returns the path of the keeper: an installed one, else setup's.
-func findKeeper() (string, error) {
-	own, err := ownKeeper()
-	if err != nil {
-		return "", err
-	}
-	return virtualprobe.Find(own)
-}
-
-// ownKeeper returns the path of setup's keeper, built or not.
-func ownKeeper() (string, error) {
-	dir, err := toolbox.Folder()
-	if err != nil {
-		return "", err
-	}
-	return filepath.Join(dir, "go", virtualprobe.Program), nil
 }

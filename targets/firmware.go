@@ -1,4 +1,4 @@
-// This file holds the targets generate, build and clean.
+// This file holds the targets generate, build and clean, and finds the image to use.
 
 package targets
 
@@ -247,5 +247,48 @@ func (v *invocation) clean(ctx context.Context) error {
 	}
 	v.Printf("clean: removed %s", in.project)
 	v.JSONLine(fields{"status": "done", "project": in.project})
+	return nil
+}
+
+// built returns the image to use: the one named by IMAGE, else the project's, which it builds if this run has not.
+func (v *invocation) built(ctx context.Context) (*image.Image, error) {
+	if name := v.Env("IMAGE"); name != "" && !v.picked {
+		if err := v.pick(ctx, name); err != nil {
+			return nil, err
+		}
+	}
+	if v.image == nil {
+		if err := v.ready(ctx); err != nil {
+			return nil, err
+		}
+		if err := v.makeImage(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return v.image, nil
+}
+
+// imageOnBoard is IMAGE's value for the image that the board holds.
+const imageOnBoard = "running"
+
+// pick finds an image of an earlier build.
+func (v *invocation) pick(ctx context.Context, name string) error {
+	if err := v.ready(ctx); err != nil {
+		return err
+	}
+	find := func() (*image.Image, error) { return v.images().Find(name) }
+	if name == imageOnBoard {
+		d, err := v.attached(ctx)
+		if err != nil {
+			return err
+		}
+		find = func() (*image.Image, error) { return d.Holds(ctx) }
+	}
+	image, err := find()
+	if err != nil {
+		return err
+	}
+	v.Notef("using %v, SHA-256 %s", image, image.Digest)
+	v.image, v.picked = image, true
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -291,4 +292,13 @@ func shown(dir, path string) string {
 		return path
 	}
 	return rel
+}
+
+// isNoted reports whether an attached device is the one in desk.json; all are the attached devices.
+func isNoted(noted device.DeskDevice, d device.Attached, all []device.Attached) bool {
+	if noted.Probe == "" && noted.Link.Address != "" {
+		return noted.Link.Address == d.Port
+	}
+	shared := slices.ContainsFunc(all, func(o device.Attached) bool { return o.Probe == d.Probe && o.Path != d.Path })
+	return noted.Probe == d.Probe && (noted.Link.Path == d.Path || noted.Probe != "" && !shared)
 }

@@ -11,12 +11,15 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/emulated"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/console"
+	"github.com/boardsmith/boardsmith/internal/toolbox"
+	"github.com/boardsmith/boardsmith/internal/virtualprobe"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/progress"
 	"github.com/boardsmith/boardsmith/project"
@@ -221,4 +224,47 @@ func (v *invocation) isCurrent(in *inputs) (bool, error) {
 		digest = a.Digest
 	}
 	return digest == p.ArchiveDigest(), nil
+}
+
+// boardOf returns the board named by BOARD, for targets that need no project.
+func (v *invocation) boardOf() (*inputs, *boards.Board, error) {
+	in, err := v.inputs()
+	if err != nil {
+		return nil, nil, err
+	}
+	b, err := boards.Find(in.board.value, in.path)
+	if err != nil {
+		return nil, nil, err
+	}
+	if d := in.deskFile.Find(in.device); d != nil && d.Board != b.Name {
+		return nil, nil, failure.New(failure.Config, "leave BOARD out", "%s in desk.json is a %s, not a %s", d.Name,
+			d.Board, b.Name)
+	}
+	return in, b, nil
+}
+
+// findProgram returns the path of a program that boardsmith calls, the keeper among them.
+func findProgram(env console.Environ, name string) (string, error) {
+	if name == virtualprobe.Program {
+		return findKeeper()
+	}
+	return toolbox.Find(env, name)
+}
+
+// findKeeper returns the path of the keeper: an installed one, else setup's.
+func findKeeper() (string, error) {
+	own, err := ownKeeper()
+	if err != nil {
+		return "", err
+	}
+	return virtualprobe.Find(own)
+}
+
+// ownKeeper returns the path of setup's keeper, built or not.
+func ownKeeper() (string, error) {
+	dir, err := toolbox.Folder()
+	if err != nil {
+		return "", err
+	}
+	return filepath.Join(dir, "go", virtualprobe.Program), nil
 }

@@ -1,4 +1,4 @@
-// This file determines a model's input data.
+// This file determines the data of a model's or an operator's inputs.
 
 package targets
 
@@ -111,4 +111,15 @@ func fill(a *ndarray.Array, r *rand.Rand) {
 			a.Data[i] = byte(r.Uint32() & 1)
 		}
 	}
+}
+
+func arraysOf(variable, path string) ([]ndarray.Named, error) {
+	if path == "" {
+		return nil, nil
+	}
+	arrays, err := ndarray.ReadNPZ(path)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", variable, err)
+	}
+	return arrays, nil
 }

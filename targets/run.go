@@ -11,79 +11,13 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/executor"
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/console"
 	"github.com/boardsmith/boardsmith/internal/valuetext"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/rpc"
 )
-
-// built returns the image to use: the one named by IMAGE, else the project's, which it builds if this run has not.
-func (v *invocation) built(ctx context.Context) (*image.Image, error) {
-	if name := v.Env("IMAGE"); name != "" && !v.picked {
-		if err := v.pick(ctx, name); err != nil {
-			return nil, err
-		}
-	}
-	if v.image == nil {
-		if err := v.ready(ctx); err != nil {
-			return nil, err
-		}
-		if err := v.makeImage(ctx); err != nil {
-			return nil, err
-		}
-	}
-	return v.image, nil
-}
-
-// imageOnBoard is IMAGE's value for the image that the board holds.
-const imageOnBoard = "running"
-
-// pick finds an image of an earlier build.
-func (v *invocation) pick(ctx context.Context, name string) error {
-	if err := v.ready(ctx); err != nil {
-		return err
-	}
-	find := func() (*image.Image, error) { return v.images().Find(name) }
-	if name == imageOnBoard {
-		d, err := v.attached(ctx)
-		if err != nil {
-			return err
-		}
-		find = func() (*image.Image, error) { return d.Holds(ctx) }
-	}
-	image, err := find()
-	if err != nil {
-		return err
-	}
-	v.Notef("using %v, SHA-256 %s", image, image.Digest)
-	v.image, v.picked = image, true
-	return nil
-}
-
-// attached returns the board's device, leased until the run target or the process ends.
-func (v *invocation) attached(ctx context.Context) (*device.Device, error) {
-	if v.device == nil {
-		d, err := v.attach(ctx, v.project.Board(), v.in.device, v.desk(v.in))
-		if err != nil {
-			return nil, err
-		}
-		v.device = d
-	}
-	return v.device, nil
-}
-
-func (v *invocation) detach() error {
-	d := v.device
-	v.device = nil
-	if d == nil {
-		return nil
-	}
-	return d.Close()
-}
 
 // A connection is an open session with the firmware and the model in it.
 type connection struct {

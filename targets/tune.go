@@ -1,11 +1,10 @@
-// This file measures candidates on boards, and what all kinds of tuning share.
+// This file chooses the kind of tuning, and measures the operators in CANDIDATES.
 
 package targets
 
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"iter"
 	"maps"
 	"os"
@@ -15,13 +14,11 @@ import (
 	"strings"
 
 	"github.com/boardsmith/boardsmith/boards"
-	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/console"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/tune"
-	"github.com/boardsmith/boardsmith/tune/report"
 )
 
 // A tuning is one run of the target tune.
@@ -78,96 +75,6 @@ func (v *invocation) checkVariables(form string) error {
 		}
 	}
 	return nil
-}
-
-// memory returns the options that decide how much memory candidates have. A project's other options are of no use
-// here.
-func (t *tuning) memory() (boards.Options, error) {
-	if !t.in.optioned {
-		return t.in.usual, nil
-	}
-	others := slices.DeleteFunc(t.in.options.Set(), func(name string) bool {
-		return name == "arena_kib" || name == "upload_kib"
-	})
-	if len(others) > 0 {
-		return boards.Options{}, failure.New(failure.Config, "candidates are measured with arena_kib and upload_kib alone",
-			"OPTIONS has no effect on candidates with %s", strings.Join(others, ", "))
-	}
-	return t.in.options, nil
-}
-
-// folder sets the run's folder: OUTPUT, or one for these boards.
-func (t *tuning) folder(name string) {
-	folder := strings.NewReplacer(",", "+", "/", "+").Replace(t.in.board.value)
-	t.dir = cmp.Or(t.in.output, filepath.Join("build", "tune", name, folder))
-}
-
-// open opens a run of package tune, and begins to show how it gets on. total is the number of candidates.
-func (t *tuning) open(ctx context.Context, desk *device.Desk, total int) (*tune.Run, error) {
-	memory, err := t.memory()
-	if err != nil {
-		return nil, err
-	}
-	t.view = t.newTuneView(total)
-	t.bar = t.Start("tune: building firmware", 0)
-	run, err := tune.OpenRun(ctx, t.dir, desk, t.boards, tune.Options{
-		Builder: t.builder(t.in), Template: t.in.template.value, Samples: t.in.repeat, CallTimeout: t.in.timeout,
-		ArenaKiB: memory.ArenaKiB, UploadKiB: memory.UploadKiB, Told: t.view.told,
-	})
-	if err != nil {
-		return nil, err
-	}
-	t.bar.ShowLines(t.view.lines)
-	return run, nil
-}
-
-// stopped returns err, after a note of how to go on if the user has stopped the run.
-func (t *tuning) stopped(ctx context.Context, err error, finished int) error {
-	if ctx.Err() != nil {
-		t.Notef("%d candidates are finished, in %s; the same command goes on from there", finished, t.dir)
-	}
-	return err
-}
-
-// tableRows is how many of the fastest candidates of each kind are printed.
-const tableRows = 20
-
-// printResults prints the fastest candidates and why others have no time.
-func (t *tuning) printResults(results []tune.Result) error {
-	var text strings.Builder
-	if err := report.WriteTable(&text, results, tableRows); err != nil {
-		return err
-	}
-	t.bar.End()
-	total, failed := counts(results)
-	t.Printf("%s", strings.TrimRight(text.String(), "\n"))
-	t.Printf("tune: %d candidates, %d failed; %s has all of it", total, failed, t.dir)
-	return nil
-}
-
-// counts returns how many candidates have a result, and how many of them failed.
-func counts(results []tune.Result) (total, failed int) {
-	for _, r := range results {
-		if r.Of != "" {
-			continue
-		}
-		total++
-		if r.Failure != nil {
-			failed++
-		}
-	}
-	return total, failed
-}
-
-// allFailed is the error of a run in which every candidate failed: the first failure.
-func allFailed(results []tune.Result) error {
-	total, failed := counts(results)
-	if total == 0 || failed < total {
-		return nil
-	}
-	first := results[slices.IndexFunc(results, func(r tune.Result) bool { return r.Of == "" })]
-	return failure.New(first.Failure.Class, "results.jsonl in the run's folder has every failure",
-		"%d of %d candidates failed; the first, %s: %s", failed, total, first.ID, first.Failure.Message)
 }
 
 // archives are the candidates in a folder.
@@ -358,17 +265,6 @@ func candidateFiles(dir string) ([]string, error) {
 	return names, nil
 }
 
-func arraysOf(variable, path string) ([]ndarray.Named, error) {
-	if path == "" {
-		return nil, nil
-	}
-	arrays, err := ndarray.ReadNPZ(path)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", variable, err)
-	}
-	return arrays, nil
-}
-
 // candidatesOf reads the archives as they are needed, for each kind of board. It calls bad for an archive that is no
 // candidate.
 func candidatesOf(names, kinds []string, inputs, want []ndarray.Named, bad func(name string, err error),
@@ -405,17 +301,4 @@ func candidateID(path, kind string, kinds []string) string {
 
 func candidateName(path string) string {
 	return strings.TrimSuffix(strings.TrimSuffix(filepath.Base(path), ".gz"), ".tar")
-}
-
-// trials returns TRIALS, or the default.
-func (v *invocation) trials(otherwise int) (int, error) {
-	text := v.Env("TRIALS")
-	if text == "" {
-		return otherwise, nil
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 1 {
-		return 0, failure.New(failure.Config, "", "TRIALS=%s is not a number of trials from 1", text)
-	}
-	return n, nil
 }

@@ -29,10 +29,7 @@ var proposers = map[string]func(s *space.Space, seed uint64) space.Proposer{
 	},
 }
 
-const (
-	defaultProposer = "evolve"
-	defaultTrials   = 100
-)
+const defaultProposer = "evolve"
 
 // space searches the space in a file.
 func (t *tuning) space(ctx context.Context, file string) (err error) {
@@ -116,18 +113,6 @@ func (t *tuning) proposer() (string, func(*space.Space, uint64) space.Proposer, 
 			jsonfile.DidYouMean(how, []string{"grid", "random", "evolve"}))
 	}
 	return how, propose, nil
-}
-
-// oneKind fails if the boards are of several kinds.
-func (t *tuning) oneKind() error {
-	first, _, _ := strings.Cut(t.boards[0], "=")
-	for _, b := range t.boards {
-		if name, _, _ := strings.Cut(b, "="); name != first {
-			return failure.New(failure.Config, "search for one of them after the other", "boards of two kinds, %s and %s, "+
-				"have different fastest configurations", first, name)
-		}
-	}
-	return nil
 }
 
 // printBest prints the fastest configuration and writes it into the run's folder.

@@ -1,18 +1,25 @@
-// This file shows how a tuning run gets on.
+// This file is what all kinds of tuning share: it opens a run, shows how it gets on, and prints its results.
 
 package targets
 
 import (
+	"cmp"
+	"context"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/valuetext"
 	"github.com/boardsmith/boardsmith/tune"
+	"github.com/boardsmith/boardsmith/tune/report"
 )
 
 // A tuneView collects what has happened in a run. Its methods may be called from many goroutines.
@@ -199,4 +206,122 @@ func (v *invocation) resultLine(r tune.Result) {
 		"status": "done", "id": r.ID, "of": r.Of, "board": r.Kind, "place": r.Board, "median_s": r.Time.Median,
 		"min_s": r.Time.Min, "max_s": r.Time.Max, "bytes": r.Bytes, "cut": r.Cut,
 	})
+}
+
+// memory returns the options that decide how much memory candidates have. A project's other options are of no use
+// here.
+func (t *tuning) memory() (boards.Options, error) {
+	if !t.in.optioned {
+		return t.in.usual, nil
+	}
+	others := slices.DeleteFunc(t.in.options.Set(), func(name string) bool {
+		return name == "arena_kib" || name == "upload_kib"
+	})
+	if len(others) > 0 {
+		return boards.Options{}, failure.New(failure.Config, "candidates are measured with arena_kib and upload_kib alone",
+			"OPTIONS has no effect on candidates with %s", strings.Join(others, ", "))
+	}
+	return t.in.options, nil
+}
+
+// folder sets the run's folder: OUTPUT, or one for these boards.
+func (t *tuning) folder(name string) {
+	folder := strings.NewReplacer(",", "+", "/", "+").Replace(t.in.board.value)
+	t.dir = cmp.Or(t.in.output, filepath.Join("build", "tune", name, folder))
+}
+
+// open opens a run of package tune, and begins to show how it gets on. total is the number of candidates.
+func (t *tuning) open(ctx context.Context, desk *device.Desk, total int) (*tune.Run, error) {
+	memory, err := t.memory()
+	if err != nil {
+		return nil, err
+	}
+	t.view = t.newTuneView(total)
+	t.bar = t.Start("tune: building firmware", 0)
+	run, err := tune.OpenRun(ctx, t.dir, desk, t.boards, tune.Options{
+		Builder: t.builder(t.in), Template: t.in.template.value, Samples: t.in.repeat, CallTimeout: t.in.timeout,
+		ArenaKiB: memory.ArenaKiB, UploadKiB: memory.UploadKiB, Told: t.view.told,
+	})
+	if err != nil {
+		return nil, err
+	}
+	t.bar.ShowLines(t.view.lines)
+	return run, nil
+}
+
+// stopped returns err, after a note of how to go on if the user has stopped the run.
+func (t *tuning) stopped(ctx context.Context, err error, finished int) error {
+	if ctx.Err() != nil {
+		t.Notef("%d candidates are finished, in %s; the same command goes on from there", finished, t.dir)
+	}
+	return err
+}
+
+// defaultTrials is the default of TRIALS.
+const defaultTrials = 100
+
+// tableRows is how many of the fastest candidates of each kind are printed.
+const tableRows = 20
+
+// printResults prints the fastest candidates and why others have no time.
+func (t *tuning) printResults(results []tune.Result) error {
+	var text strings.Builder
+	if err := report.WriteTable(&text, results, tableRows); err != nil {
+		return err
+	}
+	t.bar.End()
+	total, failed := counts(results)
+	t.Printf("%s", strings.TrimRight(text.String(), "\n"))
+	t.Printf("tune: %d candidates, %d failed; %s has all of it", total, failed, t.dir)
+	return nil
+}
+
+// counts returns how many candidates have a result, and how many of them failed.
+func counts(results []tune.Result) (total, failed int) {
+	for _, r := range results {
+		if r.Of != "" {
+			continue
+		}
+		total++
+		if r.Failure != nil {
+			failed++
+		}
+	}
+	return total, failed
+}
+
+// allFailed is the error of a run in which every candidate failed: the first failure.
+func allFailed(results []tune.Result) error {
+	total, failed := counts(results)
+	if total == 0 || failed < total {
+		return nil
+	}
+	first := results[slices.IndexFunc(results, func(r tune.Result) bool { return r.Of == "" })]
+	return failure.New(first.Failure.Class, "results.jsonl in the run's folder has every failure",
+		"%d of %d candidates failed; the first, %s: %s", failed, total, first.ID, first.Failure.Message)
+}
+
+// trials returns TRIALS, or the default.
+func (v *invocation) trials(otherwise int) (int, error) {
+	text := v.Env("TRIALS")
+	if text == "" {
+		return otherwise, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 {
+		return 0, failure.New(failure.Config, "", "TRIALS=%s is not a number of trials from 1", text)
+	}
+	return n, nil
+}
+
+// oneKind fails if the boards are of several kinds.
+func (t *tuning) oneKind() error {
+	first, _, _ := strings.Cut(t.boards[0], "=")
+	for _, b := range t.boards {
+		if name, _, _ := strings.Cut(b, "="); name != first {
+			return failure.New(failure.Config, "search for one of them after the other", "boards of two kinds, %s and %s, "+
+				"have different fastest configurations", first, name)
+		}
+	}
+	return nil
 }
