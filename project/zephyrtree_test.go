@@ -9,7 +9,7 @@ import (
 )
 
 // NeedZephyr skips without a Zephyr in $ZEPHYR_BASE, or without a tool that building with it, or the test, needs.
-func NeedZephyr(t *testing.T, tools ...string) {
+func NeedZephyr(t testing.TB, tools ...string) {
 	t.Helper()
 	if os.Getenv("ZEPHYR_BASE") == "" {
 		t.Skip("ZEPHYR_BASE is not set: no Zephyr to build with (docs/zephyr.md)")

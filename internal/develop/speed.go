@@ -5,7 +5,9 @@ package develop
 import (
 	"context"
 	"fmt"
+	"os"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -51,6 +53,22 @@ var goals = []goal{
 		"tune.BenchmarkCandidates/mps2_an385",
 		"candidates to verified times, mps2_an385", "candidates/min", 1, "a minute", 600, true,
 	},
+}
+
+// zephyrGoals are those with the Zephyr in $ZEPHYR_BASE.
+var zephyrGoals = []goal{
+	{"project.BenchmarkZephyr/from=nothing", "Zephyr image, nothing built before", "ns/op", 1e-9, "s", 5.5, false},
+	{"project.BenchmarkZephyr/from=operator", "Zephyr image after an operator changed", "ns/op", 1e-9, "s", 0.8, false},
+	{"project.BenchmarkZephyr/from=image", "Zephyr image without a change", "ns/op", 1e-9, "s", 0.5, false},
+	{"project.BenchmarkZephyr/candidate=new", "Zephyr, new operator to its first call", "ns/op", 1e-9, "s", 1.5, false},
+}
+
+// allGoals are those that can be measured here.
+func allGoals() []goal {
+	if os.Getenv("ZEPHYR_BASE") == "" {
+		return goals
+	}
+	return slices.Concat(goals, zephyrGoals)
 }
 
 // benchPackages hold the benchmarks of goals.
@@ -118,7 +136,7 @@ func (r *repository) measure(ctx context.Context) (string, error) {
 		return "", failure.New(failure.Internal, "", "the benchmarks failed")
 	}
 	var b strings.Builder
-	for _, g := range goals {
+	for _, g := range allGoals() {
 		b.WriteString(r.goalLine(g, figures))
 	}
 	return b.String(), nil
@@ -150,7 +168,7 @@ func (r *repository) goalLine(g goal, figures map[string]map[string]float64) str
 func benchNames() string {
 	var names []string
 	seen := map[string]bool{}
-	for _, g := range goals {
+	for _, g := range allGoals() {
 		_, top, _ := strings.Cut(g.benchmark, ".")
 		top, _, _ = strings.Cut(top, "/")
 		if !seen[top] {
