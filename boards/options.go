@@ -3,6 +3,7 @@
 package boards
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -24,6 +25,7 @@ type Options struct {
 	RuntimeOpt    string `json:"runtime_opt,omitempty"`    // O0, O1, O2, O3, Og, Os
 	OperatorOpt   string `json:"operator_opt,omitempty"`   // O0, O1, O2, O3, Og, Os
 	OperatorFlags string `json:"operator_flags,omitempty"` // -FLAG or FILE.c:-FLAG, separated by commas
+	GraphExecutor string `json:"graph_executor,omitempty"` // host, device
 }
 
 // OperatorFlagsOf returns the flags of OperatorFlags for a C file of the model, by its name without a folder: those for
@@ -99,7 +101,11 @@ type option struct {
 var (
 	levelNames = []string{"error", "warn", "info", "debug"}
 	optNames   = []string{"O0", "O1", "O2", "O3", "Og", "Os"}
+	placeNames = []string{"host", OnDevice}
 )
+
+// OnDevice is the value of Options.GraphExecutor for firmware with a graph executor.
+const OnDevice = "device"
 
 var table = []option{
 	{Option: Option{
@@ -138,6 +144,10 @@ var table = []option{
 		Name: "operator_flags", Type: "string",
 		Help: "more flags for the model's operators, as in -O3,-funroll-loops; FILE.c:-O3 is for one of its files",
 	}, text: func(o *Options) *string { return &o.OperatorFlags }, syntax: checkOperatorFlags},
+	{Option: Option{
+		Name: "graph_executor", Type: "string", Choices: placeNames,
+		Help: "device: the firmware can run graphs itself (tvm.graph_executor.create); host: only a host can",
+	}, text: func(o *Options) *string { return &o.GraphExecutor }},
 }
 
 // own returns the board's defaults.
@@ -146,6 +156,7 @@ func (b *Board) own() Options {
 		ArenaKiB: b.ArenaKiB, UploadKiB: b.UploadKiB, PacketBytes: b.PacketBytes, RegistryBytes: b.RegistryBytes,
 		StackBytes: b.StackBytes,
 		LogLevel:   b.LogLevel, RuntimeOpt: b.RuntimeOpt, OperatorOpt: b.OperatorOpt,
+		GraphExecutor: cmp.Or(b.GraphExecutor, placeNames[0]),
 	}
 }
 

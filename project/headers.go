@@ -45,6 +45,9 @@ OPERATOR_FLAGS :=%s
 // configFile configures the runtime.
 const configFile = "crt_config/crt_config.h"
 
+// graphFunction links the runtime's graph executor, which nothing else refers to.
+var graphFunction = boards.Function{Name: "tvm.graph_executor.create", Symbol: "TVMGraphExecutorModule_Create"}
+
 // configHeader sets no limits on rank, arguments or names: the runtime has none.
 func configHeader(b *boards.Board, o boards.Options) []byte {
 	var w strings.Builder
@@ -79,10 +82,14 @@ func configHeader(b *boards.Board, o boards.Options) []byte {
 	for _, name := range slices.Sorted(maps.Keys(b.Defines)) {
 		fmt.Fprintf(&w, "#define %s %s\n", name, b.Defines[name]) // one line without comments: boards has checked
 	}
-	if len(b.Functions) > 0 {
-		w.WriteString("\n// The board's own functions: the name for the host, and the C function.\n" +
+	functions := slices.Clip(b.Functions)
+	if o.GraphExecutor == boards.OnDevice {
+		functions = append(functions, graphFunction)
+	}
+	if len(functions) > 0 {
+		w.WriteString("\n// Functions besides the firmware's: the name for the host, and the C function.\n" +
 			"#define BOARDSMITH_BOARD_FUNCTIONS(X)")
-		for _, f := range b.Functions {
+		for _, f := range functions {
 			fmt.Fprintf(&w, " \\\n  X(\"%s\", %s)", f.Name, f.Symbol) // both are plain words: boards has checked
 		}
 		w.WriteString("\n")

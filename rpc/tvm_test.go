@@ -159,9 +159,6 @@ func TestTVMPackets(t *testing.T) {
 func TestTVMHost(t *testing.T) {
 	for _, name := range tvmNames {
 		t.Run(name, func(t *testing.T) {
-			if name == "graph_executor" {
-				t.Skip("the firmware has no graph executor: it runs on the host")
-			}
 			if name == "compile_runtime_llvm" && runtime.GOARCH != "amd64" {
 				t.Skipf("its operator is an object for x86-64, this is %s", runtime.GOARCH)
 			}

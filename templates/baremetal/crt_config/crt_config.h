@@ -16,8 +16,9 @@
 #define BOARDSMITH_EMULATED 0
 #define BOARDSMITH_UPLOAD_BYTES 0
 
-// The board's own functions: the name for the host, and the C function.
+// Functions besides the firmware's: the name for the host, and the C function.
 #define BOARDSMITH_BOARD_FUNCTIONS(X) \
-  X("tvm.testing.reset_server", process_reset_packed)
+  X("tvm.testing.reset_server", process_reset_packed) \
+  X("tvm.graph_executor.create", TVMGraphExecutorModule_Create)
 
 #endif  // CRT_CONFIG_H_
