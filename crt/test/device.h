@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <tvm/runtime/crt/crt.h>
+#include <tvm/runtime/crt/graph_executor_module.h>
 #include <tvm/runtime/crt/internal/common/ndarray.h>
 #include <tvm/runtime/crt/logging.h>
 #include <tvm/runtime/crt/microtvm_rpc_server.h>
@@ -278,9 +279,11 @@ static const TVMModule lib_module = {&lib_registry};
 const TVMModule* TVMSystemLibEntryPoint(void) { return &lib_module; }
 
 static const TVMBackendPackedCFunc device_functions[] = {boardsmith_crc32_packed, boardsmith_memory_packed,
-                                                         boardsmith_upload_and_link_packed, boardsmith_unlink_packed};
+                                                         boardsmith_upload_and_link_packed, boardsmith_unlink_packed,
+                                                         TVMGraphExecutorModule_Create};
 const TVMFuncRegistry boardsmith_functions = {
-    "\004\000boardsmith.crc32\000boardsmith.memory\000boardsmith.upload_and_link\000boardsmith.unlink\000",
+    "\005\000boardsmith.crc32\000boardsmith.memory\000boardsmith.upload_and_link\000boardsmith.unlink\000"
+    "tvm.graph_executor.create\000",
     device_functions};
 
 // ---- Device -------------------------------------------------------------------------------------

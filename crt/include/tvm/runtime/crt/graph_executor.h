@@ -21,8 +21,8 @@ typedef struct TVMGraphExecutor TVMGraphExecutor;
 int TVMGraphExecutor_Create(const char* sym_json, TVMModuleHandle module_handle, const DLDevice* devices,
                             TVMGraphExecutor** executor);
 
-// Frees the executor and the data of its tensors, and sets *executor to NULL. Descriptions of tensors that the caller
-// still holds stay until they are freed, but have no data.
+// Frees the executor and the data of its tensors, and sets *executor to NULL. A tensor that a host still holds can no
+// longer be accessed.
 int TVMGraphExecutor_Release(TVMGraphExecutor** executor);
 
 // Parameters are inputs, too.
@@ -39,8 +39,8 @@ void TVMGraphExecutor_SetInput(TVMGraphExecutor* executor, const char* name, DLT
 // Copies an output to a tensor of the same size. Returns kTvmErrorExecutorModuleNoSuchInput for a wrong index.
 int TVMGraphExecutor_GetOutput(TVMGraphExecutor* executor, const int32_t index, DLTensor* out);
 
-// Copies the parameters of a file that TVM exported into the inputs of these names. Returns
-// kTvmErrorFunctionCallInvalidArg, and copies nothing, if the file is malformed or a parameter does not match its input.
+// Copies the parameters of a file that TVM exported into the inputs of these names. If the file is malformed or a
+// parameter does not match its input, returns kTvmErrorFunctionCallInvalidArg and copies nothing.
 int TVMGraphExecutor_LoadParams(TVMGraphExecutor* executor, const char* param_blob, const uint32_t param_size);
 
 // Calls all operators in order, until one fails. Returns its result (TVM's runtime ignores it).
