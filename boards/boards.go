@@ -44,7 +44,7 @@ type Board struct {
 	LDFlags       []string `json:"ldflags,omitzero"`        // for the link; accumulates over the levels
 	RuntimeOpt    string   `json:"runtime_opt,omitzero"`    // optimisation of the runtime and the port, as in "Os"
 	OperatorOpt   string   `json:"operator_opt,omitzero"`   // optimisation of the model's operators, as in "O2"
-	GraphExecutor string   `json:"graph_executor,omitzero"` // host or device: the parts that can run a graph; "" means host
+	GraphExecutor string   `json:"graph_executor,omitzero"` // device: the firmware can run graphs; "" means host
 	// the port's C and assembler files and headers; accumulates over the levels
 	Sources []Source `json:"sources,omitzero"`
 
