@@ -452,10 +452,10 @@ func (p *Project) inspect(path string) (image.Size, error) {
 	f, err := elf.Open(path)
 	if err != nil {
 		if os.IsNotExist(err) {
-			return image.Size{}, failure.New(failure.Link, "", "the build command succeeded but made no %s",
-				p.state.Template.ELF)
+			return image.Size{}, failure.New(failure.Link, p.correctBuild(), "the build command succeeded but made "+
+				"no %s", p.state.Template.ELF)
 		}
-		return image.Size{}, failure.New(failure.Link, "", "%s: %w", path, err)
+		return image.Size{}, failure.New(failure.Link, p.correctBuild(), "%s: %w", path, err)
 	}
 	defer f.Close()
 	b := p.Board()

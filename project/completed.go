@@ -32,17 +32,22 @@ func (p *Project) completed(in *tree) (*boardState, error) {
 	at := filepath.Join(in.dir, filepath.FromSlash(name))
 	data, err := in.readSome(name, boards.MaxFileBytes+1)
 	if notThere(err) {
-		return nil, failure.New(failure.Config, "", "the build command succeeded but made no %s", at)
+		return nil, failure.New(failure.Config, p.correctBuild(), "the build command succeeded but made no %s", at)
 	}
 	if err != nil {
-		return nil, failure.New(failure.Config, "", "%w", in.error("read", name, err))
+		return nil, failure.New(failure.Config, p.correctBuild(), "%w", in.error("read", name, err))
 	}
 	b, err := p.state.Board.Complete(at, data)
 	if err != nil {
-		return nil, err
+		return nil, failure.New(failure.Config, p.correctBuild(), "%w", err)
 	}
 	b.Files, b.Origin = nil, nil
 	return &boardState{Name: b.Name, Board: *b}, nil
+}
+
+// correctBuild is the next step after an error in what the build command made.
+func (p *Project) correctBuild() string {
+	return "correct the build command of template " + p.state.Template.Name
 }
 
 // readSome returns the first bytes of a plain file.

@@ -157,7 +157,7 @@ func TestCompletedKeepsOwn(t *testing.T) {
 	}
 }
 
-// TestCompletedRefused: the errors of a build's board file are of class config, and name it.
+// TestCompletedRefused: the errors of a build's board file are of class config, name it, and have a next step.
 func TestCompletedRefused(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
 		"nothing":        {"rm out/board.json", "made no "},
@@ -183,6 +183,9 @@ func TestCompletedRefused(t *testing.T) {
 			}
 			if !strings.Contains(err.Error(), "out/board.json") && name != "no compiler" && name != "another arch" {
 				t.Errorf("the file is not named: %v", err)
+			}
+			if failure.Next(err) == "" {
+				t.Errorf("no next step: %v", err)
 			}
 			if !p.Board().Partial {
 				t.Error("the board counts as complete")

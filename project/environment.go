@@ -222,8 +222,9 @@ func (p *Project) environment(cc string) (env, values []string, err error) {
 		value := t.Env[name]
 		if strings.Contains(value, toolchainWord) {
 			if cc == "" {
-				return nil, nil, failure.New(failure.Config, "", "the template needs the compiler's folder for %s, but only the "+
-					"build finds the compiler of board %s", name, p.state.Board.Name)
+				return nil, nil, failure.New(failure.Config, "choose another template, or leave "+toolchainWord+" out of its env",
+					"the template needs the compiler's folder for %s, but only the build finds the compiler of board %s", name,
+					p.state.Board.Name)
 			}
 			value = strings.ReplaceAll(value, toolchainWord, filepath.Dir(filepath.Dir(cc)))
 		}
