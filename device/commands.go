@@ -58,6 +58,9 @@ func (k *Desk) commands(
 	if ctx.Err() != nil {
 		return Commands{}, failure.Stopped(ctx, "dry run")
 	}
+	if err := isReachable(b); err != nil {
+		return Commands{}, err
+	}
 	name := k.programmerOf(b)
 	if name == boards.NoProgrammer {
 		return Commands{}, nil

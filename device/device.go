@@ -36,6 +36,9 @@ func (k *Desk) Attach(ctx context.Context, b *boards.Board, which string) (*Devi
 	if ctx.Err() != nil {
 		return nil, failure.Stopped(ctx, "attach")
 	}
+	if err := isReachable(b); err != nil {
+		return nil, err
+	}
 	d := &Device{board: b, desk: k}
 	programmer, link := k.programmerOf(b), linkers[b.Link.Kind]
 	switch keeps := programmer != boards.NoProgrammer || b.Link.Remote(); {
@@ -55,6 +58,15 @@ func (k *Desk) Attach(ctx context.Context, b *boards.Board, which string) (*Devi
 			"board %s starts each time it is opened: there is no device %q", b.Name, which)
 	}
 	return k.attached.Add(d), nil
+}
+
+// isReachable returns an error for a board of which only a build finds out how it is reached.
+func isReachable(b *boards.Board) error {
+	if b.Partial {
+		return failure.New(failure.Config, "build a project for it, and use the project's board",
+			"only a build finds out how board %s is reached", b.Name)
+	}
+	return nil
 }
 
 // programmerOf returns the programmer to use, boards.NoProgrammer if nothing is programmed.

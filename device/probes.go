@@ -47,6 +47,9 @@ type EmulatedState struct {
 // probesFor returns the emulated probes and the folder of a board's chip: class config for a board that is not
 // emulated, and for a Desk without Probes.
 func (k *Desk) probesFor(b *boards.Board) (Probes, string, error) {
+	if err := isReachable(b); err != nil {
+		return nil, "", err
+	}
 	if !b.Flash.Emulated {
 		return nil, "", failure.New(failure.Config,
 			"choose one whose chip is emulated behind a probe, as in "+failure.Option("Spec.Board", "microbit"),

@@ -1,0 +1,34 @@
+package device_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/device"
+	"github.com/boardsmith/boardsmith/failure"
+)
+
+// TestPartialBoard: how a board is reached that only its build completes is unknown before, and no command guesses it.
+func TestPartialBoard(t *testing.T) {
+	t.Parallel()
+	b, err := boards.Find("zephyr/nucleo_f746zg", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	desk := &device.Desk{StateDir: t.TempDir()}
+	for name, do := range map[string]func() error{
+		"Attach": func() error { _, err := desk.Attach(t.Context(), b, ""); return err },
+		"EraseCommands": func() error {
+			_, err := desk.EraseCommands(t.Context(), b, "")
+			return err
+		},
+		"StartEmulated": func() error { _, err := desk.StartEmulated(t.Context(), b); return err },
+	} {
+		err := do()
+		if failure.Of(err) != failure.Config || failure.Next(err) == "" ||
+			!strings.Contains(err.Error(), "only a build finds out how board zephyr/nucleo_f746zg is reached") {
+			t.Errorf("%s: %v, next %q", name, err, failure.Next(err))
+		}
+	}
+}
