@@ -115,6 +115,17 @@ func TestNotOfAFamily(t *testing.T) {
 	}
 }
 
+// TestFamilyMisspelt: a name that is neither of a family nor of a file is named whole, and the next step has the families.
+func TestFamilyMisspelt(t *testing.T) {
+	for _, name := range []string{"zephir/mps2_an385", "Zephyr/x", "folder/x.json"} {
+		_, err := boards.Find(name, nil)
+		if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), name) ||
+			!strings.Contains(failure.Next(err), "zephyr/NAME") {
+			t.Errorf("%s: %v, next %q", name, err, failure.Next(err))
+		}
+	}
+}
+
 // TestFileName: names of boards stay apart as parts of paths.
 func TestFileName(t *testing.T) {
 	seen := map[string]string{}

@@ -64,11 +64,13 @@ func Find(name string, folders []string) (*Board, error) {
 		return findMember(shelves, family, member)
 	}
 	if isPath(name) {
-		dir := filepath.Dir(name)
+		dir, given := filepath.Dir(name), name
 		shelves = append([]shelf{{os.DirFS(dir), dir}}, shelves...)
 		name = strings.TrimSuffix(filepath.Base(name), ".json")
 		if _, err := fs.Stat(shelves[0].files, name+".json"); err != nil {
-			return nil, failure.New(failure.Config, "", "board file: %w", err)
+			next := "give the path of a board file, or a board of a family: " +
+				strings.Join(Families(folders), "/NAME, ") + "/NAME"
+			return nil, failure.New(failure.Config, next, "board file %s: %w", given, err)
 		}
 	}
 	if !nameRE.MatchString(name) || strings.HasSuffix(name, ".json") {
