@@ -36,7 +36,7 @@ func TestSessionsOfTVM(t *testing.T) {
 	_ = folderOf(t, "none") // skips on Windows
 	needTools(t, "host")
 	files, err := filepath.Glob("testdata/tvm_sessions/*.jsonl.gz")
-	if err != nil || len(files) != 8 {
+	if err != nil || len(files) != 9 {
 		t.Fatalf("%d sessions, %v", len(files), err)
 	}
 	for _, file := range files {
