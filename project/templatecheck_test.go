@@ -238,3 +238,20 @@ func TestTemplateLacksTool(t *testing.T) {
 		t.Errorf("%v, skipped %d checks", err, skipped)
 	}
 }
+
+// TestTemplateWithoutTree: the files of the shipped template for an operating system are checked where that is not
+// installed.
+func TestTemplateWithoutTree(t *testing.T) {
+	t.Setenv("ZEPHYR_BASE", "")
+	t.Setenv("HOME", t.TempDir())
+	trial := TemplateTrial{Spec: Spec{Board: "zephyr/mps2_an385", Template: "zephyr", Model: mlftest.Tiny(t, nil)}}
+	var passed []string
+	err := testEnv().builder().CheckTemplate(t.Context(), trial, func(r TemplateCheck) {
+		if r.Skipped == "" {
+			passed = append(passed, r.Name)
+		}
+	})
+	if !slices.Equal(passed, []string{"fields", "board", "files"}) || failure.Next(err) == "" {
+		t.Errorf("passed %q, %v", passed, err)
+	}
+}

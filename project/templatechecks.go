@@ -61,6 +61,9 @@ func (c *checking) files(ctx context.Context) (string, error) {
 	}
 	t := c.found
 	for _, input := range t.Inputs {
+		if input == sourceDir && len(c.p.state.Board.Sources) == 0 {
+			continue // it is for sources of boards
+		}
 		if _, err := os.Stat(c.at(input)); err != nil {
 			return "", fmt.Errorf("inputs: the project has no %s", input)
 		}
