@@ -115,7 +115,8 @@ func TestNotOfAFamily(t *testing.T) {
 	}
 }
 
-// TestFamilyMisspelt: a name that is neither of a family nor of a file is named whole, and the next step has the families.
+// TestFamilyMisspelt: a name that is neither of a family nor of a file is named whole, and the next step has the
+// families.
 func TestFamilyMisspelt(t *testing.T) {
 	for _, name := range []string{"zephir/mps2_an385", "Zephyr/x", "folder/x.json"} {
 		_, err := boards.Find(name, nil)

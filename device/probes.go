@@ -22,7 +22,8 @@ type Probes interface {
 	// Start starts the chip unless it runs, and creates the folder if necessary. model is the chip's name in the
 	// board file. The chip continues after this process has ended. find returns the path of a program that Start
 	// needs; if nil, Start finds it itself. Errors: find's; *MissingToolError; others have no class.
-	Start(ctx context.Context, folder, model string, find func(program string) (path string, err error)) (EmulatedState, error)
+	Start(ctx context.Context, folder, model string, find func(program string) (path string, err error)) (EmulatedState,
+		error)
 	// State asks the chip for its state. If the chip does not run, or does not respond before ctx ends, the state
 	// has only its probe's serial.
 	State(ctx context.Context, folder string) (EmulatedState, error)

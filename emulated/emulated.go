@@ -24,7 +24,9 @@ func Probes() device.Probes { return probes{} }
 type probes struct{}
 
 // Start implements device.Probes.
-func (probes) Start(ctx context.Context, folder, model string, find func(program string) (path string, err error)) (device.EmulatedState, error) {
+func (probes) Start(ctx context.Context, folder, model string,
+	find func(program string) (path string, err error),
+) (device.EmulatedState, error) {
 	if ctx.Err() != nil {
 		return device.EmulatedState{}, failure.Stopped(ctx, "start of the emulated chip")
 	}

@@ -29,7 +29,10 @@ func TestContexts(t *testing.T) {
 		Probe: Probe{Emulated: &Emulated{"localhost:1", "localhost:2"}},
 		Find:  func(string) (string, error) { return tool, nil }, Log: hclog.NewNullLogger(),
 	}
-	job := Job{Erase: []boards.Sector{{Size: 1024}}, Write: []Segment{{Data: []byte{1}}}, Verify: []Segment{{Data: []byte{1}}}}
+	job := Job{
+		Erase: []boards.Sector{{Size: 1024}}, Write: []Segment{{Data: []byte{1}}},
+		Verify: []Segment{{Data: []byte{1}}},
+	}
 	for _, name := range []string{"openocd", "pyocd"} {
 		p, err := New(name, c)
 		if err != nil {

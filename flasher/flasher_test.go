@@ -42,7 +42,10 @@ func TestReserved(t *testing.T) {
 			t.Fatal(err)
 		}
 		for what, j := range map[string]Job{
-			"erase":        {Erase: []boards.Sector{{Index: 0, Addr: 0x800, Size: 0x800}, {Index: 1, Addr: 0x1800, Size: 0x800}}},
+			"erase": {Erase: []boards.Sector{
+				{Index: 0, Addr: 0x800, Size: 0x800},
+				{Index: 1, Addr: 0x1800, Size: 0x800},
+			}},
 			"a first byte": {Write: []Segment{{0xfff, []byte{1, 2}}}},
 			"a last byte":  {Write: []Segment{{0x1fff, []byte{1, 2}}}},
 		} {

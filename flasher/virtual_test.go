@@ -263,7 +263,10 @@ func TestInspect(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, b *rig, p Programmer) {
 		data := []Segment{b.pattern(0, 0)} // it sleeps at its ninth byte, with the stack at 0x20004000
-		if err := p.Do(t.Context(), Job{Erase: []boards.Sector{b.sector(0)}, Write: data, Verify: data, Restart: true}); err != nil {
+		if err := p.Do(t.Context(), Job{
+			Erase: []boards.Sector{b.sector(0)}, Write: data, Verify: data,
+			Restart: true,
+		}); err != nil {
 			t.Fatal(err)
 		}
 		for range 2 {

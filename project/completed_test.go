@@ -379,8 +379,8 @@ func TestTreePattern(t *testing.T) {
 	}
 }
 
-// TestTreeAbove: trees beside the variable's folder are found however its value is written, and a tree without a pattern
-// must be there.
+// TestTreeAbove: trees beside the variable's folder are found however its value is written, and a tree without a
+// pattern must be there.
 func TestTreeAbove(t *testing.T) {
 	s := newSystem(t, `["$OS_BASE"]`, `["$OS_BASE/..", "$OS_BASE/../modules/*", "$OS_BASE/sub"]`)
 	top := t.TempDir()
@@ -524,13 +524,19 @@ func TestTemplateOfATreeRefused(t *testing.T) {
 		"a tree's parent in its middle": func(b *blueprint) { b.Trees = []string{"$BASE/a/../b"} },
 		"a tree's parent at its end":    func(b *blueprint) { b.Trees = []string{"$BASE/a/.."} },
 		"a search without a file":       func(b *blueprint) { b.Find = []search{{Name: "BASE", In: []string{"~/a"}}} },
-		"a search for a file elsewhere": func(b *blueprint) { b.Find = []search{{Name: "BASE", Has: "../x", In: []string{"~/a"}}} },
-		"a search nowhere":              func(b *blueprint) { b.Find = []search{{Name: "BASE", Has: "x"}} },
-		"a search in itself":            func(b *blueprint) { b.Find = []search{{Name: "BASE", Has: "x", In: []string{"$BASE"}}} },
-		"a search in a fixed place":     func(b *blueprint) { b.Find = []search{{Name: "BASE", Has: "x", In: []string{"/opt"}}} },
-		"a check without a command":     func(b *blueprint) { b.Checks = []setupCheck{{Name: "a"}} },
-		"no command for boards":         func(b *blueprint) { b.Boards = []string{""} },
-		"a check without a name":        func(b *blueprint) { b.Checks = []setupCheck{{Command: []string{"a"}}} },
+		"a search for a file elsewhere": func(b *blueprint) {
+			b.Find = []search{{Name: "BASE", Has: "../x", In: []string{"~/a"}}}
+		},
+		"a search nowhere": func(b *blueprint) { b.Find = []search{{Name: "BASE", Has: "x"}} },
+		"a search in itself": func(b *blueprint) {
+			b.Find = []search{{Name: "BASE", Has: "x", In: []string{"$BASE"}}}
+		},
+		"a search in a fixed place": func(b *blueprint) {
+			b.Find = []search{{Name: "BASE", Has: "x", In: []string{"/opt"}}}
+		},
+		"a check without a command": func(b *blueprint) { b.Checks = []setupCheck{{Name: "a"}} },
+		"no command for boards":     func(b *blueprint) { b.Boards = []string{""} },
+		"a check without a name":    func(b *blueprint) { b.Checks = []setupCheck{{Command: []string{"a"}}} },
 		"a check of another variable": func(b *blueprint) {
 			b.Checks = []setupCheck{{Name: "a", Command: []string{"a", "$OTHER/b"}}}
 		},

@@ -63,9 +63,9 @@ func (p *Project) keptKey(r *recipe, build string) cache.Key {
 		Say("places", r.env...).Say("tools", tools...).Key()
 }
 
-// compileKept builds in a kept folder, and copies the results into the project's build folder, which is empty. A failure
-// can come from what is in the folder, such as the path of a program that was moved: unless it is an error in one of the
-// inputs, the build is repeated in the emptied folder.
+// compileKept builds in a kept folder, and copies the results into the project's build folder, which is empty. A
+// failure can come from what is in the folder, such as the path of a program that was moved: unless it is an error in
+// one of the inputs, the build is repeated in the emptied folder.
 func (p *Project) compileKept(ctx context.Context, t *tree, r *recipe, build string, folder *cache.Folder) error {
 	if err := p.prepareKept(r, folder); err != nil {
 		return err

@@ -29,8 +29,8 @@ const (
 )
 
 // state is project.json, format 3. It contains no absolute path, date or user name, so that equal inputs give equal
-// bytes, except for the times in Flashes, which only flashing adds, and the compiler in Built, which only the build finds.
-// Files are named by slash paths in the folder, digests are SHA-256 in hexadecimal.
+// bytes, except for the times in Flashes, which only flashing adds, and the compiler in Built, which only the build
+// finds. Files are named by slash paths in the folder, digests are SHA-256 in hexadecimal.
 type state struct {
 	Format   int            `json:"format"`
 	Board    boardState     `json:"board"`

@@ -224,8 +224,8 @@ func (c *checking) needsBuild() error {
 	return nil
 }
 
-// chooseBoard returns the name of a board for the template: a process rather than an emulator, rather than one whose link
-// only the build finds; no hardware.
+// chooseBoard returns the name of a board for the template: a process rather than an emulator, rather than one whose
+// link only the build finds; no hardware.
 func (c *checking) chooseBoard() (string, error) {
 	for _, kind := range []string{"process", "qemu", ""} {
 		for _, name := range boards.List(c.builder.Path) {

@@ -16,8 +16,8 @@ import (
 // tvmVariable names a Python that has TVM 0.14 with its micro part and its compiler, from a source tree with its tests.
 const tvmVariable = "BOARDSMITH_TVM_PYTHON"
 
-// TestTVMsOwnTests runs test_crt.py of an unmodified TVM, for which only the folder of its template is another one: what
-// template:export writes.
+// TestTVMsOwnTests runs test_crt.py of an unmodified TVM, for which only the folder of its template is another one:
+// what template:export writes.
 func TestTVMsOwnTests(t *testing.T) {
 	python := os.Getenv(tvmVariable)
 	if python == "" {
@@ -38,7 +38,10 @@ func TestTVMsOwnTests(t *testing.T) {
 	// TVM looks beside its library for its templates.
 	dir := t.TempDir()
 	built := filepath.Dir(lib)
-	for _, name := range []string{"standalone_crt", "microtvm_template_projects/zephyr", "microtvm_template_projects/arduino"} {
+	for _, name := range []string{
+		"standalone_crt", "microtvm_template_projects/zephyr",
+		"microtvm_template_projects/arduino",
+	} {
 		if err := cp.Copy(filepath.Join(built, name), filepath.Join(dir, name)); err != nil {
 			t.Fatal(err)
 		}
@@ -53,9 +56,9 @@ func TestTVMsOwnTests(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	report := filepath.Join(dir, "report.xml")
-	// The tests' own python script may set TVM_LIBRARY_PATH: it is set behind it.
-	run := exec.CommandContext(ctx, python, "-c",
-		"import os, sys; os.environ['TVM_LIBRARY_PATH'] = sys.argv[1]; os.execv(sys.executable, [sys.executable, *sys.argv[2:]])",
+	// The named Python may be a script that sets TVM_LIBRARY_PATH: it is set behind it.
+	run := exec.CommandContext(ctx, python, "-c", "import os, sys; os.environ['TVM_LIBRARY_PATH'] = sys.argv[1]; "+
+		"os.execv(sys.executable, [sys.executable, *sys.argv[2:]])",
 		dir, "-B", "-m", "pytest", "-q", "-p", "no:cacheprovider", "--junit-xml="+report, tests)
 	run.Dir = dir
 	run.Env = append(os.Environ(), "BOARDSMITH_HOME="+t.TempDir())

@@ -17,7 +17,8 @@ var mayImport = map[string][]string{
 	magefile: {"targets", "internal/develop"},
 	"cmd":    {"projectapi", "emulated", "project", "device", "internal/virtualprobe"},
 	"targets": {
-		"projectapi", "tune", "tune/search", "tune/space", "tune/report", "project", "executor", "device", "emulated", "image",
+		"projectapi", "tune", "tune/search", "tune/space", "tune/report", "project", "executor", "device", "emulated",
+		"image",
 		"progress", "cache", "rpc",
 		"boards", "mlf", "ndarray", "samples", "failure", "internal/boardsmithjson", "internal/command",
 		"internal/console", "internal/jsonfile", "internal/plainfile", "internal/toolbox", "internal/valuetext",

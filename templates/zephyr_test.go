@@ -51,8 +51,8 @@ func linesOf(t *testing.T, name string) []string {
 	return strings.Split(strings.TrimSpace(string(data)), "\n")
 }
 
-// TestZephyrBoardFile: what board_json.cmake writes is a board file, with the compiler's path, which need not be on PATH,
-// and the kind of ELF file that this compiler makes.
+// TestZephyrBoardFile: what board_json.cmake writes is a board file, with the compiler's path, which need not be on
+// PATH, and the kind of ELF file that this compiler makes.
 func TestZephyrBoardFile(t *testing.T) {
 	t.Parallel()
 	cmake, err := exec.LookPath("cmake")

@@ -68,8 +68,8 @@ type recorder struct {
 	err   error // the first error of writing the recording
 }
 
-// Record returns a link that records the traffic of link to w. Closing it closes link, not w, and returns an error if the
-// recording could not be written.
+// Record returns a link that records the traffic of link to w. Closing it closes link, not w, and returns an error if
+// the recording could not be written.
 func Record(link Link, w io.Writer) Link {
 	r := &recorder{link: link, began: time.Now(), to: json.NewEncoder(w)}
 	r.err = r.to.Encode(recordingHead{recordingVersion, link.Lossy()})

@@ -1,5 +1,5 @@
-// Package sourcetree identifies source trees outside of projects, such as an operating system's with its modules: too many
-// files to read for each build.
+// Package sourcetree identifies source trees outside of projects, such as an operating system's with its modules: too
+// many files to read for each build.
 package sourcetree
 
 import (
@@ -24,8 +24,8 @@ import (
 
 const gitTimeout = time.Minute
 
-// States returns the state of each of these folders, by its name: git's commit and what differs from it or, without git,
-// names, sizes and times of the files.
+// States returns the state of each of these folders, by its name: git's commit and what differs from it or, without
+// git, names, sizes and times of the files.
 func States(ctx context.Context, dirs map[string]string) (map[string]string, error) {
 	names := slices.Sorted(maps.Keys(dirs))
 	states := make([]string, len(names))
