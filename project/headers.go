@@ -85,6 +85,8 @@ func configHeader(b *boards.Board, o boards.Options) []byte {
 	functions := slices.Clip(b.Functions)
 	if o.GraphExecutor == boards.OnDevice {
 		functions = append(functions, graphFunction)
+	} else {
+		w.WriteString("\n#define BOARDSMITH_NO_GRAPH_EXECUTOR  // a chip's image has all of the runtime that is compiled\n")
 	}
 	if len(functions) > 0 {
 		w.WriteString("\n// Functions besides the firmware's: the name for the host, and the C function.\n" +

@@ -9,10 +9,13 @@
 #include <tvm/runtime/crt/graph_executor_module.h>
 
 #include "arrays.h"
+#include "crt_config.h"
 #include "functions.h"
 #include "graph_executor_json.h"
 #include "state.h"
 #include "text.h"
+
+#ifndef BOARDSMITH_NO_GRAPH_EXECUTOR
 
 #ifdef TVM_CRT_MAX_ARGS
 #define ARGUMENTS_MOST ((uint32_t)(TVM_CRT_MAX_ARGS))
@@ -794,3 +797,5 @@ int TVMGraphExecutorModule_Create(PACKED_PARAMETERS) {
   }
   return error;
 }
+
+#endif  // BOARDSMITH_NO_GRAPH_EXECUTOR

@@ -5,7 +5,10 @@
 
 #include <stdbool.h>
 
+#include "crt_config.h"
 #include "text.h"
+
+#ifndef BOARDSMITH_NO_GRAPH_EXECUTOR
 
 #define LEVELS_MOST 32U  // of nesting: one bit each
 
@@ -227,3 +230,5 @@ size_t boardsmith_json_text(const char* value, char* out) {
   *to = '\0';
   return (size_t)(to - out);
 }
+
+#endif  // BOARDSMITH_NO_GRAPH_EXECUTOR
