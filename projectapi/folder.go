@@ -40,6 +40,7 @@ type Folder struct {
 
 	device *device.Device // from flash or open_transport to close_transport
 	link   transport.Link // from open_transport to close_transport
+	buffer []byte         // of Read
 }
 
 // isTemplate reports whether the folder is no generated project.
@@ -277,17 +278,19 @@ func (f *Folder) Close() error {
 // many calls: TVM's host asks for the parts of a message one by one, and accepts more (docs/formats/wire.md §5).
 const most = 64 << 10
 
-// Read returns what has arrived.
+// Read returns what has arrived, in memory that the next Read overwrites.
 func (f *Folder) Read(ctx context.Context, _ int) ([]byte, error) {
 	if f.link == nil {
 		return nil, ErrClosed
 	}
-	buffer := make([]byte, most)
-	got, err := f.link.Read(ctx, buffer)
+	if f.buffer == nil {
+		f.buffer = make([]byte, most)
+	}
+	n, err := f.link.Read(ctx, f.buffer)
 	if err != nil {
 		return nil, ofLink(err)
 	}
-	return buffer[:got], nil
+	return f.buffer[:n], nil
 }
 
 // Write sends data.

@@ -115,7 +115,7 @@ type Methods interface {
 	Flash(ctx context.Context, v Values) error
 	Open(ctx context.Context, v Values) (Timeouts, error)
 	CloseTransport() error
-	// Read waits until ctx ends for at least one byte. It may return more than n.
+	// Read waits until ctx ends for at least one byte. It may return more than n. The bytes are valid until the next Read.
 	Read(ctx context.Context, n int) ([]byte, error)
 	// Write sends all of data or returns an error.
 	Write(ctx context.Context, data []byte) error
@@ -128,14 +128,12 @@ var (
 	ErrVersion = errors.New("UnsupportedTVMVersionError")
 )
 
-// The codes of errors. TVM's client accepts no others.
+// The codes of errors that a server sends. TVM's client accepts two more, and no others.
 const (
-	codeServer   = -32000
-	codeRequest  = -32600
-	codeMethod   = -32601
-	codeParams   = -32602
-	codeInternal = -32603
-	codeParse    = -32700
+	codeServer  = -32000
+	codeRequest = -32600
+	codeMethod  = -32601
+	codeParams  = -32602
 )
 
 // An Error is one that a server reports.

@@ -209,7 +209,7 @@ func TestBrokenPipes(t *testing.T) {
 	t.Parallel()
 	request := `{"jsonrpc":"2.0","method":"flash","params":{"options":{}},"id":1}` + "\n"
 	broken := writerFunc(func([]byte) (int, error) { return 0, io.ErrClosedPipe })
-	if err := Serve(t.Context(), strings.NewReader(request), broken, &echo{}); err != nil && !strings.Contains(err.Error(),
+	if err := Serve(t.Context(), strings.NewReader(request), broken, &echo{}); err == nil || !strings.Contains(err.Error(),
 		"does not read replies") {
 		t.Errorf("nobody reads: %v", err)
 	}
