@@ -97,7 +97,7 @@ func (p *Project) image(r *buildRecord, upToDate bool) *image.Image {
 		Path:   filepath.Join(p.dir, filepath.FromSlash(p.state.Template.ELF)),
 		Map:    filepath.Join(p.dir, filepath.FromSlash(p.state.Template.Map)),
 		Digest: r.Digest, Board: p.state.Board.Name, Size: r.Size, UpToDate: upToDate, Edited: slices.Clone(r.Edited),
-		BuildDir:  filepath.Join(p.dir, filepath.FromSlash(p.state.Template.programmerFolder())),
+		BuildDir:  filepath.Join(p.dir, filepath.FromSlash(p.state.Template.FolderForProgrammer())),
 		Landmarks: p.state.Template.Landmarks,
 	}
 	i.Bin, i.Hex = p.formOf(r, p.state.Template.Forms.Bin), p.formOf(r, p.state.Template.Forms.Hex)
@@ -118,12 +118,12 @@ func (p *Project) otherForms() []string {
 	if len(p.state.Board.Memory) == 0 && p.state.Template.Board == "" {
 		return nil
 	}
-	return p.state.Template.Forms.names()
+	return p.state.Template.Forms.Names()
 }
 
 // wantedForms returns the forms that the build command is asked for.
 func (p *Project) wantedForms() []string {
-	if !p.builder.Forms || !p.state.Template.makesForms() {
+	if !p.builder.Forms || !p.state.Template.MakesForms() {
 		return nil
 	}
 	return p.otherForms()
@@ -134,7 +134,7 @@ func (p *Project) hasForms(r *buildRecord) bool {
 	return !slices.ContainsFunc(p.wantedForms(), func(name string) bool { return r.Others[name] == "" })
 }
 
-func (p *Project) inBuild(name string) string { return path.Join(p.state.Template.buildFolder(), name) }
+func (p *Project) inBuild(name string) string { return path.Join(p.state.Template.BuildFolder(), name) }
 
 // lastBuild returns the record of the last build, or nil if no build was finished or its results have changed.
 func (p *Project) lastBuild(t *tree) *buildRecord {
@@ -162,7 +162,7 @@ func (p *Project) lastBuild(t *tree) *buildRecord {
 
 // results returns the digests of a build's results: of the ELF file and, by name, of its other forms and the map.
 func (p *Project) results(t *tree) (elf string, others map[string]string, err error) {
-	sums, err := t.digests(slices.Concat(p.otherForms(), p.state.Template.boardFile(),
+	sums, err := t.digests(slices.Concat(p.otherForms(), p.state.Template.BoardFile(),
 		[]string{p.state.Template.Map, p.state.Template.ELF}))
 	elf = sums[p.state.Template.ELF]
 	delete(sums, p.state.Template.ELF)
@@ -309,7 +309,7 @@ func (p *Project) restore(t *tree, r *recipe, last *buildRecord) bool {
 func (p *Project) unpack(t *tree, files []cache.File) error {
 	names := make([]string, len(files))
 	for i, f := range files {
-		if !strings.HasPrefix(f.Name, p.state.Template.buildFolder()+"/") {
+		if !strings.HasPrefix(f.Name, p.state.Template.BuildFolder()+"/") {
 			return fmt.Errorf("%s is not in the build folder", f.Name)
 		}
 		names[i] = f.Name

@@ -18,6 +18,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/boardsmith/boardsmith/internal/blueprint"
+
 	"github.com/moby/sys/atomicwriter"
 
 	"github.com/boardsmith/boardsmith/cache"
@@ -36,7 +38,7 @@ func (t *tree) builtFolder() (string, error) {
 		return "", nil
 	}
 	name := strings.TrimSuffix(string(data), "\n")
-	if err == nil && checkBuildFolder(name) != nil {
+	if err == nil && blueprint.CheckBuildFolder(name) != nil {
 		return "", failure.New(failure.Config, "remove it", "%s does not name a build folder: %q", at, name)
 	}
 	return name, t.error("read", builtFile, err)
@@ -120,7 +122,7 @@ func (p *Project) begin(ctx context.Context, t *tree, r *recipe, last *buildReco
 	if err := p.awaitOrphans(ctx, t); err != nil {
 		return nil, err
 	}
-	folder := p.state.Template.buildFolder()
+	folder := p.state.Template.BuildFolder()
 	if err := t.buildIn(folder); err != nil {
 		return nil, err
 	}
@@ -201,7 +203,7 @@ func (p *Project) untouched(t *tree, last *buildRecord) bool {
 // objects returns a digest of all files in the build folder, and the time of the newest. The digest is "" if they
 // cannot be read.
 func (p *Project) objects(t *tree) (digest string, newest time.Time) {
-	names, err := t.list([]string{p.state.Template.buildFolder()})
+	names, err := t.list([]string{p.state.Template.BuildFolder()})
 	if err != nil {
 		return "", newest
 	}
@@ -232,7 +234,7 @@ func (p *Project) freshen(t *tree, r *recipe, last *buildRecord) error {
 	if err := t.touch(r.inputs, last.Inputs); err != nil {
 		return err
 	}
-	if !p.state.Template.makesForms() {
+	if !p.state.Template.MakesForms() {
 		return nil
 	}
 	for _, name := range p.otherForms() {

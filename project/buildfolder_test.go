@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/blueprint"
 	"github.com/boardsmith/boardsmith/mlf/mlftest"
 	"github.com/boardsmith/boardsmith/templates"
 )
@@ -20,12 +21,12 @@ func copyOfBaremetal(t *testing.T, pairs ...string) (dir string) {
 	files, err := fs.Sub(templates.FS, "baremetal")
 	must(t, err)
 	must(t, os.CopyFS(dir, files))
-	at := filepath.Join(dir, templateFile)
+	at := filepath.Join(dir, blueprint.TemplateFile)
 	text, err := os.ReadFile(at)
 	must(t, err)
 	for i := 0; i < len(pairs); i += 2 {
 		if !strings.Contains(string(text), pairs[i]) {
-			t.Fatalf("%s has no %q", templateFile, pairs[i])
+			t.Fatalf("%s has no %q", blueprint.TemplateFile, pairs[i])
 		}
 	}
 	must(t, os.Chmod(at, 0o644))
@@ -79,7 +80,7 @@ func TestUsersFolderAsBuildFolder(t *testing.T) {
 	t.Run("edited project.json", func(t *testing.T) {
 		dir := filepath.Join(t.TempDir(), "p")
 		must(t, generated(t, dir, spec).Close())
-		state := filepath.Join(dir, stateFile)
+		state := filepath.Join(dir, blueprint.StateFile)
 		text, err := os.ReadFile(state)
 		must(t, err)
 		must(t, os.WriteFile(state, []byte(strings.ReplaceAll(string(text), `"build/`, `"mydata/`)), 0o644))
@@ -153,15 +154,15 @@ func TestFormerBuildFolder(t *testing.T) {
 func TestReservedNames(t *testing.T) {
 	t.Parallel()
 	names := []string{
-		stageFolder, modelTar, stateFile, lockFile, turnFile, holderFile, builtFile, temporaryPrefix + stateFile + "1",
+		stageFolder, blueprint.ModelTar, blueprint.StateFile, lockFile, turnFile, holderFile, builtFile, blueprint.TemporaryPrefix + blueprint.StateFile + "1",
 		"Project.json",
 	}
 	folder := copyOfBaremetal(t)
-	good, err := os.ReadFile(filepath.Join(folder, templateFile))
+	good, err := os.ReadFile(filepath.Join(folder, blueprint.TemplateFile))
 	must(t, err)
 	try := func(what, name, text string) {
 		t.Helper()
-		must(t, os.WriteFile(filepath.Join(folder, templateFile), []byte(text), 0o644))
+		must(t, os.WriteFile(filepath.Join(folder, blueprint.TemplateFile), []byte(text), 0o644))
 		dir := filepath.Join(t.TempDir(), "p")
 		p, err := generate(t.Context(), dir, Spec{Board: "host", Template: folder, Model: mlftest.Tiny(t, nil)}, testEnv())
 		if err == nil {

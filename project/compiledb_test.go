@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/internal/generator"
 	"github.com/boardsmith/boardsmith/mlf/mlftest"
 )
 
@@ -31,11 +32,11 @@ func TestCompileCommands(t *testing.T) {
 		Model:   mlftest.Tiny(t, nil),
 		Options: boards.Options{RuntimeOpt: "O1", OperatorOpt: "O3", OperatorFlags: flags},
 	})
-	var entries []compileCommand
-	must(t, json.Unmarshal([]byte(contents(t, dir)[compileDatabase]), &entries))
+	var entries []generator.Command
+	must(t, json.Unmarshal([]byte(contents(t, dir)[generator.CompileDatabase]), &entries))
 	said, flagged := map[string][]string{}, map[string][]string{}
 	for _, e := range entries {
-		if e.Directory != here || e.Arguments[len(e.Arguments)-1] != e.File {
+		if e.Directory != generator.Here || e.Arguments[len(e.Arguments)-1] != e.File {
 			t.Errorf("entry %+v", e)
 		}
 		said[e.File] = e.Arguments[:len(e.Arguments)-2]

@@ -14,6 +14,7 @@ import (
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/blueprint"
 	"github.com/boardsmith/boardsmith/mlf/mlftest"
 )
 
@@ -200,7 +201,7 @@ func TestPartialWithoutBoardFile(t *testing.T) {
 	s := newSystem(t)
 	p := s.project()
 	must(t, p.Close())
-	name := filepath.Join(p.Dir(), stateFile)
+	name := filepath.Join(p.Dir(), blueprint.StateFile)
 	data, err := os.ReadFile(name)
 	must(t, err)
 	text := strings.Replace(string(data), `"board": "out/board.json",`, "", 1)
@@ -502,60 +503,6 @@ func TestFoundBeside(t *testing.T) {
 		i := slices.IndexFunc(p.state.Tools, isHelper)
 		if string(said) != want+"\n" || i < 0 || p.state.Tools[i].Version != want {
 			t.Errorf("the helper %q ran, and %v were identified", said, p.state.Tools)
-		}
-	}
-}
-
-// TestTemplateOfATreeRefused: trees, searches and board files that cannot be are refused when the template is read.
-func TestTemplateOfATreeRefused(t *testing.T) {
-	t.Parallel()
-	good := blueprint{
-		Build: []string{"west"}, Inputs: []string{"src"}, BuildID: "build/id.c", ELF: "build/a.elf", Map: "build/a.map",
-		Env: map[string]string{"BASE": "$BASE", "MAYBE": "$MAYBE?"}, Trees: []string{"$BASE", "$BASE/../modules/*"},
-		Find:  []search{{Name: "BASE", Has: "VERSION", In: []string{"{above}/a", "~/a"}}},
-		Board: "build/board.json", Tools: []templateTool{{Name: "west", In: []string{"$BASE/bin"}}},
-	}
-	must(t, good.check())
-	for name, change := range map[string]func(*blueprint){
-		"a tree of no variable":         func(b *blueprint) { b.Trees = []string{"BASE"} },
-		"a tree of another variable":    func(b *blueprint) { b.Trees = []string{"$OTHER"} },
-		"a tree that may be unset":      func(b *blueprint) { b.Trees = []string{"$MAYBE"} },
-		"a tree of a wrong pattern":     func(b *blueprint) { b.Trees = []string{"$BASE/["} },
-		"a tree's parent in its middle": func(b *blueprint) { b.Trees = []string{"$BASE/a/../b"} },
-		"a tree's parent at its end":    func(b *blueprint) { b.Trees = []string{"$BASE/a/.."} },
-		"a search without a file":       func(b *blueprint) { b.Find = []search{{Name: "BASE", In: []string{"~/a"}}} },
-		"a search for a file elsewhere": func(b *blueprint) {
-			b.Find = []search{{Name: "BASE", Has: "../x", In: []string{"~/a"}}}
-		},
-		"a search nowhere": func(b *blueprint) { b.Find = []search{{Name: "BASE", Has: "x"}} },
-		"a search in itself": func(b *blueprint) {
-			b.Find = []search{{Name: "BASE", Has: "x", In: []string{"$BASE"}}}
-		},
-		"a search in a fixed place": func(b *blueprint) {
-			b.Find = []search{{Name: "BASE", Has: "x", In: []string{"/opt"}}}
-		},
-		"a check without a command": func(b *blueprint) { b.Checks = []setupCheck{{Name: "a"}} },
-		"no command for boards":     func(b *blueprint) { b.Boards = []string{""} },
-		"a check without a name":    func(b *blueprint) { b.Checks = []setupCheck{{Command: []string{"a"}}} },
-		"a check of another variable": func(b *blueprint) {
-			b.Checks = []setupCheck{{Name: "a", Command: []string{"a", "$OTHER/b"}}}
-		},
-		"a tool in a fixed place": func(b *blueprint) {
-			b.Tools = []templateTool{{Name: "west", In: []string{"bin"}}}
-		},
-		"a board file elsewhere":          func(b *blueprint) { b.Board = "board.json" },
-		"a board file outside":            func(b *blueprint) { b.Board = "build/../../board.json" },
-		"a programmer's folder elsewhere": func(b *blueprint) { b.ProgrammerFolder = "buildings/x" },
-		"results that are not kept":       func(b *blueprint) { b.Results = []string{"build/x"} },
-		"results elsewhere":               func(b *blueprint) { b.Kept, b.Results = true, []string{"x"} },
-		"results of a wrong pattern":      func(b *blueprint) { b.Kept, b.Results = true, []string{"build/["} },
-		"kept, and objects for reuse":     func(b *blueprint) { b.Kept, b.Reuse = true, []string{"build/*.o"} },
-		"forms on request":                func(b *blueprint) { b.Build = []string{"make", "{forms}"} },
-	} {
-		bad := good
-		change(&bad)
-		if err := bad.check(); err == nil {
-			t.Errorf("%s: taken", name)
 		}
 	}
 }

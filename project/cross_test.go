@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/boardsmith/boardsmith/boards/boardstest"
+	"github.com/boardsmith/boardsmith/internal/blueprint"
 	"github.com/boardsmith/boardsmith/mlf/mlftest"
 )
 
@@ -70,9 +71,9 @@ func TestSourceMissing(t *testing.T) {
 // TestRenamedSources holds the template's list of renamed sources to the files there are.
 func TestRenamedSources(t *testing.T) {
 	t.Parallel()
-	found, err := findTemplate("baremetal", nil)
+	found, err := blueprint.Find("baremetal", nil)
 	must(t, err)
-	ports := portsOf(found.files)
+	ports := portsOf(found.Files)
 	if len(found.Renamed) < 40 {
 		t.Errorf("only %d renamed sources", len(found.Renamed))
 	}

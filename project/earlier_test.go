@@ -13,6 +13,7 @@ import (
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/internal/blueprint"
 	"github.com/boardsmith/boardsmith/mlf/mlftest"
 )
 
@@ -20,7 +21,7 @@ import (
 // wrote it, but for the digests, which are those of other contents.
 func earlierFolder(t *testing.T, change func(project map[string]any)) (dir string) {
 	t.Helper()
-	recorded, err := os.ReadFile(filepath.Join("testdata", "format1", stateFile))
+	recorded, err := os.ReadFile(filepath.Join("testdata", "format1", blueprint.StateFile))
 	must(t, err)
 	var project map[string]any
 	must(t, json.Unmarshal(recorded, &project))
@@ -36,7 +37,7 @@ func earlierFolder(t *testing.T, change func(project map[string]any)) (dir strin
 	change(project)
 	data, err := json.Marshal(project)
 	must(t, err)
-	writeIn(t, dir, stateFile, string(data))
+	writeIn(t, dir, blueprint.StateFile, string(data))
 	return dir
 }
 

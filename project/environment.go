@@ -17,25 +17,12 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/blueprint"
 	"github.com/boardsmith/boardsmith/internal/command"
 	"github.com/boardsmith/boardsmith/internal/plainfile"
 	"github.com/boardsmith/boardsmith/internal/sourcetree"
-)
-
-// A search is where a folder is found whose variable the user has not set: in the first of these places that has a
-// file.
-type search struct {
-	Name    string   `json:"name"`              // of the variable
-	Has     string   `json:"has"`               // a file below the folder
-	In      []string `json:"in"`                // see places
-	Install string   `json:"install,omitempty"` // how to get it
-}
-
-// Words that begin a place, beside $NAME for a variable's folder.
-const (
-	aboveWord = "{above}" // the project's folder, and each one around it
-	homeWord  = "~"
 )
 
 // places returns the folders that a place of a template stands for, in the order in which they are looked into.
@@ -47,11 +34,11 @@ func (p *Project) places(place string) (all []string) {
 		if v := p.variable(name); v != "" {
 			roots = []string{v}
 		}
-	case first == homeWord:
+	case first == blueprint.HomeWord:
 		if home, err := os.UserHomeDir(); err == nil {
 			roots = []string{home}
 		}
-	case first == aboveWord:
+	case first == blueprint.AboveWord:
 		for d := p.dir; ; d = filepath.Dir(d) {
 			roots = append(roots, d)
 			if d == filepath.Dir(d) {
@@ -65,22 +52,11 @@ func (p *Project) places(place string) (all []string) {
 	return all
 }
 
-// checkPlaces returns an error for a place without one of the words that begin one.
-func checkPlaces(all []string) error {
-	for _, place := range all {
-		first, _, _ := strings.Cut(place, "/")
-		if first != homeWord && first != aboveWord && !(strings.HasPrefix(first, "$") && len(first) > 1) {
-			return fmt.Errorf("the place %q begins with none of $NAME, %s and %s", place, aboveWord, homeWord)
-		}
-	}
-	return nil
-}
-
 // variable returns the value of the user's variable or, if it is not set, the folder that the template finds for it; ""
 // if there is none. A folder's path is absolute: the build command runs elsewhere than this process.
 func (p *Project) variable(name string) string {
 	if v := os.Getenv(name); v != "" {
-		if p.state.Template.isFolder(name) {
+		if p.state.Template.IsFolder(name) {
 			if abs, err := filepath.Abs(v); err == nil {
 				return abs
 			}
@@ -102,19 +78,6 @@ func (p *Project) variable(name string) string {
 	return ""
 }
 
-// isFolder reports whether the value of a user's variable is a folder: the template looks for something below it.
-func (t *blueprint) isFolder(name string) bool {
-	isFound := func(s search) bool { return s.Name == name }
-	isBelow := func(tool templateTool) bool { return slices.ContainsFunc(tool.In, beginsWith(name)) }
-	return slices.ContainsFunc(slices.Concat(t.Outside, t.Trees), beginsWith(name)) ||
-		slices.ContainsFunc(t.Find, isFound) || slices.ContainsFunc(t.Tools, isBelow)
-}
-
-// beginsWith returns a function that reports whether a path is $NAME or below it.
-func beginsWith(name string) func(path string) bool {
-	return func(path string) bool { return path == "$"+name || strings.HasPrefix(path, "$"+name+"/") }
-}
-
 // variableMissing is the error for a variable that has no value.
 func (p *Project) variableMissing(name string) error {
 	for _, s := range p.state.Template.Find {
@@ -126,30 +89,9 @@ func (p *Project) variableMissing(name string) error {
 	return failure.New(failure.Config, "set it", "the template needs the variable %s, which is not set", name)
 }
 
-// checkFind returns an error for a search that cannot succeed or does not end.
-func (t *blueprint) checkFind() error {
-	for _, s := range t.Find {
-		if s.Name == "" || checkPath(s.Has) != nil || len(s.In) == 0 {
-			return fmt.Errorf("find: %q has no name, no file or no place", s.Name)
-		}
-		if err := checkPlaces(s.In); err != nil {
-			return fmt.Errorf("find: %w", err)
-		}
-		if slices.ContainsFunc(s.In, func(place string) bool { return strings.HasPrefix(place, "$") }) {
-			return fmt.Errorf("find: %s is looked for below a variable", s.Name)
-		}
-	}
-	for _, tool := range t.Tools {
-		if err := checkPlaces(tool.In); err != nil {
-			return fmt.Errorf("tool %s: %w", tool.Name, err)
-		}
-	}
-	return nil
-}
-
 // toolFolder returns the folder of one of the template's programs that is not on PATH, or "" if it is in none of the
 // places where it is looked for.
-func (p *Project) toolFolder(tool templateTool) string {
+func (p *Project) toolFolder(tool blueprint.Tool) string {
 	for _, place := range tool.In {
 		for _, dir := range p.places(place) {
 			if _, err := command.Find(filepath.Join(dir, tool.Name), ""); err == nil {
@@ -187,7 +129,7 @@ func (p *Project) findProgram(name, install string) (string, error) {
 	return command.Find(name, install)
 }
 
-func (p *Project) findTool(tool templateTool) (string, error) {
+func (p *Project) findTool(tool blueprint.Tool) (string, error) {
 	return p.findProgram(tool.Name, tool.Install)
 }
 
@@ -216,39 +158,32 @@ func (p *Project) toolPath() []string {
 // board's compiler. values are those of the user's variables, except paths of outside inputs and of source trees, whose
 // contents count instead.
 func (p *Project) environment(cc string) (env, values []string, err error) {
-	t := &p.state.Template.blueprint
+	t := &p.state.Template.Blueprint
 	env = p.toolPath()
 	for _, name := range slices.Sorted(maps.Keys(t.Env)) {
 		value := t.Env[name]
-		if strings.Contains(value, toolchainWord) {
+		if strings.Contains(value, blueprint.ToolchainWord) {
 			if cc == "" {
-				return nil, nil, failure.New(failure.Config, "choose another template, or leave "+toolchainWord+" out of its env",
+				return nil, nil, failure.New(failure.Config, "choose another template, or leave "+blueprint.ToolchainWord+" out of its env",
 					"the template needs the compiler's folder for %s, but only the build finds the compiler of board %s", name,
 					p.state.Board.Name)
 			}
-			value = strings.ReplaceAll(value, toolchainWord, filepath.Dir(filepath.Dir(cc)))
+			value = strings.ReplaceAll(value, blueprint.ToolchainWord, filepath.Dir(filepath.Dir(cc)))
 		}
-		if from, optional, isVariable := t.usersVariable(name); isVariable {
+		if from, optional, isVariable := t.UsersVariable(name); isVariable {
 			if value = p.variable(from); value == "" {
 				if optional {
 					continue
 				}
 				return nil, nil, p.variableMissing(from)
 			}
-			if !slices.ContainsFunc(slices.Concat(t.Outside, t.Trees), beginsWith(from)) {
+			if !slices.ContainsFunc(slices.Concat(t.Outside, t.Trees), blueprint.BeginsWith(from)) {
 				values = append(values, name+"="+value)
 			}
 		}
 		env = append(env, name+"="+value)
 	}
 	return env, values, nil
-}
-
-// usersVariable returns the user's variable that becomes a variable of the build command.
-func (t *blueprint) usersVariable(name string) (from string, optional, ok bool) {
-	from, ok = strings.CutPrefix(t.Env[name], "$")
-	from, optional = strings.CutSuffix(from, "?")
-	return from, optional, ok
 }
 
 // outside returns the digests of the inputs outside the project, by their names in the template, without those below a
@@ -290,35 +225,12 @@ func digestsBelow(at, name string, sums map[string]string) error {
 	})
 }
 
-// checkOutside returns an error for outside inputs and source trees that do not begin with a variable.
-func (t *blueprint) checkOutside() error {
-	for _, p := range t.Trees {
-		name, _, pattern := splitTree(p)
-		if t.Env[name] != "$"+name || !strings.HasPrefix(p, "$") {
-			return fmt.Errorf("trees: %q does not begin with a user's variable of env", p)
-		}
-		if _, err := path.Match(pattern, ""); err != nil || pattern != "" && !fs.ValidPath(pattern) {
-			return fmt.Errorf("trees: invalid pattern %q", p)
-		}
-	}
-	for _, p := range t.Outside {
-		name, below, _ := strings.Cut(strings.TrimPrefix(p, "$"), "/")
-		if v := t.Env[name]; v != "$"+name && v != "$"+name+"?" || !strings.HasPrefix(p, "$") {
-			return fmt.Errorf("outside: %q does not begin with a user's variable of env", p)
-		}
-		if !filepath.IsLocal(filepath.FromSlash(below)) || path.Clean(below) != below {
-			return fmt.Errorf("outside: %q is not a path below $%s", p, name)
-		}
-	}
-	return nil
-}
-
 // treeStates returns the state of each of the template's source trees, by its name in the template with what a pattern
 // stands for. A pattern may stand for none; a tree without a pattern must be there.
 func (p *Project) treeStates(ctx context.Context) (map[string]string, error) {
 	dirs := map[string]string{}
 	for _, tree := range p.state.Template.Trees {
-		name, above, pattern := splitTree(tree)
+		name, above, pattern := blueprint.SplitTree(tree)
 		base := p.variable(name)
 		if base == "" {
 			return nil, p.variableMissing(name)
@@ -340,12 +252,22 @@ func (p *Project) treeStates(ctx context.Context) (map[string]string, error) {
 	return sourcetree.States(ctx, dirs)
 }
 
-// splitTree returns the variable that a source tree begins with, how many folders above its value are meant, and the
-// path or pattern below that. The value's own path is no pattern, whatever characters it has.
-func splitTree(tree string) (name string, above int, pattern string) {
-	name, pattern, _ = strings.Cut(strings.TrimPrefix(tree, "$"), "/")
-	for pattern == ".." || strings.HasPrefix(pattern, "../") {
-		above, pattern = above+1, strings.TrimPrefix(pattern[len(".."):], "/")
+// command returns the build command with a number of jobs and the forms to make.
+func (p *Project) command(b *boards.Board, jobs int, forms []string) (args []string) {
+	words := strings.NewReplacer(blueprint.JobsWord, fmt.Sprint(jobs), blueprint.BoardWord, b.Zephyr())
+	for _, word := range p.state.Template.Build {
+		if word == blueprint.FormsWord {
+			args = append(args, forms...)
+			continue
+		}
+		if place, then, conditional := blueprint.CutIf(word); conditional {
+			name, below, _ := strings.Cut(strings.TrimPrefix(place, "$"), "/")
+			if _, err := os.Stat(filepath.Join(p.variable(name), filepath.FromSlash(below))); err != nil {
+				continue
+			}
+			word = then
+		}
+		args = append(args, words.Replace(word))
 	}
-	return name, above, pattern
+	return args
 }

@@ -22,7 +22,9 @@ import (
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/internal/blueprint"
 	"github.com/boardsmith/boardsmith/internal/fit"
+	"github.com/boardsmith/boardsmith/internal/generator"
 	"github.com/boardsmith/boardsmith/internal/toolwords"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/templates"
@@ -31,7 +33,7 @@ import (
 // configured reads a number from the project's configuration, which a user may have changed, else from the options: 0
 // there leaves the number to the build, which completes the board.
 func (p *Project) configured(macro string, option func(boards.Options) int) int64 {
-	data, err := os.ReadFile(filepath.Join(p.dir, filepath.FromSlash(configFile)))
+	data, err := os.ReadFile(filepath.Join(p.dir, filepath.FromSlash(blueprint.ConfigFile)))
 	if err == nil {
 		if m := regexp.MustCompile(`(?m)^#define ` + macro + `\s+\(?(\d{1,15})[uUlL]*\)?\s*$`).FindSubmatch(data); m != nil {
 			if n, _ := strconv.ParseInt(string(m[1]), 10, 64); n > 0 { // few enough digits not to overflow
@@ -169,7 +171,7 @@ func (p *Project) suggest(e *FitError, option string, change func(*boards.Option
 	}
 	for _, name := range p.state.Template.Generate {
 		lines := func(o boards.Options) []string {
-			return strings.Split(string(generators[name](&p.state.Template.blueprint, p.Board(), o)), "\n")
+			return strings.Split(string(generator.ForBoard(name, &p.state.Template.Blueprint, p.Board(), o)), "\n")
 		}
 		was := lines(before)
 		for _, line := range lines(now) {
@@ -250,7 +252,7 @@ func (p *Project) makeRoom(e *FitError, a *mlf.Archive, m *mlf.Model) {
 // operatorCode returns the bytes of machine code in the objects of the model's C files. Optimising for size can save
 // fewer, and none of parameters and objects in the archive.
 func (p *Project) operatorCode() (bytes int64) {
-	folder := filepath.Join(p.dir, p.state.Template.buildFolder(), filepath.FromSlash(p.folders().OfModel()))
+	folder := filepath.Join(p.dir, p.state.Template.BuildFolder(), filepath.FromSlash(p.folders().OfModel()))
 	_ = filepath.WalkDir(folder, func(path string, _ fs.DirEntry, err error) error {
 		f, failed := elf.Open(path)
 		if err != nil || failed != nil {
@@ -306,7 +308,7 @@ func (p *Project) Usage(i *image.Image) (*Usage, error) {
 // layout opens the image with its map.
 func (p *Project) layout(image, mapFile string) (*fit.Layout, error) {
 	of := fit.Sources{
-		Dir: p.dir, Build: p.state.Template.buildFolder(), Linked: p.state.Template.LinkedIn, Shipped: p.shippedSources(),
+		Dir: p.dir, Build: p.state.Template.BuildFolder(), Linked: p.state.Template.LinkedIn, Shipped: p.shippedSources(),
 		Folders: p.folders(),
 		Stacks:  p.state.Template.Landmarks.Stacks, Areas: p.state.Template.Areas, Calls: p.state.Template.Calls,
 	}

@@ -12,6 +12,8 @@ import (
 	"sort"
 	"strings"
 
+	"github.com/boardsmith/boardsmith/internal/blueprint"
+
 	"github.com/otiai10/copy"
 
 	"github.com/boardsmith/boardsmith/failure"
@@ -140,7 +142,7 @@ func (p *Project) generate(ctx context.Context, s Spec, pl *plan) error {
 		p.state = *old
 		return nil
 	}
-	if err := t.ownsBuild(pl.state.Template.buildFolder()); err != nil {
+	if err := t.ownsBuild(pl.state.Template.BuildFolder()); err != nil {
 		return err
 	}
 	if err := p.lock.change(ctx); err != nil {
@@ -268,7 +270,7 @@ func (p *Project) carryOut(ctx context.Context, t *tree, pl *plan, d todo) error
 	if err := during.write(p.dir); err != nil {
 		return err
 	}
-	if err := t.buildIn(p.state.Template.buildFolder()); err != nil {
+	if err := t.buildIn(p.state.Template.BuildFolder()); err != nil {
 		return err
 	}
 	for _, name := range d.keep {
@@ -407,7 +409,7 @@ func cleanLocked(ctx context.Context, dir string, force bool) error {
 	if len(edited) > 0 && !force {
 		return &EditedError{dir, edited}
 	}
-	if err := t.removeBuilt(s.Template.buildFolder()); err != nil {
+	if err := t.removeBuilt(s.Template.BuildFolder()); err != nil {
 		return err
 	}
 	if err := t.root.RemoveAll(stageFolder); err != nil {
@@ -421,7 +423,7 @@ func cleanLocked(ctx context.Context, dir string, force bool) error {
 			return err
 		}
 	}
-	return t.remove(stateFile)
+	return t.remove(blueprint.StateFile)
 }
 
 // An EditedError lists files of a project that a user has changed and that Generate would overwrite.

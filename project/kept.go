@@ -259,7 +259,7 @@ func copyFile(from, to *tree, name string) error {
 
 // copyResults copies the results of a build in a kept folder.
 func (p *Project) copyResults(in, t *tree) error {
-	names := slices.Concat(p.otherForms(), p.state.Template.boardFile(),
+	names := slices.Concat(p.otherForms(), p.state.Template.BoardFile(),
 		[]string{p.state.Template.BuildID, p.state.Template.ELF, p.state.Template.Map})
 	for _, pattern := range p.state.Template.Results {
 		found, _ := fs.Glob(in.root.FS(), pattern) // check has validated the pattern

@@ -21,6 +21,7 @@ import (
 	"github.com/boardsmith/boardsmith/internal/command"
 	"github.com/boardsmith/boardsmith/internal/firmware"
 	"github.com/boardsmith/boardsmith/internal/fit"
+	"github.com/boardsmith/boardsmith/internal/generator"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/rpc"
 )
@@ -36,7 +37,7 @@ func (p *Project) ModelOperators() (Operators, error) {
 	for _, f := range slices.Concat(m.Sources, m.Objects, m.Headers) {
 		o.Files = append(o.Files, OperatorFile{path.Base(f.Name), f.Data})
 	}
-	c, err := adapter(m)
+	c, err := generator.Adapter(m)
 	if err != nil {
 		return Operators{}, err
 	}

@@ -15,18 +15,11 @@ import (
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/blueprint"
 	"github.com/boardsmith/boardsmith/internal/command"
 	"github.com/boardsmith/boardsmith/internal/jsonfile"
 	"github.com/boardsmith/boardsmith/internal/toolwords"
 )
-
-// A setupCheck is a command that succeeds if something is there that the build needs and that is no program: a module
-// of an interpreter, or a setting.
-type setupCheck struct {
-	Name    string   `json:"name"`
-	Command []string `json:"command"` // $NAME/PATH is below the folder of a variable of env
-	Install string   `json:"install"` // a command that installs it, or what to do
-}
 
 // A TemplateNeed is a folder, a program or something else that the builds of a template need.
 type TemplateNeed struct {
@@ -46,12 +39,12 @@ func (b *Builder) Needs(ctx context.Context, dir string) (all []TemplateNeed, er
 	if dir, err = filepath.Abs(dir); err != nil {
 		return nil, fmt.Errorf("templates: %w", err)
 	}
-	for _, name := range templateNames(b.Path) {
-		t, err := findTemplate(name, b.Path)
+	for _, name := range blueprint.Names(b.Path) {
+		t, err := blueprint.Find(name, b.Path)
 		if err != nil {
 			return nil, err
 		}
-		found, err := t.in(b, dir).needs(ctx)
+		found, err := questionsAbout(t, b, dir).needs(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -60,9 +53,9 @@ func (b *Builder) Needs(ctx context.Context, dir string) (all []TemplateNeed, er
 	return all, nil
 }
 
-// in returns a project that was not generated, for questions about the template.
-func (t *foundTemplate) in(b *Builder, dir string) *Project {
-	return &Project{dir: dir, builder: b, state: state{Template: templateState{t.name, t.blueprint}}}
+// questionsAbout returns a project that was not generated, for questions about the template.
+func questionsAbout(t *blueprint.Template, b *Builder, dir string) *Project {
+	return &Project{dir: dir, builder: b, state: state{Template: templateState{t.Name, t.Blueprint}}}
 }
 
 func (p *Project) needs(ctx context.Context) (all []TemplateNeed, err error) {
@@ -134,35 +127,6 @@ func (p *Project) ask(ctx context.Context, words []string) (string, error) {
 	return out, err
 }
 
-// checkSetup returns an error for commands that cannot be run.
-func (t *blueprint) checkSetup() error {
-	for _, c := range t.Checks {
-		if c.Name == "" {
-			return errors.New("checks: one has no name")
-		}
-		if err := t.checkCommand("checks: "+c.Name, c.Command); err != nil {
-			return err
-		}
-	}
-	if len(t.Boards) == 0 {
-		return nil
-	}
-	return t.checkCommand("boards", t.Boards)
-}
-
-func (t *blueprint) checkCommand(field string, words []string) error {
-	if len(words) == 0 || words[0] == "" {
-		return fmt.Errorf("%s: no command", field)
-	}
-	for _, word := range words[1:] {
-		name, _, _ := strings.Cut(strings.TrimPrefix(word, "$"), "/")
-		if strings.HasPrefix(word, "$") && t.Env[name] != "$"+name {
-			return fmt.Errorf("%s: %q does not begin with a user's variable of env", field, word)
-		}
-	}
-	return nil
-}
-
 // SystemBoards lists the names of the boards that templates find out about, such as those of an operating system's
 // tree, for projects in dir. unlisted are families of boards of which no list could be made, with the reasons.
 func (b *Builder) SystemBoards(ctx context.Context, dir string) (names []string, unlisted map[string]error, err error) {
@@ -179,11 +143,11 @@ func (b *Builder) SystemBoards(ctx context.Context, dir string) (names []string,
 			unlisted[family] = err
 			continue
 		}
-		t, err := findTemplate(any.Templates[0], b.Path)
+		t, err := blueprint.Find(any.Templates[0], b.Path)
 		if err != nil {
 			return nil, nil, err
 		}
-		known, err := t.in(b, dir).knownBoards(ctx)
+		known, err := questionsAbout(t, b, dir).knownBoards(ctx)
 		if ctx.Err() != nil {
 			return nil, nil, failure.Stopped(ctx, "boards")
 		}

@@ -22,6 +22,7 @@ import (
 	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/crt"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/blueprint"
 	"github.com/boardsmith/boardsmith/internal/command"
 	"github.com/boardsmith/boardsmith/internal/firmware"
 	"github.com/boardsmith/boardsmith/internal/fit"
@@ -122,7 +123,7 @@ const ownLibC = "crt/src/runtime/libc.c"
 func (p *Project) libc(
 	ctx context.Context, l *OperatorLinker, b *boards.Board, o boards.Options,
 ) ([]OperatorFile, error) {
-	i := slices.IndexFunc(p.state.Template.Compile, func(s compileStep) bool { return s.compiles(ownLibC) })
+	i := slices.IndexFunc(p.state.Template.Compile, func(s blueprint.CompileStep) bool { return s.Compiles(ownLibC) })
 	data, err := os.ReadFile(filepath.Join(p.dir, filepath.FromSlash(ownLibC)))
 	if l.process || i < 0 || errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -149,7 +150,7 @@ func (p *Project) headers() (all []string) {
 
 // words are a template's flags for the board. Folders of headers are the project's, whatever folder the tool runs in.
 func (p *Project) words(flags []string, b *boards.Board, o boards.Options) []string {
-	all := compileStep{Flags: flags}.flags(b, o, "") // the flags of a model's files are not for candidates
+	all := blueprint.CompileStep{Flags: flags}.FlagsFor(b, o, "") // the flags of a model's files are not for candidates
 	for i, w := range all {
 		if name, ok := strings.CutPrefix(w, "-I"); ok {
 			all[i] = "-I" + filepath.Join(p.dir, filepath.FromSlash(name))

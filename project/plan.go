@@ -17,7 +17,9 @@ import (
 	"github.com/boardsmith/boardsmith/crt"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/internal/blueprint"
 	"github.com/boardsmith/boardsmith/internal/fit"
+	"github.com/boardsmith/boardsmith/internal/generator"
 	"github.com/boardsmith/boardsmith/internal/jsonfile"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/templates"
@@ -74,7 +76,7 @@ func (b *Builder) makePlan(s Spec) (*plan, error) {
 	pl.state = state{
 		Format:   stateFormat,
 		Board:    boardState{board.Name, board.Own, *board},
-		Template: templateState{t.name, t.blueprint},
+		Template: templateState{t.Name, t.Blueprint},
 		Model:    modelState{filepath.Base(a.Path), m.Name, a.Digest},
 		Options:  s.Options,
 	}
@@ -95,35 +97,35 @@ func (s Spec) archive() (*mlf.Archive, error) {
 	return mlf.Open(s.Model)
 }
 
-func (pl *plan) add(b *boards.Board, o boards.Options, t *foundTemplate, a *mlf.Archive, m *mlf.Model) error {
+func (pl *plan) add(b *boards.Board, o boards.Options, t *blueprint.Template, a *mlf.Archive, m *mlf.Model) error {
 	isC := func(name string) bool { return strings.HasSuffix(name, ".c") || strings.HasSuffix(name, ".h") }
 	// not files that a tool left there when the binary was built
 	if err := pl.addTree(crt.FS, t.Landmarks.Folders.OfRuntime(), isC); err != nil {
 		return err
 	}
-	notCopied := []string{templateFile, portFolder, t.buildFolder(), ".git"}
+	notCopied := []string{blueprint.TemplateFile, blueprint.PortFolder, t.BuildFolder(), ".git"}
 	isCopied := func(name string) bool {
 		top, _, _ := strings.Cut(name, "/")
 		return !slices.Contains(notCopied, top)
 	}
-	if err := t.checkNames(); err != nil {
+	if err := t.CheckNames(); err != nil {
 		return err
 	}
 	if t.Firmware != "" {
 		common, err := fs.Sub(templates.FS, templates.Firmware)
 		if err != nil {
-			return fmt.Errorf("template %s: %w", t.name, err)
+			return fmt.Errorf("template %s: %w", t.Name, err)
 		}
 		if err := pl.addTree(common, t.Firmware, isC); err != nil {
 			return err
 		}
 	}
-	for to, files := range t.copied {
+	for to, files := range t.Copied {
 		if err := pl.addTree(files, to, func(string) bool { return true }); err != nil {
 			return err
 		}
 	}
-	if err := pl.addTree(t.files, "", isCopied); err != nil { // may replace files of those above
+	if err := pl.addTree(t.Files, "", isCopied); err != nil { // may replace files of those above
 		return err
 	}
 	for _, src := range b.Sources {
@@ -132,7 +134,7 @@ func (pl *plan) add(b *boards.Board, o boards.Options, t *foundTemplate, a *mlf.
 		}
 	}
 	for _, g := range t.Generate {
-		if data := generators[g](&t.blueprint, b, o); data != nil {
+		if data := generator.ForBoard(g, &t.Blueprint, b, o); data != nil {
 			pl.files[g] = planned{data: data, mode: 0o644}
 		}
 	}
@@ -171,8 +173,8 @@ func modeOf(name string) fs.FileMode {
 }
 
 // addSource plans a file of the port: the user's beside the board file, or the template's.
-func (pl *plan) addSource(t *foundTemplate, src boards.Source) error {
-	files := t.files
+func (pl *plan) addSource(t *blueprint.Template, src boards.Source) error {
+	files := t.Files
 	if src.Dir != "" {
 		beside := os.DirFS(src.Dir)
 		if _, err := fs.Stat(beside, src.Name); err == nil {
@@ -182,7 +184,7 @@ func (pl *plan) addSource(t *foundTemplate, src boards.Source) error {
 	if info, err := fs.Stat(files, src.Name); err != nil || !info.Mode().IsRegular() {
 		return sourceMissing(t, src)
 	}
-	to := path.Join(sourceDir, strings.TrimPrefix(src.Name, portFolder+"/"))
+	to := path.Join(sourceDir, strings.TrimPrefix(src.Name, blueprint.PortFolder+"/"))
 	if _, taken := pl.files[to]; taken {
 		return failure.New(failure.Config, "rename it",
 			"source %q of the board and a file of the template have the same name %s", src.Name, to)
@@ -193,13 +195,13 @@ func (pl *plan) addSource(t *foundTemplate, src boards.Source) error {
 
 // sourceMissing returns an error with the source's origin, the searched folder, and its new name or the most
 // similar known one.
-func sourceMissing(t *foundTemplate, src boards.Source) error {
-	where := "the template " + t.name
-	known, _ := fs.Glob(t.files, path.Dir(src.Name)+"/*.[cSh]") // goodSource has rejected patterns in the folder's name
+func sourceMissing(t *blueprint.Template, src boards.Source) error {
+	where := "the template " + t.Name
+	known, _ := fs.Glob(t.Files, path.Dir(src.Name)+"/*.[cSh]") // goodSource has rejected patterns in the folder's name
 	if src.Dir != "" {
 		where = src.Dir + " and " + where
 		beside, _ := fs.Glob(os.DirFS(src.Dir), path.Join(path.Dir(src.Name), "*.[cSh]"))
-		known = slices.Concat(known, beside, portsOf(t.files))
+		known = slices.Concat(known, beside, portsOf(t.Files))
 	}
 	hint := jsonfile.DidYouMean(src.Name, known)
 	if now := t.Renamed[src.Name]; now != "" {
@@ -213,7 +215,7 @@ func sourceMissing(t *foundTemplate, src boards.Source) error {
 
 // portsOf returns the sources in a template's folder of ports.
 func portsOf(files fs.FS) (names []string) {
-	_ = fs.WalkDir(files, portFolder, func(name string, d fs.DirEntry, err error) error {
+	_ = fs.WalkDir(files, blueprint.PortFolder, func(name string, d fs.DirEntry, err error) error {
 		if err == nil && d.Type().IsRegular() {
 			names = append(names, name)
 		}
@@ -237,12 +239,12 @@ func (pl *plan) addModel(folder string, a *mlf.Archive, m *mlf.Model) {
 		}
 		pl.files[path.Join(folder, f.Name)] = planned{data: f.Data, mode: 0o644}
 	}
-	pl.files[modelTar] = planned{data: a.Raw, mode: 0o644}
+	pl.files[blueprint.ModelTar] = planned{data: a.Raw, mode: 0o644}
 }
 
 // addAdapter plans the C that makes a model with the C interface callable over RPC.
 func (pl *plan) addAdapter(folder string, m *mlf.Model) error {
-	c, err := adapter(m)
+	c, err := generator.Adapter(m)
 	if err != nil || c == nil {
 		return err
 	}
@@ -253,7 +255,7 @@ func (pl *plan) addAdapter(folder string, m *mlf.Model) error {
 // settle computes the digests.
 func (pl *plan) settle() error {
 	pl.state.Files = make(map[string]string, len(pl.files))
-	built := pl.state.Template.buildFolder() + "/"
+	built := pl.state.Template.BuildFolder() + "/"
 	for name, f := range pl.files {
 		if strings.HasPrefix(name, built) {
 			return failure.New(failure.Config, "", "template %s: its file %q is in its build folder",
@@ -268,7 +270,7 @@ func (pl *plan) settle() error {
 	without := pl.state
 	facts, err := json.Marshal(without) // the files' digests and all that was chosen
 	if err != nil {
-		return fmt.Errorf("%s: %w", stateFile, err)
+		return fmt.Errorf("%s: %w", blueprint.StateFile, err)
 	}
 	pl.state.Inputs = fmt.Sprintf("%x", cache.NewSentence("generate v1").Say("state", string(facts)).Key())
 	return nil
@@ -279,4 +281,37 @@ func (f planned) read() ([]byte, error) {
 		return f.data, nil
 	}
 	return fs.ReadFile(f.files, f.name)
+}
+
+func (b *Builder) chooseTemplate(board *boards.Board, s Spec) (*blueprint.Template, error) {
+	name := s.Template
+	if name == "" {
+		name = board.Templates[0]
+	}
+	t, err := blueprint.Find(name, b.Path)
+	if err != nil {
+		return nil, err
+	}
+	if !slices.Contains(board.Templates, t.Name) {
+		return nil, failure.New(failure.Config, "choose one of: "+strings.Join(board.Templates, ", "),
+			"board %s does not build with template %s", board.Name, t.Name)
+	}
+	if err := t.Completes(board); err != nil {
+		return nil, failure.New(failure.Config, "choose another template", "template %s: %w", t.Name, err)
+	}
+	return t, t.Heeds(s.Options)
+}
+
+// addCompileCommands plans the file, once all others are planned.
+func (pl *plan) addCompileCommands(b *boards.Board, o boards.Options, t *blueprint.Template) error {
+	if len(t.Compile) == 0 || b.Toolchain.CC == "" {
+		return nil // its build command makes one, or finds the compiler
+	}
+	var names []string
+	for name := range pl.files {
+		names = append(names, name)
+	}
+	data, err := generator.CompileCommands(t.Compile, b, o, names)
+	pl.files[generator.CompileDatabase] = planned{data: data, mode: 0o644}
+	return err
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/blueprint"
 	"github.com/boardsmith/boardsmith/internal/command"
 	"github.com/boardsmith/boardsmith/internal/firmware"
 	"github.com/boardsmith/boardsmith/internal/fit"
@@ -60,7 +61,7 @@ func (b *Builder) Open(dir string) (*Project, error) {
 	if err != nil {
 		return nil, fmt.Errorf("project: %w", err)
 	}
-	if _, err := os.Stat(filepath.Join(dir, stateFile)); err != nil {
+	if _, err := os.Stat(filepath.Join(dir, blueprint.StateFile)); err != nil {
 		return nil, notAProject(dir, err)
 	}
 	l, err := shareLock(dir)
@@ -80,7 +81,7 @@ func (b *Builder) Open(dir string) (*Project, error) {
 
 // Exists reports whether the folder is a project, finished or not.
 func Exists(dir string) bool {
-	_, err := os.Stat(filepath.Join(dir, stateFile))
+	_, err := os.Stat(filepath.Join(dir, blueprint.StateFile))
 	return err == nil
 }
 
@@ -143,7 +144,7 @@ func (p *Project) Model() (*mlf.Archive, *mlf.Model, error) {
 		return nil, nil, err
 	}
 	if p.model == nil {
-		a, err := mlf.Open(filepath.Join(p.dir, modelTar))
+		a, err := mlf.Open(filepath.Join(p.dir, blueprint.ModelTar))
 		if err != nil {
 			return nil, nil, err
 		}

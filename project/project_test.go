@@ -17,6 +17,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/boardsmith/boardsmith/internal/blueprint"
+
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/boardsmith/boardsmith/boards"
@@ -492,7 +494,7 @@ func FuzzProjectJSON(f *testing.F) {
 		},
 		Template: templateState{
 			"baremetal",
-			blueprint{
+			blueprint.Blueprint{
 				Build: []string{"make"}, Inputs: []string{"src"}, BuildID: "build/id.c", ELF: "build/a.elf",
 				Map: "build/a.map",
 			},
@@ -510,7 +512,7 @@ func FuzzProjectJSON(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Add(pending)
-	earlier, err := os.ReadFile(filepath.Join("testdata", "format1", stateFile))
+	earlier, err := os.ReadFile(filepath.Join("testdata", "format1", blueprint.StateFile))
 	if err != nil {
 		f.Fatal(err)
 	}

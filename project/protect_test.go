@@ -20,6 +20,7 @@ import (
 	"github.com/boardsmith/boardsmith/boards/boardstest"
 	"github.com/boardsmith/boardsmith/internal/drawn"
 	"github.com/boardsmith/boardsmith/internal/firmware"
+	"github.com/boardsmith/boardsmith/internal/generator"
 	"github.com/boardsmith/boardsmith/mlf/mlftest"
 	"github.com/boardsmith/boardsmith/rpc"
 	"github.com/boardsmith/boardsmith/rpc/rpctest"
@@ -275,7 +276,7 @@ func mpuOf(t *testing.T, b *boards.Board, o boards.Options, window uint64, turns
 	dir := t.TempDir()
 	settled, err := b.Settle(o)
 	must(t, err)
-	must(t, os.WriteFile(filepath.Join(dir, "crt_config.h"), configHeader(b, settled), 0o644))
+	must(t, os.WriteFile(filepath.Join(dir, "crt_config.h"), generator.ConfigHeader(b, settled), 0o644))
 	m := mpuModel{v8: slices.ContainsFunc(b.Sources, func(s boards.Source) bool { return s.Name == mpuV8 })}
 	source := "../templates/baremetal/" + mpuV7
 	if m.v8 {

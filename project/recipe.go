@@ -10,6 +10,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/blueprint"
 	"github.com/boardsmith/boardsmith/internal/parallel"
 )
 
@@ -106,7 +107,7 @@ func (p *Project) compilers(ctx context.Context, cc string) ([]toolState, error)
 
 // ofRuntime reports whether the compiled runtime depends on an input.
 func (p *Project) ofRuntime(name string) bool {
-	return !p.folders().InModel(name) && name != operatorsFile
+	return !p.folders().InModel(name) && name != blueprint.OperatorsFile
 }
 
 // readInputs reads the inputs, and detects user changes in the project's other files.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/internal/blueprint"
 	"github.com/boardsmith/boardsmith/mlf/mlftest"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/rpc"
@@ -115,8 +116,8 @@ func TestFoldersAreChecked(t *testing.T) {
 		`{"model": "build/net"}`, `{"model": "."}`,
 	} {
 		dir := otherNames(t)
-		at := filepath.Join(dir, templateFile)
-		text, err := fs.ReadFile(templates.FS, "baremetal/"+templateFile)
+		at := filepath.Join(dir, blueprint.TemplateFile)
+		text, err := fs.ReadFile(templates.FS, "baremetal/"+blueprint.TemplateFile)
 		must(t, err)
 		must(t, os.WriteFile(at, []byte(strings.Replace(string(text), `"landmarks": {`,
 			`"landmarks": {"folders": `+folders+`,`, 1)), 0o644))

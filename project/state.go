@@ -16,6 +16,8 @@ import (
 	"reflect"
 	"strings"
 
+	"github.com/boardsmith/boardsmith/internal/blueprint"
+
 	"github.com/moby/sys/atomicwriter"
 
 	"github.com/boardsmith/boardsmith/boards"
@@ -59,7 +61,7 @@ type boardState struct {
 
 type templateState struct {
 	Name string `json:"name"`
-	blueprint
+	blueprint.Blueprint
 }
 
 type modelState struct {
@@ -89,7 +91,7 @@ func readState(dir string) (*state, error) {
 
 // readAnyState also reads a project.json of an earlier format: see parseEarlier.
 func readAnyState(dir string) (*state, error) {
-	path := filepath.Join(dir, stateFile)
+	path := filepath.Join(dir, blueprint.StateFile)
 	f, err := plainfile.Open(path)
 	if err != nil {
 		return nil, notAProject(dir, err)
@@ -105,7 +107,7 @@ func readAnyState(dir string) (*state, error) {
 			"%s: %w", path, err)
 	}
 	if err != nil {
-		return nil, failure.New(failure.Config, "restore "+stateFile+", or choose another folder", "%s: %w", path, err)
+		return nil, failure.New(failure.Config, "restore "+blueprint.StateFile+", or choose another folder", "%s: %w", path, err)
 	}
 	return s, nil
 }
@@ -178,7 +180,7 @@ func parseEarlier(data []byte) (*state, error) {
 	if json.Unmarshal(old.Options, &s.Options) != nil {
 		s.Options = boards.Options{} // of another kind than today's
 	}
-	if err := s.Template.checkELF(); err != nil {
+	if err := s.Template.CheckELF(); err != nil {
 		return nil, fmt.Errorf("template: %w", err)
 	}
 	return s, s.checkFiles()
@@ -196,7 +198,7 @@ func (s *state) check() error {
 	if s.Built != nil && (!s.Built.isUsable() || s.Built.Partial || s.Built.Name != s.Board.Name) {
 		return errors.New("built is not the board, completed")
 	}
-	if err := cmp.Or(s.Template.check(), s.Template.completes(&s.Board.Board)); err != nil {
+	if err := cmp.Or(s.Template.Check(), s.Template.Completes(&s.Board.Board)); err != nil {
 		return fmt.Errorf("template %s: %w", s.Template.Name, err)
 	}
 	return s.checkFiles()
@@ -208,7 +210,7 @@ func (s *state) checkFiles() error {
 	if s.Files == nil {
 		return errors.New("no files")
 	}
-	built := s.Template.buildFolder() + "/"
+	built := s.Template.BuildFolder() + "/"
 	for _, m := range []map[string]string{s.Files, s.Pending} {
 		for name, digest := range m {
 			if !filepath.IsLocal(filepath.FromSlash(name)) || strings.Contains(name, `\`) {
@@ -231,7 +233,7 @@ func (s *state) bytes() ([]byte, error) {
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
 	if err := enc.Encode(s); err != nil {
-		return nil, fmt.Errorf("%s: %w", stateFile, err)
+		return nil, fmt.Errorf("%s: %w", blueprint.StateFile, err)
 	}
 	return b.Bytes(), nil
 }
@@ -242,7 +244,7 @@ func (s *state) write(dir string) error {
 	if err != nil {
 		return err
 	}
-	path := filepath.Join(dir, stateFile)
+	path := filepath.Join(dir, blueprint.StateFile)
 	if err := atomicwriter.WriteFile(path, data, 0o644); err != nil {
 		return plainfile.Error("write", path, err)
 	}
@@ -319,7 +321,7 @@ func (e *StaleError) NextStep() string {
 
 func notAProject(dir string, err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
-		return failure.New(failure.Config, "generate it first", "%s is not a project: it has no %s", dir, stateFile)
+		return failure.New(failure.Config, "generate it first", "%s is not a project: it has no %s", dir, blueprint.StateFile)
 	}
 	return plainfile.Error("project", dir, err)
 }

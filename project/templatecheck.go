@@ -16,6 +16,7 @@ import (
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/internal/blueprint"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/rpc"
 )
@@ -99,7 +100,7 @@ type checking struct {
 	TemplateTrial
 	home    string // a temporary folder
 	builder *Builder
-	found   *foundTemplate
+	found   *blueprint.Template
 	p       *Project
 	image   *image.Image // of the first build
 	lacking error        // what is not installed
@@ -230,10 +231,10 @@ func (c *checking) chooseBoard() (string, error) {
 	for _, kind := range []string{"process", "qemu", ""} {
 		for _, name := range boards.List(c.builder.Path) {
 			b, err := boards.Find(name, c.builder.Path)
-			if err == nil && b.Link.Kind == kind && slices.Contains(b.Templates, c.found.name) {
+			if err == nil && b.Link.Kind == kind && slices.Contains(b.Templates, c.found.Name) {
 				return name, nil
 			}
 		}
 	}
-	return "", fmt.Errorf("no emulated board names template %s", c.found.name)
+	return "", fmt.Errorf("no emulated board names template %s", c.found.Name)
 }

@@ -23,13 +23,14 @@ import (
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/blueprint"
 	"github.com/boardsmith/boardsmith/internal/firmware"
 	"github.com/boardsmith/boardsmith/mlf"
 )
 
 func (c *checking) fields(context.Context) (string, error) {
 	var err error
-	c.found, err = findTemplate(c.Template, c.builder.Path)
+	c.found, err = blueprint.Find(c.Template, c.builder.Path)
 	if err != nil {
 		return "", err
 	}
@@ -87,7 +88,7 @@ func (c *checking) files(ctx context.Context) (string, error) {
 		}
 	}
 	for _, now := range slices.Sorted(maps.Values(t.Renamed)) {
-		if _, err := fs.Stat(t.files, now); err != nil {
+		if _, err := fs.Stat(t.Files, now); err != nil {
 			return "", fmt.Errorf("renamed: the template has no %s", now)
 		}
 	}
@@ -185,7 +186,7 @@ func (c *checking) build(ctx context.Context) (string, error) {
 // checkResults returns an error for results that the build command has not made.
 func (c *checking) checkResults() error {
 	t := c.found
-	for _, name := range slices.Concat([]string{t.ELF, t.Map, t.BuildID}, t.boardFile(), c.p.otherForms()) {
+	for _, name := range slices.Concat([]string{t.ELF, t.Map, t.BuildID}, t.BoardFile(), c.p.otherForms()) {
 		if info, err := os.Stat(c.at(name)); err != nil || info.Size() == 0 {
 			return fmt.Errorf("the build command succeeded but made no %s", name)
 		}

@@ -18,20 +18,17 @@ import (
 	"strings"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/blueprint"
 	"github.com/boardsmith/boardsmith/internal/parallel"
 	"github.com/boardsmith/boardsmith/internal/plainfile"
 )
 
-// Names of boardsmith's own files in a project's folder, besides those of the locks.
+// Names of boardsmith's own files in a project's folder, besides those of the locks and those that templates must know.
 const (
-	stateFile   = "project.json"
-	modelTar    = "model.tar"
-	stageFolder = ".boardsmith.stage" // where new files are written before they are moved into place
+	stageFolder = blueprint.OwnPrefix + "stage" // where new files are written before they are moved into place
 	// builtFile holds the name of the build folder. Before boardsmith wrote it, the folder was absent or empty, or an
 	// earlier version of boardsmith had built in it.
-	builtFile = ".boardsmith.built"
-	// temporaryPrefix begins the names of files that are written and then renamed.
-	temporaryPrefix = ".tmp-"
+	builtFile = blueprint.OwnPrefix + "built"
 )
 
 type tree struct {
@@ -204,13 +201,7 @@ func scaffold(name string) bool {
 
 // isTemporary reports whether a file is a new project.json or builtFile that a killed run did not finish.
 func isTemporary(name string) bool {
-	return strings.HasPrefix(name, temporaryPrefix+stateFile) || strings.HasPrefix(name, temporaryPrefix+builtFile)
-}
-
-// reserved reports whether a file or folder of that name in a project is boardsmith's own, on any file system.
-func reserved(name string) bool {
-	name = strings.ToLower(name)
-	return strings.HasPrefix(name, ".boardsmith.") || isTemporary(name) || name == stateFile || name == modelTar
+	return strings.HasPrefix(name, blueprint.TemporaryPrefix+blueprint.StateFile) || strings.HasPrefix(name, blueprint.TemporaryPrefix+builtFile)
 }
 
 // sweep removes temporary files of a killed run.
@@ -238,7 +229,7 @@ func mayUse(dir string) error {
 		return plainfile.Error("use", dir, err)
 	}
 	for _, e := range entries {
-		if e.Name() == stateFile {
+		if e.Name() == blueprint.StateFile {
 			return nil
 		}
 	}
@@ -252,7 +243,7 @@ func mayUse(dir string) error {
 
 func notOurs(dir string) error {
 	return failure.New(failure.Config, "choose an empty folder, or one that does not exist yet",
-		"%s holds files and is not a project: it has no %s", dir, stateFile)
+		"%s holds files and is not a project: it has no %s", dir, blueprint.StateFile)
 }
 
 func isSource(name string) bool {

@@ -28,8 +28,8 @@ var mayImport = map[string][]string{
 	// A project is a folder, and the way from it to a device. What stands in one line imports nothing of it but to its
 	// right.
 	"project": {
-		"device", "internal/fit", "image", "internal/firmware", "progress", "cache", "rpc", "boards",
-		"mlf", "crt", "templates", "failure", "internal/command", "internal/filelock", "internal/jsonfile",
+		"device", "internal/generator", "internal/blueprint", "internal/fit", "image", "internal/firmware", "progress",
+		"cache", "rpc", "boards", "mlf", "crt", "templates", "failure", "internal/command", "internal/filelock", "internal/jsonfile",
 		"internal/openset", "internal/parallel", "internal/plainfile", "internal/scratch", "internal/sourcetree",
 		"internal/toolwords",
 	},
@@ -39,6 +39,10 @@ var mayImport = map[string][]string{
 		"internal/openset", "internal/plainfile", "internal/scratch",
 	},
 	"emulated":           {"device", "flasher", "failure", "internal/virtualprobe"},
+	"internal/generator": {"internal/blueprint", "boards", "mlf", "internal/command"},
+	"internal/blueprint": {
+		"internal/fit", "internal/firmware", "boards", "templates", "failure", "internal/jsonfile", "internal/plainfile",
+	},
 	"internal/fit":       {"image", "internal/firmware", "boards", "mlf", "ndarray", "failure"},
 	"internal/flashplan": {"flasher", "image", "internal/firmware", "internal/ledger", "boards", "failure"},
 	"internal/fault":     {"internal/firmware", "rpc"},

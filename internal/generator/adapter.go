@@ -1,7 +1,7 @@
 // This file generates C code through which models with the C interface can be called by name (crt_abi.md §10,
 // mlf.md §5).
 
-package project
+package generator
 
 import (
 	"bytes"
@@ -12,11 +12,11 @@ import (
 	"github.com/boardsmith/boardsmith/mlf"
 )
 
-// adapter returns a C source with what the device's AOT executor needs of models with the C interface: a packed
+// Adapter returns a C source with what the device's AOT executor needs of models with the C interface: a packed
 // entry tvmgen_<M>_run, a description tvmgen_<M>_get_c_metadata, and the system library that registers both. It
 // allocates the model's pools from the arena at the first run; constant pools lie in flash. It returns nil if no
 // model needs one. Equal models give equal bytes.
-func adapter(modules ...*mlf.Model) ([]byte, error) {
+func Adapter(modules ...*mlf.Model) ([]byte, error) {
 	var models []adapted
 	for _, m := range modules {
 		if m.ABI != mlf.ABIUnpacked {

@@ -1,7 +1,7 @@
-// This file generates the files that depend on the board: crt_config.h for C, board.mk for make, memory.h for the
-// linker script.
-
-package project
+// Package generator makes the files of a project that are computed: from the board and its options crt_config.h for C,
+// board.mk and operators.mk for make, and memory.h for the linker script; from the model the C by which it is called;
+// for editors compile_commands.json. It reads and writes no files.
+package generator
 
 import (
 	"cmp"
@@ -11,25 +11,28 @@ import (
 	"strings"
 
 	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/internal/blueprint"
 	"github.com/boardsmith/boardsmith/internal/command"
 )
 
-// generators maps the files that a template may request to their generators. They depend only on the board and its
-// settled options, so that one compiled runtime serves all models of a board. A file is omitted if its generator
-// returns nil.
-var generators = map[string]func(*blueprint, *boards.Board, boards.Options) []byte{
-	configFile: func(_ *blueprint, b *boards.Board, o boards.Options) []byte { return configHeader(b, o) },
-
-	"crt_config/board.mk": boardMakefile,
-	operatorsFile:         operatorsMakefile,
-
-	"crt_config/memory.h": func(_ *blueprint, b *boards.Board, o boards.Options) []byte { return memoryHeader(b, o) },
+// ForBoard returns the content of one of blueprint.GeneratedFiles; nil if the board's projects have no such file. It
+// depends only on the template, the board and its settled options, so that one compiled runtime serves all models of a
+// board.
+func ForBoard(file string, t *blueprint.Blueprint, b *boards.Board, o boards.Options) []byte {
+	switch file {
+	case blueprint.ConfigFile:
+		return ConfigHeader(b, o)
+	case blueprint.MakeFile:
+		return boardMakefile(t, b, o)
+	case blueprint.OperatorsFile:
+		return operatorsMakefile(o)
+	case blueprint.MemoryFile:
+		return memoryHeader(b, o)
+	}
+	return nil
 }
 
-// operatorsFile has the compiler's flags for the model. The runtime does not depend on it.
-const operatorsFile = "crt_config/operators.mk"
-
-func operatorsMakefile(_ *blueprint, _ *boards.Board, o boards.Options) []byte {
+func operatorsMakefile(o boards.Options) []byte {
 	var w strings.Builder
 	fmt.Fprintf(&w, `# SPDX-License-Identifier: 0BSD
 # The compiler's flags for the model's operators, for the Makefile.
@@ -42,14 +45,11 @@ OPERATOR_FLAGS :=%s
 	return []byte(w.String())
 }
 
-// configFile configures the runtime.
-const configFile = "crt_config/crt_config.h"
-
 // graphFunction links the runtime's graph executor, which nothing else refers to.
 var graphFunction = boards.Function{Name: "tvm.graph_executor.create", Symbol: "TVMGraphExecutorModule_Create"}
 
-// configHeader sets no limits on rank, arguments or names: the runtime has none.
-func configHeader(b *boards.Board, o boards.Options) []byte {
+// ConfigHeader sets no limits on rank, arguments or names: the runtime has none.
+func ConfigHeader(b *boards.Board, o boards.Options) []byte {
 	var w strings.Builder
 	fmt.Fprintf(&w, `// SPDX-License-Identifier: 0BSD
 // Board %s, for the runtime and the firmware.
@@ -231,7 +231,7 @@ func access(r boards.Region) string {
 	return s
 }
 
-func boardMakefile(t *blueprint, b *boards.Board, o boards.Options) []byte {
+func boardMakefile(t *blueprint.Blueprint, b *boards.Board, o boards.Options) []byte {
 	return fmt.Appendf(nil, `# SPDX-License-Identifier: 0BSD
 # Board %s, for the Makefile.
 CC := %s
@@ -257,7 +257,7 @@ func leftOut(o boards.Options) []string {
 }
 
 // linkerScript returns the template's linker script, for a board with a memory map.
-func linkerScript(t *blueprint, b *boards.Board) string {
+func linkerScript(t *blueprint.Blueprint, b *boards.Board) string {
 	if len(b.Memory) == 0 || t.LinkerScript == "" {
 		return ""
 	}

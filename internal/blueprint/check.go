@@ -1,0 +1,290 @@
+// This file checks that a template's fields agree with each other and that its paths stay in the project.
+
+package blueprint
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/failure"
+)
+
+// Check returns an error if a path of the template is missing or leads out of the project's folder.
+func (t *Blueprint) Check() error {
+	if len(t.Build) == 0 || t.Build[0] == "" {
+		return errors.New("no build command")
+	}
+	if len(t.Inputs) == 0 {
+		return errors.New("no inputs")
+	}
+	for _, p := range slices.Concat(t.Inputs, t.Reuse, t.Results, t.BoardFile(), []string{t.BuildID, t.Map},
+		t.Forms.Names()) {
+		if err := checkPath(p); err != nil {
+			return err
+		}
+	}
+	if err := cmp.Or(t.CheckELF(), t.checkFolders()); err != nil {
+		return err
+	}
+	for _, p := range slices.Concat(t.Reuse, t.Results, t.BoardFile(), []string{t.BuildID, t.Map}, t.Forms.Names()) {
+		if !strings.HasPrefix(p, t.BuildFolder()+"/") {
+			return fmt.Errorf("%q is not in the build folder %q", p, t.BuildFolder())
+		}
+		if _, err := path.Match(p, ""); err != nil {
+			return fmt.Errorf("invalid pattern %q", p)
+		}
+	}
+	for _, s := range t.Compile {
+		for _, p := range s.Files {
+			if _, err := path.Match(p, ""); err != nil {
+				return fmt.Errorf("invalid pattern %q", p)
+			}
+		}
+	}
+	for _, g := range t.Generate {
+		if !slices.Contains(GeneratedFiles, g) {
+			return fmt.Errorf("no generator for %q", g)
+		}
+	}
+	if t.Board != "" && t.MakesForms() {
+		return errors.New("board: what it describes is known too late for " + FormsWord)
+	}
+	for _, p := range t.Areas.Own {
+		if _, err := path.Match(p, ""); err != nil {
+			return fmt.Errorf("areas: invalid pattern %q", p)
+		}
+	}
+	if t.LinkedIn != "" && checkPath(t.LinkedIn) != nil {
+		return fmt.Errorf("linked_in: %q is not a folder of the project", t.LinkedIn)
+	}
+	if f := t.FolderForProgrammer(); checkPath(f) != nil || !strings.HasPrefix(f+"/", t.BuildFolder()+"/") {
+		return fmt.Errorf("programmer_folder: %q is not the build folder %q or in it", f, t.BuildFolder())
+	}
+	if t.Kept && len(t.Reuse) > 0 {
+		return errors.New("reuse has no effect with kept")
+	}
+	if !t.Kept && len(t.Results) > 0 {
+		return errors.New("results have no effect without kept")
+	}
+	return cmp.Or(t.checkOutside(), t.checkFind(), t.checkSetup(), t.checkIfs(), t.Landmarks.Check())
+}
+
+// checkPath returns an error for a path that is or leads out of the project's folder.
+func checkPath(p string) error {
+	if !filepath.IsLocal(filepath.FromSlash(p)) || path.Clean(p) != p || p == "." {
+		return fmt.Errorf("%q is not a path inside the project", p)
+	}
+	return nil
+}
+
+// CheckELF returns an error for a result without a folder: the build folder is the first part of its path.
+func (t *Blueprint) CheckELF() error {
+	if err := checkPath(t.ELF); err != nil {
+		return err
+	}
+	if !strings.Contains(t.ELF, "/") {
+		return fmt.Errorf("elf %q is not in a build folder", t.ELF)
+	}
+	return CheckBuildFolder(t.BuildFolder())
+}
+
+// CheckBuildFolder returns an error for a name that is not of a folder in the project, or reserved.
+func CheckBuildFolder(name string) error {
+	if strings.Contains(name, "/") {
+		return fmt.Errorf("%q is not one folder", name)
+	}
+	return cmp.Or(checkPath(name), checkReserved(name))
+}
+
+// checkReserved returns an error for a path that begins with a name of boardsmith's own.
+func checkReserved(path string) error {
+	if top, _, _ := strings.Cut(path, "/"); reserved(top) {
+		return fmt.Errorf("%q: the name is reserved for boardsmith's own files", top)
+	}
+	return nil
+}
+
+// CheckNames returns an error for a file or folder of the template that has a reserved name.
+func (t *Template) CheckNames() error {
+	entries, err := fs.ReadDir(t.Files, ".")
+	if err != nil {
+		return failure.New(failure.Config, "", "template %s: %w", t.Name, err)
+	}
+	for _, e := range entries {
+		if err := checkReserved(e.Name()); err != nil {
+			return failure.New(failure.Config, "rename or remove it", "template %s: %w", t.Name, err)
+		}
+	}
+	return nil
+}
+
+// checkFirmware refuses a folder for the firmware's C outside of the project, or with a reserved name. The build folder
+// is refused when its files are planned.
+func (t *Template) checkFirmware() error {
+	if t.Firmware == "" {
+		return nil
+	}
+	return cmp.Or(checkPath(t.Firmware), checkReserved(t.Firmware))
+}
+
+// checkCopies returns an error for folders outside of the project or of the other template, or with a reserved name.
+func (t *Template) checkCopies() error {
+	for to, from := range t.Copies {
+		if err := cmp.Or(checkPath(to), checkReserved(to)); err != nil {
+			return fmt.Errorf("copies: %w", err)
+		}
+		if checkPath(from) != nil || !strings.Contains(from, "/") {
+			return fmt.Errorf("copies: %q is not a template's name and its folder", from)
+		}
+	}
+	return nil
+}
+
+// checkFolders refuses folders of the model and the runtime that lie in one another or in the build folder.
+func (t *Blueprint) checkFolders() error {
+	all := []string{t.Landmarks.Folders.OfModel(), t.Landmarks.Folders.OfRuntime(), t.BuildFolder()}
+	for i, a := range all {
+		if err := cmp.Or(checkPath(a), checkReserved(a)); err != nil {
+			return err
+		}
+		for j, b := range all {
+			if i != j && strings.HasPrefix(a+"/", b+"/") {
+				return fmt.Errorf("folder %q is in folder %q", a, b)
+			}
+		}
+	}
+	return nil
+}
+
+// Heeds returns an error if the user has set an option that the template does not use.
+func (t *Blueprint) Heeds(o boards.Options) error {
+	for _, name := range o.Set() {
+		if !slices.Contains(t.Options, name) {
+			return failure.New(failure.Config, "leave it out", "option %s has no effect with this template", name)
+		}
+	}
+	return nil
+}
+
+// checkIfs returns an error for a word that depends on a place that is not below a user's variable.
+func (t *Blueprint) checkIfs() error {
+	for _, word := range t.Build {
+		place, then, conditional := CutIf(word)
+		if !conditional {
+			continue
+		}
+		name, below, _ := strings.Cut(strings.TrimPrefix(place, "$"), "/")
+		if t.Env[name] != "$"+name || checkPath(below) != nil || then == "" {
+			return fmt.Errorf("build: %q is not %s$NAME/PATH}WORD with a user's variable of env", word, ifWord)
+		}
+	}
+	return nil
+}
+
+// Completes returns an error for a board that only its build completes if the build command writes no board file.
+func (t *Blueprint) Completes(b *boards.Board) error {
+	if b.Partial && t.Board == "" {
+		return fmt.Errorf("the build completes board %s, but writes no board file", b.Name)
+	}
+	return nil
+}
+
+// checkPlaces returns an error for a place without one of the words that begin one.
+func checkPlaces(all []string) error {
+	for _, place := range all {
+		first, _, _ := strings.Cut(place, "/")
+		if first != HomeWord && first != AboveWord && !(strings.HasPrefix(first, "$") && len(first) > 1) {
+			return fmt.Errorf("the place %q begins with none of $NAME, %s and %s", place, AboveWord, HomeWord)
+		}
+	}
+	return nil
+}
+
+// checkFind returns an error for a search that cannot succeed or does not end.
+func (t *Blueprint) checkFind() error {
+	for _, s := range t.Find {
+		if s.Name == "" || checkPath(s.Has) != nil || len(s.In) == 0 {
+			return fmt.Errorf("find: %q has no name, no file or no place", s.Name)
+		}
+		if err := checkPlaces(s.In); err != nil {
+			return fmt.Errorf("find: %w", err)
+		}
+		if slices.ContainsFunc(s.In, func(place string) bool { return strings.HasPrefix(place, "$") }) {
+			return fmt.Errorf("find: %s is looked for below a variable", s.Name)
+		}
+	}
+	for _, tool := range t.Tools {
+		if err := checkPlaces(tool.In); err != nil {
+			return fmt.Errorf("tool %s: %w", tool.Name, err)
+		}
+	}
+	return nil
+}
+
+// checkOutside returns an error for outside inputs and source trees that do not begin with a variable.
+func (t *Blueprint) checkOutside() error {
+	for _, p := range t.Trees {
+		name, _, pattern := SplitTree(p)
+		if t.Env[name] != "$"+name || !strings.HasPrefix(p, "$") {
+			return fmt.Errorf("trees: %q does not begin with a user's variable of env", p)
+		}
+		if _, err := path.Match(pattern, ""); err != nil || pattern != "" && !fs.ValidPath(pattern) {
+			return fmt.Errorf("trees: invalid pattern %q", p)
+		}
+	}
+	for _, p := range t.Outside {
+		name, below, _ := strings.Cut(strings.TrimPrefix(p, "$"), "/")
+		if v := t.Env[name]; v != "$"+name && v != "$"+name+"?" || !strings.HasPrefix(p, "$") {
+			return fmt.Errorf("outside: %q does not begin with a user's variable of env", p)
+		}
+		if !filepath.IsLocal(filepath.FromSlash(below)) || path.Clean(below) != below {
+			return fmt.Errorf("outside: %q is not a path below $%s", p, name)
+		}
+	}
+	return nil
+}
+
+// checkSetup returns an error for commands that cannot be run.
+func (t *Blueprint) checkSetup() error {
+	for _, c := range t.Checks {
+		if c.Name == "" {
+			return errors.New("checks: one has no name")
+		}
+		if err := t.checkCommand("checks: "+c.Name, c.Command); err != nil {
+			return err
+		}
+	}
+	if len(t.Boards) == 0 {
+		return nil
+	}
+	return t.checkCommand("boards", t.Boards)
+}
+
+func (t *Blueprint) checkCommand(field string, words []string) error {
+	if len(words) == 0 || words[0] == "" {
+		return fmt.Errorf("%s: no command", field)
+	}
+	for _, word := range words[1:] {
+		name, _, _ := strings.Cut(strings.TrimPrefix(word, "$"), "/")
+		if strings.HasPrefix(word, "$") && t.Env[name] != "$"+name {
+			return fmt.Errorf("%s: %q does not begin with a user's variable of env", field, word)
+		}
+	}
+	return nil
+}
+
+// reserved reports whether a file or folder of that name in a project is boardsmith's own, on any file system.
+func reserved(name string) bool {
+	name = strings.ToLower(name)
+	if written, temporary := strings.CutPrefix(name, TemporaryPrefix); temporary {
+		return strings.HasPrefix(written, StateFile) || strings.HasPrefix(written, OwnPrefix)
+	}
+	return strings.HasPrefix(name, OwnPrefix) || name == StateFile || name == ModelTar
+}

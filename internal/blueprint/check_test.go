@@ -1,0 +1,109 @@
+package blueprint
+
+import (
+	"testing"
+
+	"github.com/boardsmith/boardsmith/internal/firmware"
+)
+
+// TestTemplateRefused: places that no file has are refused when the template is read.
+func TestTemplateRefused(t *testing.T) {
+	t.Parallel()
+	good := Blueprint{
+		Build: []string{"make"}, Inputs: []string{"src"}, BuildID: "build/id.c", ELF: "build/a.elf", Map: "build/a.map",
+		Env: map[string]string{"BASE": "$BASE", "OTHER": "$BASE", "FIXED": "x"}, Outside: []string{"$BASE/VERSION"},
+	}
+	must(t, good.Check())
+	for name, change := range map[string]func(*Blueprint){
+		"a variable that is not passed": func(b *Blueprint) { b.Outside = []string{"$HOME/x"} },
+		"a variable of another name":    func(b *Blueprint) { b.Outside = []string{"$OTHER/x"} },
+		"a fixed value":                 func(b *Blueprint) { b.Outside = []string{"$FIXED/x"} },
+		"no variable":                   func(b *Blueprint) { b.Outside = []string{"BASE/x"} },
+		"all of it":                     func(b *Blueprint) { b.Outside = []string{"$BASE"} },
+		"above it":                      func(b *Blueprint) { b.Outside = []string{"$BASE/../x"} },
+		"a form elsewhere":              func(b *Blueprint) { b.Forms.Hex = "src/a.hex" },
+		"a landmark without a name":     func(b *Blueprint) { b.Landmarks.Stacks = []firmware.Place{{}} },
+		"a landmark with two":           func(b *Blueprint) { b.Landmarks.Kept = firmware.Place{Symbol: "a", Section: ".b"} },
+		"the end of a section": func(b *Blueprint) {
+			b.Landmarks.Parts = []firmware.Place{{Section: ".a", End: "b"}}
+		},
+		"a reset cause that only ends": func(b *Blueprint) { b.Landmarks.ResetCause = firmware.Place{End: "b"} },
+	} {
+		bad := good
+		change(&bad)
+		if err := bad.Check(); err == nil {
+			t.Errorf("%s: taken", name)
+		}
+	}
+}
+
+// TestTemplateOfATreeRefused: trees, searches and board files that cannot be are refused when the template is read.
+func TestTemplateOfATreeRefused(t *testing.T) {
+	t.Parallel()
+	good := Blueprint{
+		Build: []string{"west"}, Inputs: []string{"src"}, BuildID: "build/id.c", ELF: "build/a.elf", Map: "build/a.map",
+		Env: map[string]string{"BASE": "$BASE", "MAYBE": "$MAYBE?"}, Trees: []string{"$BASE", "$BASE/../modules/*"},
+		Find:  []Search{{Name: "BASE", Has: "VERSION", In: []string{"{above}/a", "~/a"}}},
+		Board: "build/board.json", Tools: []Tool{{Name: "west", In: []string{"$BASE/bin"}}},
+	}
+	must(t, good.Check())
+	for name, change := range map[string]func(*Blueprint){
+		"a tree of no variable":         func(b *Blueprint) { b.Trees = []string{"BASE"} },
+		"a tree of another variable":    func(b *Blueprint) { b.Trees = []string{"$OTHER"} },
+		"a tree that may be unset":      func(b *Blueprint) { b.Trees = []string{"$MAYBE"} },
+		"a tree of a wrong pattern":     func(b *Blueprint) { b.Trees = []string{"$BASE/["} },
+		"a tree's parent in its middle": func(b *Blueprint) { b.Trees = []string{"$BASE/a/../b"} },
+		"a tree's parent at its end":    func(b *Blueprint) { b.Trees = []string{"$BASE/a/.."} },
+		"a search without a file":       func(b *Blueprint) { b.Find = []Search{{Name: "BASE", In: []string{"~/a"}}} },
+		"a search for a file elsewhere": func(b *Blueprint) {
+			b.Find = []Search{{Name: "BASE", Has: "../x", In: []string{"~/a"}}}
+		},
+		"a search nowhere": func(b *Blueprint) { b.Find = []Search{{Name: "BASE", Has: "x"}} },
+		"a search in itself": func(b *Blueprint) {
+			b.Find = []Search{{Name: "BASE", Has: "x", In: []string{"$BASE"}}}
+		},
+		"a search in a fixed place": func(b *Blueprint) {
+			b.Find = []Search{{Name: "BASE", Has: "x", In: []string{"/opt"}}}
+		},
+		"a check without a command": func(b *Blueprint) { b.Checks = []SetupCheck{{Name: "a"}} },
+		"no command for boards":     func(b *Blueprint) { b.Boards = []string{""} },
+		"a check without a name":    func(b *Blueprint) { b.Checks = []SetupCheck{{Command: []string{"a"}}} },
+		"a check of another variable": func(b *Blueprint) {
+			b.Checks = []SetupCheck{{Name: "a", Command: []string{"a", "$OTHER/b"}}}
+		},
+		"a tool in a fixed place": func(b *Blueprint) {
+			b.Tools = []Tool{{Name: "west", In: []string{"bin"}}}
+		},
+		"a board file elsewhere":          func(b *Blueprint) { b.Board = "board.json" },
+		"a board file outside":            func(b *Blueprint) { b.Board = "build/../../board.json" },
+		"a programmer's folder elsewhere": func(b *Blueprint) { b.ProgrammerFolder = "buildings/x" },
+		"results that are not kept":       func(b *Blueprint) { b.Results = []string{"build/x"} },
+		"results elsewhere":               func(b *Blueprint) { b.Kept, b.Results = true, []string{"x"} },
+		"results of a wrong pattern":      func(b *Blueprint) { b.Kept, b.Results = true, []string{"build/["} },
+		"kept, and objects for reuse":     func(b *Blueprint) { b.Kept, b.Reuse = true, []string{"build/*.o"} },
+		"forms on request":                func(b *Blueprint) { b.Build = []string{"make", "{forms}"} },
+	} {
+		bad := good
+		change(&bad)
+		if err := bad.Check(); err == nil {
+			t.Errorf("%s: taken", name)
+		}
+	}
+}
+
+// TestConditionalWordRefused: a word of the build command depends on a path below a user's variable, or on nothing.
+func TestConditionalWordRefused(t *testing.T) {
+	for _, word := range []string{"{if $HOME/x}-a", "{if $BASE}-a", "{if $BASE/../x}-a", "{if /x}-a", "{if $BASE/x}"} {
+		bad := Blueprint{Build: []string{"make", word}, Env: map[string]string{"BASE": "$BASE"}}
+		if bad.checkIfs() == nil {
+			t.Errorf("%s: taken", word)
+		}
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,116 @@
+// This file finds templates, by a path, in the folders of a search path, or among the shipped ones.
+
+package blueprint
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"sort"
+	"strings"
+
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/jsonfile"
+	"github.com/boardsmith/boardsmith/internal/plainfile"
+	"github.com/boardsmith/boardsmith/templates"
+)
+
+// A Template is a template and its files.
+type Template struct {
+	Blueprint
+	Renamed  map[string]string `json:"renamed"`  // the new name of a source that board files may name by its old one
+	Firmware string            `json:"firmware"` // the project's folder for the firmware's common C; "": not needed
+	// folders of other templates that a project gets: the project's folder to TEMPLATE/FOLDER
+	Copies map[string]string `json:"copies"`
+	Copied map[string]fs.FS  `json:"-"` // their files
+	Name   string            `json:"-"`
+	Files  fs.FS             `json:"-"` // rooted in the template's folder
+}
+
+// Find finds a template by its path, else in each folder's templates/, else among the shipped ones; with the
+// folders that it has from others. Errors have the class config.
+func Find(name string, folders []string) (*Template, error) {
+	t, err := findAlone(name, folders)
+	if err != nil {
+		return nil, err
+	}
+	t.Copied = map[string]fs.FS{}
+	for to, from := range t.Copies {
+		of, folder, _ := strings.Cut(from, "/")
+		other, err := findAlone(of, folders)
+		if err == nil {
+			t.Copied[to], err = fs.Sub(other.Files, folder)
+		}
+		if err == nil {
+			_, err = fs.ReadDir(t.Copied[to], ".")
+		}
+		if err != nil {
+			return nil, failure.New(failure.Config, "", "template %s: copies: %s: %w", t.Name, from, err)
+		}
+	}
+	return t, nil
+}
+
+func findAlone(name string, folders []string) (*Template, error) {
+	if strings.ContainsRune(name, '/') || strings.ContainsRune(name, filepath.Separator) {
+		return readTemplate(filepath.Base(filepath.Clean(name)), os.DirFS(name))
+	}
+	for _, f := range folders {
+		t, err := readTemplate(name, os.DirFS(filepath.Join(f, "templates", name)))
+		if err == nil || !errors.Is(err, fs.ErrNotExist) {
+			return t, err
+		}
+	}
+	known := Names(folders)
+	if !slices.Contains(known, name) {
+		return nil, failure.New(failure.Config, "choose one of: "+strings.Join(known, ", "), "template %q is not known%s",
+			name, jsonfile.DidYouMean(name, known))
+	}
+	files, err := fs.Sub(templates.FS, name)
+	if err != nil {
+		return nil, fmt.Errorf("template %s: %w", name, err)
+	}
+	return readTemplate(name, files)
+}
+
+// Names lists the templates in each folder's templates/ and the shipped ones, sorted.
+func Names(folders []string) []string {
+	found, _ := fs.Glob(templates.FS, "*/"+TemplateFile) // the pattern is valid
+	for _, f := range folders {
+		more, _ := fs.Glob(os.DirFS(f), "templates/*/"+TemplateFile)
+		found = append(found, more...)
+	}
+	var names []string
+	for _, f := range found {
+		names = append(names, path.Base(path.Dir(f)))
+	}
+	sort.Strings(names)
+	return slices.Compact(names)
+}
+
+func readTemplate(name string, files fs.FS) (*Template, error) {
+	t := &Template{Name: name, Files: files}
+	if info, err := fs.Stat(files, TemplateFile); err == nil && !info.Mode().IsRegular() {
+		return nil, failure.New(failure.Config, "", "template %s: %s: %w", name, TemplateFile, plainfile.ErrSpecial)
+	}
+	data, err := fs.ReadFile(files, TemplateFile)
+	if err != nil {
+		return nil, failure.New(failure.Config, "", "template %s: %w", name, err)
+	}
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(t); err != nil {
+		return nil, failure.New(failure.Config, "", "template %s: %s: %w", name, TemplateFile, err)
+	}
+	if err := cmp.Or(t.Check(), t.checkFirmware(), t.checkCopies()); err != nil {
+		return nil, failure.New(failure.Config, "", "template %s: %s: %w", name, TemplateFile, err)
+	}
+	return t, nil
+}
