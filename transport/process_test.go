@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
+	"golang.org/x/sys/unix"
 
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/transport"
@@ -391,4 +392,52 @@ func BenchmarkProcessRoundTrip(b *testing.B) {
 	}
 	slices.Sort(times)
 	b.ReportMetric(float64(times[len(times)/2].Nanoseconds())/1e3, "median-µs")
+}
+
+// StartProcess closes what it has opened if the system has no more file descriptors, whichever of them is missing.
+func TestProcessWithoutFiles(t *testing.T) {
+	var whole syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &whole); err != nil {
+		t.Fatal(err)
+	}
+	open := func() (open []int) {
+		for fd := range 1024 {
+			if _, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0); err == nil {
+				open = append(open, fd)
+			}
+		}
+		return open
+	}
+	runtime.GC() // closes what other tests left, so that it does not free descriptors now
+	before := open()
+	for room := 0; ; room++ {
+		limit := 0
+		for free := 0; free < room || slices.Contains(before, limit); limit++ {
+			if !slices.Contains(before, limit) {
+				free++
+			}
+		}
+		few := whole
+		few.Cur = uint64(limit)
+		if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &few); err != nil {
+			t.Fatal(err)
+		}
+		p, err := transport.StartProcess(t.Context(), child("echo"))
+		if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &whole); err != nil {
+			t.Fatal(err)
+		}
+		if err == nil {
+			p.Close()
+			if room < 6 {
+				t.Errorf("started with %d file descriptors", room)
+			}
+			return
+		}
+		if !errors.Is(err, syscall.EMFILE) {
+			t.Errorf("%d file descriptors: %v", room, err)
+		}
+		if after := open(); len(after) > len(before) {
+			t.Errorf("%d file descriptors: %v were open, %v are", room, before, after)
+		}
+	}
 }

@@ -52,6 +52,36 @@ func TestReplayNotRead(t *testing.T) {
 	}
 }
 
+// After the last recorded read, a host that has more to send waits, and a host that has sent everything gets an error.
+func TestReplayReadsOn(t *testing.T) {
+	r, err := transport.OpenReplay(strings.NewReader(
+		`{"boardsmith_recording":1}` + "\n" + `{"to":"device","hex":"0102"}` + "\n" + `{"to":"host","hex":"03"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := within(t, 5*time.Second)
+	if err := r.Write(ctx, []byte{1, 2}); err != nil {
+		t.Fatal(err)
+	}
+	p := make([]byte, 1)
+	if n, err := r.Read(ctx, p); n != 1 || err != nil {
+		t.Fatalf("recorded read: %d, %v", n, err)
+	}
+	var e *transport.ReplayError
+	if n, err := r.Read(ctx, p); n != 0 || !errors.As(err, &e) || e.Offset != 2 {
+		t.Errorf("read after the last one: %d, %v", n, err)
+	}
+	r, err = transport.OpenReplay(strings.NewReader(
+		`{"boardsmith_recording":1}` + "\n" + `{"to":"device","hex":"01"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var late *transport.TimeoutError
+	if n, err := r.Read(within(t, 10*time.Millisecond), p); n != 0 || !errors.As(err, &late) {
+		t.Errorf("read before the host has sent everything: %d, %v", n, err)
+	}
+}
+
 func openLoopback(*testing.T) transport.Link {
 	host, device := transporttest.Pair()
 	go transporttest.Echo(device)

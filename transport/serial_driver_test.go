@@ -27,3 +27,29 @@ func TestSerialReadsNothing(t *testing.T) {
 		t.Errorf("%v, class %v", err, failure.Of(err))
 	}
 }
+
+// A stuckPort has no data, and its driver cannot close it.
+type stuckPort struct {
+	serial.Port
+	closed chan struct{}
+}
+
+func (p stuckPort) Read([]byte) (int, error) { <-p.closed; return 0, errors.New("closed") }
+func (stuckPort) ResetOutputBuffer() error   { return nil }
+func (p stuckPort) Close() error             { close(p.closed); return errors.New("still there") }
+
+// Close returns the driver's error, unless the port has vanished before.
+func TestSerialCloseFails(t *testing.T) {
+	var e *serialError
+	stuck := newSerial("stuck", stuckPort{closed: make(chan struct{})})
+	if err := stuck.Close(); !errors.As(err, &e) || e.Port != "stuck" || e.Gone {
+		t.Errorf("a port that is there: %v", err)
+	}
+	gone := newSerial("gone", stuckPort{closed: make(chan struct{})})
+	gone.mu.Lock()
+	gone.err = errors.New("no longer there")
+	gone.mu.Unlock()
+	if err := gone.Close(); err != nil {
+		t.Errorf("a port that has vanished: %v", err)
+	}
+}

@@ -178,7 +178,7 @@ func (s *Session) dial(caller context.Context) error {
 func (s *Session) attempt(ctx context.Context, wait time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
-	if err := s.write(ctx, s.end.terminate(), s.end.begin()); err != nil {
+	if err := s.write(ctx, terminate, s.end.begin()); err != nil {
 		return err
 	}
 	return s.establish(ctx)
@@ -225,7 +225,7 @@ func Accept(ctx context.Context, link Link, o SessionOptions) (*Session, error) 
 		return nil, err
 	}
 	s.responder = true
-	if err := s.write(ctx, s.end.terminate()); err != nil {
+	if err := s.write(ctx, terminate); err != nil {
 		return nil, err
 	}
 	return s, s.establish(ctx)

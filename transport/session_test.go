@@ -6,7 +6,10 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -71,6 +74,34 @@ func talk(ctx context.Context, link transport.Link, messages int) error {
 		}
 	}
 	return nil
+}
+
+// Without a seed, sessions begin with different nonces, so that a reply to an earlier one is not taken for this one's.
+func TestNoncesDiffer(t *testing.T) {
+	first := map[string]bool{}
+	for range 16 {
+		l := &firstWrite{}
+		if _, err := transport.Dial(t.Context(), l, transport.SessionOptions{}); !errors.Is(err, io.ErrClosedPipe) {
+			t.Fatal(err)
+		}
+		first[string(l.sent)] = true
+	}
+	if len(first) == 1 {
+		t.Errorf("16 sessions began with the same bytes: %x", slices.Collect(maps.Keys(first)))
+	}
+}
+
+// A firstWrite is a link that ends with the first write.
+type firstWrite struct {
+	transport.Link
+	sent []byte
+}
+
+func (l *firstWrite) Lossy() bool { return true }
+
+func (l *firstWrite) Write(_ context.Context, p []byte) error {
+	l.sent = append(l.sent, p...)
+	return io.ErrClosedPipe
 }
 
 // The captured handshake of wire.md §2.5, by bytes.
