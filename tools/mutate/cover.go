@@ -3,8 +3,13 @@ package main
 import (
 	"bufio"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"io"
+	"io/fs"
+	"iter"
 	"log"
 	"os"
 	"path/filepath"
@@ -28,24 +33,102 @@ func covered() string {
 	return strings.Join(packages, ",")
 }
 
-// A coverage lists the tests that run a line, by file and number. The list of a line in no statement of its own, such
-// as a case's condition, is nil. The list of a line that no test runs is empty.
+// A coverage lists the tests of a package that run a block of statements. Its keys are those of a coverage profile,
+// such as "transport/tcp.go:3.12,5.2". The list of a block that no test runs is empty.
 type coverage map[string][]goTested
 
-// of returns the tests that run a line. For a line in no statement, it uses the statement above.
-func (c coverage) of(file string, line int) []goTested {
-	for ; line > 0; line-- {
-		if tests, ok := c[fmt.Sprintf("%s:%d", file, line)]; ok {
-			return tests
+// of returns the tests that run the changed statement. A change in no block is in a condition, such as a case's, that
+// other blocks of its function follow: any test of the function may run it.
+func (c coverage) of(m mutant) []goTested {
+	var tests, around []goTested
+	var began position
+	inBlock := false
+	for block, ran := range c {
+		file, span, _ := strings.Cut(block, ":")
+		if file != m.file {
+			continue
+		}
+		var from, to position
+		if _, err := fmt.Sscanf(span, "%d.%d,%d.%d", &from.line, &from.column, &to.line, &to.column); err != nil {
+			panic(fmt.Sprintf("%q: %v", block, err))
+		}
+		if !m.at.before(from) && m.at.before(to) && (!inBlock || began.before(from)) {
+			tests, began, inBlock = ran, from, true
+		}
+		if !from.before(m.function[0]) && !m.function[1].before(to) {
+			around = append(around, ran...)
 		}
 	}
-	return nil
+	if inBlock {
+		return tests
+	}
+	slices.SortFunc(around, func(a, b goTested) int { return strings.Compare(a.Name, b.Name) })
+	return slices.Compact(around)
 }
 
 // A goTested is a test function that runs a line.
 type goTested struct {
-	pkg, name string
-	took      time.Duration
+	Name string
+	Took time.Duration
+}
+
+// A recorder returns the coverage of packages. It records that of a package when a change first needs it.
+type recorder struct {
+	clean string // an unchanged copy of the tree
+	keep  string // a folder with coverage recorded by earlier runs; "" is none
+	mu    sync.Mutex
+	known map[string]coverage
+}
+
+func (r *recorder) of(ctx context.Context, pkg string) (coverage, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if c, ok := r.known[pkg]; ok {
+		return c, nil
+	}
+	kept := filepath.Join(r.keep, strings.ReplaceAll(pkg, "/", "-")+".json")
+	c := coverage{}
+	if r.keep != "" && jsonfile(kept, &c) == nil {
+		r.known[pkg] = c
+		return c, nil
+	}
+	if err := cover(ctx, r.clean, pkg, c); err != nil {
+		return nil, err
+	}
+	r.known[pkg] = c
+	if r.keep == "" {
+		return c, nil
+	}
+	data, err := json.Marshal(c)
+	if err == nil {
+		err = os.MkdirAll(r.keep, 0o755)
+	}
+	if err == nil {
+		err = os.WriteFile(kept, data, 0o644)
+	}
+	return c, err
+}
+
+func jsonfile(path string, to any) error {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(data, to)
+}
+
+// digest returns a hash of the files of a copied tree.
+func digest(root string) (string, error) {
+	h := sha256.New()
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		fmt.Fprintf(h, "%q %x\n", strings.TrimPrefix(path, root), sha256.Sum256(data))
+		return err
+	})
+	return hex.EncodeToString(h.Sum(nil)[:8]), err
 }
 
 // quick is the maximum time of a test that is run first on a change.
@@ -94,7 +177,7 @@ func cover(ctx context.Context, root, pkg string, covers coverage) error {
 				n++
 				if err != nil {
 					failed = append(failed, fmt.Sprintf("%s.%s: %v\n%s", pkg, name, err, said))
-				} else if err := note(profile, goTested{pkg, name, took}, covers); err != nil {
+				} else if err := note(profile, goTested{name, took}, covers); err != nil {
 					failed = append(failed, err.Error())
 				}
 				mu.Unlock()
@@ -123,7 +206,6 @@ func note(profile string, test goTested, covers coverage) error {
 	if _, err := r.ReadString('\n'); err != nil { // skips the line with the mode
 		return err
 	}
-	seen := map[string]bool{}
 	for {
 		line, err := r.ReadString('\n')
 		if err == io.EOF {
@@ -131,46 +213,58 @@ func note(profile string, test goTested, covers coverage) error {
 		} else if err != nil {
 			return err
 		}
-		file, rest, _ := strings.Cut(strings.TrimPrefix(line, module), ":")
-		var from, to, column, statements, ran int
-		if _, err := fmt.Sscanf(rest, "%d.%d,%d.%d %d %d", &from, &column, &to, &column, &statements, &ran); err != nil {
-			return fmt.Errorf("%q: %w", line, err)
+		fields := strings.Fields(strings.TrimPrefix(line, module))
+		if len(fields) != 3 {
+			return fmt.Errorf("%s: %q", profile, line)
 		}
-		for n := from; n <= to; n++ {
-			at := fmt.Sprintf("%s:%d", file, n)
-			switch _, known := covers[at]; {
-			case ran > 0 && !seen[at]:
-				seen[at] = true
-				covers[at] = append(covers[at], test)
-			case !known:
-				covers[at] = []goTested{}
+		block, ran := fields[0], fields[2] != "0"
+		if ran && !slices.Contains(covers[block], test) {
+			covers[block] = append(covers[block], test)
+		} else if covers[block] == nil {
+			covers[block] = []goTested{}
+		}
+	}
+}
+
+// commandsOf yields the commands that run the tests of the changed line: the quick tests of each package, the nearest
+// package first, then the slow ones.
+func commandsOf(ctx context.Context, covers *recorder, m mutant) iter.Seq2[[]string, error] {
+	return func(yield func([]string, error) bool) {
+		for _, slow := range []bool{false, true} {
+			for _, pkg := range m.packages {
+				c, err := covers.of(ctx, pkg)
+				if err != nil {
+					yield(nil, err)
+					return
+				}
+				for _, names := range portions(c.of(m), slow) {
+					if !yield(append(goTest("./"+pkg, "^("+strings.Join(names, "|")+")$"), "-vet=off"), nil) {
+						return
+					}
+				}
 			}
 		}
 	}
 }
 
-// commandsOf returns the commands that run these tests: the quick tests of each package, the nearest package first,
-// then the slow ones.
-func commandsOf(tests []goTested, packages []string) [][]string {
-	var quickOnes, slowOnes [][]string
-	for _, pkg := range packages {
-		var names [2][]string
-		for _, t := range slices.SortedFunc(slices.Values(tests), func(a, b goTested) int { return int(a.took - b.took) }) {
-			if t.pkg == pkg {
-				slow := 0
-				if t.took > quick {
-					slow = 1
-				}
-				names[slow] = append(names[slow], t.name)
-			}
+// portions returns the names of the quick or of the slow tests, the quickest first, in portions. Each portion takes
+// four times as long as the one before it: most changes fail in the first, and each costs a link.
+func portions(tests []goTested, slow bool) [][]string {
+	var all [][]string
+	var portion []string
+	room := quick
+	took := time.Duration(0)
+	for _, t := range slices.SortedFunc(slices.Values(tests), func(a, b goTested) int { return int(a.Took - b.Took) }) {
+		if slow != (t.Took > quick) {
+			continue
 		}
-		run := func(names []string) [][]string {
-			if len(names) == 0 {
-				return nil
-			}
-			return [][]string{append(goTest("./"+pkg, "^("+strings.Join(names, "|")+")$"), "-vet=off")}
+		if portion != nil && took+t.Took > room {
+			all, portion, took, room = append(all, portion), nil, 0, 4*room
 		}
-		quickOnes, slowOnes = append(quickOnes, run(names[0])...), append(slowOnes, run(names[1])...)
+		portion, took = append(portion, t.Name), took+t.Took
 	}
-	return append(quickOnes, slowOnes...)
+	if portion != nil {
+		all = append(all, portion)
+	}
+	return all
 }

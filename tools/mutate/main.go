@@ -5,7 +5,8 @@
 //
 // A change replaces a comparison, a logical operator or a constant by another one, or removes a statement. Each is
 // tried in a copy of the tree: one in Go with the tests that run its line, one in C with those that the table below
-// names. It reports the changes that no test detected. A person then decides which of them are equivalent.
+// names. It reports the changes that no test detected. A person then decides which of them are equivalent and adds
+// these to equivalent.txt; they are not tried again. README.md has the results.
 //
 // It takes hours and is not part of any test run.
 package main
@@ -70,23 +71,38 @@ func main() {
 	root := flag.String("root", "..", "the tree to check; it is copied, and not changed")
 	n := flag.Int("n", 200, "how many changes to try")
 	seed := flag.Uint64("seed", 1, "draws the changes")
-	only := flag.String("only", "", "try only sources whose path contains this")
+	only := flag.String("only", "", "try only sources whose path begins with this")
+	keep := flag.String("keep", "", "a folder that keeps the tests' coverage for other runs on the same sources")
 	limit := flag.Duration("limit", 20*time.Minute, "for the tests of one change")
 	out := flag.String("out", "mutants.md", "the report")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, *root, *n, *seed, *only, *limit, *out); err != nil {
+	if err := run(ctx, *root, *n, *seed, *only, *keep, *limit, *out); err != nil {
 		log.Fatal(err)
 	}
 }
 
-func run(ctx context.Context, root string, n int, seed uint64, only string, limit time.Duration, out string) error {
+func run(
+	ctx context.Context, root string, n int, seed uint64, only, keep string, limit time.Duration, out string,
+) error {
 	work, err := os.MkdirTemp("", "mutate-")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(work)
+	clean := filepath.Join(work, "clean")
+	if err := copyTree(ctx, root, clean); err != nil {
+		return err
+	}
+	covers := &recorder{clean: clean, known: map[string]coverage{}}
+	if keep != "" {
+		sum, err := digest(clean)
+		if err != nil {
+			return err
+		}
+		covers.keep = filepath.Join(keep, sum)
+	}
 	copies := make(chan string, runtime.NumCPU())
 	for i := range cap(copies) {
 		dir := filepath.Join(work, fmt.Sprint(i))
@@ -95,16 +111,13 @@ func run(ctx context.Context, root string, n int, seed uint64, only string, limi
 		}
 		copies <- dir
 	}
-	first := <-copies
-	all, err := collect(first, only)
+	all, err := collect(clean, only)
 	if err != nil {
 		return err
 	}
-	covers, err := unchanged(ctx, first, all)
-	if err != nil {
+	if err := unchanged(ctx, clean, all); err != nil {
 		return err
 	}
-	copies <- first
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	rnd.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	log.Printf("%d changes are possible; trying %d", len(all), n)
@@ -131,7 +144,7 @@ func run(ctx context.Context, root string, n int, seed uint64, only string, limi
 		taken[line] = true
 		running.Go(func() {
 			defer func() { copies <- dir }()
-			r, err := try(ctx, dir, m, covers.of(m.file, m.line), limit)
+			r, err := try(ctx, dir, m, covers, limit)
 			mu.Lock()
 			defer mu.Unlock()
 			if err != nil {
@@ -151,11 +164,9 @@ func run(ctx context.Context, root string, n int, seed uint64, only string, limi
 	return errors.Join(failed, ctx.Err())
 }
 
-// unchanged runs all tests concerned once without a change, because a test that fails anyway detects nothing. It
-// returns which Go tests run a line.
-func unchanged(ctx context.Context, root string, all []mutant) (coverage, error) {
+// unchanged runs the tests of changes in C once without a change, because a test that fails anyway detects nothing.
+func unchanged(ctx context.Context, root string, all []mutant) error {
 	done := map[string]bool{}
-	covers := coverage{}
 	for _, m := range all {
 		for _, test := range m.tests {
 			name := strings.Join(test, " ")
@@ -164,21 +175,12 @@ func unchanged(ctx context.Context, root string, all []mutant) (coverage, error)
 			}
 			done[name] = true
 			if said, err := command(ctx, root, test...); err != nil {
-				return nil, fmt.Errorf("without a change, %s: %w\n%s", name, err, said)
+				return fmt.Errorf("without a change, %s: %w\n%s", name, err, said)
 			}
 			log.Printf("passes without a change: %s", name)
 		}
-		for _, p := range m.packages {
-			if done[p] {
-				continue
-			}
-			done[p] = true
-			if err := cover(ctx, root, p, covers); err != nil {
-				return nil, err
-			}
-		}
 	}
-	return covers, ctx.Err()
+	return ctx.Err()
 }
 
 // copyTree copies the files that git tracks in the tree at root.
@@ -221,7 +223,7 @@ func collect(root, only string) ([]mutant, error) {
 		}
 		for _, name := range files {
 			if strings.HasSuffix(name, "_test.go") || strings.HasSuffix(name, "_windows.go") ||
-				strings.HasSuffix(name, "_darwin.go") || !strings.Contains(name, only) {
+				strings.HasSuffix(name, "_darwin.go") || !strings.HasPrefix(name, only) {
 				continue
 			}
 			found, err := mutantsOf(root, name)
@@ -238,6 +240,9 @@ func collect(root, only string) ([]mutant, error) {
 	var all []mutant
 	rnd := rand.New(rand.NewPCG(uint64(most), 1))
 	for _, g := range groups {
+		for _, e := range stale(g) {
+			return nil, fmt.Errorf("equivalent.txt: no such change: %q", e)
+		}
 		for i := 0; len(g) > 0 && i < most; i++ { // a short group repeats; one line is tried once
 			all = append(all, g[rnd.IntN(len(g))])
 		}
@@ -252,6 +257,7 @@ const (
 	killed   outcome = "a test fails"
 	hung     outcome = "a test hangs"
 	survived outcome = "SURVIVED"
+	same     outcome = "equivalent"
 )
 
 type result struct {
@@ -265,7 +271,10 @@ func (r result) String() string {
 }
 
 // try applies the change, runs its tests and reverts it.
-func try(ctx context.Context, root string, m mutant, tests []goTested, limit time.Duration) (result, error) {
+func try(ctx context.Context, root string, m mutant, covers *recorder, limit time.Duration) (result, error) {
+	if why := equivalents[m.key()]; why != "" {
+		return result{mutant: m, outcome: same, by: why}, nil
+	}
 	path := filepath.Join(root, m.file)
 	whole, err := os.ReadFile(path)
 	if err != nil {
@@ -281,27 +290,41 @@ func try(ctx context.Context, root string, m mutant, tests []goTested, limit tim
 		r.outcome = invalid
 		return r, ctx.Err()
 	}
-	within, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
-	commands := m.tests
-	if m.packages != nil {
-		commands = commandsOf(tests, m.packages)
+	commands := func(yield func([]string, error) bool) {
+		for _, argv := range m.tests {
+			if !yield(argv, nil) {
+				return
+			}
+		}
 	}
-	r.by = fmt.Sprintf("%d tests run it", len(tests))
-	for _, argv := range commands {
+	if m.packages != nil {
+		commands = commandsOf(ctx, covers, m)
+	}
+	var took time.Duration
+	n := 0
+	for argv, err := range commands {
+		if err != nil {
+			return r, err
+		}
+		n++
+		began := time.Now()
+		within, cancel := context.WithTimeout(ctx, limit-took)
 		said, err := command(within, root, argv...)
+		late := within.Err() != nil
+		cancel()
+		took += time.Since(began)
 		if ctx.Err() != nil {
 			return r, ctx.Err()
 		}
 		if err != nil {
 			r.outcome, r.by = killed, firstFailure(said)
-			if within.Err() != nil || bytes.Contains(said, []byte("panic: test timed out")) ||
-				strings.Contains(r.by, "Error 124") {
+			if late || bytes.Contains(said, []byte("panic: test timed out")) || strings.Contains(r.by, "Error 124") {
 				r.outcome = hung
 			}
-			break
+			return r, nil
 		}
 	}
+	r.by = fmt.Sprintf("%d commands", n)
 	return r, nil
 }
 
@@ -349,8 +372,8 @@ func report(tried []result, seed uint64) string {
 		count[r.outcome]++
 	}
 	fmt.Fprintf(&b, "# Changes that the tests noticed\n\nSeed %d: %d tried, %d noticed by a failing test, %d by a "+
-		"hanging one, %d not noticed.\n\n",
-		seed, len(tried), count[killed], count[hung], count[survived])
+		"hanging one, %d equivalent, %d not noticed.\n\n",
+		seed, len(tried), count[killed], count[hung], count[same], count[survived])
 	b.WriteString("| where | change | outcome | by |\n|---|---|---|---|\n")
 	for _, r := range tried {
 		fmt.Fprintf(&b, "| %s:%d | `%s` | %s | %s |\n", r.file, r.line, strings.ReplaceAll(r.what, "|", "\\|"), r.outcome,

@@ -16,11 +16,20 @@ import (
 type mutant struct {
 	file      string
 	line      int
-	what      string // for people
+	at        position
+	function  [2]position // of a change in Go: where the function around it begins and ends
+	text      string      // of the line
+	what      string      // for people
 	from, end int
 	to        string
 	tests     [][]string // commands; if there are none, packages applies
 	packages  []string   // packages whose tests are run, if they run the line
+}
+
+type position struct{ line, column int }
+
+func (p position) before(q position) bool {
+	return p.line < q.line || p.line == q.line && p.column < q.column
 }
 
 // others has the replacement of each operator.
@@ -34,9 +43,18 @@ func mutantsOf(root, name string) ([]mutant, error) {
 		return nil, err
 	}
 	if strings.HasSuffix(name, ".go") {
-		return goMutants(name, src)
+		all, err := goMutants(name, src)
+		return withText(all, src), err
 	}
-	return cMutants(name, src), nil
+	return withText(cMutants(name, src), src), nil
+}
+
+func withText(all []mutant, src []byte) []mutant {
+	lines := strings.Split(string(src), "\n")
+	for i := range all {
+		all[i].text = strings.TrimSpace(lines[all[i].line-1])
+	}
+	return all
 }
 
 // goMutants finds changes by the syntax tree.
@@ -47,12 +65,18 @@ func goMutants(name string, src []byte) ([]mutant, error) {
 		return nil, err
 	}
 	var all []mutant
+	place := func(p token.Pos) position { return position{set.Position(p).Line, set.Position(p).Column} }
 	add := func(from, end token.Pos, to, what string) {
-		at := set.Position(from)
-		all = append(all, mutant{
-			file: name, line: at.Line, what: what, from: at.Offset, end: set.Position(end).Offset,
-			to: to,
-		})
+		m := mutant{
+			file: name, line: set.Position(from).Line, at: place(from), what: what,
+			from: set.Position(from).Offset, end: set.Position(end).Offset, to: to,
+		}
+		for _, d := range file.Decls {
+			if d.Pos() <= from && from < d.End() {
+				m.function = [2]position{place(d.Pos()), place(d.End())}
+			}
+		}
+		all = append(all, m)
 	}
 	text := func(n ast.Node) string { return short(src[set.Position(n.Pos()).Offset:set.Position(n.End()).Offset]) }
 	ast.Inspect(file, func(n ast.Node) bool {
