@@ -8,6 +8,7 @@ import (
 	"errors"
 	"hash/crc32"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -59,6 +60,25 @@ func TestRecordAndBack(t *testing.T) {
 	got := must[*rpc.FaultRecord](t)(rpc.ParseFaultRecord(big.Append([]byte("before"))[6:]))
 	if got.Message != "why" || len(got.Stack) < 60000 {
 		t.Errorf("of a large record %q and %d bytes of stack are left", got.Message, len(got.Stack))
+	}
+}
+
+// A record has at most 64 registers, so that a damaged count does not allocate memory for more.
+func TestRecordRegisters(t *testing.T) {
+	const lengthAt, countAt, word = 6, 40 + 4*8, 8
+	rec := riscvFault()
+	rec.Registers = make([]uint64, 64)
+	b := rec.Append(nil)
+	if got, err := rpc.ParseFaultRecord(b); err != nil || len(got.Registers) != 64 {
+		t.Errorf("64 registers: %v", err)
+	}
+	b = slices.Insert(b, countAt+word, make([]byte, word)...)
+	b[countAt]++
+	binary.LittleEndian.PutUint16(b[lengthAt:], uint16(len(b)))
+	body := b[:len(b)-4]
+	binary.LittleEndian.PutUint32(b[len(body):], crc32.ChecksumIEEE(body))
+	if _, err := rpc.ParseFaultRecord(b); failure.Of(err) != failure.Transport || !strings.Contains(err.Error(), "0x41") {
+		t.Errorf("65 registers: %v", err)
 	}
 }
 
@@ -136,6 +156,11 @@ func TestCauses(t *testing.T) {
 			"stack overflow (CFSR 0x00100000, HFSR 0x00000000: stack limit)",
 		},
 		{func(r *rpc.FaultRecord) { *r = *riscvFault() }, "hardware fault (load access fault at 0x1000)"},
+		{func(r *rpc.FaultRecord) { *r = *riscvFault(); r.More = nil }, "hardware fault (load access fault)"},
+		{
+			func(r *rpc.FaultRecord) { *r = *riscvFault(); r.More = r.More[:1] },
+			"hardware fault (load access fault at 0x1000)",
+		},
 		{func(r *rpc.FaultRecord) { *r = *riscvFault(); r.Code = 2 }, "hardware fault (illegal instruction 0x1000)"},
 		{func(r *rpc.FaultRecord) { *r = *checkFailed() }, "failed check (error 0x8001): graph.[31m"},
 		{

@@ -108,6 +108,33 @@ func TestCopyRoundTrips(t *testing.T) {
 	}
 }
 
+// A copy on the device is refused, without a request, between tensors of different sizes and after one was freed.
+func TestCopyOnDeviceRefused(t *testing.T) {
+	ctx := within(t, 10*time.Second)
+	d := device()
+	s := open(t, d, nil)
+	from := must[*rpc.Tensor](t)(s.Empty(ctx, i8, []int64{8}))
+	to := must[*rpc.Tensor](t)(s.Empty(ctx, i8, []int64{9}))
+	freed := must[*rpc.Tensor](t)(s.Empty(ctx, i8, []int64{8}))
+	if err := freed.Free(ctx); err != nil {
+		t.Fatal(err)
+	}
+	for name, copied := range map[string]error{
+		"a larger tensor": from.CopyTo(ctx, to), "a smaller one": to.CopyTo(ctx, from),
+		"a freed one": from.CopyTo(ctx, freed), "from a freed one": freed.CopyTo(ctx, from),
+	} {
+		if copied == nil {
+			t.Errorf("%s: copied", name)
+		}
+	}
+	if err := s.Close(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if slices.Contains(d.Requests, rpc.CodeCopyAmongRemote) {
+		t.Errorf("requests %v", d.Requests)
+	}
+}
+
 // One tensor is written, read and viewed from several goroutines, under the race detector.
 func TestTensorAtOnce(t *testing.T) {
 	ctx := within(t, 20*time.Second)

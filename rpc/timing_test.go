@@ -48,3 +48,41 @@ func TestTime(t *testing.T) {
 		}
 	}
 }
+
+// TimedInterrupts returns a count for each sample of the last measurement, nil where the firmware counts none, and the
+// device's errors.
+func TestTimedInterrupts(t *testing.T) {
+	ctx := within(t, 10*time.Second)
+	d := device()
+	if got, err := opened(t, d, rpc.Options{}).TimedInterrupts(ctx); got != nil || err != nil {
+		t.Errorf("of a device without that function: %v, %v", got, err)
+	}
+	var answer []rpc.Value
+	var fails error
+	d.Globals["boardsmith.timed_interrupts"] = func(*rpctest.Device, []rpc.Value) ([]rpc.Value, error) {
+		return answer, fails
+	}
+	d.Module["idle"] = func(*rpctest.Device, []rpc.Value) ([]rpc.Value, error) { return rpctest.Nothing(), nil }
+	s := opened(t, d, rpc.Options{})
+	m := must[rpc.Module](t)(s.SystemLib(ctx))
+	must[[]float64](t)(m.Time(ctx, "idle", rpc.TimeOptions{Repeat: 66}))
+	counts := make([]byte, 64)
+	want := make([]int, 66)
+	for i := range want {
+		counts[min(i, 63)] = byte(min(i, 63))
+		want[i] = min(i, 63)
+	}
+	answer = rpctest.Result(rpc.Raw(counts))
+	if got, err := s.TimedInterrupts(ctx); !slices.Equal(got, want) || err != nil {
+		t.Errorf("after 66 samples: %v, %v", got, err)
+	}
+	answer = rpctest.Nothing()
+	if got, err := s.TimedInterrupts(ctx); got != nil || err != nil {
+		t.Errorf("nothing: %v, %v", got, err)
+	}
+	var e *rpc.DeviceError
+	fails = errors.New("no counter")
+	if _, err := s.TimedInterrupts(ctx); !errors.As(err, &e) {
+		t.Errorf("a failing device: %v", err)
+	}
+}

@@ -38,13 +38,17 @@ func covered() string {
 type coverage map[string][]goTested
 
 // of returns the tests that run the changed statement. A change in no block is in a condition, such as a case's, that
-// other blocks of its function follow: any test of the function may run it.
+// other blocks of its function follow: any test of the function may run it. A change outside of functions, such as in a
+// constant, concerns all tests that run code of its package.
 func (c coverage) of(m mutant) []goTested {
 	var tests, around []goTested
 	var began position
 	inBlock := false
 	for block, ran := range c {
 		file, span, _ := strings.Cut(block, ":")
+		if m.function == ([2]position{}) && filepath.Dir(file) == filepath.Dir(m.file) {
+			around = append(around, ran...)
+		}
 		if file != m.file {
 			continue
 		}

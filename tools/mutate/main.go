@@ -47,7 +47,7 @@ var suites = []suite{
 		goTest("./project", "TestEveryArchive|TestFaults|TestOperatorFault|TestStuckMainLoop|TestFill"),
 	}},
 	{sources: "transport/*.go", packages: []string{"transport", "rpc"}},
-	{sources: "rpc/*.go", packages: []string{"rpc", "executor", "device"}},
+	{sources: "rpc/*.go", packages: []string{"rpc", "executor", "device", "project"}},
 	{sources: "cache/*.go", packages: []string{"cache", "project", "device"}},
 	{sources: "flasher/*.go", packages: []string{"flasher", "device"}},
 	{sources: "image/*.go", packages: []string{"device", "project"}},
