@@ -4,9 +4,7 @@ import (
 	"context"
 	"encoding/xml"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -19,54 +17,45 @@ const tvmVariable = "BOARDSMITH_TVM_PYTHON"
 // TestTVMsOwnTests runs test_crt.py of an unmodified TVM, for which only the folder of its template is another one:
 // what template:export writes.
 func TestTVMsOwnTests(t *testing.T) {
-	python := os.Getenv(tvmVariable)
-	if python == "" {
-		t.Skip(tvmVariable + " names no Python that has TVM with its micro part")
-	}
+	tvm := tvmFor(t)
 	needTools(t, "host")
-	out, err := exec.CommandContext(t.Context(), python, "-c",
-		"import os, tvm, pytest; print(os.path.dirname(tvm.__file__)); print(tvm._ffi.libinfo.find_lib_path()[0])").Output()
-	lines := strings.Fields(string(out))
-	if err != nil || len(lines) < 2 {
-		t.Skipf("%s=%s has no TVM with pytest: %v", tvmVariable, python, err)
-	}
-	packageDir, lib := lines[len(lines)-2], lines[len(lines)-1]
-	tests := filepath.Join(packageDir, "..", "..", "tests", "python", "unittest", "test_crt.py")
-	if _, err := os.Stat(tests); err != nil || filepath.Base(lib) != "libtvm.so" {
-		t.Skipf("%s=%s has no compiler, or no tests beside it: %s, %v", tvmVariable, python, lib, err)
-	}
-	// TVM looks beside its library for its templates.
-	dir := t.TempDir()
-	built := filepath.Dir(lib)
-	for _, name := range []string{
-		"standalone_crt", "microtvm_template_projects/zephyr",
-		"microtvm_template_projects/arduino",
-	} {
-		if err := cp.Copy(filepath.Join(built, name), filepath.Join(dir, name)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := os.Symlink(lib, filepath.Join(dir, "libtvm.so")); err != nil {
-		t.Fatal(err)
-	}
-	template := filepath.Join(dir, "microtvm_template_projects", "crt")
+	template := filepath.Join(t.TempDir(), "template")
 	if err := (Export{Executable: executable(t)}).Write(template); err != nil {
 		t.Fatal(err)
 	}
+	dir := tvm.libraryWith(t, template)
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	report := filepath.Join(dir, "report.xml")
-	// The named Python may be a script that sets TVM_LIBRARY_PATH: it is set behind it.
-	run := exec.CommandContext(ctx, python, "-c", "import os, sys; os.environ['TVM_LIBRARY_PATH'] = sys.argv[1]; "+
-		"os.execv(sys.executable, [sys.executable, *sys.argv[2:]])",
-		dir, "-B", "-m", "pytest", "-q", "-p", "no:cacheprovider", "--junit-xml="+report, tests)
-	run.Dir = dir
-	run.Env = append(os.Environ(), "BOARDSMITH_HOME="+t.TempDir())
+	run := tvm.command(ctx, t, dir, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--junit-xml="+report,
+		filepath.Join(tvm.source, "tests", "python", "unittest", "test_crt.py"))
 	said, err := run.CombinedOutput()
 	if err != nil {
 		t.Errorf("%v\n%s", err, said)
 	}
 	checkReport(t, report)
+}
+
+// libraryWith makes a folder with TVM's library and templates, of which the one for this computer is another one. TVM
+// looks for its templates beside its library.
+func (p tvmPython) libraryWith(t *testing.T, template string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for _, name := range []string{
+		"standalone_crt", "microtvm_template_projects/zephyr", "microtvm_template_projects/arduino",
+	} {
+		if err := cp.Copy(filepath.Join(p.built, name), filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for from, to := range map[string]string{
+		filepath.Join(p.built, "libtvm.so"): "libtvm.so", template: "microtvm_template_projects/crt",
+	} {
+		if err := os.Symlink(from, filepath.Join(dir, to)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
 }
 
 // checkReport logs what pytest ran, and fails if a test did or if some were not run.

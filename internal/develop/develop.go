@@ -39,6 +39,9 @@ func Lint(ctx context.Context) error { return do(ctx, "lint", (*repository).lint
 // Bench measures speed and prints it next to its goals.
 func Bench(ctx context.Context) error { return do(ctx, "bench", (*repository).bench) }
 
+// Interop runs an unmodified TVM with exported templates and writes docs/report/tvm.md (BOARDSMITH_TVM_PYTHON).
+func Interop(ctx context.Context) error { return do(ctx, "interop", (*repository).interop) }
+
 // A repository is boardsmith's own, in the console's working folder.
 type repository struct{ *console.Console }
 

@@ -142,6 +142,13 @@ func short(pkg string) string {
 
 // goTest runs go test with these arguments and counts its tests into t.
 func (r *repository) goTest(ctx context.Context, t *tally, env []string, args ...string) error {
+	return r.goTestEvents(ctx, t, env, func(testEvent) {}, args...)
+}
+
+// goTestEvents is goTest for a caller that reads the events, too.
+func (r *repository) goTestEvents(
+	ctx context.Context, t *tally, env []string, each func(testEvent), args ...string,
+) error {
 	g := newGoTests(r, t)
 	argv := append([]string{"go", "test", "-json"}, args...)
 	return r.tests(ctx, t, strings.Join(argv, " "), argv, env, func(line string) {
@@ -150,6 +157,7 @@ func (r *repository) goTest(ctx context.Context, t *tally, env []string, args ..
 			fmt.Fprintln(r.Console, line) // a line of go itself
 			return
 		}
+		each(e)
 		g.event(e)
 	})
 }

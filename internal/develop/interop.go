@@ -1,0 +1,123 @@
+// This file runs the tests with an unmodified TVM and writes their times to a page.
+
+package develop
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/moby/sys/atomicwriter"
+
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/drawn"
+)
+
+// interopFile is written by mage interop. A person commits it.
+const interopFile = "docs/report/tvm.md"
+
+// tvmVariable names a Python that has TVM.
+const tvmVariable = "BOARDSMITH_TVM_PYTHON"
+
+func (r *repository) interop(ctx context.Context) error {
+	if r.Env(tvmVariable) == "" {
+		return failure.New(failure.Config, "name a Python that has TVM 0.14 with its micro part and its compiler, "+
+			"from a source tree with its tests", "%s is not set: nothing was run", tvmVariable)
+	}
+	var t tally
+	var all []interopUse
+	commit, load := r.commit(ctx), systemLoad()
+	env := []string{drawn.Variable + "=" + drawn.Full}
+	args := []string{"-count=1", "-timeout=0", "-run=^(TestInterop|TestTVMsOwnTests)$", "./projectapi"}
+	err := r.goTestEvents(ctx, &t, env, func(e testEvent) {
+		if u, ok := parseInterop(e.Output); ok {
+			r.Printf("%-8s %-24s %-20s %s", u.template, u.use, u.board, u.result())
+			all = append(all, u)
+		}
+	}, args...)
+	if err != nil {
+		return err
+	}
+	if t.failed == 0 && len(all) > 0 {
+		file := filepath.Join(r.Dir, filepath.FromSlash(interopFile))
+		if err := atomicwriter.WriteFile(file, []byte(interopPage(all, commit, load)), 0o644); err != nil {
+			return err
+		}
+		r.Printf("wrote %s", interopFile)
+	}
+	return r.conclude(&t)
+}
+
+// An interopUse is one use of a template by TVM: a line that TestInterop has logged.
+type interopUse struct {
+	use, template, board string
+	seconds, cpu         string // "": it failed
+}
+
+func (u interopUse) result() string {
+	if u.seconds == "" {
+		return "fails"
+	}
+	return u.seconds + " s (" + u.cpu + " s)"
+}
+
+var interopRE = regexp.MustCompile(`interop: ([^,]+), ([^,]+), ([^,]+), (?:fails|([0-9.]+), ([0-9.]+))\n$`)
+
+func parseInterop(line string) (u interopUse, ok bool) {
+	m := interopRE.FindStringSubmatch(line)
+	if m == nil {
+		return u, false
+	}
+	return interopUse{m[1], m[2], m[3], m[4], m[5]}, true
+}
+
+// interopPage returns the page: a row for each use on each board, a column for each template.
+func interopPage(all []interopUse, commit, load string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, `# Templates under TVM's own Python
+
+Written by `+"`go tool mage interop`"+`; nothing in it is edited by hand. The scripts are in
+`+"`projectapi/testdata/interop`"+`: each use is one run of Python, with TVM's imports, its compiler and its search.
+Times are seconds of wall time, in brackets those of all processors.
+
+| | |
+|---|---|
+| commit | %s |
+| day | %s |
+| system | %s/%s, %d cores; load before the run: %s |
+
+| use | board | TVM's template | boardsmith's |
+|---|---|---|---|
+`, commit, time.Now().UTC().Format(time.DateOnly), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), load)
+	var rows [][2]string
+	for _, u := range all {
+		if row := [2]string{u.use, u.board}; !slices.Contains(rows, row) {
+			rows = append(rows, row)
+		}
+	}
+	for _, row := range rows {
+		cells := map[string]string{}
+		for _, u := range all {
+			if u.use == row[0] && u.board == row[1] {
+				cells[u.template] = u.result()
+			}
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", row[0], row[1], cells["TVM's"], cells["ours"])
+	}
+	return b.String()
+}
+
+// systemLoad returns Linux's mean number of running processes in the last 15 minutes, which the times depend on.
+func systemLoad() string {
+	data, err := os.ReadFile("/proc/loadavg")
+	if words := strings.Fields(string(data)); err == nil && len(words) > 2 {
+		return words[2]
+	}
+	return "not known"
+}

@@ -1,0 +1,183 @@
+package projectapi
+
+import (
+	"cmp"
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/internal/drawn"
+)
+
+// uses are the functions of testdata/interop/interop.py.
+var uses = []string{
+	"session", "archive", "tensors", "time_evaluator", "reset", "host_graph_executor", "device_graph_executor",
+	"aot_executor", "usmp_constant_pool", "tvmc", "autotvm_conv2d",
+}
+
+// TestInterop uses exported templates from an unmodified TVM, and TVM's own template where it has one for the same
+// device. It logs the time of each use in lines that mage interop reads. A use that fails with TVM's own template is
+// not our failure.
+func TestInterop(t *testing.T) {
+	tvm := tvmFor(t)
+	if !drawn.InFull() {
+		t.Skip("takes minutes; run by mage interop and by full tests")
+	}
+	server := executable(t)
+	export := func(board, template string) string {
+		dir := filepath.Join(t.TempDir(), "template")
+		if err := (Export{Board: board, Template: template, Executable: server}).Write(dir); err != nil {
+			t.Fatal(err)
+		}
+		return dir
+	}
+	for _, board := range boards.List(nil) {
+		b, err := boards.Find(board, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if board != "host" && b.Link.Kind != "qemu" {
+			continue
+		}
+		t.Run(board, func(t *testing.T) {
+			needTools(t, board)
+			all := uses
+			if board != "host" && board != "mps2_an385" {
+				all = []string{"tensors"}
+			}
+			dir := export(board, "")
+			for _, use := range all {
+				t.Run(use, func(t *testing.T) {
+					tvm.use(t, use, "ours", board, dir)
+					if board == "host" {
+						tvm.use(t, use, "TVM's", "", filepath.Join(tvm.built, "microtvm_template_projects", "crt"))
+					}
+				})
+			}
+			if board == "host" {
+				t.Run("metaschedule", func(t *testing.T) { tvm.metaSchedule(t, dir) })
+			}
+		})
+	}
+	t.Run("zephyr", func(t *testing.T) {
+		if os.Getenv("ZEPHYR_BASE") == "" {
+			t.Skip("ZEPHYR_BASE names no Zephyr")
+		}
+		dir := export("zephyr/mps2_an521", "")
+		for _, use := range uses {
+			t.Run(use, func(t *testing.T) { tvm.use(t, use, "ours", "zephyr/mps2_an521", dir) })
+		}
+	})
+}
+
+// A tvmPython is a Python that has TVM with its compiler, from a source tree.
+type tvmPython struct {
+	python string // the interpreter itself
+	source string // the tree
+	built  string // has the library and TVM's templates
+}
+
+// whereTVM prints the fields of a tvmPython.
+const whereTVM = `import os, sys, tvm, pytest
+print(sys.executable)
+print(os.path.realpath(os.path.join(os.path.dirname(tvm.__file__), "..", "..")))
+print(tvm._ffi.libinfo.find_lib_path()[0])`
+
+// tvmFor returns what the variable names, and skips the test if it names none.
+func tvmFor(t *testing.T) tvmPython {
+	t.Helper()
+	python := os.Getenv(tvmVariable)
+	if python == "" {
+		t.Skip(tvmVariable + " names no Python that has TVM with its micro part")
+	}
+	out, err := exec.CommandContext(t.Context(), python, "-c", whereTVM).Output()
+	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
+	if err != nil || len(lines) < 3 {
+		t.Skipf("%s=%s has no TVM with pytest: %v", tvmVariable, python, err)
+	}
+	lines = lines[len(lines)-3:]
+	lib := lines[2]
+	if _, err := os.Stat(filepath.Join(lines[1], "tests")); err != nil || filepath.Base(lib) != "libtvm.so" {
+		t.Skipf("%s=%s has no compiler, or no tests beside it: %s, %v", tvmVariable, python, lib, err)
+	}
+	return tvmPython{python: lines[0], source: lines[1], built: filepath.Dir(lib)}
+}
+
+// command returns a command with TVM's package. TVM looks for its library and its templates in the folder library.
+func (p tvmPython) command(ctx context.Context, t *testing.T, library string, args ...string) *exec.Cmd {
+	t.Helper()
+	cmd := exec.CommandContext(ctx, p.python, append([]string{"-B"}, args...)...)
+	cmd.Dir = t.TempDir()
+	packages := filepath.Join(p.source, "python") + string(os.PathListSeparator) + p.source // tests are packages, too
+	cmd.Env = append(os.Environ(), "PYTHONPATH="+packages, "TVM_LIBRARY_PATH="+library, "BOARDSMITH_HOME="+t.TempDir())
+	return cmd
+}
+
+// use runs one use and logs how long it took.
+func (p tvmPython) use(t *testing.T, use, whose, board, template string) {
+	t.Helper()
+	script, err := filepath.Abs("testdata/interop/interop.py")
+	if err != nil {
+		t.Fatal(err)
+	}
+	option := board
+	if option == "host" && whose != "ours" {
+		option = ""
+	}
+	p.run(t, measuredUse{use, whose, cmp.Or(board, "host")}, p.built, script, use, template, option)
+}
+
+// A measuredUse is one line for the table of mage interop.
+type measuredUse struct{ use, whose, board string }
+
+// run runs a Python script under testdata/interop/measured.py and logs a line "interop: USE, TEMPLATE, BOARD, RESULT".
+func (p tvmPython) run(t *testing.T, m measuredUse, library string, args ...string) {
+	t.Helper()
+	measured, err := filepath.Abs("testdata/interop/measured.py")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
+	defer cancel()
+	cmd := p.command(ctx, t, library, append([]string{measured, p.python, "-B"}, args...)...)
+	said, err := cmd.CombinedOutput()
+	lines := strings.Split(strings.TrimSpace(string(said)), "\n")
+	times, ok := strings.CutPrefix(lines[len(lines)-1], "measured ")
+	result := strings.Join(strings.Fields(times), ", ")
+	switch {
+	case err == nil && ok:
+	case m.whose == "ours":
+		t.Fatalf("%s with our template on %s: %v\n%s", m.use, m.board, err, said)
+	default:
+		result = "fails"
+		if len(lines) > 1 {
+			t.Logf("TVM's template: %s", strings.Join(lines[max(0, len(lines)-4):], "\n"))
+		}
+	}
+	t.Logf("interop: %s, %s, %s, %s", m.use, m.whose, m.board, result)
+	if note := slices.IndexFunc(lines,
+		func(l string) bool { return strings.HasPrefix(l, "largest tensor: ") }); note >= 0 {
+		t.Log(lines[note])
+	}
+}
+
+// metaSchedule runs TVM's own test of its micro runner, with our template and TVM's, and with a runner that answers at
+// once.
+func (p tvmPython) metaSchedule(t *testing.T, template string) {
+	script, err := filepath.Abs("testdata/interop/instant.py")
+	if err != nil {
+		t.Fatal(err)
+	}
+	test := filepath.Join(p.source, "tests", "python", "unittest", "test_micro_ms_tuning.py")
+	pytest := []string{"-q", "-p", "no:cacheprovider", test}
+	ours := p.libraryWith(t, template)
+	p.run(t, measuredUse{"metaschedule", "ours", "host"}, ours, append([]string{"-m", "pytest"}, pytest...)...)
+	p.run(t, measuredUse{"metaschedule_instant", "ours", "host"}, ours, append([]string{script}, pytest...)...)
+	p.run(t, measuredUse{"metaschedule", "TVM's", "host"}, p.built, append([]string{"-m", "pytest"}, pytest...)...)
+}
