@@ -21,7 +21,8 @@ import (
 const microbitInZephyr = `{"doc": "behind an emulated probe", "inherits": "family/zephyr",
 	"flash": {"scripts": ["target/nrf51.cfg"], "chip": "nrf51", "emulated": true}}`
 
-// TestZephyrFlash programs the emulated nRF51 with images of Zephyr: all sectors, then none, then those that differ.
+// TestZephyrFlash programs the emulated nRF51 with images of Zephyr: all sectors, then none, then those that differ. A
+// longer operator moves nothing but the model.
 // Zephyr's micro:bit is programmed too, but its clock is one that QEMU lacks: it does not boot.
 func TestZephyrFlash(t *testing.T) {
 	if !drawn.InFull() || os.Getenv("ZEPHYR_BASE") == "" {
@@ -73,7 +74,7 @@ func TestZephyrFlash(t *testing.T) {
 			must(t, holdsAt(d.flash(), 0, two))
 			t.Logf("erased %d of %d sectors, then %d, and %d for another operator", first.Erased, first.Sectors,
 				again.Erased, changed.Erased)
-			if first.Erased < 20 || again.Erased != 0 || again.Wrote != 0 || changed.Erased == 0 {
+			if first.Erased < 20 || again.Erased != 0 || again.Wrote != 0 || changed.Erased == 0 || changed.Erased > 5 {
 				t.Errorf("%+v\n%+v\n%+v", first, again, changed)
 			}
 			s, err := dev.Open(t.Context(), two)

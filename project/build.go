@@ -479,9 +479,9 @@ func (p *Project) checkParts(f *elf.File) error {
 	if err != nil {
 		return err
 	}
-	if code, _ := b.Region(b.Place.Code); len(parts) < len(p.state.Template.Landmarks.Parts) && code.Nonvolatile {
-		return failure.New(failure.Link, "", "%s lacks a part of the firmware in %s", p.state.Template.ELF,
-			code.Name)
+	code, _ := b.Region(b.Place.Code)
+	if len(parts) == 0 && len(p.state.Template.Landmarks.Parts) > 0 && code.Nonvolatile {
+		return failure.New(failure.Link, "", "%s has no part of the firmware in %s", p.state.Template.ELF, code.Name)
 	}
 	if err := firmware.CheckCovered(f, parts); err != nil {
 		return failure.New(failure.Link, "", "%s: %w", p.state.Template.ELF, err)

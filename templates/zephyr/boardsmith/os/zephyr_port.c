@@ -518,14 +518,24 @@ static int32_t os_random(void* ctx, uint8_t* data, uint32_t size_bytes) {
 // ---- Image, chip and platform ------------------------------------------------------------------------------------
 
 #ifdef CONFIG_XIP
-// Linker symbols (the CMake file): all programmed bytes.
+// Linker symbols (the CMake file): all programmed bytes, in flash with sectors without the model's.
 extern const uint8_t boardsmith_image_start[];
 extern const uint8_t boardsmith_image_end[];
+#ifdef BOARDSMITH_MODEL_PART
+extern const uint8_t boardsmith_model_start[];
+extern const uint8_t boardsmith_model_end[];
+#endif
 
 static uint32_t os_image_crc(void* ctx, uint32_t crc) {
   (void)ctx;
-  return boardsmith_crc32_more(crc, boardsmith_image_start,
-                               (uintptr_t)boardsmith_image_end - (uintptr_t)boardsmith_image_start);
+  const uint32_t first = boardsmith_crc32_more(crc, boardsmith_image_start,
+                                               (uintptr_t)boardsmith_image_end - (uintptr_t)boardsmith_image_start);
+#ifdef BOARDSMITH_MODEL_PART
+  return boardsmith_crc32_more(first, boardsmith_model_start,
+                               (uintptr_t)boardsmith_model_end - (uintptr_t)boardsmith_model_start);
+#else
+  return first;
+#endif
 }
 #else
 static uint32_t os_image_crc(void* ctx, uint32_t crc) {
