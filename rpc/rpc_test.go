@@ -112,6 +112,59 @@ func TestDefaultTimeout(t *testing.T) {
 	}
 }
 
+// An ending transport ends a context once so many replies were received.
+type ending struct {
+	*transport.Session
+	left int
+	end  context.CancelFunc
+}
+
+func (e *ending) Recv(ctx context.Context) ([]byte, error) {
+	msg, err := e.Session.Recv(ctx)
+	if e.left--; e.left == 0 {
+		e.end()
+	}
+	return msg, err
+}
+
+// A step of several requests whose context ends between two of them leaves the session usable.
+func TestCancelledBetweenRequests(t *testing.T) {
+	host, far := transporttest.Pair()
+	d := device()
+	d.Streams, d.Packet = false, 128
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		_ = d.Serve(context.Background(), far)
+	}()
+	e := &ending{Session: must[*transport.Session](t)(transport.Dial(within(t, 10*time.Second), host,
+		transport.SessionOptions{}))}
+	s := rpc.New(e, rpc.Options{})
+	tensor := must[*rpc.Tensor](t)(s.Empty(within(t, 10*time.Second), i8, []int64{1000}))
+	if err := tensor.Write(within(t, 10*time.Second), random(1000)); err != nil {
+		t.Fatal(err)
+	}
+	replies := 0
+	for ended := false; !ended; replies++ {
+		var ctx context.Context
+		ctx, e.end = context.WithCancel(within(t, 10*time.Second))
+		e.left = replies + 1
+		err := tensor.Write(ctx, random(1000))
+		if ended = err == nil; !ended && !errors.Is(err, context.Canceled) {
+			t.Fatalf("ended after reply %d: %v", replies+1, err)
+		}
+		e.left = 0
+		if err := tensor.Write(within(t, 10*time.Second), random(1000)); err != nil {
+			t.Fatalf("the write after one that ended after reply %d: %v", replies+1, err)
+		}
+	}
+	if replies < 3 {
+		t.Errorf("a write of %d requests", replies)
+	}
+	_ = s.Close(within(t, 10*time.Second))
+	<-served
+}
+
 // held is a device that never answers and signals each request.
 type held struct {
 	silent
