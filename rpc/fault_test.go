@@ -437,7 +437,18 @@ var platform = []byte{
 // TestChainInWords: a recursion is described once, a long chain is shortened.
 func TestChainInWords(t *testing.T) {
 	f := func(name string, line int) rpc.Frame { return rpc.Frame{Function: name, File: "f.c", Line: line} }
-	e := &rpc.FaultError{Record: &rpc.FaultRecord{Reason: rpc.ReasonStack, Function: 0xffffffff}}
+	e := &rpc.FaultError{Record: &rpc.FaultRecord{Reason: rpc.ReasonStack, Function: 0xffffffff, PC: 0x10}}
+	const nothing = "fault while nothing was called: stack overflow"
+	for want, set := range map[string]func(){
+		nothing:                       func() {},
+		nothing + ", at address 0x10": func() { e.Record.PCValid = true },
+		nothing + ", in r at f.c:1":   func() { e.Record.PCValid, e.Frames = true, []rpc.Frame{f("r", 1)} },
+	} {
+		e.Record.PCValid, e.Frames = false, nil
+		if set(); e.Error() != want {
+			t.Errorf("got  %v\nwant %v", e, want)
+		}
+	}
 	e.Frames = []rpc.Frame{f("r", 1), f("r", 2), f("r", 2), f("r", 2), {PC: 0x10, Guessed: true}}
 	e.Frames[0].Inlined = true
 	const want = "fault while nothing was called: stack overflow, in r at f.c:1, part of r at f.c:2 (3 times), called " +

@@ -181,3 +181,53 @@ func TestHostileWindows(t *testing.T) {
 		}
 	}
 }
+
+// A script is a device with these answers, one after the other. It has no time budgets.
+type script struct {
+	switching
+	answers []says
+}
+
+func (s *script) Recv(ctx context.Context) ([]byte, error) {
+	if bytes.Contains(s.request, []byte("boardsmith.budget")) {
+		return returned(rpc.Opaque(0)), nil
+	}
+	answer := s.answers[0]
+	s.answers = s.answers[1:]
+	return answer, nil
+}
+
+// Samples that are not what was asked for are a protocol error, which ends the session.
+func TestHostileSamples(t *testing.T) {
+	bytesOf := func(b []byte) says { return typed(rpc.TypeBytes, rpc.Value{Type: rpc.TypeBytes, Data: b}) }
+	handle, evaluator := returned(rpc.Opaque(5)), typed(rpc.TypeFunction, rpc.Opaque(7))
+	for name, c := range map[string]struct {
+		answers []says
+		good    bool
+	}{
+		"two samples":    {[]says{handle, evaluator, bytesOf(make([]byte, 16))}, true},
+		"one sample":     {[]says{handle, evaluator, bytesOf(make([]byte, 8))}, false},
+		"three samples":  {[]says{handle, evaluator, bytesOf(make([]byte, 24))}, false},
+		"no samples":     {[]says{handle, evaluator, bytesOf(nil)}, false},
+		"a number":       {[]says{handle, evaluator, typed(rpc.TypeInt, rpc.Int(16))}, false},
+		"nothing":        {[]says{handle, evaluator, typed(rpc.TypeNull, rpc.Null())}, false},
+		"not a function": {[]says{handle, bytesOf(make([]byte, 16))}, false},
+		"no function":    {[]says{handle, typed(rpc.TypeNull, rpc.Null())}, false},
+	} {
+		ctx := context.Background()
+		library := []says{handle, typed(rpc.TypeModule, rpc.Opaque(3))}
+		s := rpc.New(&script{answers: append(library, c.answers...)}, rpc.Options{})
+		got, err := must[rpc.Module](t)(s.SystemLib(ctx)).Time(ctx, "f", rpc.TimeOptions{Repeat: 2})
+		if c.good {
+			if err != nil || len(got) != 2 {
+				t.Errorf("%s: %v, %v", name, got, err)
+			}
+			continue
+		}
+		var e *rpc.ProtocolError
+		var broken *rpc.BrokenError
+		if !errors.As(err, &e) || !errors.As(lookUp(s), &broken) {
+			t.Errorf("%s: %v, %v", name, got, err)
+		}
+	}
+}
