@@ -71,6 +71,7 @@ type Board struct {
 	Flash     Flash     `json:"flash,omitzero"`
 
 	Name   string            `json:"-"` // the file's name without .json
+	Dir    string            `json:"-"` // the folder of its own file on disk; "" for a shipped board
 	Files  []string          `json:"-"` // the files it was merged from, parents first
 	Origin map[string]Origin `json:"-"` // file and line of each field ("link.kind") and of each list element ("cflags[2]")
 	// of a partial board, the fields that its own file sets, besides lists that accumulate; Complete leaves them

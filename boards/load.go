@@ -180,6 +180,9 @@ func (b *Board) load(shelves []shelf, level, name string, from *Origin) error {
 			return err
 		}
 	}
+	if from == nil {
+		b.Dir = dir
+	}
 	if b.Partial {
 		own, err := ownFields(data)
 		if err != nil {

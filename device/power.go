@@ -48,6 +48,22 @@ func (c *powerCycle) helps(ctx context.Context, err error) bool {
 	return true
 }
 
+// PowerCycle switches the device's power off and on with the command in Desk.File, and waits until the device is
+// attached again. It returns false if there is no command. Errors: those of the command; *LeaseError if another process
+// then leases the device.
+func (d *Device) PowerCycle(ctx context.Context) (bool, error) {
+	switch {
+	case ctx.Err() != nil:
+		return false, failure.Stopped(ctx, "power cycle")
+	case d.closed:
+		return false, errClosed(d.board)
+	case d.attachment == nil || d.attachment.power == "":
+		return false, nil
+	}
+	d.desk.Progress.Tell(progress.Event{Step: "power", Detail: d.attachment.power})
+	return true, d.attachment.cyclePower(ctx, d.board)
+}
+
 // silent reports whether an error is that of a board without a valid response.
 func silent(err error) bool {
 	var differs *flasher.VerifyError

@@ -94,6 +94,37 @@ func TestPowerWhileFlashing(t *testing.T) {
 	t.Logf("%+v", r)
 }
 
+// TestPowerCycle runs the command once for each call, and reports whether there is one.
+func TestPowerCycle(t *testing.T) {
+	t.Parallel()
+	if _, err := os.Stat("/bin/sh"); err != nil {
+		t.Skip("no /bin/sh")
+	}
+	d := newDesk(t, "microbit", "openocd")
+	ran := filepath.Join(t.TempDir(), "ran")
+	dev := d.powered("echo x >>" + ran)
+	for range 2 {
+		if done, err := dev.PowerCycle(t.Context()); !done || err != nil {
+			t.Errorf("%v, %v", done, err)
+		}
+	}
+	if n := times(t, ran); n != 2 {
+		t.Errorf("the command ran %d times", n)
+	}
+	must(t, dev.Close())
+	if _, err := dev.PowerCycle(t.Context()); failure.Of(err) != failure.Internal {
+		t.Errorf("of a closed device: %v", err)
+	}
+	dev = d.powered("")
+	if done, err := dev.PowerCycle(t.Context()); done || err != nil {
+		t.Errorf("without a command: %v, %v", done, err)
+	}
+	must(t, dev.Close())
+	if done, err := d.powered("exit 3").PowerCycle(t.Context()); !done || err == nil {
+		t.Errorf("with a command that fails: %v, %v", done, err)
+	}
+}
+
 // A command that fails, or is not for this device, changes nothing of what is reported.
 func TestPowerInVain(t *testing.T) {
 	t.Parallel()

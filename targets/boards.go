@@ -3,12 +3,14 @@
 package targets
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/internal/boardsmithjson"
@@ -27,8 +29,17 @@ func (v *invocation) boards(ctx context.Context) error {
 			v.Notef("note: %s cannot be used: %v", name, err)
 			continue
 		}
-		v.Printf("%-20s %s", name, b.Doc)
-		v.JSONLine(fields{"status": "done", "board": name, "doc": b.Doc})
+		line := fields{"status": "done", "board": name, "doc": b.Doc, "from": cmp.Or(b.Dir, "boardsmith")}
+		text := b.Doc
+		if b.Dir != "" {
+			text += " (" + shown(v.Dir, b.Dir) + ")"
+		}
+		if signed, accepted := v.acceptance(b, in); accepted != "" {
+			text += " [" + accepted + "]"
+			line["accepted_by"], line["accepted_on"] = signed.By, signed.On.Format(time.DateOnly)
+		}
+		v.Printf("%-20s %s", name, text)
+		v.JSONLine(line)
 	}
 	builder := &project.Builder{Path: in, Log: v.log}
 	defer builder.Close()

@@ -17,7 +17,7 @@ var mayImport = map[string][]string{
 	magefile: {"targets", "internal/develop"},
 	"cmd":    {"projectapi", "emulated", "project", "device", "internal/virtualprobe"},
 	"targets": {
-		"projectapi", "tune", "tune/search", "tune/space", "tune/report", "project", "executor", "device", "emulated",
+		"accept", "projectapi", "tune", "tune/search", "tune/space", "tune/report", "project", "executor", "device", "emulated",
 		"image",
 		"progress", "cache", "rpc",
 		"boards", "mlf", "ndarray", "samples", "failure", "internal/boardsmithjson", "internal/command",
@@ -52,6 +52,9 @@ var mayImport = map[string][]string{
 	"progress":           {},
 	"tune/space":         {"ndarray", "failure", "internal/jsonfile", "internal/plainfile"},
 	"executor":           {"rpc", "mlf", "ndarray", "failure"},
+
+	// Tests a board on the board itself.
+	"accept": {"project", "device", "image", "rpc", "transport", "boards", "mlf", "ndarray", "failure"},
 
 	// TVM's Project API: a project and its device, for somebody else's program.
 	"projectapi": {"project", "device", "transport", "boards", "templates", "failure", "internal/command"},

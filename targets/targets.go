@@ -113,6 +113,11 @@ func (Board) Check(ctx context.Context, nameOrFile string) error {
 	return do(ctx, "board:check", func(v *invocation, ctx context.Context) error { return v.boardCheck(ctx, nameOrFile) })
 }
 
+// Accept tests BOARD on the board itself and writes a page of what was found to OUTPUT; SHORT=1 repeats less.
+func (Board) Accept(ctx context.Context) error {
+	return do(ctx, "board:accept", (*invocation).boardAccept)
+}
+
 // Template holds the targets about one template.
 type Template mg.Namespace
 

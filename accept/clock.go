@@ -1,0 +1,232 @@
+// This file compares the device's counter with the host's clock, and measures the link.
+
+package accept
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"math"
+	"time"
+
+	"github.com/boardsmith/boardsmith/device"
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/ndarray"
+)
+
+const (
+	clockTolerance = 0.01
+	clockDoubt     = 0.002 // of a measurement that is long enough
+	clockTries     = 3     // another program may delay one
+	measured       = 300 * time.Millisecond
+)
+
+// A reading is the device's counter at some moment between two.
+type reading struct {
+	ticks         uint64
+	before, after time.Time
+}
+
+func (a reading) middle() time.Time { return a.before.Add(a.after.Sub(a.before) / 2) }
+
+// read asks for the counter several times, and returns the quickest answer.
+func (r *run) read(ctx context.Context) (best reading, err error) {
+	const asks = 3
+	for i := range asks {
+		now := reading{before: time.Now()}
+		p, err := r.session.Platform(ctx)
+		if err != nil {
+			return best, err
+		}
+		now.after = time.Now()
+		if p.Ticks == nil || *p.Ticks == math.MaxUint64 {
+			return best, failure.New(failure.WrongAnswer, "", "the counter has stopped")
+		}
+		now.ticks = *p.Ticks
+		if i == 0 || now.after.Sub(now.before) < best.after.Sub(best.before) {
+			best = now
+		}
+	}
+	return best, nil
+}
+
+// rate measures the counter's rate while do runs, and how exact that is. ticks is what it counted.
+func (r *run) rate(ctx context.Context, do func() error) (hz, doubt float64, ticks uint64, err error) {
+	first, err := r.read(ctx)
+	if err != nil {
+		return 0, 0, 0, err
+	}
+	if err := do(); err != nil {
+		return 0, 0, 0, err
+	}
+	last, err := r.read(ctx)
+	if err != nil {
+		return 0, 0, 0, err
+	}
+	if last.ticks < first.ticks {
+		return 0, 0, 0, failure.New(failure.WrongAnswer, "", "the counter went from %d back to %d", first.ticks, last.ticks)
+	}
+	ticks = last.ticks - first.ticks
+	between := last.middle().Sub(first.middle()).Seconds()
+	doubt = (first.after.Sub(first.before) + last.after.Sub(last.before)).Seconds() / 2 / between
+	return float64(ticks) / between, doubt, ticks, nil
+}
+
+// hasCounter reports whether the firmware reports a counter, and whether it follows the host's time.
+func (r *run) hasCounter() (known, follows bool) {
+	p := r.platform
+	known = p.Ticks != nil && p.TicksHz != nil && *p.TicksHz > 0
+	return known, known && r.board.KeepsHostTime() && !r.isEmulated()
+}
+
+// compare measures until the rate is the reported one, a few times at most. do takes about the given time.
+func (r *run) compare(ctx context.Context, found *Result, what string,
+	do func(ctx context.Context, long time.Duration) error,
+) error {
+	known, follows := r.hasCounter()
+	if !known {
+		found.Skipped = "the firmware reports no counter"
+		return nil
+	}
+	says, long := *r.platform.TicksHz, measured
+	if !follows {
+		long = 0
+	}
+	var hz float64
+	for try := 1; try <= clockTries; try++ {
+		var doubt float64
+		var ticks uint64
+		var err error
+		hz, doubt, ticks, err = r.rate(ctx, func() error { return do(ctx, long) })
+		switch {
+		case err != nil:
+			return err
+		case !follows && ticks == 0:
+			return failure.New(failure.WrongAnswer, "", "the counter does not count while the core %s", what)
+		case !follows:
+			found.note("the counter counts while the core %s; its time is not the host's", what)
+			return nil
+		case doubt > clockDoubt && try < clockTries:
+			long *= 3
+			continue
+		}
+		if off := hz/float64(says) - 1; math.Abs(off) <= clockTolerance+doubt {
+			found.note("%.0f counts a second while the core %s, %+.2f %% off the reported %d (± %.2f %%)", hz, what,
+				off*100, says, doubt*100)
+			return nil
+		}
+	}
+	return &device.ClockError{Board: r.board.Name, Says: says, Measured: hz}
+}
+
+func (r *run) clock(ctx context.Context, found *Result) error {
+	if err := r.bareSession(ctx); err != nil {
+		return err
+	}
+	rounds, took, err := r.busyRounds(ctx)
+	if err != nil {
+		return err
+	}
+	err = r.compare(ctx, found, "computes", func(ctx context.Context, long time.Duration) error {
+		_, err := r.call(ctx, "accept_busy", max(rounds, int64(float64(rounds)*long.Seconds()/took.Seconds())))
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	err = r.open(ctx, 0)
+	if idle := new(device.ClockError); errors.As(err, &idle) {
+		return nil // the next step's
+	}
+	if err != nil {
+		return err
+	}
+	found.note("%v", r.platform)
+	return nil
+}
+
+// busyRounds returns how many rounds accept_busy computes in a short time.
+func (r *run) busyRounds(ctx context.Context) (rounds int64, took time.Duration, err error) {
+	const first, enough = 1000, 20 * time.Millisecond
+	for rounds = first; took < enough; rounds *= 2 {
+		began := time.Now()
+		if _, err := r.call(ctx, "accept_busy", 2*rounds); err != nil {
+			return 0, 0, err
+		}
+		took = time.Since(began)
+	}
+	return rounds, took, nil
+}
+
+func (r *run) timer(ctx context.Context, found *Result) error {
+	if err := r.bareSession(ctx); err != nil {
+		return err
+	}
+	err := r.compare(ctx, found, "waits", func(ctx context.Context, long time.Duration) error {
+		select {
+		case <-ctx.Done():
+			return failure.Stopped(ctx, "waiting")
+		case <-time.After(long):
+			return nil
+		}
+	})
+	if err != nil {
+		return err
+	}
+	return r.open(ctx, 0) // which compares them once more
+}
+
+const (
+	linkBytes      = 64 << 10
+	shortLinkBytes = 4 << 10
+)
+
+func (r *run) link(ctx context.Context, found *Result) error {
+	if err := r.open(ctx, 0); err != nil {
+		return err
+	}
+	before, err := r.session.Platform(ctx)
+	if err != nil {
+		return err
+	}
+	data := make([]byte, min(r.times(linkBytes, shortLinkBytes), r.arenaKiB()*1024/2)/4*4)
+	for i := 0; i < len(data); i += 4 { // every byte value, without a period that a buffer might have
+		binary.LittleEndian.PutUint32(data[i:], uint32(i)*2654435761)
+	}
+	t, err := r.session.Empty(ctx, ndarray.DType{Code: ndarray.UInt, Bits: 8, Lanes: 1}, []int64{int64(len(data))})
+	if err != nil {
+		return err
+	}
+	began := time.Now()
+	if err := t.Write(ctx, data); err != nil {
+		return err
+	}
+	wrote := time.Now()
+	got := make([]byte, len(data))
+	if err := t.Read(ctx, got); err != nil {
+		return err
+	}
+	read := time.Now()
+	if !bytes.Equal(got, data) {
+		return failure.New(failure.WrongAnswer, "", "%d bytes came back changed", len(data))
+	}
+	after, err := r.session.Platform(ctx)
+	if err != nil {
+		return err
+	}
+	if before.Lost != nil && after.Lost != nil && *after.Lost != *before.Lost {
+		return failure.New(failure.Transport, "", "the board lost %d of %d bytes", *after.Lost-*before.Lost, len(data))
+	}
+	n, err := r.session.Damages(ctx)
+	if err != nil {
+		return err
+	}
+	if n != 0 {
+		return failure.New(failure.Transport, "", "%d copies were damaged", n)
+	}
+	rate := func(d time.Duration) float64 { return float64(len(data)) / d.Seconds() / 1000 }
+	found.note("%d bytes: %.1f kB/s to the board, %.1f kB/s from it", len(data), rate(wrote.Sub(began)),
+		rate(read.Sub(wrote)))
+	return t.Free(ctx)
+}

@@ -1,0 +1,156 @@
+// This file writes the page of an acceptance, and reads who accepted which board when.
+
+package accept
+
+import (
+	"bufio"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/image"
+)
+
+// A Report is what a board did.
+type Report struct {
+	Board      string
+	Doc        string // the board file's
+	Digest     string // of the merged board: DigestOf
+	Template   string
+	BuildID    string
+	Device     string // as in device.FlashReport; "" for a process or an emulator
+	Programmer string
+	Chip       string // its id; "" if it has none
+	Short      bool
+	Results    []Result
+	Failed     *Error // nil: every step passed
+}
+
+func newReport(b *boards.Board, template string, i *image.Image, short bool) *Report {
+	return &Report{
+		Board: b.Name, Doc: b.Doc, Digest: DigestOf(b), Template: template, BuildID: i.ID(), Short: short,
+	}
+}
+
+// DigestOf returns a number of a merged board that changes with each of its fields: an acceptance is of one such board.
+func DigestOf(b *boards.Board) string {
+	text, err := json.Marshal(b)
+	if err != nil {
+		return "" // a Board has only fields that can be encoded
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:8])
+}
+
+// A Signature is who accepted a board, and when.
+type Signature struct {
+	By     string
+	On     time.Time // the day
+	Digest string    // of the accepted board
+	Short  bool
+}
+
+// PageOf returns the path of a board's page: beside its file, or of a shipped board in the folder boards of folder.
+func PageOf(b *boards.Board, folder string) string {
+	dir := b.Dir
+	if dir == "" {
+		dir = filepath.Join(folder, "boards")
+	}
+	return filepath.Join(dir, path.Base(b.Name)+".accepted.md")
+}
+
+const (
+	byLine     = "Accepted by: "
+	onLine     = "On: "
+	digestLine = "Board file: "
+	shortLine  = "Repetitions: few"
+)
+
+// Page returns the report as a page in Markdown, in three parts: what was right, what was wrong, what was not tested.
+func (r *Report) Page(by string, on time.Time) string {
+	var b strings.Builder
+	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
+	line("# Board %s", r.Board)
+	line("")
+	line("%s", r.Doc)
+	line("")
+	signed := byLine
+	if r.Failed != nil {
+		signed = "Tested by: "
+	}
+	line("* %s%s", signed, by)
+	line("* %s%s", onLine, on.Format(time.DateOnly))
+	line("* %s%s", digestLine, r.Digest)
+	if r.Short {
+		line("* %s", shortLine)
+	}
+	line("* Template: %s, firmware %s", r.Template, r.BuildID)
+	for _, fact := range [][2]string{{"Device", r.Device}, {"Programmer", r.Programmer}, {"Chip", r.Chip}} {
+		if fact[1] != "" {
+			line("* %s: %s", fact[0], fact[1])
+		}
+	}
+	part := func(title string, wanted func(Result) bool) {
+		first := true
+		for _, s := range r.Results {
+			if !wanted(s) {
+				continue
+			}
+			if first {
+				line("\n## %s\n", title)
+				first = false
+			}
+			if line("* **%s**: %s", s.Name, s.Doc); s.Skipped != "" {
+				line("  * %s", s.Skipped)
+			}
+			for _, f := range s.Found {
+				line("  * %s", f)
+			}
+		}
+	}
+	part("Right", func(s Result) bool { return s.Skipped == "" })
+	if r.Failed != nil {
+		line("\n## Wrong\n")
+		line("* **%s**: %s", r.Failed.Step.Name, r.Failed.Step.Doc)
+		line("  * %v", r.Failed.Err)
+		line("  * look at: %s", r.Failed.Step.Look)
+		for _, s := range steps[len(r.Results)+1:] {
+			line("* **%s**: not reached", s.Name)
+		}
+	}
+	part("Not tested", func(s Result) bool { return s.Skipped != "" })
+	return b.String()
+}
+
+// Read returns the signature of a page. ok is false if there is none, or it is of a board that failed.
+func Read(page string) (s Signature, ok bool) {
+	f, err := os.Open(filepath.Clean(page))
+	if err != nil {
+		return s, false
+	}
+	defer f.Close()
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		text, isItem := strings.CutPrefix(lines.Text(), "* ")
+		if !isItem {
+			continue
+		}
+		if by, found := strings.CutPrefix(text, byLine); found {
+			s.By, ok = by, true
+		}
+		if on, found := strings.CutPrefix(text, onLine); found {
+			s.On, _ = time.Parse(time.DateOnly, on) // a page that somebody edited has no day
+		}
+		if digest, found := strings.CutPrefix(text, digestLine); found {
+			s.Digest = digest
+		}
+		s.Short = s.Short || text == shortLine
+	}
+	return s, ok
+}
