@@ -35,6 +35,7 @@ func (r *repository) writeReport(ctx context.Context, t *tally, commit string, s
 	fmt.Fprintf(&b, "| took | %.0f s |\n", spent.Seconds())
 	fmt.Fprintf(&b, "| result | **%d passed, 0 failed, %d skipped** |\n\n", t.passed, t.skipped)
 	fmt.Fprintf(&b, "## Tests\n\n```\n%s\n```\n\n", strings.Join(t.sections, "\n"))
+	fmt.Fprintf(&b, "Tests that took longest:\n\n```\n%s\n```\n\n", strings.Join(t.slowest(40), "\n"))
 	var skips []string
 	for _, name := range t.order {
 		skips = append(skips, name+": "+t.skips[name])

@@ -3,7 +3,9 @@
 package develop
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,6 +21,23 @@ type tally struct {
 	order                   []string          // names of skips
 	sections                []string          // one line each, for the report
 	systems                 []systemReport    // results of other systems
+	times                   []testTime        // of Go tests
+}
+
+type testTime struct {
+	name    string
+	seconds float64 // without waiting for its turn among parallel tests
+}
+
+// slowest returns lines with the n tests that took longest.
+func (t *tally) slowest(n int) (lines []string) {
+	byTime := slices.SortedStableFunc(slices.Values(t.times), func(a, b testTime) int {
+		return cmp.Compare(b.seconds, a.seconds)
+	})
+	for _, x := range byTime[:min(n, len(byTime))] {
+		lines = append(lines, fmt.Sprintf("%-60s %6.1f s", x.name, x.seconds))
+	}
+	return lines
 }
 
 func (r *repository) pass(t *tally, name string, d time.Duration) {
@@ -47,8 +66,11 @@ func (r *repository) skip(t *tally, name, reason string) {
 	r.Printf("skipped %s: %s", name, reason)
 }
 
-// conclude prints the closing line, and returns an error if there were failures.
+// conclude prints the tests that took longest and the closing line, and returns an error if there were failures.
 func (r *repository) conclude(t *tally) error {
+	for _, line := range t.slowest(10) {
+		r.Printf("slow    %s", line)
+	}
 	for _, name := range t.failures {
 		r.Printf("failed: %s", name)
 	}

@@ -73,6 +73,9 @@ func (g *goTests) event(e testEvent) {
 func (g *goTests) testEnd(e testEvent, key string) {
 	g.counts[e.Package]++
 	name := short(e.Package) + "." + e.Test
+	if !strings.Contains(e.Test, "/") {
+		g.t.times = append(g.t.times, testTime{name, e.Elapsed})
+	}
 	switch e.Action {
 	case "pass":
 		g.t.passed++

@@ -20,11 +20,11 @@ func TestGoTestEvents(t *testing.T) {
 		{Action: "pass", Package: "p", Test: "A"},
 		{Action: "output", Package: "p", Test: "B", Output: "    b_test.go:12: no board on the desk\n"},
 		{Action: "output", Package: "p", Test: "B", Output: "--- SKIP: B (0.00s)\n"},
-		{Action: "skip", Package: "p", Test: "B"},
+		{Action: "skip", Package: "p", Test: "B", Elapsed: 2},
 		{Action: "output", Package: "p", Test: "C/part/deep", Output: "    c_test.go:3: got 1, want 2\n"},
-		{Action: "fail", Package: "p", Test: "C/part/deep"},
+		{Action: "fail", Package: "p", Test: "C/part/deep", Elapsed: 9},
 		{Action: "fail", Package: "p", Test: "C/part"},
-		{Action: "fail", Package: "p", Test: "C"},
+		{Action: "fail", Package: "p", Test: "C", Elapsed: 9.1},
 		{Action: "fail", Package: "p"},
 		{Action: "build-output", ImportPath: "q.test", Output: "q/q.go:1: syntax error\n"},
 		{Action: "build-fail", ImportPath: "q.test"},
@@ -34,6 +34,10 @@ func TestGoTestEvents(t *testing.T) {
 		{Action: "fail", Package: "r"},
 	} {
 		g.event(e)
+	}
+	if got, want := tl.slowest(2), []string{"p.C", "p.B"}; len(got) != 2 || strings.Fields(got[0])[0] != want[0] ||
+		strings.Fields(got[1])[0] != want[1] {
+		t.Errorf("slowest: %q, want %q", got, want)
 	}
 	if tl.passed != 1 || tl.failed != 3 || tl.skipped != 1 {
 		t.Errorf("%d passed, %d failed, %d skipped; want 1, 3, 1", tl.passed, tl.failed, tl.skipped)
