@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/boardsmith/boardsmith/internal/drawn"
 	"github.com/boardsmith/boardsmith/rpc"
 	"github.com/boardsmith/boardsmith/transport"
 )
@@ -39,7 +40,7 @@ func TestSessionsOfTVM(t *testing.T) {
 	if err != nil || len(files) != 9 {
 		t.Fatalf("%d sessions, %v", len(files), err)
 	}
-	for _, file := range files {
+	for _, file := range drawn.Of(t, "sessions of TVM", files, 4) {
 		name := strings.TrimSuffix(filepath.Base(file), ".jsonl.gz")
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -1,11 +1,145 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// TVM's firmwares call this to offer a graph executor to hosts.
+// The graph executor as a module, for the host; TVM's firmwares call TVMGraphExecutorModule_Register to offer it.
+#include <stdbool.h>
 #include <tvm/runtime/crt/graph_executor_module.h>
 
 #include "crt_config.h"
+#include "functions.h"
+#include "graph_executor_parts.h"
+#include "state.h"
 
 #ifndef BOARDSMITH_NO_GRAPH_EXECUTOR
+
+// The module's functions, in the order of TVM's. TVM's firmwares cannot call the last two. get_input_info would return
+// what a device has no type for.
+#define FUNCTIONS(X)                    \
+  X(GET_INPUT, "get_input")             \
+  X(GET_INPUT_INDEX, "get_input_index") \
+  X(GET_INPUT_INFO, "get_input_info")   \
+  X(GET_NUM_INPUTS, "get_num_inputs")   \
+  X(GET_NUM_OUTPUTS, "get_num_outputs") \
+  X(GET_OUTPUT, "get_output")           \
+  X(LOAD_PARAMS, "load_params")         \
+  X(RUN, "run")                         \
+  X(SET_INPUT, "set_input")             \
+  X(SHARE_PARAMS, "share_params")
+#define FUNCTION_ENUM(id, name) id,
+#define FUNCTION_NAME(id, name) name "\0"
+
+enum { FUNCTIONS(FUNCTION_ENUM) FUNCTION_COUNT };
+_Static_assert(FUNCTION_COUNT == 10, "the count in graph_registry");
+
+static const TVMFuncRegistry graph_registry = {"\012\000" FUNCTIONS(FUNCTION_NAME), NULL};
+static const TVMModule graph_module = {&graph_registry};
+
+// The only module's. It exists while a slot has the module: TVMInitializeRuntime clears slots alone.
+static TVMGraphExecutor* the_executor;
+
+static bool module_exists(void) {
+  for (unsigned i = 0; i < MODULE_GLOBAL; i++) {
+    if (boardsmith_runtime.modules[i].module == &graph_module) {
+      return true;
+    }
+  }
+  return false;
+}
+
+// Stores the position of an input or output, which is given as a number or, for an input, a name.
+static int select_index(const TVMValue* arg, int type, bool of_outputs, uint32_t* index) {
+  TVMGraphExecutor* const ex = the_executor;
+  int64_t at = arg->v_int64;
+  if ((type == (int)kTVMStr) && !of_outputs) {
+    at = TVMGraphExecutor_GetInputIndex(ex, arg->v_str);
+  } else if (type != (int)kTVMArgInt) {
+    return (int)kTvmErrorFunctionCallWrongArgType;
+  } else {
+    // a position
+  }
+  if ((uint64_t)at >= (of_outputs ? ex->num_outputs : ex->num_inputs)) {
+    return (int)kTvmErrorExecutorModuleNoSuchInput;
+  }
+  *index = (uint32_t)at;
+  return 0;
+}
+
+static int dispatch(PACKED_PARAMETERS) {
+  TVMGraphExecutor* const ex = the_executor;
+  const unsigned function = (unsigned)(uintptr_t)resource_handle;
+  // The number of arguments of each function; SHARE_PARAMS and GET_INPUT_INFO are not implemented.
+  static const uint8_t counts[FUNCTION_COUNT] = {
+      [GET_INPUT] = 1, [GET_INPUT_INDEX] = 1, [GET_OUTPUT] = 1, [LOAD_PARAMS] = 1, [SET_INPUT] = 2};
+  uint32_t index = 0;
+  if (function == MODULE_RELEASED) {
+    return TVMGraphExecutor_Release(&the_executor);
+  }
+  if ((function == GET_INPUT_INFO) || (function == SHARE_PARAMS)) {
+    return (int)kTvmErrorFunctionCallNotImplemented;
+  }
+  if (num_args != (int)counts[function]) {
+    return (int)kTvmErrorFunctionCallNumArguments;
+  }
+  if (function == RUN) {
+    return TVMGraphExecutor_Run(ex);
+  }
+  if (function == LOAD_PARAMS) {
+    const TVMByteArray* const blob = args[0].v_handle;
+    return (type_codes[0] == (int)kTVMBytes) ? TVMGraphExecutor_LoadParams(ex, blob->data, (uint32_t)blob->size)
+                                             : (int)kTvmErrorFunctionCallWrongArgType;
+  }
+  if (num_args != 0) {
+    const int error = select_index(&args[0], type_codes[0], function == GET_OUTPUT, &index);
+    if (error != 0) {
+      return error;
+    }
+  }
+  if (function == SET_INPUT) {
+    DLTensor* const to = ex->inputs[index].tensor;
+    if (type_codes[1] != (int)kTVMDLTensorHandle) {
+      return (int)kTvmErrorFunctionCallWrongArgType;
+    }
+    return (boardsmith_tensor_known(to, 1) != 0) ? TVMDeviceCopyDataFromTo(args[1].v_handle, to, NULL)
+                                                 : (int)kTvmErrorFunctionCallInvalidArg;
+  }
+  if ((function == GET_INPUT) || (function == GET_OUTPUT)) {
+    DLTensor* const t = (function == GET_INPUT) ? ex->inputs[index].tensor : ex->outputs[index];
+    TVMNDArray_IncrementReference((TVMNDArray*)(void*)t);  // the caller frees it
+    out_value->v_handle = t;
+    *out_type = (int)kTVMNDArrayHandle;
+    return 0;
+  }
+  if (function != GET_INPUT_INDEX) {
+    index = (function == GET_NUM_INPUTS) ? ex->num_inputs : ex->num_outputs;
+  }
+  out_value->v_int64 = (int64_t)index;
+  *out_type = (int)kTVMArgInt;
+  return 0;
+}
+
+int TVMGraphExecutorModule_Create(PACKED_PARAMETERS) {
+  (void)resource_handle;
+  int error = boardsmith_arguments(type_codes, num_args, "LJAA");
+  if (error != 0) {
+    return error;
+  }
+  if (module_exists()) {
+    return (int)kTvmErrorExecutorModuleAlreadyCreated;
+  }
+  const DLDevice device = {kDLCPU, 0};
+  if ((args[2].v_int64 != (int64_t)kDLCPU) || (args[3].v_int64 != 0)) {
+    return (int)kTvmErrorExecutorModuleBadContext;
+  }
+  error = TVMGraphExecutor_Create(args[0].v_str, args[1].v_handle, &device, &the_executor);
+  if (error == 0) {
+    error = boardsmith_module_add(&graph_module, dispatch, &out_value->v_handle);
+    if (error != 0) {
+      (void)TVMGraphExecutor_Release(&the_executor);
+    } else {
+      *out_type = (int)kTVMModuleHandle;
+    }
+  }
+  return error;
+}
 
 tvm_crt_error_t TVMGraphExecutorModule_Register(void) {
   return (tvm_crt_error_t)TVMFuncRegisterGlobal("tvm.graph_executor.create",
