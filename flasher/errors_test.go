@@ -62,3 +62,30 @@ func TestHints(t *testing.T) {
 		}
 	}
 }
+
+// OpenOCD's comparison ends as a *VerifyError at its first difference, or at the first segment if it lists none.
+func TestOpenOCDDifference(t *testing.T) {
+	t.Parallel()
+	const two = "diff 0 address 0x00000410. Was 0x0a instead of 0xff\n" +
+		"diff 1 address 0x00000411. Was 0x0b instead of 0xff\n"
+	verify := Job{Verify: []Segment{{0x400, make([]byte, 64)}}}
+	for _, c := range []struct {
+		says string
+		job  Job
+		want *VerifyError
+	}{
+		{two + "Error: contents differ", verify, &VerifyError{Addr: 0x410, Got: 0x0a, Want: 0xff, Bytes: 2}},
+		{"Error: contents differ", verify, &VerifyError{Addr: 0x400}},
+		{"Error: contents differ", Job{}, nil},
+		{"Error: open failed", verify, nil},
+	} {
+		err := openocdVerdict(&command.Error{Tool: "openocd", Text: c.says, Err: errors.New("exit status 1")}, c.job)
+		var e *VerifyError
+		if errors.As(err, &e) != (c.want != nil) || err == nil || e != nil && *e != *c.want {
+			t.Errorf("%q of %d segments: %v", c.says, len(c.job.Verify), err)
+		}
+	}
+	if err := openocdVerdict(nil, verify); err != nil {
+		t.Errorf("a good comparison: %v", err)
+	}
+}

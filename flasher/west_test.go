@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -125,6 +126,40 @@ func TestWestCommands(t *testing.T) {
 			if strings.Contains(all, name) != strings.Contains(files, name+": ") {
 				t.Errorf("%s: %s is read, or not: %s", runner, name, files)
 			}
+		}
+	}
+}
+
+// West's part of a job and pyOCD's two have each sector and segment of the job once; pyOCD writes the last segment and
+// does a job without writes alone.
+func TestWestParts(t *testing.T) {
+	t.Parallel()
+	w := &westPyOCD{}
+	for writes := range 4 {
+		job := Job{Restart: true}
+		for i := range uint64(4) {
+			job.Erase = append(job.Erase, boards.Sector{Index: int(i), Addr: i * 1024, Size: 1024})
+		}
+		for _, s := range job.Erase[:writes] {
+			job.Write = append(job.Write, Segment{s.Addr, make([]byte, 1024)})
+		}
+		job.Verify = job.Write
+		before, middle, after := w.parts(job)
+		erased := append(slices.Clone(before.Erase), after.Erase...)
+		for _, s := range job.Erase {
+			if touches(middle, s) {
+				erased = append(erased, s)
+			}
+		}
+		slices.SortFunc(erased, func(a, b boards.Sector) int { return a.Index - b.Index })
+		written := append(slices.Clone(middle), after.Write...)
+		if !reflect.DeepEqual(erased, job.Erase) || len(written) != writes || len(before.Write) > 0 ||
+			writes > 0 && !reflect.DeepEqual(written, job.Write) || writes == 1 && len(after.Write) > 0 ||
+			writes > 1 && len(after.Write) != 1 || writes == 0 && len(before.Erase) > 0 {
+			t.Errorf("%d writes: %+v, %d segments, %+v", writes, before, len(middle), after)
+		}
+		if !after.Restart || before.Restart || len(after.Verify) != writes || len(before.Verify) > 0 {
+			t.Errorf("%d writes: %+v, %+v", writes, before, after)
 		}
 	}
 }

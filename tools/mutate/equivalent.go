@@ -9,22 +9,23 @@ import (
 //go:embed equivalent.txt
 var equivalentTxt string
 
-// An equivalent is a change that makes no difference to users. It has the line's text in place of its number, which
-// changes.
-type equivalent struct{ file, line, what string }
+// An equivalent is a change that makes no difference to users. It has the line and the one above it in place of a
+// number, which changes.
+type equivalent struct{ file, above, line, what string }
 
 // equivalents has the reason for each.
 var equivalents = parseEquivalents(equivalentTxt)
 
-// parseEquivalents reads entries of four lines, with an empty line between them: file, line, change and reason.
+// parseEquivalents reads entries of five lines, with an empty line between them: file, line above, line, change
+// and reason.
 func parseEquivalents(text string) map[equivalent]string {
 	all := map[equivalent]string{}
 	for entry := range strings.SplitSeq(strings.TrimSpace(text), "\n\n") {
-		lines := strings.SplitN(entry, "\n", 4)
-		if len(lines) != 4 {
-			panic(fmt.Sprintf("equivalent.txt: not four lines: %q", entry))
+		lines := strings.SplitN(entry, "\n", 5)
+		if len(lines) != 5 {
+			panic(fmt.Sprintf("equivalent.txt: not five lines: %q", entry))
 		}
-		all[equivalent{lines[0], lines[1], lines[2]}] = strings.ReplaceAll(lines[3], "\n", " ")
+		all[equivalent{lines[0], lines[1], lines[2], lines[3]}] = strings.ReplaceAll(lines[4], "\n", " ")
 	}
 	return all
 }
@@ -45,4 +46,4 @@ func stale(all []mutant) []equivalent {
 	return none
 }
 
-func (m mutant) key() equivalent { return equivalent{m.file, m.text, m.what} }
+func (m mutant) key() equivalent { return equivalent{m.file, m.above, m.text, m.what} }

@@ -14,16 +14,16 @@ import (
 
 // A mutant is one change: it replaces the bytes from..end of a file by to.
 type mutant struct {
-	file      string
-	line      int
-	at        position
-	function  [2]position // of a change in Go: where the function around it begins and ends
-	text      string      // of the line
-	what      string      // for people
-	from, end int
-	to        string
-	tests     [][]string // commands; if there are none, packages applies
-	packages  []string   // packages whose tests are run, if they run the line
+	file        string
+	line        int
+	at          position
+	function    [2]position // of a change in Go: where the function around it begins and ends
+	above, text string      // the line above, the line
+	what        string      // for people
+	from, end   int
+	to          string
+	tests       [][]string // commands; if there are none, packages applies
+	packages    []string   // packages whose tests are run, if they run the line
 }
 
 type position struct{ line, column int }
@@ -52,7 +52,11 @@ func mutantsOf(root, name string) ([]mutant, error) {
 func withText(all []mutant, src []byte) []mutant {
 	lines := strings.Split(string(src), "\n")
 	for i := range all {
-		all[i].text = strings.TrimSpace(lines[all[i].line-1])
+		n := all[i].line - 1
+		all[i].text = strings.TrimSpace(lines[n])
+		if n > 0 {
+			all[i].above = strings.TrimSpace(lines[n-1])
+		}
 	}
 	return all
 }
