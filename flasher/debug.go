@@ -51,7 +51,7 @@ func (o *openocd) Serve(ctx context.Context, port int, use func(context.Context)
 		if err := o.shadow(dir); err != nil {
 			return err
 		}
-		return serve(ctx, o.command(path, o.serveArgs(dir, port), dir), mark+serving, use)
+		return serve(ctx, o.command(path, o.serveArgs(dir, port), dir), mark+serving, servesWithin, use)
 	})
 }
 
@@ -77,13 +77,15 @@ func (p *pyocd) Serve(ctx context.Context, port int, use func(context.Context) e
 		return err
 	}
 	return inFolder(ctx, func(dir string) error {
-		return serve(ctx, p.command(path, args, dir), "GDB server listening on port", use)
+		return serve(ctx, p.command(path, args, dir), "GDB server listening on port", servesWithin, use)
 	})
 }
 
 // serve runs a server, calls use after the server has printed a line that contains ready, and ends the server when
 // use returns.
-func serve(ctx context.Context, c command.Command, ready string, use func(context.Context) error) error {
+func serve(
+	ctx context.Context, c command.Command, ready string, within time.Duration, use func(context.Context) error,
+) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	is := make(chan struct{})
@@ -96,7 +98,7 @@ func serve(ctx context.Context, c command.Command, ready string, use func(contex
 	c.Err = c.Out
 	ended := make(chan error, 1)
 	go func() { ended <- c.Run(ctx) }()
-	limit := time.NewTimer(servesWithin)
+	limit := time.NewTimer(within)
 	defer limit.Stop()
 	select {
 	case <-is:

@@ -2,9 +2,11 @@ package flasher
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/command"
 )
@@ -87,5 +89,32 @@ func TestOpenOCDDifference(t *testing.T) {
 	}
 	if err := openocdVerdict(nil, verify); err != nil {
 		t.Errorf("a good comparison: %v", err)
+	}
+}
+
+// A run that changes the flash of a board with an identification register has failed unless the tool reported the
+// comparison as done.
+func TestComparisonIsAStep(t *testing.T) {
+	t.Parallel()
+	for _, register := range []uint64{0, 0xe0042000} {
+		c := Config{Chip: boards.Identification{
+			Address: boards.Number(register), Mask: 0xfff, Values: []boards.Number{0x434},
+		}}
+		for what, job := range map[string]Job{
+			"erases": {Erase: []boards.Sector{{Size: 1024}}}, "compares only": {Verify: []Segment{{0, []byte{1}}}},
+		} {
+			var openocd toolRun
+			c.openocdSteps(&openocd, job)
+			pyocd, err := (&pyocd{c}).plan(job)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := register != 0 && what == "erases"
+			for tool, marks := range map[string][]string{"openocd": openocd.marks, "pyocd": pyocd.marks} {
+				if slices.Contains(marks, identified) != want {
+					t.Errorf("%s, register %#x, %s: steps %v", tool, register, what, marks)
+				}
+			}
+		}
 	}
 }

@@ -4,6 +4,7 @@ package flasher
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -196,5 +197,17 @@ func TestSharedSerial(t *testing.T) {
 				t.Errorf("%s serves gdb: %v", c.programmer, err)
 			}
 		}
+	}
+}
+
+// A gdb server that is not ready in time is ended, before Serve returns.
+func TestServerHangs(t *testing.T) {
+	t.Parallel()
+	hang := command.Command{Path: "/bin/sh", Args: []string{"-c", "exec sleep 600"}}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	err := serve(ctx, hang, "ready", 10*time.Millisecond, func(context.Context) error { return errors.New("used") })
+	if failure.Of(err) != failure.Timeout || ctx.Err() != nil || !strings.Contains(err.Error(), "hangs") {
+		t.Errorf("class %v: %v; %v", failure.Of(err), err, ctx.Err())
 	}
 }

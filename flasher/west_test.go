@@ -52,6 +52,19 @@ func TestZephyrBuild(t *testing.T) {
 	}
 }
 
+// Comments, empty lines and one-letter lines of runners.yaml change nothing.
+func TestZephyrRunnersComments(t *testing.T) {
+	t.Parallel()
+	const text = "# runners:\n\nrunners:\n#- jlink\n  # - jlink\n- pyocd\n-\n\n#\nflash-runner: 'pyocd'\nargs:\n" +
+		"  pyocd:\n  # flash-runner: jlink\n  - --target=x\n"
+	var b zephyrBuild
+	b.parse([]byte(text))
+	want := zephyrBuild{runners: []string{"pyocd"}, usual: "pyocd", args: map[string][]string{"pyocd": {"--target=x"}}}
+	if !reflect.DeepEqual(b, want) {
+		t.Errorf("got  %+v\nwant %+v", b, want)
+	}
+}
+
 // objcopy reads the Intel HEX that writeHex writes.
 func TestHex(t *testing.T) {
 	t.Parallel()

@@ -76,7 +76,7 @@ func goMutants(name string, src []byte) ([]mutant, error) {
 			from: set.Position(from).Offset, end: set.Position(end).Offset, to: to,
 		}
 		for _, d := range file.Decls {
-			if d.Pos() <= from && from < d.End() {
+			if _, ok := d.(*ast.FuncDecl); ok && d.Pos() <= from && from < d.End() {
 				m.function = [2]position{place(d.Pos()), place(d.End())}
 			}
 		}
