@@ -14,3 +14,8 @@ var FS embed.FS
 //
 //go:embed candidate/shim.c
 var Shim []byte
+
+// Embedded holds embedded/: what a generated model uses of the runtime, in firmware that no host talks to.
+//
+//go:embed all:embedded
+var Embedded embed.FS

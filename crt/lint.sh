@@ -211,9 +211,11 @@ judge() {
 
 # Works on a copy, because the add-on writes its dump files beside the sources; each board has its own copy.
 failed=0
-cp -R include src candidate test "$tmp"
+cp -R include src embedded candidate test "$tmp"
 # A candidate is another program: its shim defines functions that the runtime has.
-(cd "$tmp" && findings -Iinclude -Isrc -Itest/config src && findings -Iinclude -Itest/config candidate) \
+# So are models without a host.
+(cd "$tmp" && findings -Iinclude -Isrc -Itest/config src && findings -Iinclude -Itest/config candidate &&
+  findings -Iinclude embedded) \
   >"$tmp/runtime" &
 if [ -d ../templates/baremetal ]; then
   zephyr_findings &

@@ -18,7 +18,7 @@ var mayImport = map[string][]string{
 	"cmd":    {"projectapi", "emulated", "project", "device", "internal/virtualprobe"},
 	"targets": {
 		"accept", "projectapi", "tune", "tune/search", "tune/space", "tune/report", "project", "executor", "device", "emulated",
-		"image",
+		"image", "cmodel",
 		"progress", "cache", "rpc",
 		"boards", "mlf", "ndarray", "samples", "failure", "internal/boardsmithjson", "internal/command",
 		"internal/console", "internal/jsonfile", "internal/plainfile", "internal/toolbox", "internal/valuetext",
@@ -52,6 +52,7 @@ var mayImport = map[string][]string{
 	"progress":           {},
 	"tune/space":         {"ndarray", "failure", "internal/jsonfile", "internal/plainfile"},
 	"executor":           {"rpc", "mlf", "ndarray", "failure"},
+	"cmodel":             {"crt", "mlf", "ndarray", "failure"},
 
 	// Tests a board on the board itself.
 	"accept": {"project", "device", "image", "rpc", "transport", "boards", "mlf", "ndarray", "failure"},

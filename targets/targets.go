@@ -135,6 +135,11 @@ func (Template) Export(ctx context.Context, folder string) error {
 	})
 }
 
+// Embed writes the C with which your own firmware runs the models in MODEL (archives, separated by commas), to FOLDER.
+func Embed(ctx context.Context, folder string) error {
+	return do(ctx, "embed", func(v *invocation, ctx context.Context) error { return v.embed(folder) })
+}
+
 // Doctor lists the tools that are here and what is missing, and changes nothing.
 func Doctor(ctx context.Context) error { return do(ctx, "doctor", (*invocation).doctor) }
 

@@ -1,0 +1,316 @@
+// Package cmodel generates the C through which a firmware runs a model without a host: a header with its tensors, a
+// source with its tables, and the same facts as JSON. docs/embedded.md describes them.
+//
+// It writes no files and compiles nothing. The interface that the C belongs to is crt/include/tvm_micro_runtime.h.
+package cmodel
+
+import (
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/boardsmith/boardsmith/crt"
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/mlf"
+	"github.com/boardsmith/boardsmith/ndarray"
+)
+
+// Options are the choices for one model. The zero value is the normal case.
+type Options struct {
+	// Parameters lie in RAM, where the firmware may replace them; by default they are constants. Only graph models with
+	// parameters beside the code have such parameters.
+	RAMParameters bool
+}
+
+// A Code is what a firmware compiles for one model.
+type Code struct {
+	Name      string     // <model> in tvm_<model>.h and the C names
+	Generated []mlf.File // tvm_<model>.h, tvm_<model>.c and tvm_<model>.json, without a folder
+	Sources   []mlf.File // files of the archive to compile with it
+	Objects   []mlf.File // files of the archive to link with it
+	Headers   []mlf.File // files of the archive that the sources include
+	Renamed   []Renamed
+}
+
+// A Renamed is a name that is not the same in C.
+type Renamed struct {
+	Kind  string `json:"kind"` // "model", "input", "output", "workspace" or "device"
+	Name  string `json:"name"`
+	CName string `json:"c_name"`
+	Why   string `json:"reason"`
+}
+
+// alignment is TVM_WORKSPACE_ALIGNMENT.
+const alignment = 16
+
+// The kinds of entries that the C calls.
+const (
+	entryUnpacked = "unpacked" // main with one pointer for each tensor and pool
+	entryHeader   = "header"   // the function of the C interface, with its structs
+	entryPacked   = "packed"   // main, or an operator, with six arguments
+	entryGraph    = "graph"    // a table of operators
+)
+
+// A model is what the templates of the C and the JSON print.
+type model struct {
+	C       string // the name in C
+	M       *mlf.Model
+	Archive *mlf.Archive
+	Entry   string // kind of the entry
+	Call    string // the function to call
+
+	Inputs, Outputs []tensor
+	Workspaces      []workspace
+	Devices         []device
+	Memory          *workspace // TVMBackendAllocWorkspace's, of an ahead-of-time model; nil if its code does not call it
+	Args            []argument // of Call, in order
+	Constants       []constant // pools of constants
+	Header          string     // file name of TVM's header, "" if the C does not include it
+	Graph           *graphCode
+	RAM             bool
+	Renamed         []Renamed
+}
+
+type tensor struct {
+	mlf.Tensor
+	C, Macro string // the member's name, and the part of macros' names
+	Type     string // of an element in C
+	Index    int    // among the inputs or outputs
+}
+
+type workspace struct {
+	Name, C, Macro string
+	Bytes          int64
+	Offset         int64 // in one buffer for all of them
+	Index          int
+	Field          string // the member of TVM's struct of pools; "" if there is none
+}
+
+type device struct {
+	Name, C, Macro string
+	Index          int
+}
+
+// An argument is what a function of the model gets: one of these.
+type argument struct {
+	Input, Output, Workspace, Constant int // an index, or -1
+}
+
+func inputArg(i int) argument     { return argument{i, -1, -1, -1} }
+func outputArg(i int) argument    { return argument{-1, i, -1, -1} }
+func workspaceArg(i int) argument { return argument{-1, -1, i, -1} }
+func constantArg(i int) argument  { return argument{-1, -1, -1, i} }
+func noArg() argument             { return argument{-1, -1, -1, -1} }
+
+// A constant is a pool of constants.
+type constant struct {
+	C          string
+	Definition string // "static const ..."
+	Field      string
+}
+
+// Generate makes the C of one model of the archive.
+func Generate(a *mlf.Archive, m *mlf.Model, o Options) (*Code, error) {
+	g := &model{M: m, Archive: a, RAM: o.RAMParameters}
+	n := &namer{}
+	g.C = n.model(m.Name)
+	code := &Code{Name: g.C, Objects: m.Objects}
+	if len(m.Outputs) == 0 {
+		return nil, g.fault("", "it has no outputs")
+	}
+	for _, t := range slices.Concat(m.Inputs, m.Outputs) {
+		if t.Bytes > math.MaxInt32 {
+			return nil, g.fault("", "%v is larger than 2 GiB", t)
+		}
+	}
+	if max(len(m.Inputs), len(m.Outputs)) > math.MaxUint16 {
+		return nil, g.fault("", "it has %d inputs and %d outputs", len(m.Inputs), len(m.Outputs))
+	}
+	g.Inputs = n.tensors("input", m.Inputs)
+	g.Outputs = n.tensors("output", named(m.Outputs))
+	var err error
+	switch m.Executor {
+	case mlf.Graph:
+		err = g.readGraph()
+	case mlf.AOT:
+		err = g.readAOT()
+	case mlf.None:
+		err = g.readOperator()
+	}
+	if err != nil {
+		return nil, err
+	}
+	if o.RAMParameters && (g.Graph == nil || len(g.Graph.Params) == 0) {
+		return nil, g.fault("export the model for the graph executor, with link-params off",
+			"its parameters are part of its code, so that they cannot be in RAM")
+	}
+	g.nameWorkspaces(n)
+	if len(g.Workspaces) > math.MaxUint8 || g.WorkspaceBytes() > math.MaxInt32 {
+		return nil, g.fault("", "it has %d workspaces of %d bytes", len(g.Workspaces), g.WorkspaceBytes())
+	}
+	g.Renamed, code.Renamed = n.renamed, n.renamed
+	for _, f := range m.Sources {
+		if g.Entry == entryHeader || !g.replaces(f) {
+			code.Sources = append(code.Sources, f)
+		}
+	}
+	if g.Header != "" {
+		code.Headers = m.Headers
+	}
+	if g.Entry == entryGraph {
+		code.Objects = slices.DeleteFunc(slices.Clone(m.Objects), g.replacesObject)
+	}
+	code.Generated, err = g.files(code)
+	return code, err
+}
+
+// named gives an only output TVM's default name if the archive does not name it: descriptions in C number it.
+func named(outputs []mlf.Tensor) []mlf.Tensor {
+	if len(outputs) == 1 && outputs[0].Name == "output0" {
+		outputs = slices.Clone(outputs)
+		outputs[0].Name = "output"
+	}
+	return outputs
+}
+
+// fault is an error about the model.
+func (g *model) fault(next, format string, args ...any) error {
+	return failure.New(failure.Config, next, "%s: model %s: %s", g.Archive.Path, g.M.Name, fmt.Sprintf(format, args...))
+}
+
+// nameWorkspaces gives the workspaces their names in C and their places in one buffer.
+func (g *model) nameWorkspaces(n *namer) {
+	if g.Memory != nil {
+		g.Memory.Index = len(g.Workspaces)
+		g.Workspaces = append(g.Workspaces, *g.Memory)
+	}
+	names := n.group("workspace")
+	var offset int64
+	for i := range g.Workspaces {
+		w := &g.Workspaces[i]
+		w.C, w.Macro = names.add(w.Name)
+		w.Index, w.Offset = i, offset
+		offset += aligned(w.Bytes)
+	}
+}
+
+// WorkspaceBytes returns the size of one buffer for all workspaces, at least 1.
+func (g *model) WorkspaceBytes() int64 {
+	var n int64
+	for _, w := range g.Workspaces {
+		n = w.Offset + aligned(w.Bytes)
+	}
+	return max(n, 1)
+}
+
+func aligned(n int64) int64 { return (n + alignment - 1) / alignment * alignment }
+
+// ID returns the first four bytes of the archive's digest.
+func (g *model) ID() uint32 {
+	b, err := hex.DecodeString(g.Archive.Digest)
+	if err != nil || len(b) < 4 {
+		return 0
+	}
+	return binary.BigEndian.Uint32(b)
+}
+
+// Bundle returns the files of several models, and of the runtime what they use, as one folder: src/ holds all sources
+// to compile, include/ their headers, lib/ the objects to link. It is an error if two models have the same name in C.
+func Bundle(codes ...*Code) ([]mlf.File, error) {
+	files, err := runtime()
+	if err != nil {
+		return nil, err
+	}
+	seen := map[string]string{}
+	for _, c := range codes {
+		for _, f := range c.files() {
+			if other, ok := seen[f.Name]; ok {
+				return nil, failure.New(failure.Config, "give the models different names when you export them",
+					"models %s and %s both have a file %s", other, c.Name, f.Name)
+			}
+			seen[f.Name] = c.Name
+			files = append(files, f)
+		}
+	}
+	return files, nil
+}
+
+// files returns the model's files with their folders.
+func (c *Code) files() (files []mlf.File) {
+	in := func(dir string, fs []mlf.File) {
+		for _, f := range fs {
+			files = append(files, mlf.File{Name: dir + path.Base(f.Name), Data: f.Data})
+		}
+	}
+	for i, dir := range []string{"include/", "src/", ""} { // of .h, .c and .json
+		in(dir, c.Generated[i:i+1])
+	}
+	in("src/", c.Sources)
+	in("lib/", c.Objects)
+	in("include/", c.Headers)
+	return files
+}
+
+// runtime returns all headers of the runtime and the sources of embedded/.
+func runtime() (files []mlf.File, err error) {
+	for _, tree := range []struct {
+		fs        fs.FS
+		from, dir string
+	}{{crt.FS, "include", ""}, {crt.Embedded, "embedded", "src/"}} {
+		err = errors.Join(err, fs.WalkDir(tree.fs, tree.from, func(name string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() {
+				return err
+			}
+			data, err := fs.ReadFile(tree.fs, name)
+			if tree.dir != "" {
+				name = tree.dir + "boardsmith_" + path.Base(name)
+			}
+			files = append(files, mlf.File{Name: name, Data: data})
+			return err
+		}))
+	}
+	return files, err
+}
+
+// elementType returns the C type of an element.
+func elementType(d ndarray.DType) string {
+	if d.Lanes > 1 {
+		return "uint8_t"
+	}
+	switch {
+	case d.Code == ndarray.Float && d.Bits == 32:
+		return "float"
+	case d.Code == ndarray.Float && d.Bits == 64:
+		return "double"
+	case d.Bits != 8 && d.Bits != 16 && d.Bits != 32 && d.Bits != 64: // a boolean, or packed bits
+		return "uint8_t"
+	case d.Code == ndarray.Int:
+		return fmt.Sprintf("int%d_t", d.Bits)
+	}
+	return fmt.Sprintf("uint%d_t", d.Bits)
+}
+
+// dtypeC returns the initialiser of a DLDataType.
+func dtypeC(d ndarray.DType) string { return fmt.Sprintf("{%dU, %dU, %dU}", d.Code, d.Bits, d.Lanes) }
+
+// shapeOf returns a tensor's shape; if it is unknown, as many elements as fill the bytes.
+func shapeOf(t mlf.Tensor) []int64 {
+	if t.Shape == nil && t.DType.Size() > 0 {
+		return []int64{t.Bytes / int64(t.DType.Size())}
+	}
+	return t.Shape
+}
+
+func list(v []int64) string {
+	var parts []string
+	for _, n := range v {
+		parts = append(parts, fmt.Sprint(n))
+	}
+	return strings.Join(parts, ", ")
+}

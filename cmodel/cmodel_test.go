@@ -1,0 +1,333 @@
+package cmodel_test
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/boardsmith/boardsmith/cmodel"
+	"github.com/boardsmith/boardsmith/internal/drawn"
+	"github.com/boardsmith/boardsmith/mlf"
+	"github.com/boardsmith/boardsmith/mlf/mlftest"
+	"github.com/boardsmith/boardsmith/ndarray"
+)
+
+// scratch is a folder for all tests of the package.
+var scratch string
+
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "boardsmith-cmodel-")
+	if err != nil {
+		panic(err)
+	}
+	scratch = dir
+	code := m.Run()
+	os.RemoveAll(dir)
+	os.Exit(code)
+}
+
+// crt is the folder of the runtime's sources.
+var crt = sync.OnceValue(func() string {
+	dir, err := filepath.Abs(filepath.Join("..", "crt"))
+	if err != nil {
+		panic(err)
+	}
+	return dir
+})
+
+func open(t testing.TB, path string) (*mlf.Archive, *mlf.Model) {
+	t.Helper()
+	a, err := mlf.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := a.Model("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a, m
+}
+
+func generate(t testing.TB, path string, o cmodel.Options) *cmodel.Code {
+	t.Helper()
+	a, m := open(t, path)
+	c, err := cmodel.Generate(a, m, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// unpack writes the models as one folder.
+func unpack(t testing.TB, codes ...*cmodel.Code) string {
+	t.Helper()
+	files, err := cmodel.Bundle(codes...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	for _, f := range files {
+		write(t, filepath.Join(dir, f.Name), string(f.Data))
+	}
+	return dir
+}
+
+func write(t testing.TB, path, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// run runs a command and returns its output.
+func run(dir, name string, args ...string) (string, error) {
+	ctx, stop := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer stop()
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Dir = dir
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+// Flags of the compilers: of our own C and C++, of TVM's code, and of programs that report undefined behaviour.
+var (
+	ours = []string{
+		"-std=c11", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow", "-Wundef", "-Wmissing-prototypes",
+		"-Wvla", "-Werror",
+	}
+	oursCpp   = []string{"-std=c++11", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow", "-Wundef", "-Werror"}
+	tvms      = []string{"-std=gnu11", "-w"}
+	sanitized = []string{"-g1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"}
+)
+
+// compile compiles a file of the folder of models dir, or one that uses them.
+func compile(dir, file, object string, flags ...string) error {
+	compiler, language := "gcc", ours
+	switch {
+	case filepath.Ext(file) == ".cpp":
+		compiler, language = "g++", oursCpp
+	case filepath.Dir(file) == filepath.Join(dir, "src") && !strings.HasPrefix(filepath.Base(file), "tvm_"):
+		language = tvms
+	}
+	args := slices.Concat(sanitized, language, flags, []string{
+		"-I" + filepath.Join(crt(), "include"), "-I" + filepath.Join(dir, "include"), "-I" + filepath.Dir(file),
+		"-ffunction-sections", "-fdata-sections", "-c", file, "-o", object,
+	})
+	if said, err := run(dir, compiler, args...); err != nil {
+		return fmt.Errorf("%s: %w\n%s", filepath.Base(file), err, said)
+	}
+	return nil
+}
+
+// parts returns the objects of crt/embedded, which are compiled once.
+var parts = sync.OnceValues(func() (objects []string, err error) {
+	sources, err := filepath.Glob(filepath.Join(crt(), "embedded", "*.c"))
+	for _, f := range sources {
+		object := filepath.Join(scratch, filepath.Base(f)+".o")
+		if err := compile(scratch, f, object); err != nil {
+			return nil, err
+		}
+		objects = append(objects, object)
+	}
+	return objects, err
+})
+
+// link compiles a folder of models and a main.c or main.cpp, and returns the program.
+func link(dir, mainFile string, flags ...string) (string, error) {
+	objects, err := parts()
+	if err != nil {
+		return "", err
+	}
+	sources, _ := filepath.Glob(filepath.Join(dir, "src", "*.c"))
+	for _, f := range append(sources, mainFile) {
+		if strings.HasPrefix(filepath.Base(f), "boardsmith_") {
+			continue // a part
+		}
+		object := filepath.Join(dir, filepath.Base(f)+".o")
+		if err := compile(dir, f, object, flags...); err != nil {
+			return "", err
+		}
+		objects = append(objects, object)
+	}
+	libs, _ := filepath.Glob(filepath.Join(dir, "lib", "*.o"))
+	program := filepath.Join(dir, "program")
+	args := slices.Concat(sanitized, []string{"-Wl,--gc-sections", "-o", program}, objects, libs, []string{"-lm"})
+	if said, err := run(dir, "g++", args...); err != nil {
+		return "", fmt.Errorf("link: %w\n%s", err, said)
+	}
+	return program, nil
+}
+
+// initializer returns an array's bytes as C.
+func initializer(a *ndarray.Array) string {
+	var b strings.Builder
+	for _, v := range a.Data {
+		fmt.Fprintf(&b, "%d,", v)
+	}
+	return b.String()
+}
+
+func ctype(d ndarray.DType) string {
+	if d.Code == ndarray.Float {
+		return map[uint8]string{32: "float", 64: "double"}[d.Bits]
+	}
+	return fmt.Sprintf("%s%d_t", map[uint8]string{ndarray.Int: "int", ndarray.UInt: "uint"}[d.Code], d.Bits)
+}
+
+// userMain makes a program that runs the model twice, with the built-in workspaces and with its own, and writes the
+// outputs' bytes. It is the same for every variant of a model.
+func userMain(m *mlf.Model, inputs []ndarray.Named) string {
+	var b strings.Builder
+	c := mlf.Sanitize(m.Name)
+	fmt.Fprintf(&b, "#include <stdio.h>\n#include <string.h>\n#include <tvm_%s.h>\n", c)
+	var in, out []string
+	for _, a := range inputs {
+		name := mlf.Sanitize(a.Name)
+		fmt.Fprintf(&b, "static const union { uint8_t bytes[%d]; %s t; } in_%s = {{%s}};\n", len(a.Data),
+			ctype(a.DType), name, initializer(a.Array))
+		fmt.Fprintf(&b, "typedef char size_of_%s[(TVM_%s_INPUT_%s_SIZE == %d) ? 1 : -1];\n", name, c,
+			strings.ToUpper(name), len(a.Data))
+	}
+	for _, x := range m.Inputs {
+		in = append(in, "&in_"+mlf.Sanitize(x.Name)+".t")
+	}
+	for _, o := range m.Outputs {
+		name := mlf.Sanitize(o.Name)
+		if len(m.Outputs) == 1 && name == "output0" { // TVM's other default name
+			name = "output"
+		}
+		fmt.Fprintf(&b, "static %s out_%s[TVM_%s_OUTPUT_%s_SIZE / sizeof(%[1]s)];\n", ctype(o.DType), name, c,
+			strings.ToUpper(name))
+		out = append(out, "out_"+name)
+	}
+	fmt.Fprintf(&b, `
+static TVM_WORKSPACE_ALIGNED uint8_t memory[TVM_%[1]s_WORKSPACE_SIZE];
+static void* const workspaces[] = TVM_%[1]s_WORKSPACES(memory);
+static const TVMContext own = TVM_CONTEXT_INIT(workspaces, NULL);
+
+static int once(const TVMContext* context) {
+  const TVM_%[1]s_input input = {%[2]s};
+  const TVM_%[1]s_output output = {%[3]s};
+`, c, strings.Join(in, ", "), strings.Join(out, ", "))
+	for _, o := range out {
+		fmt.Fprintf(&b, "  (void)memset(%s, 0x55, sizeof %[1]s);\n", o)
+	}
+	fmt.Fprintf(&b, "  if (TVMCheckBuffers(&tvm_%s, &input, &output) != 0) {\n    return 1;\n  }\n", c)
+	fmt.Fprintf(&b, "  if (TVMExecute(&tvm_%s, &input, &output, context) != 0) {\n    return 1;\n  }\n", c)
+	for _, o := range out {
+		fmt.Fprintf(&b, "  (void)fwrite(%s, 1, sizeof %[1]s, stdout);\n", o)
+	}
+	b.WriteString("  return 0;\n}\n\nint main(void) { return (once(NULL) != 0) || (once(&own) != 0) || (once(NULL) != 0); }\n")
+	return b.String()
+}
+
+// compare compares the bytes that a program wrote with the expected outputs, times times. Floats may differ by 1e-5.
+func compare(m *mlf.Model, got []byte, want []ndarray.Named, times int) error {
+	for n := range times {
+		for _, o := range m.Outputs {
+			i, err := find(want, o.Name, m)
+			if err != nil {
+				return err
+			}
+			w := want[i].Array
+			if len(got) < len(w.Data) {
+				return fmt.Errorf("run %d: output %s is truncated", n, o.Name)
+			}
+			a := &ndarray.Array{DType: w.DType, Shape: w.Shape, Data: got[:len(w.Data)]}
+			got = got[len(w.Data):]
+			for i := range a.Len() {
+				if x, y := a.Float(i), w.Float(i); a.DType.Code != ndarray.Float && x != y ||
+					math.Abs(x-y) > 1e-5*math.Max(1, math.Abs(y)) {
+					return fmt.Errorf("run %d: %s[%d] is %v, want %v", n, o.Name, i, x, y)
+				}
+			}
+		}
+	}
+	if len(got) > 0 {
+		return fmt.Errorf("%d bytes too many", len(got))
+	}
+	return nil
+}
+
+// find returns the expected array of an output; files of expected outputs may have TVM's default names.
+func find(want []ndarray.Named, name string, m *mlf.Model) (int, error) {
+	if len(want) == 1 && len(m.Outputs) == 1 {
+		return 0, nil
+	}
+	for i, w := range want {
+		if w.Name == name {
+			return i, nil
+		}
+	}
+	return 0, fmt.Errorf("no expected output %s", name)
+}
+
+// quick lists the archives of a plain run, which has the other kinds of entries in TestExamples.
+var quick = []string{"archives/twoin.graph", "archives/conv_pools.aot_c_pools"}
+
+// TestArchives runs every archive through one main.c per model, under AddressSanitizer and UBSan.
+func TestArchives(t *testing.T) {
+	mains := map[string]string{}
+	for _, path := range append(mlftest.Archives(t), mlftest.OtherVersions(t)...) {
+		folder, name := filepath.Base(filepath.Dir(path)), mlftest.Name(path)
+		if _, objects, ok := strings.Cut(name, "_llvm_"); ok && objects != "x86_64" ||
+			strings.Contains(name, "aot_packed_llvm") {
+			continue // another CPU's code; TVM's LLVM leaves out the entry
+		}
+		if strings.HasSuffix(name, "_dsp") { // code for Arm's DSP
+			continue
+		}
+		a, m := open(t, path)
+		in, out := mlftest.Arrays(path)
+		inputs, err := ndarray.ReadNPZ(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := cmodel.Generate(a, m, cmodel.Options{})
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		program := userMain(m, inputs)
+		if other, ok := mains[folder+m.Name]; ok && program != other {
+			t.Errorf("%s needs another main.c than the other variants", name)
+		}
+		mains[folder+m.Name] = program
+		if !drawn.InFull() && !slices.Contains(quick, folder+"/"+name) {
+			continue
+		}
+		t.Run(folder+"/"+name, func(t *testing.T) {
+			dir := unpack(t, c)
+			write(t, filepath.Join(dir, "main.c"), program)
+			exe, err := link(dir, filepath.Join(dir, "main.c"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			said, err := run(dir, exe)
+			if err != nil {
+				t.Fatalf("%v\n%s", err, said)
+			}
+			if out == "" {
+				return
+			}
+			want, err := ndarray.ReadNPZ(out)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := compare(m, []byte(said), want, 3); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}

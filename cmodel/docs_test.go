@@ -1,0 +1,133 @@
+package cmodel_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"hash/crc32"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/boardsmith/boardsmith/cmodel"
+	"github.com/boardsmith/boardsmith/internal/drawn"
+	"github.com/boardsmith/boardsmith/mlf"
+	"github.com/boardsmith/boardsmith/mlf/mlftest"
+	"github.com/boardsmith/boardsmith/ndarray"
+)
+
+func page(t *testing.T) string {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join("..", "docs", "embedded.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+var example = regexp.MustCompile("(?s)<!-- ([^>]*) -->\n```c\n(.*?)```")
+
+// TestExamples runs each program of docs/embedded.md, which a comment before it gives archives and flags, under
+// AddressSanitizer and UBSan, and compiles it as C++, which a full run also runs.
+func TestExamples(t *testing.T) {
+	examples := example.FindAllStringSubmatch(page(t), -1)
+	if len(examples) != 5 {
+		t.Fatalf("%d examples, want 5", len(examples))
+	}
+	for _, e := range examples {
+		t.Run(e[1], func(t *testing.T) {
+			var codes []*cmodel.Code
+			var flags []string
+			for _, word := range strings.Fields(e[1]) {
+				if strings.HasPrefix(word, "-D") {
+					flags = append(flags, word)
+				} else if !strings.HasPrefix(word, "PARAMS=") {
+					options := cmodel.Options{RAMParameters: strings.Contains(e[1], "PARAMS=ram")}
+					codes = append(codes, generate(t, mlftest.Path(t, word), options))
+				}
+			}
+			dir := unpack(t, codes...)
+			write(t, filepath.Join(dir, "update.h"), update(t, "sine.graph"))
+			for _, extension := range []string{".c", ".cpp"} {
+				file := filepath.Join(dir, "main"+extension)
+				write(t, file, e[2])
+				if extension == ".cpp" && !drawn.InFull() {
+					if err := compile(dir, file, filepath.Join(dir, "main.o"), "-fsyntax-only"); err != nil {
+						t.Error(err)
+					}
+					continue
+				}
+				exe, err := link(dir, file, flags...)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if said, err := run(dir, exe); err != nil {
+					t.Errorf("main%s: %v\n%s", extension, err, said)
+				}
+			}
+		})
+	}
+}
+
+// update returns the update.h of an example: the parameters of an archive, halved.
+func update(t *testing.T, archive string) string {
+	t.Helper()
+	_, m := open(t, mlftest.Path(t, archive))
+	blob := bytes.Clone(m.Params)
+	params, err := mlf.ParseParams(blob) // its arrays lie in blob
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range params {
+		for i := 3; i < len(p.Data); i += 4 {
+			p.Data[i] = p.Data[i]&0x80 | 0x3e
+		}
+	}
+	return fmt.Sprintf("static const uint8_t update[] = {%s};\nstatic const size_t update_bytes = sizeof update;\n"+
+		"static const uint32_t update_crc32 = %#xU;\n", initializer(&ndarray.Array{Data: blob}), crc32.ChecksumIEEE(blob))
+}
+
+// TestJSONIsDocumented finds each field of tvm_<model>.json in docs/embedded.md, and compares sizes with the archive's.
+func TestJSONIsDocumented(t *testing.T) {
+	doc := page(t)
+	fields := 0
+	for _, name := range []string{"sine.graph", "conv_pools.aot_c_pools"} {
+		a, m := open(t, mlftest.Path(t, name))
+		c, err := cmodel.Generate(a, m, cmodel.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := c.Generated[2].Data
+		for _, key := range regexp.MustCompile(`"([a-z_0-9]+)":`).FindAllSubmatch(text, -1) {
+			fields++
+			if !strings.Contains(doc, "`"+string(key[1])+"`") {
+				t.Errorf("docs/embedded.md does not describe %s", key[1])
+			}
+		}
+		var d struct {
+			Inputs, Outputs []struct {
+				Name  string
+				Bytes int64
+			}
+			Bytes int64 `json:"workspace_bytes"`
+			Graph *struct {
+				AtOnce int64 `json:"bytes_in_use_at_once"`
+				TVM    int64 `json:"bytes_by_tvms_plan"`
+			}
+		}
+		if err := json.Unmarshal(text, &d); err != nil {
+			t.Fatal(err)
+		}
+		if len(d.Inputs) != len(m.Inputs) || d.Inputs[0].Name != m.Inputs[0].Name || d.Inputs[0].Bytes != m.Inputs[0].Bytes {
+			t.Errorf("%s: inputs %v, want %v", name, d.Inputs, m.Inputs)
+		}
+		if d.Graph != nil && (d.Bytes < d.Graph.AtOnce || d.Graph.AtOnce == 0) {
+			t.Errorf("%s: %d bytes for %d at once", name, d.Bytes, d.Graph.AtOnce)
+		}
+	}
+	if fields < 30 {
+		t.Errorf("%d fields only", fields)
+	}
+}

@@ -1,0 +1,81 @@
+// This file chooses names in C.
+
+package cmodel
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/boardsmith/boardsmith/mlf"
+)
+
+// reserved lists the names that a member of a struct cannot have: keywords of C and C++, and macros and types of the
+// headers that the generated one includes.
+var reserved = strings.Fields(`
+	alignas alignof and and_eq asm atomic_cancel atomic_commit atomic_noexcept auto bitand bitor bool break case catch
+	char char8_t char16_t char32_t class compl concept const consteval constexpr constinit const_cast continue co_await
+	co_return co_yield decltype default delete do double dynamic_cast else enum explicit export extern false float for
+	friend goto if inline int long mutable namespace new noexcept not not_eq nullptr operator or or_eq private protected
+	public reflexpr register reinterpret_cast requires restrict return short signed sizeof static static_assert
+	static_cast struct switch synchronized template this thread_local throw true try typedef typeid typename typeof
+	typeof_unqual union unsigned using virtual void volatile wchar_t while xor xor_eq
+	NULL errno linux unix i386 near far interrupt
+	int8_t uint8_t int16_t uint16_t int32_t uint32_t int64_t uint64_t intptr_t uintptr_t size_t ptrdiff_t`)
+
+// A namer collects the names that differ in C.
+type namer struct{ renamed []Renamed }
+
+// model returns a model's name in C. It always follows a prefix, so that a keyword or a digit is no problem.
+func (n *namer) model(name string) string {
+	c := mlf.Sanitize(name)
+	if c != name {
+		n.renamed = append(n.renamed, Renamed{"model", name, c, "characters that C does not allow"})
+	}
+	return c
+}
+
+// A group holds the names of one struct.
+type group struct {
+	of     *namer
+	kind   string
+	macros []string
+}
+
+func (n *namer) group(kind string) *group { return &group{of: n, kind: kind} }
+
+// add returns a name's identifier and its part in the names of macros. Both are unique in the group.
+func (g *group) add(name string) (c, macro string) {
+	c = mlf.Sanitize(name)
+	why := ""
+	if c != name {
+		why = "characters that C does not allow"
+	}
+	if c == "" || c[0] >= '0' && c[0] <= '9' {
+		c, why = "_"+c, "it does not begin with a letter"
+	}
+	if slices.Contains(reserved, c) {
+		c, why = c+"_", "a reserved name of C or C++"
+	}
+	// Macros are upper-case, so that names that differ in case alone collide, too.
+	unique := c
+	for i := 2; slices.Contains(g.macros, strings.ToUpper(unique)); i++ {
+		unique, why = fmt.Sprintf("%s_%d", c, i), "another name is the same in C"
+	}
+	macro = strings.ToUpper(unique)
+	g.macros = append(g.macros, macro)
+	if unique != name {
+		g.of.renamed = append(g.of.renamed, Renamed{g.kind, name, unique, why})
+	}
+	return unique, macro
+}
+
+func (n *namer) tensors(kind string, ts []mlf.Tensor) []tensor {
+	var out []tensor
+	g := n.group(kind)
+	for i, t := range ts {
+		c, macro := g.add(t.Name)
+		out = append(out, tensor{Tensor: t, C: c, Macro: macro, Type: elementType(t.DType), Index: i})
+	}
+	return out
+}

@@ -1,0 +1,94 @@
+package targets
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/boardsmith/boardsmith/cmodel"
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/mlf"
+	"github.com/boardsmith/boardsmith/samples"
+)
+
+// embed writes the C of MODEL's models, and of the runtime what they use, to a new folder.
+func (v *invocation) embed(folder string) error {
+	dir := folder
+	if !filepath.IsAbs(dir) {
+		dir = filepath.Join(v.Dir, dir)
+	}
+	if entries, err := os.ReadDir(dir); err == nil && len(entries) > 0 {
+		return failure.New(failure.Config, "remove it, or choose another folder", "%s is not empty", shown(v.Dir, dir))
+	}
+	var options cmodel.Options
+	switch params := v.Env("PARAMS"); params {
+	case "", "flash":
+	case "ram":
+		options.RAMParameters = true
+	default:
+		return failure.New(failure.Config, "", "PARAMS=%s is neither flash nor ram", params)
+	}
+	codes, err := v.embedded(options)
+	if err != nil {
+		return err
+	}
+	files, err := cmodel.Bundle(codes...)
+	if err != nil {
+		return err
+	}
+	if v.Env.On("DRYRUN") {
+		return v.Would("write %d files to %s", len(files), shown(v.Dir, dir))
+	}
+	for _, f := range files {
+		path := filepath.Join(dir, filepath.FromSlash(f.Name))
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return err
+		}
+		if err := os.WriteFile(path, f.Data, 0o644); err != nil {
+			return err
+		}
+	}
+	var names []string
+	for _, c := range codes {
+		names = append(names, c.Name)
+		for _, r := range c.Renamed {
+			v.Printf("embed: %s %q is %s in C: %s", r.Kind, r.Name, r.CName, r.Why)
+		}
+	}
+	v.Printf("embed: %s holds %s; compile src/*.c with -Iinclude", shown(v.Dir, dir), strings.Join(names, ", "))
+	v.JSONLine(fields{"status": "done", "folder": dir, "models": names})
+	return nil
+}
+
+// embedded makes the C of the models in the archives of MODEL.
+func (v *invocation) embedded(o cmodel.Options) (codes []*cmodel.Code, err error) {
+	name := v.Env("MODEL_NAME")
+	for _, path := range strings.Split(v.Env("MODEL"), ",") {
+		var a *mlf.Archive
+		if path == "" {
+			a, err = mlf.Parse(samples.Name, samples.Archive())
+		} else {
+			if !filepath.IsAbs(path) {
+				path = filepath.Join(v.Dir, path)
+			}
+			a, err = mlf.Open(path)
+		}
+		if err != nil {
+			return nil, err
+		}
+		for _, m := range a.Models {
+			if name != "" && m.Name != name {
+				continue
+			}
+			c, err := cmodel.Generate(a, m, o)
+			if err != nil {
+				return nil, err
+			}
+			codes = append(codes, c)
+		}
+	}
+	if len(codes) == 0 {
+		return nil, failure.New(failure.Config, "", "MODEL_NAME=%s: no archive of MODEL has such a model", name)
+	}
+	return codes, nil
+}
