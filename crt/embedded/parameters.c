@@ -61,7 +61,7 @@ static void expect_name(reader_t* r, const char* name) {
   const size_t bytes = strlen(name);
   expect(r, bytes, 8);
   const uint8_t* const at = take(r, bytes);
-  if ((at == NULL) || (memcmp(at, name, bytes) != 0)) {
+  if ((at == NULL) || (strncmp((const char*)at, name, bytes) != 0)) {
     r->ok = false;
   }
 }
