@@ -344,7 +344,8 @@ int32_t tvmgen_net_run(struct tvmgen_net_inputs* inputs, struct tvmgen_net_outpu
 		Header: &mlf.Header{
 			Name: "net", Inputs: []mlf.Field{{Name: "x", Bytes: 4}}, Outputs: []mlf.Field{{Name: "y", Bytes: 4}},
 			Pools: []mlf.Pool{
-				{Name: "weights", Bytes: 4, Data: "TVMGEN_NET_WEIGHTS_CONSTANT_POOL_DATA"}, {Name: "sram", Bytes: 32},
+				{Name: "weights", Bytes: 4, Data: "TVMGEN_NET_WEIGHTS_CONSTANT_POOL_DATA"},
+				{Name: "sram", Bytes: 32},
 				{Name: "unused"},
 			},
 			Devices: []string{"npu"}, Run: []string{"inputs", "outputs", "workspace_pools", "devices"},
