@@ -190,7 +190,7 @@ func (f *Folder) Flash(ctx context.Context, v Values) (err error) {
 		return err
 	}
 	report, err := d.Flash(ctx, i)
-	return errors.Join(err, p.RecordFlash(i, report, err))
+	return errors.Join(err, p.RecordFlash(i, report, err), f.logWear(report))
 }
 
 // attach attaches the project's device, once.

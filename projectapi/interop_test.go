@@ -3,6 +3,7 @@ package projectapi
 import (
 	"cmp"
 	"context"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,7 +13,10 @@ import (
 	"time"
 
 	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/device"
+	"github.com/boardsmith/boardsmith/emulated"
 	"github.com/boardsmith/boardsmith/internal/drawn"
+	"github.com/boardsmith/boardsmith/internal/virtualprobe/keepertest"
 )
 
 // uses are the functions of testdata/interop/interop.py.
@@ -54,17 +58,22 @@ func TestInterop(t *testing.T) {
 			dir := export(board, "")
 			for _, use := range all {
 				t.Run(use, func(t *testing.T) {
-					tvm.use(t, use, "ours", board, dir)
 					if board == "host" {
-						tvm.use(t, use, "TVM's", "", filepath.Join(tvm.built, "microtvm_template_projects", "crt"))
+						tvm.both(t, use, dir)
+						return
 					}
+					tvm.use(t, use, "ours", board, dir)
 				})
+			}
+			if board == "host" && drawn.InSoak() {
+				t.Run("autotvm_conv2d_64", func(t *testing.T) { tvm.both(t, "autotvm_conv2d_64", dir) })
 			}
 			if board == "host" {
 				t.Run("metaschedule", func(t *testing.T) { tvm.metaSchedule(t, dir) })
 			}
 		})
 	}
+	t.Run("microbit", func(t *testing.T) { tvm.tuneFlash(t, export("microbit", "")) })
 	t.Run("zephyr", func(t *testing.T) {
 		if os.Getenv("ZEPHYR_BASE") == "" {
 			t.Skip("ZEPHYR_BASE names no Zephyr")
@@ -81,6 +90,7 @@ type tvmPython struct {
 	python string // the interpreter itself
 	source string // the tree
 	built  string // has the library and TVM's templates
+	home   string // BOARDSMITH_HOME of what it runs
 }
 
 // whereTVM prints the fields of a tvmPython.
@@ -106,7 +116,7 @@ func tvmFor(t *testing.T) tvmPython {
 	if _, err := os.Stat(filepath.Join(lines[1], "tests")); err != nil || filepath.Base(lib) != "libtvm.so" {
 		t.Skipf("%s=%s has no compiler, or no tests beside it: %s, %v", tvmVariable, python, lib, err)
 	}
-	return tvmPython{python: lines[0], source: lines[1], built: filepath.Dir(lib)}
+	return tvmPython{python: lines[0], source: lines[1], built: filepath.Dir(lib), home: t.TempDir()}
 }
 
 // command returns a command with TVM's package. TVM looks for its library and its templates in the folder library.
@@ -114,9 +124,14 @@ func (p tvmPython) command(ctx context.Context, t *testing.T, library string, ar
 	t.Helper()
 	cmd := exec.CommandContext(ctx, p.python, append([]string{"-B"}, args...)...)
 	cmd.Dir = t.TempDir()
-	packages := filepath.Join(p.source, "python") + string(os.PathListSeparator) + p.source // tests are packages, too
-	cmd.Env = append(os.Environ(), "PYTHONPATH="+packages, "TVM_LIBRARY_PATH="+library, "BOARDSMITH_HOME="+t.TempDir())
+	cmd.Env = append(os.Environ(), p.env(library)...)
 	return cmd
+}
+
+// env returns what a Python with TVM needs, with a library folder.
+func (p tvmPython) env(library string) []string {
+	packages := filepath.Join(p.source, "python") + string(os.PathListSeparator) + p.source // tests are packages, too
+	return []string{"PYTHONPATH=" + packages, "TVM_LIBRARY_PATH=" + library, "BOARDSMITH_HOME=" + p.home}
 }
 
 // use runs one use and logs how long it took.
@@ -131,6 +146,34 @@ func (p tvmPython) use(t *testing.T, use, whose, board, template string) {
 		option = ""
 	}
 	p.run(t, measuredUse{use, whose, cmp.Or(board, "host")}, p.built, script, use, template, option)
+}
+
+// both runs one use on this computer, with our template and with TVM's.
+func (p tvmPython) both(t *testing.T, use, ours string) {
+	t.Helper()
+	p.use(t, use, "ours", "host", ours)
+	p.use(t, use, "TVM's", "", filepath.Join(p.built, "microtvm_template_projects", "crt"))
+}
+
+// tuneFlash tunes on a board behind an emulated probe.
+func (p tvmPython) tuneFlash(t *testing.T, template string) {
+	needTools(t, "microbit")
+	keepertest.Use(t)
+	use := "autotvm_conv2d"
+	if drawn.InSoak() {
+		use = "autotvm_conv2d_64"
+	}
+	defer func() {
+		d := &device.Desk{Probes: emulated.Probes(), StateDir: filepath.Join(p.home, "state")}
+		b, err := boards.Find("microbit", nil)
+		if err == nil {
+			_, err = d.StopEmulated(context.Background(), b)
+		}
+		if err := errors.Join(err, d.Close()); err != nil {
+			t.Error(err)
+		}
+	}()
+	p.use(t, use, "ours", "microbit", template)
 }
 
 // A measuredUse is one line for the table of mage interop.
@@ -160,11 +203,25 @@ func (p tvmPython) run(t *testing.T, m measuredUse, library string, args ...stri
 			t.Logf("TVM's template: %s", strings.Join(lines[max(0, len(lines)-4):], "\n"))
 		}
 	}
-	t.Logf("interop: %s, %s, %s, %s", m.use, m.whose, m.board, result)
-	if note := slices.IndexFunc(lines,
-		func(l string) bool { return strings.HasPrefix(l, "largest tensor: ") }); note >= 0 {
-		t.Log(lines[note])
+	for _, l := range lines {
+		if note, ok := strings.CutPrefix(l, "note: "); ok {
+			result += "; " + note
+		}
 	}
+	if _, wear, ok := strings.Cut(lastWith(lines, " wear: "), " wear: "); ok {
+		result += "; " + wear
+	}
+	t.Logf("interop: %s, %s, %s, %s", m.use, m.whose, m.board, result)
+}
+
+// lastWith returns the last line that contains part, or "".
+func lastWith(lines []string, part string) string {
+	for _, l := range slices.Backward(lines) {
+		if strings.Contains(l, part) {
+			return l
+		}
+	}
+	return ""
 }
 
 // metaSchedule runs TVM's own test of its micro runner, with our template and TVM's, and with a runner that answers at

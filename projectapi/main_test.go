@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"strings"
 	"testing"
 
 	"github.com/hashicorp/go-hclog"
@@ -12,6 +13,7 @@ import (
 	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/internal/testcache"
+	"github.com/boardsmith/boardsmith/internal/virtualprobe/keepertest"
 	"github.com/boardsmith/boardsmith/project"
 )
 
@@ -21,7 +23,7 @@ const serverVariable = "PROJECTAPI_TEST_SERVER"
 func TestMain(m *testing.M) {
 	kind := os.Getenv(serverVariable)
 	if kind == "" {
-		os.Exit(m.Run())
+		keepertest.Main(m)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
@@ -38,6 +40,13 @@ func TestMain(m *testing.M) {
 func methodsOf(kind, dir string) Methods {
 	if kind == "echo" {
 		return &echo{}
+	}
+	if data, ok := strings.CutPrefix(kind, "theirs="); ok {
+		s, err := newTheirs(data)
+		if err != nil {
+			panic(err)
+		}
+		return s
 	}
 	log := hclog.New(&hclog.LoggerOptions{Level: hclog.Warn})
 	store := cache.New(testcache.Dir(), cache.Options{})

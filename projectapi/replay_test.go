@@ -1,7 +1,6 @@
 package projectapi
 
 import (
-	"bufio"
 	"bytes"
 	"compress/gzip"
 	"context"
@@ -44,39 +43,48 @@ func TestSessionsOfTVM(t *testing.T) {
 		name := strings.TrimSuffix(filepath.Base(file), ".jsonl.gz")
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			repeat(t, readSession(t, file), strings.TrimSuffix(file, ".jsonl.gz")+".tar.gz")
+			session, err := readSession(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			repeat(t, session, strings.TrimSuffix(file, ".jsonl.gz")+".tar.gz")
 		})
 	}
 }
 
 func unzipped(t *testing.T, file string) []byte {
 	t.Helper()
-	data, err := os.ReadFile(file)
+	data, err := inflated(file)
 	if err != nil {
 		t.Fatal(err)
-	}
-	z, err := gzip.NewReader(bytes.NewReader(data))
-	if err == nil {
-		data, err = io.ReadAll(z)
-	}
-	if err != nil {
-		t.Fatalf("%s: %v", file, err)
 	}
 	return data
 }
 
-func readSession(t *testing.T, file string) (all []recorded) {
-	t.Helper()
-	lines := bufio.NewScanner(bytes.NewReader(unzipped(t, file)))
-	lines.Buffer(nil, maxLine)
-	for lines.Scan() {
+// inflated returns the content of a gzip file.
+func inflated(file string) ([]byte, error) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	z, err := gzip.NewReader(bytes.NewReader(data))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	return io.ReadAll(z)
+}
+
+// readSession returns the messages of a recorded session.
+func readSession(file string) (all []recorded, err error) {
+	data, err := inflated(file)
+	for line := range bytes.Lines(data) {
 		var r recorded
-		if err := json.Unmarshal(lines.Bytes(), &r); err != nil {
-			t.Fatal(err)
+		if err := json.Unmarshal(line, &r); err != nil {
+			return nil, fmt.Errorf("%s: %w", file, err)
 		}
 		all = append(all, r)
 	}
-	return all
+	return all, err
 }
 
 // repeat sends the calls of both servers. Of what goes over the transport it takes the requests, with the replies that

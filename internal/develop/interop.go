@@ -3,6 +3,7 @@
 package develop
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -33,7 +34,7 @@ func (r *repository) interop(ctx context.Context) error {
 	var t tally
 	var all []interopUse
 	commit, load := r.commit(ctx), systemLoad()
-	env := []string{drawn.Variable + "=" + drawn.Full}
+	env := []string{drawn.Variable + "=" + cmp.Or(r.Env(drawn.Variable), drawn.Full)}
 	args := []string{"-count=1", "-timeout=0", "-run=^(TestInterop|TestTVMsOwnTests)$", "./projectapi"}
 	err := r.goTestEvents(ctx, &t, env, func(e testEvent) {
 		if u, ok := parseInterop(e.Output); ok {
@@ -58,23 +59,25 @@ func (r *repository) interop(ctx context.Context) error {
 type interopUse struct {
 	use, template, board string
 	seconds, cpu         string // "": it failed
+	note                 string // what the script adds
 }
 
 func (u interopUse) result() string {
-	if u.seconds == "" {
-		return "fails"
+	text := "fails"
+	if u.seconds != "" {
+		text = u.seconds + " s (" + u.cpu + " s)"
 	}
-	return u.seconds + " s (" + u.cpu + " s)"
+	return text + u.note
 }
 
-var interopRE = regexp.MustCompile(`interop: ([^,]+), ([^,]+), ([^,]+), (?:fails|([0-9.]+), ([0-9.]+))\n$`)
+var interopRE = regexp.MustCompile(`interop: ([^,]+), ([^,]+), ([^,]+), (?:fails|([0-9.]+), ([0-9.]+))(;.*)?\n$`)
 
 func parseInterop(line string) (u interopUse, ok bool) {
 	m := interopRE.FindStringSubmatch(line)
 	if m == nil {
 		return u, false
 	}
-	return interopUse{m[1], m[2], m[3], m[4], m[5]}, true
+	return interopUse{m[1], m[2], m[3], m[4], m[5], m[6]}, true
 }
 
 // interopPage returns the page: a row for each use on each board, a column for each template.

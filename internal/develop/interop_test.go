@@ -15,7 +15,7 @@ func TestInteropPage(t *testing.T) {
 		"=== RUN   TestInterop/host/reset\n",
 		"    interop_test.go:57: interop: reset, ours, host, 2.0, 1.9\n",
 		"    interop_test.go:59: interop: reset, TVM's, host, 13.4, 8.3\n",
-		"    interop_test.go:57: interop: tensors, ours, zephyr/mps2_an521, 20.1, 9.3\n",
+		"    interop_test.go:57: interop: tensors, ours, zephyr/mps2_an521, 20.1, 9.3; largest: 8\n",
 		"    interop_test.go:57: interop: archive, TVM's, host, fails\n",
 		"    interop_test.go:57: interop: half a line, ours, host, 2.0",
 	} {
@@ -28,10 +28,11 @@ func TestInteropPage(t *testing.T) {
 	want := ` board | TVM's template | boardsmith's |
 |---|---|---|---|
 | reset | host | 13.4 s (8.3 s) | 2.0 s (1.9 s) |
-| tensors | zephyr/mps2_an521 |  | 20.1 s (9.3 s) |
+| tensors | zephyr/mps2_an521 |  | 20.1 s (9.3 s); largest: 8 |
 | archive | host | fails |  |
 `
-	if table != want || !strings.Contains(page, "| commit | abc |") || !strings.Contains(page, "load before the run: 0.5") {
+	if table != want || !strings.Contains(page, "| commit | abc |") ||
+		!strings.Contains(page, "load before the run: 0.5") {
 		t.Errorf("%s", page)
 	}
 }

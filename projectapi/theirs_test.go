@@ -1,0 +1,174 @@
+package projectapi
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/boardsmith/boardsmith/mlf/mlftest"
+	"github.com/boardsmith/boardsmith/transport"
+)
+
+// This file tests the client against TVM's own server of its template for this computer, and firmware made of TVM's
+// own runtime: with the variable, the server itself; always, a recording.
+
+var update = flag.Bool("update", false, "TestTVMsTemplate writes its recording")
+
+// theirRecording has what our host and TVM's firmware have exchanged in the session of runOver.
+const theirRecording = "testdata/tvm_server/add.aot_packed.recording.gz"
+
+// TestTVMsTemplate makes a project of TVM's own template, with TVM's own server and runtime, and runs a model in it.
+func TestTVMsTemplate(t *testing.T) {
+	tvm := tvmFor(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	o := ClientOptions{Python: tvm.python, Env: tvm.env(tvm.built)}
+	template, err := Start(ctx, filepath.Join(tvm.built, "microtvm_template_projects", "crt"), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer template.Close()
+	archive := mlftest.Path(t, "add.aot_packed")
+	made := filepath.Join(t.TempDir(), "p")
+	plain := filepath.Join(t.TempDir(), "model.tar")
+	err = os.WriteFile(plain, unzipped(t, archive), 0o644)
+	if err == nil {
+		err = template.Generate(ctx, plain, filepath.Join(tvm.built, "standalone_crt"), made, nil)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := Start(ctx, made, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	if i := p.Info; i.Template || i.Platform != "host" || i.Archive != filepath.Join(made, "model.tar") {
+		t.Errorf("%+v", i)
+	}
+	if err := errors.Join(p.Build(ctx, nil), p.Flash(ctx, nil)); err != nil {
+		t.Fatal(err)
+	}
+	l, _, err := p.Open(ctx, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var recording bytes.Buffer
+	l = transport.Record(l, &recording)
+	if err := errors.Join(runOver(ctx, l, archive), l.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if *update {
+		writeRecording(t, recording.Bytes())
+	}
+	if err := p.Build(ctx, nil); err == nil { // TVM's server does not expect the folder that it has made
+		t.Error("a second build succeeded")
+	} else if e := new(Error); !errors.As(err, &e) || e.Traceback == "" {
+		t.Errorf("a second build: %v", err)
+	}
+}
+
+func writeRecording(t *testing.T, recording []byte) {
+	t.Helper()
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	_, err := z.Write(recording)
+	err = errors.Join(err, z.Close(), os.MkdirAll(filepath.Dir(theirRecording), 0o755))
+	if err := errors.Join(err, os.WriteFile(theirRecording, b.Bytes(), 0o644)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestRecordedServer drives what TVM's own server and its firmware have answered.
+func TestRecordedServer(t *testing.T) {
+	t.Parallel()
+	data, err := filepath.Abs("testdata")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := started(t, folderOf(t, "theirs="+data))
+	if i := c.Info; i.Template || i.Platform != "host" || len(i.Options) != 2 || i.Options[1].Default != 2097152.0 {
+		t.Errorf("%+v", i)
+	}
+	if err := c.Build(t.Context(), map[string]any{"board": "x"}); err == nil {
+		t.Error("an option that TVM's server does not have was accepted")
+	}
+	if err := errors.Join(c.Build(t.Context(), nil), c.Flash(t.Context(), nil)); err != nil {
+		t.Fatal(err)
+	}
+	l, timeouts, err := c.Open(t.Context(), nil)
+	if err != nil || timeouts != (Timeouts{}) {
+		t.Fatalf("%+v, %v", timeouts, err)
+	}
+	if err := runOver(t.Context(), l, mlftest.Path(t, "add.aot_packed")); err != nil {
+		t.Error(err)
+	}
+	if err := l.Close(); err != nil {
+		t.Errorf("the session is not the recorded one: %v", err)
+	}
+}
+
+// theirs is TVM's server of a project as it was recorded: its answers, and the traffic of its firmware.
+type theirs struct {
+	echo
+	answers map[string]json.RawMessage // results by method
+	link    transport.Link
+	traffic []byte
+}
+
+// newTheirs reads both from the folder testdata.
+func newTheirs(testdata string) (*theirs, error) {
+	s := &theirs{answers: map[string]json.RawMessage{}}
+	session, err := readSession(filepath.Join(testdata, "tvm_sessions", "aot_executor.jsonl.gz"))
+	if err != nil {
+		return nil, err
+	}
+	method := ""
+	for _, r := range session {
+		switch {
+		case r.Server != "project":
+		case r.To != nil:
+			method = r.To.Method
+		default:
+			s.answers[method] = r.From.Result
+		}
+	}
+	s.traffic, err = inflated(filepath.Join(filepath.Dir(testdata), theirRecording))
+	return s, err
+}
+
+// Info returns the recorded answer.
+func (s *theirs) Info(string) (i Info, err error) {
+	err = json.Unmarshal(s.answers["server_info_query"], &i)
+	return i, err
+}
+
+// Open replays the traffic.
+func (s *theirs) Open(context.Context, Values) (Timeouts, error) {
+	var answer struct{ Timeouts Timeouts }
+	err := json.Unmarshal(s.answers["open_transport"], &answer)
+	if err == nil {
+		s.link, err = transport.OpenReplay(bytes.NewReader(s.traffic))
+	}
+	return answer.Timeouts, err
+}
+
+// CloseTransport fails if the client has not sent all that was recorded.
+func (s *theirs) CloseTransport() error { return s.link.(*transport.Replay).Done() }
+
+func (s *theirs) Read(ctx context.Context, n int) ([]byte, error) {
+	data := make([]byte, n)
+	n, err := s.link.Read(ctx, data)
+	return data[:n], ofLink(err)
+}
+
+func (s *theirs) Write(ctx context.Context, data []byte) error {
+	return ofLink(s.link.Write(ctx, data))
+}
