@@ -97,6 +97,7 @@ var mayImport = map[string][]string{
 	},
 	"internal/drawn":        {},
 	"internal/filelock":     {},
+	"internal/gitfolder":    {"internal/filelock", "internal/jsonfile", "internal/plainfile", "failure"},
 	"internal/jsonfile":     {"failure"},
 	"internal/openset":      {},
 	"internal/parallel":     {},

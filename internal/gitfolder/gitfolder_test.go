@@ -1,0 +1,373 @@
+package gitfolder
+
+import (
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/go-git/go-git/v5/plumbing/filemode"
+
+	"github.com/boardsmith/boardsmith/failure"
+)
+
+func TestParse(t *testing.T) {
+	t.Parallel()
+	const commit = "0123456789012345678901234567890123456789"
+	for text, want := range map[string]Ref{
+		"https://h.example/a/kiln.git@v1":           {"https://h.example/a/kiln.git", "", "v1"},
+		"https://h.example/kiln.git//t/one@main":    {"https://h.example/kiln.git", "t/one", "main"},
+		"https://user@h.example/kiln@feature/x":     {"https://user@h.example/kiln", "", "feature/x"},
+		"git@h.example:a/kiln.git//t@" + commit:     {"git@h.example:a/kiln.git", "t", commit},
+		"ssh://git@h.example:22/a@b/kiln.git@HEAD":  {"ssh://git@h.example:22/a@b/kiln.git", "", "HEAD"},
+		"file:///tmp/kiln.git//t@refs/heads/master": {"file:///tmp/kiln.git", "t", "refs/heads/master"},
+	} {
+		r, err := Parse(text)
+		if err != nil || r != want || r.String() != text || !IsRef(text) {
+			t.Errorf("%s: %+v, %v, %s", text, r, err, r)
+		}
+	}
+	for text, want := range map[string]string{
+		"https://h.example/kiln":              "no revision",
+		"https://h.example/kiln@":             "no revision",
+		"https://user@h.example/kiln":         "no revision",
+		"git@h.example:kiln":                  "no revision",
+		"https://h.example/@v1":               "no repository",
+		"https://h.example/kiln//../x@v1":     `"../x" is not a folder`,
+		"https://h.example/kiln@a b":          "not a revision",
+		"https://h.example/kiln@v1~3":         "not a revision",
+		"https://h.example/kiln@--upload":     "not a revision",
+		"ext::sh://x/kiln@v1":                 "not a git URL",
+		"svn://h.example/kiln@v1":             "scheme svn is not supported",
+		"https://me:secret@h.example/kiln@v1": "contains a password",
+	} {
+		r, err := Parse(text)
+		if err == nil || !strings.Contains(err.Error(), want) || failure.Of(err) != failure.Config {
+			t.Errorf("%s: %+v, %v", text, r, err)
+		}
+		if err != nil && strings.Contains(err.Error(), "secret") {
+			t.Errorf("the error repeats the password: %v", err)
+		}
+	}
+	for _, text := range []string{"baremetal", "./mine", "/a/b", `C:\a\b`, "a:b", "../x@y"} {
+		if IsRef(text) {
+			t.Errorf("%q is not a git URL", text)
+		}
+	}
+	if r, _ := Parse("https://h/a/kiln.git@v1"); r.Name() != "kiln" {
+		t.Error(r.Name())
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add("https://h.example/kiln.git//t/one@main")
+	f.Add("git@h:kiln@x")
+	f.Add("file:////@x")
+	f.Fuzz(func(t *testing.T, text string) {
+		r, err := Parse(text)
+		if err != nil {
+			return
+		}
+		if again, err := Parse(r.String()); err != nil || again != r {
+			t.Errorf("%q: %+v, then %+v, %v", text, r, again, err)
+		}
+	})
+}
+
+// TestOpen opens each kind of revision, from a folder and from a server: exactly that commit's files, then the same
+// from the store after the repository has gone.
+func TestOpen(t *testing.T) {
+	t.Parallel()
+	inner := newRepository(t)
+	oldInner := inner.commit("main", entry{name: "i.txt", text: "inner 1"})
+	inner.commit("main", entry{name: "i.txt", text: "inner 2"})
+	r := newRepository(t)
+	first := r.commit("main", entry{name: "a.txt", text: "one"})
+	second := r.commit("main", entry{name: "a.txt", text: "two"},
+		entry{name: "t", files: []entry{{name: "run.sh", text: "#!/bin/sh\n", mode: filemode.Executable}}})
+	r.tag("v2", second)
+	third := r.commit("main", entry{name: "a.txt", text: "three"}, entry{name: "lib", files: []entry{
+		{name: "sub", commit: oldInner},
+	}}, entry{name: ".gitmodules", text: "[submodule \"s\"]\n\tpath = lib/sub\n\turl = " + inner.url() + "\n"})
+	r.commit("side", entry{name: "a.txt", text: "side"})
+	module := ".gitmodules"
+	cases := []struct {
+		dir, revision, commit string
+		files                 map[string]string
+	}{
+		{"", first, first, map[string]string{"a.txt": "one"}},
+		{"", "v2", second, map[string]string{"a.txt": "two", "t/run.sh": "#!/bin/sh\n"}},
+		{"//t", "v2", second, map[string]string{"run.sh": "#!/bin/sh\n"}},
+		{"", "main", third, map[string]string{"a.txt": "three", "lib/sub/i.txt": "inner 1", module: ""}},
+		{"", "refs/heads/side", "", map[string]string{"a.txt": "side"}},
+		{"", "HEAD", "", map[string]string{"a.txt": "side"}},
+	}
+	store := &Store{Dir: filepath.Join(t.TempDir(), "fetched"), Pins: filepath.Join(t.TempDir(), "lock.json")}
+	check := func(t *testing.T) {
+		for _, c := range cases {
+			f := opened(t, store, r.url()+c.dir+"@"+c.revision)
+			got := content(t, f.Path)
+			if _, has := got[module]; has {
+				got[module] = ""
+			}
+			if !maps.Equal(got, c.files) || c.commit != "" && f.Commit != c.commit {
+				t.Errorf("%s%s: commit %s, %q", c.dir, c.revision, f.Commit, got)
+			}
+		}
+		script := filepath.Join(opened(t, store, r.url()+"//t@v2").Path, "run.sh")
+		if info, err := os.Stat(script); err != nil || runtime.GOOS != "windows" && info.Mode()&0o111 == 0 {
+			t.Errorf("%v, %v", info, err)
+		}
+	}
+	check(t)
+	must(t, os.RemoveAll(r.dir))
+	must(t, os.RemoveAll(inner.dir))
+	check(t)
+	if left := leftovers(t, store); len(left) != 4 { // commits
+		t.Errorf("%q", left)
+	}
+}
+
+// TestServer fetches by HTTP: also a commit that is no branch's, which the server does not give alone.
+func TestServer(t *testing.T) {
+	t.Parallel()
+	r := newRepository(t)
+	first := r.commit("main", entry{name: "a.txt", text: "one"})
+	second := r.commit("main", entry{name: "a.txt", text: "two"})
+	r.tag("v2", second)
+	s := serve(t, filepath.Dir(r.dir), nil)
+	for revision, want := range map[string]string{first: "one", "main": "two", "v2": "two"} {
+		store := &Store{Dir: t.TempDir()}
+		f := opened(t, store, s.URL+"/kiln.git@"+revision)
+		if got := content(t, f.Path); got["a.txt"] != want || len(got) != 1 {
+			t.Errorf("%s: %q", revision, got)
+		}
+	}
+}
+
+// TestPins: a branch stands for the commit in the lock file, whatever the repository has since.
+func TestPins(t *testing.T) {
+	t.Parallel()
+	r := newRepository(t)
+	first := r.commit("main", entry{name: "a.txt", text: "one"})
+	dir := t.TempDir()
+	store := &Store{Dir: filepath.Join(dir, "store"), Pins: filepath.Join(dir, "boardsmith.lock.json")}
+	opened(t, store, r.url()+"@main")
+	second := r.commit("main", entry{name: "a.txt", text: "two"})
+	other := &Store{Dir: filepath.Join(dir, "another computer"), Pins: store.Pins}
+	for _, s := range []*Store{store, other} {
+		if f := opened(t, s, r.url()+"@main"); f.Commit != first || content(t, f.Path)["a.txt"] != "one" {
+			t.Errorf("%+v", f)
+		}
+	}
+	lock, err := os.ReadFile(store.Pins)
+	must(t, err)
+	want := "{\n  \"format\": 1,\n  \"commits\": {\n    \"" + r.url() + "@main\": \"" + first + "\"\n  }\n}\n"
+	if string(lock) != want {
+		t.Errorf("%s", lock)
+	}
+	must(t, os.Remove(store.Pins))
+	if f := opened(t, store, r.url()+"@main"); f.Commit != second {
+		t.Errorf("without the lock file: %+v", f)
+	}
+	for text, want := range map[string]string{
+		`{"format": 2, "commits": {}}`:              "format 2 is not known",
+		"{\"format\": 1,\n\"comits\": {}}":          "comits",
+		`{"format": 1, "commits": {"x": "main"}}`:   `x: "main" is not a commit`,
+		"{\"format\": 1,\n\"commits\": {\"x\": 1}}": "lock.json:2",
+	} {
+		must(t, os.WriteFile(store.Pins, []byte(text), 0o644))
+		_, err := open1(t, store, r.url()+"@main")
+		if err == nil || !strings.Contains(err.Error(), want) || failure.Next(err) == "" {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
+// TestDamagedFolder: what somebody changed in the store is fetched again.
+func TestDamagedFolder(t *testing.T) {
+	t.Parallel()
+	r := newRepository(t)
+	commit := r.commit("main", entry{name: "a.txt", text: "one"})
+	store := &Store{Dir: t.TempDir()}
+	for _, damage := range []func(dir string) error{
+		func(dir string) error { return os.WriteFile(filepath.Join(dir, "a.txt"), []byte("0ne"), 0o644) },
+		func(dir string) error { return os.WriteFile(filepath.Join(dir, "b.txt"), nil, 0o644) },
+		func(dir string) error { return os.Remove(filepath.Join(dir, "a.txt")) },
+		func(dir string) error { return os.Mkdir(filepath.Join(dir, "new"), 0o755) },
+		func(dir string) error { return os.Remove(filepath.Join(filepath.Dir(dir), recordFile)) },
+	} {
+		f := opened(t, store, r.url()+"@"+commit)
+		must(t, damage(f.Path))
+		if got := content(t, opened(t, store, r.url()+"@"+commit).Path); !maps.Equal(got, map[string]string{"a.txt": "one"}) {
+			t.Errorf("%q", got)
+		}
+	}
+}
+
+// TestFetchedOnce opens one branch from many goroutines.
+func TestFetchedOnce(t *testing.T) {
+	t.Parallel()
+	r := newRepository(t)
+	r.commit("main", entry{name: "a.txt", text: "one"})
+	s := serve(t, filepath.Dir(r.dir), nil)
+	store := &Store{Dir: t.TempDir(), Pins: filepath.Join(t.TempDir(), "lock.json")}
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			if f, err := open1(t, store, s.URL+"/kiln.git@main"); err != nil || content(t, f.Path)["a.txt"] != "one" {
+				t.Error(f, err)
+			}
+		})
+	}
+	all.Wait()
+	if n := s.packs.Load(); n != 1 {
+		t.Errorf("fetched %d times", n)
+	}
+}
+
+// TestUnknown: what is not there is named, with the next step, and nothing remains.
+func TestUnknown(t *testing.T) {
+	t.Parallel()
+	r := newRepository(t)
+	commit := r.commit("main", entry{name: "a.txt", text: "one"})
+	r.tag("twice", commit)
+	r.commit("twice", entry{name: "a.txt", text: "two"})
+	missing := strings.Repeat("0123456789", 4)
+	s := serve(t, filepath.Dir(r.dir), nil)
+	for text, want := range map[string]string{
+		r.url() + "@maim":                       `no revision maim; did you mean "main"?`,
+		r.url() + "@" + commit[:10]:             "no revision " + commit[:10],
+		r.url() + "@" + missing:                 missing,
+		s.URL + "/kiln.git@" + missing:          "no commit " + missing,
+		r.url() + "@twice":                      "is a branch and a tag",
+		r.url() + "//templates@main":            "has no folder templates",
+		r.url() + "//a.txt@main":                "has no folder a.txt",
+		r.url() + "2@main":                      r.url() + "2",
+		s.URL + "/none.git@main":                "/none.git",
+		"http://127.0.0.1:1/kiln.git@main":      "connection refused",
+		"http://no-such-host.invalid/kiln@main": "no-such-host.invalid",
+	} {
+		store := &Store{Dir: t.TempDir()}
+		_, err := open1(t, store, text)
+		if err == nil || !strings.Contains(err.Error(), want) || failure.Of(err) != failure.Config ||
+			failure.Next(err) == "" {
+			t.Errorf("%s: %v (%s; %s)", text, err, failure.Of(err), failure.Next(err))
+		}
+		for _, name := range leftovers(t, store) {
+			if strings.Contains(text, "//templates") || strings.Contains(text, "//a.txt") {
+				continue // the commit itself is there
+			}
+			t.Errorf("%s: left %s", text, name)
+		}
+	}
+}
+
+// TestHostile: a commit with a name or a link that leads out of the folder is refused by that name.
+func TestHostile(t *testing.T) {
+	t.Parallel()
+	link := filemode.Symlink
+	outside := filepath.Join(t.TempDir(), "outside")
+	for name, entries := range map[string][]entry{
+		"..":          {{name: "..", files: []entry{{name: "x"}}}},
+		".git":        {{name: ".git", files: []entry{{name: "config"}}}},
+		".GIT.":       {{name: ".GIT. ", files: []entry{{name: "config"}}}},
+		"GIT~1":       {{name: "GIT~1", files: []entry{{name: "config"}}}},
+		"../x":        {{name: "../x"}},
+		"a/b":         {{name: "a/b"}},
+		`a\\b`:        {{name: `a\b`}},
+		"c:x":         {{name: "c:x"}},
+		"up ->":       {{name: "up", text: "../x", mode: link}},
+		"d/up ->":     {{name: "d", files: []entry{{name: "up", text: "../../x", mode: link}}}},
+		"abs ->":      {{name: "abs", text: outside, mode: link}},
+		"round ->":    {{name: "d", text: ".", mode: link}, {name: "round", text: "d/../..", mode: link}},
+		"file exists": {{name: "l", text: "d", mode: filemode.Regular}, {name: "l", text: "x"}},
+	} {
+		r := newRepository(t)
+		store := &Store{Dir: t.TempDir()}
+		commit := r.commit("main", entries...)
+		_, err := open1(t, store, r.url()+"@"+commit)
+		if err == nil || !strings.Contains(err.Error(), name) || failure.Of(err) != failure.Config ||
+			failure.Next(err) == "" {
+			t.Errorf("%s: %v; %s", name, err, failure.Next(err))
+		}
+		if left := leftovers(t, store); len(left) > 0 {
+			t.Errorf("%s: left %q", name, left)
+		}
+	}
+	if _, err := os.Lstat(outside); err == nil {
+		t.Error("something was written outside")
+	}
+}
+
+// TestLinks: links inside the folder are made.
+func TestLinks(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS == "windows" {
+		t.Skip("links need a right there")
+	}
+	r := newRepository(t)
+	commit := r.commit("main", entry{name: "a.txt", text: "one"}, entry{name: "d", files: []entry{
+		{name: "up", text: "../a.txt", mode: filemode.Symlink},
+		{name: "beside", text: "./up", mode: filemode.Symlink},
+	}})
+	f := opened(t, &Store{Dir: t.TempDir()}, r.url()+"//d@"+commit)
+	if got := content(t, f.Path); got["up"] != "one" || got["beside"] != "one" {
+		t.Errorf("%q", got)
+	}
+}
+
+// TestHostileSubmodules: a submodule without a URL, one on this computer, and one that contains itself.
+func TestHostileSubmodules(t *testing.T) {
+	t.Parallel()
+	r := newRepository(t)
+	plain := r.commit("plain", entry{name: "a.txt"})
+	modules := func(url string) entry {
+		return entry{name: ".gitmodules", text: "[submodule \"s\"]\n\tpath = s\n\turl = " + url + "\n"}
+	}
+	sub := entry{name: "s", commit: plain}
+	s := serve(t, filepath.Dir(r.dir), nil)
+	for want, commit := range map[string]string{
+		"submodule s: no URL": r.commit("none", sub),
+		"is on this computer": r.commit("local", sub, modules(r.url())),
+		"is not a URL":        r.commit("path", sub, modules("/etc")),
+		"scheme ext":          r.commit("scheme", sub, modules("ext://sh")),
+		"no commit 01234567890123": r.commit("missing", modules("../kiln.git"), entry{
+			name: "s", commit: strings.Repeat("0123456789", 4),
+		}),
+	} {
+		store := &Store{Dir: t.TempDir()}
+		_, err := open1(t, store, s.URL+"/kiln.git@"+commit)
+		if err == nil || !strings.Contains(err.Error(), want) || failure.Of(err) != failure.Config {
+			t.Errorf("%s: %v", want, err)
+		}
+		if left := leftovers(t, store); len(left) > 0 {
+			t.Errorf("%s: left %q", want, left)
+		}
+	}
+	good := r.commit("relative", sub, modules("../kiln.git"))
+	if got := content(t, opened(t, &Store{Dir: t.TempDir()}, s.URL+"/kiln.git@"+good).Path); len(got) != 2 {
+		t.Errorf("%q", got)
+	}
+}
+
+// TestGitAgrees compares a checkout with git's own.
+func TestGitAgrees(t *testing.T) {
+	t.Parallel()
+	r := newRepository(t)
+	commit := r.commit("main", entry{name: "a", text: "x"}, entry{name: "b", files: []entry{{name: "c", text: "\r\n"}}})
+	theirs := filepath.Join(t.TempDir(), "theirs")
+	if out, err := exec.Command("git", "-c", "core.autocrlf=false", "clone", "-q", r.dir,
+		theirs).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	must(t, os.RemoveAll(filepath.Join(theirs, ".git")))
+	ours := content(t, opened(t, &Store{Dir: t.TempDir()}, r.url()+"@"+commit).Path)
+	if want := content(t, theirs); !maps.Equal(ours, want) {
+		t.Errorf("%q, git has %q", ours, want)
+	}
+}

@@ -1,0 +1,104 @@
+// This file defines the lock file, which holds the commit that each branch and tag stands for.
+
+package gitfolder
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/moby/sys/atomicwriter"
+
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/jsonfile"
+	"github.com/boardsmith/boardsmith/internal/plainfile"
+)
+
+const (
+	pinsFormat   = 1
+	maxPinsBytes = 1 << 20
+)
+
+// pins is the lock file.
+type pins struct {
+	Format  int               `json:"format"`
+	Commits map[string]string `json:"commits"` // by URL@REVISION
+}
+
+// pinned returns the commit of a revision in the lock file, "" if it has none.
+func (s *Store) pinned(r Ref) (string, error) {
+	if r.isCommit() {
+		return r.Revision, nil
+	}
+	if s.Pins == "" {
+		return "", nil
+	}
+	p, err := readPins(s.Pins)
+	return p.Commits[r.key()], err
+}
+
+// key is the revision's name in the lock file: folders of one repository have the same commit.
+func (r Ref) key() string { return Ref{URL: r.URL, Revision: r.Revision}.String() }
+
+func readPins(file string) (pins, error) {
+	const next = "restore it from version control, or remove it: then branches and tags are looked up again"
+	p := pins{Format: pinsFormat, Commits: map[string]string{}}
+	data, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return p, nil
+	}
+	if err != nil {
+		return p, plainfile.Error("read", file, err)
+	}
+	if len(data) > maxPinsBytes {
+		return p, failure.New(failure.Config, next, "%s is larger than 1 MiB", file)
+	}
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&p); err != nil {
+		return p, failure.New(failure.Config, next, "%w",
+			&jsonfile.Error{File: file, Line: jsonfile.Line(data, err), Err: err})
+	}
+	if p.Format != pinsFormat {
+		return p, failure.New(failure.Config, next, "%s: format %d is not known", file, p.Format)
+	}
+	for name, commit := range p.Commits {
+		if !commitRE.MatchString(commit) {
+			return p, failure.New(failure.Config, next, "%s: %s: %q is not a commit", file, name, commit)
+		}
+	}
+	return p, nil
+}
+
+// pin adds a revision's commit to the lock file.
+func (s *Store) pin(ctx context.Context, r Ref, commit string) error {
+	if s.Pins == "" || r.isCommit() {
+		return nil
+	}
+	unlock, err := s.lock(ctx, "pins")
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	p, err := readPins(s.Pins)
+	if err != nil {
+		return err
+	}
+	if p.Commits[r.key()] == commit {
+		return nil
+	}
+	p.Commits[r.key()] = commit
+	data, err := json.MarshalIndent(p, "", "  ")
+	if err != nil {
+		return fmt.Errorf("%s: %w", s.Pins, err)
+	}
+	if err := os.MkdirAll(filepath.Dir(s.Pins), 0o755); err != nil {
+		return plainfile.Error("write", s.Pins, err)
+	}
+	return plainfile.Error("write", s.Pins, atomicwriter.WriteFile(s.Pins, append(data, '\n'), 0o644))
+}

@@ -1,0 +1,306 @@
+package gitfolder
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/failure/failuretest"
+)
+
+// patience is far more than a store with short limits needs.
+const patience = 20 * time.Second
+
+// An answerer is where a server writes its answer, and the context that ends when the client has gone.
+type answerer struct {
+	http.ResponseWriter
+	gone context.Context
+}
+
+func (a *answerer) flush() { a.ResponseWriter.(http.Flusher).Flush() }
+
+// answers serves answers that are changed on the way: of the references, or of the pack.
+func answers(t *testing.T, r *repository, pack bool, change func(w *answerer, body []byte)) string {
+	t.Helper()
+	return serve(t, filepath.Dir(r.dir), func(h http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+			if (req.Method == http.MethodPost) != pack {
+				h.ServeHTTP(w, req)
+				return
+			}
+			rec := httptest.NewRecorder()
+			h.ServeHTTP(rec, req)
+			for name := range rec.Header() {
+				w.Header().Set(name, rec.Header().Get(name))
+			}
+			change(&answerer{w, req.Context()}, rec.Body.Bytes())
+		})
+	}).URL + "/kiln.git"
+}
+
+// TestBadServers: a server that hangs, resets, sends too much or something else is an error within the limits, of class
+// timeout if time ran out, and nothing of the fetch remains.
+func TestBadServers(t *testing.T) {
+	t.Parallel()
+	r := newRepository(t)
+	commit := r.commit("main", entry{name: "a.txt", text: strings.Repeat("one\n", 1000)})
+	hang := func(w *answerer, body []byte) {
+		_, _ = w.Write(body)
+		w.flush()
+		<-w.gone.Done()
+	}
+	reset := func(w *answerer, body []byte) {
+		w.Header().Set("Content-Length", fmt.Sprint(len(body)))
+		_, _ = w.Write(body[:len(body)-30])
+		w.flush()
+		c, _, err := w.ResponseWriter.(http.Hijacker).Hijack()
+		if err == nil {
+			_ = c.(*net.TCPConn).SetLinger(0)
+			c.Close()
+		}
+	}
+	short := func(w *answerer, body []byte) {
+		w.Header().Set("Content-Length", fmt.Sprint(len(body)+1000))
+		_, _ = w.Write(body)
+	}
+	endless := func(w *answerer, body []byte) {
+		_, _ = w.Write(body[:len(body)-4])
+		for {
+			if _, err := io.WriteString(w, "0009\x02more"); err != nil {
+				return
+			}
+		}
+	}
+	slow := func(w *answerer, body []byte) {
+		for i := range body {
+			_, _ = w.Write(body[i : i+1])
+			w.flush()
+			select {
+			case <-w.gone.Done():
+				return
+			case <-time.After(20 * time.Millisecond):
+			}
+		}
+	}
+	flipped := func(w *answerer, body []byte) {
+		body[len(body)-60] ^= 1
+		_, _ = w.Write(body)
+	}
+	more := func(w *answerer, body []byte) { // the number of objects is a lie
+		i := bytes.Index(body, []byte("PACK"))
+		binary.BigEndian.PutUint32(body[i+8:], 1000)
+		_, _ = w.Write(body)
+	}
+	empty := func(w *answerer, body []byte) { _, _ = w.Write(body[:0]) }
+	half := func(then func(*answerer, []byte)) func(*answerer, []byte) {
+		return func(w *answerer, body []byte) { then(w, body[:len(body)/2]) }
+	}
+	for name, c := range map[string]struct {
+		pack   bool
+		change func(*answerer, []byte)
+		class  failure.Class
+	}{
+		"references, hangs":       {false, half(hang), failure.Timeout},
+		"references, reset":       {false, reset, failure.Config},
+		"references, short":       {false, half(short), failure.Config},
+		"references, empty":       {false, empty, failure.Config},
+		"references, slow":        {false, slow, failure.Timeout},
+		"pack, hangs":             {true, half(hang), failure.Timeout},
+		"pack, hangs at the end":  {true, func(w *answerer, b []byte) { hang(w, b[:len(b)-4]) }, failure.Timeout},
+		"pack, hangs before":      {true, func(w *answerer, b []byte) { hang(w, nil) }, failure.Timeout},
+		"pack, reset":             {true, reset, failure.Config},
+		"pack, short":             {true, half(short), failure.Config},
+		"pack, endless":           {true, half(endless), failure.Config},
+		"pack, damaged":           {true, flipped, failure.Config},
+		"pack, number of objects": {true, more, failure.Config},
+		"pack, empty":             {true, empty, failure.Config},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			store := &Store{Dir: t.TempDir(), Pins: filepath.Join(t.TempDir(), "lock.json"), MaxBytes: 1 << 20}
+			if c.class == failure.Timeout {
+				store.Idle, store.Timeout = 200*time.Millisecond, 700*time.Millisecond
+			}
+			url := answers(t, r, c.pack, c.change)
+			done := make(chan error, 1)
+			go func() {
+				_, err := open1(t, store, url+"@main")
+				done <- err
+			}()
+			select {
+			case err := <-done:
+				if err == nil || failure.Of(err) != c.class || !strings.Contains(err.Error(), url) || failure.Next(err) == "" {
+					t.Errorf("%v (%s)", err, failure.Of(err))
+				}
+			case <-time.After(patience):
+				t.Fatal("the fetch did not end")
+			}
+			if left := leftovers(t, store); len(left) > 0 {
+				t.Errorf("left %q", left)
+			}
+			if _, err := os.Stat(store.Pins); !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("the lock file was written: %v", err)
+			}
+		})
+	}
+	t.Run("the same store again", func(t *testing.T) {
+		store := &Store{Dir: t.TempDir()}
+		bad := true
+		url := answers(t, r, true, func(w *answerer, body []byte) {
+			if bad {
+				reset(w, body)
+				return
+			}
+			_, _ = w.Write(body)
+		})
+		if _, err := open1(t, store, url+"@"+commit); err == nil {
+			t.Fatal("no error")
+		}
+		bad = false
+		opened(t, store, url+"@"+commit)
+	})
+}
+
+// TestTooLarge: the limit covers what is sent, what it unpacks to, and each file.
+func TestTooLarge(t *testing.T) {
+	t.Parallel()
+	r := newRepository(t)
+	zeros := r.commit("zeros", entry{name: "a", text: strings.Repeat("\x00", 1<<20)}) // packed: 1 KB
+	twice := r.commit("twice", entry{name: "a", text: strings.Repeat("x", 150<<10)},
+		entry{name: "b", text: strings.Repeat("x", 150<<10)}) // one object
+	for _, commit := range []string{zeros, twice} {
+		store := &Store{Dir: t.TempDir(), MaxBytes: 256 << 10}
+		_, err := open1(t, store, r.url()+"@"+commit)
+		if !errors.Is(err, errTooMuch) || failure.Of(err) != failure.Config {
+			t.Error(err)
+		}
+		if left := leftovers(t, store); len(left) > 0 {
+			t.Errorf("left %q", left)
+		}
+	}
+	opened(t, &Store{Dir: t.TempDir(), MaxBytes: 1 << 20}, r.url()+"@"+twice)
+}
+
+// TestKilled: nothing that a killed process has fetched is used, and the next fetch removes it.
+func TestKilled(t *testing.T) {
+	if url := os.Getenv("GITFOLDER_TEST_URL"); url != "" {
+		_, err := open1(t, &Store{Dir: os.Getenv("GITFOLDER_TEST_DIR")}, url)
+		t.Fatal(err)
+	}
+	t.Parallel()
+	r := newRepository(t)
+	r.commit("main", entry{name: "a.txt", text: "one"})
+	reached := make(chan bool, 1)
+	url := answers(t, r, true, func(w *answerer, body []byte) {
+		_, _ = w.Write(body[:len(body)/2])
+		w.flush()
+		reached <- true
+		<-w.gone.Done()
+	})
+	store := &Store{Dir: t.TempDir()}
+	cmd := exec.Command(os.Args[0], "-test.run=^TestKilled$")
+	cmd.Env = append(os.Environ(), "GITFOLDER_TEST_URL="+url+"@main", "GITFOLDER_TEST_DIR="+store.Dir)
+	must(t, cmd.Start())
+	select {
+	case <-reached:
+	case <-time.After(patience):
+		t.Error("the process asked for nothing")
+	}
+	must(t, cmd.Process.Kill())
+	_ = cmd.Wait()
+	if left := leftovers(t, store); len(left) != 1 || !strings.HasSuffix(left[0], temporarySuffix) {
+		t.Errorf("the process was killed too early: it left %q", left)
+	}
+	f := opened(t, store, r.url()+"@main") // another URL
+	if got := content(t, f.Path); got["a.txt"] != "one" {
+		t.Errorf("%q", got)
+	}
+	if left := leftovers(t, store); len(left) != 1 || left[0] != filepath.Base(filepath.Dir(f.Path)) {
+		t.Errorf("left %q", left)
+	}
+}
+
+// TestCredentials: git's credential helper is asked if the server wants a password, which no file gets.
+func TestCredentials(t *testing.T) {
+	r := newRepository(t)
+	r.commit("main", entry{name: "a.txt", text: "one"})
+	s := serve(t, filepath.Dir(r.dir), func(h http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+			name, password, _ := req.BasicAuth()
+			if name != "me" || password != "s3cret" {
+				w.Header().Set("WWW-Authenticate", "Basic")
+				w.WriteHeader(http.StatusUnauthorized)
+				return
+			}
+			h.ServeHTTP(w, req)
+		})
+	})
+	config := filepath.Join(t.TempDir(), "gitconfig")
+	t.Setenv("GIT_CONFIG_GLOBAL", config)
+	t.Setenv("GIT_CONFIG_NOSYSTEM", "1")
+	t.Setenv("GIT_ASKPASS", "")
+	t.Setenv("SSH_ASKPASS", "")
+	for password, want := range map[string]string{
+		"s3cret": "", "wrong": "refused git's user name or password", "": "git has none",
+	} {
+		text := "[credential]\n\thelper = \"!f() { echo username=me; echo password=" + password + "; }; f\"\n"
+		if password == "" {
+			text = ""
+		}
+		must(t, os.WriteFile(config, []byte(text), 0o600))
+		store := &Store{Dir: t.TempDir()}
+		f, err := open1(t, store, s.URL+"/kiln.git@main")
+		if want != "" {
+			if err == nil || !strings.Contains(err.Error(), want) || failure.Next(err) == "" {
+				t.Errorf("password %q: %v", password, err)
+			}
+			continue
+		}
+		must(t, err)
+		for name, text := range content(t, filepath.Dir(filepath.Dir(f.Path))) {
+			if strings.Contains(text, password) {
+				t.Errorf("%s has the password", name)
+			}
+		}
+	}
+}
+
+func TestContexts(t *testing.T) {
+	t.Parallel()
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	t.Cleanup(func() { silent.Close() })
+	for _, scheme := range []string{"http", "ssh"} {
+		r := Ref{URL: scheme + "://" + silent.Addr().String() + "/kiln", Revision: "main"}
+		call := failuretest.Calls{"Store.Open": func(ctx context.Context) error {
+			_, err := (&Store{Dir: t.TempDir()}).Open(ctx, r)
+			return err
+		}}
+		failuretest.Ended(t, call)
+		if scheme == "http" || os.Getenv("SSH_AUTH_SOCK") != "" { // else it fails at once
+			failuretest.Waiting(t, call)
+		}
+	}
+	stuck := &Store{Dir: t.TempDir()}
+	unlock, err := stuck.lock(t.Context(), key("http://h/k"))
+	must(t, err)
+	defer unlock()
+	failuretest.Waiting(t, failuretest.Calls{"Store.Open": func(ctx context.Context) error {
+		_, err := stuck.Open(ctx, Ref{URL: "http://h/k", Revision: "main"})
+		return err
+	}})
+}

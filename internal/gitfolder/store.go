@@ -1,0 +1,291 @@
+// This file keeps fetched folders: each is whole or absent.
+
+package gitfolder
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/filelock"
+	"github.com/boardsmith/boardsmith/internal/plainfile"
+)
+
+// A Store is a folder of fetched commits. Several processes may use it at once. It may be deleted at any time: what is
+// needed is then fetched again.
+type Store struct {
+	Dir      string        // of the fetched folders
+	Pins     string        // the lock file, see Open; "" means none
+	Idle     time.Duration // how long a server may send nothing; 0 means 30 s
+	Timeout  time.Duration // of one fetch; 0 means 10 minutes
+	MaxBytes int64         // of a fetch, and of its files; 0 means 2 GiB
+}
+
+const (
+	defaultIdle     = 30 * time.Second
+	defaultTimeout  = 10 * time.Minute
+	defaultMaxBytes = 2 << 30
+	lockEvery       = 50 * time.Millisecond
+)
+
+func (s *Store) maxBytes() int64 {
+	if s.MaxBytes == 0 {
+		return defaultMaxBytes
+	}
+	return s.MaxBytes
+}
+
+// A Folder has the files of a commit. Do not change them.
+type Folder struct {
+	Path   string // absolute
+	Ref    Ref
+	Commit string // 40 digits
+}
+
+// fetched.json, beside the files, describes them.
+const (
+	filesFolder = "files"
+	recordFile  = "fetched.json"
+)
+
+type record struct {
+	URL    string `json:"url"`
+	Commit string `json:"commit"`
+	Digest string `json:"digest"` // of the files
+}
+
+// Open returns the folder of a Ref. It needs no network if the commit was fetched before and is known: from the Ref,
+// or from the lock file, to which Open adds the commit of a branch or tag. After a failure or the end of the process,
+// no part of a fetch is used. Errors: class timeout if the server does not respond in time, else class config.
+func (s *Store) Open(ctx context.Context, r Ref) (*Folder, error) {
+	if ctx.Err() != nil {
+		return nil, failure.Stopped(ctx, "fetch %s", r)
+	}
+	commit, err := s.pinned(r)
+	if err != nil {
+		return nil, err
+	}
+	if commit == "" || !s.has(r.URL, commit) {
+		if commit, err = s.get(ctx, r.URL, r.Revision, commit); err != nil {
+			return nil, err
+		}
+		if err := s.pin(ctx, r, commit); err != nil {
+			return nil, err
+		}
+	}
+	dir, err := filepath.Abs(filepath.Join(s.place(r.URL, commit), filesFolder))
+	if err != nil {
+		return nil, err
+	}
+	f := &Folder{Path: filepath.Join(dir, filepath.FromSlash(r.Dir)), Ref: r, Commit: commit}
+	if info, err := os.Stat(f.Path); err != nil || !info.IsDir() {
+		return nil, failure.New(failure.Config, "check what follows // in the URL", "%s at commit %s has no folder %s",
+			r.URL, commit[:12], r.Dir)
+	}
+	return f, nil
+}
+
+func key(url string) string {
+	sum := sha256.Sum256([]byte(url))
+	return hex.EncodeToString(sum[:16])
+}
+
+func (s *Store) place(url, commit string) string { return filepath.Join(s.Dir, key(url)+"-"+commit) }
+
+// has reports whether a commit is there, with all its files as they were fetched.
+func (s *Store) has(url, commit string) bool {
+	dir := s.place(url, commit)
+	data, err := os.ReadFile(filepath.Join(dir, recordFile))
+	if err != nil {
+		return false
+	}
+	var r record
+	if json.Unmarshal(data, &r) != nil || r.URL != url || r.Commit != commit {
+		return false
+	}
+	now, err := digest(filepath.Join(dir, filesFolder))
+	return err == nil && now == r.Digest
+}
+
+// digest returns a digest of all files, links and folders in a folder.
+func digest(dir string) (string, error) {
+	h := sha256.New()
+	err := filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		below, err := filepath.Rel(dir, name)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(h, "%q %v\n", filepath.ToSlash(below), d.Type())
+		switch {
+		case d.IsDir():
+			return nil
+		case d.Type()&fs.ModeSymlink != 0:
+			target, err := os.Readlink(name)
+			fmt.Fprintf(h, "%q\n", target)
+			return err
+		}
+		f, err := plainfile.Open(name)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		sum := sha256.New()
+		n, err := io.Copy(sum, f)
+		fmt.Fprintf(h, "%d %x\n", n, sum.Sum(nil))
+		return err
+	})
+	return hex.EncodeToString(h.Sum(nil)), err
+}
+
+// get fetches a revision, or the commit that it stands for, unless another process has done so meanwhile.
+func (s *Store) get(ctx context.Context, url, revision, commit string) (string, error) {
+	unlock, err := s.lock(ctx, key(url))
+	if err != nil {
+		return "", err
+	}
+	defer unlock()
+	if err := s.sweep(); err != nil {
+		return "", err
+	}
+	if commit != "" && s.has(url, commit) {
+		return commit, nil
+	}
+	w := s.watch(ctx)
+	defer w.end()
+	commit, err = s.fetch(w, url, revision, commit)
+	return commit, classed(ctx, url, w.explain(err))
+}
+
+func (s *Store) fetch(w *watch, url, revision, commit string) (string, error) {
+	r, err := connect(w, url)
+	if err != nil {
+		return "", err
+	}
+	defer r.close()
+	if commit == "" {
+		if commit, err = r.resolve(revision); err != nil {
+			return "", err
+		}
+		if s.has(url, commit) {
+			return commit, nil
+		}
+	}
+	temporary := filepath.Join(s.Dir, key(url)+temporarySuffix)
+	if err := os.RemoveAll(temporary); err != nil { // a killed process left it
+		return "", plainfile.Error("remove", temporary, err)
+	}
+	defer os.RemoveAll(temporary)
+	if err := s.write(w, r, commit, temporary); err != nil {
+		return "", err
+	}
+	if w.ctx.Err() != nil {
+		return "", w.ctx.Err()
+	}
+	to := s.place(url, commit)
+	if err := os.RemoveAll(to); err != nil { // damaged
+		return "", plainfile.Error("replace", to, err)
+	}
+	return commit, plainfile.Error("write", to, os.Rename(filepath.Join(temporary, "whole"), to))
+}
+
+// write makes the folder temporary, with the files and their record in whole.
+func (s *Store) write(w *watch, r *remote, commit, temporary string) error {
+	whole := filepath.Join(temporary, "whole")
+	files := filepath.Join(whole, filesFolder)
+	if err := os.MkdirAll(files, 0o755); err != nil {
+		return plainfile.Error("write", files, err)
+	}
+	root, err := os.OpenRoot(files)
+	if err != nil {
+		return plainfile.Error("write", files, err)
+	}
+	c := &checkout{watch: w, root: root, objects: temporary, links: map[string]string{}}
+	err = c.from(r, commit, "", 0)
+	if err == nil {
+		err = c.makeLinks()
+	}
+	if err = errors.Join(err, root.Close()); err != nil {
+		return err
+	}
+	sum, err := digest(files)
+	if err != nil {
+		return plainfile.Error("read", files, err)
+	}
+	data, err := json.MarshalIndent(record{r.url, commit, sum}, "", "  ")
+	if err != nil {
+		return err
+	}
+	at := filepath.Join(whole, recordFile)
+	return plainfile.Error("write", at, os.WriteFile(at, append(data, '\n'), 0o644))
+}
+
+const (
+	temporarySuffix = ".part"
+	lockSuffix      = ".lock"
+)
+
+// sweep removes what killed processes have left of other URLs.
+func (s *Store) sweep() error {
+	entries, err := os.ReadDir(s.Dir)
+	if err != nil {
+		return plainfile.Error("read", s.Dir, err)
+	}
+	for _, e := range entries {
+		name, ok := strings.CutSuffix(e.Name(), temporarySuffix)
+		if !ok {
+			continue
+		}
+		if f, err := s.tryLock(name); err == nil && f != nil {
+			_ = os.RemoveAll(filepath.Join(s.Dir, e.Name())) // the next sweep tries again
+			f.Close()
+		}
+	}
+	return nil
+}
+
+// lock waits for a lock in the store's folder.
+func (s *Store) lock(ctx context.Context, name string) (unlock func(), err error) {
+	if err := os.MkdirAll(s.Dir, 0o755); err != nil {
+		return nil, plainfile.Error("make", s.Dir, err)
+	}
+	for {
+		f, err := s.tryLock(name)
+		if err != nil {
+			return nil, plainfile.Error("lock", s.Dir, err)
+		}
+		if f != nil {
+			return func() { f.Close() }, nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil, failure.Stopped(ctx, "wait for another fetch")
+		case <-time.After(lockEvery):
+		}
+	}
+}
+
+// tryLock returns nil if another process or goroutine holds the lock.
+func (s *Store) tryLock(name string) (*os.File, error) {
+	f, err := os.OpenFile(filepath.Join(s.Dir, name+lockSuffix), os.O_RDWR|os.O_CREATE, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	held, err := filelock.Try(f)
+	if err != nil || !held {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
