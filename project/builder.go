@@ -22,6 +22,11 @@ import (
 //
 // A Builder must not be copied after its first use.
 type Builder struct {
+	// Templates are more places of templates, by name: a folder, or URL[//FOLDER]@REVISION of a git repository
+	Templates map[string]string
+	// LockFile is boardsmith.lock.json, which holds the commits of the branches and tags that were fetched; "": none, and
+	// each Generate with a branch or tag asks its server
+	LockFile string
 	Path     []string      // folders whose boards/ and templates/ are searched before the shipped ones
 	Log      hclog.Logger  // nil: no log
 	Progress progress.Func // called during steps, from any goroutine; nil: not called

@@ -42,6 +42,10 @@ func TestContexts(t *testing.T) {
 			_, err := generate(ctx, filepath.Join(t.TempDir(), "q"), spec, testEnv())
 			return err
 		},
+		"Builder.Fetch": func(ctx context.Context) error {
+			_, err := testEnv().builder().Fetch(ctx, "https://h.example/kiln@main")
+			return err
+		},
 		"Project.Generate": func(ctx context.Context) error { return p.Generate(ctx, spec) },
 		"Project.Build":    func(ctx context.Context) error { _, err := p.Build(ctx); return err },
 		"Project.Run":      func(ctx context.Context) error { _, err := p.Run(ctx, testEnv().desk(), ""); return err },

@@ -35,7 +35,7 @@ func (b *Builder) Generate(ctx context.Context, dir string, s Spec) (*Project, e
 	if err := goodFolder(dir); err != nil {
 		return nil, err
 	}
-	pl, err := b.makePlan(s)
+	pl, err := b.makePlan(ctx, s)
 	if err != nil {
 		return nil, err
 	}
@@ -73,7 +73,7 @@ func (p *Project) Generate(ctx context.Context, s Spec) error {
 	if ctx.Err() != nil {
 		return failure.Stopped(ctx, "generate")
 	}
-	pl, err := p.builder.makePlan(s)
+	pl, err := p.builder.makePlan(ctx, s)
 	if err != nil {
 		return err
 	}

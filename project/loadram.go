@@ -65,7 +65,7 @@ func (p *Project) Resident(ctx context.Context, dir string) (*Project, error) {
 		return nil, err
 	}
 	b := p.Board()
-	s := Spec{Board: p.state.Board.Name, Template: p.state.Template.Name, Archive: blank, Options: p.state.Options}
+	s := Spec{Board: p.state.Board.Name, Template: p.TemplateFrom(), Archive: blank, Options: p.state.Options}
 	region, mapped := b.Region(b.Place.UploadRegion())
 	l, err := p.OperatorLinker(ctx)
 	if err != nil {

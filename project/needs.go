@@ -55,7 +55,7 @@ func (b *Builder) Needs(ctx context.Context, dir string) (all []TemplateNeed, er
 
 // questionsAbout returns a project that was not generated, for questions about the template.
 func questionsAbout(t *blueprint.Template, b *Builder, dir string) *Project {
-	return &Project{dir: dir, builder: b, state: state{Template: templateState{t.Name, t.Blueprint}}}
+	return &Project{dir: dir, builder: b, state: state{Template: templateState{Name: t.Name, Blueprint: t.Blueprint}}}
 }
 
 func (p *Project) needs(ctx context.Context) (all []TemplateNeed, err error) {

@@ -3,6 +3,8 @@
 package project
 
 import (
+	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io/fs"
@@ -45,7 +47,7 @@ type planned struct {
 	mode  fs.FileMode
 }
 
-func (b *Builder) makePlan(s Spec) (*plan, error) {
+func (b *Builder) makePlan(ctx context.Context, s Spec) (*plan, error) {
 	board, err := boards.Find(s.Board, b.Path)
 	if err != nil {
 		return nil, err
@@ -54,7 +56,7 @@ func (b *Builder) makePlan(s Spec) (*plan, error) {
 	if err != nil {
 		return nil, optionsFit(board, s.Options, err)
 	}
-	t, err := b.chooseTemplate(board, s)
+	t, from, err := b.chooseTemplate(ctx, board, s)
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +78,7 @@ func (b *Builder) makePlan(s Spec) (*plan, error) {
 	pl.state = state{
 		Format:   stateFormat,
 		Board:    boardState{board.Name, board.Own, *board},
-		Template: templateState{t.Name, t.Blueprint},
+		Template: templateState{t.Name, from, t.Blueprint},
 		Model:    modelState{filepath.Base(a.Path), m.Name, a.Digest},
 		Options:  s.Options,
 	}
@@ -283,23 +285,27 @@ func (f planned) read() ([]byte, error) {
 	return fs.ReadFile(f.files, f.name)
 }
 
-func (b *Builder) chooseTemplate(board *boards.Board, s Spec) (*blueprint.Template, error) {
-	name := s.Template
-	if name == "" {
-		name = board.Templates[0]
+func (b *Builder) chooseTemplate(ctx context.Context, board *boards.Board, s Spec) (*blueprint.Template,
+	*templateOrigin,
+	error,
+) {
+	t, from, err := b.findTemplate(ctx, cmp.Or(s.Template, board.Templates[0]))
+	if err == nil {
+		err = fits(t, board, s.Options)
 	}
-	t, err := blueprint.Find(name, b.Path)
-	if err != nil {
-		return nil, err
-	}
+	return t, from, err
+}
+
+// fits returns an error for a template that the board or the options do not allow.
+func fits(t *blueprint.Template, board *boards.Board, o boards.Options) error {
 	if !slices.Contains(board.Templates, t.Name) {
-		return nil, failure.New(failure.Config, "choose one of: "+strings.Join(board.Templates, ", "),
+		return failure.New(failure.Config, "choose one of: "+strings.Join(board.Templates, ", "),
 			"board %s does not build with template %s", board.Name, t.Name)
 	}
 	if err := t.Completes(board); err != nil {
-		return nil, failure.New(failure.Config, "choose another template", "template %s: %w", t.Name, err)
+		return failure.New(failure.Config, "choose another template", "template %s: %w", t.Name, err)
 	}
-	return t, t.Heeds(s.Options)
+	return t.Heeds(o)
 }
 
 // addCompileCommands plans the file, once all others are planned.

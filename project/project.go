@@ -25,7 +25,9 @@ import (
 // A Spec is the input of Generate. Only Board and Model, or Archive instead, must be set.
 type Spec struct {
 	Board     string         // a name, or the path of a board file
-	Template  string         // a name, or the path of a folder with a template.json; "": the board's first
+	// Template is a name, the path of a folder with a template.json, or that of one in a git repository:
+	// URL[//FOLDER]@REVISION; "": the board's first
+	Template  string
 	Model     string         // the path of an archive
 	Archive   *mlf.Archive   // instead of Model: an archive that was opened, or parsed from bytes; its Path names it
 	ModelName string         // which of the archive's models; "": the only one
@@ -121,6 +123,9 @@ func (p *Project) Board() *boards.Board {
 
 // Template returns the name of its template.
 func (p *Project) Template() string { return p.state.Template.Name }
+
+// TemplateFrom returns the template as in Spec: the place in a git repository that it came from, else its name.
+func (p *Project) TemplateFrom() string { return p.state.Template.from() }
 
 // Options returns the user's choices that it was generated with; zero fields mean the board's defaults.
 func (p *Project) Options() boards.Options { return p.state.Options }

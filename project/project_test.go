@@ -493,7 +493,7 @@ func FuzzProjectJSON(f *testing.F) {
 			Board: boards.Board{Toolchain: boards.Toolchain{CC: "cc", AR: "ar"}},
 		},
 		Template: templateState{
-			"baremetal",
+			"baremetal", nil,
 			blueprint.Blueprint{
 				Build: []string{"make"}, Inputs: []string{"src"}, BuildID: "build/id.c", ELF: "build/a.elf",
 				Map: "build/a.map",

@@ -78,7 +78,11 @@ func (p *Project) setKeys(r *recipe) {
 	setting := p.sentence("setting v1", r, func(string) bool { return false })
 	r.setting = setting.Say("places", r.env...).Key() // a build folder contains them
 	r.runtime = p.sentence("runtime v1", r, p.ofRuntime).Key()
-	id := p.sentence("build v1", r, func(string) bool { return true }).Key()
+	of := p.sentence("build v1", r, func(string) bool { return true })
+	if from := p.state.Template.Origin; from != nil {
+		of.Say("template", from.Commit, from.Changed)
+	}
+	id := of.Key()
 	r.id = [16]byte(id[:16])
 }
 

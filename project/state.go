@@ -60,7 +60,8 @@ type boardState struct {
 }
 
 type templateState struct {
-	Name string `json:"name"`
+	Name   string          `json:"name"`
+	Origin *templateOrigin `json:"origin,omitempty"` // nil if git does not know the template
 	blueprint.Blueprint
 }
 
@@ -296,7 +297,7 @@ type StaleError struct {
 
 func (s *state) stale(dir string) *StaleError {
 	return &StaleError{
-		Dir: dir, Interrupted: s.Format == stateFormat, Board: s.Board.Name, Template: s.Template.Name,
+		Dir: dir, Interrupted: s.Format == stateFormat, Board: s.Board.Name, Template: s.Template.from(),
 		ModelName: s.Model.ModelName, Options: s.Options, Archive: s.Model.Name, ArchiveDigest: s.Model.Digest,
 	}
 }

@@ -23,14 +23,13 @@ import (
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/blueprint"
 	"github.com/boardsmith/boardsmith/internal/firmware"
 	"github.com/boardsmith/boardsmith/mlf"
 )
 
-func (c *checking) fields(context.Context) (string, error) {
+func (c *checking) fields(ctx context.Context) (string, error) {
 	var err error
-	c.found, err = blueprint.Find(c.Template, c.builder.Path)
+	c.found, _, err = c.builder.findTemplate(ctx, c.Template)
 	if err != nil {
 		return "", err
 	}
@@ -49,7 +48,7 @@ func (c *checking) board(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if _, err := c.builder.chooseTemplate(board, c.Spec); err != nil {
+	if _, _, err := c.builder.chooseTemplate(ctx, board, c.Spec); err != nil {
 		return "", err
 	}
 	return c.Board, nil

@@ -28,8 +28,10 @@ var mayImport = map[string][]string{
 	// A project is a folder, and the way from it to a device. What stands in one line imports nothing of it but to its
 	// right.
 	"project": {
-		"device", "internal/generator", "internal/blueprint", "internal/fit", "image", "internal/firmware", "progress",
-		"cache", "rpc", "boards", "mlf", "crt", "templates", "failure", "internal/command", "internal/filelock", "internal/jsonfile",
+		"device", "internal/generator", "internal/gitfolder", "internal/blueprint", "internal/fit", "image",
+		"internal/firmware", "progress",
+		"cache", "rpc", "boards", "mlf", "crt", "templates", "failure", "internal/command", "internal/filelock",
+		"internal/jsonfile",
 		"internal/openset", "internal/parallel", "internal/plainfile", "internal/scratch", "internal/sourcetree",
 		"internal/toolwords",
 	},

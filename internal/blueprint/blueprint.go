@@ -13,6 +13,9 @@ import (
 	"github.com/boardsmith/boardsmith/internal/fit"
 )
 
+// knownInterface is the latest version of what template.json means.
+const knownInterface = 1
+
 // Names in a template's folder.
 const (
 	TemplateFile = "template.json"
@@ -41,6 +44,9 @@ var GeneratedFiles = []string{ConfigFile, MakeFile, OperatorsFile, MemoryFile}
 
 // Blueprint is template.json. Paths are slash paths in the project's folder.
 type Blueprint struct {
+	// the version of what template.json means; 0 is 1
+	Interface int `json:"interface,omitempty"`
+
 	Doc      string        `json:"doc"`             // one line for people
 	Build    []string      `json:"build"`           // the one command that builds
 	Tools    []Tool        `json:"tools"`           // programs that it calls besides the board's compiler

@@ -41,6 +41,19 @@ func Find(name string, folders []string) (*Template, error) {
 	if err != nil {
 		return nil, err
 	}
+	return t, t.findCopies(folders)
+}
+
+// FindIn is Find for a template in the folder dir, whose name may differ.
+func FindIn(dir, name string, folders []string) (*Template, error) {
+	t, err := readTemplate(name, os.DirFS(dir))
+	if err != nil {
+		return nil, err
+	}
+	return t, t.findCopies(folders)
+}
+
+func (t *Template) findCopies(folders []string) error {
 	t.Copied = map[string]fs.FS{}
 	for to, from := range t.Copies {
 		of, folder, _ := strings.Cut(from, "/")
@@ -52,10 +65,10 @@ func Find(name string, folders []string) (*Template, error) {
 			_, err = fs.ReadDir(t.Copied[to], ".")
 		}
 		if err != nil {
-			return nil, failure.New(failure.Config, "", "template %s: copies: %s: %w", t.Name, from, err)
+			return failure.New(failure.Config, "", "template %s: copies: %s: %w", t.Name, from, err)
 		}
 	}
-	return t, nil
+	return nil
 }
 
 func findAlone(name string, folders []string) (*Template, error) {
@@ -102,7 +115,13 @@ func readTemplate(name string, files fs.FS) (*Template, error) {
 	}
 	data, err := fs.ReadFile(files, TemplateFile)
 	if err != nil {
-		return nil, failure.New(failure.Config, "", "template %s: %w", name, err)
+		return nil, failure.New(failure.Config, "name the folder with "+TemplateFile+"; in a git repository, "+
+			"URL//FOLDER@REVISION", "template %s: %w", name, err)
+	}
+	var of struct{ Interface int }
+	if json.Unmarshal(data, &of) == nil && of.Interface > knownInterface {
+		return nil, failure.New(failure.Config, "use an earlier revision of the template, or a later boardsmith",
+			"template %s: %s has interface %d; the latest known one is %d", name, TemplateFile, of.Interface, knownInterface)
 	}
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.DisallowUnknownFields()

@@ -16,7 +16,7 @@ import (
 // A Ref names a folder in a git repository: URL, URL//DIR, with @REVISION.
 type Ref struct {
 	URL      string // as git takes it
-	Dir      string // slash path of the folder in the repository; "" is the repository itself
+	Dir      string // slash path of the folder, or a file, in the repository; "" is the repository itself
 	Revision string // a branch, a tag, a commit's 40 digits, HEAD, or a full name such as refs/heads/main
 }
 

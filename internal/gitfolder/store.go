@@ -47,7 +47,7 @@ func (s *Store) maxBytes() int64 {
 
 // A Folder has the files of a commit. Do not change them.
 type Folder struct {
-	Path   string // absolute
+	Path   string // absolute; a file if the Ref names one
 	Ref    Ref
 	Commit string // 40 digits
 }
@@ -88,9 +88,9 @@ func (s *Store) Open(ctx context.Context, r Ref) (*Folder, error) {
 		return nil, err
 	}
 	f := &Folder{Path: filepath.Join(dir, filepath.FromSlash(r.Dir)), Ref: r, Commit: commit}
-	if info, err := os.Stat(f.Path); err != nil || !info.IsDir() {
-		return nil, failure.New(failure.Config, "check what follows // in the URL", "%s at commit %s has no folder %s",
-			r.URL, commit[:12], r.Dir)
+	if _, err := os.Stat(f.Path); err != nil {
+		return nil, failure.New(failure.Config, "check what follows // in the URL", "%s at commit %s has no %s", r.URL,
+			commit[:12], r.Dir)
 	}
 	return f, nil
 }

@@ -57,6 +57,24 @@ func stateOf(ctx context.Context, dir string) (string, error) {
 	return fileTimes(ctx, dir)
 }
 
+// Commit returns the commit of a folder that is git's work tree, and a digest of the tracked files that differ from it,
+// "" if none. The commit is "" for any other folder, and without git.
+func Commit(ctx context.Context, dir string) (commit, changed string, err error) {
+	if !isRepository(dir) {
+		return "", "", nil
+	}
+	state, err := stateOf(ctx, dir)
+	if ctx.Err() != nil {
+		return "", "", failure.Stopped(ctx, "git status of %s", dir)
+	}
+	commit, ok := strings.CutPrefix(state, "git ")
+	if err != nil || !ok {
+		return "", "", nil
+	}
+	commit, changed, _ = strings.Cut(commit, ", changed: ")
+	return commit, changed, nil
+}
+
 func isRepository(dir string) bool {
 	_, err := os.Stat(filepath.Join(dir, ".git"))
 	return err == nil

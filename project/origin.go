@@ -1,0 +1,94 @@
+// This file finds templates where they are: by name, in a folder, or in a git repository.
+
+package project
+
+import (
+	"context"
+	"strings"
+
+	"github.com/boardsmith/boardsmith/cache"
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/blueprint"
+	"github.com/boardsmith/boardsmith/internal/gitfolder"
+	"github.com/boardsmith/boardsmith/internal/sourcetree"
+)
+
+// A templateOrigin is the state of a template in a git repository, or in a folder that is git's work tree.
+type templateOrigin struct {
+	URL     string `json:"url,omitempty"`     // as in Spec.Template; "" for a folder of this computer
+	Commit  string `json:"commit"`            // 40 digits
+	Changed string `json:"changed,omitempty"` // digest of tracked files that differ from the commit; "": none
+}
+
+// from returns the template as in Spec.
+func (t *templateState) from() string {
+	if t.Origin != nil && t.Origin.URL != "" {
+		return t.Origin.URL
+	}
+	return t.Name
+}
+
+// Fetch returns the path of a folder or file of a git repository, URL//PATH@REVISION, in the cache. It needs no network
+// if the commit was fetched before, and is named or in LockFile. Do not change what is there.
+func (b *Builder) Fetch(ctx context.Context, place string) (string, error) {
+	r, err := gitfolder.Parse(place)
+	if err != nil {
+		return "", err
+	}
+	f, err := b.fetch(ctx, r)
+	if err != nil {
+		return "", err
+	}
+	return f.Path, nil
+}
+
+func (b *Builder) fetch(ctx context.Context, r gitfolder.Ref) (*gitfolder.Folder, error) {
+	c := cache.OrUsers(b.Cache)
+	if c == nil {
+		return nil, failure.New(failure.Config, "set BOARDSMITH_HOME to a folder", "fetch %s: there is no cache folder", r)
+	}
+	return (&gitfolder.Store{Dir: c.Fetched(), Pins: b.LockFile}).Open(ctx, r)
+}
+
+// findTemplate finds a template by the text in Spec. The origin is nil if git does not know it.
+func (b *Builder) findTemplate(ctx context.Context, text string) (*blueprint.Template, *templateOrigin, error) {
+	name, place := "", text
+	if named := b.Templates[text]; named != "" {
+		name, place = text, named
+	}
+	if !gitfolder.IsRef(place) {
+		t, err := b.findHere(name, place)
+		if err != nil || !strings.ContainsAny(place, `/\`) {
+			return t, nil, err
+		}
+		commit, changed, err := sourcetree.Commit(ctx, place)
+		if commit == "" || err != nil {
+			return t, nil, err
+		}
+		return t, &templateOrigin{Commit: commit, Changed: changed}, nil
+	}
+	r, err := gitfolder.Parse(place)
+	if err != nil {
+		return nil, nil, err
+	}
+	f, err := b.fetch(ctx, r)
+	if err != nil {
+		return nil, nil, err
+	}
+	if name == "" {
+		name = r.Name()
+	}
+	t, err := blueprint.FindIn(f.Path, name, b.Path)
+	if err != nil {
+		return nil, nil, failure.New(failure.Config, "", "%s: %w", r, err)
+	}
+	return t, &templateOrigin{URL: place, Commit: f.Commit}, nil
+}
+
+// findHere finds a template of this computer; name, if any, is that of the folder at place.
+func (b *Builder) findHere(name, place string) (*blueprint.Template, error) {
+	if name != "" {
+		return blueprint.FindIn(place, name, b.Path)
+	}
+	return blueprint.Find(place, b.Path)
+}
