@@ -2,7 +2,6 @@ package project
 
 import (
 	"encoding/json"
-	"io/fs"
 	"maps"
 	"os"
 	"os/exec"
@@ -15,7 +14,6 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/blueprint"
 	"github.com/boardsmith/boardsmith/mlf/mlftest"
-	"github.com/boardsmith/boardsmith/templates"
 )
 
 // gitIn runs git in a folder, with a name and without the user's configuration.
@@ -48,20 +46,22 @@ func putFiles(t *testing.T, dir string, files map[string]string) {
 	}
 }
 
-// kiln makes a template of that name below a folder, like baremetal with a function of its own, and returns the path of
-// a board file for it.
+// kiln makes a small template of that name in a folder, and returns the path of a board file for it.
 func kiln(t *testing.T, dir string) (board string) {
 	t.Helper()
 	if _, err := exec.LookPath("git"); err != nil {
 		t.Skip("git is not installed")
 	}
-	baremetal, err := fs.Sub(templates.FS, "baremetal")
-	must(t, err)
-	must(t, os.CopyFS(dir, baremetal))
-	putFiles(t, dir, map[string]string{"src/kiln.c": "int kiln(void);\nint kiln(void) { return 1; }\n"})
+	putFiles(t, dir, map[string]string{
+		blueprint.TemplateFile: `{"doc": "kiln", "build": ["sh", "build.sh"], "inputs": ["build.sh", "src"],
+			"generate": [], "reuse": [], "tools": [], "options": [], "build_id": "out/id.c", "elf": "out/kiln.elf",
+			"map": "out/kiln.map"}`,
+		"build.sh":   "set -e\ncc -g0 -o out/kiln.elf -Wl,-Map=out/kiln.map -Wl,--build-id=none src/kiln.c\n",
+		"src/kiln.c": "int main(void) { return 1; }\n",
+	})
 	board = filepath.Join(t.TempDir(), "boards", "kiln_host.json")
 	putFiles(t, filepath.Dir(board), map[string]string{"kiln_host.json": `{"doc": "mine", "inherits": "cpu/native",
-		"templates": ["kiln"], "sources": ["port/process.c"], "link": {"kind": "process"}, "flash": {"programmer": "none"}}`})
+		"templates": ["kiln"], "link": {"kind": "process"}, "flash": {"programmer": "none"}}`})
 	return board
 }
 
@@ -159,7 +159,7 @@ func TestTemplateInWorkTree(t *testing.T) {
 	}{
 		{"clean", func() {}, func() string { return commit }, false},
 		{
-			"dirty", func() { putFiles(t, dir, map[string]string{"link.ld.S": "/* other */"}) },
+			"dirty", func() { putFiles(t, dir, map[string]string{"src/kiln.c": "int main(void) { return 2; }\n"}) },
 			func() string { return commit }, true,
 		},
 		{"committed", func() { commitAll(t, dir) }, func() string { return gitIn(t, dir, "rev-parse", "HEAD") }, false},
