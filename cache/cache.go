@@ -63,8 +63,8 @@ func DefaultDir() (string, error) {
 	return filepath.Join(dir, "boardsmith"), nil
 }
 
-// Fetched returns the folder for fetched git repositories. They do not count to the cache's limit: the cache cannot make
-// them again without a network.
+// Fetched returns the folder for fetched git repositories. They do not count to the cache's limit: the cache cannot
+// make them again without a network.
 func (c *Cache) Fetched() string { return filepath.Join(c.dir, "fetched") }
 
 // OrUsers returns c or, for nil, the user's cache, which is nil on a system without a cache folder.

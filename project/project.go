@@ -24,7 +24,7 @@ import (
 
 // A Spec is the input of Generate. Only Board and Model, or Archive instead, must be set.
 type Spec struct {
-	Board     string         // a name, or the path of a board file
+	Board string // a name, or the path of a board file
 	// Template is a name, the path of a folder with a template.json, or that of one in a git repository:
 	// URL[//FOLDER]@REVISION; "": the board's first
 	Template  string

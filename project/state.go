@@ -108,7 +108,8 @@ func readAnyState(dir string) (*state, error) {
 			"%s: %w", path, err)
 	}
 	if err != nil {
-		return nil, failure.New(failure.Config, "restore "+blueprint.StateFile+", or choose another folder", "%s: %w", path, err)
+		return nil, failure.New(failure.Config, "restore "+blueprint.StateFile+", or choose another folder", "%s: %w", path,
+			err)
 	}
 	return s, nil
 }

@@ -27,11 +27,12 @@ import (
 // boardCheck loads the board, generates a project of the bundled sample for each of its templates, and builds them
 // if its compiler is installed. It reports missing tools last, after all other checks.
 func (v *invocation) boardCheck(ctx context.Context, name string) error {
-	search, err := v.search()
+	builder, err := v.search(ctx)
 	if err != nil {
 		return err
 	}
-	b, err := boards.Find(name, search)
+	defer builder.Close()
+	b, err := boards.Find(name, builder.Path)
 	if err != nil {
 		return err
 	}
@@ -42,7 +43,7 @@ func (v *invocation) boardCheck(ctx context.Context, name string) error {
 	}
 	r := fields{"status": "done", "board": b.Name, "files": b.Files, "link": b.Link.Kind, "programmer": b.Flash.Programmer}
 	for _, t := range b.Templates {
-		size, err := v.tryBoard(ctx, name, t, search, len(compiler) == 0)
+		size, err := v.tryBoard(ctx, builder, name, t, len(compiler) == 0)
 		if err != nil {
 			return fmt.Errorf("board %s with template %s: %w", b.Name, t, err)
 		}
@@ -59,7 +60,8 @@ func (v *invocation) boardCheck(ctx context.Context, name string) error {
 }
 
 // tryBoard makes a project of the sample in a temporary folder, and builds it if build is set.
-func (v *invocation) tryBoard(ctx context.Context, board, template string, search []string, build bool) (*image.Size,
+func (v *invocation) tryBoard(ctx context.Context, builder *project.Builder, board, template string,
+	build bool) (*image.Size,
 	error,
 ) {
 	dir, err := os.MkdirTemp("", "boardsmith-")
@@ -73,7 +75,6 @@ func (v *invocation) tryBoard(ctx context.Context, board, template string, searc
 	}
 	bar := v.Start("building the sample", 0)
 	defer bar.End()
-	builder := &project.Builder{Path: search, Log: v.log, Progress: v.progressed}
 	p, err := builder.Generate(ctx, filepath.Join(dir, "project"), project.Spec{
 		Board: board, Template: template, Archive: model,
 	})
@@ -123,10 +124,11 @@ func (v *invocation) templateCheck(ctx context.Context, template string) error {
 		}
 		return v.Would("check template %s: %s", template, strings.Join(names, ", "))
 	}
-	path, err := v.search()
+	builder, err := v.search(ctx)
 	if err != nil {
 		return err
 	}
+	defer builder.Close()
 	model, err := mlf.Parse(samples.Name, samples.Archive())
 	if err != nil {
 		return err
@@ -136,8 +138,6 @@ func (v *invocation) templateCheck(ctx context.Context, template string) error {
 	trial := project.TemplateTrial{
 		Spec: project.Spec{Board: v.Env("BOARD"), Template: template, Archive: model}, Run: runsSample,
 	}
-	builder := &project.Builder{Path: path, Log: v.log, Progress: v.progressed}
-	defer builder.Close()
 	checked, skipped := 0, 0
 	err = builder.CheckTemplate(ctx, trial, func(r project.TemplateCheck) {
 		state, detail := "ok", r.Found

@@ -18,13 +18,14 @@ import (
 )
 
 func (v *invocation) boards(ctx context.Context) error {
-	in, err := v.search()
+	builder, err := v.search(ctx)
 	if err != nil {
 		return err
 	}
-	listed := boards.List(in)
+	defer builder.Close()
+	listed := boards.List(builder.Path)
 	for _, name := range listed {
-		b, err := boards.Find(name, in)
+		b, err := boards.Find(name, builder.Path)
 		if err != nil { // the others can be used
 			v.Notef("note: %s cannot be used: %v", name, err)
 			continue
@@ -41,8 +42,6 @@ func (v *invocation) boards(ctx context.Context) error {
 		v.Printf("%-20s %s", name, text)
 		v.JSONLine(line)
 	}
-	builder := &project.Builder{Path: in, Log: v.log}
-	defer builder.Close()
 	more, unlisted, err := builder.SystemBoards(ctx, v.Dir)
 	if err != nil {
 		return err
@@ -62,21 +61,25 @@ func (v *invocation) boards(ctx context.Context) error {
 	return nil
 }
 
-// search returns the folders with further boards and templates.
-func (v *invocation) search() ([]string, error) {
+// search returns a Builder with the folders of further boards and templates.
+func (v *invocation) search(ctx context.Context) (*project.Builder, error) {
 	c, err := boardsmithjson.Find(v.Dir)
 	if err != nil {
 		return nil, err
 	}
-	return searchPath(v.Env, c), nil
+	b := &project.Builder{Log: v.log, Progress: v.progressed, Templates: c.Templates, LockFile: lockFile(c, v.Dir)}
+	b.Path, err = searchPath(v.Env, c, func(_ *boardsmithjson.Config, place string) (string, error) {
+		return b.Fetch(ctx, place)
+	})
+	return b, err
 }
 
-func (v *invocation) boardShow(name string) error {
-	path, err := v.search()
+func (v *invocation) boardShow(ctx context.Context, name string) error {
+	builder, err := v.search(ctx)
 	if err != nil {
 		return err
 	}
-	b, err := boards.Find(name, path)
+	b, err := boards.Find(name, builder.Path)
 	if err != nil {
 		return err
 	}

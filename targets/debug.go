@@ -50,7 +50,7 @@ func gdbArgs(project, image, address string) []string {
 
 // dryRunDebug prints the commands of debug.
 func (v *invocation) dryRunDebug(ctx context.Context) error {
-	in, err := v.inputs()
+	in, err := v.inputs(ctx)
 	if err != nil {
 		return err
 	}

@@ -19,7 +19,7 @@ import (
 // devices lists probes, ports and emulated boards; with SAVE=1 it asks known boards for their chips and writes
 // desk.json.
 func (v *invocation) devices(ctx context.Context) error {
-	in, err := v.inputs()
+	in, err := v.inputs(ctx)
 	if err != nil {
 		return err
 	}
@@ -96,7 +96,8 @@ func (v *invocation) saveDeskFile(ctx context.Context, in *inputs, all []device.
 			continue
 		}
 		if n, err = in.deskFile.Note(n); err != nil {
-			return failure.New(failure.Config, "NAME=… names the one device that DEVICE=… chooses", "%s: %w", shown(v.Dir, path),
+			return failure.New(failure.Config, "NAME=… names the one device that DEVICE=… chooses", "%s: %w",
+				shown(v.Dir, path),
 				err)
 		}
 		noted++

@@ -11,7 +11,6 @@ import (
 
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/toolbox"
-	"github.com/boardsmith/boardsmith/project"
 )
 
 func (v *invocation) doctor(ctx context.Context) error {
@@ -47,11 +46,10 @@ func (v *invocation) doctor(ctx context.Context) error {
 
 // templateNeeds prints what templates need besides the tools that doctor looks for anyway.
 func (v *invocation) templateNeeds(ctx context.Context) error {
-	path, err := v.search()
+	builder, err := v.search(ctx)
 	if err != nil {
 		return err
 	}
-	builder := &project.Builder{Path: path, Log: v.log}
 	defer builder.Close()
 	needs, err := builder.Needs(ctx, v.Dir)
 	if err != nil {

@@ -33,7 +33,7 @@ var (
 
 // emulated runs an action that needs BOARD's emulated chip.
 func (v *invocation) emulated(ctx context.Context, a emulatedAction) error {
-	in, b, err := v.boardOf()
+	in, b, err := v.boardOf(ctx)
 	if err != nil {
 		return err
 	}
@@ -50,7 +50,7 @@ func (v *invocation) emulated(ctx context.Context, a emulatedAction) error {
 
 // emulatedDown ends BOARD's emulated chip.
 func (v *invocation) emulatedDown(ctx context.Context) error {
-	in, b, err := v.boardOf()
+	in, b, err := v.boardOf(ctx)
 	if err != nil {
 		return err
 	}

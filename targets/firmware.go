@@ -21,7 +21,7 @@ import (
 )
 
 func (v *invocation) generate(ctx context.Context) error {
-	in, err := v.inputs()
+	in, err := v.inputs(ctx)
 	if err != nil {
 		return err
 	}
@@ -146,7 +146,7 @@ func formerArchive(dir string, stale *project.StaleError) (*mlf.Archive, error) 
 // ready generates the project if there is none, or if a requested archive, option or board file differs. Without
 // requests it uses the project as it is.
 func (v *invocation) ready(ctx context.Context) error {
-	in, err := v.inputs()
+	in, err := v.inputs(ctx)
 	if err != nil {
 		return err
 	}
@@ -178,7 +178,7 @@ func (v *invocation) ready(ctx context.Context) error {
 
 func (v *invocation) build(ctx context.Context) error {
 	if v.Env.On("DRYRUN") {
-		in, err := v.inputs()
+		in, err := v.inputs(ctx)
 		if err != nil {
 			return err
 		}
@@ -218,7 +218,7 @@ func (v *invocation) makeImage(ctx context.Context) error {
 }
 
 func (v *invocation) clean(ctx context.Context) error {
-	in, err := v.inputs()
+	in, err := v.inputs(ctx)
 	if err != nil {
 		return err
 	}

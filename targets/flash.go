@@ -91,7 +91,7 @@ func (v *invocation) sameChip(report device.FlashReport) {
 
 // dryRunFlash prints the commands of flash.
 func (v *invocation) dryRunFlash(ctx context.Context) error {
-	in, err := v.inputs()
+	in, err := v.inputs(ctx)
 	if err != nil {
 		return err
 	}
@@ -132,7 +132,7 @@ func (v *invocation) commands(ctx context.Context, in *inputs) (device.Commands,
 
 // erase erases the board's flash.
 func (v *invocation) erase(ctx context.Context) error {
-	in, b, err := v.boardOf()
+	in, b, err := v.boardOf(ctx)
 	if err != nil {
 		return err
 	}

@@ -21,7 +21,8 @@ var mayImport = map[string][]string{
 		"image", "cmodel",
 		"progress", "cache", "rpc",
 		"boards", "mlf", "ndarray", "samples", "failure", "internal/boardsmithjson", "internal/command",
-		"internal/console", "internal/jsonfile", "internal/plainfile", "internal/toolbox", "internal/valuetext",
+		"internal/console", "internal/gitfolder", "internal/jsonfile", "internal/plainfile", "internal/toolbox",
+		"internal/valuetext",
 		"internal/virtualprobe",
 	},
 
@@ -90,7 +91,7 @@ var mayImport = map[string][]string{
 	"failure":   {},
 
 	"internal/attached":       {"failure"},
-	"internal/boardsmithjson": {"internal/jsonfile", "internal/plainfile", "failure"},
+	"internal/boardsmithjson": {"internal/gitfolder", "internal/jsonfile", "internal/plainfile", "failure"},
 	"internal/command":        {"failure"},
 	"internal/console":        {"rpc", "failure"},
 	"internal/develop": {

@@ -18,6 +18,7 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/boardsmithjson"
 	"github.com/boardsmith/boardsmith/internal/console"
+	"github.com/boardsmith/boardsmith/internal/gitfolder"
 	"github.com/boardsmith/boardsmith/samples"
 )
 
@@ -65,11 +66,15 @@ type inputs struct {
 // made holds a project's inputs, from project.json.
 type made struct {
 	board, template, model, modelName string
+	from                              string // the template's place in a git repository, else its name
 	options                           boards.Options
 }
 
+// A fetcher returns the path of a place in a git repository.
+type fetcher func(c *boardsmithjson.Config, place string) (string, error)
+
 // resolve determines the inputs. load returns the inputs of the project in a folder, or nil if there is none.
-func resolve(env console.Environ, dir string, load func(dir string) (*made, error)) (*inputs, error) {
+func resolve(env console.Environ, dir string, load func(dir string) (*made, error), fetch fetcher) (*inputs, error) {
 	c, err := boardsmithjson.Find(dir)
 	if err != nil {
 		return nil, err
@@ -80,7 +85,10 @@ func resolve(env console.Environ, dir string, load func(dir string) (*made, erro
 			return nil, err
 		}
 	}
-	in := &inputs{config: c, path: searchPath(env, c), device: cmp.Or(env("DEVICE"), named.Device, c.Device)}
+	in := &inputs{config: c, device: cmp.Or(env("DEVICE"), named.Device, c.Device)}
+	if in.path, err = searchPath(env, c, fetch); err != nil {
+		return nil, err
+	}
 	if err := in.plain(env, named); err != nil {
 		return nil, err
 	}
@@ -146,6 +154,9 @@ func (in *inputs) fill(m *made) {
 	}
 	if !in.template.asked {
 		in.template.value = m.template
+		if c.Templates[m.template] == "" && m.from != "" {
+			in.template.value = m.from
+		}
 	}
 	if !in.optioned {
 		in.options = m.options
@@ -201,14 +212,31 @@ func asked(fromEnv, fromTarget string) input {
 }
 
 // searchPath returns the folders of the user's boards and templates: BOARDSMITH_PATH, then boardsmith.json's path.
-func searchPath(env console.Environ, c *boardsmithjson.Config) []string {
+func searchPath(env console.Environ, c *boardsmithjson.Config, fetch fetcher) ([]string, error) {
 	var path []string
 	for _, p := range filepath.SplitList(env("BOARDSMITH_PATH")) {
 		if p != "" {
 			path = append(path, p)
 		}
 	}
-	return append(path, c.Path...)
+	for _, p := range c.Path {
+		if gitfolder.IsRef(p) {
+			var err error
+			if p, err = fetch(c, p); err != nil {
+				return nil, fmt.Errorf("%s: path: %w", c.File, err)
+			}
+		}
+		path = append(path, p)
+	}
+	return path, nil
+}
+
+// lockFile returns the path of the file with the commits of branches and tags: beside boardsmith.json, else in dir.
+func lockFile(c *boardsmithjson.Config, dir string) string {
+	if c.File != "" {
+		dir = filepath.Dir(c.File)
+	}
+	return filepath.Join(dir, "boardsmith.lock.json")
 }
 
 // deskFileName is searched for like boardsmith.json, but describes this computer's desk, not a repository.

@@ -87,7 +87,7 @@ func TestPrecedence(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			env := func(name string) string { return c.env[name] }
-			in, err := resolve(env, dir, func(string) (*made, error) { return c.made, nil })
+			in, err := resolve(env, dir, func(string) (*made, error) { return c.made, nil }, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -115,7 +115,7 @@ func TestBadInputs(t *testing.T) {
 		{"TARGET", "none"},
 	} {
 		env := func(name string) string { return map[string]string{c.name: c.value}[name] }
-		_, err := resolve(env, t.TempDir(), func(string) (*made, error) { return nil, nil })
+		_, err := resolve(env, t.TempDir(), func(string) (*made, error) { return nil, nil }, nil)
 		if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), c.value) {
 			t.Errorf("%s=%s: got %v", c.name, c.value, err)
 		}
@@ -151,7 +151,7 @@ func TestModelName(t *testing.T) {
 		{map[string]string{"PROJECT": "p"}, nil, "first", "p", false},
 	} {
 		in, err := resolve(func(name string) string { return c.env[name] }, dir,
-			func(string) (*made, error) { return c.made, nil })
+			func(string) (*made, error) { return c.made, nil }, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -172,7 +172,7 @@ func TestFormerDeskFile(t *testing.T) {
 	writeFile(t, filepath.Join(top, "bench.json"),
 		`{"format": 1, "devices": [{"name": "left", "board": "microbit", "link": {"kind": "serial"}}]}`)
 	for n := range 2 {
-		in, err := resolve(func(string) string { return "" }, dir, func(string) (*made, error) { return nil, nil })
+		in, err := resolve(func(string) string { return "" }, dir, func(string) (*made, error) { return nil, nil }, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

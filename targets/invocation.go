@@ -3,6 +3,7 @@
 package targets
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"path/filepath"
@@ -17,7 +18,9 @@ import (
 	"github.com/boardsmith/boardsmith/emulated"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/internal/boardsmithjson"
 	"github.com/boardsmith/boardsmith/internal/console"
+	"github.com/boardsmith/boardsmith/internal/gitfolder"
 	"github.com/boardsmith/boardsmith/internal/toolbox"
 	"github.com/boardsmith/boardsmith/internal/virtualprobe"
 	"github.com/boardsmith/boardsmith/mlf"
@@ -64,11 +67,13 @@ func do(ctx context.Context, step string, f func(*invocation, context.Context) e
 }
 
 // inputs returns the inputs, which it reads once.
-func (v *invocation) inputs() (*inputs, error) {
+func (v *invocation) inputs(ctx context.Context) (*inputs, error) {
 	if v.in != nil {
 		return v.in, nil
 	}
-	in, err := resolve(v.Env, v.Dir, v.load)
+	in, err := resolve(v.Env, v.Dir, v.load, func(c *boardsmithjson.Config, place string) (string, error) {
+		return (&project.Builder{Cache: v.usableCache(), LockFile: lockFile(c, v.Dir)}).Fetch(ctx, place)
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -100,8 +105,9 @@ func (v *invocation) load(dir string) (*made, error) {
 			return nil, nil
 		}
 		return &made{
-			board: v.stale.Board, template: v.stale.Template, model: v.stale.Archive, modelName: v.stale.ModelName,
-			options: v.stale.Options,
+			board: v.stale.Board, template: v.stale.Template, from: v.stale.Template, model: v.stale.Archive,
+			modelName: v.stale.ModelName,
+			options:   v.stale.Options,
 		}, nil
 	}
 	if err != nil {
@@ -109,8 +115,9 @@ func (v *invocation) load(dir string) (*made, error) {
 	}
 	v.project = p
 	return &made{
-		board: p.Board().Name, template: p.Template(), model: p.ArchiveName(), modelName: p.ModelName(),
-		options: p.Options(),
+		board: p.Board().Name, template: p.Template(), from: p.TemplateFrom(), model: p.ArchiveName(),
+		modelName: p.ModelName(),
+		options:   p.Options(),
 	}, nil
 }
 
@@ -120,7 +127,7 @@ func (v *invocation) builder(in *inputs) *project.Builder {
 		v.making = &project.Builder{Log: v.log, Progress: v.progressed, Cache: v.usableCache(), Forms: true}
 	}
 	if in != nil {
-		v.making.Path = in.path
+		v.making.Path, v.making.Templates, v.making.LockFile = in.path, in.config.Templates, lockFile(in.config, v.Dir)
 	}
 	return v.making
 }
@@ -209,7 +216,7 @@ func (v *invocation) isCurrent(in *inputs) (bool, error) {
 	if in.optioned && in.options != p.Options() {
 		return false, nil
 	}
-	if in.template.asked && filepath.Base(in.template.value) != p.Template() {
+	if in.template.asked && !isTemplate(in, p) {
 		return false, nil
 	}
 	if !in.model.asked {
@@ -226,9 +233,18 @@ func (v *invocation) isCurrent(in *inputs) (bool, error) {
 	return digest == p.ArchiveDigest(), nil
 }
 
+// isTemplate reports whether a project has the requested template.
+func isTemplate(in *inputs, p *project.Project) bool {
+	place := cmp.Or(in.config.Templates[in.template.value], in.template.value)
+	if gitfolder.IsRef(place) {
+		return place == p.TemplateFrom()
+	}
+	return filepath.Base(in.template.value) == p.Template() && !gitfolder.IsRef(p.TemplateFrom())
+}
+
 // boardOf returns the board named by BOARD, for targets that need no project.
-func (v *invocation) boardOf() (*inputs, *boards.Board, error) {
-	in, err := v.inputs()
+func (v *invocation) boardOf(ctx context.Context) (*inputs, *boards.Board, error) {
+	in, err := v.inputs(ctx)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -47,7 +47,7 @@ func (v *invocation) monitor(ctx context.Context) error {
 // monitored is the device to listen to: one that keeps its image is taken as it is, any other runs the image that was
 // built.
 func (v *invocation) monitored(ctx context.Context) (*device.Device, *image.Image, error) {
-	in, b, err := v.boardOf()
+	in, b, err := v.boardOf(ctx)
 	if err != nil {
 		return nil, nil, err
 	}

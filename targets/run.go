@@ -98,7 +98,7 @@ func firstError(a, b error) error {
 
 func (v *invocation) run(ctx context.Context) (err error) {
 	if v.Env.On("DRYRUN") {
-		in, err := v.inputs()
+		in, err := v.inputs(ctx)
 		if err != nil {
 			return err
 		}

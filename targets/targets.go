@@ -105,7 +105,7 @@ type Board mg.Namespace
 
 // Show prints a board with all it inherits, the file that set each field, and its options.
 func (Board) Show(ctx context.Context, name string) error {
-	return do(ctx, "board:show", func(v *invocation, ctx context.Context) error { return v.boardShow(name) })
+	return do(ctx, "board:show", func(v *invocation, ctx context.Context) error { return v.boardShow(ctx, name) })
 }
 
 // Check validates a board by name or file, without hardware: it loads, its parts exist, and the sample builds for it.

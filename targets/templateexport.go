@@ -10,11 +10,11 @@ import (
 
 // templateExport writes a folder that TVM's Python takes as a template.
 func (v *invocation) templateExport(ctx context.Context, folder string) error {
-	path, err := v.search()
+	builder, err := v.search(ctx)
 	if err != nil {
 		return err
 	}
-	e := projectapi.Export{Board: v.Env("BOARD"), Template: v.Env("TEMPLATE"), Path: path}
+	e := projectapi.Export{Board: v.Env("BOARD"), Template: v.Env("TEMPLATE"), Path: builder.Path}
 	dir := folder
 	if !filepath.IsAbs(dir) {
 		dir = filepath.Join(v.Dir, dir)

@@ -33,7 +33,7 @@ type tuning struct {
 
 // tune searches the fastest of the archives in CANDIDATES, of the configurations of SPACE, or of the flags for MODEL.
 func (v *invocation) tune(ctx context.Context) error {
-	in, err := v.inputs()
+	in, err := v.inputs(ctx)
 	if err != nil {
 		return err
 	}

@@ -69,7 +69,7 @@ func (v *invocation) writeReport(variable, path string, content *bytes.Buffer) e
 
 // reproduce measures the candidate ID of the run RUN once more, and prints its result of then and of now.
 func (v *invocation) reproduce(ctx context.Context) (err error) {
-	in, err := v.inputs()
+	in, err := v.inputs(ctx)
 	if err != nil {
 		return err
 	}

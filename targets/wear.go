@@ -14,8 +14,8 @@ import (
 )
 
 // wear prints how often the sectors of each device's flash were erased.
-func (v *invocation) wear(context.Context) error {
-	in, err := v.inputs()
+func (v *invocation) wear(ctx context.Context) error {
+	in, err := v.inputs(ctx)
 	if err != nil {
 		return err
 	}

@@ -17,6 +17,7 @@ import (
 	"strings"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/gitfolder"
 	"github.com/boardsmith/boardsmith/internal/jsonfile"
 	"github.com/boardsmith/boardsmith/internal/plainfile"
 )
@@ -32,7 +33,7 @@ type Choice struct {
 	Board     string     `json:"board"`
 	Model     string     `json:"model"`      // relative to the file's folder
 	ModelName string     `json:"model_name"` // of an archive with several models
-	Template  string     `json:"template"`   // a name, or a path relative to the file's folder
+	Template  string     `json:"template"`   // a name, a path relative to the file's folder, or of a git repository
 	Project   string     `json:"project"`    // relative to the file's folder
 	Options   OptionList `json:"options"`
 	Timeout   string     `json:"timeout"`
@@ -43,8 +44,12 @@ type Choice struct {
 // A Config is boardsmith.json. The zero value is that of a repository without one.
 type Config struct {
 	Choice
-	Path    []string          `json:"path"` // folders with boards/ and templates/, relative to the file's folder
-	Targets map[string]Choice `json:"targets"`
+	// folders with boards/ and templates/, relative to the file's folder, or of git repositories
+	Path []string `json:"path"`
+	// board files and templates' folders by name, relative to the file's folder, or of git repositories
+	Boards    map[string]string `json:"boards"`
+	Templates map[string]string `json:"templates"`
+	Targets   map[string]Choice `json:"targets"`
 
 	File string // where it was read from; "" without one
 }
@@ -133,6 +138,11 @@ func parse(file string, data []byte) (*Config, error) {
 	for i := range c.Path {
 		c.Path[i] = below(dir, c.Path[i])
 	}
+	for _, places := range []map[string]string{c.Boards, c.Templates} {
+		for name, place := range places {
+			places[name] = below(dir, place)
+		}
+	}
 	return &c, nil
 }
 
@@ -140,7 +150,7 @@ func (c *Choice) resolve(dir string) {
 	c.Model = below(dir, c.Model)
 	c.Project = below(dir, c.Project)
 	c.Input = below(dir, c.Input)
-	if strings.ContainsAny(c.Template, `/\`) && !strings.Contains(c.Template, "://") {
+	if strings.ContainsAny(c.Template, `/\`) {
 		c.Template = below(dir, c.Template)
 	}
 	if strings.HasSuffix(c.Board, ".json") {
@@ -148,9 +158,9 @@ func (c *Choice) resolve(dir string) {
 	}
 }
 
-// below returns path relative to dir; "" and absolute paths stay unchanged.
+// below returns path relative to dir; "", absolute paths and places in git repositories stay unchanged.
 func below(dir, path string) string {
-	if path == "" || filepath.IsAbs(path) {
+	if path == "" || filepath.IsAbs(path) || gitfolder.IsRef(path) {
 		return path
 	}
 	return filepath.Join(dir, filepath.FromSlash(path))
