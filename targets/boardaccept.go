@@ -22,7 +22,7 @@ import (
 
 // boardAccept takes all steps of an acceptance and writes its page, also after a failed one.
 func (v *invocation) boardAccept(ctx context.Context) error {
-	in, b, err := v.boardOf()
+	in, b, err := v.boardOf(ctx)
 	if err != nil {
 		return err
 	}

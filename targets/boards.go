@@ -35,7 +35,7 @@ func (v *invocation) boards(ctx context.Context) error {
 		if b.Dir != "" {
 			text += " (" + shown(v.Dir, b.Dir) + ")"
 		}
-		if signed, accepted := v.acceptance(b, in); accepted != "" {
+		if signed, accepted := v.acceptance(b, builder.Path); accepted != "" {
 			text += " [" + accepted + "]"
 			line["accepted_by"], line["accepted_on"] = signed.By, signed.On.Format(time.DateOnly)
 		}
