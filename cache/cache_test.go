@@ -115,6 +115,10 @@ func TestVerify(t *testing.T) {
 	if err := v.Put(k, entry()[:2]); !errors.As(err, &m) {
 		t.Errorf("a file less: %v", err)
 	}
+	more := append(entry(), File{Name: "src/more.o"})
+	if err := v.Put(k, more); !errors.As(err, &m) || m.Name != "src/more.o" {
+		t.Errorf("a file more: %v", err)
+	}
 }
 
 func TestDefaultDir(t *testing.T) {

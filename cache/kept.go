@@ -147,7 +147,7 @@ func (f *Folder) Drop() {
 // times: with one, the content differs each time.
 func (f *Folder) content() (string, error) {
 	h := sha256.New()
-	_, newest, err := walkFolder(f.Dir, func(name string, info fs.FileInfo) {
+	newest, err := walkFolder(f.Dir, func(name string, info fs.FileInfo) {
 		fmt.Fprintf(h, "%q %v %d %d\n", name, info.Mode(), info.Size(), info.ModTime().UnixNano())
 	})
 	if now := time.Now(); newest.After(now) {
@@ -156,8 +156,8 @@ func (f *Folder) content() (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), err
 }
 
-// walkFolder calls each for a folder's files, by their names below it, and returns their size and the newest time.
-func walkFolder(dir string, each func(name string, info fs.FileInfo)) (bytes int64, newest time.Time, err error) {
+// walkFolder calls each for a folder's files, by their names below it, and returns the newest time.
+func walkFolder(dir string, each func(name string, info fs.FileInfo)) (newest time.Time, err error) {
 	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
@@ -166,14 +166,13 @@ func walkFolder(dir string, each func(name string, info fs.FileInfo)) (bytes int
 		if err != nil {
 			return err
 		}
-		bytes += info.Size()
 		if info.ModTime().After(newest) {
 			newest = info.ModTime()
 		}
 		each(strings.TrimPrefix(path, dir), info)
 		return nil
 	})
-	return bytes, newest, err
+	return newest, err
 }
 
 // walkKept adds the folders to those that walk finds.

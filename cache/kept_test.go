@@ -178,6 +178,25 @@ func TestGCOfFolders(t *testing.T) {
 	}
 }
 
+// TestGCClosesFiles: removing folders leaves no file open.
+func TestGCClosesFiles(t *testing.T) {
+	open, err := os.ReadDir("/dev/fd")
+	if err != nil {
+		t.Skip("this system does not list open files")
+	}
+	c := New(t.TempDir(), Options{})
+	const folders = 12
+	for n := range folders {
+		giveBack(t, lend(t, c, n).with(t, "a", "1"))
+	}
+	if s, err := c.GC(0); err != nil || s.Removed != folders {
+		t.Errorf("%+v, %v", s, err)
+	}
+	if now, err := os.ReadDir("/dev/fd"); err != nil || len(now) > len(open)+folders/2 {
+		t.Errorf("%d files were open, %d are, %v", len(open), len(now), err)
+	}
+}
+
 // TestLimitOfFolders: new folders are removed again when the cache is full, without a call of GC.
 func TestLimitOfFolders(t *testing.T) {
 	c := New(t.TempDir(), Options{Limit: 10 << 10})

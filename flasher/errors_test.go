@@ -86,6 +86,9 @@ func TestOpenOCDDifference(t *testing.T) {
 		if errors.As(err, &e) != (c.want != nil) || err == nil || e != nil && *e != *c.want {
 			t.Errorf("%q of %d segments: %v", c.says, len(c.job.Verify), err)
 		}
+		if e != nil && strings.Contains(e.Error(), "at or after") != (e.Bytes == 0) {
+			t.Errorf("%q is described as %v", c.says, e)
+		}
 	}
 	if err := openocdVerdict(nil, verify); err != nil {
 		t.Errorf("a good comparison: %v", err)

@@ -41,6 +41,13 @@ func TestZephyrBuild(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+	baseless := zephyrtest.Build(t, "openocd", "x")
+	if err := os.WriteFile(filepath.Join(baseless, "CMakeCache.txt"), []byte("OTHER:PATH=x\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := openZephyrBuild(baseless); failure.Of(err) != failure.Config {
+		t.Errorf("without ZEPHYR_BASE: %v", err)
+	}
 	only := zephyrtest.Build(t, "jlink", "x")
 	file := filepath.Join(only, "zephyr", "runners.yaml")
 	if err := os.WriteFile(file, []byte("runners:\n- jlink\nflash-runner: jlink\n"), 0o644); err != nil {

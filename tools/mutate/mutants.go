@@ -92,7 +92,7 @@ func goMutants(name string, src []byte) ([]mutant, error) {
 				add(n.OpPos, n.OpPos+token.Pos(len(n.Op.String())), to, text(n)+"  →  "+to)
 			}
 		case *ast.BasicLit:
-			if n.Kind == token.INT {
+			if n.Kind == token.INT && !strings.HasPrefix(n.Value, "0o") { // one bit of a file's mode seldom matters
 				add(n.Pos(), n.End(), "("+n.Value+"+1)", n.Value+"  →  "+n.Value+"+1")
 			}
 		case *ast.BlockStmt:

@@ -1,0 +1,49 @@
+package rpc
+
+import (
+	"reflect"
+	"testing"
+)
+
+// Frames in an uploaded program are looked up in its ELF file; those that the image explains and those that nothing
+// explains stay as they are.
+func TestLocateLoaded(t *testing.T) {
+	var s Session
+	s.ended = map[Module]*Program{{}: {Base: 0x1000, Bytes: make([]byte, 0x100), ELF: []byte("elf")}}
+	s.locate = func(elf []byte, pc uint64) []Frame {
+		return []Frame{{PC: pc, Function: "inner", Inlined: true}, {PC: pc, Function: "outer"}}
+	}
+	loaded := func(pc uint64, guessed bool) []Frame {
+		return []Frame{
+			{PC: pc, Function: "inner", Inlined: true, Guessed: guessed}, {PC: pc, Function: "outer", Guessed: guessed},
+		}
+	}
+	known, unknown := Frame{PC: 0x1010, Function: "known"}, Frame{PC: 0x9000}
+	for name, c := range map[string]struct {
+		record       FaultRecord
+		frames, want []Frame
+	}{
+		"all kinds": {
+			FaultRecord{PC: 0x1004, PCValid: true},
+			[]Frame{{PC: 0x1004}, known, unknown, {PC: 0x10ff, Guessed: true}},
+			append(append(loaded(0x1004, false), known, unknown), loaded(0x10ff, true)...),
+		},
+		"no chain":           {FaultRecord{PC: 0x1004, PCValid: true}, nil, loaded(0x1004, false)},
+		"beyond the program": {FaultRecord{PC: 0x1100, PCValid: true}, nil, nil},
+		"called from the image": {
+			FaultRecord{PC: 0x1004, PCValid: true}, []Frame{known}, append(loaded(0x1004, false), known),
+		},
+		"no address":    {FaultRecord{PC: 0x1004}, []Frame{unknown}, []Frame{unknown}},
+		"in no program": {FaultRecord{PC: 0x9000, PCValid: true}, []Frame{unknown}, []Frame{unknown}},
+		"a process, whose frames have the file's addresses": {
+			FaultRecord{PC: 0x1004, PCValid: true, Arch: ArchProcess, Status: 0x800},
+			[]Frame{{PC: 0x4}, {PC: 0x820}},
+			append(loaded(0x1004, false), loaded(0x1020, false)...),
+		},
+	} {
+		e := &FaultError{Record: &c.record, Explanation: Explanation{Frames: c.frames}}
+		if s.locateLoaded(e); !reflect.DeepEqual(e.Frames, c.want) {
+			t.Errorf("%s:\ngot  %+v\nwant %+v", name, e.Frames, c.want)
+		}
+	}
+}
