@@ -23,6 +23,9 @@ import (
 
 // Options are the choices for one model. The zero value is the normal case.
 type Options struct {
+	// The target of a library that is compiled with the headers; nil if only sources are made.
+	Target *Target
+
 	// Parameters lie in RAM, where the firmware may replace them; by default they are constants. Only graph models with
 	// parameters beside the code have such parameters.
 	RAMParameters bool
@@ -36,6 +39,9 @@ type Code struct {
 	Objects   []mlf.File // files of the archive to link with it
 	Headers   []mlf.File // files of the archive that the sources include
 	Renamed   []Renamed
+
+	example string // of main.c
+	target  *Target
 }
 
 // A Renamed is a name that is not the same in C.
@@ -74,6 +80,7 @@ type model struct {
 	Header          string     // file name of TVM's header, "" if the C does not include it
 	Graph           *graphCode
 	RAM             bool
+	Target          *Target
 	Renamed         []Renamed
 }
 
@@ -117,10 +124,10 @@ type constant struct {
 
 // Generate makes the C of one model of the archive.
 func Generate(a *mlf.Archive, m *mlf.Model, o Options) (*Code, error) {
-	g := &model{M: m, Archive: a, RAM: o.RAMParameters}
+	g := &model{M: m, Archive: a, RAM: o.RAMParameters, Target: o.Target}
 	n := &namer{}
 	g.C = n.model(m.Name)
-	code := &Code{Name: g.C, Objects: m.Objects}
+	code := &Code{Name: g.C, Objects: m.Objects, target: o.Target}
 	if len(m.Outputs) == 0 {
 		return nil, g.fault("", "it has no outputs")
 	}
@@ -221,11 +228,16 @@ func (g *model) ID() uint32 {
 }
 
 // Bundle returns the files of several models, and of the runtime what they use, as one folder: src/ holds all sources
-// to compile, include/ their headers, lib/ the objects to link. It is an error if two models have the same name in C.
+// to compile, include/ their headers, lib/ the objects to link; the others are for make, CMake and Zephyr. It is an
+// error if two models have the same name in C.
 func Bundle(codes ...*Code) ([]mlf.File, error) {
 	files, err := runtime()
 	if err != nil {
 		return nil, err
+	}
+	var sources, objects []string
+	if len(codes) > 0 && codes[0].target != nil {
+		files = append(files, codes[0].target.Check())
 	}
 	seen := map[string]string{}
 	for _, c := range codes {
@@ -238,7 +250,15 @@ func Bundle(codes ...*Code) ([]mlf.File, error) {
 			files = append(files, f)
 		}
 	}
-	return files, nil
+	for _, f := range files {
+		switch dir, name := path.Split(f.Name); dir {
+		case "src/":
+			sources = append(sources, name)
+		case "lib/":
+			objects = append(objects, name)
+		}
+	}
+	return append(files, integration(codes, sources, objects)...), nil
 }
 
 // files returns the model's files with their folders.

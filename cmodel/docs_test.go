@@ -95,7 +95,8 @@ func TestJSONIsDocumented(t *testing.T) {
 	fields := 0
 	for _, name := range []string{"sine.graph", "conv_pools.aot_c_pools"} {
 		a, m := open(t, mlftest.Path(t, name))
-		c, err := cmodel.Generate(a, m, cmodel.Options{})
+		target := cmodel.NewTarget("board", "gcc 12", nil, "#define __ARM_ARCH 7\n")
+		c, err := cmodel.Generate(a, m, cmodel.Options{Target: target})
 		if err != nil {
 			t.Fatal(err)
 		}

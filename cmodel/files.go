@@ -21,6 +21,11 @@ import (
 func (g *model) files(code *Code) ([]mlf.File, error) {
 	base := "tvm_" + g.C
 	var files []mlf.File
+	var example bytes.Buffer
+	if err := templates.ExecuteTemplate(&example, "example", g); err != nil {
+		return nil, fmt.Errorf("model %s: %w", g.M.Name, err)
+	}
+	code.example = example.String()
 	for _, f := range []struct{ name, template string }{
 		{base + ".h", "header"}, {base + ".c", "source"},
 	} {
@@ -58,6 +63,7 @@ type description struct {
 	Sources    []string        `json:"sources"`
 	Objects    []string        `json:"objects"`
 	Renamed    []Renamed       `json:"renamed"`
+	Target     *Target         `json:"target,omitempty"`
 }
 
 type jsonTensor struct {
@@ -104,6 +110,7 @@ func (g *model) description(code *Code) description {
 		Format: g.Archive.Version, Entry: g.Entry, Bytes: g.WorkspaceBytes(),
 		Inputs: jsonTensors(g.Inputs), Outputs: jsonTensors(g.Outputs), Workspaces: []jsonWorkspace{},
 		Devices: []jsonDevice{}, Sources: []string{}, Objects: []string{}, Renamed: append([]Renamed{}, g.Renamed...),
+		Target: g.Target,
 	}
 	for _, w := range g.Workspaces {
 		d.Workspaces = append(d.Workspaces, jsonWorkspace{w.Name, w.C, w.Macro, w.Index, w.Bytes})
@@ -317,8 +324,8 @@ func comment(s string) string {
 
 var templates = template.Must(template.New("").Funcs(template.FuncMap{
 	"quote": quote, "comment": comment, "list": list, "dtype": dtypeC, "data": dataC, "dataType": dataType,
-	"elements": elements, "shape": shapeOf, "add": func(a, b int) int { return a + b },
-}).Parse(headerText + sourceText))
+	"elements": elements, "elementCount": elementCount, "shape": shapeOf, "add": func(a, b int) int { return a + b },
+}).Parse(headerText + sourceText + exampleText))
 
 // ParamShape returns an expression for the address of a parameter's shape.
 func (g *model) ParamShape(p param) string {
@@ -332,4 +339,18 @@ func (g *model) TypeCodes() []string {
 		codes[i] = "(int)kTVMDLTensorHandle"
 	}
 	return codes
+}
+
+// elementCount returns the elements of a tensor's type in C, at least 1.
+func elementCount(t tensor) int64 {
+	size := int64(1)
+	switch t.Type {
+	case "int16_t", "uint16_t":
+		size = 2
+	case "int32_t", "uint32_t", "float":
+		size = 4
+	case "int64_t", "uint64_t", "double":
+		size = 8
+	}
+	return max(1, t.Bytes/size)
 }

@@ -10,6 +10,10 @@ const headerText = `{{define "header"}}{{$m := .C}}// SPDX-License-Identifier: 0
 
 #include <stdint.h>
 #include <tvm_micro_runtime.h>
+{{- if .Target}}
+
+#include "tvm_target.h"
+{{- end}}
 
 #if TVM_MICRO_RUNTIME_VERSION != 1
 #error "tvm_{{.C}}.h was made for another version of tvm_micro_runtime.h: generate it again"
@@ -369,3 +373,15 @@ static const boardsmith_graph_call_t calls[] = {
 
 {{define "workspace"}}{{if .Workspaces}}(uint8_t*)workspaces[0], {{.Graph.Bytes}}U{{else}}NULL, 0U{{end}}{{end}}
 `
+
+const exampleText = `{{define "example"}}{{$m := .C}}
+{{- range .Inputs}}static {{.Type}} {{$m}}_in_{{.C}}[{{elementCount .}}];
+{{end}}{{range .Outputs}}static {{.Type}} {{$m}}_out_{{.C}}[{{elementCount .}}];
+{{end}}
+static int32_t run_{{.C}}(void) {
+  const TVM_{{.C}}_input input = { {{- range $i, $t := .Inputs}}{{if $i}}, {{end}}{{$m}}_in_{{$t.C}}{{else}}NULL{{end -}} };
+  const TVM_{{.C}}_output output = { {{- range $i, $t := .Outputs}}{{if $i}}, {{end}}{{$m}}_out_{{$t.C}}{{end -}} };
+  return TVMExecute(&tvm_{{.C}}, &input, &output, NULL);
+}
+
+{{end}}`

@@ -1,6 +1,7 @@
 package targets
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,8 +12,9 @@ import (
 	"github.com/boardsmith/boardsmith/samples"
 )
 
-// embed writes the C of MODEL's models, and of the runtime what they use, to a new folder.
-func (v *invocation) embed(folder string) error {
+// embed writes the C of MODEL's models, and of the runtime what they use, to a new folder; with BOARD also a library of
+// them.
+func (v *invocation) embed(ctx context.Context, folder string) error {
 	dir := folder
 	if !filepath.IsAbs(dir) {
 		dir = filepath.Join(v.Dir, dir)
@@ -28,6 +30,11 @@ func (v *invocation) embed(folder string) error {
 	default:
 		return failure.New(failure.Config, "", "PARAMS=%s is neither flash nor ram", params)
 	}
+	library, target, err := v.library(ctx)
+	if err != nil {
+		return err
+	}
+	options.Target = target
 	codes, err := v.embedded(options)
 	if err != nil {
 		return err
@@ -48,6 +55,16 @@ func (v *invocation) embed(folder string) error {
 			return err
 		}
 	}
+	compiled := ""
+	if library != nil {
+		bar := v.Start("compiling for "+library.board.Name, 0)
+		err := library.build(ctx, dir)
+		bar.End()
+		if err != nil {
+			return err
+		}
+		compiled = ", or link lib/libmodels.a, compiled for " + library.board.Name
+	}
 	var names []string
 	for _, c := range codes {
 		names = append(names, c.Name)
@@ -55,7 +72,7 @@ func (v *invocation) embed(folder string) error {
 			v.Printf("embed: %s %q is %s in C: %s", r.Kind, r.Name, r.CName, r.Why)
 		}
 	}
-	v.Printf("embed: %s holds %s; compile src/*.c with -Iinclude", shown(v.Dir, dir), strings.Join(names, ", "))
+	v.Printf("embed: %s holds %s; compile src/*.c with -Iinclude%s", shown(v.Dir, dir), strings.Join(names, ", "), compiled)
 	v.JSONLine(fields{"status": "done", "folder": dir, "models": names})
 	return nil
 }

@@ -135,9 +135,10 @@ func (Template) Export(ctx context.Context, folder string) error {
 	})
 }
 
-// Embed writes the C with which your own firmware runs the models in MODEL (archives, separated by commas), to FOLDER.
+// Embed writes the C with which your own firmware runs the models in MODEL (archives, separated by commas), to FOLDER;
+// with BOARD also a library of them.
 func Embed(ctx context.Context, folder string) error {
-	return do(ctx, "embed", func(v *invocation, ctx context.Context) error { return v.embed(folder) })
+	return do(ctx, "embed", func(v *invocation, ctx context.Context) error { return v.embed(ctx, folder) })
 }
 
 // Doctor lists the tools that are here and what is missing, and changes nothing.
