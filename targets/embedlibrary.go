@@ -31,11 +31,11 @@ func (v *invocation) library(ctx context.Context) (*library, *cmodel.Target, err
 	if name == "" {
 		return nil, nil, nil
 	}
-	path, err := v.search()
+	builder, err := v.search(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
-	b, err := boards.Find(name, path)
+	b, err := boards.Find(name, builder.Path)
 	if err != nil {
 		return nil, nil, err
 	}
