@@ -1,6 +1,7 @@
 package project
 
 import (
+	"context"
 	"debug/elf"
 	"errors"
 	"fmt"
@@ -18,6 +19,9 @@ import (
 	"github.com/boardsmith/boardsmith/mlf/mlftest"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/rpc"
+	"github.com/boardsmith/boardsmith/rpc/rpctest"
+	"github.com/boardsmith/boardsmith/transport"
+	"github.com/boardsmith/boardsmith/transport/transporttest"
 )
 
 // ramOperators are operators that need something of the firmware, of the C library or of a start.
@@ -391,6 +395,40 @@ func TestOperatorsRefused(t *testing.T) {
 			}
 		})
 	}
+	f := Operators{Files: []OperatorFile{{"a.c", []byte("int f(void) { return 0; }")}}}
+	if _, err := l.Link(t.Context(), f, w); failure.Of(err) != failure.Config {
+		t.Errorf("no entry is named: %v", err)
+	}
+	if _, err := l.Archive(t.Context(), map[string]Operators{"g": f}, nil); failure.Of(err) != failure.Config {
+		t.Errorf("no entry of an archive's function is named: %v", err)
+	}
+	f.Entries = []string{"f"}
+	if _, err := p.LoadRAM(t.Context(), withoutWindows(t), f); failure.Of(err) != failure.DoesNotFit {
+		t.Errorf("no RAM is free: %v", err)
+	}
+}
+
+// withoutWindows opens a session with a device that has no free RAM for code.
+func withoutWindows(t *testing.T) *rpc.Session {
+	host, far := transporttest.Pair()
+	d := &rpctest.Device{Globals: map[string]rpctest.Func{
+		"boardsmith.memory": func(*rpctest.Device, []rpc.Value) ([]rpc.Value, error) {
+			return rpctest.Result(rpc.Raw([]byte{1, 0})), nil
+		},
+	}}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = d.Serve(context.Background(), far)
+	}()
+	link, err := transport.Dial(t.Context(), host, transport.SessionOptions{})
+	must(t, err)
+	s := rpc.New(link, rpc.Options{})
+	t.Cleanup(func() {
+		_ = s.Close(context.Background())
+		<-ended
+	})
+	return s
 }
 
 // TestOperatorNames: files reach the tools as files, whatever their names are, and none replaces another one.
