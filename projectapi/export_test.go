@@ -3,9 +3,12 @@ package projectapi
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -95,8 +98,46 @@ func TestExport(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if runtime.GOOS == "linux" {
+		checkPipes(t, p)
+	}
 	if err := errors.Join(runOver(ctx, l, archive), l.Close()); err != nil {
 		t.Error(err)
+	}
+}
+
+// checkPipes: of the processes, only this one and the server have the pipe for requests. If the server's child, the
+// firmware, had it too, the server's end would not be the pipe's.
+func checkPipes(t *testing.T, c *Client) {
+	t.Helper()
+	raw, err := c.requests.(*os.File).SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var pipe string
+	err = raw.Control(func(fd uintptr) { pipe, err = os.Readlink(fmt.Sprintf("/proc/self/fd/%d", fd)) })
+	if err != nil || !strings.HasPrefix(pipe, "pipe:") {
+		t.Fatalf("%s, %v", pipe, err)
+	}
+	files, err := filepath.Glob("/proc/[0-9]*/fd/*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var owners []string
+	for _, file := range files {
+		if to, err := os.Readlink(file); err == nil && to == pipe { // processes may end meanwhile
+			program, _ := os.Readlink(filepath.Join(filepath.Dir(filepath.Dir(file)), "exe"))
+			owners = append(owners, filepath.Base(program))
+		}
+	}
+	slices.Sort(owners)
+	owners = slices.Compact(owners)
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{Program, filepath.Base(self)}; !slices.Equal(owners, want) {
+		t.Errorf("the pipe for requests is open in %q, want %q", owners, want)
 	}
 }
 
