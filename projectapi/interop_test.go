@@ -19,11 +19,14 @@ import (
 	"github.com/boardsmith/boardsmith/internal/virtualprobe/keepertest"
 )
 
-// uses are the functions of testdata/interop/interop.py.
+// uses are the functions of testdata/interop/interop.py, and the example.
 var uses = []string{
 	"session", "archive", "tensors", "time_evaluator", "reset", "host_graph_executor", "device_graph_executor",
-	"aot_executor", "usmp_constant_pool", "tvmc", "autotvm_conv2d",
+	"aot_executor", "usmp_constant_pool", "tvmc", "autotvm_conv2d", "example",
 }
+
+// example is the user's script that TestInterop runs, too.
+const example = "../examples/tvm-python/run.py"
 
 // TestInterop uses exported templates from an unmodified TVM, and TVM's own template where it has one for the same
 // device. It logs the time of each use in lines that mage interop reads. A use that fails with TVM's own template is
@@ -137,15 +140,15 @@ func (p tvmPython) env(library string) []string {
 // use runs one use and logs how long it took.
 func (p tvmPython) use(t *testing.T, use, whose, board, template string) {
 	t.Helper()
-	script, err := filepath.Abs("testdata/interop/interop.py")
+	script, args := "testdata/interop/interop.py", []string{use, template, board}
+	if use == "example" {
+		script, args = example, []string{template, board}
+	}
+	script, err := filepath.Abs(script)
 	if err != nil {
 		t.Fatal(err)
 	}
-	option := board
-	if option == "host" && whose != "ours" {
-		option = ""
-	}
-	p.run(t, measuredUse{use, whose, cmp.Or(board, "host")}, p.built, script, use, template, option)
+	p.run(t, measuredUse{use, whose, cmp.Or(board, "host")}, p.built, append([]string{script}, args...)...)
 }
 
 // both runs one use on this computer, with our template and with TVM's.
