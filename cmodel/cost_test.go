@@ -108,8 +108,9 @@ int main(void) {
 // mostFlash is the bytes of flash of a model beyond its tables of tensors: its code and its description.
 const mostFlash = 64
 
-// TestCost counts the instructions that the interface adds to a call on a Cortex-M3, and the bytes of flash that a
-// model of the C interface takes beyond its tables.
+// TestCost checks that an image has no heap, no stdio and no formatting of floats, and counts the instructions that the
+// interface adds to a call on a Cortex-M3, and the bytes of flash that a model of the C interface takes beyond its
+// tables.
 func TestCost(t *testing.T) {
 	for _, tool := range []string{"arm-none-eabi-gcc", "qemu-system-arm"} {
 		if _, err := exec.LookPath(tool); err != nil {
@@ -184,6 +185,15 @@ func instructions(t *testing.T, dir string, c costCase) float64 {
 	}, objects, []string{"-lm"})
 	if said, err := run(dir, "arm-none-eabi-gcc", args...); err != nil {
 		t.Fatalf("%v\n%s", err, said)
+	}
+	names, err := run(dir, "arm-none-eabi-nm", elf)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, names)
+	}
+	for _, name := range []string{"malloc", "printf", "sbrk", "dtoa", "strtod", "fwrite"} {
+		if strings.Contains(names, name) {
+			t.Errorf("the image has %s", name)
+		}
 	}
 	said, err := run(dir, "qemu-system-arm", "-machine", "mps2-an385", "-display", "none", "-monitor", "none", "-serial",
 		"none", "-icount", "shift=6", "-semihosting-config", "enable=on,target=native", "-kernel", elf)

@@ -89,6 +89,42 @@ func update(t *testing.T, archive string) string {
 		"static const uint32_t update_crc32 = %#xU;\n", initializer(&ndarray.Array{Data: blob}), crc32.ChecksumIEEE(blob))
 }
 
+// TestPlans plans the workspace of every graph in TVM's archives: none takes more than what is in use at once.
+func TestPlans(t *testing.T) {
+	graphs := 0
+	for _, path := range append(mlftest.Archives(t), mlftest.OtherVersions(t)...) {
+		a, m := open(t, path)
+		if m.Executor != mlf.Graph {
+			continue
+		}
+		c, err := cmodel.Generate(a, m, cmodel.Options{})
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		var d struct {
+			Workspaces []struct{ Bytes int64 }
+			Graph      struct {
+				AtOnce int64 `json:"bytes_in_use_at_once"`
+			}
+		}
+		if err := json.Unmarshal(c.Generated[2].Data, &d); err != nil {
+			t.Fatal(err)
+		}
+		var planned int64
+		for _, w := range d.Workspaces {
+			planned += w.Bytes
+		}
+		if planned != d.Graph.AtOnce {
+			t.Errorf("%s: %d bytes are planned, %d are in use at once", mlftest.Name(path), planned, d.Graph.AtOnce)
+		}
+		graphs++
+	}
+	if graphs < 15 {
+		t.Errorf("%d graphs only", graphs)
+	}
+}
+
 // TestJSONIsDocumented finds each field of tvm_<model>.json in docs/embedded.md, and compares sizes with the archive's.
 func TestJSONIsDocumented(t *testing.T) {
 	doc := page(t)
