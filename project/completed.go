@@ -135,13 +135,18 @@ func (r *recipe) allTools() []toolState {
 }
 
 // runBuilds writes the build id and runs the build command in a folder, and notes the board that the command
-// completed. It does this again if the command used another compiler than the recipe expects.
+// completed. It does this again if the command used another compiler than the recipe expects. If none is expected, the
+// first run makes only the board file, if the template has words for that.
 func (p *Project) runBuilds(ctx context.Context, in *tree, build string, held *os.File, r *recipe, reused bool) error {
+	var words []string
+	if p.state.Board.Toolchain.CC == "" && r.found == (toolState{}) {
+		words = p.state.Template.Configure
+	}
 	for range 2 {
 		if err := in.writeBuildID(p.state.Template.BuildID, r.id); err != nil {
 			return err
 		}
-		if err := p.runBuild(ctx, in, build, held, r, reused); err != nil {
+		if err := p.runBuild(ctx, in, build, words, held, r, reused); err != nil {
 			return err
 		}
 		board, err := p.completed(in)
@@ -157,7 +162,7 @@ func (p *Project) runBuilds(ctx context.Context, in *tree, build string, held *o
 			return err
 		}
 		p.noteCompiler(r.settled, board.Toolchain.CC)
-		r.found = found
+		r.found, words = found, nil
 		p.setKeys(r)
 	}
 	return failure.New(failure.Config, "build again", "the build used another compiler each time, at last %s",

@@ -279,6 +279,28 @@ func TestFoundCompiler(t *testing.T) {
 	}
 }
 
+// TestConfigure: while the compiler is unknown, the build command runs with the words of configure first, and then
+// builds once.
+func TestConfigure(t *testing.T) {
+	s := newSystem(t, `"build":`, `"configure": ["describe"], "build":`)
+	s.write(s.home, "templates/system/build.sh", strings.Replace(systemBuild, "\n{ echo",
+		"\necho $2 >> out/words; if [ \"$2\" = describe ]; then sed \"s|CC|gcc|\" \"$OS_BASE/board.json\" > out/board.json; exit; fi\n{ echo", 1))
+	words := func(p *Project) string {
+		data, err := os.ReadFile(filepath.Join(p.Dir(), "out", "words"))
+		must(t, err)
+		return string(data)
+	}
+	p := s.project()
+	first := built(t, p)
+	if got := words(p); got != "describe\n\n" {
+		t.Errorf("runs with the words %q, want one with describe and one without", got)
+	}
+	other := s.project()
+	if i := built(t, other); i.BuildID != first.BuildID || words(other) != "\n" {
+		t.Errorf("another project: %s, runs with the words %q", i.ID(), words(other))
+	}
+}
+
 // TestSourceTree: the build id covers the commit of a source tree and its changed files, and not where it lies. A tree
 // without git counts by its files' times.
 func TestSourceTree(t *testing.T) {

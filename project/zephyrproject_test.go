@@ -23,13 +23,14 @@ ls crt/src/rpc/server.c build/build_id.inc >/dev/null
 { echo "west $*"; env | grep "^ZEPHYR\|^GNUARMEMB\|^CROSS" | LC_ALL=C sort; } >> LOG
 mkdir -p build/app/zephyr
 echo config > build/app/zephyr/.config
-{ echo '#define BYTE(x) x,'; echo 'const unsigned char boardsmith_build_id[] = {'; cat build/build_id.inc
-  echo '}; int main(void) { return boardsmith_build_id[0]; }'; } > build/app/main.c
-gcc -Wl,-Map=build/app/zephyr/zephyr.map -o build/app/zephyr/firmware.elf build/app/main.c
 cat > build/board.json <<END
 {"doc": "$5", "arena_kib": 64, "elf": {"machine": "native"}, "link": {"kind": "process"},
   "toolchain": {"cc": "gcc", "ar": "ar"}, "flash": {"programmer": "none"}}
 END
+case "$*" in *--cmake-only) exit;; esac
+{ echo '#define BYTE(x) x,'; echo 'const unsigned char boardsmith_build_id[] = {'; cat build/build_id.inc
+  echo '}; int main(void) { return boardsmith_build_id[0]; }'; } > build/app/main.c
+gcc -Wl,-Map=build/app/zephyr/zephyr.map -o build/app/zephyr/firmware.elf build/app/main.c
 `
 
 // TestZephyrProject: the files of a project for Zephyr, and the command that builds it, on a computer without Zephyr.

@@ -60,6 +60,8 @@ type Blueprint struct {
 	Options  []string      `json:"options"`         // the board's options that it uses
 	Compile  []CompileStep `json:"compile"`         // for compile_commands.json; empty if its build command writes that
 
+	// words after Build with which the command makes Board and nothing else
+	Configure []string `json:"configure,omitempty"`
 	// of the build command: $NAME is the user's variable, $NAME? may be unset, others are literal
 	Env map[string]string `json:"env,omitempty"`
 	// inputs outside the project, as $VARIABLE/PATH with a variable of Env
