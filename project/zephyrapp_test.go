@@ -3,8 +3,8 @@ package project_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -15,6 +15,7 @@ import (
 	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/mlf/mlftest"
 	"github.com/boardsmith/boardsmith/project"
+	"github.com/boardsmith/boardsmith/rpc"
 )
 
 const zephyrApp = "../examples/own-zephyr-app"
@@ -86,14 +87,7 @@ func zephyrAppSpec(t *testing.T) project.Spec {
 // application's own thread runs beside the server.
 func TestZephyrApp(t *testing.T) {
 	t.Parallel()
-	if os.Getenv("ZEPHYR_BASE") == "" {
-		t.Skip("ZEPHYR_BASE is not set: only TestZephyrAppFiles looks at the example (docs/zephyr.md)")
-	}
-	for _, tool := range []string{"west", "cmake", "ninja", "qemu-system-arm"} {
-		if _, err := exec.LookPath(tool); err != nil {
-			t.Skipf("no %s to build with Zephyr and run the image", tool)
-		}
-	}
+	project.NeedZephyr(t, "qemu-system-arm")
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	builder := &project.Builder{Path: []string{zephyrApp}, Cache: cache.New(t.TempDir(), cache.Options{})}
@@ -128,4 +122,55 @@ func TestZephyrApp(t *testing.T) {
 		}
 	}
 	t.Errorf("the application's thread does not run: it has counted %v", first)
+}
+
+// badThread is a thread of an application that fails after a while. Its stack lies below the server's.
+const badThread = `
+static void fail(void* a, void* b, void* c) {
+  (void)a;
+  (void)b;
+  (void)c;
+  while (beats < 200U) {
+    k_msleep(5);
+  }
+  beats = *(volatile uint32_t*)0xc0000000U;
+}
+K_THREAD_DEFINE(bad, 1024, fail, NULL, NULL, NULL, 0, 0, 0);
+`
+
+// TestZephyrAppFault: a hardware fault in another thread than the server's is recorded as such, without the server's
+// stack.
+func TestZephyrAppFault(t *testing.T) {
+	t.Parallel()
+	project.NeedFullZephyr(t, "qemu-system-arm")
+	builder := &project.Builder{Path: []string{zephyrApp}, Cache: cache.New(t.TempDir(), cache.Options{})}
+	p, err := builder.Generate(t.Context(), filepath.Join(t.TempDir(), "p"), zephyrAppSpec(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	name := filepath.Join(p.Dir(), "src", "main.c")
+	source, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(name, append(source, badThread...), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	s, err := p.Run(t.Context(), nil, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close(t.Context())
+	beats, err := s.Function(t.Context(), "app.beats")
+	for err == nil {
+		_, err = beats.Call(t.Context())
+	}
+	var fault *rpc.FaultError
+	if !errors.As(err, &fault) {
+		t.Fatal(err)
+	}
+	if fault.Record.Reason != rpc.ReasonHardware || len(fault.Record.Stack) > 0 {
+		t.Errorf("%v, with %d bytes of a stack; want a hardware fault, without", err, len(fault.Record.Stack))
+	}
 }

@@ -39,8 +39,7 @@
 #define XPSR_ALIGNED (1U << 9)  // the frame was preceded by 4 bytes of padding
 #define FRAME_BYTES 0x20U
 #define FPU_FRAME_BYTES 0x68U
-#define FRAME_MAX_BYTES 0x100000U  // a stack pointer further below its stack is not caused by a frame
-#define EXCEPTIONS 16U             // before the first interrupt
+#define EXCEPTIONS 16U  // before the first interrupt
 
 enum { REGS = 13, EXTRA = 5 };
 
@@ -110,7 +109,7 @@ static void read_frame(os_state_t* state, const uint32_t* frame) {
 static bool is_overflow(const seen_t* s, const os_stack_t* stack) {
   const bool below = ((s->exc_return & EXC_RETURN_PSP) != 0U) && (s->sp < stack->start);
   return ((s->status & CFSR_STKOF) != 0U) ||
-         (below && (((s->status & CFSR_STACKING) != 0U) || ((stack->start - s->sp) <= FRAME_MAX_BYTES)));
+         (below && (((s->status & CFSR_STACKING) != 0U) || ((stack->start - s->sp) <= OS_FRAME_MAX_BYTES)));
 }
 
 static uint32_t frame_bytes(uint32_t exc_return, uint32_t xpsr) {
@@ -176,7 +175,9 @@ void os_fault_state(os_state_t* state, const os_frame_t* frame, const os_stack_t
   if ((frame == NULL) && (exception >= EXCEPTIONS)) {
     read_interrupted(state, stack);
   }
-  os_keep_stack(&state->at, stack);
+  if ((s->valid == 0U) || ((s->exc_return & EXC_RETURN_PSP) != 0U)) {
+    os_keep_stack(&state->at, stack);
+  }
 }
 
 #if defined(CONFIG_CPU_CORTEX_M7) || defined(CONFIG_ARMV8_1_M_MAINLINE)

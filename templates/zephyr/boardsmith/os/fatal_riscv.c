@@ -4,6 +4,7 @@
 // are recorded as 0.
 //
 // Source: "The RISC-V Instruction Set Manual, Volume II: Privileged Architecture", 20211203, chapter 3.
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -18,7 +19,6 @@
   })
 
 #define CAUSE_INTERRUPT ((uintptr_t)1U << (__riscv_xlen - 1))
-#define FRAME_MAX_BYTES 0x100000U
 enum { REGS = 31, EXTRA = 2 };
 
 #define LOCAL_INTERRUPT 0x80000000U  // in the record, the number of an interrupt that has no external number
@@ -72,11 +72,21 @@ static void read_position(os_state_t* state) {
   state->at.flags = FAULT_PC_VALID;
 }
 
+// Zephyr's stack of interrupts, which its own header declares with a type of its kernel.
+extern const uint8_t interrupt_stack[] __asm__("z_interrupt_stacks");
+
+static bool is_interrupts(uintptr_t sp) {
+  return (sp >= (uintptr_t)interrupt_stack) && (sp <= ((uintptr_t)interrupt_stack + (uintptr_t)CONFIG_ISR_STACK_SIZE));
+}
+
 void os_fault_state(os_state_t* state, const os_frame_t* frame, const os_stack_t* stack) {
   begin(state);
   if (frame != NULL) {
     read_frame(state, frame);
-    state->overflow = (state->at.sp < stack->start) && ((stack->start - state->at.sp) <= FRAME_MAX_BYTES);
+    if (is_interrupts(state->at.sp)) {
+      return;
+    }
+    state->overflow = (state->at.sp < stack->start) && ((stack->start - state->at.sp) <= OS_FRAME_MAX_BYTES);
   } else {
     read_position(state);
   }

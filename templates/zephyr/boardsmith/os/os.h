@@ -16,6 +16,8 @@ typedef struct arch_esf os_frame_t;
 typedef z_arch_esf_t os_frame_t;
 #endif
 
+#define OS_FRAME_MAX_BYTES 0x100000U  // a stack pointer further below its stack is not caused by a frame
+
 // The state at a fault, with the arrays that it points to.
 typedef struct os_state {
   fault_context_t at;
@@ -25,7 +27,7 @@ typedef struct os_state {
   int32_t overflow;  // the stack has overflowed, whatever reason Zephyr found
 } os_state_t;
 
-// The thread's stack that the server and the operators run on.
+// The thread's stack that the server and the operators run on; all 0 at a fault in another thread.
 typedef struct os_stack {
   uintptr_t start;
   uintptr_t end;

@@ -36,7 +36,7 @@ enum {
 };
 
 typedef struct os {
-  uint8_t ring[RING_BYTES];
+  os_stack_t stack;
   volatile uint32_t head;  // bytes received
   volatile uint32_t tail;  // bytes that receive's caller has finished with
   uint32_t lent;           // bytes in use by the caller
@@ -48,10 +48,11 @@ typedef struct os {
   uint32_t tick_at;  // the cycle counter at the last tick
   uint32_t cycles_at_start;
   uint32_t entropy;
-  os_stack_t stack;
+  bool failed;  // a fault is recorded; not another one that recording it causes
 #if (BOARDSMITH_UPLOAD_BYTES) > 0
   volatile uint32_t interrupts;  // of the UART
 #endif
+  uint8_t ring[RING_BYTES];  // the last member, so that code reaches the others with short offsets
 } os_t;
 
 static os_t os;
@@ -422,8 +423,7 @@ static void os_stop(void* ctx, port_stop_t why, uint32_t error) {
 // ---- Faults ------------------------------------------------------------------------------------------------------
 
 void os_keep_stack(fault_context_t* at, const os_stack_t* stack) {
-  const uintptr_t frame_max_bytes = 0x100000U;  // a stack pointer further below its stack is not caused by a frame
-  if ((at->sp >= stack->end) || ((at->sp + frame_max_bytes) < stack->start)) {
+  if ((at->sp >= stack->end) || ((at->sp + OS_FRAME_MAX_BYTES) < stack->start)) {
     return;
   }
   const uintptr_t from = (at->sp > stack->start) ? at->sp : stack->start;
@@ -450,9 +450,14 @@ static fault_reason_t reason_of(unsigned int reason, const os_state_t* state) {
 // Records the fault and restarts. Call it in a k_sys_fatal_error_handler of your own, with that function's arguments.
 _Noreturn void boardsmith_fatal(unsigned int reason, const os_frame_t* frame);
 _Noreturn void boardsmith_fatal(unsigned int reason, const os_frame_t* frame) {
-  static bool again;  // a fault while recording a fault
-  if (!again) {
-    again = true;
+  if (!os.failed) {
+    os.failed = true;
+#ifdef CONFIG_THREAD_STACK_INFO
+    if (k_current_get()->stack_info.start != os.stack.start) {
+      os.stack.end = 0;  // another thread than the server's: its stack is not recorded
+      os.stack.start = 0;
+    }
+#endif
     os_fault_state(&fault_state, frame, &os.stack);
     const fault_reason_t found = reason_of(reason, &fault_state);
     const bool is_check = found == FAULT_CHECK;
