@@ -18,6 +18,7 @@ import (
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/project"
 	"github.com/boardsmith/boardsmith/rpc"
 )
@@ -158,24 +159,29 @@ func (r *run) all(ctx context.Context) (*Report, error) {
 // build builds the firmware with a number for accept_variant, unless it was built.
 func (r *run) build(ctx context.Context, variant int) (*image.Image, error) {
 	for len(r.images) <= variant {
-		archive, err := firmware(len(r.images))
+		a, err := firmware(len(r.images))
 		if err != nil {
 			return nil, err
 		}
-		p, err := r.Builder.Generate(ctx, fmt.Sprintf("%s/%d", r.home, len(r.images)), project.Spec{
-			Board: r.Board, Template: r.Template, Archive: archive,
-		})
-		if err != nil {
-			return nil, err
-		}
-		r.projects = append(r.projects, p)
-		i, err := p.Build(ctx)
+		i, err := r.buildModel(ctx, a)
 		if err != nil {
 			return nil, err
 		}
 		r.images = append(r.images, i)
 	}
 	return r.images[variant], nil
+}
+
+// buildModel builds a project of an archive.
+func (r *run) buildModel(ctx context.Context, a *mlf.Archive) (*image.Image, error) {
+	p, err := r.Builder.Generate(ctx, fmt.Sprintf("%s/%d", r.home, len(r.projects)), project.Spec{
+		Board: r.Board, Template: r.Template, Archive: a,
+	})
+	if err != nil {
+		return nil, err
+	}
+	r.projects = append(r.projects, p)
+	return p.Build(ctx)
 }
 
 const closeWithin = 2 * time.Second

@@ -6,6 +6,7 @@ import (
 	"archive/tar"
 	"bytes"
 	_ "embed"
+	"errors"
 	"fmt"
 	"regexp"
 	"strings"
@@ -16,23 +17,41 @@ import (
 //go:embed firmware/accept.c
 var functions string
 
+// The unit tests' surroundings on a board.
+var (
+	//go:embed firmware/unit.c
+	unitRunner []byte
+	//go:embed firmware/cmocka.h
+	cmocka []byte
+)
+
 var packed = regexp.MustCompile(`(?m)^PACKED\((accept_\w+)\)`)
 
 // metadata describes one operator, because an archive must; nothing calls it as described.
-const metadata = `{"version": 7, "model_name": "accept_twice", "export_datetime": "2020-01-01 00:00:00Z", ` +
-	`"memory": {"accept_twice": [{"size_bytes": 4, "shape": [1], "dtype": "int32", "input_binding": null}, ` +
+const metadata = `{"version": 7, "model_name": "%[1]s", "export_datetime": "2020-01-01 00:00:00Z", ` +
+	`"memory": {"%[1]s": [{"size_bytes": 4, "shape": [1], "dtype": "int32", "input_binding": null}, ` +
 	`{"size_bytes": 4, "shape": [1], "dtype": "int32", "input_binding": null}]}, ` +
 	`"target": ["c -keys=cpu"], "executors": [], "style": "operator"}`
 
-// firmware returns the archive. accept_variant returns the number.
+// firmware returns the archive of accept.c. accept_variant returns the number.
 func firmware(variant int) (*mlf.Archive, error) {
-	var declared, table, names strings.Builder
-	all := packed.FindAllStringSubmatch(functions, -1)
-	for _, m := range all {
+	var names []string
+	for _, m := range packed.FindAllStringSubmatch(functions, -1) {
+		names = append(names, m[1])
+	}
+	return archive(names, mlf.File{
+		Name: "accept.c", Data: fmt.Appendf(nil, "#define ACCEPT_VARIANT %d\n%s", variant, functions),
+	})
+}
+
+// archive returns a model whose operators are functions of C files.
+func archive(names []string, files ...mlf.File) (*mlf.Archive, error) {
+	var declared, table, list strings.Builder
+	for _, name := range names {
 		fmt.Fprintf(&declared, "TVM_DLL int32_t %s(TVMValue* args, int* type_code, int num_args, TVMValue* out_value, "+
-			"int* out_type_code, void* resource_handle);\n", m[1])
-		fmt.Fprintf(&table, "    (TVMBackendPackedCFunc)%s,\n", m[1])
-		fmt.Fprintf(&names, `%s\000`, m[1])
+			"int* out_type_code, void* resource_handle);\n", name)
+		fmt.Fprintf(&table, "    (TVMBackendPackedCFunc)%s,\n", name)
+		fmt.Fprintf(&list, `%s\000`, name)
 	}
 	registry := fmt.Sprintf(`#include <tvm/runtime/crt/module.h>
 %sstatic TVMBackendPackedCFunc _tvm_func_array[] = {
@@ -46,22 +65,26 @@ static const TVMModule _tvm_system_lib = {
 const TVMModule* TVMSystemLibEntryPoint(void) {
     return &_tvm_system_lib;
 }
-`, declared.String(), table.String(), len(all), names.String())
+`, declared.String(), table.String(), len(names), list.String())
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)
-	for _, f := range []mlf.File{
-		{Name: "metadata.json", Data: []byte(metadata)},
-		{Name: "codegen/host/src/accept.c", Data: fmt.Appendf(nil, "#define ACCEPT_VARIANT %d\n%s", variant, functions)},
-		{Name: "codegen/host/src/lib0.c", Data: []byte(registry)},
-	} {
-		if err := w.WriteHeader(&tar.Header{Name: "./" + f.Name, Mode: 0o644, Size: int64(len(f.Data))}); err != nil {
-			return nil, fmt.Errorf("accept: %w", err)
+	add := func(name string, data []byte) error {
+		err := w.WriteHeader(&tar.Header{Name: "./" + name, Mode: 0o644, Size: int64(len(data))})
+		if err == nil {
+			_, err = w.Write(data)
 		}
-		if _, err := w.Write(f.Data); err != nil {
-			return nil, fmt.Errorf("accept: %w", err)
-		}
+		return err
 	}
-	if err := w.Close(); err != nil {
+	err := errors.Join(add("metadata.json", fmt.Appendf(nil, metadata, names[0])),
+		add("codegen/host/src/lib0.c", []byte(registry)))
+	for _, f := range files {
+		folder := "codegen/host/src/"
+		if strings.HasSuffix(f.Name, ".h") {
+			folder = "codegen/host/include/"
+		}
+		err = errors.Join(err, add(folder+f.Name, f.Data))
+	}
+	if err := errors.Join(err, w.Close()); err != nil {
 		return nil, fmt.Errorf("accept: %w", err)
 	}
 	return mlf.Parse("accept.tar", b.Bytes())

@@ -51,6 +51,10 @@ var steps = []step{
 		"BARE_RX_BYTES, the UART's divisor (chip_uart_hz), and how long interrupts are masked",
 	}, (*run).link},
 	{Step{
+		"runtime", "the runtime's own unit tests are right on this core, with this compiler and its library",
+		"cflags and ldflags in the board's or CPU's file: the ABI of floating point and of varargs; the compiler's version",
+	}, (*run).units},
+	{Step{
 		"faults", "each kind of fault resets the board, is recorded with its reason, and the board answers again",
 		"the handlers of faults, noinit (memory that a reset keeps), watchdog_ms; docs/faults.md",
 	}, (*run).faults},

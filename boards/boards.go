@@ -21,6 +21,9 @@ type Board struct {
 	Inherits  string   `json:"inherits,omitzero"`  // "chip/x" or "cpu/x"; "" in a cpu file
 	Templates []string `json:"templates,omitzero"` // names of templates that build for it; the first is its own
 
+	// Replaces allows a user's board the name of a shipped one
+	Replaces bool `json:"replaces,omitzero"`
+
 	ZephyrBoard string `json:"zephyr_board,omitzero"` // Zephyr's name for it; "" means the file's name
 	// what the board's files lack becomes known when firmware is built (Complete), and is not checked before
 	Partial bool `json:"partial,omitzero"`

@@ -483,3 +483,32 @@ func TestOptions(t *testing.T) {
 		t.Error("an option given twice was accepted")
 	}
 }
+
+// TestHiddenBoard: a user's board of a shipped one's name is an error, by name and by path, unless its file allows it.
+func TestHiddenBoard(t *testing.T) {
+	text, err := os.ReadFile("host.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	shelf := shelfOf(t, map[string]string{"host.json": string(text), "mine.json": string(text)})
+	file := filepath.Join(shelf, "boards", "host.json")
+	for _, name := range []string{"host", file} {
+		_, err := Find(name, []string{shelf})
+		var wrong *FileError
+		if !errors.As(err, &wrong) || wrong.File != file || !strings.Contains(err.Error(), `"replaces": true`) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if b, err := Find("mine", []string{shelf}); err != nil || b.Dir != filepath.Join(shelf, "boards") {
+		t.Errorf("a name of its own: %+v, %v", b, err)
+	}
+	if b, err := Find("host", nil); err != nil || b.Dir != "" {
+		t.Errorf("the shipped one: %+v, %v", b, err)
+	}
+	shelf = shelfOf(t, map[string]string{
+		"host.json": strings.Replace(string(text), "{", `{"replaces": true,`, 1),
+	})
+	if b, err := Find("host", []string{shelf}); err != nil || b.Dir == "" {
+		t.Errorf("one that replaces it: %+v, %v", b, err)
+	}
+}

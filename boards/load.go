@@ -80,7 +80,46 @@ func Find(name string, folders []string) (*Board, error) {
 	if err := b.load(shelves, "", name, nil); err != nil {
 		return nil, err
 	}
+	if err := b.hides(); err != nil {
+		return nil, err
+	}
 	return b, b.check()
+}
+
+// hides returns an error for a user's board that has the name of a shipped one without Replaces: what was built for and
+// recorded of the one would be taken for the other's.
+func (b *Board) hides() error {
+	if b.Dir == "" || b.Replaces {
+		return nil
+	}
+	if _, err := fs.Stat(shipped, b.Name+".json"); err != nil {
+		return nil
+	}
+	return &FileError{
+		File: b.Files[len(b.Files)-1],
+		Err:  fmt.Errorf("hides the shipped board %s: choose another name, or set \"replaces\": true", b.Name),
+	}
+}
+
+// ReadOwn returns the text of a board's own file, and its folder on disk, "" for a shipped board. Errors: as of Find.
+func ReadOwn(name string, folders []string) (text []byte, dir string, err error) {
+	b, err := Find(name, folders)
+	if err != nil {
+		return nil, "", err
+	}
+	if family, _, ok := strings.Cut(b.Name, "/"); ok {
+		return nil, "", failure.New(failure.Config, "use the board as it is, or a file that inherits from family/"+family,
+			"board %s is of a family and needs no file of its own", b.Name)
+	}
+	if b.Dir == "" {
+		text, err = fs.ReadFile(shipped, b.Name+".json")
+	} else {
+		text, err = readLimited(os.DirFS(b.Dir), b.Name+".json")
+	}
+	if err != nil {
+		return nil, "", failure.New(failure.Config, "", "board %s: %w", name, err)
+	}
+	return text, b.Dir, nil
 }
 
 // NameOf returns the name of the board that Find loads for a name or path, without loading it.

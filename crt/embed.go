@@ -19,3 +19,8 @@ var Shim []byte
 //
 //go:embed all:embedded
 var Embedded embed.FS
+
+// Tests holds test/, the unit tests: package accept runs those on boards that need no simulated link.
+//
+//go:embed test/*.c test/*.h
+var Tests embed.FS

@@ -233,7 +233,7 @@ func reservedShelf(t *testing.T) string {
 	text, err := os.ReadFile(filepath.Join("..", "boards", "microbit.json"))
 	must(t, err)
 	board := strings.Replace(string(text), `"flash": {"programmer": "none"}`, flashers["microbit"], 1)
-	board = strings.Replace(board, `"inherits": "chip/nrf51822",`, `"inherits": "chip/nrf51822", "memory": [
+	board = strings.Replace(board, `"inherits": "chip/nrf51822",`, `"inherits": "chip/nrf51822", "replaces": true, "memory": [
     {"name": "flash", "origin": "0x00000000", "size": "0x0003C000", "exec": true, "nonvolatile": true, "sectors": [{"count": 240, "size": 1024}], "erase_cycles": 20000},
     {"name": "bootloader", "origin": "0x0003C000", "size": "0x00004000", "nonvolatile": true, "reserved": true, "sectors": [{"count": 16, "size": 1024}]},
     {"name": "ram", "origin": "0x20000000", "size": "0x00004000", "exec": true}

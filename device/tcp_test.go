@@ -417,7 +417,7 @@ func TestTCPBesideProbe(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("..", "boards", "microbit.json"))
 	must(t, err)
 	link := regexp.MustCompile(`"link": \{[^}]*\}`)
-	board := link.ReplaceAllString(string(text), `"link": {"kind": "tcp", "address": "127.0.0.1:1"}`)
+	board := link.ReplaceAllString(string(text), `"replaces": true, "link": {"kind": "tcp", "address": "127.0.0.1:1"}`)
 	path := boardstest.Shelf(t, map[string]string{"microbit.json": board})
 	d := deskWith(t, path, "microbit", "openocd")
 	b, err := boards.Find("microbit", d.env.Path)

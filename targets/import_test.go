@@ -17,8 +17,8 @@ var mayImport = map[string][]string{
 	magefile: {"targets", "internal/develop"},
 	"cmd":    {"projectapi", "emulated", "project", "device", "internal/virtualprobe"},
 	"targets": {
-		"accept", "projectapi", "tune", "tune/search", "tune/space", "tune/report", "project", "executor", "device", "emulated",
-		"image", "cmodel",
+		"accept", "scaffold", "projectapi", "tune", "tune/search", "tune/space", "tune/report", "project", "executor",
+		"device", "emulated", "image", "cmodel",
 		"progress", "cache", "rpc",
 		"boards", "mlf", "ndarray", "samples", "failure", "internal/boardsmithjson", "internal/command",
 		"internal/console", "internal/gitfolder", "internal/jsonfile", "internal/plainfile", "internal/toolbox",
@@ -57,8 +57,10 @@ var mayImport = map[string][]string{
 	"executor":           {"rpc", "mlf", "ndarray", "failure"},
 	"cmodel":             {"crt", "mlf", "ndarray", "failure"},
 
+	"scaffold": {"boards", "templates", "failure"},
+
 	// Tests a board on the board itself.
-	"accept": {"project", "device", "image", "rpc", "transport", "boards", "mlf", "ndarray", "failure"},
+	"accept": {"project", "device", "crt", "image", "rpc", "transport", "boards", "mlf", "ndarray", "failure"},
 
 	// TVM's Project API: a project and its device, for somebody else's program.
 	"projectapi": {"project", "device", "transport", "boards", "templates", "failure", "internal/command"},

@@ -113,6 +113,11 @@ func (Board) Check(ctx context.Context, nameOrFile string) error {
 	return do(ctx, "board:check", func(v *invocation, ctx context.Context) error { return v.boardCheck(ctx, nameOrFile) })
 }
 
+// New makes the file of a new board from that of the board FROM.
+func (Board) New(ctx context.Context, name string) error {
+	return do(ctx, "board:new", func(v *invocation, ctx context.Context) error { return v.boardNew(ctx, name) })
+}
+
 // Accept tests BOARD on the board itself and writes a page of what was found to OUTPUT; SHORT=1 repeats less.
 func (Board) Accept(ctx context.Context) error {
 	return do(ctx, "board:accept", (*invocation).boardAccept)
@@ -120,6 +125,11 @@ func (Board) Accept(ctx context.Context) error {
 
 // Template holds the targets about one template.
 type Template mg.Namespace
+
+// New copies the shipped template FROM to a new folder.
+func (Template) New(ctx context.Context, folder string) error {
+	return do(ctx, "template:new", func(v *invocation, _ context.Context) error { return v.templateNew(folder) })
+}
 
 // Check checks, without hardware, that a template by name or folder does what its template.json says, for BOARD.
 func (Template) Check(ctx context.Context, nameOrFolder string) error {

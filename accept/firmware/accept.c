@@ -74,7 +74,8 @@ PACKED(accept_filled) {
 }
 
 // Searches args[1] bytes from address args[0] on, which belong to the firmware, for two neighbouring words that
-// accept_fill may have written to the args[4] bytes from address args[3] on. Returns the address at which it wrote them, or -1.
+// accept_fill may have written to the args[4] bytes from address args[3] on. Returns the address at which it wrote
+// them, or -1.
 PACKED(accept_strayed) {
   volatile uint32_t* const p = (volatile uint32_t*)(uintptr_t)args[0].v_int64;
   const size_t words = (size_t)args[1].v_int64 / sizeof(uint32_t);
@@ -160,8 +161,8 @@ static volatile uint32_t* nvic(uint32_t base, uint32_t number) {
 }
 #endif
 
-// An interrupt occurs that nothing handles. Cortex-M: the highest one below number args[0] that the chip has and that is
-// not in use. RISC-V: the software interrupt, by the CLINT at args[0].
+// An interrupt occurs that nothing handles. Cortex-M: the highest one below number args[0] that the chip has and that
+// is not in use. RISC-V: the software interrupt, by the CLINT at args[0].
 PACKED(accept_interrupt_fault) {
 #if defined(__arm__)
   for (uint32_t i = (uint32_t)args[0].v_int64; i > 0U; i--) {

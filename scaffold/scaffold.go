@@ -1,0 +1,138 @@
+// Package scaffold makes the files of a new board or template from those of another one, so that they pass their checks
+// at once.
+//
+// It checks neither: see board:check and template:check.
+package scaffold
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/otiai10/copy"
+
+	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/templates"
+)
+
+var (
+	nameRE = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]*$`)
+	docRE  = regexp.MustCompile(`(?s)^(\s*\{\s*)("doc":\s*"(?:[^"\\]|\\.)*",?\s*)?`)
+)
+
+// Board writes folder/boards/NAME.json from the file of another board, with the sources that lie beside that file, and
+// returns the files, the board file first. path is the search path, as in Find. It changes no file that is there.
+func Board(folder, name, from string, path []string) ([]string, error) {
+	if !nameRE.MatchString(name) || filepath.Ext(name) == ".json" {
+		return nil, failure.New(failure.Config, "", "%q is not the name of a board: letters, digits, _ . and -", name)
+	}
+	if slices.Contains(boards.List(append([]string{folder}, path...)), name) {
+		return nil, failure.New(failure.Config, "choose another name", "there is a board %s already", name)
+	}
+	text, dir, err := boards.ReadOwn(from, path)
+	if err != nil {
+		return nil, err
+	}
+	doc, err := json.Marshal(name + ", from " + boards.NameOf(from, path))
+	if err != nil {
+		return nil, fmt.Errorf("scaffold: %w", err)
+	}
+	start := docRE.FindSubmatchIndex(text) // a board file that loads is an object
+	text = slices.Concat(text[:start[3]], []byte(`"doc": `), doc, []byte(",\n  "), text[start[1]:])
+	files := map[string][]byte{name + ".json": text}
+	order := []string{name + ".json"}
+	var board struct{ Sources []string }
+	if err := json.Unmarshal(text, &board); err != nil {
+		return nil, fmt.Errorf("scaffold: %w", err)
+	}
+	for _, source := range board.Sources {
+		data, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(source)))
+		switch {
+		case dir == "" || errors.Is(err, fs.ErrNotExist):
+			continue // of the template
+		case err != nil:
+			return nil, failure.New(failure.Config, "", "sources of board %s: %w", from, err)
+		}
+		files[source] = data
+		order = append(order, source)
+	}
+	return write(filepath.Join(folder, "boards"), order, files)
+}
+
+// write writes files that are not there.
+func write(dir string, order []string, files map[string][]byte) (written []string, err error) {
+	for _, name := range order {
+		path := filepath.Join(dir, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return written, failure.New(failure.Config, "", "%w", err)
+		}
+		old, err := os.ReadFile(path)
+		switch {
+		case err == nil && bytes.Equal(old, files[name]):
+			continue // the source of a board in the same folder
+		case err == nil:
+			return written, failure.New(failure.Config, "choose another folder", "%s is there already", path)
+		}
+		if err := os.WriteFile(path, files[name], 0o644); err != nil {
+			return written, failure.New(failure.Config, "", "%w", err)
+		}
+		written = append(written, path)
+	}
+	return written, nil
+}
+
+// emulated are boards of QEMU's that build with a shipped template, to try a copy of it.
+var emulated = map[string]string{"baremetal": "mps2_an385"}
+
+// Template makes a folder for the search path, which must be empty or absent: templates/NAME, with the folder's name, is
+// a copy of a shipped template, and boards/NAME_BOARD.json an emulated board that builds with it. It returns the names of
+// both.
+func Template(folder, from string) (template, board string, err error) {
+	emulator := emulated[from]
+	if emulator == "" {
+		known := strings.Join(slices.Sorted(maps.Keys(emulated)), ", ")
+		return "", "", failure.New(failure.Config, "choose one of: "+known, "no template %q can be copied", from)
+	}
+	template = filepath.Base(filepath.Clean(folder))
+	if !nameRE.MatchString(template) || filepath.Ext(template) == ".json" {
+		return "", "", failure.New(failure.Config, "",
+			"%q is not the name of a template: letters, digits, _ . and -", template)
+	}
+	if entries, err := os.ReadDir(folder); err == nil && len(entries) > 0 {
+		return "", "", failure.New(failure.Config, "choose another folder", "%s is not empty", folder)
+	}
+	err = copy.Copy(from, filepath.Join(folder, "templates", template),
+		copy.Options{FS: templates.FS, PermissionControl: copy.AddPermission(0o644)})
+	if err != nil {
+		return "", "", failure.New(failure.Config, "", "template %s: %w", folder, err)
+	}
+	board = template + "_" + emulator
+	files, err := Board(folder, board, emulator, nil)
+	if err != nil {
+		return "", "", err
+	}
+	return template, board, buildWith(files[0], template)
+}
+
+// buildWith adds a template to a board file that has none.
+func buildWith(file, template string) error {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return fmt.Errorf("scaffold: %w", err)
+	}
+	at := docRE.FindIndex(text)[1]
+	text = slices.Concat(text[:at], fmt.Appendf(nil, "\"templates\": [%q],\n  ", template), text[at:])
+	if err := os.WriteFile(file, text, 0o644); err != nil {
+		return failure.New(failure.Config, "", "%w", err)
+	}
+	return nil
+}
