@@ -208,7 +208,7 @@ int main(void) { return TVMExecute(&tvm_net, NULL, NULL, &context); }
 
 // TestNames compiles a model whose names are reserved words or collide, as C and as C++.
 func TestNames(t *testing.T) {
-	m := adder("class", "Class", "a-b", "a_b", "A.B", "2nd")
+	m := adder("class", "Class", "a-b", "a_b", "A.B", "2*/\n\"\\")
 	m.Name = "my-net"
 	c, err := cmodel.Generate(archiv, m, cmodel.Options{})
 	if err != nil {
@@ -221,7 +221,7 @@ func TestNames(t *testing.T) {
 		}
 		renamed = append(renamed, r.Kind+" "+r.Name+" "+r.CName)
 	}
-	const want = "model my-net my_net, input class class_, output a-b a_b, output a_b a_b_2, output A.B A_B_3, output 2nd _2nd"
+	const want = "model my-net my_net, input class class_, output a-b a_b, output a_b a_b_2, output A.B A_B_3, output 2*/\n\"\\ _2_____"
 	if got := strings.Join(renamed, ", "); got != want {
 		t.Errorf("renamed %s, want %s", got, want)
 	}
@@ -236,7 +236,7 @@ int main(void) {
   out.a_b = a;
   out.a_b_2 = b;
   out.A_B_3 = c;
-  out._2nd = d;
+  out._2_____ = d;
   return ((TVM_my_net_OUTPUT_A_B_SIZE + TVM_my_net_INPUT_CLASS__SIZE + TVM_my_net_OUTPUT_A_B_3_INDEX) == 34)
              ? TVMExecute(&tvm_my_net, &in, &out, NULL)
              : 1;
@@ -400,6 +400,67 @@ int main(void) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "zephyr", "device.h"), zephyr)
 	check(t, c, program, ".c", "-I"+dir)
+}
+
+// TestMapped runs a model of the C interface whose tensors lie in a pool.
+func TestMapped(t *testing.T) {
+	const header = `#include <stdint.h>
+struct tvmgen_net_inputs { void* x; };
+struct tvmgen_net_outputs { void* y; };
+struct tvmgen_net_workspace_pools { void* sram; };
+struct tvmgen_net_inputs tvmgen_net_map_inputs(struct tvmgen_net_workspace_pools* workspace_pools);
+struct tvmgen_net_outputs tvmgen_net_map_outputs(struct tvmgen_net_workspace_pools* workspace_pools);
+int32_t tvmgen_net_run(struct tvmgen_net_workspace_pools* workspace_pools);
+`
+	const source = `#include <tvmgen_net.h>
+struct tvmgen_net_inputs tvmgen_net_map_inputs(struct tvmgen_net_workspace_pools* workspace_pools) {
+  struct tvmgen_net_inputs m = {&((uint8_t*)workspace_pools->sram)[16]};
+  return m;
+}
+struct tvmgen_net_outputs tvmgen_net_map_outputs(struct tvmgen_net_workspace_pools* workspace_pools) {
+  struct tvmgen_net_outputs m = {workspace_pools->sram};
+  return m;
+}
+int32_t tvmgen_net_run(struct tvmgen_net_workspace_pools* workspace_pools) {
+  int8_t* p = workspace_pools->sram;
+  if (p[16] == 99) return -7;
+  for (int i = 0; i < 4; i++) p[i] = p[16 + i] * 2;
+  return 0;
+}
+`
+	m := &mlf.Model{
+		Name: "net", Style: mlf.FullModel, Executor: mlf.AOT, Interface: mlf.C, ABI: mlf.ABIUnpacked,
+		Inputs: []mlf.Tensor{vector("x", int8s, 4)}, Outputs: []mlf.Tensor{vector("y", int8s, 4)},
+		Header: &mlf.Header{
+			Name: "net", Inputs: []mlf.Field{{Name: "x"}}, Outputs: []mlf.Field{{Name: "y"}}, Mapped: true,
+			Pools: []mlf.Pool{{Name: "sram", Bytes: 32}}, Run: []string{"workspace_pools"},
+		},
+		Headers: []mlf.File{{Name: "codegen/host/include/tvmgen_net.h", Data: []byte(header)}},
+		Sources: []mlf.File{{Name: "codegen/host/src/net_lib0.c", Data: []byte(source)}},
+	}
+	c, err := cmodel.Generate(archiv, m, cmodel.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	check(t, c, `#include <tvm_net.h>
+
+static TVM_WORKSPACE_ALIGNED uint8_t memory[TVM_net_WORKSPACE_SIZE];
+static void* const workspaces[] = TVM_net_WORKSPACES(memory);
+static const TVMContext context = TVM_CONTEXT_INIT(workspaces, NULL);
+
+int main(void) {
+  int8_t x[4] = {1, 2, 3, 4};
+  int8_t y[4] = {0};
+  const TVM_net_input in = {x};
+  const TVM_net_output out = {y};
+  EXPECT((TVMExecute(&tvm_net, &in, &out, NULL) == 0) && (y[3] == 8) && (memory[16] == 0U));
+  x[3] = 5;
+  EXPECT((TVMExecute(&tvm_net, &in, &out, &context) == 0) && (y[3] == 10) && (memory[19] == 5U));
+  x[0] = 99;
+  EXPECT(TVMExecute(&tvm_net, &in, &out, NULL) == -7);
+  return 0;
+}
+`, ".c")
 }
 
 // TestRefused expects errors for archives that the C cannot wrap.
