@@ -39,12 +39,7 @@ func (p *Project) places(place string) (all []string) {
 			roots = []string{home}
 		}
 	case first == blueprint.AboveWord:
-		for d := p.dir; ; d = filepath.Dir(d) {
-			roots = append(roots, d)
-			if d == filepath.Dir(d) {
-				break
-			}
-		}
+		roots = sourcetree.Around(p.dir)
 	}
 	for _, r := range roots {
 		all = append(all, filepath.Join(r, filepath.FromSlash(below)))
