@@ -46,23 +46,11 @@ func (v *invocation) embed(ctx context.Context, folder string) error {
 	if v.Env.On("DRYRUN") {
 		return v.Would("write %d files to %s", len(files), shown(v.Dir, dir))
 	}
-	for _, f := range files {
-		path := filepath.Join(dir, filepath.FromSlash(f.Name))
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			return err
-		}
-		if err := os.WriteFile(path, f.Data, 0o644); err != nil {
-			return err
-		}
+	if err := v.writeModels(ctx, dir, files, library); err != nil {
+		return err
 	}
 	compiled := ""
 	if library != nil {
-		bar := v.Start("compiling for "+library.board.Name, 0)
-		err := library.build(ctx, dir)
-		bar.End()
-		if err != nil {
-			return err
-		}
 		compiled = ", or link lib/libmodels.a, compiled for " + library.board.Name
 	}
 	var names []string
@@ -75,6 +63,43 @@ func (v *invocation) embed(ctx context.Context, folder string) error {
 	v.Printf("embed: %s holds %s; compile src/*.c with -Iinclude%s", shown(v.Dir, dir), strings.Join(names, ", "), compiled)
 	v.JSONLine(fields{"status": "done", "folder": dir, "models": names})
 	return nil
+}
+
+// writeModels writes the files to a folder that does not exist or is empty, and compiles them if there is a library. If
+// that fails, the folder is as it was.
+func (v *invocation) writeModels(ctx context.Context, dir string, files []mlf.File, l *library) error {
+	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
+		return err
+	}
+	made, err := os.MkdirTemp(filepath.Dir(dir), ".embed-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(made)
+	if err := os.Chmod(made, 0o755); err != nil {
+		return err
+	}
+	for _, f := range files {
+		path := filepath.Join(made, filepath.FromSlash(f.Name))
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return err
+		}
+		if err := os.WriteFile(path, f.Data, 0o644); err != nil {
+			return err
+		}
+	}
+	if l != nil {
+		bar := v.Start("compiling for "+l.board.Name, 0)
+		err := l.build(ctx, made)
+		bar.End()
+		if err != nil {
+			return err
+		}
+	}
+	if err := os.Remove(dir); err != nil && !os.IsNotExist(err) { // an empty one
+		return err
+	}
+	return os.Rename(made, dir)
 }
 
 // embedded makes the C of the models in the archives of MODEL.

@@ -85,7 +85,10 @@ func (l *library) build(ctx context.Context, dir string) error {
 			"-c", filepath.Join("src", filepath.Base(f)), "-o", object,
 		})
 		if err := (command.Command{Path: l.cc, Args: args, Dir: dir, Timeout: embedTimeout}).Run(ctx); err != nil {
-			return err
+			if ctx.Err() != nil {
+				return err
+			}
+			return failure.New(failure.Compile, "", "board %s: %s: %w", l.board.Name, filepath.Base(f), err)
 		}
 		objects = append(objects, object)
 	}
