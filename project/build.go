@@ -201,7 +201,7 @@ func (p *Project) make(ctx context.Context, t *tree, r *recipe, last *buildRecor
 		return nil, err
 	}
 	now, err := p.compile(ctx, t, r, last, build)
-	if err := errors.Join(p.linkFits(err, a, m), p.lock.share()); err != nil {
+	if err := errors.Join(p.missingLibrary(p.linkFits(err, a, m)), p.lock.share()); err != nil {
 		return nil, err
 	}
 	return now, nil
@@ -239,7 +239,7 @@ func (p *Project) compile(ctx context.Context, t *tree, r *recipe, last *buildRe
 	if err != nil {
 		return nil, err
 	}
-	if err := p.checkStack(); err != nil {
+	if err := errors.Join(p.checkStack(), p.checkLibraries()); err != nil {
 		return nil, err
 	}
 	if !reused {

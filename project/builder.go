@@ -24,10 +24,13 @@ import (
 type Builder struct {
 	// Templates are more places of templates, by name: a folder, or URL[//FOLDER]@REVISION of a git repository
 	Templates map[string]string
+	// Libraries are places of libraries, by name, besides those in libraries/ of the folders of Path: a folder, or
+	// URL[//FOLDER]@REVISION of a git repository
+	Libraries map[string]string
 	// LockFile is boardsmith.lock.json, which holds the commits of the branches and tags that were fetched; "": none, and
 	// each Generate with a branch or tag asks its server
 	LockFile string
-	Path     []string      // folders whose boards/ and templates/ are searched before the shipped ones
+	Path     []string      // folders whose boards/, templates/ and libraries/ are searched before the shipped ones
 	Log      hclog.Logger  // nil: no log
 	Progress progress.Func // called during steps, from any goroutine; nil: not called
 	Cache    *cache.Cache  // nil: the user's cache, or none on a system without a cache folder

@@ -72,6 +72,10 @@ func (b *Builder) makePlan(ctx context.Context, s Spec) (*plan, error) {
 		return nil, err
 	}
 	pl := &plan{files: map[string]planned{}, archive: a}
+	libraries, err := pl.addLibraries(ctx, b, board, t, s)
+	if err != nil {
+		return nil, err
+	}
 	if err := pl.add(board, settled, t, a, m); err != nil {
 		return nil, err
 	}
@@ -80,7 +84,7 @@ func (b *Builder) makePlan(ctx context.Context, s Spec) (*plan, error) {
 		Board:    boardState{board.Name, board.Own, *board},
 		Template: templateState{t.Name, from, t.Blueprint},
 		Model:    modelState{filepath.Base(a.Path), m.Name, a.Digest},
-		Options:  s.Options,
+		Options:  s.Options, Libraries: libraries,
 	}
 	pl.state.Board.Files, pl.state.Board.Origin = nil, nil
 	return pl, pl.settle()

@@ -31,6 +31,7 @@ type Spec struct {
 	Model     string         // the path of an archive
 	Archive   *mlf.Archive   // instead of Model: an archive that was opened, or parsed from bytes; its Path names it
 	ModelName string         // which of the archive's models; "": the only one
+	Libraries []string       // names, folders with a library.json, or such of git repositories; in the link's order
 	Options   boards.Options // zero fields are the board's own
 	Force     bool           // replace files that the user has changed, and keep a copy of each
 }

@@ -82,6 +82,9 @@ func (p *Project) setKeys(r *recipe) {
 	if from := p.state.Template.Origin; from != nil {
 		of.Say("template", from.Commit, from.Changed)
 	}
+	for _, l := range p.state.Libraries {
+		of.Say("library", l.Name, l.Commit)
+	}
 	id := of.Key()
 	r.id = [16]byte(id[:16])
 }

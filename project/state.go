@@ -34,12 +34,13 @@ const (
 // bytes, except for the times in Flashes, which only flashing adds, and the compiler in Built, which only the build
 // finds. Files are named by slash paths in the folder, digests are SHA-256 in hexadecimal.
 type state struct {
-	Format   int            `json:"format"`
-	Board    boardState     `json:"board"`
-	Template templateState  `json:"template"`
-	Model    modelState     `json:"model"`
-	Options  boards.Options `json:"options"` // the user's choices
-	Inputs   string         `json:"inputs"`  // digest of all inputs of Generate, with its version
+	Format    int            `json:"format"`
+	Board     boardState     `json:"board"`
+	Template  templateState  `json:"template"`
+	Model     modelState     `json:"model"`
+	Options   boards.Options `json:"options"` // the user's choices
+	Libraries []libraryState `json:"libraries,omitempty"`
+	Inputs    string         `json:"inputs"` // digest of all inputs of Generate, with its version
 	// Built is Board with what the last build found out; nil if the template's build command writes no board file, or
 	// did not run since Generate.
 	Built  *boardState       `json:"built,omitempty"`
@@ -292,6 +293,7 @@ type StaleError struct {
 	// what it was generated from, as in Spec; "" if unknown
 	Board, Template, ModelName string
 	Options                    boards.Options
+	Libraries                  []string
 	Archive                    string // the archive's file name
 	ArchiveDigest              string // SHA-256 of the archive's uncompressed tar, in hexadecimal
 }
@@ -299,7 +301,7 @@ type StaleError struct {
 func (s *state) stale(dir string) *StaleError {
 	return &StaleError{
 		Dir: dir, Interrupted: s.Format == stateFormat, Board: s.Board.Name, Template: s.Template.from(),
-		ModelName: s.Model.ModelName, Options: s.Options, Archive: s.Model.Name, ArchiveDigest: s.Model.Digest,
+		ModelName: s.Model.ModelName, Options: s.Options, Libraries: (&Project{state: *s}).Libraries(), Archive: s.Model.Name, ArchiveDigest: s.Model.Digest,
 	}
 }
 

@@ -67,7 +67,8 @@ func (v *invocation) search(ctx context.Context) (*project.Builder, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &project.Builder{Log: v.log, Progress: v.progressed, Templates: c.Templates, LockFile: lockFile(c, v.Dir)}
+	b := &project.Builder{Log: v.log, Progress: v.progressed, Templates: c.Templates, Libraries: c.Libraries}
+	b.LockFile = lockFile(c, v.Dir)
 	b.Path, err = searchPath(v.Env, c, func(_ *boardsmithjson.Config, place string) (string, error) {
 		return b.Fetch(ctx, place)
 	})

@@ -45,7 +45,7 @@ func (v *invocation) generate(ctx context.Context) error {
 func (v *invocation) makeProject(ctx context.Context, in *inputs) error {
 	spec := project.Spec{
 		Board: in.board.value, ModelName: in.modelName.value, Template: in.template.value, Options: in.options,
-		Force: v.forced(),
+		Libraries: in.libraries, Force: v.forced(),
 	}
 	if err := runsHere(runtime.GOOS, in); err != nil {
 		return err

@@ -29,7 +29,7 @@ var mayImport = map[string][]string{
 	// A project is a folder, and the way from it to a device. What stands in one line imports nothing of it but to its
 	// right.
 	"project": {
-		"device", "internal/generator", "internal/gitfolder", "internal/blueprint", "internal/fit", "image",
+		"device", "internal/generator", "internal/gitfolder", "internal/library", "internal/blueprint", "internal/fit", "image",
 		"internal/firmware", "progress",
 		"cache", "rpc", "boards", "mlf", "crt", "templates", "failure", "internal/command", "internal/filelock",
 		"internal/jsonfile",
@@ -42,7 +42,7 @@ var mayImport = map[string][]string{
 		"internal/openset", "internal/plainfile", "internal/scratch",
 	},
 	"emulated":           {"device", "flasher", "failure", "internal/virtualprobe"},
-	"internal/generator": {"internal/blueprint", "boards", "mlf", "internal/command"},
+	"internal/generator": {"internal/blueprint", "internal/library", "boards", "mlf", "internal/command"},
 	"internal/blueprint": {
 		"internal/fit", "internal/firmware", "boards", "templates", "failure", "internal/jsonfile", "internal/plainfile",
 	},
@@ -104,6 +104,7 @@ var mayImport = map[string][]string{
 	"internal/filelock":     {},
 	"internal/gitfolder":    {"internal/filelock", "internal/jsonfile", "internal/plainfile", "failure"},
 	"internal/jsonfile":     {"failure"},
+	"internal/library":      {"internal/jsonfile", "failure"},
 	"internal/openset":      {},
 	"internal/parallel":     {},
 	"internal/plainfile":    {"failure"},

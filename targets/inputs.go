@@ -49,6 +49,8 @@ type inputs struct {
 	model     input  // path of an archive; "" is the bundled sample
 	modelName input  // which of the archive's models; "" is the only one
 	template  input
+	libraries []string
+	use       bool // the libraries were asked for
 	options   boards.Options
 	optioned  bool // the options were asked for
 
@@ -67,6 +69,7 @@ type inputs struct {
 type made struct {
 	board, template, model, modelName string
 	from                              string // the template's place in a git repository, else its name
+	libraries                         []string
 	options                           boards.Options
 }
 
@@ -103,6 +106,11 @@ func resolve(env console.Environ, dir string, load func(dir string) (*made, erro
 	in.model = asked(env("MODEL"), named.Model)
 	in.modelName = asked(env("MODEL_NAME"), named.ModelName)
 	in.template = asked(env("TEMPLATE"), named.Template)
+	in.libraries = strings.FieldsFunc(env("LIBRARIES"), func(r rune) bool { return r == ',' || r == ' ' })
+	if len(in.libraries) == 0 {
+		in.libraries = named.Uses
+	}
+	in.use = len(in.libraries) > 0
 	words := strings.Fields(env("OPTIONS"))
 	if len(words) == 0 {
 		words = named.Options
@@ -140,7 +148,7 @@ func (in *inputs) fill(m *made) {
 	if m == nil {
 		m = &made{
 			board: cmp.Or(c.Board, defaultBoard), model: c.Model, modelName: c.ModelName, template: c.Template,
-			options: in.usual,
+			libraries: c.Uses, options: in.usual,
 		}
 	}
 	if !in.board.asked {
@@ -157,6 +165,9 @@ func (in *inputs) fill(m *made) {
 		if c.Templates[m.template] == "" && m.from != "" {
 			in.template.value = m.from
 		}
+	}
+	if !in.use {
+		in.libraries = m.libraries
 	}
 	if !in.optioned {
 		in.options = m.options

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"sync"
 
@@ -107,7 +108,7 @@ func (v *invocation) load(dir string) (*made, error) {
 		return &made{
 			board: v.stale.Board, template: v.stale.Template, from: v.stale.Template, model: v.stale.Archive,
 			modelName: v.stale.ModelName,
-			options:   v.stale.Options,
+			options:   v.stale.Options, libraries: v.stale.Libraries,
 		}, nil
 	}
 	if err != nil {
@@ -117,7 +118,7 @@ func (v *invocation) load(dir string) (*made, error) {
 	return &made{
 		board: p.Board().Name, template: p.Template(), from: p.TemplateFrom(), model: p.ArchiveName(),
 		modelName: p.ModelName(),
-		options:   p.Options(),
+		options:   p.Options(), libraries: p.Libraries(),
 	}, nil
 }
 
@@ -127,7 +128,8 @@ func (v *invocation) builder(in *inputs) *project.Builder {
 		v.making = &project.Builder{Log: v.log, Progress: v.progressed, Cache: v.usableCache(), Forms: true}
 	}
 	if in != nil {
-		v.making.Path, v.making.Templates, v.making.LockFile = in.path, in.config.Templates, lockFile(in.config, v.Dir)
+		v.making.Path, v.making.LockFile = in.path, lockFile(in.config, v.Dir)
+		v.making.Templates, v.making.Libraries = in.config.Templates, in.config.Libraries
 	}
 	return v.making
 }
@@ -214,6 +216,9 @@ func (v *invocation) madeFor(what, is, asked string) error {
 func (v *invocation) isCurrent(in *inputs) (bool, error) {
 	p := v.project
 	if in.optioned && in.options != p.Options() {
+		return false, nil
+	}
+	if in.use && !slices.Equal(in.libraries, p.Libraries()) {
 		return false, nil
 	}
 	if in.template.asked && !isTemplate(in, p) {

@@ -37,10 +37,11 @@ const (
 	MakeFile      = "crt_config/board.mk"     // the board's tools and flags, for make
 	OperatorsFile = "crt_config/operators.mk" // the compiler's flags for the model; the runtime does not depend on it
 	MemoryFile    = "crt_config/memory.h"     // the memory map, for the linker script
+	LibrariesFile = "crt_config/libraries.mk" // the project's libraries, for make; absent without any
 )
 
 // GeneratedFiles are all of them. It must not be changed.
-var GeneratedFiles = []string{ConfigFile, MakeFile, OperatorsFile, MemoryFile}
+var GeneratedFiles = []string{ConfigFile, MakeFile, OperatorsFile, MemoryFile, LibrariesFile}
 
 // Blueprint is template.json. Paths are slash paths in the project's folder.
 type Blueprint struct {

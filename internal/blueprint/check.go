@@ -59,7 +59,7 @@ func (t *Blueprint) Check() error {
 	if t.Board != "" && t.MakesForms() {
 		return errors.New("board: what it describes is known too late for " + FormsWord)
 	}
-	for _, p := range t.Areas.Own {
+	for _, p := range slices.Concat(t.Areas.Own, t.Areas.Libraries) {
 		if _, err := path.Match(p, ""); err != nil {
 			return fmt.Errorf("areas: invalid pattern %q", p)
 		}

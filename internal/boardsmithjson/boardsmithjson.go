@@ -34,6 +34,7 @@ type Choice struct {
 	Model     string     `json:"model"`      // relative to the file's folder
 	ModelName string     `json:"model_name"` // of an archive with several models
 	Template  string     `json:"template"`   // a name, a path relative to the file's folder, or of a git repository
+	Uses      []string   `json:"uses"`       // libraries of the project
 	Project   string     `json:"project"`    // relative to the file's folder
 	Options   OptionList `json:"options"`
 	Timeout   string     `json:"timeout"`
@@ -46,9 +47,9 @@ type Config struct {
 	Choice
 	// folders with boards/ and templates/, relative to the file's folder, or of git repositories
 	Path []string `json:"path"`
-	// board files and templates' folders by name, relative to the file's folder, or of git repositories
-	Boards    map[string]string `json:"boards"`
+	// folders of templates and libraries by name, relative to the file's folder, or of git repositories
 	Templates map[string]string `json:"templates"`
+	Libraries map[string]string `json:"libraries"`
 	Targets   map[string]Choice `json:"targets"`
 
 	File string // where it was read from; "" without one
@@ -138,7 +139,7 @@ func parse(file string, data []byte) (*Config, error) {
 	for i := range c.Path {
 		c.Path[i] = below(dir, c.Path[i])
 	}
-	for _, places := range []map[string]string{c.Boards, c.Templates} {
+	for _, places := range []map[string]string{c.Templates, c.Libraries} {
 		for name, place := range places {
 			places[name] = below(dir, place)
 		}
@@ -152,6 +153,11 @@ func (c *Choice) resolve(dir string) {
 	c.Input = below(dir, c.Input)
 	if strings.ContainsAny(c.Template, `/\`) {
 		c.Template = below(dir, c.Template)
+	}
+	for i, library := range c.Uses {
+		if strings.ContainsAny(library, `/\`) {
+			c.Uses[i] = below(dir, library)
+		}
 	}
 	if strings.HasSuffix(c.Board, ".json") {
 		c.Board = below(dir, c.Board)

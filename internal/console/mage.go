@@ -45,6 +45,7 @@ var variables = map[string]string{
 	"Spec.Board":      "BOARD",
 	"Spec.Force":      "FORCE",
 	"Spec.Options":    "OPTIONS",
+	"Spec.Libraries":  "LIBRARIES",
 	"Spec.Template":   "TEMPLATE",
 	"deadline":        "TIMEOUT", // of a call's context
 	"which":           "DEVICE",  // of Desk.Attach

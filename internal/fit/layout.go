@@ -48,6 +48,8 @@ type Areas struct {
 	// patterns of archives with objects of the project's sources; others in the build folder are the operating system's.
 	// None: all archives there are the project's
 	Own []string `json:"own,omitempty"`
+	// patterns of archives of libraries; none: there are no libraries
+	Libraries []string `json:"libraries,omitempty"`
 }
 
 // Open reads an image and its map. Errors are of class config, because the build folder then contains something else.
@@ -123,8 +125,12 @@ func (l *Layout) object(piece *mapPiece) string {
 // isOwn reports whether an archive has objects of the project's sources.
 func (l *Layout) isOwn(archive string) bool {
 	own := l.of.Areas.Own
-	return len(own) == 0 || slices.ContainsFunc(own, func(pattern string) bool {
-		ok, _ := path.Match(pattern, archive) // the template's check has validated the pattern
+	return len(own) == 0 || matches(own, archive)
+}
+
+func matches(patterns []string, name string) bool {
+	return slices.ContainsFunc(patterns, func(pattern string) bool {
+		ok, _ := path.Match(pattern, name) // the template's check has validated the pattern
 		return ok
 	})
 }

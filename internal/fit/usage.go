@@ -51,6 +51,7 @@ const (
 	partWorkspace  = "workspace" // static memory for intermediate tensors
 	partLibc       = "libc"      // with libm, libgcc and the startup code
 	partMain       = "main and port"
+	partLibraries  = "libraries" // of the user
 	partStack      = "stack"
 	partArena      = "arena"
 	partSystem     = "system" // an operating system that is built with the firmware
@@ -58,7 +59,7 @@ const (
 )
 
 var partNames = []string{
-	partRuntime, partRPC, partExecutor, partOperators, partParameters, partWorkspace, partLibc, partMain, partStack,
+	partRuntime, partRPC, partExecutor, partOperators, partParameters, partWorkspace, partLibc, partMain, partLibraries, partStack,
 	partArena, partSystem, partOther,
 }
 
@@ -97,6 +98,8 @@ func (l *Layout) objectPart(piece *mapPiece) string {
 		return partLibc
 	case piece.object == "linker stubs":
 		return partLibc
+	case matches(l.of.Areas.Libraries, object):
+		return partLibraries
 	case local && len(l.of.Areas.Own) > 0 && (piece.member == "" || !l.isOwn(object)):
 		return partSystem
 	case local && piece.member != "" && l.sources[member(piece.member)] != "":

@@ -1,0 +1,93 @@
+// This file reads which symbols an archive of objects defines.
+
+package library
+
+import (
+	"bytes"
+	"debug/elf"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/boardsmith/boardsmith/failure"
+)
+
+const (
+	archiveMagic = "!<arch>\n"
+	headerBytes  = 60
+)
+
+var errArchive = errors.New("not an archive of ELF objects")
+
+// defined returns the global symbols that an archive's objects define, without weak ones.
+func defined(file string) (map[string]bool, error) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	rest, ok := bytes.CutPrefix(data, []byte(archiveMagic))
+	if !ok {
+		return nil, errArchive
+	}
+	all := map[string]bool{}
+	for len(rest) > 0 {
+		if len(rest) < headerBytes {
+			return nil, errArchive
+		}
+		size, err := strconv.Atoi(strings.TrimSpace(string(rest[48:58])))
+		if err != nil || size < 0 || size > len(rest)-headerBytes {
+			return nil, errArchive
+		}
+		name, member := rest[:16], rest[headerBytes:headerBytes+size]
+		rest = rest[min(len(rest), headerBytes+size+size%2):]
+		if name[0] == '/' && !('0' <= name[1] && name[1] <= '9') {
+			continue // the archive's index, and its table of long names
+		}
+		if err := symbols(member, all); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// symbols adds the symbols of an object.
+func symbols(object []byte, to map[string]bool) error {
+	f, err := elf.NewFile(bytes.NewReader(object))
+	if err != nil {
+		return fmt.Errorf("%w: %w", errArchive, err)
+	}
+	list, err := f.Symbols()
+	if err != nil && !errors.Is(err, elf.ErrNoSymbols) {
+		return fmt.Errorf("%w: %w", errArchive, err)
+	}
+	for _, s := range list {
+		if elf.ST_BIND(s.Info) == elf.STB_GLOBAL && s.Section != elf.SHN_UNDEF {
+			to[s.Name] = true
+		}
+	}
+	return nil
+}
+
+// CheckArchives returns an error if two libraries define one symbol: which of them is linked would depend on their
+// order. archives maps the libraries' names to their files.
+func CheckArchives(archives map[string]string) error {
+	owner := map[string]string{}
+	for _, name := range slices.Sorted(maps.Keys(archives)) {
+		all, err := defined(archives[name])
+		if err != nil {
+			return failure.New(failure.Link, "", "library %s: %w", name, err)
+		}
+		for _, symbol := range slices.Sorted(maps.Keys(all)) {
+			if other := owner[symbol]; other != "" {
+				return failure.New(failure.Link, "leave one of them out, or rename the symbol",
+					"libraries %s and %s both define %s", other, name, symbol)
+			}
+			owner[symbol] = name
+		}
+	}
+	return nil
+}

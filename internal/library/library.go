@@ -1,0 +1,152 @@
+// Package library reads libraries: folders with a library.json and the C or C++ that a firmware is linked with. It finds
+// out what a library's sources and its archive define.
+//
+// It does not compile, and does not know where libraries come from.
+package library
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/jsonfile"
+)
+
+// File is the name of the file that describes a library.
+const File = "library.json"
+
+// maxFileBytes limits library.json.
+const maxFileBytes = 1 << 20
+
+// A Library is library.json and the files that it names. Paths are slash paths in its folder.
+type Library struct {
+	Doc     string   `json:"doc"`     // one line for people
+	Headers []string `json:"headers"` // folders for #include
+	Sources []string `json:"sources"` // C, C++ and assembly files, and patterns of them
+	Flags   []string `json:"flags"`   // of the compiler, for its sources
+	Cores   []string `json:"cores"`   // patterns of names of cores, as in inherits of a board: cortex-m*. None: any
+	Licence string   `json:"licence"` // an SPDX expression
+
+	Name  string   `json:"-"`
+	Files fs.FS    `json:"-"` // rooted in its folder
+	Found []string `json:"-"` // the sources, sorted
+}
+
+// wordRE matches names, paths and flags that make and a shell take as they are.
+var wordRE = regexp.MustCompile(`^[\w./=+,:-]+$`)
+
+// nameRE matches names of libraries: they are parts of make's variables.
+var nameRE = regexp.MustCompile(`^[A-Za-z]\w*$`)
+
+// Read reads the library in a folder. Errors are of class config.
+func Read(dir, name string) (*Library, error) {
+	file := filepath.Join(dir, File)
+	data, err := os.ReadFile(file)
+	switch {
+	case err != nil:
+		return nil, failure.New(failure.Config, "name the folder with "+File, "library %s: %w", name, err)
+	case len(data) > maxFileBytes:
+		return nil, failure.New(failure.Config, "", "library %s: %s is larger than 1 MiB", name, file)
+	}
+	l := &Library{Name: name, Files: os.DirFS(dir)}
+	keys, _, err := jsonfile.Scan(data)
+	if err == nil {
+		if err := jsonfile.CheckFields(file, keys, jsonfile.Fields(reflect.TypeFor[Library]()), nil); err != nil {
+			return nil, err
+		}
+		err = json.NewDecoder(bytes.NewReader(data)).Decode(l)
+	}
+	if err != nil {
+		return nil, &jsonfile.Error{File: file, Line: jsonfile.Line(data, err), Err: err}
+	}
+	if err := l.check(); err != nil {
+		return nil, failure.New(failure.Config, "correct "+file, "library %s: %w", name, err)
+	}
+	return l, nil
+}
+
+func (l *Library) check() error {
+	if !nameRE.MatchString(l.Name) {
+		return errors.New("a library's name consists of letters, digits and underscores")
+	}
+	if l.Licence == "" {
+		return errors.New("no licence")
+	}
+	for _, word := range slices.Concat(l.Headers, l.Flags) {
+		if !wordRE.MatchString(word) {
+			return fmt.Errorf("%q has a character that make or a shell would change", word)
+		}
+	}
+	for _, dir := range l.Headers {
+		if info, err := fs.Stat(l.Files, path.Clean(dir)); err != nil || !info.IsDir() {
+			return fmt.Errorf("headers: there is no folder %q", dir)
+		}
+	}
+	for _, core := range l.Cores {
+		if _, err := path.Match(core, ""); err != nil {
+			return fmt.Errorf("cores: invalid pattern %q", core)
+		}
+	}
+	return l.findSources()
+}
+
+func (l *Library) findSources() error {
+	for _, pattern := range l.Sources {
+		found, err := fs.Glob(l.Files, pattern)
+		if err != nil || len(found) == 0 {
+			return fmt.Errorf("sources: nothing matches %q", pattern)
+		}
+		for _, name := range found {
+			if !wordRE.MatchString(name) {
+				return fmt.Errorf("sources: %q has a character that make or a shell would change", name)
+			}
+			if !slices.Contains([]string{".c", ".cpp", ".S"}, path.Ext(name)) {
+				return fmt.Errorf("sources: %q is not a .c, .cpp or .S file", name)
+			}
+		}
+		l.Found = append(l.Found, found...)
+	}
+	slices.Sort(l.Found)
+	l.Found = slices.Compact(l.Found)
+	return nil
+}
+
+// RunsOn returns an error if the library is for other cores.
+func (l *Library) RunsOn(core string) error {
+	if len(l.Cores) == 0 || slices.ContainsFunc(l.Cores, func(pattern string) bool {
+		ok, _ := path.Match(pattern, core) // check has validated the pattern
+		return ok
+	}) {
+		return nil
+	}
+	return failure.New(failure.Config, "leave it out for this board", "library %s is for the cores %s, not for %s", l.Name,
+		strings.Join(l.Cores, ", "), core)
+}
+
+// HasHeader reports whether sources of others find a header in the library.
+func (l *Library) HasHeader(name string) bool {
+	return slices.ContainsFunc(l.Headers, func(dir string) bool {
+		info, err := fs.Stat(l.Files, path.Join(dir, name))
+		return err == nil && info.Mode().IsRegular()
+	})
+}
+
+// Mentions reports whether a source of the library has a function's name with a bracket behind it: it seems to define
+// it.
+func (l *Library) Mentions(function string) bool {
+	defines := regexp.MustCompile(`(?m)^[^\n;=(]*\b` + regexp.QuoteMeta(function) + `\s*\(`)
+	return slices.ContainsFunc(l.Found, func(name string) bool {
+		data, err := fs.ReadFile(l.Files, name)
+		return err == nil && defines.Match(data)
+	})
+}

@@ -1,0 +1,123 @@
+package library
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/boardsmith/boardsmith/failure"
+)
+
+func write(t *testing.T, dir, name, text string) string {
+	t.Helper()
+	file := filepath.Join(dir, name)
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+func TestRead(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		`{"doc": "d", "headers": ["include"], "sources": ["src/*.c", "src/a.c"], "licence": "MIT"}`: "",
+		"{\"doc\": \"d\",\n\"source\": []}":                 `library.json:2: field "source" is not known; did you mean "sources"?`,
+		"{\"doc\": \"d\",\n\"sources\": 1}":                 "library.json:2",
+		`{"doc": "d"`:                                       "library.json:1",
+		`{"sources": ["src/a.c"]}`:                          "no licence",
+		`{"sources": ["none/*.c"], "licence": "MIT"}`:       `nothing matches "none/*.c"`,
+		`{"sources": ["../out.c"], "licence": "MIT"}`:       `nothing matches "../out.c"`,
+		`{"sources": ["src/n.txt"], "licence": "MIT"}`:      "is not a .c, .cpp or .S file",
+		`{"sources": ["src/a b.c"], "licence": "MIT"}`:      "make or a shell would change",
+		`{"headers": ["inc"], "licence": "MIT"}`:            `no folder "inc"`,
+		`{"headers": [".."], "licence": "MIT"}`:             `no folder ".."`,
+		`{"flags": ["-DX=$(shell id)"], "licence": "MIT"}`:  "make or a shell would change",
+		`{"cores": ["["], "sources": [], "licence": "MIT"}`: "invalid pattern",
+	} {
+		dir := filepath.Join(t.TempDir(), "kiln")
+		write(t, dir, File, text)
+		write(t, filepath.Dir(dir), "out.c", "")
+		for _, name := range []string{"src/a.c", "src/b.c", "src/a b.c", "src/n.txt", "include/k.h"} {
+			if name != "src/a b.c" || strings.Contains(text, name) {
+				write(t, dir, name, "int kiln_fire(int a);\nint kiln_fire(int a) { return helper(a); }\n")
+			}
+		}
+		l, err := Read(dir, "kiln")
+		if want != "" {
+			if err == nil || !strings.Contains(err.Error(), want) || failure.Of(err) != failure.Config {
+				t.Errorf("%s: %v", text, err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Join(l.Found, " "); got != "src/a.c src/b.c" {
+			t.Error(got)
+		}
+		if !l.HasHeader("k.h") || l.HasHeader("a.c") || !l.Mentions("kiln_fire") || l.Mentions("helper") || l.Mentions("kiln") {
+			t.Error("the library has other headers and functions")
+		}
+		if err := l.RunsOn("cortex-m3"); err != nil {
+			t.Error(err)
+		}
+	}
+	dir := t.TempDir()
+	write(t, dir, File, `{"licence": "MIT"}`)
+	if _, err := Read(dir, "a-b"); err == nil || !strings.Contains(err.Error(), "name consists of") {
+		t.Error(err)
+	}
+	if _, err := Read(filepath.Join(dir, "none"), "none"); failure.Of(err) != failure.Config || failure.Next(err) == "" {
+		t.Error(err)
+	}
+}
+
+// TestCheckArchives: static and weak symbols may occur in several libraries, others may not.
+func TestCheckArchives(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("cc"); err != nil {
+		t.Skip("cc is not installed")
+	}
+	dir := t.TempDir()
+	archive := func(name, text string) string {
+		source := write(t, dir, name+"_with_a_name_of_more_than_sixteen_bytes.c", text)
+		object, file := strings.TrimSuffix(source, ".c")+".o", filepath.Join(dir, name+".a")
+		for _, args := range [][]string{{"cc", "-c", "-o", object, source}, {"ar", "rcsD", file, object}} {
+			if out, err := exec.Command(args[0], args[1:]...).CombinedOutput(); err != nil {
+				t.Fatalf("%s: %v\n%s", args, err, out)
+			}
+		}
+		return file
+	}
+	a := archive("a", "int f(void); static int s; __attribute__((weak)) int w(void) { return s; } int f(void) { return 1; }")
+	b := archive("b", "int f(void); static int s; __attribute__((weak)) int w(void) { return s + f(); }")
+	c := archive("c", "int f(void); int f(void) { return 2; }")
+	if err := CheckArchives(map[string]string{"a": a, "b": b}); err != nil {
+		t.Error(err)
+	}
+	err := CheckArchives(map[string]string{"a": a, "b": b, "c": c})
+	if err == nil || err.Error() != "libraries a and c both define f" || failure.Of(err) != failure.Link {
+		t.Error(err)
+	}
+	data, err := os.ReadFile(a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := 0; n < len(data); n += 41 {
+		if err := os.WriteFile(c, data[:n], 0o644); err != nil {
+			t.Fatal(err)
+		}
+		_ = CheckArchives(map[string]string{"c": c}) // must not panic
+	}
+	if err := os.WriteFile(c, data[:len(data)/2], 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := CheckArchives(map[string]string{"c": c}); failure.Of(err) != failure.Link {
+		t.Errorf("of half an archive: %v", err)
+	}
+}

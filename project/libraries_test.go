@@ -1,0 +1,151 @@
+package project
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/drawn"
+	"github.com/boardsmith/boardsmith/mlf/mlftest"
+)
+
+// A shelf is a folder of the user with three libraries and boards whose function calls them: a stand-in for a vendor's
+// kernels, a hand-written one, and one in C++ with a constructor.
+func shelf(t *testing.T) env {
+	t.Helper()
+	home := t.TempDir()
+	const board = `{"doc": "mine", "inherits": "CHIP", "templates": ["baremetal"], "sources": [SOURCES"use.c"],
+		"functions": [{"name": "use.all", "symbol": "use_all"}], LINK}`
+	chip := strings.NewReplacer("CHIP", "chip/mps2_an386", "SOURCES", "", "LINK", `"arena_kib": 64,
+		"link": {"kind": "qemu", "program": "qemu-system-arm", "args": ["-machine", "mps2-an386"]},
+		"flash": {"programmer": "none"}`).Replace(board)
+	process := strings.NewReplacer("CHIP", "cpu/native", "SOURCES", `"port/process.c", `, "LINK",
+		`"link": {"kind": "process"}, "flash": {"programmer": "none"}`).Replace(board)
+	putFiles(t, home, map[string]string{
+		"boards/with_host.json": process, "boards/with_m4.json": chip,
+		"boards/use.c": `#include <nn/nn.h>
+#include <plain.h>
+#include <objects.h>
+#include <tvm/runtime/c_runtime_api.h>
+int use_all(TVMValue* args, int* codes, int n, TVMValue* out, int* type, void* handle);
+int use_all(TVMValue* args, int* codes, int n, TVMValue* out, int* type, void* handle) {
+    (void)args; (void)codes; (void)n; (void)handle;
+    out->v_int64 = nn_add(plain_one(), objects_made());
+    *type = kTVMArgInt;
+    return 0;
+}
+`,
+		"libraries/nn/library.json": `{"doc": "kernels", "headers": ["Include"], "sources": ["Source/*.c"],
+			"flags": ["-O3", "-DNN_BASE=100"], "cores": ["cortex-m*", "native"], "licence": "Apache-2.0"}`,
+		"libraries/nn/Include/nn/nn.h":   "int nn_add(int a, int b);\n",
+		"libraries/nn/Source/nn_add.c":   "#include <nn/nn.h>\nint nn_add(int a, int b) { return NN_BASE + a + b; }\n",
+		"libraries/nn/Source/nn_more.c":  "int nn_more(int a);\nint nn_more(int a) { return a; }\n",
+		"libraries/nn/README.md":         "not copied\n",
+		"libraries/plain/library.json":   `{"doc": "by hand", "headers": ["."], "sources": ["plain.c"], "licence": "0BSD"}`,
+		"libraries/plain/plain.h":        "int plain_one(void);\n",
+		"libraries/plain/plain.c":        "#include \"plain.h\"\nint plain_one(void) { return 1; }\n",
+		"libraries/objects/library.json": `{"doc": "C++", "headers": ["."], "sources": ["*.cpp"], "licence": "MIT"}`,
+		"libraries/objects/objects.h":    "#ifdef __cplusplus\nextern \"C\"\n#endif\nint objects_made(void);\n",
+		"libraries/objects/objects.cpp": `#include "objects.h"
+namespace {
+struct Counter {
+    int made;
+    Counter() : made(20) {}
+    virtual int count() { return made; }
+};
+Counter counter;
+}
+int objects_made(void) { return counter.count(); }
+`,
+		"libraries/heads/library.json": `{"doc": "no code", "headers": ["."], "sources": [], "licence": "0BSD"}`,
+		"libraries/heads/plain.h":      "int plain_one(void);\n",
+		"libraries/twin/library.json":  `{"doc": "another", "headers": [], "sources": ["twin.c"], "licence": "0BSD"}`,
+		"libraries/twin/twin.c":        "int plain_one(void);\nint plain_one(void) { return 2; }\n",
+		"libraries/riscv/library.json": `{"doc": "others", "headers": [], "sources": ["a.c"], "cores": ["rv*"], "licence": "0BSD"}`,
+		"libraries/riscv/a.c":          "int a;\n",
+	})
+	e := testEnv()
+	e.Path = []string{home}
+	return e
+}
+
+// TestLibraries builds firmware with three libraries, whose functions return what they should.
+func TestLibraries(t *testing.T) {
+	t.Parallel()
+	boards := []string{"with_host"}
+	if drawn.InFull() {
+		boards = append(boards, "with_m4")
+	}
+	for _, board := range boards {
+		e := shelf(t)
+		spec := Spec{Board: board, Model: mlftest.Tiny(t, nil), Libraries: []string{"nn", "plain", "objects"}}
+		p := generated(t, filepath.Join(t.TempDir(), "p"), spec, e)
+		if _, err := os.Stat(filepath.Join(p.Dir(), "libraries", "nn", "README.md")); err == nil {
+			t.Error("a file that no compiler reads was copied")
+		}
+		first := built(t, p)
+		s, err := p.Run(t.Context(), e.desk(), "")
+		must(t, err)
+		f, err := s.Function(t.Context(), "use.all")
+		must(t, err)
+		if got, err := f.Call(t.Context()); err != nil || got != int64(121) {
+			t.Errorf("%s: %v, %v", board, got, err)
+		}
+		must(t, s.Close(t.Context()))
+		if got := strings.Join(p.Libraries(), " "); got != "nn plain objects" {
+			t.Error(got)
+		}
+		u, err := p.Usage(first)
+		must(t, err)
+		if !slices.ContainsFunc(u.Parts, func(p PartUse) bool { return p.Name == "libraries" && p.Text > 0 }) {
+			t.Errorf("%s: the libraries have no code: %+v", board, u.Parts)
+		}
+
+		q := generated(t, filepath.Join(t.TempDir(), "q"), spec, e)
+		if same := built(t, q); same.Digest != first.Digest || same.BuildID != first.BuildID {
+			t.Error("the same libraries, another build")
+		}
+		kept := filepath.Join(q.Dir(), "build", "libraries", "nn")
+		if _, err := os.Stat(kept + ".a"); err != nil {
+			t.Error(err)
+		}
+		if _, err := os.Stat(filepath.Join(kept, "Source", "nn_add.c.o")); err == nil {
+			t.Error("a library was compiled twice for one board")
+		}
+
+		source := filepath.Join(e.Path[0], "libraries", "plain", "plain.c")
+		must(t, os.WriteFile(source, []byte("int plain_one(void);\nint plain_one(void) { return 3; }\n"), 0o644))
+		must(t, p.Generate(t.Context(), spec))
+		if again := built(t, p); again.BuildID == first.BuildID || again.Digest == first.Digest {
+			t.Error("another library, the same build")
+		}
+	}
+}
+
+// TestLibraryErrors: what a library lacks or has twice is named, with the next step.
+func TestLibraryErrors(t *testing.T) {
+	t.Parallel()
+	e := shelf(t)
+	for _, c := range []struct{ libraries, want, next string }{
+		{"nn plain objects twin", "libraries plain and twin both define plain_one", "leave one"},
+		{"nn riscv", "library riscv is for the cores rv*, not for native", "leave it out"},
+		{"nn nn", "library nn is given twice", "leave one"},
+		{"plane", `library "plane" is not known; did you mean "plain"?`, "nn, objects, plain, riscv, twin"},
+		{"nn plain", "objects.h", "library objects has it: generate with Spec.Libraries=nn,plain,objects"},
+		{"nn objects heads", "plain_one", "library plain has it: generate with Spec.Libraries=nn,objects,heads,plain"},
+		{e.Path[0] + "/boards", "library.json", "name the folder"},
+	} {
+		spec := Spec{Board: "with_host", Model: mlftest.Tiny(t, nil), Libraries: strings.Fields(c.libraries)}
+		p, err := generate(t.Context(), filepath.Join(t.TempDir(), "p"), spec, e)
+		if err == nil {
+			_, err = p.Build(t.Context())
+			must(t, p.Close())
+		}
+		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(failure.Next(err), c.next) {
+			t.Errorf("%s: %v; %s", c.libraries, err, failure.Next(err))
+		}
+	}
+}
