@@ -54,29 +54,24 @@ func TestInterop(t *testing.T) {
 		}
 		t.Run(board, func(t *testing.T) {
 			needTools(t, board)
-			all := uses
-			if board != "host" && board != "mps2_an385" {
-				all = []string{"tensors"}
+			if b.Flash.Programmer != "none" {
+				keepertest.Use(t)
+				defer tvm.stopEmulated(t, b)
 			}
 			dir := export(board, "")
-			for _, use := range all {
+			for _, use := range usesOf(board) {
 				t.Run(use, func(t *testing.T) {
-					if board == "host" {
-						tvm.both(t, use, dir)
-						return
-					}
 					tvm.use(t, use, "ours", board, dir)
+					if board == "host" {
+						tvm.use(t, use, "TVM's", "", filepath.Join(tvm.built, "microtvm_template_projects", "crt"))
+					}
 				})
-			}
-			if board == "host" && drawn.InSoak() {
-				t.Run("autotvm_conv2d_64", func(t *testing.T) { tvm.both(t, "autotvm_conv2d_64", dir) })
 			}
 			if board == "host" {
 				t.Run("metaschedule", func(t *testing.T) { tvm.metaSchedule(t, dir) })
 			}
 		})
 	}
-	t.Run("microbit", func(t *testing.T) { tvm.tuneFlash(t, export("microbit", "")) })
 	t.Run("zephyr", func(t *testing.T) {
 		if os.Getenv("ZEPHYR_BASE") == "" {
 			t.Skip("ZEPHYR_BASE names no Zephyr")
@@ -151,32 +146,31 @@ func (p tvmPython) use(t *testing.T, use, whose, board, template string) {
 	p.run(t, measuredUse{use, whose, cmp.Or(board, "host")}, p.built, append([]string{script}, args...)...)
 }
 
-// both runs one use on this computer, with our template and with TVM's.
-func (p tvmPython) both(t *testing.T, use, ours string) {
-	t.Helper()
-	p.use(t, use, "ours", "host", ours)
-	p.use(t, use, "TVM's", "", filepath.Join(p.built, "microtvm_template_projects", "crt"))
+// usesOf returns what is tried on a board: of emulated ones, all on one, tensors on each, and tuning on one with flash.
+func usesOf(board string) []string {
+	var of []string
+	switch board {
+	case "host", "mps2_an385":
+		of = slices.Clone(uses)
+	case "microbit":
+		of = []string{"tensors", "autotvm_conv2d"}
+	default:
+		return []string{"tensors"}
+	}
+	if drawn.InSoak() && board != "mps2_an385" {
+		of[slices.Index(of, "autotvm_conv2d")] = "autotvm_conv2d_64"
+	}
+	return of
 }
 
-// tuneFlash tunes on a board behind an emulated probe.
-func (p tvmPython) tuneFlash(t *testing.T, template string) {
-	needTools(t, "microbit")
-	keepertest.Use(t)
-	use := "autotvm_conv2d"
-	if drawn.InSoak() {
-		use = "autotvm_conv2d_64"
+// stopEmulated ends a board with an emulated probe, whose processes would outlive the test.
+func (p tvmPython) stopEmulated(t *testing.T, b *boards.Board) {
+	t.Helper()
+	d := &device.Desk{Probes: emulated.Probes(), StateDir: filepath.Join(p.home, "state")}
+	_, err := d.StopEmulated(context.Background(), b)
+	if err := errors.Join(err, d.Close()); err != nil {
+		t.Error(err)
 	}
-	defer func() {
-		d := &device.Desk{Probes: emulated.Probes(), StateDir: filepath.Join(p.home, "state")}
-		b, err := boards.Find("microbit", nil)
-		if err == nil {
-			_, err = d.StopEmulated(context.Background(), b)
-		}
-		if err := errors.Join(err, d.Close()); err != nil {
-			t.Error(err)
-		}
-	}()
-	p.use(t, use, "ours", "microbit", template)
 }
 
 // A measuredUse is one line for the table of mage interop.

@@ -149,7 +149,8 @@ def host_graph_executor(case):
 
 def device_graph_executor(case):
     factory = network(Executor("graph"))
-    more = {"graph_executor": "device"} if case.board else {}
+    # The graph is one message.
+    more = {"graph_executor": "device", "packet_bytes": 4096} if case.board else {}
     with case.session(factory, **more) as s:
         lib = s.get_system_lib()
         runs_graph(tvm.contrib.graph_executor.create(factory.get_graph_json(), lib, s.device), factory)
