@@ -48,8 +48,8 @@ func newDesk(t *testing.T, name, tool string) *desk {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "boards", name+".json"))
 	must(t, err)
-	path := boardstest.Shelf(t, map[string]string{name +
-		".json": strings.Replace(string(text), `"flash": {"programmer": "none"}`, flashers[name], 1)})
+	board := strings.Replace(string(text), `"flash": {"programmer": "none"}`, flashers[name], 1)
+	path := boardstest.Shelf(t, map[string]string{name + ".json": strings.Replace(board, "{", `{"replaces": true,`, 1)})
 	return deskWith(t, path, name, tool)
 }
 
