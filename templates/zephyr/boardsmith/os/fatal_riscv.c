@@ -73,10 +73,10 @@ static void read_position(os_state_t* state) {
 }
 
 // Zephyr's stack of interrupts, which its own header declares with a type of its kernel.
-extern const uint8_t interrupt_stack[] __asm__("z_interrupt_stacks");
+extern const uint8_t interrupt_stack[CONFIG_ISR_STACK_SIZE] __asm__("z_interrupt_stacks");
 
 static bool is_interrupts(uintptr_t sp) {
-  return (sp >= (uintptr_t)interrupt_stack) && (sp <= ((uintptr_t)interrupt_stack + (uintptr_t)CONFIG_ISR_STACK_SIZE));
+  return (sp >= (uintptr_t)interrupt_stack) && (sp <= ((uintptr_t)interrupt_stack + sizeof(interrupt_stack)));
 }
 
 void os_fault_state(os_state_t* state, const os_frame_t* frame, const os_stack_t* stack) {
