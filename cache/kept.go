@@ -67,9 +67,10 @@ func (c *Cache) Lend(k Key) (*Folder, error) {
 // lockFolder returns the locked file beside a folder, or nil if another one holds it.
 func lockFolder(path string) (*os.File, error) {
 	name := path + lockSuffix
-	for {
+	for lacked := false; ; {
 		f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o644)
-		if errors.Is(err, fs.ErrNotExist) {
+		if errors.Is(err, fs.ErrNotExist) && !lacked { // the second time, the lock is a link to nowhere
+			lacked = true
 			if err = os.MkdirAll(filepath.Dir(name), 0o755); err == nil {
 				continue
 			}

@@ -2,6 +2,7 @@ package cache
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -243,4 +244,25 @@ func TestFoldersAtOnce(t *testing.T) {
 		})
 	}
 	all.Wait()
+}
+
+// TestLendDangling: a lock that is a link to nowhere is an error, not a loop.
+func TestLendDangling(t *testing.T) {
+	t.Parallel()
+	c := New(t.TempDir(), Options{})
+	f, err := c.Lend(Key{1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Drop()
+	lock := f.Dir + lockSuffix
+	if err := os.Remove(lock); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(filepath.Join(t.TempDir(), "gone", "lock"), lock); err != nil {
+		t.Skip(err)
+	}
+	if _, err := c.Lend(Key{1}); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("error %v, want one of a file that does not exist", err)
+	}
 }

@@ -528,3 +528,16 @@ func TestFoundBeside(t *testing.T) {
 		}
 	}
 }
+
+// TestToolPathAlone: where the user has no PATH, that of the build command has no empty word, which is the folder it
+// runs in.
+func TestToolPathAlone(t *testing.T) {
+	s := newSystem(t, `"tools": []`, `"tools": [{"name": "systool", "install": "", "in": ["$OS_BASE/bin"]}]`)
+	s.write(s.base, "bin/systool", "#!/bin/sh\n")
+	must(t, os.Chmod(filepath.Join(s.base, "bin", "systool"), 0o755))
+	p := s.project()
+	t.Setenv("PATH", "")
+	if got, want := p.toolPath(), []string{"PATH=" + filepath.Join(s.base, "bin")}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}

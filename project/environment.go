@@ -145,7 +145,10 @@ func (p *Project) toolPath() []string {
 	if len(folders) == 0 {
 		return nil
 	}
-	return []string{"PATH=" + strings.Join(append(folders, os.Getenv("PATH")), string(os.PathListSeparator))}
+	if path := os.Getenv("PATH"); path != "" { // an empty word at the end is the working folder
+		folders = append(folders, path)
+	}
+	return []string{"PATH=" + strings.Join(folders, string(os.PathListSeparator))}
 }
 
 // environment returns the build command's variables in addition to those of every tool. A value $NAME is the user's

@@ -74,7 +74,7 @@ static void restart(void) {
   if (length > 0) {
     path[length] = '\0';
     char* const argv[] = {path, NULL};
-    (void)sigprocmask(SIG_SETMASK, &native.mask, NULL);
+    (void)pthread_sigmask(SIG_SETMASK, &native.mask, NULL);
     (void)dup2(native.link_out, (int)STANDARD_OUTPUT);
     (void)execve(path, argv, environ);
   }
@@ -164,7 +164,7 @@ static int32_t is_overflow(int number, const siginfo_t* info, const fault_contex
 // Ends the process by the signal, as without a handler.
 static void die(int number) {
   (void)signal(number, SIG_DFL);
-  (void)sigprocmask(SIG_SETMASK, &native.mask, NULL);
+  (void)pthread_sigmask(SIG_SETMASK, &native.mask, NULL);
   (void)raise(number);
 }
 
@@ -253,7 +253,7 @@ static int32_t find_stack(native_t* n) {
 static int32_t native_init(void* ctx) {
   native_t* n = ctx;
   const char* file = getenv("BOARDSMITH_FAULT_FILE");
-  if ((sigprocmask(SIG_SETMASK, NULL, &n->mask) != 0) ||
+  if ((pthread_sigmask(SIG_SETMASK, NULL, &n->mask) != 0) ||
       (signal(SIGPIPE, SIG_IGN) == SIG_ERR) ||  // a closed link is an error of write, not a signal
       (find_stack(n) != 0)) {
     return -1;
