@@ -443,8 +443,9 @@ static fault_reason_t reason_of(unsigned int reason, const os_state_t* state) {
   if (reason == (unsigned int)K_ERR_SPURIOUS_IRQ) {
     return FAULT_INTERRUPT;
   }
-  // An oops or a panic is a failed check of Zephyr's.
-  return (reason == (unsigned int)K_ERR_CPU_EXCEPTION) ? FAULT_HARDWARE : FAULT_CHECK;
+  // An oops or a panic is a failed check of Zephyr's. Exceptions have many reasons from Zephyr 3.5 on.
+  const bool is_check = (reason == (unsigned int)K_ERR_KERNEL_OOPS) || (reason == (unsigned int)K_ERR_KERNEL_PANIC);
+  return is_check ? FAULT_CHECK : FAULT_HARDWARE;
 }
 
 // Records the fault and restarts. Call it in a k_sys_fatal_error_handler of your own, with that function's arguments.
