@@ -114,6 +114,7 @@ type run struct {
 	Trial
 	home      string // a temporary folder
 	board     *boards.Board
+	partial   bool           // the board file is completed by the build
 	images    []*image.Image // which differ in accept_variant
 	projects  []*project.Project
 	device    *device.Device
@@ -132,7 +133,7 @@ func (r *run) all(ctx context.Context) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.board = r.projects[0].Board()
+	r.board, r.partial = r.projects[0].Board(), file.Partial
 	r.report = newReport(file, r.projects[0].Template(), first, r.Short)
 	if r.device, err = r.Desk.Attach(ctx, r.board, r.Which); err != nil {
 		return nil, err

@@ -129,21 +129,24 @@ func (r *run) takeArena(ctx context.Context) (blocks []block, err error) {
 // arenaKiB returns the size of the project's arena.
 func (r *run) arenaKiB() int { return r.projects[0].Board().ArenaKiB }
 
-// layout returns the RAM that the firmware does not use, and what it uses besides the arena. Both are known of images
-// of the bare-metal template only: an operating system may use the rest.
+// layout returns the RAM that the firmware does not use, and what it uses besides the arena. Neither is known of a
+// board that only the build completes: an operating system may use the rest.
 func (r *run) layout() (free, own []block, err error) {
 	file, err := r.images[0].ELF()
 	if err != nil {
 		return nil, nil, err
 	}
 	defer file.Close()
-	stack, ok := between(file, "bare_stack_start", "bare_stack_end")
+	stacks := r.images[0].Landmarks.Stacks
+	if r.partial || len(stacks) == 0 {
+		return nil, nil, nil
+	}
+	stack, ok := stacks[0].Find(file)
 	if !ok {
 		return nil, nil, nil
 	}
-	stack.what = "the stack"
 	used := []block{}
-	own = []block{stack}
+	own = []block{{"the stack", stack.Start, stack.Size()}}
 	for _, s := range file.Sections {
 		if s.Flags&elf.SHF_ALLOC == 0 || s.Size == 0 {
 			continue
@@ -166,25 +169,6 @@ func (r *run) layout() (free, own []block, err error) {
 		free = append(free, gaps(block{"in region " + m.Name, uint64(m.Origin), uint64(m.Size)}, used)...)
 	}
 	return free, own, nil
-}
-
-// between returns the range between two symbols.
-func between(file *elf.File, from, to string) (b block, ok bool) {
-	symbols, err := file.Symbols()
-	if err != nil {
-		return b, false
-	}
-	seen := 0
-	for _, s := range symbols {
-		switch s.Name {
-		case from:
-			b.start, seen = s.Value, seen|1
-		case to:
-			b.size, seen = s.Value, seen|2
-		}
-	}
-	b.size -= b.start
-	return b, seen == 3
 }
 
 // gaps returns what of whole is in none of the used blocks, in whole words.

@@ -193,7 +193,7 @@ func (r *Run) memory(b *boards.Board) (boards.Options, error) {
 func (p *place) work(ctx context.Context) {
 	err := p.begin(ctx)
 	if err == nil {
-		p.kind.open(p)
+		p.run.tell(Event{Board: p.name, What: "ready"})
 		err = p.serve(ctx)
 	}
 	if p.idle && len(p.unproven) > 0 {
@@ -296,12 +296,14 @@ func (k *kind) windowNow() rpc.Window {
 	return k.window
 }
 
-// accept takes the window of the first place, and compares it with all others' that hold the same image.
+// accept takes the window of the first place, and compares it with all others' that hold the same image. From then on
+// candidates can be built: the reference too, which a place may need before it is ready.
 func (k *kind) accept(i *image.Image, w rpc.Window) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.window.Bytes == 0 {
 		k.window = w
+		k.open()
 	}
 	if k.window != w && i == k.resident {
 		return failure.New(failure.Internal, "", "boards %s have different windows: %v and %v", k.name, k.window, w)
@@ -309,11 +311,8 @@ func (k *kind) accept(i *image.Image, w rpc.Window) error {
 	return nil
 }
 
-// open lets candidates be built for the kind.
-func (k *kind) open(p *place) {
-	k.run.tell(Event{Board: p.name, What: "ready"})
-	k.mu.Lock()
-	defer k.mu.Unlock()
+// open lets candidates be built for the kind. The caller holds mu.
+func (k *kind) open() {
 	select {
 	case <-k.opened:
 	default:
@@ -328,11 +327,7 @@ func (k *kind) lose(err error) {
 	k.lost = err
 	last := k.places == 0
 	if last {
-		select {
-		case <-k.opened:
-		default:
-			close(k.opened)
-		}
+		k.open()
 	}
 	k.mu.Unlock()
 	if last {

@@ -193,12 +193,17 @@ func (p loosePlace) Prepare(ctx context.Context, i *image.Image) (tune.Tier, str
 	return p.Place.Prepare(ctx, i)
 }
 
-// TestPreparedAgain: a place has more than one try to begin.
+// TestPreparedAgain: a place has more than one try to begin, also if it is the only one and the run has a reference.
 func TestPreparedAgain(t *testing.T) {
 	var failed atomic.Bool
-	r, _ := opened(t, tune.Options{Place: func(_ string, p tune.Place) tune.Place { return loosePlace{p, &failed} }},
-		"host")
-	result, err := r.Measure(t.Context(), operator("one", right))
+	reference := operator("reference", right)
+	r, _ := opened(t, tune.Options{
+		Reference: &reference, Drift: 1000,
+		Place: func(_ string, p tune.Place) tune.Place { return loosePlace{p, &failed} },
+	}, "host")
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	result, err := r.Measure(ctx, operator("one", right))
 	must(t, err)
 	if result.Failure != nil || !failed.Load() {
 		t.Errorf("%+v", result.Failure)
