@@ -140,6 +140,12 @@ func TestAcceptInFull(t *testing.T) {
 	}
 }
 
+// Lines of the port of board host.
+const (
+	ticks       = "static uint64_t process_ticks(void* ctx) {"
+	nanoseconds = "return ((uint64_t)t.tv_sec * 1000000000U) + (uint64_t)t.tv_nsec;"
+)
+
 // broken are boards that each have one fault, and the step at which it must show.
 var broken = []struct {
 	name, step string
@@ -173,7 +179,7 @@ var broken = []struct {
 	{
 		name: "clock 2 % fast", step: "clock", of: "host",
 		port: map[string]string{
-			"return ((uint64_t)t.tv_sec * 1000000000U) + (uint64_t)t.tv_nsec;": "return ((((uint64_t)t.tv_sec * 1000000000U) + (uint64_t)t.tv_nsec) / 100U) * 102U;",
+			nanoseconds: "return ((((uint64_t)t.tv_sec * 1000000000U) + (uint64_t)t.tv_nsec) / 100U) * 102U;",
 		},
 		text: "+2.",
 	},
@@ -181,8 +187,8 @@ var broken = []struct {
 		// only waits that time out count: the others may be those of a busy computer
 		name: "counter that sleeps", step: "timer", of: "host",
 		port: map[string]string{
-			"static uint64_t process_ticks(void* ctx) {":                       "static uint64_t slept;\nstatic uint64_t process_ticks(void* ctx) {",
-			"return ((uint64_t)t.tv_sec * 1000000000U) + (uint64_t)t.tv_nsec;": "return ((uint64_t)t.tv_sec * 1000000000U) + (uint64_t)t.tv_nsec - slept;",
+			ticks:       "static uint64_t slept;\n" + ticks,
+			nanoseconds: "return ((uint64_t)t.tv_sec * 1000000000U) + (uint64_t)t.tv_nsec - slept;",
 			"static int32_t process_receive(void* ctx, uint8_t** data, uint32_t timeout_ms) {": `static uint64_t slept;
 static uint64_t process_ticks(void* ctx);
 static int32_t process_receive(void* ctx, uint8_t** data, uint32_t timeout_ms) {

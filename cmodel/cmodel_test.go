@@ -229,7 +229,8 @@ static int once(const TVMContext* context) {
 	for _, o := range out {
 		fmt.Fprintf(&b, "  (void)fwrite(%s, 1, sizeof %[1]s, stdout);\n", o)
 	}
-	b.WriteString("  return 0;\n}\n\nint main(void) { return (once(NULL) != 0) || (once(&own) != 0) || (once(NULL) != 0); }\n")
+	b.WriteString("  return 0;\n}\n\n" +
+		"int main(void) { return (once(NULL) != 0) || (once(&own) != 0) || (once(NULL) != 0); }\n")
 	return b.String()
 }
 

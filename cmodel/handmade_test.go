@@ -221,7 +221,8 @@ func TestNames(t *testing.T) {
 		}
 		renamed = append(renamed, r.Kind+" "+r.Name+" "+r.CName)
 	}
-	const want = "model my-net my_net, input class class_, output a-b a_b, output a_b a_b_2, output A.B A_B_3, output 2*/\n\"\\ _2_____"
+	const want = "model my-net my_net, input class class_, output a-b a_b, output a_b a_b_2, " +
+		"output A.B A_B_3, output 2*/\n\"\\ _2_____"
 	if got := strings.Join(renamed, ", "); got != want {
 		t.Errorf("renamed %s, want %s", got, want)
 	}

@@ -26,8 +26,8 @@ type Macro struct {
 	Value string `json:"value"` // "" if it must not be defined
 }
 
-// The macros of compilers by which code for another core or calling convention is recognised. An ABI's must be the same;
-// the features that the library's code may use must be there.
+// The macros of compilers by which code for another core or calling convention is recognised. An ABI's must be the
+// same; the features that the library's code may use must be there.
 var (
 	abiMacros = []string{
 		"__SIZEOF_POINTER__", "__BYTE_ORDER__", "__ARM_ARCH_PROFILE", "__ARM_SIZEOF_MINIMAL_ENUM", "__ARM_PCS_VFP",

@@ -69,8 +69,8 @@ const arenaBytes = 1 << 20
 // A footprint is a firmware's memory in bytes.
 type footprint struct{ flash, ram int }
 
-// TestSizes compares firmware for a Cortex-M3 that runs a graph as tables with one that parses the graph's JSON: it takes
-// less flash and less RAM. It logs both, and the ahead-of-time variant of the model.
+// TestSizes compares firmware for a Cortex-M3 that runs a graph as tables with one that parses the graph's JSON: it
+// takes less flash and less RAM. It logs both, and the ahead-of-time variant of the model.
 func TestSizes(t *testing.T) {
 	if !drawn.InFull() {
 		t.Skip("only in a full run")

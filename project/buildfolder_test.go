@@ -154,7 +154,8 @@ func TestFormerBuildFolder(t *testing.T) {
 func TestReservedNames(t *testing.T) {
 	t.Parallel()
 	names := []string{
-		stageFolder, blueprint.ModelTar, blueprint.StateFile, lockFile, turnFile, holderFile, builtFile, blueprint.TemporaryPrefix + blueprint.StateFile + "1",
+		stageFolder, blueprint.ModelTar, blueprint.StateFile, lockFile, turnFile, holderFile, builtFile,
+		blueprint.TemporaryPrefix + blueprint.StateFile + "1",
 		"Project.json",
 	}
 	folder := copyOfBaremetal(t)

@@ -284,7 +284,8 @@ func TestFoundCompiler(t *testing.T) {
 func TestConfigure(t *testing.T) {
 	s := newSystem(t, `"build":`, `"configure": ["describe"], "build":`)
 	s.write(s.home, "templates/system/build.sh", strings.Replace(systemBuild, "\n{ echo",
-		"\necho $2 >> out/words; if [ \"$2\" = describe ]; then sed \"s|CC|gcc|\" \"$OS_BASE/board.json\" > out/board.json; exit; fi\n{ echo", 1))
+		"\necho $2 >> out/words; if [ \"$2\" = describe ]; then "+
+			"sed \"s|CC|gcc|\" \"$OS_BASE/board.json\" > out/board.json; exit; fi\n{ echo", 1))
 	words := func(p *Project) string {
 		data, err := os.ReadFile(filepath.Join(p.Dir(), "out", "words"))
 		must(t, err)

@@ -162,7 +162,8 @@ func (p *Project) environment(cc string) (env, values []string, err error) {
 		value := t.Env[name]
 		if strings.Contains(value, blueprint.ToolchainWord) {
 			if cc == "" {
-				return nil, nil, failure.New(failure.Config, "choose another template, or leave "+blueprint.ToolchainWord+" out of its env",
+				return nil, nil, failure.New(failure.Config, "choose another template, or leave "+blueprint.ToolchainWord+
+					" out of its env",
 					"the template needs the compiler's folder for %s, but only the build finds the compiler of board %s", name,
 					p.state.Board.Name)
 			}

@@ -301,7 +301,8 @@ type StaleError struct {
 func (s *state) stale(dir string) *StaleError {
 	return &StaleError{
 		Dir: dir, Interrupted: s.Format == stateFormat, Board: s.Board.Name, Template: s.Template.from(),
-		ModelName: s.Model.ModelName, Options: s.Options, Libraries: (&Project{state: *s}).Libraries(), Archive: s.Model.Name, ArchiveDigest: s.Model.Digest,
+		ModelName: s.Model.ModelName, Options: s.Options, Libraries: (&Project{state: *s}).Libraries(),
+		Archive: s.Model.Name, ArchiveDigest: s.Model.Digest,
 	}
 }
 

@@ -201,7 +201,8 @@ func scaffold(name string) bool {
 
 // isTemporary reports whether a file is a new project.json or builtFile that a killed run did not finish.
 func isTemporary(name string) bool {
-	return strings.HasPrefix(name, blueprint.TemporaryPrefix+blueprint.StateFile) || strings.HasPrefix(name, blueprint.TemporaryPrefix+builtFile)
+	return strings.HasPrefix(name, blueprint.TemporaryPrefix+blueprint.StateFile) ||
+		strings.HasPrefix(name, blueprint.TemporaryPrefix+builtFile)
 }
 
 // sweep removes temporary files of a killed run.

@@ -93,9 +93,9 @@ func write(dir string, order []string, files map[string][]byte) (written []strin
 // emulated are boards of QEMU's that build with a shipped template, to try a copy of it.
 var emulated = map[string]string{"baremetal": "mps2_an385"}
 
-// Template makes a folder for the search path, which must be empty or absent: templates/NAME, with the folder's name, is
-// a copy of a shipped template, and boards/NAME_BOARD.json an emulated board that builds with it. It returns the names of
-// both.
+// Template makes a folder for the search path, which must be empty or absent: templates/NAME, with the folder's name,
+// is a copy of a shipped template, and boards/NAME_BOARD.json an emulated board that builds with it. It returns the
+// names of both.
 func Template(folder, from string) (template, board string, err error) {
 	emulator := emulated[from]
 	if emulator == "" {

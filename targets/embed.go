@@ -60,7 +60,8 @@ func (v *invocation) embed(ctx context.Context, folder string) error {
 			v.Printf("embed: %s %q is %s in C: %s", r.Kind, r.Name, r.CName, r.Why)
 		}
 	}
-	v.Printf("embed: %s holds %s; compile src/*.c with -Iinclude%s", shown(v.Dir, dir), strings.Join(names, ", "), compiled)
+	v.Printf("embed: %s holds %s; compile src/*.c with -Iinclude%s", shown(v.Dir, dir), strings.Join(names, ", "),
+		compiled)
 	v.JSONLine(fields{"status": "done", "folder": dir, "models": names})
 	return nil
 }

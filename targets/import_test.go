@@ -29,7 +29,8 @@ var mayImport = map[string][]string{
 	// A project is a folder, and the way from it to a device. What stands in one line imports nothing of it but to its
 	// right.
 	"project": {
-		"device", "internal/generator", "internal/gitfolder", "internal/library", "internal/blueprint", "internal/fit", "image",
+		"device", "internal/generator", "internal/gitfolder", "internal/library", "internal/blueprint", "internal/fit",
+		"image",
 		"internal/firmware", "progress",
 		"cache", "rpc", "boards", "mlf", "crt", "templates", "failure", "internal/command", "internal/filelock",
 		"internal/jsonfile",

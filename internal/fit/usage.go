@@ -59,7 +59,8 @@ const (
 )
 
 var partNames = []string{
-	partRuntime, partRPC, partExecutor, partOperators, partParameters, partWorkspace, partLibc, partMain, partLibraries, partStack,
+	partRuntime, partRPC, partExecutor, partOperators, partParameters, partWorkspace, partLibc, partMain, partLibraries,
+	partStack,
 	partArena, partSystem, partOther,
 }
 

@@ -1,5 +1,5 @@
-// Package library reads libraries: folders with a library.json and the C or C++ that a firmware is linked with. It finds
-// out what a library's sources and its archive define.
+// Package library reads libraries: folders with a library.json and the C or C++ that a firmware is linked with. It
+// finds out what a library's sources and its archive define.
 //
 // It does not compile, and does not know where libraries come from.
 package library

@@ -60,7 +60,8 @@ func TestRead(t *testing.T) {
 		if got := strings.Join(l.Found, " "); got != "src/a.c src/b.c" {
 			t.Error(got)
 		}
-		if !l.HasHeader("k.h") || l.HasHeader("a.c") || !l.Mentions("kiln_fire") || l.Mentions("helper") || l.Mentions("kiln") {
+		if !l.HasHeader("k.h") || l.HasHeader("a.c") || !l.Mentions("kiln_fire") || l.Mentions("helper") ||
+			l.Mentions("kiln") {
 			t.Error("the library has other headers and functions")
 		}
 		if err := l.RunsOn("cortex-m3"); err != nil {
@@ -94,7 +95,8 @@ func TestCheckArchives(t *testing.T) {
 		}
 		return file
 	}
-	a := archive("a", "int f(void); static int s; __attribute__((weak)) int w(void) { return s; } int f(void) { return 1; }")
+	a := archive("a", "int f(void); static int s; "+
+		"__attribute__((weak)) int w(void) { return s; } int f(void) { return 1; }")
 	b := archive("b", "int f(void); static int s; __attribute__((weak)) int w(void) { return s + f(); }")
 	c := archive("c", "int f(void); int f(void) { return 2; }")
 	if err := CheckArchives(map[string]string{"a": a, "b": b}); err != nil {
