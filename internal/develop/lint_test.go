@@ -34,7 +34,7 @@ func TestLintByNewerCppcheck(t *testing.T) {
 		}
 		writeFile(t, filepath.Join(dir, name), string(data))
 	}
-	for _, name := range []string{"include", "src", "candidate", "test"} {
+	for _, name := range []string{"include", "src", "embedded", "candidate", "test"} {
 		if err := os.Mkdir(filepath.Join(dir, name), 0o755); err != nil {
 			t.Fatal(err)
 		}
