@@ -250,14 +250,12 @@ func (s *Serial) Close() error {
 	var err error
 	s.once.Do(func() {
 		close(s.closed)
+		s.mu.Lock()
+		gone := s.err != nil // Close itself makes a read fail
+		s.mu.Unlock()
 		_ = s.port.ResetOutputBuffer() // unblocks a write; fails on a port that has vanished
-		if e := s.port.Close(); e != nil {
-			s.mu.Lock()
-			gone := s.err != nil
-			s.mu.Unlock()
-			if !gone {
-				err = &serialError{Port: s.name, Err: e}
-			}
+		if e := s.port.Close(); e != nil && !gone {
+			err = &serialError{Port: s.name, Err: e}
 		}
 		<-s.done
 	})

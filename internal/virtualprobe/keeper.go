@@ -57,8 +57,8 @@ const (
 	awaitStep    = 15 * time.Millisecond
 )
 
-// lingers is the time for which a keeper runs after its last client. Tests shorten it.
-var lingers = 60 * time.Second
+// lingers is the time for which a keeper runs after its last client.
+const lingers = 60 * time.Second
 
 // Models are the supported chips, by pyOCD's names.
 var Models = map[string]Model{NRF51.Name: NRF51, STM32F412.Name: STM32F412}
@@ -133,8 +133,7 @@ func Keep(args []string) error {
 			"this boardsmith",
 			keeperProtocol, *protocol, flags.NArg())
 	}
-	lingers = *stays
-	return keep(flags.Arg(0))
+	return keep(flags.Arg(0), *stays)
 }
 
 // Install is the command that installs the keeper of the boardsmith that a module requires, inside that module.
@@ -167,6 +166,11 @@ func Find(last string) (string, error) {
 // its own, which Up creates if necessary. find returns the path of the keeper's executable; it is called only if no
 // keeper runs, and its error is returned unchanged.
 func Up(ctx context.Context, find func() (string, error), dir, model string) (Answer, error) {
+	return upFor(ctx, find, dir, model, lingers)
+}
+
+// upFor is Up; a keeper that it starts runs for the given time after its last client.
+func upFor(ctx context.Context, find func() (string, error), dir, model string, stays time.Duration) (Answer, error) {
 	if _, ok := Models[model]; !ok {
 		return Answer{}, fmt.Errorf("there is no emulated chip %q", model)
 	}
@@ -192,7 +196,7 @@ func Up(ctx context.Context, find func() (string, error), dir, model string) (An
 					return Answer{}, err
 				}
 			}
-			if ended, err = startKeeper(program, dir); err != nil {
+			if ended, err = startKeeper(program, dir, stays); err != nil {
 				return Answer{}, err
 			}
 		}
@@ -236,14 +240,14 @@ func firstState(dir, model string) error {
 
 // startKeeper starts the keeper's executable in a session of its own. The channel receives its result: nil if another
 // keeper was already running.
-func startKeeper(program, dir string) (<-chan error, error) {
+func startKeeper(program, dir string, stays time.Duration) (<-chan error, error) {
 	// the keeper empties its log once it owns the chip
 	log, err := os.OpenFile(filepath.Join(dir, logName), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
 	if err != nil {
 		return nil, err
 	}
 	defer log.Close()
-	cmd := exec.Command(program, "-protocol", strconv.Itoa(keeperProtocol), "-stays", lingers.String(), dir)
+	cmd := exec.Command(program, "-protocol", strconv.Itoa(keeperProtocol), "-stays", stays.String(), dir)
 	cmd.Dir = dir
 	cmd.Stderr = log
 	ownSession(cmd)
@@ -348,7 +352,7 @@ type keeper struct {
 	owes  bool   // the flash on disk differs from the chip's
 }
 
-func keep(dir string) error {
+func keep(dir string, stays time.Duration) error {
 	lock := flock.New(filepath.Join(dir, "lock"))
 	if ok, err := lock.TryLock(); err != nil || !ok {
 		return err // another keeper runs
@@ -379,7 +383,7 @@ func keep(dir string) error {
 	}
 	defer os.Remove(filepath.Join(dir, addressName))
 	k.left()
-	k.wait()
+	k.wait(stays)
 	return k.save()
 }
 
@@ -504,8 +508,8 @@ func (k *keeper) awaitClient(f *os.File) bool {
 	}
 }
 
-// wait returns when the keeper must end: on a request, on a signal, or after some time without a client.
-func (k *keeper) wait() {
+// wait returns when the keeper must end: on a request, on a signal, or after the given time without a client.
+func (k *keeper) wait(stays time.Duration) {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
 	tick := time.NewTicker(saveEvery)
@@ -523,7 +527,7 @@ func (k *keeper) wait() {
 				k.log.Warn("pace", "error", err)
 			}
 		case <-tick.C:
-			if k.clients.Load() == 0 && time.Since(time.Unix(0, k.since.Load())) > lingers {
+			if k.clients.Load() == 0 && time.Since(time.Unix(0, k.since.Load())) > stays {
 				return
 			}
 			if err := k.chip.Alive(); err != nil {

@@ -71,9 +71,15 @@ func TestKeeper(t *testing.T) {
 // up starts a keeper in a folder of its own that ends with the test.
 func up(t *testing.T) (string, Answer) {
 	t.Helper()
+	return upWithin(t, lingers)
+}
+
+// upWithin starts a keeper that ends after the given time without a client.
+func upWithin(t *testing.T, stays time.Duration) (string, Answer) {
+	t.Helper()
 	needs(t, NRF51.Program)
 	dir := filepath.Join(t.TempDir(), "chip")
-	a, err := Up(t.Context(), keepertest.Path, dir, NRF51.Name)
+	a, err := upFor(t.Context(), keepertest.Path, dir, NRF51.Name, stays)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,9 +131,7 @@ func TestKeeperLingers(t *testing.T) {
 		t.Errorf("a keeper stays %v", lingers)
 	}
 	const short = 1500 * time.Millisecond
-	lingers = short
-	defer func() { lingers = 60 * time.Second }()
-	dir, a := up(t)
+	dir, a := upWithin(t, short)
 	conn, err := net.Dial("tcp", a.Address.Bitbang)
 	if err != nil {
 		t.Fatal(err)
