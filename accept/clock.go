@@ -18,8 +18,10 @@ import (
 const (
 	clockTolerance = 0.01
 	clockDoubt     = 0.002 // of a measurement that is long enough
-	clockTries     = 3     // another program may delay one
+	mostDoubt      = clockTolerance
+	clockTries     = 4 // other programs may delay one
 	measured       = 300 * time.Millisecond
+	longest        = 10 * time.Second // measurement, by intent
 )
 
 // A reading is the device's counter at some moment between two.
@@ -93,12 +95,9 @@ func (r *run) compare(ctx context.Context, found *Result, what string,
 	if !follows {
 		long = 0
 	}
-	var hz float64
+	wrong := 0.0 // the rate of a measurement that was exact enough
 	for try := 1; try <= clockTries; try++ {
-		var doubt float64
-		var ticks uint64
-		var err error
-		hz, doubt, ticks, err = r.rate(ctx, func() error { return do(ctx, long) })
+		hz, doubt, ticks, err := r.rate(ctx, func() error { return do(ctx, long) })
 		switch {
 		case err != nil:
 			return err
@@ -108,16 +107,24 @@ func (r *run) compare(ctx context.Context, found *Result, what string,
 			found.note("the counter counts while the core %s; its time is not the host's", what)
 			return nil
 		case doubt > clockDoubt && try < clockTries:
-			long *= 3
+			long = min(longest, time.Duration(float64(long)*doubt/clockDoubt))
+			continue
+		case doubt > mostDoubt:
 			continue
 		}
-		if off := hz/float64(says) - 1; math.Abs(off) <= clockTolerance+doubt {
+		off := hz/float64(says) - 1
+		if math.Abs(off) <= clockTolerance {
 			found.note("%.0f counts a second while the core %s, %+.2f %% off the reported %d (± %.2f %%)", hz, what,
 				off*100, says, doubt*100)
 			return nil
 		}
+		wrong = hz
 	}
-	return &device.ClockError{Board: r.board.Name, Says: says, Measured: hz}
+	if wrong == 0 {
+		found.Skipped = "this computer is too busy to measure the counter to ± 1 %"
+		return nil
+	}
+	return &device.ClockError{Board: r.board.Name, Says: says, Measured: wrong}
 }
 
 func (r *run) clock(ctx context.Context, found *Result) error {
@@ -149,12 +156,17 @@ func (r *run) clock(ctx context.Context, found *Result) error {
 // busyRounds returns how many rounds accept_busy computes in a short time.
 func (r *run) busyRounds(ctx context.Context) (rounds int64, took time.Duration, err error) {
 	const first, enough = 1000, 20 * time.Millisecond
+	const repeats = 3 // the shortest one counts: other programs delay
 	for rounds = first; took < enough; rounds *= 2 {
-		began := time.Now()
-		if _, err := r.call(ctx, "accept_busy", 2*rounds); err != nil {
-			return 0, 0, err
+		for i := range repeats {
+			began := time.Now()
+			if _, err := r.call(ctx, "accept_busy", 2*rounds); err != nil {
+				return 0, 0, err
+			}
+			if d := time.Since(began); i == 0 || d < took {
+				took = d
+			}
 		}
-		took = time.Since(began)
 	}
 	return rounds, took, nil
 }

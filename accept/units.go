@@ -40,7 +40,8 @@ func (r *run) units(ctx context.Context, found *Result) error {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 	}
-	return nil
+	_, err := r.device.Flash(ctx, r.images[0]) // which the next steps open
+	return err
 }
 
 // unit runs one file of tests.
