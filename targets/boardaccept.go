@@ -31,7 +31,7 @@ func (v *invocation) boardAccept(ctx context.Context) error {
 		for _, s := range accept.Steps() {
 			v.Printf("%-10s %s", s.Name, s.Doc)
 		}
-		return v.Would("test board %s and write %s", b.Name, shown(v.Dir, page))
+		return v.Would("test board %s and write %s", b.Name, v.Shown(page))
 	}
 	desk := v.desk(in)
 	if desk.Programmer != boards.NoProgrammer {
@@ -43,7 +43,7 @@ func (v *invocation) boardAccept(ctx context.Context) error {
 	defer bar.End()
 	passed, skipped := 0, 0
 	report, err := accept.Run(ctx, accept.Trial{
-		Board: in.board.value, Template: in.template.value, Which: in.device, Builder: v.builder(in), Desk: desk,
+		Board: in.Board.Value, Template: in.Template.Value, Which: in.Device, Builder: v.builder(in), Desk: desk,
 		Log: v.log, Short: v.Env.On("SHORT"), Done: func(r accept.Result) {
 			state, detail := "ok", strings.Join(r.Found, "; ")
 			if r.Skipped != "" {
@@ -65,7 +65,7 @@ func (v *invocation) boardAccept(ctx context.Context) error {
 	written := v.writePage(ctx, page, report)
 	switch {
 	case err != nil && written == nil:
-		v.Notef("note: what was found is in %s", shown(v.Dir, page))
+		v.Notef("note: what was found is in %s", v.Shown(page))
 		return err
 	case err != nil:
 		return err
@@ -73,7 +73,7 @@ func (v *invocation) boardAccept(ctx context.Context) error {
 		return written
 	}
 	v.Printf("board %s: accepted; %d steps, %d of them skipped; commit %s", b.Name, passed+skipped, skipped,
-		shown(v.Dir, page))
+		v.Shown(page))
 	v.JSONLine(fields{"status": "done", "board": b.Name, "output": page, "passed": passed, "skipped": skipped})
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/internal/boardsmithjson"
+	"github.com/boardsmith/boardsmith/internal/inputs"
 	"github.com/boardsmith/boardsmith/project"
 )
 
@@ -33,7 +34,7 @@ func (v *invocation) boards(ctx context.Context) error {
 		line := fields{"status": "done", "board": name, "doc": b.Doc, "from": cmp.Or(b.Dir, "boardsmith")}
 		text := b.Doc
 		if b.Dir != "" {
-			text += " (" + shown(v.Dir, b.Dir) + ")"
+			text += " (" + v.Shown(b.Dir) + ")"
 		}
 		if signed, accepted := v.acceptance(b, builder.Path); accepted != "" {
 			text += " [" + accepted + "]"
@@ -68,8 +69,8 @@ func (v *invocation) search(ctx context.Context) (*project.Builder, error) {
 		return nil, err
 	}
 	b := &project.Builder{Log: v.log, Progress: v.progressed, Templates: c.Templates, Libraries: c.Libraries}
-	b.LockFile = lockFile(c, v.Dir)
-	b.Path, err = searchPath(v.Env, c, func(_ *boardsmithjson.Config, place string) (string, error) {
+	b.LockFile = inputs.LockFile(c, v.Dir)
+	b.Path, err = inputs.SearchPath(v.Env, c, func(_ *boardsmithjson.Config, place string) (string, error) {
 		return b.Fetch(ctx, place)
 	})
 	return b, err

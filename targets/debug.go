@@ -64,13 +64,13 @@ func (v *invocation) dryRunDebug(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		gdb := typed("gdb-multiarch", gdbArgs(shown(v.Dir, v.project.Dir()), shown(v.Dir, image.Path), "127.0.0.1:3333"))
+		gdb := typed("gdb-multiarch", gdbArgs(v.Shown(v.project.Dir()), v.Shown(image.Path), "127.0.0.1:3333"))
 		commands = []string{would.Debug, gdb}
 	}
 	for _, c := range commands {
 		v.Printf("%s", c)
 	}
-	text := fmt.Sprintf("debug %s on board %s", in.project, in.board.value)
+	text := fmt.Sprintf("debug %s on board %s", in.Project, in.Board.Value)
 	v.Printf("debug: would %s", text)
 	v.JSONLine(fields{"status": "dry-run", "would": text, "commands": append([]string{}, commands...)})
 	return nil

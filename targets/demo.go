@@ -142,7 +142,7 @@ func (v *invocation) demoResult(sc score, wrong []string, times timing) error {
 	r := v.projectFields()
 	r["accuracy"], r["right"], r["exact"], r["images"], r["time"] = accuracy, sc.right, sc.exact, sc.all, took
 	v.JSONLine(r)
-	v.Printf("The firmware is in %s. Next: MODEL=your.tar INPUT=your.npz %s", shown(v.Dir, v.project.Dir()),
+	v.Printf("The firmware is in %s. Next: MODEL=your.tar INPUT=your.npz %s", v.Shown(v.project.Dir()),
 		v.Mage("build flash run"))
 	return nil
 }

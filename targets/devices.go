@@ -14,6 +14,7 @@ import (
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/inputs"
 )
 
 // devices lists probes, ports and emulated boards; with SAVE=1 it asks known boards for their chips and writes
@@ -43,7 +44,7 @@ func (v *invocation) devices(ctx context.Context) error {
 	return nil
 }
 
-func (v *invocation) printDevice(in *inputs, d device.Attached, all []device.Attached) {
+func (v *invocation) printDevice(in *inputs.Inputs, d device.Attached, all []device.Attached) {
 	words := []string{cmp.Or(strings.Join(d.Boards, " or "), "unknown board")}
 	if d.What != "" {
 		words = append(words, d.What)
@@ -66,8 +67,8 @@ func (v *invocation) printDevice(in *inputs, d device.Attached, all []device.Att
 	if !d.Runs {
 		words = append(words, "not running; starts when used")
 	}
-	for _, b := range in.deskFile.Devices {
-		if (b.Probe != "" || b.Link.Address != "") && isNoted(b, d, all) {
+	for _, b := range in.DeskFile.Devices {
+		if (b.Probe != "" || b.Link.Address != "") && inputs.IsNoted(b, d, all) {
 			words = append(words, "named "+b.Name)
 			r["name"] = b.Name
 		}
@@ -78,12 +79,12 @@ func (v *invocation) printDevice(in *inputs, d device.Attached, all []device.Att
 
 // saveDeskFile saves the attached devices: each that may be only one kind of board, or the one that DEVICE names
 // for BOARD. It asks each for its chip.
-func (v *invocation) saveDeskFile(ctx context.Context, in *inputs, all []device.Attached) error {
-	path := deskFilePath(v.Dir)
+func (v *invocation) saveDeskFile(ctx context.Context, in *inputs.Inputs, all []device.Attached) error {
+	path := inputs.DeskFilePath(v.Dir)
 	noted := 0
 	for _, d := range all {
 		b := v.kindOf(in, d)
-		if b == nil || in.device != "" && !in.means(d, all) || !isUART(b, d) {
+		if b == nil || in.Device != "" && !in.Means(d, all) || !isUART(b, d) {
 			continue
 		}
 		n, answers, err := v.ask(ctx, in, b, d)
@@ -95,9 +96,9 @@ func (v *invocation) saveDeskFile(ctx context.Context, in *inputs, all []device.
 				d.Port)
 			continue
 		}
-		if n, err = in.deskFile.Note(n); err != nil {
+		if n, err = in.DeskFile.Note(n); err != nil {
 			return failure.New(failure.Config, "NAME=… names the one device that DEVICE=… chooses", "%s: %w",
-				shown(v.Dir, path),
+				v.Shown(path),
 				err)
 		}
 		noted++
@@ -119,23 +120,23 @@ func (v *invocation) saveDeskFile(ctx context.Context, in *inputs, all []device.
 			failure.Target("devices"),
 			"no device was saved: of none is known which board it is, and which port is its UART")
 	}
-	if err := in.deskFile.Write(path); err != nil {
+	if err := in.DeskFile.Write(path); err != nil {
 		return err
 	}
-	v.Printf("wrote %s", shown(v.Dir, path))
+	v.Printf("wrote %s", v.Shown(path))
 	return nil
 }
 
 // kindOf returns a device's kind of board, or nil if unknown.
-func (v *invocation) kindOf(in *inputs, d device.Attached) *boards.Board {
+func (v *invocation) kindOf(in *inputs.Inputs, d device.Attached) *boards.Board {
 	name := ""
 	switch asked := v.Env("BOARD"); {
 	case len(d.Boards) == 1 && (asked == "" || asked == d.Boards[0]):
 		name = d.Boards[0]
-	case asked != "" && in.device != "" && !d.Emulated:
+	case asked != "" && in.Device != "" && !d.Emulated:
 		name = asked
 	}
-	b, err := boards.Find(name, in.path)
+	b, err := boards.Find(name, in.Path)
 	if name == "" || err != nil {
 		return nil
 	}
@@ -156,7 +157,7 @@ func severalPorts(b *boards.Board, d device.Attached, all []device.Attached) boo
 }
 
 // ask attaches a device and identifies it.
-func (v *invocation) ask(ctx context.Context, in *inputs, b *boards.Board, d device.Attached) (n device.DeskDevice,
+func (v *invocation) ask(ctx context.Context, in *inputs.Inputs, b *boards.Board, d device.Attached) (n device.DeskDevice,
 	answers bool, err error,
 ) {
 	n = device.DeskDevice{Name: v.Env("NAME"), Board: b.Name, Probe: d.Probe}
@@ -180,7 +181,7 @@ func (v *invocation) ask(ctx context.Context, in *inputs, b *boards.Board, d dev
 // attached returns the board's device, leased until the run target or the process ends.
 func (v *invocation) attached(ctx context.Context) (*device.Device, error) {
 	if v.device == nil {
-		d, err := v.attach(ctx, v.project.Board(), v.in.device, v.desk(v.in))
+		d, err := v.attach(ctx, v.project.Board(), v.in.Device, v.desk(v.in))
 		if err != nil {
 			return nil, err
 		}

@@ -20,7 +20,7 @@ func (v *invocation) embed(ctx context.Context, folder string) error {
 		dir = filepath.Join(v.Dir, dir)
 	}
 	if entries, err := os.ReadDir(dir); err == nil && len(entries) > 0 {
-		return failure.New(failure.Config, "remove it, or choose another folder", "%s is not empty", shown(v.Dir, dir))
+		return failure.New(failure.Config, "remove it, or choose another folder", "%s is not empty", v.Shown(dir))
 	}
 	var options cmodel.Options
 	switch params := v.Env("PARAMS"); params {
@@ -44,7 +44,7 @@ func (v *invocation) embed(ctx context.Context, folder string) error {
 		return err
 	}
 	if v.Env.On("DRYRUN") {
-		return v.Would("write %d files to %s", len(files), shown(v.Dir, dir))
+		return v.Would("write %d files to %s", len(files), v.Shown(dir))
 	}
 	if err := v.writeModels(ctx, dir, files, library); err != nil {
 		return err
@@ -60,7 +60,7 @@ func (v *invocation) embed(ctx context.Context, folder string) error {
 			v.Printf("embed: %s %q is %s in C: %s", r.Kind, r.Name, r.CName, r.Why)
 		}
 	}
-	v.Printf("embed: %s holds %s; compile src/*.c with -Iinclude%s", shown(v.Dir, dir), strings.Join(names, ", "),
+	v.Printf("embed: %s holds %s; compile src/*.c with -Iinclude%s", v.Shown(dir), strings.Join(names, ", "),
 		compiled)
 	v.JSONLine(fields{"status": "done", "folder": dir, "models": names})
 	return nil

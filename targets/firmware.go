@@ -15,6 +15,7 @@ import (
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/internal/inputs"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/project"
 	"github.com/boardsmith/boardsmith/samples"
@@ -25,27 +26,27 @@ func (v *invocation) generate(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if v.stale != nil && v.stale.Board == "" && !in.board.asked {
+	if v.stale != nil && v.stale.Board == "" && !in.Board.Asked {
 		return v.stale // the default board is not what it was for
 	}
 	if v.Env.On("DRYRUN") {
-		return v.Would("generate %s for board %s from %s", in.project, in.board.value, archiveName(in.model.value))
+		return v.Would("generate %s for board %s from %s", in.Project, in.Board.Value, inputs.ArchiveName(in.Model.Value))
 	}
 	if err := v.makeProject(ctx, in); err != nil {
 		return err
 	}
-	if !in.optioned && in.usual != v.project.Options() && in.config.File != "" {
+	if !in.OptionsAsked && in.Usual != v.project.Options() && in.Config.File != "" {
 		v.Notef("note: the project keeps its own options, which differ from those in %s; OPTIONS sets them",
-			shown(v.Dir, in.config.File))
+			v.Shown(in.Config.File))
 	}
 	return nil
 }
 
 // makeProject generates the project of the inputs and prints what changed.
-func (v *invocation) makeProject(ctx context.Context, in *inputs) error {
+func (v *invocation) makeProject(ctx context.Context, in *inputs.Inputs) error {
 	spec := project.Spec{
-		Board: in.board.value, ModelName: in.modelName.value, Template: in.template.value, Options: in.options,
-		Libraries: in.libraries, Force: v.forced(),
+		Board: in.Board.Value, ModelName: in.ModelName.Value, Template: in.Template.Value, Options: in.Options,
+		Libraries: in.Libraries, Force: v.forced(),
 	}
 	if err := runsHere(runtime.GOOS, in); err != nil {
 		return err
@@ -60,7 +61,7 @@ func (v *invocation) makeProject(ctx context.Context, in *inputs) error {
 	if p != nil { // keep the lock since it was loaded
 		err = p.Generate(ctx, spec)
 	} else {
-		p, err = builder.Generate(ctx, in.project, spec)
+		p, err = builder.Generate(ctx, in.Project, spec)
 	}
 	bar.End()
 	if err != nil {
@@ -69,10 +70,11 @@ func (v *invocation) makeProject(ctx context.Context, in *inputs) error {
 	v.project, v.image, v.stale = p, nil, nil
 	r := v.projectFields()
 	if n := len(p.Wrote()); n > 0 {
-		v.Printf("generate: %s for board %s from %s, %d files", in.project, p.Board().Name, archiveName(p.ArchiveName()), n)
+		v.Printf("generate: %s for board %s from %s, %d files", in.Project, p.Board().Name,
+			inputs.ArchiveName(p.ArchiveName()), n)
 		r["files"] = n
 	} else {
-		v.Printf("generate: %s is up to date", in.project)
+		v.Printf("generate: %s is up to date", in.Project)
 		r["status"] = "up-to-date"
 	}
 	r["step"] = "generate" // build generates too
@@ -82,8 +84,8 @@ func (v *invocation) makeProject(ctx context.Context, in *inputs) error {
 
 // runsHere returns an error for a board that is a process, except on Linux. It accepts an unknown board, for which
 // Generate returns a better error.
-func runsHere(system string, in *inputs) error {
-	b, err := boards.Find(in.board.value, in.path)
+func runsHere(system string, in *inputs.Inputs) error {
+	b, err := boards.Find(in.Board.Value, in.Path)
 	if err != nil || b.Link.Kind != "process" || system == "linux" {
 		return nil
 	}
@@ -96,7 +98,8 @@ func runsHere(system string, in *inputs) error {
 func (v *invocation) projectFields() fields {
 	p := v.project
 	return fields{
-		"status": "done", "project": shown(v.Dir, p.Dir()), "board": p.Board().Name, "model": archiveName(p.ArchiveName()),
+		"status": "done", "project": v.Shown(p.Dir()), "board": p.Board().Name,
+		"model":        inputs.ArchiveName(p.ArchiveName()),
 		"model_sha256": p.ArchiveDigest(),
 	}
 }
@@ -114,13 +117,13 @@ func (v *invocation) imageFields(image *image.Image) fields {
 }
 
 // archive returns the archive to generate from: the requested one, else the project's, else the bundled sample.
-func (v *invocation) archive(in *inputs) (*mlf.Archive, error) {
+func (v *invocation) archive(in *inputs.Inputs) (*mlf.Archive, error) {
 	switch {
-	case v.stale != nil && !in.model.asked:
-		return formerArchive(in.project, v.stale)
-	case in.model.value != "" && (in.model.asked || v.project == nil):
-		return mlf.Open(in.model.value)
-	case in.model.asked || v.project == nil:
+	case v.stale != nil && !in.Model.Asked:
+		return formerArchive(in.Project, v.stale)
+	case in.Model.Value != "" && (in.Model.Asked || v.project == nil):
+		return mlf.Open(in.Model.Value)
+	case in.Model.Asked || v.project == nil:
 		return mlf.Parse(samples.Name, samples.Archive())
 	}
 	a, _, err := v.project.Model()
@@ -151,7 +154,7 @@ func (v *invocation) ready(ctx context.Context) error {
 		return err
 	}
 	if v.project == nil {
-		if v.stale != nil && !in.derived {
+		if v.stale != nil && !in.Derived {
 			return v.stale // generating it again replaces files
 		}
 		return v.makeProject(ctx, in)
@@ -159,7 +162,7 @@ func (v *invocation) ready(ctx context.Context) error {
 	if err := v.matches(in); err != nil {
 		return err
 	}
-	if !in.model.asked && !in.modelName.asked && !in.board.asked && !in.optioned && !in.template.asked {
+	if !in.Model.Asked && !in.ModelName.Asked && !in.Board.Asked && !in.OptionsAsked && !in.Template.Asked {
 		return nil
 	}
 	current, err := v.isCurrent(in)
@@ -182,7 +185,7 @@ func (v *invocation) build(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		return v.Would("build the firmware of %s for board %s", in.project, in.board.value)
+		return v.Would("build the firmware of %s for board %s", in.Project, in.Board.Value)
 	}
 	if err := v.ready(ctx); err != nil {
 		return err
@@ -203,15 +206,15 @@ func (v *invocation) makeImage(ctx context.Context) error {
 		v.Notef("note: built with files that were changed by hand: %s", strings.Join(image.Edited, ", "))
 	}
 	r := v.projectFields()
-	r["step"], r["image"], r["sha256"], r["build_id"], r["edited"] = "build", shown(v.Dir, image.Path), image.Digest,
+	r["step"], r["image"], r["sha256"], r["build_id"], r["edited"] = "build", v.Shown(image.Path), image.Digest,
 		image.ID(), append([]string{}, image.Edited...)
 	r["text"], r["data"], r["bss"] = image.Size.Text, image.Size.Data, image.Size.BSS
 	if image.UpToDate {
-		v.Printf("build: %s is up to date", shown(v.Dir, image.Path))
+		v.Printf("build: %s is up to date", v.Shown(image.Path))
 		r["status"] = "up-to-date"
 	} else {
 		z := image.Size
-		v.Printf("build: %s, text %d, data %d, bss %d bytes", shown(v.Dir, image.Path), z.Text, z.Data, z.BSS)
+		v.Printf("build: %s, text %d, data %d, bss %d bytes", v.Shown(image.Path), z.Text, z.Data, z.BSS)
 	}
 	v.JSONLine(r)
 	return nil
@@ -227,26 +230,26 @@ func (v *invocation) clean(ctx context.Context) error {
 			return err
 		}
 	}
-	if _, err := os.Stat(in.project); errors.Is(err, fs.ErrNotExist) {
-		v.Printf("clean: there is no %s", in.project)
-		v.JSONLine(fields{"status": "up-to-date", "project": in.project})
+	if _, err := os.Stat(in.Project); errors.Is(err, fs.ErrNotExist) {
+		v.Printf("clean: there is no %s", in.Project)
+		v.JSONLine(fields{"status": "up-to-date", "project": in.Project})
 		return nil
 	}
 	if v.Env.On("DRYRUN") {
-		return v.Would("remove %s", in.project)
+		return v.Would("remove %s", in.Project)
 	}
 	if err := v.forget(); err != nil { // Clean takes the lock itself
 		return err
 	}
-	if err := v.builder(in).Clean(ctx, in.project, v.Env.On("FORCE")); err != nil {
+	if err := v.builder(in).Clean(ctx, in.Project, v.Env.On("FORCE")); err != nil {
 		var edited *project.EditedError
 		if errors.As(err, &edited) {
 			return failure.New(failure.Config, "FORCE=1 removes them too", "%w", err)
 		}
 		return err
 	}
-	v.Printf("clean: removed %s", in.project)
-	v.JSONLine(fields{"status": "done", "project": in.project})
+	v.Printf("clean: removed %s", in.Project)
+	v.JSONLine(fields{"status": "done", "project": in.Project})
 	return nil
 }
 

@@ -5,10 +5,11 @@ import (
 	"testing"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/inputs"
 )
 
 func TestRunsHere(t *testing.T) {
-	in := &inputs{board: input{value: "host"}}
+	in := &inputs.Inputs{Board: inputs.Input{Value: "host"}}
 	if err := runsHere("linux", in); err != nil {
 		t.Errorf("linux: %v", err)
 	}

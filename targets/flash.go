@@ -9,6 +9,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/internal/inputs"
 	"github.com/boardsmith/boardsmith/internal/valuetext"
 )
 
@@ -81,7 +82,7 @@ func (v *invocation) notFlashed(ctx context.Context, report device.FlashReport, 
 
 // sameChip warns if FORCE flashed a chip that differs from desk.json's for the device.
 func (v *invocation) sameChip(report device.FlashReport) {
-	d := v.in.deskFile.Find(v.in.device)
+	d := v.in.DeskFile.Find(v.in.Device)
 	chip, known := strings.CutPrefix(report.Device, "chip:")
 	if d != nil && d.Chip != "" && known && chip != d.Chip {
 		v.Notef("warning: %s has chip %s, but desk.json has %s; SAVE=1 %s saves the new one", d.Name, chip, d.Chip,
@@ -99,7 +100,7 @@ func (v *invocation) dryRunFlash(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return v.printCommands(would, fmt.Sprintf("flash %s to board %s", in.project, in.board.value))
+	return v.printCommands(would, fmt.Sprintf("flash %s to board %s", in.Project, in.Board.Value))
 }
 
 // printCommands prints the commands of an action.
@@ -119,7 +120,7 @@ func (v *invocation) printCommands(would device.Commands, text string) error {
 }
 
 // commands returns the commands for the last built image, or nothing without one.
-func (v *invocation) commands(ctx context.Context, in *inputs) (device.Commands, error) {
+func (v *invocation) commands(ctx context.Context, in *inputs.Inputs) (device.Commands, error) {
 	if v.project == nil {
 		return device.Commands{}, nil
 	}
@@ -127,7 +128,7 @@ func (v *invocation) commands(ctx context.Context, in *inputs) (device.Commands,
 	if err != nil || image == nil {
 		return device.Commands{}, err
 	}
-	return v.desk(in).FlashCommands(ctx, v.project.Board(), in.device, image)
+	return v.desk(in).FlashCommands(ctx, v.project.Board(), in.Device, image)
 }
 
 // erase erases the board's flash.
@@ -137,13 +138,13 @@ func (v *invocation) erase(ctx context.Context) error {
 		return err
 	}
 	if v.Env.On("DRYRUN") {
-		would, err := v.desk(in).EraseCommands(ctx, b, in.device)
+		would, err := v.desk(in).EraseCommands(ctx, b, in.Device)
 		if err != nil {
 			return err
 		}
 		return v.printCommands(would, fmt.Sprintf("erase the flash of board %s", b.Name))
 	}
-	d, err := v.attach(ctx, b, in.device, v.desk(in))
+	d, err := v.attach(ctx, b, in.Device, v.desk(in))
 	if err != nil {
 		return err
 	}
@@ -165,7 +166,7 @@ func (v *invocation) erase(ctx context.Context) error {
 }
 
 // planned returns the image of a dry run, or nil if there is none. It does not ask the board.
-func (v *invocation) planned(in *inputs) (*image.Image, error) {
+func (v *invocation) planned(in *inputs.Inputs) (*image.Image, error) {
 	if name := v.Env("IMAGE"); name != "" && name != imageOnBoard {
 		return v.images().Find(name)
 	}

@@ -3,31 +3,24 @@
 package targets
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"sync"
 
 	"github.com/hashicorp/go-hclog"
 
-	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/emulated"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
-	"github.com/boardsmith/boardsmith/internal/boardsmithjson"
 	"github.com/boardsmith/boardsmith/internal/console"
-	"github.com/boardsmith/boardsmith/internal/gitfolder"
+	"github.com/boardsmith/boardsmith/internal/inputs"
 	"github.com/boardsmith/boardsmith/internal/toolbox"
 	"github.com/boardsmith/boardsmith/internal/virtualprobe"
-	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/progress"
 	"github.com/boardsmith/boardsmith/project"
-	"github.com/boardsmith/boardsmith/samples"
 )
 
 // An invocation is one run of mage.
@@ -35,7 +28,7 @@ type invocation struct {
 	*console.Console
 	log hclog.Logger
 
-	in      *inputs          // nil until a target needs them
+	in      *inputs.Inputs   // nil until a target needs them
 	making  *project.Builder // nil until builder
 	project *project.Project // nil until loaded or generated; its lock is held until the process ends
 	image   *image.Image     // nil until built, or found built
@@ -67,24 +60,6 @@ func do(ctx context.Context, step string, f func(*invocation, context.Context) e
 	return v.Do(ctx, step, func(ctx context.Context) error { return f(v, ctx) })
 }
 
-// inputs returns the inputs, which it reads once.
-func (v *invocation) inputs(ctx context.Context) (*inputs, error) {
-	if v.in != nil {
-		return v.in, nil
-	}
-	in, err := resolve(v.Env, v.Dir, v.load, func(c *boardsmithjson.Config, place string) (string, error) {
-		return (&project.Builder{Cache: v.usableCache(), LockFile: lockFile(c, v.Dir)}).Fetch(ctx, place)
-	})
-	if err != nil {
-		return nil, err
-	}
-	if in.deskFileMade != "" {
-		v.Notef("%s", in.deskFileMade)
-	}
-	v.in = in
-	return in, nil
-}
-
 // forget closes the project, for a target that uses another one.
 func (v *invocation) forget() error {
 	p := v.project
@@ -95,50 +70,23 @@ func (v *invocation) forget() error {
 	return p.Close()
 }
 
-// load opens the project in dir and returns its inputs, or nil if there is none.
-func (v *invocation) load(dir string) (*made, error) {
-	if !project.Exists(dir) {
-		return nil, nil
-	}
-	p, err := v.builder(nil).Open(dir)
-	if errors.As(err, &v.stale) {
-		if v.stale.Board == "" {
-			return nil, nil
-		}
-		return &made{
-			board: v.stale.Board, template: v.stale.Template, from: v.stale.Template, model: v.stale.Archive,
-			modelName: v.stale.ModelName,
-			options:   v.stale.Options, libraries: v.stale.Libraries,
-		}, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	v.project = p
-	return &made{
-		board: p.Board().Name, template: p.Template(), from: p.TemplateFrom(), model: p.ArchiveName(),
-		modelName: p.ModelName(),
-		options:   p.Options(), libraries: p.Libraries(),
-	}, nil
-}
-
 // builder returns the run's Builder; in is nil before the inputs are known.
-func (v *invocation) builder(in *inputs) *project.Builder {
+func (v *invocation) builder(in *inputs.Inputs) *project.Builder {
 	if v.making == nil {
 		v.making = &project.Builder{Log: v.log, Progress: v.progressed, Cache: v.usableCache(), Forms: true}
 	}
 	if in != nil {
-		v.making.Path, v.making.LockFile = in.path, lockFile(in.config, v.Dir)
-		v.making.Templates, v.making.Libraries = in.config.Templates, in.config.Libraries
+		v.making.Path, v.making.LockFile = in.Path, inputs.LockFile(in.Config, v.Dir)
+		v.making.Templates, v.making.Libraries = in.Config.Templates, in.Config.Libraries
 	}
 	return v.making
 }
 
 // desk returns a Desk with the run's inputs.
-func (v *invocation) desk(in *inputs) *device.Desk {
+func (v *invocation) desk(in *inputs.Inputs) *device.Desk {
 	return &device.Desk{
-		Path: in.path, Log: v.log, Progress: v.progressed, Cache: v.usableCache(), Programmer: v.Env("PROGRAMMER"),
-		Reflash: v.Env.On("FORCE"), Wait: in.wait, File: in.deskFile, Ledger: v.Env("BOARDSMITH_LEDGER"),
+		Path: in.Path, Log: v.log, Progress: v.progressed, Cache: v.usableCache(), Programmer: v.Env("PROGRAMMER"),
+		Reflash: v.Env.On("FORCE"), Wait: in.Wait, File: in.DeskFile, Ledger: v.Env("BOARDSMITH_LEDGER"),
 		Tool: func(name string) (string, error) { return findProgram(v.Env, name) }, Probes: emulated.Probes(),
 	}
 }
@@ -190,78 +138,6 @@ func (v *invocation) forced() bool {
 // progressed shows the progress of a step.
 func (v *invocation) progressed(e progress.Event) {
 	v.Update(e.Step+": "+e.Detail, e.Done, e.Total)
-}
-
-// matches returns an error unless the project is for the requested board and model.
-func (v *invocation) matches(in *inputs) error {
-	p := v.project
-	if in.board.asked && in.boardName() != p.Board().Name {
-		return v.madeFor("board", p.Board().Name, in.boardName())
-	}
-	if in.model.asked && archiveName(in.model.value) != archiveName(p.ArchiveName()) {
-		return v.madeFor("model", archiveName(p.ArchiveName()), archiveName(in.model.value))
-	}
-	if in.modelName.asked && in.modelName.value != p.ModelName() {
-		return v.madeFor("model", p.ModelName(), in.modelName.value+" of "+archiveName(p.ArchiveName()))
-	}
-	return nil
-}
-
-func (v *invocation) madeFor(what, is, asked string) error {
-	return failure.New(failure.Config, "choose another PROJECT, or generate it again: "+failure.Target("generate"),
-		"project %s was made for %s %s, not for %s", shown(v.Dir, v.project.Dir()), what, is, asked)
-}
-
-// isCurrent reports whether the project matches the requested inputs and its own are up to date.
-func (v *invocation) isCurrent(in *inputs) (bool, error) {
-	p := v.project
-	if in.optioned && in.options != p.Options() {
-		return false, nil
-	}
-	if in.use && !slices.Equal(in.libraries, p.Libraries()) {
-		return false, nil
-	}
-	if in.template.asked && !isTemplate(in, p) {
-		return false, nil
-	}
-	if !in.model.asked {
-		return true, nil
-	}
-	digest := samples.Digest()
-	if in.model.value != "" {
-		a, err := mlf.Open(in.model.value)
-		if err != nil {
-			return false, err
-		}
-		digest = a.Digest
-	}
-	return digest == p.ArchiveDigest(), nil
-}
-
-// isTemplate reports whether a project has the requested template.
-func isTemplate(in *inputs, p *project.Project) bool {
-	place := cmp.Or(in.config.Templates[in.template.value], in.template.value)
-	if gitfolder.IsRef(place) {
-		return place == p.TemplateFrom()
-	}
-	return filepath.Base(in.template.value) == p.Template() && !gitfolder.IsRef(p.TemplateFrom())
-}
-
-// boardOf returns the board named by BOARD, for targets that need no project.
-func (v *invocation) boardOf(ctx context.Context) (*inputs, *boards.Board, error) {
-	in, err := v.inputs(ctx)
-	if err != nil {
-		return nil, nil, err
-	}
-	b, err := boards.Find(in.board.value, in.path)
-	if err != nil {
-		return nil, nil, err
-	}
-	if d := in.deskFile.Find(in.device); d != nil && d.Board != b.Name {
-		return nil, nil, failure.New(failure.Config, "leave BOARD out", "%s in desk.json is a %s, not a %s", d.Name,
-			d.Board, b.Name)
-	}
-	return in, b, nil
 }
 
 // findProgram returns the path of a program that boardsmith calls, the keeper among them.

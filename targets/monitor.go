@@ -24,7 +24,7 @@ func (v *invocation) monitor(ctx context.Context) error {
 		v.JSONLine(fields{"status": "running", "line": line})
 	}}
 	var recording bytes.Buffer
-	if v.in.output != "" {
+	if v.in.Output != "" {
 		if err := v.canWriteOutput(); err != nil {
 			return err
 		}
@@ -33,10 +33,10 @@ func (v *invocation) monitor(ctx context.Context) error {
 	v.Notef("monitor: Ctrl-C ends it")
 	err = d.Monitor(ctx, image, m)
 	if m.Record != nil {
-		if failed := os.WriteFile(v.in.output, recording.Bytes(), 0o644); failed != nil {
+		if failed := os.WriteFile(v.in.Output, recording.Bytes(), 0o644); failed != nil {
 			return failure.New(failure.Config, "choose an OUTPUT that can be written", "OUTPUT: %w", failed)
 		}
-		v.Notef("wrote %s", v.in.output)
+		v.Notef("wrote %s", v.in.Output)
 	}
 	if ctx.Err() != nil {
 		return nil // the usual end
@@ -52,7 +52,7 @@ func (v *invocation) monitored(ctx context.Context) (*device.Device, *image.Imag
 		return nil, nil, err
 	}
 	desk := v.desk(in)
-	d, err := v.attach(ctx, b, in.device, desk)
+	d, err := v.attach(ctx, b, in.Device, desk)
 	if err != nil {
 		return nil, nil, err
 	}

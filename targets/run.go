@@ -6,14 +6,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strconv"
 	"time"
 
 	"github.com/boardsmith/boardsmith/executor"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/console"
+	"github.com/boardsmith/boardsmith/internal/inputs"
 	"github.com/boardsmith/boardsmith/internal/valuetext"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/rpc"
@@ -68,7 +67,7 @@ func (v *invocation) withLoad(ctx context.Context, load modelLoad, f func(*conne
 			return err
 		}
 	}
-	c := &connection{limit: v.in.timeout, load: load}
+	c := &connection{limit: v.in.Timeout, load: load}
 	err = c.call(ctx, "opening the link", func(ctx context.Context) error {
 		c.rpc, err = d.Open(ctx, load.image)
 		return err
@@ -102,7 +101,7 @@ func (v *invocation) run(ctx context.Context) (err error) {
 		if err != nil {
 			return err
 		}
-		return v.Would("run %s on board %s", in.project, in.board.value)
+		return v.Would("run %s on board %s", in.Project, in.Board.Value)
 	}
 	load, err := v.prepared(ctx)
 	if err != nil {
@@ -134,18 +133,6 @@ func (v *invocation) run(ctx context.Context) (err error) {
 		bar.End()
 		return v.tell(c, from, outputs, t)
 	})
-}
-
-// canWriteOutput checks, before the work, that OUTPUT's folder exists.
-func (v *invocation) canWriteOutput() error {
-	if v.in.output == "" {
-		return nil
-	}
-	folder := filepath.Dir(v.in.output)
-	if info, err := os.Stat(folder); err != nil || !info.IsDir() {
-		return failure.New(failure.Config, "create the folder first", "OUTPUT=%s: %s is not a folder", v.in.output, folder)
-	}
-	return nil
 }
 
 // infer sets the inputs, runs the model once and fetches all outputs.
@@ -187,8 +174,8 @@ type timing struct {
 // time measures REPEAT samples, each in a call of its own, and with VERBOSE each operator of a graph.
 func (v *invocation) time(ctx context.Context, c *connection, bar *console.Progress) (t timing, err error) {
 	o := rpc.TimeOptions{Number: 1, MinRepeat: sampleTime}
-	for i := range v.in.repeat {
-		bar.Show("timing", i, v.in.repeat)
+	for i := range v.in.Repeat {
+		bar.Show("timing", i, v.in.Repeat)
 		err := c.call(ctx, "timing the model", func(ctx context.Context) error {
 			one, err := c.model.Time(ctx, o)
 			t.samples = append(t.samples, one...)
@@ -223,7 +210,7 @@ func (t *timing) ask(ctx context.Context, c *connection) error {
 
 // tell prints outputs and times, and writes OUTPUT.
 func (v *invocation) tell(c *connection, from string, outputs []*ndarray.Array, t timing) error {
-	what := archiveName(v.project.ArchiveName())
+	what := inputs.ArchiveName(v.project.ArchiveName())
 	if v.picked {
 		what = v.image.String()
 	}
@@ -257,12 +244,12 @@ func (v *invocation) tell(c *connection, from string, outputs []*ndarray.Array, 
 	if len(t.operators) > 0 {
 		r["operators"] = v.tellOperators(t.operators)
 	}
-	if v.in.output != "" {
-		if err := ndarray.WriteNPZ(v.in.output, named); err != nil {
+	if v.in.Output != "" {
+		if err := ndarray.WriteNPZ(v.in.Output, named); err != nil {
 			return failure.New(failure.Config, "choose an OUTPUT that can be written", "OUTPUT: %w", err)
 		}
-		v.Printf("wrote %s", v.in.output)
-		r["output"] = v.in.output
+		v.Printf("wrote %s", v.in.Output)
+		r["output"] = v.in.Output
 	}
 	v.JSONLine(r)
 	return nil

@@ -28,7 +28,7 @@ func (v *invocation) boardNew(ctx context.Context, name string) error {
 	defer builder.Close()
 	folder := v.ownFolder(path)
 	if v.Env.On("DRYRUN") {
-		return v.Would("make board %s from %s in %s", name, from, filepath.Join(shown(v.Dir, folder), "boards"))
+		return v.Would("make board %s from %s in %s", name, from, filepath.Join(v.Shown(folder), "boards"))
 	}
 	files, err := scaffold.Board(folder, name, from, path)
 	if err != nil {
@@ -38,7 +38,7 @@ func (v *invocation) boardNew(ctx context.Context, name string) error {
 		return err
 	}
 	for i, f := range files {
-		files[i] = shown(v.Dir, f)
+		files[i] = v.Shown(f)
 	}
 	v.Printf("board %s: made %s from %s", name, strings.Join(files, ", "), from)
 	v.Printf("edit it, then check it: %s %s", v.Mage("board:check"), files[0])

@@ -20,7 +20,7 @@ func (v *invocation) templateExport(ctx context.Context, folder string) error {
 		dir = filepath.Join(v.Dir, dir)
 	}
 	if v.Env.On("DRYRUN") {
-		return v.Would("write a template folder for TVM to %s", shown(v.Dir, dir))
+		return v.Would("write a template folder for TVM to %s", v.Shown(dir))
 	}
 	built, err := os.MkdirTemp("", "boardsmith-export-")
 	if err != nil {
@@ -34,7 +34,7 @@ func (v *invocation) templateExport(ctx context.Context, folder string) error {
 	if err := e.Write(dir); err != nil {
 		return err
 	}
-	v.Printf("template:export: %s is a template for TVM's Python", shown(v.Dir, dir))
+	v.Printf("template:export: %s is a template for TVM's Python", v.Shown(dir))
 	v.JSONLine(fields{"status": "done", "folder": dir})
 	return nil
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/console"
+	"github.com/boardsmith/boardsmith/internal/inputs"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/tune"
@@ -24,7 +25,7 @@ import (
 // A tuning is one run of the target tune.
 type tuning struct {
 	*invocation
-	in     *inputs
+	in     *inputs.Inputs
 	dir    string // of the run
 	boards []string
 	view   *tuneView
@@ -37,7 +38,7 @@ func (v *invocation) tune(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	t := &tuning{invocation: v, in: in, boards: strings.Split(in.board.value, ",")}
+	t := &tuning{invocation: v, in: in, boards: strings.Split(in.Board.Value, ",")}
 	space, candidates := v.Env("SPACE"), v.Env("CANDIDATES")
 	form, search := "", t.network
 	switch {
@@ -90,10 +91,10 @@ func (t *tuning) readArchives(folder string) (a archives, err error) {
 	if a.names, err = candidateFiles(folder); err != nil {
 		return a, err
 	}
-	if a.inputs, err = arraysOf("INPUT", t.in.input); err != nil {
+	if a.inputs, err = inputs.NamedArrays("INPUT", t.in.Input); err != nil {
 		return a, err
 	}
-	if a.want, err = arraysOf("EXPECT", t.Env("EXPECT")); err != nil {
+	if a.want, err = inputs.NamedArrays("EXPECT", t.Env("EXPECT")); err != nil {
 		return a, err
 	}
 	a.best, err = t.confirms()
@@ -112,7 +113,7 @@ func (t *tuning) candidates(ctx context.Context, folder string) (err error) {
 	}
 	t.folder(filepath.Base(name))
 	if t.Env.On("DRYRUN") {
-		return t.Would("measure %d candidates on %s, in %s", len(a.names), t.in.board.value, t.dir)
+		return t.Would("measure %d candidates on %s, in %s", len(a.names), t.in.Board.Value, t.dir)
 	}
 	desk := t.desk(t.in)
 	defer func() { err = firstError(err, desk.Close()) }()

@@ -14,6 +14,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/inputs"
 	"github.com/boardsmith/boardsmith/internal/valuetext"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/project"
@@ -30,10 +31,10 @@ func (t *tuning) network(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	t.folder(projectName(t.in.model.value, t.in.modelName.value))
+	t.folder(inputs.ProjectName(t.in.Model.Value, t.in.ModelName.Value))
 	if t.Env.On("DRYRUN") {
-		return t.Would("measure %s with at most %d choices of compiler flags on %s, in %s", archiveName(t.in.model.value),
-			n.Trials, t.in.board.value, t.dir)
+		return t.Would("measure %s with at most %d choices of compiler flags on %s, in %s",
+			inputs.ArchiveName(t.in.Model.Value), n.Trials, t.in.Board.Value, t.dir)
 	}
 	desk := t.desk(t.in)
 	defer func() { err = firstError(err, desk.Close()) }()
@@ -55,9 +56,9 @@ func (t *tuning) network(ctx context.Context) (err error) {
 // networkOf reads what to search.
 func (t *tuning) networkOf() (n search.Network, err error) {
 	name, _, _ := strings.Cut(t.boards[0], "=")
-	n = search.Network{Builder: t.builder(t.in), Limit: t.in.timeout, Spec: project.Spec{
-		Board: name, Model: t.in.model.value, ModelName: t.in.modelName.value, Template: t.in.template.value,
-		Options: t.in.options,
+	n = search.Network{Builder: t.builder(t.in), Limit: t.in.Timeout, Spec: project.Spec{
+		Board: name, Model: t.in.Model.Value, ModelName: t.in.ModelName.Value, Template: t.in.Template.Value,
+		Options: t.in.Options,
 	}}
 	if n.Trials, err = t.trials(defaultTrials); err != nil {
 		return n, err
@@ -70,15 +71,15 @@ func (t *tuning) networkOf() (n search.Network, err error) {
 	if err != nil {
 		return n, err
 	}
-	if t.in.input != "" {
-		n.Inputs, err = readInputs(t.in.input, m)
+	if t.in.Input != "" {
+		n.Inputs, err = inputs.ReadArrays(t.in.Input, m)
 	} else {
-		n.Inputs, _, err = t.inventInputs(m)
+		n.Inputs, _, err = inputs.InventArrays(t.Env, m)
 	}
 	if err != nil {
 		return n, err
 	}
-	n.Want, err = arraysOf("EXPECT", t.Env("EXPECT"))
+	n.Want, err = inputs.NamedArrays("EXPECT", t.Env("EXPECT"))
 	return n, err
 }
 
@@ -110,7 +111,7 @@ func (t *tuning) printFront(spec project.Spec, trials []search.NetworkTrial) err
 	if len(front) == 0 {
 		return failure.New(failure.Internal, "", "no choice of flags could be measured")
 	}
-	board, err := boards.Find(spec.Board, t.in.path)
+	board, err := boards.Find(spec.Board, t.in.Path)
 	if err != nil {
 		return err
 	}

@@ -87,8 +87,8 @@ func (v *invocation) reproduce(ctx context.Context) (err error) {
 	defer func() { err = firstError(err, desk.Close()) }()
 	bar := v.Start("reproduce", 0)
 	defer bar.End()
-	was, is, err := tune.Reproduce(ctx, dir, id, desk, in.named, tune.Options{
-		Builder: v.builder(in), CallTimeout: in.timeout,
+	was, is, err := tune.Reproduce(ctx, dir, id, desk, in.Named, tune.Options{
+		Builder: v.builder(in), CallTimeout: in.Timeout,
 	})
 	if err != nil {
 		return err

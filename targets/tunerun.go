@@ -211,23 +211,23 @@ func (v *invocation) resultLine(r tune.Result) {
 // memory returns the options that decide how much memory candidates have. A project's other options are of no use
 // here.
 func (t *tuning) memory() (boards.Options, error) {
-	if !t.in.optioned {
-		return t.in.usual, nil
+	if !t.in.OptionsAsked {
+		return t.in.Usual, nil
 	}
-	others := slices.DeleteFunc(t.in.options.Set(), func(name string) bool {
+	others := slices.DeleteFunc(t.in.Options.Set(), func(name string) bool {
 		return name == "arena_kib" || name == "upload_kib"
 	})
 	if len(others) > 0 {
 		return boards.Options{}, failure.New(failure.Config, "candidates are measured with arena_kib and upload_kib alone",
 			"OPTIONS has no effect on candidates with %s", strings.Join(others, ", "))
 	}
-	return t.in.options, nil
+	return t.in.Options, nil
 }
 
 // folder sets the run's folder: OUTPUT, or one for these boards.
 func (t *tuning) folder(name string) {
-	folder := strings.NewReplacer(",", "+", "/", "+").Replace(t.in.board.value)
-	t.dir = cmp.Or(t.in.output, filepath.Join("build", "tune", name, folder))
+	folder := strings.NewReplacer(",", "+", "/", "+").Replace(t.in.Board.Value)
+	t.dir = cmp.Or(t.in.Output, filepath.Join("build", "tune", name, folder))
 }
 
 // open opens a run of package tune, and begins to show how it gets on. total is the number of candidates.
@@ -239,7 +239,7 @@ func (t *tuning) open(ctx context.Context, desk *device.Desk, total int) (*tune.
 	t.view = t.newTuneView(total)
 	t.bar = t.Start("tune: building firmware", 0)
 	run, err := tune.OpenRun(ctx, t.dir, desk, t.boards, tune.Options{
-		Builder: t.builder(t.in), Template: t.in.template.value, Samples: t.in.repeat, CallTimeout: t.in.timeout,
+		Builder: t.builder(t.in), Template: t.in.Template.Value, Samples: t.in.Repeat, CallTimeout: t.in.Timeout,
 		ArenaKiB: memory.ArenaKiB, UploadKiB: memory.UploadKiB, Told: t.view.told,
 	})
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/inputs"
 	"github.com/boardsmith/boardsmith/internal/jsonfile"
 	"github.com/boardsmith/boardsmith/internal/valuetext"
 	"github.com/boardsmith/boardsmith/tune"
@@ -37,7 +38,7 @@ func (t *tuning) space(ctx context.Context, file string) (err error) {
 	if err != nil {
 		return err
 	}
-	seed, err := t.seed()
+	seed, err := inputs.Seed(t.Env)
 	if err != nil {
 		return err
 	}
@@ -58,7 +59,7 @@ func (t *tuning) space(ctx context.Context, file string) (err error) {
 	t.folder(strings.TrimSuffix(filepath.Base(file), ".json"))
 	if t.Env.On("DRYRUN") {
 		return t.Would("measure at most %d of %v combinations in %s on %s, chosen by %s with seed %d, in %s", trials,
-			s.Size(), file, t.in.board.value, how, seed, t.dir)
+			s.Size(), file, t.in.Board.Value, how, seed, t.dir)
 	}
 	desk := t.desk(t.in)
 	defer func() { err = firstError(err, desk.Close()) }()

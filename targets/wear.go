@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/boardsmith/boardsmith/device"
+	"github.com/boardsmith/boardsmith/internal/inputs"
 	"github.com/boardsmith/boardsmith/internal/valuetext"
 )
 
@@ -25,7 +26,7 @@ func (v *invocation) wear(ctx context.Context) error {
 	}
 	shown := 0
 	for _, w := range list {
-		if in.device != "" && !v.isDevice(in, w) || v.Env("BOARD") != "" && w.Board != in.boardName() {
+		if in.Device != "" && !v.isDevice(in, w) || v.Env("BOARD") != "" && w.Board != in.BoardName() {
 			continue
 		}
 		shown++
@@ -38,10 +39,10 @@ func (v *invocation) wear(ctx context.Context) error {
 	return nil
 }
 
-func (v *invocation) isDevice(in *inputs, w device.DeviceWear) bool {
-	d := in.deskFile.Find(in.device)
+func (v *invocation) isDevice(in *inputs.Inputs, w device.DeviceWear) bool {
+	d := in.DeskFile.Find(in.Device)
 	if d == nil {
-		return w.Probe == in.device || strings.HasSuffix(w.Device, ":"+in.device)
+		return w.Probe == in.Device || strings.HasSuffix(w.Device, ":"+in.Device)
 	}
 	if d.Chip != "" {
 		return w.Device == "chip:"+d.Chip

@@ -10,6 +10,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
+	"strings"
 	"sync"
 
 	"golang.org/x/term"
@@ -56,6 +58,19 @@ func New(env Environ, stdout, stderr io.Writer) *Console {
 		c.columns = func() int { return columnsOf(f) }
 	}
 	return c
+}
+
+// Shown returns a path for display: relative to the working folder if it is below.
+func (c *Console) Shown(path string) string {
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return path
+	}
+	rel, err := filepath.Rel(c.Dir, abs)
+	if err != nil || rel == ".." || strings.HasPrefix(rel, ".."+string(os.PathSeparator)) {
+		return path
+	}
+	return rel
 }
 
 // columnsOf returns a terminal's width; 80 if it has none, as some in tests.

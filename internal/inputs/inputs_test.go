@@ -1,4 +1,4 @@
-package targets
+package inputs
 
 import (
 	"os"
@@ -30,11 +30,11 @@ func TestPrecedence(t *testing.T) {
 		"timeout": "5s", "targets": {"t": {"board": "targetboard", "options": {"arena_kib": 2}}}}`)
 	shelf := t.TempDir()
 	writeFile(t, filepath.Join(shelf, "boards", "family", "system.json"), "{}")
-	project := &made{board: "madeboard", model: "m.tar", options: boards.Options{ArenaKiB: 3}}
+	project := &Made{Board: "madeboard", Model: "m.tar", Options: boards.Options{ArenaKiB: 3}}
 	for _, c := range []struct {
 		name          string
 		env           map[string]string
-		made          *made
+		made          *Made
 		board         string
 		model         string
 		arena         int
@@ -87,16 +87,16 @@ func TestPrecedence(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			env := func(name string) string { return c.env[name] }
-			in, err := resolve(env, dir, func(string) (*made, error) { return c.made, nil }, nil)
+			in, err := Resolve(env, dir, func(string) (*Made, error) { return c.made, nil }, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if in.board.value != c.board || in.model.value != c.model || in.options.ArenaKiB != c.arena ||
-				in.project != c.project {
-				t.Errorf("board %q, model %q, options %v, project %q", in.board.value, in.model.value, in.options, in.project)
+			if in.Board.Value != c.board || in.Model.Value != c.model || in.Options.ArenaKiB != c.arena ||
+				in.Project != c.project {
+				t.Errorf("board %q, model %q, options %v, project %q", in.Board.Value, in.Model.Value, in.Options, in.Project)
 			}
-			if in.board.asked != c.boardAsked || in.optioned != c.optionsOfUser || in.timeout != c.timeout {
-				t.Errorf("board asked %v, options asked %v, timeout %v", in.board.asked, in.optioned, in.timeout)
+			if in.Board.Asked != c.boardAsked || in.OptionsAsked != c.optionsOfUser || in.Timeout != c.timeout {
+				t.Errorf("board asked %v, options asked %v, timeout %v", in.Board.Asked, in.OptionsAsked, in.Timeout)
 			}
 		})
 	}
@@ -115,7 +115,7 @@ func TestBadInputs(t *testing.T) {
 		{"TARGET", "none"},
 	} {
 		env := func(name string) string { return map[string]string{c.name: c.value}[name] }
-		_, err := resolve(env, t.TempDir(), func(string) (*made, error) { return nil, nil }, nil)
+		_, err := Resolve(env, t.TempDir(), func(string) (*Made, error) { return nil, nil }, nil)
 		if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), c.value) {
 			t.Errorf("%s=%s: got %v", c.name, c.value, err)
 		}
@@ -127,8 +127,8 @@ func TestArchiveName(t *testing.T) {
 		"": "digits_i8.aot_packed", "a/kws.tar": "kws", "kws.tar.gz": "kws",
 		"kws.tgz": "kws", "kws": "kws",
 	} {
-		if got := archiveName(in); got != want {
-			t.Errorf("archiveName(%q) = %q, want %q", in, got, want)
+		if got := ArchiveName(in); got != want {
+			t.Errorf("ArchiveName(%q) = %q, want %q", in, got, want)
 		}
 	}
 }
@@ -139,7 +139,7 @@ func TestModelName(t *testing.T) {
 	writeFile(t, filepath.Join(dir, boardsmithjson.Name), `{"model": "f.tar", "model_name": "first"}`)
 	for _, c := range []struct {
 		env             map[string]string
-		made            *made
+		made            *Made
 		module, project string
 		asked           bool
 	}{
@@ -147,16 +147,16 @@ func TestModelName(t *testing.T) {
 		{map[string]string{"MODEL_NAME": "second"}, nil, "second", "f.second", true},
 		{map[string]string{"MODEL": "g.tar"}, nil, "", "g", false},
 		{map[string]string{"MODEL": "g.tar", "MODEL_NAME": "one"}, nil, "one", "g.one", true},
-		{map[string]string{"PROJECT": "p"}, &made{board: "host", model: "m.tar", modelName: "third"}, "third", "p", false},
+		{map[string]string{"PROJECT": "p"}, &Made{Board: "host", Model: "m.tar", ModelName: "third"}, "third", "p", false},
 		{map[string]string{"PROJECT": "p"}, nil, "first", "p", false},
 	} {
-		in, err := resolve(func(name string) string { return c.env[name] }, dir,
-			func(string) (*made, error) { return c.made, nil }, nil)
+		in, err := Resolve(func(name string) string { return c.env[name] }, dir,
+			func(string) (*Made, error) { return c.made, nil }, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if in.modelName.value != c.module || in.modelName.asked != c.asked || filepath.Base(in.project) != c.project {
-			t.Errorf("%v: module %+v in %s, want %q (asked: %v) in %s", c.env, in.modelName, in.project, c.module, c.asked,
+		if in.ModelName.Value != c.module || in.ModelName.Asked != c.asked || filepath.Base(in.Project) != c.project {
+			t.Errorf("%v: module %+v in %s, want %q (asked: %v) in %s", c.env, in.ModelName, in.Project, c.module, c.asked,
 				c.project)
 		}
 	}
@@ -172,16 +172,16 @@ func TestFormerDeskFile(t *testing.T) {
 	writeFile(t, filepath.Join(top, "bench.json"),
 		`{"format": 1, "devices": [{"name": "left", "board": "microbit", "link": {"kind": "serial"}}]}`)
 	for n := range 2 {
-		in, err := resolve(func(string) string { return "" }, dir, func(string) (*made, error) { return nil, nil }, nil)
+		in, err := Resolve(func(string) string { return "" }, dir, func(string) (*Made, error) { return nil, nil }, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if d := in.deskFile.Find("left"); d == nil || d.Board != "microbit" {
-			t.Errorf("read %+v", in.deskFile)
+		if d := in.DeskFile.Find("left"); d == nil || d.Board != "microbit" {
+			t.Errorf("read %+v", in.DeskFile)
 		}
-		if told := in.deskFileMade != ""; told != (n == 0) || told &&
-			!strings.Contains(in.deskFileMade, filepath.Join(top, "desk.json")) {
-			t.Errorf("call %d printed %q", n+1, in.deskFileMade)
+		if told := in.DeskFileMade != ""; told != (n == 0) || told &&
+			!strings.Contains(in.DeskFileMade, filepath.Join(top, "desk.json")) {
+			t.Errorf("call %d printed %q", n+1, in.DeskFileMade)
 		}
 		writeFile(t, filepath.Join(top, "bench.json"), "not read any more")
 	}

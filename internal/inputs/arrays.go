@@ -1,6 +1,6 @@
-// This file determines the data of a model's or an operator's inputs.
+// This file reads or generates the data of a model's inputs.
 
-package targets
+package inputs
 
 import (
 	"cmp"
@@ -12,26 +12,14 @@ import (
 	"strings"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/console"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/ndarray"
-	"github.com/boardsmith/boardsmith/samples"
 )
 
-// modelInputs holds the arrays to run with, and a description of their source.
-func (v *invocation) modelInputs(m *mlf.Model) ([]ndarray.Named, string, error) {
-	if v.in.input != "" {
-		arrays, err := readInputs(v.in.input, m)
-		return arrays, "input from " + v.in.input, err
-	}
-	if v.project.ArchiveDigest() == samples.Digest() {
-		arrays, err := samples.Inputs()
-		return arrays, "input from the bundled sample", err
-	}
-	return v.inventInputs(m)
-}
-
-// readInputs reads INPUT. It returns an error for an unknown or a missing input before anything is sent.
-func readInputs(path string, m *mlf.Model) ([]ndarray.Named, error) {
+// ReadArrays reads INPUT, the file with the arrays of a model's inputs. An unknown or a missing input is an error
+// before anything is sent.
+func ReadArrays(path string, m *mlf.Model) ([]ndarray.Named, error) {
 	arrays, err := ndarray.ReadNPZ(path)
 	if err != nil {
 		return nil, fmt.Errorf("INPUT: %w", err)
@@ -63,10 +51,10 @@ func readInputs(path string, m *mlf.Model) ([]ndarray.Named, error) {
 	return arrays, nil
 }
 
-// inventInputs generates random data by SEED: floats from -1 to 1 and any bytes; wider integers, which may be
-// indices, are zero.
-func (v *invocation) inventInputs(m *mlf.Model) ([]ndarray.Named, string, error) {
-	seed, err := v.seed()
+// InventArrays generates random data by SEED for a model's inputs, and describes it: floats from -1 to 1 and any bytes;
+// wider integers, which may be indices, are zero.
+func InventArrays(env console.Environ, m *mlf.Model) ([]ndarray.Named, string, error) {
+	seed, err := Seed(env)
 	if err != nil {
 		return nil, "", err
 	}
@@ -83,11 +71,11 @@ func (v *invocation) inventInputs(m *mlf.Model) ([]ndarray.Named, string, error)
 	return arrays, fmt.Sprintf("random input, seed %d (set INPUT for real data)", seed), nil
 }
 
-// seed returns SEED.
-func (v *invocation) seed() (uint64, error) {
-	seed, err := strconv.ParseUint(cmp.Or(v.Env("SEED"), "0"), 10, 64)
+// Seed returns SEED.
+func Seed(env console.Environ) (uint64, error) {
+	seed, err := strconv.ParseUint(cmp.Or(env("SEED"), "0"), 10, 64)
 	if err != nil {
-		return 0, failure.New(failure.Config, "", "SEED=%s is not a number", v.Env("SEED"))
+		return 0, failure.New(failure.Config, "", "SEED=%s is not a number", env("SEED"))
 	}
 	return seed, nil
 }
@@ -113,7 +101,8 @@ func fill(a *ndarray.Array, r *rand.Rand) {
 	}
 }
 
-func arraysOf(variable, path string) ([]ndarray.Named, error) {
+// NamedArrays reads the arrays in the file that a variable names. It returns none for "".
+func NamedArrays(variable, path string) ([]ndarray.Named, error) {
 	if path == "" {
 		return nil, nil
 	}

@@ -1,0 +1,274 @@
+// Package inputs determines what a run of mage works on, and reads the files that these inputs name.
+//
+// Each input comes from the environment, else from PROJECT's project.json, else from boardsmith.json, else it has its
+// default (docs/inputs.md). The package opens no project and prints nothing; variables that belong to one target alone
+// are read there.
+package inputs
+
+import (
+	"cmp"
+	"fmt"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/device"
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/boardsmithjson"
+	"github.com/boardsmith/boardsmith/internal/console"
+	"github.com/boardsmith/boardsmith/internal/gitfolder"
+	"github.com/boardsmith/boardsmith/samples"
+)
+
+const (
+	defaultBoard   = "host"
+	defaultTimeout = 60 * time.Second
+	defaultRepeat  = 10
+	maxRepeat      = 1_000_000
+)
+
+// An Input is a value, and whether the user set it for this run: in the environment, directly or by TARGET, or as
+// something from which the project's folder follows. The project takes precedence over other sources, but not over the
+// user.
+type Input struct {
+	Value string
+	Asked bool
+}
+
+// Inputs are what one mage run works on.
+type Inputs struct {
+	Config *boardsmithjson.Config
+	Usual  boards.Options // boardsmith.json's
+
+	Project        string // folder
+	Derived        bool   // the folder follows from board and model
+	Board          Input
+	Named          string // the board that BOARD, TARGET or a device of desk.json names; "": none does
+	Model          Input  // path of an archive; "" is the bundled sample
+	ModelName      Input  // which of the archive's models; "" is the only one
+	Template       Input
+	Libraries      []string
+	LibrariesAsked bool // the user set them for this run
+	Options        boards.Options
+	OptionsAsked   bool // the user set them for this run
+
+	Path         []string // folders with boards/ and templates/
+	Device       string   // which one of the board: a name in desk.json, a probe's serial, a USB path, a port
+	DeskFile     *device.DeskFile
+	DeskFileMade string        // note if it was made from the former file; else ""
+	Timeout      time.Duration // of one call
+	Wait         time.Duration // how long to wait for a device that another process uses
+	Input        string
+	Output       string
+	Repeat       int
+}
+
+// Made holds a project's inputs, from project.json.
+type Made struct {
+	Board, Template, Model, ModelName string
+	From                              string // the template's place in a git repository, else its name
+	Libraries                         []string
+	Options                           boards.Options
+}
+
+// A Fetcher returns the path of a place in a git repository.
+type Fetcher func(c *boardsmithjson.Config, place string) (string, error)
+
+// Resolve determines the inputs. load returns the inputs of the project in a folder, or nil if there is none.
+func Resolve(env console.Environ, dir string, load func(dir string) (*Made, error), fetch Fetcher) (*Inputs, error) {
+	c, err := boardsmithjson.Find(dir)
+	if err != nil {
+		return nil, err
+	}
+	var named boardsmithjson.Choice
+	if t := env("TARGET"); t != "" {
+		if named, err = c.Target(t); err != nil {
+			return nil, err
+		}
+	}
+	in := &Inputs{Config: c, Device: cmp.Or(env("DEVICE"), named.Device, c.Device)}
+	if in.Path, err = SearchPath(env, c, fetch); err != nil {
+		return nil, err
+	}
+	if err := in.plain(env, named); err != nil {
+		return nil, err
+	}
+	if in.DeskFile, in.DeskFileMade, err = readDeskFile(DeskFilePath(dir)); err != nil {
+		return nil, err
+	}
+	in.Board = asked(env("BOARD"), named.Board)
+	if d := in.DeskFile.Find(in.Device); d != nil && !in.Board.Asked {
+		in.Board = Input{d.Board, true} // a named device determines its board
+	}
+	in.Named = in.Board.Value
+	in.Model = asked(env("MODEL"), named.Model)
+	in.ModelName = asked(env("MODEL_NAME"), named.ModelName)
+	in.Template = asked(env("TEMPLATE"), named.Template)
+	in.Libraries = strings.FieldsFunc(env("LIBRARIES"), func(r rune) bool { return r == ',' || r == ' ' })
+	if len(in.Libraries) == 0 {
+		in.Libraries = named.Uses
+	}
+	in.LibrariesAsked = len(in.Libraries) > 0
+	words := strings.Fields(env("OPTIONS"))
+	if len(words) == 0 {
+		words = named.Options
+	}
+	in.OptionsAsked = len(words) > 0
+	if in.Options, err = boards.ParseOptions(words); err != nil {
+		return nil, err
+	}
+	if in.Usual, err = boards.ParseOptions(c.Options); err != nil {
+		return nil, failure.New(failure.Config, "", "%s: %w", c.File, err)
+	}
+
+	in.Project = cmp.Or(env("PROJECT"), named.Project, c.Project)
+	if in.Project == "" {
+		if !in.Model.Asked {
+			in.ModelName.Value = cmp.Or(in.ModelName.Value, c.ModelName) // of boardsmith.json's model
+		}
+		// The folder's name contains board and model, so that both count as set by the user.
+		in.Board = Input{cmp.Or(in.Board.Value, c.Board, defaultBoard), true}
+		in.Model = Input{cmp.Or(in.Model.Value, c.Model), true}
+		in.Derived = true
+		in.Project = filepath.Join("build", boards.FileName(in.BoardName()), ProjectName(in.Model.Value, in.ModelName.Value))
+	}
+	m, err := load(in.Project)
+	if err != nil {
+		return nil, err
+	}
+	in.fill(m)
+	return in, nil
+}
+
+// fill sets inputs that the user did not set: the project's, else boardsmith.json's, else the default.
+func (in *Inputs) fill(m *Made) {
+	c := in.Config
+	if m == nil {
+		m = &Made{
+			Board: cmp.Or(c.Board, defaultBoard), Model: c.Model, ModelName: c.ModelName, Template: c.Template,
+			Libraries: c.Uses, Options: in.Usual,
+		}
+	}
+	if !in.Board.Asked {
+		in.Board.Value = m.Board
+	}
+	if !in.Model.Asked {
+		in.Model.Value = m.Model
+	}
+	if !in.ModelName.Asked && !in.Model.Asked { // another archive has other models
+		in.ModelName.Value = m.ModelName
+	}
+	if !in.Template.Asked {
+		in.Template.Value = m.Template
+		if c.Templates[m.Template] == "" && m.From != "" {
+			in.Template.Value = m.From
+		}
+	}
+	if !in.LibrariesAsked {
+		in.Libraries = m.Libraries
+	}
+	if !in.OptionsAsked {
+		in.Options = m.Options
+	}
+}
+
+// plain reads the inputs that are not in project.json.
+func (in *Inputs) plain(env console.Environ, named boardsmithjson.Choice) error {
+	in.Input = cmp.Or(env("INPUT"), named.Input, in.Config.Input)
+	in.Output = env("OUTPUT")
+	in.Timeout, in.Repeat = defaultTimeout, defaultRepeat
+	for _, d := range []struct {
+		name, text string
+		to         *time.Duration
+	}{
+		{"TIMEOUT", cmp.Or(env("TIMEOUT"), named.Timeout, in.Config.Timeout), &in.Timeout},
+		{"WAIT", env("WAIT"), &in.Wait},
+	} {
+		if d.text == "" {
+			continue
+		}
+		var err error
+		if *d.to, err = duration(d.name, d.text); err != nil {
+			return err
+		}
+	}
+	if r := env("REPEAT"); r != "" {
+		n, err := strconv.Atoi(r)
+		if err != nil || n < 1 || n > maxRepeat {
+			return failure.New(failure.Config, "", "REPEAT=%s is not a number of runs from 1 to %d", r, maxRepeat)
+		}
+		in.Repeat = n
+	}
+	return nil
+}
+
+// duration parses 2m30s, or a plain number of seconds.
+func duration(name, text string) (time.Duration, error) {
+	d, err := time.ParseDuration(text)
+	if seconds, numErr := strconv.ParseFloat(text, 64); numErr == nil && seconds > 0 && seconds < 1e6 {
+		d, err = time.Duration(seconds*float64(time.Second)), nil
+	}
+	if err != nil || d <= 0 {
+		return 0, failure.New(failure.Config, fmt.Sprintf("write %[1]s=60 or %[1]s=2m30s", name),
+			"%s=%s is not a positive duration", name, text)
+	}
+	return d, nil
+}
+
+func asked(fromEnv, fromTarget string) Input {
+	v := cmp.Or(fromEnv, fromTarget)
+	return Input{v, v != ""}
+}
+
+// SearchPath returns the folders of the user's boards and templates: BOARDSMITH_PATH, then boardsmith.json's path.
+func SearchPath(env console.Environ, c *boardsmithjson.Config, fetch Fetcher) ([]string, error) {
+	var path []string
+	for _, p := range filepath.SplitList(env("BOARDSMITH_PATH")) {
+		if p != "" {
+			path = append(path, p)
+		}
+	}
+	for _, p := range c.Path {
+		if gitfolder.IsRef(p) {
+			var err error
+			if p, err = fetch(c, p); err != nil {
+				return nil, fmt.Errorf("%s: path: %w", c.File, err)
+			}
+		}
+		path = append(path, p)
+	}
+	return path, nil
+}
+
+// LockFile returns the path of the file with the commits of branches and tags: beside boardsmith.json, else in dir.
+func LockFile(c *boardsmithjson.Config, dir string) string {
+	if c.File != "" {
+		dir = filepath.Dir(c.File)
+	}
+	return filepath.Join(dir, "boardsmith.lock.json")
+}
+
+// ArchiveName returns the archive's file name without extension, the bundled sample's for "".
+func ArchiveName(model string) string {
+	if model == "" {
+		model = samples.Name
+	}
+	name := filepath.Base(model)
+	for _, end := range []string{".gz", ".tgz", ".tar"} {
+		name = strings.TrimSuffix(name, end)
+	}
+	return name
+}
+
+// ProjectName returns the folder name for an archive, or for one of several models in it.
+func ProjectName(model, modelName string) string {
+	if modelName == "" {
+		return ArchiveName(model)
+	}
+	return ArchiveName(model) + "." + modelName
+}
+
+// BoardName returns the board's name, also from a board file's path.
+func (in *Inputs) BoardName() string { return boards.NameOf(in.Board.Value, in.Path) }
