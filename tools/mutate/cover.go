@@ -78,10 +78,11 @@ type goTested struct {
 
 // A recorder returns the coverage of packages. It records that of a package when a change first needs it.
 type recorder struct {
-	clean string // an unchanged copy of the tree
-	keep  string // a folder with coverage recorded by earlier runs; "" is none
-	mu    sync.Mutex
-	known map[string]coverage
+	clean   string        // an unchanged copy of the tree
+	keep    string        // a folder with coverage recorded by earlier runs; "" is none
+	longest time.Duration // tests that take longer are left out
+	mu      sync.Mutex
+	known   map[string]coverage
 }
 
 func (r *recorder) of(ctx context.Context, pkg string) (coverage, error) {
@@ -96,7 +97,7 @@ func (r *recorder) of(ctx context.Context, pkg string) (coverage, error) {
 		r.known[pkg] = c
 		return c, nil
 	}
-	if err := cover(ctx, r.clean, pkg, c); err != nil {
+	if err := cover(ctx, r.clean, pkg, r.longest, c); err != nil {
 		return nil, err
 	}
 	r.known[pkg] = c
@@ -139,7 +140,7 @@ func digest(root string) (string, error) {
 const quick = 3 * time.Second
 
 // cover runs each test of a package alone and records in covers which lines it runs, by file and number.
-func cover(ctx context.Context, root, pkg string, covers coverage) error {
+func cover(ctx context.Context, root, pkg string, longest time.Duration, covers coverage) error {
 	dir, err := os.MkdirTemp("", "cover-")
 	if err != nil {
 		return err
@@ -172,8 +173,15 @@ func cover(ctx context.Context, root, pkg string, covers coverage) error {
 			for name := range names {
 				profile := filepath.Join(dir, name)
 				began := time.Now()
-				said, err := command(ctx, here, program, "-test.run=^"+name+"$", "-test.timeout=10m", "-test.coverprofile="+profile)
+				within, cancel := context.WithTimeout(ctx, longest)
+				said, err := command(within, here, program, "-test.run=^"+name+"$", "-test.coverprofile="+profile)
+				late := within.Err() != nil
+				cancel()
 				took := time.Since(began)
+				if late {
+					log.Printf("left out after %v: %s in %s", longest, name, pkg)
+					continue
+				}
 				if err != nil { // coverage may cause the failure: children that a test starts print about it
 					said, err = command(ctx, root, goTest("./"+pkg, "^"+name+"$")...)
 				}

@@ -74,17 +74,18 @@ func main() {
 	only := flag.String("only", "", "try only sources whose path begins with this")
 	keep := flag.String("keep", "", "a folder that keeps the tests' coverage for other runs on the same sources")
 	limit := flag.Duration("limit", 20*time.Minute, "for the tests of one change")
+	longest := flag.Duration("longest", 10*time.Minute, "leave out Go tests that take longer, and list them")
 	out := flag.String("out", "mutants.md", "the report")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, *root, *n, *seed, *only, *keep, *limit, *out); err != nil {
+	if err := run(ctx, *root, *n, *seed, *only, *keep, *limit, *longest, *out); err != nil {
 		log.Fatal(err)
 	}
 }
 
 func run(
-	ctx context.Context, root string, n int, seed uint64, only, keep string, limit time.Duration, out string,
+	ctx context.Context, root string, n int, seed uint64, only, keep string, limit, longest time.Duration, out string,
 ) error {
 	work, err := os.MkdirTemp("", "mutate-")
 	if err != nil {
@@ -95,13 +96,13 @@ func run(
 	if err := copyTree(ctx, root, clean); err != nil {
 		return err
 	}
-	covers := &recorder{clean: clean, known: map[string]coverage{}}
+	covers := &recorder{clean: clean, longest: longest, known: map[string]coverage{}}
 	if keep != "" {
 		sum, err := digest(clean)
 		if err != nil {
 			return err
 		}
-		covers.keep = filepath.Join(keep, sum)
+		covers.keep = filepath.Join(keep, fmt.Sprintf("%s-%v", sum, longest))
 	}
 	copies := make(chan string, runtime.NumCPU())
 	for i := range cap(copies) {
