@@ -5,9 +5,11 @@ package project
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -187,6 +189,42 @@ func TestTemplateSound(t *testing.T) {
 	})
 	if err != nil || n != len(TemplateChecks()) || !slices.Equal(skipped, []string{"run"}) {
 		t.Errorf("%v after %d checks; skipped %q", err, n, skipped)
+	}
+}
+
+// TestTemplateBuildID: the whole image is searched for the build id if the template does not name its place, and on a
+// board without a memory map, where landmarks are not used.
+func TestTemplateBuildID(t *testing.T) {
+	t.Parallel()
+	const include = `#include "../build/id.inc"`
+	memory := regexp.MustCompile(`, "place": (?s:.*)\]`)
+	for _, c := range []struct{ name, place, main, reported string }{
+		{"no place", ``, include, ""},
+		{"no place and no build id", ``, "1", "does not contain its build id"},
+		{"no memory map", `"build_id": {"symbol": "no_such_symbol"},`, include, ""},
+		{"no memory map and no build id", `"build_id": {"symbol": "image_id"},`, "1", "does not contain its build id"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			e := soundHome(t, "template.json", `"build_id": {"symbol": "image_id"},`, c.place)
+			writeIn(t, e.Path[0], "templates/sound/src/main.c",
+				strings.Replace(soundTemplate["templates/sound/src/main.c"], include, c.main, 1))
+			if c.place != "" {
+				writeIn(t, e.Path[0], "boards/mine.json", memory.ReplaceAllString(soundTemplate["boards/mine.json"], ""))
+			}
+			ctx, stop := context.WithCancel(t.Context())
+			defer stop()
+			passed := ""
+			trial := TemplateTrial{Spec: Spec{Template: "sound", Model: mlftest.Tiny(t, nil)}}
+			err := e.builder().CheckTemplate(ctx, trial, func(r TemplateCheck) {
+				if passed = r.Name; passed == "build id" {
+					stop() // the other checks need more builds
+				}
+			})
+			if c.reported == "" && passed != "build id" || !strings.Contains(fmt.Sprint(err), c.reported) {
+				t.Errorf("%v, after check %q; want %q", err, passed, c.reported)
+			}
+		})
 	}
 }
 
