@@ -152,4 +152,11 @@ func TestShareLeases(t *testing.T) {
 	if left, _ := filepath.Glob(filepath.Join(filepath.Dir(dir), ".boardsmith-*")); left != nil {
 		t.Errorf("it left %v", left)
 	}
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := ShareLeases(filepath.Join(file, "below")); err == nil {
+		t.Error("a folder below a file")
+	}
 }

@@ -79,6 +79,12 @@ func TestUnreadableLedger(t *testing.T) {
 	if list, err := New(filepath.Join(dir, "damaged.json")).List(); err == nil {
 		t.Errorf("of a file in the folder's place: %+v", list)
 	}
+	if err := os.Mkdir(filepath.Join(dir, "folder.json"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if list, err := l.List(); err != nil || len(list) != 1 {
+		t.Errorf("beside a folder: %+v, %v", list, err)
+	}
 	loop := filepath.Join(dir, "loop.json")
 	if err := os.Symlink(loop, loop); err != nil {
 		t.Skipf("a file that cannot be read cannot be made here: %v", err)
