@@ -25,6 +25,7 @@ static int make_executable(void* base, size_t size_bytes, int on) {
   if (executable_error != 0) {
     return executable_error;
   }
+  assert_true((on != 0) || (executable_now != 0));  // not again for each session
   executable_now = on;
   return mprotect(base, size_bytes, PROT_READ | PROT_WRITE | ((on != 0) ? PROT_EXEC : 0));
 }
