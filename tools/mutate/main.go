@@ -92,6 +92,9 @@ func run(
 		return err
 	}
 	defer os.RemoveAll(work)
+	if err := os.Setenv("TMPDIR", work); err != nil { // tests that are stopped leave their folders
+		return err
+	}
 	clean := filepath.Join(work, "clean")
 	if err := copyTree(ctx, root, clean); err != nil {
 		return err
