@@ -37,6 +37,9 @@ type Builder struct {
 	Jobs     int           // compilers at once; 0 means one per processor
 	// Build also makes the image's raw and Intel HEX files, for tools other than boardsmith's programmers
 	Forms bool
+	// Variables are values of environment variables that templates read, by name, in place of this process's own
+	Variables map[string]string
+	Programs  []string // folders in which programs of build commands are searched before PATH; absolute
 
 	mu      sync.Mutex
 	slots   chan struct{}         // tokens for compilers; nil until one is taken

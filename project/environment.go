@@ -4,6 +4,7 @@
 package project
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -47,10 +48,10 @@ func (p *Project) places(place string) (all []string) {
 	return all
 }
 
-// variable returns the value of the user's variable or, if it is not set, the folder that the template finds for it; ""
-// if there is none. A folder's path is absolute: the build command runs elsewhere than this process.
+// variable returns the value of the builder's variable, of the user's or, if neither is set, the folder that the
+// template finds for it; "" if there is none. A folder's path is absolute: the build command runs elsewhere than this process.
 func (p *Project) variable(name string) string {
-	if v := os.Getenv(name); v != "" {
+	if v := cmp.Or(p.builder.Variables[name], os.Getenv(name)); v != "" {
 		if p.state.Template.IsFolder(name) {
 			if abs, err := filepath.Abs(v); err == nil {
 				return abs
@@ -97,9 +98,10 @@ func (p *Project) toolFolder(tool blueprint.Tool) string {
 	return ""
 }
 
-// toolFolders returns the folders of the template's programs that are not on PATH. The build command's PATH begins with
-// them: see toolPath.
-func (p *Project) toolFolders() (all []string) {
+// toolFolders returns the builder's folders of programs, and those of the template's programs that are not on PATH. The
+// build command's PATH begins with them: see toolPath.
+func (p *Project) toolFolders() []string {
+	all := slices.Clone(p.builder.Programs)
 	for _, tool := range p.state.Template.Tools {
 		if _, err := command.Find(tool.Name, ""); err == nil || filepath.Base(tool.Name) != tool.Name {
 			continue

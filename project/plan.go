@@ -76,6 +76,9 @@ func (b *Builder) makePlan(ctx context.Context, s Spec) (*plan, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := pl.addRuntime(s.Runtime, t); err != nil {
+		return nil, err
+	}
 	if err := pl.add(board, settled, t, a, m); err != nil {
 		return nil, err
 	}
@@ -103,12 +106,33 @@ func (s Spec) archive() (*mlf.Archive, error) {
 	return mlf.Open(s.Model)
 }
 
-func (pl *plan) add(b *boards.Board, o boards.Options, t *blueprint.Template, a *mlf.Archive, m *mlf.Model) error {
-	isC := func(name string) bool { return strings.HasSuffix(name, ".c") || strings.HasSuffix(name, ".h") }
-	// not files that a tool left there when the binary was built
-	if err := pl.addTree(crt.FS, t.Landmarks.Folders.OfRuntime(), isC); err != nil {
-		return err
+// isC reports whether a file is not one that a tool has left there.
+func isC(name string) bool { return strings.HasSuffix(name, ".c") || strings.HasSuffix(name, ".h") }
+
+// addRuntime plans the shipped runtime, or that of the user's folder dir.
+func (pl *plan) addRuntime(dir string, t *blueprint.Template) error {
+	to := t.Landmarks.Folders.OfRuntime()
+	if dir == "" {
+		return pl.addTree(crt.FS, to, isC)
 	}
+	files := os.DirFS(dir)
+	if _, err := fs.Stat(files, "src/runtime/crt"); err == nil {
+		return failure.New(failure.Config, "use the shipped runtime: archives that TVM exported run with it",
+			"%s is TVM's own runtime, whose RPC server is C++: the templates compile C only", dir)
+	}
+	for _, want := range []string{"include/boardsmith/boardsmith.h", "src/rpc", "src/runtime"} {
+		if _, err := fs.Stat(files, want); err != nil {
+			return failure.New(failure.Config, "use a copy of the folder crt of a project",
+				"%s is no runtime: it has no %s", dir, want)
+		}
+	}
+	return pl.addTree(files, to, func(name string) bool {
+		top, _, _ := strings.Cut(name, "/")
+		return (top == "include" || top == "src") && isC(name)
+	})
+}
+
+func (pl *plan) add(b *boards.Board, o boards.Options, t *blueprint.Template, a *mlf.Archive, m *mlf.Model) error {
 	notCopied := []string{blueprint.TemplateFile, blueprint.PortFolder, t.BuildFolder(), ".git"}
 	isCopied := func(name string) bool {
 		top, _, _ := strings.Cut(name, "/")

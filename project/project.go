@@ -33,7 +33,10 @@ type Spec struct {
 	ModelName string         // which of the archive's models; "": the only one
 	Libraries []string       // names, folders with a library.json, or such of git repositories; in the link's order
 	Options   boards.Options // zero fields are the board's own
-	Force     bool           // replace files that the user has changed, and keep a copy of each
+	// Runtime is a folder with include/ and src/, laid out as in package crt, in place of the runtime there; "": none.
+	// project.json has the digests of its files, but not its path.
+	Runtime string
+	Force   bool // replace files that the user has changed, and keep a copy of each
 }
 
 // A Project is a folder made by Generate, open until Close. Only one goroutine at a time may use it. Several

@@ -15,6 +15,7 @@ import (
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/command"
 	"github.com/boardsmith/boardsmith/project"
 	"github.com/boardsmith/boardsmith/transport"
 )
@@ -38,13 +39,14 @@ type Folder struct {
 	// path of the executable that generate_project puts into projects, so that they are complete; "": none
 	Executable string
 
+	opened bool           // it was a generated project
 	device *device.Device // from flash or open_transport to close_transport
 	link   transport.Link // from open_transport to close_transport
 	buffer []byte         // of Read
 }
 
-// isTemplate reports whether the folder is no generated project.
-func (f *Folder) isTemplate() bool { return !project.Exists(f.Dir) }
+// isTemplate reports whether the folder is no generated project, and was none before.
+func (f *Folder) isTemplate() bool { return !f.opened && !project.Exists(f.Dir) }
 
 // config reads the file of a template folder.
 func (f *Folder) config() (c templateConfig, err error) {
@@ -87,7 +89,7 @@ func (f *Folder) Info(tvm string) (Info, error) {
 		}
 		return Info{Platform: b.Name, Template: true, Options: optionsOf(b, names)}, nil
 	}
-	p, err := f.Builder.Open(f.Dir)
+	p, err := f.project()
 	if err != nil {
 		return Info{}, err
 	}
@@ -99,7 +101,7 @@ func (f *Folder) Info(tvm string) (Info, error) {
 
 // Generate makes a project of the folder's template.
 func (f *Folder) Generate(ctx context.Context, g Generation, v Values) (err error) {
-	if err := f.verbose(v); err != nil {
+	if err := f.prepare(v); err != nil {
 		return err
 	}
 	if !f.isTemplate() {
@@ -154,12 +156,17 @@ func (f *Folder) project() (*project.Project, error) {
 	if f.isTemplate() {
 		return nil, failure.New(failure.Config, "call generate_project first", "%s is a template", f.Dir)
 	}
+	f.opened = true
+	if !project.Exists(f.Dir) {
+		return nil, failure.New(failure.Config, "generate the project again",
+			"the project %s was removed, or its project.json", f.Dir)
+	}
 	return f.Builder.Open(f.Dir)
 }
 
 // Build builds the project's firmware.
 func (f *Folder) Build(ctx context.Context, v Values) error {
-	if err := f.verbose(v); err != nil {
+	if err := f.prepare(v); err != nil {
 		return err
 	}
 	p, err := f.project()
@@ -173,7 +180,7 @@ func (f *Folder) Build(ctx context.Context, v Values) error {
 // Flash writes the firmware to the device, as far as it does not hold it. A process or an emulator gets it when the
 // transport is opened.
 func (f *Folder) Flash(ctx context.Context, v Values) (err error) {
-	if err := f.verbose(v); err != nil {
+	if err := f.prepare(v); err != nil {
 		return err
 	}
 	p, err := f.project()
@@ -217,7 +224,7 @@ func (f *Folder) Open(ctx context.Context, v Values) (t Timeouts, err error) {
 	if ctx.Err() != nil {
 		return t, failure.Stopped(ctx, "open the transport")
 	}
-	if err := f.verbose(v); err != nil {
+	if err := f.prepare(v); err != nil {
 		return t, err
 	}
 	p, err := f.project()
@@ -314,11 +321,36 @@ func ofLink(err error) error {
 	}
 }
 
-// verbose sets the log's level.
-func (f *Folder) verbose(v Values) error {
+// prepare heeds the options of all methods: the log's level, and where the tools of templates are.
+func (f *Folder) prepare(v Values) error {
 	more, err := v.Bool(optVerbose)
-	if err == nil && more && f.Log != nil {
+	if err != nil {
+		return err
+	}
+	if more && f.Log != nil {
 		f.Log.SetLevel(hclog.Debug)
 	}
-	return err
+	zephyr, err := v.Text(optZephyr)
+	if err != nil {
+		return err
+	}
+	if zephyr != "" {
+		f.Builder.Variables = map[string]string{"ZEPHYR_BASE": zephyr}
+	}
+	program, err := v.Text(optWest)
+	if err != nil || program == "" || program == west {
+		return err
+	}
+	path, err := westOf(program)
+	if err != nil {
+		return err
+	}
+	f.Builder.Programs = []string{filepath.Dir(path)}
+	f.Desk.Tool = func(name string) (string, error) {
+		if name == west {
+			return path, nil
+		}
+		return command.Find(name, "")
+	}
+	return nil
 }

@@ -3,11 +3,13 @@ package projectapi
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/command"
 	"github.com/boardsmith/boardsmith/project"
 )
 
@@ -23,10 +25,18 @@ const (
 	optSerial    = "serial_number"
 	optProgram   = "programmer"
 	optReflash   = "reflash"
+	optRuntime   = "crt"         // bundled, or a folder
+	optZephyr    = "zephyr_base" // Zephyr's tree
+	optWest      = "west_cmd"    // a program, or the Python of one
 )
+
+// bundled is the default of optRuntime: the runtime that the server contains.
+const bundled = "bundled"
 
 // hostDriven is the only project_type: firmware that executes what the host sends.
 const hostDriven = "host_driven"
+
+const west = "west"
 
 var (
 	atGenerate  = []string{"generate_project"}
@@ -68,6 +78,18 @@ func optionsOf(b *boards.Board, names []string) []Option {
 			Name: optReflash, Type: "bool", Default: false, Optional: []string{"flash"},
 			Help: "Write whole images, whatever the device holds",
 		},
+		{
+			Name: optRuntime, Type: "str", Default: bundled, Optional: atGenerate,
+			Help: "The C runtime: " + bundled + ", or a folder laid out as the folder crt of a project",
+		},
+		{
+			Name: optZephyr, Type: "str", Optional: atEachStep,
+			Help: "Zephyr's tree; else $ZEPHYR_BASE, or where the template searches for it",
+		},
+		{
+			Name: optWest, Type: "str", Optional: atEachStep,
+			Help: "The program west, or PYTHON -m west; else the one on PATH, or where the template searches for it",
+		},
 	}
 	for _, o := range b.Options() {
 		kind := map[string]string{"int": "int"}[o.Type]
@@ -103,12 +125,39 @@ func specOf(v Values, folderBoard string) (s project.Spec, err error) {
 	if s.Board == "" {
 		s.Board = folderBoard
 	}
+	if s.Runtime, err = v.Text(optRuntime); err != nil {
+		return s, err
+	}
+	if s.Runtime == bundled {
+		s.Runtime = ""
+	}
 	words, err := optionWords(v)
 	if err != nil {
 		return s, err
 	}
 	s.Options, err = boards.ParseOptions(words)
 	return s, err
+}
+
+// westOf returns the path of west for a value of TVM's option: a path or a name, or the command of a Python that has it
+// as a module, beside which pip puts the program.
+func westOf(value string) (string, error) {
+	words := strings.Fields(value)
+	python := len(words) == 3 && words[1] == "-m" && words[2] == west
+	if len(words) != 1 && !python || !python && filepath.Base(words[0]) != west {
+		return "", failure.New(failure.Config, "", "option %s: %q is neither a path of the program %s nor PYTHON -m %s",
+			optWest, value, west, west)
+	}
+	path, err := command.Find(words[0], "")
+	if err != nil {
+		return "", fmt.Errorf("option %s: %w", optWest, err)
+	}
+	if python {
+		if path, err = command.Find(filepath.Join(filepath.Dir(path), west), "pip install "+west); err != nil {
+			return "", fmt.Errorf("option %s: %w", optWest, err)
+		}
+	}
+	return filepath.Abs(path)
 }
 
 // optionWords returns the values of boards.Options as name=value, with those of TVM's names.

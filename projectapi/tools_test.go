@@ -1,0 +1,186 @@
+package projectapi
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/boardsmith/boardsmith/crt"
+	"github.com/boardsmith/boardsmith/mlf/mlftest"
+)
+
+// recordingWest stands for west: it notes its arguments and its tree in the file LOG, and builds a program.
+const recordingWest = `#!/bin/sh
+set -e
+if [ "$1" = --version ]; then echo "West version: v1.2.0"; exit; fi
+echo "west $1 $2 $3 $4 $5 ZEPHYR_BASE=$ZEPHYR_BASE" >> LOG
+grep ARENA crt_config/crt_config.h >> LOG
+mkdir -p build/app/zephyr
+echo > build/app/zephyr/.config
+cat > build/board.json <<END
+{"doc": "$5", "arena_kib": 64, "elf": {"machine": "native"}, "link": {"kind": "process"},
+  "toolchain": {"cc": "gcc", "ar": "ar"}, "flash": {"programmer": "none"}}
+END
+case "$*" in *--cmake-only) exit;; esac
+{ echo '#define BYTE(x) x,'; echo 'const unsigned char boardsmith_build_id[] = {'; cat build/build_id.inc
+  echo '}; int main(void) { return boardsmith_build_id[0]; }'; } > build/app/main.c
+gcc -Wl,-Map=build/app/zephyr/zephyr.map -o build/app/zephyr/firmware.elf build/app/main.c
+`
+
+// program writes an executable script.
+func program(t *testing.T, path, text string) {
+	t.Helper()
+	err := os.MkdirAll(filepath.Dir(path), 0o755)
+	if err := errors.Join(err, os.WriteFile(path, []byte(text), 0o755)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestZephyrOptions: TVM's options zephyr_base and west_cmd are where the build command finds Zephyr and west, before
+// what the server's environment has, and config_main_stack_size is the stack.
+func TestZephyrOptions(t *testing.T) {
+	t.Parallel()
+	needTools(t, "host")
+	template := folderOf(t, "folder") // skips on Windows
+	at := t.TempDir()
+	log := filepath.Join(at, "log")
+	zephyr := filepath.Join(at, "mine", "zephyr")
+	for path, text := range map[string]string{
+		"bin/west":   strings.ReplaceAll(recordingWest, "LOG", log),
+		"bin/python": "#!/bin/sh\nexit 1\n",
+		"bin/cmake":  "#!/bin/sh\necho cmake version 3.20.0\n",
+		"bin/ninja":  "#!/bin/sh\necho 1.11.0\n",
+		"mine/zephyr/share/zephyr-package/cmake/ZephyrConfig.cmake": "",
+	} {
+		program(t, filepath.Join(at, path), text)
+	}
+	c := started(t, template)
+	for _, command := range []string{"bin/west", "bin/python -m west"} {
+		made := filepath.Join(t.TempDir(), "p")
+		options := map[string]any{
+			"board": "zephyr/kit", "zephyr_base": zephyr, "west_cmd": filepath.Join(at, command),
+			"config_main_stack_size": "4096",
+		}
+		if err := c.Generate(t.Context(), mlftest.Tiny(t, nil), "", made, options); err != nil {
+			t.Fatal(err)
+		}
+		launcher(t, made, "folder")
+		p := started(t, made)
+		delete(options, "board") // a project has one
+		if err := p.Build(t.Context(), options); err != nil {
+			t.Fatal(err)
+		}
+		text, err := os.ReadFile(log)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := "west build -d build/app -b kit ZEPHYR_BASE=" + zephyr; !strings.Contains(string(text), want) {
+			t.Errorf("west_cmd %s: %s, want %q", command, text, want)
+		}
+		header, err := os.ReadFile(filepath.Join(made, "crt_config", "crt_config.h"))
+		if err != nil || !strings.Contains(string(header), "4096") {
+			t.Errorf("no stack of 4096 bytes: %s, %v", header, err)
+		}
+		if err := os.Remove(log); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestWestOption: a command that is neither west nor a Python with it is refused.
+func TestWestOption(t *testing.T) {
+	t.Parallel()
+	at := t.TempDir()
+	for _, name := range []string{"west", "python", "other"} {
+		program(t, filepath.Join(at, name), "#!/bin/sh\n")
+	}
+	for value, want := range map[string]string{
+		"west --quiet": "neither a path", "python -m pip": "neither a path", "a b c d": "neither a path",
+		filepath.Join(at, "other"):           "neither a path",
+		filepath.Join(at, "none", "west"):    "is not installed",
+		filepath.Join(at, "no") + " -m west": "is not installed",
+	} {
+		if path, err := westOf(value); err == nil || !strings.Contains(err.Error(), want) ||
+			!strings.Contains(err.Error(), "option west_cmd") {
+			t.Errorf("%q: %s, %v, want an error with %q", value, path, err, want)
+		}
+	}
+	for _, value := range []string{filepath.Join(at, "west"), filepath.Join(at, "python") + " -m west"} {
+		if path, err := westOf(value); err != nil || path != filepath.Join(at, "west") {
+			t.Errorf("%q: %s, %v", value, path, err)
+		}
+	}
+}
+
+// TestRuntimeOption: the option crt names a folder with another runtime of the same layout; TVM's own is refused.
+func TestRuntimeOption(t *testing.T) {
+	t.Parallel()
+	needTools(t, "host")
+	c := started(t, folderOf(t, "folder"))
+	archive := mlftest.Path(t, "add.aot_packed")
+	mine := filepath.Join(t.TempDir(), "crt")
+	if err := os.CopyFS(mine, crt.FS); err != nil {
+		t.Fatal(err)
+	}
+	server := filepath.Join(mine, "src", "rpc", "server.c")
+	text, err := os.ReadFile(server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const mark = "/* mine */\n"
+	if err := os.WriteFile(server, append([]byte(mark), text...), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	program(t, filepath.Join(mine, "test", "main.c"), "#error not a part of the runtime\n")
+	for value, want := range map[string]string{"bundled": string(text), mine: mark + string(text)} {
+		made := filepath.Join(t.TempDir(), "p")
+		if err := c.Generate(t.Context(), archive, "", made, map[string]any{"crt": value}); err != nil {
+			t.Fatal(err)
+		}
+		got, err := os.ReadFile(filepath.Join(made, "crt", "src", "rpc", "server.c"))
+		if err != nil || string(got) != want {
+			t.Errorf("crt=%s: another server.c, %v", value, err)
+		}
+		if _, err := os.Stat(filepath.Join(made, "crt", "test")); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("crt=%s: a file outside of include/ and src/ was copied: %v", value, err)
+		}
+		launcher(t, made, "folder")
+		if err := started(t, made).Build(t.Context(), nil); err != nil {
+			t.Errorf("crt=%s: %v", value, err)
+		}
+	}
+	theirs := filepath.Join(t.TempDir(), "standalone_crt")
+	program(t, filepath.Join(theirs, "src", "runtime", "crt", "common", "crt_runtime_api.c"), "")
+	for value, want := range map[string]string{
+		theirs: "C++", t.TempDir(): "has no include/boardsmith/boardsmith.h", filepath.Join(mine, "none"): "has no include",
+	} {
+		made := filepath.Join(t.TempDir(), "p")
+		err := c.Generate(t.Context(), archive, "", made, map[string]any{"crt": value})
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("crt=%s: %v, want an error with %q", value, err, want)
+		}
+	}
+}
+
+// TestRemovedProject: after the project of a running server was removed, the error says so.
+func TestRemovedProject(t *testing.T) {
+	t.Parallel()
+	c := started(t, folderOf(t, "folder"))
+	made := filepath.Join(t.TempDir(), "p")
+	if err := c.Generate(t.Context(), mlftest.Path(t, "add.aot_packed"), "", made, nil); err != nil {
+		t.Fatal(err)
+	}
+	launcher(t, made, "folder")
+	p := started(t, made)
+	for _, remove := range []string{filepath.Join(made, "project.json"), made} {
+		if err := os.RemoveAll(remove); err != nil {
+			t.Fatal(err)
+		}
+		if err := p.Build(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "was removed") ||
+			strings.Contains(err.Error(), "template") {
+			t.Errorf("without %s: %v", remove, err)
+		}
+	}
+}
