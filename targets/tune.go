@@ -1,305 +1,35 @@
-// This file chooses the kind of tuning, and measures the operators in CANDIDATES.
+// This file holds the targets about tuning.
 
 package targets
 
 import (
-	"cmp"
 	"context"
-	"iter"
-	"maps"
-	"os"
-	"path/filepath"
-	"slices"
-	"strconv"
-	"strings"
 
-	"github.com/boardsmith/boardsmith/boards"
-	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/console"
-	"github.com/boardsmith/boardsmith/internal/inputs"
-	"github.com/boardsmith/boardsmith/mlf"
-	"github.com/boardsmith/boardsmith/ndarray"
-	"github.com/boardsmith/boardsmith/tune"
+	"github.com/boardsmith/boardsmith/internal/tuning"
 )
 
-// A tuning is one run of the target tune.
-type tuning struct {
-	*invocation
-	in     *inputs.Inputs
-	dir    string // of the run
-	boards []string
-	view   *tuneView
-	bar    *console.Progress
+func (v *invocation) tune(ctx context.Context) error {
+	job, err := v.tuningJob(ctx)
+	if err != nil {
+		return err
+	}
+	return job.Tune(ctx)
 }
 
-// tune searches the fastest of the archives in CANDIDATES, of the configurations of SPACE, or of the flags for MODEL.
-func (v *invocation) tune(ctx context.Context) error {
+func (v *invocation) reproduce(ctx context.Context) error {
+	job, err := v.tuningJob(ctx)
+	if err != nil {
+		return err
+	}
+	return job.Reproduce(ctx)
+}
+
+func (v *invocation) report(context.Context) error { return tuning.Report(v.Console) }
+
+func (v *invocation) tuningJob(ctx context.Context) (*tuning.Job, error) {
 	in, err := v.inputs(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	t := &tuning{invocation: v, in: in, boards: strings.Split(in.Board.Value, ",")}
-	space, candidates := v.Env("SPACE"), v.Env("CANDIDATES")
-	form, search := "", t.network
-	switch {
-	case space != "" && candidates != "":
-		return failure.New(failure.Config, "unset one of them", "both SPACE and CANDIDATES are set")
-	case space != "":
-		form, search = "SPACE", func(ctx context.Context) error { return t.space(ctx, space) }
-	case candidates != "":
-		form, search = "CANDIDATES", func(ctx context.Context) error { return t.candidates(ctx, candidates) }
-	case v.Env("MODEL") != "":
-		form = "MODEL"
-	default:
-		return failure.New(failure.Config,
-			"CANDIDATES=FOLDER has archives of one operator each, SPACE=FILE a kernel with knobs, MODEL=FILE a network",
-			"nothing to tune is named")
-	}
-	if err := v.checkVariables(form); err != nil {
-		return err
-	}
-	return search(ctx)
-}
-
-// formsOf are the forms of tuning in which a variable has an effect.
-var formsOf = map[string][]string{
-	"INPUT": {"CANDIDATES", "MODEL"}, "EXPECT": {"CANDIDATES", "MODEL"}, "CONFIRM": {"CANDIDATES"},
-	"PROPOSER": {"SPACE"}, "TRIALS": {"SPACE", "MODEL"},
-}
-
-// checkVariables fails for a variable that has no effect in this form of tuning.
-func (v *invocation) checkVariables(form string) error {
-	for _, name := range slices.Sorted(maps.Keys(formsOf)) {
-		if text := v.Env(name); text != "" && !slices.Contains(formsOf[name], form) {
-			return failure.New(failure.Config, "unset it", "%s=%s is for %s, not for %s", name, text,
-				strings.Join(formsOf[name], " and "), form)
-		}
-	}
-	return nil
-}
-
-// archives are the candidates in a folder.
-type archives struct {
-	folder       string
-	names        []string
-	inputs, want []ndarray.Named // of every archive; want may be empty
-	best         int             // how many to confirm in flash
-}
-
-func (t *tuning) readArchives(folder string) (a archives, err error) {
-	a.folder = folder
-	if a.names, err = candidateFiles(folder); err != nil {
-		return a, err
-	}
-	if a.inputs, err = inputs.NamedArrays("INPUT", t.in.Input); err != nil {
-		return a, err
-	}
-	if a.want, err = inputs.NamedArrays("EXPECT", t.Env("EXPECT")); err != nil {
-		return a, err
-	}
-	a.best, err = t.confirms()
-	return a, err
-}
-
-// candidates measures the archives in a folder.
-func (t *tuning) candidates(ctx context.Context, folder string) (err error) {
-	a, err := t.readArchives(folder)
-	if err != nil {
-		return err
-	}
-	name, err := filepath.Abs(folder)
-	if err != nil {
-		return err
-	}
-	t.folder(filepath.Base(name))
-	if t.Env.On("DRYRUN") {
-		return t.Would("measure %d candidates on %s, in %s", len(a.names), t.in.Board.Value, t.dir)
-	}
-	desk := t.desk(t.in)
-	defer func() { err = firstError(err, desk.Close()) }()
-	run, err := t.open(ctx, desk, 0)
-	if err != nil {
-		return err
-	}
-	defer func() { err = firstError(err, run.Close()) }()
-	asked := a.ids(run.Kinds())
-	bad, err := t.measureAll(ctx, run, a, asked)
-	if err != nil {
-		return err
-	}
-	done, err := finished(run, asked)
-	if err != nil {
-		return err
-	}
-	return t.concludeArchives(a, done, bad)
-}
-
-// ids returns the names under which the run measures the archives on boards of the kinds.
-func (a archives) ids(kinds []string) map[string]bool {
-	ids := map[string]bool{}
-	for _, name := range a.names {
-		for _, kind := range kinds {
-			ids[candidateID(name, kind, kinds)] = true
-		}
-	}
-	return ids
-}
-
-// finished returns the results of the candidates asked for, of earlier runs too.
-func finished(run *tune.Run, asked map[string]bool) ([]tune.Result, error) {
-	all, err := run.Results()
-	return slices.DeleteFunc(all, func(r tune.Result) bool { return !asked[cmp.Or(r.Of, r.ID)] }), err
-}
-
-// measureAll measures the archives and confirms the best. It returns how many could not be read.
-func (t *tuning) measureAll(
-	ctx context.Context, run *tune.Run, a archives, asked map[string]bool,
-) (bad int, err error) {
-	before, err := finished(run, asked)
-	if err != nil {
-		return 0, err
-	}
-	t.view.expect(len(asked))
-	t.view.resumed(before...)
-	kinds := run.Kinds()
-	all := candidatesOf(a.names, kinds, a.inputs, a.want, func(name string, err error) {
-		bad++
-		t.notMeasured(name, kinds, err)
-	})
-	for r, err := range run.All(ctx, all) {
-		if err != nil {
-			done, _ := finished(run, asked) // the first error says more
-			return bad, t.stopped(ctx, err, len(done))
-		}
-		t.resultLine(r)
-	}
-	if a.best == 0 {
-		return bad, nil
-	}
-	confirmed, err := run.Confirm(ctx, a.best)
-	if err != nil {
-		return bad, err
-	}
-	for _, r := range confirmed {
-		if asked[r.Of] {
-			t.resultLine(r)
-		}
-	}
-	return bad, nil
-}
-
-// concludeArchives prints what the run found. Archives that could not be read are an error.
-func (t *tuning) concludeArchives(a archives, done []tune.Result, bad int) error {
-	if err := t.printResults(done); err != nil {
-		return err
-	}
-	end := fields{"status": "done", "folder": t.dir}
-	end["candidates"], end["failed"] = counts(done)
-	if a.best > 0 {
-		end["correlations"] = t.printCorrelations(done)
-	}
-	if err := allFailed(done); err != nil {
-		return err
-	}
-	if bad > 0 {
-		return failure.New(failure.Config, "after they are corrected, the same command measures them",
-			"%s: %d of %d archives not measured", a.folder, bad, len(a.names))
-	}
-	t.JSONLine(end)
-	return nil
-}
-
-// printCorrelations prints how well the order in RAM predicts that in flash, and returns it for the JSON line.
-func (t *tuning) printCorrelations(done []tune.Result) []fields {
-	all := []fields{}
-	for _, c := range tune.Correlations(done) {
-		t.Printf("tune: %s: %d confirmed in flash, rank correlation of flash and RAM %.2f", c.Kind, c.Pairs, c.Rho)
-		all = append(all, fields{"board": c.Kind, "pairs": c.Pairs, "rho": c.Rho})
-	}
-	return all
-}
-
-// notMeasured reports an archive that is no candidate. It is no result of the run, so that the run measures it once it
-// is one.
-func (t *tuning) notMeasured(name string, kinds []string, err error) {
-	t.Notef("%s: not measured: %v", name, err)
-	for _, kind := range kinds {
-		r := tune.Result{
-			ID: candidateID(name, kind, kinds), Kind: kind,
-			Failure: &tune.Failure{Class: failure.Of(err), Blame: tune.BlameCandidate, Message: err.Error()},
-		}
-		t.view.told(tune.Event{Result: &r})
-		t.resultLine(r)
-	}
-}
-
-// confirms returns how many of the best CONFIRM says.
-func (t *tuning) confirms() (int, error) {
-	text := t.Env("CONFIRM")
-	if text == "" {
-		return 0, nil
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 1 {
-		return 0, failure.New(failure.Config, "", "CONFIRM=%s: it is the number of candidates to measure again in flash",
-			text)
-	}
-	return n, nil
-}
-
-// candidateFiles lists the archives in a folder.
-func candidateFiles(dir string) ([]string, error) {
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return nil, failure.New(failure.Config, "", "CANDIDATES: %w", err)
-	}
-	var names []string
-	for _, e := range entries {
-		if strings.HasSuffix(e.Name(), ".tar") || strings.HasSuffix(e.Name(), ".tar.gz") {
-			names = append(names, filepath.Join(dir, e.Name()))
-		}
-	}
-	if len(names) == 0 {
-		return nil, failure.New(failure.Config, "it has to hold archives of one operator each, .tar or .tar.gz",
-			"CANDIDATES: no archive in %s", dir)
-	}
-	return names, nil
-}
-
-// candidatesOf reads the archives as they are needed, for each kind of board. It calls bad for an archive that is no
-// candidate.
-func candidatesOf(names, kinds []string, inputs, want []ndarray.Named, bad func(name string, err error),
-) iter.Seq[tune.Candidate] {
-	return func(yield func(tune.Candidate) bool) {
-		for _, name := range names {
-			a, err := mlf.Open(name)
-			var c tune.Candidate
-			if err == nil {
-				c, err = tune.CandidateOf(candidateName(name), a, inputs, want)
-			}
-			if err != nil {
-				bad(name, err)
-				continue
-			}
-			for _, kind := range kinds {
-				each := c
-				each.ID, each.Kind = candidateID(name, kind, kinds), kind
-				if !yield(each) {
-					return
-				}
-			}
-		}
-	}
-}
-
-// candidateID names an archive's measurements so that those of different kinds of board differ.
-func candidateID(path, kind string, kinds []string) string {
-	if len(kinds) == 1 {
-		return candidateName(path)
-	}
-	return candidateName(path) + "@" + boards.FileName(kind)
-}
-
-func candidateName(path string) string {
-	return strings.TrimSuffix(strings.TrimSuffix(filepath.Base(path), ".gz"), ".tar")
+	return &tuning.Job{Console: v.Console, In: in, Desk: v.desk(in), Builder: v.builder(in)}, nil
 }

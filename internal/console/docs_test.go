@@ -78,7 +78,7 @@ func failureClasses(t *testing.T) []failure.Class {
 func TestInputsAreDocumented(t *testing.T) {
 	doc := readDoc(t, "inputs.md")
 	var files []string
-	for _, folder := range []string{"../../targets", ".", "../develop", "../inputs", "../toolbox"} {
+	for _, folder := range []string{"../../targets", ".", "../develop", "../inputs", "../toolbox", "../tuning"} {
 		found, err := filepath.Glob(folder + "/*.go")
 		if err != nil {
 			t.Fatal(err)

@@ -118,7 +118,7 @@ func TestAdviceIsData(t *testing.T) {
 	for _, file := range sources(t) {
 		dir := path.Dir(file)
 		commandLine := slices.Contains([]string{
-			"targets", "internal/boardsmithjson", "internal/inputs", "internal/toolbox", "internal/drawn",
+			"targets", "internal/boardsmithjson", "internal/drawn", "internal/inputs", "internal/toolbox", "internal/tuning",
 		}, dir)
 		for _, text := range stringsOf(t, file) {
 			if dir != "failure" && typedMage.MatchString(text) || !commandLine && variable.MatchString(text) {

@@ -1,4 +1,4 @@
-package targets
+package tuning
 
 import (
 	"slices"
@@ -9,10 +9,10 @@ import (
 	"github.com/boardsmith/boardsmith/tune"
 )
 
-// TestTuneViewOfTwoKinds: times of different kinds of board are not compared, and what Confirm measured again counts as
+// TestViewOfTwoKinds: times of different kinds of board are not compared, and what Confirm measured again counts as
 // no further candidate.
-func TestTuneViewOfTwoKinds(t *testing.T) {
-	w := (*invocation)(nil).newTuneView(4)
+func TestViewOfTwoKinds(t *testing.T) {
+	w := newView(nil, 4)
 	timed := func(id, of, kind string, s float64) tune.Result {
 		return tune.Result{ID: id, Of: of, Kind: kind, Time: &rpc.Stats{N: 3, Median: s}}
 	}

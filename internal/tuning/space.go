@@ -1,6 +1,6 @@
 // This file searches the fastest configuration of a C kernel.
 
-package targets
+package tuning
 
 import (
 	"bytes"
@@ -33,7 +33,7 @@ var proposers = map[string]func(s *space.Space, seed uint64) space.Proposer{
 const defaultProposer = "evolve"
 
 // space searches the space in a file.
-func (t *tuning) space(ctx context.Context, file string) (err error) {
+func (t *Job) space(ctx context.Context, file string) (err error) {
 	s, err := space.Read(file)
 	if err != nil {
 		return err
@@ -59,15 +59,14 @@ func (t *tuning) space(ctx context.Context, file string) (err error) {
 	t.folder(strings.TrimSuffix(filepath.Base(file), ".json"))
 	if t.Env.On("DRYRUN") {
 		return t.Would("measure at most %d of %v combinations in %s on %s, chosen by %s with seed %d, in %s", trials,
-			s.Size(), file, t.in.Board.Value, how, seed, t.dir)
+			s.Size(), file, t.In.Board.Value, how, seed, t.dir)
 	}
-	desk := t.desk(t.in)
-	defer func() { err = firstError(err, desk.Close()) }()
-	run, err := t.open(ctx, desk, trials)
+	defer func() { err = cmp.Or(err, t.Desk.Close()) }()
+	run, err := t.open(ctx, trials)
 	if err != nil {
 		return err
 	}
-	defer func() { err = firstError(err, run.Close()) }()
+	defer func() { err = cmp.Or(err, run.Close()) }()
 	finished, err := run.Results()
 	if err != nil {
 		return err
@@ -106,7 +105,7 @@ func (t *tuning) space(ctx context.Context, file string) (err error) {
 }
 
 // proposer returns the search that PROPOSER names.
-func (t *tuning) proposer() (string, func(*space.Space, uint64) space.Proposer, error) {
+func (t *Job) proposer() (string, func(*space.Space, uint64) space.Proposer, error) {
 	how := cmp.Or(t.Env("PROPOSER"), defaultProposer)
 	propose := proposers[how]
 	if propose == nil {
@@ -117,7 +116,7 @@ func (t *tuning) proposer() (string, func(*space.Space, uint64) space.Proposer, 
 }
 
 // printBest prints the fastest configuration and writes it into the run's folder.
-func (t *tuning) printBest(s *space.Space, best search.Trial) error {
+func (t *Job) printBest(s *space.Space, best search.Trial) error {
 	config, err := json.MarshalIndent(best.Config, "", "  ")
 	if err != nil {
 		return err

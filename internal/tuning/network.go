@@ -1,8 +1,9 @@
 // This file searches compiler flags that make a network faster.
 
-package targets
+package tuning
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -23,7 +24,7 @@ import (
 )
 
 // network searches flags for MODEL.
-func (t *tuning) network(ctx context.Context) (err error) {
+func (t *Job) network(ctx context.Context) (err error) {
 	if err := t.oneKind(); err != nil {
 		return err
 	}
@@ -31,18 +32,17 @@ func (t *tuning) network(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	t.folder(inputs.ProjectName(t.in.Model.Value, t.in.ModelName.Value))
+	t.folder(inputs.ProjectName(t.In.Model.Value, t.In.ModelName.Value))
 	if t.Env.On("DRYRUN") {
 		return t.Would("measure %s with at most %d choices of compiler flags on %s, in %s",
-			inputs.ArchiveName(t.in.Model.Value), n.Trials, t.in.Board.Value, t.dir)
+			inputs.ArchiveName(t.In.Model.Value), n.Trials, t.In.Board.Value, t.dir)
 	}
-	desk := t.desk(t.in)
-	defer func() { err = firstError(err, desk.Close()) }()
-	t.view = t.newTuneView(n.Trials)
+	defer func() { err = cmp.Or(err, t.Desk.Close()) }()
+	t.view = newView(t.Console, n.Trials)
 	n.Told = t.view.told
 	t.bar = t.Start("tune", 0)
 	t.bar.ShowLines(t.view.lines)
-	trials, err := search.Flags(ctx, t.dir, desk, t.boards, n)
+	trials, err := search.Flags(ctx, t.dir, t.Desk, t.boards, n)
 	t.bar.End()
 	if err != nil {
 		return t.stopped(ctx, err, len(trials))
@@ -54,11 +54,11 @@ func (t *tuning) network(ctx context.Context) (err error) {
 }
 
 // networkOf reads what to search.
-func (t *tuning) networkOf() (n search.Network, err error) {
+func (t *Job) networkOf() (n search.Network, err error) {
 	name, _, _ := strings.Cut(t.boards[0], "=")
-	n = search.Network{Builder: t.builder(t.in), Limit: t.in.Timeout, Spec: project.Spec{
-		Board: name, Model: t.in.Model.Value, ModelName: t.in.ModelName.Value, Template: t.in.Template.Value,
-		Options: t.in.Options,
+	n = search.Network{Builder: t.Builder, Limit: t.In.Timeout, Spec: project.Spec{
+		Board: name, Model: t.In.Model.Value, ModelName: t.In.ModelName.Value, Template: t.In.Template.Value,
+		Options: t.In.Options,
 	}}
 	if n.Trials, err = t.trials(defaultTrials); err != nil {
 		return n, err
@@ -71,8 +71,8 @@ func (t *tuning) networkOf() (n search.Network, err error) {
 	if err != nil {
 		return n, err
 	}
-	if t.in.Input != "" {
-		n.Inputs, err = inputs.ReadArrays(t.in.Input, m)
+	if t.In.Input != "" {
+		n.Inputs, err = inputs.ReadArrays(t.In.Input, m)
 	} else {
 		n.Inputs, _, err = inputs.InventArrays(t.Env, m)
 	}
@@ -106,12 +106,12 @@ func notOfNetwork(dir, id string) error {
 const bestOptions = "best.json"
 
 // printFront prints the choices of flags that are worth considering, and writes the fastest into the run's folder.
-func (t *tuning) printFront(spec project.Spec, trials []search.NetworkTrial) error {
+func (t *Job) printFront(spec project.Spec, trials []search.NetworkTrial) error {
 	front := search.Front(trials)
 	if len(front) == 0 {
 		return failure.New(failure.Internal, "", "no choice of flags could be measured")
 	}
-	board, err := boards.Find(spec.Board, t.in.Path)
+	board, err := boards.Find(spec.Board, t.In.Path)
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,6 @@
 // This file is what all kinds of tuning share: it opens a run, shows how it gets on, and prints its results.
 
-package targets
+package tuning
 
 import (
 	"cmp"
@@ -15,16 +15,16 @@ import (
 	"time"
 
 	"github.com/boardsmith/boardsmith/boards"
-	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/console"
 	"github.com/boardsmith/boardsmith/internal/valuetext"
 	"github.com/boardsmith/boardsmith/tune"
 	"github.com/boardsmith/boardsmith/tune/report"
 )
 
-// A tuneView collects what has happened in a run. Its methods may be called from many goroutines.
-type tuneView struct {
-	v     *invocation
+// A view collects what has happened in a run. Its methods may be called from many goroutines.
+type view struct {
+	notes *console.Console
 	total int // candidates that are to be finished; 0: not known
 
 	mu       sync.Mutex
@@ -32,32 +32,32 @@ type tuneView struct {
 	earlier  int // finished before this run of mage
 	finished int
 	failed   map[failure.Class]int
-	kinds    map[string]*kindView
-	places   map[string]*placeView
+	kinds    map[string]*kindState
+	places   map[string]*placeState
 }
 
-// A kindView is what is known of one kind of board: the first candidate with a time, and the fastest.
-type kindView struct{ first, best tune.Result }
+// A kindState is what is known of one kind of board: the first candidate with a time, and the fastest.
+type kindState struct{ first, best tune.Result }
 
-// A placeView is what is known of one board.
-type placeView struct {
+// A placeState is what is known of one board.
+type placeState struct {
 	state    string
 	ready    time.Time // zero: not yet
 	busy     time.Duration
 	measured int
 }
 
-func (v *invocation) newTuneView(total int) *tuneView {
-	return &tuneView{
-		v: v, total: total, began: time.Now(), failed: map[failure.Class]int{}, kinds: map[string]*kindView{},
-		places: map[string]*placeView{},
+func newView(notes *console.Console, total int) *view {
+	return &view{
+		notes: notes, total: total, began: time.Now(), failed: map[failure.Class]int{}, kinds: map[string]*kindState{},
+		places: map[string]*placeState{},
 	}
 }
 
 // told takes an event of the run.
-func (w *tuneView) told(e tune.Event) {
+func (w *view) told(e tune.Event) {
 	if e.Err != nil {
-		w.v.Notef("%s: %s: %v", e.Board, e.What, e.Err)
+		w.notes.Notef("%s: %s: %v", e.Board, e.What, e.Err)
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -70,10 +70,10 @@ func (w *tuneView) told(e tune.Event) {
 	}
 }
 
-func (w *tuneView) place(e tune.Event) {
+func (w *view) place(e tune.Event) {
 	p := w.places[e.Board]
 	if p == nil {
-		p = &placeView{}
+		p = &placeState{}
 		w.places[e.Board] = p
 	}
 	if e.Result == nil {
@@ -94,7 +94,7 @@ func (w *tuneView) place(e tune.Event) {
 }
 
 // note counts a result. The caller holds w.mu.
-func (w *tuneView) note(r tune.Result) {
+func (w *view) note(r tune.Result) {
 	if r.Failure != nil {
 		w.failed[r.Failure.Class]++
 		return
@@ -102,14 +102,14 @@ func (w *tuneView) note(r tune.Result) {
 	k := w.kinds[r.Kind]
 	switch {
 	case k == nil:
-		w.kinds[r.Kind] = &kindView{first: r, best: r}
+		w.kinds[r.Kind] = &kindState{first: r, best: r}
 	case r.Time.Median < k.best.Time.Median:
 		k.best = r
 	}
 }
 
 // resumed counts results of an earlier run of mage.
-func (w *tuneView) resumed(results ...tune.Result) {
+func (w *view) resumed(results ...tune.Result) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, r := range results {
@@ -121,7 +121,7 @@ func (w *tuneView) resumed(results ...tune.Result) {
 }
 
 // lines returns the state in lines: the run, the best candidate of each kind of board, each board.
-func (w *tuneView) lines() []string {
+func (w *view) lines() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	now := time.Now()
@@ -141,7 +141,7 @@ func (w *tuneView) lines() []string {
 }
 
 // progress is the first line: what a log needs, without the boards.
-func (w *tuneView) progress(now time.Time) string {
+func (w *view) progress(now time.Time) string {
 	done := w.earlier + w.finished
 	text := fmt.Sprintf("%d done", done)
 	if w.total > 0 {
@@ -162,14 +162,14 @@ func (w *tuneView) progress(now time.Time) string {
 	return text
 }
 
-func (w *tuneView) failures() (words []string) {
+func (w *view) failures() (words []string) {
 	for _, class := range slices.Sorted(maps.Keys(w.failed)) {
 		words = append(words, fmt.Sprintf("%d %s", w.failed[class], class))
 	}
 	return words
 }
 
-func (w *tuneView) bestText(kind string) string {
+func (w *view) bestText(kind string) string {
 	text, k := w.bestTime(kind), w.kinds[kind]
 	if k.first.Time.Median > 0 && k.best.Time.Median > 0 {
 		text += fmt.Sprintf(" (%.2f× the first)", k.first.Time.Median/k.best.Time.Median)
@@ -178,7 +178,7 @@ func (w *tuneView) bestText(kind string) string {
 }
 
 // bestTime is the best time of a kind of board, which is named if there are several.
-func (w *tuneView) bestTime(kind string) string {
+func (w *view) bestTime(kind string) string {
 	text := valuetext.Seconds(w.kinds[kind].best.Time.Median)
 	if len(w.kinds) > 1 {
 		text += " on " + kind
@@ -187,22 +187,22 @@ func (w *tuneView) bestTime(kind string) string {
 }
 
 // expect sets the number of candidates.
-func (w *tuneView) expect(total int) {
+func (w *view) expect(total int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.total = total
 }
 
 // resultLine prints the JSON line of a candidate that is finished.
-func (v *invocation) resultLine(r tune.Result) {
+func (t *Job) resultLine(r tune.Result) {
 	if r.Failure != nil {
-		v.JSONLine(fields{
+		t.JSONLine(fields{
 			"status": "failed", "id": r.ID, "of": r.Of, "board": r.Kind, "place": r.Board, "class": r.Failure.Class,
 			"blame": r.Failure.Blame, "error": r.Failure.Message,
 		})
 		return
 	}
-	v.JSONLine(fields{
+	t.JSONLine(fields{
 		"status": "done", "id": r.ID, "of": r.Of, "board": r.Kind, "place": r.Board, "median_s": r.Time.Median,
 		"min_s": r.Time.Min, "max_s": r.Time.Max, "bytes": r.Bytes, "cut": r.Cut,
 	})
@@ -210,36 +210,36 @@ func (v *invocation) resultLine(r tune.Result) {
 
 // memory returns the options that decide how much memory candidates have. A project's other options are of no use
 // here.
-func (t *tuning) memory() (boards.Options, error) {
-	if !t.in.OptionsAsked {
-		return t.in.Usual, nil
+func (t *Job) memory() (boards.Options, error) {
+	if !t.In.OptionsAsked {
+		return t.In.Usual, nil
 	}
-	others := slices.DeleteFunc(t.in.Options.Set(), func(name string) bool {
+	others := slices.DeleteFunc(t.In.Options.Set(), func(name string) bool {
 		return name == "arena_kib" || name == "upload_kib"
 	})
 	if len(others) > 0 {
 		return boards.Options{}, failure.New(failure.Config, "candidates are measured with arena_kib and upload_kib alone",
 			"OPTIONS has no effect on candidates with %s", strings.Join(others, ", "))
 	}
-	return t.in.Options, nil
+	return t.In.Options, nil
 }
 
 // folder sets the run's folder: OUTPUT, or one for these boards.
-func (t *tuning) folder(name string) {
-	folder := strings.NewReplacer(",", "+", "/", "+").Replace(t.in.Board.Value)
-	t.dir = cmp.Or(t.in.Output, filepath.Join("build", "tune", name, folder))
+func (t *Job) folder(name string) {
+	folder := strings.NewReplacer(",", "+", "/", "+").Replace(t.In.Board.Value)
+	t.dir = cmp.Or(t.In.Output, filepath.Join("build", "tune", name, folder))
 }
 
 // open opens a run of package tune, and begins to show how it gets on. total is the number of candidates.
-func (t *tuning) open(ctx context.Context, desk *device.Desk, total int) (*tune.Run, error) {
+func (t *Job) open(ctx context.Context, total int) (*tune.Run, error) {
 	memory, err := t.memory()
 	if err != nil {
 		return nil, err
 	}
-	t.view = t.newTuneView(total)
+	t.view = newView(t.Console, total)
 	t.bar = t.Start("tune: building firmware", 0)
-	run, err := tune.OpenRun(ctx, t.dir, desk, t.boards, tune.Options{
-		Builder: t.builder(t.in), Template: t.in.Template.Value, Samples: t.in.Repeat, CallTimeout: t.in.Timeout,
+	run, err := tune.OpenRun(ctx, t.dir, t.Desk, t.boards, tune.Options{
+		Builder: t.Builder, Template: t.In.Template.Value, Samples: t.In.Repeat, CallTimeout: t.In.Timeout,
 		ArenaKiB: memory.ArenaKiB, UploadKiB: memory.UploadKiB, Told: t.view.told,
 	})
 	if err != nil {
@@ -250,7 +250,7 @@ func (t *tuning) open(ctx context.Context, desk *device.Desk, total int) (*tune.
 }
 
 // stopped returns err, after a note of how to go on if the user has stopped the run.
-func (t *tuning) stopped(ctx context.Context, err error, finished int) error {
+func (t *Job) stopped(ctx context.Context, err error, finished int) error {
 	if ctx.Err() != nil {
 		t.Notef("%d candidates are finished, in %s; the same command goes on from there", finished, t.dir)
 	}
@@ -264,7 +264,7 @@ const defaultTrials = 100
 const tableRows = 20
 
 // printResults prints the fastest candidates and why others have no time.
-func (t *tuning) printResults(results []tune.Result) error {
+func (t *Job) printResults(results []tune.Result) error {
 	var text strings.Builder
 	if err := report.WriteTable(&text, results, tableRows); err != nil {
 		return err
@@ -302,8 +302,8 @@ func allFailed(results []tune.Result) error {
 }
 
 // trials returns TRIALS, or the default.
-func (v *invocation) trials(otherwise int) (int, error) {
-	text := v.Env("TRIALS")
+func (t *Job) trials(otherwise int) (int, error) {
+	text := t.Env("TRIALS")
 	if text == "" {
 		return otherwise, nil
 	}
@@ -315,7 +315,7 @@ func (v *invocation) trials(otherwise int) (int, error) {
 }
 
 // oneKind fails if the boards are of several kinds.
-func (t *tuning) oneKind() error {
+func (t *Job) oneKind() error {
 	first, _, _ := strings.Cut(t.boards[0], "=")
 	for _, b := range t.boards {
 		if name, _, _ := strings.Cut(b, "="); name != first {

@@ -1,0 +1,246 @@
+// This file measures the operators in CANDIDATES.
+
+package tuning
+
+import (
+	"cmp"
+	"context"
+	"iter"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/inputs"
+	"github.com/boardsmith/boardsmith/mlf"
+	"github.com/boardsmith/boardsmith/ndarray"
+	"github.com/boardsmith/boardsmith/tune"
+)
+
+// archives are the candidates in a folder.
+type archives struct {
+	folder       string
+	names        []string
+	inputs, want []ndarray.Named // of every archive; want may be empty
+	best         int             // how many to confirm in flash
+}
+
+func (t *Job) readArchives(folder string) (a archives, err error) {
+	a.folder = folder
+	if a.names, err = candidateFiles(folder); err != nil {
+		return a, err
+	}
+	if a.inputs, err = inputs.NamedArrays("INPUT", t.In.Input); err != nil {
+		return a, err
+	}
+	if a.want, err = inputs.NamedArrays("EXPECT", t.Env("EXPECT")); err != nil {
+		return a, err
+	}
+	a.best, err = t.confirms()
+	return a, err
+}
+
+// candidates measures the archives in a folder.
+func (t *Job) candidates(ctx context.Context, folder string) (err error) {
+	a, err := t.readArchives(folder)
+	if err != nil {
+		return err
+	}
+	name, err := filepath.Abs(folder)
+	if err != nil {
+		return err
+	}
+	t.folder(filepath.Base(name))
+	if t.Env.On("DRYRUN") {
+		return t.Would("measure %d candidates on %s, in %s", len(a.names), t.In.Board.Value, t.dir)
+	}
+	defer func() { err = cmp.Or(err, t.Desk.Close()) }()
+	run, err := t.open(ctx, 0)
+	if err != nil {
+		return err
+	}
+	defer func() { err = cmp.Or(err, run.Close()) }()
+	asked := a.ids(run.Kinds())
+	bad, err := t.measureAll(ctx, run, a, asked)
+	if err != nil {
+		return err
+	}
+	done, err := finished(run, asked)
+	if err != nil {
+		return err
+	}
+	return t.concludeArchives(a, done, bad)
+}
+
+// ids returns the names under which the run measures the archives on boards of the kinds.
+func (a archives) ids(kinds []string) map[string]bool {
+	ids := map[string]bool{}
+	for _, name := range a.names {
+		for _, kind := range kinds {
+			ids[candidateID(name, kind, kinds)] = true
+		}
+	}
+	return ids
+}
+
+// finished returns the results of the candidates asked for, of earlier runs too.
+func finished(run *tune.Run, asked map[string]bool) ([]tune.Result, error) {
+	all, err := run.Results()
+	return slices.DeleteFunc(all, func(r tune.Result) bool { return !asked[cmp.Or(r.Of, r.ID)] }), err
+}
+
+// measureAll measures the archives and confirms the best. It returns how many could not be read.
+func (t *Job) measureAll(
+	ctx context.Context, run *tune.Run, a archives, asked map[string]bool,
+) (bad int, err error) {
+	before, err := finished(run, asked)
+	if err != nil {
+		return 0, err
+	}
+	t.view.expect(len(asked))
+	t.view.resumed(before...)
+	kinds := run.Kinds()
+	all := candidatesOf(a.names, kinds, a.inputs, a.want, func(name string, err error) {
+		bad++
+		t.notMeasured(name, kinds, err)
+	})
+	for r, err := range run.All(ctx, all) {
+		if err != nil {
+			done, _ := finished(run, asked) // the first error says more
+			return bad, t.stopped(ctx, err, len(done))
+		}
+		t.resultLine(r)
+	}
+	if a.best == 0 {
+		return bad, nil
+	}
+	confirmed, err := run.Confirm(ctx, a.best)
+	if err != nil {
+		return bad, err
+	}
+	for _, r := range confirmed {
+		if asked[r.Of] {
+			t.resultLine(r)
+		}
+	}
+	return bad, nil
+}
+
+// concludeArchives prints what the run found. Archives that could not be read are an error.
+func (t *Job) concludeArchives(a archives, done []tune.Result, bad int) error {
+	if err := t.printResults(done); err != nil {
+		return err
+	}
+	end := fields{"status": "done", "folder": t.dir}
+	end["candidates"], end["failed"] = counts(done)
+	if a.best > 0 {
+		end["correlations"] = t.printCorrelations(done)
+	}
+	if err := allFailed(done); err != nil {
+		return err
+	}
+	if bad > 0 {
+		return failure.New(failure.Config, "after they are corrected, the same command measures them",
+			"%s: %d of %d archives not measured", a.folder, bad, len(a.names))
+	}
+	t.JSONLine(end)
+	return nil
+}
+
+// printCorrelations prints how well the order in RAM predicts that in flash, and returns it for the JSON line.
+func (t *Job) printCorrelations(done []tune.Result) []fields {
+	all := []fields{}
+	for _, c := range tune.Correlations(done) {
+		t.Printf("tune: %s: %d confirmed in flash, rank correlation of flash and RAM %.2f", c.Kind, c.Pairs, c.Rho)
+		all = append(all, fields{"board": c.Kind, "pairs": c.Pairs, "rho": c.Rho})
+	}
+	return all
+}
+
+// notMeasured reports an archive that is no candidate. It is no result of the run, so that the run measures it once it
+// is one.
+func (t *Job) notMeasured(name string, kinds []string, err error) {
+	t.Notef("%s: not measured: %v", name, err)
+	for _, kind := range kinds {
+		r := tune.Result{
+			ID: candidateID(name, kind, kinds), Kind: kind,
+			Failure: &tune.Failure{Class: failure.Of(err), Blame: tune.BlameCandidate, Message: err.Error()},
+		}
+		t.view.told(tune.Event{Result: &r})
+		t.resultLine(r)
+	}
+}
+
+// confirms returns how many of the best CONFIRM says.
+func (t *Job) confirms() (int, error) {
+	text := t.Env("CONFIRM")
+	if text == "" {
+		return 0, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 {
+		return 0, failure.New(failure.Config, "", "CONFIRM=%s: it is the number of candidates to measure again in flash",
+			text)
+	}
+	return n, nil
+}
+
+// candidateFiles lists the archives in a folder.
+func candidateFiles(dir string) ([]string, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, failure.New(failure.Config, "", "CANDIDATES: %w", err)
+	}
+	var names []string
+	for _, e := range entries {
+		if strings.HasSuffix(e.Name(), ".tar") || strings.HasSuffix(e.Name(), ".tar.gz") {
+			names = append(names, filepath.Join(dir, e.Name()))
+		}
+	}
+	if len(names) == 0 {
+		return nil, failure.New(failure.Config, "it has to hold archives of one operator each, .tar or .tar.gz",
+			"CANDIDATES: no archive in %s", dir)
+	}
+	return names, nil
+}
+
+// candidatesOf reads the archives as they are needed, for each kind of board. It calls bad for an archive that is no
+// candidate.
+func candidatesOf(names, kinds []string, inputs, want []ndarray.Named, bad func(name string, err error),
+) iter.Seq[tune.Candidate] {
+	return func(yield func(tune.Candidate) bool) {
+		for _, name := range names {
+			a, err := mlf.Open(name)
+			var c tune.Candidate
+			if err == nil {
+				c, err = tune.CandidateOf(candidateName(name), a, inputs, want)
+			}
+			if err != nil {
+				bad(name, err)
+				continue
+			}
+			for _, kind := range kinds {
+				each := c
+				each.ID, each.Kind = candidateID(name, kind, kinds), kind
+				if !yield(each) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// candidateID names an archive's measurements so that those of different kinds of board differ.
+func candidateID(path, kind string, kinds []string) string {
+	if len(kinds) == 1 {
+		return candidateName(path)
+	}
+	return candidateName(path) + "@" + boards.FileName(kind)
+}
+
+func candidateName(path string) string {
+	return strings.TrimSuffix(strings.TrimSuffix(filepath.Base(path), ".gz"), ".tar")
+}
