@@ -227,3 +227,15 @@ func TestTemplateRefused(t *testing.T) {
 	must(t, err)
 	must(t, p.Close())
 }
+
+// TestTemplateWithoutCache: without a folder for the cache no template can be fetched.
+func TestTemplateWithoutCache(t *testing.T) {
+	for _, name := range []string{"BOARDSMITH_HOME", "XDG_CACHE_HOME", "HOME", "LocalAppData"} {
+		t.Setenv(name, "")
+	}
+	_, err := (&Builder{}).Generate(t.Context(), filepath.Join(t.TempDir(), "p"),
+		Spec{Board: "host", Template: "file:///nowhere@main", Model: mlftest.Tiny(t, nil)})
+	if err == nil || !strings.Contains(err.Error(), "no cache folder") || failure.Next(err) == "" {
+		t.Errorf("%v; %s", err, failure.Next(err))
+	}
+}

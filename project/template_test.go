@@ -382,6 +382,30 @@ func TestCopies(t *testing.T) {
 	}
 }
 
+// An unreadableFolder is a file system with a folder that cannot be read.
+type unreadableFolder struct{ fs.FS }
+
+var errUnreadable = errors.New("unreadable")
+
+func (f unreadableFolder) Open(name string) (fs.File, error) {
+	if name == "src" {
+		return nil, errUnreadable
+	}
+	return f.FS.Open(name)
+}
+
+// TestTemplateUnreadable: a project is not generated without the files that cannot be read.
+func TestTemplateUnreadable(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	writeIn(t, dir, "src/main.c", "int main(void) { return 0; }\n")
+	pl := &plan{files: map[string]planned{}}
+	err := pl.addTree(unreadableFolder{os.DirFS(dir)}, "", func(string) bool { return true })
+	if !errors.Is(err, errUnreadable) || failure.Of(err) != failure.Config {
+		t.Errorf("%v, class %s", err, failure.Of(err))
+	}
+}
+
 // TestOutsideOptional: an input outside of the project that begins with a variable that may be unset counts if the
 // variable is set, by its content. It must be there then.
 func TestOutsideOptional(t *testing.T) {
