@@ -1,3 +1,5 @@
+// This file writes the C with which a user's own firmware runs models.
+
 package targets
 
 import (

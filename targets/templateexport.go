@@ -1,3 +1,5 @@
+// This file writes template folders for TVM's Python.
+
 package targets
 
 import (
