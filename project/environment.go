@@ -49,7 +49,8 @@ func (p *Project) places(place string) (all []string) {
 }
 
 // variable returns the value of the builder's variable, of the user's or, if neither is set, the folder that the
-// template finds for it; "" if there is none. A folder's path is absolute: the build command runs elsewhere than this process.
+// template finds for it; "" if there is none. A folder's path is absolute: the build command runs elsewhere than this
+// process.
 func (p *Project) variable(name string) string {
 	if v := cmp.Or(p.builder.Variables[name], os.Getenv(name)); v != "" {
 		if p.state.Template.IsFolder(name) {

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -34,7 +35,19 @@ func launcher(t *testing.T, dir, kind string) {
 		t.Fatal(err)
 	}
 	script := "#!/bin/sh\nexport " + serverVariable + "=" + kind + "\nexec " + self + "\n"
-	if err := os.WriteFile(filepath.Join(dir, "launch_microtvm_api_server.sh"), []byte(script), 0o755); err != nil {
+	program(t, filepath.Join(dir, "launch_microtvm_api_server.sh"), script)
+}
+
+// program writes an executable script, and the folder for it. Meanwhile this process starts no other: it would inherit
+// the file, and a file that is open for writing cannot be run.
+func program(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
+	if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -120,10 +133,7 @@ func TestBadServers(t *testing.T) {
 			t.Parallel()
 			dir := folderOf(t, "none")
 			script := "#!/bin/sh\nread -r line <&3\n" + c.reply + " >&4\nread -r line <&3\n"
-			path := filepath.Join(dir, "launch_microtvm_api_server.sh")
-			if err := os.WriteFile(path, []byte(script), 0o755); err != nil {
-				t.Fatal(err)
-			}
+			program(t, filepath.Join(dir, "launch_microtvm_api_server.sh"), script)
 			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 			defer cancel()
 			if _, err := Start(ctx, dir, ClientOptions{}); err == nil || !strings.Contains(err.Error(), c.want) {

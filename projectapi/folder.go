@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
+	"math/bits"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 
 	"github.com/hashicorp/go-hclog"
@@ -16,6 +18,7 @@ import (
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/command"
+	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/project"
 	"github.com/boardsmith/boardsmith/transport"
 )
@@ -119,6 +122,9 @@ func (f *Folder) Generate(ctx context.Context, g Generation, v Values) (err erro
 	if _, err := os.Lstat(g.Dir); err == nil {
 		return failure.New(failure.Config, "", "%s exists already", g.Dir)
 	}
+	if err := f.holdGraph(&s); err != nil {
+		return err
+	}
 	p, err := f.Builder.Generate(ctx, g.Dir, s)
 	if err == nil {
 		err = errors.Join(f.install(g.Dir), p.Close())
@@ -127,6 +133,36 @@ func (f *Folder) Generate(ctx context.Context, g Generation, v Values) (err erro
 		_ = os.RemoveAll(g.Dir)
 	}
 	return err
+}
+
+// graphCall is more than a call of tvm.graph_executor.create has besides the graph's JSON, in bytes.
+const graphCall = 128
+
+// holdGraph chooses a packet buffer that holds the call with the model's graph, if the firmware can run graphs and the
+// user has not chosen: TVM's host sends the graph as one message. A power of two lets models share a compiled runtime.
+func (f *Folder) holdGraph(s *project.Spec) error {
+	b, err := boards.Find(s.Board, f.Builder.Path)
+	if err != nil {
+		return err
+	}
+	o, err := b.Settle(s.Options)
+	if err != nil || o.GraphExecutor != boards.OnDevice || s.Options.PacketBytes != 0 {
+		return nil // Generate reports the error
+	}
+	if s.Archive, err = mlf.Open(s.Model); err != nil {
+		return err
+	}
+	s.Model = ""
+	m, err := s.Archive.Model("")
+	if err != nil {
+		return err
+	}
+	packet := 1 << bits.Len(uint(len(m.Graph)+graphCall-1))
+	allowed := func(c boards.Option) bool { return c.Name == optPacket && packet <= c.Max }
+	if packet > o.PacketBytes && slices.ContainsFunc(b.Options(), allowed) {
+		s.Options.PacketBytes = packet
+	}
+	return nil
 }
 
 // install puts the executable into a project: as a second name of its file, or a copy on another file system.

@@ -22,8 +22,11 @@ import (
 // uses are the functions of testdata/interop/interop.py, and the example.
 var uses = []string{
 	"session", "archive", "tensors", "time_evaluator", "reset", "host_graph_executor", "device_graph_executor",
-	"aot_executor", "usmp_constant_pool", "tvmc", "autotvm_conv2d", "example",
+	oursAlone, "aot_executor", "usmp_constant_pool", "tvmc", "autotvm_conv2d", "example",
 }
+
+// oursAlone is a use with which TVM's template does not fail but waits without end.
+const oursAlone = "device_graph_long"
 
 // example is the user's script that TestInterop runs, too.
 const example = "../examples/tvm-python/run.py"
@@ -62,7 +65,7 @@ func TestInterop(t *testing.T) {
 			for _, use := range usesOf(board) {
 				t.Run(use, func(t *testing.T) {
 					tvm.use(t, use, "ours", board, dir)
-					if board == "host" {
+					if board == "host" && use != oursAlone {
 						tvm.use(t, use, "TVM's", "", filepath.Join(tvm.built, "microtvm_template_projects", "crt"))
 					}
 				})

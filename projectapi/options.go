@@ -30,6 +30,9 @@ const (
 	optWest      = "west_cmd"    // a program, or the Python of one
 )
 
+// optPacket is the option of boards.Options that holdGraph chooses.
+const optPacket = "packet_bytes"
+
 // bundled is the default of optRuntime: the runtime that the server contains.
 const bundled = "bundled"
 

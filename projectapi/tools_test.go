@@ -29,15 +29,6 @@ case "$*" in *--cmake-only) exit;; esac
 gcc -Wl,-Map=build/app/zephyr/zephyr.map -o build/app/zephyr/firmware.elf build/app/main.c
 `
 
-// program writes an executable script.
-func program(t *testing.T, path, text string) {
-	t.Helper()
-	err := os.MkdirAll(filepath.Dir(path), 0o755)
-	if err := errors.Join(err, os.WriteFile(path, []byte(text), 0o755)); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // TestZephyrOptions: TVM's options zephyr_base and west_cmd are where the build command finds Zephyr and west, before
 // what the server's environment has, and config_main_stack_size is the stack.
 func TestZephyrOptions(t *testing.T) {

@@ -65,14 +65,16 @@ def call(session):
     return a, b, c
 
 
-def network(executor, config=None):
-    """c + (a + b), c constant."""
-    source = """
+def network(executor, config=None, maxima=0):
+    """c + (a + b), c constant; maxima with a change nothing."""
+    more = "".join(f"%{i + 1} = maximum(%{i}, %a);\n" for i in range(maxima))
+    source = f"""
       #[version = "0.0.5"]
-      def @main(%a : Tensor[(1, 2), uint8], %b : Tensor[(1, 2), uint8], %c : Tensor[(1, 2), uint8]) {
+      def @main(%a : Tensor[(1, 2), uint8], %b : Tensor[(1, 2), uint8], %c : Tensor[(1, 2), uint8]) {{
           %0 = %a + %b;
-          %0 + %c
-      }"""
+          {more}
+          %{maxima} + %c
+      }}"""
     with tvm.transform.PassContext(opt_level=3, config=dict(CONFIG, **(config or {}))):
         return tvm.relay.build(
             tvm.relay.fromtext(source), target=TARGET, runtime=RUNTIME, executor=executor,
@@ -147,13 +149,22 @@ def host_graph_executor(case):
         runs_graph(tvm.micro.create_local_graph_executor(factory.get_graph_json(), lib, s.device), factory)
 
 
-def device_graph_executor(case):
-    factory = network(Executor("graph"))
-    # The graph is one message.
-    more = {"graph_executor": "device", "packet_bytes": 4096} if case.board else {}
+def runs_device_graph(case, factory):
+    more = {"graph_executor": "device"} if case.board else {}
     with case.session(factory, **more) as s:
         lib = s.get_system_lib()
         runs_graph(tvm.contrib.graph_executor.create(factory.get_graph_json(), lib, s.device), factory)
+
+
+def device_graph_executor(case):
+    runs_device_graph(case, network(Executor("graph")))
+
+
+def device_graph_long(case):
+    """A graph, which is one message, of more than the 2,048 bytes that firmware of TVM's template takes."""
+    factory = network(Executor("graph"), {"relay.FuseOps.max_depth": 1}, maxima=20)
+    assert len(factory.get_graph_json()) > 4096
+    runs_device_graph(case, factory)
 
 
 def runs_aot(case, config):
@@ -311,8 +322,8 @@ def @main(%a : Tensor[(1, 64), int8], %b : Tensor[(1, 64), int8]) {
 
 
 USES = [
-    session, archive, tensors, time_evaluator, reset, host_graph_executor, device_graph_executor, aot_executor,
-    usmp_constant_pool, tvmc, autotvm_conv2d,
+    session, archive, tensors, time_evaluator, reset, host_graph_executor, device_graph_executor,
+    device_graph_long, aot_executor, usmp_constant_pool, tvmc, autotvm_conv2d,
     autotvm_conv2d_64,
 ]
 
