@@ -1,5 +1,5 @@
-// Package tuning holds the work of the targets about tuning: tune, report and reproduce. It reads what to search and how
-// from the environment, shows how a run of package tune gets on, and prints its results.
+// Package tuning holds the work of the targets about tuning: tune, report and reproduce. It reads from the environment
+// what to search and how, shows how a run of package tune gets on, and prints its results.
 //
 // It measures nothing itself, and chooses no candidates: packages tune and tune/search do.
 package tuning
