@@ -11,8 +11,8 @@ import (
 	"testing"
 
 	"github.com/boardsmith/boardsmith/boards"
-	"github.com/boardsmith/boardsmith/boards/boardstest"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/boardstest"
 )
 
 // system is a family whose boards are known to an operating system; its file has all that can be known without a build.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/cmodel"
 	"github.com/boardsmith/boardsmith/internal/drawn"
-	"github.com/boardsmith/boardsmith/mlf/mlftest"
+	"github.com/boardsmith/boardsmith/internal/mlftest"
 )
 
 // TestFragments builds main.c with the fragments for make and, in a full run, for CMake, and runs it.

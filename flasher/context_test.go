@@ -15,7 +15,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/failure/failuretest"
+	"github.com/boardsmith/boardsmith/internal/failuretest"
 )
 
 // TestContexts ends the contexts of programmers before a call and while the tool hangs.

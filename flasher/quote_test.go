@@ -15,7 +15,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/flasher/zephyrtest"
+	"github.com/boardsmith/boardsmith/internal/zephyrtest"
 )
 
 // Words that a hostile USB device or folder name may contain.

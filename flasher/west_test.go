@@ -14,7 +14,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/flasher/zephyrtest"
+	"github.com/boardsmith/boardsmith/internal/zephyrtest"
 )
 
 func TestZephyrBuild(t *testing.T) {

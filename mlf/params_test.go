@@ -6,8 +6,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/boardsmith/boardsmith/internal/mlftest"
 	"github.com/boardsmith/boardsmith/mlf"
-	"github.com/boardsmith/boardsmith/mlf/mlftest"
 )
 
 // TestParamsExample is the worked example of crt_abi.md §11.

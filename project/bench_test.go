@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/boardsmith/boardsmith/cache"
-	"github.com/boardsmith/boardsmith/mlf/mlftest"
+	"github.com/boardsmith/boardsmith/internal/mlftest"
 )
 
 // BenchmarkArchiveToSession is the whole way on the host board: generate, build, flash, open, and close again; for the

@@ -9,7 +9,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/drawn"
-	"github.com/boardsmith/boardsmith/mlf/mlftest"
+	"github.com/boardsmith/boardsmith/internal/mlftest"
 )
 
 // A shelf is a folder of the user with three libraries and boards whose function calls them: a stand-in for a vendor's

@@ -11,11 +11,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/boardsmith/boardsmith/boards/boardstest"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
-	"github.com/boardsmith/boardsmith/mlf/mlftest"
-	"github.com/boardsmith/boardsmith/rpc/rpctest"
+	"github.com/boardsmith/boardsmith/internal/boardstest"
+	"github.com/boardsmith/boardsmith/internal/mlftest"
+	"github.com/boardsmith/boardsmith/internal/rpctest"
 )
 
 // This file tests where the linker script places unusual sections: variables with an alignment of their own,

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/boardsmith/boardsmith/cache"
-	"github.com/boardsmith/boardsmith/mlf/mlftest"
-	"github.com/boardsmith/boardsmith/rpc/rpctest"
+	"github.com/boardsmith/boardsmith/internal/mlftest"
+	"github.com/boardsmith/boardsmith/internal/rpctest"
 )
 
 // BenchmarkZephyr builds for a board of the Zephyr in $ZEPHYR_BASE: from nothing, after an operator has changed, and

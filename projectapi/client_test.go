@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/transporttest"
 	"github.com/boardsmith/boardsmith/transport"
-	"github.com/boardsmith/boardsmith/transport/transporttest"
 )
 
 // folderOf makes a folder whose server is this test program, as a kind of server.

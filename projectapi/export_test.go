@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/boardsmith/boardsmith/mlf/mlftest"
+	"github.com/boardsmith/boardsmith/internal/mlftest"
 )
 
 // executable compiles the server's executable.

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/boardsmith/boardsmith/mlf/mlftest"
+	"github.com/boardsmith/boardsmith/internal/mlftest"
 	"github.com/boardsmith/boardsmith/transport"
 )
 

@@ -14,8 +14,8 @@ import (
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/emulated"
 	"github.com/boardsmith/boardsmith/internal/drawn"
+	"github.com/boardsmith/boardsmith/internal/mlftest"
 	"github.com/boardsmith/boardsmith/internal/virtualprobe/keepertest"
-	"github.com/boardsmith/boardsmith/mlf/mlftest"
 )
 
 // TestFlashesOfATuner flashes trials as AutoTVM does, each in a project of its own, onto a board behind a probe: each

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/rpctest"
 	"github.com/boardsmith/boardsmith/rpc"
-	"github.com/boardsmith/boardsmith/rpc/rpctest"
 )
 
 // budgeted returns a device with time budgets. Its function "endless" uses up the budget, after which the device

@@ -5,12 +5,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/boardsmith/boardsmith/failure/failuretest"
+	"github.com/boardsmith/boardsmith/internal/failuretest"
+	"github.com/boardsmith/boardsmith/internal/rpctest"
+	"github.com/boardsmith/boardsmith/internal/transporttest"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/rpc"
-	"github.com/boardsmith/boardsmith/rpc/rpctest"
 	"github.com/boardsmith/boardsmith/transport"
-	"github.com/boardsmith/boardsmith/transport/transporttest"
 )
 
 // A used session has an object of each kind on the device.

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/rpctest"
 	"github.com/boardsmith/boardsmith/rpc"
-	"github.com/boardsmith/boardsmith/rpc/rpctest"
 )
 
 // A device's own error leaves the session as it was.

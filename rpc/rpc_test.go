@@ -9,11 +9,11 @@ import (
 	"time"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/rpctest"
+	"github.com/boardsmith/boardsmith/internal/transporttest"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/rpc"
-	"github.com/boardsmith/boardsmith/rpc/rpctest"
 	"github.com/boardsmith/boardsmith/transport"
-	"github.com/boardsmith/boardsmith/transport/transporttest"
 )
 
 // No request follows a shutdown.

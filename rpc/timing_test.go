@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/rpctest"
 	"github.com/boardsmith/boardsmith/rpc"
-	"github.com/boardsmith/boardsmith/rpc/rpctest"
 )
 
 func TestTime(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/boardsmith/boardsmith/internal/drawn"
-	"github.com/boardsmith/boardsmith/mlf/mlftest"
+	"github.com/boardsmith/boardsmith/internal/mlftest"
 )
 
 // An archiveCase is an archive and its files of arrays.

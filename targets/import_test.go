@@ -91,6 +91,7 @@ var mayImport = map[string][]string{
 	"failure":   {},
 
 	"internal/attached":       {"failure"},
+	"internal/boardstest":     {},
 	"internal/boardsmithjson": {"internal/gitfolder", "internal/jsonfile", "internal/plainfile", "failure"},
 	"internal/command":        {"failure"},
 	"internal/console":        {"rpc", "failure"},
@@ -98,29 +99,34 @@ var mayImport = map[string][]string{
 		"internal/console", "internal/toolbox", "internal/command", "internal/drawn",
 		"internal/testcache", "failure",
 	},
-	"internal/drawn":     {},
-	"internal/filelock":  {},
-	"internal/gitfolder": {"internal/filelock", "internal/jsonfile", "internal/plainfile", "failure"},
+	"internal/drawn":       {},
+	"internal/failuretest": {"failure"},
+	"internal/filelock":    {},
+	"internal/gitfolder":   {"internal/filelock", "internal/jsonfile", "internal/plainfile", "failure"},
 	"internal/inputs": {
 		"device", "boards", "mlf", "ndarray", "samples", "failure", "internal/boardsmithjson", "internal/console",
 		"internal/gitfolder",
 	},
-	"internal/jsonfile":   {"failure"},
-	"internal/library":    {"internal/jsonfile", "failure"},
-	"internal/openset":    {},
-	"internal/parallel":   {},
-	"internal/plainfile":  {"failure"},
-	"internal/scratch":    {"internal/filelock"},
-	"internal/sourcetree": {"internal/command", "internal/parallel", "failure"},
-	"internal/testcache":  {},
-	"internal/toolbox":    {"internal/attached", "internal/console", "internal/ledger", "failure"},
-	"internal/toolwords":  {"failure"},
+	"internal/jsonfile":      {"failure"},
+	"internal/library":       {"internal/jsonfile", "failure"},
+	"internal/mlftest":       {"mlf", "ndarray"},
+	"internal/openset":       {},
+	"internal/parallel":      {},
+	"internal/plainfile":     {"failure"},
+	"internal/rpctest":       {"rpc", "transport", "ndarray"},
+	"internal/scratch":       {"internal/filelock"},
+	"internal/sourcetree":    {"internal/command", "internal/parallel", "failure"},
+	"internal/testcache":     {},
+	"internal/toolbox":       {"internal/attached", "internal/console", "internal/ledger", "failure"},
+	"internal/toolwords":     {"failure"},
+	"internal/transporttest": {"transport", "failure"},
 	"internal/tuning": {
 		"tune", "tune/search", "tune/space", "tune/report", "project", "device", "boards", "mlf", "ndarray", "failure",
 		"internal/console", "internal/inputs", "internal/jsonfile", "internal/valuetext",
 	},
 	"internal/valuetext":    {"ndarray"},
 	"internal/virtualprobe": {"transport", "failure", "internal/command"},
+	"internal/zephyrtest":   {},
 }
 
 // magefile is the place of boardsmith's own magefile, the package in the root.
@@ -205,7 +211,7 @@ func checkImports(t *testing.T, name string, imports []string) {
 			continue
 		}
 		toTop, _ := place(to)
-		if nested && toTop == top { // transport/transporttest may use transport
+		if nested && toTop == top { // internal/virtualprobe/keepertest may use internal/virtualprobe
 			continue
 		}
 		if !slices.Contains(allowed, toTop) {

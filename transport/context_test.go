@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/boardsmith/boardsmith/failure/failuretest"
+	"github.com/boardsmith/boardsmith/internal/failuretest"
+	"github.com/boardsmith/boardsmith/internal/transporttest"
 	"github.com/boardsmith/boardsmith/transport"
-	"github.com/boardsmith/boardsmith/transport/transporttest"
 )
 
 // TestContexts ends the contexts of all that this package does, before it begins and while it waits.

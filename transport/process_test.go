@@ -24,8 +24,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/transporttest"
 	"github.com/boardsmith/boardsmith/transport"
-	"github.com/boardsmith/boardsmith/transport/transporttest"
 )
 
 // This test binary is also the device process: with childVariable set it plays that part instead.

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/boardsmith/boardsmith/internal/mlftest"
 	"github.com/boardsmith/boardsmith/mlf"
-	"github.com/boardsmith/boardsmith/mlf/mlftest"
 )
 
 // compileC runs gcc in a folder with warnings as errors, or skips the test without it.

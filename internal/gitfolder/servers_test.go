@@ -19,7 +19,7 @@ import (
 	"time"
 
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/failure/failuretest"
+	"github.com/boardsmith/boardsmith/internal/failuretest"
 )
 
 // patience is far more than a store with short limits needs.

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/boardsmith/boardsmith/failure/failuretest"
+	"github.com/boardsmith/boardsmith/internal/failuretest"
 )
 
 func TestContexts(t *testing.T) {
