@@ -124,7 +124,7 @@ func (d *Device) accepts(i *image.Image) (*image.Image, error) {
 
 // Open starts a session with the firmware. The caller closes the session, which ends a process. Open checks that
 // the firmware is exactly this build, by build id and CRC-32 (*WrongImageError), on the chip of desk.json or the
-// last Flash (*WrongBoardError), and that the device matches its board file (*PlatformError, *ClockError). It logs
+// last Flash (*WrongBoardError), and that the device matches its board file (class config, *ClockError). It logs
 // a fault from before the session, which is also its PriorFault. If a board does not respond and Desk.File has a
 // power command, Open cycles the power once. Further errors: those of transport and rpc.
 func (d *Device) Open(ctx context.Context, i *image.Image) (*rpc.Session, error) {

@@ -16,48 +16,21 @@ import (
 	"github.com/boardsmith/boardsmith/rpc"
 )
 
-// A PlatformError reports a device whose settings differ from its board file.
-type PlatformError struct {
-	Board       string
-	Differences []PlatformDifference
-}
-
-// A PlatformDifference is one setting that differs, by its name in the board file.
-type PlatformDifference struct {
-	Name string
-	File string // value in the board file
-	Chip string // value in the device's registers; "unknown" if the device does not report it
-}
-
-func (e *PlatformError) Error() string {
-	var all []string
-	for _, d := range e.Differences {
-		all = append(all, fmt.Sprintf("%s is %s in the board file, but %s on the device", d.Name, d.File, d.Chip))
-	}
-	return fmt.Sprintf("board %s: %s", e.Board, strings.Join(all, "; "))
-}
-
-// FailureClass returns failure.Config.
-func (e *PlatformError) FailureClass() failure.Class { return failure.Config }
-
-// NextStep returns the next step for the user.
-func (e *PlatformError) NextStep() string {
-	return "correct platform in the board file, or the port's chip_init"
-}
-
-// comparePlatform compares the settings that are in the board file.
+// comparePlatform compares the settings that are in the board file with those of the device. A device may leave some
+// out: they are unknown.
 func comparePlatform(b *boards.Board, p rpc.Platform) error {
 	want := b.Platform
-	e := &PlatformError{Board: b.Name}
+	var differences []string
 	compare := func(name string, file, chip *uint64, text func(uint64) string) {
 		if file == nil || chip != nil && *file == *chip {
 			return
 		}
-		d := PlatformDifference{name, text(*file), "unknown"}
+		found := "unknown"
 		if chip != nil {
-			d.Chip = text(*chip)
+			found = text(*chip)
 		}
-		e.Differences = append(e.Differences, d)
+		differences = append(differences,
+			fmt.Sprintf("%s is %s in the board file, but %s on the device", name, text(*file), found))
 	}
 	decimal := func(v uint64) string { return fmt.Sprint(v) }
 	hex := func(v uint64) string { return fmt.Sprintf("%#x", v) }
@@ -74,10 +47,11 @@ func comparePlatform(b *boards.Board, p rpc.Platform) error {
 	compare("wait_states", number(want.WaitStates), number(p.WaitStates), decimal)
 	compare("fpu", truth(want.FPU), truth(p.FPU), onOff)
 	compare("cpuid", number(want.CPUID), number(p.CPUID), hex)
-	if len(e.Differences) == 0 {
+	if len(differences) == 0 {
 		return nil
 	}
-	return e
+	return failure.New(failure.Config, "correct platform in the board file, or the port's chip_init",
+		"board %s: %s", b.Name, strings.Join(differences, "; "))
 }
 
 func number[T int | boards.Number | uint8 | uint32](v *T) *uint64 {

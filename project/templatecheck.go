@@ -29,20 +29,20 @@ type TemplateCheck struct {
 	Skipped string // why the check was not made; "" if it was
 }
 
-// A TemplateError is a check that a template failed.
-type TemplateError struct {
+// A templateError is a check that a template failed.
+type templateError struct {
 	Check TemplateCheck
 	Err   error
 	next  string
 }
 
-func (e *TemplateError) Error() string { return "check " + e.Check.Name + ": " + e.Err.Error() }
+func (e *templateError) Error() string { return "check " + e.Check.Name + ": " + e.Err.Error() }
 
 // Unwrap returns Err.
-func (e *TemplateError) Unwrap() error { return e.Err }
+func (e *templateError) Unwrap() error { return e.Err }
 
 // FailureClass returns that of Err, or config: what template.json says is wrong.
-func (e *TemplateError) FailureClass() failure.Class {
+func (e *templateError) FailureClass() failure.Class {
 	if class := failure.Of(e.Err); class != failure.Internal {
 		return class
 	}
@@ -50,7 +50,7 @@ func (e *TemplateError) FailureClass() failure.Class {
 }
 
 // NextStep returns what to correct.
-func (e *TemplateError) NextStep() string { return e.next }
+func (e *templateError) NextStep() string { return e.next }
 
 // A TemplateTrial is how a template is checked.
 type TemplateTrial struct {
@@ -73,7 +73,7 @@ func TemplateChecks() (list []TemplateCheck) {
 // CheckTemplate checks, without hardware, that a template does what its template.json says, in projects in a temporary
 // folder, with a cache of its own. It calls done after each check, and returns at the first that fails. If something is
 // not installed that building or emulating needs, it skips the checks that need it and returns the reason at the end.
-// Errors: *TemplateError, *MissingToolError, those of boards and mlf.
+// Errors: *MissingToolError, those of boards and mlf, and what the check found.
 func (b *Builder) CheckTemplate(ctx context.Context, trial TemplateTrial, done func(TemplateCheck)) error {
 	if ctx.Err() != nil {
 		return failure.Stopped(ctx, "template %s", trial.Template)
@@ -194,7 +194,7 @@ func (c *checking) all(ctx context.Context, done func(TemplateCheck)) error {
 		case errors.As(err, &skipped):
 			result.Skipped = skipped.why
 		case err != nil:
-			return &TemplateError{result, err, c.advice(check, err)}
+			return &templateError{result, err, c.advice(check, err)}
 		default:
 			result.Found = found
 		}

@@ -161,7 +161,7 @@ func TestTemplateDefects(t *testing.T) {
 			name := map[bool]string{false: "sound", true: "other"}[d.check == "board"]
 			trial := TemplateTrial{Spec: Spec{Template: name, Model: mlftest.Tiny(t, nil)}}
 			err := e.builder().CheckTemplate(t.Context(), trial, func(TemplateCheck) {})
-			var failed *TemplateError
+			var failed *templateError
 			if !errors.As(err, &failed) || failed.Check.Name != d.check || !strings.Contains(err.Error(), d.reported) {
 				t.Fatalf("%v, want check %q with %q", err, d.check, d.reported)
 			}
@@ -254,7 +254,7 @@ func TestTemplateShipped(t *testing.T) {
 		Run: func(context.Context, *rpc.Session, *mlf.Model) error { return wrong },
 	}
 	err := testEnv().builder().CheckTemplate(t.Context(), trial, func(TemplateCheck) {})
-	var failed *TemplateError
+	var failed *templateError
 	if !errors.As(err, &failed) || failed.Check.Name != "run" || failure.Of(err) != failure.WrongAnswer {
 		t.Errorf("wrong outputs: %v", err)
 	}

@@ -1,7 +1,6 @@
 package transport
 
 import (
-	"bytes"
 	"context"
 	"encoding/hex"
 	"encoding/json"
@@ -125,23 +124,11 @@ func (r *recorder) Close() error {
 	return err
 }
 
-// A ReplayError reports the first difference between the host and the recording.
-type ReplayError struct {
-	Offset    int    // bytes that the host had sent before
-	Want, Got []byte // the recorded and the sent bytes from there on; at most 32 of each
-	What      string
+// replayError reports the first difference between the host and the recording, after so many bytes from the host.
+func replayError(after int, format string, args ...any) error {
+	return failure.New(failure.Transport, "", "replay: after %d bytes from the host: %s", after,
+		fmt.Sprintf(format, args...))
 }
-
-func (e *ReplayError) Error() string {
-	s := fmt.Sprintf("replay: after %d bytes from the host: %s", e.Offset, e.What)
-	if e.Got != nil {
-		s += fmt.Sprintf(": recorded % x, sent % x", e.Want, e.Got)
-	}
-	return s
-}
-
-// FailureClass returns failure.Transport.
-func (e *ReplayError) FailureClass() failure.Class { return failure.Transport }
 
 // A replayed event is one read, or the end of a write.
 type replayed struct {
@@ -228,9 +215,9 @@ func (r *Replay) Done() error {
 	case r.failed != nil:
 		return r.failed
 	case r.pos < len(r.host):
-		return &ReplayError{Offset: r.pos, What: fmt.Sprintf("%d more bytes were recorded", len(r.host)-r.pos)}
+		return replayError(r.pos, "%d more bytes were recorded", len(r.host)-r.pos)
 	case len(r.reads) > 0:
-		return &ReplayError{Offset: r.pos, What: fmt.Sprintf("%d more reads were recorded", len(r.reads))}
+		return replayError(r.pos, "%d more reads were recorded", len(r.reads))
 	}
 	return nil
 }
@@ -281,7 +268,7 @@ func (r *Replay) Write(ctx context.Context, p []byte) error {
 	return nil
 }
 
-// compare returns a *ReplayError if p is not what was recorded next.
+// compare returns an error if p is not what was recorded next.
 func (r *Replay) compare(p []byte) error {
 	want := r.host[r.pos:]
 	same := 0
@@ -295,8 +282,8 @@ func (r *Replay) compare(p []byte) error {
 	if same == len(want) {
 		what = "the host sends more"
 	}
-	excerpt := func(b []byte) []byte { return bytes.Clone(b[:min(len(b), 32)]) }
-	return &ReplayError{Offset: r.pos + same, Want: excerpt(want[same:]), Got: excerpt(p[same:]), What: what}
+	excerpt := func(b []byte) []byte { return b[same:min(len(b), same+32)] }
+	return replayError(r.pos+same, "%s: recorded % x, sent % x", what, excerpt(want), excerpt(p))
 }
 
 // Read returns the device's recorded bytes, after the host has sent the bytes that precede them.
@@ -332,7 +319,7 @@ func (r *Replay) tryRead(p []byte) (int, <-chan struct{}, error) {
 	case len(p) == 0:
 		return 0, nil, nil
 	case len(r.reads) == 0 && r.pos == len(r.host):
-		return 0, nil, &ReplayError{Offset: r.pos, What: "the recording has ended, but the host reads"}
+		return 0, nil, replayError(r.pos, "the recording has ended, but the host reads")
 	case len(r.reads) == 0 || r.reads[0].after > r.pos:
 		return 0, r.changed, nil
 	}

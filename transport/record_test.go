@@ -67,8 +67,7 @@ func TestReplayReadsOn(t *testing.T) {
 	if n, err := r.Read(ctx, p); n != 1 || err != nil {
 		t.Fatalf("recorded read: %d, %v", n, err)
 	}
-	var e *transport.ReplayError
-	if n, err := r.Read(ctx, p); n != 0 || !errors.As(err, &e) || e.Offset != 2 {
+	if n, err := r.Read(ctx, p); n != 0 || err == nil || !strings.Contains(err.Error(), "after 2 bytes from the host") {
 		t.Errorf("read after the last one: %d, %v", n, err)
 	}
 	r, err = transport.OpenReplay(strings.NewReader(
@@ -143,7 +142,6 @@ func TestReplay(t *testing.T) {
 
 func TestReplayDifference(t *testing.T) {
 	recording := record(t)
-	var e *transport.ReplayError
 	for name, c := range map[string]struct {
 		messages int
 		seed     byte
@@ -164,7 +162,7 @@ func TestReplayDifference(t *testing.T) {
 		if err == nil {
 			err = r.Done()
 		}
-		if !errors.As(err, &e) || !strings.Contains(err.Error(), c.want) {
+		if err == nil || !strings.Contains(err.Error(), "replay: after") || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: got %v", name, err)
 		}
 		if r.Done() == nil {
