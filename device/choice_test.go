@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -64,6 +65,10 @@ func TestWhichIsMeant(t *testing.T) {
 		{Name: "u0", USB: "1a86:7523", Path: "2-1", Interface: "0"},
 		{Name: "u1", USB: "1a86:7523", Path: "2-2", Interface: "0"},
 	}
+	double := []attached.Port{
+		{Name: "v0", USB: "1a86:7523", Path: "2-3", Interface: "0"},
+		{Name: "v1", USB: "1a86:7523", Path: "2-3", Interface: "2"},
+	}
 	noted := &DeskFile{Devices: []DeskDevice{
 		{Name: "left", Board: plain.Name, Probe: "S1", Link: DeskLink{Path: "1-3", Interface: interfaceOf(1)}},
 		{Name: "wired", Board: plain.Name, Probe: "X2", Link: DeskLink{Path: "2-2", USB: "1a86:7523"}},
@@ -97,6 +102,7 @@ func TestWhichIsMeant(t *testing.T) {
 		{&external, "", adapters, []string{"1-7 0483:3748 X1"}, "", failure.Config, "which=2-1"},
 		{&external, "2-2", adapters, []string{"1-7 0483:3748 X1"}, "u1", "", ""},
 		{&external, "u1", adapters, []string{"1-7 0483:3748 X1"}, "u1", "", ""},
+		{&external, "v1", double, []string{"1-7 0483:3748 X1"}, "v1", "", ""},
 		{&external, "X1", adapters[:1], []string{"1-7 0483:3748 X1", "1-8 0483:3748 X2"}, "u0", "", ""},
 		{&external, "", adapters[:1], []string{"1-7 0483:3748 X1", "1-8 0483:3748 X2"}, "", failure.Config, "which=X1"},
 		{&external, "", adapters, nil, "", failure.ProbeMissing, "not attached"},
@@ -124,6 +130,28 @@ func TestWhichIsMeant(t *testing.T) {
 		if err != nil || again.uart.Name != c.port || again.probe.Path != n.found.probe.Path {
 			t.Errorf("%s: found again at %q: %v", name, again.uart.Name, err)
 		}
+		checkLink(t, name, n.found.link(c.board), n.found.uart, c.ports)
+	}
+}
+
+// checkLink checks that a link names the interface of its port if the USB device has several ports, and only then.
+func checkLink(t *testing.T, name string, l DeskLink, of attached.Port, all []attached.Port) {
+	t.Helper()
+	ports, number := 0, ""
+	for _, p := range all {
+		if p.Path == of.Path {
+			ports++
+		}
+	}
+	if l.Interface != nil {
+		number = strconv.Itoa(*l.Interface)
+	}
+	want := ""
+	if ports > 1 {
+		want = of.Interface
+	}
+	if l.Path != of.Path || number != want {
+		t.Errorf("%s: link %+v with interface %q, want %q", name, l, number, want)
 	}
 }
 

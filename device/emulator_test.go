@@ -33,6 +33,25 @@ func TestNoEmulator(t *testing.T) {
 	}
 }
 
+// TestNoCompiler: each missing program of the toolchain is listed, and a board whose build finds its own compiler needs
+// none.
+func TestNoCompiler(t *testing.T) {
+	t.Parallel()
+	b, err := boards.Find("microbit", nil)
+	must(t, err)
+	b.Toolchain.CC, b.Toolchain.AR = "no-such-gcc", "no-such-ar"
+	compiler, _, err := MissingTools(t.Context(), b)
+	must(t, err)
+	if len(compiler) < 2 || compiler[0].Tool != "no-such-gcc" || compiler[1].Tool != "no-such-ar" ||
+		!strings.Contains(compiler[0].NextStep(), b.Toolchain.Install) {
+		t.Errorf("missing: %v", compiler)
+	}
+	b.Toolchain.CC = ""
+	if compiler, _, err := MissingTools(t.Context(), b); err != nil || compiler != nil {
+		t.Errorf("without a compiler: %v, %v", compiler, err)
+	}
+}
+
 // emulatorSaying puts a program on PATH that prints this version, records each query, and exits at once when it should
 // emulate.
 func emulatorSaying(t *testing.T, said string) (name, asked string) {

@@ -1,12 +1,16 @@
 package device_test
 
 import (
+	"bytes"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/hashicorp/go-hclog"
 
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/device"
@@ -130,9 +134,14 @@ func TestPowerInVain(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, "microbit", "openocd")
 	i := d.image(mlftest.Tiny(t, nil), boards.Options{})
+	var log bytes.Buffer
+	d.env.Log = hclog.New(&hclog.LoggerOptions{Output: io.MultiWriter(t.Output(), &log)})
 	dev := d.powered("exit 3")
 	if _, err := dev.Open(t.Context(), i); failure.Of(err) != failure.Boot {
 		t.Errorf("%v", err)
+	}
+	if !strings.Contains(log.String(), "its power was not cycled") || !strings.Contains(log.String(), "exit status 3") {
+		t.Errorf("logged %q", log.String())
 	}
 	for _, b := range []*device.DeskFile{
 		nil,
