@@ -132,6 +132,34 @@ func TestWhole(t *testing.T) {
 	}
 }
 
+// An image that is in the cache, and its landmarks, are not written again.
+func TestKeepAgain(t *testing.T) {
+	dir := t.TempDir()
+	s, i := Store{Cache: cache.New(dir, cache.Options{})}, built(t, 1, 1)
+	files := func() map[string]os.FileInfo {
+		s.Keep(i)
+		all := map[string]os.FileInfo{}
+		if err := filepath.WalkDir(dir, func(path string, _ os.DirEntry, err error) error {
+			if err == nil && (strings.HasSuffix(path, i.label()) || strings.HasSuffix(path, landmarksLabel)) {
+				all[path], err = os.Stat(path)
+			}
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+		return all
+	}
+	first, second := files(), files()
+	if len(first) != 2 {
+		t.Errorf("%d files, not the image and its landmarks", len(first))
+	}
+	for path, info := range second {
+		if !os.SameFile(info, first[path]) {
+			t.Errorf("%s was written again", path)
+		}
+	}
+}
+
 // Of two images of one build id the cache's is the one with the same bytes.
 func TestWholeOfTwo(t *testing.T) {
 	s := Store{Cache: cache.New(t.TempDir(), cache.Options{})}

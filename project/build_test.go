@@ -281,6 +281,24 @@ func TestCachedRuntime(t *testing.T) {
 	}
 }
 
+// TestRuntimeStays: a build on top of another one neither compiles the runtime nor copies it from the cache again.
+func TestRuntimeStays(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "p")
+	p := generated(t, dir, Spec{Model: mlftest.Tiny(t, nil)}, env{Cache: cache.New(t.TempDir(), cache.Options{})})
+	first := built(t, p)
+	runtime := filepath.Join(dir, "build", "runtime.a")
+	before, err := os.Stat(runtime)
+	must(t, err)
+	writeIn(t, dir, "model/codegen/host/src/lib1.c", strings.Replace(mlftest.TinyOperator, "* 2", "* 3", 1))
+	if second := built(t, p); second.Digest == first.Digest {
+		t.Error("the changed operator was not built")
+	}
+	if now, err := os.Stat(runtime); err != nil || !now.ModTime().Equal(before.ModTime()) {
+		t.Errorf("%s was written again (%v)", runtime, err)
+	}
+}
+
 // TestOperatorFlags checks that flags of operators change the model's objects, and that the runtime is not compiled
 // again.
 func TestOperatorFlags(t *testing.T) {

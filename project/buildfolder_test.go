@@ -10,6 +10,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/blueprint"
+	"github.com/boardsmith/boardsmith/internal/filelock"
 	"github.com/boardsmith/boardsmith/internal/mlftest"
 	"github.com/boardsmith/boardsmith/templates"
 )
@@ -187,4 +188,21 @@ func TestReservedNames(t *testing.T) {
 		must(t, os.Remove(filepath.Join(folder, name)))
 	}
 	try("file in the build folder", "src/", strings.ReplaceAll(string(good), `"build/`, `"src/`))
+}
+
+// TestMarkIsFree: waiting for the tools of a killed build leaves its mark unlocked.
+func TestMarkIsFree(t *testing.T) {
+	t.Parallel()
+	p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Model: mlftest.Tiny(t, nil)})
+	writeIn(t, p.Dir(), "build/"+unfinishedFile, "")
+	folder, err := openTree(p.Dir())
+	must(t, err)
+	defer folder.close()
+	must(t, p.awaitOrphans(t.Context(), folder))
+	f, err := os.OpenFile(filepath.Join(p.Dir(), "build", unfinishedFile), os.O_RDWR, 0)
+	must(t, err)
+	defer f.Close()
+	if ok, err := filelock.Try(f); err != nil || !ok {
+		t.Errorf("the mark is locked (%v)", err)
+	}
 }
