@@ -32,64 +32,55 @@ var proposers = map[string]func(s *space.Space, seed uint64) space.Proposer{
 
 const defaultProposer = "evolve"
 
+// A spaceSearch is what to search, and how.
+type spaceSearch struct {
+	space   *space.Space
+	seed    uint64
+	trials  int
+	how     string // the proposer's name
+	propose func(s *space.Space, seed uint64) space.Proposer
+}
+
+// spaceSearchOf reads what to search.
+func (t *Job) spaceSearchOf(file string) (s spaceSearch, err error) {
+	if s.space, err = space.Read(file); err != nil {
+		return s, err
+	}
+	if s.seed, err = inputs.Seed(t.Env); err != nil {
+		return s, err
+	}
+	if s.trials, err = t.trials(defaultTrials); err != nil {
+		return s, err
+	}
+	if s.how, s.propose, err = t.proposer(); err != nil {
+		return s, err
+	}
+	if size := s.space.Size(); size.IsInt64() {
+		s.trials = int(min(int64(s.trials), size.Int64()))
+	}
+	return s, t.oneKind()
+}
+
 // space searches the space in a file.
 func (t *Job) space(ctx context.Context, file string) (err error) {
-	s, err := space.Read(file)
+	s, err := t.spaceSearchOf(file)
 	if err != nil {
 		return err
-	}
-	seed, err := inputs.Seed(t.Env)
-	if err != nil {
-		return err
-	}
-	trials, err := t.trials(defaultTrials)
-	if err != nil {
-		return err
-	}
-	how, propose, err := t.proposer()
-	if err != nil {
-		return err
-	}
-	if err := t.oneKind(); err != nil {
-		return err
-	}
-	if size := s.Size(); size.IsInt64() {
-		trials = int(min(int64(trials), size.Int64()))
 	}
 	t.folder(strings.TrimSuffix(filepath.Base(file), ".json"))
 	if t.Env.On("DRYRUN") {
-		return t.Would("measure at most %d of %v combinations in %s on %s, chosen by %s with seed %d, in %s", trials,
-			s.Size(), file, t.In.Board.Value, how, seed, t.dir)
+		return t.Would("measure at most %d of %v combinations in %s on %s, chosen by %s with seed %d, in %s", s.trials,
+			s.space.Size(), file, t.In.Board.Value, s.how, s.seed, t.dir)
 	}
 	defer func() { err = cmp.Or(err, t.Desk.Close()) }()
-	run, err := t.open(ctx, trials)
+	run, err := t.open(ctx, s.trials)
 	if err != nil {
 		return err
 	}
 	defer func() { err = cmp.Or(err, run.Close()) }()
-	finished, err := run.Results()
+	best, results, err := t.measureSpace(ctx, run, s)
 	if err != nil {
 		return err
-	}
-	before := map[string]bool{}
-	for _, r := range finished {
-		before[r.ID] = true
-	}
-	var best search.Trial
-	var results []tune.Result
-	for trial, err := range search.Measure(ctx, run, s, propose(s, seed), trials) {
-		if err != nil {
-			return t.stopped(ctx, err, len(results))
-		}
-		r := trial.Result
-		if before[r.ID] {
-			t.view.resumed(r)
-		}
-		t.resultLine(r)
-		results = append(results, r)
-		if r.Time != nil && (best.Result.Time == nil || r.Time.Median < best.Result.Time.Median) {
-			best = trial
-		}
 	}
 	if err := t.printResults(results); err != nil {
 		return err
@@ -101,7 +92,36 @@ func (t *Job) space(ctx context.Context, file string) (err error) {
 		return failure.New(failure.Config, "its constraints contradict each other", "%s: no configuration satisfies them",
 			file)
 	}
-	return t.printBest(s, best)
+	return t.printBest(s.space, best)
+}
+
+// measureSpace measures configurations, and returns the fastest and all results.
+func (t *Job) measureSpace(
+	ctx context.Context, run *tune.Run, s spaceSearch,
+) (best search.Trial, results []tune.Result, err error) {
+	finished, err := run.Results()
+	if err != nil {
+		return best, nil, err
+	}
+	before := map[string]bool{}
+	for _, r := range finished {
+		before[r.ID] = true
+	}
+	for trial, err := range search.Measure(ctx, run, s.space, s.propose(s.space, s.seed), s.trials) {
+		if err != nil {
+			return best, nil, t.stopped(ctx, err, len(results))
+		}
+		r := trial.Result
+		if before[r.ID] {
+			t.view.resumed(r)
+		}
+		t.resultLine(r)
+		results = append(results, r)
+		if r.Time != nil && (best.Result.Time == nil || r.Time.Median < best.Result.Time.Median) {
+			best = trial
+		}
+	}
+	return best, results, nil
 }
 
 // proposer returns the search that PROPOSER names.

@@ -65,28 +65,39 @@ func goTest(pkg, run string) []string {
 	return []string{"go", "test", pkg, "-failfast", "-count=1", "-timeout=15m", "-run=" + run}
 }
 
+// options are those of the command line.
+type options struct {
+	root    string
+	n       int
+	seed    uint64
+	only    string
+	keep    string // "": coverage is not kept
+	limit   time.Duration
+	longest time.Duration
+	out     string
+}
+
 func main() {
 	log.SetFlags(0)
 	log.SetPrefix("mutate: ")
-	root := flag.String("root", "..", "the tree to check; it is copied, and not changed")
-	n := flag.Int("n", 200, "how many changes to try")
-	seed := flag.Uint64("seed", 1, "draws the changes")
-	only := flag.String("only", "", "try only sources whose path begins with this")
-	keep := flag.String("keep", "", "a folder that keeps the tests' coverage for other runs on the same sources")
-	limit := flag.Duration("limit", 20*time.Minute, "for the tests of one change")
-	longest := flag.Duration("longest", 10*time.Minute, "leave out Go tests that take longer, and list them")
-	out := flag.String("out", "mutants.md", "the report")
+	var o options
+	flag.StringVar(&o.root, "root", "..", "the tree to check; it is copied, and not changed")
+	flag.IntVar(&o.n, "n", 200, "how many changes to try")
+	flag.Uint64Var(&o.seed, "seed", 1, "draws the changes")
+	flag.StringVar(&o.only, "only", "", "try only sources whose path begins with this")
+	flag.StringVar(&o.keep, "keep", "", "a folder that keeps the tests' coverage for other runs on the same sources")
+	flag.DurationVar(&o.limit, "limit", 20*time.Minute, "for the tests of one change")
+	flag.DurationVar(&o.longest, "longest", 10*time.Minute, "leave out Go tests that take longer, and list them")
+	flag.StringVar(&o.out, "out", "mutants.md", "the report")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, *root, *n, *seed, *only, *keep, *limit, *longest, *out); err != nil {
+	if err := run(ctx, o); err != nil {
 		log.Fatal(err)
 	}
 }
 
-func run(
-	ctx context.Context, root string, n int, seed uint64, only, keep string, limit, longest time.Duration, out string,
-) error {
+func run(ctx context.Context, o options) error {
 	work, err := os.MkdirTemp("", "mutate-")
 	if err != nil {
 		return err
@@ -96,76 +107,94 @@ func run(
 		return err
 	}
 	clean := filepath.Join(work, "clean")
-	if err := copyTree(ctx, root, clean); err != nil {
+	if err := copyTree(ctx, o.root, clean); err != nil {
 		return err
 	}
-	covers := &recorder{clean: clean, longest: longest, known: map[string]coverage{}}
-	if keep != "" {
+	covers := &recorder{clean: clean, longest: o.longest, known: map[string]coverage{}}
+	if o.keep != "" {
 		sum, err := digest(clean)
 		if err != nil {
 			return err
 		}
-		covers.keep = filepath.Join(keep, fmt.Sprintf("%s-%v", sum, longest))
+		covers.keep = filepath.Join(o.keep, fmt.Sprintf("%s-%v", sum, o.longest))
 	}
-	copies := make(chan string, runtime.NumCPU())
-	for i := range cap(copies) {
-		dir := filepath.Join(work, fmt.Sprint(i))
-		if err := copyTree(ctx, root, dir); err != nil {
-			return err
-		}
-		copies <- dir
-	}
-	all, err := collect(clean, only)
+	all, err := collect(clean, o.only)
 	if err != nil {
 		return err
 	}
 	if err := unchanged(ctx, clean, all); err != nil {
 		return err
 	}
-	rnd := rand.New(rand.NewPCG(seed, 0))
+	copies := make(chan string, runtime.NumCPU())
+	for i := range cap(copies) {
+		dir := filepath.Join(work, fmt.Sprint(i))
+		if err := copyTree(ctx, o.root, dir); err != nil {
+			return err
+		}
+		copies <- dir
+	}
+	rnd := rand.New(rand.NewPCG(o.seed, 0))
 	rnd.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
-	log.Printf("%d changes are possible; trying %d", len(all), n)
-	var (
-		mu      sync.Mutex
-		tried   []result
-		failed  error
-		running sync.WaitGroup
-	)
+	log.Printf("%d changes are possible; trying %d", len(all), o.n)
+	t := &trials{options: o, covers: covers, copies: copies}
+	return t.run(ctx, all)
+}
+
+// trials are the changes tried so far. Several are tried at once, each in a copy of the tree.
+type trials struct {
+	options
+	covers *recorder
+	copies chan string // of the tree: those that no trial uses
+
+	mu     sync.Mutex
+	tried  []result
+	failed error
+}
+
+// run tries changes in their order, at most one of each line, until there are enough results or one trial fails.
+func (t *trials) run(ctx context.Context, all []mutant) error {
+	var running sync.WaitGroup
 	taken := map[string]bool{}
 	for _, m := range all {
-		dir := <-copies
-		mu.Lock()
-		enough := len(tried) >= n || failed != nil || ctx.Err() != nil
-		mu.Unlock()
-		if enough {
-			break
-		}
 		line := fmt.Sprintf("%s:%d", m.file, m.line)
 		if taken[line] {
-			copies <- dir
 			continue
 		}
 		taken[line] = true
+		dir := <-t.copies
+		if t.ended(ctx) {
+			break
+		}
 		running.Go(func() {
-			defer func() { copies <- dir }()
-			r, err := try(ctx, dir, m, covers, limit)
-			mu.Lock()
-			defer mu.Unlock()
-			if err != nil {
-				failed = err
-			}
-			if err != nil || r.outcome == invalid {
-				return
-			}
-			tried = append(tried, r)
-			log.Printf("%3d %s", len(tried), r)
-			if err := os.WriteFile(out, []byte(report(tried, seed)), 0o644); err != nil {
-				failed = err
-			}
+			defer func() { t.copies <- dir }()
+			t.note(try(ctx, dir, m, t.covers, t.limit))
 		})
 	}
 	running.Wait()
-	return errors.Join(failed, ctx.Err())
+	return errors.Join(t.failed, ctx.Err())
+}
+
+func (t *trials) ended(ctx context.Context) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.tried) >= t.n || t.failed != nil || ctx.Err() != nil
+}
+
+// note adds a result and renews the report.
+func (t *trials) note(r result, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if err != nil {
+		t.failed = err
+	}
+	if err != nil || r.outcome == invalid {
+		return
+	}
+	t.tried = append(t.tried, r)
+	log.Printf("%3d %s", len(t.tried), r)
+	if err := os.WriteFile(t.out, []byte(report(t.tried, t.seed)), 0o644); err != nil {
+		t.failed = err
+	}
 }
 
 // unchanged runs the tests of changes in C once without a change, because a test that fails anyway detects nothing.
