@@ -13,8 +13,8 @@ import (
 	"github.com/boardsmith/boardsmith/transport"
 )
 
-// TestLongGraph: TVM's host sends a graph's JSON as one message. The server makes the packet buffer of firmware that can
-// run graphs large enough for it, but not if the user has chosen its size, nor where the firmware runs no graphs.
+// TestLongGraph: TVM's host sends a graph's JSON as one message. The server makes the packet buffer of firmware that
+// can run graphs large enough for it, but not if the user has chosen its size, nor where the firmware runs no graphs.
 func TestLongGraph(t *testing.T) {
 	t.Parallel()
 	needTools(t, "host")

@@ -28,7 +28,9 @@ func TestMain(m *testing.M) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	dir, err := os.Getwd()
-	if err == nil {
+	if to, ok := strings.CutPrefix(kind, recordKind); ok && err == nil {
+		err = record(dir, to, os.Args)
+	} else if err == nil {
 		err = Serve(ctx, os.NewFile(3, "read"), os.NewFile(4, "write"), methodsOf(kind, dir))
 	}
 	if err != nil {

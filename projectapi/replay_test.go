@@ -36,18 +36,14 @@ func TestSessionsOfTVM(t *testing.T) {
 	_ = folderOf(t, "none") // skips on Windows
 	needTools(t, "host")
 	files, err := filepath.Glob("testdata/tvm_sessions/*.jsonl.gz")
-	if err != nil || len(files) != 9 {
+	if err != nil || len(files) < 9 {
 		t.Fatalf("%d sessions, %v", len(files), err)
 	}
 	for _, file := range drawn.Of(t, "sessions of TVM", files, 4) {
 		name := strings.TrimSuffix(filepath.Base(file), ".jsonl.gz")
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			session, err := readSession(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			repeat(t, session, strings.TrimSuffix(file, ".jsonl.gz")+".tar.gz")
+			repeatFile(t, file)
 		})
 	}
 }

@@ -42,6 +42,16 @@ func Bench(ctx context.Context) error { return do(ctx, "bench", (*repository).be
 // Interop runs an unmodified TVM with exported templates and writes docs/report/tvm.md (BOARDSMITH_TVM_PYTHON).
 func Interop(ctx context.Context) error { return do(ctx, "interop", (*repository).interop) }
 
+// INTEROP contains what else is done with an unmodified TVM. For its name in capitals, see TEST.
+type INTEROP mg.Namespace
+
+// Record writes what an unmodified TVM and its own template say, in each use of interop or in SCRIPT, to FOLDER.
+func (INTEROP) Record(ctx context.Context, folder string) error {
+	return do(ctx, "interop:record", func(r *repository, ctx context.Context) error {
+		return r.interopRecord(ctx, folder)
+	})
+}
+
 // A repository is boardsmith's own, in the console's working folder.
 type repository struct{ *console.Console }
 

@@ -53,8 +53,8 @@ func TestOwnTargets(t *testing.T) {
 		}
 	}
 	for _, name := range []string{
-		"bench", "build", "demo", "doctor", "flash", "interop", "lint", "run", "setup", "test", "test:debian", "test:full",
-		"test:soak",
+		"bench", "build", "demo", "doctor", "flash", "interop", "interop:record", "lint", "run", "setup", "test",
+		"test:debian", "test:full", "test:soak",
 	} {
 		if text := help[name]; len(text) < 20 || !strings.HasSuffix(text, ".") {
 			t.Errorf("target %s has the help %q", name, text)

@@ -27,9 +27,8 @@ const interopFile = "docs/report/tvm.md"
 const tvmVariable = "BOARDSMITH_TVM_PYTHON"
 
 func (r *repository) interop(ctx context.Context) error {
-	if r.Env(tvmVariable) == "" {
-		return failure.New(failure.Config, "name a Python that has TVM 0.14 with its micro part and its compiler, "+
-			"from a source tree with its tests", "%s is not set: nothing was run", tvmVariable)
+	if err := r.needTVM(); err != nil {
+		return err
 	}
 	var t tally
 	var all []interopUse
@@ -53,6 +52,45 @@ func (r *repository) interop(ctx context.Context) error {
 		r.Printf("wrote %s", interopFile)
 	}
 	return r.conclude(&t)
+}
+
+// needTVM returns an error if no TVM is named.
+func (r *repository) needTVM() error {
+	if r.Env(tvmVariable) != "" {
+		return nil
+	}
+	return failure.New(failure.Config, "name a Python that has TVM 0.14 with its micro part and its compiler, "+
+		"from a source tree with its tests", "%s is not set: nothing was run", tvmVariable)
+}
+
+// interopRecord makes recorded sessions as those in projectapi/testdata/tvm_sessions, and repeats each once.
+func (r *repository) interopRecord(ctx context.Context, folder string) error {
+	if err := r.needTVM(); err != nil {
+		return err
+	}
+	env := []string{"BOARDSMITH_RECORD=" + r.path(folder)}
+	if script := r.Env("SCRIPT"); script != "" {
+		env = append(env, "BOARDSMITH_RECORD_SCRIPT="+r.path(script))
+	}
+	var t tally
+	args := []string{"-count=1", "-timeout=0", "-run=^TestRecordTVM$", "./projectapi"}
+	err := r.goTestEvents(ctx, &t, env, func(e testEvent) {
+		if _, names, ok := strings.Cut(e.Output, ": recorded "); ok {
+			r.Printf("recorded %s", strings.TrimSpace(names))
+		}
+	}, args...)
+	if err != nil {
+		return err
+	}
+	return r.conclude(&t)
+}
+
+// path makes a path that the user gave absolute.
+func (r *repository) path(path string) string {
+	if filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(r.Dir, path)
 }
 
 // An interopUse is one use of a template by TVM: a line that TestInterop has logged.

@@ -41,8 +41,11 @@ func TestInteropPage(t *testing.T) {
 func TestInteropWithoutTVM(t *testing.T) {
 	t.Parallel()
 	r, _ := quietRepository()
-	err := r.interop(t.Context())
-	if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), tvmVariable) {
-		t.Errorf("%v", err)
+	for name, err := range map[string]error{
+		"interop": r.interop(t.Context()), "interop:record": r.interopRecord(t.Context(), "there"),
+	} {
+		if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), tvmVariable) {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
