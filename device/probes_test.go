@@ -94,6 +94,39 @@ func TestNotEmulated(t *testing.T) {
 	}
 }
 
+// probesIn are probes of one state. They do not stop.
+type probesIn struct {
+	device.Probes
+	state device.EmulatedState
+	err   error
+}
+
+var errNotStopped = errors.New("it goes on")
+
+func (p probesIn) State(context.Context, string) (device.EmulatedState, error) { return p.state, p.err }
+func (p probesIn) Stop(context.Context, string) error                          { return errNotStopped }
+
+// TestStopEmulated: only a running chip is stopped, and errors of the probe are returned.
+func TestStopEmulated(t *testing.T) {
+	b, err := boards.Find("microbit", nil)
+	must(t, err)
+	broken := errors.New("no answer")
+	for _, c := range []struct {
+		probes probesIn
+		want   error
+	}{
+		{probesIn{state: device.EmulatedState{Probe: "P"}}, nil},
+		{probesIn{state: device.EmulatedState{Probe: "P", Runs: true}}, errNotStopped},
+		{probesIn{err: broken}, broken},
+	} {
+		k := &device.Desk{StateDir: t.TempDir(), Probes: c.probes}
+		s, err := k.StopEmulated(t.Context(), b)
+		if !errors.Is(err, c.want) || err == nil && s.Probe != "P" {
+			t.Errorf("%+v: %+v, %v", c.probes.state, s, err)
+		}
+	}
+}
+
 // TestNoProbes uses an emulated board on a desk without emulated probes: the error names the package and the field.
 func TestNoProbes(t *testing.T) {
 	b, err := boards.Find("microbit", nil)
