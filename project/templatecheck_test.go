@@ -192,6 +192,23 @@ func TestTemplateSound(t *testing.T) {
 	}
 }
 
+// TestTemplateModelSource: the checks change a C file of the archive, not one that was generated for it. They are
+// skipped for an archive without a C file.
+func TestTemplateModelSource(t *testing.T) {
+	t.Parallel()
+	for archive, want := range map[string]string{
+		"conv_f32.aot_c":              "model/codegen/host/src/conv_f32_lib0.c",
+		"digits_i8.graph_llvm_x86_64": "",
+	} {
+		p := generated(t, filepath.Join(t.TempDir(), "p"), Spec{Board: "host", Model: mlftest.Path(t, archive)})
+		name, err := (&checking{p: p}).modelSource()
+		var skipped *skipping
+		if name != want || errors.As(err, &skipped) != (want == "") {
+			t.Errorf("%s: %q, %v", archive, name, err)
+		}
+	}
+}
+
 // TestTemplateBuildID: the whole image is searched for the build id if the template does not name its place, and on a
 // board without a memory map, where landmarks are not used.
 func TestTemplateBuildID(t *testing.T) {

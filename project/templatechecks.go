@@ -341,8 +341,9 @@ func (c *checking) again(ctx context.Context) (string, error) {
 // modelSource returns a C file of the model.
 func (c *checking) modelSource() (string, error) {
 	var all []string
+	folders := c.p.folders()
 	for name := range c.p.state.Files {
-		if c.p.folders().InModel(name) && strings.HasSuffix(name, ".c") && name != adapterFile {
+		if folders.InModel(name) && strings.HasSuffix(name, ".c") && name != path.Join(folders.OfModel(), adapterFile) {
 			all = append(all, name)
 		}
 	}
