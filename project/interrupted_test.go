@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/boardsmith/boardsmith/boards"
@@ -38,6 +39,9 @@ func TestInterruptedFolder(t *testing.T) {
 	if !errors.As(err, &stale) || !stale.Interrupted || stale.Board != "host" || stale.Template != "baremetal" ||
 		stale.Options != spec.Options || stale.Archive != "tiny.tar" || stale.ModelName != "twice" {
 		t.Fatalf("%v: %+v", err, stale)
+	}
+	if !strings.Contains(err.Error(), "generating it was interrupted") {
+		t.Error(err)
 	}
 	p = generated(t, dir, spec)
 	if got := p.Flashes(); len(got) != 1 || got[0].Device != "chip:1" {

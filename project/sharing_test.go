@@ -136,7 +136,8 @@ func TestManyRead(t *testing.T) {
 
 	writeIn(t, dir, "src/more.c", "extern int more; int more;\n")
 	var locked *LockedError
-	if _, err := p.Build(t.Context()); !errors.As(err, &locked) || locked.Holder != "" {
+	if _, err := p.Build(t.Context()); !errors.As(err, &locked) || locked.Holder != "" ||
+		!strings.Contains(err.Error(), "in use by a reader") {
 		t.Errorf("built under readers: %v", err)
 	}
 	if err := b.Clean(t.Context(), dir, true); !errors.As(err, &locked) {
