@@ -17,7 +17,7 @@ var mayImport = map[string][]string{
 	magefile: {"targets", "internal/develop"},
 	"cmd":    {"projectapi", "emulated", "project", "device", "internal/virtualprobe"},
 	"targets": {
-		"accept", "scaffold", "projectapi", "project", "executor", "device", "emulated", "image", "cmodel", "progress",
+		"accept", "scaffold", "schemas", "projectapi", "project", "executor", "device", "emulated", "image", "cmodel", "progress",
 		"cache", "rpc", "boards", "mlf", "ndarray", "samples", "failure", "internal/boardsmithjson", "internal/command",
 		"internal/console", "internal/gitfolder", "internal/inputs", "internal/toolbox", "internal/tuning",
 		"internal/valuetext", "internal/virtualprobe",
@@ -56,12 +56,13 @@ var mayImport = map[string][]string{
 	"cmodel":             {"crt", "mlf", "ndarray", "failure"},
 
 	"scaffold": {"boards", "templates", "failure"},
+	"schemas":  {}, // of files that people write
 
 	// Tests a board on the board itself.
 	"accept": {"project", "device", "crt", "image", "rpc", "transport", "boards", "mlf", "ndarray", "failure"},
 
 	// TVM's Project API: a project and its device, for somebody else's program.
-	"projectapi": {"project", "device", "transport", "boards", "templates", "failure", "internal/command"},
+	"projectapi": {"project", "device", "transport", "boards", "mlf", "templates", "failure", "internal/command"},
 
 	"examples/tune-matmul": {"tune", "project", "device", "ndarray"}, // programs as users write them
 

@@ -1,4 +1,4 @@
-// This file makes new boards and templates.
+// This file makes new boards and templates, and helps editors with their files.
 
 package targets
 
@@ -12,6 +12,7 @@ import (
 	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/scaffold"
+	"github.com/boardsmith/boardsmith/schemas"
 )
 
 // boardNew writes the new board's file into the first folder of the search path, else into this one.
@@ -72,5 +73,23 @@ func (v *invocation) templateNew(folder string) error {
 	v.Printf("board %s: made, which builds with it", board)
 	v.Printf("edit them, then check them: BOARDSMITH_PATH=%s %s %s", folder, v.Mage("template:check"), template)
 	v.JSONLine(fields{"status": "done", "template": template, "board": board, "folder": folder})
+	return nil
+}
+
+// schemas writes the schemas to a folder.
+func (v *invocation) schemas(folder string) error {
+	dir := folder
+	if !filepath.IsAbs(dir) {
+		dir = filepath.Join(v.Dir, dir)
+	}
+	if v.Env.On("DRYRUN") {
+		return v.Would("write the schemas to %s", v.Shown(dir))
+	}
+	names, err := schemas.Write(dir)
+	if err != nil {
+		return err
+	}
+	v.Printf("schemas: wrote %s to %s", strings.Join(names, ", "), v.Shown(dir))
+	v.JSONLine(fields{"status": "done", "folder": dir, "files": names})
 	return nil
 }

@@ -145,6 +145,11 @@ func (Template) Export(ctx context.Context, folder string) error {
 	})
 }
 
+// Schemas writes a JSON Schema for each kind of file that you write, for your editor, to a folder.
+func Schemas(ctx context.Context, folder string) error {
+	return do(ctx, "schemas", func(v *invocation, _ context.Context) error { return v.schemas(folder) })
+}
+
 // Embed writes the C with which your own firmware runs the models in MODEL (archives, separated by commas), to FOLDER;
 // with BOARD also a library of them.
 func Embed(ctx context.Context, folder string) error {
