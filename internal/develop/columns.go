@@ -27,7 +27,9 @@ var checkedNames = []string{
 }
 
 // uncheckedPaths are generated files and folders, by their slash paths.
-var uncheckedPaths = []string{".git", "docs/report", "docs/boards-x-archives.md"}
+var uncheckedPaths = []string{
+	".git", "docs/report", "docs/boards-x-archives.md", "schemas/board.json", "schemas/template.json",
+}
 
 // longLines checks the files below the repository's folder and returns a line of text for each line with more than 120
 // characters; a tab counts as one. Tables and code blocks of Markdown, and lines with a URL, may be longer. In Go, the
