@@ -34,7 +34,8 @@ type Desk struct {
 	Ledger     string        // folder of the ledger, which users or computers may share; "": in StateDir
 	// folder of the leases of real probes and of addresses; "" is the one of all users of this computer
 	LeaseDir string
-	// returns the path of a programmer, or of a program of Probes, by its name: *MissingToolError; nil: looks on PATH
+	// returns the path of a programmer, or of a program of Probes, by its name: *MissingToolError; nil, or "" as path: the
+	// programmer on PATH, and the program that Probes finds itself
 	Tool   func(program string) (path string, err error)
 	Probes Probes // emulated probes, for boards such as microbit; nil: such boards cannot be attached
 
@@ -92,7 +93,9 @@ func (k *Desk) leaseDir(b *boards.Board) (string, error) {
 // tool finds a programmer.
 func (k *Desk) tool(name string) (string, error) {
 	if k.Tool != nil {
-		return k.Tool(name)
+		if path, err := k.Tool(name); path != "" || err != nil {
+			return path, err
+		}
 	}
 	path, err := exec.LookPath(name)
 	if err != nil {

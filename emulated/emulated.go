@@ -16,7 +16,7 @@ import (
 )
 
 // Probes returns the emulated probes. Each running chip belongs to a process of the program boardsmith-keeper,
-// which ends a minute after its last client. Desk.Tool finds the program; if nil, it is found by
+// which ends a minute after its last client. Desk.Tool finds the program; if it is nil or returns "", it is found by
 // $BOARDSMITH_KEEPER, beside the running executable or on PATH. Without it Attach returns a
 // *device.MissingToolError.
 func Probes() device.Probes { return probes{} }
@@ -32,7 +32,12 @@ func (probes) Start(ctx context.Context, folder, model string,
 	}
 	keeper := func() (string, error) { return virtualprobe.Find("") }
 	if find != nil {
-		keeper = func() (string, error) { return find(virtualprobe.Program) }
+		keeper = func() (string, error) {
+			if path, err := find(virtualprobe.Program); path != "" || err != nil {
+				return path, err
+			}
+			return virtualprobe.Find("")
+		}
 	}
 	up, err := virtualprobe.Up(ctx, keeper, folder, model)
 	return stateOf(up, err)

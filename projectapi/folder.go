@@ -17,7 +17,6 @@ import (
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
-	"github.com/boardsmith/boardsmith/internal/command"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/project"
 	"github.com/boardsmith/boardsmith/transport"
@@ -383,10 +382,10 @@ func (f *Folder) prepare(v Values) error {
 	}
 	f.Builder.Programs = []string{filepath.Dir(path)}
 	f.Desk.Tool = func(name string) (string, error) {
-		if name == west {
-			return path, nil
+		if name != west {
+			return "", nil
 		}
-		return command.Find(name, "")
+		return path, nil
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package projectapi
 
 import (
+	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
@@ -101,6 +102,27 @@ func TestWestOption(t *testing.T) {
 	for _, value := range []string{filepath.Join(at, "west"), filepath.Join(at, "python") + " -m west"} {
 		if path, err := westOf(value); err != nil || path != filepath.Join(at, "west") {
 			t.Errorf("%q: %s, %v", value, path, err)
+		}
+	}
+}
+
+// TestWestOfProgrammer: the programmer west is that of the option; other programs are found as without it.
+func TestWestOfProgrammer(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "west")
+	program(t, path, "#!/bin/sh\n")
+	f := methodsOf("folder", folderOf(t, "none")).(*Folder)
+	defer f.Close()
+	option, err := json.Marshal(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.prepare(Values{optWest: option}); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{"west": path, "openocd": "", "boardsmith-keeper": ""} {
+		if got, err := f.Desk.Tool(name); got != want || err != nil {
+			t.Errorf("%s: %q, %v, want %q", name, got, err, want)
 		}
 	}
 }
