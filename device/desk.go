@@ -1,3 +1,5 @@
+// This file holds what all devices of a computer share: the ledger, leases, files and programs.
+
 package device
 
 import (

@@ -1,3 +1,5 @@
+// This file holds the errors about a device's image, programmer, lease and wear.
+
 package device
 
 import (

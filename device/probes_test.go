@@ -104,7 +104,8 @@ type probesIn struct {
 var errNotStopped = errors.New("it goes on")
 
 func (p probesIn) State(context.Context, string) (device.EmulatedState, error) { return p.state, p.err }
-func (p probesIn) Stop(context.Context, string) error                          { return errNotStopped }
+
+func (p probesIn) Stop(context.Context, string) error { return errNotStopped }
 
 // TestStopEmulated: only a running chip is stopped, and errors of the probe are returned.
 func TestStopEmulated(t *testing.T) {

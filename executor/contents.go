@@ -1,3 +1,5 @@
+// This file keeps what was sent to a model's tensors, and sends it again after a damaged copy.
+
 package executor
 
 import (

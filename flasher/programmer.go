@@ -1,3 +1,5 @@
+// This file declares what a programmer does: a job, and the segments and ranges that it is about.
+
 package flasher
 
 import (

@@ -1,3 +1,5 @@
+// This file determines the calling convention of an archive's operators.
+
 package mlf
 
 // An ABI is the calling convention of an operator's function. It is a property of the archive's code; callers of

@@ -1,3 +1,5 @@
+// This file holds the error about archives that cannot be used.
+
 package mlf
 
 import (

@@ -1,3 +1,5 @@
+// This file writes an archive's files into a folder.
+
 package mlf
 
 import (

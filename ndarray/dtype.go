@@ -1,3 +1,5 @@
+// This file holds the types of elements.
+
 package ndarray
 
 import (

@@ -1,3 +1,5 @@
+// This file holds what building needs of a computer, and what builds that run at once share.
+
 package project
 
 import (

@@ -1,3 +1,5 @@
+// This file encodes and decodes base 85, in which the protocol sends bytes.
+
 package projectapi
 
 import (

@@ -1,3 +1,5 @@
+// This file starts the server of a folder, and calls its methods.
+
 package projectapi
 
 import (

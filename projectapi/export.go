@@ -1,3 +1,5 @@
+// This file writes template folders for TVM.
+
 package projectapi
 
 import (

@@ -1,3 +1,5 @@
+// This file implements the methods of the Project API with packages project and device.
+
 package projectapi
 
 import (

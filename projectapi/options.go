@@ -1,3 +1,5 @@
+// This file reads the options of the methods.
+
 package projectapi
 
 import (

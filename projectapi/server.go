@@ -1,3 +1,5 @@
+// This file serves the methods: JSON-RPC, one line each way.
+
 package projectapi
 
 import (

@@ -1,3 +1,5 @@
+// This file logs how much flashes have worn a device.
+
 package projectapi
 
 import (

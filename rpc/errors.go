@@ -1,3 +1,5 @@
+// This file holds errors of sessions and calls.
+
 package rpc
 
 import (

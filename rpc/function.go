@@ -1,3 +1,5 @@
+// This file looks up and calls functions, and loads modules.
+
 package rpc
 
 import (

@@ -1,3 +1,5 @@
+// This file carries packets over a link without frames.
+
 package rpc
 
 import (

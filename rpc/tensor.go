@@ -1,3 +1,5 @@
+// This file allocates, writes and reads tensors on the device.
+
 package rpc
 
 import (

@@ -1,3 +1,5 @@
+// This file times functions on the device's own clock, and computes statistics of the samples.
+
 package rpc
 
 import (

@@ -157,9 +157,9 @@ func severalPorts(b *boards.Board, d device.Attached, all []device.Attached) boo
 }
 
 // ask attaches a device and identifies it.
-func (v *invocation) ask(ctx context.Context, in *inputs.Inputs, b *boards.Board, d device.Attached) (n device.DeskDevice,
-	answers bool, err error,
-) {
+func (v *invocation) ask(
+	ctx context.Context, in *inputs.Inputs, b *boards.Board, d device.Attached,
+) (n device.DeskDevice, answers bool, err error) {
 	n = device.DeskDevice{Name: v.Env("NAME"), Board: b.Name, Probe: d.Probe}
 	desk := v.desk(in)
 	if desk.Programmer == boards.NoProgrammer {

@@ -1,3 +1,5 @@
+// This file encodes frames.
+
 package transport
 
 import (

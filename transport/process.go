@@ -1,3 +1,5 @@
+// This file starts programs, and configures them.
+
 package transport
 
 import (

@@ -1,3 +1,5 @@
+// This file opens serial ports.
+
 package transport
 
 import (

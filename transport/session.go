@@ -1,3 +1,5 @@
+// This file runs the session layer over a link.
+
 package transport
 
 import (

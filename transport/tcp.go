@@ -1,3 +1,5 @@
+// This file connects to a device over TCP.
+
 package transport
 
 import (

@@ -1,3 +1,5 @@
+// This file decodes frames.
+
 package transport
 
 import (

@@ -1,3 +1,5 @@
+// This file ends reads and writes with a context.
+
 package transport
 
 import (

@@ -1,3 +1,5 @@
+// This file makes candidates of archives.
+
 package tune
 
 import (

@@ -1,3 +1,5 @@
+// This file writes AutoTVM's log.
+
 package tune
 
 import (

@@ -1,3 +1,5 @@
+// This file takes jobs from the queue, and measures them at one place.
+
 package tune
 
 import (

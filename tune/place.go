@@ -1,3 +1,5 @@
+// This file declares the places at which programs are measured, and implements them for devices.
+
 package tune
 
 import (

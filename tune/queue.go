@@ -1,3 +1,5 @@
+// This file holds the candidates that wait for a place.
+
 package tune
 
 import (

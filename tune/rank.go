@@ -1,3 +1,5 @@
+// This file orders results whose times may be compared.
+
 package tune
 
 import (

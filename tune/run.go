@@ -1,3 +1,5 @@
+// This file opens and closes runs, and takes candidates.
+
 package tune
 
 import (

@@ -1,3 +1,5 @@
+// This file holds the results of a run, in its folder.
+
 package tune
 
 import (

@@ -1,3 +1,5 @@
+// This file asks programs for their versions.
+
 package command
 
 import (

@@ -1,3 +1,5 @@
+// This file finds programs, and reports those that are not installed.
+
 package command
 
 import (

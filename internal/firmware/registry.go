@@ -1,3 +1,5 @@
+// This file writes the registries of operators.
+
 package firmware
 
 import (

@@ -1,3 +1,5 @@
+// This file holds the error about what does not fit.
+
 package fit
 
 import (

@@ -1,3 +1,5 @@
+// This file writes blobs of parameters.
+
 package mlftest
 
 import (

@@ -1,3 +1,5 @@
+// This file makes a small archive whose files a test may change.
+
 package mlftest
 
 import (

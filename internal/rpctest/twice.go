@@ -1,3 +1,5 @@
+// This file calls an operator on a device, as tests of several packages do.
+
 package rpctest
 
 import (

@@ -1,3 +1,5 @@
+// This file lists the folders around one, as far as nobody else may put files there.
+
 package sourcetree
 
 import (

@@ -1,3 +1,5 @@
+// This file makes links that lose or change bytes, or end.
+
 package transporttest
 
 import (

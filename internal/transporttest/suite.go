@@ -1,3 +1,5 @@
+// This file is the suite of tests that every link must pass.
+
 package transporttest
 
 import (

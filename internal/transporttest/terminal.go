@@ -1,3 +1,5 @@
+// This file opens pseudo-terminals.
+
 package transporttest
 
 import (

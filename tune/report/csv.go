@@ -1,3 +1,5 @@
+// This file writes results as CSV.
+
 package report
 
 import (

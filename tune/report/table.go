@@ -1,3 +1,5 @@
+// This file writes results as plain text.
+
 package report
 
 import (

@@ -1,3 +1,5 @@
+// This file holds configurations, and their forms as flags, JSON and ID.
+
 package space
 
 import (

@@ -1,3 +1,5 @@
+// This file proposes variations of the best configurations.
+
 package space
 
 import (

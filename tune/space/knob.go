@@ -1,3 +1,5 @@
+// This file holds knobs and their values.
+
 package space
 
 import (

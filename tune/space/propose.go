@@ -1,3 +1,5 @@
+// This file declares proposers, and proposes in order and at random.
+
 package space
 
 import (

@@ -1,3 +1,5 @@
+// This file walks through the configurations that satisfy the constraints.
+
 package space
 
 import (
