@@ -34,6 +34,7 @@ type fakeBoard struct {
 
 var fakeBoards = []fakeBoard{
 	{"nrf52840dk", "nordic.c", nil, 2, "0001020304050607", true},
+	{"microbit_v2", "nordic.c", []string{"-DNRF52833"}, 2, "0001020304050607", true},
 	{"nrf5340dk", "nordic.c", []string{"-DNRF53"}, 8, "0001020304050607", true},
 	{"rpi_pico", "rp2040.c", nil, 20, "", false},
 	{"mimxrt1060_evk", "imxrt1060.c", nil, 20, "0011223344556677", true},
@@ -160,7 +161,7 @@ func expect(t *testing.T, said map[string]string, want map[string]string) {
 	}
 }
 
-// TestChipsInSoftware starts the ports of four chips on models of them: clocks, UART, reset cause, id, random numbers,
+// TestChipsInSoftware starts the ports of chips on models of them: clocks, UART, reset cause, id, random numbers,
 // watchdog, with a good chip and with parts of it broken.
 func TestChipsInSoftware(t *testing.T) {
 	for _, f := range fakeBoards {
@@ -253,6 +254,7 @@ func (f fakeBoard) checkBroken(t *testing.T, program string) {
 
 var broken = map[string]map[string]string{
 	"nrf52840dk":     {"no-crystal": "64000000", "revision=3": "64000000"},
+	"microbit_v2":    {"no-crystal": "64000000", "revision=1": "64000000"},
 	"nrf5340dk":      {"no-crystal": "128000000", "revision=3": "128000000", "receiver-left-on": "128000000"},
 	"rpi_pico":       {"no-crystal": "6500000", "no-pll": "12000000", "usb-clock": "125000000"},
 	"mimxrt1060_evk": {"no-pll": "24000000", "no-voltage": "24000000"},
@@ -264,6 +266,7 @@ var causes = map[string]map[string]int{
 		"reset=8": causeFault, "reset=10000": causeOther, "reset=100000": causeOther,
 		"reset=6": causeWatchdog | causeSoftware,
 	},
+	"microbit_v2": {"reset=0": causePower, "reset=1": causePin, "reset=2": causeWatchdog, "reset=8": causeFault},
 	"nrf5340dk": {
 		"reset=0": causePower, "reset=1": causePin, "reset=2": causeWatchdog, "reset=2000000": causeWatchdog,
 		"reset=8":  causeSoftware,

@@ -24,7 +24,7 @@ var timeParts = map[string]struct{ header, model string }{
 
 // sleepingTick is whose SysTick stands still in sleep: the nRF52 and nRF53 take the core's clock away (nRF52840 Product
 // Specification v1.8 and nRF5340's v1.3, chapter CPU).
-var sleepingTick = []string{"nrf52840dk", "nrf5340dk"}
+var sleepingTick = []string{"microbit_v2", "nrf52840dk", "nrf5340dk"}
 
 // sleepers are the ways in which a board's counters may behave in sleep. CYCCNT of a Cortex-M7 stands still, and that
 // of any core may go on while a debugger is connected.

@@ -46,7 +46,10 @@ var crates = map[string][2]string{
 }
 
 // svds lists the sources that are SVD files.
-var svds = map[string]string{"nrf51": "nrf51.svd", "nrf52840": "nrf52840.svd", "imxrt1062": "MIMXRT1062.xml"}
+var svds = map[string]string{
+	"nrf51": "nrf51.svd", "nrf52833": "nrf52833.svd", "nrf52840": "nrf52840.svd",
+	"imxrt1062": "MIMXRT1062.xml",
+}
 
 func main() {
 	log.SetFlags(0)

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// nRF52840 and nRF5340 (application core, secure) in software, as far as the port touches them: nRF52840 Product
-// Specification v1.8, nRF5340 Product Specification v1.3. NRF53 chooses.
+// nRF52840, nRF52833 and nRF5340 (application core, secure) in software, as far as the port touches them: nRF52840
+// Product Specification v1.8, nRF52833 Product Specification v1.6, nRF5340 Product Specification v1.3. NRF53 and
+// NRF52833 choose.
 #include "fake.h"
 
 #include <string.h>
@@ -14,7 +15,7 @@
 #define WDT 0x50018000U
 #define UARTE 0x50008000U
 #define P0 0x50842500U
-#define PIN_CNF(n) (P0 + 0x200U + (4U * (n)))
+#define PIN_CNF(n) (P0 + 0x200U + (0x300U * ((n) / 32U)) + (4U * ((n) % 32U)))
 #define CACHE 0x50001500U
 #define FICR 0x00FF0000U
 #define DEVICEID (FICR + 0x204U)
@@ -26,12 +27,22 @@
 #define WDT 0x40010000U
 #define UARTE 0x40002000U
 #define P0 0x50000000U
-#define PIN_CNF(n) (P0 + 0x700U + (4U * (n)))
+#define PIN_CNF(n) (P0 + 0x700U + (0x300U * ((n) / 32U)) + (4U * ((n) % 32U)))
 #define CACHE 0x4001E540U
 #define FICR 0x10000000U
 #define DEVICEID (FICR + 0x60U)
 #define UICR_APPROTECT 0x10001208U
 #define APPROTECT 0x40000558U
+#endif
+// FICR's part code and the first revision with two locks of the debug port
+#ifdef NRF52833
+#define PART 13U
+#define GUARDED 2U
+#define PINS 42U
+#else
+#define PART 8U
+#define GUARDED 5U
+#define PINS 48U
 #endif
 #define HFCLKSTAT (CLOCK + 0x40CU)
 
@@ -66,8 +77,8 @@ void model_reset(void) {
   fake_set(RESETREAS, fake_number("reset", 0));
   fake_set(DEVICEID, 0x03020100U);
   fake_set(DEVICEID + 4U, 0x07060504U);
-  fake_set(FICR + 0x130U, fake_number("part", 8));
-  fake_set(FICR + 0x134U, fake_number("revision", 5));
+  fake_set(FICR + 0x130U, PART);
+  fake_set(FICR + 0x134U, fake_number("revision", GUARDED));
   fake_set(UICR_APPROTECT, 0x5AU);
 #ifdef NRF53
   fake_set(FICR + 0x130U, 7);
@@ -175,7 +186,7 @@ uint32_t model_baud(void) {
                                       {0x10000000U, 1000000}};
   const uint32_t tx = fake_get(UARTE + 0x50CU);
   const uint32_t rx = fake_get(UARTE + 0x514U);
-  if ((tx > 31U) || (rx > 31U) || ((fake_get(PIN_CNF(tx)) & 1U) == 0U) || ((fake_get(PIN_CNF(rx)) & 3U) != 0U)) {
+  if ((tx >= PINS) || (rx >= PINS) || ((fake_get(PIN_CNF(tx)) & 1U) == 0U) || ((fake_get(PIN_CNF(rx)) & 3U) != 0U)) {
     fake_breach("pins: TXD is no output, or RXD no input");
     return 0;
   }
@@ -309,7 +320,7 @@ uint32_t model_core_hz(void) {
   if (!reset_written || (fake_get(RESETREAS) != 0U)) {
     fake_breach("RESETREAS was not cleared");
   }
-  const int old = (fake_number("revision", 5) < 5U);
+  const int old = (fake_number("revision", GUARDED) < GUARDED);
 #ifdef NRF53
   if ((fake_get(0x50004800U) != 0x11U) || (fake_get(0x50004804U) != 0x22U)) {
     fake_breach("trims were not put in place");

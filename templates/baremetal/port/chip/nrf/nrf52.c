@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Nordic's nRF52840: instruction cache, debug access; the rest is in shared.c. The core always runs at 64 MHz; only its
-// oscillator can be selected.
+// Nordic's nRF52840 and nRF52833: instruction cache, debug access; the rest is in shared.c. The core always runs at
+// 64 MHz; only its oscillator can be selected. The two chips have the same registers here, at the same addresses.
 //
-// Sources: nRF52840 Product Specification v1.8 (PS), nRF52840 Revision 3 Errata. The errata of the used blocks are
-// applied. Not applied: 66 (TEMP), which concerns temperature measurements, and 98, 103, 115 and 120, which were fixed
-// after Engineering A.
+// Sources: nRF52840 Product Specification v1.8 (PS), nRF52840 Revision 3 Errata, nRF52833 Product Specification v1.6.
+// The errata of the used blocks are applied. Not applied: 66 (TEMP), which concerns temperature measurements, and 98,
+// 103, 115 and 120, which were fixed after Engineering A of the nRF52840.
 #include <stdint.h>
 
 #include "bare.h"
@@ -21,17 +21,18 @@ _Static_assert((BOARDSMITH_CORE_HZ) == CORE_HZ, "this chip has only one clock ra
 #define APPROTECT_DISABLE REG32(0x40000558U)  // PS "Debug and trace", Registers (APPROTECT)
 #define UICR_APPROTECT REG32(0x10001208U)     // PS "UICR", Registers
 #define ICACHECNF REG32(0x4001E540U)          // PS "NVMC", Registers
-#define FICR_PART_CODE REG32(0x10000130U)     // for the errata: 8 is nRF52840,
-#define FICR_REVISION REG32(0x10000134U)      // 5 is Revision 3
+#define FICR_PART_CODE REG32(0x10000130U)     // for the errata: 8 is nRF52840, 13 is nRF52833
+#define FICR_REVISION REG32(0x10000134U)
 
 // PS "POWER", Registers. Others: wake-up from off, by debugger, NFC or VBUS.
 static const nrf_resets_t resets = {.watchdog = 1U << 1, .software = 1U << 2, .lockup = 1U << 3, .others = 0x1FU << 16};
 static int32_t reset_cause;
 
-// From Revision 3 on, debuggers have access only if both UICR and this register allow it (PS "Debug and trace", Access
-// port protection): without it a board could be programmed only once.
+// On an nRF52840 from Revision 3 on (5 in FICR), and an nRF52833 from its Revision 2 on (2), debuggers have access only
+// if both UICR and this register allow it (PS "Debug and trace", Access port protection): without it a board could be
+// programmed only once.
 static void debug_as_in_uicr(void) {
-  if ((FICR_PART_CODE == 8U) && (FICR_REVISION >= 5U)) {
+  if (((FICR_PART_CODE == 8U) && (FICR_REVISION >= 5U)) || ((FICR_PART_CODE == 13U) && (FICR_REVISION >= 2U))) {
     APPROTECT_DISABLE = UICR_APPROTECT;
   }
 }
