@@ -53,3 +53,26 @@ func TestSerialCloseFails(t *testing.T) {
 		t.Errorf("a port that has vanished: %v", err)
 	}
 }
+
+// A shortPort accepts one byte of each write.
+type shortPort struct {
+	stuckPort
+	written *[]byte
+}
+
+func (p shortPort) Write(data []byte) (int, error) {
+	*p.written = append(*p.written, data[0])
+	return 1, nil
+}
+
+// TestSerialShortWrites: what the driver does not accept at once is written again, and nothing twice.
+func TestSerialShortWrites(t *testing.T) {
+	var written []byte
+	port := newSerial("short", shortPort{stuckPort{closed: make(chan struct{})}, &written})
+	defer port.Close() // stuckPort's error
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if err := port.Write(ctx, []byte("all of it")); err != nil || string(written) != "all of it" {
+		t.Errorf("%q was written, %v", written, err)
+	}
+}

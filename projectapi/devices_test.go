@@ -1,0 +1,61 @@
+package projectapi
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/internal/attached"
+	"github.com/boardsmith/boardsmith/internal/mlftest"
+)
+
+// TestSeveralDevices: if several devices match, the server chooses none and lists them. The serial of a probe chooses
+// one; a serial that no probe has is not taken for the name of a port.
+func TestSeveralDevices(t *testing.T) {
+	const board = "nucleo_f746zg"
+	needTools(t, board)
+	b, err := boards.Find(board, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ports := attached.Ports
+	t.Cleanup(func() { attached.Ports = ports })
+	attached.Ports = func() ([]attached.Port, error) {
+		return []attached.Port{
+			{Name: "a", USB: b.Link.USB, Serial: "S1", Path: "1-2"}, {Name: "b", USB: b.Link.USB, Serial: "S2", Path: "1-3"},
+		}, nil
+	}
+	made := filepath.Join(t.TempDir(), "p")
+	template, p := methodsOf("folder", folderOf(t, "none")).(*Folder), methodsOf("folder", made).(*Folder)
+	defer template.Close()
+	defer p.Close()
+	p.Desk.StateDir, p.Desk.LeaseDir = t.TempDir(), filepath.Join(t.TempDir(), "leases")
+	generation := Generation{Archive: mlftest.Path(t, "add.aot_packed"), Dir: made}
+	if err := template.Generate(t.Context(), generation, Values{"board": json.RawMessage(`"` + board + `"`)}); err != nil {
+		t.Fatal(err)
+	}
+	for serial, want := range map[string][]string{
+		"null": {"S1", "S2", "serial_number=S1"}, `"S9"`: {"no attached device", "S9"},
+	} {
+		err := p.Flash(t.Context(), Values{optSerial: json.RawMessage(serial)})
+		if err == nil {
+			t.Fatalf("serial_number %s: a device was chosen", serial)
+		}
+		reply, _ := json.Marshal(errorOf(err))
+		for _, w := range want {
+			if !strings.Contains(string(reply), w) {
+				t.Errorf("serial_number %s: %s, want %s in it", serial, reply, w)
+			}
+		}
+	}
+	opened, err := p.project()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer opened.Close()
+	if _, err := p.attach(t.Context(), opened, Values{optSerial: json.RawMessage(`"S2"`)}); err != nil {
+		t.Errorf("serial_number S2: %v", err)
+	}
+}
