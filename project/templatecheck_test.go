@@ -175,9 +175,6 @@ func TestTemplateDefects(t *testing.T) {
 // TestTemplateSound: the template without a defect passes all checks, and what is skipped is reported.
 func TestTemplateSound(t *testing.T) {
 	t.Parallel()
-	if !drawn.InFull() {
-		t.Skip("only in the full tests")
-	}
 	e := soundHome(t, "", "", "")
 	trial := TemplateTrial{Spec: Spec{Template: "sound", Model: mlftest.Tiny(t, nil)}}
 	var skipped []string
