@@ -139,7 +139,8 @@ var (
 )
 
 // macrosOf returns the numbers that a file defines: macros, and of each row in a table of USARTs (stm32.h) the members,
-// without the clock selector where there is none. The first definition of a name counts; others are of other boards.
+// without the clock selector where there is none. Of macros the first definition of a name counts, of rows the last;
+// others are of other boards.
 func macrosOf(t *testing.T, file string) map[string]string {
 	t.Helper()
 	src, err := os.ReadFile(file)

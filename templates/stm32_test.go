@@ -39,6 +39,9 @@ func (r run) number(t *testing.T, name string) int {
 	return n
 }
 
+// noCrystal is a flag for buildSTM32: nothing is connected to OSC_IN.
+const noCrystal = "-DSIM_NO_CRYSTAL=1"
+
 // buildSTM32 compiles the board's own chip and UART files. coreHz 0 means the board's.
 func buildSTM32(t *testing.T, board, model string, coreHz int, flags ...string) *stm32 {
 	t.Helper()
@@ -52,6 +55,9 @@ func buildSTM32(t *testing.T, board, model string, coreHz int, flags ...string) 
 	}
 	if coreHz == 0 {
 		coreHz = b.CoreHz
+	}
+	if slices.Contains(flags, noCrystal) {
+		b.Defines["STM32_HSE_HZ"] = "0"
 	}
 	dir := t.TempDir()
 	var config strings.Builder
@@ -160,13 +166,19 @@ func TestSTM32(t *testing.T) {
 			conditions: []string{"no-hse", "no-pll", "no-over-drive"}, lsiMaxHz: 47_000, hasRNG: true,
 		},
 		{
-			board: "nucleo_l4r5zi", model: "sim_l4.c", fallbackHz: 3_997_696, uartHz: 119_930_880, irq: 70, waitStates: 5,
+			board: "nucleo_l4r5zi", model: "sim_l4_g4.c", fallbackHz: 3_997_696, uartHz: 119_930_880, irq: 70, waitStates: 5,
 			flags:      []string{"-DSIM_L475=0"},
 			platform:   icache | dcache | prefetch,
 			conditions: []string{"no-pll"}, lsiMaxHz: 34_000, hasRNG: true, fallbackRNG: true,
 		},
 		{
-			board: "b_l475e_iot01a", model: "sim_l4.c", fallbackHz: 4_000_000, uartHz: 80_000_000, irq: 37, waitStates: 4,
+			board: "nucleo_g474re", model: "sim_l4_g4.c", fallbackHz: hsiF, uartHz: 170_000_000, irq: 91, waitStates: 4,
+			flags:      []string{"-DSIM_L475=0", "-DSIM_G4=1"},
+			platform:   icache | dcache | prefetch,
+			conditions: []string{"no-hse", "no-pll"}, lsiMaxHz: 34_000, hasRNG: true, fallbackRNG: true,
+		},
+		{
+			board: "b_l475e_iot01a", model: "sim_l4_g4.c", fallbackHz: 4_000_000, uartHz: 80_000_000, irq: 37, waitStates: 4,
 			flags:      []string{"-DSIM_L475=1"},
 			platform:   icache | dcache | prefetch,
 			conditions: []string{"no-pll"}, lsiMaxHz: 34_000, hasRNG: true,
@@ -293,6 +305,12 @@ func (s *stm32) watchdog(t *testing.T, r run, ms, lsiMaxHz int) {
 	}
 }
 
+// TestSTM32G4WithoutHSE starts the STM32G4's port for a board without a crystal, at a clock that needs no boost.
+func TestSTM32G4WithoutHSE(t *testing.T) {
+	s := buildSTM32(t, "nucleo_g474re", "sim_l4_g4.c", 120_000_000, "-DSIM_L475=0", "-DSIM_G4=1", noCrystal)
+	s.common(t, s.start(t, ""), 120_000_000)
+}
+
 // TestSTM32Emulated starts the STM32F405's port where no register answers, as in QEMU: it must not wait for any.
 func TestSTM32Emulated(t *testing.T) {
 	s := buildSTM32(t, "netduinoplus2", "sim_f.c", 0,
@@ -313,7 +331,7 @@ func TestSTM32Emulated(t *testing.T) {
 // TestSTM32WithoutFlash starts the STM32L475's port with clocks and without flash interface and unique id, as in QEMU:
 // it reaches its clock all the same, and reports what is not there as unknown.
 func TestSTM32WithoutFlash(t *testing.T) {
-	s := buildSTM32(t, "b_l475e_iot01a", "sim_l4.c", 0, "-DSIM_L475=1")
+	s := buildSTM32(t, "b_l475e_iot01a", "sim_l4_g4.c", 0, "-DSIM_L475=1")
 	r := s.start(t, "no-flash")
 	for _, breach := range r.breaches {
 		t.Errorf("rule of the manual: %s", breach)
@@ -344,7 +362,7 @@ func TestSTM32Revision(t *testing.T) {
 // TestSTM32WithoutLSE checks that MSI runs free without the crystal, and that the reported clock is that of
 // free-running MSI.
 func TestSTM32WithoutLSE(t *testing.T) {
-	s := buildSTM32(t, "nucleo_l4r5zi", "sim_l4.c", 0, "-DSIM_L475=0")
+	s := buildSTM32(t, "nucleo_l4r5zi", "sim_l4_g4.c", 0, "-DSIM_L475=0")
 	s.common(t, s.start(t, "no-lse"), 120_000_000)
 }
 

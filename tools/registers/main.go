@@ -8,7 +8,7 @@
 // package templates compares them with the C. Sources are SVD files, and peripheral-access crates that svd2rust made
 // from them: the vendors' own descriptions, read by others. Only facts are kept: addresses, bits and interrupt numbers.
 //
-// Crates come by `cargo fetch` (stm32f1, stm32f4, stm32f7, stm32h7 and stm32l4 0.15, rp2040-pac 0.6, nrf5340-app-pac
+// Crates come by `cargo fetch` (stm32f1, stm32f4, stm32f7, stm32h7, stm32l4 and stm32g4 0.15, rp2040-pac 0.6, nrf5340-app-pac
 // 0.12, e310x 0.12), the SVD files with pyOCD 0.46 (pyocd/debug/svd/svd_data.zip).
 package main
 
@@ -41,6 +41,7 @@ var crates = map[string][2]string{
 	"stm32f100": {"stm32f1-0.15.*", "stm32f100"}, "stm32f401": {"stm32f4-0.15.*", "stm32f401"},
 	"stm32f405": {"stm32f4-0.15.*", "stm32f405"},
 	"stm32f746": {"stm32f7-0.15.*", "stm32f7x6"}, "stm32h743": {"stm32h7-0.15.*", "stm32h743"},
+	"stm32g474": {"stm32g4-0.15.*", "stm32g474"},
 	"stm32l4r5": {"stm32l4-0.15.*", "stm32l4r5"}, "stm32l4x5": {"stm32l4-0.15.*", "stm32l4x5"},
 	"rp2040": {"rp2040-pac-0.6.*", ""}, "nrf5340": {"nrf5340-app-pac-0.12.*", ""}, "fe310": {"e310x-0.12.*", ""},
 }

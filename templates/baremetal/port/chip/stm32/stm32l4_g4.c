@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// chip_* of the STM32L4 (RM0351: STM32L475) and the STM32L4+ (RM0432: STM32L4R5): voltage range 1, with boost above 80
-// MHz, flash accelerator, clocks, USART pins, random numbers. Citations of RM0432 also apply to RM0351.
+// chip_* of the STM32L4 (RM0351: STM32L475), the STM32L4+ (RM0432: STM32L4R5) and the STM32G4 (RM0440: STM32G474):
+// voltage range 1, with boost above its limit, flash accelerator, clocks, USART pins, random numbers. Citations of
+// RM0432 also apply to the other two; the STM32G4 has HSI16 where the STM32L4 has MSI.
 //
-// The core's clock comes from the main PLL, with HSE as its source if the board has one, else MSI at 4 MHz. MSI alone
-// is accurate to about 1 %. With STM32_LSE 1 it is locked to the 32.768 kHz crystal (RM0432 §6.2.3, MSI PLL-mode) at
+// The core's clock comes from the main PLL, with HSE as its source if the board has one, else the oscillator of a reset:
+// MSI at 4 MHz, or HSI16. MSI alone is accurate to about 1 %. With STM32_LSE 1 it is locked to the 32.768 kHz crystal (RM0432 §6.2.3, MSI PLL-mode) at
 // 122 times its frequency, 3,997,696 Hz, so `core_hz` is 30 times that, not 120 MHz. If that crystal or the PLL does
 // not start, chip_core_hz returns the actual clock. After a loss of power the crystal takes up to 2 seconds.
 //
 // QEMU's STM32L475 has clocks, but neither flash interface nor unique id (stm32_has_flash).
 //
-// A chip file's `defines`: STM32_CORE_MAX_HZ, STM32_WAIT_STATE_HZ (Hz per wait state of the flash), STM32_PLLM_MAX,
-// STM32_HAS_HSI48 (else PLLQ clocks random numbers), STM32_UART_FIFO. A board's: STM32_LSE, 1 if the crystal is fitted.
+// A chip file's `defines`: STM32_HAS_MSI (0: an STM32G4), STM32_CORE_MAX_HZ, STM32_BOOST_HZ (above it range 1 needs
+// boost: RM0432 §5.1.8, RM0440 §6.1.5), STM32_WAIT_STATE_HZ (Hz per wait state of the flash), STM32_PLLM_MAX,
+// STM32_HAS_HSI48 (else PLLQ clocks random numbers), STM32_UART_FIFO. A board's: STM32_LSE, 1 if the crystal is fitted,
+// which only the STM32L4 uses.
 #include <stdint.h>
 
 #include "chip/stm32/stm32.h"
@@ -35,6 +38,8 @@
 #define RCC_CR_MSIRGSEL (1U << 3)  // 1: the range is in CR, else in CSR
 #define RCC_CR_MSIRANGE_Pos 4U
 #define RCC_CR_MSIRANGE (0xFU << 4)
+#define RCC_CR_HSION (1U << 8)
+#define RCC_CR_HSIRDY (1U << 10)
 #define RCC_CR_PLLON (1U << 24)
 #define RCC_CR_PLLRDY (1U << 25)
 
@@ -63,6 +68,7 @@
 #define RCC_PLLCFGR_PLLR (3U << 25)  // 2, 4, 6, 8
 
 #define RCC_AHB2ENR_RNGEN (1U << 18)
+#define RCC_AHB2ENR_RNGEN_G4 (1U << 26)
 #define RCC_APB1ENR1_PWREN (1U << 28)
 #define RCC_CCIPR_CLK48SEL (3U << 26)  // HSI48 if present, PLLSAI1Q, PLLQ, MSI
 #define RCC_CCIPR_CLK48SEL_PLLQ (2U << 26)
@@ -114,12 +120,15 @@
 #define MSI_LOCKED(nominal_hz) ((((nominal_hz) + (LSE_HZ / 2U)) / LSE_HZ) * LSE_HZ)
 
 #define CORE_HZ ((uint32_t)(BOARDSMITH_CORE_HZ))
-#define BOOST_HZ 80000000U  // above it range 1 needs boost (RM0432 §5.1.8)
 
 // The main PLL: 4 MHz in, twice the core's clock in the VCO.
 #if STM32_HSE_HZ > 0
 #define PLL_SOURCE 3U
 #define PLL_SOURCE_HZ ((uint32_t)(STM32_HSE_HZ))
+#define PLL_M (PLL_SOURCE_HZ / 4000000U)
+#elif !STM32_HAS_MSI
+#define PLL_SOURCE 2U
+#define PLL_SOURCE_HZ HSI16_HZ
 #define PLL_M (PLL_SOURCE_HZ / 4000000U)
 #elif STM32_LSE
 #define PLL_SOURCE 1U
@@ -142,19 +151,25 @@ _Static_assert(((CORE_HZ * PLL_R) >= 64000000U) && ((CORE_HZ * PLL_R) <= 3440000
 _Static_assert(CORE_HZ <= (STM32_CORE_MAX_HZ), "core_hz is more than the chip's maximum");
 _Static_assert((STM32_HAS_HSI48) || (((CORE_HZ * PLL_R) / PLL_Q) <= 48000000U), "random numbers: 48 MHz at most");
 
-// In range 1, with and without boost (RM0351 §3.3.3, RM0432 §3.3.3).
+// In range 1, with and without boost (RM0351 §3.3.3, RM0432 §3.3.3, RM0440 §3.3.3).
 #define WAIT_STATES ((CORE_HZ - 1U) / (STM32_WAIT_STATE_HZ))
 
-#define OSCILLATOR_MS 5U  // MSI and HSI48 take microseconds
+#define OSCILLATOR_MS 5U  // MSI, HSI16 and HSI48 take microseconds
 #define LSE_MS 2000U      // DS12023: 2 s typically
 #define PLL_MS 5U
 #define SWITCH_MS 5U
 #define REGULATOR_MS 5U
 #define FLASH_MS 1U
 
+#define LPUART1_IRQ_G4 91U
+
 // Base, interrupt, RCC register and bit of its enable, bus, clock selector. 0 is LPUART1.
 // clang-format off
+#if !STM32_HAS_MSI
+#define USART_0 {0x40008000U, LPUART1_IRQ_G4, RCC_APB1ENR2, 0U, 1U, RCC_CCIPR, 10U}
+#else
 #define USART_0 {0x40008000U, 70U, RCC_APB1ENR2, 0U, 1U, RCC_CCIPR, 10U}
+#endif
 #define USART_1 {0x40013800U, 37U, RCC_APB2ENR, 14U, 2U, RCC_CCIPR, 0U}
 #define USART_2 {0x40004400U, 38U, RCC_APB1ENR1, 17U, 1U, RCC_CCIPR, 2U}
 #define USART_3 {0x40004800U, 39U, RCC_APB1ENR1, 18U, 1U, RCC_CCIPR, 4U}
@@ -164,14 +179,30 @@ const stm32_uart_t stm32_uart = STM32_OF_UART(USART_);
 
 // ---- Clocks ------------------------------------------------------------------------------------------------------
 
-// Switches to MSI at 4 MHz, with the PLL and HSE off, from any state.
-static void to_msi(void) {
+// The oscillator of a reset, as RCC_CFGR_SW has it. Its start cannot fail on a working chip.
+#if STM32_HAS_MSI
+#define RESET_SW 0U
+
+static void reset_oscillator_on(void) {
   stm32_modify(RCC_CR, RCC_CR_MSION, RCC_CR_MSION);
-  (void)stm32_wait(RCC_CR, RCC_CR_MSIRDY, RCC_CR_MSIRDY, OSCILLATOR_MS);  // cannot fail on a working chip
+  (void)stm32_wait(RCC_CR, RCC_CR_MSIRDY, RCC_CR_MSIRDY, OSCILLATOR_MS);
   stm32_modify(RCC_CR, RCC_CR_MSIRANGE | RCC_CR_MSIRGSEL, (MSI_RANGE_4MHZ << RCC_CR_MSIRANGE_Pos) | RCC_CR_MSIRGSEL);
   (void)stm32_wait(RCC_CR, RCC_CR_MSIRDY, RCC_CR_MSIRDY, OSCILLATOR_MS);
-  stm32_modify(RCC_CFGR, RCC_CFGR_SW, 0U);
-  (void)stm32_wait(RCC_CFGR, RCC_CFGR_SWS, 0U, SWITCH_MS);
+}
+#else
+#define RESET_SW 1U
+
+static void reset_oscillator_on(void) {
+  stm32_modify(RCC_CR, RCC_CR_HSION, RCC_CR_HSION);
+  (void)stm32_wait(RCC_CR, RCC_CR_HSIRDY, RCC_CR_HSIRDY, OSCILLATOR_MS);
+}
+#endif
+
+// Switches to it, at 4 or 16 MHz, with the PLL and HSE off, from any state.
+static void to_reset_clock(void) {
+  reset_oscillator_on();
+  stm32_modify(RCC_CFGR, RCC_CFGR_SW, RESET_SW);
+  (void)stm32_wait(RCC_CFGR, RCC_CFGR_SWS, RESET_SW << RCC_CFGR_SWS_Pos, SWITCH_MS);
   stm32_modify(RCC_CFGR, RCC_CFGR_HPRE | RCC_CFGR_PPRE1 | RCC_CFGR_PPRE2, 0U);
   stm32_modify(RCC_CR, RCC_CR_PLLON, 0U);
   (void)stm32_wait(RCC_CR, RCC_CR_PLLRDY, 0U, PLL_MS);
@@ -179,23 +210,19 @@ static void to_msi(void) {
   (void)stm32_wait(RCC_CR, RCC_CR_HSERDY, 0U, STM32_HSE_MS);
 }
 
-// Locks MSI to the crystal, which keeps running over resets. If it does not start, MSI runs unlocked, and chip_core_hz
-// returns its clock.
-static void msi_to_lse(void) {
-#if STM32_LSE
+// Starts the PLL's source, unless it is the oscillator of a reset. MSI is locked to its crystal, which keeps running
+// over resets; if that does not start, MSI runs unlocked, and chip_core_hz returns its clock.
+static int32_t pll_source_on(void) {
+#if STM32_HSE_HZ > 0
+  return stm32_hse_on();
+#else
+#if STM32_HAS_MSI && STM32_LSE
   stm32_modify(PWR_CR1, PWR_CR1_DBP, PWR_CR1_DBP);  // RCC_BDCR is write-protected
   stm32_modify(RCC_BDCR, RCC_BDCR_LSEON, RCC_BDCR_LSEON);
   if (stm32_wait(RCC_BDCR, RCC_BDCR_LSERDY, RCC_BDCR_LSERDY, LSE_MS) == 0) {
     stm32_modify(RCC_CR, RCC_CR_MSIPLLEN, RCC_CR_MSIPLLEN);  // only after LSE is ready
   }
 #endif
-}
-
-static int32_t pll_source_on(void) {
-#if STM32_HSE_HZ > 0
-  return stm32_hse_on();
-#else
-  msi_to_lse();
   return 0;
 #endif
 }
@@ -236,7 +263,7 @@ static void pause(void) {
 // later.
 static int32_t switch_to_pll(void) {
   stm32_modify(RCC_CFGR, RCC_CFGR_HPRE, RCC_CFGR_HPRE_DIV2);
-  if (CORE_HZ > BOOST_HZ) {
+  if (CORE_HZ > (STM32_BOOST_HZ)) {
     stm32_modify(PWR_CR5, PWR_CR5_R1MODE, 0U);
   }
   if (set_flash() != 0) {
@@ -255,9 +282,9 @@ static int32_t to_pll(void) {
   return ((power_on() != 0) || (pll_source_on() != 0) || (pll_on() != 0) || (switch_to_pll() != 0)) ? -1 : 0;
 }
 
-// Port G's pins from PG2 on have a separate supply, which is isolated after a reset (RM0432 §5.1.2).
+// On an STM32L4, port G's pins from PG2 on have a separate supply, which is isolated after a reset (RM0432 §5.1.2).
 static void pin(uint32_t which, uint32_t function) {
-  if (STM32_PIN_PORT(which) == GPIO_PORT_G) {
+  if ((STM32_HAS_MSI) && (STM32_PIN_PORT(which) == GPIO_PORT_G)) {
     stm32_modify(PWR_CR2, PWR_CR2_IOSV, PWR_CR2_IOSV);
   }
   stm32_pin(GPIOA_BASE, RCC_AHB2ENR, which, function);
@@ -270,6 +297,7 @@ static void connect_pins(void) {
 
 // ---- Clocks from the registers -----------------------------------------------------------------------------------
 
+#if STM32_HAS_MSI
 // RM0432 §6.4.1, MSIRANGE; locked to LSE, the frequency is the nearest multiple of LSE.
 static uint32_t msi_hz(void) {
   static const uint16_t khz[] = {100, 200, 400, 800, 1000, 2000, 4000, 8000, 16000, 24000, 32000, 48000};
@@ -284,6 +312,9 @@ static uint32_t msi_hz(void) {
   const bool locked = ((cr & RCC_CR_MSIPLLEN) != 0U) && ((REG32(RCC_BDCR) & RCC_BDCR_LSERDY) != 0U);
   return locked ? MSI_LOCKED(hz) : hz;
 }
+#else
+static uint32_t msi_hz(void) { return 0; }
+#endif
 
 static uint32_t pll_hz(void) {
   const uint32_t cfg = REG32(RCC_PLLCFGR);
@@ -350,7 +381,7 @@ const stm32_chip_t stm32_chip = {
     .uart_select = 3U,
     .lsi_max_hz = LSI_MAX_HZ,
     .resets = &resets,
-    .to_reset_clock = to_msi,
+    .to_reset_clock = to_reset_clock,
     .to_pll = to_pll,
     .set_flash = set_flash,
     .connect_pins = connect_pins,
@@ -375,6 +406,6 @@ int32_t stm32_rng_on(void) {
   if (clk48_on() != 0) {
     return -1;
   }
-  stm32_enable(RCC_AHB2ENR, RCC_AHB2ENR_RNGEN);
+  stm32_enable(RCC_AHB2ENR, ((STM32_HAS_MSI) != 0) ? RCC_AHB2ENR_RNGEN : RCC_AHB2ENR_RNGEN_G4);
   return 0;
 }

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Software model (sim.h) of clocks, power and flash interface of the STM32L4R5 (RM0432), with LPUART1; if SIM_L475 is
-// 1, of the STM32L475 (RM0351), with USART1.
+// 1, of the STM32L475 (RM0351), with USART1; if SIM_G4 is 1, of the STM32G474 (RM0440), with LPUART1.
 #include "sim.h"
+
+#ifndef SIM_G4
+#define SIM_G4 0
+#endif
 
 #if SIM_L475
 #define USART 0x40013800U
@@ -20,8 +24,8 @@
 #define USART_ENR_BIT 0U
 #define USART_SEL 10U
 #define PPRE 8U
-#define MAX_HZ 120000000U
-#define WAIT_STATE_HZ 20000000U
+#define MAX_HZ (SIM_G4 ? 170000000U : 120000000U)
+#define WAIT_STATE_HZ (SIM_G4 ? ((!bit(PWR + 0x80U, 8)) ? 34000000U : 30000000U) : 20000000U)
 #define MAX_N 127U
 #define M_BITS 4U
 #endif
@@ -42,7 +46,10 @@
 #define HSE_HZ ((uint32_t)(STM32_HSE_HZ))
 #define GPIOG 0x48001800U
 
-enum { MSI, HSE, PLL, LSE, HSI48, SETTLES };
+#define NORMAL_HZ (SIM_G4 ? 150000000U : 80000000U)  // without boost
+#define RNG_BIT (SIM_G4 ? 26U : 18U)
+
+enum { MSI, HSE, PLL, LSE, HSI48, SETTLES, HSI16 };
 
 static uint32_t switched_at;
 
@@ -59,7 +66,8 @@ const sim_map_t model_map = {
 static int bit(uint32_t address, uint32_t n) { return (int)((sim_get(address) >> n) & 1U); }
 
 void model_reset(void) {
-  sim_set(CR, 0x00000063U);
+  sim_set(CR, SIM_G4 ? 0x00000500U : 0x00000063U);
+  sim_set(CFGR, SIM_G4 ? 5U : 0U);
   sim_set(PLLCFGR, 0x00001000U);
   sim_set(CSR, 0x0C000600U);
   sim_set(ACR, sim_is("no-flash") ? 0U : 0x00000600U);
@@ -75,6 +83,9 @@ void model_reset(void) {
 }
 
 static uint32_t msi(void) {
+  if (SIM_G4) {
+    return 0;
+  }
   static const uint32_t hz[16] = {100000,  200000,  400000,   800000,   1000000,  2000000,
                                   4000000, 8000000, 16000000, 24000000, 32000000, 48000000};
   const uint32_t nominal = hz[bit(CR, 3) ? sim_field(CR, 4, 4) : sim_field(CSR, 8, 4)];
@@ -135,7 +146,7 @@ int model_clocked(uint32_t address) {
     return bit(AHB2ENR, (address - 0x48000000U) / 0x400U);
   }
   if ((address & ~0x3FFU) == 0x50060800U) {
-    return bit(AHB2ENR, 18);
+    return bit(AHB2ENR, RNG_BIT);
   }
   return 1;
 }
@@ -154,6 +165,10 @@ void model_written(uint32_t address, uint32_t was) {
   if (SIM_L475 && (changed != 0U) && ((address == CRRCR) || (address == (PWR + 0x80U)))) {
     sim_breach("a register of the STM32L4+ is written");
   }
+  if (SIM_G4 &&
+      (((address == CR) && ((changed & 0xFFU) != 0U)) || ((address == (PWR + 4U)) && ((changed & 0x200U) != 0U)))) {
+    sim_breach("a bit that only an STM32L4 has is written");
+  }
   if ((address == CR) && ((changed & 4U) != 0U) && bit(CR, 2) && !bit(BDCR, 1)) {
     sim_breach("MSI is locked to LSE before that is ready");
   }
@@ -165,7 +180,8 @@ void model_written(uint32_t address, uint32_t was) {
     if ((sim_field(CFGR, 0, 2) == 3U) && !(bit(CR, 25) && bit(PLLCFGR, 24))) {
       sim_breach("the PLL is chosen before it is ready");
     }
-    if ((sim_field(CFGR, 0, 2) == 3U) && (vco() > 160000000U) && (sim_field(CFGR, 4, 4) < 8U)) {
+    if ((sim_field(CFGR, 0, 2) == 3U) && (vco() > (2U * (SIM_G4 ? 80000000U : NORMAL_HZ))) &&
+        (sim_field(CFGR, 4, 4) < 8U)) {
       sim_breach("the switch to more than 80 MHz is not made with the AHB at half");
     }
   }
@@ -176,7 +192,7 @@ void model_written(uint32_t address, uint32_t was) {
   if ((address == CSR) && bit(CSR, 23)) {
     sim_set(CSR, 0x00800600U);
   }
-  if (((address & ~0x3FFU) == GPIOG) && !bit(PWR + 4U, 9)) {
+  if (((address & ~0x3FFU) == GPIOG) && !SIM_G4 && !bit(PWR + 4U, 9)) {
     sim_breach("port G has no supply");
   }
 }
@@ -187,7 +203,7 @@ static void rules(void) {
   if ((hclk > (WAIT_STATE_HZ * (sim_field(ACR, 0, 4) + 1U))) && !sim_is("no-flash")) {
     sim_breach("too few wait states");
   }
-  if ((hclk > MAX_HZ) || ((hclk > 80000000U) && !boost) || ((hclk > 26000000U) && (sim_field(PWR, 9, 2) != 1U))) {
+  if ((hclk > MAX_HZ) || ((hclk > NORMAL_HZ) && !boost) || ((hclk > 26000000U) && (sim_field(PWR, 9, 2) != 1U))) {
     sim_breach("the core is over its limit");
   }
   if ((sim_field(CFGR, 2, 2) == 3U) && !bit(CR, 25)) {
@@ -197,20 +213,25 @@ static void rules(void) {
     if ((vco_in() < (SIM_L475 ? 4000000U : 2660000U)) || (vco_in() > 16000000U)) {
       sim_breach("the PLL's input is out of its range");
     }
-    if ((vco() < 64000000U) || (vco() > 344000000U) || (sim_field(PLLCFGR, 8, 7) > MAX_N)) {
+    if ((vco() < (SIM_G4 ? 96000000U : 64000000U)) || (vco() > 344000000U) || (sim_field(PLLCFGR, 8, 7) > MAX_N)) {
       sim_breach("the VCO is out of its range");
     }
   }
 }
 
 void model_step(void) {
-  sim_flag(CR, 1U << 1, sim_ready(MSI, bit(CR, 0)) || (sim_now() < 25U));
+  if (SIM_G4) {
+    sim_flag(CR, 1U << 10, sim_ready(HSI16, bit(CR, 8)) || (sim_now() < 25U));
+  } else {
+    sim_flag(CR, 1U << 1, sim_ready(MSI, bit(CR, 0)) || (sim_now() < 25U));
+  }
   sim_flag(CR, 1U << 17, sim_ready(HSE, bit(CR, 16) && (HSE_HZ > 0U) && !sim_is("no-hse")));
   sim_flag(CR, 1U << 25, sim_ready(PLL, bit(CR, 24) && !sim_is("no-pll")));
   sim_flag(BDCR, 1U << 1, sim_ready(LSE, bit(BDCR, 0) && !sim_is("no-lse")));
   sim_flag(CRRCR, 1U << 1, sim_ready(HSI48, bit(CRRCR, 0)));
   const uint32_t wanted = sim_field(CFGR, 0, 2);
-  if (((wanted == 0U) && bit(CR, 1)) || ((wanted == 2U) && bit(CR, 17)) || ((wanted == 3U) && bit(CR, 25))) {
+  if (((wanted == 0U) && bit(CR, 1)) || ((wanted == 1U) && bit(CR, 10)) || ((wanted == 2U) && bit(CR, 17)) ||
+      ((wanted == 3U) && bit(CR, 25))) {
     sim_set(CFGR, (sim_get(CFGR) & ~0xCU) | (wanted << 2));
   }
   rules();
