@@ -17,7 +17,8 @@ var mayImport = map[string][]string{
 	magefile: {"targets", "internal/develop"},
 	"cmd":    {"projectapi", "emulated", "project", "device", "internal/virtualprobe"},
 	"targets": {
-		"accept", "scaffold", "schemas", "projectapi", "project", "executor", "device", "emulated", "image", "cmodel", "progress",
+		"accept", "scaffold", "schemas", "projectapi", "project", "executor", "device", "emulated", "image", "cmodel",
+		"progress",
 		"cache", "rpc", "boards", "mlf", "ndarray", "samples", "failure", "internal/boardsmithjson", "internal/command",
 		"internal/console", "internal/gitfolder", "internal/inputs", "internal/toolbox", "internal/tuning",
 		"internal/valuetext", "internal/virtualprobe",

@@ -4,10 +4,11 @@
 // voltage range 1, with boost above its limit, flash accelerator, clocks, USART pins, random numbers. Citations of
 // RM0432 also apply to the other two; the STM32G4 has HSI16 where the STM32L4 has MSI.
 //
-// The core's clock comes from the main PLL, with HSE as its source if the board has one, else the oscillator of a reset:
-// MSI at 4 MHz, or HSI16. MSI alone is accurate to about 1 %. With STM32_LSE 1 it is locked to the 32.768 kHz crystal (RM0432 §6.2.3, MSI PLL-mode) at
-// 122 times its frequency, 3,997,696 Hz, so `core_hz` is 30 times that, not 120 MHz. If that crystal or the PLL does
-// not start, chip_core_hz returns the actual clock. After a loss of power the crystal takes up to 2 seconds.
+// The core's clock comes from the main PLL, with HSE as its source if the board has one, else the oscillator of a
+// reset: MSI at 4 MHz, or HSI16. Each of these alone is accurate to about 1 %. With STM32_LSE 1, MSI is locked to the
+// 32.768 kHz crystal (RM0432 §6.2.3, MSI PLL-mode) at 122 times its frequency, 3,997,696 Hz, so `core_hz` is 30 times
+// that, not 120 MHz. If that crystal or the PLL does not start, chip_core_hz returns the actual clock. After a loss of
+// power the crystal takes up to 2 seconds.
 //
 // QEMU's STM32L475 has clocks, but neither flash interface nor unique id (stm32_has_flash).
 //
@@ -406,6 +407,10 @@ int32_t stm32_rng_on(void) {
   if (clk48_on() != 0) {
     return -1;
   }
-  stm32_enable(RCC_AHB2ENR, ((STM32_HAS_MSI) != 0) ? RCC_AHB2ENR_RNGEN : RCC_AHB2ENR_RNGEN_G4);
+#if STM32_HAS_MSI
+  stm32_enable(RCC_AHB2ENR, RCC_AHB2ENR_RNGEN);
+#else
+  stm32_enable(RCC_AHB2ENR, RCC_AHB2ENR_RNGEN_G4);
+#endif
   return 0;
 }
