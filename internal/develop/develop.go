@@ -45,7 +45,7 @@ func Interop(ctx context.Context) error { return do(ctx, "interop", (*repository
 // INTEROP contains what else is done with an unmodified TVM. For its name in capitals, see TEST.
 type INTEROP mg.Namespace
 
-// Record writes what an unmodified TVM and its own template say, in each use of interop or in SCRIPT, to FOLDER.
+// Record writes what an unmodified TVM and its own template say, in uses of interop or in SCRIPT, to FOLDER.
 func (INTEROP) Record(ctx context.Context, folder string) error {
 	return do(ctx, "interop:record", func(r *repository, ctx context.Context) error {
 		return r.interopRecord(ctx, folder)
