@@ -8,8 +8,8 @@
 // package templates compares them with the C. Sources are SVD files, and peripheral-access crates that svd2rust made
 // from them: the vendors' own descriptions, read by others. Only facts are kept: addresses, bits and interrupt numbers.
 //
-// Crates come by `cargo fetch` (stm32f1, stm32f4, stm32f7, stm32h7, stm32l4 and stm32g4 0.15, rp2040-pac 0.6, nrf5340-app-pac
-// 0.12, e310x 0.12), the SVD files with pyOCD 0.46 (pyocd/debug/svd/svd_data.zip).
+// Crates come by `cargo fetch` (stm32f1, stm32f4, stm32f7, stm32h7, stm32l4 and stm32g4 0.15, rp2040-pac 0.6,
+// nrf5340-app-pac 0.12, e310x 0.12), the SVD files with pyOCD 0.46 (pyocd/debug/svd/svd_data.zip).
 package main
 
 import (
