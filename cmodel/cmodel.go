@@ -164,7 +164,7 @@ func Generate(a *mlf.Archive, m *mlf.Model, o Options) (*Code, error) {
 	g.Renamed, code.Renamed = n.renamed, n.renamed
 	for _, f := range m.Sources {
 		if g.Entry == entryHeader || !g.replaces(f) {
-			code.Sources = append(code.Sources, f)
+			code.Sources = append(code.Sources, tolerated(f))
 		}
 	}
 	if g.Header != "" {
@@ -225,6 +225,25 @@ func (g *model) ID() uint32 {
 		return 0
 	}
 	return binary.BigEndian.Uint32(b)
+}
+
+// tolerance makes newer compilers accept what TVM's C does, whatever flags it is compiled with: these are errors since
+// GCC 14 and clang 16. #line keeps the file's lines.
+const tolerance = `#if defined(__GNUC__)
+#pragma GCC diagnostic ignored "-Wincompatible-pointer-types"
+#pragma GCC diagnostic ignored "-Wint-conversion"
+#pragma GCC diagnostic ignored "-Wimplicit-function-declaration"
+#pragma GCC diagnostic ignored "-Wimplicit-int"
+#endif
+#line 1
+`
+
+// tolerated returns a file of an archive as it is written for compilers.
+func tolerated(f mlf.File) mlf.File {
+	if path.Ext(f.Name) == ".c" {
+		f.Data = append([]byte(tolerance), f.Data...)
+	}
+	return f
 }
 
 // Bundle returns the files of several models, and of the runtime what they use, as one folder: src/ holds all sources
