@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	cp "github.com/otiai10/copy"
+
 	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/emulated"
@@ -73,6 +75,7 @@ func TestInterop(t *testing.T) {
 			if board == "host" {
 				t.Run("metaschedule", func(t *testing.T) { tvm.metaSchedule(t, dir) })
 				t.Run("test_crt", func(t *testing.T) { tvm.ownTests(t, dir) })
+				t.Run("test_crt_aot", tvm.aotTests)
 			}
 		})
 	}
@@ -246,4 +249,41 @@ func (p tvmPython) ownTests(t *testing.T, template string) {
 	pytest := []string{"-m", "pytest", "-q", "-p", "no:cacheprovider", test}
 	p.run(t, measuredUse{"test_crt", "ours", "host"}, p.libraryWith(t, template), pytest...)
 	p.run(t, measuredUse{"test_crt", "TVM's", "host"}, p.built, pytest...)
+}
+
+// aotTests runs test_crt_aot.py, TVM's tests of generated code, with our headers and archive in place of TVM's runtime,
+// and with that.
+func (p tvmPython) aotTests(t *testing.T) {
+	script, err := filepath.Abs("testdata/interop/aot.py")
+	if err != nil {
+		t.Fatal(err)
+	}
+	test := filepath.Join(p.source, "tests", "python", "relay", "aot", "test_crt_aot.py")
+	library := t.TempDir()
+	for _, name := range []string{"libtvm.so", "microtvm_template_projects"} {
+		if err := os.Symlink(filepath.Join(p.built, name), filepath.Join(library, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	standalone := filepath.Join(library, "standalone_crt")
+	err = cp.Copy(filepath.Join("..", "crt", "include"), filepath.Join(standalone, "include"))
+	for _, source := range []string{"memory/stack_allocator.c", "common/crt_backend_api.c"} { // compiled by TVM's makefile
+		file := filepath.Join(standalone, "src", "runtime", "crt", filepath.FromSlash(source))
+		err = errors.Join(err, os.MkdirAll(filepath.Dir(file), 0o755),
+			os.WriteFile(file, []byte("typedef int in_the_archive;\n"), 0o644))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	build := filepath.Join(library, "crt")
+	config := filepath.Join(p.built, "microtvm_template_projects", "crt", "crt_config")
+	said, err := exec.CommandContext(t.Context(), "make", "-C", filepath.Join("..", "crt"), "lib", "CRT_CONFIG="+config,
+		"BUILD="+build).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, said)
+	}
+	pytest := []string{"-q", "-p", "no:cacheprovider", test}
+	with := func(archive string) []string { return append([]string{script, archive}, pytest...) }
+	p.run(t, measuredUse{"test_crt_aot", "ours", "host"}, library, with(filepath.Join(build, "libcrt.a"))...)
+	p.run(t, measuredUse{"test_crt_aot", "TVM's", "host"}, p.built, with("")...)
 }
