@@ -1,7 +1,7 @@
 // Command registers writes the addresses and bits of the registers in templates/baremetal/port/ from vendors' register
 // descriptions.
 //
-//	go run -C tools ./registers -crates ~/.cargo/registry/src/INDEX -svd svd_data.zip
+//	go run ./internal/develop/registers -crates ~/.cargo/registry/src/INDEX -svd svd_data.zip
 //
 // The table (templates/testdata/registers.tsv) has a row for each name in the port's C: the register or field that it
 // stands for, in the words of a source, and the fact that the source states. This command replaces the facts; a test in
@@ -57,7 +57,7 @@ func main() {
 	log.SetPrefix("registers: ")
 	cargo := flag.String("crates", "", "folder with the unpacked crates")
 	zip := flag.String("svd", "", "pyOCD's svd_data.zip")
-	table := flag.String("table", "../templates/testdata/registers.tsv", "the table")
+	table := flag.String("table", "templates/testdata/registers.tsv", "the table")
 	dump := flag.String("dump", "", "print all that is known of a chip instead")
 	flag.Parse()
 	s := sources{cargo: *cargo, zip: *zip, chips: map[string]*chip{}}
