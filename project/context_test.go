@@ -47,8 +47,12 @@ func TestContexts(t *testing.T) {
 			return err
 		},
 		"Project.Generate": func(ctx context.Context) error { return p.Generate(ctx, spec) },
-		"Project.Build":    func(ctx context.Context) error { _, err := p.Build(ctx); return err },
-		"Project.Run":      func(ctx context.Context) error { _, err := p.Run(ctx, testEnv().desk(), ""); return err },
+		"Project.Preprocess": func(ctx context.Context) error {
+			_, err := p.Preprocess(ctx, "port/process.c", "")
+			return err
+		},
+		"Project.Build": func(ctx context.Context) error { _, err := p.Build(ctx); return err },
+		"Project.Run":   func(ctx context.Context) error { _, err := p.Run(ctx, testEnv().desk(), ""); return err },
 		"Builder.CheckTemplate": func(ctx context.Context) error {
 			trial := TemplateTrial{Spec: Spec{Template: "baremetal", Model: spec.Model}}
 			return testEnv().builder().CheckTemplate(ctx, trial, func(TemplateCheck) {})

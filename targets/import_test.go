@@ -17,8 +17,8 @@ var mayImport = map[string][]string{
 	magefile: {"targets", "internal/develop"},
 	"cmd":    {"projectapi", "emulated", "project", "device", "internal/virtualprobe"},
 	"targets": {
-		"accept", "scaffold", "schemas", "projectapi", "project", "executor", "device", "emulated", "image", "cmodel",
-		"progress",
+		"accept", "registers", "scaffold", "schemas", "projectapi", "project", "executor", "device", "emulated", "image",
+		"cmodel", "progress",
 		"cache", "rpc", "boards", "mlf", "ndarray", "samples", "failure", "internal/boardsmithjson", "internal/command",
 		"internal/console", "internal/gitfolder", "internal/inputs", "internal/toolbox", "internal/tuning",
 		"internal/valuetext", "internal/virtualprobe",
@@ -62,6 +62,11 @@ var mayImport = map[string][]string{
 	// Tests a board on the board itself.
 	"accept": {"project", "device", "crt", "image", "rpc", "transport", "boards", "mlf", "ndarray", "failure"},
 
+	// Compares a board's C with a description of its chip.
+	"registers": {
+		"project", "boards", "mlf", "samples", "failure", "internal/cmacro", "internal/jsonfile", "internal/svd",
+	},
+
 	// TVM's Project API: a project and its device, for somebody else's program.
 	"projectapi": {"project", "device", "transport", "boards", "mlf", "templates", "failure", "internal/command"},
 
@@ -99,8 +104,10 @@ var mayImport = map[string][]string{
 	"internal/console":        {"rpc", "failure"},
 	"internal/develop": {
 		"internal/console", "internal/toolbox", "internal/command", "internal/drawn",
-		"internal/testcache", "failure",
+		"internal/testcache", "internal/svd", "failure",
 	},
+	"internal/cmacro":      {},
+	"internal/svd":         {"internal/plainfile", "failure"},
 	"internal/drawn":       {},
 	"internal/failuretest": {"failure"},
 	"internal/filelock":    {},

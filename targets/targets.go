@@ -118,6 +118,12 @@ func (Board) New(ctx context.Context, name string) error {
 	return do(ctx, "board:new", func(v *invocation, ctx context.Context) error { return v.boardNew(ctx, name) })
 }
 
+// SVD compares the registers, bits and interrupts that a board's C uses with the chip manufacturer's file SVD, without
+// hardware; EXCEPT names macros that may differ, VERBOSE=1 shows all that was compared.
+func (Board) SVD(ctx context.Context, name string) error {
+	return do(ctx, "board:svd", func(v *invocation, ctx context.Context) error { return v.boardSVD(ctx, name) })
+}
+
 // Accept tests BOARD on the board itself and writes a page of what was found to OUTPUT; SHORT=1 repeats less.
 func (Board) Accept(ctx context.Context) error {
 	return do(ctx, "board:accept", (*invocation).boardAccept)

@@ -4,9 +4,6 @@ import (
 	"bufio"
 	"encoding/json"
 	"fmt"
-	"go/ast"
-	"go/parser"
-	"go/token"
 	"io/fs"
 	"maps"
 	"os"
@@ -17,10 +14,12 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/boardsmith/boardsmith/internal/cmacro"
 )
 
 // This file compares every register address and bit field in port/ with descriptions of the chips by others
-// (testdata/registers.tsv, which tools/registers fills in).
+// (testdata/registers.tsv, which internal/develop/registers fills in).
 
 // A registerRow is a line of the table: what a name in the C stands for.
 type registerRow struct {
@@ -255,56 +254,22 @@ func checkCovered(t *testing.T, file string, rows []registerRow, macros map[stri
 	}
 }
 
-var suffix = regexp.MustCompile(`\b(0[xX][0-9a-fA-F]+|\d+)[uU]\b`)
-
 // evaluate computes a macro's number. What it depends on and no header has is a board's: 0, so that an address below a
 // board's base is an offset.
 func evaluate(expression string, macros, headers map[string]string) (uint64, error) {
-	text := strings.NewReplacer("(uint32_t)", "", "(uintptr_t)", "").Replace(suffix.ReplaceAllString(expression, "$1"))
-	e, err := parser.ParseExpr(text)
-	if err != nil {
-		return 0, fmt.Errorf("%s: %w", expression, err)
-	}
-	return compute(e, macros, headers)
-}
-
-func compute(e ast.Expr, macros, headers map[string]string) (uint64, error) {
-	switch e := e.(type) {
-	case *ast.BasicLit:
-		return strconv.ParseUint(e.Value, 0, 64)
-	case *ast.ParenExpr:
-		return compute(e.X, macros, headers)
-	case *ast.SelectorExpr:
-		return 0, nil // stm32_uart.base
-	case *ast.Ident:
+	e := cmacro.Evaluator{Width: 64}
+	e.Names = func(name string) (cmacro.Value, error) {
 		for _, known := range []map[string]string{macros, headers} {
-			if text := known[e.Name]; text != "" {
-				return evaluate(text, macros, headers)
+			if text := known[name]; text != "" {
+				return e.Evaluate(text)
 			}
 		}
-		if strings.HasSuffix(e.Name, "_BASE") {
-			return 0, nil
+		if strings.HasSuffix(name, "_BASE") || strings.Contains(name, ".") { // stm32_uart.base
+			return cmacro.Value{}, nil
 		}
-		return 0, fmt.Errorf("%s is not defined", e.Name)
-	case *ast.CallExpr: // REG32(address)
-		return compute(e.Args[0], macros, headers)
-	case *ast.BinaryExpr:
-		x, err := compute(e.X, macros, headers)
-		if err != nil {
-			return 0, err
-		}
-		y, err := compute(e.Y, macros, headers)
-		if err != nil {
-			return 0, err
-		}
-		switch e.Op {
-		case token.ADD:
-			return x + y, nil
-		case token.OR:
-			return x | y, nil
-		case token.SHL:
-			return x << y, nil
-		}
+		return cmacro.Value{}, fmt.Errorf("%s is not defined", name)
 	}
-	return 0, fmt.Errorf("%T is nothing that an address is made of", e)
+	e.Calls = func(_ string, argument cmacro.Value) (cmacro.Value, error) { return argument, nil } // REG32(address)
+	v, err := e.Evaluate(expression)
+	return v.Number, err
 }

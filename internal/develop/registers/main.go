@@ -9,7 +9,8 @@
 // from them: the vendors' own descriptions, read by others. Only facts are kept: addresses, bits and interrupt numbers.
 //
 // Crates come by `cargo fetch` (stm32f1, stm32f4, stm32f7, stm32h7, stm32l4 and stm32g4 0.15, rp2040-pac 0.6,
-// nrf5340-app-pac 0.12, e310x 0.12), the SVD files with pyOCD 0.46 (pyocd/debug/svd/svd_data.zip).
+// nrf5340-app-pac 0.12, e310x 0.12), the SVD files with pyOCD 0.46 (pyocd/debug/svd/svd_data.zip), and RP2350's, as its
+// manufacturer publishes it, in the crate rp235x-pac 0.1.
 package main
 
 import (
@@ -52,6 +53,9 @@ var svds = map[string]string{
 	"imxrt1062": "MIMXRT1062.xml",
 }
 
+// crateSVDs lists the sources that are SVD files in crates: chip, then crate and the file in it.
+var crateSVDs = map[string][2]string{"rp2350": {"rp235x-pac-0.1.*", "svd/RP2350.svd"}}
+
 func main() {
 	log.SetFlags(0)
 	log.SetPrefix("registers: ")
@@ -83,14 +87,16 @@ func (s *sources) chip(name string) (*chip, error) {
 	var err error
 	switch {
 	case svds[name] != "":
-		c, err = readSVD(s.zip, svds[name])
-	case crates[name][0] != "":
-		var found []string
-		if found, err = fs.Glob(os.DirFS(s.cargo), crates[name][0]); err == nil && len(found) != 1 {
-			err = fmt.Errorf("%d crates %s in %s", len(found), crates[name][0], s.cargo)
+		c, err = readZipped(s.zip, svds[name])
+	case crateSVDs[name][0] != "":
+		var folder string
+		if folder, err = s.crate(crateSVDs[name][0]); err == nil {
+			c, err = readSVD(filepath.Join(folder, filepath.FromSlash(crateSVDs[name][1])))
 		}
-		if err == nil {
-			c, err = readCrate(filepath.Join(s.cargo, found[0], "src", crates[name][1]))
+	case crates[name][0] != "":
+		var folder string
+		if folder, err = s.crate(crates[name][0]); err == nil {
+			c, err = readCrate(filepath.Join(folder, "src", crates[name][1]))
 		}
 	default:
 		err = fmt.Errorf("no source for %s", name)
@@ -100,6 +106,18 @@ func (s *sources) chip(name string) (*chip, error) {
 	}
 	s.chips[name] = c
 	return c, nil
+}
+
+// crate returns the folder of a crate.
+func (s *sources) crate(pattern string) (string, error) {
+	found, err := fs.Glob(os.DirFS(s.cargo), pattern)
+	if err == nil && len(found) != 1 {
+		err = fmt.Errorf("%d crates %s in %s", len(found), pattern, s.cargo)
+	}
+	if err != nil {
+		return "", err
+	}
+	return filepath.Join(s.cargo, found[0]), nil
 }
 
 // fact returns the source's number for a path such as "RCC.CR.HSEON" or "irq USART1".

@@ -2,38 +2,14 @@ package main
 
 import (
 	"archive/zip"
-	"encoding/xml"
-	"fmt"
-	"strconv"
+	"os"
 	"strings"
+
+	"github.com/boardsmith/boardsmith/internal/svd"
 )
 
-// svdNode is a peripheral, cluster, register or field of an SVD file (CMSIS-SVD 1.3), with what addresses need.
-type svdNode struct {
-	Name        string    `xml:"name"`
-	From        string    `xml:"derivedFrom,attr"`
-	Base        string    `xml:"baseAddress"`
-	Offset      string    `xml:"addressOffset"`
-	Dim         string    `xml:"dim"`
-	Increment   string    `xml:"dimIncrement"`
-	BitOffset   string    `xml:"bitOffset"`
-	BitWidth    string    `xml:"bitWidth"`
-	Lsb         string    `xml:"lsb"`
-	Msb         string    `xml:"msb"`
-	BitRange    string    `xml:"bitRange"`
-	Peripherals []svdNode `xml:"peripherals>peripheral"`
-	Registers   []svdNode `xml:"registers>register"`
-	Clusters    []svdNode `xml:"registers>cluster"`
-	Inner       []svdNode `xml:"register"`
-	InnerMore   []svdNode `xml:"cluster"`
-	Fields      []svdNode `xml:"fields>field"`
-	Interrupts  []struct {
-		Name  string `xml:"name"`
-		Value string `xml:"value"`
-	} `xml:"interrupt"`
-}
-
-func readSVD(archive, name string) (*chip, error) {
+// readZipped reads an SVD file in an archive.
+func readZipped(archive, name string) (*chip, error) {
 	z, err := zip.OpenReader(archive)
 	if err != nil {
 		return nil, err
@@ -44,103 +20,43 @@ func readSVD(archive, name string) (*chip, error) {
 		return nil, err
 	}
 	defer f.Close()
-	var device svdNode
-	if err := xml.NewDecoder(f).Decode(&device); err != nil {
+	d, err := svd.Read(f)
+	if err != nil {
 		return nil, err
 	}
+	return chipOf(d), nil
+}
+
+// readSVD reads an SVD file.
+func readSVD(name string) (*chip, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	d, err := svd.Read(f)
+	if err != nil {
+		return nil, err
+	}
+	return chipOf(d), nil
+}
+
+// chipOf returns a description in the table's words: capitals, and indices of arrays without brackets.
+func chipOf(d *svd.Device) *chip {
+	word := func(name string) string { return strings.ToUpper(strings.NewReplacer("[", "", "]", "").Replace(name)) }
 	c := newChip()
-	byName := map[string]svdNode{}
-	for _, p := range device.Peripherals {
-		byName[p.Name] = p
-	}
-	for _, p := range device.Peripherals {
-		base, err := number(p.Base)
-		if err != nil {
-			return nil, err
-		}
-		name := strings.ToUpper(p.Name)
-		c.bases[name] = base
-		for _, i := range p.Interrupts {
-			if c.irqs[strings.ToUpper(i.Name)], err = number(i.Value); err != nil {
-				return nil, err
+	for _, p := range d.Peripherals {
+		c.bases[word(p.Name)] = p.Base
+		for _, r := range p.Registers {
+			path := word(p.Name + "." + r.Name)
+			c.registers[path] = r.Address
+			for _, f := range r.Fields {
+				c.fields[path+"."+word(f.Name)] = field{f.LSB, f.Width}
 			}
 		}
-		from := p
-		if len(p.Registers)+len(p.Clusters) == 0 && p.From != "" {
-			from = byName[p.From]
-		}
-		if err := c.addAll(name, base, from.Registers, from.Clusters); err != nil {
-			return nil, err
-		}
 	}
-	return c, nil
-}
-
-func (c *chip) addAll(prefix string, base uint64, registers, clusters []svdNode) error {
-	for _, n := range append(append([]svdNode{}, registers...), clusters...) {
-		if err := c.add(prefix, base, n); err != nil {
-			return err
-		}
+	for _, i := range d.Interrupts {
+		c.irqs[word(i.Name)] = i.Number
 	}
-	return nil
-}
-
-// add adds a register or cluster, repeated by its dim.
-func (c *chip) add(prefix string, base uint64, n svdNode) error {
-	offset, err := number(n.Offset)
-	if err != nil {
-		return err
-	}
-	count, step := uint64(1), uint64(0)
-	if n.Dim != "" {
-		if count, err = number(n.Dim); err != nil {
-			return err
-		}
-		if step, err = number(n.Increment); err != nil {
-			return err
-		}
-	}
-	for i := range count {
-		index := fmt.Sprint(i)
-		name := prefix + "." + strings.ToUpper(strings.NewReplacer("[%s]", index, "%s", index).Replace(n.Name))
-		at := base + offset + i*step
-		c.registers[name] = at
-		if err := c.addAll(name, at, n.Inner, n.InnerMore); err != nil {
-			return err
-		}
-		for _, f := range n.Fields {
-			place, err := f.bits()
-			if err != nil {
-				return fmt.Errorf("%s.%s: %w", name, f.Name, err)
-			}
-			c.fields[name+"."+strings.ToUpper(f.Name)] = place
-		}
-	}
-	return nil
-}
-
-// bits reads the position of a field, which SVD can state in three ways.
-func (n svdNode) bits() (field, error) {
-	if n.BitOffset != "" {
-		lsb, err := number(n.BitOffset)
-		if err != nil {
-			return field{}, err
-		}
-		width, err := number(n.BitWidth)
-		return field{lsb, width}, err
-	}
-	low, high := n.Lsb, n.Msb
-	if n.BitRange != "" {
-		high, low, _ = strings.Cut(strings.Trim(n.BitRange, "[]"), ":")
-	}
-	lsb, err := number(low)
-	if err != nil {
-		return field{}, err
-	}
-	msb, err := number(high)
-	return field{lsb, msb - lsb + 1}, err
-}
-
-func number(text string) (uint64, error) {
-	return strconv.ParseUint(strings.ToLower(strings.TrimSpace(text)), 0, 64)
+	return c
 }

@@ -1,0 +1,126 @@
+// This file runs the preprocessor of the board's compiler on sources of the board.
+
+package project
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/blueprint"
+	"github.com/boardsmith/boardsmith/internal/command"
+	"github.com/boardsmith/boardsmith/internal/toolwords"
+)
+
+const (
+	maxPreprocessed = 32 << 20 // bytes of one source with all its headers
+	preprocessLimit = time.Minute
+)
+
+// Preprocess returns what the preprocessor of the board's compiler makes of a source of the board, named as in its
+// board file, with the flags of the build and these ones, such as -dD. after is C that follows the source, "" for none:
+// the result is then of this text alone, with the macros as they are at the end of the source. It needs no build.
+// Errors: *MissingToolError, *ToolError if the preprocessor rejects the source, and others of class config.
+func (p *Project) Preprocess(ctx context.Context, source, after string, flags ...string) (string, error) {
+	if err := p.errIfClosed(); err != nil {
+		return "", err
+	}
+	if ctx.Err() != nil {
+		return "", failure.Stopped(ctx, "preprocess %s", source)
+	}
+	cc, words, err := p.compileWords(source)
+	if err != nil {
+		return "", err
+	}
+	file := path.Join(sourceDir, strings.TrimPrefix(source, blueprint.PortFolder+"/"))
+	args := slices.Concat(words, []string{"-E"}, flags)
+	if after == "" {
+		args = append(args, file)
+	} else {
+		text, err := os.CreateTemp("", "boardsmith-*"+path.Ext(source))
+		if err != nil {
+			return "", fmt.Errorf("preprocess: %w", err)
+		}
+		defer os.Remove(text.Name())
+		_, err = text.WriteString(after)
+		if err := errors.Join(err, text.Close()); err != nil {
+			return "", fmt.Errorf("preprocess: %w", err)
+		}
+		args = append(args, "-P", "-imacros", file, text.Name())
+	}
+	return p.preprocess(ctx, cc, args)
+}
+
+// compileWords returns the compiler and the flags with which the template compiles a source of the board.
+func (p *Project) compileWords(source string) (cc string, flags []string, err error) {
+	file := path.Join(sourceDir, strings.TrimPrefix(source, blueprint.PortFolder+"/"))
+	if _, err := os.Stat(filepath.Join(p.dir, filepath.FromSlash(file))); err != nil {
+		return "", nil, failure.New(failure.Config, "", "source %s is not in the project: %w", source, err)
+	}
+	b := p.Board()
+	as := strings.TrimSuffix(file, path.Ext(file)) + ".c" // assembler files have the flags of C
+	steps := p.state.Template.Compile
+	i := slices.IndexFunc(steps, func(s blueprint.CompileStep) bool { return s.Compiles(as) })
+	if i < 0 || b.Toolchain.CC == "" {
+		return "", nil, failure.New(failure.Config, "", "template %s does not state how %s is compiled",
+			p.state.Template.Name, file)
+	}
+	o, err := b.Settle(p.state.Options)
+	if err != nil {
+		return "", nil, err
+	}
+	cc, err = p.findProgram(b.Toolchain.CC, b.Toolchain.Install)
+	return cc, steps[i].FlagsFor(b, o, path.Base(as)), err
+}
+
+// errOutput reports a preprocessor that does not end its output.
+var errOutput = fmt.Errorf("more than %d MiB of output", maxPreprocessed>>20)
+
+// A bounded buffer ends the program whose output becomes too large.
+type bounded struct {
+	text bytes.Buffer
+	full bool
+}
+
+func (b *bounded) Write(data []byte) (int, error) {
+	if b.full = b.full || b.text.Len()+len(data) > maxPreprocessed; b.full {
+		return 0, errOutput
+	}
+	return b.text.Write(data)
+}
+
+func (p *Project) preprocess(ctx context.Context, cc string, args []string) (string, error) {
+	_, give, err := p.builder.takeJobs(ctx, 1)
+	if err != nil {
+		return "", err
+	}
+	defer give()
+	var out bounded
+	c := command.Command{Path: cc, Args: args, Dir: p.dir, Env: p.toolPath(), Stdout: &out, Timeout: preprocessLimit}
+	err = c.Run(ctx)
+	switch {
+	case ctx.Err() != nil:
+		return "", err
+	case out.full:
+		return "", failure.New(failure.Config, "", "%s: %w", command.Name(cc), errOutput)
+	case err == nil:
+		return out.text.String(), nil
+	}
+	var failed *command.Error
+	if !errors.As(err, &failed) {
+		return "", err
+	}
+	_, message := toolwords.Explain(failed.Stderr, failed.Text)
+	return "", &ToolError{
+		Tool: failed.Tool, Class: failure.Compile, Message: message, Tail: []byte(failed.Stderr),
+		Command: "cd " + command.Quote(p.dir) + " && " + c.Typed(), Err: failed.Err,
+	}
+}
