@@ -167,7 +167,8 @@ type Link struct {
 	// process: the image is a program, its standard input and output are the link;
 	// qemu: an emulator runs the image, its first serial port is the link;
 	// serial: a UART;
-	// tcp: a UART or the like behind a bridge that is reached over TCP.
+	// tcp: a UART or the like behind a bridge that is reached over TCP;
+	// rtt: buffers in the firmware's RAM, which the debug probe reads and writes while the core runs.
 	Kind    string `json:"kind,omitzero"`
 	Program string `json:"program,omitzero"` // of qemu: the emulator
 	// of qemu: the machine; "{image}" stands for the ELF file, which is else given by -kernel

@@ -380,6 +380,8 @@ func TestBadFiles(t *testing.T) {
 		{"address without a port", `{"inherits": "cpu/native", "templates": ["baremetal"], "flash": {"programmer": "none"},` + "\n" + `"link": {"kind": "tcp", "address": "bridge"}}`, `x.json:2: link.address: "bridge" is not host:port, as in 192.0.2.7:4000`},
 		{"port that is none", `{"inherits": "cpu/native", "templates": ["baremetal"], "flash": {"programmer": "none"},` +
 			"\n" + `"link": {"kind": "tcp", "address": "bridge:70000"}}`, `"bridge:70000" is not host:port`},
+		{"RTT without its programmer", `{"inherits": "cpu/native", "templates": ["baremetal"], "link": {"kind": "rtt"},` + "\n" + `"flash": {"programmer": "pyocd", "chip": "x", "usb": "0483:374b"}}`, `x.json:2: flash.programmer: a link of kind rtt needs openocd`},
+		{"RTT without its probe", `{"inherits": "cpu/native", "templates": ["baremetal"], "link": {"kind": "rtt"},` + "\n" + `"flash": {"programmer": "openocd", "scripts": ["a"]}}`, `x.json:2: flash: with a link of kind rtt, openocd needs usb, vendor`},
 		{"probe beside a bridge", `{"inherits": "cpu/native", "templates": ["baremetal"], "link": {"kind": "tcp", "address": "bridge:4000"},` + "\n" + `"flash": {"programmer": "openocd", "scripts": ["a"]}}`, `x.json:2: flash: with a link of kind tcp, openocd needs usb, vendor`},
 		{"probe's name", `{"inherits": "cpu/native", "templates": ["baremetal"], "link": {"kind": "process"},` + "\n" +
 			`"flash": {"programmer": "none", "usb": "0483"}}`, `x.json:2: flash.usb: "0483" is not vendor:product`},

@@ -135,12 +135,23 @@ func (b *Board) Complete(file string, data []byte) (*Board, error) {
 		return nil, err
 	}
 	if b.Own != nil {
+		whole.Link = whole.Link.unless(b.Own)
 		if err := whole.decode(b.Own, file, "", nil, nil); err != nil {
 			return nil, err
 		}
 	}
 	whole.Partial = false
 	return whole, whole.check()
+}
+
+// unless returns a build's link, or none if a board's own fields name another kind: the fields of a link belong
+// together.
+func (l Link) unless(own json.RawMessage) Link {
+	var file struct{ Link Link }
+	if err := json.Unmarshal(own, &file); err == nil && file.Link.Kind != "" && file.Link.Kind != l.Kind {
+		return Link{}
+	}
+	return l
 }
 
 // copied returns a board that shares no memory with b, without its files.

@@ -201,6 +201,26 @@ func TestCompleteKeepsOwn(t *testing.T) {
 	}
 }
 
+// TestCompleteLink: a board's own link takes the place of a build's of another kind, with all its fields.
+func TestCompleteLink(t *testing.T) {
+	shelf := boardstest.Shelf(t, map[string]string{
+		"family/system.json": system,
+		"system/kit.json": `{"inherits": "family/system", "link": {"kind": "tcp", "address": "kit:4000"},
+			"flash": {"programmer": "none"}}`,
+	})
+	b, err := boards.Find("system/kit", []string{shelf})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := b.Complete("build/board.json", []byte(whole)) // whose link is of kind qemu
+	if err != nil {
+		t.Fatal(err)
+	}
+	if l := c.Link; l.Kind != "tcp" || l.Address != "kit:4000" || l.Program != "" || l.Args != nil {
+		t.Errorf("%+v", l)
+	}
+}
+
 // TestCompleteRefused: the errors of a file that a build wrote name it, and their class is config.
 func TestCompleteRefused(t *testing.T) {
 	b, err := boards.Find("system/other", []string{systemShelf(t)})

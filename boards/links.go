@@ -18,6 +18,7 @@ type linkKind struct {
 	needs  []string // fields of Link that a board file must have for it
 	takes  []string // those that it may have, besides kind
 	remote bool     // Link.Remote
+	probe  bool     // Link.ThroughProbe
 }
 
 var linkKinds = []linkKind{
@@ -25,6 +26,7 @@ var linkKinds = []linkKind{
 	{name: "qemu", needs: []string{"program", "args"}, takes: []string{"install", "min_version", "baud"}},
 	{name: "serial", takes: []string{"usb", "interface", "baud"}},
 	{name: "tcp", takes: []string{"address", "baud"}, remote: true},
+	{name: "rtt", probe: true},
 }
 
 // LinkKinds lists the values that Link.Kind can have.
@@ -49,6 +51,13 @@ func (l Link) kind() (k linkKind, ok bool) {
 func (l Link) Remote() bool {
 	k, _ := l.kind()
 	return k.remote
+}
+
+// ThroughProbe reports whether the firmware is reached through the board's debug probe, which is then all of the device
+// that is on USB.
+func (l Link) ThroughProbe() bool {
+	k, _ := l.kind()
+	return k.probe
 }
 
 // A linkField is a field of Link besides the kind, by its name in a board file.
@@ -89,9 +98,12 @@ func (b *Board) checkLink() error {
 	if err := b.checkLinkFields(k); err != nil {
 		return err
 	}
-	if f := b.Flash; k.remote && f.Programmer != NoProgrammer && f.USB == "" && !f.Emulated {
+	if f := b.Flash; (k.remote || k.probe) && f.Programmer != NoProgrammer && f.USB == "" && !f.Emulated {
 		return b.wrong("flash", "with a link of kind %s, %s needs usb, vendor and product of the debug probe",
 			l.Kind, f.Programmer)
+	}
+	if f := b.Flash; k.probe && f.Programmer != "openocd" {
+		return b.wrong("flash.programmer", "a link of kind %s needs openocd", l.Kind)
 	}
 	if l.MinVersion != "" && !versionRE.MatchString(l.MinVersion) {
 		return b.wrong("link.min_version", "%q is not a version, as in 9.1", l.MinVersion)

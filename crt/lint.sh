@@ -139,8 +139,8 @@ zephyr_findings() {
   cp -R ../templates/zephyr/boardsmith "$tmp/zephyr"
   cp -R ../templates/firmware "$tmp/zephyr/src"
   stubs=../templates/testdata/zephyr
-  mkdir -p "$tmp/zephyr/stubs/sys" "$tmp/zephyr/stubs/drivers"
-  cp $stubs/stubs.h "$tmp/zephyr/stubs"
+  mkdir -p "$tmp/zephyr/stubs/sys" "$tmp/zephyr/stubs/drivers" "$tmp/zephyr/stubs/usb"
+  cp $stubs/*.h "$tmp/zephyr/stubs"
   while read -r header; do
     echo '#include <stubs.h>' >"$tmp/zephyr/stubs/$header"
   done <$stubs/headers.txt

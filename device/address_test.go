@@ -161,3 +161,26 @@ func TestPowerOfBridge(t *testing.T) {
 		t.Error("Open did not wait for the bridge")
 	}
 }
+
+// TestThroughProbe: a board that is reached through its probe alone needs no port of the probe's USB device, and keeps
+// its lease where it is plugged in again.
+func TestThroughProbe(t *testing.T) {
+	b := remoteBoard(t, "", "0483:374b")
+	b.Link, b.Flash.Programmer = boards.Link{Kind: "rtt"}, "openocd"
+	k := testDesk(t)
+	k.Programmer, k.Tool = "openocd", func(name string) (string, error) { return name, nil }
+	port := attached.Port{USB: "0483:374b", Serial: "S1", Path: "1-2"}
+	plugged(t, port)
+	d, err := k.Attach(t.Context(), b, "")
+	must(t, err)
+	if n := d.attachment; n.at() != "usb:1-2" || n.found.link(b) != (DeskLink{Kind: "rtt", Path: "1-2"}) {
+		t.Errorf("%+v at %s", n.found, n.at())
+	}
+	port.Path = "3-1"
+	plugged(t, port)
+	must(t, d.attachment.again(t.Context(), b))
+	if n := d.attachment; n.at() != "usb:3-1" {
+		t.Errorf("after a replug: %s", n.at())
+	}
+	must(t, k.Close())
+}

@@ -85,7 +85,7 @@ func (d *Device) ask(ctx context.Context, next *image.Image) (*flashplan.Answer,
 func (d *Device) asked(ctx context.Context, next *image.Image) (*flashplan.Answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, askWithin)
 	defer cancel()
-	link := func(ctx context.Context) (transport.Link, error) { return d.attachment.openFound(ctx, d.board) }
+	link := func(ctx context.Context) (transport.Link, error) { return d.attachment.openFound(ctx, d.board, next) }
 	t, err := begin(ctx, link, transport.SessionOptions{Log: d.desk.log()})
 	if err != nil {
 		return nil, err
@@ -146,7 +146,7 @@ func askBuild(ctx context.Context, f rpc.Function) (*flashplan.Answer, error) {
 
 // greet asks the firmware, which was just started, for its identity.
 func (d *Device) greet(ctx context.Context, i *image.Image) (*flashplan.Answer, error) {
-	link := func(ctx context.Context) (transport.Link, error) { return d.attachment.open(ctx, d.board) }
+	link := func(ctx context.Context) (transport.Link, error) { return d.attachment.open(ctx, d.board, i) }
 	t, err := begin(ctx, link, transport.SessionOptions{Log: d.desk.log(), StartTimeout: bootWithin})
 	if err != nil {
 		return nil, err

@@ -130,6 +130,9 @@ func (p place) link(b *boards.Board) DeskLink {
 	if p.address != "" {
 		return DeskLink{Kind: b.Link.Kind, Path: p.probe.Path, Address: p.address}
 	}
+	if b.Link.ThroughProbe() {
+		return DeskLink{Kind: b.Link.Kind, Path: p.probe.Path}
+	}
 	l := DeskLink{Kind: b.Link.Kind, Path: p.uart.Path}
 	if n, err := strconv.Atoi(p.uart.Interface); err == nil && len(p.owner().Ports) > 1 {
 		l.Interface = &n
@@ -155,7 +158,7 @@ func (p place) again(b *boards.Board, all []attached.Unit) (place, error) {
 	probes := p.probe.Again(all)
 	var found []place
 	for _, probe := range probes {
-		if p.address != "" {
+		if p.address != "" || b.Link.ThroughProbe() {
 			found = append(found, place{probe: probe, address: p.address})
 			continue
 		}
@@ -217,7 +220,7 @@ type choice struct {
 func (c *choice) only() (place, error) {
 	var found []place
 	for _, probe := range c.probes() {
-		if c.board.Link.Remote() {
+		if c.board.Link.Remote() || c.board.Link.ThroughProbe() {
 			found = append(found, place{probe: probe})
 			continue
 		}

@@ -53,7 +53,7 @@ func (d *Device) debugServer() (flasher.DebugServer, error) {
 func freePort() (int, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		return 0, fmt.Errorf("gdb server: %w", err)
+		return 0, fmt.Errorf("port for a server: %w", err)
 	}
 	defer l.Close()
 	return l.Addr().(*net.TCPAddr).Port, nil

@@ -42,7 +42,7 @@ func (k *Desk) Attach(ctx context.Context, b *boards.Board, which string) (*Devi
 	d := &Device{board: b, desk: k}
 	programmer, link := k.programmerOf(b), linkers[b.Link.Kind]
 	switch keeps := programmer != boards.NoProgrammer || b.Link.Remote(); {
-	case keeps && link.open == nil:
+	case keeps && !link.keeps():
 		return nil, failure.New(failure.Config, "leave the programmer out",
 			"board %s starts each time it is opened: %s cannot program it", b.Name, programmer)
 	case keeps:
@@ -178,7 +178,7 @@ func (d *Device) Link(ctx context.Context, i *image.Image) (transport.Link, erro
 // openLink opens the link to the firmware, and starts a process or an emulator.
 func (d *Device) openLink(ctx context.Context, i *image.Image) (transport.Link, error) {
 	if d.attachment != nil {
-		return d.attachment.open(ctx, d.board)
+		return d.attachment.open(ctx, d.board, i)
 	}
 	l := d.board.Link
 	if d.emulator == "" && l.Program != "" {

@@ -27,7 +27,7 @@ func (d *Device) ProbeSerial() string               { return d.attachment.probe.
 
 // OpenPort opens the board's UART.
 func (d *Device) OpenPort(ctx context.Context) (transport.Link, error) {
-	return d.attachment.open(ctx, d.board)
+	return d.attachment.open(ctx, d.board, nil)
 }
 
 // NotedPower is the command that b has for the device as a board of that kind.

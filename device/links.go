@@ -13,19 +13,26 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/flasher"
+	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/command"
 	"github.com/boardsmith/boardsmith/internal/plainfile"
 	"github.com/boardsmith/boardsmith/internal/scratch"
 	"github.com/boardsmith/boardsmith/transport"
 )
 
-// A linker implements one kind of link. It has start, open or both: a chip emulated by QEMU may or may not be
-// behind an emulated probe.
+// A linker implements one kind of link. It has start, open, through, or start and open: a chip emulated by QEMU may or
+// may not be behind an emulated probe.
 type linker struct {
 	start func(context.Context, starting) (transport.Link, error) // runs the image
 	// opens the link of a device that keeps its image at its UART's port, or at its address
 	open func(ctx context.Context, at string, l boards.Link) (transport.Link, error)
+	// opens the link of a device that keeps its image, through its probe. i is the image that should run; nil: any
+	through func(ctx context.Context, p flasher.Programmer, i *image.Image, b *boards.Board) (transport.Link, error)
 }
+
+// keeps reports whether the link is that of a device that keeps its image.
+func (l linker) keeps() bool { return l.open != nil || l.through != nil }
 
 // A starting is an image to run.
 type starting struct {
@@ -41,6 +48,7 @@ var linkers = map[string]linker{
 	"qemu":    {start: startEmulator, open: openUART},
 	"serial":  {open: openUART},
 	"tcp":     {open: openTCP},
+	"rtt":     {through: openRTT},
 }
 
 // startProcess runs the image as a program, with an environment that names the file for its fault record only.

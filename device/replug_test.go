@@ -36,13 +36,13 @@ func TestReplug(t *testing.T) {
 	defer d.Close()
 	for _, now := range [][]attached.Port{nil, {out}, {{Name: taken.Name(), USB: b.Link.USB, Serial: "S2", Path: "1-2"}}} {
 		plugged(t, now...)
-		if _, err := d.attachment.open(t.Context(), b); failure.Of(err) != failure.ProbeMissing {
+		if _, err := d.attachment.open(t.Context(), b, nil); failure.Of(err) != failure.ProbeMissing {
 			t.Errorf("with %v: %v", now, err)
 		}
 	}
 	plugged(t, attached.Port{Name: taken.Name(), USB: b.Link.USB, Serial: "S2", Path: "1-2"},
 		attached.Port{Name: far.Name(), USB: b.Link.USB, Serial: "S1", Path: "3-1"})
-	link, err := d.attachment.open(t.Context(), b)
+	link, err := d.attachment.open(t.Context(), b, nil)
 	must(t, err)
 	must(t, link.Close())
 	if d.attachment.port != far.Name() || d.attachment.probe.USBPath != "3-1" {
@@ -133,7 +133,7 @@ func TestReplugIntoALease(t *testing.T) {
 	refused := func(place string) {
 		t.Helper()
 		for name, use := range map[string]func() error{
-			"open":     func() error { _, err := first.attachment.open(t.Context(), b); return err },
+			"open":     func() error { _, err := first.attachment.open(t.Context(), b, nil); return err },
 			"erase":    func() error { _, err := first.Erase(t.Context()); return err },
 			"identify": func() error { _, err := first.Identify(t.Context()); return err },
 			"debug":    func() error { return first.Debug(t.Context(), nil) },

@@ -1,4 +1,4 @@
-//go:build !windows
+//go:build linux
 
 package device_test
 
@@ -11,6 +11,7 @@ import (
 
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/boardstest"
 	"github.com/boardsmith/boardsmith/internal/drawn"
 	"github.com/boardsmith/boardsmith/internal/mlftest"
@@ -81,5 +82,42 @@ func TestZephyrFlash(t *testing.T) {
 			must(t, err)
 			must(t, s.Close(t.Context()))
 		})
+	}
+}
+
+// TestZephyrRTT reaches firmware through its probe alone: it is flashed, runs a model whose tensors are longer than
+// RTT's buffers, and is another one after that. Firmware without RTT is an error that says so.
+func TestZephyrRTT(t *testing.T) {
+	if !drawn.InFull() || os.Getenv("ZEPHYR_BASE") == "" {
+		t.Skip("only in a full run, with a Zephyr in ZEPHYR_BASE (docs/zephyr.md)")
+	}
+	for _, module := range []string{"hal/nordic", "debug/segger"} {
+		if _, err := os.Stat(filepath.Join(os.Getenv("ZEPHYR_BASE"), "..", "modules", module)); err != nil {
+			t.Skipf("the workspace has no module %s", module)
+		}
+	}
+	const board = "zephyr/qemu_cortex_m0"
+	d := deskWith(t, "", board, "openocd")
+	firmware := func(line string) *project.Project {
+		operator := strings.Replace(mlftest.TinyOperator, "  return 0;", line+"  return 0;", 1)
+		model := mlftest.Tiny(t, map[string]string{"codegen/host/src/lib1.c": operator})
+		p := generated(t, filepath.Join(t.TempDir(), "p"), project.Spec{Board: board, Model: model}, d.env)
+		local := filepath.Join(p.Dir(), "local")
+		must(t, os.WriteFile(filepath.Join(local, "local.cmake"), []byte("set(BOARDSMITH_LINK rtt)\n"), 0o644))
+		return p
+	}
+	p := firmware("")
+	images := []*image.Image{built(t, p), built(t, firmware("  out[1] = in[1] * in[2] + in[3];\n"))}
+	dev, err := attach(t.Context(), p.Board(), "", d.env)
+	must(t, err)
+	defer dev.Close()
+	for _, i := range append(images, images[0]) {
+		_, err := dev.Flash(t.Context(), i)
+		must(t, err)
+		must(t, writeAndRead(t.Context(), t, dev, i))
+	}
+	_, err = dev.Open(t.Context(), images[1])
+	if wrong := new(device.WrongImageError); !errors.As(err, &wrong) && failure.Of(err) != failure.Boot {
+		t.Errorf("open of firmware that does not run: %v", err)
 	}
 }

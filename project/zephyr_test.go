@@ -153,3 +153,35 @@ func checkDifference(t *testing.T, ctx context.Context, p *project.Project, arch
 	}
 	compare(t, answer(t, ctx, e, inputs), []ndarray.Named{{Name: "output0", Array: want}})
 }
+
+// TestZephyrSendByInterrupt runs firmware whose UART's interrupt sends, as it does on USB, which no emulated board has.
+// A link that does not exist is an error.
+func TestZephyrSendByInterrupt(t *testing.T) {
+	t.Parallel()
+	project.NeedFullZephyr(t, "qemu-system-arm")
+	builder := &project.Builder{Cache: cache.New(t.TempDir(), cache.Options{})}
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	archive := mlftest.Path(t, "digits_i8.aot_packed")
+	spec := project.Spec{Board: "zephyr/mps2_an385", Model: archive}
+	p, err := builder.Generate(ctx, filepath.Join(t.TempDir(), "p"), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	write := func(name, text string) {
+		if err := os.WriteFile(filepath.Join(p.Dir(), "local", name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("local.conf", "CONFIG_BOARDSMITH_SEND_BY_INTERRUPT=y\n")
+	if _, err := p.Build(ctx); err != nil {
+		t.Fatal(err)
+	}
+	runProject(t, ctx, p, archive)
+	write("local.cmake", "set(BOARDSMITH_LINK wire)\n")
+	_, err = p.Build(ctx)
+	if err == nil || !strings.Contains(err.Error(), "BOARDSMITH_LINK is wire: it is rtt, usb, or") {
+		t.Errorf("link wire: %v", err)
+	}
+}

@@ -100,12 +100,22 @@ int uart_err_check(const struct device* dev);
 int uart_fifo_read(const struct device* dev, uint8_t* data, const int size);
 void uart_irq_rx_enable(const struct device* dev);
 void uart_irq_rx_disable(const struct device* dev);
+void uart_irq_tx_enable(const struct device* dev);
 void uart_irq_tx_disable(const struct device* dev);
+int uart_irq_tx_ready(const struct device* dev);
+int uart_fifo_fill(const struct device* dev, const uint8_t* data, int size);
 int uart_irq_update(const struct device* dev);
 int uart_irq_rx_ready(const struct device* dev);
 void uart_irq_callback_set(const struct device* dev, uart_irq_callback_user_data_t callback);
 int uart_poll_in(const struct device* dev, unsigned char* c);
 void uart_poll_out(const struct device* dev, unsigned char c);
+
+int usb_enable(void (*status)(int code, const uint8_t* param));
+
+#define SEGGER_RTT_MODE_NO_BLOCK_TRIM 1
+int SEGGER_RTT_SetFlagsUpBuffer(unsigned channel, unsigned flags);
+unsigned SEGGER_RTT_Read(unsigned channel, void* data, unsigned size);
+unsigned SEGGER_RTT_Write(unsigned channel, const void* data, unsigned size);
 
 int entropy_get_entropy(const struct device* dev, uint8_t* buffer, uint16_t length);
 

@@ -136,6 +136,9 @@ else()
   endif()
   set(link "\"kind\": \"serial\", \"baud\": ${speed}")
 endif()
+if(CONFIG_BOARDSMITH_RTT)
+  set(link "\"kind\": \"rtt\"")
+endif()
 
 # ---- Memory ----------------------------------------------------------------------------------------------------------
 

@@ -25,6 +25,9 @@
 #ifdef CONFIG_SERIAL
 #include <zephyr/drivers/uart.h>
 #endif
+#ifdef CONFIG_USB_DEVICE_STACK
+#include <zephyr/usb/usb_device.h>
+#endif
 #ifdef CONFIG_WATCHDOG
 #include <zephyr/drivers/watchdog.h>
 #endif
@@ -44,9 +47,16 @@
 #ifdef CONFIG_SERIAL
 #include <drivers/uart.h>
 #endif
+#ifdef CONFIG_USB_DEVICE_STACK
+#include <usb/usb_device.h>
+#endif
 #ifdef CONFIG_WATCHDOG
 #include <drivers/watchdog.h>
 #endif
+#endif
+
+#ifdef CONFIG_BOARDSMITH_RTT
+#include <SEGGER_RTT.h>
 #endif
 
 #endif  // BOARDSMITH_ZEPHYR_API_H_

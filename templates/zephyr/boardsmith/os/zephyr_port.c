@@ -1,34 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// boardsmith_port on Zephyr: the link is a UART, the timer is the kernel's cycle counter. Not for Zephyr's native
-// boards, which are processes: native_port.c.
-//
-// The UART: the device tree's chosen boardsmith,uart, else zephyr,console, else zephyr,shell-uart.
+// boardsmith_port on Zephyr: the link is that of link.c, the timer is the kernel's cycle counter. Not for Zephyr's
+// native boards, which are processes: native_port.c.
 #include <boardsmith/boardsmith.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <tvm/runtime/crt/error_codes.h>
 
+#include "link.h"
 #include "os.h"
 #include "port.h"
 #if (BOARDSMITH_UPLOAD_BYTES) > 0
 #include <boardsmith/upload.h>
 #endif
-
-#if DT_HAS_CHOSEN(boardsmith_uart)
-#define UART_NODE DT_CHOSEN(boardsmith_uart)
-#elif DT_HAS_CHOSEN(zephyr_console)
-#define UART_NODE DT_CHOSEN(zephyr_console)
-#elif DT_HAS_CHOSEN(zephyr_shell_uart)
-#define UART_NODE DT_CHOSEN(zephyr_shell_uart)
-#else
-#error "no UART for the link: choose one in an overlay: / { chosen { boardsmith,uart = &uart0; }; };"
-#endif
-
-// The receive buffer is a power of two that holds a packet.
-#define LEAST_RING_BYTES MAX(TVM_CRT_MAX_PACKET_SIZE_BYTES, CONFIG_BOARDSMITH_RING_BYTES)
-#define RING_BYTES (1U << LOG2CEIL(LEAST_RING_BYTES))
 
 enum {
   TICK_MS = 10,
@@ -37,22 +22,10 @@ enum {
 
 typedef struct os {
   os_stack_t stack;
-  volatile uint32_t head;  // bytes received
-  volatile uint32_t tail;  // bytes that receive's caller has finished with
-  uint32_t lent;           // bytes in use by the caller
-  volatile bool held;      // the receive interrupt is disabled until there is space
-  volatile bool waiting;   // the server waits for bytes
-  volatile bool alive;     // the server has run since the watchdog was fed
   volatile bool counts_lost;
-  int32_t lost;      // bytes that the UART lost; negative: its driver cannot tell
   uint32_t tick_at;  // the cycle counter at the last tick
   uint32_t cycles_at_start;
-  uint32_t entropy;
   bool failed;  // a fault is recorded; not another one that recording it causes
-#if (BOARDSMITH_UPLOAD_BYTES) > 0
-  volatile uint32_t interrupts;  // of the UART
-#endif
-  uint8_t ring[RING_BYTES];  // the last member, so that code reaches the others with short offsets
 } os_t;
 
 static os_t os;
@@ -66,153 +39,6 @@ static uint32_t starts __attribute__((section(".boardsmith.noinit")));
 // CAUSE_* of the last reset, for a debugger that inspects firmware which does not answer.
 extern uint32_t boardsmith_reset_cause;
 uint32_t boardsmith_reset_cause;
-
-static const struct device* const uart = DEVICE_DT_GET(UART_NODE);
-
-// ---- Received bytes ----------------------------------------------------------------------------------------------
-
-#ifdef CONFIG_MULTITHREADING
-static K_SEM_DEFINE(arrived, 0, 1);
-#endif
-
-// Waits for an interrupt that brings bytes, at most timeout_ms.
-static void wait_for_bytes(uint32_t timeout_ms) {
-#ifdef CONFIG_MULTITHREADING
-  const k_timeout_t timeout = (timeout_ms == PORT_FOREVER) ? K_FOREVER : K_MSEC(timeout_ms);
-  os.waiting = true;
-  while ((os.head == os.tail) && (k_sem_take(&arrived, timeout) == 0)) {
-    // Taken for bytes that were read before: wait again.
-  }
-#else
-  const uint32_t since = k_uptime_get_32();
-  os.waiting = true;
-  while ((os.head == os.tail) && ((k_uptime_get_32() - since) < timeout_ms)) {
-    const unsigned int state = irq_lock();
-    if (os.head == os.tail) {
-      k_cpu_atomic_idle(state);  // the tick ends it at the latest
-    } else {
-      irq_unlock(state);
-    }
-  }
-#endif
-  os.waiting = false;
-  os.alive = true;
-}
-
-#ifdef CONFIG_UART_INTERRUPT_DRIVEN
-
-static void count_lost(void) {
-  const int errors = uart_err_check(uart);
-  if (errors < 0) {
-    os.lost = -1;
-  } else if ((errors & UART_ERROR_OVERRUN) != 0) {
-    os.lost++;
-  } else {
-    // No byte was lost.
-  }
-}
-
-// Moves bytes from the UART to the ring. Disables the interrupt if the ring is nearly full, so that the UART keeps
-// further bytes: an emulated one stops its sender.
-static void take_bytes(void) {
-  uint8_t byte;
-  while ((RING_BYTES - (os.head - os.tail)) > 0U) {
-    if (uart_fifo_read(uart, &byte, 1) != 1) {
-      return;
-    }
-    os.ring[os.head % RING_BYTES] = byte;
-    os.head++;
-  }
-  uart_irq_rx_disable(uart);
-  os.held = true;
-}
-
-static void on_uart(const struct device* device, void* unused) {
-  (void)unused;
-#if (BOARDSMITH_UPLOAD_BYTES) > 0
-  os.interrupts++;
-#endif
-  if ((uart_irq_update(device) != 0) && (uart_irq_rx_ready(device) != 0)) {
-    take_bytes();
-    count_lost();
-#ifdef CONFIG_MULTITHREADING
-    k_sem_give(&arrived);
-#endif
-  }
-}
-
-// Enables a disabled interrupt. Bytes that arrived before may cause none: they are read here.
-static void receive_again(void) {
-  const unsigned int state = irq_lock();
-  if (os.held) {
-    os.held = false;
-    uart_irq_rx_enable(uart);
-    take_bytes();
-  }
-  irq_unlock(state);
-}
-
-static int32_t start_uart(void) {
-  uart_irq_rx_disable(uart);
-  uart_irq_tx_disable(uart);
-  uart_irq_callback_set(uart, on_uart);
-  os.held = true;  // until the first receive
-  return 0;
-}
-
-static void await_bytes(uint32_t timeout_ms) { wait_for_bytes(timeout_ms); }
-
-#else  // the driver has no interrupts
-
-static void receive_again(void) {}
-
-static int32_t start_uart(void) {
-  os.lost = -1;
-  return 0;
-}
-
-static void await_bytes(uint32_t timeout_ms) {
-  const uint32_t since = k_uptime_get_32();
-  uint8_t byte;
-  do {
-    while (((RING_BYTES - (os.head - os.tail)) > 0U) && (uart_poll_in(uart, &byte) == 0)) {
-      os.ring[os.head % RING_BYTES] = byte;
-      os.head++;
-    }
-    os.alive = true;
-    k_yield();
-  } while ((os.head == os.tail) && ((k_uptime_get_32() - since) < timeout_ms));
-}
-
-#endif
-
-static int32_t os_receive(void* ctx, uint8_t** data, uint32_t timeout_ms) {
-  (void)ctx;
-  os.tail += os.lent;
-  os.lent = 0;
-  receive_again();
-  await_bytes(timeout_ms);
-  const uint32_t waiting = os.head - os.tail;
-  const uint32_t at = os.tail % RING_BYTES;
-  const uint32_t to_end = RING_BYTES - at;
-  os.lent = (waiting < to_end) ? waiting : to_end;
-  if (os.lent != 0U) {
-    os.entropy += k_cycle_get_32();
-  }
-  *data = &os.ring[at];
-  return (int32_t)os.lent;
-}
-
-// ---- Sent bytes --------------------------------------------------------------------------------------------------
-
-static int32_t os_send(void* ctx, const uint8_t* data, uint32_t size_bytes) {
-  (void)ctx;
-  for (uint32_t i = 0; i < size_bytes; i++) {
-    uart_poll_out(uart, data[i]);
-    os.alive = true;
-  }
-  return 0;
-}
 
 static int32_t os_flush(void* ctx) {
   (void)ctx;
@@ -266,7 +92,7 @@ static void os_ticks_align(void* ctx) {
 #if (BOARDSMITH_UPLOAD_BYTES) > 0
 static uint32_t os_interrupts(void* ctx) {
   (void)ctx;
-  return os.interrupts;
+  return os_link.interrupts;
 }
 #endif
 
@@ -325,8 +151,8 @@ static void on_tick(struct k_timer* timer) {
     fault_keep(FAULT_TIMEOUT, fault_budget_ms(), &fault_state.at);
     sys_reboot(SYS_REBOOT_COLD);
   }
-  if (os.waiting || os.alive || (fault_call_runs() != 0)) {
-    os.alive = false;
+  if (os_link.waiting || os_link.alive || (fault_call_runs() != 0)) {
+    os_link.alive = false;
     watchdog_feed();
   }
 }
@@ -392,7 +218,7 @@ static int32_t os_init(void* ctx) {
   boardsmith_reset_cause = (uint32_t)CAUSE_KNOWN | ((reset_cause > 0) ? (uint32_t)reset_cause : 0U);
   const int32_t by_watchdog = ((reset_cause & CAUSE_WATCHDOG) != 0) ? 1 : 0;
   fault_start((reset_cause < 0) ? -1 : by_watchdog);
-  if (!device_is_ready(uart) || (start_uart() != 0)) {
+  if (os_link_start() != 0) {
     return -1;
   }
   open_window();
@@ -515,8 +341,8 @@ static int32_t os_random(void* ctx, uint8_t* data, uint32_t size_bytes) {
     return 0;
   }
   for (uint32_t i = 0; i < size_bytes; i++) {
-    os.entropy = scramble(os.entropy + (starts * 0x9E3779B9U) + k_cycle_get_32() + i);
-    data[i] = (uint8_t)os.entropy;
+    os_link.entropy = scramble(os_link.entropy + (starts * 0x9E3779B9U) + k_cycle_get_32() + i);
+    data[i] = (uint8_t)os_link.entropy;
   }
   return 0;
 }
@@ -567,8 +393,8 @@ static void os_platform(void* ctx, port_platform_t* p) {
   (void)ctx;
   os_core(p);
   p->reset_cause = reset_cause;
-  p->counts_lost = (os.lost >= 0) ? 1 : 0;
-  p->lost_bytes = (os.lost >= 0) ? (uint32_t)os.lost : 0U;
+  p->counts_lost = (os_link.lost >= 0) ? 1 : 0;
+  p->lost_bytes = (os_link.lost >= 0) ? (uint32_t)os_link.lost : 0U;
 }
 
 #if defined(CONFIG_CPU_CORTEX_M)

@@ -1,0 +1,104 @@
+// This file reaches firmware through RTT: buffers in its RAM that the debug probe reads and writes while the core runs.
+
+package device
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/flasher"
+	"github.com/boardsmith/boardsmith/image"
+	"github.com/boardsmith/boardsmith/transport"
+)
+
+// rttSymbol is the control block in SEGGER's implementation.
+const rttSymbol = "_SEGGER_RTT"
+
+// openRTT runs the programmer's server of RTT channel 0 for as long as the link is open.
+func openRTT(ctx context.Context, p flasher.Programmer, i *image.Image, b *boards.Board) (transport.Link, error) {
+	server, ok := p.(flasher.RTTServer)
+	if !ok {
+		return nil, failure.New(failure.Config, "use "+failure.Option("Desk.Programmer", "openocd"),
+			"board %s is reached through RTT, which only OpenOCD serves", b.Name)
+	}
+	where, err := rttBlock(i, b)
+	if err != nil {
+		return nil, err
+	}
+	port, err := freePort()
+	if err != nil {
+		return nil, err
+	}
+	run, stop := context.WithCancel(context.WithoutCancel(ctx))
+	l := &rttLink{stop: stop, ended: make(chan struct{})}
+	opened := make(chan error, 2) // at the beginning and at the end
+	go func() {
+		defer close(l.ended)
+		opened <- server.ServeRTT(run, port, where, func(served context.Context) (err error) {
+			address := fmt.Sprintf("127.0.0.1:%d", port)
+			if l.TCP, err = transport.DialTCP(served, transport.TCPConfig{Address: address, Lossy: true}); err != nil {
+				return err
+			}
+			opened <- nil
+			<-served.Done()
+			return nil
+		})
+	}()
+	select {
+	case err = <-opened:
+	case <-ctx.Done():
+		err = failure.Stopped(ctx, "open RTT")
+	}
+	if err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	return l, nil
+}
+
+// rttBlock returns where the control block is: at its symbol in the image; without an image, anywhere in RAM.
+func rttBlock(i *image.Image, b *boards.Board) ([]flasher.Range, error) {
+	if i != nil {
+		file, err := i.ELF()
+		if err != nil {
+			return nil, err
+		}
+		symbols, err := file.Symbols()
+		if err != nil {
+			return nil, failure.New(failure.Config, "build again", "%s: %w", i.Path, err)
+		}
+		for _, s := range symbols {
+			if s.Name == rttSymbol {
+				return []flasher.Range{{Addr: s.Value, Size: s.Size}}, nil
+			}
+		}
+		return nil, failure.New(failure.Config, "choose RTT in the firmware, or another link in the board file",
+			"%s has no %s, but board %s is reached through RTT", i.Path, rttSymbol, b.Name)
+	}
+	var ram []flasher.Range
+	for _, r := range b.Memory {
+		if !r.Nonvolatile && !r.Reserved {
+			ram = append(ram, flasher.Range{Addr: uint64(r.Origin), Size: uint64(r.Size)})
+		}
+	}
+	return ram, nil
+}
+
+// An rttLink is a connection to a server that ends with it.
+type rttLink struct {
+	*transport.TCP
+	stop  context.CancelFunc
+	ended chan struct{}
+}
+
+// Close implements transport.Link.
+func (l *rttLink) Close() error {
+	l.stop()
+	<-l.ended
+	if l.TCP == nil { // it was not opened
+		return nil
+	}
+	return l.TCP.Close()
+}

@@ -1,0 +1,45 @@
+package device
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/image"
+)
+
+// TestRTTBlock: the control block is at its symbol. Without an image it is searched in RAM, and an image without one is
+// an error.
+func TestRTTBlock(t *testing.T) {
+	cc, err := exec.LookPath("arm-none-eabi-gcc")
+	if err != nil {
+		t.Skip("no arm-none-eabi-gcc")
+	}
+	compiled := func(source string) *image.Image {
+		dir := t.TempDir()
+		file, object := filepath.Join(dir, "x.c"), filepath.Join(dir, "x.o")
+		must(t, os.WriteFile(file, []byte(source), 0o644))
+		must(t, exec.Command(cc, "-c", "-o", object, file).Run())
+		data, err := os.ReadFile(object)
+		must(t, err)
+		return &image.Image{Path: object, Digest: image.DigestOf(data)}
+	}
+	b, err := boards.Find("microbit", nil)
+	must(t, err)
+	where, err := rttBlock(compiled("char _SEGGER_RTT[72];"), b)
+	if err != nil || len(where) != 1 || where[0].Size != 72 {
+		t.Errorf("%v, %v", where, err)
+	}
+	where, err = rttBlock(nil, b)
+	if err != nil || len(where) != 1 || where[0].Addr != 0x20000000 || where[0].Size != 16<<10 {
+		t.Errorf("without an image: %v, %v", where, err)
+	}
+	_, err = rttBlock(compiled("int x;"), b)
+	if failure.Of(err) != failure.Config || !strings.Contains(err.Error(), rttSymbol) {
+		t.Errorf("an image without RTT: %v", err)
+	}
+}

@@ -1,0 +1,76 @@
+// This file runs OpenOCD as a server of RTT.
+
+package flasher
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/command"
+)
+
+// An RTTServer is a programmer that passes RTT's channel 0 on: bytes in buffers of the firmware's RAM, while the core
+// runs.
+type RTTServer interface {
+	// ServeRTT searches the ranges for RTT's control block, for as long as firmware may need to write it after a reset.
+	// It then listens on a local TCP port and calls use, whose client's bytes are the channel's. The server ends when use
+	// returns, before ServeRTT returns. The core is neither halted nor reset. Errors: *ProgrammerError, of class boot if
+	// there is no control block; those of use and of ctx.
+	ServeRTT(ctx context.Context, port int, ranges []Range, use func(context.Context) error) error
+}
+
+const (
+	rttEveryMS = 1   // OpenOCD's pause between two looks at the buffers
+	rttTries   = 100 // for the control block
+	rttPauseMS = 20  // between two of them
+	rttNone    = "no RTT control block"
+)
+
+// rttArgs makes OpenOCD listen after it has found the control block in one of the ranges (OpenOCD User's Guide, "Real
+// Time Transfer").
+func (o *openocd) rttArgs(dir string, port int, ranges []Range) []string {
+	var setups []string
+	for _, r := range ranges {
+		setups = append(setups, fmt.Sprintf("{0x%x 0x%x}", r.Addr, r.Size))
+	}
+	search := fmt.Sprintf(`set there 0
+for {set i 0} {!$there && $i < %d} {incr i} {
+ foreach range {%s} {
+  rtt setup {*}$range "SEGGER RTT"
+  rtt start
+  if {![catch {rtt channels}]} {set there 1; break}
+ }
+ if {!$there} {sleep %d}
+}
+if {!$there} {error "%s"}`, rttTries, strings.Join(setups, " "), rttPauseMS, rttNone)
+	// OpenOCD 0.12 reads the buffers after polling_interval even if rtt start has not found any, and crashes.
+	return append(o.connect(dir, noGDB), "-c", search, "-c", fmt.Sprintf("rtt polling_interval %d", rttEveryMS),
+		"-c", fmt.Sprintf("rtt server start %d 0", port), "-c", `echo "`+mark+serving+`"`)
+}
+
+// ServeRTT implements RTTServer.
+func (o *openocd) ServeRTT(
+	ctx context.Context, port int, ranges []Range, use func(context.Context) error,
+) error {
+	path, err := o.find()
+	if err != nil {
+		return err
+	}
+	return inFolder(ctx, func(dir string) error {
+		if err := o.shadow(dir); err != nil {
+			return err
+		}
+		err := serve(ctx, o.command(path, o.rttArgs(dir, port, ranges), dir), mark+serving, servesWithin, use)
+		var c *command.Error
+		if errors.As(err, &c) && strings.Contains(c.Text, rttNone) {
+			return &ProgrammerError{
+				Class: failure.Boot, Hint: "the firmware has " + rttNone, Err: c,
+				Next: "check that firmware with RTT was flashed and starts",
+			}
+		}
+		return err
+	})
+}
