@@ -54,6 +54,13 @@ type Board struct {
 	// macros of crt_config.h that configure the drivers; merged name by name
 	Defines map[string]string `json:"defines,omitzero"`
 
+	// the linker script and the start-up code (vector table, entry) in place of the template's; "" means the template's
+	LinkerScript Source   `json:"linker_script,omitzero"`
+	Startup      Source   `json:"startup,omitzero"`
+	Include      []Source `json:"include,omitzero"`   // folders in which C files find headers; accumulates
+	Libraries    []Source `json:"libraries,omitzero"` // names of libraries, or their folders; accumulates
+	PostLink     PostLink `json:"post_link,omitzero"` // a command that writes the image to flash, from the linked one
+
 	Functions []Function `json:"functions,omitzero"` // C functions of the port that the host finds by name; accumulates
 
 	// features that models may need: "arm-dsp", or the name of a library's header; accumulates
@@ -171,7 +178,8 @@ type Link struct {
 	// rtt: buffers in the firmware's RAM, which the debug probe reads and writes while the core runs.
 	Kind    string `json:"kind,omitzero"`
 	Program string `json:"program,omitzero"` // of qemu: the emulator
-	// of qemu: the machine; "{image}" stands for the ELF file, which is else given by -kernel
+	// of qemu: the machine; "{image}" stands for the ELF file, which is else given by -kernel, and "{board}/FILE" for a
+	// file beside the board file
 	Args    []string `json:"args,omitzero"`
 	Install string   `json:"install,omitzero"` // of qemu: one command that installs it on Debian, for messages
 	// MinVersion is, of qemu, the first version of the emulator that has the machine, as in "9.1"; "" means any.
@@ -182,6 +190,8 @@ type Link struct {
 	Baud      int  `json:"baud,omitzero"` // of serial, qemu and tcp: bits a second; 0 means 115200
 	// Address is, of tcp, the bridge's host and port, as in "192.0.2.7:4000"; "" where each device has its own.
 	Address string `json:"address,omitzero"`
+
+	Dir string `json:"-"` // the folder that "{board}" in Args stands for
 }
 
 // Flash is how an image gets onto the board.
@@ -196,7 +206,7 @@ type Flash struct {
 	Emulated bool `json:"emulated,omitzero"`
 }
 
-// A Source is a file of the board's port: beside the board file that names it, or in the template.
+// A Source is a file or folder of the board's: beside the board file that names it or, of the port, in the template.
 type Source struct {
 	Name string // a slash path, as written in the board file
 	Dir  string // the folder that holds the user's board file; "" for a shipped board

@@ -9,7 +9,6 @@ import (
 	"maps"
 	"math"
 	"math/bits"
-	"path"
 	"regexp"
 	"runtime"
 	"slices"
@@ -45,7 +44,7 @@ func (b *Board) check() error {
 		return b.wrong("templates", "no template")
 	}
 	for _, check := range []func() error{
-		b.checkLink, b.checkFlash, b.checkToolchain, b.checkSources, b.checkDefines,
+		b.checkLink, b.checkFlash, b.checkToolchain, b.checkSources, b.checkOwn, b.checkDefines,
 		b.checkTimer, b.checkIdentification, b.checkNumbers, b.checkMemory, b.checkPlace, b.checkModelAt,
 	} {
 		if err := check(); err != nil {
@@ -93,8 +92,8 @@ func (b *Board) checkToolchain() error {
 
 func (b *Board) checkSources() error {
 	for _, s := range b.Sources {
-		if err := goodSource(s.Name); err != nil {
-			return &FileError{File: s.At.File, Line: s.At.Line, Err: fmt.Errorf("sources: %w", err)}
+		if err := plainPath(s.Name, sourceKinds); err != nil {
+			return s.wrong("sources", err)
 		}
 	}
 	for _, f := range b.Functions {
@@ -242,6 +241,9 @@ func (b *Board) checkPlace() error {
 			return b.wrong("place."+p.part, "there is no region %q%s", p.region, jsonfile.DidYouMean(p.region, names))
 		case p.region == "" && len(b.Memory) > 0:
 			return b.wrong("place", "no region for %s", p.part)
+		}
+		if r, _ := b.Region(p.region); r.Reserved {
+			return b.wrong("place."+p.part, "region %q is reserved", r.Name)
 		}
 	}
 	if len(b.Memory) == 0 {
@@ -409,20 +411,6 @@ func (b *Board) origin(field string) Origin {
 		return Origin{}
 	}
 	return Origin{File: b.Files[len(b.Files)-1], Line: 1}
-}
-
-// goodSource returns an error for a source outside its folder, a name unsuitable for a Makefile, or an unsupported
-// extension.
-func goodSource(name string) error {
-	for part := range strings.SplitSeq(name, "/") {
-		if !nameRE.MatchString(part) {
-			return fmt.Errorf("%q is not a relative path of plain names", name)
-		}
-	}
-	if !slices.Contains(sourceKinds, path.Ext(name)) {
-		return fmt.Errorf("%q is none of %s", name, strings.Join(sourceKinds, ", "))
-	}
-	return nil
 }
 
 // machines are the ELF machines of the systems Go runs on.

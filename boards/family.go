@@ -87,7 +87,8 @@ const MaxFileBytes = 1 << 20
 
 // settled are the fields that have had their effect when a project was generated.
 var settled = []string{
-	"inherits", "templates", "partial", "zephyr_board", "sources", "defines", "functions",
+	"inherits", "templates", "partial", "zephyr_board", "sources", "defines", "functions", "linker_script", "startup",
+	"include", "libraries", "post_link",
 }
 
 // accumulated are the other fields that a build may set and that accumulate over the levels.

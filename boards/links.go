@@ -74,7 +74,7 @@ func (l Link) fields() (list []linkField) {
 		if v.Field(i).Kind() == reflect.Slice {
 			set = v.Field(i).Len() > 0
 		}
-		if name != "kind" {
+		if name != "kind" && name != "-" {
 			list = append(list, linkField{name, set})
 		}
 	}

@@ -295,20 +295,19 @@ func readLimited(files fs.FS, name string) ([]byte, error) {
 }
 
 // decode merges one file into the values of its parents. A file changes only the fields that it names; cflags,
-// ldflags, sources, functions and provides accumulate; defines are merged name by name.
+// ldflags, sources, include, libraries, functions and provides accumulate; defines are merged name by name.
 func (b *Board) decode(data []byte, where, dir string, lines, items map[string]int) error {
 	old := *b
 	// else the decoder would write into the parent's arrays
 	b.Templates, b.Memory, b.Link.Args, b.Flash.Scripts = nil, nil, nil, nil
 	b.CFlags, b.LDFlags, b.Sources, b.Functions, b.Provides = nil, nil, nil, nil, nil
+	b.Include, b.Libraries, b.PostLink.Words = nil, nil, nil
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(b); err != nil {
 		return &FileError{File: where, Line: jsonfile.Line(data, err), Err: err}
 	}
-	for i := range b.Sources {
-		b.Sources[i].Dir, b.Sources[i].At = dir, Origin{where, items[fmt.Sprintf("sources[%d]", i)]}
-	}
+	b.place(where, dir, lines, items)
 	if b.Templates == nil {
 		b.Templates = old.Templates
 	}
@@ -321,14 +320,20 @@ func (b *Board) decode(data []byte, where, dir string, lines, items map[string]i
 	if b.Flash.Scripts == nil {
 		b.Flash.Scripts = old.Flash.Scripts
 	}
+	if b.PostLink.Words == nil {
+		b.PostLink = old.PostLink
+	}
 	b.CFlags = slices.Concat(old.CFlags, b.CFlags)
 	b.LDFlags = slices.Concat(old.LDFlags, b.LDFlags)
 	b.Sources = slices.Concat(old.Sources, b.Sources)
+	b.Include = slices.Concat(old.Include, b.Include)
+	b.Libraries = slices.Concat(old.Libraries, b.Libraries)
 	b.Functions = slices.Concat(old.Functions, b.Functions)
 	b.Provides = slices.Concat(old.Provides, b.Provides)
 	before := map[string]int{
 		"cflags": len(old.CFlags), "ldflags": len(old.LDFlags), "sources": len(old.Sources),
-		"functions": len(old.Functions), "provides": len(old.Provides),
+		"include": len(old.Include), "libraries": len(old.Libraries), "functions": len(old.Functions),
+		"provides": len(old.Provides),
 	}
 	for item, line := range items {
 		name, index, _ := strings.Cut(strings.TrimSuffix(item, "]"), "[")

@@ -200,7 +200,7 @@ func (d *Device) emulatorEnded(err error, i *image.Image) error {
 		return err
 	}
 	return failure.New(failure.Boot, "check args of the board's link; to see it again: "+
-		command.Command{Path: l.Program, Args: emulatorArgs(l.Args, i.Path), Dir: "/"}.Typed(),
+		command.Command{Path: l.Program, Args: emulatorArgs(l, i.Path), Dir: "/"}.Typed(),
 		"%s of board %s: %s: %s", l.Program, d.board.Name, ended.State, bytes.TrimSpace(ended.Tail))
 }
 

@@ -126,8 +126,10 @@ func TestEmulatorArgs(t *testing.T) {
 		{[]string{"-machine", "m"}, "-machine m -icount shift=4 -kernel /a,b.elf -chardev"},
 		{[]string{"-machine", "m", "-icount", "shift=2"}, "-machine m -icount shift=2 -kernel /a,b.elf -chardev"},
 		{[]string{"-device", "loader,file={image}"}, "-device loader,file=/a,,b.elf -icount shift=4 -chardev"},
+		{[]string{"-device", "loader,file={board}/boot.hex"}, "-device loader,file=/x,,y/boot.hex -icount"},
 	} {
-		if got := strings.Join(emulatorArgs(c.own, "/a,b.elf"), " "); !strings.Contains(got, c.want) {
+		l := boards.Link{Args: c.own, Dir: "/x,y"}
+		if got := strings.Join(emulatorArgs(l, "/a,b.elf"), " "); !strings.Contains(got, c.want) {
 			t.Errorf("%q: got %q, want %q in it", c.own, got, c.want)
 		}
 	}

@@ -68,7 +68,7 @@ func startProcess(ctx context.Context, s starting) (transport.Link, error) {
 // instructions as time, 16 ns each, and sleeps through real time while the firmware idles.
 func startEmulator(ctx context.Context, s starting) (transport.Link, error) {
 	p, err := transport.StartProcess(ctx, transport.ProcessConfig{
-		Path: s.emulator, Args: emulatorArgs(s.link.Args, s.image), Env: command.Environment("/"), Dir: "/",
+		Path: s.emulator, Args: emulatorArgs(s.link, s.image), Env: command.Environment("/"), Dir: "/",
 		StaysOnEOF: true, Log: s.log,
 	})
 	if err != nil {
@@ -79,12 +79,18 @@ func startEmulator(ctx context.Context, s starting) (transport.Link, error) {
 
 // emulatorArgs returns QEMU's command line for the board's arguments and an image. It disables display and monitor,
 // and does not repeat options of the board's arguments.
-func emulatorArgs(own []string, image string) []string {
+func emulatorArgs(l boards.Link, image string) []string {
+	own, folder := l.Args, l.Dir
+	if abs, err := filepath.Abs(folder); err == nil {
+		folder = abs // the emulator runs elsewhere
+	}
+	comma := func(name string) string { return strings.ReplaceAll(name, ",", ",,") } // QEMU's own quoting
+	places := strings.NewReplacer("{image}", comma(image), boards.BoardWord, comma(folder))
 	args := []string{"-nodefaults", "-no-user-config", "-display", "none", "-monitor", "none"}
 	given := false
 	for _, a := range own {
 		given = given || strings.Contains(a, "{image}")
-		args = append(args, strings.ReplaceAll(a, "{image}", strings.ReplaceAll(image, ",", ",,")))
+		args = append(args, places.Replace(a))
 	}
 	if !slices.Contains(own, "-icount") {
 		args = append(args, "-icount", "shift=4")

@@ -30,6 +30,7 @@ import (
 	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/firmware"
 	"github.com/boardsmith/boardsmith/internal/fit"
+	"github.com/boardsmith/boardsmith/internal/flashplan"
 	"github.com/boardsmith/boardsmith/internal/parallel"
 	"github.com/boardsmith/boardsmith/internal/toolwords"
 	"github.com/boardsmith/boardsmith/progress"
@@ -201,7 +202,7 @@ func (p *Project) make(ctx context.Context, t *tree, r *recipe, last *buildRecor
 		return nil, err
 	}
 	now, err := p.compile(ctx, t, r, last, build)
-	if err := errors.Join(p.missingLibrary(p.linkFits(err, a, m)), p.lock.share()); err != nil {
+	if err := errors.Join(p.brokenContract(p.missingLibrary(p.linkFits(err, a, m))), p.lock.share()); err != nil {
 		return nil, err
 	}
 	return now, nil
@@ -234,6 +235,9 @@ func (p *Project) compile(ctx context.Context, t *tree, r *recipe, last *buildRe
 		if err := p.checkCompleted(); err != nil {
 			return nil, err
 		}
+	}
+	if err := p.postLink(ctx, t, held); err != nil {
+		return nil, err
 	}
 	size, err := p.inspect(filepath.Join(p.dir, filepath.FromSlash(p.state.Template.ELF)))
 	if err != nil {
@@ -468,6 +472,12 @@ func (p *Project) inspect(path string) (image.Size, error) {
 	if len(b.Memory) == 0 {
 		return image.SizeOf(f), nil // the operating system loads it
 	}
+	if err := checkReserved(f, p.state.Template.ELF, b); err != nil {
+		return image.Size{}, err
+	}
+	if err := p.checkContract(f); err != nil {
+		return image.Size{}, err
+	}
 	if err := p.checkParts(f); err != nil {
 		return image.Size{}, err
 	}
@@ -487,6 +497,9 @@ func (p *Project) checkParts(f *elf.File) error {
 	}
 	if err := firmware.CheckCovered(f, parts); err != nil {
 		return failure.New(failure.Link, "", "%s: %w", p.state.Template.ELF, err)
+	}
+	if _, err := firmware.ReadParts(f, p.state.Template.Landmarks, p.state.Template.ELF, flashplan.Erased); err != nil {
+		return failure.New(failure.Link, "the ranges of the firmware's checksum are longer than what is loaded", "%w", err)
 	}
 	return nil
 }

@@ -48,6 +48,8 @@ type Builder struct {
 	answers map[any]*answer       // of tools
 	working map[any]chan struct{} // keys of results being made; closed when done
 
+	postLinkLimit time.Duration // of a board's command after the link; 0 means a minute
+
 	open openset.Set[*Project] // projects generated or opened and not closed
 }
 

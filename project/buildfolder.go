@@ -134,6 +134,11 @@ func (p *Project) begin(ctx context.Context, t *tree, r *recipe, last *buildReco
 	} else if err := p.freshen(t, r, last); err != nil {
 		return nil, err
 	}
+	if elf := p.state.Template.ELF; !p.state.Board.PostLink.IsZero() { // the build command must link again
+		if err := t.root.Remove(filepath.FromSlash(elf)); err != nil && !notThere(err) {
+			return nil, t.error("remove", elf, err)
+		}
+	}
 	name := p.inBuild(unfinishedFile)
 	if err := t.writeFile(name, nil); err != nil {
 		return nil, err

@@ -28,17 +28,48 @@ type libraryState struct {
 	Licence string `json:"licence"`
 	URL     string `json:"url,omitempty"` // as in Spec.Libraries, of one in a git repository
 	Commit  string `json:"commit,omitempty"`
+	Board   bool   `json:"board,omitempty"` // named by the board file
 }
 
 // from returns the library as in Spec.
 func (l libraryState) from() string { return cmp.Or(l.URL, l.Name) }
 
-// addLibraries plans the files of the libraries in Spec.
+// A wantedLibrary is a library as in Spec, or a folder beside the board file that names it.
+type wantedLibrary struct {
+	text    string
+	ofBoard bool
+}
+
+// wantedLibraries lists those of Spec, then the board's that are not among them.
+func wantedLibraries(board *boards.Board, s Spec) (all []wantedLibrary, err error) {
+	for _, text := range s.Libraries {
+		all = append(all, wantedLibrary{text, false})
+	}
+	for _, l := range board.Libraries {
+		text := l.Name
+		if boards.IsPath(text) {
+			if err := besideBoard(l); err != nil {
+				return nil, err
+			}
+			text = filepath.Join(l.Dir, filepath.FromSlash(text))
+			if !strings.ContainsAny(text, `/\`) {
+				text = "." + string(filepath.Separator) + text // not a name
+			}
+		}
+		if !slices.Contains(s.Libraries, text) {
+			all = append(all, wantedLibrary{text, true})
+		}
+	}
+	return all, nil
+}
+
+// addLibraries plans the files of the libraries in Spec, and of the board's.
 func (pl *plan) addLibraries(ctx context.Context, b *Builder, board *boards.Board, t *blueprint.Template, s Spec) (
 	[]libraryState, error,
 ) {
-	if len(s.Libraries) == 0 {
-		return nil, nil
+	wanted, err := wantedLibraries(board, s)
+	if err != nil || len(wanted) == 0 {
+		return nil, err
 	}
 	if !slices.Contains(t.Generate, blueprint.LibrariesFile) {
 		return nil, failure.New(failure.Config, "choose another template, or add "+blueprint.LibrariesFile+
@@ -46,11 +77,12 @@ func (pl *plan) addLibraries(ctx context.Context, b *Builder, board *boards.Boar
 	}
 	var all []*library.Library
 	var states []libraryState
-	for _, text := range s.Libraries {
-		l, state, err := b.findLibrary(ctx, text)
+	for _, want := range wanted {
+		l, state, err := b.findLibrary(ctx, want.text)
 		if err != nil {
 			return nil, err
 		}
+		state.Board = want.ofBoard
 		if slices.ContainsFunc(all, func(o *library.Library) bool { return o.Name == l.Name }) {
 			return nil, failure.New(failure.Config, "leave one of them out", "library %s is given twice", l.Name)
 		}
@@ -187,10 +219,12 @@ func (p *Project) missingLibrary(err error) error {
 	return err
 }
 
-// Libraries returns the project's libraries as in Spec.
+// Libraries returns the project's libraries as in Spec, without those that the board file names.
 func (p *Project) Libraries() (all []string) {
 	for _, l := range p.state.Libraries {
-		all = append(all, l.from())
+		if !l.Board {
+			all = append(all, l.from())
+		}
 	}
 	return all
 }

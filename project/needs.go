@@ -21,16 +21,18 @@ import (
 	"github.com/boardsmith/boardsmith/internal/toolwords"
 )
 
-// A TemplateNeed is a folder, a program or something else that the builds of a template need.
+// A TemplateNeed is a folder, a program or something else that the builds of a template, or for a board, need.
 type TemplateNeed struct {
 	Template string
+	Board    string // of a program that the board's post_link runs; then there is no Template
 	Name     string // of a variable with the folder's path, of a program or of a check
 	Found    string // the folder, the program's version, or the last line of what the check printed
 	Err      error  // why it is missing; nil if it is there
 	Install  string // how to get it
 }
 
-// Needs looks for what the builds of templates need besides compilers of boards, for projects in dir. It returns an
+// Needs looks for what the builds of templates need besides compilers of boards, for projects in dir, and for the
+// programs of boards' post_link. It returns an
 // error only for a template that cannot be read, or if ctx has ended.
 func (b *Builder) Needs(ctx context.Context, dir string) (all []TemplateNeed, err error) {
 	if ctx.Err() != nil {
@@ -50,7 +52,7 @@ func (b *Builder) Needs(ctx context.Context, dir string) (all []TemplateNeed, er
 		}
 		all = append(all, found...)
 	}
-	return all, nil
+	return append(all, b.postLinkNeeds()...), nil
 }
 
 // questionsAbout returns a project that was not generated, for questions about the template.

@@ -22,7 +22,6 @@ import (
 	"github.com/boardsmith/boardsmith/internal/blueprint"
 	"github.com/boardsmith/boardsmith/internal/fit"
 	"github.com/boardsmith/boardsmith/internal/generator"
-	"github.com/boardsmith/boardsmith/internal/jsonfile"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/templates"
 )
@@ -44,6 +43,7 @@ type planned struct {
 	files fs.FS
 	name  string
 	data  []byte
+	own   string // the path of data, a file that the board brings
 	mode  fs.FileMode
 }
 
@@ -158,10 +158,8 @@ func (pl *plan) add(b *boards.Board, o boards.Options, t *blueprint.Template, a 
 	if err := pl.addTree(t.Files, "", isCopied); err != nil { // may replace files of those above
 		return err
 	}
-	for _, src := range b.Sources {
-		if err := pl.addSource(t, src); err != nil {
-			return err
-		}
+	if err := pl.addBoard(t, b); err != nil {
+		return err
 	}
 	for _, g := range t.Generate {
 		if data := generator.ForBoard(g, &t.Blueprint, b, o); data != nil {
@@ -200,58 +198,6 @@ func modeOf(name string) fs.FileMode {
 		return 0o755
 	}
 	return 0o644
-}
-
-// addSource plans a file of the port: the user's beside the board file, or the template's.
-func (pl *plan) addSource(t *blueprint.Template, src boards.Source) error {
-	files := t.Files
-	if src.Dir != "" {
-		beside := os.DirFS(src.Dir)
-		if _, err := fs.Stat(beside, src.Name); err == nil {
-			files = beside
-		}
-	}
-	if info, err := fs.Stat(files, src.Name); err != nil || !info.Mode().IsRegular() {
-		return sourceMissing(t, src)
-	}
-	to := path.Join(sourceDir, strings.TrimPrefix(src.Name, blueprint.PortFolder+"/"))
-	if _, taken := pl.files[to]; taken {
-		return failure.New(failure.Config, "rename it",
-			"source %q of the board and a file of the template have the same name %s", src.Name, to)
-	}
-	pl.files[to] = planned{files: files, name: src.Name, mode: 0o644}
-	return nil
-}
-
-// sourceMissing returns an error with the source's origin, the searched folder, and its new name or the most
-// similar known one.
-func sourceMissing(t *blueprint.Template, src boards.Source) error {
-	where := "the template " + t.Name
-	known, _ := fs.Glob(t.Files, path.Dir(src.Name)+"/*.[cSh]") // goodSource has rejected patterns in the folder's name
-	if src.Dir != "" {
-		where = src.Dir + " and " + where
-		beside, _ := fs.Glob(os.DirFS(src.Dir), path.Join(path.Dir(src.Name), "*.[cSh]"))
-		known = slices.Concat(known, beside, portsOf(t.Files))
-	}
-	hint := jsonfile.DidYouMean(src.Name, known)
-	if now := t.Renamed[src.Name]; now != "" {
-		hint = fmt.Sprintf("; it is now %q", now)
-	}
-	return failure.New(failure.Config, "", "%w", &boards.FileError{
-		File: src.At.File, Line: src.At.Line,
-		Err: fmt.Errorf("sources: %q is not in %s%s", src.Name, where, hint),
-	})
-}
-
-// portsOf returns the sources in a template's folder of ports.
-func portsOf(files fs.FS) (names []string) {
-	_ = fs.WalkDir(files, blueprint.PortFolder, func(name string, d fs.DirEntry, err error) error {
-		if err == nil && d.Type().IsRegular() {
-			names = append(names, name)
-		}
-		return nil // unreadable folders give no suggestions
-	})
-	return names
 }
 
 // addModel plans the archive itself and the extracted files of this model, without TVM's runtime and other models'
@@ -332,6 +278,9 @@ func fits(t *blueprint.Template, board *boards.Board, o boards.Options) error {
 	}
 	if err := t.Completes(board); err != nil {
 		return failure.New(failure.Config, "choose another template", "template %s: %w", t.Name, err)
+	}
+	if err := t.HeedsBoard(board); err != nil {
+		return err
 	}
 	return t.Heeds(o)
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/boardsmith/boardsmith/internal/command"
 	"github.com/boardsmith/boardsmith/internal/firmware"
 	"github.com/boardsmith/boardsmith/internal/fit"
+	"github.com/boardsmith/boardsmith/internal/generator"
 	"github.com/boardsmith/boardsmith/mlf"
 )
 
@@ -119,10 +120,12 @@ func (p *Project) Dir() string { return p.dir }
 // Board returns the board that the project was generated for, as its file was then. A partial board is complete once
 // the project is built: until then, what only a build finds out is missing.
 func (p *Project) Board() *boards.Board {
+	b := &p.state.Board.Board
 	if built := cmp.Or(p.found, p.state.Built); built != nil {
-		return &built.Board
+		b = &built.Board
 	}
-	return &p.state.Board.Board
+	b.Link.Dir = filepath.Join(p.dir, generator.Board)
+	return b
 }
 
 // Template returns the name of its template.

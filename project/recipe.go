@@ -11,6 +11,7 @@ import (
 	"github.com/boardsmith/boardsmith/cache"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/blueprint"
+	"github.com/boardsmith/boardsmith/internal/generator"
 	"github.com/boardsmith/boardsmith/internal/parallel"
 )
 
@@ -85,6 +86,7 @@ func (p *Project) setKeys(r *recipe) {
 	for _, l := range p.state.Libraries {
 		of.Say("library", l.Name, l.Commit)
 	}
+	p.sayPostLink(of)
 	id := of.Key()
 	r.id = [16]byte(id[:16])
 }
@@ -112,9 +114,10 @@ func (p *Project) compilers(ctx context.Context, cc string) ([]toolState, error)
 	return append([]toolState{compiler}, library...), err
 }
 
-// ofRuntime reports whether the compiled runtime depends on an input.
+// ofRuntime reports whether the compiled runtime depends on an input. The board's linker script and the files of its
+// commands are for the link, which comes later.
 func (p *Project) ofRuntime(name string) bool {
-	return !p.folders().InModel(name) && name != blueprint.OperatorsFile
+	return !p.folders().InModel(name) && name != blueprint.OperatorsFile && !strings.HasPrefix(name, generator.Board+"/")
 }
 
 // readInputs reads the inputs, and detects user changes in the project's other files.

@@ -66,12 +66,14 @@ type toolRun struct {
 	held *os.File     // kept open by all processes of the run; nil: none
 	log  hclog.Logger // takes the lines of standard output
 	line func(string) // and so does this
+
+	limit time.Duration // of the run; 0: none
 }
 
 // run runs the tool to its end. Errors: *ToolError, or ctx's after a cancel. When it returns, the whole process
 // group has ended.
 func (r toolRun) run(ctx context.Context) error {
-	c := command.Command{Path: r.path, Args: r.args, Dir: r.dir, Env: r.env, Grace: toolGrace}
+	c := command.Command{Path: r.path, Args: r.args, Dir: r.dir, Env: r.env, Grace: toolGrace, Timeout: r.limit}
 	c.Out = func(s string) {
 		r.log.Debug("tool", "out", s)
 		r.line(s)
@@ -118,8 +120,8 @@ func identify(ctx context.Context, name, path string) (toolState, error) {
 	return toolState{name, answers[0], answers[1]}, err
 }
 
-// otherTools identifies the template's programs besides the compiler: by the first line of --version or, if they have
-// no such flag, by their files. Errors: *MissingToolError.
+// otherTools identifies the template's programs besides the compiler, and the one that the board runs after the link:
+// by the first line of --version or, if they have no such flag, by their files. Errors: *MissingToolError.
 func (p *Project) otherTools(ctx context.Context) ([]toolState, error) {
 	var found []toolState
 	for _, tool := range p.state.Template.Tools {
@@ -127,19 +129,25 @@ func (p *Project) otherTools(ctx context.Context) ([]toolState, error) {
 		if err != nil {
 			return nil, err
 		}
-		version, err := askOnce(ctx, p.builder, path, "--version or digest", func() (string, error) {
-			version, err := command.Ask(ctx, path, "--version")
-			if err == nil && version != "" || ctx.Err() != nil {
-				return version, err
-			}
-			return digestOfFile(path)
-		})
+		version, err := p.versionOf(ctx, path)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", tool.Name, err)
 		}
 		found = append(found, toolState{Name: tool.Name, Version: version})
 	}
-	return found, nil
+	after, err := p.postLinkTool(ctx)
+	return append(found, after...), err
+}
+
+// versionOf returns the first line that a program prints of its version or, if it has no such flag, its file's digest.
+func (p *Project) versionOf(ctx context.Context, path string) (string, error) {
+	return askOnce(ctx, p.builder, path, "--version or digest", func() (string, error) {
+		version, err := command.Ask(ctx, path, "--version")
+		if err == nil && version != "" || ctx.Err() != nil {
+			return version, err
+		}
+		return digestOfFile(path)
+	})
 }
 
 // digestOfFile returns a file's digest as a version.

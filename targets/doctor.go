@@ -63,6 +63,9 @@ func (v *invocation) templateNeeds(ctx context.Context) error {
 			Tool: toolbox.Tool{Name: n.Name, Use: "template " + n.Template}, Here: n.Err == nil,
 			Version: cmp.Or(n.Found, "works"), Fix: "to get it: " + n.Install,
 		}
+		if n.Board != "" {
+			f.Use, f.Fix = "post_link of board "+n.Board, "install it, or put its folder on PATH"
+		}
 		if n.Err != nil {
 			f.Version, f.Why = "", n.Err.Error()
 		}

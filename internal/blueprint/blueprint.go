@@ -80,9 +80,13 @@ type Blueprint struct {
 	// what the board's programmer takes for the folder of the build; "" is the build folder
 	ProgrammerFolder string `json:"programmer_folder,omitempty"`
 	// the image in other forms, for a board with a memory map
-	Forms        Forms              `json:"forms,omitzero"`
-	LinkerScript string             `json:"linker_script,omitempty"` // for a board with a memory map; board.mk names it
-	Landmarks    firmware.Landmarks `json:"landmarks,omitzero"`      // how to find places in the ELF file
+	Forms        Forms  `json:"forms,omitzero"`
+	LinkerScript string `json:"linker_script,omitempty"` // for a board with a memory map; board.mk names it
+	// patterns of the template's sources that a board's start-up code replaces; none: it takes no such code
+	Startup []string `json:"startup,omitempty"`
+	// what the image must have if the board brings its linker script or start-up code
+	Contract  Contract           `json:"contract,omitzero"`
+	Landmarks firmware.Landmarks `json:"landmarks,omitzero"` // how to find places in the ELF file
 	// how operators for a device's RAM are compiled and linked
 	Operators OperatorSteps `json:"operators,omitzero"`
 	Areas     fit.Areas     `json:"areas,omitzero"` // sections that are stacks or the arena
@@ -95,6 +99,20 @@ type Blueprint struct {
 type OperatorSteps struct {
 	Compile []string `json:"compile"`
 	Link    []string `json:"link"`
+}
+
+// A Contract names what a linker script and start-up code must define, besides the landmarks.
+type Contract struct {
+	Page         string   `json:"page"`          // the document that explains it
+	LinkerScript []string `json:"linker_script"` // symbols of the linker script
+	Used         []string `json:"used"`          // symbols of the linker script that only some firmware refers to
+	Startup      []string `json:"startup"`       // symbols of the start-up code
+	// of the start-up code for an Arm core: the vector table
+	Vectors string `json:"vectors,omitempty"`
+	// memory that the start-up code clears. Other variables without initial values must be in Areas, in Kept or in
+	// Window
+	Cleared []firmware.Place `json:"cleared,omitempty"`
+	Window  string           `json:"window,omitempty"` // the start of memory for uploaded code
 }
 
 // Forms are the image as raw bytes and as Intel HEX.

@@ -59,9 +59,9 @@ func (t *Blueprint) Check() error {
 	if t.Board != "" && t.MakesForms() {
 		return errors.New("board: what it describes is known too late for " + FormsWord)
 	}
-	for _, p := range slices.Concat(t.Areas.Own, t.Areas.Libraries) {
+	for _, p := range slices.Concat(t.Areas.Own, t.Areas.Libraries, t.Startup) {
 		if _, err := path.Match(p, ""); err != nil {
-			return fmt.Errorf("areas: invalid pattern %q", p)
+			return fmt.Errorf("areas or startup: invalid pattern %q", p)
 		}
 	}
 	if t.LinkedIn != "" && checkPath(t.LinkedIn) != nil {
@@ -171,6 +171,26 @@ func (t *Blueprint) Heeds(o boards.Options) error {
 	for _, name := range o.Set() {
 		if !slices.Contains(t.Options, name) {
 			return failure.New(failure.Config, "leave it out", "option %s has no effect with this template", name)
+		}
+	}
+	return nil
+}
+
+// HeedsBoard returns an error if the board brings something that the template does not use.
+func (t *Template) HeedsBoard(b *boards.Board) error {
+	hasMakefile := slices.Contains(t.Generate, MakeFile)
+	for _, f := range []struct {
+		field     string
+		given, ok bool
+	}{
+		{"linker_script", b.LinkerScript.Name != "", t.LinkerScript != "" && hasMakefile},
+		{"startup", b.Startup.Name != "", len(t.Startup) > 0},
+		{"include", len(b.Include) > 0, hasMakefile},
+		{"libraries", len(b.Libraries) > 0, slices.Contains(t.Generate, LibrariesFile)},
+	} {
+		if f.given && !f.ok {
+			return failure.New(failure.Config, "choose another template, or leave "+f.field+" out of the board file",
+				"template %s does not use %s of board %s", t.Name, f.field, b.Name)
 		}
 	}
 	return nil

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"path"
 	"slices"
 	"strings"
 
@@ -122,7 +123,7 @@ func regionKind(p boards.Place, r boards.Region) string {
 		return "REGION_MIXED"
 	case isCode:
 		return "REGION_CODE"
-	case r.Nonvolatile:
+	case r.Nonvolatile, r.Reserved:
 		return "REGION_FLASH"
 	}
 	return "REGION_RAM"
@@ -256,10 +257,16 @@ func leftOut(o boards.Options) []string {
 	return []string{"runtime/upload.c", "runtime/fill.c"}
 }
 
-// linkerScript returns the template's linker script, for a board with a memory map.
+// Board is the project's folder of files that the board brings, besides those of the port.
+const Board = "board"
+
+// linkerScript returns the board's own linker script or else the template's, for a board with a memory map.
 func linkerScript(t *blueprint.Blueprint, b *boards.Board) string {
 	if len(b.Memory) == 0 || t.LinkerScript == "" {
 		return ""
+	}
+	if b.LinkerScript.Name != "" {
+		return makeWords(path.Join(Board, b.LinkerScript.Name))
 	}
 	return makeWords(t.LinkerScript)
 }

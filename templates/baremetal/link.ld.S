@@ -33,6 +33,14 @@
 #ifndef BARE_HANDLER_STACK_BYTES
 #define BARE_HANDLER_STACK_BYTES 768
 #endif
+/* Zeros before the vectors, and room behind the image, for a header and a signature that a command adds after the link
+   (post_link of the board file). */
+#ifndef BARE_HEADER_BYTES
+#define BARE_HEADER_BYTES 0
+#endif
+#ifndef BARE_TRAILER_BYTES
+#define BARE_TRAILER_BYTES 0
+#endif
 
 ENTRY(bare_entry)
 
@@ -48,6 +56,10 @@ PHDRS {
 SECTIONS {
   .boot : {
     bare_image_start = .;
+#if BARE_HEADER_BYTES > 0
+    BYTE(0)
+    . = BARE_HEADER_BYTES;
+#endif
     KEEP(RESIDENT(.boardsmith.boot))
   } >BOARDSMITH_IN_CODE :code
 
@@ -184,7 +196,7 @@ SECTIONS {
   } >BOARDSMITH_IN_DATA :NONE
 
   bare_data_load = LOADADDR(.data) + (bare_data_start - ADDR(.data));
-  bare_image_end = bare_data_load + (bare_data_end - bare_data_start);
+  bare_image_end = bare_data_load + (bare_data_end - bare_data_start) + BARE_TRAILER_BYTES;
   bare_code_limit = ORIGIN(BOARDSMITH_IN_CODE) + LENGTH(BOARDSMITH_IN_CODE);
 
   ASSERT((BARE_GUARD_BYTES & (BARE_GUARD_BYTES - 1)) == 0, "BARE_GUARD_BYTES is not a power of two")

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Exceptions of every Cortex-M that entry.S passes to C: faults and unexpected interrupts are written to the fault
+// Exceptions of every Cortex-M that handlers.S passes to C: faults and unexpected interrupts are written to the fault
 // record, the tick and other interrupts go to bare.c.
 //
 // Sources: as core.c, sections of DDI 0403E.
@@ -170,7 +170,7 @@ static bool is_overflow(uint32_t sp, const stack_t* s) {
 #endif
 }
 
-// Called by entry.S.
+// Called by handlers.S.
 void cortexm_fault(const saved_t* saved, uint32_t msp, uint32_t psp, uint32_t exc_return);
 void cortexm_tick(const saved_t* saved, uint32_t msp, uint32_t psp, uint32_t exc_return);
 void cortexm_interrupt(const saved_t* saved, uint32_t msp, uint32_t psp, uint32_t exc_return);

@@ -39,7 +39,7 @@
 // Sleeps until an interrupt is pending that mie enables, masked or not.
 static inline void wait_for_interrupt(void) { __asm__ volatile("wfi" ::: "memory"); }
 
-// State at a trap. Written by bare_trap (entry.S), which also saves the floating-point registers.
+// State at a trap. Written by bare_trap (trap.S), which also saves the floating-point registers.
 typedef struct riscv_frame {
   uintptr_t x[31];   // x1 to x31
   uintptr_t pc;      // mepc
@@ -49,7 +49,7 @@ typedef struct riscv_frame {
   uintptr_t unused;
 } riscv_frame_t;
 
-_Static_assert(sizeof(riscv_frame_t) == FRAME_WORDS * sizeof(uintptr_t), "must match the frame of entry.S");
+_Static_assert(sizeof(riscv_frame_t) == FRAME_WORDS * sizeof(uintptr_t), "must match the frame of trap.S");
 
 // Resets the chip. If it returns, because a reset is impossible or delayed, the firmware restarts at bare_entry. Weak
 // default: returns at once.

@@ -1,0 +1,213 @@
+// This file plans the files of a project that its board brings: those of the port, from beside the board file or from
+// the template, linker script, start-up code, headers, and what the commands of the board file read.
+
+package project
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/blueprint"
+	"github.com/boardsmith/boardsmith/internal/generator"
+	"github.com/boardsmith/boardsmith/internal/jsonfile"
+)
+
+// addBoard plans the board's files, and adds its folders of headers to its flags.
+func (pl *plan) addBoard(t *blueprint.Template, b *boards.Board) error {
+	for _, src := range b.Sources {
+		if b.Startup.Name != "" && isStartup(t, src.Name) {
+			continue
+		}
+		if err := pl.addSource(t, src); err != nil {
+			return err
+		}
+	}
+	if b.Startup.Name != "" {
+		if err := pl.addOwn("startup", b.Startup, path.Join(sourceDir, b.Startup.Name)); err != nil {
+			return err
+		}
+	}
+	for _, folder := range b.Include {
+		if err := pl.addHeaders(folder); err != nil {
+			return err
+		}
+		b.CFlags = append(slices.Clip(b.CFlags), "-I"+path.Join(sourceDir, folder.Name))
+	}
+	var own []ownFile
+	if s := b.LinkerScript; s.Name != "" {
+		own = append(own, ownFile{"linker_script", s})
+	}
+	for _, name := range boards.FilesIn(b.PostLink.Words) {
+		own = append(own, ownFile{"post_link", boards.Source{Name: name, Dir: b.PostLink.Dir, At: b.Origin["post_link"]}})
+	}
+	for _, name := range boards.FilesIn(b.Link.Args) {
+		own = append(own, ownFile{"link.args", boards.Source{Name: name, Dir: b.Link.Dir, At: b.Origin["link.args"]}})
+	}
+	for _, f := range own {
+		if err := pl.addOwn(f.field, f.Source, path.Join(generator.Board, f.Name)); err != nil {
+			return err
+		}
+	}
+	if len(own) > 0 {
+		t.Inputs = append(slices.Clip(t.Inputs), generator.Board)
+	}
+	return nil
+}
+
+// An ownFile is a file of the board, and the field that names it.
+type ownFile struct {
+	field string
+	boards.Source
+}
+
+// isStartup reports whether a source of the template is start-up code, which a board's own replaces.
+func isStartup(t *blueprint.Template, name string) bool {
+	return slices.ContainsFunc(t.Startup, func(pattern string) bool {
+		ok, _ := path.Match(pattern, name) // Check has validated the pattern
+		return ok
+	})
+}
+
+// addSource plans a file of the port: the user's beside the board file, or the template's.
+func (pl *plan) addSource(t *blueprint.Template, src boards.Source) error {
+	to := path.Join(sourceDir, strings.TrimPrefix(src.Name, blueprint.PortFolder+"/"))
+	if src.Dir != "" {
+		err := pl.addOwn("sources", src, to)
+		if !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	if info, err := fs.Stat(t.Files, src.Name); err != nil || !info.Mode().IsRegular() {
+		return sourceMissing(t, src)
+	}
+	return pl.put(to, fmt.Sprintf("source %q of the board", src.Name),
+		planned{files: t.Files, name: src.Name, mode: 0o644})
+}
+
+// put plans a file unless another one has its name. A file that two fields of the board name is one file.
+func (pl *plan) put(to, what string, f planned) error {
+	if was, taken := pl.files[to]; taken && !(f.own != "" && was.own == f.own) {
+		return failure.New(failure.Config, "rename it", "%s and a file of the template have the same name %s", what, to)
+	}
+	pl.files[to] = f
+	return nil
+}
+
+// addOwn plans a file beside the board file. Errors: one with fs.ErrNotExist if it is missing.
+func (pl *plan) addOwn(field string, src boards.Source, to string) error {
+	data, err := boards.ReadBeside(src.Dir, src.Name)
+	if err != nil {
+		return wrongOwn(field, src, err)
+	}
+	mode := fs.FileMode(0o644)
+	if info, err := os.Stat(filepath.Join(src.Dir, filepath.FromSlash(src.Name))); err == nil && info.Mode()&0o100 != 0 {
+		mode = 0o755 // a program that post_link runs
+	}
+	own := filepath.Join(src.Dir, filepath.FromSlash(src.Name))
+	return pl.put(to, fmt.Sprintf("%s %q of the board", field, src.Name), planned{data: data, own: own, mode: mode})
+}
+
+// wrongOwn returns an error about a file or folder beside the board file, with the place that names it.
+func wrongOwn(field string, src boards.Source, err error) error {
+	hint := ""
+	if errors.Is(err, fs.ErrNotExist) {
+		found, _ := fs.Glob(os.DirFS(src.Dir), path.Join(path.Dir(src.Name), "*")) // boards has rejected patterns
+		hint = jsonfile.DidYouMean(src.Name, found)
+	}
+	return failure.New(failure.Config, "", "%w", &boards.FileError{
+		File: src.At.File, Line: src.At.Line, Err: fmt.Errorf("%s: %q: %w%s", field, src.Name, err, hint),
+	})
+}
+
+// openBeside opens the folder of the board file that names a folder, which must be in it. The caller closes it.
+func openBeside(folder boards.Source) (*os.Root, error) {
+	root, err := os.OpenRoot(folder.Dir)
+	if err != nil {
+		return nil, err
+	}
+	info, err := root.Stat(filepath.FromSlash(path.Clean(folder.Name)))
+	if err == nil && !info.IsDir() {
+		err = errors.New("not a folder")
+	}
+	if err != nil {
+		root.Close()
+		return nil, err
+	}
+	return root, nil
+}
+
+// besideBoard returns an error for a library that is not a folder beside the board file.
+func besideBoard(l boards.Source) error {
+	root, err := openBeside(l)
+	if err != nil {
+		return wrongOwn("libraries", l, err)
+	}
+	return root.Close()
+}
+
+// headerKinds are the extensions of files that #include may name.
+var headerKinds = []string{".h", ".hh", ".hpp", ".inc", ".inl"}
+
+// addHeaders plans the headers in a folder beside the board file.
+func (pl *plan) addHeaders(folder boards.Source) error {
+	fail := func(err error) error { return wrongOwn("include", folder, err) }
+	root, err := openBeside(folder)
+	if err != nil {
+		return fail(err)
+	}
+	defer root.Close()
+	found := 0
+	err = fs.WalkDir(root.FS(), folder.Name, func(name string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() || !slices.Contains(headerKinds, path.Ext(name)) {
+			return err
+		}
+		found++
+		return pl.addOwn("include", boards.Source{Name: name, Dir: folder.Dir, At: folder.At}, path.Join(sourceDir, name))
+	})
+	if err != nil {
+		return fail(err)
+	}
+	if found == 0 {
+		return fail(errors.New("there is no header in this folder"))
+	}
+	return nil
+}
+
+// sourceMissing returns an error with the source's origin, the searched folder, and its new name or the most
+// similar known one.
+func sourceMissing(t *blueprint.Template, src boards.Source) error {
+	where := "the template " + t.Name
+	known, _ := fs.Glob(t.Files, path.Dir(src.Name)+"/*.[cSh]") // boards has rejected patterns in the folder's name
+	if src.Dir != "" {
+		where = src.Dir + " and " + where
+		beside, _ := fs.Glob(os.DirFS(src.Dir), path.Join(path.Dir(src.Name), "*.[cSh]"))
+		known = slices.Concat(known, beside, portsOf(t.Files))
+	}
+	hint := jsonfile.DidYouMean(src.Name, known)
+	if now := t.Renamed[src.Name]; now != "" {
+		hint = fmt.Sprintf("; it is now %q", now)
+	}
+	return failure.New(failure.Config, "", "%w", &boards.FileError{
+		File: src.At.File, Line: src.At.Line,
+		Err: fmt.Errorf("sources: %q is not in %s%s", src.Name, where, hint),
+	})
+}
+
+// portsOf returns the sources in a template's folder of ports.
+func portsOf(files fs.FS) (names []string) {
+	_ = fs.WalkDir(files, blueprint.PortFolder, func(name string, d fs.DirEntry, err error) error {
+		if err == nil && d.Type().IsRegular() {
+			names = append(names, name)
+		}
+		return nil // unreadable folders give no suggestions
+	})
+	return names
+}

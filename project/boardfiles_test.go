@@ -1,0 +1,356 @@
+package project
+
+import (
+	"bytes"
+	"debug/elf"
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/otiai10/copy"
+
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/command"
+	"github.com/boardsmith/boardsmith/internal/drawn"
+	"github.com/boardsmith/boardsmith/internal/firmware"
+	"github.com/boardsmith/boardsmith/internal/mlftest"
+)
+
+// acme is a copy of the example of a custom board, with changed files.
+type acme struct {
+	t   *testing.T
+	dir string
+	b   *Builder
+}
+
+func newAcme(t *testing.T) *acme {
+	t.Helper()
+	for _, tool := range []string{"arm-none-eabi-gcc", "python3"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			t.Skipf("no %s", tool)
+		}
+	}
+	a := &acme{t: t, dir: t.TempDir()}
+	must(t, copy.Copy("../examples/custom-board/boards", filepath.Join(a.dir, "boards")))
+	e := testEnv()
+	e.Path = []string{a.dir}
+	a.b = e.builder()
+	return a
+}
+
+func (a *acme) path(file string) string { return filepath.Join(a.dir, "boards", file) }
+
+// edit replaces text in a file of the example: pairs of old and new.
+func (a *acme) edit(file string, pairs ...string) {
+	a.t.Helper()
+	data, err := os.ReadFile(a.path(file))
+	must(a.t, err)
+	for i := 0; i < len(pairs); i += 2 {
+		if !bytes.Contains(data, []byte(pairs[i])) {
+			a.t.Fatalf("%s has no %q", file, pairs[i])
+		}
+	}
+	must(a.t, os.WriteFile(a.path(file), []byte(strings.NewReplacer(pairs...).Replace(string(data))), 0o644))
+}
+
+// build generates and builds a project for the board.
+func (a *acme) build() (*Project, error) {
+	a.t.Helper()
+	spec := Spec{Board: "kiln", Model: mlftest.Tiny(a.t, nil)}
+	p, err := a.b.Generate(a.t.Context(), filepath.Join(a.t.TempDir(), "p"), spec)
+	if err != nil {
+		return nil, err
+	}
+	a.t.Cleanup(func() { must(a.t, p.Close()) })
+	_, err = p.Build(a.t.Context())
+	return p, err
+}
+
+const (
+	kilnFile   = "kiln.json"
+	chipFile   = "chip/acme_m4.json"
+	scriptFile = "chip/acme/acme_m4.ld"
+	startFile  = "chip/acme/startup_acme_m4.c"
+)
+
+// rebuild links again, and compiles what changed, in a built project.
+func (p *Project) rebuild(t *testing.T) error {
+	t.Helper()
+	in, err := openTree(p.dir)
+	must(t, err)
+	defer in.close()
+	r, err := p.recipe(t.Context(), in)
+	if err != nil {
+		return err
+	}
+	build, err := p.findBuilder()
+	must(t, err)
+	must(t, os.RemoveAll(filepath.Join(p.dir, p.state.Template.ELF)))
+	if err := p.brokenContract(p.compileHere(t.Context(), in, r, build, nil, true)); err != nil {
+		return err
+	}
+	if err := p.postLink(t.Context(), in, nil); err != nil {
+		return err
+	}
+	_, err = p.inspect(filepath.Join(p.dir, p.state.Template.ELF))
+	return err
+}
+
+// TestOwnScriptErrors: what a linker script or start-up code lacks is named, with the page that explains it.
+func TestOwnScriptErrors(t *testing.T) {
+	t.Parallel()
+	const alias = "void bare_entry(void) __attribute__((alias(\"Reset_Handler\")));"
+	cases := []struct {
+		edits []string // file, old, new
+		want  string
+	}{
+		{
+			[]string{scriptFile, "bare_bss_end = _ebss;", ""},
+			"the linker script acme/acme_m4.ld of board kiln does not define bare_bss_end",
+		},
+		{[]string{scriptFile, "bare_handler_mark = .;", ""}, "of board kiln does not define bare_handler_mark"},
+		{[]string{startFile, alias, ""}, "start-up code acme/startup_acme_m4.c of board kiln does not define bare_entry"},
+		{
+			[]string{scriptFile, "ORIGIN = 0x00008000", "ORIGIN = 0x00007E00"},
+			"reaches into region boot, which board kiln reserves",
+		},
+		{[]string{scriptFile, ".bss.* .tbss", ".tbss"}, "is not cleared at the start"},
+
+		{[]string{scriptFile, "bare_guard_start = .;", ""}, "of board kiln does not define bare_guard_start"},
+		{[]string{scriptFile, "bare_resident_end = .;", ""}, "of board kiln does not define bare_resident_end"},
+		{[]string{scriptFile, "BOARDSMITH_STACK_BYTES", "256"}, "has 256 bytes, stack_bytes is 8192"},
+		{
+			[]string{scriptFile, "_header_size = 0x200", "_header_size = 0x210", startFile, "aligned(256)", "aligned(4)"},
+			"is not aligned to 256 bytes",
+		},
+		{
+			[]string{
+				scriptFile, "KEEP(*(.boardsmith.noinit))\n  } >ram", "KEEP(*(.boardsmith.noinit))\n  }", scriptFile,
+				".noinit (NOLOAD)", ".noinit 0x4000 (NOLOAD)",
+			},
+			"section .noinit at 0x00004000",
+		},
+		{[]string{scriptFile, "KEEP(*(.boardsmith.noinit))", ""}, "section .noinit"},
+		{
+			[]string{scriptFile, "_sbss = .;", "_sbss = ADDR(.noinit);"},
+			"section .noinit is in memory that is cleared",
+		},
+		{
+			[]string{scriptFile, "SIZEOF(.data) + _trailer_size", "SIZEOF(.data)"},
+			"outside the ranges of the firmware's checksum",
+		},
+	}
+	if !drawn.InFull() {
+		cases = cases[:5]
+	}
+	a := newAcme(t)
+	p, err := a.build()
+	must(t, err)
+	for _, c := range cases {
+		b := newAcme(t)
+		for i := 0; i < len(c.edits); i += 3 {
+			b.edit(c.edits[i], c.edits[i+1:i+3]...)
+		}
+		p.builder = b.b
+		must(t, p.Generate(t.Context(), Spec{Board: "kiln", Model: mlftest.Tiny(t, nil)}))
+		err = p.rebuild(t)
+		if err == nil || !strings.Contains(err.Error(), c.want) || failure.Of(err) != failure.Link {
+			t.Errorf("%q: %v (%v)", c.edits, err, failure.Of(err))
+		} else if strings.Contains(c.want, "does not define") && failure.Next(err) != "see docs/custom-boards.md" {
+			t.Errorf("%q: %s", c.edits, failure.Next(err))
+		}
+	}
+}
+
+// TestOwnFileErrors: a file that is missing or outside of the board file's folder is named with the place that names
+// it, and a template names what it cannot use.
+func TestOwnFileErrors(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		change func(*acme)
+		want   string
+	}{
+		{
+			func(a *acme) { must(t, os.Rename(a.path(scriptFile), a.path("chip/acme/acme_m5.ld"))) },
+			`acme_m4.json:10: linker_script: "acme/acme_m4.ld": statat acme/acme_m4.ld: no such file or directory; did you mean "acme/acme_m5.ld"?`,
+		},
+		{func(a *acme) { must(t, os.Remove(a.path("sign.py"))) }, `kiln.json:6: post_link: "sign.py": `},
+		{func(a *acme) { must(t, os.Remove(a.path("boot.hex"))) }, `kiln.json:8: link.args: "boot.hex": `},
+		{func(a *acme) { a.link(startFile) }, `acme_m4.json:11: startup: "acme/startup_acme_m4.c": statat`},
+		{func(a *acme) { a.link("chip/acme/port.c") }, `acme_m4.json:13: sources: "acme/port.c": statat`},
+		{func(a *acme) { a.link("chip/acme/inc") }, `acme_m4.json:12: include: "acme/inc": statat`},
+		{func(a *acme) { must(t, os.RemoveAll(a.path("chip/acme/inc"))) }, `acme_m4.json:12: include: "acme/inc"`},
+		{func(a *acme) { a.edit(chipFile, `"acme/inc"`, `"acme/hal"`) }, `include: "acme/hal": there is no header`},
+		{func(a *acme) { a.edit(chipFile, `"acme/inc"`, `"acme/port.c"`) }, `include: "acme/port.c": not a folder`},
+		{
+			func(a *acme) { a.edit(kilnFile, `"arena_kib"`, `"libraries": ["./dsp"], "arena_kib"`) },
+			`kiln.json:4: libraries: "./dsp"`,
+		},
+		{
+			func(a *acme) { a.edit(kilnFile, `"arena_kib"`, `"libraries": ["dsp"], "arena_kib"`) },
+			`library "dsp" is not known`,
+		},
+	} {
+		a := newAcme(t)
+		c.change(a)
+		_, err := a.b.Generate(t.Context(), filepath.Join(t.TempDir(), "p"), Spec{Board: "kiln", Model: mlftest.Tiny(t, nil)})
+		if err == nil || !strings.Contains(err.Error(), c.want) || failure.Of(err) != failure.Config {
+			t.Errorf("want %s: %v", c.want, err)
+		}
+	}
+}
+
+// link moves a file out of the board's folder, and puts a link to it in its place.
+func (a *acme) link(file string) {
+	a.t.Helper()
+	to := filepath.Join(a.t.TempDir(), "moved")
+	must(a.t, os.Rename(a.path(file), to))
+	must(a.t, os.Symlink(to, a.path(file)))
+}
+
+// TestOwnFilesUnused: a template that has its own linker script, or no make, names the field that it cannot use.
+func TestOwnFilesUnused(t *testing.T) {
+	t.Parallel()
+	a := newAcme(t)
+	firmware, err := os.ReadFile("../examples/own-firmware/boards/own_mps2_an386.json")
+	must(t, err)
+	for _, field := range []string{`"linker_script": "a.ld"`, `"startup": "a.c"`, `"include": ["a"]`, `"libraries": ["a"]`} {
+		must(t, os.WriteFile(a.path("own.json"), bytes.Replace(firmware, []byte("{"), []byte("{"+field+","), 1), 0o644))
+		_, err = a.b.Generate(t.Context(), filepath.Join(t.TempDir(), "p"), Spec{
+			Board: "own", Template: "../examples/own-firmware/firmware", Model: mlftest.Tiny(t, nil),
+		})
+		name, _, _ := strings.Cut(strings.Trim(field, `"`), `"`)
+		if err == nil || !strings.Contains(err.Error(), "template firmware does not use "+name+" of board own") {
+			t.Errorf("%s: %v", field, err)
+		}
+	}
+}
+
+// TestPostLinkErrors: a command that is missing, fails, hangs, writes nothing or something else is an error that names
+// it, and leaves no result.
+func TestPostLinkErrors(t *testing.T) {
+	t.Parallel()
+	cases := []struct {
+		command, want string
+		class         failure.Class
+	}{
+		{`"no-such-signer", "{out.bin}"`, "post_link of board kiln: no-such-signer is not installed", failure.ToolMissing},
+		{`"sh", "-c", "echo no key >&2; exit 3", "{out.bin}"`, "sh: exit status 3\nno key", failure.Link},
+		{`"sh", "-c", "sleep 60", "{out.bin}"`, "time limit exceeded", failure.Timeout},
+		{`"sh", "-c", "exit 0", "{out.bin}"`, "the command succeeded and wrote no build/post_link/out.bin", failure.Link},
+		{`"touch", "{out.bin}"`, "wrote no build/post_link/out.bin", failure.Link},
+		{`"mkdir", "{out.bin}"`, "build/post_link/out.bin: ", failure.Link},
+		{`"mkfifo", "{out.bin}"`, "build/post_link/out.bin: ", failure.Link},
+		{`"ln", "-s", "/etc/passwd", "{out.bin}"`, "build/post_link/out.bin: ", failure.Link},
+		{`"dd", "count=1", "if={bin}", "of={out.bin}"`, "the byte at 0x00008200 is missing", failure.Link},
+		{`"sh", "-c", "cat $0 $0 >$1", "{bin}", "{out.bin}"`, "outside the ranges of the firmware's checksum", failure.Link},
+		{`"cp", "{bin}", "{out.hex}"`, "build/post_link/out.hex: line 1: not a record", failure.Link},
+		{`"sh", "-c", "(echo :0100000041BE; cat $0) >$1", "{hex}", "{out.hex}"`, "reaches into region boot", failure.Link},
+		{`"python3", "{board}/sign.py", "$KILN_NO_KEY", "{out.bin}"`, "needs the variable KILN_NO_KEY, which is not set", failure.Config},
+	}
+	if !drawn.InFull() {
+		cases = cases[:6]
+	}
+	a := newAcme(t)
+	p, err := a.build()
+	must(t, err)
+	for _, c := range cases {
+		p.builder.postLinkLimit = 10 * time.Second
+		if c.class == failure.Timeout {
+			p.builder.postLinkLimit = 300 * time.Millisecond
+		}
+		must(t, json.Unmarshal([]byte("["+c.command+"]"), &p.state.Board.PostLink))
+		err := p.rebuild(t)
+		if err == nil || !strings.Contains(err.Error(), c.want) || failure.Of(err) != c.class {
+			t.Errorf("%s: %v (%v)", c.command, err, failure.Of(err))
+		}
+		if missing := (*MissingToolError)(nil); (c.class == failure.ToolMissing) != errors.As(err, &missing) {
+			t.Errorf("%s: %v", c.command, err)
+		}
+	}
+	b := newAcme(t)
+	b.edit(kilnFile, `"{bin}", "{out.bin}"`, `"{out.bin}", "{bin}"`)
+	if p, err = b.build(); failure.Of(err) != failure.Link {
+		t.Fatal(err)
+	}
+	in, err := openTree(p.dir)
+	must(t, err)
+	defer in.close()
+	if again := p.lastBuild(in); again != nil {
+		t.Errorf("a result remains: %+v", again)
+	}
+}
+
+// TestPostLink: the image is what the command writes, in all its forms. Another command, or another file of it, is
+// another build; without a change the command does not run again.
+func TestPostLink(t *testing.T) {
+	t.Parallel()
+	a := newAcme(t)
+	p, err := a.build()
+	must(t, err)
+	first := built(t, p)
+	if !first.UpToDate {
+		t.Error("built again without a change")
+	}
+	file, err := os.ReadFile(first.Path)
+	must(t, err)
+	loads, err := loadsOf(file, first.Path)
+	must(t, err)
+	bin, err := flat(loads)
+	must(t, err)
+	if loads[0].Addr != 0x8000 || !bytes.HasPrefix(bin, []byte{0x3D, 0xB8, 0xF3, 0x96}) {
+		t.Errorf("at 0x%x: % x", loads[0].Addr, bin[:8])
+	}
+	out, err := os.ReadFile(filepath.Join(p.Dir(), p.postLinkFile("{out.bin}")))
+	must(t, err)
+	raw, err := os.ReadFile(first.Bin)
+	must(t, err)
+	text, err := os.ReadFile(first.Hex)
+	must(t, err)
+	parsed, err := firmware.ParseHEX(text)
+	must(t, err)
+	if !bytes.HasPrefix(bin, out) || len(bytes.Trim(bin[len(out):], "\xFF")) > 0 || !bytes.Equal(raw, bin) ||
+		len(parsed) != 1 || !bytes.Equal(parsed[0].Data, bin) {
+		t.Errorf("%d bytes written, %d in the image, %d and %v in its forms", len(out), len(bin), len(raw), len(parsed))
+	}
+	linked, err := elf.Open(filepath.Join(p.Dir(), p.postLinkFile("{elf}")))
+	must(t, err)
+	must(t, linked.Close())
+
+	a.edit("sign.py", "version = (1,", "version = (2,")
+	must(t, p.Generate(t.Context(), Spec{Board: "kiln", Model: mlftest.Tiny(t, nil)}))
+	second := built(t, p)
+	if second.BuildID == first.BuildID || second.Digest == first.Digest {
+		t.Error("another program, the same build")
+	}
+	a.edit(kilnFile, `"{bin}", "{out.bin}"`, `"{bin}", "{out.bin}", "--header-size", "512"`)
+	must(t, p.Generate(t.Context(), Spec{Board: "kiln", Model: mlftest.Tiny(t, nil)}))
+	if third := built(t, p); third.BuildID == second.BuildID {
+		t.Error("other arguments, the same build")
+	}
+	must(t, os.RemoveAll(a.dir)) // a project is complete without the board's files
+	p.builder.Forms = false
+	must(t, os.Remove(second.Path))
+	built(t, p)
+}
+
+// TestPostLinkNeeds: doctor's list has the programs of boards on the search path.
+func TestPostLinkNeeds(t *testing.T) {
+	t.Parallel()
+	a := newAcme(t)
+	a.edit(kilnFile, `"python3"`, `"no-such-signer"`)
+	needs, err := a.b.Needs(t.Context(), t.TempDir())
+	must(t, err)
+	for _, n := range needs {
+		if missing := (*command.MissingToolError)(nil); n.Board == "kiln" && n.Name == "no-such-signer" &&
+			errors.As(n.Err, &missing) {
+			return
+		}
+	}
+	t.Errorf("%+v", needs)
+}
