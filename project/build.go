@@ -30,7 +30,6 @@ import (
 	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/firmware"
 	"github.com/boardsmith/boardsmith/internal/fit"
-	"github.com/boardsmith/boardsmith/internal/flashplan"
 	"github.com/boardsmith/boardsmith/internal/parallel"
 	"github.com/boardsmith/boardsmith/internal/toolwords"
 	"github.com/boardsmith/boardsmith/progress"
@@ -498,7 +497,7 @@ func (p *Project) checkParts(f *elf.File) error {
 	if err := firmware.CheckCovered(f, parts); err != nil {
 		return failure.New(failure.Link, "", "%s: %w", p.state.Template.ELF, err)
 	}
-	if _, err := firmware.ReadParts(f, p.state.Template.Landmarks, p.state.Template.ELF, flashplan.Erased); err != nil {
+	if _, err := firmware.ReadParts(f, p.state.Template.Landmarks, p.state.Template.ELF, firmware.Erased); err != nil {
 		return failure.New(failure.Link, "the ranges of the firmware's checksum are longer than what is loaded", "%w", err)
 	}
 	return nil

@@ -23,7 +23,6 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/command"
 	"github.com/boardsmith/boardsmith/internal/firmware"
-	"github.com/boardsmith/boardsmith/internal/flashplan"
 	"github.com/boardsmith/boardsmith/internal/generator"
 )
 
@@ -175,7 +174,7 @@ func flat(loads []firmware.Segment) ([]byte, error) {
 	if end-start > maxPostLinked {
 		return nil, fmt.Errorf("the image is spread over %d bytes", end-start)
 	}
-	bin := bytes.Repeat([]byte{flashplan.Erased}, int(end-start))
+	bin := bytes.Repeat([]byte{firmware.Erased}, int(end-start))
 	for _, s := range loads {
 		copy(bin[s.Addr-start:], s.Data)
 	}
@@ -278,11 +277,11 @@ func fitted(loads []firmware.Segment, parts []firmware.Range, linkedEnd uint64) 
 		for _, r := range parts {
 			missing := r.End - s.End()
 			if s.End() >= linkedEnd && s.End() > r.Start && s.End() < r.End && missing <= maxPostLinkRoom {
-				s.Data = append(slices.Clip(s.Data), bytes.Repeat([]byte{flashplan.Erased}, int(missing))...)
+				s.Data = append(slices.Clip(s.Data), bytes.Repeat([]byte{firmware.Erased}, int(missing))...)
 			}
 		}
 		for start := 0; start < len(s.Data); {
-			kept := func(i int) bool { return s.Data[i] != flashplan.Erased || within(s.Addr+uint64(i)) }
+			kept := func(i int) bool { return s.Data[i] != firmware.Erased || within(s.Addr+uint64(i)) }
 			for start < len(s.Data) && !kept(start) {
 				start++
 			}

@@ -13,6 +13,9 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 )
 
+// Erased is the value of an erased byte of flash.
+const Erased = 0xFF
+
 // A Segment is data with its address.
 type Segment struct {
 	Addr uint64

@@ -35,7 +35,7 @@ type Sector struct {
 func (s Sector) Segment() flasher.Segment { return flasher.Segment{Addr: s.Addr, Data: s.Data} }
 
 // Erased is the value of an erased byte.
-const Erased = 0xFF
+const Erased = firmware.Erased
 
 // ImageOf reads the ELF file. It returns an error for bytes outside the board's flash or in a reserved region.
 func ImageOf(b *boards.Board, i *image.Image) (*Image, error) {
