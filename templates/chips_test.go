@@ -37,6 +37,7 @@ var fakeBoards = []fakeBoard{
 	{"microbit_v2", "nordic.c", []string{"-DNRF52833"}, 2, "0001020304050607", true},
 	{"nrf5340dk", "nordic.c", []string{"-DNRF53"}, 8, "0001020304050607", true},
 	{"rpi_pico", "rp2040.c", nil, 20, "", false},
+	{"rpi_pico2", "rp2350.c", nil, 33, "a1b2c3d401020304", false},
 	{"mimxrt1060_evk", "imxrt1060.c", nil, 20, "0011223344556677", true},
 }
 
@@ -232,11 +233,13 @@ func (f fakeBoard) checkRandom(t *testing.T, program string, good map[string]str
 	if len(seen) < 16 {
 		t.Errorf("random: %s", good["random"])
 	}
-	bad := map[string]string{"rpi_pico": "no-rosc"}[f.board]
-	if bad == "" {
-		bad = "no-rng"
+	bad := map[string][]string{"rpi_pico": {"no-rosc"}, "rpi_pico2": {"no-rng", "stuck-rng"}}[f.board]
+	if bad == nil {
+		bad = []string{"no-rng"}
 	}
-	expect(t, runFake(t, program, "after=power", bad), map[string]string{"random_error": "1"})
+	for _, condition := range bad {
+		expect(t, runFake(t, program, "after=power", condition), map[string]string{"random_error": "1"})
+	}
 }
 
 // checkBroken tries chips with a clock or voltage that never starts: the port continues, and reports the clock that it
@@ -253,10 +256,13 @@ func (f fakeBoard) checkBroken(t *testing.T, program string) {
 }
 
 var broken = map[string]map[string]string{
-	"nrf52840dk":     {"no-crystal": "64000000", "revision=3": "64000000"},
-	"microbit_v2":    {"no-crystal": "64000000", "revision=1": "64000000"},
-	"nrf5340dk":      {"no-crystal": "128000000", "revision=3": "128000000", "receiver-left-on": "128000000"},
-	"rpi_pico":       {"no-crystal": "6500000", "no-pll": "12000000", "usb-clock": "125000000"},
+	"nrf52840dk":  {"no-crystal": "64000000", "revision=3": "64000000"},
+	"microbit_v2": {"no-crystal": "64000000", "revision=1": "64000000"},
+	"nrf5340dk":   {"no-crystal": "128000000", "revision=3": "128000000", "receiver-left-on": "128000000"},
+	"rpi_pico":    {"no-crystal": "6500000", "no-pll": "12000000", "usb-clock": "125000000"},
+	"rpi_pico2": {
+		"no-crystal": "11000000", "no-pll": "12000000", "usb-clock": "150000000", "slow-clock": "150000000",
+	},
 	"mimxrt1060_evk": {"no-pll": "24000000", "no-voltage": "24000000"},
 }
 
@@ -274,6 +280,10 @@ var causes = map[string]map[string]int{
 	},
 	"rpi_pico": {
 		"after=power": causePower, "after=run": causePin, "after=watchdog": causeWatchdog, "after=software": causeSoftware,
+	},
+	"rpi_pico2": {
+		"after=power": causePower, "after=brownout": causePower, "after=run": causePin, "after=glitch": causeOther,
+		"after=watchdog": causeWatchdog, "after=forced": causeWatchdog, "after=software": causeSoftware,
 	},
 	"mimxrt1060_evk": {
 		"reset=1": causePower, "reset=2": causeSoftware, "reset=8": causePin, "reset=10": causeWatchdog,
@@ -300,6 +310,7 @@ func TestBaudRates(t *testing.T) {
 // TestWatchdogLimits sets times longer than the hardware can count.
 func TestWatchdogLimits(t *testing.T) {
 	for board, limits := range map[string]map[string]string{
+		"rpi_pico2":      {"64": "100", "186a0": "16777"},               // 0.1 s; 100 s: 24 bits of microseconds
 		"rpi_pico":       {"64": "100", "186a0": "8388"},                // 0.1 s; 100 s: 24 bits of half microseconds
 		"mimxrt1060_evk": {"1": "500", "64": "500", "100000": "128000"}, // half seconds
 		"nrf52840dk":     {"100000": "1048576"},

@@ -48,6 +48,7 @@ var undescribed = map[string]string{
 	"uart/ns16550.c":               "QEMU's machine runs it",
 	"chip/imxrt1060_boot.c":        "commands of a flash, no registers",
 	"chip/rp2040_boot.S":           "TestRP2040Boot runs it on a model of the SSI",
+	"chip/rp2350_boot.S":           "an image definition, no registers: TestRP2350Image reads it",
 	"chip/stm32/stm32h7_early.S":   "TestSTM32H7Early runs it",
 	"cpu/cortexm/entry.S":          "no registers",
 	"cpu/cortexm/handlers.S":       "no registers",
