@@ -19,6 +19,7 @@ import (
 	"github.com/boardsmith/boardsmith/internal/drawn"
 	"github.com/boardsmith/boardsmith/internal/firmware"
 	"github.com/boardsmith/boardsmith/internal/mlftest"
+	"github.com/boardsmith/boardsmith/rpc"
 )
 
 // acme is a copy of the example of a custom board, with changed files.
@@ -164,6 +165,60 @@ func TestOwnScriptErrors(t *testing.T) {
 		} else if strings.Contains(c.want, "does not define") && failure.Next(err) != "see docs/custom-boards.md" {
 			t.Errorf("%q: %s", c.edits, failure.Next(err))
 		}
+	}
+}
+
+// TestOwnLibrary calls a library that lies beside the chip file. A write to the boot loader's memory is a fault, whose
+// record the board's own linker script keeps over the reset.
+func TestOwnLibrary(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("qemu-system-arm"); err != nil {
+		t.Skip("no qemu-system-arm")
+	}
+	a := newAcme(t)
+	a.edit(chipFile, `"sources": [`, `"libraries": ["./acme/dsp"], "functions": [{"name": "use.dsp", "symbol": "use_dsp"}],
+  "sources": ["acme/vendor/deep/down/use.c", `)
+	putFiles(t, a.path("chip/acme"), map[string]string{
+		"dsp/library.json": `{"doc": "d", "headers": ["."], "sources": ["dsp.c"], "licence": "0BSD"}`,
+		"dsp/dsp.h":        "int dsp_answer(void);\n",
+		"dsp/dsp.c":        "#include \"dsp.h\"\nint dsp_answer(void) { return 42; }\n",
+		"vendor/deep/down/use.c": `#include <dsp.h>
+#include <tvm/runtime/c_runtime_api.h>
+#include "acme_m4.h"
+int use_dsp(TVMValue* args, int* codes, int n, TVMValue* out, int* type, void* handle);
+int use_dsp(TVMValue* args, int* codes, int n, TVMValue* out, int* type, void* handle) {
+    (void)args; (void)codes; (void)handle;
+    if (n == 1) {
+        *(volatile uint32_t*)0x100U = 1;
+    }
+    out->v_int64 = dsp_answer();
+    *type = kTVMArgInt;
+    return 0;
+}
+`,
+	})
+	p, err := a.build()
+	must(t, err)
+	u, err := p.Usage(built(t, p))
+	must(t, err)
+	if u.Stack == nil || u.Stack.Need < 100 || u.Stack.Have != 8192 || u.Stack.Handlers < 100 {
+		t.Errorf("the stacks: %+v", u.Stack)
+	}
+	if len(p.Libraries()) != 0 || len(p.state.Libraries) != 1 {
+		t.Errorf("%v, %+v", p.Libraries(), p.state.Libraries)
+	}
+	s, err := p.Run(t.Context(), testEnv().desk(), "")
+	must(t, err)
+	defer s.Close(t.Context())
+	f, err := s.Function(t.Context(), "use.dsp")
+	must(t, err)
+	if got, err := f.Call(t.Context()); err != nil || got != int64(42) {
+		t.Errorf("%v, %v", got, err)
+	}
+	_, err = f.Call(t.Context(), 1)
+	fault := new(rpc.FaultError)
+	if !errors.As(err, &fault) || len(fault.Frames) == 0 || fault.Frames[0].Function != "use_dsp" {
+		t.Error(err)
 	}
 }
 

@@ -1,8 +1,10 @@
 package project_test
 
 import (
+	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/boardsmith/boardsmith/cache"
@@ -21,6 +23,20 @@ func TestCustomBoard(t *testing.T) {
 		if _, err := exec.LookPath(tool); err != nil {
 			t.Skipf("no %s", tool)
 		}
+	}
+	loader := filepath.Join(t.TempDir(), "boot.elf")
+	if out, err := exec.Command("arm-none-eabi-gcc", "-nostdlib", "-Wl,-Ttext=0,-e,start", "-o", loader,
+		customExample+"/boards/boot.S").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	made, err := exec.Command("arm-none-eabi-objcopy", "-O", "ihex", loader, "/dev/stdout").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	is, err := os.ReadFile(customExample + "/boards/boot.hex")
+	lines := func(text []byte) string { return strings.ReplaceAll(string(text), "\r", "") }
+	if err != nil || lines(made) != lines(is) {
+		t.Errorf("boot.hex is not made of boot.S (%v):\n%s", err, made)
 	}
 	board := "kiln"
 	builder := &project.Builder{

@@ -506,6 +506,9 @@ func (c *checking) byHand(ctx context.Context) (string, error) {
 	if err := run.run(ctx); err != nil {
 		return "", err
 	}
+	if err := p.postLink(ctx, t, nil); err != nil {
+		return "", err
+	}
 	digest, err := t.digest(p.state.Template.ELF)
 	if err == nil && digest != c.image.Digest {
 		err = fmt.Errorf("%s: another folder gives another file", p.state.Template.ELF)

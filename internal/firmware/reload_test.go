@@ -117,20 +117,21 @@ func TestHEX(t *testing.T) {
 	if got, err := ParseHEX(text); err != nil || !reflect.DeepEqual(got, all) {
 		t.Errorf("%+v, %v", got, err)
 	}
-	for text, want := range map[string]string{
-		"":                                   "no end record",
-		":00000001FF":                        "",
-		":0400000300000011E8\r\n:00000001FF": "",
-		":020000021000EC\n:0100000041BE\n:00000001FF":   "",
-		":0100000041BF\n:00000001FF":                    "line 1: wrong checksum",
-		":01000000\n":                                   "line 1: not a record",
-		"0100000041BE\n":                                "line 1: not a record",
-		":0x\n":                                         "line 1: not a record",
-		":0200000041BD\n":                               "line 1: not a record",
-		":00000006FA\n":                                 "line 1: a record of type 6",
-		":0100000041BE\n:0100000041BE\n:00000001FF":     "two records for 0x00000000",
-		":02000004FFFFFC\n:02FFFF0041427D\n:00000001FF": "", // up to 4 GiB, and one byte more
+	for _, c := range [][2]string{
+		{"", "no end record"},
+		{":00000001FF", ""},
+		{":0400000300000011E8\r\n:00000001FF", ""},
+		{":020000021000EC\n:0100000041BE\n:00000001FF", ""},
+		{":0100000041BF\n:00000001FF", "line 1: wrong checksum"},
+		{":01000000\n", "line 1: not a record"},
+		{"0100000041BE\n", "line 1: not a record"},
+		{":0x\n", "line 1: not a record"},
+		{":0200000041BD\n", "line 1: not a record"},
+		{":00000006FA\n", "line 1: a record of type 6"},
+		{":0100000041BE\n:0100000041BE\n:00000001FF", "two records for 0x00000000"},
+		{":02000004FFFFFC\n:02FFFF0041427D\n:00000001FF", ""}, // up to 4 GiB, and one byte more
 	} {
+		text, want := c[0], c[1]
 		_, err := ParseHEX([]byte(text))
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v", text, err)

@@ -429,14 +429,19 @@ func (p *program) function(addr uint64) *codeFunction {
 	return p.functions[i]
 }
 
-// named returns the functions with these names.
+// named returns the functions with these names, of which a function may have several.
 func (p *program) named(names ...string) (all []*codeFunction) {
 	for _, f := range p.functions {
-		if slices.Contains(names, f.name) {
+		if slices.ContainsFunc(names, func(name string) bool { return f.name == name || p.isAlias(name, f) }) {
 			all = append(all, f)
 		}
 	}
 	return all
+}
+
+func (p *program) isAlias(name string, f *codeFunction) bool {
+	s, ok := p.symbols[name]
+	return ok && elf.ST_TYPE(s.Info) == elf.STT_FUNC && p.codeAddress(s.Value) == f.addr
 }
 
 // callees returns the functions that a template names.
