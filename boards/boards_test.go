@@ -457,7 +457,7 @@ func TestOptions(t *testing.T) {
 	full, err := b.Settle(o)
 	want := Options{
 		ArenaKiB: 64, PacketBytes: 1024, RegistryBytes: 512, LogLevel: "warn", RuntimeOpt: "Os",
-		OperatorOpt: "O2", GraphExecutor: OnDevice,
+		OperatorOpt: "O2", GraphExecutor: OnDevice, App: RPC,
 	}
 	if err != nil || full != want {
 		t.Fatalf("got %+v, %v; want %+v", full, err, want)

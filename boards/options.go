@@ -26,6 +26,7 @@ type Options struct {
 	OperatorOpt   string `json:"operator_opt,omitempty"`   // O0, O1, O2, O3, Og, Os
 	OperatorFlags string `json:"operator_flags,omitempty"` // -FLAG or FILE.c:-FLAG, separated by commas
 	GraphExecutor string `json:"graph_executor,omitempty"` // host, device
+	App           string `json:"app,omitempty"`            // rpc, standalone
 }
 
 // OperatorFlagsOf returns the flags of OperatorFlags for a C file of the model, by its name without a folder: those for
@@ -102,10 +103,17 @@ var (
 	levelNames = []string{"error", "warn", "info", "debug"}
 	optNames   = []string{"O0", "O1", "O2", "O3", "Og", "Os"}
 	placeNames = []string{"host", OnDevice}
+	appNames   = []string{RPC, Standalone}
 )
 
 // OnDevice is the value of Options.GraphExecutor for firmware with a graph executor.
 const OnDevice = "device"
+
+// Values of Options.App.
+const (
+	RPC        = "rpc"        // a host calls the model's functions
+	Standalone = "standalone" // the firmware runs the model by itself, without an RPC server
+)
 
 var table = []option{
 	{Option: Option{
@@ -148,6 +156,10 @@ var table = []option{
 		Name: "graph_executor", Type: "string", Choices: placeNames,
 		Help: "device: the firmware can run graphs itself (tvm.graph_executor.create); host: only a host can",
 	}, text: func(o *Options) *string { return &o.GraphExecutor }},
+	{Option: Option{
+		Name: "app", Type: "string", Choices: appNames,
+		Help: "rpc: a host calls the model's functions; standalone: the firmware runs the model by itself",
+	}, text: func(o *Options) *string { return &o.App }},
 }
 
 // own returns the board's defaults.
@@ -156,7 +168,7 @@ func (b *Board) own() Options {
 		ArenaKiB: b.ArenaKiB, UploadKiB: b.UploadKiB, PacketBytes: b.PacketBytes, RegistryBytes: b.RegistryBytes,
 		StackBytes: b.StackBytes,
 		LogLevel:   b.LogLevel, RuntimeOpt: b.RuntimeOpt, OperatorOpt: b.OperatorOpt,
-		GraphExecutor: cmp.Or(b.GraphExecutor, placeNames[0]),
+		GraphExecutor: cmp.Or(b.GraphExecutor, placeNames[0]), App: RPC,
 	}
 }
 

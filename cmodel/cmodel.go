@@ -42,6 +42,7 @@ type Code struct {
 
 	example string // of main.c
 	target  *Target
+	model   *model
 }
 
 // A Renamed is a name that is not the same in C.
@@ -127,7 +128,7 @@ func Generate(a *mlf.Archive, m *mlf.Model, o Options) (*Code, error) {
 	g := &model{M: m, Archive: a, RAM: o.RAMParameters, Target: o.Target}
 	n := &namer{}
 	g.C = n.model(m.Name)
-	code := &Code{Name: g.C, Objects: m.Objects, target: o.Target}
+	code := &Code{Name: g.C, Objects: m.Objects, target: o.Target, model: g}
 	if len(m.Outputs) == 0 {
 		return nil, g.fault("", "it has no outputs")
 	}

@@ -322,10 +322,12 @@ func comment(s string) string {
 	return strings.TrimRight(strings.ReplaceAll(s, "*/", "* /"), `\`)
 }
 
-var templates = template.Must(template.New("").Funcs(template.FuncMap{
+var functions = template.FuncMap{
 	"quote": quote, "comment": comment, "list": list, "dtype": dtypeC, "data": dataC, "dataType": dataType,
 	"elements": elements, "elementCount": elementCount, "shape": shapeOf, "add": func(a, b int) int { return a + b },
-}).Parse(headerText + sourceText + exampleText))
+}
+
+var templates = template.Must(template.New("").Funcs(functions).Parse(headerText + sourceText + exampleText))
 
 // ParamShape returns an expression for the address of a parameter's shape.
 func (g *model) ParamShape(p param) string {

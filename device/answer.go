@@ -16,6 +16,7 @@ import (
 	"github.com/boardsmith/boardsmith/internal/firmware"
 	"github.com/boardsmith/boardsmith/internal/flashplan"
 	"github.com/boardsmith/boardsmith/rpc"
+	"github.com/boardsmith/boardsmith/standalone"
 	"github.com/boardsmith/boardsmith/transport"
 )
 
@@ -32,15 +33,20 @@ const (
 func begin(
 	ctx context.Context, open func(context.Context) (transport.Link, error), o transport.SessionOptions,
 ) (*transport.Session, error) {
+	return patiently(ctx, func() (*transport.Session, error) { return beginOnce(ctx, open, o) })
+}
+
+// patiently is begin for any kind of session.
+func patiently[T any](ctx context.Context, beginOnce func() (T, error)) (T, error) {
 	for began := time.Now(); ; {
-		s, err := beginOnce(ctx, open, o)
+		s, err := beginOnce()
 		var bridge *transport.TCPError
 		if err == nil || !errors.As(err, &bridge) || !bridge.Temporary() || time.Since(began) > busyWithin {
 			return s, err
 		}
 		select {
 		case <-ctx.Done():
-			return nil, failure.Stopped(ctx, "%w", err)
+			return s, failure.Stopped(ctx, "%w", err)
 		case <-time.After(busyEvery):
 		}
 	}
@@ -70,7 +76,10 @@ func (d *Device) ask(ctx context.Context, next *image.Image) (*flashplan.Answer,
 	}
 	var answer *flashplan.Answer
 	if err == nil {
-		answer, err = d.asked(ctx, next)
+		if answer, err = d.asked(ctx, next); answer == nil && ctx.Err() == nil {
+			d.desk.log().Debug("ask", "error", err)
+			answer, err = d.askedInLines(ctx, next)
+		}
 	}
 	if ctx.Err() != nil {
 		return nil, failure.Stopped(ctx, "ask")
@@ -144,9 +153,17 @@ func askBuild(ctx context.Context, f rpc.Function) (*flashplan.Answer, error) {
 	return a, nil
 }
 
+// neverAnswered reports an error of firmware that did not begin a session.
+func neverAnswered(err error) bool {
+	return errors.As(err, new(*transport.HandshakeError)) || errors.As(err, new(*standalone.SilentError))
+}
+
 // greet asks the firmware, which was just started, for its identity.
 func (d *Device) greet(ctx context.Context, i *image.Image) (*flashplan.Answer, error) {
 	link := func(ctx context.Context) (transport.Link, error) { return d.attachment.open(ctx, d.board, i) }
+	if speaksLines(i) {
+		return d.greetInLines(ctx, link, i)
+	}
 	t, err := begin(ctx, link, transport.SessionOptions{Log: d.desk.log(), StartTimeout: bootWithin})
 	if err != nil {
 		return nil, err
@@ -183,12 +200,17 @@ func (d *Device) confirm(ctx context.Context, s *rpc.Session, i *image.Image) (*
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", d.board.Name, err)
 	}
-	wrong.Got = hex.EncodeToString(got.BuildID[:])
+	return got, d.isImage(got, i)
+}
+
+// isImage returns a *WrongImageError unless the firmware's build id and CRC are the image's.
+func (d *Device) isImage(got *flashplan.Answer, i *image.Image) error {
+	wrong := &WrongImageError{Device: d.board.Name, Want: i.ID(), Got: hex.EncodeToString(got.BuildID[:])}
 	if got.BuildID != i.BuildID {
-		return nil, wrong
+		return wrong
 	}
 	if len(d.board.Memory) == 0 {
-		return got, nil // a process: it is not in flash
+		return nil // a process: it is not in flash
 	}
 	hole := byte(0)
 	if d.attachment != nil {
@@ -196,14 +218,14 @@ func (d *Device) confirm(ctx context.Context, s *rpc.Session, i *image.Image) (*
 	}
 	file, err := i.ELF()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	parts, err := firmware.ReadParts(file, i.Landmarks, i.Path, hole)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if parts != nil && got.CRC != parts.CRC(got.Nonce) {
-		return nil, wrong
+		return wrong
 	}
-	return got, nil
+	return nil
 }

@@ -60,12 +60,16 @@ func TestContexts(t *testing.T) {
 			_, err := emulated.Probes().Start(ctx, t.TempDir(), "nrf51", nil)
 			return err
 		},
-		"Probes.State":   func(ctx context.Context) error { _, err := emulated.Probes().State(ctx, t.TempDir()); return err },
-		"Probes.Erase":   func(ctx context.Context) error { return emulate(emulated.Probes().Erase(ctx, t.TempDir())) },
-		"Probes.Swap":    func(ctx context.Context) error { return emulate(emulated.Probes().Swap(ctx, t.TempDir())) },
-		"Probes.Stop":    func(ctx context.Context) error { return emulated.Probes().Stop(ctx, t.TempDir()) },
-		"Device.Flash":   func(ctx context.Context) error { _, err := host.Flash(ctx, i); return err },
-		"Device.Open":    func(ctx context.Context) error { _, err := host.Open(ctx, i); return err },
+		"Probes.State": func(ctx context.Context) error { _, err := emulated.Probes().State(ctx, t.TempDir()); return err },
+		"Probes.Erase": func(ctx context.Context) error { return emulate(emulated.Probes().Erase(ctx, t.TempDir())) },
+		"Probes.Swap":  func(ctx context.Context) error { return emulate(emulated.Probes().Swap(ctx, t.TempDir())) },
+		"Probes.Stop":  func(ctx context.Context) error { return emulated.Probes().Stop(ctx, t.TempDir()) },
+		"Device.Flash": func(ctx context.Context) error { _, err := host.Flash(ctx, i); return err },
+		"Device.Open":  func(ctx context.Context) error { _, err := host.Open(ctx, i); return err },
+		"Device.OpenStandalone": func(ctx context.Context) error {
+			_, err := host.OpenStandalone(ctx, i)
+			return err
+		},
 		"Device.Confirm": func(ctx context.Context) error { return host.Confirm(ctx, session, i) },
 		"Device.Link":    func(ctx context.Context) error { _, err := host.Link(ctx, i); return err },
 		"Device.Monitor": func(ctx context.Context) error {

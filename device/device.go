@@ -132,6 +132,10 @@ func (d *Device) Open(ctx context.Context, i *image.Image) (*rpc.Session, error)
 	if err != nil {
 		return nil, err
 	}
+	if speaksLines(i) {
+		return nil, failure.New(failure.Config, "use OpenStandalone, or build with "+
+			failure.Option("Spec.Options", "app="+boards.RPC), "%v has no RPC server: it is standalone firmware", i)
+	}
 	d.desk.Progress.Tell(progress.Event{Step: "open", Detail: d.board.Name})
 	power := powerCycle{d: d}
 	for {

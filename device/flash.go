@@ -14,7 +14,6 @@ import (
 	"github.com/boardsmith/boardsmith/internal/flashplan"
 	"github.com/boardsmith/boardsmith/internal/ledger"
 	"github.com/boardsmith/boardsmith/progress"
-	"github.com/boardsmith/boardsmith/transport"
 )
 
 const (
@@ -60,8 +59,7 @@ func (d *Device) holdsAlready(ctx context.Context, i *image.Image) (FlashReport,
 		err = d.sameChip(answer.Chip)
 	}
 	var other *WrongImageError
-	var silent *transport.HandshakeError
-	if errors.As(err, &other) || errors.As(err, &silent) && failure.Of(err) == failure.Boot {
+	if errors.As(err, &other) || neverAnswered(err) && failure.Of(err) == failure.Boot {
 		err = &NoProgrammerError{Board: d.board.Name, Image: i.Path, Err: err}
 	}
 	if err != nil {
@@ -161,8 +159,7 @@ func (f *flashing) answers(ctx context.Context) error {
 			return f.identified(answer)
 		}
 		// Firmware that has begun a session has started: a later loss is the link's.
-		var none *transport.HandshakeError
-		lost := ctx.Err() == nil && silent(err) && !errors.As(err, &none) && attempt < bootAttempts
+		lost := ctx.Err() == nil && silent(err) && !neverAnswered(err) && attempt < bootAttempts
 		if !lost && !f.power.helps(ctx, err) {
 			return f.d.diagnosed(ctx, f.facts.Image.Image, err)
 		}

@@ -6,8 +6,10 @@ import (
 
 	"github.com/boardsmith/boardsmith/executor"
 	"github.com/boardsmith/boardsmith/internal/failuretest"
+	"github.com/boardsmith/boardsmith/internal/transporttest"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/rpc"
+	"github.com/boardsmith/boardsmith/standalone"
 )
 
 // TestContexts calls every function of this package with contexts that have ended.
@@ -38,8 +40,13 @@ func TestContexts(t *testing.T) {
 	}
 	time := func(ctx context.Context) error { _, err := e.Time(ctx, rpc.TimeOptions{}); return err }
 	calls := failuretest.Calls{
-		"Open":        func(ctx context.Context) error { _, err := executor.Open(ctx, s, m); return err },
-		"OpenLoaded":  func(ctx context.Context) error { _, err := executor.OpenLoaded(ctx, s, rpc.Module{}, m); return err },
+		"Open":       func(ctx context.Context) error { _, err := executor.Open(ctx, s, m); return err },
+		"OpenLoaded": func(ctx context.Context) error { _, err := executor.OpenLoaded(ctx, s, rpc.Module{}, m); return err },
+		"OpenStandalone": func(ctx context.Context) error {
+			host, _ := transporttest.Pair()
+			_, err := executor.OpenStandalone(ctx, standalone.New(host, standalone.Options{}), m)
+			return err
+		},
 		"Graph.Debug": func(ctx context.Context) error { _, err := g.Debug(ctx, rpc.TimeOptions{}); return err },
 	}
 	both := failuretest.Calls{"SetInput": setInput, "Output": output, "Time": time, "Close": e.Close}

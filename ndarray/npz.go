@@ -119,7 +119,7 @@ func pathless(err error) error {
 // WriteNPZ writes the arrays in their order, uncompressed and without times: equal arrays give equal bytes. It
 // writes atomically.
 func WriteNPZ(path string, arrays []Named) error {
-	data, err := encodeNPZ(arrays)
+	data, err := EncodeNPZ(arrays)
 	if err != nil {
 		return failure.New(failure.Config, "", "%s: %w", path, err)
 	}
@@ -130,7 +130,8 @@ func WriteNPZ(path string, arrays []Named) error {
 	return nil
 }
 
-func encodeNPZ(arrays []Named) ([]byte, error) {
+// EncodeNPZ returns the bytes that WriteNPZ writes. Equal arrays give equal bytes.
+func EncodeNPZ(arrays []Named) ([]byte, error) {
 	var buf bytes.Buffer
 	z := zip.NewWriter(&buf)
 	seen := map[string]bool{}

@@ -53,6 +53,10 @@ func TestContexts(t *testing.T) {
 		},
 		"Project.Build": func(ctx context.Context) error { _, err := p.Build(ctx); return err },
 		"Project.Run":   func(ctx context.Context) error { _, err := p.Run(ctx, testEnv().desk(), ""); return err },
+		"Project.RunStandalone": func(ctx context.Context) error {
+			_, err := p.RunStandalone(ctx, testEnv().desk(), "")
+			return err
+		},
 		"Builder.CheckTemplate": func(ctx context.Context) error {
 			trial := TemplateTrial{Spec: Spec{Template: "baremetal", Model: spec.Model}}
 			return testEnv().builder().CheckTemplate(ctx, trial, func(TemplateCheck) {})

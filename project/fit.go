@@ -323,20 +323,21 @@ func (p *Project) layout(image, mapFile string) (*fit.Layout, error) {
 
 // shippedSources returns the sources that equal, byte by byte, those of an embedded template.
 func (p *Project) shippedSources() (names []string) {
-	own := map[string][]byte{}
+	own := map[string][][]byte{} // by the file's name, which several may have
 	_ = fs.WalkDir(templates.FS, ".", func(name string, _ fs.DirEntry, _ error) error {
 		if data, err := fs.ReadFile(templates.FS, name); err == nil {
-			own[path.Base(name)] = data
+			own[path.Base(name)] = append(own[path.Base(name)], data)
 		}
 		return nil
 	})
 	for name := range p.state.Files {
-		want, known := own[path.Base(name)]
+		wanted, known := own[path.Base(name)]
 		if !known || !isSource(name) {
 			continue
 		}
 		have, err := os.ReadFile(filepath.Join(p.dir, filepath.FromSlash(name)))
-		if err == nil && bytes.Equal(have, want) {
+		isIt := func(want []byte) bool { return bytes.Equal(have, want) }
+		if err == nil && slices.ContainsFunc(wanted, isIt) {
 			names = append(names, name)
 		}
 	}

@@ -23,6 +23,7 @@ import (
 	"github.com/boardsmith/boardsmith/internal/fit"
 	"github.com/boardsmith/boardsmith/internal/generator"
 	"github.com/boardsmith/boardsmith/mlf"
+	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/templates"
 )
 
@@ -36,6 +37,8 @@ type plan struct {
 	state   state // with Files
 	files   map[string]planned
 	archive *mlf.Archive
+	app     *blueprint.App // nil: firmware with an RPC server
+	samples []ndarray.Named
 }
 
 // planned is one file: from files under a name, or data.
@@ -56,7 +59,7 @@ func (b *Builder) makePlan(ctx context.Context, s Spec) (*plan, error) {
 	if err != nil {
 		return nil, optionsFit(board, s.Options, err)
 	}
-	t, from, err := b.chooseTemplate(ctx, board, s)
+	t, app, from, err := b.chooseTemplate(ctx, board, s)
 	if err != nil {
 		return nil, err
 	}
@@ -71,7 +74,7 @@ func (b *Builder) makePlan(ctx context.Context, s Spec) (*plan, error) {
 	if err := fit.CheckModel(board, a, m); err != nil {
 		return nil, err
 	}
-	pl := &plan{files: map[string]planned{}, archive: a}
+	pl := &plan{files: map[string]planned{}, archive: a, app: app, samples: s.Samples}
 	libraries, err := pl.addLibraries(ctx, b, board, t, s)
 	if err != nil {
 		return nil, err
@@ -112,8 +115,9 @@ func isC(name string) bool { return strings.HasSuffix(name, ".c") || strings.Has
 // addRuntime plans the shipped runtime, or that of the user's folder dir.
 func (pl *plan) addRuntime(dir string, t *blueprint.Template) error {
 	to := t.Landmarks.Folders.OfRuntime()
+	isOurs := func(name string) bool { return isC(name) && (pl.app == nil || pl.app.TakesRuntime(name)) }
 	if dir == "" {
-		return pl.addTree(crt.FS, to, isC)
+		return pl.addTree(crt.FS, to, isOurs)
 	}
 	files := os.DirFS(dir)
 	if _, err := fs.Stat(files, "src/runtime/crt"); err == nil {
@@ -128,7 +132,7 @@ func (pl *plan) addRuntime(dir string, t *blueprint.Template) error {
 	}
 	return pl.addTree(files, to, func(name string) bool {
 		top, _, _ := strings.Cut(name, "/")
-		return (top == "include" || top == "src") && isC(name)
+		return (top == "include" || top == "src") && isOurs(name)
 	})
 }
 
@@ -141,7 +145,11 @@ func (pl *plan) add(b *boards.Board, o boards.Options, t *blueprint.Template, a 
 	if err := t.CheckNames(); err != nil {
 		return err
 	}
-	if t.Firmware != "" {
+	if pl.app != nil {
+		if err := pl.addShipped(t.Firmware, pl.app); err != nil {
+			return err
+		}
+	} else if t.Firmware != "" {
 		common, err := fs.Sub(templates.FS, templates.Firmware)
 		if err != nil {
 			return fmt.Errorf("template %s: %w", t.Name, err)
@@ -168,10 +176,16 @@ func (pl *plan) add(b *boards.Board, o boards.Options, t *blueprint.Template, a 
 	}
 	folder := t.Landmarks.Folders.OfModel()
 	pl.addModel(folder, a, m)
-	pl.files[templates.LaunchScript] = planned{files: templates.FS, name: templates.LaunchScript, mode: 0o755}
-	if err := pl.addAdapter(folder, m); err != nil {
+	if pl.app != nil {
+		if err := pl.addEmbedded(folder, a, m); err != nil {
+			return err
+		}
+	} else if len(pl.samples) > 0 {
+		return failure.New(failure.Config, "leave the samples out", "only standalone firmware has samples")
+	} else if err := pl.addAdapter(folder, m); err != nil {
 		return err
 	}
+	pl.files[templates.LaunchScript] = planned{files: templates.FS, name: templates.LaunchScript, mode: 0o755}
 	for _, file := range o.OperatorFiles() {
 		if name := path.Join(folder, "codegen/host/src", file); pl.files[name].mode == 0 {
 			return failure.New(failure.Config, "", "option operator_flags: the model has no C file %s", file)
@@ -259,15 +273,17 @@ func (f planned) read() ([]byte, error) {
 	return fs.ReadFile(f.files, f.name)
 }
 
-func (b *Builder) chooseTemplate(ctx context.Context, board *boards.Board, s Spec) (*blueprint.Template,
-	*templateOrigin,
-	error,
+func (b *Builder) chooseTemplate(ctx context.Context, board *boards.Board, s Spec) (t *blueprint.Template,
+	app *blueprint.App, from *templateOrigin, err error,
 ) {
-	t, from, err := b.findTemplate(ctx, cmp.Or(s.Template, board.Templates[0]))
+	t, from, err = b.findTemplate(ctx, cmp.Or(s.Template, board.Templates[0]))
+	if err == nil {
+		t, app, err = t.For(s.Options.App)
+	}
 	if err == nil {
 		err = fits(t, board, s.Options)
 	}
-	return t, from, err
+	return t, app, from, err
 }
 
 // fits returns an error for a template that the board or the options do not allow.

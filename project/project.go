@@ -21,6 +21,7 @@ import (
 	"github.com/boardsmith/boardsmith/internal/fit"
 	"github.com/boardsmith/boardsmith/internal/generator"
 	"github.com/boardsmith/boardsmith/mlf"
+	"github.com/boardsmith/boardsmith/ndarray"
 )
 
 // A Spec is the input of Generate. Only Board and Model, or Archive instead, must be set.
@@ -34,6 +35,9 @@ type Spec struct {
 	ModelName string         // which of the archive's models; "": the only one
 	Libraries []string       // names, folders with a library.json, or such of git repositories; in the link's order
 	Options   boards.Options // zero fields are the board's own
+	// Samples, one array per input, are the inputs of standalone firmware (Options.App), compiled in; nil: the host sends
+	// them
+	Samples []ndarray.Named
 	// Runtime is a folder with include/ and src/, laid out as in package crt, in place of the runtime there; "": none.
 	// project.json has the digests of its files, but not its path.
 	Runtime string

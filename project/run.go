@@ -11,6 +11,7 @@ import (
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/rpc"
+	"github.com/boardsmith/boardsmith/standalone"
 )
 
 // maxFlashes limits the history.
@@ -80,21 +81,39 @@ func (p *Project) Built() (*image.Image, error) {
 // Run builds the project, attaches a device of the desk, flashes it and opens a session: Build, Attach, Flash,
 // Open. The device stays attached until p is closed. A nil desk means the zero value.
 func (p *Project) Run(ctx context.Context, desk *device.Desk, which string) (*rpc.Session, error) {
+	d, i, err := p.flashed(ctx, desk, which)
+	if err != nil {
+		return nil, err
+	}
+	return d.Open(ctx, i)
+}
+
+// RunStandalone is Run for a project of standalone firmware (boards.Options.App). The caller closes the session.
+func (p *Project) RunStandalone(ctx context.Context, desk *device.Desk, which string) (*standalone.Session, error) {
+	d, i, err := p.flashed(ctx, desk, which)
+	if err != nil {
+		return nil, err
+	}
+	return d.OpenStandalone(ctx, i)
+}
+
+// flashed builds the project, attaches a device until p is closed, and flashes it.
+func (p *Project) flashed(ctx context.Context, desk *device.Desk, which string) (*device.Device, *image.Image, error) {
 	if desk == nil {
 		desk = &device.Desk{}
 	}
 	i, err := p.Build(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	d, err := desk.Attach(ctx, p.Board(), which)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	p.devices = append(p.devices, d)
 	r, err := d.Flash(ctx, i)
 	if err := errors.Join(err, p.RecordFlash(i, r, err)); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return d.Open(ctx, i)
+	return d, i, nil
 }

@@ -48,7 +48,7 @@ func (c *checking) board(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if _, _, err := c.builder.chooseTemplate(ctx, board, c.Spec); err != nil {
+	if _, _, _, err := c.builder.chooseTemplate(ctx, board, c.Spec); err != nil {
 		return "", err
 	}
 	return c.Board, nil

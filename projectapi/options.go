@@ -97,6 +97,9 @@ func optionsOf(b *boards.Board, names []string) []Option {
 		},
 	}
 	for _, o := range b.Options() {
+		if !slices.Contains(boardOptions, o.Name) {
+			continue
+		}
 		kind := map[string]string{"int": "int"}[o.Type]
 		if kind == "" {
 			kind = "str"
@@ -206,10 +209,12 @@ func optionWords(v Values) (words []string, err error) {
 	return words, nil
 }
 
-// boardOptions are the names of boards.Options.
+// boardOptions are the names of boards.Options, without app: TVM's hosts talk to firmware with an RPC server.
 var boardOptions = func() (names []string) {
 	for _, o := range new(boards.Board).Options() {
-		names = append(names, o.Name)
+		if o.Name != "app" {
+			names = append(names, o.Name)
+		}
 	}
 	return names
 }()

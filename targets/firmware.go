@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -17,6 +18,7 @@ import (
 	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/inputs"
 	"github.com/boardsmith/boardsmith/mlf"
+	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/project"
 	"github.com/boardsmith/boardsmith/samples"
 )
@@ -56,6 +58,9 @@ func (v *invocation) makeProject(ctx context.Context, in *inputs.Inputs) error {
 		return err
 	}
 	spec.Archive = archive
+	if spec.Samples, err = v.samples(in, archive); err != nil {
+		return err
+	}
 	bar := v.Start("generate", 0)
 	builder, p := v.builder(in), v.project
 	if p != nil { // keep the lock since it was loaded
@@ -80,6 +85,25 @@ func (v *invocation) makeProject(ctx context.Context, in *inputs.Inputs) error {
 	r["step"] = "generate" // build generates too
 	v.JSONLine(r)
 	return nil
+}
+
+// samples returns the inputs that are compiled into standalone firmware: those of SAMPLES, else the project's.
+func (v *invocation) samples(in *inputs.Inputs, a *mlf.Archive) ([]ndarray.Named, error) {
+	if in.Samples == "" {
+		if v.project == nil || in.Options.App != boards.Standalone {
+			return nil, nil
+		}
+		return v.project.Samples()
+	}
+	m, err := a.Model(in.ModelName.Value)
+	if err != nil {
+		return nil, err
+	}
+	arrays, err := inputs.ReadArrays(in.Samples, m)
+	if err != nil {
+		return nil, fmt.Errorf("SAMPLES: %w", err)
+	}
+	return arrays, nil
 }
 
 // runsHere returns an error for a board that is a process, except on Linux. It accepts an unknown board, for which
@@ -162,7 +186,8 @@ func (v *invocation) ready(ctx context.Context) error {
 	if err := v.matches(in); err != nil {
 		return err
 	}
-	if !in.Model.Asked && !in.ModelName.Asked && !in.Board.Asked && !in.OptionsAsked && !in.Template.Asked {
+	if !in.Model.Asked && !in.ModelName.Asked && !in.Board.Asked && !in.OptionsAsked && !in.Template.Asked &&
+		in.Samples == "" {
 		return nil
 	}
 	current, err := v.isCurrent(in)

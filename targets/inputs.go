@@ -112,6 +112,9 @@ func (v *invocation) isCurrent(in *inputs.Inputs) (bool, error) {
 	if in.LibrariesAsked && !slices.Equal(in.Libraries, p.Libraries()) {
 		return false, nil
 	}
+	if in.Samples != "" {
+		return false, nil // generating compares them
+	}
 	if in.Template.Asked && !isTemplate(in, p) {
 		return false, nil
 	}
@@ -140,6 +143,13 @@ func isTemplate(in *inputs.Inputs, p *project.Project) bool {
 
 // modelInputs holds the arrays to run with, and a description of their source.
 func (v *invocation) modelInputs(m *mlf.Model) ([]ndarray.Named, string, error) {
+	if samples, err := v.project.Samples(); err != nil || samples != nil {
+		if err == nil && v.in.Input != "" {
+			err = failure.New(failure.Config, "leave INPUT out, or generate the project without SAMPLES",
+				"INPUT=%s: the inputs are constants of the firmware", v.in.Input)
+		}
+		return nil, "the firmware's samples", err
+	}
 	if v.in.Input != "" {
 		arrays, err := inputs.ReadArrays(v.in.Input, m)
 		return arrays, "input from " + v.in.Input, err

@@ -5,12 +5,12 @@ package targets
 import (
 	"context"
 
+	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/executor"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/mlf"
 	"github.com/boardsmith/boardsmith/project"
-	"github.com/boardsmith/boardsmith/rpc"
 )
 
 // loadsIntoRAM returns whether LOAD asks for it.
@@ -41,6 +41,10 @@ func (v *invocation) prepared(ctx context.Context) (modelLoad, error) {
 	if err := v.ready(ctx); err != nil {
 		return modelLoad{}, err
 	}
+	if v.project.Options().App == boards.Standalone {
+		return modelLoad{}, failure.New(failure.Config, "leave LOAD=ram or APP=standalone out",
+			"standalone firmware has its model in flash")
+	}
 	operators, err := v.project.ModelOperators()
 	if err != nil {
 		return modelLoad{}, err
@@ -63,15 +67,18 @@ type modelLoad struct {
 }
 
 // open prepares the model in the firmware of a session.
-func (l modelLoad) open(ctx context.Context, s *rpc.Session, m *mlf.Model) (executor.Executor, error) {
-	if l.resident == nil {
-		return executor.Open(ctx, s, m)
+func (l modelLoad) open(ctx context.Context, c *connection, m *mlf.Model) (executor.Executor, error) {
+	switch {
+	case c.alone != nil:
+		return executor.OpenStandalone(ctx, c.alone, m)
+	case l.resident == nil:
+		return executor.Open(ctx, c.rpc, m)
 	}
-	lib, err := l.resident.LoadRAM(ctx, s, l.operators)
+	lib, err := l.resident.LoadRAM(ctx, c.rpc, l.operators)
 	if err != nil {
 		return nil, err
 	}
-	return executor.OpenLoaded(ctx, s, lib, m)
+	return executor.OpenLoaded(ctx, c.rpc, lib, m)
 }
 
 func (l modelLoad) Close() error {

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/boardsmith/boardsmith/boards"
 	"github.com/boardsmith/boardsmith/executor"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/console"
@@ -16,11 +17,13 @@ import (
 	"github.com/boardsmith/boardsmith/internal/valuetext"
 	"github.com/boardsmith/boardsmith/ndarray"
 	"github.com/boardsmith/boardsmith/rpc"
+	"github.com/boardsmith/boardsmith/standalone"
 )
 
 // A connection is an open session with the firmware and the model in it.
 type connection struct {
-	rpc   *rpc.Session
+	rpc   *rpc.Session        // nil: standalone firmware
+	alone *standalone.Session // nil: firmware with an RPC server
 	model executor.Executor
 	load  modelLoad
 	limit time.Duration // of each call
@@ -69,23 +72,35 @@ func (v *invocation) withLoad(ctx context.Context, load modelLoad, f func(*conne
 	}
 	c := &connection{limit: v.in.Timeout, load: load}
 	err = c.call(ctx, "opening the link", func(ctx context.Context) error {
-		c.rpc, err = d.Open(ctx, load.image)
+		if v.project.Options().App == boards.Standalone {
+			c.alone, err = d.OpenStandalone(ctx, load.image)
+		} else {
+			c.rpc, err = d.Open(ctx, load.image)
+		}
 		return err
 	})
 	if err != nil {
 		return err
 	}
 	defer func() {
-		err = firstError(err, c.call(context.WithoutCancel(ctx), "closing the link", c.rpc.Close))
+		err = firstError(err, c.call(context.WithoutCancel(ctx), "closing the link", c.close))
 	}()
 	err = c.call(ctx, "preparing the model", func(ctx context.Context) error {
-		c.model, err = load.open(ctx, c.rpc, model)
+		c.model, err = load.open(ctx, c, model)
 		return err
 	})
 	if err != nil {
 		return err
 	}
 	return f(c)
+}
+
+// close ends the session.
+func (c *connection) close(ctx context.Context) error {
+	if c.alone != nil {
+		return c.alone.Close()
+	}
+	return c.rpc.Close(ctx)
 }
 
 func firstError(a, b error) error {
@@ -200,6 +215,9 @@ func (v *invocation) time(ctx context.Context, c *connection, bar *console.Progr
 
 // ask records the device's settings during the measurement.
 func (t *timing) ask(ctx context.Context, c *connection) error {
+	if c.rpc == nil {
+		return nil // standalone firmware does not report them
+	}
 	p, err := c.rpc.Platform(ctx)
 	if missing := new(rpc.NotFoundError); errors.As(err, &missing) {
 		return nil

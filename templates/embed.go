@@ -1,18 +1,20 @@
 // Package templates holds what firmware projects are made of, in the binary.
 //
 // Each folder with a template.json is one template, described by that file. Package project reads it, copies the folder
-// and generates what varies. No Go code contains a template's name. The folder firmware has the C that templates share.
+// and generates what varies. No Go code contains a template's name. The folders firmware and standalone
+// have the C that templates share.
 package templates
 
 import "embed"
 
 // FS holds one folder per template, the firmware's common C, and the script that every project gets.
 //
-//go:embed all:baremetal all:zephyr firmware launch_microtvm_api_server.sh
+//go:embed all:baremetal all:zephyr firmware standalone launch_microtvm_api_server.sh
 var FS embed.FS
 
 // Names in FS that are no templates.
 const (
 	Firmware     = "firmware"                      // the folder of the firmware's common C
+	Standalone   = "standalone"                    // the folder of the C of firmware without an RPC server
 	LaunchScript = "launch_microtvm_api_server.sh" // the script, which has the same name in a project
 )

@@ -29,7 +29,8 @@ type Template struct {
 	Firmware string            `json:"firmware"` // the project's folder for the firmware's common C; "": not needed
 	// folders of other templates that a project gets: the project's folder to TEMPLATE/FOLDER
 	Copies map[string]string `json:"copies"`
-	Copied map[string]fs.FS  `json:"-"` // their files
+	Copied map[string]fs.FS  `json:"-"`    // their files
+	Apps   map[string]App    `json:"apps"` // what differs for other values of the option app than rpc
 	Name   string            `json:"-"`
 	Files  fs.FS             `json:"-"` // rooted in the template's folder
 }
@@ -128,7 +129,7 @@ func readTemplate(name string, files fs.FS) (*Template, error) {
 	if err := dec.Decode(t); err != nil {
 		return nil, failure.New(failure.Config, "", "template %s: %s: %w", name, TemplateFile, err)
 	}
-	if err := cmp.Or(t.Check(), t.checkFirmware(), t.checkCopies()); err != nil {
+	if err := cmp.Or(t.Check(), t.checkFirmware(), t.checkCopies(), t.checkApps()); err != nil {
 		return nil, failure.New(failure.Config, "", "template %s: %s: %w", name, TemplateFile, err)
 	}
 	return t, nil

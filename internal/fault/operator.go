@@ -4,6 +4,7 @@ package fault
 
 import (
 	"debug/elf"
+	"path"
 	"slices"
 	"strings"
 
@@ -39,17 +40,19 @@ func (p *Program) operatorOf(frames []rpc.Frame) string {
 
 // ofOperator reports whether a frame belongs to an operator or to code that operators call.
 func (p *Program) ofOperator(f rpc.Frame) bool {
-	return p.folders.InModel(f.File) && f.Function != "" && !runsModel(f.Function)
+	return p.folders.InModel(f.File) && f.Function != "" && !runsModel(f)
 }
 
-// runsModel reports, by its name, whether a function runs all operators of a model.
-func runsModel(name string) bool {
-	return strings.HasSuffix(name, "__tvm_main__") || strings.HasSuffix(name, "_run")
+// runsModel reports, by its name, whether a function runs all operators of a model. In the embedded C interface, it is
+// run in tvm_<model>.c.
+func runsModel(f rpc.Frame) bool {
+	return strings.HasSuffix(f.Function, "__tvm_main__") || strings.HasSuffix(f.Function, "_run") ||
+		f.Function == "run" && strings.HasPrefix(path.Base(f.File), "tvm_")
 }
 
 // callsOperators reports whether a frame's function calls operators.
 func (p *Program) callsOperators(f rpc.Frame) bool {
-	return !f.Guessed && (p.folders.InRuntime(f.File) || p.folders.InModel(f.File) && runsModel(f.Function))
+	return !f.Guessed && (p.folders.InRuntime(f.File) || p.folders.InModel(f.File) && runsModel(f))
 }
 
 // isOperator reports whether the model has an operator of that name.

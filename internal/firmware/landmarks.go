@@ -21,7 +21,12 @@ type Landmarks struct {
 	ResetCause Place   `json:"reset_cause,omitzero"` // a word, see docs/templates.md
 	Stacks     []Place `json:"stacks,omitempty"`     // the thread's stack, then the handlers'
 	Folders    Folders `json:"folders,omitzero"`     // where the sources lie
+	// Protocol is what the firmware speaks: "" is RPC, Lines that of standalone firmware
+	Protocol string `json:"protocol,omitempty"`
 }
+
+// Lines is the Protocol of standalone firmware (SPEC.md, "Standalone firmware").
+const Lines = "lines"
 
 // Folders name the folders of a project for the archive's files and for the runtime. The paths of objects, below the
 // build folder, and of sources in debugging information begin with them, too.
@@ -68,6 +73,9 @@ func (l Landmarks) Check() error {
 		if err := p.check(); p != (Place{}) && err != nil {
 			return err
 		}
+	}
+	if l.Protocol != "" && l.Protocol != Lines {
+		return fmt.Errorf("protocol %q is neither empty nor %q", l.Protocol, Lines)
 	}
 	return nil
 }

@@ -20,6 +20,9 @@ import (
 // depends only on the template, the board and its settled options, so that one compiled runtime serves all models of a
 // board.
 func ForBoard(file string, t *blueprint.Blueprint, b *boards.Board, o boards.Options) []byte {
+	if o.App == boards.Standalone {
+		o.UploadKiB = 0
+	}
 	switch file {
 	case blueprint.ConfigFile:
 		return ConfigHeader(b, o)
@@ -166,11 +169,11 @@ func memoryHeader(b *boards.Board, o boards.Options) []byte {
 // Where the model part starts, if the part before it ends at (end), and what divides all such places.
 #define BOARDSMITH_MODEL_AT(end) %s
 #define BOARDSMITH_MODEL_ALIGN %d
-
+%s
 #endif  // BOARDSMITH_MEMORY_H_
 `, b.Place.Code, b.Place.Data, b.Place.StackRegion(), b.Place.ArenaRegion(), b.Place.NoinitRegion(),
 		b.Place.UploadRegion(), o.StackBytes, o.ArenaKiB*1024, o.UploadKiB*1024, max(o.UploadKiB*1024, 16),
-		modelAt(b), modelAlign(b))
+		modelAt(b, o), modelAlign(b, o), standaloneMacro(o))
 	return []byte(w.String())
 }
 
@@ -188,7 +191,10 @@ func codeSectors(b *boards.Board) (r boards.Region, sectors []boards.Sectors) {
 
 // modelAt returns an expression of the linker script for the model part's address: the board's choice or, if
 // options make the part before it longer, the start of the next sector.
-func modelAt(b *boards.Board) string {
+func modelAt(b *boards.Board, o boards.Options) string {
+	if o.App == boards.Standalone {
+		return "(end)"
+	}
 	var w strings.Builder
 	r, sectors := codeSectors(b)
 	w.WriteString("(")
@@ -211,13 +217,27 @@ func modelAt(b *boards.Board) string {
 }
 
 // modelAlign returns a divisor of every address that modelAt can have.
-func modelAlign(b *boards.Board) uint64 {
+func modelAlign(b *boards.Board, o boards.Options) uint64 {
+	if o.App == boards.Standalone {
+		return standaloneAlign
+	}
 	r, sectors := codeSectors(b)
 	all := uint64(r.Origin | b.ModelAt)
 	for _, s := range sectors {
 		all |= uint64(s.Size)
 	}
 	return all & -all
+}
+
+// Standalone firmware has no space for another runtime or model.
+const standaloneAlign = 8
+
+// standaloneMacro returns the line of memory.h for standalone firmware, else "".
+func standaloneMacro(o boards.Options) string {
+	if o.App != boards.Standalone {
+		return ""
+	}
+	return "\n// Without what nothing refers to, and without a gap between the parts.\n#define BOARDSMITH_STANDALONE 1\n"
 }
 
 // access returns a region's attributes for the linker.

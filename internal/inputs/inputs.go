@@ -61,6 +61,7 @@ type Inputs struct {
 	Timeout      time.Duration // of one call
 	Wait         time.Duration // how long to wait for a device that another process uses
 	Input        string
+	Samples      string // path of the inputs that are compiled into standalone firmware; "": those of the project
 	Output       string
 	Repeat       int
 }
@@ -116,6 +117,10 @@ func Resolve(env console.Environ, dir string, load func(dir string) (*Made, erro
 		words = named.Options
 	}
 	in.OptionsAsked = len(words) > 0
+	app := env("APP")
+	if app != "" {
+		words = append(words, "app="+app)
+	}
 	if in.Options, err = boards.ParseOptions(words); err != nil {
 		return nil, err
 	}
@@ -133,13 +138,24 @@ func Resolve(env console.Environ, dir string, load func(dir string) (*Made, erro
 		in.Model = Input{cmp.Or(in.Model.Value, c.Model), true}
 		in.Derived = true
 		in.Project = filepath.Join("build", boards.FileName(in.BoardName()), ProjectName(in.Model.Value, in.ModelName.Value))
+		if in.isStandalone() {
+			in.Project += "." + boards.Standalone
+		}
 	}
 	m, err := load(in.Project)
 	if err != nil {
 		return nil, err
 	}
 	in.fill(m)
+	if app != "" {
+		in.Options.App, in.OptionsAsked = app, true
+	}
 	return in, nil
+}
+
+// isStandalone reports whether the options, before those of a project, ask for standalone firmware.
+func (in *Inputs) isStandalone() bool {
+	return cmp.Or(in.Options.App, in.Usual.App) == boards.Standalone
 }
 
 // fill sets inputs that the user did not set: the project's, else boardsmith.json's, else the default.
@@ -177,7 +193,7 @@ func (in *Inputs) fill(m *Made) {
 // plain reads the inputs that are not in project.json.
 func (in *Inputs) plain(env console.Environ, named boardsmithjson.Choice) error {
 	in.Input = cmp.Or(env("INPUT"), named.Input, in.Config.Input)
-	in.Output = env("OUTPUT")
+	in.Output, in.Samples = env("OUTPUT"), env("SAMPLES")
 	in.Timeout, in.Repeat = defaultTimeout, defaultRepeat
 	for _, d := range []struct {
 		name, text string

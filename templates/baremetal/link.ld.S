@@ -42,6 +42,14 @@
 #define BARE_TRAILER_BYTES 0
 #endif
 
+/* Standalone firmware is not flashed with other models: what nothing refers to is left out of the resident part, and
+   the model part follows it without a gap. */
+#ifdef BOARDSMITH_STANDALONE
+#define KEPT(sections) sections
+#else
+#define KEPT(sections) KEEP(sections)
+#endif
+
 ENTRY(bare_entry)
 
 MEMORY { BOARDSMITH_MEMORY }
@@ -65,12 +73,12 @@ SECTIONS {
 
   .text : {
     KEEP(RESIDENT(.boardsmith.vectors))
-    KEEP(RESIDENT(.text .text.*))
+    KEPT(RESIDENT(.text .text.*))
     . = ALIGN(8);
   } >BOARDSMITH_IN_CODE :code
 
   .rodata : {
-    KEEP(RESIDENT(.rodata .rodata.* .srodata .srodata.*))
+    KEPT(RESIDENT(.rodata .rodata.* .srodata .srodata.*))
     . = ALIGN(8);
     bare_resident_end = .;
   } >BOARDSMITH_IN_CODE :code
@@ -132,7 +140,7 @@ SECTIONS {
 
   .noinit (NOLOAD) : {
     . = ALIGN(16);
-    KEEP(RESIDENT(.boardsmith.noinit))
+    KEPT(RESIDENT(.boardsmith.noinit))
   } >BOARDSMITH_IN_NOINIT :NONE
 
 #if BOARDSMITH_UPLOAD_BYTES > 0
@@ -151,8 +159,8 @@ SECTIONS {
   .bss (NOLOAD) : {
     . = ALIGN(16);
     bare_bss_start = .;
-    KEEP(RESIDENT(.bss .bss.* COMMON))
-    KEEP(RESIDENT(.sbss .sbss.*))
+    KEPT(RESIDENT(.bss .bss.* COMMON))
+    KEPT(RESIDENT(.sbss .sbss.*))
     . = ALIGN(16);
     bare_bss_end = .;
   } >BOARDSMITH_IN_DATA :NONE
@@ -161,10 +169,10 @@ SECTIONS {
   .data : ALIGN_WITH_INPUT {
     . = ALIGN(16);
     bare_data_start = .;
-    KEEP(RESIDENT(.sdata .sdata.*))
+    KEPT(RESIDENT(.sdata .sdata.*))
     PROVIDE(__global_pointer$ = bare_data_start + 0x400);
-    KEEP(RESIDENT(.ramfunc .ramfunc.*))
-    KEEP(RESIDENT(.data .data.*))
+    KEPT(RESIDENT(.ramfunc .ramfunc.*))
+    KEPT(RESIDENT(.data .data.*))
     . = ALIGN(16);
   } >BOARDSMITH_IN_DATA AT>BOARDSMITH_IN_CODE :data
 
@@ -175,7 +183,7 @@ SECTIONS {
 #if BOARDSMITH_UPLOAD_BYTES > 0 && defined(__riscv)
     QUAD(0) QUAD(0) /* for the errno of uploaded code's C library, which lies at the thread pointer */
 #endif
-    KEEP(RESIDENT(.tdata .tdata.* .tbss .tbss.*))
+    KEPT(RESIDENT(.tdata .tdata.* .tbss .tbss.*))
     *(.tdata .tdata.* .tbss .tbss.*)
     . = ALIGN(16);
   } >BOARDSMITH_IN_DATA AT>BOARDSMITH_IN_CODE :data :tls

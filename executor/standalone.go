@@ -1,0 +1,135 @@
+// This file runs the model of standalone firmware.
+
+package executor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/mlf"
+	"github.com/boardsmith/boardsmith/ndarray"
+	"github.com/boardsmith/boardsmith/rpc"
+	"github.com/boardsmith/boardsmith/standalone"
+)
+
+type alone struct {
+	model
+	session *standalone.Session
+	samples bool
+}
+
+// OpenStandalone prepares the model of standalone firmware, which was built from m. If the firmware has samples, its
+// inputs are set, and SetInput returns an error. Closing the executor leaves the session open.
+func OpenStandalone(ctx context.Context, s *standalone.Session, m *mlf.Model) (Executor, error) {
+	is, err := s.Model(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("model %s: %w", m.Name, err)
+	}
+	if is.Inputs != len(m.Inputs) || is.Outputs != len(m.Outputs) {
+		return nil, otherModel("it has %d inputs and %d outputs, the archive has %d and %d", is.Inputs, is.Outputs,
+			len(m.Inputs), len(m.Outputs))
+	}
+	set := make([]bool, len(m.Inputs))
+	for i := range set {
+		set[i] = is.Samples
+	}
+	base := model{inputs: withShapes(m.Inputs), outputs: withShapes(m.Outputs), set: set}
+	return &alone{model: base, session: s, samples: is.Samples}, nil
+}
+
+// withShapes returns the tensors; one of unknown shape has as many elements as fill its bytes.
+func withShapes(tensors []mlf.Tensor) []mlf.Tensor {
+	list := slices.Clone(tensors)
+	for i, t := range list {
+		if size := t.DType.Size(); t.Shape == nil && size > 0 {
+			list[i].Shape = []int64{t.Bytes / int64(size)}
+		}
+	}
+	return list
+}
+
+func (e *alone) SetInput(ctx context.Context, name string, a *ndarray.Array) error {
+	i, err := e.check(name, a)
+	if err != nil {
+		return err
+	}
+	if e.samples {
+		return failure.New(failure.Config, "leave the input out, or build the firmware without samples",
+			"input %q is a constant of the firmware", name)
+	}
+	if err := e.session.SetInput(ctx, i, a.Data); err != nil {
+		e.lost(err)
+		return err
+	}
+	e.set[i] = true
+	return nil
+}
+
+// lost notes that the inputs are lost if the device restarted.
+func (e *alone) lost(err error) {
+	if errors.As(err, new(*rpc.FaultError)) || errors.Is(err, standalone.ErrRestarted) {
+		for i := range e.set {
+			e.set[i] = e.samples
+		}
+	}
+}
+
+func (e *alone) Run(ctx context.Context) error {
+	_, err := e.runs(ctx, 1)
+	e.ran = err == nil
+	return err
+}
+
+// runs runs the model a number of times.
+func (e *alone) runs(ctx context.Context, times int) (time.Duration, error) {
+	if err := e.ready(); err != nil {
+		return 0, err
+	}
+	e.ran = false
+	took, err := e.session.Run(ctx, times)
+	if err != nil {
+		e.lost(err)
+		return 0, fmt.Errorf("run: %w", err)
+	}
+	return took, nil
+}
+
+func (e *alone) Output(ctx context.Context, i int) (*ndarray.Array, error) {
+	if err := e.output(i); err != nil {
+		return nil, err
+	}
+	want := e.outputs[i]
+	a, err := ndarray.New(want.DType, want.Shape...)
+	if err == nil {
+		a.Data, err = e.session.Output(ctx, i, len(a.Data))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("output %q: %w", want.Name, err)
+	}
+	return a, nil
+}
+
+// Time heeds Number, Repeat and MinRepeat.
+func (e *alone) Time(ctx context.Context, o rpc.TimeOptions) ([]float64, error) {
+	const most = 1 << 20 // runs in one request
+	number, repeat := max(o.Number, 1), max(o.Repeat, 1)
+	var samples []float64
+	for len(samples) < repeat {
+		took, err := e.runs(ctx, number)
+		if err != nil {
+			return nil, err
+		}
+		if took < o.MinRepeat && number < most {
+			number = min(most, 2*number)
+			continue
+		}
+		samples = append(samples, took.Seconds()/float64(number))
+	}
+	return samples, nil
+}
+
+func (e *alone) Close(context.Context) error { return nil }

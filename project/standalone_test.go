@@ -1,0 +1,405 @@
+package project_test
+
+import (
+	"bytes"
+	"context"
+	"debug/elf"
+	"errors"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/cache"
+	"github.com/boardsmith/boardsmith/device"
+	"github.com/boardsmith/boardsmith/executor"
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/drawn"
+	"github.com/boardsmith/boardsmith/internal/mlftest"
+	"github.com/boardsmith/boardsmith/internal/testcache"
+	"github.com/boardsmith/boardsmith/internal/transporttest"
+	"github.com/boardsmith/boardsmith/ndarray"
+	"github.com/boardsmith/boardsmith/project"
+	"github.com/boardsmith/boardsmith/rpc"
+	"github.com/boardsmith/boardsmith/standalone"
+)
+
+// aloneBoards are one board of each way to run standalone firmware.
+var aloneBoards = []string{"host", "mps2_an385", "mps2_an521", "qemu_riscv32"}
+
+// An aloneFirmware is a project of standalone firmware, and its session.
+type aloneFirmware struct {
+	*project.Project
+	session *standalone.Session
+	model   executor.Executor
+}
+
+// runAlone generates standalone firmware, builds it, and opens its model. It skips the test without the board's tools.
+func runAlone(t *testing.T, s project.Spec) (aloneFirmware, error) {
+	t.Helper()
+	if runtime.GOOS == "windows" {
+		t.Skip("the host board and links to an emulator need POSIX")
+	}
+	board, err := boards.Find(s.Board, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if why := hasCompiler(t, board) + hasEmulator(t, board); why != "" {
+		t.Skip(why)
+	}
+	s.Options.App = boards.Standalone
+	builder := &project.Builder{Cache: cache.New(testcache.Dir(), cache.Options{}), Jobs: 1}
+	p, err := builder.Generate(t.Context(), filepath.Join(t.TempDir(), "p"), s)
+	if err != nil {
+		return aloneFirmware{}, err
+	}
+	t.Cleanup(func() { p.Close() })
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	session, err := p.RunStandalone(ctx, &device.Desk{Programmer: "none"}, "")
+	if err != nil {
+		return aloneFirmware{Project: p}, err
+	}
+	t.Cleanup(func() { session.Close() })
+	_, m, err := p.Model()
+	if err != nil {
+		return aloneFirmware{}, err
+	}
+	e, err := executor.OpenStandalone(ctx, session, m)
+	return aloneFirmware{p, session, e}, err
+}
+
+// TestStandalone runs archives as standalone firmware: the outputs are those of TVM. A plain run has one archive on
+// each board, a full run all archives.
+func TestStandalone(t *testing.T) {
+	t.Parallel()
+	type pair struct{ archive, board string }
+	pairs := []pair{
+		{"sine.aot_c", "host"},
+		{"twoin.aot_packed", "mps2_an385"},
+		{"conv_f32.graph", "mps2_an521"},
+		{"conv_pools.aot_c_pools", "qemu_riscv32"},
+	}
+	if drawn.InFull() {
+		pairs = nil
+		for _, path := range mlftest.Archives(t) {
+			for _, board := range aloneBoards {
+				pairs = append(pairs, pair{mlftest.Name(path), board})
+			}
+		}
+	}
+	ran := 0
+	for _, x := range pairs {
+		t.Run(x.archive+"/"+x.board, func(t *testing.T) {
+			board, err := boards.Find(x.board, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			path := mlftest.Path(t, x.archive)
+			f, err := runAlone(t, project.Spec{Board: x.board, Model: path})
+			if err != nil && strings.Contains(err.Error(), "not in C") && failure.Next(err) != "" {
+				t.Logf("refused: %v", err)
+				return
+			}
+			if why, bad := refusal(trial{board, path}, err); bad != nil {
+				t.Fatal(bad)
+			} else if why != "" {
+				t.Logf("refused: %s", why)
+				return
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+			defer cancel()
+			in, out := mlftest.Arrays(path)
+			want, err := expected(path, in, out)
+			if err != nil {
+				t.Fatal(err)
+			}
+			compare(t, answer(t, ctx, f.model, in), want)
+			if times, err := f.model.Time(ctx, rpc.TimeOptions{Number: 1}); err != nil || len(times) != 1 || times[0] <= 0 {
+				t.Errorf("time: %v, %v", times, err)
+			}
+			checkAlone(t, f.Project, x.board)
+			ran++
+		})
+	}
+	if ran == 0 && !t.Failed() {
+		t.Log("no archive ran")
+	}
+}
+
+// leftOut are names in symbols of what standalone firmware does not contain.
+var leftOut = []string{"malloc", "sbrk", "printf", "_dtoa", "fopen", "MicroTVMRpcServer", "TVMGraphExecutor", "TVMLogf"}
+
+// checkAlone returns an error for an image with a heap, the C library's input and output, or an RPC server.
+func checkAlone(t *testing.T, p *project.Project, board string) {
+	t.Helper()
+	i, err := p.Built()
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := elf.Open(i.Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	symbols, err := f.Symbols()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range symbols {
+		isUndefined := s.Section == elf.SHN_UNDEF // of a process: the system's library
+		if slices.ContainsFunc(leftOut, func(name string) bool { return strings.Contains(s.Name, name) }) && !isUndefined {
+			t.Errorf("the image has %s", s.Name)
+		}
+	}
+	if board != "host" && len(symbols) < 50 {
+		t.Errorf("only %d symbols: were they removed?", len(symbols))
+	}
+}
+
+// TestStandaloneSources compares the projects of one model's variants: what a user writes is the same.
+func TestStandaloneSources(t *testing.T) {
+	t.Parallel()
+	variants := []string{"aot_c", "aot_packed", "graph", "graph_linked"}
+	var first map[string][]byte
+	for _, v := range variants {
+		dir := filepath.Join(t.TempDir(), v)
+		p, err := new(project.Builder).Generate(t.Context(), dir, project.Spec{
+			Board: "host", Model: mlftest.Path(t, "sine."+v), Options: boards.Options{App: boards.Standalone},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := p.Close(); err != nil {
+			t.Fatal(err)
+		}
+		own := map[string][]byte{}
+		for _, name := range []string{"src/main.c", "model/codegen/host/src/standalone_model.c"} {
+			if own[name], err = os.ReadFile(filepath.Join(dir, name)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if first == nil {
+			first = own
+		}
+		for name, text := range own {
+			if !bytes.Equal(text, first[name]) {
+				t.Errorf("%s of %s differs from that of %s", name, v, variants[0])
+			}
+		}
+		if _, err := os.Stat(filepath.Join(dir, "crt/src/rpc/server.c")); err == nil {
+			t.Error("the project has the RPC server")
+		}
+	}
+}
+
+// broken returns an archive whose operator ends with this statement.
+func broken(t *testing.T, statement string) string {
+	t.Helper()
+	text := strings.Replace(mlftest.TinyOperator, "return 0;", statement, 1)
+	if text == mlftest.TinyOperator {
+		t.Fatal("the operator has no return")
+	}
+	return mlftest.Tiny(t, map[string]string{"codegen/host/src/lib1.c": text})
+}
+
+// four is an input of mlftest.Tiny.
+func four(t *testing.T, e executor.Executor) ndarray.Named {
+	t.Helper()
+	a, err := ndarray.New(e.Inputs()[0].DType, 4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	copy(a.Data, []byte{1, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0, 0xff, 0xff, 0xff, 0xff})
+	return ndarray.Named{Name: e.Inputs()[0].Name, Array: a}
+}
+
+// TestStandaloneFailures has models fail: each error says what happened, and the firmware then goes on.
+func TestStandaloneFailures(t *testing.T) {
+	t.Parallel()
+	for _, board := range drawn.Of(t, "boards that fail alone", aloneBoards, 2) {
+		t.Run(board, func(t *testing.T) {
+			t.Run("return", func(t *testing.T) {
+				err := failAlone(t, board, "return in[0] == 1 ? -7 : 0;", 20*time.Second)
+				var run *standalone.RunError
+				if !errors.As(err, &run) || run.Code != -7 || failure.Of(err) != failure.Fault || failure.Next(err) == "" {
+					t.Errorf("got %v", err)
+				}
+			})
+			t.Run("fault", func(t *testing.T) {
+				err := failAlone(t, board, "if (in[0] == 1) { __builtin_trap(); } return 0;", 20*time.Second)
+				var fault *rpc.FaultError
+				if !errors.As(err, &fault) || fault.Operator != "twice" || fault.Prior {
+					t.Errorf("got %v", err)
+				}
+			})
+			t.Run("timeout", func(t *testing.T) {
+				err := failAlone(t, board, "while (*(volatile int32_t*)in == 1) {} return 0;", 3*time.Second)
+				var fault *rpc.FaultError
+				if !errors.As(err, &fault) || fault.Record.Reason != rpc.ReasonTimeout || failure.Of(err) != failure.Timeout {
+					t.Errorf("got %v", err)
+				}
+			})
+		})
+	}
+}
+
+// failAlone runs a model that fails with its first input, and then with another one, which works. It returns the first
+// error.
+func failAlone(t *testing.T, board, statement string, limit time.Duration) error {
+	t.Helper()
+	f, err := runAlone(t, project.Spec{Board: board, Model: broken(t, statement)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := four(t, f.model)
+	run := func(limit time.Duration) error {
+		ctx, cancel := context.WithTimeout(t.Context(), limit)
+		defer cancel()
+		if err := f.model.SetInput(ctx, in.Name, in.Array); err != nil {
+			t.Fatal(err)
+		}
+		return f.model.Run(ctx)
+	}
+	failed := run(limit)
+	t.Log(failed)
+	if fault := new(rpc.FaultError); errors.As(failed, &fault) {
+		if err := f.model.Run(t.Context()); failure.Of(err) != failure.Config {
+			t.Errorf("inputs that the reset has cleared: %v", err)
+		}
+	}
+	in.Data[0] = 5
+	if err := run(20 * time.Second); err != nil {
+		t.Fatalf("after the failure: %v", err)
+	}
+	if out, err := f.model.Output(t.Context(), 0); err != nil || out.Data[0] != 10 {
+		t.Errorf("after the failure: %v, %v", out, err)
+	}
+	return failed
+}
+
+// TestStandaloneNoise damages bytes in both directions between the host and the firmware: the outputs are right all the
+// same, and a link that damages every line is an explained error.
+func TestStandaloneNoise(t *testing.T) {
+	t.Parallel()
+	path := mlftest.Path(t, "conv_f32.aot_c")
+	f, err := runAlone(t, project.Spec{Board: "host", Model: path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := new(device.Desk).Attach(t.Context(), f.Board(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	i, err := f.Built()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, noise := range []float64{0.0002, 0.2} {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		link, err := d.Link(ctx, i)
+		if err != nil {
+			t.Fatal(err)
+		}
+		noisy := transporttest.Damage(link, 1, transporttest.Noise{Flip: noise})
+		s := standalone.New(noisy, standalone.Options{StartTimeout: 3 * time.Second})
+		defer s.Close()
+		_, err = s.Identify(ctx, 1)
+		if noise > 0.1 {
+			if failure.Of(err) != failure.Boot || failure.Next(err) == "" {
+				t.Errorf("got %v", err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, m, err := f.Model()
+		if err != nil {
+			t.Fatal(err)
+		}
+		e, err := executor.OpenStandalone(ctx, s, m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		in, out := mlftest.Arrays(path)
+		compare(t, answer(t, ctx, e, in), arraysOf(t, out))
+	}
+}
+
+// TestSamples compiles the inputs in: the firmware runs with them, and refuses others.
+func TestSamples(t *testing.T) {
+	t.Parallel()
+	path := mlftest.Path(t, "twoin.aot_c")
+	in, out := mlftest.Arrays(path)
+	samples := arraysOf(t, in)
+	f, err := runAlone(t, project.Spec{Board: "host", Model: path, Samples: samples})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	if err := f.model.SetInput(ctx, samples[0].Name, samples[0].Array); failure.Of(err) != failure.Config {
+		t.Errorf("another input: %v", err)
+	}
+	if err := f.session.SetInput(ctx, 0, []byte{1}); failure.Of(err) != failure.Transport {
+		t.Errorf("another input, past the executor: %v", err)
+	}
+	if err := f.model.Run(ctx); err != nil {
+		t.Fatal(err)
+	}
+	var got []ndarray.Named
+	for i, o := range f.model.Outputs() {
+		a, err := f.model.Output(ctx, i)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, ndarray.Named{Name: o.Name, Array: a})
+	}
+	compare(t, got, arraysOf(t, out))
+	kept, err := f.Samples()
+	if err != nil || len(kept) != len(samples) {
+		t.Errorf("%d samples in the project, %v", len(kept), err)
+	}
+}
+
+// TestBadSamples gives samples that are not the model's.
+func TestBadSamples(t *testing.T) {
+	t.Parallel()
+	path := mlftest.Path(t, "twoin.aot_c")
+	in, _ := mlftest.Arrays(path)
+	good := arraysOf(t, in)
+	alone := boards.Options{App: boards.Standalone}
+	half := slices.Clone(good)
+	half[0].Array = &ndarray.Array{DType: half[0].DType, Shape: []int64{1}, Data: half[0].Data[:half[0].DType.Size()]}
+	unknown := slices.Clone(good)
+	unknown[0].Name = "nothing"
+	for name, s := range map[string]project.Spec{
+		"one is missing":        {Samples: good[:1], Options: alone},
+		"another shape":         {Samples: half, Options: alone},
+		"another name":          {Samples: unknown, Options: alone},
+		"two of one name":       {Samples: append(slices.Clone(good), good[0]), Options: alone},
+		"an RPC server":         {Samples: good},
+		"an arena":              {Options: boards.Options{App: boards.Standalone, ArenaKiB: 8}},
+		"another app":           {Options: boards.Options{App: "server"}},
+		"a template without it": {Board: "zephyr/mps2_an385", Options: alone},
+	} {
+		s.Model = path
+		if s.Board == "" {
+			s.Board = "host"
+		}
+		p, err := new(project.Builder).Generate(t.Context(), filepath.Join(t.TempDir(), "p"), s)
+		if err == nil {
+			p.Close()
+		}
+		if failure.Of(err) != failure.Config {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

@@ -1,0 +1,384 @@
+// Package standalone talks to firmware that runs one model without an RPC server: lines of text over the board's link,
+// each with a CRC-32 (SPEC.md, "Standalone firmware").
+//
+// It neither builds nor flashes, and it does not know models: inputs and outputs are bytes. Package executor gives them
+// types and names.
+package standalone
+
+import (
+	"cmp"
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/rpc"
+	"github.com/boardsmith/boardsmith/transport"
+)
+
+const (
+	lineBytes = 128              // bytes of a tensor in one line
+	attempts  = 4                // of one request, if a line was damaged or lost
+	anyAnswer = 2 * time.Second  // for the answer to a request that runs nothing
+	runLimit  = 60 * time.Second // for a run, if its context has no deadline
+	helloFor  = 10 * time.Second // for firmware that is starting
+	helloEach = 500 * time.Millisecond
+	spare     = 10 // a tenth of the limit of a run is left for the report of one that exceeds it
+	noTicks   = math.MaxUint64
+)
+
+// Options are the choices for a session. The zero value is the normal case.
+type Options struct {
+	StartTimeout time.Duration // for firmware that is starting to answer; 0 means 10 s
+	Log          hclog.Logger  // nil: no log
+	// Explain finds a fault's place in the program; nil: none
+	Explain func(rec *rpc.FaultRecord, called string) rpc.Explanation
+}
+
+// A Session is an open link to standalone firmware, whose first call is Identify. Only one goroutine at a time may use
+// it.
+type Session struct {
+	link   transport.Link
+	reader reader
+	o      Options
+	last   uint16 // the last request's number
+	begun  bool   // the firmware has answered
+	token  string // of inputs, runs and outputs: the firmware has it until it restarts
+}
+
+// An Identity is what the firmware says about itself.
+type Identity struct {
+	BuildID [16]byte
+	CRC     uint32 // over the nonce, least significant byte first, and the image in flash
+	Chip    []byte // its unique id; nil if it has none
+}
+
+// A Model describes the firmware's model.
+type Model struct {
+	Inputs, Outputs int
+	Samples         bool // the inputs are constants of the firmware, which SetInput cannot change
+}
+
+// A RunError is a run of the model that returned another value than 0.
+type RunError struct {
+	Code int32 // a tvm_crt_error_t, or what an operator returned
+}
+
+func (e *RunError) Error() string {
+	return fmt.Sprintf("the model's run returned the error %d (0x%x)", e.Code, uint32(e.Code))
+}
+
+// FailureClass returns failure.Fault.
+func (e *RunError) FailureClass() failure.Class { return failure.Fault }
+
+// NextStep returns where to look.
+func (e *RunError) NextStep() string {
+	return "tvm/runtime/crt/error_codes.h has the runtime's codes; any other is an operator's"
+}
+
+// New returns a session on a link, which it owns from then on.
+func New(link transport.Link, o Options) *Session {
+	if o.Log == nil {
+		o.Log = hclog.NewNullLogger()
+	}
+	return &Session{link: link, reader: reader{link: link}, o: o}
+}
+
+// Close closes the link, which ends a process or an emulator.
+func (s *Session) Close() error { return s.link.Close() }
+
+// Identify asks for the firmware's identity. The first call of a session repeats the request for StartTimeout, for
+// firmware that is starting.
+func (s *Session) Identify(ctx context.Context, nonce uint64) (Identity, error) {
+	var b [8]byte
+	for i := range b {
+		b[i] = byte(nonce >> (8 * i))
+	}
+	words, err := s.ask(ctx, []string{"id", hex.EncodeToString(b[:])}, anyAnswer)
+	if err != nil {
+		return Identity{}, err
+	}
+	if len(words) == 4 {
+		build, ok1 := data(words[1])
+		crc, ok2 := number(words[2], 8)
+		chip, ok3 := data(words[3])
+		if ok1 && ok2 && ok3 && len(build) == 16 {
+			s.token = fmt.Sprintf("%08x", crc32.ChecksumIEEE(b[:]))
+			return Identity{[16]byte(build), uint32(crc), chip}, nil
+		}
+	}
+	return Identity{}, unexpected(words)
+}
+
+// Model asks what the firmware's model is.
+func (s *Session) Model(ctx context.Context) (Model, error) {
+	words, err := s.ask(ctx, []string{"model"}, anyAnswer)
+	if err != nil {
+		return Model{}, err
+	}
+	if len(words) == 4 {
+		in, ok1 := number(words[1], 4)
+		out, ok2 := number(words[2], 4)
+		samples, ok3 := number(words[3], 1)
+		if ok1 && ok2 && ok3 {
+			return Model{int(in), int(out), samples == 1}, nil
+		}
+	}
+	return Model{}, unexpected(words)
+}
+
+// SetInput sends input i. Firmware with samples refuses it.
+func (s *Session) SetInput(ctx context.Context, i int, value []byte) error {
+	for at := 0; at < len(value); at += lineBytes {
+		part := value[at:min(at+lineBytes, len(value))]
+		request := []string{"in", s.token, fmt.Sprintf("%04x", i), fmt.Sprintf("%08x", at), hex.EncodeToString(part)}
+		words, err := s.ask(ctx, request, anyAnswer)
+		if err != nil {
+			return fmt.Errorf("input %d: %w", i, err)
+		}
+		if len(words) != 1 {
+			return unexpected(words)
+		}
+	}
+	return nil
+}
+
+// Run runs the model a number of times, until a run fails, and returns the time of all of them: 0 and an error of class
+// fault if the device's timer has lost it. The firmware ends a run shortly before ctx's deadline, or after a minute
+// without one. Errors: *RunError, *rpc.FaultError, those of the link.
+func (s *Session) Run(ctx context.Context, times int) (time.Duration, error) {
+	limit := runLimit
+	if end, ok := ctx.Deadline(); ok {
+		limit = time.Until(end)
+	}
+	budget := max(limit-limit/spare, time.Millisecond).Milliseconds()
+	count, ms := fmt.Sprintf("%08x", uint32(times)), fmt.Sprintf("%08x", min(budget, math.MaxInt32))
+	request := []string{"run", s.token, count, ms}
+	words, err := s.ask(ctx, request, limit)
+	if err != nil {
+		return 0, err
+	}
+	if len(words) == 4 {
+		code, ok1 := number(words[1], 8)
+		ticks, ok2 := number(words[2], 16)
+		hz, ok3 := number(words[3], 8)
+		switch {
+		case !ok1 || !ok2 || !ok3:
+		case code != 0:
+			return 0, &RunError{int32(uint32(code))}
+		case ticks == noTicks || hz == 0:
+			return 0, failure.New(failure.Fault, "", "the device's timer has lost the time of the run")
+		default:
+			seconds := float64(ticks) / float64(hz)
+			if seconds > math.MaxInt64/1e9 {
+				break
+			}
+			return time.Duration(seconds * 1e9), nil
+		}
+	}
+	return 0, unexpected(words)
+}
+
+// Output fetches output i of the last run, of this many bytes.
+func (s *Session) Output(ctx context.Context, i, bytes int) ([]byte, error) {
+	value := make([]byte, 0, bytes)
+	for len(value) < bytes {
+		index, at := fmt.Sprintf("%04x", i), fmt.Sprintf("%08x", len(value))
+		words, err := s.ask(ctx, []string{"out", s.token, index, at}, anyAnswer)
+		if err != nil {
+			return nil, fmt.Errorf("output %d: %w", i, err)
+		}
+		if len(words) != 4 || words[1] != index || words[2] != at {
+			return nil, unexpected(words)
+		}
+		part, ok := data(words[3])
+		if !ok || len(part) == 0 || len(part) > bytes-len(value) {
+			return nil, unexpected(words)
+		}
+		value = append(value, part...)
+	}
+	return value, nil
+}
+
+// PriorFault returns the record of a fault from before the session, nil if there is none. The firmware then forgets it.
+func (s *Session) PriorFault(ctx context.Context) (*rpc.FaultError, error) {
+	e, err := s.fault(ctx, nil)
+	if e != nil {
+		e.Prior = true
+		s.o.Log.Warn("fault before this session", "fault", e)
+	}
+	return e, err
+}
+
+// fault fetches the record of a fault, and explains it.
+func (s *Session) fault(ctx context.Context, because error) (*rpc.FaultError, error) {
+	var record []byte
+	for {
+		words, err := s.ask(ctx, []string{"fault", fmt.Sprintf("%08x", len(record))}, anyAnswer)
+		if err != nil {
+			return nil, err
+		}
+		if len(words) != 3 {
+			return nil, unexpected(words)
+		}
+		length, ok1 := number(words[1], 4)
+		part, ok2 := data(words[2])
+		if !ok1 || !ok2 || len(record)+len(part) > int(length) || len(part) == 0 && length > 0 {
+			return nil, unexpected(words)
+		}
+		if length == 0 {
+			return nil, nil
+		}
+		if record = append(record, part...); len(record) == int(length) {
+			break
+		}
+	}
+	if _, err := s.ask(ctx, []string{"forget"}, anyAnswer); err != nil {
+		return nil, err
+	}
+	parsed, err := rpc.ParseFaultRecord(record)
+	if err != nil {
+		return nil, err
+	}
+	e := &rpc.FaultError{Record: parsed, Err: because}
+	if s.o.Explain != nil {
+		e.Explanation = s.o.Explain(parsed, "")
+	}
+	return e, nil
+}
+
+func unexpected(words []string) error {
+	return failure.New(failure.Transport, "build and flash the firmware again",
+		"the firmware's answer is not one to the request: %.60q", words)
+}
+
+// ErrRestarted is wrapped by the error of a call during which the device restarted.
+var ErrRestarted = errors.New("the device restarted")
+
+// ask sends a request and returns the words of its answer. It repeats the request if a line was damaged or, within
+// limit, lost. If the device restarts meanwhile, the error is a *rpc.FaultError, or of class fault without a record;
+// the inputs are then lost.
+func (s *Session) ask(ctx context.Context, words []string, limit time.Duration) ([]string, error) {
+	s.last++
+	if s.last == 0 {
+		s.last++ // 0 is no request's
+	}
+	request := encode(s.last, words)
+	since, times := time.Now(), attempts
+	if !s.begun {
+		limit, times = helloEach, int(s.startLimit()/helloEach)
+	}
+	var why error
+	for sent := 0; sent < times; sent++ {
+		if err := s.link.Write(ctx, request); err != nil {
+			return nil, err
+		}
+		got, err := s.answer(ctx, limit)
+		switch {
+		case err == nil && slices.Equal(got, []string{"no", "session"}):
+			return nil, s.restarted(ctx)
+		case err == nil && got[0] == "no":
+			return nil, failure.New(failure.Transport, "", "the firmware refused the request %.40q", words)
+		case err == nil:
+			s.begun = true
+			return got, nil
+		case ctx.Err() != nil:
+			return nil, failure.Stopped(ctx, "request %s: %w", words[0], err)
+		case errors.Is(err, ErrRestarted):
+			return nil, s.restarted(ctx)
+		case !errors.As(err, new(*DamagedError)) && !errors.As(err, new(*transport.TimeoutError)):
+			return nil, err
+		}
+		why = err
+		s.o.Log.Debug("ask again", "request", words[0], "because", err)
+	}
+	if !s.begun {
+		return nil, &SilentError{time.Since(since), why}
+	}
+	return nil, fmt.Errorf("request %q, sent %d times: %w", words[0], times, why)
+}
+
+func (s *Session) startLimit() time.Duration { return cmp.Or(s.o.StartTimeout, helloFor) }
+
+// A SilentError reports firmware that has not answered since the link was opened.
+type SilentError struct {
+	Waited time.Duration
+	Err    error // of the last request
+}
+
+func (e *SilentError) Error() string {
+	return fmt.Sprintf("the firmware has not answered within %v: %v", e.Waited.Round(time.Millisecond), e.Err)
+}
+
+func (e *SilentError) Unwrap() error { return e.Err }
+
+// FailureClass returns failure.Boot.
+func (e *SilentError) FailureClass() failure.Class { return failure.Boot }
+
+// NextStep returns what to check.
+func (e *SilentError) NextStep() string {
+	return "check that this firmware is flashed, and the link: UART, pins and baud rate"
+}
+
+// A DamagedError reports a line that arrived damaged, here or in the firmware.
+type DamagedError struct{ Why string }
+
+func (e *DamagedError) Error() string { return "a line arrived damaged: " + e.Why }
+
+// FailureClass returns failure.Transport.
+func (e *DamagedError) FailureClass() failure.Class { return failure.Transport }
+
+// NextStep returns what to check.
+func (e *DamagedError) NextStep() string { return "check the link: its wires, ground and baud rate" }
+
+// answer waits for the answer to the last request.
+func (s *Session) answer(ctx context.Context, limit time.Duration) ([]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	for {
+		text, err := s.reader.next(ctx)
+		if err != nil {
+			return nil, err
+		}
+		l, ours, err := parse(text)
+		switch {
+		case !ours:
+		case err != nil:
+			return nil, &DamagedError{err.Error()}
+		case !l.asked:
+			if s.begun && (l.words[0] == "start" || l.words[0] == "faulted") {
+				return nil, ErrRestarted
+			}
+		case l.number == s.last:
+			return l.words, nil
+		case l.number == 0:
+			return nil, &DamagedError{"the firmware did not read the request"}
+		}
+	}
+}
+
+// restarted returns the error for a device that restarted while a request waited.
+func (s *Session) restarted(ctx context.Context) error {
+	because := failure.New(failure.Fault, "check its power supply", "%w and left no record of a fault", ErrRestarted)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), anyAnswer)
+	defer cancel()
+	e, err := s.fault(ctx, because)
+	if err == nil {
+		_, err = s.Identify(ctx, rand.Uint64()) // the next inputs belong to a new session of the firmware
+	}
+	switch {
+	case err != nil:
+		return errors.Join(because, err)
+	case e == nil:
+		return because
+	}
+	return e
+}

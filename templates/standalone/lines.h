@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The lines that standalone firmware receives and sends: SPEC.md, "Standalone firmware". A line is text in ASCII with a
+// CRC-32 at its end. Numbers are hexadecimal, in small letters.
+#ifndef BOARDSMITH_LINES_H_
+#define BOARDSMITH_LINES_H_
+
+#include <stdbool.h>
+#include <stdint.h>
+
+// The most bytes of a tensor in one line.
+enum { LINES_DATA_BYTES = 128 };
+
+// A received line that is being read, word by word. Valid until the next call of lines_received.
+typedef struct lines_reader {
+  const char* at;   // the next character
+  const char* end;  // after the last one before the CRC
+  uint32_t number;  // of the request
+} lines_reader_t;
+
+// Adds a received byte. Returns true if it ends an undamaged request, whose words *line then reads. Answers a damaged
+// request itself.
+bool lines_received(uint8_t byte, lines_reader_t* line);
+
+// Reads the next word if it is this one.
+bool lines_word(lines_reader_t* line, const char* word);
+
+// Reads the next word as a number of 1 to 8 digits.
+bool lines_number(lines_reader_t* line, uint32_t* number);
+
+// Reads the next word as bytes, at most max_bytes, to `to`. Writes nothing if it returns false.
+bool lines_bytes(lines_reader_t* line, uint8_t* to, uint32_t max_bytes, uint32_t* count);
+
+// Returns whether the whole line was read.
+bool lines_ended(const lines_reader_t* line);
+
+// Ends a line that was cut off by a reset, if there is one. Call it once, first.
+void lines_start(void);
+
+// Sends a line: begin, then words, then end. kind is '=' for an answer to the request of this number, '!' for a line
+// that nobody requested. What may fault must not come between them.
+void lines_begin(char kind, uint32_t number);
+void lines_say(const char* word);
+void lines_say_number(uint64_t number, uint32_t digits);         // with this many digits
+void lines_say_bytes(const uint8_t* data, uint32_t size_bytes);  // as one word; "-" for none
+void lines_end(void);
+
+#endif  // BOARDSMITH_LINES_H_
