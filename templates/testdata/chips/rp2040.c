@@ -67,6 +67,9 @@ void model_reset(void) {
   }
 }
 
+// "crystal=hex": its actual rate in Hz.
+static uint32_t crystal_hz(void) { return fake_number("crystal", 12000000U); }
+
 static int in_reset(uint32_t block) { return (fake_get(RESET) & block) != 0U; }
 
 static int xosc_is_stable(void) { return (fake_get(XOSC_STATUS) >> 31) != 0U; }
@@ -161,7 +164,7 @@ void model_step(void) {
 }
 
 uint32_t model_core_hz(void) {
-  const uint32_t ref = (fake_get(REF_SELECTED) == 4U) ? 12000000U : 6500000U;
+  const uint32_t ref = (fake_get(REF_SELECTED) == 4U) ? crystal_hz() : 6500000U;
   if ((fake_get(SYS_CTRL) & 1U) == 0U) {
     return ref;
   }
@@ -169,7 +172,7 @@ uint32_t model_core_hz(void) {
     return 48000000U;
   }
   const uint32_t prim = fake_get(PLL_PRIM);
-  return (12000000U * fake_get(PLL_FBDIV)) / (((prim >> 16) & 7U) * ((prim >> 12) & 7U));
+  return (crystal_hz() * fake_get(PLL_FBDIV)) / (((prim >> 16) & 7U) * ((prim >> 12) & 7U));
 }
 
 uint32_t model_uart_hz(void) {

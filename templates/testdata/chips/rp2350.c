@@ -96,6 +96,9 @@ void model_reset(void) {
   }
 }
 
+// "crystal=hex": its actual rate in Hz.
+static uint32_t crystal_hz(void) { return fake_number("crystal", 12000000U); }
+
 static int in_reset(uint32_t block) { return (fake_get(RESET) & block) != 0U; }
 
 static int xosc_is_stable(void) { return (fake_get(XOSC_STATUS) >> 31) != 0U; }
@@ -224,13 +227,13 @@ void model_step(void) {
 static uint32_t divided(uint32_t hz, uint32_t div) { return (uint32_t)(((uint64_t)hz << 16) / div); }
 
 uint32_t model_core_hz(void) {
-  const uint32_t ref = divided((fake_get(REF_SELECTED) == 4U) ? 12000000U : ROSC_HZ, fake_get(REF_DIV));
+  const uint32_t ref = divided((fake_get(REF_SELECTED) == 4U) ? crystal_hz() : ROSC_HZ, fake_get(REF_DIV));
   uint32_t hz = ref;
   if ((fake_get(SYS_CTRL) & 1U) != 0U) {
     const uint32_t prim = fake_get(PLL_PRIM);
     hz = ((fake_get(SYS_CTRL) >> 5) == 1U)
              ? 48000000U
-             : (12000000U * fake_get(PLL_FBDIV)) / (((prim >> 16) & 7U) * ((prim >> 12) & 7U));
+             : (crystal_hz() * fake_get(PLL_FBDIV)) / (((prim >> 16) & 7U) * ((prim >> 12) & 7U));
   }
   return divided(hz, fake_get(SYS_DIV));
 }
