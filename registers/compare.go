@@ -15,16 +15,17 @@ import (
 	"github.com/boardsmith/boardsmith/internal/svd"
 )
 
-// aliases are the distances at which chips have each register again, for writes that set, clear or toggle its bits, by
-// the beginning of the device's name. No SVD file describes them. RP2040 datasheet §2.1.2, RP2350 datasheet §2.1.3.
-var aliases = map[string][]uint64{"RP2": {0x1000, 0x2000, 0x3000}}
+// aliases are the address bits with which chips have each register again, for writes that set, clear or toggle its
+// bits, by the beginning of the device's name. No SVD file describes them: RP2040 datasheet §2.1.2, RP2350 datasheet
+// §2.1.3.
+var aliases = map[string]uint64{"RP2": 0x3000}
 
 // A comparison is one of a device's description with what one board uses.
 type comparison struct {
 	device  *svd.Device
 	board   *boards.Board
-	blocks  []block // by start
-	aliases []uint64
+	blocks  []block         // by start
+	aliases uint64          // address bits
 	used    map[string]bool // peripherals
 	matched []match         // registers, for the names of bits
 }
@@ -54,9 +55,9 @@ func newComparison(d *svd.Device, b *boards.Board) *comparison {
 		}
 	}
 	slices.SortStableFunc(c.blocks, func(a, b block) int { return cmp.Compare(a.Start, b.Start) })
-	for prefix, distances := range aliases {
+	for prefix, bits := range aliases {
 		if strings.HasPrefix(strings.ToUpper(d.Name), prefix) {
-			c.aliases = distances
+			c.aliases = bits
 		}
 	}
 	return c
@@ -174,13 +175,11 @@ func (c *comparison) address(u use) (f Finding, ok bool) {
 	at := u.value.Number
 	f = Finding{Kind: Address, Name: u.name, File: u.file, Line: u.line, Value: at}
 	p, r := c.find(at)
-	if len(r) == 0 {
-		for _, distance := range c.aliases {
-			if q, s := c.find(at - distance); len(s) > 0 && c.inPeripherals(at) && p == nil {
-				c.used[q.Name] = true
-				f.At = fmt.Sprintf("%s.%s, at the alias 0x%x", q.Name, s[0].Name, distance)
-				return f, true
-			}
+	if alias := at & c.aliases; p == nil && alias != 0 && c.inPeripherals(at) {
+		if q, s := c.find(at - alias); len(s) > 0 {
+			c.used[q.Name] = true
+			f.At = fmt.Sprintf("%s.%s, at the alias 0x%x", q.Name, s[0].Name, alias)
+			return f, true
 		}
 	}
 	switch {

@@ -110,6 +110,55 @@ func TestMisfits(t *testing.T) {
 	}
 }
 
+// TestVendorStyle compares peripherals that are pointers to structs, and interrupts that are enumerators.
+func TestVendorStyle(t *testing.T) {
+	t.Parallel()
+	r, err := registers.Compare(t.Context(), trial(t, "vendor"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, text := range texts(r.Findings) {
+		if strings.HasPrefix(text, "acme100.h:") {
+			got = append(got, text)
+		}
+	}
+	want := []string{
+		"acme100.h:5: UART0_IRQn is 5: UART0",
+		"acme100.h:6: UART1_IRQn is 9: the chip has no such interrupt",
+		"acme100.h:15: UART0_BASE_ADDRESS is 0x40001000: UART0.DATA",
+		"acme100.h:16: UART0 is 0x40001000: UART0.DATA",
+		"acme100.h:17: UART1 is 0x40001300: in no peripheral: UART1 before it ends at 0x40001208",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("found\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// TestAliases reads a device whose registers have aliases: only by its name is an access there no misfit.
+func TestAliases(t *testing.T) {
+	t.Parallel()
+	with := trial(t, "alias")
+	text, err := os.ReadFile(with.SVD)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, misfits := range map[string]int{"ACME100": 2, "RP2100": 1} {
+		with.SVD = filepath.Join(t.TempDir(), "chip.svd")
+		if err := os.WriteFile(with.SVD, []byte(strings.Replace(string(text), "ACME100", name, 1)), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		r, err := registers.Compare(t.Context(), with)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := strings.Join(texts(r.Findings), "\n")
+		if len(r.Misfits()) != misfits || misfits == 1 && !strings.Contains(found, "CLOCK.CTRL, at the alias 0x3000") {
+			t.Errorf("%s: %q\n%s", name, texts(r.Misfits()), found)
+		}
+	}
+}
+
 // TestExcept leaves out what is named, and refuses a name that does not occur.
 func TestExcept(t *testing.T) {
 	t.Parallel()

@@ -61,12 +61,33 @@ func newReader(p *project.Project, b *boards.Board) *reader {
 			r.chips[sourceFolder+strings.TrimPrefix(s.Name, portFolder)] = s.Name
 		}
 	}
+	if b.Startup.Name != "" {
+		r.chips[sourceFolder+b.Startup.Name] = b.Startup.Name
+	}
 	return r
+}
+
+// ours returns the name in the board file of a file of the project that the chip or the board brings: a source, or a
+// header in its folders.
+func (r *reader) ours(file string) (name string, ok bool) {
+	if name, ok = r.chips[file]; ok {
+		return name, true
+	}
+	for _, folder := range r.board.Include {
+		if strings.HasPrefix(file, path.Join(sourceFolder, folder.Name)+"/") {
+			return strings.TrimPrefix(file, sourceFolder), true
+		}
+	}
+	return "", false
 }
 
 // all reads each C and assembler source of the chip and the board, with the headers that it includes.
 func (r *reader) all(ctx context.Context) error {
-	for _, s := range r.board.Sources {
+	sources := r.board.Sources
+	if r.board.Startup.Name != "" {
+		sources = append(slices.Clip(sources), r.board.Startup)
+	}
+	for _, s := range sources {
 		if extension := path.Ext(s.Name); !isChips(s) || extension != ".c" && extension != ".S" {
 			continue
 		}
@@ -184,7 +205,8 @@ func (r *reader) place(name string, d definition) (file string, line int) {
 		origin := r.board.Origin["defines."+name]
 		return origin.File, origin.Line
 	}
-	return r.chips[d.file], d.line
+	file, _ = r.ours(d.file)
+	return file, d.line
 }
 
 var (
@@ -196,6 +218,7 @@ var (
 // accesses in the code of these files.
 func (r *reader) text(text string) (map[string]definition, error) {
 	defined := map[string]definition{}
+	var code enumerators
 	file, line := "", 0
 	lines := bufio.NewScanner(strings.NewReader(text))
 	lines.Buffer(nil, len(text)+1)
@@ -209,7 +232,7 @@ func (r *reader) text(text string) (map[string]definition, error) {
 			file, line = path.Clean(m[2]), n-1
 			continue
 		}
-		_, ours := r.chips[file]
+		name, ours := r.ours(file)
 		if m := objectMacro.FindStringSubmatch(s); m != nil {
 			_, set := r.board.Defines[m[1]]
 			if ours || file == configFile && set {
@@ -218,12 +241,55 @@ func (r *reader) text(text string) (map[string]definition, error) {
 			continue
 		}
 		if ours && !strings.HasPrefix(s, "#") {
-			if err := r.accesses(s, file, line); err != nil {
+			code.line(s, name, line)
+			if err := r.accesses(s, name, line); err != nil {
 				return nil, err
 			}
 		}
 	}
+	for _, u := range code.interrupts() {
+		r.add(u)
+	}
 	return defined, lines.Err()
+}
+
+// enumerator matches the numbers of interrupts as vendors' headers define them.
+var enumerator = regexp.MustCompile(`(\w+_IRQn)\s*=\s*(\d+)`)
+
+// An enumerators value collects the interrupts in enumerations, of which a vendor's header has all of the chip's.
+type enumerators struct {
+	defined []use
+	words   map[string]bool // names in other lines of code
+}
+
+func (e *enumerators) line(code, file string, line int) {
+	found := enumerator.FindAllStringSubmatch(code, -1)
+	for _, m := range found {
+		if n, err := strconv.ParseUint(m[2], 10, 16); err == nil {
+			e.defined = append(e.defined, use{m[1], file, line, cmacro.Value{Number: n}})
+		}
+	}
+	if len(found) > 0 || !strings.Contains(code, "_IRQn") {
+		return
+	}
+	if e.words == nil {
+		e.words = map[string]bool{}
+	}
+	for _, word := range anyName.FindAllString(code, -1) {
+		e.words[word] = true
+	}
+}
+
+var anyName = regexp.MustCompile(`\w+`)
+
+// interrupts returns those that the code uses.
+func (e *enumerators) interrupts() (list []use) {
+	for _, u := range e.defined {
+		if e.words[u.name] {
+			list = append(list, u)
+		}
+	}
+	return list
 }
 
 // accesses adds the objects at fixed addresses in a line of code, whose macros are expanded.
@@ -241,7 +307,7 @@ func (r *reader) accesses(code, file string, line int) error {
 		}
 		v, n, err := cmacro.Evaluator{Width: r.width}.Object(tokens[i:])
 		if err == nil && v.Access {
-			r.add(use{addressOf(tokens[i : i+n]), r.chips[file], line, v})
+			r.add(use{addressOf(tokens[i : i+n]), file, line, v})
 		}
 	}
 	return nil

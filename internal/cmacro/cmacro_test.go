@@ -32,6 +32,7 @@ func TestEvaluate(t *testing.T) {
 		"&(*(volatile uint32_t*)0x40)":  {Number: 0x40},
 		"3 ^ 1":                         {Number: 2},
 		"1U<<64":                        {Number: 0, Bits: true},
+		"((UART_TypeDef*)0x40004000UL)": {Number: 0x40004000},
 		"(*(volatile uint16_t*)(0x4U))": {Number: 4, Access: true},
 		"(*(volatile uint32_t*)(uintptr_t)(0x40000000U + 0x4U))": {Number: 0x40000004, Access: true},
 	} {
@@ -47,7 +48,8 @@ func TestNotConstant(t *testing.T) {
 	for _, text := range []string{
 		"", "(", "(1", "1 +", "1 2", "name", "f(1)", "a.b", "{1, 2}", "\"text\"", "'", "1 / 0", "1 % 0", "0x", "12ab",
 		"1.5", "a.", "a->1", "'ab'", "do { } while (0)", "&5", "1 ? 2", "09", "*(volatile uint32_t*)4U | 1U",
-		"~*(uint32_t*)4U", strings.Repeat("(", 100000) + "1" + strings.Repeat(")", 100000), strings.Repeat("-", 5000) + "1",
+		"~*(uint32_t*)4U", "(a * b)", "(a) + 1", "(a *",
+		strings.Repeat("(", 100000) + "1" + strings.Repeat(")", 100000), strings.Repeat("-", 5000) + "1",
 		strings.Repeat("1+", 5000) + "1",
 	} {
 		if v, err := (cmacro.Evaluator{}).Evaluate(text); !errors.Is(err, cmacro.ErrNotConstant) {

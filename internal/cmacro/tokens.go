@@ -101,16 +101,22 @@ var typeWords = []string{
 	"volatile", "const", "unsigned", "signed", "int", "char", "short", "long", "void", "struct", "__IO", "__I", "__O",
 }
 
-// cast returns the number of tokens of the cast at the beginning of tokens, 0 if there is none.
+// cast returns the number of tokens of the cast at the beginning of tokens, 0 if there is none. A name in parentheses
+// is a type if C or its library has it; a name before an asterisk and the parenthesis is one in any case.
 func cast(tokens []Token) int {
 	if len(tokens) < 3 || tokens[0].Text != "(" {
 		return 0
 	}
+	known := true
 	for i, t := range tokens[1:] {
 		switch {
 		case t.Text == ")" && i > 0:
-			return i + 2
-		case t.Kind == Name && (strings.HasSuffix(t.Text, "_t") || slices.Contains(typeWords, t.Text)):
+			if known || tokens[i].Text == "*" {
+				return i + 2
+			}
+			return 0
+		case t.Kind == Name:
+			known = known && (strings.HasSuffix(t.Text, "_t") || slices.Contains(typeWords, t.Text))
 		case t.Text == "*" && i > 0:
 		default:
 			return 0
