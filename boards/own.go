@@ -225,6 +225,12 @@ func (b *Board) checkPostLink() error {
 	return nil
 }
 
+// headerKinds are the extensions of files that #include may name.
+var headerKinds = []string{".h", ".hh", ".hpp", ".inc", ".inl"}
+
+// IsHeader reports whether a file in a folder of Include is copied into projects.
+func IsHeader(name string) bool { return slices.Contains(headerKinds, path.Ext(name)) }
+
 // ReadBeside reads a file by its slash path in the folder of a board file. It follows no link out of the folder.
 // Errors: those of the file system; others for a file that is not plain or larger than 64 MiB.
 func ReadBeside(dir, name string) ([]byte, error) {

@@ -153,9 +153,6 @@ func besideBoard(l boards.Source) error {
 	return root.Close()
 }
 
-// headerKinds are the extensions of files that #include may name.
-var headerKinds = []string{".h", ".hh", ".hpp", ".inc", ".inl"}
-
 // addHeaders plans the headers in a folder beside the board file.
 func (pl *plan) addHeaders(folder boards.Source) error {
 	fail := func(err error) error { return wrongOwn("include", folder, err) }
@@ -166,7 +163,7 @@ func (pl *plan) addHeaders(folder boards.Source) error {
 	defer root.Close()
 	found := 0
 	err = fs.WalkDir(root.FS(), folder.Name, func(name string, d fs.DirEntry, err error) error {
-		if err != nil || !d.Type().IsRegular() || !slices.Contains(headerKinds, path.Ext(name)) {
+		if err != nil || !d.Type().IsRegular() || !boards.IsHeader(name) {
 			return err
 		}
 		found++

@@ -12,6 +12,7 @@ import (
 	"io/fs"
 	"maps"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -29,7 +30,7 @@ var (
 	docRE  = regexp.MustCompile(`(?s)^(\s*\{\s*)("doc":\s*"(?:[^"\\]|\\.)*",?\s*)?`)
 )
 
-// Board writes folder/boards/NAME.json from the file of another board, with the sources that lie beside that file, and
+// Board writes folder/boards/NAME.json from the file of another board, with the files beside it that it names, and
 // returns the files, the board file first. path is the search path, as in Find. It changes no file that is there.
 func Board(folder, name, from string, path []string) ([]string, error) {
 	if !nameRE.MatchString(name) || filepath.Ext(name) == ".json" {
@@ -50,22 +51,63 @@ func Board(folder, name, from string, path []string) ([]string, error) {
 	text = slices.Concat(text[:start[3]], []byte(`"doc": `), doc, []byte(",\n  "), text[start[1]:])
 	files := map[string][]byte{name + ".json": text}
 	order := []string{name + ".json"}
-	var board struct{ Sources []string }
-	if err := json.Unmarshal(text, &board); err != nil {
-		return nil, fmt.Errorf("scaffold: %w", err)
+	if dir == "" { // its sources are the template's
+		return write(filepath.Join(folder, "boards"), order, files)
 	}
-	for _, source := range board.Sources {
-		data, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(source)))
+	names, err := beside(text, dir)
+	if err != nil {
+		return nil, failure.New(failure.Config, "", "board %s: %w", from, err)
+	}
+	for _, name := range names {
+		data, err := boards.ReadBeside(dir, name)
 		switch {
-		case dir == "" || errors.Is(err, fs.ErrNotExist):
+		case errors.Is(err, fs.ErrNotExist):
 			continue // of the template
 		case err != nil:
-			return nil, failure.New(failure.Config, "", "sources of board %s: %w", from, err)
+			return nil, failure.New(failure.Config, "", "board %s: %w", from, err)
 		}
-		files[source] = data
-		order = append(order, source)
+		files[name] = data
+		order = append(order, name)
 	}
 	return write(filepath.Join(folder, "boards"), order, files)
+}
+
+// beside lists the files that a board file names in its folder, and sources of the template, each once.
+func beside(text []byte, dir string) (names []string, err error) {
+	var b boards.Board
+	if err := json.Unmarshal(text, &b); err != nil {
+		return nil, err
+	}
+	add := func(all ...string) {
+		for _, name := range all {
+			if name != "" && !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	for _, s := range b.Sources {
+		add(s.Name)
+	}
+	add(b.LinkerScript.Name, b.Startup.Name)
+	add(boards.FilesIn(slices.Concat(b.PostLink.Words, b.Link.Args))...)
+	walk := func(folder string, wanted func(string) bool) error {
+		return fs.WalkDir(os.DirFS(dir), path.Clean(folder), func(name string, d fs.DirEntry, err error) error {
+			if err == nil && d.Type().IsRegular() && wanted(name) {
+				add(name)
+			}
+			return err
+		})
+	}
+	var errs []error
+	for _, f := range b.Include {
+		errs = append(errs, walk(f.Name, boards.IsHeader))
+	}
+	for _, l := range b.Libraries {
+		if boards.IsPath(l.Name) {
+			errs = append(errs, walk(l.Name, func(string) bool { return true }))
+		}
+	}
+	return names, errors.Join(errs...)
 }
 
 // write writes files that are not there.

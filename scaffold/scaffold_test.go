@@ -79,6 +79,32 @@ func TestBoardWithSources(t *testing.T) {
 }
 
 // TestTemplate copies a template, byte for byte, to an empty folder only, with a board that builds with it.
+// TestBoardWithOwnFiles: the copy has all files that the board names, and loads without the original.
+func TestBoardWithOwnFiles(t *testing.T) {
+	shelf := boardstest.Shelf(t, map[string]string{
+		"mine.json": `{"inherits": "chip/mps2_an386", "arena_kib": 64, "linker_script": "own/a.ld", "startup": "own/s.S",
+			"include": ["inc"], "libraries": ["./dsp", "named"], "sources": ["own/a.c"],
+			"post_link": ["{board}/sign", "{bin}", "{out.bin}"], "flash": {"programmer": "none"},
+			"link": {"kind": "qemu", "program": "q", "args": ["file={board}/boot.hex,addr=0"]}}`,
+		"own/a.c": "", "own/a.ld": "", "own/s.S": "", "inc/deep/a.h": "", "inc/a.txt": "", "dsp/library.json": "",
+		"dsp/x.c": "", "sign": "", "boot.hex": "", "other.c": "",
+	})
+	files, err := Board(t.TempDir(), "yours", "mine", []string{shelf})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, name := range []string{
+		"yours.json", "own/a.c", "own/a.ld", "own/s.S", "sign", "boot.hex", "inc/deep/a.h", "dsp/library.json", "dsp/x.c",
+	} {
+		if i >= len(files) || !strings.HasSuffix(filepath.ToSlash(files[i]), "/boards/"+name) {
+			t.Errorf("no %s in %q", name, files)
+		}
+	}
+	if len(files) != 9 {
+		t.Errorf("%q", files)
+	}
+}
+
 func TestTemplate(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "new", "mine")
 	template, board, err := Template(folder, "baremetal")

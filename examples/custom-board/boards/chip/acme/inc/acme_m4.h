@@ -38,7 +38,7 @@ typedef struct {
 
 extern uint32_t SystemCoreClock;  // Hz
 
-void SystemInit(void);              // called by the start-up code, before variables are set up
-void SystemCoreClockUpdate(void);   // sets SystemCoreClock
+void SystemInit(void);             // called by the start-up code, before variables are set up
+void SystemCoreClockUpdate(void);  // sets SystemCoreClock
 
 #endif  // ACME_M4_H_
