@@ -18,26 +18,24 @@ import (
 	"github.com/boardsmith/boardsmith/internal/drawn"
 )
 
-// This file accepts chips in software (templates/testdata/chips): firmware as a process of this computer, whose port
-// starts the chip's own clocks on a model of the chip. The counter runs at the rate that the model computes from its
-// crystal, and the firmware reports the rate that the port computes from the chip's registers.
+// This file accepts chips in software (templates/testdata/chips and stm32): firmware as a process of this computer,
+// whose port starts the chip's own clocks on a model of the chip. The counter runs at the rate that the model computes
+// from its crystal, and the firmware reports the rate that the port computes from the chip's registers.
 
 // onModel is C that joins the model to the port of a process.
-const onModel = `#include "fake.h"
+const onModel = `#include "registers.h"
 
 #define main model_main
-#include "fake_source.h"
+#include "harness.h"
 #undef main
 
 void on_model_start(void);
 uint64_t on_model_ticks(uint64_t ns);
 
 static uint32_t real_hz;
-static char* words[] = {"after=power", "crystal=CRYSTAL"};
 
 void on_model_start(void) {
-  conditions = words;
-  condition_count = 2;
+  CONDITIONS
   model_reset();
   chip_early();
   chip_init();
@@ -68,35 +66,64 @@ static int32_t process_init(void* ctx) {
 `,
 }
 
-// modelOf returns the files of a board that is a process with a chip's port on its model.
-func modelOf(t *testing.T, of, model string, crystalHz int) map[string]string {
+// A model is a board's chip in software.
+type model struct {
+	board     string
+	crystalHz int    // nominal
+	folder    string // in templates/testdata
+	shared    string // what the models in this folder share: a header and C, which ends in a main of its own
+	source    string
+	settings  string // lines of C before the model's
+	start     string // C before the chip starts; CRYSTAL is the crystal's rate in hexadecimal
+}
+
+// fakeStart is for a chip in testdata/chips: after power-on. Those in testdata/stm32 take SIM_HSE_HZ.
+const fakeStart = `static char* words[] = {"after=power", "crystal=CRYSTAL"};
+  conditions = words;
+  condition_count = 2;`
+
+var (
+	rp2040    = model{"rpi_pico", 12_000_000, "chips", "fake", "rp2040.c", "", fakeStart}
+	rp2350    = model{"rpi_pico2", 12_000_000, "chips", "fake", "rp2350.c", "", fakeStart}
+	stm32g474 = model{
+		"nucleo_g474re", 24_000_000, "stm32", "sim", "sim_l4_g4.c", "#define SIM_L475 0\n#define SIM_G4 1\n", "",
+	}
+	stm32h743 = model{"nucleo_h743zi", 8_000_000, "stm32", "sim", "sim_h7.c", "", ""}
+)
+
+// files returns the files of a board that is a process with the chip's port on the model.
+func (m model) files(t *testing.T, crystalHz int) map[string]string {
 	t.Helper()
-	b, err := boards.Find(of, nil)
+	b, err := boards.Find(m.board, nil)
 	must(t, err)
-	chips := filepath.Join("..", "templates", "testdata", "chips")
+	folder := filepath.Join("..", "templates", "testdata", m.folder)
+	start := strings.Replace(onModel, "CONDITIONS", m.start, 1)
 	files := map[string]string{
 		"process.c":      shipped(t, "../templates/baremetal/port/process.c", processOnModel),
-		"on_model.c":     strings.ReplaceAll(onModel, "CRYSTAL", fmt.Sprintf("%x", crystalHz)),
-		"fake.h":         shipped(t, filepath.Join(chips, "fake.h"), nil),
-		"fake_source.h":  shipped(t, filepath.Join(chips, "fake.c"), nil),
-		"model_source.h": shipped(t, filepath.Join(chips, model), nil),
-		"model.c":        "#include \"model_source.h\"\n",
+		"on_model.c":     strings.ReplaceAll(start, "CRYSTAL", fmt.Sprintf("%x", crystalHz)),
+		m.shared + ".h":  shipped(t, filepath.Join(folder, m.shared+".h"), nil),
+		"registers.h":    fmt.Sprintf("#include %q\n", m.shared+".h"),
+		"harness.h":      shipped(t, filepath.Join(folder, m.shared+".c"), nil),
+		"model_source.h": shipped(t, filepath.Join(folder, m.source), nil),
+		"model.c": fmt.Sprintf("%s#define SIM_HSE_HZ %dU\n#include \"registers.h\"\n#include \"model_source.h\"\n",
+			m.settings, crystalHz),
 	}
 	sources := []string{"port/bare.h"}
 	for _, s := range b.Sources {
 		switch {
-		case path.Ext(s.Name) == ".h" && path.Dir(s.Name) == "port/chip":
+		case !strings.HasPrefix(s.Name, "port/chip/") && !strings.HasPrefix(s.Name, "port/uart/"):
+		case path.Ext(s.Name) == ".h":
 			sources = append(sources, s.Name)
-		case path.Ext(s.Name) == ".c" && (path.Dir(s.Name) == "port/chip" || path.Dir(s.Name) == "port/uart"):
+		case path.Ext(s.Name) == ".c":
 			name := path.Base(s.Name)
 			header := "port_" + strings.TrimSuffix(name, ".c") + ".h"
 			files[header] = shipped(t, filepath.Join("..", "templates", "baremetal", s.Name), nil)
-			files["port_"+name] = fmt.Sprintf("#include \"fake.h\"\n#include %q\n", header) // unchanged, on the model
+			files["port_"+name] = fmt.Sprintf("#include \"registers.h\"\n#include %q\n", header) // unchanged, on the model
 		}
 	}
 	sources = append(sources, slices.Sorted(maps.Keys(files))...)
 	board, err := json.Marshal(map[string]any{
-		"doc": of + " on a model", "inherits": "cpu/native", "templates": []string{"baremetal"}, "arena_kib": 64,
+		"doc": m.board + " on a model", "inherits": "cpu/native", "templates": []string{"baremetal"}, "arena_kib": 64,
 		"sources": sources, "defines": b.Defines, "core_hz": b.CoreHz, "platform": map[string]any{"core_hz": b.CoreHz},
 		"link": map[string]string{"kind": "process"}, "flash": map[string]string{"programmer": "none"},
 	})
@@ -109,26 +136,24 @@ func modelOf(t *testing.T, of, model string, crystalHz int) map[string]string {
 func TestModels(t *testing.T) {
 	t.Parallel()
 	type chip struct {
-		name, of, model string
-		crystalHz       int
-		fails           bool
+		name  string
+		model model
+		off   int // % of the crystal's rate
 	}
 	all := []chip{
-		{"rp2350", "rpi_pico2", "rp2350.c", 12_000_000, false},
-		{"rp2350, crystal 2 % fast", "rpi_pico2", "rp2350.c", 12_240_000, true},
-		{"rp2350, crystal 2 % slow", "rpi_pico2", "rp2350.c", 11_760_000, true},
-		{"rp2040", "rpi_pico", "rp2040.c", 12_000_000, false},
-		{"rp2040, crystal 2 % fast", "rpi_pico", "rp2040.c", 12_240_000, true},
+		{"rp2350", rp2350, 0}, {"rp2350 fast", rp2350, 2}, {"rp2350 slow", rp2350, -2}, {"rp2040", rp2040, 0},
+		{"rp2040 fast", rp2040, 2}, {"stm32g474", stm32g474, 0}, {"stm32g474 slow", stm32g474, -2},
+		{"stm32h743", stm32h743, 0}, {"stm32h743 fast", stm32h743, 2},
 	}
 	for _, c := range drawn.Of(t, "chips in software", all, 1) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			r, err := try(t, "model", boardstest.Shelf(t, modelOf(t, c.of, c.model, c.crystalHz)))
+			r, err := try(t, "model", boardstest.Shelf(t, c.model.files(t, c.model.crystalHz/100*(100+c.off))))
 			skipUnmeasured(t, r)
 			var failed *accept.Error
 			var off *device.ClockError
 			switch {
-			case !c.fails:
+			case c.off == 0:
 				must(t, err)
 			case !errors.As(err, &failed) || failed.Step.Name != "clock" || !errors.As(err, &off):
 				t.Fatalf("got %v, want step clock to fail", err)

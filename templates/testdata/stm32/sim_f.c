@@ -14,7 +14,11 @@
 #define CSR 0x40023874U
 #define ACR 0x40023C00U
 #define PWR 0x40007000U  // CR, CSR; CR1, CSR1
+#ifdef SIM_HSE_HZ        // the crystal's actual rate
+#define HSE_HZ SIM_HSE_HZ
+#else
 #define HSE_HZ ((uint32_t)(STM32_HSE_HZ))
+#endif
 
 enum { HSI, HSE, PLL, VOS, OD, ODSW };
 

@@ -22,7 +22,11 @@
 #define ACR 0x52002000U
 #define IDC 0x5C001000U
 #define AXI_OVERRIDE 0x51008108U
+#ifdef SIM_HSE_HZ  // the crystal's actual rate
+#define HSE_HZ SIM_HSE_HZ
+#else
 #define HSE_HZ ((uint32_t)(STM32_HSE_HZ))
+#endif
 
 enum { HSI, HSE, PLL, SUPPLY, VOS, HSI48, DIVIDER };
 

@@ -43,7 +43,11 @@
 #define CRRCR 0x40021098U
 #define ACR 0x40022000U
 #define PWR 0x40007000U
+#ifdef SIM_HSE_HZ  // the crystal's actual rate
+#define HSE_HZ SIM_HSE_HZ
+#else
 #define HSE_HZ ((uint32_t)(STM32_HSE_HZ))
+#endif
 #define GPIOG 0x48001800U
 
 #define NORMAL_HZ (SIM_G4 ? 150000000U : 80000000U)  // without boost
