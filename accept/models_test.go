@@ -141,9 +141,15 @@ func TestModels(t *testing.T) {
 		off   int // % of the crystal's rate
 	}
 	all := []chip{
-		{"rp2350", rp2350, 0}, {"rp2350 fast", rp2350, 2}, {"rp2350 slow", rp2350, -2}, {"rp2040", rp2040, 0},
-		{"rp2040 fast", rp2040, 2}, {"stm32g474", stm32g474, 0}, {"stm32g474 slow", stm32g474, -2},
-		{"stm32h743", stm32h743, 0}, {"stm32h743 fast", stm32h743, 2},
+		{"rp2350", rp2350, 0},
+		{"rp2350 fast", rp2350, 2},
+		{"rp2350 slow", rp2350, -2},
+		{"rp2040", rp2040, 0},
+		{"rp2040 fast", rp2040, 2},
+		{"stm32g474", stm32g474, 0},
+		{"stm32g474 slow", stm32g474, -2},
+		{"stm32h743", stm32h743, 0},
+		{"stm32h743 fast", stm32h743, 2},
 	}
 	for _, c := range drawn.Of(t, "chips in software", all, 1) {
 		t.Run(c.name, func(t *testing.T) {
