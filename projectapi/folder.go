@@ -47,6 +47,8 @@ type Folder struct {
 	device *device.Device // from flash or open_transport to close_transport
 	link   transport.Link // from open_transport to close_transport
 	buffer []byte         // of Read
+	frames transport.Unframer
+	unsent []byte // the beginning of a frame, from Write
 }
 
 // isTemplate reports whether the folder is no generated project, and was none before.
@@ -304,7 +306,7 @@ func timeoutsOf(b *boards.Board) Timeouts {
 func (f *Folder) CloseTransport() (err error) {
 	if f.link != nil {
 		err = f.link.Close()
-		f.link = nil
+		f.link, f.frames, f.unsent = nil, transport.Unframer{}, nil
 	}
 	if f.device != nil {
 		err = errors.Join(err, f.device.Close())
@@ -337,12 +339,23 @@ func (f *Folder) Read(ctx context.Context, _ int) ([]byte, error) {
 	return f.buffer[:n], nil
 }
 
-// Write sends data.
+// Write sends whole frames, and what is outside of frames. TVM's host writes a frame in several parts and may pause
+// between them for longer than a firmware waits for the rest of a message; that host repeats nothing. An error may be
+// that of an earlier part.
 func (f *Folder) Write(ctx context.Context, data []byte) error {
 	if f.link == nil {
 		return ErrClosed
 	}
-	return ofLink(f.link.Write(ctx, data))
+	f.unsent = append(f.unsent, data...)
+	for len(data) > 0 {
+		n, _ := f.frames.Next(data)
+		data = data[n:]
+	}
+	if !f.frames.Idle() && len(f.unsent) < most {
+		return nil
+	}
+	defer func() { f.unsent = f.unsent[:0] }()
+	return ofLink(f.link.Write(ctx, f.unsent))
 }
 
 // ofLink gives errors of a link their class in the protocol.

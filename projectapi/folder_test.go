@@ -221,3 +221,50 @@ func TestReadReturnsAll(t *testing.T) {
 	}
 	t.Error("each read returned one byte")
 }
+
+// written keeps what each write has sent.
+type written struct {
+	transport.Link
+	parts []string
+}
+
+func (w *written) Write(_ context.Context, p []byte) error {
+	w.parts = append(w.parts, string(p))
+	return nil
+}
+
+// TestWritesWholeFrames: a frame is sent at once, but for a nop and an ff before it, whatever its parts are. Bytes
+// outside of frames, and frames that are longer than what a folder keeps, are not held back.
+func TestWritesWholeFrames(t *testing.T) {
+	t.Parallel()
+	var framer transport.Framer
+	frame := framer.Append(nil, bytes.Repeat([]byte{0xFF, 0xFD, 7}, 50))
+	long := framer.Append(nil, make([]byte, 3*most))
+	for size := range len(frame) + 1 {
+		w := new(written)
+		f := &Folder{link: w}
+		send := func(data []byte) {
+			for len(data) > 0 {
+				n := min(max(size, 1), len(data))
+				if err := f.Write(t.Context(), data[:n]); err != nil {
+					t.Fatal(err)
+				}
+				data = data[n:]
+			}
+		}
+		send(frame)
+		if parts := w.parts; len(parts) > 3 || strings.Join(parts, "") != string(frame) {
+			t.Errorf("in parts of %d bytes: sent as %q", size, parts)
+		}
+	}
+	w := new(written)
+	f := &Folder{link: w}
+	for _, data := range [][]byte{[]byte("noise"), long[:most-1], long[most-1 : most], long[most:]} {
+		if err := f.Write(t.Context(), data); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if strings.Join(w.parts, "") != "noise"+string(long) || w.parts[0] != "noise" || len(w.parts[1]) < most {
+		t.Errorf("%d writes", len(w.parts))
+	}
+}

@@ -69,8 +69,8 @@ uint32_t boardsmith_crc32_more(uint32_t crc, const void* data, size_t size_bytes
 // Returns milliseconds since an arbitrary moment, wrapping at 2^32. Default (weak): always 0, which means no clock.
 uint32_t boardsmith_now_ms(void);
 
-// Milliseconds without a byte after which the RPC server abandons an incomplete frame; without a clock it never does. A
-// firmware must call the server more often than that, also without bytes. crt_config.h may set it.
+// Milliseconds without a byte after which the RPC server abandons an incomplete message; without a clock it never does.
+// A firmware must call the server more often than that, also without bytes. crt_config.h may set it.
 #ifndef BOARDSMITH_FRAME_GAP_MS
 #define BOARDSMITH_FRAME_GAP_MS 250U
 #endif

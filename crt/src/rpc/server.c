@@ -26,11 +26,11 @@ static void enter(rpc_server_t* s, unsigned state, uint32_t bytes) {
   s->end = &s->field[bytes];
 }
 
-// Abandons the current frame. Answers an incomplete request, but nothing else, and no refused message.
+// Abandons the current frame, whose message has begun. Answers an incomplete request, but nothing else.
 static void abandon(rpc_server_t* s) {
   const unsigned state = s->state;
   enter(s, FIND_START, 0);
-  if ((state >= (unsigned)FIND_MESSAGE) && is_request(s)) {
+  if (is_request(s)) {
     const bool copying = (state == (unsigned)FIND_COPY) || (state == (unsigned)FIND_COPY_CRC);
     request_finish(s, copying ? DAMAGED_COPY : DAMAGED_REQUEST);
   }
@@ -166,7 +166,8 @@ static void escaped_byte(rpc_server_t* s, uint8_t byte) {
   *at = byte;
 }
 
-// Called without bytes: detects a frame that has stopped.
+// Called without bytes: detects a message that has stopped. A frame whose message has not begun, or begins a session,
+// may go on later: TVM's host pauses inside of frames while its computer is busy, and repeats nothing.
 static void idle(rpc_server_t* s) {
   const uint32_t now = boardsmith_now_ms();
   if (s->idle_at != s->rx.to) {
@@ -174,7 +175,8 @@ static void idle(rpc_server_t* s) {
     s->idle_since_ms = now;
     return;
   }
-  if ((s->state >= (unsigned)SKIP_REFUSED) && ((now - s->idle_since_ms) >= BOARDSMITH_FRAME_GAP_MS)) {
+  const bool begun = (s->state >= (unsigned)FIND_MESSAGE) && (server_message(s)[MESSAGE_TYPE] != (uint8_t)SESSION_INIT);
+  if (begun && ((now - s->idle_since_ms) >= BOARDSMITH_FRAME_GAP_MS)) {
     abandon(s);
   }
 }
