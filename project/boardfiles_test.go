@@ -136,6 +136,13 @@ func TestOwnScriptErrors(t *testing.T) {
 			},
 			"section .noinit at 0x00004000",
 		},
+		{
+			[]string{
+				scriptFile, "KEEP(*(.boardsmith.noinit))\n  } >ram", "KEEP(*(.boardsmith.noinit))\n  }", scriptFile,
+				".noinit (NOLOAD)", ".noinit 0x203FFFF0 (NOLOAD)",
+			},
+			"is not in one memory region of board kiln",
+		},
 		{[]string{scriptFile, "KEEP(*(.boardsmith.noinit))", ""}, "section .noinit"},
 		{
 			[]string{scriptFile, "_sbss = .;", "_sbss = ADDR(.noinit);"},
@@ -388,10 +395,28 @@ func TestPostLink(t *testing.T) {
 	if third := built(t, p); third.BuildID == second.BuildID {
 		t.Error("other arguments, the same build")
 	}
+	if drawn.InFull() {
+		a.tryKeys(p)
+	}
 	must(t, os.RemoveAll(a.dir)) // a project is complete without the board's files
 	p.builder.Forms = false
 	must(t, os.Remove(second.Path))
 	built(t, p)
+}
+
+// tryKeys builds with two contents of a key, whose file a variable names.
+func (a *acme) tryKeys(p *Project) {
+	t := a.t
+	key := filepath.Join(t.TempDir(), "key")
+	must(t, os.WriteFile(key, []byte("one"), 0o600))
+	a.b.Variables = map[string]string{"KILN_KEY": key}
+	a.edit(kilnFile, `"python3",`, `"sh", "-c", "test -f $0 && python3 $@", "$KILN_KEY",`)
+	must(t, p.Generate(t.Context(), Spec{Board: "kiln", Model: mlftest.Tiny(t, nil)}))
+	first := built(t, p)
+	must(t, os.WriteFile(key, []byte("two"), 0o600))
+	if again := built(t, p); again.UpToDate || again.BuildID == first.BuildID {
+		t.Error("another key, the same build")
+	}
 }
 
 // TestPostLinkNeeds: doctor's list has the programs of boards on the search path.

@@ -16,32 +16,53 @@ import (
 	"github.com/boardsmith/boardsmith/internal/firmware"
 )
 
-// checkReserved returns an error for an image with code, data or variables in a reserved region.
-func checkReserved(f *elf.File, name string, b *boards.Board) error {
-	type span struct {
-		what        string
-		start, size uint64
-	}
-	var all []span
+// A span is memory that an image uses.
+type span struct {
+	what        string
+	start, size uint64
+}
+
+func (s span) String() string { return fmt.Sprintf("%s at 0x%08x, %d bytes,", s.what, s.start, s.size) }
+
+// spans returns the memory that is loaded, and that of sections.
+func spans(f *elf.File) (all []span) {
 	for _, p := range f.Progs {
-		if p.Type == elf.PT_LOAD {
-			all = append(all, span{"data loaded at", p.Paddr, p.Filesz})
+		if p.Type == elf.PT_LOAD && p.Filesz > 0 {
+			all = append(all, span{"loaded data", p.Paddr, p.Filesz})
 		}
 	}
 	for _, s := range f.Sections {
-		if s.Flags&elf.SHF_ALLOC != 0 {
-			all = append(all, span{"section " + s.Name + " at", s.Addr, s.Size})
+		if s.Flags&elf.SHF_ALLOC != 0 && s.Size > 0 {
+			all = append(all, span{"section " + s.Name, s.Addr, s.Size})
 		}
 	}
-	for _, r := range b.Memory {
-		for _, s := range all {
+	return all
+}
+
+const nextRegion = "correct the linker script, or the regions of the board file"
+
+// checkReserved returns an error for an image with code, data or variables in a reserved region.
+func checkReserved(f *elf.File, name string, b *boards.Board) error {
+	for _, s := range spans(f) {
+		for _, r := range b.Memory {
 			origin, size := uint64(r.Origin), uint64(r.Size)
-			if !r.Reserved || s.size == 0 || (s.start-origin >= size && origin-s.start >= s.size) {
-				continue
+			if r.Reserved && (s.start-origin < size || origin-s.start < s.size) {
+				return failure.New(failure.Link, nextRegion, "%s: %v reaches into region %s, which board %s reserves", name, s,
+					r.Name, b.Name)
 			}
-			return failure.New(failure.Link, "correct the linker script, or the region's size in the board file",
-				"%s: %s 0x%08x, %d bytes, reaches into region %s, which board %s reserves", name, s.what, s.start, s.size,
-				r.Name, b.Name)
+		}
+	}
+	return nil
+}
+
+// checkRegions returns an error for an image with code, data or variables outside of the regions.
+func checkRegions(f *elf.File, name string, b *boards.Board) error {
+	for _, s := range spans(f) {
+		if !slices.ContainsFunc(b.Memory, func(r boards.Region) bool {
+			before := s.start - uint64(r.Origin)
+			return before < uint64(r.Size) && s.size <= uint64(r.Size)-before
+		}) {
+			return failure.New(failure.Link, nextRegion, "%s: %v is not in one memory region of board %s", name, s, b.Name)
 		}
 	}
 	return nil
@@ -53,6 +74,9 @@ func (p *Project) checkContract(f *elf.File) error {
 	b, c := p.Board(), p.state.Template.Contract
 	if b.LinkerScript.Name == "" && b.Startup.Name == "" {
 		return nil
+	}
+	if err := checkRegions(f, p.state.Template.ELF, b); err != nil {
+		return err
 	}
 	symbols, err := definedSymbols(f)
 	if err != nil {

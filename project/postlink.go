@@ -76,12 +76,26 @@ func (p *Project) sayPostLink(s *cache.Sentence) {
 	}
 	s.Say("post_link", c.Words...)
 	for _, name := range c.Variables() {
-		value := p.variable(name)
-		if sum, err := digestOfFile(value); err == nil {
-			value = sum // of a key, for instance
+		value := p.postLinkValue(name)
+		if info, err := os.Stat(value); err == nil && info.Mode().IsRegular() {
+			if sum, err := digestOfFile(value); err == nil {
+				value = sum // of a key, for instance
+			}
 		}
 		s.Say("post_link variable", name, value)
 	}
+}
+
+// postLinkValue returns the value of a variable. The path of a file is absolute: the command runs elsewhere than this
+// process.
+func (p *Project) postLinkValue(name string) string {
+	value := p.variable(name)
+	if abs, err := filepath.Abs(value); value != "" && err == nil {
+		if _, err := os.Stat(abs); err == nil {
+			return abs
+		}
+	}
+	return value
 }
 
 // postLink runs the board's command on the linked image, and replaces the image by what the command wrote.
@@ -181,28 +195,36 @@ func flat(loads []firmware.Segment) ([]byte, error) {
 	return bin, nil
 }
 
+// postLinkArgs returns the command's arguments, with their words replaced.
+func (p *Project) postLinkArgs() (args []string, err error) {
+	words := []string{boards.BoardWord, generator.Board}
+	for _, word := range []string{boards.ELFWord, boards.BinWord, boards.HexWord, boards.OutBinWord, boards.OutHexWord} {
+		words = append(words, word, p.postLinkFile(word))
+	}
+	for _, word := range p.state.Board.PostLink.Words[1:] {
+		if name, isVariable := strings.CutPrefix(word, "$"); isVariable {
+			value := p.postLinkValue(name)
+			if value == "" {
+				return nil, failure.New(failure.Config, "set it", "post_link of board %s needs the variable %s, which is not set",
+					p.state.Board.Name, name)
+			}
+			args = append(args, value)
+			continue
+		}
+		args = append(args, strings.NewReplacer(words...).Replace(word))
+	}
+	return args, nil
+}
+
 // runPostLink runs the command, in the project's folder.
 func (p *Project) runPostLink(ctx context.Context, t *tree, held *os.File) error {
 	program, err := p.postLinkProgram()
 	if err != nil {
 		return err
 	}
-	words := []string{boards.BoardWord, generator.Board}
-	for _, word := range []string{boards.ELFWord, boards.BinWord, boards.HexWord, boards.OutBinWord, boards.OutHexWord} {
-		words = append(words, word, p.postLinkFile(word))
-	}
-	var args []string
-	for _, word := range p.state.Board.PostLink.Words[1:] {
-		if slices.Contains(p.state.Board.PostLink.Variables(), strings.TrimPrefix(word, "$")) && word[0] == '$' {
-			value := p.variable(word[1:])
-			if value == "" {
-				return failure.New(failure.Config, "set it", "post_link of board %s needs the variable %s, which is not set",
-					p.state.Board.Name, word[1:])
-			}
-			args = append(args, value)
-			continue
-		}
-		args = append(args, strings.NewReplacer(words...).Replace(word))
+	args, err := p.postLinkArgs()
+	if err != nil {
+		return err
 	}
 	limit := postLinkTimeout
 	if p.builder.postLinkLimit > 0 {
