@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Runs cppcheck with its MISRA add-on on the runtime; on the C of the template baremetal (with ../templates/firmware as
-# src/) with each board's settings; and on that of the template zephyr (as os/) against stubs of Zephyr's headers, in
-# the configurations of testdata/zephyr/builds.txt. Fails on any plain finding, on a violation of a rule that misra.md
-# does not explain, and if a file breaks a rule more often than misra.counts allows (rules explained for "everywhere"
-# are not counted). Runtime and templates each have their own misra.md and misra.counts. Versions of the add-on find
-# different violations: with another version than the one that wrote misra.counts, MISRA is not checked, and a line
-# reports it.
+# src/) with each board's settings; on ../templates/standalone; and on the C of the template zephyr (as os/) against
+# stubs of Zephyr's headers, in the configurations of testdata/zephyr/builds.txt. Fails on any plain finding, on a
+# violation of a rule that misra.md does not explain, and if a file breaks a rule more often than misra.counts allows
+# (rules explained for "everywhere" are not counted). Runtime and templates each have their own misra.md and
+# misra.counts. Versions of the add-on find different violations: with another version than the one that wrote
+# misra.counts, MISRA is not checked, and a line reports it.
 #
 #   sh lint.sh            checks
 #   sh lint.sh brief      checks less: the whole template with one board of each kind of CPU, of other boards only files
@@ -152,6 +152,16 @@ zephyr_findings() {
   done | sed "s/$tab/${tab}os\//" >"$tmp/found.zephyr"
 }
 
+# Checks the C of standalone firmware, with the settings of one board.
+standalone_findings() {
+  cp -R ../templates/firmware "$tmp/alone"
+  cp -R ../templates/standalone "$tmp/alone"
+  config mps2_an385 >"$tmp/alone/crt_config.h"
+  core=$(cpu mps2_an385)
+  (cd "$tmp/alone" && findings $core -I../include -I. standalone) |
+    grep "^[^$tab]*${tab}standalone/" >"$tmp/found.standalone" || true
+}
+
 # ---- Judgement of the findings ---------------------------------------------------------------------------------------
 
 # judge FOLDER UPDATE: compares the findings on standard input with FOLDER/misra.md and misra.counts.
@@ -223,10 +233,11 @@ cp -R include src embedded candidate test "$tmp"
   >"$tmp/runtime" &
 if [ -d ../templates/baremetal ]; then
   zephyr_findings &
+  standalone_findings &
   template_findings >"$tmp/template"
 fi
 wait
-[ ! -e "$tmp/found.zephyr" ] || cat "$tmp/found.zephyr" >>"$tmp/template"
+[ ! -e "$tmp/found.zephyr" ] || cat "$tmp/found.zephyr" "$tmp/found.standalone" >>"$tmp/template"
 judge . "$mode" <"$tmp/runtime" || failed=1
 if [ -d ../templates/baremetal ]; then
   judge ../templates "$mode" <"$tmp/template" || failed=1

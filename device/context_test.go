@@ -22,6 +22,8 @@ func TestContexts(t *testing.T) {
 	spec := project.Spec{Board: "host", Model: mlftest.Tiny(t, nil)}
 	p := generated(t, dir, spec)
 	i, host := built(t, p), attachedTo(t, p)
+	spec.Options.App = boards.Standalone
+	alone := built(t, generated(t, filepath.Join(t.TempDir(), "alone"), spec))
 	session, err := host.Open(t.Context(), i)
 	must(t, err)
 	t.Cleanup(func() { must(t, session.Close(context.Background())) })
@@ -67,7 +69,7 @@ func TestContexts(t *testing.T) {
 		"Device.Flash": func(ctx context.Context) error { _, err := host.Flash(ctx, i); return err },
 		"Device.Open":  func(ctx context.Context) error { _, err := host.Open(ctx, i); return err },
 		"Device.OpenStandalone": func(ctx context.Context) error {
-			_, err := host.OpenStandalone(ctx, i)
+			_, err := host.OpenStandalone(ctx, alone)
 			return err
 		},
 		"Device.Confirm": func(ctx context.Context) error { return host.Confirm(ctx, session, i) },

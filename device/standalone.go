@@ -9,6 +9,8 @@ import (
 	"errors"
 	"math/rand/v2"
 
+	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/image"
 	"github.com/boardsmith/boardsmith/internal/firmware"
 	"github.com/boardsmith/boardsmith/internal/flashplan"
@@ -27,6 +29,10 @@ func (d *Device) OpenStandalone(ctx context.Context, i *image.Image) (*standalon
 	i, err := d.accepts(i)
 	if err != nil {
 		return nil, err
+	}
+	if !speaksLines(i) {
+		return nil, failure.New(failure.Config, "use Open, or build with "+
+			failure.Option("Spec.Options", "app="+boards.Standalone), "%v has an RPC server: it is not standalone firmware", i)
 	}
 	d.desk.Progress.Tell(progress.Event{Step: "open", Detail: d.board.Name})
 	power := powerCycle{d: d}

@@ -87,7 +87,7 @@ func (v *invocation) makeProject(ctx context.Context, in *inputs.Inputs) error {
 	return nil
 }
 
-// samples returns the inputs that are compiled into standalone firmware: those of SAMPLES, else the project's.
+// samples returns the inputs that are compiled into standalone firmware: those of FIXED_INPUT, else the project's.
 func (v *invocation) samples(in *inputs.Inputs, a *mlf.Archive) ([]ndarray.Named, error) {
 	if in.Samples == "" {
 		if v.project == nil || in.Options.App != boards.Standalone {
@@ -101,7 +101,7 @@ func (v *invocation) samples(in *inputs.Inputs, a *mlf.Archive) ([]ndarray.Named
 	}
 	arrays, err := inputs.ReadArrays(in.Samples, m)
 	if err != nil {
-		return nil, fmt.Errorf("SAMPLES: %w", err)
+		return nil, fmt.Errorf("FIXED_INPUT: %w", err)
 	}
 	return arrays, nil
 }

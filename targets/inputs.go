@@ -145,7 +145,7 @@ func isTemplate(in *inputs.Inputs, p *project.Project) bool {
 func (v *invocation) modelInputs(m *mlf.Model) ([]ndarray.Named, string, error) {
 	if samples, err := v.project.Samples(); err != nil || samples != nil {
 		if err == nil && v.in.Input != "" {
-			err = failure.New(failure.Config, "leave INPUT out, or generate the project without SAMPLES",
+			err = failure.New(failure.Config, "leave INPUT out, or generate the project without FIXED_INPUT",
 				"INPUT=%s: the inputs are constants of the firmware", v.in.Input)
 		}
 		return nil, "the firmware's samples", err

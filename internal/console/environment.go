@@ -56,5 +56,5 @@ var isInput = map[string]bool{
 	"LOAD": true, "CONFIRM": true, "ID": true, "SHORT": true, "BY": true, "PARAMS": true, "FROM": true,
 	"CHECK": true, "MODEL_NAME": true, "SEED": true, "FUZZTIME": true, "BOARDSMITH_PATH": true, "BOARDSMITH_LEDGER": true,
 	"DEVICE": true, "PROGRAMMER": true, "IMAGE": true, "WAIT": true, "SAVE": true, "NAME": true, "CACHE_MIB": true,
-	"RELEASE": true, "LIBRARIES": true, "SCRIPT": true, "SVD": true, "EXCEPT": true, "APP": true, "SAMPLES": true,
+	"RELEASE": true, "LIBRARIES": true, "SCRIPT": true, "SVD": true, "EXCEPT": true, "APP": true, "FIXED_INPUT": true,
 }

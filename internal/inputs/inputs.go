@@ -193,7 +193,7 @@ func (in *Inputs) fill(m *Made) {
 // plain reads the inputs that are not in project.json.
 func (in *Inputs) plain(env console.Environ, named boardsmithjson.Choice) error {
 	in.Input = cmp.Or(env("INPUT"), named.Input, in.Config.Input)
-	in.Output, in.Samples = env("OUTPUT"), env("SAMPLES")
+	in.Output, in.Samples = env("OUTPUT"), env("FIXED_INPUT")
 	in.Timeout, in.Repeat = defaultTimeout, defaultRepeat
 	for _, d := range []struct {
 		name, text string

@@ -74,8 +74,8 @@ static bool finish(lines_reader_t* line) {
   if (is_request && !sound) {
     say_damaged();
   }
-  line->at = &received.text[1 + (int)NUMBER_DIGITS];
-  line->end = &received.text[sound ? (used - (uint32_t)CRC_DIGITS) : 0U];
+  line->at = 1U + (uint32_t)NUMBER_DIGITS;
+  line->end = sound ? (used - (uint32_t)CRC_DIGITS) : 0U;
   return sound;
 }
 
@@ -98,28 +98,32 @@ bool lines_received(uint8_t byte, lines_reader_t* line) {
 
 // Cuts the next word off. Each word has a space before it, and the CRC has one too.
 static const char* next_word(lines_reader_t* line, size_t* length) {
-  const char* at = line->at;
-  *length = 0;
-  if ((at >= line->end) || (*at != ' ')) {
-    return at;
+  uint32_t end = line->at;
+  uint32_t begin = line->at;
+  if ((begin < line->end) && (received.text[begin] == ' ')) {
+    begin++;
+    end = begin;
+    while ((end < line->end) && (received.text[end] != ' ')) {
+      end++;
+    }
+    line->at = end;
   }
-  at++;
-  while (((size_t)(line->end - at) > *length) && (at[*length] != ' ')) {
-    (*length)++;
-  }
-  line->at = &at[*length];
-  return at;
+  *length = (size_t)end - begin;
+  return &received.text[begin];
 }
 
 bool lines_word(lines_reader_t* line, const char* word) {
   lines_reader_t try = *line;
   size_t length = 0;
   const char* const at = next_word(&try, &length);
-  if ((length != strlen(word)) || (memcmp(at, word, length) != 0)) {
-    return false;
+  bool is_it = length == strlen(word);
+  for (size_t i = 0; is_it && (i < length); i++) {
+    is_it = at[i] == word[i];
   }
-  *line = try;
-  return true;
+  if (is_it) {
+    *line = try;
+  }
+  return is_it;
 }
 
 bool lines_number(lines_reader_t* line, uint32_t* number) {
@@ -148,7 +152,7 @@ bool lines_bytes(lines_reader_t* line, uint8_t* to, uint32_t max_bytes, uint32_t
 }
 
 // What remains is the space before the CRC.
-bool lines_ended(const lines_reader_t* line) { return (line->end - line->at) == 1; }
+bool lines_ended(const lines_reader_t* line) { return (line->end - line->at) == 1U; }
 
 // ---- Writing -----------------------------------------------------------------------------------------------------
 
@@ -161,7 +165,9 @@ static void send(const char* text, size_t length) {
 
 static void send_digits(uint64_t number, uint32_t digits) {
   for (uint32_t i = digits; i > 0U; i--) {
-    const char c = "0123456789abcdef"[(uint32_t)(number >> (4U * (i - 1U))) & 15U];
+    const uint32_t shift = 4U * (i - 1U);
+    const uint64_t rest = number >> shift;
+    const char c = "0123456789abcdef"[rest & 15U];
     send(&c, 1);
   }
 }

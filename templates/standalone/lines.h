@@ -13,8 +13,8 @@ enum { LINES_DATA_BYTES = 128 };
 
 // A received line that is being read, word by word. Valid until the next call of lines_received.
 typedef struct lines_reader {
-  const char* at;   // the next character
-  const char* end;  // after the last one before the CRC
+  uint32_t at;      // index of the next character
+  uint32_t end;     // after the last one before the CRC
   uint32_t number;  // of the request
 } lines_reader_t;
 

@@ -45,7 +45,11 @@ static outcome_t run_once(void) {
   const uint64_t after = boardsmith_port.ticks(boardsmith_port.ctx);
   boardsmith_call_ends();
   const bool known = (before != UINT64_MAX) && (after != UINT64_MAX) && (after >= before);
-  return (outcome_t){error, known ? (after - before) : UINT64_MAX};
+  outcome_t o = {error, UINT64_MAX};
+  if (known) {
+    o.ticks = after - before;
+  }
+  return o;
 }
 
 // Runs the model `times` times, until one run returns an error. Its name is in template.json, for the stack's depth.
@@ -120,7 +124,8 @@ static bool do_in(lines_reader_t* line) {
   }
   const uint32_t left = m->model->tensors[index].size_bytes - offset;
   const uint32_t most = (left < (uint32_t)LINES_DATA_BYTES) ? left : (uint32_t)LINES_DATA_BYTES;
-  if (!lines_bytes(line, &m->input_data[index][offset], most, &count) || !lines_ended(line)) {
+  uint8_t* const input = m->input_data[index];
+  if (!lines_bytes(line, &input[offset], most, &count) || !lines_ended(line)) {
     return false;
   }
   lines_begin('=', line->number);

@@ -1,0 +1,68 @@
+//go:build !windows
+
+package device_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/device"
+	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/mlftest"
+)
+
+// TestFlashStandalone flashes standalone firmware by the rules for any other: what the running firmware proves is not
+// written, a byte that another tool changed is, and firmware with an RPC server before or after it is recognised.
+func TestFlashStandalone(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, "microbit", "openocd")
+	model := mlftest.Tiny(t, nil)
+	alone := d.image(model, boards.Options{App: boards.Standalone})
+	served := d.image(model, boards.Options{})
+	dev := d.attach()
+	flash := func() device.FlashReport {
+		t.Helper()
+		r, err := dev.Flash(t.Context(), alone)
+		must(t, err)
+		d.mustHold(alone)
+		return r
+	}
+	if r := flash(); r.Erased == 0 || !strings.HasPrefix(r.Device, "chip:") {
+		t.Errorf("first: %+v", r)
+	}
+	if r := flash(); r.Wrote != 0 || r.Erased != 0 || !strings.Contains(r.Why, "answered with build "+alone.ID()) {
+		t.Errorf("again: %+v", r)
+	}
+	changeLastByte(t, dev, alone)
+	if r := flash(); r.Erased == 0 || !strings.Contains(r.Why, "has changed since it was built") {
+		t.Errorf("after a changed byte: %+v", r)
+	}
+	r, err := dev.Flash(t.Context(), served)
+	must(t, err)
+	if !strings.Contains(r.Why, "answered with build "+alone.ID()) || r.Erased == 0 {
+		t.Errorf("an RPC server after it: %+v", r)
+	}
+	if r := flash(); !strings.Contains(r.Why, "answered with build "+served.ID()) || r.Erased == 0 {
+		t.Errorf("after an RPC server: %+v", r)
+	}
+	s, err := dev.OpenStandalone(t.Context(), alone)
+	must(t, err)
+	if _, err := s.Run(t.Context(), 1); err != nil {
+		t.Error(err)
+	}
+	must(t, s.Close())
+	other := d.image(model, boards.Options{App: boards.Standalone, OperatorOpt: "O0"})
+	if _, err := dev.OpenStandalone(t.Context(), other); !errors.As(err, new(*device.WrongImageError)) {
+		t.Errorf("another image: %v", err)
+	}
+	if _, err := dev.OpenStandalone(t.Context(), served); failure.Of(err) != failure.Config || failure.Next(err) == "" {
+		t.Errorf("an image with an RPC server: %v", err)
+	}
+	began := time.Now()
+	if _, err := dev.Open(t.Context(), alone); failure.Of(err) != failure.Config || time.Since(began) > time.Second {
+		t.Errorf("a session over RPC, after %v: %v", time.Since(began), err)
+	}
+}
