@@ -40,12 +40,3 @@ park: /* another hart */
   j park
   .cfi_endproc
   .size bare_entry, . - bare_entry
-
-  .text
-  .globl riscv_restart
-  .type riscv_restart, @function
-riscv_restart:
-  csrci mstatus, MSTATUS_MIE
-  la t0, bare_entry
-  jr t0
-  .size riscv_restart, . - riscv_restart

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The entry and exit of every trap. For RV32 and RV64 in machine mode (privileged architecture 1.10 or later), with or
- * without floating point.
+ * The entry and exit of every trap, and the restart. For RV32 and RV64 in machine mode (privileged architecture 1.10 or
+ * later), with or without floating point.
  *
  * mscratch holds the end of the handlers' stack while the thread runs, and 0 while a handler runs. This identifies a
  * trap inside a handler, and no trap writes to the interrupted stack, which may have overflowed.
@@ -34,6 +34,7 @@
 #define FP(n) (FRAME_BYTES + (n) * (__riscv_flen / 8))
 #define X(n) (((n) - 1) * WORD)
 
+#define MSTATUS_MIE 0x8
 #define MSTATUS_FS_INITIAL 0x2000
 
 /* Applies OP to the registers x5 to x31 and their words in the frame (x1 to x4 are handled separately). */
@@ -55,6 +56,14 @@
 #endif
 
   .text
+  .globl riscv_restart
+  .type riscv_restart, @function
+riscv_restart:
+  csrci mstatus, MSTATUS_MIE
+  la t0, bare_entry
+  jr t0
+  .size riscv_restart, . - riscv_restart
+
   .balign 4
   .globl bare_trap
   .type bare_trap, @function
