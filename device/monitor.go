@@ -44,6 +44,10 @@ func (d *Device) Monitor(ctx context.Context, i *image.Image, m Monitoring) erro
 	}
 	link = &watched{Link: link, show: m.Show, began: time.Now(), in: direction{sign: "<"}, out: direction{sign: ">"}}
 	log := hclog.New(&hclog.LoggerOptions{Output: logLines(m.Show), Level: hclog.Info, DisableTime: true})
+	listen := listen
+	if speaksLines(i) {
+		listen = overhear
+	}
 	for {
 		err := listen(ctx, link, log)
 		var ended *transport.TerminatedError
@@ -73,6 +77,16 @@ func listen(ctx context.Context, link transport.Link, log hclog.Logger) error {
 			if !errors.As(err, &damaged) {
 				return err
 			}
+		}
+	}
+}
+
+// overhear reads what standalone firmware sends, which asks for no session.
+func overhear(ctx context.Context, link transport.Link, _ hclog.Logger) error {
+	buffer := make([]byte, 4096)
+	for {
+		if _, err := link.Read(ctx, buffer); err != nil {
+			return err
 		}
 	}
 }

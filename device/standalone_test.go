@@ -3,7 +3,9 @@
 package device_test
 
 import (
+	"context"
 	"errors"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +14,7 @@ import (
 	"github.com/boardsmith/boardsmith/device"
 	"github.com/boardsmith/boardsmith/failure"
 	"github.com/boardsmith/boardsmith/internal/mlftest"
+	"github.com/boardsmith/boardsmith/project"
 )
 
 // TestFlashStandalone flashes standalone firmware by the rules for any other: what the running firmware proves is not
@@ -64,5 +67,26 @@ func TestFlashStandalone(t *testing.T) {
 	began := time.Now()
 	if _, err := dev.Open(t.Context(), alone); failure.Of(err) != failure.Config || time.Since(began) > time.Second {
 		t.Errorf("a session over RPC, after %v: %v", time.Since(began), err)
+	}
+}
+
+// TestMonitorStandalone shows the lines of standalone firmware, and asks it nothing.
+func TestMonitorStandalone(t *testing.T) {
+	t.Parallel()
+	spec := project.Spec{Board: "host", Model: mlftest.Tiny(t, nil), Options: boards.Options{App: boards.Standalone}}
+	p := generated(t, filepath.Join(t.TempDir(), "p"), spec)
+	i, d := built(t, p), attachedTo(t, p)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	var shown []string
+	err := d.Monitor(ctx, i, device.Monitoring{Show: func(line string) {
+		shown = append(shown, line)
+		if strings.Contains(line, "!0000 start ") {
+			cancel()
+		}
+	}})
+	all := strings.Join(shown, "\n")
+	if failure.Of(err) != failure.Interrupted || !strings.Contains(all, "!0000 start ") || strings.Contains(all, ">") {
+		t.Errorf("%v\n%s", err, all)
 	}
 }
