@@ -31,7 +31,7 @@ func (pl *plan) addBoard(t *blueprint.Template, b *boards.Board) error {
 		}
 	}
 	if b.Startup.Name != "" {
-		if err := pl.addOwn("startup", b.Startup, path.Join(sourceDir, b.Startup.Name)); err != nil {
+		if err := pl.addOwn("startup", b.Startup, blueprint.InProject(b.Startup.Name)); err != nil {
 			return err
 		}
 	}
@@ -39,7 +39,7 @@ func (pl *plan) addBoard(t *blueprint.Template, b *boards.Board) error {
 		if err := pl.addHeaders(folder); err != nil {
 			return err
 		}
-		b.CFlags = append(slices.Clip(b.CFlags), "-I"+path.Join(sourceDir, folder.Name))
+		b.CFlags = append(slices.Clip(b.CFlags), "-I"+blueprint.InProject(folder.Name))
 	}
 	var own []ownFile
 	if s := b.LinkerScript; s.Name != "" {
@@ -78,7 +78,7 @@ func isStartup(t *blueprint.Template, name string) bool {
 
 // addSource plans a file of the port: the user's beside the board file, or the template's.
 func (pl *plan) addSource(t *blueprint.Template, src boards.Source) error {
-	to := path.Join(sourceDir, strings.TrimPrefix(src.Name, blueprint.PortFolder+"/"))
+	to := blueprint.InProject(src.Name)
 	if src.Dir != "" {
 		err := pl.addOwn("sources", src, to)
 		if !errors.Is(err, fs.ErrNotExist) {
@@ -167,7 +167,8 @@ func (pl *plan) addHeaders(folder boards.Source) error {
 			return err
 		}
 		found++
-		return pl.addOwn("include", boards.Source{Name: name, Dir: folder.Dir, At: folder.At}, path.Join(sourceDir, name))
+		to := path.Join(blueprint.InProject(folder.Name), strings.TrimPrefix(name, folder.Name+"/"))
+		return pl.addOwn("include", boards.Source{Name: name, Dir: folder.Dir, At: folder.At}, to)
 	})
 	if err != nil {
 		return fail(err)

@@ -28,7 +28,7 @@ import (
 )
 
 const (
-	sourceDir   = "src"
+	sourceDir   = blueprint.SourceFolder
 	adapterFile = "codegen/host/src/boardsmith_adapter.c" // beside the model's sources
 )
 

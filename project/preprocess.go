@@ -40,7 +40,7 @@ func (p *Project) Preprocess(ctx context.Context, source, after string, flags ..
 	if err != nil {
 		return "", err
 	}
-	file := path.Join(sourceDir, strings.TrimPrefix(source, blueprint.PortFolder+"/"))
+	file := blueprint.InProject(source)
 	args := slices.Concat(words, []string{"-E"}, flags)
 	if after == "" {
 		args = append(args, file)
@@ -61,7 +61,7 @@ func (p *Project) Preprocess(ctx context.Context, source, after string, flags ..
 
 // compileWords returns the compiler and the flags with which the template compiles a source of the board.
 func (p *Project) compileWords(source string) (cc string, flags []string, err error) {
-	file := path.Join(sourceDir, strings.TrimPrefix(source, blueprint.PortFolder+"/"))
+	file := blueprint.InProject(source)
 	if _, err := os.Stat(filepath.Join(p.dir, filepath.FromSlash(file))); err != nil {
 		return "", nil, failure.New(failure.Config, "", "source %s is not in the project: %w", source, err)
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/boardsmith/boardsmith/failure"
+	"github.com/boardsmith/boardsmith/internal/boardstest"
 	"github.com/boardsmith/boardsmith/internal/failuretest"
 	"github.com/boardsmith/boardsmith/internal/testcache"
 	"github.com/boardsmith/boardsmith/project"
@@ -155,6 +156,33 @@ func TestAliases(t *testing.T) {
 		found := strings.Join(texts(r.Findings), "\n")
 		if len(r.Misfits()) != misfits || misfits == 1 && !strings.Contains(found, "CLOCK.CTRL, at the alias 0x3000") {
 			t.Errorf("%s: %q\n%s", name, texts(r.Misfits()), found)
+		}
+	}
+}
+
+// TestPortFolder: start-up code and headers in a folder named port are found where a project has them.
+func TestPortFolder(t *testing.T) {
+	t.Parallel()
+	with := trial(t, "ported")
+	with.Builder.Path = []string{boardstest.Shelf(t, map[string]string{
+		"ported.json": `{"inherits": "chip/mps2_an386", "startup": "port/start.S", "include": ["port/inc"],
+			"sources": ["port/own.c"], "link": {"kind": "serial", "usb": "0483:374b"}, "flash": {"programmer": "none"},
+			"arena_kib": 64}`,
+		"port/start.S":   "#define OWN_WATCHDOG 0x40000008\n  ldr r0, =OWN_WATCHDOG\n",
+		"port/own.c":     "#include <own.h>\n#include \"inc/own.h\"\nint own = OWN_DATA;\n",
+		"port/inc/own.h": "#define OWN_DATA 0x40001000\n",
+	})}
+	r, err := registers.Compare(t.Context(), with)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found []string
+	for _, f := range r.Findings {
+		found = append(found, f.String())
+	}
+	for _, want := range []string{"port/start.S:1: OWN_WATCHDOG is ", "port/inc/own.h:1: OWN_DATA is "} {
+		if !strings.Contains(strings.Join(found, "\n"), want) {
+			t.Errorf("no %q in\n%s", want, strings.Join(found, "\n"))
 		}
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"github.com/boardsmith/boardsmith/boards"
+	"github.com/boardsmith/boardsmith/internal/blueprint"
 	"github.com/boardsmith/boardsmith/internal/cmacro"
 	"github.com/boardsmith/boardsmith/project"
 )
@@ -49,8 +50,6 @@ type reader struct {
 	known   map[use]bool
 }
 
-const portFolder, sourceFolder, configFile = "port/", "src/", "crt_config/crt_config.h"
-
 func newReader(p *project.Project, b *boards.Board) *reader {
 	r := &reader{project: p, board: b, width: 32, chips: map[string]string{}, known: map[use]bool{}}
 	if b.ELF.Class == 64 {
@@ -58,11 +57,11 @@ func newReader(p *project.Project, b *boards.Board) *reader {
 	}
 	for _, s := range b.Sources {
 		if isChips(s) {
-			r.chips[sourceFolder+strings.TrimPrefix(s.Name, portFolder)] = s.Name
+			r.chips[blueprint.InProject(s.Name)] = s.Name
 		}
 	}
 	if b.Startup.Name != "" {
-		r.chips[sourceFolder+b.Startup.Name] = b.Startup.Name
+		r.chips[blueprint.InProject(b.Startup.Name)] = b.Startup.Name
 	}
 	return r
 }
@@ -74,8 +73,8 @@ func (r *reader) ours(file string) (name string, ok bool) {
 		return name, true
 	}
 	for _, folder := range r.board.Include {
-		if strings.HasPrefix(file, path.Join(sourceFolder, folder.Name)+"/") {
-			return strings.TrimPrefix(file, sourceFolder), true
+		if below, ok := strings.CutPrefix(file, blueprint.InProject(folder.Name)+"/"); ok {
+			return path.Join(folder.Name, below), true
 		}
 	}
 	return "", false
@@ -201,7 +200,7 @@ func (r *reader) add(u use) {
 
 // place returns where a macro was written: a setting, in a board file.
 func (r *reader) place(name string, d definition) (file string, line int) {
-	if d.file == configFile {
+	if d.file == blueprint.ConfigFile {
 		origin := r.board.Origin["defines."+name]
 		return origin.File, origin.Line
 	}
@@ -235,7 +234,7 @@ func (r *reader) text(text string) (map[string]definition, error) {
 		name, ours := r.ours(file)
 		if m := objectMacro.FindStringSubmatch(s); m != nil {
 			_, set := r.board.Defines[m[1]]
-			if ours || file == configFile && set {
+			if ours || file == blueprint.ConfigFile && set {
 				defined[m[1]] = definition{file, line}
 			}
 			continue

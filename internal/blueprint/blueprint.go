@@ -19,8 +19,17 @@ const knownInterface = 1
 // Names in a template's folder.
 const (
 	TemplateFile = "template.json"
-	PortFolder   = "port" // the template's ports; a project gets its board's, in src/
+	PortFolder   = "port" // the template's ports; a project gets its board's, in SourceFolder
 )
+
+// SourceFolder is the folder of a project with its sources, its board's among them.
+const SourceFolder = "src"
+
+// InProject returns the slash path, in a project, of a source, start-up code or folder of headers that a board file
+// names. In a project, the ports are no folder of their own.
+func InProject(name string) string {
+	return path.Join(SourceFolder, strings.TrimPrefix(name, PortFolder+"/"))
+}
 
 // Names of boardsmith's own files in a project's folder, which no file of a template may have.
 const (
